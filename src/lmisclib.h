@@ -1,0 +1,142 @@
+/*
+** Public C API of sysprof, the sampling profiler inside LuaJIT.
+** Source-compatible with programs written for Tarantool's lmisclib.h.
+*/
+
+#ifndef _LMISCLIB_H
+#define _LMISCLIB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lua.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* API for obtaining LuaJIT internals lives in the Lua table of this name. */
+#define LUAM_MISCLIBNAME	"misc"
+
+#ifndef LUAMISC_API
+#define LUAMISC_API		LUA_API
+#endif
+
+/* Opens the library "misc"; luaL_openlibs does so, too. */
+LUALIB_API int luaopen_misc(lua_State *L);
+
+/* -- Status codes ----------------------------------------------------------- */
+
+#define PROFILE_SUCCESS	0	/* Done. */
+#define PROFILE_ERRUSE	1	/* Bad option or missing callback. */
+#define PROFILE_ERRRUN	2	/* Running already, or not running. */
+#define PROFILE_ERRMEM	3	/* Out of memory. */
+#define PROFILE_ERRIO	4	/* Timer, file or stream failed: see errno. */
+
+/* -- Modes ------------------------------------------------------------------ */
+
+/* Counters only: no stream, no callbacks, no buffer. */
+#define LUAM_SYSPROF_DEFAULT	0
+/* Counters, and the innermost frame of both stacks of each sample. */
+#define LUAM_SYSPROF_LEAF	1
+/* Counters, and both stacks of each sample. */
+#define LUAM_SYSPROF_CALLGRAPH	2
+
+/* -- Clocks ----------------------------------------------------------------- */
+
+/* The thread's CPU time; the kernel's tick bounds its rate. */
+#define LUAM_SYSPROF_CLOCK_CPU	0
+/* Real time, also while the thread sleeps; a system call may return early. */
+#define LUAM_SYSPROF_CLOCK_WALL	1
+
+/* Options of luaM_sysprof_start. Clear the struct first: new fields are only
+** appended, and zero is their default.
+*/
+struct luam_Sysprof_Options {
+  uint8_t mode;		/* LUAM_SYSPROF_DEFAULT, _LEAF or _CALLGRAPH. */
+  uint64_t interval;	/* Sampling interval in milliseconds, above 0. */
+  uint8_t *buf;		/* Stream buffer, the caller's until on_stop. */
+  size_t len;		/* Its size in bytes, at least LUAM_SYSPROF_BUF_MIN. */
+  void *ctx;		/* Passed to the writer and to on_stop. */
+  uint8_t clock;	/* LUAM_SYSPROF_CLOCK_*. */
+  uint64_t interval_ns;	/* If not 0: the interval in nanoseconds instead. */
+};
+
+/* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. */
+#define LUAM_SYSPROF_BUF_MIN	1024
+
+/* Samples by the state of the VM, and their sum. */
+struct luam_Sysprof_Counters {
+  uint64_t vmst_interp;	/* In the interpreter; Lua stack not known. */
+  uint64_t vmst_lfunc;	/* In a Lua function, interpreted. */
+  uint64_t vmst_ffunc;	/* In a builtin function. */
+  uint64_t vmst_cfunc;	/* In a C function, or in the host program. */
+  uint64_t vmst_gc;	/* Collecting garbage. */
+  uint64_t vmst_exit;	/* Leaving a trace. */
+  uint64_t vmst_record;	/* Recording a trace. */
+  uint64_t vmst_opt;	/* Optimising a trace. */
+  uint64_t vmst_asm;	/* Assembling a trace. */
+  uint64_t vmst_trace;	/* Running compiled code. */
+  uint64_t samples;	/* All samples. */
+};
+
+/* -- Callbacks -------------------------------------------------------------- */
+
+/* Takes len bytes of the stream at *data. Runs in the signal handler, so it
+** must be async-signal-safe (signal-safety(7)); the last call is made by
+** luaM_sysprof_stop. Returns the number of bytes taken, 0 on error. May set
+** *data to another buffer of the same size, to be filled next, or to NULL to
+** end the stream; samples after that are counted as lost.
+*/
+typedef size_t (*luam_Sysprof_writer)(const void **data, size_t len, void *ctx);
+
+/* Runs once, outside the handler, when profiling stops (also by lua_close or
+** exit). buf is the current stream buffer or NULL. Returns 0 on success.
+*/
+typedef int (*luam_Sysprof_on_stop)(void *ctx, uint8_t *buf);
+
+/* Walks the host stack, innermost frame first, and calls frame_writer with
+** frame_no = 1, 2, .. and each frame's code address, until that returns NULL.
+** Runs in the signal handler, on top of it: frames of the handler, which end
+** at the interrupted address, are left out of the profile.
+*/
+typedef void (*luam_Sysprof_backtracer)(void *(*frame_writer)(int frame_no,
+							      void *addr));
+
+/* -- Functions -------------------------------------------------------------- */
+
+/* The setters hold for every later start in this process, none of them changes
+** a running profiler. They return PROFILE_SUCCESS, or PROFILE_ERRUSE where NULL
+** is not allowed. All three must have been called before a start in the modes
+** LEAF and CALLGRAPH.
+*/
+LUAMISC_API int luaM_sysprof_set_writer(luam_Sysprof_writer writer);
+LUAMISC_API int luaM_sysprof_set_on_stop(luam_Sysprof_on_stop on_stop);
+/* NULL selects the built-in backtracer. */
+LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer);
+
+/* Starts profiling the VM of L on the calling thread. Copies *opt.
+** PROFILE_ERRUSE: unknown mode or clock, interval 0 or too large, or, in the
+** modes LEAF and CALLGRAPH, no buffer, writer, on_stop or backtracer.
+** PROFILE_ERRRUN: this VM is profiled already, or jit.profile runs.
+** PROFILE_ERRMEM, PROFILE_ERRIO: errno says more.
+*/
+LUAMISC_API int luaM_sysprof_start(lua_State *L,
+				   const struct luam_Sysprof_Options *opt);
+
+/* Stops profiling the VM of L, completes the stream and calls on_stop.
+** PROFILE_ERRRUN: it is not profiled. PROFILE_ERRIO: part of the stream could
+** not be written, or on_stop failed; profiling has stopped all the same.
+*/
+LUAMISC_API int luaM_sysprof_stop(lua_State *L);
+
+/* Copies the counters of the profile that was started last in this process,
+** running or stopped; all zero before the first start.
+*/
+LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,151 @@
+/*
+** Sysprof event stream, version 3: the one specification of its bytes.
+** The reader mirrors these names in tools/sysprof/grammar.lua and a test
+** compares the two. doc/format.md explains them with a worked example.
+*/
+
+#ifndef _LJ_SYSPROF_FORMAT_H
+#define _LJ_SYSPROF_FORMAT_H
+
+/*
+** stream     := symtab profile
+** symtab     := 'l' 'j' 's' SPF_SYMTAB_VERSION zero zero zero SPF_SYMTAB_END
+** profile    := 'l' 'j' 'p' SPF_VERSION zero zero zero chunk*
+** chunk      := magic seq paylen crc record*
+** magic      := 'l' 'j' 'c' SPF_VERSION
+** seq        := <U32>   number of the chunk, from 0
+** paylen     := <U32>   bytes of the records that follow
+** crc        := <U32>   CRC-32 (IEEE 802.3) of seq, paylen and the records
+**
+** record     := sample | definition
+** definition := tag length payload      tag < SPF_SAMPLE; unknown tags are skipped
+** length     := <ULEB128>               bytes of the payload
+** A payload may be longer than its known fields; the rest is ignored.
+**
+** sample     := sample-tag time [weight] lua-id host-id
+** sample-tag := <BYTE> [1WEESSSS]
+**   SSSS : state of the VM, SPF_VMST_*
+**   EE   : must be 0, a reader rejects anything else
+**   W    : 1 if weight is absent and equals time
+** time       := <ULEB128>  microseconds of CLOCK_MONOTONIC since the sample
+**                          before it, or since the SPF_CONTEXT of this chunk
+** weight     := <ULEB128>  microseconds of the thread's CPU time that the
+**                          sample stands for
+** lua-id     := <ULEB128>  SPF_STACK of the Lua side, 0 for an empty stack
+** host-id    := <ULEB128>  SPF_STACK of the host side, 0 for an empty stack
+**
+** Payloads:
+**
+** SPF_META     := key value                   two strings about the profile
+** SPF_CONTEXT  := tid time                    thread of the samples that follow;
+**                 time: microseconds since the start of the profile
+** SPF_MODULE   := start end bias buildid path mapped ELF object; an address A of
+**                 it is A - bias in the file; start, end, bias are <ULEB128>;
+**                 buildid and path are strings
+** SPF_LFUNC    := fid firstline lastline chunk name
+**                 Lua function; chunk as lua_Debug.source has it;
+**                 name is empty where none is known yet, a later SPF_LFUNC of
+**                 the same fid replaces this one
+** SPF_FFUNC    := ffid name                   builtin function
+** SPF_HSYM     := addr symaddr name           addr was seen in a stack; it lies
+**                 in the symbol name that starts at symaddr
+** SPF_STACK    := id keep frame*              stack, root first: the outermost
+**                 keep frames of the SPF_STACK before it in this chunk, then
+**                 these frames
+** SPF_COUNTERS := (counter-id value)*         totals since the start of the
+**                 profile; a missing one is 0
+** SPF_END      :=                             the profile was stopped in order
+**
+** frame      := <ULEB128>  payload * 16 + kind, SPF_FRAME_*, then by kind:
+**   SPF_FRAME_LFUNC     fid            then line <ULEB128>, 0 if unknown
+**   SPF_FRAME_FFUNC     ffid
+**   SPF_FRAME_CFUNC     address of a C function called from Lua
+**   SPF_FRAME_CBOUND    0              Lua side only: the frames after it (leafward)
+**                                      were called from C; stands for one VM frame
+**   SPF_FRAME_RESUME    0              Lua side only: the same, but a coroutine
+**                                      was resumed by the frames before it
+**   SPF_FRAME_HOST      code address
+**   SPF_FRAME_VM        0              host side only: a C frame of the VM, here
+**                                      one run of Lua frames belongs
+**   SPF_FRAME_CUT       number of frames left out here, then the number of
+**                                      CBOUND and RESUME (Lua side) or VM (host
+**                                      side) among them <ULEB128>
+**   SPF_FRAME_BROKEN    SPF_BROKEN_*: unknown frames stand here, and why
+**
+** Joining: walk both sides from the leaf. Each SPF_FRAME_VM on the host side
+** takes the Lua frames up to the next CBOUND or RESUME, which it consumes.
+**
+** String := <ULEB128> length, then the bytes. <U32> is little-endian.
+**
+** Definitions are valid from where they stand. A chunk is self-contained: what
+** its samples refer to is defined in it (again), always with the same ids.
+** SPF_META and SPF_MODULE stand in the first chunk (and where they change),
+** SPF_HSYM and SPF_FFUNC before SPF_END.
+*/
+
+#define SPF_SYMTAB_VERSION	3
+#define SPF_SYMTAB_END		0x80
+#define SPF_VERSION		3
+#define SPF_PROLOGUE_SIZE	15	/* symtab and the prologue of profile. */
+#define SPF_CHUNK_HEADER	16	/* magic, seq, paylen, crc. */
+
+/* Tags of records. */
+#define SPF_META		0x01
+#define SPF_CONTEXT		0x02
+#define SPF_MODULE		0x03
+#define SPF_LFUNC		0x04
+#define SPF_FFUNC		0x05
+#define SPF_HSYM		0x06
+#define SPF_STACK		0x07
+#define SPF_COUNTERS		0x08
+#define SPF_END			0x09
+#define SPF_SAMPLE		0x80
+#define SPF_SAMPLE_WEIGHT_IS_TIME	0x40
+#define SPF_SAMPLE_RESERVED	0x30
+#define SPF_SAMPLE_STATE	0x0f
+
+/* Kinds of frames. */
+#define SPF_FRAME_LFUNC		0
+#define SPF_FRAME_FFUNC		1
+#define SPF_FRAME_CFUNC		2
+#define SPF_FRAME_CBOUND	3
+#define SPF_FRAME_RESUME	4
+#define SPF_FRAME_HOST		5
+#define SPF_FRAME_VM		6
+#define SPF_FRAME_CUT		7
+#define SPF_FRAME_BROKEN	8
+
+/* States of the VM, in the order of the RFC's counters. */
+#define SPF_VMST_INTERP		0
+#define SPF_VMST_LFUNC		1
+#define SPF_VMST_FFUNC		2
+#define SPF_VMST_CFUNC		3
+#define SPF_VMST_GC		4
+#define SPF_VMST_EXIT		5
+#define SPF_VMST_RECORD		6
+#define SPF_VMST_OPT		7
+#define SPF_VMST_ASM		8
+#define SPF_VMST_TRACE		9
+#define SPF_VMST__MAX		10
+
+/* Why a stack is broken. */
+#define SPF_BROKEN_NO_BASE	0	/* No frame base fits the machine state. */
+#define SPF_BROKEN_CHAIN	1	/* A link or function slot is not valid. */
+#define SPF_BROKEN_STACK_MOVE	2	/* The VM was moving the Lua stack. */
+#define SPF_BROKEN_FAULT	3	/* A needed address is not readable. */
+#define SPF_BROKEN_NO_CFI	4	/* Host code without unwind information. */
+#define SPF_BROKEN_NOT_VM	5	/* The thread does not run this VM now. */
+#define SPF_BROKEN__MAX		6
+
+/* Counters. Ids 0..9 count samples by SPF_VMST_*. */
+#define SPF_COUNTER_LOST_BUFFER		16	/* Lost: no room in the buffer. */
+#define SPF_COUNTER_LOST_WRITER		17	/* Lost: the writer failed. */
+#define SPF_COUNTER_LOST_NESTED		18	/* Lost: handler was running. */
+#define SPF_COUNTER_OVERRUNS		19	/* Timer ticks merged in one signal. */
+#define SPF_COUNTER_HANDLER_NS		20	/* Time in the handler, total. */
+#define SPF_COUNTER_HANDLER_MAX_NS	21	/* Time in the handler, maximum. */
+#define SPF_COUNTER_LUA_BROKEN		32	/* + SPF_BROKEN_*: Lua side broken. */
+#define SPF_COUNTER_HOST_BROKEN		48	/* + SPF_BROKEN_*: host side broken. */
+#define SPF_COUNTER__MAX		64
+
+#endif
