@@ -1,0 +1,168 @@
+----------------------------------------------------------------------------
+-- Builds event streams of version 3 for tests of the reader.
+--
+-- A second implementation of the grammar in src/profile/lj_sysprof_format.h:
+-- it takes the constants from the reader's grammar module, which a test
+-- compares with the header, and nothing else from the reader. Strings and
+-- plain arithmetic only, so that it can be checked by looking at it.
+----------------------------------------------------------------------------
+
+local bit = require("bit")
+local G = require("sysprof.grammar")
+
+local builder = { F = {} }
+local methods = {}
+local mt = { __index = methods }
+
+-- -- Bytes -----------------------------------------------------------------
+
+function builder.uleb(n)
+  local out = {}
+  while n >= 128 do
+    out[#out + 1] = string.char(n % 128 + 128)
+    n = math.floor(n / 128)
+  end
+  return table.concat(out) .. string.char(n)
+end
+local uleb = builder.uleb
+
+function builder.str(s)
+  return uleb(#s) .. s
+end
+local str = builder.str
+
+function builder.u32(n)
+  return string.char(n % 256, math.floor(n / 2^8) % 256,
+		     math.floor(n / 2^16) % 256, math.floor(n / 2^24) % 256)
+end
+local u32 = builder.u32
+
+-- The definition of CRC-32, bit by bit.
+function builder.crc32(s)
+  local crc = 0xffffffff
+  for i = 1, #s do
+    crc = bit.bxor(crc, s:byte(i))
+    for _ = 1, 8 do
+      local low = bit.band(crc, 1)
+      crc = bit.rshift(crc, 1)
+      if low == 1 then crc = bit.bxor(crc, 0xedb88320) end
+    end
+  end
+  return bit.bnot(crc) % 2^32
+end
+
+builder.PROLOGUE = G.MAGIC_SYMTAB ..
+  string.char(G.SPF_SYMTAB_VERSION, 0, 0, 0, G.SPF_SYMTAB_END) ..
+  G.MAGIC_PROFILE .. string.char(G.SPF_VERSION, 0, 0, 0)
+
+function builder.chunk(seq, records)
+  local crc = builder.crc32(records .. u32(seq) .. u32(#records))
+  return G.MAGIC_CHUNK .. string.char(G.SPF_VERSION) .. u32(seq) ..
+	 u32(#records) .. u32(crc) .. records
+end
+
+function builder.record(tag, payload)
+  return string.char(tag) .. str(payload)
+end
+
+-- -- Frames ----------------------------------------------------------------
+
+local F = builder.F
+
+local function frame(kind, payload, extra)
+  return uleb(payload * 16 + kind) .. (extra and uleb(extra) or "")
+end
+
+function F.lfunc(fid, line) return frame(G.SPF_FRAME_LFUNC, fid, line or 0) end
+function F.ffunc(ffid) return frame(G.SPF_FRAME_FFUNC, ffid) end
+function F.cfunc(addr) return frame(G.SPF_FRAME_CFUNC, addr) end
+function F.host(addr) return frame(G.SPF_FRAME_HOST, addr) end
+function F.cut(n, bounds) return frame(G.SPF_FRAME_CUT, n, bounds) end
+function F.broken(reason) return frame(G.SPF_FRAME_BROKEN, reason) end
+F.cbound = frame(G.SPF_FRAME_CBOUND, 0)
+F.resume = frame(G.SPF_FRAME_RESUME, 0)
+F.vm = frame(G.SPF_FRAME_VM, 0)
+
+-- -- Stream ----------------------------------------------------------------
+
+function builder.new()
+  return setmetatable({ out = { builder.PROLOGUE }, records = {}, seq = 0 }, mt)
+end
+
+-- Adds a record of any tag and payload to the current chunk.
+function methods:add(tag, payload)
+  self.records[#self.records + 1] = builder.record(tag, payload)
+  return self
+end
+
+-- Adds bytes to the current chunk as they are.
+function methods:raw(s)
+  self.records[#self.records + 1] = s
+  return self
+end
+
+function methods:meta(key, value)
+  return self:add(G.SPF_META, str(key) .. str(value))
+end
+
+function methods:context(tid, time)
+  return self:add(G.SPF_CONTEXT, uleb(tid or 1) .. uleb(time or 0))
+end
+
+function methods:module(first, last, bias, path, buildid)
+  return self:add(G.SPF_MODULE, uleb(first) .. uleb(last) .. uleb(bias) ..
+		  str(buildid or "") .. str(path))
+end
+
+function methods:lfunc(fid, firstline, chunk, name, lastline)
+  return self:add(G.SPF_LFUNC, uleb(fid) .. uleb(firstline) ..
+		  uleb(lastline or firstline) .. str(chunk) .. str(name or ""))
+end
+
+function methods:ffunc(ffid, name)
+  return self:add(G.SPF_FFUNC, uleb(ffid) .. str(name))
+end
+
+function methods:hsym(addr, symaddr, name)
+  return self:add(G.SPF_HSYM, uleb(addr) .. uleb(symaddr) .. str(name))
+end
+
+-- frames: strings of builder.F.
+function methods:stack(id, frames, keep)
+  return self:add(G.SPF_STACK, uleb(id) .. uleb(keep or 0) ..
+		  table.concat(frames))
+end
+
+function methods:counters(list)
+  local out = {}
+  for _, pair in ipairs(list) do out[#out + 1] = uleb(pair[1]) .. uleb(pair[2]) end
+  return self:add(G.SPF_COUNTERS, table.concat(out))
+end
+
+-- n samples (default 1) of 1000 microseconds each; weight if not the time.
+function methods:sample(lua, host, n, state, weight)
+  local tag = G.SPF_SAMPLE + (state or G.SPF_VMST_LFUNC) +
+	      (weight and 0 or G.SPF_SAMPLE_WEIGHT_IS_TIME)
+  local s = string.char(tag) .. uleb(1000) ..
+	    (weight and uleb(weight) or "") .. uleb(lua) .. uleb(host)
+  return self:raw(s:rep(n or 1))
+end
+
+-- Ends the current chunk.
+function methods:flush()
+  self.out[#self.out + 1] = builder.chunk(self.seq, table.concat(self.records))
+  self.seq, self.records = self.seq + 1, {}
+  return self
+end
+
+-- Returns the stream so far.
+function methods:bytes()
+  return table.concat(self.out)
+end
+
+-- Ends the stream and returns it.
+function methods:finish()
+  return self:add(G.SPF_END, ""):flush():bytes()
+end
+
+return builder

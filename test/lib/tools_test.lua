@@ -1,0 +1,96 @@
+----------------------------------------------------------------------------
+-- Checks and helpers for the tests in test/tools.
+--
+-- A check that fails prints what was expected and goes on; finish() ends the
+-- program with the status that says whether all held. Needs SYSPROF_SOURCE,
+-- the source folder, and LUAJIT, the program that runs the reader.
+----------------------------------------------------------------------------
+
+local t = { source = os.getenv("SYSPROF_SOURCE") or ".",
+	    luajit = os.getenv("LUAJIT") or "luajit" }
+local checks, failures = 0, 0
+
+local function show(v)
+  return type(v) == "string" and ("%q"):format(v) or tostring(v)
+end
+
+function t.ok(condition, what)
+  checks = checks + 1
+  if condition then return end
+  failures = failures + 1
+  print("FAILED: " .. what)
+end
+
+function t.equal(got, expected, what)
+  t.ok(got == expected, ("%s\n  expected %s\n  got      %s")
+			:format(what, show(expected), show(got)))
+end
+
+-- s holds a plain text.
+function t.contains(s, part, what)
+  t.ok(type(s) == "string" and s:find(part, 1, true) ~= nil,
+       ("%s\n  expected to find %s\n  in               %s")
+       :format(what, show(part), show(s)))
+end
+
+function t.finish()
+  print(("%d checks, %d failed"):format(checks, failures))
+  os.exit(failures == 0 and 0 or 1)
+end
+
+-- -- Files and commands ----------------------------------------------------
+
+function t.read_file(path)
+  local file = assert(io.open(path, "rb"))
+  local s = file:read("*a")
+  file:close()
+  return s
+end
+
+function t.write_file(path, s)
+  local file = assert(io.open(path, "wb"))
+  assert(file:write(s))
+  file:close()
+end
+
+-- Runs f(path) with the name of a temporary file that holds s.
+function t.with_file(s, f)
+  local path = os.tmpname()
+  t.write_file(path, s)
+  f(path)
+  os.remove(path)
+end
+
+-- Runs a shell command; returns status, standard output, standard error.
+function t.shell(command)
+  local out, err = os.tmpname(), os.tmpname()
+  local a, kind, code = os.execute(("{ %s ; } >%s 2>%s"):format(command, out, err))
+  local status = kind and code or a / 256
+  local stdout, stderr = t.read_file(out), t.read_file(err)
+  os.remove(out)
+  os.remove(err)
+  return status, stdout, stderr
+end
+
+-- The command line of the reader, to be followed by its arguments.
+t.parser = ("'%s' '%s/tools/luajit-parse-sysprof.lua' "):format(t.luajit, t.source)
+
+function t.parse(arguments)
+  return t.shell(t.parser .. arguments)
+end
+
+-- -- Rendering in this process ---------------------------------------------
+
+-- Renders a stream; returns the output and the profile, or nil and a message.
+function t.render(stream, format, options)
+  local reader = require("sysprof.reader")
+  local view = require("sysprof.view")
+  local p, err = reader.parse_string(stream)
+  if not p then return nil, err end
+  local out = {}
+  require("sysprof." .. (format or "folded")).render(view.new(p, options),
+    function(s) out[#out + 1] = s end)
+  return table.concat(out), p
+end
+
+return t

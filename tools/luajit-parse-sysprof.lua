@@ -1,0 +1,172 @@
+----------------------------------------------------------------------------
+-- luajit-parse-sysprof: renders a profile that sysprof has written.
+--
+-- Only the command line: options, messages and exit status. All else is in
+-- the modules sysprof.*, which lie in the folder "sysprof" beside this file
+-- or on package.path.
+----------------------------------------------------------------------------
+
+local PROGRAM = "luajit-parse-sysprof"
+
+-- Exit status, as in doc/tool.md.
+local OK, FAILED, USAGE, INCOMPLETE = 0, 1, 2, 3
+
+local here = arg and arg[0] and arg[0]:match("^(.*/)") or "./"
+package.path = here .. "?.lua;" .. package.path
+
+local G = require("sysprof.grammar")
+local options = require("sysprof.options")
+local reader = require("sysprof.reader")
+local selfreport = require("sysprof.selfreport")
+local view = require("sysprof.view")
+
+local FORMATS = { "folded", "flamegraph", "top" }
+local TOP_LIMIT = 60
+
+local SPECS = {
+  { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, help = {
+    "folded: one line for each stack, root first (default)",
+    "flamegraph: one HTML file for a browser",
+    "top: a table of functions by self and total" } },
+  { name = "output", short = "o", key = "output", arg = "FILE", help = {
+    "write to FILE instead of standard output" } },
+  { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "cpu" },
+    help = { "count samples (default), or cpu: microseconds of CPU time" } },
+  { name = "lines", key = "lines", help = {
+    "add the current line to each Lua function" } },
+  { name = "no-host", key = "no_host", help = { "leave out host frames" } },
+  { name = "no-lua", key = "no_lua", help = { "leave out Lua frames" } },
+  { name = "no-coroutine-mark", key = "no_coroutine_mark", help = {
+    "leave out the frame [coroutine] where one was resumed" } },
+  { name = "limit", key = "limit", arg = "N", number = true, help = {
+    ("top: show at most N functions (default %d, 0: all)"):format(TOP_LIMIT) } },
+  { name = "title", key = "title", arg = "TEXT", help = {
+    "flamegraph: title of the page" } },
+  { name = "help", short = "h", key = "help", help = { "show this help" } },
+  { name = "version", key = "version", help = { "show the version" } },
+}
+
+local HELP_HEAD = [[
+Usage: luajit-parse-sysprof [options] FILE
+
+Reads a profile that sysprof has written and prints it. FILE may be "-" for
+standard input.
+
+]]
+
+local HELP_TAIL = [[
+
+Exit status: 0 if all went well, 1 if the profile cannot be read or the output
+cannot be written, 2 for a wrong command line, 3 if the profile is damaged or
+cut (what is whole is printed).
+]]
+
+local function say(...)
+  io.stderr:write(PROGRAM, ": ", ...)
+  io.stderr:write("\n")
+end
+
+-- -- Output ----------------------------------------------------------------
+
+-- Runs produce(write) on a file or standard output; returns true, or nil and
+-- a message if a byte could not be written.
+local function output(path, produce)
+  local file, err = io.stdout
+  if path then
+    file, err = io.open(path, "wb")
+    if not file then return nil, "cannot write " .. err end
+  end
+  local failed
+  produce(function(s)
+    if not failed then
+      local ok, why = file:write(s)
+      if not ok then failed = why or "unknown error" end
+    end
+  end)
+  local ok, why = file:flush()
+  if not ok then failed = failed or why or "unknown error" end
+  if path then
+    ok, why = file:close()
+    if not ok then failed = failed or why or "unknown error" end
+  end
+  if not failed then return true end
+  return nil, ("cannot write %s: %s"):format(path or "standard output", failed)
+end
+
+local function print_text(s)
+  local ok, err = output(nil, function(write) write(s) end)
+  if ok then return OK end
+  say(err)
+  return FAILED
+end
+
+-- -- Main ------------------------------------------------------------------
+
+local function usage_error(message)
+  say(message, ("; see '%s --help'"):format(PROGRAM))
+  return USAGE
+end
+
+-- One line about what the output lacks.
+local function warn(shown, profile, format)
+  local parts = {}
+  parts[1] = profile:problem_text()
+  local lost, lost_text = selfreport.lost(profile)
+  if lost > 0 and (format == "folded" or #parts > 0) then
+    parts[#parts + 1] = "warning: samples lost: " .. lost_text
+  end
+  if #parts > 0 then say(shown, ": ", table.concat(parts, "; ")) end
+end
+
+local function render(path, opt)
+  local shown = path == "-" and "standard input" or path
+  if opt.output and opt.output == path then
+    return usage_error("input and output are the same file")
+  end
+  local profile, err = reader.read(path)
+  if not profile then
+    say(shown, ": ", err)
+    return FAILED
+  end
+  local format = opt.format or "folded"
+  local renderer = require("sysprof." .. format)
+  opt.title = opt.title or shown
+  opt.limit = opt.limit or TOP_LIMIT
+  local ok
+  ok, err = output(opt.output, function(write)
+    renderer.render(view.new(profile, opt), write)
+  end)
+  if not ok then
+    say(shown, ": ", err)
+    return FAILED
+  end
+  warn(shown, profile, format)
+  return profile.complete and OK or INCOMPLETE
+end
+
+local function main(args)
+  local opt, rest = options.parse(SPECS, args)
+  if not opt then return usage_error(rest) end
+  if opt.help then
+    return print_text(HELP_HEAD .. options.help(SPECS) .. HELP_TAIL)
+  elseif opt.version then
+    return print_text(("%s (sysprof for LuaJIT), stream version %d\n")
+		      :format(PROGRAM, G.SPF_VERSION))
+  elseif #rest == 0 then
+    return usage_error("expected a FILE")
+  elseif #rest > 1 then
+    return usage_error(("expected one FILE, got '%s', too"):format(rest[2]))
+  elseif opt.no_host and opt.no_lua then
+    return usage_error("--no-host and --no-lua leave nothing")
+  end
+  return render(rest[1], opt)
+end
+
+local ok, status = xpcall(function() return main(arg) end, function(err)
+  return tostring(err):gsub("[\r\n]+", " ")
+end)
+if not ok then
+  say(status == "interrupted!" and "interrupted" or "internal error: " .. status)
+  status = FAILED
+end
+os.exit(status)

@@ -1,0 +1,102 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: numbers, strings and checksums out of a byte buffer.
+--
+-- Works on an FFI pointer to bytes and positions in it, makes no object per
+-- byte, and is written to be compiled by the JIT. No function checks bounds:
+-- a number occupies at most ULEB_MAX bytes, callers keep as much room behind
+-- the data and compare the position that they get back with the end.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local bit = require("bit")
+local band, bxor, bnot = bit.band, bit.bxor, bit.bnot
+local rshift = bit.rshift
+
+local ULEB_MAX = 10	-- Bytes of the longest number that is accepted.
+local EXACT_MAX = 2^53	-- Numbers below are exact.
+
+local word_ptr = ffi.typeof("const int32_t *")
+
+-- -- ULEB128 ---------------------------------------------------------------
+
+local function uleb_long(buf, pos)
+  local v, mul = 0, 1
+  for i = pos, pos + ULEB_MAX - 1 do
+    local b = buf[i]
+    if b < 128 then return v + b * mul, i + 1 end
+    v = v + (b - 128) * mul
+    mul = mul * 128
+  end
+  return math.huge, pos + ULEB_MAX
+end
+
+-- Returns the number at pos and the position after it. The number is exact
+-- below EXACT_MAX, rounded above, and infinite if it is too long.
+local function uleb(buf, pos)
+  local b0 = buf[pos]
+  if b0 < 128 then return b0, pos + 1 end
+  local b1 = buf[pos + 1]
+  if b1 < 128 then return b0 - 128 + b1 * 128, pos + 2 end
+  return uleb_long(buf, pos)
+end
+
+local function u32(buf, pos)
+  return buf[pos] + buf[pos+1] * 2^8 + buf[pos+2] * 2^16 + buf[pos+3] * 2^24
+end
+
+-- Returns the string at pos and the position after it, or nil if it would
+-- end behind stop.
+local function str(buf, pos, stop)
+  local len, first = uleb(buf, pos)
+  if not (first <= stop and len <= stop - first) then return nil end
+  return ffi.string(buf + first, len), first + len
+end
+
+-- -- CRC-32 (IEEE 802.3), eight bytes at a time ----------------------------
+
+local crc_table = ffi.new("int32_t[?]", 8 * 256)
+
+for i = 0, 255 do
+  local c = i
+  for _ = 1, 8 do
+    c = band(c, 1) ~= 0 and bxor(rshift(c, 1), 0xedb88320) or rshift(c, 1)
+  end
+  crc_table[i] = c
+end
+for i = 256, 8 * 256 - 1 do
+  local c = crc_table[i - 256]
+  crc_table[i] = bxor(rshift(c, 8), crc_table[band(c, 255)])
+end
+
+local function crc32_bytes(crc, buf, first, stop)
+  for i = first, stop - 1 do
+    crc = bxor(rshift(crc, 8), crc_table[band(bxor(crc, buf[i]), 255)])
+  end
+  return crc
+end
+
+-- Continues the checksum crc (0 to begin) with the bytes from first to
+-- before stop. Compare results with each other only after bit.tobit.
+local function crc32(crc, buf, first, stop)
+  local t = crc_table
+  local words = ffi.abi("le") and rshift(stop - first, 3) or 0
+  local w = ffi.cast(word_ptr, buf + first)
+  crc = bnot(crc)
+  for i = 0, words * 2 - 1, 2 do
+    local a, b = bxor(crc, w[i]), w[i + 1]
+    crc = bxor(t[1792 + band(a, 255)], t[1536 + band(rshift(a, 8), 255)],
+	       t[1280 + band(rshift(a, 16), 255)], t[1024 + rshift(a, 24)],
+	       t[768 + band(b, 255)], t[512 + band(rshift(b, 8), 255)],
+	       t[256 + band(rshift(b, 16), 255)], t[rshift(b, 24)])
+  end
+  return bnot(crc32_bytes(crc, buf, first + words * 8, stop))
+end
+
+return {
+  ULEB_MAX = ULEB_MAX,
+  EXACT_MAX = EXACT_MAX,
+  uleb = uleb,
+  u32 = u32,
+  str = str,
+  crc32 = crc32,
+}

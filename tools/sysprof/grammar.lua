@@ -1,0 +1,80 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the constants of the event stream.
+--
+-- Mirrors src/profile/lj_sysprof_format.h, which is the specification, name
+-- by name; a test compares the two. No other module holds a number of the
+-- stream. Read the header for what each of them means.
+----------------------------------------------------------------------------
+
+return {
+  -- The magics, as the header's grammar spells them.
+  MAGIC_SYMTAB = "ljs",
+  MAGIC_PROFILE = "ljp",
+  MAGIC_CHUNK = "ljc",
+
+  SPF_SYMTAB_VERSION = 3,
+  SPF_SYMTAB_END = 0x80,
+  SPF_VERSION = 3,
+  SPF_PROLOGUE_SIZE = 15,
+  SPF_CHUNK_HEADER = 16,
+
+  -- Tags of records.
+  SPF_META = 0x01,
+  SPF_CONTEXT = 0x02,
+  SPF_MODULE = 0x03,
+  SPF_LFUNC = 0x04,
+  SPF_FFUNC = 0x05,
+  SPF_HSYM = 0x06,
+  SPF_STACK = 0x07,
+  SPF_COUNTERS = 0x08,
+  SPF_END = 0x09,
+  SPF_SAMPLE = 0x80,
+  SPF_SAMPLE_WEIGHT_IS_TIME = 0x40,
+  SPF_SAMPLE_RESERVED = 0x30,
+  SPF_SAMPLE_STATE = 0x0f,
+
+  -- Kinds of frames.
+  SPF_FRAME_LFUNC = 0,
+  SPF_FRAME_FFUNC = 1,
+  SPF_FRAME_CFUNC = 2,
+  SPF_FRAME_CBOUND = 3,
+  SPF_FRAME_RESUME = 4,
+  SPF_FRAME_HOST = 5,
+  SPF_FRAME_VM = 6,
+  SPF_FRAME_CUT = 7,
+  SPF_FRAME_BROKEN = 8,
+
+  -- States of the VM.
+  SPF_VMST_INTERP = 0,
+  SPF_VMST_LFUNC = 1,
+  SPF_VMST_FFUNC = 2,
+  SPF_VMST_CFUNC = 3,
+  SPF_VMST_GC = 4,
+  SPF_VMST_EXIT = 5,
+  SPF_VMST_RECORD = 6,
+  SPF_VMST_OPT = 7,
+  SPF_VMST_ASM = 8,
+  SPF_VMST_TRACE = 9,
+  SPF_VMST__MAX = 10,
+
+  -- Why a stack is broken.
+  SPF_BROKEN_NO_BASE = 0,
+  SPF_BROKEN_CHAIN = 1,
+  SPF_BROKEN_STACK_MOVE = 2,
+  SPF_BROKEN_FAULT = 3,
+  SPF_BROKEN_NO_CFI = 4,
+  SPF_BROKEN_NOT_VM = 5,
+  SPF_BROKEN_JOIN = 6,
+  SPF_BROKEN__MAX = 7,
+
+  -- Counters.
+  SPF_COUNTER_LOST_BUFFER = 16,
+  SPF_COUNTER_LOST_WRITER = 17,
+  SPF_COUNTER_LOST_NESTED = 18,
+  SPF_COUNTER_OVERRUNS = 19,
+  SPF_COUNTER_HANDLER_NS = 20,
+  SPF_COUNTER_HANDLER_MAX_NS = 21,
+  SPF_COUNTER_LUA_BROKEN = 32,
+  SPF_COUNTER_HOST_BROKEN = 48,
+  SPF_COUNTER__MAX = 64,
+}

@@ -1,0 +1,86 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: a window on an input that is read from front to end.
+--
+-- The bytes buf[pos] to before buf[fill] are the window. need() widens it, as
+-- far as the input goes, and skip() drops bytes from its front. The buffer
+-- grows only with bytes that were really read, so a wrong length in a stream
+-- cannot make it large. Behind the window there is always room for reading
+-- SLACK bytes too far.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+
+local BLOCK = 256 * 1024	-- Bytes asked for at a time.
+local SLACK = 64
+
+local byte_array = ffi.typeof("uint8_t[?]")
+
+local input = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- read(n) returns a string of 1 to n bytes, nil at the end, or nil and a
+-- message if reading failed.
+function input.new(read)
+  return setmetatable({
+    read = read,
+    buf = byte_array(2 * BLOCK + SLACK), cap = 2 * BLOCK,
+    pos = 0, fill = 0,
+    base = 0,		-- Offset in the input of buf[0].
+    eof = false,
+    err = nil,		-- Message if reading failed; eof is set, too.
+  }, mt)
+end
+
+function input.from_file(file)
+  return input.new(function(n) return file:read(n) end)
+end
+
+function input.from_string(s)
+  local at = 1
+  return input.new(function(n)
+    local part = s:sub(at, at + n - 1)
+    at = at + #part
+    return part ~= "" and part or nil
+  end)
+end
+
+-- Makes room for n more bytes, by moving the window to the front of the
+-- buffer or to a larger one. ffi.copy must not copy between places that overlap.
+local function input_room(self, n)
+  if self.fill + n <= self.cap then return end
+  local old, len = self.buf, self.fill - self.pos
+  if len + n > self.cap or len > self.pos then
+    while len + n > self.cap do self.cap = self.cap * 2 end
+    self.buf = byte_array(self.cap + SLACK)
+  end
+  ffi.copy(self.buf, old + self.pos, len)
+  self.base = self.base + self.pos
+  self.pos, self.fill = 0, len
+end
+
+-- Tries to have n bytes in the window; returns how many there are.
+function methods:need(n)
+  while self.fill - self.pos < n and not self.eof do
+    local s, err = self.read(BLOCK)
+    if s then
+      input_room(self, #s)
+      ffi.copy(self.buf + self.fill, s, #s)
+      self.fill = self.fill + #s
+    else
+      self.eof, self.err = true, err
+    end
+  end
+  return self.fill - self.pos
+end
+
+function methods:skip(n)
+  self.pos = self.pos + n
+end
+
+-- Offset in the input of the window's first byte.
+function methods:offset()
+  return self.base + self.pos
+end
+
+return input

@@ -1,0 +1,112 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: command line options.
+--
+-- A list of specifications in, a table of values out. Knows "--name",
+-- "--name=VALUE", "--name VALUE", "-n", "-n VALUE", "-nVALUE" and "--". The
+-- same list gives the text of --help.
+----------------------------------------------------------------------------
+
+local options = {}
+
+-- Each specification has:
+--   name    long name without dashes, or nil
+--   short   letter, or nil
+--   key     where the value goes
+--   arg     name of the argument in the help, nil if there is none
+--   choice  list of the values that are allowed, nil for any
+--   number  true if the value is a whole number
+--   help    lines of text
+
+local function find(specs, field, name)
+  for _, spec in ipairs(specs) do
+    if spec[field] == name then return spec end
+  end
+end
+
+local function has(list, value)
+  for _, v in ipairs(list) do
+    if v == value then return true end
+  end
+  return false
+end
+
+-- Puts the value of an option where it belongs; returns nil and a message if
+-- it is not allowed.
+local function set(values, spec, shown, value)
+  if spec.choice and not has(spec.choice, value) then
+    return nil, ("option '%s': expected %s, got '%s'")
+		:format(shown, table.concat(spec.choice, " or "), value)
+  elseif spec.number then
+    if not value:find("^%d%d?%d?%d?%d?%d?%d?%d?%d?$") then
+      return nil, ("option '%s': expected a number, got '%s'")
+		  :format(shown, value)
+    end
+    value = tonumber(value)
+  elseif spec.arg and value == "" then
+    return nil, ("option '%s': expected %s, got nothing")
+		:format(shown, spec.arg)
+  end
+  values[spec.key] = value
+  return true
+end
+
+-- Splits an argument into specification, how the user wrote it, and value.
+local function lookup(specs, a)
+  local name, value = a:match("^%-%-([^=]+)=?(.*)$")
+  if name then
+    return find(specs, "name", name), "--" .. name, a:find("=") and value
+  end
+  return find(specs, "short", a:sub(2, 2)), a:sub(1, 2), a:sub(3)
+end
+
+-- Returns the values and the other arguments, or nil and a message.
+function options.parse(specs, args)
+  local values, rest, i, only_rest = {}, {}, 1, false
+  while i <= #args do
+    local a = args[i]
+    if only_rest or a == "-" or a:sub(1, 1) ~= "-" then
+      rest[#rest + 1] = a
+    elseif a == "--" then
+      only_rest = true
+    else
+      local spec, shown, value = lookup(specs, a)
+      if not spec then return nil, ("unknown option '%s'"):format(a) end
+      local short = a:sub(1, 2) ~= "--"
+      if short and value == "" then value = nil end
+      if not spec.arg then
+	if value then
+	  return nil, ("option '%s' takes no value"):format(shown)
+	end
+	value = true
+      elseif not value then
+	i = i + 1
+	value = args[i]
+	if not value then
+	  return nil, ("option '%s': expected %s"):format(shown, spec.arg)
+	end
+      end
+      local ok, err = set(values, spec, shown, value)
+      if not ok then return nil, err end
+    end
+    i = i + 1
+  end
+  return values, rest
+end
+
+-- Returns the lines that describe the options.
+function options.help(specs)
+  local lines = {}
+  for _, spec in ipairs(specs) do
+    local names = {}
+    if spec.short then names[1] = "-" .. spec.short end
+    if spec.name then names[#names + 1] = "--" .. spec.name end
+    local left = table.concat(names, ", ")
+    if spec.arg then left = left .. (spec.name and "=" or " ") .. spec.arg end
+    for n, line in ipairs(spec.help) do
+      lines[#lines + 1] = ("  %-24s  %s"):format(n == 1 and left or "", line)
+    end
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+return options

@@ -1,0 +1,171 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: a profile in memory.
+--
+-- The readers of streams (sysprof.reader) fill it, the views (sysprof.view)
+-- look at it. Samples are only counted, by what tells them apart: thread,
+-- state of the VM, stack of the Lua side and stack of the host side. The two
+-- sides are joined and named when the profile is looked at, because names
+-- come at the end of a stream.
+----------------------------------------------------------------------------
+
+local bytes = require("sysprof.bytes")
+local stacks = require("sysprof.stacks")
+
+local EXACT_MAX = bytes.EXACT_MAX
+local STATES = 16	-- Above any state of the VM; a power of two.
+local NODES = stacks.LIMIT
+
+local profile = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- Returns the function that counts a sample, which is the hot spot of the
+-- reader. It returns false if there are too many distinct samples.
+local function profile_adder(p)
+  local slots, slot_count = p.slots, 0
+  local slot_samples, slot_weight = p.slot_samples, p.slot_weight
+  return function(now, weight, state, lua, host)
+    local key = (lua * NODES + host) * STATES + state
+    local by_key = p.by_key
+    local slot = by_key[key]
+    if not slot then
+      slot_count = slot_count + 1
+      slot = slot_count
+      by_key[key] = slot
+      slots[slot] = { tid = p.tid, state = state, lua = lua, host = host }
+      slot_samples[slot], slot_weight[slot] = 0, 0
+    end
+    slot_samples[slot] = slot_samples[slot] + 1
+    slot_weight[slot] = slot_weight[slot] + weight
+    p.last_time = now
+    return slot_weight[slot] < EXACT_MAX
+  end
+end
+
+function profile.new()
+  local p = setmetatable({
+    stacks = stacks.new(),
+    -- Samples.
+    slots = {}, slot_samples = {}, slot_weight = {},
+    threads = {}, thread_slots = {}, tid = nil, by_key = nil,
+    last_time = 0,	-- Microseconds from the start to the last sample.
+    -- Definitions.
+    meta = {}, meta_keys = {},	-- Value by key; keys in order.
+    modules = {},		-- In order of definition.
+    lfuncs = {}, ffuncs = {}, hsyms = {},	-- By id or address.
+    counters = {},
+    -- What the reader found out about the input.
+    version = nil,	-- Of the stream.
+    complete = true,	-- The whole input was read and nothing is missing.
+    problems = {},	-- What is not complete: { offset = , text = }.
+  }, mt)
+  p:set_thread(0)
+  p.add = profile_adder(p)
+  return p
+end
+
+-- -- Definitions -----------------------------------------------------------
+
+function methods:set_meta(key, value)
+  if self.meta[key] == nil then self.meta_keys[#self.meta_keys + 1] = key end
+  self.meta[key] = value
+end
+
+-- The samples that follow are of this thread.
+function methods:set_thread(tid)
+  local by_key = self.thread_slots[tid]
+  if not by_key then
+    by_key = {}
+    self.thread_slots[tid] = by_key
+  end
+  self.tid, self.by_key = tid, by_key
+end
+
+-- The same module is defined again and again, with each list of modules.
+function methods:set_module(first, last, bias, buildid, path)
+  local list = self.modules
+  for i = #list, 1, -1 do
+    local m = list[i]
+    if m.first == first and m.last == last and m.path == path and
+       m.bias == bias and m.buildid == buildid then
+      return
+    end
+  end
+  list[#list + 1] = { first = first, last = last, bias = bias,
+		      buildid = buildid, path = path }
+end
+
+-- A function may be described before its name is known, and again later.
+function methods:set_lfunc(fid, firstline, lastline, chunk, name)
+  local f = self.lfuncs[fid]
+  if not f then
+    f = {}
+    self.lfuncs[fid] = f
+  elseif name == "" and f.chunk == chunk and f.firstline == firstline then
+    name = f.name
+  end
+  f.firstline, f.lastline, f.chunk, f.name = firstline, lastline, chunk, name
+end
+
+function methods:set_ffunc(ffid, name)
+  self.ffuncs[ffid] = name
+end
+
+function methods:set_hsym(addr, symaddr, name)
+  self.hsyms[addr] = { addr = symaddr, name = name }
+end
+
+function methods:set_counter(id, value)
+  self.counters[id] = value
+end
+
+function methods:add_problem(offset, text)
+  self.complete = false
+  self.problems[#self.problems + 1] = { offset = offset, text = text }
+end
+
+-- -- Looking at it ---------------------------------------------------------
+
+-- Returns the numbers of samples and of microseconds of CPU time.
+function methods:totals()
+  local samples, weight = 0, 0
+  for slot = 1, #self.slots do
+    samples = samples + self.slot_samples[slot]
+    weight = weight + self.slot_weight[slot]
+  end
+  return samples, weight
+end
+
+-- Returns the number of samples by state of the VM.
+function methods:states()
+  local by_state = {}
+  for slot, s in ipairs(self.slots) do
+    by_state[s.state] = (by_state[s.state] or 0) + self.slot_samples[slot]
+  end
+  return by_state
+end
+
+-- Returns the number of threads that samples are of.
+function methods:thread_count()
+  local n = 0
+  for _, by_key in pairs(self.thread_slots) do
+    if next(by_key) then n = n + 1 end
+  end
+  return n
+end
+
+-- Says in one sentence what is missing; nil if the profile is complete.
+function methods:problem_text()
+  local list = self.problems
+  if #list == 0 then return nil end
+  local text = {}
+  for i = 1, math.min(#list, 2) do
+    text[i] = ("offset %.0f: %s"):format(list[i].offset, list[i].text)
+  end
+  if #list > 2 then
+    text[3] = ("and %d more damaged places"):format(#list - 2)
+  end
+  return table.concat(text, "; ")
+end
+
+return profile

@@ -1,0 +1,154 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: from an input to a profile.
+--
+-- The front of the reader's Lua API (doc/tool.md): read() takes a file name,
+-- parse() a function that gives bytes. Checks the prologue, takes the chunks
+-- one after the other and says what the stream lacks. An input that is no
+-- stream gives nil and a message; one that is damaged or cut gives a profile
+-- that holds what is whole, with complete = false and its problems.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local G = require("sysprof.grammar")
+local chunks = require("sysprof.chunks")
+local input = require("sysprof.input")
+local profile = require("sysprof.profile")
+local records = require("sysprof.records")
+
+local reader = {}
+
+local SIZE = G.SPF_PROLOGUE_SIZE
+local PROLOGUE = G.MAGIC_SYMTAB ..
+  string.char(G.SPF_SYMTAB_VERSION, 0, 0, 0, G.SPF_SYMTAB_END) ..
+  G.MAGIC_PROFILE .. string.char(G.SPF_VERSION, 0, 0, 0)
+
+-- -- Prologue --------------------------------------------------------------
+
+-- Returns true, or nil and what is wrong with the first bytes of the input.
+local function check_prologue(inp)
+  local have = math.min(inp:need(SIZE), SIZE)
+  if inp.err then return nil, inp.err end
+  local head = ffi.string(inp.buf + inp.pos, have)
+  local same = 0
+  while same < have and head:byte(same + 1) == PROLOGUE:byte(same + 1) do
+    same = same + 1
+  end
+  if same == SIZE then return true end
+  if have == 0 then
+    return nil, "the file is empty, expected a sysprof stream"
+  elseif same == have then
+    return nil, ("the file ends at offset %d, in the prologue of the stream " ..
+		 "of %d bytes"):format(have, SIZE)
+  end
+  local magic = #G.MAGIC_SYMTAB
+  if head:sub(1, magic) == G.MAGIC_SYMTAB and have > magic then
+    local profile_at = #PROLOGUE - #G.MAGIC_PROFILE - 4
+    if same == magic then
+      return nil, ("offset %d: version %d of the symbol table is not " ..
+		   "supported, expected %d")
+		  :format(same, head:byte(same + 1), G.SPF_SYMTAB_VERSION)
+    elseif same == profile_at + #G.MAGIC_PROFILE then
+      return nil, ("offset %d: version %d of the stream is not supported, " ..
+		   "expected %d"):format(same, head:byte(same + 1), G.SPF_VERSION)
+    end
+  end
+  return nil, ("offset %d: the byte 0x%02x in the prologue is not the " ..
+	       "expected 0x%02x, this is no sysprof stream of version %d")
+	      :format(same, head:byte(same + 1), PROLOGUE:byte(same + 1),
+		      G.SPF_VERSION)
+end
+
+-- -- Chunks ----------------------------------------------------------------
+
+-- Reports a chunk whose number is not the one that is due; where a damaged
+-- chunk was reported before it, the number after that is due, too. False: not
+-- to be used, since its samples are counted already.
+local function check_seq(p, offset, seq, due, damaged)
+  if seq < due then
+    p:add_problem(offset, ("expected chunk number %.0f, found %.0f, which is " ..
+			   "left out"):format(due, seq))
+    return false
+  elseif seq > due and not (damaged and seq == due + 1) then
+    p:add_problem(offset, ("expected chunk number %.0f, found %.0f, those " ..
+			   "between are missing"):format(due, seq))
+  end
+  return true
+end
+
+-- Returns whether the stream has an end, or a cut that was reported.
+local function read_chunks(p, inp)
+  local due, ended, damaged = 0, false, false
+  local bad_stacks, bad_at = 0
+  local stream = chunks.new(inp, function(offset, text)
+    p:add_problem(offset, text)
+    damaged = true
+  end)
+  for buf, seq, first, stop, base in stream.next, stream do
+    local offset = base + first - G.SPF_CHUNK_HEADER
+    if ended then
+      p:add_problem(offset, "a chunk follows the end of the stream")
+      break
+    end
+    if check_seq(p, offset, seq, due, damaged) then
+      local d = records.decode(p, buf, first, stop)
+      due, ended, damaged = seq + 1, d.ended, false
+      bad_stacks = bad_stacks + d.undefined
+      if d.undefined > 0 then bad_at = bad_at or offset end
+      if d.failed then
+	p:add_problem(base + d.failed, ("expected a record of sysprof, skipped " ..
+	  "the last %d bytes of this chunk"):format(stop - d.failed))
+      end
+    end
+  end
+  if bad_stacks > 0 then
+    p:add_problem(bad_at, ("%d stacks of samples from this chunk on are not " ..
+			   "defined"):format(bad_stacks))
+  end
+  return ended or stream.cut
+end
+
+-- -- API -------------------------------------------------------------------
+
+local function parse_input(inp)
+  local ok, err = check_prologue(inp)
+  if not ok then return nil, err end
+  local p = profile.new()
+  p.version = G.SPF_VERSION
+  inp:skip(SIZE)
+  local ends = read_chunks(p, inp)
+  if inp.err then
+    p:add_problem(inp.base + inp.fill, "reading failed: " .. inp.err)
+  elseif not ends and p.complete then
+    p:add_problem(inp.base + inp.fill, "the stream ends here without an end " ..
+      "record: it was cut, or is still being written")
+  elseif not ends then
+    p:add_problem(inp.base + inp.fill, "the end record is missing")
+  end
+  return p
+end
+
+-- Reads a stream. read(n) returns a string of 1 to n bytes, nil at the end,
+-- or nil and a message. Returns a profile, or nil and a message.
+function reader.parse(read)
+  return parse_input(input.new(read))
+end
+
+function reader.parse_string(s)
+  return parse_input(input.from_string(s))
+end
+
+-- Reads a file, "-" is standard input. Messages do not begin with its name.
+function reader.read(path)
+  if path == "-" then return parse_input(input.from_file(io.stdin)) end
+  local file, err = io.open(path, "rb")
+  if not file then
+    local name = path .. ": "
+    if err:sub(1, #name) == name then err = err:sub(#name + 1) end
+    return nil, err
+  end
+  local p, why = parse_input(input.from_file(file))
+  file:close()
+  return p, why
+end
+
+return reader

@@ -1,0 +1,86 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: makes any bytes printable, and escapes them.
+--
+-- Names in a stream are whatever a program called its functions. After
+-- clean() a text is valid UTF-8 on one line without control characters; the
+-- other functions escape clean text for one kind of output each.
+----------------------------------------------------------------------------
+
+local text = {}
+
+-- Returns the length of the valid UTF-8 sequence at byte i, and whether it is
+-- a control character or line break; nil if there is none.
+local function utf8_at(s, i)
+  local a, b, c, d = s:byte(i, i + 3)
+  if a < 0x80 then return 1, a < 0x20 or a == 0x7f end
+  local function tail(x) return x and x >= 0x80 and x < 0xc0 end
+  if a < 0xc2 or a > 0xf4 or not tail(b) then return nil end
+  if a < 0xe0 then return 2, a == 0xc2 and b < 0xa0 end
+  if not tail(c) or (a == 0xe0 and b < 0xa0) or (a == 0xed and b >= 0xa0) then
+    return nil
+  end
+  if a < 0xf0 then
+    return 3, a == 0xe2 and b == 0x80 and (c == 0xa8 or c == 0xa9)
+  end
+  if not tail(d) or (a == 0xf0 and b < 0x90) or (a == 0xf4 and b >= 0x90) then
+    return nil
+  end
+  return 4, false
+end
+
+-- Control characters become "?", bytes that are no UTF-8 become "\xNN".
+function text.clean(s)
+  if not s:find("[%c\127-\255]") then return s end
+  local out, i = {}, 1
+  while i <= #s do
+    local len, control = utf8_at(s, i)
+    if not len then
+      out[#out + 1] = ("\\x%02x"):format(s:byte(i))
+    else
+      out[#out + 1] = control and "?" or s:sub(i, i + len - 1)
+    end
+    i = i + (len or 1)
+  end
+  return table.concat(out)
+end
+
+-- Returns a short beginning of a source text: max bytes of its first line
+-- that has something in it.
+function text.excerpt(s, max)
+  local line = s:match("[^\r\n]*%S[^\r\n]*") or ""
+  line = line:gsub("^%s+", "")
+  local cut = #line < #(s:gsub("%s+$", "")) - #(s:match("^%s*"))
+  if #line > max then
+    local last = max
+    -- Not in the middle of a UTF-8 sequence.
+    while last > max - 4 and (line:byte(last + 1) or 0) >= 0x80 and
+	  line:byte(last + 1) < 0xc0 do
+      last = last - 1
+    end
+    line, cut = line:sub(1, last), true
+  end
+  return text.clean(line) .. (cut and "..." or "")
+end
+
+-- For a frame of a folded stack.
+function text.folded(s)
+  return (s:gsub(";", ":"))
+end
+
+local html_entities = {
+  ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;",
+  ["'"] = "&#39;",
+}
+
+function text.html(s)
+  return (s:gsub("[&<>\"']", html_entities))
+end
+
+-- A JSON string that can also stand in a script element of an HTML page.
+function text.json(s)
+  return '"' .. s:gsub('["\\<>&%c\127]', function(c)
+    return ("\\u%04x"):format(c:byte())
+  end) .. '"'
+end
+
+return text
