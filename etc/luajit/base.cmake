@@ -1,0 +1,48 @@
+# Chooses the LuaJIT to build on, and fetches it if need be.
+#
+# Reads LUAJIT_SOURCE_DIR and LUAJIT_PACKAGE. Sets LUAJIT_BASE, the pristine
+# tree, LUAJIT_BASE_ID, a text that differs for every base, and LUAJIT_VERSION. A
+# package that was fetched once stays below the build folder.
+
+if(LUAJIT_SOURCE_DIR)
+  get_filename_component(LUAJIT_BASE "${LUAJIT_SOURCE_DIR}" ABSOLUTE
+    BASE_DIR "${CMAKE_BINARY_DIR}")
+  set(LUAJIT_BASE_ID "${LUAJIT_BASE}")
+else()
+  set(fetched "${CMAKE_BINARY_DIR}/luajit")
+  set(packages ${LUAJIT_PACKAGE})
+  if(NOT packages)
+    # OpenResty's branch, where the release has it: the library that most
+    # programs of the distribution load.
+    set(packages luajit2 luajit)
+    if(EXISTS "${fetched}/package")
+      file(STRINGS "${fetched}/package" packages LIMIT_COUNT 1)
+    endif()
+  endif()
+  list(GET packages 0 package)
+  if(NOT EXISTS "${fetched}/base/${package}/tree")
+    list(JOIN packages " or " names)
+    message(STATUS "Fetching LuaJIT: the source package ${names}")
+    execute_process(
+      COMMAND sh "${CMAKE_SOURCE_DIR}/etc/luajit/fetch.sh" "${fetched}" ${packages}
+      RESULT_VARIABLE failed)
+    if(failed)
+      message(FATAL_ERROR "LuaJIT could not be fetched, see above.")
+    endif()
+    file(STRINGS "${fetched}/package" package LIMIT_COUNT 1)
+  endif()
+  set(LUAJIT_BASE "${fetched}/base/${package}/tree")
+  file(GLOB LUAJIT_BASE_ID RELATIVE "${fetched}/base" "${fetched}/base/${package}/*.dsc")
+endif()
+
+if(NOT EXISTS "${LUAJIT_BASE}/src/lj_obj.h")
+  message(FATAL_ERROR "${LUAJIT_BASE} is no LuaJIT tree: it has no src/lj_obj.h.")
+endif()
+
+set(header luajit.h)
+if(EXISTS "${LUAJIT_BASE}/src/luajit_rolling.h")
+  set(header luajit_rolling.h)
+endif()
+file(STRINGS "${LUAJIT_BASE}/src/${header}" LUAJIT_VERSION REGEX "define[ \t]+LUAJIT_VERSION[ \t]")
+string(REGEX REPLACE ".*\"LuaJIT (.*)\".*" "\\1" LUAJIT_VERSION "${LUAJIT_VERSION}")
+message(STATUS "LuaJIT ${LUAJIT_VERSION}: ${LUAJIT_BASE_ID}")

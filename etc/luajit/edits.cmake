@@ -1,0 +1,41 @@
+# The edits of LuaJIT's own files: the few places where it calls sysprof.
+#
+# luajit_edit(FILE KEY AFTER|BEFORE|REPLACE LINE WHY) puts our LINE after, before
+# or in the place of the line of src/FILE that KEY is part of. KEY must occur
+# exactly once in the file, or the build stops: then this LuaJIT needs another
+# key. The logic is in our own files; here stand calls only. Done to pristine
+# files, by overlay.cmake.
+
+luajit_edit(lib_init.c [["lj_arch.h"]]
+  AFTER [[#include "lmisclib.h"]]
+  "declares luaopen_misc")
+luajit_edit(lib_init.c [[luaopen_jit }]]
+  AFTER [[  { LUAM_MISCLIBNAME,	luaopen_misc },]]
+  "luaL_openlibs opens the library misc")
+
+if(SYSPROF_DISABLE)
+  return()
+endif()
+
+luajit_edit(lj_profile.c [["lj_profile.h"]]
+  AFTER [[#include "profile/lj_profile_timer.h"]]
+  "declares the timer that jit.profile and sysprof share")
+luajit_edit(lj_profile.c [[timer_start(ps)]]
+  REPLACE [[  if (!lj_profile_timer_jitp_start(profile_signal, interval)) { ps->g = NULL; return; }]]
+  "jit.profile takes the shared timer, or does not start")
+luajit_edit(lj_profile.c [[timer_stop(ps)]]
+  REPLACE [[    lj_profile_timer_jitp_stop();]]
+  "jit.profile gives the shared timer back")
+
+luajit_edit(lj_state.c [["lj_state.h"]]
+  AFTER [[#include "profile/lj_sysprof.h"]]
+  "declares the calls below")
+luajit_edit(lj_state.c [[L = mainthread(g);]]
+  AFTER [[  lj_sysprof_close(g);]]
+  "a VM that is closed while it is profiled completes its profile")
+luajit_edit(lj_state.c [[st = (TValue *)lj_mem_realloc(]]
+  BEFORE [[  lj_sysprof_stack_move(L, 1);]]
+  "pointers to the Lua stack are stale from here")
+luajit_edit(lj_state.c [[uvval(gco2uv(up)) +]]
+  AFTER [[  lj_sysprof_stack_move(L, 0);]]
+  "pointers to the Lua stack are right again")

@@ -1,0 +1,148 @@
+# Makes the tree that LuaJIT is built in: a copy of the base, with our files
+# beside LuaJIT's and the edits of edits.cmake. Writes only what differs, so that
+# make sees what changed.
+#
+# cmake -DBASE= -DTREE= -DFLAGS= [-DSOURCE= [-DSYSPROF_DISABLE=1]] -P overlay.cmake
+#   BASE    pristine LuaJIT tree, only read
+#   TREE    tree to make or to bring up to date
+#   FLAGS   file that says how it is built; another content: a fresh tree
+#   SOURCE  our repository; without it the tree is plain LuaJIT
+
+cmake_minimum_required(VERSION 3.21)
+
+# What a build leaves behind in LuaJIT's folders.
+set(built "(\\.(o|a|so|d|obj|lib|dll|exe|pdb)|/lj_vm\\.[sS]|/lj_(bc|ff|lib|rec|fold)def\\.h|\
+/buildvm_arch\\.h|/vmdef\\.lua|/luajit_relver\\.txt|src/luajit|host/minilua|host/buildvm)$")
+
+# -- Edits -------------------------------------------------------------------
+
+# See edits.cmake. The edited text waits in the variable text_FILE.
+function(luajit_edit file key where line why)
+  if(NOT DEFINED text_${file})
+    file(READ "${BASE}/src/${file}" text_${file})
+    set(edited "${edited};${file}" PARENT_SCOPE)
+  endif()
+  set(text "${text_${file}}")
+  string(LENGTH "${key}" key_length)
+  set(count 0)
+  set(rest "${text}")
+  set(skipped 0)
+  while(TRUE)
+    string(FIND "${rest}" "${key}" found)
+    if(found EQUAL -1)
+      break()
+    endif()
+    math(EXPR count "${count} + 1")
+    math(EXPR position "${skipped} + ${found}")
+    math(EXPR skipped "${position} + ${key_length}")
+    string(SUBSTRING "${text}" ${skipped} -1 rest)
+  endwhile()
+  if(NOT count EQUAL 1)
+    message(FATAL_ERROR "src/${file} of ${BASE}: the key '${key}' matches ${count} times, "
+      "but must match once. etc/luajit/edits.cmake needs another key for this LuaJIT, "
+      "for the edit: ${why}.")
+  endif()
+  # Cut the text around the line of the key.
+  string(SUBSTRING "${text}" 0 ${position} before)
+  string(FIND "${before}" "\n" start REVERSE)
+  math(EXPR start "${start} + 1")
+  string(FIND "${rest}" "\n" end)
+  math(EXPR end "${skipped} + ${end} + 1")
+  math(EXPR length "${end} - ${start}")
+  string(SUBSTRING "${text}" 0 ${start} before)
+  string(SUBSTRING "${text}" ${start} ${length} old)
+  string(SUBSTRING "${text}" ${end} -1 after)
+  if(where STREQUAL "AFTER")
+    set(new "${old}${line}\n")
+  elseif(where STREQUAL "BEFORE")
+    set(new "${line}\n${old}")
+  elseif(where STREQUAL "REPLACE")
+    set(new "${line}\n")
+  else()
+    message(FATAL_ERROR "etc/luajit/edits.cmake: '${where}' is not AFTER, BEFORE or REPLACE")
+  endif()
+  set(text_${file} "${before}${new}${after}" PARENT_SCOPE)
+endfunction()
+
+# -- Files -------------------------------------------------------------------
+
+# Copy a file if its content differs.
+function(copy from to)
+  configure_file("${from}" "${TREE}/${to}" COPYONLY)
+endfunction()
+
+function(write text to)
+  set(old "")
+  if(EXISTS "${TREE}/${to}")
+    file(READ "${TREE}/${to}" old)
+  endif()
+  if(NOT old STREQUAL text)
+    file(WRITE "${TREE}/${to}" "${text}")
+  endif()
+endfunction()
+
+# Another compiler, flag or base: nothing that was built is of use any more.
+file(READ "${FLAGS}" flags)
+set(old_flags "")
+if(EXISTS "${TREE}/sysprof.flags")
+  file(READ "${TREE}/sysprof.flags" old_flags)
+endif()
+if(NOT old_flags STREQUAL flags)
+  file(REMOVE_RECURSE "${TREE}")
+endif()
+
+set(edited "")
+if(DEFINED SOURCE)
+  include("${CMAKE_CURRENT_LIST_DIR}/edits.cmake")
+endif()
+
+if(EXISTS "${BASE}/src/luajit_rolling.h")
+  string(REPLACE "src/luajit|" "src/luajit|src/luajit\\.h|" built "${built}")
+endif()
+file(GLOB_RECURSE files LIST_DIRECTORIES false RELATIVE "${BASE}"
+  "${BASE}/src/*" "${BASE}/dynasm/*" "${BASE}/etc/*")
+foreach(file IN LISTS files)
+  if(NOT file MATCHES "${built}")
+    string(REGEX REPLACE "^src/" "" name "${file}")
+    if(NOT name IN_LIST edited)
+      copy("${BASE}/${file}" "${file}")
+    endif()
+  endif()
+endforeach()
+foreach(file IN LISTS edited)
+  if(file)
+    write("${text_${file}}" "src/${file}")
+  endif()
+endforeach()
+
+# The version of a rolling release is its commit's time; the copy has no .git.
+if(EXISTS "${BASE}/.git")
+  set(relver "")
+  execute_process(COMMAND git -C "${BASE}" show -s --format=%ct
+    OUTPUT_VARIABLE relver ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    write("${relver}" ".relver")
+  endif()
+elseif(EXISTS "${BASE}/.relver")
+  copy("${BASE}/.relver" ".relver")
+endif()
+
+if(DEFINED SOURCE)
+  foreach(file GNUmakefile lmisclib.h lib_misc.c)
+    copy("${SOURCE}/src/${file}" "src/${file}")
+  endforeach()
+  copy("${SOURCE}/etc/luajit/lj_paths.h" "src/lj_paths.h")
+  file(GLOB ours RELATIVE "${SOURCE}/src" "${SOURCE}/src/profile/*.[ch]")
+  foreach(file IN LISTS ours)
+    copy("${SOURCE}/src/${file}" "src/${file}")
+  endforeach()
+  # A module that is gone is in the libraries still: have them linked again.
+  file(GLOB copies RELATIVE "${TREE}/src" "${TREE}/src/profile/*.[ch]")
+  foreach(file IN LISTS copies)
+    if(NOT file IN_LIST ours)
+      file(REMOVE "${TREE}/src/${file}" "${TREE}/src/libluajit.a" "${TREE}/src/libluajit.so")
+    endif()
+  endforeach()
+endif()
+
+write("${flags}" "sysprof.flags")

@@ -1,0 +1,111 @@
+# TIMEOUT: 300
+# Programs of the distribution work on our library in the place of their own.
+
+set -u
+export LD_LIBRARY_PATH=$SYSPROF_BUILD/lib
+unset LUA_PATH
+status=0
+ran=0
+rm -rf ./*
+
+fail() {
+  echo "FAIL: $*"
+  status=1
+}
+
+# Is the program installed, and does it load our library?
+have() {
+  local path
+  path=$(command -v "$1") || {
+    echo "$1 is not installed"
+    return 1
+  }
+  case $(ldd "$path" | grep libluajit) in
+  *"$SYSPROF_BUILD/lib/"*) ;;
+  *)
+    echo "$1 does not load libluajit: left out"
+    return 1
+    ;;
+  esac
+  ran=$((ran + 1))
+}
+
+case $(nm -D "$SYSPROF_BUILD/lib/libluajit-5.1.so.2") in
+*__asan_*)
+  echo "skipped: built with the address sanitizer"
+  exit 77
+  ;;
+esac
+
+if have sysbench; then
+  cat >events.lua <<'LUA'
+function event() local t = {} for i = 1, 100 do t[i] = ("x"):rep(i) end end
+LUA
+  sysbench events.lua --events=2000 --threads=2 --time=20 run >sysbench.log 2>&1 &&
+    grep -q 'total number of events: *2000' sysbench.log || {
+    cat sysbench.log
+    fail sysbench
+  }
+fi
+
+if have nvim; then
+  nvim --headless -u NONE -c 'lua io.stdout:write(type(misc), " ", #vim.split("a b", " "))' -c qa! >nvim.log 2>&1
+  grep -q '^table 2' nvim.log || {
+    cat nvim.log
+    fail nvim
+  }
+fi
+
+if have wrk; then
+  # A server that answers one connection after the other.
+  cat >server.lua <<'LUA'
+local ffi = require("ffi")
+ffi.cdef[[
+int socket(int domain, int type, int protocol);
+int bind(int fd, const void *addr, unsigned len);
+int listen(int fd, int backlog);
+int accept(int fd, void *addr, unsigned *len);
+int getsockname(int fd, void *addr, unsigned *len);
+ssize_t read(int fd, void *buf, size_t len);
+ssize_t write(int fd, const void *buf, size_t len);
+int close(int fd);
+]]
+local AF_INET, SOCK_STREAM = 2, 1
+-- struct sockaddr_in of 127.0.0.1 and any port.
+local addr = ffi.new("uint8_t[16]", {AF_INET, 0, 0, 0, 127, 0, 0, 1})
+local len = ffi.new("unsigned[1]", 16)
+local fd = ffi.C.socket(AF_INET, SOCK_STREAM, 0)
+assert(ffi.C.bind(fd, addr, 16) == 0 and ffi.C.listen(fd, 8) == 0)
+assert(ffi.C.getsockname(fd, addr, len) == 0)
+print(addr[2] * 256 + addr[3])
+io.stdout:close()
+local buf = ffi.new("char[4096]")
+local answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+while true do
+  local conn = ffi.C.accept(fd, nil, nil)
+  while ffi.C.read(conn, buf, 4096) > 0 do ffi.C.write(conn, answer, #answer) end
+  ffi.C.close(conn)
+end
+LUA
+  cat >wrk.lua <<'LUA'
+function response(status, headers, body)
+  assert(type(misc) == "table" and status == 200 and body == "ok")
+end
+LUA
+  mkfifo port
+  "$LUAJIT" server.lua >port &
+  server=$!
+  read -r port <port
+  wrk -t1 -c1 -d1s -s wrk.lua "http://127.0.0.1:$port/" >wrk.log 2>&1 &&
+    grep -q 'Requests/sec: *[1-9]' wrk.log && ! grep -q wrk.lua wrk.log || {
+    cat wrk.log
+    fail wrk
+  }
+  kill $server
+fi
+
+if [ $ran = 0 ]; then
+  echo "skipped: none of the programs is installed"
+  exit 77
+fi
+exit $status

@@ -1,0 +1,66 @@
+# What cmake --install puts into a prefix works from there, also after the
+# folder was moved and without the build folder's help.
+
+set -u
+prefix=$PWD/prefix
+moved=$PWD/moved
+unset LUA_PATH LUA_CPATH LUA_INIT
+status=0
+
+fail() {
+  echo "FAIL: $*"
+  status=1
+}
+
+rm -rf prefix moved dest
+cmake --install "$SYSPROF_BUILD" --prefix "$prefix" >log 2>&1 || {
+  cat log
+  fail "cmake --install"
+}
+for file in bin/luajit bin/luajit-parse-sysprof share/man/man1/luajit.1 \
+  share/man/man1/luajit-parse-sysprof.1 share/luajit-2.1/jit/p.lua \
+  share/luajit-2.1/luajit-parse-sysprof.lua include/luajit-2.1/lmisclib.h; do
+  [ -f "$prefix/$file" ] || fail "$file is missing"
+done
+mv prefix moved
+cd /
+
+# Modules, the reader and jit.p are found where the executable is.
+for module in jit.p jit.vmdef sysprof.reader; do
+  file=$("$moved/bin/luajit" -e "print(package.searchpath('$module', package.path))")
+  [ "$file" = "$moved/share/luajit-2.1/$(echo "$module" | tr . /).lua" ] ||
+    fail "$module is found as '$file'"
+done
+"$moved/bin/luajit" -jp -e 'for i = 1, 1e7 do local s = i * i end' >/dev/null ||
+  fail "luajit -jp"
+"$moved/bin/luajit-parse-sysprof" --help >/dev/null || fail "luajit-parse-sysprof"
+ln -s "$moved/bin/luajit-parse-sysprof" "$moved/link"
+LUA_INIT="error'no'" LUA_PATH=/nowhere "$moved/link" --help >/dev/null ||
+  fail "luajit-parse-sysprof by a link, with foreign settings"
+
+# Embed it by its pkg-config file.
+pc=$(dirname "$(find "$moved" -name luajit.pc)")
+if command -v pkg-config >/dev/null; then
+  cat >"$moved/host.c" <<'C'
+#include <lauxlib.h>
+#include <lualib.h>
+#include <lmisclib.h>
+int main(void)
+{
+  lua_State *L = luaL_newstate();
+  luaL_openlibs(L);
+  return luaL_dostring(L, "assert(misc); require('jit.vmdef')");
+}
+C
+  flags=$(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs luajit)
+  # shellcheck disable=SC2086
+  cc ${CFLAGS-} -o "$moved/host" "$moved/host.c" $flags || fail "pkg-config: $flags"
+  LD_LIBRARY_PATH=$(dirname "$pc") "$moved/host" || fail "a program that embeds the library"
+fi
+
+# Staged, as packagers do.
+DESTDIR=$moved/dest cmake --install "$SYSPROF_BUILD" --prefix /opt/x >"$moved/log" 2>&1 ||
+  fail "cmake --install with DESTDIR"
+[ -x "$moved/dest/opt/x/bin/luajit" ] || fail "DESTDIR is not heeded"
+
+exit $status
