@@ -1,4 +1,3 @@
-# TIMEOUT: 300
 # Programs of the distribution work on our library in the place of their own.
 
 set -u
@@ -78,7 +77,7 @@ local fd = ffi.C.socket(AF_INET, SOCK_STREAM, 0)
 assert(ffi.C.bind(fd, addr, 16) == 0 and ffi.C.listen(fd, 8) == 0)
 assert(ffi.C.getsockname(fd, addr, len) == 0)
 print(addr[2] * 256 + addr[3])
-io.stdout:close()
+io.stdout:flush()
 local buf = ffi.new("char[4096]")
 local answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 while true do
@@ -93,15 +92,15 @@ function response(status, headers, body)
 end
 LUA
   mkfifo port
-  "$LUAJIT" server.lua >port &
+  "$LUAJIT" server.lua >port 2>server.log &
   server=$!
-  read -r port <port
+  trap 'kill $server' EXIT
+  read -t 20 -r port <port
   wrk -t1 -c1 -d1s -s wrk.lua "http://127.0.0.1:$port/" >wrk.log 2>&1 &&
     grep -q 'Requests/sec: *[1-9]' wrk.log && ! grep -q wrk.lua wrk.log || {
     cat wrk.log
     fail wrk
   }
-  kill $server
 fi
 
 if [ $ran = 0 ]; then

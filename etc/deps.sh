@@ -1,0 +1,45 @@
+#!/bin/sh
+# Installs what is missing of what this repository needs on Debian. Does nothing
+# if all is there; otherwise it must be run as root.
+#
+# usage: etc/deps.sh [build] [test]...   without: build
+
+set -eu
+
+# Each: a file or command that shows that the package is there, the package.
+build='gcc gcc
+/usr/include/stdio.h libc6-dev
+make make
+cmake cmake
+dpkg-source dpkg-dev'
+# The oracle of the unwinder's tests, and programs of the distribution that run
+# on LuaJIT.
+test='/usr/include/*/libunwind.h libunwind-dev
+nm binutils
+pkg-config pkg-config
+sysbench sysbench
+nvim neovim
+wrk wrk'
+
+missing=
+while read -r sign package; do
+  case $sign in
+  # shellcheck disable=SC2086
+  /*) ! ls $sign >/dev/null 2>&1 || continue ;;
+  *) ! command -v "$sign" >/dev/null || continue ;;
+  esac
+  missing="$missing $package"
+done <<EOF
+$(for group in "${@:-build}"; do eval "echo \"\$$group\""; done)
+EOF
+
+[ -n "$missing" ] || exit 0
+echo "Installing:$missing"
+if [ "$(id -u)" != 0 ]; then
+  echo "error: not root; install these Debian packages:$missing" >&2
+  exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get -qq update
+# shellcheck disable=SC2086
+apt-get -qq install -y --no-install-recommends $missing >/dev/null

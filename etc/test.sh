@@ -1,0 +1,66 @@
+#!/bin/sh
+# Builds on each LuaJIT that the release has and runs all tests on it. Installs
+# what is missing, if it is root. Ends with the sum of all, and fails if a test
+# failed or none ran.
+#
+# usage: etc/test.sh [BUILD [CTEST OPTION...]]
+#   BUILD   build folder, default build/; BUILD-luajit for the second base
+
+set -eu
+source=$(cd "$(dirname "$0")/.." && pwd)
+build=${1:-$source/build}
+[ $# = 0 ] || shift
+
+sh "$source/etc/deps.sh" build test
+
+jobs=$(nproc)
+passed=0
+failed=0
+skipped=0
+
+# The value of an attribute in ctest's report.
+count() {
+  sed -n "s/.*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -n 1
+}
+
+# Build and test one base.
+try() {
+  folder=$1
+  package=$2
+  shift 2
+  echo "== $package"
+  mkdir -p "$folder"
+  log=$folder/build.log
+  cmake -S "$source" -B "$folder" -DLUAJIT_PACKAGE="$package" -DSYSPROF_BUILD_PLAIN=ON \
+    >"$log" 2>&1 && cmake --build "$folder" -j "$jobs" >>"$log" 2>&1 || {
+    cat "$log"
+    echo "the build on $package failed"
+    failed=$((failed + 1))
+    return
+  }
+  # Warnings of our own files; LuaJIT's are not for us to mend.
+  grep -A 5 -E '(profile/|lib_misc|lmisclib|test/).*warning:' "$log" || :
+  report=$folder/report.xml
+  rm -f "$report"
+  broken=0
+  ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error \
+    --output-junit "$report" "$@" || broken=1
+  if [ ! -f "$report" ]; then
+    failed=$((failed + 1))
+    return
+  fi
+  # ctest's report lists skipped tests among all, not among the failed.
+  f=$(count failures "$report")
+  s=$(($(count skipped "$report") + $(count disabled "$report")))
+  passed=$((passed + $(count tests "$report") - f - s))
+  failed=$((failed + f))
+  skipped=$((skipped + s))
+  # ctest may fail for another reason than a test.
+  [ "$broken" = 0 ] || [ "$f" != 0 ] || failed=$((failed + 1))
+}
+
+try "$build" luajit2 "$@"
+try "$build-luajit" luajit "$@"
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ] && [ "$passed" != 0 ]
