@@ -9,11 +9,13 @@
 ----------------------------------------------------------------------------
 
 local bytes = require("sysprof.bytes")
+local pairmap = require("sysprof.pairmap")
 local stacks = require("sysprof.stacks")
 
 local EXACT_MAX = bytes.EXACT_MAX
 local STATES = 16	-- Above any state of the VM; a power of two.
 local NODES = stacks.LIMIT
+local THREADS = 2^16	-- Threads that can be told apart.
 
 local profile = {}
 local methods = {}
@@ -22,16 +24,11 @@ local mt = { __index = methods }
 -- Returns the function that counts a sample, which is the hot spot of the
 -- reader. It returns false if there are too many distinct samples.
 local function profile_adder(p)
-  local slots, slot_count = p.slots, 0
+  local slots = p.slots
   local slot_samples, slot_weight = p.slot_samples, p.slot_weight
   return function(now, weight, state, lua, host)
-    local key = (lua * NODES + host) * STATES + state
-    local by_key = p.by_key
-    local slot = by_key[key]
-    if not slot then
-      slot_count = slot_count + 1
-      slot = slot_count
-      by_key[key] = slot
+    local slot, new = p.keys:put(p.thread * NODES + lua, host * STATES + state)
+    if new then
       slots[slot] = { tid = p.tid, state = state, lua = lua, host = host }
       slot_samples[slot], slot_weight[slot] = 0, 0
     end
@@ -47,7 +44,9 @@ function profile.new()
     stacks = stacks.new(),
     -- Samples.
     slots = {}, slot_samples = {}, slot_weight = {},
-    threads = {}, thread_slots = {}, tid = nil, by_key = nil,
+    keys = pairmap.new(),	-- Slot by what tells a sample apart.
+    threads = {}, thread_count = 0,	-- Number of a thread by its id.
+    tid = nil, thread = nil,	-- Of the samples that follow.
     last_time = 0,	-- Microseconds from the start to the last sample.
     -- Definitions.
     meta = {}, meta_keys = {},	-- Value by key; keys in order.
@@ -59,7 +58,6 @@ function profile.new()
     complete = true,	-- The whole input was read and nothing is missing.
     problems = {},	-- What is not complete: { offset = , text = }.
   }, mt)
-  p:set_thread(0)
   p.add = profile_adder(p)
   return p
 end
@@ -73,12 +71,11 @@ end
 
 -- The samples that follow are of this thread.
 function methods:set_thread(tid)
-  local by_key = self.thread_slots[tid]
-  if not by_key then
-    by_key = {}
-    self.thread_slots[tid] = by_key
+  if not self.threads[tid] and self.thread_count < THREADS - 1 then
+    self.thread_count = self.thread_count + 1
+    self.threads[tid] = self.thread_count
   end
-  self.tid, self.by_key = tid, by_key
+  self.tid, self.thread = tid, self.threads[tid] or 0
 end
 
 -- The same module is defined again and again, with each list of modules.
@@ -143,15 +140,6 @@ function methods:states()
     by_state[s.state] = (by_state[s.state] or 0) + self.slot_samples[slot]
   end
   return by_state
-end
-
--- Returns the number of threads that samples are of.
-function methods:thread_count()
-  local n = 0
-  for _, by_key in pairs(self.thread_slots) do
-    if next(by_key) then n = n + 1 end
-  end
-  return n
 end
 
 -- Says in one sentence what is missing; nil if the profile is complete.

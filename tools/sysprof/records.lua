@@ -129,9 +129,6 @@ local function read_frame(all, buf, pos)
   local extra, payload = 0
   payload, pos = uleb(buf, pos)
   if kind == LFUNC or kind == CUT then extra, pos = uleb(buf, pos) end
-  if payload >= EXACT_MAX or extra >= EXACT_MAX then
-    return all:frame(stacks.WIDE, 0, 0), pos
-  end
   return all:frame(kind, (payload - kind) / 16, extra), pos
 end
 

@@ -91,8 +91,8 @@ function selfreport.lines(profile)
   local c = profile.counters
   local list = {
     { "samples", ("%.0f, %.3f s of CPU time, %d thread%s"):format(samples,
-      weight / 1e6, profile:thread_count(),
-      profile:thread_count() == 1 and "" or "s") },
+      weight / 1e6, profile.thread_count,
+      profile.thread_count == 1 and "" or "s") },
     { "lost", lost },
     { "lua stack broken", broken(profile, G.SPF_COUNTER_LUA_BROKEN) },
     { "host stack broken", broken(profile, G.SPF_COUNTER_HOST_BROKEN) },

@@ -7,68 +7,83 @@
 -- what is distinct. Node 0 is the empty stack.
 ----------------------------------------------------------------------------
 
+local bit = require("bit")
 local G = require("sysprof.grammar")
+local pairmap = require("sysprof.pairmap")
+
+local band, bxor, tobit = bit.band, bit.bxor, bit.tobit
 
 local stacks = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Frames and nodes are numbered below LIMIT, so that a pair of them, or of
--- two nodes and a small number, is an exact Lua number.
+-- Frames and nodes are numbered below LIMIT.
 local LIMIT = 2^24
-local EXTRA_LIMIT = 2^20
-local PAYLOAD_LIMIT = 2^33
+local CACHE = 4096	-- Frames remembered by hash.
+local KINDS = 32	-- Above any kind of frame; a power of two.
 
 -- Kinds of frames that a reader makes up itself.
-stacks.UNDEFINED = -1	-- A sample refers to a stack that is not defined.
-stacks.WIDE = -2	-- A payload that is no exact number.
+stacks.UNDEFINED = 16	-- A sample refers to a stack that is not defined.
+stacks.WIDE = 17	-- A number is larger than any that makes sense.
+
+local WIDE_MIN = 2^51	-- Payloads from here on are wide,
+local WIDE_EXTRA_MIN = 2^26	-- and extra numbers from here on.
 
 stacks.LIMIT = LIMIT
 
+local known_kind = { [stacks.UNDEFINED] = true, [stacks.WIDE] = true }
+for name, kind in pairs(G) do
+  if name:match("^SPF_FRAME_") then known_kind[kind] = true end
+end
+
 function stacks.new()
-  local kinds = {}
-  for name, kind in pairs(G) do
-    if name:match("^SPF_FRAME_") then kinds[kind] = {} end
-  end
-  kinds[stacks.UNDEFINED], kinds[stacks.WIDE] = {}, {}
+  local recent = {}
+  for i = 0, CACHE - 1 do recent[i] = 0 end
   return setmetatable({
-    frames = 0, kind = {}, payload = {}, extra = {}, by_kind = kinds,
-    nodes = 0, parent = {}, frame_of = {}, child = {},
+    frames = pairmap.new(),
+    kind = { [0] = -1 }, payload = { [0] = -1 }, extra = { [0] = -1 },
+    recent = recent,		-- Frame that was asked for last, by hash.
+    nodes = pairmap.new(),
+    parent = { [0] = 0 }, frame_of = { [0] = 0 },
+    child = { [0] = 0 },	-- Child that was asked for last.
   }, mt)
 end
 
 -- Returns the number of a frame, or nil if its kind is unknown or there are
 -- too many frames.
 function methods:frame(kind, payload, extra)
-  local known = self.by_kind[kind]
-  if not known then return nil end
-  local key
-  if extra < EXTRA_LIMIT and payload < PAYLOAD_LIMIT then
-    key = payload * EXTRA_LIMIT + extra
-  elseif extra == 0 then
-    key = -payload
-  else
-    key = payload .. ":" .. extra
+  if payload >= WIDE_MIN or extra >= WIDE_EXTRA_MIN then
+    kind, payload, extra = stacks.WIDE, 0, 0
   end
-  local id = known[key]
-  if id then return id end
-  id = self.frames + 1
+  local recent, at = self.recent, band(bxor(tobit(payload), extra), CACHE - 1)
+  local id = recent[at]
+  if self.payload[id] == payload and self.kind[id] == kind and
+     self.extra[id] == extra then
+    return id
+  end
+  if not known_kind[kind] then return nil end
+  local new
+  id, new = self.frames:put(payload, extra * KINDS + kind)
   if id >= LIMIT then return nil end
-  self.frames, known[key] = id, id
-  self.kind[id], self.payload[id], self.extra[id] = kind, payload, extra
+  if new then
+    self.kind[id], self.payload[id], self.extra[id] = kind, payload, extra
+  end
+  recent[at] = id
   return id
 end
 
 -- Returns the node of the stack of node with one frame more, or nil if there
 -- are too many.
 function methods:push(node, frame)
-  local key = node * LIMIT + frame
-  local id = self.child[key]
-  if id then return id end
-  id = self.nodes + 1
+  local id = self.child[node]
+  if self.frame_of[id] == frame then return id end
+  local new
+  id, new = self.nodes:put(node, frame)
   if id >= LIMIT then return nil end
-  self.nodes, self.child[key] = id, id
-  self.parent[id], self.frame_of[id] = node, frame
+  if new then
+    self.parent[id], self.frame_of[id], self.child[id] = node, frame, 0
+  end
+  self.child[node] = id
   return id
 end
 

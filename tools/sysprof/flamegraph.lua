@@ -1,0 +1,85 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: a flame graph as one HTML file.
+--
+-- Fills the page of sysprof.flamegraph_page with the data of a view. The page
+-- needs nothing else: no network, no other file.
+----------------------------------------------------------------------------
+
+local page = require("sysprof.flamegraph_page")
+local script = require("sysprof.flamegraph_script")
+local selfreport = require("sysprof.selfreport")
+local symbols = require("sysprof.symbols")
+local text = require("sysprof.text")
+local tree = require("sysprof.tree")
+
+local flamegraph = {}
+
+local PER_LINE = 32	-- Items in a line of data.
+
+local function write_list(write, name, items)
+  write(('"%s":['):format(name))
+  for i = 1, #items, PER_LINE do
+    local last = math.min(i + PER_LINE - 1, #items)
+    write(table.concat(items, ",", i, last))
+    write(last < #items and ",\n" or "")
+  end
+  write("]")
+end
+
+-- Writes the JSON object that the script reads: names and their kinds, and
+-- depth, name and self value of each node, parents first.
+local function write_data(view, write)
+  local kind_of = {}
+  for i, kind in ipairs(symbols.KINDS) do kind_of[kind] = i - 1 end
+  local names, kinds, nodes, number = {}, {}, {}, {}
+  tree.visit(tree.build(view), function(node)
+    local e = node.entry
+    if not e then return end
+    if not number[e] then
+      number[e] = #names
+      names[#names + 1], kinds[#kinds + 1] = text.json(e.text), kind_of[e.kind]
+    end
+    nodes[#nodes + 1] = ("%d,%d,%.0f"):format(node.depth, number[e], node.self)
+  end)
+  write(('{"unit":"%s",\n'):format(view.unit))
+  write_list(write, "names", names)
+  write(",\n")
+  write_list(write, "kinds", kinds)
+  write(",\n")
+  write_list(write, "nodes", nodes)
+  write("}")
+end
+
+local function report_rows(profile)
+  local rows = {}
+  for _, line in ipairs(selfreport.lines(profile)) do
+    rows[#rows + 1] = ("<tr><th>%s</th><td>%s</td></tr>")
+		      :format(text.html(line[1]), text.html(line[2]))
+  end
+  return table.concat(rows, "\n")
+end
+
+function flamegraph.render(view, write)
+  local fill = {
+    title = function()
+      write(text.html(text.clean(view.options.title or "sysprof")))
+    end,
+    report = function() write(report_rows(view.profile)) end,
+    incomplete = function()
+      write(view.profile.complete and "" or
+	    '<span id="incomplete" title="see About">incomplete</span>')
+    end,
+    data = function() write_data(view, write) end,
+    script = function() write(script) end,
+  }
+  -- The page has places {{name}} for these.
+  local at = 1
+  for before, name, after in page:gmatch("()%{%{(%l+)%}%}()") do
+    write(page:sub(at, before - 1))
+    fill[name]()
+    at = after
+  end
+  write(page:sub(at))
+end
+
+return flamegraph

@@ -1,0 +1,431 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the script of a flame graph's page.
+--
+-- Draws on a canvas of the size of the window only what can be seen, so its
+-- speed does not depend on the number of frames. Nodes are kept in arrays by
+-- number, parents before children; node 0 is the whole profile. Names get to
+-- the page only as text, never as HTML.
+----------------------------------------------------------------------------
+
+return [=[
+(function () {
+"use strict";
+
+const ROW = 18, FONT = 12, NARROW = 0.4, TEXT_MIN = 22;
+// By number of kind: what the legend says, hue, saturation, lightness.
+const KINDS = [
+  ["Lua", 96, 48, 66], ["Lua builtin", 172, 45, 64], ["C", 38, 88, 68],
+  ["VM", 12, 78, 72], ["marker", 220, 9, 74], ["no symbol", 268, 32, 76]
+];
+const MATCH = "#d63ad6";
+
+const $ = id => document.getElementById(id);
+const canvas = $("graph"), ctx = canvas.getContext("2d");
+const data = JSON.parse($("data").textContent);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+// -- Trees ---------------------------------------------------------------
+
+// depth, name, self, total, parent, end (number after the last descendant),
+// left (what stands before it on its level); all by number of node.
+function makeTree(n) {
+  return {
+    n: n, depth: new Int32Array(n), name: new Int32Array(n).fill(-1),
+    parent: new Int32Array(n).fill(-1), end: new Int32Array(n),
+    self: new Float64Array(n), total: new Float64Array(n),
+    left: new Float64Array(n), depthMax: 0
+  };
+}
+
+// Completes a tree of which depth, name and self are known.
+function finishTree(t) {
+  const open = [];
+  for (let i = 0; i < t.n; i++) {
+    while (open.length > t.depth[i]) t.end[open.pop()] = i;
+    t.parent[i] = open.length ? open[open.length - 1] : -1;
+    open.push(i);
+    t.depthMax = Math.max(t.depthMax, t.depth[i]);
+  }
+  while (open.length) t.end[open.pop()] = t.n;
+  for (let i = t.n - 1; i >= 0; i--) {
+    t.total[i] += t.self[i];
+    if (i) t.total[t.parent[i]] += t.total[i];
+  }
+  const used = new Float64Array(t.n);
+  for (let i = 1; i < t.n; i++) {
+    const p = t.parent[i];
+    t.left[i] = t.left[p] + used[p];
+    used[p] += t.total[i];
+  }
+  return t;
+}
+
+function readTree() {
+  const flat = data.nodes, t = makeTree(flat.length / 3 + 1);
+  for (let i = 1, k = 0; i < t.n; i++, k += 3) {
+    t.depth[i] = flat[k];
+    t.name[i] = flat[k + 1];
+    t.self[i] = flat[k + 2];
+  }
+  return finishTree(t);
+}
+
+// The same stacks with the leaf first.
+function reverseTree(t) {
+  const root = { name: -1, self: 0, kids: new Map() };
+  let n = 1;
+  for (let i = 1; i < t.n; i++) {
+    if (t.self[i] === 0) continue;
+    let at = root;
+    for (let up = i; up > 0; up = t.parent[up]) {
+      let kid = at.kids.get(t.name[up]);
+      if (!kid) {
+        kid = { name: t.name[up], self: 0, kids: new Map() };
+        at.kids.set(t.name[up], kid);
+        n++;
+      }
+      at = kid;
+    }
+    at.self += t.self[i];
+  }
+  const r = makeTree(n), todo = [[root, 0]];
+  for (let i = 0; todo.length; i++) {
+    const [node, depth] = todo.pop();
+    r.depth[i] = depth;
+    r.name[i] = node.name;
+    r.self[i] = node.self;
+    const kids = [...node.kids.values()];
+    kids.sort((a, b) => data.names[a.name] < data.names[b.name] ? 1 : -1);
+    for (const kid of kids) todo.push([kid, depth + 1]);
+  }
+  return finishTree(r);
+}
+
+const forward = readTree();
+let reversed = null;
+
+// -- State of the view -----------------------------------------------------
+
+let tree = forward;        // forward or reversed
+let zoom = 0;              // node that fills the width
+let icicle = false;
+let matches = null;        // by name: 1 if it matches; null without search
+let hovered = -1;
+let shownDepth = 0;        // deepest level below the zoomed node
+let width = 0, height = 0; // of the canvas in CSS pixels
+let boxes = [];            // what was drawn: node, x, width; by level
+let charWidth = 7;
+
+// -- Texts -------------------------------------------------------------------
+
+function valueText(v) {
+  if (data.unit !== "us") return v.toLocaleString("en") + (v === 1 ? " sample" : " samples");
+  return v >= 1e6 ? (v / 1e6).toFixed(3) + " s" : (v / 1e3).toFixed(3) + " ms";
+}
+
+function percent(v, whole) {
+  return (whole ? 100 * v / whole : 0).toFixed(2) + " %";
+}
+
+function nodeName(i) { return i ? data.names[tree.name[i]] : "all"; }
+function nodeKind(i) { return data.kinds[tree.name[i]]; }
+
+// -- Colours -------------------------------------------------------------------
+
+const colours = data.names.map((name, i) => {
+  let h = 0;
+  for (let k = 0; k < name.length; k++) h = (h * 31 + name.charCodeAt(k)) | 0;
+  const [, hue, sat, light] = KINDS[data.kinds[i]];
+  return [hue + (h & 15) - 8, sat, light + (h >> 4 & 7) - 4];
+});
+
+function colour(i) {
+  if (!i) return dark.matches ? "#3a404c" : "#d5d9e0";
+  if (matches && matches[tree.name[i]]) return MATCH;
+  let [hue, sat, light] = colours[tree.name[i]];
+  if (dark.matches) light -= 12;
+  if (matches) sat *= 0.35;
+  return "hsl(" + hue + " " + sat + "% " + light + "%)";
+}
+
+// -- Drawing -------------------------------------------------------------------
+
+// Calls box(node, x, width) for all that is at least NARROW wide: the zoomed
+// node's callers in full width, then what is below it.
+function layout(box) {
+  const above = [];
+  for (let i = zoom; i >= 0; i = tree.parent[i]) above.unshift(i);
+  for (const i of above) box(i, 0, width);
+  const scale = tree.total[zoom] ? width / tree.total[zoom] : 0;
+  const from = tree.left[zoom], stop = tree.end[zoom];
+  for (let i = zoom + 1; i < stop;) {
+    const w = tree.total[i] * scale;
+    if (w < NARROW) { i = tree.end[i]; continue; }
+    box(i, (tree.left[i] - from) * scale, w);
+    i++;
+  }
+}
+
+// Prepares boxes and the height of the graph; needed when the tree, the zoom
+// or the width has changed.
+function arrange() {
+  boxes = [];
+  layout((i, x, w) => {
+    const d = tree.depth[i];
+    (boxes[d] || (boxes[d] = [])).push({ i: i, x: x, w: w });
+  });
+  shownDepth = boxes.length;
+  $("space").style.height = Math.max(height, shownDepth * ROW + 8) + "px";
+}
+
+function levelTop(d) {
+  const whole = Math.max(height, shownDepth * ROW + 8);
+  const top = icicle ? d * ROW + 4 : whole - (d + 1) * ROW - 4;
+  return top - $("scroll").scrollTop;
+}
+
+function drawBox(b, y) {
+  const dim = b.i !== zoom && tree.depth[b.i] < tree.depth[zoom];
+  const w = Math.max(b.w - (b.w > 3 ? 1 : 0), NARROW);
+  ctx.globalAlpha = dim ? 0.45 : 1;
+  ctx.fillStyle = colour(b.i);
+  ctx.fillRect(b.x, y, w, ROW - 1);
+  if (b.i === hovered) {
+    ctx.globalAlpha = 1;
+    ctx.strokeStyle = dark.matches ? "#fff" : "#000";
+    ctx.strokeRect(b.x + 0.5, y + 0.5, Math.max(w - 1, 1), ROW - 2);
+  }
+  if (b.w < TEXT_MIN) return;
+  const room = Math.floor((b.w - 8) / charWidth), name = nodeName(b.i);
+  if (room < 2) return;
+  const hit = matches && b.i && matches[tree.name[b.i]];
+  ctx.fillStyle = hit ? "#fff" : b.i || !dark.matches ? "#15181c" : "#e4e7ec";
+  ctx.fillText(name.length <= room ? name : name.slice(0, room - 1) + "\u2026",
+               b.x + 4, y + ROW / 2);
+}
+
+function draw() {
+  ctx.clearRect(0, 0, width, height);
+  boxes.forEach((level, d) => {
+    const y = levelTop(d);
+    if (y + ROW < 0 || y > height) return;
+    for (const b of level) drawBox(b, y);
+  });
+  ctx.globalAlpha = 1;
+}
+
+let drawing = false;
+function redraw() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => { drawing = false; draw(); });
+}
+
+function resize() {
+  const scroll = $("scroll"), ratio = window.devicePixelRatio || 1;
+  const bottom = scroll.scrollHeight - scroll.clientHeight - scroll.scrollTop;
+  width = scroll.clientWidth;
+  height = scroll.clientHeight;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.height = height + "px";
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.font = FONT + "px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
+  ctx.textBaseline = "middle";
+  charWidth = ctx.measureText("MMMMMMMMMM").width / 10;
+  arrange();
+  if (!icicle) scroll.scrollTop = scroll.scrollHeight - scroll.clientHeight - bottom;
+  draw();
+}
+
+// Shows the root, or the zoomed node with one of its callers.
+function scrollToZoom() {
+  const scroll = $("scroll"), at = Math.max(tree.depth[zoom] - 1, 0) * ROW;
+  scroll.scrollTop = icicle ? at : scroll.scrollHeight - scroll.clientHeight - at;
+}
+
+function show() {
+  arrange();
+  scrollToZoom();
+  showMatched();
+  draw();
+}
+
+// -- Zoom, search, orientation -------------------------------------------------
+
+function zoomTo(i) {
+  zoom = i;
+  show();
+}
+
+function matcher(query) {
+  const re = /^\/(.+)\/$/.exec(query);
+  if (re) {
+    try {
+      const compiled = new RegExp(re[1], "i");
+      return name => compiled.test(name);
+    } catch (e) {
+      return null;
+    }
+  }
+  const lower = query.toLowerCase();
+  return name => name.toLowerCase().includes(lower);
+}
+
+// Sum of what is in a matching frame or called by one.
+function matchedTotal() {
+  let sum = 0;
+  for (let i = 1; i < tree.n;) {
+    if (matches[tree.name[i]]) { sum += tree.total[i]; i = tree.end[i]; } else i++;
+  }
+  return sum;
+}
+
+function showMatched() {
+  const out = $("matched");
+  out.textContent = "";
+  if (!matches) return;
+  const sum = matchedTotal(), b = document.createElement("b");
+  b.textContent = percent(sum, tree.total[0]);
+  out.append("matched ", b, " (" + valueText(sum) + ")");
+}
+
+function search(query) {
+  const test = query ? matcher(query) : null;
+  matches = test ? Uint8Array.from(data.names, name => test(name) ? 1 : 0) : null;
+  if (query && !test) $("matched").textContent = "no regular expression";
+  else showMatched();
+  redraw();
+}
+
+function setPressed(id, on) { $(id).setAttribute("aria-pressed", on); }
+
+function setIcicle(on) {
+  icicle = on;
+  setPressed("icicle", on);
+  show();
+}
+
+function setReversed(on) {
+  if (on && !reversed) reversed = reverseTree(forward);
+  tree = on ? reversed : forward;
+  setPressed("reverse", on);
+  hover(-1);
+  zoomTo(0);
+}
+
+function reset() {
+  $("search").value = "";
+  matches = null;
+  hover(-1);
+  zoomTo(0);
+}
+
+// -- Pointer -------------------------------------------------------------------
+
+function boxAt(event) {
+  const place = canvas.getBoundingClientRect();
+  const x = event.clientX - place.left, y = event.clientY - place.top;
+  for (let d = 0; d < boxes.length; d++) {
+    const top = levelTop(d);
+    if (y < top || y >= top + ROW) continue;
+    const level = boxes[d] || [];
+    let lo = 0, hi = level.length - 1;
+    while (lo <= hi) {
+      const mid = (lo + hi) >> 1, b = level[mid];
+      if (x < b.x) hi = mid - 1;
+      else if (x >= b.x + Math.max(b.w, 1)) lo = mid + 1;
+      else return b.i;
+    }
+  }
+  return -1;
+}
+
+function tipRow(label, v) {
+  const row = document.createElement("tr");
+  const cells = [label, valueText(v), percent(v, tree.total[0])];
+  if (zoom) cells.push(percent(v, tree.total[zoom]) + " of zoomed");
+  for (const text of cells) row.insertCell().textContent = text;
+  return row;
+}
+
+function hover(i, event) {
+  const tip = $("tip");
+  if (i !== hovered) { hovered = i; redraw(); }
+  canvas.style.cursor = i >= 0 ? "pointer" : "default";
+  if (i < 0) {
+    tip.style.display = "none";
+    $("hover").textContent = "";
+    return;
+  }
+  const name = document.createElement("b"), table = document.createElement("table");
+  name.textContent = nodeName(i);
+  if (i) table.insertRow().insertCell().textContent = KINDS[nodeKind(i)][0];
+  table.append(tipRow("self", tree.self[i]), tipRow("total", tree.total[i]));
+  tip.replaceChildren(name, table);
+  tip.style.display = "block";
+  const w = tip.offsetWidth, h = tip.offsetHeight;
+  tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - w - 8)) + "px";
+  tip.style.top = Math.max(4, event.clientY + 18 + h > innerHeight ?
+                           event.clientY - h - 10 : event.clientY + 18) + "px";
+  $("hover").textContent = nodeName(i) + " \u2014 self " +
+    percent(tree.self[i], tree.total[0]) + ", total " +
+    percent(tree.total[i], tree.total[0]);
+}
+
+// -- Start -------------------------------------------------------------------
+
+function onKey(event) {
+  const typing = event.target === $("search");
+  if (event.ctrlKey || event.metaKey || event.altKey || $("report").open) return;
+  if (event.key === "Escape") {
+    $("search").blur();
+    reset();
+  } else if (typing) {
+    return;
+  } else if (event.key === "/") {
+    $("search").focus();
+    $("search").select();
+  } else if (event.key === "i") {
+    setIcicle(!icicle);
+  } else if (event.key === "r") {
+    setReversed(tree === forward);
+  } else {
+    return;
+  }
+  event.preventDefault();
+}
+
+function legend() {
+  const present = new Set(data.kinds);
+  KINDS.forEach(([label, hue, sat, light], kind) => {
+    if (!present.has(kind)) return;
+    const item = document.createElement("span"), box = document.createElement("i");
+    box.style.background = "hsl(" + hue + " " + sat + "% " + light + "%)";
+    item.append(box, label);
+    $("legend").append(item);
+  });
+}
+
+$("total").textContent = valueText(forward.total[0]);
+legend();
+canvas.addEventListener("mousemove", event => hover(boxAt(event), event));
+canvas.addEventListener("mouseleave", () => hover(-1));
+canvas.addEventListener("click", event => {
+  const i = boxAt(event);
+  if (i >= 0) { zoomTo(i); hover(boxAt(event), event); }
+});
+$("scroll").addEventListener("scroll", () => { hover(-1); redraw(); });
+$("search").addEventListener("input", event => search(event.target.value));
+$("icicle").addEventListener("click", () => setIcicle(!icicle));
+$("reverse").addEventListener("click", () => setReversed(tree === forward));
+$("reset").addEventListener("click", reset);
+$("about").addEventListener("click", () => $("report").showModal());
+document.addEventListener("keydown", onKey);
+dark.addEventListener("change", redraw);
+new ResizeObserver(resize).observe($("scroll"));
+resize();
+scrollToZoom();
+draw();
+})();
+]=]

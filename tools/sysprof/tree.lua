@@ -1,0 +1,62 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the stacks of a view merged into a tree.
+--
+-- A node is { entry, self, total, depth, children }: the name of a function
+-- (an entry of sysprof.symbols) where its callers are those of the nodes
+-- above. The root stands for the whole profile and has no entry.
+----------------------------------------------------------------------------
+
+local tree = {}
+
+local function new_node(entry, depth)
+  return { entry = entry, depth = depth, self = 0, total = 0,
+	   children = {}, by_entry = {} }
+end
+
+local function child(node, entry)
+  local c = node.by_entry[entry]
+  if not c then
+    c = new_node(entry, node.depth + 1)
+    node.by_entry[entry] = c
+    node.children[#node.children + 1] = c
+  end
+  return c
+end
+
+local function by_name(a, b)
+  return a.entry.text < b.entry.text
+end
+
+-- Returns the root. Children are in the order of their names.
+function tree.build(view)
+  local root = new_node(nil, 0)
+  view:each(function(names, n, v)
+    local node = root
+    node.total = node.total + v
+    for i = 1, n do
+      node = child(node, names[i])
+      node.total = node.total + v
+    end
+    node.self = node.self + v
+  end)
+  tree.visit(root, function(node) table.sort(node.children, by_name) end)
+  return root
+end
+
+-- Calls f(node) for each node, parents first, siblings in their order. Stacks
+-- can be deeper than Lua can recurse.
+function tree.visit(root, f)
+  local todo, n = { root }, 1
+  while n > 0 do
+    local node = todo[n]
+    todo[n] = nil
+    n = n - 1
+    f(node)
+    for i = #node.children, 1, -1 do
+      n = n + 1
+      todo[n] = node.children[i]
+    end
+  end
+end
+
+return tree
