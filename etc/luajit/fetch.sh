@@ -5,7 +5,7 @@
 # usage: fetch.sh FOLDER PACKAGE...
 #
 # Takes the first PACKAGE that the archive has, unpacks it to
-# FOLDER/base/PACKAGE/tree and writes its name to FOLDER/package. apt's
+# FOLDER/base/PACKAGE/tree and prints its name. apt's
 # settings, lists and cache are in FOLDER/apt meanwhile: needs no root, changes
 # nothing elsewhere.
 
@@ -81,8 +81,8 @@ for package in "$@"; do
     die "the source package $package could not be unpacked"
   }
   mv unpacked tree
-  echo "$package" >"$folder/package"
   rm -r "$apt"
+  echo "$package"
   exit 0
 done
 

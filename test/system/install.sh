@@ -53,8 +53,9 @@ int main(void)
 }
 C
   flags=$(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs luajit)
-  # shellcheck disable=SC2086
-  cc ${CFLAGS-} -o "$moved/host" "$moved/host.c" $flags || fail "pkg-config: $flags"
+  # The flags are quoted for the shell.
+  eval "cc ${CFLAGS-} -o \"\$moved/host\" \"\$moved/host.c\" $flags" ||
+    fail "pkg-config: $flags"
   LD_LIBRARY_PATH=$(dirname "$pc") "$moved/host" || fail "a program that embeds the library"
 fi
 
