@@ -1,0 +1,96 @@
+-- Numbers, checksums, input windows and the map of pairs, each against a
+-- plain implementation.
+
+local ffi = require("ffi")
+local bit = require("bit")
+local t = require("tools_test")
+local B = require("stream_builder")
+local bytes = require("sysprof.bytes")
+local input = require("sysprof.input")
+local pairmap = require("sysprof.pairmap")
+
+math.randomseed(1)
+
+local function buffer(s)
+  local buf = ffi.new("uint8_t[?]", #s + 64)
+  ffi.copy(buf, s, #s)
+  return buf
+end
+
+-- ULEB128.
+for _, n in ipairs { 0, 1, 127, 128, 16383, 16384, 2^31, 2^32 + 5, 2^53 - 1 } do
+  local s = B.uleb(n)
+  local v, pos = bytes.uleb(buffer("x" .. s), 1)
+  t.equal(v, n, "number " .. n)
+  t.equal(pos, 1 + #s, "bytes of number " .. n)
+end
+t.equal(bytes.uleb(buffer("\130\128\0"), 0), 2, "number with zeros in front")
+t.equal(bytes.uleb(buffer(("\255"):rep(20)), 0), math.huge, "number too long")
+
+-- Strings.
+local function str(s, stop)
+  return (bytes.str(buffer(s), 0, stop or #s))
+end
+t.equal(str("\3abc"), "abc", "string")
+t.equal(str("\0"), "", "empty string")
+t.equal(str("\4abc"), nil, "string behind the end")
+t.equal(str("\255\255\255\255\255\255\255\255\127"), nil, "huge string")
+t.equal(str("\3abc", 0), nil, "string at the end")
+
+-- CRC-32. The check value is that of the definition.
+t.equal(B.crc32("123456789"), 0xcbf43926, "the builder's CRC-32")
+for len = 0, 70 do
+  local s = {}
+  for i = 1, len do s[i] = string.char(math.random(0, 255)) end
+  s = table.concat(s)
+  t.equal(bytes.crc32(0, buffer(s), 0, len) % 2^32, B.crc32(s), "CRC-32 of " .. len)
+  local half = math.floor(len / 2)
+  local crc = bytes.crc32(0, buffer(s), 0, half)
+  t.equal(bytes.crc32(crc, buffer(s), half, len) % 2^32, B.crc32(s),
+	  "CRC-32 in two parts")
+end
+
+-- Input: windows of any size over reads of any size.
+local all = {}
+for i = 1, 300000 do all[i] = string.char(i * 7 % 251) end
+all = table.concat(all)
+local at = 0
+local inp = input.new(function()
+  local part = all:sub(at + 1, at + math.random(1, 5000))
+  at = at + #part
+  return part ~= "" and part or nil
+end)
+local place = 0
+while inp:need(1) > 0 do
+  local want = math.random(1, 20000)
+  local have = math.min(inp:need(want), want)
+  if ffi.string(inp.buf + inp.pos, have) ~= all:sub(place + 1, place + have) or
+     inp:offset() ~= place then
+    t.ok(false, "window at " .. place)
+    break
+  end
+  local step = math.min(have, math.random(1, 20000))
+  inp:skip(step)
+  place = place + step
+end
+t.equal(place, #all, "bytes in all windows")
+
+-- Pairs: the same numbers as a Lua table gives.
+local map, known, count = pairmap.new(), {}, 0
+for _ = 1, 50000 do
+  local a, b = math.random(0, 300) * 2^math.random(0, 40), math.random(0, 200)
+  local id, new = map:put(a, b)
+  local key = a .. " " .. b
+  if not known[key] then
+    count = count + 1
+    known[key] = count
+    if not new then t.ok(false, "pair is new: " .. key) end
+  elseif new then
+    t.ok(false, "pair is known: " .. key)
+  end
+  if known[key] ~= id then t.equal(id, known[key], "pair " .. key) end
+end
+t.equal(map.count, count, "number of pairs")
+t.ok(bit.band(map.size, map.size - 1) == 0, "size is a power of two")
+
+t.finish()

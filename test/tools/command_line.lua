@@ -1,0 +1,141 @@
+-- luajit-parse-sysprof as a command: options, messages, exit status, output.
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local G = require("sysprof.grammar")
+local F = B.F
+
+local function profile(lost)
+  local b = B.new():context()
+  b:lfunc(1, 0, "@x.lua"):lfunc(2, 5, "@x.lua", "f")
+  b:stack(1, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 6) })
+  b:stack(2, { F.host(0x1010), F.vm, F.host(0x2020) })
+  b:hsym(0x1010, 0x1000, "main"):hsym(0x2020, 0x2000, "malloc")
+  b:sample(1, 2, 2):sample(1, 0, 1, G.SPF_VMST_LFUNC, 2500)
+  if lost then b:counters { { G.SPF_COUNTER_LOST_WRITER, 3 } } end
+  return b:finish()
+end
+
+local FOLDED = "main chunk (x.lua);f (x.lua:5) 1\n" ..
+	       "main;main chunk (x.lua);f (x.lua:5);malloc 2\n"
+
+-- One clear line that names the program, and no more.
+local function one_line(err, what)
+  t.ok(err:find("^luajit%-parse%-sysprof: [^\n]+\n$"), what .. ": one line: " .. err)
+  t.ok(not err:find("traceback") and not err:find("%.lua:%d+:"),
+       what .. ": no place in the reader's source: " .. err)
+end
+
+local function check(what, arguments, status, out, err)
+  local got_status, got_out, got_err = t.parse(arguments)
+  t.equal(got_status, status, what .. ": status (" .. got_err .. ")")
+  if out then t.equal(got_out, out, what .. ": output") end
+  if err then
+    one_line(got_err, what)
+    t.contains(got_err, err, what .. ": message")
+  else
+    t.equal(got_err, "", what .. ": no message")
+  end
+  return got_out
+end
+
+t.with_file(profile(), function(path)
+  -- What it prints.
+  check("folded", path, 0, FOLDED)
+  check("folded by name", "--format=folded " .. path, 0, FOLDED)
+  check("value apart", "--format folded " .. path, 0, FOLDED)
+  check("standard input", "- <" .. path, 0, FOLDED)
+  check("after --", "-- " .. path, 0, FOLDED)
+  local _, piped = t.shell(("cat %s | %s -"):format(path, t.parser))
+  t.equal(piped, FOLDED, "pipe")
+  check("cpu", "--weight=cpu " .. path, 0, (FOLDED:gsub(" 2\n", " 2000\n")
+						 :gsub(" 1\n", " 2500\n")))
+  check("lines", "--lines " .. path, 0,
+	"main chunk (x.lua):3;f (x.lua:5):6 1\n" ..
+	"main;main chunk (x.lua):3;f (x.lua:5):6;malloc 2\n")
+  check("no host", "--no-host " .. path, 0, "main chunk (x.lua);f (x.lua:5) 3\n")
+  check("no Lua", "--no-lua " .. path, 0, "[no host stack] 1\nmain;malloc 2\n")
+  t.contains(check("top", "--format=top " .. path, 0), "f (x.lua:5)", "top")
+  t.contains(check("top, cpu", "--format=top --weight=cpu " .. path, 0),
+	     "2.000", "top, cpu")
+  t.contains(check("flame graph", "--format=flamegraph --title='a<b' " .. path, 0),
+	     "<title>a&lt;b</title>", "title")
+  t.contains(check("help", "--help", 0), "Usage: luajit-parse-sysprof", "help")
+  t.contains(check("version", "--version", 0), "stream version " .. G.SPF_VERSION,
+	     "version")
+  t.equal(check("sorted", path .. " | LC_ALL=C sort -c", 0), "", "sorted")
+
+  -- To a file.
+  local out = os.tmpname()
+  check("-o", ("-o %s %s"):format(out, path), 0, "")
+  t.equal(t.read_file(out), FOLDED, "-o FILE")
+  check("-oFILE", ("-o%s %s"):format(out, path), 0, "")
+  check("--output", ("--output=%s %s"):format(out, path), 0, "")
+  os.remove(out)
+  check("-o in no folder", ("-o %s/none/x %s"):format(out, path), 1, "",
+	path .. ": cannot write " .. out)
+  check("-o is the input", ("-o %s %s"):format(path, path), 2, "", "same file")
+
+  -- Output that fails.
+  check("full output", path .. " >/dev/full", 1, "", "cannot write standard output")
+  check("closed output", path .. " >&-", 1, "", "cannot write standard output")
+  check("full -o", "-o /dev/full " .. path, 1, "", "cannot write /dev/full")
+  check("full output of the help", "--help >/dev/full", 1, "", "cannot write")
+  check("full output, other formats", "--format=flamegraph " .. path .. " >/dev/full",
+	1, "", "cannot write")
+
+  -- Wrong command lines.
+  local SEE = "see 'luajit-parse-sysprof --help'"
+  check("no file", "", 2, "", "expected a FILE; " .. SEE)
+  check("two files", path .. " " .. path, 2, "", "expected one FILE")
+  check("unknown option", "--wrong " .. path, 2, "", "unknown option '--wrong'; " .. SEE)
+  check("unknown letter", "-x " .. path, 2, "", "unknown option '-x'")
+  check("odd option", "--=x " .. path, 2, "", "unknown option '--=x'")
+  check("unknown format", "--format=x " .. path, 2, "", "expected folded or")
+  check("format of nothing", "--format= " .. path, 2, "", "'--format'")
+  check("format at the end", path .. " --format", 2, "", "expected FORMAT")
+  check("value of a switch", "--lines=1 " .. path, 2, "", "takes no value")
+  check("letter with a value", "-hx " .. path, 2, "", "takes no value")
+  check("no number", "--limit=x " .. path, 2, "", "expected a number")
+  check("no number either", "--limit=-1 " .. path, 2, "", "expected a number")
+  check("huge number", "--limit=99999999999999999999 " .. path, 2, "", "expected a number")
+  check("unknown weight", "--weight=time " .. path, 2, "", "samples or cpu")
+  check("nothing left", "--no-lua --no-host " .. path, 2, "", "leave nothing")
+  check("-o of nothing", "-o '' " .. path, 2, "", "expected FILE")
+  check("file like an option", "-- --wrong", 1, "", "--wrong: No such file")
+
+  -- Cut.
+  local cut = path .. ".cut"
+  t.write_file(cut, t.read_file(path):sub(1, -3))
+  check("cut", cut, 3, "", cut .. ": offset " .. G.SPF_PROLOGUE_SIZE)
+  check("cut, table", "--format=top " .. cut, 3, nil, "2 of the")
+  os.remove(cut)
+
+  -- Without the JIT.
+  local status, stdout = t.shell(("'%s' -joff '%s/tools/luajit-parse-sysprof.lua' %s")
+				 :format(t.luajit, t.source, path))
+  t.equal(status, 0, "JIT off: status")
+  t.equal(stdout, FOLDED, "JIT off: output")
+
+  -- From another folder, and as modules of another program.
+  status, stdout = t.shell(("cd / && '%s' '%s/tools/luajit-parse-sysprof.lua' %s")
+			   :format(t.luajit, t.source, path))
+  t.equal(stdout, FOLDED, "from another folder")
+  t.equal(status, 0, "from another folder: status")
+end)
+
+t.with_file(profile(true), function(path)
+  check("lost samples", path, 0, FOLDED, path .. ": warning: samples lost: 3")
+  t.contains(check("lost samples, table", "--format=top " .. path, 0),
+	     "3 (3 the writer failed)", "lost samples in the table")
+end)
+
+-- Input that is none.
+check("no such file", "/no/such/file", 1, "", "/no/such/file: No such file")
+check("a folder", "/", 1, "", "/: Is a directory")
+check("empty", "/dev/null", 1, "", "/dev/null: the file is empty")
+check("endless", "/dev/zero", 1, "", "offset 0: the byte 0x00")
+check("closed input", "- <&-", 1, "", "standard input: ")
+check("itself", "'" .. t.source .. "/tools/luajit-parse-sysprof.lua'", 1, "", "offset 0")
+
+t.finish()

@@ -1,0 +1,184 @@
+-- Damaged and cut streams: what is whole is used, the rest is never silent.
+-- TIMEOUT: 300
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local G = require("sysprof.grammar")
+local chunks = require("sysprof.chunks")
+local F = B.F
+
+local NAMES = { "one", "two", "three", "four" }
+
+-- Four chunks; chunk n has n samples in function n. Returns the stream and the
+-- offsets where its chunks begin.
+local function four_chunks()
+  local b, at = B.new(), {}
+  for n, name in ipairs(NAMES) do
+    at[n] = #b:bytes()
+    b:context(1, n):lfunc(n, n, "@x", name)
+    b:stack(n, { F.cbound, F.lfunc(n, n) }):sample(n, 0, n)
+    if n < #NAMES then b:flush() end
+  end
+  at[#NAMES + 1] = #b:finish()
+  return b:bytes(), at
+end
+
+local stream, at = four_chunks()
+
+local function expected(first, last, without)
+  local lines = {}
+  for n = first, last do
+    if n ~= without then
+      lines[#lines + 1] = ("%s (x:%d) %d\n"):format(NAMES[n], n, n)
+    end
+  end
+  table.sort(lines)
+  return table.concat(lines)
+end
+
+-- Renders s and checks output and problem; problem nil means complete.
+local function check(what, s, output, problem)
+  local out, p = t.render(s)
+  t.equal(out, output, what)
+  if not out then
+    t.contains(p, problem, what)
+  elseif problem then
+    t.ok(not p.complete, what .. ": incomplete")
+    t.contains(p:problem_text(), problem, what)
+    t.ok(not p:problem_text():find("\n"), what .. ": one line")
+  else
+    t.equal(p:problem_text(), nil, what)
+    t.ok(p.complete, what .. ": complete")
+  end
+end
+
+local function put(s, offset, part)
+  return s:sub(1, offset) .. part .. s:sub(offset + #part + 1)
+end
+
+check("whole", stream, expected(1, 4), nil)
+
+-- -- Cut at every offset ---------------------------------------------------
+
+for cut = 0, #stream - 1 do
+  local s, whole = stream:sub(1, cut), 0
+  while at[whole + 2] <= cut do whole = whole + 1 end
+  local what = "cut at " .. cut
+  if cut == 0 then
+    check(what, s, nil, "empty")
+  elseif cut < G.SPF_PROLOGUE_SIZE then
+    check(what, s, nil, "ends at offset " .. cut)
+  elseif cut == at[whole + 1] then
+    check(what, s, expected(1, whole), "offset " .. cut .. ": the stream ends here")
+  else
+    check(what, s, expected(1, whole), "offset " .. at[whole + 1] .. ": the file is cut")
+  end
+end
+local _, p = t.render(stream:sub(1, -8))
+t.contains(p:problem_text(), "7 of the", "how much is missing")
+
+-- -- Every byte changed ----------------------------------------------------
+
+local whole_output = expected(1, 4)
+for offset = 0, #stream - 1 do
+  local old = stream:byte(offset + 1)
+  for _, new in ipairs { 0, 1, 127, 128, 255, (old + 1) % 256,
+			 (old + 255) % 256, old < 128 and old + 128 or old - 128 } do
+    if new ~= old then
+      local s = put(stream, offset, string.char(new))
+      local out, prof = t.render(s)
+      local what = ("byte %d from %d to %d"):format(offset, old, new)
+      if offset < G.SPF_PROLOGUE_SIZE then
+	t.ok(out == nil, what .. ": no output")
+	t.contains(prof, "offset " .. offset .. ":", what)
+      else
+	t.ok(out and not prof.complete, what .. ": not silent")
+	t.ok(out ~= whole_output, what .. ": the damaged chunk is left out")
+	local n = 1
+	while offset >= at[n + 1] do n = n + 1 end
+	t.equal(out, expected(1, 4, n), what .. ": the other chunks are used")
+	t.contains(prof:problem_text(), "offset " .. at[n] .. ":", what)
+      end
+    end
+  end
+end
+
+-- -- Some damages ----------------------------------------------------------
+
+local function part(n) return stream:sub(at[n] + 1, at[n + 1]) end
+local head = stream:sub(1, at[1])
+
+check("chunk missing", head .. part(1) .. part(3) .. part(4), expected(1, 4, 2),
+      "offset " .. at[2] .. ": expected chunk number 1, found 2")
+check("first chunk missing", head .. part(2) .. part(3) .. part(4), expected(2, 4),
+      "expected chunk number 0, found 1")
+check("chunk twice", head .. part(1) .. part(2) .. part(2) .. part(3) .. part(4),
+      expected(1, 4), "left out")
+check("junk between", head .. part(1) .. "some junk" .. part(2) .. part(3) .. part(4),
+      expected(1, 4), "offset " .. at[2] .. ": expected a chunk")
+check("junk with a magic", head .. part(1) .. "ljc\3xxljc\3" .. part(2) .. part(3) .. part(4),
+      expected(1, 4), "offset " .. at[2])
+check("junk at the end", stream .. "x", expected(1, 4), "offset " .. #stream)
+check("zeros at the end", stream .. ("\0"):rep(5000), expected(1, 4),
+      "offset " .. #stream)
+check("stream twice", stream .. stream, expected(1, 4), "offset " .. #stream)
+check("chunk after the end", stream .. B.chunk(4, ""), expected(1, 4),
+      "a chunk follows the end")
+check("zeros in the middle", put(stream, at[2] + 3, ("\0"):rep(at[3] - at[2])),
+      expected(1, 4, 2):gsub("three[^\n]*\n", ""), "offset " .. at[2])
+check("huge length", put(stream, at[2] + 8, "\255\255\255\255"), expected(1, 4, 2),
+      "expected at most " .. chunks.PAYLOAD_MAX)
+check("length behind the end", put(stream, at[2] + 8, B.u32(100000)),
+      expected(1, 4, 2), "more than follow")
+check("only a prologue", head, "", "the stream ends here")
+check("text", "frame;frame 5\n" .. ("x"):rep(20), nil, "offset 0")
+check("other version", put(stream, 11, "\4"), nil, "version 4")
+check("folder of zeros", ("\0"):rep(100), nil, "expected 0x6c")
+
+-- -- Records that do not fit, in chunks whose checksum does ----------------
+
+local function bad_record(what, add, problem)
+  local b = B.new():context():lfunc(1, 1, "@x", "f"):stack(1, { F.lfunc(1) })
+  b:sample(1, 0)
+  add(b)
+  local s = b:sample(1, 0):finish()
+  local out, prof = t.render(s)
+  t.equal(out, problem and "f (x:1) 1\n" or "f (x:1) 2\n", what)
+  t.ok(prof.complete == not problem, what .. ": complete or not")
+  if problem then t.contains(prof:problem_text(), problem, what) end
+end
+
+local RECORD = "expected a record"
+bad_record("unknown tag", function(b) b:add(0x7f, "anything") end)
+bad_record("unknown tag of no bytes", function(b) b:add(0x70, "") end)
+bad_record("longer than known", function(b)
+  b:raw(B.record(G.SPF_META, B.str("k") .. B.str("v") .. "more"))
+end)
+bad_record("length behind the chunk", function(b) b:raw("\127\200\1") end, RECORD)
+bad_record("length of many bytes", function(b) b:raw("\127" .. ("\255"):rep(12)) end, RECORD)
+bad_record("reserved bits", function(b) b:raw("\208\1\1\0") end, RECORD)
+bad_record("unknown state", function(b) b:raw("\207\1\1\0") end, RECORD)
+bad_record("string behind the record", function(b) b:add(G.SPF_META, "\9ab") end, RECORD)
+bad_record("meta without value", function(b) b:add(G.SPF_META, "\1a") end, RECORD)
+bad_record("empty function", function(b) b:add(G.SPF_LFUNC, "") end, RECORD)
+bad_record("half a counter", function(b) b:add(G.SPF_COUNTERS, "\1") end, RECORD)
+bad_record("keep of nothing", function(b) b:stack(2, {}, 9) end, RECORD)
+bad_record("stack 0", function(b) b:stack(0, {}) end, RECORD)
+bad_record("kind of frame", function(b) b:stack(2, { "\15" }) end, RECORD)
+bad_record("half a frame", function(b) b:stack(2, { "\16" }) end, RECORD)
+bad_record("huge weight", function(b) b:sample(1, 0, 1, 1, 2^53) end, RECORD)
+bad_record("record after the end", function(b) b:add(G.SPF_END, "") end, RECORD)
+
+local function bad_stream(what, s, output, problem)
+  local out, prof = t.render(s)
+  t.equal(out, output, what)
+  t.contains(prof:problem_text(), problem, what)
+end
+bad_stream("sample without context", B.new():sample(0, 0):finish(), "", RECORD)
+bad_stream("cut sample", B.new():context():raw("\193\1"):flush():bytes(), "", RECORD)
+bad_stream("stack of another chunk",
+  B.new():context():stack(1, { F.host(1) }):sample(0, 1):flush()
+    :context():sample(0, 1):finish(),
+  "0x1 1\n[stack not defined in the stream] 1\n", "not defined")
+
+t.finish()

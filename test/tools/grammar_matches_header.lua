@@ -1,0 +1,37 @@
+-- The reader's constants are those of the format header, and no others.
+
+local t = require("tools_test")
+local G = require("sysprof.grammar")
+
+local header = t.read_file(t.source .. "/src/profile/lj_sysprof_format.h")
+
+local defined = {}
+for name, value in header:gmatch("#define%s+(SPF_[%w_]+)%s+(%w+)") do
+  defined[name] = tonumber(value)
+end
+
+for name, value in pairs(defined) do
+  t.equal(G[name], value, name .. " in sysprof.grammar")
+end
+for name in pairs(G) do
+  if name:match("^SPF_") then
+    t.ok(defined[name], name .. " is not in the header")
+  end
+end
+
+-- The magics stand in the header's grammar as characters.
+local function magic_of(rule)
+  local a, b, c = header:match(rule .. "%s*:= '(%l)' '(%l)' '(%l)'")
+  return a and a .. b .. c
+end
+t.equal(G.MAGIC_SYMTAB, magic_of("symtab"), "magic of the symbol table")
+t.equal(G.MAGIC_PROFILE, magic_of("profile"), "magic of the profile")
+t.equal(G.MAGIC_CHUNK, magic_of("magic"), "magic of a chunk")
+
+-- The reasons that the reader has words for.
+local join = require("sysprof.join")
+for reason = 0, G.SPF_BROKEN__MAX - 1 do
+  t.ok(not join.reason(reason):find("%d"), "words for broken reason " .. reason)
+end
+
+t.finish()

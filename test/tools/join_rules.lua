@@ -1,0 +1,163 @@
+-- The two sides of a sample are joined as doc/format.md says.
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local G = require("sysprof.grammar")
+local F = B.F
+
+-- Functions by number, host symbols by address. Stacks below are written as
+-- words, root first; see frame().
+local LUA = { a = 1, b = 2, c = 3, d = 4, e = 5 }
+local HOST = { main = 0x1000, pmain = 0x2000, call = 0x3000, leaf = 0x4000,
+	       mid = 0x5000 }
+local BROKEN_LUA = "[lua stack unknown: invalid frame chain]"
+local BROKEN_HOST = "[host frames missing: no unwind information]"
+local EARLY = "[host frames missing: the host stack ends early]"
+
+-- Words: a..e Lua functions; name() a C function that Lua calls; name a host
+-- function; | a call from C; ~ a resume; * a frame of the VM; ?lua and ?host
+-- broken; <n,m> m boundaries or VM frames among n frames that were cut.
+local function frame(word)
+  local n, bounds = word:match("^<(%d+),(%d+)>$")
+  if n then return F.cut(tonumber(n), tonumber(bounds)) end
+  local cfunc = word:match("^(%w+)%(%)$")
+  if cfunc then return F.cfunc(HOST[cfunc]) end
+  if word == "|" then return F.cbound end
+  if word == "~" then return F.resume end
+  if word == "*" then return F.vm end
+  if word == "?lua" then return F.broken(G.SPF_BROKEN_CHAIN) end
+  if word == "?out" then return F.broken(G.SPF_BROKEN_NOT_VM) end
+  if word == "?host" then return F.broken(G.SPF_BROKEN_NO_CFI) end
+  if LUA[word] then return F.lfunc(LUA[word], 7) end
+  return F.host(assert(HOST[word], word) + 0x10)
+end
+
+local function frames(words)
+  local list = {}
+  for word in words:gmatch("%S+") do list[#list + 1] = frame(word) end
+  return list
+end
+
+local function join(lua, host, options)
+  local b = B.new():context()
+  for name, fid in pairs(LUA) do b:lfunc(fid, fid, "@x", name) end
+  for name, addr in pairs(HOST) do b:hsym(addr + 0x10, addr, name) end
+  local l, h = frames(lua), frames(host)
+  if #l > 0 then b:stack(1, l) end
+  if #h > 0 then b:stack(2, h) end
+  b:sample(#l > 0 and 1 or 0, #h > 0 and 2 or 0)
+  local out, p = t.render(b:finish(), "folded", options)
+  t.equal(p:problem_text(), nil, "problems of " .. lua .. " / " .. host)
+  return (out:gsub(" %(x:%d%)", ""):gsub(" 1\n$", ""))
+end
+
+local function check(what, lua, host, expected, options)
+  t.equal(join(lua, host, options), expected,
+	  ("%s: lua '%s', host '%s'"):format(what, lua, host))
+end
+
+-- Plain.
+check("Lua under C", "| a b", "main *", "main;a;b")
+check("C called by Lua", "| a b", "main * leaf", "main;a;b;leaf")
+check("Lua, C, Lua, C", "| a | b", "main * call * leaf", "main;a;call;b;leaf")
+check("no boundary at the root", "a | b", "main * call *", "main;a;call;b")
+check("two C frames between", "| a | b c", "main * call mid *",
+      "main;a;call;mid;b;c")
+check("only C", "", "main leaf", "main;leaf")
+check("VM frame without Lua", "", "main * leaf", "main;leaf")
+check("only Lua", "| a b", "", "a;b")
+check("nothing", "", "", "[no stack]")
+check("only a VM frame", "", "*", "[no stack]")
+check("an empty run", "| a |", "main * call * leaf", "main;a;call;leaf")
+
+-- C functions that Lua calls.
+check("C function on both sides", "| pmain() | a", "main * pmain call *",
+      "main;pmain;call;a")
+check("C function as the leaf", "| a leaf()", "main * leaf", "main;a;leaf")
+check("C function, another one stands there", "| a leaf()", "main * mid",
+      "main;a;leaf;mid")
+check("C function, not on the host side", "| a leaf()", "main *", "main;a;leaf")
+check("two C functions in a run", "| mid() leaf()", "main * leaf",
+      "main;mid;leaf")
+
+-- Coroutines.
+check("coroutine", "| a ~ b", "main * *", "main;a;[coroutine];b")
+check("coroutine from C", "| a ~ b", "main * call * leaf",
+      "main;a;call;[coroutine];b;leaf")
+check("no mark", "| a ~ b", "main * *", "main;a;b", { no_coroutine_mark = true })
+check("coroutine in coroutine", "| a ~ b ~ c", "main * * *",
+      "main;a;[coroutine];b;[coroutine];c")
+
+-- The host side ends early: no Lua frame is lost.
+check("host is broken", "| a | b", "?host call * leaf",
+      "a;" .. BROKEN_HOST .. ";call;b;leaf")
+check("host is broken at the leaf", "| a | b", "?host",
+      "a;b;" .. BROKEN_HOST)
+check("host just ends", "| a | b", "call * leaf",
+      "a;" .. EARLY .. ";call;b;leaf")
+check("host has no VM frame", "| a | b", "main leaf", "a;b;" .. EARLY .. ";main;leaf")
+check("host is broken, all Lua frames known", "| a", "?host mid * leaf",
+      BROKEN_HOST .. ";mid;a;leaf")
+check("host is broken in the middle", "| a | b", "main * ?host call * leaf",
+      "main;a;" .. BROKEN_HOST .. ";call;b;leaf")
+check("a coroutine is left", "| a ~ b | c", "?host *",
+      "a;[coroutine];b;" .. BROKEN_HOST .. ";c")
+
+-- The Lua side is broken.
+check("Lua is broken", "?lua", "main * pmain * leaf",
+      "main;pmain;" .. BROKEN_LUA .. ";leaf")
+check("Lua is broken, one VM frame", "?lua", "main * leaf",
+      "main;" .. BROKEN_LUA .. ";leaf")
+check("Lua is broken after a run", "?lua | b", "main * call * leaf",
+      "main;" .. BROKEN_LUA .. ";call;b;leaf")
+check("Lua is broken in a run", "?lua b", "main * call * leaf",
+      "main;call;" .. BROKEN_LUA .. ";b;leaf")
+check("Lua is broken in the middle", "| a ?lua c", "main * call * leaf",
+      "main;a;call;" .. BROKEN_LUA .. ";c;leaf")
+check("Lua is broken in one run", "| a ?lua c", "main * leaf",
+      "main;a;" .. BROKEN_LUA .. ";c;leaf")
+check("Lua is broken, no VM frame", "?lua", "main leaf",
+      BROKEN_LUA .. ";main;leaf")
+check("both are broken", "?lua", "?host leaf",
+      BROKEN_LUA .. ";" .. BROKEN_HOST .. ";leaf")
+check("outside the VM", "?out", "main leaf", "main;leaf")
+check("outside the VM, no host side", "?out", "",
+      "[lua stack unknown: thread outside the VM]")
+
+-- Frames that were left out.
+check("Lua frames cut in a run", "| a <9,0> c", "main * leaf",
+      "main;a;[lua frames left out];c;leaf")
+check("Lua frames cut with a boundary", "| a <9,1> c", "main * call * leaf",
+      "main;a;call;[lua frames left out];c;leaf")
+check("Lua frames cut with boundaries", "| a <9,3> c", "main * mid * mid * call *",
+      "main;a;mid;mid;call;[lua frames left out];c")
+check("host frames cut", "| a | b", "main * <5,0> call * leaf",
+      "main;a;[host frames left out];call;b;leaf")
+check("host frames cut with VM frames", "| a | b | c | d",
+      "main * <5,2> call * leaf",
+      "main;a;b;c;[host frames left out];call;d;leaf")
+check("both cut", "| a <9,2> d", "main * <5,1> call * leaf",
+      "main;a;[host frames left out];call;[lua frames left out];d;leaf")
+check("more boundaries cut than there are", "| a <9,99> d", "main * call * leaf",
+      "a;[host frames missing: the host stack ends early];main;call;" ..
+      "[lua frames left out];d;leaf")
+check("more VM frames cut than Lua has", "| a", "main <9,33554432> leaf",
+      "main;a;[host frames left out];leaf")
+
+-- Mode LEAF: one frame on each side.
+check("leaf: C", "a", "leaf", "a;leaf")
+check("leaf: VM", "a", "*", "a")
+check("leaf: C function", "leaf()", "leaf", "leaf")
+check("leaf: no Lua", "", "leaf", "leaf")
+check("leaf: no host", "a", "", "a")
+
+-- One side only.
+check("--no-host", "| a ~ b", "main * * leaf", "a;[coroutine];b", { no_host = true })
+check("--no-host, broken", "?lua", "main * leaf", BROKEN_LUA, { no_host = true })
+check("--no-host, only C", "", "main leaf", "[no lua stack]", { no_host = true })
+check("--no-lua", "| a | b", "main * call * leaf", "main;call;leaf",
+      { no_lua = true })
+check("--no-lua, broken", "?lua", "main * leaf", "main;leaf", { no_lua = true })
+check("--no-lua, only Lua", "| a", "", "[no host stack]", { no_lua = true })
+
+t.finish()

@@ -1,0 +1,142 @@
+-- Names of frames, and that no name does harm in any format.
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local text = require("sysprof.text")
+local F = B.F
+
+-- -- Names -----------------------------------------------------------------
+
+-- Renders one sample whose Lua side is one frame; define adds definitions.
+local function name_of(frame, define, options)
+  local b = B.new():context()
+  if define then define(b) end
+  b:stack(1, { F.cbound, frame }):sample(1, 0)
+  return (t.render(b:finish(), "folded", options):gsub(" 1\n$", ""))
+end
+
+local function host_name(define)
+  local b = B.new():context():stack(1, { F.host(0x5123) }):sample(0, 1)
+  define(b)
+  return (t.render(b:finish()):gsub(" 1\n$", ""))
+end
+
+local function lua_name(chunk, name, firstline, options)
+  return name_of(F.lfunc(1, 42), function(b)
+    b:lfunc(1, firstline or 7, chunk, name)
+  end, options)
+end
+
+t.equal(lua_name("@dir/x.lua", "f"), "f (dir/x.lua:7)", "name and place")
+t.equal(lua_name("@dir/x.lua", ""), "dir/x.lua:7", "no name")
+t.equal(lua_name("=stdin", "f"), "f (stdin:7)", "source that is a name")
+t.equal(lua_name("@x.lua", "", 0), "main chunk (x.lua)", "main chunk")
+t.equal(lua_name("return 1", "", 0), 'main chunk ([string "return 1"])',
+	"main chunk of a string")
+t.equal(lua_name("\n  local x = 1\nreturn x\n", "f"),
+	'f ([string "local x = 1..."]:7)', "source text of lines")
+t.equal(lua_name(("x"):rep(100), "f"), 'f ([string "' .. ("x"):rep(40) .. '..."]:7)',
+	"long source text")
+t.equal(lua_name(("x"):rep(39) .. "\195\164y", "f"),
+	'f ([string "' .. ("x"):rep(39) .. '..."]:7)', "cut before a character")
+t.equal(lua_name("", "f"), 'f ([string ""]:7)', "empty source")
+t.equal(lua_name("@x.lua", "f", 7, { lines = true }), "f (x.lua:7):42", "--lines")
+t.equal(lua_name("@x.lua", "", 7, { lines = true }), "x.lua:7:42",
+	"--lines without a name")
+t.equal(name_of(F.lfunc(1, 0), function(b) b:lfunc(1, 7, "@x", "f") end,
+		{ lines = true }), "f (x:7)", "--lines, line not known")
+t.equal(name_of(F.lfunc(1)), "[lua function 1]", "function not described")
+t.equal(name_of(F.lfunc(1), function(b)
+  b:lfunc(1, 7, "@x", ""):lfunc(1, 7, "@x", "late")
+end), "late (x:7)", "name comes later")
+t.equal(name_of(F.lfunc(1), function(b)
+  b:lfunc(1, 7, "@x", "early"):lfunc(1, 7, "@x", "")
+end), "early (x:7)", "name was known")
+t.equal(name_of(F.ffunc(9), function(b) b:ffunc(9, "string.find") end),
+	"string.find", "builtin")
+t.equal(name_of(F.ffunc(9)), "[builtin 9]", "builtin not described")
+t.equal(name_of(F.cfunc(0x5100), function(b) b:hsym(0x5123, 0x5100, "cf") end),
+	"cf", "C function, symbol seen inside")
+t.equal(name_of(F.cfunc(0x5100), function(b) b:hsym(0x5100, 0x5100, "cf") end),
+	"cf", "C function")
+t.equal(name_of(F.cfunc(0x5100)), "0x5100", "C function without a symbol")
+
+t.equal(host_name(function(b) b:hsym(0x5123, 0x5100, "h") end), "h", "symbol")
+t.equal(host_name(function(b) b:module(0x5000, 0x6000, 0x4000, "/lib/libx.so.1") end),
+	"libx.so.1+0x1123", "module")
+t.equal(host_name(function(b)
+  b:module(0x5000, 0x6000, 0x4000, "/lib/old.so")
+  b:module(0x5000, 0x6000, 0x5000, "/lib/new.so")
+end), "new.so+0x123", "module that came later")
+t.equal(host_name(function(b)
+  b:module(0x5000, 0x6000, 2^63, "vdso")
+end), "vdso+0x123", "module with a bias of no use")
+t.equal(host_name(function(b)
+  b:hsym(0x5123, 0x5100, ""):module(0x5000, 0x6000, 0, "")
+end), "?+0x5123", "empty names")
+t.equal(host_name(function() end), "0x5123", "address")
+t.equal((t.render(B.new():context():stack(1, { F.host(0x7ffff7fc1234) })
+		   :sample(0, 1):finish())), "0x7ffff7fc1234 1\n", "long address")
+t.equal((t.render(B.new():context():stack(1, { "\133" .. ("\128"):rep(7) .. "\16" })
+		   :sample(0, 1):finish())), "[frame out of range] 1\n",
+	"address that is none")
+
+-- -- Cleaning --------------------------------------------------------------
+
+local CLEAN = {
+  { "plain", "plain" }, { "", "" }, { "a\nb\0c\127", "a?b?c?" },
+  { "\195\164\226\130\172\240\159\152\128", "\195\164\226\130\172\240\159\152\128" },
+  { "\194\133", "?" }, { "\226\128\168", "?" },
+  { "\255", "\\xff" }, { "\195", "\\xc3" }, { "\192\175", "\\xc0\\xaf" },
+  { "\237\160\128", "\\xed\\xa0\\x80" }, { "\224\128\128", "\\xe0\\x80\\x80" },
+  { "\244\144\128\128", "\\xf4\\x90\\x80\\x80" }, { "\226\130", "\\xe2\\x82" },
+  { "\240\143\191\191", "\\xf0\\x8f\\xbf\\xbf" },
+}
+for _, c in ipairs(CLEAN) do
+  t.equal(text.clean(c[1]), c[2], ("clean %q"):format(c[1]))
+end
+
+-- -- Formats ---------------------------------------------------------------
+
+local BAD = { "<script>alert(1)</script>", "a;b", 'say "hi"', "it's", "a\nb 5",
+	      "\255\254", "</script>", "a\\b", "&amp;", "\27[31mred", "<!--",
+	      "{{data}}", "%s%n%d", "x\r\ny" }
+local b = B.new():context():meta("<b>key</b>", "</table><script>alert(2)</script>")
+for i, name in ipairs(BAD) do
+  b:lfunc(i, i, "@</title>" .. name, name):ffunc(i, name):hsym(i, i, name)
+  b:stack(i, { F.cbound, F.lfunc(i, i), F.ffunc(i) })
+  b:stack(i + 100, { F.host(i), F.vm }):sample(i, i + 100)
+end
+local stream = b:finish()
+
+local folded = t.render(stream)
+local lines = 0
+for line in folded:gmatch("[^\n]*\n") do
+  lines = lines + 1
+  local _, semicolons = line:gsub(";", "")
+  t.equal(semicolons, 2, "semicolons in " .. line)
+  t.ok(line:find(" 1\n$"), "count in " .. line)
+end
+t.equal(lines, #BAD, "lines of folded stacks")
+t.ok(not folded:gsub("\n", ""):find("%c"), "control characters in folded stacks")
+t.contains(folded, "a:b (</title>a:b:2);a:b 1", "semicolon in a name")
+
+local top = t.render(stream, "top", { limit = 0 })
+t.ok(not top:gsub("\n", ""):find("%c"), "control characters in the table")
+
+local page = t.render(stream, "flamegraph", { title = "</title><script>alert(3)</script>" })
+local _, scripts = page:gsub("<script", "")
+local _, ends = page:gsub("</script", "")
+t.equal(scripts, 2, "script elements in the page")
+t.equal(ends, 2, "ends of script elements in the page")
+local _, titles = page:gsub("</title", "")
+t.equal(titles, 1, "ends of the title")
+t.ok(not page:find("alert%(%d%)</script>"), "a name as an element")
+local data = page:match('id="data">\n(.-)\n</script>')
+t.ok(data and not data:find("[<>&]"), "data of the page is escaped")
+t.contains(data, '"\\u003cscript\\u003ealert(1)\\u003c/script\\u003e"',
+	   "a name in the data of the page")
+t.contains(page, "&lt;b&gt;key&lt;/b&gt;", "meta in the page")
+t.ok(not page:find("https?://"), "no address of a network in the page")
+
+t.finish()
