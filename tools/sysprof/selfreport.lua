@@ -73,14 +73,12 @@ local function states(profile, samples)
   return #parts > 0 and table.concat(parts, "  ") or "-"
 end
 
-local function handler(profile)
+local function handler(profile, samples)
   local c = profile.counters
   local total = c[G.SPF_COUNTER_HANDLER_NS]
-  if not total then return nil end
-  local calls = 0
-  for state = 0, G.SPF_VMST__MAX - 1 do calls = calls + (c[state] or 0) end
-  return ("%.3f ms in total, %.1f us on average, %.1f us at most"):format(
-    total / 1e6, calls > 0 and total / calls / 1e3 or 0,
+  if not total or samples == 0 then return nil end
+  return ("%.3f ms in total, %.1f us for a sample, %.1f us at most"):format(
+    total / 1e6, total / samples / 1e3,
     (c[G.SPF_COUNTER_HANDLER_MAX_NS] or 0) / 1e3)
 end
 
@@ -103,7 +101,7 @@ function selfreport.lines(profile)
   end
   add("timer overruns", c[G.SPF_COUNTER_OVERRUNS] and
       number(c[G.SPF_COUNTER_OVERRUNS]))
-  add("handler", handler(profile))
+  add("handler", handler(profile, samples))
   for _, key in ipairs(profile.meta_keys) do
     add(text.clean(key), text.clean(profile.meta[key]))
   end
