@@ -23,8 +23,8 @@ wrk wrk'
 
 missing=
 while read -r sign package; do
-  case $sign in
   # shellcheck disable=SC2086
+  case $sign in
   /*) ! ls $sign >/dev/null 2>&1 || continue ;;
   *) ! command -v "$sign" >/dev/null || continue ;;
   esac

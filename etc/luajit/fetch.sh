@@ -30,6 +30,8 @@ mkdir -p "$apt/sources" "$apt/lists/partial" "$apt/cache/archives/partial"
 
 # The configured sources, as sources of source packages. A medium that has to
 # be inserted first is left out.
+list=
+parts=
 eval "$(apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d)"
 one_line=
 deb822=

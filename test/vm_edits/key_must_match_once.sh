@@ -61,11 +61,11 @@ edits=0
 while read -r file key; do
   edits=$((edits + 1))
   pristine=$LUAJIT_BASE/src/$file
-  grep -vF -- "$key" "$pristine" >base/src/$file
+  grep -vF -- "$key" "$pristine" >"base/src/$file"
   expect 0
-  { cat "$pristine"; grep -F -- "$key" "$pristine"; } >base/src/$file
+  { cat "$pristine"; grep -F -- "$key" "$pristine"; } >"base/src/$file"
   expect 2
-  cat "$pristine" >base/src/$file
+  cat "$pristine" >"base/src/$file"
 done <edits
 if [ "$edits" = 0 ]; then
   echo "FAIL: no edit was found in edits.cmake"
