@@ -1,0 +1,69 @@
+# TIMEOUT: 600
+# A build without sysprof is LuaJIT as it was: start and stop return false, and
+# the files that the profiler's edits touch compile to what they were. On the
+# way: a second build does nothing, a changed file is all that is compiled.
+
+set -u
+status=0
+
+fail() {
+  echo "FAIL: $*"
+  status=1
+}
+
+rm -rf source build
+mkdir source
+cp -r "$SYSPROF_SOURCE"/CMakeLists.txt "$SYSPROF_SOURCE"/src "$SYSPROF_SOURCE"/etc \
+  "$SYSPROF_SOURCE"/tools source
+chmod -R u+w source
+
+build() {
+  cmake --build build >log 2>&1 || {
+    cat log
+    fail "the build"
+    exit 1
+  }
+}
+
+cmake -S source -B build -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" -DBUILD_TESTING=OFF \
+  -DLUAJIT_DISABLE_SYSPROF=ON >log 2>&1 || {
+  cat log
+  fail "cmake"
+  exit 1
+}
+build
+
+build/bin/luajit - <<'LUA' || fail "misc.sysprof of a disabled build"
+local misc = require("misc")
+assert(misc.sysprof.start{mode = "D"} == false)
+assert(misc.sysprof.start() == false)
+assert(misc.sysprof.stop() == false)
+LUA
+
+left=$(nm build/bin/luajit | grep -E 'lj_(sysprof|profile_timer)')
+[ -z "$left" ] || fail "left of the profiler: $left"
+plain=$SYSPROF_BUILD/luajit/plain
+ours=build/luajit/sysprof
+flags='^(CC|CCOPT|CCDEBUG|XCFLAGS|TARGET_CFLAGS)='
+if [ -d "$plain" ] && cmp -s <(grep -E "$flags" "$plain.flags") <(grep -E "$flags" "$ours.flags"); then
+  for object in lj_state.o lj_profile.o; do
+    cmp "$plain/src/$object" "$ours/src/$object" || fail "$object differs"
+  done
+else
+  echo "objects not compared: there is no plain build of the same flags"
+fi
+
+build
+! grep -qE '^(CC|LINK|AR) ' log || {
+  cat log
+  fail "a second build does something"
+}
+
+echo '/* Changed. */' >>source/src/lib_misc.c
+build
+[ "$(grep '^CC ' log | tr -s ' ')" = "CC lib_misc.o" ] || {
+  cat log
+  fail "other files than the changed one were compiled, or not that one"
+}
+
+exit $status
