@@ -118,13 +118,22 @@ local function warn(shown, profile, format)
   if #parts > 0 then say(shown, ": ", table.concat(parts, "; ")) end
 end
 
+-- Says why a profile cannot be shown as asked, or nil.
+local function not_shown(profile, opt)
+  local samples, cpu = profile:totals()
+  if opt.weight == "cpu" and samples > 0 and cpu == 0 then
+    return "the profile holds no CPU times, use --weight=samples"
+  end
+end
+
 local function render(path, opt)
   local shown = path == "-" and "standard input" or path
   if opt.output and opt.output == path then
     return usage_error("input and output are the same file")
   end
   local profile, err = reader.read(path)
-  if not profile then
+  err = err or not_shown(profile, opt)
+  if err then
     say(shown, ": ", err)
     return FAILED
   end

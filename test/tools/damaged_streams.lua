@@ -90,7 +90,8 @@ for offset = 0, #stream - 1 do
       local what = ("byte %d from %d to %d"):format(offset, old, new)
       if offset < G.SPF_PROLOGUE_SIZE then
 	t.ok(out == nil, what .. ": no output")
-	t.contains(prof, "offset " .. offset .. ":", what)
+	t.ok(type(prof) == "string" and prof:find("^offset %d+: [^\n]+$"),
+	     what .. ": message")
       else
 	t.ok(out and not prof.complete, what .. ": not silent")
 	t.ok(out ~= whole_output, what .. ": the damaged chunk is left out")

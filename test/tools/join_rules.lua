@@ -135,14 +135,14 @@ check("host frames cut", "| a | b", "main * <5,0> call * leaf",
       "main;a;[host frames left out];call;b;leaf")
 check("host frames cut with VM frames", "| a | b | c | d",
       "main * <5,2> call * leaf",
-      "main;a;b;c;[host frames left out];call;d;leaf")
+      "main;a;[host frames left out];b;c;call;d;leaf")
 check("both cut", "| a <9,2> d", "main * <5,1> call * leaf",
       "main;a;[host frames left out];call;[lua frames left out];d;leaf")
 check("more boundaries cut than there are", "| a <9,99> d", "main * call * leaf",
       "a;[host frames missing: the host stack ends early];main;call;" ..
       "[lua frames left out];d;leaf")
 check("more VM frames cut than Lua has", "| a", "main <9,33554432> leaf",
-      "main;a;[host frames left out];leaf")
+      "main;[host frames left out];a;leaf")
 
 -- Mode LEAF: one frame on each side.
 check("leaf: C", "a", "leaf", "a;leaf")

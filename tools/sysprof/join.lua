@@ -158,8 +158,8 @@ local function walk_host(w)
     if kind == VM then
       take_run(w)
     elseif kind == CUT then
-      emit(w, join.HOST_CUT)
       take_runs(w, all.extra[frame])
+      emit(w, join.HOST_CUT)
     elseif kind == BROKEN then
       emit(w, host_broken(join.reason(all.payload[frame])))
     else

@@ -14,6 +14,7 @@ local chunks = require("sysprof.chunks")
 local input = require("sysprof.input")
 local profile = require("sysprof.profile")
 local records = require("sysprof.records")
+local tarantool = require("sysprof.tarantool")
 
 local reader = {}
 
@@ -21,10 +22,12 @@ local SIZE = G.SPF_PROLOGUE_SIZE
 local PROLOGUE = G.MAGIC_SYMTAB ..
   string.char(G.SPF_SYMTAB_VERSION, 0, 0, 0, G.SPF_SYMTAB_END) ..
   G.MAGIC_PROFILE .. string.char(G.SPF_VERSION, 0, 0, 0)
+local VERSION_AT = PROLOGUE:find(G.MAGIC_PROFILE, 1, true) + #G.MAGIC_PROFILE - 1
 
 -- -- Prologue --------------------------------------------------------------
 
--- Returns true, or nil and what is wrong with the first bytes of the input.
+-- Returns true, or nil and what is wrong with the first bytes of the input, and
+-- whether they may begin a stream of Tarantool's sysprof.
 local function check_prologue(inp)
   local have = math.min(inp:need(SIZE), SIZE)
   if inp.err then return nil, inp.err end
@@ -40,22 +43,14 @@ local function check_prologue(inp)
     return nil, ("the file ends at offset %d, in the prologue of the stream " ..
 		 "of %d bytes"):format(have, SIZE)
   end
-  local magic = #G.MAGIC_SYMTAB
-  if head:sub(1, magic) == G.MAGIC_SYMTAB and have > magic then
-    local profile_at = #PROLOGUE - #G.MAGIC_PROFILE - 4
-    if same == magic then
-      return nil, ("offset %d: version %d of the symbol table is not " ..
-		   "supported, expected %d")
-		  :format(same, head:byte(same + 1), G.SPF_SYMTAB_VERSION)
-    elseif same == profile_at + #G.MAGIC_PROFILE then
-      return nil, ("offset %d: version %d of the stream is not supported, " ..
-		   "expected %d"):format(same, head:byte(same + 1), G.SPF_VERSION)
-    end
+  local found = head:byte(same + 1)
+  if same == VERSION_AT then
+    return nil, ("offset %d: version %d of the stream is not supported, " ..
+		 "expected %d"):format(same, found, G.SPF_VERSION), found < G.SPF_VERSION
   end
   return nil, ("offset %d: the byte 0x%02x in the prologue is not the " ..
-	       "expected 0x%02x, this is no sysprof stream of version %d")
-	      :format(same, head:byte(same + 1), PROLOGUE:byte(same + 1),
-		      G.SPF_VERSION)
+	       "expected 0x%02x, this is no sysprof stream"):format(
+	       same, found, PROLOGUE:byte(same + 1)), same >= #G.MAGIC_SYMTAB
 end
 
 -- -- Chunks ----------------------------------------------------------------
@@ -110,7 +105,8 @@ end
 -- -- API -------------------------------------------------------------------
 
 local function parse_input(inp)
-  local ok, err = check_prologue(inp)
+  local ok, err, is_other = check_prologue(inp)
+  if is_other then return tarantool.read(inp) end
   if not ok then return nil, err end
   local p = profile.new()
   p.version = G.SPF_VERSION
