@@ -175,7 +175,7 @@ local ok, status = xpcall(function() return main(arg) end, function(err)
   return tostring(err):gsub("[\r\n]+", " ")
 end)
 if not ok then
-  say(status == "interrupted!" and "interrupted" or "internal error: " .. status)
+  say(status:find("interrupted!$") and "interrupted" or "internal error: " .. status)
   status = FAILED
 end
 os.exit(status)

@@ -11,6 +11,7 @@ local selfreport = require("sysprof.selfreport")
 local symbols = require("sysprof.symbols")
 local text = require("sysprof.text")
 local tree = require("sysprof.tree")
+local trees = require("sysprof.flamegraph_trees")
 
 local flamegraph = {}
 
@@ -70,6 +71,7 @@ function flamegraph.render(view, write)
 	    '<span id="incomplete" title="see About">incomplete</span>')
     end,
     data = function() write_data(view, write) end,
+    trees = function() write(trees) end,
     script = function() write(script) end,
   }
   -- The page has places {{name}} for these.

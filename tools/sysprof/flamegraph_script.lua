@@ -2,9 +2,8 @@
 -- Sysprof reader: the script of a flame graph's page.
 --
 -- Draws on a canvas of the size of the window only what can be seen, so its
--- speed does not depend on the number of frames. Nodes are kept in arrays by
--- number, parents before children; node 0 is the whole profile. Names get to
--- the page only as text, never as HTML.
+-- speed does not depend on the number of frames. Its trees are those of
+-- sysprof.flamegraph_trees. Names get to the page only as text, never as HTML.
 ----------------------------------------------------------------------------
 
 return [=[
@@ -24,88 +23,10 @@ const canvas = $("graph"), ctx = canvas.getContext("2d");
 const data = JSON.parse($("data").textContent);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 
-// -- Trees ---------------------------------------------------------------
-
-// depth, name, self, total, parent, end (number after the last descendant),
-// left (what stands before it on its level); all by number of node.
-function makeTree(n) {
-  return {
-    n: n, depth: new Int32Array(n), name: new Int32Array(n).fill(-1),
-    parent: new Int32Array(n).fill(-1), end: new Int32Array(n),
-    self: new Float64Array(n), total: new Float64Array(n),
-    left: new Float64Array(n), depthMax: 0
-  };
-}
-
-// Completes a tree of which depth, name and self are known.
-function finishTree(t) {
-  const open = [];
-  for (let i = 0; i < t.n; i++) {
-    while (open.length > t.depth[i]) t.end[open.pop()] = i;
-    t.parent[i] = open.length ? open[open.length - 1] : -1;
-    open.push(i);
-    t.depthMax = Math.max(t.depthMax, t.depth[i]);
-  }
-  while (open.length) t.end[open.pop()] = t.n;
-  for (let i = t.n - 1; i >= 0; i--) {
-    t.total[i] += t.self[i];
-    if (i) t.total[t.parent[i]] += t.total[i];
-  }
-  const used = new Float64Array(t.n);
-  for (let i = 1; i < t.n; i++) {
-    const p = t.parent[i];
-    t.left[i] = t.left[p] + used[p];
-    used[p] += t.total[i];
-  }
-  return t;
-}
-
-function readTree() {
-  const flat = data.nodes, t = makeTree(flat.length / 3 + 1);
-  for (let i = 1, k = 0; i < t.n; i++, k += 3) {
-    t.depth[i] = flat[k];
-    t.name[i] = flat[k + 1];
-    t.self[i] = flat[k + 2];
-  }
-  return finishTree(t);
-}
-
-// The same stacks with the leaf first.
-function reverseTree(t) {
-  const root = { name: -1, self: 0, kids: new Map() };
-  let n = 1;
-  for (let i = 1; i < t.n; i++) {
-    if (t.self[i] === 0) continue;
-    let at = root;
-    for (let up = i; up > 0; up = t.parent[up]) {
-      let kid = at.kids.get(t.name[up]);
-      if (!kid) {
-        kid = { name: t.name[up], self: 0, kids: new Map() };
-        at.kids.set(t.name[up], kid);
-        n++;
-      }
-      at = kid;
-    }
-    at.self += t.self[i];
-  }
-  const r = makeTree(n), todo = [[root, 0]];
-  for (let i = 0; todo.length; i++) {
-    const [node, depth] = todo.pop();
-    r.depth[i] = depth;
-    r.name[i] = node.name;
-    r.self[i] = node.self;
-    const kids = [...node.kids.values()];
-    kids.sort((a, b) => data.names[a.name] < data.names[b.name] ? 1 : -1);
-    for (const kid of kids) todo.push([kid, depth + 1]);
-  }
-  return finishTree(r);
-}
-
-const forward = readTree();
-let reversed = null;
-
 // -- State of the view -----------------------------------------------------
 
+const forward = trees.read(data.nodes);
+let reversed = null;       // the same with the leaf first, made when needed
 let tree = forward;        // forward or reversed
 let zoom = 0;              // node that fills the width
 let icicle = false;
@@ -307,7 +228,7 @@ function setIcicle(on) {
 }
 
 function setReversed(on) {
-  if (on && !reversed) reversed = reverseTree(forward);
+  if (on && !reversed) reversed = trees.reverse(forward, data.names);
   tree = on ? reversed : forward;
   setPressed("reverse", on);
   hover(-1);
