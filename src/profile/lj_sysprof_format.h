@@ -14,8 +14,8 @@
 ** chunk      := magic seq paylen crc record*
 ** magic      := 'l' 'j' 'c' SPF_VERSION
 ** seq        := <U32>   number of the chunk, from 0
-** paylen     := <U32>   bytes of the records that follow
-** crc        := <U32>   CRC-32 (IEEE 802.3) of seq, paylen and the records
+** paylen     := <U32>   bytes of the records that follow, below SPF_CHUNK_MAX
+** crc        := <U32>   CRC-32 (IEEE 802.3) of the records, then seq and paylen
 **
 ** record     := sample | definition
 ** definition := tag length payload      tag < SPF_SAMPLE; unknown tags are skipped
@@ -36,9 +36,11 @@
 **
 ** Payloads:
 **
-** SPF_META     := key value                   two strings about the profile
+** SPF_META     := key value                   two strings about the profile:
+**                 clock, interval_ns, mode, pid, start_time (Unix time in
+**                 seconds), base (version of LuaJIT)
 ** SPF_CONTEXT  := tid time                    thread of the samples that follow;
-**                 time: microseconds since the start of the profile
+**                 time: microseconds of CLOCK_MONOTONIC since the start
 ** SPF_MODULE   := start end bias buildid path mapped ELF object; an address A of
 **                 it is A - bias in the file; start, end, bias are <ULEB128>;
 **                 buildid and path are strings
@@ -49,14 +51,14 @@
 ** SPF_FFUNC    := ffid name                   builtin function
 ** SPF_HSYM     := addr symaddr name           addr was seen in a stack; it lies
 **                 in the symbol name that starts at symaddr
-** SPF_STACK    := id keep frame*              stack, root first: the outermost
-**                 keep frames of the SPF_STACK before it in this chunk, then
-**                 these frames
+** SPF_STACK    := id base keep frame*         stack, root first: the outermost
+**                 keep frames of the stack base, defined before in this chunk
+**                 (0: none), then these frames
 ** SPF_COUNTERS := (counter-id value)*         totals since the start of the
 **                 profile; a missing one is 0
 ** SPF_END      :=                             the profile was stopped in order
 **
-** frame      := <ULEB128>  payload * 16 + kind, SPF_FRAME_*, then by kind:
+** frame      := <ULEB128>  payload * 16 + kind (64 bits), SPF_FRAME_*, then by kind:
 **   SPF_FRAME_LFUNC     fid            then line <ULEB128>, 0 if unknown
 **   SPF_FRAME_FFUNC     ffid
 **   SPF_FRAME_CFUNC     address of a C function called from Lua
@@ -64,7 +66,8 @@
 **                                      were called from C; stands for one VM frame
 **   SPF_FRAME_RESUME    0              Lua side only: the same, but a coroutine
 **                                      was resumed by the frames before it
-**   SPF_FRAME_HOST      code address
+**   SPF_FRAME_HOST      code address: of the interrupted instruction, or one less
+**                                      than a return address, so inside the call
 **   SPF_FRAME_VM        0              host side only: a C frame of the VM, here
 **                                      one run of Lua frames belongs
 **   SPF_FRAME_CUT       number of frames left out here, then the number of
@@ -88,6 +91,7 @@
 #define SPF_VERSION		3
 #define SPF_PROLOGUE_SIZE	15	/* symtab and the prologue of profile. */
 #define SPF_CHUNK_HEADER	16	/* magic, seq, paylen, crc. */
+#define SPF_CHUNK_MAX		(16*1024*1024)	/* Bytes of a whole chunk. */
 
 /* Tags of records. */
 #define SPF_META		0x01
@@ -135,9 +139,10 @@
 #define SPF_BROKEN_FAULT	3	/* A needed address is not readable. */
 #define SPF_BROKEN_NO_CFI	4	/* Host code without unwind information. */
 #define SPF_BROKEN_NOT_VM	5	/* The thread does not run this VM now. */
-#define SPF_BROKEN__MAX		6
+#define SPF_BROKEN_JOIN		6	/* The two sides do not fit together. */
+#define SPF_BROKEN__MAX		7
 
-/* Counters. Ids 0..9 count samples by SPF_VMST_*. */
+/* Counters. Ids 0..9 count samples by SPF_VMST_*, the lost ones included. */
 #define SPF_COUNTER_LOST_BUFFER		16	/* Lost: no room in the buffer. */
 #define SPF_COUNTER_LOST_WRITER		17	/* Lost: the writer failed. */
 #define SPF_COUNTER_LOST_NESTED		18	/* Lost: handler was running. */

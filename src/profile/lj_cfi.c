@@ -1,0 +1,560 @@
+/*
+** One step of host stack unwinding by call frame information (CFI).
+** Runs in the signal handler; see the header for the contract. Sections that
+** the loader mapped (.eh_frame and its index) are read directly, they belong
+** to a loaded object; the stack is read through lj_peek only.
+*/
+
+#define lj_cfi_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* For _dl_find_object. */
+#endif
+#include <dlfcn.h>
+#include <string.h>
+
+#include "profile/lj_cfi.h"
+
+/* -- Encodings --------------------------------------------------------------- */
+
+/* Pointer encodings, LSB "DWARF Exception Header Encoding". */
+enum {
+  PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_UDATA8 = 0x04,
+  PE_SDATA4 = 0x0b, PE_SDATA8 = 0x0c,
+  PE_FORMAT = 0x0f, PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_APPLY = 0x70,
+  PE_INDIRECT = 0x80
+};
+
+/* Call frame instructions, DWARF 5 table 7.29, and one of GNU. */
+enum {
+  CFA_ADVANCE_LOC = 0x40, CFA_OFFSET = 0x80, CFA_RESTORE = 0xc0,
+  CFA_NOP = 0x00, CFA_SET_LOC, CFA_ADVANCE_LOC1, CFA_ADVANCE_LOC2,
+  CFA_ADVANCE_LOC4, CFA_OFFSET_EXTENDED, CFA_RESTORE_EXTENDED, CFA_UNDEFINED,
+  CFA_SAME_VALUE, CFA_REGISTER, CFA_REMEMBER_STATE, CFA_RESTORE_STATE,
+  CFA_DEF_CFA, CFA_DEF_CFA_REGISTER, CFA_DEF_CFA_OFFSET,
+  CFA_DEF_CFA_EXPRESSION, CFA_EXPRESSION, CFA_OFFSET_EXTENDED_SF,
+  CFA_DEF_CFA_SF, CFA_DEF_CFA_OFFSET_SF, CFA_VAL_OFFSET, CFA_VAL_OFFSET_SF,
+  CFA_VAL_EXPRESSION,
+  CFA_GNU_ARGS_SIZE = 0x2e
+};
+
+/* Expression operations that occur in practice, DWARF 5 table 7.9. */
+enum {
+  OP_DEREF = 0x06, OP_CONST1U = 0x08, OP_CONST1S, OP_CONST2U, OP_CONST2S,
+  OP_CONST4U, OP_CONST4S, OP_CONSTU = 0x10, OP_CONSTS, OP_DUP, OP_DROP,
+  OP_AND = 0x1a, OP_MINUS = 0x1c, OP_MUL = 0x1e, OP_NEG, OP_NOT, OP_OR,
+  OP_PLUS, OP_PLUS_UCONST, OP_SHL, OP_SHR, OP_SHRA, OP_XOR,
+  OP_EQ = 0x29, OP_GE, OP_GT, OP_LE, OP_LT, OP_NE,
+  OP_LIT0 = 0x30, OP_BREG0 = 0x70
+};
+
+#define CFI_STATES_MAX	4	/* Depth of remember_state. */
+#define CFI_EXPR_STACK	8	/* Depth of an expression's stack. */
+
+/* A bounded run of bytes; after an overrun, bad is set and reads give 0. */
+typedef struct Bytes {
+  const uint8_t *p, *end;
+  int bad;
+} Bytes;
+
+static uint64_t bytes_uint(Bytes *b, size_t sz)
+{
+  uint64_t v = 0;
+  size_t i;
+  if ((size_t)(b->end - b->p) < sz) {
+    b->bad = 1;
+    b->p = b->end;
+    return 0;
+  }
+  for (i = 0; i < sz; i++)
+    v |= (uint64_t)b->p[i] << (8*i);
+  b->p += sz;
+  return v;
+}
+
+static uint64_t bytes_uleb(Bytes *b)
+{
+  uint64_t v = 0;
+  unsigned shift = 0;
+  while (b->p < b->end) {
+    uint8_t c = *b->p++;
+    if (shift < 64) v |= (uint64_t)(c & 0x7f) << shift;
+    shift += 7;
+    if (!(c & 0x80)) return v;
+  }
+  b->bad = 1;
+  return 0;
+}
+
+static int64_t bytes_sleb(Bytes *b)
+{
+  uint64_t v = 0;
+  unsigned shift = 0;
+  while (b->p < b->end) {
+    uint8_t c = *b->p++;
+    if (shift < 64) v |= (uint64_t)(c & 0x7f) << shift;
+    shift += 7;
+    if (!(c & 0x80)) {
+      if (shift < 64 && (c & 0x40)) v |= ~(uint64_t)0 << shift;
+      return (int64_t)v;
+    }
+  }
+  b->bad = 1;
+  return 0;
+}
+
+/* Pointer of a FDE or CIE. Only the encodings of position-independent and of
+** static x86-64 code; anything else is bad.
+*/
+static uintptr_t bytes_pointer(Bytes *b, unsigned enc, int relative)
+{
+  uintptr_t at = (uintptr_t)b->p, v;
+  switch (enc & PE_FORMAT) {
+  case PE_ABSPTR: case PE_UDATA8: case PE_SDATA8:
+    v = (uintptr_t)bytes_uint(b, 8);
+    break;
+  case PE_UDATA4: v = (uintptr_t)bytes_uint(b, 4); break;
+  case PE_SDATA4: v = (uintptr_t)(intptr_t)(int32_t)bytes_uint(b, 4); break;
+  default: b->bad = 1; return 0;
+  }
+  if (relative) {
+    if ((enc & PE_APPLY) == PE_PCREL) v += at;
+    else if ((enc & PE_APPLY) != 0) b->bad = 1;
+  }
+  return v;
+}
+
+/* -- Finding the description of an address ----------------------------------- */
+
+/* The parts of a CIE and a FDE that are needed to run them. */
+typedef struct Fde {
+  uintptr_t pc_begin;		/* First address described. */
+  Bytes cie_ins, fde_ins;	/* Call frame instructions. */
+  uint64_t code_align;		/* Factor of location advances. */
+  int64_t data_align;		/* Factor of offsets. */
+  unsigned enc;			/* Encoding of addresses. */
+  int is_signal;		/* Frame of a signal handler's trampoline. */
+} Fde;
+
+/* Length-prefixed entry of .eh_frame, without the length. */
+static Bytes entry_bytes(const uint8_t *p)
+{
+  Bytes head, b;
+  uint64_t len;
+  head.p = p; head.end = p + 4; head.bad = 0;
+  len = bytes_uint(&head, 4);
+  b.p = head.p;
+  b.bad = (len == 0 || len >= 0xfffffff0u);
+  b.end = b.p + (b.bad ? 0 : len);
+  return b;
+}
+
+static int cie_parse(const uint8_t *p, Fde *fde, int *has_augmentation)
+{
+  Bytes b = entry_bytes(p);
+  const uint8_t *aug, *augend = NULL;
+  unsigned version;
+  if (bytes_uint(&b, 4) != 0) return 0;  /* Not a CIE. */
+  version = (unsigned)bytes_uint(&b, 1);
+  if (version != 1 && version != 3) return 0;
+  aug = b.p;
+  while (b.p < b.end && *b.p) b.p++;
+  bytes_uint(&b, 1);
+  fde->code_align = bytes_uleb(&b);
+  fde->data_align = bytes_sleb(&b);
+  if ((version == 1 ? bytes_uint(&b, 1) : bytes_uleb(&b)) != CFI_REG_PC)
+    return 0;
+  fde->enc = PE_ABSPTR;
+  fde->is_signal = 0;
+  *has_augmentation = (*aug == 'z');
+  if (*aug == 'z') {
+    uint64_t len = bytes_uleb(&b);
+    if (len > (uint64_t)(b.end - b.p)) return 0;
+    augend = b.p + len;
+    for (aug++; *aug && !b.bad; aug++) {
+      switch (*aug) {
+      case 'R': fde->enc = (unsigned)bytes_uint(&b, 1); break;
+      case 'L': bytes_uint(&b, 1); break;
+      case 'S': fde->is_signal = 1; break;
+      case 'P': {
+	unsigned enc = (unsigned)bytes_uint(&b, 1);
+	bytes_pointer(&b, enc, 0);
+	break;
+	}
+      default: b.bad = 1; break;
+      }
+    }
+    b.p = augend;
+  } else if (*aug) {
+    return 0;
+  }
+  fde->cie_ins = b;
+  return !b.bad;
+}
+
+static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
+{
+  Bytes b = entry_bytes(p);
+  const uint8_t *at = b.p;
+  uint64_t cie_delta = bytes_uint(&b, 4);
+  uintptr_t size;
+  int has_augmentation;
+  if (b.bad || cie_delta == 0 ||
+      !cie_parse(at - cie_delta, fde, &has_augmentation) ||
+      (fde->enc & PE_INDIRECT))
+    return 0;
+  fde->pc_begin = bytes_pointer(&b, fde->enc, 1);
+  size = bytes_pointer(&b, fde->enc, 0);
+  if (b.bad || pc - fde->pc_begin >= size) return 0;
+  if (has_augmentation) {
+    uint64_t len = bytes_uleb(&b);
+    if (len > (uint64_t)(b.end - b.p)) return 0;
+    b.p += len;
+  }
+  fde->fde_ins = b;
+  return !b.bad;
+}
+
+/* Search the sorted index that the linker put in front of .eh_frame. */
+static CfiResult fde_find(uintptr_t pc, Fde *fde)
+{
+  struct dl_find_object obj;
+  const uint8_t *hdr;
+  Bytes b;
+  uint64_t count, lo, hi;
+  int32_t entry[2];
+  if (_dl_find_object((void *)pc, &obj) != 0) return CFI_NO_OBJECT;
+  if (!obj.dlfo_eh_frame) return CFI_NONE;
+  hdr = (const uint8_t *)obj.dlfo_eh_frame;
+  if (hdr[0] != 1 || hdr[2] != PE_UDATA4 ||
+      hdr[3] != (PE_DATAREL|PE_SDATA4) || (hdr[1] & PE_FORMAT) != PE_SDATA4)
+    return CFI_NONE;
+  b.p = hdr + 8; b.end = hdr + 12; b.bad = 0;
+  count = bytes_uint(&b, 4);
+  for (lo = 0, hi = count; lo < hi; ) {  /* First entry above pc. */
+    uint64_t mid = (lo + hi) >> 1;
+    memcpy(entry, b.p + mid*sizeof(entry), sizeof(entry));
+    if (pc < (uintptr_t)((intptr_t)hdr + entry[0])) hi = mid;
+    else lo = mid + 1;
+  }
+  if (lo == 0) return CFI_NONE;
+  memcpy(entry, b.p + (lo-1)*sizeof(entry), sizeof(entry));
+  return fde_parse(hdr + entry[1], pc, fde) ? CFI_STEP : CFI_NONE;
+}
+
+/* -- Running the instructions ------------------------------------------------ */
+
+typedef enum RuleKind {
+  RULE_SAME, RULE_UNDEFINED, RULE_OFFSET, RULE_VAL_OFFSET, RULE_REGISTER,
+  RULE_EXPR, RULE_VAL_EXPR
+} RuleKind;
+
+/* How to find the caller's value of a register. */
+typedef struct Rule {
+  uint8_t kind;			/* RuleKind. */
+  int32_t ofs;			/* Offset from CFA, register, or expression. */
+} Rule;
+
+typedef struct Row {
+  Rule reg[CFI_REG__MAX];
+  Rule cfa;			/* RULE_REGISTER (with cfa_ofs) or RULE_EXPR. */
+  int64_t cfa_ofs;
+} Row;
+
+typedef struct Machine {
+  Row row, initial;		/* Current rules, and the CIE's. */
+  Row saved[CFI_STATES_MAX];	/* Remembered rules. */
+  int nsaved;
+  const uint8_t *base;		/* Expressions are offsets from here. */
+} Machine;
+
+static void rule_set(Machine *m, uint64_t reg, RuleKind kind, int64_t ofs,
+		     Bytes *b)
+{
+  if (ofs != (int32_t)ofs) b->bad = 1;
+  if (reg >= CFI_REG__MAX) return;  /* Not a register that matters here. */
+  m->row.reg[reg].kind = (uint8_t)kind;
+  m->row.reg[reg].ofs = (int32_t)ofs;
+}
+
+/* Skip an expression and return its offset from the machine's base. */
+static int64_t expr_skip(Machine *m, Bytes *b)
+{
+  int64_t ofs = b->p - m->base;
+  uint64_t len = bytes_uleb(b);
+  if (len > (uint64_t)(b->end - b->p)) b->bad = 1;
+  else b->p += len;
+  return ofs;
+}
+
+/* Run instructions until the location passes pc. Returns 0 if they are bad. */
+static int machine_run(Machine *m, const Fde *fde, Bytes b, uintptr_t pc)
+{
+  uintptr_t loc = fde->pc_begin;
+  while (b.p < b.end && !b.bad) {
+    unsigned op = *b.p++, low = op & 0x3f;
+    uint64_t reg;
+    switch (op & 0xc0) {
+    case CFA_ADVANCE_LOC: loc += low * fde->code_align; goto advanced;
+    case CFA_OFFSET:
+      rule_set(m, low, RULE_OFFSET,
+	       (int64_t)bytes_uleb(&b) * fde->data_align, &b);
+      continue;
+    case CFA_RESTORE:
+      if (low < CFI_REG__MAX) m->row.reg[low] = m->initial.reg[low];
+      continue;
+    default: break;
+    }
+    switch (op) {
+    case CFA_NOP: break;
+    case CFA_SET_LOC: loc = bytes_pointer(&b, fde->enc, 1); goto advanced;
+    case CFA_ADVANCE_LOC1: loc += bytes_uint(&b, 1)*fde->code_align; goto advanced;
+    case CFA_ADVANCE_LOC2: loc += bytes_uint(&b, 2)*fde->code_align; goto advanced;
+    case CFA_ADVANCE_LOC4: loc += bytes_uint(&b, 4)*fde->code_align; goto advanced;
+    case CFA_OFFSET_EXTENDED:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_OFFSET,
+	       (int64_t)bytes_uleb(&b) * fde->data_align, &b);
+      break;
+    case CFA_OFFSET_EXTENDED_SF:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_OFFSET, bytes_sleb(&b) * fde->data_align, &b);
+      break;
+    case CFA_VAL_OFFSET:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_VAL_OFFSET,
+	       (int64_t)bytes_uleb(&b) * fde->data_align, &b);
+      break;
+    case CFA_VAL_OFFSET_SF:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_VAL_OFFSET, bytes_sleb(&b) * fde->data_align, &b);
+      break;
+    case CFA_RESTORE_EXTENDED:
+      reg = bytes_uleb(&b);
+      if (reg < CFI_REG__MAX) m->row.reg[reg] = m->initial.reg[reg];
+      break;
+    case CFA_UNDEFINED: rule_set(m, bytes_uleb(&b), RULE_UNDEFINED, 0, &b); break;
+    case CFA_SAME_VALUE: rule_set(m, bytes_uleb(&b), RULE_SAME, 0, &b); break;
+    case CFA_REGISTER:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_REGISTER, (int64_t)bytes_uleb(&b), &b);
+      break;
+    case CFA_REMEMBER_STATE:
+      if (m->nsaved == CFI_STATES_MAX) return 0;
+      m->saved[m->nsaved++] = m->row;
+      break;
+    case CFA_RESTORE_STATE:
+      if (m->nsaved == 0) return 0;
+      m->row = m->saved[--m->nsaved];
+      break;
+    case CFA_DEF_CFA:
+      m->row.cfa.kind = RULE_REGISTER;
+      m->row.cfa.ofs = (int32_t)bytes_uleb(&b);
+      m->row.cfa_ofs = (int64_t)bytes_uleb(&b);
+      break;
+    case CFA_DEF_CFA_SF:
+      m->row.cfa.kind = RULE_REGISTER;
+      m->row.cfa.ofs = (int32_t)bytes_uleb(&b);
+      m->row.cfa_ofs = bytes_sleb(&b) * fde->data_align;
+      break;
+    case CFA_DEF_CFA_REGISTER:
+      m->row.cfa.kind = RULE_REGISTER;
+      m->row.cfa.ofs = (int32_t)bytes_uleb(&b);
+      break;
+    case CFA_DEF_CFA_OFFSET: m->row.cfa_ofs = (int64_t)bytes_uleb(&b); break;
+    case CFA_DEF_CFA_OFFSET_SF:
+      m->row.cfa_ofs = bytes_sleb(&b) * fde->data_align;
+      break;
+    case CFA_DEF_CFA_EXPRESSION:
+      m->row.cfa.kind = RULE_EXPR;
+      m->row.cfa.ofs = (int32_t)expr_skip(m, &b);
+      break;
+    case CFA_EXPRESSION:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_EXPR, expr_skip(m, &b), &b);
+      break;
+    case CFA_VAL_EXPRESSION:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_VAL_EXPR, expr_skip(m, &b), &b);
+      break;
+    case CFA_GNU_ARGS_SIZE: bytes_uleb(&b); break;
+    default: return 0;
+    }
+    continue;
+  advanced:
+    if (loc > pc) break;
+  }
+  return !b.bad;
+}
+
+/* Evaluate the expression at an offset from the machine's base. */
+static CfiResult expr_eval(Peek *pk, const Machine *m, int32_t ofs,
+			   const CfiRegs *regs, int has_cfa, uintptr_t cfa,
+			   uintptr_t *result)
+{
+  uintptr_t st[CFI_EXPR_STACK + 1];
+  int n = 0;
+  Bytes b;
+  uint64_t len;
+  b.p = m->base + ofs; b.end = b.p + 10; b.bad = 0;
+  len = bytes_uleb(&b);  /* Checked against its entry by expr_skip. */
+  b.end = b.p + len;
+  if (has_cfa) st[n++] = cfa;
+  while (b.p < b.end) {
+    unsigned op = *b.p++;
+    if (n >= CFI_EXPR_STACK) return CFI_NONE;
+    if (op >= OP_LIT0 && op < OP_LIT0 + 32) {
+      st[n++] = op - OP_LIT0;
+    } else if (op >= OP_BREG0 && op < OP_BREG0 + CFI_REG__MAX) {
+      if (!(regs->valid & (1u << (op - OP_BREG0)))) return CFI_NONE;
+      st[n++] = regs->r[op - OP_BREG0] + (uintptr_t)bytes_sleb(&b);
+    } else if (op >= OP_CONST1U && op <= OP_CONSTS) {
+      switch (op) {
+      case OP_CONST1U: st[n++] = bytes_uint(&b, 1); break;
+      case OP_CONST1S: st[n++] = (uintptr_t)(int8_t)bytes_uint(&b, 1); break;
+      case OP_CONST2U: st[n++] = bytes_uint(&b, 2); break;
+      case OP_CONST2S: st[n++] = (uintptr_t)(int16_t)bytes_uint(&b, 2); break;
+      case OP_CONST4U: st[n++] = bytes_uint(&b, 4); break;
+      case OP_CONST4S: st[n++] = (uintptr_t)(int32_t)bytes_uint(&b, 4); break;
+      case OP_CONSTU: st[n++] = bytes_uleb(&b); break;
+      case OP_CONSTS: st[n++] = (uintptr_t)bytes_sleb(&b); break;
+      default: return CFI_NONE;
+      }
+    } else {
+      uintptr_t x, y;
+      if (n < 1) return CFI_NONE;
+      x = st[n-1];
+      switch (op) {  /* Operations on one operand. */
+      case OP_DEREF:
+	if (!lj_peek_word(pk, x, &st[n-1])) return CFI_FAULT;
+	continue;
+      case OP_DUP: st[n++] = x; continue;
+      case OP_DROP: n--; continue;
+      case OP_NEG: st[n-1] = (uintptr_t)0 - x; continue;
+      case OP_NOT: st[n-1] = ~x; continue;
+      case OP_PLUS_UCONST: st[n-1] = x + bytes_uleb(&b); continue;
+      default: break;
+      }
+      if (n < 2) return CFI_NONE;
+      y = x; x = st[n-2]; n--;
+      switch (op) {  /* Operations on two operands. */
+      case OP_AND: x &= y; break;
+      case OP_OR: x |= y; break;
+      case OP_XOR: x ^= y; break;
+      case OP_PLUS: x += y; break;
+      case OP_MINUS: x -= y; break;
+      case OP_MUL: x *= y; break;
+      case OP_SHL: x = y < 64 ? x << y : 0; break;
+      case OP_SHR: x = y < 64 ? x >> y : 0; break;
+      case OP_SHRA: x = (uintptr_t)((intptr_t)x >> (y < 64 ? y : 63)); break;
+      case OP_EQ: x = x == y; break;
+      case OP_NE: x = x != y; break;
+      case OP_GE: x = (intptr_t)x >= (intptr_t)y; break;
+      case OP_GT: x = (intptr_t)x > (intptr_t)y; break;
+      case OP_LE: x = (intptr_t)x <= (intptr_t)y; break;
+      case OP_LT: x = (intptr_t)x < (intptr_t)y; break;
+      default: return CFI_NONE;
+      }
+      st[n-1] = x;
+    }
+  }
+  if (n < 1 || b.bad) return CFI_NONE;
+  *result = st[n-1];
+  return CFI_STEP;
+}
+
+/* -- Stepping ---------------------------------------------------------------- */
+
+/* Apply the rules of the current row. */
+static CfiResult row_apply(Peek *pk, const Machine *m, CfiRegs *regs,
+			   int is_signal)
+{
+  const Row *row = &m->row;
+  CfiRegs out;
+  uintptr_t cfa;
+  CfiResult res;
+  unsigned i;
+  if (row->cfa.kind == RULE_EXPR) {
+    res = expr_eval(pk, m, row->cfa.ofs, regs, 0, 0, &cfa);
+    if (res != CFI_STEP) return res;
+  } else {
+    uint32_t reg = (uint32_t)row->cfa.ofs;
+    if (row->cfa.kind != RULE_REGISTER || reg >= CFI_REG__MAX ||
+	!(regs->valid & (1u << reg)))
+      return CFI_NONE;
+    cfa = regs->r[reg] + (uintptr_t)row->cfa_ofs;
+  }
+  if (row->reg[CFI_REG_PC].kind == RULE_UNDEFINED) return CFI_ROOT;
+  /* The stack grows down, so a frame's end lies above its start. */
+  if (!is_signal && cfa <= regs->r[CFI_REG_SP]) return CFI_NONE;
+  out.valid = regs->valid & CFI_PRESERVED;
+  for (i = 0; i < CFI_REG__MAX; i++) {
+    const Rule *rule = &row->reg[i];
+    uintptr_t v = regs->r[i];
+    switch (rule->kind) {
+    case RULE_SAME:
+      out.r[i] = v;
+      continue;
+    case RULE_OFFSET:
+      if (!lj_peek_word(pk, cfa + (intptr_t)rule->ofs, &v)) return CFI_FAULT;
+      break;
+    case RULE_VAL_OFFSET: v = cfa + (intptr_t)rule->ofs; break;
+    case RULE_REGISTER:
+      if ((uint32_t)rule->ofs >= CFI_REG__MAX ||
+	  !(regs->valid & (1u << rule->ofs)))
+	return CFI_NONE;
+      v = regs->r[rule->ofs];
+      break;
+    case RULE_EXPR: case RULE_VAL_EXPR:
+      res = expr_eval(pk, m, rule->ofs, regs, 1, cfa, &v);
+      if (res != CFI_STEP) return res;
+      if (rule->kind == RULE_EXPR && !lj_peek_word(pk, v, &v))
+	return CFI_FAULT;
+      break;
+    default:  /* RULE_UNDEFINED */
+      out.valid &= ~(1u << i);
+      out.r[i] = 0;
+      continue;
+    }
+    out.r[i] = v;
+    out.valid |= 1u << i;
+  }
+  if (row->reg[CFI_REG_SP].kind == RULE_SAME) {
+    out.r[CFI_REG_SP] = cfa;
+    out.valid |= 1u << CFI_REG_SP;
+  }
+  if (row->reg[CFI_REG_PC].kind == RULE_SAME) return CFI_NONE;
+  out.is_return = !is_signal;
+  if (out.r[CFI_REG_PC] == 0) return CFI_ROOT;
+  *regs = out;
+  return CFI_STEP;
+}
+
+CfiResult lj_cfi_step(Peek *pk, CfiRegs *regs)
+{
+  uintptr_t pc = lj_cfi_lookup_pc(regs);
+  Fde fde;
+  Machine m;
+  CfiResult res = fde_find(pc, &fde);
+  int i;
+  if (res != CFI_STEP) return res;
+  for (i = 0; i < CFI_REG__MAX; i++) {
+    m.row.reg[i].kind = RULE_SAME;
+    m.row.reg[i].ofs = 0;
+  }
+  m.row.cfa.kind = RULE_UNDEFINED;
+  m.row.cfa_ofs = 0;
+  m.nsaved = 0;
+  m.base = fde.cie_ins.p;
+  if (!machine_run(&m, &fde, fde.cie_ins, ~(uintptr_t)0)) return CFI_NONE;
+  m.initial = m.row;
+  if (!machine_run(&m, &fde, fde.fde_ins, pc)) return CFI_NONE;
+  return row_apply(pk, &m, regs, fde.is_signal);
+}
+
+void lj_cfi_warmup(void)
+{
+  struct dl_find_object obj;
+  (void)_dl_find_object((void *)lj_cfi_step, &obj);
+}

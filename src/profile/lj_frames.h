@@ -1,0 +1,94 @@
+/*
+** List of frames of one side of a sample, as words of the stream.
+**
+** Filled from the leaf to the root in the signal handler, without allocation.
+** Keeps the FRAMES_LEAF innermost and the FRAMES_ROOT outermost frames; what
+** lies between is cut and counted, so memory and size are bounded whatever the
+** depth.
+*/
+
+#ifndef _LJ_FRAMES_H
+#define _LJ_FRAMES_H
+
+#include "lj_def.h"
+#include "profile/lj_sysprof_format.h"
+
+#define FRAMES_LEAF	1000	/* Innermost frames kept. */
+#define FRAMES_ROOT	64	/* Outermost frames kept, if more were cut. */
+#define FRAMES_MAX	(FRAMES_LEAF + 1 + FRAMES_ROOT)
+
+/* A frame is one word: payload * 16 + kind, as in the stream. The second field
+** of a Lua function (its line) and of a cut (boundaries) is in the upper half
+** of the payload's room.
+*/
+typedef uint64_t FrameWord;
+
+#define FRAME_KIND_BITS	4
+#define FRAME_AUX_SHIFT	32
+#define frame_word(kind, payload) \
+  (((FrameWord)(payload) << FRAME_KIND_BITS) | (FrameWord)(kind))
+#define frame_word2(kind, payload, aux) \
+  (frame_word((kind), (payload)) | ((FrameWord)(aux) << FRAME_AUX_SHIFT))
+#define frame_kind(w)		((int)((w) & ((1 << FRAME_KIND_BITS) - 1)))
+#define frame_payload(w)	((w) >> FRAME_KIND_BITS)
+/* Only for kinds with a second field. */
+#define frame_payload_lo(w)	((uint32_t)(w) >> FRAME_KIND_BITS)
+#define frame_aux(w)		((uint32_t)((w) >> FRAME_AUX_SHIFT))
+#define FRAME_PAYLOAD_LO_MAX	((1u << (FRAME_AUX_SHIFT-FRAME_KIND_BITS)) - 1)
+
+typedef struct Frames {
+  uint32_t n;			/* Frames pushed, the cut ones included. */
+  uint32_t len;			/* Words in list, set by lj_frames_finish. */
+  uint32_t bounds_cut;		/* Boundaries among the cut frames. */
+  FrameWord list[FRAMES_MAX];	/* The words, leaf first. */
+  FrameWord ring[FRAMES_ROOT];	/* Outermost frames while pushing. */
+} Frames;
+
+static LJ_AINLINE int frame_isbound(FrameWord w)
+{
+  int kind = frame_kind(w);
+  return kind == SPF_FRAME_CBOUND || kind == SPF_FRAME_RESUME ||
+	 kind == SPF_FRAME_VM;
+}
+
+static LJ_AINLINE void lj_frames_reset(Frames *fr)
+{
+  fr->n = fr->len = fr->bounds_cut = 0;
+}
+
+/* Append the next frame towards the root. Async-signal-safe. */
+static LJ_AINLINE void lj_frames_push(Frames *fr, FrameWord w)
+{
+  if (LJ_LIKELY(fr->n < FRAMES_LEAF)) {
+    fr->list[fr->n] = w;
+  } else {
+    uint32_t i = fr->n - FRAMES_LEAF;
+    FrameWord *slot = &fr->ring[i % FRAMES_ROOT];
+    if (i >= FRAMES_ROOT && frame_isbound(*slot)) fr->bounds_cut++;
+    *slot = w;
+  }
+  fr->n++;
+}
+
+/* Complete the list: list[0..len) is valid afterwards. Async-signal-safe. */
+static inline void lj_frames_finish(Frames *fr)
+{
+  uint32_t i, first, kept;
+  if (LJ_LIKELY(fr->n <= FRAMES_LEAF)) {
+    fr->len = fr->n;
+    return;
+  }
+  fr->len = FRAMES_LEAF;
+  kept = fr->n - FRAMES_LEAF;
+  first = 0;
+  if (kept > FRAMES_ROOT) {
+    uint32_t cut = kept - FRAMES_ROOT;
+    fr->list[fr->len++] = frame_word2(SPF_FRAME_CUT, cut, fr->bounds_cut);
+    first = kept % FRAMES_ROOT;
+    kept = FRAMES_ROOT;
+  }
+  for (i = 0; i < kept; i++)
+    fr->list[fr->len++] = fr->ring[(first + i) % FRAMES_ROOT];
+}
+
+#endif

@@ -1,0 +1,66 @@
+/*
+** Host stack: the C frames of a sample, and the VM's own among them.
+**
+** Starts at the interrupted instruction and unwinds to the outermost frame.
+** C code is crossed by its call frame information (lj_cfi.h); the VM's frames
+** by their fixed layout, because the assembler VM's CFI holds only between its
+** prologue and epilogue, and compiled traces have none: below a trace, the
+** chain of lua_State.cframe says where the VM's frame is.
+**
+** Runs in the signal handler: no lock, no allocation, every load checked.
+*/
+
+#ifndef _LJ_HSTACK_H
+#define _LJ_HSTACK_H
+
+#include <ucontext.h>
+
+#include "lj_obj.h"
+#include "profile/lj_cfi.h"
+#include "profile/lj_frames.h"
+
+#define HSTACK_VMFRAMES	128	/* VM frames remembered for the Lua side. */
+#define HSTACK_STEPS	8192	/* Frames unwound at most. */
+
+/* Where the interrupted instruction is. */
+typedef enum LeafPlace {
+  LEAF_HOST,	/* C code, or unknown code. */
+  LEAF_VM,	/* The interpreter, or another part of the assembler VM. */
+} LeafPlace;
+
+/* A C frame of the VM: one call of lj_vm_call and the like. */
+typedef struct VMFrame {
+  uintptr_t cf;		/* Address, as in lua_State.cframe without flags. */
+  lua_State *L;		/* Coroutine it runs. */
+  uintptr_t pc;		/* Interpreter's PC when it left for C, or 0. */
+  uintptr_t rb;		/* Interpreter's RB then, or 0. */
+} VMFrame;
+
+typedef struct HostStack {
+  /* Set by the caller. */
+  Peek *pk;			/* Fault-safe loads. */
+  global_State *g;		/* The VM. */
+  Frames *frames;		/* Where the frames go, or NULL. */
+  int first_vm_only;		/* Stop at the first VM frame. */
+  /* Results. */
+  LeafPlace leaf;		/* Where the interrupted instruction is. */
+  int broken;			/* SPF_BROKEN_* of the first gap, or -1. */
+  uint32_t nvm;			/* VM frames crossed. */
+  VMFrame vm[HSTACK_VMFRAMES];	/* The innermost of them. */
+} HostStack;
+
+/* Walk the stack of an interrupted thread. Async-signal-safe after warmup. */
+LJ_FUNC void lj_hstack_walk(HostStack *hs, const ucontext_t *uc);
+
+/* Study the VM's machine code. Call it once outside of the handler; returns 0
+** if this build's code is not laid out as expected.
+*/
+LJ_FUNC int lj_hstack_warmup(void);
+
+/* Is an address in the part of the VM that runs on the VM's C frame? */
+LJ_FUNC int lj_hstack_isvm(uintptr_t pc);
+
+/* Is p a coroutine (or the main thread) of this VM? Async-signal-safe. */
+LJ_FUNC int lj_hstack_isthread(Peek *pk, global_State *g, uintptr_t p);
+
+#endif

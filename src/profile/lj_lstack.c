@@ -1,0 +1,437 @@
+/*
+** Lua stack of a sample, read from the interrupted machine state.
+** Runs in the signal handler; see the header for the contract.
+*/
+
+#define lj_lstack_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* For REG_RBX and friends. */
+#endif
+#include "lj_obj.h"
+#include "lj_bc.h"
+#include "lj_frame.h"
+#include "lj_debug.h"
+#include "lj_dispatch.h"
+#include "profile/lj_lstack.h"
+
+/* Registers of the interpreter, vm_x64.dasc. */
+#define REG_BASE	REG_RDX
+#define REG_PC		REG_RBX
+
+#define LSTACK_THREADS	1000	/* Nested coroutines walked at most. */
+#define PROTO_BC_MAX	(1u << 26)  /* No function has more bytecode. */
+
+/* -- Checked reading of frames ----------------------------------------------- */
+
+/* One Lua stack. */
+typedef struct Area {
+  Peek *pk;
+  lua_State *L;
+  uintptr_t bot;		/* Frame slot of the bottom frame. */
+  uintptr_t end;		/* End of the stack. */
+} Area;
+
+/* A function in a frame slot. */
+typedef struct FrameFunc {
+  GCfunc *fn;			/* NULL for the dummy frame of an error. */
+  GCproto *pt;			/* Of a Lua function, else NULL. */
+} FrameFunc;
+
+static int area_init(Area *a, Peek *pk, lua_State *L)
+{
+  uintptr_t stack = (uintptr_t)tvref(L->stack);
+  a->pk = pk;
+  a->L = L;
+  a->bot = stack + LJ_FR2*sizeof(TValue);
+  a->end = stack + (uintptr_t)L->stacksize * sizeof(TValue);
+  return stack != 0 && (stack & 7) == 0 && a->end > a->bot;
+}
+
+/* Could there be a frame with its link slot at f? */
+static int area_has(const Area *a, uintptr_t f)
+{
+  return f >= a->bot && f < a->end && (f & 7) == 0 &&
+	 lj_peek_ok(a->pk, (const void *)(f - 8), 16);
+}
+
+static uint64_t frame_link(uintptr_t f)
+{
+  return *(const uint64_t *)f;
+}
+
+static int proto_valid(Peek *pk, const GCproto *pt)
+{
+  return ((uintptr_t)pt & 7) == 0 && lj_peek_ok(pk, pt, sizeof(GCproto)) &&
+	 pt->gct == (uint8_t)~LJ_TPROTO && pt->sizebc > 0 &&
+	 pt->sizebc <= PROTO_BC_MAX;
+}
+
+/* Read the function of a frame. Returns 0 if there is none. */
+static int frame_readfunc(const Area *a, uintptr_t f, FrameFunc *ff)
+{
+  uint64_t slot = *(const uint64_t *)(f - 8);
+  uint32_t tag = (uint32_t)((int64_t)slot >> 47);
+  uintptr_t p = (uintptr_t)(slot & LJ_GCVMASK);
+  const GCfunc *fn = (const GCfunc *)p;
+  ff->fn = NULL;
+  ff->pt = NULL;
+  if (tag == (uint32_t)LJ_TTHREAD) return p == (uintptr_t)a->L;
+  if (tag != (uint32_t)LJ_TFUNC || (p & 7) != 0 ||
+      !lj_peek_ok(a->pk, fn, sizeof(GCfuncC)) ||
+      fn->c.gct != (uint8_t)~LJ_TFUNC)
+    return 0;
+  if (isluafunc(fn)) {
+    GCproto *pt = (GCproto *)(mref(fn->l.pc, char) - sizeof(GCproto));
+    if (!proto_valid(a->pk, pt)) return 0;
+    ff->pt = pt;
+  }
+  ff->fn = (GCfunc *)fn;
+  return 1;
+}
+
+/* Does a PC, which points behind its instruction, belong to a prototype? */
+static int pc_inproto(const GCproto *pt, uintptr_t pc)
+{
+  uintptr_t bc = (uintptr_t)proto_bc(pt);
+  return pc > bc && pc <= bc + (uintptr_t)pt->sizebc*sizeof(BCIns) &&
+	 (pc & 3) == 0;
+}
+
+/* Frame below a Lua frame whose caller continues at pc. Returns 0 if the
+** caller's frame is not that of the Lua function that pc belongs to.
+*/
+static uintptr_t frame_caller(const Area *a, uintptr_t f, uintptr_t pc)
+{
+  const BCIns *call = (const BCIns *)pc - 1;
+  FrameFunc ff;
+  uintptr_t prev;
+  if ((pc & 3) != 0 || !lj_peek_ok(a->pk, call, sizeof(BCIns))) return 0;
+  prev = f - (uintptr_t)(1 + LJ_FR2 + bc_a(*call))*sizeof(TValue);
+  if (prev >= f || !area_has(a, prev) || !frame_readfunc(a, prev, &ff) ||
+      !ff.pt || !pc_inproto(ff.pt, pc))
+    return 0;
+  return prev;
+}
+
+/* -- Walking one coroutine --------------------------------------------------- */
+
+/* A place where the top frame may be. */
+typedef struct Candidate {
+  uintptr_t frame;		/* Link slot of the top frame. */
+  uintptr_t pc;			/* PC of the top function, 0 if unknown. */
+} Candidate;
+
+/* Current line of a Lua function, 0 if unknown. */
+static uint32_t func_line(Peek *pk, GCproto *pt, uintptr_t pc)
+{
+  const char *info = proto_lineinfo(pt);
+  size_t sz = pt->numline < 256 ? 1 : pt->numline < 65536 ? 2 : 4;
+  BCPos pos;
+  if (!info || !pc_inproto(pt, pc)) return 0;
+  pos = proto_bcpos(pt, (const BCIns *)pc) - 1;
+  if (pos > 0 && !lj_peek_ok(pk, info + (pos-1)*sz, sz)) return 0;
+  return (uint32_t)lj_debug_line(pt, pos);
+}
+
+static int push_func(LuaStack *ls, const FrameFunc *ff, uintptr_t pc)
+{
+  FrameWord w;
+  TopFunc kind;
+  if (ff->pt) {
+    uint32_t fid = lj_symtab_lfunc(ls->st, ls->pk, ff->pt);
+    if (fid == 0) return 0;
+    w = frame_word2(SPF_FRAME_LFUNC, fid, func_line(ls->pk, ff->pt, pc));
+    kind = TOP_LUA;
+  } else if (isffunc(ff->fn)) {
+    w = frame_word(SPF_FRAME_FFUNC, ff->fn->c.ffid);
+    kind = TOP_FAST;
+  } else {
+    w = frame_word(SPF_FRAME_CFUNC, (uintptr_t)ff->fn->c.f);
+    kind = TOP_C;
+  }
+  if (ls->top == TOP_NONE) ls->top = kind;
+  lj_frames_push(ls->frames, w);
+  return 1;
+}
+
+/* C frame of the VM without a Lua frame of its own: lj_vm_cpcall runs a C
+** function directly. Its "number of results" is the negative offset of the top
+** of the Lua stack when it was entered.
+*/
+static int cframe_isbare(const Area *a, uintptr_t cf, uintptr_t frame)
+{
+  int32_t nres;
+  if (!lj_peek_ok(a->pk, (const void *)(cf + CFRAME_OFS_NRES), 4)) return 0;
+  nres = *(const int32_t *)(cf + CFRAME_OFS_NRES);
+  return nres < 0 &&
+	 frame < a->bot - LJ_FR2*sizeof(TValue) + (uintptr_t)-(intptr_t)nres;
+}
+
+/* State of the C frame chain that is followed along with the Lua frames. */
+typedef struct Chain {
+  uintptr_t cf;			/* Current VM frame, 0 at the end. */
+  uintptr_t last;		/* VM frame before it. */
+  int resume;			/* The current one resumed this coroutine. */
+} Chain;
+
+static void chain_set(Chain *ch, uintptr_t link)
+{
+  ch->last = ch->cf;
+  ch->cf = link & (uintptr_t)CFRAME_RAWMASK;
+  ch->resume = (link & CFRAME_RESUME) != 0;
+}
+
+/* Pass one VM frame. */
+static int chain_pass(LuaStack *ls, Chain *ch)
+{
+  uintptr_t link;
+  if (ch->cf == 0) return 0;  /* More boundaries than VM frames. */
+  lj_frames_push(ls->frames,
+		 frame_word(ch->resume ? SPF_FRAME_RESUME : SPF_FRAME_CBOUND, 0));
+  ls->nbounds++;
+  if (!lj_peek_word(ls->pk, ch->cf + CFRAME_OFS_PREV, &link)) return 0;
+  chain_set(ch, link);
+  return 1;
+}
+
+/* PC that a Lua function saved in its VM frame before it left for C. */
+static uintptr_t chain_savedpc(LuaStack *ls, const Chain *ch)
+{
+  uintptr_t pc = 0;
+  if (ch->cf != 0) lj_peek_word(ls->pk, ch->cf + CFRAME_OFS_PC, &pc);
+  return pc;
+}
+
+/* Walk the frames of one coroutine. Returns 1 if they are valid to the end. */
+static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
+		       Chain *ch)
+{
+  uintptr_t f = top->frame, pc = top->pc;
+  int skip = 0;  /* This frame is the lower part of a vararg frame. */
+  for (;;) {
+    uint64_t link;
+    FrameFunc ff;
+    uintptr_t prev;
+    while (ch->cf != 0 && cframe_isbare(a, ch->cf, f))
+      if (!chain_pass(ls, ch)) return 0;
+    if (f == a->bot) return 1;
+    if (!area_has(a, f) || !frame_readfunc(a, f, &ff)) return 0;
+    if (ff.fn && !skip && !push_func(ls, &ff, pc)) return 0;
+    skip = 0;
+    link = frame_link(f);
+    if ((link & FRAME_TYPE) == FRAME_LUA) {
+      prev = frame_caller(a, f, (uintptr_t)link);
+      if (prev == 0) return 0;
+      pc = (uintptr_t)link;
+    } else {
+      uint64_t delta = link & ~(uint64_t)FRAME_TYPEP;
+      if (delta == 0 || delta > f - a->bot) return 0;
+      prev = f - (uintptr_t)delta;
+      pc = 0;
+      switch (link & FRAME_TYPEP) {
+      case FRAME_C: case FRAME_CP:
+	if (!chain_pass(ls, ch)) return 0;
+	pc = chain_savedpc(ls, ch);
+	break;
+      case FRAME_CONT: {
+	uintptr_t cont;
+	if (!area_has(a, f-24)) return 0;
+	cont = (uintptr_t)*(const uint64_t *)(f-24);
+	pc = (uintptr_t)*(const uint64_t *)(f-16);
+	if (LJ_HASFFI && cont == LJ_CONT_FFI_CALLBACK) {
+	  if (!chain_pass(ls, ch)) return 0;
+	  pc = chain_savedpc(ls, ch);
+	}
+	break;
+	}
+      case FRAME_VARG: skip = 1; pc = top->frame == f ? top->pc : pc; break;
+      default: break;  /* FRAME_PCALL, FRAME_PCALLH */
+      }
+    }
+    f = prev;
+  }
+}
+
+/* -- Finding the top frame --------------------------------------------------- */
+
+#define CANDIDATES_MAX	12
+
+typedef struct Candidates {
+  int n;
+  Candidate c[CANDIDATES_MAX];
+} Candidates;
+
+static void cand_add(Candidates *cs, uintptr_t base, uintptr_t pc)
+{
+  uintptr_t f = base - 8;
+  int i;
+  for (i = 0; i < cs->n; i++)
+    if (cs->c[i].frame == f) {
+      if (cs->c[i].pc == 0) cs->c[i].pc = pc;
+      return;
+    }
+  if (cs->n < CANDIDATES_MAX) {
+    cs->c[cs->n].frame = f;
+    cs->c[cs->n++].pc = pc;
+  }
+}
+
+/* Candidate that agrees with the interpreter's PC: the function runs there, or
+** is about to, or has just been returned from.
+*/
+static void cand_add_fitting(Candidates *cs, const Area *a, uintptr_t base,
+			     uintptr_t pc)
+{
+  uintptr_t f = base - 8;
+  FrameFunc ff;
+  if (!area_has(a, f) || !frame_readfunc(a, f, &ff) || !ff.fn) return;
+  if (ff.pt ? pc_inproto(ff.pt, pc) :
+	      pc == mref(ff.fn->c.pc, uintptr_t) + sizeof(BCIns))
+    cand_add(cs, base, ff.pt ? pc : 0);
+  else if (pc == frame_link(f))
+    cand_add(cs, base, ff.pt ? (uintptr_t)(proto_bc(ff.pt) + 1) : 0);
+}
+
+/* Candidate whose callee's frame is being built or was just removed. */
+static void cand_add_caller(Candidates *cs, const Area *a, uintptr_t base,
+			    uintptr_t pc)
+{
+  uintptr_t f = base - 8, prev;
+  if (f < a->bot || f >= a->end) return;
+  prev = frame_caller(a, f, pc);
+  if (prev) cand_add(cs, prev + 8, pc);
+}
+
+/* Where the top frame may be, best first. The VM frame that runs it is vf, NULL
+** in host code below all VM frames.
+*/
+static void cand_collect(Candidates *cs, const LuaStack *ls, const Area *a,
+			 const VMFrame *vf, const ucontext_t *uc)
+{
+  const greg_t *greg = uc->uc_mcontext.gregs;
+  uintptr_t Lbase = (uintptr_t)a->L->base;
+  uintptr_t jit_base = (uintptr_t)tvref(ls->g->jit_base);
+  int32_t vmstate = ls->g->vmstate;
+  uintptr_t pc = vf ? vf->pc : 0;
+  cs->n = 0;
+  if (vmstate >= 0 || vmstate == ~LJ_VMST_EXIT) {
+    if (jit_base) cand_add(cs, jit_base, 0);
+    if (ls->hs->leaf != LEAF_VM) {
+      cand_add(cs, Lbase, pc);
+      return;
+    }
+  }
+  if (ls->hs->leaf == LEAF_VM) {
+    uintptr_t base = (uintptr_t)greg[REG_BASE];
+    uint64_t delta;
+    pc = (uintptr_t)greg[REG_PC];
+    delta = pc & ~(uint64_t)FRAME_TYPEP;
+    cand_add_fitting(cs, a, base, pc);
+    cand_add_caller(cs, a, base, pc);
+    cand_add_fitting(cs, a, Lbase, pc);
+    /* On the way back to C, PC turns from the link into the previous base. */
+    if (pc - a->bot < a->end - a->bot) cand_add(cs, pc, 0);
+    if ((uintptr_t)0-pc - a->bot < a->end - a->bot) cand_add(cs, 0-pc, 0);
+    if (delta - 1 < a->end - a->bot) cand_add(cs, base - delta, 0);
+    if (vmstate == ~LJ_VMST_C) {
+      cand_add(cs, Lbase, 0);
+      cand_add(cs, base, 0);
+    } else {
+      cand_add(cs, base, 0);
+      cand_add(cs, Lbase, 0);
+    }
+    return;
+  }
+  /* In C code that the VM called: the interpreter saved its base in L->base or,
+  ** around a few calls of fast functions, in RB.
+  */
+  if (vmstate == ~LJ_VMST_INTERP && vf) {
+    cand_add_fitting(cs, a, vf->rb, pc);
+    cand_add_fitting(cs, a, Lbase, pc);
+    cand_add_caller(cs, a, Lbase, pc);
+  }
+  cand_add(cs, Lbase, pc);
+}
+
+/* -- Walking all coroutines -------------------------------------------------- */
+
+/* Find the coroutine that resumed another one, whose outermost VM frame is cf.
+** Sets *L to NULL if a host program did. Returns 0 if it cannot be known.
+*/
+static int find_resumer(const LuaStack *ls, uintptr_t cf, lua_State **L)
+{
+  const HostStack *hs = ls->hs;
+  uintptr_t ret, p;
+  uint32_t i;
+  *L = NULL;
+  if (!lj_peek_word(ls->pk, cf + CFRAME_SIZE - 8, &ret)) return 0;
+  if (lj_hstack_isvm(ret)) {  /* coroutine.resume called lj_vm_resume. */
+    uintptr_t cf2 = cf + CFRAME_SIZE;
+    if (!lj_peek_word(ls->pk, cf2 + CFRAME_OFS_L, &p) ||
+	!lj_hstack_isthread(ls->pk, ls->g, p) ||
+	(uintptr_t)cframe_raw(((lua_State *)p)->cframe) != cf2)
+      return 0;
+    *L = (lua_State *)p;
+    return 1;
+  }
+  for (i = 0; i < hs->nvm && i < HSTACK_VMFRAMES; i++)  /* lua_resume() */
+    if (hs->vm[i].cf > cf) {
+      *L = hs->vm[i].L;
+      return 1;
+    }
+  return hs->broken < 0 && hs->nvm <= HSTACK_VMFRAMES;
+}
+
+/* Walk from the given top frame of L to the bottom of the last resumer. */
+static int walk_threads(LuaStack *ls, lua_State *L, const Candidate *top)
+{
+  Candidate c = *top;
+  int n;
+  for (n = 0; n < LSTACK_THREADS; n++) {
+    Area a;
+    Chain ch;
+    ch.cf = ch.last = 0;
+    if (!area_init(&a, ls->pk, L)) return 0;
+    chain_set(&ch, (uintptr_t)L->cframe);
+    if (!walk_thread(ls, &a, &c, &ch)) return 0;
+    /* Below the main thread, or if it runs in no VM frame, is the host. */
+    if (ch.last == 0 || L == mainthread(ls->g)) return 1;
+    if (!find_resumer(ls, ch.last, &L)) {
+      ls->broken = SPF_BROKEN_NO_CFI;
+      lj_frames_push(ls->frames, frame_word(SPF_FRAME_BROKEN, ls->broken));
+      return 1;
+    }
+    if (!L) return 1;
+    c.frame = (uintptr_t)L->base - 8;
+    c.pc = 0;
+  }
+  return 0;
+}
+
+void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc)
+{
+  const VMFrame *vf = ls->hs->nvm ? &ls->hs->vm[0] : NULL;
+  lua_State *L = vf ? vf->L : mainthread(ls->g);
+  Candidates cs;
+  Area a;
+  int i;
+  ls->broken = -1;
+  cs.n = 0;
+  if (lj_hstack_isthread(ls->pk, ls->g, (uintptr_t)L) &&
+      area_init(&a, ls->pk, L))
+    cand_collect(&cs, ls, &a, vf, uc);
+  for (i = 0; i < cs.n; i++) {
+    lj_frames_reset(ls->frames);
+    ls->top = TOP_NONE;
+    ls->broken = -1;
+    ls->nbounds = 0;
+    if (walk_threads(ls, L, &cs.c[i])) return;
+  }
+  ls->broken = cs.n ? SPF_BROKEN_CHAIN : SPF_BROKEN_NO_BASE;
+  ls->top = TOP_UNKNOWN;
+  ls->nbounds = 0;
+  lj_frames_reset(ls->frames);
+  lj_frames_push(ls->frames, frame_word(SPF_FRAME_BROKEN, ls->broken));
+}

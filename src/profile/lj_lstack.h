@@ -1,0 +1,45 @@
+/*
+** Lua stack of a sample, read from the interrupted machine state.
+**
+** The VM keeps no record of its top frame while it runs Lua code, so the frame
+** base is looked for where the VM may hold it at that instruction, and a
+** candidate counts only if everything fits: function slots, links and PCs are
+** checked against each other from the top frame down to the bottom of the
+** stack. What does not fit is broken, never guessed.
+**
+** Runs in the signal handler: no lock, no allocation, every load checked.
+*/
+
+#ifndef _LJ_LSTACK_H
+#define _LJ_LSTACK_H
+
+#include <ucontext.h>
+
+#include "lj_obj.h"
+#include "profile/lj_hstack.h"
+#include "profile/lj_symtab.h"
+
+/* Kind of the top function. */
+typedef enum TopFunc {
+  TOP_NONE,	/* No Lua frame at all: code of the host program. */
+  TOP_LUA, TOP_FAST, TOP_C,
+  TOP_UNKNOWN	/* The stack is broken. */
+} TopFunc;
+
+typedef struct LuaStack {
+  /* Set by the caller. */
+  Peek *pk;			/* Fault-safe loads. */
+  global_State *g;		/* The VM. */
+  const HostStack *hs;		/* Walked host stack: VM frames, leaf. */
+  Symtab *st;			/* Gives Lua functions their ids. */
+  Frames *frames;		/* Where the frames go. */
+  /* Results. */
+  TopFunc top;			/* Kind of the top function. */
+  int broken;			/* SPF_BROKEN_* or -1. */
+  uint32_t nbounds;		/* CBOUND and RESUME frames pushed. */
+} LuaStack;
+
+/* Walk the Lua stack of an interrupted thread. Async-signal-safe. */
+LJ_FUNC void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+** The stream of a profile: samples, stacks by reference, totals.
+**
+** Turns the two walked stacks of a sample into records. A stack is written out
+** when a chunk first refers to it, afterwards it is its id. Runs in the signal
+** handler and, at start and stop, outside of it. Allocates nothing.
+*/
+
+#ifndef _LJ_STREAM_H
+#define _LJ_STREAM_H
+
+#include "profile/lj_frames.h"
+#include "profile/lj_symtab.h"
+#include "profile/lj_wbuf.h"
+
+#define STREAM_STACKS	16384	/* Stacks remembered, a power of two. */
+#define STREAM_PROBES	8	/* Slots of the table tried. */
+/* Room for all counters at the end of a chunk, see lj_stream_flush. */
+#define STREAM_RESERVE	400
+
+typedef struct StreamStack {
+  uint64_t hash;		/* Of its frames, 0 for a free slot. */
+  uint32_t id;			/* Its id. */
+  uint32_t epoch;		/* Chunk (or retry) that defines it. */
+} StreamStack;
+
+/* A stack defined in this chunk, to write the next one as a difference. */
+typedef struct StreamBase {
+  uint32_t id;			/* 0 for none. */
+  uint32_t len;
+  FrameWord list[FRAMES_MAX];	/* Leaf first. */
+} StreamBase;
+
+typedef struct Stream {
+  WBuf wb;			/* The bytes. */
+  Symtab *st;			/* The symbols. */
+  uint64_t *counters;		/* Totals, SPF_COUNTER__MAX of them. */
+  uint32_t tid;			/* Thread of the samples. */
+  uint32_t epoch;		/* Definitions of older epochs are void. */
+  uint32_t nstack;		/* Last id given. */
+  uint32_t in_chunk;		/* Samples in the current chunk. */
+  uint64_t time_us;		/* Time of the last sample or context. */
+  StreamStack stack[STREAM_STACKS];
+  StreamBase base[2];		/* Lua side, host side. */
+} Stream;
+
+/* Start a stream into a buffer. Not in the handler. */
+LJ_FUNC void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters,
+			    uint32_t tid, uint8_t *buf, size_t cap,
+			    luam_Sysprof_writer writer, void *ctx);
+
+/* Append a fact about the profile. Not in the handler. */
+LJ_FUNC void lj_stream_meta(Stream *s, const char *key, const char *value);
+
+/* Append a sample. time_us: microseconds since the start; weight_us: CPU time
+** it stands for. Counts it as lost if it cannot be kept. Async-signal-safe.
+*/
+LJ_FUNC void lj_stream_sample(Stream *s, int state, uint64_t time_us,
+			      uint64_t weight_us, const Frames *lua,
+			      const Frames *host);
+
+/* Append what is known at the start: the load map. Not in the handler. */
+LJ_FUNC void lj_stream_begin(Stream *s);
+
+/* Append names and the end, and hand the last chunk out. Not in the handler.
+** Returns 0, or the errno of a failed writer.
+*/
+LJ_FUNC int lj_stream_end(Stream *s);
+
+#endif

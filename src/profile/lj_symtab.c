@@ -1,0 +1,108 @@
+/*
+** Symbols of a profile: what the handler notes about functions and addresses.
+** Runs in the signal handler; the names are made in lj_symname.c.
+*/
+
+#define lj_symtab_c
+#define LUA_CORE
+
+#include "lj_obj.h"
+#include "profile/lj_symtab.h"
+
+/* Mix a value into a hash (the finalizer of SplitMix64). */
+static uint64_t hash_mix(uint64_t h, uint64_t v)
+{
+  h ^= v;
+  h = (h ^ (h >> 30)) * U64x(bf58476d,1ce4e5b9);
+  h = (h ^ (h >> 27)) * U64x(94d049bb,133111eb);
+  return h ^ (h >> 31);
+}
+
+uint32_t lj_symtab_lfunc(Symtab *st, Peek *pk, const GCproto *pt)
+{
+  const uint32_t mask = SYMTAB_LFUNCS*2 - 1;
+  const GCstr *name = proto_chunkname(pt);
+  uint64_t key;
+  uint32_t i, slot;
+  SymLFunc *lf;
+  if (!lj_peek_ok(pk, name, sizeof(GCstr))) return 0;
+  key = hash_mix((uintptr_t)pt, (uintptr_t)name);
+  key = hash_mix(key, ((uint64_t)name->hash << 32) | name->len);
+  key = hash_mix(key, ((uint64_t)(uint32_t)pt->firstline << 32) |
+		      (uint32_t)pt->numline);
+  key = hash_mix(key, pt->sizebc);
+  slot = (uint32_t)key & mask;
+  for (i = 0; i < SYMTAB_PROBES; i++) {
+    uint32_t s = (slot + i) & mask, e = st->index[s];
+    if (e == 0) {
+      slot = s;
+      break;
+    }
+    if (st->lfunc[e-1].key == key) {
+      st->lfunc[e-1].pt = pt;
+      return st->lfunc[e-1].fid;
+    }
+  }
+  if (st->nfid == FRAME_PAYLOAD_LO_MAX) return 0;
+  st->nfid++;
+  lf = &st->lfunc[st->nfid % SYMTAB_LFUNCS];
+  lf->key = key;
+  lf->pt = pt;
+  lf->fid = st->nfid;
+  lf->epoch = 0;
+  st->index[slot & mask] = (uint16_t)(lf - st->lfunc + 1);
+  return lf->fid;
+}
+
+void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid, uint32_t epoch)
+{
+  SymLFunc *lf = &st->lfunc[fid % SYMTAB_LFUNCS];
+  const GCproto *pt = lf->pt;
+  const GCstr *chunk;
+  size_t mark;
+  if (lf->fid != fid || lf->epoch == epoch) return;
+  lf->epoch = epoch;
+  chunk = proto_chunkname(pt);
+  mark = lj_wbuf_def_begin(wb, SPF_LFUNC);
+  lj_wbuf_uleb(wb, fid);
+  if (pt->firstline == ~(BCLine)0) {  /* Builtin function made of bytecode. */
+    lj_wbuf_uleb(wb, 1);
+    lj_wbuf_uleb(wb, 1);
+    lj_wbuf_str(wb, "=builtin", 8);
+    lj_wbuf_str(wb, strdata(chunk), chunk->len < 64 ? chunk->len : 64);
+  } else {
+    lj_wbuf_uleb(wb, (uint32_t)pt->firstline);
+    lj_wbuf_uleb(wb, (uint32_t)(pt->firstline + pt->numline));
+    lj_wbuf_str(wb, strdata(chunk), chunk->len < SYMTAB_CHUNK_MAX ?
+				    chunk->len : SYMTAB_CHUNK_MAX);
+    lj_wbuf_str(wb, "", 0);
+  }
+  lj_wbuf_def_end(wb, mark);
+}
+
+static void addr_see(Symtab *st, uintptr_t addr)
+{
+  const uint32_t mask = SYMTAB_ADDRS - 1;
+  uint32_t i, slot = (uint32_t)hash_mix(0, addr) & mask;
+  for (i = 0; i < SYMTAB_PROBES; i++, slot = (slot + 1) & mask) {
+    if (st->addr[slot] == addr) return;
+    if (st->addr[slot] == 0) {
+      st->addr[slot] = addr;
+      st->naddr++;
+      return;
+    }
+  }
+}
+
+void lj_symtab_see(Symtab *st, FrameWord w)
+{
+  switch (frame_kind(w)) {
+  case SPF_FRAME_HOST: case SPF_FRAME_CFUNC:
+    addr_see(st, (uintptr_t)frame_payload(w));
+    break;
+  case SPF_FRAME_FFUNC:
+    st->ffid[frame_payload(w) & 0xff] = 1;
+    break;
+  default: break;
+  }
+}

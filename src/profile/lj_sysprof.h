@@ -1,0 +1,43 @@
+/*
+** Sysprof: the session of a profiled VM.
+*/
+
+#ifndef _LJ_SYSPROF_H
+#define _LJ_SYSPROF_H
+
+#include "lj_obj.h"
+#include "lmisclib.h"
+
+/* How a session ends its samples; the C API's setters fill one of these. */
+typedef struct SysprofCallbacks {
+  luam_Sysprof_writer writer;
+  luam_Sysprof_on_stop on_stop;
+  luam_Sysprof_backtracer backtracer;	/* NULL for the built-in one. */
+} SysprofCallbacks;
+
+/* Start profiling a VM on this thread. Modes with a stream need a writer and
+** an on_stop. Returns a PROFILE_* status and sets errno with PROFILE_ERRIO.
+*/
+LJ_FUNC int lj_sysprof_start(lua_State *L,
+			     const struct luam_Sysprof_Options *opt,
+			     const SysprofCallbacks *cb);
+
+/* Stop it. Returns a PROFILE_* status and sets errno with PROFILE_ERRIO. */
+LJ_FUNC int lj_sysprof_stop(global_State *g);
+
+/* Is a VM being profiled? */
+LJ_FUNC int lj_sysprof_isrunning(global_State *g);
+
+/* Counters of the session of a VM, or of the last one that was started if g is
+** NULL; running or stopped.
+*/
+LJ_FUNC void lj_sysprof_counters(global_State *g,
+				 struct luam_Sysprof_Counters *c);
+
+/* Called by LuaJIT's own code. */
+/* The VM is about to be closed. */
+LJ_FUNC void lj_sysprof_close(global_State *g);
+/* The Lua stack is being moved (begin = 1), or has been (0). */
+LJ_FUNC void lj_sysprof_stack_move(lua_State *L, int begin);
+
+#endif
