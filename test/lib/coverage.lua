@@ -1,0 +1,120 @@
+----------------------------------------------------------------------------
+-- How complete the stacks of a profile are, sample by sample.
+--
+-- For the tests that profile a script from its main chunk: a Lua stack counts
+-- as complete if its outermost Lua function is that main chunk and nothing in
+-- it is marked as broken or left out. Needs the modules of the reader.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.grammar")
+local join = require("sysprof.join")
+local reader = require("sysprof.reader")
+
+local coverage = {}
+
+local function count(map, key, n)
+  map[key] = (map[key] or 0) + n
+end
+
+-- What is wrong with a side of a sample, nil if nothing is.
+local function fault(p, node, list)
+  local all = p.stacks
+  local n = all:list(node, list)
+  for i = 1, n do
+    local kind = all.kind[list[i]]
+    if kind == G.SPF_FRAME_BROKEN then
+      return join.reason(all.payload[list[i]])
+    elseif kind == G.SPF_FRAME_CUT then
+      return "left out"
+    end
+  end
+  return n == 0 and "empty" or nil
+end
+
+-- The outermost Lua function must be a main chunk.
+local function root_fault(p, node, list)
+  local all = p.stacks
+  for i = 1, all:list(node, list) do
+    if all.kind[list[i]] == G.SPF_FRAME_LFUNC then
+      local f = p.lfuncs[all.payload[list[i]]]
+      return (not f or f.firstline ~= 0) and "no main chunk" or nil
+    end
+  end
+  return "no main chunk"
+end
+
+-- Returns a table of counts: samples, lua and host (complete ones), and by
+-- reason lua_faults and host_faults.
+function coverage.of(p)
+  local c = { samples = 0, lua = 0, host = 0, lua_faults = {}, host_faults = {} }
+  local list = {}
+  for i, slot in ipairs(p.slots) do
+    local n = p.slot_samples[i]
+    c.samples = c.samples + n
+    local bad = fault(p, slot.lua, list) or root_fault(p, slot.lua, list)
+    if bad then count(c.lua_faults, bad, n) else c.lua = c.lua + n end
+    bad = fault(p, slot.host, list)
+    if bad then count(c.host_faults, bad, n) else c.host = c.host + n end
+  end
+  return c
+end
+
+-- Samples that were taken and are not in the stream.
+function coverage.lost(p)
+  return (p.counters[G.SPF_COUNTER_LOST_BUFFER] or 0) +
+	 (p.counters[G.SPF_COUNTER_LOST_WRITER] or 0)
+end
+
+-- Is what the profile says about itself consistent? Returns nil, or what is
+-- not. report is misc.sysprof.report() after the stop.
+function coverage.inconsistency(p, report)
+  local c = coverage.of(p)
+  local lost = coverage.lost(p)
+  if not p.complete then return p:problem_text() end
+  if c.samples + lost ~= report.samples then
+    return ("%d samples in the file and %d lost, %d reported")
+	   :format(c.samples, lost, report.samples)
+  end
+  local sum, states = 0, p:states()
+  for name, n in pairs(report.vmstate) do
+    sum = sum + n
+    local state = G["SPF_VMST_" .. name]
+    if n ~= (p.counters[state] or 0) or (states[state] or 0) > n then
+      return ("state %s: %d in the file, %d counted, %d reported"):format(name,
+	states[state] or 0, p.counters[state] or 0, n)
+    end
+  end
+  if sum ~= report.samples then return "the states do not add up" end
+  for reason = 0, G.SPF_BROKEN__MAX - 1 do
+    local text = join.reason(reason)
+    local seen = c.lua_faults[text] or 0
+    local counted = p.counters[G.SPF_COUNTER_LUA_BROKEN + reason] or 0
+    if seen > counted or seen + lost < counted then
+      return ("Lua stacks broken by '%s': %d in the file, %d counted")
+	     :format(text, seen, counted)
+    end
+  end
+end
+
+function coverage.reasons(faults)
+  local text = {}
+  for reason, n in pairs(faults) do text[#text + 1] = reason .. " " .. n end
+  table.sort(text)
+  return #text > 0 and table.concat(text, ", ") or "-"
+end
+
+coverage.HEADER = ("%-12s %9s %8s %8s  %s"):format("workload", "samples", "Lua %",
+  "host %", "reasons (Lua; host)")
+
+function coverage.row(name, c)
+  local function percent(n) return c.samples > 0 and 100 * n / c.samples or 0 end
+  return ("%-12s %9d %8.3f %8.3f  %s; %s"):format(name, c.samples, percent(c.lua),
+    percent(c.host), coverage.reasons(c.lua_faults), coverage.reasons(c.host_faults))
+end
+
+function coverage.read(path)
+  local p, err = reader.read(path)
+  return assert(p, path .. ": " .. tostring(err))
+end
+
+return coverage
