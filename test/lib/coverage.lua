@@ -9,6 +9,7 @@
 local G = require("sysprof.grammar")
 local join = require("sysprof.join")
 local reader = require("sysprof.reader")
+local view = require("sysprof.view")
 
 local coverage = {}
 
@@ -110,6 +111,40 @@ function coverage.row(name, c)
   local function percent(n) return c.samples > 0 and 100 * n / c.samples or 0 end
   return ("%-12s %9d %8.3f %8.3f  %s; %s"):format(name, c.samples, percent(c.lua),
     percent(c.host), coverage.reasons(c.lua_faults), coverage.reasons(c.host_faults))
+end
+
+-- Prints the n most frequent stacks whose Lua side is not complete; with side
+-- "host" those whose host side is not.
+function coverage.dump(p, n, side)
+  local list, found = {}, {}
+  local v = view.new(p, { lines = true })
+  local texts = {}
+  v:each(function(names, depth)
+    local text = {}
+    for i = 1, depth do text[i] = names[i].text end
+    texts[#texts + 1] = table.concat(text, ";")
+  end)
+  local at = 0
+  for i, slot in ipairs(p.slots) do
+    if p.slot_samples[i] > 0 then
+      at = at + 1
+      local bad
+      if side == "host" then
+	bad = fault(p, slot.host, list)
+      else
+	bad = fault(p, slot.lua, list) or root_fault(p, slot.lua, list)
+      end
+      if bad then
+	found[#found + 1] = { n = p.slot_samples[i], text = texts[at], bad = bad,
+			      state = slot.state }
+      end
+    end
+  end
+  table.sort(found, function(a, b) return a.n > b.n end)
+  for i = 1, math.min(n, #found) do
+    print(("  %d x state %d, %s: %s"):format(found[i].n, found[i].state,
+      found[i].bad, found[i].text))
+  end
 end
 
 function coverage.read(path)

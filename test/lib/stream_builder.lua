@@ -86,7 +86,8 @@ F.vm = frame(G.SPF_FRAME_VM, 0)
 -- -- Stream ----------------------------------------------------------------
 
 function builder.new()
-  return setmetatable({ out = { builder.PROLOGUE }, records = {}, seq = 0 }, mt)
+  return setmetatable({ out = { builder.PROLOGUE }, records = {}, seq = 0,
+			last_stack = 0 }, mt)
 end
 
 -- Adds a record of any tag and payload to the current chunk.
@@ -127,9 +128,12 @@ function methods:hsym(addr, symaddr, name)
   return self:add(G.SPF_HSYM, uleb(addr) .. uleb(symaddr) .. str(name))
 end
 
--- frames: strings of builder.F.
-function methods:stack(id, frames, keep)
-  return self:add(G.SPF_STACK, uleb(id) .. uleb(keep or 0) ..
+-- frames: strings of builder.F, after the keep outermost ones (default 0) of
+-- the stack base (default: the one defined last in this chunk if keep is given).
+function methods:stack(id, frames, keep, base)
+  base = base or keep and self.last_stack or 0
+  self.last_stack = id
+  return self:add(G.SPF_STACK, uleb(id) .. uleb(base) .. uleb(keep or 0) ..
 		  table.concat(frames))
 end
 
@@ -151,7 +155,7 @@ end
 -- Ends the current chunk.
 function methods:flush()
   self.out[#self.out + 1] = builder.chunk(self.seq, table.concat(self.records))
-  self.seq, self.records = self.seq + 1, {}
+  self.seq, self.records, self.last_stack = self.seq + 1, {}, 0
   return self
 end
 
