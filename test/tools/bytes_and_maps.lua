@@ -1,5 +1,5 @@
--- Numbers, checksums, input windows and the map of pairs, each against a
--- plain implementation.
+-- Numbers, checksums, input windows, the map of pairs and parts of stacks, each
+-- against a plain implementation.
 
 local ffi = require("ffi")
 local bit = require("bit")
@@ -8,6 +8,7 @@ local B = require("stream_builder")
 local bytes = require("sysprof.bytes")
 local input = require("sysprof.input")
 local pairmap = require("sysprof.pairmap")
+local stacks = require("sysprof.stacks")
 
 math.randomseed(1)
 
@@ -92,5 +93,18 @@ for _ = 1, 50000 do
 end
 t.equal(map.count, count, "number of pairs")
 t.ok(bit.band(map.size, map.size - 1) == 0, "size is a power of two")
+
+-- Outermost frames of stacks of any depth and shape.
+local tree = stacks.new()
+local frame = { tree:frame(5, 1, 0), tree:frame(5, 2, 0) }
+for _ = 1, 200 do
+  local path, depth = { [0] = 0 }, math.random(0, 400)
+  for i = 1, depth do path[i] = tree:push(path[i - 1], frame[math.random(2)]) end
+  for n = 0, depth do
+    if tree:outermost(path[depth], n) ~= path[n] then
+      t.ok(false, ("the %d outermost of %d frames"):format(n, depth))
+    end
+  end
+end
 
 t.finish()

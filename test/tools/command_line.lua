@@ -61,6 +61,10 @@ t.with_file(profile(), function(path)
   t.contains(check("flame graph", "--format=flamegraph --title='a<b' " .. path, 0),
 	     "<title>a&lt;b</title>", "title")
   t.contains(check("help", "--help", 0), "Usage: luajit-parse-sysprof", "help")
+  local man = t.read_file(t.source .. "/etc/man/luajit-parse-sysprof.1"):gsub("\\", "")
+  for option in select(2, t.parse("--help")):gmatch("%-%-[%l-]+") do
+    t.contains(man, option, "option in the manual page")
+  end
   t.contains(check("version", "--version", 0), "stream version " .. G.SPF_VERSION,
 	     "version")
   t.equal(check("sorted", path .. " | LC_ALL=C sort -c", 0), "", "sorted")

@@ -4,7 +4,6 @@
 local t = require("tools_test")
 local B = require("stream_builder")
 local G = require("sysprof.grammar")
-local chunks = require("sysprof.chunks")
 local F = B.F
 
 local NAMES = { "one", "two", "three", "four" }
@@ -128,7 +127,7 @@ check("chunk after the end", stream .. B.chunk(4, ""), expected(1, 4),
 check("zeros in the middle", put(stream, at[2] + 3, ("\0"):rep(at[3] - at[2])),
       expected(1, 4, 2):gsub("three[^\n]*\n", ""), "offset " .. at[2])
 check("huge length", put(stream, at[2] + 8, "\255\255\255\255"), expected(1, 4, 2),
-      "expected at most " .. chunks.PAYLOAD_MAX)
+      "expected less than " .. G.SPF_CHUNK_MAX)
 check("length behind the end", put(stream, at[2] + 8, B.u32(100000)),
       expected(1, 4, 2), "more than follow")
 check("only a prologue", head, "", "the stream ends here")
@@ -163,7 +162,16 @@ bad_record("string behind the record", function(b) b:add(G.SPF_META, "\9ab") end
 bad_record("meta without value", function(b) b:add(G.SPF_META, "\1a") end, RECORD)
 bad_record("empty function", function(b) b:add(G.SPF_LFUNC, "") end, RECORD)
 bad_record("half a counter", function(b) b:add(G.SPF_COUNTERS, "\1") end, RECORD)
-bad_record("keep of nothing", function(b) b:stack(2, {}, 9) end, RECORD)
+bad_record("keep all", function(b) b:stack(2, {}, 1, 1) end)
+bad_record("keep more than all", function(b) b:stack(2, {}, 2, 1) end, RECORD)
+bad_record("keep of nothing", function(b) b:stack(2, {}, 1, 0) end, RECORD)
+bad_record("base not defined", function(b) b:stack(2, {}, 0, 9) end, RECORD)
+bad_record("base is itself, not defined", function(b) b:stack(2, {}, 0, 2) end, RECORD)
+bad_record("base of another chunk", function(b)
+  b:flush():context():stack(2, {}, 1, 1)
+end, RECORD)
+bad_record("stack without keep", function(b) b:add(G.SPF_STACK, "\2\1") end, RECORD)
+bad_record("keep behind the record", function(b) b:add(G.SPF_STACK, "\2\1\129") end, RECORD)
 bad_record("stack 0", function(b) b:stack(0, {}) end, RECORD)
 bad_record("kind of frame", function(b) b:stack(2, { "\15" }) end, RECORD)
 bad_record("half a frame", function(b) b:stack(2, { "\16" }) end, RECORD)
@@ -181,5 +189,18 @@ bad_stream("stack of another chunk",
   B.new():context():stack(1, { F.host(1) }):sample(0, 1):flush()
     :context():sample(0, 1):finish(),
   "0x1 1\n[stack not defined in the stream] 1\n", "not defined")
+
+-- -- Stacks that build on others -------------------------------------------
+
+local b = B.new():context()
+b:stack(1, { F.host(1), F.host(2), F.host(3) }):stack(2, { F.host(4) }, 2, 1)
+b:stack(3, { F.host(5) }, 3, 2):stack(4, {}, 1, 2):stack(5, { F.host(6) }, 0, 3)
+for id = 1, 5 do b:sample(0, id) end
+-- Those that were built on a stack stay when it is defined again, also by itself.
+b:stack(1, { F.host(7) }):stack(6, { F.host(8) }, 1, 1):stack(2, { F.host(9) }, 2, 2)
+for id = 1, 6 do b:sample(0, id) end
+check("stacks on others", b:finish(), table.concat({
+  "0x1 2", "0x1;0x2;0x3 1", "0x1;0x2;0x4 1", "0x1;0x2;0x4;0x5 2", "0x1;0x2;0x9 1",
+  "0x6 2", "0x7 1", "0x7;0x8 1" }, "\n") .. "\n", nil)
 
 t.finish()

@@ -6,8 +6,8 @@ local G = require("sysprof.grammar")
 local header = t.read_file(t.source .. "/src/profile/lj_sysprof_format.h")
 
 local defined = {}
-for name, value in header:gmatch("#define%s+(SPF_[%w_]+)%s+(%w+)") do
-  defined[name] = tonumber(value)
+for name, value in header:gmatch("#define%s+(SPF_[%w_]+)%s+([%w()*]+)") do
+  defined[name] = assert(loadstring("return " .. value))()
 end
 
 for name, value in pairs(defined) do

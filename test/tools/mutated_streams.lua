@@ -24,7 +24,7 @@ local function base_stream()
     b:stack(1, { F.cbound, F.lfunc(1, 3), F.cbound, F.lfunc(2, 200) })
     b:stack(2, { F.lfunc(3, 1), F.ffunc(5), F.resume, F.cut(100, 2) }, 2)
     b:stack(3, { F.host(0x1234), F.vm, F.host(0x2345), F.vm, F.host(0x7fffffffffff) })
-    b:stack(4, { F.cut(3, 1), F.broken(4), F.cfunc(0x2000) }, 1)
+    b:stack(4, { F.cut(3, 1), F.broken(4), F.cfunc(0x2000) }, 1, 1)
     b:stack(5, { F.broken(1) })
     b:sample(1, 3, 4):sample(2, 4, 2, G.SPF_VMST_GC, 500):sample(5, 3):sample(0, 0)
     b:counters { { 1, 7 }, { G.SPF_COUNTER_LOST_BUFFER, 2 } }
@@ -124,5 +124,13 @@ for i = 1, 2000 do b:stack(i, { F.host(i) }, i - 1) end
 b:sample(0, 2000)
 local out = t.render(b:finish())
 t.equal(#(out or ""):gsub("[^;]", ""), 1999, "frames of a deep stack")
+start = os.clock()
+b = B.new():context()
+for i = 1, 10000 do b:stack(i, { F.host(i) }, i - 1) end
+for _ = 1, 20000 do b:stack(10001, { F.host(1) }, 0, 10000):stack(10001, {}, 1, 10000) end
+local packed = table.concat(b:sample(0, 10001).records)
+out = t.render(B.PROLOGUE .. B.chunk(0, packed))
+t.equal(out, "0x1 1\n", "few frames of deep stacks")
+t.ok(os.clock() - start < 2 * SECONDS_MAX, "few frames of deep stacks took long")
 
 t.finish()

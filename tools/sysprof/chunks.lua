@@ -18,11 +18,10 @@ local MAGIC = G.MAGIC_CHUNK .. string.char(G.SPF_VERSION)
 local M0, M1, M2, M3 = MAGIC:byte(1, 4)
 local SEQ, PAYLEN, CRC = 4, 8, 12	-- Offsets in the header.
 
--- Longest payload that is believed. It bounds memory, and bounds the work
--- that a damaged length can cause.
-local PAYLOAD_MAX = 16 * 1024 * 1024
+-- Bounds memory, and the work that a damaged length can cause.
+local CHUNK_MAX = G.SPF_CHUNK_MAX
 
-local chunks = { PAYLOAD_MAX = PAYLOAD_MAX }
+local chunks = {}
 local methods = {}
 local mt = { __index = methods }
 
@@ -30,7 +29,7 @@ local mt = { __index = methods }
 function chunks.new(input, report)
   return setmetatable({
     input = input, report = report,
-    work = 8 * PAYLOAD_MAX,	-- Bytes that may yet be summed up in vain.
+    work = 8 * CHUNK_MAX,	-- Bytes that may yet be summed up in vain.
     cut = false,		-- The end of the input cut a chunk.
   }, mt)
 end
@@ -56,9 +55,9 @@ local function chunks_check(self)
 	   "expected the header of a chunk"
   end
   local len = u32(buf, pos + PAYLEN)
-  if len > PAYLOAD_MAX then
-    return nil, ("the chunk says it has %.0f bytes, expected at most %d")
-		:format(len, PAYLOAD_MAX)
+  if len >= CHUNK_MAX then
+    return nil, ("the chunk says it has %.0f bytes, expected less than %d")
+		:format(len, CHUNK_MAX)
   end
   have = input:need(HEADER + len)
   if have < HEADER + len then

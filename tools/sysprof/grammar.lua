@@ -17,6 +17,7 @@ return {
   SPF_VERSION = 3,
   SPF_PROLOGUE_SIZE = 15,
   SPF_CHUNK_HEADER = 16,
+  SPF_CHUNK_MAX = 16 * 1024 * 1024,
 
   -- Tags of records.
   SPF_META = 0x01,

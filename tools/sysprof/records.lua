@@ -133,19 +133,20 @@ local function read_frame(all, buf, pos)
 end
 
 define[G.SPF_STACK] = function(d, buf, pos, stop)
-  local id, keep
-  id, keep, pos = pair(buf, pos, stop)
-  if not id or id >= EXACT_MAX or id == 0 or keep > d.depth then return nil end
-  local all, path, depth, node = d.profile.stacks, d.path, keep, d.path[keep]
+  local id, base, keep
+  id, base, pos = pair(buf, pos, stop)
+  if not id or id >= EXACT_MAX or id == 0 then return nil end
+  keep, pos = uleb(buf, pos)
+  local all, node = d.profile.stacks, d.nodes[base]
+  if pos > stop or not node or keep > all.depth[node] then return nil end
+  node = all:outermost(node, keep)
   while pos < stop do
     local frame
     frame, pos = read_frame(all, buf, pos)
     node = frame and all:push(node, frame)
-    if not node or pos > stop or depth >= DEPTH_MAX then return nil end
-    depth = depth + 1
-    path[depth] = node
+    if not node or pos > stop or all.depth[node] > DEPTH_MAX then return nil end
   end
-  d.depth, d.nodes[id] = depth, node
+  d.nodes[id] = node
   return true
 end
 
@@ -196,8 +197,6 @@ local function decode(profile, buf, pos, stop)
     profile = profile,
     now = nil,			-- Time of the last sample, none yet.
     nodes = { [0] = 0 },	-- Id of a stack to node.
-    path = { [0] = 0 },		-- Nodes of the last stack, by depth.
-    depth = 0,			-- Its depth.
     ended = false, undefined = 0, failed = nil,
   }
   while pos < stop do
@@ -230,4 +229,4 @@ local function decode(profile, buf, pos, stop)
   return d
 end
 
-return { decode = decode, DEPTH_MAX = DEPTH_MAX }
+return { decode = decode }

@@ -45,6 +45,8 @@ function stacks.new()
     recent = recent,		-- Frame that was asked for last, by hash.
     nodes = pairmap.new(),
     parent = { [0] = 0 }, frame_of = { [0] = 0 },
+    depth = { [0] = 0 },	-- Number of frames.
+    jump = { [0] = 0 },		-- A node further up, for outermost().
     child = { [0] = 0 },	-- Child that was asked for last.
   }, mt)
 end
@@ -81,10 +83,27 @@ function methods:push(node, frame)
   id, new = self.nodes:put(node, frame)
   if id >= LIMIT then return nil end
   if new then
+    local depth, jump = self.depth, self.jump
+    local up = jump[node]
+    local far = jump[up]
     self.parent[id], self.frame_of[id], self.child[id] = node, frame, 0
+    depth[id] = depth[node] + 1
+    -- Two jumps of the same length make one of twice that and one.
+    jump[id] = depth[node] - depth[up] == depth[up] - depth[far] and far or node
   end
   self.child[node] = id
   return id
+end
+
+-- Returns the node of the n outermost frames of a stack that has as many. The
+-- number of steps grows with the logarithm of the depth.
+function methods:outermost(node, n)
+  local depth, jump, parent = self.depth, self.jump, self.parent
+  while depth[node] > n do
+    local up = jump[node]
+    node = depth[up] >= n and up or parent[node]
+  end
+  return node
 end
 
 -- Writes the frames of a stack into list, root first; returns their number.

@@ -11,7 +11,6 @@
 local ffi = require("ffi")
 local G = require("sysprof.grammar")
 local bytes = require("sysprof.bytes")
-local chunks = require("sysprof.chunks")
 local profile = require("sysprof.profile")
 
 local uleb, str = bytes.uleb, bytes.str
@@ -23,6 +22,7 @@ local SYM_IN_STREAM = 10	-- + SYM_*: a symbol between samples.
 local FRAME_LFUNC, FRAME_CFUNC, FRAME_FFUNC = 1, 2, 3
 
 local WINDOW = 64 * 1024	-- Bytes tried first for a record.
+local WINDOW_MAX = 2^24		-- No record is believed to be longer.
 local HANDLER_MAX = 8		-- The handler's own frames are among so many.
 local SYMBOL_MAX = 2^20		-- No symbol is believed to be larger.
 
@@ -263,7 +263,7 @@ local function read_records(d)
     if last then
       inp:skip(last - pos)
       window = WINDOW
-    elseif not inp.eof and window < chunks.PAYLOAD_MAX then
+    elseif not inp.eof and window < WINDOW_MAX then
       window = math.max(window, have) * 2
     else
       return nil, ("expected a %s, found what is none or is cut, %d bytes " ..
