@@ -21,12 +21,12 @@ mkdir -p "$demo"
 
 echo "== Building in $build"
 log=$demo/build.log
-cmake -S "$source" -B "$build" >"$log" 2>&1 &&
-  cmake --build "$build" -j "$(nproc)" >>"$log" 2>&1 || {
+if ! cmake -S "$source" -B "$build" >"$log" 2>&1 ||
+  ! cmake --build "$build" -j "$(nproc)" >>"$log" 2>&1; then
   cat "$log" >&2
   echo "error: the build failed" >&2
   exit 1
-}
+fi
 "${CC:-gcc}" -O1 -fPIC -shared -Wl,-Bsymbolic "$source/etc/demo/c_payload.c" \
   -o "$demo/libc_payload.so"
 
