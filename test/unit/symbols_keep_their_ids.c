@@ -1,0 +1,132 @@
+/* Ids of Lua functions: one for each, never the same for two, also if one
+** takes the other's place in memory; each chunk defines what it uses.
+*/
+
+#include <string.h>
+
+#include "lj_obj.h"
+#include "profile/lj_symtab.h"
+#include "check.h"
+#include "chunks.h"
+
+#define PROTOS	(SYMTAB_LFUNCS + 1000)
+
+static struct { GCstr s; char text[16]; } chunkname[2];
+static struct { GCproto pt; uint32_t bc[4]; } proto[PROTOS];
+static Symtab st;
+static Peek pk;
+static WBuf wb;
+static uint8_t buf[4096];
+
+static size_t writer(const void **data, size_t len, void *ctx)
+{
+  (void)data; (void)ctx;
+  return len;
+}
+
+static void make(int i, int line, int name)
+{
+  GCproto *pt = &proto[i].pt;
+  memset(pt, 0, sizeof(*pt));
+  pt->gct = (uint8_t)~LJ_TPROTO;
+  pt->sizebc = 4;
+  pt->firstline = line;
+  pt->numline = 10;
+  setgcref(pt->chunkname, obj2gco(&chunkname[name].s));
+}
+
+static uint32_t id(int i)
+{
+  return lj_symtab_lfunc(&st, &pk, &proto[i].pt);
+}
+
+static size_t define(uint32_t fid, uint32_t epoch)
+{
+  size_t before = wb.pos;
+  lj_symtab_define(&st, &wb, fid, epoch);
+  CHECK(lj_wbuf_commit(&wb));
+  return wb.pos - before;
+}
+
+int main(void)
+{
+  static uint8_t seen[3*PROTOS];
+  GCproto *far;
+  uint32_t a, b, fid;
+  uint64_t v;
+  const uint8_t *p;
+  int i;
+  for (i = 0; i < 2; i++) {
+    chunkname[i].s.gct = (uint8_t)~LJ_TSTR;
+    strcpy(chunkname[i].text, i ? "@other.lua" : "@file.lua");
+    chunkname[i].s.len = (MSize)strlen(chunkname[i].text);
+    chunkname[i].s.hash = 77;  /* Hashes may be the same. */
+  }
+  lj_peek_reset(&pk);
+  lj_wbuf_init(&wb, buf, sizeof(buf), 0, writer, NULL);
+
+  make(0, 5, 0);
+  make(1, 5, 0);
+  a = id(0);
+  b = id(1);
+  CHECK(a != 0 && b != 0 && a != b);  /* Two copies of one function. */
+  CHECK_EQ(id(0), a);
+  CHECK_EQ(id(1), b);
+
+  /* Its memory is used again: other line, other name, other length. */
+  make(0, 6, 0);
+  fid = id(0);
+  CHECK(fid != a && fid != b);
+  make(0, 5, 1);
+  CHECK(id(0) != a && id(0) != fid);
+  make(0, 5, 0);
+  proto[0].pt.numline = 11;
+  CHECK(id(0) != a);
+  make(0, 5, 0);
+  proto[0].pt.sizebc = 5;
+  CHECK(id(0) != a);
+  make(0, 5, 0);
+  CHECK_EQ(id(0), a);  /* As it was. */
+
+  /* A definition for each epoch, and what it says. */
+  p = buf + wb.pos;
+  CHECK(define(a, 1) > 0);
+  CHECK_EQ(p[0], SPF_LFUNC);
+  CHECK_EQ(p[1], wb.pos - (size_t)(p - buf) - 2);
+  p += 2 + chunks_uleb(p + 2, 10, &v);
+  CHECK_EQ(v, a);
+  CHECK_EQ(p[0], 5);
+  CHECK_EQ(p[1], 15);
+  CHECK_EQ(p[2], 9);
+  CHECK(memcmp(p + 3, "@file.lua", 9) == 0);
+  CHECK_EQ(define(a, 1), 0);
+  CHECK(define(a, 2) > 0);
+
+  /* An unreadable name gives no id. */
+  far = &proto[2].pt;
+  make(2, 5, 0);
+  setgcrefp(far->chunkname, (void *)(uintptr_t)0x10);
+  CHECK_EQ(id(2), 0);
+
+  /* More functions than there is room for: ids stay unique. */
+  memset(&st, 0, sizeof(st));
+  for (i = 0; i < PROTOS; i++)
+    make(i, i, i & 1);
+  for (i = 0; i < PROTOS; i++) {
+    fid = id(i);
+    REQUIRE(fid > 0 && fid < sizeof(seen));
+    CHECK_EQ(seen[fid], 0);
+    seen[fid] = 1;
+    CHECK_EQ(id(i), fid);
+    CHECK(define(fid, 1) > 0);
+    if (wb.pos > sizeof(buf)/2) lj_wbuf_flush(&wb);
+  }
+  /* The first ones were forgotten and get new ids, not those of others. */
+  for (i = 0; i < 1000; i++) {
+    fid = id(i);
+    REQUIRE(fid > 0 && fid < sizeof(seen));
+    CHECK_EQ(seen[fid], 0);
+    seen[fid] = 1;
+  }
+  return check_status();
+}
