@@ -288,7 +288,7 @@ static void cand_add_fitting(Candidates *cs, const Area *a, uintptr_t base,
   FrameFunc ff;
   if (!area_has(a, f) || !frame_readfunc(a, f, &ff) || !ff.fn) return;
   if (ff.pt ? pc_inproto(ff.pt, pc) :
-	      pc == mref(ff.fn->c.pc, uintptr_t) + sizeof(BCIns))
+	      pc == (uintptr_t)mref(ff.fn->c.pc, char) + sizeof(BCIns))
     cand_add(cs, base, ff.pt ? pc : 0);
   else if (pc == frame_link(f))
     cand_add(cs, base, ff.pt ? (uintptr_t)(proto_bc(ff.pt) + 1) : 0);

@@ -54,6 +54,7 @@ typedef struct Session {
   lua_State * volatile moving;	/* Its Lua stack is being moved. */
   /* Handler only, while the timer runs. */
   volatile int in_handler;	/* Guards against a nested tick. */
+  uint64_t rest_until_ns;	/* No sample is taken before. */
   uint64_t cpu_us;		/* Thread's CPU time at the last sample. */
   uintptr_t leaf_pc;		/* Interrupted address, for backtracers. */
   uint64_t counters[SPF_COUNTER__MAX];
@@ -233,11 +234,22 @@ static void session_tick(void *owner, int overrun, ucontext_t *uc)
   s->in_handler = 1;
   begin = clock_ns(CLOCK_MONOTONIC);
   if (overrun > 0) s->counters[SPF_COUNTER_OVERRUNS] += (uint64_t)overrun;
+  if (begin < s->rest_until_ns) {
+    s->counters[SPF_COUNTER_THROTTLED]++;
+    s->in_handler = 0;
+    return;
+  }
   sample_take(s, uc, begin);
   spent = clock_ns(CLOCK_MONOTONIC) - begin;
   s->counters[SPF_COUNTER_HANDLER_NS] += spent;
   if (spent > s->counters[SPF_COUNTER_HANDLER_MAX_NS])
     s->counters[SPF_COUNTER_HANDLER_MAX_NS] = spent;
+  /* A sample may take longer than the interval, of a very deep stack or with a
+  ** slow writer. Leave the program at least as much time, or it would stand
+  ** still. The next sample's weight covers what is left out.
+  */
+  if (spent > s->timer.interval_ns / 2)
+    s->rest_until_ns = begin + 2*spent;
   s->in_handler = 0;
 }
 

@@ -149,6 +149,7 @@
 #define SPF_COUNTER_OVERRUNS		19	/* Timer ticks merged in one signal. */
 #define SPF_COUNTER_HANDLER_NS		20	/* Time in the handler, total. */
 #define SPF_COUNTER_HANDLER_MAX_NS	21	/* Time in the handler, maximum. */
+#define SPF_COUNTER_THROTTLED		22	/* Ticks left out, see lj_sysprof.c. */
 #define SPF_COUNTER_LUA_BROKEN		32	/* + SPF_BROKEN_*: Lua side broken. */
 #define SPF_COUNTER_HOST_BROKEN		48	/* + SPF_BROKEN_*: host side broken. */
 #define SPF_COUNTER__MAX		64
