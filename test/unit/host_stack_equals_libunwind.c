@@ -1,0 +1,219 @@
+/* TIMEOUT: 120
+** The built-in unwinder against libunwind, frame by frame, from the registers
+** of real signals: deep recursion, callbacks of qsort, inside libc, in the PLT,
+** in the vdso, in the VM's C functions. Prints what a frame costs in both.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lua.h"
+#include "lauxlib.h"
+#include "lualib.h"
+#include "lj_obj.h"
+#include "profile/lj_hstack.h"
+#include "check.h"
+
+#define SAMPLES		4000	/* In each scene. */
+#define DEPTH		400
+
+static struct {
+  const char *name;
+  int samples, same, shorter, longer, other;
+  uint64_t ours_ns, theirs_ns, frames;
+  ucontext_t uc;
+} scene;
+static volatile int handled;
+static Peek pk;
+static Frames frames;
+static HostStack hs;
+
+static uint64_t now_ns(void)
+{
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Code addresses, leaf first, less one for return addresses. */
+static int walk_libunwind(ucontext_t *uc, uintptr_t *pc, int max)
+{
+  unw_cursor_t cursor;
+  int n = 0, is_return = 0;
+  if (unw_init_local2(&cursor, uc, UNW_INIT_SIGNAL_FRAME) != 0) return 0;
+  do {
+    unw_word_t ip;
+    if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 || ip == 0) break;
+    pc[n++] = (uintptr_t)ip - (is_return ? 1 : 0);
+    is_return = (unw_is_signal_frame(&cursor) <= 0);
+  } while (n < max && unw_step(&cursor) > 0);
+  return n;
+}
+
+static void handler(int sig, siginfo_t *info, void *context)
+{
+  static uintptr_t theirs[FRAMES_MAX], ours[FRAMES_MAX];
+  ucontext_t *uc = (ucontext_t *)context;
+  uint64_t t0, t1, t2;
+  int n, m, i;
+  (void)sig; (void)info;
+  t0 = now_ns();
+  lj_peek_reset(&pk);
+  lj_frames_reset(&frames);
+  lj_hstack_walk(&hs, uc);
+  lj_frames_finish(&frames);
+  t1 = now_ns();
+  n = walk_libunwind(uc, theirs, FRAMES_MAX);
+  t2 = now_ns();
+  m = (int)frames.len;
+  for (i = 0; i < m; i++)
+    ours[i] = frame_kind(frames.list[i]) == SPF_FRAME_HOST ?
+	      (uintptr_t)frame_payload(frames.list[i]) : 1;
+  scene.samples++;
+  scene.ours_ns += t1 - t0;
+  scene.theirs_ns += t2 - t1;
+  scene.frames += (uint64_t)m;
+  for (i = 0; i < m && i < n && ours[i] == theirs[i]; i++) ;
+  if (i == m && i == n) scene.same++;
+  else if (i == m) scene.shorter++;
+  else if (i == n) scene.longer++;
+  else scene.other++;
+  if (!(i == m && i == n) && !(i == n)) scene.uc = *uc;
+  handled = 1;
+}
+
+static int compare(const void *a, const void *b)
+{
+  int x = *(const int *)a, y = *(const int *)b;
+  return x < y ? -1 : x > y;
+}
+
+static void do_qsort(void)
+{
+  static int v[2000];
+  static unsigned seed = 1;
+  int i;
+  for (i = 0; i < 2000; i++)
+    v[i] = (int)(seed = seed * 1103515245u + 12345u);
+  qsort(v, 2000, sizeof(int), compare);
+}
+
+__attribute__((noinline)) static int recurse(int depth, volatile int *spin)
+{
+  int i, sum = 0;
+  if (depth > 0) return recurse(depth - 1, spin) + 1;
+  for (i = 0; i < 2000; i++) sum += *spin;
+  return sum;
+}
+
+static void do_recursion(void)
+{
+  volatile int one = 1;
+  static int depth;
+  recurse(depth = (depth + 37) % DEPTH, &one);
+}
+
+static void do_libc(void)
+{
+  char text[256];
+  double x = 1.5;
+  int i;
+  for (i = 0; i < 20; i++) {
+    snprintf(text, sizeof(text), "%d %s %.17g", i, "text", x * i);
+    x += strtod(text, NULL) + (double)strlen(text);
+  }
+  free(malloc((size_t)x & 0xfff));
+}
+
+static void do_plt(void)
+{
+  volatile double x = 1;
+  int i;
+  for (i = 0; i < 500; i++)
+    x = ldexp(x, i & 1 ? 1 : -1);  /* Short: much of it is the call itself. */
+}
+
+static void do_vdso(void)
+{
+  struct timespec ts;
+  struct timeval tv;
+  int i;
+  for (i = 0; i < 100; i++) {
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    gettimeofday(&tv, NULL);
+  }
+}
+
+static void do_syscall(void)
+{
+  int i;
+  for (i = 0; i < 50; i++) getppid();
+}
+
+static void run(const char *name, void (*work)(void))
+{
+  struct itimerspec its;
+  struct sigevent ev;
+  timer_t timer;
+  uint64_t deadline = now_ns() + 20000000000u;
+  memset(&scene, 0, sizeof(scene));
+  memset(&ev, 0, sizeof(ev));
+  ev.sigev_notify = SIGEV_SIGNAL;
+  ev.sigev_signo = SIGPROF;
+  REQUIRE(timer_create(CLOCK_MONOTONIC, &ev, &timer) == 0);
+  memset(&its, 0, sizeof(its));
+  its.it_value.tv_nsec = its.it_interval.tv_nsec = 200000;
+  REQUIRE(timer_settime(timer, 0, &its, NULL) == 0);
+  while (scene.samples < SAMPLES && now_ns() < deadline)
+    work();
+  timer_delete(timer);
+  printf("%-10s %5d samples: %d same, %d shorter, %d longer, %d other; "
+	 "ns per frame: %.0f ours, %.0f libunwind\n", name, scene.samples,
+	 scene.same, scene.shorter, scene.longer, scene.other,
+	 (double)scene.ours_ns / (double)scene.frames,
+	 (double)scene.theirs_ns / (double)scene.frames);
+  CHECK(scene.samples >= 100);
+  /* Where they differ, ours may know more, but must not lose or invent. */
+  CHECK_EQ(scene.shorter, 0);
+  CHECK_EQ(scene.other, 0);
+  CHECK(scene.same >= scene.samples * 9 / 10);
+}
+
+int main(void)
+{
+  lua_State *L = luaL_newstate();
+  struct sigaction sa;
+  uintptr_t pc[64];
+  ucontext_t uc;
+  REQUIRE(L != NULL);
+  hs.pk = &pk;
+  hs.g = G(L);
+  hs.frames = &frames;
+  REQUIRE(lj_hstack_warmup());
+  unw_getcontext(&uc);  /* libunwind binds and loads outside of the handler. */
+  CHECK(walk_libunwind(&uc, pc, 64) > 0);
+  unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_GLOBAL);
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_sigaction = handler;
+  sa.sa_flags = SA_SIGINFO|SA_RESTART;
+  REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
+  run("qsort", do_qsort);
+  run("recursion", do_recursion);
+  run("libc", do_libc);
+  run("plt", do_plt);
+  run("vdso", do_vdso);
+  run("syscall", do_syscall);
+  CHECK(handled);
+  signal(SIGPROF, SIG_IGN);
+  lua_close(L);
+  return check_status();
+}
