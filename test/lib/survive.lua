@@ -1,0 +1,63 @@
+----------------------------------------------------------------------------
+-- Runs a piece of work under the profiler, JIT off and on, at 1 ms and at
+-- 100 us: it must survive, give the same result as unprofiled, and leave a
+-- profile that is complete and agrees with the counters.
+----------------------------------------------------------------------------
+
+local coverage = require("coverage")
+
+local SECONDS = 0.7		-- CPU time for each of the four runs.
+local survive = {}
+local failures = 0
+
+local function fail(format, ...)
+  failures = failures + 1
+  print("FAIL: " .. format:format(...))
+end
+
+local function repeat_work(work, expected)
+  local till = os.clock() + SECONDS
+  local same = true
+  repeat
+    same = work() == expected and same
+  until os.clock() >= till
+  return same
+end
+
+-- complete_min: share of samples that must have a complete Lua stack.
+local function run(name, work, complete_min, mode, interval)
+  jit[mode]()
+  local what = ("%s, JIT %s, %g ms"):format(name, mode, interval)
+  local path = ("%s.%s.%g.bin"):format(name, mode, interval)
+  local expected = work()
+  assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = interval,
+			      path = path }))
+  local same = repeat_work(work, expected)
+  local ok, err = misc.sysprof.stop()
+  local report = misc.sysprof.report()
+  if not ok then fail("%s: stop: %s", what, err) end
+  if not same then fail("%s: another result while profiled", what) end
+  local p = coverage.read(path)
+  local c = coverage.of(p)
+  print(coverage.row(mode .. " " .. interval, c))
+  local why = coverage.inconsistency(p, report)
+  if why then fail("%s: %s", what, why) end
+  if c.samples < 50 then fail("%s: only %d samples", what, c.samples) end
+  if c.lua < complete_min * c.samples then
+    fail("%s: too few complete Lua stacks, for example", what)
+    coverage.dump(p, 5)
+  end
+end
+
+function survive.run(name, work, complete_min)
+  io.stdout:setvbuf("line")
+  print(coverage.HEADER)
+  for _, mode in ipairs({ "off", "on" }) do
+    for _, interval in ipairs({ 1, 0.1 }) do
+      run(name, work, complete_min or 0.99, mode, interval)
+    end
+  end
+  os.exit(failures == 0 and 0 or 1)
+end
+
+return survive

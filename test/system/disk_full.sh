@@ -1,0 +1,73 @@
+# The disk is full in mid-stream: the program goes on, stop() says so, and what
+# was written is readable and says what is missing.
+
+set -u
+status=0
+rm -rf ./*
+
+fail() {
+  echo "FAIL: $*"
+  status=1
+}
+
+cat >program.lua <<'LUA'
+local path, mode, interval, errno = arg[1], arg[2], tonumber(arg[3]), tonumber(arg[4])
+local workloads = require("workloads")
+jit[mode]()
+local expected = {}
+for i, w in ipairs(workloads.list) do expected[i] = w.run(1) end
+assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = interval, path = path }))
+-- Until well after the disk is full: more than a buffer of samples.
+local till = os.clock() + 2
+repeat
+  for i, w in ipairs(workloads.list) do assert(w.run(1) == expected[i]) end
+until os.clock() >= till
+local ok, message, code = misc.sysprof.stop()
+print(mode, interval, ok, message, code)
+assert(ok == nil, "stop() says that all went well")
+assert(code == errno, "another error number")
+assert(message:find(path, 1, true), "the message does not name the file")
+assert(misc.sysprof.report().samples > 100)
+-- Profiling is over; another profile can be made.
+assert(misc.sysprof.start({ mode = "D" }) and misc.sysprof.stop())
+LUA
+
+# check FILE: it is cut, and what is there is readable.
+check() {
+  "$SYSPROF_BUILD/bin/luajit-parse-sysprof" "$1" >folded 2>message
+  code=$?
+  [ $code = 3 ] || fail "$1: the reader's status is $code: $(cat message)"
+  [ -s message ] || fail "$1: the reader does not say what is missing"
+  [ -s folded ] || fail "$1: nothing is readable"
+}
+
+full=$PWD/full
+if mkdir full && mount -t tmpfs -o size=160k tmpfs full 2>/dev/null; then
+  trap 'umount "$full"' EXIT
+else
+  rmdir full
+  echo "not root: no full disk, only a file that may not grow"
+fi
+
+for mode in off on; do
+  for interval in 1 0.1; do
+    "$LUAJIT" program.lua /dev/full $mode $interval 28 ||
+      fail "/dev/full, JIT $mode, $interval ms"
+  done
+
+  # Both have room for the first buffer only; 1 ms would not fill it in time.
+  # Without the signal, write() to the file that may not grow fails with EFBIG.
+  (
+    trap '' XFSZ
+    ulimit -f 130
+    exec "$LUAJIT" program.lua limited.bin $mode 0.1 27
+  ) || fail "a file that may not grow, JIT $mode"
+  check limited.bin
+
+  if [ -d full ]; then
+    "$LUAJIT" program.lua full/profile.bin $mode 0.1 28 || fail "full disk, JIT $mode"
+    check full/profile.bin
+    rm full/profile.bin
+  fi
+done
+exit $status
