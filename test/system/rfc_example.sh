@@ -1,0 +1,65 @@
+# The RFC's example, the one of etc/demo: c_payload, called by FFI, stands under
+# the Lua main chunk, which stands under main, and the shares of c_payload and
+# lua_payload are those that the program measures itself.
+# TIMEOUT: 120
+# SERIAL: it measures time
+
+set -u
+demo=$SYSPROF_SOURCE/etc/demo
+rm -rf ./*
+
+eval "cc ${CFLAGS-} -O2 -shared -fPIC -o libc_payload.so \"\$demo/c_payload.c\"" || exit 1
+LD_LIBRARY_PATH=$PWD "$LUAJIT" "$demo/lua_payload.lua" 10 profile.bin >measured || exit 1
+cat measured
+
+cat >check.lua <<'LUA'
+local POINTS_MAX = 3
+local p = assert(require("sysprof.reader").read("profile.bin"))
+assert(p.complete, p:problem_text())
+
+local measured = {}
+for line in io.lines("measured") do
+  local name, share = line:match("^([%w_]+) +([%d.]+) %%$")
+  if name then measured[name] = tonumber(share) end
+end
+
+-- Does the stack hold frames of these forms, in this order?
+local function stands(names, n, forms)
+  local at = 1
+  for i = 1, n do
+    if at <= #forms and names[i].text:match(forms[at]) then at = at + 1 end
+  end
+  return at > #forms
+end
+
+local MAIN_CHUNK = "^main chunk %(.*lua_payload%.lua%)$"
+local orders = {
+  c_payload = { "^main$", MAIN_CHUNK, "^c_payload$" },
+  lua_payload = { "^main$", MAIN_CHUNK, "lua_payload%.lua:%d+%)?$" },
+}
+local status = 0
+local total, samples, ordered = 0, {}, {}
+require("sysprof.view").new(p):each(function(names, n, value)
+  total = total + value
+  for name, order in pairs(orders) do
+    if stands(names, n, { order[3] }) then
+      samples[name] = (samples[name] or 0) + value
+      if stands(names, n, order) then ordered[name] = (ordered[name] or 0) + value end
+    end
+  end
+end)
+assert(total > 500, "only " .. total .. " samples")
+for name in pairs(orders) do
+  local share = 100 * (samples[name] or 0) / total
+  local difference = share - assert(measured[name], "not measured")
+  print(("%-12s measured %6.2f %%, profiled %6.2f %%, %+.2f points, %d of %d in true order")
+	:format(name, measured[name], share, difference, ordered[name] or 0, samples[name] or 0))
+  if math.abs(difference) > POINTS_MAX or not samples[name] or
+     ordered[name] ~= samples[name] then
+    print("FAIL: " .. name)
+    status = 1
+  end
+end
+os.exit(status)
+LUA
+"$LUAJIT" check.lua
