@@ -1,0 +1,85 @@
+/* Each wrong use has its own status, and none of them starts a profile. */
+
+#include "session.h"
+
+static int start(lua_State *L, struct luam_Sysprof_Options opt)
+{
+  return luaM_sysprof_start(L, &opt);
+}
+
+int main(void)
+{
+  static uint8_t buf[LUAM_SYSPROF_BUF_MIN];
+  lua_State *L = session_vm();
+  struct luam_Sysprof_Options opt, o;
+  struct luam_Sysprof_Counters c;
+  Sink sink;
+  int mode;
+  memset(&opt, 0, sizeof(opt));
+  opt.interval = 10;
+  opt.buf = buf;
+  opt.len = sizeof(buf);
+  opt.ctx = &sink;
+
+  memset(&c, 0xff, sizeof(c));
+  CHECK_EQ(luaM_sysprof_report(&c), PROFILE_SUCCESS);  /* Before any start. */
+  CHECK_EQ(c.samples, 0);
+  CHECK_EQ(c.vmst_trace, 0);
+  CHECK_EQ(c.vmst_interp, 0);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
+
+  /* The callbacks, missing one after the other. */
+  CHECK_EQ(luaM_sysprof_set_writer(NULL), PROFILE_ERRUSE);
+  CHECK_EQ(luaM_sysprof_set_on_stop(NULL), PROFILE_ERRUSE);
+  for (mode = LUAM_SYSPROF_LEAF; mode <= LUAM_SYSPROF_CALLGRAPH; mode++) {
+    o = opt;
+    o.mode = (uint8_t)mode;
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+  }
+  CHECK_EQ(luaM_sysprof_set_writer(sink_writer), PROFILE_SUCCESS);
+  CHECK_EQ(start(L, o), PROFILE_ERRUSE);  /* No on_stop, no backtracer. */
+  CHECK_EQ(luaM_sysprof_set_backtracer(NULL), PROFILE_SUCCESS);
+  CHECK_EQ(start(L, o), PROFILE_ERRUSE);  /* No on_stop. */
+  o.mode = LUAM_SYSPROF_DEFAULT;  /* Needs none of them. */
+  CHECK_EQ(start(L, o), PROFILE_SUCCESS);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  CHECK_EQ(luaM_sysprof_set_on_stop(sink_on_stop), PROFILE_SUCCESS);
+
+  for (mode = LUAM_SYSPROF_DEFAULT; mode <= LUAM_SYSPROF_CALLGRAPH; mode++) {
+    opt.mode = (uint8_t)mode;
+    o = opt; o.interval = 0;
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o = opt; o.interval = 86400001;
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o = opt; o.interval = ~(uint64_t)0;
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o = opt; o.interval = ((uint64_t)1 << 63) / 1000000 * 2;  /* Overflows. */
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o = opt; o.interval_ns = ~(uint64_t)0;
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o = opt; o.interval_ns = 1;
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o = opt; o.clock = LUAM_SYSPROF_CLOCK_WALL + 1;
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o = opt; o.clock = 255;
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o = opt; o.buf = NULL;
+    if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o = opt; o.len = 0;
+    if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o = opt; o.len = LUAM_SYSPROF_BUF_MIN - 1;
+    if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    CHECK_EQ(start(NULL, opt), PROFILE_ERRUSE);
+    CHECK_EQ(luaM_sysprof_start(L, NULL), PROFILE_ERRUSE);
+    CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);  /* Nothing has started. */
+  }
+  o = opt; o.mode = LUAM_SYSPROF_CALLGRAPH + 1;
+  CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+  o.mode = 255;
+  CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+  CHECK_EQ(luaM_sysprof_stop(NULL), PROFILE_ERRUSE);
+  CHECK_EQ(luaM_sysprof_report(NULL), PROFILE_ERRUSE);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
+  lua_close(L);
+  return check_status();
+}

@@ -1,0 +1,89 @@
+/* TIMEOUT: 120
+** A thousand starts and stops leave no descriptor, timer or memory behind.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dirent.h>
+#include <malloc.h>
+
+#include "session.h"
+
+static int count_files(void)
+{
+  DIR *dir = opendir("/proc/self/fd");
+  int n = 0;
+  REQUIRE(dir != NULL);
+  while (readdir(dir)) n++;
+  closedir(dir);
+  return n;
+}
+
+static int count_lines(const char *path)
+{
+  FILE *f = fopen(path, "r");
+  int c, n = 0;
+  if (!f) return -1;  /* Not all kernels have it. */
+  while ((c = getc(f)) != EOF) n += (c == '\n');
+  fclose(f);
+  return n;
+}
+
+static long pages(void)
+{
+  FILE *f = fopen("/proc/self/statm", "r");
+  long n = 0;
+  REQUIRE(f != NULL);
+  REQUIRE(fscanf(f, "%ld", &n) == 1);
+  fclose(f);
+  return n;
+}
+
+static void cycles(lua_State *L, struct luam_Sysprof_Options *opt, int n)
+{
+  int i;
+  for (i = 0; i < n; i++) {
+    opt->mode = (uint8_t)(i % 3);
+    CHECK_EQ(luaM_sysprof_start(L, opt), PROFILE_SUCCESS);
+    if (i % 10 == 0) session_run(L, 2);
+    ((Sink *)opt->ctx)->len = 0;
+    CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  }
+}
+
+static void lua_cycles(lua_State *L)
+{
+  session_script(L, "for i = 1, 500 do "
+    "assert(misc.sysprof.start{mode = 'C', interval = 1, path = 'cycle.bin'}) "
+    "assert(not misc.sysprof.start{mode = 'C', path = 'cycle.bin'}) "
+    "assert(not misc.sysprof.start{mode = 'C', path = '/'}) "
+    "assert(misc.sysprof.stop()) "
+    "assert(not misc.sysprof.start{mode = 'C', path = '/'}) end");
+}
+
+int main(void)
+{
+  lua_State *L = session_vm();
+  Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_DEFAULT, 65536);
+  size_t heap;
+  long size;
+  int files, timers;
+  cycles(L, &opt, 100);
+  lua_cycles(L);
+  lua_gc(L, LUA_GCCOLLECT, 0);
+  files = count_files();
+  timers = count_lines("/proc/self/timers");
+  heap = mallinfo2().uordblks;
+  size = pages();
+  cycles(L, &opt, 1000);
+  lua_cycles(L);
+  lua_gc(L, LUA_GCCOLLECT, 0);
+  CHECK_EQ(count_files(), files);
+  CHECK_EQ(count_lines("/proc/self/timers"), timers);
+  CHECK(mallinfo2().uordblks < heap + 4096);
+  CHECK(pages() < size + 512);  /* 2 MB; a session alone takes more than 1. */
+  lua_close(L);
+  return check_status();
+}
