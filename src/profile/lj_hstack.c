@@ -11,8 +11,13 @@
 #endif
 #include "lj_obj.h"
 #include "lj_frame.h"
+#include "lj_ctype.h"
+#include "lj_ccallback.h"
 #include "lj_vm.h"
 #include "profile/lj_hstack.h"
+
+LJ_ASMF void lj_vm_ffi_callback(void);
+LJ_ASMF void lj_vm_ffi_call(void);
 
 /* -- Layout of the VM's machine code ----------------------------------------- */
 
@@ -48,11 +53,6 @@ static struct {
 #define VM_LEAF_BEGIN	((uintptr_t)(void *)lj_vm_floor)
 #define VM_LEAF_END	((uintptr_t)(void *)lj_vm_ffi_callback)
 
-#if LJ_HASFFI
-#include "lj_ccall.h"
-#include "lj_ccallback.h"
-LJ_ASMF void lj_vm_ffi_callback(void);
-#endif
 
 /* push rbx; push r15; push r14; sub rsp, 5*8 */
 static const uint8_t prologue_code[] = {
@@ -255,7 +255,7 @@ static int walk_vm(Walk *w)
 {
   HostStack *hs = w->hs;
   uintptr_t pc = w->regs.r[CFI_REG_PC], sp = w->regs.r[CFI_REG_SP];
-  uintptr_t saved_L;
+  uintptr_t saved_L, saved_pc;
   int ok;
   if (w->is_leaf) {
     if (walk_window(w, &ok)) return ok;
@@ -273,9 +273,22 @@ static int walk_vm(Walk *w)
       lj_hstack_isthread(hs->pk, hs->g, saved_L) &&
       cframe_linked(hs->pk, (lua_State *)saved_L, sp))
     return walk_vmframe(w, sp, (lua_State *)saved_L);
-  /* Not linked yet or no more: a frame, but nothing runs on it. */
-  if (w->is_leaf) return walk_leave_vmframe(w, sp);
-  return 0;
+  /* Not linked yet or no more: a frame, but nothing runs on it. An FFI callback
+  ** is linked by the C function that it calls first.
+  */
+  if (w->is_leaf || pc - VM_LEAF_END < VM_END - VM_LEAF_END)
+    return walk_leave_vmframe(w, sp);
+  if (w->expect <= sp) {
+    walk_broken(w, SPF_BROKEN_NO_CFI);
+    return 0;
+  }
+  /* Shortly before it lands in the VM, the C library's unwinder overwrites its
+  ** own return address with that of the C function which the VM had called. The
+  ** frames up to there are gone then; anything else is a gap.
+  */
+  if (!lj_peek_word(hs->pk, w->expect - 8, &saved_pc) || saved_pc != pc)
+    walk_broken(w, SPF_BROKEN_NO_CFI);
+  return walk_vmframe(w, w->expect, w->L);
 }
 
 /* Interrupted at the edge of lj_vm_ffi_call, whose CFI holds only inside. */
@@ -291,6 +304,33 @@ static int walk_ffi_call_edge(Walk *w, int *ok)
     return 1;
   }
   return 0;
+}
+
+/* Interrupted in the trampoline of an FFI callback, which pushes RBP on its way
+** to lj_vm_ffi_callback. Returns 0 if not there.
+*/
+static int walk_callback(Walk *w, int *ok)
+{
+#if LJ_HASFFI
+  enum { MOV_AH = 0xb4, MOV_RBP = 0x48, JMP_VM = 0xff };  /* After the push. */
+  uintptr_t pc = w->regs.r[CFI_REG_PC], sp = w->regs.r[CFI_REG_SP];
+  const CTState *cts = mref(w->hs->g->ctype_state, const CTState);
+  uint8_t code;
+  if (!cts || !lj_peek_ok(w->hs->pk, &cts->cb, sizeof(cts->cb)) ||
+      pc - (uintptr_t)cts->cb.mcode >= (1u << PEEK_PAGE_BITS) ||
+      !lj_peek_ok(w->hs->pk, (const void *)pc, 1))
+    return 0;
+  code = *(const uint8_t *)pc;
+  if (code == MOV_AH || code == MOV_RBP || code == JMP_VM) {
+    walk_load(w, CFI_REG_BP, sp);
+    sp += 8;
+  }
+  *ok = walk_return(w, sp);
+  return 1;
+#else
+  UNUSED(w); UNUSED(ok);
+  return 0;
+#endif
 }
 
 /* The current frame is in host code, or in a trace. Returns 0 at the end. */
@@ -312,6 +352,10 @@ static int walk_host(Walk *w)
   } else if (res == CFI_ROOT) {
     walk_push(w, here);
     return 0;
+  }
+  if (res == CFI_NO_OBJECT && w->is_leaf && walk_callback(w, &ok)) {
+    walk_push(w, here);
+    return ok;
   }
   if (w->expect <= w->regs.r[CFI_REG_SP]) {  /* Nowhere to go on. */
     walk_push(w, here);
@@ -362,7 +406,7 @@ void lj_hstack_walk(HostStack *hs, const ucontext_t *uc)
   for (steps = 0; more && steps < HSTACK_STEPS; steps++) {
     if (lj_hstack_isvm(w.regs.r[CFI_REG_PC])) {
       more = walk_vm(&w);
-      if (!more) walk_broken(&w, SPF_BROKEN_NO_CFI);
+      if (!more && hs->broken < 0) walk_broken(&w, SPF_BROKEN_FAULT);
     } else {
       more = walk_host(&w);
     }

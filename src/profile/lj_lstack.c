@@ -204,12 +204,15 @@ static uintptr_t chain_savedpc(LuaStack *ls, const Chain *ch)
   return pc;
 }
 
-/* Walk the frames of one coroutine. Returns 1 if they are valid to the end. */
+/* Walk the frames of one coroutine. Returns 1 if they are valid to the end.
+** bare: no frame runs on the innermost VM frame.
+*/
 static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
-		       Chain *ch)
+		       Chain *ch, int bare)
 {
   uintptr_t f = top->frame, pc = top->pc;
   int skip = 0;  /* This frame is the lower part of a vararg frame. */
+  if (bare && !chain_pass(ls, ch)) return 0;
   for (;;) {
     uint64_t link;
     FrameFunc ff;
@@ -384,8 +387,11 @@ static int find_resumer(const LuaStack *ls, uintptr_t cf, lua_State **L)
   return hs->broken < 0 && hs->nvm <= HSTACK_VMFRAMES;
 }
 
-/* Walk from the given top frame of L to the bottom of the last resumer. */
-static int walk_threads(LuaStack *ls, lua_State *L, const Candidate *top)
+/* Walk from the given top frame of L to the bottom of the last resumer. Returns
+** 1 if all frames are valid, 0 if not, -1 if there is no frame for a VM frame.
+*/
+static int walk_threads(LuaStack *ls, lua_State *L, const Candidate *top,
+			int bare)
 {
   Candidate c = *top;
   int n;
@@ -395,7 +401,8 @@ static int walk_threads(LuaStack *ls, lua_State *L, const Candidate *top)
     ch.cf = ch.last = 0;
     if (!area_init(&a, ls->pk, L)) return 0;
     chain_set(&ch, (uintptr_t)L->cframe);
-    if (!walk_thread(ls, &a, &c, &ch)) return 0;
+    if (!walk_thread(ls, &a, &c, &ch, bare && n == 0)) return 0;
+    if (ch.cf != 0) return -1;  /* A VM frame is left over. */
     /* Below the main thread, or if it runs in no VM frame, is the host. */
     if (ch.last == 0 || L == mainthread(ls->g)) return 1;
     if (!find_resumer(ls, ch.last, &L)) {
@@ -423,11 +430,16 @@ void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc)
       area_init(&a, ls->pk, L))
     cand_collect(&cs, ls, &a, vf, uc);
   for (i = 0; i < cs.n; i++) {
-    lj_frames_reset(ls->frames);
-    ls->top = TOP_NONE;
-    ls->broken = -1;
-    ls->nbounds = 0;
-    if (walk_threads(ls, L, &cs.c[i])) return;
+    int bare, res = -1;
+    /* While a VM frame is entered or left, it has no Lua frame of its own. */
+    for (bare = 0; bare <= 1 && res < 0; bare++) {
+      lj_frames_reset(ls->frames);
+      ls->top = TOP_NONE;
+      ls->broken = -1;
+      ls->nbounds = 0;
+      res = walk_threads(ls, L, &cs.c[i], bare);
+    }
+    if (res > 0) return;
   }
   ls->broken = cs.n ? SPF_BROKEN_CHAIN : SPF_BROKEN_NO_BASE;
   ls->top = TOP_UNKNOWN;

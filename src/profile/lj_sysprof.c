@@ -147,30 +147,13 @@ static int sample_state(const Session *s)
   }
 }
 
-/* Take the first VM frame out of the host side. */
-static void drop_first_vmframe(Frames *fr)
-{
-  uint32_t i, n = fr->n < FRAMES_LEAF ? fr->n : 0;
-  for (i = 0; i < n; i++)
-    if (frame_kind(fr->list[i]) == SPF_FRAME_VM) {
-      for (i++; i < n; i++)
-	fr->list[i-1] = fr->list[i];
-      fr->n--;
-      return;
-    }
-}
-
-/* Both sides know the boundaries between C and Lua: compare. A VM frame that is
-** being entered or left has no Lua frames, or none any more.
-*/
+/* Both sides know the boundaries between C and Lua: compare. */
 static void sample_join(Session *s)
 {
   uint32_t nvm = s->host.nvm, nbounds = s->lua.nbounds;
   FrameWord broken = frame_word(SPF_FRAME_BROKEN, SPF_BROKEN_JOIN);
   if (nvm == nbounds || s->host.broken >= 0 || s->lua.broken >= 0) return;
-  if (nvm == nbounds + 1) {
-    drop_first_vmframe(&s->host_frames);
-  } else if (nvm > nbounds) {
+  if (nvm > nbounds) {
     s->lua.broken = SPF_BROKEN_JOIN;
     lj_frames_push(&s->lua_frames, broken);
   } else {
