@@ -26,19 +26,29 @@
 #define SYSPROF_INTERVAL_MS_MAX	86400000.0	/* A day. */
 #define SYSPROF_BUFFER_SIZE	(128*1024)
 
+/* Key in the registry: path of the last profile. */
+#define SYSPROF_PATH_KEY	"sysprof.path"
+
 /* -- Stream into a file ------------------------------------------------------ */
 
 typedef struct StreamFile {
   int fd;
+  int begun;			/* What the file held before is gone. */
   uint8_t buf[SYSPROF_BUFFER_SIZE];
 } StreamFile;
 
-/* Async-signal-safe: only write(2). Returns 0 and sets errno on error. */
+/* Async-signal-safe: only ftruncate(2) and write(2). Returns 0 and sets errno
+** on error.
+*/
 static size_t file_writer(const void **data, size_t len, void *ctx)
 {
-  const StreamFile *sf = (const StreamFile *)ctx;
+  StreamFile *sf = (StreamFile *)ctx;
   const char *p = (const char *)*data;
   size_t left = len;
+  if (!sf->begun) {  /* Not at open: a start that fails destroys nothing. */
+    sf->begun = 1;
+    if (ftruncate(sf->fd, 0) != 0 && errno != EINVAL) return 0;
+  }
   while (left > 0) {
     ssize_t n = write(sf->fd, p, left);
     if (n > 0) {
@@ -166,7 +176,8 @@ static int sysprof_start(lua_State *L)
   if (opt.mode != LUAM_SYSPROF_DEFAULT) {
     sf = (StreamFile *)malloc(sizeof(StreamFile));
     if (!sf) return push_syserror(L, NULL, ENOMEM);
-    sf->fd = open(path, O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0600);
+    sf->begun = 0;
+    sf->fd = open(path, O_WRONLY|O_CREAT|O_CLOEXEC, 0600);
     if (sf->fd < 0) {
       err = errno;
       free(sf);
@@ -177,30 +188,58 @@ static int sysprof_start(lua_State *L)
     opt.ctx = sf;
   }
   status = lj_sysprof_start(L, &opt, sf ? &file : &none);
+  err = errno;
   if (status == PROFILE_SUCCESS) {
+    lua_pushstring(L, path);
+    lua_setfield(L, LUA_REGISTRYINDEX, SYSPROF_PATH_KEY);
     lua_pushboolean(L, 1);
     return 1;
   }
-  err = errno;
   if (sf) file_on_stop(sf, NULL);
   switch (status) {
   case PROFILE_ERRUSE: return push_misuse(L);
   case PROFILE_ERRRUN:
     return push_error(L, "profiler is running already", EINVAL);
   case PROFILE_ERRMEM: return push_syserror(L, NULL, err ? err : ENOMEM);
-  default: return push_syserror(L, NULL, err);
+  default: return push_syserror(L, sf ? path : NULL, err);
   }
 }
 
 static int sysprof_stop(lua_State *L)
 {
-  switch (lj_sysprof_stop(G(L))) {
+  int status = lj_sysprof_stop(G(L)), err = errno;
+  switch (status) {
   case PROFILE_SUCCESS: lua_pushboolean(L, 1); return 1;
   case PROFILE_ERRRUN:
     return push_error(L, "profiler is not running", EINVAL);
-  default: return push_syserror(L, NULL, errno);
+  default:
+    lua_getfield(L, LUA_REGISTRYINDEX, SYSPROF_PATH_KEY);
+    return push_syserror(L, lua_tostring(L, -1), err);
   }
 }
+
+static void get_counters(lua_State *L, struct luam_Sysprof_Counters *c)
+{
+  lj_sysprof_counters(G(L), c);
+}
+
+#else  /* LUAJIT_DISABLE_SYSPROF */
+
+static int sysprof_start(lua_State *L)
+{
+  lua_pushboolean(L, 0);
+  return 1;
+}
+
+#define sysprof_stop	sysprof_start
+
+static void get_counters(lua_State *L, struct luam_Sysprof_Counters *c)
+{
+  (void)L;
+  memset(c, 0, sizeof(*c));
+}
+
+#endif
 
 static void set_count(lua_State *L, const char *name, uint64_t n)
 {
@@ -211,7 +250,7 @@ static void set_count(lua_State *L, const char *name, uint64_t n)
 static int sysprof_report(lua_State *L)
 {
   struct luam_Sysprof_Counters c;
-  lj_sysprof_counters(G(L), &c);
+  get_counters(L, &c);
   lua_createtable(L, 0, 2);
   set_count(L, "samples", c.samples);
   lua_createtable(L, 0, 10);
@@ -228,24 +267,6 @@ static int sysprof_report(lua_State *L)
   lua_setfield(L, -2, "vmstate");
   return 1;
 }
-
-#else  /* LUAJIT_DISABLE_SYSPROF */
-
-static int sysprof_start(lua_State *L)
-{
-  lua_pushboolean(L, 0);
-  return 1;
-}
-
-#define sysprof_stop	sysprof_start
-
-static int sysprof_report(lua_State *L)
-{
-  lua_createtable(L, 0, 0);
-  return 1;
-}
-
-#endif
 
 static const luaL_Reg sysprof_funcs[] = {
   { "start", sysprof_start },

@@ -45,6 +45,7 @@ static pthread_mutex_t timer_lock = PTHREAD_MUTEX_INITIALIZER;
 static int nrunning;		/* Timers in slots. */
 static int jitp_running;	/* The only one is jit.profile's. */
 static uintptr_t generation;	/* Of the last start. */
+static pid_t timers_pid;	/* Process that they belong to. */
 
 int lj_profile_timer_tid(void)
 {
@@ -139,12 +140,26 @@ static int timer_arm(ProfileTimer *t, uintptr_t value)
   return 0;
 }
 
+/* After fork() the table describes the timers of another process. */
+static void forget_parent(void)
+{
+  pid_t pid = getpid();
+  int i;
+  if (timers_pid == pid) return;
+  timers_pid = pid;
+  for (i = 0; i < PROFILE_TIMERS_MAX; i++)
+    slots[i].value = 0;
+  if (nrunning) handler_restore();
+  nrunning = jitp_running = 0;
+}
+
 static ProfileTimerStatus timer_start(ProfileTimer *t, int is_jitp)
 {
   ProfileTimerStatus status = PROFILE_TIMER_ERROR;
   uintptr_t value;
   int slot, err = 0;
   pthread_mutex_lock(&timer_lock);
+  forget_parent();
   for (slot = 0; slot < PROFILE_TIMERS_MAX; slot++)
     if (slots[slot].value == 0) break;
   if ((nrunning && (is_jitp || jitp_running)) || slot == PROFILE_TIMERS_MAX) {
@@ -158,6 +173,7 @@ static ProfileTimerStatus timer_start(ProfileTimer *t, int is_jitp)
   generation += VALUE_GENERATION;
   value = VALUE_TAG | (generation & ~VALUE_TAG_MASK) | (uintptr_t)slot;
   t->slot = slot;
+  t->pid = timers_pid;
   slots[slot].timer = t;
   __atomic_store_n(&slots[slot].value, value, __ATOMIC_SEQ_CST);
   if (timer_arm(t, value) != 0) {
@@ -199,6 +215,7 @@ static void drain(void)
 static void timer_stop(ProfileTimer *t)
 {
   int err = errno;
+  if (t->pid != getpid()) return;
   pthread_mutex_lock(&timer_lock);
   timer_delete(t->id);
   __atomic_store_n(&slots[t->slot].value, 0, __ATOMIC_SEQ_CST);
@@ -237,7 +254,7 @@ static void jitp_tick(void *owner, int overrun, ucontext_t *uc)
 int lj_profile_timer_jitp_start(void (*handler)(int), int interval)
 {
   ProfileTimer *t = &jitp_timer;
-  if (jitp_running) return 0;
+  if (jitp_running && t->pid == getpid()) return 0;
   t->tick = jitp_tick;
   memcpy(&t->owner, &handler, sizeof(handler));
   t->clock = LUAM_SYSPROF_CLOCK_CPU;

@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <time.h>
+#include <sys/types.h>
 #include <ucontext.h>
 
 #include "lj_def.h"
@@ -34,6 +35,7 @@ typedef struct ProfileTimer {
   uint64_t interval_ns;	/* Set before the start. */
   timer_t id;		/* The kernel's timer. */
   int slot;		/* Place in the table of running timers. */
+  pid_t pid;		/* Process that started it: timers are not inherited. */
 } ProfileTimer;
 
 typedef enum ProfileTimerStatus {

@@ -31,6 +31,7 @@ static void chunk_begin(Stream *s)
   lj_wbuf_commit(&s->wb);
   epoch_next(s);
   s->in_chunk = 0;
+  s->chunk_us = s->time_us;
 }
 
 /* Append the totals; the reserved room is for them. */
@@ -99,9 +100,11 @@ void lj_stream_meta(Stream *s, const char *key, const char *value)
   }
 }
 
-void lj_stream_begin(Stream *s)
+int lj_stream_begin(Stream *s)
 {
   lj_symtab_modules(s->st, &s->wb, def_commit, s);
+  chunk_flush(s);
+  return s->wb.failed ? s->wb.err : 0;
 }
 
 int lj_stream_end(Stream *s)
@@ -226,6 +229,7 @@ void lj_stream_sample(Stream *s, int state, uint64_t time_us,
     if (lj_wbuf_commit(&s->wb)) {
       s->time_us = time_us;
       s->in_chunk++;
+      if (time_us - s->chunk_us >= STREAM_CHUNK_US) chunk_flush(s);
       return;
     }
     /* Did not fit: what was defined for it is void. */

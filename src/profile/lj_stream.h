@@ -15,6 +15,8 @@
 
 #define STREAM_STACKS	16384	/* Stacks remembered, a power of two. */
 #define STREAM_PROBES	8	/* Slots of the table tried. */
+/* A chunk is handed out at this age, so that little is lost with the process. */
+#define STREAM_CHUNK_US	10000000
 /* Room for all counters at the end of a chunk, see lj_stream_flush. */
 #define STREAM_RESERVE	400
 
@@ -39,6 +41,7 @@ typedef struct Stream {
   uint32_t epoch;		/* Definitions of older epochs are void. */
   uint32_t nstack;		/* Last id given. */
   uint32_t in_chunk;		/* Samples in the current chunk. */
+  uint64_t chunk_us;		/* Time at which it was begun. */
   uint64_t time_us;		/* Time of the last sample or context. */
   StreamStack stack[STREAM_STACKS];
   StreamBase base[2];		/* Lua side, host side. */
@@ -59,8 +62,10 @@ LJ_FUNC void lj_stream_sample(Stream *s, int state, uint64_t time_us,
 			      uint64_t weight_us, const Frames *lua,
 			      const Frames *host);
 
-/* Append what is known at the start: the load map. Not in the handler. */
-LJ_FUNC void lj_stream_begin(Stream *s);
+/* Append what is known at the start, the load map, and hand it out. Not in the
+** handler. Returns 0, or the errno of a failed writer.
+*/
+LJ_FUNC int lj_stream_begin(Stream *s);
 
 /* Append names and the end, and hand the last chunk out. Not in the handler.
 ** Returns 0, or the errno of a failed writer.

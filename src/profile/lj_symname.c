@@ -260,8 +260,11 @@ static int symbols_iter(struct dl_phdr_info *info, size_t sz, void *arg)
   i = seen_find(it, m.start);
   if (i == it->nseen || it->seen[i].addr >= m.end) return 0;  /* Not seen. */
   if (m.path[0] == '[') {  /* The vdso is a whole ELF file in memory. */
-    if (m.start == (uintptr_t)getauxval(AT_SYSINFO_EHDR))
-      image_symbols(it, m.bias, (const uint8_t *)m.start, m.end - m.start);
+    if (m.start == (uintptr_t)getauxval(AT_SYSINFO_EHDR)) {
+      size_t page = (size_t)sysconf(_SC_PAGESIZE);
+      image_symbols(it, m.bias, (const uint8_t *)m.start,
+		    (m.end - m.start + page-1) & ~(page-1));
+    }
     return 0;
   }
   fd = open(m.path, O_RDONLY|O_CLOEXEC);

@@ -329,7 +329,8 @@ static int options_valid(const struct luam_Sysprof_Options *opt,
   return *interval_ns >= INTERVAL_NS_MIN && *interval_ns <= INTERVAL_NS_MAX;
 }
 
-static void session_describe(Session *s)
+/* Write down what the profile is of. Returns 0, or an errno. */
+static int session_describe(Session *s)
 {
   static const char *const modes[] = { "default", "leaf", "callgraph" };
   char num[40];
@@ -343,7 +344,7 @@ static void session_describe(Session *s)
   snprintf(num, sizeof(num), "%lld", (long long)time(NULL));
   lj_stream_meta(&s->stream, "start_time", num);
   lj_stream_meta(&s->stream, "base", LUAJIT_VERSION);
-  lj_stream_begin(&s->stream);
+  return lj_stream_begin(&s->stream);
 }
 
 static Session *session_new(global_State *g,
@@ -405,7 +406,10 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
     lj_stream_init(&s->stream, &s->symtab, s->counters,
 		   (uint32_t)lj_profile_timer_tid(), opt->buf, opt->len,
 		   cb->writer, opt->ctx);
-    session_describe(s);
+    if ((err = session_describe(s)) != 0) {
+      status = PROFILE_ERRIO;
+      goto out;
+    }
   }
   lj_peek_reset(&s->peek);
   s->cpu_us = clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000;

@@ -101,6 +101,8 @@ function selfreport.lines(profile)
   end
   add("timer overruns", c[G.SPF_COUNTER_OVERRUNS] and
       number(c[G.SPF_COUNTER_OVERRUNS]))
+  add("throttled ticks", c[G.SPF_COUNTER_THROTTLED] and
+      number(c[G.SPF_COUNTER_THROTTLED]))
   add("handler", handler(profile, samples))
   for _, key in ipairs(profile.meta_keys) do
     add(text.clean(key), text.clean(profile.meta[key]))
