@@ -83,15 +83,16 @@ struct luam_Sysprof_Counters {
 /* -- Callbacks -------------------------------------------------------------- */
 
 /* Takes len bytes of the stream at *data. Runs in the signal handler, so it
-** must be async-signal-safe (signal-safety(7)); the last call is made by
+** must be async-signal-safe (signal-safety(7)); the first call is made by
+** luaM_sysprof_start, which fails if it does, and the last by
 ** luaM_sysprof_stop. Returns the number of bytes taken, 0 on error. May set
 ** *data to another buffer of the same size, to be filled next, or to NULL to
 ** end the stream; samples after that are counted as lost.
 */
 typedef size_t (*luam_Sysprof_writer)(const void **data, size_t len, void *ctx);
 
-/* Runs once, outside the handler, when profiling stops (also by lua_close or
-** exit). buf is the current stream buffer or NULL. Returns 0 on success.
+/* Runs once, outside the handler, when profiling that was started stops (also by
+** lua_close or exit). buf is the current stream buffer or NULL. Returns 0 on success.
 */
 typedef int (*luam_Sysprof_on_stop)(void *ctx, uint8_t *buf);
 

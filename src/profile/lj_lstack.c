@@ -13,7 +13,7 @@
 #include "lj_bc.h"
 #include "lj_frame.h"
 #include "lj_debug.h"
-#include "lj_dispatch.h"
+#include "lj_ff.h"
 #include "profile/lj_lstack.h"
 
 /* Registers of the interpreter, vm_x64.dasc. */
@@ -61,6 +61,11 @@ static uint64_t frame_link(uintptr_t f)
   return *(const uint64_t *)f;
 }
 
+static uint64_t frame_slot(uintptr_t f)
+{
+  return *(const uint64_t *)(f - 8);
+}
+
 static int proto_valid(Peek *pk, const GCproto *pt)
 {
   return ((uintptr_t)pt & 7) == 0 && lj_peek_ok(pk, pt, sizeof(GCproto)) &&
@@ -71,7 +76,7 @@ static int proto_valid(Peek *pk, const GCproto *pt)
 /* Read the function of a frame. Returns 0 if there is none. */
 static int frame_readfunc(const Area *a, uintptr_t f, FrameFunc *ff)
 {
-  uint64_t slot = *(const uint64_t *)(f - 8);
+  uint64_t slot = frame_slot(f);
   uint32_t tag = (uint32_t)((int64_t)slot >> 47);
   uintptr_t p = (uintptr_t)(slot & LJ_GCVMASK);
   const GCfunc *fn = (const GCfunc *)p;
@@ -113,6 +118,30 @@ static uintptr_t frame_caller(const Area *a, uintptr_t f, uintptr_t pc)
       !ff.pt || !pc_inproto(ff.pt, pc))
     return 0;
   return prev;
+}
+
+/* Read the continuation of frame f and the PC that goes with it. A metamethod's
+** is code of the VM, and its PC belongs to the Lua function below, if that is
+** one. Returns 0 if they are not valid.
+*/
+static int frame_contvalid(const Area *a, uintptr_t f, uintptr_t prev,
+			   uintptr_t *cont, uintptr_t *pc)
+{
+  FrameFunc ff;
+  if (!area_has(a, f-24) || !area_has(a, prev) || !frame_readfunc(a, prev, &ff))
+    return 0;
+  *cont = (uintptr_t)frame_link(f-24);
+  *pc = (uintptr_t)frame_link(f-16);
+  if (*cont == LJ_CONT_TAILCALL || *cont == LJ_CONT_FFI_CALLBACK) return 1;
+  return lj_hstack_isvm(*cont) && (!ff.pt || pc_inproto(ff.pt, *pc));
+}
+
+/* Is the function of a frame the builtin pcall or xpcall? */
+static int frame_ispcallfunc(const Area *a, uintptr_t f)
+{
+  FrameFunc ff;
+  return area_has(a, f) && frame_readfunc(a, f, &ff) && ff.fn && !ff.pt &&
+	 (ff.fn->c.ffid == FF_pcall || ff.fn->c.ffid == FF_xpcall);
 }
 
 /* -- Walking one coroutine --------------------------------------------------- */
@@ -240,17 +269,20 @@ static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
 	break;
       case FRAME_CONT: {
 	uintptr_t cont;
-	if (!area_has(a, f-24)) return 0;
-	cont = (uintptr_t)*(const uint64_t *)(f-24);
-	pc = (uintptr_t)*(const uint64_t *)(f-16);
+	if (!frame_contvalid(a, f, prev, &cont, &pc)) return 0;
 	if (LJ_HASFFI && cont == LJ_CONT_FFI_CALLBACK) {
 	  if (!chain_pass(ls, ch)) return 0;
 	  pc = chain_savedpc(ls, ch);
 	}
 	break;
 	}
-      case FRAME_VARG: skip = 1; pc = top->frame == f ? top->pc : pc; break;
-      default: break;  /* FRAME_PCALL, FRAME_PCALLH */
+      case FRAME_VARG:  /* The lower part holds the same function. */
+	if (!area_has(a, prev) || frame_slot(prev) != frame_slot(f)) return 0;
+	skip = 1;
+	break;
+      default:  /* FRAME_PCALL, FRAME_PCALLH */
+	if (!frame_ispcallfunc(a, prev)) return 0;
+	break;
       }
     }
     f = prev;

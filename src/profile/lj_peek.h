@@ -34,6 +34,7 @@ static LJ_AINLINE int lj_peek_ok(Peek *pk, const void *p, size_t sz)
 {
   uintptr_t first = (uintptr_t)p >> PEEK_PAGE_BITS;
   uintptr_t last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
+  if ((uintptr_t)p >> PEEK_ADDR_BITS) return 0;
   if (pk->page[first & (PEEK_SLOTS-1)] != (pk->generation | first) &&
       !lj_peek_probe(pk, first))
     return 0;

@@ -38,9 +38,15 @@ uint32_t lj_symtab_lfunc(Symtab *st, Peek *pk, const GCproto *pt)
       slot = s;
       break;
     }
-    if (st->lfunc[e-1].key == key) {
-      st->lfunc[e-1].pt = pt;
-      return st->lfunc[e-1].fid;
+    lf = &st->lfunc[e-1];
+    if (lf->key == key) {
+      /* An old entry might be replaced later in the same sample: renew it. */
+      if (st->nfid - lf->fid < SYMTAB_LFUNCS/2) {
+	lf->pt = pt;
+	return lf->fid;
+      }
+      slot = s;
+      break;
     }
   }
   if (st->nfid == FRAME_PAYLOAD_LO_MAX) return 0;

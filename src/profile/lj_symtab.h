@@ -22,7 +22,9 @@
 
 /* A Lua function. The same prototype keeps its id as long as it is known; if
 ** its memory is used for another function, that gets another id, because the
-** key covers what identifies a function in its source.
+** key covers what identifies a function in its source. The functions of one
+** sample are never replaced within it, as long as they are less than half of
+** the table.
 */
 typedef struct SymLFunc {
   uint64_t key;			/* Hash of the prototype's identity. */

@@ -78,7 +78,8 @@ typedef struct ProfiledVM {
 static ProfiledVM vms[VMS_MAX];
 static ProfiledVM *vm_latest;		/* Started last. */
 static volatile int nsessions;		/* Running sessions of the process. */
-static pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t session_lock =	/* A callback may use the API. */
+  PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static uint64_t clock_ns(clockid_t id)
 {
@@ -282,6 +283,9 @@ static int vm_stop(ProfiledVM *vm)
   int status = PROFILE_SUCCESS, err = 0;
   int is_child = (s->pid != getpid());  /* The stream is the parent's. */
   lj_profile_timer_stop(&s->timer);
+  counters_copy(s->counters, &vm->last);
+  vm->s = NULL;
+  nsessions--;
   if (s->mode != LUAM_SYSPROF_DEFAULT) {
     if (!is_child && (err = lj_stream_end(&s->stream)) != 0)
       status = PROFILE_ERRIO;
@@ -292,9 +296,6 @@ static int vm_stop(ProfiledVM *vm)
       err = errno ? errno : EIO;
     }
   }
-  counters_copy(s->counters, &vm->last);
-  vm->s = NULL;
-  nsessions--;
   munmap(s, sizeof(Session));
   errno = err;
   return status;

@@ -163,7 +163,10 @@ int lj_wbuf_flush(WBuf *wb)
   wb->bytes += len;
   wb->seq++;
   wb->buf = (uint8_t *)data;
-  if (!wb->buf) return 0;  /* The writer ended the stream. */
+  if (!wb->buf) {  /* The writer ended the stream: nothing fits any more. */
+    wb->cap = wb->done = wb->pos = 0;
+    return 0;
+  }
   chunk_open(wb, 0);
   return 1;
 }
