@@ -58,11 +58,10 @@ end
 
 local works = { grow, overflow, frames_60000 }
 
--- A sample of so deep a stack takes longer than the interval: what must not
--- happen is that the program gets nowhere. Some samples are allowed to be
--- incomplete: frames in the middle are left out.
+-- A sample of so deep a stack can take longer than the interval: what must not
+-- happen is that the program gets nowhere.
 require("survive").run("recursion", function()
   local sum = 0
   for _, work in ipairs(works) do sum = sum * 7 + work() end
   return sum
-end, 0)
+end, { ["left out"] = true, ["stack is moving"] = true })
