@@ -1,5 +1,6 @@
-/* The n-th call of the writer fails: the program goes on, stop says so, the
-** rest is counted as lost, and what was written before can be read.
+/* The n-th call of the writer fails. In the start: it fails, and nothing runs.
+** Later: the program goes on, stop says so, the counters go on, and what was
+** written before can be read.
 */
 
 #include "session.h"
@@ -13,8 +14,19 @@ static int profile(lua_State *L, int fail_at)
   char *folded;
   int status, result;
   sink.fail_at = fail_at;
-  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
-  session_run(L, 60);
+  opt.interval_ns = 300000;
+  errno = 0;
+  result = luaM_sysprof_start(L, &opt);
+  if (result != PROFILE_SUCCESS) {
+    CHECK_EQ(result, PROFILE_ERRIO);
+    CHECK_EQ(errno, ENOSPC);
+    CHECK_EQ(sink.writes, fail_at);
+    CHECK_EQ(sink.stops, 0);
+    CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
+    sink_free(&sink);
+    return 1;
+  }
+  session_run(L, 200);
   errno = 0;
   result = luaM_sysprof_stop(L);
   status = errno;
@@ -27,7 +39,7 @@ static int profile(lua_State *L, int fail_at)
   CHECK_EQ(result, PROFILE_ERRIO);
   CHECK_EQ(status, ENOSPC);
   CHECK_EQ(sink.writes, fail_at);  /* Not tried again. */
-  CHECK(session_samples() >= 60);  /* The counters go on. */
+  CHECK(session_samples() >= 200);  /* The counters go on. */
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
   status = session_parse(sink.bytes, sink.len, "", &folded);
   if (sink.len == 0) CHECK(status == 1);
@@ -43,9 +55,13 @@ int main(void)
   Sink sink;
   struct luam_Sysprof_Options opt;
   int n;
-  for (n = 1; n <= 200 && profile(L, n); n++) ;
+  session_script(L, "jit.off() local d = 0\n"
+    "local function deep(n) if n > 0 then deep(n - 1) end for i = 1, 2e4 do end end\n"
+    "function work() d = (d + 7) % 20 deep(d) end");
+  for (n = 1; n <= 300 && profile(L, n); n++) ;
   CHECK(n > 5);
-  CHECK(n <= 200);
+  printf("%d calls of the writer\n", n - 1);
+  CHECK(n <= 300);
 
   /* An on_stop that fails, after a good stream. */
   opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);

@@ -1,0 +1,15 @@
+-- The library "misc" is there as any other one.
+
+local t = require("tools_test")
+
+t.equal(type(misc), "table", "global")
+t.equal(require("misc"), misc, "require")
+t.equal(package.loaded.misc, misc, "package.loaded")
+for _, name in ipairs({ "start", "stop", "report" }) do
+  t.equal(type(misc.sysprof[name]), "function", name)
+end
+local status, out = t.shell(("'%s' -e 'misc = nil print(require(\"misc\").sysprof.report().samples)'")
+			    :format(t.luajit))
+t.equal(status, 0, "require without the global")
+t.equal(out, "0\n", "require without the global")
+t.finish()

@@ -1,0 +1,152 @@
+/* What the objects of the handler refer to is async-signal-safe, one of them,
+** or used by start and stop only, and then listed here with the reason. And
+** the library binds its functions at load time: lazy binding in a handler would
+** take the dynamic loader's locks.
+*/
+
+#include <string.h>
+
+#include "check.h"
+
+typedef struct Allowed {
+  const char *object;	/* Without .o, NULL for all. */
+  const char *symbol;	/* A '*' at the end matches the rest. */
+  const char *why;
+} Allowed;
+
+static const Allowed allowed[] = {
+  { NULL, "memcpy", "signal-safety(7)" },
+  { NULL, "memmove", "signal-safety(7)" },
+  { NULL, "memset", "signal-safety(7)" },
+  { NULL, "memcmp", "signal-safety(7)" },
+  { NULL, "strlen", "signal-safety(7)" },
+  { NULL, "clock_gettime", "signal-safety(7)" },
+  { NULL, "getpid", "signal-safety(7)" },
+  { NULL, "__errno_location", "address of a thread's variable" },
+  { NULL, "syscall", "a bare system call" },
+  { NULL, "_GLOBAL_OFFSET_TABLE_", "data" },
+  { NULL, "__stack_chk_fail", "ends the program" },
+  { NULL, "__asan_*", "sanitizer" },
+  { NULL, "__ubsan_*", "sanitizer" },
+  { NULL, "__tls_get_addr", "initial-exec is used, but for sanitizers" },
+  { "lj_cfi", "_dl_find_object", "documented as async-signal-safe" },
+  { "lj_lstack", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
+  { "lj_lstack", "lj_vm_*", "addresses to compare with" },
+  { "lj_lstack", "lj_cont_*", "addresses to compare with" },
+  { "lj_hstack", "lj_vm_*", "addresses to compare with" },
+  { "lj_hstack", "lj_err_unwind_*", "addresses to compare with" },
+  { "lj_stream", "lj_symtab_modules", "start and stop only" },
+  { "lj_stream", "lj_symtab_names", "stop only" },
+  { "lj_profile_timer", "pthread_mutex_*", "start and stop only" },
+  { "lj_profile_timer", "pthread_sigmask", "signal-safety(7); stop only" },
+  { "lj_profile_timer", "sigaction", "signal-safety(7); start and stop only" },
+  { "lj_profile_timer", "sigaddset", "signal-safety(7); stop only" },
+  { "lj_profile_timer", "sigemptyset", "signal-safety(7); start and stop only" },
+  { "lj_profile_timer", "sigtimedwait", "stop only" },
+  { "lj_profile_timer", "raise", "signal-safety(7); stop only" },
+  { "lj_profile_timer", "timer_create", "start only" },
+  { "lj_profile_timer", "timer_delete", "start and stop only" },
+  { "lj_profile_timer", "timer_settime", "signal-safety(7); start, stop, throttle" },
+  { "lj_profile_timer", "timer_gettime", "signal-safety(7)" },
+  { "lj_sysprof", "pthread_mutex_*", "start, stop and report only" },
+  { "lj_sysprof", "atexit", "start only" },
+  { "lj_sysprof", "mmap64", "start only" },
+  { "lj_sysprof", "munmap", "stop only" },
+  { "lj_sysprof", "snprintf", "start only" },
+  { "lj_sysprof", "__snprintf_chk", "start only" },
+  { "lj_sysprof", "time", "start only" },
+};
+
+/* Objects with code that runs in the handler. */
+static const char *const objects[] = {
+  "lj_peek", "lj_cfi", "lj_hstack", "lj_lstack", "lj_symtab", "lj_wbuf",
+  "lj_stream", "lj_sysprof", "lj_profile_timer"
+};
+#define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))
+
+static char defined[400][80];
+static int ndefined;
+
+static int matches(const char *pattern, const char *s)
+{
+  size_t n = strlen(pattern);
+  return pattern[n-1] == '*' ? strncmp(pattern, s, n-1) == 0 :
+			       strcmp(pattern, s) == 0;
+}
+
+static int is_allowed(const char *object, const char *symbol)
+{
+  size_t i;
+  int k;
+  for (k = 0; k < ndefined; k++)
+    if (strcmp(defined[k], symbol) == 0) return 1;
+  for (i = 0; i < sizeof(allowed)/sizeof(allowed[0]); i++)
+    if ((!allowed[i].object || strcmp(allowed[i].object, object) == 0) &&
+	matches(allowed[i].symbol, symbol))
+      return 1;
+  return 0;
+}
+
+static FILE *run(const char *format, const char *build, const char *object)
+{
+  char command[2048];
+  FILE *f;
+  snprintf(command, sizeof(command), format, build, object);
+  f = popen(command, "r");
+  REQUIRE(f != NULL);
+  return f;
+}
+
+int main(void)
+{
+  static const char profile[] = "nm %s '%s/luajit/sysprof/src/profile/%%s.o'";
+  const char *build = getenv("SYSPROF_BUILD");
+  char line[512], symbol[256], format[256];
+  int n = 0, now = 0;
+  size_t i;
+  FILE *f;
+  if (system("nm --version >/dev/null && readelf --version >/dev/null") != 0) {
+    puts("skipped: no nm, install the Debian package 'binutils'");
+    return 77;
+  }
+  REQUIRE(build != NULL);
+  for (i = 0; i < NOBJECTS; i++) {
+    snprintf(format, sizeof(format), profile, "--defined-only", "%s");
+    f = run(format, build, objects[i]);
+    while (fgets(line, sizeof(line), f) && ndefined < 400)
+      if (sscanf(line, "%*s %*s %79s", defined[ndefined]) == 1) ndefined++;
+    CHECK_EQ(pclose(f), 0);
+  }
+  CHECK(ndefined > 40 && ndefined < 400);
+  for (i = 0; i < NOBJECTS; i++) {
+    snprintf(format, sizeof(format), profile, "--undefined-only", "%s");
+    f = run(format, build, objects[i]);
+    while (fgets(line, sizeof(line), f)) {
+      if (sscanf(line, " U %255s", symbol) != 1) continue;
+      n++;
+      if (!is_allowed(objects[i], symbol)) {
+	printf("%s.o uses %s\n", objects[i], symbol);
+	CHECK(!"a function that is not known to be async-signal-safe");
+      }
+    }
+    CHECK_EQ(pclose(f), 0);
+  }
+  CHECK(n > 20);
+  CHECK(!is_allowed("lj_stream", "malloc"));
+  CHECK(!is_allowed("lj_lstack", "lj_mem_realloc"));
+  CHECK(!is_allowed("lj_wbuf", "pthread_mutex_lock"));
+
+  f = run("readelf -d '%s/lib/libluajit-5.1.so.2%s'", build, "");
+  while (fgets(line, sizeof(line), f))
+    if (strstr(line, "BIND_NOW") || (strstr(line, "FLAGS_1") && strstr(line, "NOW")))
+      now = 1;
+  CHECK_EQ(pclose(f), 0);
+  CHECK(now);
+  f = run("readelf -d '%s/bin/luajit%s'", build, "");
+  for (now = 0; fgets(line, sizeof(line), f); )
+    if (strstr(line, "BIND_NOW") || (strstr(line, "FLAGS_1") && strstr(line, "NOW")))
+      now = 1;
+  CHECK_EQ(pclose(f), 0);
+  CHECK(now);
+  return check_status();
+}
