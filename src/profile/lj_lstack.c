@@ -339,6 +339,15 @@ static void cand_add_caller(Candidates *cs, const Area *a, uintptr_t base,
   if (prev) cand_add(cs, prev + 8, pc);
 }
 
+/* L->base. While a stack is moved, it is still the address in the old one. */
+static uintptr_t current_base(const LuaStack *ls, const Area *a)
+{
+  uintptr_t base = (uintptr_t)a->L->base;
+  if (ls->moving == a->L && base - a->bot >= a->end - a->bot)
+    base += (uintptr_t)tvref(a->L->stack) - ls->moving_from;
+  return base;
+}
+
 /* Where the top frame may be, best first. The VM frame that runs it is vf, NULL
 ** in host code below all VM frames.
 */
@@ -346,7 +355,7 @@ static void cand_collect(Candidates *cs, const LuaStack *ls, const Area *a,
 			 const VMFrame *vf, const ucontext_t *uc)
 {
   const greg_t *greg = uc->uc_mcontext.gregs;
-  uintptr_t Lbase = (uintptr_t)a->L->base;
+  uintptr_t Lbase = current_base(ls, a);
   uintptr_t jit_base = (uintptr_t)tvref(ls->g->jit_base);
   int32_t vmstate = ls->g->vmstate;
   uintptr_t pc = vf ? vf->pc : 0;

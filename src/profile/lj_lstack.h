@@ -33,6 +33,8 @@ typedef struct LuaStack {
   const HostStack *hs;		/* Walked host stack: VM frames, leaf. */
   Symtab *st;			/* Gives Lua functions their ids. */
   Frames *frames;		/* Where the frames go. */
+  lua_State *moving;		/* Its stack is being moved, or NULL. */
+  uintptr_t moving_from;	/* Where that stack was before. */
   /* Results. */
   TopFunc top;			/* Kind of the top function. */
   int broken;			/* SPF_BROKEN_* or -1. */

@@ -51,7 +51,8 @@ typedef struct Session {
   void *ctx;			/* For the callbacks. */
   ProfileTimer timer;
   /* Shared: set by the VM, read in the handler. */
-  lua_State * volatile moving;	/* Its Lua stack is being moved. */
+  lua_State * volatile moving;	/* Its Lua stack is being moved, */
+  volatile uintptr_t moving_from;  /* from this address. */
   /* Handler only, while the timer runs. */
   volatile int in_handler;	/* Guards against a nested tick. */
   uint64_t rest_until_ns;	/* No sample is taken before. */
@@ -168,6 +169,8 @@ static void sample_walk(Session *s, ucontext_t *uc)
   lj_peek_reset(&s->peek);
   lj_frames_reset(&s->host_frames);
   lj_frames_reset(&s->lua_frames);
+  s->lua.moving = s->moving;
+  s->lua.moving_from = s->moving_from;
   lj_hstack_walk(&s->host, uc);
   lj_lstack_walk(&s->lua, uc);
   if (s->mode == LUAM_SYSPROF_CALLGRAPH) {
@@ -490,7 +493,9 @@ void lj_sysprof_stack_move(lua_State *L, int begin)
   ProfiledVM *vm;
   if (LJ_LIKELY(nsessions == 0)) return;
   vm = vm_find(G(L));  /* Its own entry: no lock needed. */
-  if (vm && vm->s) vm->s->moving = begin ? L : NULL;
+  if (!vm || !vm->s) return;
+  if (begin) vm->s->moving_from = (uintptr_t)tvref(L->stack);
+  vm->s->moving = begin ? L : NULL;
 }
 
 /* -- Public C API ------------------------------------------------------------ */
