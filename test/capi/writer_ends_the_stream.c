@@ -13,7 +13,7 @@ static int profile(lua_State *L, int end_at)
   sink.end_at = end_at;
   opt.interval_ns = 300000;
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
-  session_run(L, 30);
+  session_run(L, 200);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   writes = sink.writes;
   CHECK_EQ(sink.stops, 1);
@@ -33,9 +33,9 @@ int main(void)
   session_script(L, "jit.off() local d = 0\n"
     "local function deep(n) if n > 0 then deep(n - 1) end for i = 1, 2e4 do end end\n"
     "function work() d = (d + 7) % 20 deep(d) end");
-  for (n = 1; n <= 200 && profile(L, n); n++) ;
+  for (n = 1; n <= 300 && profile(L, n); n++) ;
   CHECK(n > 5);
-  CHECK(n <= 200);  /* The last one reached the end, so all calls were tried. */
+  CHECK(n <= 300);  /* The last one reached the end, so all calls were tried. */
   lua_close(L);
   return check_status();
 }

@@ -90,7 +90,7 @@ static int garbage(int i, uint64_t old, uint64_t *v)
   case 13: *v = old ^ 1; break;
   case 14: *v = old ^ 2; break;
   case 15: *v = old ^ 3; break;
-  case 16: *v = old + ((uint64_t)1 << 20); break;
+  case 16: *v = old + ((uint64_t)1 << 40); break;
   case 17: *v = old ^ ((uint64_t)1 << 63); break;
   case 18: *v = old ^ ((uint64_t)1 << 46); break;
   case 19: *v = (uint64_t)0 - old; break;
