@@ -113,33 +113,6 @@ static uint64_t random_phase(uint64_t n)
   return 1 + x % n;
 }
 
-static int timer_arm(ProfileTimer *t, uintptr_t value)
-{
-  struct sigevent ev;
-  struct itimerspec its;
-  uint64_t first;
-  memset(&ev, 0, sizeof(ev));
-  ev.sigev_notify = SIGEV_THREAD_ID;
-  ev.sigev_signo = PROFILE_SIGNAL;
-  ev.sigev_value.sival_ptr = (void *)value;
-  ev.sigev_notify_thread_id = lj_profile_timer_tid();
-  if (timer_create(t->clock == LUAM_SYSPROF_CLOCK_WALL ? CLOCK_MONOTONIC :
-		   CLOCK_THREAD_CPUTIME_ID, &ev, &t->id) != 0)
-    return -1;
-  first = random_phase(t->interval_ns);
-  its.it_value.tv_sec = (time_t)(first / 1000000000u);
-  its.it_value.tv_nsec = (long)(first % 1000000000u);
-  its.it_interval.tv_sec = (time_t)(t->interval_ns / 1000000000u);
-  its.it_interval.tv_nsec = (long)(t->interval_ns % 1000000000u);
-  if (timer_settime(t->id, 0, &its, NULL) != 0) {
-    int err = errno;
-    timer_delete(t->id);
-    errno = err;
-    return -1;
-  }
-  return 0;
-}
-
 /* After fork() the table describes the timers of another process. */
 static void forget_parent(void)
 {
@@ -153,7 +126,7 @@ static void forget_parent(void)
   nrunning = jitp_running = 0;
 }
 
-static ProfileTimerStatus timer_start(ProfileTimer *t, int is_jitp)
+static ProfileTimerStatus timer_claim(ProfileTimer *t, int is_jitp)
 {
   ProfileTimerStatus status = PROFILE_TIMER_ERROR;
   uintptr_t value;
@@ -174,14 +147,9 @@ static ProfileTimerStatus timer_start(ProfileTimer *t, int is_jitp)
   value = VALUE_TAG | (generation & ~VALUE_TAG_MASK) | (uintptr_t)slot;
   t->slot = slot;
   t->pid = timers_pid;
+  t->armed = 0;
   slots[slot].timer = t;
   __atomic_store_n(&slots[slot].value, value, __ATOMIC_SEQ_CST);
-  if (timer_arm(t, value) != 0) {
-    err = errno;
-    slots[slot].value = 0;
-    if (nrunning == 0) handler_restore();
-    goto out;
-  }
   nrunning++;
   jitp_running = is_jitp;
   status = PROFILE_TIMER_OK;
@@ -217,7 +185,7 @@ static void timer_stop(ProfileTimer *t)
   int err = errno;
   if (t->pid != getpid()) return;
   pthread_mutex_lock(&timer_lock);
-  timer_delete(t->id);
+  if (t->armed) timer_delete(t->id);
   __atomic_store_n(&slots[t->slot].value, 0, __ATOMIC_SEQ_CST);
   drain();
   if (--nrunning == 0) {
@@ -228,9 +196,37 @@ static void timer_stop(ProfileTimer *t)
   errno = err;
 }
 
-ProfileTimerStatus lj_profile_timer_start(ProfileTimer *t)
+ProfileTimerStatus lj_profile_timer_claim(ProfileTimer *t)
 {
-  return timer_start(t, 0);
+  return timer_claim(t, 0);
+}
+
+ProfileTimerStatus lj_profile_timer_arm(ProfileTimer *t)
+{
+  struct sigevent ev;
+  struct itimerspec its;
+  uint64_t first;
+  memset(&ev, 0, sizeof(ev));
+  ev.sigev_notify = SIGEV_THREAD_ID;
+  ev.sigev_signo = PROFILE_SIGNAL;
+  ev.sigev_value.sival_ptr = (void *)slots[t->slot].value;
+  ev.sigev_notify_thread_id = lj_profile_timer_tid();
+  if (timer_create(t->clock == LUAM_SYSPROF_CLOCK_WALL ? CLOCK_MONOTONIC :
+		   CLOCK_THREAD_CPUTIME_ID, &ev, &t->id) != 0)
+    return PROFILE_TIMER_ERROR;
+  first = random_phase(t->interval_ns);
+  its.it_value.tv_sec = (time_t)(first / 1000000000u);
+  its.it_value.tv_nsec = (long)(first % 1000000000u);
+  its.it_interval.tv_sec = (time_t)(t->interval_ns / 1000000000u);
+  its.it_interval.tv_nsec = (long)(t->interval_ns % 1000000000u);
+  if (timer_settime(t->id, 0, &its, NULL) != 0) {
+    int err = errno;
+    timer_delete(t->id);
+    errno = err;
+    return PROFILE_TIMER_ERROR;
+  }
+  t->armed = 1;
+  return PROFILE_TIMER_OK;
 }
 
 void lj_profile_timer_stop(ProfileTimer *t)
@@ -259,7 +255,10 @@ int lj_profile_timer_jitp_start(void (*handler)(int), int interval)
   memcpy(&t->owner, &handler, sizeof(handler));
   t->clock = LUAM_SYSPROF_CLOCK_CPU;
   t->interval_ns = (uint64_t)interval * 1000000u;
-  return timer_start(t, 1) == PROFILE_TIMER_OK;
+  if (timer_claim(t, 1) != PROFILE_TIMER_OK) return 0;
+  if (lj_profile_timer_arm(t) == PROFILE_TIMER_OK) return 1;
+  timer_stop(t);
+  return 0;
 }
 
 void lj_profile_timer_jitp_stop(void)

@@ -33,7 +33,8 @@ typedef struct ProfileTimer {
   void *owner;		/* Passed to tick. Set before the start. */
   int clock;		/* LUAM_SYSPROF_CLOCK_*. Set before the start. */
   uint64_t interval_ns;	/* Set before the start. */
-  timer_t id;		/* The kernel's timer. */
+  timer_t id;		/* The kernel's timer, if armed. */
+  int armed;		/* It has been started. */
   int slot;		/* Place in the table of running timers. */
   pid_t pid;		/* Process that started it: timers are not inherited. */
 } ProfileTimer;
@@ -44,10 +45,15 @@ typedef enum ProfileTimerStatus {
   PROFILE_TIMER_ERROR	/* See errno. */
 } ProfileTimerStatus;
 
-/* Start a timer for the calling thread. Not in a handler. */
-LJ_FUNC ProfileTimerStatus lj_profile_timer_start(ProfileTimer *t);
+/* Reserve a timer and install the signal handler. Not in a handler. */
+LJ_FUNC ProfileTimerStatus lj_profile_timer_claim(ProfileTimer *t);
 
-/* Stop it. No tick runs after it returns, if called by the same thread. */
+/* Start a claimed timer for the calling thread. PROFILE_TIMER_OK or _ERROR. */
+LJ_FUNC ProfileTimerStatus lj_profile_timer_arm(ProfileTimer *t);
+
+/* Stop and give up a claimed timer, armed or not. No tick runs after it returns,
+** if called by the same thread.
+*/
 LJ_FUNC void lj_profile_timer_stop(ProfileTimer *t);
 
 /* The same for jit.profile, interval in milliseconds. Start returns 0 if

@@ -5,8 +5,8 @@
 ** the handler, under a lock; session_tick and what it calls run in the handler
 ** and touch only their own session:
 **
-**   start: memory -> stream -> callbacks -> timer      (the handler may run now)
-**   stop:  timer -> stream -> on_stop -> memory        (no handler after timer)
+**   start: memory -> handler -> stream -> timer    (ticks may come now)
+**   stop:  timer -> stream -> on_stop -> memory    (no tick after timer)
 */
 
 #define lj_sysprof_c
@@ -406,29 +406,32 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
     if (atexit(stop_all) != 0) goto out;
     exit_registered = 1;
   }
+  switch (lj_profile_timer_claim(&s->timer)) {
+  case PROFILE_TIMER_OK: break;
+  case PROFILE_TIMER_BUSY: status = PROFILE_ERRRUN; goto out;
+  default: status = PROFILE_ERRIO; err = errno; goto out;
+  }
+  status = PROFILE_ERRIO;
   if (opt->mode != LUAM_SYSPROF_DEFAULT) {
     lj_stream_init(&s->stream, &s->symtab, s->counters,
 		   (uint32_t)lj_profile_timer_tid(), opt->buf, opt->len,
 		   cb->writer, opt->ctx);
-    if ((err = session_describe(s)) != 0) {
-      status = PROFILE_ERRIO;
-      goto out;
-    }
+    err = session_describe(s);
   }
   lj_peek_reset(&s->peek);
   s->cpu_us = clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000;
-  switch (lj_profile_timer_start(&s->timer)) {
-  case PROFILE_TIMER_OK:
-    vm->g = g;
-    vm->s = s;
-    vm_latest = vm;
-    nsessions++;
-    s = NULL;
-    status = PROFILE_SUCCESS;
-    break;
-  case PROFILE_TIMER_BUSY: status = PROFILE_ERRRUN; break;
-  default: status = PROFILE_ERRIO; err = errno; break;
+  if (err == 0 && lj_profile_timer_arm(&s->timer) != PROFILE_TIMER_OK)
+    err = errno;
+  if (err != 0) {
+    lj_profile_timer_stop(&s->timer);
+    goto out;
   }
+  vm->g = g;
+  vm->s = s;
+  vm_latest = vm;
+  nsessions++;
+  s = NULL;
+  status = PROFILE_SUCCESS;
 out:
   if (s) munmap(s, sizeof(Session));
   pthread_mutex_unlock(&session_lock);
