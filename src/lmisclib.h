@@ -92,7 +92,9 @@ struct luam_Sysprof_Counters {
 typedef size_t (*luam_Sysprof_writer)(const void **data, size_t len, void *ctx);
 
 /* Runs once, outside the handler, when profiling that was started stops (also by
-** lua_close or exit). buf is the current stream buffer or NULL. Returns 0 on success.
+** lua_close or exit), and once in a child of fork that ends the profile it
+** inherited; nothing is written there. buf is the current stream buffer or
+** NULL. Returns 0 on success.
 */
 typedef int (*luam_Sysprof_on_stop)(void *ctx, uint8_t *buf);
 

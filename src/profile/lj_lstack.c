@@ -14,6 +14,8 @@
 #include "lj_frame.h"
 #include "lj_debug.h"
 #include "lj_ff.h"
+#include "lj_jit.h"
+#include "lj_dispatch.h"
 #include "profile/lj_lstack.h"
 
 /* Registers of the interpreter, vm_x64.dasc. */
@@ -91,6 +93,10 @@ static int frame_readfunc(const Area *a, uintptr_t f, FrameFunc *ff)
     GCproto *pt = (GCproto *)(mref(fn->l.pc, char) - sizeof(GCproto));
     if (!proto_valid(a->pk, pt)) return 0;
     ff->pt = pt;
+  } else if (mref(fn->c.pc, char) - (char *)L2GG(a->L) >=
+	     (ptrdiff_t)sizeof(GG_State) ||
+	     mref(fn->c.pc, char) < (char *)L2GG(a->L)) {
+    return 0;  /* The header of a C function is in the VM's own state. */
   }
   ff->fn = (GCfunc *)fn;
   return 1;

@@ -160,23 +160,29 @@ out:
 }
 
 /* Take signals of a deleted timer that are still pending for this thread: the
-** program's handler must not get them.
+** program's handler must not get them. Others are queued again as they were.
 */
 static void drain(void)
 {
   static const struct timespec now = { 0, 0 };
+  enum { PENDING_MAX = 2 };  /* One for the thread, one for the process. */
+  siginfo_t info[PENDING_MAX];
   sigset_t set, old;
-  siginfo_t info;
+  int i, n = 0;
   sigemptyset(&set);
   sigaddset(&set, PROFILE_SIGNAL);
   if (pthread_sigmask(SIG_BLOCK, &set, &old) != 0) return;
-  while (sigtimedwait(&set, &info, &now) == PROFILE_SIGNAL) {
-    uintptr_t value = (uintptr_t)info.si_value.sival_ptr;
-    if (!(info.si_code == SI_TIMER && (value & VALUE_TAG_MASK) == VALUE_TAG)) {
-      raise(PROFILE_SIGNAL);  /* Somebody else's. */
-      break;
-    }
+  for (i = 0; i < PENDING_MAX &&
+	      sigtimedwait(&set, &info[n], &now) == PROFILE_SIGNAL; i++) {
+    uintptr_t value = (uintptr_t)info[n].si_value.sival_ptr;
+    if (!(info[n].si_code == SI_TIMER &&
+	  (value & VALUE_TAG_MASK) == VALUE_TAG &&
+	  slots[value & VALUE_SLOT_MASK].value != value))
+      n++;
   }
+  for (i = 0; i < n; i++)
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), lj_profile_timer_tid(),
+	    PROFILE_SIGNAL, &info[i]);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
