@@ -270,9 +270,13 @@ static int walk_vm(Walk *w)
     return walk_vmframe(w, w->expect, w->L);
   /* First frame of another coroutine, or L was not known. */
   if (lj_peek_word(hs->pk, sp + CFRAME_OFS_L, &saved_L) &&
-      lj_hstack_isthread(hs->pk, hs->g, saved_L) &&
-      cframe_linked(hs->pk, (lua_State *)saved_L, sp))
-    return walk_vmframe(w, sp, (lua_State *)saved_L);
+      lj_hstack_isthread(hs->pk, hs->g, saved_L)) {
+    const lua_State *L = (const lua_State *)saved_L;
+    if (cframe_linked(hs->pk, (lua_State *)saved_L, sp))
+      return walk_vmframe(w, sp, (lua_State *)saved_L);
+    /* A coroutine that an error has ended: only its C frames are left. */
+    if (!L->cframe && L->status > LUA_YIELD) return walk_leave_vmframe(w, sp);
+  }
   /* Not linked yet or no more: a frame, but nothing runs on it. An FFI callback
   ** is linked by the C function that it calls first.
   */

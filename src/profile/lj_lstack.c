@@ -21,6 +21,7 @@
 /* Registers of the interpreter, vm_x64.dasc. */
 #define REG_BASE	REG_RDX
 #define REG_PC		REG_RBX
+#define REG_RB		REG_RBP
 
 #define LSTACK_THREADS	1000	/* Nested coroutines walked at most. */
 #define PROTO_BC_MAX	(1u << 26)  /* No function has more bytecode. */
@@ -297,7 +298,7 @@ static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
 
 /* -- Finding the top frame --------------------------------------------------- */
 
-#define CANDIDATES_MAX	12
+#define CANDIDATES_MAX	16
 
 typedef struct Candidates {
   int n;
@@ -372,15 +373,21 @@ static void cand_collect(Candidates *cs, const LuaStack *ls, const Area *a,
       cand_add(cs, Lbase, pc);
       return;
     }
+  } else if (jit_base && vf && !pc && ls->hs->leaf != LEAF_VM) {
+    cand_add(cs, jit_base, 0);  /* First instructions of a trace. */
   }
   if (ls->hs->leaf == LEAF_VM) {
-    uintptr_t base = (uintptr_t)greg[REG_BASE];
+    uintptr_t base = (uintptr_t)greg[REG_BASE], saved;
     uint64_t delta;
     pc = (uintptr_t)greg[REG_PC];
     delta = pc & ~(uint64_t)FRAME_TYPEP;
     cand_add_fitting(cs, a, base, pc);
     cand_add_caller(cs, a, base, pc);
     cand_add_fitting(cs, a, Lbase, pc);
+    cand_add_fitting(cs, a, (uintptr_t)greg[REG_RB], pc);
+    /* A coroutine's results replace the frame of coroutine.resume. */
+    if (vf && lj_peek_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved))
+      cand_add_caller(cs, a, Lbase, saved);
     /* On the way back to C, PC turns from the link into the previous base. */
     if (pc - a->bot < a->end - a->bot) cand_add(cs, pc, 0);
     if ((uintptr_t)0-pc - a->bot < a->end - a->bot) cand_add(cs, 0-pc, 0);
