@@ -326,11 +326,13 @@ static void cand_add(Candidates *cs, uintptr_t base, uintptr_t pc)
 static void cand_add_fitting(Candidates *cs, const Area *a, uintptr_t base,
 			     uintptr_t pc)
 {
-  uintptr_t f = base - 8;
+  uintptr_t f = base - 8, header;
   FrameFunc ff;
   if (!area_has(a, f) || !frame_readfunc(a, f, &ff) || !ff.fn) return;
-  if (ff.pt ? pc_inproto(ff.pt, pc) :
-	      pc == (uintptr_t)mref(ff.fn->c.pc, char) + sizeof(BCIns))
+  header = ff.pt ? (uintptr_t)proto_bc(ff.pt) : (uintptr_t)mref(ff.fn->c.pc, char);
+  /* A call sets PC to the function's header, the dispatch moves it on. */
+  if (pc == header) pc += sizeof(BCIns);
+  if (ff.pt ? pc_inproto(ff.pt, pc) : pc == header + sizeof(BCIns))
     cand_add(cs, base, ff.pt ? pc : 0);
   else if (pc == frame_link(f))
     cand_add(cs, base, ff.pt ? (uintptr_t)(proto_bc(ff.pt) + 1) : 0);
@@ -383,15 +385,13 @@ static void cand_collect(Candidates *cs, const LuaStack *ls, const Area *a,
     delta = pc & ~(uint64_t)FRAME_TYPEP;
     cand_add_fitting(cs, a, base, pc);
     cand_add_caller(cs, a, base, pc);
-    cand_add_fitting(cs, a, Lbase, pc);
-    cand_add_fitting(cs, a, (uintptr_t)greg[REG_RB], pc);
-    /* A coroutine's results replace the frame of coroutine.resume. */
-    if (vf && lj_peek_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved))
-      cand_add_caller(cs, a, Lbase, saved);
     /* On the way back to C, PC turns from the link into the previous base. */
     if (pc - a->bot < a->end - a->bot) cand_add(cs, pc, 0);
     if ((uintptr_t)0-pc - a->bot < a->end - a->bot) cand_add(cs, 0-pc, 0);
     if (delta - 1 < a->end - a->bot) cand_add(cs, base - delta, 0);
+    /* Old values of these may fit, too, so they come later. */
+    cand_add_fitting(cs, a, Lbase, pc);
+    cand_add_fitting(cs, a, (uintptr_t)greg[REG_RB], pc);
     if (vmstate == ~LJ_VMST_C) {
       cand_add(cs, Lbase, 0);
       cand_add(cs, base, 0);
@@ -399,6 +399,9 @@ static void cand_collect(Candidates *cs, const LuaStack *ls, const Area *a,
       cand_add(cs, base, 0);
       cand_add(cs, Lbase, 0);
     }
+    /* A coroutine's results replace the frame of coroutine.resume. */
+    if (vf && lj_peek_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved))
+      cand_add_caller(cs, a, Lbase, saved);
     return;
   }
   /* In C code that the VM called: the interpreter saved its base in L->base or,
