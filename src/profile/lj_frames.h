@@ -17,9 +17,9 @@
 #define FRAMES_ROOT	64	/* Outermost frames kept, if more were cut. */
 #define FRAMES_MAX	(FRAMES_LEAF + 1 + FRAMES_ROOT)
 
-/* A frame is one word: payload * 16 + kind, as in the stream. The second field
-** of a Lua function (its line) and of a cut (boundaries) is in the upper half
-** of the payload's room.
+/* A frame is one word: payload * 16 + kind, as in the stream. Where a kind has a
+** second field, e.g. a Lua function its line, that is in the upper half of the
+** payload's room.
 */
 typedef uint64_t FrameWord;
 
@@ -43,6 +43,13 @@ typedef struct Frames {
   FrameWord list[FRAMES_MAX];	/* The words, leaf first. */
   FrameWord ring[FRAMES_ROOT];	/* Outermost frames while pushing. */
 } Frames;
+
+static LJ_AINLINE int frame_hasaux(FrameWord w)
+{
+  int kind = frame_kind(w);
+  return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_CUT ||
+	 kind == SPF_FRAME_TRACE || kind == SPF_FRAME_WORK;
+}
 
 static LJ_AINLINE int frame_isbound(FrameWord w)
 {

@@ -28,10 +28,20 @@ typedef enum LeafPlace {
   LEAF_VM,	/* The interpreter, or another part of the assembler VM. */
 } LeafPlace;
 
+/* What ran on a C frame of the VM when it was left towards the leaf. */
+typedef enum VMPlace {
+  VMF_INTERP,	/* The interpreter, or another part of the assembler VM. */
+  VMF_TRACE,	/* Compiled code. */
+  VMF_EXIT	/* The way out of a trace: its exit stubs, lj_vm_exit_handler. */
+} VMPlace;
+
 /* A C frame of the VM: one call of lj_vm_call and the like. */
 typedef struct VMFrame {
   uintptr_t cf;		/* Address, as in lua_State.cframe without flags. */
   lua_State *L;		/* Coroutine it runs. */
+  VMPlace place;	/* What runs on it. */
+  uintptr_t code;	/* Address there, inside of a call if one was made. */
+  uintptr_t sp;		/* Stack pointer there, or after that call. */
   uintptr_t pc;		/* Interpreter's PC when it left for C, or 0. */
   uintptr_t rb;		/* Interpreter's RB then, or 0. */
 } VMFrame;

@@ -145,8 +145,7 @@ static uint64_t frames_hash(const Frames *fr)
 
 static void frame_put(WBuf *wb, FrameWord w)
 {
-  int kind = frame_kind(w);
-  if (kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_CUT) {
+  if (frame_hasaux(w)) {
     lj_wbuf_uleb(wb, (uint32_t)w);
     lj_wbuf_uleb(wb, frame_aux(w));
   } else {

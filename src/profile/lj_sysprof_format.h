@@ -74,6 +74,12 @@
 **                                      CBOUND and RESUME (Lua side) or VM (host
 **                                      side) among them <ULEB128>
 **   SPF_FRAME_BROKEN    SPF_BROKEN_*: unknown frames stand here, and why
+**   SPF_FRAME_TRACE     number of a trace * 2, + 1 within its loop, then how many
+**                                      of the next frames (rootward) are its
+**                                      compiled code <ULEB128>; Lua side only
+**   SPF_FRAME_WORK      SPF_WORK_*: what the VM itself does for the frames before
+**                                      it (rootward), then its argument <ULEB128>;
+**                                      Lua side only, at the leaf
 **
 ** Joining: walk both sides from the leaf. Each SPF_FRAME_VM on the host side
 ** takes the Lua frames up to the next CBOUND or RESUME, which it consumes.
@@ -118,6 +124,23 @@
 #define SPF_FRAME_VM		6
 #define SPF_FRAME_CUT		7
 #define SPF_FRAME_BROKEN	8
+#define SPF_FRAME_TRACE		9
+#define SPF_FRAME_WORK		10
+
+/* Work of the VM, and its argument. */
+#define SPF_WORK_GC		0	/* Collects garbage: SPF_GC_*. */
+#define SPF_WORK_RECORD		1	/* Records a trace: 0. */
+#define SPF_WORK_OPT		2	/* Optimises it: 0. */
+#define SPF_WORK_ASM		3	/* Generates its machine code: 0. */
+#define SPF_WORK_EXIT		4	/* Leaves a trace: number * 65536 + exit. */
+
+/* Phases of the garbage collector. */
+#define SPF_GC_PAUSE		0
+#define SPF_GC_PROPAGATE	1
+#define SPF_GC_ATOMIC		2
+#define SPF_GC_SWEEPSTRING	3
+#define SPF_GC_SWEEP		4
+#define SPF_GC_FINALIZE		5
 
 /* States of the VM, in the order of the RFC's counters. */
 #define SPF_VMST_INTERP		0
@@ -140,7 +163,8 @@
 #define SPF_BROKEN_NO_CFI	4	/* Host code without unwind information. */
 #define SPF_BROKEN_NOT_VM	5	/* The thread does not run this VM now. */
 #define SPF_BROKEN_JOIN		6	/* The two sides do not fit together. */
-#define SPF_BROKEN__MAX		7
+#define SPF_BROKEN_TRACE	7	/* No position is known for compiled code. */
+#define SPF_BROKEN__MAX		8
 
 /* Counters. Ids 0..9 count samples by SPF_VMST_*, the lost ones included. */
 #define SPF_COUNTER_LOST_BUFFER		16	/* Lost: no room in the buffer. */

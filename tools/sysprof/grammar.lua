@@ -44,6 +44,23 @@ return {
   SPF_FRAME_VM = 6,
   SPF_FRAME_CUT = 7,
   SPF_FRAME_BROKEN = 8,
+  SPF_FRAME_TRACE = 9,
+  SPF_FRAME_WORK = 10,
+
+  -- Work of the VM.
+  SPF_WORK_GC = 0,
+  SPF_WORK_RECORD = 1,
+  SPF_WORK_OPT = 2,
+  SPF_WORK_ASM = 3,
+  SPF_WORK_EXIT = 4,
+
+  -- Phases of the garbage collector.
+  SPF_GC_PAUSE = 0,
+  SPF_GC_PROPAGATE = 1,
+  SPF_GC_ATOMIC = 2,
+  SPF_GC_SWEEPSTRING = 3,
+  SPF_GC_SWEEP = 4,
+  SPF_GC_FINALIZE = 5,
 
   -- States of the VM.
   SPF_VMST_INTERP = 0,
@@ -66,7 +83,8 @@ return {
   SPF_BROKEN_NO_CFI = 4,
   SPF_BROKEN_NOT_VM = 5,
   SPF_BROKEN_JOIN = 6,
-  SPF_BROKEN__MAX = 7,
+  SPF_BROKEN_TRACE = 7,
+  SPF_BROKEN__MAX = 8,
 
   -- Counters.
   SPF_COUNTER_LOST_BUFFER = 16,
