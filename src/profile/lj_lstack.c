@@ -16,6 +16,7 @@
 #include "lj_ff.h"
 #include "lj_jit.h"
 #include "lj_dispatch.h"
+#include "profile/lj_callname.h"
 #include "profile/lj_lstack.h"
 
 /* Registers of the interpreter, vm_x64.dasc. */
@@ -246,7 +247,7 @@ static uintptr_t chain_savedpc(LuaStack *ls, const Chain *ch)
 static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
 		       Chain *ch, int bare)
 {
-  uintptr_t f = top->frame, pc = top->pc;
+  uintptr_t f = top->frame, pc = top->pc, slots = 0;
   int skip = 0;  /* This frame is the lower part of a vararg frame. */
   if (bare && !chain_pass(ls, ch)) return 0;
   for (;;) {
@@ -258,6 +259,7 @@ static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
     if (f == a->bot) return 1;
     if (!area_has(a, f) || !frame_readfunc(a, f, &ff)) return 0;
     if (ff.fn && !skip && !push_func(ls, &ff, pc)) return 0;
+    if (!skip) slots = f + 8;
     skip = 0;
     link = frame_link(f);
     if ((link & FRAME_TYPE) == FRAME_LUA) {
@@ -291,6 +293,10 @@ static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
 	if (!frame_ispcallfunc(a, prev)) return 0;
 	break;
       }
+    }
+    if (ff.pt && lj_callname_wanted(ls->st, ff.pt)) {
+      CallFrame cf = { ff.fn, f, slots, prev, pc };
+      lj_callname_frame(ls->st, ls->pk, ls->g, &cf);
     }
     f = prev;
   }
