@@ -12,7 +12,7 @@
 --                  "-- @call"; a number is that line
 --   main(NAME)     main chunk of the chunk NAME; NAME:7 is a function of it that
 --                  begins at line 7
---   string.gsub    a builtin
+--   string.gsub    a builtin; builtin: one that is written in Lua, such as table.foreach
 --   C:c_call       a C function called by Lua
 --   c:c_burn       another C function; those whose names begin with c_, and those
 --                  that the scenario mentions, have to be where they are listed
@@ -56,7 +56,7 @@ local function read_source(path)
       assert(not code:match("function.*function"), "two functions in a line")
       names[number] = name:match("[%w_]+$")
     end
-    for tag in line:gmatch("@([%w_]+)") do
+    for tag in (line:match("%-%-( @.*)") or ""):gmatch(" @([%w_]+)") do
       tags[tag] = tags[tag] or {}
       tags[tag][number] = true
     end
@@ -137,6 +137,7 @@ local function new_look(s, p)
     elseif file == s.harness then
       return ("harness:%d"):format(f.firstline), f
     end
+    if f.chunk == "=builtin" then return "builtin" end
     return (f.firstline == 0 and "main(%s)" or "%s:%d"):format(file,
 							       f.firstline), f
   end
@@ -267,7 +268,8 @@ local function judge_sample(s, look, slot)
   for _, stack in ipairs(s.stacks) do
     if fits(stack.lua, lua, s.tags, 1, 1, 0) and
        fits(stack.joined, all_frames, s.tags, 1, 1, 0) then
-      return stack, text, lua[#lua].line == 0
+      local last = lua[#lua]
+      return stack, text, last.line == 0 and last.name ~= "builtin"
     end
   end
   return "wrong", text
