@@ -16,6 +16,7 @@
 #include "lj_ff.h"
 #include "lj_jit.h"
 #include "lj_dispatch.h"
+#include "lj_vm.h"
 #include "profile/lj_callname.h"
 #include "profile/lj_lstack.h"
 
@@ -340,8 +341,11 @@ static void cand_add_fitting(Candidates *cs, const Area *a, uintptr_t base,
   if (pc == header) pc += sizeof(BCIns);
   if (ff.pt ? pc_inproto(ff.pt, pc) : pc == header + sizeof(BCIns))
     cand_add(cs, base, ff.pt ? pc : 0);
-  else if (pc == frame_link(f))
-    cand_add(cs, base, ff.pt ? (uintptr_t)(proto_bc(ff.pt) + 1) : 0);
+  /* The results of a call stand in the callee's frame: a Lua function that
+  ** does not fit may be one of them.
+  */
+  else if (!ff.pt && pc == frame_link(f))
+    cand_add(cs, base, 0);
 }
 
 /* Candidate whose callee's frame is being built or was just removed. */
@@ -352,6 +356,38 @@ static void cand_add_caller(Candidates *cs, const Area *a, uintptr_t base,
   if (f < a->bot || f >= a->end) return;
   prev = frame_caller(a, f, pc);
   if (prev) cand_add(cs, prev + 8, pc);
+}
+
+/* Does the VM build the frame of a callee? BASE is that frame already, while PC
+** is in the caller still: mov [BASE-8], PC; mov PC, LFUNC:RB->pc
+*/
+static int vm_calls(const uint8_t *ip)
+{
+  return ip[0] == 0x48 &&
+	 ((ip[1] == 0x89 && ip[2] == 0x5a && ip[3] == 0xf8) ||
+	  (ip[1] == 0x8b && ip[2] == 0x5d && ip[3] == offsetof(GCfuncL, pc)));
+}
+
+#define VM_RETURN_MAX	128	/* Bytes of code of a return, at most. */
+
+/* Does the VM return to a Lua function? PC is in the caller already, or soon,
+** while BASE is the callee's up to lea BASE, [BASE+RA*8-16].
+*/
+static int vm_returns(const uint8_t *ip)
+{
+  const uint8_t *begin = (const uint8_t *)(void *)lj_vm_asm_begin;
+  int i;
+  if (ip < begin + lj_bc_ofs[BC_RETM] || ip >= begin + lj_bc_ofs[BC_FORI])
+    return 0;
+  for (i = 0; i < VM_RETURN_MAX; i++) {
+    const uint8_t *p = ip + i;
+    if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x54 && p[3] == 0xca &&
+	p[4] == 0xf0)
+      return 1;
+    if (p[0] == 0x41 && p[1] == 0xff && p[2] == 0x24 && p[3] == 0xee)
+      return 0;  /* jmp [DISPATCH+OP*8]: BASE is the caller's. */
+  }
+  return 0;
 }
 
 /* L->base. While a stack is moved, it is still the address in the old one. */
@@ -385,10 +421,15 @@ static void cand_collect(Candidates *cs, const LuaStack *ls, const Area *a,
     cand_add(cs, jit_base, 0);  /* First instructions of a trace. */
   }
   if (ls->hs->leaf == LEAF_VM) {
+    const uint8_t *ip = (const uint8_t *)greg[REG_RIP];
     uintptr_t base = (uintptr_t)greg[REG_BASE], saved;
     uint64_t delta;
     pc = (uintptr_t)greg[REG_PC];
     delta = pc & ~(uint64_t)FRAME_TYPEP;
+    /* If a function calls itself, both fit. */
+    if (vm_calls(ip) || (vm_returns(ip) && area_has(a, base - 8) &&
+			 frame_link(base - 8) == pc))
+      cand_add_caller(cs, a, base, pc);
     cand_add_fitting(cs, a, base, pc);
     cand_add_caller(cs, a, base, pc);
     /* On the way back to C, PC turns from the link into the previous base. */
