@@ -183,13 +183,15 @@ void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
   const HostStack *hs = ls->hs;
   const VMFrame *vf = hs->nvm ? &hs->vm[0] : NULL, *code = vf;
   uintptr_t Lbase = current_base(ls, a);
+  uint32_t i;
   top->n = 0;
   top->ts.runs = top->ts.exits = 0;
-  /* C code that was called protected has a VM frame to itself: the Lua code that
-  ** it works for runs on the next one.
+  /* C code that was called protected has a VM frame to itself, the optimiser two:
+  ** the Lua code that it works for runs on the next one.
   */
-  if (hs->nvm > 1 && hs->vm[1].L == a->L && lj_ltop_isbare(a, vf->cf, Lbase-8))
-    code = &hs->vm[1];
+  for (i = 1; i < hs->nvm && i < HSTACK_VMFRAMES && hs->vm[i].L == a->L &&
+	      lj_ltop_isbare(a, code->cf, Lbase-8); i++)
+    code = &hs->vm[i];
 #if LJ_HASJIT
   if (code && code->place != VMF_INTERP) {
     TraceStack *ts = &top->ts;
