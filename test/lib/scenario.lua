@@ -40,7 +40,7 @@ local BROKEN_MIN = 2		-- so many.
 local NO_LINE_SHARE = 0.03	-- Where the interpreter is between two lines.
 local ATTEMPTS = 3		-- To have so few broken samples.
 
-local MODES = { "interpreted" }
+local MODES = { "interpreted", "compiled", "compiling" }
 
 -- -- The scenario's source ----------------------------------------------------
 
@@ -145,6 +145,7 @@ local function new_look(s, p)
   -- What a frame is: name, line and kind; nil if it is no frame to look at.
   function look.frame(number)
     if type(number) == "string" then return { name = number } end
+    number = math.abs(number)	-- Compiled code has a mark in joined stacks.
     local kind, payload = all.kind[number], all.payload[number]
     if kind == G.SPF_FRAME_LFUNC then
       local name, f = lua_name(payload)
@@ -172,7 +173,7 @@ local function new_look(s, p)
 
   look.join = join.new(all, function(addr)
     return p.hsyms[addr] and p.hsyms[addr].addr
-  end, true, "[nothing]")
+  end, "[nothing]", {})
   return look
 end
 
@@ -233,11 +234,13 @@ local function lines_valid(frames)
   return true
 end
 
--- A VM frame that is being entered or left has no frame of its own.
-local function drop_empty_run(frames)
-  local last = frames[#frames]
-  if last and (last.name == "[C]" or last.name == "[coroutine]") then
-    frames[#frames] = nil
+-- A VM frame that is being entered or left has no frame of its own, and those of
+-- the compiler never have.
+local function drop_empty_runs(frames)
+  for i = #frames, 1, -1 do
+    local name = frames[i].name
+    if name ~= "[C]" and name ~= "[coroutine]" then break end
+    frames[i] = nil
   end
 end
 
@@ -256,8 +259,8 @@ local function judge_sample(s, look, slot)
   end
   local text = frames_text(lua_frames) .. "\n      " .. frames_text(all_frames)
   if lua_broken or host_broken then return "broken", text end
-  drop_empty_run(lua_frames)
-  drop_empty_run(all_frames)
+  drop_empty_runs(lua_frames)
+  drop_empty_runs(all_frames)
   local lua = within_body(s, lua_frames)
   if lua == true then return "outside", text end
   if not lua or not lines_valid(lua) then return "wrong", text end
