@@ -39,3 +39,40 @@ luajit_edit(lj_state.c [[st = (TValue *)lj_mem_realloc(]]
 luajit_edit(lj_state.c [[uvval(gco2uv(up)) +]]
   AFTER [[  lj_sysprof_stack_move(L, 0);]]
   "pointers to the Lua stack are right again")
+
+# Positions of compiled code, see lj_tracepos.h.
+luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
+  AFTER [[  struct TracePos *tracepos;]]
+  "a VM's positions of compiled code; at the end, so no offset changes")
+foreach(file lj_trace.c lj_asm.c lj_opt_loop.c)
+  luajit_edit(${file} [["lj_trace.h"]]
+    AFTER [[#include "profile/lj_tracepos.h"]]
+    "declares the calls below")
+endforeach()
+luajit_edit(lj_trace.c [[lj_record_setup(J);]]
+  AFTER [[  lj_tracepos_start(J);]]
+  "the positions of a new trace begin")
+luajit_edit(lj_trace.c [[lj_record_ins(J);]]
+  BEFORE [[      lj_tracepos_ins(J);]]
+  "the IR that follows is made from this bytecode")
+luajit_edit(lj_opt_loop.c [[if (ins >= osnap->ref)]]
+  BEFORE [[    lj_tracepos_copy(J, ins);]]
+  "the IR that follows is a copy of this one")
+luajit_edit(lj_asm.c [[asm_tail_prep(as);]]
+  BEFORE [[    lj_tracepos_asm_begin(J);]]
+  "assembling begins at the end, possibly again")
+luajit_edit(lj_asm.c [[/* 64 bit types handled by SPLIT for 32 bit archs. */]]
+  BEFORE [[      lj_tracepos_asm(J, as->curins, as->mcp);]]
+  "the machine code of this IR instruction ends here")
+luajit_edit(lj_trace.c [[trace_save(J, T);]]
+  AFTER [[  lj_tracepos_save(J, T);]]
+  "keeps the positions of a compiled trace")
+luajit_edit(lj_trace.c [[setgcrefnull(J->trace[T->traceno]);]]
+  AFTER [[    lj_tracepos_free(J, T->traceno);]]
+  "frees them with the trace")
+luajit_edit(lj_trace.c [[memset(J->penalty, 0, sizeof(J->penalty));]]
+  BEFORE [[  lj_tracepos_flush(J);]]
+  "frees them with all traces")
+luajit_edit(lj_trace.c [[lj_mem_freevec(g, J->snapmapbuf,]]
+  BEFORE [[  lj_tracepos_close(g);]]
+  "frees the rest with the VM")

@@ -18,46 +18,95 @@ static uint64_t hash_mix(uint64_t h, uint64_t v)
   return h ^ (h >> 31);
 }
 
+/* First slot of a prototype. Its entries are told apart by their keys. */
+static uint32_t lfunc_slot(const GCproto *pt)
+{
+  return (uint32_t)hash_mix(0, (uintptr_t)pt) & (SYMTAB_LFUNCS*2 - 1);
+}
+
 uint32_t lj_symtab_lfunc(Symtab *st, Peek *pk, const GCproto *pt)
 {
   const uint32_t mask = SYMTAB_LFUNCS*2 - 1;
   const GCstr *name = proto_chunkname(pt);
   uint64_t key;
-  uint32_t i, slot;
-  SymLFunc *lf;
+  uint32_t i, home = lfunc_slot(pt), slot = ~(uint32_t)0;
+  SymLFunc *lf, *old = NULL;
   if (!lj_peek_ok(pk, name, sizeof(GCstr))) return 0;
   key = hash_mix((uintptr_t)pt, (uintptr_t)name);
   key = hash_mix(key, ((uint64_t)name->hash << 32) | name->len);
   key = hash_mix(key, ((uint64_t)(uint32_t)pt->firstline << 32) |
 		      (uint32_t)pt->numline);
   key = hash_mix(key, pt->sizebc);
-  slot = (uint32_t)key & mask;
   for (i = 0; i < SYMTAB_PROBES; i++) {
-    uint32_t s = (slot + i) & mask, e = st->index[s];
+    uint32_t s = (home + i) & mask, e = st->index[s];
     if (e == 0) {
-      slot = s;
+      if (slot == ~(uint32_t)0) slot = s;
       break;
     }
     lf = &st->lfunc[e-1];
-    if (lf->key == key) {
+    if (lf->key == key && lf->pt == pt) {
       /* An old entry might be replaced later in the same sample: renew it. */
       if (st->nfid - lf->fid < SYMTAB_LFUNCS/2) {
-	lf->pt = pt;
+	st->last = e-1;
 	return lf->fid;
       }
+      old = lf;
       slot = s;
       break;
     }
+    if (!lf->pt && slot == ~(uint32_t)0) slot = s;  /* Was freed. */
   }
   if (st->nfid == FRAME_PAYLOAD_LO_MAX) return 0;
+  if (slot == ~(uint32_t)0) slot = home;
   st->nfid++;
-  lf = &st->lfunc[st->nfid % SYMTAB_LFUNCS];
+  st->last = st->nfid % SYMTAB_LFUNCS;
+  lf = &st->lfunc[st->last];
+  if (old && old != lf) *lf = *old;  /* Keeps its name. */
+  else lf->site = lf->tries = lf->rank = lf->namelen = 0;
   lf->key = key;
   lf->pt = pt;
   lf->fid = st->nfid;
   lf->epoch = 0;
-  st->index[slot & mask] = (uint16_t)(lf - st->lfunc + 1);
+  st->index[slot] = (uint16_t)(st->last + 1);
   return lf->fid;
+}
+
+SymLFunc *lj_symtab_find(Symtab *st, const GCproto *pt)
+{
+  uint32_t i, home = lfunc_slot(pt);
+  SymLFunc *found = NULL;
+  for (i = 0; i < SYMTAB_PROBES; i++) {
+    uint32_t e = st->index[(home + i) & (SYMTAB_LFUNCS*2 - 1)];
+    if (e == 0) break;
+    if (st->lfunc[e-1].pt == pt && (!found || st->lfunc[e-1].fid > found->fid))
+      found = &st->lfunc[e-1];
+  }
+  return found;
+}
+
+void lj_symtab_free(Symtab *st, const GCproto *pt)
+{
+  uint32_t i, home = lfunc_slot(pt);
+  for (i = 0; i < SYMTAB_PROBES; i++) {
+    uint32_t e = st->index[(home + i) & (SYMTAB_LFUNCS*2 - 1)];
+    if (e == 0) break;
+    if (st->lfunc[e-1].pt == pt) st->lfunc[e-1].pt = NULL;
+  }
+}
+
+void lj_symtab_setname(SymLFunc *lf, SymNameRank rank, const NamePart *part,
+		       uint32_t n)
+{
+  uint32_t i, j, len = 0;
+  if (rank <= lf->rank || n == 0) return;
+  for (i = 0; i < n; i++) {
+    if (i && len < SYMTAB_NAME_MAX) lf->name[len++] = '.';
+    for (j = 0; j < part[i].len && len < SYMTAB_NAME_MAX; j++)
+      lf->name[len++] = part[i].s[j];
+  }
+  lf->namelen = (uint8_t)len;
+  lf->rank = (uint8_t)rank;
+  lf->epoch = 0;  /* To be defined anew. */
 }
 
 void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid, uint32_t epoch)
@@ -66,7 +115,7 @@ void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid, uint32_t epoch)
   const GCproto *pt = lf->pt;
   const GCstr *chunk;
   size_t mark;
-  if (lf->fid != fid || lf->epoch == epoch) return;
+  if (lf->fid != fid || lf->epoch == epoch || !pt) return;
   lf->epoch = epoch;
   chunk = proto_chunkname(pt);
   mark = lj_wbuf_def_begin(wb, SPF_LFUNC);
@@ -81,7 +130,7 @@ void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid, uint32_t epoch)
     lj_wbuf_uleb(wb, (uint32_t)(pt->firstline + pt->numline));
     lj_wbuf_str(wb, strdata(chunk), chunk->len < SYMTAB_CHUNK_MAX ?
 				    chunk->len : SYMTAB_CHUNK_MAX);
-    lj_wbuf_str(wb, "", 0);
+    lj_wbuf_str(wb, lf->name, lf->namelen);
   }
   lj_wbuf_def_end(wb, mark);
 }

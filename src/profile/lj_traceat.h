@@ -1,0 +1,40 @@
+/*
+** Where compiled code stands: the inlined functions and the positions of a
+** place in a trace, from what lj_tracepos.h has noted.
+**
+** Runs in the signal handler, which interrupts the thread that notes: takes no
+** lock, allocates nothing, and reads what is complete at any time.
+*/
+
+#ifndef _LJ_TRACEAT_H
+#define _LJ_TRACEAT_H
+
+#include "lj_obj.h"
+#include "lj_jit.h"
+#include "profile/lj_peek.h"
+#include "profile/lj_tracepos.h"
+
+typedef struct TraceAt {
+  TraceNo number;		/* Number of the trace. */
+  int in_loop;			/* In the part that is repeated. */
+  const struct TraceBlock *block;  /* Its positions, NULL if not known. */
+  const struct TraceSeg *seg;	/* The place. */
+} TraceAt;
+
+#if LJ_HASJIT
+
+/* Place of an address of machine code, inside of a call if one was made.
+** Returns 0 if it is in no trace. Async-signal-safe.
+*/
+LJ_FUNC int lj_traceat_code(global_State *g, uintptr_t addr, TraceAt *ta);
+
+/* Place of an exit of a trace. Returns 0 if there is none. Async-signal-safe. */
+LJ_FUNC int lj_traceat_exit(global_State *g, TraceNo traceno, ExitNo exitno,
+			    TraceAt *ta);
+
+/* A compiled trace, or NULL. Async-signal-safe. */
+LJ_FUNC const GCtrace *lj_traceat_trace(global_State *g, TraceNo traceno);
+
+#endif
+
+#endif

@@ -1,0 +1,159 @@
+/*
+** Positions of compiled code: which bytecode each stretch of a trace's machine
+** code was made from, and in which inlined functions it stands.
+**
+** Noted beside the trace while it is recorded, copied (loop unrolling) and
+** assembled, without a change to what is compiled: LuaJIT calls the functions
+** below, see etc/luajit/edits.cmake. Kept for each trace until it is freed, so
+** a profile covers traces that were compiled before it was started. The IR is
+** numbered in the order of recording, so it is enough to note the first
+** instruction of each bytecode, and the machine code is in the order of the IR,
+** so it is enough to note where the code of each of them begins.
+**
+** Runs on the VM's thread, outside of the handler. The handler reads what
+** lj_traceat.h gives out, at any time: what it can see is always complete.
+** Memory is malloc'ed: the VM's own allocator and collector do not notice it.
+** Without memory the trace is compiled all the same and has no positions.
+*/
+
+#ifndef _LJ_TRACEPOS_H
+#define _LJ_TRACEPOS_H
+
+#include "lj_obj.h"
+#include "lj_jit.h"
+#include "lj_dispatch.h"
+
+#if LJ_HASJIT
+
+#define TRACENODE_NONE	0xffff		/* No node: below it is the Lua stack. */
+#define TRACEPOS_NONE	(~(BCPos)0)	/* Not in Lua code. */
+
+/* A function that runs in a trace, as one place called it. */
+typedef struct TraceNode {
+  const GCproto *pt;		/* Of a Lua function, else NULL. */
+  lua_CFunction cfunc;		/* Of a C function, else NULL. */
+  uint16_t ffid;		/* FF_*. */
+  uint16_t parent;		/* Node of the caller, or TRACENODE_NONE. */
+  BCPos callpos;		/* Position in the caller, or TRACEPOS_NONE. */
+} TraceNode;
+
+/* The stretch of code that was made from one bytecode. */
+typedef struct TraceSeg {
+  uint32_t ofs;			/* Where its machine code begins. */
+  BCPos pos;			/* Position in the node's prototype. */
+  uint16_t ref;			/* First IR instruction. */
+  uint16_t node;		/* Function. */
+} TraceSeg;
+
+/* Positions of one trace: one block of memory. */
+typedef struct TraceBlock {
+  uint32_t nseg;
+  uint32_t nnode;
+  const TraceNode *node;
+  TraceSeg seg[1];		/* In the order of ofs and ref. */
+} TraceBlock;
+
+/* A compiled trace. */
+typedef struct TraceSaved {
+  uintptr_t mcode;		/* Its machine code, 0 for none. */
+  uint32_t szmcode;
+  const GCtrace *T;
+  TraceBlock *block;		/* NULL if there was no memory. */
+} TraceSaved;
+
+/* A frame of the trace that is being recorded. */
+typedef struct TraceLevel {
+  ptrdiff_t slot;		/* Offset of its base in the Lua stack. */
+  uint32_t node;
+} TraceLevel;
+
+#define TRACEPOS_LEVELS	(LJ_MAX_JSLOTS/2 + 2)
+
+/* State of a VM, see GG_State. */
+typedef struct TracePos {
+  /* The trace that is being compiled. */
+  TraceSeg *seg;
+  TraceNode *node;
+  uint32_t nseg, szseg;
+  uint32_t nnode, sznode;
+  int failed;			/* No memory, or too large. */
+  const TValue *base;		/* Base and function of the last bytecode. */
+  const GCfunc *fn;
+  IRRef copyref;		/* Next IR instruction to copy that begins one. */
+  uint32_t ncopied;		/* How many have been copied, */
+  uint32_t ncopy;		/* of these. */
+  uint32_t asmseg;		/* Segment that is being assembled, */
+  IRRef asmref;			/* and its first IR instruction. */
+  uint32_t nlevel;
+  TraceLevel level[TRACEPOS_LEVELS];
+  /* All others, by number. */
+  TraceSaved *saved;
+  uint32_t szsaved;
+} TracePos;
+
+/* Slow paths of the functions below. */
+LJ_FUNC void lj_tracepos_bytecode(TracePos *tp, jit_State *J);
+LJ_FUNC void lj_tracepos_copied(TracePos *tp, jit_State *J, IRRef ins);
+LJ_FUNC void lj_tracepos_assembled(TracePos *tp, IRRef ref, const MCode *mcp);
+
+/* -- Called by LuaJIT's own code ---------------------------------------------- */
+
+/* A trace has been set up: it is about to be recorded, or complete. */
+LJ_FUNC void lj_tracepos_start(jit_State *J);
+/* It is compiled. */
+LJ_FUNC void lj_tracepos_save(jit_State *J, const GCtrace *T);
+/* A trace is about to be freed. */
+LJ_FUNC void lj_tracepos_free(jit_State *J, TraceNo traceno);
+/* All traces are. */
+LJ_FUNC void lj_tracepos_flush(jit_State *J);
+/* The VM is being closed. */
+LJ_FUNC void lj_tracepos_close(global_State *g);
+
+/* A bytecode instruction is about to be recorded. */
+static LJ_AINLINE void lj_tracepos_ins(jit_State *J)
+{
+  TracePos *tp = J2GG(J)->tracepos;
+  if (LJ_LIKELY(tp != NULL)) {
+    TraceSeg *seg = tp->seg + tp->nseg;
+    if (LJ_LIKELY(J->L->base == tp->base && J->fn == tp->fn &&
+		  tp->nseg < tp->szseg && seg[-1].ref < J->cur.nins)) {
+      seg->pos = J->pt ? proto_bcpos(J->pt, J->pc) : TRACEPOS_NONE;
+      seg->ref = (uint16_t)J->cur.nins;
+      seg->node = seg[-1].node;
+      tp->nseg++;
+    } else {
+      lj_tracepos_bytecode(tp, J);
+    }
+  }
+}
+
+/* Loop unrolling is about to copy an IR instruction. */
+static LJ_AINLINE void lj_tracepos_copy(jit_State *J, IRRef ins)
+{
+  TracePos *tp = J2GG(J)->tracepos;
+  if (tp && LJ_UNLIKELY(ins >= tp->copyref))
+    lj_tracepos_copied(tp, J, ins);
+}
+
+/* The trace is about to be assembled, from its last instruction. */
+static LJ_AINLINE void lj_tracepos_asm_begin(jit_State *J)
+{
+  TracePos *tp = J2GG(J)->tracepos;
+  if (tp) {
+    tp->asmseg = tp->nseg;
+    tp->asmref = ~(IRRef)0;
+  }
+}
+
+/* An IR instruction is about to be assembled; its code ends at mcp. */
+static LJ_AINLINE void lj_tracepos_asm(jit_State *J, IRRef ref,
+				       const MCode *mcp)
+{
+  TracePos *tp = J2GG(J)->tracepos;
+  if (tp && LJ_UNLIKELY(ref < tp->asmref))
+    lj_tracepos_assembled(tp, ref, mcp);
+}
+
+#endif
+
+#endif

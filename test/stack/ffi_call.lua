@@ -1,0 +1,26 @@
+-- C functions called through the FFI; in compiled code without a frame of the
+-- FFI's own.
+
+local scenario = require("scenario")
+local C = scenario.ffi()
+
+local function caller(n)
+  return (C.c_burn_outer(n))	-- @outer
+end
+
+local function body()
+  for _ = 1, 20 do
+    C.c_burn(300)		-- @inner
+    caller(300)			-- @call
+  end
+end
+
+scenario.run({
+  body = body,
+  seen = { "body@inner ffi.meta.__call? c:c_burn",
+	   "body@call caller@outer ffi.meta.__call? c:c_burn_outer c:c_burn" },
+  also = { "body", "body@inner ffi.meta.__call", "body@inner ffi.clib.__index",
+	   "body@call caller", "body@call caller@outer ffi.clib.__index",
+	   "body@call caller@outer ffi.meta.__call",
+	   "body@call caller@outer ffi.meta.__call? c:c_burn_outer" },
+})

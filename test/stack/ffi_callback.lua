@@ -1,0 +1,36 @@
+-- A Lua function called by a C function that was called through the FFI.
+
+local scenario = require("scenario")
+local ffi = require("ffi")
+local C = scenario.ffi()
+
+local function leaf(n)
+  local x = 0
+  for i = 1, n do x = x + i % 7 end
+  return x
+end
+
+
+local function called(n)
+  local x = leaf(n)		-- @work
+  return x
+end
+
+local pointer = ffi.cast("double (*)(double)", called)
+
+local function body()
+  for _ = 1, 20 do
+    C.c_call_back(pointer, 100)	-- @call
+  end
+end
+
+-- Code that may be called back from C must not be compiled.
+jit.off(body)
+
+scenario.run({
+  body = body,
+  seen = { "body@call ffi.meta.__call c:c_call_back [C] called@work leaf" },
+  also = { "body", "body@call ffi.clib.__index", "body@call ffi.meta.__call",
+	   "body@call ffi.meta.__call c:c_call_back",
+	   "body@call ffi.meta.__call c:c_call_back [C] called" },
+})

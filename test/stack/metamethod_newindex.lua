@@ -1,0 +1,29 @@
+-- The metamethod __newindex, called for a new field.
+
+local scenario = require("scenario")
+
+local function leaf(n)
+  local x = 0
+  for i = 1, n do x = x + i % 7 end
+  return x
+end
+
+local mt = {}
+
+mt.__newindex = function(object, key, value)
+  local x = leaf(100)		-- @work
+  return x
+end
+
+local function body()
+  local object = setmetatable({}, mt)
+  for _ = 1, 20 do
+    object.field = 1	-- @use
+  end
+end
+
+scenario.run({
+  body = body,
+  seen = { "body@use __newindex@work leaf" },
+  also = { "body", "body@use __newindex", "body setmetatable" },
+})
