@@ -71,17 +71,44 @@ static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base,
 
 /* -- Where they come from ------------------------------------------------------ */
 
+/* Link slot of the outermost frame of the run that frame belongs to: the one that
+** C code called, or the bottom.
+*/
+static uintptr_t run_end(const LuaArea *a, uintptr_t frame)
+{
+  uintptr_t f = frame, prev;
+  while (f > a->bot && lj_lframe_has(a, f)) {
+    uint64_t link = lj_lframe_link(f);
+    if ((link & FRAME_TYPE) == FRAME_LUA) {
+      prev = lj_lframe_caller(a, f, (uintptr_t)link);
+    } else {
+      uint32_t type = (uint32_t)(link & FRAME_TYPEP);
+      if (type == FRAME_C || type == FRAME_CP) break;
+      if (type == FRAME_CONT && lj_lframe_has(a, f-24) &&
+	  lj_lframe_link(f-24) == LJ_CONT_FFI_CALLBACK)
+	break;
+      prev = f - (uintptr_t)(link & ~(uint64_t)FRAME_TYPEP);
+    }
+    if (prev >= f || prev < a->bot) break;
+    f = prev;
+  }
+  return f;
+}
+
 /* C frame of the VM without a Lua frame of its own: lj_vm_cpcall runs a C
 ** function directly. Its "number of results" is the negative offset of the top
-** of the Lua stack when it was entered.
+** of the Lua stack when it was entered. That function may have moved the base
+** upwards, as the exit of a trace does.
 */
 int lj_ltop_isbare(const LuaArea *a, uintptr_t cf, uintptr_t frame)
 {
+  uintptr_t top;
   int32_t nres;
   if (!lj_peek_ok(a->pk, (const void *)(cf + CFRAME_OFS_NRES), 4)) return 0;
   nres = *(const int32_t *)(cf + CFRAME_OFS_NRES);
-  return nres < 0 &&
-	 frame < a->bot - LJ_FR2*sizeof(TValue) + (uintptr_t)-(intptr_t)nres;
+  if (nres >= 0) return 0;
+  top = a->bot - LJ_FR2*sizeof(TValue) + (uintptr_t)-(intptr_t)nres;
+  return frame < top || run_end(a, frame) < top;
 }
 
 /* Does the VM build the frame of a callee? BASE is that frame already, while PC
@@ -195,7 +222,7 @@ void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
 #if LJ_HASJIT
   if (code && code->place != VMF_INTERP) {
     TraceStack *ts = &top->ts;
-    lj_tstack_look(ts, ls->pk, ls->g, code, Lbase, code == vf ? uc : NULL);
+    lj_tstack_look(ts, a, ls->g, code, Lbase, code == vf ? uc : NULL);
     if (ts->runs) {
       if (ls->moving == a->L && ts->base - a->bot >= a->end - a->bot)
 	ts->base += (uintptr_t)tvref(a->L->stack) - ls->moving_from;
