@@ -343,6 +343,8 @@ end
 -- Returns the counts of one measurement.
 local function measure(s, mode, samples)
   local path = mode .. ".bin"
+  collectgarbage()	-- What the harness has left runs no finalizer later.
+  collectgarbage()
   if s.before then s.before(mode) end
   assert(misc.sysprof.start({ mode = "C", clock = "wall", path = path,
 			      interval = INTERVAL_MS }))

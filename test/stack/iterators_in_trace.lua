@@ -20,8 +20,10 @@ local function iterator(list, i)
   end
 end
 
+local result = {}
+
 local function each(i, value)
-  mix(value)			-- @each
+  result[1] = mix(value)	-- @each
 end
 
 local function body()
