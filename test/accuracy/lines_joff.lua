@@ -1,0 +1,4 @@
+-- The shares of ten lines of an interpreted loop.
+-- SERIAL: what else runs makes the time of the parts unequal
+
+require("accuracy").test("lines_joff")

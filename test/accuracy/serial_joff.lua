@@ -1,0 +1,4 @@
+-- The shares of ten interpreted functions that cost 1 to 10.
+-- SERIAL: what else runs makes the time of the parts unequal
+
+require("accuracy").test("joff")
