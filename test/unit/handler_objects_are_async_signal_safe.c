@@ -64,9 +64,8 @@ static const Allowed allowed[] = {
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
   "lj_peek", "lj_cfi", "lj_hstack", "lj_lstack", "lj_ltop", "lj_lframe",
-  "lj_tstack", "lj_traceat", "lj_callname", "lj_symtab", "lj_callname",
-  "lj_protoname", "lj_wbuf",
-  "lj_stream", "lj_sysprof", "lj_profile_timer"
+  "lj_tstack", "lj_traceat", "lj_symtab", "lj_callname",
+  "lj_protoname", "lj_wbuf", "lj_stream", "lj_sysprof", "lj_profile_timer"
 };
 #define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))
 
