@@ -361,7 +361,7 @@ static size_t ffunc_name(const char *name, char *buf, size_t sz)
     }
   }
   return (size_t)snprintf(buf, sz, "%s%.*s%s", pre, (int)len, name,
-			  iterator ? " iterator" : "");
+			  iterator ? ".iterator" : "");
 }
 
 static void ffunc_put(Iter *it, unsigned ffid)

@@ -146,7 +146,7 @@ case("coroutine.resume", { "case", "coroutine.resume", "[coroutine]", "spin" }, 
   return (coroutine.resume(coroutine.create(spin)))
 end)
 
-case("coroutine.wrap", { "case", "coroutine.wrap_aux", "[coroutine]", "spin" }, function()
+case("coroutine.wrap", { "case", "coroutine.wrap.iterator", "[coroutine]", "spin" }, function()
   return (coroutine.wrap(spin)())
 end)
 
