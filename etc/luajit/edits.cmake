@@ -50,8 +50,8 @@ foreach(file lj_trace.c lj_asm.c lj_opt_loop.c)
     "declares the calls below")
 endforeach()
 luajit_edit(lj_trace.c [[lj_record_setup(J);]]
-  BEFORE [[  lj_tracepos_start(J);]]
-  "no positions of this trace yet")
+  AFTER [[  lj_tracepos_start(J);]]
+  "the positions of a new trace begin")
 luajit_edit(lj_trace.c [[lj_record_ins(J);]]
   BEFORE [[      lj_tracepos_ins(J);]]
   "the IR that follows is made from this bytecode")

@@ -13,6 +13,9 @@
 #include "lj_frame.h"
 #include "lj_ctype.h"
 #include "lj_ccallback.h"
+#include "lj_jit.h"
+#include "lj_target.h"
+#include "lj_dispatch.h"
 #include "lj_vm.h"
 #include "profile/lj_hstack.h"
 
@@ -49,6 +52,7 @@ static struct {
 #define VM_BEGIN	((uintptr_t)(void *)lj_vm_asm_begin)
 #define VM_END		((uintptr_t)(void *)lj_vm_ffi_call)
 #define VM_EXIT		((uintptr_t)(void *)lj_vm_exit_handler)
+#define VM_EXIT_INTERP	((uintptr_t)(void *)lj_vm_exit_interp)
 /* Leaf routines without a frame: from lj_vm_floor to lj_vm_ffi_callback. */
 #define VM_LEAF_BEGIN	((uintptr_t)(void *)lj_vm_floor)
 #define VM_LEAF_END	((uintptr_t)(void *)lj_vm_ffi_callback)
@@ -99,6 +103,46 @@ int lj_hstack_isvm(uintptr_t pc)
 }
 
 /* -- Reading the VM's structures --------------------------------------------- */
+
+#define MCODE_AREAS_MAX	4096	/* Areas of machine code looked at. */
+
+/* Bytes of a group of exit stubs: a "push imm8; jmp short" for each but the
+** last, which falls into "push imm8; jmp near".
+*/
+#define EXITSTUBS_SIZE	(4*EXITSTUBS_PER_GROUP - 2 + 2 + 5)
+
+/* Is an address in the machine code of this VM's traces and exit stubs? */
+static int code_isjit(Peek *pk, const global_State *g, uintptr_t pc)
+{
+#if LJ_HASJIT
+  const jit_State *J = G2J(g);
+  uintptr_t area = (uintptr_t)J->mcarea;
+  int n;
+  for (n = 0; area != 0 && n < MCODE_AREAS_MAX; n++) {
+    uintptr_t size;  /* Each area begins with the next one and its own size. */
+    if (!lj_peek_word(pk, area + sizeof(uintptr_t), &size)) return 0;
+    if (pc - area < size) return 1;
+    if (!lj_peek_word(pk, area, &area)) return 0;
+  }
+#else
+  UNUSED(pk); UNUSED(g); UNUSED(pc);
+#endif
+  return 0;
+}
+
+/* Is an address in an exit stub? */
+static int code_isexitstub(const global_State *g, uintptr_t pc)
+{
+#if LJ_HASJIT
+  const jit_State *J = G2J(g);
+  int i;
+  for (i = 0; i < LJ_MAX_EXITSTUBGR && J->exitstubgroup[i]; i++)
+    if (pc - (uintptr_t)J->exitstubgroup[i] < EXITSTUBS_SIZE) return 1;
+#else
+  UNUSED(g); UNUSED(pc);
+#endif
+  return 0;
+}
 
 int lj_hstack_isthread(Peek *pk, global_State *g, uintptr_t p)
 {
@@ -181,17 +225,34 @@ static int walk_leave_vmframe(Walk *w, uintptr_t cf)
   return walk_return(w, cf + VMFRAME_PC);
 }
 
-/* Cross the linked VM frame at cf. */
-static int walk_vmframe(Walk *w, uintptr_t cf, lua_State *L)
+/* What runs on a VM frame, by the address there. */
+static VMPlace walk_place(const Walk *w, uintptr_t code)
+{
+  const global_State *g = w->hs->g;
+  if (code - VM_EXIT < VM_EXIT_INTERP - VM_EXIT) return VMF_EXIT;
+  if (code - VM_EXIT_INTERP < VM_LEAF_BEGIN - VM_EXIT_INTERP)
+    return w->is_leaf && tvref(g->jit_base) ? VMF_EXIT : VMF_INTERP;
+  if (lj_hstack_isvm(code)) return VMF_INTERP;
+  if (code_isexitstub(g, code)) return VMF_EXIT;
+  return code_isjit(w->hs->pk, g, code) ? VMF_TRACE : VMF_INTERP;
+}
+
+/* Cross the linked VM frame at cf. gap: the frames above it are not known. */
+static int walk_vmframe(Walk *w, uintptr_t cf, lua_State *L, int gap)
 {
   HostStack *hs = w->hs;
   uintptr_t sp = w->regs.r[CFI_REG_SP];
+  uintptr_t code = gap ? 0 : lj_cfi_lookup_pc(&w->regs);
+  VMPlace place = gap ? VMF_INTERP : walk_place(w, code);
   int from_trace = (cf - sp >= VMFRAME_SLACK);
   walk_push(w, frame_word(SPF_FRAME_VM, 0));
   if (hs->nvm < HSTACK_VMFRAMES) {
     VMFrame *vf = &hs->vm[hs->nvm];
     int known = !from_trace;
     vf->cf = cf;
+    vf->place = place;
+    vf->code = code;
+    vf->sp = gap ? 0 : sp;
     vf->L = L;
     vf->pc = known && (w->regs.valid & (1u << CFI_REG_BX)) ?
 	     w->regs.r[CFI_REG_BX] : 0;
@@ -266,14 +327,15 @@ static int walk_vm(Walk *w)
   ** frame, a trace exit much deeper.
   */
   if (w->expect - sp <= VMFRAME_SLACK ||
-      (w->expect > sp && pc - VM_EXIT < VM_LEAF_BEGIN - VM_EXIT))
-    return walk_vmframe(w, w->expect, w->L);
+      (w->expect > sp &&
+       lj_cfi_lookup_pc(&w->regs) - VM_EXIT < VM_LEAF_BEGIN - VM_EXIT))
+    return walk_vmframe(w, w->expect, w->L, 0);
   /* First frame of another coroutine, or L was not known. */
   if (lj_peek_word(hs->pk, sp + CFRAME_OFS_L, &saved_L) &&
       lj_hstack_isthread(hs->pk, hs->g, saved_L)) {
     const lua_State *L = (const lua_State *)saved_L;
     if (cframe_linked(hs->pk, (lua_State *)saved_L, sp))
-      return walk_vmframe(w, sp, (lua_State *)saved_L);
+      return walk_vmframe(w, sp, (lua_State *)saved_L, 0);
     /* A coroutine that an error has ended: only its C frames are left. */
     if (!L->cframe && L->status > LUA_YIELD) return walk_leave_vmframe(w, sp);
   }
@@ -292,7 +354,7 @@ static int walk_vm(Walk *w)
   */
   if (!lj_peek_word(hs->pk, w->expect - 8, &saved_pc) || saved_pc != pc)
     walk_broken(w, SPF_BROKEN_NO_CFI);
-  return walk_vmframe(w, w->expect, w->L);
+  return walk_vmframe(w, w->expect, w->L, 1);
 }
 
 /* Interrupted at the edge of lj_vm_ffi_call, whose CFI holds only inside. */
@@ -369,11 +431,12 @@ static int walk_host(Walk *w)
   /* A trace runs on the VM frame that it was entered from, so nothing is
   ** missing in between. Elsewhere there is a gap up to the next VM frame.
   */
-  if (!(res == CFI_NO_OBJECT && hs->nvm == 0 && tvref(hs->g->jit_base))) {
-    walk_push(w, here);
-    walk_broken(w, res == CFI_FAULT ? SPF_BROKEN_FAULT : SPF_BROKEN_NO_CFI);
-  }
-  return walk_vmframe(w, w->expect, w->L);
+  if (res == CFI_NO_OBJECT &&
+      code_isjit(hs->pk, hs->g, lj_cfi_lookup_pc(&w->regs)))
+    return walk_vmframe(w, w->expect, w->L, 0);
+  walk_push(w, here);
+  walk_broken(w, res == CFI_FAULT ? SPF_BROKEN_FAULT : SPF_BROKEN_NO_CFI);
+  return walk_vmframe(w, w->expect, w->L, 1);
 }
 
 void lj_hstack_walk(HostStack *hs, const ucontext_t *uc)

@@ -188,8 +188,8 @@ static void sample_walk(Session *s, ucontext_t *uc)
   lj_frames_finish(&s->host_frames);
   lj_frames_finish(&s->lua_frames);
   if (s->mode == LUAM_SYSPROF_LEAF) {
-    if (s->host_frames.len > 1) s->host_frames.len = 1;
-    if (s->lua_frames.len > 1) s->lua_frames.len = 1;
+    lj_frames_keepleaf(&s->host_frames);
+    lj_frames_keepleaf(&s->lua_frames);
   }
 }
 

@@ -33,6 +33,7 @@ static const Allowed allowed[] = {
   { "lj_lstack", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
   { "lj_lstack", "lj_vm_*", "addresses to compare with" },
   { "lj_lstack", "lj_cont_*", "addresses to compare with" },
+  { "lj_tstack", "lj_vm_*", "addresses to compare with" },
   { "lj_hstack", "lj_vm_*", "addresses to compare with" },
   { "lj_hstack", "lj_err_unwind_*", "addresses to compare with" },
   { "lj_stream", "lj_symtab_modules", "start and stop only" },
@@ -59,7 +60,8 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_peek", "lj_cfi", "lj_hstack", "lj_lstack", "lj_symtab", "lj_wbuf",
+  "lj_peek", "lj_cfi", "lj_hstack", "lj_lstack", "lj_ltop", "lj_lframe",
+  "lj_tstack", "lj_traceat", "lj_callname", "lj_symtab", "lj_wbuf",
   "lj_stream", "lj_sysprof", "lj_profile_timer"
 };
 #define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))
