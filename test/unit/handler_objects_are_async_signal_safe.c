@@ -36,6 +36,8 @@ static const Allowed allowed[] = {
   { "lj_tstack", "lj_vm_*", "addresses to compare with" },
   { "lj_hstack", "lj_vm_*", "addresses to compare with" },
   { "lj_hstack", "lj_err_unwind_*", "addresses to compare with" },
+  { "lj_protoname", "lj_bc_mode", "data" },
+  { "lj_callname", "lj_bc_mode", "data" },
   { "lj_stream", "lj_symtab_modules", "start and stop only" },
   { "lj_stream", "lj_symtab_names", "stop only" },
   { "lj_profile_timer", "pthread_mutex_*", "start and stop only" },
@@ -51,6 +53,7 @@ static const Allowed allowed[] = {
   { "lj_profile_timer", "timer_gettime", "signal-safety(7)" },
   { "lj_sysprof", "pthread_mutex_*", "start, stop and report only" },
   { "lj_sysprof", "atexit", "start only" },
+  { "lj_sysprof", "lj_funcname_find", "stop only" },
   { "lj_sysprof", "mmap64", "start only" },
   { "lj_sysprof", "munmap", "stop only" },
   { "lj_sysprof", "snprintf", "start only" },
@@ -61,8 +64,8 @@ static const Allowed allowed[] = {
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
   "lj_peek", "lj_cfi", "lj_hstack", "lj_lstack", "lj_ltop", "lj_lframe",
-  "lj_tstack", "lj_traceat", "lj_callname", "lj_symtab", "lj_wbuf",
-  "lj_stream", "lj_sysprof", "lj_profile_timer"
+  "lj_tstack", "lj_traceat", "lj_symtab", "lj_callname",
+  "lj_protoname", "lj_wbuf", "lj_stream", "lj_sysprof", "lj_profile_timer"
 };
 #define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))
 
