@@ -3,14 +3,15 @@
 --
 -- The readers of streams (sysprof.reader) fill it, the views (sysprof.view)
 -- look at it. Samples are only counted, by what tells them apart: thread,
--- state of the VM, stack of the Lua side and stack of the host side. The two
--- sides are joined and named when the profile is looked at, because names
--- come at the end of a stream.
+-- state of the VM, stack of the Lua side and stack of the host side. Their times
+-- are kept only if that is asked for. The two sides are joined and named when the
+-- profile is looked at, because names come at the end of a stream.
 ----------------------------------------------------------------------------
 
 local bytes = require("sysprof.bytes")
 local pairmap = require("sysprof.pairmap")
 local stacks = require("sysprof.stacks")
+local timeline = require("sysprof.timeline")
 
 local EXACT_MAX = bytes.EXACT_MAX
 local STATES = 16	-- Above any state of the VM; a power of two.
@@ -24,7 +25,7 @@ local mt = { __index = methods }
 -- Returns the function that counts a sample, which is the hot spot of the
 -- reader. It returns false if there are too many distinct samples.
 local function profile_adder(p)
-  local slots = p.slots
+  local slots, times = p.slots, p.timeline
   local slot_samples, slot_weight = p.slot_samples, p.slot_weight
   return function(now, weight, state, lua, host)
     local slot, new = p.keys:put(p.thread * NODES + lua, host * STATES + state)
@@ -35,11 +36,13 @@ local function profile_adder(p)
     slot_samples[slot] = slot_samples[slot] + 1
     slot_weight[slot] = slot_weight[slot] + weight
     p.last_time = now
+    if times then times:add(now, weight, slot) end
     return slot_weight[slot] < EXACT_MAX
   end
 end
 
-function profile.new()
+-- options, off if missing: timeline, keep the times of samples.
+function profile.new(options)
   local p = setmetatable({
     stacks = stacks.new(),
     -- Samples.
@@ -48,6 +51,7 @@ function profile.new()
     threads = {}, thread_count = 0,	-- Number of a thread by its id.
     tid = nil, thread = nil,	-- Of the samples that follow.
     last_time = 0,	-- Microseconds from the start to the last sample.
+    timeline = options and options.timeline and timeline.new() or nil,
     -- Definitions.
     meta = {}, meta_keys = {},	-- Value by key; keys in order.
     modules = {},		-- In order of definition.
@@ -131,6 +135,13 @@ function methods:totals()
     weight = weight + self.slot_weight[slot]
   end
   return samples, weight
+end
+
+-- Calls visit(time, weight, slot) for each sample in the order of the stream:
+-- microseconds since the start of the profile, microseconds of CPU time, and
+-- its number in slots. Only if the profile was read with the option timeline.
+function methods:each_sample(visit)
+  self.timeline:each(visit)
 end
 
 -- Returns the number of samples by state of the VM.
