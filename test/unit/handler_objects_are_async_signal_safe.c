@@ -33,8 +33,8 @@ static const Allowed allowed[] = {
   { "lj_lstack", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
   { "lj_lstack", "lj_vm_*", "addresses to compare with" },
   { "lj_lstack", "lj_cont_*", "addresses to compare with" },
-  { "lj_hstack", "lj_vm_*", "addresses to compare with" },
-  { "lj_hstack", "lj_err_unwind_*", "addresses to compare with" },
+  { "lj_ehframe", "_dl_find_object", "documented as async-signal-safe" },
+  { "lj_vmcode", "lj_vm_*", "addresses to compare with" },
   { "lj_stream", "lj_symtab_modules", "start and stop only" },
   { "lj_stream", "lj_symtab_names", "stop only" },
   { "lj_profile_timer", "pthread_mutex_*", "start and stop only" },
@@ -59,7 +59,8 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_peek", "lj_cfi", "lj_hstack", "lj_lstack", "lj_symtab", "lj_wbuf",
+  "lj_peek", "lj_cfi", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack",
+  "lj_lstack", "lj_symtab", "lj_wbuf",
   "lj_stream", "lj_sysprof", "lj_profile_timer"
 };
 #define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))
