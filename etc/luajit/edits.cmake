@@ -50,8 +50,8 @@ foreach(file lj_trace.c lj_asm.c lj_opt_loop.c)
     "declares the calls below")
 endforeach()
 luajit_edit(lj_trace.c [[lj_record_setup(J);]]
-  BEFORE [[  lj_tracepos_start(J);]]
-  "no positions of this trace yet")
+  AFTER [[  lj_tracepos_start(J);]]
+  "the positions of a new trace begin")
 luajit_edit(lj_trace.c [[lj_record_ins(J);]]
   BEFORE [[      lj_tracepos_ins(J);]]
   "the IR that follows is made from this bytecode")
@@ -76,3 +76,10 @@ luajit_edit(lj_trace.c [[memset(J->penalty, 0, sizeof(J->penalty));]]
 luajit_edit(lj_trace.c [[lj_mem_freevec(g, J->snapmapbuf,]]
   BEFORE [[  lj_tracepos_close(g);]]
   "frees the rest with the VM")
+
+luajit_edit(lj_func.c [["lj_func.h"]]
+  AFTER [[#include "profile/lj_sysprof.h"]]
+  "declares the call below")
+luajit_edit(lj_func.c [[lj_mem_free(g, pt, pt->sizept)]]
+  BEFORE [[  lj_sysprof_proto_free(g, pt);]]
+  "memory of a function that is used again lends no name to the next one")

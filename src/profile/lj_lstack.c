@@ -6,204 +6,89 @@
 #define lj_lstack_c
 #define LUA_CORE
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For REG_RBX and friends. */
-#endif
 #include "lj_obj.h"
 #include "lj_bc.h"
 #include "lj_frame.h"
 #include "lj_debug.h"
 #include "lj_ff.h"
-#include "lj_jit.h"
-#include "lj_dispatch.h"
+#include "lj_gc.h"
 #include "profile/lj_callname.h"
+#include "profile/lj_lframe.h"
 #include "profile/lj_lstack.h"
-
-/* Registers of the interpreter, vm_x64.dasc. */
-#define REG_BASE	REG_RDX
-#define REG_PC		REG_RBX
-#define REG_RB		REG_RBP
+#include "profile/lj_ltop.h"
 
 #define LSTACK_THREADS	1000	/* Nested coroutines walked at most. */
-#define PROTO_BC_MAX	(1u << 26)  /* No function has more bytecode. */
 
-/* -- Checked reading of frames ----------------------------------------------- */
-
-/* One Lua stack. */
-typedef struct Area {
-  Peek *pk;
-  lua_State *L;
-  uintptr_t bot;		/* Frame slot of the bottom frame. */
-  uintptr_t end;		/* End of the stack. */
-} Area;
-
-/* A function in a frame slot. */
-typedef struct FrameFunc {
-  GCfunc *fn;			/* NULL for the dummy frame of an error. */
-  GCproto *pt;			/* Of a Lua function, else NULL. */
-} FrameFunc;
-
-static int area_init(Area *a, Peek *pk, lua_State *L)
-{
-  uintptr_t stack = (uintptr_t)tvref(L->stack);
-  a->pk = pk;
-  a->L = L;
-  a->bot = stack + LJ_FR2*sizeof(TValue);
-  a->end = stack + (uintptr_t)L->stacksize * sizeof(TValue);
-  return stack != 0 && (stack & 7) == 0 && a->end > a->bot;
-}
-
-/* Could there be a frame with its link slot at f? */
-static int area_has(const Area *a, uintptr_t f)
-{
-  return f >= a->bot && f < a->end && (f & 7) == 0 &&
-	 lj_peek_ok(a->pk, (const void *)(f - 8), 16);
-}
-
-static uint64_t frame_link(uintptr_t f)
-{
-  return *(const uint64_t *)f;
-}
-
-static uint64_t frame_slot(uintptr_t f)
-{
-  return *(const uint64_t *)(f - 8);
-}
-
-static int proto_valid(Peek *pk, const GCproto *pt)
-{
-  return ((uintptr_t)pt & 7) == 0 && lj_peek_ok(pk, pt, sizeof(GCproto)) &&
-	 pt->gct == (uint8_t)~LJ_TPROTO && pt->sizebc > 0 &&
-	 pt->sizebc <= PROTO_BC_MAX;
-}
-
-/* Read the function of a frame. Returns 0 if there is none. */
-static int frame_readfunc(const Area *a, uintptr_t f, FrameFunc *ff)
-{
-  uint64_t slot = frame_slot(f);
-  uint32_t tag = (uint32_t)((int64_t)slot >> 47);
-  uintptr_t p = (uintptr_t)(slot & LJ_GCVMASK);
-  const GCfunc *fn = (const GCfunc *)p;
-  ff->fn = NULL;
-  ff->pt = NULL;
-  if (tag == (uint32_t)LJ_TTHREAD) return p == (uintptr_t)a->L;
-  if (tag != (uint32_t)LJ_TFUNC || (p & 7) != 0 ||
-      !lj_peek_ok(a->pk, fn, sizeof(GCfuncC)) ||
-      fn->c.gct != (uint8_t)~LJ_TFUNC)
-    return 0;
-  if (isluafunc(fn)) {
-    GCproto *pt = (GCproto *)(mref(fn->l.pc, char) - sizeof(GCproto));
-    if (!proto_valid(a->pk, pt)) return 0;
-    ff->pt = pt;
-  } else if (mref(fn->c.pc, char) - (char *)L2GG(a->L) >=
-	     (ptrdiff_t)sizeof(GG_State) ||
-	     mref(fn->c.pc, char) < (char *)L2GG(a->L)) {
-    return 0;  /* The header of a C function is in the VM's own state. */
-  }
-  ff->fn = (GCfunc *)fn;
-  return 1;
-}
-
-/* Does a PC, which points behind its instruction, belong to a prototype? */
-static int pc_inproto(const GCproto *pt, uintptr_t pc)
-{
-  uintptr_t bc = (uintptr_t)proto_bc(pt);
-  return pc > bc && pc <= bc + (uintptr_t)pt->sizebc*sizeof(BCIns) &&
-	 (pc & 3) == 0;
-}
-
-/* Frame below a Lua frame whose caller continues at pc. Returns 0 if the
-** caller's frame is not that of the Lua function that pc belongs to.
-*/
-static uintptr_t frame_caller(const Area *a, uintptr_t f, uintptr_t pc)
-{
-  const BCIns *call = (const BCIns *)pc - 1;
-  FrameFunc ff;
-  uintptr_t prev;
-  if ((pc & 3) != 0 || !lj_peek_ok(a->pk, call, sizeof(BCIns))) return 0;
-  prev = f - (uintptr_t)(1 + LJ_FR2 + bc_a(*call))*sizeof(TValue);
-  if (prev >= f || !area_has(a, prev) || !frame_readfunc(a, prev, &ff) ||
-      !ff.pt || !pc_inproto(ff.pt, pc))
-    return 0;
-  return prev;
-}
+/* -- Frames ------------------------------------------------------------------ */
 
 /* Read the continuation of frame f and the PC that goes with it. A metamethod's
 ** is code of the VM, and its PC belongs to the Lua function below, if that is
 ** one. Returns 0 if they are not valid.
 */
-static int frame_contvalid(const Area *a, uintptr_t f, uintptr_t prev,
+static int frame_contvalid(const LuaArea *a, uintptr_t f, uintptr_t prev,
 			   uintptr_t *cont, uintptr_t *pc)
 {
   FrameFunc ff;
-  if (!area_has(a, f-24) || !area_has(a, prev) || !frame_readfunc(a, prev, &ff))
+  if (!lj_lframe_has(a, f-24) || !lj_lframe_has(a, prev) ||
+      !lj_lframe_func(a, prev, &ff))
     return 0;
-  *cont = (uintptr_t)frame_link(f-24);
-  *pc = (uintptr_t)frame_link(f-16);
+  *cont = (uintptr_t)lj_lframe_link(f-24);
+  *pc = (uintptr_t)lj_lframe_link(f-16);
   if (*cont == LJ_CONT_TAILCALL || *cont == LJ_CONT_FFI_CALLBACK) return 1;
-  return lj_hstack_isvm(*cont) && (!ff.pt || pc_inproto(ff.pt, *pc));
+  return lj_hstack_isvm(*cont) && (!ff.pt || lj_lframe_pcinproto(ff.pt, *pc));
 }
 
 /* Is the function of a frame the builtin pcall or xpcall? */
-static int frame_ispcallfunc(const Area *a, uintptr_t f)
+static int frame_ispcallfunc(const LuaArea *a, uintptr_t f)
 {
   FrameFunc ff;
-  return area_has(a, f) && frame_readfunc(a, f, &ff) && ff.fn && !ff.pt &&
+  return lj_lframe_has(a, f) && lj_lframe_func(a, f, &ff) && ff.fn && !ff.pt &&
 	 (ff.fn->c.ffid == FF_pcall || ff.fn->c.ffid == FF_xpcall);
 }
 
-/* -- Walking one coroutine --------------------------------------------------- */
-
-/* A place where the top frame may be. */
-typedef struct Candidate {
-  uintptr_t frame;		/* Link slot of the top frame. */
-  uintptr_t pc;			/* PC of the top function, 0 if unknown. */
-} Candidate;
+/* -- Pushing frames ------------------------------------------------------------ */
 
 /* Current line of a Lua function, 0 if unknown. */
-static uint32_t func_line(Peek *pk, GCproto *pt, uintptr_t pc)
+static uint32_t func_line(Peek *pk, const GCproto *pt, uintptr_t pc)
 {
   const char *info = proto_lineinfo(pt);
   size_t sz = pt->numline < 256 ? 1 : pt->numline < 65536 ? 2 : 4;
   BCPos pos;
-  if (!info || !pc_inproto(pt, pc)) return 0;
+  if (!info || !lj_lframe_pcinproto(pt, pc)) return 0;
   pos = proto_bcpos(pt, (const BCIns *)pc) - 1;
   if (pos > 0 && !lj_peek_ok(pk, info + (pos-1)*sz, sz)) return 0;
-  return (uint32_t)lj_debug_line(pt, pos);
+  return (uint32_t)lj_debug_line((GCproto *)pt, pos);
+}
+
+static void push_word(LuaStack *ls, FrameWord w, TopFunc kind)
+{
+  if (ls->top == TOP_NONE) ls->top = kind;
+  lj_frames_push(ls->frames, w);
+}
+
+/* Push a Lua function that is at pc. Returns 0 if it cannot be read. */
+static int push_proto(LuaStack *ls, const GCproto *pt, uintptr_t pc)
+{
+  uint32_t fid = lj_symtab_lfunc(ls->st, ls->pk, pt);
+  if (fid == 0) return 0;
+  push_word(ls, frame_word2(SPF_FRAME_LFUNC, fid, func_line(ls->pk, pt, pc)),
+	    TOP_LUA);
+  return 1;
+}
+
+static void push_cfunc(LuaStack *ls, uint32_t ffid, lua_CFunction f)
+{
+  if (ffid > FF_C)
+    push_word(ls, frame_word(SPF_FRAME_FFUNC, ffid), TOP_FAST);
+  else
+    push_word(ls, frame_word(SPF_FRAME_CFUNC, (uintptr_t)f), TOP_C);
 }
 
 static int push_func(LuaStack *ls, const FrameFunc *ff, uintptr_t pc)
 {
-  FrameWord w;
-  TopFunc kind;
-  if (ff->pt) {
-    uint32_t fid = lj_symtab_lfunc(ls->st, ls->pk, ff->pt);
-    if (fid == 0) return 0;
-    w = frame_word2(SPF_FRAME_LFUNC, fid, func_line(ls->pk, ff->pt, pc));
-    kind = TOP_LUA;
-  } else if (isffunc(ff->fn)) {
-    w = frame_word(SPF_FRAME_FFUNC, ff->fn->c.ffid);
-    kind = TOP_FAST;
-  } else {
-    w = frame_word(SPF_FRAME_CFUNC, (uintptr_t)ff->fn->c.f);
-    kind = TOP_C;
-  }
-  if (ls->top == TOP_NONE) ls->top = kind;
-  lj_frames_push(ls->frames, w);
+  if (ff->pt) return push_proto(ls, ff->pt, pc);
+  push_cfunc(ls, ff->fn->c.ffid, ff->fn->c.f);
   return 1;
-}
-
-/* C frame of the VM without a Lua frame of its own: lj_vm_cpcall runs a C
-** function directly. Its "number of results" is the negative offset of the top
-** of the Lua stack when it was entered.
-*/
-static int cframe_isbare(const Area *a, uintptr_t cf, uintptr_t frame)
-{
-  int32_t nres;
-  if (!lj_peek_ok(a->pk, (const void *)(cf + CFRAME_OFS_NRES), 4)) return 0;
-  nres = *(const int32_t *)(cf + CFRAME_OFS_NRES);
-  return nres < 0 &&
-	 frame < a->bot - LJ_FR2*sizeof(TValue) + (uintptr_t)-(intptr_t)nres;
 }
 
 /* State of the C frame chain that is followed along with the Lua frames. */
@@ -241,11 +126,95 @@ static uintptr_t chain_savedpc(LuaStack *ls, const Chain *ch)
   return pc;
 }
 
-/* Walk the frames of one coroutine. Returns 1 if they are valid to the end.
-** bare: no frame runs on the innermost VM frame.
+/* -- Compiled code ------------------------------------------------------------ */
+
+#if LJ_HASJIT
+
+/* PC behind an instruction of a prototype. */
+static uintptr_t node_pc(const GCproto *pt, BCPos pos)
+{
+  return pos < pt->sizebc ? (uintptr_t)(proto_bc(pt) + pos + 1) : 0;
+}
+
+/* Push the functions of a trace, from the place where it is to that at its
+** base. Returns 0 if one cannot be read.
 */
-static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
-		       Chain *ch, int bare)
+static int push_trace(LuaStack *ls, const TraceAt *at)
+{
+  const TraceBlock *b = at->block;
+  const TraceNode *n;
+  uint32_t i, count = 0;
+  BCPos pos;
+  if (!b) {
+    ls->broken = SPF_BROKEN_TRACE;
+    lj_frames_push(ls->frames, frame_word(SPF_FRAME_BROKEN, ls->broken));
+    return 1;
+  }
+  /* A caller is noted before what it calls: this ends. */
+  for (i = at->seg->node; i < b->nnode; i = b->node[i].parent)
+    count++;
+  lj_frames_push(ls->frames,
+		 frame_word2(SPF_FRAME_TRACE, at->number*2 + (at->in_loop != 0),
+			     count));
+  pos = at->seg->pos;
+  for (i = at->seg->node; i < b->nnode; i = n->parent) {
+    n = &b->node[i];
+    if (!n->pt) {
+      push_cfunc(ls, n->ffid, n->cfunc);
+    } else {
+      if (!lj_lframe_isproto(ls->pk, n->pt) ||
+	  !push_proto(ls, n->pt, node_pc(n->pt, pos)))
+	return 0;
+      if (n->parent < b->nnode && lj_callname_wanted(ls->st, n->pt)) {
+	const GCproto *caller = b->node[n->parent].pt;
+	if (caller && lj_lframe_isproto(ls->pk, caller))
+	  lj_callname_inlined(ls->st, ls->pk, ls->g, n->pt, caller,
+			      node_pc(caller, n->callpos));
+      }
+    }
+    pos = n->callpos;
+  }
+  return 1;
+}
+
+#endif
+
+/* What the VM itself does, as a frame of its own. */
+static void push_work(LuaStack *ls, const LuaTop *top)
+{
+  uint32_t work, arg = 0;
+  switch (~ls->g->vmstate) {
+  case LJ_VMST_GC:
+    work = SPF_WORK_GC;
+    switch (ls->g->gc.state) {
+    case GCSpropagate: arg = SPF_GC_PROPAGATE; break;
+    case GCSatomic: arg = SPF_GC_ATOMIC; break;
+    case GCSsweepstring: arg = SPF_GC_SWEEPSTRING; break;
+    case GCSsweep: arg = SPF_GC_SWEEP; break;
+    case GCSfinalize: arg = SPF_GC_FINALIZE; break;
+    default: arg = SPF_GC_PAUSE; break;
+    }
+    break;
+  case LJ_VMST_RECORD: work = SPF_WORK_RECORD; break;
+  case LJ_VMST_OPT: work = SPF_WORK_OPT; break;
+  case LJ_VMST_ASM: work = SPF_WORK_ASM; break;
+  default:
+    if (!top->ts.exits) return;
+    work = SPF_WORK_EXIT;
+    arg = (top->ts.from << 16) | (top->ts.exitno & 0xffff);
+    break;
+  }
+  lj_frames_push(ls->frames, frame_word2(SPF_FRAME_WORK, work, arg));
+}
+
+/* -- Walking one coroutine --------------------------------------------------- */
+
+/* Walk the frames of one coroutine. Returns 1 if they are valid to the end.
+** bare: no frame runs on the innermost VM frame. at: the trace that runs on the
+** top frame, or NULL.
+*/
+static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
+		       Chain *ch, int bare, const TraceAt *at)
 {
   uintptr_t f = top->frame, pc = top->pc, slots = 0;
   int skip = 0;  /* This frame is the lower part of a vararg frame. */
@@ -254,16 +223,25 @@ static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
     uint64_t link;
     FrameFunc ff;
     uintptr_t prev;
-    while (ch->cf != 0 && cframe_isbare(a, ch->cf, f))
+    while (ch->cf != 0 && lj_ltop_isbare(a, ch->cf, f))
       if (!chain_pass(ls, ch)) return 0;
     if (f == a->bot) return 1;
-    if (!area_has(a, f) || !frame_readfunc(a, f, &ff)) return 0;
+    if (!lj_lframe_has(a, f) || !lj_lframe_func(a, f, &ff)) return 0;
+#if LJ_HASJIT
+    if (at) {
+      if (!push_trace(ls, at)) return 0;
+      skip = (at->block != NULL);  /* Its functions include this one. */
+      at = NULL;
+    }
+#else
+    UNUSED(at);
+#endif
     if (ff.fn && !skip && !push_func(ls, &ff, pc)) return 0;
     if (!skip) slots = f + 8;
     skip = 0;
-    link = frame_link(f);
+    link = lj_lframe_link(f);
     if ((link & FRAME_TYPE) == FRAME_LUA) {
-      prev = frame_caller(a, f, (uintptr_t)link);
+      prev = lj_lframe_caller(a, f, (uintptr_t)link);
       if (prev == 0) return 0;
       pc = (uintptr_t)link;
     } else {
@@ -286,7 +264,7 @@ static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
 	break;
 	}
       case FRAME_VARG:  /* The lower part holds the same function. */
-	if (!area_has(a, prev) || frame_slot(prev) != frame_slot(f)) return 0;
+	if (!lj_lframe_has(a, prev) || lj_lframe_slot(prev) != lj_lframe_slot(f)) return 0;
 	skip = 1;
 	break;
       default:  /* FRAME_PCALL, FRAME_PCALLH */
@@ -300,125 +278,6 @@ static int walk_thread(LuaStack *ls, const Area *a, const Candidate *top,
     }
     f = prev;
   }
-}
-
-/* -- Finding the top frame --------------------------------------------------- */
-
-#define CANDIDATES_MAX	16
-
-typedef struct Candidates {
-  int n;
-  Candidate c[CANDIDATES_MAX];
-} Candidates;
-
-static void cand_add(Candidates *cs, uintptr_t base, uintptr_t pc)
-{
-  uintptr_t f = base - 8;
-  int i;
-  for (i = 0; i < cs->n; i++)
-    if (cs->c[i].frame == f) {
-      if (cs->c[i].pc == 0) cs->c[i].pc = pc;
-      return;
-    }
-  if (cs->n < CANDIDATES_MAX) {
-    cs->c[cs->n].frame = f;
-    cs->c[cs->n++].pc = pc;
-  }
-}
-
-/* Candidate that agrees with the interpreter's PC: the function runs there, or
-** is about to, or has just been returned from.
-*/
-static void cand_add_fitting(Candidates *cs, const Area *a, uintptr_t base,
-			     uintptr_t pc)
-{
-  uintptr_t f = base - 8, header;
-  FrameFunc ff;
-  if (!area_has(a, f) || !frame_readfunc(a, f, &ff) || !ff.fn) return;
-  header = ff.pt ? (uintptr_t)proto_bc(ff.pt) : (uintptr_t)mref(ff.fn->c.pc, char);
-  /* A call sets PC to the function's header, the dispatch moves it on. */
-  if (pc == header) pc += sizeof(BCIns);
-  if (ff.pt ? pc_inproto(ff.pt, pc) : pc == header + sizeof(BCIns))
-    cand_add(cs, base, ff.pt ? pc : 0);
-  else if (pc == frame_link(f))
-    cand_add(cs, base, ff.pt ? (uintptr_t)(proto_bc(ff.pt) + 1) : 0);
-}
-
-/* Candidate whose callee's frame is being built or was just removed. */
-static void cand_add_caller(Candidates *cs, const Area *a, uintptr_t base,
-			    uintptr_t pc)
-{
-  uintptr_t f = base - 8, prev;
-  if (f < a->bot || f >= a->end) return;
-  prev = frame_caller(a, f, pc);
-  if (prev) cand_add(cs, prev + 8, pc);
-}
-
-/* L->base. While a stack is moved, it is still the address in the old one. */
-static uintptr_t current_base(const LuaStack *ls, const Area *a)
-{
-  uintptr_t base = (uintptr_t)a->L->base;
-  if (ls->moving == a->L && base - a->bot >= a->end - a->bot)
-    base += (uintptr_t)tvref(a->L->stack) - ls->moving_from;
-  return base;
-}
-
-/* Where the top frame may be, best first. The VM frame that runs it is vf, NULL
-** in host code below all VM frames.
-*/
-static void cand_collect(Candidates *cs, const LuaStack *ls, const Area *a,
-			 const VMFrame *vf, const ucontext_t *uc)
-{
-  const greg_t *greg = uc->uc_mcontext.gregs;
-  uintptr_t Lbase = current_base(ls, a);
-  uintptr_t jit_base = (uintptr_t)tvref(ls->g->jit_base);
-  int32_t vmstate = ls->g->vmstate;
-  uintptr_t pc = vf ? vf->pc : 0;
-  cs->n = 0;
-  if (vmstate >= 0 || vmstate == ~LJ_VMST_EXIT) {
-    if (jit_base) cand_add(cs, jit_base, 0);
-    if (ls->hs->leaf != LEAF_VM) {
-      cand_add(cs, Lbase, pc);
-      return;
-    }
-  } else if (jit_base && vf && !pc && ls->hs->leaf != LEAF_VM) {
-    cand_add(cs, jit_base, 0);  /* First instructions of a trace. */
-  }
-  if (ls->hs->leaf == LEAF_VM) {
-    uintptr_t base = (uintptr_t)greg[REG_BASE], saved;
-    uint64_t delta;
-    pc = (uintptr_t)greg[REG_PC];
-    delta = pc & ~(uint64_t)FRAME_TYPEP;
-    cand_add_fitting(cs, a, base, pc);
-    cand_add_caller(cs, a, base, pc);
-    /* On the way back to C, PC turns from the link into the previous base. */
-    if (pc - a->bot < a->end - a->bot) cand_add(cs, pc, 0);
-    if ((uintptr_t)0-pc - a->bot < a->end - a->bot) cand_add(cs, 0-pc, 0);
-    if (delta - 1 < a->end - a->bot) cand_add(cs, base - delta, 0);
-    /* Old values of these may fit, too, so they come later. */
-    cand_add_fitting(cs, a, Lbase, pc);
-    cand_add_fitting(cs, a, (uintptr_t)greg[REG_RB], pc);
-    if (vmstate == ~LJ_VMST_C) {
-      cand_add(cs, Lbase, 0);
-      cand_add(cs, base, 0);
-    } else {
-      cand_add(cs, base, 0);
-      cand_add(cs, Lbase, 0);
-    }
-    /* A coroutine's results replace the frame of coroutine.resume. */
-    if (vf && lj_peek_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved))
-      cand_add_caller(cs, a, Lbase, saved);
-    return;
-  }
-  /* In C code that the VM called: the interpreter saved its base in L->base or,
-  ** around a few calls of fast functions, in RB.
-  */
-  if (vmstate == ~LJ_VMST_INTERP && vf) {
-    cand_add_fitting(cs, a, vf->rb, pc);
-    cand_add_fitting(cs, a, Lbase, pc);
-    cand_add_caller(cs, a, Lbase, pc);
-  }
-  cand_add(cs, Lbase, pc);
 }
 
 /* -- Walking all coroutines -------------------------------------------------- */
@@ -450,21 +309,22 @@ static int find_resumer(const LuaStack *ls, uintptr_t cf, lua_State **L)
   return hs->broken < 0 && hs->nvm <= HSTACK_VMFRAMES;
 }
 
-/* Walk from the given top frame of L to the bottom of the last resumer. Returns
-** 1 if all frames are valid, 0 if not, -1 if there is no frame for a VM frame.
+/* Walk from a top frame of L to the bottom of the last resumer. Returns 1 if all
+** frames are valid, 0 if not, -1 if there is no frame for a VM frame.
 */
-static int walk_threads(LuaStack *ls, lua_State *L, const Candidate *top,
+static int walk_threads(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
 			int bare)
 {
-  Candidate c = *top;
+  Candidate c = top->c[i];
+  const TraceAt *at = top->ts.runs ? &top->ts.at : NULL;
   int n;
   for (n = 0; n < LSTACK_THREADS; n++) {
-    Area a;
+    LuaArea a;
     Chain ch;
     ch.cf = ch.last = 0;
-    if (!area_init(&a, ls->pk, L)) return 0;
+    if (!lj_lframe_area(&a, ls->pk, L)) return 0;
     chain_set(&ch, (uintptr_t)L->cframe);
-    if (!walk_thread(ls, &a, &c, &ch, bare && n == 0)) return 0;
+    if (!walk_thread(ls, &a, &c, &ch, bare && n == 0, at)) return 0;
     if (ch.cf != 0) return -1;  /* A VM frame is left over. */
     /* Below the main thread, or if it runs in no VM frame, is the host. */
     if (ch.last == 0 || L == mainthread(ls->g)) return 1;
@@ -476,23 +336,22 @@ static int walk_threads(LuaStack *ls, lua_State *L, const Candidate *top,
     if (!L) return 1;
     c.frame = (uintptr_t)L->base - 8;
     c.pc = 0;
+    at = NULL;
   }
   return 0;
 }
 
 void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc)
 {
-  const VMFrame *vf = ls->hs->nvm ? &ls->hs->vm[0] : NULL;
-  lua_State *L = vf ? vf->L : mainthread(ls->g);
-  Candidates cs;
-  Area a;
+  lua_State *L = ls->hs->nvm ? ls->hs->vm[0].L : mainthread(ls->g);
+  LuaTop top;
+  LuaArea a;
   int i;
-  ls->broken = -1;
-  cs.n = 0;
+  top.n = 0;
   if (lj_hstack_isthread(ls->pk, ls->g, (uintptr_t)L) &&
-      area_init(&a, ls->pk, L))
-    cand_collect(&cs, ls, &a, vf, uc);
-  for (i = 0; i < cs.n; i++) {
+      lj_lframe_area(&a, ls->pk, L))
+    lj_ltop_find(&top, ls, &a, uc);
+  for (i = 0; i < top.n; i++) {
     int bare, res = -1;
     /* While a VM frame is entered or left, it has no Lua frame of its own. */
     for (bare = 0; bare <= 1 && res < 0; bare++) {
@@ -500,11 +359,12 @@ void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc)
       ls->top = TOP_NONE;
       ls->broken = -1;
       ls->nbounds = 0;
-      res = walk_threads(ls, L, &cs.c[i], bare);
+      push_work(ls, &top);
+      res = walk_threads(ls, L, &top, i, bare);
     }
     if (res > 0) return;
   }
-  ls->broken = cs.n ? SPF_BROKEN_CHAIN : SPF_BROKEN_NO_BASE;
+  ls->broken = top.n ? SPF_BROKEN_CHAIN : SPF_BROKEN_NO_BASE;
   ls->top = TOP_UNKNOWN;
   ls->nbounds = 0;
   lj_frames_reset(ls->frames);

@@ -14,14 +14,14 @@
 #include "profile/lj_peek.h"
 #include "profile/lj_tracepos.h"
 
-#if LJ_HASJIT
-
 typedef struct TraceAt {
   TraceNo number;		/* Number of the trace. */
   int in_loop;			/* In the part that is repeated. */
-  const TraceBlock *block;	/* Its positions, NULL if not known. */
-  const TraceSeg *seg;		/* The place. */
+  const struct TraceBlock *block;  /* Its positions, NULL if not known. */
+  const struct TraceSeg *seg;	/* The place. */
 } TraceAt;
+
+#if LJ_HASJIT
 
 /* Place of an address of machine code, inside of a call if one was made.
 ** Returns 0 if it is in no trace. Async-signal-safe.

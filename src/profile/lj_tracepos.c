@@ -150,6 +150,17 @@ static uint32_t frames_node(TracePos *tp, jit_State *J)
   return node;
 }
 
+/* Note that a bytecode, or none of Lua, begins at an IR instruction. */
+static void seg_note(TracePos *tp, jit_State *J, IRRef ref, const BCIns *pc,
+		     uint32_t node)
+{
+  BCPos pos = J->pt ? proto_bcpos(J->pt, pc) : TRACEPOS_NONE;
+  if (node == TRACENODE_NONE || !seg_add(tp, ref, pos, node)) {
+    tp->failed = 1;
+    tp->base = NULL;
+  }
+}
+
 void lj_tracepos_bytecode(TracePos *tp, jit_State *J)
 {
   IRRef ref = J->cur.nins;
@@ -166,12 +177,7 @@ void lj_tracepos_bytecode(TracePos *tp, jit_State *J)
     node = frames_node(tp, J);
   tp->base = J->L->base;
   tp->fn = J->fn;
-  if (node == TRACENODE_NONE ||
-      !seg_add(tp, ref, J->pt ? proto_bcpos(J->pt, J->pc) : TRACEPOS_NONE,
-	       node)) {
-    tp->failed = 1;
-    tp->base = NULL;
-  }
+  seg_note(tp, J, ref, J->pc, node);
 }
 
 void lj_tracepos_start(jit_State *J)
@@ -192,7 +198,11 @@ void lj_tracepos_start(jit_State *J)
   }
   tp->nseg = tp->nnode = tp->nlevel = 0;
   tp->failed = 0;
-  tp->base = NULL;
+  tp->copyref = 0;
+  tp->base = J->L->base;
+  tp->fn = J->fn;
+  seg_note(tp, J, REF_FIRST, mref(J->cur.startpc, const BCIns),
+	   frames_node(tp, J));
 }
 
 /* -- Loop unrolling ----------------------------------------------------------- */

@@ -98,7 +98,7 @@ LJ_FUNC void lj_tracepos_assembled(TracePos *tp, IRRef ref, const MCode *mcp);
 
 /* -- Called by LuaJIT's own code ---------------------------------------------- */
 
-/* A trace is about to be recorded. */
+/* A trace has been set up: it is about to be recorded, or complete. */
 LJ_FUNC void lj_tracepos_start(jit_State *J);
 /* It is compiled. */
 LJ_FUNC void lj_tracepos_save(jit_State *J, const GCtrace *T);

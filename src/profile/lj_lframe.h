@@ -1,0 +1,69 @@
+/*
+** Checked reading of Lua frames: what looks like a frame, and what is one.
+**
+** A Lua stack may be half-written when it is sampled, so nothing in it is
+** believed: addresses are range-checked, probed, then read, and what they point
+** to is checked for its type. Runs in the signal handler.
+*/
+
+#ifndef _LJ_LFRAME_H
+#define _LJ_LFRAME_H
+
+#include "lj_obj.h"
+#include "lj_bc.h"
+#include "profile/lj_peek.h"
+
+/* One Lua stack. A frame is named by the address of its link slot. */
+typedef struct LuaArea {
+  Peek *pk;
+  lua_State *L;
+  uintptr_t bot;		/* Link slot of the bottom frame. */
+  uintptr_t end;		/* End of the stack. */
+} LuaArea;
+
+/* A function in a frame slot. */
+typedef struct FrameFunc {
+  GCfunc *fn;			/* NULL for the dummy frame of an error. */
+  GCproto *pt;			/* Of a Lua function, else NULL. */
+} FrameFunc;
+
+/* Set up the stack of a valid coroutine. Returns 0 if it has none. */
+LJ_FUNC int lj_lframe_area(LuaArea *a, Peek *pk, lua_State *L);
+
+/* Is it a prototype? */
+LJ_FUNC int lj_lframe_isproto(Peek *pk, const GCproto *pt);
+
+/* Read the function of a frame that lj_lframe_has. Returns 0 if there is none. */
+LJ_FUNC int lj_lframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff);
+
+/* Frame below a Lua frame whose caller continues at pc. Returns 0 if the
+** caller's frame is not that of the Lua function that pc belongs to.
+*/
+LJ_FUNC uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc);
+
+/* Could there be a frame with its link slot at f? */
+static LJ_AINLINE int lj_lframe_has(const LuaArea *a, uintptr_t f)
+{
+  return f >= a->bot && f < a->end && (f & 7) == 0 &&
+	 lj_peek_ok(a->pk, (const void *)(f - 8), 16);
+}
+
+static LJ_AINLINE uint64_t lj_lframe_link(uintptr_t f)
+{
+  return *(const uint64_t *)f;
+}
+
+static LJ_AINLINE uint64_t lj_lframe_slot(uintptr_t f)
+{
+  return *(const uint64_t *)(f - 8);
+}
+
+/* Does a PC, which points behind its instruction, belong to a prototype? */
+static LJ_AINLINE int lj_lframe_pcinproto(const GCproto *pt, uintptr_t pc)
+{
+  uintptr_t bc = (uintptr_t)proto_bc(pt);
+  return pc > bc && pc <= bc + (uintptr_t)pt->sizebc*sizeof(BCIns) &&
+	 (pc & 3) == 0;
+}
+
+#endif

@@ -1,0 +1,194 @@
+/*
+** Compiled code in a sample. Runs in the signal handler; see the header.
+** x86-64.
+*/
+
+#define lj_tstack_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* For REG_RAX and friends. */
+#endif
+#include "lj_obj.h"
+#include "lj_frame.h"
+#include "lj_jit.h"
+#include "lj_dispatch.h"
+#include "lj_target.h"
+#include "lj_vm.h"
+#include "profile/lj_tstack.h"
+
+#if LJ_HASJIT
+
+/* Registers of the VM's code, vm_x64.dasc. */
+#define REG_RA		REG_RCX
+#define REG_RC		REG_RAX
+#define REG_DISPATCH	REG_R14
+
+/* An exit stub pushes the low byte of its number, then a group of stubs the
+** high byte (asm_exitstub_gen).
+*/
+#define STUB_JMP_OFS	2	/* Behind the push of a stub. */
+#define STUBS_SIZE	(EXITSTUBS_PER_GROUP*EXITSTUB_SPACING + 8)
+
+#define VM_EXIT_INTERP		((uintptr_t)(void *)lj_vm_exit_interp)
+#define VM_EXIT_INTERP_END	((uintptr_t)(void *)lj_vm_floor)
+
+/* -- Leaving a trace ---------------------------------------------------------- */
+
+/* A byte that was pushed: sign-extended. */
+static int pushed_byte(Peek *pk, uintptr_t addr, uint32_t *b)
+{
+  uintptr_t w;
+  if (!lj_peek_word(pk, addr, &w) || (intptr_t)w != (int8_t)w) return 0;
+  *b = (uint32_t)(w & 0xff);
+  return 1;
+}
+
+/* Stack pointer of a trace that runs on a VM frame, 0 if it is not known. */
+static uintptr_t trace_sp(global_State *g, const VMFrame *vf, TraceNo traceno)
+{
+  const GCtrace *T = lj_traceat_trace(g, traceno);
+  return T ? vf->cf - (CFRAME_SIZE_JIT-CFRAME_SIZE) - T->spadjust : 0;
+}
+
+/* In an exit stub: its number follows from its address and what is pushed. */
+static int exit_instub(TraceStack *ts, Peek *pk, global_State *g,
+		       const VMFrame *vf)
+{
+  const jit_State *J = G2J(g);
+  uintptr_t sp;
+  uint32_t i, low;
+  ts->from = (TraceNo)g->vmstate;
+  for (i = 0; i < LJ_MAX_EXITSTUBGR; i++) {
+    uintptr_t ofs = vf->code - (uintptr_t)J->exitstubgroup[i];
+    if (!J->exitstubgroup[i] || ofs >= STUBS_SIZE) continue;
+    if (ofs < (EXITSTUBS_PER_GROUP-1)*EXITSTUB_SPACING + STUB_JMP_OFS) {
+      ts->exitno = i*EXITSTUBS_PER_GROUP + (ExitNo)ofs/EXITSTUB_SPACING;
+      return 1;
+    }
+    sp = trace_sp(g, vf, ts->from);
+    if (!sp || !pushed_byte(pk, sp-8, &low)) return 0;
+    ts->exitno = ((i*EXITSTUBS_PER_GROUP) & ~(ExitNo)0xff) + low;
+    return 1;
+  }
+  return 0;
+}
+
+/* In lj_vm_exit_handler before it calls C: trace and exit are on the stack, then
+** in registers, then in jit_State.
+*/
+static int exit_inhandler(TraceStack *ts, Peek *pk, global_State *g,
+			  const VMFrame *vf, const ucontext_t *uc)
+{
+  const greg_t *greg = uc->uc_mcontext.gregs;
+  uint32_t low, high;
+  uintptr_t sp;
+  ts->exitno = (ExitNo)greg[REG_RC];
+  if (g->vmstate < 0) {
+    ts->from = (TraceNo)greg[REG_RA];
+    return 1;
+  }
+  ts->from = (TraceNo)g->vmstate;
+  sp = trace_sp(g, vf, ts->from);
+  if (sp && pushed_byte(pk, sp-8, &low) && pushed_byte(pk, sp-16, &high))
+    ts->exitno = (high << 8) | low;
+  return sp != 0;
+}
+
+/* Has lj_trace_exit rebuilt the frames? It does so in a protected call, which
+** has a VM frame of its own, and then sets the saved PC.
+*/
+static int exit_isrestored(const TraceStack *ts, global_State *g,
+			   int innermost, uintptr_t savedpc)
+{
+  const GCtrace *T = lj_traceat_trace(g, ts->from);
+  const SnapShot *snap;
+  SnapEntry *pc;
+  if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap) return 1;
+  if (!innermost) return G2J(g)->state != LJ_TRACE_IDLE;
+  snap = &T->snap[ts->exitno];
+  pc = &T->snapmap[snap->mapofs + snap->nent];
+  return savedpc == (uintptr_t)snap_pc(pc);
+}
+
+/* Is the function of a frame of a base that one? */
+static int base_runs(const LuaArea *a, uintptr_t base, const GCproto *pt)
+{
+  FrameFunc ff;
+  return lj_lframe_has(a, base-8) && lj_lframe_func(a, base-8, &ff) &&
+	 ff.pt == pt;
+}
+
+/* Base of the first frame of a trace that is being left. L->base is that, or the
+** one of an inlined frame: they are rebuilt one after the other.
+*/
+static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a,
+			   global_State *g, uintptr_t base)
+{
+  const GCtrace *T = lj_traceat_trace(g, ts->from);
+  const TraceBlock *b = ts->at.block;
+  const GCproto *pt = NULL;
+  const SnapShot *snap;
+  uint32_t i;
+  if (!T || !b || ts->exitno >= T->nsnap) return base;
+  for (i = ts->at.seg->node; i < b->nnode; i = b->node[i].parent)
+    pt = b->node[i].pt;
+  if (!pt || base_runs(a, base, pt)) return base;
+  snap = &T->snap[ts->exitno];
+  for (i = 0; i < snap->nent; i++) {
+    SnapEntry sn = T->snapmap[snap->mapofs + i];
+    uintptr_t first = base - (snap_slot(sn)-LJ_FR2)*sizeof(TValue);
+    if ((sn & SNAP_FRAME) && snap_slot(sn) > LJ_FR2 && base_runs(a, first, pt))
+      return first;
+  }
+  return base;
+}
+
+static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
+		      const VMFrame *vf, uintptr_t base, const ucontext_t *uc)
+{
+  Peek *pk = a->pk;
+  const jit_State *J = G2J(g);
+  uintptr_t jit_base = (uintptr_t)tvref(g->jit_base), savedpc = 0;
+  if (vf->code - VM_EXIT_INTERP < VM_EXIT_INTERP_END - VM_EXIT_INTERP)
+    return;  /* The registers are those of the interpreter. */
+  if (!lj_hstack_isvm(vf->code)) {
+    if (g->vmstate <= 0 || !exit_instub(ts, pk, g, vf)) return;
+  } else if (uc && jit_base) {
+    if (!exit_inhandler(ts, pk, g, vf, uc)) return;
+  } else {
+    ts->from = J->parent;
+    ts->exitno = J->exitno;
+    lj_peek_word(pk, vf->cf + CFRAME_OFS_PC, &savedpc);
+    if (exit_isrestored(ts, g, uc != NULL, savedpc)) {
+      ts->exits = (g->vmstate == ~LJ_VMST_EXIT);
+      ts->pc = savedpc + sizeof(BCIns);
+      return;
+    }
+  }
+  ts->exits = 1;
+  ts->runs = 1;
+  if (!lj_traceat_exit(g, ts->from, ts->exitno, &ts->at)) ts->at.block = NULL;
+  ts->base = jit_base ? jit_base : exit_base(ts, a, g, base);
+}
+
+/* -- Running a trace ---------------------------------------------------------- */
+
+void lj_tstack_look(TraceStack *ts, const LuaArea *a, global_State *g,
+		    const VMFrame *vf, uintptr_t base, const ucontext_t *uc)
+{
+  ts->runs = ts->exits = 0;
+  ts->pc = 0;
+  ts->at.block = NULL;
+  ts->at.number = 0;
+  ts->at.in_loop = 0;
+  if (vf->place == VMF_EXIT) {
+    look_exit(ts, a, g, vf, base, uc);
+  } else if (vf->place == VMF_TRACE) {
+    ts->runs = 1;
+    ts->base = (uintptr_t)tvref(g->jit_base);
+    lj_traceat_code(g, vf->code, &ts->at);
+  }
+}
+
+#endif

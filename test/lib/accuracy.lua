@@ -1,0 +1,251 @@
+----------------------------------------------------------------------------
+-- Profiles a program of accuracy_programs and compares the shares of its parts
+-- with the truth.
+--
+-- The truth is measured with a clock in the same run, in turns with the
+-- profile and without the profiler, since a machine need not do equal work in
+-- equal time. That it agrees with the truth by construction is shown beside.
+--
+-- The bound. Let t be the true share of a part and n the samples on all parts.
+-- The parts are run in a random order, or in a loop much shorter than the
+-- interval, so samples fall on the part like draws of probability t, and the
+-- variance of its share among them is t*(1-t)/n. (Parts that take as long as
+-- the interval are hit more evenly; then it is less.) The measured truth is the
+-- mean of b batches; its variance u*u is that of the batches by b. The two are
+-- independent, so with z = (share - t) / sqrt(t*(1-t)/n + u*u) a bias beyond
+-- chance shows as |z| > 3, which chance reaches in one of 370 shares.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local G = require("sysprof.grammar")
+local programs = require("accuracy_programs")
+local reader = require("sysprof.reader")
+
+local accuracy = {}
+
+-- The kernel's struct timespec in halves: int64_t would allocate.
+ffi.cdef([[
+  typedef struct { int sec, sec_high, nsec, nsec_high; } accuracy_timespec;
+  int clock_gettime(int id, accuracy_timespec *ts);
+]])
+local CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID = 1, 3
+
+local INTERVAL_MS = 0.5
+local BATCHES = 12
+local BATCHES_MAX = 4 * BATCHES	-- If too few samples are on the parts.
+local CLOCK_SECONDS = 0.06	-- Clock time of a batch.
+local CLOCK_ROUNDS_MIN = 15
+local ORDER = 200		-- Parts run in a row.
+
+-- -- Clock ---------------------------------------------------------------------
+
+local ts = ffi.new("accuracy_timespec")
+
+local function clock_us(id)
+  ffi.C.clock_gettime(id, ts)
+  return ts.sec * 1e6 + ts.nsec / 1e3
+end
+
+local function time_of(f, x)
+  local t = clock_us(CLOCK_MONOTONIC)
+  f(x)
+  return clock_us(CLOCK_MONOTONIC) - t
+end
+
+local function median(list)
+  table.sort(list)
+  local n = #list
+  return (list[math.floor((n + 1) / 2)] + list[math.floor(n / 2) + 1]) / 2
+end
+
+local function shuffle(list)
+  for i = #list, 2, -1 do
+    local k = math.random(i)
+    list[i], list[k] = list[k], list[i]
+  end
+end
+
+-- The size with which a step of a program takes as long as it should.
+local function find_size(program)
+  local size = 1
+  repeat
+    size = size * 2
+    local t = { }
+    for i = 1, 7 do
+      t[i] = time_of(function() program.run({ 1 }, 1, size) end)
+    end
+    local us = median(t)
+  until us > program.step_us / 2 or size > 1e8
+  return size
+end
+
+-- Shares of the parts by the clock. The median of the times, since some are
+-- those of an interrupt or of another process.
+local function clock_shares(program, size)
+  local times, order = {}, {}
+  for k in ipairs(program.timed) do
+    times[k], order[k] = {}, k
+  end
+  local till, rounds = clock_us(CLOCK_MONOTONIC) + CLOCK_SECONDS * 1e6, 0
+  repeat
+    shuffle(order)
+    for _, k in ipairs(order) do
+      local empty = time_of(program.timed[k], 0)
+      table.insert(times[k], time_of(program.timed[k], size) - empty)
+    end
+    rounds = rounds + 1
+  until rounds >= CLOCK_ROUNDS_MIN and clock_us(CLOCK_MONOTONIC) > till
+  for k, list in ipairs(times) do times[k] = median(list) end
+  local shares, sum = {}, 0
+  for k, cost in ipairs(program.costs(times)) do
+    shares[k], sum = cost, sum + cost
+  end
+  for k in ipairs(shares) do shares[k] = shares[k] / sum end
+  return shares
+end
+
+-- -- Profile -------------------------------------------------------------------
+
+-- Adds the samples of a profile to the parts that they fell on.
+local function count(program, path, result)
+  local p = assert(reader.read(path))
+  assert(p.complete, p:problem_text())
+  local list = {}
+  for i, slot in ipairs(p.slots) do
+    local k, n = program.part_of(p, slot, list), p.slot_samples[i]
+    if k then
+      result.counts[k] = result.counts[k] + n
+      result.samples = result.samples + n
+    else
+      result.elsewhere = result.elsewhere + n
+    end
+    if slot.state == program.state then result.in_state = result.in_state + n end
+  end
+  local _, weight = p:totals()
+  return weight
+end
+
+-- Profiles about n samples.
+local function profile_batch(program, size, order, n, result)
+  local path = program.name .. ".bin"
+  assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = INTERVAL_MS,
+			      path = path }))
+  local cpu_us = clock_us(CLOCK_THREAD_CPUTIME_ID)
+  repeat
+    shuffle(order)
+    program.run(order, #order, size)
+  until misc.sysprof.report().samples >= n
+  cpu_us = clock_us(CLOCK_THREAD_CPUTIME_ID) - cpu_us
+  assert(misc.sysprof.stop())
+  local missing_us = cpu_us - count(program, path, result)
+  result.missing_us = math.max(result.missing_us, math.abs(missing_us))
+end
+
+-- Few samples may be lost or lie elsewhere: in the loop that calls the parts.
+local ELSEWHERE_MAX = 0.05
+local OTHER_STATE_MAX = 0.1
+
+local function judge_program(program, result)
+  local all = result.samples + result.elsewhere
+  local elsewhere = result.elsewhere / all
+  if elsewhere > program.pad + ELSEWHERE_MAX then
+    return ("%.1f %% of the samples are on no part, expected %.1f %%"):format(
+      100 * elsewhere, 100 * program.pad)
+  end
+  if result.in_state < (1 - OTHER_STATE_MAX) * all then
+    return ("only %.1f %% of the samples are in the state that was expected"):format(
+      100 * result.in_state / all)
+  end
+  return program.check and program.check()
+end
+
+-- Runs the program of that name for at least n samples on its parts. Returns
+-- a table:
+--   [k]         for each part: name; built, truth and share, by construction, by
+--               the clock and by the profile; u, the standard error of truth; z
+--   samples     on the parts
+--   elsewhere   samples that were not
+--   in_state    samples in the program's state
+--   missing_us  difference between the CPU time of a profile, shortly after its
+--               start to shortly before its stop, and the sum of its weights; the
+--               largest of the profiles
+--   wrong       nil, or why this was not the program that it should be
+function accuracy.measure(name, n)
+  local program = programs[name]()
+  local parts = program.parts
+  program.name = name
+  jit[program.state == G.SPF_VMST_LFUNC and "off" or "on"]()
+  math.randomseed(os.time())
+  local size, order = find_size(program), {}
+  for i = 1, ORDER do order[i] = (i - 1) % #parts + 1 end
+  local result = { counts = {}, samples = 0, elsewhere = 0, in_state = 0,
+		   missing_us = 0 }
+  local sum, square, batches, built = {}, {}, 0, 0
+  for k, part in ipairs(parts) do
+    result.counts[k], sum[k], square[k] = 0, 0, 0
+    built = built + part.units
+  end
+  repeat
+    for k, share in ipairs(clock_shares(program, size)) do
+      sum[k], square[k] = sum[k] + share, square[k] + share * share
+    end
+    batches = batches + 1
+    profile_batch(program, size, order, n / BATCHES, result)
+  until batches >= BATCHES and result.samples >= n or batches >= BATCHES_MAX
+  for k, part in ipairs(parts) do
+    local truth = sum[k] / batches
+    local share = result.counts[k] / math.max(result.samples, 1)
+    local u2 = math.max(square[k] / batches - truth * truth, 0) / (batches - 1)
+    local chance2 = truth * (1 - truth) / math.max(result.samples, 1)
+    result[k] = {
+      name = part.name, built = part.units / built, truth = truth,
+      u = math.sqrt(u2), share = share, z = (share - truth) / math.sqrt(chance2 + u2),
+    }
+  end
+  result.wrong = judge_program(program, result)
+  return result
+end
+
+function accuracy.print(result)
+  print(("%-12s %8s %8s %6s %9s %8s %6s"):format("", "built", "clock", "+-",
+    "profiled", "samples", "z"))
+  for k, r in ipairs(result) do
+    print(("%-12s %6.2f %% %6.2f %% %6.2f %7.2f %% %8d %6.2f"):format(r.name,
+      100 * r.built, 100 * r.truth, 100 * r.u, 100 * r.share,
+      result.counts[k], r.z))
+  end
+end
+
+-- The test of a program. Chance must not fail it, and a bias of a few points
+-- must. Z_MAX standard errors of TEST_SAMPLES samples are 2.5 points of the
+-- largest share of ten parts, and chance exceeds them in one of 2150 shares.
+-- One of the ten shares of a measurement is outside, then, in less than one of
+-- 215 (Bonferroni), and in each of three measurements in one of 10 million. So
+-- the retry leaves room for machines on which something else disturbs one of
+-- them. It does not excuse a share that is wrong by ERROR_MAX.
+local TEST_SAMPLES = 3000
+local Z_MAX = 3.5
+local ERROR_MAX = 0.1
+local ATTEMPTS = 3
+
+function accuracy.test(name)
+  io.stdout:setvbuf("line")
+  local said
+  for _ = 1, ATTEMPTS do
+    local result, z, bias = accuracy.measure(name, TEST_SAMPLES), 0, 0
+    for _, r in ipairs(result) do
+      z, bias = math.max(z, math.abs(r.z)), math.max(bias, math.abs(r.share - r.truth))
+    end
+    accuracy.print(result)
+    said = result.wrong
+    if not said then
+      assert(bias < ERROR_MAX, "a share is wrong by more than can be chance")
+      if z <= Z_MAX then return end
+      said = "a share is outside of the bound"
+    end
+    print(said)
+  end
+  error("none of the measurements is good; the last one: " .. said)
+end
+
+return accuracy
