@@ -283,8 +283,11 @@ static CfiResult row_apply(Peek *pk, const Machine *m, CfiRegs *regs,
     cfa = regs->r[reg] + (uintptr_t)row->cfa_ofs;
   }
   if (row->reg[CFI_REG_PC].kind == RULE_UNDEFINED) return CFI_ROOT;
-  /* The stack grows down, so a frame's end lies above its start. */
-  if (!is_signal && cfa <= regs->r[CFI_REG_SP]) return CFI_NONE;
+  /* The stack grows down, so a frame's end lies above its start. The unwinder's
+  ** last instruction is a jump with an empty frame.
+  */
+  if (!is_signal && cfa < regs->r[CFI_REG_SP] + (regs->is_return ? 8 : 0))
+    return CFI_NONE;
   out.valid = regs->valid & CFI_PRESERVED;
   for (i = 0; i < CFI_REG__MAX; i++) {
     const Rule *rule = &row->reg[i];

@@ -22,6 +22,9 @@ int lj_hstack_warmup(void)
   return lj_vmcode_warmup();
 }
 
+/* Words that the frames take which the C library's unwinder leaves. */
+#define LANDING_MAX	4096
+
 /* State of a walk. */
 typedef struct Walk {
   HostStack *hs;
@@ -224,12 +227,41 @@ static int walk_foreign(Walk *w, VMCode part, int *ok)
 
 /* -- Going from frame to frame ------------------------------------------------ */
 
+/* Shortly before the C library's unwinder lands in the VM, it overwrites its own
+** return address with that of the C function which the VM had called, and that
+** one with the place where it lands. The frames up to there are gone then.
+*/
+static int walk_landing(Walk *w, int *ok)
+{
+  HostStack *hs = w->hs;
+  uintptr_t pc = w->regs.r[CFI_REG_PC], sp = w->regs.r[CFI_REG_SP];
+  uintptr_t cf = w->expect, to;
+  int n;
+  if (cf > sp && lj_peek_word(hs->pk, cf - 8, &to) &&
+      (to == pc || lj_vmcode_islanding(to)) &&
+      lj_cframe_L(hs->pk, hs->g, cf) == w->L) {
+    *ok = walk_cross(w, cf, w->L, 1);
+    return 1;
+  }
+  /* An error that ends the call from C has unlinked the frame. */
+  for (cf = sp + 8, n = 0; n < LANDING_MAX; cf += 8, n++) {
+    if (!lj_peek_word(hs->pk, cf - 8, &to)) break;
+    if ((to == pc || lj_vmcode_islanding(to)) && w->L &&
+	lj_cframe_L(hs->pk, hs->g, cf) == w->L &&
+	lj_cframe_unlinked(hs->pk, &w->chains, w->L, cf)) {
+      *ok = walk_leave(w, cf);
+      return 1;
+    }
+  }
+  return 0;
+}
+
 /* The current frame is in the assembler VM. Returns 0 if it cannot be left. */
 static int walk_vm(Walk *w, VMCode part)
 {
   HostStack *hs = w->hs;
   uintptr_t pc = w->regs.r[CFI_REG_PC], sp = w->regs.r[CFI_REG_SP];
-  uintptr_t cf, end = sp + (walk_exact(w) ? VMFRAME_SLACK : 0), called;
+  uintptr_t cf, end = sp + (walk_exact(w) ? VMFRAME_SLACK : 0);
   const uint8_t *saved;
   lua_State *L;
   int n, ok;
@@ -255,13 +287,7 @@ static int walk_vm(Walk *w, VMCode part)
   L = lj_cframe_L(hs->pk, hs->g, sp);
   if (L && lj_cframe_unlinked(hs->pk, &w->chains, L, sp))
     return walk_leave(w, sp);
-  /* Shortly before it lands in the VM, the C library's unwinder overwrites its
-  ** own return address with that of the C function which the VM had called. The
-  ** frames up to there are gone then.
-  */
-  if (w->expect > sp && lj_peek_word(hs->pk, w->expect - 8, &called) &&
-      called == pc && lj_cframe_L(hs->pk, hs->g, w->expect) == w->L)
-    return walk_cross(w, w->expect, w->L, 1);
+  if (walk_landing(w, &ok)) return ok;
   return walk_gap(w, SPF_BROKEN_NO_CFI);
 }
 

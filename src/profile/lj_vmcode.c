@@ -180,6 +180,12 @@ int lj_vmcode_callback(Peek *pk, const global_State *g, uintptr_t pc,
 #endif
 }
 
+int lj_vmcode_islanding(uintptr_t pc)
+{
+  return pc == (uintptr_t)(void *)lj_vm_unwind_c_eh ||
+	 pc == (uintptr_t)(void *)lj_vm_unwind_ff_eh;
+}
+
 /* -- Compiled code ------------------------------------------------------------ */
 
 #define MCODE_AREAS_MAX	4096	/* Areas of machine code looked at. */

@@ -43,6 +43,9 @@ LJ_FUNC int lj_vmcode_partial(uintptr_t pc, const uint8_t **regs);
 LJ_FUNC int lj_vmcode_callback(Peek *pk, const global_State *g, uintptr_t pc,
 			       const uint8_t **regs);
 
+/* Is this where the C library's unwinder lands? */
+LJ_FUNC int lj_vmcode_islanding(uintptr_t pc);
+
 /* Is an address in the compiled code of this VM: traces and exit stubs? */
 LJ_FUNC int lj_vmcode_isjit(Peek *pk, const global_State *g, uintptr_t pc);
 
