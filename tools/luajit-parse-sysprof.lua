@@ -15,6 +15,7 @@ local here = arg and arg[0] and arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 
 local G = require("sysprof.grammar")
+local annotate = require("sysprof.annotate")
 local options = require("sysprof.options")
 local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
@@ -28,18 +29,24 @@ local SPECS = {
     "folded: one line for each stack, root first (default)",
     "flamegraph: one HTML file for a browser",
     "top: a table of functions by self and total" } },
+  { name = "annotate", key = "annotate", arg = "FILE", help = {
+    "print the Lua file FILE with the cost of each line instead" } },
   { name = "output", short = "o", key = "output", arg = "FILE", help = {
     "write to FILE instead of standard output" } },
   { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "cpu" },
     help = { "count samples (default), or cpu: microseconds of CPU time" } },
   { name = "lines", key = "lines", help = {
-    "add the current line to each Lua function" } },
+    "name Lua frames by their current lines, not their functions" } },
+  { name = "traces", key = "traces", help = {
+    "show compiled code as frames [trace N] and [trace N loop]" } },
   { name = "no-host", key = "no_host", help = { "leave out host frames" } },
   { name = "no-lua", key = "no_lua", help = { "leave out Lua frames" } },
+  { name = "coroutine", key = "coroutine", help = {
+    "leave out what resumed a coroutine" } },
   { name = "no-coroutine-mark", key = "no_coroutine_mark", help = {
     "leave out the frame [coroutine] where one was resumed" } },
   { name = "limit", key = "limit", arg = "N", number = true, help = {
-    ("top: show at most N functions (default %d, 0: all)"):format(TOP_LIMIT) } },
+    ("top: show at most N rows (default %d, 0: all)"):format(TOP_LIMIT) } },
   { name = "title", key = "title", arg = "TEXT", help = {
     "flamegraph: title of the page" } },
   { name = "help", short = "h", key = "help", help = { "show this help" } },
@@ -112,7 +119,7 @@ local function warn(shown, profile, format)
   local parts = {}
   parts[1] = profile:problem_text()
   local lost, lost_text = selfreport.lost(profile)
-  if lost > 0 and (format == "folded" or #parts > 0) then
+  if lost > 0 and (format == "folded" or format == "annotate" or #parts > 0) then
     parts[#parts + 1] = "warning: samples lost: " .. lost_text
   end
   if #parts > 0 then say(shown, ": ", table.concat(parts, "; ")) end
@@ -126,31 +133,52 @@ local function not_shown(profile, opt)
   end
 end
 
+-- Returns a function that renders a view into write(s), or nil and a message.
+local function renderer(shown_view, opt)
+  if opt.annotate then
+    local listing, err = annotate.new(shown_view, opt.annotate)
+    return listing and function(write) listing:render(write) end, err
+  end
+  local format = require("sysprof." .. (opt.format or "folded"))
+  return function(write) format.render(shown_view, write) end
+end
+
 local function render(path, opt)
   local shown = path == "-" and "standard input" or path
-  if opt.output and opt.output == path then
-    return usage_error("input and output are the same file")
-  end
   local profile, err = reader.read(path)
   err = err or not_shown(profile, opt)
   if err then
     say(shown, ": ", err)
     return FAILED
   end
-  local format = opt.format or "folded"
-  local renderer = require("sysprof." .. format)
   opt.title = opt.title or shown
   opt.limit = opt.limit or TOP_LIMIT
-  local ok
-  ok, err = output(opt.output, function(write)
-    renderer.render(view.new(profile, opt), write)
-  end)
+  local ok, produce
+  produce, err = renderer(view.new(profile, opt), opt)
+  if produce then ok, err = output(opt.output, produce) end
   if not ok then
     say(shown, ": ", err)
     return FAILED
   end
-  warn(shown, profile, format)
+  warn(shown, profile, opt.annotate and "annotate" or opt.format or "folded")
   return profile.complete and OK or INCOMPLETE
+end
+
+-- Says which options do not go together, or nil.
+local function contradiction(path, opt)
+  if opt.output and opt.output == path then
+    return "input and output are the same file"
+  elseif opt.output and opt.output == opt.annotate then
+    return "the annotated file and output are the same file"
+  elseif opt.no_host and opt.no_lua then
+    return "--no-host and --no-lua leave nothing"
+  elseif opt.no_lua and opt.coroutine then
+    return "--coroutine needs the Lua frames that --no-lua leaves out"
+  elseif opt.no_lua and opt.annotate then
+    return "--annotate needs the Lua frames that --no-lua leaves out"
+  elseif opt.format and opt.annotate then
+    return "--annotate and --format are two outputs, choose one"
+  end
 end
 
 local function main(args)
@@ -165,9 +193,9 @@ local function main(args)
     return usage_error("expected a FILE")
   elseif #rest > 1 then
     return usage_error(("expected one FILE, got '%s', too"):format(rest[2]))
-  elseif opt.no_host and opt.no_lua then
-    return usage_error("--no-host and --no-lua leave nothing")
   end
+  local wrong = contradiction(rest[1], opt)
+  if wrong then return usage_error(wrong) end
   return render(rest[1], opt)
 end
 

@@ -76,3 +76,10 @@ luajit_edit(lj_trace.c [[memset(J->penalty, 0, sizeof(J->penalty));]]
 luajit_edit(lj_trace.c [[lj_mem_freevec(g, J->snapmapbuf,]]
   BEFORE [[  lj_tracepos_close(g);]]
   "frees the rest with the VM")
+
+luajit_edit(lj_func.c [["lj_func.h"]]
+  AFTER [[#include "profile/lj_sysprof.h"]]
+  "declares the call below")
+luajit_edit(lj_func.c [[lj_mem_free(g, pt, pt->sizept)]]
+  BEFORE [[  lj_sysprof_proto_free(g, pt);]]
+  "memory of a function that is used again lends no name to the next one")

@@ -77,6 +77,29 @@ static LJ_AINLINE void lj_frames_push(Frames *fr, FrameWord w)
   fr->n++;
 }
 
+static LJ_AINLINE int frame_isfunc(FrameWord w)
+{
+  int kind = frame_kind(w);
+  return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_FFUNC ||
+	 kind == SPF_FRAME_CFUNC || kind == SPF_FRAME_HOST;
+}
+
+/* Keep only the innermost function of a completed list, and what is said about
+** it leafward: what the VM does for it, its trace. Async-signal-safe.
+*/
+static LJ_AINLINE void lj_frames_keepleaf(Frames *fr)
+{
+  uint32_t i, said = 0;
+  for (i = 0; i < fr->len && !frame_isfunc(fr->list[i]); i++)
+    if (!frame_isbound(fr->list[i])) fr->list[said++] = fr->list[i];
+  if (i < fr->len) {
+    fr->list[said] = fr->list[i];
+    fr->len = said + 1;
+  } else if (fr->len > 1) {
+    fr->len = 1;
+  }
+}
+
 /* Complete the list: list[0..len) is valid afterwards. Async-signal-safe. */
 static inline void lj_frames_finish(Frames *fr)
 {

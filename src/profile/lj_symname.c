@@ -15,6 +15,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -321,34 +322,79 @@ static const char *const ffnames[] = {
 #undef FFDEF
 };
 
-/* Library prefixes of the internal names, the longer ones first. */
-static const char *const libprefixes[] = {
-  "ffi_callback_", "ffi_meta_", "ffi_clib_", "ffi_", "io_method_", "io_",
-  "jit_opt_", "jit_util_", "jit_profile_", "jit_", "buffer_method_",
-  "buffer_meta_", "buffer_", "math_", "bit_", "string_", "table_", "os_",
-  "debug_", "coroutine_", "package_", "thread_", NULL
+/* How the internal names begin, and how users write that; the longer ones
+** first.
+*/
+static const char *const libprefixes[][2] = {
+  { "ffi_callback_", "callback:" }, { "ffi_meta_", "cdata." },
+  { "ffi_clib_", "ffi.C." }, { "ffi_", "ffi." },
+  { "io_method_", "file:" }, { "io_", "io." },
+  { "jit_opt_", "jit.opt." }, { "jit_util_", "jit.util." },
+  { "jit_profile_", "jit.profile." }, { "jit_", "jit." },
+  { "buffer_method_", "buffer:" }, { "buffer_", "buffer." },
+  { "math_", "math." }, { "bit_", "bit." }, { "string_", "string." },
+  { "table_", "table." }, { "os_", "os." }, { "debug_", "debug." },
+  { "coroutine_", "coroutine." }, { "package_", "package." },
+  { "thread_", "thread." }
 };
+
+#define NLIBPREFIXES	(sizeof(libprefixes)/sizeof(libprefixes[0]))
+
+/* Functions that a library function returns end in this. */
+#define ITERATOR_SUFFIX	"_aux"
+
+/* The name that users know a builtin function by. Returns its length. */
+static size_t ffunc_name(const char *name, char *buf, size_t sz)
+{
+  size_t i, len = strlen(name), suffix = strlen(ITERATOR_SUFFIX);
+  const char *pre = "";
+  int iterator = len > suffix &&
+		 strcmp(name + len - suffix, ITERATOR_SUFFIX) == 0;
+  if (iterator) len -= suffix;
+  for (i = 0; i < NLIBPREFIXES; i++) {
+    size_t n = strlen(libprefixes[i][0]);
+    if (strncmp(name, libprefixes[i][0], n) == 0) {
+      pre = libprefixes[i][1];
+      name += n;
+      len -= n;
+      break;
+    }
+  }
+  return (size_t)snprintf(buf, sz, "%s%.*s%s", pre, (int)len, name,
+			  iterator ? ".iterator" : "");
+}
 
 static void ffunc_put(Iter *it, unsigned ffid)
 {
-  const char *name = ffnames[ffid];
-  const char *const *pre;
-  char dotted[80];
-  size_t i, len = 0;
+  char name[80];
+  size_t len = ffunc_name(ffnames[ffid], name, sizeof(name));
   int tries;
-  for (pre = libprefixes; *pre; pre++)
-    if (strncmp(name, *pre, strlen(*pre)) == 0) {
-      len = strlen(*pre);
-      break;
-    }
-  for (i = 0; name[i] && i < sizeof(dotted)-1; i++)
-    dotted[i] = (i < len && name[i] == '_') ? '.' : name[i];
   for (tries = 0; tries < 2; tries++) {
     size_t mark = lj_wbuf_def_begin(it->wb, SPF_FFUNC);
     lj_wbuf_uleb(it->wb, ffid);
-    lj_wbuf_str(it->wb, dotted, i);
+    lj_wbuf_str(it->wb, name, len);
     lj_wbuf_def_end(it->wb, mark);
     if (it->commit(it->ctx)) return;
+  }
+}
+
+/* -- Names of Lua functions -------------------------------------------------- */
+
+/* Define the functions again that got a name after they were last defined. */
+static void lfuncs_put(Iter *it)
+{
+  Symtab *st = it->st;
+  uint32_t i, tries;
+  if (!st->vm_readable) return;
+  for (i = 0; i < SYMTAB_LFUNCS; i++) {
+    SymLFunc *lf = &st->lfunc[i];
+    if (lf->rank == SYMNAME_NONE || lf->epoch != 0 || !lf->pt ||
+	lj_symtab_find(st, lf->pt) != lf)
+      continue;
+    for (tries = 0; tries < 2; tries++) {
+      lj_symtab_define(st, it->wb, lf->fid, ~tries);
+      if (it->commit(it->ctx)) break;
+    }
   }
 }
 
@@ -358,5 +404,6 @@ int lj_symtab_names(Symtab *st, WBuf *wb, SymtabCommit commit, void *ctx)
   unsigned i;
   for (i = 0; i < sizeof(ffnames)/sizeof(ffnames[0]); i++)
     if (st->ffid[i]) ffunc_put(&it, i);
+  lfuncs_put(&it);
   return hsyms_put(&it);
 }

@@ -63,6 +63,7 @@ typedef struct Symtab {
   uint32_t last;			/* Index of the function asked for last. */
   uint32_t lookups;			/* Names looked for in this sample, */
   uint64_t lookups_gen;			/* which is this generation of Peek. */
+  int vm_readable;			/* At stop: its prototypes can be read. */
   uint8_t ffid[256];			/* Builtin functions seen. */
   uint16_t index[SYMTAB_LFUNCS*2];	/* Hash table over lfunc, plus 1. */
   SymLFunc lfunc[SYMTAB_LFUNCS];	/* By id, the oldest replaced first. */

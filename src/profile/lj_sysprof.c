@@ -25,6 +25,7 @@
 
 #include "lj_obj.h"
 #include "luajit.h"
+#include "profile/lj_funcname.h"
 #include "profile/lj_hstack.h"
 #include "profile/lj_lstack.h"
 #include "profile/lj_profile_timer.h"
@@ -188,8 +189,8 @@ static void sample_walk(Session *s, ucontext_t *uc)
   lj_frames_finish(&s->host_frames);
   lj_frames_finish(&s->lua_frames);
   if (s->mode == LUAM_SYSPROF_LEAF) {
-    if (s->host_frames.len > 1) s->host_frames.len = 1;
-    if (s->lua_frames.len > 1) s->lua_frames.len = 1;
+    lj_frames_keepleaf(&s->host_frames);
+    lj_frames_keepleaf(&s->lua_frames);
   }
 }
 
@@ -290,6 +291,9 @@ static int vm_stop(ProfiledVM *vm)
   vm->s = NULL;
   nsessions--;
   if (s->mode != LUAM_SYSPROF_DEFAULT) {
+    /* exit() may have been called by another thread, while the VM runs. */
+    if (!is_child && s->stream.tid == (uint32_t)lj_profile_timer_tid())
+      lj_funcname_find(&s->symtab, &s->peek, s->g);
     if (!is_child && (err = lj_stream_end(&s->stream)) != 0)
       status = PROFILE_ERRIO;
     errno = 0;
@@ -499,6 +503,14 @@ void lj_sysprof_stack_move(lua_State *L, int begin)
   if (!vm || !vm->s) return;
   if (begin) vm->s->moving_from = (uintptr_t)tvref(L->stack);
   vm->s->moving = begin ? L : NULL;
+}
+
+void lj_sysprof_proto_free(global_State *g, GCproto *pt)
+{
+  ProfiledVM *vm;
+  if (LJ_LIKELY(nsessions == 0)) return;
+  vm = vm_find(g);  /* Its own entry: no lock needed. */
+  if (vm && vm->s) lj_symtab_free(&vm->s->symtab, pt);
 }
 
 /* -- Public C API ------------------------------------------------------------ */

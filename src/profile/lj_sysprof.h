@@ -39,5 +39,7 @@ LJ_FUNC void lj_sysprof_counters(global_State *g,
 LJ_FUNC void lj_sysprof_close(global_State *g);
 /* The Lua stack is being moved (begin = 1), or has been (0). */
 LJ_FUNC void lj_sysprof_stack_move(lua_State *L, int begin);
+/* A prototype is about to be freed. */
+LJ_FUNC void lj_sysprof_proto_free(global_State *g, GCproto *pt);
 
 #endif

@@ -27,7 +27,7 @@ local function depths(mode)
     local _, semicolons = stack:gsub(";", "")
     deepest = math.max(deepest, semicolons + 1)
     total = total + n
-    if stack:find("leaf_mode.lua:" .. debug.getinfo(leaf, "S").linedefined .. "$") then
+    if stack:find("leaf_mode.lua:" .. debug.getinfo(leaf, "S").linedefined .. "%)$") then
       at_leaf = at_leaf + n
     end
   end

@@ -79,6 +79,10 @@ function F.cfunc(addr) return frame(G.SPF_FRAME_CFUNC, addr) end
 function F.host(addr) return frame(G.SPF_FRAME_HOST, addr) end
 function F.cut(n, bounds) return frame(G.SPF_FRAME_CUT, n, bounds) end
 function F.broken(reason) return frame(G.SPF_FRAME_BROKEN, reason) end
+function F.trace(number, covered, in_loop)
+  return frame(G.SPF_FRAME_TRACE, number * 2 + (in_loop and 1 or 0), covered)
+end
+function F.work(what, arg) return frame(G.SPF_FRAME_WORK, what, arg or 0) end
 F.cbound = frame(G.SPF_FRAME_CBOUND, 0)
 F.resume = frame(G.SPF_FRAME_RESUME, 0)
 F.vm = frame(G.SPF_FRAME_VM, 0)

@@ -9,7 +9,7 @@ local coverage = require("coverage")
 local workloads = require("workloads")
 
 local INTERVAL_MS = 0.1
-local COMPLETE_MIN = 0.99	-- Share of the samples with a complete Lua stack.
+local COMPLETE_MIN = 0.999	-- Share of the samples with a complete Lua stack.
 local SECONDS = tonumber(os.getenv("SYSPROF_STRESS_SECONDS") or "5")
 
 local parser = ("'%s/bin/luajit-parse-sysprof'"):format(os.getenv("SYSPROF_BUILD"))

@@ -17,10 +17,10 @@ end
 
 scenario.run({
   body = body,
-  seen = { "body@inner ffi.meta.__call? c:c_burn",
-	   "body@call caller@outer ffi.meta.__call? c:c_burn_outer c:c_burn" },
-  also = { "body", "body@inner ffi.meta.__call", "body@inner ffi.clib.__index",
-	   "body@call caller", "body@call caller@outer ffi.clib.__index",
-	   "body@call caller@outer ffi.meta.__call",
-	   "body@call caller@outer ffi.meta.__call? c:c_burn_outer" },
+  seen = { "body@inner cdata.__call? c:c_burn",
+	   "body@call caller@outer cdata.__call? c:c_burn_outer c:c_burn" },
+  also = { "body", "body@inner cdata.__call", "body@inner ffi.C.__index",
+	   "body@call caller", "body@call caller@outer ffi.C.__index",
+	   "body@call caller@outer cdata.__call",
+	   "body@call caller@outer cdata.__call? c:c_burn_outer" },
 })

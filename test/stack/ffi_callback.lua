@@ -29,8 +29,8 @@ jit.off(body)
 
 scenario.run({
   body = body,
-  seen = { "body@call ffi.meta.__call c:c_call_back [C] called@work leaf" },
-  also = { "body", "body@call ffi.clib.__index", "body@call ffi.meta.__call",
-	   "body@call ffi.meta.__call c:c_call_back",
-	   "body@call ffi.meta.__call c:c_call_back [C] called" },
+  seen = { "body@call cdata.__call c:c_call_back [C] called@work leaf" },
+  also = { "body", "body@call ffi.C.__index", "body@call cdata.__call",
+	   "body@call cdata.__call c:c_call_back",
+	   "body@call cdata.__call c:c_call_back [C] called" },
 })

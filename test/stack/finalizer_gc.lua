@@ -37,7 +37,7 @@ scenario.run({
   seen = { "body@collect collectgarbage [C] finalize_proxy@proxy leaf",
 	   "body@collect collectgarbage [C] finalize_cdata@cdata leaf" },
   also = { "body", "body@make newproxy", "body@make ffi.gc",
-	   "body@make ffi.meta.__call",
+	   "body@make cdata.__call",
 	   "body@collect collectgarbage",
 	   "body@collect collectgarbage [C] finalize_proxy",
 	   "body@collect collectgarbage [C] finalize_cdata" },

@@ -23,9 +23,9 @@ end
 
 scenario.run({
   body = body,
-  seen = { "body@loop coroutine.wrap_aux [coroutine] generator@work leaf",
+  seen = { "body@loop coroutine.wrap.iterator [coroutine] generator@work leaf",
 	   "body@each leaf" },
-  also = { "body", "body@loop coroutine.wrap", "body@loop coroutine.wrap_aux",
-	   "body@loop coroutine.wrap_aux [coroutine] generator",
-	   "body@loop coroutine.wrap_aux [coroutine] generator@yield coroutine.yield" },
+  also = { "body", "body@loop coroutine.wrap", "body@loop coroutine.wrap.iterator",
+	   "body@loop coroutine.wrap.iterator [coroutine] generator",
+	   "body@loop coroutine.wrap.iterator [coroutine] generator@yield coroutine.yield" },
 })

@@ -125,11 +125,11 @@ case("gsub in gsub", { "case", "string.gsub", "inner", "string.gsub",
   return (("x"):gsub("x", function() return (("y"):gsub("y", spin)) end))
 end)
 
-case("C function by FFI", { "case", "ffi.meta.__call", "c:c_burn", "c:c_leaf" }, function()
+case("C function by FFI", { "case", "cdata.__call", "c:c_burn", "c:c_leaf" }, function()
   return burn_library.c_burn(SECONDS) > 0
 end)
 
-case("C calls Lua by FFI", { "case", "ffi.meta.__call", "c:c_sort", "inner",
+case("C calls Lua by FFI", { "case", "cdata.__call", "c:c_sort", "inner",
   "spin" }, function()
   local first = true
   local compare = ffi.cast("int (*)(const void *, const void *)", function()
@@ -146,7 +146,7 @@ case("coroutine.resume", { "case", "coroutine.resume", "[coroutine]", "spin" }, 
   return (coroutine.resume(coroutine.create(spin)))
 end)
 
-case("coroutine.wrap", { "case", "coroutine.wrap_aux", "[coroutine]", "spin" }, function()
+case("coroutine.wrap", { "case", "coroutine.wrap.iterator", "[coroutine]", "spin" }, function()
   return (coroutine.wrap(spin)())
 end)
 

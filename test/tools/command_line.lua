@@ -51,8 +51,10 @@ t.with_file(profile(), function(path)
   check("cpu", "--weight=cpu " .. path, 0, (FOLDED:gsub(" 2\n", " 2000\n")
 						 :gsub(" 1\n", " 2500\n")))
   check("lines", "--lines " .. path, 0,
-	"main chunk (x.lua):3;f (x.lua:5):6 1\n" ..
-	"main;main chunk (x.lua):3;f (x.lua:5):6;malloc 2\n")
+	"main chunk (x.lua:3);f (x.lua:6) 1\n" ..
+	"main;main chunk (x.lua:3);f (x.lua:6);malloc 2\n")
+  check("traces, none there", "--traces " .. path, 0, FOLDED)
+  check("coroutine, none there", "--coroutine " .. path, 0, FOLDED)
   check("no host", "--no-host " .. path, 0, "main chunk (x.lua);f (x.lua:5) 3\n")
   check("no Lua", "--no-lua " .. path, 0, "[no host stack] 1\nmain;malloc 2\n")
   t.contains(check("top", "--format=top " .. path, 0), "f (x.lua:5)", "top")
@@ -60,10 +62,14 @@ t.with_file(profile(), function(path)
 	     "2.000", "top, cpu")
   t.contains(check("flame graph", "--format=flamegraph --title='a<b' " .. path, 0),
 	     "<title>a&lt;b</title>", "title")
+  t.contains(check("top, lines", "--format=top --lines " .. path, 0),
+	     "f (x.lua:6)", "top, lines")
   t.contains(check("help", "--help", 0), "Usage: luajit-parse-sysprof", "help")
   local man = t.read_file(t.source .. "/etc/man/luajit-parse-sysprof.1"):gsub("\\", "")
+  local doc = t.read_file(t.source .. "/doc/tool.md")
   for option in select(2, t.parse("--help")):gmatch("%-%-[%l-]+") do
     t.contains(man, option, "option in the manual page")
+    t.contains(doc, "`" .. option, "option in the document")
   end
   t.contains(check("version", "--version", 0), "stream version " .. G.SPF_VERSION,
 	     "version")
@@ -105,6 +111,14 @@ t.with_file(profile(), function(path)
   check("huge number", "--limit=99999999999999999999 " .. path, 2, "", "expected a number")
   check("unknown weight", "--weight=time " .. path, 2, "", "samples or cpu")
   check("nothing left", "--no-lua --no-host " .. path, 2, "", "leave nothing")
+  check("no Lua frames for coroutines", "--no-lua --coroutine " .. path, 2, "",
+	"--coroutine needs the Lua frames")
+  check("no Lua frames to annotate", "--no-lua --annotate=x " .. path, 2, "",
+	"--annotate needs the Lua frames")
+  check("two outputs", "--format=top --annotate=x " .. path, 2, "", "choose one")
+  check("annotated file as output", "-o x --annotate=x " .. path, 2, "",
+	"the annotated file and output")
+  check("annotate nothing", "--annotate= " .. path, 2, "", "expected FILE")
   check("-o of nothing", "-o '' " .. path, 2, "", "expected FILE")
   check("file like an option", "-- --wrong", 1, "", "--wrong: No such file")
 

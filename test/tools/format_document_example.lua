@@ -23,7 +23,7 @@ local out, p = t.render(bytes)
 t.equal(out, folded, "stacks of the example")
 t.equal(p:problem_text(), nil, "the example is complete")
 local samples, us = p:totals()
-t.equal(samples, 3, "samples of the example")
+t.equal(samples, 4, "samples of the example")
 t.equal(us, tonumber(doc:match("that is (%d+) microseconds")), "its CPU time")
 t.equal(bytes:sub(1, #B.PROLOGUE), B.PROLOGUE, "its prologue")
 

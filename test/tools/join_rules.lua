@@ -9,15 +9,19 @@ local F = B.F
 -- words, root first; see frame().
 local LUA = { a = 1, b = 2, c = 3, d = 4, e = 5 }
 local HOST = { main = 0x1000, pmain = 0x2000, call = 0x3000, leaf = 0x4000,
-	       mid = 0x5000 }
+	       mid = 0x5000, gc = 0x6000 }
 local BROKEN_LUA = "[lua stack unknown: invalid frame chain]"
 local BROKEN_HOST = "[host frames missing: no unwind information]"
 local EARLY = "[host frames missing: the host stack ends early]"
 
 -- Words: a..e Lua functions; name() a C function that Lua calls; name a host
 -- function; | a call from C; ~ a resume; * a frame of the VM; ?lua and ?host
--- broken; <n,m> m boundaries or VM frames among n frames that were cut.
+-- broken; <n,m> m boundaries or VM frames among n frames that were cut; #n,m
+-- trace n that covers m frames, and #n,mL in its loop; ! a garbage collection.
 local function frame(word)
+  local trace, covered, loop = word:match("^#(%d+),(%d+)(L?)$")
+  if trace then return F.trace(tonumber(trace), tonumber(covered), loop == "L") end
+  if word == "!" then return F.work(G.SPF_WORK_GC, G.SPF_GC_SWEEP) end
   local n, bounds = word:match("^<(%d+),(%d+)>$")
   if n then return F.cut(tonumber(n), tonumber(bounds)) end
   local cfunc = word:match("^(%w+)%(%)$")
@@ -144,7 +148,105 @@ check("more boundaries cut than there are", "| a <9,99> d", "main * call * leaf"
 check("more VM frames cut than Lua has", "| a", "main <9,33554432> leaf",
       "main;[host frames left out];a;leaf")
 
+-- Only the coroutine.
+local OWN = { coroutine = true }
+local UNMARKED = { coroutine = true, no_coroutine_mark = true }
+check("--coroutine", "| a ~ b", "main * pmain * leaf", "[coroutine];b;leaf", OWN)
+check("--coroutine, the innermost", "| a ~ b ~ c | d", "main * * * call * leaf",
+      "[coroutine];c;call;d;leaf", OWN)
+check("--coroutine, no mark", "| a ~ b", "main * * leaf", "b;leaf", UNMARKED)
+check("--coroutine, none there", "| a | b", "main * call * leaf",
+      "main;a;call;b;leaf", OWN)
+check("--coroutine, an empty one", "| a ~", "main * *", "[coroutine]", OWN)
+check("--coroutine, an empty one, no mark", "| a ~", "main * *", "[no stack]",
+      UNMARKED)
+check("--coroutine, host is broken", "| a ~ b | c", "?host call *",
+      "[coroutine];b;" .. BROKEN_HOST .. ";call;c", OWN)
+check("--coroutine, host is broken in it", "| a ~ b | c", "?host",
+      "[coroutine];b;c;" .. BROKEN_HOST, OWN)
+check("--coroutine, host frames cut", "| a ~ b | c", "main * <9,1> mid * leaf",
+      "[coroutine];b;mid;c;leaf", OWN)
+check("--coroutine, what resumed it is cut", "| a ~ b | c", "main <9,3> leaf",
+      "[coroutine];b;c;leaf", OWN)
+check("--coroutine, Lua is broken", "?lua ~ b", "main * * leaf",
+      "[coroutine];b;leaf", OWN)
+check("--coroutine, Lua is broken in it", "| a ~ ?lua | b", "main * * call *",
+      "[coroutine];" .. BROKEN_LUA .. ";call;b", OWN)
+check("--coroutine, Lua frames cut", "| a ~ b <9,1> c", "main * * call *",
+      "[coroutine];b;call;[lua frames left out];c", OWN)
+check("--coroutine, --no-host", "| a ~ b", "main * * leaf", "[coroutine];b",
+      { coroutine = true, no_host = true })
+
+-- Work of the VM: what does it is leafward.
+check("work", "| a !", "main * gc", "main;a;[gc: sweep];gc")
+check("work below C", "| a | b !", "main * call * gc", "main;a;call;b;[gc: sweep];gc")
+check("work, host stack not known", "| a !", "?host",
+      "a;[gc: sweep];" .. BROKEN_HOST)
+check("work, no host stack", "| a !", "", "a;[gc: sweep]")
+check("work of a C function", "| a mid() !", "main * mid gc",
+      "main;a;mid;[gc: sweep];gc")
+check("work of a C function that is the leaf", "| a mid() !", "main * mid",
+      "main;a;mid;[gc: sweep]")
+check("work of a C function that is not there", "| a mid() !", "main * gc",
+      "main;a;mid;[gc: sweep];gc")
+check("work, Lua is broken", "?lua !", "main * gc",
+      "main;" .. BROKEN_LUA .. ";[gc: sweep];gc")
+check("work, Lua frames cut", "| a <9,0> c !", "main * gc",
+      "main;a;[lua frames left out];c;[gc: sweep];gc")
+check("work, no Lua frame", "| !", "main * gc", "main;[gc: sweep];gc")
+check("work in a coroutine", "| a ~ b !", "main * * gc",
+      "main;a;[coroutine];b;[gc: sweep];gc")
+check("work for C outside of the VM", "!", "main gc", "main;gc;[gc: sweep]")
+check("work for C outside of the VM, with a boundary", "| !", "main gc",
+      "main;gc;[gc: sweep]")
+check("work for C, thread outside of the VM", "?out !", "main gc",
+      "main;gc;[gc: sweep]")
+check("work, VM frame is missing", "| a !", "main gc",
+      "a;[gc: sweep];" .. EARLY .. ";main;gc")
+check("work, --no-lua", "| a !", "main * gc", "main;gc", { no_lua = true })
+check("work, --no-host", "| a !", "main * gc", "a;[gc: sweep]", { no_host = true })
+check("work in the middle", "| a ! b", "main *", "main;a;[gc: sweep];b")
+
+-- Traces are hidden, or stand rootward of what they cover.
+local TRACES = { traces = true }
+check("trace, hidden", "| a b #3,1", "main * leaf", "main;a;b;leaf")
+check("trace", "| a b #3,1", "main * leaf", "main;a;[trace 3];b;leaf", TRACES)
+check("trace with a loop", "| a b c #3,2L", "main *", "main;a;[trace 3 loop];b;c",
+      TRACES)
+check("trace of all", "| a b #3,2", "main *", "main;[trace 3];a;b", TRACES)
+check("trace with work", "| a b #3,1 !", "main * gc",
+      "main;a;[trace 3];b;[gc: sweep];gc", TRACES)
+check("trace with a C function", "| a b leaf() #3,2", "main * leaf",
+      "main;a;[trace 3];b;leaf", TRACES)
+check("trace with a C function that works", "| a b mid() #3,2 !", "main * mid gc",
+      "main;a;[trace 3];b;mid;[gc: sweep];gc", TRACES)
+check("trace of nothing", "| a #3,0", "main * leaf", "main;a;[trace 3];leaf", TRACES)
+check("trace of more than there is", "| a b #3,99", "main * leaf",
+      "main;[trace 3];a;b;leaf", TRACES)
+check("trace of more than the run", "| a | b #3,99", "main * call *",
+      "main;a;call;[trace 3];b", TRACES)
+check("trace of more than the coroutine", "| a ~ b #3,99", "main * *",
+      "main;a;[coroutine];[trace 3];b", TRACES)
+check("trace of more than was kept", "| a <9,0> c #3,5", "main *",
+      "main;a;[lua frames left out];[trace 3];c", TRACES)
+check("trace of more than is known", "?lua c #3,5", "main *",
+      "main;" .. BROKEN_LUA .. ";[trace 3];c", TRACES)
+check("trace after a trace", "| a b #1,1 c #2,1", "main *",
+      "main;a;[trace 1];b;[trace 2];c", TRACES)
+check("trace in a trace", "| a b #1,2 c #2,3", "main *",
+      "main;[trace 1];a;b;[trace 2];c", TRACES)
+check("traces of two runs", "| a #1,1 | b #2,1L", "main * call *",
+      "main;[trace 1];a;call;[trace 2 loop];b", TRACES)
+check("trace, no host side", "| a b #3,1", "", "a;[trace 3];b", TRACES)
+check("trace, --no-lua", "| a b #3,1", "main * leaf", "main;leaf",
+      { traces = true, no_lua = true })
+check("trace, only the coroutine", "| a ~ b #3,1", "main * *",
+      "[coroutine];[trace 3];b", { traces = true, coroutine = true })
+
 -- Mode LEAF: one frame on each side.
+check("leaf: compiled", "a #3,1", "leaf", "a;leaf")
+check("leaf: work", "!", "gc", "[gc: sweep];gc")
+check("leaf: Lua and work", "a !", "gc", "a;[gc: sweep];gc")
 check("leaf: C", "a", "leaf", "a;leaf")
 check("leaf: VM", "a", "*", "a")
 check("leaf: C function", "leaf()", "leaf", "leaf")

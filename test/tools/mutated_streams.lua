@@ -26,7 +26,10 @@ local function base_stream()
     b:stack(3, { F.host(0x1234), F.vm, F.host(0x2345), F.vm, F.host(0x7fffffffffff) })
     b:stack(4, { F.cut(3, 1), F.broken(4), F.cfunc(0x2000) }, 1, 1)
     b:stack(5, { F.broken(1) })
+    b:stack(6, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 4), F.trace(7, 2, true),
+		 F.work(G.SPF_WORK_EXIT, 7 * 65536 + 1) })
     b:sample(1, 3, 4):sample(2, 4, 2, G.SPF_VMST_GC, 500):sample(5, 3):sample(0, 0)
+    b:sample(6, 3, 2, G.SPF_VMST_EXIT)
     b:counters { { 1, 7 }, { G.SPF_COUNTER_LOST_BUFFER, 2 } }
     if chunk < 3 then b:flush() end
   end
@@ -89,7 +92,8 @@ local function try(s, round)
       return false
     end
     local format = FORMATS[round % #FORMATS + 1]
-    require("sysprof." .. format).render(view.new(p, { lines = round % 2 == 0 }),
+    require("sysprof." .. format).render(view.new(p, { lines = round % 2 == 0,
+      traces = round % 5 < 2, coroutine = round % 7 == 0 }),
       function(part) size = size + #part end)
     return p.complete
   end)

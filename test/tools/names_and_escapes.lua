@@ -2,6 +2,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
+local G = require("sysprof.grammar")
 local text = require("sysprof.text")
 local F = B.F
 
@@ -40,11 +41,23 @@ t.equal(lua_name(("x"):rep(100), "f"), 'f ([string "' .. ("x"):rep(40) .. '..."]
 t.equal(lua_name(("x"):rep(39) .. "\195\164y", "f"),
 	'f ([string "' .. ("x"):rep(39) .. '..."]:7)', "cut before a character")
 t.equal(lua_name("", "f"), 'f ([string ""]:7)', "empty source")
-t.equal(lua_name("@x.lua", "f", 7, { lines = true }), "f (x.lua:7):42", "--lines")
-t.equal(lua_name("@x.lua", "", 7, { lines = true }), "x.lua:7:42",
+t.equal(lua_name('x = "\1\255;]"', "f"), 'f ([string "x = "?\\xff:]""]:7)',
+	"source text of any bytes")
+t.equal(lua_name("@", "f"), "f (?:7)", "empty file name")
+t.equal(lua_name("=", "", 0), "main chunk (?)", "empty source name")
+t.equal(lua_name("=(command line)", "", 0), "main chunk (command line)",
+	"main chunk of a source that is a name")
+t.equal(lua_name("=(load)", "f"), "f ((load):7)", "function of such a source")
+t.equal(lua_name("@x.lua", "f", 0), "main chunk (x.lua)", "main chunk with a name")
+t.equal(lua_name("@x.lua", "f", 7, { lines = true }), "f (x.lua:42)", "--lines")
+t.equal(lua_name("@x.lua", "", 7, { lines = true }), "x.lua:42",
 	"--lines without a name")
+t.equal(lua_name("@x.lua", "", 0, { lines = true }), "main chunk (x.lua:42)",
+	"--lines, main chunk")
 t.equal(name_of(F.lfunc(1, 0), function(b) b:lfunc(1, 7, "@x", "f") end,
-		{ lines = true }), "f (x:7)", "--lines, line not known")
+		{ lines = true }), "f (x:?)", "--lines, line not known")
+t.equal(name_of(F.lfunc(1, 5), nil, { lines = true }), "[lua function 1]",
+	"--lines, function not described")
 t.equal(name_of(F.lfunc(1)), "[lua function 1]", "function not described")
 t.equal(name_of(F.lfunc(1), function(b)
   b:lfunc(1, 7, "@x", ""):lfunc(1, 7, "@x", "late")
@@ -80,6 +93,34 @@ t.equal((t.render(B.new():context():stack(1, { F.host(0x7ffff7fc1234) })
 t.equal((t.render(B.new():context():stack(1, { "\133" .. ("\128"):rep(7) .. "\16" })
 		   :sample(0, 1):finish())), "[frame out of range] 1\n",
 	"address that is none")
+
+-- What the VM does itself.
+local WORK = {
+  { G.SPF_WORK_GC, G.SPF_GC_PAUSE, "[gc: pause]" },
+  { G.SPF_WORK_GC, G.SPF_GC_PROPAGATE, "[gc: propagate]" },
+  { G.SPF_WORK_GC, G.SPF_GC_ATOMIC, "[gc: atomic]" },
+  { G.SPF_WORK_GC, G.SPF_GC_SWEEPSTRING, "[gc: sweep strings]" },
+  { G.SPF_WORK_GC, G.SPF_GC_SWEEP, "[gc: sweep]" },
+  { G.SPF_WORK_GC, G.SPF_GC_FINALIZE, "[gc: finalize]" },
+  { G.SPF_WORK_GC, 77, "[gc: phase 77]" },
+  { G.SPF_WORK_RECORD, 0, "[record trace]" },
+  { G.SPF_WORK_OPT, 0, "[optimise trace]" },
+  { G.SPF_WORK_ASM, 0, "[assemble trace]" },
+  { G.SPF_WORK_EXIT, 12 * 65536 + 3, "[side exit 3 of trace 12]" },
+  { G.SPF_WORK_EXIT, 65535 * 65536 + 65535, "[side exit 65535 of trace 65535]" },
+  { 99, 5, "[work 99]" },
+}
+for _, w in ipairs(WORK) do
+  t.equal(name_of(F.work(w[1], w[2])), w[3], w[3])
+end
+t.equal(name_of(F.work(2^40, 5)), "[frame out of range]", "work out of range")
+for name, value in pairs(G) do
+  if name:find("^SPF_GC_") then
+    t.ok(not name_of(F.work(G.SPF_WORK_GC, value)):find("%d"), "words for " .. name)
+  elseif name:find("^SPF_WORK_") then
+    t.ok(not name_of(F.work(value)):find("[work", 1, true), "words for " .. name)
+  end
+end
 
 -- -- Cleaning --------------------------------------------------------------
 

@@ -6,6 +6,7 @@
 ----------------------------------------------------------------------------
 
 local page = require("sysprof.flamegraph_page")
+local palette = require("sysprof.flamegraph_palette")
 local script = require("sysprof.flamegraph_script")
 local selfreport = require("sysprof.selfreport")
 local symbols = require("sysprof.symbols")
@@ -27,8 +28,9 @@ local function write_list(write, name, items)
   write("]")
 end
 
--- Writes the JSON object that the script reads: names and their kinds, and
--- depth, name and self value of each node, parents first.
+-- Writes the JSON object that the script reads: names and their kinds (a name
+-- stands twice if it is also compiled), and depth, name and self value of each
+-- node, parents first.
 local function write_data(view, write)
   local kind_of = {}
   for i, kind in ipairs(symbols.KINDS) do kind_of[kind] = i - 1 end
@@ -71,6 +73,7 @@ function flamegraph.render(view, write)
 	    '<span id="incomplete" title="see About">incomplete</span>')
     end,
     data = function() write_data(view, write) end,
+    palette = function() write(palette) end,
     trees = function() write(trees) end,
     script = function() write(script) end,
   }

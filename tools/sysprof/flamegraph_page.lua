@@ -2,7 +2,7 @@
 -- Sysprof reader: the HTML page of a flame graph.
 --
 -- sysprof.flamegraph fills the places in double braces. What the page does is
--- in sysprof.flamegraph_script and sysprof.flamegraph_trees.
+-- in sysprof.flamegraph_script, _trees and _palette.
 ----------------------------------------------------------------------------
 
 return [=[
@@ -100,6 +100,7 @@ kbd { border: 1px solid var(--line); border-radius: 3px; padding: 0 4px; font-si
 {{data}}
 </script>
 <script>
+{{palette}}
 {{trees}}
 {{script}}
 </script>

@@ -3,7 +3,8 @@
 --
 -- Draws on a canvas of the size of the window only what can be seen, so its
 -- speed does not depend on the number of frames. Its trees are those of
--- sysprof.flamegraph_trees. Names get to the page only as text, never as HTML.
+-- sysprof.flamegraph_trees, its colours of sysprof.flamegraph_palette. Names
+-- get to the page only as text, never as HTML.
 ----------------------------------------------------------------------------
 
 return [=[
@@ -11,12 +12,7 @@ return [=[
 "use strict";
 
 const ROW = 18, FONT = 12, NARROW = 0.4, TEXT_MIN = 22;
-// By number of kind: what the legend says, hue, saturation, lightness.
-const KINDS = [
-  ["Lua", 96, 48, 66], ["Lua builtin", 172, 45, 64], ["C", 38, 88, 68],
-  ["VM", 12, 78, 72], ["marker", 220, 9, 74], ["no symbol", 268, 32, 76]
-];
-const MATCH = "#d63ad6";
+const { LUA, COMPILED } = palette;
 
 const $ = id => document.getElementById(id);
 const canvas = $("graph"), ctx = canvas.getContext("2d");
@@ -25,7 +21,14 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 
 // -- State of the view -----------------------------------------------------
 
-const forward = trees.read(data.nodes);
+// Number of the first name of the same text.
+const first = new Map();
+data.names.forEach((name, i) => { if (!first.has(name)) first.set(name, i); });
+const profile = trees.read(data.nodes, data.names,
+  data.kinds.map(kind => kind === COMPILED ? 1 : 0),
+  data.names.map(name => first.get(name)));
+
+const forward = profile.forward();
 let reversed = null;       // the same with the leaf first, made when needed
 let tree = forward;        // forward or reversed
 let zoom = 0;              // node that fills the width
@@ -49,24 +52,46 @@ function percent(v, whole) {
 }
 
 function nodeName(i) { return i ? data.names[tree.name[i]] : "all"; }
-function nodeKind(i) { return data.kinds[tree.name[i]]; }
+
+// Share of a node that is compiled code, 0 to 1.
+function compiledShare(i) {
+  return tree.total[i] ? tree.compiled[i] / tree.total[i] : 0;
+}
+
+// Kind of a node; Lua, whether it is compiled or not.
+function nodeKind(i) {
+  const kind = data.kinds[tree.name[i]];
+  return kind === COMPILED ? LUA : kind;
+}
+
+function kindText(i) {
+  const share = compiledShare(i);
+  if (share === 0) return palette.label(nodeKind(i));
+  if (share === 1) return palette.label(COMPILED);
+  return "Lua, " + percent(share, 1) + " compiled";
+}
 
 // -- Colours -------------------------------------------------------------------
 
-const colours = data.names.map((name, i) => {
-  let h = 0;
-  for (let k = 0; k < name.length; k++) h = (h * 31 + name.charCodeAt(k)) | 0;
-  const [, hue, sat, light] = KINDS[data.kinds[i]];
-  return [hue + (h & 15) - 8, sat, light + (h >> 4 & 7) - 4];
-});
+const colourOf = palette.maker(data.names);
 
-function colour(i) {
-  if (!i) return dark.matches ? "#3a404c" : "#d5d9e0";
-  if (matches && matches[tree.name[i]]) return MATCH;
-  let [hue, sat, light] = colours[tree.name[i]];
-  if (dark.matches) light -= 12;
-  if (matches) sat *= 0.35;
-  return "hsl(" + hue + " " + sat + "% " + light + "%)";
+function colour(i, kind) {
+  if (!i) return palette.ofAll(dark.matches);
+  if (matches && matches[tree.name[i]]) return palette.MATCH;
+  return colourOf(tree.name[i], kind, dark.matches, matches !== null);
+}
+
+// Paints a box of width w; of a function as much as compiled as it was.
+function paint(i, x, y, w) {
+  const share = i ? compiledShare(i) : 0;
+  if (share < 1) {
+    ctx.fillStyle = colour(i, i && nodeKind(i));
+    ctx.fillRect(x, y, w, ROW - 1);
+  }
+  if (share > 0) {
+    ctx.fillStyle = colour(i, COMPILED);
+    ctx.fillRect(x, y, w * share, ROW - 1);
+  }
 }
 
 // -- Drawing -------------------------------------------------------------------
@@ -109,8 +134,7 @@ function drawBox(b, y) {
   const dim = b.i !== zoom && tree.depth[b.i] < tree.depth[zoom];
   const w = Math.max(b.w - (b.w > 3 ? 1 : 0), NARROW);
   ctx.globalAlpha = dim ? 0.45 : 1;
-  ctx.fillStyle = colour(b.i);
-  ctx.fillRect(b.x, y, w, ROW - 1);
+  paint(b.i, b.x, y, w);
   if (b.i === hovered) {
     ctx.globalAlpha = 1;
     ctx.strokeStyle = dark.matches ? "#fff" : "#000";
@@ -228,7 +252,7 @@ function setIcicle(on) {
 }
 
 function setReversed(on) {
-  if (on && !reversed) reversed = trees.reverse(forward, data.names);
+  if (on && !reversed) reversed = profile.reversed();
   tree = on ? reversed : forward;
   setPressed("reverse", on);
   hover(-1);
@@ -281,7 +305,7 @@ function hover(i, event) {
   }
   const name = document.createElement("b"), table = document.createElement("table");
   name.textContent = nodeName(i);
-  if (i) table.insertRow().insertCell().textContent = KINDS[nodeKind(i)][0];
+  if (i) table.insertRow().insertCell().textContent = kindText(i);
   table.append(tipRow("self", tree.self[i]), tipRow("total", tree.total[i]));
   tip.replaceChildren(name, table);
   tip.style.display = "block";
@@ -319,13 +343,13 @@ function onKey(event) {
 
 function legend() {
   const present = new Set(data.kinds);
-  KINDS.forEach(([label, hue, sat, light], kind) => {
-    if (!present.has(kind)) return;
+  for (let kind = 0; kind < palette.count; kind++) {
+    if (!present.has(kind)) continue;
     const item = document.createElement("span"), box = document.createElement("i");
-    box.style.background = "hsl(" + hue + " " + sat + "% " + light + "%)";
-    item.append(box, label);
+    box.style.background = palette.plain(kind);
+    item.append(box, palette.label(kind));
     $("legend").append(item);
-  });
+  }
 }
 
 $("total").textContent = valueText(forward.total[0]);

@@ -10,14 +10,15 @@ return [=[
 const trees = (function () {
 "use strict";
 
-// depth, name, self, total, parent, end (number after the last descendant),
-// left (what stands before it on its level); all by number of node.
+// depth, name, self, total, compiled (the part of total in compiled code of this
+// very frame), parent, end (number after the last descendant), left (what stands
+// before it on its level); all by number of node.
 function makeTree(n) {
   return {
     n: n, depth: new Int32Array(n), name: new Int32Array(n).fill(-1),
     parent: new Int32Array(n).fill(-1), end: new Int32Array(n),
     self: new Float64Array(n), total: new Float64Array(n),
-    left: new Float64Array(n)
+    compiled: new Float64Array(n), left: new Float64Array(n)
   };
 }
 
@@ -43,8 +44,9 @@ function finishTree(t) {
   return t;
 }
 
-// From the data of the page: depth, name and self of each node.
-function read(flat) {
+// The data of the page: depth, name and self of each node. A function that is
+// also compiled is two nodes with two names there.
+function parse(flat) {
   const t = makeTree(flat.length / 3 + 1);
   for (let i = 1, k = 0; i < t.n; i++, k += 3) {
     t.depth[i] = flat[k];
@@ -54,37 +56,76 @@ function read(flat) {
   return finishTree(t);
 }
 
-// The same stacks with the leaf first.
-function reverse(t, names) {
-  const root = { name: -1, self: 0, kids: new Map() };
-  let n = 1;
-  for (let i = 1; i < t.n; i++) {
-    if (t.self[i] === 0) continue;
-    let at = root;
-    for (let up = i; up > 0; up = t.parent[up]) {
-      let kid = at.kids.get(t.name[up]);
-      if (!kid) {
-        kid = { name: t.name[up], self: 0, kids: new Map() };
-        at.kids.set(t.name[up], kid);
-        n++;
-      }
-      at = kid;
-    }
-    at.self += t.self[i];
-  }
-  const r = makeTree(n), todo = [[root, 0]];
-  for (let i = 0; todo.length; i++) {
-    const [node, depth] = todo.pop();
-    r.depth[i] = depth;
-    r.name[i] = node.name;
-    r.self[i] = node.self;
-    const kids = [...node.kids.values()];
-    kids.sort((a, b) => names[a.name] < names[b.name] ? 1 : -1);
-    for (const kid of kids) todo.push([kid, depth + 1]);
-  }
-  return finishTree(r);
+// A tree while it grows.
+function makeNode(name) {
+  return { name: name, self: 0, compiled: 0, kids: null };
 }
 
-return { read: read, reverse: reverse };
+function child(node, name) {
+  if (!node.kids) node.kids = new Map();
+  let kid = node.kids.get(name);
+  if (!kid) {
+    kid = makeNode(name);
+    node.kids.set(name, kid);
+  }
+  return kid;
+}
+
+// The grown tree with siblings in the order of their names.
+function flatten(root, names) {
+  const list = [], todo = [[root, 0]];
+  while (todo.length) {
+    const item = todo.pop();
+    list.push(item);
+    if (!item[0].kids) continue;
+    const kids = [...item[0].kids.values()];
+    kids.sort((a, b) => names[a.name] < names[b.name] ? 1 : -1);
+    for (const kid of kids) todo.push([kid, item[1] + 1]);
+  }
+  const t = makeTree(list.length);
+  list.forEach(([node, depth], i) => {
+    t.depth[i] = depth;
+    t.name[i] = node.name;
+    t.self[i] = node.self;
+    t.compiled[i] = node.compiled;
+  });
+  return finishTree(t);
+}
+
+// names, compiled (1 or 0) and same (number of the first name of the same text)
+// are by number of name. Returns functions that make the two trees.
+function read(flat, names, compiled, same) {
+  const data = parse(flat);
+
+  function forward() {
+    const path = [makeNode(-1)];
+    for (let i = 1; i < data.n; i++) {
+      const node = child(path[data.depth[i] - 1], same[data.name[i]]);
+      path[data.depth[i]] = node;
+      node.self += data.self[i];
+      if (compiled[data.name[i]]) node.compiled += data.total[i];
+    }
+    return flatten(path[0], names);
+  }
+
+  // The same stacks with the leaf first.
+  function reversed() {
+    const root = makeNode(-1);
+    for (let i = 1; i < data.n; i++) {
+      if (data.self[i] === 0) continue;
+      let node = root;
+      for (let up = i; up > 0; up = data.parent[up]) {
+        node = child(node, same[data.name[up]]);
+        if (compiled[data.name[up]]) node.compiled += data.self[i];
+      }
+      node.self += data.self[i];
+    }
+    return flatten(root, names);
+  }
+
+  return { forward: forward, reversed: reversed };
+}
+
+return { read: read };
 })();
 ]=]

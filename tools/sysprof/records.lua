@@ -21,7 +21,15 @@ local SAMPLE, STATE = G.SPF_SAMPLE, G.SPF_SAMPLE_STATE
 local WEIGHT_IS_TIME = G.SPF_SAMPLE_WEIGHT_IS_TIME
 local RESERVED = G.SPF_SAMPLE_RESERVED
 local STATE_MAX = G.SPF_VMST__MAX
-local LFUNC, CUT = G.SPF_FRAME_LFUNC, G.SPF_FRAME_CUT
+local WORK = G.SPF_FRAME_WORK
+
+-- By kind of a frame: whether a second number follows.
+local has_second = {}
+for kind = 0, 15 do has_second[kind] = false end
+has_second[G.SPF_FRAME_LFUNC] = true
+has_second[G.SPF_FRAME_CUT] = true
+has_second[G.SPF_FRAME_TRACE] = true
+has_second[WORK] = true
 
 -- Deepest stack that is believed. It bounds the work on a stream made up of
 -- stacks that share almost all of their frames.
@@ -128,8 +136,11 @@ local function read_frame(all, buf, pos)
   local kind = band(buf[pos], 15)
   local extra, payload = 0
   payload, pos = uleb(buf, pos)
-  if kind == LFUNC or kind == CUT then extra, pos = uleb(buf, pos) end
-  return all:frame(kind, (payload - kind) / 16, extra), pos
+  if has_second[kind] then extra, pos = uleb(buf, pos) end
+  payload = (payload - kind) / 16
+  -- See sysprof.stacks.
+  if kind == WORK then payload, extra = extra, payload end
+  return all:frame(kind, payload, extra), pos
 end
 
 define[G.SPF_STACK] = function(d, buf, pos, stop)

@@ -1,10 +1,11 @@
 ----------------------------------------------------------------------------
 -- Sysprof reader: frames and stacks, each kept once.
 --
--- A frame is its kind, payload and extra number as in the stream; a stack is
--- a node of a tree in which every step from the root adds a frame. Equal
--- frames get equal numbers, equal stacks get equal nodes: memory grows with
--- what is distinct. Node 0 is the empty stack.
+-- A frame is its kind, payload and extra (second) number as in the stream, but
+-- in an SPF_FRAME_WORK the two are exchanged: its argument may be large, and
+-- only a payload can be. A stack is a node of a tree in which every step from
+-- the root adds a frame. Equal frames get equal numbers, equal stacks get equal
+-- nodes: memory grows with what is distinct. Node 0 is the empty stack.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")

@@ -1,21 +1,24 @@
 ----------------------------------------------------------------------------
 -- Sysprof reader: frames to names.
 --
--- A name is an entry { text = , kind = }, the same one for the same text. The
--- text is clean (sysprof.text); the kind is one of symbols.KINDS and tells
--- the colour in a flame graph. The names of a profile are known only after
--- all of it was read.
+-- A name is an entry { text = , kind = , plain = }, the same one for the same
+-- text. The text is clean (sysprof.text); the kind is one of symbols.KINDS and
+-- tells the colour in a flame graph. A compiled Lua function has an entry of its
+-- own, of kind "compiled", whose plain is the one of the same text; of all others
+-- plain is the entry itself. The names of a profile are known only after all of
+-- it was read.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
 local stacks = require("sysprof.stacks")
 local text = require("sysprof.text")
+local work = require("sysprof.work")
 
 local symbols = {}
 local methods = {}
 local mt = { __index = methods }
 
-symbols.KINDS = { "lua", "builtin", "c", "vm", "marker", "unknown" }
+symbols.KINDS = { "lua", "compiled", "builtin", "c", "vm", "marker", "unknown" }
 
 local EXCERPT_MAX = 40
 
@@ -24,16 +27,26 @@ local EXCERPT_MAX = 40
 -- Name of the chunk of a Lua function, from lua_Debug.source.
 local function chunk_name(source)
   local mark = source:sub(1, 1)
-  if mark == "@" or mark == "=" then return text.clean(source:sub(2)) end
-  return '[string "' .. text.excerpt(source, EXCERPT_MAX) .. '"]'
+  if mark ~= "@" and mark ~= "=" then
+    return '[string "' .. text.excerpt(source, EXCERPT_MAX) .. '"]'
+  end
+  return #source > 1 and text.clean(source:sub(2)) or "?"
 end
 
-local function lua_name(f)
+-- Name of a Lua function with a place: a line, "?" if it is not known, or nil
+-- for where the function is defined.
+local function lua_name(f, line)
   local chunk = chunk_name(f.chunk)
-  if f.firstline == 0 then return "main chunk (" .. chunk .. ")" end
-  local place = ("%s:%.0f"):format(chunk, f.firstline)
-  if f.name == "" then return place end
-  return text.clean(f.name) .. " (" .. place .. ")"
+  local name = text.clean(f.name)
+  if f.firstline == 0 then
+    name = "main chunk"
+    -- LuaJIT's own names have parentheses, as "(command line)".
+    if not line then
+      return name .. " (" .. (chunk:match("^%((.*)%)$") or chunk) .. ")"
+    end
+  end
+  local place = ("%s:%s"):format(chunk, line or ("%.0f"):format(f.firstline))
+  return name == "" and place or name .. " (" .. place .. ")"
 end
 
 -- The module that an address lies in. The latest one counts: libraries come
@@ -83,9 +96,12 @@ local namer = {}
 
 namer[G.SPF_FRAME_LFUNC] = function(self, fid, line)
   local f = self.profile.lfuncs[fid]
-  local name = f and lua_name(f) or ("[lua function %.0f]"):format(fid)
-  if self.lines and line > 0 then name = ("%s:%.0f"):format(name, line) end
-  return self:entry(name, "lua")
+  if not f then
+    return self:entry(("[lua function %.0f]"):format(fid), "lua")
+  elseif not self.lines then
+    return self:entry(lua_name(f), "lua")
+  end
+  return self:entry(lua_name(f, line > 0 and ("%.0f"):format(line) or "?"), "lua")
 end
 
 namer[G.SPF_FRAME_FFUNC] = function(self, ffid)
@@ -102,6 +118,14 @@ namer[G.SPF_FRAME_HOST] = function(self, addr)
   return host_entry(self, addr, self.profile.hsyms[addr])
 end
 
+namer[G.SPF_FRAME_TRACE] = function(self, payload)
+  return self:entry(work.trace_name(payload), "marker")
+end
+
+namer[G.SPF_FRAME_WORK] = function(self, arg, what)
+  return self:entry(work.name(what, arg), "vm")
+end
+
 namer[stacks.UNDEFINED] = function(self)
   return self:entry("[stack not defined in the stream]", "marker")
 end
@@ -112,11 +136,13 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- lines: the current line is part of the name of a Lua function.
+-- lines: Lua functions are named by their current lines, not by where they are
+-- defined.
 function symbols.new(profile, lines)
   return setmetatable({
     profile = profile, lines = lines,
-    by_text = {}, by_frame = {},
+    by_text = {}, compiled_by_text = {},
+    by_part = {},	-- By part of a joined stack.
     starts = nil,	-- Symbol by address of its start, made when needed.
   }, mt)
 end
@@ -125,25 +151,39 @@ function methods:entry(name, kind)
   local e = self.by_text[name]
   if not e then
     e = { text = name, kind = kind }
+    e.plain = e
     self.by_text[name] = e
   end
   return e
 end
 
+-- Returns the entry of the compiled code of a function.
+local function compiled_entry(self, plain)
+  local e = self.compiled_by_text[plain.text]
+  if not e then
+    e = { text = plain.text, kind = "compiled", plain = plain }
+    self.compiled_by_text[plain.text] = e
+  end
+  return e
+end
+
+local function entry_of(self, part)
+  if type(part) == "string" then return self:entry(part, "marker") end
+  if part < 0 then return compiled_entry(self, self:name(-part)) end
+  local all = self.profile.stacks
+  local name = namer[all.kind[part]]
+  -- Other kinds have no name: they only steer the join.
+  return name and name(self, all.payload[part], all.extra[part]) or
+	 self:entry("[misplaced frame]", "unknown")
+end
+
 -- Returns the entry of a part of a joined stack: a frame or a marker.
 function methods:name(part)
-  local e = self.by_frame[part]
-  if e then return e end
-  if type(part) == "string" then
-    e = self:entry(part, "marker")
-  else
-    local all = self.profile.stacks
-    local name = namer[all.kind[part]]
-    -- Other kinds have no name: they only steer the join.
-    e = name and name(self, all.payload[part], all.extra[part]) or
-	self:entry("[misplaced frame]", "unknown")
+  local e = self.by_part[part]
+  if not e then
+    e = entry_of(self, part)
+    self.by_part[part] = e
   end
-  self.by_frame[part] = e
   return e
 end
 

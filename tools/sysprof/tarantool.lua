@@ -199,14 +199,16 @@ end
 -- -- Samples ---------------------------------------------------------------
 
 local function read_trace_sample(d, buf, pos, stop)
-  local addr, line, _
-  _, pos = uleb(buf, pos)
+  local number, addr, line
+  number, pos = uleb(buf, pos)
   addr, pos = uleb(buf, pos)
   line, pos = uleb(buf, pos)
   if pos > stop then return nil end
   local all = d.profile.stacks
   local frame = all:frame(G.SPF_FRAME_LFUNC, d.fid_of[addr] or 0, line)
+  local trace = all:frame(G.SPF_FRAME_TRACE, number * 2, 1)
   local node = frame and all:push(0, frame)
+  node = node and trace and all:push(node, trace)
   if not node then return nil end
   d.profile.add(0, 0, G.SPF_VMST_TRACE, node, 0)
   return pos

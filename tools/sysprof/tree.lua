@@ -3,7 +3,8 @@
 --
 -- A node is { entry, self, total, depth, children }: the name of a function
 -- (an entry of sysprof.symbols) where its callers are those of the nodes
--- above. The root stands for the whole profile and has no entry.
+-- above. A compiled function is another node than the interpreted one. The root
+-- stands for the whole profile and has no entry.
 ----------------------------------------------------------------------------
 
 local tree = {}
@@ -24,10 +25,12 @@ local function child(node, entry)
 end
 
 local function by_name(a, b)
-  return a.entry.text < b.entry.text
+  if a.entry.text ~= b.entry.text then return a.entry.text < b.entry.text end
+  return a.entry.kind > b.entry.kind
 end
 
--- Returns the root. Children are in the order of their names.
+-- Returns the root. Children are in the order of their names, those that are
+-- not compiled first.
 function tree.build(view)
   local root = new_node(nil, 0)
   view:each(function(names, n, v)

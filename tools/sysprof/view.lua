@@ -13,11 +13,13 @@ local methods = {}
 local mt = { __index = methods }
 
 -- options, all off if missing:
---   lines              add the current line to the name of a Lua function
---   no_host, no_lua    leave out that side
+--   lines              name Lua functions by their current lines
+--   traces             show the frames [trace N]
+--   coroutine          only what a coroutine runs, not what resumed it
 --   no_coroutine_mark  no mark between a coroutine and what resumed it
+--   no_host, no_lua    leave out that side
 --   weight             "samples" (also if missing) or "cpu" (microseconds)
---   title              of a page
+--   limit, title       of a table, of a page
 function view.new(profile, options)
   options = options or {}
   return setmetatable({
@@ -28,27 +30,39 @@ function view.new(profile, options)
   }, mt)
 end
 
--- Calls visit(names, n, value) for each distinct sample that counts: names of
--- its frames (entries of sysprof.symbols), root first, valid during the call,
--- and its value in the unit of the view.
-function methods:each(visit)
+-- Calls visit(parts, n, value) for each distinct sample that counts: parts of
+-- its joined stack (frames and markers of sysprof.join), root first, valid
+-- during the call, and its value in the unit of the view.
+function methods:each_joined(visit)
   local p, opt, syms = self.profile, self.options, self.symbols
   local value_of = opt.weight == "cpu" and p.slot_weight or p.slot_samples
-  local lua, host, joined, names = {}, {}, {}, {}
+  local lua, host, joined = {}, {}, {}
   local function symaddr(addr) return syms:symaddr(addr) end
   local empty = opt.no_host and join.NO_LUA_STACK or
 		opt.no_lua and join.NO_HOST_STACK or join.NO_STACK
-  local join_sides = join.new(p.stacks, symaddr, not opt.no_coroutine_mark,
-			      empty)
+  local join_sides = join.new(p.stacks, symaddr, empty, opt)
   for i, slot in ipairs(p.slots) do
     if value_of[i] > 0 then
       local nlua = opt.no_lua and 0 or p.stacks:list(slot.lua, lua)
       local nhost = opt.no_host and 0 or p.stacks:list(slot.host, host)
-      local n = join_sides(lua, nlua, host, nhost, joined)
-      for k = 1, n do names[k] = syms:name(joined[k]) end
-      visit(names, n, value_of[i])
+      visit(joined, join_sides(lua, nlua, host, nhost, joined), value_of[i])
     end
   end
+end
+
+-- The same with the names of the parts (entries of sysprof.symbols).
+function methods:each(visit)
+  local syms, names = self.symbols, {}
+  self:each_joined(function(parts, n, value)
+    for i = 1, n do names[i] = syms:name(parts[i]) end
+    visit(names, n, value)
+  end)
+end
+
+-- A value for people: microseconds become milliseconds.
+function methods:value_text(value)
+  return (self.unit == "us" and "%.3f" or "%.0f"):format(
+    self.unit == "us" and value / 1e3 or value)
 end
 
 return view

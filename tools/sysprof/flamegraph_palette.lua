@@ -1,0 +1,46 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the colours in the script of a flame graph's page.
+--
+-- A kind of frames has a colour; each name varies it a little.
+----------------------------------------------------------------------------
+
+return [=[
+const palette = (function () {
+"use strict";
+
+// By number of kind: what the legend says, hue, saturation, lightness.
+const KINDS = [
+  ["Lua, interpreted", 96, 48, 66], ["Lua, compiled", 206, 72, 70],
+  ["Lua builtin", 172, 45, 64], ["C", 38, 88, 68], ["VM", 12, 78, 72],
+  ["marker", 220, 9, 74], ["no symbol", 268, 32, 76]
+];
+const LUA = 0, COMPILED = 1, MATCH = "#d63ad6";
+
+function css(hue, sat, light) {
+  return "hsl(" + hue + " " + sat + "% " + light + "%)";
+}
+
+// Returns a function that gives the colour of a name, by its number, as a frame
+// of some kind; faded while other names match a search.
+function maker(names) {
+  const shades = names.map(name => {
+    let h = 0;
+    for (let k = 0; k < name.length; k++) h = (h * 31 + name.charCodeAt(k)) | 0;
+    return [(h & 15) - 8, (h >> 4 & 7) - 4];
+  });
+  return (name, kind, dark, faded) => {
+    const [, hue, sat, light] = KINDS[kind], [turn, lighter] = shades[name];
+    return css(hue + turn, faded ? sat * 0.35 : sat,
+               light + lighter - (dark ? 12 : 0));
+  };
+}
+
+return {
+  LUA: LUA, COMPILED: COMPILED, MATCH: MATCH, maker: maker,
+  count: KINDS.length,
+  label: kind => KINDS[kind][0],
+  plain: kind => css(...KINDS[kind].slice(1)),
+  ofAll: dark => dark ? "#3a404c" : "#d5d9e0"
+};
+})();
+]=]
