@@ -46,7 +46,7 @@ scenario.run({
   seen = { "body@in_ipairs mix", "body@in_pairs mix", "body@iterator iterator@mix mix",
 	   "body@foreach builtin each@each mix",
 	   "body@foreachi builtin each@each mix" },
-  also = { "body", "body@ipairs ipairs", "body@ipairs ipairs_aux",
+  also = { "body", "body@ipairs ipairs", "body@ipairs ipairs.iterator",
 	   "body@pairs pairs", "body@pairs next", "body@iterator iterator",
 	   "body@foreach builtin", "body@foreachi builtin",
 	   "body@foreach builtin each", "body@foreachi builtin each" },

@@ -18,7 +18,7 @@ end
 
 scenario.run({
   body = body,
-  seen = { "body@call inlined@one ffi.meta.__call? c:c_burn",
-	   "body@call inlined@two ffi.meta.__call? c:c_burn" },
-  also = { "body", "body@call inlined", "body@call inlined ffi.meta.__call" },
+  seen = { "body@call inlined@one cdata.__call? c:c_burn",
+	   "body@call inlined@two cdata.__call? c:c_burn" },
+  also = { "body", "body@call inlined", "body@call inlined cdata.__call" },
 })
