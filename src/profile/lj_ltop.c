@@ -10,8 +10,10 @@
 #define _GNU_SOURCE	/* For REG_RBX and friends. */
 #endif
 #include "lj_obj.h"
+#include "lj_bc.h"
 #include "lj_frame.h"
 #include "lj_ff.h"
+#include "lj_vm.h"
 #include "profile/lj_ltop.h"
 
 /* Registers of the interpreter, vm_x64.dasc. */
@@ -50,8 +52,11 @@ static void cand_add_fitting(LuaTop *cs, const LuaArea *a, uintptr_t base,
   if (pc == header) pc += sizeof(BCIns);
   if (ff.pt ? lj_lframe_pcinproto(ff.pt, pc) : pc == header + sizeof(BCIns))
     cand_add(cs, base, ff.pt ? pc : 0);
-  else if (pc == lj_lframe_link(f))
-    cand_add(cs, base, ff.pt ? (uintptr_t)(proto_bc(ff.pt) + 1) : 0);
+  /* The results of a call stand in the callee's frame: a Lua function that
+  ** does not fit may be one of them.
+  */
+  else if (!ff.pt && pc == lj_lframe_link(f))
+    cand_add(cs, base, 0);
 }
 
 /* Candidate whose callee's frame is being built or was just removed. */
@@ -66,17 +71,76 @@ static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base,
 
 /* -- Where they come from ------------------------------------------------------ */
 
+/* Link slot of the outermost frame of the run that frame belongs to: the one that
+** C code called, or the bottom.
+*/
+static uintptr_t run_end(const LuaArea *a, uintptr_t frame)
+{
+  uintptr_t f = frame, prev;
+  while (f > a->bot && lj_lframe_has(a, f)) {
+    uint64_t link = lj_lframe_link(f);
+    if ((link & FRAME_TYPE) == FRAME_LUA) {
+      prev = lj_lframe_caller(a, f, (uintptr_t)link);
+    } else {
+      uint32_t type = (uint32_t)(link & FRAME_TYPEP);
+      if (type == FRAME_C || type == FRAME_CP) break;
+      if (type == FRAME_CONT && lj_lframe_has(a, f-24) &&
+	  lj_lframe_link(f-24) == LJ_CONT_FFI_CALLBACK)
+	break;
+      prev = f - (uintptr_t)(link & ~(uint64_t)FRAME_TYPEP);
+    }
+    if (prev >= f || prev < a->bot) break;
+    f = prev;
+  }
+  return f;
+}
+
 /* C frame of the VM without a Lua frame of its own: lj_vm_cpcall runs a C
 ** function directly. Its "number of results" is the negative offset of the top
-** of the Lua stack when it was entered.
+** of the Lua stack when it was entered. That function may have moved the base
+** upwards, as the exit of a trace does.
 */
 int lj_ltop_isbare(const LuaArea *a, uintptr_t cf, uintptr_t frame)
 {
+  uintptr_t top;
   int32_t nres;
   if (!lj_peek_ok(a->pk, (const void *)(cf + CFRAME_OFS_NRES), 4)) return 0;
   nres = *(const int32_t *)(cf + CFRAME_OFS_NRES);
-  return nres < 0 &&
-	 frame < a->bot - LJ_FR2*sizeof(TValue) + (uintptr_t)-(intptr_t)nres;
+  if (nres >= 0) return 0;
+  top = a->bot - LJ_FR2*sizeof(TValue) + (uintptr_t)-(intptr_t)nres;
+  return frame < top || run_end(a, frame) < top;
+}
+
+/* Does the VM build the frame of a callee? BASE is that frame already, while PC
+** is in the caller still: mov [BASE-8], PC; mov PC, LFUNC:RB->pc
+*/
+static int vm_calls(const uint8_t *ip)
+{
+  return ip[0] == 0x48 &&
+	 ((ip[1] == 0x89 && ip[2] == 0x5a && ip[3] == 0xf8) ||
+	  (ip[1] == 0x8b && ip[2] == 0x5d && ip[3] == offsetof(GCfuncL, pc)));
+}
+
+#define VM_RETURN_MAX	128	/* Bytes of code of a return, at most. */
+
+/* Does the VM return to a Lua function? PC is in the caller already, or soon,
+** while BASE is the callee's up to lea BASE, [BASE+RA*8-16].
+*/
+static int vm_returns(const uint8_t *ip)
+{
+  const uint8_t *begin = (const uint8_t *)(void *)lj_vm_asm_begin;
+  int i;
+  if (ip < begin + lj_bc_ofs[BC_RETM] || ip >= begin + lj_bc_ofs[BC_FORI])
+    return 0;
+  for (i = 0; i < VM_RETURN_MAX; i++) {
+    const uint8_t *p = ip + i;
+    if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x54 && p[3] == 0xca &&
+	p[4] == 0xf0)
+      return 1;
+    if (p[0] == 0x41 && p[1] == 0xff && p[2] == 0x24 && p[3] == 0xee)
+      return 0;  /* jmp [DISPATCH+OP*8]: BASE is the caller's. */
+  }
+  return 0;
 }
 
 /* The interpreter, or another part of the assembler VM, was interrupted. vf is
@@ -87,9 +151,14 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
 				uintptr_t Lbase, const ucontext_t *uc)
 {
   const greg_t *greg = uc->uc_mcontext.gregs;
+  const uint8_t *ip = (const uint8_t *)greg[REG_RIP];
   uintptr_t base = (uintptr_t)greg[REG_BASE], pc = (uintptr_t)greg[REG_PC];
   uintptr_t saved;
   uint64_t delta = pc & ~(uint64_t)FRAME_TYPEP;
+  /* If a function calls itself, both fit. */
+  if (vm_calls(ip) || (vm_returns(ip) && lj_lframe_has(a, base - 8) &&
+		       lj_lframe_link(base - 8) == pc))
+    cand_add_caller(cs, a, base, pc);
   cand_add_fitting(cs, a, base, pc);
   cand_add_caller(cs, a, base, pc);
   /* On the way back to C, PC turns from the link into the previous base. */
@@ -141,17 +210,19 @@ void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
   const HostStack *hs = ls->hs;
   const VMFrame *vf = hs->nvm ? &hs->vm[0] : NULL, *code = vf;
   uintptr_t Lbase = current_base(ls, a);
+  uint32_t i;
   top->n = 0;
   top->ts.runs = top->ts.exits = 0;
-  /* C code that was called protected has a VM frame to itself: the Lua code that
-  ** it works for runs on the next one.
+  /* C code that was called protected has a VM frame to itself, the optimiser two:
+  ** the Lua code that it works for runs on the next one.
   */
-  if (hs->nvm > 1 && hs->vm[1].L == a->L && lj_ltop_isbare(a, vf->cf, Lbase-8))
-    code = &hs->vm[1];
+  for (i = 1; i < hs->nvm && i < HSTACK_VMFRAMES && hs->vm[i].L == a->L &&
+	      lj_ltop_isbare(a, code->cf, Lbase-8); i++)
+    code = &hs->vm[i];
 #if LJ_HASJIT
   if (code && code->place != VMF_INTERP) {
     TraceStack *ts = &top->ts;
-    lj_tstack_look(ts, ls->pk, ls->g, code, Lbase, code == vf ? uc : NULL);
+    lj_tstack_look(ts, a, ls->g, code, Lbase, code == vf ? uc : NULL);
     if (ts->runs) {
       if (ls->moving == a->L && ts->base - a->bot >= a->end - a->bot)
 	ts->base += (uintptr_t)tvref(a->L->stack) - ls->moving_from;

@@ -111,9 +111,43 @@ static int exit_isrestored(const TraceStack *ts, global_State *g,
   return savedpc == (uintptr_t)snap_pc(pc);
 }
 
-static void look_exit(TraceStack *ts, Peek *pk, global_State *g,
+/* Is the function of a frame of a base that one? */
+static int base_runs(const LuaArea *a, uintptr_t base, const GCproto *pt)
+{
+  FrameFunc ff;
+  return lj_lframe_has(a, base-8) && lj_lframe_func(a, base-8, &ff) &&
+	 ff.pt == pt;
+}
+
+/* Base of the first frame of a trace that is being left. L->base is that, or the
+** one of an inlined frame: they are rebuilt one after the other.
+*/
+static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a,
+			   global_State *g, uintptr_t base)
+{
+  const GCtrace *T = lj_traceat_trace(g, ts->from);
+  const TraceBlock *b = ts->at.block;
+  const GCproto *pt = NULL;
+  const SnapShot *snap;
+  uint32_t i;
+  if (!T || !b || ts->exitno >= T->nsnap) return base;
+  for (i = ts->at.seg->node; i < b->nnode; i = b->node[i].parent)
+    pt = b->node[i].pt;
+  if (!pt || base_runs(a, base, pt)) return base;
+  snap = &T->snap[ts->exitno];
+  for (i = 0; i < snap->nent; i++) {
+    SnapEntry sn = T->snapmap[snap->mapofs + i];
+    uintptr_t first = base - (snap_slot(sn)-LJ_FR2)*sizeof(TValue);
+    if ((sn & SNAP_FRAME) && snap_slot(sn) > LJ_FR2 && base_runs(a, first, pt))
+      return first;
+  }
+  return base;
+}
+
+static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
 		      const VMFrame *vf, uintptr_t base, const ucontext_t *uc)
 {
+  Peek *pk = a->pk;
   const jit_State *J = G2J(g);
   uintptr_t jit_base = (uintptr_t)tvref(g->jit_base), savedpc = 0;
   if (vf->code - VM_EXIT_INTERP < VM_EXIT_INTERP_END - VM_EXIT_INTERP)
@@ -134,13 +168,13 @@ static void look_exit(TraceStack *ts, Peek *pk, global_State *g,
   }
   ts->exits = 1;
   ts->runs = 1;
-  ts->base = jit_base ? jit_base : base;
   if (!lj_traceat_exit(g, ts->from, ts->exitno, &ts->at)) ts->at.block = NULL;
+  ts->base = jit_base ? jit_base : exit_base(ts, a, g, base);
 }
 
 /* -- Running a trace ---------------------------------------------------------- */
 
-void lj_tstack_look(TraceStack *ts, Peek *pk, global_State *g,
+void lj_tstack_look(TraceStack *ts, const LuaArea *a, global_State *g,
 		    const VMFrame *vf, uintptr_t base, const ucontext_t *uc)
 {
   ts->runs = ts->exits = 0;
@@ -149,7 +183,7 @@ void lj_tstack_look(TraceStack *ts, Peek *pk, global_State *g,
   ts->at.number = 0;
   ts->at.in_loop = 0;
   if (vf->place == VMF_EXIT) {
-    look_exit(ts, pk, g, vf, base, uc);
+    look_exit(ts, a, g, vf, base, uc);
   } else if (vf->place == VMF_TRACE) {
     ts->runs = 1;
     ts->base = (uintptr_t)tvref(g->jit_base);

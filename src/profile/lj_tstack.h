@@ -33,7 +33,7 @@ typedef struct TraceStack {
 /* Look at what runs on a VM frame. uc: the interrupted state if that is the
 ** innermost, else NULL. base: where L->base is. Async-signal-safe.
 */
-LJ_FUNC void lj_tstack_look(TraceStack *ts, Peek *pk, global_State *g,
+LJ_FUNC void lj_tstack_look(TraceStack *ts, const LuaArea *a, global_State *g,
 			    const VMFrame *vf, uintptr_t base,
 			    const ucontext_t *uc);
 

@@ -12,7 +12,7 @@
 --                  "-- @call"; a number is that line
 --   main(NAME)     main chunk of the chunk NAME; NAME:7 is a function of it that
 --                  begins at line 7
---   string.gsub    a builtin
+--   string.gsub    a builtin; builtin: one that is written in Lua, such as table.foreach
 --   C:c_call       a C function called by Lua
 --   c:c_burn       another C function; those whose names begin with c_, and those
 --                  that the scenario mentions, have to be where they are listed
@@ -40,7 +40,7 @@ local BROKEN_MIN = 2		-- so many.
 local NO_LINE_SHARE = 0.03	-- Where the interpreter is between two lines.
 local ATTEMPTS = 3		-- To have so few broken samples.
 
-local MODES = { "interpreted" }
+local MODES = { "interpreted", "compiled", "compiling" }
 
 -- -- The scenario's source ----------------------------------------------------
 
@@ -56,7 +56,7 @@ local function read_source(path)
       assert(not code:match("function.*function"), "two functions in a line")
       names[number] = name:match("[%w_]+$")
     end
-    for tag in line:gmatch("@([%w_]+)") do
+    for tag in (line:match("%-%-( @.*)") or ""):gmatch(" @([%w_]+)") do
       tags[tag] = tags[tag] or {}
       tags[tag][number] = true
     end
@@ -137,6 +137,7 @@ local function new_look(s, p)
     elseif file == s.harness then
       return ("harness:%d"):format(f.firstline), f
     end
+    if f.chunk == "=builtin" then return "builtin" end
     return (f.firstline == 0 and "main(%s)" or "%s:%d"):format(file,
 							       f.firstline), f
   end
@@ -144,6 +145,7 @@ local function new_look(s, p)
   -- What a frame is: name, line and kind; nil if it is no frame to look at.
   function look.frame(number)
     if type(number) == "string" then return { name = number } end
+    number = math.abs(number)	-- Compiled code has a mark in joined stacks.
     local kind, payload = all.kind[number], all.payload[number]
     if kind == G.SPF_FRAME_LFUNC then
       local name, f = lua_name(payload)
@@ -171,7 +173,7 @@ local function new_look(s, p)
 
   look.join = join.new(all, function(addr)
     return p.hsyms[addr] and p.hsyms[addr].addr
-  end, true, "[nothing]")
+  end, "[nothing]", {})
   return look
 end
 
@@ -232,11 +234,13 @@ local function lines_valid(frames)
   return true
 end
 
--- A VM frame that is being entered or left has no frame of its own.
-local function drop_empty_run(frames)
-  local last = frames[#frames]
-  if last and (last.name == "[C]" or last.name == "[coroutine]") then
-    frames[#frames] = nil
+-- A VM frame that is being entered or left has no frame of its own, and those of
+-- the compiler never have.
+local function drop_empty_runs(frames)
+  for i = #frames, 1, -1 do
+    local name = frames[i].name
+    if name ~= "[C]" and name ~= "[coroutine]" then break end
+    frames[i] = nil
   end
 end
 
@@ -255,8 +259,8 @@ local function judge_sample(s, look, slot)
   end
   local text = frames_text(lua_frames) .. "\n      " .. frames_text(all_frames)
   if lua_broken or host_broken then return "broken", text end
-  drop_empty_run(lua_frames)
-  drop_empty_run(all_frames)
+  drop_empty_runs(lua_frames)
+  drop_empty_runs(all_frames)
   local lua = within_body(s, lua_frames)
   if lua == true then return "outside", text end
   if not lua or not lines_valid(lua) then return "wrong", text end
@@ -267,7 +271,8 @@ local function judge_sample(s, look, slot)
   for _, stack in ipairs(s.stacks) do
     if fits(stack.lua, lua, s.tags, 1, 1, 0) and
        fits(stack.joined, all_frames, s.tags, 1, 1, 0) then
-      return stack, text, lua[#lua].line == 0
+      local last = lua[#lua]
+      return stack, text, last.line == 0 and last.name ~= "builtin"
     end
   end
   return "wrong", text
@@ -338,6 +343,8 @@ end
 -- Returns the counts of one measurement.
 local function measure(s, mode, samples)
   local path = mode .. ".bin"
+  collectgarbage()	-- What the harness has left runs no finalizer later.
+  collectgarbage()
   if s.before then s.before(mode) end
   assert(misc.sysprof.start({ mode = "C", clock = "wall", path = path,
 			      interval = INTERVAL_MS }))

@@ -31,6 +31,9 @@ scenario.run({
   seen = { "body@start coroutine.resume [coroutine] task@protected pcall step@first leaf",
 	   "body@again coroutine.resume [coroutine] task@protected pcall step@second leaf" },
   also = { "body", "body@start coroutine.create", "body@start coroutine.resume",
+	   -- While it is resumed, its yield is still there.
+	   "body@again coroutine.resume [coroutine] task@protected pcall step@yield " ..
+	   "coroutine.yield",
 	   "body@again coroutine.resume",
 	   "body@start coroutine.resume [coroutine] task",
 	   "body@again coroutine.resume [coroutine] task",

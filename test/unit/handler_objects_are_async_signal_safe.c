@@ -33,6 +33,8 @@ static const Allowed allowed[] = {
   { "lj_lstack", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
   { "lj_lstack", "lj_vm_*", "addresses to compare with" },
   { "lj_lstack", "lj_cont_*", "addresses to compare with" },
+  { "lj_ltop", "lj_vm_*", "addresses to compare with" },
+  { "lj_ltop", "lj_bc_ofs", "a table of the VM's code" },
   { "lj_tstack", "lj_vm_*", "addresses to compare with" },
   { "lj_hstack", "lj_vm_*", "addresses to compare with" },
   { "lj_hstack", "lj_err_unwind_*", "addresses to compare with" },

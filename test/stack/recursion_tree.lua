@@ -1,0 +1,26 @@
+-- Two calls of itself, on two lines.
+
+local scenario = require("scenario")
+
+local function fib(n)
+  if n < 2 then return n end
+  local a = fib(n - 1)		-- @call
+  local b = fib(n - 2)		-- @call
+  return a + b
+end
+
+local function body()
+  fib(14)			-- @start
+end
+
+scenario.run({
+  body = body,
+  seen = { "body@start fib@call{7} fib", "body@start fib@call{8} fib" },
+  also = { "body", "body@start fib",
+	   "body@start fib@call fib", "body@start fib@call{2} fib",
+	   "body@start fib@call{3} fib", "body@start fib@call{4} fib",
+	   "body@start fib@call{5} fib", "body@start fib@call{6} fib",
+	   "body@start fib@call{9} fib", "body@start fib@call{10} fib",
+	   "body@start fib@call{11} fib", "body@start fib@call{12} fib",
+	   "body@start fib@call{13} fib" },
+})
