@@ -201,7 +201,9 @@ static void search_table(Search *s, uint32_t at)
   SymNameRank rank = (SymNameRank)s->item[at].rank;
   Key key;
   uint32_t i;
-  if (!obj_ok(s, t, sizeof(GCtab), LJ_TTAB)) return;
+  if (!obj_ok(s, t, sizeof(GCtab), LJ_TTAB) ||
+      ((mrefu(t->array) | mrefu(t->node)) & 7) != 0)
+    return;
   for (i = 0; i < t->asize && i < TABLE_MAX && s->slots > 0; i++) {
     cTValue *o = tvref(t->array) + i;
     s->slots--;
@@ -279,6 +281,7 @@ static void search_stack(Search *s, const lua_State *L)
   o = tvref(L->stack);
   end = o + (L->stacksize < STACK_MAX ? L->stacksize : STACK_MAX);
   if (end > L->top) end = L->top;
+  if (((uintptr_t)o & 7) != 0) return;
   for (; o < end && can_read(s, o, sizeof(TValue)); o++) {
     Key key;
     key_set(&key, NULL);
@@ -290,6 +293,7 @@ static void search_stack(Search *s, const lua_State *L)
 static const GCtab *find_loaded(Search *s, const GCtab *reg)
 {
   uint32_t i;
+  if ((mrefu(reg->node) & 7) != 0) return NULL;
   for (i = 0; i <= reg->hmask && i < TABLE_MAX; i++) {
     const Node *n = noderef(reg->node) + i;
     Key key;
