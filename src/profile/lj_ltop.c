@@ -200,8 +200,11 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
     cand_add(cs, Lbase, 0);
   }
   /* A coroutine's results replace the frame of coroutine.resume. */
-  if (vf && lj_peek_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved))
+  if (vf && lj_peek_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved)) {
     cand_add_caller(cs, a, Lbase, saved);
+    if ((saved & FRAME_TYPEP) == FRAME_CONT)
+      cand_add_below(cs, a, Lbase, saved & ~(uint64_t)FRAME_TYPEP);
+  }
 }
 
 /* C code was interrupted that the VM called: the interpreter saved its base in
