@@ -78,12 +78,12 @@ static const TraceSeg *seg_byref(const TraceBlock *b, IRRef ref)
 }
 
 /* At the end of a trace that links to another one, jit_base is that of the
-** other one already.
+** other one already. A trace that others are stitched to returns to the VM.
 */
 static int tail_islinked(const GCtrace *T, uint32_t ofs)
 {
   uint32_t tail = TAIL_JMP;
-  if (T->link == 0 || T->mcloop) return 0;
+  if (T->link == 0 || T->mcloop || T->linktype == LJ_TRLINK_STITCH) return 0;
   if (T->spadjust)
     tail += (int8_t)T->spadjust == (int32_t)T->spadjust ? TAIL_ADD_RSP8 :
 							    TAIL_ADD_RSP32;

@@ -29,15 +29,6 @@ t.equal(samples, 4, "samples")
 t.equal(us, 3100, "microseconds")
 t.equal(p:states()[G.SPF_VMST_GC], 3, "states")
 
--- Sample by sample.
-t.equal(p.timeline, nil, "times are not kept unless asked for")
-local timed, list = assert(reader.parse_string(stream(), { timeline = true })), {}
-timed:each_sample(function(time, weight, slot)
-  list[#list + 1] = ("%d %d %d"):format(time, weight, timed.slots[slot].state)
-end)
-t.equal(table.concat(list, "; "), "1000 700 4; 2000 700 4; 3000 700 4; 4000 1000 1",
-	"times of samples")
-
 -- A view, stack by stack.
 local seen = 0
 view.new(p, { no_host = true }):each(function(names, n, value)

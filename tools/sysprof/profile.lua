@@ -3,9 +3,9 @@
 --
 -- The readers of streams (sysprof.reader) fill it, the views (sysprof.view)
 -- look at it. Samples are only counted, by what tells them apart: thread,
--- state of the VM, stack of the Lua side and stack of the host side. Their times
--- are kept only if that is asked for. The two sides are joined and named when the
--- profile is looked at, because names come at the end of a stream.
+-- state of the VM, stack of the Lua side and stack of the host side. The two
+-- sides are joined and named when the profile is looked at, because names
+-- come at the end of a stream.
 ----------------------------------------------------------------------------
 
 local bytes = require("sysprof.bytes")
@@ -23,9 +23,10 @@ local methods = {}
 local mt = { __index = methods }
 
 -- Returns the function that counts a sample, which is the hot spot of the
--- reader. It returns false if there are too many distinct samples.
+-- reader. It returns false if there are too many distinct samples, and the slot
+-- that was counted.
 local function profile_adder(p)
-  local slots, times = p.slots, p.timeline
+  local slots = p.slots
   local slot_samples, slot_weight = p.slot_samples, p.slot_weight
   return function(now, weight, state, lua, host)
     local slot, new = p.keys:put(p.thread * NODES + lua, host * STATES + state)
@@ -36,12 +37,13 @@ local function profile_adder(p)
     slot_samples[slot] = slot_samples[slot] + 1
     slot_weight[slot] = slot_weight[slot] + weight
     p.last_time = now
-    if times then times:add(now, weight, slot) end
-    return slot_weight[slot] < EXACT_MAX
+    return slot_weight[slot] < EXACT_MAX, slot
   end
 end
 
--- options, off if missing: timeline, keep the times of samples.
+-- options, all off if missing:
+--   timeline   keep each sample's time, weight and slot (sysprof.timeline)
+--   from, to   count only samples in [from, to), microseconds since the start
 function profile.new(options)
   local p = setmetatable({
     stacks = stacks.new(),
@@ -51,7 +53,6 @@ function profile.new(options)
     threads = {}, thread_count = 0,	-- Number of a thread by its id.
     tid = nil, thread = nil,	-- Of the samples that follow.
     last_time = 0,	-- Microseconds from the start to the last sample.
-    timeline = options and options.timeline and timeline.new() or nil,
     -- Definitions.
     meta = {}, meta_keys = {},	-- Value by key; keys in order.
     modules = {},		-- In order of definition.
@@ -61,8 +62,10 @@ function profile.new(options)
     version = nil,	-- Of the stream.
     complete = true,	-- The whole input was read and nothing is missing.
     problems = {},	-- What is not complete: { offset = , text = }.
+    timeline = nil,	-- See sysprof.timeline.
   }, mt)
   p.add = profile_adder(p)
+  timeline.attach(p, options or {})
   return p
 end
 
@@ -135,13 +138,6 @@ function methods:totals()
     weight = weight + self.slot_weight[slot]
   end
   return samples, weight
-end
-
--- Calls visit(time, weight, slot) for each sample in the order of the stream:
--- microseconds since the start of the profile, microseconds of CPU time, and
--- its number in slots. Only if the profile was read with the option timeline.
-function methods:each_sample(visit)
-  self.timeline:each(visit)
 end
 
 -- Returns the number of samples by state of the VM.

@@ -124,8 +124,8 @@ local function parse_input(inp, options)
 end
 
 -- Reads a stream. read(n) returns a string of 1 to n bytes, nil at the end,
--- or nil and a message. Returns a profile, or nil and a message. options are
--- those of profile.new, for all of these functions.
+-- or nil and a message. options: see sysprof.profile. Returns a profile, or nil
+-- and a message.
 function reader.parse(read, options)
   return parse_input(input.new(read), options)
 end

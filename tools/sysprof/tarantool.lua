@@ -288,8 +288,8 @@ end
 
 local tarantool = {}
 
--- Reads a stream from its first byte on. Returns a profile, or nil and a
--- message if there is no profile in it.
+-- Reads a stream from its first byte on. options: see sysprof.profile. Returns
+-- a profile, or nil and a message if there is no profile in it.
 function tarantool.read(inp, options)
   local function wrong(what)
     return nil, ("offset %.0f: %s"):format(inp:offset(), what)
