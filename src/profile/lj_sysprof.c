@@ -376,7 +376,7 @@ static Session *session_new(global_State *g,
   s->host.g = g;
   s->host.frames = cb->backtracer || opt->mode == LUAM_SYSPROF_DEFAULT ? NULL :
 		   &s->host_frames;
-  s->host.first_vm_only = opt->mode != LUAM_SYSPROF_CALLGRAPH;
+  s->host.few_vm_frames = opt->mode != LUAM_SYSPROF_CALLGRAPH;
   s->lua.pk = &s->peek;
   s->lua.g = g;
   s->lua.hs = &s->host;
