@@ -225,7 +225,8 @@ static void name_site(const Call *c, SymLFunc *lf, uintptr_t pc)
   uint32_t site = (uint32_t)pc ^ (uint32_t)(pc >> 32);
   BCIns ins;
   MMS mm;
-  if (site == lf->site || pos-- == 0 || !lookup_begin(c) ||
+  if ((site == lf->site && lf->tries >= SYMTAB_NAME_TRIES/2) || pos-- == 0 ||
+      !lookup_begin(c) ||
       !lj_protoname_ins(c->pk, c->caller, pos, &ins))
     return;
   lf->site = site;
@@ -242,11 +243,16 @@ static void name_site(const Call *c, SymLFunc *lf, uintptr_t pc)
   lf->tries++;
 }
 
-/* Name a function that C code called: a finalizer, or anything else. */
-static void name_fromc(const Call *c, SymLFunc *lf)
+/* Name a function that C code called: a finalizer, or anything else. The
+** collector calls it protected, while hooks are disabled for that. Its object
+** tells whether it is the right one, but not that of a C type, and not if it is
+** no parameter.
+*/
+static void name_fromc(const Call *c, SymLFunc *lf, int frametype)
 {
-  if ((c->g->hookmask & HOOK_GC) && c->arg[0] &&
-      (tviscdata(c->arg[0]) || name_metamethod(c, lf, MM_gc)))
+  if (frametype != FRAME_CP || !(c->g->hookmask & HOOK_GC)) return;
+  if (!c->arg[0] || tviscdata(c->arg[0]) ||
+      value_iscallee(c, value_metafield(c, c->arg[0], MM_gc)))
     name_role(lf, "__gc");
 }
 
@@ -285,7 +291,7 @@ void lj_callname_frame(Symtab *st, Peek *pk, global_State *g,
   call_args(&c, cf);
   switch (link & FRAME_TYPE) {
   case FRAME_C:
-    name_fromc(&c, lf);
+    name_fromc(&c, lf, (int)(link & FRAME_TYPEP));
     return;
   case FRAME_CONT:
     if ((link & FRAME_P) != 0) return;  /* FRAME_PCALL */

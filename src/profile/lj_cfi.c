@@ -1,8 +1,7 @@
 /*
 ** One step of host stack unwinding by call frame information (CFI).
-** Runs in the signal handler; see the header for the contract. Sections that
-** the loader mapped (.eh_frame and its index) are read directly, they belong
-** to a loaded object; the stack is read through lj_peek only.
+** Runs in the signal handler; see the header for the contract. The stack is
+** read through lj_peek only.
 */
 
 #define lj_cfi_c
@@ -12,19 +11,8 @@
 #define _GNU_SOURCE	/* For _dl_find_object. */
 #endif
 #include <dlfcn.h>
-#include <string.h>
 
-#include "profile/lj_cfi.h"
-
-/* -- Encodings --------------------------------------------------------------- */
-
-/* Pointer encodings, LSB "DWARF Exception Header Encoding". */
-enum {
-  PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_UDATA8 = 0x04,
-  PE_SDATA4 = 0x0b, PE_SDATA8 = 0x0c,
-  PE_FORMAT = 0x0f, PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_APPLY = 0x70,
-  PE_INDIRECT = 0x80
-};
+#include "profile/lj_ehframe.h"
 
 /* Call frame instructions, DWARF 5 table 7.29, and one of GNU. */
 enum {
@@ -51,197 +39,6 @@ enum {
 
 #define CFI_STATES_MAX	4	/* Depth of remember_state. */
 #define CFI_EXPR_STACK	8	/* Depth of an expression's stack. */
-
-/* A bounded run of bytes; after an overrun, bad is set and reads give 0. */
-typedef struct Bytes {
-  const uint8_t *p, *end;
-  int bad;
-} Bytes;
-
-static uint64_t bytes_uint(Bytes *b, size_t sz)
-{
-  uint64_t v = 0;
-  size_t i;
-  if ((size_t)(b->end - b->p) < sz) {
-    b->bad = 1;
-    b->p = b->end;
-    return 0;
-  }
-  for (i = 0; i < sz; i++)
-    v |= (uint64_t)b->p[i] << (8*i);
-  b->p += sz;
-  return v;
-}
-
-static uint64_t bytes_uleb(Bytes *b)
-{
-  uint64_t v = 0;
-  unsigned shift = 0;
-  while (b->p < b->end) {
-    uint8_t c = *b->p++;
-    if (shift < 64) v |= (uint64_t)(c & 0x7f) << shift;
-    shift += 7;
-    if (!(c & 0x80)) return v;
-  }
-  b->bad = 1;
-  return 0;
-}
-
-static int64_t bytes_sleb(Bytes *b)
-{
-  uint64_t v = 0;
-  unsigned shift = 0;
-  while (b->p < b->end) {
-    uint8_t c = *b->p++;
-    if (shift < 64) v |= (uint64_t)(c & 0x7f) << shift;
-    shift += 7;
-    if (!(c & 0x80)) {
-      if (shift < 64 && (c & 0x40)) v |= ~(uint64_t)0 << shift;
-      return (int64_t)v;
-    }
-  }
-  b->bad = 1;
-  return 0;
-}
-
-/* Pointer of a FDE or CIE. Only the encodings of position-independent and of
-** static x86-64 code; anything else is bad.
-*/
-static uintptr_t bytes_pointer(Bytes *b, unsigned enc, int relative)
-{
-  uintptr_t at = (uintptr_t)b->p, v;
-  switch (enc & PE_FORMAT) {
-  case PE_ABSPTR: case PE_UDATA8: case PE_SDATA8:
-    v = (uintptr_t)bytes_uint(b, 8);
-    break;
-  case PE_UDATA4: v = (uintptr_t)bytes_uint(b, 4); break;
-  case PE_SDATA4: v = (uintptr_t)(intptr_t)(int32_t)bytes_uint(b, 4); break;
-  default: b->bad = 1; return 0;
-  }
-  if (relative) {
-    if ((enc & PE_APPLY) == PE_PCREL) v += at;
-    else if ((enc & PE_APPLY) != 0) b->bad = 1;
-  }
-  return v;
-}
-
-/* -- Finding the description of an address ----------------------------------- */
-
-/* The parts of a CIE and a FDE that are needed to run them. */
-typedef struct Fde {
-  uintptr_t pc_begin;		/* First address described. */
-  Bytes cie_ins, fde_ins;	/* Call frame instructions. */
-  uint64_t code_align;		/* Factor of location advances. */
-  int64_t data_align;		/* Factor of offsets. */
-  unsigned enc;			/* Encoding of addresses. */
-  int is_signal;		/* Frame of a signal handler's trampoline. */
-} Fde;
-
-/* Length-prefixed entry of .eh_frame, without the length. */
-static Bytes entry_bytes(const uint8_t *p)
-{
-  Bytes head, b;
-  uint64_t len;
-  head.p = p; head.end = p + 4; head.bad = 0;
-  len = bytes_uint(&head, 4);
-  b.p = head.p;
-  b.bad = (len == 0 || len >= 0xfffffff0u);
-  b.end = b.p + (b.bad ? 0 : len);
-  return b;
-}
-
-static int cie_parse(const uint8_t *p, Fde *fde, int *has_augmentation)
-{
-  Bytes b = entry_bytes(p);
-  const uint8_t *aug, *augend = NULL;
-  unsigned version;
-  if (bytes_uint(&b, 4) != 0) return 0;  /* Not a CIE. */
-  version = (unsigned)bytes_uint(&b, 1);
-  if (version != 1 && version != 3) return 0;
-  aug = b.p;
-  while (b.p < b.end && *b.p) b.p++;
-  bytes_uint(&b, 1);
-  fde->code_align = bytes_uleb(&b);
-  fde->data_align = bytes_sleb(&b);
-  if ((version == 1 ? bytes_uint(&b, 1) : bytes_uleb(&b)) != CFI_REG_PC)
-    return 0;
-  fde->enc = PE_ABSPTR;
-  fde->is_signal = 0;
-  *has_augmentation = (*aug == 'z');
-  if (*aug == 'z') {
-    uint64_t len = bytes_uleb(&b);
-    if (len > (uint64_t)(b.end - b.p)) return 0;
-    augend = b.p + len;
-    for (aug++; *aug && !b.bad; aug++) {
-      switch (*aug) {
-      case 'R': fde->enc = (unsigned)bytes_uint(&b, 1); break;
-      case 'L': bytes_uint(&b, 1); break;
-      case 'S': fde->is_signal = 1; break;
-      case 'P': {
-	unsigned enc = (unsigned)bytes_uint(&b, 1);
-	bytes_pointer(&b, enc, 0);
-	break;
-	}
-      default: b.bad = 1; break;
-      }
-    }
-    b.p = augend;
-  } else if (*aug) {
-    return 0;
-  }
-  fde->cie_ins = b;
-  return !b.bad;
-}
-
-static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
-{
-  Bytes b = entry_bytes(p);
-  const uint8_t *at = b.p;
-  uint64_t cie_delta = bytes_uint(&b, 4);
-  uintptr_t size;
-  int has_augmentation;
-  if (b.bad || cie_delta == 0 ||
-      !cie_parse(at - cie_delta, fde, &has_augmentation) ||
-      (fde->enc & PE_INDIRECT))
-    return 0;
-  fde->pc_begin = bytes_pointer(&b, fde->enc, 1);
-  size = bytes_pointer(&b, fde->enc, 0);
-  if (b.bad || pc - fde->pc_begin >= size) return 0;
-  if (has_augmentation) {
-    uint64_t len = bytes_uleb(&b);
-    if (len > (uint64_t)(b.end - b.p)) return 0;
-    b.p += len;
-  }
-  fde->fde_ins = b;
-  return !b.bad;
-}
-
-/* Search the sorted index that the linker put in front of .eh_frame. */
-static CfiResult fde_find(uintptr_t pc, Fde *fde)
-{
-  struct dl_find_object obj;
-  const uint8_t *hdr;
-  Bytes b;
-  uint64_t count, lo, hi;
-  int32_t entry[2];
-  if (_dl_find_object((void *)pc, &obj) != 0) return CFI_NO_OBJECT;
-  if (!obj.dlfo_eh_frame) return CFI_NONE;
-  hdr = (const uint8_t *)obj.dlfo_eh_frame;
-  if (hdr[0] != 1 || hdr[2] != PE_UDATA4 ||
-      hdr[3] != (PE_DATAREL|PE_SDATA4) || (hdr[1] & PE_FORMAT) != PE_SDATA4)
-    return CFI_NONE;
-  b.p = hdr + 8; b.end = hdr + 12; b.bad = 0;
-  count = bytes_uint(&b, 4);
-  for (lo = 0, hi = count; lo < hi; ) {  /* First entry above pc. */
-    uint64_t mid = (lo + hi) >> 1;
-    memcpy(entry, b.p + mid*sizeof(entry), sizeof(entry));
-    if (pc < (uintptr_t)((intptr_t)hdr + entry[0])) hi = mid;
-    else lo = mid + 1;
-  }
-  if (lo == 0) return CFI_NONE;
-  memcpy(entry, b.p + (lo-1)*sizeof(entry), sizeof(entry));
-  return fde_parse(hdr + entry[1], pc, fde) ? CFI_STEP : CFI_NONE;
-}
 
 /* -- Running the instructions ------------------------------------------------ */
 
@@ -308,7 +105,7 @@ static int machine_run(Machine *m, const Fde *fde, Bytes b, uintptr_t pc)
     }
     switch (op) {
     case CFA_NOP: break;
-    case CFA_SET_LOC: loc = bytes_pointer(&b, fde->enc, 1); goto advanced;
+    case CFA_SET_LOC: loc = lj_ehframe_pointer(&b, fde->enc, 1); goto advanced;
     case CFA_ADVANCE_LOC1: loc += bytes_uint(&b, 1)*fde->code_align; goto advanced;
     case CFA_ADVANCE_LOC2: loc += bytes_uint(&b, 2)*fde->code_align; goto advanced;
     case CFA_ADVANCE_LOC4: loc += bytes_uint(&b, 4)*fde->code_align; goto advanced;
@@ -486,8 +283,11 @@ static CfiResult row_apply(Peek *pk, const Machine *m, CfiRegs *regs,
     cfa = regs->r[reg] + (uintptr_t)row->cfa_ofs;
   }
   if (row->reg[CFI_REG_PC].kind == RULE_UNDEFINED) return CFI_ROOT;
-  /* The stack grows down, so a frame's end lies above its start. */
-  if (!is_signal && cfa <= regs->r[CFI_REG_SP]) return CFI_NONE;
+  /* The stack grows down, so a frame's end lies above its start. The unwinder's
+  ** last instruction is a jump with an empty frame.
+  */
+  if (!is_signal && cfa < regs->r[CFI_REG_SP] + (regs->is_return ? 8 : 0))
+    return CFI_NONE;
   out.valid = regs->valid & CFI_PRESERVED;
   for (i = 0; i < CFI_REG__MAX; i++) {
     const Rule *rule = &row->reg[i];
@@ -536,7 +336,7 @@ CfiResult lj_cfi_step(Peek *pk, CfiRegs *regs)
   uintptr_t pc = lj_cfi_lookup_pc(regs);
   Fde fde;
   Machine m;
-  CfiResult res = fde_find(pc, &fde);
+  CfiResult res = lj_ehframe_find(pc, &fde);
   int i;
   if (res != CFI_STEP) return res;
   for (i = 0; i < CFI_REG__MAX; i++) {

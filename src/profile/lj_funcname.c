@@ -41,6 +41,7 @@ typedef struct Search {
   global_State *g;
   uint32_t nitem;		/* Items used. The first one is none. */
   uint32_t slots, ins;		/* Still to be read at most. */
+  uint32_t wanted;		/* Functions without a good name. */
   uint64_t page[PAGES];		/* Numbers of readable pages. */
   const GCobj *visited[OBJECTS_MAX*2];	/* Hash set. */
   Item item[OBJECTS_MAX];	/* Queue. */
@@ -77,14 +78,36 @@ static const GCproto *func_proto(Search *s, const GCfunc *fn)
   return funcproto(fn);
 }
 
-static int key_read(Search *s, const GCstr *str, NamePart *np)
+/* What a value is held under: a string of the VM, read when it is needed, or
+** a name. Returns 0 if there is none.
+*/
+typedef struct Key {
+  const GCstr *str;		/* NULL if the name is known, or empty. */
+  NamePart name;
+} Key;
+
+static int key_name(Search *s, Key *key)
 {
-  if (!obj_ok(s, str, sizeof(GCstr), LJ_TSTR)) return 0;
-  np->s = strdata(str);
-  np->len = str->len < SYMTAB_NAME_MAX ? str->len : SYMTAB_NAME_MAX;
-  return np->len == 0 || can_read(s, np->s, np->len);
+  const GCstr *str = key->str;
+  key->str = NULL;
+  if (str && obj_ok(s, str, sizeof(GCstr), LJ_TSTR)) {
+    key->name.s = strdata(str);
+    key->name.len = str->len < SYMTAB_NAME_MAX ? str->len : SYMTAB_NAME_MAX;
+    if (key->name.len && !can_read(s, key->name.s, key->name.len))
+      key->name.len = 0;
+  }
+  return key->name.len != 0;
 }
 
+/* Set a key to that of a table's slot, NULL for none. */
+static void key_set(Key *key, cTValue *o)
+{
+  key->str = o && tvisstr(o) ? strV(o) : NULL;
+  key->name.s = NULL;
+  key->name.len = 0;
+}
+
+/* Compare a name, which may be cut. */
 static int key_is(const NamePart *np, const char *name)
 {
   uint32_t i;
@@ -130,36 +153,42 @@ static void push(Search *s, const void *o, uint32_t parent, uint32_t depth,
   if (visit(s, (const GCobj *)o)) enqueue(s, o, parent, depth, rank, key);
 }
 
-/* A Lua function was found in an item, under a key. */
-static void found_func(Search *s, const GCfunc *fn, uint32_t at,
-		       SymNameRank rank, const NamePart *key)
+/* Is this an entry of a function that lives and has no good name yet? */
+static int is_wanted(Symtab *st, const SymLFunc *lf)
 {
-  const GCproto *pt = func_proto(s, fn);
-  SymLFunc *lf;
-  if (!pt) return;
-  lf = key && key->len ? lj_symtab_find(s->st, pt) : NULL;
-  if (lf && lf->rank < rank) {
-    NamePart part[DEPTH_MAX+2];
-    uint32_t n = DEPTH_MAX+2, up = at;
-    part[--n] = *key;
-    for (; up && n > 0; up = s->item[up].parent)
-      if (s->item[up].key.len) part[--n] = s->item[up].key;
-    lj_symtab_setname(lf, rank, part + n, DEPTH_MAX+2 - n);
-  }
-  push(s, fn, 0, 0, SYMNAME_UPVAL, NULL);
+  return lf->pt && lf->rank < SYMNAME_DEF && lj_symtab_find(st, lf->pt) == lf &&
+	 lf->pt->firstline != 0;  /* A main chunk needs none. */
 }
 
-/* A value was found in an item, under a key. */
-static void found_value(Search *s, cTValue *o, uint32_t at, SymNameRank rank,
-			const NamePart *key)
+static void name_func(Search *s, SymLFunc *lf, SymNameRank rank,
+		      const NamePart *part, uint32_t n)
+{
+  int wanted = is_wanted(s->st, lf);
+  lj_symtab_setname(lf, rank, part, n);
+  if (wanted && lf->rank >= SYMNAME_DEF) s->wanted--;
+}
+
+/* A value was found in an item. */
+static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank,
+		  Key *key)
 {
   if (tvisfunc(o)) {
-    found_func(s, funcV(o), at, rank, key);
-  } else if (tvistab(o) && key && key->len &&
-	     s->item[at].depth < DEPTH_MAX) {
+    const GCproto *pt = func_proto(s, funcV(o));
+    SymLFunc *lf = pt ? lj_symtab_find(s->st, pt) : NULL;
+    if (lf && lf->rank < rank && key_name(s, key)) {
+      NamePart part[DEPTH_MAX+2];
+      uint32_t n = DEPTH_MAX+2, up = at;
+      part[--n] = key->name;
+      for (; up && n > 0; up = s->item[up].parent)
+	if (s->item[up].key.len) part[--n] = s->item[up].key;
+      name_func(s, lf, rank, part + n, DEPTH_MAX+2 - n);
+    }
+    if (pt) push(s, funcV(o), 0, 0, SYMNAME_UPVAL, NULL);
+  } else if (tvistab(o) && s->item[at].depth < DEPTH_MAX && key_name(s, key)) {
     /* What a class inherits is its own. */
-    int inherits = at && key_is(key, "__index");
-    push(s, tabV(o), at, s->item[at].depth + 1u, rank, inherits ? NULL : key);
+    int inherits = at && key_is(&key->name, "__index");
+    push(s, tabV(o), at, s->item[at].depth + 1u, rank,
+	 inherits ? NULL : &key->name);
   }
 }
 
@@ -170,24 +199,24 @@ static void search_table(Search *s, uint32_t at)
 {
   const GCtab *t = &s->item[at].o->tab;
   SymNameRank rank = (SymNameRank)s->item[at].rank;
+  Key key;
   uint32_t i;
-  if (!obj_ok(s, t, sizeof(GCtab), LJ_TTAB)) return;
+  if (!obj_ok(s, t, sizeof(GCtab), LJ_TTAB) ||
+      ((mrefu(t->array) | mrefu(t->node)) & 7) != 0)
+    return;
   for (i = 0; i < t->asize && i < TABLE_MAX && s->slots > 0; i++) {
     cTValue *o = tvref(t->array) + i;
     s->slots--;
     if (!can_read(s, o, sizeof(TValue))) break;
-    if (tvisfunc(o)) found_func(s, funcV(o), at, rank, NULL);
+    key_set(&key, NULL);
+    found(s, o, at, rank, &key);
   }
   for (i = 0; i <= t->hmask && i < TABLE_MAX && s->slots > 0; i++) {
     const Node *n = noderef(t->node) + i;
-    NamePart key;
     s->slots--;
     if (!can_read(s, n, sizeof(Node))) break;
-    if (!(tvisfunc(&n->val) || tvistab(&n->val))) continue;
-    if (tvisstr(&n->key) && key_read(s, strV(&n->key), &key))
-      found_value(s, &n->val, at, rank, &key);
-    else if (tvisfunc(&n->val))
-      found_func(s, funcV(&n->val), at, rank, NULL);
+    key_set(&key, &n->key);
+    found(s, &n->val, at, rank, &key);
   }
   if (tabref(t->metatable) && s->item[at].depth < DEPTH_MAX)
     push(s, tabref(t->metatable), at, s->item[at].depth + 1u, rank, NULL);
@@ -200,7 +229,7 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
   for (i = 0; i < fn->nupvalues && s->slots > 0; i++) {
     const GCupval *uv;
     cTValue *o;
-    NamePart name;
+    Key key = { NULL, { NULL, 0 } };
     s->slots--;
     if (!can_read(s, &fn->uvptr[i], sizeof(GCRef))) return;
     uv = &gcref(fn->uvptr[i])->uv;
@@ -209,10 +238,8 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
     if (((uintptr_t)o & 7) != 0 || !can_read(s, o, sizeof(TValue)) ||
 	!(tvisfunc(o) || tvistab(o)))
       continue;
-    if (lj_protoname_upval(s->pk, pt, i, &name))
-      found_value(s, o, 0, SYMNAME_UPVAL, &name);
-    else if (tvisfunc(o))
-      found_func(s, funcV(o), 0, SYMNAME_UPVAL, NULL);
+    if (!lj_protoname_upval(s->pk, pt, i, &key.name)) key.name.len = 0;
+    found(s, o, 0, SYMNAME_UPVAL, &key);
   }
 }
 
@@ -238,7 +265,7 @@ static void search_proto(Search *s, const GCproto *pt)
     if (lf && lf->rank < SYMNAME_DEF) {
       NamePart part[NAMEPATH_MAX];
       uint32_t n = lj_protoname_new(s->pk, pt, pos, part);
-      lj_symtab_setname(lf, SYMNAME_DEF, part, n);
+      name_func(s, lf, SYMNAME_DEF, part, n);
     }
     if (obj_ok(s, child, sizeof(GCproto), LJ_TPROTO) &&
 	(child->flags & PROTO_CHILD))
@@ -254,20 +281,25 @@ static void search_stack(Search *s, const lua_State *L)
   o = tvref(L->stack);
   end = o + (L->stacksize < STACK_MAX ? L->stacksize : STACK_MAX);
   if (end > L->top) end = L->top;
-  for (; o < end && can_read(s, o, sizeof(TValue)); o++)
-    if (tvisfunc(o)) found_func(s, funcV(o), 0, SYMNAME_UPVAL, NULL);
+  if (((uintptr_t)o & 7) != 0) return;
+  for (; o < end && can_read(s, o, sizeof(TValue)); o++) {
+    Key key;
+    key_set(&key, NULL);
+    found(s, o, 0, SYMNAME_UPVAL, &key);
+  }
 }
 
 /* The table of loaded modules, which the registry holds. */
 static const GCtab *find_loaded(Search *s, const GCtab *reg)
 {
   uint32_t i;
+  if ((mrefu(reg->node) & 7) != 0) return NULL;
   for (i = 0; i <= reg->hmask && i < TABLE_MAX; i++) {
     const Node *n = noderef(reg->node) + i;
-    NamePart key;
+    Key key;
     if (!can_read(s, n, sizeof(Node))) break;
-    if (tvistab(&n->val) && tvisstr(&n->key) &&
-	key_read(s, strV(&n->key), &key) && key_is(&key, "_LOADED"))
+    key_set(&key, &n->key);
+    if (tvistab(&n->val) && key_name(s, &key) && key_is(&key.name, "_LOADED"))
       return tabV(&n->val);
   }
   return NULL;
@@ -289,32 +321,46 @@ static void search_roots(Search *s)
   if (reg) push(s, reg, 0, 0, SYMNAME_PATH, NULL);
 }
 
+/* Search a Lua function or a prototype. */
+static void search_code(Search *s, const GCobj *o)
+{
+  if (o->gch.gct == (uint8_t)~LJ_TFUNC) {
+    const GCproto *pt = func_proto(s, &o->fn);
+    if (!pt || !obj_ok(s, pt, sizeof(GCproto), LJ_TPROTO)) return;
+    search_func(s, &o->fn.l, pt);
+    push(s, pt, 0, 0, SYMNAME_DEF, NULL);
+  } else if (o->gch.gct == (uint8_t)~LJ_TPROTO) {
+    search_proto(s, &o->pt);
+  }
+}
+
 /* Search what has a path first, then upvalues and definitions. */
 static void search_all(Search *s)
 {
-  uint32_t i;
+  uint32_t i, first, end;
   search_roots(s);
   for (i = 1; i < s->nitem; i++)
     if (s->item[i].o->gch.gct == (uint8_t)~LJ_TTAB) search_table(s, i);
-  search_stack(s, mainthread(s->g));
-  search_stack(s, gco2th(gcref(s->g->cur_L)));
+  first = s->nitem;
+  s->wanted = 0;
   for (i = 0; i < SYMTAB_LFUNCS; i++) {
     SymLFunc *lf = &s->st->lfunc[i];
     if (lf->pt && lj_symtab_find(s->st, lf->pt) == lf)
       push(s, lf->pt, 0, 0, SYMNAME_DEF, NULL);
+    s->wanted += (uint32_t)is_wanted(s->st, lf);
   }
-  for (i = 1; i < s->nitem; i++) {
-    const GCobj *o = s->item[i].o;
-    if (o->gch.gct == (uint8_t)~LJ_TFUNC) {
-      const GCproto *pt = func_proto(s, &o->fn);
-      if (!obj_ok(s, pt, sizeof(GCproto), LJ_TPROTO)) continue;
-      search_func(s, &o->fn.l, pt);
-      push(s, pt, 0, 0, SYMNAME_DEF, NULL);
-    } else if (o->gch.gct == (uint8_t)~LJ_TPROTO) {
-      search_proto(s, &o->pt);
-    } else if (s->item[i].rank == SYMNAME_UPVAL) {
+  for (i = first; i < s->nitem; i++)  /* The likely ones first. */
+    search_code(s, s->item[i].o);
+  end = s->nitem;
+  search_stack(s, mainthread(s->g));
+  search_stack(s, gco2th(gcref(s->g->cur_L)));
+  for (i = 1; i < s->nitem && s->wanted > 0; i++) {
+    if (i >= first && i < end) continue;  /* Done above. */
+    if (i >= end && s->item[i].rank == SYMNAME_UPVAL &&
+	s->item[i].o->gch.gct == (uint8_t)~LJ_TTAB)
       search_table(s, i);
-    }
+    else
+      search_code(s, s->item[i].o);
   }
 }
 

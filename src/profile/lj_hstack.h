@@ -16,10 +16,11 @@
 #include <ucontext.h>
 
 #include "lj_obj.h"
-#include "profile/lj_cfi.h"
+#include "profile/lj_cframe.h"
 #include "profile/lj_frames.h"
+#include "profile/lj_vmcode.h"
 
-#define HSTACK_VMFRAMES	128	/* VM frames remembered for the Lua side. */
+#define HSTACK_VMFRAMES	256	/* VM frames remembered for the Lua side. */
 #define HSTACK_STEPS	8192	/* Frames unwound at most. */
 
 /* Where the interrupted instruction is. */
@@ -87,15 +88,15 @@ typedef struct HostStack {
 /* Walk the stack of an interrupted thread. Async-signal-safe after warmup. */
 LJ_FUNC void lj_hstack_walk(HostStack *hs, const ucontext_t *uc);
 
-/* Study the VM's machine code. Call it once outside of the handler; returns 0
-** if this build's code is not laid out as expected.
+/* Prepare for walks. Call it once outside of the handler; returns 0 if the VM's
+** machine code is not laid out as expected.
 */
 LJ_FUNC int lj_hstack_warmup(void);
 
 /* Is an address in the part of the VM that runs on the VM's C frame? */
-LJ_FUNC int lj_hstack_isvm(uintptr_t pc);
+#define lj_hstack_isvm(pc)	(lj_vmcode_part((pc)) != VMCODE_NONE)
 
 /* Is p a coroutine (or the main thread) of this VM? Async-signal-safe. */
-LJ_FUNC int lj_hstack_isthread(Peek *pk, global_State *g, uintptr_t p);
+#define lj_hstack_isthread	lj_cframe_isthread
 
 #endif

@@ -256,7 +256,6 @@ uint32_t lj_protoname_new(Peek *pk, const GCproto *pt, BCPos pos,
     BCOp op;
     NamePath path;
     NameStep st;
-    uint32_t n;
     if (name_local(pk, pt, i, slot, &part[0])) return part[0].len != 0;
     if (!lj_protoname_ins(pk, pt, i, &ins)) return 0;
     op = bc_op(ins);
@@ -273,10 +272,10 @@ uint32_t lj_protoname_new(Peek *pk, const GCproto *pt, BCPos pos,
       if (bc_a(ins) != slot) continue;
       if (!const_str(pk, pt, bc_c(ins), &st)) return 0;
       lj_protoname_slot(pk, pt, i, bc_b(ins), &path);
-      n = lj_protoname_join(&path, part);
-      if (n == NAMEPATH_MAX) return 0;
-      part[n] = st.name;
-      return n+1;
+      if (path.n == NAMEPATH_MAX) return 0;
+      st.kind = STEP_FIELD;
+      path.step[path.n++] = st;
+      return lj_protoname_join(&path, part);
     case BC_MOV:
       if (bc_d(ins) != slot) break;
       return name_local(pk, pt, i+1, bc_a(ins), &part[0]) && part[0].len != 0;

@@ -23,6 +23,14 @@
 #define SAVED_MIN	64
 #define NODES_MAX	TRACENODE_NONE
 
+/* Parts of mov [r14+disp32], reg. */
+#define MOV_GL_SIZE	7
+#define MOV_GL_REX	0x49
+#define MOV_GL_REXR	0x04
+#define MOV_GL_OP	0x89
+#define MOV_GL_MODRM	0x86
+#define MOV_GL_REG	0x38
+
 /* The handler runs on this thread: it is enough that the compiler keeps the
 ** order in which things become visible to it.
 */
@@ -262,8 +270,34 @@ static void saved_clear(TraceSaved *t)
   free(b);
 }
 
+#if LJ_TARGET_X64
+
+/* Behind the instruction of IR_RETF that sets jit_base: from there on the code
+** stands in the frame below, though registers may still be loaded for IR_RETF.
+** It is mov [DISPATCH+disp32], reg; see asm_retf. Returns ofs if there is none.
+*/
+static uint32_t retf_ofs(jit_State *J, const GCtrace *T, uint32_t from,
+			 uint32_t ofs)
+{
+  const uint8_t *mc = (const uint8_t *)T->mcode;
+  int32_t disp = (int32_t)((char *)&J2G(J)->jit_base -
+			   (char *)J2GG(J)->dispatch);
+  uint32_t i;
+  for (i = from; i + MOV_GL_SIZE <= ofs; i++)
+    if ((mc[i] & ~MOV_GL_REXR) == MOV_GL_REX && mc[i+1] == MOV_GL_OP &&
+	(mc[i+2] & ~MOV_GL_REG) == MOV_GL_MODRM &&
+	memcmp(&mc[i+3], &disp, sizeof(disp)) == 0)
+      return i + MOV_GL_SIZE;
+  return ofs;
+}
+
+#else
+#define retf_ofs(J, T, from, ofs)	(ofs)
+#endif
+
 /* Keep the positions of the trace in one block. */
-static TraceBlock *block_new(const TracePos *tp, const GCtrace *T)
+static TraceBlock *block_new(jit_State *J, const TracePos *tp,
+			     const GCtrace *T)
 {
   uint32_t nseg = (uint32_t)(tp->next - &tp->seg[1]), i;
   size_t szseg = offsetof(TraceBlock, seg) + nseg*sizeof(TraceSeg);
@@ -278,11 +312,16 @@ static TraceBlock *block_new(const TracePos *tp, const GCtrace *T)
   b->node = (TraceNode *)((char *)b + szseg);
   memcpy((char *)b + szseg, tp->node, tp->nnode*sizeof(TraceNode));
   memcpy(b->seg, &tp->seg[1], nseg*sizeof(TraceSeg));
-  /* Each begins where the instruction before it ends, if that has code. */
   for (i = 0; i < nseg && b->seg[i].ref <= tp->asmref; i++)
     b->seg[i].ofs = 0;
-  for (; i < nseg; i++)
-    b->seg[i].ofs = tp->mcend[b->seg[i].ref-1 - REF_BIAS] - mcode;
+  for (; i < nseg; i++) {
+    /* It begins where the instruction before it ends. */
+    IRRef last = b->seg[i].ref-1;
+    uint32_t ofs = tp->mcend[last-REF_BIAS] - mcode;
+    if (LJ_UNLIKELY(T->ir[last].o == IR_RETF) && i > 0)
+      ofs = retf_ofs(J, T, b->seg[i-1].ofs, ofs);
+    b->seg[i].ofs = ofs;
+  }
   return b;
 }
 
@@ -297,7 +336,7 @@ void lj_tracepos_save(jit_State *J, const GCtrace *T)
   if (T->traceno >= tp->nsaved) tp->nsaved = T->traceno+1u;
   t->szmcode = T->szmcode;
   t->T = T;
-  t->block = block_new(tp, T);
+  t->block = block_new(J, tp, T);
   publish();
   t->mcode = (uintptr_t)T->mcode;
 }

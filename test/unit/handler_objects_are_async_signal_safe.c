@@ -33,11 +33,11 @@ static const Allowed allowed[] = {
   { "lj_lstack", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
   { "lj_lstack", "lj_vm_*", "addresses to compare with" },
   { "lj_lstack", "lj_cont_*", "addresses to compare with" },
+  { "lj_ehframe", "_dl_find_object", "documented as async-signal-safe" },
+  { "lj_vmcode", "lj_vm_*", "addresses to compare with" },
   { "lj_ltop", "lj_vm_*", "addresses to compare with" },
   { "lj_ltop", "lj_bc_ofs", "a table of the VM's code" },
   { "lj_tstack", "lj_vm_*", "addresses to compare with" },
-  { "lj_hstack", "lj_vm_*", "addresses to compare with" },
-  { "lj_hstack", "lj_err_unwind_*", "addresses to compare with" },
   { "lj_protoname", "lj_bc_mode", "data" },
   { "lj_callname", "lj_bc_mode", "data" },
   { "lj_stream", "lj_symtab_modules", "start and stop only" },
@@ -65,9 +65,10 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_peek", "lj_cfi", "lj_hstack", "lj_lstack", "lj_ltop", "lj_lframe",
-  "lj_tstack", "lj_traceat", "lj_symtab", "lj_callname",
-  "lj_protoname", "lj_wbuf", "lj_stream", "lj_sysprof", "lj_profile_timer"
+  "lj_peek", "lj_cfi", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack",
+  "lj_lstack", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
+  "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_sysprof",
+  "lj_profile_timer"
 };
 #define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))
 

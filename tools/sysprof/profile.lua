@@ -11,6 +11,7 @@
 local bytes = require("sysprof.bytes")
 local pairmap = require("sysprof.pairmap")
 local stacks = require("sysprof.stacks")
+local timeline = require("sysprof.timeline")
 
 local EXACT_MAX = bytes.EXACT_MAX
 local STATES = 16	-- Above any state of the VM; a power of two.
@@ -22,7 +23,8 @@ local methods = {}
 local mt = { __index = methods }
 
 -- Returns the function that counts a sample, which is the hot spot of the
--- reader. It returns false if there are too many distinct samples.
+-- reader. It returns false if there are too many distinct samples, and the slot
+-- that was counted.
 local function profile_adder(p)
   local slots = p.slots
   local slot_samples, slot_weight = p.slot_samples, p.slot_weight
@@ -35,11 +37,14 @@ local function profile_adder(p)
     slot_samples[slot] = slot_samples[slot] + 1
     slot_weight[slot] = slot_weight[slot] + weight
     p.last_time = now
-    return slot_weight[slot] < EXACT_MAX
+    return slot_weight[slot] < EXACT_MAX, slot
   end
 end
 
-function profile.new()
+-- options, all off if missing:
+--   timeline   keep each sample's time, weight and slot (sysprof.timeline)
+--   from, to   count only samples in [from, to), microseconds since the start
+function profile.new(options)
   local p = setmetatable({
     stacks = stacks.new(),
     -- Samples.
@@ -57,8 +62,10 @@ function profile.new()
     version = nil,	-- Of the stream.
     complete = true,	-- The whole input was read and nothing is missing.
     problems = {},	-- What is not complete: { offset = , text = }.
+    timeline = nil,	-- See sysprof.timeline.
   }, mt)
   p.add = profile_adder(p)
+  timeline.attach(p, options or {})
   return p
 end
 

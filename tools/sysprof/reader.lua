@@ -104,11 +104,11 @@ end
 
 -- -- API -------------------------------------------------------------------
 
-local function parse_input(inp)
+local function parse_input(inp, options)
   local ok, err, is_other = check_prologue(inp)
-  if is_other then return tarantool.read(inp) end
+  if is_other then return tarantool.read(inp, options) end
   if not ok then return nil, err end
-  local p = profile.new()
+  local p = profile.new(options)
   p.version = G.SPF_VERSION
   inp:skip(SIZE)
   local ends = read_chunks(p, inp)
@@ -124,25 +124,26 @@ local function parse_input(inp)
 end
 
 -- Reads a stream. read(n) returns a string of 1 to n bytes, nil at the end,
--- or nil and a message. Returns a profile, or nil and a message.
-function reader.parse(read)
-  return parse_input(input.new(read))
+-- or nil and a message. options: see sysprof.profile. Returns a profile, or nil
+-- and a message.
+function reader.parse(read, options)
+  return parse_input(input.new(read), options)
 end
 
-function reader.parse_string(s)
-  return parse_input(input.from_string(s))
+function reader.parse_string(s, options)
+  return parse_input(input.from_string(s), options)
 end
 
 -- Reads a file, "-" is standard input. Messages do not begin with its name.
-function reader.read(path)
-  if path == "-" then return parse_input(input.from_file(io.stdin)) end
+function reader.read(path, options)
+  if path == "-" then return parse_input(input.from_file(io.stdin), options) end
   local file, err = io.open(path, "rb")
   if not file then
     local name = path .. ": "
     if err:sub(1, #name) == name then err = err:sub(#name + 1) end
     return nil, err
   end
-  local p, why = parse_input(input.from_file(file))
+  local p, why = parse_input(input.from_file(file), options)
   file:close()
   return p, why
 end

@@ -288,13 +288,13 @@ end
 
 local tarantool = {}
 
--- Reads a stream from its first byte on. Returns a profile, or nil and a
--- message if there is no profile in it.
-function tarantool.read(inp)
+-- Reads a stream from its first byte on. options: see sysprof.profile. Returns
+-- a profile, or nil and a message if there is no profile in it.
+function tarantool.read(inp, options)
   local function wrong(what)
     return nil, ("offset %.0f: %s"):format(inp:offset(), what)
   end
-  local p = profile.new()
+  local p = profile.new(options)
   local all = p.stacks
   local d = {
     input = inp, profile = p,

@@ -1,0 +1,85 @@
+/*
+** Sections .eh_frame of loaded objects: finding the description of an address,
+** and reading it (DWARF 5, section 6.4, and the Linux Standard Base, "Exception
+** Frames"). Only what linkers produce for x86-64.
+**
+** Runs in the signal handler: the object of an address comes from
+** _dl_find_object(3), which takes no lock. What the loader has mapped is read
+** directly, it belongs to a loaded object.
+*/
+
+#ifndef _LJ_EHFRAME_H
+#define _LJ_EHFRAME_H
+
+#include "lj_def.h"
+#include "profile/lj_cfi.h"
+
+/* A bounded run of bytes; after an overrun, bad is set and reads give 0. */
+typedef struct Bytes {
+  const uint8_t *p, *end;
+  int bad;
+} Bytes;
+
+static LJ_AINLINE uint64_t bytes_uint(Bytes *b, size_t sz)
+{
+  uint64_t v = 0;
+  size_t i;
+  if ((size_t)(b->end - b->p) < sz) {
+    b->bad = 1;
+    b->p = b->end;
+    return 0;
+  }
+  for (i = 0; i < sz; i++)
+    v |= (uint64_t)b->p[i] << (8*i);
+  b->p += sz;
+  return v;
+}
+
+static LJ_AINLINE uint64_t bytes_uleb(Bytes *b)
+{
+  uint64_t v = 0;
+  unsigned shift = 0;
+  while (b->p < b->end) {
+    uint8_t c = *b->p++;
+    if (shift < 64) v |= (uint64_t)(c & 0x7f) << shift;
+    shift += 7;
+    if (!(c & 0x80)) return v;
+  }
+  b->bad = 1;
+  return 0;
+}
+
+static LJ_AINLINE int64_t bytes_sleb(Bytes *b)
+{
+  uint64_t v = 0;
+  unsigned shift = 0;
+  while (b->p < b->end) {
+    uint8_t c = *b->p++;
+    if (shift < 64) v |= (uint64_t)(c & 0x7f) << shift;
+    shift += 7;
+    if (!(c & 0x80)) {
+      if (shift < 64 && (c & 0x40)) v |= ~(uint64_t)0 << shift;
+      return (int64_t)v;
+    }
+  }
+  b->bad = 1;
+  return 0;
+}
+
+/* The parts of a CIE and a FDE that are needed to run them. */
+typedef struct Fde {
+  uintptr_t pc_begin;		/* First address described. */
+  Bytes cie_ins, fde_ins;	/* Call frame instructions. */
+  uint64_t code_align;		/* Factor of location advances. */
+  int64_t data_align;		/* Factor of offsets. */
+  unsigned enc;			/* Encoding of addresses. */
+  int is_signal;		/* Frame of a signal handler's trampoline. */
+} Fde;
+
+/* Find the description of an address: CFI_STEP, CFI_NO_OBJECT or CFI_NONE. */
+LJ_FUNC CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde);
+
+/* Read a pointer of a CIE or FDE, relative to its place or as it is. */
+LJ_FUNC uintptr_t lj_ehframe_pointer(Bytes *b, unsigned enc, int relative);
+
+#endif
