@@ -69,6 +69,23 @@ static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base,
   if (prev) cand_add(cs, prev + 8, pc);
 }
 
+/* Candidate that a frame which C code or the VM itself made returns to, delta bytes
+** below. If the VM called it for an instruction, the PC behind that is in it.
+*/
+static void cand_add_below(LuaTop *cs, const LuaArea *a, uintptr_t base,
+			   uint64_t delta)
+{
+  uintptr_t f = base - 8, prev = f - (uintptr_t)delta, pc;
+  FrameFunc ff;
+  if (delta - 1 >= a->end - a->bot) return;
+  if (lj_lframe_has(a, f-16) && lj_lframe_has(a, prev) &&
+      lj_lframe_func(a, prev, &ff) && ff.pt &&
+      lj_lframe_pcinproto(ff.pt, (pc = (uintptr_t)lj_lframe_link(f-16))))
+    cand_add(cs, prev + 8, pc);
+  else
+    cand_add(cs, prev + 8, 0);
+}
+
 /* -- Where they come from ------------------------------------------------------ */
 
 /* Link slot of the outermost frame of the run that frame belongs to: the one that
@@ -165,7 +182,7 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
   const greg_t *greg = uc->uc_mcontext.gregs;
   const uint8_t *ip = (const uint8_t *)greg[REG_RIP];
   uintptr_t base = (uintptr_t)greg[REG_BASE], pc = (uintptr_t)greg[REG_PC];
-  uintptr_t saved;
+  uintptr_t rb = (uintptr_t)greg[REG_RB], saved;
   uint64_t delta;
   if (vm_goeson(ip)) pc += sizeof(BCIns);
   delta = pc & ~(uint64_t)FRAME_TYPEP;
@@ -178,10 +195,17 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
   /* On the way back to C, PC turns from the link into the previous base. */
   if (pc - a->bot < a->end - a->bot) cand_add(cs, pc, 0);
   if ((uintptr_t)0-pc - a->bot < a->end - a->bot) cand_add(cs, 0-pc, 0);
-  if (delta - 1 < a->end - a->bot) cand_add(cs, base - delta, 0);
+  /* A metamethod's base is BASE, or delta above it: BASE is the caller's until the
+  ** frame is complete, and again after the return, when RB is the metamethod's.
+  */
+  if (rb - base == delta ||
+      ((pc & FRAME_TYPEP) == FRAME_CONT && !vm_calls(ip) &&
+       lj_lframe_has(a, base - 8) && lj_lframe_link(base - 8) != pc))
+    cand_add_below(cs, a, base + (uintptr_t)delta, delta);
+  cand_add_below(cs, a, base, delta);
   /* Old values of these may fit, too, so they come later. */
   cand_add_fitting(cs, a, Lbase, pc);
-  cand_add_fitting(cs, a, (uintptr_t)greg[REG_RB], pc);
+  cand_add_fitting(cs, a, rb, pc);
   if (ls->g->vmstate == ~LJ_VMST_C) {
     cand_add(cs, Lbase, 0);
     cand_add(cs, base, 0);
@@ -190,8 +214,11 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
     cand_add(cs, Lbase, 0);
   }
   /* A coroutine's results replace the frame of coroutine.resume. */
-  if (vf && lj_peek_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved))
+  if (vf && lj_peek_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved)) {
     cand_add_caller(cs, a, Lbase, saved);
+    if ((saved & FRAME_TYPEP) == FRAME_CONT)
+      cand_add_below(cs, a, Lbase, saved & ~(uint64_t)FRAME_TYPEP);
+  }
 }
 
 /* C code was interrupted that the VM called: the interpreter saved its base in
@@ -205,6 +232,8 @@ static void collect_called(LuaTop *cs, const LuaStack *ls, const LuaArea *a,
     cand_add_fitting(cs, a, vf->rb, pc);
     cand_add_fitting(cs, a, Lbase, pc);
     cand_add_caller(cs, a, Lbase, pc);
+    if ((pc & FRAME_TYPEP) == FRAME_CONT)
+      cand_add_below(cs, a, Lbase, pc & ~(uint64_t)FRAME_TYPEP);
   }
   cand_add(cs, Lbase, pc);
 }
