@@ -21,14 +21,15 @@ local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
 local view = require("sysprof.view")
 
-local FORMATS = { "folded", "flamegraph", "top" }
+local FORMATS = { "folded", "flamegraph", "top", "pprof" }
 local TOP_LIMIT = 60
 
 local SPECS = {
   { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, help = {
     "folded: one line for each stack, root first (default)",
     "flamegraph: one HTML file for a browser",
-    "top: a table of functions by self and total" } },
+    "top: a table of functions by self and total",
+    "pprof: for 'go tool pprof' and what else reads profile.proto" } },
   { name = "annotate", key = "annotate", arg = "FILE", help = {
     "print the Lua file FILE with the cost of each line instead" } },
   { name = "output", short = "o", key = "output", arg = "FILE", help = {

@@ -30,10 +30,11 @@ function view.new(profile, options)
   }, mt)
 end
 
--- Calls visit(parts, n, value) for each distinct sample that counts: parts of
--- its joined stack (frames and markers of sysprof.join), root first, valid
--- during the call, and its value in the unit of the view.
-function methods:each_joined(visit)
+-- Calls visit(parts, n, value, slot) for each distinct sample that counts: parts
+-- of its joined stack (frames and markers of sysprof.join), root first, valid
+-- during the call, its value in the unit of the view, and its slot in the
+-- profile. What is worth 0 counts only with zeros.
+function methods:each_joined(visit, zeros)
   local p, opt, syms = self.profile, self.options, self.symbols
   local value_of = opt.weight == "cpu" and p.slot_weight or p.slot_samples
   local lua, host, joined = {}, {}, {}
@@ -42,10 +43,10 @@ function methods:each_joined(visit)
 		opt.no_lua and join.NO_HOST_STACK or join.NO_STACK
   local join_sides = join.new(p.stacks, symaddr, empty, opt)
   for i, slot in ipairs(p.slots) do
-    if value_of[i] > 0 then
+    if value_of[i] > 0 or zeros then
       local nlua = opt.no_lua and 0 or p.stacks:list(slot.lua, lua)
       local nhost = opt.no_host and 0 or p.stacks:list(slot.host, host)
-      visit(joined, join_sides(lua, nlua, host, nhost, joined), value_of[i])
+      visit(joined, join_sides(lua, nlua, host, nhost, joined), value_of[i], i)
     end
   end
 end
@@ -53,9 +54,9 @@ end
 -- The same with the names of the parts (entries of sysprof.symbols).
 function methods:each(visit)
   local syms, names = self.symbols, {}
-  self:each_joined(function(parts, n, value)
+  self:each_joined(function(parts, n, value, slot)
     for i = 1, n do names[i] = syms:name(parts[i]) end
-    visit(names, n, value)
+    visit(names, n, value, slot)
   end)
 end
 
