@@ -6,6 +6,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
+local symbols = require("sysprof.symbols")
 local text = require("sysprof.text")
 
 local places = {}
@@ -31,7 +32,7 @@ local place_of = {}
 place_of[G.SPF_FRAME_LFUNC] = function(profile, fid, line)
   local f = profile.lfuncs[fid]
   if not f then return NOWHERE end
-  return { file = file_of(f.chunk), chunk = text.clean(f.chunk),
+  return { file = file_of(f.chunk), chunk = text.clean(f.chunk), source = f.chunk,
 	   first = f.firstline, line = line > 0 and line or nil }
 end
 
@@ -42,9 +43,25 @@ end
 place_of[G.SPF_FRAME_CFUNC] = host_place
 place_of[G.SPF_FRAME_HOST] = host_place
 
+local OTHER = { builtin = "[Lua builtins]", vm = "[VM]", lua = "[Lua]",
+		unknown = "[unknown]", c = "[unknown]" }
+
+-- Returns the name of what code belongs to, by its place and the entry of its
+-- name: the source of a Lua function, the file of host code, else a kind; a
+-- marker is its own.
+function places.module_name(profile, place, entry)
+  local module = place.module and profile.modules[place.module]
+  if module then return text.clean(module.path) end
+  if place.file then return place.file end
+  if place.chunk then return symbols.chunk_name(place.source) end
+  return not place.addr and OTHER[entry.plain.kind] or
+	 place.addr and OTHER.unknown or entry.text
+end
+
 -- Returns a function that gives the place of a part of a joined stack, see
 -- sysprof.join: a table, the same one each time, with what is known of
 --   file, chunk  of a Lua function; chunk is "=name" or the text if no file
+--   source       its chunk as the profile has it
 --   first, line  line where it is defined, and the current one
 --   addr         address of host code
 --   module       its number in profile.modules

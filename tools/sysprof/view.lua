@@ -5,6 +5,7 @@
 -- them to a format one by one. The formats get all they know from here.
 ----------------------------------------------------------------------------
 
+local filters = require("sysprof.filters")
 local join = require("sysprof.join")
 local symbols = require("sysprof.symbols")
 
@@ -19,7 +20,8 @@ local mt = { __index = methods }
 --   no_coroutine_mark  no mark between a coroutine and what resumed it
 --   no_host, no_lua    leave out that side
 --   weight             "samples" (also if missing) or "cpu" (microseconds)
---   limit, title       of a table, of a page
+--   include, exclude, root, depth, states, threads   see sysprof.filters
+--   by, limit, title   of a table, of a page
 function view.new(profile, options)
   options = options or {}
   return setmetatable({
@@ -27,6 +29,8 @@ function view.new(profile, options)
     options = options,
     unit = options.weight == "cpu" and "us" or "samples",
     symbols = symbols.new(profile, options.lines),
+    filter = filters.new(options),
+    shown = 0,		-- Samples that each_joined() has visited last.
   }, mt)
 end
 
@@ -42,11 +46,18 @@ function methods:each_joined(visit, zeros)
   local empty = opt.no_host and join.NO_LUA_STACK or
 		opt.no_lua and join.NO_HOST_STACK or join.NO_STACK
   local join_sides = join.new(p.stacks, symaddr, empty, opt)
+  local filter = self.filter
+  self.shown = 0
   for i, slot in ipairs(p.slots) do
-    if value_of[i] > 0 or zeros then
+    if (value_of[i] > 0 or zeros) and (not filter or filter:takes(slot)) then
       local nlua = opt.no_lua and 0 or p.stacks:list(slot.lua, lua)
       local nhost = opt.no_host and 0 or p.stacks:list(slot.host, host)
-      visit(joined, join_sides(lua, nlua, host, nhost, joined), value_of[i], i)
+      local n = join_sides(lua, nlua, host, nhost, joined)
+      if filter then n = filter:cut(joined, n, syms) end
+      if n > 0 then
+	self.shown = self.shown + p.slot_samples[i]
+	visit(joined, n, value_of[i], i)
+      end
     end
   end
 end
