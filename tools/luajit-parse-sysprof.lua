@@ -22,8 +22,12 @@ local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
 local view = require("sysprof.view")
 
-local FORMATS = { "folded", "flamegraph", "top", "pprof" }
+local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
+		  "gecko", "json" }
 local TOP_LIMIT = 60
+
+-- Formats that show samples one by one.
+local NEEDS_TIMELINE = { speedscope = true, gecko = true, json = true }
 
 local function to_state(s)
   local state = filters.state(s)
@@ -39,9 +43,14 @@ end
 local SPECS = {
   { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, help = {
     "folded: one line for each stack, root first (default)",
-    "flamegraph: one HTML file for a browser",
     "top: a table of functions by self and total",
-    "pprof: for 'go tool pprof' and what else reads profile.proto" } },
+    "tree: callers and what they called, as a text",
+    "flamegraph: one HTML file for a browser",
+    "svg: the same as a picture",
+    "pprof: for 'go tool pprof' and what else reads profile.proto",
+    "speedscope: for speedscope, with the order of time",
+    "gecko: for the Firefox Profiler, with the timeline",
+    "json: everything, one record a sample" } },
   { name = "annotate", key = "annotate", arg = "FILE", help = {
     "print the Lua file FILE with the cost of each line instead" } },
   { name = "output", short = "o", key = "output", arg = "FILE", help = {
@@ -83,7 +92,7 @@ local SPECS = {
   { name = "limit", key = "limit", arg = "N", number = true, help = {
     ("top: show at most N rows (default %d, 0: all)"):format(TOP_LIMIT) } },
   { name = "title", key = "title", arg = "TEXT", help = {
-    "flamegraph: title of the page" } },
+    "title of a flame graph, name of a profile" } },
   { name = "help", short = "h", key = "help", help = { "show this help" } },
   { name = "version", key = "version", help = { "show the version" } },
 }
@@ -184,7 +193,8 @@ end
 
 local function render(path, opt)
   local shown = path == "-" and "standard input" or path
-  local profile, err = reader.read(path, { from = opt.from, to = opt.to })
+  local profile, err = reader.read(path, {
+    from = opt.from, to = opt.to, timeline = NEEDS_TIMELINE[opt.format] })
   err = err or not_shown(profile, opt)
   if err then
     say(shown, ": ", err)
