@@ -18,6 +18,7 @@ local G = require("sysprof.grammar")
 local annotate = require("sysprof.annotate")
 local filters = require("sysprof.filters")
 local options = require("sysprof.options")
+local progress = require("sysprof.progress")
 local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
 local view = require("sysprof.view")
@@ -89,10 +90,10 @@ local SPECS = {
 }
 
 local HELP_HEAD = [[
-Usage: luajit-parse-sysprof [options] FILE
+Usage: luajit-parse-sysprof [options] FILE...
 
-Reads a profile that sysprof has written and prints it. FILE may be "-" for
-standard input.
+Reads a profile that sysprof has written and prints it; several are added up.
+FILE may be "-" for standard input.
 
 ]]
 
@@ -182,12 +183,19 @@ local function renderer(shown_view, opt)
   return function(write) format.render(shown_view, write) end
 end
 
-local function render(path, opt)
-  local shown = path == "-" and "standard input" or path
-  local profile, err = reader.read(path, { from = opt.from, to = opt.to })
+-- How messages name an input.
+local function name_of(path)
+  return path == "-" and "standard input" or path
+end
+
+local function render(paths, opt)
+  local shown = name_of(paths[1])
+  if #paths > 1 then shown = ("%s and %d more"):format(shown, #paths - 1) end
+  local profile, err, bad = reader.read_all(paths, {
+    from = opt.from, to = opt.to, progress = progress.new() })
   err = err or not_shown(profile, opt)
   if err then
-    say(shown, ": ", err)
+    say(bad and name_of(bad) or shown, ": ", err)
     return FAILED
   end
   opt.title = opt.title or shown
@@ -207,10 +215,11 @@ local function render(path, opt)
 end
 
 -- Says which options do not go together, or nil.
-local function contradiction(path, opt)
-  if opt.output and opt.output == path then
-    return "input and output are the same file"
-  elseif opt.output and opt.output == opt.annotate then
+local function contradiction(paths, opt)
+  for _, path in ipairs(paths) do
+    if opt.output == path then return "input and output are the same file" end
+  end
+  if opt.output and opt.output == opt.annotate then
     return "the annotated file and output are the same file"
   elseif opt.no_host and opt.no_lua then
     return "--no-host and --no-lua leave nothing"
@@ -241,12 +250,10 @@ local function main(args)
 		      :format(PROGRAM, G.SPF_VERSION))
   elseif #rest == 0 then
     return usage_error("expected a FILE")
-  elseif #rest > 1 then
-    return usage_error(("expected one FILE, got '%s', too"):format(rest[2]))
   end
-  local wrong = contradiction(rest[1], opt)
+  local wrong = contradiction(rest, opt)
   if wrong then return usage_error(wrong) end
-  return render(rest[1], opt)
+  return render(rest, opt)
 end
 
 local ok, status = xpcall(function() return main(arg) end, function(err)
