@@ -96,11 +96,31 @@ static int exit_inhandler(TraceStack *ts, Peek *pk, global_State *g,
   return sp != 0;
 }
 
+/* Is the top of the Lua stack as lj_snap_restore sets it? */
+static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
+{
+  uintptr_t top = (uintptr_t)a->L->top;
+  FrameFunc ff;
+  switch (bc_op(*pc)) {
+  case BC_CALLM: case BC_CALLMT: case BC_RETM: case BC_TSETM:
+    return 1;  /* It depends on the number of results. */
+  default:
+    if (bc_op(*pc) >= BC_FUNCF) return 1;
+    break;
+  }
+  if (!lj_lframe_has(a, base-8) || !lj_lframe_func(a, base-8, &ff) || !ff.pt)
+    return 0;
+  /* An error that is passed on is above that. */
+  return top - base - ff.pt->framesize*sizeof(TValue) <= sizeof(TValue);
+}
+
 /* Has lj_trace_exit rebuilt the frames? It does so in a protected call, which
-** has a VM frame of its own, and then sets the saved PC.
+** has a VM frame of its own, and then sets the saved PC. That may be from the
+** last time, then the top does not fit.
 */
-static int exit_isrestored(const TraceStack *ts, global_State *g,
-			   int innermost, uintptr_t savedpc)
+static int exit_isrestored(const TraceStack *ts, const LuaArea *a,
+			   global_State *g, uintptr_t base, int innermost,
+			   uintptr_t savedpc)
 {
   const GCtrace *T = lj_traceat_trace(g, ts->from);
   const SnapShot *snap;
@@ -109,7 +129,7 @@ static int exit_isrestored(const TraceStack *ts, global_State *g,
   if (!innermost) return G2J(g)->state != LJ_TRACE_IDLE;
   snap = &T->snap[ts->exitno];
   pc = &T->snapmap[snap->mapofs + snap->nent];
-  return savedpc == (uintptr_t)snap_pc(pc);
+  return savedpc == (uintptr_t)snap_pc(pc) && exit_istop(a, base, snap_pc(pc));
 }
 
 /* Is the function of a frame of a base that one? */
@@ -177,7 +197,7 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
     ts->from = J->parent;
     ts->exitno = J->exitno;
     lj_peek_word(pk, vf->cf + CFRAME_OFS_PC, &savedpc);
-    if (exit_isrestored(ts, g, uc != NULL, savedpc)) {
+    if (exit_isrestored(ts, a, g, base, uc != NULL, savedpc)) {
       ts->exits = (g->vmstate == ~LJ_VMST_EXIT);
       ts->pc = savedpc + sizeof(BCIns);
       ts->base = base;
