@@ -25,12 +25,15 @@
 #define REG_BASE	REG_RDX
 #define REG_DISPATCH	REG_R14
 
+#define OP_CALL		0xe8	/* call rel32 */
+
 /* An exit stub pushes the low byte of its number, then a group of stubs the
 ** high byte (asm_exitstub_gen).
 */
 #define STUB_JMP_OFS	2	/* Behind the push of a stub. */
 #define STUBS_SIZE	(EXITSTUBS_PER_GROUP*EXITSTUB_SPACING + 8)
 
+#define VM_EXIT			((uintptr_t)(void *)lj_vm_exit_handler)
 #define VM_EXIT_INTERP		((uintptr_t)(void *)lj_vm_exit_interp)
 #define VM_EXIT_INTERP_END	((uintptr_t)(void *)lj_vm_floor)
 
@@ -116,20 +119,29 @@ static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
 
 /* Has lj_trace_exit rebuilt the frames? It does so in a protected call, which
 ** has a VM frame of its own, and then sets the saved PC. That may be from the
-** last time, then the top does not fit.
+** last time, then the top does not fit. Without inlined frames there is nothing
+** to rebuild: the exit is at its place in the trace until lj_trace_exit returns.
 */
 static int exit_isrestored(const TraceStack *ts, const LuaArea *a,
-			   global_State *g, uintptr_t base, int innermost,
-			   uintptr_t savedpc)
+			   global_State *g, uintptr_t base,
+			   const ucontext_t *uc, uintptr_t savedpc)
 {
   const GCtrace *T = lj_traceat_trace(g, ts->from);
+  const BCIns *pc;
   const SnapShot *snap;
-  SnapEntry *pc;
+  uintptr_t ip;
+  TraceAt at;
   if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap) return 1;
-  if (!innermost) return G2J(g)->state != LJ_TRACE_IDLE;
+  if (!uc) return G2J(g)->state != LJ_TRACE_IDLE;
+  ip = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+  if (lj_hstack_isvm(ip) && ip >= VM_EXIT)
+    return *(const uint8_t *)ip != OP_CALL;
+  if (lj_traceat_exit(g, ts->from, ts->exitno, &at) && at.block &&
+      at.block->node[at.seg->node].parent == TRACENODE_NONE)
+    return 0;
   snap = &T->snap[ts->exitno];
-  pc = &T->snapmap[snap->mapofs + snap->nent];
-  return savedpc == (uintptr_t)snap_pc(pc) && exit_istop(a, base, snap_pc(pc));
+  pc = snap_pc(&T->snapmap[snap->mapofs + snap->nent]);
+  return savedpc == (uintptr_t)pc && exit_istop(a, base, pc);
 }
 
 /* Is the function of a frame of a base that one? */
@@ -197,7 +209,7 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
     ts->from = J->parent;
     ts->exitno = J->exitno;
     lj_peek_word(pk, vf->cf + CFRAME_OFS_PC, &savedpc);
-    if (exit_isrestored(ts, a, g, base, uc != NULL, savedpc)) {
+    if (exit_isrestored(ts, a, g, base, uc, savedpc)) {
       ts->exits = (g->vmstate == ~LJ_VMST_EXIT);
       ts->pc = savedpc + sizeof(BCIns);
       ts->base = base;
