@@ -191,6 +191,20 @@ static void look_end(TraceStack *ts, global_State *g, const ucontext_t *uc)
   ts->base = (uintptr_t)uc->uc_mcontext.gregs[REG_BASE];
 }
 
+/* PC that an exit goes on with. The saved one may point to a copy of the
+** instruction, see look_end.
+*/
+static uintptr_t exit_pc(const TraceStack *ts, global_State *g,
+			 uintptr_t savedpc)
+{
+  const GCtrace *T = lj_traceat_trace(g, ts->from);
+  const SnapShot *snap;
+  if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap)
+    return savedpc;
+  snap = &T->snap[ts->exitno];
+  return (uintptr_t)snap_pc(&T->snapmap[snap->mapofs + snap->nent]);
+}
+
 static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
 		      const VMFrame *vf, uintptr_t base, const ucontext_t *uc)
 {
@@ -211,7 +225,7 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
     lj_peek_word(pk, vf->cf + CFRAME_OFS_PC, &savedpc);
     if (exit_isrestored(ts, a, g, base, uc, savedpc)) {
       ts->exits = (g->vmstate == ~LJ_VMST_EXIT);
-      ts->pc = savedpc + sizeof(BCIns);
+      ts->pc = exit_pc(ts, g, savedpc) + sizeof(BCIns);
       ts->base = base;
       return;
     }
