@@ -78,6 +78,17 @@ static int exit_instub(TraceStack *ts, Peek *pk, global_State *g,
   return 0;
 }
 
+/* Has lj_vm_exit_handler not read the exit number from the stack yet, the high
+** byte last? mov ah, [rbp-16]. Then it saves other registers there.
+*/
+static int exit_isonstack(const uint8_t *ip)
+{
+  const uint8_t *end = (const uint8_t *)VM_EXIT_INTERP;
+  for (; ip + 3 <= end; ip++)
+    if (ip[0] == 0x8a && ip[1] == 0x65 && ip[2] == 0xf0) return 1;
+  return 0;
+}
+
 /* In lj_vm_exit_handler before it calls C: trace and exit are on the stack, then
 ** in registers, then in jit_State.
 */
@@ -87,16 +98,15 @@ static int exit_inhandler(TraceStack *ts, Peek *pk, global_State *g,
   const greg_t *greg = uc->uc_mcontext.gregs;
   uint32_t low, high;
   uintptr_t sp;
+  ts->from = (TraceNo)(g->vmstate < 0 ? greg[REG_RA] : g->vmstate);
   ts->exitno = (ExitNo)greg[REG_RC];
-  if (g->vmstate < 0) {
-    ts->from = (TraceNo)greg[REG_RA];
-    return 1;
-  }
-  ts->from = (TraceNo)g->vmstate;
-  sp = trace_sp(g, vf, ts->from);
-  if (sp && pushed_byte(pk, sp-8, &low) && pushed_byte(pk, sp-16, &high))
+  if (exit_isonstack((const uint8_t *)greg[REG_RIP])) {
+    sp = trace_sp(g, vf, ts->from);
+    if (!sp || !pushed_byte(pk, sp-8, &low) || !pushed_byte(pk, sp-16, &high))
+      return 0;
     ts->exitno = (high << 8) | low;
-  return sp != 0;
+  }
+  return 1;
 }
 
 /* Is the top of the Lua stack as lj_snap_restore sets it? */
