@@ -16,19 +16,42 @@ package.path = here .. "?.lua;" .. package.path
 
 local G = require("sysprof.grammar")
 local annotate = require("sysprof.annotate")
+local filters = require("sysprof.filters")
 local options = require("sysprof.options")
+local progress = require("sysprof.progress")
 local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
 local view = require("sysprof.view")
 
-local FORMATS = { "folded", "flamegraph", "top" }
+local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
+		  "gecko", "json" }
 local TOP_LIMIT = 60
+
+-- Formats that show samples one by one.
+local NEEDS_TIMELINE = { speedscope = true, gecko = true, json = true }
+
+local function to_state(s)
+  local state = filters.state(s)
+  if state then return state end
+  return nil, "a state of the VM as INTERP, CFUNC, GC or TRACE"
+end
+
+local function to_microseconds(s)
+  if s:find("^%d+%.?%d*$") and #s <= 12 then return math.floor(tonumber(s) * 1e6 + 0.5) end
+  return nil, "seconds"
+end
 
 local SPECS = {
   { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, help = {
     "folded: one line for each stack, root first (default)",
+    "top: a table of functions by self and total",
+    "tree: callers and what they called, as a text",
     "flamegraph: one HTML file for a browser",
-    "top: a table of functions by self and total" } },
+    "svg: the same as a picture",
+    "pprof: for 'go tool pprof' and what else reads profile.proto",
+    "speedscope: for speedscope, with the order of time",
+    "gecko: for the Firefox Profiler, with the timeline",
+    "json: everything, one record a sample" } },
   { name = "annotate", key = "annotate", arg = "FILE", help = {
     "print the Lua file FILE with the cost of each line instead" } },
   { name = "output", short = "o", key = "output", arg = "FILE", help = {
@@ -39,6 +62,28 @@ local SPECS = {
     "name Lua frames by their current lines, not their functions" } },
   { name = "traces", key = "traces", help = {
     "show compiled code as frames [trace N] and [trace N loop]" } },
+  { name = "by", key = "by", arg = "WHAT",
+    choice = { "function", "line", "module", "vmstate" }, help = {
+    "top: rows are functions (default), lines, modules, or",
+    "states of the VM" } },
+  { name = "include", key = "include", arg = "PATTERN", list = true, help = {
+    "only stacks with a frame whose name has the text PATTERN;",
+    "* is any text, ^ the beginning and $ the end of the name" } },
+  { name = "exclude", key = "exclude", arg = "PATTERN", list = true, help = {
+    "no stacks with such a frame" } },
+  { name = "root", key = "root", arg = "PATTERN", help = {
+    "only stacks with such a frame, and only from it on" } },
+  { name = "depth", key = "depth", arg = "N", number = true, help = {
+    "only the N outermost frames" } },
+  { name = "state", key = "states", arg = "STATE", list = true,
+    convert = to_state, help = {
+    "only samples in this state of the VM, as --by=vmstate shows" } },
+  { name = "thread", key = "threads", arg = "TID", list = true, number = true,
+    help = { "only samples of this thread" } },
+  { name = "from", key = "from", arg = "SECONDS", convert = to_microseconds,
+    help = { "only samples from this time after the start on" } },
+  { name = "to", key = "to", arg = "SECONDS", convert = to_microseconds,
+    help = { "only samples before this time" } },
   { name = "no-host", key = "no_host", help = { "leave out host frames" } },
   { name = "no-lua", key = "no_lua", help = { "leave out Lua frames" } },
   { name = "coroutine", key = "coroutine", help = {
@@ -48,16 +93,16 @@ local SPECS = {
   { name = "limit", key = "limit", arg = "N", number = true, help = {
     ("top: show at most N rows (default %d, 0: all)"):format(TOP_LIMIT) } },
   { name = "title", key = "title", arg = "TEXT", help = {
-    "flamegraph: title of the page" } },
+    "title of a flame graph, name of a profile" } },
   { name = "help", short = "h", key = "help", help = { "show this help" } },
   { name = "version", key = "version", help = { "show the version" } },
 }
 
 local HELP_HEAD = [[
-Usage: luajit-parse-sysprof [options] FILE
+Usage: luajit-parse-sysprof [options] FILE...
 
-Reads a profile that sysprof has written and prints it. FILE may be "-" for
-standard input.
+Reads a profile that sysprof has written and prints it; several are added up.
+FILE may be "-" for standard input.
 
 ]]
 
@@ -115,10 +160,11 @@ local function usage_error(message)
 end
 
 -- One line about what the output lacks.
-local function warn(shown, profile, format)
+local function warn(shown, profile, format, empty)
   local parts = {}
   parts[1] = profile:problem_text()
   local lost, lost_text = selfreport.lost(profile)
+  if empty then parts[#parts + 1] = "warning: the filters leave no sample" end
   if lost > 0 and (format == "folded" or format == "annotate" or #parts > 0) then
     parts[#parts + 1] = "warning: samples lost: " .. lost_text
   end
@@ -128,6 +174,9 @@ end
 -- Says why a profile cannot be shown as asked, or nil.
 local function not_shown(profile, opt)
   local samples, cpu = profile:totals()
+  if (opt.from or opt.to) and profile.version < G.SPF_VERSION then
+    return "the profile holds no times, --from and --to need them"
+  end
   if opt.weight == "cpu" and samples > 0 and cpu == 0 then
     return "the profile holds no CPU times, use --weight=samples"
   end
@@ -143,32 +192,44 @@ local function renderer(shown_view, opt)
   return function(write) format.render(shown_view, write) end
 end
 
-local function render(path, opt)
-  local shown = path == "-" and "standard input" or path
-  local profile, err = reader.read(path)
+-- How messages name an input.
+local function name_of(path)
+  return path == "-" and "standard input" or path
+end
+
+local function render(paths, opt)
+  local shown = name_of(paths[1])
+  if #paths > 1 then shown = ("%s and %d more"):format(shown, #paths - 1) end
+  local profile, err, bad = reader.read_all(paths, {
+    from = opt.from, to = opt.to, timeline = NEEDS_TIMELINE[opt.format],
+    progress = progress.new() })
   err = err or not_shown(profile, opt)
   if err then
-    say(shown, ": ", err)
+    say(bad and name_of(bad) or shown, ": ", err)
     return FAILED
   end
   opt.title = opt.title or shown
+  opt.lines = opt.lines or opt.by == "line"
   opt.limit = opt.limit or TOP_LIMIT
   local ok, produce
-  produce, err = renderer(view.new(profile, opt), opt)
+  local shown_view = view.new(profile, opt)
+  produce, err = renderer(shown_view, opt)
   if produce then ok, err = output(opt.output, produce) end
   if not ok then
     say(shown, ": ", err)
     return FAILED
   end
-  warn(shown, profile, opt.annotate and "annotate" or opt.format or "folded")
+  warn(shown, profile, opt.annotate and "annotate" or opt.format or "folded",
+       shown_view.shown == 0 and (shown_view.filter or opt.from or opt.to))
   return profile.complete and OK or INCOMPLETE
 end
 
 -- Says which options do not go together, or nil.
-local function contradiction(path, opt)
-  if opt.output and opt.output == path then
-    return "input and output are the same file"
-  elseif opt.output and opt.output == opt.annotate then
+local function contradiction(paths, opt)
+  for _, path in ipairs(paths) do
+    if opt.output == path then return "input and output are the same file" end
+  end
+  if opt.output and opt.output == opt.annotate then
     return "the annotated file and output are the same file"
   elseif opt.no_host and opt.no_lua then
     return "--no-host and --no-lua leave nothing"
@@ -176,6 +237,14 @@ local function contradiction(path, opt)
     return "--coroutine needs the Lua frames that --no-lua leaves out"
   elseif opt.no_lua and opt.annotate then
     return "--annotate needs the Lua frames that --no-lua leaves out"
+  elseif opt.from and opt.to and opt.from >= opt.to then
+    return "--from has to be before --to"
+  elseif opt.depth == 0 then
+    return "--depth=0 leaves nothing"
+  elseif opt.by and opt.format ~= "top" then
+    return "--by needs --format=top"
+  elseif opt.lines and opt.by and opt.by ~= "line" then
+    return "--lines is --by=line, choose one of it and --by=" .. opt.by
   elseif opt.format and opt.annotate then
     return "--annotate and --format are two outputs, choose one"
   end
@@ -191,12 +260,10 @@ local function main(args)
 		      :format(PROGRAM, G.SPF_VERSION))
   elseif #rest == 0 then
     return usage_error("expected a FILE")
-  elseif #rest > 1 then
-    return usage_error(("expected one FILE, got '%s', too"):format(rest[2]))
   end
-  local wrong = contradiction(rest[1], opt)
+  local wrong = contradiction(rest, opt)
   if wrong then return usage_error(wrong) end
-  return render(rest[1], opt)
+  return render(rest, opt)
 end
 
 local ok, status = xpcall(function() return main(arg) end, function(err)

@@ -41,12 +41,13 @@ typedef struct Search {
   global_State *g;
   uint32_t nitem;		/* Items used. The first one is none. */
   uint32_t slots, ins;		/* Still to be read at most. */
+  uint32_t wanted;		/* Functions without a good name. */
   uint64_t page[PAGES];		/* Numbers of readable pages. */
   const GCobj *visited[OBJECTS_MAX*2];	/* Hash set. */
   Item item[OBJECTS_MAX];	/* Queue. */
 } Search;
 
-/* -- Checked reading --------------------------------------------------------- */
+/* -- Checked reading -------------------------------------------------------- */
 
 /* May memory be read? As lj_peek_ok, but remembers more pages. */
 static int can_read(Search *s, const void *p, size_t sz)
@@ -70,21 +71,50 @@ static int obj_ok(Search *s, const void *o, size_t sz, uint32_t it)
 	 ((const GChead *)o)->gct == (uint8_t)~it;
 }
 
+/* The object of a value. Its pointer may be anything. */
+static const void *val_obj(cTValue *o)
+{
+  return (const void *)gcval(o);
+}
+
 /* Get the prototype of a Lua function, NULL for other functions. */
 static const GCproto *func_proto(Search *s, const GCfunc *fn)
 {
-  if (!obj_ok(s, fn, sizeof(GCfuncL), LJ_TFUNC) || !isluafunc(fn)) return NULL;
+  if (!obj_ok(s, fn, offsetof(GCfuncL, uvptr), LJ_TFUNC) || !isluafunc(fn))
+    return NULL;
   return funcproto(fn);
 }
 
-static int key_read(Search *s, const GCstr *str, NamePart *np)
+/* What a value is held under: a string of the VM, read when it is needed, or
+** a name. Returns 0 if there is none.
+*/
+typedef struct Key {
+  const GCstr *str;		/* NULL if the name is known, or empty. */
+  NamePart name;
+} Key;
+
+static int key_name(Search *s, Key *key)
 {
-  if (!obj_ok(s, str, sizeof(GCstr), LJ_TSTR)) return 0;
-  np->s = strdata(str);
-  np->len = str->len < SYMTAB_NAME_MAX ? str->len : SYMTAB_NAME_MAX;
-  return np->len == 0 || can_read(s, np->s, np->len);
+  const GCstr *str = key->str;
+  key->str = NULL;
+  if (str && obj_ok(s, str, sizeof(GCstr), LJ_TSTR)) {
+    key->name.s = strdata(str);
+    key->name.len = str->len < SYMTAB_NAME_MAX ? str->len : SYMTAB_NAME_MAX;
+    if (key->name.len && !can_read(s, key->name.s, key->name.len))
+      key->name.len = 0;
+  }
+  return key->name.len != 0;
 }
 
+/* Set a key to that of a table's slot, NULL for none. */
+static void key_set(Key *key, cTValue *o)
+{
+  key->str = o && tvisstr(o) ? (const GCstr *)val_obj(o) : NULL;
+  key->name.s = NULL;
+  key->name.len = 0;
+}
+
+/* Compare a name, which may be cut. */
 static int key_is(const NamePart *np, const char *name)
 {
   uint32_t i;
@@ -93,9 +123,9 @@ static int key_is(const NamePart *np, const char *name)
   return name[i] == '\0';
 }
 
-/* -- Objects found ----------------------------------------------------------- */
+/* -- Objects found ---------------------------------------------------------- */
 
-/* Note an object once. Returns 0 if it is known already, or there is no room. */
+/* Note an object once. Returns 0 if it is known, or if there is no room. */
 static int visit(Search *s, const GCobj *o)
 {
   const uint32_t mask = OBJECTS_MAX*2 - 1;
@@ -130,64 +160,71 @@ static void push(Search *s, const void *o, uint32_t parent, uint32_t depth,
   if (visit(s, (const GCobj *)o)) enqueue(s, o, parent, depth, rank, key);
 }
 
-/* A Lua function was found in an item, under a key. */
-static void found_func(Search *s, const GCfunc *fn, uint32_t at,
-		       SymNameRank rank, const NamePart *key)
+/* Is this an entry of a function that lives and has no good name yet? */
+static int is_wanted(Symtab *st, const SymLFunc *lf)
 {
-  const GCproto *pt = func_proto(s, fn);
-  SymLFunc *lf;
-  if (!pt) return;
-  lf = key && key->len ? lj_symtab_find(s->st, pt) : NULL;
-  if (lf && lf->rank < rank) {
-    NamePart part[DEPTH_MAX+2];
-    uint32_t n = DEPTH_MAX+2, up = at;
-    part[--n] = *key;
-    for (; up && n > 0; up = s->item[up].parent)
-      if (s->item[up].key.len) part[--n] = s->item[up].key;
-    lj_symtab_setname(lf, rank, part + n, DEPTH_MAX+2 - n);
-  }
-  push(s, fn, 0, 0, SYMNAME_UPVAL, NULL);
+  return lf->pt && lf->rank < SYMNAME_DEF &&
+	 lj_symtab_find(st, lf->pt) == lf &&
+	 lf->pt->firstline != 0;  /* A main chunk needs none. */
 }
 
-/* A value was found in an item, under a key. */
-static void found_value(Search *s, cTValue *o, uint32_t at, SymNameRank rank,
-			const NamePart *key)
+static void name_func(Search *s, SymLFunc *lf, SymNameRank rank,
+		      const NamePart *part, uint32_t n)
+{
+  int wanted = is_wanted(s->st, lf);
+  lj_symtab_setname(lf, rank, part, n);
+  if (wanted && lf->rank >= SYMNAME_DEF) s->wanted--;
+}
+
+/* A value was found in an item. */
+static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank,
+		  Key *key)
 {
   if (tvisfunc(o)) {
-    found_func(s, funcV(o), at, rank, key);
-  } else if (tvistab(o) && key && key->len &&
-	     s->item[at].depth < DEPTH_MAX) {
+    const GCproto *pt = func_proto(s, (const GCfunc *)val_obj(o));
+    SymLFunc *lf = pt ? lj_symtab_find(s->st, pt) : NULL;
+    if (lf && lf->rank < rank && key_name(s, key)) {
+      NamePart part[DEPTH_MAX+2];
+      uint32_t n = DEPTH_MAX+2, up = at;
+      part[--n] = key->name;
+      for (; up && n > 0; up = s->item[up].parent)
+	if (s->item[up].key.len) part[--n] = s->item[up].key;
+      name_func(s, lf, rank, part + n, DEPTH_MAX+2 - n);
+    }
+    if (pt) push(s, val_obj(o), 0, 0, SYMNAME_UPVAL, NULL);
+  } else if (tvistab(o) && s->item[at].depth < DEPTH_MAX && key_name(s, key)) {
     /* What a class inherits is its own. */
-    int inherits = at && key_is(key, "__index");
-    push(s, tabV(o), at, s->item[at].depth + 1u, rank, inherits ? NULL : key);
+    int inherits = at && key_is(&key->name, "__index");
+    push(s, val_obj(o), at, s->item[at].depth + 1u, rank,
+	 inherits ? NULL : &key->name);
   }
 }
 
-/* -- Searching objects ------------------------------------------------------- */
+/* -- Searching objects ------------------------------------------------------ */
 
 /* Search a table, and its metatable later. */
 static void search_table(Search *s, uint32_t at)
 {
   const GCtab *t = &s->item[at].o->tab;
   SymNameRank rank = (SymNameRank)s->item[at].rank;
+  Key key;
   uint32_t i;
-  if (!obj_ok(s, t, sizeof(GCtab), LJ_TTAB)) return;
+  if (!obj_ok(s, t, sizeof(GCtab), LJ_TTAB) ||
+      ((mrefu(t->array) | mrefu(t->node)) & 7) != 0)
+    return;
   for (i = 0; i < t->asize && i < TABLE_MAX && s->slots > 0; i++) {
     cTValue *o = tvref(t->array) + i;
     s->slots--;
     if (!can_read(s, o, sizeof(TValue))) break;
-    if (tvisfunc(o)) found_func(s, funcV(o), at, rank, NULL);
+    key_set(&key, NULL);
+    found(s, o, at, rank, &key);
   }
   for (i = 0; i <= t->hmask && i < TABLE_MAX && s->slots > 0; i++) {
     const Node *n = noderef(t->node) + i;
-    NamePart key;
     s->slots--;
     if (!can_read(s, n, sizeof(Node))) break;
-    if (!(tvisfunc(&n->val) || tvistab(&n->val))) continue;
-    if (tvisstr(&n->key) && key_read(s, strV(&n->key), &key))
-      found_value(s, &n->val, at, rank, &key);
-    else if (tvisfunc(&n->val))
-      found_func(s, funcV(&n->val), at, rank, NULL);
+    key_set(&key, &n->key);
+    found(s, &n->val, at, rank, &key);
   }
   if (tabref(t->metatable) && s->item[at].depth < DEPTH_MAX)
     push(s, tabref(t->metatable), at, s->item[at].depth + 1u, rank, NULL);
@@ -200,19 +237,17 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
   for (i = 0; i < fn->nupvalues && s->slots > 0; i++) {
     const GCupval *uv;
     cTValue *o;
-    NamePart name;
+    Key key = { NULL, { NULL, 0 } };
     s->slots--;
     if (!can_read(s, &fn->uvptr[i], sizeof(GCRef))) return;
-    uv = &gcref(fn->uvptr[i])->uv;
+    uv = (const GCupval *)gcref(fn->uvptr[i]);
     if (!obj_ok(s, uv, sizeof(GCupval), LJ_TUPVAL)) continue;
     o = uvval(uv);
     if (((uintptr_t)o & 7) != 0 || !can_read(s, o, sizeof(TValue)) ||
 	!(tvisfunc(o) || tvistab(o)))
       continue;
-    if (lj_protoname_upval(s->pk, pt, i, &name))
-      found_value(s, o, 0, SYMNAME_UPVAL, &name);
-    else if (tvisfunc(o))
-      found_func(s, funcV(o), 0, SYMNAME_UPVAL, NULL);
+    if (!lj_protoname_upval(s->pk, pt, i, &key.name)) key.name.len = 0;
+    found(s, o, 0, SYMNAME_UPVAL, &key);
   }
 }
 
@@ -233,12 +268,12 @@ static void search_proto(Search *s, const GCproto *pt)
     if (bc_d(*ins) >= pt->sizekgc || ((uintptr_t)k & 7) != 0 ||
 	!can_read(s, k, sizeof(GCRef)))
       continue;
-    child = &gcref(*k)->pt;
+    child = (const GCproto *)gcref(*k);
     lf = lj_symtab_find(s->st, child);
     if (lf && lf->rank < SYMNAME_DEF) {
       NamePart part[NAMEPATH_MAX];
       uint32_t n = lj_protoname_new(s->pk, pt, pos, part);
-      lj_symtab_setname(lf, SYMNAME_DEF, part, n);
+      name_func(s, lf, SYMNAME_DEF, part, n);
     }
     if (obj_ok(s, child, sizeof(GCproto), LJ_TPROTO) &&
 	(child->flags & PROTO_CHILD))
@@ -254,23 +289,54 @@ static void search_stack(Search *s, const lua_State *L)
   o = tvref(L->stack);
   end = o + (L->stacksize < STACK_MAX ? L->stacksize : STACK_MAX);
   if (end > L->top) end = L->top;
-  for (; o < end && can_read(s, o, sizeof(TValue)); o++)
-    if (tvisfunc(o)) found_func(s, funcV(o), 0, SYMNAME_UPVAL, NULL);
+  if (((uintptr_t)o & 7) != 0) return;
+  for (; o < end && can_read(s, o, sizeof(TValue)); o++) {
+    Key key;
+    key_set(&key, NULL);
+    found(s, o, 0, SYMNAME_UPVAL, &key);
+  }
 }
 
 /* The table of loaded modules, which the registry holds. */
 static const GCtab *find_loaded(Search *s, const GCtab *reg)
 {
   uint32_t i;
+  if ((mrefu(reg->node) & 7) != 0) return NULL;
   for (i = 0; i <= reg->hmask && i < TABLE_MAX; i++) {
     const Node *n = noderef(reg->node) + i;
-    NamePart key;
+    Key key;
     if (!can_read(s, n, sizeof(Node))) break;
-    if (tvistab(&n->val) && tvisstr(&n->key) &&
-	key_read(s, strV(&n->key), &key) && key_is(&key, "_LOADED"))
-      return tabV(&n->val);
+    key_set(&key, &n->key);
+    if (tvistab(&n->val) && key_name(s, &key) && key_is(&key.name, "_LOADED"))
+      return (const GCtab *)val_obj(&n->val);
   }
   return NULL;
+}
+
+/* Can a prototype and the name of its chunk be read? */
+static int proto_ok(Search *s, const GCproto *pt)
+{
+  const GCstr *str;
+  if (!obj_ok(s, pt, sizeof(GCproto), LJ_TPROTO)) return 0;
+  str = proto_chunkname(pt);
+  if (!obj_ok(s, str, sizeof(GCstr), LJ_TSTR)) return 0;
+  return can_read(s, strdata(str), str->len < SYMTAB_CHUNK_MAX ? str->len + 1 :
+								 SYMTAB_CHUNK_MAX);
+}
+
+/* Is there still a VM? A program may have freed its memory without closing it.
+** What cannot be read is forgotten.
+*/
+static int check_vm(Search *s)
+{
+  uint32_t i;
+  int valid = can_read(s, s->g, sizeof(global_State)) &&
+	      obj_ok(s, mainthread(s->g), sizeof(lua_State), LJ_TTHREAD);
+  for (i = 0; i < SYMTAB_LFUNCS; i++) {
+    SymLFunc *lf = &s->st->lfunc[i];
+    if (lf->pt && !(valid && proto_ok(s, lf->pt))) lf->pt = NULL;
+  }
+  return valid;
 }
 
 /* Where all that has a name begins: the loaded modules, the globals, and what
@@ -280,7 +346,7 @@ static void search_roots(Search *s)
 {
   cTValue *o = &s->g->registrytv;
   const GCtab *globals = tabref(mainthread(s->g)->env), *loaded = NULL;
-  const GCtab *reg = tvistab(o) ? tabV(o) : NULL;
+  const GCtab *reg = tvistab(o) ? (const GCtab *)val_obj(o) : NULL;
   visit(s, obj2gco(globals));  /* Is a loaded module, too, but has no name. */
   if (reg && !obj_ok(s, reg, sizeof(GCtab), LJ_TTAB)) reg = NULL;
   if (reg) loaded = find_loaded(s, reg);
@@ -289,39 +355,52 @@ static void search_roots(Search *s)
   if (reg) push(s, reg, 0, 0, SYMNAME_PATH, NULL);
 }
 
+/* Search a Lua function or a prototype. */
+static void search_code(Search *s, const GCobj *o)
+{
+  if (o->gch.gct == (uint8_t)~LJ_TFUNC) {
+    const GCproto *pt = func_proto(s, &o->fn);
+    if (!pt || !obj_ok(s, pt, sizeof(GCproto), LJ_TPROTO)) return;
+    search_func(s, &o->fn.l, pt);
+    push(s, pt, 0, 0, SYMNAME_DEF, NULL);
+  } else if (o->gch.gct == (uint8_t)~LJ_TPROTO) {
+    search_proto(s, &o->pt);
+  }
+}
+
 /* Search what has a path first, then upvalues and definitions. */
 static void search_all(Search *s)
 {
-  uint32_t i;
+  uint32_t i, first, end;
   search_roots(s);
   for (i = 1; i < s->nitem; i++)
     if (s->item[i].o->gch.gct == (uint8_t)~LJ_TTAB) search_table(s, i);
-  search_stack(s, mainthread(s->g));
-  search_stack(s, gco2th(gcref(s->g->cur_L)));
+  first = s->nitem;
+  s->wanted = 0;
   for (i = 0; i < SYMTAB_LFUNCS; i++) {
     SymLFunc *lf = &s->st->lfunc[i];
     if (lf->pt && lj_symtab_find(s->st, lf->pt) == lf)
       push(s, lf->pt, 0, 0, SYMNAME_DEF, NULL);
+    s->wanted += (uint32_t)is_wanted(s->st, lf);
   }
-  for (i = 1; i < s->nitem; i++) {
-    const GCobj *o = s->item[i].o;
-    if (o->gch.gct == (uint8_t)~LJ_TFUNC) {
-      const GCproto *pt = func_proto(s, &o->fn);
-      if (!obj_ok(s, pt, sizeof(GCproto), LJ_TPROTO)) continue;
-      search_func(s, &o->fn.l, pt);
-      push(s, pt, 0, 0, SYMNAME_DEF, NULL);
-    } else if (o->gch.gct == (uint8_t)~LJ_TPROTO) {
-      search_proto(s, &o->pt);
-    } else if (s->item[i].rank == SYMNAME_UPVAL) {
+  for (i = first; i < s->nitem; i++)  /* The likely ones first. */
+    search_code(s, s->item[i].o);
+  end = s->nitem;
+  search_stack(s, mainthread(s->g));
+  search_stack(s, gco2th(gcref(s->g->cur_L)));
+  for (i = 1; i < s->nitem && s->wanted > 0; i++) {
+    if (i >= first && i < end) continue;  /* Done above. */
+    if (i >= end && s->item[i].rank == SYMNAME_UPVAL &&
+	s->item[i].o->gch.gct == (uint8_t)~LJ_TTAB)
       search_table(s, i);
-    }
+    else
+      search_code(s, s->item[i].o);
   }
 }
 
 void lj_funcname_find(Symtab *st, Peek *pk, global_State *g)
 {
   Search *s;
-  st->vm_readable = 1;
   if (st->nfid == 0) return;
   s = (Search *)mmap(NULL, sizeof(Search), PROT_READ|PROT_WRITE,
 		     MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
@@ -333,6 +412,7 @@ void lj_funcname_find(Symtab *st, Peek *pk, global_State *g)
   s->nitem = 1;
   s->slots = SLOTS_MAX;
   s->ins = INS_MAX;
-  search_all(s);
+  st->vm_readable = check_vm(s);
+  if (st->vm_readable) search_all(s);
   munmap(s, sizeof(Search));
 }

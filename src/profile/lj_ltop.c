@@ -21,6 +21,13 @@
 #define REG_PC		REG_RBX
 #define REG_RB		REG_RBP
 
+LJ_ASMF void lj_vm_ffi_callback(void);
+LJ_ASMF void lj_cont_ffi_callback(void);
+
+/* Where the VM enters an FFI callback. */
+#define VM_CALLBACK		((uintptr_t)(void *)lj_vm_ffi_callback)
+#define VM_CALLBACK_END		((uintptr_t)(void *)lj_cont_ffi_callback)
+
 /* -- Candidates --------------------------------------------------------------- */
 
 static void cand_add(LuaTop *cs, uintptr_t base, uintptr_t pc)
@@ -48,6 +55,8 @@ static void cand_add_fitting(LuaTop *cs, const LuaArea *a, uintptr_t base,
   FrameFunc ff;
   if (!lj_lframe_has(a, f) || !lj_lframe_func(a, f, &ff) || !ff.fn) return;
   header = ff.pt ? (uintptr_t)proto_bc(ff.pt) : (uintptr_t)mref(ff.fn->c.pc, char);
+  /* The first call of a hot function marks its PC by a bit. */
+  if (ff.pt && lj_lframe_pcinproto(ff.pt, pc - 1)) pc--;
   /* A call sets PC to the function's header, the dispatch moves it on. */
   if (pc == header) pc += sizeof(BCIns);
   if (ff.pt ? lj_lframe_pcinproto(ff.pt, pc) : pc == header + sizeof(BCIns))
@@ -67,6 +76,46 @@ static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base,
   if (f < a->bot || f >= a->end) return;
   prev = lj_lframe_caller(a, f, pc);
   if (prev) cand_add(cs, prev + 8, pc);
+}
+
+/* Candidate whose Lua function is about to be entered: it stands at its header. */
+static void cand_add_entered(LuaTop *cs, const LuaArea *a, uintptr_t base)
+{
+  FrameFunc ff;
+  if (lj_lframe_has(a, base - 8) && lj_lframe_func(a, base - 8, &ff) && ff.pt)
+    cand_add(cs, base, (uintptr_t)(proto_bc(ff.pt) + 1));
+}
+
+/* Candidate whose Lua function was an FFI callback and has returned: while its
+** result is converted, the saved PC is behind its end.
+*/
+static void cand_add_left(LuaTop *cs, const LuaArea *a, const VMFrame *vf,
+			  uintptr_t base)
+{
+  FrameFunc ff;
+  uintptr_t saved, end;
+  if (!lj_lframe_has(a, base - 8) || !lj_lframe_func(a, base - 8, &ff) ||
+      !ff.pt || !lj_peek_word(a->pk, vf->cf + CFRAME_OFS_PC, &saved))
+    return;
+  end = (uintptr_t)(proto_bc(ff.pt) + ff.pt->sizebc);
+  if (saved == end + sizeof(BCIns)) cand_add(cs, base, end);
+}
+
+/* Candidate that a frame which C code or the VM itself made returns to, delta bytes
+** below. If the VM called it for an instruction, the PC behind that is in it.
+*/
+static void cand_add_below(LuaTop *cs, const LuaArea *a, uintptr_t base,
+			   uint64_t delta)
+{
+  uintptr_t f = base - 8, prev = f - (uintptr_t)delta, pc;
+  FrameFunc ff;
+  if (delta - 1 >= a->end - a->bot) return;
+  if (lj_lframe_has(a, f-16) && lj_lframe_has(a, prev) &&
+      lj_lframe_func(a, prev, &ff) && ff.pt &&
+      lj_lframe_pcinproto(ff.pt, (pc = (uintptr_t)lj_lframe_link(f-16))))
+    cand_add(cs, prev + 8, pc);
+  else
+    cand_add(cs, prev + 8, 0);
 }
 
 /* -- Where they come from ------------------------------------------------------ */
@@ -143,6 +192,29 @@ static int vm_returns(const uint8_t *ip)
   return 0;
 }
 
+/* Add 4 to PC: add rbx, 4. */
+static int vm_movespc(const uint8_t *ip)
+{
+  return ip[0] == 0x48 && ip[1] == 0x83 && ip[2] == 0xc3 && ip[3] == 4;
+}
+
+/* Does the VM go on with the instruction at PC? PC is behind the current one
+** otherwise. It is read, decoded and PC moved, in this order; between these, in
+** lj_vm_exit_interp, is more:
+** mov eax, [rbx]; movzx ecx, ah; movzx ebp, al; add rbx, 4
+*/
+static int vm_goeson(const uint8_t *ip)
+{
+  const uint8_t *end = (const uint8_t *)(void *)lj_vm_floor;
+  if (ip < (const uint8_t *)(void *)lj_vm_exit_interp)
+    return vm_movespc(ip) || (ip[0] == 0x0f && vm_movespc(ip + 3)) ||
+	   (ip[0] == 0x0f && vm_movespc(ip + 6)) ||
+	   (ip[0] == 0x8b && vm_movespc(ip + 8));
+  for (; ip + 4 <= end; ip++)
+    if (vm_movespc(ip)) return 1;
+  return 0;
+}
+
 /* The interpreter, or another part of the assembler VM, was interrupted. vf is
 ** the VM frame that it runs on, NULL while there is none yet.
 */
@@ -153,8 +225,13 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
   const greg_t *greg = uc->uc_mcontext.gregs;
   const uint8_t *ip = (const uint8_t *)greg[REG_RIP];
   uintptr_t base = (uintptr_t)greg[REG_BASE], pc = (uintptr_t)greg[REG_PC];
-  uintptr_t saved;
-  uint64_t delta = pc & ~(uint64_t)FRAME_TYPEP;
+  uintptr_t rb = (uintptr_t)greg[REG_RB], saved;
+  uint64_t delta;
+  uint32_t i;
+  if (vm_goeson(ip)) pc += sizeof(BCIns);
+  delta = pc & ~(uint64_t)FRAME_TYPEP;
+  if ((uintptr_t)ip - VM_CALLBACK < VM_CALLBACK_END - VM_CALLBACK)
+    cand_add_entered(cs, a, Lbase);
   /* If a function calls itself, both fit. */
   if (vm_calls(ip) || (vm_returns(ip) && lj_lframe_has(a, base - 8) &&
 		       lj_lframe_link(base - 8) == pc))
@@ -164,10 +241,21 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
   /* On the way back to C, PC turns from the link into the previous base. */
   if (pc - a->bot < a->end - a->bot) cand_add(cs, pc, 0);
   if ((uintptr_t)0-pc - a->bot < a->end - a->bot) cand_add(cs, 0-pc, 0);
-  if (delta - 1 < a->end - a->bot) cand_add(cs, base - delta, 0);
+  /* A metamethod's base is BASE, or delta above it: BASE is the caller's until the
+  ** frame is complete, and again after the return, when RB is the metamethod's.
+  */
+  if (rb - base == delta ||
+      ((pc & FRAME_TYPEP) == FRAME_CONT && !vm_calls(ip) &&
+       lj_lframe_has(a, base - 8) && lj_lframe_link(base - 8) != pc))
+    cand_add_below(cs, a, base + (uintptr_t)delta, delta);
+  cand_add_below(cs, a, base, delta);
   /* Old values of these may fit, too, so they come later. */
   cand_add_fitting(cs, a, Lbase, pc);
-  cand_add_fitting(cs, a, (uintptr_t)greg[REG_RB], pc);
+  cand_add_fitting(cs, a, rb, pc);
+  /* While C code enters the VM, PC is that of the run below. */
+  for (i = 0; i < 2 && i < ls->hs->nvm; i++)
+    if (ls->hs->vm[i].L == a->L)
+      cand_add_fitting(cs, a, Lbase, ls->hs->vm[i].pc);
   if (ls->g->vmstate == ~LJ_VMST_C) {
     cand_add(cs, Lbase, 0);
     cand_add(cs, base, 0);
@@ -176,8 +264,11 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
     cand_add(cs, Lbase, 0);
   }
   /* A coroutine's results replace the frame of coroutine.resume. */
-  if (vf && lj_peek_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved))
+  if (vf && lj_peek_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved)) {
     cand_add_caller(cs, a, Lbase, saved);
+    if ((saved & FRAME_TYPEP) == FRAME_CONT)
+      cand_add_below(cs, a, Lbase, saved & ~(uint64_t)FRAME_TYPEP);
+  }
 }
 
 /* C code was interrupted that the VM called: the interpreter saved its base in
@@ -191,7 +282,13 @@ static void collect_called(LuaTop *cs, const LuaStack *ls, const LuaArea *a,
     cand_add_fitting(cs, a, vf->rb, pc);
     cand_add_fitting(cs, a, Lbase, pc);
     cand_add_caller(cs, a, Lbase, pc);
+    if ((pc & FRAME_TYPEP) == FRAME_CONT)
+      cand_add_below(cs, a, Lbase, pc & ~(uint64_t)FRAME_TYPEP);
   }
+  if (ls->g->vmstate == ~LJ_VMST_C)
+    cand_add_entered(cs, a, Lbase);
+  else if (vf)
+    cand_add_left(cs, a, vf, Lbase);
   cand_add(cs, Lbase, pc);
 }
 
@@ -229,7 +326,7 @@ void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
       cand_add(top, ts->base, 0);
       return;
     }
-    if (ts->pc) cand_add_fitting(top, a, Lbase, ts->pc);
+    if (ts->pc) cand_add_fitting(top, a, ts->base, ts->pc);
   }
 #endif
   if (hs->leaf == LEAF_VM)

@@ -11,6 +11,7 @@
 local bytes = require("sysprof.bytes")
 local pairmap = require("sysprof.pairmap")
 local stacks = require("sysprof.stacks")
+local timeline = require("sysprof.timeline")
 
 local EXACT_MAX = bytes.EXACT_MAX
 local STATES = 16	-- Above any state of the VM; a power of two.
@@ -22,7 +23,8 @@ local methods = {}
 local mt = { __index = methods }
 
 -- Returns the function that counts a sample, which is the hot spot of the
--- reader. It returns false if there are too many distinct samples.
+-- reader. It returns false if there are too many distinct samples, and the slot
+-- that was counted.
 local function profile_adder(p)
   local slots = p.slots
   local slot_samples, slot_weight = p.slot_samples, p.slot_weight
@@ -35,11 +37,14 @@ local function profile_adder(p)
     slot_samples[slot] = slot_samples[slot] + 1
     slot_weight[slot] = slot_weight[slot] + weight
     p.last_time = now
-    return slot_weight[slot] < EXACT_MAX
+    return slot_weight[slot] < EXACT_MAX, slot
   end
 end
 
-function profile.new()
+-- options, all off if missing:
+--   timeline   keep each sample's time, weight and slot (sysprof.timeline)
+--   from, to   count only samples in [from, to), microseconds since the start
+function profile.new(options)
   local p = setmetatable({
     stacks = stacks.new(),
     -- Samples.
@@ -57,8 +62,10 @@ function profile.new()
     version = nil,	-- Of the stream.
     complete = true,	-- The whole input was read and nothing is missing.
     problems = {},	-- What is not complete: { offset = , text = }.
+    timeline = nil,	-- See sysprof.timeline.
   }, mt)
   p.add = profile_adder(p)
+  timeline.attach(p, options or {})
   return p
 end
 
@@ -116,9 +123,23 @@ function methods:set_counter(id, value)
   self.counters[id] = value
 end
 
-function methods:add_problem(offset, text)
+-- file is the name of the input, only where there are several.
+function methods:add_problem(offset, text, file)
   self.complete = false
-  self.problems[#self.problems + 1] = { offset = offset, text = text }
+  self.problems[#self.problems + 1] = { offset = offset, text = text, file = file }
+end
+
+-- Counts samples of the thread at once, which profile.add does one by one.
+-- Returns their slot.
+function methods:add_slot(state, lua, host, samples, weight)
+  local slot, new = self.keys:put(self.thread * NODES + lua, host * STATES + state)
+  if new then
+    self.slots[slot] = { tid = self.tid, state = state, lua = lua, host = host }
+    self.slot_samples[slot], self.slot_weight[slot] = 0, 0
+  end
+  self.slot_samples[slot] = self.slot_samples[slot] + samples
+  self.slot_weight[slot] = self.slot_weight[slot] + weight
+  return slot
 end
 
 -- -- Looking at it ---------------------------------------------------------
@@ -148,7 +169,8 @@ function methods:problem_text()
   if #list == 0 then return nil end
   local text = {}
   for i = 1, math.min(#list, 2) do
-    text[i] = ("offset %.0f: %s"):format(list[i].offset, list[i].text)
+    text[i] = ("%soffset %.0f: %s"):format(list[i].file and list[i].file .. ": " or "",
+					   list[i].offset, list[i].text)
   end
   if #list > 2 then
     text[3] = ("and %d more damaged places"):format(#list - 2)

@@ -12,6 +12,7 @@ local ffi = require("ffi")
 local G = require("sysprof.grammar")
 local chunks = require("sysprof.chunks")
 local input = require("sysprof.input")
+local merge = require("sysprof.merge")
 local profile = require("sysprof.profile")
 local records = require("sysprof.records")
 local tarantool = require("sysprof.tarantool")
@@ -74,6 +75,7 @@ end
 local function read_chunks(p, inp)
   local due, ended, damaged = 0, false, false
   local bad_stacks, bad_at = 0
+  local decoder = records.new(p)
   local stream = chunks.new(inp, function(offset, text)
     p:add_problem(offset, text)
     damaged = true
@@ -85,13 +87,13 @@ local function read_chunks(p, inp)
       break
     end
     if check_seq(p, offset, seq, due, damaged) then
-      local d = records.decode(p, buf, first, stop)
-      due, ended, damaged = seq + 1, d.ended, false
-      bad_stacks = bad_stacks + d.undefined
-      if d.undefined > 0 then bad_at = bad_at or offset end
-      if d.failed then
-	p:add_problem(base + d.failed, ("expected a record of sysprof, skipped " ..
-	  "the last %d bytes of this chunk"):format(stop - d.failed))
+      local failed = decoder:decode(buf, first, stop)
+      due, ended, damaged = seq + 1, decoder.ended, false
+      bad_stacks = bad_stacks + decoder.undefined
+      if decoder.undefined > 0 then bad_at = bad_at or offset end
+      if failed then
+	p:add_problem(base + failed, ("expected a record of sysprof, skipped " ..
+	  "the last %d bytes of this chunk"):format(stop - failed))
       end
     end
   end
@@ -104,11 +106,11 @@ end
 
 -- -- API -------------------------------------------------------------------
 
-local function parse_input(inp)
+local function parse_input(inp, options)
   local ok, err, is_other = check_prologue(inp)
-  if is_other then return tarantool.read(inp) end
+  if is_other then return tarantool.read(inp, options) end
   if not ok then return nil, err end
-  local p = profile.new()
+  local p = profile.new(options)
   p.version = G.SPF_VERSION
   inp:skip(SIZE)
   local ends = read_chunks(p, inp)
@@ -124,27 +126,71 @@ local function parse_input(inp)
 end
 
 -- Reads a stream. read(n) returns a string of 1 to n bytes, nil at the end,
--- or nil and a message. Returns a profile, or nil and a message.
-function reader.parse(read)
-  return parse_input(input.new(read))
+-- or nil and a message. options: see sysprof.profile. Returns a profile, or nil
+-- and a message.
+function reader.parse(read, options)
+  return parse_input(input.new(read), options)
 end
 
-function reader.parse_string(s)
-  return parse_input(input.from_string(s))
+function reader.parse_string(s, options)
+  return parse_input(input.from_string(s), options)
+end
+
+-- Size of a file, nil if it is none that has one. Reading begins at its front.
+local function file_size(file)
+  local size = file:seek("end")
+  return size and file:seek("set") and size
 end
 
 -- Reads a file, "-" is standard input. Messages do not begin with its name.
-function reader.read(path)
-  if path == "-" then return parse_input(input.from_file(io.stdin)) end
-  local file, err = io.open(path, "rb")
-  if not file then
-    local name = path .. ": "
-    if err:sub(1, #name) == name then err = err:sub(#name + 1) end
-    return nil, err
+-- options may also have progress: an object of sysprof.progress.
+function reader.read(path, options)
+  local progress = options and options.progress
+  local file, err = io.stdin
+  if path ~= "-" then
+    file, err = io.open(path, "rb")
+    if not file then
+      local name = path .. ": "
+      if err:sub(1, #name) == name then err = err:sub(#name + 1) end
+      return nil, err
+    end
   end
-  local p, why = parse_input(input.from_file(file))
-  file:close()
+  local inp = input.from_file(file)
+  if progress then
+    local name = path == "-" and "standard input" or path
+    local size = path ~= "-" and file_size(file) or nil
+    inp.progress = function(done) progress:update(name, done, size) end
+  end
+  local p, why = parse_input(inp, options)
+  if path ~= "-" then file:close() end
+  if progress then progress:finish() end
   return p, why
+end
+
+-- Reads several files into one profile. Returns it, or nil, a message and the
+-- file that it is about.
+function reader.read_all(paths, options)
+  local all, add
+  for i, path in ipairs(paths) do
+    local p, err = reader.read(path, options)
+    if not p then return nil, err, path end
+    if #paths > 1 then
+      for _, problem in ipairs(p.problems) do problem.file = path end
+    end
+    if i == 1 then
+      all = p
+    else
+      add = add or merge.into(all)
+      for _, problem in ipairs(p.problems) do
+	all:add_problem(problem.offset, problem.text, path)
+      end
+      if not add(p) then
+	all:add_problem(0, "too many distinct stacks, some are left out", path)
+      end
+      all.version = math.min(all.version, p.version)
+    end
+  end
+  return all
 end
 
 return reader

@@ -1,0 +1,169 @@
+/* Names of functions that were seen are found in a VM that is only read: in
+** its globals, modules, upvalues and definitions; within bounds; and also if
+** its memory is damaged.
+*/
+
+#include <string.h>
+
+#include "lua.h"
+#include "lauxlib.h"
+#include "lualib.h"
+#include "lj_obj.h"
+#include "lj_tab.h"
+#include "profile/lj_funcname.h"
+#include "check.h"
+
+#define DAMAGES		400	/* Rounds. */
+#define MANY		200000	/* Functions, more than are visited. */
+
+static Symtab st;
+static Peek pk;
+static int seen;	/* Reference to the table; no name leads to it. */
+static uint32_t seed = 4711;
+
+static uint32_t rnd(uint32_t n)
+{
+  seed = seed * 1664525u + 1013904223u;
+  return (seed >> 8) % n;
+}
+
+/* The chunk gets a table: its values are seen in the profile, by their names. */
+static const char *const source =
+  "local seen = ...\n"
+  "local function new() return load('return function() end', '=new')() end\n"
+  "local function add(name, f) seen[name] = f or new() return seen[name] end\n"
+  "local M = { sub = { sub = { sub = {} } } }\n"
+  "package.loaded['a.module'] = M\n"
+  "global = add('global')\n"
+  "M.f = add('a.module.f')\n"
+  "M.sub.f = add('a.module.sub.f')\n"
+  "M.sub.sub.f = add('a.module.sub.sub.f')\n"
+  "alias = M\n"
+  "Class = { method = add('Class.method') }\n"
+  "Class.__index = Class\n"
+  "Derived = setmetatable({}, { __index = { inherited = add('Derived.inherited') } })\n"
+  "loop = { loop = {} } loop.loop.loop = loop loop.f = add('loop.f')\n"
+  "local up = add('up')\n"
+  "local hidden = { g = add('hidden.g'), [1] = add('') }\n"
+  "function user() return up, hidden end\n"
+  "local function defined() end\n"
+  "add('defined', defined)\n"
+  "list = { function() return defined end }\n"
+  "keep = { { { { { add('') } } } } }\n"
+  "string.own = add('string.own')\n";
+
+/* Let the profile see all functions for the first time. */
+static void see_all(lua_State *L)
+{
+  memset(&st, 0, sizeof(st));
+  lj_peek_reset(&pk);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+    CHECK(lj_symtab_lfunc(&st, &pk, funcproto(funcV(L->top-1))) != 0);
+  lua_pop(L, 1);
+}
+
+static void check_all(lua_State *L)
+{
+  int n = 0;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+    const SymLFunc *lf = lj_symtab_find(&st, funcproto(funcV(L->top-1)));
+    const char *name = lua_tostring(L, -2);
+    REQUIRE(lf != NULL);
+    n++;
+    if (strlen(name) != lf->namelen ||
+	memcmp(name, lf->name, lf->namelen) != 0) {
+      CHECK(!"name");
+      printf("expected \"%s\", got \"%.*s\"\n", name, lf->namelen, lf->name);
+    }
+  }
+  lua_pop(L, 1);
+  CHECK(n >= 11);
+}
+
+/* Change an object a little, look for names, change it back. */
+static void damage(lua_State *L, void *o, uint32_t size)
+{
+  uint8_t saved[256];
+  int i;
+  REQUIRE(size <= sizeof(saved));
+  memcpy(saved, o, size);
+  for (i = (int)rnd(4); i >= 0; i--)
+    ((uint8_t *)o)[rnd(size)] ^= (uint8_t)(1u << rnd(8));
+  lj_peek_reset(&pk);
+  lj_funcname_find(&st, &pk, G(L));
+  memcpy(o, saved, size);
+}
+
+static void damage_all(lua_State *L)
+{
+  GCtab *env = tabref(L->env);
+  int i;
+  for (i = 0; i < DAMAGES; i++) {
+    Node *n = noderef(env->node) + rnd(env->hmask + 1);
+    see_all(L);
+    switch (rnd(5)) {
+    case 0: damage(L, env, sizeof(GCtab)); break;
+    case 1: damage(L, n, sizeof(Node)); break;
+    case 2:
+      if (tvistab(&n->val)) damage(L, tabV(&n->val), sizeof(GCtab));
+      break;
+    case 3:
+      if (tvisfunc(&n->val) && isluafunc(funcV(&n->val)))
+	damage(L, funcV(&n->val), offsetof(GCfuncL, uvptr));
+      break;
+    default:
+      if (tvisfunc(&n->val) && isluafunc(funcV(&n->val)))
+	damage(L, funcproto(funcV(&n->val)), sizeof(GCproto));
+      break;
+    }
+  }
+}
+
+int main(void)
+{
+  lua_State *L = luaL_newstate();
+  int i;
+  REQUIRE(L != NULL);
+  luaL_openlibs(L);
+  lua_newtable(L);
+  lua_pushvalue(L, -1);
+  seen = luaL_ref(L, LUA_REGISTRYINDEX);
+  if (luaL_loadstring(L, source)) {
+    printf("FAILED: %s\n", lua_tostring(L, -1));
+    return 1;
+  }
+  lua_insert(L, -2);
+  if (lua_pcall(L, 1, 0, 0)) {
+    printf("FAILED: %s\n", lua_tostring(L, -1));
+    return 1;
+  }
+  lua_gc(L, LUA_GCCOLLECT, 0);  /* Also main chunks and what defined new(). */
+  see_all(L);
+  lj_funcname_find(&st, &pk, G(L));
+  CHECK(st.vm_readable);
+  check_all(L);
+
+  damage_all(L);
+  see_all(L);
+  lj_funcname_find(&st, &pk, G(L));
+  check_all(L);
+
+  /* Nothing of it is the VM's: not a byte more. */
+  i = lua_gc(L, LUA_GCCOUNT, 0)*1024 + lua_gc(L, LUA_GCCOUNTB, 0);
+  lj_funcname_find(&st, &pk, G(L));
+  CHECK_EQ(lua_gc(L, LUA_GCCOUNT, 0)*1024 + lua_gc(L, LUA_GCCOUNTB, 0), i);
+
+  /* So many that not all are visited. */
+  lua_pushinteger(L, MANY);
+  lua_setglobal(L, "MANY");
+  CHECK_EQ(luaL_dostring(L, "many = {} for i = 1, MANY do "
+    "many['f'..i] = function() return many end end "
+    "deep = {} local t = deep for i = 1, 1e5 do t.t = {} t = t.t end"), 0);
+  see_all(L);
+  lj_funcname_find(&st, &pk, G(L));
+  CHECK(lj_symtab_find(&st, NULL) == NULL);
+  lua_close(L);
+  return check_status();
+}

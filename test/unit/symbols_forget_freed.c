@@ -1,0 +1,134 @@
+/* A function that was freed gives neither its id nor its name to the next one
+** at its address; the best name of a function is kept.
+*/
+
+#include <string.h>
+
+#include "lj_obj.h"
+#include "profile/lj_symtab.h"
+#include "check.h"
+
+#define OTHERS	(SYMTAB_LFUNCS/2 + 10)
+
+static struct { GCstr s; char text[16]; } chunkname;
+static struct { GCproto pt; uint32_t bc[4]; } proto[OTHERS];
+static Symtab st;
+static Peek pk;
+static WBuf wb;
+static uint8_t buf[4096];
+
+static size_t writer(const void **data, size_t len, void *ctx)
+{
+  (void)data; (void)ctx;
+  return len;
+}
+
+static uint32_t id(int i)
+{
+  return lj_symtab_lfunc(&st, &pk, &proto[i].pt);
+}
+
+/* Name a function by up to two parts. */
+static void name(int i, SymNameRank rank, const char *a, const char *b)
+{
+  SymLFunc *lf = lj_symtab_find(&st, &proto[i].pt);
+  NamePart part[2];
+  REQUIRE(lf != NULL);
+  part[0].s = a;
+  part[0].len = (uint32_t)strlen(a);
+  part[1].s = b;
+  part[1].len = b ? (uint32_t)strlen(b) : 0;
+  lj_symtab_setname(lf, rank, part, b ? 2 : 1);
+}
+
+static int has_name(int i, const char *expected)
+{
+  const SymLFunc *lf = lj_symtab_find(&st, &proto[i].pt);
+  return lf && lf->namelen == strlen(expected) &&
+	 memcmp(lf->name, expected, lf->namelen) == 0;
+}
+
+static size_t define(uint32_t fid, uint32_t epoch)
+{
+  size_t before = wb.pos;
+  lj_symtab_define(&st, &wb, fid, epoch);
+  CHECK(lj_wbuf_commit(&wb));
+  return wb.pos - before;
+}
+
+int main(void)
+{
+  char many[100];
+  uint32_t a, b, fid, last;
+  int i;
+  chunkname.s.gct = (uint8_t)~LJ_TSTR;
+  chunkname.s.len = 5;
+  strcpy(chunkname.text, "@file");
+  for (i = 0; i < OTHERS; i++) {
+    GCproto *pt = &proto[i].pt;
+    pt->gct = (uint8_t)~LJ_TPROTO;
+    pt->sizebc = 4;
+    pt->firstline = 1;
+    pt->numline = 1;
+    setgcref(pt->chunkname, obj2gco(&chunkname.s));
+  }
+  lj_peek_reset(&pk);
+  lj_wbuf_init(&wb, buf, sizeof(buf), 0, writer, NULL);
+
+  /* Names: the best one, in parts, cut. */
+  a = id(0);
+  b = id(1);
+  CHECK(has_name(0, ""));
+  CHECK(define(a, 1) > 0);
+  name(0, SYMNAME_CALL, "f", NULL);
+  CHECK(has_name(0, "f"));
+  CHECK(define(a, 1) > 0);  /* Again, because it has a name now. */
+  CHECK_EQ(define(a, 1), 0);
+  name(0, SYMNAME_CALL, "g", NULL);
+  name(0, SYMNAME_ROLE, "h", NULL);
+  CHECK(has_name(0, "f"));
+  name(0, SYMNAME_PATH, "module", "f");
+  CHECK(has_name(0, "module.f"));
+  memset(many, 'x', sizeof(many)-1);
+  many[sizeof(many)-1] = '\0';
+  name(1, SYMNAME_DEF, many, many);
+  many[SYMTAB_NAME_MAX] = '\0';
+  CHECK(has_name(1, many));
+
+  /* The same prototype in every respect, but the first one was freed. */
+  lj_symtab_free(&st, &proto[0].pt);
+  CHECK(lj_symtab_find(&st, &proto[0].pt) == NULL);
+  CHECK_EQ(define(a, 2), 0);
+  fid = id(0);
+  CHECK(fid != a && fid != b);
+  CHECK(has_name(0, ""));
+  CHECK_EQ(id(0), fid);
+  CHECK_EQ(id(1), b);
+  lj_symtab_free(&st, &proto[OTHERS-1].pt);  /* Was never seen. */
+
+  /* One that is renewed keeps its name. */
+  name(0, SYMNAME_CALL, "kept", NULL);
+  for (i = 2; i < OTHERS; i++)
+    CHECK(id(i) != 0);
+  a = id(0);
+  CHECK(a != fid);
+  CHECK(has_name(0, "kept"));
+  /* Both of its ids are gone when it is freed. */
+  lj_symtab_free(&st, &proto[0].pt);
+  CHECK(lj_symtab_find(&st, &proto[0].pt) == NULL);
+  fid = id(0);
+  CHECK(fid > a);
+  CHECK(has_name(0, ""));
+
+  /* Many short lives leave room for the others. */
+  last = fid;
+  for (i = 0; i < 10*SYMTAB_LFUNCS; i++) {
+    int k = i % 7;
+    lj_symtab_free(&st, &proto[k].pt);
+    fid = id(k);
+    CHECK(fid > last);
+    CHECK_EQ(id(k), fid);
+    last = fid;
+  }
+  return check_status();
+}
