@@ -8,6 +8,7 @@
 ----------------------------------------------------------------------------
 
 local places = require("sysprof.places")
+local selfreport = require("sysprof.selfreport")
 local stacktree = require("sysprof.stacktree")
 local text = require("sysprof.text")
 
@@ -134,8 +135,8 @@ local function write_meta(write, view, title)
   write(('"meta":{"version":%d,"interval":%.6f,"startTime":%.0f,"shutdownTime":null,' ..
 	 '"processType":0,"product":%s,"stackwalk":1,"debug":0,"gcpoison":0,' ..
 	 '"asyncstack":0,"presymbolicated":true,\n')
-	:format(VERSION, (tonumber(p.meta.interval_ns) or 1e6) / 1e6,
-		(tonumber(p.meta.start_time) or 0) * 1e3, title))
+	:format(VERSION, (selfreport.meta_number(p, "interval_ns", 2^53) or 1e6) / 1e6,
+		(selfreport.meta_number(p, "start_time", 2^33) or 0) * 1e3, title))
   write('"sampleUnits":{"time":"ms","eventDelay":"ms","threadCPUDelta":"\194\181s"},\n')
   write(('"categories":[%s],\n"markerSchema":[]},\n')
 	:format(table.concat(categories, ",")))
