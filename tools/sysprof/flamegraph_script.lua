@@ -305,8 +305,9 @@ function changeRow(i) {
   const row = document.createElement("tr");
   const points = tree.total[0] ?
     100 * (tree.total[i] - tree.baseTotal[i]) / tree.total[0] : 0;
+  const sign = points > 0.005 ? "+" : points < -0.005 ? "-" : "";
   for (const text of ["before", percent(tree.baseTotal[i], tree.total[0]),
-                      (points < 0 ? "" : "+") + points.toFixed(2) + " points"]) {
+                      sign + Math.abs(points).toFixed(2) + " points"]) {
     row.insertCell().textContent = text;
   }
   return row;
@@ -339,6 +340,31 @@ function hover(i, event) {
 
 // -- Start -------------------------------------------------------------------
 
+// Calls visit(child) for each node below another one.
+function eachChild(node, visit) {
+  for (let c = node + 1; c < tree.end[node]; c = tree.end[c]) visit(c);
+}
+
+// The node that an arrow key leads to from the zoomed one: its caller, what it
+// called most, the one before or after it; -1 if there is none.
+function neighbour(key) {
+  const up = tree.parent[zoom];
+  let found = -1;
+  if (key === (icicle ? "ArrowUp" : "ArrowDown")) return up;
+  if (key === (icicle ? "ArrowDown" : "ArrowUp")) {
+    eachChild(zoom, c => { if (found < 0 || tree.total[c] > tree.total[found]) found = c; });
+  } else if (up >= 0) {
+    let last = -1;
+    eachChild(up, c => {
+      if (!tree.total[c]) return;
+      if (key === "ArrowLeft" && c === zoom) found = last;
+      if (key === "ArrowRight" && last === zoom) found = c;
+      last = c;
+    });
+  }
+  return found;
+}
+
 function onKey(event) {
   const typing = event.target === $("search");
   if (event.ctrlKey || event.metaKey || event.altKey || $("report").open) return;
@@ -354,6 +380,9 @@ function onKey(event) {
     setIcicle(!icicle);
   } else if (event.key === "r") {
     setReversed(tree === forward);
+  } else if (event.key.startsWith("Arrow")) {
+    const to = neighbour(event.key);
+    if (to >= 0) zoomTo(to);
   } else {
     return;
   }
