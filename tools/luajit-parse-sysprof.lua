@@ -16,19 +16,32 @@ package.path = here .. "?.lua;" .. package.path
 
 local G = require("sysprof.grammar")
 local annotate = require("sysprof.annotate")
+local filters = require("sysprof.filters")
 local options = require("sysprof.options")
 local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
 local view = require("sysprof.view")
 
-local FORMATS = { "folded", "flamegraph", "top" }
+local FORMATS = { "folded", "flamegraph", "top", "pprof" }
 local TOP_LIMIT = 60
+
+local function to_state(s)
+  local state = filters.state(s)
+  if state then return state end
+  return nil, "a state of the VM as INTERP, CFUNC, GC or TRACE"
+end
+
+local function to_microseconds(s)
+  if s:find("^%d+%.?%d*$") and #s <= 12 then return math.floor(tonumber(s) * 1e6 + 0.5) end
+  return nil, "seconds"
+end
 
 local SPECS = {
   { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, help = {
     "folded: one line for each stack, root first (default)",
     "flamegraph: one HTML file for a browser",
-    "top: a table of functions by self and total" } },
+    "top: a table of functions by self and total",
+    "pprof: for 'go tool pprof' and what else reads profile.proto" } },
   { name = "annotate", key = "annotate", arg = "FILE", help = {
     "print the Lua file FILE with the cost of each line instead" } },
   { name = "output", short = "o", key = "output", arg = "FILE", help = {
@@ -39,6 +52,28 @@ local SPECS = {
     "name Lua frames by their current lines, not their functions" } },
   { name = "traces", key = "traces", help = {
     "show compiled code as frames [trace N] and [trace N loop]" } },
+  { name = "by", key = "by", arg = "WHAT",
+    choice = { "function", "line", "module", "vmstate" }, help = {
+    "top: rows are functions (default), lines, modules, or",
+    "states of the VM" } },
+  { name = "include", key = "include", arg = "PATTERN", list = true, help = {
+    "only stacks with a frame whose name has the text PATTERN;",
+    "* is any text, ^ the beginning and $ the end of the name" } },
+  { name = "exclude", key = "exclude", arg = "PATTERN", list = true, help = {
+    "no stacks with such a frame" } },
+  { name = "root", key = "root", arg = "PATTERN", help = {
+    "only stacks with such a frame, and only from it on" } },
+  { name = "depth", key = "depth", arg = "N", number = true, help = {
+    "only the N outermost frames" } },
+  { name = "state", key = "states", arg = "STATE", list = true,
+    convert = to_state, help = {
+    "only samples in this state of the VM, as --by=vmstate shows" } },
+  { name = "thread", key = "threads", arg = "TID", list = true, number = true,
+    help = { "only samples of this thread" } },
+  { name = "from", key = "from", arg = "SECONDS", convert = to_microseconds,
+    help = { "only samples from this time after the start on" } },
+  { name = "to", key = "to", arg = "SECONDS", convert = to_microseconds,
+    help = { "only samples before this time" } },
   { name = "no-host", key = "no_host", help = { "leave out host frames" } },
   { name = "no-lua", key = "no_lua", help = { "leave out Lua frames" } },
   { name = "coroutine", key = "coroutine", help = {
@@ -115,10 +150,11 @@ local function usage_error(message)
 end
 
 -- One line about what the output lacks.
-local function warn(shown, profile, format)
+local function warn(shown, profile, format, empty)
   local parts = {}
   parts[1] = profile:problem_text()
   local lost, lost_text = selfreport.lost(profile)
+  if empty then parts[#parts + 1] = "warning: the filters leave no sample" end
   if lost > 0 and (format == "folded" or format == "annotate" or #parts > 0) then
     parts[#parts + 1] = "warning: samples lost: " .. lost_text
   end
@@ -128,6 +164,9 @@ end
 -- Says why a profile cannot be shown as asked, or nil.
 local function not_shown(profile, opt)
   local samples, cpu = profile:totals()
+  if (opt.from or opt.to) and profile.version < G.SPF_VERSION then
+    return "the profile holds no times, --from and --to need them"
+  end
   if opt.weight == "cpu" and samples > 0 and cpu == 0 then
     return "the profile holds no CPU times, use --weight=samples"
   end
@@ -145,22 +184,25 @@ end
 
 local function render(path, opt)
   local shown = path == "-" and "standard input" or path
-  local profile, err = reader.read(path)
+  local profile, err = reader.read(path, { from = opt.from, to = opt.to })
   err = err or not_shown(profile, opt)
   if err then
     say(shown, ": ", err)
     return FAILED
   end
   opt.title = opt.title or shown
+  opt.lines = opt.lines or opt.by == "line"
   opt.limit = opt.limit or TOP_LIMIT
   local ok, produce
-  produce, err = renderer(view.new(profile, opt), opt)
+  local shown_view = view.new(profile, opt)
+  produce, err = renderer(shown_view, opt)
   if produce then ok, err = output(opt.output, produce) end
   if not ok then
     say(shown, ": ", err)
     return FAILED
   end
-  warn(shown, profile, opt.annotate and "annotate" or opt.format or "folded")
+  warn(shown, profile, opt.annotate and "annotate" or opt.format or "folded",
+       shown_view.shown == 0 and (shown_view.filter or opt.from or opt.to))
   return profile.complete and OK or INCOMPLETE
 end
 
@@ -176,6 +218,14 @@ local function contradiction(path, opt)
     return "--coroutine needs the Lua frames that --no-lua leaves out"
   elseif opt.no_lua and opt.annotate then
     return "--annotate needs the Lua frames that --no-lua leaves out"
+  elseif opt.from and opt.to and opt.from >= opt.to then
+    return "--from has to be before --to"
+  elseif opt.depth == 0 then
+    return "--depth=0 leaves nothing"
+  elseif opt.by and opt.format ~= "top" then
+    return "--by needs --format=top"
+  elseif opt.lines and opt.by and opt.by ~= "line" then
+    return "--lines is --by=line, choose one of it and --by=" .. opt.by
   elseif opt.format and opt.annotate then
     return "--annotate and --format are two outputs, choose one"
   end

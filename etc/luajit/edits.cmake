@@ -58,9 +58,6 @@ luajit_edit(lj_trace.c [[lj_record_ins(J);]]
 luajit_edit(lj_opt_loop.c [[if (ins >= osnap->ref)]]
   BEFORE [[    lj_tracepos_copy(J, ins);]]
   "the IR that follows is a copy of this one")
-luajit_edit(lj_asm.c [[asm_tail_prep(as);]]
-  BEFORE [[    lj_tracepos_asm_begin(J);]]
-  "assembling begins at the end, possibly again")
 luajit_edit(lj_asm.c [[/* 64 bit types handled by SPLIT for 32 bit archs. */]]
   BEFORE [[      lj_tracepos_asm(J, as->curins, as->mcp);]]
   "the machine code of this IR instruction ends here")

@@ -305,6 +305,32 @@ static const GCtab *find_loaded(Search *s, const GCtab *reg)
   return NULL;
 }
 
+/* Can a prototype and the name of its chunk be read? */
+static int proto_ok(Search *s, const GCproto *pt)
+{
+  const GCstr *str;
+  if (!obj_ok(s, pt, sizeof(GCproto), LJ_TPROTO)) return 0;
+  str = proto_chunkname(pt);
+  if (!obj_ok(s, str, sizeof(GCstr), LJ_TSTR)) return 0;
+  return can_read(s, strdata(str), str->len < SYMTAB_CHUNK_MAX ? str->len + 1 :
+								 SYMTAB_CHUNK_MAX);
+}
+
+/* Is there still a VM? A program may have freed its memory without closing it.
+** What cannot be read is forgotten.
+*/
+static int check_vm(Search *s)
+{
+  uint32_t i;
+  int valid = can_read(s, s->g, sizeof(global_State)) &&
+	      obj_ok(s, mainthread(s->g), sizeof(lua_State), LJ_TTHREAD);
+  for (i = 0; i < SYMTAB_LFUNCS; i++) {
+    SymLFunc *lf = &s->st->lfunc[i];
+    if (lf->pt && !(valid && proto_ok(s, lf->pt))) lf->pt = NULL;
+  }
+  return valid;
+}
+
 /* Where all that has a name begins: the loaded modules, the globals, and what
 ** C libraries keep in the registry.
 */
@@ -367,7 +393,6 @@ static void search_all(Search *s)
 void lj_funcname_find(Symtab *st, Peek *pk, global_State *g)
 {
   Search *s;
-  st->vm_readable = 1;
   if (st->nfid == 0) return;
   s = (Search *)mmap(NULL, sizeof(Search), PROT_READ|PROT_WRITE,
 		     MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
@@ -379,6 +404,7 @@ void lj_funcname_find(Symtab *st, Peek *pk, global_State *g)
   s->nitem = 1;
   s->slots = SLOTS_MAX;
   s->ins = INS_MAX;
-  search_all(s);
+  st->vm_readable = check_vm(s);
+  if (st->vm_readable) search_all(s);
   munmap(s, sizeof(Search));
 }

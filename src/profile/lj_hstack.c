@@ -370,7 +370,7 @@ void lj_hstack_walk(HostStack *hs, const ucontext_t *uc)
     } else {
       more = walk_host(&w);
     }
-    if (hs->first_vm_only && hs->nvm > 0) return;
+    if (hs->few_vm_frames && hs->nvm >= HSTACK_FEW) return;
   }
   if (more && steps == HSTACK_STEPS) walk_broken(&w, SPF_BROKEN_NO_CFI);
 }

@@ -21,6 +21,7 @@
 #include "profile/lj_vmcode.h"
 
 #define HSTACK_VMFRAMES	256	/* VM frames remembered for the Lua side. */
+#define HSTACK_FEW	4	/* Enough to find the top Lua frame. */
 #define HSTACK_STEPS	8192	/* Frames unwound at most. */
 
 /* Where the interrupted instruction is. */
@@ -77,7 +78,7 @@ typedef struct HostStack {
   Peek *pk;			/* Fault-safe loads. */
   global_State *g;		/* The VM. */
   Frames *frames;		/* Where the frames go, or NULL. */
-  int first_vm_only;		/* Stop at the first VM frame. */
+  int few_vm_frames;		/* Stop at HSTACK_FEW of them. */
   /* Results. */
   LeafPlace leaf;		/* Where the interrupted instruction is. */
   int broken;			/* SPF_BROKEN_* of the first gap, or -1. */

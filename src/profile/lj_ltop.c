@@ -160,6 +160,18 @@ static int vm_returns(const uint8_t *ip)
   return 0;
 }
 
+/* In lj_vm_exit_interp, PC is that of the instruction to go on with, until it is
+** moved behind it as everywhere else: add rbx, 4.
+*/
+static int vm_goeson(const uint8_t *ip)
+{
+  const uint8_t *end = (const uint8_t *)(void *)lj_vm_floor;
+  if (ip < (const uint8_t *)(void *)lj_vm_exit_interp) return 0;
+  for (; ip + 4 <= end; ip++)
+    if (ip[0] == 0x48 && ip[1] == 0x83 && ip[2] == 0xc3 && ip[3] == 4) return 1;
+  return 0;
+}
+
 /* The interpreter, or another part of the assembler VM, was interrupted. vf is
 ** the VM frame that it runs on, NULL while there is none yet.
 */
@@ -171,7 +183,9 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
   const uint8_t *ip = (const uint8_t *)greg[REG_RIP];
   uintptr_t base = (uintptr_t)greg[REG_BASE], pc = (uintptr_t)greg[REG_PC];
   uintptr_t rb = (uintptr_t)greg[REG_RB], saved;
-  uint64_t delta = pc & ~(uint64_t)FRAME_TYPEP;
+  uint64_t delta;
+  if (vm_goeson(ip)) pc += sizeof(BCIns);
+  delta = pc & ~(uint64_t)FRAME_TYPEP;
   /* If a function calls itself, both fit. */
   if (vm_calls(ip) || (vm_returns(ip) && lj_lframe_has(a, base - 8) &&
 		       lj_lframe_link(base - 8) == pc))
@@ -258,7 +272,7 @@ void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
       cand_add(top, ts->base, 0);
       return;
     }
-    if (ts->pc) cand_add_fitting(top, a, Lbase, ts->pc);
+    if (ts->pc) cand_add_fitting(top, a, ts->base, ts->pc);
   }
 #endif
   if (hs->leaf == LEAF_VM)

@@ -205,8 +205,8 @@ static uint32_t stack_id(Stream *s, const Frames *fr, uint64_t hash, int side)
   return ss->id;
 }
 
-void lj_stream_sample(Stream *s, int state, uint64_t time_us,
-		      uint64_t weight_us, const Frames *lua, const Frames *host)
+int lj_stream_sample(Stream *s, int state, uint64_t time_us,
+		     uint64_t weight_us, const Frames *lua, const Frames *host)
 {
   uint64_t lua_hash = frames_hash(lua), host_hash = frames_hash(host);
   int tries;
@@ -215,7 +215,7 @@ void lj_stream_sample(Stream *s, int state, uint64_t time_us,
     uint32_t lua_id, host_id;
     if (!lj_wbuf_isopen(&s->wb)) {
       s->counters[SPF_COUNTER_LOST_WRITER]++;
-      return;
+      return 0;
     }
     lua_id = stack_id(s, lua, lua_hash, SIDE_LUA);
     host_id = stack_id(s, host, host_hash, SIDE_HOST);
@@ -229,11 +229,12 @@ void lj_stream_sample(Stream *s, int state, uint64_t time_us,
       s->time_us = time_us;
       s->in_chunk++;
       if (time_us - s->chunk_us >= STREAM_CHUNK_US) chunk_flush(s);
-      return;
+      return 1;
     }
     /* Did not fit: what was defined for it is void. */
     epoch_next(s);
     if (tries == 0) chunk_flush(s);
   }
   s->counters[SPF_COUNTER_LOST_BUFFER]++;
+  return 0;
 }

@@ -56,11 +56,12 @@ LJ_FUNC void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters,
 LJ_FUNC void lj_stream_meta(Stream *s, const char *key, const char *value);
 
 /* Append a sample. time_us: microseconds since the start; weight_us: CPU time
-** it stands for. Counts it as lost if it cannot be kept. Async-signal-safe.
+** it stands for. Counts it as lost and returns 0 if it cannot be kept.
+** Async-signal-safe.
 */
-LJ_FUNC void lj_stream_sample(Stream *s, int state, uint64_t time_us,
-			      uint64_t weight_us, const Frames *lua,
-			      const Frames *host);
+LJ_FUNC int lj_stream_sample(Stream *s, int state, uint64_t time_us,
+			     uint64_t weight_us, const Frames *lua,
+			     const Frames *host);
 
 /* Append what is known at the start, the load map, and hand it out. Not in the
 ** handler. Returns 0, or the errno of a failed writer.

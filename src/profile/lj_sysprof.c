@@ -206,9 +206,10 @@ static void sample_take(Session *s, ucontext_t *uc, uint64_t now_ns)
   if (s->mode == LUAM_SYSPROF_DEFAULT) return;
   if (s->host.broken >= 0)
     s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken]++;
-  lj_stream_sample(&s->stream, state, (now_ns - s->start_ns) / 1000,
-		   cpu_us - s->cpu_us, &s->lua_frames, &s->host_frames);
-  s->cpu_us = cpu_us;
+  /* The next sample stands for the time of a lost one, too. */
+  if (lj_stream_sample(&s->stream, state, (now_ns - s->start_ns) / 1000,
+		       cpu_us - s->cpu_us, &s->lua_frames, &s->host_frames))
+    s->cpu_us = cpu_us;
 }
 
 static void session_tick(void *owner, int overrun, ucontext_t *uc)
@@ -376,7 +377,7 @@ static Session *session_new(global_State *g,
   s->host.g = g;
   s->host.frames = cb->backtracer || opt->mode == LUAM_SYSPROF_DEFAULT ? NULL :
 		   &s->host_frames;
-  s->host.first_vm_only = opt->mode != LUAM_SYSPROF_CALLGRAPH;
+  s->host.few_vm_frames = opt->mode != LUAM_SYSPROF_CALLGRAPH;
   s->lua.pk = &s->peek;
   s->lua.g = g;
   s->lua.hs = &s->host;

@@ -19,8 +19,7 @@
 #include "lj_state.h"
 #include "profile/lj_tracepos.h"
 
-#define SEGS_MIN	256	/* First sizes of the buffers. */
-#define NODES_MIN	32
+#define NODES_MIN	32	/* First sizes of the buffers. */
 #define SAVED_MIN	64
 #define NODES_MAX	TRACENODE_NONE
 
@@ -37,31 +36,26 @@
 */
 #define publish()	__asm__ __volatile__("" : : : "memory")
 
-/* Make room for one more item. Returns the buffer, or NULL. */
-static void *buf_grow(void *buf, uint32_t *size, uint32_t min, size_t szitem)
-{
-  uint32_t n = *size ? *size * 2 : min;
-  void *p = realloc(buf, n * szitem);
-  if (p) *size = n;
-  return p;
-}
-
 /* -- Recording ---------------------------------------------------------------- */
 
-/* Append a segment. Returns 0 without memory. */
-static int seg_add(TracePos *tp, IRRef ref, BCPos pos, uint32_t node)
+/* Make room for one more node. Returns 0 if there is none. */
+static int node_grow(TracePos *tp)
 {
-  TraceSeg *seg;
-  if (LJ_UNLIKELY(tp->nseg == tp->szseg)) {
-    seg = (TraceSeg *)buf_grow(tp->seg, &tp->szseg, SEGS_MIN, sizeof(TraceSeg));
-    if (!seg) return 0;
-    tp->seg = seg;
-  }
-  seg = &tp->seg[tp->nseg++];
-  seg->ref = (uint16_t)ref;
-  seg->pos = pos;
-  seg->node = (uint16_t)node;
+  uint32_t n = tp->sznode ? tp->sznode * 2 : NODES_MIN;
+  TraceNode *p;
+  if (tp->nnode >= NODES_MAX) return 0;
+  p = (TraceNode *)realloc(tp->node, n * sizeof(TraceNode));
+  if (!p) return 0;
+  tp->node = p;
+  tp->sznode = n;
   return 1;
+}
+
+static int node_is(const TraceNode *n, const GCfunc *fn)
+{
+  if (isluafunc(fn)) return n->pt == funcproto(fn);
+  return !n->pt && n->ffid == fn->c.ffid &&
+	 (!iscfunc(fn) || n->cfunc == fn->c.f);
 }
 
 /* Node of a function that is called by the node parent at callpos. An old one
@@ -70,26 +64,18 @@ static int seg_add(TracePos *tp, IRRef ref, BCPos pos, uint32_t node)
 static uint32_t node_get(TracePos *tp, const GCfunc *fn, uint32_t parent,
 			 BCPos callpos, uint32_t old)
 {
-  const GCproto *pt = isluafunc(fn) ? funcproto(fn) : NULL;
-  lua_CFunction cfunc = iscfunc(fn) ? fn->c.f : NULL;
   TraceNode *n;
   if (old < tp->nnode) {
     n = &tp->node[old];
-    if (n->parent == parent && n->callpos == callpos && n->pt == pt &&
-	n->ffid == fn->c.ffid && n->cfunc == cfunc)
+    if (n->parent == parent && n->callpos == callpos && node_is(n, fn))
       return old;
   }
-  if (tp->nnode == tp->sznode) {
-    if (tp->nnode >= NODES_MAX) return TRACENODE_NONE;
-    n = (TraceNode *)buf_grow(tp->node, &tp->sznode, NODES_MIN,
-			      sizeof(TraceNode));
-    if (!n) return TRACENODE_NONE;
-    tp->node = n;
-  }
-  if (tp->nnode >= NODES_MAX) return TRACENODE_NONE;
+  if (LJ_UNLIKELY(tp->nnode == tp->sznode || tp->nnode >= NODES_MAX) &&
+      !node_grow(tp))
+    return TRACENODE_NONE;
   n = &tp->node[tp->nnode];
-  n->pt = pt;
-  n->cfunc = cfunc;
+  n->pt = isluafunc(fn) ? funcproto(fn) : NULL;
+  n->cfunc = iscfunc(fn) ? fn->c.f : NULL;
   n->ffid = fn->c.ffid;
   n->parent = (uint16_t)parent;
   n->callpos = callpos;
@@ -158,34 +144,53 @@ static uint32_t frames_node(TracePos *tp, jit_State *J)
   return node;
 }
 
-/* Note that a bytecode, or none of Lua, begins at an IR instruction. */
-static void seg_note(TracePos *tp, jit_State *J, IRRef ref, const BCIns *pc,
-		     uint32_t node)
+/* Node of the function that runs, if it is one of the known frames or was called
+** by the innermost of these. The frames below one change only while that one
+** does not run, and each bytecode that does is noted.
+*/
+static uint32_t frames_step(TracePos *tp, jit_State *J)
 {
-  BCPos pos = J->pt ? proto_bcpos(J->pt, pc) : TRACEPOS_NONE;
-  if (node == TRACENODE_NONE || !seg_add(tp, ref, pos, node)) {
-    tp->failed = 1;
-    tp->base = NULL;
+  lua_State *L = J->L;
+  cTValue *f = L->base - 1, *prev;
+  ptrdiff_t slot = savestack(L, f);
+  uint32_t n = tp->nlevel, old = TRACENODE_NONE;
+  TraceLevel *top;
+  while (n > 0 && tp->level[n-1].slot > slot) n--;
+  if (n == 0) return TRACENODE_NONE;
+  top = &tp->level[n-1];
+  if (top->slot == slot) {  /* Returned to. */
+    tp->nlevel = n;
+    return node_is(&tp->node[top->node], J->fn) ? top->node : TRACENODE_NONE;
   }
+  if (!frame_islua(f) || n == TRACEPOS_LEVELS) return TRACENODE_NONE;
+  prev = frame_prevl(f);
+  if (savestack(L, prev) != top->slot) return TRACENODE_NONE;
+  if (n < tp->nlevel && top[1].slot == slot) old = top[1].node;
+  old = node_get(tp, J->fn, top->node, call_pos(prev, frame_pc(f)), old);
+  top[1].slot = slot;
+  top[1].node = old;
+  tp->nlevel = n+1;
+  return old;
 }
 
-void lj_tracepos_bytecode(TracePos *tp, jit_State *J)
+/* The bytecode that follows belongs to a node. */
+static void node_enter(TracePos *tp, jit_State *J, uint32_t node)
 {
-  IRRef ref = J->cur.nins;
-  uint32_t node;
-  if (tp->failed) return;
-  /* Bytecode that emitted nothing, or what it emitted has been taken back. */
-  while (tp->nseg > 0 && tp->seg[tp->nseg-1].ref >= ref)
-    tp->nseg--;
-  tp->copyref = 0;
-  if (tp->nseg > 0 && J->L->base == tp->base && J->fn == tp->fn &&
-      tp->nlevel > 0)
-    node = tp->level[tp->nlevel-1].node;
-  else
-    node = frames_node(tp, J);
+  tp->current = node;
   tp->base = J->L->base;
   tp->fn = J->fn;
-  seg_note(tp, J, ref, J->pc, node);
+  tp->bc = J->pt ? proto_bc(J->pt) : J->pc;
+  tp->nopos = J->pt ? 0 : TRACEPOS_NONE;
+  if (LJ_UNLIKELY(node == TRACENODE_NONE)) tp->failed = 1;
+}
+
+void lj_tracepos_frame(TracePos *tp, jit_State *J)
+{
+  if (!tp->failed) {
+    uint32_t node = frames_step(tp, J);
+    if (node == TRACENODE_NONE) node = frames_node(tp, J);
+    node_enter(tp, J, node);
+  }
 }
 
 void lj_tracepos_start(jit_State *J)
@@ -193,24 +198,23 @@ void lj_tracepos_start(jit_State *J)
   GG_State *gg = J2GG(J);
   TracePos *tp = gg->tracepos;
   if (LJ_UNLIKELY(!tp)) {
-    tp = (TracePos *)calloc(1, sizeof(TracePos));
+    tp = (TracePos *)malloc(sizeof(TracePos));
     if (!tp) return;
-    tp->seg = (TraceSeg *)buf_grow(NULL, &tp->szseg, SEGS_MIN,
-				   sizeof(TraceSeg));
-    if (!tp->seg) {
-      free(tp);
-      return;
-    }
+    memset(tp, 0, offsetof(TracePos, level));
+    memset(&tp->seg[0], 0, sizeof(TraceSeg));
     publish();
     gg->tracepos = tp;
   }
-  tp->nseg = tp->nnode = tp->nlevel = 0;
+  tp->next = &tp->seg[2];
+  tp->nnode = tp->nlevel = 0;
   tp->failed = 0;
   tp->copyref = 0;
-  tp->base = J->L->base;
-  tp->fn = J->fn;
-  seg_note(tp, J, REF_FIRST, mref(J->cur.startpc, const BCIns),
-	   frames_node(tp, J));
+  tp->asmref = ~(IRRef)0;
+  node_enter(tp, J, frames_node(tp, J));
+  tp->seg[1].pos = (BCPos)(mref(J->cur.startpc, const BCIns) - tp->bc) |
+		   tp->nopos;
+  tp->seg[1].ref = REF_FIRST;
+  tp->seg[1].node = (uint16_t)tp->current;
 }
 
 /* -- Loop unrolling ----------------------------------------------------------- */
@@ -218,30 +222,20 @@ void lj_tracepos_start(jit_State *J)
 void lj_tracepos_copied(TracePos *tp, jit_State *J, IRRef ins)
 {
   if (ins == REF_FIRST) {
-    tp->ncopied = 0;
-    tp->ncopy = tp->nseg;
+    tp->copy = &tp->seg[1];
+    tp->copyend = tp->next;
   }
-  while (tp->ncopied < tp->ncopy && tp->seg[tp->ncopied].ref <= ins) {
-    TraceSeg s = tp->seg[tp->ncopied++];
-    if (tp->nseg > tp->ncopy && tp->seg[tp->nseg-1].ref == J->cur.nins)
-      tp->nseg--;  /* Nothing of it was copied. */
-    if (!seg_add(tp, J->cur.nins, s.pos, s.node)) tp->failed = 1;
+  if (tp->copy->ref == ins) {
+    TraceSeg *seg = tp->next;
+    IRRef ref = J->cur.nins;
+    if (seg > tp->copyend && seg[-1].ref == ref)
+      seg--;  /* Nothing of it was copied. */
+    *seg = *tp->copy;
+    seg->ref = (uint16_t)ref;
+    tp->next = seg+1;
+    tp->copy++;
   }
-  tp->copyref = tp->ncopied < tp->ncopy ? tp->seg[tp->ncopied].ref : ~(IRRef)0;
-}
-
-/* -- Assembling --------------------------------------------------------------- */
-
-void lj_tracepos_assembled(TracePos *tp, IRRef ref, const MCode *mcp)
-{
-  uint32_t k = tp->asmseg;
-  /* Addresses within a trace differ in the lower 32 bits only. */
-  while (k > 0 && (k == tp->nseg || ref < tp->seg[k].ref)) {
-    if (k < tp->nseg) tp->seg[k].ofs = (uint32_t)(uintptr_t)mcp;
-    k--;
-  }
-  tp->asmseg = k;
-  tp->asmref = k ? tp->seg[k].ref : 0;
+  tp->copyref = tp->copy < tp->copyend ? tp->copy->ref : ~(IRRef)0;
 }
 
 /* -- Compiled traces ---------------------------------------------------------- */
@@ -305,26 +299,29 @@ static uint32_t retf_ofs(jit_State *J, const GCtrace *T, uint32_t from,
 static TraceBlock *block_new(jit_State *J, const TracePos *tp,
 			     const GCtrace *T)
 {
-  size_t szseg = offsetof(TraceBlock, seg) + tp->nseg*sizeof(TraceSeg);
-  size_t sznode = tp->nnode*sizeof(TraceNode);
-  uint32_t mcode = (uint32_t)(uintptr_t)T->mcode, i;
+  uint32_t nseg = (uint32_t)(tp->next - &tp->seg[1]), i;
+  size_t szseg = offsetof(TraceBlock, seg) + nseg*sizeof(TraceSeg);
+  uint32_t mcode = (uint32_t)(uintptr_t)T->mcode;
   TraceBlock *b;
-  TraceNode *node;
-  if (tp->failed || tp->nseg == 0) return NULL;
+  if (tp->failed || nseg == 0) return NULL;
   szseg = (szseg + 7) & ~(size_t)7;
-  b = (TraceBlock *)malloc(szseg + sznode);
+  b = (TraceBlock *)malloc(szseg + tp->nnode*sizeof(TraceNode));
   if (!b) return NULL;
-  node = (TraceNode *)((char *)b + szseg);
-  memcpy(node, tp->node, sznode);
-  b->node = node;
+  b->nseg = nseg;
   b->nnode = tp->nnode;
-  b->nseg = tp->nseg;
-  memcpy(b->seg, tp->seg, tp->nseg*sizeof(TraceSeg));
-  for (i = 0; i < b->nseg; i++)
-    b->seg[i].ofs = i <= tp->asmseg ? 0 : b->seg[i].ofs - mcode;
-  for (i = 1; i < b->nseg; i++)
-    if (T->ir[b->seg[i].ref-1].o == IR_RETF)
-      b->seg[i].ofs = retf_ofs(J, T, b->seg[i-1].ofs, b->seg[i].ofs);
+  b->node = (TraceNode *)((char *)b + szseg);
+  memcpy((char *)b + szseg, tp->node, tp->nnode*sizeof(TraceNode));
+  memcpy(b->seg, &tp->seg[1], nseg*sizeof(TraceSeg));
+  for (i = 0; i < nseg && b->seg[i].ref <= tp->asmref; i++)
+    b->seg[i].ofs = 0;
+  for (; i < nseg; i++) {
+    /* It begins where the instruction before it ends. */
+    IRRef last = b->seg[i].ref-1;
+    uint32_t ofs = tp->mcend[last-REF_BIAS] - mcode;
+    if (LJ_UNLIKELY(T->ir[last].o == IR_RETF) && i > 0)
+      ofs = retf_ofs(J, T, b->seg[i-1].ofs, ofs);
+    b->seg[i].ofs = ofs;
+  }
   return b;
 }
 
@@ -336,6 +333,7 @@ void lj_tracepos_save(jit_State *J, const GCtrace *T)
   t = saved_get(tp, T->traceno);
   if (!t) return;
   saved_clear(t);
+  if (T->traceno >= tp->nsaved) tp->nsaved = T->traceno+1u;
   t->szmcode = T->szmcode;
   t->T = T;
   t->block = block_new(J, tp, T);
@@ -354,8 +352,9 @@ void lj_tracepos_flush(jit_State *J)
   TracePos *tp = J2GG(J)->tracepos;
   uint32_t i;
   if (!tp) return;
-  for (i = 0; i < tp->szsaved; i++)
+  for (i = 0; i < tp->nsaved; i++)
     if (tp->saved[i].mcode) saved_clear(&tp->saved[i]);
+  tp->nsaved = 0;
 }
 
 void lj_tracepos_close(global_State *g)
@@ -365,7 +364,6 @@ void lj_tracepos_close(global_State *g)
   lj_tracepos_flush(G2J(g));
   G2GG(g)->tracepos = NULL;
   publish();
-  free(tp->seg);
   free(tp->node);
   free(tp->saved);
   free(tp);

@@ -40,7 +40,7 @@ typedef struct TraceNode {
 /* The stretch of code that was made from one bytecode. */
 typedef struct TraceSeg {
   uint32_t ofs;			/* Where its machine code begins. */
-  BCPos pos;			/* Position in the node's prototype. */
+  BCPos pos;			/* Position in the node's prototype, if any. */
   uint16_t ref;			/* First IR instruction. */
   uint16_t node;		/* Function. */
 } TraceSeg;
@@ -68,33 +68,43 @@ typedef struct TraceLevel {
 } TraceLevel;
 
 #define TRACEPOS_LEVELS	(LJ_MAX_JSLOTS/2 + 2)
+#define TRACEPOS_REFS	(0x10000 - REF_BIAS)
 
-/* State of a VM, see GG_State. */
+/* State of a VM, see GG_State. The large arrays are touched only as far as
+** traces reach.
+*/
 typedef struct TracePos {
   /* The trace that is being compiled. */
-  TraceSeg *seg;
-  TraceNode *node;
-  uint32_t nseg, szseg;
-  uint32_t nnode, sznode;
-  int failed;			/* No memory, or too large. */
-  const TValue *base;		/* Base and function of the last bytecode. */
+  TraceSeg *next;		/* Next segment to write. */
+  const TValue *base;		/* Base and function of the last bytecode, */
   const GCfunc *fn;
+  const BCIns *bc;		/* where its bytecode begins, */
+  BCPos nopos;			/* TRACEPOS_NONE if it has none, else 0, */
+  uint32_t current;		/* and its node. */
+  int failed;			/* No memory, or too large. */
+  TraceNode *node;
+  uint32_t nnode, sznode;
   IRRef copyref;		/* Next IR instruction to copy that begins one. */
-  uint32_t ncopied;		/* How many have been copied, */
-  uint32_t ncopy;		/* of these. */
-  uint32_t asmseg;		/* Segment that is being assembled, */
-  IRRef asmref;			/* and its first IR instruction. */
+  TraceSeg *copy;		/* Its segment. */
+  TraceSeg *copyend;		/* Those below are copied. */
+  IRRef asmref;			/* Assembled last, the lowest. */
   uint32_t nlevel;
-  TraceLevel level[TRACEPOS_LEVELS];
   /* All others, by number. */
   TraceSaved *saved;
   uint32_t szsaved;
+  uint32_t nsaved;		/* The others are empty. */
+  TraceLevel level[TRACEPOS_LEVELS];
+  /* Where the code of each IR instruction ends: addresses within a trace differ
+  ** in the lower 32 bits only.
+  */
+  uint32_t mcend[TRACEPOS_REFS];
+  /* Each has a higher ref than the one before; the first is none and has 0. */
+  TraceSeg seg[TRACEPOS_REFS + 1];
 } TracePos;
 
 /* Slow paths of the functions below. */
-LJ_FUNC void lj_tracepos_bytecode(TracePos *tp, jit_State *J);
+LJ_FUNC void lj_tracepos_frame(TracePos *tp, jit_State *J);
 LJ_FUNC void lj_tracepos_copied(TracePos *tp, jit_State *J, IRRef ins);
-LJ_FUNC void lj_tracepos_assembled(TracePos *tp, IRRef ref, const MCode *mcp);
 
 /* -- Called by LuaJIT's own code ---------------------------------------------- */
 
@@ -114,16 +124,19 @@ static LJ_AINLINE void lj_tracepos_ins(jit_State *J)
 {
   TracePos *tp = J2GG(J)->tracepos;
   if (LJ_LIKELY(tp != NULL)) {
-    TraceSeg *seg = tp->seg + tp->nseg;
-    if (LJ_LIKELY(J->L->base == tp->base && J->fn == tp->fn &&
-		  tp->nseg < tp->szseg && seg[-1].ref < J->cur.nins)) {
-      seg->pos = J->pt ? proto_bcpos(J->pt, J->pc) : TRACEPOS_NONE;
-      seg->ref = (uint16_t)J->cur.nins;
-      seg->node = seg[-1].node;
-      tp->nseg++;
-    } else {
-      lj_tracepos_bytecode(tp, J);
+    TraceSeg *seg = tp->next;
+    IRRef ref = J->cur.nins;
+    if (LJ_UNLIKELY(J->L->base != tp->base || J->fn != tp->fn))
+      lj_tracepos_frame(tp, J);
+    /* Bytecode that emitted nothing, or what it emitted has been taken back. */
+    while (seg[-1].ref >= ref) {
+      seg--;
+      tp->copyref = 0;
     }
+    seg->pos = (BCPos)(J->pc - tp->bc) | tp->nopos;
+    seg->ref = (uint16_t)ref;
+    seg->node = (uint16_t)tp->current;
+    tp->next = seg+1;
   }
 }
 
@@ -135,23 +148,17 @@ static LJ_AINLINE void lj_tracepos_copy(jit_State *J, IRRef ins)
     lj_tracepos_copied(tp, J, ins);
 }
 
-/* The trace is about to be assembled, from its last instruction. */
-static LJ_AINLINE void lj_tracepos_asm_begin(jit_State *J)
-{
-  TracePos *tp = J2GG(J)->tracepos;
-  if (tp) {
-    tp->asmseg = tp->nseg;
-    tp->asmref = ~(IRRef)0;
-  }
-}
-
-/* An IR instruction is about to be assembled; its code ends at mcp. */
+/* An IR instruction is about to be assembled; its code ends at mcp. They come
+** from the last to the first, and possibly all again.
+*/
 static LJ_AINLINE void lj_tracepos_asm(jit_State *J, IRRef ref,
 				       const MCode *mcp)
 {
   TracePos *tp = J2GG(J)->tracepos;
-  if (tp && LJ_UNLIKELY(ref < tp->asmref))
-    lj_tracepos_assembled(tp, ref, mcp);
+  if (tp) {
+    tp->asmref = ref;
+    tp->mcend[ref - REF_BIAS] = (uint32_t)(uintptr_t)mcp;
+  }
 }
 
 #endif

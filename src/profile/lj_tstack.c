@@ -22,6 +22,7 @@
 /* Registers of the VM's code, vm_x64.dasc. */
 #define REG_RA		REG_RCX
 #define REG_RC		REG_RAX
+#define REG_BASE	REG_RDX
 #define REG_DISPATCH	REG_R14
 
 /* An exit stub pushes the low byte of its number, then a group of stubs the
@@ -144,14 +145,30 @@ static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a,
   return base;
 }
 
+/* In lj_vm_exit_interp, coming from the end of a trace. The last snapshot has the
+** PC to go on with; the register may point to a copy of the instruction.
+*/
+static void look_end(TraceStack *ts, global_State *g, const ucontext_t *uc)
+{
+  const GCtrace *T = lj_traceat_trace(g, (TraceNo)g->vmstate);
+  const SnapShot *snap;
+  if (g->vmstate <= 0 || !T || T->nsnap == 0 || !uc) return;
+  snap = &T->snap[T->nsnap-1];
+  ts->pc = (uintptr_t)snap_pc(&T->snapmap[snap->mapofs + snap->nent]) +
+	   sizeof(BCIns);
+  ts->base = (uintptr_t)uc->uc_mcontext.gregs[REG_BASE];
+}
+
 static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
 		      const VMFrame *vf, uintptr_t base, const ucontext_t *uc)
 {
   Peek *pk = a->pk;
   const jit_State *J = G2J(g);
   uintptr_t jit_base = (uintptr_t)tvref(g->jit_base), savedpc = 0;
-  if (vf->code - VM_EXIT_INTERP < VM_EXIT_INTERP_END - VM_EXIT_INTERP)
+  if (vf->code - VM_EXIT_INTERP < VM_EXIT_INTERP_END - VM_EXIT_INTERP) {
+    look_end(ts, g, uc);
     return;  /* The registers are those of the interpreter. */
+  }
   if (!lj_hstack_isvm(vf->code)) {
     if (g->vmstate <= 0 || !exit_instub(ts, pk, g, vf)) return;
   } else if (uc && jit_base) {
@@ -163,6 +180,7 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
     if (exit_isrestored(ts, g, uc != NULL, savedpc)) {
       ts->exits = (g->vmstate == ~LJ_VMST_EXIT);
       ts->pc = savedpc + sizeof(BCIns);
+      ts->base = base;
       return;
     }
   }

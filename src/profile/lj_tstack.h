@@ -21,7 +21,8 @@
 
 typedef struct TraceStack {
   int runs;			/* The inlined frames are not on the Lua stack. */
-  uintptr_t base;		/* Base of the trace's first frame. */
+  uintptr_t base;		/* Base of the trace's first frame or, with pc, of
+				** the top frame. */
   TraceAt at;			/* Place; at.block is NULL if not known. */
   int exits;			/* A trace is being left, */
   TraceNo from;			/* this one, */

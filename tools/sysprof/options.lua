@@ -15,6 +15,9 @@ local options = {}
 --   arg     name of the argument in the help, nil if there is none
 --   choice  list of the values that are allowed, nil for any
 --   number  true if the value is a whole number
+--   convert function(value): returns what is kept of it, or nil and what would
+--           be expected instead
+--   list    true if it can be given several times: the key has a list
 --   help    lines of text
 
 local function find(specs, field, name)
@@ -46,7 +49,19 @@ local function set(values, spec, shown, value)
     return nil, ("option '%s': expected %s, got nothing")
 		:format(shown, spec.arg)
   end
-  values[spec.key] = value
+  if spec.convert then
+    local kept, expected = spec.convert(value)
+    if kept == nil then
+      return nil, ("option '%s': expected %s, got '%s'"):format(shown, expected, value)
+    end
+    value = kept
+  end
+  if not spec.list then
+    values[spec.key] = value
+  else
+    values[spec.key] = values[spec.key] or {}
+    table.insert(values[spec.key], value)
+  end
   return true
 end
 

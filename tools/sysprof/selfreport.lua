@@ -33,6 +33,11 @@ local function number(n)
   return ("%.0f"):format(n)
 end
 
+-- Returns the name of a state of the VM.
+function selfreport.state_name(state)
+  return STATES[state] or ("%.0f"):format(state)
+end
+
 -- Joins a total and its parts: "5 (3 this, 2 that)".
 local function total_of(total, parts)
   if #parts == 0 then return number(total) end

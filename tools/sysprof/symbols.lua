@@ -33,6 +33,8 @@ local function chunk_name(source)
   return #source > 1 and text.clean(source:sub(2)) or "?"
 end
 
+symbols.chunk_name = chunk_name
+
 -- Name of a Lua function with a place: a line, "?" if it is not known, or nil
 -- for where the function is defined.
 local function lua_name(f, line)

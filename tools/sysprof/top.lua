@@ -4,40 +4,75 @@
 -- Self is what was sampled in the function itself, total what was sampled in
 -- it or in what it called; a recursive function counts once in each sample.
 -- Where a coroutine was resumed is no function, so [coroutine] does not count.
--- Before the table stands the profile's report about itself.
+-- The same by line, by module and by state of the VM. Before the table stands
+-- the profile's report about itself.
 ----------------------------------------------------------------------------
 
 local join = require("sysprof.join")
+local places = require("sysprof.places")
 local selfreport = require("sysprof.selfreport")
 
 local top = {}
+
+-- -- What a row stands for -------------------------------------------------
+
+-- Each returns a function that gives the entry of a part of a joined stack: a
+-- table that stands for the row, with text and kind.
+local grouping = {}
+
+grouping["function"] = function(view)
+  return function(part) return view.symbols:name(part).plain end
+end
+
+grouping.line = grouping["function"]
+
+grouping.module = function(view)
+  local place_of, module_of = places.new(view.profile), {}
+  local by_text = {}
+  return function(part)
+    local entry = view.symbols:name(part)
+    local found = module_of[part]
+    if not found then
+      local name = places.module_name(view.profile, place_of(part), entry)
+      found = by_text[name] or { text = name, kind = entry.plain.kind }
+      by_text[name], module_of[part] = found, found
+    end
+    return found
+  end
+end
+
+-- -- Counting --------------------------------------------------------------
 
 local function new_row(entry)
   return { entry = entry, self = 0, total = 0, compiled = 0,
 	   stamp = 0, compiled_stamp = 0 }
 end
 
--- Returns the rows { entry=, self=, total=, compiled= }, hottest first, and the
--- sum. compiled is the part of total where it was compiled code.
-local function count(view)
-  local by_entry, rows, sum, stamp = {}, {}, 0, 0
-  local mark = view.symbols:name(join.COROUTINE)
-  view:each(function(names, n, v)
+local function row_of(rows, entry)
+  local row = rows[entry]
+  if not row then
+    row = new_row(entry)
+    rows[entry], rows[#rows + 1] = row, row
+  end
+  return row
+end
+
+-- Both return rows { entry=, self=, total=, compiled= } and the sum. compiled
+-- is the part of total where it was compiled code.
+
+local function count_frames(view, by)
+  local rows, sum, stamp, entry_of = {}, 0, 0, grouping[by](view)
+  view:each_joined(function(parts, n, v)
     stamp, sum = stamp + 1, sum + v
     local leaf
     for i = 1, n do
-      local e = names[i]
-      if e ~= mark or n == 1 then
-	local row = by_entry[e.plain]
-	if not row then
-	  row = new_row(e.plain)
-	  by_entry[e.plain] = row
-	  rows[#rows + 1] = row
-	end
+      local part = parts[i]
+      if part ~= join.COROUTINE or n == 1 then
+	local row = row_of(rows, entry_of(part))
 	if row.stamp ~= stamp then
 	  row.stamp, row.total = stamp, row.total + v
 	end
-	if e ~= e.plain and row.compiled_stamp ~= stamp then
+	if type(part) == "number" and part < 0 and row.compiled_stamp ~= stamp then
 	  row.compiled_stamp, row.compiled = stamp, row.compiled + v
 	end
 	leaf = row
@@ -45,12 +80,34 @@ local function count(view)
     end
     if leaf then leaf.self = leaf.self + v end
   end)
-  table.sort(rows, function(a, b)
-    if a.self ~= b.self then return a.self > b.self end
-    if a.total ~= b.total then return a.total > b.total end
-    return a.entry.text < b.entry.text
+  return rows, sum
+end
+
+local function count_states(view)
+  local rows, sum, entries = {}, 0, {}
+  view:each_joined(function(_, _, v, slot)
+    local state = view.profile.slots[slot].state
+    entries[state] = entries[state] or
+		     { text = selfreport.state_name(state), kind = "marker" }
+    local row = row_of(rows, entries[state])
+    row.self, row.total, sum = row.self + v, row.total + v, sum + v
   end)
   return rows, sum
+end
+
+-- Returns the list of rows, not in order, and the sum.
+function top.count(view)
+  local by = view.options.by or view.options.lines and "line" or "function"
+  if by == "vmstate" then return count_states(view) end
+  return count_frames(view, by)
+end
+
+-- -- Table -----------------------------------------------------------------
+
+local function hotter(a, b)
+  if a.self ~= b.self then return a.self > b.self end
+  if a.total ~= b.total then return a.total > b.total end
+  return a.entry.text < b.entry.text
 end
 
 local function percent(part, whole)
@@ -62,13 +119,24 @@ local function compiled_text(row)
   return row.entry.kind == "lua" and percent(row.compiled, row.total) or ""
 end
 
--- Shows at most view.options.limit rows, all of them if that is 0. There is a
--- column for compiled code only if some was sampled.
-function top.render(view, write)
+-- Writes the head; sum is what the table shows.
+local function write_head(view, sum, write)
   for _, line in ipairs(selfreport.lines(view.profile)) do
     write(("%-18s %s\n"):format(line[1], line[2]))
   end
-  local rows, sum = count(view)
+  if view.filter then
+    write(("%-18s %s%s, %.0f samples\n"):format("shown", view:value_text(sum),
+      view.unit == "us" and " ms" or "", view.shown))
+  end
+  write("\n")
+end
+
+-- Shows at most view.options.limit rows, all of them if that is 0. There is a
+-- column for compiled code only if some was sampled.
+function top.render(view, write)
+  local rows, sum = top.count(view)
+  table.sort(rows, hotter)
+  write_head(view, sum, write)
   local compiled = false
   for _, row in ipairs(rows) do compiled = compiled or row.compiled > 0 end
   local function line(self, self_share, total, total_share, share, name)
@@ -77,9 +145,8 @@ function top.render(view, write)
     write("  " .. name .. "\n")
   end
   local unit = view.unit == "us" and " ms" or ""
-  write("\n")
-  line("self" .. unit, "self%", "total" .. unit, "total%", "compiled%",
-       view.options.lines and "line" or "function")
+  local what = view.options.by or view.options.lines and "line" or "function"
+  line("self" .. unit, "self%", "total" .. unit, "total%", "compiled%", what)
   local limit = view.options.limit or 0
   local shown = limit > 0 and math.min(limit, #rows) or #rows
   for i = 1, shown do
@@ -89,8 +156,8 @@ function top.render(view, write)
 	 compiled_text(row), row.entry.text)
   end
   if shown < #rows then
-    write(("%12s %d more %s (--limit=0 shows all)\n")
-	  :format("...", #rows - shown, view.options.lines and "lines" or "functions"))
+    write(("%12s %d more %ss (--limit=0 shows all)\n")
+	  :format("...", #rows - shown, what))
   end
 end
 

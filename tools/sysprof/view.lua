@@ -5,6 +5,7 @@
 -- them to a format one by one. The formats get all they know from here.
 ----------------------------------------------------------------------------
 
+local filters = require("sysprof.filters")
 local join = require("sysprof.join")
 local symbols = require("sysprof.symbols")
 
@@ -19,7 +20,8 @@ local mt = { __index = methods }
 --   no_coroutine_mark  no mark between a coroutine and what resumed it
 --   no_host, no_lua    leave out that side
 --   weight             "samples" (also if missing) or "cpu" (microseconds)
---   limit, title       of a table, of a page
+--   include, exclude, root, depth, states, threads   see sysprof.filters
+--   by, limit, title   of a table, of a page
 function view.new(profile, options)
   options = options or {}
   return setmetatable({
@@ -27,13 +29,16 @@ function view.new(profile, options)
     options = options,
     unit = options.weight == "cpu" and "us" or "samples",
     symbols = symbols.new(profile, options.lines),
+    filter = filters.new(options),
+    shown = 0,		-- Samples that each_joined() has visited last.
   }, mt)
 end
 
--- Calls visit(parts, n, value) for each distinct sample that counts: parts of
--- its joined stack (frames and markers of sysprof.join), root first, valid
--- during the call, and its value in the unit of the view.
-function methods:each_joined(visit)
+-- Calls visit(parts, n, value, slot) for each distinct sample that counts: parts
+-- of its joined stack (frames and markers of sysprof.join), root first, valid
+-- during the call, its value in the unit of the view, and its slot in the
+-- profile. What is worth 0 counts only with zeros.
+function methods:each_joined(visit, zeros)
   local p, opt, syms = self.profile, self.options, self.symbols
   local value_of = opt.weight == "cpu" and p.slot_weight or p.slot_samples
   local lua, host, joined = {}, {}, {}
@@ -41,11 +46,18 @@ function methods:each_joined(visit)
   local empty = opt.no_host and join.NO_LUA_STACK or
 		opt.no_lua and join.NO_HOST_STACK or join.NO_STACK
   local join_sides = join.new(p.stacks, symaddr, empty, opt)
+  local filter = self.filter
+  self.shown = 0
   for i, slot in ipairs(p.slots) do
-    if value_of[i] > 0 then
+    if (value_of[i] > 0 or zeros) and (not filter or filter:takes(slot)) then
       local nlua = opt.no_lua and 0 or p.stacks:list(slot.lua, lua)
       local nhost = opt.no_host and 0 or p.stacks:list(slot.host, host)
-      visit(joined, join_sides(lua, nlua, host, nhost, joined), value_of[i])
+      local n = join_sides(lua, nlua, host, nhost, joined)
+      if filter then n = filter:cut(joined, n, syms) end
+      if n > 0 then
+	self.shown = self.shown + p.slot_samples[i]
+	visit(joined, n, value_of[i], i)
+      end
     end
   end
 end
@@ -53,9 +65,9 @@ end
 -- The same with the names of the parts (entries of sysprof.symbols).
 function methods:each(visit)
   local syms, names = self.symbols, {}
-  self:each_joined(function(parts, n, value)
+  self:each_joined(function(parts, n, value, slot)
     for i = 1, n do names[i] = syms:name(parts[i]) end
-    visit(names, n, value)
+    visit(names, n, value, slot)
   end)
 end
 

@@ -1,0 +1,291 @@
+-- The format pprof: decoded here, and by Go's own tool where it is installed.
+
+local t = require("tools_test")
+local made = require("made_profile")
+local selfreport = require("sysprof.selfreport")
+local text = require("sysprof.text")
+
+-- -- Decoding --------------------------------------------------------------
+
+local function varint(s, at)
+  local v, mul = 0ULL, 1ULL
+  while true do
+    local b = s:byte(at)
+    v, mul, at = v + b % 128 * mul, mul * 128, at + 1
+    if b < 128 then return tonumber(v), at, v end
+  end
+end
+
+-- Returns the fields of a message: lists of numbers and strings, by number.
+local function message(s)
+  local fields, at = {}, 1
+  while at <= #s do
+    local key, value, exact
+    key, at = varint(s, at)
+    local field, wire = math.floor(key / 8), key % 8
+    if wire == 0 then
+      value, at, exact = varint(s, at)
+      fields["exact" .. field] = exact
+    else
+      t.equal(wire, 2, "wire type")
+      local len
+      len, at = varint(s, at)
+      value, at = s:sub(at, at + len - 1), at + len
+      t.equal(#value, len, "length of a field")
+    end
+    fields[field] = fields[field] or {}
+    table.insert(fields[field], value)
+  end
+  return setmetatable(fields, { __index = function() return {} end })
+end
+
+local function packed(s)
+  local list, at = {}, 1
+  while at <= #s do list[#list + 1], at = varint(s, at) end
+  return list
+end
+
+-- Returns a decoded profile; every reference is checked.
+local function decode(bytes)
+  local m = message(bytes)
+  local strings = m[6]
+  t.equal(strings[1], "", "first string")
+  for _, s in ipairs(strings) do t.equal(s, text.clean(s), "a string is clean") end
+  local function str(id)
+    t.ok(id == nil or strings[id + 1] ~= nil, "reference to a string")
+    return strings[(id or 0) + 1]
+  end
+  local p = { mappings = {}, functions = {}, locations = {}, samples = {}, types = {},
+	      comments = {}, message = m, str = str }
+  for _, s in ipairs(m[1]) do
+    local f = message(s)
+    p.types[#p.types + 1] = str(f[1][1]) .. "/" .. str(f[2][1])
+  end
+  for i, s in ipairs(m[3]) do
+    local f = message(s)
+    t.equal(f[1][1], i, "id of a mapping")
+    p.mappings[i] = { first = f[2][1], last = f[3][1], file = str(f[5][1]),
+		      build_id = str(f[6][1]), named = f[7][1] }
+  end
+  for i, s in ipairs(m[5]) do
+    local f = message(s)
+    t.ok(not p.functions[f[1][1]] and f[1][1] > 0, "id of a function")
+    p.functions[f[1][1]] = { name = str(f[2][1]), file = str(f[4][1]),
+			     first = f[5][1] or 0 }
+    t.equal(#f[3], 0, "a name is not to be demangled")
+    t.equal(i, f[1][1], "order of functions")
+  end
+  for _, s in ipairs(m[4]) do
+    local f = message(s)
+    local line = message(f[4][1])
+    local id, mapping = f[1][1], f[2][1]
+    t.ok(not p.locations[id], "id of a location")
+    t.ok(mapping == nil or p.mappings[mapping], "reference to a mapping")
+    t.equal(#f[4], 1, "lines of a location")
+    p.locations[id] = { mapping = mapping and p.mappings[mapping], addr = f[3][1],
+			line = line[2][1] or 0, func = p.functions[line[1][1]] }
+    t.ok(p.locations[id].func, "reference to a function")
+  end
+  for _, s in ipairs(m[2]) do
+    local f = message(s)
+    local sample = { values = packed(f[2][1]), labels = {} }
+    for i, id in ipairs(packed(f[1][1])) do
+      sample[i] = p.locations[id]
+      t.ok(sample[i], "reference to a location")
+    end
+    for _, l in ipairs(f[3]) do
+      local label = message(l)
+      sample.labels[str(label[1][1])] = str(label[2][1])
+    end
+    p.samples[#p.samples + 1] = sample
+  end
+  for _, id in ipairs(packed(m[13][1] or "")) do
+    p.comments[#p.comments + 1] = str(id)
+  end
+  return p
+end
+
+local function unzip(gz)
+  local out
+  t.with_file(gz, function(path)
+    local status, stdout, err = t.shell("gzip -dc <" .. path)
+    t.equal(status, 0, "gzip: " .. err)
+    out = stdout
+  end)
+  return out
+end
+
+-- -- The same as folded stacks ---------------------------------------------
+
+local stream = made.stream()
+local decoded = decode(unzip((t.render(stream, "pprof"))))
+
+-- Folded stacks of what was decoded, by one of its values.
+local function folded_of(p, value, scale)
+  local sums, lines = {}, {}
+  for _, s in ipairs(p.samples) do
+    local names = {}
+    for i = #s, 1, -1 do names[#names + 1] = text.folded(s[i].func.name) end
+    local line = table.concat(names, ";")
+    if not sums[line] then lines[#lines + 1] = line end
+    sums[line] = (sums[line] or 0) + s.values[value] / scale
+  end
+  table.sort(lines)
+  local out = {}
+  for _, line in ipairs(lines) do
+    if sums[line] > 0 then out[#out + 1] = ("%s %.0f\n"):format(line, sums[line]) end
+  end
+  return table.concat(out)
+end
+
+t.equal(folded_of(decoded, 1, 1), (t.render(stream)), "samples")
+t.equal(folded_of(decoded, 2, 1000), (t.render(stream, "folded", { weight = "cpu" })),
+	"CPU time")
+
+-- -- The rest of it --------------------------------------------------------
+
+local _, p = t.render(stream)
+t.equal(table.concat(decoded.types, " "), "samples/count cpu/nanoseconds", "types")
+local m = decoded.message
+t.equal(m[12][1], 1000000, "period")
+t.equal(decoded.str(message(m[11][1])[1][1]), "wall", "type of the period")
+t.equal(m.exact9, 1700000000ULL * 1000000000, "time")
+t.equal(m[10][1], p.last_time * 1000, "duration")
+t.equal(decoded.str(m[14][1]), "samples", "default type")
+t.equal(decoded.comments[1], "samples: " .. selfreport.lines(p)[1][2], "comment")
+local cpu_first = decode(unzip((t.render(stream, "pprof", { weight = "cpu" }))))
+t.equal(cpu_first.str(cpu_first.message[14][1]), "cpu", "default type, --weight=cpu")
+t.equal(folded_of(cpu_first, 1, 1), (t.render(stream)), "nothing dropped with --weight=cpu")
+
+t.equal(decoded.mappings[1].file, "/usr/bin/program", "file of a mapping")
+t.equal(decoded.mappings[1].build_id, "abcdef01", "build-id of a mapping")
+t.equal(decoded.mappings[1].first, 0x100000, "start of a mapping")
+t.equal(decoded.mappings[1].last, 0x180000, "end of a mapping")
+t.equal(decoded.mappings[1].named, 1, "a mapping has its names")
+t.equal(decoded.mappings[2].build_id, "", "no build-id")
+local by_state, by_thread, lines = {}, {}, {}
+for _, s in ipairs(decoded.samples) do
+  local state, thread = s.labels.vmstate, s.labels.thread
+  by_state[state] = (by_state[state] or 0) + s.values[1]
+  by_thread[thread] = (by_thread[thread] or 0) + s.values[1]
+  for _, l in ipairs(s) do
+    if l.func.name:find("^f2 ") then
+      lines[l.line] = true
+      t.equal(l.func.file .. ":" .. l.func.first, "src/a.lua:20", "place of a function")
+      t.equal(l.mapping, nil, "a Lua function is in no mapping")
+    elseif l.func.name == "c1" then
+      t.equal(l.addr, 0x100010, "address")
+      t.equal(l.mapping, decoded.mappings[1], "mapping of an address")
+    elseif l.func.name == "0x300210" then
+      t.equal(l.mapping, nil, "no mapping")
+    end
+  end
+end
+local count = 0
+for line in pairs(lines) do
+  t.ok(line >= 20 and line <= 23, "line of a function")
+  count = count + 1
+end
+t.ok(count > 1, "current lines of a function")
+for state, n in pairs(p:states()) do
+  t.equal(by_state[selfreport.state_name(state)], n, "label vmstate " .. state)
+end
+for _, tid in ipairs { "100", "101", "102" } do
+  t.ok(by_thread[tid] and by_thread[tid] > 0, "label thread " .. tid)
+end
+
+local empty = decode(unzip((t.render(require("stream_builder").new():finish(), "pprof"))))
+t.equal(#empty.samples, 0, "empty profile")
+
+t.equal(#empty.message[12], 0, "no period")
+
+-- -- Compression -----------------------------------------------------------
+
+local gzip = require("sysprof.gzip")
+local function same(s, what)
+  t.ok(unzip(gzip.compress(s)) == s, "compress " .. what)
+end
+local noise = {}
+for i = 1, 70000 do noise[i] = string.char((i * i * 7919 + i) % 251) end
+noise = table.concat(noise)
+for n = 0, 9 do same(("ab"):rep(n), n .. " repeats") end
+same(("x"):rep(100000), "one byte")
+same(noise, "noise")
+same(noise:sub(1, 32768):rep(3), "repeats at the largest distance")
+same(noise:sub(1, 32767) .. "!" .. noise:sub(1, 40000), "a repeat out of the window")
+same("\0\255\254\253" .. noise:sub(1, 300):reverse():rep(20), "all literals")
+t.ok(#gzip.compress(("x"):rep(100000)) < 1000, "repeats are small")
+
+-- -- Go's own tool ---------------------------------------------------------
+
+-- Returns { self, total } by function of a table of "go tool pprof -top".
+local function top_of_go(out)
+  local rows, n = {}, 0
+  for self, total, name in out:gmatch("\n +(%-?[%d.]+)%a* +%S+ +%S+ +(%-?[%d.]+)%a* +%S+  ([^\n]+)") do
+    rows[name], n = { tonumber(self), tonumber(total) }, n + 1
+  end
+  return rows, n
+end
+
+local function check_go(path)
+  local function go(arguments)
+    local status, out, err = t.shell("go tool pprof " .. arguments .. " " .. path)
+    t.equal(status, 0, "go tool pprof " .. arguments .. ": " .. err)
+    return out
+  end
+  local ALL = "-nodefraction=0 -edgefraction=0 -nodecount=100000 "
+  local rows, count = top_of_go(go("-top " .. ALL))
+  local top, n = t.render(stream, "top", { limit = 0 }), 0
+  for self, total, name in
+      top:gmatch("\n +(%d+) +[%d.]+ +(%d+) +[%d.]+ [%d. ]+  ([^\n]+)") do
+    n = n + 1
+    t.ok(rows[name], "Go knows " .. name)
+    local row = rows[name] or {}
+    t.equal(row[1], tonumber(self), "Go: self of " .. name)
+    t.equal(row[2], tonumber(total), "Go: total of " .. name)
+  end
+  t.ok(n > 20, "rows of the table")
+  t.equal(count, n + (rows["[coroutine]"] and 1 or 0), "Go: number of functions")
+
+  local sum = 0
+  for line in go("-traces"):gmatch("[^\n]+") do
+    -- The first line of a stack has its value.
+    sum = sum + (tonumber(line:match("^ +(%d+)   %S")) or 0)
+  end
+  t.equal(sum, (p:totals()), "Go: samples of all traces")
+
+  local diff = top_of_go(go("-top " .. ALL .. "-diff_base=" .. path))
+  for name, row in pairs(diff) do
+    t.equal(row[1], 0, "Go: difference to itself, self of " .. name)
+    t.equal(row[2], 0, "Go: difference to itself, total of " .. name)
+  end
+  t.contains(go("-tags"), "vmstate", "Go: tags")
+
+  -- Lines of a source file, by all functions in it.
+  os.execute("mkdir -p src")
+  t.write_file("src/a.lua", ("text\n"):rep(90))
+  local listed = {}
+  for self, line in go("-list=src/a.lua -source_path=."):gmatch("\n +([%d.]+) +[%d.]+ +(%d+):text") do
+    listed[line] = (listed[line] or 0) + (tonumber(self) or 0)
+  end
+  local view = require("sysprof.view").new(p)
+  local annotated = {}
+  assert(require("sysprof.annotate").new(view, "src/a.lua")):render(function(s)
+    annotated[#annotated + 1] = s
+  end)
+  n = 0
+  for self, line in table.concat(annotated):gmatch("\n +(%d+) +[%d.]+ +%d+ +[%d.]+ +(%d+)  text") do
+    n = n + 1
+    t.equal(listed[line], tonumber(self), "Go: self of line " .. line)
+  end
+  t.ok(n > 1, "lines with samples")
+end
+
+local has_go = t.shell("go tool pprof -h 2>&1 | grep -q diff_base") == 0
+if has_go then
+  t.with_file((t.render(stream, "pprof")), check_go)
+else
+  print("Go is not installed: 'go tool pprof' was not asked")
+end
+
+t.finish()
