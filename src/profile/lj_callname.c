@@ -16,6 +16,7 @@
 #define LOOKUPS_MAX	12	/* Names looked for in one sample. */
 #define INDEX_MAX	8	/* Tables of an __index chain. */
 #define NODES_MAX	64	/* Nodes of a hash chain. */
+#define FUNC_SIZE	offsetof(GCfuncL, uvptr)  /* Without upvalues. */
 
 /* A call. The caller has no frame of its own where both are compiled. */
 typedef struct Call {
@@ -31,7 +32,7 @@ typedef struct Call {
   cTValue *arg[2];		/* First two arguments, NULL if unknown. */
 } Call;
 
-/* -- Checked reading of values ----------------------------------------------- */
+/* -- Checked reading of values ---------------------------------------------- */
 
 static int gcobj_ok(Peek *pk, const void *o, size_t sz, uint32_t it)
 {
@@ -101,7 +102,7 @@ static int value_iscallee(const Call *c, cTValue *o)
   if (!o || !tvisfunc(o)) return 0;
   fn = funcV(o);
   if (fn == c->fn) return 1;
-  return gcobj_ok(c->pk, fn, sizeof(GCfuncC), LJ_TFUNC) && isluafunc(fn) &&
+  return gcobj_ok(c->pk, fn, FUNC_SIZE, LJ_TFUNC) && isluafunc(fn) &&
 	 mref(fn->l.pc, const BCIns) == proto_bc(c->pt);
 }
 
@@ -123,7 +124,7 @@ static cTValue *caller_upval(const Call *c, uint32_t idx)
   if (!fn || idx >= fn->nupvalues ||
       !lj_peek_ok(c->pk, &fn->uvptr[idx], sizeof(GCRef)))
     return NULL;
-  uv = &gcref(fn->uvptr[idx])->uv;
+  uv = (const GCupval *)gcref(fn->uvptr[idx]);
   if (!gcobj_ok(c->pk, uv, sizeof(GCupval), LJ_TUPVAL)) return NULL;
   v = (uintptr_t)uvval(uv);
   return (v & 7) == 0 && lj_peek_ok(c->pk, (const void *)v, sizeof(TValue)) ?
@@ -137,7 +138,7 @@ static cTValue *caller_global(const Call *c, const GCstr *key)
   return tab_getstr(c->pk, env, key);
 }
 
-/* -- Names of calls ---------------------------------------------------------- */
+/* -- Names of calls --------------------------------------------------------- */
 
 /* What a path leads to now, NULL if that is not known. */
 static cTValue *path_value(const Call *c, const NamePath *path)
@@ -245,8 +246,8 @@ static void name_site(const Call *c, SymLFunc *lf, uintptr_t pc)
 
 /* Name a function that C code called: a finalizer, or anything else. The
 ** collector calls it protected, while hooks are disabled for that. Its object
-** tells whether it is the right one, but not that of a C type, and not if it is
-** no parameter.
+** tells whether it is the right one, but not an object of a C type, and not
+** where it is no parameter.
 */
 static void name_fromc(const Call *c, SymLFunc *lf, int frametype)
 {
@@ -263,8 +264,7 @@ static const GCfunc *frame_luafunc(Peek *pk, uintptr_t f)
   const GCfunc *fn;
   if (!lj_peek_ok(pk, o, sizeof(TValue)) || !tvisfunc(o)) return NULL;
   fn = funcV(o);
-  return gcobj_ok(pk, fn, sizeof(GCfuncC), LJ_TFUNC) && isluafunc(fn) ? fn :
-	 NULL;
+  return gcobj_ok(pk, fn, FUNC_SIZE, LJ_TFUNC) && isluafunc(fn) ? fn : NULL;
 }
 
 /* The arguments are in the slots, of a vararg function partly below them. */

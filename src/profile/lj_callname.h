@@ -7,8 +7,8 @@
 ** the one that was called. What cannot be verified gives no name.
 **
 ** Runs in the signal handler, with the walk of the Lua stack: no lock, no
-** allocation, every load checked. A function is looked up at a few of its calls
-** only, and few functions in one sample.
+** allocation, every load checked. A function is looked up at a few of its
+** calls only, and few functions in one sample.
 */
 
 #ifndef _LJ_CALLNAME_H
@@ -35,7 +35,7 @@ static LJ_AINLINE int lj_callname_wanted(const Symtab *st, const GCproto *pt)
 	 lf->tries < SYMTAB_NAME_TRIES;
 }
 
-/* Look for the name of a function for which one is wanted. Async-signal-safe. */
+/* Look for the name of a function that wants one. Async-signal-safe. */
 LJ_FUNC void lj_callname_frame(Symtab *st, Peek *pk, global_State *g,
 			       const CallFrame *cf);
 

@@ -47,7 +47,7 @@ typedef struct Search {
   Item item[OBJECTS_MAX];	/* Queue. */
 } Search;
 
-/* -- Checked reading --------------------------------------------------------- */
+/* -- Checked reading -------------------------------------------------------- */
 
 /* May memory be read? As lj_peek_ok, but remembers more pages. */
 static int can_read(Search *s, const void *p, size_t sz)
@@ -71,10 +71,17 @@ static int obj_ok(Search *s, const void *o, size_t sz, uint32_t it)
 	 ((const GChead *)o)->gct == (uint8_t)~it;
 }
 
+/* The object of a value. Its pointer may be anything. */
+static const void *val_obj(cTValue *o)
+{
+  return (const void *)gcval(o);
+}
+
 /* Get the prototype of a Lua function, NULL for other functions. */
 static const GCproto *func_proto(Search *s, const GCfunc *fn)
 {
-  if (!obj_ok(s, fn, sizeof(GCfuncL), LJ_TFUNC) || !isluafunc(fn)) return NULL;
+  if (!obj_ok(s, fn, offsetof(GCfuncL, uvptr), LJ_TFUNC) || !isluafunc(fn))
+    return NULL;
   return funcproto(fn);
 }
 
@@ -102,7 +109,7 @@ static int key_name(Search *s, Key *key)
 /* Set a key to that of a table's slot, NULL for none. */
 static void key_set(Key *key, cTValue *o)
 {
-  key->str = o && tvisstr(o) ? strV(o) : NULL;
+  key->str = o && tvisstr(o) ? (const GCstr *)val_obj(o) : NULL;
   key->name.s = NULL;
   key->name.len = 0;
 }
@@ -116,9 +123,9 @@ static int key_is(const NamePart *np, const char *name)
   return name[i] == '\0';
 }
 
-/* -- Objects found ----------------------------------------------------------- */
+/* -- Objects found ---------------------------------------------------------- */
 
-/* Note an object once. Returns 0 if it is known already, or there is no room. */
+/* Note an object once. Returns 0 if it is known, or if there is no room. */
 static int visit(Search *s, const GCobj *o)
 {
   const uint32_t mask = OBJECTS_MAX*2 - 1;
@@ -156,7 +163,8 @@ static void push(Search *s, const void *o, uint32_t parent, uint32_t depth,
 /* Is this an entry of a function that lives and has no good name yet? */
 static int is_wanted(Symtab *st, const SymLFunc *lf)
 {
-  return lf->pt && lf->rank < SYMNAME_DEF && lj_symtab_find(st, lf->pt) == lf &&
+  return lf->pt && lf->rank < SYMNAME_DEF &&
+	 lj_symtab_find(st, lf->pt) == lf &&
 	 lf->pt->firstline != 0;  /* A main chunk needs none. */
 }
 
@@ -173,7 +181,7 @@ static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank,
 		  Key *key)
 {
   if (tvisfunc(o)) {
-    const GCproto *pt = func_proto(s, funcV(o));
+    const GCproto *pt = func_proto(s, (const GCfunc *)val_obj(o));
     SymLFunc *lf = pt ? lj_symtab_find(s->st, pt) : NULL;
     if (lf && lf->rank < rank && key_name(s, key)) {
       NamePart part[DEPTH_MAX+2];
@@ -183,16 +191,16 @@ static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank,
 	if (s->item[up].key.len) part[--n] = s->item[up].key;
       name_func(s, lf, rank, part + n, DEPTH_MAX+2 - n);
     }
-    if (pt) push(s, funcV(o), 0, 0, SYMNAME_UPVAL, NULL);
+    if (pt) push(s, val_obj(o), 0, 0, SYMNAME_UPVAL, NULL);
   } else if (tvistab(o) && s->item[at].depth < DEPTH_MAX && key_name(s, key)) {
     /* What a class inherits is its own. */
     int inherits = at && key_is(&key->name, "__index");
-    push(s, tabV(o), at, s->item[at].depth + 1u, rank,
+    push(s, val_obj(o), at, s->item[at].depth + 1u, rank,
 	 inherits ? NULL : &key->name);
   }
 }
 
-/* -- Searching objects ------------------------------------------------------- */
+/* -- Searching objects ------------------------------------------------------ */
 
 /* Search a table, and its metatable later. */
 static void search_table(Search *s, uint32_t at)
@@ -232,7 +240,7 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
     Key key = { NULL, { NULL, 0 } };
     s->slots--;
     if (!can_read(s, &fn->uvptr[i], sizeof(GCRef))) return;
-    uv = &gcref(fn->uvptr[i])->uv;
+    uv = (const GCupval *)gcref(fn->uvptr[i]);
     if (!obj_ok(s, uv, sizeof(GCupval), LJ_TUPVAL)) continue;
     o = uvval(uv);
     if (((uintptr_t)o & 7) != 0 || !can_read(s, o, sizeof(TValue)) ||
@@ -260,7 +268,7 @@ static void search_proto(Search *s, const GCproto *pt)
     if (bc_d(*ins) >= pt->sizekgc || ((uintptr_t)k & 7) != 0 ||
 	!can_read(s, k, sizeof(GCRef)))
       continue;
-    child = &gcref(*k)->pt;
+    child = (const GCproto *)gcref(*k);
     lf = lj_symtab_find(s->st, child);
     if (lf && lf->rank < SYMNAME_DEF) {
       NamePart part[NAMEPATH_MAX];
@@ -300,7 +308,7 @@ static const GCtab *find_loaded(Search *s, const GCtab *reg)
     if (!can_read(s, n, sizeof(Node))) break;
     key_set(&key, &n->key);
     if (tvistab(&n->val) && key_name(s, &key) && key_is(&key.name, "_LOADED"))
-      return tabV(&n->val);
+      return (const GCtab *)val_obj(&n->val);
   }
   return NULL;
 }
@@ -338,7 +346,7 @@ static void search_roots(Search *s)
 {
   cTValue *o = &s->g->registrytv;
   const GCtab *globals = tabref(mainthread(s->g)->env), *loaded = NULL;
-  const GCtab *reg = tvistab(o) ? tabV(o) : NULL;
+  const GCtab *reg = tvistab(o) ? (const GCtab *)val_obj(o) : NULL;
   visit(s, obj2gco(globals));  /* Is a loaded module, too, but has no name. */
   if (reg && !obj_ok(s, reg, sizeof(GCtab), LJ_TTAB)) reg = NULL;
   if (reg) loaded = find_loaded(s, reg);

@@ -6,9 +6,9 @@
 ** what is found there, and for their definitions in the bytecode of the
 ** functions around them.
 **
-** The VM is only read: no metamethod runs, nothing is allocated in it, no error
-** can be raised. It may be in any state, so every load is checked and the
-** search is bounded. It must not run meanwhile.
+** The VM is only read: no metamethod runs, nothing is allocated in it, and no
+** error can be raised. It may be in any state, so every load is checked and
+** the search is bounded. It must not run meanwhile.
 */
 
 #ifndef _LJ_FUNCNAME_H

@@ -21,6 +21,13 @@
 #define REG_PC		REG_RBX
 #define REG_RB		REG_RBP
 
+LJ_ASMF void lj_vm_ffi_callback(void);
+LJ_ASMF void lj_cont_ffi_callback(void);
+
+/* Where the VM enters an FFI callback. */
+#define VM_CALLBACK		((uintptr_t)(void *)lj_vm_ffi_callback)
+#define VM_CALLBACK_END		((uintptr_t)(void *)lj_cont_ffi_callback)
+
 /* -- Candidates --------------------------------------------------------------- */
 
 static void cand_add(LuaTop *cs, uintptr_t base, uintptr_t pc)
@@ -48,6 +55,8 @@ static void cand_add_fitting(LuaTop *cs, const LuaArea *a, uintptr_t base,
   FrameFunc ff;
   if (!lj_lframe_has(a, f) || !lj_lframe_func(a, f, &ff) || !ff.fn) return;
   header = ff.pt ? (uintptr_t)proto_bc(ff.pt) : (uintptr_t)mref(ff.fn->c.pc, char);
+  /* The first call of a hot function marks its PC by a bit. */
+  if (ff.pt && lj_lframe_pcinproto(ff.pt, pc - 1)) pc--;
   /* A call sets PC to the function's header, the dispatch moves it on. */
   if (pc == header) pc += sizeof(BCIns);
   if (ff.pt ? lj_lframe_pcinproto(ff.pt, pc) : pc == header + sizeof(BCIns))
@@ -67,6 +76,14 @@ static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base,
   if (f < a->bot || f >= a->end) return;
   prev = lj_lframe_caller(a, f, pc);
   if (prev) cand_add(cs, prev + 8, pc);
+}
+
+/* Candidate whose Lua function is about to be entered: it stands at its header. */
+static void cand_add_entered(LuaTop *cs, const LuaArea *a, uintptr_t base)
+{
+  FrameFunc ff;
+  if (lj_lframe_has(a, base - 8) && lj_lframe_func(a, base - 8, &ff) && ff.pt)
+    cand_add(cs, base, (uintptr_t)(proto_bc(ff.pt) + 1));
 }
 
 /* Candidate that a frame which C code or the VM itself made returns to, delta bytes
@@ -186,6 +203,8 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
   uint64_t delta;
   if (vm_goeson(ip)) pc += sizeof(BCIns);
   delta = pc & ~(uint64_t)FRAME_TYPEP;
+  if ((uintptr_t)ip - VM_CALLBACK < VM_CALLBACK_END - VM_CALLBACK)
+    cand_add_entered(cs, a, Lbase);
   /* If a function calls itself, both fit. */
   if (vm_calls(ip) || (vm_returns(ip) && lj_lframe_has(a, base - 8) &&
 		       lj_lframe_link(base - 8) == pc))
@@ -235,6 +254,8 @@ static void collect_called(LuaTop *cs, const LuaStack *ls, const LuaArea *a,
     if ((pc & FRAME_TYPEP) == FRAME_CONT)
       cand_add_below(cs, a, Lbase, pc & ~(uint64_t)FRAME_TYPEP);
   }
+  if (ls->g->vmstate == ~LJ_VMST_C)
+    cand_add_entered(cs, a, Lbase);
   cand_add(cs, Lbase, pc);
 }
 

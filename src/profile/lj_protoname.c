@@ -15,7 +15,7 @@
 #define SCAN_STORE	8	/* Instructions from a function to its store. */
 #define SCAN_INFO	16384	/* Bytes of debug information. */
 
-/* -- Checked reading --------------------------------------------------------- */
+/* -- Checked reading -------------------------------------------------------- */
 
 int lj_protoname_ins(Peek *pk, const GCproto *pt, BCPos pos, BCIns *ins)
 {
@@ -44,7 +44,9 @@ static const GCobj *proto_const(Peek *pk, const GCproto *pt, BCReg d)
       !lj_peek_ok(pk, k, sizeof(GCRef)))
     return NULL;
   o = gcref(*k);
-  return ((uintptr_t)o & 7) == 0 && lj_peek_ok(pk, o, sizeof(GCstr)) ? o : NULL;
+  if (((uintptr_t)o & 7) != 0 || !lj_peek_ok(pk, o, sizeof(GCstr)))
+    return NULL;
+  return o;
 }
 
 static int const_str(Peek *pk, const GCproto *pt, BCReg d, NameStep *st)
@@ -153,7 +155,7 @@ int lj_protoname_upval(Peek *pk, const GCproto *pt, uint32_t idx, NamePart *np)
   return np->len != 0;
 }
 
-/* -- Where a value comes from ------------------------------------------------ */
+/* -- Where a value comes from ----------------------------------------------- */
 
 /* Position of the last instruction before pos that sets a slot, 0 if unknown.
 ** As in the VM's own error messages, jumps are not followed.
@@ -168,7 +170,8 @@ static BCPos slot_setter(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot,
     if (!lj_protoname_ins(pk, pt, pos, ins)) return 0;
     a = bc_a(*ins);
     if (bcmode_a(bc_op(*ins)) == BCMbase) {
-      if (slot >= a && (bc_op(*ins) != BC_KNIL || slot <= bc_d(*ins))) return 0;
+      if (slot >= a && (bc_op(*ins) != BC_KNIL || slot <= bc_d(*ins)))
+	return 0;
     } else if (bcmode_a(bc_op(*ins)) == BCMdst && a == slot) {
       return pos;
     }
@@ -242,7 +245,7 @@ uint32_t lj_protoname_join(const NamePath *path, NamePart *part)
   return n;
 }
 
-/* -- What a function is stored in -------------------------------------------- */
+/* -- What a function is stored in ------------------------------------------- */
 
 uint32_t lj_protoname_new(Peek *pk, const GCproto *pt, BCPos pos,
 			  NamePart *part)
@@ -286,7 +289,7 @@ uint32_t lj_protoname_new(Peek *pk, const GCproto *pt, BCPos pos,
       if (bc_isret(op)) return 0;
       break;
     }
-    /* Is it overwritten, passed on, or is the end of the expression reached? */
+    /* Is it overwritten, passed on, or is this the end of the expression? */
     if (bcmode_a(op) == BCMdst ? bc_a(ins) == slot :
 	bcmode_a(op) == BCMbase && (op != BC_KNIL || bc_a(ins) <= slot))
       return 0;

@@ -3,7 +3,8 @@
 **
 ** Tells what an instruction takes a value from, and what it stores a function
 ** in. All loads are checked and all loops bounded, so that it can be used in
-** the signal handler. A prototype is passed whose header was found to be valid.
+** the signal handler. The header of a prototype that is passed must have been
+** found to be valid.
 */
 
 #ifndef _LJ_PROTONAME_H
@@ -38,7 +39,8 @@ typedef struct NamePath {
 } NamePath;
 
 /* Read the instruction at a position. */
-LJ_FUNC int lj_protoname_ins(Peek *pk, const GCproto *pt, BCPos pos, BCIns *ins);
+LJ_FUNC int lj_protoname_ins(Peek *pk, const GCproto *pt, BCPos pos,
+			     BCIns *ins);
 
 /* Read a string's beginning, as much as is kept of a name. */
 LJ_FUNC int lj_protoname_str(Peek *pk, const GCstr *s, NamePart *np);

@@ -378,7 +378,7 @@ static void ffunc_put(Iter *it, unsigned ffid)
   }
 }
 
-/* -- Names of Lua functions -------------------------------------------------- */
+/* -- Names of Lua functions ------------------------------------------------- */
 
 /* Define the functions again that got a name after they were last defined. */
 static void lfuncs_put(Iter *it)

@@ -36,6 +36,7 @@ static const Allowed allowed[] = {
   { "lj_ehframe", "_dl_find_object", "documented as async-signal-safe" },
   { "lj_vmcode", "lj_vm_*", "addresses to compare with" },
   { "lj_ltop", "lj_vm_*", "addresses to compare with" },
+  { "lj_ltop", "lj_cont_*", "addresses to compare with" },
   { "lj_ltop", "lj_bc_ofs", "a table of the VM's code" },
   { "lj_tstack", "lj_vm_*", "addresses to compare with" },
   { "lj_protoname", "lj_bc_mode", "data" },

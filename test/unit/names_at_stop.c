@@ -111,7 +111,7 @@ static void damage_all(lua_State *L)
       break;
     case 3:
       if (tvisfunc(&n->val) && isluafunc(funcV(&n->val)))
-	damage(L, funcV(&n->val), sizeof(GCfuncL));
+	damage(L, funcV(&n->val), offsetof(GCfuncL, uvptr));
       break;
     default:
       if (tvisfunc(&n->val) && isluafunc(funcV(&n->val)))
