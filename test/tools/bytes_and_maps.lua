@@ -1,13 +1,15 @@
--- Numbers, checksums, input windows, the map of pairs and parts of stacks, each
--- against a plain implementation.
+-- Numbers, checksums, input windows, the maps and parts of stacks, each against a
+-- plain implementation.
 
 local ffi = require("ffi")
 local bit = require("bit")
 local t = require("tools_test")
 local B = require("stream_builder")
 local bytes = require("sysprof.bytes")
+local chunkids = require("sysprof.chunkids")
 local input = require("sysprof.input")
 local pairmap = require("sysprof.pairmap")
+local seen = require("sysprof.seen")
 local stacks = require("sysprof.stacks")
 
 math.randomseed(1)
@@ -93,6 +95,70 @@ for _ = 1, 50000 do
 end
 t.equal(map.count, count, "number of pairs")
 t.ok(bit.band(map.size, map.size - 1) == 0, "size is a power of two")
+
+-- Ids of chunks: of one chunk only, dense or not.
+local ids, places = chunkids.new(), {}
+local far = { 2^20 - 1, 2^20, 2^31, 2^52, math.huge }
+for chunk = 1, 20 do
+  ids:clear()
+  places = {}
+  for _ = 1, 2000 do
+    local id = math.random(50) == 1 and far[math.random(#far - 1)] or
+	       math.random(0, chunk * 300)
+    places[id] = math.random(2^24)
+    ids:put(id, places[id])
+  end
+  for id = 0, chunk * 300 + 10 do
+    if ids:get(id) ~= places[id] then t.equal(ids:get(id), places[id], "id " .. id) end
+  end
+  for _, id in ipairs(far) do t.equal(ids:get(id), places[id], "id " .. id) end
+  local a, b = ids:get2(7, 2^31)
+  t.equal(a, places[7], "first of two ids")
+  t.equal(b, places[2^31], "second of two ids")
+end
+
+-- Strings that were seen: each is found under its key, no other one is.
+local function any_string(max)
+  local s = {}
+  for i = 1, math.random(max) do s[i] = string.char(math.random(0, 2)) end
+  return table.concat(s)
+end
+local strings, number_of, wrong, missed = seen.strings(), {}, 0, 0
+for i = 1, 40000 do
+  local key, s = math.random(0, 3), any_string(math.random(30))
+  local buf = buffer("xyz" .. s)
+  local number, h = strings:find(key, buf, 3, #s)
+  local expected = number_of[key .. s]
+  if number and number ~= expected then wrong = wrong + 1 end
+  if not number then
+    if expected then missed = missed + 1 end
+    strings:put(key, buf, 3, #s, h, i)
+    number_of[key .. s] = i
+  end
+end
+t.equal(wrong, 0, "strings with the number of another")
+t.ok(missed < 4000, "strings are found: " .. missed .. " were not")
+
+-- Prefixes: strings that end with their only "z", in one long text.
+local prefixes, numbers, text, at = seen.prefixes(), {}, {}, {}
+for i = 1, 5000 do
+  text[i] = any_string(math.random(60)) .. "z"
+  at[i + 1] = (at[i] or 0) + #text[i]
+end
+at[1] = 0
+local long = buffer(table.concat(text) .. ("\0"):rep(100))
+for i, s in ipairs(text) do
+  local number, last = prefixes:find(long, at[i])
+  t.equal(number, numbers[s], "number of prefix " .. i)
+  t.equal(last, number and at[i + 1], "end of prefix " .. i)
+  if not number then
+    numbers[s] = i
+    prefixes:put(long, at[i], #s, i)
+  end
+end
+t.equal(prefixes.longest, 61, "longest prefix")
+prefixes:clear()
+t.equal(prefixes:find(long, 0), nil, "prefix that was forgotten")
 
 -- Outermost frames of stacks of any depth and shape.
 local tree = stacks.new()

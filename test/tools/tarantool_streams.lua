@@ -81,6 +81,21 @@ check("an address used again", 2, state("LFUNC") .. LF .. FINAL .. host() ..
   "\10" .. lfunc_symbol(0x200, "@y.lua", 8) .. state("LFUNC") .. LF .. FINAL .. host(),
   "x.lua:5 1\ny.lua:8 1\n")
 
+-- Samples that are there again and again, while what they mean changes.
+check("the same sample, other functions", 2,
+  (state("LFUNC") .. LF .. FINAL .. host()):rep(9) ..
+  "\10" .. lfunc_symbol(0x200, "@x.lua", 5) .. state("LFUNC") .. LF .. FINAL .. host() ..
+  "\10" .. lfunc_symbol(0x200, "@y.lua", 8) ..
+  (state("LFUNC") .. LF .. FINAL .. host()):rep(4), "x.lua:5 10\ny.lua:8 4\n")
+check("the same sample, function known later", 2,
+  (state("LFUNC") .. "\1" .. uleb(0x900) .. uleb(9) .. FINAL .. host()):rep(3) ..
+  "\10" .. lfunc_symbol(0x900, "@z.lua", 9) ..
+  (state("LFUNC") .. "\1" .. uleb(0x900) .. uleb(9) .. FINAL .. host()):rep(2),
+  "[lua function 0] 3\nz.lua:9 2\n")
+check("the same sample, C symbol known later", 2, (state("GC") .. host(0x4800)):rep(3) ..
+  "\11" .. cfunc_symbol(0x4800, "other") .. (state("GC") .. host(0x4800)):rep(2),
+  "other 5\n")
+
 local long = stream(2, (state("LFUNC") .. LF:rep(40000) .. FINAL .. host()):rep(2))
 t.equal(#(t.render(long) or ""):gsub("[^;]", ""), 39999, "stack larger than a window")
 

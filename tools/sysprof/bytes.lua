@@ -9,8 +9,11 @@
 
 local ffi = require("ffi")
 local bit = require("bit")
-local band, bxor, bnot = bit.band, bit.bxor, bit.bnot
+local band, bxor, bnot, tobit = bit.band, bit.bxor, bit.bnot, bit.tobit
 local rshift = bit.rshift
+
+ffi.cdef("int memcmp(const void *, const void *, size_t);")
+local memcmp = ffi.C.memcmp
 
 local ULEB_MAX = 10	-- Bytes of the longest number that is accepted.
 local EXACT_MAX = 2^53	-- Numbers below are exact.
@@ -92,7 +95,41 @@ local function crc32(crc, buf, first, stop)
   return bnot(crc32_bytes(crc, buf, first + words * 8, stop))
 end
 
+-- -- Equal bytes -----------------------------------------------------------
+
+-- Whether len bytes of two buffers are equal.
+local function same(a, apos, b, bpos, len)
+  return memcmp(a + apos, b + bpos, len) == 0
+end
+
+local function mix(h, word)
+  h = tobit(bxor(h, word) * 648053)
+  return bxor(h, rshift(h, 15))
+end
+
+-- Returns a number of 32 bits for a whole number key and some of len bytes, at
+-- least one. It differs between machines.
+local function hash(key, buf, pos, len)
+  local h = tobit(key * 40503 + len)
+  if len < 4 then
+    local mid = rshift(len, 1)
+    h = mix(h, buf[pos] + buf[pos + mid] * 256 + buf[pos + len - 1] * 65536)
+  else
+    local w, stop = ffi.cast(word_ptr, buf + pos), ffi.cast(word_ptr, buf + pos + len)
+    h = mix(mix(h, w[0]), stop[-1])
+    if len > 8 then
+      h = mix(mix(h, w[1]), stop[-2])
+      local mid = ffi.cast(word_ptr, buf + pos + rshift(len, 1))
+      h = mix(mix(h, mid[-1]), mid[0])
+    end
+  end
+  h = tobit(h * 719393)
+  return bxor(h, rshift(h, 16))
+end
+
 return {
+  same = same,
+  hash = hash,
   ULEB_MAX = ULEB_MAX,
   EXACT_MAX = EXACT_MAX,
   uleb = uleb,

@@ -19,11 +19,17 @@ local input = {}
 local methods = {}
 local mt = { __index = methods }
 
--- read(n) returns a string of 1 to n bytes, nil at the end, or nil and a
--- message if reading failed.
-function input.new(read)
+ffi.cdef [[
+size_t fread(void *, size_t, size_t, void *);
+int ferror(void *);
+char *strerror(int);
+]]
+
+-- fetch(to, n) puts 1 to n bytes at a pointer and returns their number, nil at
+-- the end, or nil and a message if reading failed.
+local function new(fetch)
   return setmetatable({
-    read = read,
+    fetch = fetch,
     buf = byte_array(2 * BLOCK + SLACK), cap = 2 * BLOCK,
     pos = 0, fill = 0,
     base = 0,		-- Offset in the input of buf[0].
@@ -32,8 +38,27 @@ function input.new(read)
   }, mt)
 end
 
+-- read(n) returns a string of 1 to n bytes, nil at the end, or nil and a
+-- message if reading failed.
+function input.new(read)
+  return new(function(to, n)
+    local s, err = read(n)
+    if not s then return nil, err end
+    assert(#s <= n, "read() gave more bytes than asked for")
+    ffi.copy(to, s, #s)
+    return #s
+  end)
+end
+
+-- A file of the io library. No string is made of its bytes.
 function input.from_file(file)
-  return input.new(function(n) return file:read(n) end)
+  return new(function(to, n)
+    local got = tonumber(ffi.C.fread(to, 1, n, file))
+    if got > 0 then return got end
+    local err = ffi.errno()
+    if ffi.C.ferror(file) == 0 then return nil end
+    return nil, ffi.string(ffi.C.strerror(err))
+  end)
 end
 
 function input.from_string(s)
@@ -62,11 +87,10 @@ end
 -- Tries to have n bytes in the window; returns how many there are.
 function methods:need(n)
   while self.fill - self.pos < n and not self.eof do
-    local s, err = self.read(BLOCK)
-    if s then
-      input_room(self, #s)
-      ffi.copy(self.buf + self.fill, s, #s)
-      self.fill = self.fill + #s
+    input_room(self, BLOCK)
+    local got, err = self.fetch(self.buf + self.fill, BLOCK)
+    if got then
+      self.fill = self.fill + got
     else
       self.eof, self.err = true, err
     end

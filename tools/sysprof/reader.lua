@@ -74,6 +74,7 @@ end
 local function read_chunks(p, inp)
   local due, ended, damaged = 0, false, false
   local bad_stacks, bad_at = 0
+  local decoder = records.new(p)
   local stream = chunks.new(inp, function(offset, text)
     p:add_problem(offset, text)
     damaged = true
@@ -85,13 +86,13 @@ local function read_chunks(p, inp)
       break
     end
     if check_seq(p, offset, seq, due, damaged) then
-      local d = records.decode(p, buf, first, stop)
-      due, ended, damaged = seq + 1, d.ended, false
-      bad_stacks = bad_stacks + d.undefined
-      if d.undefined > 0 then bad_at = bad_at or offset end
-      if d.failed then
-	p:add_problem(base + d.failed, ("expected a record of sysprof, skipped " ..
-	  "the last %d bytes of this chunk"):format(stop - d.failed))
+      local failed = decoder:decode(buf, first, stop)
+      due, ended, damaged = seq + 1, decoder.ended, false
+      bad_stacks = bad_stacks + decoder.undefined
+      if decoder.undefined > 0 then bad_at = bad_at or offset end
+      if failed then
+	p:add_problem(base + failed, ("expected a record of sysprof, skipped " ..
+	  "the last %d bytes of this chunk"):format(stop - failed))
       end
     end
   end

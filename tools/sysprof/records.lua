@@ -4,19 +4,26 @@
 -- decode() goes once through the records and hands everything to a profile
 -- (sysprof.profile): definitions by its methods, each sample by profile.add.
 -- What a chunk refers to is defined in it, so stack ids are resolved by a
--- table that lives as long as the chunk. Every number is checked against the
--- end of its record; the first record that does not fit ends the chunk.
+-- map that is empty at the beginning of a chunk (sysprof.chunkids). Every number
+-- is checked against the end of its record; the first record that does not fit
+-- ends the chunk.
+--
+-- Samples and stacks are nearly all of a stream. One loop reads them, which
+-- the JIT compiles as a whole; the frames of a stack are decoded only once.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
 local G = require("sysprof.grammar")
 local bytes = require("sysprof.bytes")
+local chunkids = require("sysprof.chunkids")
+local seen = require("sysprof.seen")
 local stacks = require("sysprof.stacks")
 
 local band = bit.band
 local uleb, str = bytes.uleb, bytes.str
 local EXACT_MAX = bytes.EXACT_MAX
 
+local STACK = G.SPF_STACK
 local SAMPLE, STATE = G.SPF_SAMPLE, G.SPF_SAMPLE_STATE
 local WEIGHT_IS_TIME = G.SPF_SAMPLE_WEIGHT_IS_TIME
 local RESERVED = G.SPF_SAMPLE_RESERVED
@@ -131,6 +138,8 @@ define[G.SPF_END] = function(d)
   return true
 end
 
+-- -- Stacks ----------------------------------------------------------------
+
 -- Reads a frame; returns its number in the profile and the next position.
 local function read_frame(all, buf, pos)
   local kind = band(buf[pos], 15)
@@ -143,25 +152,23 @@ local function read_frame(all, buf, pos)
   return all:frame(kind, payload, extra), pos
 end
 
-define[G.SPF_STACK] = function(d, buf, pos, stop)
-  local id, base, keep
-  id, base, pos = pair(buf, pos, stop)
-  if not id or id >= EXACT_MAX or id == 0 then return nil end
-  keep, pos = uleb(buf, pos)
-  local all, node = d.profile.stacks, d.nodes[base]
-  if pos > stop or not node or keep > all.depth[node] then return nil end
-  node = all:outermost(node, keep)
+-- Returns the node of a stack with the frames from pos to before stop, too.
+local function push_frames(all, node, buf, pos, stop)
   while pos < stop do
     local frame
     frame, pos = read_frame(all, buf, pos)
     node = frame and all:push(node, frame)
-    if not node or pos > stop or all.depth[node] > DEPTH_MAX then return nil end
+    if not node or pos > stop or all:depth(node) > DEPTH_MAX then return nil end
   end
-  d.nodes[id] = node
-  return true
+  return node
 end
 
--- -- Samples ---------------------------------------------------------------
+-- The same, and remembers it. h is what seen:find() gave.
+local function push_new(d, node, buf, pos, stop, h)
+  local top = push_frames(d.profile.stacks, node, buf, pos, stop)
+  if top then d.seen:put(node, buf, pos, stop - pos, h, top) end
+  return top
+end
 
 local function undefined_stack(d)
   local all = d.profile.stacks
@@ -169,75 +176,130 @@ local function undefined_stack(d)
   return all:push(0, all:frame(stacks.UNDEFINED, 0, 0))
 end
 
--- Reads samples as long as there are some. Returns the position of what
--- follows, or of the sample that does not fit and true.
-local function read_samples(d, buf, pos, stop)
-  local add, nodes, now = d.profile.add, d.nodes, d.now
+-- -- Chunk -----------------------------------------------------------------
+
+-- Reads a definition of any other kind; returns the position behind it, or nil
+-- if it does not fit.
+local function read_other(d, tag, buf, pos, stop)
+  local len
+  len, pos = uleb(buf, pos + 1)
+  if pos > stop or len > stop - pos then return nil end
+  local handler = define[tag]
+  if handler and not handler(d, buf, pos, pos + len) then return nil end
+  return pos + len
+end
+
+-- Reads records up to stop or an SPF_END. Returns the position of what follows,
+-- or of the record that does not fit and true.
+--
+-- This is the hot loop. A function that is called several times in it gets hot
+-- before the loop, and then the JIT compiles the two apart. So numbers of up to
+-- two bytes, which most are, are read without a call.
+local function read_records(d, buf, pos, stop)
+  local add, ids, now = d.profile.add, d.ids, d.now
+  local all, known = d.profile.stacks, d.seen
   while pos < stop do
     local tag, at = buf[pos], pos
-    if tag < SAMPLE then break end
-    local time, weight, lua, host
-    time, pos = uleb(buf, pos + 1)
-    weight = time
-    if band(tag, WEIGHT_IS_TIME) == 0 then weight, pos = uleb(buf, pos) end
-    lua, pos = uleb(buf, pos)
-    host, pos = uleb(buf, pos)
-    now = now + time
-    if pos > stop or now + weight + lua + host >= EXACT_MAX or
-       band(tag, RESERVED) ~= 0 or band(tag, STATE) >= STATE_MAX then
-      return at, true
-    end
-    if not add(now, weight, band(tag, STATE),
-	       nodes[lua] or undefined_stack(d),
-	       nodes[host] or undefined_stack(d)) then
-      return at, true
+    local b1, b2 = buf[pos + 1], buf[pos + 2]
+    if tag >= SAMPLE then
+      local time, weight, lua, host
+      if b1 < 128 then time, pos = b1, pos + 2
+      elseif b2 < 128 then time, pos = b1 - 128 + b2 * 128, pos + 3
+      else time, pos = uleb(buf, pos + 1) end
+      weight = time
+      if band(tag, WEIGHT_IS_TIME) == 0 then
+	weight, b2 = buf[pos], buf[pos + 1]
+	if weight < 128 then pos = pos + 1
+	elseif b2 < 128 then weight, pos = weight - 128 + b2 * 128, pos + 2
+	else weight, pos = uleb(buf, pos) end
+      end
+      lua, b2 = buf[pos], buf[pos + 1]
+      if lua < 128 then pos = pos + 1
+      elseif b2 < 128 then lua, pos = lua - 128 + b2 * 128, pos + 2
+      else lua, pos = uleb(buf, pos) end
+      host, b2 = buf[pos], buf[pos + 1]
+      if host < 128 then pos = pos + 1
+      elseif b2 < 128 then host, pos = host - 128 + b2 * 128, pos + 2
+      else host, pos = uleb(buf, pos) end
+      now = now + time		-- NaN if there was no SPF_CONTEXT.
+      if pos > stop or not (now + weight + lua + host < EXACT_MAX) or
+	 band(tag, RESERVED) ~= 0 or band(tag, STATE) >= STATE_MAX then
+	return at, true
+      end
+      lua, host = ids:get2(lua, host)
+      if not add(now, weight, band(tag, STATE), lua or undefined_stack(d),
+		 host or undefined_stack(d)) then
+	return at, true
+      end
+    elseif tag == STACK then
+      local last, id, base, keep
+      if b1 < 128 then last, pos = b1, pos + 2
+      elseif b2 < 128 then last, pos = b1 - 128 + b2 * 128, pos + 3
+      else last, pos = uleb(buf, pos + 1) end
+      last = pos + last
+      if not (last <= stop) then return at, true end
+      id, b2 = buf[pos], buf[pos + 1]
+      if id < 128 then pos = pos + 1
+      elseif b2 < 128 then id, pos = id - 128 + b2 * 128, pos + 2
+      else id, pos = uleb(buf, pos) end
+      base, b2 = buf[pos], buf[pos + 1]
+      if base < 128 then pos = pos + 1
+      elseif b2 < 128 then base, pos = base - 128 + b2 * 128, pos + 2
+      else base, pos = uleb(buf, pos) end
+      keep, b2 = buf[pos], buf[pos + 1]
+      if keep < 128 then pos = pos + 1
+      elseif b2 < 128 then keep, pos = keep - 128 + b2 * 128, pos + 2
+      else keep, pos = uleb(buf, pos) end
+      local node = ids:get(base)
+      if pos > last or id >= EXACT_MAX or id == 0 or not node or
+	 keep > all:depth(node) then
+	return at, true
+      end
+      node = all:outermost(node, keep)
+      if pos < last then
+	local top, h = known:find(node, buf, pos, last - pos)
+	node = top or push_new(d, node, buf, pos, last, h)
+	if not node then return at, true end
+	pos = last
+      end
+      ids:put(id, node)
+    else
+      d.now = now
+      pos = read_other(d, tag, buf, pos, stop)
+      now = d.now
+      if not pos then return at, true end
+      if d.ended then break end
     end
   end
-  d.now = now
   return pos, false
 end
 
--- -- Chunk -----------------------------------------------------------------
+local records = {}
+local methods = {}
+local mt = { __index = methods }
 
--- Decodes the records from pos to before stop into profile. Returns a table:
--- ended: true if SPF_END was there; undefined: how many stacks of samples are
--- not defined in the chunk; failed: position of the record that does not fit
--- its length or its place, or nil.
-local function decode(profile, buf, pos, stop)
-  local d = {
+-- Returns a decoder of the chunks of a stream.
+function records.new(profile)
+  return setmetatable({
     profile = profile,
-    now = nil,			-- Time of the last sample, none yet.
-    nodes = { [0] = 0 },	-- Id of a stack to node.
-    ended = false, undefined = 0, failed = nil,
-  }
-  while pos < stop do
-    local tag, at = buf[pos], pos
-    if d.ended then
-      d.failed = at
-      return d
-    elseif tag >= SAMPLE then
-      local bad = d.now == nil
-      if not bad then pos, bad = read_samples(d, buf, pos, stop) end
-      if bad then
-	d.failed = pos
-	return d
-      end
-    else
-      local len
-      len, pos = uleb(buf, pos + 1)
-      if pos > stop or len > stop - pos then
-	d.failed = at
-	return d
-      end
-      local handler = define[tag]
-      if handler and not handler(d, buf, pos, pos + len) then
-	d.failed = at
-	return d
-      end
-      pos = pos + len
-    end
-  end
-  return d
+    seen = seen.strings(),	-- Node by node and the frames put on it.
+    -- Of the current chunk.
+    ids = chunkids.new(),	-- Node by id of a stack.
+    now = 0/0,			-- Time of the last sample.
+    ended = false,		-- SPF_END was there.
+    undefined = 0,		-- Stacks of samples that are not defined.
+  }, mt)
 end
 
-return { decode = decode }
+-- Decodes the records from pos to before stop into the profile. Returns the
+-- position of the record that does not fit its length or its place, or nil.
+function methods:decode(buf, pos, stop)
+  self.ids:clear()
+  self.ids:put(0, 0)
+  self.now, self.ended, self.undefined = 0/0, false, 0
+  local bad
+  pos, bad = read_records(self, buf, pos, stop)
+  if bad or pos < stop then return pos end
+end
+
+return records

@@ -8,6 +8,7 @@
 -- nodes: memory grows with what is distinct. Node 0 is the empty stack.
 ----------------------------------------------------------------------------
 
+local ffi = require("ffi")
 local bit = require("bit")
 local G = require("sysprof.grammar")
 local pairmap = require("sysprof.pairmap")
@@ -37,6 +38,17 @@ for name, kind in pairs(G) do
   if name:match("^SPF_FRAME_") then known_kind[kind] = true end
 end
 
+-- One node of the tree, in one cache line.
+local node_array = ffi.typeof([=[struct {
+  int32_t parent;
+  int32_t frame;
+  int32_t depth;	/* Number of frames. */
+  int32_t jump;		/* A node further up, for outermost(). */
+  int32_t child;	/* Child that was asked for last. */
+}[?]]=])
+local NODE_SIZE = ffi.sizeof(node_array, 1)
+local NODES_FIRST = 1024
+
 function stacks.new()
   local recent = {}
   for i = 0, CACHE - 1 do recent[i] = 0 end
@@ -44,11 +56,8 @@ function stacks.new()
     frames = pairmap.new(),
     kind = { [0] = -1 }, payload = { [0] = -1 }, extra = { [0] = -1 },
     recent = recent,		-- Frame that was asked for last, by hash.
-    nodes = pairmap.new(),
-    parent = { [0] = 0 }, frame_of = { [0] = 0 },
-    depth = { [0] = 0 },	-- Number of frames.
-    jump = { [0] = 0 },		-- A node further up, for outermost().
-    child = { [0] = 0 },	-- Child that was asked for last.
+    nodes = pairmap.new(),	-- Node by parent and frame.
+    node = node_array(NODES_FIRST), node_size = NODES_FIRST,
   }, mt)
 end
 
@@ -75,48 +84,59 @@ function methods:frame(kind, payload, extra)
   return id
 end
 
+local function grow(self)
+  local old, size = self.node, self.node_size
+  self.node, self.node_size = node_array(size * 2), size * 2
+  ffi.copy(self.node, old, size * NODE_SIZE)
+end
+
 -- Returns the node of the stack of node with one frame more, or nil if there
 -- are too many.
 function methods:push(node, frame)
-  local id = self.child[node]
-  if self.frame_of[id] == frame then return id end
+  local list = self.node
+  local id = list[node].child
+  if list[id].frame == frame then return id end
   local new
   id, new = self.nodes:put(node, frame)
   if id >= LIMIT then return nil end
   if new then
-    local depth, jump = self.depth, self.jump
-    local up = jump[node]
-    local far = jump[up]
-    self.parent[id], self.frame_of[id], self.child[id] = node, frame, 0
-    depth[id] = depth[node] + 1
+    if id == self.node_size then
+      grow(self)
+      list = self.node
+    end
+    local depth, up = list[node].depth, list[node].jump
+    local far = list[up].jump
+    local n = list[id]
+    n.parent, n.frame, n.child, n.depth = node, frame, 0, depth + 1
     -- Two jumps of the same length make one of twice that and one.
-    jump[id] = depth[node] - depth[up] == depth[up] - depth[far] and far or node
+    n.jump = depth - list[up].depth == list[up].depth - list[far].depth and far or node
   end
-  self.child[node] = id
+  list[node].child = id
   return id
+end
+
+-- Returns the number of frames of a stack.
+function methods:depth(node)
+  return self.node[node].depth
 end
 
 -- Returns the node of the n outermost frames of a stack that has as many. The
 -- number of steps grows with the logarithm of the depth.
 function methods:outermost(node, n)
-  local depth, jump, parent = self.depth, self.jump, self.parent
-  while depth[node] > n do
-    local up = jump[node]
-    node = depth[up] >= n and up or parent[node]
+  local list = self.node
+  while list[node].depth > n do
+    local up = list[node].jump
+    node = list[up].depth >= n and up or list[node].parent
   end
   return node
 end
 
 -- Writes the frames of a stack into list, root first; returns their number.
-function methods:list(node, list)
-  local n = 0
-  local parent, frame_of = self.parent, self.frame_of
-  local up = node
-  while up ~= 0 do
-    n, up = n + 1, parent[up]
-  end
+function methods:list(node, out)
+  local list = self.node
+  local n = list[node].depth
   for i = n, 1, -1 do
-    list[i], node = frame_of[node], parent[node]
+    out[i], node = list[node].frame, list[node].parent
   end
   return n
 end

@@ -6,12 +6,15 @@
 -- put in so that the two sides can be joined: which host frames are the VM's
 -- own (by their symbols), and where C called Lua. They hold no times, no names
 -- of Lua functions and no names of builtins.
+--
+-- A sample whose bytes were there before (sysprof.seen) is not decoded again.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
 local G = require("sysprof.grammar")
 local bytes = require("sysprof.bytes")
 local profile = require("sysprof.profile")
+local seen = require("sysprof.seen")
 
 local uleb, str = bytes.uleb, bytes.str
 
@@ -22,6 +25,7 @@ local SYM_IN_STREAM = 10	-- + SYM_*: a symbol between samples.
 local FRAME_LFUNC, FRAME_CFUNC, FRAME_FFUNC = 1, 2, 3
 
 local WINDOW = 64 * 1024	-- Bytes tried first for a record.
+assert(seen.LENGTH_MAX * 2 <= WINDOW)
 local WINDOW_MAX = 2^24		-- No record is believed to be longer.
 local HANDLER_MAX = 8		-- The handler's own frames are among so many.
 local SYMBOL_MAX = 2^20		-- No symbol is believed to be larger.
@@ -39,11 +43,26 @@ read_symbol[SYM_LFUNC] = function(d, buf, pos, stop)
   if not chunk then return nil end
   line, pos = uleb(buf, pos)
   if pos > stop then return nil end
+  local fid = d.fid_of[addr]
+  local f = fid and d.profile.lfuncs[fid]
+  if f and f.chunk == chunk and f.firstline == line then return pos end
   -- An address that is used again gets another function.
+  if fid or d.unknown[addr] then d.known:clear() end
   d.fids = d.fids + 1
   d.fid_of[addr] = d.fids
   d.profile:set_lfunc(d.fids, line, line, chunk, "")
   return pos
+end
+
+-- Returns the index of the last C symbol that does not begin behind addr.
+local function csym_index(d, addr)
+  local list = d.csym_list
+  local lo, hi = 1, #list
+  while lo <= hi do
+    local mid = math.floor((lo + hi) / 2)
+    if list[mid] <= addr then lo = mid + 1 else hi = mid - 1 end
+  end
+  return hi
 end
 
 read_symbol[SYM_CFUNC] = function(d, buf, pos, stop)
@@ -51,9 +70,18 @@ read_symbol[SYM_CFUNC] = function(d, buf, pos, stop)
   addr, pos = uleb(buf, pos)
   name, pos = str(buf, pos, stop)
   if not name then return nil end
-  if not d.csym[addr] then d.csym_list[#d.csym_list + 1] = addr end
+  if d.csym[addr] == name then return pos end
+  if d.in_symtab then
+    if not d.csym[addr] then d.csym_list[#d.csym_list + 1] = addr end
+  else
+    if not d.csym[addr] then
+      table.insert(d.csym_list, csym_index(d, addr) + 1, addr)
+    end
+    -- Known addresses may be of this symbol now.
+    d.host_frames = {}
+    d.known:clear()
+  end
   d.csym[addr] = name
-  d.csym_sorted, d.host_frames = false, {}
   return pos
 end
 
@@ -64,17 +92,7 @@ end
 
 -- Returns the start of the C symbol that an address lies in, or nil.
 local function find_csym(d, addr)
-  local list = d.csym_list
-  if not d.csym_sorted then
-    table.sort(list)
-    d.csym_sorted = true
-  end
-  local lo, hi = 1, #list
-  while lo <= hi do
-    local mid = math.floor((lo + hi) / 2)
-    if list[mid] <= addr then lo = mid + 1 else hi = mid - 1 end
-  end
-  local start = list[hi]
+  local start = d.csym_list[csym_index(d, addr)]
   return start and addr - start < SYMBOL_MAX and start or nil
 end
 
@@ -99,6 +117,13 @@ end
 
 -- -- Stacks ----------------------------------------------------------------
 
+-- Returns the frame of a Lua function by the address of its prototype.
+local function lua_frame(d, addr, line)
+  local fid = d.fid_of[addr]
+  if not fid then d.unknown[addr] = true end
+  return d.profile.stacks:frame(G.SPF_FRAME_LFUNC, fid or 0, line)
+end
+
 -- Both read a stack, leaf first, into list. They return the number of frames
 -- and the position behind it, or nil.
 
@@ -112,7 +137,7 @@ local function read_lua(d, buf, pos, stop, list)
     n = n + 1
     if kind == FRAME_LFUNC then
       line, pos = uleb(buf, pos)
-      list[n] = all:frame(G.SPF_FRAME_LFUNC, d.fid_of[value] or 0, line)
+      list[n] = lua_frame(d, value, line)
     elseif kind == FRAME_CFUNC then
       list[n] = all:frame(G.SPF_FRAME_CFUNC, value, 0)
     elseif kind == FRAME_FFUNC then
@@ -198,6 +223,9 @@ end
 
 -- -- Samples ---------------------------------------------------------------
 
+-- These return the position behind the sample, and the slot that has counted it
+-- if there is one (see sysprof.profile).
+
 local function read_trace_sample(d, buf, pos, stop)
   local number, addr, line
   number, pos = uleb(buf, pos)
@@ -205,13 +233,12 @@ local function read_trace_sample(d, buf, pos, stop)
   line, pos = uleb(buf, pos)
   if pos > stop then return nil end
   local all = d.profile.stacks
-  local frame = all:frame(G.SPF_FRAME_LFUNC, d.fid_of[addr] or 0, line)
+  local frame = lua_frame(d, addr, line)
   local trace = all:frame(G.SPF_FRAME_TRACE, number * 2, 1)
   local node = frame and all:push(0, frame)
   node = node and trace and all:push(node, trace)
   if not node then return nil end
-  d.profile.add(0, 0, G.SPF_VMST_TRACE, node, 0)
-  return pos
+  return pos, select(2, d.profile.add(0, 0, G.SPF_VMST_TRACE, node, 0))
 end
 
 local function read_sample(d, state, buf, pos, stop)
@@ -229,8 +256,7 @@ local function read_sample(d, state, buf, pos, stop)
   local lua = push_all(d, d.lua, nlua, at)
   local host = push_host(d, d.host, nhost, nlua > 0 and runs - vms or 0)
   if not (lua and host) then return nil end
-  d.profile.add(0, 0, state, lua, host)
-  return pos
+  return pos, select(2, d.profile.add(0, 0, state, lua, host))
 end
 
 -- Reads what begins with a byte that is not FINAL.
@@ -247,10 +273,27 @@ end
 
 -- -- Stream ----------------------------------------------------------------
 
+-- Counts the samples from pos on that are known. Returns the position of what is
+-- not. At least known.longest bytes must follow each.
+local function read_known(d, buf, pos, stop)
+  local known, slots, add = d.known, d.profile.slots, d.profile.add
+  local last = stop - known.longest
+  while pos <= last do
+    local slot, after = known:find(buf, pos)
+    if not slot then break end
+    local s = slots[slot]
+    add(0, 0, s.state, s.lua, s.host)
+    pos = after
+  end
+  return pos
+end
+
 -- Reads records up to FINAL. Returns true, or nil and what is wrong.
 local function read_records(d)
-  local inp, window = d.input, WINDOW
+  local inp, window, known = d.input, WINDOW, d.known
   while true do
+    inp:need(window)
+    inp:skip(read_known(d, inp.buf, inp.pos, inp.fill) - inp.pos)
     local have = inp:need(window)
     if have == 0 then
       return nil, inp.err or "the stream ends here without an end"
@@ -261,8 +304,9 @@ local function read_records(d)
       inp:skip(1)
       return true
     end
-    local last = read_record(d, head, buf, pos + 1, inp.fill)
+    local last, slot = read_record(d, head, buf, pos + 1, inp.fill)
     if last then
+      if slot and have >= known.longest then known:put(buf, pos, last - pos, slot) end
       inp:skip(last - pos)
       window = WINDOW
     elseif not inp.eof and window < WINDOW_MAX then
@@ -299,7 +343,9 @@ function tarantool.read(inp, options)
   local d = {
     input = inp, profile = p,
     fids = 0, fid_of = {},		-- Function by address of its prototype.
-    csym = {}, csym_list = {}, csym_sorted = true,	-- Name by address.
+    unknown = {},			-- Such addresses that had no function.
+    csym = {}, csym_list = {},		-- Name by address; addresses, sorted.
+    known = seen.prefixes(),		-- Slots by the bytes of samples.
     host_frames = {},			-- Frame and name by address.
     cbound = all:frame(G.SPF_FRAME_CBOUND, 0, 0),
     vm_frame = all:frame(G.SPF_FRAME_VM, 0, 0),
@@ -316,6 +362,7 @@ function tarantool.read(inp, options)
   if not p.version then
     return wrong("expected a profile of a version up to " .. VERSION_MAX)
   end
+  table.sort(d.csym_list)
   d.in_symtab = false
   p:set_thread(0)
   ok, why = read_records(d)

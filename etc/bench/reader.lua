@@ -1,0 +1,200 @@
+----------------------------------------------------------------------------
+-- Streams for etc/bench/reader, and one reading of them.
+--
+--   generate KIND FILE MEGABYTES STACKS   writes a stream
+--   read FILE                             prints samples, seconds, peak memory
+--
+-- KIND: "full" has a whole stack in every sample, as Tarantool's version 2;
+-- "chunks" is our version 3, as the profiler writes it. Stacks are call paths of
+-- a made-up program, some of them much more frequent than others; all numbers
+-- come from a fixed seed.
+----------------------------------------------------------------------------
+
+local B = require("stream_builder")
+local G = require("sysprof.grammar")
+local F = B.F
+local uleb = B.uleb
+
+local FUNCTIONS, C_FUNCTIONS = 400, 300
+local LUA_DEPTH, HOST_DEPTH = 14, 8	-- At most; half of it at least.
+local CHUNK = 128 * 1024
+local SAMPLES_PER_WRITE = 4096
+
+-- -- Stacks ----------------------------------------------------------------
+
+local function proto(i) return 0x7f1200000000 + i * 0x3c8 end
+local function code(i) return 0x55d000001000 + i * 0x400 end
+
+-- Returns lists { lua = {{ function, line }...}, host = { address... } }, leaf
+-- first. Callers have few callees, so paths share their beginnings.
+local function make_stacks(count)
+  local list, seen = {}, {}
+  while #list < count do
+    local lua, host, f = {}, {}, 1
+    for i = math.random(LUA_DEPTH / 2, LUA_DEPTH), 1, -1 do
+      lua[i] = { f, f * 10 + math.random(0, 2) }
+      f = (f * 7 + math.random(0, 3) * 31) % FUNCTIONS + 1
+    end
+    local c = 1
+    for i = math.random(HOST_DEPTH / 2, HOST_DEPTH), 1, -1 do
+      host[i] = code(c) + math.random(0, 3) * 16
+      c = (c * 5 + math.random(0, 3) * 17) % C_FUNCTIONS + 1
+    end
+    local key = {}
+    for i, frame in ipairs(lua) do key[i] = frame[1] * 1e5 + frame[2] end
+    key = table.concat(key, " ") .. "|" .. table.concat(host, " ")
+    if not seen[key] then
+      seen[key] = true
+      list[#list + 1] = { lua = lua, host = host }
+    end
+  end
+  return list
+end
+
+-- More than half of the samples are of a tenth of the stacks.
+local function pick(count)
+  return math.floor(count * math.random()^4) + 1
+end
+
+-- -- Streams ---------------------------------------------------------------
+
+local generate = {}
+
+function generate.full(write, bytes, stacks)
+  local out = { "ljs\3\0\0\0" }
+  for i = 1, FUNCTIONS do
+    out[#out + 1] = "\0" .. uleb(proto(i)) .. B.str("@app/module" .. i % 20 .. ".lua") ..
+		    uleb(i * 10)
+  end
+  for i = 1, C_FUNCTIONS do
+    out[#out + 1] = "\1" .. uleb(code(i)) .. B.str("c_function_" .. i)
+  end
+  out[#out + 1] = "\128ljp\2\0\0\0"
+  write(table.concat(out))
+  local packed = {}
+  for i, s in ipairs(stacks) do
+    local part = { string.char(G.SPF_VMST_LFUNC) }
+    for _, f in ipairs(s.lua) do
+      part[#part + 1] = "\1" .. uleb(proto(f[1])) .. uleb(f[2])
+    end
+    part[#part + 1] = "\128"
+    for _, addr in ipairs(s.host) do part[#part + 1] = uleb(addr) end
+    packed[i] = table.concat(part) .. "\0"
+  end
+  local size = 0
+  while size < bytes do
+    local part = {}
+    for i = 1, SAMPLES_PER_WRITE do part[i] = packed[pick(#packed)] end
+    part = table.concat(part)
+    write(part)
+    size = size + #part
+  end
+  write("\128")
+end
+
+-- The stacks of version 3, root first, as strings of frames.
+local function sides(stacks)
+  local all = {}
+  for i, s in ipairs(stacks) do
+    local lua, host = { F.cbound }, { }
+    for j = #s.lua, 1, -1 do lua[#lua + 1] = F.lfunc(s.lua[j][1], s.lua[j][2]) end
+    for j = #s.host, 1, -1 do host[#host + 1] = F.host(s.host[j]) end
+    host[#host + 1] = F.vm
+    all[i] = { lua, host }
+  end
+  return all
+end
+
+-- Defines frames as what differs from the stack before it.
+local function define(id, frames, before, before_id)
+  local keep = 0
+  while before and keep < #frames and frames[keep + 1] == before[keep + 1] do
+    keep = keep + 1
+  end
+  return B.record(G.SPF_STACK, uleb(id) .. uleb(keep > 0 and before_id or 0) ..
+		  uleb(keep) .. table.concat(frames, "", keep + 1))
+end
+
+-- The checksum of the reader: that of the builder is made to be looked at.
+local function chunk(seq, records)
+  local bytes, ffi = require("sysprof.bytes"), require("ffi")
+  local s = records .. B.u32(seq) .. B.u32(#records)
+  local buf = ffi.new("uint8_t[?]", #s + 8)
+  ffi.copy(buf, s, #s)
+  return G.MAGIC_CHUNK .. string.char(G.SPF_VERSION) .. B.u32(seq) ..
+	 B.u32(#records) .. B.u32(bytes.crc32(0, buf, 0, #s) % 2^32) .. records
+end
+
+function generate.chunks(write, bytes, stacks)
+  write(B.PROLOGUE)
+  local list, size, seq = sides(stacks), 0, 0
+  local head = string.char(G.SPF_SAMPLE + G.SPF_SAMPLE_WEIGHT_IS_TIME +
+			   G.SPF_VMST_LFUNC) .. uleb(1000)
+  while size < bytes do
+    local part, len, defined, before, before_id = {}, 0, {}, {}, {}
+    part[1] = B.record(G.SPF_CONTEXT, uleb(1) .. uleb(0))
+    while len < CHUNK do
+      local n = pick(#list)
+      if not defined[n] then
+	defined[n] = true
+	for side = 1, 2 do
+	  local frames, id = list[n][side], n * 2 + side
+	  part[#part + 1] = define(id, frames, before[side], before_id[side])
+	  len = len + #part[#part]
+	  before[side], before_id[side] = frames, id
+	end
+      end
+      part[#part + 1] = head .. uleb(n * 2 + 1) .. uleb(n * 2 + 2)
+      len = len + #part[#part]
+    end
+    local s = chunk(seq, table.concat(part))
+    write(s)
+    seq, size = seq + 1, size + #s
+  end
+  local names = {}
+  for i = 1, FUNCTIONS do
+    names[i] = B.record(G.SPF_LFUNC, uleb(i) .. uleb(i * 10) .. uleb(i * 10 + 5) ..
+      B.str("@app/module" .. i % 20 .. ".lua") .. B.str("f" .. i))
+  end
+  write(chunk(seq, table.concat(names) .. B.record(G.SPF_END, "")))
+end
+
+-- -- Commands --------------------------------------------------------------
+
+local command = {}
+
+function command.generate(kind, path, megabytes, stacks)
+  math.randomseed(4)
+  local file = assert(io.open(path, "wb"))
+  generate[kind](function(s) assert(file:write(s)) end, tonumber(megabytes) * 1e6,
+		 make_stacks(tonumber(stacks)))
+  assert(file:close())
+end
+
+local function peak_kib()
+  for line in io.lines("/proc/self/status") do
+    local kib = line:match("^VmHWM:%s*(%d+)")
+    if kib then return tonumber(kib) end
+  end
+end
+
+function command.read(path)
+  local file = assert(io.open(path, "rb"))
+  local size = file:seek("end")
+  file:close()
+  local reader = require("sysprof.reader")
+  local start = os.clock()
+  local p = assert(reader.read(path))
+  local seconds = os.clock() - start
+  local samples = p:totals()
+  local stacks = #p.slots
+  require("sysprof.folded").render(require("sysprof.view").new(p), function() end)
+  local rendered = os.clock() - start - seconds
+  print(("%8.1f MB %10d samples %6d stacks %7.2f s %7.1f MB/s %7.2f Msamples/s" ..
+	 "  folded %5.2f s  peak %5.1f MiB"):format(size / 1e6, samples, stacks,
+	seconds, size / 1e6 / seconds, samples / 1e6 / seconds, rendered,
+	peak_kib() / 1024))
+end
+
+local name = ...
+command[name](select(2, ...))
