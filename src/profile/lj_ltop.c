@@ -86,6 +86,21 @@ static void cand_add_entered(LuaTop *cs, const LuaArea *a, uintptr_t base)
     cand_add(cs, base, (uintptr_t)(proto_bc(ff.pt) + 1));
 }
 
+/* Candidate whose Lua function was an FFI callback and has returned: while its
+** result is converted, the saved PC is behind its end.
+*/
+static void cand_add_left(LuaTop *cs, const LuaArea *a, const VMFrame *vf,
+			  uintptr_t base)
+{
+  FrameFunc ff;
+  uintptr_t saved, end;
+  if (!lj_lframe_has(a, base - 8) || !lj_lframe_func(a, base - 8, &ff) ||
+      !ff.pt || !lj_peek_word(a->pk, vf->cf + CFRAME_OFS_PC, &saved))
+    return;
+  end = (uintptr_t)(proto_bc(ff.pt) + ff.pt->sizebc);
+  if (saved == end + sizeof(BCIns)) cand_add(cs, base, end);
+}
+
 /* Candidate that a frame which C code or the VM itself made returns to, delta bytes
 ** below. If the VM called it for an instruction, the PC behind that is in it.
 */
@@ -177,15 +192,26 @@ static int vm_returns(const uint8_t *ip)
   return 0;
 }
 
-/* In lj_vm_exit_interp, PC is that of the instruction to go on with, until it is
-** moved behind it as everywhere else: add rbx, 4.
+/* Add 4 to PC: add rbx, 4. */
+static int vm_movespc(const uint8_t *ip)
+{
+  return ip[0] == 0x48 && ip[1] == 0x83 && ip[2] == 0xc3 && ip[3] == 4;
+}
+
+/* Does the VM go on with the instruction at PC? PC is behind the current one
+** otherwise. It is read, decoded and PC moved, in this order; between these, in
+** lj_vm_exit_interp, is more:
+** mov eax, [rbx]; movzx ecx, ah; movzx ebp, al; add rbx, 4
 */
 static int vm_goeson(const uint8_t *ip)
 {
   const uint8_t *end = (const uint8_t *)(void *)lj_vm_floor;
-  if (ip < (const uint8_t *)(void *)lj_vm_exit_interp) return 0;
+  if (ip < (const uint8_t *)(void *)lj_vm_exit_interp)
+    return vm_movespc(ip) || (ip[0] == 0x0f && vm_movespc(ip + 3)) ||
+	   (ip[0] == 0x0f && vm_movespc(ip + 6)) ||
+	   (ip[0] == 0x8b && vm_movespc(ip + 8));
   for (; ip + 4 <= end; ip++)
-    if (ip[0] == 0x48 && ip[1] == 0x83 && ip[2] == 0xc3 && ip[3] == 4) return 1;
+    if (vm_movespc(ip)) return 1;
   return 0;
 }
 
@@ -201,6 +227,7 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
   uintptr_t base = (uintptr_t)greg[REG_BASE], pc = (uintptr_t)greg[REG_PC];
   uintptr_t rb = (uintptr_t)greg[REG_RB], saved;
   uint64_t delta;
+  uint32_t i;
   if (vm_goeson(ip)) pc += sizeof(BCIns);
   delta = pc & ~(uint64_t)FRAME_TYPEP;
   if ((uintptr_t)ip - VM_CALLBACK < VM_CALLBACK_END - VM_CALLBACK)
@@ -225,6 +252,10 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
   /* Old values of these may fit, too, so they come later. */
   cand_add_fitting(cs, a, Lbase, pc);
   cand_add_fitting(cs, a, rb, pc);
+  /* While C code enters the VM, PC is that of the run below. */
+  for (i = 0; i < 2 && i < ls->hs->nvm; i++)
+    if (ls->hs->vm[i].L == a->L)
+      cand_add_fitting(cs, a, Lbase, ls->hs->vm[i].pc);
   if (ls->g->vmstate == ~LJ_VMST_C) {
     cand_add(cs, Lbase, 0);
     cand_add(cs, base, 0);
@@ -256,6 +287,8 @@ static void collect_called(LuaTop *cs, const LuaStack *ls, const LuaArea *a,
   }
   if (ls->g->vmstate == ~LJ_VMST_C)
     cand_add_entered(cs, a, Lbase);
+  else if (vf)
+    cand_add_left(cs, a, vf, Lbase);
   cand_add(cs, Lbase, pc);
 }
 

@@ -37,7 +37,7 @@ local SAMPLES = tonumber(os.getenv("SCENARIO_SAMPLES")) or 400 -- In each mode.
 local SECONDS_MAX = 8		-- CPU time after which fewer have to do.
 local BROKEN_SHARE = 0.005	-- Of the samples, or
 local BROKEN_MIN = 2		-- so many.
-local NO_LINE_SHARE = 0.03	-- Where the interpreter is between two lines.
+local NO_LINE_SHARE = 0.02	-- Where the interpreter is between two lines.
 local ATTEMPTS = 3		-- To have so few broken samples.
 
 local MODES = { "interpreted", "compiled", "compiling" }
