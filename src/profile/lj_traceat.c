@@ -123,9 +123,12 @@ int lj_traceat_waited(global_State *g, uintptr_t addr, TraceAt *ta)
 {
   TraceAt before;
   if (!lj_traceat_code(g, addr, ta)) return 0;
-  /* Not at the beginning of the trace or of its loop: these are jumped to. */
+  /* Not at the beginning of the trace or of its loop: these are jumped to. Nor
+  ** at the end of one that is linked to itself, which stands for its beginning.
+  */
   if (ta->seg && lj_traceat_code(g, addr-1, &before) &&
       before.number == ta->number && before.in_loop == ta->in_loop &&
+      before.seg <= ta->seg &&
       !returns_between(lj_traceat_trace(g, ta->number), before.seg->ref,
 		       ta->seg->ref))
     *ta = before;
