@@ -178,7 +178,7 @@ int main(void)
 	 "int step_test_call(int (*f)(int), int x); ]]\n"
 	 "jit.opt.start('hotloop=3', 'hotexit=2')");
   run_top(vm);
-  step_init(vm);
+  if (!step_init(vm)) return 77;
   for (i = 0; i < sizeof(cases)/sizeof(cases[0]); i++) {
     script(vm, cases[i].code);
     for (k = 0; k < 3; k++) {  /* Compiling is not what is looked at. */
