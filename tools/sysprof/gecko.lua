@@ -55,7 +55,7 @@ local function location(profile, entry, place)
     return ("%s (in %s)"):format(name, file)
   end
   -- Nothing else may look like one.
-  return name:find("[%d)]$") and name .. " " or name
+  return (name:find("[%d)]$") or name:find("%d%]$")) and name .. " " or name
 end
 
 -- Returns a function that numbers frames from 1, and their rows.
