@@ -179,18 +179,39 @@ static void node_enter(TracePos *tp, jit_State *J, uint32_t node)
   tp->current = node;
   tp->base = J->L->base;
   tp->fn = J->fn;
-  tp->bc = J->pt ? proto_bc(J->pt) : J->pc;
-  tp->nopos = J->pt ? 0 : TRACEPOS_NONE;
+  if (LJ_LIKELY(J->pt != NULL)) {
+    tp->bc = proto_bc(J->pt);
+    tp->sizebc = J->pt->sizebc;
+  } else {
+    tp->sizebc = 0;
+  }
   if (LJ_UNLIKELY(node == TRACENODE_NONE)) tp->failed = 1;
 }
 
-void lj_tracepos_frame(TracePos *tp, jit_State *J)
+/* Append a segment that begins at ref. */
+static void seg_add(TracePos *tp, jit_State *J, IRRef ref, const BCIns *pc)
 {
-  if (!tp->failed) {
-    uint32_t node = frames_step(tp, J);
-    if (node == TRACENODE_NONE) node = frames_node(tp, J);
+  TraceSeg *seg = tp->next++;
+  seg->pos = J->pt ? proto_bcpos(J->pt, pc) : TRACEPOS_NONE;
+  seg->ref = (uint16_t)ref;
+  seg->node = (uint16_t)tp->current;
+}
+
+void lj_tracepos_bytecode(TracePos *tp, jit_State *J)
+{
+  if (J->L->base != tp->base || J->fn != tp->fn) {
+    uint32_t node;
+    if (tp->failed) return;
+    node = frames_step(tp, J);
+    if (LJ_UNLIKELY(node == TRACENODE_NONE)) node = frames_node(tp, J);
     node_enter(tp, J, node);
   }
+  /* Bytecode that emitted nothing, or what it emitted has been taken back. */
+  while (tp->next[-1].ref >= J->cur.nins) {
+    tp->next--;
+    tp->copyref = 0;
+  }
+  seg_add(tp, J, J->cur.nins, J->pc);
 }
 
 void lj_tracepos_start(jit_State *J)
@@ -205,16 +226,13 @@ void lj_tracepos_start(jit_State *J)
     publish();
     gg->tracepos = tp;
   }
-  tp->next = &tp->seg[2];
+  tp->next = &tp->seg[1];
   tp->nnode = tp->nlevel = 0;
   tp->failed = 0;
   tp->copyref = 0;
   tp->asmref = ~(IRRef)0;
   node_enter(tp, J, frames_node(tp, J));
-  tp->seg[1].pos = (BCPos)(mref(J->cur.startpc, const BCIns) - tp->bc) |
-		   tp->nopos;
-  tp->seg[1].ref = REF_FIRST;
-  tp->seg[1].node = (uint16_t)tp->current;
+  seg_add(tp, J, REF_FIRST, mref(J->cur.startpc, const BCIns));
 }
 
 /* -- Loop unrolling ----------------------------------------------------------- */
@@ -314,13 +332,13 @@ static TraceBlock *block_new(jit_State *J, const TracePos *tp,
   memcpy(b->seg, &tp->seg[1], nseg*sizeof(TraceSeg));
   for (i = 0; i < nseg && b->seg[i].ref <= tp->asmref; i++)
     b->seg[i].ofs = 0;
-  for (; i < nseg; i++) {
-    /* It begins where the instruction before it ends. */
-    IRRef last = b->seg[i].ref-1;
-    uint32_t ofs = tp->mcend[last-REF_BIAS] - mcode;
-    if (LJ_UNLIKELY(T->ir[last].o == IR_RETF) && i > 0)
-      ofs = retf_ofs(J, T, b->seg[i-1].ofs, ofs);
-    b->seg[i].ofs = ofs;
+  /* It begins where the instruction before it ends. */
+  for (; i < nseg; i++)
+    b->seg[i].ofs = tp->mcend[b->seg[i].ref-1 - REF_BIAS] - mcode;
+  if (LJ_UNLIKELY(J->chain[IR_RETF])) {
+    for (i = 1; i < nseg; i++)
+      if (T->ir[b->seg[i].ref-1].o == IR_RETF)
+	b->seg[i].ofs = retf_ofs(J, T, b->seg[i-1].ofs, b->seg[i].ofs);
   }
   return b;
 }

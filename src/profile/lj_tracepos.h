@@ -79,7 +79,7 @@ typedef struct TracePos {
   const TValue *base;		/* Base and function of the last bytecode, */
   const GCfunc *fn;
   const BCIns *bc;		/* where its bytecode begins, */
-  BCPos nopos;			/* TRACEPOS_NONE if it has none, else 0, */
+  MSize sizebc;			/* its length, 0 if it has none, */
   uint32_t current;		/* and its node. */
   int failed;			/* No memory, or too large. */
   TraceNode *node;
@@ -103,7 +103,7 @@ typedef struct TracePos {
 } TracePos;
 
 /* Slow paths of the functions below. */
-LJ_FUNC void lj_tracepos_frame(TracePos *tp, jit_State *J);
+LJ_FUNC void lj_tracepos_bytecode(TracePos *tp, jit_State *J);
 LJ_FUNC void lj_tracepos_copied(TracePos *tp, jit_State *J, IRRef ins);
 
 /* -- Called by LuaJIT's own code ---------------------------------------------- */
@@ -125,18 +125,17 @@ static LJ_AINLINE void lj_tracepos_ins(jit_State *J)
   TracePos *tp = J2GG(J)->tracepos;
   if (LJ_LIKELY(tp != NULL)) {
     TraceSeg *seg = tp->next;
-    IRRef ref = J->cur.nins;
-    if (LJ_UNLIKELY(J->L->base != tp->base || J->fn != tp->fn))
-      lj_tracepos_frame(tp, J);
-    /* Bytecode that emitted nothing, or what it emitted has been taken back. */
-    while (seg[-1].ref >= ref) {
-      seg--;
-      tp->copyref = 0;
+    IRRef ref = J->cur.nins, last = seg[-1].ref;
+    BCPos pos = (BCPos)(J->pc - tp->bc);
+    if (LJ_LIKELY(pos < tp->sizebc && J->L->base == tp->base && last <= ref)) {
+      if (last == ref) seg--;  /* The bytecode before emitted nothing. */
+      seg->pos = pos;
+      seg->ref = (uint16_t)ref;
+      seg->node = (uint16_t)tp->current;
+      tp->next = seg+1;
+    } else {
+      lj_tracepos_bytecode(tp, J);
     }
-    seg->pos = (BCPos)(J->pc - tp->bc) | tp->nopos;
-    seg->ref = (uint16_t)ref;
-    seg->node = (uint16_t)tp->current;
-    tp->next = seg+1;
   }
 }
 

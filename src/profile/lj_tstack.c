@@ -261,7 +261,7 @@ void lj_tstack_look(TraceStack *ts, const LuaArea *a, global_State *g,
   } else if (vf->place == VMF_TRACE) {
     ts->runs = 1;
     ts->base = (uintptr_t)tvref(g->jit_base);
-    lj_traceat_code(g, vf->code, &ts->at);
+    lj_traceat_waited(g, vf->code, &ts->at);
   }
 }
 
