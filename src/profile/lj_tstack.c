@@ -97,11 +97,14 @@ static int exit_inhandler(TraceStack *ts, Peek *pk, global_State *g,
 }
 
 /* Has lj_trace_exit rebuilt the frames? It does so in a protected call, which
-** has a VM frame of its own, and then sets the saved PC.
+** has a VM frame of its own, and then sets the saved PC. It may have been set to
+** the same by the exit before, so the top function has to fit, too.
 */
-static int exit_isrestored(const TraceStack *ts, global_State *g,
-			   int innermost, uintptr_t savedpc)
+static int exit_isrestored(const TraceStack *ts, const LuaArea *a,
+			   global_State *g, uintptr_t base, int innermost,
+			   uintptr_t savedpc)
 {
+  FrameFunc ff;
   const GCtrace *T = lj_traceat_trace(g, ts->from);
   const SnapShot *snap;
   SnapEntry *pc;
@@ -109,7 +112,9 @@ static int exit_isrestored(const TraceStack *ts, global_State *g,
   if (!innermost) return G2J(g)->state != LJ_TRACE_IDLE;
   snap = &T->snap[ts->exitno];
   pc = &T->snapmap[snap->mapofs + snap->nent];
-  return savedpc == (uintptr_t)snap_pc(pc);
+  return savedpc == (uintptr_t)snap_pc(pc) && lj_lframe_has(a, base-8) &&
+	 lj_lframe_func(a, base-8, &ff) && ff.pt &&
+	 lj_lframe_pcinproto(ff.pt, savedpc + sizeof(BCIns));
 }
 
 /* Is the function of a frame of a base that one? */
@@ -177,7 +182,7 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
     ts->from = J->parent;
     ts->exitno = J->exitno;
     lj_peek_word(pk, vf->cf + CFRAME_OFS_PC, &savedpc);
-    if (exit_isrestored(ts, g, uc != NULL, savedpc)) {
+    if (exit_isrestored(ts, a, g, base, uc != NULL, savedpc)) {
       ts->exits = (g->vmstate == ~LJ_VMST_EXIT);
       ts->pc = savedpc + sizeof(BCIns);
       ts->base = base;
