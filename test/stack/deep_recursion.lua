@@ -24,5 +24,5 @@ end
 scenario.run({
   body = body,
   seen = { "body@call down@down{39} down@work leaf" },
-  also = { "body", "body@call down@down+ down", "body@call down" },
+  also = { "body", "body@call down@down{1,39} down", "body@call down" },
 })
