@@ -18,12 +18,17 @@ local G = require("sysprof.grammar")
 local annotate = require("sysprof.annotate")
 local filters = require("sysprof.filters")
 local options = require("sysprof.options")
+local progress = require("sysprof.progress")
 local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
 local view = require("sysprof.view")
 
-local FORMATS = { "folded", "flamegraph", "top", "pprof" }
+local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
+		  "gecko", "json" }
 local TOP_LIMIT = 60
+
+-- Formats that show samples one by one.
+local NEEDS_TIMELINE = { speedscope = true, gecko = true, json = true }
 
 local function to_state(s)
   local state = filters.state(s)
@@ -39,9 +44,14 @@ end
 local SPECS = {
   { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, help = {
     "folded: one line for each stack, root first (default)",
-    "flamegraph: one HTML file for a browser",
     "top: a table of functions by self and total",
-    "pprof: for 'go tool pprof' and what else reads profile.proto" } },
+    "tree: callers and what they called, as a text",
+    "flamegraph: one HTML file for a browser",
+    "svg: the same as a picture",
+    "pprof: for 'go tool pprof' and what else reads profile.proto",
+    "speedscope: for speedscope, with the order of time",
+    "gecko: for the Firefox Profiler, with the timeline",
+    "json: everything, one record a sample" } },
   { name = "annotate", key = "annotate", arg = "FILE", help = {
     "print the Lua file FILE with the cost of each line instead" } },
   { name = "output", short = "o", key = "output", arg = "FILE", help = {
@@ -83,16 +93,16 @@ local SPECS = {
   { name = "limit", key = "limit", arg = "N", number = true, help = {
     ("top: show at most N rows (default %d, 0: all)"):format(TOP_LIMIT) } },
   { name = "title", key = "title", arg = "TEXT", help = {
-    "flamegraph: title of the page" } },
+    "title of a flame graph, name of a profile" } },
   { name = "help", short = "h", key = "help", help = { "show this help" } },
   { name = "version", key = "version", help = { "show the version" } },
 }
 
 local HELP_HEAD = [[
-Usage: luajit-parse-sysprof [options] FILE
+Usage: luajit-parse-sysprof [options] FILE...
 
-Reads a profile that sysprof has written and prints it. FILE may be "-" for
-standard input.
+Reads a profile that sysprof has written and prints it; several are added up.
+FILE may be "-" for standard input.
 
 ]]
 
@@ -182,12 +192,20 @@ local function renderer(shown_view, opt)
   return function(write) format.render(shown_view, write) end
 end
 
-local function render(path, opt)
-  local shown = path == "-" and "standard input" or path
-  local profile, err = reader.read(path, { from = opt.from, to = opt.to })
+-- How messages name an input.
+local function name_of(path)
+  return path == "-" and "standard input" or path
+end
+
+local function render(paths, opt)
+  local shown = name_of(paths[1])
+  if #paths > 1 then shown = ("%s and %d more"):format(shown, #paths - 1) end
+  local profile, err, bad = reader.read_all(paths, {
+    from = opt.from, to = opt.to, timeline = NEEDS_TIMELINE[opt.format],
+    progress = progress.new() })
   err = err or not_shown(profile, opt)
   if err then
-    say(shown, ": ", err)
+    say(bad and name_of(bad) or shown, ": ", err)
     return FAILED
   end
   opt.title = opt.title or shown
@@ -207,10 +225,11 @@ local function render(path, opt)
 end
 
 -- Says which options do not go together, or nil.
-local function contradiction(path, opt)
-  if opt.output and opt.output == path then
-    return "input and output are the same file"
-  elseif opt.output and opt.output == opt.annotate then
+local function contradiction(paths, opt)
+  for _, path in ipairs(paths) do
+    if opt.output == path then return "input and output are the same file" end
+  end
+  if opt.output and opt.output == opt.annotate then
     return "the annotated file and output are the same file"
   elseif opt.no_host and opt.no_lua then
     return "--no-host and --no-lua leave nothing"
@@ -241,12 +260,10 @@ local function main(args)
 		      :format(PROGRAM, G.SPF_VERSION))
   elseif #rest == 0 then
     return usage_error("expected a FILE")
-  elseif #rest > 1 then
-    return usage_error(("expected one FILE, got '%s', too"):format(rest[2]))
   end
-  local wrong = contradiction(rest[1], opt)
+  local wrong = contradiction(rest, opt)
   if wrong then return usage_error(wrong) end
-  return render(rest[1], opt)
+  return render(rest, opt)
 end
 
 local ok, status = xpcall(function() return main(arg) end, function(err)

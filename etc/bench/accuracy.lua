@@ -1,8 +1,9 @@
 -- One program of etc/bench/accuracy, or the summary of all:
 --
---   accuracy.lua                 prints the names of the programs
---   accuracy.lua NAME SAMPLES    runs one, prints its table, appends to "result"
---   accuracy.lua summary FILE    adds up what was appended to FILE
+--   accuracy.lua                       prints the names of the programs
+--   accuracy.lua NAME SAMPLES CLOCK    runs one, prints its table and appends
+--                                      to "result"
+--   accuracy.lua summary FILE          adds up what was appended to FILE
 --
 -- An order is exact if the parts by profile are in the order of their costs.
 
@@ -22,9 +23,9 @@ local function order_exact(result)
   return true
 end
 
-local function run(name, samples)
+local function run(name, samples, clock)
   io.stdout:setvbuf("line")
-  local r = accuracy.measure(name, samples)
+  local r = accuracy.measure(name, samples, clock)
   local outside, z2 = 0, 0
   for _, part in ipairs(r) do
     if not (math.abs(part.z) <= Z_MAX) then outside = outside + 1 end
@@ -62,7 +63,7 @@ end
 if arg[1] == "summary" then
   summary(arg[2])
 elseif arg[1] then
-  os.exit(run(arg[1], assert(tonumber(arg[2]))) and 0 or 1)
+  os.exit(run(arg[1], assert(tonumber(arg[2])), arg[3]) and 0 or 1)
 else
   print(table.concat(programs.NAMES, " "))
 end

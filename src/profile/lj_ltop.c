@@ -192,15 +192,26 @@ static int vm_returns(const uint8_t *ip)
   return 0;
 }
 
-/* In lj_vm_exit_interp, PC is that of the instruction to go on with, until it is
-** moved behind it as everywhere else: add rbx, 4.
+/* Add 4 to PC: add rbx, 4. */
+static int vm_movespc(const uint8_t *ip)
+{
+  return ip[0] == 0x48 && ip[1] == 0x83 && ip[2] == 0xc3 && ip[3] == 4;
+}
+
+/* Does the VM go on with the instruction at PC? PC is behind the current one
+** otherwise. It is read, decoded and PC moved, in this order; between these, in
+** lj_vm_exit_interp, is more:
+** mov eax, [rbx]; movzx ecx, ah; movzx ebp, al; add rbx, 4
 */
 static int vm_goeson(const uint8_t *ip)
 {
   const uint8_t *end = (const uint8_t *)(void *)lj_vm_floor;
-  if (ip < (const uint8_t *)(void *)lj_vm_exit_interp) return 0;
+  if (ip < (const uint8_t *)(void *)lj_vm_exit_interp)
+    return vm_movespc(ip) || (ip[0] == 0x0f && vm_movespc(ip + 3)) ||
+	   (ip[0] == 0x0f && vm_movespc(ip + 6)) ||
+	   (ip[0] == 0x8b && vm_movespc(ip + 8));
   for (; ip + 4 <= end; ip++)
-    if (ip[0] == 0x48 && ip[1] == 0x83 && ip[2] == 0xc3 && ip[3] == 4) return 1;
+    if (vm_movespc(ip)) return 1;
   return 0;
 }
 

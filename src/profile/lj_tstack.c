@@ -25,12 +25,15 @@
 #define REG_BASE	REG_RDX
 #define REG_DISPATCH	REG_R14
 
+#define OP_CALL		0xe8	/* call rel32 */
+
 /* An exit stub pushes the low byte of its number, then a group of stubs the
 ** high byte (asm_exitstub_gen).
 */
 #define STUB_JMP_OFS	2	/* Behind the push of a stub. */
 #define STUBS_SIZE	(EXITSTUBS_PER_GROUP*EXITSTUB_SPACING + 8)
 
+#define VM_EXIT			((uintptr_t)(void *)lj_vm_exit_handler)
 #define VM_EXIT_INTERP		((uintptr_t)(void *)lj_vm_exit_interp)
 #define VM_EXIT_INTERP_END	((uintptr_t)(void *)lj_vm_floor)
 
@@ -75,6 +78,17 @@ static int exit_instub(TraceStack *ts, Peek *pk, global_State *g,
   return 0;
 }
 
+/* Has lj_vm_exit_handler not read the exit number from the stack yet, the high
+** byte last? mov ah, [rbp-16]. Then it saves other registers there.
+*/
+static int exit_isonstack(const uint8_t *ip)
+{
+  const uint8_t *end = (const uint8_t *)VM_EXIT_INTERP;
+  for (; ip + 3 <= end; ip++)
+    if (ip[0] == 0x8a && ip[1] == 0x65 && ip[2] == 0xf0) return 1;
+  return 0;
+}
+
 /* In lj_vm_exit_handler before it calls C: trace and exit are on the stack, then
 ** in registers, then in jit_State.
 */
@@ -84,37 +98,61 @@ static int exit_inhandler(TraceStack *ts, Peek *pk, global_State *g,
   const greg_t *greg = uc->uc_mcontext.gregs;
   uint32_t low, high;
   uintptr_t sp;
+  ts->from = (TraceNo)(g->vmstate < 0 ? greg[REG_RA] : g->vmstate);
   ts->exitno = (ExitNo)greg[REG_RC];
-  if (g->vmstate < 0) {
-    ts->from = (TraceNo)greg[REG_RA];
-    return 1;
-  }
-  ts->from = (TraceNo)g->vmstate;
-  sp = trace_sp(g, vf, ts->from);
-  if (sp && pushed_byte(pk, sp-8, &low) && pushed_byte(pk, sp-16, &high))
+  if (exit_isonstack((const uint8_t *)greg[REG_RIP])) {
+    sp = trace_sp(g, vf, ts->from);
+    if (!sp || !pushed_byte(pk, sp-8, &low) || !pushed_byte(pk, sp-16, &high))
+      return 0;
     ts->exitno = (high << 8) | low;
-  return sp != 0;
+  }
+  return 1;
+}
+
+/* Are top and base of the Lua stack as lj_snap_restore sets them? */
+static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
+{
+  uintptr_t top = (uintptr_t)a->L->top;
+  FrameFunc ff;
+  if (!lj_lframe_has(a, base-8) || !lj_lframe_func(a, base-8, &ff) || !ff.pt ||
+      !lj_lframe_pcinproto(ff.pt, (uintptr_t)(pc + 1)))
+    return 0;
+  switch (bc_op(*pc)) {
+  case BC_CALLM: case BC_CALLMT: case BC_RETM: case BC_TSETM:
+    return 1;  /* It depends on the number of results. */
+  default:
+    if (bc_op(*pc) >= BC_FUNCF) return 1;
+    break;
+  }
+  /* An error that is passed on is above that. */
+  return top - base - ff.pt->framesize*sizeof(TValue) <= sizeof(TValue);
 }
 
 /* Has lj_trace_exit rebuilt the frames? It does so in a protected call, which
-** has a VM frame of its own, and then sets the saved PC. It may have been set to
-** the same by the exit before, so the top function has to fit, too.
+** has a VM frame of its own, and then sets the saved PC. That may be from the
+** last time, then the top does not fit. Without inlined frames there is nothing
+** to rebuild: the exit is at its place in the trace until lj_trace_exit returns.
 */
 static int exit_isrestored(const TraceStack *ts, const LuaArea *a,
-			   global_State *g, uintptr_t base, int innermost,
-			   uintptr_t savedpc)
+			   global_State *g, uintptr_t base,
+			   const ucontext_t *uc, uintptr_t savedpc)
 {
-  FrameFunc ff;
   const GCtrace *T = lj_traceat_trace(g, ts->from);
+  const BCIns *pc;
   const SnapShot *snap;
-  SnapEntry *pc;
+  uintptr_t ip;
+  TraceAt at;
   if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap) return 1;
-  if (!innermost) return G2J(g)->state != LJ_TRACE_IDLE;
+  if (!uc) return G2J(g)->state != LJ_TRACE_IDLE;
+  ip = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+  if (lj_hstack_isvm(ip) && ip >= VM_EXIT)
+    return *(const uint8_t *)ip != OP_CALL;
+  if (lj_traceat_exit(g, ts->from, ts->exitno, &at) && at.block &&
+      at.block->node[at.seg->node].parent == TRACENODE_NONE)
+    return 0;
   snap = &T->snap[ts->exitno];
-  pc = &T->snapmap[snap->mapofs + snap->nent];
-  return savedpc == (uintptr_t)snap_pc(pc) && lj_lframe_has(a, base-8) &&
-	 lj_lframe_func(a, base-8, &ff) && ff.pt &&
-	 lj_lframe_pcinproto(ff.pt, savedpc + sizeof(BCIns));
+  pc = snap_pc(&T->snapmap[snap->mapofs + snap->nent]);
+  return savedpc == (uintptr_t)pc && exit_istop(a, base, pc);
 }
 
 /* Is the function of a frame of a base that one? */
@@ -164,6 +202,20 @@ static void look_end(TraceStack *ts, global_State *g, const ucontext_t *uc)
   ts->base = (uintptr_t)uc->uc_mcontext.gregs[REG_BASE];
 }
 
+/* PC that an exit goes on with. The saved one may point to a copy of the
+** instruction, see look_end.
+*/
+static uintptr_t exit_pc(const TraceStack *ts, global_State *g,
+			 uintptr_t savedpc)
+{
+  const GCtrace *T = lj_traceat_trace(g, ts->from);
+  const SnapShot *snap;
+  if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap)
+    return savedpc;
+  snap = &T->snap[ts->exitno];
+  return (uintptr_t)snap_pc(&T->snapmap[snap->mapofs + snap->nent]);
+}
+
 static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
 		      const VMFrame *vf, uintptr_t base, const ucontext_t *uc)
 {
@@ -182,9 +234,9 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
     ts->from = J->parent;
     ts->exitno = J->exitno;
     lj_peek_word(pk, vf->cf + CFRAME_OFS_PC, &savedpc);
-    if (exit_isrestored(ts, a, g, base, uc != NULL, savedpc)) {
+    if (exit_isrestored(ts, a, g, base, uc, savedpc)) {
       ts->exits = (g->vmstate == ~LJ_VMST_EXIT);
-      ts->pc = savedpc + sizeof(BCIns);
+      ts->pc = exit_pc(ts, g, savedpc) + sizeof(BCIns);
       ts->base = base;
       return;
     }

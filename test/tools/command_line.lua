@@ -46,6 +46,7 @@ t.with_file(profile(), function(path)
   check("value apart", "--format folded " .. path, 0, FOLDED)
   check("standard input", "- <" .. path, 0, FOLDED)
   check("after --", "-- " .. path, 0, FOLDED)
+  check("twice", path .. " " .. path, 0, (FOLDED:gsub("1\n", "2\n"):gsub("malloc 2", "malloc 4")))
   local _, piped = t.shell(("cat %s | %s -"):format(path, t.parser))
   t.equal(piped, FOLDED, "pipe")
   check("cpu", "--weight=cpu " .. path, 0, (FOLDED:gsub(" 2\n", " 2000\n")
@@ -97,7 +98,10 @@ t.with_file(profile(), function(path)
   -- Wrong command lines.
   local SEE = "see 'luajit-parse-sysprof --help'"
   check("no file", "", 2, "", "expected a FILE; " .. SEE)
-  check("two files", path .. " " .. path, 2, "", "expected one FILE")
+  check("two files, one is none", path .. " /no/such/file", 1, "",
+	"luajit-parse-sysprof: /no/such/file: No such file")
+  check("-o is the second input", ("-o %s /dev/null %s"):format(path, path), 2, "",
+	"same file")
   check("unknown option", "--wrong " .. path, 2, "", "unknown option '--wrong'; " .. SEE)
   check("unknown letter", "-x " .. path, 2, "", "unknown option '-x'")
   check("odd option", "--=x " .. path, 2, "", "unknown option '--=x'")

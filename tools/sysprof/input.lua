@@ -34,6 +34,7 @@ local function new(fetch)
     pos = 0, fill = 0,
     base = 0,		-- Offset in the input of buf[0].
     eof = false,
+    progress = nil,	-- Function that is told how many bytes were read.
     err = nil,		-- Message if reading failed; eof is set, too.
   }, mt)
 end
@@ -91,6 +92,7 @@ function methods:need(n)
     local got, err = self.fetch(self.buf + self.fill, BLOCK)
     if got then
       self.fill = self.fill + got
+      if self.progress then self.progress(self.base + self.fill) end
     else
       self.eof, self.err = true, err
     end

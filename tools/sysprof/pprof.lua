@@ -109,9 +109,7 @@ local function put_mappings(w, profile)
       MAPPING.id, id,
       MAPPING.memory_start, m.first, MAPPING.memory_limit, m.last,
       MAPPING.filename, string_id(w, text.clean(m.path)),
-      MAPPING.build_id, string_id(w, (m.buildid:gsub(".", function(c)
-	return ("%02x"):format(c:byte())
-      end))),
+      MAPPING.build_id, string_id(w, text.hex_bytes(m.buildid)),
       -- Names are complete: pprof need not look for better ones.
       MAPPING.has_functions, 1,
     })

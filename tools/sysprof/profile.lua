@@ -123,9 +123,23 @@ function methods:set_counter(id, value)
   self.counters[id] = value
 end
 
-function methods:add_problem(offset, text)
+-- file is the name of the input, only where there are several.
+function methods:add_problem(offset, text, file)
   self.complete = false
-  self.problems[#self.problems + 1] = { offset = offset, text = text }
+  self.problems[#self.problems + 1] = { offset = offset, text = text, file = file }
+end
+
+-- Counts samples of the thread at once, which profile.add does one by one.
+-- Returns their slot.
+function methods:add_slot(state, lua, host, samples, weight)
+  local slot, new = self.keys:put(self.thread * NODES + lua, host * STATES + state)
+  if new then
+    self.slots[slot] = { tid = self.tid, state = state, lua = lua, host = host }
+    self.slot_samples[slot], self.slot_weight[slot] = 0, 0
+  end
+  self.slot_samples[slot] = self.slot_samples[slot] + samples
+  self.slot_weight[slot] = self.slot_weight[slot] + weight
+  return slot
 end
 
 -- -- Looking at it ---------------------------------------------------------
@@ -155,7 +169,8 @@ function methods:problem_text()
   if #list == 0 then return nil end
   local text = {}
   for i = 1, math.min(#list, 2) do
-    text[i] = ("offset %.0f: %s"):format(list[i].offset, list[i].text)
+    text[i] = ("%soffset %.0f: %s"):format(list[i].file and list[i].file .. ": " or "",
+					   list[i].offset, list[i].text)
   end
   if #list > 2 then
     text[3] = ("and %d more damaged places"):format(#list - 2)

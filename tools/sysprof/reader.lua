@@ -12,6 +12,7 @@ local ffi = require("ffi")
 local G = require("sysprof.grammar")
 local chunks = require("sysprof.chunks")
 local input = require("sysprof.input")
+local merge = require("sysprof.merge")
 local profile = require("sysprof.profile")
 local records = require("sysprof.records")
 local tarantool = require("sysprof.tarantool")
@@ -135,18 +136,61 @@ function reader.parse_string(s, options)
   return parse_input(input.from_string(s), options)
 end
 
+-- Size of a file, nil if it is none that has one. Reading begins at its front.
+local function file_size(file)
+  local size = file:seek("end")
+  return size and file:seek("set") and size
+end
+
 -- Reads a file, "-" is standard input. Messages do not begin with its name.
+-- options may also have progress: an object of sysprof.progress.
 function reader.read(path, options)
-  if path == "-" then return parse_input(input.from_file(io.stdin), options) end
-  local file, err = io.open(path, "rb")
-  if not file then
-    local name = path .. ": "
-    if err:sub(1, #name) == name then err = err:sub(#name + 1) end
-    return nil, err
+  local progress = options and options.progress
+  local file, err = io.stdin
+  if path ~= "-" then
+    file, err = io.open(path, "rb")
+    if not file then
+      local name = path .. ": "
+      if err:sub(1, #name) == name then err = err:sub(#name + 1) end
+      return nil, err
+    end
   end
-  local p, why = parse_input(input.from_file(file), options)
-  file:close()
+  local inp = input.from_file(file)
+  if progress then
+    local name = path == "-" and "standard input" or path
+    local size = path ~= "-" and file_size(file) or nil
+    inp.progress = function(done) progress:update(name, done, size) end
+  end
+  local p, why = parse_input(inp, options)
+  if path ~= "-" then file:close() end
+  if progress then progress:finish() end
   return p, why
+end
+
+-- Reads several files into one profile. Returns it, or nil, a message and the
+-- file that it is about.
+function reader.read_all(paths, options)
+  local all, add
+  for i, path in ipairs(paths) do
+    local p, err = reader.read(path, options)
+    if not p then return nil, err, path end
+    if #paths > 1 then
+      for _, problem in ipairs(p.problems) do problem.file = path end
+    end
+    if i == 1 then
+      all = p
+    else
+      add = add or merge.into(all)
+      for _, problem in ipairs(p.problems) do
+	all:add_problem(problem.offset, problem.text, path)
+      end
+      if not add(p) then
+	all:add_problem(0, "too many distinct stacks, some are left out", path)
+      end
+      all.version = math.min(all.version, p.version)
+    end
+  end
+  return all
 end
 
 return reader

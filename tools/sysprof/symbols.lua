@@ -60,17 +60,12 @@ local function module_of(profile, addr)
   end
 end
 
-local function hex(number)
-  if number < 2^31 then return ("0x%x"):format(number) end
-  return ("0x%x%08x"):format(math.floor(number / 2^32), number % 2^32)
-end
-
 local function address_name(profile, addr)
   local m = module_of(profile, addr)
-  if not m then return hex(addr) end
+  if not m then return text.hex(addr) end
   local offset = addr - m.bias
   if offset < 0 or m.bias >= 2^53 then offset = addr - m.first end
-  return text.clean(m.path:match("[^/]+/*$") or "?") .. "+" .. hex(offset)
+  return text.clean(m.path:match("[^/]+/*$") or "?") .. "+" .. text.hex(offset)
 end
 
 -- -- Frames ----------------------------------------------------------------

@@ -67,6 +67,17 @@ function text.folded(s)
   return (s:gsub(";", ":"))
 end
 
+-- Of bytes, for people.
+function text.hex_bytes(s)
+  return (s:gsub(".", function(c) return ("%02x"):format(c:byte()) end))
+end
+
+-- Of an address.
+function text.hex(number)
+  if number < 2^31 then return ("0x%x"):format(number) end
+  return ("0x%x%08x"):format(math.floor(number / 2^32), number % 2^32)
+end
+
 local html_entities = {
   ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;",
   ["'"] = "&#39;",

@@ -1,0 +1,122 @@
+-- Several files become one profile: what is the same gets the same name and row,
+-- whatever its number or address was in each run; what is not stays apart.
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local G = require("sysprof.grammar")
+local reader = require("sysprof.reader")
+local view = require("sysprof.view")
+local F = B.F
+
+-- Writes the streams, reads them as one; returns folded output and the profile.
+local function merged(streams, options)
+  local paths = {}
+  for i, s in ipairs(streams) do
+    paths[i] = os.tmpname()
+    t.write_file(paths[i], s)
+  end
+  local p, err, bad = reader.read_all(paths, options)
+  local out = {}
+  if p then
+    require("sysprof.folded").render(view.new(p), function(s) out[#out + 1] = s end)
+  end
+  for _, path in ipairs(paths) do os.remove(path) end
+  return table.concat(out), p, paths, err, bad
+end
+
+-- A run whose numbers of functions and addresses are moved.
+local function run(fid, base, tid, extra)
+  local b = B.new():meta("clock", "cpu"):meta("pid", tostring(tid))
+  b:module(base, base + 0x10000, base, "/lib/libx.so", "\1\2\3")
+  b:context(tid)
+  b:lfunc(fid, 0, "@x.lua", "", 90):lfunc(fid + 1, 5, "@x.lua", "f", 8)
+  b:lfunc(fid + 2, 5, "@x.lua", "g", 8)
+  b:stack(1, { F.cbound, F.lfunc(fid, 3), F.lfunc(fid + 1, 6), F.ffunc(fid + 7) })
+  b:stack(2, { F.cbound, F.lfunc(fid, 3), F.lfunc(fid + 2, 6) })
+  b:stack(3, { F.host(base + 0x110), F.vm, F.host(base + 0x3000) })
+  b:sample(1, 3, 2):sample(2, 3, 1)
+  b:ffunc(fid + 7, "string.rep"):hsym(base + 0x110, base + 0x100, "main")
+  b:counters { { G.SPF_COUNTER_OVERRUNS, 3 }, { G.SPF_COUNTER_HANDLER_MAX_NS, tid } }
+  if extra then extra(b) end
+  return b:finish()
+end
+
+local A, Z = 0x555500000000, 0x7f0000000000
+local STACKS = "main;main chunk (x.lua);f (x.lua:5);string.rep;libx.so+0x3000 %d\n" ..
+	       "main;main chunk (x.lua);g (x.lua:5);libx.so+0x3000 %d\n"
+
+local out, p = merged({ run(1, A, 70), run(30, Z, 71) })
+t.equal(out, STACKS:format(4, 2), "two runs at other addresses")
+t.equal(p:problem_text(), nil, "two runs: complete")
+t.equal(p.thread_count, 2, "two runs: threads")
+t.equal(p.counters[G.SPF_COUNTER_OVERRUNS], 6, "counters add up")
+t.equal(p.counters[G.SPF_COUNTER_HANDLER_MAX_NS], 71, "the maximum is the larger one")
+t.equal(p.meta.clock, "cpu", "the same meta value")
+t.equal(p.meta.pid, "70, 71", "two meta values")
+t.equal(#p.modules, 1, "one module")
+local samples, us = p:totals()
+t.equal(samples, 6, "samples")
+t.equal(us, 6000, "microseconds")
+out, p = merged({ run(1, A, 70), run(1, A, 70), run(2, Z, 70) })
+t.equal(out, STACKS:format(6, 3), "three runs")
+t.equal(#p.slots, 2, "three runs of one thread: distinct samples")
+out = merged({ (run(1, A, 70)) })
+t.equal(out, STACKS:format(2, 1), "one run")
+
+-- The same numbers, but other things.
+local other = B.new():context(9):module(A, A + 0x10000, A, "/lib/liby.so", "\9")
+other:lfunc(1, 0, "@y.lua"):lfunc(2, 5, "@x.lua", "h", 8)
+other:stack(1, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 6), F.ffunc(8), F.lfunc(77) })
+other:stack(2, { F.host(A + 0x110), F.vm, F.host(A + 0x3000), F.host(0x1234) })
+other:sample(1, 2):ffunc(8, "string.sub"):hsym(A + 0x110, A + 0x100, "start")
+local OTHER = "start;main chunk (y.lua);h (x.lua:5);string.sub;[lua function X];" ..
+	      "liby.so+0x3000;0x1234 1\n"
+out = merged({ run(1, A, 70), (other:finish()) })
+out = out:gsub("function %d+", "function X")
+t.equal(out, STACKS:format(2, 1) .. OTHER, "the same numbers for other things")
+
+-- A name that only one of the two knows.
+local function nameless(name)
+  local b = B.new():context():lfunc(4, 2, "@n.lua", name, 3):stack(1, { F.lfunc(4) })
+  return b:sample(1, 0):finish()
+end
+t.equal((merged({ nameless(""), nameless("n") })), "n (n.lua:2) 2\n", "name in the second")
+t.equal((merged({ nameless("n"), nameless("") })), "n (n.lua:2) 2\n", "name in the first")
+
+-- No build-id: by path. No module: by symbol.
+local function plain(base, path)
+  local b = B.new():module(base, base + 0x1000, base, path):context()
+  return b:stack(1, { F.host(base + 0x20) }):sample(0, 1):finish()
+end
+t.equal((merged({ plain(0x10000, "/a/x.so"), plain(0x90000, "/a/x.so") })),
+	"x.so+0x20 2\n", "by path")
+t.equal((merged({ plain(0x10000, "/a/x.so"), plain(0x10000, "/b/y.so") })),
+	"x.so+0x20 1\ny.so+0x20 1\n", "other path, same address")
+local function symbol(base, name)
+  local b = B.new():context():stack(1, { F.host(base + 4) }):sample(0, 1)
+  return b:hsym(base + 4, base, name):finish()
+end
+t.equal((merged({ symbol(0x100, "f"), symbol(0x900, "f") })), "f 2\n", "by symbol")
+t.equal((merged({ symbol(0x100, "f"), symbol(0x100, "g") })), "f 1\ng 1\n",
+	"other symbol, same address")
+
+-- Problems name their file; the rest is used.
+local paths, err, bad
+out, p, paths = merged({ run(1, A, 70), run(1, A, 70):sub(1, -2), run(1, A, 70) })
+t.equal(out, STACKS:format(4, 2), "one of three is cut")
+t.contains(p:problem_text(), paths[2] .. ": offset 15: the file is cut", "which one is cut")
+out, p, paths, err, bad = merged({ run(1, A, 70), "text" })
+t.equal(p, nil, "one is no profile")
+t.contains(err, "offset 0", "one is no profile: why")
+t.equal(bad, paths[2], "one is no profile: which")
+
+-- Times.
+out, p = merged({ run(1, A, 70), run(30, Z, 71) }, { timeline = true })
+local times = {}
+for time, weight, slot in p.timeline:in_order() do
+  times[#times + 1] = ("%d %d %d"):format(time, weight, p.slots[slot].tid)
+end
+t.equal(table.concat(times, "; "), "1000 1000 70; 1000 1000 71; 2000 1000 70; " ..
+	"2000 1000 71; 3000 1000 70; 3000 1000 71", "times of both")
+
+t.finish()

@@ -1,0 +1,50 @@
+-- Progress is shown on a terminal only, after a second, and removed at the end.
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local progress = require("sysprof.progress")
+local reader = require("sysprof.reader")
+
+local time, written = 100, {}
+local system = { terminal = true, now = function() return time end,
+		 write = function(s) written[#written + 1] = s end }
+
+t.equal(progress.new({ terminal = false }), nil, "no terminal")
+
+local p = progress.new(system)
+time = 100.9
+p:update("x", 1e6, 4e6)
+p:finish()
+t.equal(#written, 0, "less than a second")
+time = 101.5
+p:update("x", 1e6, 4e6)
+t.equal(written[1], "\r\27[Kreading x: 25% of 4 MB", "first line")
+time = 101.6
+p:update("x", 2e6, 4e6)
+t.equal(#written, 1, "not too often")
+time = 102
+p:update("x", 3e6)
+t.equal(written[2], "\r\27[Kreading x: 3 MB", "size is not known")
+p:finish()
+t.equal(written[3], "\r\27[K", "removed")
+p:finish()
+t.equal(#written, 3, "removed once")
+
+-- By the reader, for a file and for what is no profile.
+written = {}
+local stream = B.new():context():sample(0, 0, 200000):finish()
+t.with_file(stream, function(path)
+  local shown = progress.new(system)
+  time = time + 10
+  local profile = reader.read(path, { progress = shown })
+  t.equal(profile:totals(), 200000, "samples")
+  t.contains(written[1], "reading " .. path .. ": ", "file")
+  t.contains(written[1], ("%% of %.0f MB"):format(#stream / 1e6), "its size")
+  t.equal(written[#written], "\r\27[K", "removed at the end of the file")
+  written, time = {}, time + 10
+  shown:update("x", 0)
+  reader.read("/dev/null", { progress = shown })
+  t.equal(written[#written], "\r\27[K", "removed for what is no profile")
+end)
+
+t.finish()

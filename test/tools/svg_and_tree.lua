@@ -1,0 +1,124 @@
+-- The formats svg and tree: the same numbers as folded stacks, and well-formed.
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local made = require("made_profile")
+local text = require("sysprof.text")
+local F = B.F
+
+-- -- XML -------------------------------------------------------------------
+
+-- Checks that elements are closed in order and all else is text; returns the
+-- number of elements by name.
+local function check_xml(s)
+  local open, count, at = {}, {}, 1
+  s = s:gsub("^<%?xml [^>]*%?>", "")
+  while true do
+    local from, to, close, name, rest, empty = s:find("<(/?)(%a+)([^<>]*)(/?)>", at)
+    local between = s:sub(at, (from or 0) - 1)
+    t.ok(not between:find("[<>]"), "svg: text has no bare < or >")
+    for entity in between:gmatch("&([^;]*;?)") do
+      t.ok(entity:find("^%a+;$") or entity:find("^#%d+;$"), "svg: &" .. entity)
+    end
+    if not from then break end
+    if rest:sub(-1) == "/" then empty, rest = "/", rest:sub(1, -2) end
+    t.equal((rest:gsub(' [%a:]+="[^"]*"', "")), "", "svg: attributes")
+    if close == "/" then
+      t.equal(table.remove(open), name, "svg: end of an element")
+    else
+      count[name] = (count[name] or 0) + 1
+      if empty ~= "/" then open[#open + 1] = name end
+    end
+    at = to + 1
+  end
+  t.equal(#open, 0, "svg: open elements")
+  return count
+end
+
+local function unescape(s)
+  return (s:gsub("&lt;", "<"):gsub("&gt;", ">"):gsub("&quot;", '"'):gsub("&#39;", "'")
+	   :gsub("&amp;", "&"))
+end
+
+-- -- svg -------------------------------------------------------------------
+
+local stream = made.stream()
+local svg = t.render(stream, "svg", { title = "</text><script>alert(3)</script>" })
+local count = check_xml(svg)
+t.equal(count.svg, 1, "svg: elements")
+t.equal(count.script, nil, "svg: no script")
+t.equal(text.clean(svg:gsub("\n", "")), (svg:gsub("\n", "")), "svg: clean text")
+
+-- Totals of all frames that are wide enough, by name.
+local titles, boxes = {}, {}
+for title, x, width in svg:gmatch('<g><title>(.-)</title><rect x="([%d.]+)" y="%d+" width="([%d.]+)"') do
+  local name, value = unescape(title):match("^(.*) %((%d+) samples?, [%d.]+%%%)$")
+  t.ok(name, "svg: title " .. title)
+  titles[name] = (titles[name] or 0) + tonumber(value)
+  boxes[#boxes + 1] = { name = name, value = tonumber(value), x = tonumber(x),
+			width = tonumber(width) }
+end
+t.equal(boxes[1].name, "all", "svg: root")
+local _, p = t.render(stream)
+t.equal(boxes[1].value, (p:totals()), "svg: samples")
+for _, box in ipairs(boxes) do
+  t.ok(math.abs(box.width - box.value * 1180 / boxes[1].value) < 0.011, "svg: width of a frame")
+  t.ok(box.x > 9.98 and box.x + box.width < 1190.02, "svg: place of a frame")
+end
+local totals = {}
+for stack, value in t.render(stream):gmatch("(.-) (%d+)\n") do
+  for name in stack:gmatch("[^;]+") do totals[name] = (totals[name] or 0) + value end
+end
+for name, total in pairs(totals) do
+  local sum = 0
+  for title, value in pairs(titles) do
+    if text.folded(title) == name then sum = sum + value end
+  end
+  t.equal(sum, total, "svg: total of " .. name)
+end
+check_xml((t.render(stream, "svg", { weight = "cpu" })))
+check_xml((t.render(B.new():finish(), "svg")))
+
+-- A text is cut between characters.
+local b = B.new():context():lfunc(1, 1, "@x", ("\195\164"):rep(500))
+b:stack(1, { F.cbound, F.lfunc(1) }):sample(1, 0)
+svg = t.render(b:finish(), "svg")
+check_xml(svg)
+t.ok(svg:find(">" .. ("\195\164"):rep(100) .. "[\195\164]*%.%.</text>"), "svg: a long name")
+t.equal(text.clean(svg:gsub("\n", "")), (svg:gsub("\n", "")), "svg: cut text is clean")
+
+-- -- tree ------------------------------------------------------------------
+
+b = B.new():context()
+for fid, name in ipairs { "main", "a", "b", "c" } do b:lfunc(fid, fid, "@x", name) end
+b:stack(1, { F.cbound, F.lfunc(1), F.lfunc(2) })
+b:stack(2, { F.cbound, F.lfunc(1), F.lfunc(2), F.trace(1, 1) })
+b:stack(3, { F.cbound, F.lfunc(1), F.lfunc(3) })
+b:stack(4, { F.cbound, F.lfunc(1), F.lfunc(3), F.lfunc(4) })
+b:stack(5, { F.cbound, F.lfunc(4) })
+b:sample(1, 0, 100):sample(2, 0, 200):sample(3, 0, 400):sample(4, 0, 296)
+b:sample(5, 0, 4)
+t.equal((t.render(b:finish(), "tree")), [[
+       total  total%         self   self%  function
+        1000   100.0            0     0.0  all
+         996    99.6            0     0.0    main (x:1)
+         696    69.6          400    40.0      b (x:3)
+         296    29.6          296    29.6        c (x:4)
+         300    30.0          300    30.0      a (x:2)
+           4     0.4            4     0.4    (1 more, each below 0.5%)
+]], "tree")
+t.contains(t.render(stream, "tree", { weight = "cpu" }), "total ms", "tree, cpu")
+t.equal((t.render(B.new():finish(), "tree")),
+	"       total  total%         self   self%  function\n", "tree: empty")
+local tree = t.render(stream, "tree")
+t.equal(text.clean(tree:gsub("\n", "")), (tree:gsub("\n", "")), "tree: clean text")
+
+-- Deep stacks.
+b = B.new():context():lfunc(1, 1, "@x", "f")
+local deep = { F.cbound }
+for i = 2, 5000 do deep[i] = F.lfunc(1) end
+b:stack(1, deep):sample(1, 0)
+t.ok(#t.render(b:finish(), "tree") < 5000 * 250, "tree: a deep stack is not too wide")
+check_xml((t.render(b:bytes(), "svg")))
+
+t.finish()

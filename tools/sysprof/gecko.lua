@@ -1,0 +1,165 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the Gecko profile format, for the Firefox Profiler.
+--
+-- Version 24 of the format, which the profiler brings up to date itself; times
+-- are in milliseconds. A thread has its samples in the order of time with the
+-- CPU time of each, so the timeline shows how busy it was. Lua frames are marked
+-- as those of the script language, so its filter "JavaScript" shows Lua alone.
+----------------------------------------------------------------------------
+
+local places = require("sysprof.places")
+local stacktree = require("sysprof.stacktree")
+local text = require("sysprof.text")
+
+local gecko = {}
+
+local VERSION = 24
+
+-- Categories: name, colour of the profiler. "Other" is required.
+local CATEGORIES = {
+  { "Other", "grey" }, { "Lua, interpreted", "green" }, { "Lua, compiled", "blue" },
+  { "Lua builtin", "lightblue" }, { "C", "orange" }, { "VM", "red" },
+  { "No symbol", "purple" },
+}
+local CATEGORY_OF = { marker = 0, lua = 1, compiled = 2, builtin = 3, c = 4, vm = 5,
+		      unknown = 6 }
+local IMPLEMENTATION = { lua = "interpreter", compiled = "jit" }
+
+-- -- Strings and frames ----------------------------------------------------
+
+-- Returns a function that numbers texts from 0, and their list.
+local function interner()
+  local number, list = {}, {}
+  return function(s)
+    local id = number[s]
+    if not id then
+      id = #list
+      number[s], list[id + 1] = id, text.json(s)
+    end
+    return id
+  end, list
+end
+
+-- The profiler finds out what a frame is by its text: "name (source:line)" is
+-- a function of a script, "name (in file)" one of a loaded file.
+local function location(profile, entry, place)
+  local name = entry.text
+  local module = place.module and profile.modules[place.module]
+  local file = module and text.clean(module.path:match("[^/]+/*$") or "")
+  if place.first then
+    if name:find(" %(.*:%d+%)$") then return name end
+    local source = places.module_name(profile, place, entry)
+    return ("%s (%s:%.0f)"):format(name, source, place.first)
+  elseif file and file ~= "" and not file:find(")", 1, true) then
+    return ("%s (in %s)"):format(name, file)
+  end
+  -- Nothing else may look like one.
+  return name:find("[%d)]$") and name .. " " or name
+end
+
+-- Returns a function that numbers frames from 1, and their rows.
+local function framer(view, string_id)
+  local place_of, by_part, rows = places.new(view.profile), {}, {}
+  return function(part)
+    local id = by_part[part]
+    if id then return id end
+    local e, place = view.symbols:name(part), place_of(part)
+    id = #rows + 1
+    by_part[part] = id
+    local implementation = IMPLEMENTATION[e.kind]
+    rows[id] = ("[%d,%s,0,%s,null,%s,null,%d,0]"):format(
+      string_id(location(view.profile, e, place)),
+      (implementation or e.kind == "builtin") and "true" or "false",
+      implementation and string_id(implementation) or "null",
+      place.line and ("%.0f"):format(place.line) or "null", CATEGORY_OF[e.kind])
+    return id
+  end, rows
+end
+
+-- -- Threads ---------------------------------------------------------------
+
+-- Returns { tid=, rows=, first= } for each thread, by first sample.
+local function by_thread(tree)
+  local threads, of_tid = {}, {}
+  for time, weight, node, slot in tree:samples() do
+    local tid = tree.view.profile.slots[slot].tid
+    local t = of_tid[tid]
+    if not t then
+      t = { tid = tid, rows = {}, first = time }
+      of_tid[tid], threads[#threads + 1] = t, t
+    end
+    t.rows[#t.rows + 1] = ("[%d,%.3f,%.0f]"):format(node - 1, time / 1e3, weight)
+  end
+  return threads
+end
+
+local function write_table(write, name, schema, rows)
+  write(('"%s":{"schema":{%s},"data":[\n'):format(name, schema))
+  for i, row in ipairs(rows) do write(i > 1 and ",\n" .. row or row) end
+  write("\n]}")
+end
+
+local function stack_rows(tree)
+  local rows = {}
+  for node, up in ipairs(tree.parent) do
+    rows[node] = ("[%s,%d]"):format(up > 0 and ("%d"):format(up - 1) or "null",
+				    tree.frame[node] - 1)
+  end
+  return rows
+end
+
+local function write_thread(write, t, pid, shared)
+  write(('{"name":"thread %.0f","processType":"default","processName":%s,' ..
+	 '"pid":%s,"tid":%.0f,"registerTime":%.3f,"unregisterTime":null,\n')
+	:format(t.tid, shared.process, pid, t.tid, t.first / 1e3))
+  write('"markers":{"schema":{"name":0,"startTime":1,"endTime":2,"phase":3,' ..
+	'"category":4,"data":5},"data":[]},\n')
+  write_table(write, "samples", '"stack":0,"time":1,"threadCPUDelta":2,' ..
+	      '"responsiveness":3', t.rows)
+  write(",\n")
+  write_table(write, "frameTable", '"location":0,"relevantForJS":1,"innerWindowID":2,' ..
+	      '"implementation":3,"optimizations":4,"line":5,"column":6,"category":7,' ..
+	      '"subcategory":8', shared.frames)
+  write(",\n")
+  write_table(write, "stackTable", '"prefix":0,"frame":1', shared.stacks)
+  write(',\n"stringTable":[' .. table.concat(shared.strings, ",\n") .. "]}")
+end
+
+-- -- Profile ---------------------------------------------------------------
+
+local function write_meta(write, view, title)
+  local p, categories = view.profile, {}
+  for i, c in ipairs(CATEGORIES) do
+    categories[i] = ('{"name":"%s","color":"%s","subcategories":["Other"]}')
+		    :format(c[1], c[2])
+  end
+  write(('"meta":{"version":%d,"interval":%.6f,"startTime":%.0f,"shutdownTime":null,' ..
+	 '"processType":0,"product":%s,"stackwalk":1,"debug":0,"gcpoison":0,' ..
+	 '"asyncstack":0,"presymbolicated":true,\n')
+	:format(VERSION, (tonumber(p.meta.interval_ns) or 1e6) / 1e6,
+		(tonumber(p.meta.start_time) or 0) * 1e3, title))
+  write('"sampleUnits":{"time":"ms","eventDelay":"ms","threadCPUDelta":"\194\181s"},\n')
+  write(('"categories":[%s],\n"markerSchema":[]},\n')
+	:format(table.concat(categories, ",")))
+end
+
+function gecko.render(view, write)
+  local p = view.profile
+  local title = text.json(text.clean(view.options.title or "sysprof"))
+  local string_id, strings = interner()
+  local frame_of, frames = framer(view, string_id)
+  local tree = stacktree.new(view, frame_of)
+  local shared = { process = title, strings = strings, frames = frames,
+		   stacks = stack_rows(tree) }
+  local pid = (p.meta.pid or ""):match("^%d%d?%d?%d?%d?%d?%d?%d?%d?$") or "0"
+  write("{")
+  write_meta(write, view, title)
+  write('"libs":[],"pausedRanges":[],"processes":[],\n"threads":[')
+  for i, t in ipairs(by_thread(tree)) do
+    write(i > 1 and ",\n" or "\n")
+    write_thread(write, t, tostring(tonumber(pid)), shared)
+  end
+  write("\n]}\n")
+end
+
+return gecko

@@ -1,0 +1,113 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: all of a profile as JSON, one record a sample.
+--
+-- doc/tool.md describes it. Each frame, stack and sample stands on a line of its
+-- own.
+----------------------------------------------------------------------------
+
+local places = require("sysprof.places")
+local selfreport = require("sysprof.selfreport")
+local stacktree = require("sysprof.stacktree")
+local text = require("sysprof.text")
+
+local json = {}
+
+local VERSION = 1	-- Of this format.
+
+local function str(s) return text.json(text.clean(s)) end
+
+-- Writes a list or object of items that are JSON already, one a line.
+local function lister(write, name, open, close)
+  write(('"%s":%s'):format(name, open))
+  local comma = "\n"
+  return function(item)
+    write(comma .. item)
+    comma = ",\n"
+  end, function(last) write("\n" .. close .. (last and "" or ",") .. "\n") end
+end
+
+local function write_pairs(write, name, list)
+  local add, finish = lister(write, name, "{", "}")
+  for _, pair in ipairs(list) do add(str(pair[1]) .. ":" .. str(pair[2])) end
+  finish()
+end
+
+local function write_modules(write, profile)
+  local add, finish = lister(write, "modules", "[", "]")
+  for _, m in ipairs(profile.modules) do
+    add(('{"path":%s,"build_id":"%s","start":"%s","end":"%s"}')
+	:format(str(m.path), text.hex_bytes(m.buildid), text.hex(m.first), text.hex(m.last)))
+  end
+  finish()
+end
+
+local function frame_text(entry, place)
+  local out = { ('{"name":%s,"kind":"%s"'):format(text.json(entry.text), entry.kind) }
+  local function add(key, value)
+    if value then out[#out + 1] = ('"%s":%s'):format(key, value) end
+  end
+  add("file", place.file and text.json(place.file))
+  add("first_line", place.first and ("%.0f"):format(place.first))
+  add("line", place.line and ("%.0f"):format(place.line))
+  add("address", place.addr and '"' .. text.hex(place.addr) .. '"')
+  add("module", place.module and ("%d"):format(place.module - 1))
+  return table.concat(out, ",") .. "}"
+end
+
+-- Writes frames and stacks; returns the tree of the stacks.
+local function write_stacks(view, write)
+  local place_of, number, parts = places.new(view.profile), {}, {}
+  local tree = stacktree.new(view, function(part)
+    local id = number[part]
+    if not id then
+      id = #parts + 1
+      number[part], parts[id] = id, part
+    end
+    return id
+  end)
+  local add, finish = lister(write, "frames", "[", "]")
+  for _, part in ipairs(parts) do
+    add(frame_text(view.symbols:name(part), place_of(part)))
+  end
+  finish()
+  return tree
+end
+
+-- Returns the number of a node's stack, from 0, by node.
+local function write_stack_lists(tree, write)
+  local add, finish = lister(write, "stacks", "[", "]")
+  local number, count, list = {}, 0, {}
+  for slot = 1, #tree.view.profile.slots do
+    local node = tree.of_slot[slot]
+    if node and not number[node] then
+      number[node], count = count, count + 1
+      local n = tree:list(node, list)
+      for i = 1, n do list[i] = list[i] - 1 end
+      add("[" .. table.concat(list, ",", 1, n) .. "]")
+    end
+  end
+  finish()
+  return number
+end
+
+function json.render(view, write)
+  local p = view.profile
+  write(('{"format":"sysprof","version":%d,\n'):format(VERSION))
+  write_pairs(write, "report", selfreport.lines(p))
+  local metas = {}
+  for i, key in ipairs(p.meta_keys) do metas[i] = { key, p.meta[key] } end
+  write_pairs(write, "meta", metas)
+  write_modules(write, p)
+  local tree = write_stacks(view, write)
+  local number = write_stack_lists(tree, write)
+  local add, finish = lister(write, "samples", "[", "]")
+  for time, weight, node, slot in tree:samples() do
+    local s = p.slots[slot]
+    add(('{"time":%.0f,"weight":%.0f,"thread":%.0f,"state":"%s","stack":%d}')
+	:format(time, weight, s.tid, selfreport.state_name(s.state), number[node]))
+  end
+  finish(true)
+  write("}\n")
+end
+
+return json
