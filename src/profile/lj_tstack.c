@@ -164,7 +164,8 @@ static int base_runs(const LuaArea *a, uintptr_t base, const GCproto *pt)
 }
 
 /* Base of the first frame of a trace that is being left. L->base is that, or the
-** one of an inlined frame: they are rebuilt one after the other.
+** one of an inlined frame: they are rebuilt one after the other. 0 if it cannot
+** be known, as in a function that calls itself.
 */
 static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a,
 			   global_State *g, uintptr_t base)
@@ -173,19 +174,24 @@ static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a,
   const TraceBlock *b = ts->at.block;
   const GCproto *pt = NULL;
   const SnapShot *snap;
+  uintptr_t found;
   uint32_t i;
   if (!T || !b || ts->exitno >= T->nsnap) return base;
   for (i = ts->at.seg->node; i < b->nnode; i = b->node[i].parent)
     pt = b->node[i].pt;
-  if (!pt || base_runs(a, base, pt)) return base;
+  if (!pt) return base;
+  found = base_runs(a, base, pt) ? base : 0;
   snap = &T->snap[ts->exitno];
   for (i = 0; i < snap->nent; i++) {
     SnapEntry sn = T->snapmap[snap->mapofs + i];
     uintptr_t first = base - (snap_slot(sn)-LJ_FR2)*sizeof(TValue);
-    if ((sn & SNAP_FRAME) && snap_slot(sn) > LJ_FR2 && base_runs(a, first, pt))
-      return first;
+    if ((sn & SNAP_FRAME) && snap_slot(sn) > LJ_FR2 &&
+	base_runs(a, first, pt)) {
+      if (found) return 0;
+      found = first;
+    }
   }
-  return base;
+  return found;
 }
 
 /* In lj_vm_exit_interp, coming from the end of a trace. The last snapshot has the
@@ -245,6 +251,10 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
   ts->runs = 1;
   if (!lj_traceat_exit(g, ts->from, ts->exitno, &ts->at)) ts->at.block = NULL;
   ts->base = jit_base ? jit_base : exit_base(ts, a, g, base);
+  if (!ts->base) {
+    ts->base = base;
+    if (!uc) ts->at.block = NULL;  /* Amid of it. */
+  }
 }
 
 /* -- Running a trace ---------------------------------------------------------- */
