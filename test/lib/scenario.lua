@@ -416,7 +416,7 @@ local function run_mode(s, mode)
     local c = measure(s, mode, SAMPLES)
     add_counts(sum, c)
     fault = verdict(s, mode, sum)
-    few = c.broken <= math.max(BROKEN_MIN, BROKEN_SHARE * c.total) and
+    few = c.broken <= math.max(BROKEN_MIN, s.broken_share * c.total) and
 	  c.no_line <= math.max(BROKEN_MIN, NO_LINE_SHARE * c.total)
     if sum.wrong > 0 or (few and not fault) then break end
   end
@@ -437,6 +437,7 @@ local function function_line(f) return debug.getinfo(f, "S").linedefined end
 --   seen, also, seen_compiled   lists of stacks
 --   traced         false if the body is not compiled
 --   modes          in which ways it runs, all if missing
+--   broken_share   share of samples that may be broken
 --   round          called before each call of the body
 --   before, after  called before and after the profile, with the mode
 function scenario.run(s)
@@ -448,6 +449,7 @@ function scenario.run(s)
   s.traced = s.traced ~= false
   s.also, s.seen_compiled = s.also or {}, s.seen_compiled or {}
   s.seconds = s.seconds or SECONDS_MAX
+  s.broken_share = s.broken_share or BROKEN_SHARE
   s.stacks = {}
   for _, list in ipairs({ s.seen, s.seen_compiled, s.also }) do
     for _, text in ipairs(list) do s.stacks[#s.stacks + 1] = stack_sides(text) end
