@@ -253,7 +253,9 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
   ts->base = jit_base ? jit_base : exit_base(ts, a, g, base);
   if (!ts->base) {
     ts->base = base;
-    if (!uc) ts->at.block = NULL;  /* Amid of it. */
+    /* Amid of it, or just done. */
+    if (!uc || exit_istop(a, base, (const BCIns *)exit_pc(ts, g, savedpc)))
+      ts->at.block = NULL;
   }
 }
 
