@@ -12,10 +12,11 @@ build='gcc gcc
 make make
 cmake cmake
 dpkg-source dpkg-dev'
-# The oracle of the unwinder's tests, and programs of the distribution that run
-# on LuaJIT.
+# The oracle of the unwinder's tests, a host program in C++, and programs of the
+# distribution that run on LuaJIT.
 test='/usr/include/*/libunwind.h libunwind-dev
 nm binutils
+g++ g++
 pkg-config pkg-config
 sysbench sysbench
 nvim neovim

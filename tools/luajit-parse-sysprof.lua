@@ -41,6 +41,9 @@ local function to_microseconds(s)
   return nil, "seconds"
 end
 
+-- Formats that can compare two profiles.
+local COMPARES = { folded = true, top = true, flamegraph = true }
+
 local SPECS = {
   { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, help = {
     "folded: one line for each stack, root first (default)",
@@ -66,6 +69,8 @@ local SPECS = {
     choice = { "function", "line", "module", "vmstate" }, help = {
     "top: rows are functions (default), lines, modules, or",
     "states of the VM" } },
+  { name = "diff", key = "diff", arg = "BASE", help = {
+    "folded, top, flamegraph: compare with the profile BASE" } },
   { name = "include", key = "include", arg = "PATTERN", list = true, help = {
     "only stacks with a frame whose name has the text PATTERN;",
     "* is any text, ^ the beginning and $ the end of the name" } },
@@ -197,31 +202,42 @@ local function name_of(path)
   return path == "-" and "standard input" or path
 end
 
-local function render(paths, opt)
-  local shown = name_of(paths[1])
-  if #paths > 1 then shown = ("%s and %d more"):format(shown, #paths - 1) end
+-- Reads files into one profile. Returns it, or nil having said why.
+local function read(paths, shown, opt)
   local profile, err, bad = reader.read_all(paths, {
     from = opt.from, to = opt.to, timeline = NEEDS_TIMELINE[opt.format],
     progress = progress.new() })
   err = err or not_shown(profile, opt)
-  if err then
-    say(bad and name_of(bad) or shown, ": ", err)
-    return FAILED
-  end
+  if not err then return profile end
+  say(bad and name_of(bad) or shown, ": ", err)
+end
+
+local function render(paths, opt)
+  local shown = name_of(paths[1])
+  if #paths > 1 then shown = ("%s and %d more"):format(shown, #paths - 1) end
+  local profile = read(paths, shown, opt)
+  local base = profile and opt.diff and read({ opt.diff }, name_of(opt.diff), opt)
+  if not profile or (opt.diff and not base) then return FAILED end
   opt.title = opt.title or shown
   opt.lines = opt.lines or opt.by == "line"
   opt.limit = opt.limit or TOP_LIMIT
-  local ok, produce
   local shown_view = view.new(profile, opt)
-  produce, err = renderer(shown_view, opt)
+  local base_view = base and view.new(base, opt)
+  if base then shown_view:compare_with(base_view) end
+  local produce, err = renderer(shown_view, opt)
+  local ok
   if produce then ok, err = output(opt.output, produce) end
   if not ok then
     say(shown, ": ", err)
     return FAILED
   end
-  warn(shown, profile, opt.annotate and "annotate" or opt.format or "folded",
-       shown_view.shown == 0 and (shown_view.filter or opt.from or opt.to))
-  return profile.complete and OK or INCOMPLETE
+  local format = opt.annotate and "annotate" or opt.format or "folded"
+  local function is_empty(v)
+    return v.shown == 0 and (v.filter or opt.from or opt.to)
+  end
+  warn(shown, profile, format, is_empty(shown_view))
+  if base then warn(name_of(opt.diff), base, format, is_empty(base_view)) end
+  return profile.complete and not (base and not base.complete) and OK or INCOMPLETE
 end
 
 -- Says which options do not go together, or nil.
@@ -229,7 +245,11 @@ local function contradiction(paths, opt)
   for _, path in ipairs(paths) do
     if opt.output == path then return "input and output are the same file" end
   end
-  if opt.output and opt.output == opt.annotate then
+  if opt.diff and opt.output == opt.diff then
+    return "the base and output are the same file"
+  elseif opt.diff and (opt.annotate or not COMPARES[opt.format or "folded"]) then
+    return "--diff works with --format=folded, top and flamegraph"
+  elseif opt.output and opt.output == opt.annotate then
     return "the annotated file and output are the same file"
   elseif opt.no_host and opt.no_lua then
     return "--no-host and --no-lua leave nothing"

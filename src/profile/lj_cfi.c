@@ -353,6 +353,26 @@ CfiResult lj_cfi_step(Peek *pk, CfiRegs *regs)
   return row_apply(pk, &m, regs, fde.is_signal);
 }
 
+/* Does a call end before this address? */
+static int code_iscalled(const uint8_t *p)
+{
+  int n;
+  if (p[-5] == 0xe8) return 1;  /* call rel32 */
+  for (n = 2; n <= 7; n++)  /* call r/m64: ff /2 */
+    if (p[-n] == 0xff && (p[1-n] & 0x38) == 0x10) return 1;
+  return 0;
+}
+
+int lj_cfi_isstart(Peek *pk, const CfiRegs *regs)
+{
+  uintptr_t pc = regs->r[CFI_REG_PC];
+  Fde fde;
+  return regs->is_return && (pc & 15) == 0 &&
+	 lj_peek_ok(pk, (const void *)(pc - 8), 16) &&
+	 !code_iscalled((const uint8_t *)pc) &&
+	 lj_ehframe_find(pc, &fde) == CFI_STEP && fde.pc_begin == pc;
+}
+
 void lj_cfi_warmup(void)
 {
   struct dl_find_object obj;

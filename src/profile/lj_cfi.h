@@ -51,6 +51,11 @@ static LJ_AINLINE uintptr_t lj_cfi_lookup_pc(const CfiRegs *regs)
   return regs->r[CFI_REG_PC] - (regs->is_return ? 1 : 0);
 }
 
+/* Is this the start of a function, put on the stack by hand to be returned to?
+** It is the outermost frame of a C stack that makecontext(3) made.
+*/
+LJ_FUNC int lj_cfi_isstart(Peek *pk, const CfiRegs *regs);
+
 /* Bind the functions used. Call it once outside of the handler. */
 LJ_FUNC void lj_cfi_warmup(void);
 

@@ -304,6 +304,10 @@ static int walk_host(Walk *w)
     walk_push(w, here);
     return walk_partial(w, n, saved);
   }
+  if (lj_cfi_isstart(hs->pk, &w->regs)) {
+    walk_push(w, frame_word(SPF_FRAME_HOST, pc));
+    return 0;
+  }
   res = lj_cfi_step(hs->pk, &w->regs);
   if (res == CFI_NO_OBJECT) {
     if (walk_exact(w) &&

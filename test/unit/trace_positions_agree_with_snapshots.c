@@ -227,8 +227,8 @@ static int event_leadsto(const Event *e, const Chain *c)
   if (!e->pt) return 1;  /* A builtin. */
   bc = proto_bc(e->pt) + e->pos;
   op = bc_op(*bc);
-  if (c->pc == bc) return 1;
   if (op == BC_JLOOP) op = bc_op(traces_get(L, bc_d(*bc))->startins);
+  if (c->pc == bc || (op == BC_ITERN && c->pc == bc + 1)) return 1;
   if (op <= BC_ISF || op == BC_ITERN) {  /* Its jump follows. */
     bc++;
   } else if (op >= BC_FUNCF) {
@@ -297,8 +297,10 @@ static void check_snapshots(const GCtrace *T, const TraceBlock *b,
       CHECK(!"snapshot with other frames");
     }
     if (check_failures) {
-      printf("trace %d, snapshot %d of %d:\n", (int)T->traceno, (int)i,
-	     (int)T->nsnap);
+      printf("trace %d, snapshot %d of %d, link type %d: PC at %d, noted %d\n",
+	     (int)T->traceno, (int)i, (int)T->nsnap, (int)T->linktype,
+	     want.n > 0 && want.f[0].pt ?
+	     (int)proto_bcpos(want.f[0].pt, want.pc) : -1, (int)ta.seg->pos);
       chain_print("snapshot", &want);
       chain_print("position", &got);
     }

@@ -30,7 +30,7 @@ end
 
 -- Writes the JSON object that the script reads: names and their kinds (a name
 -- stands twice if it is also compiled), and depth, name and self value of each
--- node, parents first.
+-- node, parents first; if there is a base, its value, too.
 local function write_data(view, write)
   local kind_of = {}
   for i, kind in ipairs(symbols.KINDS) do kind_of[kind] = i - 1 end
@@ -42,9 +42,10 @@ local function write_data(view, write)
       number[e] = #names
       names[#names + 1], kinds[#kinds + 1] = text.json(e.text), kind_of[e.kind]
     end
-    nodes[#nodes + 1] = ("%d,%d,%.0f"):format(node.depth, number[e], node.self)
+    nodes[#nodes + 1] = ("%d,%d,%.0f"):format(node.depth, number[e], node.self) ..
+			(view.base and (",%.6g"):format(node.base) or "")
   end)
-  write(('{"unit":"%s",\n'):format(view.unit))
+  write(('{"unit":"%s","diff":%s,\n'):format(view.unit, tostring(view.base ~= nil)))
   write_list(write, "names", names)
   write(",\n")
   write_list(write, "kinds", kinds)

@@ -92,7 +92,8 @@ kbd { border: 1px solid var(--line); border-radius: 3px; padding: 0 4px; font-si
 {{report}}
 </table>
 <p><kbd>/</kbd> search &nbsp; <kbd>Esc</kbd> reset &nbsp; <kbd>i</kbd> icicle &nbsp;
-<kbd>r</kbd> reverse &nbsp; click: zoom</p>
+<kbd>r</kbd> reverse &nbsp; click: zoom &nbsp; arrow keys: zoom to the caller, the hottest
+it called, the one beside it</p>
 <form method="dialog"><button>Close</button></form>
 </dialog>
 <noscript>This page draws the flame graph with JavaScript.</noscript>

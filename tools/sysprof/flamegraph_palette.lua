@@ -35,7 +35,15 @@ function maker(names) {
   };
 }
 
+// Of a comparison: change is -1 (all gone) to 1 (all new).
+function changed(change, dark) {
+  const much = Math.min(Math.abs(change), 1);
+  return css(change > 0 ? 4 : 214, much < 0.02 ? 0 : 30 + 55 * much,
+             (dark ? 76 : 88) - 26 * much);
+}
+
 return {
+  changed: changed,
   LUA: LUA, COMPILED: COMPILED, MATCH: MATCH, maker: maker,
   count: KINDS.length,
   label: kind => KINDS[kind][0],

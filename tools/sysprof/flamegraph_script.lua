@@ -24,7 +24,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 // Number of the first name of the same text.
 const first = new Map();
 data.names.forEach((name, i) => { if (!first.has(name)) first.set(name, i); });
-const profile = trees.read(data.nodes, data.names,
+const profile = trees.read(data.nodes, data.diff, data.names,
   data.kinds.map(kind => kind === COMPILED ? 1 : 0),
   data.names.map(name => first.get(name)));
 
@@ -58,6 +58,12 @@ function compiledShare(i) {
   return tree.total[i] ? tree.compiled[i] / tree.total[i] : 0;
 }
 
+// How a node's total has changed, -1 (not there any more) to 1 (not there before).
+function nodeChange(i) {
+  const now = tree.total[i], before = tree.baseTotal[i];
+  return now || before ? (now - before) / Math.max(now, before) : 0;
+}
+
 // Kind of a node; Lua, whether it is compiled or not.
 function nodeKind(i) {
   const kind = data.kinds[tree.name[i]];
@@ -78,12 +84,13 @@ const colourOf = palette.maker(data.names);
 function colour(i, kind) {
   if (!i) return palette.ofAll(dark.matches);
   if (matches && matches[tree.name[i]]) return palette.MATCH;
+  if (data.diff) return palette.changed(nodeChange(i), dark.matches);
   return colourOf(tree.name[i], kind, dark.matches, matches !== null);
 }
 
 // Paints a box of width w; of a function as much as compiled as it was.
 function paint(i, x, y, w) {
-  const share = i ? compiledShare(i) : 0;
+  const share = i && !data.diff ? compiledShare(i) : 0;
   if (share < 1) {
     ctx.fillStyle = colour(i, i && nodeKind(i));
     ctx.fillRect(x, y, w, ROW - 1);
@@ -294,6 +301,18 @@ function tipRow(label, v) {
   return row;
 }
 
+function changeRow(i) {
+  const row = document.createElement("tr");
+  const points = tree.total[0] ?
+    100 * (tree.total[i] - tree.baseTotal[i]) / tree.total[0] : 0;
+  const sign = points > 0.005 ? "+" : points < -0.005 ? "-" : "";
+  for (const text of ["before", percent(tree.baseTotal[i], tree.total[0]),
+                      sign + Math.abs(points).toFixed(2) + " points"]) {
+    row.insertCell().textContent = text;
+  }
+  return row;
+}
+
 function hover(i, event) {
   const tip = $("tip");
   if (i !== hovered) { hovered = i; redraw(); }
@@ -307,6 +326,7 @@ function hover(i, event) {
   name.textContent = nodeName(i);
   if (i) table.insertRow().insertCell().textContent = kindText(i);
   table.append(tipRow("self", tree.self[i]), tipRow("total", tree.total[i]));
+  if (data.diff) table.append(changeRow(i));
   tip.replaceChildren(name, table);
   tip.style.display = "block";
   const w = tip.offsetWidth, h = tip.offsetHeight;
@@ -319,6 +339,31 @@ function hover(i, event) {
 }
 
 // -- Start -------------------------------------------------------------------
+
+// Calls visit(child) for each node below another one.
+function eachChild(node, visit) {
+  for (let c = node + 1; c < tree.end[node]; c = tree.end[c]) visit(c);
+}
+
+// The node that an arrow key leads to from the zoomed one: its caller, what it
+// called most, the one before or after it; -1 if there is none.
+function neighbour(key) {
+  const up = tree.parent[zoom];
+  let found = -1;
+  if (key === (icicle ? "ArrowUp" : "ArrowDown")) return up;
+  if (key === (icicle ? "ArrowDown" : "ArrowUp")) {
+    eachChild(zoom, c => { if (found < 0 || tree.total[c] > tree.total[found]) found = c; });
+  } else if (up >= 0) {
+    let last = -1;
+    eachChild(up, c => {
+      if (!tree.total[c]) return;
+      if (key === "ArrowLeft" && c === zoom) found = last;
+      if (key === "ArrowRight" && last === zoom) found = c;
+      last = c;
+    });
+  }
+  return found;
+}
 
 function onKey(event) {
   const typing = event.target === $("search");
@@ -335,20 +380,32 @@ function onKey(event) {
     setIcicle(!icicle);
   } else if (event.key === "r") {
     setReversed(tree === forward);
+  } else if (event.key.startsWith("Arrow")) {
+    const to = neighbour(event.key);
+    if (to >= 0) zoomTo(to);
   } else {
     return;
   }
   event.preventDefault();
 }
 
+function legendItem(colour, label) {
+  const item = document.createElement("span"), box = document.createElement("i");
+  box.style.background = colour;
+  item.append(box, label);
+  $("legend").append(item);
+}
+
 function legend() {
+  if (data.diff) {
+    legendItem(palette.changed(1, false), "more than before");
+    legendItem(palette.changed(0, false), "the same");
+    legendItem(palette.changed(-1, false), "less");
+    return;
+  }
   const present = new Set(data.kinds);
   for (let kind = 0; kind < palette.count; kind++) {
-    if (!present.has(kind)) continue;
-    const item = document.createElement("span"), box = document.createElement("i");
-    box.style.background = palette.plain(kind);
-    item.append(box, palette.label(kind));
-    $("legend").append(item);
+    if (present.has(kind)) legendItem(palette.plain(kind), palette.label(kind));
   }
 }
 

@@ -11,14 +11,16 @@ const trees = (function () {
 "use strict";
 
 // depth, name, self, total, compiled (the part of total in compiled code of this
-// very frame), parent, end (number after the last descendant), left (what stands
+// very frame), base and baseTotal (self and total in what the profile is compared
+// with), parent, end (number after the last descendant), left (what stands
 // before it on its level); all by number of node.
 function makeTree(n) {
   return {
     n: n, depth: new Int32Array(n), name: new Int32Array(n).fill(-1),
     parent: new Int32Array(n).fill(-1), end: new Int32Array(n),
     self: new Float64Array(n), total: new Float64Array(n),
-    compiled: new Float64Array(n), left: new Float64Array(n)
+    compiled: new Float64Array(n), left: new Float64Array(n),
+    base: new Float64Array(n), baseTotal: new Float64Array(n)
   };
 }
 
@@ -33,7 +35,10 @@ function finishTree(t) {
   while (open.length) t.end[open.pop()] = t.n;
   for (let i = t.n - 1; i >= 0; i--) {
     t.total[i] += t.self[i];
-    if (i) t.total[t.parent[i]] += t.total[i];
+    t.baseTotal[i] += t.base[i];
+    if (!i) continue;
+    t.total[t.parent[i]] += t.total[i];
+    t.baseTotal[t.parent[i]] += t.baseTotal[i];
   }
   const used = new Float64Array(t.n);
   for (let i = 1; i < t.n; i++) {
@@ -44,21 +49,22 @@ function finishTree(t) {
   return t;
 }
 
-// The data of the page: depth, name and self of each node. A function that is
-// also compiled is two nodes with two names there.
-function parse(flat) {
-  const t = makeTree(flat.length / 3 + 1);
-  for (let i = 1, k = 0; i < t.n; i++, k += 3) {
+// The data of the page: depth, name and self of each node, and its base in a
+// comparison. A function that is also compiled is two nodes with two names there.
+function parse(flat, diff) {
+  const items = diff ? 4 : 3, t = makeTree(flat.length / items + 1);
+  for (let i = 1, k = 0; i < t.n; i++, k += items) {
     t.depth[i] = flat[k];
     t.name[i] = flat[k + 1];
     t.self[i] = flat[k + 2];
+    if (diff) t.base[i] = flat[k + 3];
   }
   return finishTree(t);
 }
 
 // A tree while it grows.
 function makeNode(name) {
-  return { name: name, self: 0, compiled: 0, kids: null };
+  return { name: name, self: 0, compiled: 0, base: 0, kids: null };
 }
 
 function child(node, name) {
@@ -88,14 +94,15 @@ function flatten(root, names) {
     t.name[i] = node.name;
     t.self[i] = node.self;
     t.compiled[i] = node.compiled;
+    t.base[i] = node.base;
   });
   return finishTree(t);
 }
 
 // names, compiled (1 or 0) and same (number of the first name of the same text)
 // are by number of name. Returns functions that make the two trees.
-function read(flat, names, compiled, same) {
-  const data = parse(flat);
+function read(flat, diff, names, compiled, same) {
+  const data = parse(flat, diff);
 
   function forward() {
     const path = [makeNode(-1)];
@@ -103,6 +110,7 @@ function read(flat, names, compiled, same) {
       const node = child(path[data.depth[i] - 1], same[data.name[i]]);
       path[data.depth[i]] = node;
       node.self += data.self[i];
+      node.base += data.base[i];
       if (compiled[data.name[i]]) node.compiled += data.total[i];
     }
     return flatten(path[0], names);
@@ -112,13 +120,14 @@ function read(flat, names, compiled, same) {
   function reversed() {
     const root = makeNode(-1);
     for (let i = 1; i < data.n; i++) {
-      if (data.self[i] === 0) continue;
+      if (data.self[i] === 0 && data.base[i] === 0) continue;
       let node = root;
       for (let up = i; up > 0; up = data.parent[up]) {
         node = child(node, same[data.name[up]]);
         if (compiled[data.name[up]]) node.compiled += data.self[i];
       }
       node.self += data.self[i];
+      node.base += data.base[i];
     }
     return flatten(root, names);
   }

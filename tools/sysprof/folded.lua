@@ -1,17 +1,19 @@
 ----------------------------------------------------------------------------
 -- Sysprof reader: folded stacks, "frame;frame;frame count", root first.
 --
--- Lines are sorted by bytes, and each stack stands once.
+-- Lines are sorted by bytes, and each stack stands once. With a base to compare
+-- with: "frame;frame;frame base count", what flame graph programs take for a
+-- comparison.
 ----------------------------------------------------------------------------
 
 local text = require("sysprof.text")
 
 local folded = {}
 
--- write(s) takes the parts of the output.
-function folded.render(view, write)
-  local value, lines, escaped, parts = {}, {}, {}, {}
-  view:each(function(names, n, v)
+-- Returns a function that gives the line of a stack, without its count.
+local function liner()
+  local escaped, parts = {}, {}
+  return function(names, n)
     for i = 1, n do
       local e = names[i]
       local s = escaped[e]
@@ -21,13 +23,26 @@ function folded.render(view, write)
       end
       parts[i] = s
     end
-    local line = table.concat(parts, ";", 1, n)
-    if not value[line] then lines[#lines + 1] = line end
-    value[line] = (value[line] or 0) + v
-  end)
+    return table.concat(parts, ";", 1, n)
+  end
+end
+
+-- write(s) takes the parts of the output.
+function folded.render(view, write)
+  local value, base, lines, line_of = {}, {}, {}, liner()
+  local function add(to, names, n, v)
+    local line = line_of(names, n)
+    if not (value[line] or base[line]) then lines[#lines + 1] = line end
+    to[line] = (to[line] or 0) + v
+  end
+  view:each(function(names, n, v) add(value, names, n, v) end)
+  if view.base then
+    view:each_of_base(function(names, n, v) add(base, names, n, v) end)
+  end
   table.sort(lines)
   for _, line in ipairs(lines) do
-    write(("%s %.0f\n"):format(line, value[line]))
+    local before = view.base and (" %.0f"):format(base[line] or 0) or ""
+    write(("%s%s %.0f\n"):format(line, before, value[line] or 0))
   end
 end
 

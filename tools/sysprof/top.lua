@@ -5,7 +5,7 @@
 -- it or in what it called; a recursive function counts once in each sample.
 -- Where a coroutine was resumed is no function, so [coroutine] does not count.
 -- The same by line, by module and by state of the VM. Before the table stands
--- the profile's report about itself.
+-- the profile's report about itself. Two profiles are compared by shares.
 ----------------------------------------------------------------------------
 
 local join = require("sysprof.join")
@@ -131,9 +131,82 @@ local function write_head(view, sum, write)
   write("\n")
 end
 
+-- -- Comparison ------------------------------------------------------------
+
+-- Returns rows { text=, self=, total=, self_change=, total_change= }: shares in
+-- percent, and how they have changed since the base. The largest changes first.
+local function compare(view)
+  local list, by_text = {}, {}
+  local function share(v, sum) return sum > 0 and 100 * v / sum or 0 end
+  local function each(rows, sum, sign)
+    for _, row in ipairs(rows) do
+      local name = row.entry.text
+      local r = by_text[name]
+      if not r then
+	r = { text = name, self = 0, total = 0, self_change = 0, total_change = 0 }
+	by_text[name], list[#list + 1] = r, r
+      end
+      local self, total = share(row.self, sum), share(row.total, sum)
+      if sign > 0 then r.self, r.total = r.self + self, r.total + total end
+      r.self_change = r.self_change + sign * self
+      r.total_change = r.total_change + sign * total
+    end
+  end
+  local rows, sum = top.count(view)
+  each(rows, sum, 1)
+  local base_rows, base_sum = top.count(view.base)
+  each(base_rows, base_sum, -1)
+  table.sort(list, function(a, b)
+    local x, y = math.abs(a.self_change), math.abs(b.self_change)
+    if x ~= y then return x > y end
+    x, y = math.abs(a.total_change), math.abs(b.total_change)
+    if x ~= y then return x > y end
+    return a.text < b.text
+  end)
+  return list, sum
+end
+
+local function row_name(view)
+  return view.options.by or view.options.lines and "line" or "function"
+end
+
+local function rows_to_show(view, rows)
+  local limit = view.options.limit or 0
+  return limit > 0 and math.min(limit, #rows) or #rows
+end
+
+local function write_rest(view, shown, rows, write)
+  if shown < #rows then
+    write(("%12s %d more %ss (--limit=0 shows all)\n")
+	  :format("...", #rows - shown, row_name(view)))
+  end
+end
+
+local function render_comparison(view, write)
+  local rows, sum = compare(view)
+  write_head(view, sum, write)
+  local function points(v)
+    -- No change is no sign.
+    local s = ("%+.1f"):format(v)
+    return (s == "+0.0" or s == "-0.0") and "0.0" or s
+  end
+  local form = "%8s %8s %8s %8s  %s\n"
+  write(form:format("self%", "change", "total%", "change", row_name(view)))
+  local shown = rows_to_show(view, rows)
+  for i = 1, shown do
+    local r = rows[i]
+    write(form:format(("%.1f"):format(r.self), points(r.self_change),
+		      ("%.1f"):format(r.total), points(r.total_change), r.text))
+  end
+  write_rest(view, shown, rows, write)
+end
+
+-- -- API -------------------------------------------------------------------
+
 -- Shows at most view.options.limit rows, all of them if that is 0. There is a
 -- column for compiled code only if some was sampled.
 function top.render(view, write)
+  if view.base then return render_comparison(view, write) end
   local rows, sum = top.count(view)
   table.sort(rows, hotter)
   write_head(view, sum, write)
@@ -145,20 +218,15 @@ function top.render(view, write)
     write("  " .. name .. "\n")
   end
   local unit = view.unit == "us" and " ms" or ""
-  local what = view.options.by or view.options.lines and "line" or "function"
-  line("self" .. unit, "self%", "total" .. unit, "total%", "compiled%", what)
-  local limit = view.options.limit or 0
-  local shown = limit > 0 and math.min(limit, #rows) or #rows
+  line("self" .. unit, "self%", "total" .. unit, "total%", "compiled%", row_name(view))
+  local shown = rows_to_show(view, rows)
   for i = 1, shown do
     local row = rows[i]
     line(view:value_text(row.self), percent(row.self, sum),
 	 view:value_text(row.total), percent(row.total, sum),
 	 compiled_text(row), row.entry.text)
   end
-  if shown < #rows then
-    write(("%12s %d more %ss (--limit=0 shows all)\n")
-	  :format("...", #rows - shown, what))
-  end
+  write_rest(view, shown, rows, write)
 end
 
 return top

@@ -4,13 +4,14 @@
 -- A node is { entry, self, total, depth, children }: the name of a function
 -- (an entry of sysprof.symbols) where its callers are those of the nodes
 -- above. A compiled function is another node than the interpreted one. The root
--- stands for the whole profile and has no entry.
+-- stands for the whole profile and has no entry. If the view has a base, base is
+-- what the node's self is there; what is only there is a node, too.
 ----------------------------------------------------------------------------
 
 local tree = {}
 
 local function new_node(entry, depth)
-  return { entry = entry, depth = depth, self = 0, total = 0,
+  return { entry = entry, depth = depth, self = 0, total = 0, base = 0,
 	   children = {}, by_entry = {} }
 end
 
@@ -42,6 +43,13 @@ function tree.build(view, plain)
     end
     node.self = node.self + v
   end)
+  if view.base then
+    view:each_of_base(function(names, n, v)
+      local node = root
+      for i = 1, n do node = child(node, names[i]) end
+      node.base = node.base + v
+    end)
+  end
   tree.visit(root, function(node) table.sort(node.children, by_name) end)
   return root
 end

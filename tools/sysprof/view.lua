@@ -31,6 +31,7 @@ function view.new(profile, options)
     symbols = symbols.new(profile, options.lines),
     filter = filters.new(options),
     shown = 0,		-- Samples that each_joined() has visited last.
+    base = nil, base_scale = nil,	-- See compare_with().
   }, mt)
 end
 
@@ -68,6 +69,33 @@ function methods:each(visit)
   self:each_joined(function(parts, n, value, slot)
     for i = 1, n do names[i] = syms:name(parts[i]) end
     visit(names, n, value, slot)
+  end)
+end
+
+-- Compares with another view, of the same options: the formats that can do so
+-- show what has changed since. Values of the base are multiplied by base_scale,
+-- so both have the same sum.
+function methods:compare_with(base)
+  local function sum(v)
+    local total = 0
+    v:each_joined(function(_, _, value) total = total + value end)
+    return total
+  end
+  local base_sum = sum(base)
+  self.base, self.base_scale = base, base_sum > 0 and sum(self) / base_sum or 0
+end
+
+-- Calls visit(names, n, value) for each distinct sample of the base, with names
+-- of this view, none of them compiled.
+function methods:each_of_base(visit)
+  local syms, names, known = self.symbols, {}, {}
+  self.base:each(function(base_names, n, value)
+    for i = 1, n do
+      local plain = base_names[i].plain
+      local e = known[plain] or syms:entry(plain.text, plain.kind)
+      known[plain], names[i] = e, e
+    end
+    visit(names, n, value * self.base_scale)
   end)
 end
 

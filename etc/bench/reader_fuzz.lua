@@ -1,0 +1,53 @@
+-- Rounds of etc/bench/reader_fuzz in one process. Arguments: seed, first round,
+-- last round. Prints the peak of the memory and of the time for one stream; the
+-- status is 1 if a round fails, and its stream is written to the file "failed".
+
+local ffi = require("ffi")
+local mutations = require("mutations")
+
+local SECONDS_MAX, MIB_MAX = 1, 200
+
+ffi.cdef("int clock_gettime(int, void *);")
+
+local function cpu_seconds()
+  local t = ffi.new("int64_t[2]")
+  ffi.C.clock_gettime(2, t)		-- CLOCK_PROCESS_CPUTIME_ID
+  return tonumber(t[0]) + tonumber(t[1]) / 1e9
+end
+
+local function peak_mib()
+  for line in io.lines("/proc/self/status") do
+    local kib = line:match("^VmHWM:%s*(%d+)")
+    if kib then return tonumber(kib) / 1024 end
+  end
+end
+
+local function fail(seed, round, s, why)
+  local file = assert(io.open("failed", "wb"))
+  file:write(s)
+  file:close()
+  print(("seed %d, round %d: %s"):format(seed, round, why))
+  os.exit(1)
+end
+
+local seed, first, last = tonumber(arg[1]), tonumber(arg[2]), tonumber(arg[3])
+local longest, silent_count = 0, 0
+for round = first, last do
+  local s, must_notice = mutations.stream(seed, round)
+  local start = cpu_seconds()
+  local wrong, silent = mutations.try(s, round)
+  local seconds = cpu_seconds() - start
+  longest = math.max(longest, seconds)
+  if silent then silent_count = silent_count + 1 end
+  if wrong then
+    fail(seed, round, s, wrong)
+  elseif must_notice and silent then
+    fail(seed, round, s, "the reader noticed nothing")
+  elseif seconds > SECONDS_MAX then
+    fail(seed, round, s, ("%.1f s of CPU time"):format(seconds))
+  elseif round % 100 == 0 and peak_mib() > MIB_MAX then
+    fail(seed, round, s, ("%.0f MiB of memory, up to 100 rounds ago"):format(peak_mib()))
+  end
+end
+print(("rounds %d to %d: longest %.3f s of CPU time, peak %.1f MiB, %d without a problem")
+      :format(first, last, longest, peak_mib(), silent_count))

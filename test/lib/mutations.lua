@@ -1,0 +1,184 @@
+----------------------------------------------------------------------------
+-- Streams changed at random, for the reader: test/tools/mutated_streams and
+-- etc/bench/reader_fuzz.
+--
+-- Everything follows from a seed and the number of a round, so each round can
+-- be repeated alone.
+----------------------------------------------------------------------------
+
+local B = require("stream_builder")
+local G = require("sysprof.grammar")
+local reader = require("sysprof.reader")
+local view = require("sysprof.view")
+local F, uleb = B.F, B.uleb
+
+local OUTPUT_MAX = 4e6	-- Bytes of one output; they are small.
+
+-- All that may be there.
+local FORMATS = { "folded", "top", "flamegraph", "svg", "pprof", "speedscope", "gecko",
+		  "json", "tree" }
+
+local mutations = {}
+
+-- -- Streams to change -----------------------------------------------------
+
+-- Three chunks with every kind of record, frame and sample.
+local function version_3()
+  local b = B.new():meta("clock", "cpu")
+  b:module(0x1000, 0x9000, 0x1000, "/lib/libx.so", "\1\2\3\4")
+  for chunk = 1, 3 do
+    b:context(chunk, chunk * 1000)
+    for fid = 1, 3 do b:lfunc(fid, fid * 10, "@x.lua", "f" .. fid) end
+    b:stack(1, { F.cbound, F.lfunc(1, 3), F.cbound, F.lfunc(2, 200) })
+    b:stack(2, { F.lfunc(3, 1), F.ffunc(5), F.resume, F.cut(100, 2) }, 2)
+    b:stack(3, { F.host(0x1234), F.vm, F.host(0x2345), F.vm, F.host(0x7fffffffffff) })
+    b:stack(4, { F.cut(3, 1), F.broken(4), F.cfunc(0x2000) }, 1, 1)
+    b:stack(5, { F.broken(1) })
+    b:stack(6, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 4), F.trace(7, 2, true),
+		 F.work(G.SPF_WORK_EXIT, 7 * 65536 + 1) })
+    b:sample(1, 3, 4):sample(2, 4, 2, G.SPF_VMST_GC, 500):sample(5, 3):sample(0, 0)
+    b:sample(6, 3, 2, G.SPF_VMST_EXIT)
+    b:counters { { 1, 7 }, { G.SPF_COUNTER_LOST_BUFFER, 2 } }
+    if chunk < 3 then b:flush() end
+  end
+  b:ffunc(5, "pcall"):hsym(0x1234, 0x1200, "main"):hsym(0x2345, 0x2000, "cf")
+  return b:finish()
+end
+
+-- Of Tarantool's sysprof: symbols, samples of all kinds, symbols among them.
+local function version_2()
+  local function lfunc(addr, line) return uleb(addr) .. B.str("@x.lua") .. uleb(line) end
+  local function cfunc(addr, name) return uleb(addr) .. B.str(name) end
+  local host = uleb(0x5010) .. uleb(0x2010) .. uleb(0x1010) .. "\0"
+  local out = { "ljs\3\0\0\0\0", lfunc(0x7f1234567890, 0), "\0", lfunc(0x200, 5),
+    "\2", uleb(1), uleb(0x200), uleb(6), "\1", cfunc(0x5000, "lj_BC_FUNCC"), "\1",
+    cfunc(0x1000, "main"), "\1", cfunc(0x2000, "lua_pcall"), "\128ljp\2\0\0\0" }
+  for i = 1, 12 do
+    out[#out + 1] = "\1\1" .. uleb(0x200) .. uleb(i % 3 + 5) .. "\2" .. uleb(0x3000) ..
+      "\3" .. uleb(84) .. "\1" .. uleb(0x7f1234567890) .. uleb(1) .. "\128" .. host
+    out[#out + 1] = "\9" .. uleb(1) .. uleb(0x200) .. uleb(6)
+    out[#out + 1] = "\4" .. host
+    if i % 4 == 0 then
+      out[#out + 1] = "\10" .. lfunc(0x200 + i % 8 * 16, i) .. "\11" ..
+	cfunc(0x6000 + i, "late") .. "\12" .. uleb(i) .. uleb(0x200) .. uleb(9)
+    end
+  end
+  return table.concat(out) .. "\128"
+end
+
+-- The records of each chunk, to be put together again with right checksums.
+function mutations.split(stream)
+  local list, at = {}, #B.PROLOGUE
+  while at < #stream do
+    local a, b, c = stream:byte(at + 9, at + 11)
+    local len = a + b * 256 + c * 65536
+    list[#list + 1] = stream:sub(at + 17, at + 16 + len)
+    at = at + 16 + len
+  end
+  return list
+end
+
+-- -- Changes ---------------------------------------------------------------
+
+local function change(s)
+  if s == "" then return s end
+  local kind, at = math.random(8), math.random(#s)
+  local head, tail = s:sub(1, at - 1), s:sub(at)
+  if kind <= 2 then
+    return head .. string.char(math.random(0, 255)) .. tail:sub(2)
+  elseif kind == 3 then
+    return head .. tail:sub(1 + math.random(8))
+  elseif kind == 4 then
+    return s:sub(1, at) .. s:sub(math.max(1, at - math.random(30)), at) .. s:sub(at + 1)
+  elseif kind == 5 then
+    return head .. ("\255"):rep(math.random(9)) .. tail
+  elseif kind == 6 then
+    return head
+  elseif kind == 7 then		-- A part of it from elsewhere.
+    local from = math.random(#s)
+    return head .. s:sub(from, from + math.random(40)) .. tail:sub(math.random(40))
+  end
+  return head .. string.char(math.random(0, 255)):rep(math.random(4)) .. tail:sub(6)
+end
+
+local function bytes_changed(stream)
+  for _ = 1, math.random(3) do stream = change(stream) end
+  return stream
+end
+
+local function records_changed(records)
+  local n, out = math.random(#records), { B.PROLOGUE }
+  for i, r in ipairs(records) do
+    if i == n then
+      for _ = 1, math.random(3) do r = change(r .. "\0") end
+    end
+    out[#out + 1] = B.chunk(i - 1, r)
+  end
+  return table.concat(out)
+end
+
+local V3, V2 = version_3(), version_2()
+local V3_RECORDS = mutations.split(V3)
+
+-- Returns the stream of a round; whether the reader must notice the change; and
+-- the stream as it was.
+function mutations.stream(seed, round)
+  math.randomseed(seed * 2^24 + round)
+  local kind = round % 6
+  if kind == 0 then
+    local s = bytes_changed(V3)
+    return s, s ~= V3, V3
+  elseif kind == 1 or kind == 2 then
+    return bytes_changed(V2), false, V2
+  end
+  return records_changed(V3_RECORDS), false, V3
+end
+
+mutations.originals = { V3, V2 }
+
+-- -- What must hold --------------------------------------------------------
+
+local function is_sentence(s)
+  return type(s) == "string" and #s > 0 and not s:find("[\r\n]")
+end
+
+local renderers = {}
+for _, name in ipairs(FORMATS) do
+  if package.searchpath("sysprof." .. name, package.path) then
+    local format = require("sysprof." .. name)
+    if format.render then renderers[#renderers + 1] = format end
+  end
+end
+
+local function options_of(round)
+  return { lines = round % 2 == 0, traces = round % 5 < 2, coroutine = round % 7 == 0,
+	   no_lua = round % 11 == 1, no_host = round % 13 == 1, limit = 60, title = "x",
+	   weight = round % 17 == 0 and "cpu" or nil }
+end
+
+local function read_and_render(s, round)
+  local p, why = reader.parse_string(s, { timeline = true })
+  if not p then
+    if not is_sentence(why) then error("no sentence: " .. tostring(why)) end
+    return false
+  end
+  if p.complete ~= (p:problem_text() == nil) or
+     (not p.complete and not is_sentence(p:problem_text())) then
+    error("no sentence: " .. tostring(p:problem_text()))
+  end
+  local size = 0
+  renderers[round % #renderers + 1].render(view.new(p, options_of(round)),
+    function(part) size = size + #part end)
+  if size > OUTPUT_MAX then error("output of " .. size .. " bytes") end
+  return p.complete
+end
+
+-- Reads and renders a stream. Returns what is wrong, or nil and whether the
+-- reader found nothing amiss.
+function mutations.try(s, round)
+  local ok, silent = pcall(read_and_render, s, round)
+  if not ok then return tostring(silent) end
+  return nil, silent
+end
+
+return mutations

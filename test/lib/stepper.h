@@ -1,0 +1,215 @@
+/*
+** Runs code one instruction at a time, by the processor's trap flag, and walks
+** the host stack at each: no timer, so nothing depends on speed. In other code
+** than the VM's and its traces', only some instructions are looked at.
+*/
+
+#ifndef STEPPER_H
+#define STEPPER_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "lua.h"
+#include "lauxlib.h"
+#include "lualib.h"
+#include "lj_obj.h"
+#include "lj_frame.h"
+#include "profile/lj_hstack.h"
+#include "check.h"
+
+#define STEP_TRAP_FLAG	0x100	/* TF of EFLAGS. */
+#define STEP_OTHERS	61	/* Host code: one instruction of so many. */
+#define STEP_ROOT_MAX	64
+#define STEP_FAULTS_MAX	6
+
+typedef struct StepFault {
+  const char *what;
+  uintptr_t pc;
+  int n;
+  FrameWord list[24];
+} StepFault;
+
+static struct {
+  volatile int on;
+  int in_order;			/* One coroutine: compare with its chain. */
+  uint64_t steps, walks;
+  uint64_t at_part[VMCODE_CALLBACK + 1], at_jit, at_stub, at_ffi_callback;
+  uint64_t place[VMF_EXIT + 1], vmframes_max, on_other;
+  uintptr_t run_ret;		/* Where step_run returns to. */
+  uintptr_t root[STEP_ROOT_MAX];  /* Frames from there on, leaf first. */
+  int nroot;
+  uintptr_t other_lo, other_hi;	/* Another C stack, */
+  uintptr_t other_root;		/* and the function at its root. */
+  uintptr_t let_lo, let_hi;	/* Code where faults are let pass. */
+  int nfaults;
+  StepFault fault[STEP_FAULTS_MAX];
+  Peek pk;
+  Frames frames;
+  HostStack hs;
+} step;
+
+static inline void step_fault(const char *what, uintptr_t pc)
+{
+  if (pc - step.let_lo < step.let_hi - step.let_lo) return;
+  if (step.nfaults < STEP_FAULTS_MAX) {
+    StepFault *f = &step.fault[step.nfaults];
+    f->what = what;
+    f->pc = pc;
+    for (f->n = 0; f->n < (int)step.frames.len && f->n < 24; f->n++)
+      f->list[f->n] = step.frames.list[f->n];
+  }
+  step.nfaults++;
+}
+
+static inline uint32_t step_chain(lua_State *L)
+{
+  uint32_t n = 0;
+  void *cf;
+  for (cf = cframe_raw(L->cframe); cf; cf = cframe_raw(cframe_prev(cf))) n++;
+  return n;
+}
+
+static inline uintptr_t step_host(int i)
+{
+  FrameWord w = step.frames.list[i];
+  return frame_kind(w) == SPF_FRAME_HOST ? (uintptr_t)frame_payload(w) : 0;
+}
+
+/* Does the walked stack end where this C stack begins? */
+static inline int step_root_ok(uintptr_t sp)
+{
+  int m = (int)step.frames.len, i;
+  if (sp - step.other_lo < step.other_hi - step.other_lo) {
+    step.on_other++;  /* Behind it is the C library's __start_context. */
+    for (i = m - 2; i >= 0 && i >= m - 3; i--)
+      if (step_host(i) - step.other_root < 256) return 1;
+    return 0;
+  }
+  if (m < step.nroot) return 0;
+  for (i = 0; i < step.nroot; i++)
+    if (step_host(m - step.nroot + i) != step.root[i]) return 0;
+  return 1;
+}
+
+static inline void step_look(ucontext_t *uc)
+{
+  uintptr_t pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+  uintptr_t sp = (uintptr_t)uc->uc_mcontext.gregs[REG_RSP];
+  global_State *g = step.hs.g;
+  lua_State *L = gcref(g->cur_L) ? &gcref(g->cur_L)->th : NULL;
+  VMCode part = lj_vmcode_part(pc);
+  const uint8_t *saved;
+  int isjit;
+  lj_peek_reset(&step.pk);
+  isjit = lj_vmcode_isjit(&step.pk, g, pc);
+  if (part == VMCODE_NONE && !isjit &&
+      lj_vmcode_partial(pc, &saved) < 0 && step.steps % STEP_OTHERS != 0 &&
+      lj_vmcode_callback(&step.pk, g, pc, &saved) < 0)
+    return;
+  step.walks++;
+  step.at_part[part]++;
+  step.at_jit += (uint64_t)isjit;
+  step.at_stub += (uint64_t)(isjit && lj_vmcode_isexitstub(g, pc));
+  step.at_ffi_callback += lj_vmcode_callback(&step.pk, g, pc, &saved) >= 0;
+  lj_frames_reset(&step.frames);
+  lj_hstack_walk(&step.hs, uc);
+  lj_frames_finish(&step.frames);
+  if (step.hs.nvm > step.vmframes_max) step.vmframes_max = step.hs.nvm;
+  if (step.hs.nvm) step.place[step.hs.vm[0].place]++;
+  if (step.hs.broken >= 0)
+    step_fault("broken", pc);
+  else if (step.nroot && !step_root_ok(sp))
+    step_fault("another root", pc);
+  else if (step.in_order && L && step.hs.nvm != step_chain(L))
+    step_fault("another number of VM frames", pc);
+  else if (step.in_order && step.hs.nvm &&
+	   step.hs.vm[0].cf != (uintptr_t)cframe_raw(L->cframe))
+    step_fault("another VM frame", pc);
+  else if (isjit && (!step.hs.nvm || step.hs.vm[0].code != pc ||
+	   step.hs.vm[0].place != (lj_vmcode_isexitstub(g, pc) ? VMF_EXIT :
+							  VMF_TRACE)))
+    step_fault("another place", pc);
+  if (!step.nroot) {  /* The first walk: nothing of the VM runs. */
+    int i, m = (int)step.frames.len;
+    for (i = 0; i < m && step_host(i) != step.run_ret - 1; i++) ;
+    for (; i < m && step.nroot < STEP_ROOT_MAX; i++)
+      step.root[step.nroot++] = step_host(i);
+  }
+}
+
+static void step_handler(int sig, siginfo_t *info, void *context)
+{
+  ucontext_t *uc = (ucontext_t *)context;
+  (void)sig; (void)info;
+  if (!step.on) {
+    uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)STEP_TRAP_FLAG;
+    return;
+  }
+  uc->uc_mcontext.gregs[REG_EFL] |= STEP_TRAP_FLAG;
+  step_look(uc);
+  step.steps++;
+}
+
+/* Prepare for a VM. Returns 0, having said so, where nothing can be stepped. */
+static inline int step_init(lua_State *L)
+{
+  struct sigaction sa;
+  step.hs.pk = &step.pk;
+  step.hs.g = G(L);
+  step.hs.frames = &step.frames;
+  REQUIRE(lj_hstack_warmup());
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_sigaction = step_handler;
+  sa.sa_flags = SA_SIGINFO;
+  REQUIRE(sigaction(SIGTRAP, &sa, NULL) == 0);
+  step.on = 1;
+  raise(SIGTRAP);
+  step.on = 0;
+  if (step.steps < 5) puts("skipped: no single steps on this machine");
+  return step.steps >= 5;
+}
+
+/* Call f step by step. in_order: its VM frames are those of one coroutine. */
+__attribute__((noinline)) static void step_run(const char *name,
+	void (*f)(lua_State *L), lua_State *L, int in_order)
+{
+  int i, k;
+  uint64_t steps = step.steps, walks = step.walks;
+  step.run_ret = (uintptr_t)__builtin_return_address(0);
+  step.in_order = in_order;
+  step.nroot = step.nfaults = 0;
+  step.steps = 0;  /* So that the first is looked at. */
+  step.on = 1;
+  raise(SIGTRAP);
+  f(L);
+  step.on = 0;
+  step.steps += steps;
+  printf("%-12s %8llu steps, %7llu walks\n", name,
+	 (unsigned long long)(step.steps - steps),
+	 (unsigned long long)(step.walks - walks));
+  CHECK(step.nroot > 0);
+  step.nroot = 0;
+  CHECK_EQ(step.nfaults, 0);
+  for (i = 0; i < step.nfaults && i < STEP_FAULTS_MAX; i++) {
+    Dl_info di;
+    const StepFault *sf = &step.fault[i];
+    int named = dladdr((void *)sf->pc, &di) && di.dli_sname;
+    printf("  %s at %s+%#lx; kind:address from the leaf on:", sf->what,
+	   named ? di.dli_sname : "?",
+	   named ? (long)(sf->pc - (uintptr_t)di.dli_saddr) : (long)sf->pc);
+    for (k = 0; k < sf->n; k++) {
+      named = dladdr((void *)(uintptr_t)frame_payload(sf->list[k]), &di) &&
+	      di.dli_sname;
+      printf(" %d:%s", (int)frame_kind(sf->list[k]), named ? di.dli_sname : "?");
+    }
+    printf("\n");
+  }
+}
+
+#endif

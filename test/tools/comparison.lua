@@ -1,0 +1,123 @@
+-- Two profiles compared: folded, top and flame graph.
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local json = require("json_decode")
+local reader = require("sysprof.reader")
+local view = require("sysprof.view")
+local F = B.F
+
+-- a, b, c: samples of main;a, main;b, main;b;c.
+local function profile(a, b, c, compiled)
+  local s = B.new():context()
+  for fid, name in ipairs { "main", "a", "b", "c" } do s:lfunc(fid, fid, "@x", name) end
+  s:stack(1, { F.cbound, F.lfunc(1), F.lfunc(2) })
+  s:stack(2, { F.cbound, F.lfunc(1), F.lfunc(3), compiled and F.trace(1, 1) or nil })
+  s:stack(3, { F.cbound, F.lfunc(1), F.lfunc(3), F.lfunc(4) })
+  for id, n in ipairs { a, b, c } do
+    if n > 0 then s:sample(id, 0, n) end
+  end
+  return s:finish()
+end
+
+local AFTER, BEFORE = profile(10, 60, 30, true), profile(60, 40, 100)
+
+local function compare(format, options, after, before)
+  local v = view.new(assert(reader.parse_string(after or AFTER)), options)
+  v:compare_with(view.new(assert(reader.parse_string(before or BEFORE)), options))
+  local out = {}
+  require("sysprof." .. format).render(v, function(s) out[#out + 1] = s end)
+  return table.concat(out)
+end
+
+-- -- folded ----------------------------------------------------------------
+
+t.equal(compare("folded"), "main (x:1);a (x:2) 30 10\nmain (x:1);b (x:3) 20 60\n" ..
+	"main (x:1);b (x:3);c (x:4) 50 30\n", "folded")
+t.equal(compare("folded", { include = { "a (" } }), "main (x:1);a (x:2) 10 10\n",
+	"folded, a filter on both")
+t.equal(compare("folded", { weight = "cpu" }), "main (x:1);a (x:2) 30000 10000\n" ..
+	"main (x:1);b (x:3) 20000 60000\nmain (x:1);b (x:3);c (x:4) 50000 30000\n",
+	"folded, CPU time")
+t.equal(compare("folded", {}, profile(10, 0, 0), profile(0, 1, 0)),
+	"main (x:1);a (x:2) 0 10\nmain (x:1);b (x:3) 10 0\n", "folded, only in one")
+t.equal(compare("folded", {}, profile(1, 0, 0), B.new():finish()),
+	"main (x:1);a (x:2) 0 1\n", "folded, empty base")
+t.equal(compare("folded", {}, B.new():finish(), profile(1, 0, 0)),
+	"main (x:1);a (x:2) 0 0\n", "folded, empty profile")
+
+-- -- top -------------------------------------------------------------------
+
+local HEAD = "   self%%   change   total%%   change  %s\n"
+local function rows(out) return out:match("\n\n(.*)$") end
+t.equal(rows(compare("top")), HEAD:format("function") .. [[
+    60.0    +40.0     90.0    +20.0  b (x:3)
+    10.0    -20.0     10.0    -20.0  a (x:2)
+    30.0    -20.0     30.0    -20.0  c (x:4)
+     0.0      0.0    100.0      0.0  main (x:1)
+]], "top")
+t.equal(rows(compare("top", { by = "vmstate" })), HEAD:format("vmstate") ..
+	"   100.0      0.0    100.0      0.0  LFUNC\n", "top, states")
+t.equal(rows(compare("top", { limit = 1 })), HEAD:format("function") ..
+	"    60.0    +40.0     90.0    +20.0  b (x:3)\n" ..
+	"         ... 3 more functions (--limit=0 shows all)\n", "top, limit")
+t.equal(rows(compare("top", {}, B.new():finish(), profile(1, 0, 0))), HEAD:format("function") ..
+	"     0.0   -100.0      0.0   -100.0  a (x:2)\n" ..
+	"     0.0      0.0      0.0   -100.0  main (x:1)\n", "top, empty profile")
+
+-- -- flame graph -----------------------------------------------------------
+
+local page = compare("flamegraph", {}, AFTER, profile(60, 40, 100, true))
+local data = json.decode(page:match('id="data">\n(.-)\n</script>'))
+t.equal(data.diff, true, "page: a comparison")
+local got, path = {}, {}
+for i = 1, #data.nodes, 4 do
+  local depth = data.nodes[i]
+  path[depth] = data.names[data.nodes[i + 1] + 1]
+  local stack = table.concat(path, ";", 1, depth)
+  got[stack] = got[stack] or { 0, 0 }
+  got[stack][1] = got[stack][1] + data.nodes[i + 2]
+  got[stack][2] = got[stack][2] + data.nodes[i + 3]
+end
+local count = 0
+for stack, expected in pairs {
+  ["main (x:1)"] = { 0, 0 }, ["main (x:1);a (x:2)"] = { 10, 30 },
+  ["main (x:1);b (x:3)"] = { 60, 20 }, ["main (x:1);b (x:3);c (x:4)"] = { 30, 50 },
+} do
+  count = count + 1
+  t.equal(table.concat(got[stack] or {}, " "), table.concat(expected, " "), "page: " .. stack)
+end
+for _ in pairs(got) do count = count - 1 end
+t.equal(count, 0, "page: number of frames")
+data = json.decode(t.render(AFTER, "flamegraph"):match('id="data">\n(.-)\n</script>'))
+t.equal(data.diff, false, "page: no comparison")
+
+-- -- Command ---------------------------------------------------------------
+
+t.with_file(AFTER, function(after)
+  t.with_file(BEFORE, function(before)
+    local function command(arguments, status, out, err)
+      local got_status, stdout, stderr = t.parse(arguments .. " " .. after)
+      t.equal(got_status, status, arguments .. ": status " .. stderr)
+      if out then t.contains(stdout, out, arguments .. ": output") end
+      if err then t.contains(stderr, err, arguments .. ": message")
+      else t.equal(stderr, "", arguments .. ": no message") end
+    end
+    command("--diff=" .. before, 0, "main (x:1);a (x:2) 30 10\n")
+    command("--format=top --diff " .. before, 0, "+40.0     90.0")
+    command("--format=flamegraph --diff " .. before, 0, '"diff":true')
+    command("--diff=" .. after, 0, "main (x:1);a (x:2) 10 10\n")
+    command("--diff=/no/such/file", 1, nil, "/no/such/file: No such file")
+    command("--diff=/dev/null", 1, nil, "/dev/null: the file is empty")
+    command("--diff=", 2, nil, "expected BASE")
+    command("--format=pprof --diff=" .. before, 2, nil, "--diff works with")
+    command("--annotate=x --diff=" .. before, 2, nil, "--diff works with")
+    command(("-o %s --diff=%s"):format(before, before), 2, nil, "the base and output")
+    command("--include=nobody --diff=" .. before, 0, nil, before .. ": warning: the filters")
+    t.with_file(BEFORE:sub(1, -3), function(cut)
+      command("--diff=" .. cut, 3, nil, cut .. ": offset ")
+    end)
+  end)
+end)
+
+t.finish()
