@@ -252,10 +252,18 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
   if (!lj_traceat_exit(g, ts->from, ts->exitno, &ts->at)) ts->at.block = NULL;
   ts->base = jit_base ? jit_base : exit_base(ts, a, g, base);
   if (!ts->base) {
+    /* lj_snap_restore begins with the PC and ends with the top. */
+    uintptr_t pc = exit_pc(ts, g, savedpc), begun = pc + sizeof(BCIns);
     ts->base = base;
-    /* Amid of it, or just done. */
-    if (!uc || exit_istop(a, base, (const BCIns *)exit_pc(ts, g, savedpc)))
-      ts->at.block = NULL;
+    if (!uc) lj_peek_word(pk, vf[-1].cf + CFRAME_OFS_PC, &begun);
+    if (begun == pc + sizeof(BCIns) && (!uc || savedpc != pc)) {
+      if (exit_istop(a, base, (const BCIns *)pc)) {
+	ts->runs = 0;
+	ts->pc = pc + sizeof(BCIns);
+      } else if (!uc) {
+	ts->at.block = NULL;
+      }
+    }
   }
 }
 
