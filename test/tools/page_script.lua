@@ -17,8 +17,8 @@ local DRIVER = [=[
 const data = JSON.parse(require("fs").readFileSync(process.argv[2], "utf8"));
 const first = new Map();
 data.names.forEach((name, i) => { if (!first.has(name)) first.set(name, i); });
-const profile = trees.read(data.nodes, data.diff, data.names,
-  data.kinds.map(kind => kind === 1 ? 1 : 0), data.names.map(name => first.get(name)));
+const profile = trees.read(data.nodes, data.names,
+  data.kinds.map(kind => kind === 1 ? 1 : 0), data.names.map(name => first.get(name)), data.diff);
 const out = {};
 for (const which of ["forward", "reversed"]) {
   const tree = profile[which](), lines = [], path = [];

@@ -24,9 +24,9 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 // Number of the first name of the same text.
 const first = new Map();
 data.names.forEach((name, i) => { if (!first.has(name)) first.set(name, i); });
-const profile = trees.read(data.nodes, data.diff, data.names,
+const profile = trees.read(data.nodes, data.names,
   data.kinds.map(kind => kind === COMPILED ? 1 : 0),
-  data.names.map(name => first.get(name)));
+  data.names.map(name => first.get(name)), data.diff);
 
 const forward = profile.forward();
 let reversed = null;       // the same with the leaf first, made when needed

@@ -100,8 +100,9 @@ function flatten(root, names) {
 }
 
 // names, compiled (1 or 0) and same (number of the first name of the same text)
-// are by number of name. Returns functions that make the two trees.
-function read(flat, diff, names, compiled, same) {
+// are by number of name. diff: the data have a base. Returns functions that make
+// the two trees.
+function read(flat, names, compiled, same, diff) {
   const data = parse(flat, diff);
 
   function forward() {
