@@ -24,7 +24,7 @@
 
 /* Of a program. In a function that calls itself, the frames that an exit has
 ** rebuilt already cannot be told from those below: there the number of frames is
-** not checked in lj_trace_exit.
+** not checked in lj_trace_exit, and the place may be marked as unknown.
 */
 #define RECURSIVE	1
 #define INTERPRETED	2	/* Is run in single steps without the JIT, too. */
@@ -214,7 +214,7 @@ static void look(const ucontext_t *uc)
   if (s.n == 0 && ls.broken < 0 && hs.vm[0].place == VMF_INTERP) return;
   is_exit = G(VL)->vmstate == ~LJ_VMST_EXIT || hs.vm[0].place == VMF_EXIT;
   if ((flags & RECURSIVE) && is_exit && !tvref(G(VL)->jit_base)) {
-    if (ls.broken >= 0) report(uc, &s);
+    if (ls.broken >= 0 && ls.broken != SPF_BROKEN_TRACE) report(uc, &s);
     return;
   }
   /* The interpreter's line may be unknown, that of compiled code may not. */
