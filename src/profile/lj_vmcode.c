@@ -100,8 +100,11 @@ int lj_vmcode_warmup(void)
   for (; !(p[0] == OP_POP_RBX && p[1] == OP_RET); p++)
     if ((uintptr_t)p >= VM_NEXT) return 0;
   vmcode.cpuid_pop = (uintptr_t)p;
-  for (p = end; !(p[0] == OP_LEAVE && p[1] == OP_RET); p++)
+  p = end;
+#if LJ_HASFFI  /* Else there is only its name. */
+  for (; !(p[0] == OP_LEAVE && p[1] == OP_RET); p++)
     if (p - end > FFI_CALL_MAX) return 0;
+#endif
   vmcode.ffi_call_ret = (uintptr_t)(p + 1);
   return 1;
 }
@@ -122,6 +125,8 @@ int lj_vmcode_partial(uintptr_t pc, const uint8_t **regs)
     }
     break;
   case VMCODE_NONE:  /* The CFI of lj_vm_ffi_call holds only inside. */
+    if (!LJ_HASFFI)
+      break;
     if (pc == VM_FFI_CALL || pc == vmcode.ffi_call_ret)
       n = 0;
     else if (pc - VM_FFI_CALL <= 4)  /* push rbp; mov rbp, rsp; push rbx */
