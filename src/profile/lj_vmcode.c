@@ -19,7 +19,7 @@
 LJ_ASMF void lj_vm_ffi_callback(void);
 LJ_ASMF void lj_vm_ffi_call(void);
 
-/* -- Parts of the assembler VM ------------------------------------------------ */
+/* -- Parts of the assembler VM -------------------------------------------- */
 
 /* In the order of their addresses. */
 #define VM_BEGIN	((uintptr_t)(void *)lj_vm_asm_begin)
@@ -42,7 +42,7 @@ VMCode lj_vmcode_part(uintptr_t pc)
   return pc < VM_CALLBACK ? VMCODE_LEAF : VMCODE_CALLBACK;
 }
 
-/* -- Places where the frame is not complete ----------------------------------- */
+/* -- Places where the frame is not complete ------------------------------- */
 
 #define WINDOWS_MAX	16
 #define FFI_CALL_MAX	1024	/* Bytes of lj_vm_ffi_call at most. */
@@ -191,7 +191,7 @@ int lj_vmcode_islanding(uintptr_t pc)
 	 pc == (uintptr_t)(void *)lj_vm_unwind_ff_eh;
 }
 
-/* -- Compiled code ------------------------------------------------------------ */
+/* -- Compiled code -------------------------------------------------------- */
 
 #define MCODE_AREAS_MAX	4096	/* Areas of machine code looked at. */
 

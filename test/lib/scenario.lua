@@ -18,11 +18,13 @@
 --                  that the scenario mentions, have to be where they are listed
 --   [C]            the next function was called by C code
 --   [coroutine]    the next function runs in a coroutine that was resumed here
---   x?  x+  x{7}   perhaps x, some x, seven of it
+--   [GC] [EXIT]    work of the VM (SPF_WORK_*); only looked at by scenarios that
+--                  mention it
+--   x?  x{7}  x{1,7}   perhaps x; seven times; one to seven times
 --
 -- Every sample within the body has to be one of these stacks, with nothing
 -- missing and each Lua function at a line of its own. Every stack of "seen" must
--- occur, those of "also" may. Samples outside of the body must be within this
+-- occur, those of "seen_compiled" when it is compiled; those of "also" may. Samples outside of the body must be within this
 -- file. Samples that are marked as broken do not count, if they are few.
 ----------------------------------------------------------------------------
 
@@ -39,6 +41,12 @@ local BROKEN_SHARE = 0.005	-- Of the samples, or
 local BROKEN_MIN = 2		-- so many.
 local NO_LINE_SHARE = 0.02	-- Where the interpreter is between two lines.
 local ATTEMPTS = 3		-- To have so few broken samples.
+
+-- Names of the VM's work, by SPF_WORK_*.
+local WORK_NAMES = {}
+for _, name in ipairs({ "GC", "RECORD", "OPT", "ASM", "EXIT" }) do
+  WORK_NAMES[G["SPF_WORK_" .. name]] = "[" .. name .. "]"
+end
 
 local MODES = { "interpreted", "compiled", "compiling" }
 
@@ -71,13 +79,11 @@ local function parse_stack(text)
   local items = {}
   for word in text:gmatch("%S+") do
     local min, max = 1, 1
-    local body, from = word:match("^(.*){(%d+)}$")
+    local body, from, to = word:match("^(.*){(%d+),?(%d*)}$")
     if body then
-      word, min, max = body, tonumber(from), tonumber(from)
+      word, min, max = body, tonumber(from), tonumber(to) or tonumber(from)
     elseif word:match("[?]$") then
       word, min = word:sub(1, -2), 0
-    elseif word:match("%+$") then
-      word, max = word:sub(1, -2), math.huge
     end
     local name, tag = word:match("^(.+)@([%w_]+)$")
     items[#items + 1] = { name = name or word, tag = tag, min = min, max = max }
@@ -165,7 +171,10 @@ local function new_look(s, p)
     elseif kind == G.SPF_FRAME_BROKEN or kind == G.SPF_FRAME_CUT then
       return { name = kind == G.SPF_FRAME_CUT and "[cut]" or
 	       "[broken: " .. join.reason(payload) .. "]", broken = true }
-    elseif kind == G.SPF_FRAME_TRACE or kind == G.SPF_FRAME_WORK then
+    elseif kind == G.SPF_FRAME_WORK then
+      local name = WORK_NAMES[all.extra[number]]
+      return s.works[name] and { name = name, work = true } or nil
+    elseif kind == G.SPF_FRAME_TRACE then
       return nil
     end
     return { name = ("[kind %d]"):format(kind) }
@@ -220,12 +229,20 @@ end
 
 -- -- Judgement ----------------------------------------------------------------
 
+-- Returns the innermost frame, and its place.
+local function leaf_of(frames)
+  local n = #frames
+  if n > 1 and frames[n].work then n = n - 1 end
+  return frames[n], n
+end
+
 -- A line has to be one of its function's; it may be unknown at the leaf only.
 local function lines_valid(frames)
+  local _, leaf = leaf_of(frames)
   for i, frame in ipairs(frames) do
     local f = frame.f
     if f and frame.line == 0 then
-      if i < #frames then return false end
+      if i < leaf then return false end
     elseif f and f.firstline > 0 and
 	   (frame.line < f.firstline or frame.line > f.lastline) then
       return false
@@ -237,11 +254,34 @@ end
 -- A VM frame that is being entered or left has no frame of its own, and those of
 -- the compiler never have.
 local function drop_empty_runs(frames)
-  for i = #frames, 1, -1 do
-    local name = frames[i].name
-    if name ~= "[C]" and name ~= "[coroutine]" then break end
-    frames[i] = nil
+  local i = #frames
+  if i > 0 and frames[i].work then i = i - 1 end
+  while i > 0 and (frames[i].name == "[C]" or frames[i].name == "[coroutine]") do
+    table.remove(frames, i)
+    i = i - 1
   end
+end
+
+-- What marks compiled code and the VM's work has to be in its place: work at the
+-- leaf, and each trace before the frames that it covers.
+local function marks_valid(look, n)
+  local all, covered = look.p.stacks, 0
+  for i = n, 1, -1 do
+    local kind = all.kind[look.lua[i]]
+    if kind == G.SPF_FRAME_WORK then
+      if i < n then return false end
+    elseif kind == G.SPF_FRAME_TRACE then
+      if covered > 0 then return false end
+      covered = all.extra[look.lua[i]]
+    elseif covered > 0 then
+      if kind ~= G.SPF_FRAME_LFUNC and kind ~= G.SPF_FRAME_FFUNC and
+	 kind ~= G.SPF_FRAME_CFUNC then
+	return false
+      end
+      covered = covered - 1
+    end
+  end
+  return covered == 0
 end
 
 -- Compares a sample with the expected stacks. Returns what it is, "outside",
@@ -263,7 +303,9 @@ local function judge_sample(s, look, slot)
   drop_empty_runs(all_frames)
   local lua = within_body(s, lua_frames)
   if lua == true then return "outside", text end
-  if not lua or not lines_valid(lua) then return "wrong", text end
+  if not lua or not lines_valid(lua) or not marks_valid(look, nlua) then
+    return "wrong", text
+  end
   while #all_frames > 0 and not (all_frames[1].f == lua[1].f and
 				 all_frames[1].f) do
     table.remove(all_frames, 1)
@@ -271,7 +313,7 @@ local function judge_sample(s, look, slot)
   for _, stack in ipairs(s.stacks) do
     if fits(stack.lua, lua, s.tags, 1, 1, 0) and
        fits(stack.joined, all_frames, s.tags, 1, 1, 0) then
-      local last = lua[#lua]
+      local last = leaf_of(lua)
       return stack, text, last.line == 0 and last.name ~= "builtin"
     end
   end
@@ -321,8 +363,11 @@ local function add_counts(sum, c)
   return sum
 end
 
-local function unseen(s, c)
+local function unseen(s, mode, c)
   for _, text in ipairs(s.seen) do
+    if not c.by_stack[text] then return text end
+  end
+  for _, text in ipairs(mode == "compiled" and s.seen_compiled or {}) do
     if not c.by_stack[text] then return text end
   end
 end
@@ -356,7 +401,7 @@ end
 
 local function verdict(s, mode, c)
   if c.wrong > 0 then return "wrong stacks" end
-  local missing = unseen(s, c)
+  local missing = unseen(s, mode, c)
   if missing then return "never seen: " .. missing end
   if mode == "compiled" and s.traced and c.traced == 0 then
     return "no sample in compiled code"
@@ -371,7 +416,7 @@ local function run_mode(s, mode)
     local c = measure(s, mode, SAMPLES)
     add_counts(sum, c)
     fault = verdict(s, mode, sum)
-    few = c.broken <= math.max(BROKEN_MIN, BROKEN_SHARE * c.total) and
+    few = c.broken <= math.max(BROKEN_MIN, s.broken_share * c.total) and
 	  c.no_line <= math.max(BROKEN_MIN, NO_LINE_SHARE * c.total)
     if sum.wrong > 0 or (few and not fault) then break end
   end
@@ -389,9 +434,10 @@ local function function_line(f) return debug.getinfo(f, "S").linedefined end
 
 -- Runs a scenario and ends the program with its result. Fields of s:
 --   body           the function
---   seen, also     lists of stacks
+--   seen, also, seen_compiled   lists of stacks
 --   traced         false if the body is not compiled
 --   modes          in which ways it runs, all if missing
+--   broken_share   share of samples that may be broken
 --   round          called before each call of the body
 --   before, after  called before and after the profile, with the mode
 function scenario.run(s)
@@ -401,14 +447,17 @@ function scenario.run(s)
   s.names, s.tags = read_source(s.file)
   s.body_name = assert(s.names[info.linedefined], "body without a name")
   s.traced = s.traced ~= false
-  s.also = s.also or {}
+  s.also, s.seen_compiled = s.also or {}, s.seen_compiled or {}
   s.seconds = s.seconds or SECONDS_MAX
+  s.broken_share = s.broken_share or BROKEN_SHARE
   s.stacks = {}
-  for _, list in ipairs({ s.seen, s.also }) do
+  for _, list in ipairs({ s.seen, s.seen_compiled, s.also }) do
     for _, text in ipairs(list) do s.stacks[#s.stacks + 1] = stack_sides(text) end
   end
   local mentioned = {}
+  s.works = {}
   for _, stack in ipairs(s.stacks) do
+    for work in stack.text:gmatch("%[%u+%]") do s.works[work] = true end
     for name in stack.text:gmatch("[cC]:([%w_]+)") do mentioned[name] = true end
   end
   function s.shown(name) return name:find("^c_") or mentioned[name] end

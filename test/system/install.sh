@@ -17,7 +17,7 @@ cmake --install "$SYSPROF_BUILD" --prefix "$prefix" >log 2>&1 || {
   cat log
   fail "cmake --install"
 }
-for file in bin/luajit bin/luajit-parse-sysprof share/man/man1/luajit.1 \
+for file in bin/luajit bin/luajit-parse-sysprof bin/luajit-sysprof share/man/man1/luajit.1 \
   share/man/man1/luajit-parse-sysprof.1 share/luajit-2.1/jit/p.lua \
   share/luajit-2.1/luajit-parse-sysprof.lua include/luajit-2.1/lmisclib.h; do
   [ -f "$prefix/$file" ] || fail "$file is missing"
@@ -37,6 +37,18 @@ done
 ln -s "$moved/bin/luajit-parse-sysprof" "$moved/link"
 LUA_INIT="error'no'" LUA_PATH=/nowhere "$moved/link" --help >/dev/null ||
   fail "luajit-parse-sysprof by a link, with foreign settings"
+
+# The script of luajit-sysprof gets the environment as it is.
+cat >"$moved/script.lua" <<'LUA'
+print(init, os.getenv("LUA_INIT"), os.getenv("LUA_PATH"), os.getenv("SYSPROF_RUN_LUA_INIT"))
+LUA
+got=$(LUA_INIT="init = (init or 0) + 1" LUA_PATH="/nowhere;;" \
+  "$moved/bin/luajit-sysprof" run -o "$moved/run.folded" "$moved/script.lua" 2>"$moved/log") ||
+  fail "luajit-sysprof run: $(cat "$moved/log")"
+[ "$got" = "1	init = (init or 0) + 1	/nowhere;;	nil" ] ||
+  fail "luajit-sysprof run, environment: $got"
+grep -q "^luajit-sysprof: [0-9]* samples, .* written to $moved/run.folded$" "$moved/log" ||
+  fail "luajit-sysprof run, summary: $(cat "$moved/log")"
 
 # Embed it by its pkg-config file.
 pc=$(dirname "$(find "$moved" -name luajit.pc)")

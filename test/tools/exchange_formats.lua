@@ -208,6 +208,30 @@ t.equal(th.stringTable[4], "f (dir/x.lua:5)", "gecko: function")
 t.equal(th.frameTable.data[3][6], 6, "gecko: line")
 t.equal(th.stringTable[th.frameTable.data[3][4] + 1], "jit", "gecko: compiled")
 
+-- How the profiler tells functions apart: a script's, one of a file, others.
+local function kind_of(location)
+  if location:find("^.* %(in [^)]*%)$") then return "file" end
+  if location:find("^.* %(.+:%d+%)$") or location:find("^.+:%d+$") or
+     location:find("^.+:%d+%[%d+%]$") then
+    return "script"
+  end
+  return "other"
+end
+b = B.new():context():module(0x1000, 0x2000, 0x1000, "/bin/a (b)")
+local ODD = { "x:5", "x (y:5)", "x:5[3]", "x (in y)", "x" }
+for i, name in ipairs(ODD) do
+  b:hsym(i, i, name):ffunc(i, name):lfunc(i, 1, "@f", name):lfunc(i + 10, 7, "=" .. name)
+  b:stack(i, { B.F.cbound, B.F.lfunc(i, 1), B.F.ffunc(i), B.F.lfunc(i + 10, 1) })
+  b:stack(i + 10, { B.F.host(i), B.F.host(0x1000 + i), B.F.vm }):sample(i, i + 10)
+end
+g = check_gecko(b:meta("start_time", "1700000000"):finish(), {})
+for _, row in ipairs(g.threads[1].frameTable.data) do
+  local location, kind = g.threads[1].stringTable[row[1] + 1], row[8]
+  local expected = kind == 1 and "script" or "other"
+  if location:find("(in y)", 1, true) and kind ~= 1 then expected = kind_of(location) end
+  t.equal(kind_of(location), expected, "gecko: kind of '" .. location .. "'")
+end
+
 local samples
 g, got, samples = check_gecko(stream, {})
 local n = 0

@@ -8,6 +8,7 @@
 ----------------------------------------------------------------------------
 
 local places = require("sysprof.places")
+local selfreport = require("sysprof.selfreport")
 local stacktree = require("sysprof.stacktree")
 local text = require("sysprof.text")
 
@@ -54,7 +55,7 @@ local function location(profile, entry, place)
     return ("%s (in %s)"):format(name, file)
   end
   -- Nothing else may look like one.
-  return name:find("[%d)]$") and name .. " " or name
+  return (name:find("[%d)]$") or name:find("%d%]$")) and name .. " " or name
 end
 
 -- Returns a function that numbers frames from 1, and their rows.
@@ -78,21 +79,6 @@ end
 
 -- -- Threads ---------------------------------------------------------------
 
--- Returns { tid=, rows=, first= } for each thread, by first sample.
-local function by_thread(tree)
-  local threads, of_tid = {}, {}
-  for time, weight, node, slot in tree:samples() do
-    local tid = tree.view.profile.slots[slot].tid
-    local t = of_tid[tid]
-    if not t then
-      t = { tid = tid, rows = {}, first = time }
-      of_tid[tid], threads[#threads + 1] = t, t
-    end
-    t.rows[#t.rows + 1] = ("[%d,%.3f,%.0f]"):format(node - 1, time / 1e3, weight)
-  end
-  return threads
-end
-
 local function write_table(write, name, schema, rows)
   write(('"%s":{"schema":{%s},"data":[\n'):format(name, schema))
   for i, row in ipairs(rows) do write(i > 1 and ",\n" .. row or row) end
@@ -108,14 +94,27 @@ local function stack_rows(tree)
   return rows
 end
 
-local function write_thread(write, t, pid, shared)
+-- Rows of samples are written as they come: there can be many.
+local function write_samples(write, tree, tid)
+  write('"samples":{"schema":{"stack":0,"time":1,"threadCPUDelta":2,' ..
+	'"responsiveness":3},"data":[\n')
+  local slots, form = tree.view.profile.slots, "[%d,%.3f,%.0f]"
+  for time, weight, node, slot in tree:samples() do
+    if slots[slot].tid == tid then
+      write(form:format(node - 1, time / 1e3, weight))
+      form = ",\n[%d,%.3f,%.0f]"
+    end
+  end
+  write("\n]}")
+end
+
+local function write_thread(write, tree, tid, pid, shared)
   write(('{"name":"thread %.0f","processType":"default","processName":%s,' ..
-	 '"pid":%s,"tid":%.0f,"registerTime":%.3f,"unregisterTime":null,\n')
-	:format(t.tid, shared.process, pid, t.tid, t.first / 1e3))
+	 '"pid":%s,"tid":%.0f,"registerTime":0,"unregisterTime":null,\n')
+	:format(tid, shared.process, pid, tid))
   write('"markers":{"schema":{"name":0,"startTime":1,"endTime":2,"phase":3,' ..
 	'"category":4,"data":5},"data":[]},\n')
-  write_table(write, "samples", '"stack":0,"time":1,"threadCPUDelta":2,' ..
-	      '"responsiveness":3', t.rows)
+  write_samples(write, tree, tid)
   write(",\n")
   write_table(write, "frameTable", '"location":0,"relevantForJS":1,"innerWindowID":2,' ..
 	      '"implementation":3,"optimizations":4,"line":5,"column":6,"category":7,' ..
@@ -136,8 +135,8 @@ local function write_meta(write, view, title)
   write(('"meta":{"version":%d,"interval":%.6f,"startTime":%.0f,"shutdownTime":null,' ..
 	 '"processType":0,"product":%s,"stackwalk":1,"debug":0,"gcpoison":0,' ..
 	 '"asyncstack":0,"presymbolicated":true,\n')
-	:format(VERSION, (tonumber(p.meta.interval_ns) or 1e6) / 1e6,
-		(tonumber(p.meta.start_time) or 0) * 1e3, title))
+	:format(VERSION, (selfreport.meta_number(p, "interval_ns", 2^53) or 1e6) / 1e6,
+		(selfreport.meta_number(p, "start_time", 2^33) or 0) * 1e3, title))
   write('"sampleUnits":{"time":"ms","eventDelay":"ms","threadCPUDelta":"\194\181s"},\n')
   write(('"categories":[%s],\n"markerSchema":[]},\n')
 	:format(table.concat(categories, ",")))
@@ -155,9 +154,9 @@ function gecko.render(view, write)
   write("{")
   write_meta(write, view, title)
   write('"libs":[],"pausedRanges":[],"processes":[],\n"threads":[')
-  for i, t in ipairs(by_thread(tree)) do
+  for i, tid in ipairs(tree:threads()) do
     write(i > 1 and ",\n" or "\n")
-    write_thread(write, t, tostring(tonumber(pid)), shared)
+    write_thread(write, tree, tid, tostring(tonumber(pid)), shared)
   end
   write("\n]}\n")
 end

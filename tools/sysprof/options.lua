@@ -74,13 +74,15 @@ local function lookup(specs, a)
   return find(specs, "short", a:sub(2, 2)), a:sub(1, 2), a:sub(3)
 end
 
--- Returns the values and the other arguments, or nil and a message.
-function options.parse(specs, args)
+-- Returns the values and the other arguments, or nil and a message. No option
+-- follows the first other argument if that is said.
+function options.parse(specs, args, first_ends)
   local values, rest, i, only_rest = {}, {}, 1, false
   while i <= #args do
     local a = args[i]
     if only_rest or a == "-" or a:sub(1, 1) ~= "-" then
       rest[#rest + 1] = a
+      only_rest = only_rest or first_ends
     elseif a == "--" then
       only_rest = true
     else

@@ -12,6 +12,7 @@ local text = require("sysprof.text")
 local places = {}
 
 local NOWHERE = {}
+local LINE_MAX = 2^31	-- No line is believed to be larger.
 
 -- Returns the file of a chunk's name, nil if it is not one.
 local function file_of(chunk)
@@ -33,7 +34,7 @@ place_of[G.SPF_FRAME_LFUNC] = function(profile, fid, line)
   local f = profile.lfuncs[fid]
   if not f then return NOWHERE end
   return { file = file_of(f.chunk), chunk = text.clean(f.chunk), source = f.chunk,
-	   first = f.firstline, line = line > 0 and line or nil }
+	   first = f.firstline < LINE_MAX and f.firstline or 0, line = line > 0 and line or nil }
 end
 
 local function host_place(profile, addr)

@@ -140,24 +140,19 @@ end
 
 -- -- Profile ---------------------------------------------------------------
 
--- Returns a time in whole seconds as nanoseconds.
-local function nanoseconds(seconds)
-  seconds = tonumber(seconds)
-  if not seconds or not (seconds >= 0 and seconds < 2^33) then return 0 end
-  return ffi.cast("uint64_t", seconds) * 1000000000ULL
-end
-
 local function put_head(w, view)
   local p = view.profile
   value_type(w, PROFILE.sample_type, "samples", "count")
   value_type(w, PROFILE.sample_type, "cpu", "nanoseconds")
-  local interval = tonumber(p.meta.interval_ns) or 0
-  if interval > 0 and interval < 2^53 then
+  local interval = selfreport.meta_number(p, "interval_ns", 2^53) or 0
+  if interval >= 1 then
     value_type(w, PROFILE.period_type, p.meta.clock == "wall" and "wall" or "cpu",
 	       "nanoseconds")
     put_number(w.out, PROFILE.period, math.floor(interval))
   end
-  put_number(w.out, PROFILE.time_nanos, nanoseconds(p.meta.start_time))
+  -- More than a double holds.
+  local start = selfreport.meta_number(p, "start_time", 2^33) or 0
+  put_number(w.out, PROFILE.time_nanos, ffi.cast("uint64_t", start) * 1000000000ULL)
   put_number(w.out, PROFILE.duration_nanos, p.last_time * 1000)
   put_number(w.out, PROFILE.default_sample_type,
 	     string_id(w, view.unit == "us" and "cpu" or "samples"))

@@ -10,8 +10,11 @@ local protobuf = {}
 
 local VARINT, BYTES = 0, 2	-- Wire types.
 
+local MAX = 2^63 - 1024	-- What a whole number may be, as a double.
+
 -- Returns a number from 0 on as a varint.
 local function varint(n)
+  if type(n) == "number" and not (n < MAX) then n = MAX end
   if n < 128 then return string.char(tonumber(n)) end
   local out = {}
   if type(n) == "cdata" then

@@ -38,6 +38,13 @@ function selfreport.state_name(state)
   return STATES[state] or ("%.0f"):format(state)
 end
 
+-- Returns a number that a stream's SPF_META holds, at least 0 and below max, or
+-- nil: any text can stand there.
+function selfreport.meta_number(profile, key, max)
+  local n = tonumber(profile.meta[key])
+  return n and n >= 0 and n < max and n or nil
+end
+
 -- Joins a total and its parts: "5 (3 this, 2 that)".
 local function total_of(total, parts)
   if #parts == 0 then return number(total) end

@@ -41,6 +41,16 @@ function methods:list(node, list)
   return n
 end
 
+-- Returns the ids of the threads that have samples, by first sample.
+function methods:threads()
+  local list, seen = {}, {}
+  for _, _, _, slot in self:samples() do
+    local tid = self.view.profile.slots[slot].tid
+    if not seen[tid] then seen[tid], list[#list + 1] = true, tid end
+  end
+  return list
+end
+
 -- Returns a function that gives time, weight, node and slot of the next sample,
 -- nil at the end. The profile needs a timeline. Samples of streams without times
 -- stand one apart, in the order of the stream.

@@ -19,7 +19,8 @@ local mt = { __index = methods }
 
 function timeline.new()
   return setmetatable({ n = 0, cap = 1024, list = sample_array(1024),
-			heavy = {} }, mt)	-- Larger weights by sample.
+			heavy = {},	-- Larger weights by sample.
+			order = nil, order_of = nil }, mt)	-- Of so many.
 end
 
 local function timeline_grow(self)
@@ -38,10 +39,9 @@ function methods:add(time, weight, slot)
   self.n = i + 1
 end
 
--- Returns a function that gives time, weight and slot of the next sample, nil
--- at the end. Samples of several threads can be out of order in a stream.
-function methods:in_order()
-  local list, n, heavy, order = self.list, self.n, self.heavy, nil
+-- Returns the list of the samples by time, false if it is their own order.
+local function timeline_order(self)
+  local list, n, order = self.list, self.n, false
   for i = 1, n - 1 do
     if list[i].time < list[i - 1].time then
       order = {}
@@ -55,6 +55,15 @@ function methods:in_order()
       return a < b
     end)
   end
+  return order
+end
+
+-- Returns a function that gives time, weight and slot of the next sample, nil
+-- at the end. Samples of several threads can be out of order in a stream.
+function methods:in_order()
+  local list, n, heavy = self.list, self.n, self.heavy
+  if self.order_of ~= n then self.order, self.order_of = timeline_order(self), n end
+  local order = self.order
   local at = 0
   return function()
     if at == n then return nil end

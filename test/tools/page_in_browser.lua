@@ -1,0 +1,197 @@
+-- The flame graph's page in a browser: search, tooltips, zoom, reset, keys, and
+-- the numbers of the folded stacks. Needs Chromium, and is skipped without.
+-- TIMEOUT: 180
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local json = require("json_decode")
+local made = require("made_profile")
+local text = require("sysprof.text")
+local F = B.F
+
+local function skip(why)
+  print(why .. ": the page was not shown")
+  os.exit(77)
+end
+
+-- Added to the page: does what a user does and leaves what the page says in an
+-- element of its own.
+local DRIVER = [=[
+<script>
+(function () {
+  const $ = id => document.getElementById(id), canvas = $("graph"), out = {};
+  const place = canvas.getBoundingClientRect();
+  function mouse(type, x, level) {
+    const y = place.bottom - 4 - 18 * level - 9;
+    canvas.dispatchEvent(new MouseEvent(type, { clientX: x, clientY: y, bubbles: true }));
+  }
+  function key(name) {
+    document.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  }
+  function tip(x, level) {
+    mouse("mousemove", x, level);
+    if ($("tip").style.display !== "block") return null;
+    const cells = [...$("tip").querySelectorAll("tr")].map(row =>
+      [...row.cells].map(cell => cell.textContent));
+    return { name: $("tip").querySelector("b").textContent, cells: cells };
+  }
+  function searchFor(query) {
+    $("search").value = query;
+    $("search").dispatchEvent(new Event("input"));
+    return $("matched").textContent;
+  }
+  out.total = $("total").textContent;
+  out.title = document.title;
+  out.legend = $("legend").textContent;
+  out.searches = QUERIES.map(searchFor);
+  key("Escape");
+  out.afterEscape = [$("search").value, $("matched").textContent];
+  const xs = [];
+  for (let x = 5; x < innerWidth; x += 61) xs.push(x);
+  out.stacks = xs.map(x => {
+    const list = [];
+    for (let level = 0; level < 12; level++) {
+      const found = tip(x, level);
+      if (!found) break;
+      list.push(found);
+    }
+    return list;
+  });
+  // Zoom to what is three levels up, which then fills the width.
+  mouse("click", 300, 3);
+  out.zoomed = [tip(5, 3), tip(300, 3), tip(innerWidth - 30, 3)];
+  $("reset").click();
+  out.afterReset = tip(innerWidth - 30, 0);
+  key("ArrowUp");
+  key("ArrowUp");
+  out.byKeys = [tip(5, 2), tip(innerWidth - 30, 2)];
+  key("Escape");
+  key("i");
+  key("r");
+  out.pressed = [$("icicle").getAttribute("aria-pressed"), $("reverse").getAttribute("aria-pressed")];
+  out.elements = [...new Set([...document.body.querySelectorAll("*")].map(e => e.localName))].sort();
+  const result = document.createElement("pre");
+  result.id = "result";
+  result.textContent = JSON.stringify(out);
+  document.body.append(result);
+})();
+</script>
+</body>]=]
+
+local function unescape(s)
+  return (s:gsub("&lt;", "<"):gsub("&gt;", ">"):gsub("&nbsp;", "\194\160"):gsub("&amp;", "&"))
+end
+
+-- Shows the page and returns what the driver found.
+local function show(page, queries)
+  for i, query in ipairs(queries) do queries[i] = text.json(query) end
+  local driver = DRIVER:gsub("QUERIES", function()
+    return "[" .. table.concat(queries, ",") .. "]"
+  end)
+  page = page:gsub("</body>", function() return driver end)
+  t.write_file("page.html", page)
+  local status, out = t.shell("timeout 60 chromium --headless --no-sandbox --disable-gpu " ..
+    "--user-data-dir=\"$PWD/user\" --window-size=1300,900 --dump-dom \"file://$PWD/page.html\"")
+  if status ~= 0 then skip("Chromium does not run here") end
+  local result = out:match('<pre id="result">(.-)</pre>')
+  t.ok(result, "the scripts of the page have run")
+  return result and json.decode(unescape(result))
+end
+
+-- Sums of folded lines that begin with a stack, and all.
+local function prefix_sums(folded)
+  local sums, all = {}, 0
+  for stack, value in folded:gmatch("(.-) (%d+)\n") do
+    local at = ""
+    for name in stack:gmatch("[^;]+") do
+      at = at .. ";" .. name
+      sums[at] = (sums[at] or 0) + value
+    end
+    all = all + value
+  end
+  return sums, all
+end
+
+local function number(s) return tonumber((s:match("^[%d,]+"):gsub(",", ""))) end
+
+if t.shell("timeout 60 chromium --version") ~= 0 then skip("Chromium is not installed") end
+
+-- -- Names that could do harm ----------------------------------------------
+
+local stream = made.stream()
+local folded = t.render(stream)
+local sums, all = prefix_sums(folded)
+local QUERIES = { "f1", "script", '"', "nothing of this", "/^f\\d+ /", "/(/" }
+local r = show(t.render(stream, "flamegraph", { title = "</title><script>alert(3)</script>" }),
+	       { unpack(QUERIES) })
+if not r then t.finish() end
+t.equal(r.total, all .. " samples", "samples")
+t.equal(r.title, "</title><script>alert(3)</script>", "title")
+t.contains(r.legend, "Lua, compiled", "legend")
+for i, query in ipairs(QUERIES) do
+  local expected = 0
+  for stack, value in folded:gmatch("(.-) (%d+)\n") do
+    for name in stack:gmatch("[^;]+") do
+      local hit = name:find(query, 1, true)
+      if i == 5 then hit = name:find("^f%d+ ") end
+      if hit then
+	expected = expected + value
+	break
+      end
+    end
+  end
+  t.equal(r.searches[i], i == 6 and "no regular expression" or
+	  ("matched %.2f % (%d samples)"):gsub("%% %(", "%%%% ("):format(100 * expected / all, expected),
+	  "search " .. query)
+end
+t.equal(table.concat(r.afterEscape, "|"), "|", "after Esc")
+
+local seen = 0
+for _, list in ipairs(r.stacks) do
+  local at = ""
+  t.equal(list[1] and list[1].name, "all", "the whole is below")
+  for i = 2, #list do
+    at = at .. ";" .. text.folded(list[i].name)
+    local cells = list[i].cells
+    t.equal(number(cells[3][2]), sums[at], "total of " .. at)
+    t.equal(cells[3][3], ("%.2f %%"):format(100 * (sums[at] or 0) / all), "share of " .. at)
+    seen = seen + 1
+  end
+end
+t.ok(seen > 60, "frames under the pointer")
+
+t.ok(r.zoomed[1].name == r.zoomed[2].name and r.zoomed[1].name == r.zoomed[3].name,
+     "a zoomed frame fills the width")
+t.contains(r.zoomed[1].cells[3][4], "100.00 % of zoomed", "share of the zoomed frame")
+t.equal(r.afterReset.name, "all", "after the reset")
+t.ok(r.byKeys[1].name == r.byKeys[2].name, "zoomed by keys")
+t.equal(table.concat(r.pressed, " "), "true true", "icicle and reverse by keys")
+-- Elements of the page itself, none of a name.
+t.equal(table.concat(r.elements, " "), "b button canvas dialog div footer form h1 header i " ..
+	"input kbd noscript p script span table tbody td th tr", "elements")
+
+-- -- Many frames -----------------------------------------------------------
+
+local b, state = B.new():context(), 1
+local function random(n)
+  state = state * 16807 % 2147483647
+  return 1 + state % n
+end
+for fid = 1, 1500 do b:lfunc(fid, fid, "@x", "function_" .. fid) end
+for id = 1, 3200 do
+  local list = { F.cbound }
+  for depth = 1, 10 + random(12) do list[depth + 1] = F.lfunc(random(depth < 4 and 6 or 1500)) end
+  b:stack(id, list):sample(id, 0, random(3))
+end
+stream = b:finish()
+local page = t.render(stream, "flamegraph")
+local _, commas = page:match('"nodes":%[(.-)%]'):gsub(",", "")
+t.ok((commas + 1) / 3 > 40000, "frames of a large page")
+sums, all = prefix_sums((t.render(stream)))
+r = show(page, { "function_77 " })
+if r then
+  t.equal(number(r.total), all, "samples of a large page")
+  t.ok(#r.stacks[10] > 3, "frames of a large page under the pointer")
+end
+
+t.finish()

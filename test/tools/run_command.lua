@@ -1,0 +1,202 @@
+-- luajit-sysprof run: the script behaves and ends as without a profile, and the
+-- profile is there however it ends.
+
+local t = require("tools_test")
+
+local RUN = ("TMPDIR=. '%s' '%s/tools/luajit-sysprof.lua' "):format(t.luajit, t.source)
+local TRIES = 3
+local WAIT = 1200	-- Steps of 50 ms until a script must have said something.
+
+-- Computes until it has used enough CPU time for some samples, tells that it is
+-- there, then does what it is told.
+t.write_file("spin.lua", [[
+local function spin()
+  local s = 0
+  for i = 1, 10000 do s = s + i % 7 end
+  return s
+end
+local start = os.clock()
+while os.clock() - start < 0.15 do spin() end
+require("ffi").cdef("int getpid(void); int kill(int, int);")
+local C = require("ffi").C
+print("ready " .. C.getpid())
+print(...)
+print(arg[0], #arg, arg[-1] and arg[-1]:match("[^/]*$"), arg[-2], arg[-3])
+io.stdout:flush()
+local how = ...
+if how == "exit" then os.exit(7)
+elseif how == "true" then os.exit(true, true)
+elseif how == "error" then error("oops")
+elseif how == "table" then error({})
+elseif how == "read" then print(io.read("*a"))
+elseif how == "kill" then C.kill(C.getpid(), 9)
+elseif how == "loop" then
+  jit.off(true, true)	-- Compiled code does not look for interrupts.
+  while os.clock() - start < 100 do spin() end
+  os.exit(9)
+end
+]])
+
+local function summary_of(err)
+  return err:match("luajit%-sysprof: (%d+) samples, [%d.]+ s of CPU time, written to ([^\n]*)\n")
+end
+
+-- What the script has said, with nothing of us and no number of a process.
+local function of_script(out, err)
+  err = err:gsub("luajit%-sysprof: [^\n]*\n", ""):gsub("\n +[%d.]+%%  [^\n]*", "")
+  err = ("\n" .. err):gsub("\n +[%d.]+%%  [^\n]*", ""):sub(2)
+  local function clean(s)
+    return (s:gsub("ready %d+", "ready"):gsub("at 0x%x+", "at"):gsub("%S*/luajit:", "luajit:"))
+  end
+  return clean(out), clean(err)
+end
+
+-- -- It ends as without us -------------------------------------------------
+
+for _, how in ipairs { "", "exit", "true", "error", "table", "read <spin.lua",
+		       "a 'b c' '' -x --help" } do
+  local what = "'" .. how .. "'"
+  local status, out, err = t.shell(("'%s' spin.lua %s"):format(t.luajit, how))
+  local got, got_out, got_err = t.shell(RUN .. "run -o out.folded spin.lua " .. how)
+  t.equal(got, status, what .. ": status")
+  out, err = of_script(out, err)
+  local script_out, script_err = of_script(got_out, got_err)
+  t.equal(script_out, out, what .. ": output")
+  t.equal(script_err, err, what .. ": errors")
+  local samples, path = summary_of(got_err)
+  t.equal(path, "out.folded", what .. ": summary: " .. got_err)
+  t.ok(tonumber(samples or 0) > 0, what .. ": samples")
+  t.contains(t.read_file("out.folded"), "spin (spin.lua:1)", what .. ": profile")
+  os.remove("out.folded")
+end
+
+-- As a file, from standard input, and with a name like an option.
+local status, out = t.shell(RUN .. "run -o out.folded - x <spin.lua")
+t.equal(status, 0, "standard input")
+t.contains(out, "\nx\n", "standard input: arguments")
+t.write_file("-s.lua", "print(arg[0], arg[-1]:match('luajit$'), arg[-2])")
+status, out = t.shell(RUN .. "run -o out.folded -- -s.lua")
+t.equal(status, 0, "name like an option")
+t.equal(out, "-s.lua\tluajit\tnil\n", "name like an option: output")
+
+-- Killed: the same signal, and what was written until then.
+local _, err
+_, out, err = t.shell(("sh -c \"%s run -o out.bin spin.lua kill\" ; echo status $?"):format(RUN))
+t.contains(out, "status 137", "killed: status")
+t.contains(err, "warning: offset", "killed: profile is cut")
+t.equal(t.read_file("out.bin"):sub(1, 3), "ljs", "killed: profile")
+
+-- -- Interrupted -----------------------------------------------------------
+
+-- Runs a command, sends SIGINT to the process that it says (child) or to the one
+-- that was started, when the script has said that it is there. Returns the
+-- status, and standard error.
+local function interrupt(command, to_child)
+  os.remove("said")
+  local script = ([[
+%s >said 2>errors &
+pid=$!
+i=0
+until grep -q '^ready' said 2>/dev/null; do
+  sleep 0.05
+  i=$((i + 1))
+  if [ $i -gt %d ] || ! kill -0 $pid; then break; fi
+done
+to=%s
+kill -INT $to
+wait $pid
+exit $?
+]]):format(command, WAIT, to_child and "$(sed -n 's/^ready //p' said)" or "$pid")
+  t.write_file("interrupt.sh", script)
+  local code = t.shell("sh interrupt.sh")
+  return code, t.read_file("errors")
+end
+
+-- luajit itself ends by an error of the script, of status 1, or by the signal.
+local plain = interrupt(("'%s' spin.lua loop"):format(t.luajit), true)
+for _, to_child in ipairs { true, false } do
+  local what = to_child and "interrupt, to the script" or "interrupt, to us"
+  local code, message, samples
+  for _ = 1, TRIES do
+    os.remove("out.folded")
+    code, message = interrupt(RUN .. "run -o out.folded spin.lua loop", to_child)
+    samples = summary_of(message)
+    if code == plain and samples and tonumber(samples) > 0 then break end
+  end
+  t.ok(code == plain or code == 1 or code == 130,
+       ("%s: status %d, without us %d"):format(what, code, plain))
+  t.ok(samples, what .. ": summary: " .. message)
+  t.contains(t.read_file("out.folded"), "spin (spin.lua:1)", what .. ": profile")
+end
+
+-- -- Formats ---------------------------------------------------------------
+
+t.write_file("short.lua", "local s = 0 for i = 1, 1e6 do s = s + i % 7 end")
+local HEADS = { bin = "ljs", folded = nil, html = "<!DOCTYPE html>", txt = "samples ",
+		svg = "<?xml", ["pb.gz"] = "\31\139", pprof = "\31\139", json = "{",
+		["speedscope.json"] = '{"$schema"', ["gecko.json"] = '{"meta"', tree = " " }
+local _, help = t.shell(RUN .. "--help")
+local endings = help:match("format: (.-)%-%-format"):gsub("\n", " ")
+local seen = 0
+for ending in endings:gmatch("%.([%l.]+)") do
+  local path = "out." .. ending
+  status, _, err = t.shell(("%s run -o %s short.lua"):format(RUN, path))
+  t.equal(status, 0, ending .. ": status: " .. err)
+  local text = t.read_file(path)
+  local head = HEADS[ending]
+  if head then t.equal(text:sub(1, #head), head, ending .. ": beginning") end
+  os.remove(path)
+  seen = seen + 1
+end
+t.ok(seen >= 4, "endings in the help: " .. endings)
+status = t.shell(RUN .. "run -o out.x --format=folded short.lua")
+t.equal(status, 0, "format by name")
+status = t.shell(RUN .. "run short.lua")
+t.equal(status, 0, "default output")
+t.equal(t.read_file("sysprof.bin"):sub(1, 3), "ljs", "default output: profile")
+local parsed, folded = t.parse("sysprof.bin")
+t.equal(parsed, 0, "default output: whole")
+t.ok(folded, "default output: can be read")
+status, _, err = t.shell(RUN .. "run -joff -O1 -ljit.util -i 0.5 --clock=wall --mode=L " ..
+			 "--weight=cpu --lines -o out.folded short.lua")
+t.equal(status, 0, "all options: " .. err)
+
+-- -- Messages --------------------------------------------------------------
+
+local function wrong(what, arguments, code, message)
+  local got, text, errors = t.shell(RUN .. arguments)
+  t.equal(got, code, what .. ": status")
+  t.equal(text, "", what .. ": output")
+  t.contains(errors, "luajit-sysprof: " .. message, what .. ": message")
+  t.ok(not errors:find("traceback"), what .. ": no traceback: " .. errors)
+end
+wrong("nothing", "", 2, "expected the command 'run', got nothing")
+wrong("unknown command", "record x.lua", 2, "expected the command 'run', got 'record'")
+wrong("no script", "run -o x.bin", 2, "expected a SCRIPT")
+wrong("unknown option", "run --wrong x.lua", 2, "unknown option '--wrong'")
+wrong("unknown ending", "run -o x.doc short.lua", 2, "the ending of 'x.doc'")
+wrong("no ending", "run -o x short.lua", 2, "the ending of 'x'")
+wrong("interval", "run -i 0 short.lua", 2, "option '-i': expected milliseconds")
+wrong("clock", "run --clock=sun short.lua", 2, "option '--clock': expected cpu or wall")
+wrong("output in no folder", "run -o /no/such/x.html short.lua", 1, "cannot write /no/such/x.html")
+wrong("output in no folder, as it is", "run -o /no/such/x.bin short.lua", 1,
+      "cannot write /no/such/x.bin")
+wrong("full output", "run --format=folded -o /dev/full spin.lua >/dev/null", 1, "cannot write /dev/full")
+-- Only a profile that could not be written as asked for is kept.
+local kept = 0
+for path in io.popen("ls luajit-sysprof-* 2>/dev/null"):lines() do
+  kept = kept + 1
+  t.equal(t.read_file(path):sub(1, 3), "ljs", "the profile that is kept")
+  os.remove(path)
+end
+t.equal(kept, 1, "profiles that are kept")
+local got
+got, _, err = t.shell(RUN .. "run -o out.folded no_such_script.lua")
+t.equal(got, 1, "no such script")
+t.contains(err, "no_such_script.lua", "no such script: message")
+local man = t.read_file(t.source .. "/etc/man/luajit-sysprof.1"):gsub("\\", "")
+for option in help:gmatch("%-%-[%l-]+") do
+  t.contains(man, option, "option in the manual page")
+end
+
+t.finish()

@@ -1,0 +1,139 @@
+----------------------------------------------------------------------------
+-- Runs a program as a child process and waits for its end, as if it had been
+-- started in our place: it keeps the terminal, its signals and its status.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local C = ffi.C
+
+ffi.cdef [[
+int fork(void);
+int execv(const char *, char *const *);
+void _exit(int);
+int waitpid(int, int *, int);
+int kill(int, int);
+int getpid(void);
+void *signal(int, void *);
+int sigemptyset(void *);
+int sigaddset(void *, int);
+int sigprocmask(int, const void *, void *);
+int sigwaitinfo(const void *, void *);
+int sigtimedwait(const void *, void *, const void *);
+int setenv(const char *, const char *, int);
+int unsetenv(const char *);
+char *strerror(int);
+]]
+
+-- Of Linux, for x86-64 and arm64.
+local SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD = 1, 2, 3, 13, 15, 17
+local SIG_SETMASK = 2
+local SI_KERNEL = 0x80		-- A signal of the terminal.
+local WNOHANG = 1
+local INFO_SIGNO, INFO_CODE = 0, 2	-- In a siginfo_t, as numbers of int.
+local FORWARDED = { SIGHUP, SIGINT, SIGQUIT, SIGTERM }
+
+-- A sigset_t and a siginfo_t have 128 bytes.
+local signal_set = ffi.typeof("uint64_t[16]")
+local signal_info = ffi.typeof("int[32]")
+
+local child = {}
+
+local function message()
+  return ffi.string(C.strerror(ffi.errno()))
+end
+
+-- -- Signals ---------------------------------------------------------------
+
+-- Whether a process still waits for its first SIGINT. The luajit program takes one
+-- to interrupt the script, and ends by the next.
+local function wants_interrupt(pid)
+  local file = io.open(("/proc/%d/status"):format(pid), "rb")
+  if not file then return false end
+  local s = file:read("*a") or ""
+  file:close()
+  local function has(field)
+    local digit = tonumber(s:match(field .. ":%s*%x*(%x)%s") or "0", 16)
+    return math.floor(digit / 2) % 2 == 1
+  end
+  return has("SigCgt") and not has("ShdPnd")
+end
+
+-- What the terminal sends goes to the child, too; what somebody sends may be
+-- meant for it, but comes to us alone.
+local function forward(pid, signo, code)
+  if code == SI_KERNEL then return end
+  if signo == SIGINT and not wants_interrupt(pid) then return end
+  C.kill(pid, signo)
+end
+
+-- Returns the status of waitpid when the child has ended.
+local function wait(pid, set)
+  local info, status = signal_info(), ffi.new("int[1]")
+  while true do
+    local ended = C.waitpid(pid, status, WNOHANG)
+    if ended == pid then return status[0] end
+    if C.sigwaitinfo(set, info) > 0 and info[INFO_SIGNO] ~= SIGCHLD then
+      forward(pid, info[INFO_SIGNO], info[INFO_CODE])
+    end
+  end
+end
+
+-- -- API -------------------------------------------------------------------
+
+-- Sets a variable of the environment; nil removes it.
+function child.setenv(name, value)
+  if value then C.setenv(name, value, 1) else C.unsetenv(name) end
+end
+
+-- Runs the program at a path with a list of arguments, of which the first is its
+-- name. Returns its exit status, or nil and the signal that ended it; nil, nil
+-- and a message if it could not be started. Must be called with SIGCHLD at its
+-- default or ignored.
+function child.run(path, args)
+  local argv = ffi.new("const char *[?]", #args + 1)
+  for i, arg in ipairs(args) do argv[i - 1] = arg end
+  local set, before = signal_set(), signal_set()
+  C.sigemptyset(set)
+  for _, signo in ipairs(FORWARDED) do C.sigaddset(set, signo) end
+  C.sigaddset(set, SIGCHLD)
+  local on_child = C.signal(SIGCHLD, nil)	-- If it is ignored, nobody waits.
+  C.sigprocmask(SIG_SETMASK, set, before)
+  io.stdout:flush()
+  io.stderr:flush()
+  local pid = C.fork()
+  if pid == 0 then
+    C.signal(SIGCHLD, on_child)
+    C.sigprocmask(SIG_SETMASK, before, nil)
+    C.execv(path, ffi.cast("char *const *", argv))
+    io.stderr:write(path, ": ", message(), "\n")
+    io.stderr:flush()
+    C._exit(127)
+  elseif pid < 0 then
+    local why = message()
+    C.sigprocmask(SIG_SETMASK, before, nil)
+    return nil, nil, why
+  end
+  local status = wait(pid, set)
+  -- What came for both is done with.
+  local at_once = ffi.new("int64_t[2]")
+  while C.sigtimedwait(set, signal_info(), at_once) > 0 do end
+  C.sigprocmask(SIG_SETMASK, before, nil)
+  local signo = status % 128
+  if signo == 0 then return math.floor(status / 256) % 256 end
+  return nil, signo
+end
+
+-- Ends this process in the way that a signal has ended the child, so that a
+-- shell sees the same.
+function child.die(signo)
+  if signo == SIGINT or signo == SIGTERM or signo == SIGHUP or signo == SIGPIPE then
+    C.signal(signo, nil)
+    local none = signal_set()
+    C.sigemptyset(none)
+    C.sigprocmask(SIG_SETMASK, none, nil)
+    C.kill(C.getpid(), signo)
+  end
+  os.exit(128 + signo)
+end
+
+return child
