@@ -40,7 +40,7 @@ enum {
 #define CFI_STATES_MAX	4	/* Depth of remember_state. */
 #define CFI_EXPR_STACK	8	/* Depth of an expression's stack. */
 
-/* -- Running the instructions ------------------------------------------------ */
+/* -- Running the instructions --------------------------------------------- */
 
 typedef enum RuleKind {
   RULE_SAME, RULE_UNDEFINED, RULE_OFFSET, RULE_VAL_OFFSET, RULE_REGISTER,
@@ -261,7 +261,7 @@ static CfiResult expr_eval(Peek *pk, const Machine *m, int32_t ofs,
   return CFI_STEP;
 }
 
-/* -- Stepping ---------------------------------------------------------------- */
+/* -- Stepping ------------------------------------------------------------- */
 
 /* Apply the rules of the current row. */
 static CfiResult row_apply(Peek *pk, const Machine *m, CfiRegs *regs,

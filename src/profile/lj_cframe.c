@@ -33,7 +33,7 @@ lua_State *lj_cframe_L(Peek *pk, const global_State *g, uintptr_t cf)
   return (lua_State *)p;
 }
 
-/* -- Chains ------------------------------------------------------------------- */
+/* -- Chains --------------------------------------------------------------- */
 
 static uintptr_t cframe_next(Peek *pk, uintptr_t cf)
 {

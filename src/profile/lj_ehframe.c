@@ -14,7 +14,7 @@
 
 #include "profile/lj_ehframe.h"
 
-/* -- Reading an entry -------------------------------------------------------- */
+/* -- Reading an entry ----------------------------------------------------- */
 
 /* Pointer encodings, LSB "DWARF Exception Header Encoding". */
 enum {
@@ -124,7 +124,7 @@ static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
   return !b.bad;
 }
 
-/* -- Finding it -------------------------------------------------------------- */
+/* -- Finding it ----------------------------------------------------------- */
 
 /* Search the sorted index that the linker put in front of .eh_frame. */
 CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde)

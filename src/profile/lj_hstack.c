@@ -90,7 +90,7 @@ static int walk_partial(Walk *w, int n, const uint8_t *saved)
   return walk_return(w, sp + (uintptr_t)n*8);
 }
 
-/* -- Frames of the VM --------------------------------------------------------- */
+/* -- Frames of the VM ----------------------------------------------------- */
 
 /* Leave a complete VM frame. */
 static int walk_leave(Walk *w, uintptr_t cf)
@@ -176,7 +176,7 @@ static int walk_trace_fits(const Walk *w, const global_State *g,
 	 lj_cframe_L(w->hs->pk, g, cf) == L;
 }
 
-/* -- Frames of other VMs ------------------------------------------------------ */
+/* -- Frames of other VMs -------------------------------------------------- */
 
 /* VM whose compiled code has this register, which holds its dispatch table. */
 static global_State *foreign_vm(Walk *w)
@@ -186,9 +186,12 @@ static global_State *foreign_vm(Walk *w)
   global_State *g = (global_State *)p;
   if (!(w->regs.valid & (1u << CFI_REG_R14)) || (p & 7) != 0 || g == w->hs->g ||
       !lj_peek_ok(pk, g, sizeof(global_State)) ||
-      !lj_peek_ok(pk, G2J(g), 1) || !lj_peek_ok(pk, G2J(g) + 1, 1) ||
       !lj_cframe_isthread(pk, g, (uintptr_t)gcref(g->mainthref)))
     return NULL;
+#if LJ_HASJIT
+  if (!lj_peek_ok(pk, G2J(g), 1) || !lj_peek_ok(pk, G2J(g) + 1, 1))
+    return NULL;
+#endif
   return g;
 }
 
@@ -225,7 +228,7 @@ static int walk_foreign(Walk *w, VMCode part, int *ok)
   return 1;
 }
 
-/* -- Going from frame to frame ------------------------------------------------ */
+/* -- Going from frame to frame -------------------------------------------- */
 
 /* Shortly before the C library's unwinder lands in the VM, it overwrites its own
 ** return address with that of the C function which the VM had called, and that

@@ -108,6 +108,33 @@ int lj_traceat_code(global_State *g, uintptr_t addr, TraceAt *ta)
   return 1;
 }
 
+/* Does a trace return to a function below the one it began in, between two
+** places? jit_base changes there.
+*/
+static int returns_between(const GCtrace *T, IRRef from, IRRef to)
+{
+  IRRef ref;
+  for (ref = from; ref < to && ref < T->nins; ref++)
+    if (T->ir[ref].o == IR_RETF) return 1;
+  return 0;
+}
+
+int lj_traceat_waited(global_State *g, uintptr_t addr, TraceAt *ta)
+{
+  TraceAt before;
+  if (!lj_traceat_code(g, addr, ta)) return 0;
+  /* Not at the beginning of the trace or of its loop: these are jumped to. Nor
+  ** at the end of one that is linked to itself, which stands for its beginning.
+  */
+  if (ta->seg && lj_traceat_code(g, addr-1, &before) &&
+      before.number == ta->number && before.in_loop == ta->in_loop &&
+      before.seg <= ta->seg &&
+      !returns_between(lj_traceat_trace(g, ta->number), before.seg->ref,
+		       ta->seg->ref))
+    *ta = before;
+  return 1;
+}
+
 int lj_traceat_exit(global_State *g, TraceNo traceno, ExitNo exitno,
 		    TraceAt *ta)
 {

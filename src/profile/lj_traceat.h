@@ -28,6 +28,12 @@ typedef struct TraceAt {
 */
 LJ_FUNC int lj_traceat_code(global_State *g, uintptr_t addr, TraceAt *ta);
 
+/* Place that the processor waited for when it was interrupted at an address, or
+** called a function there. It takes an interrupt when an instruction is completed
+** that took its time, and tells the address of the next one. Else as above.
+*/
+LJ_FUNC int lj_traceat_waited(global_State *g, uintptr_t addr, TraceAt *ta);
+
 /* Place of an exit of a trace. Returns 0 if there is none. Async-signal-safe. */
 LJ_FUNC int lj_traceat_exit(global_State *g, TraceNo traceno, ExitNo exitno,
 			    TraceAt *ta);

@@ -109,11 +109,14 @@ static int exit_inhandler(TraceStack *ts, Peek *pk, global_State *g,
   return 1;
 }
 
-/* Is the top of the Lua stack as lj_snap_restore sets it? */
+/* Are top and base of the Lua stack as lj_snap_restore sets them? */
 static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
 {
   uintptr_t top = (uintptr_t)a->L->top;
   FrameFunc ff;
+  if (!lj_lframe_has(a, base-8) || !lj_lframe_func(a, base-8, &ff) || !ff.pt ||
+      !lj_lframe_pcinproto(ff.pt, (uintptr_t)(pc + 1)))
+    return 0;
   switch (bc_op(*pc)) {
   case BC_CALLM: case BC_CALLMT: case BC_RETM: case BC_TSETM:
     return 1;  /* It depends on the number of results. */
@@ -121,8 +124,6 @@ static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
     if (bc_op(*pc) >= BC_FUNCF) return 1;
     break;
   }
-  if (!lj_lframe_has(a, base-8) || !lj_lframe_func(a, base-8, &ff) || !ff.pt)
-    return 0;
   /* An error that is passed on is above that. */
   return top - base - ff.pt->framesize*sizeof(TValue) <= sizeof(TValue);
 }
@@ -163,7 +164,8 @@ static int base_runs(const LuaArea *a, uintptr_t base, const GCproto *pt)
 }
 
 /* Base of the first frame of a trace that is being left. L->base is that, or the
-** one of an inlined frame: they are rebuilt one after the other.
+** one of an inlined frame: they are rebuilt one after the other. 0 if it cannot
+** be known, as in a function that calls itself.
 */
 static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a,
 			   global_State *g, uintptr_t base)
@@ -172,19 +174,24 @@ static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a,
   const TraceBlock *b = ts->at.block;
   const GCproto *pt = NULL;
   const SnapShot *snap;
+  uintptr_t found;
   uint32_t i;
   if (!T || !b || ts->exitno >= T->nsnap) return base;
   for (i = ts->at.seg->node; i < b->nnode; i = b->node[i].parent)
     pt = b->node[i].pt;
-  if (!pt || base_runs(a, base, pt)) return base;
+  if (!pt) return base;
+  found = base_runs(a, base, pt) ? base : 0;
   snap = &T->snap[ts->exitno];
   for (i = 0; i < snap->nent; i++) {
     SnapEntry sn = T->snapmap[snap->mapofs + i];
     uintptr_t first = base - (snap_slot(sn)-LJ_FR2)*sizeof(TValue);
-    if ((sn & SNAP_FRAME) && snap_slot(sn) > LJ_FR2 && base_runs(a, first, pt))
-      return first;
+    if ((sn & SNAP_FRAME) && snap_slot(sn) > LJ_FR2 &&
+	base_runs(a, first, pt)) {
+      if (found) return 0;
+      found = first;
+    }
   }
-  return base;
+  return found;
 }
 
 /* In lj_vm_exit_interp, coming from the end of a trace. The last snapshot has the
@@ -244,6 +251,20 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
   ts->runs = 1;
   if (!lj_traceat_exit(g, ts->from, ts->exitno, &ts->at)) ts->at.block = NULL;
   ts->base = jit_base ? jit_base : exit_base(ts, a, g, base);
+  if (!ts->base) {
+    /* lj_snap_restore begins with the PC and ends with the top. */
+    uintptr_t pc = exit_pc(ts, g, savedpc), begun = pc + sizeof(BCIns);
+    ts->base = base;
+    if (!uc) lj_peek_word(pk, vf[-1].cf + CFRAME_OFS_PC, &begun);
+    if (begun == pc + sizeof(BCIns) && (!uc || savedpc != pc)) {
+      if (exit_istop(a, base, (const BCIns *)pc)) {
+	ts->runs = 0;
+	ts->pc = pc + sizeof(BCIns);
+      } else if (!uc) {
+	ts->at.block = NULL;
+      }
+    }
+  }
 }
 
 /* -- Running a trace ---------------------------------------------------------- */
@@ -261,7 +282,7 @@ void lj_tstack_look(TraceStack *ts, const LuaArea *a, global_State *g,
   } else if (vf->place == VMF_TRACE) {
     ts->runs = 1;
     ts->base = (uintptr_t)tvref(g->jit_base);
-    lj_traceat_code(g, vf->code, &ts->at);
+    lj_traceat_waited(g, vf->code, &ts->at);
   }
 }
 

@@ -219,6 +219,14 @@ local function check_no_guard(n)
   return said
 end
 
+-- The part that a function defined in chunk is.
+local function part_by_definition(chunk, parts)
+  return function(p, slot, list)
+    local def = lua_leaf(p, slot, chunk, list)
+    return def and parts[def.firstline] and def.firstline
+  end
+end
+
 -- Two functions, inlined in a loop, without a guard between.
 function programs.inlined()
   local parts = { { name = "inlined 1", units = 10 },
@@ -234,27 +242,55 @@ function programs.inlined()
       "x = f1(x, a, b) x = f2(x, a, b) " .. units(PAD) .. "end return x end"
   end
   local program = looped("=inlined", parts, G.SPF_VMST_TRACE, source,
-			 function(p, slot, list)
-    local def = lua_leaf(p, slot, "=inlined", list)
-    return def and parts[def.firstline] and def.firstline
-  end)
+			 part_by_definition("=inlined", parts))
   function program.check()
     return check_no_guard(parts[1].units + parts[2].units + 2 * PAD)
   end
   return program
 end
 
+-- Functions that are called in six ways, inlined in a loop. What the calls add,
+-- loads and guards, is done while the units wait: it costs nothing, but stands
+-- between them.
+function programs.calls()
+  local names = { "__index", "__add", "__concat", "__call", "vararg", "pcall" }
+  local heads = {
+    "(t, x) local a, b = 1.1, 1.0 ", "(t, x) local a, b = 1.1, 1.0 ",
+    "(t, x) local a, b = 1.1, 1.0 ", "(t, x, a, b) ",
+    "(x, ...) local a, b = ... ", "(x, a, b) "
+  }
+  local calls = { "x = o[x] ", "x = o + x ", "x = o .. x ", "x = o(x, a, b) ",
+		  "x = f5(x, a, b) ", "local _ _, x = pcall(f6, x, a, b) " }
+  local parts = {}
+  for k, name in ipairs(names) do parts[k] = { name = name, units = 2 * k + 2 } end
+  local function source(wanted)
+    local text = {}
+    for k, part in ipairs(parts) do
+      text[k] = "local function f" .. k .. heads[k] ..
+		units(wanted(k) and part.units or 0) .. "return x end"
+    end
+    return table.concat(text, "\n") .. "\nlocal o = setmetatable({}, " ..
+      "{ __index = f1, __add = f2, __concat = f3, __call = f4 }) " ..
+      "return function(n, a, b) local x = 1.5 for i = 1, n do " .. units(PAD) ..
+      table.concat(calls) .. units(PAD) .. "end return x end"
+  end
+  return looped("=calls", parts, G.SPF_VMST_TRACE, source,
+		part_by_definition("=calls", parts))
+end
+
 -- Ten lines of a loop, in an order that is not that of their cost.
 local COSTS = { 3, 7, 1, 10, 5, 2, 9, 4, 8, 6 }
 local FIRST_LINE = 3	-- Where in the source they begin.
 
-local function lines(state)
+-- ending: more code at the end of each line.
+local function lines(state, ending)
   local parts = {}
   for k, n in ipairs(COSTS) do parts[k] = { name = "line " .. k, units = n } end
   local function source(wanted)
-    local text = { "return function(n, a, b) local x = 1.5 for i = 1, n do", units(PAD) }
+    local text = { "local list = { 0 } return function(n, a, b) " ..
+		   "local x = 1.5 for i = 1, n do", units(PAD) }
     for k, n in ipairs(COSTS) do
-      text[#text + 1] = units(wanted(k) and n or 0)
+      text[#text + 1] = units(wanted(k) and n or 0) .. (ending or "")
     end
     text[#text + 1] = units(PAD)
     text[#text + 1] = "end return x end"
@@ -269,8 +305,14 @@ end
 function programs.lines_joff() return lines(G.SPF_VMST_LFUNC) end
 function programs.lines_jon() return lines(G.SPF_VMST_TRACE) end
 
+-- A guard and a store, which wait for the last unit of their line. The line
+-- itself does not wait for them.
+function programs.mixed_lines()
+  return lines(G.SPF_VMST_TRACE, "if x > 1e9 then x = 1.5 end list[1] = x ")
+end
+
 programs.NAMES = { "joff", "jon", "ffi", "cfunction", "inlined", "lines_joff",
-		   "lines_jon" }
+		   "lines_jon", "calls", "mixed_lines" }
 
 programs.TITLES = {
   joff = "ten interpreted functions",
@@ -280,6 +322,8 @@ programs.TITLES = {
   inlined = "two functions, inlined in a loop of a trace without a guard between",
   lines_joff = "ten lines of an interpreted loop",
   lines_jon = "ten lines of a compiled loop",
+  calls = "six functions, called in six ways, inlined in a trace",
+  mixed_lines = "ten lines of a compiled loop, with a guard and a store each",
 }
 
 return programs

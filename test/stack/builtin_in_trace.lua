@@ -7,7 +7,7 @@ local TEXT = ("abcdefgh"):rep(8)
 
 local function mix(x, i)
   x = floor(x / 3)		-- @floor
-  x = x + byte(TEXT, i)		-- @byte
+  x = x + byte(TEXT, x % 64 + 1)	-- @byte
   return (bxor(x, i))		-- @bxor
 end
 

@@ -23,6 +23,9 @@ end
 
 scenario.run({
   body = body,
+  -- While an exit rebuilds the frames of a function that calls itself, it cannot
+  -- be known how many are there already.
+  broken_share = 0.03,
   seen = { "body@call down@down{39} down@work leaf" },
-  also = { "body", "body@call down@down+ down", "body@call down" },
+  also = { "body", "body@call down@down{1,39} down", "body@call down" },
 })

@@ -1,5 +1,5 @@
 -- Many branches that are all taken now and then: more exits of traces than
--- rounds.
+-- rounds, as none becomes a side trace.
 
 local scenario = require("scenario")
 
@@ -21,8 +21,11 @@ local function body()
   return x
 end
 
+jit.opt.start("hotexit=60000")
+
 scenario.run({
   body = body,
   seen = { "body@call branch" },
-  also = { "body", "body@call branch tostring" },
+  seen_compiled = { "body@call branch [EXIT]" },
+  also = { "body", "body [EXIT]", "body@call branch tostring" },
 })

@@ -1,5 +1,6 @@
--- Allocation in a loop: the collector's steps belong to the line that
--- allocates.
+-- Allocation in a loop: the collector's steps are marked. In the interpreter they
+-- belong to the line that allocates; compiled code looks once in each round
+-- whether one is due, where the loop begins.
 
 local scenario = require("scenario")
 
@@ -12,7 +13,7 @@ local function make(i)
 end
 
 local function body()
-  for i = 1, 400 do
+  for i = 1, 400 do		-- @loop
     make(i)			-- @call
   end
 end
@@ -20,5 +21,7 @@ end
 scenario.run({
   body = body,
   seen = { "body@call make@make" },
-  also = { "body", "body@call make" },
+  seen_compiled = { "body@loop [GC]" },
+  also = { "body", "body@call make", "body@call [GC]",
+	   "body@call make@make [GC]" },
 })

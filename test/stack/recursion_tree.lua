@@ -15,12 +15,9 @@ end
 
 scenario.run({
   body = body,
+  -- While an exit rebuilds the frames of a function that calls itself, it cannot
+  -- be known how many are there already.
+  broken_share = 0.03,
   seen = { "body@start fib@call{7} fib", "body@start fib@call{8} fib" },
-  also = { "body", "body@start fib",
-	   "body@start fib@call fib", "body@start fib@call{2} fib",
-	   "body@start fib@call{3} fib", "body@start fib@call{4} fib",
-	   "body@start fib@call{5} fib", "body@start fib@call{6} fib",
-	   "body@start fib@call{9} fib", "body@start fib@call{10} fib",
-	   "body@start fib@call{11} fib", "body@start fib@call{12} fib",
-	   "body@start fib@call{13} fib" },
+  also = { "body", "body@start fib", "body@start fib@call{1,13} fib" },
 })

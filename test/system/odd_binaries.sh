@@ -25,11 +25,14 @@ build()
 judge()
 {
   echo "$1:"
-  timeout 60 ./"$1" "$1.bin" &&
-    "$LUAJIT" -e "local named = { '^main\$', '^main chunk', 'host_call\$', '^host_leaf' }
+  if ! timeout 60 ./"$1" "$1.bin" || ! "$LUAJIT" -e "local named = { '^main\$', '^main chunk', 'host_call\$', '^host_leaf' }
 local unnamed = { '^__libc_start_main', '^main chunk', '^inner' }
 local lua = { '^main\$', '^main chunk', ':3' }
-require('odd_stacks').judge('$1.bin', $2)" || { echo "FAIL: $1"; status=1; }
+require('odd_stacks').judge('$1.bin', $2)"
+  then
+    echo "FAIL: $1"
+    status=1
+  fi
 }
 
 build pie shared -O2 -fPIE -pie -fomit-frame-pointer

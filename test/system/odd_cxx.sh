@@ -15,11 +15,15 @@ for flags in -O0 "-O3 -fomit-frame-pointer"; do
   # shellcheck disable=SC2086
   g++ ${CFLAGS-} $flags -I"$SYSPROF_BUILD/include/luajit-2.1" -o cxx \
     "$SYSPROF_SOURCE/test/lib/odd_host.cc" -L"$lib" -Wl,-rpath,"$lib" -lluajit-5.1 || exit 1
-  timeout 60 ./cxx cxx.bin && "$LUAJIT" -e "require('odd_stacks').judge('cxx.bin', {
+  if ! timeout 60 ./cxx cxx.bin || ! "$LUAJIT" -e "require('odd_stacks').judge('cxx.bin', {
     root = '^_start\$', orders = {
       { '^main\$', 'cxx_main', '^main chunk', 'cxx_sort', '^less', 'cxx_leaf' },
       { '^main\$', 'cxx_main', '^main chunk', '^thrown', '^pcall\$', 'cxx_throw', 'cxx_leaf' },
       { '^main\$', 'cxx_main', '^main chunk', '^caught', 'cxx_catch', 'cxx_leaf' },
-    } })" || { echo "FAIL: $flags"; status=1; }
+    } })"
+  then
+    echo "FAIL: $flags"
+    status=1
+  fi
 done
 exit $status

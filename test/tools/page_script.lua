@@ -37,6 +37,20 @@ for (const which of ["forward", "reversed"]) {
     }
   }
   out[which] = lines;
+  // Every node can be reached by going to the hottest and from there sideways.
+  const at = (node, where) => trees.neighbour(tree, node, where);
+  if (at(0, "caller") !== -1 || at(0, "before") !== -1) throw new Error("root");
+  let seen = 0;
+  for (let i = 1; i < tree.n; i++) {
+    if (!tree.total[i]) continue;
+    let hot = at(at(i, "caller"), "callee");
+    if (tree.total[hot] < tree.total[i]) throw new Error("hottest");
+    while (hot < i) hot = at(hot, "after");
+    while (hot > i) hot = at(hot, "before");
+    if (hot !== i) throw new Error("neighbour");
+    seen++;
+  }
+  if (seen < 20) throw new Error("nodes");
 }
 console.log(JSON.stringify(out));
 ]=]

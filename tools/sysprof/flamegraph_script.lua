@@ -293,24 +293,23 @@ function boxAt(event) {
   return -1;
 }
 
-function tipRow(label, v) {
-  const row = document.createElement("tr");
-  const cells = [label, valueText(v), percent(v, tree.total[0])];
-  if (zoom) cells.push(percent(v, tree.total[zoom]) + " of zoomed");
-  for (const text of cells) row.insertCell().textContent = text;
-  return row;
-}
-
-function changeRow(i) {
-  const row = document.createElement("tr");
-  const points = tree.total[0] ?
-    100 * (tree.total[i] - tree.baseTotal[i]) / tree.total[0] : 0;
-  const sign = points > 0.005 ? "+" : points < -0.005 ? "-" : "";
-  for (const text of ["before", percent(tree.baseTotal[i], tree.total[0]),
-                      sign + Math.abs(points).toFixed(2) + " points"]) {
-    row.insertCell().textContent = text;
+// The rows of a node's tooltip: texts.
+function tipRows(i) {
+  function row(label, v) {
+    const cells = [label, valueText(v), percent(v, tree.total[0])];
+    if (zoom) cells.push(percent(v, tree.total[zoom]) + " of zoomed");
+    return cells;
   }
-  return row;
+  const rows = i ? [[kindText(i)]] : [];
+  rows.push(row("self", tree.self[i]), row("total", tree.total[i]));
+  if (data.diff) {
+    const whole = tree.total[0], before = tree.baseTotal[i];
+    const points = whole ? 100 * (tree.total[i] - before) / whole : 0;
+    const sign = points > 0.005 ? "+" : points < -0.005 ? "-" : "";
+    rows.push(["before", percent(before, whole),
+               sign + Math.abs(points).toFixed(2) + " points"]);
+  }
+  return rows;
 }
 
 function hover(i, event) {
@@ -324,9 +323,10 @@ function hover(i, event) {
   }
   const name = document.createElement("b"), table = document.createElement("table");
   name.textContent = nodeName(i);
-  if (i) table.insertRow().insertCell().textContent = kindText(i);
-  table.append(tipRow("self", tree.self[i]), tipRow("total", tree.total[i]));
-  if (data.diff) table.append(changeRow(i));
+  for (const cells of tipRows(i)) {
+    const row = table.insertRow();
+    for (const text of cells) row.insertCell().textContent = text;
+  }
   tip.replaceChildren(name, table);
   tip.style.display = "block";
   const w = tip.offsetWidth, h = tip.offsetHeight;
@@ -340,30 +340,10 @@ function hover(i, event) {
 
 // -- Start -------------------------------------------------------------------
 
-// Calls visit(child) for each node below another one.
-function eachChild(node, visit) {
-  for (let c = node + 1; c < tree.end[node]; c = tree.end[c]) visit(c);
-}
-
-// The node that an arrow key leads to from the zoomed one: its caller, what it
-// called most, the one before or after it; -1 if there is none.
-function neighbour(key) {
-  const up = tree.parent[zoom];
-  let found = -1;
-  if (key === (icicle ? "ArrowUp" : "ArrowDown")) return up;
-  if (key === (icicle ? "ArrowDown" : "ArrowUp")) {
-    eachChild(zoom, c => { if (found < 0 || tree.total[c] > tree.total[found]) found = c; });
-  } else if (up >= 0) {
-    let last = -1;
-    eachChild(up, c => {
-      if (!tree.total[c]) return;
-      if (key === "ArrowLeft" && c === zoom) found = last;
-      if (key === "ArrowRight" && last === zoom) found = c;
-      last = c;
-    });
-  }
-  return found;
-}
+// Where the arrow keys go with the root at the bottom; turned over, these differ.
+const ARROWS = { ArrowUp: "callee", ArrowDown: "caller", ArrowLeft: "before",
+                 ArrowRight: "after" };
+const OPPOSITE = { callee: "caller", caller: "callee" };
 
 function onKey(event) {
   const typing = event.target === $("search");
@@ -380,8 +360,9 @@ function onKey(event) {
     setIcicle(!icicle);
   } else if (event.key === "r") {
     setReversed(tree === forward);
-  } else if (event.key.startsWith("Arrow")) {
-    const to = neighbour(event.key);
+  } else if (event.key in ARROWS) {
+    const towards = ARROWS[event.key];
+    const to = trees.neighbour(tree, zoom, icicle && OPPOSITE[towards] || towards);
     if (to >= 0) zoomTo(to);
   } else {
     return;

@@ -136,6 +136,25 @@ function read(flat, names, compiled, same, diff) {
   return { forward: forward, reversed: reversed };
 }
 
-return { read: read };
+// Returns the node beside another one: its "caller", the "callee" with the largest
+// total, what is "before" or "after" it on its level below the same caller; -1 if
+// there is none.
+function neighbour(t, node, where) {
+  const up = t.parent[node];
+  let found = -1, last = -1;
+  if (where === "caller") return up;
+  const parent = where === "callee" ? node : up;
+  if (parent < 0) return -1;
+  for (let c = parent + 1; c < t.end[parent]; c = t.end[c]) {
+    if (!t.total[c]) continue;
+    if (where === "callee" && (found < 0 || t.total[c] > t.total[found])) found = c;
+    if (where === "before" && c === node) found = last;
+    if (where === "after" && last === node) found = c;
+    last = c;
+  }
+  return found;
+}
+
+return { read: read, neighbour: neighbour };
 })();
 ]=]
