@@ -59,13 +59,18 @@ for _, how in ipairs { "", "exit", "true", "error", "table", "read <spin.lua",
 		       "a 'b c' '' -x --help" } do
   local what = "'" .. how .. "'"
   local status, out, err = t.shell(("'%s' spin.lua %s"):format(t.luajit, how))
-  local got, got_out, got_err = t.shell(RUN .. "run -o out.folded spin.lua " .. how)
+  local got, got_out, got_err, samples, path
+  for _ = 1, TRIES do	-- A loaded machine may give too few samples.
+    os.remove("out.folded")
+    got, got_out, got_err = t.shell(RUN .. "run -o out.folded spin.lua " .. how)
+    samples, path = summary_of(got_err)
+    if tonumber(samples or 0) > 5 then break end
+  end
   t.equal(got, status, what .. ": status")
   out, err = of_script(out, err)
   local script_out, script_err = of_script(got_out, got_err)
   t.equal(script_out, out, what .. ": output")
   t.equal(script_err, err, what .. ": errors")
-  local samples, path = summary_of(got_err)
   t.equal(path, "out.folded", what .. ": summary: " .. got_err)
   t.ok(tonumber(samples or 0) > 0, what .. ": samples")
   t.contains(t.read_file("out.folded"), "spin (spin.lua:1)", what .. ": profile")
