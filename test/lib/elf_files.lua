@@ -48,8 +48,8 @@ end
 function elf_files.make(path, number, flags)
   t.write_file("lib.cc", SOURCE:format(number or 1))
   t.write_file("lib.map", VERSIONS)
-  run(("g++ -O0 -g -shared -fPIC -Wl,--build-id=sha1 -Wl,--version-script=lib.map %s -o '%s' lib.cc")
-      :format(flags or "", path))
+  run(("g++ -O0 -g -shared -fPIC -Wl,--build-id=sha1 -Wl,--version-script=lib.map " ..
+       "%s -o '%s' lib.cc"):format(flags or "", path))
 end
 
 -- Returns the addresses of the symbols, by their names without versions.

@@ -5,6 +5,8 @@ local t = require("tools_test")
 local E = require("elf_files")
 
 E.needs("g++", "nm", "readelf", "strip", "objcopy")
+-- What an earlier run has left.
+E.run("rm -rf own empty other noid byid named link files crc")
 E.make("full.so")
 local addr = E.addresses("full.so")
 local id, id_hex = E.buildid("full.so")
@@ -47,6 +49,12 @@ check_read("no file", GONE, "", UNNAMED)
 check("unknown build-id", select(1, read(here .. "/own/libx.so", "", "other")), "", UNNAMED)
 check("no build-id", select(1, read(here .. "/own/libx.so", "", "")), "", UNNAMED)
 
+check("short build-id", select(1, read(here .. "/own/libx.so", "", "\4")), "", UNNAMED)
+for _, path in ipairs { "", "/", "//", "[vdso]", "own", ("x"):rep(5000), "own\0/libx.so" } do
+  local out = read(path, "--symbols=own/none")
+  t.ok(out:find("+0x", 1, true), "odd path " .. path:sub(1, 20) .. ": " .. out:sub(-50))
+end
+
 -- -- Folders ---------------------------------------------------------------
 
 E.run("mkdir -p empty")
@@ -54,8 +62,8 @@ check_read("folder", GONE, "--symbols=own", NAMED)
 check_read("second folder", GONE, "--symbols empty --symbols own", NAMED)
 check_read("own path, too", here .. "/own/libx.so", "--symbols=empty", NAMED)
 check_read("missing", GONE, "--symbols=empty", UNNAMED,
-	   ("p.bin: warning: 1 address of '/gone/libx.so' (build-id %s) without a name: "):format(id_hex) ..
-	   "no file with its symbols was found")
+	   ("p.bin: warning: 1 address of '/gone/libx.so' (build-id %s) without a name: " ..
+	    "no file with its symbols was found"):format(id_hex))
 check_read("no folder", GONE, "--symbols=nowhere", UNNAMED, "no file with its symbols was found")
 local out, err = read(GONE, "--symbols=own", "")
 check("no build-id in the profile", out, err, NAMED)
@@ -112,8 +120,8 @@ check_read("the right checksum", here .. "/crc/libx.so", "--symbols=files", NAME
 
 -- -- All that is known is shown together -----------------------------------
 
-local stream = E.stream(GONE, id, { addr.plain + 4, HIDDEN, addr.versioned, addr.asm_other + 0x1000 },
-  function(b)
+local stream = E.stream(GONE, id,
+  { addr.plain + 4, HIDDEN, addr.versioned, addr.asm_other + 0x1000 }, function(b)
     b:hsym(E.BASE + addr.plain + 4, E.BASE + addr.plain, "from_the_stream")
   end)
 t.write_file("p.bin", stream)

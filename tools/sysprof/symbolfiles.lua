@@ -207,12 +207,10 @@ local function candidates(search)
       list[#list + 1] = dir .. "/" .. base
       list[#list + 1] = dir .. "/" .. base .. ".debug"
     end
-    list[#list + 1] = by_id and dir .. by_id
+    if by_id then list[#list + 1] = dir .. by_id end
   end
-  if id ~= "" then
-    list[#list + 1] = path
-    list[#list + 1] = by_id and DEBUG_FOLDER .. by_id
-  end
+  if id ~= "" then list[#list + 1] = path end
+  if by_id then list[#list + 1] = DEBUG_FOLDER .. by_id end
   return list
 end
 
