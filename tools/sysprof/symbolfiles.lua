@@ -23,6 +23,8 @@ local mt = { __index = methods }
 local DEBUG_FOLDER = "/usr/lib/debug"
 local ID_MIN = 2		-- Bytes of a build-id that can be in a path.
 local NAME_MAX = 4096		-- Bytes of a name that are kept.
+local SHOWN_MAX = 400		-- Bytes of a path in a message,
+local SHOWN_ID_MAX = 32		-- and of a build-id.
 local EXACT_MAX = 2^53
 
 local STT_NOTYPE, STT_SECTION, STT_FILE, STT_GNU_IFUNC = 0, 3, 4, 10
@@ -56,6 +58,13 @@ end
 
 local function string_at(strings, offset)
   return strings:sub(offset + 1, offset + NAME_MAX):match("^%Z*")
+end
+
+-- No name, and names that tools give to places, begin with these bytes.
+local NOT_A_NAME = { [0] = true, [("."):byte()] = true, [("$"):byte()] = true }
+
+local function is_name(byte)
+  return byte ~= nil and not NOT_A_NAME[byte]
 end
 
 -- A symbol of known size is offered to the addresses in it.
@@ -95,7 +104,7 @@ local function take_table(wanted, t)
       local i = first_from(wanted, from)
       if i < wanted.n then
 	local rank = RANK[bit.rshift(s.info, 4)] or 1
-	local known = s.name < #strings and
+	local known = is_name(strings:byte(s.name + 1)) and
 		      (kind == STT_FUNC or kind == STT_GNU_IFUNC or
 		       (kind == STT_NOTYPE and section and section.code))
 	if known and size > 0 then
@@ -130,7 +139,7 @@ end
 
 -- What is wrong with a file, for the user; only the first one is told.
 local function complain(search, path, why)
-  search.problem = search.problem or ("'%s' %s"):format(text.clean(path), why)
+  search.problem = search.problem or ("'%s' %s"):format(text.excerpt(path, SHOWN_MAX), why)
 end
 
 -- Opens a file that fits the module; crc is what the debug link says, if the
@@ -231,9 +240,9 @@ local function search_module(self, m)
   end)
   if named == #m.list or full or #self.dirs == 0 then return end
   local id = m.buildid == "" and "" or
-	     (" (build-id %s)"):format(text.hex_bytes(m.buildid))
+	     (" (build-id %s)"):format(text.hex_bytes(m.buildid:sub(1, SHOWN_ID_MAX)))
   self.messages[#self.messages + 1] = ("%d address%s of '%s'%s without a name: %s"):format(
-    #m.list - named, #m.list - named == 1 and "" or "es", text.clean(m.path), id,
+    #m.list - named, #m.list - named == 1 and "" or "es", text.excerpt(m.path, SHOWN_MAX), id,
     search.problem or "no file with its symbols was found")
 end
 
