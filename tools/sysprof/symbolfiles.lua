@@ -92,7 +92,8 @@ end
 
 local SIZED_RANK = 4	-- Above all of RANK.
 
-local function take_table(wanted, t)
+-- Only a full table tells where a symbol without a size ends.
+local function take_table(wanted, t, full)
   local symbols, sections, strings = t.symbols, t.sections, t.strings
   for k = 1, t.n - 1 do
     local s = symbols[k]
@@ -110,7 +111,7 @@ local function take_table(wanted, t)
 	if known and size > 0 then
 	  offer(wanted, i, from, from + size, rank, strings, s.name)
 	end
-	if section and section.code then
+	if full and section and section.code then
 	  local open = known and size == 0
 	  remember_near(wanted, i, from, open and rank or SIZED_RANK, section,
 			strings, open and s.name)
@@ -171,7 +172,7 @@ local function take_file(search, file)
   for _, which in ipairs { "symtab", "dynsym" } do
     local symbols, why = file:symbols(which)
     if symbols then
-      take_table(search.wanted, symbols)
+      take_table(search.wanted, symbols, which == "symtab")
       full = full or which == "symtab"
     elseif why then
       complain(search, file.path, why)
