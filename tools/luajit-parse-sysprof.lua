@@ -26,6 +26,7 @@ local view = require("sysprof.view")
 local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
 		  "gecko", "json" }
 local TOP_LIMIT = 60
+local MISSING_MAX = 20	-- Files that are named in warnings.
 
 -- Formats that show samples one by one.
 local NEEDS_TIMELINE = { speedscope = true, gecko = true, json = true }
@@ -95,6 +96,10 @@ local SPECS = {
     "leave out what resumed a coroutine" } },
   { name = "no-coroutine-mark", key = "no_coroutine_mark", help = {
     "leave out the frame [coroutine] where one was resumed" } },
+  { name = "symbols", key = "symbols", arg = "DIR", list = true, help = {
+    "look for symbols of C code in the files of the folder DIR, too" } },
+  { name = "no-demangle", key = "no_demangle", help = {
+    "leave names of C++ as they are in the symbol tables" } },
   { name = "limit", key = "limit", arg = "N", number = true, help = {
     ("top: show at most N rows (default %d, 0: all)"):format(TOP_LIMIT) } },
   { name = "title", key = "title", arg = "TEXT", help = {
@@ -176,6 +181,15 @@ local function warn(shown, profile, format, empty)
   if #parts > 0 then say(shown, ": ", table.concat(parts, "; ")) end
 end
 
+-- One line about each file that --symbols was to find.
+local function warn_symbols(shown, shown_view)
+  local list = shown_view.symbols:missing()
+  for i = 1, math.min(#list, MISSING_MAX) do say(shown, ": warning: ", list[i]) end
+  if #list > MISSING_MAX then
+    say(shown, (": warning: and %d more files without symbols"):format(#list - MISSING_MAX))
+  end
+end
+
 -- Says why a profile cannot be shown as asked, or nil.
 local function not_shown(profile, opt)
   local samples, cpu = profile:totals()
@@ -236,7 +250,11 @@ local function render(paths, opt)
     return v.shown == 0 and (v.filter or opt.from or opt.to)
   end
   warn(shown, profile, format, is_empty(shown_view))
-  if base then warn(name_of(opt.diff), base, format, is_empty(base_view)) end
+  warn_symbols(shown, shown_view)
+  if base then
+    warn(name_of(opt.diff), base, format, is_empty(base_view))
+    warn_symbols(name_of(opt.diff), base_view)
+  end
   return profile.complete and not (base and not base.complete) and OK or INCOMPLETE
 end
 

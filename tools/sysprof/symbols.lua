@@ -10,7 +10,9 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
+local demangle = require("sysprof.demangle")
 local stacks = require("sysprof.stacks")
+local symbolfiles = require("sysprof.symbolfiles")
 local text = require("sysprof.text")
 local work = require("sysprof.work")
 
@@ -51,17 +53,8 @@ local function lua_name(f, line)
   return name == "" and place or name .. " (" .. place .. ")"
 end
 
--- The module that an address lies in. The latest one counts: libraries come
--- and go.
-local function module_of(profile, addr)
-  local list = profile.modules
-  for i = #list, 1, -1 do
-    if addr >= list[i].first and addr < list[i].last then return list[i] end
-  end
-end
-
 local function address_name(profile, addr)
-  local m = module_of(profile, addr)
+  local m = symbolfiles.module_of(profile, addr)
   if not m then return text.hex(addr) end
   local offset = addr - m.bias
   if offset < 0 or m.bias >= 2^53 then offset = addr - m.first end
@@ -74,8 +67,13 @@ local function host_entry(self, addr, symbol)
   if not symbol or symbol.name == "" then
     return self:entry(address_name(self.profile, addr), "unknown")
   end
-  return self:entry(text.clean(symbol.name),
+  return self:entry(text.clean(demangle.name(symbol.name, self.mangled)),
 		    symbol.name:find("^lj_") and "vm" or "c")
+end
+
+-- Symbol that a code address lies in, if known.
+local function symbol_at(self, addr)
+  return self.profile.hsyms[addr] or self.files:find(addr)
 end
 
 -- Symbol of a C function, by the address where it begins.
@@ -86,7 +84,7 @@ local function symbol_at_start(self, addr)
       self.starts[symbol.addr] = symbol
     end
   end
-  return self.profile.hsyms[addr] or self.starts[addr]
+  return self.profile.hsyms[addr] or self.starts[addr] or self.files:find(addr)
 end
 
 local namer = {}
@@ -112,7 +110,7 @@ namer[G.SPF_FRAME_CFUNC] = function(self, addr)
 end
 
 namer[G.SPF_FRAME_HOST] = function(self, addr)
-  return host_entry(self, addr, self.profile.hsyms[addr])
+  return host_entry(self, addr, symbol_at(self, addr))
 end
 
 namer[G.SPF_FRAME_TRACE] = function(self, payload)
@@ -134,10 +132,12 @@ end
 -- -- API -------------------------------------------------------------------
 
 -- lines: Lua functions are named by their current lines, not by where they are
--- defined.
-function symbols.new(profile, lines)
+-- defined. mangled: C++ names stay as they are. dirs: folders with files that have
+-- symbols, see sysprof.symbolfiles.
+function symbols.new(profile, lines, mangled, dirs)
   return setmetatable({
-    profile = profile, lines = lines,
+    profile = profile, lines = lines, mangled = mangled,
+    files = symbolfiles.new(profile, dirs),
     by_text = {}, compiled_by_text = {},
     by_part = {},	-- By part of a joined stack.
     starts = nil,	-- Symbol by address of its start, made when needed.
@@ -184,9 +184,14 @@ function methods:name(part)
   return e
 end
 
+-- Returns a list of sentences: what was not found in the folders with symbols.
+function methods:missing()
+  return self.files.messages
+end
+
 -- Returns the start of the symbol that a code address lies in, if known.
 function methods:symaddr(addr)
-  local symbol = self.profile.hsyms[addr]
+  local symbol = symbol_at(self, addr)
   return symbol and symbol.addr
 end
 

@@ -21,6 +21,8 @@ local mt = { __index = methods }
 --   no_host, no_lua    leave out that side
 --   weight             "samples" (also if missing) or "cpu" (microseconds)
 --   include, exclude, root, depth, states, threads   see sysprof.filters
+--   symbols            folders with files that have symbols
+--   no_demangle        C++ names stay as they are in the symbol tables
 --   by, limit, title   of a table, of a page
 function view.new(profile, options)
   options = options or {}
@@ -28,7 +30,8 @@ function view.new(profile, options)
     profile = profile,
     options = options,
     unit = options.weight == "cpu" and "us" or "samples",
-    symbols = symbols.new(profile, options.lines),
+    symbols = symbols.new(profile, options.lines, options.no_demangle,
+			  options.symbols),
     filter = filters.new(options),
     shown = 0,		-- Samples that each_joined() has visited last.
     base = nil, base_scale = nil,	-- See compare_with().

@@ -1,0 +1,44 @@
+-- A profile whose end is missing gets the same names of C code from the files as
+-- the profiler has written.
+
+local t = require("tools_test")
+local demangle = require("sysprof.demangle")
+local reader = require("sysprof.reader")
+local symbolfiles = require("sysprof.symbolfiles")
+
+t.write_file("work.lua", [[
+assert(misc.sysprof.start{ mode = "C", interval = 1, clock = "wall", path = "p.bin" })
+local start = os.time()
+repeat
+  local list = {}
+  for i = 1, 2000 do list[i] = tostring(i) .. ("%d"):format(i) end
+  table.sort(list)
+  local s = table.concat(list):gsub("1", "2"):rep(5)
+  local file = io.open("/dev/null", "w")
+  file:write(s)
+  file:close()
+until misc.sysprof.report().samples >= 100 or os.time() - start > 30
+misc.sysprof.stop()
+]])
+local status, _, err = t.shell(("'%s' work.lua"):format(t.luajit))
+t.equal(status, 0, "profile: " .. err)
+
+local p = assert(reader.read("p.bin"))
+local names = p.hsyms
+p.hsyms = {}
+local files = symbolfiles.new(p)
+local compared = 0
+for addr, symbol in pairs(names) do
+  local m = symbolfiles.module_of(p, addr)
+  -- A file without a build-id cannot be recognised.
+  if m and m.path:find("^/") and m.buildid ~= "" then
+    local found = files:find(addr)
+    compared = compared + 1
+    t.equal(found and demangle.without_version(found.name),
+	    demangle.without_version(symbol.name), "name")
+    t.equal(found and found.addr, symbol.addr, "start of " .. symbol.name)
+  end
+end
+t.ok(compared > 0, "names to compare")
+
+t.finish()
