@@ -46,6 +46,7 @@ return {
   SPF_FRAME_BROKEN = 8,
   SPF_FRAME_TRACE = 9,
   SPF_FRAME_WORK = 10,
+  SPF_FRAME_NEAR = 11,
 
   -- Work of the VM.
   SPF_WORK_GC = 0,

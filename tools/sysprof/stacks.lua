@@ -33,18 +33,24 @@ local WIDE_EXTRA_MIN = 2^26	-- and extra numbers from here on.
 
 stacks.LIMIT = LIMIT
 
+local HOST = G.SPF_FRAME_HOST
+
 local known_kind = { [stacks.UNDEFINED] = true, [stacks.WIDE] = true }
 for name, kind in pairs(G) do
-  if name:match("^SPF_FRAME_") then known_kind[kind] = true end
+  -- A stack has addresses, no differences.
+  if name:match("^SPF_FRAME_") and name ~= "SPF_FRAME_NEAR" then
+    known_kind[kind] = true
+  end
 end
 
--- One node of the tree, in one cache line.
+-- One node of the tree.
 local node_array = ffi.typeof([=[struct {
   int32_t parent;
   int32_t frame;
   int32_t depth;	/* Number of frames. */
   int32_t jump;		/* A node further up, for outermost(). */
   int32_t child;	/* Child that was asked for last. */
+  int32_t host;		/* Its leafmost host frame, or 0. */
 }[?]]=])
 local NODE_SIZE = ffi.sizeof(node_array, 1)
 local NODES_FIRST = 1024
@@ -108,11 +114,18 @@ function methods:push(node, frame)
     local far = list[up].jump
     local n = list[id]
     n.parent, n.frame, n.child, n.depth = node, frame, 0, depth + 1
+    n.host = self.kind[frame] == HOST and frame or list[node].host
     -- Two jumps of the same length make one of twice that and one.
     n.jump = depth - list[up].depth == list[up].depth - list[far].depth and far or node
   end
   list[node].child = id
   return id
+end
+
+-- Returns the address of the leafmost host frame of a stack, or nil.
+function methods:address(node)
+  local frame = self.node[node].host
+  return frame ~= 0 and self.payload[frame] or nil
 end
 
 -- Returns the number of frames of a stack.
