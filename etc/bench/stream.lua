@@ -36,28 +36,40 @@ local function uleb_size(v)
   return n
 end
 
--- Reads the frames of a stack behind those of a list with the sizes of all its
--- frames, root first, and where each one's address is.
+local function signed(n)
+  return n % 2 == 0 and n / 2 or -(n + 1) / 2
+end
+
+-- Reads the frames of a stack behind the keep first ones of another. Each has
+-- its size if nothing is written as a difference, and the host address, the Lua
+-- function and its line that are the nearest.
 local function read_frames(s, pos, stop, base, keep)
-  local stack, host = { total = 0 }, 0
-  local function push(size, addr)
-    host = addr or host
-    stack[#stack + 1] = { size = size, host = host }
-    stack.total = stack.total + size
+  local stack, last = { total = 0 }, {}
+  local function push(f)
+    last = f
+    stack[#stack + 1] = f
+    stack.total = stack.total + f.size
   end
-  for i = 1, keep do push(base[i].size, base[i].host) end
+  for i = 1, keep do push(base[i]) end
   while pos < stop do
-    local from, kind, v = pos, bit.band(s:byte(pos), 15)
+    local from, kind, v, second = pos, bit.band(s:byte(pos), 15), nil, nil
+    local f = { host = last.host, fid = last.fid, line = last.line }
     v, pos = uleb(s, pos)
-    if PAIRED[kind] then v, pos = uleb(s, pos) end
-    local payload, size, addr = (v - kind) / 16, pos - from, nil
+    if PAIRED[kind] then second, pos = uleb(s, pos) end
+    local payload = (v - kind) / 16
+    f.size = pos - from
     if kind == G.SPF_FRAME_HOST then
-      addr = payload
+      f.host = payload
     elseif kind == G.SPF_FRAME_NEAR then
-      addr = host + (payload % 2 == 0 and payload / 2 or -(payload + 1) / 2)
-      size = uleb_size(addr * 16)
+      f.host = f.host + signed(payload)
+      f.size = uleb_size(f.host * 16)
+    elseif kind == G.SPF_FRAME_LFUNC then
+      f.fid, f.line = payload, second
+    elseif kind == G.SPF_FRAME_LSAME then
+      f.line = f.line + signed(payload)
+      f.size = uleb_size(f.fid * 16) + uleb_size(f.line)
     end
-    push(size, addr)
+    push(f)
   end
   return stack
 end

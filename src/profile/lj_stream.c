@@ -11,15 +11,17 @@
 
 #include "profile/lj_stream.h"
 
-/* Largest difference of two addresses that is worth to be written as one. */
-#define STREAM_NEAR_MAX	((int64_t)1 << 40)
+/* Largest differences of two addresses and of two lines that are written. */
+#define STREAM_NEAR_MAX		((int64_t)1 << 40)
+#define STREAM_LINES_MAX	1000
 
 /* -- Chunks ------------------------------------------------------------------ */
 
-/* Nothing is defined yet in what follows. */
+/* Nothing is defined yet in what follows; ids of stacks begin again. */
 static void epoch_next(Stream *s)
 {
   s->epoch++;
+  s->nstack = 0;
 }
 
 static void chunk_begin(Stream *s)
@@ -81,7 +83,7 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid,
   s->st = st;
   s->counters = counters;
   s->tid = tid;
-  s->epoch = s->nstack = 0;
+  s->epoch = 0;
   s->time_us = 0;
   memset(s->stack, 0, sizeof(s->stack));
   memset(s->prefix, 0, sizeof(s->prefix));
@@ -184,19 +186,44 @@ static uint32_t prefix_share(Stream *s, const Frames *fr, uint32_t id,
   return n;
 }
 
-/* Write a frame. near: address of the next host frame rootward, or 0. */
-static void frame_put(WBuf *wb, FrameWord w, uint64_t *near)
+/* The nearest frames rootward, to write the next ones as differences. */
+typedef struct Above {
+  FrameWord lua, host;		/* LFUNC and HOST, 0 for none. */
+} Above;
+
+/* Write a frame of a kind as a difference of its number, unless that is not
+** worth it.
+*/
+static int near_put(WBuf *wb, int kind, uint64_t diff, int64_t most)
 {
+  int64_t sdiff = (int64_t)diff;
+  if (sdiff < -most || sdiff > most) return 0;
+  lj_wbuf_uleb(wb, frame_word(kind, (diff << 1) ^ (uint64_t)(sdiff >> 63)));
+  return 1;
+}
+
+static void frame_put(WBuf *wb, FrameWord w, Above *above)
+{
+  int kind = frame_kind(w);
+  if (kind == SPF_FRAME_LFUNC) {
+    FrameWord lua = above->lua;
+    above->lua = w;
+    if (lua && frame_payload_lo(lua) == frame_payload_lo(w) &&
+	near_put(wb, SPF_FRAME_LSAME,
+		 (uint64_t)frame_aux(w) - (uint64_t)frame_aux(lua),
+		 STREAM_LINES_MAX))
+      return;
+  } else if (kind == SPF_FRAME_HOST) {
+    FrameWord host = above->host;
+    above->host = w;
+    if (host && near_put(wb, SPF_FRAME_NEAR,
+			 frame_payload(w) - frame_payload(host),
+			 STREAM_NEAR_MAX))
+      return;
+  }
   if (frame_hasaux(w)) {
     lj_wbuf_uleb(wb, (uint32_t)w);
     lj_wbuf_uleb(wb, frame_aux(w));
-  } else if (frame_kind(w) == SPF_FRAME_HOST) {
-    uint64_t addr = frame_payload(w), diff = addr - *near;
-    int64_t sdiff = (int64_t)diff;
-    if (*near && sdiff >= -STREAM_NEAR_MAX && sdiff <= STREAM_NEAR_MAX)
-      w = frame_word(SPF_FRAME_NEAR, (diff << 1) ^ (sdiff < 0 ? ~(uint64_t)0 : 0));
-    lj_wbuf_uleb(wb, w);
-    *near = addr;
   } else {
     lj_wbuf_uleb(wb, w);
   }
@@ -207,21 +234,24 @@ static void stack_define(Stream *s, StreamStack *ss, const Frames *fr)
 {
   uint32_t i, base, keep = prefix_share(s, fr, ss->id, &base);
   uint32_t fresh = fr->len - keep;
-  uint64_t near = 0;
+  Above above = { 0, 0 };
   size_t mark;
   for (i = 0; i < fr->len; i++) {
-    if (frame_kind(fr->list[i]) == SPF_FRAME_LFUNC)
-      lj_symtab_define(s->st, &s->wb, frame_payload_lo(fr->list[i]), s->epoch);
-    if (i < fresh) lj_symtab_see(s->st, fr->list[i]);
-    else if (!near && frame_kind(fr->list[i]) == SPF_FRAME_HOST)
-      near = frame_payload(fr->list[i]);
+    FrameWord w = fr->list[i];
+    if (frame_kind(w) == SPF_FRAME_LFUNC) {
+      lj_symtab_define(s->st, &s->wb, frame_payload_lo(w), s->epoch);
+      if (i >= fresh && !above.lua) above.lua = w;
+    } else if (frame_kind(w) == SPF_FRAME_HOST) {
+      if (i >= fresh && !above.host) above.host = w;
+    }
+    if (i < fresh) lj_symtab_see(s->st, w);
   }
   mark = lj_wbuf_def_begin(&s->wb, SPF_STACK);
   lj_wbuf_uleb(&s->wb, ss->id);
   lj_wbuf_uleb(&s->wb, base);
   lj_wbuf_uleb(&s->wb, keep);
   for (i = fresh; i-- > 0; )
-    frame_put(&s->wb, fr->list[i], &near);
+    frame_put(&s->wb, fr->list[i], &above);
   lj_wbuf_def_end(&s->wb, mark);
   ss->epoch = s->epoch;
 }
@@ -239,10 +269,12 @@ static uint32_t stack_id(Stream *s, const Frames *fr, uint64_t hash)
   if (ss->hash != hash) {
     if (i == STREAM_PROBES) ss = &s->stack[slot];  /* Replace another. */
     ss->hash = hash;
-    ss->id = ++s->nstack;
     ss->epoch = 0;
   }
-  if (ss->epoch != s->epoch) stack_define(s, ss, fr);
+  if (ss->epoch != s->epoch) {
+    ss->id = ++s->nstack;
+    stack_define(s, ss, fr);
+  }
   return ss->id;
 }
 

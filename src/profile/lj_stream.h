@@ -23,7 +23,7 @@
 
 typedef struct StreamStack {
   uint64_t hash;		/* Of its frames, 0 for a free slot. */
-  uint32_t id;			/* Its id. */
+  uint32_t id;			/* Its id in that chunk. */
   uint32_t epoch;		/* Chunk (or retry) that defines it. */
 } StreamStack;
 
@@ -40,7 +40,7 @@ typedef struct Stream {
   uint64_t *counters;		/* Totals, SPF_COUNTER__MAX of them. */
   uint32_t tid;			/* Thread of the samples. */
   uint32_t epoch;		/* Definitions of older epochs are void. */
-  uint32_t nstack;		/* Last id given. */
+  uint32_t nstack;		/* Stacks defined in this epoch. */
   uint32_t in_chunk;		/* Samples in the current chunk. */
   uint64_t chunk_us;		/* Time at which it was begun. */
   uint64_t time_us;		/* Time of the last sample or context. */

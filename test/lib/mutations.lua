@@ -34,7 +34,8 @@ local function version_3()
     b:stack(3, { F.host(0x1234), F.vm, F.near(0x1111), F.vm, F.host(0x7fffffffffff), F.near(-9) })
     b:stack(4, { F.cut(3, 1), F.broken(4), F.cfunc(0x2000) }, 1, 1)
     b:stack(5, { F.broken(1) })
-    b:stack(6, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 4), F.trace(7, 2, true),
+    b:stack(6, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 4), F.lsame(-2),
+		 F.trace(7, 2, true),
 		 F.work(G.SPF_WORK_EXIT, 7 * 65536 + 1) })
     b:sample(1, 3, 4):sample(2, 4, 2, G.SPF_VMST_GC, 500):sample(5, 3):sample(0, 0)
     b:sample(6, 3, 2, G.SPF_VMST_EXIT)

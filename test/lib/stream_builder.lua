@@ -77,9 +77,9 @@ function F.lfunc(fid, line) return frame(G.SPF_FRAME_LFUNC, fid, line or 0) end
 function F.ffunc(ffid) return frame(G.SPF_FRAME_FFUNC, ffid) end
 function F.cfunc(addr) return frame(G.SPF_FRAME_CFUNC, addr) end
 function F.host(addr) return frame(G.SPF_FRAME_HOST, addr) end
-function F.near(diff)
-  return frame(G.SPF_FRAME_NEAR, diff < 0 and -diff * 2 - 1 or diff * 2)
-end
+local function signed(diff) return diff < 0 and -diff * 2 - 1 or diff * 2 end
+function F.near(diff) return frame(G.SPF_FRAME_NEAR, signed(diff)) end
+function F.lsame(diff) return frame(G.SPF_FRAME_LSAME, signed(diff)) end
 function F.cut(n, bounds) return frame(G.SPF_FRAME_CUT, n, bounds) end
 function F.broken(reason) return frame(G.SPF_FRAME_BROKEN, reason) end
 function F.trace(number, covered, in_loop)

@@ -30,6 +30,7 @@ local RESERVED = G.SPF_SAMPLE_RESERVED
 local STATE_MAX = G.SPF_VMST__MAX
 local WORK = G.SPF_FRAME_WORK
 local HOST, NEAR = G.SPF_FRAME_HOST, G.SPF_FRAME_NEAR
+local LFUNC, LSAME = G.SPF_FRAME_LFUNC, G.SPF_FRAME_LSAME
 
 -- By kind of a frame: whether a second number follows.
 local has_second = {}
@@ -148,6 +149,12 @@ end
 
 -- -- Stacks ----------------------------------------------------------------
 
+-- A difference, from the number that it is written as.
+local function signed(n)
+  local half = math.floor(n / 2)
+  return half * 2 == n and half or -half - 1
+end
+
 -- Reads a frame on a node; returns its number in the profile and the next
 -- position, or nil.
 local function read_frame(all, node, buf, pos)
@@ -157,11 +164,15 @@ local function read_frame(all, node, buf, pos)
   if has_second[kind] then extra, pos = uleb(buf, pos) end
   payload = (payload - kind) / 16
   if kind == NEAR then
-    local above = all:address(node)
+    local above = all:leafmost_host(node)
     if not above then return nil, pos end
-    local half = math.floor(payload / 2)
-    kind, payload = HOST, half * 2 == payload and above + half or above - half - 1
+    kind, payload = HOST, all.payload[above] + signed(payload)
     if payload < 0 then return nil, pos end
+  elseif kind == LSAME then
+    local above = all:leafmost_lua(node)
+    if not above then return nil, pos end
+    kind, payload, extra = LFUNC, all.payload[above], all.extra[above] + signed(payload)
+    if extra < 0 then return nil, pos end
   elseif kind == WORK then	-- See sysprof.stacks.
     payload, extra = extra, payload
   end

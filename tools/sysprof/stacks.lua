@@ -33,15 +33,14 @@ local WIDE_EXTRA_MIN = 2^26	-- and extra numbers from here on.
 
 stacks.LIMIT = LIMIT
 
-local HOST = G.SPF_FRAME_HOST
+local HOST, LFUNC = G.SPF_FRAME_HOST, G.SPF_FRAME_LFUNC
 
 local known_kind = { [stacks.UNDEFINED] = true, [stacks.WIDE] = true }
 for name, kind in pairs(G) do
-  -- A stack has addresses, no differences.
-  if name:match("^SPF_FRAME_") and name ~= "SPF_FRAME_NEAR" then
-    known_kind[kind] = true
-  end
+  if name:match("^SPF_FRAME_") then known_kind[kind] = true end
 end
+-- A stack has frames, no differences to them.
+known_kind[G.SPF_FRAME_NEAR], known_kind[G.SPF_FRAME_LSAME] = nil, nil
 
 -- One node of the tree.
 local node_array = ffi.typeof([=[struct {
@@ -50,7 +49,7 @@ local node_array = ffi.typeof([=[struct {
   int32_t depth;	/* Number of frames. */
   int32_t jump;		/* A node further up, for outermost(). */
   int32_t child;	/* Child that was asked for last. */
-  int32_t host;		/* Its leafmost host frame, or 0. */
+  int32_t host, lua;	/* Its leafmost host frame and Lua function, or 0. */
 }[?]]=])
 local NODE_SIZE = ffi.sizeof(node_array, 1)
 local NODES_FIRST = 1024
@@ -114,7 +113,9 @@ function methods:push(node, frame)
     local far = list[up].jump
     local n = list[id]
     n.parent, n.frame, n.child, n.depth = node, frame, 0, depth + 1
-    n.host = self.kind[frame] == HOST and frame or list[node].host
+    local kind = self.kind[frame]
+    n.host = kind == HOST and frame or list[node].host
+    n.lua = kind == LFUNC and frame or list[node].lua
     -- Two jumps of the same length make one of twice that and one.
     n.jump = depth - list[up].depth == list[up].depth - list[far].depth and far or node
   end
@@ -122,10 +123,16 @@ function methods:push(node, frame)
   return id
 end
 
--- Returns the address of the leafmost host frame of a stack, or nil.
-function methods:address(node)
+-- Returns the leafmost host frame of a stack, or nil.
+function methods:leafmost_host(node)
   local frame = self.node[node].host
-  return frame ~= 0 and self.payload[frame] or nil
+  return frame ~= 0 and frame or nil
+end
+
+-- Returns the leafmost Lua function of a stack, or nil.
+function methods:leafmost_lua(node)
+  local frame = self.node[node].lua
+  return frame ~= 0 and frame or nil
 end
 
 -- Returns the number of frames of a stack.
