@@ -186,9 +186,12 @@ static global_State *foreign_vm(Walk *w)
   global_State *g = (global_State *)p;
   if (!(w->regs.valid & (1u << CFI_REG_R14)) || (p & 7) != 0 || g == w->hs->g ||
       !lj_peek_ok(pk, g, sizeof(global_State)) ||
-      !lj_peek_ok(pk, G2J(g), 1) || !lj_peek_ok(pk, G2J(g) + 1, 1) ||
       !lj_cframe_isthread(pk, g, (uintptr_t)gcref(g->mainthref)))
     return NULL;
+#if LJ_HASJIT
+  if (!lj_peek_ok(pk, G2J(g), 1) || !lj_peek_ok(pk, G2J(g) + 1, 1))
+    return NULL;
+#endif
   return g;
 }
 

@@ -29,7 +29,6 @@ LJ_ASMF void lj_vm_ffi_call(void);
 #define VM_EXIT_INTERP	((uintptr_t)(void *)lj_vm_exit_interp)
 #define VM_LEAF		((uintptr_t)(void *)lj_vm_floor)
 #define VM_CPUID	((uintptr_t)(void *)lj_vm_cpuid)
-#define VM_NEXT		((uintptr_t)(void *)lj_vm_next)
 #define VM_CALLBACK	((uintptr_t)(void *)lj_vm_ffi_callback)
 #define VM_FFI_CALL	((uintptr_t)(void *)lj_vm_ffi_call)
 
@@ -95,13 +94,16 @@ int lj_vmcode_warmup(void)
   /* lj_vm_call, lj_vm_pcall, lj_vm_cpcall and lj_vm_resume at least. */
   if (vmcode.nprologue < 4 || vmcode.nepilogue < 1) return 0;
   for (p = (const uint8_t *)VM_CPUID; *p != OP_PUSH_RBX; p++)
-    if ((uintptr_t)p >= VM_NEXT) return 0;
+    if ((uintptr_t)p >= VM_CALLBACK) return 0;
   vmcode.cpuid_push = (uintptr_t)p;
   for (; !(p[0] == OP_POP_RBX && p[1] == OP_RET); p++)
-    if ((uintptr_t)p >= VM_NEXT) return 0;
+    if ((uintptr_t)p >= VM_CALLBACK) return 0;
   vmcode.cpuid_pop = (uintptr_t)p;
-  for (p = end; !(p[0] == OP_LEAVE && p[1] == OP_RET); p++)
+  p = end;
+#if LJ_HASFFI  /* Else there is only its name. */
+  for (; !(p[0] == OP_LEAVE && p[1] == OP_RET); p++)
     if (p - end > FFI_CALL_MAX) return 0;
+#endif
   vmcode.ffi_call_ret = (uintptr_t)(p + 1);
   return 1;
 }
@@ -122,6 +124,8 @@ int lj_vmcode_partial(uintptr_t pc, const uint8_t **regs)
     }
     break;
   case VMCODE_NONE:  /* The CFI of lj_vm_ffi_call holds only inside. */
+    if (!LJ_HASFFI)
+      break;
     if (pc == VM_FFI_CALL || pc == vmcode.ffi_call_ret)
       n = 0;
     else if (pc - VM_FFI_CALL <= 4)  /* push rbp; mov rbp, rsp; push rbx */

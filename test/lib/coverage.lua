@@ -17,19 +17,21 @@ local function count(map, key, n)
   map[key] = (map[key] or 0) + n
 end
 
--- What is wrong with a side of a sample, nil if nothing is.
+-- What is wrong with a side of a sample, nil if nothing is. What is broken may
+-- be cut, too.
 local function fault(p, node, list)
   local all = p.stacks
   local n = all:list(node, list)
+  local why = n == 0 and "empty" or nil
   for i = 1, n do
     local kind = all.kind[list[i]]
     if kind == G.SPF_FRAME_BROKEN then
       return join.reason(all.payload[list[i]])
     elseif kind == G.SPF_FRAME_CUT then
-      return "left out"
+      why = "left out"
     end
   end
-  return n == 0 and "empty" or nil
+  return why
 end
 
 -- The outermost Lua function must be a main chunk.

@@ -8,6 +8,7 @@
 
 local B = require("stream_builder")
 local G = require("sysprof.grammar")
+local merge = require("sysprof.merge")
 local reader = require("sysprof.reader")
 local view = require("sysprof.view")
 local F, uleb = B.F, B.uleb
@@ -166,6 +167,18 @@ local function read_and_render(s, round)
   if p.complete ~= (p:problem_text() == nil) or
      (not p.complete and not is_sentence(p:problem_text())) then
     error("no sentence: " .. tostring(p:problem_text()))
+  end
+  -- Added to a profile that is whole, or that to it.
+  if round % 4 < 2 then
+    local whole = reader.parse_string(mutations.originals[round % 3 + 1] or s,
+				      { timeline = true })
+    if round % 4 == 0 then
+      merge.into(p)(whole)
+    else
+      merge.into(whole)(p)
+      whole.complete, whole.problems = p.complete, p.problems
+      p = whole
+    end
   end
   local size = 0
   renderers[round % #renderers + 1].render(view.new(p, options_of(round)),

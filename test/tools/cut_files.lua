@@ -45,11 +45,12 @@ local function expected(cut)
     return whole, ("offset %d: the stream ends here without an end record: it was " ..
 		   "cut, or is still being written"):format(start)
   elseif have < G.SPF_CHUNK_HEADER then
-    return whole, ("offset %d: the file is cut %d bytes into the header of a chunk, " ..
-      "at least %d bytes are missing"):format(start, have, G.SPF_CHUNK_HEADER - have)
+    return whole, ("offset %d: the file is cut or still being written, %d bytes " ..
+      "into the header of a chunk, at least %d bytes are missing"):format(
+      start, have, G.SPF_CHUNK_HEADER - have)
   end
-  return whole, ("offset %d: the file is cut, %d of the %d bytes of this chunk are " ..
-		 "missing"):format(start, size - have, size)
+  return whole, ("offset %d: the file is cut or still being written, %d of the %d " ..
+		 "bytes of this chunk are missing"):format(start, size - have, size)
 end
 
 local function check_cut(cut, p, what)

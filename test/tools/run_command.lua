@@ -7,6 +7,8 @@ local RUN = ("TMPDIR=. '%s' '%s/tools/luajit-sysprof.lua' "):format(t.luajit, t.
 local TRIES = 3
 local WAIT = 1200	-- Steps of 50 ms until a script must have said something.
 
+os.execute("rm -f luajit-sysprof-* out.* sysprof.bin")	-- Of a run that was broken off.
+
 -- Computes until it has used enough CPU time for some samples, tells that it is
 -- there, then does what it is told.
 t.write_file("spin.lua", [[

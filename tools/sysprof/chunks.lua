@@ -18,6 +18,8 @@ local MAGIC = G.MAGIC_CHUNK .. string.char(G.SPF_VERSION)
 local M0, M1, M2, M3 = MAGIC:byte(1, 4)
 local SEQ, PAYLEN, CRC = 4, 8, 12	-- Offsets in the header.
 
+local CUT = "the file is cut or still being written, "
+
 -- Bounds memory, and the work that a damaged length can cause.
 local CHUNK_MAX = G.SPF_CHUNK_MAX
 
@@ -50,8 +52,8 @@ local function chunks_check(self)
     return nil, ("expected a chunk that begins with '%s'")
 		:format(G.MAGIC_CHUNK)
   elseif have < HEADER then
-    return nil, ("the file is cut %d bytes into the header of a chunk, " ..
-		 "at least %d bytes are missing"):format(have, HEADER - have),
+    return nil, (CUT .. "%d bytes into the header of a chunk, at least %d bytes " ..
+		 "are missing"):format(have, HEADER - have),
 	   "expected the header of a chunk"
   end
   local len = u32(buf, pos + PAYLEN)
@@ -61,7 +63,7 @@ local function chunks_check(self)
   end
   have = input:need(HEADER + len)
   if have < HEADER + len then
-    return nil, ("the file is cut, %d of the %d bytes of this chunk are missing")
+    return nil, (CUT .. "%d of the %d bytes of this chunk are missing")
 		:format(HEADER + len - have, HEADER + len),
 	   ("the chunk says it has %d bytes, more than follow"):format(len)
   end

@@ -77,10 +77,16 @@ local function module_key(mod)
     mod.last - mod.first, mod.bias < EXACT_MAX and mod.first - mod.bias or -1)
 end
 
+-- A module or symbol that cannot be right counts as none.
 local function module_at(list, addr)
   for i = #list, 1, -1 do
-    if addr >= list[i].first and addr < list[i].last then return list[i] end
+    local mod = list[i]
+    if addr >= mod.first and addr < mod.last and mod.last < EXACT_MAX then return mod end
   end
+end
+
+local function symbol_at(symbol, addr)
+  return symbol and symbol.addr <= addr and symbol or nil
 end
 
 local function overlaps(list, first, last)
@@ -129,7 +135,7 @@ local function map_address(m, q, addr)
   local known = m.addresses[addr]
   if known then return known end
   local mod = module_at(q.modules, addr)
-  local symbol = q.hsyms[addr]
+  local symbol = symbol_at(q.hsyms[addr], addr)
   -- A C function may be known by where it begins only.
   local start = symbol or m.starts[addr]
   local to

@@ -148,9 +148,13 @@ end
 local strings = {}
 local strings_mt = { __index = strings }
 
-local places = ffi.typeof("struct { int32_t key, hash, at, len, number; }[?]")
-local PLACE = ffi.sizeof(places, 1)
+-- A string is kept behind four numbers: its key, its hash, its length and its
+-- number, so that one look in memory finds all. A place is the index of the first
+-- of them, in numbers of four bytes, plus 1; 0 is free.
+local KEY, HASH, LENGTH, NUMBER, HEAD = 0, 1, 2, 3, 4
 local PROBES = 16	-- Places that are looked at.
+
+local words = ffi.typeof("int32_t *")
 
 function seen.strings()
   return setmetatable({}, strings_mt):clear()
@@ -158,8 +162,16 @@ end
 
 function strings:clear()
   self.kept, self.kept_size, self.used = byte_array(FIRST), FIRST, 0
-  self.places, self.size, self.count = places(FIRST), FIRST, 0
+  self.words = ffi.cast(words, self.kept)
+  self.places, self.size, self.count = int_array(FIRST), FIRST, 0
   return self
+end
+
+-- Whether a string is that of a place.
+local function is_at(self, place, key, h, buf, pos, len)
+  local w, at = self.words, place - 1
+  return w[at + HASH] == h and w[at + KEY] == key and w[at + LENGTH] == len and
+	 same(buf, pos, self.kept, (at + HEAD) * 4, len)
 end
 
 -- Returns the number of len bytes (at least one) under key, a whole number below
@@ -168,17 +180,16 @@ function strings:find(key, buf, pos, len)
   local h = hash(key, buf, pos, len)
   local list, mask = self.places, self.size - 1
   local place = list[band(h, mask)]
+  if place == 0 then return nil, h end
   -- Mostly it is in the first place, and code without a loop compiles best.
-  if place.hash == h and place.key == key and place.len == len and
-     same(buf, pos, self.kept, place.at, len) then
-    return place.number
+  if is_at(self, place, key, h, buf, pos, len) then
+    return self.words[place - 1 + NUMBER]
   end
   for at = h + 1, h + PROBES - 1 do
-    if place.number == 0 then break end
     place = list[band(at, mask)]
-    if place.hash == h and place.key == key and place.len == len and
-       same(buf, pos, self.kept, place.at, len) then
-      return place.number
+    if place == 0 then break end
+    if is_at(self, place, key, h, buf, pos, len) then
+      return self.words[place - 1 + NUMBER]
     end
   end
   return nil, h
@@ -187,30 +198,37 @@ end
 -- Returns a free place for the hash h, or nil.
 local function free_place(list, mask, h)
   for at = h, h + PROBES - 1 do
-    local place = list[band(at, mask)]
-    if place.number == 0 then return place end
+    if list[band(at, mask)] == 0 then return band(at, mask) end
   end
 end
 
 local function strings_grow(self)
   local old, size = self.places, self.size
   self.size = size * 2
-  self.places = places(self.size)
+  self.places = int_array(self.size)
   for i = 0, size - 1 do
-    local place = old[i].number ~= 0 and
-		  free_place(self.places, self.size - 1, old[i].hash)
-    if place then ffi.copy(place, old[i], PLACE) end
+    local place = old[i]
+    if place ~= 0 then
+      local at = free_place(self.places, self.size - 1, self.words[place - 1 + HASH])
+      if at then self.places[at] = place end
+    end
   end
 end
 
 -- Keeps len bytes under key, which find() did not find and gave h for.
 function strings:put(key, buf, pos, len, h, number)
   if len > LENGTH_MAX then return end
-  if self.used + len > KEEP_MAX or self.count * PLACE > KEEP_MAX then self:clear() end
+  if self.used + len > KEEP_MAX then self:clear() end
   local place = free_place(self.places, self.size - 1, h)
   if not place then return end
-  place.at = keep(self, buf, pos, len)
-  place.key, place.hash, place.len, place.number = key, h, len, number
+  local at = math.ceil(self.used / 4)
+  self.kept, self.kept_size =
+    widen(byte_array, 1, self.kept, self.used, self.kept_size, (at + HEAD) * 4 + len)
+  local w = ffi.cast(words, self.kept)
+  w[at + KEY], w[at + HASH], w[at + LENGTH], w[at + NUMBER] = key, h, len, number
+  ffi.copy(self.kept + (at + HEAD) * 4, buf + pos, len)
+  self.words, self.used = w, (at + HEAD) * 4 + len
+  self.places[place] = at + 1
   self.count = self.count + 1
   if self.count * 2 > self.size then strings_grow(self) end
 end

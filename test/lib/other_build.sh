@@ -1,0 +1,38 @@
+# For tests that build LuaJIT with other options, in the current folder.
+
+# Builds it in build/ with more options for LuaJIT. What it printed is in
+# build.log.
+other_build() {
+  cmake -S "$SYSPROF_SOURCE" -B build -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" -DBUILD_TESTING=OFF \
+    -DCMAKE_BUILD_TYPE=Release -DLUAJIT_XCFLAGS="$1" >build.log 2>&1 &&
+    cmake --build build >>build.log 2>&1
+}
+
+# Profiles the real workloads, once each, with results as without the profiler,
+# and reads the profile, by the reader of the usual build: it needs the FFI.
+other_profile() {
+  LUA_PATH="$SYSPROF_SOURCE/test/lib/?.lua;;" build/bin/luajit - <<'LUA' || {
+local workloads = require("workloads")
+local samples = 0
+for _, w in ipairs(workloads.list) do
+  local expected = w.run(1)
+  assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = 0.5, path = "profile.bin" }))
+  assert(w.run(1) == expected, w.name)
+  assert(misc.sysprof.stop())
+  samples = samples + misc.sysprof.report().samples
+end
+assert(samples >= 20, "too few samples")
+LUA
+    echo "FAIL: profiling the workloads"
+    return 1
+  }
+  "$SYSPROF_BUILD/bin/luajit-parse-sysprof" profile.bin >folded || {
+    echo "FAIL: the reader"
+    return 1
+  }
+  grep -q 'workloads.lua' folded || {
+    echo "FAIL: the profile does not name the workload"
+    head folded
+    return 1
+  }
+}
