@@ -11,15 +11,17 @@
 
 #include "profile/lj_stream.h"
 
-enum { SIDE_LUA, SIDE_HOST };
+/* Largest differences of two addresses and of two lines that are written. */
+#define STREAM_NEAR_MAX		((int64_t)1 << 40)
+#define STREAM_LINES_MAX	1000
 
 /* -- Chunks ------------------------------------------------------------------ */
 
-/* Nothing is defined yet in what follows. */
+/* Nothing is defined yet in what follows; ids of stacks begin again. */
 static void epoch_next(Stream *s)
 {
   s->epoch++;
-  s->base[SIDE_LUA].id = s->base[SIDE_HOST].id = 0;
+  s->nstack = 0;
 }
 
 static void chunk_begin(Stream *s)
@@ -81,9 +83,10 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid,
   s->st = st;
   s->counters = counters;
   s->tid = tid;
-  s->epoch = s->nstack = 0;
+  s->epoch = 0;
   s->time_us = 0;
   memset(s->stack, 0, sizeof(s->stack));
+  memset(s->prefix, 0, sizeof(s->prefix));
   lj_wbuf_init(&s->wb, buf, cap, STREAM_RESERVE, writer, ctx);
   chunk_begin(s);
 }
@@ -130,21 +133,94 @@ int lj_stream_end(Stream *s)
 
 /* -- Samples ----------------------------------------------------------------- */
 
+/* Hash of some outermost frames and the next one. */
+static LJ_AINLINE uint64_t hash_next(uint64_t h, FrameWord w)
+{
+  h = (h ^ w) * U64x(9e3779b9,7f4a7c15);
+  return h ^ (h >> 29);
+}
+
 static uint64_t frames_hash(const Frames *fr)
 {
-  uint64_t h = fr->len;
+  uint64_t h = 0;
   uint32_t i;
-  for (i = 0; i < fr->len; i++) {
-    h = (h ^ fr->list[i]) * U64x(9e3779b9,7f4a7c15);
-    h ^= h >> 29;
-  }
-  h *= U64x(bf58476d,1ce4e5b9);
+  for (i = fr->len; i-- > 0; )
+    h = hash_next(h, fr->list[i]);
+  h = (h ^ fr->len) * U64x(bf58476d,1ce4e5b9);
   h ^= h >> 32;
   return h ? h : 1;
 }
 
-static void frame_put(WBuf *wb, FrameWord w)
+/* Slot of the n outermost frames, by the hashes in s->path: the one that has
+** them, or one to put them.
+*/
+static StreamPrefix *prefix_slot(Stream *s, uint32_t n)
 {
+  uint64_t hash = s->path[n-1];
+  StreamPrefix *p = &s->prefix[(hash >> 40) & (STREAM_PREFIXES-2)];
+  if (p[0].hash == hash || p[0].epoch != s->epoch) return p;
+  return p+1;
+}
+
+/* Number of the outermost frames that a stack of this chunk has, too, and its
+** id. The other beginnings are from now on those of the stack with that id.
+*/
+static uint32_t prefix_share(Stream *s, const Frames *fr, uint32_t id,
+			     uint32_t *base)
+{
+  uint64_t h = 0;
+  uint32_t n;
+  for (n = 1; n <= fr->len; n++)
+    s->path[n-1] = h = hash_next(h, fr->list[fr->len-n]);
+  *base = 0;
+  for (n = fr->len; n > 0; n--) {
+    StreamPrefix *p = prefix_slot(s, n);
+    if (p->hash == s->path[n-1] && p->epoch == s->epoch) {
+      *base = p->id;
+      break;
+    }
+    p->hash = s->path[n-1];
+    p->id = id;
+    p->epoch = s->epoch;
+  }
+  return n;
+}
+
+/* The nearest frames rootward, to write the next ones as differences. */
+typedef struct Above {
+  FrameWord lua, host;		/* LFUNC and HOST, 0 for none. */
+} Above;
+
+/* Write a frame of a kind as a difference of its number, unless that is not
+** worth it.
+*/
+static int near_put(WBuf *wb, int kind, uint64_t diff, int64_t most)
+{
+  int64_t sdiff = (int64_t)diff;
+  if (sdiff < -most || sdiff > most) return 0;
+  lj_wbuf_uleb(wb, frame_word(kind, (diff << 1) ^ (uint64_t)(sdiff >> 63)));
+  return 1;
+}
+
+static void frame_put(WBuf *wb, FrameWord w, Above *above)
+{
+  int kind = frame_kind(w);
+  if (kind == SPF_FRAME_LFUNC) {
+    FrameWord lua = above->lua;
+    above->lua = w;
+    if (lua && frame_payload_lo(lua) == frame_payload_lo(w) &&
+	near_put(wb, SPF_FRAME_LSAME,
+		 (uint64_t)frame_aux(w) - (uint64_t)frame_aux(lua),
+		 STREAM_LINES_MAX))
+      return;
+  } else if (kind == SPF_FRAME_HOST) {
+    FrameWord host = above->host;
+    above->host = w;
+    if (host && near_put(wb, SPF_FRAME_NEAR,
+			 frame_payload(w) - frame_payload(host),
+			 STREAM_NEAR_MAX))
+      return;
+  }
   if (frame_hasaux(w)) {
     lj_wbuf_uleb(wb, (uint32_t)w);
     lj_wbuf_uleb(wb, frame_aux(w));
@@ -153,40 +229,35 @@ static void frame_put(WBuf *wb, FrameWord w)
   }
 }
 
-/* Write a stack out, as a difference to the last one of its side. */
-static void stack_define(Stream *s, StreamStack *ss, const Frames *fr, int side)
+/* Write a stack out, as a difference to another one of this chunk. */
+static void stack_define(Stream *s, StreamStack *ss, const Frames *fr)
 {
-  StreamBase *base = &s->base[side];
-  uint32_t i, keep = 0, fresh;
+  uint32_t i, base, keep = prefix_share(s, fr, ss->id, &base);
+  uint32_t fresh = fr->len - keep;
+  Above above = { 0, 0 };
   size_t mark;
-  if (base->id) {
-    uint32_t most = base->len < fr->len ? base->len : fr->len;
-    while (keep < most &&
-	   base->list[base->len-1-keep] == fr->list[fr->len-1-keep])
-      keep++;
-  }
-  fresh = fr->len - keep;
   for (i = 0; i < fr->len; i++) {
-    if (frame_kind(fr->list[i]) == SPF_FRAME_LFUNC)
-      lj_symtab_define(s->st, &s->wb, frame_payload_lo(fr->list[i]), s->epoch);
-    if (i < fresh) lj_symtab_see(s->st, fr->list[i]);
+    FrameWord w = fr->list[i];
+    if (frame_kind(w) == SPF_FRAME_LFUNC) {
+      lj_symtab_define(s->st, &s->wb, frame_payload_lo(w), s->epoch);
+      if (i >= fresh && !above.lua) above.lua = w;
+    } else if (frame_kind(w) == SPF_FRAME_HOST) {
+      if (i >= fresh && !above.host) above.host = w;
+    }
+    if (i < fresh) lj_symtab_see(s->st, w);
   }
   mark = lj_wbuf_def_begin(&s->wb, SPF_STACK);
   lj_wbuf_uleb(&s->wb, ss->id);
-  lj_wbuf_uleb(&s->wb, keep ? base->id : 0);
+  lj_wbuf_uleb(&s->wb, base);
   lj_wbuf_uleb(&s->wb, keep);
   for (i = fresh; i-- > 0; )
-    frame_put(&s->wb, fr->list[i]);
+    frame_put(&s->wb, fr->list[i], &above);
   lj_wbuf_def_end(&s->wb, mark);
-  for (i = 0; i < fr->len; i++)
-    base->list[i] = fr->list[i];
-  base->len = fr->len;
-  base->id = ss->id;
   ss->epoch = s->epoch;
 }
 
 /* Id of a stack, defined in this chunk. */
-static uint32_t stack_id(Stream *s, const Frames *fr, uint64_t hash, int side)
+static uint32_t stack_id(Stream *s, const Frames *fr, uint64_t hash)
 {
   StreamStack *ss = NULL;
   uint32_t i, slot = (uint32_t)hash & (STREAM_STACKS-1);
@@ -198,10 +269,12 @@ static uint32_t stack_id(Stream *s, const Frames *fr, uint64_t hash, int side)
   if (ss->hash != hash) {
     if (i == STREAM_PROBES) ss = &s->stack[slot];  /* Replace another. */
     ss->hash = hash;
-    ss->id = ++s->nstack;
     ss->epoch = 0;
   }
-  if (ss->epoch != s->epoch) stack_define(s, ss, fr, side);
+  if (ss->epoch != s->epoch) {
+    ss->id = ++s->nstack;
+    stack_define(s, ss, fr);
+  }
   return ss->id;
 }
 
@@ -217,8 +290,8 @@ int lj_stream_sample(Stream *s, int state, uint64_t time_us,
       s->counters[SPF_COUNTER_LOST_WRITER]++;
       return 0;
     }
-    lua_id = stack_id(s, lua, lua_hash, SIDE_LUA);
-    host_id = stack_id(s, host, host_hash, SIDE_HOST);
+    lua_id = stack_id(s, lua, lua_hash);
+    host_id = stack_id(s, host, host_hash);
     lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | state |
 		 (weight_us == dt ? SPF_SAMPLE_WEIGHT_IS_TIME : 0)));
     lj_wbuf_uleb(&s->wb, dt);

@@ -15,6 +15,7 @@
 
 #define STREAM_STACKS	16384	/* Stacks remembered, a power of two. */
 #define STREAM_PROBES	8	/* Slots of the table tried. */
+#define STREAM_PREFIXES	8192	/* Beginnings of stacks, a power of two. */
 /* A chunk is handed out at this age, so that little is lost with the process. */
 #define STREAM_CHUNK_US	10000000
 /* Room for all counters at the end of a chunk, see lj_stream_flush. */
@@ -22,16 +23,16 @@
 
 typedef struct StreamStack {
   uint64_t hash;		/* Of its frames, 0 for a free slot. */
-  uint32_t id;			/* Its id. */
+  uint32_t id;			/* Its id in that chunk. */
   uint32_t epoch;		/* Chunk (or retry) that defines it. */
 } StreamStack;
 
-/* A stack defined in this chunk, to write the next one as a difference. */
-typedef struct StreamBase {
-  uint32_t id;			/* 0 for none. */
-  uint32_t len;
-  FrameWord list[FRAMES_MAX];	/* Leaf first. */
-} StreamBase;
+/* The outermost frames of a stack that is defined in this chunk. */
+typedef struct StreamPrefix {
+  uint64_t hash;		/* Of these frames. */
+  uint32_t id;			/* The stack. */
+  uint32_t epoch;		/* Chunk (or retry) that defines it. */
+} StreamPrefix;
 
 typedef struct Stream {
   WBuf wb;			/* The bytes. */
@@ -39,12 +40,13 @@ typedef struct Stream {
   uint64_t *counters;		/* Totals, SPF_COUNTER__MAX of them. */
   uint32_t tid;			/* Thread of the samples. */
   uint32_t epoch;		/* Definitions of older epochs are void. */
-  uint32_t nstack;		/* Last id given. */
+  uint32_t nstack;		/* Stacks defined in this epoch. */
   uint32_t in_chunk;		/* Samples in the current chunk. */
   uint64_t chunk_us;		/* Time at which it was begun. */
   uint64_t time_us;		/* Time of the last sample or context. */
   StreamStack stack[STREAM_STACKS];
-  StreamBase base[2];		/* Lua side, host side. */
+  StreamPrefix prefix[STREAM_PREFIXES];
+  uint64_t path[FRAMES_MAX];	/* Hashes of a stack's beginnings. */
 } Stream;
 
 /* Start a stream into a buffer. Not in the handler. */

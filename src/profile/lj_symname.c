@@ -27,6 +27,7 @@
 #include "profile/lj_symtab.h"
 
 #define SYM_NAME_MAX	400	/* Bytes of a symbol's name that are kept. */
+#define SYM_RUN_MAX	32	/* Addresses of a symbol in one record. */
 
 /* -- Loaded objects ---------------------------------------------------------- */
 
@@ -281,17 +282,34 @@ static int symbols_iter(struct dl_phdr_info *info, size_t sz, void *arg)
   return 0;
 }
 
-static void hsym_put(Iter *it, const Seen *s)
+/* Write the symbol of s[0], and the n addresses that lie in it. */
+static void hsym_put(Iter *it, const Seen *s, size_t n)
 {
   int tries;
+  size_t i;
   for (tries = 0; tries < 2; tries++) {
+    uintptr_t last = s->sym;
     size_t mark = lj_wbuf_def_begin(it->wb, SPF_HSYM);
-    lj_wbuf_uleb(it->wb, s->addr);
     lj_wbuf_uleb(it->wb, s->sym);
     lj_wbuf_str(it->wb, s->name, strlen(s->name));
+    for (i = 0; i < n; i++) {
+      lj_wbuf_uleb(it->wb, s[i].addr - last);
+      last = s[i].addr;
+    }
     lj_wbuf_def_end(it->wb, mark);
     if (it->commit(it->ctx)) return;
   }
+}
+
+/* Number of addresses from s on that lie in the same symbol. */
+static size_t hsym_run(const Seen *s, size_t most)
+{
+  size_t n = 1;
+  if (most > SYM_RUN_MAX) most = SYM_RUN_MAX;
+  while (n < most && s->name && s[n].name && s[n].sym == s->sym &&
+	 strcmp(s[n].name, s->name) == 0)
+    n++;
+  return n;
 }
 
 static int hsyms_put(Iter *it)
@@ -305,9 +323,10 @@ static int hsyms_put(Iter *it)
     if (st->addr[i]) it->seen[it->nseen++].addr = st->addr[i];
   qsort(it->seen, it->nseen, sizeof(Seen), seen_cmp);
   dl_iterate_phdr(symbols_iter, it);
-  for (i = 0; i < it->nseen; i++) {
-    if (it->seen[i].name) hsym_put(it, &it->seen[i]);
-    free(it->seen[i].name);
+  for (i = 0; i < it->nseen; ) {
+    size_t n = hsym_run(&it->seen[i], it->nseen - i);
+    if (it->seen[i].name) hsym_put(it, &it->seen[i], n);
+    while (n-- > 0) free(it->seen[i++].name);
   }
   free(it->seen);
   return 1;

@@ -49,8 +49,9 @@
 **                 name is empty where none is known yet, a later SPF_LFUNC of
 **                 the same fid replaces this one
 ** SPF_FFUNC    := ffid name                   builtin function
-** SPF_HSYM     := addr symaddr name           addr was seen in a stack; it lies
-**                 in the symbol name that starts at symaddr
+** SPF_HSYM     := symaddr name diff*          the symbol name starts at symaddr; in
+**                 it lie the addresses seen in a stack: the first is
+**                 symaddr + diff, each other one the one before it + diff
 ** SPF_STACK    := id base keep frame*         stack, root first: the outermost
 **                 keep frames of the stack base, defined before in this chunk
 **                 (0: none), then these frames
@@ -68,6 +69,11 @@
 **                                      was resumed by the frames before it
 **   SPF_FRAME_HOST      code address: of the interrupted instruction, or one less
 **                                      than a return address, so inside the call
+**   SPF_FRAME_NEAR      the same, but the difference D of that address to the
+**                                      one of the nearest host frame rootward:
+**                                      D * 2, or -D * 2 - 1 if D is negative
+**   SPF_FRAME_LSAME     the function of the nearest LFUNC frame rootward, at its
+**                                      line plus D, written in the same way
 **   SPF_FRAME_VM        0              host side only: a C frame of the VM, here
 **                                      one run of Lua frames belongs
 **   SPF_FRAME_CUT       number of frames left out here, then the number of
@@ -87,7 +93,8 @@
 ** String := <ULEB128> length, then the bytes. <U32> is little-endian.
 **
 ** Definitions are valid from where they stand. A chunk is self-contained: what
-** its samples refer to is defined in it (again), always with the same ids.
+** its samples refer to is defined in it (again), functions with the same ids as
+** before, stacks with ids that mean nothing in another chunk.
 ** SPF_META and SPF_MODULE stand in the first chunk (and where they change),
 ** SPF_HSYM and SPF_FFUNC before SPF_END.
 */
@@ -126,6 +133,8 @@
 #define SPF_FRAME_BROKEN	8
 #define SPF_FRAME_TRACE		9
 #define SPF_FRAME_WORK		10
+#define SPF_FRAME_NEAR		11
+#define SPF_FRAME_LSAME		12
 
 /* Work of the VM, and its argument. */
 #define SPF_WORK_GC		0	/* Collects garbage: SPF_GC_*. */

@@ -32,17 +32,18 @@ local function version_3()
     for fid = 1, 3 do b:lfunc(fid, fid * 10, "@x.lua", "f" .. fid) end
     b:stack(1, { F.cbound, F.lfunc(1, 3), F.cbound, F.lfunc(2, 200) })
     b:stack(2, { F.lfunc(3, 1), F.ffunc(5), F.resume, F.cut(100, 2) }, 2)
-    b:stack(3, { F.host(0x1234), F.vm, F.host(0x2345), F.vm, F.host(0x7fffffffffff) })
+    b:stack(3, { F.host(0x1234), F.vm, F.near(0x1111), F.vm, F.host(0x7fffffffffff), F.near(-9) })
     b:stack(4, { F.cut(3, 1), F.broken(4), F.cfunc(0x2000) }, 1, 1)
     b:stack(5, { F.broken(1) })
-    b:stack(6, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 4), F.trace(7, 2, true),
+    b:stack(6, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 4), F.lsame(-2),
+		 F.trace(7, 2, true),
 		 F.work(G.SPF_WORK_EXIT, 7 * 65536 + 1) })
     b:sample(1, 3, 4):sample(2, 4, 2, G.SPF_VMST_GC, 500):sample(5, 3):sample(0, 0)
     b:sample(6, 3, 2, G.SPF_VMST_EXIT)
     b:counters { { 1, 7 }, { G.SPF_COUNTER_LOST_BUFFER, 2 } }
     if chunk < 3 then b:flush() end
   end
-  b:ffunc(5, "pcall"):hsym(0x1234, 0x1200, "main"):hsym(0x2345, 0x2000, "cf")
+  b:ffunc(5, "pcall"):hsym(0x1234, 0x1200, "main", { 0x1236, 0x1300 }):hsym(0x2345, 0x2000, "cf")
   return b:finish()
 end
 

@@ -77,6 +77,9 @@ function F.lfunc(fid, line) return frame(G.SPF_FRAME_LFUNC, fid, line or 0) end
 function F.ffunc(ffid) return frame(G.SPF_FRAME_FFUNC, ffid) end
 function F.cfunc(addr) return frame(G.SPF_FRAME_CFUNC, addr) end
 function F.host(addr) return frame(G.SPF_FRAME_HOST, addr) end
+local function signed(diff) return diff < 0 and -diff * 2 - 1 or diff * 2 end
+function F.near(diff) return frame(G.SPF_FRAME_NEAR, signed(diff)) end
+function F.lsame(diff) return frame(G.SPF_FRAME_LSAME, signed(diff)) end
 function F.cut(n, bounds) return frame(G.SPF_FRAME_CUT, n, bounds) end
 function F.broken(reason) return frame(G.SPF_FRAME_BROKEN, reason) end
 function F.trace(number, covered, in_loop)
@@ -128,8 +131,13 @@ function methods:ffunc(ffid, name)
   return self:add(G.SPF_FFUNC, uleb(ffid) .. str(name))
 end
 
-function methods:hsym(addr, symaddr, name)
-  return self:add(G.SPF_HSYM, uleb(addr) .. uleb(symaddr) .. str(name))
+-- more: further addresses, upward.
+function methods:hsym(addr, symaddr, name, more)
+  local out, last = { uleb(symaddr), str(name), uleb(addr - symaddr) }, addr
+  for _, a in ipairs(more or {}) do
+    out[#out + 1], last = uleb(a - last), a
+  end
+  return self:add(G.SPF_HSYM, table.concat(out))
 end
 
 -- frames: strings of builder.F, after the keep outermost ones (default 0) of

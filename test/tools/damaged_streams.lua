@@ -177,6 +177,30 @@ bad_record("kind of frame", function(b) b:stack(2, { "\15" }) end, RECORD)
 bad_record("half a frame", function(b) b:stack(2, { "\16" }) end, RECORD)
 bad_record("half a frame of a trace", function(b) b:stack(2, { "\57" }) end, RECORD)
 bad_record("half a frame of work", function(b) b:stack(2, { "\58" }) end, RECORD)
+bad_record("difference without an address", function(b)
+  b:stack(2, { F.cfunc(9), F.near(5) })
+end, RECORD)
+bad_record("difference to less than 0", function(b)
+  b:stack(2, { F.host(9), F.near(-10) })
+end, RECORD)
+bad_record("same function as none", function(b)
+  b:stack(2, { F.host(9), F.lsame(5) })
+end, RECORD)
+bad_record("line less than 0", function(b)
+  b:stack(2, { F.lfunc(1, 9), F.lsame(-10) })
+end, RECORD)
+bad_record("huge line", function(b)
+  b:stack(2, { F.lfunc(1, 9), F.lsame(2^40), F.lsame(0) })
+end)
+bad_record("huge differences", function(b)
+  b:stack(2, { F.host(9), F.near(2^50), "\139" .. ("\128"):rep(8) .. "\16" })
+end)
+bad_record("half a symbol's address", function(b)
+  b:add(G.SPF_HSYM, "\2" .. B.str("x") .. "\5\129")
+end, RECORD)
+bad_record("symbol without addresses", function(b)
+  b:add(G.SPF_HSYM, "\2" .. B.str("x"))
+end)
 bad_record("trace of many frames", function(b)
   b:stack(2, { F.lfunc(1), F.trace(2^40, 2^52) }):sample(2, 0, 0)
 end)
@@ -207,5 +231,24 @@ for id = 1, 6 do b:sample(0, id) end
 check("stacks on others", b:finish(), table.concat({
   "0x1 2", "0x1;0x2;0x3 1", "0x1;0x2;0x4 1", "0x1;0x2;0x4;0x5 2", "0x1;0x2;0x9 1",
   "0x6 2", "0x7 1", "0x7;0x8 1" }, "\n") .. "\n", nil)
+
+-- The same function at other lines.
+b = B.new():context():lfunc(1, 1, "@x", "f"):lfunc(2, 5, "@x", "g")
+b:stack(1, { F.cbound, F.lfunc(1, 3), F.lsame(0), F.ffunc(7), F.lsame(1) })
+b:stack(2, { F.lsame(-2) }, 2, 1):stack(3, { F.lfunc(2, 7), F.lsame(-1), F.cbound, F.lsame(1) })
+for id = 1, 3 do b:sample(id, 0) end
+t.equal((t.render(b:finish(), nil, { lines = true })), table.concat({
+  "f (x:3);f (x:1) 1", "f (x:3);f (x:3);[builtin 7];f (x:4) 1",
+  "g (x:7);g (x:6);g (x:7) 1" }, "\n") .. "\n", "the same function")
+
+-- Differences of addresses, also to a frame that is kept.
+b = B.new():context()
+b:stack(1, { F.host(0x5000), F.vm, F.near(0x10), F.near(-0x20), F.host(0x9000), F.near(1) })
+b:stack(2, { F.near(2) }, 2, 1):stack(3, { F.near(3), F.near(0) }, 4, 1)
+for id = 1, 3 do b:sample(0, id) end
+b:hsym(0x5010, 0x5000, "sym", { 0x5011, 0x5ff0 })
+check("differences of addresses", b:finish(), table.concat({
+  "0x5000;0x5002 1", "0x5000;sym;0x4ff0;0x4ff3;0x4ff3 1",
+  "0x5000;sym;0x4ff0;0x9000;0x9001 1" }, "\n") .. "\n", nil)
 
 t.finish()

@@ -46,6 +46,8 @@ return {
   SPF_FRAME_BROKEN = 8,
   SPF_FRAME_TRACE = 9,
   SPF_FRAME_WORK = 10,
+  SPF_FRAME_NEAR = 11,
+  SPF_FRAME_LSAME = 12,
 
   -- Work of the VM.
   SPF_WORK_GC = 0,

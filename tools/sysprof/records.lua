@@ -29,6 +29,8 @@ local WEIGHT_IS_TIME = G.SPF_SAMPLE_WEIGHT_IS_TIME
 local RESERVED = G.SPF_SAMPLE_RESERVED
 local STATE_MAX = G.SPF_VMST__MAX
 local WORK = G.SPF_FRAME_WORK
+local HOST, NEAR = G.SPF_FRAME_HOST, G.SPF_FRAME_NEAR
+local LFUNC, LSAME = G.SPF_FRAME_LFUNC, G.SPF_FRAME_LSAME
 
 -- By kind of a frame: whether a second number follows.
 local has_second = {}
@@ -114,12 +116,19 @@ define[G.SPF_FFUNC] = function(d, buf, pos, stop)
 end
 
 define[G.SPF_HSYM] = function(d, buf, pos, stop)
-  local addr, symaddr, name
-  addr, symaddr, pos = pair(buf, pos, stop)
-  if not addr then return nil end
-  name = str(buf, pos, stop)
+  local symaddr, name
+  symaddr, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  name, pos = str(buf, pos, stop)
   if not name then return nil end
-  d.profile:set_hsym(addr, symaddr, name)
+  local addr = symaddr
+  while pos < stop do
+    local diff
+    diff, pos = uleb(buf, pos)
+    if pos > stop then return nil end
+    addr = addr + diff
+    d.profile:set_hsym(addr, symaddr, name)
+  end
   return true
 end
 
@@ -140,15 +149,33 @@ end
 
 -- -- Stacks ----------------------------------------------------------------
 
--- Reads a frame; returns its number in the profile and the next position.
-local function read_frame(all, buf, pos)
+-- A difference, from the number that it is written as.
+local function signed(n)
+  local half = math.floor(n / 2)
+  return half * 2 == n and half or -half - 1
+end
+
+-- Reads a frame on a node; returns its number in the profile and the next
+-- position, or nil.
+local function read_frame(all, node, buf, pos)
   local kind = band(buf[pos], 15)
   local extra, payload = 0
   payload, pos = uleb(buf, pos)
   if has_second[kind] then extra, pos = uleb(buf, pos) end
   payload = (payload - kind) / 16
-  -- See sysprof.stacks.
-  if kind == WORK then payload, extra = extra, payload end
+  if kind == NEAR then
+    local above = all:leafmost_host(node)
+    if not above then return nil, pos end
+    kind, payload = HOST, all.payload[above] + signed(payload)
+    if payload < 0 then return nil, pos end
+  elseif kind == LSAME then
+    local above = all:leafmost_lua(node)
+    if not above then return nil, pos end
+    kind, payload, extra = LFUNC, all.payload[above], all.extra[above] + signed(payload)
+    if extra < 0 then return nil, pos end
+  elseif kind == WORK then	-- See sysprof.stacks.
+    payload, extra = extra, payload
+  end
   return all:frame(kind, payload, extra), pos
 end
 
@@ -156,7 +183,7 @@ end
 local function push_frames(all, node, buf, pos, stop)
   while pos < stop do
     local frame
-    frame, pos = read_frame(all, buf, pos)
+    frame, pos = read_frame(all, node, buf, pos)
     node = frame and all:push(node, frame)
     if not node or pos > stop or all:depth(node) > DEPTH_MAX then return nil end
   end

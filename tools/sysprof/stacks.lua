@@ -33,18 +33,23 @@ local WIDE_EXTRA_MIN = 2^26	-- and extra numbers from here on.
 
 stacks.LIMIT = LIMIT
 
+local HOST, LFUNC = G.SPF_FRAME_HOST, G.SPF_FRAME_LFUNC
+
 local known_kind = { [stacks.UNDEFINED] = true, [stacks.WIDE] = true }
 for name, kind in pairs(G) do
   if name:match("^SPF_FRAME_") then known_kind[kind] = true end
 end
+-- A stack has frames, no differences to them.
+known_kind[G.SPF_FRAME_NEAR], known_kind[G.SPF_FRAME_LSAME] = nil, nil
 
--- One node of the tree, in one cache line.
+-- One node of the tree.
 local node_array = ffi.typeof([=[struct {
   int32_t parent;
   int32_t frame;
   int32_t depth;	/* Number of frames. */
   int32_t jump;		/* A node further up, for outermost(). */
   int32_t child;	/* Child that was asked for last. */
+  int32_t host, lua;	/* Its leafmost host frame and Lua function, or 0. */
 }[?]]=])
 local NODE_SIZE = ffi.sizeof(node_array, 1)
 local NODES_FIRST = 1024
@@ -108,11 +113,26 @@ function methods:push(node, frame)
     local far = list[up].jump
     local n = list[id]
     n.parent, n.frame, n.child, n.depth = node, frame, 0, depth + 1
+    local kind = self.kind[frame]
+    n.host = kind == HOST and frame or list[node].host
+    n.lua = kind == LFUNC and frame or list[node].lua
     -- Two jumps of the same length make one of twice that and one.
     n.jump = depth - list[up].depth == list[up].depth - list[far].depth and far or node
   end
   list[node].child = id
   return id
+end
+
+-- Returns the leafmost host frame of a stack, or nil.
+function methods:leafmost_host(node)
+  local frame = self.node[node].host
+  return frame ~= 0 and frame or nil
+end
+
+-- Returns the leafmost Lua function of a stack, or nil.
+function methods:leafmost_lua(node)
+  local frame = self.node[node].lua
+  return frame ~= 0 and frame or nil
 end
 
 -- Returns the number of frames of a stack.

@@ -1,0 +1,175 @@
+----------------------------------------------------------------------------
+-- Sizes of the records of real profiles: see etc/bench/stream.
+----------------------------------------------------------------------------
+
+local bit = require("bit")
+local G = require("sysprof.grammar")
+local workloads = require("workloads")
+
+local SECONDS = tonumber(arg[1])
+local GOAL = 12		-- Bytes a sample.
+local PATH = "stream.bin"
+
+-- Kinds of records by tag, in the order of the table.
+local KINDS = {
+  { "stacks", G.SPF_STACK }, { "lfuncs", G.SPF_LFUNC }, { "hsyms", G.SPF_HSYM },
+  { "maps", G.SPF_MODULE },
+}
+local PAIRED = {
+  [G.SPF_FRAME_LFUNC] = true, [G.SPF_FRAME_CUT] = true,
+  [G.SPF_FRAME_TRACE] = true, [G.SPF_FRAME_WORK] = true,
+}
+
+local function uleb(s, pos)
+  local v, mul = 0, 1
+  while true do
+    local b = s:byte(pos)
+    pos = pos + 1
+    if b < 128 then return v + b * mul, pos end
+    v, mul = v + (b - 128) * mul, mul * 128
+  end
+end
+
+local function uleb_size(v)
+  local n = 1
+  while v >= 128 do v, n = math.floor(v / 128), n + 1 end
+  return n
+end
+
+local function signed(n)
+  return n % 2 == 0 and n / 2 or -(n + 1) / 2
+end
+
+-- Reads the frames of a stack behind the keep first ones of another. Each has
+-- its size if nothing is written as a difference, and the host address, the Lua
+-- function and its line that are the nearest.
+local function read_frames(s, pos, stop, base, keep)
+  local stack, last = { total = 0 }, {}
+  local function push(f)
+    last = f
+    stack[#stack + 1] = f
+    stack.total = stack.total + f.size
+  end
+  for i = 1, keep do push(base[i]) end
+  while pos < stop do
+    local from, kind, v, second = pos, bit.band(s:byte(pos), 15), nil, nil
+    local f = { host = last.host, fid = last.fid, line = last.line }
+    v, pos = uleb(s, pos)
+    if PAIRED[kind] then second, pos = uleb(s, pos) end
+    local payload = (v - kind) / 16
+    f.size = pos - from
+    if kind == G.SPF_FRAME_HOST then
+      f.host = payload
+    elseif kind == G.SPF_FRAME_NEAR then
+      f.host = f.host + signed(payload)
+      f.size = uleb_size(f.host * 16)
+    elseif kind == G.SPF_FRAME_LFUNC then
+      f.fid, f.line = payload, second
+    elseif kind == G.SPF_FRAME_LSAME then
+      f.line = f.line + signed(payload)
+      f.size = uleb_size(f.fid * 16) + uleb_size(f.line)
+    end
+    push(f)
+  end
+  return stack
+end
+
+-- Adds up the records of a chunk.
+local function chunk_sizes(s, pos, stop, sum)
+  local stacks = { [0] = { total = 0 } }
+  local function add(kind, n) sum[kind] = (sum[kind] or 0) + n end
+  while pos < stop do
+    local from, tag = pos, s:byte(pos)
+    if tag >= G.SPF_SAMPLE then
+      local _, lua, host
+      _, pos = uleb(s, pos + 1)
+      if bit.band(tag, G.SPF_SAMPLE_WEIGHT_IS_TIME) == 0 then _, pos = uleb(s, pos) end
+      local ids = pos
+      lua, pos = uleb(s, pos)
+      host, pos = uleb(s, pos)
+      lua, host = stacks[lua], stacks[host]
+      sum.samples = sum.samples + 1
+      add("sample", pos - from)
+      add("full", ids - from + uleb_size(#lua) + lua.total + uleb_size(#host) + host.total)
+    else
+      local len
+      len, pos = uleb(s, pos + 1)
+      local last = pos + len
+      if tag == G.SPF_STACK then
+	local id, base, keep
+	id, pos = uleb(s, pos)
+	base, pos = uleb(s, pos)
+	keep, pos = uleb(s, pos)
+	stacks[id] = read_frames(s, pos, last, stacks[base], keep)
+	add("nstack", 1)
+      else
+	add("full", last - from)
+	if tag == G.SPF_COUNTERS then
+	  while pos < last do
+	    local id, value
+	    id, pos = uleb(s, pos)
+	    value, pos = uleb(s, pos)
+	    if id == G.SPF_COUNTER_HANDLER_NS then sum.handler_ns = value end
+	  end
+	end
+      end
+      add(tag, last - from)
+      pos = last
+    end
+  end
+end
+
+local function stream_sizes(path)
+  local f = assert(io.open(path, "rb"))
+  local s = f:read("*a")
+  f:close()
+  local sum = { samples = 0, all = #s, full = 0, chunks = 0, handler_ns = 0 }
+  local pos = G.SPF_PROLOGUE_SIZE + 1
+  while pos <= #s do
+    local a, b, c = s:byte(pos + 8, pos + 10)
+    local from = pos + G.SPF_CHUNK_HEADER
+    pos = from + a + b * 256 + c * 65536
+    chunk_sizes(s, from, pos, sum)
+    sum.chunks = sum.chunks + 1
+  end
+  return sum
+end
+
+local function row(name, sum)
+  local n = sum.samples
+  local function per(v) return ("%8.2f"):format((v or 0) / n) end
+  local out, rest = {}, sum.all - sum.sample
+  for _, kind in ipairs(KINDS) do
+    out[#out + 1] = per(sum[kind[2]])
+    rest = rest - (sum[kind[2]] or 0)
+  end
+  print(("%-12s %7d %s %s %s %s %s %8d"):format(name, n, per(sum.all),
+    per(sum.full), per(sum.sample), table.concat(out, " "), per(rest),
+    sum.handler_ns / n))
+end
+
+local head = {}
+for _, kind in ipairs(KINDS) do head[#head + 1] = ("%8s"):format(kind[1]) end
+print(("%s, JIT %s, %g s each at 1 kHz; bytes a sample, handler in ns a sample")
+      :format(jit.version, jit.status() and "on" or "off", SECONDS))
+print(("%-12s %7s %8s %8s %8s %s %8s %8s"):format("workload", "samples", "all",
+      "if full", "samples", table.concat(head, " "), "others", "handler"))
+
+local wanted = {}
+for i = 2, #arg do wanted[arg[i]] = true end
+local total = { samples = 0, all = 0, full = 0, sample = 0, handler_ns = 0 }
+for _, w in ipairs(workloads.list) do
+  if not next(wanted) or wanted[w.name] then
+    local expected = w.run(1)
+    assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = 1, path = PATH }))
+    workloads.repeat_for(w, SECONDS, expected)
+    assert(misc.sysprof.stop())
+    local sum = stream_sizes(PATH)
+    row(w.name, sum)
+    io.stdout:flush()
+    for key, n in pairs(sum) do total[key] = (total[key] or 0) + n end
+  end
+end
+assert(total.samples > 0, "no such workload")
+row("all", total)
+os.exit(total.all / total.samples <= GOAL)
