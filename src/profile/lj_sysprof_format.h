@@ -8,16 +8,24 @@
 #define _LJ_SYSPROF_FORMAT_H
 
 /*
-** stream     := symtab profile
+** stream     := prologue (prologue | chunk)*
+** prologue   := symtab profile
 ** symtab     := 'l' 'j' 's' SPF_SYMTAB_VERSION zero zero zero SPF_SYMTAB_END
-** profile    := 'l' 'j' 'p' SPF_VERSION zero zero zero chunk*
+** profile    := 'l' 'j' 'p' SPF_VERSION zero zero zero
 ** chunk      := magic seq paylen crc record*
 ** magic      := 'l' 'j' 'c' SPF_VERSION
-** seq        := <U32>   number of the chunk, from 0
+** seq        := <U32>   number of the chunk in its session, from 0
 ** paylen     := <U32>   bytes of the records that follow, below SPF_CHUNK_MAX
 ** crc        := <U32>   CRC-32 (IEEE 802.3) of the records, then seq and paylen
 **
 ** record     := sample | definition
+**
+** Several sessions may write into one file, chunk by chunk: each VM, and each
+** thread of a program that is sampled as a whole, is a session. The first
+** record of every chunk is an SPF_CONTEXT that names its session; numbers of
+** chunks, ids, events, counters and the end are those of the session.
+** SPF_META, SPF_MODULE and SPF_HSYM are, too.
+**
 ** definition := tag length payload      tag < SPF_SAMPLE; unknown tags are skipped
 ** length     := <ULEB128>               bytes of the payload
 ** A payload may be longer than its known fields; the rest is ignored.
@@ -25,25 +33,33 @@
 ** sample     := sample-tag time [weight] lua-id host-id
 ** sample-tag := <BYTE> [1WEESSSS]
 **   SSSS : state of the VM, SPF_VMST_*
-**   EE   : must be 0, a reader rejects anything else
+**   EE   : index of the event that caused it, see SPF_EVENT
 **   W    : 1 if weight is absent and equals time
 ** time       := <ULEB128>  microseconds of CLOCK_MONOTONIC since the sample
 **                          before it, or since the SPF_CONTEXT of this chunk
-** weight     := <ULEB128>  microseconds of the thread's CPU time that the
-**                          sample stands for
+** weight     := <ULEB128>  what the sample stands for, in the event's unit: of
+**                          the thread, since the sample of this event before
 ** lua-id     := <ULEB128>  SPF_STACK of the Lua side, 0 for an empty stack
 ** host-id    := <ULEB128>  SPF_STACK of the host side, 0 for an empty stack
 **
 ** Payloads:
 **
 ** SPF_META     := key value                   two strings about the profile:
-**                 clock, interval_ns, mode, pid, start_time (Unix time in
-**                 seconds), base (version of LuaJIT)
-** SPF_CONTEXT  := tid time                    thread of the samples that follow;
-**                 time: microseconds of CLOCK_MONOTONIC since the start
+**                 clock (as it was asked for), interval_ns, mode, pid,
+**                 start_time (Unix time in seconds), base (version of LuaJIT)
+** SPF_CONTEXT  := tid time session            thread of the samples that follow;
+**                 time: microseconds of CLOCK_MONOTONIC since the start;
+**                 session: its number in the file, 0 if absent
+** SPF_EVENT    := index name unit period      what causes samples with this EE:
+**                 name is a string, the clock or event as it is used; unit:
+**                 SPF_UNIT_*; period: what one sample was asked to stand for,
+**                 in nanoseconds for SPF_UNIT_US, else in the unit; without
+**                 any SPF_EVENT all samples are of META clock, SPF_UNIT_US
+** SPF_THREAD   := tid name                    name of a thread
 ** SPF_MODULE   := start end bias buildid path mapped ELF object; an address A of
 **                 it is A - bias in the file; start, end, bias are <ULEB128>;
-**                 buildid and path are strings
+**                 buildid and path are strings; it takes the place of those
+**                 that it overlaps, for all stacks defined after it
 ** SPF_LFUNC    := fid firstline lastline chunk name
 **                 Lua function; chunk as lua_Debug.source has it;
 **                 name is empty where none is known yet, a later SPF_LFUNC of
@@ -95,8 +111,8 @@
 ** Definitions are valid from where they stand. A chunk is self-contained: what
 ** its samples refer to is defined in it (again), functions with the same ids as
 ** before, stacks with ids that mean nothing in another chunk.
-** SPF_META and SPF_MODULE stand in the first chunk (and where they change),
-** SPF_HSYM and SPF_FFUNC before SPF_END.
+** SPF_META, SPF_EVENT, SPF_THREAD and SPF_MODULE stand in the first chunk (and
+** where they change), SPF_HSYM and SPF_FFUNC before SPF_END.
 */
 
 #define SPF_SYMTAB_VERSION	3
@@ -116,10 +132,17 @@
 #define SPF_STACK		0x07
 #define SPF_COUNTERS		0x08
 #define SPF_END			0x09
+#define SPF_EVENT		0x0a
+#define SPF_THREAD		0x0b
 #define SPF_SAMPLE		0x80
 #define SPF_SAMPLE_WEIGHT_IS_TIME	0x40
-#define SPF_SAMPLE_RESERVED	0x30
+#define SPF_SAMPLE_EVENT	0x30
 #define SPF_SAMPLE_STATE	0x0f
+
+/* Events of a session at a time, and the units of their weights. */
+#define SPF_EVENTS_MAX		4
+#define SPF_UNIT_US		0	/* Microseconds of the thread's CPU time. */
+#define SPF_UNIT_COUNT		1	/* Occurrences. */
 
 /* Kinds of frames. */
 #define SPF_FRAME_LFUNC		0
@@ -183,6 +206,9 @@
 #define SPF_COUNTER_HANDLER_NS		20	/* Time in the handler, total. */
 #define SPF_COUNTER_HANDLER_MAX_NS	21	/* Time in the handler, maximum. */
 #define SPF_COUNTER_THROTTLED		22	/* Ticks left out, see lj_sysprof.c. */
+#define SPF_COUNTER_HANDLER_P99_NS	23	/* Time in the handler, 99 % below. */
+#define SPF_COUNTER_TOTAL		24	/* + index: total of an event. */
+#define SPF_COUNTER_WALL_US		28	/* Time since the start. */
 #define SPF_COUNTER_LUA_BROKEN		32	/* + SPF_BROKEN_*: Lua side broken. */
 #define SPF_COUNTER_HOST_BROKEN		48	/* + SPF_BROKEN_*: host side broken. */
 #define SPF_COUNTER__MAX		64

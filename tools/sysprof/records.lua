@@ -26,7 +26,7 @@ local EXACT_MAX = bytes.EXACT_MAX
 local STACK = G.SPF_STACK
 local SAMPLE, STATE = G.SPF_SAMPLE, G.SPF_SAMPLE_STATE
 local WEIGHT_IS_TIME = G.SPF_SAMPLE_WEIGHT_IS_TIME
-local RESERVED = G.SPF_SAMPLE_RESERVED
+local EVENT = G.SPF_SAMPLE_EVENT
 local STATE_MAX = G.SPF_VMST__MAX
 local WORK = G.SPF_FRAME_WORK
 local HOST, NEAR = G.SPF_FRAME_HOST, G.SPF_FRAME_NEAR
@@ -250,7 +250,7 @@ local function read_records(d, buf, pos, stop)
       else host, pos = uleb(buf, pos) end
       now = now + time		-- NaN if there was no SPF_CONTEXT.
       if pos > stop or not (now + weight + lua + host < EXACT_MAX) or
-	 band(tag, RESERVED) ~= 0 or band(tag, STATE) >= STATE_MAX then
+	 band(tag, EVENT) ~= 0 or band(tag, STATE) >= STATE_MAX then
 	return at, true
       end
       lua, host = ids:get2(lua, host)
