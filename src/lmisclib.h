@@ -49,6 +49,21 @@ LUALIB_API int luaopen_misc(lua_State *L);
 /* Real time, also while the thread sleeps; a system call may return early. */
 #define LUAM_SYSPROF_CLOCK_WALL	1
 
+/* -- Threads ---------------------------------------------------------------- */
+
+/* The thread that calls luaM_sysprof_start. */
+#define LUAM_SYSPROF_THREADS_OWN	0
+/* All threads of the process, also those that begin later. What runs the VM has
+** its Lua stack, on whichever thread that is; the others have their host stack.
+*/
+#define LUAM_SYSPROF_THREADS_ALL	1
+
+/* Runs in a child of fork() that the profiled thread made, outside of the handler.
+** Returns what the child's profile has as ctx, for the same writer and on_stop
+** and with the child's copy of buf; NULL if the child is not to be profiled.
+*/
+typedef void *(*luam_Sysprof_on_fork)(void *ctx);
+
 /* Options of luaM_sysprof_start. Clear the struct first: new fields are only
 ** appended, and zero is their default.
 */
@@ -60,6 +75,16 @@ struct luam_Sysprof_Options {
   void *ctx;		/* Passed to the writer and to on_stop. */
   uint8_t clock;	/* LUAM_SYSPROF_CLOCK_*. */
   uint64_t interval_ns;	/* If not 0: the interval in nanoseconds instead. */
+  const char *clocks;	/* If not NULL: clocks and events by name, instead of
+			** clock. A list as in "cpu,page-faults". */
+  uint64_t period;	/* Occurrences between two samples of an event, 0 for the
+			** default of each. */
+  int signo;		/* Signal of the clocks, 0 for SIGPROF. */
+  uint8_t jitter;	/* 1: vary each interval at random. */
+  uint8_t threads;	/* LUAM_SYSPROF_THREADS_*. */
+  luam_Sysprof_on_fork on_fork;	/* NULL: children of fork() are not profiled. */
+  uint32_t session;	/* Number in a stream that several sessions share, else 0;
+			** THREADS_ALL takes the numbers after it, too. */
 };
 
 /* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. */

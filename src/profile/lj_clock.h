@@ -1,0 +1,87 @@
+/*
+** Clocks: signals that make a thread take its samples.
+**
+** A clock belongs to one thread and has one owner; several may run on a thread.
+** Used by sysprof and by LuaJIT's own jit.profile; only one of these two kinds
+** runs at a time in a process. Signals that did not come from here are passed
+** on to the handler that was there before.
+**
+**   open -> arm -> (ticks) -> close
+*/
+
+#ifndef _LJ_CLOCK_H
+#define _LJ_CLOCK_H
+
+#include <signal.h>
+#include <time.h>
+#include <sys/types.h>
+#include <ucontext.h>
+
+#include "lj_def.h"
+#include "profile/lj_clockspec.h"
+
+/* Clocks at a time in a process, a power of two. */
+#define CLOCKS_MAX	1024
+
+/* Called in the signal handler, on the clock's thread; errno is kept. overrun:
+** further ticks that this signal stands for.
+*/
+typedef void (*ClockTick)(void *owner, int event, int overrun, ucontext_t *uc);
+
+typedef struct Clock {
+  ClockTick tick;	/* Set before open. */
+  void *owner;		/* Passed to tick. Set before open. */
+  int event;		/* Passed to tick: index of the event. Set before open. */
+  int signo;		/* The signal, 0 for SIGPROF. Set before open. */
+  ClockSpec spec;	/* What it ticks on. */
+  int tid;		/* The thread. */
+  int slot;		/* Place in the table of running clocks. */
+  pid_t pid;		/* Process that opened it: clocks are not inherited. */
+  int armed;		/* It has been started. */
+  timer_t timer;	/* CLOCK_CTIMER, CLOCK_WALL. */
+  int fd;		/* CLOCK_PERF, else -1. */
+} Clock;
+
+typedef enum ClockStatus {
+  CLOCK_OK,
+  CLOCK_BUSY,		/* The other kind of profiler runs, or too many clocks. */
+  CLOCK_ERROR		/* Cannot be had: see errno and why. */
+} ClockStatus;
+
+/* Make a clock for a thread of this process and install the handler. CLOCK_CPU
+** becomes what can be had, and c->spec says what: up to the rate of the kernel's
+** tick CLOCK_CTIMER, above it task-clock where the kernel's part of the time may
+** be seen, CLOCK_ITIMER where there are no timers. On CLOCK_ERROR, why[CLOCK_WHY_MAX]
+** gets one sentence with the reason and the remedy. Not in a handler.
+*/
+LJ_FUNC ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid,
+				  char *why);
+
+/* Start it; the first tick comes after a random part of the period. CLOCK_OK or
+** CLOCK_ERROR. Any thread, not in a handler.
+*/
+LJ_FUNC ClockStatus lj_clock_arm(Clock *c);
+
+/* Stop and give up an open clock, armed or not. When it returns no tick of it runs
+** on any thread, and none will. Not in a handler, and not in a tick.
+*/
+LJ_FUNC void lj_clock_close(Clock *c);
+
+/* Its total so far, in the unit of spec: CPU time of the calling thread, which is
+** the clock's, or occurrences. Async-signal-safe.
+*/
+LJ_FUNC uint64_t lj_clock_total(const Clock *c);
+
+/* The same for jit.profile, interval in milliseconds. Start returns 0 if
+** sysprof runs.
+*/
+LJ_FUNC int lj_clock_jitp_start(void (*handler)(int), int interval);
+LJ_FUNC void lj_clock_jitp_stop(void);
+
+/* In a child of fork(): forget the clocks of the parent, which go on there. */
+LJ_FUNC void lj_clock_forget(void);
+
+/* The kernel's id of the calling thread. */
+LJ_FUNC int lj_clock_tid(void);
+
+#endif
