@@ -105,6 +105,41 @@ struct luam_Sysprof_Counters {
   uint64_t samples;	/* All samples. */
 };
 
+/* Kinds of broken stacks, the indices of lua_broken and host_broken below. */
+#define LUAM_SYSPROF_BROKEN_NO_BASE	0  /* No frame base fits the registers. */
+#define LUAM_SYSPROF_BROKEN_CHAIN	1  /* A link between frames is not valid. */
+#define LUAM_SYSPROF_BROKEN_STACK_MOVE	2  /* The Lua stack was being moved. */
+#define LUAM_SYSPROF_BROKEN_FAULT	3  /* An address is not readable. */
+#define LUAM_SYSPROF_BROKEN_NO_CFI	4  /* Code without unwind information. */
+#define LUAM_SYSPROF_BROKEN_NOT_VM	5  /* The thread does not run the VM now. */
+#define LUAM_SYSPROF_BROKEN_JOIN	6  /* Both sides do not fit together. */
+#define LUAM_SYSPROF_BROKEN_TRACE	7  /* Unknown position in compiled code. */
+#define LUAM_SYSPROF_BROKEN__MAX	8
+
+/* What a profile says about itself: totals since its start. */
+struct luam_Sysprof_SelfReport {
+  char clock[192];	/* Clocks and events as they are used, a list. */
+  double asked_hz;	/* Samples a second that were asked for, of CPU time or,
+			** for wall, of time; 0 for events. */
+  double achieved_hz;	/* Samples a second that were taken. */
+  uint64_t samples;	/* All samples, the lost ones included. */
+  uint64_t overruns;	/* Ticks that were merged into another one's signal. */
+  uint64_t lost_buffer;	/* Samples lost: they do not fit into the buffer. */
+  uint64_t lost_writer;	/* The writer failed, or has ended the stream. */
+  uint64_t lost_nested;	/* Ticks lost: within another one. */
+  uint64_t throttled;	/* Ticks left out: the sample before took too long. */
+  uint64_t lua_broken[LUAM_SYSPROF_BROKEN__MAX];   /* Lua stacks cut short. */
+  uint64_t host_broken[LUAM_SYSPROF_BROKEN__MAX];  /* Host stacks cut short. */
+  uint64_t handler_mean_ns;	/* Time in the handler for a sample, */
+  uint64_t handler_p99_ns;	/* for 99 % of them at most, */
+  uint64_t handler_max_ns;	/* and for the longest. */
+  uint64_t cpu_us;	/* CPU time of the profiled threads. */
+  uint64_t wall_us;	/* Time since the start, until the stop. */
+  uint32_t sessions;	/* Threads that were profiled at some time. */
+  uint32_t replaced;	/* 1: the program has set a handler of its own for the
+			** signal meanwhile, so samples are missing. */
+};
+
 /* -- Callbacks -------------------------------------------------------------- */
 
 /* Takes len bytes of the stream at *data. Runs in the signal handler, so it
@@ -147,10 +182,16 @@ LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer);
 ** PROFILE_ERRUSE: unknown mode or clock, interval 0 or too large, or, in the
 ** modes LEAF and CALLGRAPH, no buffer, writer, on_stop or backtracer.
 ** PROFILE_ERRRUN: this VM is profiled already, or jit.profile runs.
-** PROFILE_ERRMEM, PROFILE_ERRIO: errno says more.
+** PROFILE_ERRMEM, PROFILE_ERRIO: errno says more. luaM_sysprof_error says why.
 */
 LUAMISC_API int luaM_sysprof_start(lua_State *L,
 				   const struct luam_Sysprof_Options *opt);
+
+/* Why the last luaM_sysprof_start of the calling thread failed: one sentence with
+** the reason and, where there is one, the remedy; empty if it did not fail. Never
+** NULL, not to be freed, valid until the thread's next start. Not in a handler.
+*/
+LUAMISC_API const char *luaM_sysprof_error(void);
 
 /* Stops profiling the VM of L, completes the stream and calls on_stop.
 ** PROFILE_ERRRUN: it is not profiled. PROFILE_ERRIO: part of the stream could

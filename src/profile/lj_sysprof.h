@@ -34,6 +34,15 @@ LJ_FUNC int lj_sysprof_isrunning(global_State *g);
 LJ_FUNC void lj_sysprof_counters(global_State *g,
 				 struct luam_Sysprof_Counters *c);
 
+/* What that session, or group of sessions, says about itself. */
+LJ_FUNC void lj_sysprof_selfreport(global_State *g,
+				   struct luam_Sysprof_SelfReport *r);
+
+/* Why the calling thread's last start failed, CLOCK_WHY_MAX bytes: for the start
+** to write, "" if it succeeds. Not in the handler.
+*/
+LJ_FUNC char *lj_sysprof_why(void);
+
 /* Called by LuaJIT's own code. */
 /* The VM is about to be closed. */
 LJ_FUNC void lj_sysprof_close(global_State *g);

@@ -1,10 +1,15 @@
-/* Each wrong use has its own status, and none of them starts a profile. */
+/* Each wrong use has its own status and a sentence that says why, and none of them
+** starts a profile.
+*/
 
 #include "session.h"
 
+/* Each refusal says why, each success that there is nothing to say. */
 static int start(lua_State *L, struct luam_Sysprof_Options opt)
 {
-  return luaM_sysprof_start(L, &opt);
+  int status = luaM_sysprof_start(L, &opt);
+  CHECK_EQ(luaM_sysprof_error()[0] == '\0', status == PROFILE_SUCCESS);
+  return status;
 }
 
 int main(void)
@@ -21,6 +26,7 @@ int main(void)
   opt.len = sizeof(buf);
   opt.ctx = &sink;
 
+  CHECK_EQ(luaM_sysprof_error()[0], '\0');
   memset(&c, 0xff, sizeof(c));
   CHECK_EQ(luaM_sysprof_report(&c), PROFILE_SUCCESS);  /* Before any start. */
   CHECK_EQ(c.samples, 0);
