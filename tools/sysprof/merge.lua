@@ -9,6 +9,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
+local events = require("sysprof.events")
 
 local LFUNC, FFUNC, CFUNC = G.SPF_FRAME_LFUNC, G.SPF_FRAME_FFUNC, G.SPF_FRAME_CFUNC
 local HOST = G.SPF_FRAME_HOST
@@ -187,22 +188,50 @@ end
 
 -- -- The rest --------------------------------------------------------------
 
-local function add_counters(p, q)
-  for id, value in pairs(q.counters) do
-    local have = p.counters[id] or 0
-    local most = id == G.SPF_COUNTER_HANDLER_MAX_NS
-    p:set_counter(id, most and math.max(have, value) or have + value)
+-- Facts and counters stay those of the sessions that they are of.
+local function add_sessions(p, q)
+  for _, session in ipairs(q.sessions) do
+    p.sessions[#p.sessions + 1] = session
+    p.session = session
+    local meta, counters = session.meta, session.counters
+    session.meta, session.counters = {}, {}
+    for _, key in ipairs(q.meta_keys) do
+      if meta[key] then p:set_meta(key, meta[key]) end
+    end
+    for id, value in pairs(counters) do p:set_counter(id, value) end
   end
 end
 
--- Different values are listed.
-local function add_meta(p, q)
-  for _, key in ipairs(q.meta_keys) do
-    local have, value = p.meta[key], q.meta[key]
-    if not have then
-      p:set_meta(key, value)
-    elseif not (", " .. have .. ", "):find(", " .. value .. ", ", 1, true) then
-      p:set_meta(key, have .. ", " .. value)
+-- Threads of two processes are two, even if they have the same id.
+local function thread_key(thread)
+  return ("%s\0%.0f"):format(thread.pid, thread.tid)
+end
+
+local function remember_threads(m, p)
+  for _, thread in pairs(p.threads) do
+    thread.pid = p.meta.pid or ""
+    m.by_thread[thread_key(thread)] = thread
+  end
+end
+
+-- Returns the thread in the profile of a thread of another one.
+local function map_thread(m, q, thread)
+  thread.pid = thread.pid or q.meta.pid or ""
+  local key = thread_key(thread)
+  local same = m.by_thread[key]
+  if not same then
+    same = m.profile:new_thread(thread.tid)
+    same.pid, m.by_thread[key] = thread.pid, same
+  end
+  same.name = same.name or thread.name
+  return same
+end
+
+local function remember_events(m, sessions)
+  for _, session in ipairs(sessions) do
+    for _, e in pairs(session.events) do
+      local key = events.key(e)
+      m.by_event[key] = m.by_event[key] or e
     end
   end
 end
@@ -211,7 +240,9 @@ end
 local function new_merger(p)
   local m = { profile = p, id = FREE_ID, address = FREE_ADDRESS,
 	      by_place = {}, by_name = {}, by_ffunc = {}, by_module = {},
-	      by_symbol = {}, taken = {}, list = {} }
+	      by_symbol = {}, by_thread = {}, by_event = {}, taken = {}, list = {} }
+  remember_threads(m, p)
+  remember_events(m, p.sessions)
   local fids = {}
   for fid in pairs(p.lfuncs) do fids[#fids + 1] = fid end
   table.sort(fids)
@@ -234,12 +265,14 @@ local function add(m, q)
   m.ids = { [LFUNC] = {}, [FFUNC] = {}, [CFUNC] = {}, [HOST] = {} }
   m.starts = {}
   for _, symbol in pairs(q.hsyms) do m.starts[symbol.addr] = symbol end
+  remember_events(m, q.sessions)
   local slot_of = {}
   for i, slot in ipairs(q.slots) do
     local lua, host = map_stack(m, q, slot.lua), map_stack(m, q, slot.host)
-    p:set_thread(slot.tid)
     if lua and host then
-      slot_of[i] = p:add_slot(slot.state, lua, host, q.slot_samples[i], q.slot_weight[i])
+      local event = m.by_event[events.key(slot.event)] or slot.event
+      slot_of[i] = p:add_slot(map_thread(m, q, slot.thread), event, slot.state, lua,
+			       host, q.slot_samples[i], q.slot_weight[i])
     else
       fits = false
     end
@@ -250,8 +283,7 @@ local function add(m, q)
     end
   end
   p.last_time = math.max(p.last_time, q.last_time)
-  add_counters(p, q)
-  add_meta(p, q)
+  add_sessions(p, q)
   return fits
 end
 

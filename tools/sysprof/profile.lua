@@ -2,13 +2,18 @@
 -- Sysprof reader: a profile in memory.
 --
 -- The readers of streams (sysprof.reader) fill it, the views (sysprof.view)
--- look at it. Samples are only counted, by what tells them apart: thread,
+-- look at it. Samples are only counted, by what tells them apart: thread, event,
 -- state of the VM, stack of the Lua side and stack of the host side. The two
 -- sides are joined and named when the profile is looked at, because names
 -- come at the end of a stream.
+--
+-- What a stream says counts for one of its sessions, which set_session() chose:
+-- facts, counters, and which event the samples of an index are of.
 ----------------------------------------------------------------------------
 
+local G = require("sysprof.grammar")
 local bytes = require("sysprof.bytes")
+local events = require("sysprof.events")
 local pairmap = require("sysprof.pairmap")
 local stacks = require("sysprof.stacks")
 local timeline = require("sysprof.timeline")
@@ -16,23 +21,48 @@ local timeline = require("sysprof.timeline")
 local EXACT_MAX = bytes.EXACT_MAX
 local STATES = 16	-- Above any state of the VM; a power of two.
 local NODES = stacks.LIMIT
-local THREADS = 2^16	-- Threads that can be told apart.
+local LANES = 2^16	-- Pairs of a thread and an event that can be told apart.
+
+-- Counters that do not add up.
+local LARGEST = { [G.SPF_COUNTER_HANDLER_MAX_NS] = true,
+		  [G.SPF_COUNTER_HANDLER_P99_NS] = true }
 
 local profile = {}
 local methods = {}
 local mt = { __index = methods }
 
+-- Returns the number of the lane of a thread's samples of an event.
+local function lane_of(p, thread, event)
+  local lane = thread.lanes[event]
+  if not lane then
+    if p.lane_count < LANES - 1 then p.lane_count = p.lane_count + 1 end
+    lane = p.lane_count
+    thread.lanes[event] = lane
+  end
+  return lane
+end
+
+local function new_slot(p, slot, thread, event, state, lua, host)
+  p.slots[slot] = { tid = thread.tid, thread = thread, event = event,
+		    state = state, lua = lua, host = host }
+  p.slot_samples[slot], p.slot_weight[slot] = 0, 0
+end
+
 -- Returns the function that counts a sample, which is the hot spot of the
 -- reader. It returns false if there are too many distinct samples, and the slot
 -- that was counted.
 local function profile_adder(p)
-  local slots = p.slots
   local slot_samples, slot_weight = p.slot_samples, p.slot_weight
-  return function(now, weight, state, lua, host)
-    local slot, new = p.keys:put(p.thread * NODES + lua, host * STATES + state)
+  return function(now, weight, state, lua, host, event)
+    event = event or 0
+    local lane = p.lanes[event]
+    if not lane then
+      lane = lane_of(p, p.thread, events.of_index(p.session, event))
+      p.lanes[event] = lane
+    end
+    local slot, new = p.keys:put(lane * NODES + lua, host * STATES + state)
     if new then
-      slots[slot] = { tid = p.tid, state = state, lua = lua, host = host }
-      slot_samples[slot], slot_weight[slot] = 0, 0
+      new_slot(p, slot, p.thread, events.of_index(p.session, event), state, lua, host)
     end
     slot_samples[slot] = slot_samples[slot] + 1
     slot_weight[slot] = slot_weight[slot] + weight
@@ -50,14 +80,17 @@ function profile.new(options)
     -- Samples.
     slots = {}, slot_samples = {}, slot_weight = {},
     keys = pairmap.new(),	-- Slot by what tells a sample apart.
-    threads = {}, thread_count = 0,	-- Number of a thread by its id.
-    tid = nil, thread = nil,	-- Of the samples that follow.
+    threads = {}, thread_names = {},	-- By id.
+    thread_count = 0,
+    sessions = {}, session_of = {},	-- In order; by number.
+    thread = nil, session = nil,	-- Of the samples that follow,
+    lanes = {}, lane_count = 0,	-- and their lanes by index of the event.
     last_time = 0,	-- Microseconds from the start to the last sample.
     -- Definitions.
-    meta = {}, meta_keys = {},	-- Value by key; keys in order.
+    meta = {}, meta_keys = {},	-- Value by key, of all sessions; keys in order.
     modules = {},		-- In order of definition.
     lfuncs = {}, ffuncs = {}, hsyms = {},	-- By id or address.
-    counters = {},
+    counters = {},	-- Of all sessions together.
     -- What the reader found out about the input.
     version = nil,	-- Of the stream.
     complete = true,	-- The whole input was read and nothing is missing.
@@ -65,24 +98,69 @@ function profile.new(options)
     timeline = nil,	-- See sysprof.timeline.
   }, mt)
   p.add = profile_adder(p)
+  p:set_session(0)
   timeline.attach(p, options or {})
   return p
 end
 
 -- -- Definitions -----------------------------------------------------------
 
+-- What follows is of this session of the stream.
+function methods:set_session(number)
+  local session = self.session_of[number]
+  if not session then
+    session = { meta = {}, counters = {}, events = {} }
+    self.session_of[number], self.sessions[#self.sessions + 1] = session, session
+  end
+  if session ~= self.session then self.session, self.lanes = session, {} end
+end
+
+-- Different values are listed.
 function methods:set_meta(key, value)
-  if self.meta[key] == nil then self.meta_keys[#self.meta_keys + 1] = key end
-  self.meta[key] = value
+  self.session.meta[key] = value
+  local have = self.meta[key]
+  if have == nil then
+    self.meta_keys[#self.meta_keys + 1] = key
+    self.meta[key] = value
+  elseif #self.sessions == 1 then
+    self.meta[key] = value
+  elseif not (", " .. have .. ", "):find(", " .. value .. ", ", 1, true) then
+    self.meta[key] = have .. ", " .. value
+  end
+end
+
+-- What causes the samples of an index, from here on. unit: SPF_UNIT_*.
+function methods:set_event(index, name, unit, period)
+  local session = self.session
+  local e = session.events[index]
+  if e and e.name == name and e.unit == unit then
+    e.period = period
+    return
+  end
+  session.events[index] = { session = session, index = index, name = name,
+			    unit = unit, period = period }
+  self.lanes = {}
+end
+
+function methods:new_thread(tid)
+  self.thread_count = self.thread_count + 1
+  -- pid: of its process, if that is not the profile's only one.
+  return { tid = tid, name = nil, pid = nil, lanes = {} }
 end
 
 -- The samples that follow are of this thread.
 function methods:set_thread(tid)
-  if not self.threads[tid] and self.thread_count < THREADS - 1 then
-    self.thread_count = self.thread_count + 1
-    self.threads[tid] = self.thread_count
+  local thread = self.threads[tid]
+  if not thread then
+    thread = self:new_thread(tid)
+    thread.name, self.threads[tid] = self.thread_names[tid], thread
   end
-  self.tid, self.thread = tid, self.threads[tid] or 0
+  if thread ~= self.thread then self.thread, self.lanes = thread, {} end
+end
+
+function methods:set_thread_name(tid, name)
+  self.thread_names[tid] = name
+  if self.threads[tid] then self.threads[tid].name = name end
 end
 
 -- The same module is defined again and again, with each list of modules.
@@ -119,8 +197,12 @@ function methods:set_hsym(addr, symaddr, name)
   self.hsyms[addr] = { addr = symaddr, name = name }
 end
 
+-- The latest value of a session's counter is the one that counts.
 function methods:set_counter(id, value)
-  self.counters[id] = value
+  local own = self.session.counters
+  local before, all = own[id] or 0, self.counters[id] or 0
+  own[id] = value
+  self.counters[id] = LARGEST[id] and math.max(all, value) or all - before + value
 end
 
 -- file is the name of the input, only where there are several.
@@ -129,14 +211,12 @@ function methods:add_problem(offset, text, file)
   self.problems[#self.problems + 1] = { offset = offset, text = text, file = file }
 end
 
--- Counts samples of the thread at once, which profile.add does one by one.
--- Returns their slot.
-function methods:add_slot(state, lua, host, samples, weight)
-  local slot, new = self.keys:put(self.thread * NODES + lua, host * STATES + state)
-  if new then
-    self.slots[slot] = { tid = self.tid, state = state, lua = lua, host = host }
-    self.slot_samples[slot], self.slot_weight[slot] = 0, 0
-  end
+-- Counts samples of a thread and event at once, which profile.add does one by
+-- one. Returns their slot.
+function methods:add_slot(thread, event, state, lua, host, samples, weight)
+  local lane = lane_of(self, thread, event)
+  local slot, new = self.keys:put(lane * NODES + lua, host * STATES + state)
+  if new then new_slot(self, slot, thread, event, state, lua, host) end
   self.slot_samples[slot] = self.slot_samples[slot] + samples
   self.slot_weight[slot] = self.slot_weight[slot] + weight
   return slot
@@ -144,14 +224,15 @@ end
 
 -- -- Looking at it ---------------------------------------------------------
 
--- Returns the numbers of samples and of microseconds of CPU time.
+-- Returns the numbers of samples, and of microseconds of CPU time by the first
+-- event that measures it.
 function methods:totals()
-  local samples, weight = 0, 0
-  for slot = 1, #self.slots do
-    samples = samples + self.slot_samples[slot]
-    weight = weight + self.slot_weight[slot]
+  local samples = 0
+  for slot = 1, #self.slots do samples = samples + self.slot_samples[slot] end
+  for _, e in ipairs(events.list(self)) do
+    if e.unit == G.SPF_UNIT_US then return samples, e.weight end
   end
-  return samples, weight
+  return samples, 0
 end
 
 -- Returns the number of samples by state of the VM.

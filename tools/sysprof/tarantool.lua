@@ -238,7 +238,7 @@ local function read_trace_sample(d, buf, pos, stop)
   local node = frame and all:push(0, frame)
   node = node and trace and all:push(node, trace)
   if not node then return nil end
-  return pos, select(2, d.profile.add(0, 0, G.SPF_VMST_TRACE, node, 0))
+  return pos, select(2, d.profile.add(0, 0, G.SPF_VMST_TRACE, node, 0, 0))
 end
 
 local function read_sample(d, state, buf, pos, stop)
@@ -256,7 +256,7 @@ local function read_sample(d, state, buf, pos, stop)
   local lua = push_all(d, d.lua, nlua, at)
   local host = push_host(d, d.host, nhost, nlua > 0 and runs - vms or 0)
   if not (lua and host) then return nil end
-  return pos, select(2, d.profile.add(0, 0, state, lua, host))
+  return pos, select(2, d.profile.add(0, 0, state, lua, host, 0))
 end
 
 -- Reads what begins with a byte that is not FINAL.
@@ -282,7 +282,7 @@ local function read_known(d, buf, pos, stop)
     local slot, after = known:find(buf, pos)
     if not slot then break end
     local s = slots[slot]
-    add(0, 0, s.state, s.lua, s.host)
+    add(0, 0, s.state, s.lua, s.host, 0)
     pos = after
   end
   return pos

@@ -81,9 +81,9 @@ function timeline.attach(profile, options)
   local from, to = options.from or 0, options.to or math.huge
   local line = options.timeline and timeline.new()
   profile.timeline = line or nil
-  profile.add = function(now, weight, state, lua, host)
+  profile.add = function(now, weight, state, lua, host, event)
     if now < from or now >= to then return true end
-    local ok, slot = add(now, weight, state, lua, host)
+    local ok, slot = add(now, weight, state, lua, host, event)
     if line then line:add(now, weight, slot) end
     return ok
   end
