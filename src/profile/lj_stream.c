@@ -15,6 +15,11 @@
 #define STREAM_NEAR_MAX		((int64_t)1 << 40)
 #define STREAM_LINES_MAX	1000
 
+/* The bits of a sample's tag that tell its event. */
+#define EVENT_SHIFT		4
+#define sample_event(index) \
+  (((uint32_t)(index) << EVENT_SHIFT) & SPF_SAMPLE_EVENT)
+
 /* -- Chunks ------------------------------------------------------------------ */
 
 /* Nothing is defined yet in what follows; ids of stacks begin again. */
@@ -29,6 +34,7 @@ static void chunk_begin(Stream *s)
   size_t mark = lj_wbuf_def_begin(&s->wb, SPF_CONTEXT);
   lj_wbuf_uleb(&s->wb, s->tid);
   lj_wbuf_uleb(&s->wb, s->time_us);
+  lj_wbuf_uleb(&s->wb, s->session);
   lj_wbuf_def_end(&s->wb, mark);
   lj_wbuf_commit(&s->wb);
   epoch_next(s);
@@ -78,11 +84,12 @@ static int def_commit(void *ctx)
 
 void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid,
 		    uint8_t *buf, size_t cap, luam_Sysprof_writer writer,
-		    void *ctx)
+		    void *ctx, uint32_t session)
 {
   s->st = st;
   s->counters = counters;
   s->tid = tid;
+  s->session = session;
   s->epoch = 0;
   s->time_us = 0;
   memset(s->stack, 0, sizeof(s->stack));
@@ -98,6 +105,33 @@ void lj_stream_meta(Stream *s, const char *key, const char *value)
     size_t mark = lj_wbuf_def_begin(&s->wb, SPF_META);
     lj_wbuf_str(&s->wb, key, strlen(key));
     lj_wbuf_str(&s->wb, value, strlen(value));
+    lj_wbuf_def_end(&s->wb, mark);
+    if (def_commit(s)) return;
+  }
+}
+
+void lj_stream_event(Stream *s, int index, const char *name, int unit,
+		     uint64_t period)
+{
+  int tries;
+  for (tries = 0; tries < 2; tries++) {
+    size_t mark = lj_wbuf_def_begin(&s->wb, SPF_EVENT);
+    lj_wbuf_uleb(&s->wb, (uint64_t)index);
+    lj_wbuf_str(&s->wb, name, strlen(name));
+    lj_wbuf_uleb(&s->wb, (uint64_t)unit);
+    lj_wbuf_uleb(&s->wb, period);
+    lj_wbuf_def_end(&s->wb, mark);
+    if (def_commit(s)) return;
+  }
+}
+
+void lj_stream_thread(Stream *s, const char *name)
+{
+  int tries;
+  for (tries = 0; tries < 2; tries++) {
+    size_t mark = lj_wbuf_def_begin(&s->wb, SPF_THREAD);
+    lj_wbuf_uleb(&s->wb, s->tid);
+    lj_wbuf_str(&s->wb, name, strlen(name));
     lj_wbuf_def_end(&s->wb, mark);
     if (def_commit(s)) return;
   }
@@ -278,8 +312,8 @@ static uint32_t stack_id(Stream *s, const Frames *fr, uint64_t hash)
   return ss->id;
 }
 
-int lj_stream_sample(Stream *s, int state, uint64_t time_us,
-		     uint64_t weight_us, const Frames *lua, const Frames *host)
+int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
+		     uint64_t weight, const Frames *lua, const Frames *host)
 {
   uint64_t lua_hash = frames_hash(lua), host_hash = frames_hash(host);
   int tries;
@@ -292,10 +326,10 @@ int lj_stream_sample(Stream *s, int state, uint64_t time_us,
     }
     lua_id = stack_id(s, lua, lua_hash);
     host_id = stack_id(s, host, host_hash);
-    lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | state |
-		 (weight_us == dt ? SPF_SAMPLE_WEIGHT_IS_TIME : 0)));
+    lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | sample_event(event) | state |
+		 (weight == dt ? SPF_SAMPLE_WEIGHT_IS_TIME : 0)));
     lj_wbuf_uleb(&s->wb, dt);
-    if (weight_us != dt) lj_wbuf_uleb(&s->wb, weight_us);
+    if (weight != dt) lj_wbuf_uleb(&s->wb, weight);
     lj_wbuf_uleb(&s->wb, lua_id);
     lj_wbuf_uleb(&s->wb, host_id);
     if (lj_wbuf_commit(&s->wb)) {

@@ -39,6 +39,7 @@ typedef struct Stream {
   Symtab *st;			/* The symbols. */
   uint64_t *counters;		/* Totals, SPF_COUNTER__MAX of them. */
   uint32_t tid;			/* Thread of the samples. */
+  uint32_t session;		/* Number in the file. */
   uint32_t epoch;		/* Definitions of older epochs are void. */
   uint32_t nstack;		/* Stacks defined in this epoch. */
   uint32_t in_chunk;		/* Samples in the current chunk. */
@@ -49,20 +50,33 @@ typedef struct Stream {
   uint64_t path[FRAMES_MAX];	/* Hashes of a stack's beginnings. */
 } Stream;
 
-/* Start a stream into a buffer. Not in the handler. */
+/* Start a stream into a buffer. session: its number in what the writer writes,
+** from 0. Not in the handler.
+*/
 LJ_FUNC void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters,
 			    uint32_t tid, uint8_t *buf, size_t cap,
-			    luam_Sysprof_writer writer, void *ctx);
+			    luam_Sysprof_writer writer, void *ctx,
+			    uint32_t session);
 
-/* Append a fact about the profile. Not in the handler. */
+/* Append a fact about the profile. Only between init and begin. */
 LJ_FUNC void lj_stream_meta(Stream *s, const char *key, const char *value);
 
-/* Append a sample. time_us: microseconds since the start; weight_us: CPU time
-** it stands for. Counts it as lost and returns 0 if it cannot be kept.
-** Async-signal-safe.
+/* Append what causes samples of the event index, below SPF_EVENTS_MAX. unit:
+** SPF_UNIT_*; period: of a sample, in nanoseconds or in the unit, see SPF_EVENT.
+** Only between init and begin.
 */
-LJ_FUNC int lj_stream_sample(Stream *s, int state, uint64_t time_us,
-			     uint64_t weight_us, const Frames *lua,
+LJ_FUNC void lj_stream_event(Stream *s, int index, const char *name, int unit,
+			     uint64_t period);
+
+/* Append the name of the samples' thread. Only between init and begin. */
+LJ_FUNC void lj_stream_thread(Stream *s, const char *name);
+
+/* Append a sample. time_us: microseconds since the start; weight: what it stands
+** for, in the unit of its event. Counts it as lost and returns 0 if it cannot be
+** kept. Async-signal-safe.
+*/
+LJ_FUNC int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
+			     uint64_t weight, const Frames *lua,
 			     const Frames *host);
 
 /* Append what is known at the start, the load map, and hand it out. Not in the

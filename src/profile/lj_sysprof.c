@@ -207,7 +207,7 @@ static void sample_take(Session *s, ucontext_t *uc, uint64_t now_ns)
   if (s->host.broken >= 0)
     s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken]++;
   /* The next sample stands for the time of a lost one, too. */
-  if (lj_stream_sample(&s->stream, state, (now_ns - s->start_ns) / 1000,
+  if (lj_stream_sample(&s->stream, 0, state, (now_ns - s->start_ns) / 1000,
 		       cpu_us - s->cpu_us, &s->lua_frames, &s->host_frames))
     s->cpu_us = cpu_us;
 }
@@ -420,7 +420,7 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
   if (opt->mode != LUAM_SYSPROF_DEFAULT) {
     lj_stream_init(&s->stream, &s->symtab, s->counters,
 		   (uint32_t)lj_profile_timer_tid(), opt->buf, opt->len,
-		   cb->writer, opt->ctx);
+		   cb->writer, opt->ctx, 0);
     err = session_describe(s);
   }
   lj_peek_reset(&s->peek);

@@ -20,11 +20,11 @@
 **
 ** record     := sample | definition
 **
-** Several sessions may write into one file, chunk by chunk: each VM, and each
-** thread of a program that is sampled as a whole, is a session. The first
-** record of every chunk is an SPF_CONTEXT that names its session; numbers of
-** chunks, ids, events, counters and the end are those of the session.
-** SPF_META, SPF_MODULE and SPF_HSYM are, too.
+** Several sessions of a process may write into one file, chunk by chunk: each
+** VM, and each thread of a program that is sampled as a whole, is a session. The
+** first record of every chunk is an SPF_CONTEXT that names its session, a number
+** that no other session of the file has. Numbers of chunks, all definitions, ids,
+** events, counters and the end are those of the session.
 **
 ** definition := tag length payload      tag < SPF_SAMPLE; unknown tags are skipped
 ** length     := <ULEB128>               bytes of the payload
@@ -48,7 +48,8 @@
 **                 clock (as it was asked for), interval_ns, mode, pid,
 **                 start_time (Unix time in seconds), base (version of LuaJIT)
 ** SPF_CONTEXT  := tid time session            thread of the samples that follow;
-**                 time: microseconds of CLOCK_MONOTONIC since the start;
+**                 time: microseconds of CLOCK_MONOTONIC since the start, one
+**                 for all sessions of the file;
 **                 session: its number in the file, 0 if absent
 ** SPF_EVENT    := index name unit period      what causes samples with this EE:
 **                 name is a string, the clock or event as it is used; unit:

@@ -92,9 +92,10 @@ F.vm = frame(G.SPF_FRAME_VM, 0)
 
 -- -- Stream ----------------------------------------------------------------
 
-function builder.new()
+-- session: its number, which the chunks do not give if it is missing.
+function builder.new(session)
   return setmetatable({ out = { builder.PROLOGUE }, records = {}, seq = 0,
-			last_stack = 0 }, mt)
+			last_stack = 0, session = session }, mt)
 end
 
 -- Adds a record of any tag and payload to the current chunk.
@@ -114,7 +115,16 @@ function methods:meta(key, value)
 end
 
 function methods:context(tid, time)
-  return self:add(G.SPF_CONTEXT, uleb(tid or 1) .. uleb(time or 0))
+  return self:add(G.SPF_CONTEXT, uleb(tid or 1) .. uleb(time or 0) ..
+		  (self.session and uleb(self.session) or ""))
+end
+
+function methods:event(index, name, unit, period)
+  return self:add(G.SPF_EVENT, uleb(index) .. str(name) .. uleb(unit) .. uleb(period))
+end
+
+function methods:thread(tid, name)
+  return self:add(G.SPF_THREAD, uleb(tid) .. str(name))
 end
 
 function methods:module(first, last, bias, path, buildid)
@@ -156,8 +166,8 @@ function methods:counters(list)
 end
 
 -- n samples (default 1) of 1000 microseconds each; weight if not the time.
-function methods:sample(lua, host, n, state, weight)
-  local tag = G.SPF_SAMPLE + (state or G.SPF_VMST_LFUNC) +
+function methods:sample(lua, host, n, state, weight, event)
+  local tag = G.SPF_SAMPLE + (state or G.SPF_VMST_LFUNC) + (event or 0) * 16 +
 	      (weight and 0 or G.SPF_SAMPLE_WEIGHT_IS_TIME)
   local s = string.char(tag) .. uleb(1000) ..
 	    (weight and uleb(weight) or "") .. uleb(lua) .. uleb(host)

@@ -1,10 +1,11 @@
 ----------------------------------------------------------------------------
 -- Sysprof reader: finds the whole and undamaged chunks of a stream.
 --
--- next() gives one chunk after the other. Bytes that are no such chunk are
--- skipped up to the next one and reported, with offset, to the function that
--- the caller gave; so is a chunk that is cut by the end of the input. Every
--- byte of the input is either in a chunk that was given out or reported.
+-- next() gives one chunk after the other, over prologues between them. Other
+-- bytes that are no such chunk are skipped up to the next one and reported, with
+-- offset, to the function that the caller gave; so is a chunk that is cut by the
+-- end of the input. Every byte of the input is in a chunk that was given out, in
+-- a prologue or reported.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
@@ -28,10 +29,11 @@ local methods = {}
 local mt = { __index = methods }
 
 -- report(offset, text) is called for each damaged place.
-function chunks.new(input, report)
+function chunks.new(input, prologue, report)
   return setmetatable({
-    input = input, report = report,
-    work = 8 * CHUNK_MAX,	-- Bytes that may yet be summed up in vain.
+    input = input, prologue = prologue, report = report,
+    work = 8 * CHUNK_MAX,	-- Bytes that may yet be summed up in vain: these,
+				-- and as many as are in whole chunks.
     cut = false,		-- The end of the input cut a chunk.
   }, mt)
 end
@@ -39,6 +41,16 @@ end
 local function is_magic(buf, pos)
   return buf[pos] == M0 and buf[pos+1] == M1 and
 	 buf[pos+2] == M2 and buf[pos+3] == M3
+end
+
+-- Returns how many bytes at the front of the window are those of a prologue.
+local function in_prologue(self)
+  local input, prologue, same = self.input, self.prologue, 0
+  local have = math.min(input:need(#prologue), #prologue)
+  while same < have and input.buf[input.pos + same] == prologue:byte(same + 1) do
+    same = same + 1
+  end
+  return same
 end
 
 -- Looks at the front of the window. Returns the length of the payload if a
@@ -49,8 +61,10 @@ local function chunks_check(self)
   local have = input:need(HEADER)
   local buf, pos = input.buf, input.pos
   if have >= #MAGIC and not is_magic(buf, pos) then
-    return nil, ("expected a chunk that begins with '%s'")
-		:format(G.MAGIC_CHUNK)
+    local why = ("expected a chunk that begins with '%s'"):format(G.MAGIC_CHUNK)
+    if in_prologue(self) < have then return nil, why end
+    return nil, (CUT .. "%d of the %d bytes of this prologue are missing")
+		:format(#self.prologue - have, #self.prologue), why
   elseif have < HEADER then
     return nil, (CUT .. "%d bytes into the header of a chunk, at least %d bytes " ..
 		 "are missing"):format(have, HEADER - have),
@@ -98,6 +112,7 @@ end
 -- at the end. The buffer is valid until the next call.
 function methods:next()
   local input = self.input
+  while in_prologue(self) == #self.prologue do input:skip(#self.prologue) end
   if input:need(1) == 0 then return nil end
   local from = input:offset()
   local len, why, why_not_cut = chunks_check(self)
@@ -120,6 +135,7 @@ function methods:next()
     end
     if not len then return nil end
   end
+  self.work = self.work + len
   local buf, pos = input.buf, input.pos
   input:skip(HEADER + len)
   return buf, u32(buf, pos + SEQ), pos + HEADER, pos + HEADER + len, input.base

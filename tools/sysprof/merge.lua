@@ -5,7 +5,8 @@
 -- that of the same thing: a Lua function by its file, lines and name, a builtin
 -- by its name, a code address by the build-id of its module (or its path, where
 -- it has none) and the place in it, or by the name of its symbol. What has no
--- counterpart gets a number that is still free.
+-- counterpart gets a number that is still free, but all sessions of one process
+-- have the same addresses.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
@@ -124,7 +125,8 @@ local function map_symbol(m, addr, symbol)
   local same = symbol and m.by_symbol[symbol.name]
   if same then return same + (addr - symbol.addr) end
   local start = symbol and symbol.addr or addr
-  if module_at(p.modules, start) or p.hsyms[addr] or m.taken[start] then
+  if module_at(p.modules, start) or
+     (not m.same_process and (p.hsyms[addr] or m.taken[start])) then
     start = free_address(m, addr - start)
   end
   m.taken[start] = true
@@ -237,8 +239,8 @@ local function remember_events(m, sessions)
 end
 
 -- What is known of the profile that others are added to.
-local function new_merger(p)
-  local m = { profile = p, id = FREE_ID, address = FREE_ADDRESS,
+local function new_merger(p, same_process)
+  local m = { profile = p, same_process = same_process, id = FREE_ID, address = FREE_ADDRESS,
 	      by_place = {}, by_name = {}, by_ffunc = {}, by_module = {},
 	      by_symbol = {}, by_thread = {}, by_event = {}, taken = {}, list = {} }
   remember_threads(m, p)
@@ -287,9 +289,10 @@ local function add(m, q)
   return fits
 end
 
--- Returns a function add(q) that adds the profile q to p, see above.
-function merge.into(p)
-  local m = new_merger(p)
+-- Returns a function add(q) that adds the profile q to p, see above. same_process:
+-- all of them are sessions of one process.
+function merge.into(p, same_process)
+  local m = new_merger(p, same_process)
   return function(q) return add(m, q) end
 end
 

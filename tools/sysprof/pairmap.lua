@@ -13,12 +13,14 @@ local band, bxor, rshift, tobit = bit.band, bit.bxor, bit.rshift, bit.tobit
 -- One place: a pair and its number, 0 if free. Four lie in a cache line.
 local places = ffi.typeof("struct { double a; int32_t b, id; }[?]")
 
+local FIRST = 16	-- Places at first; a power of two.
+
 local pairmap = {}
 local methods = {}
 local mt = { __index = methods }
 
 function pairmap.new()
-  return setmetatable({ count = 0, size = 256, places = places(256) }, mt)
+  return setmetatable({ count = 0, size = FIRST, places = places(FIRST) }, mt)
 end
 
 -- The multipliers keep products below 2^52, where bit.tobit is exact.

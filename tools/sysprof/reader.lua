@@ -2,8 +2,8 @@
 -- Sysprof reader: from an input to a profile.
 --
 -- The front of the reader's Lua API (doc/tool.md): read() takes a file name,
--- parse() a function that gives bytes. Checks the prologue, takes the chunks
--- one after the other and says what the stream lacks. An input that is no
+-- parse() a function that gives bytes. Checks the prologue and hands the chunks
+-- one after the other to their sessions. An input that is no
 -- stream gives nil and a message; one that is damaged or cut gives a profile
 -- that holds what is whole, with complete = false and its problems.
 ----------------------------------------------------------------------------
@@ -13,8 +13,7 @@ local G = require("sysprof.grammar")
 local chunks = require("sysprof.chunks")
 local input = require("sysprof.input")
 local merge = require("sysprof.merge")
-local profile = require("sysprof.profile")
-local records = require("sysprof.records")
+local sessions = require("sysprof.sessions")
 local tarantool = require("sysprof.tarantool")
 
 local reader = {}
@@ -54,74 +53,24 @@ local function check_prologue(inp)
 	       same, found, PROLOGUE:byte(same + 1)), same >= #G.MAGIC_SYMTAB
 end
 
--- -- Chunks ----------------------------------------------------------------
-
--- Reports a chunk whose number is not the one that is due; where a damaged
--- chunk was reported before it, the number after that is due, too. False: not
--- to be used, since its samples are counted already.
-local function check_seq(p, offset, seq, due, damaged)
-  if seq < due then
-    p:add_problem(offset, ("expected chunk number %.0f, found %.0f, which is " ..
-			   "left out"):format(due, seq))
-    return false
-  elseif seq > due and not (damaged and seq == due + 1) then
-    p:add_problem(offset, ("expected chunk number %.0f, found %.0f, those " ..
-			   "between are missing"):format(due, seq))
-  end
-  return true
-end
-
--- Returns whether the stream has an end, or a cut that was reported.
-local function read_chunks(p, inp)
-  local due, ended, damaged = 0, false, false
-  local bad_stacks, bad_at = 0
-  local decoder = records.new(p)
-  local stream = chunks.new(inp, function(offset, text)
-    p:add_problem(offset, text)
-    damaged = true
-  end)
-  for buf, seq, first, stop, base in stream.next, stream do
-    local offset = base + first - G.SPF_CHUNK_HEADER
-    if ended then
-      p:add_problem(offset, "a chunk follows the end of the stream")
-      break
-    end
-    if check_seq(p, offset, seq, due, damaged) then
-      local failed = decoder:decode(buf, first, stop)
-      due, ended, damaged = seq + 1, decoder.ended, false
-      bad_stacks = bad_stacks + decoder.undefined
-      if decoder.undefined > 0 then bad_at = bad_at or offset end
-      if failed then
-	p:add_problem(base + failed, ("expected a record of sysprof, skipped " ..
-	  "the last %d bytes of this chunk"):format(stop - failed))
-      end
-    end
-  end
-  if bad_stacks > 0 then
-    p:add_problem(bad_at, ("%d stacks of samples from this chunk on are not " ..
-			   "defined"):format(bad_stacks))
-  end
-  return ended or stream.cut
-end
-
 -- -- API -------------------------------------------------------------------
 
 local function parse_input(inp, options)
   local ok, err, is_other = check_prologue(inp)
   if is_other then return tarantool.read(inp, options) end
   if not ok then return nil, err end
-  local p = profile.new(options)
-  p.version = G.SPF_VERSION
   inp:skip(SIZE)
-  local ends = read_chunks(p, inp)
-  if inp.err then
-    p:add_problem(inp.base + inp.fill, "reading failed: " .. inp.err)
-  elseif not ends and p.complete then
-    p:add_problem(inp.base + inp.fill, "the stream ends here without an end " ..
-      "record: it was cut, or is still being written")
-  elseif not ends then
-    p:add_problem(inp.base + inp.fill, "the end record is missing")
+  local all = sessions.new(options)
+  local stream = chunks.new(inp, PROLOGUE, function(offset, text)
+    all:damage(offset, text)
+  end)
+  for buf, seq, first, stop, base in stream.next, stream do
+    all:chunk(buf, seq, first, stop, base + first - G.SPF_CHUNK_HEADER)
   end
+  local offset = inp.base + inp.fill
+  if inp.err then all:problem(offset, "reading failed: " .. inp.err) end
+  local p = all:finish(offset, inp.err or stream.cut)
+  p.version = G.SPF_VERSION
   return p
 end
 

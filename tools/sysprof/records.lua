@@ -15,11 +15,10 @@
 local bit = require("bit")
 local G = require("sysprof.grammar")
 local bytes = require("sysprof.bytes")
-local chunkids = require("sysprof.chunkids")
 local seen = require("sysprof.seen")
 local stacks = require("sysprof.stacks")
 
-local band = bit.band
+local band, rshift = bit.band, bit.rshift
 local uleb, str = bytes.uleb, bytes.str
 local EXACT_MAX = bytes.EXACT_MAX
 
@@ -27,6 +26,7 @@ local STACK = G.SPF_STACK
 local SAMPLE, STATE = G.SPF_SAMPLE, G.SPF_SAMPLE_STATE
 local WEIGHT_IS_TIME = G.SPF_SAMPLE_WEIGHT_IS_TIME
 local EVENT = G.SPF_SAMPLE_EVENT
+local EVENT_SHIFT = 4
 local STATE_MAX = G.SPF_VMST__MAX
 local WORK = G.SPF_FRAME_WORK
 local HOST, NEAR = G.SPF_FRAME_HOST, G.SPF_FRAME_NEAR
@@ -74,6 +74,28 @@ define[G.SPF_CONTEXT] = function(d, buf, pos, stop)
   if not tid or tid >= EXACT_MAX or time >= EXACT_MAX then return nil end
   d.now = time
   d.profile:set_thread(tid)
+  return true
+end
+
+define[G.SPF_EVENT] = function(d, buf, pos, stop)
+  local index, name, unit, period
+  index, pos = uleb(buf, pos)
+  if pos > stop or index >= G.SPF_EVENTS_MAX then return nil end
+  name, pos = str(buf, pos, stop)
+  if not name then return nil end
+  unit, period = pair(buf, pos, stop)
+  if not unit then return nil end
+  d.profile:set_event(index, name, unit, period)
+  return true
+end
+
+define[G.SPF_THREAD] = function(d, buf, pos, stop)
+  local tid, name
+  tid, pos = uleb(buf, pos)
+  if pos > stop or tid >= EXACT_MAX then return nil end
+  name = str(buf, pos, stop)
+  if not name then return nil end
+  d.profile:set_thread_name(tid, name)
   return true
 end
 
@@ -250,12 +272,12 @@ local function read_records(d, buf, pos, stop)
       else host, pos = uleb(buf, pos) end
       now = now + time		-- NaN if there was no SPF_CONTEXT.
       if pos > stop or not (now + weight + lua + host < EXACT_MAX) or
-	 band(tag, EVENT) ~= 0 or band(tag, STATE) >= STATE_MAX then
+	 band(tag, STATE) >= STATE_MAX then
 	return at, true
       end
       lua, host = ids:get2(lua, host)
       if not add(now, weight, band(tag, STATE), lua or undefined_stack(d),
-		 host or undefined_stack(d)) then
+		 host or undefined_stack(d), rshift(band(tag, EVENT), EVENT_SHIFT)) then
 	return at, true
       end
     elseif tag == STACK then
@@ -305,13 +327,14 @@ local records = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns a decoder of the chunks of a stream.
-function records.new(profile)
+-- Returns a decoder of the chunks of a session. Several decoders may have the
+-- same ids (sysprof.chunkids).
+function records.new(profile, ids)
   return setmetatable({
     profile = profile,
     seen = seen.strings(),	-- Node by node and the frames put on it.
     -- Of the current chunk.
-    ids = chunkids.new(),	-- Node by id of a stack.
+    ids = ids,		-- Node by id of a stack.
     now = 0/0,			-- Time of the last sample.
     ended = false,		-- SPF_END was there.
     undefined = 0,		-- Stacks of samples that are not defined.

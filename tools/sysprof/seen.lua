@@ -22,7 +22,7 @@ local same, hash = bytes.same, bytes.hash
 
 local KEEP_MAX = 16 * 1024 * 1024	-- Bytes that are kept at most.
 local LENGTH_MAX = 16 * 1024		-- Longer strings are not kept.
-local FIRST = 1024
+local FIRST = 64
 
 local byte_array = ffi.typeof("uint8_t[?]")
 local int_array = ffi.typeof("int32_t[?]")

@@ -52,15 +52,17 @@ local node_array = ffi.typeof([=[struct {
   int32_t host, lua;	/* Its leafmost host frame and Lua function, or 0. */
 }[?]]=])
 local NODE_SIZE = ffi.sizeof(node_array, 1)
-local NODES_FIRST = 1024
+local NODES_FIRST = 32
+
+-- Frame that was asked for last, by hash. It may be one of other stacks: then its
+-- number is that of another frame, or of none.
+local recent = {}
+for i = 0, CACHE - 1 do recent[i] = 0 end
 
 function stacks.new()
-  local recent = {}
-  for i = 0, CACHE - 1 do recent[i] = 0 end
   return setmetatable({
     frames = pairmap.new(),
     kind = { [0] = -1 }, payload = { [0] = -1 }, extra = { [0] = -1 },
-    recent = recent,		-- Frame that was asked for last, by hash.
     nodes = pairmap.new(),	-- Node by parent and frame.
     node = node_array(NODES_FIRST), node_size = NODES_FIRST,
   }, mt)
@@ -72,7 +74,7 @@ function methods:frame(kind, payload, extra)
   if payload >= WIDE_MIN or extra >= WIDE_EXTRA_MIN then
     kind, payload, extra = stacks.WIDE, 0, 0
   end
-  local recent, at = self.recent, band(bxor(tobit(payload), extra), CACHE - 1)
+  local at = band(bxor(tobit(payload), extra), CACHE - 1)
   local id = recent[at]
   if self.payload[id] == payload and self.kind[id] == kind and
      self.extra[id] == extra then
