@@ -18,14 +18,14 @@ if(SYSPROF_DISABLE)
 endif()
 
 luajit_edit(lj_profile.c [["lj_profile.h"]]
-  AFTER [[#include "profile/lj_profile_timer.h"]]
-  "declares the timer that jit.profile and sysprof share")
+  AFTER [[#include "profile/lj_clock.h"]]
+  "declares the clock that jit.profile and sysprof share")
 luajit_edit(lj_profile.c [[timer_start(ps)]]
-  REPLACE [[  if (!lj_profile_timer_jitp_start(profile_signal, interval)) { ps->g = NULL; return; }]]
-  "jit.profile takes the shared timer, or does not start")
+  REPLACE [[  if (!lj_clock_jitp_start(profile_signal, interval)) { ps->g = NULL; return; }]]
+  "jit.profile takes the shared clock, or does not start")
 luajit_edit(lj_profile.c [[timer_stop(ps)]]
-  REPLACE [[    lj_profile_timer_jitp_stop();]]
-  "jit.profile gives the shared timer back")
+  REPLACE [[    lj_clock_jitp_stop();]]
+  "jit.profile gives the shared clock back")
 
 luajit_edit(lj_state.c [["lj_state.h"]]
   AFTER [[#include "profile/lj_sysprof.h"]]

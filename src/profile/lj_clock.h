@@ -38,6 +38,7 @@ typedef struct Clock {
   int slot;		/* Place in the table of running clocks. */
   pid_t pid;		/* Process that opened it: clocks are not inherited. */
   int armed;		/* It has been started. */
+  uint64_t random;	/* State of lj_clock_random. */
   timer_t timer;	/* CLOCK_CTIMER, CLOCK_WALL. */
   int fd;		/* CLOCK_PERF, else -1. */
 } Clock;
@@ -63,12 +64,12 @@ LJ_FUNC ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid,
 LJ_FUNC ClockStatus lj_clock_arm(Clock *c);
 
 /* Stop and give up an open clock, armed or not. When it returns no tick of it runs
-** on any thread, and none will. Not in a handler, and not in a tick.
+** on any thread, and none will: it waits for one that does. Not in a handler.
 */
 LJ_FUNC void lj_clock_close(Clock *c);
 
-/* Its total so far, in the unit of spec: CPU time of the calling thread, which is
-** the clock's, or occurrences. Async-signal-safe.
+/* Its total so far, in the unit of spec: CPU time of its thread or occurrences; 0
+** if the thread is gone. Async-signal-safe.
 */
 LJ_FUNC uint64_t lj_clock_total(const Clock *c);
 
@@ -78,7 +79,9 @@ LJ_FUNC uint64_t lj_clock_total(const Clock *c);
 LJ_FUNC int lj_clock_jitp_start(void (*handler)(int), int interval);
 LJ_FUNC void lj_clock_jitp_stop(void);
 
-/* In a child of fork(): forget the clocks of the parent, which go on there. */
+/* In a child of fork(): forget the clocks of the parent, which go on there. Is
+** done by itself, unless the child was made without the C library's fork().
+*/
 LJ_FUNC void lj_clock_forget(void);
 
 /* The kernel's id of the calling thread. */

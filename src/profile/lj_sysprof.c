@@ -25,10 +25,10 @@
 
 #include "lj_obj.h"
 #include "luajit.h"
+#include "profile/lj_clock.h"
 #include "profile/lj_funcname.h"
 #include "profile/lj_hstack.h"
 #include "profile/lj_lstack.h"
-#include "profile/lj_profile_timer.h"
 #include "profile/lj_stream.h"
 #include "profile/lj_sysprof.h"
 
@@ -40,7 +40,7 @@
 #define INTERVAL_NS_MIN		((uint64_t)10*1000)		/* 10 us. */
 #define INTERVAL_NS_MAX		((uint64_t)86400*1000000000u)	/* A day. */
 
-#define VMS_MAX		PROFILE_TIMERS_MAX
+#define VMS_MAX		64
 
 typedef struct Session {
   /* Set before the start. */
@@ -50,7 +50,7 @@ typedef struct Session {
   uint64_t start_ns;		/* CLOCK_MONOTONIC at the start. */
   SysprofCallbacks cb;
   void *ctx;			/* For the callbacks. */
-  ProfileTimer timer;
+  Clock clock;
   /* Shared: set by the VM, read in the handler. */
   lua_State * volatile moving;	/* Its Lua stack is being moved, */
   volatile uintptr_t moving_from;  /* from this address. */
@@ -212,10 +212,11 @@ static void sample_take(Session *s, ucontext_t *uc, uint64_t now_ns)
     s->cpu_us = cpu_us;
 }
 
-static void session_tick(void *owner, int overrun, ucontext_t *uc)
+static void session_tick(void *owner, int event, int overrun, ucontext_t *uc)
 {
   Session *s = (Session *)owner;
   uint64_t begin, spent;
+  UNUSED(event);
   if (s->in_handler) {
     s->counters[SPF_COUNTER_LOST_NESTED]++;
     return;
@@ -237,7 +238,7 @@ static void session_tick(void *owner, int overrun, ucontext_t *uc)
   ** slow writer. Leave the program at least as much time, or it would stand
   ** still. The next sample's weight covers what is left out.
   */
-  if (spent > s->timer.interval_ns / 2)
+  if (spent > s->clock.spec.period / 2)
     s->rest_until_ns = begin + 2*spent;
   s->in_handler = 0;
 }
@@ -287,13 +288,13 @@ static int vm_stop(ProfiledVM *vm)
   Session *s = vm->s;
   int status = PROFILE_SUCCESS, err = 0;
   int is_child = (s->pid != getpid());  /* The stream is the parent's. */
-  lj_profile_timer_stop(&s->timer);
+  lj_clock_close(&s->clock);
   counters_copy(s->counters, &vm->last);
   vm->s = NULL;
   nsessions--;
   if (s->mode != LUAM_SYSPROF_DEFAULT) {
     /* exit() may have been called by another thread, while the VM runs. */
-    if (!is_child && s->stream.tid == (uint32_t)lj_profile_timer_tid())
+    if (!is_child && s->stream.tid == (uint32_t)lj_clock_tid())
       lj_funcname_find(&s->symtab, &s->peek, s->g);
     if (!is_child && (err = lj_stream_end(&s->stream)) != 0)
       status = PROFILE_ERRIO;
@@ -344,8 +345,8 @@ static int session_describe(Session *s)
   static const char *const modes[] = { "default", "leaf", "callgraph" };
   char num[40];
   lj_stream_meta(&s->stream, "clock",
-		 s->timer.clock == LUAM_SYSPROF_CLOCK_WALL ? "wall" : "cpu");
-  snprintf(num, sizeof(num), "%llu", (unsigned long long)s->timer.interval_ns);
+		 s->clock.spec.kind == CLOCK_WALL ? "wall" : "cpu");
+  snprintf(num, sizeof(num), "%llu", (unsigned long long)s->clock.spec.period);
   lj_stream_meta(&s->stream, "interval_ns", num);
   lj_stream_meta(&s->stream, "mode", modes[s->mode]);
   snprintf(num, sizeof(num), "%ld", (long)s->pid);
@@ -358,7 +359,7 @@ static int session_describe(Session *s)
 
 static Session *session_new(global_State *g,
 			    const struct luam_Sysprof_Options *opt,
-			    const SysprofCallbacks *cb, uint64_t interval_ns)
+			    const SysprofCallbacks *cb)
 {
   Session *s = (Session *)mmap(NULL, sizeof(Session), PROT_READ|PROT_WRITE,
 			       MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
@@ -369,10 +370,8 @@ static Session *session_new(global_State *g,
   s->start_ns = clock_ns(CLOCK_MONOTONIC);
   s->cb = *cb;
   s->ctx = opt->ctx;
-  s->timer.tick = session_tick;
-  s->timer.owner = s;
-  s->timer.clock = opt->clock;
-  s->timer.interval_ns = interval_ns;
+  s->clock.tick = session_tick;
+  s->clock.owner = s;
   s->host.pk = &s->peek;
   s->host.g = g;
   s->host.frames = cb->backtracer || opt->mode == LUAM_SYSPROF_DEFAULT ? NULL :
@@ -395,6 +394,8 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
   ProfiledVM *vm;
   Session *s = NULL;
   int status = PROFILE_ERRRUN, err = 0;
+  ClockSpec spec;
+  char why[CLOCK_WHY_MAX];
   if (!options_valid(opt, cb, &interval_ns)) return PROFILE_ERRUSE;
   pthread_mutex_lock(&session_lock);
   vm = vm_claim(g);
@@ -402,7 +403,7 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
     vm_stop(vm);  /* Of the process that forked this one. */
   if (!vm || vm->s) goto out;
   status = PROFILE_ERRMEM;
-  s = session_new(g, opt, cb, interval_ns);
+  s = session_new(g, opt, cb);
   if (!s || !lj_hstack_warmup()) {
     err = s ? ENOTSUP : errno;
     goto out;
@@ -411,24 +412,29 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
     if (atexit(stop_all) != 0) goto out;
     exit_registered = 1;
   }
-  switch (lj_profile_timer_claim(&s->timer)) {
-  case PROFILE_TIMER_OK: break;
-  case PROFILE_TIMER_BUSY: status = PROFILE_ERRRUN; goto out;
+  if (!lj_clockspec_parse(opt->clock == LUAM_SYSPROF_CLOCK_WALL ? "wall" : "cpu",
+			  interval_ns, 0, 0, &spec, why)) {
+    status = PROFILE_ERRUSE;
+    goto out;
+  }
+  switch (lj_clock_open(&s->clock, &spec, lj_clock_tid(), why)) {
+  case CLOCK_OK: break;
+  case CLOCK_BUSY: status = PROFILE_ERRRUN; goto out;
   default: status = PROFILE_ERRIO; err = errno; goto out;
   }
   status = PROFILE_ERRIO;
   if (opt->mode != LUAM_SYSPROF_DEFAULT) {
     lj_stream_init(&s->stream, &s->symtab, s->counters,
-		   (uint32_t)lj_profile_timer_tid(), opt->buf, opt->len,
+		   (uint32_t)lj_clock_tid(), opt->buf, opt->len,
 		   cb->writer, opt->ctx, 0);
     err = session_describe(s);
   }
   lj_peek_reset(&s->peek);
   s->cpu_us = clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000;
-  if (err == 0 && lj_profile_timer_arm(&s->timer) != PROFILE_TIMER_OK)
+  if (err == 0 && lj_clock_arm(&s->clock) != CLOCK_OK)
     err = errno;
   if (err != 0) {
-    lj_profile_timer_stop(&s->timer);
+    lj_clock_close(&s->clock);
     goto out;
   }
   vm->g = g;

@@ -40,7 +40,7 @@ assert(misc.sysprof.start() == false)
 assert(misc.sysprof.stop() == false)
 LUA
 
-left=$(nm build/bin/luajit | grep -E 'lj_(sysprof|profile_timer)')
+left=$(nm build/bin/luajit | grep -E 'lj_(sysprof|clock)')
 [ -z "$left" ] || fail "left of the profiler: $left"
 plain=$SYSPROF_BUILD/luajit/plain
 ours=build/luajit/sysprof

@@ -1,0 +1,259 @@
+/*
+** Clocks: from open to close, and the tick.
+** Open, arm and close run outside of the handler, the first and the last under
+** a lock; lj_clock_tick runs in the handler.
+*/
+
+#define lj_clock_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+
+#include "profile/lj_clock_kinds.h"
+#include "profile/lj_clocksig.h"
+
+/* Under the lock. */
+static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
+static int nclocks;		/* Clocks in slots. */
+static int jitp_running;	/* The only one is jit.profile's. */
+static pid_t clocks_pid;	/* Process that they belong to. */
+
+int lj_clock_tid(void)
+{
+  return (int)syscall(SYS_gettid);
+}
+
+/* -- Handler ----------------------------------------------------------------- */
+
+uint64_t lj_clock_random(Clock *c, uint64_t n)
+{
+  c->random ^= c->random << 13;
+  c->random ^= c->random >> 7;
+  c->random ^= c->random << 17;
+  return 1 + c->random % n;
+}
+
+/* CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED of the kernel. */
+clockid_t lj_clock_thread_id(int tid)
+{
+  return (clockid_t)((~(unsigned int)tid << 3) | 6);
+}
+
+uint64_t lj_clock_total(const Clock *c)
+{
+  struct timespec ts;
+  if (clock_gettime(lj_clock_thread_id(c->tid), &ts) != 0) return 0;
+  return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000;
+}
+
+void lj_clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc)
+{
+  c->tick(c->owner, c->event, info->si_overrun, uc);
+}
+
+/* -- Fork -------------------------------------------------------------------- */
+
+/* Signals that the forking thread did not block itself. */
+static __thread uint64_t fork_blocked
+  __attribute__((tls_model("initial-exec")));
+
+static void signals_change(int how, uint64_t signals)
+{
+  sigset_t set;
+  int i;
+  if (!signals) return;
+  sigemptyset(&set);
+  for (i = 1; i <= 64; i++)
+    if ((signals >> (i-1)) & 1) sigaddset(&set, i);
+  pthread_sigmask(how, &set, NULL);
+}
+
+/* Kernels before 4.19 begin a fork again and again if a signal comes while they
+** copy the process; with signals that come faster than that it would not end.
+*/
+static void fork_prepare(void)
+{
+  uint64_t inuse = lj_clocksig_inuse();
+  sigset_t old;
+  int i;
+  fork_blocked = 0;
+  if (!inuse || pthread_sigmask(SIG_BLOCK, NULL, &old) != 0) return;
+  for (i = 1; i <= 64; i++)
+    if (((inuse >> (i-1)) & 1) && !sigismember(&old, i))
+      fork_blocked |= U64x(00000000,00000001) << (i-1);
+  signals_change(SIG_BLOCK, fork_blocked);
+}
+
+static void fork_parent(void)
+{
+  signals_change(SIG_UNBLOCK, fork_blocked);
+}
+
+static void fork_child(void)
+{
+  uint64_t blocked = fork_blocked;
+  lj_clock_forget();
+  signals_change(SIG_UNBLOCK, blocked);
+}
+
+/* The table describes the clocks of another process, and whoever held the lock
+** is not in this one.
+*/
+void lj_clock_forget(void)
+{
+  static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+  pid_t was = clocks_pid, pid = getpid();
+  if (was == pid ||
+      !__atomic_compare_exchange_n(&clocks_pid, &was, pid, 0, __ATOMIC_SEQ_CST,
+				   __ATOMIC_SEQ_CST) || was == 0)
+    return;
+  clock_lock = unlocked;
+  lj_clocksig_forget();
+  nclocks = jitp_running = 0;
+}
+
+/* -- Open, arm, close -------------------------------------------------------- */
+
+static void random_seed(Clock *c)
+{
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  c->random = (((uint64_t)ts.tv_nsec << 20) ^ (uint64_t)ts.tv_sec ^
+	       ((uint64_t)(unsigned int)c->tid << 40) ^ (uintptr_t)c) | 1;
+  lj_clock_random(c, 1);
+  c->random *= U64x(9e3779b9,7f4a7c15);
+}
+
+static int kind_open(Clock *c, char *why)
+{
+  uintptr_t value = lj_clocksig_value(c);
+  switch (c->spec.kind) {
+  case CLOCK_CPU:
+    c->spec.kind = CLOCK_CTIMER;
+    strcpy(c->spec.name, "ctimer");
+    return lj_clock_timer_open(c, value, why);
+  case CLOCK_CTIMER: case CLOCK_WALL:
+    return lj_clock_timer_open(c, value, why);
+  default:
+    snprintf(why, CLOCK_WHY_MAX, "clock '%s' is not built into this profiler",
+	     c->spec.name);
+    return ENOSYS;
+  }
+}
+
+static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
+			      int is_jitp, char *why)
+{
+  static int fork_registered;
+  ClockStatus status = CLOCK_BUSY;
+  int err = 0;
+  lj_clock_forget();
+  pthread_mutex_lock(&clock_lock);
+  if (nclocks > 0 && (is_jitp || jitp_running)) goto out;
+  if (!fork_registered) {
+    err = pthread_atfork(fork_prepare, fork_parent, fork_child);
+    if (err != 0) goto out;
+    fork_registered = 1;
+  }
+  c->spec = *spec;
+  c->tid = tid;
+  c->pid = clocks_pid;
+  c->armed = 0;
+  c->fd = -1;
+  if (c->signo == 0) c->signo = SIGPROF;
+  random_seed(c);
+  status = lj_clocksig_claim(c);
+  if (status != CLOCK_OK) {
+    err = errno;
+    snprintf(why, CLOCK_WHY_MAX, "no handler can be installed for signal %d: %s",
+	     c->signo, strerror(err));
+    goto out;
+  }
+  err = kind_open(c, why);
+  if (err != 0) {
+    status = CLOCK_ERROR;
+    lj_clocksig_retire(c);
+    lj_clocksig_release(c);
+    goto out;
+  }
+  nclocks++;
+  jitp_running = is_jitp;
+out:
+  pthread_mutex_unlock(&clock_lock);
+  errno = err;
+  return status;
+}
+
+ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *why)
+{
+  return clock_open(c, spec, tid, 0, why);
+}
+
+ClockStatus lj_clock_arm(Clock *c)
+{
+  int err = lj_clock_timer_arm(c, lj_clock_random(c, c->spec.period));
+  if (err != 0) {
+    errno = err;
+    return CLOCK_ERROR;
+  }
+  c->armed = 1;
+  return CLOCK_OK;
+}
+
+void lj_clock_close(Clock *c)
+{
+  int err = errno;
+  if (c->pid != getpid()) return;
+  lj_clock_timer_end(c);
+  lj_clocksig_retire(c);
+  pthread_mutex_lock(&clock_lock);
+  lj_clocksig_release(c);
+  nclocks--;
+  jitp_running = 0;
+  pthread_mutex_unlock(&clock_lock);
+  errno = err;
+}
+
+/* -- jit.profile ------------------------------------------------------------- */
+
+static Clock jitp_clock;
+
+static void jitp_tick(void *owner, int event, int overrun, ucontext_t *uc)
+{
+  void (*handler)(int);
+  UNUSED(event);
+  UNUSED(overrun);
+  UNUSED(uc);
+  memcpy(&handler, &owner, sizeof(handler));
+  handler(SIGPROF);
+}
+
+int lj_clock_jitp_start(void (*handler)(int), int interval)
+{
+  char why[CLOCK_WHY_MAX];
+  Clock *c = &jitp_clock;
+  ClockSpec spec;
+  if (jitp_running && c->pid == getpid()) return 0;
+  memset(&spec, 0, sizeof(spec));
+  spec.kind = CLOCK_CTIMER;
+  spec.period = (uint64_t)interval * 1000000u;
+  c->tick = jitp_tick;
+  memcpy(&c->owner, &handler, sizeof(handler));
+  if (clock_open(c, &spec, lj_clock_tid(), 1, why) != CLOCK_OK) return 0;
+  if (lj_clock_arm(c) == CLOCK_OK) return 1;
+  lj_clock_close(c);
+  return 0;
+}
+
+void lj_clock_jitp_stop(void)
+{
+  lj_clock_close(&jitp_clock);
+}
