@@ -42,6 +42,11 @@ local function to_microseconds(s)
   return nil, "seconds"
 end
 
+-- An id or a name; a name may be a number, too.
+local function to_thread(s)
+  return s:find("^%d+$") and #s <= 10 and tonumber(s) or s
+end
+
 -- Formats that can compare two profiles.
 local COMPARES = { folded = true, top = true, flamegraph = true }
 
@@ -60,16 +65,19 @@ local SPECS = {
     "print the Lua file FILE with the cost of each line instead" } },
   { name = "output", short = "o", key = "output", arg = "FILE", help = {
     "write to FILE instead of standard output" } },
-  { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "cpu" },
-    help = { "count samples (default), or cpu: microseconds of CPU time" } },
+  { name = "event", key = "event", arg = "NAME", help = {
+    "samples of this event or clock only (default: the first one)" } },
+  { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "event", "cpu" },
+    help = { "count samples (default), or event: what they stand for,",
+    "occurrences or CPU time, which is also called cpu" } },
   { name = "lines", key = "lines", help = {
     "name Lua frames by their current lines, not their functions" } },
   { name = "traces", key = "traces", help = {
     "show compiled code as frames [trace N] and [trace N loop]" } },
   { name = "by", key = "by", arg = "WHAT",
-    choice = { "function", "line", "module", "vmstate" }, help = {
-    "top: rows are functions (default), lines, modules, or",
-    "states of the VM" } },
+    choice = { "function", "line", "module", "vmstate", "thread" }, help = {
+    "top: rows are functions (default), lines, modules,",
+    "states of the VM, or threads" } },
   { name = "diff", key = "diff", arg = "BASE", help = {
     "folded, top, flamegraph: compare with the profile BASE" } },
   { name = "include", key = "include", arg = "PATTERN", list = true, help = {
@@ -84,8 +92,8 @@ local SPECS = {
   { name = "state", key = "states", arg = "STATE", list = true,
     convert = to_state, help = {
     "only samples in this state of the VM, as --by=vmstate shows" } },
-  { name = "thread", key = "threads", arg = "TID", list = true, number = true,
-    help = { "only samples of this thread" } },
+  { name = "thread", key = "threads", arg = "THREAD", list = true, convert = to_thread,
+    help = { "only samples of threads with this id or name" } },
   { name = "from", key = "from", arg = "SECONDS", convert = to_microseconds,
     help = { "only samples from this time after the start on" } },
   { name = "to", key = "to", arg = "SECONDS", convert = to_microseconds,
@@ -190,15 +198,18 @@ local function warn_symbols(shown, shown_view)
   end
 end
 
--- Says why a profile cannot be shown as asked, or nil.
-local function not_shown(profile, opt)
-  local samples, cpu = profile:totals()
+-- Returns a view of a profile, or nil and why it cannot be shown as asked.
+local function new_view(profile, opt)
   if (opt.from or opt.to) and profile.version < G.SPF_VERSION then
-    return "the profile holds no times, --from and --to need them"
+    return nil, "the profile holds no times, --from and --to need them"
   end
-  if opt.weight == "cpu" and samples > 0 and cpu == 0 then
-    return "the profile holds no CPU times, use --weight=samples"
+  local shown_view, err = view.new(profile, opt)
+  if not shown_view then return nil, err end
+  local e = shown_view.event
+  if shown_view.unit == "us" and e.samples > 0 and e.weight == 0 then
+    return nil, "the profile holds no CPU times, use --weight=samples"
   end
+  return shown_view
 end
 
 -- Returns a function that renders a view into write(s), or nil and a message.
@@ -216,27 +227,32 @@ local function name_of(path)
   return path == "-" and "standard input" or path
 end
 
--- Reads files into one profile. Returns it, or nil having said why.
+-- Reads files into one profile. Returns a view of it, or nil having said why.
 local function read(paths, shown, opt)
   local profile, err, bad = reader.read_all(paths, {
     from = opt.from, to = opt.to, timeline = NEEDS_TIMELINE[opt.format],
     progress = progress.new() })
-  err = err or not_shown(profile, opt)
-  if not err then return profile end
-  say(bad and name_of(bad) or shown, ": ", err)
+  local shown_view
+  if profile then shown_view, err = new_view(profile, opt) end
+  if not shown_view then say(bad and name_of(bad) or shown, ": ", err) end
+  return shown_view
 end
 
 local function render(paths, opt)
   local shown = name_of(paths[1])
   if #paths > 1 then shown = ("%s and %d more"):format(shown, #paths - 1) end
-  local profile = read(paths, shown, opt)
-  local base = profile and opt.diff and read({ opt.diff }, name_of(opt.diff), opt)
-  if not profile or (opt.diff and not base) then return FAILED end
   opt.title = opt.title or shown
   opt.lines = opt.lines or opt.by == "line"
   opt.limit = opt.limit or TOP_LIMIT
-  local shown_view = view.new(profile, opt)
-  local base_view = base and view.new(base, opt)
+  local shown_view = read(paths, shown, opt)
+  local base_view = shown_view and opt.diff and read({ opt.diff }, name_of(opt.diff), opt)
+  if not shown_view or (opt.diff and not base_view) then return FAILED end
+  if base_view and base_view.unit ~= shown_view.unit then
+    say(("%s: its event '%s' is of another kind than '%s', choose one of both by --event")
+	:format(name_of(opt.diff), base_view.event.name, shown_view.event.name))
+    return FAILED
+  end
+  local profile, base = shown_view.profile, base_view and base_view.profile
   if base then shown_view:compare_with(base_view) end
   local produce, err = renderer(shown_view, opt)
   local ok

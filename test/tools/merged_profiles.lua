@@ -48,7 +48,7 @@ local STACKS = "main;main chunk (x.lua);f (x.lua:5);string.rep;libx.so+0x3000 %d
 local out, p = merged({ run(1, A, 70), run(30, Z, 71) })
 t.equal(out, STACKS:format(4, 2), "two runs at other addresses")
 t.equal(p:problem_text(), nil, "two runs: complete")
-t.equal(p.thread_count, 2, "two runs: threads")
+t.equal(#p.thread_list, 2, "two runs: threads")
 t.equal(p.counters[G.SPF_COUNTER_OVERRUNS], 6, "counters add up")
 t.equal(p.counters[G.SPF_COUNTER_HANDLER_MAX_NS], 71, "the maximum is the larger one")
 t.equal(p.meta.clock, "cpu", "the same meta value")

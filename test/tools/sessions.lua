@@ -60,7 +60,7 @@ local whole = text_of(lines_of(0, 1, 3), lines_of(1, 1, 2), lines_of(77, 1, 1))
 local p = check("one after the other",
   { a[1], a[2], a[3], b[1], b[2], c[1] }, whole, nil)
 t.equal(p.counters[G.SPF_VMST_LFUNC], 3 + 2 + 1, "counters are added up")
-t.equal(p.thread_count, 3, "threads")
+t.equal(#p.thread_list, 3, "threads")
 check("by turns", { a[1], b[1], a[2], c[1], b[2], a[3] }, whole, nil)
 check("the first ends first", { a[1], b[1], a[2], a[3], c[1], b[2] }, whole, nil)
 check("prologues between",
@@ -136,7 +136,7 @@ end
 p = reader.parse_string(B.PROLOGUE .. table.concat(parts), { timeline = true })
 t.equal(p:problem_text(), nil, "many sessions")
 t.equal((p:totals()), N * 3, "samples of many sessions")
-t.equal(p.thread_count, N, "threads of many sessions")
+t.equal(#p.thread_list, N, "threads of many sessions")
 local count, last = 0, 0
 for time in p.timeline:in_order() do
   t.ok(time >= last, "in the order of time")

@@ -149,11 +149,11 @@ local function write_row(self, write, row, number, line)
 end
 
 local function write_head(self, write)
-  local view, unit = self.view, self.view.unit == "us" and " ms" or ""
+  local view = self.view
   local function head(label, what) write(("%-18s %s\n"):format(label, what)) end
   local function of_all(v)
-    return ("%s of %s%s, %.1f%%"):format(view:value_text(v),
-      view:value_text(self.sum), unit ~= "" and unit or " samples", 100 * v / self.sum)
+    return ("%s of %s, %.1f%%"):format(view:value_text(v), view:amount_text(self.sum),
+      100 * v / self.sum)
   end
   head("file", text.clean(self.path))
   for i, chunk in ipairs(self.counted) do
@@ -161,8 +161,8 @@ local function write_head(self, write)
   end
   head("self", of_all(self.file.self))
   head("total", of_all(self.file.total))
-  write(("\n%12s %7s %12s %7s %7s  %s\n"):format("self" .. unit, "self%",
-    "total" .. unit, "total%", "line", "text"))
+  write(("\n%12s %7s %12s %7s %7s  %s\n"):format(view:column("self"), "self%",
+    view:column("total"), "total%", "line", "text"))
 end
 
 -- Lines with samples that the file does not have: it is another version.

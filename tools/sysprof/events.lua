@@ -64,26 +64,28 @@ local function put(list, value)
   list[#list + 1] = value
 end
 
-local function new_event(profile, e)
-  return { name = name_of(e), unit = e.unit, index = e.index,
+local function new_event(e, key)
+  return { key = key, name = name_of(e), unit = e.unit, index = e.index,
 	   used = {},		-- Names of the clocks and events that were used.
 	   periods = {},	-- See SPF_EVENT.
 	   samples = 0, weight = 0,
 	   total = nil,		-- What was counted, sampled or not; if known.
 	   wall_us = 0,		-- Since the starts of its sessions.
-	   members = {},	-- Set of the events of sessions.
-	   profile = profile }
+	   members = {} }	-- Set of the events of sessions.
 end
 
 -- Returns the events of a profile, in the order of the streams. Those without
 -- samples are there, too, if they are described.
 function events.list(profile)
-  local list, by_key = {}, {}
+  local list, by_key, taken = {}, {}, {}
   local function add(e)
     local key = events.key(e)
     local all = by_key[key]
     if not all then
-      all = new_event(profile, e)
+      all = new_event(e, key)
+      -- The same name for time and for occurrences.
+      if taken[all.name] then all.name = all.name .. " (other unit)" end
+      taken[all.name] = true
       by_key[key], list[#list + 1] = all, all
     end
     if not all.members[e] then
@@ -122,7 +124,8 @@ end
 function events.choose(profile, name)
   local list, names = events.list(profile), {}
   if not name then
-    return list[1] or new_event(profile, events.of_index(profile.sessions[1], 0))
+    local e = list[1] or events.of_index(profile.sessions[1], 0)
+    return list[1] or new_event(e, events.key(e))
   end
   for i, e in ipairs(list) do
     if e.name == name then return e end

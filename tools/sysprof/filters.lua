@@ -82,7 +82,7 @@ end
 --                     one, no stacks with one
 --   root              pattern: only stacks with such a frame, from it on
 --   depth             only so many frames, from the root on
---   states, threads   lists of states of the VM and of ids of threads
+--   states, threads   lists of states of the VM, and of ids or names of threads
 -- Returns nil if there is none of them.
 function filters.new(options)
   local f = setmetatable({
@@ -97,7 +97,8 @@ end
 -- Whether the samples of a slot of the profile are to be looked at.
 function methods:takes(slot)
   return (not self.states or self.states[slot.state] or false) and
-	 (not self.threads or self.threads[slot.tid] or false)
+	 (not self.threads or self.threads[slot.tid] or
+	  self.threads[slot.thread.name] or false)
 end
 
 local function has(parts, n, symbols, test)

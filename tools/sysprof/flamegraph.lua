@@ -45,7 +45,8 @@ local function write_data(view, write)
     nodes[#nodes + 1] = ("%d,%d,%.0f"):format(node.depth, number[e], node.self) ..
 			(view.base and (",%.6g"):format(node.base) or "")
   end)
-  write(('{"unit":"%s","diff":%s,\n'):format(view.unit, tostring(view.base ~= nil)))
+  write(('{"unit":"%s","event":%s,"diff":%s,\n'):format(view.unit,
+    text.json(view.event.name), tostring(view.base ~= nil)))
   write_list(write, "names", names)
   write(",\n")
   write_list(write, "kinds", kinds)
@@ -54,12 +55,14 @@ local function write_data(view, write)
   write("}")
 end
 
-local function report_rows(profile)
+local function report_rows(view)
   local rows = {}
-  for _, line in ipairs(selfreport.lines(profile)) do
-    rows[#rows + 1] = ("<tr><th>%s</th><td>%s</td></tr>")
-		      :format(text.html(line[1]), text.html(line[2]))
+  local function add(label, value)
+    rows[#rows + 1] = ("<tr><th>%s</th><td>%s</td></tr>"):format(text.html(label),
+								 text.html(value))
   end
+  if view:one_of_several() then add("shown", "event " .. view.event.name) end
+  for _, line in ipairs(selfreport.lines(view.profile)) do add(line[1], line[2]) end
   return table.concat(rows, "\n")
 end
 
@@ -68,7 +71,7 @@ function flamegraph.render(view, write)
     title = function()
       write(text.html(text.clean(view.options.title or "sysprof")))
     end,
-    report = function() write(report_rows(view.profile)) end,
+    report = function() write(report_rows(view)) end,
     incomplete = function()
       write(view.profile.complete and "" or
 	    '<span id="incomplete" title="see About">incomplete</span>')

@@ -43,6 +43,7 @@ let charWidth = 7;
 // -- Texts -------------------------------------------------------------------
 
 function valueText(v) {
+  if (data.unit === "count") return v.toLocaleString("en") + " " + data.event;
   if (data.unit !== "us") return v.toLocaleString("en") + (v === 1 ? " sample" : " samples");
   return v >= 1e6 ? (v / 1e6).toFixed(3) + " s" : (v / 1e3).toFixed(3) + " ms";
 }

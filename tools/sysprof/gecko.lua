@@ -7,10 +7,12 @@
 -- as those of the script language, so its filter "JavaScript" shows Lua alone.
 ----------------------------------------------------------------------------
 
+local G = require("sysprof.grammar")
 local places = require("sysprof.places")
 local selfreport = require("sysprof.selfreport")
 local stacktree = require("sysprof.stacktree")
 local text = require("sysprof.text")
+local threads = require("sysprof.threads")
 
 local gecko = {}
 
@@ -94,27 +96,37 @@ local function stack_rows(tree)
   return rows
 end
 
--- Rows of samples are written as they come: there can be many.
-local function write_samples(write, tree, tid)
+-- Rows of samples are written as they come: there can be many. Only CPU time has
+-- a column.
+local function write_samples(write, tree, thread)
   write('"samples":{"schema":{"stack":0,"time":1,"threadCPUDelta":2,' ..
 	'"responsiveness":3},"data":[\n')
-  local slots, form = tree.view.profile.slots, "[%d,%.3f,%.0f]"
+  local slots, comma = tree.view.profile.slots, ""
+  local in_us = tree.view.event.unit == G.SPF_UNIT_US
   for time, weight, node, slot in tree:samples() do
-    if slots[slot].tid == tid then
-      write(form:format(node - 1, time / 1e3, weight))
-      form = ",\n[%d,%.3f,%.0f]"
+    if slots[slot].thread == thread then
+      write((in_us and "%s[%d,%.3f,%.0f]" or "%s[%d,%.3f]")
+	    :format(comma, node - 1, time / 1e3, weight))
+      comma = ",\n"
     end
   end
   write("\n]}")
 end
 
-local function write_thread(write, tree, tid, pid, shared)
-  write(('{"name":"thread %.0f","processType":"default","processName":%s,' ..
+-- The profiler knows processes by numbers.
+local function pid_of(profile, thread)
+  local pid = threads.pid(profile, thread):match("^%d%d?%d?%d?%d?%d?%d?%d?%d?$") or "0"
+  return tostring(tonumber(pid))
+end
+
+local function write_thread(write, tree, thread, shared)
+  write(('{"name":%s,"processType":"default","processName":%s,' ..
 	 '"pid":%s,"tid":%.0f,"registerTime":0,"unregisterTime":null,\n')
-	:format(tid, shared.process, pid, tid))
+	:format(text.json(threads.title(thread)), shared.process,
+		pid_of(tree.view.profile, thread), thread.tid))
   write('"markers":{"schema":{"name":0,"startTime":1,"endTime":2,"phase":3,' ..
 	'"category":4,"data":5},"data":[]},\n')
-  write_samples(write, tree, tid)
+  write_samples(write, tree, thread)
   write(",\n")
   write_table(write, "frameTable", '"location":0,"relevantForJS":1,"innerWindowID":2,' ..
 	      '"implementation":3,"optimizations":4,"line":5,"column":6,"category":7,' ..
@@ -127,7 +139,7 @@ end
 -- -- Profile ---------------------------------------------------------------
 
 local function write_meta(write, view, title)
-  local p, categories = view.profile, {}
+  local p, event, categories = view.profile, view.event, {}
   for i, c in ipairs(CATEGORIES) do
     categories[i] = ('{"name":"%s","color":"%s","subcategories":["Other"]}')
 		    :format(c[1], c[2])
@@ -135,28 +147,26 @@ local function write_meta(write, view, title)
   write(('"meta":{"version":%d,"interval":%.6f,"startTime":%.0f,"shutdownTime":null,' ..
 	 '"processType":0,"product":%s,"stackwalk":1,"debug":0,"gcpoison":0,' ..
 	 '"asyncstack":0,"presymbolicated":true,\n')
-	:format(VERSION, (selfreport.meta_number(p, "interval_ns", 2^53) or 1e6) / 1e6,
-		(selfreport.meta_number(p, "start_time", 2^33) or 0) * 1e3, title))
+	:format(VERSION, (event.unit == G.SPF_UNIT_US and event.periods[1] or 1e6) / 1e6,
+		(selfreport.start_time(p) or 0) * 1e3, title))
   write('"sampleUnits":{"time":"ms","eventDelay":"ms","threadCPUDelta":"\194\181s"},\n')
   write(('"categories":[%s],\n"markerSchema":[]},\n')
 	:format(table.concat(categories, ",")))
 end
 
 function gecko.render(view, write)
-  local p = view.profile
   local title = text.json(text.clean(view.options.title or "sysprof"))
   local string_id, strings = interner()
   local frame_of, frames = framer(view, string_id)
   local tree = stacktree.new(view, frame_of)
   local shared = { process = title, strings = strings, frames = frames,
 		   stacks = stack_rows(tree) }
-  local pid = (p.meta.pid or ""):match("^%d%d?%d?%d?%d?%d?%d?%d?%d?$") or "0"
   write("{")
   write_meta(write, view, title)
   write('"libs":[],"pausedRanges":[],"processes":[],\n"threads":[')
-  for i, tid in ipairs(tree:threads()) do
+  for i, thread in ipairs(tree:threads()) do
     write(i > 1 and ",\n" or "\n")
-    write_thread(write, tree, tid, tostring(tonumber(pid)), shared)
+    write_thread(write, tree, thread, shared)
   end
   write("\n]}\n")
 end

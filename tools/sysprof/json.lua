@@ -5,10 +5,13 @@
 -- own.
 ----------------------------------------------------------------------------
 
+local G = require("sysprof.grammar")
+local events = require("sysprof.events")
 local places = require("sysprof.places")
 local selfreport = require("sysprof.selfreport")
 local stacktree = require("sysprof.stacktree")
 local text = require("sysprof.text")
+local threads = require("sysprof.threads")
 
 local json = {}
 
@@ -41,6 +44,28 @@ local function write_modules(write, profile)
   finish()
 end
 
+local function write_events(write, list)
+  local add, finish = lister(write, "events", "[", "]")
+  for _, e in ipairs(list) do
+    local out = { ('{"name":%s,"unit":"%s","samples":%.0f,"weight":%.0f'):format(
+      text.json(e.name), e.unit == G.SPF_UNIT_US and "us" or "count", e.samples, e.weight) }
+    if e.total then out[#out + 1] = ('"total":%.0f'):format(e.total) end
+    if #e.periods == 1 then out[#out + 1] = ('"period":%.0f'):format(e.periods[1]) end
+    add(table.concat(out, ",") .. "}")
+  end
+  finish()
+end
+
+local function write_threads(write, tree)
+  local add, finish = lister(write, "threads", "[", "]")
+  for _, thread in ipairs(tree:threads()) do
+    add(('{"tid":%.0f,"pid":%s%s}'):format(thread.tid,
+      str(threads.pid(tree.view.profile, thread)),
+      thread.name and ',"name":' .. str(thread.name) or ""))
+  end
+  finish()
+end
+
 local function frame_text(entry, place)
   local out = { ('{"name":%s,"kind":"%s"'):format(text.json(entry.text), entry.kind) }
   local function add(key, value)
@@ -64,7 +89,7 @@ local function write_stacks(view, write)
       number[part], parts[id] = id, part
     end
     return id
-  end)
+  end, not view.options.event)
   local add, finish = lister(write, "frames", "[", "]")
   for _, part in ipairs(parts) do
     add(frame_text(view.symbols:name(part), place_of(part)))
@@ -90,6 +115,17 @@ local function write_stack_lists(tree, write)
   return number
 end
 
+-- What is the same in all samples of a slot.
+local function sample_rest(slot, list, stack)
+  local name
+  for _, e in ipairs(list) do
+    if e.members[slot.event] then name = e.name end
+  end
+  local pid = slot.thread.ambiguous and ',"pid":' .. str(slot.thread.pid) or ""
+  return (',"event":%s,"thread":%.0f%s,"state":"%s","stack":%d}'):format(text.json(name),
+    slot.thread.tid, pid, selfreport.state_name(slot.state), stack)
+end
+
 function json.render(view, write)
   local p = view.profile
   write(('{"format":"sysprof","version":%d,\n'):format(VERSION))
@@ -100,11 +136,17 @@ function json.render(view, write)
   write_modules(write, p)
   local tree = write_stacks(view, write)
   local number = write_stack_lists(tree, write)
+  local list, rest_of = events.list(p), {}
+  write_events(write, list)
+  write_threads(write, tree)
   local add, finish = lister(write, "samples", "[", "]")
   for time, weight, node, slot in tree:samples() do
-    local s = p.slots[slot]
-    add(('{"time":%.0f,"weight":%.0f,"thread":%.0f,"state":"%s","stack":%d}')
-	:format(time, weight, s.tid, selfreport.state_name(s.state), number[node]))
+    local rest = rest_of[slot]
+    if not rest then
+      rest = sample_rest(p.slots[slot], list, number[node])
+      rest_of[slot] = rest
+    end
+    add(('{"time":%.0f,"weight":%.0f%s'):format(time, weight, rest))
   end
   finish(true)
   write("}\n")

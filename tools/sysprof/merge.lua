@@ -193,10 +193,9 @@ end
 -- Facts and counters stay those of the sessions that they are of.
 local function add_sessions(p, q)
   for _, session in ipairs(q.sessions) do
-    p.sessions[#p.sessions + 1] = session
-    p.session = session
     local meta, counters = session.meta, session.counters
     session.meta, session.counters = {}, {}
+    p.session, p.sessions[#p.sessions + 1] = session, session
     for _, key in ipairs(q.meta_keys) do
       if meta[key] then p:set_meta(key, meta[key]) end
     end
@@ -204,26 +203,17 @@ local function add_sessions(p, q)
   end
 end
 
--- Threads of two processes are two, even if they have the same id.
-local function thread_key(thread)
-  return ("%s\0%.0f"):format(thread.pid, thread.tid)
-end
-
-local function remember_threads(m, p)
-  for _, thread in pairs(p.threads) do
-    thread.pid = p.meta.pid or ""
-    m.by_thread[thread_key(thread)] = thread
-  end
-end
-
--- Returns the thread in the profile of a thread of another one.
-local function map_thread(m, q, thread)
-  thread.pid = thread.pid or q.meta.pid or ""
-  local key = thread_key(thread)
-  local same = m.by_thread[key]
+-- Threads of two processes are two, even if they have the same id. Those of the
+-- profile p have their process from now on, unless it is the same for all.
+local function remember_thread(m, p, thread)
+  if not m.same_process then thread.pid = thread.pid or p.meta.pid or "" end
+  local key = ("%s\0%.0f"):format(thread.pid or "", thread.tid)
+  local same, other = m.by_thread[key], m.by_tid[thread.tid]
   if not same then
-    same = m.profile:new_thread(thread.tid)
+    same = p == m.profile and thread or m.profile:new_thread(thread.tid)
     same.pid, m.by_thread[key] = thread.pid, same
+    if other then other.ambiguous, same.ambiguous = true, true end
+    m.by_tid[thread.tid] = same
   end
   same.name = same.name or thread.name
   return same
@@ -242,8 +232,9 @@ end
 local function new_merger(p, same_process)
   local m = { profile = p, same_process = same_process, id = FREE_ID, address = FREE_ADDRESS,
 	      by_place = {}, by_name = {}, by_ffunc = {}, by_module = {},
-	      by_symbol = {}, by_thread = {}, by_event = {}, taken = {}, list = {} }
-  remember_threads(m, p)
+	      by_symbol = {}, by_thread = {}, by_tid = {}, by_event = {}, taken = {},
+	      list = {} }
+  for _, thread in ipairs(p.thread_list) do remember_thread(m, p, thread) end
   remember_events(m, p.sessions)
   local fids = {}
   for fid in pairs(p.lfuncs) do fids[#fids + 1] = fid end
@@ -268,13 +259,21 @@ local function add(m, q)
   m.starts = {}
   for _, symbol in pairs(q.hsyms) do m.starts[symbol.addr] = symbol end
   remember_events(m, q.sessions)
+  local thread_of, event_of = {}, {}
+  for _, thread in ipairs(q.thread_list) do
+    thread_of[thread] = remember_thread(m, q, thread)
+  end
   local slot_of = {}
   for i, slot in ipairs(q.slots) do
     local lua, host = map_stack(m, q, slot.lua), map_stack(m, q, slot.host)
     if lua and host then
-      local event = m.by_event[events.key(slot.event)] or slot.event
-      slot_of[i] = p:add_slot(map_thread(m, q, slot.thread), event, slot.state, lua,
-			       host, q.slot_samples[i], q.slot_weight[i])
+      local event = event_of[slot.event]
+      if not event then
+	event = m.by_event[events.key(slot.event)] or slot.event
+	event_of[slot.event] = event
+      end
+      slot_of[i] = p:add_slot(thread_of[slot.thread], event, slot.state, lua, host,
+			      q.slot_samples[i], q.slot_weight[i])
     else
       fits = false
     end

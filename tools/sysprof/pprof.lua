@@ -3,16 +3,20 @@
 --
 -- A frame is a location: of a Lua function by its line, of host code by its
 -- address. Functions have the names of the other formats, so that their sums
--- are the same. There is one sample for each stack, thread and state, with both
--- its values whatever the weight of the view is.
+-- are the same. There is one sample for each stack, thread, state and event, with
+-- the values of its event and zeros for the others, whatever event and weight the
+-- view has.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local G = require("sysprof.grammar")
+local events = require("sysprof.events")
 local gzip = require("sysprof.gzip")
 local places = require("sysprof.places")
 local protobuf = require("sysprof.protobuf")
 local selfreport = require("sysprof.selfreport")
 local text = require("sysprof.text")
+local threads = require("sysprof.threads")
 
 local put_number, put_bytes = protobuf.number, protobuf.bytes
 
@@ -30,7 +34,7 @@ local MAPPING = { id = 1, memory_start = 2, memory_limit = 3, filename = 5,
 		  build_id = 6, has_functions = 7 }
 local LOCATION = { id = 1, mapping_id = 2, address = 3, line = 4 }
 local LINE = { function_id = 1, line = 2 }
-local FUNCTION = { id = 1, name = 2, filename = 4, start_line = 5 }
+local FUNCTION = { id = 1, name = 2, system_name = 3, filename = 4, start_line = 5 }
 
 -- -- Parts -----------------------------------------------------------------
 
@@ -75,6 +79,7 @@ local function function_id(w, entry, place)
     put_message(w, PROFILE["function"], {
       FUNCTION.id, id,
       FUNCTION.name, string_id(w, entry.text),
+      FUNCTION.system_name, string_id(w, entry.plain.mangled or ""),
       FUNCTION.filename, string_id(w, place.file or place.chunk or ""),
       FUNCTION.start_line, place.first or 0,
     })
@@ -122,45 +127,80 @@ local function label(w, key, value)
   return table.concat(m)
 end
 
-local function put_samples(w, view)
-  local p, ids, values = view.profile, {}, {}
+-- -- Values ----------------------------------------------------------------
+
+-- Each event has a number of samples and a sum. The names are those that tools
+-- know, where they can be: "cpu" and "samples" of the first event. Returns a list
+-- of { event=, samples=, sum=, unit=, scale= }.
+local function columns(profile)
+  local list, has_cpu = {}, false
+  for i, e in ipairs(events.list(profile)) do
+    local in_us = e.unit == G.SPF_UNIT_US
+    list[i] = { event = e, samples = i == 1 and "samples" or e.name .. "-samples",
+		sum = in_us and not has_cpu and "cpu" or e.name,
+		unit = in_us and "nanoseconds" or "count", scale = in_us and 1000 or 1 }
+    has_cpu = has_cpu or in_us
+  end
+  -- There have to be some.
+  list[1] = list[1] or { samples = "samples", sum = "cpu", unit = "nanoseconds" }
+  return list
+end
+
+local function put_types(w, view, list)
+  local default = list[1].samples
+  for _, column in ipairs(list) do
+    value_type(w, PROFILE.sample_type, column.samples, "count")
+    value_type(w, PROFILE.sample_type, column.sum, column.unit)
+    if column.event and column.event.key == view.event.key then
+      default = view.unit == "samples" and column.samples or column.sum
+    end
+  end
+  put_number(w.out, PROFILE.default_sample_type, string_id(w, default))
+end
+
+local function put_samples(w, view, list)
+  local p, ids, values, first = view.profile, {}, {}, {}
+  for i, column in ipairs(list) do
+    for e in pairs(column.event and column.event.members or {}) do first[e] = 2 * i - 1 end
+    values[2 * i - 1], values[2 * i] = 0, 0
+  end
   view:each_joined(function(parts, n, _, slot)
     -- The leaf is the first.
     for i = 1, n do ids[i] = location_id(w, parts[n + 1 - i]) end
-    values[1] = p.slot_samples[slot]
-    values[2] = p.slot_weight[slot] * 1000
     local s, m = p.slots[slot], {}
+    local at = first[s.event]
+    values[at] = p.slot_samples[slot]
+    values[at + 1] = p.slot_weight[slot] * list[(at + 1) / 2].scale
     protobuf.numbers(m, SAMPLE.location_id, ids, n)
-    protobuf.numbers(m, SAMPLE.value, values, 2)
-    put_bytes(m, SAMPLE.label, label(w, "thread", ("%.0f"):format(s.tid)))
+    protobuf.numbers(m, SAMPLE.value, values, #values)
+    values[at], values[at + 1] = 0, 0
+    put_bytes(m, SAMPLE.label, label(w, "thread", threads.text(s.thread)))
     put_bytes(m, SAMPLE.label, label(w, "vmstate", selfreport.state_name(s.state)))
     put_bytes(w.out, PROFILE.sample, table.concat(m))
-  end, true)
+  end, true, true)
 end
 
 -- -- Profile ---------------------------------------------------------------
 
 local function put_head(w, view)
-  local p = view.profile
-  value_type(w, PROFILE.sample_type, "samples", "count")
-  value_type(w, PROFILE.sample_type, "cpu", "nanoseconds")
-  local interval = selfreport.meta_number(p, "interval_ns", 2^53) or 0
-  if interval >= 1 then
-    value_type(w, PROFILE.period_type, p.meta.clock == "wall" and "wall" or "cpu",
-	       "nanoseconds")
-    put_number(w.out, PROFILE.period, math.floor(interval))
+  local p, event = view.profile, view.event
+  local list = columns(p)
+  put_types(w, view, list)
+  if #event.periods == 1 then
+    local in_us = event.unit == G.SPF_UNIT_US
+    value_type(w, PROFILE.period_type, event.name, in_us and "nanoseconds" or "count")
+    put_number(w.out, PROFILE.period, math.floor(event.periods[1]))
   end
   -- More than a double holds.
-  local start = selfreport.meta_number(p, "start_time", 2^33) or 0
+  local start = selfreport.start_time(p) or 0
   put_number(w.out, PROFILE.time_nanos, ffi.cast("uint64_t", start) * 1000000000ULL)
   put_number(w.out, PROFILE.duration_nanos, p.last_time * 1000)
-  put_number(w.out, PROFILE.default_sample_type,
-	     string_id(w, view.unit == "us" and "cpu" or "samples"))
   local comments = {}
   for i, line in ipairs(selfreport.lines(p)) do
     comments[i] = string_id(w, line[1] .. ": " .. line[2])
   end
   protobuf.numbers(w.out, PROFILE.comment, comments, #comments)
+  return list
 end
 
 function pprof.render(view, write)
@@ -171,9 +211,9 @@ function pprof.render(view, write)
     locations = {}, location_count = 0,	-- Ids by part.
     place = places.new(view.profile), symbols = view.symbols,
   }
-  put_head(w, view)
+  local list = put_head(w, view)
   put_mappings(w, view.profile)
-  put_samples(w, view)
+  put_samples(w, view, list)
   for _, s in ipairs(w.strings) do put_bytes(w.out, PROFILE.string_table, s) end
   write(gzip.compress(table.concat(w.out)))
 end

@@ -7,8 +7,9 @@
 -- sides are joined and named when the profile is looked at, because names
 -- come at the end of a stream.
 --
--- What a stream says counts for one of its sessions, which set_session() chose:
--- facts, counters, and which event the samples of an index are of.
+-- It is that of one session, unless those of others are added (sysprof.merge).
+-- Each session keeps its own facts, counters, and which event the samples of an
+-- index are of.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
@@ -54,7 +55,6 @@ end
 local function profile_adder(p)
   local slot_samples, slot_weight = p.slot_samples, p.slot_weight
   return function(now, weight, state, lua, host, event)
-    event = event or 0
     local lane = p.lanes[event]
     if not lane then
       lane = lane_of(p, p.thread, events.of_index(p.session, event))
@@ -80,10 +80,10 @@ function profile.new(options)
     -- Samples.
     slots = {}, slot_samples = {}, slot_weight = {},
     keys = pairmap.new(),	-- Slot by what tells a sample apart.
-    threads = {}, thread_names = {},	-- By id.
-    thread_count = 0,
-    sessions = {}, session_of = {},	-- In order; by number.
-    thread = nil, session = nil,	-- Of the samples that follow,
+    sessions = {},	-- { meta = , counters = , events = }
+    thread_list = {},	-- See sysprof.threads; those that have samples.
+    threads = {}, thread_names = {},	-- Of the session, by id.
+    session = nil, thread = nil,	-- Of the samples that follow,
     lanes = {}, lane_count = 0,	-- and their lanes by index of the event.
     last_time = 0,	-- Microseconds from the start to the last sample.
     -- Definitions.
@@ -95,27 +95,24 @@ function profile.new(options)
     version = nil,	-- Of the stream.
     complete = true,	-- The whole input was read and nothing is missing.
     problems = {},	-- What is not complete: { offset = , text = }.
+    whole = true,	-- All times were asked for.
     timeline = nil,	-- See sysprof.timeline.
   }, mt)
   p.add = profile_adder(p)
-  p:set_session(0)
+  p:add_session()
   timeline.attach(p, options or {})
   return p
 end
 
 -- -- Definitions -----------------------------------------------------------
 
--- What follows is of this session of the stream.
-function methods:set_session(number)
-  local session = self.session_of[number]
-  if not session then
-    session = { meta = {}, counters = {}, events = {} }
-    self.session_of[number], self.sessions[#self.sessions + 1] = session, session
-  end
-  if session ~= self.session then self.session, self.lanes = session, {} end
+-- What follows is of another session.
+function methods:add_session()
+  self.session = { meta = {}, counters = {}, events = {} }
+  self.sessions[#self.sessions + 1] = self.session
 end
 
--- Different values are listed.
+-- Different values of several sessions are listed.
 function methods:set_meta(key, value)
   self.session.meta[key] = value
   local have = self.meta[key]
@@ -142,18 +139,18 @@ function methods:set_event(index, name, unit, period)
   self.lanes = {}
 end
 
-function methods:new_thread(tid)
-  self.thread_count = self.thread_count + 1
-  -- pid: of its process, if that is not the profile's only one.
-  return { tid = tid, name = nil, pid = nil, lanes = {} }
+function methods:new_thread(tid, name)
+  local thread = { tid = tid, name = name, lanes = {} }
+  self.thread_list[#self.thread_list + 1] = thread
+  return thread
 end
 
 -- The samples that follow are of this thread.
 function methods:set_thread(tid)
   local thread = self.threads[tid]
   if not thread then
-    thread = self:new_thread(tid)
-    thread.name, self.threads[tid] = self.thread_names[tid], thread
+    thread = self:new_thread(tid, self.thread_names[tid])
+    self.threads[tid] = thread
   end
   if thread ~= self.thread then self.thread, self.lanes = thread, {} end
 end

@@ -6,6 +6,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
+local events = require("sysprof.events")
 local join = require("sysprof.join")
 local text = require("sysprof.text")
 
@@ -38,11 +39,15 @@ function selfreport.state_name(state)
   return STATES[state] or ("%.0f"):format(state)
 end
 
--- Returns a number that a stream's SPF_META holds, at least 0 and below max, or
--- nil: any text can stand there.
-function selfreport.meta_number(profile, key, max)
-  local n = tonumber(profile.meta[key])
-  return n and n >= 0 and n < max and n or nil
+-- Returns when the first session of a profile was started, in seconds of Unix
+-- time; nil if that is not known: any text can stand there.
+function selfreport.start_time(profile)
+  local first
+  for _, session in ipairs(profile.sessions) do
+    local start = tonumber(session.meta.start_time)
+    if start and start >= 0 and start < 2^33 then first = math.min(first or start, start) end
+  end
+  return first
 end
 
 -- Joins a total and its parts: "5 (3 this, 2 that)".
@@ -85,13 +90,79 @@ local function states(profile, samples)
   return #parts > 0 and table.concat(parts, "  ") or "-"
 end
 
-local function handler(profile, samples)
-  local c = profile.counters
+-- -- Events ----------------------------------------------------------------
+
+-- What was sampled, and of how much: the end of a thread has no sample.
+local function sums_text(e, whole)
+  local in_us = e.unit == G.SPF_UNIT_US
+  local function amount(v) return in_us and ("%.3f s"):format(v / 1e6) or number(v) end
+  local s = ("%.0f sample%s, %s"):format(e.samples, e.samples == 1 and "" or "s",
+					 amount(e.weight))
+  if e.total and e.total > 0 and whole then
+    s = s .. (" of %s (%.1f%%)"):format(amount(e.total), 100 * e.weight / e.total)
+  end
+  return s .. (in_us and " of CPU time" or " counted")
+end
+
+-- How often it was sampled. The clock wall ticks while its thread waits, too.
+local function rate_text(e, whole)
+  local parts, period = {}, e.periods[1]
+  local asked = #e.periods == 1 and period > 0
+  local spent = e.name == "wall" and e.wall_us or e.total or e.weight
+  local known = whole and e.samples > 0 and spent > 0
+  if e.unit == G.SPF_UNIT_US then
+    if asked then parts[1] = ("%.6g samples a second asked"):format(1e9 / period) end
+    if known then parts[#parts + 1] = ("%.1f got"):format(e.samples * 1e6 / spent) end
+  else
+    if asked then parts[1] = ("one in %.0f asked"):format(period) end
+    if known then parts[#parts + 1] = ("one in %.1f got"):format(spent / e.samples) end
+  end
+  if #parts > 0 then return table.concat(parts, ", ") end
+end
+
+-- Returns { label, text } of an event. whole: all samples of the profile are there.
+local function event_line(e, whole)
+  local s = sums_text(e, whole)
+  local rate = rate_text(e, whole)
+  if rate then s = s .. "; " .. rate end
+  if #e.used > 0 then s = s .. "; by " .. table.concat(e.used, ", ") end
+  return { "event " .. e.name, s }
+end
+
+-- -- The profiler's own cost -----------------------------------------------
+
+-- Returns how many sessions have a counter.
+local function sessions_with(profile, id)
+  local n = 0
+  for _, session in ipairs(profile.sessions) do
+    if session.counters[id] then n = n + 1 end
+  end
+  return n
+end
+
+-- Time in the handler. It ran for the lost samples, too.
+local function handler(profile, list)
+  local c, runs = profile.counters, 0
   local total = c[G.SPF_COUNTER_HANDLER_NS]
-  if not total or samples == 0 then return nil end
-  return ("%.3f ms in total, %.1f us for a sample, %.1f us at most"):format(
-    total / 1e6, total / samples / 1e3,
-    (c[G.SPF_COUNTER_HANDLER_MAX_NS] or 0) / 1e3)
+  for state = 0, G.SPF_VMST__MAX - 1 do runs = runs + (c[state] or 0) end
+  if not total or runs == 0 then return nil end
+  local parts = { ("%.1f us mean"):format(total / runs / 1e3) }
+  local p99 = c[G.SPF_COUNTER_HANDLER_P99_NS]
+  if p99 then
+    local sessions = sessions_with(profile, G.SPF_COUNTER_HANDLER_P99_NS)
+    parts[2] = ("99%% below %.1f us%s"):format(p99 / 1e3,
+      sessions > 1 and (" (the largest of %d sessions)"):format(sessions) or "")
+  end
+  parts[#parts + 1] = ("%.1f us at most"):format((c[G.SPF_COUNTER_HANDLER_MAX_NS] or 0) / 1e3)
+  local whole = ("%.3f ms in total"):format(total / 1e6)
+  for _, e in ipairs(list) do
+    if e.unit == G.SPF_UNIT_US and e.total and e.total > 0 then
+      whole = whole .. (", %.2f%% of the CPU time"):format(total / e.total / 10)
+      break
+    end
+  end
+  parts[#parts + 1] = whole
+  return table.concat(parts, ", ")
 end
 
 -- Returns a list of { label, text }.
@@ -99,10 +170,10 @@ function selfreport.lines(profile)
   local samples, weight = profile:totals()
   local _, lost = selfreport.lost(profile)
   local c = profile.counters
+  local all_events = events.list(profile)
   local list = {
     { "samples", ("%.0f, %.3f s of CPU time, %d thread%s"):format(samples,
-      weight / 1e6, profile.thread_count,
-      profile.thread_count == 1 and "" or "s") },
+      weight / 1e6, #profile.thread_list, #profile.thread_list == 1 and "" or "s") },
     { "lost", lost },
     { "lua stack broken", broken(profile, G.SPF_COUNTER_LUA_BROKEN) },
     { "host stack broken", broken(profile, G.SPF_COUNTER_HOST_BROKEN) },
@@ -111,11 +182,14 @@ function selfreport.lines(profile)
   local function add(label, value)
     if value then list[#list + 1] = { label, value } end
   end
+  for i, e in ipairs(all_events) do
+    table.insert(list, 1 + i, event_line(e, profile.whole))
+  end
   add("timer overruns", c[G.SPF_COUNTER_OVERRUNS] and
       number(c[G.SPF_COUNTER_OVERRUNS]))
   add("throttled ticks", c[G.SPF_COUNTER_THROTTLED] and
       number(c[G.SPF_COUNTER_THROTTLED]))
-  add("handler", handler(profile, samples))
+  add("handler", handler(profile, all_events))
   for _, key in ipairs(profile.meta_keys) do
     add(text.clean(key), text.clean(profile.meta[key]))
   end

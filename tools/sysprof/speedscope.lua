@@ -9,6 +9,7 @@
 local places = require("sysprof.places")
 local stacktree = require("sysprof.stacktree")
 local text = require("sysprof.text")
+local threads = require("sysprof.threads")
 
 local speedscope = {}
 
@@ -38,31 +39,31 @@ local function framer(view)
   end, texts
 end
 
--- Returns a list of { tid=, nodes=, values=, sum= }, by first sample.
+-- Returns a list of { title=, nodes=, values=, sum= }, by first sample.
 local function by_thread(tree)
-  local view, threads, of_tid = tree.view, {}, {}
-  local cpu = view.unit == "us"
+  local view, list, of_thread = tree.view, {}, {}
+  local weighted = view.unit ~= "samples"
   for _, weight, node, slot in tree:samples() do
-    local tid = view.profile.slots[slot].tid
-    local t = of_tid[tid]
+    local thread = view.profile.slots[slot].thread
+    local t = of_thread[thread]
     if not t then
-      t = { tid = tid, nodes = {}, values = {}, sum = 0 }
-      of_tid[tid], threads[#threads + 1] = t, t
+      t = { title = threads.title(thread), nodes = {}, values = {}, sum = 0 }
+      of_thread[thread], list[#list + 1] = t, t
     end
-    local n, value = #t.nodes, cpu and weight or 1
+    local n, value = #t.nodes, weighted and weight or 1
     if t.nodes[n] ~= node then
       n = n + 1
       t.nodes[n], t.values[n] = node, 0
     end
     t.values[n], t.sum = t.values[n] + value, t.sum + value
   end
-  return threads
+  return list
 end
 
 local function write_thread(tree, t, write)
   local unit = tree.view.unit == "us" and "microseconds" or "none"
-  write(('{"type":"sampled","name":"thread %.0f","unit":"%s","startValue":0,' ..
-	 '"endValue":%.0f,\n"samples":['):format(t.tid, unit, t.sum))
+  write(('{"type":"sampled","name":%s,"unit":"%s","startValue":0,' ..
+	 '"endValue":%.0f,\n"samples":['):format(text.json(t.title), unit, t.sum))
   local list = {}
   for i, node in ipairs(t.nodes) do
     local n = tree:list(node, list)
@@ -83,10 +84,10 @@ function speedscope.render(view, write)
 	:format(SCHEMA, text.json(text.clean(view.options.title or "sysprof"))))
   write(table.concat(texts, ",\n"))
   write('\n]},\n"activeProfileIndex":0,\n"profiles":[\n')
-  local threads = by_thread(tree)
+  local list = by_thread(tree)
   -- It wants at least one.
-  if #threads == 0 then threads[1] = { tid = 0, nodes = {}, values = {}, sum = 0 } end
-  for i, t in ipairs(threads) do
+  if #list == 0 then list[1] = { title = "none", nodes = {}, values = {}, sum = 0 } end
+  for i, t in ipairs(list) do
     if i > 1 then write(",\n") end
     write_thread(tree, t, write)
   end

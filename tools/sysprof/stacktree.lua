@@ -15,8 +15,8 @@ local methods = {}
 local mt = { __index = methods }
 
 -- frame_of(part) returns the number of the frame of a part of a joined stack,
--- from 1 on and below 2^31.
-function stacktree.new(view, frame_of)
+-- from 1 on and below 2^31. all: of the samples of all events.
+function stacktree.new(view, frame_of, all)
   local nodes, parent, frame, of_slot = pairmap.new(), {}, {}, {}
   view:each_joined(function(parts, n, _, slot)
     local node = 0
@@ -27,7 +27,7 @@ function stacktree.new(view, frame_of)
       node = id
     end
     of_slot[slot] = node
-  end, true)
+  end, true, all)
   return setmetatable({ view = view, parent = parent, frame = frame,
 			of_slot = of_slot }, mt)
 end
@@ -41,12 +41,12 @@ function methods:list(node, list)
   return n
 end
 
--- Returns the ids of the threads that have samples, by first sample.
+-- Returns the threads that have samples, by first sample.
 function methods:threads()
   local list, seen = {}, {}
   for _, _, _, slot in self:samples() do
-    local tid = self.view.profile.slots[slot].tid
-    if not seen[tid] then seen[tid], list[#list + 1] = true, tid end
+    local thread = self.view.profile.slots[slot].thread
+    if not seen[thread] then seen[thread], list[#list + 1] = true, thread end
   end
   return list
 end

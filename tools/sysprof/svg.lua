@@ -44,11 +44,6 @@ local function shortened(s, room)
   return table.concat(out, "", 1, room - 2) .. ".."
 end
 
-local function value_text(view, v)
-  return view:value_text(v) .. (view.unit == "us" and " ms" or v == 1 and " sample" or
-				" samples")
-end
-
 -- Calls box(node, x, width) for each node that is wide enough, callers first.
 -- Returns the depth of the deepest.
 local function layout(root, box)
@@ -81,7 +76,8 @@ function svg.render(view, write)
     local name = node.entry and node.entry.text or "all"
     local y = height - MARGIN - (node.depth + 1) * ROW
     write(('<g><title>%s (%s, %.2f%%)</title><rect x="%.2f" y="%d" width="%.2f" ' ..
-	   'height="%d" fill="%s"/>'):format(text.html(name), value_text(view, node.total),
+	   'height="%d" fill="%s"/>'):format(text.html(name),
+      text.html(view:amount_text(node.total)),
       root.total > 0 and 100 * node.total / root.total or 0, x, y, w, ROW - 1,
       colour(node.entry and node.entry.kind or "all", name)))
     local room = math.floor((w - 6) / CHAR)

@@ -5,8 +5,8 @@
 -- text. The text is clean (sysprof.text); the kind is one of symbols.KINDS and
 -- tells the colour in a flame graph. A compiled Lua function has an entry of its
 -- own, of kind "compiled", whose plain is the one of the same text; of all others
--- plain is the entry itself. The names of a profile are known only after all of
--- it was read.
+-- plain is the entry itself. A name that is mangled in a symbol table has that as
+-- its mangled. The names of a profile are known only after all of it was read.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
@@ -67,8 +67,11 @@ local function host_entry(self, addr, symbol)
   if not symbol or symbol.name == "" then
     return self:entry(address_name(self.profile, addr), "unknown")
   end
-  return self:entry(text.clean(demangle.name(symbol.name, self.mangled)),
-		    symbol.name:find("^lj_") and "vm" or "c")
+  local own = demangle.without_version(symbol.name)
+  local name = demangle.name(own, self.mangled)
+  local e = self:entry(text.clean(name), symbol.name:find("^lj_") and "vm" or "c")
+  if name ~= own then e.mangled = e.mangled or text.clean(own) end
+  return e
 end
 
 -- Symbol that a code address lies in, if known.

@@ -4,13 +4,14 @@
 -- Self is what was sampled in the function itself, total what was sampled in
 -- it or in what it called; a recursive function counts once in each sample.
 -- Where a coroutine was resumed is no function, so [coroutine] does not count.
--- The same by line, by module and by state of the VM. Before the table stands
+-- The same by line, by module, by state of the VM and by thread. Before the table stands
 -- the profile's report about itself. Two profiles are compared by shares.
 ----------------------------------------------------------------------------
 
 local join = require("sysprof.join")
 local places = require("sysprof.places")
 local selfreport = require("sysprof.selfreport")
+local threads = require("sysprof.threads")
 
 local top = {}
 
@@ -83,13 +84,18 @@ local function count_frames(view, by)
   return rows, sum
 end
 
-local function count_states(view)
+-- Texts of rows that stand for whole samples, by slot.
+local slot_text = {
+  vmstate = function(slot) return selfreport.state_name(slot.state) end,
+  thread = function(slot) return threads.text(slot.thread) end,
+}
+
+local function count_slots(view, text_of)
   local rows, sum, entries = {}, 0, {}
   view:each_joined(function(_, _, v, slot)
-    local state = view.profile.slots[slot].state
-    entries[state] = entries[state] or
-		     { text = selfreport.state_name(state), kind = "marker" }
-    local row = row_of(rows, entries[state])
+    local text = text_of(view.profile.slots[slot])
+    entries[text] = entries[text] or { text = text, kind = "marker" }
+    local row = row_of(rows, entries[text])
     row.self, row.total, sum = row.self + v, row.total + v, sum + v
   end)
   return rows, sum
@@ -98,7 +104,7 @@ end
 -- Returns the list of rows, not in order, and the sum.
 function top.count(view)
   local by = view.options.by or view.options.lines and "line" or "function"
-  if by == "vmstate" then return count_states(view) end
+  if slot_text[by] then return count_slots(view, slot_text[by]) end
   return count_frames(view, by)
 end
 
@@ -124,8 +130,9 @@ local function write_head(view, sum, write)
   for _, line in ipairs(selfreport.lines(view.profile)) do
     write(("%-18s %s\n"):format(line[1], line[2]))
   end
-  if view.filter then
-    write(("%-18s %s%s, %.0f samples\n"):format("shown", view:value_text(sum),
+  local event = view:one_of_several() and view.event.name .. ": " or ""
+  if view.filter or event ~= "" then
+    write(("%-18s %s%s%s, %.0f samples\n"):format("shown", event, view:value_text(sum),
       view.unit == "us" and " ms" or "", view.shown))
   end
   write("\n")
@@ -217,8 +224,8 @@ function top.render(view, write)
     if compiled then write((" %9s"):format(share)) end
     write("  " .. name .. "\n")
   end
-  local unit = view.unit == "us" and " ms" or ""
-  line("self" .. unit, "self%", "total" .. unit, "total%", "compiled%", row_name(view))
+  line(view:column("self"), "self%", view:column("total"), "total%", "compiled%",
+       row_name(view))
   local shown = rows_to_show(view, rows)
   for i = 1, shown do
     local row = rows[i]

@@ -80,8 +80,8 @@ local DEPTH_MAX = 60	-- Deeper levels are not indented further.
 function tree.render(view, write)
   local root = tree.build(view, true)
   local whole = root.total
-  write(("%12s %7s %12s %7s  %s\n"):format(view.unit == "us" and "total ms" or "total",
-    "total%", view.unit == "us" and "self ms" or "self", "self%", "function"))
+  write(("%12s %7s %12s %7s  %s\n"):format(view:column("total"), "total%",
+    view:column("self"), "self%", "function"))
   if whole == 0 then return end
   local function row(total, self, depth, name)
     write(("%12s %7.1f %12s %7.1f  %s%s\n"):format(view:value_text(total),

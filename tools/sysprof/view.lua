@@ -5,6 +5,8 @@
 -- them to a format one by one. The formats get all they know from here.
 ----------------------------------------------------------------------------
 
+local G = require("sysprof.grammar")
+local events = require("sysprof.events")
 local filters = require("sysprof.filters")
 local join = require("sysprof.join")
 local symbols = require("sysprof.symbols")
@@ -19,17 +21,30 @@ local mt = { __index = methods }
 --   coroutine          only what a coroutine runs, not what resumed it
 --   no_coroutine_mark  no mark between a coroutine and what resumed it
 --   no_host, no_lua    leave out that side
---   weight             "samples" (also if missing) or "cpu" (microseconds)
+--   event              name of the event whose samples are shown, see
+--                      sysprof.events; the first one if missing
+--   weight             "samples" (also if missing), "event" (what they stand for
+--                      in the unit of the event) or "cpu" (the same, microseconds)
 --   include, exclude, root, depth, states, threads   see sysprof.filters
 --   symbols            folders with files that have symbols
 --   no_demangle        C++ names stay as they are in the symbol tables
 --   by, limit, title   of a table, of a page
+-- Returns nil and a message if there is no such event, or no CPU time in it.
 function view.new(profile, options)
   options = options or {}
+  local event, err = events.choose(profile, options.event)
+  if not event then return nil, err end
+  local in_us = event.unit == G.SPF_UNIT_US
+  if options.weight == "cpu" and not in_us then
+    return nil, ("the event '%s' counts occurrences, use --weight=event")
+		:format(event.name)
+  end
+  local by_event = options.weight == "cpu" or options.weight == "event"
   return setmetatable({
     profile = profile,
     options = options,
-    unit = options.weight == "cpu" and "us" or "samples",
+    event = event,
+    unit = not by_event and "samples" or in_us and "us" or "count",
     symbols = symbols.new(profile, options.lines, options.no_demangle,
 			  options.symbols),
     filter = filters.new(options),
@@ -41,10 +56,12 @@ end
 -- Calls visit(parts, n, value, slot) for each distinct sample that counts: parts
 -- of its joined stack (frames and markers of sysprof.join), root first, valid
 -- during the call, its value in the unit of the view, and its slot in the
--- profile. What is worth 0 counts only with zeros.
-function methods:each_joined(visit, zeros)
+-- profile. What is worth 0 counts only with zeros, samples of other events only
+-- with all.
+function methods:each_joined(visit, zeros, all)
   local p, opt, syms = self.profile, self.options, self.symbols
-  local value_of = opt.weight == "cpu" and p.slot_weight or p.slot_samples
+  local value_of = self.unit == "samples" and p.slot_samples or p.slot_weight
+  local is_of_event = self.event.members
   local lua, host, joined = {}, {}, {}
   local function symaddr(addr) return syms:symaddr(addr) end
   local empty = opt.no_host and join.NO_LUA_STACK or
@@ -53,7 +70,8 @@ function methods:each_joined(visit, zeros)
   local filter = self.filter
   self.shown = 0
   for i, slot in ipairs(p.slots) do
-    if (value_of[i] > 0 or zeros) and (not filter or filter:takes(slot)) then
+    if (value_of[i] > 0 or zeros) and (all or is_of_event[slot.event]) and
+       (not filter or filter:takes(slot)) then
       local nlua = opt.no_lua and 0 or p.stacks:list(slot.lua, lua)
       local nhost = opt.no_host and 0 or p.stacks:list(slot.host, host)
       local n = join_sides(lua, nlua, host, nhost, joined)
@@ -102,10 +120,27 @@ function methods:each_of_base(visit)
   end)
 end
 
+-- Whether the samples of other events are left out, or may be.
+function methods:one_of_several()
+  return self.options.event ~= nil or #events.list(self.profile) > 1
+end
+
 -- A value for people: microseconds become milliseconds.
 function methods:value_text(value)
   return (self.unit == "us" and "%.3f" or "%.0f"):format(
     self.unit == "us" and value / 1e3 or value)
+end
+
+-- The same with its unit.
+function methods:amount_text(value)
+  local unit = self.unit == "us" and "ms" or self.unit == "count" and self.event.name or
+	       value == 1 and "sample" or "samples"
+  return self:value_text(value) .. " " .. unit
+end
+
+-- The head of a column of values.
+function methods:column(name)
+  return self.unit == "us" and name .. " ms" or name
 end
 
 return view
