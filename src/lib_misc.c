@@ -6,11 +6,14 @@
 #define lib_misc_c
 #define LUA_LIB
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* For sigabbrev_np(). */
+#endif
 #include <errno.h>
-#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lua.h"
 #include "lauxlib.h"
@@ -19,57 +22,18 @@
 #ifndef LUAJIT_DISABLE_SYSPROF
 
 #include "lj_obj.h"
+#include "profile/lj_streamfile.h"
 #include "profile/lj_sysprof.h"
 
 #define SYSPROF_PATH		"sysprof.bin"	/* Default file. */
 #define SYSPROF_INTERVAL_MS	10		/* Default interval. */
 #define SYSPROF_INTERVAL_MS_MAX	86400000.0	/* A day. */
-#define SYSPROF_BUFFER_SIZE	(128*1024)
+#define SYSPROF_HZ_MIN		(1e3/SYSPROF_INTERVAL_MS_MAX)
+#define SYSPROF_HZ_MAX		1e9
+#define SYSPROF_PERIOD_MAX	9007199254740992.0	/* 2^53, whole numbers. */
 
 /* Key in the registry: path of the last profile. */
 #define SYSPROF_PATH_KEY	"sysprof.path"
-
-/* -- Stream into a file ------------------------------------------------------ */
-
-typedef struct StreamFile {
-  int fd;
-  int begun;			/* What the file held before is gone. */
-  uint8_t buf[SYSPROF_BUFFER_SIZE];
-} StreamFile;
-
-/* Async-signal-safe: only ftruncate(2) and write(2). Returns 0 and sets errno
-** on error.
-*/
-static size_t file_writer(const void **data, size_t len, void *ctx)
-{
-  StreamFile *sf = (StreamFile *)ctx;
-  const char *p = (const char *)*data;
-  size_t left = len;
-  if (!sf->begun) {  /* Not at open: a start that fails destroys nothing. */
-    sf->begun = 1;
-    if (ftruncate(sf->fd, 0) != 0 && errno != EINVAL) return 0;
-  }
-  while (left > 0) {
-    ssize_t n = write(sf->fd, p, left);
-    if (n > 0) {
-      p += n;
-      left -= (size_t)n;
-    } else if (n == 0 || errno != EINTR) {
-      if (n == 0) errno = EIO;
-      return 0;
-    }
-  }
-  return len;
-}
-
-static int file_on_stop(void *ctx, uint8_t *buf)
-{
-  StreamFile *sf = (StreamFile *)ctx;
-  int fd = sf->fd;
-  UNUSED(buf);
-  free(sf);
-  return close(fd);
-}
 
 /* -- Results ----------------------------------------------------------------- */
 
@@ -116,93 +80,221 @@ static int option_mode(lua_State *L, struct luam_Sysprof_Options *opt)
   return 1;
 }
 
-static int option_interval(lua_State *L, struct luam_Sysprof_Options *opt)
+/* A number in [min, max], or the default. 0 if it is neither. */
+static int option_number(lua_State *L, const char *name, lua_Number min,
+			 lua_Number max, lua_Number *n)
 {
-  lua_Number ms = SYSPROF_INTERVAL_MS;
-  lua_getfield(L, 1, "interval");
-  if (lua_type(L, -1) == LUA_TNUMBER) ms = lua_tonumber(L, -1);
-  else if (!lua_isnil(L, -1)) return 0;
-  if (!(ms > 0 && ms <= SYSPROF_INTERVAL_MS_MAX)) return 0;
-  opt->interval_ns = (uint64_t)(ms * 1e6 + 0.5);
-  if (opt->interval_ns == 0) return 0;
-  lua_pop(L, 1);
-  return 1;
-}
-
-static int option_clock(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  lua_getfield(L, 1, "clock");
-  if (lua_type(L, -1) == LUA_TSTRING) {
-    const char *s = lua_tostring(L, -1);
-    if (strcmp(s, "cpu") == 0) opt->clock = LUAM_SYSPROF_CLOCK_CPU;
-    else if (strcmp(s, "wall") == 0) opt->clock = LUAM_SYSPROF_CLOCK_WALL;
-    else return 0;
+  int ok = 1;
+  lua_getfield(L, 1, name);
+  if (lua_type(L, -1) == LUA_TNUMBER) {
+    *n = lua_tonumber(L, -1);
+    ok = (*n >= min && *n <= max);  /* NaN is not. */
   } else if (!lua_isnil(L, -1)) {
-    return 0;
+    ok = 0;
   }
   lua_pop(L, 1);
+  return ok;
+}
+
+static int option_flag(lua_State *L, const char *name, int *flag)
+{
+  int type;
+  lua_getfield(L, 1, name);
+  type = lua_type(L, -1);
+  *flag = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return type == LUA_TBOOLEAN || type == LUA_TNIL;
+}
+
+/* interval in milliseconds, or hz. */
+static int option_interval(lua_State *L, struct luam_Sysprof_Options *opt)
+{
+  lua_Number ms = 0, hz = 0;
+  if (!option_number(L, "interval", 1e-6, SYSPROF_INTERVAL_MS_MAX, &ms) ||
+      !option_number(L, "hz", SYSPROF_HZ_MIN, SYSPROF_HZ_MAX, &hz))
+    return 0;
+  if (hz > 0) {
+    if (ms > 0) return 0;
+    opt->interval_ns = (uint64_t)(1e9 / hz + 0.5);
+  } else {
+    if (ms == 0) ms = SYSPROF_INTERVAL_MS;
+    opt->interval_ns = (uint64_t)(ms * 1e6 + 0.5);
+  }
   return 1;
 }
 
-/* Leaves the path on the stack. */
-static const char *option_path(lua_State *L)
+static int option_period(lua_State *L, struct luam_Sysprof_Options *opt)
+{
+  lua_Number n = 0;
+  if (!option_number(L, "period", 1, SYSPROF_PERIOD_MAX, &n)) return 0;
+  opt->period = (uint64_t)n;
+  return (lua_Number)opt->period == n;
+}
+
+/* A string without zeros, which is left on the stack; NULL for another value. */
+static int option_string(lua_State *L, const char *name, const char **sp)
 {
   size_t len;
+  lua_getfield(L, 1, name);
+  if (lua_isnil(L, -1)) return 1;
+  if (lua_type(L, -1) != LUA_TSTRING) return 0;
+  *sp = lua_tolstring(L, -1, &len);
+  return strlen(*sp) == len;
+}
+
+static int option_threads(lua_State *L, struct luam_Sysprof_Options *opt)
+{
+  const char *s = "own";
+  if (!option_string(L, "threads", &s)) return 0;
+  if (strcmp(s, "all") == 0) opt->threads = LUAM_SYSPROF_THREADS_ALL;
+  else if (strcmp(s, "own") != 0) return 0;
+  lua_pop(L, 1);
+  return 1;
+}
+
+/* Number of a signal by its name, as in "SIGUSR2" or "SIGRTMIN+3"; or 0. */
+static int signal_number(const char *name)
+{
+  unsigned i;
+  char extra;
+  int n;
+  if (strcmp(name, "SIGRTMIN") == 0) return SIGRTMIN;
+  if (strcmp(name, "SIGRTMAX") == 0) return SIGRTMAX;
+  if (sscanf(name, "SIGRTMIN+%2u%c", &i, &extra) == 1 && strlen(name) <= 11)
+    n = SIGRTMIN + (int)i;
+  else if (sscanf(name, "SIGRTMAX-%2u%c", &i, &extra) == 1 && strlen(name) <= 11)
+    n = SIGRTMAX - (int)i;
+  else
+    n = 0;
+  if (n) return n >= SIGRTMIN && n <= SIGRTMAX ? n : 0;
+  for (n = 1; n < SIGRTMIN; n++) {
+    const char *abbreviation = sigabbrev_np(n);
+    if (abbreviation && strncmp(name, "SIG", 3) == 0 &&
+	strcmp(name + 3, abbreviation) == 0)
+      return n;
+  }
+  return 0;
+}
+
+static int option_signal(lua_State *L, struct luam_Sysprof_Options *opt)
+{
+  lua_getfield(L, 1, "signal");
+  if (lua_type(L, -1) == LUA_TSTRING) {
+    opt->signo = signal_number(lua_tostring(L, -1));
+    if (!opt->signo) return 0;
+    lua_pop(L, 1);
+    return 1;
+  } else {
+    lua_Number n = 0;
+    lua_pop(L, 1);
+    if (!option_number(L, "signal", 1, SIGRTMAX, &n)) return 0;
+    opt->signo = (int)n;
+    return (lua_Number)opt->signo == n;
+  }
+}
+
+typedef struct FileOptions {
   const char *path;
-  lua_getfield(L, 1, "path");
-  if (lua_isnil(L, -1)) return SYSPROF_PATH;
-  if (lua_type(L, -1) != LUA_TSTRING) return NULL;
-  path = lua_tolstring(L, -1, &len);
-  return strlen(path) == len ? path : NULL;
+  int shared;			/* Other sessions may write into it. */
+  int children;			/* Children of fork() are profiled, too. */
+} FileOptions;
+
+/* Read them all. Leaves strings that are used on the stack. */
+static int options_read(lua_State *L, struct luam_Sysprof_Options *opt,
+			FileOptions *fo)
+{
+  int jitter;
+  memset(opt, 0, sizeof(*opt));
+  fo->path = SYSPROF_PATH;
+  if (lua_type(L, 1) != LUA_TTABLE || !option_mode(L, opt) ||
+      !option_interval(L, opt) || !option_period(L, opt) ||
+      !option_signal(L, opt) || !option_flag(L, "jitter", &jitter) ||
+      !option_threads(L, opt) || !option_flag(L, "fork", &fo->children) ||
+      !option_flag(L, "shared", &fo->shared) ||
+      !option_string(L, "clock", &opt->clocks) ||
+      !option_string(L, "path", &fo->path))
+    return 0;
+  opt->jitter = (uint8_t)jitter;
+  if (opt->clocks && strcmp(opt->clocks, "wall") == 0) opt->clock = 1;  /*INTERIM*/
+  else if (opt->clocks && strcmp(opt->clocks, "cpu") != 0) return 0;  /*INTERIM*/
+  return 1;
 }
 
 /* -- Functions --------------------------------------------------------------- */
 
+/* A child's counters need no file. */
+static void *counters_fork(void *ctx)
+{
+  return ctx;
+}
+
+/* Returns the results of the Lua function if it fails. */
+static int open_file(lua_State *L, struct luam_Sysprof_Options *opt,
+		     const FileOptions *fo, StreamFile **sfp)
+{
+  switch (lj_streamfile_open(fo->path, fo->shared, fo->children, sfp)) {
+  case STREAMFILE_OK: break;
+  case STREAMFILE_INUSE:
+    lua_pushfstring(L, "%s: another profile of this process is being written "
+		    "into this file; give each its own path, or all of them "
+		    "shared = true", fo->path);
+    return push_error(L, lua_tostring(L, -1), EBUSY);
+  default: return push_syserror(L, fo->path, errno);
+  }
+  opt->buf = (*sfp)->buf;
+  opt->len = sizeof((*sfp)->buf);
+  opt->ctx = *sfp;
+  opt->session = (*sfp)->session;
+  if (fo->children) opt->on_fork = lj_streamfile_fork;
+  return 0;
+}
+
+static int push_start_error(lua_State *L, int status, int err)
+{
+  const char *why = lj_sysprof_why();
+  switch (status) {
+  case PROFILE_ERRUSE:
+    return why[0] ? push_error(L, why, EINVAL) : push_misuse(L);
+  case PROFILE_ERRRUN:
+    return push_error(L, "profiler is running already", EINVAL);
+  case PROFILE_ERRMEM: return push_syserror(L, NULL, err ? err : ENOMEM);
+  default:
+    return why[0] ? push_error(L, why, err) : push_syserror(L, NULL, err);
+  }
+}
+
 static int sysprof_start(lua_State *L)
 {
   static const SysprofCallbacks none;
-  static const SysprofCallbacks file = { file_writer, file_on_stop, NULL };
+  static const SysprofCallbacks file = {
+    lj_streamfile_write, lj_streamfile_close, NULL
+  };
+  static char counters_ctx;
   struct luam_Sysprof_Options opt;
+  FileOptions fo;
   StreamFile *sf = NULL;
-  const char *path;
-  int status, err;
-  memset(&opt, 0, sizeof(opt));
-  if (lua_type(L, 1) != LUA_TTABLE || !option_mode(L, &opt) ||
-      !option_interval(L, &opt) || !option_clock(L, &opt) ||
-      !(path = option_path(L)))
-    return push_misuse(L);
+  int status, err, n;
+  if (!options_read(L, &opt, &fo)) return push_misuse(L);
   if (lj_sysprof_isrunning(G(L)))  /* Before the file is touched. */
     return push_error(L, "profiler is running already", EINVAL);
   if (opt.mode != LUAM_SYSPROF_DEFAULT) {
-    sf = (StreamFile *)malloc(sizeof(StreamFile));
-    if (!sf) return push_syserror(L, NULL, ENOMEM);
-    sf->begun = 0;
-    sf->fd = open(path, O_WRONLY|O_CREAT|O_CLOEXEC, 0600);
-    if (sf->fd < 0) {
-      err = errno;
-      free(sf);
-      return push_syserror(L, path, err);
-    }
-    opt.buf = sf->buf;
-    opt.len = sizeof(sf->buf);
-    opt.ctx = sf;
+    if ((n = open_file(L, &opt, &fo, &sf)) != 0) return n;
+  } else if (fo.children) {
+    opt.on_fork = counters_fork;
+    opt.ctx = &counters_ctx;
   }
+  lj_sysprof_why()[0] = '\0';
   status = lj_sysprof_start(L, &opt, sf ? &file : &none);
   err = errno;
   if (status == PROFILE_SUCCESS) {
-    lua_pushstring(L, path);
+    lua_pushstring(L, fo.path);
     lua_setfield(L, LUA_REGISTRYINDEX, SYSPROF_PATH_KEY);
     lua_pushboolean(L, 1);
     return 1;
   }
-  if (sf) file_on_stop(sf, NULL);
-  switch (status) {
-  case PROFILE_ERRUSE: return push_misuse(L);
-  case PROFILE_ERRRUN:
-    return push_error(L, "profiler is running already", EINVAL);
-  case PROFILE_ERRMEM: return push_syserror(L, NULL, err ? err : ENOMEM);
-  default: return push_syserror(L, sf ? path : NULL, err);
-  }
+  n = sf ? sf->err : 0;
+  if (sf) lj_streamfile_close(sf, NULL);
+  return n ? push_syserror(L, fo.path, n) : push_start_error(L, status, err);
 }
 
 static int sysprof_stop(lua_State *L)

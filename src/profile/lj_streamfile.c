@@ -1,0 +1,301 @@
+/*
+** Files that the Lua API writes profiles into.
+**
+** The list of open files is under a lock that fork() cannot leave locked. In a
+** child the list is empty: a descriptor that it inherited is only closed.
+*/
+
+#define lj_streamfile_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* For get_current_dir_name(). */
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "profile/lj_streamfile.h"
+
+/* Under the lock, but for what the writer reads. */
+struct OpenFile {
+  OpenFile *next;
+  pid_t pid;			/* Process that opened it. Set at the open. */
+  int fd;			/* Set at the open, -1 if closed. */
+  dev_t dev;			/* Which file it is. Set at the open. */
+  ino_t ino;
+  int begun;			/* What it held before is gone. */
+  int shared;
+  int users;			/* Sessions that write into it. */
+  off_t size;			/* At the close. */
+  uint32_t nextsession;		/* For the next one. */
+};
+
+static OpenFile *files;		/* Those in use, and shared ones that were. */
+static pid_t files_pid;		/* Process that they belong to. */
+
+/* -- Lock -------------------------------------------------------------------- */
+
+static pid_t files_lock;	/* Process of the holder, 0: free. */
+
+/* Held for a few instructions only. A holder in another process is a thread
+** that is not in this one.
+*/
+static void list_lock(void)
+{
+  pid_t self = getpid();
+  for (;;) {
+    pid_t holder = __atomic_load_n(&files_lock, __ATOMIC_RELAXED);
+    if (holder != self &&
+	__atomic_compare_exchange_n(&files_lock, &holder, self, 0,
+				    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      break;
+    sched_yield();
+  }
+  if (files_pid != self) {
+    files = NULL;
+    files_pid = self;
+  }
+}
+
+static void list_unlock(void)
+{
+  __atomic_store_n(&files_lock, 0, __ATOMIC_RELEASE);
+}
+
+/* -- Open files -------------------------------------------------------------- */
+
+/* Does the descriptor still refer to the file? Async-signal-safe. */
+static int file_isopen(const OpenFile *f)
+{
+  struct stat st;
+  return f->fd >= 0 && fstat(f->fd, &st) == 0 && st.st_dev == f->dev &&
+	 st.st_ino == f->ino;
+}
+
+static OpenFile *list_find(const struct stat *st)
+{
+  OpenFile *f;
+  for (f = files; f; f = f->next)
+    if (f->dev == st->st_dev && f->ino == st->st_ino) return f;
+  return NULL;
+}
+
+static void list_remove(OpenFile *f)
+{
+  OpenFile **p;
+  for (p = &files; *p; p = &(*p)->next)
+    if (*p == f) {
+      *p = f->next;
+      break;
+    }
+}
+
+/* Not one of the three that programs use without opening them. */
+static int open_above_stderr(const char *path)
+{
+  int fd = open(path, O_WRONLY|O_CREAT|O_APPEND|O_CLOEXEC, 0600);
+  if (fd >= 0 && fd <= STDERR_FILENO) {
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), err = errno;
+    close(fd);
+    errno = err;
+    return above;
+  }
+  return fd;
+}
+
+/* Take a new descriptor into the list, or the one that is there for this file.
+** Owns fd and fresh.
+*/
+static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
+				  OpenFile *fresh, StreamFile *sf)
+{
+  OpenFile *f;
+  list_lock();
+  f = list_find(st);
+  if (f && f->users > 0) {
+    if (S_ISREG(st->st_mode) && !(f->shared && shared)) {
+      list_unlock();
+      free(fresh);
+      close(fd);
+      return STREAMFILE_INUSE;
+    }
+    if (!(f->shared && shared)) f = NULL;  /* Such as /dev/null. */
+  }
+  if (f && f->users > 0) {
+    close(fd);
+    free(fresh);
+  } else {
+    if (f && !(shared && st->st_size == f->size)) {  /* Not as it was left. */
+      list_remove(f);
+      free(f);
+      f = NULL;
+    }
+    if (f) {
+      free(fresh);
+    } else {
+      f = fresh;
+      f->dev = st->st_dev;
+      f->ino = st->st_ino;
+      f->shared = shared;
+      f->next = files;
+      files = f;
+    }
+    f->pid = files_pid;
+    f->fd = fd;
+  }
+  f->users++;
+  sf->file = f;
+  sf->session = f->nextsession;
+  f->nextsession += STREAMFILE_SESSIONS;
+  list_unlock();
+  return STREAMFILE_OK;
+}
+
+static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf)
+{
+  OpenFile *fresh = (OpenFile *)calloc(1, sizeof(OpenFile));
+  struct stat st;
+  int fd, err;
+  if (!fresh) return STREAMFILE_ERROR;
+  fd = open_above_stderr(path);
+  if (fd >= 0 && fstat(fd, &st) == 0)
+    return list_take(fd, &st, shared, fresh, sf);
+  err = errno;
+  if (fd >= 0) close(fd);
+  free(fresh);
+  errno = err;
+  return STREAMFILE_ERROR;
+}
+
+/* The last one that lets go closes it. Returns what close() does. */
+static int file_release(OpenFile *f)
+{
+  int fd = -1, last, remembered = 0;
+  list_lock();
+  last = (--f->users == 0);
+  if (last || f->pid != files_pid) {
+    struct stat st;
+    fd = file_isopen(f) ? f->fd : -1;
+    f->size = fd >= 0 && fstat(fd, &st) == 0 ? st.st_size : -1;
+    f->fd = -1;
+  }
+  if (last) {
+    remembered = f->shared && f->pid == files_pid;
+    if (!remembered) list_remove(f);
+  }
+  list_unlock();
+  if (last && !remembered) free(f);
+  return fd >= 0 ? close(fd) : 0;
+}
+
+/* -- Sessions ---------------------------------------------------------------- */
+
+static char *absolute_path(const char *path)
+{
+  char *cwd, *s = NULL;
+  size_t len;
+  if (*path == '/') return strdup(path);
+  cwd = get_current_dir_name();
+  if (!cwd) return NULL;
+  len = strlen(cwd) + 1 + strlen(path) + 1;
+  s = (char *)malloc(len);
+  if (s) snprintf(s, len, "%s/%s", cwd, path);
+  free(cwd);
+  return s;
+}
+
+StreamFileStatus lj_streamfile_open(const char *path, int shared, int children,
+				    StreamFile **sfp)
+{
+  StreamFile *sf = (StreamFile *)malloc(sizeof(StreamFile));
+  StreamFileStatus status = STREAMFILE_ERROR;
+  int err;
+  if (!sf) return STREAMFILE_ERROR;
+  sf->err = 0;
+  sf->path = children ? absolute_path(path) : strdup("");
+  if (sf->path && (status = file_open(path, shared, sf)) == STREAMFILE_OK) {
+    *sfp = sf;
+    return STREAMFILE_OK;
+  }
+  err = errno;
+  free(sf->path);
+  free(sf);
+  errno = err;
+  return status;
+}
+
+/* Drop what the file held, once, and not before a profile has really begun. */
+static int file_begin(OpenFile *f)
+{
+  int ok = 1;
+  list_lock();
+  if (!f->begun) {
+    ok = ftruncate(f->fd, 0) == 0 || errno == EINVAL;  /* EINVAL: no file. */
+    __atomic_store_n(&f->begun, 1, __ATOMIC_RELEASE);
+  }
+  list_unlock();
+  return ok;
+}
+
+size_t lj_streamfile_write(const void **data, size_t len, void *ctx)
+{
+  StreamFile *sf = (StreamFile *)ctx;
+  OpenFile *f = sf->file;
+  const char *p = (const char *)*data;
+  size_t left = len;
+  if (!file_isopen(f)) {
+    errno = EBADF;
+    goto failed;
+  }
+  if (!__atomic_load_n(&f->begun, __ATOMIC_ACQUIRE) && !file_begin(f))
+    goto failed;
+  while (left > 0) {
+    ssize_t n = write(f->fd, p, left);
+    if (n > 0) {  /* After a part, another session's chunk may come between. */
+      p += n;
+      left -= (size_t)n;
+    } else if (n == 0 || errno != EINTR) {
+      if (n == 0) errno = EIO;
+      goto failed;
+    }
+  }
+  return len;
+failed:
+  if (!sf->err) sf->err = errno;
+  return 0;
+}
+
+int lj_streamfile_close(void *ctx, uint8_t *buf)
+{
+  StreamFile *sf = (StreamFile *)ctx;
+  int result = file_release(sf->file), err = errno;
+  UNUSED(buf);
+  free(sf->path);
+  free(sf);
+  errno = err;
+  return result;
+}
+
+void *lj_streamfile_fork(void *ctx)
+{
+  StreamFile *sf = (StreamFile *)ctx;
+  OpenFile *inherited = sf->file;
+  size_t len = strlen(sf->path) + 24;
+  char *path = (char *)malloc(len);
+  StreamFileStatus status = STREAMFILE_ERROR;
+  if (path) {
+    snprintf(path, len, "%s.%ld", sf->path, (long)getpid());
+    status = file_open(path, inherited->shared, sf);
+    free(path);
+  }
+  if (status != STREAMFILE_OK) return NULL;
+  sf->err = 0;
+  file_release(inherited);
+  return sf;
+}

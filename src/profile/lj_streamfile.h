@@ -1,0 +1,57 @@
+/*
+** Files that the Lua API writes profiles into.
+**
+** A StreamFile is one session's end of it; sessions of a process that share a
+** file have one descriptor. Open, close and fork run outside of the handler;
+** the writer also runs in it, on several threads at once, and takes no lock
+** there.
+*/
+
+#ifndef _LJ_STREAMFILE_H
+#define _LJ_STREAMFILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lj_def.h"
+
+#define STREAMFILE_BUFFER	(128*1024)
+/* Session numbers of one start: it may use this many for its threads. */
+#define STREAMFILE_SESSIONS	65536
+
+typedef struct OpenFile OpenFile;
+
+typedef struct StreamFile {
+  OpenFile *file;		/* Where the bytes go. */
+  char *path;			/* Absolute, "" if there are no children. */
+  uint32_t session;		/* Number of its first session in the file. */
+  volatile int err;		/* errno of the first write that failed. */
+  uint8_t buf[STREAMFILE_BUFFER];  /* Buffer of the session. */
+} StreamFile;
+
+typedef enum StreamFileStatus {
+  STREAMFILE_OK,
+  STREAMFILE_INUSE,		/* Another session writes it, and does not share. */
+  STREAMFILE_ERROR		/* See errno. */
+} StreamFileStatus;
+
+/* Open a file for a new session. What it holds is kept until the first write.
+** shared: other sessions of this process may write into it, too, and what this
+** process has written into it before is kept. children: lj_streamfile_fork may
+** be called.
+*/
+LJ_FUNC StreamFileStatus lj_streamfile_open(const char *path, int shared,
+					    int children, StreamFile **sfp);
+
+/* Callbacks of a session, ctx is its StreamFile. The writer hands each chunk to
+** the kernel at once, at the end of the file, so that those of several sessions
+** are not mixed. It fails if the program has closed the descriptor, whoever has
+** its number now. Only its first call must be outside of the handler; the others
+** are async-signal-safe: fstat(2), write(2).
+*/
+LJ_FUNC size_t lj_streamfile_write(const void **data, size_t len, void *ctx);
+LJ_FUNC int lj_streamfile_close(void *ctx, uint8_t *buf);
+/* In a child of fork(): goes on in a file of its own, PATH.PID. */
+LJ_FUNC void *lj_streamfile_fork(void *ctx);
+
+#endif
