@@ -155,22 +155,18 @@ static int option_threads(lua_State *L, struct luam_Sysprof_Options *opt)
 /* Number of a signal by its name, as in "SIGUSR2" or "SIGRTMIN+3"; or 0. */
 static int signal_number(const char *name)
 {
-  unsigned i;
-  char extra;
   int n;
-  if (strcmp(name, "SIGRTMIN") == 0) return SIGRTMIN;
-  if (strcmp(name, "SIGRTMAX") == 0) return SIGRTMAX;
-  if (sscanf(name, "SIGRTMIN+%2u%c", &i, &extra) == 1 && strlen(name) <= 11)
-    n = SIGRTMIN + (int)i;
-  else if (sscanf(name, "SIGRTMAX-%2u%c", &i, &extra) == 1 && strlen(name) <= 11)
-    n = SIGRTMAX - (int)i;
-  else
-    n = 0;
-  if (n) return n >= SIGRTMIN && n <= SIGRTMAX ? n : 0;
-  for (n = 1; n < SIGRTMIN; n++) {
+  if (strncmp(name, "SIG", 3) != 0) return 0;
+  name += 3;
+  for (n = 1; n <= SIGRTMAX; n++) {
     const char *abbreviation = sigabbrev_np(n);
-    if (abbreviation && strncmp(name, "SIG", 3) == 0 &&
-	strcmp(name + 3, abbreviation) == 0)
+    char from_min[24] = "RTMIN", from_max[24] = "RTMAX";
+    if (n > SIGRTMIN)
+      snprintf(from_min, sizeof(from_min), "RTMIN+%d", n - SIGRTMIN);
+    if (n < SIGRTMAX)
+      snprintf(from_max, sizeof(from_max), "RTMAX-%d", SIGRTMAX - n);
+    if (n < SIGRTMIN ? abbreviation && strcmp(name, abbreviation) == 0 :
+	strcmp(name, from_min) == 0 || strcmp(name, from_max) == 0)
       return n;
   }
   return 0;
@@ -178,19 +174,15 @@ static int signal_number(const char *name)
 
 static int option_signal(lua_State *L, struct luam_Sysprof_Options *opt)
 {
-  lua_getfield(L, 1, "signal");
-  if (lua_type(L, -1) == LUA_TSTRING) {
-    opt->signo = signal_number(lua_tostring(L, -1));
-    if (!opt->signo) return 0;
-    lua_pop(L, 1);
-    return 1;
-  } else {
-    lua_Number n = 0;
-    lua_pop(L, 1);
-    if (!option_number(L, "signal", 1, SIGRTMAX, &n)) return 0;
-    opt->signo = (int)n;
-    return (lua_Number)opt->signo == n;
-  }
+  const char *name = NULL;
+  lua_Number n = 0;
+  int is_name = option_string(L, "signal", &name);
+  if (name) opt->signo = is_name ? signal_number(name) : 0;
+  lua_pop(L, 1);
+  if (name) return opt->signo != 0;
+  if (!option_number(L, "signal", 1, SIGRTMAX, &n)) return 0;
+  opt->signo = (int)n;
+  return (lua_Number)opt->signo == n;
 }
 
 typedef struct FileOptions {

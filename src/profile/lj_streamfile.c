@@ -103,7 +103,7 @@ static int open_above_stderr(const char *path)
   if (fd >= 0 && fd <= STDERR_FILENO) {
     int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), err = errno;
     close(fd);
-    errno = err;
+    errno = err == EINVAL ? EMFILE : err;  /* The limit is that low. */
     return above;
   }
   return fd;

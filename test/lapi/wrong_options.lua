@@ -48,6 +48,26 @@ for _, mode in ipairs({ "D", "L", "C" }) do
   end
 end
 
+-- interval and hz are two ways to say the same, so only one may be there.
+misuse("interval and hz", { mode = "D", interval = 10, hz = 100 })
+for name, values in pairs({
+  hz = { 0, -1, 0/0, math.huge, 1e300, 1e-9, "100", true, {}, false },
+  period = { 0, -1, 0.5, 1.5, 0/0, math.huge, 1e17, "1000", true, {}, false },
+  signal = { 0, -1, 1.5, 65, 1000, 0/0, math.huge, true, {}, false, "", "SIG", "PROF",
+	     "sigprof", "SIGPROF ", "SIGNONE", "SIGRTMIN+", "SIGRTMIN+x", "SIGRTMIN+99",
+	     "SIGRTMIN-1", "SIGRTMAX+1", "SIGRTMIN+3x", "SIGRTMAX-99", "SIGRTMIN +3",
+	     "SIGRTMIN+-1", "SIGRTMIN+ 3", "SIGPROF\0" },
+  jitter = { 0, 1, "yes", {} },
+  threads = { 0, true, false, {}, "", "none", "ALL", "all\0" },
+  fork = { 0, 1, "yes", {} },
+  shared = { 0, 1, "yes", {} },
+  clock = { 0, true, false, {}, "cpu\0" },
+}) do
+  for _, value in ipairs(values) do
+    misuse(name .. " " .. tostring(value), { mode = "D", [name] = value, path = "x.bin" })
+  end
+end
+
 -- An error of a metamethod comes through.
 local ok, err = pcall(sysprof.start, setmetatable({},
   { __index = function(_, key) error("no " .. key, 0) end }))

@@ -72,6 +72,20 @@ static const Allowed allowed[] = {
   { "lj_clocksig", "strstr", "close only" },
   { "lj_clocksig", "strtoull", "close only" },
   { "lj_sysprof", "lj_clockspec_parse", "start only" },
+  { "lj_streamfile", "write", "signal-safety(7)" },
+  { "lj_streamfile", "fstat*", "signal-safety(7)" },
+  { "lj_streamfile", "ftruncate*", "signal-safety(7); first chunk only" },
+  { "lj_streamfile", "sched_yield", "open, close and first chunk only" },
+  { "lj_streamfile", "open*", "start only" },
+  { "lj_streamfile", "fcntl*", "start only" },
+  { "lj_streamfile", "close", "start and stop only" },
+  { "lj_streamfile", "malloc", "start only" },
+  { "lj_streamfile", "calloc", "start only" },
+  { "lj_streamfile", "strdup", "start only" },
+  { "lj_streamfile", "free", "start and stop only" },
+  { "lj_streamfile", "get_current_dir_name", "start only" },
+  { "lj_streamfile", "snprintf", "start only" },
+  { "lj_streamfile", "__snprintf_chk", "start only" },
   { "lj_sysprof", "pthread_mutex_*", "start, stop and report only" },
   { "lj_sysprof", "atexit", "start only" },
   { "lj_sysprof", "lj_funcname_find", "stop only" },
@@ -86,7 +100,7 @@ static const Allowed allowed[] = {
 static const char *const objects[] = {
   "lj_peek", "lj_cfi", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack",
   "lj_lstack", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
-  "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_sysprof",
+  "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_streamfile", "lj_sysprof",
   "lj_clock", "lj_clocksig"
 };
 #define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))

@@ -1,0 +1,91 @@
+-- The profile's file in programs that care for descriptors themselves: they close
+-- all of them, leave the standard ones closed, or may not have more.
+
+local t = require("tools_test")
+local ffi = require("ffi")
+local sysprof = misc.sysprof
+local parse = "'" .. os.getenv("SYSPROF_BUILD") .. "/bin/luajit-parse-sysprof' "
+ffi.cdef [[
+int close(int);
+ssize_t readlink(const char *, char *, size_t);
+struct rlimit_ { unsigned long cur, max; };
+int setrlimit(int, const struct rlimit_ *);
+int getrlimit(int, struct rlimit_ *);
+]]
+local EBADF, EMFILE, RLIMIT_NOFILE = 9, 24, 7
+
+local function work(samples)
+  local deadline = os.time() + 60
+  repeat
+    local s = 0
+    for i = 1, 1e5 do s = s + i % 3 end
+    t.ok(os.time() < deadline, "too few samples in a minute")
+  until sysprof.report().samples >= samples or os.time() >= deadline
+end
+
+-- Number of the descriptor of a file.
+local function descriptor_of(name)
+  local buf = ffi.new("char[4096]")
+  for fd = 0, 200 do
+    local n = ffi.C.readlink("/proc/self/fd/" .. fd, buf, 4096)
+    if n > 0 and ffi.string(buf, n):sub(-#name) == name then return fd end
+  end
+end
+
+-- Closed by the program, and its number is that of another file meanwhile.
+t.write_file("other.txt", "")
+assert(sysprof.start({ mode = "C", interval = 1, clock = "wall", path = "closed.bin" }))
+local fd = descriptor_of("/closed.bin")
+t.ok(fd and fd > 2, "the profile has a descriptor of its own")
+t.equal(ffi.C.close(fd), 0, "close")
+local other = assert(io.open("other.txt", "wb"))
+t.equal(descriptor_of("/other.txt"), fd, "the number is used again")
+work(20)
+local ok, message, code = sysprof.stop()
+t.equal(ok, nil, "stop says that the profile is not complete")
+t.contains(message, "closed.bin", "the message names the file")
+t.equal(code, EBADF, "errno of a closed descriptor")
+t.equal(descriptor_of("/other.txt"), fd, "the other file stays open")
+other:write("mine")
+other:close()
+t.equal(t.read_file("other.txt"), "mine", "nothing is written into another file")
+t.equal((t.shell(parse .. "closed.bin")), 3, "what was written before can be read")
+
+-- A program that was started without standard files prints into none of ours.
+t.write_file("daemon.lua", [[
+assert(misc.sysprof.start({ mode = "C", interval = 1, clock = "wall", path = "no_std.bin" }))
+local s = 0
+repeat
+  for i = 1, 1e5 do s = s + i % 3 end
+  print("to nowhere")
+  io.stderr:write("to nowhere, too\n")
+until misc.sysprof.report().samples >= 20
+assert(misc.sysprof.stop())
+]])
+os.remove("no_std.bin")
+t.equal((t.shell(("'%s' daemon.lua <&- >&- 2>&-"):format(t.luajit))), 0, "no standard files")
+t.equal((t.shell(parse .. "no_std.bin")), 0, "their profile is whole")
+t.equal(t.read_file("no_std.bin"):find("nowhere", 1, true), nil, "nothing printed is in it")
+
+-- No descriptor to be had: one sentence, and the mode without a file needs none.
+local limit, few = ffi.new("struct rlimit_"), ffi.new("struct rlimit_")
+t.equal(ffi.C.getrlimit(RLIMIT_NOFILE, limit), 0, "getrlimit")
+few.cur, few.max = 3, limit.max
+t.equal(ffi.C.setrlimit(RLIMIT_NOFILE, few), 0, "setrlimit")
+local refused = { sysprof.start({ mode = "C", path = "few.bin" }) }
+local counters = { sysprof.start({ mode = "D" }) }
+local stopped = { sysprof.stop() }
+t.equal(ffi.C.setrlimit(RLIMIT_NOFILE, limit), 0, "setrlimit back")
+t.equal(refused[1], nil, "no descriptor")
+t.contains(refused[2], "few.bin: ", "no descriptor: the message names the file")
+t.equal(refused[3], EMFILE, "no descriptor: errno")
+t.equal(counters[1], true, "mode D without a descriptor")
+t.equal(stopped[1], true, "mode D without a descriptor")
+t.equal(sysprof.start({ mode = "C", path = "few.bin" }), true, "and with one again")
+t.equal(sysprof.stop(), true, "stop")
+
+-- Nothing is left open.
+local before, after = descriptor_of("/few.bin"), descriptor_of(".bin")
+t.equal(before, nil, "few.bin is closed")
+t.equal(after, nil, "all are closed")
+t.finish()
