@@ -10,7 +10,7 @@
 
 #include "session.h"
 
-#define WRITES	4	/* Chunks with samples are among them. */
+#define WRITES	3	/* Chunks with samples are among them. */
 
 static int fd;
 static volatile int writes;
@@ -49,7 +49,7 @@ static void profile(const char *name, int clock, void (*end)(void))
   static const struct rlimit no_core;
   lua_State *L = session_vm();
   Sink sink;
-  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 1500);
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, LUAM_SYSPROF_BUF_MIN);
   time_t deadline = time(NULL) + 30;
   check_failures = 0;
   setrlimit(RLIMIT_CORE, &no_core);
