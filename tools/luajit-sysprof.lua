@@ -2,8 +2,8 @@
 -- luajit-sysprof: profiles a script from its beginning to its end.
 --
 -- The script runs in the luajit program itself, in a process of its own, so it
--- behaves and ends as without a profile. The profile is written by that process;
--- here it is only started, waited for, and then its profile rendered.
+-- behaves and ends as without a profile (sysprof.launch). The profile is written by
+-- that process; here it is rendered.
 ----------------------------------------------------------------------------
 
 local PROGRAM = "luajit-sysprof"
@@ -12,9 +12,10 @@ local OK, FAILED, USAGE = 0, 1, 2
 local here = arg and arg[0] and arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 
-local ffi = require("ffi")
 local G = require("sysprof.grammar")
 local child = require("sysprof.child")
+local events = require("sysprof.events")
+local launch = require("sysprof.launch")
 local options = require("sysprof.options")
 local progress = require("sysprof.progress")
 local reader = require("sysprof.reader")
@@ -25,9 +26,6 @@ local view = require("sysprof.view")
 local INTERVAL_MS = 1
 local DEFAULT_OUTPUT = "sysprof.bin"
 local HOTTEST = 5	-- Functions in the summary.
-
--- The start of the profiler takes LUA_INIT out of our way.
-local KEPT_INIT = "SYSPROF_RUN_LUA_INIT"
 
 -- Formats by the endings of files; the longest that fits counts. "bin" is the
 -- profile as it is.
@@ -64,6 +62,26 @@ local function to_interval(s)
   return nil, "milliseconds, at least 0.01"
 end
 
+local function to_hz(s)
+  local hz = s:find("^%d*%.?%d+$") and tonumber(s)
+  if hz and hz >= 0.001 and hz <= 1e5 then return hz end
+  return nil, "samples a second, at most 100000"
+end
+
+local function to_period(s)
+  local n = s:find("^%d+$") and tonumber(s)
+  if n and n >= 1 and n < 2^53 then return n end
+  return nil, "a number of occurrences"
+end
+
+-- Which signals there are is known to the profiler.
+local function to_signal(s)
+  if s:find("^%d+$") and #s <= 3 then return tonumber(s) end
+  s = s:upper()
+  if s:find("^%u[%u%d+-]*$") then return s:find("^SIG") and s or "SIG" .. s end
+  return nil, "a signal as SIGUSR2"
+end
+
 local SPECS = {
   { name = "output", short = "o", key = "output", arg = "FILE", help = {
     "write to FILE, default " .. DEFAULT_OUTPUT .. "; its ending gives the",
@@ -75,13 +93,26 @@ local SPECS = {
   { name = "interval", short = "i", key = "interval", arg = "MS",
     convert = to_interval, help = {
     ("milliseconds between samples, default %d"):format(INTERVAL_MS) } },
-  { name = "clock", key = "clock", arg = "CLOCK", choice = { "cpu", "wall" }, help = {
+  { name = "hz", key = "hz", arg = "N", convert = to_hz, help = {
+    "samples a second, instead of the interval" } },
+  { name = "clock", key = "clock", arg = "LIST", help = {
     "cpu: time that the script computes (default);",
-    "wall: also time that it waits" } },
+    "wall: also time that it waits; events as page-faults",
+    "or cycles; several with commas between" } },
+  { name = "period", key = "period", arg = "N", convert = to_period, help = {
+    "occurrences of an event between two samples" } },
+  { name = "threads", key = "all_threads", help = { "all threads of the process" } },
+  { name = "fork", key = "fork", help = { "children that the script forks, too" } },
+  { name = "signal", key = "signal", arg = "SIGNAL", convert = to_signal, help = {
+    "signal of the profiler, default SIGPROF" } },
+  { name = "jitter", key = "jitter", help = { "vary the interval at random" } },
   { name = "mode", key = "mode", arg = "MODE", choice = { "C", "L" }, help = {
     "C: whole stacks (default), L: their innermost frames" } },
-  { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "cpu" },
-    help = { "count samples (default), or cpu: microseconds of CPU time" } },
+  { name = "event", key = "event", arg = "NAME", help = {
+    "show this one of several clocks and events" } },
+  { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "event", "cpu" },
+    help = { "count samples (default), or event: what they stand for,",
+    "occurrences or CPU time, which is also called cpu" } },
   { name = "lines", key = "lines", help = { "name Lua frames by current lines" } },
   { name = "traces", key = "traces", help = { "show compiled code as [trace N]" } },
   { name = "no-host", key = "no_host", help = { "leave out host frames" } },
@@ -113,67 +144,7 @@ local function say(...)
   io.stderr:write("\n")
 end
 
--- -- The script ------------------------------------------------------------
-
--- Lua code that starts the profiler and leaves the script's arg table as it is
--- without us: n arguments of luajit are ours.
-local START = [[
-local ok, err = misc.sysprof.start{ mode = %q, interval = %s, clock = %q, path = %q }
-if not ok then
-  io.stderr:write("%s: cannot profile: ", err or "this luajit has no profiler", "\n")
-  os.exit(%d)
-end
-local arg, i = arg, -1
-repeat
-  arg[i] = arg[i - %d]
-  i = i - 1
-until arg[i] == nil
-]]
-
--- Path of the luajit program that runs us.
-local function luajit_path()
-  ffi.cdef("ssize_t readlink(const char *, char *, size_t);")
-  local buf = ffi.new("char[4096]")
-  local n = ffi.C.readlink("/proc/self/exe", buf, 4096)
-  return n > 0 and ffi.string(buf, n) or arg[-1]
-end
-
-local function luajit_arguments(luajit, opt, rest, path)
-  local args = { luajit }
-  for _, letter in ipairs { "j", "O", "l" } do
-    for _, value in ipairs(opt[letter] or {}) do args[#args + 1] = "-" .. letter .. value end
-  end
-  local dashes = rest[1]:find("^%-.")
-  args[#args + 1] = "-e"
-  args[#args + 1] = START:format(opt.mode or "C", ("%.6f"):format(opt.interval or INTERVAL_MS),
-    opt.clock or "cpu", path, PROGRAM, FAILED, dashes and 3 or 2)
-  if dashes then args[#args + 1] = "--" end
-  for _, a in ipairs(rest) do args[#args + 1] = a end
-  return args
-end
-
--- Returns what child.run() does.
-local function run_script(opt, rest, path)
-  local luajit = luajit_path()
-  child.setenv("LUA_INIT", os.getenv(KEPT_INIT) or os.getenv("LUA_INIT"))
-  child.setenv(KEPT_INIT, nil)
-  return child.run(luajit, luajit_arguments(luajit, opt, rest, path))
-end
-
 -- -- The profile -----------------------------------------------------------
-
--- Returns the path of a new file, or nil and a message.
-local function temporary()
-  ffi.cdef("int mkstemp(char *); int close(int);")
-  local path = (os.getenv("TMPDIR") or "/tmp") .. "/luajit-sysprof-XXXXXX"
-  local buf = ffi.new("char[?]", #path + 1, path)
-  local fd = ffi.C.mkstemp(buf)
-  if fd < 0 then
-    return nil, ("cannot write %s: %s"):format(path, ffi.string(ffi.C.strerror(ffi.errno())))
-  end
-  ffi.C.close(fd)
-  return ffi.string(buf)
-end
 
 local function render(shown_view, format, path)
   local file, err = io.open(path, "wb")
@@ -191,9 +162,19 @@ local function render(shown_view, format, path)
   return true
 end
 
-local function summary(profile, shown_view, path)
+-- Says what was sampled, and the hottest functions of what is shown.
+local function summary(shown_view, path, children)
+  local profile = shown_view.profile
   local samples, us = profile:totals()
   say(("%.0f samples, %.3f s of CPU time, written to %s"):format(samples, us / 1e6, path))
+  if shown_view:one_of_several() then
+    local counts = {}
+    for i, e in ipairs(events.list(profile)) do
+      counts[i] = ("%s %.0f"):format(e.name, e.samples)
+    end
+    say("samples of each event: ", table.concat(counts, ", "), "; shown: ", shown_view.event.name)
+  end
+  if children > 0 then say(("with the profiles of %d children"):format(children)) end
   local lost, lost_text = selfreport.lost(profile)
   if lost > 0 then say("warning: samples lost: ", lost_text) end
   if not profile.complete then say("warning: ", profile:problem_text()) end
@@ -208,20 +189,22 @@ local function summary(profile, shown_view, path)
   end
 end
 
--- Reads the profile at a path and writes what was asked for. Returns true, or
--- nil and a message.
-local function finish(path, format, opt)
-  local profile, err = reader.read(path, { timeline = NEEDS_TIMELINE[format],
-					   progress = progress.new() })
+-- Reads the profiles at some paths, of the script and its children, and writes what
+-- was asked for. Returns true, or nil and a message.
+local function finish(paths, format, opt)
+  local profile, err = reader.read_all(paths, { timeline = NEEDS_TIMELINE[format],
+						progress = progress.new() })
   if not profile then return nil, "no profile was made: " .. err end
   opt.title, opt.limit = opt.title or opt.script, 60
-  local shown_view = view.new(profile, opt)
-  if format ~= "bin" then
+  local shown_view
+  shown_view, err = view.new(profile, opt)
+  if shown_view and format ~= "bin" then
     local ok
     ok, err = render(shown_view, format, opt.output)
     if not ok then return nil, err end
   end
-  summary(profile, view.new(profile, opt), opt.output)
+  if not shown_view then return nil, err end
+  summary(shown_view, opt.output, #paths - 1)
   return true
 end
 
@@ -239,35 +222,71 @@ local function format_of(path)
   return found
 end
 
--- An output that cannot be written is found before the script has run.
+-- An output that cannot be written is found before the script has run. Returns true
+-- and whether the file is new, or nil and a message.
 local function check_output(path)
+  local there = io.open(path, "rb")
+  if there then there:close() end
   local file, err = io.open(path, "ab")
   if not file then return nil, "cannot write " .. err end
   file:close()
-  return true
+  return true, not there
+end
+
+-- Returns the options of misc.sysprof.start for a profile at a path.
+local function start_options(opt, path)
+  return { mode = opt.mode or "C", path = path, clock = opt.clock,
+	   interval = opt.interval or not opt.hz and INTERVAL_MS or nil, hz = opt.hz,
+	   period = opt.period, threads = opt.all_threads and "all" or nil,
+	   signal = opt.signal, jitter = opt.jitter, fork = opt.fork }
+end
+
+-- Returns the list of options for luajit.
+local function luajit_options(opt)
+  local list = {}
+  for _, letter in ipairs { "j", "O", "l" } do
+    for _, value in ipairs(opt[letter] or {}) do list[#list + 1] = "-" .. letter .. value end
+  end
+  return list
+end
+
+-- Returns the paths of the profiles of a script and of its children; before: those
+-- of children that were there already.
+local function profiles(opt, path, before)
+  local list, old = { path }, {}
+  for _, name in ipairs(before) do old[name] = true end
+  for _, name in ipairs(opt.fork and launch.profiles_of_children(path) or {}) do
+    if not old[name] then list[#list + 1] = name end
+  end
+  return list
 end
 
 local function run(opt, rest)
   local format = opt.format
   local ok, err = check_output(opt.output)
-  local path = opt.output
-  if ok and format ~= "bin" then path, err = temporary() end
+  local is_new, path = ok and err, opt.output
+  if ok and format ~= "bin" then path, err = launch.temporary() end
   if not ok or not path then
     say(err)
     return FAILED
   end
-  local status, signo, why = run_script(opt, rest, path)
+  local before = launch.profiles_of_children(path)
+  local status, signo, why = launch.run(start_options(opt, path), luajit_options(opt), rest)
+  local paths = profiles(opt, path, before)
   if why then
-    say("cannot run luajit: ", why)
-    return FAILED
-  end
-  ok, err = finish(path, format, opt)
-  if not ok then say(err) end
-  if format ~= "bin" then
-    if ok then os.remove(path) else say("the profile is kept in ", path) end
+    say(why)
+    if format ~= "bin" then os.remove(path) end
+    if is_new then os.remove(opt.output) end
+    status = status ~= OK and status or FAILED
+  else
+    ok, err = finish(paths, format, opt)
+    if not ok then say(err) end
+    for _, name in ipairs(format ~= "bin" and paths or {}) do
+      if ok then os.remove(name) else say("the profile is kept in ", name) end
+    end
   end
   if signo then child.die(signo) end
-  return status == 0 and not ok and FAILED or status
+  return status == OK and not ok and FAILED or status
 end
 
 local function usage_error(message)
@@ -293,6 +312,8 @@ local function main(args)
     return usage_error("expected a SCRIPT")
   elseif opt.no_host and opt.no_lua then
     return usage_error("--no-host and --no-lua leave nothing")
+  elseif opt.interval and opt.hz then
+    return usage_error("--interval and --hz say the same, choose one")
   end
   opt.output = opt.output or DEFAULT_OUTPUT
   opt.format = opt.format or format_of(opt.output)

@@ -3,6 +3,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
+local pprof = require("pprof_decode")
 local demangle = require("sysprof.demangle")
 
 local function shown(name, options)
@@ -23,6 +24,23 @@ end
 t.equal(demangle.name("f@@V1", true), "f", "version is cut from names that stay mangled")
 t.equal(shown("lj_gc_step@@V1"), "lj_gc_step", "version of a name of the VM")
 
+-- Rust: parts with their lengths, and a hash.
+local function rust(...)
+  local parts = {}
+  for i, part in ipairs { ... } do parts[i] = #part .. part end
+  return "_ZN" .. table.concat(parts) .. "17h0123456789abcdefE"
+end
+for name, expected in pairs {
+  [rust("core", "fmt", "write")] = "core::fmt::write",
+  [rust("_$LT$std..io..Stdin$u20$as$u20$A$LT$X$C$Y$GT$$GT$", "read") .. ".llvm.123"] =
+    "<std::io::Stdin as A<X,Y>>::read",
+  [rust("a", "$u7b$$u7b$closure$u7d$$u7d$")] = "a::{{closure}}",
+  [rust("$odd$", "$u1$", "$u1b$")] = "$odd$::$u1$::$u1b$",
+} do
+  t.equal(shown(name), expected, name)
+  t.equal(shown(name, { no_demangle = true }), name, name .. " as it is")
+end
+
 if demangle.name("_Z1fv") == "_Z1fv" then
   print("skipped: no C++ library")
   os.exit(77)
@@ -36,6 +54,15 @@ for name, expected in pairs {
 } do
   t.equal(shown(name), expected, name)
   t.equal(shown(name, { no_demangle = true }), (name:gsub("@.*", "")), name .. " as it is")
+end
+
+-- pprof's files have both names, where they differ.
+for name, expected in pairs { ["_ZN2ns3Box3putEi@@V1"] = "ns::Box::put(int) _ZN2ns3Box3putEi",
+			      ["malloc@@V1"] = "malloc " } do
+  local b = B.new():context():stack(1, { B.F.host(0x100) }):sample(0, 1)
+  b:hsym(0x100, 0x100, name)
+  local f = pprof.decode((t.render(b:finish(), "pprof"))).functions[1]
+  t.equal(f.name .. " " .. f.system_name, expected, "pprof: names of " .. name)
 end
 
 -- By the command.

@@ -1,145 +1,18 @@
--- The format pprof: decoded here, and by Go's own tool where it is installed.
+-- The format pprof: decoded by the tests' own decoder, and by Go's own tool where
+-- it is installed.
 
 local t = require("tools_test")
 local made = require("made_profile")
+local pprof = require("pprof_decode")
 local selfreport = require("sysprof.selfreport")
-local text = require("sysprof.text")
-
--- -- Decoding --------------------------------------------------------------
-
-local function varint(s, at)
-  local v, mul = 0ULL, 1ULL
-  while true do
-    local b = s:byte(at)
-    v, mul, at = v + b % 128 * mul, mul * 128, at + 1
-    if b < 128 then return tonumber(v), at, v end
-  end
-end
-
--- Returns the fields of a message: lists of numbers and strings, by number.
-local function message(s)
-  local fields, at = {}, 1
-  while at <= #s do
-    local key, value, exact
-    key, at = varint(s, at)
-    local field, wire = math.floor(key / 8), key % 8
-    if wire == 0 then
-      value, at, exact = varint(s, at)
-      fields["exact" .. field] = exact
-    else
-      t.equal(wire, 2, "wire type")
-      local len
-      len, at = varint(s, at)
-      value, at = s:sub(at, at + len - 1), at + len
-      t.equal(#value, len, "length of a field")
-    end
-    fields[field] = fields[field] or {}
-    table.insert(fields[field], value)
-  end
-  return setmetatable(fields, { __index = function() return {} end })
-end
-
-local function packed(s)
-  local list, at = {}, 1
-  while at <= #s do list[#list + 1], at = varint(s, at) end
-  return list
-end
-
--- Returns a decoded profile; every reference is checked.
-local function decode(bytes)
-  local m = message(bytes)
-  local strings = m[6]
-  t.equal(strings[1], "", "first string")
-  for _, s in ipairs(strings) do t.equal(s, text.clean(s), "a string is clean") end
-  local function str(id)
-    t.ok(id == nil or strings[id + 1] ~= nil, "reference to a string")
-    return strings[(id or 0) + 1]
-  end
-  local p = { mappings = {}, functions = {}, locations = {}, samples = {}, types = {},
-	      comments = {}, message = m, str = str }
-  for _, s in ipairs(m[1]) do
-    local f = message(s)
-    p.types[#p.types + 1] = str(f[1][1]) .. "/" .. str(f[2][1])
-  end
-  for i, s in ipairs(m[3]) do
-    local f = message(s)
-    t.equal(f[1][1], i, "id of a mapping")
-    p.mappings[i] = { first = f[2][1], last = f[3][1], file = str(f[5][1]),
-		      build_id = str(f[6][1]), named = f[7][1] }
-  end
-  for i, s in ipairs(m[5]) do
-    local f = message(s)
-    t.ok(not p.functions[f[1][1]] and f[1][1] > 0, "id of a function")
-    p.functions[f[1][1]] = { name = str(f[2][1]), file = str(f[4][1]),
-			     first = f[5][1] or 0 }
-    t.equal(#f[3], 0, "a name is not to be demangled")
-    t.equal(i, f[1][1], "order of functions")
-  end
-  for _, s in ipairs(m[4]) do
-    local f = message(s)
-    local line = message(f[4][1])
-    local id, mapping = f[1][1], f[2][1]
-    t.ok(not p.locations[id], "id of a location")
-    t.ok(mapping == nil or p.mappings[mapping], "reference to a mapping")
-    t.equal(#f[4], 1, "lines of a location")
-    p.locations[id] = { mapping = mapping and p.mappings[mapping], addr = f[3][1],
-			line = line[2][1] or 0, func = p.functions[line[1][1]] }
-    t.ok(p.locations[id].func, "reference to a function")
-  end
-  for _, s in ipairs(m[2]) do
-    local f = message(s)
-    local sample = { values = packed(f[2][1]), labels = {} }
-    for i, id in ipairs(packed(f[1][1])) do
-      sample[i] = p.locations[id]
-      t.ok(sample[i], "reference to a location")
-    end
-    for _, l in ipairs(f[3]) do
-      local label = message(l)
-      sample.labels[str(label[1][1])] = str(label[2][1])
-    end
-    p.samples[#p.samples + 1] = sample
-  end
-  for _, id in ipairs(packed(m[13][1] or "")) do
-    p.comments[#p.comments + 1] = str(id)
-  end
-  return p
-end
-
-local function unzip(gz)
-  local out
-  t.with_file(gz, function(path)
-    local status, stdout, err = t.shell("gzip -dc <" .. path)
-    t.equal(status, 0, "gzip: " .. err)
-    out = stdout
-  end)
-  return out
-end
 
 -- -- The same as folded stacks ---------------------------------------------
 
 local stream = made.stream()
-local decoded = decode(unzip((t.render(stream, "pprof"))))
+local decoded = pprof.decode((t.render(stream, "pprof")))
 
--- Folded stacks of what was decoded, by one of its values.
-local function folded_of(p, value, scale)
-  local sums, lines = {}, {}
-  for _, s in ipairs(p.samples) do
-    local names = {}
-    for i = #s, 1, -1 do names[#names + 1] = text.folded(s[i].func.name) end
-    local line = table.concat(names, ";")
-    if not sums[line] then lines[#lines + 1] = line end
-    sums[line] = (sums[line] or 0) + s.values[value] / scale
-  end
-  table.sort(lines)
-  local out = {}
-  for _, line in ipairs(lines) do
-    if sums[line] > 0 then out[#out + 1] = ("%s %.0f\n"):format(line, sums[line]) end
-  end
-  return table.concat(out)
-end
-
-t.equal(folded_of(decoded, 1, 1), (t.render(stream)), "samples")
-t.equal(folded_of(decoded, 2, 1000), (t.render(stream, "folded", { weight = "cpu" })),
+t.equal(pprof.folded(decoded, 1, 1), (t.render(stream)), "samples")
+t.equal(pprof.folded(decoded, 2, 1000), (t.render(stream, "folded", { weight = "cpu" })),
 	"CPU time")
 
 -- -- The rest of it --------------------------------------------------------
@@ -148,14 +21,14 @@ local _, p = t.render(stream)
 t.equal(table.concat(decoded.types, " "), "samples/count cpu/nanoseconds", "types")
 local m = decoded.message
 t.equal(m[12][1], 1000000, "period")
-t.equal(decoded.str(message(m[11][1])[1][1]), "wall", "type of the period")
+t.equal(decoded.str(pprof.message(m[11][1])[1][1]), "wall", "type of the period")
 t.equal(m.exact9, 1700000000ULL * 1000000000, "time")
 t.equal(m[10][1], p.last_time * 1000, "duration")
 t.equal(decoded.str(m[14][1]), "samples", "default type")
 t.equal(decoded.comments[1], "samples: " .. selfreport.lines(p)[1][2], "comment")
-local cpu_first = decode(unzip((t.render(stream, "pprof", { weight = "cpu" }))))
+local cpu_first = pprof.decode((t.render(stream, "pprof", { weight = "cpu" })))
 t.equal(cpu_first.str(cpu_first.message[14][1]), "cpu", "default type, --weight=cpu")
-t.equal(folded_of(cpu_first, 1, 1), (t.render(stream)), "nothing dropped with --weight=cpu")
+t.equal(pprof.folded(cpu_first, 1, 1), (t.render(stream)), "nothing dropped with --weight=cpu")
 
 t.equal(decoded.mappings[1].file, "/usr/bin/program", "file of a mapping")
 t.equal(decoded.mappings[1].build_id, "abcdef01", "build-id of a mapping")
@@ -194,7 +67,7 @@ for _, tid in ipairs { "100", "101", "102" } do
   t.ok(by_thread[tid] and by_thread[tid] > 0, "label thread " .. tid)
 end
 
-local empty = decode(unzip((t.render(require("stream_builder").new():finish(), "pprof"))))
+local empty = pprof.decode((t.render(require("stream_builder").new():finish(), "pprof")))
 t.equal(#empty.samples, 0, "empty profile")
 
 t.equal(#empty.message[12], 0, "no period")
@@ -203,7 +76,7 @@ t.equal(#empty.message[12], 0, "no period")
 
 local gzip = require("sysprof.gzip")
 local function same(s, what)
-  t.ok(unzip(gzip.compress(s)) == s, "compress " .. what)
+  t.ok(pprof.unzip(gzip.compress(s)) == s, "compress " .. what)
 end
 local noise = {}
 for i = 1, 70000 do noise[i] = string.char((i * i * 7919 + i) % 251) end

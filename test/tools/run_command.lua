@@ -164,6 +164,10 @@ t.equal(t.read_file("sysprof.bin"):sub(1, 3), "ljs", "default output: profile")
 local parsed, folded = t.parse("sysprof.bin")
 t.equal(parsed, 0, "default output: whole")
 t.ok(folded, "default output: can be read")
+status, _, err = t.shell(RUN .. "run --hz=1500.5 --threads --fork --jitter --signal=usr2 " ..
+			 "--event=cpu -o out.txt short.lua")
+t.equal(status, 0, "options of the profiler: " .. err)
+t.contains(t.read_file("out.txt"), "1500.5 samples a second asked", "the rate that was asked for")
 status, _, err = t.shell(RUN .. "run -joff -O1 -ljit.util -i 0.5 --clock=wall --mode=L " ..
 			 "--weight=cpu --lines -o out.folded short.lua")
 t.equal(status, 0, "all options: " .. err)
@@ -184,7 +188,23 @@ wrong("unknown option", "run --wrong x.lua", 2, "unknown option '--wrong'")
 wrong("unknown ending", "run -o x.doc short.lua", 2, "the ending of 'x.doc'")
 wrong("no ending", "run -o x short.lua", 2, "the ending of 'x'")
 wrong("interval", "run -i 0 short.lua", 2, "option '-i': expected milliseconds")
-wrong("clock", "run --clock=sun short.lua", 2, "option '--clock': expected cpu or wall")
+wrong("hz", "run --hz=0 short.lua", 2, "option '--hz': expected samples a second")
+wrong("both", "run --hz=10 -i 1 short.lua", 2, "--interval and --hz say the same")
+wrong("period", "run --period=1.5 short.lua", 2, "option '--period': expected a number of occ")
+wrong("signal", "run --signal=' ' short.lua", 2, "option '--signal': expected a signal as")
+-- What the profiler says is passed on, in one sentence, and nothing else happens.
+t.write_file("old.bin", "old")
+t.write_file("says.lua", "print('it runs')")
+for _, output in ipairs { "new.bin", "new.folded", "old.bin", "old.folded" } do
+  wrong("clock, " .. output, "run --clock=sun -o " .. output .. " says.lua", 1, "cannot profile: ")
+end
+t.equal(t.read_file("old.bin"), "old", "a clock that is none: an old output")
+t.equal(io.open("new.bin"), nil, "a clock that is none: a new output")
+t.equal(io.open("new.folded"), nil, "a clock that is none: a new output of another format")
+_, _, err = t.shell(RUN .. "run --clock=sun -o new.bin says.lua")
+t.equal(select(2, err:gsub("\n", "")), 1, "a clock that is none: one line: " .. err)
+wrong("no such module", "run -l no_such_module -o new.bin says.lua 2>&1 >/dev/null | " ..
+      "tail -n 1 >&2; false", 1, "luajit ended before the script began")
 wrong("output in no folder", "run -o /no/such/x.html short.lua", 1, "cannot write /no/such/x.html")
 wrong("output in no folder, as it is", "run -o /no/such/x.bin short.lua", 1,
       "cannot write /no/such/x.bin")

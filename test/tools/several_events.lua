@@ -6,6 +6,7 @@ local B = require("stream_builder")
 local G = require("sysprof.grammar")
 local events = require("sysprof.events")
 local json = require("json_decode")
+local pprof = require("pprof_decode")
 local reader = require("sysprof.reader")
 local view = require("sysprof.view")
 local F = B.F
@@ -111,6 +112,30 @@ d = decoded("gecko", { event = "page-faults" })
 t.equal(#d.threads[1].samples.data, 2, "gecko: samples of another event")
 t.equal(#d.threads[1].samples.data[1], 2, "gecko: these have no CPU time")
 
+d = pprof.decode((t.render(bytes, "pprof", {})))
+t.equal(table.concat(d.types, " "), "samples/count cpu/nanoseconds " ..
+  "page-faults-samples/count page-faults/count cycles:u-samples/count cycles:u/count",
+  "pprof: types")
+for i, name in ipairs { "cpu", "page-faults", "cycles:u" } do
+  t.equal(pprof.folded(d, 2 * i - 1, 1), (t.render(bytes, "folded", { event = name })),
+	  "pprof: samples of " .. name)
+  t.equal(pprof.folded(d, 2 * i, i == 1 and 1000 or 1),
+	  (t.render(bytes, "folded", { event = name, weight = "event" })), "pprof: sum of " .. name)
+end
+-- Returns the default type, and type, unit and length of the period.
+local function defaults(options)
+  d = pprof.decode((t.render(bytes, "pprof", options)))
+  local period = pprof.message(d.message[11][1])
+  return ("%s, %s/%s %d"):format(d.str(d.message[14][1]), d.str(period[1][1]),
+				 d.str(period[2][1]), d.message[12][1])
+end
+t.equal(defaults({}), "samples, cpu/nanoseconds 1000000", "pprof: defaults")
+t.equal(defaults({ weight = "event" }), "cpu, cpu/nanoseconds 1000000", "pprof: --weight=event")
+t.equal(defaults({ event = "page-faults" }), "page-faults-samples, page-faults/count 10",
+	"pprof: --event")
+t.equal(defaults({ event = "page-faults", weight = "event" }), "page-faults, page-faults/count 10",
+	"pprof: --event and --weight=event")
+
 -- -- Profiles of several runs ----------------------------------------------
 
 t.with_file(bytes, function(path)
@@ -196,6 +221,9 @@ b:sample(0, 0, 1):counters { { G.SPF_COUNTER_WALL_US, 4000 }, { G.SPF_COUNTER_TO
 t.contains(t.render(b:finish(), "top", {}), "event wall         1 sample, 0.001 s of 0.002 s (50.0%) " ..
   "of CPU time; 500 samples a second asked, 250.0 got\n", "no description")
 t.contains(t.render(B.new():finish(), "top", { event = nil }), "samples            0,", "empty")
+-- Without samples a name that was asked for is there, too.
+t.equal((t.render(B.new():context():meta("clock", "cpu"):finish(), "folded", { event = "cpu" })),
+	"", "no sample of an event")
 _, err = view.new(assert(reader.parse_string(B.new():finish())), { event = "cpu" })
 t.equal(err, "the profile has no event 'cpu', its events are: none", "no event in an empty one")
 

@@ -97,6 +97,7 @@ function events.list(profile)
     return all
   end
   for _, session in ipairs(profile.sessions) do
+    if session.meta.clock and not next(session.events) then events.of_index(session, 0) end
     for index = 0, G.SPF_EVENTS_MAX - 1 do
       local e = session.events[index]
       if e then
