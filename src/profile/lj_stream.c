@@ -139,7 +139,7 @@ void lj_stream_thread(Stream *s, const char *name)
 
 int lj_stream_begin(Stream *s)
 {
-  lj_symtab_modules(s->st, &s->wb, def_commit, s);
+  lj_modules_note(&s->st->modules, &s->wb, def_commit, s);
   chunk_flush(s);
   return s->wb.failed ? s->wb.err : 0;
 }
@@ -149,7 +149,7 @@ int lj_stream_end(Stream *s)
   size_t mark;
   int ended;
   if (lj_wbuf_isopen(&s->wb)) {
-    lj_symtab_modules(s->st, &s->wb, def_commit, s);
+    lj_modules_note(&s->st->modules, &s->wb, def_commit, s);
     lj_symtab_names(s->st, &s->wb, def_commit, s);
   }
   if (lj_wbuf_isopen(&s->wb)) {
@@ -317,6 +317,9 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
 {
   uint64_t lua_hash = frames_hash(lua), host_hash = frames_hash(host);
   int tries;
+  if (lj_wbuf_isopen(&s->wb) &&
+      lj_modules_sample(&s->st->modules, lua, host, &s->wb, def_commit, s))
+    epoch_next(s);  /* The same addresses are other code now. */
   for (tries = 0; tries < 2; tries++) {
     uint64_t dt = time_us - s->time_us;
     uint32_t lua_id, host_id;

@@ -41,7 +41,10 @@ static const Allowed allowed[] = {
   { "lj_tstack", "lj_vm_*", "addresses to compare with" },
   { "lj_protoname", "lj_bc_mode", "data" },
   { "lj_callname", "lj_bc_mode", "data" },
-  { "lj_stream", "lj_symtab_modules", "start and stop only" },
+  { "lj_modules", "_dl_find_object", "documented as async-signal-safe" },
+  { "lj_modules", "readlink", "signal-safety(7)" },
+  { "lj_modules", "getauxval", "reads a table" },
+  { "lj_modules", "dl_iterate_phdr", "start and stop only" },
   { "lj_stream", "lj_symtab_names", "stop only" },
   { "lj_clock", "pthread_mutex_*", "open and close only" },
   { "lj_clock", "pthread_atfork", "open only" },
@@ -101,7 +104,7 @@ static const char *const objects[] = {
   "lj_peek", "lj_cfi", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack",
   "lj_lstack", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
   "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_streamfile", "lj_sysprof",
-  "lj_clock", "lj_clocksig"
+  "lj_clock", "lj_clocksig", "lj_modules"
 };
 #define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))
 

@@ -1,0 +1,407 @@
+/*
+** Load map of a session: which ELF objects are loaded, and where.
+** Runs in the signal handler and, at start and stop, outside of it; see the
+** header.
+*/
+
+#define lj_modules_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* For dl_iterate_phdr, _dl_find_object. */
+#endif
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+
+#include "profile/lj_modules.h"
+
+#define NOTES_MAX	64	/* Notes of an object that are looked at, */
+#define PHDRS_MAX	128	/* and program headers. */
+
+/* Where an object was that is gone, something else runs now. */
+#define NO_OBJECT_PATH	"[anonymous]"
+
+/* What goes into the record of an object, but is not kept. */
+typedef struct Described {
+  Module m;
+  uintptr_t bias;
+  int has_buildid;		/* m.id is one. */
+  size_t pathlen;		/* Of ms->path. */
+} Described;
+
+/* -- Identity ---------------------------------------------------------------- */
+
+static uint64_t bytes_hash(const uint8_t *p, uint32_t n)
+{
+  uint64_t h = n;
+  uint32_t i;
+  for (i = 0; i < n; i++) {
+    h = (h ^ p[i]) * U64x(9e3779b9,7f4a7c15);
+    h ^= h >> 29;
+  }
+  return h;
+}
+
+const uint8_t *lj_modules_buildid(Peek *pk, const uint8_t *notes, size_t sz,
+				  uint32_t *len)
+{
+  int i;
+  for (i = 0; i < NOTES_MAX && sz >= sizeof(ElfW(Nhdr)); i++) {
+    ElfW(Nhdr) n;
+    const uint8_t *data = notes + sizeof(n);
+    uint64_t name, desc;
+    if (pk && !lj_peek_ok(pk, notes, sizeof(n))) return NULL;
+    memcpy(&n, notes, sizeof(n));
+    sz -= sizeof(n);
+    name = ((uint64_t)n.n_namesz + 3) & ~(uint64_t)3;
+    desc = ((uint64_t)n.n_descsz + 3) & ~(uint64_t)3;
+    if (sz < name || sz - name < n.n_descsz) return NULL;
+    if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && n.n_descsz > 0 &&
+	n.n_descsz <= MODULES_ID_MAX &&
+	!(pk && !lj_peek_ok(pk, data, 4 + MODULES_ID_MAX)) &&
+	memcmp(data, "GNU", 4) == 0) {
+      *len = n.n_descsz;
+      return data + name;
+    }
+    if (sz - name < desc) return NULL;
+    notes = data + name + desc;
+    sz -= name + desc;
+  }
+  return NULL;
+}
+
+/* Take the bytes that tell the object from another one at the same place. */
+static void take_id(Modules *ms, Module *m, const uint8_t *id, uint32_t len)
+{
+  m->id = id;
+  m->idlen = 0;
+  m->idhash = 0;
+  if (id && lj_peek_ok(&ms->pk, id, len)) {
+    m->idlen = len;
+    m->idhash = bytes_hash(id, len);
+  }
+}
+
+static int same_id(Modules *ms, const Module *m)
+{
+  return m->idlen == 0 || (lj_peek_ok(&ms->pk, m->id, m->idlen) &&
+			   bytes_hash(m->id, m->idlen) == m->idhash);
+}
+
+/* Is a known object what the dynamic linker has there now? */
+static int same_object(Modules *ms, const Module *m,
+		       const struct dl_find_object *obj)
+{
+  return m->map == (const void *)obj->dlfo_link_map &&
+	 m->eh_frame == (const void *)obj->dlfo_eh_frame && same_id(ms, m);
+}
+
+/* -- Paths ------------------------------------------------------------------- */
+
+static size_t path_is(Modules *ms, const char *name)
+{
+  size_t n = strlen(name);
+  memcpy(ms->path, name, n);
+  return n;
+}
+
+/* Append to the path what can be read of a name. */
+static size_t path_append(Modules *ms, size_t n, const char *name)
+{
+  for (; n < MODULES_PATH_MAX-1; n++, name++) {
+    if (!lj_peek_ok(&ms->pk, name, 1) || !*name) break;
+    ms->path[n] = *name;
+  }
+  return n;
+}
+
+/* The path of the program: that of a file that was deleted is still its own. */
+static size_t path_main(Modules *ms)
+{
+  static const char deleted[] = " (deleted)";
+  const size_t dn = sizeof(deleted)-1;
+  ssize_t n = readlink("/proc/self/exe", ms->path, MODULES_PATH_MAX-1);
+  if (n <= 0) return path_is(ms, "[main]");
+  if ((size_t)n > dn && memcmp(ms->path + n - dn, deleted, dn) == 0)
+    n -= (ssize_t)dn;
+  return (size_t)n;
+}
+
+/* The path of an object by the dynamic linker's name for it. A relative one is
+** taken from the current folder, which is usually where it was loaded from.
+*/
+static size_t path_of(Modules *ms, uintptr_t start, const char *name)
+{
+  size_t n = 0;
+  if (start == (uintptr_t)getauxval(AT_SYSINFO_EHDR))
+    return path_is(ms, "[vdso]");
+  if (!name || !lj_peek_ok(&ms->pk, name, 1)) return path_is(ms, "[unknown]");
+  if (!*name) return path_main(ms);
+  if (*name != '/') {
+    long len = syscall(SYS_getcwd, ms->path, MODULES_PATH_MAX-2);
+    if (len > 1) {  /* With the zero. */
+      n = (size_t)len - 1;
+      if (n > 1) ms->path[n++] = '/';
+    }
+    if (lj_peek_ok(&ms->pk, name, 2) && name[0] == '.' && name[1] == '/')
+      name += 2;
+  }
+  return path_append(ms, n, name);
+}
+
+/* -- Descriptions ------------------------------------------------------------ */
+
+/* Find what is said about an object at its program headers, and its range if
+** that is not known yet.
+*/
+static void read_phdrs(Modules *ms, Described *d, const ElfW(Phdr) *ph, int n)
+{
+  const uint8_t *id = NULL;
+  int i, ranged = (d->m.end != 0);
+  uint32_t len = 0;
+  for (i = 0; i < n && i < PHDRS_MAX; i++, ph++) {
+    uintptr_t at;
+    if (!lj_peek_ok(&ms->pk, ph, sizeof(*ph))) break;
+    at = d->bias + ph->p_vaddr;
+    if (ph->p_type == PT_LOAD && !ranged) {
+      if (at < d->m.start) d->m.start = at;
+      if (at + ph->p_memsz > d->m.end) d->m.end = at + ph->p_memsz;
+    } else if (ph->p_type == PT_NOTE && !id) {
+      id = lj_modules_buildid(&ms->pk, (const uint8_t *)at, ph->p_memsz, &len);
+    }
+  }
+  d->has_buildid = (id != NULL);
+  if (!id) {  /* How its unwind information begins has to do. */
+    id = (const uint8_t *)d->m.eh_frame;
+    len = MODULES_ID_MAX;
+  }
+  take_id(ms, &d->m, id, len);
+}
+
+/* Describe what the dynamic linker has at an address. In the handler. */
+static void describe_object(Modules *ms, Described *d,
+			    const struct dl_find_object *obj)
+{
+  const struct link_map *map = obj->dlfo_link_map;
+  const ElfW(Ehdr) *eh = (const ElfW(Ehdr) *)obj->dlfo_map_start;
+  const ElfW(Phdr) *ph = NULL;
+  int n = 0;
+  memset(d, 0, sizeof(*d));
+  d->m.start = (uintptr_t)obj->dlfo_map_start;
+  d->m.end = (uintptr_t)obj->dlfo_map_end;
+  d->m.map = map;
+  d->m.eh_frame = obj->dlfo_eh_frame;
+  if (!lj_peek_ok(&ms->pk, map, sizeof(*map))) map = NULL;
+  d->bias = map ? map->l_addr : d->m.start;
+  /* The first segment begins with the headers of the file. */
+  if (lj_peek_ok(&ms->pk, eh, sizeof(*eh)) &&
+      memcmp(eh->e_ident, ELFMAG, SELFMAG) == 0 &&
+      eh->e_phentsize == sizeof(*ph)) {
+    ph = (const ElfW(Phdr) *)(d->m.start + eh->e_phoff);
+    n = eh->e_phnum;
+  }
+  read_phdrs(ms, d, ph, n);
+  d->pathlen = path_of(ms, d->m.start, map ? map->l_name : NULL);
+}
+
+/* Describe what has taken the place of an object, but is none. */
+static void describe_anonymous(Modules *ms, Described *d, const Module *m)
+{
+  memset(d, 0, sizeof(*d));
+  d->m.start = m->start;
+  d->m.end = m->end;
+  d->pathlen = path_is(ms, NO_OBJECT_PATH);
+}
+
+/* -- The map ----------------------------------------------------------------- */
+
+/* Index of the first object that ends above an address. */
+static uint32_t find_index(const Modules *ms, uintptr_t addr)
+{
+  uint32_t lo = 0, hi = ms->n;
+  while (lo < hi) {
+    uint32_t mid = (lo + hi) >> 1;
+    if (ms->list[mid].end <= addr) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+static Module *find(Modules *ms, uintptr_t addr)
+{
+  uint32_t i = find_index(ms, addr);
+  return i < ms->n && ms->list[i].start <= addr ? &ms->list[i] : NULL;
+}
+
+static void remove_at(Modules *ms, uint32_t i, uint32_t n)
+{
+  memmove(&ms->list[i], &ms->list[i+n], (ms->n - i - n) * sizeof(Module));
+  ms->n -= n;
+}
+
+/* Make room for one more. What is forgotten is noted again when it is seen. */
+static void forget_one(Modules *ms)
+{
+  uint32_t tries;
+  for (tries = 0; tries < MODULES_MAX; tries++) {
+    ms->oldest = (ms->oldest + 1) % MODULES_MAX;
+    if (!ms->list[ms->oldest].stays) break;
+  }
+  remove_at(ms, ms->oldest, 1);
+}
+
+/* Take an object into the map, in place of those that it overlaps. */
+static void insert(Modules *ms, const Module *m)
+{
+  uint32_t i = find_index(ms, m->start), n = 0;
+  while (i + n < ms->n && ms->list[i+n].start < m->end) n++;
+  if (n) remove_at(ms, i, n);
+  if (ms->n == MODULES_MAX) {
+    forget_one(ms);
+    i = find_index(ms, m->start);
+  }
+  memmove(&ms->list[i+1], &ms->list[i], (ms->n - i) * sizeof(Module));
+  ms->list[i] = *m;
+  ms->list[i].sample = ms->sample;
+  ms->n++;
+}
+
+/* Write an object's record. It is noted also if that does not fit at all. */
+static void put(Modules *ms, const Described *d, WBuf *wb, DefCommit commit,
+		void *ctx)
+{
+  int tries;
+  insert(ms, &d->m);
+  for (tries = 0; tries < 2; tries++) {
+    size_t mark = lj_wbuf_def_begin(wb, SPF_MODULE);
+    lj_wbuf_uleb(wb, d->m.start);
+    lj_wbuf_uleb(wb, d->m.end);
+    lj_wbuf_uleb(wb, d->bias);
+    lj_wbuf_str(wb, (const char *)d->m.id, d->has_buildid ? d->m.idlen : 0);
+    lj_wbuf_str(wb, ms->path, d->pathlen);
+    lj_wbuf_def_end(wb, mark);
+    if (commit(ctx)) return;
+  }
+}
+
+/* -- At start and stop ------------------------------------------------------- */
+
+typedef struct Note {
+  Modules *ms;
+  WBuf *wb;
+  DefCommit commit;
+  void *ctx;
+} Note;
+
+/* Does an object stay as long as this code does? */
+static int stays(const Module *m, const char *name)
+{
+  const uintptr_t own = (uintptr_t)&lj_modules_note, libc = (uintptr_t)&syscall;
+  return !name[0] || m->start == (uintptr_t)getauxval(AT_SYSINFO_EHDR) ||
+	 (own >= m->start && own < m->end) ||
+	 (libc >= m->start && libc < m->end);
+}
+
+static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
+{
+  Note *note = (Note *)arg;
+  Modules *ms = note->ms;
+  struct dl_find_object obj;
+  Described d;
+  Module *have;
+  int found;
+  UNUSED(sz);
+  memset(&d, 0, sizeof(d));
+  d.m.start = ~(uintptr_t)0;
+  d.bias = info->dlpi_addr;
+  read_phdrs(ms, &d, info->dlpi_phdr, info->dlpi_phnum);
+  if (d.m.start >= d.m.end) return 0;
+  found = _dl_find_object((void *)d.m.start, &obj) == 0;
+  have = find(ms, d.m.start);
+  if (have && (have->stays || (found ? same_object(ms, have, &obj) :
+				       !have->map)))
+    return 0;
+  if (found) {
+    d.m.map = obj.dlfo_link_map;
+    d.m.eh_frame = obj.dlfo_eh_frame;
+    if (!d.has_buildid)
+      take_id(ms, &d.m, (const uint8_t *)d.m.eh_frame, MODULES_ID_MAX);
+  }
+  d.m.stays = stays(&d.m, info->dlpi_name);
+  d.pathlen = path_of(ms, d.m.start, info->dlpi_name);
+  put(ms, &d, note->wb, note->commit, note->ctx);
+  return 0;
+}
+
+void lj_modules_note(Modules *ms, WBuf *wb, DefCommit commit, void *ctx)
+{
+  Note note = { ms, wb, commit, ctx };
+  lj_peek_reset(&ms->pk);
+  ms->sample++;
+  dl_iterate_phdr(note_object, &note);
+}
+
+/* -- In the handler ---------------------------------------------------------- */
+
+/* Compare an address that is not in a known range, or in one that was not looked
+** at in this sample. Returns 1 if there is something new to be described.
+*/
+static int is_new(Modules *ms, uintptr_t addr, Module *m, Described *d)
+{
+  struct dl_find_object obj;
+  if (_dl_find_object((void *)addr, &obj) != 0) {
+    if (!m) return 0;  /* In no object, as ever. */
+    m->sample = ms->sample;
+    if (!m->map) return 0;
+    describe_anonymous(ms, d, m);
+    return 1;
+  }
+  if (m && same_object(ms, m, &obj)) {
+    m->sample = ms->sample;
+    return 0;
+  }
+  describe_object(ms, d, &obj);
+  return d->m.start <= addr && addr < d->m.end;
+}
+
+/* Note the objects of one side. */
+static int sample_side(Modules *ms, const Frames *fr, WBuf *wb,
+		       DefCommit commit, void *ctx)
+{
+  uintptr_t start = 0, end = 0;	/* Of the object of the last frame. */
+  uint32_t i;
+  int news = 0;
+  for (i = 0; i < fr->len; i++) {
+    uintptr_t addr = (uintptr_t)frame_payload(fr->list[i]);
+    int kind = frame_kind(fr->list[i]);
+    Described d;
+    Module *m;
+    if ((kind != SPF_FRAME_HOST && kind != SPF_FRAME_CFUNC) ||
+	(addr >= start && addr < end))
+      continue;
+    m = find(ms, addr);
+    if (!(m && (m->stays || m->sample == ms->sample)) &&
+	is_new(ms, addr, m, &d)) {
+      put(ms, &d, wb, commit, ctx);
+      m = find(ms, addr);
+      news = 1;
+    }
+    start = m ? m->start : addr;
+    end = m ? m->end : addr + 1;
+  }
+  return news;
+}
+
+int lj_modules_sample(Modules *ms, const Frames *lua, const Frames *host,
+		      WBuf *wb, DefCommit commit, void *ctx)
+{
+  lj_peek_reset(&ms->pk);
+  ms->sample++;
+  return sample_side(ms, lua, wb, commit, ctx) |
+	 sample_side(ms, host, wb, commit, ctx);
+}

@@ -1,0 +1,72 @@
+/*
+** Load map of a session: which ELF objects are loaded, and where.
+**
+** All objects are noted at start. In the handler, the addresses of each sample
+** are compared with what is noted: what was loaded since then is found by the
+** first sample in it, also if it takes the place of something else. Takes no
+** lock: _dl_find_object(3) tells what an address belongs to. Fixed memory.
+**
+** Not looked at again are objects that stay: the program, the C library, the
+** vdso, and the one that this code is in.
+*/
+
+#ifndef _LJ_MODULES_H
+#define _LJ_MODULES_H
+
+#include "lj_def.h"
+#include "profile/lj_frames.h"
+#include "profile/lj_peek.h"
+#include "profile/lj_wbuf.h"
+
+#define MODULES_MAX		512	/* Objects known at a time. */
+#define MODULES_PATH_MAX	4096	/* Bytes of a path, with the zero. */
+#define MODULES_ID_MAX		64	/* Bytes that tell objects apart. */
+
+typedef struct Module {
+  uintptr_t start, end;		/* Addresses, end is the first behind it. */
+  const void *map;		/* The dynamic linker's own description of it, */
+  const void *eh_frame;		/* its index of unwind information, */
+  const uint8_t *id;		/* and its build-id, or what stands for it. */
+  uint32_t idlen;
+  uint32_t sample;		/* Looked at last in this one. */
+  uint64_t idhash;		/* Hash of the bytes at id. */
+  int stays;			/* Cannot be unloaded while this code runs. */
+} Module;
+
+typedef struct Modules {
+  uint32_t n;			/* Objects known. */
+  uint32_t sample;		/* Number of the current sample. */
+  uint32_t oldest;		/* Next one to be forgotten if there are many. */
+  Peek pk;
+  char path[MODULES_PATH_MAX];	/* Of the object that is being noted. */
+  Module list[MODULES_MAX];	/* By address, without overlaps. */
+} Modules;
+
+/* Ends the transaction of one definition. Returns 0 if it did not fit; the
+** buffer is empty then and the definition is to be appended again.
+*/
+typedef int (*DefCommit)(void *ctx);
+
+/* Append the loaded objects that are not known yet, or have taken the place of
+** others. Not in the handler.
+*/
+LJ_FUNC void lj_modules_note(Modules *ms, WBuf *wb, DefCommit commit,
+			     void *ctx);
+
+/* Append the objects that the addresses of a sample lie in, if they are not
+** known. Returns 1 if there were any: stacks that were defined before are not
+** to be referred to any more, because the same addresses are now other code.
+** Async-signal-safe.
+*/
+LJ_FUNC int lj_modules_sample(Modules *ms, const Frames *lua,
+			      const Frames *host, WBuf *wb, DefCommit commit,
+			      void *ctx);
+
+/* Find the build-id in the notes of an object: returns its address and stores
+** its length, or returns NULL. The notes are read by pk, unless that is NULL.
+** Async-signal-safe.
+*/
+LJ_FUNC const uint8_t *lj_modules_buildid(Peek *pk, const uint8_t *notes,
+					  size_t sz, uint32_t *len);
+
+#endif
