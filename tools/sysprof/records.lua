@@ -15,6 +15,7 @@
 local bit = require("bit")
 local G = require("sysprof.grammar")
 local bytes = require("sysprof.bytes")
+local loadmap = require("sysprof.loadmap")
 local seen = require("sysprof.seen")
 local stacks = require("sysprof.stacks")
 
@@ -29,7 +30,7 @@ local EVENT = G.SPF_SAMPLE_EVENT
 local EVENT_SHIFT = 4
 local STATE_MAX = G.SPF_VMST__MAX
 local WORK = G.SPF_FRAME_WORK
-local HOST, NEAR = G.SPF_FRAME_HOST, G.SPF_FRAME_NEAR
+local HOST, NEAR, CFUNC = G.SPF_FRAME_HOST, G.SPF_FRAME_NEAR, G.SPF_FRAME_CFUNC
 local LFUNC, LSAME = G.SPF_FRAME_LFUNC, G.SPF_FRAME_LSAME
 
 -- By kind of a frame: whether a second number follows.
@@ -109,7 +110,8 @@ define[G.SPF_MODULE] = function(d, buf, pos, stop)
   if not buildid then return nil end
   path = str(buf, pos, stop)
   if not path then return nil end
-  d.profile:set_module(first, last, bias, buildid, path)
+  -- What was remembered may be other code now.
+  if d.map:define(first, last, bias, buildid, path) then d.seen:clear() end
   return true
 end
 
@@ -149,7 +151,8 @@ define[G.SPF_HSYM] = function(d, buf, pos, stop)
     diff, pos = uleb(buf, pos)
     if pos > stop then return nil end
     addr = addr + diff
-    d.profile:set_hsym(addr, symaddr, name)
+    local place = d.map:place(addr)
+    d.profile:set_hsym(place, place - (addr - symaddr), name)
   end
   return true
 end
@@ -179,7 +182,7 @@ end
 
 -- Reads a frame on a node; returns its number in the profile and the next
 -- position, or nil.
-local function read_frame(all, node, buf, pos)
+local function read_frame(all, map, node, buf, pos)
   local kind = band(buf[pos], 15)
   local extra, payload = 0
   payload, pos = uleb(buf, pos)
@@ -188,8 +191,11 @@ local function read_frame(all, node, buf, pos)
   if kind == NEAR then
     local above = all:leafmost_host(node)
     if not above then return nil, pos end
-    kind, payload = HOST, all.payload[above] + signed(payload)
+    kind, payload = HOST, map:origin(all.payload[above]) + signed(payload)
     if payload < 0 then return nil, pos end
+    payload = map:place(payload)
+  elseif kind == HOST or kind == CFUNC then
+    payload = map:place(payload)
   elseif kind == LSAME then
     local above = all:leafmost_lua(node)
     if not above then return nil, pos end
@@ -202,10 +208,11 @@ local function read_frame(all, node, buf, pos)
 end
 
 -- Returns the node of a stack with the frames from pos to before stop, too.
-local function push_frames(all, node, buf, pos, stop)
+local function push_frames(d, node, buf, pos, stop)
+  local all, map = d.profile.stacks, d.map
   while pos < stop do
     local frame
-    frame, pos = read_frame(all, node, buf, pos)
+    frame, pos = read_frame(all, map, node, buf, pos)
     node = frame and all:push(node, frame)
     if not node or pos > stop or all:depth(node) > DEPTH_MAX then return nil end
   end
@@ -214,7 +221,7 @@ end
 
 -- The same, and remembers it. h is what seen:find() gave.
 local function push_new(d, node, buf, pos, stop, h)
-  local top = push_frames(d.profile.stacks, node, buf, pos, stop)
+  local top = push_frames(d, node, buf, pos, stop)
   if top then d.seen:put(node, buf, pos, stop - pos, h, top) end
   return top
 end
@@ -332,6 +339,7 @@ local mt = { __index = methods }
 function records.new(profile, ids)
   return setmetatable({
     profile = profile,
+    map = loadmap.new(profile),
     seen = seen.strings(),	-- Node by node and the frames put on it.
     -- Of the current chunk.
     ids = ids,		-- Node by id of a stack.
