@@ -36,17 +36,6 @@ typedef struct Described {
 
 /* -- Identity ---------------------------------------------------------------- */
 
-static uint64_t bytes_hash(const uint8_t *p, uint32_t n)
-{
-  uint64_t h = n;
-  uint32_t i;
-  for (i = 0; i < n; i++) {
-    h = (h ^ p[i]) * U64x(9e3779b9,7f4a7c15);
-    h ^= h >> 29;
-  }
-  return h;
-}
-
 const uint8_t *lj_modules_buildid(Peek *pk, const uint8_t *notes, size_t sz,
 				  uint32_t *len)
 {
@@ -75,22 +64,40 @@ const uint8_t *lj_modules_buildid(Peek *pk, const uint8_t *notes, size_t sz,
   return NULL;
 }
 
-/* Take the bytes that tell the object from another one at the same place. */
-static void take_id(Modules *ms, Module *m, const uint8_t *id, uint32_t len)
+static LJ_AINLINE uint64_t hash_next(uint64_t h, uint8_t b)
 {
-  m->id = id;
-  m->idlen = 0;
-  m->idhash = 0;
-  if (id && lj_peek_ok(&ms->pk, id, len)) {
-    m->idlen = len;
-    m->idhash = bytes_hash(id, len);
-  }
+  h = (h ^ b) * U64x(9e3779b9,7f4a7c15);
+  return h ^ (h >> 29);
 }
 
-static int same_id(Modules *ms, const Module *m)
+/* Hash of what tells an object from another one at the same place. */
+static uint64_t id_hash(Modules *ms, const Module *m)
 {
-  return m->idlen == 0 || (lj_peek_ok(&ms->pk, m->id, m->idlen) &&
-			   bytes_hash(m->id, m->idlen) == m->idhash);
+  const char *p = m->name;
+  uint64_t h = m->idlen;
+  uint32_t i;
+  if (m->id && lj_peek_ok(&ms->pk, m->id, m->idlen))
+    for (i = 0; i < m->idlen; i++) h = hash_next(h, m->id[i]);
+  for (i = 0; p && i < MODULES_PATH_MAX; i++, p++) {
+    if (!lj_peek_ok(&ms->pk, p, 1) || !*p) break;
+    h = hash_next(h, (uint8_t)*p);
+  }
+  return h;
+}
+
+/* Note by what to recognise an object. */
+static void take_id(Modules *ms, Module *m, const uint8_t *buildid,
+		    uint32_t len, const char *name)
+{
+  if (buildid) {
+    m->id = buildid;
+    m->idlen = len;
+  } else {  /* How its unwind information begins, and its path, have to do. */
+    m->id = (const uint8_t *)m->eh_frame;
+    m->idlen = MODULES_ID_MAX;
+    m->name = name;
+  }
+  m->idhash = id_hash(ms, m);
 }
 
 /* Is a known object what the dynamic linker has there now? */
@@ -98,7 +105,8 @@ static int same_object(Modules *ms, const Module *m,
 		       const struct dl_find_object *obj)
 {
   return m->map == (const void *)obj->dlfo_link_map &&
-	 m->eh_frame == (const void *)obj->dlfo_eh_frame && same_id(ms, m);
+	 m->eh_frame == (const void *)obj->dlfo_eh_frame &&
+	 m->idhash == id_hash(ms, m);
 }
 
 /* -- Paths ------------------------------------------------------------------- */
@@ -156,31 +164,23 @@ static size_t path_of(Modules *ms, uintptr_t start, const char *name)
 
 /* -- Descriptions ------------------------------------------------------------ */
 
-/* Find what is said about an object at its program headers, and its range if
-** that is not known yet.
+/* Find the build-id by the program headers of an object. name is the dynamic
+** linker's name for it.
 */
-static void read_phdrs(Modules *ms, Described *d, const ElfW(Phdr) *ph, int n)
+static void read_phdrs(Modules *ms, Described *d, const ElfW(Phdr) *ph, int n,
+		       const char *name)
 {
   const uint8_t *id = NULL;
-  int i, ranged = (d->m.end != 0);
   uint32_t len = 0;
-  for (i = 0; i < n && i < PHDRS_MAX; i++, ph++) {
-    uintptr_t at;
+  int i;
+  for (i = 0; i < n && i < PHDRS_MAX && !id; i++, ph++) {
     if (!lj_peek_ok(&ms->pk, ph, sizeof(*ph))) break;
-    at = d->bias + ph->p_vaddr;
-    if (ph->p_type == PT_LOAD && !ranged) {
-      if (at < d->m.start) d->m.start = at;
-      if (at + ph->p_memsz > d->m.end) d->m.end = at + ph->p_memsz;
-    } else if (ph->p_type == PT_NOTE && !id) {
-      id = lj_modules_buildid(&ms->pk, (const uint8_t *)at, ph->p_memsz, &len);
-    }
+    if (ph->p_type == PT_NOTE)
+      id = lj_modules_buildid(&ms->pk, (const uint8_t *)(d->bias + ph->p_vaddr),
+			      ph->p_memsz, &len);
   }
   d->has_buildid = (id != NULL);
-  if (!id) {  /* How its unwind information begins has to do. */
-    id = (const uint8_t *)d->m.eh_frame;
-    len = MODULES_ID_MAX;
-  }
-  take_id(ms, &d->m, id, len);
+  take_id(ms, &d->m, id, len, name);
 }
 
 /* Describe what the dynamic linker has at an address. In the handler. */
@@ -190,6 +190,7 @@ static void describe_object(Modules *ms, Described *d,
   const struct link_map *map = obj->dlfo_link_map;
   const ElfW(Ehdr) *eh = (const ElfW(Ehdr) *)obj->dlfo_map_start;
   const ElfW(Phdr) *ph = NULL;
+  const char *name;
   int n = 0;
   memset(d, 0, sizeof(*d));
   d->m.start = (uintptr_t)obj->dlfo_map_start;
@@ -205,8 +206,9 @@ static void describe_object(Modules *ms, Described *d,
     ph = (const ElfW(Phdr) *)(d->m.start + eh->e_phoff);
     n = eh->e_phnum;
   }
-  read_phdrs(ms, d, ph, n);
-  d->pathlen = path_of(ms, d->m.start, map ? map->l_name : NULL);
+  name = map ? map->l_name : NULL;
+  read_phdrs(ms, d, ph, n, name);
+  d->pathlen = path_of(ms, d->m.start, name);
 }
 
 /* Describe what has taken the place of an object, but is none. */
@@ -314,12 +316,18 @@ static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
   struct dl_find_object obj;
   Described d;
   Module *have;
-  int found;
+  int i, found;
   UNUSED(sz);
   memset(&d, 0, sizeof(d));
-  d.m.start = ~(uintptr_t)0;
   d.bias = info->dlpi_addr;
-  read_phdrs(ms, &d, info->dlpi_phdr, info->dlpi_phnum);
+  d.m.start = ~(uintptr_t)0;
+  for (i = 0; i < info->dlpi_phnum; i++) {
+    const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+    uintptr_t at = d.bias + ph->p_vaddr;
+    if (ph->p_type != PT_LOAD) continue;
+    if (at < d.m.start) d.m.start = at;
+    if (at + ph->p_memsz > d.m.end) d.m.end = at + ph->p_memsz;
+  }
   if (d.m.start >= d.m.end) return 0;
   found = _dl_find_object((void *)d.m.start, &obj) == 0;
   have = find(ms, d.m.start);
@@ -329,9 +337,8 @@ static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
   if (found) {
     d.m.map = obj.dlfo_link_map;
     d.m.eh_frame = obj.dlfo_eh_frame;
-    if (!d.has_buildid)
-      take_id(ms, &d.m, (const uint8_t *)d.m.eh_frame, MODULES_ID_MAX);
   }
+  read_phdrs(ms, &d, info->dlpi_phdr, info->dlpi_phnum, info->dlpi_name);
   d.m.stays = stays(&d.m, info->dlpi_name);
   d.pathlen = path_of(ms, d.m.start, info->dlpi_name);
   put(ms, &d, note->wb, note->commit, note->ctx);

@@ -29,7 +29,8 @@ typedef struct Module {
   const uint8_t *id;		/* and its build-id, or what stands for it. */
   uint32_t idlen;
   uint32_t sample;		/* Looked at last in this one. */
-  uint64_t idhash;		/* Hash of the bytes at id. */
+  const char *name;		/* Dynamic linker's name, if no build-id. */
+  uint64_t idhash;		/* Hash of the bytes at id, and of the name. */
   int stays;			/* Cannot be unloaded while this code runs. */
 } Module;
 

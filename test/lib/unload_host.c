@@ -1,0 +1,94 @@
+/*
+** A host program that loads libluajit, profiles a VM, and unloads the library
+** while the profile is running:
+**
+**   unload_host LIBRARY FILE close|keep
+**
+** close: closes the VM before. Three times, FILE.1 to FILE.3. In between and at
+** the end it works for some ticks.
+*/
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ROUNDS		3
+#define WORK_CLOCKS	(CLOCKS_PER_SEC/10)
+
+typedef struct lua_State lua_State;
+
+static void *symbol(void *library, const char *name)
+{
+  void *p = dlsym(library, name);
+  if (!p) {
+    printf("FAILED: no %s\n", name);
+    exit(1);
+  }
+  return p;
+}
+
+/* Start a profile, and work until it has some samples. */
+static const char *const script =
+  "local path, clock = ...\n"
+  "assert(misc.sysprof.start{ mode = 'C', interval = 1, clock = clock, path = path })\n"
+  "local start, x = os.time(), 0\n"
+  "repeat for i = 1, 1e5 do x = x + i % 7 end\n"
+  "until misc.sysprof.report().samples >= 30 or os.time() - start > 60\n"
+  "assert(misc.sysprof.report().samples >= 30)\n";
+
+static void round_trip(const char *path, const char *file, const char *clock,
+		       int closes)
+{
+  void *library = dlopen(path, RTLD_NOW|RTLD_LOCAL);
+  lua_State *(*newstate)(void);
+  void (*openlibs)(lua_State *), (*closestate)(lua_State *);
+  int (*loadstring)(lua_State *, const char *);
+  int (*pcall)(lua_State *, int, int, int);
+  const char *(*pushstring)(lua_State *, const char *);
+  const char *(*tolstring)(lua_State *, int, size_t *);
+  lua_State *L;
+  if (!library) {
+    printf("FAILED: %s\n", dlerror());
+    exit(1);
+  }
+  *(void **)&newstate = symbol(library, "luaL_newstate");
+  *(void **)&openlibs = symbol(library, "luaL_openlibs");
+  *(void **)&closestate = symbol(library, "lua_close");
+  *(void **)&loadstring = symbol(library, "luaL_loadstring");
+  *(void **)&pcall = symbol(library, "lua_pcall");
+  *(void **)&pushstring = symbol(library, "lua_pushstring");
+  *(void **)&tolstring = symbol(library, "lua_tolstring");
+  L = newstate();
+  openlibs(L);
+  loadstring(L, script);
+  pushstring(L, file);
+  pushstring(L, clock);
+  if (pcall(L, 2, 0, 0) != 0) {
+    printf("FAILED: %s\n", tolstring(L, -1, NULL));
+    exit(1);
+  }
+  if (closes) closestate(L);
+  dlclose(library);
+  if (dlopen(path, RTLD_NOW|RTLD_NOLOAD)) {
+    puts("FAILED: the library is still loaded");
+    exit(1);
+  }
+}
+
+int main(int argc, char **argv)
+{
+  volatile unsigned x = 1;
+  char file[512];
+  int i;
+  if (argc != 4) return 2;
+  for (i = 1; i <= ROUNDS; i++) {
+    clock_t end;
+    snprintf(file, sizeof(file), "%s.%d", argv[2], i);
+    round_trip(argv[1], file, i == 2 ? "cpu" : "wall",
+	       strcmp(argv[3], "close") == 0);
+    for (end = clock() + WORK_CLOCKS; clock() < end; ) x = x*31 + 7;
+  }
+  return 0;
+}

@@ -1,0 +1,105 @@
+-- Libraries that are loaded and unloaded while they are profiled, one at the
+-- addresses of the other: each sample has the names of what was there.
+-- TIMEOUT: 300
+
+local t = require("tools_test")
+local build, source = os.getenv("SYSPROF_BUILD"), os.getenv("SYSPROF_SOURCE")
+local cflags = (os.getenv("CFLAGS") or "") .. " -I" .. build .. "/include/luajit-2.1"
+local LEAST = 40	-- Samples in a library, of 60. A few come around the calls.
+
+local function run(command)
+  local status, out, err = t.shell(command)
+  if status ~= 0 then error(command .. ": " .. out .. err) end
+  return out
+end
+
+local function compile(name, flags)
+  run(("cc %s -O1 -fPIC -shared -Wl,--build-id=sha1 %s -o %s.so '%s/test/lib/plugin.c'")
+      :format(cflags, flags, name, source))
+end
+
+-- All addresses are the same in both.
+local function make_libraries(flags)
+  compile("one", "-DINNER=inner_one -DFACTOR=31 " .. flags)
+  compile("two", "-DINNER=inner_two -DFACTOR=33 " .. flags)
+end
+
+-- Runs the host program with libraries that have to be at the same address, which
+-- the kernel chooses.
+local function profile(what, ending, libraries)
+  local place, other
+  for _ = 1, 5 do
+    local status, out = t.shell(("./plugin_host p.bin %s %s"):format(ending, libraries))
+    t.equal(status, ending == "kill" and 137 or 0, what .. ": status; " .. out)
+    place, other = nil, nil
+    for at in out:gmatch(" (0x%x+)\n") do
+      if place and at ~= place then other = at end
+      place = place or at
+    end
+    t.ok(place, what .. ": " .. out)
+    if not other then return end
+  end
+  print(("skipped: %s: libraries are at %s and %s, expected the same address")
+	:format(what, place, other))
+  os.exit(77)
+end
+
+-- Compares the samples of names with what is expected: true for those of a
+-- library, false for none.
+local function check(what, expected, options)
+  local status, out, err = t.parse((options or "") .. " p.bin")
+  t.equal(status, what == "killed" and 3 or 0, what .. ": " .. err)
+  for name, there in pairs(expected) do
+    local n = 0
+    for stack, count in out:gmatch("([^\n]+) (%d+)\n") do
+      if stack:find(name, 1, true) then n = n + tonumber(count) end
+    end
+    t.ok(there and n >= LEAST or not there and n == 0,
+	 ("%s: %d samples of %s"):format(what, n, name))
+  end
+end
+
+local BOTH = { inner_one = true, inner_two = true, [".so+"] = false }
+
+run(("cc %s -O1 -o plugin_host '%s/test/lib/plugin_host.c' '-L%s/lib' '-Wl,-rpath,%s/lib' " ..
+     "-lluajit-5.1 -lm -ldl"):format(cflags, source, build, build))
+make_libraries("")
+
+profile("one after the other", "stop", "./one.so ./two.so")
+check("one after the other", BOTH)
+profile("the second one stays", "stop", "./one.so keep:./two.so")
+check("the second one stays", BOTH)
+run("mv one.so gone.so")
+check("file of the first one is gone", { inner_one = false, inner_two = true, ["one.so+0x"] = true })
+run("mkdir -p names && cp gone.so names/one.so")
+check("its file is in a folder", BOTH, "--symbols=names")
+run("cp two.so one.so")
+check("its file is another one", { inner_one = false, inner_two = true, ["one.so+0x"] = true })
+check("--symbols has another one, too", { inner_one = false, ["one.so+0x"] = true }, "--symbols=.")
+run("mv gone.so one.so")
+
+profile("ends by exit", "exit", "./one.so keep:./two.so")
+check("ends by exit", BOTH)
+profile("killed", "kill", "./one.so ./two.so")
+check("killed", BOTH)
+
+profile("one again", "stop", "./one.so ./two.so ./one.so keep:./two.so")
+check("one again", BOTH)
+
+-- In and out, as fast as it goes.
+local status, out = t.shell("./plugin_host p.bin cycles ./one.so ./two.so")
+t.equal(status, 0, "cycles: status; " .. out:sub(-200))
+check("cycles", { inner_one = true, inner_two = true, [".so+"] = false })
+
+-- A new version takes the place of the file, and is loaded by the same path.
+run("cp one.so lib.so && cp two.so new.so")
+profile("new version", "stop", "keep:./lib.so")
+check("one version", { inner_one = true, inner_two = false })
+profile("new version", "stop", "./lib.so move:./new.so")
+check("new version", { inner_one = false, inner_two = true, ["lib.so+0x"] = true })
+
+make_libraries("-Wl,--build-id=none")
+profile("no build-ids", "stop", "./one.so keep:./two.so")
+check("no build-ids", { inner_one = false, inner_two = true, ["one.so+0x"] = true })
+
+t.finish()

@@ -1,0 +1,30 @@
+# A program unloads libluajit while a profile is running: the profile is
+# complete, and no tick comes any more.
+# TIMEOUT: 200
+
+set -u
+rm -rf ./*
+status=0
+library=$SYSPROF_BUILD/lib/libluajit-5.1.so.2
+
+case ${CFLAGS-} in
+*sanitize*) echo "skipped: a sanitizer's library cannot be loaded late"; exit 77 ;;
+esac
+# shellcheck disable=SC2086
+cc ${CFLAGS-} -O1 -o unload_host "$SYSPROF_SOURCE/test/lib/unload_host.c" -ldl || exit 1
+
+for ending in close keep; do
+  if ! timeout 180 ./unload_host "$library" "$ending" "$ending"; then
+    echo "FAIL: $ending: status"
+    status=1
+  fi
+  for i in 1 2 3; do
+    if ! "$SYSPROF_BUILD/bin/luajit-parse-sysprof" "$ending.$i" >out 2>messages ||
+      ! grep -q ';main;.*main chunk' out; then
+      echo "FAIL: $ending.$i"
+      head -n 5 messages out
+      status=1
+    fi
+  done
+done
+exit $status
