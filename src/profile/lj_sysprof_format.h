@@ -60,7 +60,7 @@
 ** SPF_MODULE   := start end bias buildid path mapped ELF object; an address A of
 **                 it is A - bias in the file; start, end, bias are <ULEB128>;
 **                 buildid and path are strings; it takes the place of those
-**                 that it overlaps, for all stacks defined after it
+**                 that it overlaps, for all stacks and SPF_HSYM after it
 ** SPF_LFUNC    := fid firstline lastline chunk name
 **                 Lua function; chunk as lua_Debug.source has it;
 **                 name is empty where none is known yet, a later SPF_LFUNC of
