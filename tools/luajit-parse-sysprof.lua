@@ -132,6 +132,7 @@ cut (what is whole is printed).
 ]]
 
 local function say(...)
+  progress.erase()
   io.stderr:write(PROGRAM, ": ", ...)
   io.stderr:write("\n")
 end

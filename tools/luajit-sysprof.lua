@@ -140,6 +140,7 @@ the script did not fail itself, 2 for a wrong command line.
 ]]
 
 local function say(...)
+  progress.erase()
   io.stderr:write(PROGRAM, ": ", ...)
   io.stderr:write("\n")
 end

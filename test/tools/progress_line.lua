@@ -47,4 +47,16 @@ t.with_file(stream, function(path)
   t.equal(written[#written], "\r\27[K", "removed for what is no profile")
 end)
 
+-- When the reading was broken off, it is removed before a message.
+written, time = {}, time + 10
+p = progress.new(system)
+time = time + 2
+p:update("x", 0)
+t.equal(#written, 1, "shown")
+progress.erase()
+t.equal(written[2], "\r\27[K", "removed before a message")
+progress.erase()
+p:finish()
+t.equal(#written, 2, "removed once")
+
 t.finish()

@@ -19,6 +19,7 @@ local MB = 1e6
 local ERASE = "\r\27[K"
 
 local progress = {}
+local last		-- The object that has shown something last.
 local methods = {}
 local mt = { __index = methods }
 
@@ -48,7 +49,7 @@ end
 function methods:update(name, done, total)
   local time = self.now()
   if time < self.due then return end
-  self.due, self.shown = time + STEP, true
+  self.due, self.shown, last = time + STEP, true, self
   if total and total > 0 then
     self.write(("%sreading %s: %d%% of %.0f MB"):format(ERASE, name,
       math.floor(100 * math.min(done / total, 1)), total / MB))
@@ -60,6 +61,11 @@ end
 function methods:finish()
   if self.shown then self.write(ERASE) end
   self.shown = false
+end
+
+-- Removes what is shown, also if the reading was broken off.
+function progress.erase()
+  if last then last:finish() end
 end
 
 return progress
