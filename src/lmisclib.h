@@ -199,6 +199,13 @@ LUAMISC_API const char *luaM_sysprof_error(void);
 */
 LUAMISC_API int luaM_sysprof_stop(lua_State *L);
 
+/* Says that the calling thread runs the VM of L from now on, not the one that has
+** run it so far. With THREADS_OWN it is the one that is sampled from now on.
+** PROFILE_ERRRUN: the VM is not profiled. PROFILE_ERRIO: this thread cannot have
+** the profile's clocks, errno says why; the profile goes on without samples.
+*/
+LUAMISC_API int luaM_sysprof_moved(lua_State *L);
+
 /* Copies the counters of the profile that was started last in this process,
 ** running or stopped; all zero before the first start.
 */

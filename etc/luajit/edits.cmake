@@ -40,6 +40,22 @@ luajit_edit(lj_state.c [[uvval(gco2uv(up)) +]]
   AFTER [[  lj_sysprof_stack_move(L, 0);]]
   "pointers to the Lua stack are right again")
 
+luajit_edit(lj_state.c [[if (obj2gco(L) == gcref(g->cur_L))]]
+  BEFORE [[  lj_sysprof_thread_free(g, L);]]
+  "no handler of another thread looks at a coroutine that is freed")
+luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
+  AFTER [[  struct Profile *sysprof;]]
+  "a VM's profile; at the end, so no offset changes")
+luajit_edit(lj_trace.c [["lj_trace.h"]]
+  AFTER [[#include "profile/lj_sysprof.h"]]
+  "declares the calls below")
+luajit_edit(lj_trace.c [[memset(J->penalty, 0, sizeof(J->penalty));]]
+  BEFORE [[  lj_sysprof_code_free(J2G(J), 1);]]
+  "no handler of another thread looks at the machine code from here,")
+luajit_edit(lj_trace.c [[memset(J->exitstubgroup, 0, sizeof(J->exitstubgroup));]]
+  AFTER [[  lj_sysprof_code_free(J2G(J), 0);]]
+  "to here")
+
 # Positions of compiled code, see lj_tracepos.h.
 luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
   AFTER [[  struct TracePos *tracepos;]]

@@ -157,11 +157,22 @@ static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
   return walk_leave(w, cf);
 }
 
+/* May the next VM frame be on this thread? One that is on the stack that the thread
+** began with has the VM there, if it runs it at all.
+*/
+static int walk_mayjump(const Walk *w)
+{
+  const HostStack *hs = w->hs;
+  if (lj_hstack_iselsewhere(hs, w->regs.r[CFI_REG_SP]) || !hs->stack_hi)
+    return !hs->strict;
+  return !lj_hstack_iselsewhere(hs, w->expect);
+}
+
 /* Nothing tells how to go on: the frames up to the next VM frame are missing. */
 static int walk_gap(Walk *w, int reason)
 {
   walk_broken(w, reason);
-  if (w->expect <= w->regs.r[CFI_REG_SP] ||
+  if (w->expect <= w->regs.r[CFI_REG_SP] || !walk_mayjump(w) ||
       lj_cframe_L(w->hs->pk, w->hs->g, w->expect) != w->L)
     return 0;
   return walk_cross(w, w->expect, w->L, 1);
@@ -313,13 +324,14 @@ static int walk_host(Walk *w)
   }
   res = lj_cfi_step(hs->pk, &w->regs);
   if (res == CFI_NO_OBJECT) {
-    if (walk_exact(w) &&
+    if (walk_exact(w) && !hs->apart &&
 	(n = lj_vmcode_callback(hs->pk, hs->g, pc, &saved)) >= 0) {
       walk_push(w, here);
       return walk_partial(w, n, saved);
     }
     /* A trace runs on the VM frame that it was entered from. */
-    if (lj_vmcode_isjit(hs->pk, hs->g, lj_cfi_lookup_pc(&w->regs)) &&
+    if (!hs->apart &&
+	lj_vmcode_isjit(hs->pk, hs->g, lj_cfi_lookup_pc(&w->regs)) &&
 	walk_trace_fits(w, hs->g, w->L, w->expect))
       return walk_cross(w, w->expect, w->L, 0);
     if (walk_foreign(w, VMCODE_NONE, &ok)) return ok;
@@ -343,7 +355,7 @@ static void walk_init(Walk *w, HostStack *hs, const ucontext_t *uc)
     { 12, REG_R12 }, { 13, REG_R13 }, { 14, REG_R14 }, { 15, REG_R15 },
     { CFI_REG_PC, REG_RIP }
   };
-  uintptr_t cur_L = (uintptr_t)gcref(hs->g->cur_L);
+  uintptr_t cur_L = hs->apart ? 0 : (uintptr_t)gcref(hs->g->cur_L);
   int i;
   for (i = 0; i < CFI_REG__MAX; i++)
     w->regs.r[regmap[i].reg] = (uintptr_t)uc->uc_mcontext.gregs[regmap[i].greg];

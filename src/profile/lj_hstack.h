@@ -79,6 +79,9 @@ typedef struct HostStack {
   global_State *g;		/* The VM. */
   Frames *frames;		/* Where the frames go, or NULL. */
   int few_vm_frames;		/* Stop at HSTACK_FEW of them. */
+  int apart;			/* Nothing of the VM may be looked at. */
+  int strict;			/* The VM may run on another thread. */
+  uintptr_t stack_lo, stack_hi;	/* The thread's C stack; 0: not known. */
   /* Results. */
   LeafPlace leaf;		/* Where the interrupted instruction is. */
   int broken;			/* SPF_BROKEN_* of the first gap, or -1. */
@@ -96,6 +99,13 @@ LJ_FUNC int lj_hstack_warmup(void);
 
 /* Is an address in the part of the VM that runs on the VM's C frame? */
 #define lj_hstack_isvm(pc)	(lj_vmcode_part((pc)) != VMCODE_NONE)
+
+/* Is an address on another C stack than the one that the thread began with? */
+static LJ_AINLINE int lj_hstack_iselsewhere(const HostStack *hs, uintptr_t addr)
+{
+  return hs->stack_hi != 0 &&
+	 addr - hs->stack_lo >= hs->stack_hi - hs->stack_lo;
+}
 
 /* Is p a coroutine (or the main thread) of this VM? Async-signal-safe. */
 #define lj_hstack_isthread	lj_cframe_isthread

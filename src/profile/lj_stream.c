@@ -144,6 +144,12 @@ int lj_stream_begin(Stream *s)
   return s->wb.failed ? s->wb.err : 0;
 }
 
+void lj_stream_move(Stream *s, uint32_t tid)
+{
+  s->tid = tid;
+  if (lj_wbuf_isopen(&s->wb)) chunk_flush(s);
+}
+
 int lj_stream_end(Stream *s)
 {
   size_t mark;

@@ -71,6 +71,9 @@ LJ_FUNC void lj_stream_event(Stream *s, int index, const char *name, int unit,
 /* Append the name of the samples' thread. Only between init and begin. */
 LJ_FUNC void lj_stream_thread(Stream *s, const char *name);
 
+/* The samples that follow are of another thread. Not in the handler. */
+LJ_FUNC void lj_stream_move(Stream *s, uint32_t tid);
+
 /* Append a sample. time_us: microseconds since the start; weight: what it stands
 ** for, in the unit of its event. Counts it as lost and returns 0 if it cannot be
 ** kept. Async-signal-safe.

@@ -25,6 +25,11 @@ LJ_FUNC int lj_sysprof_start(lua_State *L,
 /* Stop it. Returns a PROFILE_* status and sets errno with PROFILE_ERRIO. */
 LJ_FUNC int lj_sysprof_stop(global_State *g);
 
+/* The calling thread runs the VM from now on. Returns a PROFILE_* status and sets
+** errno with PROFILE_ERRIO; profiling goes on without ticks then.
+*/
+LJ_FUNC int lj_sysprof_moved(global_State *g);
+
 /* Is a VM being profiled? */
 LJ_FUNC int lj_sysprof_isrunning(global_State *g);
 
@@ -50,5 +55,9 @@ LJ_FUNC void lj_sysprof_close(global_State *g);
 LJ_FUNC void lj_sysprof_stack_move(lua_State *L, int begin);
 /* A prototype is about to be freed. */
 LJ_FUNC void lj_sysprof_proto_free(global_State *g, GCproto *pt);
+/* A coroutine is about to be freed. */
+LJ_FUNC void lj_sysprof_thread_free(global_State *g, lua_State *L);
+/* All machine code is about to be freed (begin = 1), or has been (0). */
+LJ_FUNC void lj_sysprof_code_free(global_State *g, int begin);
 
 #endif

@@ -106,6 +106,11 @@ LUAMISC_API int luaM_sysprof_stop(lua_State *L)
   return L ? lj_sysprof_stop(G(L)) : PROFILE_ERRUSE;
 }
 
+LUAMISC_API int luaM_sysprof_moved(lua_State *L)
+{
+  return L ? lj_sysprof_moved(G(L)) : PROFILE_ERRUSE;
+}
+
 LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters)
 {
   if (!counters) return PROFILE_ERRUSE;

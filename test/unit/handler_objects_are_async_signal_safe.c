@@ -74,7 +74,6 @@ static const Allowed allowed[] = {
   { "lj_clocksig", "__snprintf_chk", "close only" },
   { "lj_clocksig", "strstr", "close only" },
   { "lj_clocksig", "strtoull", "close only" },
-  { "lj_sysprof", "lj_clockspec_parse", "start only" },
   { "lj_streamfile", "write", "signal-safety(7)" },
   { "lj_streamfile", "fstat*", "signal-safety(7)" },
   { "lj_streamfile", "ftruncate*", "signal-safety(7); first chunk only" },
@@ -89,21 +88,13 @@ static const Allowed allowed[] = {
   { "lj_streamfile", "get_current_dir_name", "start only" },
   { "lj_streamfile", "snprintf", "start only" },
   { "lj_streamfile", "__snprintf_chk", "start only" },
-  { "lj_sysprof", "pthread_mutex_*", "start, stop and report only" },
-  { "lj_sysprof", "atexit", "start only" },
-  { "lj_sysprof", "lj_funcname_find", "stop only" },
-  { "lj_sysprof", "mmap64", "start only" },
-  { "lj_sysprof", "munmap", "stop only" },
-  { "lj_sysprof", "snprintf", "start only" },
-  { "lj_sysprof", "__snprintf_chk", "start only" },
-  { "lj_sysprof", "time", "start only" },
 };
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
   "lj_peek", "lj_cfi", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack",
   "lj_lstack", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
-  "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_streamfile", "lj_sysprof",
+  "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_streamfile", "lj_sample",
   "lj_clock", "lj_clocksig", "lj_modules"
 };
 #define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))

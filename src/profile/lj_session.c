@@ -1,0 +1,307 @@
+/*
+** Sessions: memory, clocks, how a stream begins and ends. Runs outside of the
+** handler, under the lock of lj_sysprof.c; see the header.
+*/
+
+#define lj_session_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* For pthread_getattr_np. */
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/mman.h>
+
+#include "lj_obj.h"
+#include "luajit.h"
+#include "profile/lj_clock_kinds.h"
+#include "profile/lj_funcname.h"
+#include "profile/lj_sample.h"
+
+#define THREAD_NAME_MAX	32	/* The kernel's have 16 bytes. */
+
+/* -- Threads from outside ---------------------------------------------------- */
+
+/* CPU time of a thread. Returns 0 if it has ended. */
+static int thread_cpu_us(int tid, uint64_t *us)
+{
+  struct timespec ts;
+  if (clock_gettime(lj_clock_thread_id(tid), &ts) != 0) return 0;
+  *us = (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000;
+  return 1;
+}
+
+/* Name of a thread, "" if it cannot be had. */
+static void thread_name(int tid, char *name)
+{
+  char path[64];
+  ssize_t n = 0;
+  int fd;
+  snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
+  fd = open(path, O_RDONLY|O_CLOEXEC);
+  if (fd >= 0) {
+    n = read(fd, name, THREAD_NAME_MAX-1);
+    close(fd);
+  }
+  if (n > 0 && name[n-1] == '\n') n--;
+  name[n > 0 ? n : 0] = '\0';
+}
+
+/* Where the calling thread's C stack is; nowhere, if that is not known. */
+static void find_stack(uintptr_t *lo, uintptr_t *hi)
+{
+  pthread_attr_t attr;
+  void *addr = NULL;
+  size_t size = 0;
+  if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+    if (pthread_attr_getstack(&attr, &addr, &size) != 0) size = 0;
+    pthread_attr_destroy(&attr);
+  }
+  *lo = size ? (uintptr_t)addr : 0;
+  *hi = size ? (uintptr_t)addr + size : 0;
+}
+
+int lj_session_onstack(const void *addr)
+{
+  uintptr_t lo, hi;
+  find_stack(&lo, &hi);
+  return (uintptr_t)addr - lo < hi - lo;
+}
+
+/* -- Totals ------------------------------------------------------------------ */
+
+/* The clocks begin now. Of a thread that began after the profile all time counts. */
+static void totals_begin(Session *s)
+{
+  uint64_t cpu_us = 0;
+  int i;
+  thread_cpu_us(s->tid, &cpu_us);
+  if (s->later) cpu_us = 0;
+  s->cpu_base = cpu_us;
+  for (i = 0; i < s->nevent; i++) {
+    SessionEvent *ev = &s->event[i];
+    ev->base = ev->clock.spec.unit == SPF_UNIT_US ? cpu_us :
+	       lj_clock_total(&ev->clock);
+  }
+}
+
+void lj_session_look(Session *s)
+{
+  uint64_t cpu_us;
+  int i, alive = thread_cpu_us(s->tid, &cpu_us);
+  if (alive) s->cpu_us = s->cpu_before + cpu_us - s->cpu_base;
+  for (i = 0; i < s->nevent; i++) {
+    SessionEvent *ev = &s->event[i];
+    uint64_t total = ev->total;
+    if (!ev->is_open) continue;
+    if (ev->clock.spec.unit != SPF_UNIT_US)
+      total = ev->before + lj_clock_total(&ev->clock) - ev->base;
+    else if (alive)
+      total = ev->before + cpu_us - ev->base;
+    /* A tick may have been faster. */
+    if (total > ev->total) ev->total = total;
+    s->counters[SPF_COUNTER_TOTAL + i] = ev->total;
+  }
+}
+
+void lj_session_count(const Session *s, SessionTotals *t)
+{
+  uint32_t i;
+  for (i = 0; i < SPF_COUNTER__MAX; i++) {
+    uint64_t n = s->counters[i];
+    if (i != SPF_COUNTER_HANDLER_MAX_NS && i != SPF_COUNTER_WALL_US)
+      t->counters[i] += n;
+    else if (n > t->counters[i])
+      t->counters[i] = n;
+  }
+  for (i = 0; i < HIST_CLASSES; i++)
+    if (s->handler.n[i]) hist_add(&t->handler, i, s->handler.n[i]);
+  t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
+  for (i = 0; i < (uint32_t)s->nevent; i++)
+    t->used[i] = s->event[i].clock.spec;
+  t->ticks += s->event[0].samples;
+  t->cpu_us += s->cpu_us;
+}
+
+/* -- Clocks ------------------------------------------------------------------ */
+
+static void clocks_close(Session *s)
+{
+  int i;
+  for (i = s->nevent; i-- > 0; )
+    if (s->event[i].is_open) {
+      lj_clock_close(&s->event[i].clock);
+      s->event[i].is_open = 0;
+    }
+}
+
+static ClockStatus clocks_open(Session *s, char *why)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    SessionEvent *ev = &s->event[i];
+    ClockStatus status;
+    ev->clock.tick = lj_sample_tick;
+    ev->clock.owner = s;
+    ev->clock.event = i;
+    ev->clock.signo = s->p->opt.signo;
+    status = lj_clock_open(&ev->clock, &s->p->opt.spec[i], s->tid, why);
+    if (status != CLOCK_OK) {
+      int err = errno;
+      clocks_close(s);
+      errno = err;
+      return status;
+    }
+    ev->is_open = 1;
+  }
+  return CLOCK_OK;
+}
+
+/* Start all clocks. Returns 0, or an errno. */
+static int clocks_arm(Session *s, char *why)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++)
+    if (lj_clock_arm(&s->event[i].clock) != CLOCK_OK) {
+      int err = errno ? errno : EINVAL;
+      snprintf(why, CLOCK_WHY_MAX, "the clock %s cannot be started: %s",
+	       s->event[i].clock.spec.name, strerror(err));
+      clocks_close(s);
+      return err;
+    }
+  return 0;
+}
+
+/* -- Sessions ---------------------------------------------------------------- */
+
+Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
+{
+  Session *s = (Session *)mmap(NULL, sizeof(Session), PROT_READ|PROT_WRITE,
+			       MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  if (s == MAP_FAILED) return NULL;
+  s->p = p;
+  s->tid = tid;
+  s->number = p->opt.number + p->nsession;
+  s->nevent = p->opt.nspec;
+  s->later = later;
+  s->host.pk = &s->peek;
+  s->host.g = p->g;
+  s->host.frames = p->opt.cb.backtracer || p->opt.mode == LUAM_SYSPROF_DEFAULT ? NULL :
+		   &s->host_frames;
+  s->host.few_vm_frames = p->opt.mode != LUAM_SYSPROF_CALLGRAPH;
+  s->lua.pk = &s->peek;
+  s->lua.g = p->g;
+  s->lua.hs = &s->host;
+  s->lua.st = &s->symtab;
+  s->lua.frames = &s->lua_frames;
+  if (p->opt.mode == LUAM_SYSPROF_DEFAULT) return s;
+  if (!buf) {
+    void *mem = mmap(NULL, p->opt.len, PROT_READ|PROT_WRITE,
+		     MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+    if (mem == MAP_FAILED) {
+      munmap(s, sizeof(Session));
+      return NULL;
+    }
+    buf = s->buf = (uint8_t *)mem;
+  }
+  lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf,
+		 p->opt.len, p->opt.cb.writer, p->opt.ctx, s->number);
+  return s;
+}
+
+void lj_session_free(Session *s)
+{
+  if (s->buf) munmap(s->buf, s->p->opt.len);
+  munmap(s, sizeof(Session));
+}
+
+ClockStatus lj_session_open(Session *s, char *why)
+{
+  return clocks_open(s, why);
+}
+
+static void meta_number(Session *s, const char *key, unsigned long long n)
+{
+  char num[40];
+  snprintf(num, sizeof(num), "%llu", n);
+  lj_stream_meta(&s->stream, key, num);
+}
+
+/* Write down what the profile is of. Returns 0, or an errno. */
+static int describe(Session *s)
+{
+  static const char *const modes[] = { "default", "leaf", "callgraph" };
+  const Profile *p = s->p;
+  char clocks[SPF_EVENTS_MAX*CLOCK_NAME_MAX], name[THREAD_NAME_MAX];
+  size_t n = 0;
+  int i;
+  clocks[0] = '\0';
+  for (i = 0; i < p->opt.nspec && n < sizeof(clocks); i++)
+    n += (size_t)snprintf(clocks + n, sizeof(clocks) - n, "%s%s", i ? "," : "",
+			  p->opt.spec[i].name);
+  lj_stream_meta(&s->stream, "clock", clocks);
+  meta_number(s, "interval_ns", p->opt.interval_ns);
+  lj_stream_meta(&s->stream, "mode", modes[p->opt.mode]);
+  meta_number(s, "pid", (unsigned long long)p->pid);
+  meta_number(s, "start_time", (unsigned long long)time(NULL));
+  lj_stream_meta(&s->stream, "base", LUAJIT_VERSION);
+  for (i = 0; i < s->nevent; i++) {
+    const ClockSpec *spec = &s->event[i].clock.spec;
+    lj_stream_event(&s->stream, i, spec->name, spec->unit, spec->period);
+  }
+  thread_name(s->tid, name);
+  if (name[0]) lj_stream_thread(&s->stream, name);
+  return lj_stream_begin(&s->stream);
+}
+
+int lj_session_begin(Session *s, char *why)
+{
+  if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT) {
+    int err = describe(s);
+    if (err) return err;
+  }
+  if (s->tid == lj_clock_tid()) find_stack(&s->host.stack_lo, &s->host.stack_hi);
+  s->seen = 1;
+  lj_peek_reset(&s->peek);
+  totals_begin(s);
+  return clocks_arm(s, why);
+}
+
+void lj_session_halt(Session *s)
+{
+  lj_session_look(s);
+  clocks_close(s);
+  s->counters[SPF_COUNTER_WALL_US] =
+    (lj_sample_now_ns() - s->p->start_ns) / 1000;
+}
+
+int lj_session_end(Session *s, int with_names)
+{
+  if (s->p->opt.mode == LUAM_SYSPROF_DEFAULT) return 0;
+  if (with_names) lj_funcname_find(&s->symtab, &s->peek, s->p->g);
+  return lj_stream_end(&s->stream);
+}
+
+int lj_session_move(Session *s, char *why)
+{
+  int i;
+  if (s->tid == lj_clock_tid()) return 0;
+  lj_session_halt(s);
+  s->tid = lj_clock_tid();
+  s->cpu_before = s->cpu_us;
+  for (i = 0; i < s->nevent; i++)
+    s->event[i].before = s->event[i].total;
+  find_stack(&s->host.stack_lo, &s->host.stack_hi);
+  if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT)
+    lj_stream_move(&s->stream, (uint32_t)s->tid);
+  if (clocks_open(s, why) != CLOCK_OK) return errno ? errno : EINVAL;
+  s->later = 0;
+  totals_begin(s);
+  return clocks_arm(s, why);
+}

@@ -1,0 +1,97 @@
+/*
+** Sysprof: what LuaJIT tells of a VM that is profiled. Runs on the VM's thread,
+** outside of the handler, and takes no lock; see lj_session.h for how memory is
+** freed that a handler may read.
+*/
+
+#define lj_sysprof_hooks_c
+#define LUA_CORE
+
+#include <sched.h>
+
+#include "lj_obj.h"
+#include "lj_frame.h"
+#include "lj_dispatch.h"
+#include "profile/lj_session.h"
+#include "profile/lj_sysprof.h"
+
+/* A hook of a VM that is profiled runs. Returns NULL if it is not. */
+static Profile *told_enter(global_State *g)
+{
+  Profile *p = G2GG(g)->sysprof;
+  if (LJ_LIKELY(!p || !p->running)) return NULL;
+  __atomic_store_n(&p->in_hook, lj_sysprof_tid(), __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&p->running, __ATOMIC_SEQ_CST)) {
+    __atomic_store_n(&p->in_hook, 0, __ATOMIC_SEQ_CST);
+    return NULL;
+  }
+  if (p->vm_tid != lj_sysprof_tid()) {  /* Its host has moved it. */
+    p->shared = 1;
+    p->vm_tid = lj_sysprof_tid();
+  }
+  return p;
+}
+
+static void told_leave(Profile *p)
+{
+  __atomic_store_n(&p->in_hook, 0, __ATOMIC_SEQ_CST);
+}
+
+/* From here on no handler of another thread looks at the VM. */
+static void change_begin(Profile *p)
+{
+  __atomic_store_n(&p->changing, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&p->readers, __ATOMIC_SEQ_CST) != 0)
+    sched_yield();
+}
+
+static void change_end(Profile *p)
+{
+  __atomic_store_n(&p->changing, 0, __ATOMIC_SEQ_CST);
+}
+
+void lj_sysprof_stack_move(lua_State *L, int begin)
+{
+  Profile *p = told_enter(G(L));
+  if (!p) return;
+  if (begin) {
+    change_begin(p);
+    p->moving_from = (uintptr_t)tvref(L->stack);
+    p->moving = L;
+  } else {
+    p->moving = NULL;
+    change_end(p);
+  }
+  told_leave(p);
+}
+
+void lj_sysprof_proto_free(global_State *g, GCproto *pt)
+{
+  Profile *p = told_enter(g);
+  Session *s;
+  if (!p) return;
+  change_begin(p);
+  for (s = __atomic_load_n(&p->first, __ATOMIC_SEQ_CST); s; s = s->next)
+    if (s->symtab.nfid) lj_symtab_free(&s->symtab, pt);
+  change_end(p);
+  told_leave(p);
+}
+
+void lj_sysprof_thread_free(global_State *g, lua_State *L)
+{
+  Profile *p = told_enter(g);
+  if (!p) return;
+  if (obj2gco(L) == gcref(g->cur_L)) setgcrefnull(g->cur_L);
+  change_begin(p);
+  change_end(p);
+  told_leave(p);
+}
+
+void lj_sysprof_code_free(global_State *g, int begin)
+{
+  Profile *p = told_enter(g);
+  if (!p) return;
+  if (begin) change_begin(p);
+  else change_end(p);
+  told_leave(p);
+}
