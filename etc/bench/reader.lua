@@ -105,14 +105,14 @@ local function sides(stacks)
   return all
 end
 
--- Defines frames as what differs from the stack before it.
-local function define(id, frames, before, before_id)
+-- Defines frames as what differs from the stack before it on this side; base is a
+-- reference to that.
+local function define(frames, before, base)
   local keep = 0
   while before and keep < #frames and frames[keep + 1] == before[keep + 1] do
     keep = keep + 1
   end
-  return B.record(G.SPF_STACK, uleb(id) .. uleb(keep > 0 and before_id or 0) ..
-		  uleb(keep) .. table.concat(frames, "", keep + 1))
+  return B.stack(keep > 0 and base or 0, keep, table.concat(frames, "", keep + 1))
 end
 
 -- The checksum of the reader: that of the builder is made to be looked at.
@@ -129,22 +129,25 @@ function generate.chunks(write, bytes, stacks)
   write(B.PROLOGUE)
   local list, size, seq = sides(stacks), 0, 0
   local head = string.char(G.SPF_SAMPLE + G.SPF_SAMPLE_WEIGHT_IS_TIME +
-			   G.SPF_VMST_LFUNC) .. uleb(1000)
+			   G.SPF_VMST_LFUNC)
   while size < bytes do
-    local part, len, defined, before, before_id = {}, 0, {}, {}, {}
-    part[1] = B.record(G.SPF_CONTEXT, uleb(1) .. uleb(0))
+    local part, len, number, count, before = {}, 0, {}, 0, {}
+    part[1] = B.record(G.SPF_CONTEXT, uleb(1) .. uleb(0) .. uleb(0) .. uleb(1000))
     while len < CHUNK do
       local n = pick(#list)
-      if not defined[n] then
-	defined[n] = true
+      if not number[n] then
+	number[n] = count + 1
 	for side = 1, 2 do
-	  local frames, id = list[n][side], n * 2 + side
-	  part[#part + 1] = define(id, frames, before[side], before_id[side])
+	  -- The one before it on this side is the last but one, then the last.
+	  part[#part + 1] = define(list[n][side], before[side], 2)
 	  len = len + #part[#part]
-	  before[side], before_id[side] = frames, id
+	  before[side] = list[n][side]
 	end
+	count = count + 2
       end
-      part[#part + 1] = head .. uleb(n * 2 + 1) .. uleb(n * 2 + 2)
+      local lua = number[n]
+      local refs = lua == count - 1 and uleb(2) .. uleb(1) or uleb(lua + 2) .. uleb(lua + 3)
+      part[#part + 1] = head .. uleb(B.signed(math.random(-20, 20))) .. refs
       len = len + #part[#part]
     end
     local s = chunk(seq, table.concat(part))

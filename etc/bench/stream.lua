@@ -12,9 +12,14 @@ local PATH = "stream.bin"
 
 -- Kinds of records by tag, in the order of the table.
 local KINDS = {
-  { "stacks", G.SPF_STACK }, { "lfuncs", G.SPF_LFUNC }, { "hsyms", G.SPF_HSYM },
+  { "stacks", "stack" }, { "lfuncs", G.SPF_LFUNC }, { "hsyms", G.SPF_HSYM },
   { "maps", G.SPF_MODULE },
 }
+local FRAMES = {}	-- Names of the kinds of frames.
+for name, value in pairs(G) do
+  local kind = name:match("^SPF_FRAME_(%u+)$")
+  if kind then FRAMES[value] = kind end
+end
 local PAIRED = {
   [G.SPF_FRAME_LFUNC] = true, [G.SPF_FRAME_CUT] = true,
   [G.SPF_FRAME_TRACE] = true, [G.SPF_FRAME_WORK] = true,
@@ -43,7 +48,7 @@ end
 -- Reads the frames of a stack behind the keep first ones of another. Each has
 -- its size if nothing is written as a difference, and the host address, the Lua
 -- function and its line that are the nearest.
-local function read_frames(s, pos, stop, base, keep)
+local function read_frames(s, pos, stop, base, keep, add)
   local stack, last = { total = 0 }, {}
   local function push(f)
     last = f
@@ -58,6 +63,7 @@ local function read_frames(s, pos, stop, base, keep)
     if PAIRED[kind] then second, pos = uleb(s, pos) end
     local payload = (v - kind) / 16
     f.size = pos - from
+    add("frame " .. FRAMES[kind], f.size)
     if kind == G.SPF_FRAME_HOST then
       f.host = payload
     elseif kind == G.SPF_FRAME_NEAR then
@@ -76,54 +82,75 @@ end
 
 -- Adds up the records of a chunk.
 local function chunk_sizes(s, pos, stop, sum)
-  local stacks = { [0] = { total = 0 } }
+  local stacks = {}
   local function add(kind, n) sum[kind] = (sum[kind] or 0) + n end
+  local function field(name, n) sum.fields[name] = (sum.fields[name] or 0) + n end
+  -- Reads a number; returns it and the position behind it.
+  local function number(name, at)
+    local v, after = uleb(s, at)
+    field(name, after - at)
+    return v, after
+  end
+  local function stack(ref)
+    if ref == 0 then return { total = 0 } end
+    return stacks[ref <= 2 and #stacks + 1 - ref or ref - 2]
+  end
   while pos < stop do
     local from, tag = pos, s:byte(pos)
     if tag >= G.SPF_SAMPLE then
       local _, lua, host
-      _, pos = uleb(s, pos + 1)
-      if bit.band(tag, G.SPF_SAMPLE_WEIGHT_IS_TIME) == 0 then _, pos = uleb(s, pos) end
-      local ids = pos
-      lua, pos = uleb(s, pos)
-      host, pos = uleb(s, pos)
-      lua, host = stacks[lua], stacks[host]
+      field("sample tag", 1)
+      _, pos = number("sample time", pos + 1)
+      if bit.band(tag, G.SPF_SAMPLE_WEIGHT_IS_TIME) == 0 then
+	_, pos = number("sample weight", pos)
+      end
+      local refs = pos
+      lua, pos = number("sample lua", pos)
+      host, pos = number("sample host", pos)
+      lua, host = stack(lua), stack(host)
       sum.samples = sum.samples + 1
       add("sample", pos - from)
-      add("full", ids - from + uleb_size(#lua) + lua.total + uleb_size(#host) + host.total)
+      add("full", refs - from + uleb_size(#lua) + lua.total + uleb_size(#host) + host.total)
+    elseif tag >= G.SPF_STACK then
+      local len, base, keep = bit.band(tag, G.SPF_STACK_LENGTH), nil, nil
+      pos = pos + 1
+      if len == G.SPF_STACK_LENGTH then
+	len, pos = uleb(s, pos)
+	len = len + G.SPF_STACK_LENGTH
+      end
+      field("stack tag", pos - from)
+      local last = pos + len
+      base, pos = number("stack base", pos)
+      keep, pos = number("stack keep", pos)
+      stacks[#stacks + 1] = read_frames(s, pos, last, stack(base), keep, field)
+      add("stack", last - from)
+      pos = last
     else
       local len
       len, pos = uleb(s, pos + 1)
       local last = pos + len
-      if tag == G.SPF_STACK then
-	local id, base, keep
-	id, pos = uleb(s, pos)
-	base, pos = uleb(s, pos)
-	keep, pos = uleb(s, pos)
-	stacks[id] = read_frames(s, pos, last, stacks[base], keep)
-	add("nstack", 1)
-      else
-	add("full", last - from)
-	if tag == G.SPF_COUNTERS then
-	  while pos < last do
-	    local id, value
-	    id, pos = uleb(s, pos)
-	    value, pos = uleb(s, pos)
-	    if id == G.SPF_COUNTER_HANDLER_NS then sum.handler_ns = value end
-	  end
+      add("full", last - from)
+      if tag == G.SPF_COUNTERS then
+	while pos < last do
+	  local id, value
+	  id, pos = uleb(s, pos)
+	  value, pos = uleb(s, pos)
+	  if id == G.SPF_COUNTER_HANDLER_NS then sum.handler_ns = value end
 	end
       end
       add(tag, last - from)
       pos = last
     end
   end
+  add("nstack", #stacks)
 end
 
 local function stream_sizes(path)
   local f = assert(io.open(path, "rb"))
   local s = f:read("*a")
   f:close()
-  local sum = { samples = 0, all = #s, full = 0, chunks = 0, handler_ns = 0 }
+  local sum = { samples = 0, all = #s, full = 0, chunks = 0, handler_ns = 0,
+		fields = {} }
   local pos = G.SPF_PROLOGUE_SIZE + 1
   while pos <= #s do
     local a, b, c = s:byte(pos + 8, pos + 10)
@@ -148,6 +175,16 @@ local function row(name, sum)
     sum.handler_ns / n))
 end
 
+local function print_fields(sum)
+  local list = {}
+  for name, n in pairs(sum.fields) do
+    list[#list + 1] = ("%s %.2f"):format(name, n / sum.samples)
+  end
+  table.sort(list)
+  print(("  %.3f stacks a sample; %s"):format(sum.nstack / sum.samples,
+	table.concat(list, ", ")))
+end
+
 local head = {}
 for _, kind in ipairs(KINDS) do head[#head + 1] = ("%8s"):format(kind[1]) end
 print(("%s, JIT %s, %g s each at 1 kHz; bytes a sample, handler in ns a sample")
@@ -155,8 +192,8 @@ print(("%s, JIT %s, %g s each at 1 kHz; bytes a sample, handler in ns a sample")
 print(("%-12s %7s %8s %8s %8s %s %8s %8s"):format("workload", "samples", "all",
       "if full", "samples", table.concat(head, " "), "others", "handler"))
 
-local wanted = {}
-for i = 2, #arg do wanted[arg[i]] = true end
+local wanted, fields = {}, arg[2] == "--fields"
+for i = fields and 3 or 2, #arg do wanted[arg[i]] = true end
 local total = { samples = 0, all = 0, full = 0, sample = 0, handler_ns = 0 }
 for _, w in ipairs(workloads.list) do
   if not next(wanted) or wanted[w.name] then
@@ -166,8 +203,11 @@ for _, w in ipairs(workloads.list) do
     assert(misc.sysprof.stop())
     local sum = stream_sizes(PATH)
     row(w.name, sum)
+    if fields then print_fields(sum) end
     io.stdout:flush()
-    for key, n in pairs(sum) do total[key] = (total[key] or 0) + n end
+    for key, n in pairs(sum) do
+      if key ~= "fields" then total[key] = (total[key] or 0) + n end
+    end
   end
 end
 assert(total.samples > 0, "no such workload")

@@ -32,14 +32,19 @@ static void epoch_next(Stream *s)
 static void chunk_begin(Stream *s)
 {
   size_t mark = lj_wbuf_def_begin(&s->wb, SPF_CONTEXT);
+  int i;
+  s->step_us = s->typical_us;
   lj_wbuf_uleb(&s->wb, s->tid);
   lj_wbuf_uleb(&s->wb, s->time_us);
   lj_wbuf_uleb(&s->wb, s->session);
+  lj_wbuf_uleb(&s->wb, s->step_us);
   lj_wbuf_def_end(&s->wb, mark);
   lj_wbuf_commit(&s->wb);
   epoch_next(s);
   s->in_chunk = 0;
   s->chunk_us = s->time_us;
+  for (i = 0; i < SPF_EVENTS_MAX; i++)
+    s->event_us[i] = s->time_us;
 }
 
 /* Append the totals; the reserved room is for them. */
@@ -91,7 +96,7 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid,
   s->tid = tid;
   s->session = session;
   s->epoch = 0;
-  s->time_us = 0;
+  s->time_us = s->typical_us = 0;
   memset(s->stack, 0, sizeof(s->stack));
   memset(s->prefix, 0, sizeof(s->prefix));
   lj_wbuf_init(&s->wb, buf, cap, STREAM_RESERVE, writer, ctx);
@@ -114,6 +119,7 @@ void lj_stream_event(Stream *s, int index, const char *name, int unit,
 		     uint64_t period)
 {
   int tries;
+  if (index == 0 && unit == SPF_UNIT_US) s->typical_us = period / 1000;
   for (tries = 0; tries < 2; tries++) {
     size_t mark = lj_wbuf_def_begin(&s->wb, SPF_EVENT);
     lj_wbuf_uleb(&s->wb, (uint64_t)index);
@@ -238,7 +244,7 @@ static int near_put(WBuf *wb, int kind, uint64_t diff, int64_t most)
 {
   int64_t sdiff = (int64_t)diff;
   if (sdiff < -most || sdiff > most) return 0;
-  lj_wbuf_uleb(wb, frame_word(kind, (diff << 1) ^ (uint64_t)(sdiff >> 63)));
+  lj_wbuf_uleb(wb, frame_word(kind, wbuf_signed(sdiff)));
   return 1;
 }
 
@@ -269,6 +275,15 @@ static void frame_put(WBuf *wb, FrameWord w, Above *above)
   }
 }
 
+/* How a stack of this chunk is referred to. The last two are often meant, and
+** numbers have become large when many stacks are new.
+*/
+static void ref_put(Stream *s, uint32_t id)
+{
+  uint32_t before = s->nstack - id;  /* Stacks defined after it. */
+  lj_wbuf_uleb(&s->wb, id == 0 ? 0 : before < 2 ? before + 1 : id + 2);
+}
+
 /* Write a stack out, as a difference to another one of this chunk. */
 static void stack_define(Stream *s, StreamStack *ss, const Frames *fr)
 {
@@ -286,14 +301,14 @@ static void stack_define(Stream *s, StreamStack *ss, const Frames *fr)
     }
     if (i < fresh) lj_symtab_see(s->st, w);
   }
-  mark = lj_wbuf_def_begin(&s->wb, SPF_STACK);
-  lj_wbuf_uleb(&s->wb, ss->id);
-  lj_wbuf_uleb(&s->wb, base);
+  mark = lj_wbuf_short_begin(&s->wb);
+  ref_put(s, base);
   lj_wbuf_uleb(&s->wb, keep);
   for (i = fresh; i-- > 0; )
     frame_put(&s->wb, fr->list[i], &above);
-  lj_wbuf_def_end(&s->wb, mark);
+  lj_wbuf_short_end(&s->wb, mark, SPF_STACK, SPF_STACK_LENGTH);
   ss->epoch = s->epoch;
+  s->nstack = ss->id;
 }
 
 /* Id of a stack, defined in this chunk. */
@@ -312,10 +327,18 @@ static uint32_t stack_id(Stream *s, const Frames *fr, uint64_t hash)
     ss->epoch = 0;
   }
   if (ss->epoch != s->epoch) {
-    ss->id = ++s->nstack;
+    ss->id = s->nstack + 1;
     stack_define(s, ss, fr);
   }
   return ss->id;
+}
+
+/* Follow the times between samples: what half of them are below. */
+static void step_learn(Stream *s, uint64_t dt)
+{
+  uint64_t by = s->typical_us/256 + 1;
+  if (dt > s->typical_us) s->typical_us += by;
+  else if (dt < s->typical_us) s->typical_us -= by;
 }
 
 int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
@@ -327,7 +350,8 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
       lj_modules_sample(&s->st->modules, lua, host, &s->wb, def_commit, s))
     epoch_next(s);  /* The same addresses are other code now. */
   for (tries = 0; tries < 2; tries++) {
-    uint64_t dt = time_us - s->time_us;
+    int64_t dt = (int64_t)(time_us - s->time_us);
+    int64_t more = (int64_t)(weight - (time_us - s->event_us[event]));
     uint32_t lua_id, host_id;
     if (!lj_wbuf_isopen(&s->wb)) {
       s->counters[SPF_COUNTER_LOST_WRITER]++;
@@ -336,13 +360,14 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
     lua_id = stack_id(s, lua, lua_hash);
     host_id = stack_id(s, host, host_hash);
     lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | sample_event(event) | state |
-		 (weight == dt ? SPF_SAMPLE_WEIGHT_IS_TIME : 0)));
-    lj_wbuf_uleb(&s->wb, dt);
-    if (weight != dt) lj_wbuf_uleb(&s->wb, weight);
-    lj_wbuf_uleb(&s->wb, lua_id);
-    lj_wbuf_uleb(&s->wb, host_id);
+		 (more == 0 ? SPF_SAMPLE_WEIGHT_IS_TIME : 0)));
+    lj_wbuf_signed(&s->wb, dt - (int64_t)s->step_us);
+    if (more != 0) lj_wbuf_signed(&s->wb, more);
+    ref_put(s, lua_id);
+    ref_put(s, host_id);
     if (lj_wbuf_commit(&s->wb)) {
-      s->time_us = time_us;
+      step_learn(s, (uint64_t)dt);
+      s->time_us = s->event_us[event] = time_us;
       s->in_chunk++;
       if (time_us - s->chunk_us >= STREAM_CHUNK_US) chunk_flush(s);
       return 1;

@@ -45,6 +45,9 @@ typedef struct Stream {
   uint32_t in_chunk;		/* Samples in the current chunk. */
   uint64_t chunk_us;		/* Time at which it was begun. */
   uint64_t time_us;		/* Time of the last sample or context. */
+  uint64_t event_us[SPF_EVENTS_MAX];	/* The same by event. */
+  uint64_t typical_us;		/* Typical time between samples. */
+  uint64_t step_us;		/* What times in the chunk are less. */
   StreamStack stack[STREAM_STACKS];
   StreamPrefix prefix[STREAM_PREFIXES];
   uint64_t path[FRAMES_MAX];	/* Hashes of a stack's beginnings. */

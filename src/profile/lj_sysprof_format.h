@@ -18,7 +18,7 @@
 ** paylen     := <U32>   bytes of the records that follow, below SPF_CHUNK_MAX
 ** crc        := <U32>   CRC-32 (IEEE 802.3) of the records, then seq and paylen
 **
-** record     := sample | definition
+** record     := sample | stack | definition
 **
 ** Several sessions of a process may write into one file, chunk by chunk: each
 ** VM, and each thread of a program that is sampled as a whole, is a session. The
@@ -26,31 +26,50 @@
 ** that no other session of the file has. Numbers of chunks, all definitions, ids,
 ** events, counters and the end are those of the session.
 **
-** definition := tag length payload      tag < SPF_SAMPLE; unknown tags are skipped
+** definition := tag length payload      tag < SPF_STACK; unknown tags are skipped
 ** length     := <ULEB128>               bytes of the payload
 ** A payload may be longer than its known fields; the rest is ignored.
 **
-** sample     := sample-tag time [weight] lua-id host-id
+** stack      := stack-tag [more] base keep frame*
+**                          root first: the outermost keep frames of the stack
+**                          base of this chunk, then these frames
+** stack-tag  := <BYTE> [01LLLLLL]
+**   LLLLLL : bytes of base, keep and the frames; if they are 63 or more: 63
+** more       := <ULEB128>  how many more they are, only after 63
+** base       := ref
+** keep       := <ULEB128>  0 if base is
+**
+** ref        := <ULEB128>  a stack defined before in this chunk: 0 is the empty
+**                          stack, 1 the last one, 2 the one before it; n + 2
+**                          is the n-th of the chunk
+**
+** sample     := sample-tag time [weight] lua host
 ** sample-tag := <BYTE> [1WEESSSS]
 **   SSSS : state of the VM, SPF_VMST_*
 **   EE   : index of the event that caused it, see SPF_EVENT
-**   W    : 1 if weight is absent and equals time
-** time       := <ULEB128>  microseconds of CLOCK_MONOTONIC since the sample
-**                          before it, or since the SPF_CONTEXT of this chunk
-** weight     := <ULEB128>  what the sample stands for, in the event's unit: of
-**                          the thread, since the sample of this event before
-** lua-id     := <ULEB128>  SPF_STACK of the Lua side, 0 for an empty stack
-** host-id    := <ULEB128>  SPF_STACK of the host side, 0 for an empty stack
+**   W    : 1 if weight is absent and 0
+** time       := signed     microseconds of CLOCK_MONOTONIC since the sample
+**                          before it, or since the latest SPF_CONTEXT, less the
+**                          step of that
+** weight     := signed     what the sample stands for, in the event's unit: of
+**                          the thread, since the sample of this event before;
+**                          less the microseconds since that sample, or since
+**                          the latest SPF_CONTEXT
+** lua        := ref        Lua side of the stack
+** host       := ref        host side of the stack
+**
+** signed     := <ULEB128>  D * 2, or -D * 2 - 1 if D is negative
 **
 ** Payloads:
 **
 ** SPF_META     := key value                   two strings about the profile:
 **                 clock (as it was asked for), interval_ns, mode, pid,
 **                 start_time (Unix time in seconds), base (version of LuaJIT)
-** SPF_CONTEXT  := tid time session            thread of the samples that follow;
+** SPF_CONTEXT  := tid time session step       thread of the samples that follow;
 **                 time: microseconds of CLOCK_MONOTONIC since the start, one
 **                 for all sessions of the file;
-**                 session: its number in the file, 0 if absent
+**                 session: its number in the file, 0 if absent;
+**                 step: what the times of samples are less, 0 if absent
 ** SPF_EVENT    := index name unit period      what causes samples with this EE:
 **                 name is a string, the clock or event as it is used; unit:
 **                 SPF_UNIT_*; period: what one sample was asked to stand for,
@@ -69,9 +88,6 @@
 ** SPF_HSYM     := symaddr name diff*          the symbol name starts at symaddr; in
 **                 it lie the addresses seen in a stack: the first is
 **                 symaddr + diff, each other one the one before it + diff
-** SPF_STACK    := id base keep frame*         stack, root first: the outermost
-**                 keep frames of the stack base, defined before in this chunk
-**                 (0: none), then these frames
 ** SPF_COUNTERS := (counter-id value)*         totals since the start of the
 **                 profile; a missing one is 0
 ** SPF_END      :=                             the profile was stopped in order
@@ -86,11 +102,10 @@
 **                                      was resumed by the frames before it
 **   SPF_FRAME_HOST      code address: of the interrupted instruction, or one less
 **                                      than a return address, so inside the call
-**   SPF_FRAME_NEAR      the same, but the difference D of that address to the
-**                                      one of the nearest host frame rootward:
-**                                      D * 2, or -D * 2 - 1 if D is negative
+**   SPF_FRAME_NEAR      the same, but the difference of that address to the one
+**                                      of the nearest host frame rootward, signed
 **   SPF_FRAME_LSAME     the function of the nearest LFUNC frame rootward, at its
-**                                      line plus D, written in the same way
+**                                      line plus this difference, signed
 **   SPF_FRAME_VM        0              host side only: a C frame of the VM, here
 **                                      one run of Lua frames belongs
 **   SPF_FRAME_CUT       number of frames left out here, then the number of
@@ -111,7 +126,7 @@
 **
 ** Definitions are valid from where they stand. A chunk is self-contained: what
 ** its samples refer to is defined in it (again), functions with the same ids as
-** before, stacks with ids that mean nothing in another chunk.
+** before, stacks with numbers that mean nothing in another chunk.
 ** SPF_META, SPF_EVENT, SPF_THREAD and SPF_MODULE stand in the first chunk (and
 ** where they change), SPF_HSYM and SPF_FFUNC before SPF_END.
 */
@@ -130,11 +145,12 @@
 #define SPF_LFUNC		0x04
 #define SPF_FFUNC		0x05
 #define SPF_HSYM		0x06
-#define SPF_STACK		0x07
 #define SPF_COUNTERS		0x08
 #define SPF_END			0x09
 #define SPF_EVENT		0x0a
 #define SPF_THREAD		0x0b
+#define SPF_STACK		0x40
+#define SPF_STACK_LENGTH	0x3f
 #define SPF_SAMPLE		0x80
 #define SPF_SAMPLE_WEIGHT_IS_TIME	0x40
 #define SPF_SAMPLE_EVENT	0x30

@@ -91,6 +91,11 @@ void lj_wbuf_uleb(WBuf *wb, uint64_t v)
   lj_wbuf_byte(wb, (uint8_t)v);
 }
 
+void lj_wbuf_signed(WBuf *wb, int64_t d)
+{
+  lj_wbuf_uleb(wb, wbuf_signed(d));
+}
+
 void lj_wbuf_str(WBuf *wb, const char *s, size_t len)
 {
   size_t i;
@@ -126,6 +131,33 @@ void lj_wbuf_def_end(WBuf *wb, size_t mark)
   } else {
     wb->overflow = 1;
   }
+}
+
+size_t lj_wbuf_short_begin(WBuf *wb)
+{
+  lj_wbuf_byte(wb, 0);
+  return wb->pos;
+}
+
+/* Most records are short: only behind the tag of a long one room is made. */
+void lj_wbuf_short_end(WBuf *wb, size_t mark, uint8_t tag, uint8_t mask)
+{
+  size_t i, len, end = wb->pos, room;
+  if (wb->overflow) return;
+  len = end - mark;
+  if (len < mask) {
+    wb->buf[mark-1] = (uint8_t)(tag | len);
+    return;
+  }
+  lj_wbuf_uleb(wb, len - mask);  /* As many bytes as it will take. */
+  if (wb->overflow) return;
+  room = wb->pos - end;
+  for (i = end; i-- > mark; )
+    wb->buf[i+room] = wb->buf[i];
+  wb->buf[mark-1] = (uint8_t)(tag | mask);
+  wb->pos = mark;
+  lj_wbuf_uleb(wb, len - mask);
+  wb->pos = end + room;
 }
 
 int lj_wbuf_commit(WBuf *wb)

@@ -42,11 +42,19 @@ LJ_FUNC void lj_wbuf_init(WBuf *wb, uint8_t *buf, size_t cap, size_t reserve,
 /* Append to the current transaction. Async-signal-safe. */
 LJ_FUNC void lj_wbuf_byte(WBuf *wb, uint8_t b);
 LJ_FUNC void lj_wbuf_uleb(WBuf *wb, uint64_t v);
+LJ_FUNC void lj_wbuf_signed(WBuf *wb, int64_t d);
 LJ_FUNC void lj_wbuf_str(WBuf *wb, const char *s, size_t len);
 
 /* Open and close a definition around its payload. Async-signal-safe. */
 LJ_FUNC size_t lj_wbuf_def_begin(WBuf *wb, uint8_t tag);
 LJ_FUNC void lj_wbuf_def_end(WBuf *wb, size_t mark);
+
+/* The same for a record that has its length in the bits mask of its tag, or all
+** of these bits set and what its length is more. Async-signal-safe.
+*/
+LJ_FUNC size_t lj_wbuf_short_begin(WBuf *wb);
+LJ_FUNC void lj_wbuf_short_end(WBuf *wb, size_t mark, uint8_t tag,
+			       uint8_t mask);
 
 /* End the transaction. Returns 0 if it did not fit and was taken back. */
 LJ_FUNC int lj_wbuf_commit(WBuf *wb);
@@ -55,6 +63,12 @@ LJ_FUNC int lj_wbuf_commit(WBuf *wb);
 ** if the stream has ended or the writer failed. Keeps errno in wb->err.
 */
 LJ_FUNC int lj_wbuf_flush(WBuf *wb);
+
+/* How a difference is written that may be negative. */
+static LJ_AINLINE uint64_t wbuf_signed(int64_t d)
+{
+  return ((uint64_t)d << 1) ^ (uint64_t)(d >> 63);
+}
 
 /* Does the stream go on? */
 static LJ_AINLINE int lj_wbuf_isopen(const WBuf *wb)

@@ -26,6 +26,11 @@ function builder.uleb(n)
 end
 local uleb = builder.uleb
 
+function builder.signed(diff)
+  return diff < 0 and -diff * 2 - 1 or diff * 2
+end
+local signed = builder.signed
+
 function builder.str(s)
   return uleb(#s) .. s
 end
@@ -77,7 +82,6 @@ function F.lfunc(fid, line) return frame(G.SPF_FRAME_LFUNC, fid, line or 0) end
 function F.ffunc(ffid) return frame(G.SPF_FRAME_FFUNC, ffid) end
 function F.cfunc(addr) return frame(G.SPF_FRAME_CFUNC, addr) end
 function F.host(addr) return frame(G.SPF_FRAME_HOST, addr) end
-local function signed(diff) return diff < 0 and -diff * 2 - 1 or diff * 2 end
 function F.near(diff) return frame(G.SPF_FRAME_NEAR, signed(diff)) end
 function F.lsame(diff) return frame(G.SPF_FRAME_LSAME, signed(diff)) end
 function F.cut(n, bounds) return frame(G.SPF_FRAME_CUT, n, bounds) end
@@ -95,7 +99,9 @@ F.vm = frame(G.SPF_FRAME_VM, 0)
 -- session: its number, which the chunks do not give if it is missing.
 function builder.new(session)
   return setmetatable({ out = { builder.PROLOGUE }, records = {}, seq = 0,
-			last_stack = 0, session = session }, mt)
+			last_stack = 0, session = session,
+			step = 0, now = 0, last_of = {},	-- See sample().
+			number = {}, nstack = 0 }, mt)		-- See stack().
 end
 
 -- Adds a record of any tag and payload to the current chunk.
@@ -114,9 +120,13 @@ function methods:meta(key, value)
   return self:add(G.SPF_META, str(key) .. str(value))
 end
 
-function methods:context(tid, time)
+-- step: what times are less (0).
+function methods:context(tid, time, step)
+  self.now, self.last_of, self.step = time or 0, {}, step or 0
+  for event = 0, G.SPF_EVENTS_MAX - 1 do self.last_of[event] = self.now end
   return self:add(G.SPF_CONTEXT, uleb(tid or 1) .. uleb(time or 0) ..
-		  (self.session and uleb(self.session) or ""))
+		  ((self.session or step) and uleb(self.session or 0) or "") ..
+		  (step and uleb(step) or ""))
 end
 
 function methods:event(index, name, unit, period)
@@ -150,13 +160,30 @@ function methods:hsym(addr, symaddr, name, more)
   return self:add(G.SPF_HSYM, table.concat(out))
 end
 
+function builder.stack(base, keep, frames)
+  local payload = uleb(base) .. uleb(keep) .. frames
+  local more = #payload - G.SPF_STACK_LENGTH
+  return string.char(G.SPF_STACK + math.min(#payload, G.SPF_STACK_LENGTH)) ..
+	 (more >= 0 and uleb(more) or "") .. payload
+end
+
+-- Stacks have any ids here. What refers to one that is not defined refers to one
+-- far away.
+function methods:ref(id)
+  if id == 0 then return 0 end
+  local number = self.number[id]
+  local before = number and self.nstack - number
+  return before and before < 2 and before + 1 or (number or 99999) + 2
+end
+
 -- frames: strings of builder.F, after the keep outermost ones (default 0) of
 -- the stack base (default: the one defined last in this chunk if keep is given).
 function methods:stack(id, frames, keep, base)
   base = base or keep and self.last_stack or 0
-  self.last_stack = id
-  return self:add(G.SPF_STACK, uleb(id) .. uleb(base) .. uleb(keep or 0) ..
-		  table.concat(frames))
+  self:raw(builder.stack(self:ref(base), keep or 0, table.concat(frames)))
+  self.nstack, self.last_stack = self.nstack + 1, id
+  self.number[id] = self.nstack
+  return self
 end
 
 function methods:counters(list)
@@ -169,15 +196,23 @@ end
 function methods:sample(lua, host, n, state, weight, event)
   local tag = G.SPF_SAMPLE + (state or G.SPF_VMST_LFUNC) + (event or 0) * 16 +
 	      (weight and 0 or G.SPF_SAMPLE_WEIGHT_IS_TIME)
-  local s = string.char(tag) .. uleb(1000) ..
-	    (weight and uleb(weight) or "") .. uleb(lua) .. uleb(host)
-  return self:raw(s:rep(n or 1))
+  local refs, last_of = uleb(self:ref(lua)) .. uleb(self:ref(host)), self.last_of
+  event = event or 0
+  for _ = 1, n or 1 do
+    self.now = self.now + 1000
+    local since = self.now - (last_of[event] or 0)
+    last_of[event] = self.now
+    self:raw(string.char(tag) .. uleb(signed(1000 - self.step)) ..
+	     (weight and uleb(signed(weight - since)) or "") .. refs)
+  end
+  return self
 end
 
 -- Ends the current chunk.
 function methods:flush()
   self.out[#self.out + 1] = builder.chunk(self.seq, table.concat(self.records))
   self.seq, self.records, self.last_stack = self.seq + 1, {}, 0
+  self.number, self.nstack = {}, 0
   return self
 end
 

@@ -6,7 +6,7 @@ local bit = require("bit")
 local t = require("tools_test")
 local B = require("stream_builder")
 local bytes = require("sysprof.bytes")
-local chunkids = require("sysprof.chunkids")
+local chunkstacks = require("sysprof.chunkstacks")
 local input = require("sysprof.input")
 local pairmap = require("sysprof.pairmap")
 local seen = require("sysprof.seen")
@@ -96,25 +96,27 @@ end
 t.equal(map.count, count, "number of pairs")
 t.ok(bit.band(map.size, map.size - 1) == 0, "size is a power of two")
 
--- Ids of chunks: of one chunk only, dense or not.
-local ids, places = chunkids.new(), {}
-local far = { 2^20 - 1, 2^20, 2^31, 2^52, math.huge }
-for chunk = 1, 20 do
-  ids:clear()
-  places = {}
-  for _ = 1, 2000 do
-    local id = math.random(50) == 1 and far[math.random(#far - 1)] or
-	       math.random(0, chunk * 300)
-    places[id] = math.random(2^24)
-    ids:put(id, places[id])
+-- Stacks of chunks: of one chunk only, by their numbers and from the end.
+local refs, NONE = chunkstacks.new(), chunkstacks.NONE
+for chunk = 0, 20 do
+  refs:clear()
+  local list = {}
+  for n = 1, chunk * 50 do
+    list[n] = math.random(2^24)
+    refs:add(list[n])
   end
-  for id = 0, chunk * 300 + 10 do
-    if ids:get(id) ~= places[id] then t.equal(ids:get(id), places[id], "id " .. id) end
+  t.equal(refs:get(0), 0, "the empty stack")
+  t.equal(refs:get(1), list[#list] or NONE, "the last stack")
+  t.equal(refs:get(2), list[#list - 1] or NONE, "the one before it")
+  for n = 1, #list do
+    if refs:get(n + 2) ~= list[n] then t.equal(refs:get(n + 2), list[n], "stack " .. n) end
   end
-  for _, id in ipairs(far) do t.equal(ids:get(id), places[id], "id " .. id) end
-  local a, b = ids:get2(7, 2^31)
-  t.equal(a, places[7], "first of two ids")
-  t.equal(b, places[2^31], "second of two ids")
+  for _, far in ipairs { #list + 3, 2^20, 2^31, 2^52, math.huge } do
+    t.equal(refs:get(far), NONE, "no stack " .. far)
+    local a, b = refs:get2(1, far)
+    t.equal(a, list[#list] or NONE, "first of two stacks")
+    t.equal(b, NONE, "second of two stacks")
+  end
 end
 
 -- Strings that were seen: each is found under its key, no other one is.

@@ -1,5 +1,6 @@
 /* A definition's length takes one byte or two, at each boundary, and what
-** cannot be said in two is not written.
+** cannot be said in two is not written. That of a short record stands in its tag
+** as far as it goes, and does not need room that is not there.
 */
 
 #include "profile/lj_wbuf.h"
@@ -49,13 +50,57 @@ static void define(size_t len)
   CHECK_EQ(i, len);
 }
 
+#define TAG	0x40
+#define MASK	0x3f
+
+/* A short record in a buffer that leaves room for so many bytes. */
+static void define_short(size_t len, size_t room)
+{
+  WBuf wb;
+  uint64_t more = 0;
+  size_t mark, i, n = 0;
+  size_t need = len < MASK ? 0 : len - MASK < 128 ? 1 : len - MASK < 16384 ? 2 : 3;
+  size_t head = SPF_PROLOGUE_SIZE + SPF_CHUNK_HEADER + 2;  /* With the tag. */
+  lj_wbuf_init(&wb, buf, head + len + room, 0, writer, NULL);
+  lj_wbuf_byte(&wb, 0x81);
+  CHECK(lj_wbuf_commit(&wb));
+  mark = lj_wbuf_short_begin(&wb);
+  for (i = 0; i < len; i++)
+    lj_wbuf_byte(&wb, (uint8_t)(i*7 + 1));
+  lj_wbuf_short_end(&wb, mark, TAG, MASK);
+  CHECK_EQ(lj_wbuf_commit(&wb), need <= room);
+  CHECK(lj_wbuf_flush(&wb));
+  CHECK_EQ(chunk.records[0], 0x81);
+  if (need > room) {
+    CHECK_EQ(chunk.len, 1);
+    return;
+  }
+  CHECK_EQ(chunk.records[1], TAG | (len < MASK ? len : MASK));
+  if (len >= MASK) {
+    n = chunks_uleb(chunk.records + 2, chunk.len - 2, &more);
+    CHECK_EQ(more, len - MASK);
+  }
+  CHECK_EQ(n, need);
+  CHECK_EQ(chunk.len, 2 + n + len);
+  for (i = 0; i < len; i++)
+    if (chunk.records[2 + n + i] != (uint8_t)(i*7 + 1)) break;
+  CHECK_EQ(i, len);
+}
+
 int main(void)
 {
+  static const size_t shorts[] = {
+    0, 1, 2, 61, 62, 63, 64, 65, 190, 191, 192, 300, 16445, 16446, 16447, 16448
+  };
+  size_t room;
   static const size_t lens[] = {
     0, 1, 2, 126, 127, 128, 129, 255, 256, 16382, 16383, 16384, 16385, 65536
   };
   size_t i;
   for (i = 0; i < sizeof(lens)/sizeof(lens[0]); i++)
     define(lens[i]);
+  for (i = 0; i < sizeof(shorts)/sizeof(shorts[0]); i++)
+    for (room = 0; room < 5; room++)
+      define_short(shorts[i], room);
   return check_status();
 }

@@ -34,6 +34,18 @@ static void round_trip(uint64_t v)
   CHECK(back == v);
 }
 
+static void round_trip_signed(int64_t d)
+{
+  uint64_t v = 0;
+  size_t at = SPF_PROLOGUE_SIZE + SPF_CHUNK_HEADER;
+  lj_wbuf_init(&wb, buf, sizeof(buf), 0, writer, NULL);
+  lj_wbuf_signed(&wb, d);
+  CHECK_EQ(chunks_uleb(buf + at, wb.pos - at, &v), wb.pos - at);
+  CHECK_EQ(wb.pos - at == 1, d >= -64 && d < 64);
+  CHECK((v & 1) == (d < 0));
+  CHECK(v >> 1 == (d < 0 ? (uint64_t)-(d + 1) : (uint64_t)d));
+}
+
 int main(void)
 {
   const uint8_t *p = buf + SPF_PROLOGUE_SIZE + SPF_CHUNK_HEADER;
@@ -41,6 +53,13 @@ int main(void)
   for (bit = 0; bit < 64; bit++)
     for (d = -2; d <= 2; d++)
       round_trip(((uint64_t)1 << bit) + (uint64_t)(int64_t)d);
+  for (bit = 0; bit < 63; bit++)
+    for (d = -2; d <= 2; d++) {
+      round_trip_signed(((int64_t)1 << bit) + d);
+      round_trip_signed(-((int64_t)1 << bit) - d);
+    }
+  round_trip_signed(INT64_MAX);
+  round_trip_signed(INT64_MIN);
   round_trip(0);
   round_trip(~(uint64_t)0);
   lj_wbuf_init(&wb, buf, sizeof(buf), 0, writer, NULL);

@@ -3,8 +3,8 @@
 --
 -- decode() goes once through the records and hands everything to a profile
 -- (sysprof.profile): definitions by its methods, each sample by profile.add.
--- What a chunk refers to is defined in it, so stack ids are resolved by a
--- map that is empty at the beginning of a chunk (sysprof.chunkids). Every number
+-- What a chunk refers to is defined in it, so stacks are found in a list that
+-- is empty at the beginning of a chunk (sysprof.chunkstacks). Every number
 -- is checked against the end of its record; the first record that does not fit
 -- ends the chunk.
 --
@@ -12,9 +12,11 @@
 -- the JIT compiles as a whole; the frames of a stack are decoded only once.
 ----------------------------------------------------------------------------
 
+local ffi = require("ffi")
 local bit = require("bit")
 local G = require("sysprof.grammar")
 local bytes = require("sysprof.bytes")
+local chunkstacks = require("sysprof.chunkstacks")
 local loadmap = require("sysprof.loadmap")
 local seen = require("sysprof.seen")
 local stacks = require("sysprof.stacks")
@@ -23,7 +25,12 @@ local band, rshift = bit.band, bit.rshift
 local uleb, str = bytes.uleb, bytes.str
 local EXACT_MAX = bytes.EXACT_MAX
 
-local STACK = G.SPF_STACK
+-- What a difference is written as must be below; for bit.band() to be exact,
+-- and in a frame for the number that has its kind, too.
+local SIGNED_MAX, NEAR_MAX = 2^51, 2^49
+
+local NONE = chunkstacks.NONE
+local STACK, LENGTH = G.SPF_STACK, G.SPF_STACK_LENGTH
 local SAMPLE, STATE = G.SPF_SAMPLE, G.SPF_SAMPLE_STATE
 local WEIGHT_IS_TIME = G.SPF_SAMPLE_WEIGHT_IS_TIME
 local EVENT = G.SPF_SAMPLE_EVENT
@@ -32,6 +39,8 @@ local STATE_MAX = G.SPF_VMST__MAX
 local WORK = G.SPF_FRAME_WORK
 local HOST, NEAR, CFUNC = G.SPF_FRAME_HOST, G.SPF_FRAME_NEAR, G.SPF_FRAME_CFUNC
 local LFUNC, LSAME = G.SPF_FRAME_LFUNC, G.SPF_FRAME_LSAME
+
+local times = ffi.typeof("double[?]")
 
 -- By kind of a frame: whether a second number follows.
 local has_second = {}
@@ -44,6 +53,12 @@ has_second[WORK] = true
 -- Deepest stack that is believed. It bounds the work on a stream made up of
 -- stacks that share almost all of their frames.
 local DEPTH_MAX = 16384
+
+-- A difference that may be negative, from the number that it is written as.
+local function signed(n)
+  local odd = band(n, 1)
+  return (n - odd) / 2 * (1 - 2 * odd) - odd
+end
 
 -- -- Definitions -----------------------------------------------------------
 
@@ -71,9 +86,14 @@ define[G.SPF_META] = function(d, buf, pos, stop)
 end
 
 define[G.SPF_CONTEXT] = function(d, buf, pos, stop)
-  local tid, time = pair(buf, pos, stop)
+  local tid, time, step = nil, nil, 0
+  tid, time, pos = pair(buf, pos, stop)
   if not tid or tid >= EXACT_MAX or time >= EXACT_MAX then return nil end
-  d.now = time
+  if pos < stop then _, pos = uleb(buf, pos) end	-- See sysprof.sessions.
+  if pos < stop then step, pos = uleb(buf, pos) end
+  if pos > stop or not (step < EXACT_MAX) then return nil end
+  d.now, d.step = time, step
+  for event = 0, G.SPF_EVENTS_MAX - 1 do d.last_of[event] = time end
   d.profile:set_thread(tid)
   return true
 end
@@ -174,12 +194,6 @@ end
 
 -- -- Stacks ----------------------------------------------------------------
 
--- A difference, from the number that it is written as.
-local function signed(n)
-  local half = math.floor(n / 2)
-  return half * 2 == n and half or -half - 1
-end
-
 -- Reads a frame on a node; returns its number in the profile and the next
 -- position, or nil.
 local function read_frame(all, map, node, buf, pos)
@@ -190,7 +204,7 @@ local function read_frame(all, map, node, buf, pos)
   payload = (payload - kind) / 16
   if kind == NEAR then
     local above = all:leafmost_host(node)
-    if not above then return nil, pos end
+    if not above or payload >= NEAR_MAX then return nil, pos end
     kind, payload = HOST, map:origin(all.payload[above]) + signed(payload)
     if payload < 0 then return nil, pos end
     payload = map:place(payload)
@@ -198,7 +212,7 @@ local function read_frame(all, map, node, buf, pos)
     payload = map:place(payload)
   elseif kind == LSAME then
     local above = all:leafmost_lua(node)
-    if not above then return nil, pos end
+    if not above or payload >= NEAR_MAX then return nil, pos end
     kind, payload, extra = LFUNC, all.payload[above], all.extra[above] + signed(payload)
     if extra < 0 then return nil, pos end
   elseif kind == WORK then	-- See sysprof.stacks.
@@ -252,7 +266,7 @@ end
 -- before the loop, and then the JIT compiles the two apart. So numbers of up to
 -- two bytes, which most are, are read without a call.
 local function read_records(d, buf, pos, stop)
-  local add, ids, now = d.profile.add, d.ids, d.now
+  local add, ids, now, step, last_of = d.profile.add, d.ids, d.now, d.step, d.last_of
   local all, known = d.profile.stacks, d.seen
   while pos < stop do
     local tag, at = buf[pos], pos
@@ -262,7 +276,7 @@ local function read_records(d, buf, pos, stop)
       if b1 < 128 then time, pos = b1, pos + 2
       elseif b2 < 128 then time, pos = b1 - 128 + b2 * 128, pos + 3
       else time, pos = uleb(buf, pos + 1) end
-      weight = time
+      weight = 0
       if band(tag, WEIGHT_IS_TIME) == 0 then
 	weight, b2 = buf[pos], buf[pos + 1]
 	if weight < 128 then pos = pos + 1
@@ -277,27 +291,32 @@ local function read_records(d, buf, pos, stop)
       if host < 128 then pos = pos + 1
       elseif b2 < 128 then host, pos = host - 128 + b2 * 128, pos + 2
       else host, pos = uleb(buf, pos) end
-      now = now + time		-- NaN if there was no SPF_CONTEXT.
-      if pos > stop or not (now + weight + lua + host < EXACT_MAX) or
+      if pos > stop or not (time + weight + lua + host < SIGNED_MAX) or
 	 band(tag, STATE) >= STATE_MAX then
 	return at, true
       end
-      lua, host = ids:get2(lua, host)
-      if not add(now, weight, band(tag, STATE), lua or undefined_stack(d),
-		 host or undefined_stack(d), rshift(band(tag, EVENT), EVENT_SHIFT)) then
+      local event = rshift(band(tag, EVENT), EVENT_SHIFT)
+      now = now + step + signed(time)		-- NaN if there was no SPF_CONTEXT.
+      weight = now - last_of[event] + signed(weight)
+      last_of[event] = now
+      if not (now >= 0 and weight >= 0 and now + weight < EXACT_MAX) then
 	return at, true
       end
-    elseif tag == STACK then
-      local last, id, base, keep
-      if b1 < 128 then last, pos = b1, pos + 2
-      elseif b2 < 128 then last, pos = b1 - 128 + b2 * 128, pos + 3
-      else last, pos = uleb(buf, pos + 1) end
+      lua, host = ids:get2(lua, host)
+      if lua == NONE then lua = undefined_stack(d) end
+      if host == NONE then host = undefined_stack(d) end
+      if not add(now, weight, band(tag, STATE), lua, host, event) then
+	return at, true
+      end
+    elseif tag >= STACK then
+      local last, base, keep = tag - STACK, nil, nil
+      pos = pos + 1
+      if last == LENGTH then
+	last, pos = uleb(buf, pos)
+	last = last + LENGTH
+      end
       last = pos + last
       if not (last <= stop) then return at, true end
-      id, b2 = buf[pos], buf[pos + 1]
-      if id < 128 then pos = pos + 1
-      elseif b2 < 128 then id, pos = id - 128 + b2 * 128, pos + 2
-      else id, pos = uleb(buf, pos) end
       base, b2 = buf[pos], buf[pos + 1]
       if base < 128 then pos = pos + 1
       elseif b2 < 128 then base, pos = base - 128 + b2 * 128, pos + 2
@@ -307,8 +326,7 @@ local function read_records(d, buf, pos, stop)
       elseif b2 < 128 then keep, pos = keep - 128 + b2 * 128, pos + 2
       else keep, pos = uleb(buf, pos) end
       local node = ids:get(base)
-      if pos > last or id >= EXACT_MAX or id == 0 or not node or
-	 keep > all:depth(node) then
+      if pos > last or node == NONE or keep > all:depth(node) then
 	return at, true
       end
       node = all:outermost(node, keep)
@@ -318,11 +336,11 @@ local function read_records(d, buf, pos, stop)
 	if not node then return at, true end
 	pos = last
       end
-      ids:put(id, node)
+      ids:add(node)
     else
       d.now = now
       pos = read_other(d, tag, buf, pos, stop)
-      now = d.now
+      now, step = d.now, d.step
       if not pos then return at, true end
       if d.ended then break end
     end
@@ -335,15 +353,17 @@ local methods = {}
 local mt = { __index = methods }
 
 -- Returns a decoder of the chunks of a session. Several decoders may have the
--- same ids (sysprof.chunkids).
+-- same ids (sysprof.chunkstacks).
 function records.new(profile, ids)
   return setmetatable({
     profile = profile,
     map = loadmap.new(profile),
     seen = seen.strings(),	-- Node by node and the frames put on it.
     -- Of the current chunk.
-    ids = ids,		-- Node by id of a stack.
+    ids = ids,			-- Node by ref to a stack.
     now = 0/0,			-- Time of the last sample.
+    step = 0,			-- What times are less, see SPF_CONTEXT.
+    last_of = times(G.SPF_EVENTS_MAX),	-- Time of the last sample by event.
     ended = false,		-- SPF_END was there.
     undefined = 0,		-- Stacks of samples that are not defined.
   }, mt)
@@ -353,7 +373,6 @@ end
 -- position of the record that does not fit its length or its place, or nil.
 function methods:decode(buf, pos, stop)
   self.ids:clear()
-  self.ids:put(0, 0)
   self.now, self.ended, self.undefined = 0/0, false, 0
   local bad
   pos, bad = read_records(self, buf, pos, stop)

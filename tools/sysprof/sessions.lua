@@ -9,7 +9,7 @@
 
 local G = require("sysprof.grammar")
 local bytes = require("sysprof.bytes")
-local chunkids = require("sysprof.chunkids")
+local chunkstacks = require("sysprof.chunkstacks")
 local merge = require("sysprof.merge")
 local profile = require("sysprof.profile")
 local records = require("sysprof.records")
@@ -24,7 +24,7 @@ local mt = { __index = methods }
 function sessions.new(options)
   return setmetatable({
     options = options,
-    ids = chunkids.new(),	-- Only within a chunk, so one is enough.
+    ids = chunkstacks.new(),	-- Only within a chunk, so one is enough.
     by_number = {}, list = {},
     merged = nil,	-- Profile of the sessions that have ended.
     add = nil,		-- Adds another profile to it.

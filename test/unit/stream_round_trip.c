@@ -1,0 +1,295 @@
+/* What is put into a stream comes out of it again: times, weights, events and
+** stacks of samples, over many chunks, with the largest and smallest differences.
+** The decoder here follows the format's description and shares no code with the
+** profiler.
+*/
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profile/lj_stream.h"
+#include "check.h"
+#include "chunks.h"
+
+#define SAMPLES		20000
+#define SHAPES		700
+#define DEPTH_MAX	90
+#define SESSION		77
+
+typedef struct Shape { int n; uint64_t frame[DEPTH_MAX]; } Shape;
+
+typedef struct Expected {
+  int event, state, lua, host;		/* lua, host: index of a shape, or -1. */
+  uint64_t time, weight;
+} Expected;
+
+static Stream stream;
+static Symtab symtab;
+static uint64_t counters[SPF_COUNTER__MAX];
+static uint8_t buf[16*1024];
+static Shape shape[SHAPES];
+static Expected expected[SAMPLES];
+static int nread, nchunks, nevents, nthreads, longest;
+
+/* -- Decoder ---------------------------------------------------------------- */
+
+static const uint8_t *p, *stop;
+
+static uint64_t num(void)
+{
+  uint64_t v;
+  size_t n = chunks_uleb(p, (size_t)(stop - p), &v);
+  REQUIRE(n > 0);
+  p += n;
+  return v;
+}
+
+static int64_t diff(void)
+{
+  uint64_t v = num();
+  return v & 1 ? -(int64_t)(v >> 1) - 1 : (int64_t)(v >> 1);
+}
+
+static int is_text(const char *s)
+{
+  uint64_t len = num();
+  int same = (len == strlen(s) && memcmp(p, s, len) == 0);
+  p += len;
+  return same;
+}
+
+/* Stacks of a chunk by number. Addresses only. */
+static Shape *defined;
+static int ndefined;
+
+static const Shape *stack_of(uint64_t ref)
+{
+  static const Shape empty;
+  if (ref == 0) return &empty;
+  if (ref <= 2) {
+    REQUIRE(ref <= (uint64_t)ndefined);
+    return &defined[ndefined - (int)ref];
+  }
+  REQUIRE(ref - 2 <= (uint64_t)ndefined);
+  return &defined[ref - 3];
+}
+
+static void read_stack(int tag)
+{
+  size_t len = (size_t)(tag & SPF_STACK_LENGTH);
+  const Shape *base;
+  const uint8_t *last;
+  Shape *sh;
+  uint64_t keep, above = 0;
+  uint64_t i;
+  if (len == SPF_STACK_LENGTH) len += num();
+  last = p + len;
+  if ((int)len > longest) longest = (int)len;
+  base = stack_of(num());
+  keep = num();
+  REQUIRE(keep <= (uint64_t)base->n);
+  REQUIRE(ndefined < 2*SHAPES);
+  sh = &defined[ndefined];
+  sh->n = 0;
+  for (i = 0; i < keep; i++)
+    sh->frame[sh->n++] = above = base->frame[i];
+  while (p < last) {
+    uint64_t word = num(), v = word >> 4;
+    if ((word & 15) == SPF_FRAME_NEAR)
+      v = above + (v & 1 ? (uint64_t)(-(int64_t)(v >> 1) - 1) : v >> 1);
+    else
+      CHECK_EQ(word & 15, SPF_FRAME_HOST);
+    REQUIRE(sh->n < DEPTH_MAX);
+    sh->frame[sh->n++] = above = v;
+  }
+  CHECK(p == last);
+  ndefined++;
+}
+
+static int is_shape(uint64_t ref, int i)
+{
+  const Shape *sh = stack_of(ref);
+  if (i < 0) return ref == 0;
+  return sh->n == shape[i].n &&
+	 memcmp(sh->frame, shape[i].frame, sizeof(uint64_t)*(size_t)sh->n) == 0;
+}
+
+static void read_definition(int tag)
+{
+  size_t len = (size_t)num();
+  const uint8_t *last = p + len;
+  if (tag == SPF_EVENT) {
+    uint64_t index = num();
+    CHECK(is_text(index ? "page-faults" : "cpu-clock"));
+    CHECK_EQ(num(), index ? SPF_UNIT_COUNT : SPF_UNIT_US);
+    CHECK_EQ(num(), index ? 100 : 1000000);
+    nevents++;
+  } else if (tag == SPF_THREAD) {
+    CHECK_EQ(num(), 4321);
+    CHECK(is_text("worker"));
+    nthreads++;
+  }
+  p = last;
+}
+
+static void read_chunk(const Chunk *c)
+{
+  uint64_t step, now, last[SPF_EVENTS_MAX];
+  int i;
+  p = c->records;
+  stop = p + c->len;
+  CHECK_EQ(c->seq, nchunks);
+  nchunks++;
+  ndefined = 0;
+  CHECK_EQ(*p, SPF_CONTEXT);  /* The first record. */
+  p += 2;
+  CHECK_EQ(num(), 4321);
+  now = num();
+  CHECK_EQ(num(), SESSION);
+  step = num();
+  for (i = 0; i < SPF_EVENTS_MAX; i++)
+    last[i] = now;
+  while (p < stop) {
+    int tag = *p++;
+    if (tag >= SPF_SAMPLE) {
+      const Expected *e = &expected[nread++];
+      int event = (tag & SPF_SAMPLE_EVENT) >> 4;
+      int64_t more = 0;
+      REQUIRE(nread <= SAMPLES);
+      CHECK_EQ(event, e->event);
+      CHECK_EQ(tag & SPF_SAMPLE_STATE, e->state);
+      now += step + (uint64_t)diff();
+      CHECK_EQ(now, e->time);
+      if (!(tag & SPF_SAMPLE_WEIGHT_IS_TIME)) {
+	more = diff();
+	CHECK(more != 0);
+      }
+      CHECK_EQ(now - last[event] + (uint64_t)more, e->weight);
+      last[event] = now;
+      CHECK(is_shape(num(), e->lua));
+      CHECK(is_shape(num(), e->host));
+    } else if (tag >= SPF_STACK) {
+      read_stack(tag);
+    } else {
+      read_definition(tag);
+    }
+  }
+  CHECK(p == stop);
+}
+
+static size_t writer(const void **data, size_t len, void *ctx)
+{
+  const uint8_t *at = (const uint8_t *)*data;
+  size_t n = len;
+  Chunk c = { 0, NULL, 0 };
+  (void)ctx;
+  if (nchunks == 0) {
+    at += SPF_PROLOGUE_SIZE;
+    n -= SPF_PROLOGUE_SIZE;
+  }
+  REQUIRE(chunks_read(at, n, &c) == n);
+  read_chunk(&c);
+  return len;
+}
+
+/* -- Samples ---------------------------------------------------------------- */
+
+static uint32_t seed = 1;
+
+static uint32_t any(uint32_t n)
+{
+  seed = seed*1664525u + 1013904223u;
+  return (seed >> 8) % n;
+}
+
+/* Call paths that share beginnings, of all lengths; addresses near and far. */
+static void make_shapes(void)
+{
+  int i, k;
+  for (i = 0; i < SHAPES; i++) {
+    Shape *sh = &shape[i];
+    sh->n = 1 + (int)any(i % 5 == 0 ? DEPTH_MAX : 12);
+    for (k = 0; k < sh->n; k++) {
+      if (i > 0 && k < shape[i-1].n && any(9) != 0 &&
+	  (k == 0 || sh->frame[k-1] == shape[i-1].frame[k-1]))
+	sh->frame[k] = shape[i-1].frame[k];
+      else if (any(20) == 0)
+	sh->frame[k] = any(2) ? 1 : ((uint64_t)1 << 47) - 1;
+      else
+	sh->frame[k] = 0x550000000000 + (any(2) ? any(1000) : any(1u << 24));
+    }
+  }
+}
+
+static const Frames *frames_of(Frames *fr, int i)
+{
+  int k;
+  lj_frames_reset(fr);
+  for (k = i < 0 ? 0 : shape[i].n; k-- > 0; )
+    lj_frames_push(fr, frame_word(SPF_FRAME_HOST, shape[i].frame[k]));
+  lj_frames_finish(fr);
+  return fr;
+}
+
+/* Time since the sample before. */
+static uint64_t interval(void)
+{
+  switch (any(12)) {
+  case 0: return any(3);
+  case 1: return any(20000);
+  case 2: return any(400) == 0 ? ((uint64_t)1 << 40) + any(9) : 1000;
+  case 3: return 1000 - 64 + any(128);
+  default: return 1000 - 3 + any(6);
+  }
+}
+
+static uint64_t weight_of(uint64_t since)
+{
+  switch (any(8)) {
+  case 0: return 0;
+  case 1: return any(1000);
+  case 2: return any(100) == 0 ? (uint64_t)1 << 45 : 10000;
+  case 3: return since + 1;
+  default: return since;
+  }
+}
+
+int main(void)
+{
+  static Frames lua, host;
+  static uint64_t last[SPF_EVENTS_MAX];
+  uint64_t now = 0;
+  int i;
+  defined = (Shape *)calloc(2*SHAPES, sizeof(Shape));
+  REQUIRE(defined);
+  make_shapes();
+  lj_stream_init(&stream, &symtab, counters, 4321, buf, sizeof(buf), writer,
+		 NULL, SESSION);
+  lj_stream_event(&stream, 0, "cpu-clock", SPF_UNIT_US, 1000000);
+  lj_stream_event(&stream, 1, "page-faults", SPF_UNIT_COUNT, 100);
+  lj_stream_thread(&stream, "worker");
+  CHECK_EQ(lj_stream_begin(&stream), 0);
+  for (i = 0; i < SAMPLES; i++) {
+    Expected *e = &expected[i];
+    int many = (i / 1000) % 4 == 3;  /* Now and then, nearly all are new. */
+    now += interval();
+    e->event = any(10) == 0 ? (int)any(SPF_EVENTS_MAX) : 0;
+    e->state = (int)any(SPF_VMST__MAX);
+    e->time = now;
+    e->weight = weight_of(now - last[e->event]);
+    last[e->event] = now;
+    e->lua = any(30) == 0 ? -1 : (int)any(many ? SHAPES : 20);
+    e->host = any(30) == 0 ? -1 : (int)any(many ? SHAPES : 150);
+    CHECK(lj_stream_sample(&stream, e->event, e->state, now, e->weight,
+			   frames_of(&lua, e->lua), frames_of(&host, e->host)));
+  }
+  CHECK_EQ(lj_stream_end(&stream), 0);
+  CHECK_EQ(nread, SAMPLES);
+  CHECK_EQ(nevents, 2);
+  CHECK_EQ(nthreads, 1);
+  CHECK(nchunks > 10);
+  CHECK(longest > SPF_STACK_LENGTH + 128);
+  free(defined);
+  return check_status();
+}
