@@ -242,7 +242,6 @@ end
 local function render(paths, opt)
   local shown = name_of(paths[1])
   if #paths > 1 then shown = ("%s and %d more"):format(shown, #paths - 1) end
-  opt.title = opt.title or shown
   opt.lines = opt.lines or opt.by == "line"
   opt.limit = opt.limit or TOP_LIMIT
   local shown_view = read(paths, shown, opt)
@@ -253,6 +252,7 @@ local function render(paths, opt)
 	:format(name_of(opt.diff), base_view.event.name, shown_view.event.name))
     return FAILED
   end
+  opt.title = opt.title or shown_view:default_title(shown)
   local profile, base = shown_view.profile, base_view and base_view.profile
   if base then shown_view:compare_with(base_view) end
   local produce, err = renderer(shown_view, opt)

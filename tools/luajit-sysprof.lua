@@ -196,15 +196,15 @@ local function finish(paths, format, opt)
   local profile, err = reader.read_all(paths, { timeline = NEEDS_TIMELINE[format],
 						progress = progress.new() })
   if not profile then return nil, "no profile was made: " .. err end
-  opt.title, opt.limit = opt.title or opt.script, 60
-  local shown_view
+  opt.limit = 60
+  local shown_view, ok
   shown_view, err = view.new(profile, opt)
-  if shown_view and format ~= "bin" then
-    local ok
+  if not shown_view then return nil, err end
+  opt.title = shown_view:default_title(opt.script)
+  if format ~= "bin" then
     ok, err = render(shown_view, format, opt.output)
     if not ok then return nil, err end
   end
-  if not shown_view then return nil, err end
   summary(shown_view, opt.output, #paths - 1)
   return true
 end

@@ -186,6 +186,13 @@ t.with_file(bytes, function(path)
   wrong("--event=x", "the profile has no event 'x', its events are: cpu, page-faults, cycles:u")
   wrong("--event=cycles:u --weight=cpu",
 	"the event 'cycles:u' counts occurrences, use --weight=event")
+  for title, arguments in pairs {
+    ["p.bin, cpu"] = "", ["p.bin, page-faults"] = "--event=page-faults", own = "--title=own"
+  } do
+    t.write_file("p.bin", bytes)
+    local _, page = t.parse(("--format=flamegraph %s p.bin"):format(arguments))
+    t.contains(page, "<title>" .. title .. "</title>", "title: " .. arguments)
+  end
   -- Of a part of the time, the whole is not the measure.
   local _, stdout = t.parse("--format=top --from=0.001 --to=0.003 " .. path)
   t.contains(stdout, "\nevent cpu          2 samples, 0.002 s of CPU time; 1000 samples a second asked; " ..

@@ -154,14 +154,14 @@ local function handler(profile, list)
       sessions > 1 and (" (the largest of %d sessions)"):format(sessions) or "")
   end
   parts[#parts + 1] = ("%.1f us at most"):format((c[G.SPF_COUNTER_HANDLER_MAX_NS] or 0) / 1e3)
-  local whole = ("%.3f ms in total"):format(total / 1e6)
+  parts[#parts + 1] = ("%.3f ms in total"):format(total / 1e6)
   for _, e in ipairs(list) do
-    if e.unit == G.SPF_UNIT_US and e.total and e.total > 0 then
-      whole = whole .. (", %.2f%% of the CPU time"):format(total / e.total / 10)
+    local us = e.unit == G.SPF_UNIT_US and (e.total or profile.whole and e.weight) or 0
+    if us > 0 then
+      parts[#parts + 1] = ("%.2f%% of the CPU time"):format(total / us / 10)
       break
     end
   end
-  parts[#parts + 1] = whole
   return table.concat(parts, ", ")
 end
 

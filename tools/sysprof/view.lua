@@ -125,6 +125,11 @@ function methods:one_of_several()
   return self.options.event ~= nil or #events.list(self.profile) > 1
 end
 
+-- Returns a title: a name of the profile, and what is shown of it.
+function methods:default_title(name)
+  return self:one_of_several() and name .. ", " .. self.event.name or name
+end
+
 -- A value for people: microseconds become milliseconds.
 function methods:value_text(value)
   return (self.unit == "us" and "%.3f" or "%.0f"):format(
