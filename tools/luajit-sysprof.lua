@@ -163,9 +163,10 @@ local function render(shown_view, format, path)
   return true
 end
 
--- Says what was sampled, and the hottest functions of what is shown.
-local function summary(shown_view, path, children)
-  local profile = shown_view.profile
+-- Says what was sampled, and the hottest functions of what is shown. paths: of the
+-- profiles of the script and its children.
+local function summary(shown_view, paths, opt)
+  local profile, path = shown_view.profile, opt.output
   local samples, us = profile:totals()
   say(("%.0f samples, %.3f s of CPU time, written to %s"):format(samples, us / 1e6, path))
   if shown_view:one_of_several() then
@@ -175,7 +176,9 @@ local function summary(shown_view, path, children)
     end
     say("samples of each event: ", table.concat(counts, ", "), "; shown: ", shown_view.event.name)
   end
-  if children > 0 then say(("with the profiles of %d children"):format(children)) end
+  for i = 2, #paths do
+    say("with the profile of a child", opt.format == "bin" and ", " .. paths[i] or "")
+  end
   local lost, lost_text = selfreport.lost(profile)
   if lost > 0 then say("warning: samples lost: ", lost_text) end
   if not profile.complete then say("warning: ", profile:problem_text()) end
@@ -205,7 +208,7 @@ local function finish(paths, format, opt)
     ok, err = render(shown_view, format, opt.output)
     if not ok then return nil, err end
   end
-  summary(shown_view, opt.output, #paths - 1)
+  summary(shown_view, paths, opt)
   return true
 end
 
@@ -275,6 +278,9 @@ local function run(opt, rest)
   local status, signo, why = launch.run(start_options(opt, path), luajit_options(opt), rest)
   local paths = profiles(opt, path, before)
   if why then
+    if opt.signal and why:find("profiler misuse$") then
+      why = ("cannot profile by the signal '%s'"):format(opt.signal)
+    end
     say(why)
     if format ~= "bin" then os.remove(path) end
     if is_new then os.remove(opt.output) end

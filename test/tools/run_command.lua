@@ -172,6 +172,46 @@ status, _, err = t.shell(RUN .. "run -joff -O1 -ljit.util -i 0.5 --clock=wall --
 			 "--weight=cpu --lines -o out.folded short.lua")
 t.equal(status, 0, "all options: " .. err)
 
+-- -- Children ---------------------------------------------------------------
+
+-- Both compute until they have used enough CPU time for some samples.
+t.write_file("forks.lua", [[
+local ffi = require("ffi")
+ffi.cdef("int fork(void); int waitpid(int, int *, int);")
+local function spin()
+  local s = 0
+  for i = 1, 10000 do s = s + i % 7 end
+end
+local function compute(what)
+  local start = os.clock()
+  while os.clock() - start < 0.2 do spin() end
+  io.stdout:write(what, "\n")
+  io.stdout:flush()
+end
+local function in_parent() compute("parent") return 1 end
+local function in_child() compute("child") return 1 end
+local pid = ffi.C.fork()
+if pid == 0 then in_child() os.exit(0) end
+ffi.C.waitpid(pid, nil, 0)
+in_parent()
+]])
+for _, path in ipairs { "out.folded", "out.bin" } do
+  local text
+  for _ = 1, TRIES do
+    os.execute("rm -f out.*")
+    status, out, err = t.shell(RUN .. "run --fork -o " .. path .. " forks.lua")
+    text = path == "out.bin" and select(2, t.parse("out.bin out.bin.*")) or t.read_file(path)
+    if text:find("in_child") and text:find("in_parent") then break end
+  end
+  t.equal(status, 0, "children: status")
+  t.equal(out, "child\nparent\n", "children: output")
+  t.contains(text, "in_parent", "children: the script: " .. err)
+  t.contains(text, "in_child", "children: the child: " .. err)
+  t.contains(err, "with the profile of a child" .. (path == "out.bin" and ", out.bin." or "\n"),
+	     "children: summary")
+end
+os.execute("rm -f out.*")
+
 -- -- Messages --------------------------------------------------------------
 
 local function wrong(what, arguments, code, message)
@@ -192,6 +232,8 @@ wrong("hz", "run --hz=0 short.lua", 2, "option '--hz': expected samples a second
 wrong("both", "run --hz=10 -i 1 short.lua", 2, "--interval and --hz say the same")
 wrong("period", "run --period=1.5 short.lua", 2, "option '--period': expected a number of occ")
 wrong("signal", "run --signal=' ' short.lua", 2, "option '--signal': expected a signal as")
+wrong("no such signal", "run --signal=NONE -o new.bin short.lua", 1,
+      "cannot profile by the signal 'SIGNONE'")
 -- What the profiler says is passed on, in one sentence, and nothing else happens.
 t.write_file("old.bin", "old")
 t.write_file("says.lua", "print('it runs')")

@@ -67,7 +67,7 @@ t.contains(out, "\nevent page-faults  2 samples, 42 of 60 (70.0%) counted; one i
   "one in 30.0 got\n", "top: page faults")
 t.contains(out, "\nevent cycles:u     1 sample, 3000000000 counted; one in 500 asked, " ..
   "one in 3000000000.0 got\n", "top: cycles")
-t.contains(out, "\nshown              cpu: 3, 3 samples\n", "top: which is shown")
+t.contains(out, "\nshown              cpu: 3 samples\n", "top: which is shown")
 t.contains(t.render(bytes, "top", { event = "page-faults", weight = "event" }),
 	   "\nshown              page-faults: 42, 2 samples\n", "top: another one")
 t.contains(t.render(bytes, "tree", { event = "page-faults", weight = "event" }),

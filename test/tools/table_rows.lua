@@ -55,7 +55,7 @@ t.contains(check("states", { by = "vmstate" }, { "4 4 - GC", "2 2 - FFUNC", "1 1
 	   "  vmstate\n", "head, states")
 t.contains(check("a filter", { states = { G.SPF_VMST_FFUNC }, no_host = true },
 		 { "2 2 - string.rep", "0 2 - g (y.lua:9)", "0 2 - main chunk (dir/x.lua)" }),
-	   "\nshown              2, 2 samples\n", "what a filter leaves")
+	   "\nshown              2 samples\n", "what a filter leaves")
 t.contains(t.render(stream, "top", { states = { G.SPF_VMST_GC }, weight = "cpu" }),
 	   "\nshown              4.000 ms, 4 samples\n", "what a filter leaves, cpu")
 t.contains(t.render(stream, "top", { by = "module", limit = 2 }),

@@ -147,13 +147,14 @@ local function handler(profile, list)
   for state = 0, G.SPF_VMST__MAX - 1 do runs = runs + (c[state] or 0) end
   if not total or runs == 0 then return nil end
   local parts = { ("%.1f us mean"):format(total / runs / 1e3) }
-  local p99 = c[G.SPF_COUNTER_HANDLER_P99_NS]
+  local p99, most = c[G.SPF_COUNTER_HANDLER_P99_NS], c[G.SPF_COUNTER_HANDLER_MAX_NS] or 0
   if p99 then
     local sessions = sessions_with(profile, G.SPF_COUNTER_HANDLER_P99_NS)
-    parts[2] = ("99%% below %.1f us%s"):format(p99 / 1e3,
+    -- It is not exact.
+    parts[2] = ("99%% below %.1f us%s"):format(math.min(p99, most) / 1e3,
       sessions > 1 and (" (the largest of %d sessions)"):format(sessions) or "")
   end
-  parts[#parts + 1] = ("%.1f us at most"):format((c[G.SPF_COUNTER_HANDLER_MAX_NS] or 0) / 1e3)
+  parts[#parts + 1] = ("%.1f us at most"):format(most / 1e3)
   parts[#parts + 1] = ("%.3f ms in total"):format(total / 1e6)
   for _, e in ipairs(list) do
     local us = e.unit == G.SPF_UNIT_US and (e.total or profile.whole and e.weight) or 0

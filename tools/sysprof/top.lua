@@ -132,8 +132,10 @@ local function write_head(view, sum, write)
   end
   local event = view:one_of_several() and view.event.name .. ": " or ""
   if view.filter or event ~= "" then
-    write(("%-18s %s%s%s, %.0f samples\n"):format("shown", event, view:value_text(sum),
-      view.unit == "us" and " ms" or "", view.shown))
+    local value = view.unit ~= "samples" and
+		  view:value_text(sum) .. (view.unit == "us" and " ms, " or ", ") or ""
+    write(("%-18s %s%s%.0f sample%s\n"):format("shown", event, value, view.shown,
+      view.shown == 1 and "" or "s"))
   end
   write("\n")
 end
