@@ -1,18 +1,12 @@
 /*
-** Library "misc": the Lua API of sysprof. Options and errors only; the
-** profiler itself is in profile/.
+** Library "misc": the Lua API of sysprof. Results and errors only; the profiler
+** itself is in profile/.
 */
 
 #define lib_misc_c
 #define LUA_LIB
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For sigabbrev_np(). */
-#endif
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "lua.h"
@@ -22,15 +16,9 @@
 #ifndef LUAJIT_DISABLE_SYSPROF
 
 #include "lj_obj.h"
+#include "profile/lj_luaopt.h"
 #include "profile/lj_streamfile.h"
 #include "profile/lj_sysprof.h"
-
-#define SYSPROF_PATH		"sysprof.bin"	/* Default file. */
-#define SYSPROF_INTERVAL_MS	10		/* Default interval. */
-#define SYSPROF_INTERVAL_MS_MAX	86400000.0	/* A day. */
-#define SYSPROF_HZ_MIN		(1e3/SYSPROF_INTERVAL_MS_MAX)
-#define SYSPROF_HZ_MAX		1e9
-#define SYSPROF_PERIOD_MAX	9007199254740992.0	/* 2^53, whole numbers. */
 
 /* Key in the registry: path of the last profile. */
 #define SYSPROF_PATH_KEY	"sysprof.path"
@@ -60,158 +48,6 @@ static int push_syserror(lua_State *L, const char *path, int err)
   return 3;
 }
 
-/* -- Options ----------------------------------------------------------------- */
-
-static int option_mode(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  size_t len;
-  const char *s;
-  lua_getfield(L, 1, "mode");
-  if (lua_type(L, -1) != LUA_TSTRING) return 0;
-  s = lua_tolstring(L, -1, &len);
-  if (len != 1) return 0;
-  switch (*s) {
-  case 'D': opt->mode = LUAM_SYSPROF_DEFAULT; break;
-  case 'L': opt->mode = LUAM_SYSPROF_LEAF; break;
-  case 'C': opt->mode = LUAM_SYSPROF_CALLGRAPH; break;
-  default: return 0;
-  }
-  lua_pop(L, 1);
-  return 1;
-}
-
-/* A number in [min, max], or the default. 0 if it is neither. */
-static int option_number(lua_State *L, const char *name, lua_Number min,
-			 lua_Number max, lua_Number *n)
-{
-  int ok = 1;
-  lua_getfield(L, 1, name);
-  if (lua_type(L, -1) == LUA_TNUMBER) {
-    *n = lua_tonumber(L, -1);
-    ok = (*n >= min && *n <= max);  /* NaN is not. */
-  } else if (!lua_isnil(L, -1)) {
-    ok = 0;
-  }
-  lua_pop(L, 1);
-  return ok;
-}
-
-static int option_flag(lua_State *L, const char *name, int *flag)
-{
-  int type;
-  lua_getfield(L, 1, name);
-  type = lua_type(L, -1);
-  *flag = lua_toboolean(L, -1);
-  lua_pop(L, 1);
-  return type == LUA_TBOOLEAN || type == LUA_TNIL;
-}
-
-/* interval in milliseconds, or hz. */
-static int option_interval(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  lua_Number ms = 0, hz = 0;
-  if (!option_number(L, "interval", 1e-6, SYSPROF_INTERVAL_MS_MAX, &ms) ||
-      !option_number(L, "hz", SYSPROF_HZ_MIN, SYSPROF_HZ_MAX, &hz))
-    return 0;
-  if (hz > 0) {
-    if (ms > 0) return 0;
-    opt->interval_ns = (uint64_t)(1e9 / hz + 0.5);
-  } else {
-    if (ms == 0) ms = SYSPROF_INTERVAL_MS;
-    opt->interval_ns = (uint64_t)(ms * 1e6 + 0.5);
-  }
-  return 1;
-}
-
-static int option_period(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  lua_Number n = 0;
-  if (!option_number(L, "period", 1, SYSPROF_PERIOD_MAX, &n)) return 0;
-  opt->period = (uint64_t)n;
-  return (lua_Number)opt->period == n;
-}
-
-/* A string without zeros, which is left on the stack; NULL for another value. */
-static int option_string(lua_State *L, const char *name, const char **sp)
-{
-  size_t len;
-  lua_getfield(L, 1, name);
-  if (lua_isnil(L, -1)) return 1;
-  if (lua_type(L, -1) != LUA_TSTRING) return 0;
-  *sp = lua_tolstring(L, -1, &len);
-  return strlen(*sp) == len;
-}
-
-static int option_threads(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  const char *s = "own";
-  if (!option_string(L, "threads", &s)) return 0;
-  if (strcmp(s, "all") == 0) opt->threads = LUAM_SYSPROF_THREADS_ALL;
-  else if (strcmp(s, "own") != 0) return 0;
-  lua_pop(L, 1);
-  return 1;
-}
-
-/* Number of a signal by its name, as in "SIGUSR2" or "SIGRTMIN+3"; or 0. */
-static int signal_number(const char *name)
-{
-  int n;
-  if (strncmp(name, "SIG", 3) != 0) return 0;
-  name += 3;
-  for (n = 1; n <= SIGRTMAX; n++) {
-    const char *abbreviation = sigabbrev_np(n);
-    char from_min[24] = "RTMIN", from_max[24] = "RTMAX";
-    if (n > SIGRTMIN)
-      snprintf(from_min, sizeof(from_min), "RTMIN+%d", n - SIGRTMIN);
-    if (n < SIGRTMAX)
-      snprintf(from_max, sizeof(from_max), "RTMAX-%d", SIGRTMAX - n);
-    if (n < SIGRTMIN ? abbreviation && strcmp(name, abbreviation) == 0 :
-	strcmp(name, from_min) == 0 || strcmp(name, from_max) == 0)
-      return n;
-  }
-  return 0;
-}
-
-static int option_signal(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  const char *name = NULL;
-  lua_Number n = 0;
-  int is_name = option_string(L, "signal", &name);
-  if (name) opt->signo = is_name ? signal_number(name) : 0;
-  lua_pop(L, 1);
-  if (name) return opt->signo != 0;
-  if (!option_number(L, "signal", 1, SIGRTMAX, &n)) return 0;
-  opt->signo = (int)n;
-  return (lua_Number)opt->signo == n;
-}
-
-typedef struct FileOptions {
-  const char *path;
-  int shared;			/* Other sessions may write into it. */
-  int children;			/* Children of fork() are profiled, too. */
-} FileOptions;
-
-/* Read them all. Leaves strings that are used on the stack. */
-static int options_read(lua_State *L, struct luam_Sysprof_Options *opt,
-			FileOptions *fo)
-{
-  int jitter;
-  memset(opt, 0, sizeof(*opt));
-  fo->path = SYSPROF_PATH;
-  if (lua_type(L, 1) != LUA_TTABLE || !option_mode(L, opt) ||
-      !option_interval(L, opt) || !option_period(L, opt) ||
-      !option_signal(L, opt) || !option_flag(L, "jitter", &jitter) ||
-      !option_threads(L, opt) || !option_flag(L, "fork", &fo->children) ||
-      !option_flag(L, "shared", &fo->shared) ||
-      !option_string(L, "clock", &opt->clocks) ||
-      !option_string(L, "path", &fo->path))
-    return 0;
-  opt->jitter = (uint8_t)jitter;
-  if (opt->clocks && strcmp(opt->clocks, "wall") == 0) opt->clock = 1;  /*INTERIM*/
-  else if (opt->clocks && strcmp(opt->clocks, "cpu") != 0) return 0;  /*INTERIM*/
-  return 1;
-}
-
 /* -- Functions --------------------------------------------------------------- */
 
 /* A child's counters need no file. */
@@ -222,7 +58,7 @@ static void *counters_fork(void *ctx)
 
 /* Returns the results of the Lua function if it fails. */
 static int open_file(lua_State *L, struct luam_Sysprof_Options *opt,
-		     const FileOptions *fo, StreamFile **sfp)
+		     const LuaOptFile *fo, StreamFile **sfp)
 {
   switch (lj_streamfile_open(fo->path, fo->shared, fo->children, sfp)) {
   case STREAMFILE_OK: break;
@@ -263,10 +99,10 @@ static int sysprof_start(lua_State *L)
   };
   static char counters_ctx;
   struct luam_Sysprof_Options opt;
-  FileOptions fo;
+  LuaOptFile fo;
   StreamFile *sf = NULL;
   int status, err, n;
-  if (!options_read(L, &opt, &fo)) return push_misuse(L);
+  if (!lj_luaopt_read(L, &opt, &fo)) return push_misuse(L);
   if (lj_sysprof_isrunning(G(L)))  /* Before the file is touched. */
     return push_error(L, "profiler is running already", EINVAL);
   if (opt.mode != LUAM_SYSPROF_DEFAULT) {
@@ -302,11 +138,6 @@ static int sysprof_stop(lua_State *L)
   }
 }
 
-static void get_counters(lua_State *L, struct luam_Sysprof_Counters *c)
-{
-  lj_sysprof_counters(G(L), c);
-}
-
 #else  /* LUAJIT_DISABLE_SYSPROF */
 
 static int sysprof_start(lua_State *L)
@@ -317,40 +148,102 @@ static int sysprof_start(lua_State *L)
 
 #define sysprof_stop	sysprof_start
 
-static void get_counters(lua_State *L, struct luam_Sysprof_Counters *c)
-{
-  (void)L;
-  memset(c, 0, sizeof(*c));
-}
-
 #endif
+
+static void set_number(lua_State *L, const char *name, lua_Number n)
+{
+  lua_pushnumber(L, n);
+  lua_setfield(L, -2, name);
+}
 
 static void set_count(lua_State *L, const char *name, uint64_t n)
 {
-  lua_pushnumber(L, (lua_Number)n);
+  set_number(L, name, (lua_Number)n);
+}
+
+static void set_counters(lua_State *L, const struct luam_Sysprof_Counters *c)
+{
+  set_count(L, "samples", c->samples);
+  lua_createtable(L, 0, 10);
+  set_count(L, "INTERP", c->vmst_interp);
+  set_count(L, "LFUNC", c->vmst_lfunc);
+  set_count(L, "FFUNC", c->vmst_ffunc);
+  set_count(L, "CFUNC", c->vmst_cfunc);
+  set_count(L, "GC", c->vmst_gc);
+  set_count(L, "EXIT", c->vmst_exit);
+  set_count(L, "RECORD", c->vmst_record);
+  set_count(L, "OPT", c->vmst_opt);
+  set_count(L, "ASM", c->vmst_asm);
+  set_count(L, "TRACE", c->vmst_trace);
+  lua_setfield(L, -2, "vmstate");
+}
+
+#ifndef LUAJIT_DISABLE_SYSPROF
+
+static void set_broken(lua_State *L, const char *name, const uint64_t *n)
+{
+  static const char *const reasons[LUAM_SYSPROF_BROKEN__MAX] = {
+    "no_base", "chain", "stack_move", "fault", "no_cfi", "not_vm", "join", "trace"
+  };
+  int i;
+  lua_createtable(L, 0, LUAM_SYSPROF_BROKEN__MAX);
+  for (i = 0; i < LUAM_SYSPROF_BROKEN__MAX; i++)
+    set_count(L, reasons[i], n[i]);
   lua_setfield(L, -2, name);
+}
+
+static void set_selfreport(lua_State *L, const struct luam_Sysprof_SelfReport *r)
+{
+  lua_pushstring(L, r->clock);
+  lua_setfield(L, -2, "clock");
+  set_number(L, "asked_hz", r->asked_hz);
+  set_number(L, "hz", r->achieved_hz);
+  set_number(L, "cpu_s", (lua_Number)r->cpu_us * 1e-6);
+  set_number(L, "wall_s", (lua_Number)r->wall_us * 1e-6);
+  set_count(L, "sessions", r->sessions);
+  set_count(L, "overruns", r->overruns);
+  set_count(L, "throttled", r->throttled);
+  lua_pushboolean(L, r->replaced != 0);
+  lua_setfield(L, -2, "replaced");
+  lua_createtable(L, 0, 3);
+  set_count(L, "buffer", r->lost_buffer);
+  set_count(L, "writer", r->lost_writer);
+  set_count(L, "nested", r->lost_nested);
+  lua_setfield(L, -2, "lost");
+  lua_createtable(L, 0, 2);
+  set_broken(L, "lua", r->lua_broken);
+  set_broken(L, "host", r->host_broken);
+  lua_setfield(L, -2, "broken");
+  lua_createtable(L, 0, 3);
+  set_number(L, "mean_us", (lua_Number)r->handler_mean_ns * 1e-3);
+  set_number(L, "p99_us", (lua_Number)r->handler_p99_ns * 1e-3);
+  set_number(L, "max_us", (lua_Number)r->handler_max_ns * 1e-3);
+  lua_setfield(L, -2, "handler");
 }
 
 static int sysprof_report(lua_State *L)
 {
   struct luam_Sysprof_Counters c;
-  get_counters(L, &c);
-  lua_createtable(L, 0, 2);
-  set_count(L, "samples", c.samples);
-  lua_createtable(L, 0, 10);
-  set_count(L, "INTERP", c.vmst_interp);
-  set_count(L, "LFUNC", c.vmst_lfunc);
-  set_count(L, "FFUNC", c.vmst_ffunc);
-  set_count(L, "CFUNC", c.vmst_cfunc);
-  set_count(L, "GC", c.vmst_gc);
-  set_count(L, "EXIT", c.vmst_exit);
-  set_count(L, "RECORD", c.vmst_record);
-  set_count(L, "OPT", c.vmst_opt);
-  set_count(L, "ASM", c.vmst_asm);
-  set_count(L, "TRACE", c.vmst_trace);
-  lua_setfield(L, -2, "vmstate");
+  struct luam_Sysprof_SelfReport r;
+  lj_sysprof_counters(G(L), &c);
+  lj_sysprof_selfreport(G(L), &r);
+  lua_createtable(L, 0, 14);
+  set_counters(L, &c);
+  set_selfreport(L, &r);
   return 1;
 }
+
+#else  /* LUAJIT_DISABLE_SYSPROF */
+
+static int sysprof_report(lua_State *L)
+{
+  static const struct luam_Sysprof_Counters none;
+  lua_createtable(L, 0, 2);
+  set_counters(L, &none);
+  return 1;
+}
+
+#endif
 
 static const luaL_Reg sysprof_funcs[] = {
   { "start", sysprof_start },

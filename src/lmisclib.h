@@ -136,8 +136,8 @@ struct luam_Sysprof_SelfReport {
   uint64_t cpu_us;	/* CPU time of the profiled threads. */
   uint64_t wall_us;	/* Time since the start, until the stop. */
   uint32_t sessions;	/* Threads that were profiled at some time. */
-  uint32_t replaced;	/* 1: the program has set a handler of its own for the
-			** signal meanwhile, so samples are missing. */
+  uint32_t replaced;	/* 1: the program has set another handler for the
+			** signal meanwhile, so samples may be missing. */
 };
 
 /* -- Callbacks -------------------------------------------------------------- */
@@ -179,10 +179,12 @@ LUAMISC_API int luaM_sysprof_set_on_stop(luam_Sysprof_on_stop on_stop);
 LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer);
 
 /* Starts profiling the VM of L on the calling thread. Copies *opt.
-** PROFILE_ERRUSE: unknown mode or clock, interval 0 or too large, or, in the
-** modes LEAF and CALLGRAPH, no buffer, writer, on_stop or backtracer.
-** PROFILE_ERRRUN: this VM is profiled already, or jit.profile runs.
-** PROFILE_ERRMEM, PROFILE_ERRIO: errno says more. luaM_sysprof_error says why.
+** PROFILE_ERRUSE: unknown mode or clock, interval 0 or too large, a signal that
+** cannot be used, or, in the modes LEAF and CALLGRAPH, no buffer, writer, on_stop
+** or backtracer. PROFILE_ERRRUN: this VM is profiled already, or jit.profile runs.
+** PROFILE_ERRMEM, PROFILE_ERRIO: errno says more, for example that a clock is not
+** allowed. luaM_sysprof_error says why. Not in a handler, as all functions here;
+** on any thread that may use the VM.
 */
 LUAMISC_API int luaM_sysprof_start(lua_State *L,
 				   const struct luam_Sysprof_Options *opt);
@@ -210,6 +212,15 @@ LUAMISC_API int luaM_sysprof_moved(lua_State *L);
 ** running or stopped; all zero before the first start.
 */
 LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters);
+
+/* Fills in *r with what the profile of the VM of L, or if L is NULL the one that
+** was started last in this process, says about itself, running or stopped; all
+** zero before the first start. size is sizeof(*r): fields that this library does
+** not know are cleared. Any thread, not in a handler. PROFILE_ERRUSE: no r.
+*/
+LUAMISC_API int luaM_sysprof_selfreport(lua_State *L,
+					struct luam_Sysprof_SelfReport *r,
+					size_t size);
 
 #ifdef __cplusplus
 }

@@ -129,6 +129,13 @@ static void handler_restore(int signo)
     sigaction(signo, &signals[signo].oldsa, NULL);
 }
 
+int lj_clocksig_isreplaced(int signo)
+{
+  struct sigaction now;
+  return signals[signo].users > 0 && sigaction(signo, NULL, &now) == 0 &&
+	 !is_ours(&now);
+}
+
 /* -- Signals that are pending at the end ------------------------------------- */
 
 /* Take signals of clocks that are gone which are pending for this thread: the

@@ -35,6 +35,9 @@ LJ_FUNC void lj_clocksig_release(Clock *c);
 /* In a child of fork(): free all slots, put all handlers back. */
 LJ_FUNC void lj_clocksig_forget(void);
 
+/* Do clocks run on a signal that the program has another handler for by now? */
+LJ_FUNC int lj_clocksig_isreplaced(int signo);
+
 /* Signals of the clocks that run: bit signo-1. Async-signal-safe. */
 LJ_FUNC uint64_t lj_clocksig_inuse(void);
 

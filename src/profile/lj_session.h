@@ -58,6 +58,7 @@ typedef struct SessionTotals {
   uint64_t cpu_us;		/* CPU time of the threads. */
   uint64_t wall_us;		/* Since the start of the profile. */
   uint32_t sessions;		/* Sessions that were begun. */
+  int replaced;			/* The program has taken the signal away. */
 } SessionTotals;
 
 struct Session;

@@ -29,6 +29,7 @@ struct OpenFile {
   int fd;			/* Set at the open, -1 if closed. */
   dev_t dev;			/* Which file it is. Set at the open. */
   ino_t ino;
+  int created;			/* It was not there before. Set at the open. */
   int begun;			/* What it held before is gone. */
   int shared;
   int users;			/* Sessions that write into it. */
@@ -96,10 +97,19 @@ static void list_remove(OpenFile *f)
     }
 }
 
-/* Not one of the three that programs use without opening them. */
-static int open_above_stderr(const char *path)
+/* Open or create it; not as one of the three descriptors that programs use without
+** opening them.
+*/
+static int open_above_stderr(const char *path, int *created)
 {
-  int fd = open(path, O_WRONLY|O_CREAT|O_APPEND|O_CLOEXEC, 0600);
+  int flags = O_WRONLY|O_APPEND|O_CLOEXEC, fd = open(path, flags);
+  *created = 0;
+  if (fd < 0 && errno == ENOENT) {
+    fd = open(path, flags|O_CREAT|O_EXCL, 0600);
+    *created = fd >= 0;
+    if (fd < 0 && errno == EEXIST)  /* A link to nowhere. */
+      fd = open(path, flags|O_CREAT, 0600);
+  }
   if (fd >= 0 && fd <= STDERR_FILENO) {
     int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), err = errno;
     close(fd);
@@ -163,7 +173,7 @@ static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf)
   struct stat st;
   int fd, err;
   if (!fresh) return STREAMFILE_ERROR;
-  fd = open_above_stderr(path);
+  fd = open_above_stderr(path, &fresh->created);
   if (fd >= 0 && fstat(fd, &st) == 0)
     return list_take(fd, &st, shared, fresh, sf);
   err = errno;
@@ -173,12 +183,15 @@ static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf)
   return STREAMFILE_ERROR;
 }
 
-/* The last one that lets go closes it. Returns what close() does. */
-static int file_release(OpenFile *f)
+/* The last one that lets go closes it, and leaves nothing of a start that failed.
+** Returns what close() does.
+*/
+static int file_release(OpenFile *f, const char *path)
 {
   int fd = -1, last, remembered = 0;
   list_lock();
   last = (--f->users == 0);
+  if (last && f->created && !f->begun && f->pid == files_pid) unlink(path);
   if (last || f->pid != files_pid) {
     struct stat st;
     fd = file_isopen(f) ? f->fd : -1;
@@ -186,7 +199,7 @@ static int file_release(OpenFile *f)
     f->fd = -1;
   }
   if (last) {
-    remembered = f->shared && f->pid == files_pid;
+    remembered = f->shared && f->begun && f->pid == files_pid;
     if (!remembered) list_remove(f);
   }
   list_unlock();
@@ -218,7 +231,7 @@ StreamFileStatus lj_streamfile_open(const char *path, int shared, int children,
   int err;
   if (!sf) return STREAMFILE_ERROR;
   sf->err = 0;
-  sf->path = children ? absolute_path(path) : strdup("");
+  sf->path = children ? absolute_path(path) : strdup(path);
   if (sf->path && (status = file_open(path, shared, sf)) == STREAMFILE_OK) {
     *sfp = sf;
     return STREAMFILE_OK;
@@ -274,7 +287,7 @@ failed:
 int lj_streamfile_close(void *ctx, uint8_t *buf)
 {
   StreamFile *sf = (StreamFile *)ctx;
-  int result = file_release(sf->file), err = errno;
+  int result = file_release(sf->file, sf->path), err = errno;
   UNUSED(buf);
   free(sf->path);
   free(sf);
@@ -296,6 +309,6 @@ void *lj_streamfile_fork(void *ctx)
   }
   if (status != STREAMFILE_OK) return NULL;
   sf->err = 0;
-  file_release(inherited);
+  file_release(inherited, sf->path);
   return sf;
 }

@@ -23,7 +23,7 @@ typedef struct OpenFile OpenFile;
 
 typedef struct StreamFile {
   OpenFile *file;		/* Where the bytes go. */
-  char *path;			/* Absolute, "" if there are no children. */
+  char *path;			/* Absolute if there may be children. */
   uint32_t session;		/* Number of its first session in the file. */
   volatile int err;		/* errno of the first write that failed. */
   uint8_t buf[STREAMFILE_BUFFER];  /* Buffer of the session. */
@@ -35,7 +35,8 @@ typedef enum StreamFileStatus {
   STREAMFILE_ERROR		/* See errno. */
 } StreamFileStatus;
 
-/* Open a file for a new session. What it holds is kept until the first write.
+/* Open a file for a new session. What it holds is kept until the first write; closed
+** without one, a new file is removed.
 ** shared: other sessions of this process may write into it, too, and what this
 ** process has written into it before is kept. children: lj_streamfile_fork may
 ** be called.

@@ -25,6 +25,7 @@
 #include "lj_obj.h"
 #include "lj_frame.h"
 #include "lj_dispatch.h"
+#include "profile/lj_clocksig.h"
 #include "profile/lj_sample.h"
 #include "profile/lj_sysprof.h"
 #include "profile/lj_threads.h"
@@ -33,7 +34,6 @@
 #error "sysprof needs Linux on x86-64 and a GC64 build of LuaJIT"
 #endif
 
-#define SIGNAL_MAX	64	/* Signals of Linux, from 1 on. */
 
 /* Under the lock. */
 static pthread_mutex_t profiles_lock =	/* A callback may use the API. */
@@ -109,12 +109,21 @@ static int call_on_stop(Profile *p, uint8_t *buf)
   return errno ? errno : EIO;
 }
 
+/* Has the program taken the signal away, now or when this was asked before? */
+static int is_replaced(Profile *p)
+{
+  if (lj_clocksig_isreplaced(p->opt.signo ? p->opt.signo : SIGPROF))
+    p->ended.replaced = 1;
+  return p->ended.replaced;
+}
+
 /* End a profile. Returns a PROFILE_* status and sets errno. */
 static int profile_stop(Profile *p)
 {
   Session *s;
   uint8_t *buf = NULL;
   int with_names = vm_isours(p), err = 0, stop_err;
+  is_replaced(p);
   for (s = p->first; s; s = s->next)
     lj_session_halt(s);
   __atomic_store_n(&p->running, 0, __ATOMIC_SEQ_CST);
@@ -235,26 +244,15 @@ static void look_at_threads(void)
 
 /* -- Start ------------------------------------------------------------------- */
 
-/* Read the options. Returns 0 if one of them is not valid. */
+/* Read the options. Returns 0 if one of them is not valid, and says why. */
 static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *opt,
 			const SysprofCallbacks *cb, char *why)
 {
   const char *clocks = opt->clocks ? opt->clocks :
 		       opt->clock == LUAM_SYSPROF_CLOCK_WALL ? "wall" : "cpu";
   uint64_t interval_ns = opt->interval_ns;
-  if (opt->mode > LUAM_SYSPROF_CALLGRAPH ||
-      opt->clock > LUAM_SYSPROF_CLOCK_WALL ||
-      opt->threads > LUAM_SYSPROF_THREADS_ALL || opt->signo < 0 ||
-      opt->signo > SIGNAL_MAX)
-    return 0;
-  if (opt->mode != LUAM_SYSPROF_DEFAULT &&
-      (!opt->buf || opt->len < LUAM_SYSPROF_BUF_MIN || !cb->writer ||
-       !cb->on_stop))
-    return 0;
-  if (!interval_ns) {
-    if (opt->interval > ~(uint64_t)0 / 1000000) return 0;
-    interval_ns = opt->interval * 1000000;
-  }
+  if (!lj_sysprof_options_valid(opt, cb)) return 0;
+  if (!interval_ns) interval_ns = opt->interval * 1000000;
   o->nspec = lj_clockspec_parse(clocks, interval_ns, opt->period, opt->jitter,
 				o->spec, why);
   o->mode = opt->mode;
@@ -502,8 +500,9 @@ static void profile_totals(Profile *p, SessionTotals *t)
     lj_session_count(s, t);
   t->opt = p->opt;
   t->sessions = p->nsession;
-  if (p->running)
-    t->wall_us = (lj_sample_now_ns() - p->start_ns) / 1000;
+  if (!p->running) return;
+  t->wall_us = (lj_sample_now_ns() - p->start_ns) / 1000;
+  t->replaced = is_replaced(p);
 }
 
 void lj_sysprof_totals(global_State *g, SessionTotals *t)

@@ -48,6 +48,12 @@ LJ_FUNC void lj_sysprof_selfreport(global_State *g,
 */
 LJ_FUNC char *lj_sysprof_why(void);
 
+/* Are the options of a start possible, but for the names of clocks? If not, the
+** reason says why.
+*/
+LJ_FUNC int lj_sysprof_options_valid(const struct luam_Sysprof_Options *opt,
+				     const SysprofCallbacks *cb);
+
 /* Called by LuaJIT's own code. */
 /* The VM is about to be closed. */
 LJ_FUNC void lj_sysprof_close(global_State *g);

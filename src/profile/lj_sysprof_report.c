@@ -73,4 +73,5 @@ void lj_sysprof_selfreport(global_State *g, struct luam_Sysprof_SelfReport *r)
   r->cpu_us = t.cpu_us;
   r->wall_us = t.wall_us;
   r->sessions = t.sessions;
+  r->replaced = (uint32_t)t.replaced;
 }

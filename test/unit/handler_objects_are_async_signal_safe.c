@@ -85,6 +85,7 @@ static const Allowed allowed[] = {
   { "lj_streamfile", "calloc", "start only" },
   { "lj_streamfile", "strdup", "start only" },
   { "lj_streamfile", "free", "start and stop only" },
+  { "lj_streamfile", "unlink", "failed start only" },
   { "lj_streamfile", "get_current_dir_name", "start only" },
   { "lj_streamfile", "snprintf", "start only" },
   { "lj_streamfile", "__snprintf_chk", "start only" },

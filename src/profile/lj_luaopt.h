@@ -1,0 +1,25 @@
+/*
+** Options of the Lua API: those of the C API and of the file, read from a table.
+** Knows types and ranges; what a clock or a signal can be is known elsewhere.
+*/
+
+#ifndef _LJ_LUAOPT_H
+#define _LJ_LUAOPT_H
+
+#include "lj_obj.h"
+#include "lmisclib.h"
+
+typedef struct LuaOptFile {
+  const char *path;
+  int shared;			/* Other sessions may write into it. */
+  int children;			/* Children of fork() are profiled, too. */
+} LuaOptFile;
+
+/* Read the table that is L's first argument. Strings stay on the stack, as long as
+** they are used. Returns 0 if there is none, or a value is of a wrong type or out
+** of range. May raise errors of metamethods.
+*/
+LJ_FUNC int lj_luaopt_read(lua_State *L, struct luam_Sysprof_Options *opt,
+			   LuaOptFile *fo);
+
+#endif

@@ -1,0 +1,79 @@
+/* A program that sets a handler of its own for the signal while it is profiled: it
+** gets the signals from then on, ours among them, nothing breaks, its handler stays,
+** and the profile says that samples are missing.
+*/
+
+#include <signal.h>
+
+#include "session.h"
+
+static volatile int got;
+
+static void handler(int sig)
+{
+  (void)sig;
+  got++;
+}
+
+static uint32_t replaced(lua_State *L)
+{
+  struct luam_Sysprof_SelfReport r;
+  memset(&r, 0xff, sizeof(r));
+  CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
+  return r.replaced;
+}
+
+static void check(lua_State *L, int mode, int put_back)
+{
+  Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, mode, 65536);
+  struct sigaction sa, ours, now;
+  time_t deadline = time(NULL) + 30;
+  uint64_t samples;
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_handler = handler;
+  sa.sa_flags = SA_RESTART;
+  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  CHECK_EQ(replaced(L), 0);
+  session_run(L, 20);
+  REQUIRE(sigaction(SIGPROF, &sa, &ours) == 0);
+  got = 0;
+  samples = session_samples();
+  while (got < 10 && time(NULL) < deadline) session_work(L);
+  CHECK(got >= 10);
+  CHECK_EQ(session_samples(), samples);
+  CHECK_EQ(replaced(L), 1);
+  if (put_back) {  /* As a program that needs it for a while only. */
+    REQUIRE(sigaction(SIGPROF, &ours, NULL) == 0);
+    session_run(L, samples + 20);
+  }
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  CHECK_EQ(replaced(L), 1);
+  REQUIRE(sigaction(SIGPROF, NULL, &now) == 0);
+  if (put_back) {
+    CHECK(now.sa_handler == SIG_DFL);
+  } else {
+    CHECK(now.sa_handler == handler);
+    signal(SIGPROF, SIG_DFL);
+  }
+  if (mode != LUAM_SYSPROF_DEFAULT) {
+    char *folded;
+    samples = session_samples();
+    CHECK_EQ(session_parse(sink.bytes, sink.len, "", &folded), 0);
+    CHECK_EQ(folded_count(folded, ""), samples);
+    free(folded);
+  }
+  sink_free(&sink);
+}
+
+int main(void)
+{
+  lua_State *L = session_vm();
+  int mode;
+  for (mode = LUAM_SYSPROF_DEFAULT; mode <= LUAM_SYSPROF_CALLGRAPH; mode++) {
+    check(L, mode, 0);
+    check(L, mode, 1);
+  }
+  lua_close(L);
+  return check_status();
+}

@@ -1,0 +1,99 @@
+-- Each clock and event by its name: it starts and says what it is, or there is one
+-- sentence that says why not. The default always starts.
+
+local t = require("tools_test")
+local sysprof = misc.sysprof
+local parse = "'" .. os.getenv("SYSPROF_BUILD") .. "/bin/luajit-parse-sysprof' "
+
+local function work(seconds)
+  local till, s = os.clock() + seconds, 0
+  repeat
+    local list = {}
+    for i = 1, 1000 do list[i] = tostring(i) end
+    s = s + #table.concat(list)
+  until os.clock() > till
+  return s
+end
+
+-- A message is a sentence about what was asked for, in one line.
+local function check_message(what, message, code)
+  t.equal(type(message), "string", what .. ": message")
+  t.ok(#message > 20, what .. ": a sentence: " .. tostring(message))
+  t.equal(message:find("\n", 1, true), nil, what .. ": one line")
+  t.ok(type(code) == "number" and code > 0, what .. ": errno")
+  t.equal(select(2, sysprof.stop()), "profiler is not running", what .. ": not started")
+end
+
+-- Always there.
+for _, clock in ipairs({ "cpu", "ctimer", "wall" }) do
+  for _, mode in ipairs({ "D", "L", "C" }) do
+    local what = clock .. ", mode " .. mode
+    t.equal(sysprof.start({ mode = mode, clock = clock, interval = 1, path = "c.bin" }), true,
+	    what)
+    work(0.03)
+    local r = sysprof.report()
+    t.equal(sysprof.stop(), true, what)
+    if clock ~= "cpu" then t.equal(r.clock, clock, what) end
+    t.equal(r.asked_hz, 1000, what .. ": asked")
+  end
+end
+
+-- What "cpu" becomes is one of three, also at a rate above that of any tick.
+for _, hz in ipairs({ 50, 1000, 5000 }) do
+  t.equal(sysprof.start({ mode = "C", hz = hz, path = "c.bin" }), true, hz .. " Hz")
+  work(0.1)
+  t.equal(sysprof.stop(), true, hz .. " Hz")
+  local r = sysprof.report()
+  t.ok(r.clock == "ctimer" or r.clock == "itimer" or r.clock:find("^task%-clock"),
+       hz .. " Hz: clock " .. r.clock)
+  t.ok(math.abs(r.asked_hz - hz) < 1e-3 * hz, hz .. " Hz asked: " .. r.asked_hz)
+  print(("asked for %d Hz, got %.0f by %s"):format(hz, r.hz, r.clock))
+end
+
+-- What may be forbidden or not be there.
+for _, clock in ipairs({ "task-clock", "itimer", "page-faults", "minor-faults", "major-faults",
+    "context-switches", "cpu-migrations", "alignment-faults", "cycles", "instructions",
+    "cache-references", "cache-misses", "branch-instructions", "branch-misses", "r00c0",
+    "page-faults/period=1/", "page-faults:u/period=10/", "instructions:u", "cycles:pp",
+    "cpu,page-faults", "wall,page-faults/period=3/", "ctimer,wall" }) do
+  local r = { sysprof.start({ mode = "C", clock = clock, interval = 1, path = "c.bin" }) }
+  if r[1] then
+    work(0.05)
+    local report = sysprof.report()
+    t.equal(sysprof.stop(), true, clock)
+    local name = clock:gsub("/[^,]*/", "")
+    local asked = {}
+    for one in name:gmatch("[^,]+") do asked[#asked + 1] = one end
+    local used = {}
+    for one in report.clock:gmatch("[^,]+") do used[#used + 1] = one end
+    t.equal(#used, #asked, clock .. ": as many: " .. report.clock)
+    for i, one in ipairs(asked) do
+      if one ~= "cpu" then t.contains(used[i], one:match("^[%w-]+"), clock) end
+    end
+    t.equal((t.shell(parse .. "c.bin")), 0, clock .. ": the reader takes it")
+  else
+    check_message(clock, r[2], r[3])
+    print(clock .. ": " .. r[2])
+  end
+end
+
+-- Names and forms that nothing has.
+for clock, part in pairs({
+  [""] = "empty", ["CPU"] = "CPU", ["monotonic"] = "monotonic", ["cpu,"] = "empty",
+  [",cpu"] = "empty", ["cpu,cpu"] = "twice", ["cpu,nothing"] = "nothing",
+  ["cpu:u"] = "modifier", ["page-faults:x"] = "'x'", ["page-faults/period=0/"] = "period",
+  ["page-faults/period=x/"] = "period", ["page-faults/period=5"] = "period",
+  ["rXYZ"] = "rXYZ", ["cpu,wall,page-faults,context-switches,cycles"] = "more than",
+}) do
+  local what = "'" .. clock .. "'"
+  local r = { sysprof.start({ mode = "C", clock = clock, path = "none.bin" }) }
+  t.equal(r[1], nil, what)
+  check_message(what, r[2], r[3])
+  t.contains(r[2], part, what)
+  t.equal(io.open("none.bin"), nil, what .. ": no file")
+  os.remove("none.bin")
+end
+local r = { sysprof.start({ mode = "D", hz = 1e6 }) }
+t.equal(r[1], nil, "a million a second")
+check_message("a million a second", r[2], r[3])
+t.finish()
