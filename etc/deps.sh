@@ -2,7 +2,7 @@
 # Installs what is missing of what this repository needs on Debian. Does nothing
 # if all is there; otherwise it must be run as root.
 #
-# usage: etc/deps.sh [build] [test]...   without: build
+# usage: etc/deps.sh [build] [test] [bench]...   without: build
 
 set -eu
 
@@ -21,6 +21,14 @@ pkg-config pkg-config
 sysbench sysbench
 nvim neovim
 wrk wrk'
+# What etc/bench/run compares with.
+bench='perf linux-perf
+/usr/lib/*/libprofiler.so.0 libgoogle-perftools4
+google-pprof google-perftools
+/usr/sbin/nginx nginx
+/usr/lib/nginx/modules/ngx_http_lua_module.so libnginx-mod-http-lua
+wrk wrk
+size binutils'
 
 missing=
 while read -r sign package; do

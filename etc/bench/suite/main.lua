@@ -1,0 +1,86 @@
+----------------------------------------------------------------------------
+-- Benchmark suite: the parts of etc/bench/run, one after the other.
+--
+-- Arguments: source folder, build folder, folder for the report, folder for
+-- temporary files, seconds in total, and lists with commas of parts and of
+-- programs, "" for all.
+----------------------------------------------------------------------------
+
+local source, build, folder, work, seconds, parts, names = ...
+local here = arg[0]:match("^(.*)/")
+
+local machine = require("machine")
+local proc = require("proc")
+local programs = require("programs")
+local report = require("report")
+
+-- Each with its share of the time.
+local PARTS = {
+  { "off", 0.26 }, { "on", 0.36 }, { "peers", 0.24 }, { "nginx", 0.07 }, { "session", 0.07 },
+}
+
+-- With less time, some things are left out, or done once.
+local QUICK_SECONDS, HASTY_SECONDS = 300, 20
+
+local function words(list)
+  local found = {}
+  for word in list:gmatch("[^,]+") do found[#found + 1] = word end
+  return found
+end
+
+local function fail(...)
+  io.stderr:write("bench: ", ("").format(...), "\n")
+  os.exit(2)
+end
+
+local suite = {
+  source = source, build = build, work = work, here = here,
+  luajit = build .. "/bin/luajit", bare_library = work .. "/bare_clock.so",
+  programs = words(names), seconds = tonumber(seconds),
+  quick = tonumber(seconds) < QUICK_SECONDS, hasty = tonumber(seconds) < HASTY_SECONDS,
+}
+
+if #suite.programs == 0 then
+  for i, program in ipairs(programs.list) do suite.programs[i] = program.name end
+end
+for _, name in ipairs(suite.programs) do
+  if not programs.by_name(name) then
+    local known = {}
+    for i, program in ipairs(programs.list) do known[i] = program.name end
+    fail("no program '%s'; there are %s", name, table.concat(known, ", "))
+  end
+end
+
+local wanted, share_sum, run = words(parts), 0, {}
+for _, name in ipairs(wanted) do
+  wanted[name] = true
+  local known
+  for _, part in ipairs(PARTS) do known = known or part[1] == name end
+  if not known then fail("no part '%s'; there are off, on, peers, nginx, session", name) end
+end
+for _, part in ipairs(PARTS) do
+  if #wanted == 0 or wanted[part[1]] then
+    run[#run + 1] = part
+    share_sum = share_sum + part[2]
+  end
+end
+
+local function main()
+  local r = report.new(machine.describe(work, source))
+  r:print_head()
+  for _, part in ipairs(run) do
+    local began = proc.now()
+    for _, t in ipairs(require("part_" .. part[1]).run(suite, suite.seconds * part[2] / share_sum)) do
+      r:add(t, folder)
+    end
+    io.stderr:write(("bench: %s took %.0f s\n"):format(part[1], proc.now() - began))
+  end
+end
+
+local ok, why = xpcall(main, function(err)
+  return type(err) == "string" and err or debug.traceback(tostring(err))
+end)
+if not ok then
+  io.stderr:write("bench: ", why, "\n")
+  os.exit(1)
+end

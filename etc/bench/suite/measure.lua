@@ -1,0 +1,98 @@
+----------------------------------------------------------------------------
+-- Benchmark suite: has slices.lua measure a program, and reads what it prints.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.grammar")
+local reader = require("sysprof.reader")
+local proc = require("proc")
+local profilers = require("profilers")
+local stat = require("stat")
+
+local measure = {}
+
+-- Seconds that a child may take beyond what it was given.
+local PATIENCE = 60
+
+local function read_lines(text)
+  local result = { kinds = {}, collected = {}, profiles = 0 }
+  for line in text:gmatch("[^\n]+") do
+    local word = {}
+    for w in line:gmatch("%S+") do word[#word + 1] = tonumber(w) or w end
+    if word[1] == "slice" then
+      result.profiles = result.profiles + 1
+      local kind = result.kinds[word[2]]
+      if not kind then
+	kind = { cpu = {}, wall = {}, profiled = 0, ticks = 0, numbers = {} }
+	result.kinds[word[2]] = kind
+      end
+      kind.cpu[#kind.cpu + 1], kind.wall[#kind.wall + 1] = word[3], word[4]
+      kind.profiled = kind.profiled + word[5]
+      kind.ticks = kind.ticks + (tonumber(word[6]) or 0)
+      kind.numbers[#kind.numbers + 1] = result.profiles
+    elseif word[1] == "collected" then
+      result.collected[word[2]] = { cpu = word[3], wall = word[4], number = word[5],
+				    ticks = tonumber(word[6]) }
+    elseif word[1] == "parent" then
+      result.parent = word[2]
+    end
+  end
+  return result
+end
+
+-- Runs slices.lua. job holds its arguments: program, kinds (a list, see profilers),
+-- slice_ms, seconds, rounds_min, collect; besides jit ("on" or "off"), env, and
+-- around: a function that returns what the command begins with, if not with luajit.
+-- Returns nil and why, or { kinds = { NAME = { cpu=, wall=, profiled=, ticks= } },
+-- collected=, parent= }; times in ns, the lists of all kinds have the same length.
+function measure.run(suite, job)
+  local folder = suite.work .. "/slices"
+  proc.run({ "rm", "-rf", folder })
+  proc.run({ "mkdir", folder })
+  local args = {}
+  for _, arg in ipairs(job.around and job.around(folder) or {}) do args[#args + 1] = arg end
+  args[#args + 1] = suite.luajit
+  args[#args + 1] = "-j" .. job.jit
+  args[#args + 1] = suite.here .. "/slices.lua"
+  args[#args + 1] = "folder=" .. folder
+  args[#args + 1] = "bare_library=" .. suite.bare_library
+  for key, value in pairs(job) do
+    if type(value) ~= "table" and type(value) ~= "function" then
+      args[#args + 1] = key .. "=" .. value
+    end
+  end
+  local out = folder .. "/out"
+  local ok, why = proc.run(args, { out = out, err = folder .. "/err", env = job.env,
+				   seconds = 3 * job.seconds + PATIENCE })
+  if not ok then return nil, why end
+  local result = read_lines(proc.read(out))
+  if not next(result.kinds) then return nil, "nothing was measured" end
+  result.folder = folder
+  return result
+end
+
+-- What the profiles of a kind of sysprof say: { samples=, handler_ns=, lost= }.
+function measure.reports(result, kind)
+  local sum = { samples = 0, handler_ns = 0, lost = 0 }
+  for _, n in ipairs(result.kinds[kind].numbers) do
+    local path = profilers.path(result.folder, kind, n)
+    local p, why = reader.read(path)
+    if not p then error(("%s: %s"):format(path, why), 0) end
+    if not p.complete then error(("%s: %s"):format(path, p:problem_text()), 0) end
+    sum.samples = sum.samples + p:totals()
+    sum.handler_ns = sum.handler_ns + (p.counters[G.SPF_COUNTER_HANDLER_NS] or 0)
+    sum.lost = sum.lost + (p.counters[G.SPF_COUNTER_LOST_BUFFER] or 0) +
+	       (p.counters[G.SPF_COUNTER_LOST_WRITER] or 0)
+  end
+  return sum
+end
+
+-- The cost of a sample in ns, what kind a takes more than kind b, where a takes
+-- rate samples in each ns of CPU time.
+function measure.cost(result, a, b, rate)
+  local base = result.kinds[b].cpu
+  return stat.map(result.kinds[a].cpu, function(cpu, i)
+    return (cpu - base[i]) / (cpu * rate)
+  end)
+end
+
+return measure

@@ -1,0 +1,204 @@
+----------------------------------------------------------------------------
+-- Benchmark suite: sysprof beside the profilers that one would use instead.
+--
+-- Each is switched on and off in the same program, asked for a sample every
+-- millisecond; some get as many as the kernel's tick allows.
+----------------------------------------------------------------------------
+
+local budget = require("budget")
+local clocks = require("clocks")
+local measure = require("measure")
+local proc = require("proc")
+local profilers = require("profilers")
+local report = require("report")
+local stacks = require("stacks")
+local stat = require("stat")
+
+local INTERVAL_MS = 1
+local QUICK_EVERY = 3	-- With little time, of so many programs only one.
+local SLICE_MS = 50
+local ROUNDS_MIN = 2
+local CLOCKS = { "task-clock", "wall" }	-- Of sysprof, the first that can be had.
+local COLLECT_SHARE = 0.25	-- Of the time, for the profile that is looked at,
+local COLLECT_MIN = 0.1		-- but so many seconds.
+
+local peers = {}
+
+-- -- Profilers -------------------------------------------------------------
+
+-- Each has probe(suite), nil and why if it is not there; kind(), of profilers.lua;
+-- job, what is added to that of measure.run; samples(suite, kind, result), their
+-- number in all slices; full(suite, kind, result), what functions of stacks return.
+
+local function collected(result, kind)
+  return profilers.path(result.folder, kind, result.collected[kind].number)
+end
+
+local function sum_of(result, kind, count)
+  local sum = 0
+  for _, n in ipairs(result.kinds[kind].numbers) do
+    sum = sum + count(profilers.path(result.folder, kind, n))
+  end
+  return sum
+end
+
+local function perf_stacks(result)
+  return stacks.perf(result.folder .. "/perf.data", result.folder .. "/script")
+end
+
+local function perf(name, options)
+  return {
+    name = name, kind = function() return "perf" end, job = {
+      parent = 1,
+      around = function(folder)
+	assert(proc.run({ "mkfifo", folder .. "/control", folder .. "/answer" }))
+	local args = { "perf", "record", "-o", folder .. "/perf.data", "-e", "task-clock",
+		       "-c", tostring(INTERVAL_MS * 1e6), "-D", "-1",
+		       "--control=fifo:" .. folder .. "/control," .. folder .. "/answer" }
+	for _, option in ipairs(options) do args[#args + 1] = option end
+	args[#args + 1] = "--"
+	return args
+      end,
+    },
+    probe = function(suite)
+      local args = { "perf", "record", "-o", suite.work .. "/probe", "-e", "task-clock" }
+      for _, option in ipairs(options) do args[#args + 1] = option end
+      args[#args + 1] = "true"
+      return proc.run(args, { err = suite.work .. "/probe.err", seconds = 20 })
+    end,
+    samples = function(_, _, result) return (perf_stacks(result)) or 0 end,
+    full = function(_, _, result) return perf_stacks(result) end,
+  }
+end
+
+local PRELOAD = "libprofiler.so.0"
+
+local list = {
+  {
+    name = "sysprof", job = {},
+    kind = function() return "ours/" .. INTERVAL_MS .. "/" .. clocks.first(CLOCKS) end,
+    probe = function() return clocks.first(CLOCKS) end,
+    samples = function(_, kind, result) return measure.reports(result, kind).samples end,
+    full = function(_, kind, result) return stacks.ours(collected(result, kind)) end,
+  },
+  {
+    name = "jit.p", kind = function() return "jitp/" .. INTERVAL_MS end, job = {},
+    probe = function() return true end,
+    samples = function(_, kind, result) return sum_of(result, kind, stacks.jitp) end,
+    full = function(_, kind, result) return stacks.jitp(collected(result, kind)) end,
+  },
+  perf("perf record -g", { "-g" }),
+  perf("perf record --call-graph dwarf", { "--call-graph", "dwarf" }),
+  {
+    name = "gperftools", kind = function() return "gperftools" end, job = {
+      env = { LD_PRELOAD = PRELOAD, CPUPROFILE_REALTIME = "1",
+	      CPUPROFILE_FREQUENCY = tostring(1000 / INTERVAL_MS) } },
+    probe = function(suite)
+      local ok = proc.run({ suite.luajit, "-e",
+	'local ffi = require("ffi") ffi.cdef "int ProfilerStart(const char *);" ' ..
+	"local _ = ffi.C.ProfilerStart" }, { env = { LD_PRELOAD = PRELOAD }, seconds = 20 })
+      return ok, PRELOAD .. " is not installed"
+    end,
+    samples = function(_, kind, result)
+      return sum_of(result, kind, stacks.gperftools_samples)
+    end,
+    full = function(suite, kind, result)
+      return stacks.gperftools(collected(result, kind), suite.luajit,
+			       result.folder .. "/text")
+    end,
+  },
+}
+
+-- -- Tables ----------------------------------------------------------------
+
+local COLUMNS = {
+  { key = "program", title = "program" }, { key = "profiler", title = "profiler" },
+  { key = "rate", title = "samples/s" },
+  { key = "cpu", title = "CPU, on / off", digits = 4, from = 1 },
+  { key = "wall", title = "wall, on / off", digits = 4, from = 1 },
+  { key = "cost", title = "a sample, us", digits = 1, from = 0, scale = 1e-3 },
+  { key = "bytes", title = "bytes a sample", digits = 1 },
+  { key = "full", title = "whole Lua stack, %", digits = 2 },
+}
+
+-- What the row of all programs has.
+local POOLED = { "cpu", "wall", "cost", "full", "bytes", "rate" }
+
+local NOTE = [[
+One sample every millisecond of each profiler, with JIT. A sample: (CPU on - CPU off) / samples, what
+the kernel and a process of the profiler take included. Whole Lua stack: samples whose Lua functions
+are known down to the main chunk; of perf and gperftools, those with any Lua function.]]
+
+-- What the process of perf does is paid for by its samples.
+local function add_parent(result, kind)
+  local k = result.kinds[kind]
+  for i, cpu in ipairs(k.cpu) do k.cpu[i] = cpu * (1 + result.parent / k.profiled) end
+end
+
+local function measure_peer(suite, peer, program, seconds)
+  local kind = peer.kind()
+  local job = { program = program, jit = "on", kinds = "off," .. kind, slice_ms = SLICE_MS,
+    seconds = seconds * (1 - COLLECT_SHARE), rounds_min = ROUNDS_MIN,
+    collect = math.max(COLLECT_MIN, seconds * COLLECT_SHARE) }
+  for key, value in pairs(peer.job) do job[key] = value end
+  local result, why = measure.run(suite, job)
+  if not result then return nil, why end
+  if result.parent then add_parent(result, kind) end
+  local off, on = result.kinds.off, result.kinds[kind]
+  local rate = peer.samples(suite, kind, result) / on.profiled
+  local row = { program = program, profiler = peer.name, rate = rate * 1e9,
+    cpu_ratios = stat.ratios(on.cpu, off.cpu), wall_ratios = stat.ratios(on.wall, off.wall) }
+  row.cpu, row.wall = stat.summary(row.cpu_ratios), stat.summary(row.wall_ratios)
+  if rate > 0 then row.cost = measure.cost(result, kind, "off", rate) end
+  local samples, full, bytes = peer.full(suite, kind, result)
+  if samples and samples > 0 then
+    row.bytes, row.full = bytes / samples, 100 * full / samples
+  end
+  return row, not samples and full or nil
+end
+
+-- All programs, or some of them; says so in the table.
+local function programs_of(suite, t)
+  if not suite.quick or #suite.programs < 2 * QUICK_EVERY then return suite.programs end
+  local some = {}
+  for i = 1, #suite.programs, QUICK_EVERY do some[#some + 1] = suite.programs[i] end
+  report.miss(t, "the other programs", "they are measured only if there is more time")
+  return some
+end
+
+function peers.run(suite, seconds)
+  local t = report.table("peers", "Peers", NOTE, COLUMNS)
+  local there = {}
+  for _, peer in ipairs(list) do
+    local ok, why = peer.probe(suite)
+    if ok then there[#there + 1] = peer else report.miss(t, peer.name, why) end
+  end
+  local pools = {}
+  for _, key in ipairs(POOLED) do pools[key] = stat.pool() end
+  local programs = programs_of(suite, t)
+  local time = budget.new(seconds, #there * #programs)
+  for _, program in ipairs(programs) do
+    for _, peer in ipairs(there) do
+      local row, why = measure_peer(suite, peer, program, time.next())
+      if row then
+	pools.cpu.add(peer.name, row.cpu_ratios)
+	pools.wall.add(peer.name, row.wall_ratios)
+	row.cpu_ratios, row.wall_ratios = nil, nil
+	pools.rate.add(peer.name, { row.rate })
+	pools.cost.add(peer.name, { row.cost and row.cost.median })
+	pools.full.add(peer.name, { row.full })
+	pools.bytes.add(peer.name, { row.bytes })
+	t.rows[#t.rows + 1] = row
+      end
+      if why then report.miss(t, peer.name .. ", " .. program, why) end
+    end
+  end
+  for _, name in ipairs(pools.cpu.names) do
+    local row = { program = "all", profiler = name }
+    for _, key in ipairs(POOLED) do row[key] = stat.summary(pools[key][name]) end
+    t.rows[#t.rows + 1] = row
+  end
+  return { t }
+end
+
+return peers

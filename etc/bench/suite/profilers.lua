@@ -1,0 +1,109 @@
+----------------------------------------------------------------------------
+-- Benchmark suite: what can be switched on and off in a running program.
+--
+-- A kind is written NAME, NAME/INTERVAL_MS or NAME/INTERVAL_MS/CLOCK. Each entry is
+-- function(job, interval_ms, clock) returning start(n) and stop(); the n-th
+-- profile goes to the file that profilers.path says. Used by slices.lua, in the
+-- process that is measured.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+
+local profilers = {}
+
+ffi.cdef [[
+int bare_clock_start(const char *name, uint64_t interval_ns);
+uint64_t bare_clock_stop(void);
+int ProfilerStart(const char *path);
+void ProfilerStop(void);
+typedef int pid_t;
+pid_t getppid(void);
+int clock_getcpuclockid(pid_t pid, int *clock);
+]]
+
+local ENDINGS = { ours = "bin", jitp = "txt", gperftools = "prof" }
+
+function profilers.path(folder, kind, n)
+  local name = kind:match("^%w+")
+  return ("%s/%s-%d.%s"):format(folder, name, n, ENDINGS[name])
+end
+
+local entries = {}
+
+-- Returns start and stop of a kind.
+function profilers.open(job, kind)
+  local name, interval, clock = kind:match("^(%w+)/?([%d.]*)/?(.*)$")
+  return entries[name](job, tonumber(interval), clock)
+end
+
+function entries.off()
+  return function() end, function() end
+end
+
+-- The same clock, whose signals do nothing. Stop returns the number of signals.
+function entries.bare(job, interval_ms, clock)
+  local lib = ffi.load(job.bare_library)
+  return function()
+    local err = lib.bare_clock_start(clock, interval_ms * 1e6)
+    if err ~= 0 then error(("bare clock '%s': errno %d"):format(clock, err), 0) end
+  end, function()
+    return tonumber(lib.bare_clock_stop())
+  end
+end
+
+function entries.ours(job, interval_ms, clock)
+  local sysprof = require("misc").sysprof
+  local options = { mode = "C", clock = clock, interval = interval_ms }
+  return function(n)
+    options.path = profilers.path(job.folder, "ours", n)
+    assert(sysprof.start(options))
+  end, function()
+    assert(sysprof.stop())
+    return sysprof.report().samples
+  end
+end
+
+-- With whole stacks, as far as it goes. What ends a profile at the end of the
+-- program is a finalizer, and would end the next one.
+function entries.jitp(job, interval_ms)
+  local jitp = require("jit.p")
+  return function(n)
+    jitp.start("FGi" .. interval_ms, profilers.path(job.folder, "jitp", n))
+  end, function()
+    jitp.stop()
+    collectgarbage()
+  end
+end
+
+-- The library was loaded before the program, by LD_PRELOAD.
+function entries.gperftools(job)
+  return function(n)
+    if ffi.C.ProfilerStart(profilers.path(job.folder, "gperftools", n)) == 0 then
+      error("ProfilerStart has failed", 0)
+    end
+  end, function() ffi.C.ProfilerStop() end
+end
+
+local PERF_ANSWER = "ack\n\0"
+
+-- perf is our parent process. It is told over a pipe, and answers over another.
+function entries.perf(job)
+  local control = assert(io.open(job.folder .. "/control", "w"))
+  local answer = assert(io.open(job.folder .. "/answer", "r"))
+  local function tell(command)
+    control:write(command, "\n")
+    control:flush()
+    local said = answer:read(#PERF_ANSWER)
+    if said ~= PERF_ANSWER then error("perf answers " .. tostring(said), 0) end
+  end
+  return function() tell("enable") end, function() tell("disable") end
+end
+
+-- The clock of the CPU time of the parent process.
+function profilers.parent_clock()
+  local id = ffi.new("int[1]")
+  assert(ffi.C.clock_getcpuclockid(ffi.C.getppid(), id) == 0)
+  return id[0]
+end
+
+return profilers

@@ -1,0 +1,120 @@
+----------------------------------------------------------------------------
+-- Benchmark suite: measures one program in slices, with and without profilers.
+--
+-- The program runs in this process all the time, so its compiled code and the
+-- layout of its memory are the same with and without. The slices of a round take
+-- turns, A B C C B A. Arguments: KEY=VALUE, see measure.lua. Prints
+--
+--   slice KIND CPU WALL PROFILED TICKS   ns; PROFILED: CPU time from start to
+--                                        stop, TICKS: what stop returned, or -
+--   collected KIND CPU WALL N TICKS      the profile N, of job.collect seconds
+--   parent CPU                           of the parent process, in all slices
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local profilers = require("profilers")
+local programs = require("programs")
+
+ffi.cdef "int clock_gettime(int, void *);"
+
+local CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID = 1, 2
+local WARM_SECONDS = 0.15
+
+local job = {}
+for _, word in ipairs(arg) do
+  local key, value = word:match("^([%w_]+)=(.*)$")
+  job[key] = tonumber(value) or value
+end
+
+local time = ffi.new("int64_t[2]")
+
+local function nanoseconds(clock)
+  ffi.C.clock_gettime(clock, time)
+  return tonumber(time[0]) * 1e9 + tonumber(time[1])
+end
+
+local program = assert(programs.by_name(job.program), "no such program")
+local kinds, starts, stops = {}, {}, {}
+for kind in job.kinds:gmatch("[^,]+") do
+  kinds[#kinds + 1] = kind
+  starts[kind], stops[kind] = profilers.open(job, kind)
+end
+local parent_clock = job.parent == 1 and profilers.parent_clock()
+
+-- Until all is compiled; then how many iterations make a slice.
+local expected = program.run(1)
+local warm_till = nanoseconds(CLOCK_MONOTONIC) + WARM_SECONDS * 1e9
+local runs, began = 0, nil
+repeat
+  began = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
+  assert(program.run(1) == expected)
+  runs = runs + 1
+until nanoseconds(CLOCK_MONOTONIC) >= warm_till and runs >= 2
+local once = nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - began
+local iterations = math.max(1, math.floor(job.slice_ms * 1e6 / once + 0.5))
+local settle = math.max(1, math.floor(iterations / 8))
+local result, settled = program.run(iterations), program.run(settle)
+
+local profiles = 0
+
+local function print_line(...)
+  io.write(table.concat({ ... }, " "), "\n")
+end
+
+local function number(n)
+  return n and ("%.0f"):format(n) or "-"
+end
+
+-- What starting and stopping costs is not part of the slice: some iterations run
+-- between them and it.
+local function slice(kind)
+  profiles = profiles + 1
+  collectgarbage()
+  starts[kind](profiles)
+  local started = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
+  assert(program.run(settle) == settled)
+  collectgarbage()
+  local wall, cpu = nanoseconds(CLOCK_MONOTONIC), nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
+  local same = program.run(iterations) == result
+  local stopping = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
+  wall, cpu = nanoseconds(CLOCK_MONOTONIC) - wall, stopping - cpu
+  local ticks = stops[kind]()
+  assert(same, "another result while profiled")
+  print_line("slice", kind, number(cpu), number(wall), number(stopping - started), number(ticks))
+end
+
+local function collect(kind, seconds)
+  profiles = profiles + 1
+  starts[kind](profiles)
+  local wall, cpu = nanoseconds(CLOCK_MONOTONIC), nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
+  repeat
+    assert(program.run(1) == expected)
+    local now = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
+  until now - cpu >= seconds * 1e9
+  wall, cpu = nanoseconds(CLOCK_MONOTONIC) - wall, nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu
+  local ticks = stops[kind]()
+  print_line("collected", kind, number(cpu), number(wall), profiles, number(ticks))
+end
+
+local function main()
+  local till = nanoseconds(CLOCK_MONOTONIC) + job.seconds * 1e9
+  local parent = parent_clock and nanoseconds(parent_clock)
+  local round = 0
+  while round < job.rounds_min or nanoseconds(CLOCK_MONOTONIC) < till do
+    round = round + 1
+    for i = 1, #kinds do slice(kinds[round % 2 == 1 and i or #kinds + 1 - i]) end
+  end
+  if parent then print_line("parent", number(nanoseconds(parent_clock) - parent)) end
+  if job.collect then
+    for _, kind in ipairs(kinds) do
+      if kind ~= "off" and kind ~= "perf" then collect(kind, job.collect) end
+    end
+  end
+end
+
+local ok, why = pcall(main)
+if not ok then
+  io.stderr:write(tostring(why), "\n")
+  os.exit(1)
+end
+os.exit(0, true)	-- Files are completed.
