@@ -70,9 +70,8 @@ local function main()
   r:print_head()
   for _, part in ipairs(run) do
     local began = proc.now()
-    for _, t in ipairs(require("part_" .. part[1]).run(suite, suite.seconds * part[2] / share_sum)) do
-      r:add(t, folder)
-    end
+    local tables = require("part_" .. part[1]).run(suite, suite.seconds * part[2] / share_sum)
+    for _, t in ipairs(tables) do r:add(t, folder) end
     io.stderr:write(("bench: %s took %.0f s\n"):format(part[1], proc.now() - began))
   end
 end

@@ -155,8 +155,8 @@ local ROWS = {
 
 function nginx.run(suite, seconds)
   local t = report.table("nginx", "nginx", [[
-A Lua handler under wrk, one worker, with our library, off and on at the default rate; another process
-each time, the profile is started by init_worker_by_lua.]], COLUMNS)
+A Lua handler under wrk, one worker, with our library, off and on at the default rate; another
+process each time, the profile is started by init_worker_by_lua.]], COLUMNS)
   local why = lacks(suite)
   if why then
     report.miss(t, "nginx", why)

@@ -24,8 +24,8 @@ end
 
 local function new_table()
   return report.table("off", "Off", [[
-CPU time of our build, not profiling, in that of the same LuaJIT without our files; a process of its
-own each time.]], {
+CPU time of our build, not profiling, over that of the same LuaJIT without our files; a process of
+its own each time.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "ratio", title = "ours / plain", digits = 4, from = 1 },
     { key = "noise", title = "noise, %", digits = 2 },

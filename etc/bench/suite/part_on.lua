@@ -23,8 +23,8 @@ local on = {}
 
 local function on_table(rate)
   return report.table("on-" .. rate.id, "On, mode C, " .. rate.title, [[
-Time with the profiler, in that without, and in that with the same clock whose signals do nothing
-(bare). Handler: the time in the handler by its own report, in the CPU time.]], {
+Time with the profiler over that without, and over that with the same clock whose signals do nothing
+(bare). Handler: the time in the handler by its own report, as a share of the CPU time.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "rate", title = "samples/s" },
     { key = "cpu", title = "CPU, on / off", digits = 4, from = 1 },
@@ -39,7 +39,7 @@ end
 local function cost_table(rate)
   return report.table("sample-" .. rate.id, "One sample, " .. rate.title, [[
 Microseconds of CPU time. Handler: by its own report. Added: (on - bare) / samples. Difference: of
-added to handler, with the noise of added in points. Total: (on - off) / samples, the signal included.]], {
+added to handler, with the noise of added in points. Total: (on - off) / samples, with the signal.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "samples", title = "samples" },
     { key = "handler", title = "handler", digits = 2 },

@@ -63,8 +63,8 @@ end
 
 local function memory(suite, clock)
   local t = report.table("memory", "Memory", [[
-KiB of private resident memory that a profile in mode C at 1 kHz adds, less what the same program without
-it adds in that time; medians of processes.]], {
+KiB of private resident memory that a profile in mode C at 1 kHz adds, less what the same program
+without it adds in that time; of several processes.]], {
     { key = "when", title = "when" }, { key = "kib", title = "KiB", digits = 0 } })
   local found = { {}, {}, {} }
   local seconds = suite.hasty and "0.2" or suite.quick and "0.5" or "3"
