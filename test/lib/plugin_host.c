@@ -4,8 +4,8 @@
 **   plugin_host FILE END LIBRARY...
 **
 ** Runs each library until it has SAMPLES samples, and unloads it; of "keep:PATH"
-** it does not; "move:PATH" takes the place of the file before, and is loaded by
-** its path. END: stop, exit (without a stop) or kill. Prints where each
+** it does not; of "gone:PATH" it does not, and deletes that file and its own;
+** "move:PATH" takes the place of the file before, and is loaded by its path. END: stop, exit (without a stop) or kill. Prints where each
 ** library was. With "cycles" as END all of this is done CYCLES times at a high
 ** rate, with a few samples for each library.
 */
@@ -125,9 +125,11 @@ int main(int argc, char **argv)
 	if (rename(argv[i] + 5, path) != 0) fail("rename");
 	run(L, path, 0, kills);
       } else {
-	int keep = strncmp(argv[i], "keep:", 5) == 0;
+	int gone = strncmp(argv[i], "gone:", 5) == 0;
+	int keep = strncmp(argv[i], "keep:", 5) == 0 || gone;
 	path = argv[i] + (keep ? 5 : 0);
 	run(L, path, keep, kills);
+	if (gone && (unlink(path) != 0 || unlink(argv[0]) != 0)) fail("unlink");
       }
     }
   fflush(stdout);

@@ -26,10 +26,10 @@ end
 
 -- Runs the host program with libraries that have to be at the same address, which
 -- the kernel chooses.
-local function profile(what, ending, libraries)
+local function profile(what, ending, libraries, program)
   local place, other
   for _ = 1, 5 do
-    local status, out = t.shell(("./plugin_host p.bin %s %s"):format(ending, libraries))
+    local status, out = t.shell(("./%s p.bin %s %s"):format(program or "plugin_host", ending, libraries))
     t.equal(status, ending == "kill" and 137 or 0, what .. ": status; " .. out)
     place, other = nil, nil
     for at in out:gmatch(" (0x%x+)\n") do
@@ -97,6 +97,20 @@ profile("new version", "stop", "keep:./lib.so")
 check("one version", { inner_one = true, inner_two = false })
 profile("new version", "stop", "./lib.so move:./new.so")
 check("new version", { inner_one = false, inner_two = true, ["lib.so+0x"] = true })
+
+-- Deleted files: of the program all is known, of a library what it exports.
+for _, style in ipairs { "gnu", "sysv" } do
+  local what = "deleted, hash table " .. style
+  make_libraries("-Wl,--hash-style=" .. style)
+  run("cp plugin_host gone_host")
+  profile(what, "stop", "gone:./one.so", "gone_host")
+  check(what, { plugin_run = true, ["one.so+0x"] = true, inner_one = false, [";main;run;"] = true })
+  status, out = t.parse("--format=json p.bin")
+  t.equal(status, 0, what .. ": json")
+  local here = run("pwd"):match("[^\n]+")
+  t.contains(out, ('"path":"%s/one.so"'):format(here), what .. ": path of the library")
+  t.contains(out, ('"path":"%s/gone_host"'):format(here), what .. ": path of the program")
+end
 
 make_libraries("-Wl,--build-id=none")
 profile("no build-ids", "stop", "./one.so keep:./two.so")
