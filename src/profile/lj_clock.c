@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <linux/perf_event.h>
 #include <sys/syscall.h>
 
 #include "profile/lj_clock_kinds.h"
@@ -47,16 +48,33 @@ clockid_t lj_clock_thread_id(int tid)
   return (clockid_t)((~(unsigned int)tid << 3) | 6);
 }
 
-uint64_t lj_clock_total(const Clock *c)
+uint64_t lj_clock_thread_ns(int tid)
 {
   struct timespec ts;
-  if (clock_gettime(lj_clock_thread_id(c->tid), &ts) != 0) return 0;
-  return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000;
+  if (clock_gettime(lj_clock_thread_id(tid), &ts) != 0) return 0;
+  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t lj_clock_total(const Clock *c)
+{
+  if (c->spec.unit == SPF_UNIT_US) return lj_clock_thread_ns(c->tid) / 1000;
+  return lj_clock_perf_count(c);
+}
+
+uint64_t lj_clock_jitter(Clock *c)
+{
+  return c->spec.period / 2 + lj_clock_random(c, c->spec.period);
 }
 
 void lj_clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc)
 {
-  c->tick(c->owner, c->event, info->si_overrun, uc);
+  int overrun;
+  switch (c->spec.kind) {
+  case CLOCK_PERF: overrun = lj_clock_perf_tick(c); break;
+  case CLOCK_ITIMER: overrun = lj_clock_itimer_tick(c); break;
+  default: overrun = lj_clock_timer_tick(c, info); break;
+  }
+  if (overrun >= 0) c->tick(c->owner, c->event, overrun, uc);
 }
 
 /* -- Fork -------------------------------------------------------------------- */
@@ -116,6 +134,8 @@ void lj_clock_forget(void)
 				   __ATOMIC_SEQ_CST) || was == 0)
     return;
   clock_lock = unlocked;
+  lj_clock_perf_forget();
+  lj_clock_itimer_forget();
   lj_clocksig_forget();
   nclocks = jitp_running = 0;
 }
@@ -134,19 +154,72 @@ static void random_seed(Clock *c)
 
 static int kind_open(Clock *c, char *why)
 {
-  uintptr_t value = lj_clocksig_value(c);
   switch (c->spec.kind) {
-  case CLOCK_CPU:
-    c->spec.kind = CLOCK_CTIMER;
-    strcpy(c->spec.name, "ctimer");
-    return lj_clock_timer_open(c, value, why);
-  case CLOCK_CTIMER: case CLOCK_WALL:
-    return lj_clock_timer_open(c, value, why);
-  default:
-    snprintf(why, CLOCK_WHY_MAX, "clock '%s' is not built into this profiler",
-	     c->spec.name);
-    return ENOSYS;
+  case CLOCK_PERF: return lj_clock_perf_open(c, why);
+  case CLOCK_ITIMER: return lj_clock_itimer_open(c, why);
+  default: return lj_clock_timer_open(c, why);
   }
+}
+
+static void kind_stop(Clock *c)
+{
+  switch (c->spec.kind) {
+  case CLOCK_PERF: lj_clock_perf_stop(c); break;
+  case CLOCK_ITIMER: lj_clock_itimer_stop(c); break;
+  default: lj_clock_timer_stop(c); break;
+  }
+}
+
+/* The kernel looks at CPU timers on its tick only: what ticks faster needs the
+** task clock. That takes an interrupt for each tick, where the timer takes none.
+*/
+static int cpu_open(Clock *c, char *why)
+{
+  static const struct {
+    ClockKind kind;
+    const char *name;
+  } slow[] = {
+    { CLOCK_CTIMER, "ctimer" }, { CLOCK_PERF, "task-clock" },
+    { CLOCK_ITIMER, "itimer" }
+  }, fast[] = {
+    { CLOCK_PERF, "task-clock" }, { CLOCK_CTIMER, "ctimer" },
+    { CLOCK_ITIMER, "itimer" }
+  };
+  char last[CLOCK_WHY_MAX];
+  struct timespec ts;
+  int i, err = 0, is_fast;
+  is_fast = clock_getres(CLOCK_MONOTONIC_COARSE, &ts) == 0 &&
+	    c->spec.period < (uint64_t)ts.tv_nsec;
+  c->spec.type = PERF_TYPE_SOFTWARE;
+  c->spec.config = PERF_COUNT_SW_TASK_CLOCK;
+  for (i = 0; i < 3; i++) {
+    c->spec.kind = is_fast ? fast[i].kind : slow[i].kind;
+    strcpy(c->spec.name, is_fast ? fast[i].name : slow[i].name);
+    err = kind_open(c, last);
+    if (err == 0) return 0;
+  }
+  snprintf(why, CLOCK_WHY_MAX, "no clock for 'cpu': neither ctimer nor task-clock can "
+	   "be had, and %.160s", last);
+  return err;
+}
+
+/* Signals that are free for a program to use. The C library has 32 and 33 for
+** itself; SIGCHLD's number could be taken for a descriptor.
+*/
+static int signal_valid(int signo, char *why)
+{
+  static const int taken[] = {
+    SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS,
+    SIGCHLD, 32, 33
+  };
+  size_t i;
+  int valid = (signo >= 1 && signo <= 64);
+  for (i = 0; i < sizeof(taken)/sizeof(taken[0]); i++)
+    if (signo == taken[i]) valid = 0;
+  if (!valid)
+    snprintf(why, CLOCK_WHY_MAX, "signal %d cannot be a clock's; use SIGPROF (%d), or "
+	     "another one that the program has no use for", signo, SIGPROF);
+  return valid;
 }
 
 static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
@@ -158,17 +231,25 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
   lj_clock_forget();
   pthread_mutex_lock(&clock_lock);
   if (nclocks > 0 && (is_jitp || jitp_running)) goto out;
+  status = CLOCK_ERROR;
   if (!fork_registered) {
     err = pthread_atfork(fork_prepare, fork_parent, fork_child);
-    if (err != 0) goto out;
+    if (err != 0) {
+      snprintf(why, CLOCK_WHY_MAX, "no memory");
+      goto out;
+    }
     fork_registered = 1;
   }
+  if (!signal_valid(c->signo ? c->signo : SIGPROF, why)) {
+    err = EINVAL;
+    goto out;
+  }
+  if (c->signo == 0) c->signo = SIGPROF;
   c->spec = *spec;
   c->tid = tid;
   c->pid = clocks_pid;
   c->armed = 0;
   c->fd = -1;
-  if (c->signo == 0) c->signo = SIGPROF;
   random_seed(c);
   status = lj_clocksig_claim(c);
   if (status != CLOCK_OK) {
@@ -177,13 +258,14 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
 	     c->signo, strerror(err));
     goto out;
   }
-  err = kind_open(c, why);
+  err = c->spec.kind == CLOCK_CPU ? cpu_open(c, why) : kind_open(c, why);
   if (err != 0) {
     status = CLOCK_ERROR;
     lj_clocksig_retire(c);
     lj_clocksig_release(c);
     goto out;
   }
+  lj_clocksig_kind(c);
   nclocks++;
   jitp_running = is_jitp;
 out:
@@ -199,23 +281,33 @@ ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *why)
 
 ClockStatus lj_clock_arm(Clock *c)
 {
-  int err = lj_clock_timer_arm(c, lj_clock_random(c, c->spec.period));
-  if (err != 0) {
-    errno = err;
-    return CLOCK_ERROR;
+  uint64_t first = lj_clock_random(c, c->spec.period);
+  int err;
+  pthread_mutex_lock(&clock_lock);
+  c->armed = 1;  /* The first tick may come at once. */
+  switch (c->spec.kind) {
+  case CLOCK_PERF: err = lj_clock_perf_arm(c, first); break;
+  case CLOCK_ITIMER: err = lj_clock_itimer_arm(c); break;
+  default: err = lj_clock_timer_arm(c, first); break;
   }
-  c->armed = 1;
-  return CLOCK_OK;
+  pthread_mutex_unlock(&clock_lock);
+  if (err == 0) return CLOCK_OK;
+  c->armed = 0;
+  errno = err;
+  return CLOCK_ERROR;
 }
 
 void lj_clock_close(Clock *c)
 {
   int err = errno;
   if (c->pid != getpid()) return;
-  lj_clock_timer_end(c);
-  lj_clocksig_retire(c);
+  pthread_mutex_lock(&clock_lock);
+  kind_stop(c);
+  pthread_mutex_unlock(&clock_lock);
+  lj_clocksig_retire(c);  /* A tick of another thread may take its time. */
   pthread_mutex_lock(&clock_lock);
   lj_clocksig_release(c);
+  if (c->spec.kind == CLOCK_PERF) lj_clock_perf_close(c);
   nclocks--;
   jitp_running = 0;
   pthread_mutex_unlock(&clock_lock);
@@ -243,7 +335,7 @@ int lj_clock_jitp_start(void (*handler)(int), int interval)
   ClockSpec spec;
   if (jitp_running && c->pid == getpid()) return 0;
   memset(&spec, 0, sizeof(spec));
-  spec.kind = CLOCK_CTIMER;
+  spec.kind = CLOCK_CPU;
   spec.period = (uint64_t)interval * 1000000u;
   c->tick = jitp_tick;
   memcpy(&c->owner, &handler, sizeof(handler));

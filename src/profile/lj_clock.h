@@ -35,12 +35,17 @@ typedef struct Clock {
   int signo;		/* The signal, 0 for SIGPROF. Set before open. */
   ClockSpec spec;	/* What it ticks on. */
   int tid;		/* The thread. */
-  int slot;		/* Place in the table of running clocks. */
+  int slot;		/* Place in the table of running clocks, */
+  uintptr_t value;	/* and what its signals stand for. */
   pid_t pid;		/* Process that opened it: clocks are not inherited. */
   int armed;		/* It has been started. */
-  uint64_t random;	/* State of lj_clock_random. */
   timer_t timer;	/* CLOCK_CTIMER, CLOCK_WALL. */
   int fd;		/* CLOCK_PERF, else -1. */
+  /* Handler only, once armed. */
+  uint64_t random;	/* State of lj_clock_random. */
+  uint64_t last;	/* Total at the last tick, in ns or occurrences. */
+  uint64_t period_now;	/* Period until the next tick. */
+  uint64_t raw, enabled_ns, running_ns;  /* CLOCK_PERF: what last was read. */
 } Clock;
 
 typedef enum ClockStatus {

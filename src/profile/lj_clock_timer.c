@@ -27,7 +27,7 @@ static struct timespec timespec_of(uint64_t ns)
   return ts;
 }
 
-int lj_clock_timer_open(Clock *c, uintptr_t value, char *why)
+int lj_clock_timer_open(Clock *c, char *why)
 {
   clockid_t id = c->spec.kind == CLOCK_WALL ? CLOCK_MONOTONIC :
 		 lj_clock_thread_id(c->tid);
@@ -36,7 +36,7 @@ int lj_clock_timer_open(Clock *c, uintptr_t value, char *why)
   memset(&ev, 0, sizeof(ev));
   ev.sigev_notify = SIGEV_THREAD_ID;
   ev.sigev_signo = c->signo;
-  ev.sigev_value.sival_ptr = (void *)value;
+  ev.sigev_value.sival_ptr = (void *)c->value;
   ev.sigev_notify_thread_id = c->tid;
   if (timer_create(id, &ev, &c->timer) == 0) return 0;
   err = errno;
@@ -57,7 +57,14 @@ int lj_clock_timer_arm(Clock *c, uint64_t first)
   return timer_settime(c->timer, 0, &its, NULL) == 0 ? 0 : errno;
 }
 
-void lj_clock_timer_end(Clock *c)
+void lj_clock_timer_stop(Clock *c)
 {
   timer_delete(c->timer);
+}
+
+/* The interval goes on by itself, should this signal be lost. */
+int lj_clock_timer_tick(Clock *c, const siginfo_t *info)
+{
+  if (c->spec.jitter) lj_clock_timer_arm(c, lj_clock_jitter(c));
+  return info->si_code == SI_TIMER ? info->si_overrun : 0;
 }

@@ -33,13 +33,23 @@
 #define SIGNALS_MAX	64	/* Signals of Linux, 1 to 64. */
 #define FOREIGN_MAX	16	/* Pending signals kept while ours are taken. */
 #define RETRY_NS	20000	/* Between two looks at another thread's tick. */
+#define SIBLINGS_MAX	32	/* Clocks of a thread that a signal sees to. */
+#define LOOKS_MAX	8	/* Threads that a signal of the process looks at. */
 
-/* Shared with the handler. A slot's value is set last by the claim. */
+/* Shared with the handler. A slot's value is set last by the claim; its clock is
+** there as long as the value is, or the slot has users.
+*/
 static struct {
   volatile uintptr_t value;
-  volatile int users;		/* Handlers that use the slot. */
+  volatile int users;		/* Handlers that use the slot, */
+  volatile int ticks;		/* and ticks among them, of the clock's thread. */
   Clock *clock;
+  /* Copies, so that a look at them needs no use. */
+  volatile int tid, signo, kind;
+  volatile int next;		/* Ring of slots with the same thread and signal. */
 } slots[CLOCKS_MAX];
+static volatile int slots_top;	/* Beyond the highest that was ever claimed. */
+static volatile unsigned int look_from;	/* Where itimer_signal begins. */
 
 static struct {
   struct sigaction oldsa;	/* The program's handler. Set before ours is. */
@@ -48,11 +58,10 @@ static struct {
 } signals[SIGNALS_MAX+1];
 static volatile uint64_t inuse;	/* Signals with clocks. */
 static uintptr_t generation;	/* Of the last claim. */
-static int slot_next;		/* Where to look for a free one. */
 
-uintptr_t lj_clocksig_value(const Clock *c)
+int lj_clocksig_islive(uintptr_t value)
 {
-  return slots[c->slot].value;
+  return slots[value & VALUE_SLOT_MASK].value == value;
 }
 
 uint64_t lj_clocksig_inuse(void)
@@ -74,28 +83,133 @@ static void pass_on(int signo, siginfo_t *info, void *uc)
     old->sa_handler(signo);
 }
 
-/* The value that a signal carries, 0 if it is none of ours. */
+/* The value that a signal stands for, 0 if it is none of ours. */
 static uintptr_t value_of(const siginfo_t *info)
 {
   uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
-  if (info->si_code == SI_TIMER && (value & VALUE_TAG_MASK) == VALUE_TAG)
-    return value;
-  return 0;
+  switch (info->si_code) {
+  case SI_TIMER: case SI_QUEUE:  /* From forward(). */
+    return (value & VALUE_TAG_MASK) == VALUE_TAG ? value : 0;
+  case POLL_IN: case SI_SIGIO:
+    return lj_clock_perf_value(info->si_fd);
+  default:
+    return 0;
+  }
+}
+
+/* Use the slot of a value, if its clock is there still. */
+static Clock *slot_use(uintptr_t value)
+{
+  uintptr_t slot = value & VALUE_SLOT_MASK;
+  __atomic_add_fetch(&slots[slot].users, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&slots[slot].value, __ATOMIC_SEQ_CST) == value)
+    return slots[slot].clock;
+  __atomic_sub_fetch(&slots[slot].users, 1, __ATOMIC_SEQ_CST);
+  return NULL;
+}
+
+static void slot_done(uintptr_t value)
+{
+  __atomic_sub_fetch(&slots[value & VALUE_SLOT_MASK].users, 1, __ATOMIC_SEQ_CST);
+}
+
+/* A tick of a clock whose slot is in use. */
+static void clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc)
+{
+  int slot = c->slot;
+  slots[slot].ticks++;
+  lj_clock_tick(c, info, uc);
+  slots[slot].ticks--;
+}
+
+/* The kernel drops a perf event's signal while another one with the number is
+** pending, so that two events that always come together would show one of them
+** only: see to the others of the thread.
+*/
+static void siblings_tick(uintptr_t value, int tid, int signo,
+			  const siginfo_t *info, ucontext_t *uc)
+{
+  int first = (int)(value & VALUE_SLOT_MASK), i, n;
+  for (i = slots[first].next, n = 0; i != first && n < SIBLINGS_MAX;
+       i = slots[i].next, n++) {
+    uintptr_t v = slots[i].value;
+    Clock *c;
+    if (slots[i].tid != tid || slots[i].signo != signo) return;  /* It changes. */
+    if (slots[i].kind != CLOCK_PERF || (v & VALUE_TAG_MASK) != VALUE_TAG) continue;
+    c = slot_use(v);
+    if (!c) continue;
+    if (c->armed && lj_clock_perf_isdue(c)) clock_tick(c, info, uc);
+    slot_done(v);
+  }
+}
+
+static void value_tick(uintptr_t value, int signo, const siginfo_t *info,
+		       ucontext_t *uc)
+{
+  Clock *c = slot_use(value);
+  int tid;
+  if (!c) {  /* Its clock is closed. */
+    if (info->si_code == POLL_IN || info->si_code == SI_SIGIO)
+      lj_clock_perf_unlist(info->si_fd, value);
+    return;
+  }
+  tid = c->tid;
+  /* A late signal of another thread's clock with this descriptor? */
+  if (c->spec.kind != CLOCK_PERF || tid == lj_clock_tid())
+    clock_tick(c, info, uc);
+  slot_done(value);
+  if (slots[value & VALUE_SLOT_MASK].next != (int)(value & VALUE_SLOT_MASK))
+    siblings_tick(value, tid, signo, info, uc);
+}
+
+/* Have another thread tick. */
+static void forward(uintptr_t value, const Clock *c)
+{
+  siginfo_t info;
+  memset(&info, 0, sizeof(info));
+  info.si_signo = c->signo;
+  info.si_code = SI_QUEUE;
+  info.si_pid = c->pid;
+  info.si_value.sival_ptr = (void *)value;
+  syscall(SYS_rt_tgsigqueueinfo, c->pid, c->tid, c->signo, &info);
+}
+
+/* The timer of the process ticks for this thread, and is told to others that it
+** passes over.
+*/
+static void itimer_signal(const siginfo_t *info, ucontext_t *uc)
+{
+  int tid = lj_clock_tid(), top = slots_top, looks = 0, i;
+  unsigned int from = look_from;
+  for (i = 0; i < top; i++) {
+    int slot = (int)((from + (unsigned int)i) % (unsigned int)top);
+    uintptr_t value = slots[slot].value;
+    Clock *c;
+    if (slots[slot].kind != CLOCK_ITIMER || (value & VALUE_TAG_MASK) != VALUE_TAG ||
+	(slots[slot].tid != tid && looks >= LOOKS_MAX))
+      continue;
+    c = slot_use(value);
+    if (!c) continue;
+    if (c->armed && c->tid == tid) {
+      clock_tick(c, info, uc);
+    } else if (c->armed) {
+      if (++looks == LOOKS_MAX) look_from = (unsigned int)slot + 1;
+      if (lj_clock_itimer_isstarved(c)) forward(value, c);
+    }
+    slot_done(value);
+  }
 }
 
 static void clock_signal(int signo, siginfo_t *info, void *uc)
 {
   int saved_errno = errno;
   uintptr_t value = value_of(info);
-  if (value) {
-    uintptr_t slot = value & VALUE_SLOT_MASK;
-    __atomic_add_fetch(&slots[slot].users, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&slots[slot].value, __ATOMIC_SEQ_CST) == value)
-      lj_clock_tick(slots[slot].clock, info, (ucontext_t *)uc);
-    __atomic_sub_fetch(&slots[slot].users, 1, __ATOMIC_SEQ_CST);
-  } else {
+  if (value)
+    value_tick(value, signo, info, (ucontext_t *)uc);
+  else if (lj_clock_itimer_issignal(signo, info->si_code))
+    itimer_signal(info, (ucontext_t *)uc);
+  else
     pass_on(signo, info, uc);
-  }
   errno = saved_errno;
 }
 
@@ -141,44 +255,48 @@ int lj_clocksig_isreplaced(int signo)
 /* Take signals of clocks that are gone which are pending for this thread: the
 ** program's handler must not get them. Others are queued again as they were.
 */
-static void drain(int signo)
+static void drain(const Clock *c)
 {
   static const struct timespec now = { 0, 0 };
   siginfo_t info[FOREIGN_MAX];
   sigset_t set, old;
-  int i, n = 0;
+  int signo = c->signo, i, n = 0;
   if (sigpending(&set) != 0 || !sigismember(&set, signo)) return;
   sigemptyset(&set);
   sigaddset(&set, signo);
   if (pthread_sigmask(SIG_BLOCK, &set, &old) != 0) return;
   while (n < FOREIGN_MAX && sigtimedwait(&set, &info[n], &now) == signo) {
     uintptr_t value = value_of(&info[n]);
-    if (!value || slots[value & VALUE_SLOT_MASK].value == value) n++;
+    if (value ? lj_clocksig_islive(value) :
+	c->spec.kind != CLOCK_ITIMER || info[n].si_code != SI_KERNEL)
+      n++;
   }
   for (i = 0; i < n; i++)
-    syscall(SYS_rt_tgsigqueueinfo, getpid(), lj_clock_tid(), signo, &info[i]);
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), c->tid, signo, &info[i]);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-/* Has a thread of this process the signal pending? tid is its folder's name. */
-static int pending_for(const char *tid, int signo)
+/* Has a thread of this process a signal pending, by the line of its status with
+** this key? If in doubt, it has.
+*/
+static int pending_for(int tid, int signo, const char *key)
 {
   char path[64], text[2048], *at;
   ssize_t n;
   int fd;
-  snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", tid);
+  snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
   fd = open(path, O_RDONLY|O_CLOEXEC);
   if (fd < 0) return errno != ENOENT;
   n = read(fd, text, sizeof(text)-1);
   close(fd);
   if (n < 0) return errno != ESRCH;
   text[n] = '\0';
-  at = strstr(text, "\nSigPnd:");
-  return !at || ((strtoull(at + 8, NULL, 16) >> (signo-1)) & 1);
+  at = strstr(text, key);
+  return !at || ((strtoull(at + strlen(key), NULL, 16) >> (signo-1)) & 1);
 }
 
 /* A signal that is pending for another thread cannot be taken here, and the
-** program's handler must not get it: is there none? If in doubt, there is one.
+** program's handler must not get it.
 */
 static int pending_anywhere(int signo)
 {
@@ -187,59 +305,99 @@ static int pending_anywhere(int signo)
   int found = 0;
   if (!dir) return 1;
   while (!found && (e = readdir(dir)) != NULL)
-    if (e->d_name[0] != '.') found = pending_for(e->d_name, signo);
+    if (e->d_name[0] != '.')
+      found = pending_for(atoi(e->d_name), signo, "\nSigPnd:");
   closedir(dir);
   return found;
 }
 
 /* -- Slots ------------------------------------------------------------------- */
 
+/* Clocks of one thread and signal are a ring. */
+static void ring_join(int slot)
+{
+  int i;
+  slots[slot].next = slot;
+  for (i = 0; i < slots_top; i++) {
+    if (i != slot && (slots[i].value & VALUE_TAG_MASK) == VALUE_TAG &&
+	slots[i].tid == slots[slot].tid && slots[i].signo == slots[slot].signo) {
+      slots[slot].next = slots[i].next;
+      slots[i].next = slot;
+      break;
+    }
+  }
+}
+
+static void ring_leave(int slot)
+{
+  int i = slot;
+  while (slots[i].next != slot) i = slots[i].next;
+  slots[i].next = slots[slot].next;
+}
+
 ClockStatus lj_clocksig_claim(Clock *c)
 {
-  uintptr_t value;
-  int i, slot;
-  for (i = 0; i < CLOCKS_MAX; i++) {
-    slot = (slot_next + i) & (CLOCKS_MAX-1);
-    if (slots[slot].value == VALUE_FREE) break;
-  }
-  if (i == CLOCKS_MAX) return CLOCK_BUSY;
+  int slot;
+  for (slot = 0; slot < CLOCKS_MAX && slots[slot].value != VALUE_FREE; ) slot++;
+  if (slot == CLOCKS_MAX) return CLOCK_BUSY;
   if (signals[c->signo].users == 0 && handler_install(c->signo) != 0)
     return CLOCK_ERROR;
   signals[c->signo].users++;
   inuse |= U64x(00000000,00000001) << (c->signo-1);
-  slot_next = slot + 1;
   generation += VALUE_GENERATION;
-  value = VALUE_TAG | (generation & ~VALUE_TAG_MASK) | (uintptr_t)slot;
   c->slot = slot;
+  c->value = VALUE_TAG | (generation & ~VALUE_TAG_MASK) | (uintptr_t)slot;
   slots[slot].clock = c;
-  __atomic_store_n(&slots[slot].value, value, __ATOMIC_SEQ_CST);
+  slots[slot].tid = c->tid;
+  slots[slot].signo = c->signo;
+  slots[slot].kind = c->spec.kind;
+  ring_join(slot);
+  if (slot >= slots_top) slots_top = slot + 1;
+  __atomic_store_n(&slots[slot].value, c->value, __ATOMIC_SEQ_CST);
   return CLOCK_OK;
 }
 
-/* Ticks run on the clock's thread. On this one a tick can only be below us: if
-** it is what calls here, it cannot be waited for. One on a thread that was
-** cancelled in it will never end.
+void lj_clocksig_kind(const Clock *c)
+{
+  slots[c->slot].kind = c->spec.kind;
+}
+
+/* No thread has it any more. */
+static int is_gone(const Clock *c)
+{
+  return syscall(SYS_tgkill, getpid(), c->tid, 0) != 0 && errno == ESRCH;
+}
+
+/* Ticks run on the clock's thread. On this one a tick can only be below us: it is
+** what calls here, and cannot be waited for. One on a thread that was cancelled in
+** it will never end.
 */
 void lj_clocksig_retire(Clock *c)
 {
   static const struct timespec retry = { 0, RETRY_NS };
-  __atomic_store_n(&slots[c->slot].value, VALUE_RETIRED, __ATOMIC_SEQ_CST);
-  if (c->tid == lj_clock_tid()) return;
-  while (__atomic_load_n(&slots[c->slot].users, __ATOMIC_SEQ_CST) > 0 &&
-	 syscall(SYS_tgkill, getpid(), c->tid, 0) == 0)
+  int own = (c->tid == lj_clock_tid()), slot = c->slot;
+  __atomic_store_n(&slots[slot].value, VALUE_RETIRED, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&slots[slot].users, __ATOMIC_SEQ_CST) > 0) {
+    if ((own || is_gone(c)) && slots[slot].users <= slots[slot].ticks) break;
     nanosleep(&retry, NULL);
+  }
 }
 
 void lj_clocksig_release(Clock *c)
 {
-  int signo = c->signo;
-  if (c->tid == lj_clock_tid()) drain(signo);
+  int signo = c->signo, own = (c->tid == lj_clock_tid());
+  if (own) drain(c);
   else signals[signo].closed_elsewhere = 1;
-  /* The slot stays retired if a tick will never end. */
-  if (slots[c->slot].users == 0 || c->tid == lj_clock_tid())
-    slots[c->slot].value = VALUE_FREE;
+  if (c->spec.kind == CLOCK_PERF &&
+      (own || !pending_for(c->tid, signo, "\nSigPnd:")))
+    lj_clock_perf_unlist(c->fd, c->value);
+  ring_leave(c->slot);
+  /* It stays retired if a tick will never end. */
+  if (own || slots[c->slot].users == 0) slots[c->slot].value = VALUE_FREE;
   if (--signals[signo].users > 0) return;
   inuse &= ~(U64x(00000000,00000001) << (signo-1));
+  if (c->spec.kind == CLOCK_ITIMER && pending_for(c->pid, signo, "\nShdPnd:"))
+    return;
   if (!signals[signo].closed_elsewhere || !pending_anywhere(signo))
     handler_restore(signo);
 }
@@ -249,7 +407,7 @@ void lj_clocksig_forget(void)
   int i;
   for (i = 0; i < CLOCKS_MAX; i++) {
     slots[i].value = VALUE_FREE;
-    slots[i].users = 0;
+    slots[i].users = slots[i].ticks = 0;
   }
   for (i = 1; i <= SIGNALS_MAX; i++) {
     if (signals[i].users > 0) handler_restore(i);

@@ -13,20 +13,23 @@
 
 #include "profile/lj_clock.h"
 
-/* Give a clock a slot and install the handler of its signal. CLOCK_BUSY if all
-** are taken, CLOCK_ERROR and errno. Under the lock.
+/* Give a clock a slot and a value, and install the handler of its signal.
+** CLOCK_BUSY if all are taken, CLOCK_ERROR and errno. Under the lock.
 */
 LJ_FUNC ClockStatus lj_clocksig_claim(Clock *c);
 
-/* What the signals of a clock carry. */
-LJ_FUNC uintptr_t lj_clocksig_value(const Clock *c);
+/* The clock's kind is known now. Under the lock. */
+LJ_FUNC void lj_clocksig_kind(const Clock *c);
+
+/* Does a value belong to a clock that is not retired yet? */
+LJ_FUNC int lj_clocksig_islive(uintptr_t value);
 
 /* End the ticks of a clock: none is running when it returns, and none will. Not
 ** under the lock: another thread's tick may take its time.
 */
 LJ_FUNC void lj_clocksig_retire(Clock *c);
 
-/* Free the slot of a retired clock that sends no more signals. Those that are
+/* Free the slot of a retired clock that is stopped. Signals that are
 ** pending are dropped; with the last clock of the signal the program's handler
 ** is put back. Under the lock.
 */

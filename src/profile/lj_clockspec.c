@@ -73,6 +73,13 @@ static const ClockName raw_event = {
   "rHEX", NULL, CLOCK_PERF, MOD_HARDWARE, PERF_TYPE_RAW, 0, 1000000
 };
 
+int lj_clockspec_iskernel(const ClockSpec *spec)
+{
+  return spec->type == PERF_TYPE_SOFTWARE &&
+	 (spec->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+	  spec->config == PERF_COUNT_SW_CPU_MIGRATIONS);
+}
+
 static int fail(char *why, const char *format, ...)
 {
   va_list args;

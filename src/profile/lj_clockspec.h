@@ -51,4 +51,7 @@ LJ_FUNC int lj_clockspec_parse(const char *list, uint64_t interval_ns,
 			       uint64_t period, int jitter, ClockSpec *specs,
 			       char *why);
 
+/* Is it something that happens in the kernel only? */
+LJ_FUNC int lj_clockspec_iskernel(const ClockSpec *spec);
+
 #endif

@@ -1,0 +1,306 @@
+/*
+** Events of perf_event_open(2), the task clock among them: each counts for one
+** thread and sends it a signal every so many occurrences. No ring buffer: the
+** sample is taken by our handler, the exact count is read from the descriptor.
+*/
+
+#define lj_clock_perf_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* For F_SETSIG. */
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "profile/lj_clock_kinds.h"
+#include "profile/lj_clocksig.h"
+
+#define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
+
+/* What read(2) gives. */
+typedef struct Count {
+  uint64_t value, enabled_ns, running_ns;
+} Count;
+
+/* -- Descriptors ------------------------------------------------------------- */
+
+/* Which clock a descriptor belongs to. An entry stays behind a closed clock
+** whose signal may still be pending. Lookup tries all places an entry may be
+** in, so they may come and go while it does.
+*/
+#define FDS_SIZE	(2*CLOCKS_MAX)
+#define FDS_PLACES	16
+
+static struct {
+  volatile int fd1;		/* The descriptor plus one, 0 if free. */
+  volatile uintptr_t value;	/* What its signals stand for. */
+} fds[FDS_SIZE];
+
+#define fds_place(fd, i)	(((unsigned int)(fd) + (unsigned int)(i)) % FDS_SIZE)
+
+uintptr_t lj_clock_perf_value(int fd)
+{
+  int i;
+  for (i = 0; i < FDS_PLACES && fd >= 0; i++)
+    if (fds[fds_place(fd, i)].fd1 == fd + 1) return fds[fds_place(fd, i)].value;
+  return 0;
+}
+
+void lj_clock_perf_unlist(int fd, uintptr_t value)
+{
+  int i;
+  for (i = 0; i < FDS_PLACES && fd >= 0; i++) {
+    unsigned int k = fds_place(fd, i);
+    if (fds[k].fd1 == fd + 1 && fds[k].value == value) fds[k].fd1 = 0;
+  }
+}
+
+/* One that is left of a closed clock with the same descriptor ends. */
+static int fds_list(int fd, uintptr_t value)
+{
+  int i, free_place = -1;
+  for (i = 0; i < FDS_PLACES; i++) {
+    unsigned int k = fds_place(fd, i);
+    if (fds[k].fd1 == fd + 1) fds[k].fd1 = 0;
+    if (fds[k].fd1 == 0 && free_place < 0) free_place = (int)k;
+  }
+  if (free_place < 0) return 0;
+  fds[free_place].value = value;
+  __atomic_store_n(&fds[free_place].fd1, fd + 1, __ATOMIC_SEQ_CST);
+  return 1;
+}
+
+/* A close here leaves the parent's events alone. An entry without a clock stands
+** for a descriptor that is closed already.
+*/
+void lj_clock_perf_forget(void)
+{
+  int i;
+  for (i = 0; i < FDS_SIZE; i++) {
+    if (fds[i].fd1 && lj_clocksig_islive(fds[i].value)) close(fds[i].fd1 - 1);
+    fds[i].fd1 = 0;
+  }
+}
+
+/* -- Why it cannot be had ---------------------------------------------------- */
+
+static int paranoid_level(void)
+{
+  char text[16];
+  int fd = open(PARANOID, O_RDONLY|O_CLOEXEC);
+  ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text)-1);
+  if (fd >= 0) close(fd);
+  if (n <= 0) return -1;
+  text[n] = '\0';
+  return atoi(text);
+}
+
+/* Level 2 forbids the kernel's part, a higher one all of it. Without that part
+** some events do not happen.
+*/
+static void why_access(const ClockSpec *spec, char *why)
+{
+  int level = paranoid_level();
+  size_t n;
+  if (level < 2 || (level == 2 && spec->exclude_kernel)) {
+    snprintf(why, CLOCK_WHY_MAX, "clock '%s': a security module of this system "
+	     "forbids perf events; allow them there, or give CAP_PERFMON", spec->name);
+    return;
+  }
+  snprintf(why, CLOCK_WHY_MAX, "clock '%s': kernel.perf_event_paranoid is %d, which "
+	   "forbids it; run `sysctl kernel.perf_event_paranoid=1` or give CAP_PERFMON",
+	   spec->name, level);
+  n = strlen(why);
+  if (level == 2 && !strchr(spec->name, ':') && !lj_clockspec_iskernel(spec))
+    snprintf(why + n, CLOCK_WHY_MAX - n, ", or ask for '%s:u', without the kernel's "
+	     "part", spec->name);
+}
+
+static int fail(int err, const ClockSpec *spec, char *why)
+{
+  struct rlimit limit = { 0, 0 };
+  const char *text = NULL;
+  switch (err) {
+  case EACCES:
+    why_access(spec, why);
+    return err;
+  case EPERM:
+    text = "perf_event_open is forbidden, as by a container's seccomp profile; "
+	   "allow it there, or give CAP_PERFMON";
+    break;
+  case ENOSYS:
+    text = "perf_event_open is missing: the kernel is built without it, or a "
+	   "container's seccomp profile hides it; allow it there";
+    break;
+  case EMFILE:
+    getrlimit(RLIMIT_NOFILE, &limit);
+    snprintf(why, CLOCK_WHY_MAX, "clock '%s': all %llu file descriptors that the "
+	     "process may have are open; raise `ulimit -n`", spec->name,
+	     (unsigned long long)limit.rlim_cur);
+    return err;
+  case ENOENT: case ENODEV: case ENXIO:
+    text = "this machine does not offer the event, as most virtual machines "
+	   "without a PMU; use one of 'task-clock', 'page-faults'";
+    break;
+  case EOPNOTSUPP: case EINVAL:
+    text = spec->precise ?
+      "this processor has no such precise level for it; use fewer modifiers 'p'" :
+      err == EINVAL ? "the kernel does not know the event; is its code right?" :
+      "this machine cannot sample the event, having no PMU with interrupts; use "
+      "one of 'task-clock', 'page-faults'";
+    break;
+  case EBUSY:
+    text = "another program has the PMU for itself; end it";
+    break;
+  case ESRCH:
+    text = "the thread is gone";
+    break;
+  default:
+    text = strerror(err);
+    break;
+  }
+  snprintf(why, CLOCK_WHY_MAX, "clock '%s': %s", spec->name, text);
+  return err;
+}
+
+/* -- The clock --------------------------------------------------------------- */
+
+static void attr_fill(struct perf_event_attr *attr, const ClockSpec *spec)
+{
+  memset(attr, 0, sizeof(*attr));
+  attr->size = sizeof(*attr);
+  attr->type = spec->type;
+  attr->config = spec->config;
+  attr->sample_period = spec->period;
+  attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED|PERF_FORMAT_TOTAL_TIME_RUNNING;
+  attr->disabled = 1;
+  attr->exclude_user = spec->exclude_user;
+  attr->exclude_kernel = spec->exclude_kernel;
+  attr->exclude_hv = 1;
+  attr->precise_ip = spec->precise & 3;
+  attr->wakeup_events = 1;
+}
+
+/* Real-time signals queue up, and when the queue is full the kernel sends SIGIO
+** instead, which ends the program.
+*/
+int lj_clock_perf_open(Clock *c, char *why)
+{
+  struct perf_event_attr attr;
+  struct f_owner_ex owner;
+  int err = 0;
+  if (c->signo >= 32) {
+    snprintf(why, CLOCK_WHY_MAX, "clock '%s' does not go with the real-time signal "
+	     "%d; use SIGPROF or another standard signal", c->spec.name, c->signo);
+    return EINVAL;
+  }
+  attr_fill(&attr, &c->spec);
+  c->fd = (int)syscall(SYS_perf_event_open, &attr, c->tid, -1, -1,
+		       PERF_FLAG_FD_CLOEXEC);
+  if (c->fd < 0) return fail(errno, &c->spec, why);
+  owner.type = F_OWNER_TID;
+  owner.pid = c->tid;
+  if (!fds_list(c->fd, c->value)) err = EMFILE;
+  else if (fcntl(c->fd, F_SETOWN_EX, &owner) != 0 ||
+	   fcntl(c->fd, F_SETSIG, c->signo) != 0 ||
+	   fcntl(c->fd, F_SETFL, O_ASYNC|O_NONBLOCK) != 0)
+    err = errno;
+  if (err == 0) return 0;
+  fail(err, &c->spec, why);
+  lj_clock_perf_unlist(c->fd, c->value);
+  lj_clock_perf_close(c);
+  return err;
+}
+
+static int period_set(const Clock *c, uint64_t period)
+{
+  return ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &period) == 0 ? 0 : errno;
+}
+
+int lj_clock_perf_arm(Clock *c, uint64_t first)
+{
+  int err = period_set(c, first);
+  c->period_now = first;
+  c->last = c->raw = c->enabled_ns = c->running_ns = 0;
+  c->last = lj_clock_perf_count(c);
+  if (err != 0) return err;
+  return ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0) == 0 ? 0 : errno;
+}
+
+/* A child of fork() has the descriptor as well: closing it here is not enough. */
+void lj_clock_perf_stop(Clock *c)
+{
+  ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+/* Its total can be asked for still. */
+void lj_clock_perf_close(Clock *c)
+{
+  c->last = lj_clock_perf_count(c);
+  close(c->fd);
+  c->fd = -1;
+}
+
+/* The kernel counts the time of both modes for the task clock, and so do we. More
+** events than the processor has counters take turns: what came while this one
+** had none is made up for, as perf does.
+*/
+static uint64_t count_read(const Clock *c, Count *n)
+{
+  uint64_t delta, enabled, running;
+  if (c->spec.unit == SPF_UNIT_US) return lj_clock_thread_ns(c->tid);
+  if (read(c->fd, n, sizeof(*n)) != sizeof(*n)) return c->last;
+  delta = n->value - c->raw;
+  enabled = n->enabled_ns - c->enabled_ns;
+  running = n->running_ns - c->running_ns;
+  if (enabled > running && running > 0)
+    delta = (uint64_t)((double)delta * ((double)enabled / (double)running));
+  return c->last + delta;
+}
+
+static void count_keep(Clock *c, uint64_t count, const Count *n)
+{
+  c->last = count;
+  c->raw = n->value;
+  c->enabled_ns = n->enabled_ns;
+  c->running_ns = n->running_ns;
+}
+
+uint64_t lj_clock_perf_count(const Clock *c)
+{
+  Count n;
+  return count_read(c, &n);
+}
+
+int lj_clock_perf_isdue(const Clock *c)
+{
+  return lj_clock_perf_count(c) - c->last >= c->period_now;
+}
+
+/* What comes long before its time is a signal that was late, of another clock
+** with this descriptor.
+*/
+int lj_clock_perf_tick(Clock *c)
+{
+  Count now = { c->raw, c->enabled_ns, c->running_ns };
+  uint64_t count = count_read(c, &now), delta = count - c->last;
+  uint64_t period = c->spec.jitter ? lj_clock_jitter(c) : c->spec.period;
+  uint64_t n;
+  if (delta < c->period_now / 4) return -1;
+  count_keep(c, count, &now);
+  n = (delta + c->spec.period / 2) / c->spec.period;
+  if (period != c->period_now) {
+    c->period_now = period;
+    period_set(c, period);
+  }
+  return n > 1 ? (int)(n > 0x7fffffff ? 0x7fffffff : n - 1) : 0;
+}

@@ -1,0 +1,144 @@
+/*
+** Clocks without a session: counts the ticks of each, on which thread they come
+** and what they stand for.
+*/
+
+#ifndef TICKS_H
+#define TICKS_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "profile/lj_clock.h"
+#include "check.h"
+
+typedef struct Ticks {
+  Clock clock;
+  volatile int running;		/* A tick is a mistake if it is 0. */
+  volatile uint64_t n;		/* Ticks. */
+  volatile uint64_t overruns;	/* What they stand for besides. */
+  volatile uint64_t weights;	/* In the clock's unit, by the ticks. */
+  volatile uint64_t last;	/* Total at the last one. */
+  volatile int wrong;		/* On another thread, or after the close. */
+  int event;
+} Ticks;
+
+static inline void ticks_tick(void *owner, int event, int overrun, ucontext_t *uc)
+{
+  Ticks *t = (Ticks *)owner;
+  uint64_t total = lj_clock_total(&t->clock);
+  if (!t->running || event != t->event || !uc || overrun < 0 || total < t->last ||
+      t->clock.tid != lj_clock_tid())
+    t->wrong++;
+  t->n++;
+  t->overruns += (uint64_t)overrun;
+  t->weights += total - t->last;
+  t->last = total;
+}
+
+static inline ClockSpec ticks_spec(const char *name, uint64_t interval_ns,
+				   uint64_t period)
+{
+  ClockSpec specs[SPF_EVENTS_MAX];
+  char why[CLOCK_WHY_MAX] = "";
+  if (lj_clockspec_parse(name, interval_ns, period, 0, specs, why) != 1)
+    printf("%s: %s\n", name, why);
+  REQUIRE(why[0] == '\0');
+  return specs[0];
+}
+
+/* Open and arm. Else why[CLOCK_WHY_MAX] is said, and errno. */
+static inline ClockStatus ticks_open(Ticks *t, const ClockSpec *spec, int tid,
+				     int signo, char *why)
+{
+  ClockStatus status;
+  memset(t, 0, sizeof(*t));
+  t->event = (int)((uintptr_t)t >> 4) & 3;
+  t->clock.tick = ticks_tick;
+  t->clock.owner = t;
+  t->clock.event = t->event;
+  t->clock.signo = signo;
+  why[0] = '\0';
+  status = lj_clock_open(&t->clock, spec, tid, why);
+  if (status != CLOCK_OK) return status;
+  t->running = 1;
+  t->last = lj_clock_total(&t->clock);
+  return lj_clock_arm(&t->clock);
+}
+
+/* The same of a clock that must be there. */
+static inline void ticks_start(Ticks *t, const char *name, uint64_t interval_ns,
+			       uint64_t period)
+{
+  ClockSpec spec = ticks_spec(name, interval_ns, period);
+  char why[CLOCK_WHY_MAX];
+  ClockStatus status = ticks_open(t, &spec, lj_clock_tid(), 0, why);
+  if (status != CLOCK_OK) printf("%s\n", why);
+  REQUIRE(status == CLOCK_OK);
+}
+
+static inline void ticks_stop(Ticks *t)
+{
+  lj_clock_close(&t->clock);
+  t->running = 0;
+  CHECK_EQ(t->wrong, 0);
+}
+
+/* Can it be had here? Prints why not. */
+static inline int ticks_available(const char *name)
+{
+  ClockSpec spec = ticks_spec(name, 10000000, 0);
+  Ticks t;
+  char why[CLOCK_WHY_MAX];
+  if (ticks_open(&t, &spec, lj_clock_tid(), 0, why) == CLOCK_OK) {
+    lj_clock_close(&t.clock);
+    return 1;
+  }
+  printf("%s is left out: %s\n", name, why);
+  return 0;
+}
+
+static inline uint64_t thread_us(void)
+{
+  struct timespec ts;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+  return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* Use so much CPU time. */
+static inline void burn_us(uint64_t us)
+{
+  uint64_t end = thread_us() + us;
+  volatile unsigned int x = 1;
+  int i;
+  while (thread_us() < end)
+    for (i = 0; i < 1000; i++) x = x * 5 + 3;
+}
+
+/* Run a part of a test in a child of its own, which it may damage. */
+static inline void in_child(void (*part)(void))
+{
+  int status;
+  pid_t pid;
+  fflush(stdout);
+  pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    check_failures = 0;
+    part();
+    _exit(check_status());
+  }
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  if (status != 0) printf("the child ended with status 0x%x\n", status);
+  CHECK_EQ(status, 0);
+}
+
+#endif
