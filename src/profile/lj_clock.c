@@ -55,10 +55,17 @@ uint64_t lj_clock_thread_ns(int tid)
   return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* In a tick it is what the tick has found, the same for all who ask. */
 uint64_t lj_clock_total(const Clock *c)
 {
-  if (c->spec.unit == SPF_UNIT_US) return lj_clock_thread_ns(c->tid) / 1000;
-  return lj_clock_perf_count(c);
+  int is_time = (c->spec.unit == SPF_UNIT_US);
+  uint64_t total;
+  if ((c->spec.kind == CLOCK_PERF || c->spec.kind == CLOCK_ITIMER) &&
+      lj_clocksig_isticking(c))
+    total = c->last;
+  else
+    total = is_time ? lj_clock_thread_ns(c->tid) : lj_clock_perf_count(c);
+  return is_time ? total / 1000 : total;
 }
 
 uint64_t lj_clock_jitter(Clock *c)
@@ -249,7 +256,7 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
   c->tid = tid;
   c->pid = clocks_pid;
   c->armed = 0;
-  c->fd = -1;
+  c->fd = c->count_fd = -1;
   random_seed(c);
   status = lj_clocksig_claim(c);
   if (status != CLOCK_OK) {

@@ -40,7 +40,7 @@ typedef struct Clock {
   pid_t pid;		/* Process that opened it: clocks are not inherited. */
   int armed;		/* It has been started. */
   timer_t timer;	/* CLOCK_CTIMER, CLOCK_WALL. */
-  int fd;		/* CLOCK_PERF, else -1. */
+  int fd, count_fd;	/* CLOCK_PERF: what signals, what counts; else -1. */
   /* Handler only, once armed. */
   uint64_t random;	/* State of lj_clock_random. */
   uint64_t last;	/* Total at the last tick, in ns or occurrences. */

@@ -43,6 +43,7 @@ typedef struct Count {
 static struct {
   volatile int fd1;		/* The descriptor plus one, 0 if free. */
   volatile uintptr_t value;	/* What its signals stand for. */
+  int count_fd;			/* The other one of the clock. */
 } fds[FDS_SIZE];
 
 #define fds_place(fd, i)	(((unsigned int)(fd) + (unsigned int)(i)) % FDS_SIZE)
@@ -65,7 +66,7 @@ void lj_clock_perf_unlist(int fd, uintptr_t value)
 }
 
 /* One that is left of a closed clock with the same descriptor ends. */
-static int fds_list(int fd, uintptr_t value)
+static int fds_list(int fd, int count_fd, uintptr_t value)
 {
   int i, free_place = -1;
   for (i = 0; i < FDS_PLACES; i++) {
@@ -75,6 +76,7 @@ static int fds_list(int fd, uintptr_t value)
   }
   if (free_place < 0) return 0;
   fds[free_place].value = value;
+  fds[free_place].count_fd = count_fd;
   __atomic_store_n(&fds[free_place].fd1, fd + 1, __ATOMIC_SEQ_CST);
   return 1;
 }
@@ -86,7 +88,10 @@ void lj_clock_perf_forget(void)
 {
   int i;
   for (i = 0; i < FDS_SIZE; i++) {
-    if (fds[i].fd1 && lj_clocksig_islive(fds[i].value)) close(fds[i].fd1 - 1);
+    if (fds[i].fd1 && lj_clocksig_islive(fds[i].value)) {
+      close(fds[i].fd1 - 1);
+      if (fds[i].count_fd >= 0) close(fds[i].count_fd);
+    }
     fds[i].fd1 = 0;
   }
 }
@@ -190,35 +195,60 @@ static void attr_fill(struct perf_event_attr *attr, const ClockSpec *spec)
   attr->wakeup_events = 1;
 }
 
+static int event_open(const struct perf_event_attr *attr, int tid)
+{
+  return (int)syscall(SYS_perf_event_open, attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* The kernel throttles an event of the processor that comes too often, and then it
+** does not count either: another one only counts.
+*/
+static int events_open(Clock *c)
+{
+  struct perf_event_attr attr;
+  attr_fill(&attr, &c->spec);
+  c->fd = event_open(&attr, c->tid);
+  if (c->fd < 0) return errno;
+  if (c->spec.type == PERF_TYPE_SOFTWARE) return 0;
+  attr.sample_period = 0;
+  attr.precise_ip = 0;
+  c->count_fd = event_open(&attr, c->tid);
+  return c->count_fd < 0 ? errno : 0;
+}
+
+static void events_close(Clock *c)
+{
+  if (c->fd >= 0) close(c->fd);
+  if (c->count_fd >= 0) close(c->count_fd);
+  c->fd = c->count_fd = -1;
+}
+
 /* Real-time signals queue up, and when the queue is full the kernel sends SIGIO
 ** instead, which ends the program.
 */
 int lj_clock_perf_open(Clock *c, char *why)
 {
-  struct perf_event_attr attr;
   struct f_owner_ex owner;
-  int err = 0;
+  int err;
   if (c->signo >= 32) {
     snprintf(why, CLOCK_WHY_MAX, "clock '%s' does not go with the real-time signal "
 	     "%d; use SIGPROF or another standard signal", c->spec.name, c->signo);
     return EINVAL;
   }
-  attr_fill(&attr, &c->spec);
-  c->fd = (int)syscall(SYS_perf_event_open, &attr, c->tid, -1, -1,
-		       PERF_FLAG_FD_CLOEXEC);
-  if (c->fd < 0) return fail(errno, &c->spec, why);
   owner.type = F_OWNER_TID;
   owner.pid = c->tid;
-  if (!fds_list(c->fd, c->value)) err = EMFILE;
-  else if (fcntl(c->fd, F_SETOWN_EX, &owner) != 0 ||
-	   fcntl(c->fd, F_SETSIG, c->signo) != 0 ||
-	   fcntl(c->fd, F_SETFL, O_ASYNC|O_NONBLOCK) != 0)
-    err = errno;
-  if (err == 0) return 0;
-  fail(err, &c->spec, why);
-  lj_clock_perf_unlist(c->fd, c->value);
-  lj_clock_perf_close(c);
-  return err;
+  err = events_open(c);
+  if (err == 0) {
+    if (!fds_list(c->fd, c->count_fd, c->value)) err = EMFILE;
+    else if (fcntl(c->fd, F_SETOWN_EX, &owner) != 0 ||
+	     fcntl(c->fd, F_SETSIG, c->signo) != 0 ||
+	     fcntl(c->fd, F_SETFL, O_ASYNC|O_NONBLOCK) != 0)
+      err = errno;
+    if (err == 0) return 0;
+    lj_clock_perf_unlist(c->fd, c->value);
+  }
+  events_close(c);
+  return fail(err, &c->spec, why);
 }
 
 static int period_set(const Clock *c, uint64_t period)
@@ -232,22 +262,24 @@ int lj_clock_perf_arm(Clock *c, uint64_t first)
   c->period_now = first;
   c->last = c->raw = c->enabled_ns = c->running_ns = 0;
   c->last = lj_clock_perf_count(c);
-  if (err != 0) return err;
-  return ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0) == 0 ? 0 : errno;
+  if (err == 0 && c->count_fd >= 0 && ioctl(c->count_fd, PERF_EVENT_IOC_ENABLE, 0) != 0)
+    err = errno;
+  if (err == 0 && ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0) != 0) err = errno;
+  return err;
 }
 
-/* A child of fork() has the descriptor as well: closing it here is not enough. */
+/* A child of fork() has the descriptors as well: closing is not enough. */
 void lj_clock_perf_stop(Clock *c)
 {
   ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0);
+  if (c->count_fd >= 0) ioctl(c->count_fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 /* Its total can be asked for still. */
 void lj_clock_perf_close(Clock *c)
 {
   c->last = lj_clock_perf_count(c);
-  close(c->fd);
-  c->fd = -1;
+  events_close(c);
 }
 
 /* The kernel counts the time of both modes for the task clock, and so do we. More
@@ -258,7 +290,8 @@ static uint64_t count_read(const Clock *c, Count *n)
 {
   uint64_t delta, enabled, running;
   if (c->spec.unit == SPF_UNIT_US) return lj_clock_thread_ns(c->tid);
-  if (read(c->fd, n, sizeof(*n)) != sizeof(*n)) return c->last;
+  if (read(c->count_fd >= 0 ? c->count_fd : c->fd, n, sizeof(*n)) != sizeof(*n))
+    return c->last;
   delta = n->value - c->raw;
   enabled = n->enabled_ns - c->enabled_ns;
   running = n->running_ns - c->running_ns;

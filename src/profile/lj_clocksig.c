@@ -64,6 +64,11 @@ int lj_clocksig_islive(uintptr_t value)
   return slots[value & VALUE_SLOT_MASK].value == value;
 }
 
+int lj_clocksig_isticking(const Clock *c)
+{
+  return slots[c->slot].value == c->value && slots[c->slot].ticks > 0;
+}
+
 uint64_t lj_clocksig_inuse(void)
 {
   return inuse;

@@ -41,6 +41,9 @@ LJ_FUNC void lj_clocksig_forget(void);
 /* Do clocks run on a signal that the program has another handler for by now? */
 LJ_FUNC int lj_clocksig_isreplaced(int signo);
 
+/* Does a tick of the clock run? Async-signal-safe. */
+LJ_FUNC int lj_clocksig_isticking(const Clock *c);
+
 /* Signals of the clocks that run: bit signo-1. Async-signal-safe. */
 LJ_FUNC uint64_t lj_clocksig_inuse(void);
 

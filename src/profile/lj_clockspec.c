@@ -217,6 +217,10 @@ static int item_parse(const char *s, size_t len, uint64_t interval_ns,
   }
   if (spec->period > PERIOD_MAX)
     return fail(why, "the period of '%s' is too long", n.name);
+  if (spec->type == PERF_TYPE_SOFTWARE && spec->period == 1 &&
+      spec->config == PERF_COUNT_SW_CONTEXT_SWITCHES)
+    return fail(why, "the period of '%s' is 1; it must be 2 or more, because each "
+		"sample of a call that sleeps makes another switch", n.name);
   if (n.period == 0 &&
       (spec->period < INTERVAL_NS_MIN || spec->period > INTERVAL_NS_MAX))
     return fail(why, "the interval of clock '%s' is %llu ns; it must be between "
