@@ -348,7 +348,7 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
   int tries;
   if (lj_wbuf_isopen(&s->wb) &&
       lj_modules_sample(&s->st->modules, lua, host, &s->wb, def_commit, s))
-    epoch_next(s);  /* The same addresses are other code now. */
+    s->epoch++;  /* The same addresses are other code now. */
   for (tries = 0; tries < 2; tries++) {
     int64_t dt = (int64_t)(time_us - s->time_us);
     int64_t more = (int64_t)(weight - (time_us - s->event_us[event]));

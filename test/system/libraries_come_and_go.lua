@@ -53,6 +53,8 @@ local function check(what, expected, options)
     local n = 0
     for stack, count in out:gmatch("([^\n]+) (%d+)\n") do
       if stack:find(name, 1, true) then n = n + tonumber(count) end
+      t.ok(not stack:find("inner_", 1, true) or
+	   stack:find(";main;run;.*;main chunk [^;]*;plugin_run;inner_%a+"), what .. ": " .. stack)
     end
     t.ok(there and n >= LEAST or not there and n == 0,
 	 ("%s: %d samples of %s"):format(what, n, name))
