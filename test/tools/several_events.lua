@@ -224,7 +224,10 @@ t.equal(#decoded("json", {}).events, 4, "json: odd names")
 
 -- No description at all: the clock of the profile.
 b = B.new():context():meta("clock", "wall"):meta("interval_ns", "2000000")
-b:sample(0, 0, 1):counters { { G.SPF_COUNTER_WALL_US, 4000 }, { G.SPF_COUNTER_TOTAL, 2000 } }
+b:sample(0, 0, 1)
+t.contains(t.render(B.new():context():meta("clock", "wall"):sample(0, 0, 2):finish(), "top", {}),
+  "event wall         2 samples, 0.002 s of CPU time\n", "no rate of real time is known")
+b:counters { { G.SPF_COUNTER_WALL_US, 4000 }, { G.SPF_COUNTER_TOTAL, 2000 } }
 t.contains(t.render(b:finish(), "top", {}), "event wall         1 sample, 0.001 s of 0.002 s (50.0%) " ..
   "of CPU time; 500 samples a second asked, 250.0 got\n", "no description")
 t.contains(t.render(B.new():finish(), "top", { event = nil }), "samples            0,", "empty")

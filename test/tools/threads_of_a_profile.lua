@@ -140,6 +140,12 @@ t.equal(render(p, "folded", { threads = { 7 } }), f .. "6\n", "filter: both of t
 p = read { stream(7, nil, "71", 2), stream(7, "worker", "71", 4), two_sessions() }
 t.equal(rows_by_thread(p), "6 worker (7)\n5 " .. CLEAN .. " (71)\n3 main (70)", "the same thread")
 t.equal(#p.slots, 3, "the same thread: distinct samples")
+-- The thread of the process is the first one, whichever has the first sample.
+p = read({ stream(70, "second", "71", 2), stream(71, "first", "71", 2) }, { timeline = true })
+d = json.decode(render(p, "speedscope", {}))
+t.equal(d.profiles[1].name, "first (71)", "speedscope: the thread of the process")
+d = json.decode(render(p, "gecko", {}))
+t.equal(d.threads[1].name, "first (71)", "gecko: the thread of the process")
 -- A process that is not known.
 local unknown = B.new():context(7):stack(1, { F.host(1) }):sample(0, 1, 2):finish()
 p = read { unknown, stream(7, nil, "71", 3) }

@@ -70,8 +70,17 @@ local function new_event(e, key)
 	   periods = {},	-- See SPF_EVENT.
 	   samples = 0, weight = 0,
 	   total = nil,		-- What was counted, sampled or not; if known.
-	   wall_us = 0,		-- Since the starts of its sessions.
+	   wall_us = 0,		-- Since the starts of its processes' profiles.
+	   processes = {},	-- Set of their ids.
 	   members = {} }	-- Set of the events of sessions.
+end
+
+-- When a thread has begun is not known, so with several in a process nothing is.
+local function add_wall_time(e, session)
+  local wall_us, pid = session.counters[G.SPF_COUNTER_WALL_US], session.meta.pid or ""
+  if e.processes[pid] or not wall_us then e.wall_us = nil end
+  e.processes[pid] = true
+  e.wall_us = e.wall_us and e.wall_us + wall_us
 end
 
 -- Returns the events of a profile, in the order of the streams. Those without
@@ -103,7 +112,7 @@ function events.list(profile)
       if e then
 	local all, total = add(e), session.counters[G.SPF_COUNTER_TOTAL + index]
 	if total then all.total = (all.total or 0) + total end
-	all.wall_us = all.wall_us + (session.counters[G.SPF_COUNTER_WALL_US] or 0)
+	add_wall_time(all, session)
       end
     end
   end

@@ -108,7 +108,8 @@ end
 local function rate_text(e, whole)
   local parts, period = {}, e.periods[1]
   local asked = #e.periods == 1 and period > 0
-  local spent = e.name == "wall" and e.wall_us or e.total or e.weight
+  local spent = e.total or e.weight
+  if e.name == "wall" then spent = e.wall_us or 0 end
   local known = whole and e.samples > 0 and spent > 0
   if e.unit == G.SPF_UNIT_US then
     if asked then parts[1] = ("%.6g samples a second asked"):format(1e9 / period) end

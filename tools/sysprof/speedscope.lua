@@ -39,7 +39,7 @@ local function framer(view)
   end, texts
 end
 
--- Returns a list of { title=, nodes=, values=, sum= }, by first sample.
+-- Returns a list of { thread=, nodes=, values=, sum= }, by first sample.
 local function by_thread(tree)
   local view, list, of_thread = tree.view, {}, {}
   local weighted = view.unit ~= "samples"
@@ -47,7 +47,7 @@ local function by_thread(tree)
     local thread = view.profile.slots[slot].thread
     local t = of_thread[thread]
     if not t then
-      t = { title = threads.title(thread), nodes = {}, values = {}, sum = 0 }
+      t = { thread = thread, nodes = {}, values = {}, sum = 0 }
       of_thread[thread], list[#list + 1] = t, t
     end
     local n, value = #t.nodes, weighted and weight or 1
@@ -57,13 +57,14 @@ local function by_thread(tree)
     end
     t.values[n], t.sum = t.values[n] + value, t.sum + value
   end
+  threads.main_first(view.profile, list)
   return list
 end
 
 local function write_thread(tree, t, write)
   local unit = tree.view.unit == "us" and "microseconds" or "none"
   write(('{"type":"sampled","name":%s,"unit":"%s","startValue":0,' ..
-	 '"endValue":%.0f,\n"samples":['):format(text.json(t.title), unit, t.sum))
+	 '"endValue":%.0f,\n"samples":['):format(text.json(t.thread and threads.title(t.thread) or "none"), unit, t.sum))
   local list = {}
   for i, node in ipairs(t.nodes) do
     local n = tree:list(node, list)
@@ -86,7 +87,7 @@ function speedscope.render(view, write)
   write('\n]},\n"activeProfileIndex":0,\n"profiles":[\n')
   local list = by_thread(tree)
   -- It wants at least one.
-  if #list == 0 then list[1] = { title = "none", nodes = {}, values = {}, sum = 0 } end
+  if #list == 0 then list[1] = { nodes = {}, values = {}, sum = 0 } end
   for i, t in ipairs(list) do
     if i > 1 then write(",\n") end
     write_thread(tree, t, write)

@@ -9,6 +9,7 @@
 
 local G = require("sysprof.grammar")
 local pairmap = require("sysprof.pairmap")
+local threads = require("sysprof.threads")
 
 local stacktree = {}
 local methods = {}
@@ -41,13 +42,16 @@ function methods:list(node, list)
   return n
 end
 
--- Returns the threads that have samples, by first sample.
+-- Returns the threads that have samples, by first sample, but that of the process
+-- first.
 function methods:threads()
   local list, seen = {}, {}
   for _, _, _, slot in self:samples() do
     local thread = self.view.profile.slots[slot].thread
-    if not seen[thread] then seen[thread], list[#list + 1] = true, thread end
+    if not seen[thread] then seen[thread], list[#list + 1] = true, { thread = thread } end
   end
+  threads.main_first(self.view.profile, list)
+  for i, item in ipairs(list) do list[i] = item.thread end
   return list
 end
 

@@ -29,4 +29,15 @@ function threads.title(thread)
   return (thread.name and "" or "thread ") .. threads.text(thread)
 end
 
+-- Moves the thread that its process has begun with to the front of a list of tables,
+-- the thread of an item being item.thread.
+function threads.main_first(profile, list)
+  for i, item in ipairs(list) do
+    if ("%.0f"):format(item.thread.tid) == threads.pid(profile, item.thread) then
+      table.insert(list, 1, table.remove(list, i))
+      return
+    end
+  end
+end
+
 return threads
