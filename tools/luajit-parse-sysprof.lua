@@ -107,7 +107,7 @@ local SPECS = {
   { name = "symbols", key = "symbols", arg = "DIR", list = true, help = {
     "look for symbols of C code in the files of the folder DIR, too" } },
   { name = "no-demangle", key = "no_demangle", help = {
-    "leave names of C++ as they are in the symbol tables" } },
+    "leave names of C++ and Rust as they are in symbol tables" } },
   { name = "limit", key = "limit", arg = "N", number = true, help = {
     ("top: show at most N rows (default %d, 0: all)"):format(TOP_LIMIT) } },
   { name = "title", key = "title", arg = "TEXT", help = {

@@ -41,6 +41,56 @@ for name, expected in pairs {
   t.equal(shown(name, { no_demangle = true }), name, name .. " as it is")
 end
 
+-- Its newer names.
+for name, expected in pairs {
+  _RNvC1a4main = "a::main", _RNvCsjrHSEGnQ3l9_3std4main = "std::main",
+  _RNvNtC3std2io4main = "std::io::main", _RNvC1a3_10x = "a::10x",
+  _RNCNvC1a1f0 = "a::f::{closure#0}", _RNCNCNvC1a1f0s_0 = "a::f::{closure#0}::{closure#1}",
+  _RNSNvC1a1f6vtable = "a::f::{shim:vtable#0}", _RNvMC1aNtB2_1B3new = "<a::B>::new",
+  _RNvXs_C1aNtB4_1BNtNtC4core3fmt7Display3fmt = "<a::B as core::fmt::Display>::fmt",
+  _RNvYNtC1a1BNtC1c1T1f = "<a::B as c::T>::f", _RINvC1a1fmeE = "a::f::<u32, str>",
+  _RINvC1a1fINtC1v3VecAhj10_EL_E = "a::f::<v::Vec<[u8: 16]>>",	-- ";" is of folded stacks
+  _RINvC1a1fRL_eQhPaOsTEThETdfESlE = "a::f::<&str, &mut u8, *const i8, *mut i16, (), (u8,), (f64, f32), [i32]>",
+  _RINvC1a1fFmlEuFUKCEbE = 'a::f::<fn(u32, i32), unsafe extern "C" fn() -> bool>',
+  _RINvC1a1fDNtC1c1TNtC1c4SendEL_DNtC1c2Fnp6OutputmEL_E = "a::f::<dyn c::T + c::Send, dyn c::Fn<Output = u32>>",
+  _RINvC1a1fKb1_Kj0_Klna_Kc61_Kyffffffffffffffff_KpE = "a::f::<true, 0, -10, 'a', 0xffffffffffffffff, _>",
+  _RNvCs1_1au7caf_dma = "a::punycode{caf_dma}", ["_RNvC1a4main.llvm.12"] = "a::main",
+  _RNvC1a4mainC1b = "a::main", _RNvC1au4x_9a = "a::punycode{x_9a}",
+} do
+  t.equal(shown(name), expected, name)
+  t.equal(shown(name, { no_demangle = true }), (name:gsub("@.*", "")), name .. " as it is")
+end
+-- What is none, or stands for more than any memory holds.
+for _, name in ipairs {
+  "_R", "_Rust", "_RN", "_RNv", "_RNvC", "_RNvC1", "_RNvC5ab", "_RNvC1a", "_RNvC1a9999a", "_RNvB_1a",
+  "_RNvBz_1a", "_RINvC1a1f", "_RINvC1a1fm", "_RNvC1a1f!", "_RINvC1a1fKE", "_RINvC1a1fK!_E", "_RX", "_RC1aB_",
+  "_R" .. ("Nv"):rep(200) .. "C1a", "_RINvC1a1f" .. ("S"):rep(3000) .. "mE", "_R" .. ("I"):rep(4000),
+  "_RNvC1a1f\1", "_RNvC" .. ("s"):rep(90) .. "_1a1f",
+} do
+  t.ok(#shown(name) > 0, "hostile " .. name:sub(1, 20))
+end
+for _, name in ipairs { "_R", "_Rust", "_RNvC1a", "_RNvBz_1a", "_RINvC1a1fm" } do
+  t.equal(shown(name), name, "no name of Rust")
+end
+-- Each tuple has the one before it twice: positions are written in 62 digits.
+local DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+local function position(n)
+  local function digit(d) return DIGITS:sub(d + 1, d + 1) end
+  n = n - 1
+  return (n < 62 and "" or digit(math.floor(n / 62))) .. digit(n % 62) .. "_"
+end
+local function tuples(n)
+  local parts, last, at = { "_RINvC1a1f", "TmE" }, 8, 11
+  for _ = 1, n do
+    local s = "TB" .. position(last) .. "B" .. position(last) .. "E"
+    parts[#parts + 1], last, at = s, at, at + #s
+  end
+  return table.concat(parts) .. "E"
+end
+t.equal(shown(tuples(2)), "a::f::<(u32,), ((u32,), (u32,)), (((u32,), (u32,)), ((u32,), (u32,)))>",
+	"references")
+t.equal(shown(tuples(40)), tuples(40), "grows by references")
+
 if demangle.name("_Z1fv") == "_Z1fv" then
   print("skipped: no C++ library")
   os.exit(77)
