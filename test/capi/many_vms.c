@@ -1,0 +1,184 @@
+/* TIMEOUT: 100
+** Many VMs, more than there are threads, start and stop their profiles at random,
+** run on whichever thread has them, are closed and made again: nothing crashes, each
+** stream is complete, and no descriptor, timer or memory is left. Arguments: VMs,
+** threads, seconds.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dirent.h>
+
+#include "cpu_work.h"
+#include "stream_sums.h"
+
+#define VMS_MAX		256
+#define THREADS_MAX	64
+#define BUF_SIZE	8192
+
+typedef struct Vm {
+  pthread_mutex_t lock;		/* Whose turn it is. */
+  lua_State *L;
+  int running;
+  Sink sink;
+  struct luam_Sysprof_Options opt;
+  StreamSums *sums;
+} Vm;
+
+static Vm vms[VMS_MAX];
+static int nvms = 24, nthreads = 6;
+static volatile int done;
+static uint64_t streams, moves, samples;
+
+static size_t vm_writer(const void **data, size_t len, void *ctx)
+{
+  Sink *sink = (Sink *)ctx;
+  if (sink->len + len > 1 << 20) return 0;
+  memcpy(sink->bytes + sink->len, *data, len);
+  sink->len += len;
+  return len;
+}
+
+static uint32_t random_next(uint32_t *x)
+{
+  *x ^= *x << 13;
+  *x ^= *x >> 17;
+  *x ^= *x << 5;
+  return *x;
+}
+
+static int count_in(const char *path)
+{
+  DIR *dir = opendir(path);
+  int n = 0;
+  REQUIRE(dir != NULL);
+  while (readdir(dir)) n++;
+  closedir(dir);
+  return n;
+}
+
+static int count_lines(const char *path)
+{
+  FILE *f = fopen(path, "r");
+  int c, n = 0;
+  if (!f) return -1;
+  while ((c = getc(f)) != EOF) n += (c == '\n');
+  fclose(f);
+  return n;
+}
+
+static void vm_make(Vm *vm, uint32_t r)
+{
+  vm->L = session_vm();
+  if (r & 1) session_script(vm->L, "jit.off()");
+  session_script(vm->L, "function work() local t = {}"
+    " for i = 1, 3000 do t[i % 50] = {i} end load('return 1')()"
+    " coroutine.wrap(function() for i = 1, 1000 do local x = i % 7 end end)() end");
+}
+
+static void vm_check(Vm *vm)
+{
+  sums_read(vm->sums, vm->sink.bytes, vm->sink.len);
+  CHECK(vm->sums->fault == NULL);
+  if (vm->sums->fault) puts(vm->sums->fault);
+  CHECK(sums_all_ended(vm->sums));
+  CHECK_EQ(vm->sums->n, 1);
+  CHECK_EQ(vm->sink.stops, 1);
+  __atomic_fetch_add(&streams, 1, __ATOMIC_SEQ_CST);
+  __atomic_fetch_add(&samples, vm->sums->s[0].samples[0], __ATOMIC_SEQ_CST);
+}
+
+static void vm_step(Vm *vm, uint32_t r)
+{
+  static const uint64_t intervals[] = { 100000, 1000000, 3000000 };
+  if (!vm->L) vm_make(vm, r);
+  if (!vm->running) {
+    vm->sink.len = 0;
+    vm->sink.stops = 0;
+    vm->opt.clock = (uint8_t)((r >> 8) & 1);
+    vm->opt.interval_ns = intervals[(r >> 9) % 3];
+    CHECK_EQ(luaM_sysprof_start(vm->L, &vm->opt), PROFILE_SUCCESS);
+    vm->running = 1;
+  } else if (((r >> 12) & 3) == 0) {
+    CHECK_EQ(luaM_sysprof_moved(vm->L), PROFILE_SUCCESS);
+    __atomic_fetch_add(&moves, 1, __ATOMIC_SEQ_CST);
+  }
+  session_work(vm->L);
+  if (((r >> 16) & 3) == 0) {
+    if ((r >> 20) & 1) {
+      CHECK_EQ(luaM_sysprof_stop(vm->L), PROFILE_SUCCESS);
+    } else {
+      lua_close(vm->L);
+      vm->L = NULL;
+    }
+    vm->running = 0;
+    vm_check(vm);
+  }
+}
+
+static void *run(void *arg)
+{
+  uint32_t x = 12345 + 7919 * (uint32_t)(uintptr_t)arg;
+  while (!done) {
+    uint32_t r = random_next(&x);
+    Vm *vm = &vms[r % (uint32_t)nvms];
+    if (pthread_mutex_trylock(&vm->lock) != 0) continue;
+    vm_step(vm, random_next(&x));
+    pthread_mutex_unlock(&vm->lock);
+  }
+  return NULL;
+}
+
+static void all(int seconds)
+{
+  pthread_t thread[THREADS_MAX];
+  int i;
+  done = 0;
+  for (i = 0; i < nthreads; i++)
+    thread[i] = cpu_thread(run, (void *)(uintptr_t)(i + 1));
+  cpu_sleep_us(seconds * 1000000L);
+  done = 1;
+  for (i = 0; i < nthreads; i++) REQUIRE(pthread_join(thread[i], NULL) == 0);
+  for (i = 0; i < nvms; i++) {
+    Vm *vm = &vms[i];
+    if (!vm->L) continue;
+    lua_close(vm->L);
+    vm->L = NULL;
+    if (vm->running) vm_check(vm);
+    vm->running = 0;
+  }
+}
+
+int main(int argc, char **argv)
+{
+  int i, files, timers, seconds = 3;
+  if (argc > 1) nvms = atoi(argv[1]);
+  if (argc > 2) nthreads = atoi(argv[2]);
+  if (argc > 3) seconds = atoi(argv[3]);
+  REQUIRE(nvms > 0 && nvms <= VMS_MAX && nthreads > 0 && nthreads <= THREADS_MAX);
+  for (i = 0; i < nvms; i++) {
+    Vm *vm = &vms[i];
+    pthread_mutex_init(&vm->lock, NULL);
+    vm->opt.mode = LUAM_SYSPROF_CALLGRAPH;
+    vm->opt.len = BUF_SIZE;
+    vm->opt.buf = (uint8_t *)malloc(BUF_SIZE);
+    vm->opt.ctx = &vm->sink;
+    vm->sink.bytes = (uint8_t *)malloc(1 << 20);
+    vm->sums = (StreamSums *)malloc(sizeof(StreamSums));
+    REQUIRE(vm->opt.buf && vm->sink.bytes && vm->sums);
+  }
+  luaM_sysprof_set_writer(vm_writer);
+  luaM_sysprof_set_on_stop(sink_on_stop);
+  luaM_sysprof_set_backtracer(NULL);
+  files = count_in("/proc/self/fd");
+  timers = count_lines("/proc/self/timers");
+  all(seconds);
+  CHECK_EQ(count_in("/proc/self/fd"), files);
+  CHECK_EQ(count_lines("/proc/self/timers"), timers);
+  printf("%d VMs, %d threads, %d s: %llu streams, %llu samples, %llu moves\n", nvms,
+	 nthreads, seconds, (unsigned long long)streams,
+	 (unsigned long long)samples, (unsigned long long)moves);
+  CHECK(streams > 0);
+  return check_status();
+}

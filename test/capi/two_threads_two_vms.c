@@ -1,0 +1,91 @@
+/* TIMEOUT: 60
+** Two threads with a VM each, profiled at the same time: each stream has the
+** samples of its own thread, and their weights are the thread's CPU time. On both
+** clocks and both ways to stop: each thread its own, and one thread both.
+*/
+
+#include "cpu_work.h"
+#include "stream_sums.h"
+
+#define CPU_US	150000
+
+typedef struct Job {
+  lua_State *L;
+  Sink sink;
+  struct luam_Sysprof_Options opt;
+  uint64_t cpu_us;		/* From start to stop, or later. */
+  int stops_itself;
+} Job;
+
+static void *run(void *arg)
+{
+  Job *job = (Job *)arg;
+  uint64_t before;
+  CHECK_EQ(luaM_sysprof_start(job->L, &job->opt), PROFILE_SUCCESS);
+  before = cpu_own_us();
+  cpu_run_lua(job->L, CPU_US);
+  if (job->stops_itself)
+    CHECK_EQ(luaM_sysprof_stop(job->L), PROFILE_SUCCESS);
+  job->cpu_us = cpu_own_us() - before;
+  return NULL;
+}
+
+static void profile(int clock, int each_stops)
+{
+  static StreamSums sums;
+  Job job[2];
+  pthread_t thread[2];
+  int i;
+  for (i = 0; i < 2; i++) {
+    job[i].L = session_vm();
+    session_script(job[i].L, i ?
+      "jit.off()\n\n\nfunction work() for i = 1, 2e5 do end end" :
+      "jit.off() function work() for i = 1, 2e5 do end end");
+    job[i].opt = session_options(&job[i].sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+    job[i].opt.clock = (uint8_t)clock;
+    job[i].stops_itself = each_stops;
+  }
+  for (i = 0; i < 2; i++) thread[i] = cpu_thread(run, &job[i]);
+  for (i = 0; i < 2; i++) REQUIRE(pthread_join(thread[i], NULL) == 0);
+  for (i = 0; i < 2; i++) {
+    const char *own = i ? "work.lua:4" : "work.lua:1";
+    const char *other = i ? "work.lua:1" : "work.lua:4";
+    const SessionSums *s = &sums.s[0];
+    char *folded;
+    uint64_t all;
+    if (!each_stops)  /* The thread has ended. */
+      CHECK_EQ(luaM_sysprof_stop(job[i].L), PROFILE_SUCCESS);
+    CHECK_EQ(luaM_sysprof_stop(job[i].L), PROFILE_ERRRUN);
+    CHECK_EQ(session_parse(job[i].sink.bytes, job[i].sink.len, "", &folded), 0);
+    all = folded_count(folded, "");
+    CHECK(folded_count(folded, own) > all / 2);
+    CHECK_EQ(folded_count(folded, other), 0);
+    free(folded);
+    sums_read(&sums, job[i].sink.bytes, job[i].sink.len);
+    CHECK(sums.fault == NULL);
+    CHECK(sums_all_ended(&sums));
+    CHECK_EQ(sums.n, 1);
+    CHECK_EQ(s->samples[0], all);
+    CHECK(all >= CPU_US / 10000 / 3);
+    /* Not more than the thread has used, and what is missing is an interval. */
+    CHECK(s->weight[0] <= job[i].cpu_us + 5000);
+    if (each_stops) {
+      CHECK(s->counter[SUMS_TOTAL] <= job[i].cpu_us + 5000);
+      CHECK(s->counter[SUMS_TOTAL] * 100 >= (uint64_t)CPU_US * 99);
+    }
+    CHECK(s->weight[0] <= s->counter[SUMS_TOTAL]);
+    CHECK_EQ(s->counter[SUMS_LUA_NOT_VM], 0);
+    lua_close(job[i].L);
+    sink_free(&job[i].sink);
+  }
+}
+
+int main(void)
+{
+  int clock;
+  for (clock = LUAM_SYSPROF_CLOCK_CPU; clock <= LUAM_SYSPROF_CLOCK_WALL; clock++) {
+    profile(clock, 1);
+    profile(clock, 0);
+  }
+  return check_status();
+}

@@ -1,0 +1,79 @@
+/* TIMEOUT: 100
+** The weights of a thread's samples and what it used since the last one add up to
+** its CPU time, of a busy thread and of one that sleeps half of the time, at
+** intervals of 10 ms, 1 ms and 100 us, whatever rate the clock reaches; with two
+** clocks at once each one's do. Start and stop take part
+** of it.
+*/
+
+#include "cpu_work.h"
+#include "stream_sums.h"
+
+#define CPU_US		200000
+#define SLEEP_US	2000	/* After as much CPU time. */
+
+static void run(lua_State *L, int sleeps)
+{
+  uint64_t end = cpu_own_us() + CPU_US;
+  while (cpu_own_us() < end) {
+    cpu_run_lua(L, SLEEP_US);
+    if (sleeps) cpu_sleep_us(SLEEP_US);
+  }
+}
+
+static void profile(lua_State *L, const char *clocks, uint64_t interval_ns, int sleeps)
+{
+  static StreamSums sums;
+  Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  uint64_t begin, end, around, limit = interval_ns / 1000;
+  const SessionSums *s = &sums.s[0];
+  int e, n = strchr(clocks, ',') ? 2 : 1;
+  opt.clocks = clocks;
+  opt.interval_ns = interval_ns;
+  around = cpu_own_us();
+  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  begin = cpu_own_us();
+  run(L, sleeps);
+  end = cpu_own_us();
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  around = cpu_own_us() - around;
+  sums_read(&sums, sink.bytes, sink.len);
+  CHECK(sums.fault == NULL);
+  CHECK_EQ(sums.n, 1);
+  CHECK_EQ(s->ended, 1);
+  for (e = 0; e < n; e++) {
+    uint64_t total = s->counter[SUMS_TOTAL + e];
+    printf("%s[%d] %llu ns, %s: %llu samples, weights %llu, total %llu us of %llu\n",
+	   clocks, e, (unsigned long long)interval_ns, sleeps ? "sleeps" : "busy",
+	   (unsigned long long)s->samples[e], (unsigned long long)s->weight[e],
+	   (unsigned long long)total, (unsigned long long)(end - begin));
+    /* No more than there was, and no less than what is between. */
+    CHECK(total <= around);
+    CHECK(total >= end - begin);
+    CHECK(s->weight[e] <= total);
+    /* The last sample is an interval old, or some ticks of the kernel. A clock of
+    ** CPU time may miss a thread that always sleeps at the kernel's tick.
+    */
+    if (s->samples[e] > 0)
+      CHECK(total - s->weight[e] <= limit + 40000);
+    else
+      CHECK(sleeps);
+  }
+  sink_free(&sink);
+}
+
+int main(void)
+{
+  static const uint64_t intervals[] = { 10000000, 1000000, 100000 };
+  lua_State *L = session_vm();
+  int i, sleeps;
+  for (i = 0; i < 3; i++)
+    for (sleeps = 0; sleeps < 2; sleeps++) {
+      profile(L, "cpu", intervals[i], sleeps);
+      profile(L, "wall", intervals[i], sleeps);
+    }
+  profile(L, "ctimer,wall", 1000000, 0);
+  lua_close(L);
+  return check_status();
+}
