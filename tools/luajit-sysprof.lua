@@ -167,8 +167,7 @@ end
 -- profiles of the script and its children.
 local function summary(shown_view, paths, opt)
   local profile, path = shown_view.profile, opt.output
-  local samples, us = profile:totals()
-  say(("%.0f samples, %.3f s of CPU time, written to %s"):format(samples, us / 1e6, path))
+  say(selfreport.totals(profile), ", written to ", path)
   if shown_view:one_of_several() then
     local counts = {}
     for i, e in ipairs(events.list(profile)) do

@@ -199,10 +199,18 @@ t.with_file(bytes, function(path)
 	     "by task-clock\n", "a part of the time")
 end)
 
+-- No CPU time in it, and a long name.
+local b = B.new():context():meta("clock", "cache-references:ppp"):lfunc(1, 1, "@a.lua", "f")
+b:event(0, "cache-references:ppp", COUNT, 5):stack(1, { F.lfunc(1, 1) }):sample(1, 0, 1, nil, 7)
+out = t.render(b:finish(), "top", { event = "cache-references:ppp" })
+t.contains(out, "samples                    1, 1 thread\n" ..
+  "event cache-references:ppp 1 sample, 7 counted; one in 5 asked, one in 7.0 got\n" ..
+  "lost                       0\n", "no CPU time")
+
 -- -- Odd ones --------------------------------------------------------------
 
 -- Names that could do harm, twice the same, and an event that is not described.
-local b = B.new():context():meta("clock", "<b>;,<b>;,\27[1m,"):event(0, "x\n\255", US, 0)
+b = B.new():context():meta("clock", "<b>;,<b>;,\27[1m,"):event(0, "x\n\255", US, 0)
 b:event(1, '"', COUNT, 0):lfunc(1, 1, "@a.lua", "f"):stack(1, { F.lfunc(1, 1) })
 for index = 0, 3 do b:sample(1, 0, 1, nil, 5, index) end
 bytes = b:finish()

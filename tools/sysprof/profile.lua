@@ -222,14 +222,15 @@ end
 -- -- Looking at it ---------------------------------------------------------
 
 -- Returns the numbers of samples, and of microseconds of CPU time by the first
--- event that measures it.
+-- event that measures it; true if there is none such among the events.
 function methods:totals()
   local samples = 0
   for slot = 1, #self.slots do samples = samples + self.slot_samples[slot] end
-  for _, e in ipairs(events.list(self)) do
+  local list = events.list(self)
+  for _, e in ipairs(list) do
     if e.unit == G.SPF_UNIT_US then return samples, e.weight end
   end
-  return samples, 0
+  return samples, 0, #list > 0
 end
 
 -- Returns the number of samples by state of the VM.

@@ -167,15 +167,23 @@ local function handler(profile, list)
   return table.concat(parts, ", ")
 end
 
+-- Returns the number of samples and the CPU time, as a text.
+function selfreport.totals(profile, unnamed)
+  local samples, us, no_time = profile:totals()
+  local s = unnamed and number(samples) or
+	    ("%.0f sample%s"):format(samples, samples == 1 and "" or "s")
+  return no_time and s or s .. (", %.3f s of CPU time"):format(us / 1e6)
+end
+
 -- Returns a list of { label, text }.
 function selfreport.lines(profile)
-  local samples, weight = profile:totals()
+  local samples = profile:totals()
   local _, lost = selfreport.lost(profile)
   local c = profile.counters
   local all_events = events.list(profile)
   local list = {
-    { "samples", ("%.0f, %.3f s of CPU time, %d thread%s"):format(samples,
-      weight / 1e6, #profile.thread_list, #profile.thread_list == 1 and "" or "s") },
+    { "samples", ("%s, %d thread%s"):format(selfreport.totals(profile, true),
+      #profile.thread_list, #profile.thread_list == 1 and "" or "s") },
     { "lost", lost },
     { "lua stack broken", broken(profile, G.SPF_COUNTER_LUA_BROKEN) },
     { "host stack broken", broken(profile, G.SPF_COUNTER_HOST_BROKEN) },

@@ -13,6 +13,8 @@ local places = require("sysprof.places")
 local selfreport = require("sysprof.selfreport")
 local threads = require("sysprof.threads")
 
+local LABEL_WIDTH = 18	-- Of the head, at least.
+
 local top = {}
 
 -- -- What a row stands for -------------------------------------------------
@@ -127,15 +129,18 @@ end
 
 -- Writes the head; sum is what the table shows.
 local function write_head(view, sum, write)
-  for _, line in ipairs(selfreport.lines(view.profile)) do
-    write(("%-18s %s\n"):format(line[1], line[2]))
+  local lines, width = selfreport.lines(view.profile), LABEL_WIDTH
+  for _, line in ipairs(lines) do width = math.max(width, #line[1]) end
+  local function put(label, value)
+    write(("%s%s %s\n"):format(label, (" "):rep(width - #label), value))
   end
+  for _, line in ipairs(lines) do put(line[1], line[2]) end
   local event = view:one_of_several() and view.event.name .. ": " or ""
   if view.filter or event ~= "" then
     local value = view.unit ~= "samples" and
 		  view:value_text(sum) .. (view.unit == "us" and " ms, " or ", ") or ""
-    write(("%-18s %s%s%.0f sample%s\n"):format("shown", event, value, view.shown,
-      view.shown == 1 and "" or "s"))
+    put("shown", ("%s%s%.0f sample%s"):format(event, value, view.shown,
+					      view.shown == 1 and "" or "s"))
   end
   write("\n")
 end
