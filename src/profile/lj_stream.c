@@ -333,10 +333,13 @@ static uint32_t stack_id(Stream *s, const Frames *fr, uint64_t hash)
   return ss->id;
 }
 
-/* Follow the times between samples: what half of them are below. */
+/* Follow the times between samples: what half of them are below. Several events
+** may come at once.
+*/
 static void step_learn(Stream *s, uint64_t dt)
 {
   uint64_t by = s->typical_us/256 + 1;
+  if (dt == 0) return;
   if (dt > s->typical_us) s->typical_us += by;
   else if (dt < s->typical_us) s->typical_us -= by;
 }

@@ -47,6 +47,30 @@ local function version_3()
   return b:finish()
 end
 
+-- Two sessions by turns, with several events and a step.
+local function two_sessions()
+  local function session(number)
+    local b = B.new(number)
+    for chunk = 1, 2 do
+      b:context(50 + number, chunk * 5000, 1000)
+      if chunk == 1 then
+	b:event(0, "cpu-clock", G.SPF_UNIT_US, 1000000)
+	b:event(1, "page-faults", G.SPF_UNIT_COUNT, 10):thread(50 + number, "worker")
+      end
+      b:lfunc(1, 5, "@y.lua", "g" .. number)
+      b:stack(1, { F.cbound, F.lfunc(1, 7) }):stack(2, { F.host(0x3000), F.vm })
+      b:sample(1, 2, 2):sample(1, 2, 1, G.SPF_VMST_GC, 20, 1):sample(0, 2, 1, 0, 1)
+      b:stack(3, { F.host(0x4000):rep(40) }, 1, 2):sample(1, 3)
+      b:counters { { 1, 3 }, { G.SPF_COUNTER_TOTAL + 1, 20 } }
+      if chunk == 2 then b:add(G.SPF_END, "") end
+      b:flush()
+    end
+    return b.out
+  end
+  local a, b = session(0), session(9)
+  return a[1] .. a[2] .. b[1] .. b[2] .. a[3] .. b[3]
+end
+
 -- Of Tarantool's sysprof: symbols, samples of all kinds, symbols among them.
 local function version_2()
   local function lfunc(addr, line) return uleb(addr) .. B.str("@x.lua") .. uleb(line) end
@@ -68,16 +92,29 @@ local function version_2()
   return table.concat(out) .. "\128"
 end
 
--- The records of each chunk, to be put together again with right checksums.
+-- The chunks of a stream, { seq =, records = } or { prologue = }, to be put
+-- together again with right checksums.
 function mutations.split(stream)
-  local list, at = {}, #B.PROLOGUE
+  local list, at = {}, 0
   while at < #stream do
-    local a, b, c = stream:byte(at + 9, at + 11)
-    local len = a + b * 256 + c * 65536
-    list[#list + 1] = stream:sub(at + 17, at + 16 + len)
-    at = at + 16 + len
+    if stream:sub(at + 1, at + #B.PROLOGUE) == B.PROLOGUE then
+      list[#list + 1] = { prologue = B.PROLOGUE }
+      at = at + #B.PROLOGUE
+    else
+      local a, b, c = stream:byte(at + 9, at + 11)
+      local len = a + b * 256 + c * 65536
+      list[#list + 1] = { seq = stream:byte(at + 5),
+			  records = stream:sub(at + 17, at + 16 + len) }
+      at = at + 16 + len
+    end
   end
   return list
+end
+
+function mutations.join(chunks)
+  local out = {}
+  for i, c in ipairs(chunks) do out[i] = c.prologue or B.chunk(c.seq, c.records) end
+  return table.concat(out)
 end
 
 -- -- Changes ---------------------------------------------------------------
@@ -108,35 +145,46 @@ local function bytes_changed(stream)
   return stream
 end
 
-local function records_changed(records)
-  local n, out = math.random(#records), { B.PROLOGUE }
-  for i, r in ipairs(records) do
-    if i == n then
-      for _ = 1, math.random(3) do r = change(r .. "\0") end
-    end
-    out[#out + 1] = B.chunk(i - 1, r)
+local function records_changed(stream)
+  local chunks = mutations.split(stream)
+  local n = math.random(2, #chunks)
+  for _ = 1, math.random(3) do
+    local c = chunks[n]
+    if c.records then c.records = change(c.records .. "\0")
+    else c.prologue = change(c.prologue) end
   end
-  return table.concat(out)
+  return mutations.join(chunks)
 end
 
-local V3, V2 = version_3(), version_2()
-local V3_RECORDS = mutations.split(V3)
+local V3, V2, SESSIONS = version_3(), version_2(), two_sessions()
+
+-- A prologue more between two chunks is no change.
+local function without_prologues(s)
+  local out, at = {}, 1
+  repeat
+    local found = s:find(B.PROLOGUE, at, true)
+    out[#out + 1] = s:sub(at, (found or 0) - 1)
+    at = (found or 0) + #B.PROLOGUE
+  until not found
+  return table.concat(out)
+end
 
 -- Returns the stream of a round; whether the reader must notice the change; and
 -- the stream as it was.
 function mutations.stream(seed, round)
   math.randomseed(seed * 2^24 + round)
   local kind = round % 6
+  local whole = round % 12 < 6 and V3 or SESSIONS
   if kind == 0 then
-    local s = bytes_changed(V3)
-    return s, s ~= V3, V3
+    local s = bytes_changed(whole)
+    return s, without_prologues(s) ~= without_prologues(whole), whole
   elseif kind == 1 or kind == 2 then
     return bytes_changed(V2), false, V2
   end
-  return records_changed(V3_RECORDS), false, V3
+  return records_changed(whole), false, whole
 end
 
-mutations.originals = { V3, V2 }
+mutations.originals = { V3, V2, SESSIONS }
 
 -- -- What must hold --------------------------------------------------------
 
@@ -181,8 +229,12 @@ local function read_and_render(s, round)
     end
   end
   local size = 0
-  renderers[round % #renderers + 1].render(view.new(p, options_of(round)),
-    function(part) size = size + #part end)
+  local shown, reason = view.new(p, options_of(round))
+  if not shown then		-- Nothing is measured in what was asked for.
+    if not is_sentence(reason) then error("no sentence: " .. tostring(reason)) end
+    return p.complete
+  end
+  renderers[round % #renderers + 1].render(shown, function(part) size = size + #part end)
   if size > OUTPUT_MAX then error("output of " .. size .. " bytes") end
   return p.complete
 end

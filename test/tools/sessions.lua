@@ -10,9 +10,11 @@ local F = B.F
 -- A session: chunk n has n samples in a function of its own and in the host
 -- symbol "main". Its ids are those of the other sessions, too. Returns its chunks.
 local function session(number, chunks)
+  local start = tostring(9000 - number)
   local b, list = B.new(number), {}
   for n = 1, chunks do
     b:context(100 + number, n * 10)
+    if n == 1 then b:meta("start_time", start):meta("clock", "cpu") end
     b:lfunc(n, n * 10, ("@s%d.lua"):format(number), "f" .. n)
     b:stack(1, { F.cbound, F.lfunc(n, n * 10) }):stack(2, { F.host(0x1000 + number), F.vm })
     b:sample(1, 2, n)
@@ -137,6 +139,8 @@ p = reader.parse_string(B.PROLOGUE .. table.concat(parts), { timeline = true })
 t.equal(p:problem_text(), nil, "many sessions")
 t.equal((p:totals()), N * 3, "samples of many sessions")
 t.equal(#p.thread_list, N, "threads of many sessions")
+t.equal(p.meta.start_time, tostring(9000 - N), "start of the first of many sessions")
+t.equal(p.meta.clock, "cpu", "clock of many sessions")
 local count, last = 0, 0
 for time in p.timeline:in_order() do
   t.ok(time >= last, "in the order of time")

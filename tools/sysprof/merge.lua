@@ -190,14 +190,28 @@ end
 
 -- -- The rest --------------------------------------------------------------
 
+-- A program may have thousands of threads: only when the first one began.
+local function add_start(p, session, value)
+  local first = p.meta.start_time
+  session.meta.start_time = value
+  if (tonumber(value) or math.huge) < (tonumber(first) or math.huge) then
+    p.meta.start_time = value
+  end
+end
+
 -- Facts and counters stay those of the sessions that they are of.
-local function add_sessions(p, q)
+local function add_sessions(m, q)
+  local p = m.profile
   for _, session in ipairs(q.sessions) do
     local meta, counters = session.meta, session.counters
     session.meta, session.counters = {}, {}
     p.session, p.sessions[#p.sessions + 1] = session, session
     for _, key in ipairs(q.meta_keys) do
-      if meta[key] then p:set_meta(key, meta[key]) end
+      if meta[key] and key == "start_time" and m.same_process and p.meta[key] then
+	add_start(p, session, meta[key])
+      elseif meta[key] then
+	p:set_meta(key, meta[key])
+      end
     end
     for id, value in pairs(counters) do p:set_counter(id, value) end
   end
@@ -284,7 +298,7 @@ local function add(m, q)
     end
   end
   p.last_time = math.max(p.last_time, q.last_time)
-  add_sessions(p, q)
+  add_sessions(m, q)
   return fits
 end
 
