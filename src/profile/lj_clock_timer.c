@@ -45,7 +45,7 @@ int lj_clock_timer_open(Clock *c, char *why)
     err == EINVAL ? "the thread is gone" :
     err == EPERM || err == ENOSYS ?
       "timer_create is forbidden here, as by a container's seccomp profile; "
-      "allow it, or ask for clock 'itimer'" : strerror(err));
+      "allow it, or use clock 'cpu'" : strerror(err));
   return err;
 }
 

@@ -24,6 +24,7 @@
 #define MOD_HARDWARE	(MOD_USER|MOD_KERNEL|MOD_PRECISE)
 
 #define PRECISE_MAX	3
+#define RAW_DIGITS_MAX	16
 
 typedef struct ClockName {
   const char *name;
@@ -116,7 +117,8 @@ static int name_find(const char *s, size_t len, ClockSpec *spec, ClockName *foun
 {
   size_t i;
   *found = raw_event;
-  if (len > 1 && s[0] == 'r' && number_parse(s + 1, len - 1, 16, &spec->config))
+  if (len > 1 && len <= 1 + RAW_DIGITS_MAX && s[0] == 'r' &&
+      number_parse(s + 1, len - 1, 16, &spec->config))
     return 1;
   for (i = 0; i < NNAMES; i++) {
     if (is_named(s, len, names[i].name) || is_named(s, len, names[i].alias)) {
@@ -180,11 +182,12 @@ static int period_parse(const char *s, size_t len, const ClockName *n,
 }
 
 /* The name as it is shown: without alias and period. */
-static void name_write(const ClockName *n, ClockSpec *spec)
+static void name_write(const ClockName *n, const char *s, size_t len,
+		       ClockSpec *spec)
 {
   const char *u = spec->exclude_kernel ? "u" : "", *k = spec->exclude_user ? "k" : "";
   if (n->type == PERF_TYPE_RAW)
-    snprintf(spec->name, CLOCK_NAME_MAX, "r%llx", (unsigned long long)spec->config);
+    snprintf(spec->name, CLOCK_NAME_MAX, "%.*s", (int)len, s);
   else
     snprintf(spec->name, CLOCK_NAME_MAX, "%s", n->name);
   if (*u || *k || spec->precise) {
@@ -225,7 +228,7 @@ static int item_parse(const char *s, size_t len, uint64_t interval_ns,
       (spec->period < INTERVAL_NS_MIN || spec->period > INTERVAL_NS_MAX))
     return fail(why, "the interval of clock '%s' is %llu ns; it must be between "
 		"10 us and a day", n.name, (unsigned long long)spec->period);
-  name_write(&n, spec);
+  name_write(&n, s, (size_t)(name_end - s), spec);
   return 1;
 }
 

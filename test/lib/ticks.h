@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 
 #include "profile/lj_clock.h"
+#include "profile/lj_clock_kinds.h"
 #include "check.h"
 
 typedef struct Ticks {

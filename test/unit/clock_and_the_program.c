@@ -1,0 +1,219 @@
+/* TIMEOUT: 120
+** What the program does with signals, children and sleep goes on as it was beside
+** the clocks.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <fcntl.h>
+#include <poll.h>
+#include <linux/perf_event.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+#include "ticks.h"
+
+#define MS	((uint64_t)1000000)
+
+/* -- Sleep ------------------------------------------------------------------- */
+
+static int pipe_fd[2];
+static volatile int writing;
+
+static void *writer_main(void *arg)
+{
+  (void)arg;
+  while (writing) {
+    usleep(2000);
+    if (write(pipe_fd[1], "x", 1) != 1) break;
+  }
+  return NULL;
+}
+
+/* A clock of CPU time stands still in a sleep, so each call that a signal ends
+** early has had a tick, and there are no more ticks than CPU time.
+*/
+static void sleep_is_not_interrupted(const char *name, uint64_t interval_ns)
+{
+  static const struct timespec moment = { 0, 2000000 };
+  struct epoll_event event;
+  pthread_t writer;
+  uint64_t begin, spent, interrupted = 0, periods;
+  int epoll = epoll_create1(EPOLL_CLOEXEC), i;
+  char c;
+  Ticks t;
+  REQUIRE(epoll >= 0 && pipe(pipe_fd) == 0);
+  writing = 1;
+  REQUIRE(pthread_create(&writer, NULL, writer_main, NULL) == 0);
+  begin = thread_us();
+  ticks_start(&t, name, interval_ns, 0);
+  for (i = 0; i < 100; i++) {
+    interrupted += poll(NULL, 0, 2) < 0 && errno == EINTR;
+    interrupted += epoll_wait(epoll, &event, 1, 2) < 0 && errno == EINTR;
+    interrupted += nanosleep(&moment, NULL) != 0 && errno == EINTR;
+    interrupted += read(pipe_fd[0], &c, 1) < 0 && errno == EINTR;
+  }
+  ticks_stop(&t);
+  spent = thread_us() - begin;
+  periods = spent * 1000 / interval_ns + 1;
+  writing = 0;
+  REQUIRE(pthread_join(writer, NULL) == 0);
+  close(epoll);
+  close(pipe_fd[0]);
+  close(pipe_fd[1]);
+  printf("%s, as %s: 400 sleeps, %llu us of CPU time, %llu ticks, %llu calls "
+	 "interrupted\n", name, t.clock.spec.name, (unsigned long long)spent,
+	 (unsigned long long)t.n, (unsigned long long)interrupted);
+  CHECK(interrupted <= t.n);
+  if (t.clock.spec.kind != CLOCK_ITIMER) CHECK(t.n + t.overruns <= periods);
+}
+
+/* -- Signals ----------------------------------------------------------------- */
+
+static int own_fd = -1;
+static volatile int own_signals, others;
+
+static void own_handler(int sig, siginfo_t *info, void *uc)
+{
+  (void)uc;
+  CHECK_EQ(sig, SIGPROF);
+  if (info->si_code == POLL_IN && info->si_fd == own_fd) own_signals++;
+  else others++;
+}
+
+/* The program has a perf event with the same signal. */
+static void own_perf_event(const char *name)
+{
+  struct perf_event_attr attr;
+  struct f_owner_ex owner = { F_OWNER_TID, lj_clock_tid() };
+  time_t deadline = time(NULL) + 60;
+  struct sigaction sa;
+  Ticks t;
+  memset(&attr, 0, sizeof(attr));
+  attr.size = sizeof(attr);
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_TASK_CLOCK;
+  attr.sample_period = 700000;
+  attr.exclude_kernel = 1;
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_sigaction = own_handler;
+  sa.sa_flags = SA_SIGINFO;
+  REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
+  own_fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+  REQUIRE(own_fd >= 0);
+  REQUIRE(fcntl(own_fd, F_SETOWN_EX, &owner) == 0);
+  REQUIRE(fcntl(own_fd, F_SETSIG, SIGPROF) == 0);
+  REQUIRE(fcntl(own_fd, F_SETFL, O_ASYNC) == 0);
+  ticks_start(&t, name, MS, 0);
+  own_signals = others = 0;
+  while ((t.n < 10 || own_signals < 10) && time(NULL) < deadline) burn_us(1000);
+  CHECK(t.n >= 10 && own_signals >= 10);
+  ticks_stop(&t);
+  CHECK_EQ(others, 0);
+  own_signals = 0;
+  while (own_signals < 3 && time(NULL) < deadline) burn_us(1000);
+  CHECK(own_signals >= 3);  /* By its own handler again. */
+  close(own_fd);
+  signal(SIGPROF, SIG_DFL);
+}
+
+/* Blocked by the program: no tick, and none of the signals is left over. */
+static void blocked(const char *name)
+{
+  time_t deadline = time(NULL) + 60;
+  sigset_t set, old, now;
+  Ticks t;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPROF);
+  REQUIRE(pthread_sigmask(SIG_BLOCK, &set, &old) == 0);
+  ticks_start(&t, name, MS, 0);
+  do {
+    burn_us(1000);
+    REQUIRE(sigpending(&now) == 0);
+  } while (!sigismember(&now, SIGPROF) && time(NULL) < deadline);
+  CHECK(sigismember(&now, SIGPROF));
+  CHECK_EQ(t.n, 0);
+  ticks_stop(&t);
+  CHECK(sigpending(&now) == 0 && !sigismember(&now, SIGPROF));
+  REQUIRE(pthread_sigmask(SIG_SETMASK, &old, &now) == 0);
+  CHECK(sigismember(&now, SIGPROF));
+  /* Unblocked again, what was pending makes one tick, with all of the time. */
+  REQUIRE(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+  ticks_start(&t, name, MS, 0);
+  burn_us(20000);
+  CHECK_EQ(t.n, 0);
+  REQUIRE(pthread_sigmask(SIG_SETMASK, &old, NULL) == 0);
+  while (t.n < 1 && time(NULL) < deadline) burn_us(1000);
+  CHECK(t.n >= 1 && t.weights >= 20000);
+  ticks_stop(&t);
+}
+
+/* -- Children ---------------------------------------------------------------- */
+
+static int descriptors(void)
+{
+  int fd, n = 0;
+  for (fd = 0; fd < 256; fd++)
+    n += fcntl(fd, F_GETFD) >= 0;
+  return n;
+}
+
+static void children(const char *name)
+{
+  int before = descriptors(), status, i;
+  time_t deadline = time(NULL) + 60;
+  uint64_t n;
+  Ticks t;
+  ticks_start(&t, name, MS, 0);
+  fflush(stdout);
+  for (i = 0; i < 20; i++) {
+    pid_t pid = fork();
+    REQUIRE(pid >= 0);
+    if (pid == 0) {
+      Ticks own;
+      struct sigaction sa;
+      check_failures = 0;
+      CHECK_EQ(descriptors(), before);
+      CHECK(sigaction(SIGPROF, NULL, &sa) == 0 && sa.sa_handler == SIG_DFL);
+      n = t.n;
+      burn_us(10000);
+      CHECK_EQ(t.n, n);
+      ticks_stop(&t);  /* The parent's: does nothing. */
+      ticks_start(&own, name, MS, 0);
+      while (own.n < 2 && time(NULL) < deadline) burn_us(1000);
+      CHECK(own.n >= 2);
+      ticks_stop(&own);
+      CHECK_EQ(descriptors(), before);
+      _exit(check_status());
+    }
+    REQUIRE(waitpid(pid, &status, 0) == pid);
+    CHECK_EQ(status, 0);
+  }
+  n = t.n;
+  while (t.n < n + 5 && time(NULL) < deadline) burn_us(1000);
+  CHECK(t.n >= n + 5);  /* It goes on here. */
+  ticks_stop(&t);
+  CHECK_EQ(descriptors(), before);
+}
+
+int main(void)
+{
+  int perf = ticks_available("task-clock:u");
+  sleep_is_not_interrupted("cpu", 10*MS);
+  sleep_is_not_interrupted("cpu", MS);
+  sleep_is_not_interrupted("itimer", MS);
+  if (perf) {
+    own_perf_event("ctimer");
+    own_perf_event("task-clock:u");
+    blocked("task-clock:u");
+    children("task-clock:u");
+  }
+  blocked("ctimer");
+  blocked("wall");
+  blocked("itimer");
+  children("ctimer");
+  children("wall");
+  children("itimer");
+  return check_status();
+}

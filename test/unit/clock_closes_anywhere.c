@@ -1,0 +1,204 @@
+/* TIMEOUT: 120
+** A clock is closed from another thread while it ticks: none comes after that. A
+** signal that is pending there still reaches nobody, and does not end the program.
+*/
+
+#include "ticks.h"
+
+#define MS	((uint64_t)1000000)
+
+typedef struct Worker {
+  pthread_t thread;
+  volatile int tid;
+  volatile int go_on;
+  int blocks;			/* It blocks SIGPROF at first, */
+  volatile int pending;		/* has it pending, */
+  volatile int unblock;		/* and unblocks it. */
+} Worker;
+
+static void *worker_main(void *arg)
+{
+  Worker *w = (Worker *)arg;
+  sigset_t set, now;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPROF);
+  if (w->blocks) pthread_sigmask(SIG_BLOCK, &set, NULL);
+  w->tid = lj_clock_tid();
+  while (w->go_on) {
+    burn_us(200);
+    if (w->blocks && sigpending(&now) == 0 && sigismember(&now, SIGPROF))
+      w->pending = 1;
+    if (w->unblock) {
+      pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+      w->unblock = w->blocks = 0;
+    }
+  }
+  return NULL;
+}
+
+static void worker_start(Worker *w, int blocks)
+{
+  memset(w, 0, sizeof(*w));
+  w->go_on = 1;
+  w->blocks = blocks;
+  REQUIRE(pthread_create(&w->thread, NULL, worker_main, w) == 0);
+  while (!w->tid) usleep(100);
+}
+
+static void worker_stop(Worker *w)
+{
+  w->go_on = 0;
+  REQUIRE(pthread_join(w->thread, NULL) == 0);
+}
+
+/* What a tick would use is made unusable right after the close. */
+static void while_it_ticks(const char *name, uint64_t interval_ns, int rounds,
+			   int sleep_max_us)
+{
+  time_t deadline = time(NULL) + 60;
+  ClockSpec spec = ticks_spec(name, interval_ns, 0);
+  char why[CLOCK_WHY_MAX];
+  uint64_t ticks = 0;
+  Worker w;
+  Ticks t;
+  int i;
+  worker_start(&w, 0);
+  for (i = 0; i < rounds || (!ticks && time(NULL) < deadline); i++) {
+    REQUIRE(ticks_open(&t, &spec, w.tid, 0, why) == CLOCK_OK);
+    if (i % 4) usleep((unsigned int)(i * 37 % sleep_max_us));
+    ticks_stop(&t);
+    ticks += t.n;
+    memset(&t, 0xff, sizeof(t));
+  }
+  worker_stop(&w);
+  printf("%s: %llu ticks in %d clocks\n", name, (unsigned long long)ticks, i);
+  CHECK(ticks > 0);
+}
+
+static volatile int got;
+
+static void handler(int sig)
+{
+  (void)sig;
+  got++;
+}
+
+static void while_it_is_pending(const char *name, int with_handler)
+{
+  ClockSpec spec = ticks_spec(name, MS, 0);
+  time_t deadline = time(NULL) + 60;
+  struct sigaction sa;
+  char why[CLOCK_WHY_MAX];
+  Worker w;
+  Ticks t;
+  signal(SIGPROF, with_handler ? handler : SIG_DFL);
+  worker_start(&w, 1);
+  REQUIRE(ticks_open(&t, &spec, w.tid, 0, why) == CLOCK_OK);
+  while (!w.pending && time(NULL) < deadline) usleep(1000);
+  CHECK(w.pending);
+  CHECK_EQ(t.n, 0);
+  ticks_stop(&t);
+  w.unblock = 1;
+  while (w.unblock && time(NULL) < deadline) usleep(1000);
+  CHECK(!w.unblock);  /* The program lives. */
+  CHECK_EQ(t.n, 0);
+  CHECK_EQ(got, 0);
+  worker_stop(&w);
+  /* With nothing pending any more, the next close puts the handler back. */
+  ticks_start(&t, "ctimer", MS, 0);
+  ticks_stop(&t);
+  REQUIRE(sigaction(SIGPROF, NULL, &sa) == 0);
+  CHECK(sa.sa_handler == (with_handler ? handler : SIG_DFL));
+}
+
+/* -- The thread that has ended, many clocks, leaks ---------------------------- */
+
+static void after_the_thread(const char *name)
+{
+  ClockSpec spec = ticks_spec(name, MS, 0);
+  char why[CLOCK_WHY_MAX];
+  Worker w;
+  Ticks t;
+  worker_start(&w, 0);
+  REQUIRE(ticks_open(&t, &spec, w.tid, 0, why) == CLOCK_OK);
+  usleep(3000);
+  worker_stop(&w);
+  ticks_stop(&t);
+}
+
+static void jitp_tick(int sig)
+{
+  (void)sig;
+}
+
+static void as_many_as_there_are(void)
+{
+  static Ticks t[CLOCKS_MAX+1];
+  ClockSpec spec = ticks_spec("itimer", 1000*MS, 0);
+  char why[CLOCK_WHY_MAX];
+  int i;
+  for (i = 0; i < CLOCKS_MAX; i++)
+    if (ticks_open(&t[i], &spec, lj_clock_tid(), 0, why) != CLOCK_OK) break;
+  CHECK_EQ(i, CLOCKS_MAX);
+  CHECK_EQ(ticks_open(&t[CLOCKS_MAX], &spec, lj_clock_tid(), 0, why), CLOCK_BUSY);
+  CHECK_EQ(lj_clock_jitp_start(jitp_tick, 10), 0);
+  while (i-- > 0) ticks_stop(&t[i]);
+  CHECK_EQ(lj_clock_jitp_start(jitp_tick, 10), 1);
+  CHECK_EQ(ticks_open(&t[0], &spec, lj_clock_tid(), 0, why), CLOCK_BUSY);
+  CHECK_EQ(lj_clock_jitp_start(jitp_tick, 10), 0);
+  lj_clock_jitp_stop();
+}
+
+static int count_lines(const char *command)
+{
+  FILE *f = popen(command, "r");
+  int n = 0;
+  REQUIRE(f != NULL);
+  if (fscanf(f, "%d", &n) != 1) n = -1;
+  pclose(f);
+  return n;
+}
+
+static void leaks(void)
+{
+  static const char *const names[] = { "cpu", "wall", "itimer", "task-clock",
+    "page-faults", "cycles" };
+  char fds[80], timers[80];
+  int nfds, ntimers, i, k;
+  snprintf(fds, sizeof(fds), "ls /proc/%d/fd | wc -l", (int)getpid());
+  snprintf(timers, sizeof(timers), "grep -c ^ID: /proc/%d/timers", (int)getpid());
+  nfds = count_lines(fds);
+  ntimers = count_lines(timers);
+  for (k = 0; k < 6; k++) {
+    if (!ticks_available(names[k])) continue;
+    for (i = 0; i < 1000; i++) {
+      Ticks t;
+      ticks_start(&t, names[k], MS, 0);
+      ticks_stop(&t);
+    }
+  }
+  CHECK_EQ(count_lines(fds), nfds);
+  CHECK_EQ(count_lines(timers), ntimers);
+}
+
+int main(void)
+{
+  int perf = ticks_available("task-clock");
+  while_it_ticks("wall", MS/20, 1000, 400);
+  while_it_ticks("itimer", MS, 60, 20000);
+  while_it_is_pending("wall", 0);
+  while_it_is_pending("wall", 1);
+  while_it_is_pending("ctimer", 0);
+  after_the_thread("ctimer");
+  after_the_thread("wall");
+  after_the_thread("itimer");
+  if (perf) {
+    while_it_ticks("task-clock", MS/20, 1000, 400);
+    while_it_is_pending("task-clock", 0);
+    while_it_is_pending("task-clock", 1);
+    after_the_thread("task-clock");
+  }
+  as_many_as_there_are();
+  leaks();
+  return check_status();
+}

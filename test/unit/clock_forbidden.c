@@ -1,0 +1,215 @@
+/* TIMEOUT: 120
+** What cannot be had says why and what to do; 'cpu' takes what is left. System
+** calls are forbidden by a seccomp filter, descriptors and signals by limits,
+** perf events by being nobody.
+*/
+
+#include <stddef.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+#include "ticks.h"
+
+#define MS	((uint64_t)1000000)
+
+static int has_perf;		/* Task clock, with the kernel's part. */
+static char why[CLOCK_WHY_MAX];
+
+/* Have system calls fail with an errno. */
+static void forbid(int nr1, int nr2, int err)
+{
+  struct sock_filter filter[] = {
+    BPF_STMT(BPF_LD|BPF_W|BPF_ABS, offsetof(struct seccomp_data, arch)),
+    BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, AUDIT_ARCH_X86_64, 0, 4),
+    BPF_STMT(BPF_LD|BPF_W|BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, (unsigned int)nr1, 1, 0),
+    BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, (unsigned int)nr2, 0, 1),
+    BPF_STMT(BPF_RET|BPF_K, SECCOMP_RET_ERRNO|(unsigned int)err),
+    BPF_STMT(BPF_RET|BPF_K, SECCOMP_RET_ALLOW)
+  };
+  struct sock_fprog program = { sizeof(filter)/sizeof(filter[0]), filter };
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    printf("no seccomp filter: %s\n", strerror(errno));
+    _exit(0);
+  }
+}
+
+/* A clock cannot be had; the message has each of the texts. */
+static void refused(const char *name, int err, const char *text1, const char *text2)
+{
+  ClockSpec spec = ticks_spec(name, 10*MS, 0);
+  Ticks t;
+  CHECK_EQ(ticks_open(&t, &spec, lj_clock_tid(), 0, why), CLOCK_ERROR);
+  CHECK_EQ(errno, err);
+  CHECK(strstr(why, name) != NULL);
+  CHECK(strstr(why, text1) != NULL);
+  CHECK(strstr(why, text2) != NULL);
+  CHECK(strlen(why) < CLOCK_WHY_MAX - 1);
+  printf("  %s\n", why);
+}
+
+/* 'cpu' becomes a clock that works. */
+static void becomes(uint64_t interval_ns, const char *name)
+{
+  time_t deadline = time(NULL) + 60;
+  Ticks t;
+  ticks_start(&t, "cpu", interval_ns, 0);
+  if (strcmp(t.clock.spec.name, name) != 0)
+    printf("cpu became %s, not %s\n", t.clock.spec.name, name);
+  CHECK(strcmp(t.clock.spec.name, name) == 0);
+  while (t.n < 5 && time(NULL) < deadline) burn_us(1000);
+  CHECK(t.n >= 5);
+  ticks_stop(&t);
+}
+
+static void without_perf(void)
+{
+  forbid(SYS_perf_event_open, SYS_perf_event_open, EPERM);
+  refused("task-clock", EPERM, "seccomp profile", "CAP_PERFMON");
+  refused("cycles", EPERM, "seccomp profile", "CAP_PERFMON");
+  becomes(10*MS, "ctimer");
+  becomes(MS, "ctimer");
+}
+
+static void without_perf_call(void)
+{
+  forbid(SYS_perf_event_open, SYS_perf_event_open, ENOSYS);
+  refused("page-faults", ENOSYS, "seccomp profile", "allow it");
+  becomes(MS, "ctimer");
+}
+
+static void without_timers(void)
+{
+  forbid(SYS_timer_create, SYS_timer_create, EPERM);
+  refused("ctimer", EPERM, "seccomp profile", "'cpu'");
+  refused("wall", EPERM, "seccomp profile", "allow it");
+  becomes(10*MS, has_perf ? "task-clock" : "itimer");
+  becomes(MS, has_perf ? "task-clock" : "itimer");
+}
+
+static void without_both(void)
+{
+  struct itimerval it = { { 1000, 0 }, { 1000, 0 } }, now;
+  ClockSpec spec = ticks_spec("cpu", 10*MS, 0);
+  Ticks t;
+  forbid(SYS_timer_create, SYS_perf_event_open, EPERM);
+  becomes(10*MS, "itimer");
+  becomes(MS, "itimer");
+  REQUIRE(getitimer(ITIMER_PROF, &now) == 0);
+  CHECK(now.it_value.tv_sec == 0 && now.it_value.tv_usec == 0);
+  /* The last one cannot be had either. */
+  REQUIRE(setitimer(ITIMER_PROF, &it, NULL) == 0);
+  refused("itimer", EBUSY, "setitimer(ITIMER_PROF)", "another clock");
+  refused("cpu", EBUSY, "setitimer(ITIMER_PROF)", "neither ctimer nor task-clock");
+  REQUIRE(getitimer(ITIMER_PROF, &now) == 0);
+  CHECK(now.it_interval.tv_sec == 1000);  /* The program's own goes on. */
+  memset(&it, 0, sizeof(it));
+  REQUIRE(setitimer(ITIMER_PROF, &it, NULL) == 0);
+  CHECK_EQ(ticks_open(&t, &spec, lj_clock_tid(), SIGUSR1, why), CLOCK_ERROR);
+  CHECK(strstr(why, "SIGPROF only") != NULL);
+}
+
+static void without_descriptors(void)
+{
+  struct rlimit limit = { 0, 0 };
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  if (has_perf) {
+    refused("task-clock", EMFILE, "all 0 file descriptors", "ulimit -n");
+    refused("page-faults", EMFILE, "all 0 file descriptors", "ulimit -n");
+  }
+  becomes(MS, "ctimer");
+}
+
+static void without_signals(void)
+{
+  struct rlimit limit = { 0, 0 };
+  REQUIRE(setrlimit(RLIMIT_SIGPENDING, &limit) == 0);
+  refused("ctimer", EAGAIN, "too many timers", "ulimit -i");
+  becomes(10*MS, has_perf ? "task-clock" : "itimer");
+}
+
+static int paranoid_level(void)
+{
+  FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "r");
+  int level = -100;
+  if (!f) return level;
+  if (fscanf(f, "%d", &level) != 1) level = -100;
+  fclose(f);
+  return level;
+}
+
+static void as_nobody(void)
+{
+  char text[40];
+  int level = paranoid_level();
+  if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) {
+    printf("cannot become nobody: %s\n", strerror(errno));
+    return;
+  }
+  if (level < 2 || !has_perf) {
+    printf("perf_event_paranoid is %d and perf is %sthere: forbids nothing\n", level,
+	   has_perf ? "" : "not ");
+    return;
+  }
+  snprintf(text, sizeof(text), "perf_event_paranoid is %d", level);
+  refused("task-clock", EACCES, text, "sysctl kernel.perf_event_paranoid=1");
+  refused("page-faults", EACCES, text, "CAP_PERFMON");
+  refused("context-switches", EACCES, text, "CAP_PERFMON");
+  CHECK(strstr(why, "context-switches:u") == NULL);  /* There is no such thing. */
+  becomes(MS, "ctimer");
+  if (level == 2) {
+    refused("task-clock", EACCES, text, "'task-clock:u'");
+    CHECK(ticks_available("task-clock:u"));
+    CHECK(ticks_available("page-faults:u"));
+  }
+}
+
+static void signals(void)
+{
+  static const int wrong[] = { -1, 65, SIGKILL, SIGSTOP, SIGSEGV, SIGCHLD, 32, 33 };
+  const int right[] = { SIGUSR2, SIGIO, SIGRTMIN, SIGRTMAX };
+  ClockSpec cpu = ticks_spec("ctimer", MS, 0), event = ticks_spec("task-clock", MS, 0);
+  struct sigaction sa;
+  Ticks t;
+  size_t i;
+  for (i = 0; i < sizeof(wrong)/sizeof(wrong[0]); i++) {
+    CHECK_EQ(ticks_open(&t, &cpu, lj_clock_tid(), wrong[i], why), CLOCK_ERROR);
+    CHECK_EQ(errno, EINVAL);
+    CHECK(strstr(why, "cannot be a clock's") != NULL);
+  }
+  for (i = 0; i < sizeof(right)/sizeof(right[0]); i++) {
+    time_t deadline = time(NULL) + 60;
+    REQUIRE(ticks_open(&t, &cpu, lj_clock_tid(), right[i], why) == CLOCK_OK);
+    REQUIRE(sigaction(right[i], NULL, &sa) == 0);
+    CHECK((sa.sa_flags & SA_RESTART) && (sa.sa_flags & SA_ONSTACK));
+    while (t.n < 3 && time(NULL) < deadline) burn_us(1000);
+    CHECK(t.n >= 3);
+    ticks_stop(&t);
+    REQUIRE(sigaction(right[i], NULL, &sa) == 0);
+    CHECK(sa.sa_handler == SIG_DFL);
+  }
+  CHECK_EQ(ticks_open(&t, &event, lj_clock_tid(), SIGRTMIN, why), CLOCK_ERROR);
+  CHECK(strstr(why, "real-time signal") != NULL);
+  CHECK_EQ(ticks_open(&t, &event, 0x3ffffff, 0, why), CLOCK_ERROR);
+  CHECK_EQ(ticks_open(&t, &cpu, 0x3ffffff, 0, why), CLOCK_ERROR);
+  CHECK(strstr(why, "the thread is gone") != NULL);
+}
+
+int main(void)
+{
+  has_perf = ticks_available("task-clock");
+  in_child(without_perf);
+  in_child(without_perf_call);
+  in_child(without_timers);
+  in_child(without_both);
+  in_child(without_descriptors);
+  in_child(without_signals);
+  in_child(as_nobody);
+  in_child(signals);
+  return check_status();
+}

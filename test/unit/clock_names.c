@@ -1,0 +1,175 @@
+/* Lists of clocks and events: what each name means, and what is wrong with others. */
+
+#include <string.h>
+#include <linux/perf_event.h>
+
+#include "profile/lj_clockspec.h"
+#include "check.h"
+
+#define MS	((uint64_t)1000000)
+#define HW	PERF_TYPE_HARDWARE
+#define SW	PERF_TYPE_SOFTWARE
+
+static ClockSpec specs[SPF_EVENTS_MAX];
+static char why[CLOCK_WHY_MAX];
+
+static int parse(const char *list)
+{
+  memset(specs, 0x55, sizeof(specs));
+  why[0] = '\0';
+  return lj_clockspec_parse(list, 10*MS, 0, 0, specs, why);
+}
+
+static void is_clock(const char *name, ClockKind kind)
+{
+  CHECK_EQ(parse(name), 1);
+  CHECK_EQ(specs[0].kind, kind);
+  CHECK(strcmp(specs[0].name, name) == 0);
+  CHECK_EQ(specs[0].unit, SPF_UNIT_US);
+  CHECK_EQ(specs[0].period, 10*MS);
+  CHECK_EQ(specs[0].jitter, 0);
+}
+
+static void is_event(const char *text, const char *name, uint32_t type,
+		     uint64_t config, int precise, int no_user, int no_kernel)
+{
+  CHECK_EQ(parse(text), 1);
+  if (why[0]) printf("%s\n", why);
+  CHECK(strcmp(specs[0].name, name) == 0);
+  CHECK_EQ(specs[0].kind, CLOCK_PERF);
+  CHECK_EQ(specs[0].type, type);
+  CHECK_EQ(specs[0].config, config);
+  CHECK_EQ(specs[0].precise, precise);
+  CHECK_EQ(specs[0].exclude_user, no_user);
+  CHECK_EQ(specs[0].exclude_kernel, no_kernel);
+}
+
+static void is_wrong(const char *list, const char *text)
+{
+  CHECK_EQ(parse(list), 0);
+  if (!strstr(why, text)) printf("'%s' says: %s\n", list, why);
+  CHECK(strstr(why, text) != NULL);
+  CHECK(strlen(why) < CLOCK_WHY_MAX - 1);  /* Not cut. */
+}
+
+static void names(void)
+{
+  is_clock("cpu", CLOCK_CPU);
+  is_clock("ctimer", CLOCK_CTIMER);
+  is_clock("itimer", CLOCK_ITIMER);
+  is_clock("wall", CLOCK_WALL);
+  is_clock("task-clock", CLOCK_PERF);
+  is_event("task-clock:u", "task-clock:u", SW, PERF_COUNT_SW_TASK_CLOCK, 0, 0, 1);
+  CHECK_EQ(specs[0].unit, SPF_UNIT_US);
+  is_event("cycles", "cycles", HW, PERF_COUNT_HW_CPU_CYCLES, 0, 0, 0);
+  CHECK_EQ(specs[0].unit, SPF_UNIT_COUNT);
+  CHECK(specs[0].period > 1);
+  is_event("cpu-cycles", "cycles", HW, PERF_COUNT_HW_CPU_CYCLES, 0, 0, 0);
+  is_event("instructions", "instructions", HW, PERF_COUNT_HW_INSTRUCTIONS, 0, 0, 0);
+  is_event("cache-references", "cache-references", HW,
+	   PERF_COUNT_HW_CACHE_REFERENCES, 0, 0, 0);
+  is_event("cache-misses", "cache-misses", HW, PERF_COUNT_HW_CACHE_MISSES, 0, 0, 0);
+  is_event("branches", "branch-instructions", HW, PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
+	   0, 0, 0);
+  is_event("branch-misses", "branch-misses", HW, PERF_COUNT_HW_BRANCH_MISSES, 0, 0, 0);
+  is_event("faults", "page-faults", SW, PERF_COUNT_SW_PAGE_FAULTS, 0, 0, 0);
+  is_event("minor-faults", "minor-faults", SW, PERF_COUNT_SW_PAGE_FAULTS_MIN, 0, 0, 0);
+  is_event("major-faults", "major-faults", SW, PERF_COUNT_SW_PAGE_FAULTS_MAJ, 0, 0, 0);
+  is_event("cs", "context-switches", SW, PERF_COUNT_SW_CONTEXT_SWITCHES, 0, 0, 0);
+  is_event("cpu-migrations", "cpu-migrations", SW, PERF_COUNT_SW_CPU_MIGRATIONS,
+	   0, 0, 0);
+  is_event("alignment-faults", "alignment-faults", SW,
+	   PERF_COUNT_SW_ALIGNMENT_FAULTS, 0, 0, 0);
+  is_event("r1c2", "r1c2", PERF_TYPE_RAW, 0x1c2, 0, 0, 0);
+  is_event("r00C0:u", "r00C0:u", PERF_TYPE_RAW, 0xc0, 0, 0, 1);
+  is_event("rffffffffffffffff:u", "rffffffffffffffff:u", PERF_TYPE_RAW,
+	   ~(uint64_t)0, 0, 0, 1);
+}
+
+static void modifiers(void)
+{
+  is_event("cycles:u", "cycles:u", HW, 0, 0, 0, 1);
+  is_event("cycles:k", "cycles:k", HW, 0, 0, 1, 0);
+  is_event("cycles:uk", "cycles", HW, 0, 0, 0, 0);
+  is_event("cycles:p", "cycles:p", HW, 0, 1, 0, 0);
+  is_event("cycles:pp", "cycles:pp", HW, 0, 2, 0, 0);
+  is_event("cycles:pppu", "cycles:uppp", HW, 0, 3, 0, 1);
+  is_event("page-faults:u", "page-faults:u", SW, PERF_COUNT_SW_PAGE_FAULTS, 0, 0, 1);
+  is_wrong("cycles:", "lacks a modifier");
+  is_wrong("cycles:x", "unknown modifier 'x'");
+  is_wrong("cycles:\x01", "unknown modifier '?'");
+  is_wrong("cycles:pppp", "more than three");
+  is_wrong("page-faults:p", "hardware events only");
+  is_wrong("cpu:u", "'cpu' has no modifier 'u'");
+  is_wrong("wall:k", "'wall' has no modifier 'k'");
+  is_wrong("task-clock:k", "'task-clock' has no modifier 'k'");
+  is_wrong("context-switches:u", "happens in the kernel only");
+  is_wrong("cpu-migrations:k", "happens in the kernel only");
+}
+
+static void periods(void)
+{
+  CHECK_EQ(parse("page-faults/period=1/"), 1);
+  CHECK_EQ(specs[0].period, 1);
+  CHECK(strcmp(specs[0].name, "page-faults") == 0);
+  CHECK_EQ(parse("cycles:u/period=123456/"), 1);
+  CHECK_EQ(specs[0].period, 123456);
+  CHECK_EQ(parse("wall/period=500000/"), 1);  /* Nanoseconds, as perf has it. */
+  CHECK_EQ(specs[0].period, 500000);
+  CHECK_EQ(lj_clockspec_parse("cycles,cpu,r1/period=7/", MS, 99, 1, specs, why), 3);
+  CHECK_EQ(specs[0].period, 99);
+  CHECK_EQ(specs[1].period, MS);
+  CHECK_EQ(specs[2].period, 7);
+  CHECK(specs[0].jitter && specs[1].jitter && specs[2].jitter);
+  is_wrong("page-faults/", "'page-faults' is followed by '/'");
+  is_wrong("page-faults/period=/", "expected /period=N/");
+  is_wrong("page-faults/period=0/", "expected /period=N/");
+  is_wrong("page-faults/period=5", "expected /period=N/");
+  is_wrong("page-faults/period=-5/", "expected /period=N/");
+  is_wrong("page-faults/period=5x/", "expected /period=N/");
+  is_wrong("page-faults/period=5/x", "expected /period=N/");
+  is_wrong("page-faults/freq=5/", "expected /period=N/");
+  is_wrong("page-faults/period=99999999999999999999999/", "expected /period=N/");
+  is_wrong("page-faults/period=18446744073709551615/", "expected /period=N/");
+  is_wrong("context-switches/period=1/", "must be 2 or more");
+  is_wrong("ctimer/period=9999/", "between 10 us and a day");
+  is_wrong("ctimer/period=86400000000001/", "between 10 us and a day");
+  CHECK_EQ(parse("ctimer/period=86400000000000/"), 1);
+  CHECK_EQ(lj_clockspec_parse("cpu", 9999, 0, 0, specs, why), 0);
+  CHECK_EQ(lj_clockspec_parse("cycles", 10*MS, ~(uint64_t)0, 0, specs, why), 0);
+  CHECK(strstr(why, "too long") != NULL);
+}
+
+static void lists(void)
+{
+  char longer[400];
+  CHECK_EQ(parse("cpu,page-faults,cycles:u,wall"), 4);
+  CHECK(strcmp(specs[3].name, "wall") == 0);
+  is_wrong("cpu,page-faults,cycles,wall,branches", "has more than 4");
+  is_wrong("cpu,wall,cpu", "'cpu' twice");
+  is_wrong("cycles,cpu-cycles", "'cycles' twice");
+  CHECK_EQ(parse("cycles:u,cycles:k"), 2);
+  is_wrong("", "empty name");
+  is_wrong("cpu,", "empty name");
+  is_wrong(",cpu", "empty name");
+  is_wrong(":u", "empty name");
+  is_wrong("CPU", "'CPU' is no clock or event");
+  is_wrong("cpu ", "'cpu ' is no clock");
+  is_wrong("cpux", "'cpux' is no clock");
+  is_wrong("cp", "'cp' is no clock");
+  is_wrong("r", "'r' is no clock");
+  is_wrong("rxyz", "'rxyz' is no clock");
+  is_wrong("r10000000000000000", "is no clock");  /* More than 64 bits. */
+  memset(longer, 'n', sizeof(longer)-1);
+  longer[sizeof(longer)-1] = '\0';
+  is_wrong(longer, "is no clock or event");
+}
+
+int main(void)
+{
+  names();
+  modifiers();
+  periods();
+  lists();
+  return check_status();
+}

@@ -1,0 +1,172 @@
+/* TIMEOUT: 120
+** Each clock that can be had here: its ticks come on its own thread, whichever
+** opened it, and what they stand for is all the CPU time there was.
+*/
+
+#include "ticks.h"
+
+#define MS	((uint64_t)1000000)
+
+/* Work until there are n ticks. */
+static void work(const Ticks *t, uint64_t n)
+{
+  time_t deadline = time(NULL) + 60;
+  while (t->n < n && time(NULL) < deadline)
+    burn_us(2000);
+  CHECK(t->n >= n);
+}
+
+/* A timer's signals stand for all of its expirations: the first comes within the
+** first period, the later ones each after a period. For the other kinds each
+** tick is rounded to periods, and counts from a quarter of one on.
+*/
+static void all_is_counted(const Ticks *t, uint64_t begin)
+{
+  uint64_t period_us = t->clock.spec.period / 1000;
+  uint64_t sum_us = (t->n + t->overruns) * period_us, span_us = t->last - begin;
+  uint64_t error_us = sum_us > span_us ? sum_us - span_us : span_us - sum_us;
+  CHECK_EQ(t->weights, span_us);
+  if (t->clock.spec.kind == CLOCK_CTIMER)
+    CHECK(error_us <= 2 * period_us);
+  else if (t->clock.spec.kind != CLOCK_WALL)
+    CHECK(error_us <= (t->n + 2) * period_us * 3 / 4 + period_us);
+}
+
+static void own_thread(const char *name, uint64_t interval_ns)
+{
+  Ticks t;
+  uint64_t begin, before, total, after;
+  ticks_start(&t, name, interval_ns, 0);
+  begin = t.last - t.weights;
+  work(&t, 20);
+  before = thread_us();
+  total = lj_clock_total(&t.clock);
+  after = thread_us();
+  ticks_stop(&t);
+  printf("%s, %g ms, as %s: %llu ticks, %llu overruns, %llu us\n", name,
+	 (double)interval_ns / 1e6, t.clock.spec.name, (unsigned long long)t.n,
+	 (unsigned long long)t.overruns, (unsigned long long)t.weights);
+  CHECK(before <= total && total <= after);
+  all_is_counted(&t, begin);
+  begin = t.n;
+  burn_us(interval_ns / 1000 + 20000);
+  CHECK_EQ(t.n, begin);  /* No more after the close. */
+}
+
+/* -- Clocks of other threads ------------------------------------------------- */
+
+typedef struct Worker {
+  pthread_t thread;
+  volatile int tid;
+  volatile int go_on;
+} Worker;
+
+static void *worker_main(void *arg)
+{
+  Worker *w = (Worker *)arg;
+  w->tid = lj_clock_tid();
+  while (w->go_on) burn_us(1000);
+  return NULL;
+}
+
+static void other_threads(const char *name)
+{
+  enum { WORKERS = 3 };
+  Worker w[WORKERS];
+  Ticks t[WORKERS];
+  ClockSpec spec = ticks_spec(name, 5*MS, 0);
+  char why[CLOCK_WHY_MAX];
+  time_t deadline = time(NULL) + 60;
+  int i, n;
+  for (i = 0; i < WORKERS; i++) {
+    w[i].tid = 0;
+    w[i].go_on = 1;
+    REQUIRE(pthread_create(&w[i].thread, NULL, worker_main, &w[i]) == 0);
+  }
+  for (i = 0; i < WORKERS; i++) {
+    while (!w[i].tid) usleep(100);
+    REQUIRE(ticks_open(&t[i], &spec, w[i].tid, 0, why) == CLOCK_OK);
+  }
+  do {
+    usleep(1000);
+    for (i = n = 0; i < WORKERS; i++) n += (t[i].n >= 5);
+  } while (n < WORKERS && time(NULL) < deadline);
+  CHECK_EQ(n, WORKERS);
+  for (i = 0; i < WORKERS; i++) ticks_stop(&t[i]);
+  for (i = 0; i < WORKERS; i++) {
+    w[i].go_on = 0;
+    REQUIRE(pthread_join(w[i].thread, NULL) == 0);
+  }
+  CHECK_EQ(lj_clock_total(&t[0].clock), 0);  /* Its thread is gone. */
+  REQUIRE(ticks_open(&t[0], &spec, w[0].tid, 0, why) == CLOCK_ERROR ||
+	  spec.kind == CLOCK_ITIMER);
+  if (spec.kind != CLOCK_ITIMER)
+    CHECK(strstr(why, "the thread is gone") != NULL);
+  else
+    ticks_stop(&t[0]);
+}
+
+/* -- Several on one thread --------------------------------------------------- */
+
+static void together(const char *event)
+{
+  Ticks cpu, wall, other;
+  time_t deadline = time(NULL) + 60;
+  ticks_start(&cpu, "cpu", 5*MS, 0);
+  ticks_start(&wall, "wall", 2*MS, 0);
+  ticks_start(&other, event, 3*MS, 0);
+  while ((cpu.n < 10 || wall.n < 10 || other.n < 10) && time(NULL) < deadline)
+    burn_us(1000);
+  CHECK(cpu.n >= 10 && wall.n >= 10 && other.n >= 10);
+  ticks_stop(&wall);
+  ticks_stop(&cpu);
+  ticks_stop(&other);
+}
+
+static void jitter(void)
+{
+  ClockSpec spec = ticks_spec("wall", MS, 0);
+  uint64_t sum = 0, x;
+  char why[CLOCK_WHY_MAX];
+  Ticks t;
+  int i;
+  spec.jitter = 1;
+  REQUIRE(ticks_open(&t, &spec, lj_clock_tid(), 0, why) == CLOCK_OK);
+  work(&t, 50);
+  ticks_stop(&t);
+  /* Uniform in the two halves beside the period: its mean has a standard error of
+  ** period / sqrt(12 n), a 2886th of 10000; bound at 8 of them.
+  */
+  for (i = 0; i < 10000; i++) {
+    x = lj_clock_jitter(&t.clock);
+    CHECK(x > MS/2 && x <= MS + MS/2);
+    sum += x;
+  }
+  CHECK(sum/10000 > MS - 8*MS/346 && sum/10000 < MS + 8*MS/346);
+}
+
+int main(void)
+{
+  own_thread("cpu", 10*MS);
+  own_thread("cpu", MS);
+  own_thread("cpu", MS/10);
+  own_thread("ctimer", 10*MS);
+  own_thread("ctimer", MS/2);
+  own_thread("wall", MS);
+  own_thread("itimer", 5*MS);
+  other_threads("ctimer");
+  other_threads("wall");
+  other_threads("itimer");
+  together("ctimer");
+  together("itimer");
+  if (ticks_available("task-clock")) {
+    own_thread("task-clock", 10*MS);
+    own_thread("task-clock", MS);
+    own_thread("task-clock", MS/10);
+    other_threads("task-clock");
+    together("task-clock");
+  }
+  if (ticks_available("task-clock:u")) own_thread("task-clock:u", MS);
+  jitter();
+  return check_status();
+}
