@@ -331,26 +331,67 @@ static CfiResult row_apply(Peek *pk, const Machine *m, CfiRegs *regs,
   return CFI_STEP;
 }
 
-CfiResult lj_cfi_step(Peek *pk, CfiRegs *regs)
+/* Find the entry of an address, and the row of its table. */
+static CfiResult machine_find(Machine *m, uintptr_t pc, Fde *fde)
 {
-  uintptr_t pc = lj_cfi_lookup_pc(regs);
-  Fde fde;
-  Machine m;
-  CfiResult res = lj_ehframe_find(pc, &fde);
+  CfiResult res = lj_ehframe_find(pc, fde);
   int i;
   if (res != CFI_STEP) return res;
   for (i = 0; i < CFI_REG__MAX; i++) {
-    m.row.reg[i].kind = RULE_SAME;
-    m.row.reg[i].ofs = 0;
+    m->row.reg[i].kind = RULE_SAME;
+    m->row.reg[i].ofs = 0;
   }
-  m.row.cfa.kind = RULE_UNDEFINED;
-  m.row.cfa_ofs = 0;
-  m.nsaved = 0;
-  m.base = fde.cie_ins.p;
-  if (!machine_run(&m, &fde, fde.cie_ins, ~(uintptr_t)0)) return CFI_NONE;
-  m.initial = m.row;
-  if (!machine_run(&m, &fde, fde.fde_ins, pc)) return CFI_NONE;
-  return row_apply(pk, &m, regs, fde.is_signal);
+  m->row.cfa.kind = RULE_UNDEFINED;
+  m->row.cfa_ofs = 0;
+  m->nsaved = 0;
+  m->base = fde->cie_ins.p;
+  if (!machine_run(m, fde, fde->cie_ins, ~(uintptr_t)0)) return CFI_NONE;
+  m->initial = m->row;
+  if (!machine_run(m, fde, fde->fde_ins, pc)) return CFI_NONE;
+  return CFI_STEP;
+}
+
+CfiResult lj_cfi_step(Peek *pk, CfiRegs *regs)
+{
+  Fde fde;
+  Machine m;
+  CfiResult res = machine_find(&m, lj_cfi_lookup_pc(regs), &fde);
+  return res == CFI_STEP ? row_apply(pk, &m, regs, fde.is_signal) : res;
+}
+
+int lj_cfi_rule(uintptr_t pc, CfiRule *rule, Fde *fde)
+{
+  Machine m;
+  const Row *row = &m.row;
+  const Rule *ret = &row->reg[CFI_REG_PC];
+  uint32_t preserved = CFI_PRESERVED & ~(1u << CFI_REG_PC);
+  int i;
+  if (machine_find(&m, pc, fde) != CFI_STEP || fde->is_signal ||
+      row->cfa.kind != RULE_REGISTER || row->cfa_ofs != (int32_t)row->cfa_ofs ||
+      (uint32_t)row->cfa.ofs >= CFI_REG__MAX)
+    return 0;
+  rule->cfa_reg = (uint8_t)row->cfa.ofs;
+  rule->cfa_ofs = (int32_t)row->cfa_ofs;
+  rule->is_root = (ret->kind == RULE_UNDEFINED);
+  rule->is_inner = (pc + 1 - fde->pc_begin < fde->pc_size);
+  rule->depth = 1;
+  if (rule->is_root) return 1;
+  if (ret->kind != RULE_OFFSET || ret->ofs != -8) return 0;
+  for (i = 0; i < CFI_NSAVED; i++) {
+    const Rule *r = &row->reg[lj_cfi_saved[i]];
+    int32_t words = -(r->ofs >> 3);
+    preserved &= ~(1u << lj_cfi_saved[i]);
+    rule->saved[i] = 0;
+    if (r->kind == RULE_SAME) continue;
+    if (r->kind != RULE_OFFSET || (r->ofs & 7) != 0 || words < 1 ||
+	words > UINT8_MAX)
+      return 0;
+    rule->saved[i] = (uint8_t)words;
+    if (words > rule->depth) rule->depth = (uint8_t)words;
+  }
+  for (i = 0; i < CFI_REG__MAX; i++)  /* The stack pointer. */
+    if ((preserved & (1u << i)) && row->reg[i].kind != RULE_SAME) return 0;
+  return 1;
 }
 
 /* Does a call end before this address? */

@@ -45,6 +45,34 @@ typedef enum CfiResult {
 */
 LJ_FUNC CfiResult lj_cfi_step(Peek *pk, CfiRegs *regs);
 
+/* Registers other than the stack pointer that a called function preserves. */
+#define CFI_NSAVED	6
+
+/* What a step does, where it is as in nearly all compiled code: the canonical
+** frame address (CFA) is a register plus an offset, the return address is below
+** it, and saved registers are below that.
+*/
+typedef struct CfiRule {
+  int32_t cfa_ofs;
+  uint8_t cfa_reg : 6;
+  uint8_t is_root : 1;		/* This is the outermost frame. */
+  uint8_t is_inner : 1;		/* The next address is in this function, too. */
+  uint8_t depth;		/* Words below the CFA that are loaded. */
+  uint8_t saved[CFI_NSAVED];	/* Words below it of each, 0: not saved. */
+} CfiRule;
+
+/* Order of CfiRule.saved. */
+static const uint8_t lj_cfi_saved[CFI_NSAVED] = {
+  CFI_REG_BX, CFI_REG_BP, CFI_REG_R12, CFI_REG_R13, CFI_REG_R14, CFI_REG_R15
+};
+
+struct Fde;
+
+/* Find the rule of an address, and the entry that it is from. Returns 0 if there
+** is none, or it is another one. Async-signal-safe.
+*/
+LJ_FUNC int lj_cfi_rule(uintptr_t pc, CfiRule *rule, struct Fde *fde);
+
 /* Address to look up for a frame: inside of the call for a return address. */
 static LJ_AINLINE uintptr_t lj_cfi_lookup_pc(const CfiRegs *regs)
 {

@@ -106,15 +106,16 @@ static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
   Bytes b = entry_bytes(p);
   const uint8_t *at = b.p;
   uint64_t cie_delta = bytes_uint(&b, 4);
-  uintptr_t size;
   int has_augmentation;
   if (b.bad || cie_delta == 0 ||
       !cie_parse(at - cie_delta, fde, &has_augmentation) ||
       (fde->enc & PE_INDIRECT))
     return 0;
+  fde->fde = p;
+  fde->cie = at - cie_delta;
   fde->pc_begin = lj_ehframe_pointer(&b, fde->enc, 1);
-  size = lj_ehframe_pointer(&b, fde->enc, 0);
-  if (b.bad || pc - fde->pc_begin >= size) return 0;
+  fde->pc_size = lj_ehframe_pointer(&b, fde->enc, 0);
+  if (b.bad || pc - fde->pc_begin >= fde->pc_size) return 0;
   if (has_augmentation) {
     uint64_t len = bytes_uleb(&b);
     if (len > (uint64_t)(b.end - b.p)) return 0;
@@ -126,29 +127,40 @@ static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
 
 /* -- Finding it ----------------------------------------------------------- */
 
-/* Search the sorted index that the linker put in front of .eh_frame. */
-CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde)
+CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj)
 {
-  struct dl_find_object obj;
+  struct dl_find_object found;
   const uint8_t *hdr;
-  Bytes b;
-  uint64_t count, lo, hi;
-  int32_t entry[2];
-  if (_dl_find_object((void *)pc, &obj) != 0) return CFI_NO_OBJECT;
-  if (!obj.dlfo_eh_frame) return CFI_NONE;
-  hdr = (const uint8_t *)obj.dlfo_eh_frame;
+  if (_dl_find_object((void *)pc, &found) != 0) return CFI_NO_OBJECT;
+  if (!found.dlfo_eh_frame) return CFI_NONE;
+  hdr = (const uint8_t *)found.dlfo_eh_frame;
   if (hdr[0] != 1 || hdr[2] != PE_UDATA4 ||
       hdr[3] != (PE_DATAREL|PE_SDATA4) || (hdr[1] & PE_FORMAT) != PE_SDATA4)
     return CFI_NONE;
-  b.p = hdr + 8; b.end = hdr + 12; b.bad = 0;
-  count = bytes_uint(&b, 4);
-  for (lo = 0, hi = count; lo < hi; ) {  /* First entry above pc. */
-    uint64_t mid = (lo + hi) >> 1;
-    memcpy(entry, b.p + mid*sizeof(entry), sizeof(entry));
-    if (pc < (uintptr_t)((intptr_t)hdr + entry[0])) hi = mid;
+  obj->begin = (uintptr_t)found.dlfo_map_start;
+  obj->end = (uintptr_t)found.dlfo_map_end;
+  obj->hdr = hdr;
+  obj->table = hdr + 12;
+  memcpy(&obj->count, hdr + 8, sizeof(obj->count));
+  return CFI_STEP;
+}
+
+/* Search the sorted index that the linker put in front of .eh_frame. */
+CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde)
+{
+  EhObject obj;
+  CfiResult res = lj_ehframe_object(pc, &obj);
+  uint32_t lo, hi;
+  int32_t entry[2];
+  if (res != CFI_STEP) return res;
+  for (lo = 0, hi = obj.count; lo < hi; ) {  /* First entry above pc. */
+    uint32_t mid = lo + (hi - lo) / 2;
+    memcpy(entry, obj.table + mid*sizeof(entry), sizeof(entry));
+    if (pc < (uintptr_t)((intptr_t)obj.hdr + entry[0])) hi = mid;
     else lo = mid + 1;
   }
   if (lo == 0) return CFI_NONE;
-  memcpy(entry, b.p + (lo-1)*sizeof(entry), sizeof(entry));
-  return fde_parse(hdr + entry[1], pc, fde) ? CFI_STEP : CFI_NONE;
+  fde->index = lo-1;
+  memcpy(entry, obj.table + (lo-1)*sizeof(entry), sizeof(entry));
+  return fde_parse(obj.hdr + entry[1], pc, fde) ? CFI_STEP : CFI_NONE;
 }

@@ -66,8 +66,19 @@ static LJ_AINLINE int64_t bytes_sleb(Bytes *b)
   return 0;
 }
 
+/* A loaded object with an index of its .eh_frame. */
+typedef struct EhObject {
+  uintptr_t begin, end;		/* Addresses of the object. */
+  const uint8_t *hdr;		/* Section .eh_frame_hdr, relative to which */
+  const uint8_t *table;		/* these are: sorted pairs of a function's start */
+  uint32_t count;		/* and its FDE, int32_t each. */
+} EhObject;
+
 /* The parts of a CIE and a FDE that are needed to run them. */
 typedef struct Fde {
+  const uint8_t *cie, *fde;	/* The entries. */
+  uint32_t index;		/* In the object's table. */
+  uintptr_t pc_size;		/* Bytes described from pc_begin on. */
   uintptr_t pc_begin;		/* First address described. */
   Bytes cie_ins, fde_ins;	/* Call frame instructions. */
   uint64_t code_align;		/* Factor of location advances. */
@@ -75,6 +86,9 @@ typedef struct Fde {
   unsigned enc;			/* Encoding of addresses. */
   int is_signal;		/* Frame of a signal handler's trampoline. */
 } Fde;
+
+/* Find the object of an address: CFI_STEP, CFI_NO_OBJECT or CFI_NONE. */
+LJ_FUNC CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj);
 
 /* Find the description of an address: CFI_STEP, CFI_NO_OBJECT or CFI_NONE. */
 LJ_FUNC CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde);

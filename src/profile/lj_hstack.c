@@ -312,17 +312,20 @@ static int walk_host(Walk *w)
   uintptr_t pc = w->regs.r[CFI_REG_PC];
   FrameWord here = frame_word(SPF_FRAME_HOST, lj_cfi_lookup_pc(&w->regs));
   const uint8_t *saved;
+  const CfiRule *rule;
   CfiResult res;
   int n = -1, ok;
   if (walk_exact(w) && (n = lj_vmcode_partial(pc, &saved)) >= 0) {
     walk_push(w, here);
     return walk_partial(w, n, saved);
   }
-  if (lj_cfi_isstart(hs->pk, &w->regs)) {
+  rule = lj_cfirow_find(&hs->cfi, hs->pk, lj_cfi_lookup_pc(&w->regs));
+  if (!(rule && rule->is_inner) && lj_cfi_isstart(hs->pk, &w->regs)) {
     walk_push(w, frame_word(SPF_FRAME_HOST, pc));
     return 0;
   }
-  res = lj_cfi_step(hs->pk, &w->regs);
+  res = rule ? lj_cfirow_step(rule, hs->pk, &w->regs) :
+	       lj_cfi_step(hs->pk, &w->regs);
   if (res == CFI_NO_OBJECT) {
     if (walk_exact(w) && !hs->apart &&
 	(n = lj_vmcode_callback(hs->pk, hs->g, pc, &saved)) >= 0) {
@@ -377,6 +380,7 @@ void lj_hstack_walk(HostStack *hs, const ucontext_t *uc)
 {
   Walk w;
   int more = 1, steps;
+  lj_peek_stack(hs->pk, (uintptr_t)uc->uc_mcontext.gregs[REG_RSP]);
   walk_init(&w, hs, uc);
   hs->nvm = 0;
   hs->broken = -1;

@@ -17,6 +17,7 @@
 
 #include "lj_obj.h"
 #include "profile/lj_cframe.h"
+#include "profile/lj_cfirow.h"
 #include "profile/lj_frames.h"
 #include "profile/lj_vmcode.h"
 
@@ -74,7 +75,7 @@ typedef struct VMFrame {
 } VMFrame;
 
 typedef struct HostStack {
-  /* Set by the caller. */
+  /* Set by the caller, the rest cleared. */
   Peek *pk;			/* Fault-safe loads. */
   global_State *g;		/* The VM. */
   Frames *frames;		/* Where the frames go, or NULL. */
@@ -87,6 +88,8 @@ typedef struct HostStack {
   int broken;			/* SPF_BROKEN_* of the first gap, or -1. */
   uint32_t nvm;			/* VM frames crossed. */
   VMFrame vm[HSTACK_VMFRAMES];	/* The innermost of them. */
+  /* Kept from walk to walk. */
+  CfiCache cfi;			/* Steps. */
 } HostStack;
 
 /* Walk the stack of an interrupted thread. Async-signal-safe after warmup. */

@@ -1,12 +1,16 @@
 /*
 ** Fault-safe loads.
-** Runs in the signal handler; see the header for the contract.
+** Runs in the signal handler, but for what the header says otherwise of.
 */
 
 #define lj_peek_c
 #define LUA_CORE
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* For pthread_getattr_np. */
+#endif
 #include <errno.h>
+#include <pthread.h>
 #include <unistd.h>
 #include <sys/syscall.h>
 
@@ -14,19 +18,14 @@
 
 #define PEEK_PAGENO_BITS	(PEEK_ADDR_BITS - PEEK_PAGE_BITS)
 
+/* Generations of samples are even, those of kept pages odd. */
+#define GENERATION_KEPT		((uint64_t)1 << PEEK_PAGENO_BITS)
+#define GENERATION_STEP		(2*GENERATION_KEPT)
+
 /* Size of the kernel's signal set, see rt_sigprocmask(2). */
 #define KERNEL_SIGSET_SIZE	8
 
-void lj_peek_reset(Peek *pk)
-{
-  pk->generation += (uint64_t)1 << PEEK_PAGENO_BITS;
-  if (LJ_UNLIKELY(pk->generation == 0)) {  /* Wrapped: old entries may match. */
-    int i;
-    for (i = 0; i < PEEK_SLOTS; i++)
-      pk->page[i] = 0;
-    pk->generation = (uint64_t)1 << PEEK_PAGENO_BITS;
-  }
-}
+/* -- Pages ------------------------------------------------------------------- */
 
 /* rt_sigprocmask(2) copies the new set in before it looks at the operation, so
 ** an invalid operation reads 8 bytes of the page and changes nothing: it fails
@@ -37,9 +36,136 @@ int lj_peek_probe(Peek *pk, uintptr_t pageno)
   const int bad_operation = ~0;
   if (pageno == 0 || (pageno >> PEEK_PAGENO_BITS) != 0)
     return 0;
+  pk->probes++;
   if (syscall(SYS_rt_sigprocmask, bad_operation, pageno << PEEK_PAGE_BITS,
 	      NULL, KERNEL_SIGSET_SIZE) == 0 || errno != EINVAL)
     return 0;
   pk->page[pageno & (PEEK_SLOTS-1)] = pk->generation | pageno;
   return 1;
+}
+
+int lj_peek_vmslow(Peek *pk, const void *p, size_t sz)
+{
+  uintptr_t first = (uintptr_t)p >> PEEK_PAGE_BITS;
+  uintptr_t last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
+  if (!lj_peek_ok(pk, p, sz)) return 0;
+  pk->fresh++;
+  if (pk->keeping) {
+    pk->page[first & (PEEK_SLOTS-1)] = pk->kept | first;
+    pk->page[last & (PEEK_SLOTS-1)] = pk->kept | last;
+  }
+  return 1;
+}
+
+/* -- Unmapped memory --------------------------------------------------------- */
+
+#define UNMAPS	16	/* Unmapped ranges remembered, a power of two. */
+
+/* Shared by all threads. */
+static uint32_t unmaps_begun, unmaps_done;
+static struct { uintptr_t first, last; } unmapped[UNMAPS];  /* Page numbers. */
+
+/* The range is written before begun tells of it, and before the memory goes: for
+** a handler on this thread the two are in order.
+*/
+void lj_peek_unmap(const void *p, size_t sz, int begins)
+{
+  if (begins) {
+    uint32_t i = __atomic_fetch_add(&unmaps_begun, 1, __ATOMIC_SEQ_CST);
+    unmapped[i & (UNMAPS-1)].first = (uintptr_t)p >> PEEK_PAGE_BITS;
+    unmapped[i & (UNMAPS-1)].last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
+  } else {
+    __atomic_fetch_add(&unmaps_done, 1, __ATOMIC_SEQ_CST);
+  }
+}
+
+static void forget_range(Peek *pk, uintptr_t first, uintptr_t last)
+{
+  uintptr_t n;
+  int i;
+  if (last - first < PEEK_SLOTS) {
+    for (n = first; n <= last; n++)
+      if ((pk->page[n & (PEEK_SLOTS-1)] ^ n) == pk->kept_pages)
+	pk->page[n & (PEEK_SLOTS-1)] = 0;
+  } else {
+    for (i = 0; i < PEEK_SLOTS; i++)
+      if ((pk->page[i] & (GENERATION_KEPT-1)) - first <= last - first)
+	pk->page[i] = 0;
+  }
+}
+
+/* -- Samples ----------------------------------------------------------------- */
+
+void lj_peek_forget(Peek *pk)
+{
+  pk->kept_pages = pk->generation + GENERATION_KEPT;
+  pk->kept = pk->generation;
+}
+
+void lj_peek_reset(Peek *pk)
+{
+  uint32_t done = __atomic_load_n(&unmaps_done, __ATOMIC_SEQ_CST);
+  uint32_t begun = __atomic_load_n(&unmaps_begun, __ATOMIC_SEQ_CST);
+  pk->generation += GENERATION_STEP;
+  if (LJ_UNLIKELY(pk->generation == 0)) {  /* Wrapped: old entries may match. */
+    int i;
+    for (i = 0; i < PEEK_SLOTS; i++)
+      pk->page[i] = 0;
+    pk->generation = GENERATION_STEP;
+    lj_peek_forget(pk);
+  }
+  pk->stack_size = 0;
+  pk->probes = pk->fresh = 0;
+  pk->keeping = 0;
+  if (pk->kept_pages == 0) {
+    lj_peek_forget(pk);
+    pk->unmaps = begun;
+  }
+  if (begun != done) {  /* It may be going on: nothing is kept or believed. */
+    pk->kept = pk->generation;
+    return;
+  }
+  if (LJ_UNLIKELY(begun != pk->unmaps)) {
+    uint32_t i, from = pk->unmaps;
+    if (begun - from <= UNMAPS)
+      for (i = from; i != begun; i++)
+	forget_range(pk, unmapped[i & (UNMAPS-1)].first,
+		     unmapped[i & (UNMAPS-1)].last);
+    /* Were these overwritten, possibly just now by another thread? */
+    if (__atomic_load_n(&unmaps_begun, __ATOMIC_SEQ_CST) - from > UNMAPS)
+      lj_peek_forget(pk);
+    pk->unmaps = begun;
+  }
+  pk->kept = pk->kept_pages;
+}
+
+/* -- The thread's stack ------------------------------------------------------ */
+
+/* The main thread's may be as large as its limit allows. Below this size, the
+** kernel maps nothing else.
+*/
+#define THREAD_STACK_MAX	((size_t)128 << 20)
+
+void lj_peek_thread(Peek *pk)
+{
+  pthread_attr_t attr;
+  void *p;
+  size_t sz;
+  pk->thread_size = 0;
+  if (pthread_getattr_np(pthread_self(), &attr) != 0) return;
+  if (pthread_attr_getstack(&attr, &p, &sz) == 0) {
+    uintptr_t end = ((uintptr_t)p + sz) & ~(sizeof(uintptr_t)-1);
+    if (sz > THREAD_STACK_MAX) sz = THREAD_STACK_MAX;
+    pk->thread = end - sz;
+    pk->thread_size = sz;
+  }
+  pthread_attr_destroy(&attr);
+}
+
+/* What lies above the stack pointer of a stack is in use, so it is mapped. */
+void lj_peek_stack(Peek *pk, uintptr_t sp)
+{
+  uintptr_t ofs = ((sp + 7) & ~(uintptr_t)7) - pk->thread;
+  pk->stack = pk->thread + ofs;
+  pk->stack_size = ofs < pk->thread_size ? pk->thread_size - ofs : 0;
 }

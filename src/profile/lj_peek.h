@@ -4,8 +4,12 @@
 ** Used by everything that reads the interrupted program's state. Runs in the
 ** signal handler: takes no lock, allocates nothing and installs no SIGSEGV
 ** handler. A page is probed with a system call that fails with EFAULT instead
-** of faulting; pages probed during one sample are remembered until the next,
-** because the sampled thread cannot unmap anything while it is in the handler.
+** of faulting. What was found out holds
+** - for this sample, of any page: the sampled thread cannot unmap anything while
+**   it is in the handler;
+** - until it is unmapped, of a page of the VM's memory (lj_peek_vm): LuaJIT's
+**   allocator says what it unmaps (lj_peek_unmap);
+** - without a probe, of the part of the thread's own stack that is in use.
 */
 
 #ifndef _LJ_PEEK_H
@@ -13,19 +17,54 @@
 
 #include "lj_def.h"
 
-#define PEEK_SLOTS	128	/* Remembered pages, a power of two. */
+#define PEEK_SLOTS	512	/* Remembered pages, a power of two. */
 #define PEEK_PAGE_BITS	12	/* Smallest page size of the platform. */
 #define PEEK_ADDR_BITS	47	/* User addresses have no more bits. */
 
 typedef struct Peek {
-  uint64_t generation;		/* Number of this sample, in the upper bits. */
+  /* Set outside of the handler. */
+  uintptr_t thread, thread_size;  /* Stack of the thread, size 0 if unknown. */
+  /* Of this sample. */
+  uint64_t generation;		/* Its number, in the upper bits. */
+  uint64_t kept;		/* Likewise, of the pages that are kept. */
+  uintptr_t stack, stack_size;	/* Part of the thread's stack in use. */
+  uint32_t probes;		/* Pages probed. */
+  uint32_t fresh;		/* Times that lj_peek_vm got a page not kept. */
+  int keeping;			/* lj_peek_vm keeps what it gets. */
+  /* Of all samples. */
+  uint64_t kept_pages;		/* Number of the pages that are kept. */
+  uint32_t unmaps;		/* Unmapped so far, as far as these know. */
   uint64_t page[PEEK_SLOTS];	/* Generation and number of readable pages. */
 } Peek;
 
-/* Forget all pages. Call it at the start of each sample. */
+/* Note the bounds of the calling thread's stack. Not in the handler. */
+LJ_FUNC void lj_peek_thread(Peek *pk);
+
+/* Forget the pages that are not kept. Call it at the start of each sample. */
 LJ_FUNC void lj_peek_reset(Peek *pk);
+
+/* Forget all pages: nobody says what is unmapped. */
+LJ_FUNC void lj_peek_forget(Peek *pk);
+
+/* This sample was interrupted with this stack pointer. */
+LJ_FUNC void lj_peek_stack(Peek *pk, uintptr_t sp);
+
+/* LuaJIT's allocator is about to unmap memory (begins), or has done so. Outside
+** of the handler, in any thread.
+*/
+LJ_FUNC void lj_peek_unmap(const void *p, size_t sz, int begins);
+
 /* Slow path of lj_peek_ok: probe one page. */
 LJ_FUNC int lj_peek_probe(Peek *pk, uintptr_t pageno);
+/* Slow path of lj_peek_vm. */
+LJ_FUNC int lj_peek_vmslow(Peek *pk, const void *p, size_t sz);
+
+/* Is a page known to be readable? */
+static LJ_AINLINE int lj_peek_known(const Peek *pk, uintptr_t pageno)
+{
+  uint64_t g = pk->page[pageno & (PEEK_SLOTS-1)] ^ pageno;
+  return g == pk->kept || g == pk->generation;
+}
 
 /* May sz bytes at p be read? sz is at most the size of a page.
 ** Async-signal-safe. May change errno.
@@ -35,19 +74,30 @@ static LJ_AINLINE int lj_peek_ok(Peek *pk, const void *p, size_t sz)
   uintptr_t first = (uintptr_t)p >> PEEK_PAGE_BITS;
   uintptr_t last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
   if ((uintptr_t)p >> PEEK_ADDR_BITS) return 0;
-  if (pk->page[first & (PEEK_SLOTS-1)] != (pk->generation | first) &&
-      !lj_peek_probe(pk, first))
-    return 0;
-  return first == last ||
-	 pk->page[last & (PEEK_SLOTS-1)] == (pk->generation | last) ||
-	 lj_peek_probe(pk, last);
+  if (!lj_peek_known(pk, first) && !lj_peek_probe(pk, first)) return 0;
+  return first == last || lj_peek_known(pk, last) || lj_peek_probe(pk, last);
+}
+
+/* The same, of what is memory of the VM if the stacks are what they seem to be:
+** objects of the collector and Lua stacks. Of no other memory.
+*/
+static LJ_AINLINE int lj_peek_vm(Peek *pk, const void *p, size_t sz)
+{
+  uintptr_t first = (uintptr_t)p >> PEEK_PAGE_BITS;
+  uintptr_t last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
+  if (LJ_LIKELY(((uintptr_t)p >> PEEK_ADDR_BITS) == 0 &&
+		(pk->page[first & (PEEK_SLOTS-1)] ^ first) == pk->kept &&
+		(pk->page[last & (PEEK_SLOTS-1)] ^ last) == pk->kept))
+    return 1;
+  return lj_peek_vmslow(pk, p, sz);
 }
 
 /* Load an aligned word; returns 0 and leaves *w alone if it is not readable. */
 static LJ_AINLINE int lj_peek_word(Peek *pk, uintptr_t addr, uintptr_t *w)
 {
   if ((addr & (sizeof(uintptr_t)-1)) != 0 ||
-      !lj_peek_ok(pk, (const void *)addr, sizeof(uintptr_t)))
+      (addr - pk->stack >= pk->stack_size &&
+       !lj_peek_ok(pk, (const void *)addr, sizeof(uintptr_t))))
     return 0;
   *w = *(const uintptr_t *)addr;
   return 1;

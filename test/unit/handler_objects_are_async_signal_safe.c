@@ -29,6 +29,9 @@ static const Allowed allowed[] = {
   { NULL, "__asan_*", "sanitizer" },
   { NULL, "__ubsan_*", "sanitizer" },
   { NULL, "__tls_get_addr", "initial-exec is used, but for sanitizers" },
+  { "lj_peek", "pthread_attr_*", "start only" },
+  { "lj_peek", "pthread_getattr_np", "start only" },
+  { "lj_peek", "pthread_self", "start only" },
   { "lj_cfi", "_dl_find_object", "documented as async-signal-safe" },
   { "lj_lstack", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
   { "lj_lstack", "lj_vm_*", "addresses to compare with" },
@@ -120,7 +123,7 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_peek", "lj_cfi", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack",
+  "lj_peek", "lj_cfi", "lj_cfirow", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack",
   "lj_lstack", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
   "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_streamfile", "lj_sample",
   "lj_clock", "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",

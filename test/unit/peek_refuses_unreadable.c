@@ -71,7 +71,7 @@ int main(void)
   m = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
   REQUIRE(m != MAP_FAILED);
   CHECK(lj_peek_ok(&pk, m, 8));
-  pk.generation = (uint64_t)0 - ((uint64_t)1 << (PEEK_ADDR_BITS - PEEK_PAGE_BITS));
+  pk.generation = (uint64_t)0 - ((uint64_t)2 << (PEEK_ADDR_BITS - PEEK_PAGE_BITS));
   REQUIRE(munmap(m, PAGE) == 0);
   lj_peek_reset(&pk);
   CHECK(!lj_peek_ok(&pk, m, 8));

@@ -1,0 +1,413 @@
+/*
+** What a sample costs in the handler, as a whole and in parts. Built and run by
+** etc/bench/handler, which says what is printed.
+**
+** Runs a session of the C API. Its signal is taken first by a handler of this
+** program, which remembers the first one; from then on it sends that to itself
+** from stacks of known depth and measures how long sysprof's handler runs. For
+** the parts, it calls the modules of the handler in the same way, on state of
+** its own.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+#include "lua.h"
+#include "lauxlib.h"
+#include "lualib.h"
+#include "lmisclib.h"
+#include "lj_obj.h"
+#include "profile/lj_hstack.h"
+#include "profile/lj_lstack.h"
+#include "profile/lj_stream.h"
+
+#define BUF_SIZE	(1024*1024)
+#define TICKS_MAX	100000
+
+static void die(const char *what)
+{
+  perror(what);
+  exit(1);
+}
+
+/* -- Measuring ------------------------------------------------------------- */
+
+typedef enum Part {
+  PART_WHOLE, PART_CLOCKS, PART_HOST, PART_LUA, PART_STREAM, PART__MAX
+} Part;
+
+/* What was measured in one scene. */
+static struct {
+  uint32_t n;
+  uint32_t host, lua;			/* Frames. */
+  uint32_t broken;			/* Samples that are broken. */
+  uint32_t ns[PART__MAX][TICKS_MAX];
+  uint32_t ins[PART__MAX][TICKS_MAX];
+} scene;
+
+static int ins_fd = -1;
+static uint64_t ns_least, ins_least;	/* Cost of measuring itself. */
+
+static uint64_t now_ns(clockid_t id)
+{
+  struct timespec ts;
+  clock_gettime(id, &ts);
+  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t now_ins(void)
+{
+  uint64_t v = 0;
+  if (ins_fd >= 0 && read(ins_fd, &v, sizeof(v)) != sizeof(v)) v = 0;
+  return v;
+}
+
+static void ins_open(void)
+{
+  struct perf_event_attr a;
+  memset(&a, 0, sizeof(a));
+  a.type = PERF_TYPE_HARDWARE;
+  a.size = sizeof(a);
+  a.config = PERF_COUNT_HW_INSTRUCTIONS;
+  a.exclude_kernel = 1;
+  a.exclude_hv = 1;
+  ins_fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, 0);
+}
+
+/* Times and instructions are taken in turns: to read a counter is a system call,
+** which makes what follows slower.
+*/
+typedef struct Meter {
+  uint64_t begin;
+} Meter;
+
+static int count_ins;
+
+static inline void meter_begin(Meter *m)
+{
+  m->begin = count_ins ? now_ins() : now_ns(CLOCK_MONOTONIC);
+}
+
+static inline void meter_end(Meter *m, Part part)
+{
+  uint64_t d = (count_ins ? now_ins() : now_ns(CLOCK_MONOTONIC)) - m->begin;
+  uint64_t least = count_ins ? ins_least : ns_least;
+  (count_ins ? scene.ins : scene.ns)[part][scene.n] =
+    (uint32_t)(d > least ? d - least : 0);
+}
+
+static void meter_calibrate(void)
+{
+  int i;
+  ns_least = ins_least = ~(uint64_t)0;
+  for (i = 0; i < 10000; i++) {
+    uint64_t t = now_ns(CLOCK_MONOTONIC), d = now_ns(CLOCK_MONOTONIC) - t;
+    if (d < ns_least) ns_least = d;
+    if (i % 10 == 0 && ins_fd >= 0) {
+      t = now_ins();
+      d = now_ins() - t;
+      if (d < ins_least) ins_least = d;
+    }
+  }
+}
+
+static int compare(const void *a, const void *b)
+{
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+static uint32_t median(uint32_t *v, uint32_t n)
+{
+  if (n == 0) return 0;
+  qsort(v, n, sizeof(*v), compare);
+  return v[n/2];
+}
+
+/* -- The handler ------------------------------------------------------------- */
+
+/* State for the parts, as in a session. */
+static struct {
+  global_State *g;
+  Peek peek;
+  HostStack host;
+  LuaStack lua;
+  Frames host_frames, lua_frames;
+  Symtab symtab;
+  Stream stream;
+  uint64_t counters[SPF_COUNTER__MAX];
+  uint8_t buf[BUF_SIZE];
+} own;
+
+static struct sigaction session_sa;	/* Sysprof's handler. */
+static siginfo_t tick_info;		/* Its signal. */
+static volatile int have_tick, replay, leaf;
+
+static size_t drop(const void **data, size_t len, void *ctx)
+{
+  (void)data; (void)ctx;
+  return len;
+}
+
+static int stopped(void *ctx, uint8_t *buf)
+{
+  (void)ctx; (void)buf;
+  return 0;
+}
+
+static void own_init(lua_State *L)
+{
+  own.g = G(L);
+  own.host.pk = own.lua.pk = &own.peek;
+  lj_peek_thread(&own.peek);
+  own.host.g = own.lua.g = own.g;
+  own.host.frames = &own.host_frames;
+  own.host.few_vm_frames = leaf;
+  own.lua.hs = &own.host;
+  own.lua.st = &own.symtab;
+  own.lua.frames = &own.lua_frames;
+  lj_stream_init(&own.stream, &own.symtab, own.counters, 1, own.buf,
+		 BUF_SIZE, drop, NULL);
+}
+
+static void measure_parts(ucontext_t *uc)
+{
+  static uint64_t t;
+  Meter m;
+  meter_begin(&m);
+  now_ns(CLOCK_MONOTONIC);
+  now_ns(CLOCK_THREAD_CPUTIME_ID);
+  now_ns(CLOCK_MONOTONIC);
+  meter_end(&m, PART_CLOCKS);
+  lj_frames_reset(&own.host_frames);
+  lj_frames_reset(&own.lua_frames);
+  meter_begin(&m);
+  lj_peek_reset(&own.peek);
+  lj_hstack_walk(&own.host, uc);
+  meter_end(&m, PART_HOST);
+  meter_begin(&m);
+  lj_lstack_walk(&own.lua, uc);
+  meter_end(&m, PART_LUA);
+  lj_frames_finish(&own.host_frames);
+  lj_frames_finish(&own.lua_frames);
+  scene.host = own.host_frames.len;
+  scene.lua = own.lua_frames.len;
+  if (own.host.broken >= 0 || own.lua.broken >= 0) scene.broken++;
+  if (leaf) {
+    lj_frames_keepleaf(&own.host_frames);
+    lj_frames_keepleaf(&own.lua_frames);
+  }
+  meter_begin(&m);
+  lj_stream_sample(&own.stream, 0, t += 1000, 1000, &own.lua_frames,
+		   &own.host_frames);
+  meter_end(&m, PART_STREAM);
+}
+
+static void measure(siginfo_t *info, ucontext_t *uc)
+{
+  Meter m;
+  if (scene.n >= TICKS_MAX) return;
+  meter_begin(&m);
+  session_sa.sa_sigaction(SIGPROF, info, uc);
+  meter_end(&m, PART_WHOLE);
+  measure_parts(uc);
+  scene.n++;
+}
+
+static void handler(int sig, siginfo_t *info, void *uc)
+{
+  (void)sig;
+  if (replay) {
+    measure(&tick_info, (ucontext_t *)uc);
+  } else if (!have_tick) {
+    tick_info = *info;
+    have_tick = 1;
+  }
+}
+
+/* -- Scenes ------------------------------------------------------------------ */
+
+static lua_State *L;
+static int ticks;			/* Signals in each scene. */
+
+static void take_ticks(void)
+{
+  int pid = (int)getpid(), i;
+  for (i = 0; i < 2*ticks; i++) {
+    count_ins = i & 1;
+    if (count_ins && ins_fd < 0) continue;
+    replay = 1;
+    if (syscall(SYS_tgkill, pid, pid, SIGPROF) != 0) die("tgkill");
+    replay = 0;
+    if (!count_ins && ins_fd >= 0) scene.n--;  /* The next one completes it. */
+  }
+}
+
+static int l_tick(lua_State *l)
+{
+  (void)l;
+  take_ticks();
+  return 0;
+}
+
+/* Stacks of different functions, as in a program, and not of one that calls
+** itself: each has its own prototype and its own addresses.
+*/
+#define D10(m, n)	m(n##0) m(n##1) m(n##2) m(n##3) m(n##4) m(n##5) m(n##6) \
+			m(n##7) m(n##8) m(n##9)
+static int (*const host_funcs[])(int left, void (*leaf_func)(void));
+#define HOST_FUNC(n) \
+  __attribute__((noinline)) static int host##n(int left, void (*f)(void)) \
+  { \
+    char room[16 + (n % 7)*8]; \
+    __asm__ volatile("" : : "r"(room) : "memory"); \
+    if (left <= 0) { f(); return n; } \
+    return host_funcs[left % 100](left - 1, f) + n; \
+  }
+#define HOST_ROW(n)	D10(HOST_FUNC, n)
+HOST_ROW(1) HOST_ROW(2) HOST_ROW(3) HOST_ROW(4) HOST_ROW(5)
+HOST_ROW(6) HOST_ROW(7) HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
+#define HOST_NAME(n)	host##n,
+#define NAME_ROW(n)	D10(HOST_NAME, n)
+static int (*const host_funcs[])(int left, void (*leaf_func)(void)) = {
+  NAME_ROW(1) NAME_ROW(2) NAME_ROW(3) NAME_ROW(4) NAME_ROW(5)
+  NAME_ROW(6) NAME_ROW(7) NAME_ROW(8) NAME_ROW(9) NAME_ROW(10)
+};
+
+static const char *const lua_funcs =
+  "local tick, modules = ...\n"
+  "local text = {}\n"
+  "for m = 1, 10 do\n"
+  "  for i = 1, 10 do\n"
+  "    text[#text+1] = ('local function work%d(f, n, s)\\n' ..\n"
+  "      '  local t, u = { n, s }, #s + n\\n' ..\n"
+  "      '  if n <= 1 then tick() return u end\\n' ..\n"
+  "      '  local r = f[n-1](f, n-1, s) + u\\n' ..\n"
+  "      '  return r + t[1]\\nend\\nfuncs[#funcs+1] = work%d\\n'):format(i, i)\n"
+  "  end\n"
+  "  assert(loadstring('local tick, funcs = ... ' .. table.concat(text),\n"
+  "    '@module' .. m .. '.lua'))(tick, modules)\n"
+  "  text = {}\n"
+  "end\n"
+  "return function(n) return modules[n](modules, n, 'text') end\n";
+
+/* Frames of a scene that are not its own: pseudo frames of the Lua side, main
+** and what calls it, the VM's C frames.
+*/
+#define LUA_LEAST	2
+#define HOST_LEAST	10
+
+static int lua_depth;
+
+static void call_lua(void)
+{
+  lua_getglobal(L, "scene");
+  lua_pushinteger(L, lua_depth);
+  if (lua_pcall(L, 1, 0, 0) != 0) {
+    fprintf(stderr, "%s\n", lua_tostring(L, -1));
+    exit(1);
+  }
+}
+
+static void print_row(const char *name)
+{
+  uint32_t i;
+  printf("%-20s %4u %5u", name, scene.lua, scene.host);
+  for (i = 0; i < PART__MAX; i++)
+    printf(" %7u", median(scene.ns[i], scene.n));
+  printf("  |");
+  for (i = 0; i < PART__MAX; i++)
+    printf(" %6u", ins_fd >= 0 ? median(scene.ins[i], scene.n) : 0);
+  printf("%s\n", scene.broken ? "  BROKEN" : "");
+  fflush(stdout);
+}
+
+static void run_scene(const char *name, int lua, int host)
+{
+  scene.n = scene.broken = 0;
+  lua_depth = lua - LUA_LEAST;
+  host_funcs[host % 100](host - HOST_LEAST, call_lua);
+  print_row(name);
+}
+
+static void session_start(int mode)
+{
+  static uint8_t buf[BUF_SIZE];
+  struct luam_Sysprof_Options opt;
+  struct sigaction sa;
+  memset(&opt, 0, sizeof(opt));
+  opt.mode = (uint8_t)mode;
+  opt.interval = 10;
+  opt.buf = buf;
+  opt.len = sizeof(buf);
+  if (luaM_sysprof_set_writer(drop) || luaM_sysprof_set_on_stop(stopped) ||
+      luaM_sysprof_set_backtracer(NULL) ||
+      luaM_sysprof_start(L, &opt))
+    die("start");
+  leaf = (mode == LUAM_SYSPROF_LEAF);
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_sigaction = handler;
+  sa.sa_flags = SA_SIGINFO|SA_RESTART;
+  if (sigaction(SIGPROF, &sa, &session_sa) != 0) die("sigaction");
+  have_tick = 0;
+  while (!have_tick) getppid();
+  memset(&own, 0, sizeof(own));
+  own_init(L);
+}
+
+static void session_stop(void)
+{
+  if (sigaction(SIGPROF, &session_sa, NULL) != 0 || luaM_sysprof_stop(L))
+    die("stop");
+}
+
+int main(int argc, char **argv)
+{
+  static const struct { int lua, host; } depth[] = {
+    { 3, 10 }, { 20, 10 }, { 100, 10 }, { 3, 20 }, { 3, 100 }, { 20, 20 },
+    { 100, 100 }
+  };
+  size_t i;
+  int mode;
+  ticks = argc > 1 ? atoi(argv[1]) : 2000;
+  if (ticks < 10 || ticks > TICKS_MAX/2) {
+    fprintf(stderr, "handler: number of signals from 10 to %d expected, got %s\n",
+	    TICKS_MAX/2, argv[1]);
+    return 1;
+  }
+  L = luaL_newstate();
+  luaL_openlibs(L);
+  ins_open();
+  meter_calibrate();
+  if (luaL_loadstring(L, lua_funcs)) die("load");
+  lua_pushcfunction(L, l_tick);
+  lua_newtable(L);
+  lua_call(L, 2, 1);
+  lua_setglobal(L, "scene");
+  if (luaL_dostring(L, "jit.off()")) die("jit");
+  printf("median of %d signals%s\n", ticks,
+	 ins_fd < 0 ? "; no counter of instructions on this machine" : "");
+  printf("%-20s %4s %5s %39s  | %34s\n", "", "", "", "nanoseconds",
+	 "instructions");
+  printf("%-20s %4s %5s %7s %7s %7s %7s %7s  | %6s %6s %6s %6s %6s\n", "mode",
+	 "Lua", "host", "whole", "clocks", "host", "Lua", "stream", "whole",
+	 "clocks", "host", "Lua", "stream");
+  for (mode = LUAM_SYSPROF_CALLGRAPH; mode >= LUAM_SYSPROF_LEAF; mode--) {
+    session_start(mode);
+    for (i = 0; i < sizeof(depth)/sizeof(depth[0]); i++)
+      run_scene(leaf ? "leaf" : "callgraph", depth[i].lua, depth[i].host);
+    session_stop();
+  }
+  lua_close(L);
+  return 0;
+}
