@@ -29,7 +29,7 @@
 #include "lj_obj.h"
 #include "profile/lj_hstack.h"
 #include "profile/lj_lstack.h"
-#include "profile/lj_stream.h"
+#include "profile/lj_symtab.h"
 
 #define BUF_SIZE	(1024*1024)
 #define TICKS_MAX	100000
@@ -43,7 +43,7 @@ static void die(const char *what)
 /* -- Measuring ------------------------------------------------------------- */
 
 typedef enum Part {
-  PART_WHOLE, PART_CLOCKS, PART_HOST, PART_LUA, PART_STREAM, PART__MAX
+  PART_WHOLE, PART_CLOCKS, PART_HOST, PART_LUA, PART__MAX
 } Part;
 
 /* What was measured in one scene. */
@@ -144,9 +144,6 @@ static struct {
   LuaStack lua;
   Frames host_frames, lua_frames;
   Symtab symtab;
-  Stream stream;
-  uint64_t counters[SPF_COUNTER__MAX];
-  uint8_t buf[BUF_SIZE];
 } own;
 
 static struct sigaction session_sa;	/* Sysprof's handler. */
@@ -176,13 +173,10 @@ static void own_init(lua_State *L)
   own.lua.hs = &own.host;
   own.lua.st = &own.symtab;
   own.lua.frames = &own.lua_frames;
-  lj_stream_init(&own.stream, &own.symtab, own.counters, 1, own.buf,
-		 BUF_SIZE, drop, NULL);
 }
 
 static void measure_parts(ucontext_t *uc)
 {
-  static uint64_t t;
   Meter m;
   meter_begin(&m);
   now_ns(CLOCK_MONOTONIC);
@@ -203,14 +197,6 @@ static void measure_parts(ucontext_t *uc)
   scene.host = own.host_frames.len;
   scene.lua = own.lua_frames.len;
   if (own.host.broken >= 0 || own.lua.broken >= 0) scene.broken++;
-  if (leaf) {
-    lj_frames_keepleaf(&own.host_frames);
-    lj_frames_keepleaf(&own.lua_frames);
-  }
-  meter_begin(&m);
-  lj_stream_sample(&own.stream, 0, t += 1000, 1000, &own.lua_frames,
-		   &own.host_frames);
-  meter_end(&m, PART_STREAM);
 }
 
 static void measure(siginfo_t *info, ucontext_t *uc)
@@ -319,15 +305,26 @@ static void call_lua(void)
   }
 }
 
+/* Print the medians; what is left of the whole is all the rest. */
+static void print_medians(uint32_t v[PART__MAX][TICKS_MAX])
+{
+  uint32_t i, m, rest = 0;
+  for (i = 0; i < PART__MAX; i++) {
+    m = median(v[i], scene.n);
+    rest = i == PART_WHOLE ? m : rest > m ? rest - m : 0;
+    printf(" %7u", m);
+  }
+  printf(" %7u", rest);
+}
+
 static void print_row(const char *name)
 {
-  uint32_t i;
-  printf("%-20s %4u %5u", name, scene.lua, scene.host);
-  for (i = 0; i < PART__MAX; i++)
-    printf(" %7u", median(scene.ns[i], scene.n));
-  printf("  |");
-  for (i = 0; i < PART__MAX; i++)
-    printf(" %6u", ins_fd >= 0 ? median(scene.ins[i], scene.n) : 0);
+  printf("%-10s %4u %5u", name, scene.lua, scene.host);
+  print_medians(scene.ns);
+  if (ins_fd >= 0) {
+    printf("  |");
+    print_medians(scene.ins);
+  }
   printf("%s\n", scene.broken ? "  BROKEN" : "");
   fflush(stdout);
 }
@@ -397,11 +394,11 @@ int main(int argc, char **argv)
   if (luaL_dostring(L, "jit.off()")) die("jit");
   printf("median of %d signals%s\n", ticks,
 	 ins_fd < 0 ? "; no counter of instructions on this machine" : "");
-  printf("%-20s %4s %5s %39s  | %34s\n", "", "", "", "nanoseconds",
+  printf("%-10s %4s %5s %39s  | %39s\n", "", "", "", "nanoseconds",
 	 "instructions");
-  printf("%-20s %4s %5s %7s %7s %7s %7s %7s  | %6s %6s %6s %6s %6s\n", "mode",
-	 "Lua", "host", "whole", "clocks", "host", "Lua", "stream", "whole",
-	 "clocks", "host", "Lua", "stream");
+  printf("%-10s %4s %5s %7s %7s %7s %7s %7s  | %7s %7s %7s %7s %7s\n", "mode",
+	 "Lua", "host", "whole", "clocks", "host", "Lua", "rest", "whole",
+	 "clocks", "host", "Lua", "rest");
   for (mode = LUAM_SYSPROF_CALLGRAPH; mode >= LUAM_SYSPROF_LEAF; mode--) {
     session_start(mode);
     for (i = 0; i < sizeof(depth)/sizeof(depth[0]); i++)

@@ -96,3 +96,19 @@ luajit_edit(lj_func.c [["lj_func.h"]]
 luajit_edit(lj_func.c [[lj_mem_free(g, pt, pt->sizept)]]
   BEFORE [[  lj_sysprof_proto_free(g, pt);]]
   "memory of a function that is used again lends no name to the next one")
+
+luajit_edit(lj_alloc.c [["lj_alloc.h"]]
+  AFTER [[#include "profile/lj_peek.h"]]
+  "declares the calls below")
+luajit_edit(lj_alloc.c [[int ret = munmap(ptr, size);]]
+  BEFORE [[  lj_peek_unmap(ptr, size);]]
+  "the handler remembers which pages can be read: not these")
+luajit_edit(lj_alloc.c [[int ret = munmap(ptr, size);]]
+  AFTER [[  lj_peek_unmapped();]]
+  "it can remember pages again")
+luajit_edit(lj_alloc.c [[ptr = mremap(ptr, osz, nsz, flags);]]
+  BEFORE [[  lj_peek_unmap(ptr, osz);]]
+  "the handler remembers which pages can be read: not these")
+luajit_edit(lj_alloc.c [[ptr = mremap(ptr, osz, nsz, flags);]]
+  AFTER [[  lj_peek_unmapped();]]
+  "it can remember pages again")

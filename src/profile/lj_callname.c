@@ -223,14 +223,12 @@ static int lookup_begin(const Call *c)
 static void name_site(const Call *c, SymLFunc *lf, uintptr_t pc)
 {
   BCPos pos = (BCPos)((pc - (uintptr_t)proto_bc(c->caller)) / sizeof(BCIns));
-  uint32_t site = (uint32_t)pc ^ (uint32_t)(pc >> 32);
   BCIns ins;
   MMS mm;
-  if ((site == lf->site && lf->tries >= SYMTAB_NAME_TRIES/2) || pos-- == 0 ||
-      !lookup_begin(c) ||
+  if (lj_callname_isdone(c->st, pc) || pos-- == 0 || !lookup_begin(c) ||
       !lj_protoname_ins(c->pk, c->caller, pos, &ins))
     return;
-  lf->site = site;
+  lf->site = (uint32_t)pc ^ (uint32_t)(pc >> 32);
   mm = bcmode_mm(bc_op(ins));
   if (bc_op(ins) == BC_ITERC) {
     if (value_iscallee(c, caller_slot(c, bc_a(ins) - 3)))

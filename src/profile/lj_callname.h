@@ -35,6 +35,14 @@ static LJ_AINLINE int lj_callname_wanted(const Symtab *st, const GCproto *pt)
 	 lf->tries < SYMTAB_NAME_TRIES;
 }
 
+/* Was it looked for often enough at this call? */
+static LJ_AINLINE int lj_callname_isdone(const Symtab *st, uintptr_t pc)
+{
+  const SymLFunc *lf = &st->lfunc[st->last];
+  return lf->site == ((uint32_t)pc ^ (uint32_t)(pc >> 32)) &&
+	 lf->tries >= SYMTAB_NAME_TRIES/2;
+}
+
 /* Look for the name of a function that wants one. Async-signal-safe. */
 LJ_FUNC void lj_callname_frame(Symtab *st, Peek *pk, global_State *g,
 			       const CallFrame *cf);

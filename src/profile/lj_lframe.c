@@ -23,7 +23,7 @@ int lj_lframe_area(LuaArea *a, Peek *pk, lua_State *L)
 
 int lj_lframe_isproto(Peek *pk, const GCproto *pt)
 {
-  return ((uintptr_t)pt & 7) == 0 && lj_peek_ok(pk, pt, sizeof(GCproto)) &&
+  return ((uintptr_t)pt & 7) == 0 && lj_peek_vm(pk, pt, sizeof(GCproto)) &&
 	 pt->gct == (uint8_t)~LJ_TPROTO && pt->sizebc > 0 &&
 	 pt->sizebc <= PROTO_BC_MAX;
 }
@@ -38,7 +38,7 @@ int lj_lframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff)
   ff->pt = NULL;
   if (tag == (uint32_t)LJ_TTHREAD) return p == (uintptr_t)a->L;
   if (tag != (uint32_t)LJ_TFUNC || (p & 7) != 0 ||
-      !lj_peek_ok(a->pk, fn, sizeof(GCfuncC)) ||
+      !lj_peek_vm(a->pk, fn, sizeof(GCfuncC)) ||
       fn->c.gct != (uint8_t)~LJ_TFUNC)
     return 0;
   if (isluafunc(fn)) {
@@ -54,15 +54,31 @@ int lj_lframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff)
   return 1;
 }
 
-uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc)
+int lj_lframe_isof(const LuaArea *a, uintptr_t f, const GCproto *pt,
+		   FrameFunc *ff)
+{
+  uint64_t slot = lj_lframe_slot(f);
+  const GCfunc *fn = (const GCfunc *)(uintptr_t)(slot & LJ_GCVMASK);
+  if ((uint32_t)((int64_t)slot >> 47) != (uint32_t)LJ_TFUNC ||
+      ((uintptr_t)fn & 7) != 0 ||
+      !lj_peek_vm(a->pk, fn, offsetof(GCfuncL, uvptr)) ||
+      fn->l.gct != (uint8_t)~LJ_TFUNC ||
+      mref(fn->l.pc, const BCIns) != proto_bc(pt))
+    return 0;
+  ff->fn = (GCfunc *)fn;
+  ff->pt = (GCproto *)pt;
+  return 1;
+}
+
+uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc,
+			   FrameFunc *ff)
 {
   const BCIns *call = (const BCIns *)pc - 1;
-  FrameFunc ff;
   uintptr_t prev;
-  if ((pc & 3) != 0 || !lj_peek_ok(a->pk, call, sizeof(BCIns))) return 0;
+  if ((pc & 3) != 0 || !lj_peek_vm(a->pk, call, sizeof(BCIns))) return 0;
   prev = f - (uintptr_t)(1 + LJ_FR2 + bc_a(*call))*sizeof(TValue);
-  if (prev >= f || !lj_lframe_has(a, prev) || !lj_lframe_func(a, prev, &ff) ||
-      !ff.pt || !lj_lframe_pcinproto(ff.pt, pc))
+  if (prev >= f || !lj_lframe_has(a, prev) || !lj_lframe_func(a, prev, ff) ||
+      !ff->pt || !lj_lframe_pcinproto(ff->pt, pc))
     return 0;
   return prev;
 }

@@ -36,16 +36,23 @@ LJ_FUNC int lj_lframe_isproto(Peek *pk, const GCproto *pt);
 /* Read the function of a frame that lj_lframe_has. Returns 0 if there is none. */
 LJ_FUNC int lj_lframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff);
 
-/* Frame below a Lua frame whose caller continues at pc. Returns 0 if the
-** caller's frame is not that of the Lua function that pc belongs to.
+/* Frame below a Lua frame whose caller continues at pc, and its function. Returns
+** 0 if the caller's frame is not that of the Lua function that pc belongs to.
 */
-LJ_FUNC uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc);
+LJ_FUNC uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc,
+				   FrameFunc *ff);
+
+/* Is the function of a frame that lj_lframe_has a Lua function of this prototype,
+** which is alive?
+*/
+LJ_FUNC int lj_lframe_isof(const LuaArea *a, uintptr_t f, const GCproto *pt,
+			   FrameFunc *ff);
 
 /* Could there be a frame with its link slot at f? */
 static LJ_AINLINE int lj_lframe_has(const LuaArea *a, uintptr_t f)
 {
   return f >= a->bot && f < a->end && (f & 7) == 0 &&
-	 lj_peek_ok(a->pk, (const void *)(f - 8), 16);
+	 lj_peek_vm(a->pk, (const void *)(f - 8), 16);
 }
 
 static LJ_AINLINE uint64_t lj_lframe_link(uintptr_t f)

@@ -7,6 +7,7 @@
 #define LUA_CORE
 
 #include "lj_obj.h"
+#include "lj_alloc.h"
 #include "lj_bc.h"
 #include "lj_frame.h"
 #include "lj_debug.h"
@@ -56,7 +57,7 @@ static uint32_t func_line(Peek *pk, const GCproto *pt, uintptr_t pc)
   BCPos pos;
   if (!info || !lj_lframe_pcinproto(pt, pc)) return 0;
   pos = proto_bcpos(pt, (const BCIns *)pc) - 1;
-  if (pos > 0 && !lj_peek_ok(pk, info + (pos-1)*sz, sz)) return 0;
+  if (pos > 0 && !lj_peek_vm(pk, info + (pos-1)*sz, sz)) return 0;
   return (uint32_t)lj_debug_line((GCproto *)pt, pos);
 }
 
@@ -69,10 +70,24 @@ static void push_word(LuaStack *ls, FrameWord w, TopFunc kind)
 /* Push a Lua function that is at pc. Returns 0 if it cannot be read. */
 static int push_proto(LuaStack *ls, const GCproto *pt, uintptr_t pc)
 {
-  uint32_t fid = lj_symtab_lfunc(ls->st, ls->pk, pt);
+  LuaSite *site = lj_lsite_find(&ls->sites, ls->st, pc);
+  FrameWord w;
+  uint32_t fid;
+  if (LJ_LIKELY(site && site->pt == pt)) {
+    ls->st->last = frame_payload_lo(site->word) % SYMTAB_LFUNCS;
+    if (!site->is_named) site->is_named = !lj_callname_wanted(ls->st, pt);
+    ls->wants_name = !site->is_named;
+    push_word(ls, site->word, TOP_LUA);
+    return 1;
+  }
+  fid = lj_symtab_lfunc(ls->st, ls->pk, pt);
   if (fid == 0) return 0;
-  push_word(ls, frame_word2(SPF_FRAME_LFUNC, fid, func_line(ls->pk, pt, pc)),
-	    TOP_LUA);
+  w = frame_word2(SPF_FRAME_LFUNC, fid, func_line(ls->pk, pt, pc));
+  if (lj_lframe_pcinproto(pt, pc) &&
+      lj_peek_vm(ls->pk, (const BCIns *)pc - 1, sizeof(BCIns)))
+    lj_lsite_set(&ls->sites, ls->st, pt, pc, w);
+  ls->wants_name = lj_callname_wanted(ls->st, pt);
+  push_word(ls, w, TOP_LUA);
   return 1;
 }
 
@@ -96,13 +111,15 @@ typedef struct Chain {
   uintptr_t cf;			/* Current VM frame, 0 at the end. */
   uintptr_t last;		/* VM frame before it. */
   int resume;			/* The current one resumed this coroutine. */
+  int bare;			/* It may run no Lua frame of its own. */
 } Chain;
 
-static void chain_set(Chain *ch, uintptr_t link)
+static void chain_set(LuaStack *ls, Chain *ch, uintptr_t link)
 {
   ch->last = ch->cf;
   ch->cf = link & (uintptr_t)CFRAME_RAWMASK;
   ch->resume = (link & CFRAME_RESUME) != 0;
+  ch->bare = (ch->cf != 0 && lj_ltop_maybebare(ls->pk, ch->cf));
 }
 
 /* Pass one VM frame. */
@@ -114,7 +131,7 @@ static int chain_pass(LuaStack *ls, Chain *ch)
 		 frame_word(ch->resume ? SPF_FRAME_RESUME : SPF_FRAME_CBOUND, 0));
   ls->nbounds++;
   if (!lj_peek_word(ls->pk, ch->cf + CFRAME_OFS_PREV, &link)) return 0;
-  chain_set(ch, link);
+  chain_set(ls, ch, link);
   return 1;
 }
 
@@ -209,6 +226,19 @@ static void push_work(LuaStack *ls, const LuaTop *top)
 
 /* -- Walking one coroutine --------------------------------------------------- */
 
+/* Frame below a Lua frame, and its function; 0 if it is not valid. */
+static uintptr_t frame_caller(LuaStack *ls, const LuaArea *a, uintptr_t f,
+			      uintptr_t pc, FrameFunc *ff)
+{
+  const LuaSite *site = lj_lsite_find(&ls->sites, ls->st, pc);
+  if (LJ_LIKELY(site != NULL)) {
+    uintptr_t prev = f - site->delta;
+    if (lj_lframe_has(a, prev) && lj_lframe_isof(a, prev, site->pt, ff))
+      return prev;
+  }
+  return lj_lframe_caller(a, f, pc, ff);
+}
+
 /* Walk the frames of one coroutine. Returns 1 if they are valid to the end.
 ** bare: no frame runs on the innermost VM frame. at: the trace that runs on the
 ** top frame, or NULL.
@@ -217,16 +247,21 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
 		       Chain *ch, int bare, const TraceAt *at)
 {
   uintptr_t f = top->frame, pc = top->pc, slots = 0;
+  FrameFunc ff;
+  int known = 0;  /* The function of this frame has been read. */
   int skip = 0;  /* This frame is the lower part of a vararg frame. */
   if (bare && !chain_pass(ls, ch)) return 0;
   for (;;) {
     uint64_t link;
-    FrameFunc ff;
     uintptr_t prev;
-    while (ch->cf != 0 && lj_ltop_isbare(a, ch->cf, f))
+    const GCfunc *fn;
+    const GCproto *pt;
+    while (ch->bare && lj_ltop_isbare(a, ch->cf, f))
       if (!chain_pass(ls, ch)) return 0;
     if (f == a->bot) return 1;
-    if (!lj_lframe_has(a, f) || !lj_lframe_func(a, f, &ff)) return 0;
+    if (!known && (!lj_lframe_has(a, f) || !lj_lframe_func(a, f, &ff)))
+      return 0;
+    known = 0;
 #if LJ_HASJIT
     if (at) {
       if (!push_trace(ls, at)) return 0;
@@ -239,11 +274,14 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
     if (ff.fn && !skip && !push_func(ls, &ff, pc)) return 0;
     if (!skip) slots = f + 8;
     skip = 0;
+    fn = ff.fn;
+    pt = ff.pt;
     link = lj_lframe_link(f);
     if ((link & FRAME_TYPE) == FRAME_LUA) {
-      prev = lj_lframe_caller(a, f, (uintptr_t)link);
-      if (prev == 0) return 0;
       pc = (uintptr_t)link;
+      prev = frame_caller(ls, a, f, pc, &ff);
+      if (prev == 0) return 0;
+      known = 1;
     } else {
       uint64_t delta = link & ~(uint64_t)FRAME_TYPEP;
       if (delta == 0 || delta > f - a->bot) return 0;
@@ -272,8 +310,9 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
 	break;
       }
     }
-    if (ff.pt && lj_callname_wanted(ls->st, ff.pt)) {
-      CallFrame cf = { ff.fn, f, slots, prev, pc };
+    if (pt && ls->wants_name && !lj_callname_isdone(ls->st, pc) &&
+	!ls->pk->keeping) {
+      CallFrame cf = { fn, f, slots, prev, pc };
       lj_callname_frame(ls->st, ls->pk, ls->g, &cf);
     }
     f = prev;
@@ -322,8 +361,10 @@ static int walk_threads(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
     LuaArea a;
     Chain ch;
     ch.cf = ch.last = 0;
-    if (!lj_lframe_area(&a, ls->pk, L)) return 0;
-    chain_set(&ch, (uintptr_t)L->cframe);
+    if (!lj_lframe_area(&a, ls->pk, L) ||
+	!lj_peek_vm(ls->pk, L, sizeof(lua_State)))
+      return 0;
+    chain_set(ls, &ch, (uintptr_t)L->cframe);
     if (!walk_thread(ls, &a, &c, &ch, bare && n == 0, at)) return 0;
     if (ch.cf != 0) return -1;  /* A VM frame is left over. */
     /* Below the main thread, or if it runs in no VM frame, is the host. */
@@ -341,28 +382,60 @@ static int walk_threads(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
   return 0;
 }
 
+/* Walk from one of the candidates. */
+static int walk_candidate(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
+			  int bare)
+{
+  lj_frames_reset(ls->frames);
+  ls->top = TOP_NONE;
+  ls->broken = -1;
+  ls->nbounds = 0;
+  push_work(ls, top);
+  return walk_threads(ls, L, top, i, bare);
+}
+
+/* Does LuaJIT's own allocator provide the memory, and say what it unmaps? */
+static int memory_istold(const global_State *g)
+{
+#ifdef LUAJIT_USE_SYSMALLOC
+  UNUSED(g);
+  return 0;
+#else
+  return g->allocf == lj_alloc_f;
+#endif
+}
+
 void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc)
 {
   lua_State *L = ls->hs->nvm ? ls->hs->vm[0].L : mainthread(ls->g);
+  Peek *pk = ls->pk;
   LuaTop top;
   LuaArea a;
   int i;
+  if (!memory_istold(ls->g)) lj_peek_forget(pk);
   top.n = 0;
-  if (lj_hstack_isthread(ls->pk, ls->g, (uintptr_t)L) &&
-      lj_lframe_area(&a, ls->pk, L))
+  if (lj_hstack_isthread(pk, ls->g, (uintptr_t)L) &&
+      lj_lframe_area(&a, pk, L))
     lj_ltop_find(&top, ls, &a, uc);
   for (i = 0; i < top.n; i++) {
-    int bare, res = -1;
+    int bare, res;
     /* While a VM frame is entered or left, it has no Lua frame of its own. */
-    for (bare = 0; bare <= 1 && res < 0; bare++) {
-      lj_frames_reset(ls->frames);
-      ls->top = TOP_NONE;
-      ls->broken = -1;
-      ls->nbounds = 0;
-      push_work(ls, &top);
-      res = walk_threads(ls, L, &top, i, bare);
+    for (bare = 0; bare <= 1; bare++) {
+      uint32_t fresh = pk->fresh;
+      res = walk_candidate(ls, L, &top, i, bare);
+      if (res > 0) {
+	/* All that was read is memory of the VM, then: no need to probe it in
+	** the next sample. Walked again, because other candidates were read, too.
+	*/
+	if (pk->fresh != fresh && ls->broken < 0 && pk->kept != pk->generation) {
+	  pk->keeping = 1;
+	  walk_candidate(ls, L, &top, i, bare);
+	  pk->keeping = 0;
+	}
+	return;
+      }
+      if (res == 0) break;
     }
-    if (res > 0) return;
   }
   ls->broken = top.n ? SPF_BROKEN_CHAIN : SPF_BROKEN_NO_BASE;
   ls->top = TOP_UNKNOWN;

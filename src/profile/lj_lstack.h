@@ -17,6 +17,7 @@
 
 #include "lj_obj.h"
 #include "profile/lj_hstack.h"
+#include "profile/lj_lsite.h"
 #include "profile/lj_symtab.h"
 
 /* Kind of the top function. */
@@ -27,7 +28,7 @@ typedef enum TopFunc {
 } TopFunc;
 
 typedef struct LuaStack {
-  /* Set by the caller. */
+  /* Set by the caller, the rest cleared. */
   Peek *pk;			/* Fault-safe loads. */
   global_State *g;		/* The VM. */
   const HostStack *hs;		/* Walked host stack: VM frames, leaf. */
@@ -39,6 +40,9 @@ typedef struct LuaStack {
   TopFunc top;			/* Kind of the top function. */
   int broken;			/* SPF_BROKEN_* or -1. */
   uint32_t nbounds;		/* CBOUND and RESUME frames pushed. */
+  /* Kept from walk to walk. */
+  int wants_name;		/* The function that was pushed last does. */
+  LuaSites sites;		/* Places in functions. */
 } LuaStack;
 
 /* Walk the Lua stack of an interrupted thread. Async-signal-safe. */

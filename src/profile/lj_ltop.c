@@ -73,8 +73,9 @@ static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base,
 			    uintptr_t pc)
 {
   uintptr_t f = base - 8, prev;
+  FrameFunc ff;
   if (f < a->bot || f >= a->end) return;
-  prev = lj_lframe_caller(a, f, pc);
+  prev = lj_lframe_caller(a, f, pc, &ff);
   if (prev) cand_add(cs, prev + 8, pc);
 }
 
@@ -126,10 +127,11 @@ static void cand_add_below(LuaTop *cs, const LuaArea *a, uintptr_t base,
 static uintptr_t run_end(const LuaArea *a, uintptr_t frame)
 {
   uintptr_t f = frame, prev;
+  FrameFunc ff;
   while (f > a->bot && lj_lframe_has(a, f)) {
     uint64_t link = lj_lframe_link(f);
     if ((link & FRAME_TYPE) == FRAME_LUA) {
-      prev = lj_lframe_caller(a, f, (uintptr_t)link);
+      prev = lj_lframe_caller(a, f, (uintptr_t)link, &ff);
     } else {
       uint32_t type = (uint32_t)(link & FRAME_TYPEP);
       if (type == FRAME_C || type == FRAME_CP) break;
@@ -144,6 +146,19 @@ static uintptr_t run_end(const LuaArea *a, uintptr_t frame)
   return f;
 }
 
+/* "Number of results" of a VM frame, 0 if it cannot be read. */
+static int32_t frame_nres(Peek *pk, uintptr_t cf)
+{
+  uintptr_t w;
+  if (!lj_peek_word(pk, cf + CFRAME_OFS_NRES, &w)) return 0;
+  return (int32_t)(uint32_t)w;  /* The other half is something else. */
+}
+
+int lj_ltop_maybebare(Peek *pk, uintptr_t cf)
+{
+  return frame_nres(pk, cf) < 0;
+}
+
 /* C frame of the VM without a Lua frame of its own: lj_vm_cpcall runs a C
 ** function directly. Its "number of results" is the negative offset of the top
 ** of the Lua stack when it was entered. That function may have moved the base
@@ -151,10 +166,8 @@ static uintptr_t run_end(const LuaArea *a, uintptr_t frame)
 */
 int lj_ltop_isbare(const LuaArea *a, uintptr_t cf, uintptr_t frame)
 {
+  int32_t nres = frame_nres(a->pk, cf);
   uintptr_t top;
-  int32_t nres;
-  if (!lj_peek_ok(a->pk, (const void *)(cf + CFRAME_OFS_NRES), 4)) return 0;
-  nres = *(const int32_t *)(cf + CFRAME_OFS_NRES);
   if (nres >= 0) return 0;
   top = a->bot - LJ_FR2*sizeof(TValue) + (uintptr_t)-(intptr_t)nres;
   return frame < top || run_end(a, frame) < top;

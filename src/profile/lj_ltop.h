@@ -34,6 +34,9 @@ typedef struct LuaTop {
 LJ_FUNC void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
 			  const ucontext_t *uc);
 
+/* Can lj_ltop_isbare be true of a VM frame? */
+LJ_FUNC int lj_ltop_maybebare(Peek *pk, uintptr_t cf);
+
 /* Is cf a VM frame that runs no Lua frame of its own, with frame on top? */
 LJ_FUNC int lj_ltop_isbare(const LuaArea *a, uintptr_t cf, uintptr_t frame);
 

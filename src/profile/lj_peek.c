@@ -65,18 +65,19 @@ int lj_peek_vmslow(Peek *pk, const void *p, size_t sz)
 static uint32_t unmaps_begun, unmaps_done;
 static struct { uintptr_t first, last; } unmapped[UNMAPS];  /* Page numbers. */
 
-/* The range is written before begun tells of it, and before the memory goes: for
-** a handler on this thread the two are in order.
+/* While the two differ, a range may not be written yet, or be gone already. A
+** handler that runs on this thread sees them in order.
 */
-void lj_peek_unmap(const void *p, size_t sz, int begins)
+void lj_peek_unmap(const void *p, size_t sz)
 {
-  if (begins) {
-    uint32_t i = __atomic_fetch_add(&unmaps_begun, 1, __ATOMIC_SEQ_CST);
-    unmapped[i & (UNMAPS-1)].first = (uintptr_t)p >> PEEK_PAGE_BITS;
-    unmapped[i & (UNMAPS-1)].last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
-  } else {
-    __atomic_fetch_add(&unmaps_done, 1, __ATOMIC_SEQ_CST);
-  }
+  uint32_t i = __atomic_fetch_add(&unmaps_begun, 1, __ATOMIC_SEQ_CST);
+  unmapped[i & (UNMAPS-1)].first = (uintptr_t)p >> PEEK_PAGE_BITS;
+  unmapped[i & (UNMAPS-1)].last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
+}
+
+void lj_peek_unmapped(void)
+{
+  __atomic_fetch_add(&unmaps_done, 1, __ATOMIC_SEQ_CST);
 }
 
 static void forget_range(Peek *pk, uintptr_t first, uintptr_t last)

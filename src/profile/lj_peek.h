@@ -49,10 +49,11 @@ LJ_FUNC void lj_peek_forget(Peek *pk);
 /* This sample was interrupted with this stack pointer. */
 LJ_FUNC void lj_peek_stack(Peek *pk, uintptr_t sp);
 
-/* LuaJIT's allocator is about to unmap memory (begins), or has done so. Outside
-** of the handler, in any thread.
+/* LuaJIT's allocator is about to unmap memory, or to move it; it has done so.
+** Outside of the handler, in any thread.
 */
-LJ_FUNC void lj_peek_unmap(const void *p, size_t sz, int begins);
+LJ_FUNC void lj_peek_unmap(const void *p, size_t sz);
+LJ_FUNC void lj_peek_unmapped(void);
 
 /* Slow path of lj_peek_ok: probe one page. */
 LJ_FUNC int lj_peek_probe(Peek *pk, uintptr_t pageno);

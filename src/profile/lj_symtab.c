@@ -31,7 +31,7 @@ uint32_t lj_symtab_lfunc(Symtab *st, Peek *pk, const GCproto *pt)
   uint64_t key;
   uint32_t i, home = lfunc_slot(pt), slot = ~(uint32_t)0;
   SymLFunc *lf, *old = NULL;
-  if (!lj_peek_ok(pk, name, sizeof(GCstr))) return 0;
+  if (!lj_peek_vm(pk, name, sizeof(GCstr))) return 0;
   key = hash_mix((uintptr_t)pt, (uintptr_t)name);
   key = hash_mix(key, ((uint64_t)name->hash << 32) | name->len);
   key = hash_mix(key, ((uint64_t)(uint32_t)pt->firstline << 32) |
@@ -46,7 +46,7 @@ uint32_t lj_symtab_lfunc(Symtab *st, Peek *pk, const GCproto *pt)
     lf = &st->lfunc[e-1];
     if (lf->key == key && lf->pt == pt) {
       /* An old entry might be replaced later in the same sample: renew it. */
-      if (st->nfid - lf->fid < SYMTAB_LFUNCS/2) {
+      if (lj_symtab_isrecent(st, lf->fid)) {
 	st->last = e-1;
 	return lf->fid;
       }
@@ -87,6 +87,7 @@ SymLFunc *lj_symtab_find(Symtab *st, const GCproto *pt)
 void lj_symtab_free(Symtab *st, const GCproto *pt)
 {
   uint32_t i, home = lfunc_slot(pt);
+  st->freed++;
   for (i = 0; i < SYMTAB_PROBES; i++) {
     uint32_t e = st->index[(home + i) & (SYMTAB_LFUNCS*2 - 1)];
     if (e == 0) break;

@@ -60,6 +60,7 @@ typedef struct Symtab {
   uint32_t nfid;			/* Last id given. */
   uint32_t naddr;			/* Addresses remembered. */
   uint32_t last;			/* Index of the function asked for last. */
+  uint32_t freed;			/* Prototypes freed. */
   uint32_t lookups;			/* Names looked for in this sample, */
   uint64_t lookups_gen;			/* which is this generation of Peek. */
   int vm_readable;			/* At stop: its prototypes can be read. */
@@ -69,6 +70,12 @@ typedef struct Symtab {
   uintptr_t addr[SYMTAB_ADDRS];		/* Hash table of addresses. */
   Modules modules;			/* Load map. */
 } Symtab;
+
+/* Is an id too young to be given up in this sample? */
+static LJ_AINLINE int lj_symtab_isrecent(const Symtab *st, uint32_t fid)
+{
+  return st->nfid - fid < SYMTAB_LFUNCS/2;
+}
 
 /* Id of a valid prototype, 0 if it cannot be read. Async-signal-safe. */
 LJ_FUNC uint32_t lj_symtab_lfunc(Symtab *st, Peek *pk, const GCproto *pt);

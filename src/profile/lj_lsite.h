@@ -1,0 +1,71 @@
+/*
+** Places in Lua functions, remembered.
+**
+** The frame of a Lua function that has called another one is told by its
+** prototype and its PC: the function's id, the line, and how far below the
+** callee's frame its own is. All of it is in memory of the VM that does not
+** change while the prototype lives, so it is kept by PC. The VM says when a
+** prototype is freed; then all is forgotten.
+**
+** Runs in the signal handler, with the walk of the Lua stack.
+*/
+
+#ifndef _LJ_LSITE_H
+#define _LJ_LSITE_H
+
+#include "lj_obj.h"
+#include "lj_bc.h"
+#include "profile/lj_symtab.h"
+
+#define LSITE_SLOTS	1024	/* Places remembered, a power of two. */
+
+typedef struct LuaSite {
+  uintptr_t pc;			/* Behind the instruction, 0 if free. */
+  const GCproto *pt;		/* The function it belongs to. */
+  FrameWord word;		/* Its frame. */
+  uint32_t freed;		/* Symtab.freed that this is of. */
+  uint16_t delta;		/* From a frame that returns there to its own. */
+  uint16_t is_named;		/* The function needs no name. */
+} LuaSite;
+
+/* Clear it before use. */
+typedef struct LuaSites {
+  LJ_ALIGN(32) LuaSite slot[LSITE_SLOTS];
+} LuaSites;
+
+static LJ_AINLINE LuaSite *lj_lsite_slot(LuaSites *ls, uintptr_t pc)
+{
+  return &ls->slot[((pc >> 2) * U64x(9e3779b9,7f4a7c15)) >> 32 &
+		   (LSITE_SLOTS-1)];
+}
+
+/* What is known of a PC, NULL if nothing is. Async-signal-safe. */
+static LJ_AINLINE LuaSite *lj_lsite_find(LuaSites *ls, const Symtab *st,
+					 uintptr_t pc)
+{
+  LuaSite *site = lj_lsite_slot(ls, pc);
+  if (LJ_LIKELY(site->pc == pc && site->freed == st->freed &&
+		lj_symtab_isrecent(st, frame_payload_lo(site->word))))
+    return pc ? site : NULL;
+  return NULL;
+}
+
+/* Remember the frame of a valid prototype that is at pc, which belongs to it and
+** has an instruction before it that can be read. Async-signal-safe.
+*/
+static LJ_AINLINE LuaSite *lj_lsite_set(LuaSites *ls, const Symtab *st,
+					const GCproto *pt, uintptr_t pc,
+					FrameWord word)
+{
+  LuaSite *site = lj_lsite_slot(ls, pc);
+  site->pc = pc;
+  site->pt = pt;
+  site->word = word;
+  site->freed = st->freed;
+  site->delta = (uint16_t)((1+LJ_FR2+bc_a(((const BCIns *)pc)[-1])) *
+			   sizeof(TValue));
+  site->is_named = 0;
+  return site;
+}
+
+#endif
