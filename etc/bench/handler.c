@@ -12,6 +12,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,14 +163,30 @@ static int stopped(void *ctx, uint8_t *buf)
   return 0;
 }
 
+static uintptr_t stack_lo, stack_hi;	/* Of this thread. */
+
+static void find_stack(void)
+{
+  pthread_attr_t attr;
+  void *addr;
+  size_t size;
+  if (pthread_getattr_np(pthread_self(), &attr) != 0 ||
+      pthread_attr_getstack(&attr, &addr, &size) != 0)
+    die("pthread_getattr_np");
+  stack_lo = (uintptr_t)addr;
+  stack_hi = stack_lo + size;
+  pthread_attr_destroy(&attr);
+}
+
 static void own_init(lua_State *L)
 {
   own.g = G(L);
   own.host.pk = own.lua.pk = &own.peek;
-  lj_peek_thread(&own.peek);
   own.host.g = own.lua.g = own.g;
   own.host.frames = &own.host_frames;
   own.host.few_vm_frames = leaf;
+  own.host.stack_lo = stack_lo;
+  own.host.stack_hi = stack_hi;
   own.lua.hs = &own.host;
   own.lua.st = &own.symtab;
   own.lua.frames = &own.lua_frames;
@@ -271,21 +288,20 @@ static int (*const host_funcs[])(int left, void (*leaf_func)(void)) = {
 };
 
 static const char *const lua_funcs =
-  "local tick, modules = ...\n"
-  "local text = {}\n"
+  "local tick = ...\n"
+  "local funcs = {}\n"
   "for m = 1, 10 do\n"
-  "  for i = 1, 10 do\n"
-  "    text[#text+1] = ('local function work%d(f, n, s)\\n' ..\n"
+  "  local text = { 'local tick, funcs = ...\\n' }\n"
+  "  for i = 10*m-9, 10*m do\n"
+  "    text[#text+1] = ('function funcs.work%d(f, n, s)\\n' ..\n"
   "      '  local t, u = { n, s }, #s + n\\n' ..\n"
   "      '  if n <= 1 then tick() return u end\\n' ..\n"
-  "      '  local r = f[n-1](f, n-1, s) + u\\n' ..\n"
-  "      '  return r + t[1]\\nend\\nfuncs[#funcs+1] = work%d\\n'):format(i, i)\n"
+  "      '  local r = f.work%d(f, n-1, s) + u\\n' ..\n"
+  "      '  return r + t[1]\\nend\\n'):format(i, i-1)\n"
   "  end\n"
-  "  assert(loadstring('local tick, funcs = ... ' .. table.concat(text),\n"
-  "    '@module' .. m .. '.lua'))(tick, modules)\n"
-  "  text = {}\n"
+  "  assert(loadstring(table.concat(text), '@module' .. m .. '.lua'))(tick, funcs)\n"
   "end\n"
-  "return function(n) return modules[n](modules, n, 'text') end\n";
+  "return function(n) return funcs['work' .. n](funcs, n, 'text') end\n";
 
 /* Frames of a scene that are not its own: pseudo frames of the Lua side, main
 ** and what calls it, the VM's C frames.
@@ -384,12 +400,12 @@ int main(int argc, char **argv)
   }
   L = luaL_newstate();
   luaL_openlibs(L);
+  find_stack();
   ins_open();
   meter_calibrate();
   if (luaL_loadstring(L, lua_funcs)) die("load");
   lua_pushcfunction(L, l_tick);
-  lua_newtable(L);
-  lua_call(L, 2, 1);
+  lua_call(L, 1, 1);
   lua_setglobal(L, "scene");
   if (luaL_dostring(L, "jit.off()")) die("jit");
   printf("median of %d signals%s\n", ticks,

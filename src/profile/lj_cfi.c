@@ -7,11 +7,6 @@
 #define lj_cfi_c
 #define LUA_CORE
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For _dl_find_object. */
-#endif
-#include <dlfcn.h>
-
 #include "profile/lj_ehframe.h"
 
 /* Call frame instructions, DWARF 5 table 7.29, and one of GNU. */
@@ -416,6 +411,5 @@ int lj_cfi_isstart(Peek *pk, const CfiRegs *regs)
 
 void lj_cfi_warmup(void)
 {
-  struct dl_find_object obj;
-  (void)_dl_find_object((void *)lj_cfi_step, &obj);
+  lj_ehframe_warmup();
 }

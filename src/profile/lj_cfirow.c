@@ -83,18 +83,23 @@ static int row_holds(CfiCache *cc, const CfiRow *row)
 
 const CfiRule *lj_cfirow_find(CfiCache *cc, const Peek *pk, uintptr_t pc)
 {
-  CfiRow *row = &cc->row[(pc * U64x(9e3779b9,7f4a7c15)) >> 32 &
-			 (CFIROW_SLOTS-1)];
+  /* Its two slots are side by side. */
+  CfiRow *first = &cc->row[(pc * U64x(9e3779b9,7f4a7c15)) >> 32 &
+			   (CFIROW_SLOTS-2)];
+  CfiRow *row = first->pc == pc ? first : first + 1;
+  CfiRow found;
   Fde fde;
+  if (LJ_LIKELY(row->pc == pc && lj_ehframe_stays(pc))) return &row->rule;
   if (!find_object(cc, pk, pc)) return NULL;
-  if (LJ_LIKELY(row->pc == pc && row_holds(cc, row))) return &row->rule;
-  row->pc = 0;
-  if (!lj_cfi_rule(pc, &row->rule, &fde)) return NULL;
-  row->check = entries_sum(cc, fde.fde);
-  if (row->check == 0) return NULL;
-  row->index = fde.index;
-  row->pc = pc;
-  return &row->rule;
+  if (row->pc == pc && row_holds(cc, row)) return &row->rule;
+  if (!lj_cfi_rule(pc, &found.rule, &fde)) return NULL;
+  found.check = entries_sum(cc, fde.fde);
+  if (found.check == 0) return NULL;
+  found.index = fde.index;
+  found.pc = pc;
+  if (row != first) first[1] = first[0];  /* Replaces the older one. */
+  *first = found;
+  return &first->rule;
 }
 
 /* Load a register that is saved below the CFA. */

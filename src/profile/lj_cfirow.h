@@ -6,7 +6,9 @@
 ** address. An address can become another function's, when a library is unloaded
 ** and another one loaded in its place. So a remembered step counts only if the
 ** index of the object that is loaded there now has the same entry at the same
-** place: same bytes, same address. What cannot be remembered is interpreted.
+** place: same bytes, same address. That is not asked of objects that stay: the
+** program, the C library, the loader, ourselves. What cannot be remembered is
+** interpreted.
 **
 ** Runs in the signal handler: no lock, no allocation, every load of the stack
 ** checked.

@@ -11,6 +11,7 @@
 #endif
 #include <dlfcn.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "profile/lj_ehframe.h"
 
@@ -126,6 +127,36 @@ static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
 }
 
 /* -- Finding it ----------------------------------------------------------- */
+
+#define STAYING	4
+
+/* Written by the first start. */
+static struct { uintptr_t begin, size; } staying[STAYING];
+
+void lj_ehframe_warmup(void)
+{
+  uintptr_t addr[STAYING];
+  int i;
+  addr[0] = (uintptr_t)(void *)lj_ehframe_warmup;  /* Ours, */
+  addr[1] = (uintptr_t)getauxval(AT_ENTRY);  /* the program, */
+  addr[2] = (uintptr_t)(void *)memmove;  /* the C library, */
+  addr[3] = (uintptr_t)getauxval(AT_BASE);  /* the loader. */
+  for (i = 0; i < STAYING; i++) {
+    struct dl_find_object obj;
+    if (staying[i].size || _dl_find_object((void *)addr[i], &obj) != 0)
+      continue;
+    staying[i].begin = (uintptr_t)obj.dlfo_map_start;
+    staying[i].size = (uintptr_t)obj.dlfo_map_end - staying[i].begin;
+  }
+}
+
+int lj_ehframe_stays(uintptr_t pc)
+{
+  int i;
+  for (i = 0; i < STAYING; i++)
+    if (pc - staying[i].begin < staying[i].size) return 1;
+  return 0;
+}
 
 CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj)
 {

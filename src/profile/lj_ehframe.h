@@ -87,6 +87,14 @@ typedef struct Fde {
   int is_signal;		/* Frame of a signal handler's trampoline. */
 } Fde;
 
+/* Is an address in an object that stays loaded as long as the process lives, or
+** as long as this code does? Async-signal-safe once lj_ehframe_warmup has run.
+*/
+LJ_FUNC int lj_ehframe_stays(uintptr_t pc);
+
+/* Find these objects. Call it once outside of the handler. */
+LJ_FUNC void lj_ehframe_warmup(void);
+
 /* Find the object of an address: CFI_STEP, CFI_NO_OBJECT or CFI_NONE. */
 LJ_FUNC CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj);
 

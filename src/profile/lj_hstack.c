@@ -376,11 +376,24 @@ static void walk_init(Walk *w, HostStack *hs, const ucontext_t *uc)
   }
 }
 
+/* Have all VM frames been crossed that the top Lua frame can depend on? Below the
+** outermost one of the main thread there is only the host.
+*/
+static int walk_hasfew(const Walk *w)
+{
+  const HostStack *hs = w->hs;
+  return hs->nvm >= HSTACK_FEW ||
+	 (hs->nvm > 0 && w->expect == 0 && w->L == mainthread(hs->g));
+}
+
 void lj_hstack_walk(HostStack *hs, const ucontext_t *uc)
 {
   Walk w;
   int more = 1, steps;
-  lj_peek_stack(hs->pk, (uintptr_t)uc->uc_mcontext.gregs[REG_RSP]);
+  lj_peek_stack(hs->pk, hs->stack_lo, hs->stack_hi,
+		(uintptr_t)uc->uc_mcontext.gregs[REG_RSP]);
+  /* Another thread may unmap memory of the VM meanwhile. */
+  if (hs->strict || hs->apart) lj_peek_forget(hs->pk);
   walk_init(&w, hs, uc);
   hs->nvm = 0;
   hs->broken = -1;
@@ -393,7 +406,7 @@ void lj_hstack_walk(HostStack *hs, const ucontext_t *uc)
     } else {
       more = walk_host(&w);
     }
-    if (hs->few_vm_frames && hs->nvm >= HSTACK_FEW) return;
+    if (hs->few_vm_frames && walk_hasfew(&w)) return;
   }
   if (more && steps == HSTACK_STEPS) walk_broken(&w, SPF_BROKEN_NO_CFI);
 }

@@ -22,7 +22,7 @@
 #include "profile/lj_vmcode.h"
 
 #define HSTACK_VMFRAMES	256	/* VM frames remembered for the Lua side. */
-#define HSTACK_FEW	4	/* Enough to find the top Lua frame. */
+#define HSTACK_FEW	4	/* Enough VM frames to find the top Lua frame. */
 #define HSTACK_STEPS	8192	/* Frames unwound at most. */
 
 /* Where the interrupted instruction is. */
@@ -79,7 +79,7 @@ typedef struct HostStack {
   Peek *pk;			/* Fault-safe loads. */
   global_State *g;		/* The VM. */
   Frames *frames;		/* Where the frames go, or NULL. */
-  int few_vm_frames;		/* Stop at HSTACK_FEW of them. */
+  int few_vm_frames;		/* Stop where the top Lua frame can be found. */
   int apart;			/* Nothing of the VM may be looked at. */
   int strict;			/* The VM may run on another thread. */
   uintptr_t stack_lo, stack_hi;	/* The thread's C stack; 0: not known. */

@@ -54,22 +54,6 @@ int lj_lframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff)
   return 1;
 }
 
-int lj_lframe_isof(const LuaArea *a, uintptr_t f, const GCproto *pt,
-		   FrameFunc *ff)
-{
-  uint64_t slot = lj_lframe_slot(f);
-  const GCfunc *fn = (const GCfunc *)(uintptr_t)(slot & LJ_GCVMASK);
-  if ((uint32_t)((int64_t)slot >> 47) != (uint32_t)LJ_TFUNC ||
-      ((uintptr_t)fn & 7) != 0 ||
-      !lj_peek_vm(a->pk, fn, offsetof(GCfuncL, uvptr)) ||
-      fn->l.gct != (uint8_t)~LJ_TFUNC ||
-      mref(fn->l.pc, const BCIns) != proto_bc(pt))
-    return 0;
-  ff->fn = (GCfunc *)fn;
-  ff->pt = (GCproto *)pt;
-  return 1;
-}
-
 uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc,
 			   FrameFunc *ff)
 {

@@ -42,12 +42,6 @@ LJ_FUNC int lj_lframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff);
 LJ_FUNC uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc,
 				   FrameFunc *ff);
 
-/* Is the function of a frame that lj_lframe_has a Lua function of this prototype,
-** which is alive?
-*/
-LJ_FUNC int lj_lframe_isof(const LuaArea *a, uintptr_t f, const GCproto *pt,
-			   FrameFunc *ff);
-
 /* Could there be a frame with its link slot at f? */
 static LJ_AINLINE int lj_lframe_has(const LuaArea *a, uintptr_t f)
 {
@@ -63,6 +57,25 @@ static LJ_AINLINE uint64_t lj_lframe_link(uintptr_t f)
 static LJ_AINLINE uint64_t lj_lframe_slot(uintptr_t f)
 {
   return *(const uint64_t *)(f - 8);
+}
+
+/* Is the function of a frame that lj_lframe_has a Lua function of this prototype,
+** which is alive?
+*/
+static LJ_AINLINE int lj_lframe_isof(const LuaArea *a, uintptr_t f,
+				     const GCproto *pt, FrameFunc *ff)
+{
+  uint64_t slot = lj_lframe_slot(f);
+  GCfunc *fn = (GCfunc *)(uintptr_t)(slot & LJ_GCVMASK);
+  if ((uint32_t)((int64_t)slot >> 47) != (uint32_t)LJ_TFUNC ||
+      ((uintptr_t)fn & 7) != 0 ||
+      !lj_peek_vm(a->pk, fn, offsetof(GCfuncL, uvptr)) ||
+      fn->l.gct != (uint8_t)~LJ_TFUNC ||
+      mref(fn->l.pc, const BCIns) != proto_bc(pt))
+    return 0;
+  ff->fn = fn;
+  ff->pt = (GCproto *)pt;
+  return 1;
 }
 
 /* Does a PC, which points behind its instruction, belong to a prototype? */

@@ -33,31 +33,33 @@ typedef struct LuaSites {
   LJ_ALIGN(32) LuaSite slot[LSITE_SLOTS];
 } LuaSites;
 
-static LJ_AINLINE LuaSite *lj_lsite_slot(LuaSites *ls, uintptr_t pc)
+/* The two slots of a PC are side by side. */
+static LJ_AINLINE LuaSite *lj_lsite_slots(LuaSites *ls, uintptr_t pc)
 {
   return &ls->slot[((pc >> 2) * U64x(9e3779b9,7f4a7c15)) >> 32 &
-		   (LSITE_SLOTS-1)];
+		   (LSITE_SLOTS-2)];
 }
 
-/* What is known of a PC, NULL if nothing is. Async-signal-safe. */
+/* What is known of a PC that is not 0, NULL if nothing is. Async-signal-safe. */
 static LJ_AINLINE LuaSite *lj_lsite_find(LuaSites *ls, const Symtab *st,
 					 uintptr_t pc)
 {
-  LuaSite *site = lj_lsite_slot(ls, pc);
-  if (LJ_LIKELY(site->pc == pc && site->freed == st->freed &&
-		lj_symtab_isrecent(st, frame_payload_lo(site->word))))
-    return pc ? site : NULL;
-  return NULL;
+  LuaSite *site = lj_lsite_slots(ls, pc);
+  if (site->pc != pc && (++site)->pc != pc) return NULL;
+  return LJ_LIKELY(site->freed == st->freed &&
+		   lj_symtab_isrecent(st, frame_payload_lo(site->word))) ?
+	 site : NULL;
 }
 
 /* Remember the frame of a valid prototype that is at pc, which belongs to it and
 ** has an instruction before it that can be read. Async-signal-safe.
 */
-static LJ_AINLINE LuaSite *lj_lsite_set(LuaSites *ls, const Symtab *st,
-					const GCproto *pt, uintptr_t pc,
-					FrameWord word)
+static LJ_AINLINE void lj_lsite_set(LuaSites *ls, const Symtab *st,
+				    const GCproto *pt, uintptr_t pc,
+				    FrameWord word)
 {
-  LuaSite *site = lj_lsite_slot(ls, pc);
+  LuaSite *site = lj_lsite_slots(ls, pc);
+  if (site->pc != pc) site[1] = site[0];
   site->pc = pc;
   site->pt = pt;
   site->word = word;
@@ -65,7 +67,6 @@ static LJ_AINLINE LuaSite *lj_lsite_set(LuaSites *ls, const Symtab *st,
   site->delta = (uint16_t)((1+LJ_FR2+bc_a(((const BCIns *)pc)[-1])) *
 			   sizeof(TValue));
   site->is_named = 0;
-  return site;
 }
 
 #endif

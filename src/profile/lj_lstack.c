@@ -67,17 +67,23 @@ static void push_word(LuaStack *ls, FrameWord w, TopFunc kind)
   lj_frames_push(ls->frames, w);
 }
 
+/* Push a Lua function that is at a place that is remembered. */
+static LJ_AINLINE void push_site(LuaStack *ls, LuaSite *site)
+{
+  ls->st->last = frame_payload_lo(site->word) % SYMTAB_LFUNCS;
+  if (!site->is_named) site->is_named = !lj_callname_wanted(ls->st, site->pt);
+  ls->wants_name = !site->is_named;
+  push_word(ls, site->word, TOP_LUA);
+}
+
 /* Push a Lua function that is at pc. Returns 0 if it cannot be read. */
 static int push_proto(LuaStack *ls, const GCproto *pt, uintptr_t pc)
 {
-  LuaSite *site = lj_lsite_find(&ls->sites, ls->st, pc);
+  LuaSite *site = pc ? lj_lsite_find(&ls->sites, ls->st, pc) : NULL;
   FrameWord w;
   uint32_t fid;
-  if (LJ_LIKELY(site && site->pt == pt)) {
-    ls->st->last = frame_payload_lo(site->word) % SYMTAB_LFUNCS;
-    if (!site->is_named) site->is_named = !lj_callname_wanted(ls->st, pt);
-    ls->wants_name = !site->is_named;
-    push_word(ls, site->word, TOP_LUA);
+  if (site && site->pt == pt) {
+    push_site(ls, site);
     return 1;
   }
   fid = lj_symtab_lfunc(ls->st, ls->pk, pt);
@@ -226,16 +232,22 @@ static void push_work(LuaStack *ls, const LuaTop *top)
 
 /* -- Walking one coroutine --------------------------------------------------- */
 
-/* Frame below a Lua frame, and its function; 0 if it is not valid. */
-static uintptr_t frame_caller(LuaStack *ls, const LuaArea *a, uintptr_t f,
-			      uintptr_t pc, FrameFunc *ff)
+/* Frame below a Lua frame, its function, and the place where it goes on if that
+** is remembered. Returns 0 if it is not valid.
+*/
+static LJ_AINLINE uintptr_t frame_caller(LuaStack *ls, const LuaArea *a,
+					 uintptr_t f, uintptr_t pc,
+					 FrameFunc *ff, LuaSite **site)
 {
-  const LuaSite *site = lj_lsite_find(&ls->sites, ls->st, pc);
-  if (LJ_LIKELY(site != NULL)) {
-    uintptr_t prev = f - site->delta;
-    if (lj_lframe_has(a, prev) && lj_lframe_isof(a, prev, site->pt, ff))
+  LuaSite *s = lj_lsite_find(&ls->sites, ls->st, pc);
+  if (LJ_LIKELY(s != NULL)) {
+    uintptr_t prev = f - s->delta;
+    *site = s;
+    if (LJ_LIKELY(lj_lframe_has(a, prev) &&
+		  lj_lframe_isof(a, prev, s->pt, ff)))
       return prev;
   }
+  *site = NULL;
   return lj_lframe_caller(a, f, pc, ff);
 }
 
@@ -248,6 +260,7 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
 {
   uintptr_t f = top->frame, pc = top->pc, slots = 0;
   FrameFunc ff;
+  LuaSite *site = NULL;  /* Where this frame is, if that is remembered. */
   int known = 0;  /* The function of this frame has been read. */
   int skip = 0;  /* This frame is the lower part of a vararg frame. */
   if (bare && !chain_pass(ls, ch)) return 0;
@@ -271,7 +284,9 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
 #else
     UNUSED(at);
 #endif
-    if (ff.fn && !skip && !push_func(ls, &ff, pc)) return 0;
+    if (site && !skip) push_site(ls, site);
+    else if (ff.fn && !skip && !push_func(ls, &ff, pc)) return 0;
+    site = NULL;
     if (!skip) slots = f + 8;
     skip = 0;
     fn = ff.fn;
@@ -279,7 +294,7 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
     link = lj_lframe_link(f);
     if ((link & FRAME_TYPE) == FRAME_LUA) {
       pc = (uintptr_t)link;
-      prev = frame_caller(ls, a, f, pc, &ff);
+      prev = frame_caller(ls, a, f, pc, &ff, &site);
       if (prev == 0) return 0;
       known = 1;
     } else {

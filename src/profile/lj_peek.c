@@ -6,11 +6,7 @@
 #define lj_peek_c
 #define LUA_CORE
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For pthread_getattr_np. */
-#endif
 #include <errno.h>
-#include <pthread.h>
 #include <unistd.h>
 #include <sys/syscall.h>
 
@@ -142,31 +138,17 @@ void lj_peek_reset(Peek *pk)
 
 /* -- The thread's stack ------------------------------------------------------ */
 
-/* The main thread's may be as large as its limit allows. Below this size, the
-** kernel maps nothing else.
+/* What lies above the stack pointer of a stack is in use, so it is mapped. The
+** main thread's may be as large as its limit allows, but below this size the
+** kernel puts nothing else there.
 */
-#define THREAD_STACK_MAX	((size_t)128 << 20)
+#define THREAD_STACK_MAX	((uintptr_t)128 << 20)
 
-void lj_peek_thread(Peek *pk)
+void lj_peek_stack(Peek *pk, uintptr_t lo, uintptr_t hi, uintptr_t sp)
 {
-  pthread_attr_t attr;
-  void *p;
-  size_t sz;
-  pk->thread_size = 0;
-  if (pthread_getattr_np(pthread_self(), &attr) != 0) return;
-  if (pthread_attr_getstack(&attr, &p, &sz) == 0) {
-    uintptr_t end = ((uintptr_t)p + sz) & ~(sizeof(uintptr_t)-1);
-    if (sz > THREAD_STACK_MAX) sz = THREAD_STACK_MAX;
-    pk->thread = end - sz;
-    pk->thread_size = sz;
-  }
-  pthread_attr_destroy(&attr);
-}
-
-/* What lies above the stack pointer of a stack is in use, so it is mapped. */
-void lj_peek_stack(Peek *pk, uintptr_t sp)
-{
-  uintptr_t ofs = ((sp + 7) & ~(uintptr_t)7) - pk->thread;
-  pk->stack = pk->thread + ofs;
-  pk->stack_size = ofs < pk->thread_size ? pk->thread_size - ofs : 0;
+  hi &= ~(sizeof(uintptr_t)-1);
+  if (hi - lo > THREAD_STACK_MAX) lo = hi - THREAD_STACK_MAX;
+  sp = (sp + sizeof(uintptr_t)-1) & ~(sizeof(uintptr_t)-1);
+  pk->stack = sp;
+  pk->stack_size = hi != 0 && sp - lo < hi - lo ? hi - sp : 0;
 }

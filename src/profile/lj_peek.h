@@ -22,8 +22,6 @@
 #define PEEK_ADDR_BITS	47	/* User addresses have no more bits. */
 
 typedef struct Peek {
-  /* Set outside of the handler. */
-  uintptr_t thread, thread_size;  /* Stack of the thread, size 0 if unknown. */
   /* Of this sample. */
   uint64_t generation;		/* Its number, in the upper bits. */
   uint64_t kept;		/* Likewise, of the pages that are kept. */
@@ -37,17 +35,16 @@ typedef struct Peek {
   uint64_t page[PEEK_SLOTS];	/* Generation and number of readable pages. */
 } Peek;
 
-/* Note the bounds of the calling thread's stack. Not in the handler. */
-LJ_FUNC void lj_peek_thread(Peek *pk);
-
 /* Forget the pages that are not kept. Call it at the start of each sample. */
 LJ_FUNC void lj_peek_reset(Peek *pk);
 
 /* Forget all pages: nobody says what is unmapped. */
 LJ_FUNC void lj_peek_forget(Peek *pk);
 
-/* This sample was interrupted with this stack pointer. */
-LJ_FUNC void lj_peek_stack(Peek *pk, uintptr_t sp);
+/* This sample's thread, whose stack is from lo to hi, 0 if that is not known, was
+** interrupted with this stack pointer.
+*/
+LJ_FUNC void lj_peek_stack(Peek *pk, uintptr_t lo, uintptr_t hi, uintptr_t sp);
 
 /* LuaJIT's allocator is about to unmap memory, or to move it; it has done so.
 ** Outside of the handler, in any thread.

@@ -259,6 +259,7 @@ static void run_stepped(lua_State *L)
 static void vm_open(void)
 {
   VL = traces_vm();
+  memset(&ls, 0, sizeof(ls));
   hs.pk = ls.pk = &pk;
   hs.g = ls.g = G(VL);
   hs.frames = &host_frames;
