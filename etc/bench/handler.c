@@ -360,7 +360,7 @@ static void session_start(int mode)
   struct sigaction sa;
   memset(&opt, 0, sizeof(opt));
   opt.mode = (uint8_t)mode;
-  opt.interval = 10;
+  opt.interval = 200;  /* A sample of half of that would make sysprof rest. */
   opt.buf = buf;
   opt.len = sizeof(buf);
   if (luaM_sysprof_set_writer(drop) || luaM_sysprof_set_on_stop(stopped) ||
