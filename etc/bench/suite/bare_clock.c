@@ -53,6 +53,7 @@ static int start_perf(uint64_t interval_ns)
   attr.type = PERF_TYPE_SOFTWARE;
   attr.config = PERF_COUNT_SW_TASK_CLOCK;
   attr.sample_period = interval_ns;
+  attr.exclude_hv = 1;
   attr.wakeup_events = 1;
   attr.disabled = 1;
   perf_fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);

@@ -5,17 +5,21 @@
 
 local clocks = {}
 
--- The first of some clocks that can be had. Returns nil and why the last cannot.
+local DEFAULT_MS = 10
+
+-- The first of some clocks that can be had, and what it is in full at a rate of the
+-- default interval. Returns nil and why the last cannot.
 function clocks.first(names)
   local sysprof = require("misc").sysprof
   local why
   for _, name in ipairs(names) do
-    local ok, message = sysprof.start({ mode = "D", clock = name, interval = 1 })
+    local ok, message = sysprof.start({ mode = "D", clock = name, interval = DEFAULT_MS })
     if ok then
       sysprof.stop()
-      return name
+      return name, sysprof.report().clock
     end
-    why = ("clock '%s': %s"):format(name, message or "the profiler is not in this build")
+    why = message or "the profiler is not in this build"
+    if not why:find("^clock") then why = ("clock '%s': %s"):format(name, why) end
   end
   return nil, why
 end
@@ -25,10 +29,11 @@ end
 -- is the one that reaches it at the least cost.
 function clocks.rates()
   local rates, missing = {}, {}
-  local cpu, why = clocks.first({ "cpu" })
-  if not cpu then return rates, { { what = "sysprof", why = why } } end
-  rates[1] = { id = "default", title = "default rate (cpu, 10 ms)", ours = "ours/10/cpu",
-	       bare = "bare/10/ctimer" }
+  local cpu, full = clocks.first({ "cpu" })
+  if not cpu then return rates, { { what = "sysprof", why = full } } end
+  rates[1] = { id = "default", title = ("default rate (cpu, %d ms)"):format(DEFAULT_MS),
+	       ours = ("ours/%d/cpu"):format(DEFAULT_MS),
+	       bare = ("bare/%d/%s"):format(DEFAULT_MS, full == "cpu" and "ctimer" or full) }
   local fast = clocks.first({ "task-clock", "wall" })
   if fast ~= "task-clock" then
     local _, reason = clocks.first({ "task-clock" })

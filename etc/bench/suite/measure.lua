@@ -22,16 +22,15 @@ local function read_lines(text)
       result.profiles = result.profiles + 1
       local kind = result.kinds[word[2]]
       if not kind then
-	kind = { cpu = {}, wall = {}, profiled = 0, ticks = 0, numbers = {} }
+	kind = { cpu = {}, wall = {}, profiled = 0, returned = {}, numbers = {} }
 	result.kinds[word[2]] = kind
       end
       kind.cpu[#kind.cpu + 1], kind.wall[#kind.wall + 1] = word[3], word[4]
       kind.profiled = kind.profiled + word[5]
-      kind.ticks = kind.ticks + (tonumber(word[6]) or 0)
+      kind.returned[#kind.returned + 1] = tonumber(word[6])
       kind.numbers[#kind.numbers + 1] = result.profiles
     elseif word[1] == "collected" then
-      result.collected[word[2]] = { cpu = word[3], wall = word[4], number = word[5],
-				    ticks = tonumber(word[6]) }
+      result.collected[word[2]] = { cpu = word[3], wall = word[4], number = word[5] }
     elseif word[1] == "parent" then
       result.parent = word[2]
     end
@@ -42,7 +41,7 @@ end
 -- Runs slices.lua. job holds its arguments: program, kinds (a list, see profilers),
 -- slice_ms, seconds, rounds_min, collect; besides jit ("on" or "off"), env, and
 -- around: a function that returns what the command begins with, if not with luajit.
--- Returns nil and why, or { kinds = { NAME = { cpu=, wall=, profiled=, ticks= } },
+-- Returns nil and why, or { kinds = { NAME = { cpu=, wall=, profiled=, returned= } },
 -- collected=, parent= }; times in ns, the lists of all kinds have the same length.
 function measure.run(suite, job)
   local folder = suite.work .. "/slices"
@@ -70,9 +69,10 @@ function measure.run(suite, job)
   return result
 end
 
--- What the profiles of a kind of sysprof say: { samples=, handler_ns=, lost= }.
+-- What the profiles of a kind of sysprof say: { samples=, handler_ns=, lost=,
+-- throttled= }.
 function measure.reports(result, kind)
-  local sum = { samples = 0, handler_ns = 0, lost = 0 }
+  local sum = { samples = 0, handler_ns = 0, lost = 0, throttled = 0 }
   for _, n in ipairs(result.kinds[kind].numbers) do
     local path = profilers.path(result.folder, kind, n)
     local p, why = reader.read(path)
@@ -80,6 +80,7 @@ function measure.reports(result, kind)
     if not p.complete then error(("%s: %s"):format(path, p:problem_text()), 0) end
     sum.samples = sum.samples + p:totals()
     sum.handler_ns = sum.handler_ns + (p.counters[G.SPF_COUNTER_HANDLER_NS] or 0)
+    sum.throttled = sum.throttled + (p.counters[G.SPF_COUNTER_THROTTLED] or 0)
     sum.lost = sum.lost + (p.counters[G.SPF_COUNTER_LOST_BUFFER] or 0) +
 	       (p.counters[G.SPF_COUNTER_LOST_WRITER] or 0)
   end

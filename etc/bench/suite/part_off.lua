@@ -37,7 +37,7 @@ function off.run(suite, duration)
   local t = new_table()
   local plain = suite.build .. "/plain/bin/luajit"
   if not proc.size(plain) then
-    report.miss(t, "plain LuaJIT", "the build has no plain/, configure with -DSYSPROF_BUILD_PLAIN=ON")
+    report.miss(t, "plain LuaJIT", "no plain/ in the build, configure with -DSYSPROF_BUILD_PLAIN=ON")
     return { t }
   end
   local list, till = {}, proc.now() + duration

@@ -38,11 +38,13 @@ end
 
 local function cost_table(rate)
   return report.table("sample-" .. rate.id, "One sample, " .. rate.title, [[
-Microseconds of CPU time. Handler: by its own report. Added: (on - bare) / samples. Difference: of
-added to handler, with the noise of added in points. Total: (on - off) / samples, with the signal.]], {
+Microseconds of CPU time. Handler: by its own report, mean and p99 of a slice. Added: (on - bare) /
+samples. Difference: of added to handler, with the noise of added in points. Total: (on - off) /
+samples, with the signal.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "samples", title = "samples" },
     { key = "handler", title = "handler", digits = 2 },
+    { key = "p99", title = "handler, p99", digits = 1, scale = 1e-3 },
     { key = "added", title = "added", digits = 2, from = 0, scale = 1e-3 },
     { key = "difference", title = "difference, %", digits = 0 },
     { key = "noise", title = "noise, points", digits = 0 },
@@ -66,17 +68,20 @@ local function add_rows(result, rate, line, table_on, table_cost, pools)
   end
   table_on.rows[#table_on.rows + 1] = line
   if said.lost > 0 then report.miss(table_on, program, said.lost .. " samples were lost") end
+  if said.throttled > 0 then
+    report.miss(table_on, program, said.throttled .. " ticks were left out, as samples took long")
+  end
   if said.samples == 0 then return report.miss(table_cost, program, "no samples") end
   local handler_ns = said.handler_ns / said.samples
   local added = measure.cost(result, rate.ours, rate.bare, per_ns)
-  local noise = stat.noise(added)
+  local noise, ticks = stat.noise(added), stat.sum(bare.returned)
   table_cost.rows[#table_cost.rows + 1] = {
     program = line.program, jit = line.jit, samples = said.samples,
-    handler = handler_ns / 1e3, added = added,
+    handler = handler_ns / 1e3, p99 = stat.summary(ours.returned), added = added,
     difference = 100 * (added.median / handler_ns - 1),
     noise = noise and noise / handler_ns,
-    signal = bare.ticks > 0 and
-	     measure.cost(result, rate.bare, "off", bare.ticks / bare.profiled) or nil,
+    signal = ticks > 0 and
+	     measure.cost(result, rate.bare, "off", ticks / bare.profiled) or nil,
     total = measure.cost(result, rate.ours, "off", per_ns) }
 end
 

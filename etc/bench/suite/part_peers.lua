@@ -159,7 +159,7 @@ end
 
 -- All programs, or some of them; says so in the table.
 local function programs_of(suite, t)
-  if not suite.quick or #suite.programs < 2 * QUICK_EVERY then return suite.programs end
+  if not suite.quick or #suite.programs <= QUICK_EVERY then return suite.programs end
   local some = {}
   for i = 1, #suite.programs, QUICK_EVERY do some[#some + 1] = suite.programs[i] end
   report.miss(t, "the other programs", "they are measured only if there is more time")

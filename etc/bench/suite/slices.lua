@@ -5,10 +5,10 @@
 -- layout of its memory are the same with and without. The slices of a round take
 -- turns, A B C C B A. Arguments: KEY=VALUE, see measure.lua. Prints
 --
---   slice KIND CPU WALL PROFILED TICKS   ns; PROFILED: CPU time from start to
---                                        stop, TICKS: what stop returned, or -
---   collected KIND CPU WALL N TICKS      the profile N, of job.collect seconds
---   parent CPU                           of the parent process, in all slices
+--   slice KIND CPU WALL PROFILED RETURNED   ns; PROFILED: CPU time from start to
+--                                           stop, RETURNED: by stop, or -
+--   collected KIND CPU WALL N               the profile N, of job.collect seconds
+--   parent CPU                              of the parent process, in all slices
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -78,9 +78,10 @@ local function slice(kind)
   local same = program.run(iterations) == result
   local stopping = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
   wall, cpu = nanoseconds(CLOCK_MONOTONIC) - wall, stopping - cpu
-  local ticks = stops[kind]()
+  local returned = stops[kind]()
   assert(same, "another result while profiled")
-  print_line("slice", kind, number(cpu), number(wall), number(stopping - started), number(ticks))
+  print_line("slice", kind, number(cpu), number(wall), number(stopping - started),
+	     number(returned))
 end
 
 local function collect(kind, seconds)
@@ -92,8 +93,8 @@ local function collect(kind, seconds)
     local now = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
   until now - cpu >= seconds * 1e9
   wall, cpu = nanoseconds(CLOCK_MONOTONIC) - wall, nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu
-  local ticks = stops[kind]()
-  print_line("collected", kind, number(cpu), number(wall), profiles, number(ticks))
+  stops[kind]()
+  print_line("collected", kind, number(cpu), number(wall), profiles)
 end
 
 local function main()

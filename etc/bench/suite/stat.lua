@@ -54,6 +54,12 @@ function stat.noise(summary)
   return 100 * (summary.high - summary.low) / 2
 end
 
+function stat.sum(values)
+  local sum = 0
+  for _, v in ipairs(values) do sum = sum + v end
+  return sum
+end
+
 -- Collects values under names, in the order of their first one.
 function stat.pool()
   local pool = { names = {} }
