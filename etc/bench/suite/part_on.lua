@@ -9,9 +9,6 @@ local measure = require("measure")
 local report = require("report")
 local stat = require("stat")
 
-local SLICE_MS = 50
-local ROUNDS_MIN = 2
-
 -- Columns with ratios: kind, divided by kind, of which time.
 local RATIOS = {
   { "cpu", "ours", "off", "cpu" }, { "wall", "ours", "off", "wall" },
@@ -116,7 +113,7 @@ function on.run(suite, seconds)
     for _, jit in ipairs({ "off", "on" }) do
       local result, why = measure.run(suite, {
 	program = program, jit = jit, kinds = table.concat(kinds, ","),
-	slice_ms = SLICE_MS, seconds = time.next(), rounds_min = ROUNDS_MIN })
+	seconds = time.next() })
       for i, rate in ipairs(rates) do
 	if result then
 	  add_rows(result, rate, { program = program, jit = jit }, tables_on[i], tables_cost[i],

@@ -16,8 +16,6 @@ local stat = require("stat")
 
 local INTERVAL_MS = 1
 local QUICK_EVERY = 3	-- With little time, of so many programs only one.
-local SLICE_MS = 50
-local ROUNDS_MIN = 2
 local CLOCKS = { "task-clock", "wall" }	-- Of sysprof, the first that can be had.
 local COLLECT_SHARE = 0.25	-- Of the time, for the profile that is looked at,
 local COLLECT_MIN = 0.1		-- but so many seconds.
@@ -137,8 +135,8 @@ end
 
 local function measure_peer(suite, peer, program, seconds)
   local kind = peer.kind()
-  local job = { program = program, jit = "on", kinds = "off," .. kind, slice_ms = SLICE_MS,
-    seconds = seconds * (1 - COLLECT_SHARE), rounds_min = ROUNDS_MIN,
+  local job = { program = program, jit = "on", kinds = "off," .. kind,
+    seconds = seconds * (1 - COLLECT_SHARE),
     collect = math.max(COLLECT_MIN, seconds * COLLECT_SHARE) }
   for key, value in pairs(peer.job) do job[key] = value end
   local result, why = measure.run(suite, job)

@@ -98,8 +98,8 @@ Size of a profile in mode C with JIT, all included. A short one is mostly names.
   for _, program in ipairs(suite.programs) do
     for _, rate in ipairs({ rates[1], rates[2] }) do
       local result, why = measure.run(suite, {
-	program = program, jit = "on", kinds = rate.ours, slice_ms = 1, seconds = 0,
-	rounds_min = 1, collect = suite.quick and 0.3 or 2 })
+	program = program, jit = "on", kinds = rate.ours, seconds = 0,
+	collect = suite.hasty and 0.1 or suite.quick and 0.3 or 2 })
       if result then
 	local got = result.collected[rate.ours]
 	local path = profilers.path(result.folder, rate.ours, got.number)
@@ -167,14 +167,22 @@ local function sections(suite, path)
   return code and code + data + bss
 end
 
+-- The tree of LuaJIT that the build is made from, nil if it is not found.
+local function base_tree(suite)
+  local cache = proc.read(suite.build .. "/CMakeCache.txt") or ""
+  local given = cache:match("\nLUAJIT_SOURCE_DIR:PATH=([^\n]+)")
+  if given then return given end
+  local package = cache:match("\nLUAJIT_PACKAGE:STRING=([^\n]+)")
+  for _, name in ipairs(package and { package } or { "luajit2", "luajit" }) do
+    local tree = suite.build .. "/luajit/base/" .. name .. "/tree"
+    if proc.size(tree .. "/src/lj_obj.h") then return tree end
+  end
+end
+
 -- The same without the profiler.
 local function build_disabled(suite)
-  local cache = proc.read(suite.build .. "/CMakeCache.txt") or ""
-  local base = cache:match("\nLUAJIT_SOURCE_DIR:PATH=([^\n]+)")
-  if not base then
-    local package = cache:match("\nLUAJIT_PACKAGE:STRING=([^\n]+)") or "luajit2"
-    base = suite.build .. "/luajit/base/" .. package .. "/tree"
-  end
+  local base = base_tree(suite)
+  if not base then return nil, "the LuaJIT of the build is not found" end
   local to, log = suite.work .. "/disabled", suite.work .. "/disabled.log"
   local ok, why = proc.run({ "cmake", "-S", suite.source, "-B", to, "-DLUAJIT_SOURCE_DIR=" .. base,
     "-DLUAJIT_DISABLE_SYSPROF=ON", "-DBUILD_TESTING=OFF" }, { out = log, err = log, seconds = 120 })

@@ -18,7 +18,6 @@ local programs = require("programs")
 ffi.cdef "int clock_gettime(int, void *);"
 
 local CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID = 1, 2
-local WARM_SECONDS = 0.15
 
 local job = {}
 for _, word in ipairs(arg) do
@@ -43,7 +42,7 @@ local parent_clock = job.parent == 1 and profilers.parent_clock()
 
 -- Until all is compiled; then how many iterations make a slice.
 local expected = program.run(1)
-local warm_till = nanoseconds(CLOCK_MONOTONIC) + WARM_SECONDS * 1e9
+local warm_till = nanoseconds(CLOCK_MONOTONIC) + job.warm * 1e9
 local runs, began = 0, nil
 repeat
   began = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
