@@ -64,9 +64,10 @@ local function add_rows(result, rate, line, table_on, table_cost, pools)
     pools[line.jit].add(ratio[1], ratios)
   end
   table_on.rows[#table_on.rows + 1] = line
-  if said.lost > 0 then report.miss(table_on, program, said.lost .. " samples were lost") end
+  if said.lost > 0 then report.remark(table_on, "%s: %d samples were lost", program, said.lost) end
   if said.throttled > 0 then
-    report.miss(table_on, program, said.throttled .. " ticks were left out, as samples took long")
+    report.remark(table_on, "%s: %d ticks were left out, as samples took long", program,
+		  said.throttled)
   end
   if said.samples == 0 then return report.miss(table_cost, program, "no samples") end
   local handler_ns = said.handler_ns / said.samples

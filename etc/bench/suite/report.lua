@@ -1,10 +1,10 @@
 ----------------------------------------------------------------------------
 -- Benchmark suite: tables as Markdown and JSON.
 --
--- A table is { id=, title=, note=, columns=, rows=, missing= }. A column is
+-- A table is { id=, title=, note=, columns=, rows=, missing=, remarks= }. A column is
 -- { key=, title=, digits=, from=, scale= }; a row holds for each key a text, a
 -- number or a summary of stat, nil if there is none. from: the value that means
--- no difference. missing is a list of { what=, why= }.
+-- no difference. missing is a list of { what=, why= }, remarks one of texts.
 ----------------------------------------------------------------------------
 
 local json = require("json")
@@ -18,7 +18,8 @@ function report.new(machine)
 end
 
 function report.table(id, title, note, columns)
-  return { id = id, title = title, note = note, columns = columns, rows = {}, missing = {} }
+  return { id = id, title = title, note = note, columns = columns, rows = {}, missing = {},
+	   remarks = {} }
 end
 
 -- Notes once that something could not be measured.
@@ -27,6 +28,10 @@ function report.miss(t, what, why)
     if m.what == what and m.why == why then return end
   end
   t.missing[#t.missing + 1] = { what = what, why = why }
+end
+
+function report.remark(t, ...)
+  t.remarks[#t.remarks + 1] = ("").format(...)
 end
 
 -- -- Markdown --------------------------------------------------------------
@@ -85,7 +90,8 @@ function report.markdown(t)
   for _, m in ipairs(t.missing) do
     out[#out + 1] = ("- not available: %s: %s"):format(m.what, m.why)
   end
-  if #t.missing > 0 then out[#out + 1] = "" end
+  for _, text in ipairs(t.remarks) do out[#out + 1] = "- " .. text end
+  if #t.missing + #t.remarks > 0 then out[#out + 1] = "" end
   return out
 end
 
