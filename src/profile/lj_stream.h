@@ -41,7 +41,7 @@ typedef struct Stream {
   uint32_t tid;			/* Thread of the samples. */
   uint32_t session;		/* Number in the file. */
   uint32_t epoch;		/* Definitions of older epochs are void. */
-  uint32_t nstack;		/* Stacks defined in this epoch. */
+  uint32_t nstack;		/* Stacks defined in this chunk. */
   uint32_t in_chunk;		/* Samples in the current chunk. */
   uint64_t chunk_us;		/* Time at which it was begun. */
   uint64_t time_us;		/* Time of the last sample or context. */

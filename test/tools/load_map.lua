@@ -3,6 +3,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
+local G = require("sysprof.grammar")
 local json = require("json_decode")
 local F = B.F
 
@@ -119,6 +120,23 @@ at(many, 1, A + 16)
 local status
 local out = t.render(many:finish())
 t.ok(out:find("+0x10 1\n", 1, true), "many modules: " .. out)
+
+-- Two sessions of a process, of which the second one has found out earlier.
+local one, two = B.new(0):context(), B.new(1):context()
+module(one, "one")
+module(two, "one")
+module(two, "two")
+at(one, 1, A + 16)
+at(two, 1, A + 16)
+module(one, "two")
+at(one, 2, A + 16)
+at(one, 3, A + 32)
+one:hsym(A + 16, A, "name_in_two", { A + 32 }):add(G.SPF_END, ""):flush()
+two:add(G.SPF_END, ""):flush()
+for _, order in ipairs { { one, two }, { two, one } } do
+  t.equal((t.render(B.PROLOGUE .. order[1].out[#order[1].out] .. order[2].out[#order[2].out])),
+	  "name_in_two 3\none.so+0x10 1\n", "two sessions")
+end
 
 -- Formats with addresses: each module has its own, with its build-id.
 local b = B.new():context()
