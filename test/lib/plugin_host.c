@@ -7,13 +7,16 @@
 ** it does not; of "gone:PATH" it does not, and deletes that file and its own;
 ** "move:PATH" takes the place of the file before, and is loaded by its path. END: stop, exit (without a stop) or kill. Prints where each
 ** library was. With "cycles" as END all of this is done CYCLES times at a high
-** rate, with a few samples for each library.
+** rate, with a few samples for each library; "thread:PATH", the last one, is
+** loaded and unloaded by another thread while they run.
 */
 
 #define _GNU_SOURCE	/* For dlinfo. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +37,7 @@ static uint8_t buffer[LUAM_SYSPROF_BUF_MIN];
 static int fd;
 static unsigned long samples_each = SAMPLES, enough_samples;
 static volatile int writes, enough_writes;
+static volatile int in_library, done;
 static time_t deadline;
 
 static size_t write_stream(const void **data, size_t len, void *ctx)
@@ -84,11 +88,29 @@ static void run(lua_State *L, const char *path, int keep, int written)
   deadline = time(NULL) + SECONDS_MAX;
   lua_pushcfunction(L, (lua_CFunction)f);
   lua_setglobal(L, "plugin_run");
+  in_library = 1;
   if (luaL_dostring(L, "plugin_run(callback, enough) plugin_run = nil"))
     fail(lua_tostring(L, -1));
+  in_library = 0;
   if (keep) return;
   dlclose(library);
   if (dlopen(path, RTLD_NOW|RTLD_NOLOAD)) fail("not unloaded");
+}
+
+/* Only while a library runs: nobody waits long for the dynamic linker. */
+static void *load_and_unload(void *path)
+{
+  while (!done) {
+    void *library;
+    if (!in_library) {
+      sched_yield();
+      continue;
+    }
+    library = dlopen((const char *)path, RTLD_NOW|RTLD_LOCAL);
+    if (!library) fail(dlerror());
+    dlclose(library);
+  }
+  return NULL;
 }
 
 int main(int argc, char **argv)
@@ -96,6 +118,7 @@ int main(int argc, char **argv)
   struct luam_Sysprof_Options opt;
   lua_State *L = luaL_newstate();
   const char *path = NULL;
+  pthread_t thread;
   int i, cycle, cycles = 1, kills = argc > 2 && strcmp(argv[2], "kill") == 0;
   if (argc < 4 || !L) return 2;
   luaL_openlibs(L);
@@ -119,6 +142,13 @@ int main(int argc, char **argv)
       luaM_sysprof_set_backtracer(NULL) != PROFILE_SUCCESS ||
       luaM_sysprof_start(L, &opt) != PROFILE_SUCCESS)
     fail("start");
+  if (strncmp(argv[argc-1], "thread:", 7) == 0) {
+    argc--;
+    if (pthread_create(&thread, NULL, load_and_unload, argv[argc] + 7) != 0)
+      fail("pthread_create");
+  } else {
+    done = 1;
+  }
   for (cycle = 0; cycle < cycles; cycle++)
     for (i = 3; i < argc; i++) {
       if (strncmp(argv[i], "move:", 5) == 0) {
@@ -132,6 +162,10 @@ int main(int argc, char **argv)
 	if (gone && (unlink(path) != 0 || unlink(argv[0]) != 0)) fail("unlink");
       }
     }
+  if (!done) {
+    done = 1;
+    pthread_join(thread, NULL);
+  }
   fflush(stdout);
   if (kills) raise(SIGKILL);
   if (strcmp(argv[2], "exit") != 0 && luaM_sysprof_stop(L) != PROFILE_SUCCESS)
