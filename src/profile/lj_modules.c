@@ -52,7 +52,7 @@ const uint8_t *lj_modules_buildid(Peek *pk, const uint8_t *notes, size_t sz,
     if (sz < name || sz - name < n.n_descsz) return NULL;
     if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && n.n_descsz > 0 &&
 	n.n_descsz <= MODULES_ID_MAX &&
-	!(pk && !lj_peek_ok(pk, data, 4 + MODULES_ID_MAX)) &&
+	!(pk && !lj_peek_ok(pk, data, 4 + n.n_descsz)) &&
 	memcmp(data, "GNU", 4) == 0) {
       *len = n.n_descsz;
       return data + name;
