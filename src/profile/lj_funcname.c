@@ -226,8 +226,8 @@ static void search_table(Search *s, uint32_t at)
     key_set(&key, &n->key);
     found(s, &n->val, at, rank, &key);
   }
-  if (tabref(t->metatable) && s->item[at].depth < DEPTH_MAX)
-    push(s, tabref(t->metatable), at, s->item[at].depth + 1u, rank, NULL);
+  if (gcref(t->metatable) && s->item[at].depth < DEPTH_MAX)
+    push(s, gcref(t->metatable), at, s->item[at].depth + 1u, rank, NULL);
 }
 
 /* Search the upvalues of a function. */
