@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
@@ -122,6 +123,15 @@ static inline void burn_us(uint64_t us)
   int i;
   while (thread_us() < end)
     for (i = 0; i < 1000; i++) x = x * 5 + 3;
+}
+
+/* How many descriptors are open. */
+static inline int descriptors(void)
+{
+  int fd, n = 0;
+  for (fd = 0; fd < 256; fd++)
+    n += fcntl(fd, F_GETFD) >= 0;
+  return n;
 }
 
 /* Run a part of a test in a child of its own, which it may damage. */

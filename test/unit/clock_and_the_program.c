@@ -151,14 +151,6 @@ static void blocked(const char *name)
 
 /* -- Children ---------------------------------------------------------------- */
 
-static int descriptors(void)
-{
-  int fd, n = 0;
-  for (fd = 0; fd < 256; fd++)
-    n += fcntl(fd, F_GETFD) >= 0;
-  return n;
-}
-
 static void children(const char *name)
 {
   int before = descriptors(), status, i;
