@@ -110,7 +110,8 @@ t.equal(#d.threads[1].samples.data, 3, "gecko: samples")
 t.equal(d.threads[1].samples.data[3][3], 600, "gecko: CPU time")
 d = decoded("gecko", { event = "page-faults" })
 t.equal(#d.threads[1].samples.data, 2, "gecko: samples of another event")
-t.equal(#d.threads[1].samples.data[1], 2, "gecko: these have no CPU time")
+t.equal(d.threads[1].samples.schema.threadCPUDelta, nil, "gecko: these have no CPU time")
+t.equal(#d.threads[1].samples.data[1], 2, "gecko: columns of another event")
 
 d = pprof.decode((t.render(bytes, "pprof", {})))
 t.equal(table.concat(d.types, " "), "samples/count cpu/nanoseconds " ..

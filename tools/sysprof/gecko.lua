@@ -99,10 +99,10 @@ end
 -- Rows of samples are written as they come: there can be many. Only CPU time has
 -- a column.
 local function write_samples(write, tree, thread)
-  write('"samples":{"schema":{"stack":0,"time":1,"threadCPUDelta":2,' ..
-	'"responsiveness":3},"data":[\n')
   local slots, comma = tree.view.profile.slots, ""
   local in_us = tree.view.event.unit == G.SPF_UNIT_US
+  write(('"samples":{"schema":{"stack":0,"time":1,%s},"data":[\n'):format(
+    in_us and '"threadCPUDelta":2,"responsiveness":3' or '"responsiveness":2'))
   for time, weight, node, slot in tree:samples() do
     if slots[slot].thread == thread then
       write((in_us and "%s[%d,%.3f,%.0f]" or "%s[%d,%.3f]")
@@ -149,7 +149,8 @@ local function write_meta(write, view, title)
 	 '"asyncstack":0,"presymbolicated":true,\n')
 	:format(VERSION, (event.unit == G.SPF_UNIT_US and event.periods[1] or 1e6) / 1e6,
 		(selfreport.start_time(p) or 0) * 1e3, title))
-  write('"sampleUnits":{"time":"ms","eventDelay":"ms","threadCPUDelta":"\194\181s"},\n')
+  write(('"sampleUnits":{"time":"ms","eventDelay":"ms"%s},\n')
+	:format(event.unit == G.SPF_UNIT_US and ',"threadCPUDelta":"\194\181s"' or ""))
   write(('"categories":[%s],\n"markerSchema":[]},\n')
 	:format(table.concat(categories, ",")))
 end
