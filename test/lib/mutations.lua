@@ -203,7 +203,9 @@ end
 local function options_of(round)
   return { lines = round % 2 == 0, traces = round % 5 < 2, coroutine = round % 7 == 0,
 	   no_lua = round % 11 == 1, no_host = round % 13 == 1, limit = 60, title = "x",
-	   weight = round % 17 == 0 and "cpu" or nil }
+	   weight = ({ [0] = "cpu", "event" })[round % 17],
+	   event = ({ [0] = "page-faults", "cpu" })[round % 19],
+	   by = round % 23 == 2 and "thread" or nil }
 end
 
 local function read_and_render(s, round)
