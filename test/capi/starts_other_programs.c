@@ -13,7 +13,7 @@
 
 /* Uses CPU time of several intervals. */
 #define SCRIPT	"i=0; while [ $i -lt 8000 ]; do i=$((i+1)); done; echo done; exit 7"
-#define ROUNDS	4
+#define ROUNDS	3
 
 static int by_spawn(void)
 {
@@ -57,15 +57,20 @@ static void check(lua_State *L, const char *name, int (*call)(void))
 
 int main(void)
 {
+  static const char *const clocks[] = { "ctimer", "wall", "task-clock", "itimer" };
   lua_State *L = session_vm();
-  int clock;
-  for (clock = LUAM_SYSPROF_CLOCK_CPU; clock <= LUAM_SYSPROF_CLOCK_WALL; clock++) {
+  size_t i;
+  for (i = 0; i < sizeof(clocks)/sizeof(clocks[0]); i++) {
     Sink sink;
     struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
     uint64_t samples;
     char *folded;
-    opt.clock = (uint8_t)clock;
-    CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+    opt.clocks = clocks[i];
+    if (luaM_sysprof_start(L, &opt) != PROFILE_SUCCESS) {
+      CHECK(i >= 2);
+      printf("%s is left out: %s\n", clocks[i], luaM_sysprof_error());
+      continue;
+    }
     check(L, "posix_spawn", by_spawn);
     check(L, "system", by_system);
     check(L, "popen", by_popen);

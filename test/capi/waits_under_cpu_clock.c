@@ -1,6 +1,6 @@
 /* TIMEOUT: 60
-** A thread that waits uses no CPU time, so no signal of the clock "cpu" comes while
-** it does: no wait returns early, whatever call it is.
+** A thread that waits uses no CPU time, so no signal of a clock of CPU time comes
+** while it does: no wait returns early, whatever call it is.
 */
 
 #ifndef _GNU_SOURCE
@@ -16,7 +16,7 @@
 
 #include "session.h"
 
-#define WAIT_MS	40	/* Several intervals of the clock. */
+#define WAIT_MS	30	/* Several intervals of the clock. */
 
 static int pair[2], epfd, timerfd;
 
@@ -135,7 +135,13 @@ int main(void)
     { "recv", by_recv }, { "sigtimedwait", by_sigtimedwait },
     { "sem_timedwait", by_semaphore },
   };
-  static const uint64_t intervals_ns[] = { 10000000, 3000000 };
+  static const struct {
+    const char *name;
+    uint64_t interval_ns;
+  } clocks[] = {
+    { "cpu", 10000000 }, { "cpu", 2000000 }, { "ctimer", 5000000 },
+    { "task-clock", 5000000 }, { "itimer", 10000000 },
+  };
   lua_State *L = session_vm();
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
@@ -147,12 +153,16 @@ int main(void)
   REQUIRE((epfd = epoll_create1(0)) >= 0);
   REQUIRE(epoll_ctl(epfd, EPOLL_CTL_ADD, pair[0], &ev) == 0);
   REQUIRE((timerfd = timerfd_create(CLOCK_MONOTONIC, 0)) >= 0);
-  opt.clock = LUAM_SYSPROF_CLOCK_CPU;
-  for (k = 0; k < sizeof(intervals_ns)/sizeof(intervals_ns[0]); k++) {
-    opt.interval_ns = intervals_ns[k];
-    CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  for (k = 0; k < sizeof(clocks)/sizeof(clocks[0]); k++) {
+    opt.clocks = clocks[k].name;
+    opt.interval_ns = clocks[k].interval_ns;
+    if (luaM_sysprof_start(L, &opt) != PROFILE_SUCCESS) {
+      CHECK(strcmp(opt.clocks, "cpu") != 0);
+      printf("%s is left out: %s\n", opt.clocks, luaM_sysprof_error());
+      continue;
+    }
     for (i = 0; i < sizeof(waits)/sizeof(waits[0]); i++)
-      check_wait(L, waits[i].name, waits[i].wait, (int64_t)intervals_ns[k]);
+      check_wait(L, waits[i].name, waits[i].wait, (int64_t)opt.interval_ns);
     CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   }
   lua_close(L);
