@@ -79,7 +79,8 @@ struct luam_Sysprof_Options {
 			** clock. A list as in "cpu,page-faults". */
   uint64_t period;	/* Occurrences between two samples of an event, 0 for the
 			** default of each. */
-  int signo;		/* Signal of the clocks, 0 for SIGPROF. */
+  int signo;		/* Signal of the clocks, 0 for SIGPROF; SIGURG for those of
+			** perf, and for cpu above the rate of the kernel's tick. */
   uint8_t jitter;	/* 1: vary each interval at random. */
   uint8_t threads;	/* LUAM_SYSPROF_THREADS_*. */
   luam_Sysprof_on_fork on_fork;	/* NULL: children of fork() are not profiled. */

@@ -180,6 +180,13 @@ static void kind_stop(Clock *c)
 /* The kernel looks at CPU timers on its tick only: what ticks faster needs the
 ** task clock. That takes an interrupt for each tick, where the timer takes none.
 */
+static int cpu_isfast(const ClockSpec *spec)
+{
+  struct timespec ts;
+  return clock_getres(CLOCK_MONOTONIC_COARSE, &ts) == 0 &&
+	 spec->period < (uint64_t)ts.tv_nsec;
+}
+
 static int cpu_open(Clock *c, char *why)
 {
   static const struct {
@@ -193,10 +200,7 @@ static int cpu_open(Clock *c, char *why)
     { CLOCK_ITIMER, "itimer" }
   };
   char last[CLOCK_WHY_MAX];
-  struct timespec ts;
-  int i, err = 0, is_fast;
-  is_fast = clock_getres(CLOCK_MONOTONIC_COARSE, &ts) == 0 &&
-	    c->spec.period < (uint64_t)ts.tv_nsec;
+  int i, err = 0, is_fast = cpu_isfast(&c->spec);
   c->spec.type = PERF_TYPE_SOFTWARE;
   c->spec.config = PERF_COUNT_SW_TASK_CLOCK;
   for (i = 0; i < 3; i++) {
@@ -229,12 +233,22 @@ static int signal_valid(int signo, char *why)
   return valid;
 }
 
+/* A signal of perf that comes in the middle of exec() stays pending for the new
+** program, which it would end, but for SIGURG, whose default action is none. Those of
+** timers are taken back by the kernel.
+*/
+static int signal_default(const ClockSpec *spec)
+{
+  return spec->kind == CLOCK_PERF ||
+	 (spec->kind == CLOCK_CPU && cpu_isfast(spec)) ? SIGURG : SIGPROF;
+}
+
 static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
 			      int is_jitp, char *why)
 {
   static int fork_registered;
   ClockStatus status = CLOCK_BUSY;
-  int err = 0;
+  int err = 0, asked = c->signo;
   lj_clock_forget();
   pthread_mutex_lock(&clock_lock);
   if (nclocks > 0 && (is_jitp || jitp_running)) goto out;
@@ -251,7 +265,8 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
     err = EINVAL;
     goto out;
   }
-  if (c->signo == 0) c->signo = SIGPROF;
+  if (!asked) c->signo = signal_default(spec);
+reopen:
   c->spec = *spec;
   c->tid = tid;
   c->pid = clocks_pid;
@@ -270,6 +285,10 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
     status = CLOCK_ERROR;
     lj_clocksig_retire(c);
     lj_clocksig_release(c);
+    if (!asked && spec->kind == CLOCK_CPU && c->signo != SIGPROF) {
+      c->signo = SIGPROF;  /* The only one of setitimer(). */
+      goto reopen;
+    }
     goto out;
   }
   lj_clocksig_kind(c);

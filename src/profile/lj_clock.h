@@ -32,7 +32,8 @@ typedef struct Clock {
   ClockTick tick;	/* Set before open. */
   void *owner;		/* Passed to tick. Set before open. */
   int event;		/* Passed to tick: index of the event. Set before open. */
-  int signo;		/* The signal, 0 for SIGPROF. Set before open. */
+  int signo;		/* The signal, 0 for SIGPROF, or SIGURG of perf's clocks and
+			** those that may become one. Set before open. */
   ClockSpec spec;	/* What it ticks on. */
   int tid;		/* The thread. */
   int slot;		/* Place in the table of running clocks, */

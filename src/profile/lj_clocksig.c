@@ -237,6 +237,8 @@ static int handler_install(int signo)
   sa.sa_sigaction = clock_signal;
   sa.sa_flags = SA_SIGINFO|SA_RESTART|SA_ONSTACK;
   sigemptyset(&sa.sa_mask);
+  sigaddset(&sa.sa_mask, SIGPROF);  /* Clocks of a session may have both. */
+  sigaddset(&sa.sa_mask, SIGURG);
   return sigaction(signo, &sa, NULL);
 }
 

@@ -112,8 +112,11 @@ static int call_on_stop(Profile *p, uint8_t *buf)
 /* Has the program taken the signal away, now or when this was asked before? */
 static int is_replaced(Profile *p)
 {
-  if (lj_clocksig_isreplaced(p->opt.signo ? p->opt.signo : SIGPROF))
-    p->ended.replaced = 1;
+  const Session *s = p->first;
+  int i;
+  for (i = 0; s && i < s->nevent; i++)
+    if (s->event[i].is_open && lj_clocksig_isreplaced(s->event[i].clock.signo))
+      p->ended.replaced = 1;
   return p->ended.replaced;
 }
 

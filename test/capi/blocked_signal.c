@@ -22,6 +22,7 @@ static void check_blocked(lua_State *L, int mode, int clock, int was_blocked)
   sigaddset(&set, SIGPROF);
   sigaddset(&set, SIGUSR1);
   opt.clock = (uint8_t)clock;
+  opt.signo = SIGPROF;
   if (was_blocked) REQUIRE(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   if (!was_blocked) REQUIRE(sigprocmask(SIG_BLOCK, &set, NULL) == 0);

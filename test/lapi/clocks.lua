@@ -53,7 +53,7 @@ end
 -- What may be forbidden or not be there.
 for _, clock in ipairs({ "task-clock", "itimer", "page-faults", "minor-faults", "major-faults",
     "context-switches", "cpu-migrations", "alignment-faults", "cycles", "instructions",
-    "cache-references", "cache-misses", "branch-instructions", "branch-misses", "r00c0",
+    "cache-references", "cache-misses", "branch-instructions", "branch-misses", "rc0",
     "page-faults/period=1/", "page-faults:u/period=10/", "instructions:u", "cycles:pp",
     "cpu,page-faults", "wall,page-faults/period=3/", "ctimer,wall" }) do
   local r = { sysprof.start({ mode = "C", clock = clock, interval = 1, path = "c.bin" }) }
