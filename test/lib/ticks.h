@@ -33,6 +33,9 @@ typedef struct Ticks {
   int event;
 } Ticks;
 
+/* Signal of the clocks, 0 for the one that each has by itself. */
+static int ticks_signo;
+
 static inline void ticks_tick(void *owner, int event, int overrun, ucontext_t *uc)
 {
   Ticks *t = (Ticks *)owner;
@@ -67,7 +70,7 @@ static inline ClockStatus ticks_open(Ticks *t, const ClockSpec *spec, int tid,
   t->clock.tick = ticks_tick;
   t->clock.owner = t;
   t->clock.event = t->event;
-  t->clock.signo = signo;
+  t->clock.signo = signo ? signo : ticks_signo;
   why[0] = '\0';
   status = lj_clock_open(&t->clock, spec, tid, why);
   if (status != CLOCK_OK) return status;

@@ -192,6 +192,7 @@ static void children(const char *name)
 int main(void)
 {
   int perf = ticks_available("task-clock:u");
+  ticks_signo = SIGPROF;
   sleep_is_not_interrupted("cpu", 10*MS);
   sleep_is_not_interrupted("cpu", MS);
   sleep_is_not_interrupted("itimer", MS);

@@ -182,6 +182,7 @@ static void leaks(void)
 int main(void)
 {
   int perf = ticks_available("task-clock");
+  ticks_signo = SIGPROF;
   while_it_ticks("wall", MS/20, 1000, 400);
   while_it_ticks("itimer", MS, 60, 20000);
   while_it_is_pending("wall", 0);
