@@ -84,8 +84,7 @@ static int row_holds(CfiCache *cc, const CfiRow *row)
 const CfiRule *lj_cfirow_find(CfiCache *cc, const Peek *pk, uintptr_t pc)
 {
   /* Its two slots are side by side. */
-  CfiRow *first = &cc->row[(pc * U64x(9e3779b9,7f4a7c15)) >> 32 &
-			   (CFIROW_SLOTS-2)];
+  CfiRow *first = &cc->row[lj_cfirow_hash(pc, CFIROW_BITS) & ~1u];
   CfiRow *row = first->pc == pc ? first : first + 1;
   CfiRow found;
   Fde fde;

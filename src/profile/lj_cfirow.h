@@ -20,7 +20,8 @@
 #include "profile/lj_cfi.h"
 #include "profile/lj_ehframe.h"
 
-#define CFIROW_SLOTS	2048	/* Steps remembered, a power of two. */
+#define CFIROW_BITS	11
+#define CFIROW_SLOTS	(1 << CFIROW_BITS)  /* Steps remembered. */
 
 /* The step of one address. */
 typedef struct CfiRow {
@@ -38,6 +39,14 @@ typedef struct CfiCache {
   uint64_t cie_check;		/* and its sum. */
   LJ_ALIGN(32) CfiRow row[CFIROW_SLOTS];
 } CfiCache;
+
+/* Number of some bits for an address. */
+static LJ_AINLINE uint32_t lj_cfirow_hash(uintptr_t pc, int bits)
+{
+  uint64_t h = pc * U64x(9e3779b9,7f4a7c15);
+  h = (h ^ (h >> 32)) * U64x(d6e8feb8,6659fd93);
+  return (uint32_t)(h >> (64 - bits));
+}
 
 /* What a step from this address does, NULL if it has to be interpreted. Valid
 ** until the next call. Async-signal-safe once lj_cfi_warmup has run.

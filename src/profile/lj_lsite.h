@@ -15,9 +15,11 @@
 
 #include "lj_obj.h"
 #include "lj_bc.h"
+#include "profile/lj_cfirow.h"
 #include "profile/lj_symtab.h"
 
-#define LSITE_SLOTS	1024	/* Places remembered, a power of two. */
+#define LSITE_BITS	10
+#define LSITE_SLOTS	(1 << LSITE_BITS)  /* Places remembered. */
 
 typedef struct LuaSite {
   uintptr_t pc;			/* Behind the instruction, 0 if free. */
@@ -36,8 +38,7 @@ typedef struct LuaSites {
 /* The two slots of a PC are side by side. */
 static LJ_AINLINE LuaSite *lj_lsite_slots(LuaSites *ls, uintptr_t pc)
 {
-  return &ls->slot[((pc >> 2) * U64x(9e3779b9,7f4a7c15)) >> 32 &
-		   (LSITE_SLOTS-2)];
+  return &ls->slot[lj_cfirow_hash(pc, LSITE_BITS) & ~1u];
 }
 
 /* What is known of a PC that is not 0, NULL if nothing is. Async-signal-safe. */

@@ -204,6 +204,7 @@ int lj_vmcode_isjit(Peek *pk, const global_State *g, uintptr_t pc)
 #if LJ_HASJIT
   uintptr_t area = (uintptr_t)G2J(g)->mcarea;
   int n;
+  if (area != 0 && pc - area < G2J(g)->szmcarea) return 1;
   for (n = 0; area != 0 && n < MCODE_AREAS_MAX; n++) {
     uintptr_t size;  /* Each area begins with the next one and its own size. */
     if (!lj_peek_word(pk, area + sizeof(uintptr_t), &size)) return 0;

@@ -2,6 +2,8 @@
 ** The built-in unwinder against libunwind, frame by frame, from the registers
 ** of real signals: deep recursion, callbacks of qsort, inside libc, in the PLT,
 ** in the vdso, in the VM's C functions. Prints what a frame costs in both.
+**
+**   host_stack_equals_libunwind [SAMPLES]   of each of the six scenes
 */
 
 #ifndef _GNU_SOURCE
@@ -24,6 +26,7 @@
 #include "check.h"
 
 #define SAMPLES		4000	/* In each scene. */
+#define SCENE_S		20	/* Seconds for that many, at most. */
 #define DEPTH		400
 
 static struct {
@@ -32,6 +35,7 @@ static struct {
   uint64_t ours_ns, theirs_ns, frames;
   ucontext_t uc;
 } scene;
+static int samples_max = SAMPLES;
 static volatile int handled;
 static timer_t timer;
 static Peek pk;
@@ -172,14 +176,15 @@ static void do_syscall(void)
 static void run(const char *name, void (*work)(void))
 {
   struct sigevent ev;
-  uint64_t deadline = now_ns() + 20000000000u;
+  uint64_t deadline = now_ns() + (uint64_t)SCENE_S * 1000000000u *
+		      (uint64_t)(1 + samples_max / SAMPLES);
   memset(&scene, 0, sizeof(scene));
   memset(&ev, 0, sizeof(ev));
   ev.sigev_notify = SIGEV_SIGNAL;
   ev.sigev_signo = SIGPROF;
   REQUIRE(timer_create(CLOCK_MONOTONIC, &ev, &timer) == 0);
   arm();
-  while (scene.samples < SAMPLES && now_ns() < deadline)
+  while (scene.samples < samples_max && now_ns() < deadline)
     work();
   timer_delete(timer);
   printf("%-10s %5d samples: %d same, %d shorter, %d longer, %d other; "
@@ -194,13 +199,14 @@ static void run(const char *name, void (*work)(void))
   CHECK(scene.same >= scene.samples * 9 / 10);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
   lua_State *L = luaL_newstate();
   struct sigaction sa;
   uintptr_t pc[64];
   ucontext_t uc;
-  REQUIRE(L != NULL);
+  if (argc > 1) samples_max = atoi(argv[1]);
+  REQUIRE(L != NULL && samples_max > 0);
   hs.pk = &pk;
   hs.g = G(L);
   hs.frames = &frames;

@@ -1,0 +1,106 @@
+/* A library is unloaded, and another one is loaded in its place, with the same
+** functions at the same addresses, but other frames: what was remembered of the
+** first does not count for the second.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <signal.h>
+#include <string.h>
+
+#include "lua.h"
+#include "lauxlib.h"
+#include "lj_obj.h"
+#include "profile/lj_hstack.h"
+#include "check.h"
+
+#define TRIES	20
+
+static Peek pk;
+static HostStack used, fresh;
+static Frames used_frames, fresh_frames;
+static volatile int nwalks;
+
+static void walk(HostStack *hs, Frames *frames, const ucontext_t *uc)
+{
+  lj_peek_reset(&pk);
+  lj_frames_reset(frames);
+  lj_hstack_walk(hs, uc);
+  lj_frames_finish(frames);
+}
+
+static void handler(int sig, siginfo_t *info, void *uc)
+{
+  (void)sig; (void)info;
+  memset(&fresh.cfi, 0, sizeof(fresh.cfi));
+  walk(&used, &used_frames, (ucontext_t *)uc);
+  walk(&fresh, &fresh_frames, (ucontext_t *)uc);
+  nwalks++;
+}
+
+static void inside(void)
+{
+  raise(SIGUSR1);
+}
+
+/* Walk from a function that the library calls. Returns where that is. */
+static void *look(char which)
+{
+  char path[1024];
+  void *lib, *addr;
+  void (*call)(void (*)(void));
+  uint32_t i;
+  int in_library = 0;
+  snprintf(path, sizeof(path), "%s/test/replaced_%c.so", getenv("SYSPROF_BUILD"),
+	   which);
+  lib = dlopen(path, RTLD_NOW);
+  if (!lib) printf("%s\n", dlerror());
+  REQUIRE(lib != NULL);
+  addr = dlsym(lib, "replaced_call");
+  REQUIRE(addr != NULL);
+  memcpy(&call, &addr, sizeof(call));
+  for (i = 0; i < 3; i++) call(inside);
+  CHECK(used.broken < 0 && fresh.broken < 0);
+  CHECK_EQ(used_frames.len, fresh_frames.len);
+  for (i = 0; i < fresh_frames.len; i++) {
+    uintptr_t pc = (uintptr_t)frame_payload(fresh_frames.list[i]);
+    CHECK(used_frames.list[i] == fresh_frames.list[i]);
+    in_library += pc - (uintptr_t)addr < 16;
+  }
+  CHECK_EQ(in_library, 1);
+  dlclose(lib);
+  return addr;
+}
+
+int main(void)
+{
+  lua_State *L = luaL_newstate();
+  struct sigaction sa;
+  void *a, *b;
+  int i, replaced = 0;
+  REQUIRE(L != NULL && getenv("SYSPROF_BUILD") != NULL);
+  used.pk = fresh.pk = &pk;
+  used.g = fresh.g = G(L);
+  used.frames = &used_frames;
+  fresh.frames = &fresh_frames;
+  REQUIRE(lj_hstack_warmup());
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_sigaction = handler;
+  sa.sa_flags = SA_SIGINFO;
+  REQUIRE(sigaction(SIGUSR1, &sa, NULL) == 0);
+  for (i = 0; i < TRIES; i++) {
+    a = look('a');
+    b = look('b');
+    replaced += (a == b);
+  }
+  CHECK_EQ(nwalks, 2*3*TRIES);
+  lua_close(L);
+  if (check_failures == 0 && replaced == 0) {
+    puts("skipped: the loader did not put the second library where the first was");
+    return 77;
+  }
+  printf("%d of %d times in the place of the other\n", replaced, TRIES);
+  return check_status();
+}
