@@ -26,6 +26,7 @@
 
 #include "lj_obj.h"
 #include "profile/lj_hsym.h"
+#include "profile/lj_object.h"
 
 #define SYM_NAME_MAX	400	/* Bytes of a symbol's name that are kept. */
 #define SYM_RUN_MAX	32	/* Addresses of a symbol in one record. */
@@ -166,9 +167,9 @@ static int image_fits(const Object *ob, const uint8_t *p, size_t sz)
     if (ph->p_type != PT_NOTE || !notes ||
 	!image_has(sz, ph->p_offset, ph->p_filesz))
       continue;
-    loaded = lj_modules_buildid(NULL, (const uint8_t *)notes, ph->p_filesz, &n);
+    loaded = lj_object_buildid(NULL, (const uint8_t *)notes, ph->p_filesz, &n);
     if (!loaded) continue;
-    id = lj_modules_buildid(NULL, p + ph->p_offset, ph->p_filesz, &m);
+    id = lj_object_buildid(NULL, p + ph->p_offset, ph->p_filesz, &m);
     return id && n == m && memcmp(loaded, id, n) == 0;
   }
   return 1;

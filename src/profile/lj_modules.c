@@ -11,214 +11,10 @@
 #define _GNU_SOURCE	/* For dl_iterate_phdr, _dl_find_object. */
 #endif
 #include <dlfcn.h>
-#include <elf.h>
 #include <link.h>
 #include <string.h>
-#include <unistd.h>
-#include <sys/auxv.h>
-#include <sys/syscall.h>
 
-#include "profile/lj_modules.h"
-
-#define NOTES_MAX	64	/* Notes of an object that are looked at, */
-#define PHDRS_MAX	128	/* and program headers. */
-
-/* Where an object was that is gone, something else runs now. */
-#define NO_OBJECT_PATH	"[anonymous]"
-
-/* What goes into the record of an object, but is not kept. */
-typedef struct Described {
-  Module m;
-  uintptr_t bias;
-  int has_buildid;		/* m.id is one. */
-  size_t pathlen;		/* Of ms->path. */
-} Described;
-
-/* -- Identity ---------------------------------------------------------------- */
-
-const uint8_t *lj_modules_buildid(Peek *pk, const uint8_t *notes, size_t sz,
-				  uint32_t *len)
-{
-  int i;
-  for (i = 0; i < NOTES_MAX && sz >= sizeof(ElfW(Nhdr)); i++) {
-    ElfW(Nhdr) n;
-    const uint8_t *data = notes + sizeof(n);
-    uint64_t name, desc;
-    if (pk && !lj_peek_ok(pk, notes, sizeof(n))) return NULL;
-    memcpy(&n, notes, sizeof(n));
-    sz -= sizeof(n);
-    name = ((uint64_t)n.n_namesz + 3) & ~(uint64_t)3;
-    desc = ((uint64_t)n.n_descsz + 3) & ~(uint64_t)3;
-    if (sz < name || sz - name < n.n_descsz) return NULL;
-    if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && n.n_descsz > 0 &&
-	n.n_descsz <= MODULES_ID_MAX &&
-	!(pk && !lj_peek_ok(pk, data, 4 + n.n_descsz)) &&
-	memcmp(data, "GNU", 4) == 0) {
-      *len = n.n_descsz;
-      return data + name;
-    }
-    if (sz - name < desc) return NULL;
-    notes = data + name + desc;
-    sz -= name + desc;
-  }
-  return NULL;
-}
-
-static LJ_AINLINE uint64_t hash_next(uint64_t h, uint8_t b)
-{
-  h = (h ^ b) * U64x(9e3779b9,7f4a7c15);
-  return h ^ (h >> 29);
-}
-
-/* Hash of what tells an object from another one at the same place. */
-static uint64_t id_hash(Modules *ms, const Module *m)
-{
-  const char *p = m->name;
-  uint64_t h = m->idlen;
-  uint32_t i;
-  if (m->id && lj_peek_ok(&ms->pk, m->id, m->idlen))
-    for (i = 0; i < m->idlen; i++) h = hash_next(h, m->id[i]);
-  for (i = 0; p && i < MODULES_PATH_MAX; i++, p++) {
-    if (!lj_peek_ok(&ms->pk, p, 1) || !*p) break;
-    h = hash_next(h, (uint8_t)*p);
-  }
-  return h;
-}
-
-/* Note by what to recognise an object. */
-static void take_id(Modules *ms, Module *m, const uint8_t *buildid,
-		    uint32_t len, const char *name)
-{
-  if (buildid) {
-    m->id = buildid;
-    m->idlen = len;
-  } else {  /* How its unwind information begins, and its path, have to do. */
-    m->id = (const uint8_t *)m->eh_frame;
-    m->idlen = MODULES_ID_MAX;
-    m->name = name;
-  }
-  m->idhash = id_hash(ms, m);
-}
-
-/* Is a known object what the dynamic linker has there now? */
-static int same_object(Modules *ms, const Module *m,
-		       const struct dl_find_object *obj)
-{
-  return m->map == (const void *)obj->dlfo_link_map &&
-	 m->eh_frame == (const void *)obj->dlfo_eh_frame &&
-	 m->idhash == id_hash(ms, m);
-}
-
-/* -- Paths ------------------------------------------------------------------- */
-
-static size_t path_is(Modules *ms, const char *name)
-{
-  size_t n = strlen(name);
-  memcpy(ms->path, name, n);
-  return n;
-}
-
-/* Append to the path what can be read of a name. */
-static size_t path_append(Modules *ms, size_t n, const char *name)
-{
-  for (; n < MODULES_PATH_MAX-1; n++, name++) {
-    if (!lj_peek_ok(&ms->pk, name, 1) || !*name) break;
-    ms->path[n] = *name;
-  }
-  return n;
-}
-
-/* The path of the program: that of a file that was deleted is still its own. */
-static size_t path_main(Modules *ms)
-{
-  static const char deleted[] = " (deleted)";
-  const size_t dn = sizeof(deleted)-1;
-  ssize_t n = readlink("/proc/self/exe", ms->path, MODULES_PATH_MAX-1);
-  if (n <= 0) return path_is(ms, "[main]");
-  if ((size_t)n > dn && memcmp(ms->path + n - dn, deleted, dn) == 0)
-    n -= (ssize_t)dn;
-  return (size_t)n;
-}
-
-/* The path of an object by the dynamic linker's name for it. A relative one is
-** taken from the current folder, which is usually where it was loaded from.
-*/
-static size_t path_of(Modules *ms, uintptr_t start, const char *name)
-{
-  size_t n = 0;
-  if (start == (uintptr_t)getauxval(AT_SYSINFO_EHDR))
-    return path_is(ms, "[vdso]");
-  if (!name || !lj_peek_ok(&ms->pk, name, 1)) return path_is(ms, "[unknown]");
-  if (!*name) return path_main(ms);
-  if (*name != '/') {
-    long len = syscall(SYS_getcwd, ms->path, MODULES_PATH_MAX-2);
-    if (len > 1) {  /* With the zero. */
-      n = (size_t)len - 1;
-      if (n > 1) ms->path[n++] = '/';
-    }
-    if (lj_peek_ok(&ms->pk, name, 2) && name[0] == '.' && name[1] == '/')
-      name += 2;
-  }
-  return path_append(ms, n, name);
-}
-
-/* -- Descriptions ------------------------------------------------------------ */
-
-/* Find the build-id by the program headers of an object. name is the dynamic
-** linker's name for it.
-*/
-static void read_phdrs(Modules *ms, Described *d, const ElfW(Phdr) *ph, int n,
-		       const char *name)
-{
-  const uint8_t *id = NULL;
-  uint32_t len = 0;
-  int i;
-  for (i = 0; i < n && i < PHDRS_MAX && !id; i++, ph++) {
-    if (!lj_peek_ok(&ms->pk, ph, sizeof(*ph))) break;
-    if (ph->p_type == PT_NOTE)
-      id = lj_modules_buildid(&ms->pk, (const uint8_t *)(d->bias + ph->p_vaddr),
-			      ph->p_memsz, &len);
-  }
-  d->has_buildid = (id != NULL);
-  take_id(ms, &d->m, id, len, name);
-}
-
-/* Describe what the dynamic linker has at an address. In the handler. */
-static void describe_object(Modules *ms, Described *d,
-			    const struct dl_find_object *obj)
-{
-  const struct link_map *map = obj->dlfo_link_map;
-  const ElfW(Ehdr) *eh = (const ElfW(Ehdr) *)obj->dlfo_map_start;
-  const ElfW(Phdr) *ph = NULL;
-  const char *name;
-  int n = 0;
-  memset(d, 0, sizeof(*d));
-  d->m.start = (uintptr_t)obj->dlfo_map_start;
-  d->m.end = (uintptr_t)obj->dlfo_map_end;
-  d->m.map = map;
-  d->m.eh_frame = obj->dlfo_eh_frame;
-  if (!lj_peek_ok(&ms->pk, map, sizeof(*map))) map = NULL;
-  d->bias = map ? map->l_addr : d->m.start;
-  /* The first segment begins with the headers of the file. */
-  if (lj_peek_ok(&ms->pk, eh, sizeof(*eh)) &&
-      memcmp(eh->e_ident, ELFMAG, SELFMAG) == 0 &&
-      eh->e_phentsize == sizeof(*ph)) {
-    ph = (const ElfW(Phdr) *)(d->m.start + eh->e_phoff);
-    n = eh->e_phnum;
-  }
-  name = map ? map->l_name : NULL;
-  read_phdrs(ms, d, ph, n, name);
-  d->pathlen = path_of(ms, d->m.start, name);
-}
-
-/* Describe what has taken the place of an object, but is none. */
-static void describe_anonymous(Modules *ms, Described *d, const Module *m)
-{
-  memset(d, 0, sizeof(*d));
-  d->m.start = m->start;
-  d->m.end = m->end;
-  d->pathlen = path_is(ms, NO_OBJECT_PATH);
-}
+#include "profile/lj_object.h"
 
 /* -- The map ----------------------------------------------------------------- */
 
@@ -274,7 +70,7 @@ static void insert(Modules *ms, const Module *m)
 }
 
 /* Write an object's record. It is noted also if that does not fit at all. */
-static void put(Modules *ms, const Described *d, WBuf *wb, DefCommit commit,
+static void put(Modules *ms, const ObjectRecord *d, WBuf *wb, DefCommit commit,
 		void *ctx)
 {
   int tries;
@@ -300,47 +96,22 @@ typedef struct Note {
   void *ctx;
 } Note;
 
-/* Does an object stay as long as this code does? */
-static int stays(const Module *m, const char *name)
-{
-  const uintptr_t own = (uintptr_t)&lj_modules_note, libc = (uintptr_t)&syscall;
-  return !name[0] || m->start == (uintptr_t)getauxval(AT_SYSINFO_EHDR) ||
-	 (own >= m->start && own < m->end) ||
-	 (libc >= m->start && libc < m->end);
-}
-
 static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
 {
   Note *note = (Note *)arg;
   Modules *ms = note->ms;
   struct dl_find_object obj;
-  Described d;
+  ObjectRecord d;
   Module *have;
-  int i, found;
+  int found;
   UNUSED(sz);
-  memset(&d, 0, sizeof(d));
-  d.bias = info->dlpi_addr;
-  d.m.start = ~(uintptr_t)0;
-  for (i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-    uintptr_t at = d.bias + ph->p_vaddr;
-    if (ph->p_type != PT_LOAD) continue;
-    if (at < d.m.start) d.m.start = at;
-    if (at + ph->p_memsz > d.m.end) d.m.end = at + ph->p_memsz;
-  }
-  if (d.m.start >= d.m.end) return 0;
+  if (!lj_object_range(info, &d)) return 0;
   found = _dl_find_object((void *)d.m.start, &obj) == 0;
   have = find(ms, d.m.start);
-  if (have && (have->stays || (found ? same_object(ms, have, &obj) :
+  if (have && (have->stays || (found ? lj_object_same(ms, have, &obj) :
 				       !have->map)))
     return 0;
-  if (found) {
-    d.m.map = obj.dlfo_link_map;
-    d.m.eh_frame = obj.dlfo_eh_frame;
-  }
-  read_phdrs(ms, &d, info->dlpi_phdr, info->dlpi_phnum, info->dlpi_name);
-  d.m.stays = stays(&d.m, info->dlpi_name);
-  d.pathlen = path_of(ms, d.m.start, info->dlpi_name);
+  lj_object_loaded(ms, &d, info, found ? &obj : NULL);
   put(ms, &d, note->wb, note->commit, note->ctx);
   return 0;
 }
@@ -355,24 +126,24 @@ void lj_modules_note(Modules *ms, WBuf *wb, DefCommit commit, void *ctx)
 
 /* -- In the handler ---------------------------------------------------------- */
 
-/* Compare an address that is not in a known range, or in one that was not looked
-** at in this sample. Returns 1 if there is something new to be described.
+/* Compare an address that is not in a known range, or in one that was not
+** looked at in this sample. Returns 1 if there is something new, described.
 */
-static int is_new(Modules *ms, uintptr_t addr, Module *m, Described *d)
+static int is_new(Modules *ms, uintptr_t addr, Module *m, ObjectRecord *d)
 {
   struct dl_find_object obj;
   if (_dl_find_object((void *)addr, &obj) != 0) {
     if (!m) return 0;  /* In no object, as ever. */
     m->sample = ms->sample;
     if (!m->map) return 0;
-    describe_anonymous(ms, d, m);
+    lj_object_none(ms, d, m);
     return 1;
   }
-  if (m && same_object(ms, m, &obj)) {
+  if (m && lj_object_same(ms, m, &obj)) {
     m->sample = ms->sample;
     return 0;
   }
-  describe_object(ms, d, &obj);
+  lj_object_found(ms, d, &obj);
   return d->m.start <= addr && addr < d->m.end;
 }
 
@@ -386,7 +157,7 @@ static int sample_side(Modules *ms, const Frames *fr, WBuf *wb,
   for (i = 0; i < fr->len; i++) {
     uintptr_t addr = (uintptr_t)frame_payload(fr->list[i]);
     int kind = frame_kind(fr->list[i]);
-    Described d;
+    ObjectRecord d;
     Module *m;
     if ((kind != SPF_FRAME_HOST && kind != SPF_FRAME_CFUNC) ||
 	(addr >= start && addr < end))

@@ -63,11 +63,4 @@ LJ_FUNC int lj_modules_sample(Modules *ms, const Frames *lua,
 			      const Frames *host, WBuf *wb, DefCommit commit,
 			      void *ctx);
 
-/* Find the build-id in the notes of an object: returns its address and stores
-** its length, or returns NULL. The notes are read by pk, unless that is NULL.
-** Async-signal-safe.
-*/
-LJ_FUNC const uint8_t *lj_modules_buildid(Peek *pk, const uint8_t *notes,
-					  size_t sz, uint32_t *len);
-
 #endif

@@ -5,10 +5,11 @@
 **
 ** Runs each library until it has SAMPLES samples, and unloads it; of "keep:PATH"
 ** it does not; of "gone:PATH" it does not, and deletes that file and its own;
-** "move:PATH" takes the place of the file before, and is loaded by its path. END: stop, exit (without a stop) or kill. Prints where each
-** library was. With "cycles" as END all of this is done CYCLES times at a high
-** rate, with a few samples for each library; "thread:PATH", the last one, is
-** loaded and unloaded by another thread while they run.
+** "move:PATH" takes the place of the file before, and is loaded by its path.
+** END: stop, exit (without a stop) or kill. Prints where each library was. With
+** "cycles" as END all of this is done CYCLES times at a high rate, with a few
+** samples for each library; "thread:PATH", the last one, is loaded and unloaded
+** by another thread while they run.
 */
 
 #define _GNU_SOURCE	/* For dlinfo. */

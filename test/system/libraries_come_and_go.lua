@@ -30,7 +30,8 @@ end
 local function profile(what, ending, libraries, program)
   local place, other
   for _ = 1, 5 do
-    local status, out = t.shell(("./%s p.bin %s %s"):format(program or "plugin_host", ending, libraries))
+    local command = ("./%s p.bin %s %s"):format(program or "plugin_host", ending, libraries)
+    local status, out = t.shell(command)
     t.equal(status, ending == "kill" and 137 or 0, what .. ": status; " .. out)
     place, other = nil, nil
     for at in out:gmatch(" (0x%x+)\n") do

@@ -43,8 +43,8 @@ static const Allowed allowed[] = {
   { "lj_protoname", "lj_bc_mode", "data" },
   { "lj_callname", "lj_bc_mode", "data" },
   { "lj_modules", "_dl_find_object", "documented as async-signal-safe" },
-  { "lj_modules", "readlink", "signal-safety(7)" },
-  { "lj_modules", "getauxval", "reads a table" },
+  { "lj_object", "readlink", "signal-safety(7)" },
+  { "lj_object", "getauxval", "reads a table" },
   { "lj_modules", "dl_iterate_phdr", "start and stop only" },
   { "lj_stream", "lj_symtab_names", "stop only" },
   { "lj_clock", "pthread_mutex_*", "open and close only" },
@@ -125,7 +125,7 @@ static const char *const objects[] = {
   "lj_lstack", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
   "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_streamfile", "lj_sample",
   "lj_clock", "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
-  "lj_modules"
+  "lj_modules", "lj_object"
 };
 #define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))
 
