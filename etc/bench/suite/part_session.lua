@@ -1,6 +1,6 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: what a profile takes besides the time of its samples: start
--- and stop, memory, bytes of the stream, reading it, size of the program.
+-- Benchmark suite: the handler by depth of the stacks, start and stop, memory,
+-- bytes of the stream, reading it, size of the program.
 ----------------------------------------------------------------------------
 
 local clocks = require("clocks")
@@ -13,53 +13,93 @@ local stat = require("stat")
 
 local session = {}
 
--- Runs session.lua; returns lists of numbers, one for each line, or nil and why.
-local function run(suite, ...)
-  local out = suite.work .. "/session"
-  local ok, why = proc.run({ suite.luajit, suite.here .. "/session.lua", ... },
-			   { out = out, err = out .. ".err", seconds = 120 })
-  if not ok then return nil, why end
-  local lines = {}
-  for line in proc.read(out):gmatch("[^\n]+") do
-    local numbers = {}
-    for n in line:gmatch("%S+") do numbers[#numbers + 1] = tonumber(n) end
-    lines[#lines + 1] = numbers
+-- Runs a program in the folder for temporary files, whatever its status; returns
+-- what it prints, or nil and why.
+local function output(suite, ...)
+  local out = suite.work .. "/printed"
+  proc.wait(proc.start({ "sh", "-c", 'cd "$0" && exec "$@"', suite.work, ... },
+		       { out = out, err = out .. ".err", seconds = 300 }))
+  local printed = proc.read(out)
+  if printed ~= "" then return printed end
+  return nil, (proc.read(out .. ".err") or ""):match("([^\n]+)%s*$") or "it printed nothing"
+end
+
+-- -- The handler -----------------------------------------------------------
+
+local HANDLER_KEYS = { "mode", "lua", "host", "whole", "clocks", "host_walk", "lua_walk", "rest",
+		       "instructions" }
+
+-- By etc/bench/handler: a line for each depth, nanoseconds, then instructions.
+local function handler(suite)
+  local t = report.table("handler", "The handler", [[
+Nanoseconds of one sample in the handler, by the depth of both stacks, warm: all of it, and its parts.
+What the kernel does for a signal is not in it.]], {
+    { key = "mode", title = "mode" }, { key = "lua", title = "Lua frames" },
+    { key = "host", title = "host frames" }, { key = "whole", title = "all, ns" },
+    { key = "clocks", title = "clocks" }, { key = "host_walk", title = "host stack" },
+    { key = "lua_walk", title = "Lua stack" }, { key = "rest", title = "rest" },
+    { key = "instructions", title = "all, instructions" } })
+  local printed, why = output(suite, "bash", suite.source .. "/etc/bench/handler", suite.build,
+			      suite.hasty and "100" or "2000")
+  for line in (printed or ""):gmatch("[^\n]+") do
+    local row, at = {}, 0
+    for word in line:gmatch("[^%s|]+") do
+      at = at + 1
+      if HANDLER_KEYS[at] then row[HANDLER_KEYS[at]] = tonumber(word) or word end
+    end
+    if type(row.whole) == "number" then t.rows[#t.rows + 1] = row end
   end
-  return lines
+  if #t.rows == 0 then report.miss(t, "etc/bench/handler", why or "its output is not known") end
+  return t
 end
 
 -- -- Start and stop --------------------------------------------------------
 
+local START_KEYS = { "start", "start_cpu", "start_first", "stop", "stop_cpu", "stop_first" }
+
+-- By etc/bench/start: a line for each kind of process.
 local function latency(suite)
   local t = report.table("latency", "Start and stop", [[
-Milliseconds of real time in mode C, and the bytes that start writes. The first start in a process
-studies the code of the VM.]], {
-    { key = "vm", title = "VM" },
-    { key = "first", title = "first start, ms", digits = 2, scale = 1e-3 },
-    { key = "start", title = "start, ms", digits = 2, scale = 1e-3 },
-    { key = "stop", title = "stop, ms", digits = 2, scale = 1e-3 },
-    { key = "bytes", title = "bytes at start" } })
-  local megabytes = suite.hasty and 5 or suite.quick and 50 or 500
-  for _, vm in ipairs({ { "nothing loaded", 0, 0 }, { "50,000 functions", 50000, 0 },
-			{ megabytes .. " MB of tables", 0, megabytes } }) do
-    local lines, why = run(suite, "latency", tostring(vm[2]), tostring(vm[3]),
-			   suite.hasty and "3" or suite.quick and "5" or "21", suite.work .. "/session.bin")
-    if lines then
-      local starts, stops = {}, {}
-      for i, line in ipairs(lines) do
-	if i > 1 then starts[#starts + 1] = line[1] end
-	stops[i] = line[2]
-      end
-      t.rows[#t.rows + 1] = { vm = vm[1], first = lines[1][1], start = stat.summary(starts),
-			      stop = stat.summary(stops), bytes = lines[1][3] }
-    else
-      report.miss(t, vm[1], why)
-    end
+Milliseconds in mode C: real time, CPU time, and CPU time of the first in the process. Heap: 50,000
+functions and 500 MB of tables. Libraries: 300 MB of them, with 600,000 symbols.]], {
+    { key = "process", title = "process" },
+    { key = "start", title = "start", digits = 2 },
+    { key = "start_cpu", title = "CPU", digits = 2 },
+    { key = "start_first", title = "first, CPU", digits = 2 },
+    { key = "stop", title = "stop", digits = 2 },
+    { key = "stop_cpu", title = "CPU", digits = 2 },
+    { key = "stop_first", title = "first, CPU", digits = 2 } })
+  local printed, why
+  if suite.quick then
+    printed, why = output(suite, suite.luajit, suite.source .. "/etc/bench/start.lua", "empty",
+			  suite.hasty and "3" or "11")
+    report.miss(t, "heap and libraries", "they are measured only if there is more time")
+  else
+    printed, why = output(suite, "bash", suite.source .. "/etc/bench/start", suite.build)
   end
+  for line in (printed or ""):gmatch("[^\n]+") do
+    local row, at = { process = line:match("^(%a+)%s+start") }, 0
+    for number in line:gmatch("[%d.]+") do
+      at = at + 1
+      if START_KEYS[at] then row[START_KEYS[at]] = tonumber(number) end
+    end
+    if row.process then t.rows[#t.rows + 1] = row end
+  end
+  if #t.rows == 0 then report.miss(t, "etc/bench/start", why or "its output is not known") end
   return t
 end
 
 -- -- Memory ----------------------------------------------------------------
+
+-- Runs memory.lua; returns the numbers that it prints, or nil and why.
+local function resident(suite, seconds, clock)
+  local printed, why = output(suite, suite.luajit, suite.here .. "/memory.lua", seconds, clock,
+			      suite.work .. "/memory.bin")
+  if not printed then return nil, why end
+  local numbers = {}
+  for n in printed:gmatch("%d+") do numbers[#numbers + 1] = tonumber(n) end
+  return numbers
+end
 
 local function memory(suite, clock)
   local t = report.table("memory", "Memory", [[
@@ -69,15 +109,13 @@ without it adds in that time; of several processes.]], {
   local found = { {}, {}, {} }
   local seconds = suite.hasty and "0.2" or suite.quick and "0.5" or "3"
   for _ = 1, suite.hasty and 1 or suite.quick and 2 or 5 do
-    local on, why = run(suite, "memory", seconds, clock, suite.work .. "/session.bin")
-    local off = on and run(suite, "memory", seconds, "off", "-")
-    if not off then
+    local on, why = resident(suite, seconds, clock)
+    local off = resident(suite, seconds, "off")
+    if not on or not off then
       report.miss(t, "memory", why or "the run without the profiler failed")
       return t
     end
-    for i = 1, 3 do
-      table.insert(found[i], on[1][i + 1] - on[1][1] - (off[1][i + 1] - off[1][1]))
-    end
+    for i = 1, 3 do table.insert(found[i], on[i + 1] - on[1] - (off[i + 1] - off[1])) end
   end
   for i, when in ipairs({ "started", "some seconds later", "stopped" }) do
     t.rows[i] = { when = when, kib = stat.summary(found[i]) }
@@ -225,7 +263,7 @@ function session.run(suite)
     report.miss(t, "sysprof", why)
     return { t }
   end
-  return { latency(suite), memory(suite, clock), stream(suite),
+  return { handler(suite), latency(suite), memory(suite, clock), stream(suite),
 	   read_speed(suite), binaries(suite) }
 end
 
