@@ -21,7 +21,8 @@ local on = {}
 local function on_table(rate)
   return report.table("on-" .. rate.id, "On, mode C, " .. rate.title, [[
 Time with the profiler over that without, and over that with the same clock whose signals do nothing
-(bare). Handler: the time in the handler by its own report, as a share of the CPU time.]], {
+(bare). Handler: the time in the handler by its own report, as a share of the CPU time. Left out:
+ticks, because the sample before took long.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "rate", title = "samples/s" },
     { key = "cpu", title = "CPU, on / off", digits = 4, from = 1 },
@@ -30,7 +31,7 @@ Time with the profiler over that without, and over that with the same clock whos
     { key = "added_cpu", title = "CPU, on / bare", digits = 4, from = 1 },
     { key = "added_wall", title = "wall, on / bare", digits = 4, from = 1 },
     { key = "handler", title = "handler, %", digits = 3, scale = 100 },
-    { key = "rounds", title = "rounds" } })
+    { key = "throttled", title = "left out" }, { key = "rounds", title = "rounds" } })
 end
 
 local function cost_table(rate)
@@ -56,7 +57,7 @@ local function add_rows(result, rate, line, table_on, table_cost, pools)
   local said = measure.reports(result, rate.ours)
   local per_ns = said.samples / ours.profiled
   line.rate, line.rounds = per_ns * 1e9, #ours.cpu
-  line.handler = said.handler_ns / ours.profiled
+  line.handler, line.throttled = said.handler_ns / ours.profiled, said.throttled
   for _, ratio in ipairs(RATIOS) do
     local a, b = result.kinds[of[ratio[2]]], result.kinds[of[ratio[3]]]
     local ratios = stat.ratios(a[ratio[4]], b[ratio[4]])
@@ -65,10 +66,6 @@ local function add_rows(result, rate, line, table_on, table_cost, pools)
   end
   table_on.rows[#table_on.rows + 1] = line
   if said.lost > 0 then report.remark(table_on, "%s: %d samples were lost", program, said.lost) end
-  if said.throttled > 0 then
-    report.remark(table_on, "%s: %d ticks were left out, as samples took long", program,
-		  said.throttled)
-  end
   if said.samples == 0 then return report.miss(table_cost, program, "no samples") end
   local handler_ns = said.handler_ns / said.samples
   local added = measure.cost(result, rate.ours, rate.bare, per_ns)

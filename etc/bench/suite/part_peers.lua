@@ -18,6 +18,7 @@ local INTERVAL_MS = 1
 local QUICK_EVERY = 3	-- With little time, of so many programs only one.
 local CLOCKS = { "task-clock", "wall" }	-- Of sysprof, the first that can be had.
 local COLLECT_SHARE = 0.25	-- Of the time, for the profile that is looked at,
+local ATTEMPTS = 3
 local COLLECT_MIN = 0.1		-- but so many seconds.
 
 local peers = {}
@@ -133,13 +134,19 @@ local function add_parent(result, kind)
   for i, cpu in ipairs(k.cpu) do k.cpu[i] = cpu * (1 + result.parent / k.profiled) end
 end
 
-local function measure_peer(suite, peer, program, seconds)
+-- Some end in a crash of the program now and then.
+local function measure_peer(suite, t, peer, program, seconds)
   local kind = peer.kind()
   local job = { program = program, jit = "on", kinds = "off," .. kind,
     seconds = seconds * (1 - COLLECT_SHARE),
     collect = math.max(COLLECT_MIN, seconds * COLLECT_SHARE) }
   for key, value in pairs(peer.job) do job[key] = value end
-  local result, why = measure.run(suite, job)
+  local result, why
+  for attempt = 1, ATTEMPTS do
+    result, why = measure.run(suite, job)
+    if result then break end
+    report.remark(t, "%s, %s, attempt %d of %d: %s", peer.name, program, attempt, ATTEMPTS, why)
+  end
   if not result then return nil, why end
   if result.parent then add_parent(result, kind) end
   local off, on = result.kinds.off, result.kinds[kind]
@@ -177,7 +184,7 @@ function peers.run(suite, seconds)
   local time = budget.new(seconds, #there * #programs)
   for _, program in ipairs(programs) do
     for _, peer in ipairs(there) do
-      local row, why = measure_peer(suite, peer, program, time.next())
+      local row, why = measure_peer(suite, t, peer, program, time.next())
       if row then
 	pools.cpu.add(peer.name, row.cpu_ratios)
 	pools.wall.add(peer.name, row.wall_ratios)

@@ -124,7 +124,9 @@ function proc.run(args, options)
   local result = proc.wait(proc.start(args, options))
   if result.status == 0 then return result end
   local said = options and options.err and proc.read(options.err) or ""
-  local why = ("%s: status %d"):format(args[1]:match("[^/]*$"), result.status)
+  local why = ("%s: %s %d"):format(args[1]:match("[^/]*$"),
+    result.status > 128 and "ended by signal" or "status",
+    result.status > 128 and result.status - 128 or result.status)
   if result.status == 124 then why = why .. ", it took too long" end
   if result.status == 127 and said == "" then return nil, args[1] .. " is not installed" end
   local last = said:match("([^\n]+)%s*$")
