@@ -17,6 +17,7 @@ static uint32_t crc_table[256];
 static void crc_init(void)
 {
   uint32_t i, k;
+  if (crc_table[1]) return;  /* Handlers may use it. */
   for (i = 0; i < 256; i++) {
     uint32_t c = i;
     for (k = 0; k < 8; k++)
