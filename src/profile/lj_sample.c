@@ -92,14 +92,11 @@ static int vm_runs(Session *s)
   uintptr_t head = vm_head(s, &L);
   if (hs->nvm > 0 && (hs->leaf == LEAF_VM || hs->vm[0].place != VMF_INTERP ||
 		      (head == hs->vm[0].cf && L == hs->vm[0].L))) {
-    if (p->vm_tid != s->tid) {
-      p->shared = 1;
-      p->vm_tid = s->tid;
-    }
+    profile_seton(p, s->tid);
     return 1;
   }
-  if (p->vm_tid != s->tid) return 0;
-  if (p->shared) return hs->nvm == 0 && head == 0;
+  if (!profile_runson(p, s->tid)) return 0;
+  if (profile_isshared(p)) return hs->nvm == 0 && head == 0;
   if (hs->nvm > 0) return 1;
   if (hs->broken >= 0) return head == 0 || !lj_hstack_iselsewhere(hs, head);
   return head == 0 && mainthread(p->g)->cframe == NULL;
@@ -186,10 +183,10 @@ static int walk_both(Session *s, ucontext_t *uc)
   lj_frames_reset(&s->lua_frames);
   __atomic_fetch_add(&p->readers, 1, __ATOMIC_SEQ_CST);
   reads = !__atomic_load_n(&p->changing, __ATOMIC_SEQ_CST) ||
-	  p->vm_tid == s->tid;
+	  profile_runson(p, s->tid);
   if (!reads) __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);
   s->host.apart = !reads;
-  s->host.strict = p->shared || p->vm_tid != s->tid;
+  s->host.strict = profile_isshared(p) || !profile_runson(p, s->tid);
   lj_hstack_walk(&s->host, uc);
   if (reads && !vm_runs(s)) {
     __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);
@@ -243,7 +240,7 @@ static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
       s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken]++;
     /* The next sample stands for what a lost one would have, too. */
     if (lj_stream_sample(&s->stream, (int)(ev - s->event), s->state,
-			 (now_ns - s->p->start_ns) / 1000,
+			 (now_ns - s->p->origin_ns) / 1000,
 			 ev->total - ev->taken, &s->lua_frames,
 			 &s->host_frames))
       ev->taken = ev->total;

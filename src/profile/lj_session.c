@@ -95,19 +95,29 @@ void lj_session_look(Session *s)
 {
   uint64_t cpu_us;
   int i, alive = thread_cpu_us(s->tid, &cpu_us);
-  if (alive) s->cpu_us = s->cpu_before + cpu_us - s->cpu_base;
+  if (alive) s->seen_cpu_us = s->cpu_before + cpu_us - s->cpu_base;
   for (i = 0; i < s->nevent; i++) {
     SessionEvent *ev = &s->event[i];
-    uint64_t total = ev->total;
     if (!ev->is_open) continue;
     if (ev->clock.spec.unit != SPF_UNIT_US)
-      total = ev->before + lj_clock_total(&ev->clock) - ev->base;
+      ev->seen = ev->before + lj_clock_total(&ev->clock) - ev->base;
     else if (alive)
-      total = ev->before + cpu_us - ev->base;
-    /* A tick may have been faster. */
-    if (total > ev->total) ev->total = total;
+      ev->seen = ev->before + cpu_us - ev->base;
+  }
+}
+
+/* No tick comes any more: the totals are what was seen last. */
+static void totals_end(Session *s)
+{
+  int i;
+  if (s->seen_cpu_us > s->cpu_us) s->cpu_us = s->seen_cpu_us;
+  for (i = 0; i < s->nevent; i++) {
+    SessionEvent *ev = &s->event[i];
+    if (ev->seen > ev->total) ev->total = ev->seen;
     s->counters[SPF_COUNTER_TOTAL + i] = ev->total;
   }
+  s->counters[SPF_COUNTER_WALL_US] =
+    (lj_sample_now_ns() - s->p->start_ns) / 1000;
 }
 
 void lj_session_count(const Session *s, SessionTotals *t)
@@ -126,7 +136,7 @@ void lj_session_count(const Session *s, SessionTotals *t)
   for (i = 0; i < (uint32_t)s->nevent; i++)
     t->used[i] = s->event[i].clock.spec;
   t->ticks += s->event[0].samples;
-  t->cpu_us += s->cpu_us;
+  t->cpu_us += s->cpu_us > s->seen_cpu_us ? s->cpu_us : s->seen_cpu_us;
 }
 
 /* -- Clocks ------------------------------------------------------------------ */
@@ -277,8 +287,7 @@ void lj_session_halt(Session *s)
 {
   lj_session_look(s);
   clocks_close(s);
-  s->counters[SPF_COUNTER_WALL_US] =
-    (lj_sample_now_ns() - s->p->start_ns) / 1000;
+  totals_end(s);
 }
 
 int lj_session_end(Session *s, int with_names)

@@ -72,6 +72,7 @@ typedef struct Profile {
   ProfileOptions opt;		/* Set before the start, as the next two. */
   pid_t pid;			/* Process that started it. */
   uint64_t start_ns;		/* CLOCK_MONOTONIC at the start. */
+  uint64_t origin_ns;		/* Where the times of its streams begin. */
   /* Shared with the handlers, see above. */
   volatile int vm_tid;		/* Thread that was last known to run the VM. */
   volatile int shared;		/* The VM was seen on several threads. */
@@ -86,6 +87,26 @@ typedef struct Profile {
   SessionTotals ended;		/* Of sessions that have ended. */
 } Profile;
 
+/* Was the VM last known to run on this thread? */
+static LJ_AINLINE int profile_runson(const Profile *p, int tid)
+{
+  return __atomic_load_n(&p->vm_tid, __ATOMIC_RELAXED) == tid;
+}
+
+/* Was the VM seen on several threads? */
+static LJ_AINLINE int profile_isshared(const Profile *p)
+{
+  return __atomic_load_n(&p->shared, __ATOMIC_RELAXED);
+}
+
+/* It runs on this thread now. Async-signal-safe. */
+static LJ_AINLINE void profile_seton(Profile *p, int tid)
+{
+  if (profile_runson(p, tid)) return;
+  __atomic_store_n(&p->shared, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&p->vm_tid, tid, __ATOMIC_RELAXED);
+}
+
 /* An event of a session. A total is what happened on the session's threads since
 ** its start, in the event's unit; a sample stands for what was added since the
 ** last sample that could be kept.
@@ -95,7 +116,8 @@ typedef struct SessionEvent {
   int is_open;			/* The clock has been opened. */
   uint64_t before;		/* Total of the threads before this one. */
   uint64_t base;		/* What the clock said when this one began. */
-  uint64_t total;		/* As it was last seen. */
+  uint64_t total;		/* As the last tick has it. Handler only. */
+  uint64_t seen;		/* As the last look has it. */
   uint64_t taken;		/* What the kept samples stand for. */
   uint64_t samples;		/* Samples taken. */
   uint64_t tick_ns;		/* Time of the last tick. */
@@ -113,7 +135,8 @@ typedef struct Session {
   int seen;			/* It was there at the last look. */
   uint64_t cpu_before;		/* CPU time of the threads before this one, */
   uint64_t cpu_base;		/* of this one when it began, */
-  uint64_t cpu_us;		/* and of all, as it was last seen. */
+  uint64_t cpu_us;		/* and of all, as the last tick has it, */
+  uint64_t seen_cpu_us;		/* or the last look. */
   /* Handler only, while the clocks run. */
   volatile int in_handler;	/* Guards against a nested tick. */
   int state;			/* SPF_VMST_* of the current sample. */

@@ -95,10 +95,12 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid,
   s->counters = counters;
   s->tid = tid;
   s->session = session;
-  s->epoch = 0;
   s->time_us = s->typical_us = 0;
-  memset(s->stack, 0, sizeof(s->stack));
-  memset(s->prefix, 0, sizeof(s->prefix));
+  if (s->epoch != 0) {  /* Was used before. Pages of new memory are left alone. */
+    memset(s->stack, 0, sizeof(s->stack));
+    memset(s->prefix, 0, sizeof(s->prefix));
+    s->epoch = 0;
+  }
   lj_wbuf_init(&s->wb, buf, cap, STREAM_RESERVE, writer, ctx);
   chunk_begin(s);
 }

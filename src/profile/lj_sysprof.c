@@ -42,6 +42,7 @@ static Profile *profiles;		/* Of all VMs that had one. */
 static Profile *latest;			/* Started last, NULL if its VM is gone: */
 static SessionTotals latest_totals;	/* this is what it had counted. */
 static pid_t profiles_pid;		/* Process that they belong to. */
+static uint64_t origin_ns;		/* Start of the latest that is a file's first. */
 static int forker;			/* Thread that forks now. */
 
 static __thread int own_tid;		/* The calling thread's id, or 0. */
@@ -80,7 +81,7 @@ static void wait_for_hook(Profile *p)
 static int vm_isours(const Profile *p)
 {
   uintptr_t cur_L = (uintptr_t)gcref(p->g->cur_L);
-  return p->vm_tid == lj_sysprof_tid() || !lj_threads_exists(p->vm_tid) ||
+  return profile_runson(p, lj_sysprof_tid()) || !lj_threads_exists(p->vm_tid) ||
 	 (cur_L && lj_session_onstack(((lua_State *)cur_L)->cframe));
 }
 
@@ -278,6 +279,9 @@ static int profile_begin(Profile *p, char *why)
   Session *s;
   p->pid = getpid();
   p->start_ns = lj_sample_now_ns();
+  /* Sessions that join a file have its times. */
+  if (p->opt.number == 0 || origin_ns == 0) origin_ns = p->start_ns;
+  p->origin_ns = origin_ns;
   p->vm_tid = lj_sysprof_tid();
   p->shared = p->changing = p->in_hook = 0;
   p->readers = 0;
@@ -468,10 +472,7 @@ int lj_sysprof_moved(global_State *g)
   p = profile_of(g);
   if (p && p->running) {
     status = PROFILE_SUCCESS;
-    if (p->vm_tid != lj_sysprof_tid()) {
-      p->shared = 1;
-      p->vm_tid = lj_sysprof_tid();
-    }
+    profile_seton(p, lj_sysprof_tid());
     if (p->opt.threads == LUAM_SYSPROF_THREADS_ALL)
       profile_scan(p, 1);
     else if ((err = lj_session_move(p->first, why)) != 0)

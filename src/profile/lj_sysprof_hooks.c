@@ -19,16 +19,13 @@
 static Profile *told_enter(global_State *g)
 {
   Profile *p = G2GG(g)->sysprof;
-  if (LJ_LIKELY(!p || !p->running)) return NULL;
+  if (LJ_LIKELY(!p || !__atomic_load_n(&p->running, __ATOMIC_RELAXED))) return NULL;
   __atomic_store_n(&p->in_hook, lj_sysprof_tid(), __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&p->running, __ATOMIC_SEQ_CST)) {
     __atomic_store_n(&p->in_hook, 0, __ATOMIC_SEQ_CST);
     return NULL;
   }
-  if (p->vm_tid != lj_sysprof_tid()) {  /* Its host has moved it. */
-    p->shared = 1;
-    p->vm_tid = lj_sysprof_tid();
-  }
+  profile_seton(p, lj_sysprof_tid());  /* Its host may have moved it. */
   return p;
 }
 
