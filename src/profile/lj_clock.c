@@ -76,6 +76,8 @@ uint64_t lj_clock_jitter(Clock *c)
 void lj_clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc)
 {
   int overrun;
+  /* A late signal of a clock that had this descriptor before? */
+  if (!__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) return;
   switch (c->spec.kind) {
   case CLOCK_PERF: overrun = lj_clock_perf_tick(c); break;
   case CLOCK_ITIMER: overrun = lj_clock_itimer_tick(c); break;
@@ -310,7 +312,6 @@ ClockStatus lj_clock_arm(Clock *c)
   uint64_t first = lj_clock_random(c, c->spec.period);
   int err;
   pthread_mutex_lock(&clock_lock);
-  c->armed = 1;  /* The first tick may come at once. */
   switch (c->spec.kind) {
   case CLOCK_PERF: err = lj_clock_perf_arm(c, first); break;
   case CLOCK_ITIMER: err = lj_clock_itimer_arm(c); break;
@@ -318,7 +319,7 @@ ClockStatus lj_clock_arm(Clock *c)
   }
   pthread_mutex_unlock(&clock_lock);
   if (err == 0) return CLOCK_OK;
-  c->armed = 0;
+  __atomic_store_n(&c->armed, 0, __ATOMIC_SEQ_CST);
   errno = err;
   return CLOCK_ERROR;
 }

@@ -67,6 +67,7 @@ int lj_clock_itimer_arm(Clock *c)
 {
   uint64_t us = c->spec.period / 1000;
   c->last = lj_clock_thread_ns(c->tid);
+  __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
   if (period_us && period_us <= us) return 0;
   period_us = us;
   return itimer_set(lj_clock_random(c, us), us);

@@ -3,7 +3,8 @@
 **
 **   open    make it, stopped: 0, or an errno and, in why[CLOCK_WHY_MAX], the
 **           reason
-**   arm     0 or an errno; first: until the first tick, in the spec's unit
+**   arm     0 or an errno; first: until the first tick, in the spec's unit. Sets
+**           armed as soon as a tick may run
 **   stop    it sends no more signals
 **   close   give back what it has; no tick runs
 **   tick    in the handler, on the clock's thread: how many further ticks this

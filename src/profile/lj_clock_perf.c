@@ -262,6 +262,7 @@ int lj_clock_perf_arm(Clock *c, uint64_t first)
   c->period_now = first;
   c->last = c->raw = c->enabled_ns = c->running_ns = 0;
   c->last = lj_clock_perf_count(c);
+  __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
   if (err == 0 && c->count_fd >= 0 && ioctl(c->count_fd, PERF_EVENT_IOC_ENABLE, 0) != 0)
     err = errno;
   if (err == 0 && ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0) != 0) err = errno;

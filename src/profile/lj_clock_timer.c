@@ -54,6 +54,7 @@ int lj_clock_timer_arm(Clock *c, uint64_t first)
   struct itimerspec its;
   its.it_value = timespec_of(first);
   its.it_interval = timespec_of(c->spec.period);
+  __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
   return timer_settime(c->timer, 0, &its, NULL) == 0 ? 0 : errno;
 }
 
@@ -62,9 +63,11 @@ void lj_clock_timer_stop(Clock *c)
   timer_delete(c->timer);
 }
 
-/* The interval goes on by itself, should this signal be lost. */
+/* The interval goes on by itself, should this signal be lost. A kernel's count of
+** overruns is -1 if the timer came a little early.
+*/
 int lj_clock_timer_tick(Clock *c, const siginfo_t *info)
 {
   if (c->spec.jitter) lj_clock_timer_arm(c, lj_clock_jitter(c));
-  return info->si_code == SI_TIMER ? info->si_overrun : 0;
+  return info->si_code == SI_TIMER && info->si_overrun > 0 ? info->si_overrun : 0;
 }

@@ -143,7 +143,7 @@ static void siblings_tick(uintptr_t value, int tid, int signo,
     if (slots[i].kind != CLOCK_PERF || (v & VALUE_TAG_MASK) != VALUE_TAG) continue;
     c = slot_use(v);
     if (!c) continue;
-    if (c->armed && lj_clock_perf_isdue(c)) clock_tick(c, info, uc);
+    if (lj_clock_perf_isdue(c)) clock_tick(c, info, uc);
     slot_done(v);
   }
 }
@@ -195,9 +195,9 @@ static void itimer_signal(const siginfo_t *info, ucontext_t *uc)
       continue;
     c = slot_use(value);
     if (!c) continue;
-    if (c->armed && c->tid == tid) {
+    if (c->tid == tid) {
       clock_tick(c, info, uc);
-    } else if (c->armed) {
+    } else if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
       if (++looks == LOOKS_MAX) look_from = (unsigned int)slot + 1;
       if (lj_clock_itimer_isstarved(c)) forward(value, c);
     }
