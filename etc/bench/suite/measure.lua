@@ -13,7 +13,6 @@ local measure = {}
 -- Seconds that a child may take beyond what it was given.
 local PATIENCE = 60
 
-local SLICE_MS = 50
 local WARM_SECONDS = 0.15	-- The program runs before the first slice.
 local ROUNDS_MIN = 2
 
@@ -43,7 +42,7 @@ local function read_lines(text)
 end
 
 -- Runs slices.lua. job holds what differs of its arguments: program, kinds (a list,
--- see profilers), seconds, collect; besides jit ("on" or "off"), env, and
+-- see profilers), seconds, collect; besides long (slices), jit ("on" or "off"), env, and
 -- around: a function that returns what the command begins with, if not with luajit.
 -- Returns nil and why, or { kinds = { NAME = { cpu=, wall=, profiled=, returned= } },
 -- collected=, parent= }; times in ns, the lists of all kinds have the same length.
@@ -58,11 +57,11 @@ function measure.run(suite, job)
   args[#args + 1] = suite.here .. "/slices.lua"
   args[#args + 1] = "folder=" .. folder
   args[#args + 1] = "bare_library=" .. suite.bare_library
-  args[#args + 1] = "slice_ms=" .. (suite.hasty and 10 or SLICE_MS)
+  args[#args + 1] = "slice_ms=" .. (job.long and 2 or 1) * suite.slice_ms
   args[#args + 1] = "warm=" .. (suite.hasty and 0.02 or WARM_SECONDS)
   args[#args + 1] = "rounds_min=" .. ROUNDS_MIN
   for key, value in pairs(job) do
-    if type(value) ~= "table" and type(value) ~= "function" then
+    if type(value) == "string" or type(value) == "number" then
       args[#args + 1] = key .. "=" .. value
     end
   end

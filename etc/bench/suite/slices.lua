@@ -51,7 +51,7 @@ repeat
 until nanoseconds(CLOCK_MONOTONIC) >= warm_till and runs >= 2
 local once = nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - began
 local iterations = math.max(1, math.floor(job.slice_ms * 1e6 / once + 0.5))
-local settle = math.max(1, math.floor(iterations / 8))
+local settle = math.max(1, math.floor(iterations / 4))
 local result, settled = program.run(iterations), program.run(settle)
 
 local profiles = 0
