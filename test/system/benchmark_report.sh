@@ -1,7 +1,7 @@
 # The benchmark suite prints its tables and writes them as Markdown and valid JSON,
 # with ratios where something could be measured and a reason where not. Asserts
 # nothing about the ratios.
-# TIMEOUT: 300
+# TIMEOUT: 600
 
 set -u
 status=0
