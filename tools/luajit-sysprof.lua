@@ -278,7 +278,7 @@ local function run(opt, rest)
   local paths = profiles(opt, path, before)
   if why then
     if opt.signal and why:find("profiler misuse$") then
-      why = ("cannot profile by the signal '%s'"):format(opt.signal)
+      why = ("cannot profile: '%s' is no signal"):format(opt.signal)
     end
     say(why)
     if format ~= "bin" then os.remove(path) end

@@ -1,5 +1,6 @@
 -- luajit-sysprof run: the script behaves and ends as without a profile, and the
 -- profile is there however it ends.
+-- TIMEOUT: 300
 
 local t = require("tools_test")
 
@@ -212,6 +213,32 @@ for _, path in ipairs { "out.folded", "out.bin" } do
 end
 os.execute("rm -f out.*")
 
+-- -- Several clocks, and events ---------------------------------------------
+
+local text
+for _ = 1, TRIES do
+  status, _, err = t.shell(RUN .. "run --clock=cpu,wall -o out.txt spin.lua")
+  text = t.read_file("out.txt")
+  if err:match("cpu [1-9]%d*, wall [1-9]") then break end
+end
+t.equal(status, 0, "two clocks: " .. err)
+t.ok(err:match("samples of each event: cpu [1-9]%d*, wall [1-9]%d*; shown: cpu\n"),
+     "two clocks: summary: " .. err)
+t.ok(text:match("\nevent cpu +[1-9]%d* samples?, ") and text:match("\nevent wall +[1-9]%d* samples?, "),
+     "two clocks: events: " .. text)
+t.contains(text, "\nshown              cpu: ", "two clocks: the first one is shown")
+
+t.write_file("touch.lua", "local s = {} for i = 1, 40 do s[i] = ('x'):rep(1e6 + i) end")
+status, _, err = t.shell(RUN .. "run --clock=page-faults --period=1 --weight=event -o out.txt touch.lua")
+if err:find("cannot profile: ", 1, true) then
+  print("skipped: no page faults: " .. err)
+else
+  t.equal(status, 0, "page faults: " .. err)
+  t.ok(t.read_file("out.txt"):match("\nevent page%-faults +[1-9]%d* samples?, [1-9]%d* of .*one in 1 asked"),
+       "page faults: events: " .. t.read_file("out.txt"))
+end
+os.execute("rm -f out.*")
+
 -- -- Messages --------------------------------------------------------------
 
 local function wrong(what, arguments, code, message)
@@ -233,7 +260,7 @@ wrong("both", "run --hz=10 -i 1 short.lua", 2, "--interval and --hz say the same
 wrong("period", "run --period=1.5 short.lua", 2, "option '--period': expected a number of occ")
 wrong("signal", "run --signal=' ' short.lua", 2, "option '--signal': expected a signal as")
 wrong("no such signal", "run --signal=NONE -o new.bin short.lua", 1,
-      "cannot profile by the signal 'SIGNONE'")
+      "cannot profile: 'SIGNONE' is no signal")
 -- What the profiler says is passed on, in one sentence, and nothing else happens.
 t.write_file("old.bin", "old")
 t.write_file("says.lua", "print('it runs')")
