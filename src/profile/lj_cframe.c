@@ -13,7 +13,7 @@
 global_State *lj_cframe_vm(Peek *pk, uintptr_t p)
 {
   const lua_State *L = (const lua_State *)p;
-  if (p == 0 || (p & 7) != 0 || !lj_peek_vm(pk, L, sizeof(lua_State)) ||
+  if (p == 0 || (p & 7) != 0 || !lj_peek_ok(pk, L, sizeof(lua_State)) ||
       L->gct != (uint8_t)~LJ_TTHREAD)
     return NULL;
   return mref(L->glref, global_State);
