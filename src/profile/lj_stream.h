@@ -53,8 +53,8 @@ typedef struct Stream {
   uint64_t path[FRAMES_MAX];	/* Hashes of a stack's beginnings. */
 } Stream;
 
-/* Start a stream into a buffer, in memory that is zero or was a stream. session: its number in what the writer writes,
-** from 0. Not in the handler.
+/* Start a stream into a buffer, in memory that is zero or was a stream. session:
+** its number in what the writer writes, from 0. Not in the handler.
 */
 LJ_FUNC void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters,
 			    uint32_t tid, uint8_t *buf, size_t cap,
