@@ -67,8 +67,10 @@ static struct { uintptr_t first, last; } unmapped[UNMAPS];  /* Page numbers. */
 void lj_peek_unmap(const void *p, size_t sz)
 {
   uint32_t i = __atomic_fetch_add(&unmaps_begun, 1, __ATOMIC_SEQ_CST);
-  unmapped[i & (UNMAPS-1)].first = (uintptr_t)p >> PEEK_PAGE_BITS;
-  unmapped[i & (UNMAPS-1)].last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
+  __atomic_store_n(&unmapped[i & (UNMAPS-1)].first,
+		   (uintptr_t)p >> PEEK_PAGE_BITS, __ATOMIC_RELAXED);
+  __atomic_store_n(&unmapped[i & (UNMAPS-1)].last,
+		   ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS, __ATOMIC_RELAXED);
 }
 
 void lj_peek_unmapped(void)
@@ -126,8 +128,9 @@ void lj_peek_reset(Peek *pk)
     uint32_t i, from = pk->unmaps;
     if (begun - from <= UNMAPS)
       for (i = from; i != begun; i++)
-	forget_range(pk, unmapped[i & (UNMAPS-1)].first,
-		     unmapped[i & (UNMAPS-1)].last);
+	forget_range(pk,
+	  __atomic_load_n(&unmapped[i & (UNMAPS-1)].first, __ATOMIC_RELAXED),
+	  __atomic_load_n(&unmapped[i & (UNMAPS-1)].last, __ATOMIC_RELAXED));
     /* Were these overwritten, possibly just now by another thread? */
     if (__atomic_load_n(&unmaps_begun, __ATOMIC_SEQ_CST) - from > UNMAPS)
       lj_peek_forget(pk);
