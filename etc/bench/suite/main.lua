@@ -14,7 +14,7 @@ local proc = require("proc")
 local programs = require("programs")
 local report = require("report")
 
--- Each with its share of the time.
+-- Each with its share of the time. run(suite, seconds, add) calls add for each table.
 local PARTS = {
   { "off", 0.24 }, { "on", 0.42 }, { "peers", 0.20 }, { "nginx", 0.07 }, { "session", 0.07 },
 }
@@ -71,8 +71,9 @@ local function main()
   r:print_head()
   for _, part in ipairs(run) do
     local began = proc.now()
-    local tables = require("part_" .. part[1]).run(suite, suite.seconds * part[2] / share_sum)
-    for _, t in ipairs(tables) do r:add(t, folder) end
+    require("part_" .. part[1]).run(suite, suite.seconds * part[2] / share_sum, function(t)
+      r:add(t, folder)
+    end)
     io.stderr:write(("bench: %s took %.0f s\n"):format(part[1], proc.now() - began))
   end
 end

@@ -153,14 +153,14 @@ local ROWS = {
   { "requests/s", "rate" }, { "p99, us", "p99" }, { "CPU time a request, us", "cpu_us" },
 }
 
-function nginx.run(suite, seconds)
+function nginx.run(suite, seconds, add)
   local t = report.table("nginx", "nginx", [[
 A Lua handler under wrk, one worker, with our library, off and on at the default rate; another
 process each time, the profile is started by init_worker_by_lua.]], COLUMNS)
   local why = lacks(suite)
   if why then
     report.miss(t, "nginx", why)
-    return { t }
+    return add(t)
   end
   local folder = suite.work .. "/nginx"
   assert(proc.run({ "mkdir", "-p", folder }))
@@ -174,7 +174,7 @@ process each time, the profile is started by init_worker_by_lua.]], COLUMNS)
       run, why = measure(suite, folder, which, run_seconds)
       if not run then
 	report.miss(t, "nginx, " .. which, why)
-	return { t }
+	return add(t)
       end
       found[which][round] = run
     end
@@ -190,7 +190,7 @@ process each time, the profile is started by init_worker_by_lua.]], COLUMNS)
   end
   local samples = require("stacks").ours(folder .. "/nginx.bin")
   t.rows[#t.rows + 1] = { what = "samples of the last profile", on = samples }
-  return { t }
+  add(t)
 end
 
 return nginx

@@ -33,12 +33,12 @@ its own each time.]], {
     { key = "plain_ms", title = "plain, ms", digits = 1 } })
 end
 
-function off.run(suite, duration)
+function off.run(suite, duration, add)
   local t = new_table()
   local plain = suite.build .. "/plain/bin/luajit"
   if not proc.size(plain) then
     report.miss(t, "plain LuaJIT", "no plain/ in the build, configure with -DSYSPROF_BUILD_PLAIN=ON")
-    return { t }
+    return add(t)
   end
   local list, till = {}, proc.now() + duration
   for _, jit in ipairs({ "off", "on" }) do
@@ -79,7 +79,7 @@ function off.run(suite, duration)
     t.rows[#t.rows + 1] = { program = "all", jit = jit, ratio = ratio,
 			    noise = stat.noise(ratio), pairs = ratio.n }
   end
-  return { t }
+  add(t)
 end
 
 return off

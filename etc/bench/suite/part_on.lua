@@ -94,12 +94,12 @@ end
 local function nothing(missing)
   local t = report.table("on", "On", "", {})
   for _, m in ipairs(missing) do report.miss(t, m.what, m.why) end
-  return { t }
+  return t
 end
 
-function on.run(suite, seconds)
+function on.run(suite, seconds, add)
   local rates, missing = clocks.rates()
-  if #rates == 0 then return nothing(missing) end
+  if #rates == 0 then return add(nothing(missing)) end
   local tables_on, tables_cost, pools = {}, {}, {}
   for i, rate in ipairs(rates) do
     tables_on[i], tables_cost[i] = on_table(rate), cost_table(rate)
@@ -140,7 +140,7 @@ function on.run(suite, seconds)
   for _, t in ipairs(tables) do
     for _, m in ipairs(missing) do report.miss(t, m.what, m.why) end
   end
-  return tables
+  for _, t in ipairs(tables) do add(t) end
 end
 
 return on

@@ -171,7 +171,7 @@ local function programs_of(suite, t)
   return some
 end
 
-function peers.run(suite, seconds)
+function peers.run(suite, seconds, add)
   local t = report.table("peers", "Peers", NOTE, COLUMNS)
   local there = {}
   for _, peer in ipairs(list) do
@@ -203,7 +203,7 @@ function peers.run(suite, seconds)
     for _, key in ipairs(POOLED) do row[key] = stat.summary(pools[key][name]) end
     t.rows[#t.rows + 1] = row
   end
-  return { t }
+  add(t)
 end
 
 return peers

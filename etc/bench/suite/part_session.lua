@@ -256,15 +256,16 @@ Bytes of the program and of the library: of the file, symbols included, and of c
   return t
 end
 
-function session.run(suite)
+function session.run(suite, _, add)
   local clock, why = clocks.first({ "task-clock", "wall" })
   if not clock then
     local t = report.table("session", "Sessions", "", {})
     report.miss(t, "sysprof", why)
-    return { t }
+    return add(t)
   end
-  return { handler(suite), latency(suite), memory(suite, clock), stream(suite),
-	   read_speed(suite), binaries(suite) }
+  for _, measure_table in ipairs({ handler, latency, memory, stream, read_speed, binaries }) do
+    add(measure_table(suite, clock))
+  end
 end
 
 return session
