@@ -84,7 +84,7 @@ static int push_start_error(lua_State *L, int status, int err)
   case PROFILE_ERRUSE:
     return why[0] ? push_error(L, why, EINVAL) : push_misuse(L);
   case PROFILE_ERRRUN:
-    return push_error(L, "profiler is running already", EINVAL);
+    return push_error(L, why[0] ? why : "profiler is running already", EINVAL);
   case PROFILE_ERRMEM: return push_syserror(L, NULL, err ? err : ENOMEM);
   default:
     return why[0] ? push_error(L, why, err) : push_syserror(L, NULL, err);

@@ -104,7 +104,7 @@ local SPECS = {
   { name = "threads", key = "all_threads", help = { "all threads of the process" } },
   { name = "fork", key = "fork", help = { "children that the script forks, too" } },
   { name = "signal", key = "signal", arg = "SIGNAL", convert = to_signal, help = {
-    "signal of the profiler, default SIGPROF" } },
+    "signal of the profiler, default SIGPROF; SIGURG of perf's" } },
   { name = "jitter", key = "jitter", help = { "vary the interval at random" } },
   { name = "mode", key = "mode", arg = "MODE", choice = { "C", "L" }, help = {
     "C: whole stacks (default), L: their innermost frames" } },

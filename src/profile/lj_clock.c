@@ -278,8 +278,12 @@ reopen:
   status = lj_clocksig_claim(c);
   if (status != CLOCK_OK) {
     err = errno;
-    snprintf(why, CLOCK_WHY_MAX, "no handler can be installed for signal %d: %s",
-	     c->signo, strerror(err));
+    if (status == CLOCK_BUSY)
+      snprintf(why, CLOCK_WHY_MAX, "all %d clocks that a process may have are in use; "
+	       "stop a profile, or ask for fewer clocks or threads", CLOCKS_MAX);
+    else
+      snprintf(why, CLOCK_WHY_MAX, "no handler can be installed for signal %d: %s",
+	       c->signo, strerror(err));
     goto out;
   }
   err = c->spec.kind == CLOCK_CPU ? cpu_open(c, why) : kind_open(c, why);

@@ -38,6 +38,8 @@ local misc = require("misc")
 assert(misc.sysprof.start{mode = "D"} == false)
 assert(misc.sysprof.start() == false)
 assert(misc.sysprof.stop() == false)
+local report = misc.sysprof.report()
+assert(report.samples == 0 and report.vmstate.LFUNC == 0)
 LUA
 
 left=$(nm build/bin/luajit | grep -E 'lj_(sysprof|clock)')
