@@ -81,6 +81,18 @@ static int fds_list(int fd, int count_fd, uintptr_t value)
   return 1;
 }
 
+/* The program may have closed it, and its number may be that of another file. */
+static int event_isopen(int fd)
+{
+  uint64_t id;
+  return fd >= 0 && ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0;
+}
+
+static void event_close(int fd)
+{
+  if (event_isopen(fd)) close(fd);
+}
+
 /* A close here leaves the parent's events alone. An entry without a clock stands
 ** for a descriptor that is closed already.
 */
@@ -89,8 +101,8 @@ void lj_clock_perf_forget(void)
   int i;
   for (i = 0; i < FDS_SIZE; i++) {
     if (fds[i].fd1 && lj_clocksig_islive(fds[i].value)) {
-      close(fds[i].fd1 - 1);
-      if (fds[i].count_fd >= 0) close(fds[i].count_fd);
+      event_close(fds[i].fd1 - 1);
+      event_close(fds[i].count_fd);
     }
     fds[i].fd1 = 0;
   }
@@ -218,8 +230,8 @@ static int events_open(Clock *c)
 
 static void events_close(Clock *c)
 {
-  if (c->fd >= 0) close(c->fd);
-  if (c->count_fd >= 0) close(c->count_fd);
+  event_close(c->fd);
+  event_close(c->count_fd);
   c->fd = c->count_fd = -1;
 }
 
@@ -290,9 +302,9 @@ void lj_clock_perf_close(Clock *c)
 static uint64_t count_read(const Clock *c, Count *n)
 {
   uint64_t delta, enabled, running;
+  int fd = c->count_fd >= 0 ? c->count_fd : c->fd;
   if (c->spec.unit == SPF_UNIT_US) return lj_clock_thread_ns(c->tid);
-  if (read(c->count_fd >= 0 ? c->count_fd : c->fd, n, sizeof(*n)) != sizeof(*n))
-    return c->last;
+  if (!event_isopen(fd) || read(fd, n, sizeof(*n)) != sizeof(*n)) return c->last;
   delta = n->value - c->raw;
   enabled = n->enabled_ns - c->enabled_ns;
   running = n->running_ns - c->running_ns;

@@ -51,6 +51,22 @@ other:close()
 t.equal(t.read_file("other.txt"), "mine", "nothing is written into another file")
 t.equal((t.shell(parse .. "closed.bin")), 3, "what was written before can be read")
 
+-- The same with the descriptor of a clock, where it has one: there are no more samples,
+-- and the other file is left alone.
+if sysprof.start({ mode = "C", clock = "task-clock", interval = 1, path = "clock.bin" }) then
+  fd = descriptor_of("anon_inode:[perf_event]")
+  t.ok(fd, "the clock has a descriptor")
+  t.equal(ffi.C.close(fd), 0, "close")
+  other = assert(io.open("other.txt", "wb"))
+  t.equal(descriptor_of("/other.txt"), fd, "the number is used again")
+  t.equal(sysprof.stop(), true, "stop without the clock's descriptor")
+  t.equal(descriptor_of("/other.txt"), fd, "the other file stays open")
+  t.ok(other:write("mine") and other:close(), "and can be written")
+  t.equal(t.read_file("other.txt"), "mine", "nothing else is in it")
+else
+  print("without perf: no descriptor of a clock")
+end
+
 -- A program that was started without standard files prints into none of ours.
 t.write_file("daemon.lua", [[
 assert(misc.sysprof.start({ mode = "C", interval = 1, clock = "wall", path = "no_std.bin" }))
