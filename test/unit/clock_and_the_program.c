@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** What the program does with signals, children and sleep goes on as it was beside
 ** the clocks.
 */
@@ -87,7 +87,7 @@ static void own_perf_event(const char *name)
 {
   struct perf_event_attr attr;
   struct f_owner_ex owner = { F_OWNER_TID, lj_clock_tid() };
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 120;
   struct sigaction sa;
   Ticks t;
   memset(&attr, 0, sizeof(attr));
@@ -121,7 +121,7 @@ static void own_perf_event(const char *name)
 /* Blocked by the program: no tick, and none of the signals is left over. */
 static void blocked(const char *name)
 {
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 120;
   sigset_t set, old, now;
   Ticks t;
   sigemptyset(&set);
@@ -154,7 +154,7 @@ static void blocked(const char *name)
 static void children(const char *name)
 {
   int before = descriptors(), status, i;
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 120;
   uint64_t n;
   Ticks t;
   ticks_start(&t, name, MS, 0);

@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** Events are counted exactly: what the ticks stand for and the rest are the total,
 ** and that lies between bounds that the kernel's other counters set. Events that
 ** come in a storm, each with a tick, do not stop the program.
