@@ -128,7 +128,7 @@ function proc.run(args, options)
     result.status > 128 and "ended by signal" or "status",
     result.status > 128 and result.status - 128 or result.status)
   if result.status == 124 then why = why .. ", it took too long" end
-  if result.status == 127 and said == "" then return nil, args[1] .. " is not installed" end
+  if result.status == 127 then return nil, args[1] .. " is not installed" end
   local last = said:match("([^\n]+)%s*$")
   return nil, last and why .. ", " .. last or why
 end
