@@ -95,7 +95,7 @@ static int session_close(Session *s, int with_names, uint8_t **buf)
   int err = lj_session_end(s, with_names);
   *buf = s->stream.wb.buf;
   while (*link != s) link = &(*link)->next;
-  *link = s->next;
+  __atomic_store_n(link, s->next, __ATOMIC_SEQ_CST);
   wait_for_hook(p);
   lj_session_count(s, &p->ended);
   lj_session_free(s);

@@ -68,7 +68,8 @@ void lj_sysprof_proto_free(global_State *g, GCproto *pt)
   Session *s;
   if (!p) return;
   change_begin(p);
-  for (s = __atomic_load_n(&p->first, __ATOMIC_SEQ_CST); s; s = s->next)
+  for (s = __atomic_load_n(&p->first, __ATOMIC_SEQ_CST); s;
+       s = __atomic_load_n(&s->next, __ATOMIC_SEQ_CST))
     if (s->symtab.nfid) lj_symtab_free(&s->symtab, pt);
   change_end(p);
   told_leave(p);
