@@ -75,7 +75,7 @@ functions and 500 MB of tables. Libraries: 300 MB of them, with 600,000 symbols.
 			  suite.hasty and "3" or "11")
     report.miss(t, "heap and libraries", "they are measured only if there is more time")
   else
-    printed, why = output(suite, "bash", suite.source .. "/etc/bench/start", suite.build)
+    printed, why = output(suite, "bash", suite.source .. "/etc/bench/start", suite.build, "11")
   end
   for line in (printed or ""):gmatch("[^\n]+") do
     local row, at = { process = line:match("^(%a+)%s+start") }, 0
@@ -107,8 +107,8 @@ KiB of private resident memory that a profile in mode C at 1 kHz adds, less what
 without it adds in that time; of several processes.]], {
     { key = "when", title = "when" }, { key = "kib", title = "KiB", digits = 0 } })
   local found = { {}, {}, {} }
-  local seconds = suite.hasty and "0.2" or suite.quick and "0.5" or "3"
-  for _ = 1, suite.hasty and 1 or suite.quick and 2 or 5 do
+  local seconds = suite.hasty and "0.2" or suite.quick and "0.5" or "2"
+  for _ = 1, suite.hasty and 1 or suite.quick and 2 or 3 do
     local on, why = resident(suite, seconds, clock)
     local off = resident(suite, seconds, "off")
     if not on or not off then
@@ -137,7 +137,7 @@ Size of a profile in mode C with JIT, all included. A short one is mostly names.
     for _, rate in ipairs({ rates[1], rates[2] }) do
       local result, why = measure.run(suite, {
 	program = program, jit = "on", kinds = rate.ours, seconds = 0,
-	collect = suite.hasty and 0.1 or suite.quick and 0.3 or 2 })
+	collect = suite.hasty and 0.1 or suite.quick and 0.3 or 1 })
       if result then
 	local got = result.collected[rate.ours]
 	local path = profilers.path(result.folder, rate.ours, got.number)
