@@ -82,7 +82,7 @@ t.equal(top:match("\n( +self.*)$"), [[
 t.contains(t.render(mixed, "top", { lines = true, limit = 1 }),
 	   "... 3 more lines (--limit=0 shows all)", "table of lines")
 
--- Where a coroutine was resumed is no function.
+-- Where a coroutine was resumed has a row, as in the other formats.
 local resumed = stream(function(b)
   b:stack(1, { F.cbound, A, F.resume, BB }):stack(2, { F.cbound, A, F.resume })
   b:stack(3, { F.resume })
@@ -90,9 +90,9 @@ local resumed = stream(function(b)
 end)
 t.equal(t.render(resumed, "top"):match("\n( +self.*)$"), [[
         self   self%        total  total%  function
+           3    50.0            6   100.0  [coroutine]
            3    50.0            3    50.0  b (x:2)
-           2    33.3            5    83.3  a (x:1)
-           1    16.7            1    16.7  [coroutine]
+           0     0.0            5    83.3  a (x:1)
 ]], "table: coroutines")
 
 -- -- The page --------------------------------------------------------------

@@ -118,7 +118,7 @@ local function check_go(path)
     t.equal(row[2], tonumber(total), "Go: total of " .. name)
   end
   t.ok(n > 20, "rows of the table")
-  t.equal(count, n + (rows["[coroutine]"] and 1 or 0), "Go: number of functions")
+  t.equal(count, n, "Go: number of functions")
 
   local sum = 0
   for line in go("-traces"):gmatch("[^\n]+") do

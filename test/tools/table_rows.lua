@@ -36,14 +36,16 @@ end
 
 local BY_FUNCTION = {
   "4 4 - lost", "2 2 - l.so+0x20", "1 1 0.0 f (dir/x.lua:5)", "0 7 - main",
-  "0 7 0.0 main chunk (dir/x.lua)", "0 6 66.7 g (y.lua:9)", "0 4 - [gc: atomic]",
+  "0 7 0.0 main chunk (dir/x.lua)", "0 6 66.7 g (y.lua:9)", "0 4 - [coroutine]",
+  "0 4 - [gc: atomic]",
   '0 4 0.0 s ([string "return 1"]:1)', "0 2 - string.rep",
 }
 check("default", {}, BY_FUNCTION)
 t.contains(check("functions", { by = "function" }, BY_FUNCTION), "  function\n", "head")
 t.contains(check("lines", { by = "line", lines = true }, {
   "4 4 - lost", "2 2 - l.so+0x20", "1 1 0.0 f (dir/x.lua:7)", "0 7 - main",
-  "0 7 0.0 main chunk (dir/x.lua:3)", "0 4 - [gc: atomic]", "0 4 100.0 g (y.lua:11)",
+  "0 7 0.0 main chunk (dir/x.lua:3)", "0 4 - [coroutine]",
+  "0 4 - [gc: atomic]", "0 4 100.0 g (y.lua:11)",
   '0 4 0.0 s ([string "return 1"]:1)', "0 2 0.0 g (y.lua:10)", "0 2 - string.rep",
   "0 1 0.0 f (dir/x.lua:6)",
 }), "  line\n", "head, lines")

@@ -3,9 +3,11 @@
 --
 -- Self is what was sampled in the function itself, total what was sampled in
 -- it or in what it called; a recursive function counts once in each sample.
--- Where a coroutine was resumed is no function, so [coroutine] does not count.
--- The same by line, by module, by state of the VM and by thread. Before the table stands
--- the profile's report about itself. Two profiles are compared by shares.
+-- Marks as [coroutine] are rows, too, as they are frames in the other formats;
+-- only of modules they are none.
+-- The same by line, by module, by state of the VM and by thread. Before the
+-- table stands the profile's report about itself. Two profiles are compared by
+-- shares.
 ----------------------------------------------------------------------------
 
 local join = require("sysprof.join")
@@ -70,7 +72,7 @@ local function count_frames(view, by)
     local leaf
     for i = 1, n do
       local part = parts[i]
-      if part ~= join.COROUTINE or n == 1 then
+      if by ~= "module" or part ~= join.COROUTINE or n == 1 then
 	local row = row_of(rows, entry_of(part))
 	if row.stamp ~= stamp then
 	  row.stamp, row.total = stamp, row.total + v
