@@ -14,6 +14,9 @@
 #include "lj_frame.h"
 #include "profile/lj_sample.h"
 
+/* Longer than nearly all samples. */
+#define SAMPLE_LONG_NS	20000
+
 static uint64_t clock_ns(clockid_t id)
 {
   struct timespec ts;
@@ -209,8 +212,10 @@ static int walk_both(Session *s, ucontext_t *uc)
 /* Bring totals up to date: all that are of CPU time, and that of an event. */
 static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
 {
-  uint64_t cpu_us = clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000;
+  uint64_t cpu_us;
   int i;
+  s->begin_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  cpu_us = s->begin_cpu_ns / 1000;
   s->cpu_us = s->cpu_before + cpu_us - s->cpu_base;
   for (i = 0; i < s->nevent; i++) {
     SessionEvent *ev = &s->event[i];
@@ -255,11 +260,22 @@ static uint64_t tick_interval(const SessionEvent *ev, uint64_t now_ns)
 	 ev->tick_ns ? now_ns - ev->tick_ns : ~(uint64_t)0;
 }
 
+/* CPU time of the handler, which began real_ns ago. Another thread may have had the
+** processor meanwhile: what takes longer than a sample does is asked for.
+*/
+static uint64_t handler_ns(const Session *s, uint64_t real_ns)
+{
+  uint64_t cpu_ns;
+  if (real_ns < SAMPLE_LONG_NS) return real_ns;
+  cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - s->begin_cpu_ns;
+  return cpu_ns < real_ns ? cpu_ns : real_ns;
+}
+
 void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
 {
   Session *s = (Session *)session;
   SessionEvent *ev = &s->event[event];
-  uint64_t begin, spent, interval;
+  uint64_t begin, end, spent, interval;
   if (s->in_handler) {
     s->counters[SPF_COUNTER_LOST_NESTED]++;
     return;
@@ -275,7 +291,8 @@ void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
   interval = tick_interval(ev, begin);
   ev->tick_ns = begin;
   take(s, ev, uc, begin);
-  spent = lj_sample_now_ns() - begin;
+  end = lj_sample_now_ns();
+  spent = handler_ns(s, end - begin);
   s->counters[SPF_COUNTER_HANDLER_NS] += spent;
   if (spent > s->counters[SPF_COUNTER_HANDLER_MAX_NS])
     s->counters[SPF_COUNTER_HANDLER_MAX_NS] = spent;
@@ -283,9 +300,11 @@ void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
   s->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&s->handler);
   /* A sample may take longer than the interval, of a very deep stack or with a
   ** slow writer. Leave the program at least as much time, or it would stand
-  ** still. The next sample's weight covers what is left out.
+  ** still. The next sample's weight covers what is left out. Where the clock
+  ** goes on while the handler waits, waiting is part of it.
   */
+  if (ev->clock.spec.kind == CLOCK_WALL) spent = end - begin;
   if (spent > interval / 2)
-    s->rest_until_ns = begin + 2*spent;
+    s->rest_until_ns = end + spent;
   s->in_handler = 0;
 }

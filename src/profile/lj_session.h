@@ -141,6 +141,7 @@ typedef struct Session {
   volatile int in_handler;	/* Guards against a nested tick. */
   int state;			/* SPF_VMST_* of the current sample. */
   uint64_t rest_until_ns;	/* No sample is taken before. */
+  uint64_t begin_cpu_ns;	/* Thread's CPU time when the tick began. */
   uintptr_t leaf_pc;		/* Interrupted address, for backtracers. */
   SessionEvent event[SPF_EVENTS_MAX];
   uint64_t counters[SPF_COUNTER__MAX];

@@ -220,7 +220,7 @@
 #define SPF_COUNTER_LOST_WRITER		17	/* Lost: the writer failed. */
 #define SPF_COUNTER_LOST_NESTED		18	/* Lost: handler was running. */
 #define SPF_COUNTER_OVERRUNS		19	/* Timer ticks merged in one signal. */
-#define SPF_COUNTER_HANDLER_NS		20	/* Time in the handler, total. */
+#define SPF_COUNTER_HANDLER_NS		20	/* CPU time in the handler. */
 #define SPF_COUNTER_HANDLER_MAX_NS	21	/* Time in the handler, maximum. */
 #define SPF_COUNTER_THROTTLED		22	/* Ticks left out, see lj_sysprof.c. */
 #define SPF_COUNTER_HANDLER_P99_NS	23	/* Time in the handler, 99 % below. */
