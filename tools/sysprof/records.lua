@@ -169,8 +169,8 @@ define[G.SPF_HSYM] = function(d, buf, pos, stop)
   while pos < stop do
     local diff
     diff, pos = uleb(buf, pos)
-    if pos > stop then return nil end
     addr = addr + diff
+    if pos > stop or addr == math.huge then return nil end
     local place = d.map:place(addr)
     d.profile:set_hsym(place, place - (addr - symaddr), name)
   end
