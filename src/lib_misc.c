@@ -19,6 +19,7 @@
 #include "profile/lj_luaopt.h"
 #include "profile/lj_streamfile.h"
 #include "profile/lj_sysprof.h"
+#include "profile/lj_sysprof_env.h"
 
 /* Key in the registry: path of the last profile. */
 #define SYSPROF_PATH_KEY	"sysprof.path"
@@ -262,5 +263,8 @@ LUALIB_API int luaopen_misc(lua_State *L)
   lua_createtable(L, 0, 3);
   luaL_register(L, NULL, sysprof_funcs);
   lua_setfield(L, -2, "sysprof");
+#ifndef LUAJIT_DISABLE_SYSPROF
+  lj_sysprof_env(L, sysprof_start);
+#endif
   return 1;
 }

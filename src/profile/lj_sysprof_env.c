@@ -1,0 +1,318 @@
+/*
+** Sysprof: profiles that the environment asks for.
+**
+** The variable becomes a table of options for misc.sysprof.start, of which there
+** are no others; here is only how they are written, and the name of the file.
+*/
+
+#define lj_sysprof_env_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+
+#include "lua.h"
+#include "lauxlib.h"
+#include "profile/lj_luaopt.h"
+#include "profile/lj_sysprof_env.h"
+
+#define ENV_NAME	"LUAJIT_SYSPROF"
+#define ENV_MODE	"C"			/* Default mode, */
+#define ENV_PATH	"sysprof.%p.%n.bin"	/* and file. */
+#define ENV_DONE_KEY	"sysprof.env"		/* In the registry. */
+#define ENV_SAY_MAX	1024	/* Bytes of a message, */
+#define ENV_SAY_VMS	10	/* and VMs of which it is said why they have no profile. */
+
+#define OPTIONS		1	/* Where the table is on the stack. */
+
+typedef enum EnvKind { ENV_TEXT, ENV_NUMBER, ENV_FLAG } EnvKind;
+
+static const struct EnvOption {
+  const char *name;
+  EnvKind kind;
+  const char *expected;
+} env_options[] = {
+  { "path", ENV_TEXT, "the name of a file" },
+  { "mode", ENV_TEXT, "C, L or D" },
+  { "hz", ENV_NUMBER, "samples a second, a number above 0" },
+  { "interval", ENV_NUMBER, "milliseconds, a number above 0" },
+  { "clock", ENV_TEXT, "clocks and events with '+' between them" },
+  { "period", ENV_NUMBER, "a whole number above 0" },
+  { "threads", ENV_TEXT, "own or all" },
+  { "signal", ENV_NUMBER, "a signal as SIGUSR2" },
+  { "jitter", ENV_FLAG, "true or false" },
+  { "fork", ENV_FLAG, "true or false" },
+  { "shared", ENV_FLAG, "true or false" }
+};
+#define ENV_NOPTION	(sizeof(env_options)/sizeof(env_options[0]))
+
+typedef struct EnvStart {
+  lua_CFunction start;
+  const char *value;		/* Of the variable. */
+} EnvStart;
+
+/* -- Messages ---------------------------------------------------------------- */
+
+static int said_value;		/* What is wrong for all VMs is said for the first, */
+static int said_vm;		/* of the others a few. */
+
+/* One line on standard error. What came from outside may hold anything. */
+static void say(const char *format, ...)
+{
+  char line[ENV_SAY_MAX];
+  va_list args;
+  size_t i, n;
+  va_start(args, format);
+  vsnprintf(line, sizeof(line)-1, format, args);
+  va_end(args);
+  n = strlen(line);
+  for (i = 0; i < n; i++)
+    if ((uint8_t)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
+  line[n] = '\n';
+  line[n+1] = '\0';
+  fputs(line, stderr);
+}
+
+static int say_value(const char *what, int len, const char *problem,
+		     const char *expected)
+{
+  if (!__atomic_exchange_n(&said_value, 1, __ATOMIC_RELAXED))
+    say(ENV_NAME ": '%.*s' %s%s; the program is not profiled",
+	len < 80 ? len : 80, what, problem, expected);
+  return 0;
+}
+
+/* The end of a long problem says what it is; its beginning is a path. */
+static int say_vm(const char *value, const char *problem)
+{
+  size_t len = strlen(problem), cut = len > ENV_SAY_MAX/2 ? len - ENV_SAY_MAX/2 : 0;
+  if (__atomic_load_n(&said_vm, __ATOMIC_RELAXED) < ENV_SAY_VMS &&
+      __atomic_fetch_add(&said_vm, 1, __ATOMIC_RELAXED) < ENV_SAY_VMS)
+    say(ENV_NAME "='%.80s': %s%s; this VM is not profiled", value,
+	cut ? "..." : "", problem + cut);
+  return 0;
+}
+
+/* -- Options ----------------------------------------------------------------- */
+
+static const struct EnvOption *option_find(const char *s, size_t len)
+{
+  size_t i;
+  for (i = 0; i < ENV_NOPTION; i++)
+    if (strlen(env_options[i].name) == len &&
+	memcmp(env_options[i].name, s, len) == 0)
+      return &env_options[i];
+  return NULL;
+}
+
+/* Push what the text of a value stands for; the text itself if it is nothing. */
+static void option_push(lua_State *L, const struct EnvOption *o, const char *s,
+			size_t len)
+{
+  lua_pushlstring(L, s, len);
+  if (o->kind == ENV_NUMBER && lua_isnumber(L, -1)) {
+    lua_pushnumber(L, lua_tonumber(L, -1));
+    lua_remove(L, -2);
+  } else if (o->kind == ENV_FLAG) {
+    const char *text = lua_tostring(L, -1);
+    int on = strcmp(text, "true") == 0;
+    if (on || strcmp(text, "false") == 0) {
+      lua_pop(L, 1);
+      lua_pushboolean(L, on);
+    }
+  } else if (strcmp(o->name, "clock") == 0) {
+    luaL_gsub(L, lua_tostring(L, -1), "+", ",");
+    lua_remove(L, -2);
+  }
+}
+
+/* Is the table at the bottom of the stack one of options? */
+static int table_valid(lua_State *L)
+{
+  struct luam_Sysprof_Options opt;
+  LuaOptFile fo;
+  return lj_luaopt_read(L, &opt, &fo);
+}
+
+/* Is the value on the top of the stack one that the option can have? */
+static int option_valid(lua_State *L, const char *name)
+{
+  int ok;
+  lua_createtable(L, 0, 2);
+  lua_pushliteral(L, ENV_MODE);
+  lua_setfield(L, -2, "mode");
+  lua_pushvalue(L, -2);
+  lua_setfield(L, -2, name);
+  lua_insert(L, 1);  /* Where it is looked for. */
+  ok = table_valid(L);
+  lua_remove(L, 1);
+  return ok;
+}
+
+/* NAME=VALUE, or NAME for a flag, into the table. Returns 0 if it is wrong. */
+static int option_read(lua_State *L, const char *s, size_t len)
+{
+  const char *eq = memchr(s, '=', len);
+  size_t name_len = eq ? (size_t)(eq - s) : len;
+  const struct EnvOption *o = option_find(s, name_len);
+  int top = lua_gettop(L);
+  if (!o)
+    return say_value(s, (int)name_len, "is no option; they are path, mode, hz, "
+		     "interval, clock, period, threads, signal, jitter, fork, shared",
+		     "");
+  lua_getfield(L, OPTIONS, o->name);
+  if (!lua_isnil(L, -1))
+    return say_value(s, (int)name_len, "is there twice", "");
+  if (eq && name_len + 1 < len) option_push(L, o, eq + 1, len - name_len - 1);
+  else if (!eq && o->kind == ENV_FLAG) lua_pushboolean(L, 1);
+  else return say_value(s, (int)len, "lacks a value; expected ", o->expected);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, OPTIONS, o->name);
+  if (!option_valid(L, o->name))
+    return say_value(s, (int)len, "has a wrong value; expected ", o->expected);
+  lua_settop(L, top);
+  return 1;
+}
+
+/* Fill the table in from the value of the variable. Returns 0 if it is wrong. */
+static int options_read(lua_State *L, const char *value)
+{
+  const char *s = value;
+  if (strcmp(s, "on") != 0) {
+    for (; *s; s += *s == ',') {
+      size_t len = strcspn(s, ",");
+      if (len && !option_read(L, s, len)) return 0;
+      s += len;
+    }
+  }
+  lua_getfield(L, OPTIONS, "mode");
+  if (lua_isnil(L, -1)) {
+    lua_pushliteral(L, ENV_MODE);
+    lua_setfield(L, OPTIONS, "mode");
+  }
+  if (!table_valid(L))
+    return say_value(value, (int)strlen(value), "has both hz and interval", "");
+  lua_settop(L, OPTIONS);
+  return 1;
+}
+
+/* -- File -------------------------------------------------------------------- */
+
+/* Push a path with %p, %n and %t replaced. Returns 0 if there is another %. */
+static int path_expand(lua_State *L, const char *s, int number)
+{
+  luaL_Buffer b;
+  luaL_buffinit(L, &b);
+  for (; *s; s++) {
+    char text[24] = "%";
+    if (*s != '%') {
+      luaL_addchar(&b, *s);
+      continue;
+    }
+    switch (*++s) {
+    case 'p': snprintf(text, sizeof(text), "%ld", (long)getpid()); break;
+    case 'n': snprintf(text, sizeof(text), "%d", number); break;
+    case 't': snprintf(text, sizeof(text), "%lld", (long long)time(NULL)); break;
+    case '%': break;
+    default: luaL_pushresult(&b); return 0;
+    }
+    luaL_addstring(&b, text);
+  }
+  luaL_pushresult(&b);
+  return 1;
+}
+
+/* Why a profile must not be written there: NULL if it is new, or a profile. An
+** existing one that cannot be looked at is not touched either.
+*/
+static const char *path_problem(const char *path)
+{
+  char head[3];
+  struct stat st;
+  const char *problem = NULL;
+  ssize_t n;
+  int fd;
+  if (stat(path, &st) != 0) return NULL;  /* Left to the start. */
+  if (!S_ISREG(st.st_mode)) return "it is no regular file";
+  if (st.st_size == 0) return NULL;
+  fd = open(path, O_RDONLY|O_CLOEXEC|O_NONBLOCK);
+  if (fd < 0) return strerror(errno);
+  do n = read(fd, head, sizeof(head)); while (n < 0 && errno == EINTR);
+  if (n != (ssize_t)sizeof(head) || memcmp(head, "ljs", sizeof(head)) != 0)
+    problem = "it is no profile, and is not overwritten";
+  close(fd);
+  return problem;
+}
+
+/* Set the path of the VM of this number. Returns 0 if there cannot be one. */
+static int path_set(lua_State *L, const char *value, int number)
+{
+  const char *path, *problem;
+  lua_getfield(L, OPTIONS, "path");
+  if (lua_isnil(L, -1)) lua_pushliteral(L, ENV_PATH);
+  path = lua_tostring(L, -1);
+  if (!path_expand(L, path, number)) {
+    path = lua_pushfstring(L, "path=%s", path);
+    return say_value(path, (int)strlen(path), "has a '%' that is not followed by ",
+		     "p, n, t or %");
+  }
+  path = lua_tostring(L, -1);
+  problem = path_problem(path);
+  if (problem) {
+    lua_pushfstring(L, "%s: %s", path, problem);
+    return say_vm(value, lua_tostring(L, -1));
+  }
+  lua_setfield(L, OPTIONS, "path");
+  return 1;
+}
+
+/* -- Start ------------------------------------------------------------------- */
+
+/* Protected: a VM may be short of memory. */
+static int env_start(lua_State *L)
+{
+  static int vms;  /* Of this process and those that it was forked from. */
+  const EnvStart e = *(const EnvStart *)lua_touserdata(L, 1);
+  int number, nofile;
+  lua_getfield(L, LUA_REGISTRYINDEX, ENV_DONE_KEY);
+  lua_getfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");  /* luajit -E */
+  if (lua_toboolean(L, -2) || lua_toboolean(L, -1)) return 0;
+  lua_pushboolean(L, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, ENV_DONE_KEY);
+  if (getauxval(AT_SECURE))
+    return say_value(e.value, (int)strlen(e.value), "is ignored in a program with "
+		     "more rights than its user (setuid, setgid, capabilities)", "");
+  number = __atomic_add_fetch(&vms, 1, __ATOMIC_RELAXED);
+  lua_settop(L, 0);
+  lua_createtable(L, 0, 8);
+  if (!options_read(L, e.value)) return 0;
+  lua_getfield(L, OPTIONS, "mode");
+  nofile = strcmp(lua_tostring(L, -1), "D") == 0;
+  lua_settop(L, OPTIONS);
+  if (!nofile && !path_set(L, e.value, number)) return 0;
+  lua_pushcfunction(L, e.start);
+  lua_pushvalue(L, OPTIONS);
+  lua_call(L, 1, 2);
+  if (!lua_toboolean(L, -2)) say_vm(e.value, lua_tostring(L, -1));
+  return 0;
+}
+
+void lj_sysprof_env(lua_State *L, lua_CFunction start)
+{
+  EnvStart e;
+  e.start = start;
+  e.value = getenv(ENV_NAME);
+  if (!e.value || !*e.value || strcmp(e.value, "off") == 0) return;
+  if (lua_cpcall(L, env_start, &e) != 0) {  /* No memory. */
+    say_vm(e.value, lua_tostring(L, -1));
+    lua_pop(L, 1);
+  }
+}
