@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,21 @@ typedef struct EnvStart {
 static int said_value;		/* What is wrong for all VMs is said for the first, */
 static int said_vm;		/* of the others a few. */
 
+/* To standard error, also if it is a pipe that nobody reads: without SIGPIPE. */
+static void write_stderr(const char *s, size_t len)
+{
+  static const struct timespec now;
+  sigset_t pipe_signal, pending, mask;
+  sigemptyset(&pipe_signal);
+  sigaddset(&pipe_signal, SIGPIPE);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &pipe_signal, &mask);
+  if (write(STDERR_FILENO, s, len) < 0 && errno == EPIPE &&
+      !sigismember(&pending, SIGPIPE))
+    sigtimedwait(&pipe_signal, NULL, &now);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+}
+
 /* One line on standard error. What came from outside may hold anything. */
 static void say(const char *format, ...)
 {
@@ -77,8 +93,7 @@ static void say(const char *format, ...)
   for (i = 0; i < n; i++)
     if ((uint8_t)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
   line[n] = '\n';
-  line[n+1] = '\0';
-  fputs(line, stderr);
+  write_stderr(line, n + 1);
 }
 
 static int say_value(const char *what, int len, const char *problem,

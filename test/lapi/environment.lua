@@ -261,6 +261,11 @@ wrong("a\27[31m\nb", "'a?[31m?b' is no option")
 t.shell("mkfifo box/fifo")
 wrong("path=fifo", "fifo: it is no regular file")
 
+-- Nobody hears the sentence: no SIGPIPE ends the program.
+status, out = t.shell("mkfifo box/pipe && exec 3<>box/pipe 4>box/pipe 3>&- && LUAJIT_SYSPROF=hz=x '"
+		      .. t.luajit .. "' -e 'io.write(5) os.exit(7)' 2>&4 4>&-")
+t.equal(status .. out, "75", "standard error is a pipe without reader")
+
 -- -- Files that are there --------------------------------------------------
 
 for _, text in ipairs { "text of somebody", "lj", "\27LJ\2" } do
