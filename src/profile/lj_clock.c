@@ -20,6 +20,7 @@
 
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_clocksig.h"
+#include "profile/lj_shared.h"
 
 /* Under the lock. */
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -62,7 +63,7 @@ uint64_t lj_clock_total(const Clock *c)
   uint64_t total;
   if ((c->spec.kind == CLOCK_PERF || c->spec.kind == CLOCK_ITIMER) &&
       lj_clocksig_isticking(c))
-    total = c->last;
+    total = shared_get(&c->last);
   else
     total = is_time ? lj_clock_thread_ns(c->tid) : lj_clock_perf_count(c);
   return is_time ? total / 1000 : total;
@@ -137,7 +138,7 @@ static void fork_child(void)
 void lj_clock_forget(void)
 {
   static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
-  pid_t was = clocks_pid, pid = getpid();
+  pid_t was = shared_get(&clocks_pid), pid = getpid();
   if (was == pid ||
       !__atomic_compare_exchange_n(&clocks_pid, &was, pid, 0, __ATOMIC_SEQ_CST,
 				   __ATOMIC_SEQ_CST) || was == 0)
@@ -271,9 +272,10 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
 reopen:
   c->spec = *spec;
   c->tid = tid;
-  c->pid = clocks_pid;
+  c->pid = shared_get(&clocks_pid);
   c->armed = 0;
   c->fd = c->count_fd = -1;
+  c->keeping = 0;
   random_seed(c);
   status = lj_clocksig_claim(c);
   if (status != CLOCK_OK) {
@@ -299,7 +301,7 @@ reopen:
   }
   lj_clocksig_kind(c);
   nclocks++;
-  jitp_running = is_jitp;
+  shared_set(&jitp_running, is_jitp);
 out:
   pthread_mutex_unlock(&clock_lock);
   errno = err;
@@ -340,7 +342,7 @@ void lj_clock_close(Clock *c)
   lj_clocksig_release(c);
   if (c->spec.kind == CLOCK_PERF) lj_clock_perf_close(c);
   nclocks--;
-  jitp_running = 0;
+  shared_set(&jitp_running, 0);
   pthread_mutex_unlock(&clock_lock);
   errno = err;
 }
@@ -364,7 +366,7 @@ int lj_clock_jitp_start(void (*handler)(int), int interval)
   char why[CLOCK_WHY_MAX];
   Clock *c = &jitp_clock;
   ClockSpec spec;
-  if (jitp_running && c->pid == getpid()) return 0;
+  if (shared_get(&jitp_running) && c->pid == getpid()) return 0;
   memset(&spec, 0, sizeof(spec));
   spec.kind = CLOCK_CPU;
   spec.period = (uint64_t)interval * 1000000u;

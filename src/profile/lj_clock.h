@@ -42,11 +42,12 @@ typedef struct Clock {
   int armed;		/* It has been started. */
   timer_t timer;	/* CLOCK_CTIMER, CLOCK_WALL. */
   int fd, count_fd;	/* CLOCK_PERF: what signals, what counts; else -1. */
-  /* Handler only, once armed. */
+  /* Set by the handler only, once armed. */
   uint64_t random;	/* State of lj_clock_random. */
   uint64_t last;	/* Total at the last tick, in ns or occurrences. */
   uint64_t period_now;	/* Period until the next tick. */
   uint64_t raw, enabled_ns, running_ns;  /* CLOCK_PERF: what last was read. */
+  uint32_t keeping;	/* CLOCK_PERF: odd while a tick changes last and these. */
 } Clock;
 
 typedef enum ClockStatus {

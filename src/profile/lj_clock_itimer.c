@@ -20,11 +20,12 @@
 #include <sys/time.h>
 
 #include "profile/lj_clock_kinds.h"
+#include "profile/lj_shared.h"
 
 #define PERIODS_STARVED	3	/* Without a tick: a thread is passed over. */
 
 /* Under lj_clock's lock, but for the handler's look at it. */
-static volatile int users;	/* Clocks. */
+static int users;		/* Clocks. */
 static uint64_t period_us;	/* Shortest of the armed clocks'. */
 
 static struct timeval timeval_of(uint64_t us)
@@ -59,7 +60,7 @@ int lj_clock_itimer_open(Clock *c, char *why)
     return EBUSY;
   }
   if (users == 0) period_us = 0;
-  users++;
+  shared_add(&users, 1);
   return 0;
 }
 
@@ -78,7 +79,8 @@ void lj_clock_itimer_stop(Clock *c)
 {
   struct itimerval it;
   UNUSED(c);
-  if (--users > 0) return;
+  shared_add(&users, -1);
+  if (users > 0) return;
   /* Unless the program has taken it over. */
   if (getitimer(ITIMER_PROF, &it) == 0 &&
       (uint64_t)it.it_interval.tv_sec * 1000000u +
@@ -88,21 +90,21 @@ void lj_clock_itimer_stop(Clock *c)
 
 void lj_clock_itimer_forget(void)
 {
-  users = 0;
+  shared_set(&users, 0);
 }
 
 /* -- Handler ----------------------------------------------------------------- */
 
 int lj_clock_itimer_issignal(int signo, int si_code)
 {
-  return users > 0 && signo == SIGPROF && si_code == SI_KERNEL;
+  return shared_get(&users) > 0 && signo == SIGPROF && si_code == SI_KERNEL;
 }
 
 int lj_clock_itimer_tick(Clock *c)
 {
   uint64_t now = lj_clock_thread_ns(c->tid);
   uint64_t n = (now - c->last + c->spec.period / 2) / c->spec.period;
-  c->last = now;
+  shared_set(&c->last, now);
   return n > 1 ? (int)(n > 0x7fffffff ? 0x7fffffff : n - 1) : 0;
 }
 
@@ -129,7 +131,7 @@ static int is_runnable(int tid)
 
 int lj_clock_itimer_isstarved(const Clock *c)
 {
-  uint64_t now = lj_clock_thread_ns(c->tid);
-  return now > c->last && now - c->last >= PERIODS_STARVED * c->spec.period &&
+  uint64_t now = lj_clock_thread_ns(c->tid), last = shared_get(&c->last);
+  return now > last && now - last >= PERIODS_STARVED * c->spec.period &&
 	 is_runnable(c->tid);
 }

@@ -23,7 +23,9 @@
 
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_clocksig.h"
+#include "profile/lj_shared.h"
 
+#define COUNT_TRIES	1000	/* To read what the handler may be changing. */
 #define PARANOID	"/proc/sys/kernel/perf_event_paranoid"
 
 /* What read(2) gives. */
@@ -35,14 +37,15 @@ typedef struct Count {
 
 /* Which clock a descriptor belongs to. An entry stays behind a closed clock
 ** whose signal may still be pending. Lookup tries all places an entry may be
-** in, so they may come and go while it does.
+** in, so they may come and go while it does. No value comes twice: an entry that is
+** taken by another descriptor has another one.
 */
 #define FDS_SIZE	(2*CLOCKS_MAX)
 #define FDS_PLACES	16
 
 static struct {
-  volatile int fd1;		/* The descriptor plus one, 0 if free. */
-  volatile uintptr_t value;	/* What its signals stand for. */
+  uintptr_t value;		/* What its signals stand for, 0 if free. */
+  int fd1;			/* The descriptor plus one. */
   int count_fd;			/* The other one of the clock. */
 } fds[FDS_SIZE];
 
@@ -51,8 +54,13 @@ static struct {
 uintptr_t lj_clock_perf_value(int fd)
 {
   int i;
-  for (i = 0; i < FDS_PLACES && fd >= 0; i++)
-    if (fds[fds_place(fd, i)].fd1 == fd + 1) return fds[fds_place(fd, i)].value;
+  for (i = 0; i < FDS_PLACES && fd >= 0; i++) {
+    unsigned int k = fds_place(fd, i);
+    uintptr_t value = __atomic_load_n(&fds[k].value, __ATOMIC_SEQ_CST);
+    if (value && __atomic_load_n(&fds[k].fd1, __ATOMIC_SEQ_CST) == fd + 1 &&
+	__atomic_load_n(&fds[k].value, __ATOMIC_SEQ_CST) == value)
+      return value;
+  }
   return 0;
 }
 
@@ -60,8 +68,9 @@ void lj_clock_perf_unlist(int fd, uintptr_t value)
 {
   int i;
   for (i = 0; i < FDS_PLACES && fd >= 0; i++) {
-    unsigned int k = fds_place(fd, i);
-    if (fds[k].fd1 == fd + 1 && fds[k].value == value) fds[k].fd1 = 0;
+    uintptr_t expected = value;  /* If another thread takes the place, it stays. */
+    __atomic_compare_exchange_n(&fds[fds_place(fd, i)].value, &expected, 0, 0,
+				__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
 }
 
@@ -71,13 +80,13 @@ static int fds_list(int fd, int count_fd, uintptr_t value)
   int i, free_place = -1;
   for (i = 0; i < FDS_PLACES; i++) {
     unsigned int k = fds_place(fd, i);
-    if (fds[k].fd1 == fd + 1) fds[k].fd1 = 0;
-    if (fds[k].fd1 == 0 && free_place < 0) free_place = (int)k;
+    if (fds[k].fd1 == fd + 1) __atomic_store_n(&fds[k].value, 0, __ATOMIC_SEQ_CST);
+    if (shared_get(&fds[k].value) == 0 && free_place < 0) free_place = (int)k;
   }
   if (free_place < 0) return 0;
-  fds[free_place].value = value;
   fds[free_place].count_fd = count_fd;
   __atomic_store_n(&fds[free_place].fd1, fd + 1, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&fds[free_place].value, value, __ATOMIC_SEQ_CST);
   return 1;
 }
 
@@ -100,11 +109,11 @@ void lj_clock_perf_forget(void)
 {
   int i;
   for (i = 0; i < FDS_SIZE; i++) {
-    if (fds[i].fd1 && lj_clocksig_islive(fds[i].value)) {
+    if (fds[i].value && lj_clocksig_islive(fds[i].value)) {
       event_close(fds[i].fd1 - 1);
       event_close(fds[i].count_fd);
     }
-    fds[i].fd1 = 0;
+    shared_set(&fds[i].value, 0);
   }
 }
 
@@ -295,30 +304,53 @@ void lj_clock_perf_close(Clock *c)
   events_close(c);
 }
 
+/* A tick keeps what it has counted; other threads look at it. */
+static void count_keep(Clock *c, uint64_t count, const Count *n)
+{
+  shared_add(&c->keeping, 1);
+  __atomic_store_n(&c->last, count, __ATOMIC_RELEASE);
+  __atomic_store_n(&c->raw, n->value, __ATOMIC_RELEASE);
+  __atomic_store_n(&c->enabled_ns, n->enabled_ns, __ATOMIC_RELEASE);
+  __atomic_store_n(&c->running_ns, n->running_ns, __ATOMIC_RELEASE);
+  __atomic_store_n(&c->keeping, c->keeping + 1, __ATOMIC_RELEASE);
+}
+
+/* What the last tick has kept. Returns 0 if it is not all of one tick, as of a
+** thread that was ended in it.
+*/
+static int count_kept(const Clock *c, uint64_t *last, Count *n)
+{
+  int i;
+  for (i = 0; i < COUNT_TRIES; i++) {
+    uint32_t keeping = __atomic_load_n(&c->keeping, __ATOMIC_ACQUIRE);
+    *last = __atomic_load_n(&c->last, __ATOMIC_ACQUIRE);
+    n->value = __atomic_load_n(&c->raw, __ATOMIC_ACQUIRE);
+    n->enabled_ns = __atomic_load_n(&c->enabled_ns, __ATOMIC_ACQUIRE);
+    n->running_ns = __atomic_load_n(&c->running_ns, __ATOMIC_ACQUIRE);
+    if (!(keeping & 1) && shared_get(&c->keeping) == keeping) return 1;
+  }
+  return 0;
+}
+
 /* The kernel counts the time of both modes for the task clock, and so do we. More
 ** events than the processor has counters take turns: what came while this one
 ** had none is made up for, as perf does.
 */
 static uint64_t count_read(const Clock *c, Count *n)
 {
-  uint64_t delta, enabled, running;
+  uint64_t last, delta, enabled, running;
+  Count kept;
   int fd = c->count_fd >= 0 ? c->count_fd : c->fd;
   if (c->spec.unit == SPF_UNIT_US) return lj_clock_thread_ns(c->tid);
-  if (!event_isopen(fd) || read(fd, n, sizeof(*n)) != sizeof(*n)) return c->last;
-  delta = n->value - c->raw;
-  enabled = n->enabled_ns - c->enabled_ns;
-  running = n->running_ns - c->running_ns;
+  if (!count_kept(c, &last, &kept) || !event_isopen(fd) ||
+      read(fd, n, sizeof(*n)) != sizeof(*n))
+    return last;
+  delta = n->value - kept.value;
+  enabled = n->enabled_ns - kept.enabled_ns;
+  running = n->running_ns - kept.running_ns;
   if (enabled > running && running > 0)
     delta = (uint64_t)((double)delta * ((double)enabled / (double)running));
-  return c->last + delta;
-}
-
-static void count_keep(Clock *c, uint64_t count, const Count *n)
-{
-  c->last = count;
-  c->raw = n->value;
-  c->enabled_ns = n->enabled_ns;
-  c->running_ns = n->running_ns;
+  return last + delta;
 }
 
 uint64_t lj_clock_perf_count(const Clock *c)
@@ -337,7 +369,7 @@ int lj_clock_perf_isdue(const Clock *c)
 */
 int lj_clock_perf_tick(Clock *c)
 {
-  Count now = { c->raw, c->enabled_ns, c->running_ns };
+  Count now = { c->raw, c->enabled_ns, c->running_ns };  /* If it cannot be read. */
   uint64_t count = count_read(c, &now), delta = count - c->last;
   uint64_t period = c->spec.jitter ? lj_clock_jitter(c) : c->spec.period;
   uint64_t n;

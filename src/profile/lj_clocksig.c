@@ -19,6 +19,7 @@
 
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_clocksig.h"
+#include "profile/lj_shared.h"
 
 /* The value of a slot: a tag, a generation that changes with every claim, and
 ** the slot. Without the tag no signal belongs to it.
@@ -30,6 +31,9 @@
 #define VALUE_FREE		((uintptr_t)0)
 #define VALUE_RETIRED		((uintptr_t)1)	/* Not to be claimed yet. */
 
+/* Where the program's handler takes three arguments; no address has this bit. */
+#define PASS_SIGINFO		((uintptr_t)1 << 63)
+
 #define SIGNALS_MAX	64	/* Signals of Linux, 1 to 64. */
 #define FOREIGN_MAX	16	/* Pending signals kept while ours are taken. */
 #define RETRY_NS	20000	/* Between two looks at another thread's tick. */
@@ -40,38 +44,41 @@
 ** there as long as the value is, or the slot has users.
 */
 static struct {
-  volatile uintptr_t value;
-  volatile int users;		/* Handlers that use the slot, */
-  volatile int ticks;		/* and ticks among them, of the clock's thread. */
+  uintptr_t value;
+  int users;			/* Handlers that use the slot, */
+  int ticks;			/* and ticks among them, of the clock's thread. */
   Clock *clock;
   /* Copies, so that a look at them needs no use. */
-  volatile int tid, signo, kind;
-  volatile int next;		/* Ring of slots with the same thread and signal. */
+  int tid, signo, kind;
+  int next;			/* Ring of slots with the same thread and signal. */
 } slots[CLOCKS_MAX];
-static volatile int slots_top;	/* Beyond the highest that was ever claimed. */
-static volatile unsigned int look_from;	/* Where itimer_signal begins. */
+static int slots_top;		/* Beyond the highest that was ever claimed. */
+static unsigned int look_from;	/* Where itimer_signal begins. */
 
 static struct {
-  struct sigaction oldsa;	/* The program's handler. Set before ours is. */
-  int users;			/* Clocks. Under the lock, as all below. */
+  uintptr_t pass;		/* The program's handler, for ours, which may run
+				** while it is set. */
+  struct sigaction oldsa;	/* All of it. Set under the lock, as all below. */
+  int users;			/* Clocks. */
   int closed_elsewhere;		/* One was closed by another thread than its. */
 } signals[SIGNALS_MAX+1];
-static volatile uint64_t inuse;	/* Signals with clocks. */
+static uint64_t inuse;		/* Signals with clocks. */
 static uintptr_t generation;	/* Of the last claim. */
 
 int lj_clocksig_islive(uintptr_t value)
 {
-  return slots[value & VALUE_SLOT_MASK].value == value;
+  return shared_get(&slots[value & VALUE_SLOT_MASK].value) == value;
 }
 
 int lj_clocksig_isticking(const Clock *c)
 {
-  return slots[c->slot].value == c->value && slots[c->slot].ticks > 0;
+  return shared_get(&slots[c->slot].value) == c->value &&
+	 shared_get(&slots[c->slot].ticks) > 0;
 }
 
 uint64_t lj_clocksig_inuse(void)
 {
-  return inuse;
+  return shared_get(&inuse);
 }
 
 /* -- Handler ----------------------------------------------------------------- */
@@ -81,11 +88,13 @@ uint64_t lj_clocksig_inuse(void)
 */
 static void pass_on(int signo, siginfo_t *info, void *uc)
 {
-  const struct sigaction *old = &signals[signo].oldsa;
-  if (old->sa_flags & SA_SIGINFO)
-    old->sa_sigaction(signo, info, uc);
-  else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN)
-    old->sa_handler(signo);
+  uintptr_t pass = shared_get(&signals[signo].pass);
+  uintptr_t handler = pass & ~PASS_SIGINFO;
+  if (handler == (uintptr_t)SIG_DFL || handler == (uintptr_t)SIG_IGN) return;
+  if (pass & PASS_SIGINFO)
+    ((void (*)(int, siginfo_t *, void *))handler)(signo, info, uc);
+  else
+    ((void (*)(int))handler)(signo);
 }
 
 /* The value that a signal stands for, 0 if it is none of ours. */
@@ -122,9 +131,9 @@ static void slot_done(uintptr_t value)
 static void clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc)
 {
   int slot = c->slot;
-  slots[slot].ticks++;
+  shared_add(&slots[slot].ticks, 1);
   lj_clock_tick(c, info, uc);
-  slots[slot].ticks--;
+  shared_add(&slots[slot].ticks, -1);
 }
 
 /* The kernel drops a perf event's signal while another one with the number is
@@ -135,15 +144,20 @@ static void siblings_tick(uintptr_t value, int tid, int signo,
 			  const siginfo_t *info, ucontext_t *uc)
 {
   int first = (int)(value & VALUE_SLOT_MASK), i, n;
-  for (i = slots[first].next, n = 0; i != first && n < SIBLINGS_MAX;
-       i = slots[i].next, n++) {
-    uintptr_t v = slots[i].value;
+  for (i = shared_get(&slots[first].next), n = 0; i != first && n < SIBLINGS_MAX;
+       i = shared_get(&slots[i].next), n++) {
+    uintptr_t v = shared_get(&slots[i].value);
     Clock *c;
-    if (slots[i].tid != tid || slots[i].signo != signo) return;  /* It changes. */
-    if (slots[i].kind != CLOCK_PERF || (v & VALUE_TAG_MASK) != VALUE_TAG) continue;
+    if (shared_get(&slots[i].tid) != tid || shared_get(&slots[i].signo) != signo)
+      return;  /* It changes. */
+    if (shared_get(&slots[i].kind) != CLOCK_PERF ||
+	(v & VALUE_TAG_MASK) != VALUE_TAG)
+      continue;
     c = slot_use(v);
     if (!c) continue;
-    if (lj_clock_perf_isdue(c)) clock_tick(c, info, uc);
+    /* Before it is armed, another thread may be about to open it. */
+    if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST) && lj_clock_perf_isdue(c))
+      clock_tick(c, info, uc);
     slot_done(v);
   }
 }
@@ -152,7 +166,7 @@ static void value_tick(uintptr_t value, int signo, const siginfo_t *info,
 		       ucontext_t *uc)
 {
   Clock *c = slot_use(value);
-  int tid;
+  int tid, is_own;
   if (!c) {  /* Its clock is closed. */
     if (info->si_code == POLL_IN || info->si_code == SI_SIGIO)
       lj_clock_perf_unlist(info->si_fd, value);
@@ -160,10 +174,11 @@ static void value_tick(uintptr_t value, int signo, const siginfo_t *info,
   }
   tid = c->tid;
   /* A late signal of another thread's clock with this descriptor? */
-  if (c->spec.kind != CLOCK_PERF || tid == lj_clock_tid())
-    clock_tick(c, info, uc);
+  is_own = (c->spec.kind != CLOCK_PERF || tid == lj_clock_tid());
+  if (is_own) clock_tick(c, info, uc);
   slot_done(value);
-  if (slots[value & VALUE_SLOT_MASK].next != (int)(value & VALUE_SLOT_MASK))
+  if (is_own && shared_get(&slots[value & VALUE_SLOT_MASK].next) !=
+		(int)(value & VALUE_SLOT_MASK))
     siblings_tick(value, tid, signo, info, uc);
 }
 
@@ -184,21 +199,22 @@ static void forward(uintptr_t value, const Clock *c)
 */
 static void itimer_signal(const siginfo_t *info, ucontext_t *uc)
 {
-  int tid = lj_clock_tid(), top = slots_top, looks = 0, i;
-  unsigned int from = look_from;
+  int tid = lj_clock_tid(), top = shared_get(&slots_top), looks = 0, i;
+  unsigned int from = shared_get(&look_from);
   for (i = 0; i < top; i++) {
     int slot = (int)((from + (unsigned int)i) % (unsigned int)top);
-    uintptr_t value = slots[slot].value;
+    uintptr_t value = shared_get(&slots[slot].value);
     Clock *c;
-    if (slots[slot].kind != CLOCK_ITIMER || (value & VALUE_TAG_MASK) != VALUE_TAG ||
-	(slots[slot].tid != tid && looks >= LOOKS_MAX))
+    if (shared_get(&slots[slot].kind) != CLOCK_ITIMER ||
+	(value & VALUE_TAG_MASK) != VALUE_TAG ||
+	(shared_get(&slots[slot].tid) != tid && looks >= LOOKS_MAX))
       continue;
     c = slot_use(value);
     if (!c) continue;
     if (c->tid == tid) {
       clock_tick(c, info, uc);
     } else if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
-      if (++looks == LOOKS_MAX) look_from = (unsigned int)slot + 1;
+      if (++looks == LOOKS_MAX) shared_set(&look_from, (unsigned int)slot + 1);
       if (lj_clock_itimer_isstarved(c)) forward(value, c);
     }
     slot_done(value);
@@ -233,6 +249,8 @@ static int handler_install(int signo)
   signals[signo].closed_elsewhere = 0;
   if (is_ours(&sa)) return 0;
   signals[signo].oldsa = sa;
+  shared_set(&signals[signo].pass, sa.sa_flags & SA_SIGINFO ?
+	     (uintptr_t)sa.sa_sigaction | PASS_SIGINFO : (uintptr_t)sa.sa_handler);
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = clock_signal;
   sa.sa_flags = SA_SIGINFO|SA_RESTART|SA_ONSTACK;
@@ -253,7 +271,7 @@ static void handler_restore(int signo)
 int lj_clocksig_isreplaced(int signo)
 {
   struct sigaction now;
-  return signals[signo].users > 0 && sigaction(signo, NULL, &now) == 0 &&
+  return shared_get(&signals[signo].users) > 0 && sigaction(signo, NULL, &now) == 0 &&
 	 !is_ours(&now);
 }
 
@@ -324,12 +342,12 @@ static int pending_anywhere(int signo)
 static void ring_join(int slot)
 {
   int i;
-  slots[slot].next = slot;
+  shared_set(&slots[slot].next, slot);
   for (i = 0; i < slots_top; i++) {
-    if (i != slot && (slots[i].value & VALUE_TAG_MASK) == VALUE_TAG &&
+    if (i != slot && (shared_get(&slots[i].value) & VALUE_TAG_MASK) == VALUE_TAG &&
 	slots[i].tid == slots[slot].tid && slots[i].signo == slots[slot].signo) {
-      slots[slot].next = slots[i].next;
-      slots[i].next = slot;
+      shared_set(&slots[slot].next, slots[i].next);
+      shared_set(&slots[i].next, slot);
       break;
     }
   }
@@ -339,34 +357,34 @@ static void ring_leave(int slot)
 {
   int i = slot;
   while (slots[i].next != slot) i = slots[i].next;
-  slots[i].next = slots[slot].next;
+  shared_set(&slots[i].next, slots[slot].next);
 }
 
 ClockStatus lj_clocksig_claim(Clock *c)
 {
-  int slot;
-  for (slot = 0; slot < CLOCKS_MAX && slots[slot].value != VALUE_FREE; ) slot++;
+  int slot = 0;
+  while (slot < CLOCKS_MAX && shared_get(&slots[slot].value) != VALUE_FREE) slot++;
   if (slot == CLOCKS_MAX) return CLOCK_BUSY;
   if (signals[c->signo].users == 0 && handler_install(c->signo) != 0)
     return CLOCK_ERROR;
-  signals[c->signo].users++;
-  inuse |= U64x(00000000,00000001) << (c->signo-1);
+  shared_add(&signals[c->signo].users, 1);
+  shared_set(&inuse, inuse | U64x(00000000,00000001) << (c->signo-1));
   generation += VALUE_GENERATION;
   c->slot = slot;
   c->value = VALUE_TAG | (generation & ~VALUE_TAG_MASK) | (uintptr_t)slot;
   slots[slot].clock = c;
-  slots[slot].tid = c->tid;
-  slots[slot].signo = c->signo;
-  slots[slot].kind = c->spec.kind;
+  shared_set(&slots[slot].tid, c->tid);
+  shared_set(&slots[slot].signo, c->signo);
+  shared_set(&slots[slot].kind, (int)c->spec.kind);
   ring_join(slot);
-  if (slot >= slots_top) slots_top = slot + 1;
+  if (slot >= slots_top) shared_set(&slots_top, slot + 1);
   __atomic_store_n(&slots[slot].value, c->value, __ATOMIC_SEQ_CST);
   return CLOCK_OK;
 }
 
 void lj_clocksig_kind(const Clock *c)
 {
-  slots[c->slot].kind = c->spec.kind;
+  shared_set(&slots[c->slot].kind, (int)c->spec.kind);
 }
 
 /* No thread has it any more. */
@@ -385,7 +403,9 @@ void lj_clocksig_retire(Clock *c)
   int own = (c->tid == lj_clock_tid()), slot = c->slot;
   __atomic_store_n(&slots[slot].value, VALUE_RETIRED, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&slots[slot].users, __ATOMIC_SEQ_CST) > 0) {
-    if ((own || is_gone(c)) && slots[slot].users <= slots[slot].ticks) break;
+    if ((own || is_gone(c)) &&
+	shared_get(&slots[slot].users) <= shared_get(&slots[slot].ticks))
+      break;
     nanosleep(&retry, NULL);
   }
 }
@@ -400,9 +420,11 @@ void lj_clocksig_release(Clock *c)
     lj_clock_perf_unlist(c->fd, c->value);
   ring_leave(c->slot);
   /* It stays retired if a tick will never end. */
-  if (own || slots[c->slot].users == 0) slots[c->slot].value = VALUE_FREE;
-  if (--signals[signo].users > 0) return;
-  inuse &= ~(U64x(00000000,00000001) << (signo-1));
+  if (own || shared_get(&slots[c->slot].users) == 0)
+    shared_set(&slots[c->slot].value, VALUE_FREE);
+  shared_add(&signals[signo].users, -1);
+  if (signals[signo].users > 0) return;
+  shared_set(&inuse, inuse & ~(U64x(00000000,00000001) << (signo-1)));
   if (c->spec.kind == CLOCK_ITIMER && pending_for(c->pid, signo, "\nShdPnd:"))
     return;
   if (!signals[signo].closed_elsewhere || !pending_anywhere(signo))
@@ -413,12 +435,13 @@ void lj_clocksig_forget(void)
 {
   int i;
   for (i = 0; i < CLOCKS_MAX; i++) {
-    slots[i].value = VALUE_FREE;
-    slots[i].users = slots[i].ticks = 0;
+    shared_set(&slots[i].value, VALUE_FREE);
+    shared_set(&slots[i].users, 0);
+    shared_set(&slots[i].ticks, 0);
   }
   for (i = 1; i <= SIGNALS_MAX; i++) {
     if (signals[i].users > 0) handler_restore(i);
-    signals[i].users = 0;
+    shared_set(&signals[i].users, 0);
   }
-  inuse = 0;
+  shared_set(&inuse, 0);
 }

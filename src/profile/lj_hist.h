@@ -9,6 +9,7 @@
 #define _LJ_HIST_H
 
 #include "lj_def.h"
+#include "profile/lj_shared.h"
 
 #define HIST_SUB_BITS	2	/* Classes for each power of two, as a power. */
 #define HIST_CLASSES	(64 << HIST_SUB_BITS)
@@ -52,7 +53,7 @@ static LJ_AINLINE void hist_settle(Hist *h)
 /* Count n values of class c. Async-signal-safe. */
 static LJ_AINLINE void hist_add(Hist *h, uint32_t c, uint32_t n)
 {
-  h->n[c] += n;
+  shared_add(&h->n[c], n);  /* Others add it up meanwhile. */
   h->total += n;
   if (c > h->p99) h->above += n;
   hist_settle(h);

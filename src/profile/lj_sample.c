@@ -13,6 +13,7 @@
 #include "lj_obj.h"
 #include "lj_frame.h"
 #include "profile/lj_sample.h"
+#include "profile/lj_shared.h"
 
 /* Longer than nearly all samples. */
 #define SAMPLE_LONG_NS	20000
@@ -72,7 +73,7 @@ static void backtrace(Session *s, const ucontext_t *uc)
 /* Innermost C frame of the coroutine that ran last, 0 if none is entered. */
 static uintptr_t vm_head(Session *s, lua_State **L)
 {
-  uintptr_t cur_L = (uintptr_t)gcref(s->p->g->cur_L);
+  uintptr_t cur_L = (uintptr_t)shared_get(&s->p->g->cur_L.gcptr64);
   *L = NULL;
   if (!lj_cframe_isthread(&s->peek, s->p->g, cur_L)) return 0;
   *L = (lua_State *)cur_L;
@@ -216,7 +217,7 @@ static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
   int i;
   s->begin_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   cpu_us = s->begin_cpu_ns / 1000;
-  s->cpu_us = s->cpu_before + cpu_us - s->cpu_base;
+  shared_set(&s->cpu_us, s->cpu_before + cpu_us - s->cpu_base);
   for (i = 0; i < s->nevent; i++) {
     SessionEvent *ev = &s->event[i];
     uint64_t now = cpu_us, total;
@@ -226,9 +227,9 @@ static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
     }
     total = ev->before + now - ev->base;
     if (total > ev->total) ev->total = total;
-    s->counters[SPF_COUNTER_TOTAL + i] = ev->total;
+    shared_set(&s->counters[SPF_COUNTER_TOTAL + i], ev->total);
   }
-  s->counters[SPF_COUNTER_WALL_US] = (now_ns - s->p->start_ns) / 1000;
+  shared_set(&s->counters[SPF_COUNTER_WALL_US], (now_ns - s->p->start_ns) / 1000);
 }
 
 static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
@@ -236,13 +237,13 @@ static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
   int reads;
   totals(s, ev, now_ns);
   reads = walk_both(s, uc);
-  ev->samples++;
-  s->counters[s->state]++;
+  shared_add(&ev->samples, 1);
+  shared_add(&s->counters[s->state], 1);
   if (s->lua.broken >= 0)
-    s->counters[SPF_COUNTER_LUA_BROKEN + s->lua.broken]++;
+    shared_add(&s->counters[SPF_COUNTER_LUA_BROKEN + s->lua.broken], 1);
   if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT) {
     if (s->host.broken >= 0)
-      s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken]++;
+      shared_add(&s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken], 1);
     /* The next sample stands for what a lost one would have, too. */
     if (lj_stream_sample(&s->stream, (int)(ev - s->event), s->state,
 			 (now_ns - s->p->origin_ns) / 1000,
@@ -277,14 +278,14 @@ void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
   SessionEvent *ev = &s->event[event];
   uint64_t begin, end, spent, interval;
   if (s->in_handler) {
-    s->counters[SPF_COUNTER_LOST_NESTED]++;
+    shared_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
     return;
   }
   s->in_handler = 1;
   begin = lj_sample_now_ns();
-  if (overrun > 0) s->counters[SPF_COUNTER_OVERRUNS] += (uint64_t)overrun;
+  if (overrun > 0) shared_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
   if (begin < s->rest_until_ns) {
-    s->counters[SPF_COUNTER_THROTTLED]++;
+    shared_add(&s->counters[SPF_COUNTER_THROTTLED], 1);
     s->in_handler = 0;
     return;
   }
@@ -293,11 +294,11 @@ void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
   take(s, ev, uc, begin);
   end = lj_sample_now_ns();
   spent = handler_ns(s, end - begin);
-  s->counters[SPF_COUNTER_HANDLER_NS] += spent;
+  shared_add(&s->counters[SPF_COUNTER_HANDLER_NS], spent);
   if (spent > s->counters[SPF_COUNTER_HANDLER_MAX_NS])
-    s->counters[SPF_COUNTER_HANDLER_MAX_NS] = spent;
+    shared_set(&s->counters[SPF_COUNTER_HANDLER_MAX_NS], spent);
   hist_add(&s->handler, hist_class(spent), 1);
-  s->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&s->handler);
+  shared_set(&s->counters[SPF_COUNTER_HANDLER_P99_NS], hist_p99(&s->handler));
   /* A sample may take longer than the interval, of a very deep stack or with a
   ** slow writer. Leave the program at least as much time, or it would stand
   ** still. The next sample's weight covers what is left out. Where the clock

@@ -23,6 +23,7 @@
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_funcname.h"
 #include "profile/lj_sample.h"
+#include "profile/lj_shared.h"
 
 #define THREAD_NAME_MAX	32	/* The kernel's have 16 bytes. */
 
@@ -120,23 +121,27 @@ static void totals_end(Session *s)
     (lj_sample_now_ns() - s->p->start_ns) / 1000;
 }
 
+/* Its thread may be counting. */
 void lj_session_count(const Session *s, SessionTotals *t)
 {
+  uint64_t cpu_us = shared_get(&s->cpu_us);
   uint32_t i;
   for (i = 0; i < SPF_COUNTER__MAX; i++) {
-    uint64_t n = s->counters[i];
+    uint64_t n = shared_get(&s->counters[i]);
     if (i != SPF_COUNTER_HANDLER_MAX_NS && i != SPF_COUNTER_WALL_US)
       t->counters[i] += n;
     else if (n > t->counters[i])
       t->counters[i] = n;
   }
-  for (i = 0; i < HIST_CLASSES; i++)
-    if (s->handler.n[i]) hist_add(&t->handler, i, s->handler.n[i]);
+  for (i = 0; i < HIST_CLASSES; i++) {
+    uint32_t n = shared_get(&s->handler.n[i]);
+    if (n) hist_add(&t->handler, i, n);
+  }
   t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
   for (i = 0; i < (uint32_t)s->nevent; i++)
     t->used[i] = s->event[i].clock.spec;
-  t->ticks += s->event[0].samples;
-  t->cpu_us += s->cpu_us > s->seen_cpu_us ? s->cpu_us : s->seen_cpu_us;
+  t->ticks += shared_get(&s->event[0].samples);
+  t->cpu_us += cpu_us > s->seen_cpu_us ? cpu_us : s->seen_cpu_us;
 }
 
 /* -- Clocks ------------------------------------------------------------------ */

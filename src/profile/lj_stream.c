@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "profile/lj_shared.h"
 #include "profile/lj_stream.h"
 
 /* Largest differences of two addresses and of two lines that are written. */
@@ -73,7 +74,7 @@ static int chunk_flush(Stream *s)
     chunk_begin(s);
     return 1;
   }
-  if (s->wb.failed) s->counters[SPF_COUNTER_LOST_WRITER] += lost;
+  if (s->wb.failed) shared_add(&s->counters[SPF_COUNTER_LOST_WRITER], lost);
   s->in_chunk = 0;
   return 0;
 }
@@ -174,7 +175,7 @@ int lj_stream_end(Stream *s)
     lj_wbuf_commit(&s->wb);
     ended = lj_wbuf_flush(&s->wb);
     if (!ended && s->wb.failed)
-      s->counters[SPF_COUNTER_LOST_WRITER] += s->in_chunk;
+      shared_add(&s->counters[SPF_COUNTER_LOST_WRITER], s->in_chunk);
   }
   return s->wb.failed ? s->wb.err : 0;
 }
@@ -359,7 +360,7 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
     int64_t more = (int64_t)(weight - (time_us - s->event_us[event]));
     uint32_t lua_id, host_id;
     if (!lj_wbuf_isopen(&s->wb)) {
-      s->counters[SPF_COUNTER_LOST_WRITER]++;
+      shared_add(&s->counters[SPF_COUNTER_LOST_WRITER], 1);
       return 0;
     }
     lua_id = stack_id(s, lua, lua_hash);
@@ -381,6 +382,6 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
     epoch_next(s);
     if (tries == 0) chunk_flush(s);
   }
-  s->counters[SPF_COUNTER_LOST_BUFFER]++;
+  shared_add(&s->counters[SPF_COUNTER_LOST_BUFFER], 1);
   return 0;
 }

@@ -27,6 +27,7 @@
 #include "lj_dispatch.h"
 #include "profile/lj_clocksig.h"
 #include "profile/lj_sample.h"
+#include "profile/lj_shared.h"
 #include "profile/lj_sysprof.h"
 #include "profile/lj_threads.h"
 
@@ -77,12 +78,22 @@ static void wait_for_hook(Profile *p)
     sched_yield();
 }
 
-/* Does no other thread run the VM? */
-static int vm_isours(const Profile *p)
+/* Does no other thread run the VM? If one does, it may free the coroutine that is
+** looked at, so this counts as a reader.
+*/
+static int vm_isours(Profile *p)
 {
-  uintptr_t cur_L = (uintptr_t)gcref(p->g->cur_L);
-  return profile_runson(p, lj_sysprof_tid()) || !lj_threads_exists(p->vm_tid) ||
-	 (cur_L && lj_session_onstack(((lua_State *)cur_L)->cframe));
+  uintptr_t cur_L;
+  int ours = 0;
+  if (profile_runson(p, lj_sysprof_tid()) || !lj_threads_exists(shared_get(&p->vm_tid)))
+    return 1;
+  __atomic_fetch_add(&p->readers, 1, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&p->changing, __ATOMIC_SEQ_CST)) {
+    cur_L = (uintptr_t)shared_get(&p->g->cur_L.gcptr64);
+    ours = cur_L && lj_session_onstack(((lua_State *)cur_L)->cframe);
+  }
+  __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);
+  return ours;
 }
 
 /* Take a session without clocks off its profile, having completed its stream;
@@ -282,10 +293,12 @@ static int profile_begin(Profile *p, char *why)
   /* Sessions that join a file have its times. */
   if (p->opt.number == 0 || origin_ns == 0) origin_ns = p->start_ns;
   p->origin_ns = origin_ns;
-  p->vm_tid = lj_sysprof_tid();
-  p->shared = p->changing = p->in_hook = 0;
-  p->readers = 0;
-  p->moving = NULL;
+  /* The VM may be in a hook meanwhile, which it leaves by itself. */
+  shared_set(&p->vm_tid, lj_sysprof_tid());
+  shared_set(&p->shared, 0);
+  shared_set(&p->changing, 0);
+  shared_set(&p->readers, 0);
+  shared_set(&p->moving, NULL);
   p->nsession = 0;
   s = lj_session_new(p, p->vm_tid, p->opt.buf, 0);
   if (!s) return PROFILE_ERRMEM;
@@ -338,7 +351,7 @@ static void forget_parent(int forked)
     Session *s = p->first, *next;
     int was_profiled = 0;
     if (!p->running) continue;
-    p->running = 0;
+    p->running = p->in_hook = 0;
     p->first = NULL;
     for (; s; s = next) {
       next = s->next;
@@ -409,7 +422,7 @@ static Profile *profile_get(global_State *g)
     p->g = g;
     p->next = profiles;
     profiles = p;
-    G2GG(g)->sysprof = p;
+    __atomic_store_n(&G2GG(g)->sysprof, p, __ATOMIC_RELEASE);
   }
   return p;
 }

@@ -13,12 +13,13 @@
 #include "lj_frame.h"
 #include "lj_dispatch.h"
 #include "profile/lj_session.h"
+#include "profile/lj_shared.h"
 #include "profile/lj_sysprof.h"
 
 /* A hook of a VM that is profiled runs. Returns NULL if it is not. */
 static Profile *told_enter(global_State *g)
 {
-  Profile *p = G2GG(g)->sysprof;
+  Profile *p = __atomic_load_n(&G2GG(g)->sysprof, __ATOMIC_ACQUIRE);
   if (LJ_LIKELY(!p || !__atomic_load_n(&p->running, __ATOMIC_RELAXED))) return NULL;
   __atomic_store_n(&p->in_hook, lj_sysprof_tid(), __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&p->running, __ATOMIC_SEQ_CST)) {
@@ -79,7 +80,7 @@ void lj_sysprof_thread_free(global_State *g, lua_State *L)
 {
   Profile *p = told_enter(g);
   if (!p) return;
-  if (obj2gco(L) == gcref(g->cur_L)) setgcrefnull(g->cur_L);
+  if (obj2gco(L) == gcref(g->cur_L)) shared_set(&g->cur_L.gcptr64, 0);
   change_begin(p);
   change_end(p);
   told_leave(p);

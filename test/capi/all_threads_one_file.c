@@ -12,7 +12,7 @@
 
 #define THREADS	3
 
-static volatile int over;
+static _Atomic int over;
 
 /* A host thread without a VM. */
 __attribute__((noinline)) static void *busy_host_thread(void *arg)

@@ -8,7 +8,7 @@
 
 #define CPU_US	150000
 
-static volatile int done;
+static _Atomic int done;
 
 __attribute__((noinline)) static void busy_in_c(void)
 {

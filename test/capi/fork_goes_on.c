@@ -204,7 +204,7 @@ static void *fork_elsewhere(void *arg)
   return NULL;
 }
 
-static volatile int done;
+static _Atomic int done;
 
 static int no_stop(void *ctx, uint8_t *buf)
 {

@@ -28,7 +28,7 @@ typedef struct Vm {
 
 static Vm vms[VMS_MAX];
 static int nvms = 24, nthreads = 6;
-static volatile int done;
+static _Atomic int done;
 static uint64_t streams, moves, samples;
 
 static size_t vm_writer(const void **data, size_t len, void *ctx)

@@ -14,7 +14,7 @@
 #define THREADS	4
 #define SAMPLES	"30"
 
-static volatile int errors;
+static _Atomic int errors;
 
 /* Samples of a VM's profile, -1 if something failed. Runs on several threads. */
 static int run(lua_State *L, const char *code)

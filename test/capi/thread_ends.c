@@ -9,7 +9,7 @@
 
 static Sink sink;
 static lua_State *L;
-static volatile int running, finish;
+static _Atomic int running, finish;
 
 static void check_stream(uint64_t at_least)
 {

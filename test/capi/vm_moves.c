@@ -31,7 +31,7 @@ static void *run_coroutine(void *arg)
   return NULL;
 }
 
-static volatile int waits;
+static _Atomic int waits;
 
 __attribute__((noinline)) static void host_waits(void)
 {

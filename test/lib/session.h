@@ -34,21 +34,24 @@ typedef struct Sink {
   int stop_result;		/* For on_stop to return. */
 } Sink;
 
+/* Several threads may write at a time; the kernel would put them one after another. */
 static inline size_t sink_writer(const void **data, size_t len, void *ctx)
 {
   Sink *sink = (Sink *)ctx;
-  sink->writes++;
-  if (sink->fail_at && sink->writes >= sink->fail_at) {
+  int writes = __atomic_add_fetch(&sink->writes, 1, __ATOMIC_SEQ_CST);
+  size_t at;
+  if (sink->fail_at && writes >= sink->fail_at) {
     errno = ENOSPC;
     return 0;
   }
-  if (sink->len + len > SINK_MAX) {
+  at = __atomic_fetch_add(&sink->len, len, __ATOMIC_SEQ_CST);
+  if (at + len > SINK_MAX) {
+    __atomic_fetch_sub(&sink->len, len, __ATOMIC_SEQ_CST);
     errno = EFBIG;
     return 0;
   }
-  memcpy(sink->bytes + sink->len, *data, len);
-  sink->len += len;
-  if (sink->writes == sink->end_at) *data = NULL;
+  memcpy(sink->bytes + at, *data, len);
+  if (writes == sink->end_at) *data = NULL;
   return len;
 }
 

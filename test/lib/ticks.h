@@ -24,12 +24,12 @@
 
 typedef struct Ticks {
   Clock clock;
-  volatile int running;		/* A tick is a mistake if it is 0. */
-  volatile uint64_t n;		/* Ticks. */
-  volatile uint64_t overruns;	/* What they stand for besides. */
-  volatile uint64_t weights;	/* In the clock's unit, by the ticks. */
-  volatile uint64_t last;	/* Total at the last one. */
-  volatile int wrong;		/* On another thread, or after the close. */
+  _Atomic int running;		/* A tick is a mistake if it is 0. */
+  _Atomic uint64_t n;		/* Ticks. */
+  _Atomic uint64_t overruns;	/* What they stand for besides. */
+  _Atomic uint64_t weights;	/* In the clock's unit, by the ticks. */
+  _Atomic uint64_t last;	/* Total at the last one. */
+  _Atomic int wrong;		/* On another thread, or after the close. */
   int event;
 } Ticks;
 

@@ -19,7 +19,7 @@
 /* -- Sleep ------------------------------------------------------------------- */
 
 static int pipe_fd[2];
-static volatile int writing;
+static _Atomic int writing;
 
 static void *writer_main(void *arg)
 {
@@ -72,7 +72,7 @@ static void sleep_is_not_interrupted(const char *name, uint64_t interval_ns)
 /* -- Signals ----------------------------------------------------------------- */
 
 static int own_fd = -1;
-static volatile int own_signals, others;
+static _Atomic int own_signals, others;
 
 static void own_handler(int sig, siginfo_t *info, void *uc)
 {

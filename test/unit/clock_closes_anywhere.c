@@ -9,11 +9,11 @@
 
 typedef struct Worker {
   pthread_t thread;
-  volatile int tid;
-  volatile int go_on;
+  _Atomic int tid;
+  _Atomic int go_on;
   int blocks;			/* It blocks SIGPROF at first, */
-  volatile int pending;		/* has it pending, */
-  volatile int unblock;		/* and unblocks it. */
+  _Atomic int pending;		/* has it pending, */
+  _Atomic int unblock;		/* and unblocks it. */
 } Worker;
 
 static void *worker_main(void *arg)
@@ -76,7 +76,7 @@ static void while_it_ticks(const char *name, uint64_t interval_ns, int rounds,
   CHECK(ticks > 0);
 }
 
-static volatile int got;
+static _Atomic int got;
 
 static void handler(int sig)
 {

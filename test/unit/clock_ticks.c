@@ -57,8 +57,8 @@ static void own_thread(const char *name, uint64_t interval_ns)
 
 typedef struct Worker {
   pthread_t thread;
-  volatile int tid;
-  volatile int go_on;
+  _Atomic int tid;
+  _Atomic int go_on;
 } Worker;
 
 static void *worker_main(void *arg)
