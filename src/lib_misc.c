@@ -13,6 +13,11 @@
 #include "lauxlib.h"
 #include "lmisclib.h"
 
+/* Of sysprof, and the name and version of the LuaJIT that it is built into. */
+#ifndef SYSPROF_VERSION
+#error "SYSPROF_VERSION is set by GNUmakefile"
+#endif
+
 #ifndef LUAJIT_DISABLE_SYSPROF
 
 #include "lj_obj.h"
@@ -260,8 +265,10 @@ static const luaL_Reg misc_funcs[] = {
 LUALIB_API int luaopen_misc(lua_State *L)
 {
   luaL_register(L, LUAM_MISCLIBNAME, misc_funcs);
-  lua_createtable(L, 0, 3);
+  lua_createtable(L, 0, 4);
   luaL_register(L, NULL, sysprof_funcs);
+  lua_pushliteral(L, SYSPROF_VERSION);
+  lua_setfield(L, -2, "version");
   lua_setfield(L, -2, "sysprof");
 #ifndef LUAJIT_DISABLE_SYSPROF
   lj_sysprof_env(L, sysprof_start);

@@ -113,7 +113,9 @@ local SPECS = {
   { name = "title", key = "title", arg = "TEXT", help = {
     "title of a flame graph, name of a profile" } },
   { name = "help", short = "h", key = "help", help = { "show this help" } },
-  { name = "version", key = "version", help = { "show the version" } },
+  { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
+  { name = "completion", key = "completion", arg = "SHELL", choice = { "bash" }, help = {
+    "print what completes this command line in bash" } },
 }
 
 local HELP_HEAD = [[
@@ -311,8 +313,10 @@ local function main(args)
   if opt.help then
     return print_text(HELP_HEAD .. options.help(SPECS) .. HELP_TAIL)
   elseif opt.version then
-    return print_text(("%s (sysprof for LuaJIT), stream version %d\n")
-		      :format(PROGRAM, G.SPF_VERSION))
+    return print_text(("%s (%s), stream version %d\n")
+		      :format(PROGRAM, options.version(), G.SPF_VERSION))
+  elseif opt.completion then
+    return print_text(require("sysprof.completion").bash(PROGRAM, SPECS))
   elseif #rest == 0 then
     return usage_error("expected a FILE")
   end

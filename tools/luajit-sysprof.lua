@@ -122,7 +122,9 @@ local SPECS = {
   { short = "O", key = "O", arg = "OPT", list = true, help = { "for luajit" } },
   { short = "l", key = "l", arg = "NAME", list = true, help = { "for luajit" } },
   { name = "help", short = "h", key = "help", help = { "show this help" } },
-  { name = "version", key = "version", help = { "show the version" } },
+  { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
+  { name = "completion", key = "completion", arg = "SHELL", choice = { "bash" }, help = {
+    "print what completes this command line in bash" } },
 }
 
 local HELP_HEAD = [[
@@ -308,8 +310,11 @@ local function main(args)
     io.stdout:write(HELP_HEAD, options.help(SPECS), HELP_TAIL)
     return OK
   elseif opt.version then
-    io.stdout:write(("%s (sysprof for LuaJIT), stream version %d\n")
-		    :format(PROGRAM, G.SPF_VERSION))
+    io.stdout:write(("%s (%s), stream version %d\n")
+		    :format(PROGRAM, options.version(), G.SPF_VERSION))
+    return OK
+  elseif opt.completion then
+    io.stdout:write(require("sysprof.completion").bash(PROGRAM, SPECS, "run"))
     return OK
   elseif not command then
     return usage_error(("expected the command 'run', got %s")

@@ -1,8 +1,9 @@
 # Chooses the LuaJIT to build on, and fetches it if need be.
 #
 # Reads LUAJIT_SOURCE_DIR and LUAJIT_PACKAGE. Sets LUAJIT_BASE, the pristine
-# tree, LUAJIT_BASE_ID, a text that differs for every base, and LUAJIT_VERSION. A
-# package that was fetched once stays below the build folder.
+# tree, LUAJIT_BASE_ID, a text that differs for every base, LUAJIT_VERSION, and
+# LUAJIT_BASE_NAME and LUAJIT_BASE_VERSION, those of the source package if it is one.
+# A package that was fetched once stays below the build folder.
 
 if(LUAJIT_SOURCE_DIR)
   get_filename_component(LUAJIT_BASE "${LUAJIT_SOURCE_DIR}" ABSOLUTE
@@ -52,6 +53,19 @@ if(EXISTS "${LUAJIT_BASE}/.relver")
   file(STRINGS "${LUAJIT_BASE}/.relver" relver LIMIT_COUNT 1 REGEX "^[0-9]+$")
   if(relver)
     string(REPLACE "ROLLING" "${relver}" LUAJIT_VERSION "${LUAJIT_VERSION}")
+  endif()
+endif()
+set(LUAJIT_BASE_NAME luajit)
+set(LUAJIT_BASE_VERSION "${LUAJIT_VERSION}")
+file(STRINGS "${LUAJIT_BASE}/src/${header}" openresty REGEX "define[ \t]+OPENRESTY_LUAJIT")
+if(openresty)
+  set(LUAJIT_BASE_NAME luajit2)
+endif()
+if(EXISTS "${LUAJIT_BASE}/debian/changelog")
+  file(STRINGS "${LUAJIT_BASE}/debian/changelog" line LIMIT_COUNT 1)
+  if(line MATCHES "^([a-z0-9.+-]+) \\(([A-Za-z0-9.:+~-]+)\\)")
+    set(LUAJIT_BASE_NAME "${CMAKE_MATCH_1}")
+    set(LUAJIT_BASE_VERSION "${CMAKE_MATCH_2}")
   endif()
 endif()
 message(STATUS "LuaJIT ${LUAJIT_VERSION}: ${LUAJIT_BASE_ID}")

@@ -13,8 +13,8 @@ fail() {
 
 rm -rf source build
 mkdir source
-cp -r "$SYSPROF_SOURCE"/CMakeLists.txt "$SYSPROF_SOURCE"/src "$SYSPROF_SOURCE"/etc \
-  "$SYSPROF_SOURCE"/tools source
+cp -r "$SYSPROF_SOURCE"/CMakeLists.txt "$SYSPROF_SOURCE"/LICENSE \
+  "$SYSPROF_SOURCE"/src "$SYSPROF_SOURCE"/etc "$SYSPROF_SOURCE"/tools source
 chmod -R u+w source
 
 build() {

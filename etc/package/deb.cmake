@@ -1,0 +1,147 @@
+# Debian packages, made by 'cpack -G DEB' in the build folder; see doc/packages.md.
+#
+# All files lie in a folder of their own, laid out as cmake --install lays them out, so
+# no package of the distribution is in the way. Outside of it are links by names that
+# the distribution has not, licenses and documents, and, in a package of its own, the
+# line that puts our library before the distribution's.
+#
+# Reads the components of install() in CMakeLists.txt.
+
+set(package_prefix /usr/lib/luajit-sysprof)
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_BINDIR}"
+    OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  message(STATUS "No packages: a CMAKE_INSTALL_*DIR is absolute.")
+  return()
+endif()
+if(NOT completion_files)
+  message(STATUS "No packages: the commands do not work without the FFI.")
+  return()
+endif()
+find_program(SYSPROF_SHLIBDEPS dpkg-shlibdeps)
+mark_as_advanced(SYSPROF_SHLIBDEPS)
+if(NOT SYSPROF_SHLIBDEPS)
+  message(STATUS "No packages: dpkg-shlibdeps is missing; install the Debian package 'dpkg-dev'.")
+  return()
+endif()
+
+# -- Files outside of the folder ------------------------------------------------
+
+set(package_work "${CMAKE_BINARY_DIR}/package")
+
+# Install a link PATH to FILE, both absolute, with a component.
+function(package_link component path file)
+  get_filename_component(folder "${path}" DIRECTORY)
+  file(RELATIVE_PATH target "${folder}" "${file}")
+  file(MAKE_DIRECTORY "${package_work}${folder}")
+  file(CREATE_LINK "${target}" "${package_work}${path}" SYMBOLIC)
+  install(FILES "${package_work}${path}" DESTINATION "${folder}"
+    COMPONENT ${component} EXCLUDE_FROM_ALL)
+endfunction()
+
+set(bin "${package_prefix}/${CMAKE_INSTALL_BINDIR}")
+set(man "${package_prefix}/share/man/man1")
+package_link(program /usr/bin/luajit-with-sysprof "${bin}/luajit")
+install(FILES etc/man/luajit-with-sysprof.1 DESTINATION /usr/share/man/man1
+  COMPONENT program EXCLUDE_FROM_ALL)
+foreach(command luajit-parse-sysprof luajit-sysprof)
+  package_link(tools "/usr/bin/${command}" "${bin}/${command}")
+  package_link(tools "/usr/share/man/man1/${command}.1" "${man}/${command}.1")
+  package_link(tools "/usr/share/bash-completion/completions/${command}"
+    "${package_prefix}/share/bash-completion/completions/${command}")
+endforeach()
+
+# pkg-config finds it under a name of its own.
+set(pc /usr/lib/pkgconfig)
+if(CMAKE_LIBRARY_ARCHITECTURE)
+  set(pc "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pkgconfig")
+endif()
+file(RELATIVE_PATH PREFIX_FROM_PC "${pc}" "${package_prefix}")
+set(PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+set(PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}/${lua_dir}")
+configure_file(etc/pkgconfig/luajit.pc.in "${package_work}/luajit-sysprof.pc" @ONLY)
+install(FILES "${package_work}/luajit-sysprof.pc" DESTINATION "${pc}"
+  COMPONENT development EXCLUDE_FROM_ALL)
+
+# The library in the place of the distribution's, for all programs. ldconfig prefers the
+# folder that it reads first, and files in the order of their names.
+file(WRITE "${package_work}/00-luajit-sysprof.conf"
+  "# Before the folder with the distribution's LuaJIT.\n${package_prefix}/${CMAKE_INSTALL_LIBDIR}\n")
+install(FILES "${package_work}/00-luajit-sysprof.conf" DESTINATION /etc/ld.so.conf.d
+  COMPONENT default EXCLUDE_FROM_ALL)
+file(WRITE "${package_work}/triggers" "activate-noawait ldconfig\n")
+
+# -- Packages -----------------------------------------------------------------------
+
+# Sysprof's version, then name and version of the LuaJIT; there is no hyphen in it,
+# since that would set a revision apart.
+string(REGEX REPLACE "[^A-Za-z0-9.+~]" "." package_base
+  "${LUAJIT_BASE_NAME}+${LUAJIT_BASE_VERSION}")
+set(package_version "${PROJECT_VERSION}+${package_base}")
+
+# LuaJIT's license is that of its tree.
+file(READ "${CMAKE_SOURCE_DIR}/LICENSE" license)
+set(copyright "sysprof for LuaJIT:\n\n${license}\n")
+if(EXISTS "${LUAJIT_BASE}/COPYRIGHT")
+  file(READ "${LUAJIT_BASE}/COPYRIGHT" license)
+  string(APPEND copyright "\nLuaJIT (${LUAJIT_BASE_NAME} ${LUAJIT_BASE_VERSION}):\n\n${license}")
+endif()
+file(CONFIGURE OUTPUT "${package_work}/copyright" CONTENT "@copyright@" @ONLY)
+
+# Describe the package of a component. The rest: what it depends on beside libraries.
+function(package component name section summary text)
+  string(TOUPPER ${component} key)
+  list(JOIN ARGN ", " depends)
+  set(prefix CPACK_DEBIAN_${key}_)
+  set(CPACK_COMPONENT_${key}_DESCRIPTION "${summary}\n${text}" PARENT_SCOPE)
+  set(${prefix}PACKAGE_NAME ${name} PARENT_SCOPE)
+  set(${prefix}PACKAGE_SECTION ${section} PARENT_SCOPE)
+  set(${prefix}PACKAGE_DEPENDS "${depends}" PARENT_SCOPE)
+  set(package_components ${package_components} ${component} PARENT_SCOPE)
+  install(FILES "${package_work}/copyright" DESTINATION "/usr/share/doc/${name}"
+    COMPONENT ${component} EXCLUDE_FROM_ALL)
+endfunction()
+
+set(same "(= ${package_version})")
+set(package_components "")
+package(library libluajit-sysprof libs "LuaJIT with the profiler sysprof: shared library"
+  "Takes the place of libluajit-5.1.so.2 of the distribution for programs that are
+started with LD_LIBRARY_PATH=${package_prefix}/${CMAKE_INSTALL_LIBDIR}, or for
+all if libluajit-sysprof-default is installed.")
+package(default libluajit-sysprof-default libs "LuaJIT with the profiler sysprof for all programs"
+  "While this is installed, programs load libluajit-5.1.so.2 of libluajit-sysprof
+instead of that of the distribution."
+  "libluajit-sysprof ${same}")
+package(program luajit-with-sysprof interpreters "LuaJIT with the profiler sysprof: program"
+  "The program luajit by the name luajit-with-sysprof."
+  "libluajit-sysprof ${same}")
+package(tools luajit-sysprof-tools devel "LuaJIT with the profiler sysprof: commands"
+  "luajit-sysprof profiles a Lua script, luajit-parse-sysprof makes tables, flame
+graphs and other formats of profiles."
+  "luajit-with-sysprof ${same}")
+package(development libluajit-sysprof-dev libdevel "LuaJIT with the profiler sysprof: headers and static library"
+  "To compile programs that embed this LuaJIT; pkg-config knows it as luajit-sysprof."
+  "libluajit-sysprof ${same}")
+install(FILES README.md CHANGELOG.md DESTINATION /usr/share/doc/luajit-sysprof-tools
+  COMPONENT tools EXCLUDE_FROM_ALL)
+install(DIRECTORY doc DESTINATION /usr/share/doc/luajit-sysprof-tools
+  COMPONENT tools EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.md")
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_COMPONENTS_ALL ${package_components})
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+# Absolute paths are below DESTDIR.
+set(CPACK_SET_DESTDIR ON)
+set(CPACK_INSTALL_PREFIX "${package_prefix}")
+set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/modes.cmake")
+set(CPACK_PACKAGE_DIRECTORY "${CMAKE_BINARY_DIR}/packages")
+set(CPACK_PACKAGE_NAME luajit-sysprof)
+set(CPACK_PACKAGE_VERSION "${package_version}")
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The sysprof for LuaJIT authors <sysprof@luajit.invalid>")
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_DEFAULT_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_DEFAULT_PACKAGE_CONTROL_EXTRA "${package_work}/triggers")
+set(CPACK_SOURCE_GENERATOR "")
+include(CPack)

@@ -1,0 +1,186 @@
+# The Debian packages that cpack makes: names, dependencies and files, none of which
+# the distribution's packages of LuaJIT own, and that what is in them works. They
+# are unpacked into a folder, not installed.
+
+set -u
+unset LUA_PATH LUA_CPATH LUA_INIT LUAJIT_SYSPROF
+status=0
+
+fail() {
+  echo "FAIL: $*"
+  status=1
+}
+
+for command in cpack dpkg-deb; do
+  command -v $command >/dev/null || {
+    echo "skipped: $command is missing"
+    exit 77
+  }
+done
+[ -f "$SYSPROF_BUILD/CPackConfig.cmake" ] || {
+  echo "skipped: this build makes no packages, see the messages of cmake"
+  exit 77
+}
+
+# What belongs to luajit, luajit2, libluajit-5.1-2, -dev, -common and libluajit2-5.1-2,
+# -dev, -common of Debian 12 and 13; a folder ends with a slash.
+library=/usr/lib/x86_64-linux-gnu
+owned="/usr/bin/luajit /usr/share/man/man1/luajit.1 /usr/share/man/man1/luajit.1.gz
+$library/libluajit-5.1.so.2.1.0 $library/libluajit-5.1.so.2 $library/libluajit-5.1.so.2.1.ROLLING
+$library/libluajit-5.1.so $library/libluajit-5.1.a $library/pkgconfig/luajit.pc
+/usr/include/luajit-2.1/ /usr/share/luajit-2.1.0-beta3/ /usr/share/luajit-2.1/
+/usr/share/doc/luajit/ /usr/share/doc/luajit2/ /usr/share/lintian/overrides/libluajit2-5.1-2
+/usr/share/doc/libluajit-5.1-2/ /usr/share/doc/libluajit-5.1-dev/ /usr/share/doc/libluajit-5.1-common/
+/usr/share/doc/libluajit2-5.1-2/ /usr/share/doc/libluajit2-5.1-dev/ /usr/share/doc/libluajit2-5.1-common/"
+
+# -- Make them -----------------------------------------------------------------
+
+# The build is there: for the Makefiles cpack would look whether it is up to date. The
+# umask is none of the packages' business.
+umask 077
+rm -rf packages root files program* script.lua profile* log
+cpack --config "$SYSPROF_BUILD/CPackConfig.cmake" -G DEB -B "$PWD/packages" \
+  -D CPACK_CMAKE_GENERATOR=Ninja >log 2>&1 || {
+  cat log
+  echo "FAIL: cpack"
+  exit 1
+}
+umask 022
+rm -r packages/_CPack_Packages
+names="libluajit-sysprof libluajit-sysprof-default libluajit-sysprof-dev luajit-sysprof-tools luajit-with-sysprof"
+got=$(for file in packages/*.deb; do dpkg-deb -f "$file" Package; done | LC_ALL=C sort | xargs)
+[ "$got" = "$names" ] || fail "packages: $got"
+
+# -- What they say -----------------------------------------------------------------
+
+# "sysprof 1.2.3, luajit2 2.1-1" is the version 1.2.3+luajit2+2.1.1.
+told=$("$LUAJIT" -e 'print(misc.sysprof.version)')
+echo "$told" | grep -Eq '^sysprof [0-9]+\.[0-9]+\.[0-9]+, luajit2? [0-9].*$' ||
+  fail "misc.sysprof.version: $told"
+version=$(echo "$told" | sed -e 's/^sysprof //' -e 's/, /+/' -e 's/ /+/' -e 's/[^A-Za-z0-9.+~]/./g')
+
+mkdir root
+: >files
+for name in $names; do
+  file=$(echo packages/"${name}"_*.deb)
+  [ "$(dpkg-deb -f "$file" Version)" = "$version" ] ||
+    fail "$name: version $(dpkg-deb -f "$file" Version), not $version"
+  depends=", $(dpkg-deb -f "$file" Depends), "
+  case $name in
+  libluajit-sysprof) expected="libc6 (>= |libgcc-s1" ;;
+  luajit-with-sysprof) expected="libc6 (>= |libgcc-s1|libluajit-sysprof (= $version)," ;;
+  luajit-sysprof-tools) expected="luajit-with-sysprof (= $version)," ;;
+  *) expected="libluajit-sysprof (= $version)," ;;
+  esac
+  echo "$expected" | tr '|' '\n' >expected
+  while read -r one; do
+    case $depends in
+    *", $one"*) ;;
+    *) fail "$name: depends on $depends which lacks $one" ;;
+    esac
+  done <expected
+  # Nothing is run when it is installed or removed, and nothing outlives it.
+  control=$(dpkg-deb --ctrl-tarfile "$file" | tar -t | sed 's/^\.\///' | grep . | LC_ALL=C sort | xargs)
+  case $name,$control in
+  libluajit-sysprof-default,"control md5sums triggers") ;;
+  libluajit-sysprof-default,*) fail "$name: control files $control" ;;
+  *,"control md5sums") ;;
+  *) fail "$name: control files $control" ;;
+  esac
+  dpkg-deb -c "$file" | grep -vE '^(-rw-r--r--|[-d]rwxr-xr-x|lrwxrwxrwx) root/root ' &&
+    fail "$name: owner or mode of a file"
+  dpkg-deb --fsys-tarfile "$file" | tar -t | sed 's/^\.//' | grep -v '/$' >>files
+  dpkg-deb -x "$file" root || fail "$name: dpkg-deb -x"
+done
+
+# -- Their files ---------------------------------------------------------------------
+
+twice=$(LC_ALL=C sort files | uniq -d)
+[ -z "$twice" ] || fail "in two packages: $twice"
+while read -r path; do
+  for one in $owned; do
+    case $one,$path in
+    */,"$one"* | "$path,$path") fail "the distribution's own: $path" ;;
+    esac
+  done
+  case $path in
+  /usr/lib/luajit-sysprof/* | /usr/share/doc/*luajit*sysprof*/*) ;;
+  /usr/bin/luajit-sysprof | /usr/bin/luajit-parse-sysprof | /usr/bin/luajit-with-sysprof) ;;
+  /usr/share/man/man1/luajit-*sysprof.1 | /usr/share/bash-completion/completions/luajit-*sysprof) ;;
+  /usr/lib/*pkgconfig/luajit-sysprof.pc | /etc/ld.so.conf.d/00-luajit-sysprof.conf) ;;
+  *) fail "a file in an unexpected place: $path" ;;
+  esac
+done <files
+# dpkg-deb has seen these paths in the loop above, if there were any.
+[ "$(wc -l <files)" -gt 50 ] || fail "only $(wc -l <files) files"
+broken=$(find root -xtype l)
+[ -z "$broken" ] || fail "links to nothing: $broken"
+for path in root/usr/bin/*; do
+  command=$(basename "$path")
+  [ -x "$path" ] || fail "$command is no program"
+  grep -q "^.SH SYNOPSIS" "root/usr/share/man/man1/$command.1" || fail "$command has no manual page"
+  [ "$command" = luajit-with-sysprof ] ||
+    grep -q "^complete -F [a-z_]* $command\$" "root/usr/share/bash-completion/completions/$command" ||
+    fail "$command has no completion"
+done
+folder=$(grep -v '^#' root/etc/ld.so.conf.d/00-luajit-sysprof.conf)
+[ -e "root$folder/libluajit-5.1.so.2" ] || fail "ld.so.conf.d names $folder"
+
+# -- They work -------------------------------------------------------------------------
+
+bin=$PWD/root/usr/bin
+here=$PWD
+cd /
+got=$("$bin/luajit-with-sysprof" -e 'print(package.searchpath("jit.vmdef", package.path))')
+[ "$got" = "$here/root/usr/lib/luajit-sysprof/share/luajit-2.1/jit/vmdef.lua" ] ||
+  fail "jit.vmdef is found as $got"
+for command in luajit-sysprof luajit-parse-sysprof; do
+  "$bin/$command" --version | grep -qF "$command ($told), stream version " ||
+    fail "$command --version: $("$bin/$command" --version)"
+done
+cat >"$here/script.lua" <<'LUA'
+local function burn()
+  local t = {}
+  for i = 1, 1e4 do t[i] = tostring(i) end
+  return #table.concat(t)
+end
+repeat burn() until misc.sysprof.report().samples >= 20
+LUA
+"$bin/luajit-sysprof" run -o "$here/profile.bin" "$here/script.lua" 2>"$here/log" ||
+  fail "luajit-sysprof run: $(cat "$here/log")"
+"$bin/luajit-parse-sysprof" "$here/profile.bin" >"$here/profile.folded" 2>"$here/log" ||
+  fail "luajit-parse-sysprof: $(cat "$here/log")"
+grep -q '^_start;.*;main chunk (.*script.lua);burn (.*script.lua:1).* [0-9]*$' "$here/profile.folded" || {
+  head "$here/profile.folded"
+  fail "no stack goes through burn"
+}
+
+# A program that embeds the library, and finds it as our guide says.
+if command -v pkg-config >/dev/null; then
+  cat >"$here/program.c" <<'C'
+#include <lauxlib.h>
+#include <lualib.h>
+#include <lmisclib.h>
+int main(void)
+{
+  lua_State *L = luaL_newstate();
+  luaL_openlibs(L);
+  return luaL_dostring(L, "print(misc.sysprof.version)");
+}
+C
+  PKG_CONFIG_PATH=$(dirname "$here"/root/usr/lib/*/pkgconfig/luajit-sysprof.pc)
+  export PKG_CONFIG_PATH
+  flags=$(pkg-config --cflags --libs luajit-sysprof)
+  # The flags are quoted for the shell.
+  eval "cc ${CFLAGS-} -o \"\$here/program\" \"\$here/program.c\" $flags" || fail "pkg-config: $flags"
+  got=$(LD_LIBRARY_PATH="$here/root$folder" "$here/program")
+  [ "$got" = "$told" ] || fail "a program that embeds the library: $got"
+  LD_LIBRARY_PATH="$here/root$folder" LUAJIT_SYSPROF="path=$here/profile.unchanged" \
+    "$here/program" >/dev/null
+  "$bin/luajit-parse-sysprof" --format=top "$here/profile.unchanged" >/dev/null ||
+    fail "a program that is profiled by LUAJIT_SYSPROF"
+else
+  echo "pkg-config is missing: no program is compiled"
+fi
+
+exit $status

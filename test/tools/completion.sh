@@ -1,0 +1,58 @@
+# What --completion=bash prints completes the command lines.
+
+set -u
+status=0
+for command in luajit-sysprof luajit-parse-sysprof; do
+  "$SYSPROF_BUILD/bin/$command" --completion=bash >"$command" || {
+    echo "FAIL: $command --completion=bash"
+    exit 1
+  }
+  # shellcheck disable=SC1090
+  . "./$command"
+done
+rm -rf files
+mkdir -p files/folder
+touch files/file.lua "files/with space.lua"
+cd files || exit 1
+
+# What is before the arrow is completed to what is behind it. bash passes
+# "--name=value" as three words.
+try() {
+  local expected
+  COMP_WORDS=()
+  while [ "$1" != "->" ]; do
+    COMP_WORDS+=("$1")
+    shift
+  done
+  expected=${*:2}
+  COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+  "_${COMP_WORDS[0]//-/_}"
+  [ "${COMPREPLY[*]}" = "$expected" ] || {
+    echo "FAIL: ${COMP_WORDS[*]}: expected '$expected', got '${COMPREPLY[*]}'"
+    status=1
+  }
+}
+
+try luajit-sysprof "" "->" run
+try luajit-sysprof --v "->" --version
+try luajit-sysprof run --form "->" --format=
+try luajit-sysprof run --mode = "->" C L
+try luajit-sysprof run --format = fl "->" flamegraph
+try luajit-sysprof run --format fl "->" flamegraph
+try luajit-sysprof run --hz = "->"
+try luajit-sysprof run --hz 5 "->"
+try luajit-sysprof run --hz = 5 f "->" file.lua folder
+try luajit-sysprof run --lines --mode C "fi" "->" file.lua
+try luajit-sysprof run -o "fi" "->" file.lua
+try luajit-sysprof run file.lua --form "->"
+try luajit-sysprof run file.lua wi "->" "with space.lua"
+try luajit-parse-sysprof "fi" "->" file.lua
+try luajit-parse-sysprof file.lua --form "->" --format=
+try luajit-parse-sysprof file.lua --symbols = f "->" folder
+try luajit-parse-sysprof --by = module --diff = "fi" "->" file.lua
+try luajit-parse-sysprof --title f "->"
+[ "$(complete -p luajit-parse-sysprof)" = "complete -F _luajit_parse_sysprof luajit-parse-sysprof" ] || {
+  echo "FAIL: $(complete -p luajit-parse-sysprof)"
+  status=1
+}
+exit $status
