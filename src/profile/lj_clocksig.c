@@ -8,7 +8,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_clocksig.h"
 #include "profile/lj_shared.h"
+#include "profile/lj_threads.h"
 
 /* The value of a slot: a tag, a generation that changes with every claim, and
 ** the slot. Without the tag no signal belongs to it.
@@ -83,18 +83,35 @@ uint64_t lj_clocksig_inuse(void)
 
 /* -- Handler ----------------------------------------------------------------- */
 
+/* The signal that is passed on now on this thread, and the frame that does. */
+static __thread struct {
+  const siginfo_t *info;
+  uintptr_t frame;
+} passing __attribute__((tls_model("initial-exec")));
+
 /* A signal that is not ours goes where it would have gone without us; only a
-** default action, which would end the program, is left out.
+** default action, which would end the program, is left out. The program's handler
+** may pass it on in turn, to ours, if it was set while ours was there: it has been
+** there, then. A handler may also be left by a jump; what comes after that is on
+** top of the same stack again, not below.
 */
 static void pass_on(int signo, siginfo_t *info, void *uc)
 {
   uintptr_t pass = shared_get(&signals[signo].pass);
   uintptr_t handler = pass & ~PASS_SIGINFO;
-  if (handler == (uintptr_t)SIG_DFL || handler == (uintptr_t)SIG_IGN) return;
+  uintptr_t frame = (uintptr_t)__builtin_frame_address(0), outer = passing.frame;
+  const siginfo_t *before = passing.info;
+  if (handler == (uintptr_t)SIG_DFL || handler == (uintptr_t)SIG_IGN ||
+      (before == info && frame < outer))
+    return;
+  passing.info = info;
+  passing.frame = frame;
   if (pass & PASS_SIGINFO)
     ((void (*)(int, siginfo_t *, void *))handler)(signo, info, uc);
   else
     ((void (*)(int))handler)(signo);
+  passing.info = before;
+  passing.frame = outer;
 }
 
 /* The value that a signal stands for, 0 if it is none of ours. */
@@ -323,17 +340,20 @@ static int pending_for(int tid, int signo, const char *key)
 /* A signal that is pending for another thread cannot be taken here, and the
 ** program's handler must not get it.
 */
+typedef struct PendingScan {
+  int signo, found;
+} PendingScan;
+
+static void pending_look(void *ctx, int tid)
+{
+  PendingScan *scan = (PendingScan *)ctx;
+  if (!scan->found) scan->found = pending_for(tid, scan->signo, "\nSigPnd:");
+}
+
 static int pending_anywhere(int signo)
 {
-  DIR *dir = opendir("/proc/self/task");
-  struct dirent *e;
-  int found = 0;
-  if (!dir) return 1;
-  while (!found && (e = readdir(dir)) != NULL)
-    if (e->d_name[0] != '.')
-      found = pending_for(atoi(e->d_name), signo, "\nSigPnd:");
-  closedir(dir);
-  return found;
+  PendingScan scan = { signo, 0 };
+  return !lj_threads_each(pending_look, &scan) || scan.found;
 }
 
 /* -- Slots ------------------------------------------------------------------- */
@@ -387,12 +407,6 @@ void lj_clocksig_kind(const Clock *c)
   shared_set(&slots[c->slot].kind, (int)c->spec.kind);
 }
 
-/* No thread has it any more. */
-static int is_gone(const Clock *c)
-{
-  return syscall(SYS_tgkill, getpid(), c->tid, 0) != 0 && errno == ESRCH;
-}
-
 /* Ticks run on the clock's thread. On this one a tick can only be below us: it is
 ** what calls here, and cannot be waited for. One on a thread that was cancelled in
 ** it will never end.
@@ -403,7 +417,7 @@ void lj_clocksig_retire(Clock *c)
   int own = (c->tid == lj_clock_tid()), slot = c->slot;
   __atomic_store_n(&slots[slot].value, VALUE_RETIRED, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&slots[slot].users, __ATOMIC_SEQ_CST) > 0) {
-    if ((own || is_gone(c)) &&
+    if ((own || !lj_threads_exists(c->tid)) &&
 	shared_get(&slots[slot].users) <= shared_get(&slots[slot].ticks))
       break;
     nanosleep(&retry, NULL);

@@ -32,10 +32,9 @@
 /* CPU time of a thread. Returns 0 if it has ended. */
 static int thread_cpu_us(int tid, uint64_t *us)
 {
-  struct timespec ts;
-  if (clock_gettime(lj_clock_thread_id(tid), &ts) != 0) return 0;
-  *us = (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000;
-  return 1;
+  uint64_t ns = lj_clock_thread_ns(tid);
+  if (ns) *us = ns / 1000;
+  return ns != 0;
 }
 
 /* Name of a thread, "" if it cannot be had. */

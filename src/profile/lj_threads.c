@@ -69,7 +69,7 @@ int lj_threads_each(void (*f)(void *ctx, int tid), void *ctx)
 
 int lj_threads_exists(int tid)
 {
-  return syscall(SYS_tgkill, getpid(), tid, 0) == 0;
+  return syscall(SYS_tgkill, getpid(), tid, 0) == 0 || errno != ESRCH;
 }
 
 /* -- Helper ------------------------------------------------------------------ */

@@ -5,30 +5,10 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <dirent.h>
 #include <malloc.h>
 
+#include "count_kept.h"
 #include "session.h"
-
-static int count_files(void)
-{
-  DIR *dir = opendir("/proc/self/fd");
-  int n = 0;
-  REQUIRE(dir != NULL);
-  while (readdir(dir)) n++;
-  closedir(dir);
-  return n;
-}
-
-static int count_lines(const char *path)
-{
-  FILE *f = fopen(path, "r");
-  int c, n = 0;
-  if (!f) return -1;  /* Not all kernels have it. */
-  while ((c = getc(f)) != EOF) n += (c == '\n');
-  fclose(f);
-  return n;
-}
 
 static long pages(void)
 {
@@ -73,14 +53,14 @@ int main(void)
   cycles(L, &opt, 1000);  /* Fills the allocator's caches, too. */
   lua_cycles(L);
   lua_gc(L, LUA_GCCOLLECT, 0);
-  files = count_files();
+  files = count_entries("/proc/self/fd");
   timers = count_lines("/proc/self/timers");
   heap = mallinfo2().uordblks;
   size = pages();
   cycles(L, &opt, 1000);
   lua_cycles(L);
   lua_gc(L, LUA_GCCOLLECT, 0);
-  CHECK_EQ(count_files(), files);
+  CHECK_EQ(count_entries("/proc/self/fd"), files);
   CHECK_EQ(count_lines("/proc/self/timers"), timers);
   /* A block in each start would be 32 bytes a time. */
   CHECK(mallinfo2().uordblks < heap + 15000);

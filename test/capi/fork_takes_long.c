@@ -77,5 +77,9 @@ int main(void)
   CHECK_EQ(session_parse(sink.bytes, sink.len, "", &folded), 0);
   CHECK_EQ(folded_count(folded, ""), samples);
   lua_close(L);
+  if (!check_failures && by_kernel <= INTERVAL_NS) {
+    printf("a fork is shorter than the interval here: nothing was shown\n");
+    return 77;
+  }
   return check_status();
 }

@@ -1,6 +1,7 @@
 /* A program that sets a handler of its own for the signal while it is profiled: it
 ** gets the signals from then on, ours among them, nothing breaks, its handler stays,
-** and the profile says that samples are missing.
+** and the profile says that samples are missing. One that passes them on to ours loses
+** nothing, in a later profile neither.
 */
 
 #include <signal.h>
@@ -66,6 +67,45 @@ static void check(lua_State *L, int mode, int put_back)
   sink_free(&sink);
 }
 
+static struct sigaction chained;	/* What chaining() passes on to. */
+
+static void chaining(int sig, siginfo_t *info, void *uc)
+{
+  got++;
+  if (chained.sa_flags & SA_SIGINFO) chained.sa_sigaction(sig, info, uc);
+}
+
+/* Set over ours and left there, it stands below ours when the next profile starts:
+** a signal of the program's own comes to it, to ours, and that is the end of it.
+*/
+static void check_chain(lua_State *L)
+{
+  Sink sink;
+  struct luam_Sysprof_Options opt =
+    session_options(&sink, LUAM_SYSPROF_DEFAULT, 65536);
+  struct sigaction sa;
+  int i;
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_sigaction = chaining;
+  sa.sa_flags = SA_SIGINFO|SA_RESTART;
+  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  REQUIRE(sigaction(SIGPROF, &sa, &chained) == 0);
+  session_run(L, 20);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  opt.interval = 3600000;  /* While a tick is pending, the kernel drops others. */
+  opt.interval_ns = 0;
+  for (i = 0; i < 2; i++) {
+    CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+    got = 0;
+    raise(SIGPROF);
+    raise(SIGPROF);
+    CHECK_EQ(got, 2);
+    CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  }
+  signal(SIGPROF, SIG_DFL);
+  sink_free(&sink);
+}
+
 int main(void)
 {
   lua_State *L = session_vm();
@@ -74,6 +114,7 @@ int main(void)
     check(L, mode, 0);
     check(L, mode, 1);
   }
+  check_chain(L);
   lua_close(L);
   return check_status();
 }

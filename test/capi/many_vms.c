@@ -8,8 +8,8 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <dirent.h>
 
+#include "count_kept.h"
 #include "cpu_work.h"
 #include "stream_sums.h"
 
@@ -46,26 +46,6 @@ static uint32_t random_next(uint32_t *x)
   *x ^= *x >> 17;
   *x ^= *x << 5;
   return *x;
-}
-
-static int count_in(const char *path)
-{
-  DIR *dir = opendir(path);
-  int n = 0;
-  REQUIRE(dir != NULL);
-  while (readdir(dir)) n++;
-  closedir(dir);
-  return n;
-}
-
-static int count_lines(const char *path)
-{
-  FILE *f = fopen(path, "r");
-  int c, n = 0;
-  if (!f) return -1;
-  while ((c = getc(f)) != EOF) n += (c == '\n');
-  fclose(f);
-  return n;
 }
 
 static void vm_make(Vm *vm, uint32_t r)
@@ -171,10 +151,10 @@ int main(int argc, char **argv)
   luaM_sysprof_set_writer(vm_writer);
   luaM_sysprof_set_on_stop(sink_on_stop);
   luaM_sysprof_set_backtracer(NULL);
-  files = count_in("/proc/self/fd");
+  files = count_entries("/proc/self/fd");
   timers = count_lines("/proc/self/timers");
   all(seconds);
-  CHECK_EQ(count_in("/proc/self/fd"), files);
+  CHECK_EQ(count_entries("/proc/self/fd"), files);
   CHECK_EQ(count_lines("/proc/self/timers"), timers);
   printf("%d VMs, %d threads, %d s: %llu streams, %llu samples, %llu moves\n", nvms,
 	 nthreads, seconds, (unsigned long long)streams,

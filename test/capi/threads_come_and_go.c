@@ -7,24 +7,14 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <dirent.h>
 
+#include "count_kept.h"
 #include "cpu_work.h"
 #include "stream_sums.h"
 
 #define ROUNDS		3
 #define NTHREADS	4
 #define CPU_US		60000
-
-static int count_in(const char *path)
-{
-  DIR *dir = opendir(path);
-  int n = 0;
-  REQUIRE(dir != NULL);
-  while (readdir(dir)) n++;
-  closedir(dir);
-  return n;
-}
 
 static void *in_c(void *arg)
 {
@@ -54,7 +44,7 @@ static void profile(lua_State *L, int mode)
   struct luam_Sysprof_Counters c;
   uint64_t before, after, inside, sum = 0, total = 0, samples = 0;
   const int all = 1 + ROUNDS * NTHREADS;
-  int i, r, files = count_in("/proc/self/fd"), in_order = 0, named = 0;
+  int i, r, files = count_entries("/proc/self/fd"), in_order = 0, named = 0;
   opt.threads = LUAM_SYSPROF_THREADS_ALL;
   opt.session = 7;
   before = cpu_us(CLOCK_PROCESS_CPUTIME_ID);
@@ -71,10 +61,10 @@ static void profile(lua_State *L, int mode)
   after = cpu_us(CLOCK_PROCESS_CPUTIME_ID);
   CHECK_EQ(sink.stops, mode != LUAM_SYSPROF_DEFAULT);
   CHECK_EQ(luaM_sysprof_report(&c), PROFILE_SUCCESS);
-  CHECK_EQ(count_in("/proc/self/fd"), files);
+  CHECK_EQ(count_entries("/proc/self/fd"), files);
   /* A thread that was joined may be listed for a moment; with . and .. */
-  for (i = 0; i < 1000 && count_in("/proc/self/task") > 3; i++) cpu_sleep_us(10000);
-  CHECK_EQ(count_in("/proc/self/task"), 3);
+  for (i = 0; i < 1000 && count_entries("/proc/self/task") > 3; i++) cpu_sleep_us(10000);
+  CHECK_EQ(count_entries("/proc/self/task"), 3);
   if (mode != LUAM_SYSPROF_DEFAULT) {
     sums_read(&sums, sink.bytes, sink.len);
     CHECK(sums.fault == NULL);

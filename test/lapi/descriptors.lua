@@ -14,15 +14,6 @@ int getrlimit(int, struct rlimit_ *);
 ]]
 local EBADF, EMFILE, RLIMIT_NOFILE = 9, 24, 7
 
-local function work(samples)
-  local deadline = os.time() + 60
-  repeat
-    local s = 0
-    for i = 1, 1e5 do s = s + i % 3 end
-    t.ok(os.time() < deadline, "too few samples in a minute")
-  until sysprof.report().samples >= samples or os.time() >= deadline
-end
-
 -- Number of the descriptor of a file.
 local function descriptor_of(name)
   local buf = ffi.new("char[4096]")
@@ -40,7 +31,7 @@ t.ok(fd and fd > 2, "the profile has a descriptor of its own")
 t.equal(ffi.C.close(fd), 0, "close")
 local other = assert(io.open("other.txt", "wb"))
 t.equal(descriptor_of("/other.txt"), fd, "the number is used again")
-work(20)
+t.work_until(20)
 local ok, message, code = sysprof.stop()
 t.equal(ok, nil, "stop says that the profile is not complete")
 t.contains(message, "closed.bin", "the message names the file")

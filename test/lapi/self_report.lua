@@ -7,15 +7,6 @@ local sysprof = misc.sysprof
 local REASONS = { "no_base", "chain", "stack_move", "fault", "no_cfi", "not_vm", "join",
 		  "trace" }
 
-local function work(samples)
-  local deadline = os.time() + 60
-  repeat
-    local s = 0
-    for i = 1, 1e5 do s = s + i % 3 end
-    t.ok(os.time() < deadline, "too few samples in a minute")
-  until sysprof.report().samples >= samples or os.time() >= deadline
-end
-
 local function check(what)
   local r = sysprof.report()
   for field, kind in pairs({ samples = "number", vmstate = "table", clock = "string",
@@ -48,7 +39,7 @@ t.equal(r.samples + r.asked_hz + r.hz + r.cpu_s + r.wall_s + r.handler.max_us, 0
 for _, mode in ipairs({ "D", "L", "C" }) do
   local begin = os.clock()
   assert(sysprof.start({ mode = mode, clock = "wall", interval = 1, path = mode .. ".bin" }))
-  work(50)
+  t.work_until(50)
   local running = check(mode .. ", running")
   t.ok(running.samples >= 50, mode .. ": samples")
   t.equal(running.clock, "wall", mode .. ": clock")
@@ -57,7 +48,7 @@ for _, mode in ipairs({ "D", "L", "C" }) do
   t.ok(running.hz > 0, mode .. ": hz")
   t.ok(running.handler.mean_us > 0, mode .. ": time in the handler")
   t.equal(running.replaced, false, mode .. ": the handler is ours")
-  work(100)
+  t.work_until(100)
   assert(sysprof.stop())
   local ended = check(mode .. ", stopped")
   local used = os.clock() - begin

@@ -79,6 +79,18 @@ function t.parse(arguments)
   return t.shell(t.parser .. arguments)
 end
 
+-- -- A profile of this process ---------------------------------------------
+
+-- Computes until the running profile has so many samples.
+function t.work_until(samples)
+  local deadline = os.time() + 60
+  repeat
+    local s = 0
+    for i = 1, 1e5 do s = s + i % 3 end
+    t.ok(os.time() < deadline, "too few samples in a minute")
+  until misc.sysprof.report().samples >= samples or os.time() >= deadline
+end
+
 -- -- Rendering in this process ---------------------------------------------
 
 -- Renders a stream; returns the output and the profile, or nil and a message.

@@ -1,0 +1,34 @@
+/*
+** What a process keeps: entries of a folder of /proc, lines of one of its files.
+*/
+
+#ifndef COUNT_KEPT_H
+#define COUNT_KEPT_H
+
+#include <dirent.h>
+#include <stdio.h>
+
+#include "check.h"
+
+static inline int count_entries(const char *path)
+{
+  DIR *dir = opendir(path);
+  int n = 0;
+  REQUIRE(dir != NULL);
+  while (readdir(dir)) n++;
+  closedir(dir);
+  return n;
+}
+
+/* -1 if there is no such file: not all kernels have all. */
+static inline int count_lines(const char *path)
+{
+  FILE *f = fopen(path, "r");
+  int c, n = 0;
+  if (!f) return -1;
+  while ((c = getc(f)) != EOF) n += (c == '\n');
+  fclose(f);
+  return n;
+}
+
+#endif
