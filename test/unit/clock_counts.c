@@ -124,11 +124,14 @@ static void instructions(void)
 /* This program, as perf runs it: prints what it has counted itself. */
 static int profiled(const char *name)
 {
+  enum { SLEEPS = 10 };
   Ticks t;
   uint64_t total;
+  int i;
   ticks_start(&t, name, 1000000, 0);
   touch_pages(PAGES);
   burn_us(20000);
+  for (i = 0; i < SLEEPS; i++) usleep(1000);  /* Each is a switch. */
   total = lj_clock_total(&t.clock);
   ticks_stop(&t);
   printf("counted %llu\n", (unsigned long long)(total - (t.last - t.weights)));
