@@ -433,8 +433,10 @@ void lj_clocksig_release(Clock *c)
       (own || !pending_for(c->tid, signo, "\nSigPnd:")))
     lj_clock_perf_unlist(c->fd, c->value);
   ring_leave(c->slot);
-  /* It stays retired if a tick will never end. */
-  if (own || shared_get(&slots[c->slot].users) == 0)
+  /* It stays retired if a tick will never end. A user that is none looks only, and
+  ** finds that the clock is gone.
+  */
+  if (own || shared_get(&slots[c->slot].ticks) == 0)
     shared_set(&slots[c->slot].value, VALUE_FREE);
   shared_add(&signals[signo].users, -1);
   if (signals[signo].users > 0) return;
