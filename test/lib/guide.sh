@@ -1,0 +1,57 @@
+# Runs a guide of doc/guides as its reader would, for the tests in test/guides.
+#
+#   guide_needs COMMAND...    ends the test as skipped where one is not installed
+#   guide_run NAME [VARIABLE=VALUE...]
+#                             runs the ```sh blocks of doc/guides/NAME.md one after
+#                             the other in one shell, in the current folder; fails
+#                             with the first command that fails. Blocks without
+#                             "sh" are not run.
+#   guide_check PROFILE SHARE STACK...
+#                             see guide_check.lua
+#
+# A guide finds sysprof in $SYSPROF, the folder that has bin/ and lib/.
+
+set -u
+export SYSPROF=$SYSPROF_BUILD
+unset LUA_PATH LUA_CPATH LUAJIT_SYSPROF
+rm -rf ./*
+
+guide_needs() {
+  local name
+  for name in "$@"; do
+    PATH=$PATH:/usr/sbin:/usr/games command -v "$name" >/dev/null || {
+      echo "skipped: $name is not installed"
+      exit 77
+    }
+  done
+  case $(nm -D "$SYSPROF/lib/libluajit-5.1.so.2") in
+  *__asan_* | *__tsan_*)
+    echo "skipped: built with a sanitizer"
+    exit 77
+    ;;
+  esac
+}
+
+guide_run() {
+  local name=$1
+  shift
+  awk '/^```sh$/ { on = 1; next } /^```/ { on = 0 } on' \
+    "$SYSPROF_SOURCE/doc/guides/$name.md" >guide.sh
+  [ -s guide.sh ] || {
+    echo "FAIL: there is nothing to run in doc/guides/$name.md"
+    exit 1
+  }
+  env "$@" bash -eux guide.sh >guide.log 2>&1 </dev/null || {
+    cat guide.log
+    echo "FAIL: a command of doc/guides/$name.md"
+    exit 1
+  }
+}
+
+guide_check() {
+  LUA_PATH="$SYSPROF_SOURCE/tools/?.lua;$SYSPROF_SOURCE/test/lib/?.lua;;" \
+    "$LUAJIT" "$SYSPROF_SOURCE/test/lib/guide_check.lua" "$@" || {
+    cat guide.log
+    exit 1
+  }
+}

@@ -1,0 +1,88 @@
+----------------------------------------------------------------------------
+-- Checks a profile of a program that we did not write:
+--
+--   luajit guide_check.lua PROFILE SHARE STACK...
+--
+-- SHARE of its samples or more, as 0.995, have complete stacks: from a thread's
+-- first C frame on, nothing broken and nothing left out. Each STACK is a list of
+-- texts with ";" between them: a stack has frames with these texts in this order,
+-- root first, others between them or not.
+----------------------------------------------------------------------------
+
+local path, share = arg[1], tonumber(arg[2])
+local failed = false
+
+local function fail(format, ...)
+  failed = true
+  print("FAIL: " .. path .. ": " .. format:format(...))
+end
+
+-- Frames that say that something is missing.
+local FAULTS = { "%[lua stack unknown: [^;]*%]", "%[host frames missing: [^;]*%]",
+		 "%[lua frames left out%]", "%[host frames left out%]",
+		 "%[no stack%]", "%[no lua stack%]", "%[no host stack%]" }
+-- Where a thread begins.
+local ROOTS = { _start = true, __clone3 = true, clone3 = true, __clone = true,
+		clone = true }
+
+local function fault(stack)
+  for _, pattern in ipairs(FAULTS) do
+    local found = stack:match(pattern)
+    if found then return found end
+  end
+  local root = stack:match("^[^;]*")
+  return not ROOTS[root] and "begins with " .. root or nil
+end
+
+-- Does a stack have these texts, each in a frame of its own?
+local function has(frames, texts)
+  local i = 1
+  for _, frame in ipairs(frames) do
+    if texts[i] and frame:find(texts[i], 1, true) then i = i + 1 end
+  end
+  return texts[i] == nil
+end
+
+local function split(s)
+  local list = {}
+  for part in s:gmatch("[^;]+") do list[#list + 1] = part end
+  return list
+end
+
+local function quote(s)
+  return "'" .. s:gsub("'", "'\\''") .. "'"
+end
+
+local build = os.getenv("SYSPROF_BUILD")
+local pipe = assert(io.popen(quote(build .. "/bin/luajit-parse-sysprof") ..
+			     " --format=folded " .. quote(path)))
+local stacks, total, faults, nfault = {}, 0, {}, 0
+for line in pipe:lines() do
+  local stack, n = line:match("^(.*) (%d+)$")
+  n = tonumber(n)
+  total = total + n
+  stacks[#stacks + 1] = split(stack)
+  local what = fault(stack)
+  if what then
+    nfault = nfault + n
+    faults[what] = (faults[what] or 0) + n
+  end
+end
+pipe:close()
+
+local complete = total > 0 and 1 - nfault / total or 0
+print(("%s: %d samples, %d stacks, %.2f %% complete"):format(path, total, #stacks,
+							     100 * complete))
+for what, n in pairs(faults) do print(("%6d  %s"):format(n, what)) end
+if total == 0 then
+  fail("no samples")
+elseif complete < share then
+  fail("%.2f %% of the stacks are complete, expected %.2f %%", 100 * complete,
+       100 * share)
+end
+for i = 3, #arg do
+  local texts, found = split(arg[i]), false
+  for _, frames in ipairs(stacks) do found = found or has(frames, texts) end
+  if not found then fail("no stack has '%s'", arg[i]) end
+end
+os.exit(failed and 1 or 0)
