@@ -26,6 +26,8 @@
 #include "profile/lj_shared.h"
 
 #define THREAD_NAME_MAX	32	/* The kernel's have 16 bytes. */
+#define MEMORY_PAGE	4096	/* Smallest page size of the platform. */
+#define MEMORY_TOUCHED	(256*1024)  /* Of a buffer, at most. */
 
 /* -- Threads from outside ---------------------------------------------------- */
 
@@ -192,13 +194,35 @@ static int clocks_arm(Session *s, char *why)
   return 0;
 }
 
+/* -- Memory ------------------------------------------------------------------ */
+
+/* Memory for a handler on this thread or on another, NULL if there is none. The
+** caller's is there at once: a page that the handler touches first would cost it
+** more than all else. What other threads need shows when they run.
+*/
+static void *memory_new(size_t size, int tid)
+{
+  int flags = MAP_PRIVATE|MAP_ANONYMOUS;
+  void *p;
+  if (tid == lj_clock_tid()) flags |= MAP_POPULATE;
+  p = mmap(NULL, size, PROT_READ|PROT_WRITE, flags, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+/* Likewise of a buffer that was given, up to a size. */
+static void memory_touch(uint8_t *buf, size_t size)
+{
+  size_t i;
+  for (i = 0; i < size && i < MEMORY_TOUCHED; i += MEMORY_PAGE)
+    ((volatile uint8_t *)buf)[i] = 0;
+}
+
 /* -- Sessions ---------------------------------------------------------------- */
 
 Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
 {
-  Session *s = (Session *)mmap(NULL, sizeof(Session), PROT_READ|PROT_WRITE,
-			       MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
-  if (s == MAP_FAILED) return NULL;
+  Session *s = (Session *)memory_new(sizeof(Session), tid);
+  if (!s) return NULL;
   s->p = p;
   s->tid = tid;
   s->number = p->opt.number + p->nsession;
@@ -216,13 +240,13 @@ Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
   s->lua.frames = &s->lua_frames;
   if (p->opt.mode == LUAM_SYSPROF_DEFAULT) return s;
   if (!buf) {
-    void *mem = mmap(NULL, p->opt.len, PROT_READ|PROT_WRITE,
-		     MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
-    if (mem == MAP_FAILED) {
+    buf = s->buf = (uint8_t *)memory_new(p->opt.len, tid);
+    if (!buf) {
       munmap(s, sizeof(Session));
       return NULL;
     }
-    buf = s->buf = (uint8_t *)mem;
+  } else {
+    memory_touch(buf, p->opt.len);
   }
   lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf,
 		 p->opt.len, p->opt.cb.writer, p->opt.ctx, s->number);

@@ -189,14 +189,23 @@ static LJ_AINLINE uint64_t hash_next(uint64_t h, FrameWord w)
   return h ^ (h >> 29);
 }
 
+/* Multiply two words and fold the product into one. */
+static LJ_AINLINE uint64_t hash_mul(uint64_t a, uint64_t b)
+{
+  unsigned __int128 p = (unsigned __int128)a * b;
+  return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+/* Hash of a list, never 0. No pair of frames waits for the one before it. */
 static uint64_t frames_hash(const Frames *fr)
 {
-  uint64_t h = 0;
+  const uint64_t step = U64x(9e3779b9,7f4a7c15);
+  uint64_t h = fr->len, key = U64x(a0761d64,78bd642f);
   uint32_t i;
-  for (i = fr->len; i-- > 0; )
-    h = hash_next(h, fr->list[i]);
-  h = (h ^ fr->len) * U64x(bf58476d,1ce4e5b9);
-  h ^= h >> 32;
+  for (i = 0; i + 2 <= fr->len; i += 2, key += step)
+    h += hash_mul(fr->list[i] ^ key, fr->list[i+1] ^ ~(key * 3));
+  if (i < fr->len) h += hash_mul(fr->list[i] ^ key, step);
+  h = hash_mul(h ^ U64x(bf58476d,1ce4e5b9), U64x(94d049bb,133111eb));
   return h ? h : 1;
 }
 
