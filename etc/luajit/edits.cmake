@@ -20,6 +20,12 @@ endif()
 luajit_edit(lj_profile.c [["lj_profile.h"]]
   AFTER [[#include "profile/lj_clock.h"]]
   "declares the clock that jit.profile and sysprof share")
+luajit_edit(lj_profile.c [["lj_profile.h"]]
+  AFTER [[#include "profile/lj_safepoint.h"]]
+  "declares the call below")
+luajit_edit(lj_profile.c [[mask = (g->hookmask & ~HOOK_PROFILE);]]
+  BEFORE [[  if (lj_safepoint_reached(L, ps->g == g)) return;]]
+  "the hook of jit.profile is where sysprof does what its handler must not do")
 luajit_edit(lj_profile.c [[timer_start(ps)]]
   REPLACE [[  if (!lj_clock_jitp_start(profile_signal, interval)) { ps->g = NULL; return; }]]
   "jit.profile takes the shared clock, or does not start")
@@ -46,6 +52,9 @@ luajit_edit(lj_state.c [[if (obj2gco(L) == gcref(g->cur_L))]]
 luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
   AFTER [[  struct Profile *sysprof;]]
   "a VM's profile; at the end, so no offset changes")
+luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
+  AFTER [[  uint32_t safepoint;]]
+  "what a VM is to do at its next safe point; at the end, so no offset changes")
 luajit_edit(lj_trace.c [["lj_trace.h"]]
   AFTER [[#include "profile/lj_sysprof.h"]]
   "declares the calls below")

@@ -65,5 +65,7 @@ LJ_FUNC void lj_sysprof_proto_free(global_State *g, GCproto *pt);
 LJ_FUNC void lj_sysprof_thread_free(global_State *g, lua_State *L);
 /* All machine code is about to be freed (begin = 1), or has been (0). */
 LJ_FUNC void lj_sysprof_code_free(global_State *g, int begin);
+/* The VM is at a safe point that was asked for, see lj_safepoint.h. */
+LJ_FUNC void lj_sysprof_safepoint(lua_State *L, int what);
 
 #endif

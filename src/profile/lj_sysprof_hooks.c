@@ -94,3 +94,9 @@ void lj_sysprof_code_free(global_State *g, int begin)
   else change_end(p);
   told_leave(p);
 }
+
+void lj_sysprof_safepoint(lua_State *L, int what)
+{
+  UNUSED(L);
+  UNUSED(what);
+}
