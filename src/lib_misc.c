@@ -211,8 +211,9 @@ static void set_selfreport(lua_State *L, const struct luam_Sysprof_SelfReport *r
   set_count(L, "throttled", r->throttled);
   lua_pushboolean(L, r->replaced != 0);
   lua_setfield(L, -2, "replaced");
-  lua_createtable(L, 0, 3);
+  lua_createtable(L, 0, 4);
   set_count(L, "buffer", r->lost_buffer);
+  set_count(L, "queue", r->lost_queue);
   set_count(L, "writer", r->lost_writer);
   set_count(L, "nested", r->lost_nested);
   lua_setfield(L, -2, "lost");

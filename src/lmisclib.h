@@ -58,6 +58,19 @@ LUALIB_API int luaopen_misc(lua_State *L);
 */
 #define LUAM_SYSPROF_THREADS_ALL	1
 
+/* -- Flush ------------------------------------------------------------------- */
+
+/* Where the writer runs. In the signal handler, */
+#define LUAM_SYSPROF_FLUSH_HANDLER	0
+/* on the thread of the VM, before it interprets an instruction; what fills the buffers
+** before that is lost and counted. With THREADS_ALL as the next;
+*/
+#define LUAM_SYSPROF_FLUSH_VM		1
+/* or on a thread of the profiler. */
+#define LUAM_SYSPROF_FLUSH_THREAD	2
+/* Not in the handler: into so many parts of the same size the buffer is divided. */
+#define LUAM_SYSPROF_FLUSH_BUFFERS	4
+
 /* Runs in a child of fork() that the profiled thread made, outside of the handler.
 ** Returns what the child's profile has as ctx, for the same writer and on_stop
 ** and with the child's copy of buf; NULL if the child is not to be profiled.
@@ -86,9 +99,12 @@ struct luam_Sysprof_Options {
   luam_Sysprof_on_fork on_fork;	/* NULL: children of fork() are not profiled. */
   uint32_t session;	/* Number in a stream that several sessions share, else 0;
 			** THREADS_ALL takes the numbers after it, too. */
+  uint8_t flush;	/* LUAM_SYSPROF_FLUSH_*. */
 };
 
-/* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. */
+/* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes, and smallest
+** part of one.
+*/
 #define LUAM_SYSPROF_BUF_MIN	1024
 
 /* Samples by the state of the VM, and their sum. */
@@ -139,6 +155,7 @@ struct luam_Sysprof_SelfReport {
   uint32_t sessions;	/* Threads that were profiled at some time. */
   uint32_t replaced;	/* 1: the program has set another handler for the
 			** signal meanwhile, so samples may be missing. */
+  uint64_t lost_queue;	/* Samples lost: all buffers wait to be written. */
 };
 
 /* -- Callbacks -------------------------------------------------------------- */
@@ -149,6 +166,8 @@ struct luam_Sysprof_SelfReport {
 ** luaM_sysprof_stop. Returns the number of bytes taken, 0 on error. May set
 ** *data to another buffer of the same size, to be filled next, or to NULL to
 ** end the stream; samples after that are counted as lost.
+** With FLUSH_VM and FLUSH_THREAD it runs outside of the handler, on one thread at a
+** time for each sampled thread, and must not use the API, nor set *data but to NULL.
 */
 typedef size_t (*luam_Sysprof_writer)(const void **data, size_t len, void *ctx);
 

@@ -105,6 +105,8 @@ local SPECS = {
   { name = "fork", key = "fork", help = { "children that the script forks, too" } },
   { name = "signal", key = "signal", arg = "SIGNAL", convert = to_signal, help = {
     "signal of the profiler, default SIGPROF; SIGURG of perf's" } },
+  { name = "flush", key = "flush", arg = "WHERE", choice = { "vm", "thread" }, help = {
+    "the profile is written by the VM (default) or a thread" } },
   { name = "jitter", key = "jitter", help = { "vary the interval at random" } },
   { name = "mode", key = "mode", arg = "MODE", choice = { "C", "L" }, help = {
     "C: whole stacks (default), L: their innermost frames" } },
@@ -243,7 +245,8 @@ local function start_options(opt, path)
   return { mode = opt.mode or "C", path = path, clock = opt.clock,
 	   interval = opt.interval or not opt.hz and INTERVAL_MS or nil, hz = opt.hz,
 	   period = opt.period, threads = opt.all_threads and "all" or nil,
-	   signal = opt.signal, jitter = opt.jitter, fork = opt.fork }
+	   signal = opt.signal, jitter = opt.jitter, fork = opt.fork,
+	   flush = opt.flush }
 end
 
 -- Returns the list of options for luajit.

@@ -112,6 +112,17 @@ static int option_threads(lua_State *L, struct luam_Sysprof_Options *opt)
   return 1;
 }
 
+static int option_flush(lua_State *L, struct luam_Sysprof_Options *opt)
+{
+  const char *s = "vm";
+  if (!option_string(L, "flush", &s)) return 0;
+  if (strcmp(s, "vm") == 0) opt->flush = LUAM_SYSPROF_FLUSH_VM;
+  else if (strcmp(s, "thread") == 0) opt->flush = LUAM_SYSPROF_FLUSH_THREAD;
+  else return 0;
+  lua_pop(L, 1);
+  return 1;
+}
+
 /* Number of a signal by its name, as in "SIGUSR2" or "SIGRTMIN+3"; or 0. */
 static int signal_number(const char *name)
 {
@@ -154,7 +165,7 @@ int lj_luaopt_read(lua_State *L, struct luam_Sysprof_Options *opt,
   if (lua_type(L, 1) != LUA_TTABLE || !option_mode(L, opt) ||
       !option_interval(L, opt) || !option_period(L, opt) ||
       !option_signal(L, opt) || !option_flag(L, "jitter", &jitter) ||
-      !option_threads(L, opt) || !option_flag(L, "fork", &fo->children) ||
+      !option_threads(L, opt) || !option_flush(L, opt) || !option_flag(L, "fork", &fo->children) ||
       !option_flag(L, "shared", &fo->shared) ||
       !option_string(L, "clock", &opt->clocks) ||
       !option_string(L, "path", &fo->path))

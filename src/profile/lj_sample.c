@@ -12,8 +12,10 @@
 
 #include "lj_obj.h"
 #include "lj_frame.h"
+#include "profile/lj_safepoint.h"
 #include "profile/lj_sample.h"
 #include "profile/lj_shared.h"
+#include "profile/lj_threads.h"
 
 /* Longer than nearly all samples. */
 #define SAMPLE_LONG_NS	20000
@@ -232,6 +234,17 @@ static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
   shared_set(&s->counters[SPF_COUNTER_WALL_US], (now_ns - s->p->start_ns) / 1000);
 }
 
+/* A chunk waits to be written: say so. The VM's own thread can be told only while it
+** surely runs the VM.
+*/
+static void ask_flush(Session *s, int runs_vm)
+{
+  if (s->p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD)
+    lj_threads_wake();
+  else if (runs_vm && s->host.nvm > 0)
+    lj_safepoint_request(s->p->g, SAFEPOINT_FLUSH);
+}
+
 static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
 {
   int reads;
@@ -250,6 +263,7 @@ static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
 			 ev->total - ev->taken, &s->lua_frames,
 			 &s->host_frames))
       ev->taken = ev->total;
+    if (session_isqueued(s) && lj_wqueue_ispending(&s->queue)) ask_flush(s, reads);
   }
   if (reads) __atomic_fetch_sub(&s->p->readers, 1, __ATOMIC_SEQ_CST);
 }

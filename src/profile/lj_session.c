@@ -139,6 +139,7 @@ void lj_session_count(const Session *s, SessionTotals *t)
     if (n) hist_add(&t->handler, i, n);
   }
   t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
+  t->counters[SPF_COUNTER_LOST_WRITER] += shared_get(&s->queue.lost);
   for (i = 0; i < (uint32_t)s->nevent; i++)
     t->used[i] = s->event[i].clock.spec;
   t->ticks += shared_get(&s->event[0].samples);
@@ -248,15 +249,28 @@ Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
   } else {
     memory_touch(buf, p->opt.len);
   }
-  lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf,
-		 p->opt.len, p->opt.cb.writer, p->opt.ctx, s->number);
+  if (p->opt.flush == LUAM_SYSPROF_FLUSH_HANDLER) {
+    lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf,
+		   p->opt.len, p->opt.cb.writer, p->opt.ctx, s->number);
+  } else {
+    WQueue *q = s->stream.queue = &s->queue;
+    lj_wqueue_init(q, buf, p->opt.len, p->opt.cb.writer, p->opt.ctx);
+    lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf,
+		   q->size, lj_wqueue_put, q, s->number);
+  }
   return s;
+}
+
+void lj_session_forget(Session *s)
+{
+  if (s->buf) munmap(s->buf, s->p->opt.len);
+  munmap(s, sizeof(Session));
 }
 
 void lj_session_free(Session *s)
 {
-  if (s->buf) munmap(s->buf, s->p->opt.len);
-  munmap(s, sizeof(Session));
+  if (session_isqueued(s)) lj_wqueue_end(&s->queue);
+  lj_session_forget(s);
 }
 
 ClockStatus lj_session_open(Session *s, char *why)

@@ -31,11 +31,13 @@
 #include "profile/lj_lstack.h"
 #include "profile/lj_stream.h"
 #include "profile/lj_sysprof.h"
+#include "profile/lj_wqueue.h"
 
 /* What a start asks for. */
 typedef struct ProfileOptions {
   int mode;			/* LUAM_SYSPROF_*. */
   int threads;			/* LUAM_SYSPROF_THREADS_*. */
+  int flush;			/* LUAM_SYSPROF_FLUSH_*, with a stream. */
   int signo;			/* Signal of the clocks. */
   SysprofCallbacks cb;
   void *ctx;			/* For the callbacks. */
@@ -152,6 +154,7 @@ typedef struct Session {
   Frames host_frames, lua_frames;
   Symtab symtab;
   Stream stream;
+  WQueue queue;			/* Of its chunks, unless the handler writes them. */
 } Session;
 
 /* A session of a thread, with a buffer, or NULL for one of its own. later: the
@@ -170,13 +173,22 @@ LJ_FUNC int lj_session_begin(Session *s, char *why);
 /* Stop its clocks: no tick comes any more. */
 LJ_FUNC void lj_session_halt(Session *s);
 
+/* Does the handler leave the chunks to be written? */
+static LJ_AINLINE int session_isqueued(const Session *s)
+{
+  return s->stream.queue != NULL;
+}
+
 /* Complete its stream. with_names: the VM does not run meanwhile, and may be
 ** searched for names. Returns 0, or the errno of a failed writer.
 */
 LJ_FUNC int lj_session_end(Session *s, int with_names);
 
-/* Free its memory. No handler and no hook uses it any more. */
+/* Free its memory. No handler and no hook uses it any more; waits for who still
+** writes its chunks, except in a child of fork(), which forgets it.
+*/
 LJ_FUNC void lj_session_free(Session *s);
+LJ_FUNC void lj_session_forget(Session *s);
 
 /* Its thread is the calling one from now on. Returns 0, or an errno. */
 LJ_FUNC int lj_session_move(Session *s, char *why);

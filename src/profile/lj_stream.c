@@ -65,11 +65,16 @@ static void counters_put(Stream *s)
   s->wb.reserve = STREAM_RESERVE;
 }
 
-/* Hand the current chunk out and open the next. Returns 0 if there is none. */
+/* Hand the current chunk out and open the next. Returns 0 if there is none: the
+** stream is over or, for now, full.
+*/
 static int chunk_flush(Stream *s)
 {
   uint32_t lost = s->in_chunk;
+  s->full = s->queue && !lj_wqueue_hasroom(s->queue);
+  if (s->full) return 0;
   counters_put(s);
+  if (s->queue) s->queue->samples = s->in_chunk;
   if (lj_wbuf_flush(&s->wb)) {
     chunk_begin(s);
     return 1;
@@ -79,7 +84,13 @@ static int chunk_flush(Stream *s)
   return 0;
 }
 
-/* End the transaction of a definition outside of the handler. */
+/* From here on chunks are written at once, or not any more. */
+static void set_outside(Stream *s, int outside)
+{
+  if (s->queue) s->queue->outside = outside;
+}
+
+/* End the transaction of a definition. */
 static int def_commit(void *ctx)
 {
   Stream *s = (Stream *)ctx;
@@ -97,12 +108,14 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid,
   s->tid = tid;
   s->session = session;
   s->time_us = s->typical_us = 0;
+  s->full = 0;
   if (s->epoch != 0) {  /* Was used before. Pages of new memory are left alone. */
     memset(s->stack, 0, sizeof(s->stack));
     memset(s->prefix, 0, sizeof(s->prefix));
     s->epoch = 0;
   }
   lj_wbuf_init(&s->wb, buf, cap, STREAM_RESERVE, writer, ctx);
+  set_outside(s, 1);
   chunk_begin(s);
 }
 
@@ -150,19 +163,24 @@ int lj_stream_begin(Stream *s)
 {
   lj_modules_note(&s->st->modules, &s->wb, def_commit, s);
   chunk_flush(s);
+  set_outside(s, 0);
   return s->wb.failed ? s->wb.err : 0;
 }
 
 void lj_stream_move(Stream *s, uint32_t tid)
 {
   s->tid = tid;
+  set_outside(s, 1);
   if (lj_wbuf_isopen(&s->wb)) chunk_flush(s);
+  set_outside(s, 0);
 }
 
 int lj_stream_end(Stream *s)
 {
   size_t mark;
   int ended;
+  set_outside(s, 1);
+  if (s->full && lj_wbuf_isopen(&s->wb)) chunk_flush(s);
   if (lj_wbuf_isopen(&s->wb)) {
     lj_modules_note(&s->st->modules, &s->wb, def_commit, s);
     lj_symtab_names(s->st, &s->wb, def_commit, s);
@@ -173,6 +191,7 @@ int lj_stream_end(Stream *s)
     mark = lj_wbuf_def_begin(&s->wb, SPF_END);
     lj_wbuf_def_end(&s->wb, mark);
     lj_wbuf_commit(&s->wb);
+    if (s->queue) s->queue->samples = s->in_chunk;
     ended = lj_wbuf_flush(&s->wb);
     if (!ended && s->wb.failed)
       shared_add(&s->counters[SPF_COUNTER_LOST_WRITER], s->in_chunk);
@@ -356,11 +375,39 @@ static void step_learn(Stream *s, uint64_t dt)
   else if (dt < s->typical_us) s->typical_us -= by;
 }
 
+/* Is there no place for a sample before the writer has written? Where no chunk can
+** be handed out, the end of this one is left to modules, which are noted once.
+*/
+static int is_full(Stream *s)
+{
+  if (!s->queue || !lj_wbuf_isopen(&s->wb)) return 0;
+  if (!s->full && (lj_wqueue_hasroom(s->queue) ||
+		   s->wb.pos + STREAM_MODULES < s->wb.cap))
+    return 0;
+  chunk_flush(s);
+  return s->full;
+}
+
+/* Is a chunk not written yet? Then another one that is not full would only take a
+** buffer.
+*/
+static int is_waiting(const Stream *s)
+{
+  return s->queue && lj_wqueue_ispending(s->queue);
+}
+
+static int count_lost(Stream *s, int counter)
+{
+  shared_add(&s->counters[counter], 1);
+  return 0;
+}
+
 int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
 		     uint64_t weight, const Frames *lua, const Frames *host)
 {
   uint64_t lua_hash = frames_hash(lua), host_hash = frames_hash(host);
   int tries;
+  if (is_full(s)) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
   if (lj_wbuf_isopen(&s->wb) &&
       lj_modules_sample(&s->st->modules, lua, host, &s->wb, def_commit, s))
     s->epoch++;  /* The same addresses are other code now. */
@@ -368,10 +415,8 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
     int64_t dt = (int64_t)(time_us - s->time_us);
     int64_t more = (int64_t)(weight - (time_us - s->event_us[event]));
     uint32_t lua_id, host_id;
-    if (!lj_wbuf_isopen(&s->wb)) {
-      shared_add(&s->counters[SPF_COUNTER_LOST_WRITER], 1);
-      return 0;
-    }
+    if (!lj_wbuf_isopen(&s->wb)) return count_lost(s, SPF_COUNTER_LOST_WRITER);
+    if (s->full) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
     lua_id = stack_id(s, lua, lua_hash);
     host_id = stack_id(s, host, host_hash);
     lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | sample_event(event) | state |
@@ -384,13 +429,12 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
       step_learn(s, (uint64_t)dt);
       s->time_us = s->event_us[event] = time_us;
       s->in_chunk++;
-      if (time_us - s->chunk_us >= STREAM_CHUNK_US) chunk_flush(s);
+      if (time_us - s->chunk_us >= STREAM_CHUNK_US && !is_waiting(s)) chunk_flush(s);
       return 1;
     }
     /* Did not fit: what was defined for it is void. */
     epoch_next(s);
     if (tries == 0) chunk_flush(s);
   }
-  shared_add(&s->counters[SPF_COUNTER_LOST_BUFFER], 1);
-  return 0;
+  return count_lost(s, SPF_COUNTER_LOST_BUFFER);
 }

@@ -12,6 +12,7 @@
 #include "profile/lj_frames.h"
 #include "profile/lj_symtab.h"
 #include "profile/lj_wbuf.h"
+#include "profile/lj_wqueue.h"
 
 #define STREAM_STACKS	16384	/* Stacks remembered, a power of two. */
 #define STREAM_PROBES	8	/* Slots of the table tried. */
@@ -20,6 +21,8 @@
 #define STREAM_CHUNK_US	10000000
 /* Room for all counters at the end of a chunk, see lj_stream_flush. */
 #define STREAM_RESERVE	400
+/* Room for the modules of a sample, left free where no chunk can be handed out. */
+#define STREAM_MODULES	8192
 
 typedef struct StreamStack {
   uint64_t hash;		/* Of its frames, 0 for a free slot. */
@@ -36,6 +39,8 @@ typedef struct StreamPrefix {
 
 typedef struct Stream {
   WBuf wb;			/* The bytes. */
+  WQueue *queue;		/* Where chunks wait for the writer, or NULL. */
+  int full;			/* No chunk could be handed out when it was time. */
   Symtab *st;			/* The symbols. */
   uint64_t *counters;		/* Totals, SPF_COUNTER__MAX of them. */
   uint32_t tid;			/* Thread of the samples. */
@@ -54,7 +59,8 @@ typedef struct Stream {
 } Stream;
 
 /* Start a stream into a buffer, in memory that is zero or was a stream. session:
-** its number in what the writer writes, from 0. Not in the handler.
+** its number in what the writer writes, from 0. If queue is set before, the writer is
+** lj_wqueue_put, and the buffer the queue's first. Not in the handler.
 */
 LJ_FUNC void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters,
 			    uint32_t tid, uint8_t *buf, size_t cap,
@@ -74,7 +80,9 @@ LJ_FUNC void lj_stream_event(Stream *s, int index, const char *name, int unit,
 /* Append the name of the samples' thread. Only between init and begin. */
 LJ_FUNC void lj_stream_thread(Stream *s, const char *name);
 
-/* The samples that follow are of another thread. Not in the handler. */
+/* The samples that follow are of another thread. Not in the handler, and waits for
+** the writer.
+*/
 LJ_FUNC void lj_stream_move(Stream *s, uint32_t tid);
 
 /* Append a sample. time_us: microseconds since the start; weight: what it stands

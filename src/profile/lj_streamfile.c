@@ -14,9 +14,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <sys/stat.h>
 
@@ -256,31 +258,44 @@ static int file_begin(OpenFile *f)
   return ok;
 }
 
-size_t lj_streamfile_write(const void **data, size_t len, void *ctx)
+/* Returns 0 or an errno. */
+static int file_write(OpenFile *f, const char *p, size_t len)
 {
-  StreamFile *sf = (StreamFile *)ctx;
-  OpenFile *f = sf->file;
-  const char *p = (const char *)*data;
-  size_t left = len;
-  if (!file_isopen(f)) {
-    errno = EBADF;
-    goto failed;
-  }
-  if (!__atomic_load_n(&f->begun, __ATOMIC_ACQUIRE) && !file_begin(f))
-    goto failed;
-  while (left > 0) {
-    ssize_t n = write(f->fd, p, left);
+  if (!file_isopen(f)) return EBADF;
+  if (!__atomic_load_n(&f->begun, __ATOMIC_ACQUIRE) && !file_begin(f)) return errno;
+  while (len > 0) {
+    ssize_t n = write(f->fd, p, len);
     if (n > 0) {  /* After a part, another session's chunk may come between. */
       p += n;
-      left -= (size_t)n;
+      len -= (size_t)n;
     } else if (n == 0 || errno != EINTR) {
-      if (n == 0) errno = EIO;
-      goto failed;
+      return n == 0 ? EIO : errno;
     }
   }
-  return len;
-failed:
-  if (!sf->err) sf->err = errno;
+  return 0;
+}
+
+size_t lj_streamfile_write(const void **data, size_t len, void *ctx)
+{
+  static const struct timespec now;
+  StreamFile *sf = (StreamFile *)ctx;
+  sigset_t output, pending, mask;
+  int err;
+  sigemptyset(&output);
+  sigaddset(&output, SIGPIPE);
+  sigaddset(&output, SIGXFSZ);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &output, &mask);
+  err = file_write(sf->file, (const char *)*data, len);
+  /* Ours is taken back; one that was there before stays. */
+  if (err == EPIPE && !sigismember(&pending, SIGPIPE)) sigdelset(&output, SIGXFSZ);
+  else if (err == EFBIG && !sigismember(&pending, SIGXFSZ)) sigdelset(&output, SIGPIPE);
+  else sigemptyset(&output);
+  if (!sigisemptyset(&output)) sigtimedwait(&output, NULL, &now);
+  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+  if (!err) return len;
+  if (!sf->err) sf->err = err;
+  errno = err;
   return 0;
 }
 

@@ -2,9 +2,8 @@
 ** Files that the Lua API writes profiles into.
 **
 ** A StreamFile is one session's end of it; sessions of a process that share a
-** file have one descriptor. Open, close and fork run outside of the handler;
-** the writer also runs in it, on several threads at once, and takes no lock
-** there.
+** file have one descriptor. All runs outside of the handler; the writer on several
+** threads at once.
 */
 
 #ifndef _LJ_STREAMFILE_H
@@ -15,7 +14,7 @@
 
 #include "lj_def.h"
 
-#define STREAMFILE_BUFFER	(128*1024)
+#define STREAMFILE_BUFFER	(256*1024)
 /* Session numbers of one start: it may use this many for its threads. */
 #define STREAMFILE_SESSIONS	65536
 
@@ -26,7 +25,7 @@ typedef struct StreamFile {
   char *path;			/* Absolute if there may be children. */
   uint32_t session;		/* Number of its first session in the file. */
   volatile int err;		/* errno of the first write that failed. */
-  uint8_t buf[STREAMFILE_BUFFER];  /* Buffer of the session. */
+  uint8_t buf[STREAMFILE_BUFFER];  /* Buffers of the session. */
 } StreamFile;
 
 typedef enum StreamFileStatus {
@@ -47,8 +46,8 @@ LJ_FUNC StreamFileStatus lj_streamfile_open(const char *path, int shared,
 /* Callbacks of a session, ctx is its StreamFile. The writer hands each chunk to
 ** the kernel at once, at the end of the file, so that those of several sessions
 ** are not mixed. It fails if the program has closed the descriptor, whoever has
-** its number now. Only its first call must be outside of the handler; the others
-** are async-signal-safe: fstat(2), write(2).
+** its number now. The signals SIGPIPE and SIGXFSZ, by which a program ends whose
+** own output fails, are not sent.
 */
 LJ_FUNC size_t lj_streamfile_write(const void **data, size_t len, void *ctx);
 LJ_FUNC int lj_streamfile_close(void *ctx, uint8_t *buf);

@@ -61,11 +61,18 @@ static Profile *profile_of(global_State *g)
 
 /* -- Stop -------------------------------------------------------------------- */
 
-static int is_watched(void)
+/* Does a profile need the helper? */
+static int needs_helper(const ProfileOptions *o)
+{
+  return o->threads == LUAM_SYSPROF_THREADS_ALL ||
+	 o->flush == LUAM_SYSPROF_FLUSH_THREAD;
+}
+
+static int is_helped(void)
 {
   const Profile *p;
   for (p = profiles; p; p = p->next)
-    if (p->running && p->opt.threads == LUAM_SYSPROF_THREADS_ALL) return 1;
+    if (p->running && needs_helper(&p->opt)) return 1;
   return 0;
 }
 
@@ -104,7 +111,7 @@ static int session_close(Session *s, int with_names, uint8_t **buf)
   Profile *p = s->p;
   Session * volatile *link = &p->first;
   int err = lj_session_end(s, with_names);
-  *buf = s->stream.wb.buf;
+  *buf = session_isqueued(s) ? p->opt.buf : s->stream.wb.buf;
   while (*link != s) link = &(*link)->next;
   __atomic_store_n(link, s->next, __ATOMIC_SEQ_CST);
   wait_for_hook(p);
@@ -143,7 +150,7 @@ static int profile_stop(Profile *p)
     lj_session_halt(s);
   __atomic_store_n(&p->running, 0, __ATOMIC_SEQ_CST);
   wait_for_hook(p);
-  if (!is_watched()) lj_threads_unwatch();
+  if (!is_helped()) lj_threads_unwatch();
   while ((s = p->first) != NULL) {
     int res = session_close(s, with_names, &buf);  /* The first one is last. */
     if (res) err = res;
@@ -246,7 +253,7 @@ static void profile_scan(Profile *p, int later)
   }
 }
 
-/* By the helper: new threads, and those that have ended. */
+/* New threads, and those that have ended. */
 static void look_at_threads(void)
 {
   Profile *p;
@@ -255,6 +262,36 @@ static void look_at_threads(void)
     if (p->running && p->opt.threads == LUAM_SYSPROF_THREADS_ALL)
       profile_scan(p, 1);
   pthread_mutex_unlock(&profiles_lock);
+}
+
+/* -- Chunks that wait to be written ------------------------------------------ */
+
+/* One that the helper is to write, claimed: its session stays until it is released.
+** NULL if there is none.
+*/
+static WQueue *queue_find(void)
+{
+  Profile *p;
+  Session *s;
+  WQueue *q = NULL;
+  if (pthread_mutex_trylock(&profiles_lock) != 0) return NULL;
+  for (p = profiles; p && !q; p = p->next)
+    if (p->running && p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD)
+      for (s = p->first; s && !q; s = s->next)
+	if (session_isqueued(s) && lj_wqueue_claim(&s->queue)) q = &s->queue;
+  pthread_mutex_unlock(&profiles_lock);
+  return q;
+}
+
+/* By the helper. The lock is not held while the writer runs, which may be slow. */
+static void help(int look)
+{
+  WQueue *q;
+  while ((q = queue_find()) != NULL) {
+    lj_wqueue_drain(q);
+    lj_wqueue_release(q);
+  }
+  if (look) look_at_threads();
 }
 
 /* -- Start ------------------------------------------------------------------- */
@@ -272,6 +309,9 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
 				o->spec, why);
   o->mode = opt->mode;
   o->threads = opt->threads;
+  o->flush = opt->flush;
+  if (o->flush == LUAM_SYSPROF_FLUSH_VM && o->threads == LUAM_SYSPROF_THREADS_ALL)
+    o->flush = LUAM_SYSPROF_FLUSH_THREAD;  /* Some run no VM. */
   o->signo = opt->signo;
   o->interval_ns = interval_ns;
   o->cb = *cb;
@@ -311,9 +351,9 @@ static int profile_begin(Profile *p, char *why)
     errno = err;
     return PROFILE_ERRIO;
   }
-  if (all && (err = lj_threads_watch(look_at_threads)) != 0)
-    snprintf(why, CLOCK_WHY_MAX, "the thread that looks for new threads cannot "
-	     "be made: %s", strerror(err));
+  if (needs_helper(&p->opt) && (err = lj_threads_watch(help)) != 0)
+    snprintf(why, CLOCK_WHY_MAX, "the profiler's thread cannot be made: %s",
+	     strerror(err));
   p->nsession = 1;
   p->first = s;
   __atomic_store_n(&p->running, 1, __ATOMIC_SEQ_CST);
@@ -323,7 +363,7 @@ static int profile_begin(Profile *p, char *why)
     __atomic_store_n(&p->running, 0, __ATOMIC_SEQ_CST);
     wait_for_hook(p);
     p->first = NULL;
-    if (!is_watched()) lj_threads_unwatch();
+    if (!is_helped()) lj_threads_unwatch();
     lj_session_free(s);
     errno = err;
     return PROFILE_ERRIO;
@@ -356,7 +396,7 @@ static void forget_parent(int forked)
     for (; s; s = next) {
       next = s->next;
       was_profiled |= (s->tid == forked);
-      lj_session_free(s);
+      lj_session_forget(s);
     }
     memset(&p->ended, 0, sizeof(p->ended));
     p->inherited = 1;

@@ -81,10 +81,16 @@ int lj_sysprof_options_valid(const struct luam_Sysprof_Options *opt,
   if (!opt->interval_ns && opt->interval > ~(uint64_t)0 / 1000000)
     return fail("an interval of %llu ms is too long",
 		(unsigned long long)opt->interval);
+  if (opt->flush > LUAM_SYSPROF_FLUSH_THREAD)
+    return fail("flush is %d; expected LUAM_SYSPROF_FLUSH_HANDLER, _VM or _THREAD",
+		opt->flush);
   if (opt->mode == LUAM_SYSPROF_DEFAULT) return 1;
   if (!opt->buf || opt->len < LUAM_SYSPROF_BUF_MIN)
     return fail("modes with a stream need a buffer of at least %d bytes in buf, its "
 		"size in len", LUAM_SYSPROF_BUF_MIN);
+  if (opt->flush && opt->len < LUAM_SYSPROF_BUF_MIN*LUAM_SYSPROF_FLUSH_BUFFERS)
+    return fail("a buffer that is not written in the handler needs at least %d bytes",
+		LUAM_SYSPROF_BUF_MIN*LUAM_SYSPROF_FLUSH_BUFFERS);
   if (!cb->writer || !cb->on_stop)
     return fail("modes with a stream need luaM_sysprof_set_%s to be called before",
 		cb->writer ? "on_stop" : "writer");

@@ -49,6 +49,7 @@ static const struct EnvOption {
   { "period", ENV_NUMBER, "a whole number above 0" },
   { "threads", ENV_TEXT, "own or all" },
   { "signal", ENV_NUMBER, "a signal as SIGUSR2" },
+  { "flush", ENV_TEXT, "vm or thread" },
   { "jitter", ENV_FLAG, "true or false" },
   { "fork", ENV_FLAG, "true or false" },
   { "shared", ENV_FLAG, "true or false" }
@@ -181,7 +182,7 @@ static int option_read(lua_State *L, const char *s, size_t len)
   int top = lua_gettop(L);
   if (!o)
     return say_value(s, (int)name_len, "is no option; they are path, mode, hz, "
-		     "interval, clock, period, threads, signal, jitter, fork, shared",
+		     "interval, clock, period, threads, signal, flush, jitter, fork, shared",
 		     "");
   lua_getfield(L, OPTIONS, o->name);
   if (!lua_isnil(L, -1))

@@ -7,11 +7,13 @@
 #define lj_sysprof_hooks_c
 #define LUA_CORE
 
+#include <errno.h>
 #include <sched.h>
 
 #include "lj_obj.h"
 #include "lj_frame.h"
 #include "lj_dispatch.h"
+#include "profile/lj_safepoint.h"
 #include "profile/lj_session.h"
 #include "profile/lj_shared.h"
 #include "profile/lj_sysprof.h"
@@ -34,6 +36,39 @@ static void told_leave(Profile *p)
 {
   __atomic_store_n(&p->in_hook, 0, __ATOMIC_SEQ_CST);
 }
+
+/* -- Safe point -------------------------------------------------------------- */
+
+/* Write the chunks that wait. A claim keeps a session, so that who stops the profile
+** meanwhile waits for it and not for a hook.
+*/
+static void flush(global_State *g)
+{
+  WQueue *q;
+  do {
+    Profile *p = told_enter(g);
+    Session *s;
+    if (!p) return;
+    q = NULL;
+    for (s = __atomic_load_n(&p->first, __ATOMIC_SEQ_CST); s && !q;
+	 s = __atomic_load_n(&s->next, __ATOMIC_SEQ_CST))
+      if (session_isqueued(s) && lj_wqueue_claim(&s->queue)) q = &s->queue;
+    told_leave(p);
+    if (q) {
+      lj_wqueue_drain(q);
+      lj_wqueue_release(q);
+    }
+  } while (q);
+}
+
+void lj_sysprof_safepoint(lua_State *L, int what)
+{
+  int err = errno;
+  if (what & SAFEPOINT_FLUSH) flush(G(L));
+  errno = err;
+}
+
+/* -- Memory that is freed or moved ------------------------------------------- */
 
 /* From here on no handler of another thread looks at the VM. */
 static void change_begin(Profile *p)
@@ -93,10 +128,4 @@ void lj_sysprof_code_free(global_State *g, int begin)
   if (begin) change_begin(p);
   else change_end(p);
   told_leave(p);
-}
-
-void lj_sysprof_safepoint(lua_State *L, int what)
-{
-  UNUSED(L);
-  UNUSED(what);
 }

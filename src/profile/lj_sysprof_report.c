@@ -60,6 +60,7 @@ void lj_sysprof_selfreport(global_State *g, struct luam_Sysprof_SelfReport *r)
   r->overruns = n[SPF_COUNTER_OVERRUNS];
   r->lost_buffer = n[SPF_COUNTER_LOST_BUFFER];
   r->lost_writer = n[SPF_COUNTER_LOST_WRITER];
+  r->lost_queue = n[SPF_COUNTER_LOST_QUEUE];
   r->lost_nested = n[SPF_COUNTER_LOST_NESTED];
   r->throttled = n[SPF_COUNTER_THROTTLED];
   for (i = 0; i < SPF_BROKEN__MAX; i++) {

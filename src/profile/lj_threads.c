@@ -6,7 +6,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For sem_clockwait. */
+#define _GNU_SOURCE
 #endif
 #include <errno.h>
 #include <fcntl.h>
@@ -15,19 +15,23 @@
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include "profile/lj_clock.h"
 #include "profile/lj_threads.h"
 
 #define DENTS_SIZE	4096
+#define LOOK_NS		((uint64_t)THREADS_LOOK_MS * 1000000)
 
 static struct {
   int runs;
   pthread_t thread;
   volatile int tid;		/* Its own; set before start returns. */
-  void (*look)(void);
-  sem_t begun, end;
+  void (*work)(int look);
+  sem_t begun;
+  uint32_t word;		/* 1: it was woken. */
+  int end;			/* It is to end. */
 } helper;
 
 /* -- List -------------------------------------------------------------------- */
@@ -74,35 +78,63 @@ int lj_threads_exists(int tid)
 
 /* -- Helper ------------------------------------------------------------------ */
 
+/* Sleeps unless the word is set, see futex(2); not longer. */
+static void word_wait(uint64_t ns)
+{
+  struct timespec ts;
+  ts.tv_sec = (time_t)(ns / 1000000000);
+  ts.tv_nsec = (long)(ns % 1000000000);
+  syscall(SYS_futex, &helper.word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+}
+
+/* The system call is only made if the helper may sleep. */
+void lj_threads_wake(void)
+{
+  if (__atomic_exchange_n(&helper.word, 1, __ATOMIC_RELEASE) == 0)
+    syscall(SYS_futex, &helper.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static uint64_t now_ns(void)
+{
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
 static void *helper_main(void *arg)
 {
+  uint64_t due = now_ns() + LOOK_NS;
   UNUSED(arg);
   helper.tid = lj_clock_tid();
   pthread_setname_np(pthread_self(), "sysprof");
   sem_post(&helper.begun);
   for (;;) {
-    struct timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    ts.tv_nsec += THREADS_LOOK_MS * 1000000;
-    if (ts.tv_nsec >= 1000000000) {
-      ts.tv_nsec -= 1000000000;
-      ts.tv_sec++;
+    uint64_t now = now_ns();
+    int woken;
+    if (now < due) word_wait(due - now);
+    woken = __atomic_exchange_n(&helper.word, 0, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&helper.end, __ATOMIC_ACQUIRE)) break;
+    now = now_ns();
+    if (now >= due) {
+      helper.work(1);
+      due = now + LOOK_NS;
+    } else if (woken) {
+      helper.work(0);
     }
-    if (sem_clockwait(&helper.end, CLOCK_MONOTONIC, &ts) == 0) break;
-    if (errno == ETIMEDOUT) helper.look();
   }
   return NULL;
 }
 
-int lj_threads_watch(void (*look)(void))
+int lj_threads_watch(void (*work)(int look))
 {
   sigset_t all, old;
   int err;
   if (helper.runs) return 0;
-  helper.look = look;
+  helper.work = work;
   helper.tid = 0;
+  __atomic_store_n(&helper.word, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&helper.end, 0, __ATOMIC_RELAXED);
   sem_init(&helper.begun, 0, 0);
-  sem_init(&helper.end, 0, 0);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
   err = pthread_create(&helper.thread, NULL, helper_main, NULL);
@@ -116,10 +148,10 @@ int lj_threads_watch(void (*look)(void))
 void lj_threads_unwatch(void)
 {
   if (!helper.runs) return;
-  sem_post(&helper.end);
+  __atomic_store_n(&helper.end, 1, __ATOMIC_RELEASE);
+  lj_threads_wake();
   pthread_join(helper.thread, NULL);
   sem_destroy(&helper.begun);
-  sem_destroy(&helper.end);
   helper.runs = helper.tid = 0;
 }
 

@@ -1,10 +1,10 @@
 /*
-** Threads of the process: which there are, and a thread of ours that looks for
-** new ones.
+** Threads of the process: which there are, and a thread of ours, the helper, that
+** looks for new ones and writes what handlers have filled.
 **
-** The helper blocks all signals, runs only while a profile of all threads does,
-** and nothing but such looks depends on it. Runs outside of the handler; watch,
-** unwatch and forget under the lock of lj_sysprof.c.
+** It blocks all signals, and runs only while a profile needs it. Runs outside of
+** the handler, but for wake; watch, unwatch and forget under the lock of
+** lj_sysprof.c.
 */
 
 #ifndef _LJ_THREADS_H
@@ -23,10 +23,16 @@ LJ_FUNC int lj_threads_each(void (*f)(void *ctx, int tid), void *ctx);
 /* Is this thread of the process still there? */
 LJ_FUNC int lj_threads_exists(int tid);
 
-/* Have look called by the helper again and again; it is made unless it is there.
-** look must not wait for a lock that is held during unwatch. Returns 0 or an errno.
+/* Have work called by the helper each THREADS_LOOK_MS, with look set, and whenever
+** it is woken; it is made unless it is there. work must not wait for a lock that is
+** held during unwatch. Returns 0 or an errno.
 */
-LJ_FUNC int lj_threads_watch(void (*look)(void));
+LJ_FUNC int lj_threads_watch(void (*work)(int look));
+
+/* Have it called soon. Async-signal-safe: one system call that does not wait, and
+** none before it has been called again.
+*/
+LJ_FUNC void lj_threads_wake(void);
 
 /* End the helper: it has ended when this returns. */
 LJ_FUNC void lj_threads_unwatch(void);

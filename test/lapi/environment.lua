@@ -100,7 +100,7 @@ t.equal(with("clock=wall").clock, "wall", "clock")
 t.equal(with("clock=wall+cpu/period=5000000/,hz=50").clock, "wall,cpu", "two clocks")
 t.equal(with("period=1000").mode, "callgraph", "period, of no use for a clock")
 for _, value in ipairs { "jitter", "jitter=true", "jitter=false", "shared", "shared=true",
-			 "threads=own" } do
+			 "threads=own", "flush=vm", "flush=thread" } do
   t.equal(with(value).mode, "callgraph", value)
 end
 
@@ -111,6 +111,8 @@ io.write(n)
 ]]
 local _, own = with("threads=own", TASKS)
 local _, all = with("threads=all", TASKS)
+local _, writes = with("flush=thread", TASKS)
+t.equal(tonumber(writes), tonumber(own) + 1, "flush=thread: the thread that writes")
 t.equal(tonumber(all), tonumber(own) + 1, "threads=all: the thread that looks for others")
 
 -- The signal has a handler.
@@ -236,7 +238,7 @@ wrong("hertz=10", "'hertz'")
 wrong("HZ=10", "'HZ'")
 for _, value in ipairs { "mode=c", "mode=X", "mode=CC", "hz=0", "hz=-1", "hz=abc", "hz=nan", "hz=inf",
 			 "interval=0", "interval=1e300", "period=0", "period=1.5", "threads=some",
-			 "signal=PROF", "signal=0", "signal=1.5", "signal=100", "jitter=yes",
+			 "flush=no", "signal=PROF", "signal=0", "signal=1.5", "signal=100", "jitter=yes",
 			 "fork=1", "shared=TRUE" } do
   wrong(value, "'" .. value .. "' has a wrong value; expected ")
   wrong("path=y.bin," .. value, "'" .. value .. "' has a wrong value; expected ")

@@ -67,10 +67,9 @@ assert(ok == nil and message == "profiler is not running")
 LUA
 
 for mode in off on; do
-  # Both have room for the first buffer only.
-  # Without the signal, write() to the file that may not grow fails with EFBIG.
+  # Both have room for the first two buffers only. The signal of a file that may not
+  # grow, SIGXFSZ, would end the program.
   (
-    trap '' XFSZ
     ulimit -f 130
     exec "$LUAJIT" program.lua limited.bin $mode 0.1 27
   ) || fail "a file that may not grow, JIT $mode"
@@ -81,5 +80,25 @@ for mode in off on; do
     check full/profile.bin
     rm full/profile.bin
   fi
+done
+
+# A pipe that its reader leaves after a while: no SIGPIPE ends the program.
+mkfifo pipe
+for flush in vm thread; do
+  head -c 80000 pipe >left.bin &
+  reader=$!
+  "$LUAJIT" - $flush <<'LUA' || fail "a pipe without a reader, flush = $flush"
+local workloads = require("workloads")
+assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = 0.1, path = "pipe", flush = arg[1] }))
+local till = os.clock() + 60
+repeat
+  for _, w in ipairs(workloads.list) do w.run(1) end
+until misc.sysprof.report().lost.writer > 0 or os.clock() >= till
+local ok, message, code = misc.sysprof.stop()
+print(arg[1], ok, message, code)
+assert(ok == nil and code == 32 and message:find("pipe", 1, true))
+LUA
+  wait $reader
+  check left.bin
 done
 exit $status

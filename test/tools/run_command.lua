@@ -165,7 +165,7 @@ t.equal(t.read_file("sysprof.bin"):sub(1, 3), "ljs", "default output: profile")
 local parsed, folded = t.parse("sysprof.bin")
 t.equal(parsed, 0, "default output: whole")
 t.ok(folded, "default output: can be read")
-status, _, err = t.shell(RUN .. "run --hz=1500.5 --threads --fork --jitter --signal=usr2 " ..
+status, _, err = t.shell(RUN .. "run --hz=1500.5 --threads --fork --jitter --flush=thread --signal=usr2 " ..
 			 "--event=cpu -o out.txt short.lua")
 t.equal(status, 0, "options of the profiler: " .. err)
 t.contains(t.read_file("out.txt"), "1500.5 samples a second asked", "the rate that was asked for")

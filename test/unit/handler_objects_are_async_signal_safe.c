@@ -103,28 +103,18 @@ static const Allowed allowed[] = {
   { "lj_safepoint", "lj_vm_profhook", "an address to store" },
   { "lj_safepoint", "lj_dispatch_update", "at the safe point only" },
   { "lj_safepoint", "lj_sysprof_safepoint", "at the safe point only" },
-  { "lj_streamfile", "write", "signal-safety(7)" },
-  { "lj_streamfile", "fstat*", "signal-safety(7)" },
-  { "lj_streamfile", "ftruncate*", "signal-safety(7); first chunk only" },
-  { "lj_streamfile", "sched_yield", "open, close and first chunk only" },
-  { "lj_streamfile", "open*", "start only" },
-  { "lj_streamfile", "fcntl*", "start only" },
-  { "lj_streamfile", "close", "start and stop only" },
-  { "lj_streamfile", "malloc", "start only" },
-  { "lj_streamfile", "calloc", "start only" },
-  { "lj_streamfile", "strdup", "start only" },
-  { "lj_streamfile", "free", "start and stop only" },
-  { "lj_streamfile", "unlink", "failed start only" },
-  { "lj_streamfile", "get_current_dir_name", "start only" },
-  { "lj_streamfile", "snprintf", "start only" },
-  { "lj_streamfile", "__snprintf_chk", "start only" },
+  { "lj_sample", "lj_threads_wake", "atomics and a bare system call" },
+  { "lj_wqueue", "lj_threads_exists", "outside of the handler only" },
+  { "lj_wqueue", "lj_sysprof_tid", "outside of the handler only" },
+  { "lj_wqueue", "pthread_setcancelstate", "outside of the handler only" },
+  { "lj_wqueue", "nanosleep", "outside of the handler only" },
 };
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
   "lj_peek", "lj_cfi", "lj_cfirow", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack",
   "lj_lstack", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
-  "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_streamfile", "lj_sample",
+  "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_wqueue", "lj_sample",
   "lj_clock", "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
   "lj_modules", "lj_object", "lj_safepoint"
 };

@@ -26,6 +26,7 @@ local STATES = names_of("SPF_VMST_")
 
 local LOST = {
   { G.SPF_COUNTER_LOST_BUFFER, "no room in the buffer" },
+  { G.SPF_COUNTER_LOST_QUEUE, "all buffers waited to be written" },
   { G.SPF_COUNTER_LOST_WRITER, "the writer failed" },
   { G.SPF_COUNTER_LOST_NESTED, "the handler was running" },
 }
