@@ -66,14 +66,21 @@ static void *counters_fork(void *ctx)
 static int open_file(lua_State *L, struct luam_Sysprof_Options *opt,
 		     const LuaOptFile *fo, StreamFile **sfp)
 {
-  switch (lj_streamfile_open(fo->path, fo->shared, fo->children, sfp)) {
+  int n;
+  const char *problem;
+  switch (lj_streamfile_open(fo->path, fo->how, fo->shared, fo->children, sfp,
+			     &problem)) {
   case STREAMFILE_OK: break;
   case STREAMFILE_INUSE:
     lua_pushfstring(L, "%s: another profile of this process is being written "
 		    "into this file; give each its own path, or all of them "
 		    "shared = true", fo->path);
     return push_error(L, lua_tostring(L, -1), EBUSY);
-  default: return push_syserror(L, fo->path, errno);
+  default:
+    if (!problem) return push_syserror(L, fo->path, errno);
+    n = errno;
+    lua_pushfstring(L, "%s: %s", fo->path, problem);
+    return push_error(L, lua_tostring(L, -1), n);
   }
   opt->buf = (*sfp)->buf;
   opt->len = sizeof((*sfp)->buf);

@@ -107,6 +107,11 @@ local SPECS = {
     "signal of the profiler, default SIGPROF; SIGURG of perf's" } },
   { name = "flush", key = "flush", arg = "WHERE", choice = { "vm", "thread" }, help = {
     "the profile is written by the VM (default) or a thread" } },
+  { name = "force", key = "force", help = {
+    "overwrite a FILE that is no profile by a profile" } },
+  { name = "follow", key = "follow", help = {
+    "write a profile also by a link that another user has put",
+    "into a folder that everybody may write to" } },
   { name = "jitter", key = "jitter", help = { "vary the interval at random" } },
   { name = "mode", key = "mode", arg = "MODE", choice = { "C", "L" }, help = {
     "C: whole stacks (default), L: their innermost frames" } },
@@ -229,8 +234,9 @@ local function format_of(path)
   return found
 end
 
--- An output that cannot be written is found before the script has run. Returns true
--- and whether the file is new, or nil and a message.
+-- An output that cannot be written is found before the script has run: a profile by
+-- the profiler, another format here. Returns true and whether the file is new, or nil
+-- and a message.
 local function check_output(path)
   local there = io.open(path, "rb")
   if there then there:close() end
@@ -246,7 +252,7 @@ local function start_options(opt, path)
 	   interval = opt.interval or not opt.hz and INTERVAL_MS or nil, hz = opt.hz,
 	   period = opt.period, threads = opt.all_threads and "all" or nil,
 	   signal = opt.signal, jitter = opt.jitter, fork = opt.fork,
-	   flush = opt.flush }
+	   flush = opt.flush, force = opt.force, follow = opt.follow }
 end
 
 -- Returns the list of options for luajit.
@@ -271,9 +277,12 @@ end
 
 local function run(opt, rest)
   local format = opt.format
-  local ok, err = check_output(opt.output)
-  local is_new, path = ok and err, opt.output
-  if ok and format ~= "bin" then path, err = launch.temporary() end
+  local ok, err, is_new, path = true, nil, false, opt.output
+  if format ~= "bin" then
+    ok, err = check_output(opt.output)
+    is_new = ok and err
+    if ok then path, err = launch.temporary() end
+  end
   if not ok or not path then
     say(err)
     return FAILED

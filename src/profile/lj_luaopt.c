@@ -14,6 +14,7 @@
 
 #include "lua.h"
 #include "profile/lj_luaopt.h"
+#include "profile/lj_outfile.h"
 
 #define SYSPROF_PATH		"sysprof.bin"	/* Default file. */
 #define SYSPROF_INTERVAL_MS	10		/* Default interval. */
@@ -156,6 +157,18 @@ static int option_signal(lua_State *L, struct luam_Sysprof_Options *opt)
   return (lua_Number)opt->signo == n;
 }
 
+/* How the file may be opened. */
+static int option_how(lua_State *L, int *how)
+{
+  int force, follow, regular;
+  if (!option_flag(L, "force", &force) || !option_flag(L, "follow", &follow) ||
+      !option_flag(L, "regular", &regular))
+    return 0;
+  *how = (force ? OUTFILE_FORCE : 0) | (follow ? OUTFILE_FOLLOW : 0) |
+	 (regular ? OUTFILE_REGULAR : 0);
+  return 1;
+}
+
 int lj_luaopt_read(lua_State *L, struct luam_Sysprof_Options *opt,
 		   LuaOptFile *fo)
 {
@@ -165,8 +178,9 @@ int lj_luaopt_read(lua_State *L, struct luam_Sysprof_Options *opt,
   if (lua_type(L, 1) != LUA_TTABLE || !option_mode(L, opt) ||
       !option_interval(L, opt) || !option_period(L, opt) ||
       !option_signal(L, opt) || !option_flag(L, "jitter", &jitter) ||
-      !option_threads(L, opt) || !option_flush(L, opt) || !option_flag(L, "fork", &fo->children) ||
-      !option_flag(L, "shared", &fo->shared) ||
+      !option_threads(L, opt) || !option_flush(L, opt) ||
+      !option_flag(L, "fork", &fo->children) ||
+      !option_flag(L, "shared", &fo->shared) || !option_how(L, &fo->how) ||
       !option_string(L, "clock", &opt->clocks) ||
       !option_string(L, "path", &fo->path))
     return 0;

@@ -11,6 +11,7 @@
 
 typedef struct LuaOptFile {
   const char *path;
+  int how;			/* OUTFILE_*. */
   int shared;			/* Other sessions may write into it. */
   int children;			/* Children of fork() are profiled, too. */
 } LuaOptFile;

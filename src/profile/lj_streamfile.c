@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
+#include "profile/lj_outfile.h"
 #include "profile/lj_streamfile.h"
 
 /* Under the lock, but for what the writer reads. */
@@ -102,16 +103,10 @@ static void list_remove(OpenFile *f)
 /* Open or create it; not as one of the three descriptors that programs use without
 ** opening them.
 */
-static int open_above_stderr(const char *path, int *created)
+static int open_above_stderr(const char *path, int how, int *created,
+			     const char **problem)
 {
-  int flags = O_WRONLY|O_APPEND|O_CLOEXEC, fd = open(path, flags);
-  *created = 0;
-  if (fd < 0 && errno == ENOENT) {
-    fd = open(path, flags|O_CREAT|O_EXCL, 0600);
-    *created = fd >= 0;
-    if (fd < 0 && errno == EEXIST)  /* A link to nowhere. */
-      fd = open(path, flags|O_CREAT, 0600);
-  }
+  int fd = lj_outfile_open(path, how, created, problem);
   if (fd >= 0 && fd <= STDERR_FILENO) {
     int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), err = errno;
     close(fd);
@@ -169,13 +164,14 @@ static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
   return STREAMFILE_OK;
 }
 
-static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf)
+static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf,
+				  const char **problem)
 {
   OpenFile *fresh = (OpenFile *)calloc(1, sizeof(OpenFile));
   struct stat st;
   int fd, err;
   if (!fresh) return STREAMFILE_ERROR;
-  fd = open_above_stderr(path, &fresh->created);
+  fd = open_above_stderr(path, sf->how, &fresh->created, problem);
   if (fd >= 0 && fstat(fd, &st) == 0)
     return list_take(fd, &st, shared, fresh, sf);
   err = errno;
@@ -188,12 +184,13 @@ static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf)
 /* The last one that lets go closes it, and leaves nothing of a start that failed.
 ** Returns what close() does.
 */
-static int file_release(OpenFile *f, const char *path)
+static int file_release(OpenFile *f, const char *path, int how)
 {
   int fd = -1, last, remembered = 0;
   list_lock();
   last = (--f->users == 0);
-  if (last && f->created && !f->begun && f->pid == files_pid) unlink(path);
+  if (last && f->created && !f->begun && f->pid == files_pid)
+    lj_outfile_remove(path, how, f->dev, f->ino);
   if (last || f->pid != files_pid) {
     struct stat st;
     fd = file_isopen(f) ? f->fd : -1;
@@ -225,16 +222,19 @@ static char *absolute_path(const char *path)
   return s;
 }
 
-StreamFileStatus lj_streamfile_open(const char *path, int shared, int children,
-				    StreamFile **sfp)
+StreamFileStatus lj_streamfile_open(const char *path, int how, int shared,
+				    int children, StreamFile **sfp,
+				    const char **problem)
 {
   StreamFile *sf = (StreamFile *)malloc(sizeof(StreamFile));
   StreamFileStatus status = STREAMFILE_ERROR;
   int err;
+  *problem = NULL;
   if (!sf) return STREAMFILE_ERROR;
   sf->err = 0;
+  sf->how = how;
   sf->path = children ? absolute_path(path) : strdup(path);
-  if (sf->path && (status = file_open(path, shared, sf)) == STREAMFILE_OK) {
+  if (sf->path && (status = file_open(path, shared, sf, problem)) == STREAMFILE_OK) {
     *sfp = sf;
     return STREAMFILE_OK;
   }
@@ -302,7 +302,7 @@ size_t lj_streamfile_write(const void **data, size_t len, void *ctx)
 int lj_streamfile_close(void *ctx, uint8_t *buf)
 {
   StreamFile *sf = (StreamFile *)ctx;
-  int result = file_release(sf->file, sf->path), err = errno;
+  int result = file_release(sf->file, sf->path, sf->how), err = errno;
   UNUSED(buf);
   free(sf->path);
   free(sf);
@@ -314,16 +314,17 @@ void *lj_streamfile_fork(void *ctx)
 {
   StreamFile *sf = (StreamFile *)ctx;
   OpenFile *inherited = sf->file;
+  const char *problem;
   size_t len = strlen(sf->path) + 24;
   char *path = (char *)malloc(len);
   StreamFileStatus status = STREAMFILE_ERROR;
   if (path) {
     snprintf(path, len, "%s.%ld", sf->path, (long)getpid());
-    status = file_open(path, inherited->shared, sf);
+    status = file_open(path, inherited->shared, sf, &problem);
     free(path);
   }
   if (status != STREAMFILE_OK) return NULL;
   sf->err = 0;
-  file_release(inherited, sf->path);
+  file_release(inherited, sf->path, sf->how);
   return sf;
 }

@@ -23,6 +23,7 @@ typedef struct OpenFile OpenFile;
 typedef struct StreamFile {
   OpenFile *file;		/* Where the bytes go. */
   char *path;			/* Absolute if there may be children. */
+  int how;			/* OUTFILE_*. */
   uint32_t session;		/* Number of its first session in the file. */
   volatile int err;		/* errno of the first write that failed. */
   uint8_t buf[STREAMFILE_BUFFER];  /* Buffers of the session. */
@@ -36,12 +37,13 @@ typedef enum StreamFileStatus {
 
 /* Open a file for a new session. What it holds is kept until the first write; closed
 ** without one, a new file is removed.
-** shared: other sessions of this process may write into it, too, and what this
-** process has written into it before is kept. children: lj_streamfile_fork may
-** be called.
+** how: OUTFILE_*. shared: other sessions of this process may write into it, too, and
+** what this process has written into it before is kept. children: lj_streamfile_fork
+** may be called. problem: why an error, if errno does not say it all, else NULL.
 */
-LJ_FUNC StreamFileStatus lj_streamfile_open(const char *path, int shared,
-					    int children, StreamFile **sfp);
+LJ_FUNC StreamFileStatus lj_streamfile_open(const char *path, int how, int shared,
+					    int children, StreamFile **sfp,
+					    const char **problem);
 
 /* Callbacks of a session, ctx is its StreamFile. The writer hands each chunk to
 ** the kernel at once, at the end of the file, so that those of several sessions

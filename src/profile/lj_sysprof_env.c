@@ -9,7 +9,6 @@
 #define LUA_CORE
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 
 #include "lua.h"
 #include "lauxlib.h"
@@ -52,7 +50,9 @@ static const struct EnvOption {
   { "flush", ENV_TEXT, "vm or thread" },
   { "jitter", ENV_FLAG, "true or false" },
   { "fork", ENV_FLAG, "true or false" },
-  { "shared", ENV_FLAG, "true or false" }
+  { "shared", ENV_FLAG, "true or false" },
+  { "force", ENV_FLAG, "true or false" },
+  { "follow", ENV_FLAG, "true or false" }
 };
 #define ENV_NOPTION	(sizeof(env_options)/sizeof(env_options[0]))
 
@@ -182,8 +182,8 @@ static int option_read(lua_State *L, const char *s, size_t len)
   int top = lua_gettop(L);
   if (!o)
     return say_value(s, (int)name_len, "is no option; they are path, mode, hz, "
-		     "interval, clock, period, threads, signal, flush, jitter, fork, shared",
-		     "");
+		     "interval, clock, period, threads, signal, flush, jitter, fork, shared, "
+		     "force, follow", "");
   lua_getfield(L, OPTIONS, o->name);
   if (!lua_isnil(L, -1))
     return say_value(s, (int)name_len, "is there twice", "");
@@ -246,32 +246,10 @@ static int path_expand(lua_State *L, const char *s, int number)
   return 1;
 }
 
-/* Why a profile must not be written there: NULL if it is new, or a profile. An
-** existing one that cannot be looked at is not touched either.
-*/
-static const char *path_problem(const char *path)
-{
-  char head[3];
-  struct stat st;
-  const char *problem = NULL;
-  ssize_t n;
-  int fd;
-  if (stat(path, &st) != 0) return NULL;  /* Left to the start. */
-  if (!S_ISREG(st.st_mode)) return "it is no regular file";
-  if (st.st_size == 0) return NULL;
-  fd = open(path, O_RDONLY|O_CLOEXEC|O_NONBLOCK);
-  if (fd < 0) return strerror(errno);
-  do n = read(fd, head, sizeof(head)); while (n < 0 && errno == EINTR);
-  if (n != (ssize_t)sizeof(head) || memcmp(head, "ljs", sizeof(head)) != 0)
-    problem = "it is no profile, and is not overwritten";
-  close(fd);
-  return problem;
-}
-
 /* Set the path of the VM of this number. Returns 0 if there cannot be one. */
-static int path_set(lua_State *L, const char *value, int number)
+static int path_set(lua_State *L, int number)
 {
-  const char *path, *problem;
+  const char *path;
   lua_getfield(L, OPTIONS, "path");
   if (lua_isnil(L, -1)) lua_pushliteral(L, ENV_PATH);
   path = lua_tostring(L, -1);
@@ -280,13 +258,9 @@ static int path_set(lua_State *L, const char *value, int number)
     return say_value(path, (int)strlen(path), "has a '%' that is not followed by ",
 		     "p, n, t or %");
   }
-  path = lua_tostring(L, -1);
-  problem = path_problem(path);
-  if (problem) {
-    lua_pushfstring(L, "%s: %s", path, problem);
-    return say_vm(value, lua_tostring(L, -1));
-  }
   lua_setfield(L, OPTIONS, "path");
+  lua_pushboolean(L, 1);  /* A FIFO would have the program wait for a reader. */
+  lua_setfield(L, OPTIONS, "regular");
   return 1;
 }
 
@@ -313,7 +287,7 @@ static int env_start(lua_State *L)
   lua_getfield(L, OPTIONS, "mode");
   nofile = strcmp(lua_tostring(L, -1), "D") == 0;
   lua_settop(L, OPTIONS);
-  if (!nofile && !path_set(L, e.value, number)) return 0;
+  if (!nofile && !path_set(L, number)) return 0;
   lua_pushcfunction(L, e.start);
   lua_pushvalue(L, OPTIONS);
   lua_call(L, 1, 2);

@@ -75,7 +75,7 @@ int main(void)
   int samples[THREADS], i;
   uint64_t sum = 0;
   FILE *f = fopen("shared.bin", "wb");
-  REQUIRE(f != NULL && fputs("what was there before", f) >= 0 && fclose(f) == 0);
+  REQUIRE(f != NULL && fputs("ljs\3, was there before", f) >= 0 && fclose(f) == 0);
 
   /* Two on this thread, at the same time and one after the other. */
   CHECK_EQ(run(A, START " return 1"), 1);

@@ -100,7 +100,7 @@ t.equal(with("clock=wall").clock, "wall", "clock")
 t.equal(with("clock=wall+cpu/period=5000000/,hz=50").clock, "wall,cpu", "two clocks")
 t.equal(with("period=1000").mode, "callgraph", "period, of no use for a clock")
 for _, value in ipairs { "jitter", "jitter=true", "jitter=false", "shared", "shared=true",
-			 "threads=own", "flush=vm", "flush=thread" } do
+			 "threads=own", "flush=vm", "flush=thread", "force", "follow", "follow=true" } do
   t.equal(with(value).mode, "callgraph", value)
 end
 
@@ -239,7 +239,7 @@ wrong("HZ=10", "'HZ'")
 for _, value in ipairs { "mode=c", "mode=X", "mode=CC", "hz=0", "hz=-1", "hz=abc", "hz=nan", "hz=inf",
 			 "interval=0", "interval=1e300", "period=0", "period=1.5", "threads=some",
 			 "flush=no", "signal=PROF", "signal=0", "signal=1.5", "signal=100", "jitter=yes",
-			 "fork=1", "shared=TRUE" } do
+			 "fork=1", "shared=TRUE", "force=yes" } do
   wrong(value, "'" .. value .. "' has a wrong value; expected ")
   wrong("path=y.bin," .. value, "'" .. value .. "' has a wrong value; expected ")
 end
@@ -256,12 +256,13 @@ wrong("signal=SIGKILL", "'signal=SIGKILL'", "signal 9 cannot be the profiler's")
 wrong("path=%q.bin", "'path=%q.bin' has a '%'")
 wrong("path=x%", "'path=x%' has a '%'")
 wrong("path=none/x.bin", "'path=none/x.bin'", "none/x.bin: No such file")
-wrong("path=.", ".: it is no regular file")
+wrong("path=.", ".: Is a directory")
 wrong("path=/dev/null", "/dev/null: it is no regular file")
 wrong("path=" .. ("x"):rep(2000), "x: File name too long")
 wrong("a\27[31m\nb", "'a?[31m?b' is no option")
 t.shell("mkfifo box/fifo")
 wrong("path=fifo", "fifo: it is no regular file")
+wrong("path=fifo,force", "fifo: it is no regular file")
 
 -- Nobody hears the sentence: no SIGPIPE ends the program.
 status, out = t.shell("mkfifo box/pipe && exec 3<>box/pipe 4>box/pipe 3>&- && LUAJIT_SYSPROF=hz=x '"
@@ -275,6 +276,9 @@ for _, text in ipairs { "text of somebody", "lj", "\27LJ\2" } do
   t.write_file("box/kept", text)
   wrong("path=kept", "kept: it is no profile")
   t.equal(t.read_file("box/kept"), text, "left alone")
+  _, _, _, err = run("path=kept,force", "")
+  t.equal(err, "", "force: nothing is said")
+  t.equal(parse("kept").meta.mode, "callgraph", "force: overwritten")
 end
 fresh()
 t.write_file("box/x.bin", "")

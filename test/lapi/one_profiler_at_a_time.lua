@@ -36,7 +36,7 @@ t.equal(calls, before, "jit.profile has stopped")
 t.write_file("kept.bin", "kept")
 profile.start("i10", callback)
 for _, mode in ipairs({ "D", "L", "C" }) do
-  local r = { sysprof.start({ mode = mode, path = "kept.bin" }) }
+  local r = { sysprof.start({ mode = mode, path = "kept.bin", force = true }) }
   t.equal(r[1], nil, "sysprof during jit.profile, mode " .. mode)
   t.equal(r[2], "profiler is running already", "sysprof during jit.profile")
   t.equal(type(r[3]), "number", "sysprof during jit.profile")

@@ -47,7 +47,7 @@ t.equal(sysprof.stop(), true, "new file")
 local _, mode = t.shell("stat -c %a new.bin")
 t.equal(mode, "600\n", "mode of a new file")
 t.write_file("old.bin", ("old "):rep(1e6))
-t.equal(sysprof.start({ mode = "C", path = "old.bin" }), true, "old file")
+t.equal(sysprof.start({ mode = "C", path = "old.bin", force = true }), true, "old file")
 t.equal(sysprof.stop(), true, "old file")
 t.equal(t.read_file("old.bin"):find("old old", 1, true), nil, "the old file is gone")
 

@@ -276,7 +276,19 @@ wrong("no such module", "run -l no_such_module -o new.bin says.lua 2>&1 >/dev/nu
       "tail -n 1 >&2; false", 1, "luajit ended before the script began")
 wrong("output in no folder", "run -o /no/such/x.html short.lua", 1, "cannot write /no/such/x.html")
 wrong("output in no folder, as it is", "run -o /no/such/x.bin short.lua", 1,
-      "cannot write /no/such/x.bin")
+      "cannot profile: /no/such/x.bin: No such file or directory")
+t.write_file("text.bin", "text")
+t.write_file("one.lua", "print(1)")
+wrong("a file that is no profile", "run -o text.bin one.lua", 1, "cannot profile: text.bin: it is no profile")
+t.equal(t.read_file("text.bin"), "text", "a file that is no profile: left alone")
+status, out = t.shell(RUN .. "run --force -o text.bin one.lua")
+t.equal(status .. out, "01\n", "--force")
+t.equal(t.read_file("text.bin"):sub(1, 3), "ljs", "--force: overwritten")
+t.equal(t.shell(RUN .. "run --follow -o text.bin one.lua"), 0, "--follow")
+os.remove("new.bin")
+t.equal(t.shell("umask 0; " .. RUN .. "run -o new.bin one.lua"), 0, "a new file")
+t.equal(select(2, t.shell("stat -c %a new.bin")), "600\n", "a new profile is its owner's only")
+os.remove("new.bin")
 wrong("full output", "run --format=folded -o /dev/full spin.lua >/dev/null", 1, "cannot write /dev/full")
 -- Only a profile that could not be written as asked for is kept.
 local kept = 0

@@ -55,18 +55,42 @@ local note_ptr = ffi.typeof("const struct { uint32_t namesz, descsz, type; } *")
 
 -- -- Files -----------------------------------------------------------------
 
-ffi.cdef("int statx(int, const char *, int, unsigned int, void *);")
+ffi.cdef [[
+int open(const char *, int, ...);
+int close(int);
+int statx(int, const char *, int, unsigned int, void *);
+]]
 
-local AT_FDCWD, STATX_TYPE = -100, 1
-local STATX_BYTES, STATX_MODE = 256, 28		-- struct statx: size, stx_mode.
+local O_PATH, O_CLOEXEC = 0x200000, 0x80000
+local AT_EMPTY_PATH, STATX_TYPE, STATX_SIZE = 0x1000, 1, 0x200
+-- struct statx: its size, stx_mode, stx_size.
+local STATX_BYTES, STATX_MODE, STATX_LENGTH = 256, 28, 40
 local S_IFMT, S_IFREG = 0xf000, 0x8000
 
--- To open something else could wait, or do something.
-local function is_regular(path)
+-- Returns the size of a regular file, or nil.
+local function regular_size(fd)
   local buf = ffi.new("uint8_t[?]", STATX_BYTES)
-  if ffi.C.statx(AT_FDCWD, path, 0, STATX_TYPE, buf) ~= 0 then return false end
+  if ffi.C.statx(fd, "", AT_EMPTY_PATH, STATX_TYPE + STATX_SIZE, buf) ~= 0 then return nil end
   local mode = buf[STATX_MODE] + buf[STATX_MODE + 1] * 256
-  return bit.band(mode, S_IFMT) == S_IFREG
+  if bit.band(mode, S_IFMT) ~= S_IFREG then return nil end
+  return ffi.cast("uint64_t *", buf + STATX_LENGTH)[0]
+end
+
+-- To open something else could wait, or do something; so could a file of /proc, which
+-- has no size. A descriptor that is only a place opens nothing, and what it is cannot
+-- be exchanged any more. Returns a file, nil, or nil and a message.
+local function open_regular(path)
+  local fd = ffi.C.open(path, O_PATH + O_CLOEXEC)
+  if fd < 0 then return nil end
+  local size, file, err = regular_size(fd), nil, nil
+  if size == 0 then
+    err = "is empty"
+  elseif size then
+    file, err = io.open("/proc/self/fd/" .. fd, "rb")
+    if not file then err = "cannot be read: " .. err:gsub("^/proc/self/fd/%d+: ", "") end
+  end
+  ffi.C.close(fd)
+  return file, err
 end
 
 -- Returns size bytes at an offset, or nil if the file does not have them.
@@ -147,9 +171,10 @@ end
 -- Opens a file. Returns nil if there is none, nil and what is wrong with it, or
 -- an object with its path, the buildid or nil, and the methods below.
 function elf.open(path)
-  if path:find("%z") or not is_regular(path) then return nil end
-  local file, err = io.open(path, "rb")
-  if not file then return nil, "cannot be read: " .. err end
+  if path:find("%z") then return nil end
+  local file, err = open_regular(path)
+  if err then return nil, err end
+  if not file then return nil end
   local self = setmetatable({ path = path, file = file, size = file:seek("end") or 0,
 			      sections = {}, nsections = 0 }, mt)
   local ok, why = read_sections(self)

@@ -43,7 +43,7 @@ until arg[i] == nil
 
 -- Options of misc.sysprof.start, as they are written in Lua.
 local START_OPTIONS = { "mode", "path", "interval", "hz", "clock", "period", "threads",
-			"signal", "jitter", "fork", "flush" }
+			"signal", "jitter", "fork", "flush", "force", "follow" }
 
 local function table_text(options)
   local out = {}
