@@ -4,6 +4,7 @@
 # no package of the distribution is in the way. Outside of it are links by names that
 # the distribution has not, licenses and documents, and, in a package of its own, the
 # line that puts our library before the distribution's.
+# What depends on the moment, or is in all packages, is done by finish.cmake.
 #
 # Reads the components of install() in CMakeLists.txt.
 
@@ -28,27 +29,33 @@ endif()
 
 set(package_work "${CMAKE_BINARY_DIR}/package")
 
-# Install a link PATH to FILE, both absolute, with a component.
+# Install a link PATH to FILE, both absolute, with a component. It is relative if it
+# does not leave /usr, as Debian has it.
 function(package_link component path file)
   get_filename_component(folder "${path}" DIRECTORY)
-  file(RELATIVE_PATH target "${folder}" "${file}")
+  set(target "${file}")
+  if(path MATCHES "^/usr/")
+    file(RELATIVE_PATH target "${folder}" "${file}")
+  endif()
   file(MAKE_DIRECTORY "${package_work}${folder}")
   file(CREATE_LINK "${target}" "${package_work}${path}" SYMBOLIC)
   install(FILES "${package_work}${path}" DESTINATION "${folder}"
     COMPONENT ${component} EXCLUDE_FROM_ALL)
 endfunction()
 
+# Install files in a folder outside, with a component.
+function(package_files component folder)
+  install(FILES ${ARGN} DESTINATION "${folder}" COMPONENT ${component} EXCLUDE_FROM_ALL)
+endfunction()
+
 set(bin "${package_prefix}/${CMAKE_INSTALL_BINDIR}")
-set(man "${package_prefix}/share/man/man1")
 package_link(program /usr/bin/luajit-with-sysprof "${bin}/luajit")
-install(FILES etc/man/luajit-with-sysprof.1 DESTINATION /usr/share/man/man1
-  COMPONENT program EXCLUDE_FROM_ALL)
+package_files(program /usr/share/man/man1 etc/man/luajit-with-sysprof.1)
 foreach(command luajit-parse-sysprof luajit-sysprof)
   package_link(tools "/usr/bin/${command}" "${bin}/${command}")
-  package_link(tools "/usr/share/man/man1/${command}.1" "${man}/${command}.1")
-  package_link(tools "/usr/share/bash-completion/completions/${command}"
-    "${package_prefix}/share/bash-completion/completions/${command}")
+  package_files(tools /usr/share/man/man1 etc/man/${command}.1)
 endforeach()
+package_files(tools /usr/share/bash-completion/completions ${completion_files})
 
 # pkg-config finds it under a name of its own.
 set(pc /usr/lib/pkgconfig)
@@ -59,15 +66,15 @@ file(RELATIVE_PATH PREFIX_FROM_PC "${pc}" "${package_prefix}")
 set(PC_LIBDIR "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
 set(PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}/${lua_dir}")
 configure_file(etc/pkgconfig/luajit.pc.in "${package_work}/luajit-sysprof.pc" @ONLY)
-install(FILES "${package_work}/luajit-sysprof.pc" DESTINATION "${pc}"
-  COMPONENT development EXCLUDE_FROM_ALL)
+package_files(development "${pc}" "${package_work}/luajit-sysprof.pc")
 
 # The library in the place of the distribution's, for all programs. ldconfig prefers the
-# folder that it reads first, and files in the order of their names.
-file(WRITE "${package_work}/00-luajit-sysprof.conf"
+# folder that it reads first, and files in the order of their names. A link, since a file
+# in /etc would outlive the removal of the package.
+file(WRITE "${package_work}/ld.so.conf"
   "# Before the folder with the distribution's LuaJIT.\n${package_prefix}/${CMAKE_INSTALL_LIBDIR}\n")
-install(FILES "${package_work}/00-luajit-sysprof.conf" DESTINATION /etc/ld.so.conf.d
-  COMPONENT default EXCLUDE_FROM_ALL)
+package_files(default ${package_prefix} "${package_work}/ld.so.conf")
+package_link(default /etc/ld.so.conf.d/00-luajit-sysprof.conf ${package_prefix}/ld.so.conf)
 file(WRITE "${package_work}/triggers" "activate-noawait ldconfig\n")
 
 # -- Packages -----------------------------------------------------------------------
@@ -77,6 +84,20 @@ file(WRITE "${package_work}/triggers" "activate-noawait ldconfig\n")
 string(REGEX REPLACE "[^A-Za-z0-9.+~]" "." package_base
   "${LUAJIT_BASE_NAME}+${LUAJIT_BASE_VERSION}")
 set(package_version "${PROJECT_VERSION}+${package_base}")
+
+# What dpkg-shlibdeps notes for a program that is linked with our library.
+file(WRITE "${package_work}/shlibs" "libluajit-5.1 2 libluajit-sysprof (>= ${PROJECT_VERSION})\n")
+
+# Whom to ask about the packages: those who pass them on have to say it.
+set(maintainer "Local build <root@localhost>")
+if(NOT "$ENV{DEBFULLNAME}" STREQUAL "" AND NOT "$ENV{DEBEMAIL}" STREQUAL "")
+  set(maintainer "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+endif()
+set(SYSPROF_MAINTAINER "${maintainer}" CACHE STRING "Maintainer of the packages: Name <address>")
+if(NOT SYSPROF_MAINTAINER MATCHES "^[^<>@\n]+ <[^<>@ \n]+@[^<>@ \n]+>$")
+  message(FATAL_ERROR
+    "SYSPROF_MAINTAINER is '${SYSPROF_MAINTAINER}', not of the form: Name <name@host>.")
+endif()
 
 # LuaJIT's license is that of its tree.
 file(READ "${CMAKE_SOURCE_DIR}/LICENSE" license)
@@ -97,32 +118,36 @@ function(package component name section summary text)
   set(${prefix}PACKAGE_SECTION ${section} PARENT_SCOPE)
   set(${prefix}PACKAGE_DEPENDS "${depends}" PARENT_SCOPE)
   set(package_components ${package_components} ${component} PARENT_SCOPE)
-  install(FILES "${package_work}/copyright" DESTINATION "/usr/share/doc/${name}"
-    COMPONENT ${component} EXCLUDE_FROM_ALL)
+  package_files(${component} "/usr/share/doc/${name}" "${package_work}/copyright")
+  if(EXISTS "${CMAKE_SOURCE_DIR}/etc/package/lintian/${name}")
+    package_files(${component} /usr/share/lintian/overrides "etc/package/lintian/${name}")
+  endif()
 endfunction()
 
 set(same "(= ${package_version})")
 set(package_components "")
 package(library libluajit-sysprof libs "LuaJIT with the profiler sysprof: shared library"
   "Takes the place of libluajit-5.1.so.2 of the distribution for programs that are
-started with LD_LIBRARY_PATH=${package_prefix}/${CMAKE_INSTALL_LIBDIR}, or for
-all if libluajit-sysprof-default is installed.")
+started with LD_LIBRARY_PATH=${package_prefix}/${CMAKE_INSTALL_LIBDIR}, or
+for all if libluajit-sysprof-default is installed.")
 package(default libluajit-sysprof-default libs "LuaJIT with the profiler sysprof for all programs"
   "While this is installed, programs load libluajit-5.1.so.2 of libluajit-sysprof
 instead of that of the distribution."
   "libluajit-sysprof ${same}")
 package(program luajit-with-sysprof interpreters "LuaJIT with the profiler sysprof: program"
-  "The program luajit by the name luajit-with-sysprof."
+  "The program luajit by the name luajit-with-sysprof, beside the luajit of the
+distribution: the same Lua, with a profiler in it that programs start by
+misc.sysprof.start() or the environment variable LUAJIT_SYSPROF."
   "libluajit-sysprof ${same}")
 package(tools luajit-sysprof-tools devel "LuaJIT with the profiler sysprof: commands"
   "luajit-sysprof profiles a Lua script, luajit-parse-sysprof makes tables, flame
 graphs and other formats of profiles."
   "luajit-with-sysprof ${same}")
 package(development libluajit-sysprof-dev libdevel "LuaJIT with the profiler sysprof: headers and static library"
-  "To compile programs that embed this LuaJIT; pkg-config knows it as luajit-sysprof."
+  "To compile programs that embed this LuaJIT; pkg-config knows it as
+luajit-sysprof."
   "libluajit-sysprof ${same}")
-install(FILES README.md CHANGELOG.md DESTINATION /usr/share/doc/luajit-sysprof-tools
-  COMPONENT tools EXCLUDE_FROM_ALL)
+package_files(tools /usr/share/doc/luajit-sysprof-tools README.md CHANGELOG.md)
 install(DIRECTORY doc DESTINATION /usr/share/doc/luajit-sysprof-tools
   COMPONENT tools EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.md")
 
@@ -133,15 +158,21 @@ set(CPACK_COMPONENTS_GROUPING IGNORE)
 # Absolute paths are below DESTDIR.
 set(CPACK_SET_DESTDIR ON)
 set(CPACK_INSTALL_PREFIX "${package_prefix}")
-set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/modes.cmake")
+set(CPACK_PRE_BUILD_SCRIPTS "${CMAKE_CURRENT_LIST_DIR}/finish.cmake")
 set(CPACK_PACKAGE_DIRECTORY "${CMAKE_BINARY_DIR}/packages")
 set(CPACK_PACKAGE_NAME luajit-sysprof)
 set(CPACK_PACKAGE_VERSION "${package_version}")
-set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The sysprof for LuaJIT authors <sysprof@luajit.invalid>")
+set(CPACK_DEBIAN_PACKAGE_MAINTAINER "${SYSPROF_MAINTAINER}")
+set(CPACK_DEBIAN_PACKAGE_SOURCE luajit-sysprof)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_DEFAULT_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS bash-completion)
 set(CPACK_DEBIAN_DEFAULT_PACKAGE_CONTROL_EXTRA "${package_work}/triggers")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA "${package_work}/shlibs")
 set(CPACK_SOURCE_GENERATOR "")
+# For finish.cmake.
+set(CPACK_SYSPROF_SOURCE_DIR "${CMAKE_SOURCE_DIR}")
+set(CPACK_SYSPROF_CHANGE "sysprof ${PROJECT_VERSION}, built on ${LUAJIT_BASE_NAME} ${LUAJIT_BASE_VERSION}.")
 include(CPack)

@@ -35,18 +35,29 @@ $library/libluajit-5.1.so $library/libluajit-5.1.a $library/pkgconfig/luajit.pc
 
 # -- Make them -----------------------------------------------------------------
 
-# The build is there: for the Makefiles cpack would look whether it is up to date. The
-# umask is none of the packages' business.
-umask 077
-rm -rf packages root files program* script.lua profile* log
-cpack --config "$SYSPROF_BUILD/CPackConfig.cmake" -G DEB -B "$PWD/packages" \
-  -D CPACK_CMAKE_GENERATOR=Ninja >log 2>&1 || {
-  cat log
-  echo "FAIL: cpack"
-  exit 1
+# The build is there: for the Makefiles cpack would look whether it is up to date.
+pack() {
+  cpack --config "$SYSPROF_BUILD/CPackConfig.cmake" -G DEB -B "$PWD/$1" \
+    -D CPACK_CMAKE_GENERATOR=Ninja >log 2>&1 || {
+    cat log
+    echo "FAIL: cpack"
+    exit 1
+  }
+  rm -r "$1/_CPack_Packages"
 }
+
+rm -rf packages again root files program* script.lua profile* log
+export SOURCE_DATE_EPOCH=1700000000	# 2023-11-14.
+# The umask is none of the files' business, nor is the time. (What cpack writes around
+# them has the umask's mode.)
+umask 077
+pack again
+until [ "$(date +%s)" -gt "$(stat -c %Y again)" ]; do :; done
+pack packages
 umask 022
-rm -r packages/_CPack_Packages
+for file in again/*; do
+  cmp "$file" "packages/$(basename "$file")" || fail "$file differs when made again"
+done
 names="libluajit-sysprof libluajit-sysprof-default libluajit-sysprof-dev luajit-sysprof-tools luajit-with-sysprof"
 got=$(for file in packages/*.deb; do dpkg-deb -f "$file" Package; done | LC_ALL=C sort | xargs)
 [ "$got" = "$names" ] || fail "packages: $got"
@@ -84,6 +95,8 @@ for name in $names; do
   case $name,$control in
   libluajit-sysprof-default,"control md5sums triggers") ;;
   libluajit-sysprof-default,*) fail "$name: control files $control" ;;
+  libluajit-sysprof,"control md5sums shlibs") ;;
+  libluajit-sysprof,*) fail "$name: control files $control" ;;
   *,"control md5sums") ;;
   *) fail "$name: control files $control" ;;
   esac
@@ -91,6 +104,16 @@ for name in $names; do
     fail "$name: owner or mode of a file"
   dpkg-deb --fsys-tarfile "$file" | tar -t | sed 's/^\.//' | grep -v '/$' >>files
   dpkg-deb -x "$file" root || fail "$name: dpkg-deb -x"
+  dpkg-deb -f "$file" Maintainer | grep -Eq '^[^<>@]+ <[^<>@ ]+@[^<>@ ]+>$' ||
+    fail "$name: maintainer $(dpkg-deb -f "$file" Maintainer)"
+  log=$(gzip -dc "root/usr/share/doc/$name/changelog.gz")
+  for line in "luajit-sysprof ($version) unstable; urgency=medium" \
+    " -- $(dpkg-deb -f "$file" Maintainer)  Tue, 14 Nov 2023 22:13:20 +0000"; do
+    echo "$log" | grep -qxF -e "$line" || fail "$name: changelog $log"
+  done
+  grep -q Permission "root/usr/share/doc/$name/copyright" || fail "$name: no license"
+  sums=$(dpkg-deb --ctrl-tarfile "$file" | tar -xO ./md5sums)
+  (cd root && echo "$sums" | md5sum --quiet -c) || fail "$name: md5sums"
 done
 
 # -- Their files ---------------------------------------------------------------------
@@ -106,24 +129,28 @@ while read -r path; do
   case $path in
   /usr/lib/luajit-sysprof/* | /usr/share/doc/*luajit*sysprof*/*) ;;
   /usr/bin/luajit-sysprof | /usr/bin/luajit-parse-sysprof | /usr/bin/luajit-with-sysprof) ;;
-  /usr/share/man/man1/luajit-*sysprof.1 | /usr/share/bash-completion/completions/luajit-*sysprof) ;;
+  /usr/share/man/man1/luajit-*sysprof.1.gz | /usr/share/lintian/overrides/*luajit*sysprof*) ;;
+  /usr/share/bash-completion/completions/luajit-*sysprof) ;;
   /usr/lib/*pkgconfig/luajit-sysprof.pc | /etc/ld.so.conf.d/00-luajit-sysprof.conf) ;;
   *) fail "a file in an unexpected place: $path" ;;
   esac
 done <files
 # dpkg-deb has seen these paths in the loop above, if there were any.
 [ "$(wc -l <files)" -gt 50 ] || fail "only $(wc -l <files) files"
+# A link out of /usr is absolute: what it points to is in root here.
+link=root/etc/ld.so.conf.d/00-luajit-sysprof.conf
+ln -sfn "../..$(readlink $link)" $link
 broken=$(find root -xtype l)
 [ -z "$broken" ] || fail "links to nothing: $broken"
 for path in root/usr/bin/*; do
   command=$(basename "$path")
   [ -x "$path" ] || fail "$command is no program"
-  grep -q "^.SH SYNOPSIS" "root/usr/share/man/man1/$command.1" || fail "$command has no manual page"
+  gzip -dc "root/usr/share/man/man1/$command.1.gz" | grep -q "^.SH SYNOPSIS" || fail "$command has no manual page"
   [ "$command" = luajit-with-sysprof ] ||
     grep -q "^complete -F [a-z_]* $command\$" "root/usr/share/bash-completion/completions/$command" ||
     fail "$command has no completion"
 done
-folder=$(grep -v '^#' root/etc/ld.so.conf.d/00-luajit-sysprof.conf)
+folder=$(grep -v '^#' $link)
 [ -e "root$folder/libluajit-5.1.so.2" ] || fail "ld.so.conf.d names $folder"
 
 # -- They work -------------------------------------------------------------------------
