@@ -2,7 +2,7 @@
 # Installs what is missing of what this repository needs on Debian. Does nothing
 # if all is there; otherwise it must be run as root.
 #
-# usage: etc/deps.sh [build] [test] [bench]...   without: build
+# usage: etc/deps.sh [build] [test] [bench] [packages]...   without: build
 
 set -eu
 
@@ -29,6 +29,9 @@ google-pprof google-perftools
 /usr/lib/nginx/modules/ngx_http_lua_module.so libnginx-mod-http-lua
 wrk wrk
 size binutils'
+# What etc/check_packages.sh needs.
+packages='debootstrap debootstrap
+lintian lintian'
 
 missing=
 while read -r sign package; do

@@ -1,6 +1,7 @@
 # The Debian packages that cpack makes: names, dependencies and files, none of which
 # the distribution's packages of LuaJIT own, and that what is in them works. They
 # are unpacked into a folder, not installed.
+# TIMEOUT: 300
 
 set -u
 unset LUA_PATH LUA_CPATH LUA_INIT LUAJIT_SYSPROF
