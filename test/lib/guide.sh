@@ -6,6 +6,9 @@
 #                             the other in one shell, in the current folder; fails
 #                             with the first command that fails. Blocks without
 #                             "sh" are not run.
+#   guide_tries N FUNCTION    calls it in a shell of its own until it does not fail, N
+#                             times at most: for a program that runs for a time and
+#                             takes few samples on a busy machine
 #   guide_check PROFILE SHARE STACK...
 #                             see guide_check.lua
 #
@@ -46,6 +49,14 @@ guide_run() {
     echo "FAIL: a command of doc/guides/$name.md"
     exit 1
   }
+}
+
+guide_tries() {
+  local n=$1 i
+  for ((i = 1; i <= n; i++)); do
+    ("$2") && return
+  done
+  exit 1
 }
 
 guide_check() {

@@ -3,10 +3,12 @@
 --
 --   luajit guide_check.lua PROFILE SHARE STACK...
 --
--- SHARE of its samples or more, as 0.995, have complete stacks: from a thread's
+-- PROFILE is a file, or several with blanks between them, which are added up.
+-- SHARE of the samples or more, as 0.995, have complete stacks: from a thread's
 -- first C frame on, nothing broken and nothing left out. Each STACK is a list of
 -- texts with ";" between them: a stack has frames with these texts in this order,
--- root first, others between them or not.
+-- root first, others between them or not. A text "a|b" is a or b: functions that
+-- a library does not export have no names where its debug symbols are missing.
 ----------------------------------------------------------------------------
 
 local path, share = arg[1], tonumber(arg[2])
@@ -25,20 +27,33 @@ local FAULTS = { "%[lua stack unknown: [^;]*%]", "%[host frames missing: [^;]*%]
 local ROOTS = { _start = true, __clone3 = true, clone3 = true, __clone = true,
 		clone = true }
 
+-- In a program without symbols only what is called there has a name, and in the C
+-- library nothing.
+local function is_root(stack)
+  local root, called = stack:match("^([^;]*);?([^;]*)")
+  return ROOTS[root] or called:find("^__libc_start_main") or root:find("^libc%.so%.6%+")
+end
+
 local function fault(stack)
   for _, pattern in ipairs(FAULTS) do
     local found = stack:match(pattern)
     if found then return found end
   end
-  local root = stack:match("^[^;]*")
-  return not ROOTS[root] and "begins with " .. root or nil
+  return not is_root(stack) and "begins with " .. stack:match("^[^;]*") or nil
+end
+
+local function has_text(frame, text)
+  for one in text:gmatch("[^|]+") do
+    if frame:find(one, 1, true) then return true end
+  end
+  return false
 end
 
 -- Does a stack have these texts, each in a frame of its own?
 local function has(frames, texts)
   local i = 1
   for _, frame in ipairs(frames) do
-    if texts[i] and frame:find(texts[i], 1, true) then i = i + 1 end
+    if texts[i] and has_text(frame, texts[i]) then i = i + 1 end
   end
   return texts[i] == nil
 end
@@ -54,8 +69,9 @@ local function quote(s)
 end
 
 local build = os.getenv("SYSPROF_BUILD")
-local pipe = assert(io.popen(quote(build .. "/bin/luajit-parse-sysprof") ..
-			     " --format=folded " .. quote(path)))
+local command = quote(build .. "/bin/luajit-parse-sysprof") .. " --format=folded"
+for file in path:gmatch("%S+") do command = command .. " " .. quote(file) end
+local pipe = assert(io.popen(command))
 local stacks, total, faults, nfault = {}, 0, {}, 0
 for line in pipe:lines() do
   local stack, n = line:match("^(.*) (%d+)$")

@@ -56,43 +56,13 @@ if have nvim; then
 fi
 
 if have wrk; then
-  # A server that answers one connection after the other.
-  cat >server.lua <<'LUA'
-local ffi = require("ffi")
-ffi.cdef[[
-int socket(int domain, int type, int protocol);
-int bind(int fd, const void *addr, unsigned len);
-int listen(int fd, int backlog);
-int accept(int fd, void *addr, unsigned *len);
-int getsockname(int fd, void *addr, unsigned *len);
-ssize_t read(int fd, void *buf, size_t len);
-ssize_t write(int fd, const void *buf, size_t len);
-int close(int fd);
-]]
-local AF_INET, SOCK_STREAM = 2, 1
--- struct sockaddr_in of 127.0.0.1 and any port.
-local addr = ffi.new("uint8_t[16]", {AF_INET, 0, 0, 0, 127, 0, 0, 1})
-local len = ffi.new("unsigned[1]", 16)
-local fd = ffi.C.socket(AF_INET, SOCK_STREAM, 0)
-assert(ffi.C.bind(fd, addr, 16) == 0 and ffi.C.listen(fd, 8) == 0)
-assert(ffi.C.getsockname(fd, addr, len) == 0)
-print(addr[2] * 256 + addr[3])
-io.stdout:flush()
-local buf = ffi.new("char[4096]")
-local answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-while true do
-  local conn = ffi.C.accept(fd, nil, nil)
-  while ffi.C.read(conn, buf, 4096) > 0 do ffi.C.write(conn, answer, #answer) end
-  ffi.C.close(conn)
-end
-LUA
   cat >wrk.lua <<'LUA'
 function response(status, headers, body)
   assert(type(misc) == "table" and status == 200 and body == "ok")
 end
 LUA
   mkfifo port
-  "$LUAJIT" server.lua >port 2>server.log &
+  "$LUAJIT" "$SYSPROF_SOURCE/test/lib/http_server.lua" >port 2>server.log &
   server=$!
   trap 'kill $server' EXIT
   read -t 20 -r port <port
