@@ -369,6 +369,7 @@ int lj_cfi_rule(uintptr_t pc, CfiRule *rule, Fde *fde)
   rule->cfa_ofs = (int32_t)row->cfa_ofs;
   rule->is_root = (ret->kind == RULE_UNDEFINED);
   rule->is_inner = (pc + 1 - fde->pc_begin < fde->pc_size);
+  rule->stays = lj_ehframe_stays(pc);
   rule->depth = 1;
   if (rule->is_root) return 1;
   if (ret->kind != RULE_OFFSET || ret->ofs != -8) return 0;

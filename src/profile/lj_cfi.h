@@ -54,9 +54,10 @@ LJ_FUNC CfiResult lj_cfi_step(Peek *pk, CfiRegs *regs);
 */
 typedef struct CfiRule {
   int32_t cfa_ofs;
-  uint8_t cfa_reg : 6;
+  uint8_t cfa_reg : 5;
   uint8_t is_root : 1;		/* This is the outermost frame. */
   uint8_t is_inner : 1;		/* The next address is in this function, too. */
+  uint8_t stays : 1;		/* Its object does, see lj_ehframe_stays. */
   uint8_t depth;		/* Words below the CFA that are loaded. */
   uint8_t saved[CFI_NSAVED];	/* Words below it of each, 0: not saved. */
 } CfiRule;

@@ -88,7 +88,7 @@ const CfiRule *lj_cfirow_find(CfiCache *cc, const Peek *pk, uintptr_t pc)
   CfiRow *row = first->pc == pc ? first : first + 1;
   CfiRow found;
   Fde fde;
-  if (LJ_LIKELY(row->pc == pc && lj_ehframe_stays(pc))) return &row->rule;
+  if (LJ_LIKELY(row->pc == pc && row->rule.stays)) return &row->rule;
   if (!find_object(cc, pk, pc)) return NULL;
   if (row->pc == pc && row_holds(cc, row)) return &row->rule;
   if (!lj_cfi_rule(pc, &found.rule, &fde)) return NULL;

@@ -77,6 +77,15 @@ static LJ_AINLINE void lj_frames_push(Frames *fr, FrameWord w)
   fr->n++;
 }
 
+/* Append n frames; they are in the opposite order. Async-signal-safe. */
+static inline void lj_frames_pushall(Frames *fr, const FrameWord *w, uint32_t n)
+{
+  if (LJ_LIKELY(fr->n + n <= FRAMES_LEAF))
+    while (n > 0) fr->list[fr->n++] = w[--n];
+  else
+    while (n > 0) lj_frames_push(fr, w[--n]);
+}
+
 static LJ_AINLINE int frame_isfunc(FrameWord w)
 {
   int kind = frame_kind(w);

@@ -32,6 +32,7 @@ typedef struct Walk {
   CFrameChains chains;	/* VM frames that were crossed. */
   lua_State *L;		/* Coroutine that ran last, or NULL. */
   uintptr_t expect;	/* Its next VM frame, or 0. */
+  int kept;		/* This step was kept for the next walk. */
 } Walk;
 
 /* Is the current frame's next instruction known, not only a return address? */
@@ -143,6 +144,10 @@ static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
     vf->sp = gap ? 0 : sp;
     vf->pc = (known & (1u << CFI_REG_BX)) ? w->regs.r[CFI_REG_BX] : 0;
     vf->rb = (known & (1u << CFI_REG_BP)) ? w->regs.r[CFI_REG_BP] : 0;
+    if (!gap && !walk_exact(w) && cf == w->expect && L == w->L &&
+	lj_vmcode_part(code) == VMCODE_INTERP)
+      w->kept = lj_htail_vm(&hs->tail, vf, &w->regs,
+			    frame_word(SPF_FRAME_VM, 0));
   }
   hs->nvm++;
   w->L = L;
@@ -324,6 +329,8 @@ static int walk_host(Walk *w)
     walk_push(w, frame_word(SPF_FRAME_HOST, pc));
     return 0;
   }
+  if (rule && rule->stays && !walk_exact(w))
+    w->kept = lj_htail_host(&hs->tail, rule, &w->regs, here);
   res = rule ? lj_cfirow_step(rule, hs->pk, &w->regs) :
 	       lj_cfi_step(hs->pk, &w->regs);
   if (res == CFI_NO_OBJECT) {
@@ -386,6 +393,17 @@ static int walk_hasfew(const Walk *w)
 	 (hs->nvm > 0 && w->expect == 0 && w->L == mainthread(hs->g));
 }
 
+/* The rest of the stack is that of the last walk, from its n-th frame to the root. */
+static void walk_join(Walk *w, uint32_t n)
+{
+  HostStack *hs = w->hs;
+  const TailSteps *ts = &hs->tail.kept;
+  uint32_t i;
+  for (i = ts->step[n-1].vm; i-- > 0; hs->nvm++)
+    if (hs->nvm < HSTACK_VMFRAMES) hs->vm[hs->nvm] = ts->vm[i];
+  if (hs->frames) lj_frames_pushall(hs->frames, ts->frame, n);
+}
+
 void lj_hstack_walk(HostStack *hs, const ucontext_t *uc)
 {
   Walk w;
@@ -398,15 +416,24 @@ void lj_hstack_walk(HostStack *hs, const ucontext_t *uc)
   hs->nvm = 0;
   hs->broken = -1;
   hs->leaf = lj_hstack_isvm(w.regs.r[CFI_REG_PC]) ? LEAF_VM : LEAF_HOST;
+  lj_htail_begin(&hs->tail, hs->pk, !hs->few_vm_frames);
   for (steps = 0; more && steps < HSTACK_STEPS; steps++) {
     VMCode part = lj_vmcode_part(lj_cfi_lookup_pc(&w.regs));
+    if (!walk_exact(&w) && lj_htail_join(&hs->tail, &w.regs, w.L, w.expect)) {
+      walk_join(&w, hs->tail.joined);
+      more = 0;
+      break;
+    }
+    w.kept = 0;
     if (part != VMCODE_NONE) {
       more = walk_vm(&w, part);
       if (!more && hs->broken < 0) walk_broken(&w, SPF_BROKEN_FAULT);
     } else {
       more = walk_host(&w);
     }
+    if (!w.kept) lj_htail_restart(&hs->tail);
     if (hs->few_vm_frames && walk_hasfew(&w)) return;
   }
+  if (!more && hs->broken < 0) lj_htail_end(&hs->tail);
   if (more && steps == HSTACK_STEPS) walk_broken(&w, SPF_BROKEN_NO_CFI);
 }

@@ -19,6 +19,7 @@
 #include "profile/lj_cframe.h"
 #include "profile/lj_cfirow.h"
 #include "profile/lj_frames.h"
+#include "profile/lj_htail.h"
 #include "profile/lj_vmcode.h"
 
 #define HSTACK_VMFRAMES	256	/* VM frames remembered for the Lua side. */
@@ -30,49 +31,6 @@ typedef enum LeafPlace {
   LEAF_HOST,	/* C code, or unknown code. */
   LEAF_VM,	/* The interpreter, or another part of the assembler VM. */
 } LeafPlace;
-
-/* What ran on a C frame of the VM when it was left towards the leaf.
-**
-** VMF_TRACE: code is in the machine code of a trace, and what the trace has on
-** its C frame is found from sp, which has the trace's own adjustment in it. If
-** the leaf is a helper of the VM without a frame, code is the call of it.
-**
-** VMF_EXIT: code is in
-** - an exit stub: jit_base is set, vmstate is the trace, registers are its own;
-** - lj_vm_exit_handler before it calls lj_trace_exit: sets vmstate to EXIT, then
-**   J->exitno, then J->parent (these two are of an older exit until then), then
-**   L->base to jit_base, then jit_base to 0;
-** - lj_vm_exit_handler during that call or after it: jit_base is 0 and vmstate
-**   EXIT, unless C code called from there has changed them; L->base is that of
-**   the trace's entry until lj_snap_restore changes it; on return of the call
-**   the interpreter's stack is complete, L->base and the PC in the VM frame
-**   are right and the registers are not yet;
-** - lj_vm_exit_interp, entered from the end of a trace: jit_base is set and
-**   vmstate is the trace still, but the Lua stack and the interpreter's BASE and
-**   PC are complete. Entered from lj_vm_exit_handler, the same code is
-**   VMF_INTERP, and vmstate is EXIT for its first instructions.
-**
-** VMF_INTERP: anything else. The interpreter's registers are valid, but for the
-** way into and out of it. vmstate does not tell: a trace sets it to its number
-** with its first instructions, after jit_base was set by the interpreter.
-*/
-typedef enum VMPlace {
-  VMF_INTERP,	/* The interpreter, or another part of the assembler VM. */
-  VMF_TRACE,	/* Compiled code. */
-  VMF_EXIT	/* The way out of a trace: its exit stubs, lj_vm_exit_handler. */
-} VMPlace;
-
-/* A C frame of the VM: one call of lj_vm_call and the like. */
-typedef struct VMFrame {
-  uintptr_t cf;		/* Address, as in lua_State.cframe without flags. */
-  lua_State *L;		/* Coroutine it runs. */
-  VMPlace place;	/* What runs on it. */
-  uintptr_t code;	/* Address there, inside of a call if one was made; 0 if
-			** it is behind a gap: then place is not known either. */
-  uintptr_t sp;		/* Stack pointer there, or after that call, or 0. */
-  uintptr_t pc;		/* Interpreter's PC when it left for C, or 0. */
-  uintptr_t rb;		/* Interpreter's RB then, or 0. */
-} VMFrame;
 
 typedef struct HostStack {
   /* Set by the caller, the rest cleared. */
@@ -89,7 +47,8 @@ typedef struct HostStack {
   uint32_t nvm;			/* VM frames crossed. */
   VMFrame vm[HSTACK_VMFRAMES];	/* The innermost of them. */
   /* Kept from walk to walk. */
-  CfiCache cfi;			/* Steps. */
+  CfiCache cfi;			/* Steps by their addresses. */
+  HostTail tail;		/* Steps of the last walk. */
 } HostStack;
 
 /* Walk the stack of an interrupted thread. Async-signal-safe after warmup. */

@@ -1,7 +1,8 @@
 /*
 ** Runs code one instruction at a time, by the processor's trap flag, and walks
 ** the host stack at each: no timer, so nothing depends on speed. In other code
-** than the VM's and its traces', only some instructions are looked at.
+** than the VM's and its traces', only some instructions are looked at. Each stack
+** is walked twice: with what was kept of the last walk, and without.
 */
 
 #ifndef STEPPER_H
@@ -11,6 +12,7 @@
 #define _GNU_SOURCE
 #endif
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <ucontext.h>
@@ -41,6 +43,7 @@ static struct {
   uint64_t steps, walks;
   uint64_t at_part[VMCODE_CALLBACK + 1], at_jit, at_stub, at_ffi_callback;
   uint64_t place[VMF_EXIT + 1], vmframes_max, on_other;
+  uint64_t joined, joined_vm;	/* Walks that have, and beyond a VM frame. */
   uintptr_t run_ret;		/* Where step_run returns to. */
   uintptr_t root[STEP_ROOT_MAX];  /* Frames from there on, leaf first. */
   int nroot;
@@ -50,8 +53,8 @@ static struct {
   int nfaults;
   StepFault fault[STEP_FAULTS_MAX];
   Peek pk;
-  Frames frames;
-  HostStack hs;
+  Frames frames, alone_frames;
+  HostStack hs, alone;		/* Alone: without the last walk. */
 } step;
 
 static inline void step_fault(const char *what, uintptr_t pc)
@@ -97,6 +100,27 @@ static inline int step_root_ok(uintptr_t sp)
   return 1;
 }
 
+/* Is the same walk without the last one the same? */
+static inline int step_alone_same(ucontext_t *uc)
+{
+  const HostStack *hs = &step.hs, *alone = &step.alone;
+  uint32_t n = hs->nvm < HSTACK_VMFRAMES ? hs->nvm : HSTACK_VMFRAMES;
+  if (hs->tail.joined) {
+    step.joined++;
+    if (hs->tail.kept.step[hs->tail.joined-1].vm) step.joined_vm++;
+  }
+  lj_frames_reset(&step.alone_frames);
+  step.alone.tail.hi = 0;
+  lj_hstack_walk(&step.alone, uc);
+  lj_frames_finish(&step.alone_frames);
+  return hs->leaf == alone->leaf && hs->broken == alone->broken &&
+	 hs->nvm == alone->nvm &&
+	 memcmp(hs->vm, alone->vm, n * sizeof(VMFrame)) == 0 &&
+	 step.frames.n == step.alone_frames.n &&
+	 memcmp(step.frames.list, step.alone_frames.list,
+		step.frames.len * sizeof(FrameWord)) == 0;
+}
+
 static inline void step_look(ucontext_t *uc)
 {
   uintptr_t pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
@@ -122,6 +146,8 @@ static inline void step_look(ucontext_t *uc)
   lj_frames_finish(&step.frames);
   if (step.hs.nvm > step.vmframes_max) step.vmframes_max = step.hs.nvm;
   if (step.hs.nvm) step.place[step.hs.vm[0].place]++;
+  if (!step_alone_same(uc))
+    step_fault("another stack than without the last walk", pc);
   if (step.hs.broken >= 0)
     step_fault("broken", pc);
   else if (step.nroot && !step_root_ok(sp))
@@ -160,9 +186,19 @@ static void step_handler(int sig, siginfo_t *info, void *context)
 static inline int step_init(lua_State *L)
 {
   struct sigaction sa;
+  pthread_attr_t attr;
+  void *stack;
+  size_t size;
   step.hs.pk = &step.pk;
   step.hs.g = G(L);
   step.hs.frames = &step.frames;
+  REQUIRE(pthread_getattr_np(pthread_self(), &attr) == 0 &&
+	  pthread_attr_getstack(&attr, &stack, &size) == 0);
+  pthread_attr_destroy(&attr);
+  step.hs.stack_lo = (uintptr_t)stack;
+  step.hs.stack_hi = step.hs.stack_lo + size;
+  step.alone = step.hs;
+  step.alone.frames = &step.alone_frames;
   REQUIRE(lj_hstack_warmup());
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = step_handler;
@@ -190,9 +226,11 @@ __attribute__((noinline)) static void step_run(const char *name,
   f(L);
   step.on = 0;
   step.steps += steps;
-  printf("%-12s %8llu steps, %7llu walks\n", name,
-	 (unsigned long long)(step.steps - steps),
-	 (unsigned long long)(step.walks - walks));
+  printf("%-12s %8llu steps, %7llu walks, %7llu joined the last, %7llu in a VM "
+	 "frame\n", name, (unsigned long long)(step.steps - steps),
+	 (unsigned long long)(step.walks - walks),
+	 (unsigned long long)step.joined, (unsigned long long)step.joined_vm);
+  step.joined = step.joined_vm = 0;
   CHECK(step.nroot > 0);
   step.nroot = 0;
   CHECK_EQ(step.nfaults, 0);

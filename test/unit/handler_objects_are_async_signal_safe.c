@@ -112,7 +112,7 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_peek", "lj_cfi", "lj_cfirow", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack",
+  "lj_peek", "lj_cfi", "lj_cfirow", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack", "lj_htail",
   "lj_lstack", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
   "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_wqueue", "lj_sample",
   "lj_clock", "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",

@@ -1,17 +1,21 @@
 /* TIMEOUT: 120
 ** The built-in unwinder against libunwind, frame by frame, from the registers
 ** of real signals: deep recursion, callbacks of qsort, inside libc, in the PLT,
-** in the vdso, in the VM's C functions. Prints what a frame costs in both.
+** in the vdso, system calls, and stacks that change in the middle, while the frames
+** above stay where they are. Each stack is walked twice: with what was kept of the
+** last walk, and without. Prints what a frame costs in all three.
 **
-**   host_stack_equals_libunwind [SAMPLES]   of each of the six scenes
+**   host_stack_equals_libunwind [SAMPLES]   of each of the scenes
 */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #define UNW_LOCAL_ONLY
+#include <alloca.h>
 #include <libunwind.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
@@ -32,15 +36,15 @@
 static struct {
   const char *name;
   int samples, same, shorter, longer, other;
-  uint64_t ours_ns, theirs_ns, frames;
-  ucontext_t uc;
+  int joined, alone_other;
+  uint64_t ours_ns, alone_ns, theirs_ns, frames, copied;
 } scene;
 static int samples_max = SAMPLES;
 static volatile int handled;
 static timer_t timer;
 static Peek pk;
-static Frames frames;
-static HostStack hs;
+static Frames frames, alone_frames;
+static HostStack hs, alone;
 
 static uint64_t now_ns(void)
 {
@@ -76,7 +80,7 @@ static void handler(int sig, siginfo_t *info, void *context)
 {
   static uintptr_t theirs[FRAMES_MAX], ours[FRAMES_MAX];
   ucontext_t *uc = (ucontext_t *)context;
-  uint64_t t0, t1, t2;
+  uint64_t t0, t1, t2, t3;
   int n, m, i;
   (void)sig; (void)info;
   t0 = now_ns();
@@ -85,22 +89,31 @@ static void handler(int sig, siginfo_t *info, void *context)
   lj_hstack_walk(&hs, uc);
   lj_frames_finish(&frames);
   t1 = now_ns();
-  n = walk_libunwind(uc, theirs, FRAMES_MAX);
+  lj_frames_reset(&alone_frames);
+  alone.tail.hi = 0;
+  lj_hstack_walk(&alone, uc);
+  lj_frames_finish(&alone_frames);
   t2 = now_ns();
+  n = walk_libunwind(uc, theirs, FRAMES_MAX);
+  t3 = now_ns();
   m = (int)frames.len;
   for (i = 0; i < m; i++)
     ours[i] = frame_kind(frames.list[i]) == SPF_FRAME_HOST ?
 	      (uintptr_t)frame_payload(frames.list[i]) : 1;
   scene.samples++;
   scene.ours_ns += t1 - t0;
-  scene.theirs_ns += t2 - t1;
+  scene.alone_ns += t2 - t1;
+  scene.theirs_ns += t3 - t2;
+  scene.joined += hs.tail.joined != 0;
+  scene.copied += hs.tail.joined;
+  scene.alone_other += frames.n != alone_frames.n ||
+    memcmp(frames.list, alone_frames.list, frames.len*sizeof(FrameWord)) != 0;
   scene.frames += (uint64_t)m;
   for (i = 0; i < m && i < n && ours[i] == theirs[i]; i++) ;
   if (i == m && i == n) scene.same++;
   else if (i == m) scene.shorter++;
   else if (i == n) scene.longer++;
   else scene.other++;
-  if (!(i == m && i == n) && !(i == n)) scene.uc = *uc;
   handled = 1;
   arm();  /* Not periodic: it must leave time for the work. */
 }
@@ -134,6 +147,13 @@ static void do_recursion(void)
   volatile int one = 1;
   static int depth;
   recurse(depth = (depth + 37) % DEPTH, &one);
+}
+
+/* Below some frames of one kind. */
+__attribute__((noinline)) static int recurse_through(int depth, int (*f)(int))
+{
+  volatile int more = 1;
+  return depth > 0 ? recurse_through(depth - 1, f) + more : f(10) + more;
 }
 
 static void do_libc(void)
@@ -173,6 +193,90 @@ static void do_syscall(void)
   for (i = 0; i < 50; i++) getppid();
 }
 
+/* -- Stacks that change in the middle ---------------------------------------- */
+
+static unsigned turn;	/* Which way the stack goes. */
+
+/* Needs all registers that it has to save for its caller. */
+__attribute__((noinline)) static int top(int depth)
+{
+  volatile int one = 1;
+  int a = one, b = one, c = one, d = one, e = one, f = one, i;
+  if (depth > 0) {
+    one = top(depth - 1);
+    return one + a + b + c + d + e + f;
+  }
+  for (i = 0; i < 300; i++) a += one;
+  return a;
+}
+
+/* Functions of the same size: frames above are where they were, and return to the
+** same place but in the lowest.
+*/
+#define MIDDLE(n) \
+  __attribute__((noinline)) static int middle##n(int depth, int (*next)(int)) \
+  { \
+    volatile int room = next(depth); \
+    return room + n; \
+  }
+MIDDLE(1) MIDDLE(2) MIDDLE(3)
+
+__attribute__((noinline)) static int through_one(int depth)
+{
+  switch (turn % 3) {
+  case 0: return middle1(depth, top) + 1;
+  case 1: return middle2(depth, top) + 2;
+  default: return middle3(depth, top) + 3;
+  }
+}
+
+static void do_middle(void)
+{
+  turn++;
+  recurse_through(DEPTH/4, through_one);
+}
+
+/* Frames that are found by a frame pointer. What the inner one has below is always
+** at the same place, and returns to the same address; the saved frame pointer
+** there tells how large the frame is.
+*/
+#define ROOM	(64*16)
+
+__attribute__((noinline)) static int frame_inner(size_t room, int depth)
+{
+  volatile char *p = (volatile char *)alloca(room);
+  p[0] = 1;
+  return top(depth) + p[0];
+}
+
+__attribute__((noinline)) static int frame_outer(size_t room, int depth)
+{
+  volatile char *p = (volatile char *)alloca(room);
+  p[0] = 1;
+  return frame_inner(ROOM - room, depth) + p[0];
+}
+
+__attribute__((noinline)) static int small_room(int depth)
+{
+  return frame_outer(16, depth) + 1;
+}
+
+__attribute__((noinline)) static int large_room(int depth)
+{
+  return frame_outer(160, depth) + 2;
+}
+
+static int through_rooms(int depth)
+{
+  return turn % 2 ? small_room(depth) : large_room(depth);
+}
+
+static void do_rooms(void)
+{
+  turn++;
+  recurse_through(10, through_rooms);
+}
+
 static void run(const char *name, void (*work)(void))
 {
   struct sigevent ev;
@@ -188,14 +292,19 @@ static void run(const char *name, void (*work)(void))
     work();
   timer_delete(timer);
   printf("%-10s %5d samples: %d same, %d shorter, %d longer, %d other; "
-	 "ns per frame: %.0f ours, %.0f libunwind\n", name, scene.samples,
+	 "%.0f %% of frames are the last walk's; ns per frame: %.1f ours, %.1f "
+	 "without the last walk, %.0f libunwind\n", name, scene.samples,
 	 scene.same, scene.shorter, scene.longer, scene.other,
+	 100.0 * (double)scene.copied / (double)scene.frames,
 	 (double)scene.ours_ns / (double)scene.frames,
+	 (double)scene.alone_ns / (double)scene.frames,
 	 (double)scene.theirs_ns / (double)scene.frames);
   CHECK(scene.samples >= 100);
   /* Where they differ, ours may know more, but must not lose or invent. */
   CHECK_EQ(scene.shorter, 0);
   CHECK_EQ(scene.other, 0);
+  CHECK_EQ(scene.alone_other, 0);
+  CHECK(scene.joined > 0);
   CHECK(scene.same >= scene.samples * 9 / 10);
 }
 
@@ -205,11 +314,21 @@ int main(int argc, char **argv)
   struct sigaction sa;
   uintptr_t pc[64];
   ucontext_t uc;
+  pthread_attr_t attr;
+  void *stack;
+  size_t size;
   if (argc > 1) samples_max = atoi(argv[1]);
   REQUIRE(L != NULL && samples_max > 0);
   hs.pk = &pk;
   hs.g = G(L);
   hs.frames = &frames;
+  REQUIRE(pthread_getattr_np(pthread_self(), &attr) == 0 &&
+	  pthread_attr_getstack(&attr, &stack, &size) == 0);
+  pthread_attr_destroy(&attr);
+  hs.stack_lo = (uintptr_t)stack;
+  hs.stack_hi = hs.stack_lo + size;
+  alone = hs;
+  alone.frames = &alone_frames;
   REQUIRE(lj_hstack_warmup());
   unw_getcontext(&uc);  /* libunwind binds and loads outside of the handler. */
   CHECK(walk_libunwind(&uc, pc, 64) > 0);
@@ -224,6 +343,8 @@ int main(int argc, char **argv)
   run("plt", do_plt);
   run("vdso", do_vdso);
   run("syscall", do_syscall);
+  run("middle", do_middle);
+  run("rooms", do_rooms);
   CHECK(handled);
   signal(SIGPROF, SIG_IGN);
   lua_close(L);

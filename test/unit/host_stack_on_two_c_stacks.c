@@ -116,6 +116,7 @@ int main(void)
   lower = p;
   middle = p + STACK_SIZE;
   upper = p + 2*STACK_SIZE;
+  run(L, "the thread's", lower);
   REQUIRE(getcontext(&context_middle) == 0);
   context_middle.uc_stack.ss_sp = middle;
   context_middle.uc_stack.ss_size = STACK_SIZE;
