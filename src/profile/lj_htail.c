@@ -52,10 +52,10 @@ void lj_htail_begin(HostTail *ht, const Peek *pk, int whole)
     n = ts->nstep;
     while (n > 0 && ts->step[n-1].sp < ht->lo) n--;  /* Not in use any more. */
     same = words_same(ts, ht->hi, kept_words(ts, n));
-    while (kept_words(ts, n) > same) n--;
+    while (n > 0 && kept_words(ts, n) > same) n--;
   } else {
     ht->hi = pk->stack + pk->stack_size;
-    ht->kept.nstep = 0;
+    ht->kept.nstep = ht->kept.nword = ht->kept.nvm = 0;
   }
   ht->same = n;
 }

@@ -1,8 +1,8 @@
 /* What the host stack shares with the last sample, on stacks made up of random
 ** words, each of which can be a return address or a frame pointer. The address
-** tells the rule of its step. Between two walks, some words change or the walk
-** begins elsewhere: the walk that joins the last one must find what a walk alone
-** finds. Deterministic.
+** tells the rule of its step. Between two walks, some words change, or the walk
+** begins elsewhere, or the stack is another one: the walk that joins the last one
+** must find what a walk alone finds. Deterministic.
 */
 
 #include <string.h>
@@ -95,13 +95,13 @@ int main(void)
   regs.valid = CFI_PRESERVED;
   regs.is_return = 1;
   for (i = 0; i < WALKS; i++) {
-    uint32_t at = random_below(8)*4;
+    uint32_t at = random_below(8)*4, end = WORDS - (random_below(50) == 0);
     for (k = random_below(4); k > 0; k--) {
       uint32_t j = random_below(WORDS - ROOT);
       stack[j] = place_above(j);
     }
     lj_peek_reset(&pk);
-    lj_peek_stack(&pk, (uintptr_t)stack, (uintptr_t)(stack + WORDS),
+    lj_peek_stack(&pk, (uintptr_t)stack, (uintptr_t)(stack + end),
 		  (uintptr_t)&stack[at]);
     regs.r[CFI_REG_SP] = (uintptr_t)&stack[at];
     regs.r[CFI_REG_PC] = stack[at];
