@@ -24,8 +24,14 @@ luajit_edit(lj_profile.c [["lj_profile.h"]]
   AFTER [[#include "profile/lj_safepoint.h"]]
   "declares the call below")
 luajit_edit(lj_profile.c [[mask = (g->hookmask & ~HOOK_PROFILE);]]
-  BEFORE [[  if (lj_safepoint_reached(L, ps->g == g)) return;]]
+  BEFORE [[  if (lj_safepoint_reached(L)) return;]]
   "the hook of jit.profile is where sysprof does what its handler must not do")
+luajit_edit(lj_dispatch.c [["lj_dispatch.h"]]
+  AFTER [[#include "profile/lj_safepoint.h"]]
+  "declares the call below")
+luajit_edit(lj_dispatch.c [[/* Overwrite dynamic counting ins. */]]
+  BEFORE [[    lj_safepoint_keep(g);]]
+  "the bytecodes are set for hooks and recording: the hook stays if it is asked for")
 luajit_edit(lj_profile.c [[timer_start(ps)]]
   REPLACE [[  if (!lj_clock_jitp_start(profile_signal, interval)) { ps->g = NULL; return; }]]
   "jit.profile takes the shared clock, or does not start")

@@ -1,13 +1,14 @@
 /*
 ** Safe points.
 **
-** LuaJIT's profiler sets its hook in the handler by lj_dispatch_update. If the handler
-** interrupts that very function, the mode and the tables that it stands for may differ
-** afterwards, and stay so: hooks of the program are lost. Here the handler puts the
-** hook into the table, which is all that the interpreter looks at, and leaves the mode
-** alone. An update that was interrupted, or comes before the next bytecode, writes the
-** table as it should be; then the mask lets the next update set the hook, if the next
-** request does not. At the safe point all of it is written anew.
+** LuaJIT's profiler sets its hook in the handler, in the mask of hooks and by
+** lj_dispatch_update. If the handler interrupts that very function, or a change of the
+** mask, the modes and the table that they stand for may differ afterwards, and stay
+** so: hooks of the program are lost. And while the mask has it, an exit of a trace is
+** not counted and not told of. Here the handler puts the hook into the table of
+** bytecodes, which is all that the interpreter looks at. An update that it interrupts,
+** or that comes before the next bytecode, writes the table as it would be without, and
+** then puts the hook there again. At the safe point all of the table is written anew.
 */
 
 #define lj_safepoint_c
@@ -29,25 +30,32 @@
 */
 #define MODE_ALL	0xff
 
-void lj_safepoint_request(global_State *g, int what)
+static void set_hook(GG_State *gg)
 {
-  GG_State *gg = G2GG(g);
   uint32_t i;
-  __atomic_fetch_or(&gg->safepoint, (uint32_t)what, __ATOMIC_RELAXED);
-  g->hookmask |= HOOK_PROFILE;
   for (i = 0; i < GG_LEN_SDISP; i++)
     shared_set(&gg->dispatch[i], (ASMFunction)lj_vm_profhook);
 }
 
-int lj_safepoint_reached(lua_State *L, int hooked)
+void lj_safepoint_request(global_State *g, int what)
+{
+  __atomic_fetch_or(&G2GG(g)->safepoint, (uint32_t)what, __ATOMIC_RELAXED);
+  set_hook(G2GG(g));
+}
+
+void lj_safepoint_keep(global_State *g)
+{
+  if (shared_get(&G2GG(g)->safepoint) != 0) set_hook(G2GG(g));
+}
+
+int lj_safepoint_reached(lua_State *L)
 {
   global_State *g = G(L);
   uint32_t *wanted = &G2GG(g)->safepoint;
-  int what = 0;
+  int what = 0, hooked = (g->hookmask & HOOK_PROFILE) != 0;
   do {  /* Again, if a handler interrupts this. */
     what |= (int)__atomic_exchange_n(wanted, 0, __ATOMIC_RELAXED);
     if (!hooked) {
-      g->hookmask &= (uint8_t)~HOOK_PROFILE;
       g->dispatchmode = MODE_ALL;
       lj_dispatch_update(g);
     }

@@ -22,9 +22,14 @@
 */
 LJ_FUNC void lj_safepoint_request(global_State *g, int what);
 
-/* Called by LuaJIT's profiler: the VM is at a safe point. hooked: LuaJIT's profiler
-** uses the hook as well. Returns 1 if there is nothing left for it to do.
+/* Called by LuaJIT, which has written the table of bytecodes anew: keeps the hook in it
+** if a safe point is asked for.
 */
-LJ_FUNC int lj_safepoint_reached(lua_State *L, int hooked);
+LJ_FUNC void lj_safepoint_keep(global_State *g);
+
+/* Called by LuaJIT's profiler: the VM is at a safe point. Returns 1 if there is nothing
+** left for it to do, as it did not set the hook itself.
+*/
+LJ_FUNC int lj_safepoint_reached(lua_State *L);
 
 #endif

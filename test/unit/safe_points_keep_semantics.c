@@ -1,0 +1,143 @@
+/* TIMEOUT: 300
+** Programs that use all of the VM do the same byte by byte while a signal handler asks
+** for safe points all the time: interpreted, compiled, compiled at once, with a
+** collector that always runs. The compiler tells of each exit of a trace that it tells
+** of otherwise.
+*/
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+
+#include "lauxlib.h"
+#include "lualib.h"
+#include "lj_obj.h"
+#include "lj_dispatch.h"
+#include "lj_vm.h"
+#include "profile/lj_safepoint.h"
+#include "check.h"
+
+#define INTERVAL_US	20	/* The kernel may come less often. */
+#define ROUNDS		3
+
+static global_State *vm;
+static volatile unsigned int asked, served;
+
+static void handler(int sig)
+{
+  (void)sig;
+  if (G2GG(vm)->safepoint == 0) served++;
+  asked++;
+  lj_safepoint_request(vm, SAFEPOINT_FLUSH);
+}
+
+static void ask(int on)
+{
+  struct itimerval tm;
+  memset(&tm, 0, sizeof(tm));
+  tm.it_interval.tv_usec = tm.it_value.tv_usec = on ? INTERVAL_US : 0;
+  REQUIRE(setitimer(ITIMER_REAL, &tm, NULL) == 0);
+}
+
+/* Run code that returns a text; the caller frees it. */
+static char *result(lua_State *L, const char *code)
+{
+  char *s;
+  if (luaL_dostring(L, code) != 0) printf("%s: ", code);
+  REQUIRE(lua_isstring(L, -1));
+  s = strdup(lua_tostring(L, -1));
+  REQUIRE(s != NULL);
+  lua_settop(L, 0);
+  return s;
+}
+
+/* The modules of LuaJIT are found from its own program, which this is not. */
+static const char setup[] =
+  "package.path = package.path .. ';' .. os.getenv('SYSPROF_BUILD') .. "
+  "'/share/luajit-2.1/?.lua' "
+  "all = require('semantics').run_all return ''";
+
+/* Each call of sum leaves its trace once, and there are no others. */
+static const char exits[] =
+  "local n = 0 local f = function() n = n + 1 end jit.off(f) "
+  "jit.on() jit.flush() jit.opt.start(3, 'hotloop=2', 'hotexit=60000') "
+  "local function sum(k) local s = 0 for i = 1, k do s = s + i end return s end "
+  "local function run(k) local s = 0 for i = 1, k do s = s + sum(2000) end return s end "
+  "jit.off(run) run(10) "
+  "jit.attach(f, 'texit') local s = run(3000) jit.attach(f) "
+  "jit.opt.start('hotloop=56', 'hotexit=10') jit.flush() return s .. ' ' .. n";
+
+static const char *const modes[] = {
+  "jit.flush() jit.off() return ''",
+  "jit.flush() jit.on() jit.opt.start(0) return ''",
+  "jit.flush() jit.opt.start(3) return ''",
+  "jit.flush() jit.opt.start(3, 'hotloop=1', 'hotexit=1') return ''",
+  "collectgarbage('setpause', 0) collectgarbage('setstepmul', 100) return ''"
+};
+
+/* The first line of two texts that differs. */
+static void print_difference(const char *a, const char *b)
+{
+  const char *line = b;
+  for (; *a && *a == *b; a++, b++)
+    if (*b == '\n') line = b + 1;
+  printf("differs: %.*s\n", (int)strcspn(line, "\n"), line);
+}
+
+static void compare(lua_State *L, const char *code, const char *expected)
+{
+  int k;
+  for (k = 0; k < ROUNDS; k++) {
+    char *got = result(L, code);
+    if (strcmp(got, expected) != 0) {
+      print_difference(expected, got);
+      CHECK(!"the same text");
+    }
+    free(got);
+  }
+}
+
+static void check_nothing_is_left(lua_State *L)
+{
+  free(result(L, "jit.off(true, true) local s = 0 for i = 1, 9 do s = s + i end return ''"));
+  CHECK_EQ(G2GG(vm)->safepoint, 0);
+  CHECK_EQ(vm->hookmask & HOOK_PROFILE, 0);
+  CHECK(G2GG(vm)->dispatch[0] != (ASMFunction)lj_vm_profhook);
+}
+
+int main(void)
+{
+  lua_State *L = luaL_newstate();
+  char *expected, *expected_exits;
+  size_t i;
+  REQUIRE(L != NULL);
+  luaL_openlibs(L);
+  vm = G(L);
+  signal(SIGALRM, handler);
+  free(result(L, setup));
+  expected = result(L, "return all()");
+  CHECK(strstr(expected, "WRONG") == NULL);
+  expected_exits = result(L, exits);
+  printf("sum and exits: %s\n", expected_exits);
+  for (i = 0; i < sizeof(modes)/sizeof(modes[0]); i++) {
+    free(result(L, modes[i]));
+    asked = served = 0;
+    ask(1);
+    compare(L, "return all()", expected);
+    ask(0);
+    printf("%s: %u signals, %u safe points\n", modes[i], asked, served);
+    CHECK(asked > 0);
+    CHECK(served > 0);
+    check_nothing_is_left(L);
+  }
+  ask(1);
+  compare(L, exits, expected_exits);
+  ask(0);
+  check_nothing_is_left(L);
+  free(expected);
+  free(expected_exits);
+  lua_close(L);
+  return check_status();
+}
