@@ -33,10 +33,20 @@ static int file_on_stop(void *ctx, uint8_t *buf)
   return 0;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* It leaves the signals that it would report to the test. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+  return "handle_segv=0:handle_sigbus=0:handle_sigfpe=0";
+}
+#endif
+
 static void by_abort(void) { abort(); }
 static void by__exit(void) { _exit(3); }
 static void by_quick_exit(void) { quick_exit(3); }
 static void by_signal(void) { kill(getpid(), SIGKILL); pause(); }
+__attribute__((no_sanitize("undefined")))
 static void by_fault(void) { *(volatile int *)NULL = 0; }
 
 /* The new program uses more CPU time than an interval: it would get the tick. */
