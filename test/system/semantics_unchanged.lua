@@ -15,13 +15,15 @@ local JIT = {
   { "-Omaxmcode=16,sizemcode=4" },
 }
 
--- The wall clock is there on each machine. The small buffer is written out often.
+-- The wall clock is there on each machine. The small buffer is written out often, at
+-- safe points of the VM.
 local WALL = "hz = 10000, clock = 'wall'"
 local FILE = ", path = 'profile.bin', buffer = 1024"
 local PROFILES = {
   C = ("{ mode = 'C', %s%s }"):format(WALL, FILE),
   L = ("{ mode = 'L', %s%s }"):format(WALL, FILE),
   D = ("{ mode = 'D', %s }"):format(WALL),
+  thread = ("{ mode = 'C', flush = 'thread', %s%s }"):format(WALL, FILE),
   cpu = ("{ mode = 'C', hz = 10000, clock = 'cpu'%s }"):format(FILE),
 }
 
@@ -92,7 +94,7 @@ for _, row in ipairs(JIT) do
     compare("off", ours, jit, collector)
     samples[#samples + 1] = compare("mode C", ours, jit, collector, PROFILES.C)
   end
-  for _, mode in ipairs(all and { "L", "D", "cpu" } or {}) do
+  for _, mode in ipairs(all and { "L", "D", "thread", "cpu" } or {}) do
     samples[#samples + 1] = compare(mode, ours, jit, "default", PROFILES[mode])
   end
   print(("%-26s samples: %s"):format(jit, table.concat(samples, " ")))
