@@ -58,21 +58,27 @@ static cTValue *tab_getstr(Peek *pk, const GCtab *t, const GCstr *key)
   return NULL;
 }
 
+/* The table of a reference that may be NULL. */
+static const GCtab *table_of(GCRef r)
+{
+  return (const GCtab *)(uintptr_t)gcrefu(r);
+}
+
 /* Metatable of a value, NULL if it has none. */
 static const GCtab *value_meta(const Call *c, cTValue *o)
 {
   if (tvistab(o)) {
     const GCtab *t = tabV(o);
     return gcobj_ok(c->pk, t, sizeof(GCtab), LJ_TTAB) ?
-	   tabref(t->metatable) : NULL;
+	   table_of(t->metatable) : NULL;
   } else if (tvisudata(o)) {
     const GCudata *ud = udataV(o);
     return gcobj_ok(c->pk, ud, sizeof(GCudata), LJ_TUDATA) ?
-	   tabref(ud->metatable) : NULL;
+	   table_of(ud->metatable) : NULL;
   } else if (itypemap(o) > (uint32_t)~LJ_TNUMX) {
     return NULL;
   }
-  return tabref(basemt_obj(c->g, o));
+  return table_of(basemt_obj(c->g, o));
 }
 
 static cTValue *value_metafield(const Call *c, cTValue *o, MMS mm)
