@@ -139,7 +139,7 @@ static cTValue *caller_upval(const Call *c, uint32_t idx)
 
 static cTValue *caller_global(const Call *c, const GCstr *key)
 {
-  const GCtab *env = tabref(c->callerfn ? c->callerfn->env :
+  const GCtab *env = table_of(c->callerfn ? c->callerfn->env :
 			    mainthread(c->g)->env);
   return tab_getstr(c->pk, env, key);
 }
