@@ -106,6 +106,7 @@ cp -R "$source/doc" "$source/etc/package/check_inside.sh" "$root/check"
 # shellcheck disable=SC2016
 unshare --mount --pid --fork sh -c '
   mount -t proc proc "$1/proc"
+  mount -t devpts devpts "$1/dev/pts" 2>/dev/null || :	# For the log of apt only.
   exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root \
     DEBIAN_FRONTEND=noninteractive TERM=dumb \
     chroot "$1" bash /check/check_inside.sh "$2" "$3"' sh "$root" "$version" "$newer" ||

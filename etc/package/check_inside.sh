@@ -65,6 +65,13 @@ all_owned() {
     <(dpkg-query -W -f '${Package}\n' '*sysprof*' | xargs dpkg -L | LC_ALL=C sort -u) | grep .
 }
 
+# Run the commands of a guide as they are.
+guide() {
+  awk '/^```sh$/ { on = 1; next } /^```/ { on = 0 } on' /check/doc/guides/"$1".md >/tmp/guide.sh
+  check "the guide $1.md" as_user "test -s /tmp/guide.sh; mkdir -p guide; cd guide
+    export SYSPROF=$folder; bash -eux /tmp/guide.sh; grep -q '</html>' *.html"
+}
+
 # -- Installed in a system without anything ------------------------------------------
 
 for command in cc gcc make cmake luajit perldoc; do
@@ -111,13 +118,7 @@ for who in as_root as_user; do
     luajit-sysprof --version | grep -q '(sysprof $version, luajit'
     luajit-parse-sysprof --version | grep -q '(sysprof $version, luajit'"
 done
-# The first guide, its commands as they are.
-for guide in /check/doc/guides/lua-script.md /check/doc/guides/lua_script.md; do
-  [ -f $guide ] || continue
-  awk '/^```sh$/ { on = 1; next } /^```/ { on = 0 } on' $guide >/tmp/guide.sh
-  check "the guide $(basename $guide)" as_user \
-    "mkdir guide; cd guide; export SYSPROF=$folder; bash -eux /tmp/guide.sh"
-done
+guide script
 
 mapfile -t names < <(dpkg-query -W -f '${Package}\n' '*sysprof*')
 check "removed" apt-get remove -y "${names[@]}"
@@ -161,8 +162,13 @@ check "neovim and sysbench" install neovim sysbench
 check "neovim, with our library" as_user "$(ours a.bin) $nvim; $(profile_of_burn a.bin)"
 check "sysbench, with our library" as_user "$(ours b.bin) sysbench app.lua --events=1 run
   $(profile_of_burn b.bin)"
+guide neovim
+guide sysbench
 check "the default" install /check/older/libluajit-sysprof-default_*.deb
 check "it is first" first_library $library
+check "neovim's modules jit.* are ours" as_user "nvim --headless -u NONE -c \
+  'lua assert(package.searchpath(\"jit.vmdef\", package.path):find(\"$folder/share/\", 1, true))' -c qa 2>&1 |
+  tee log; [ ! -s log ]"
 check "neovim, by the default" as_user "LUAJIT_SYSPROF=path=c.bin $nvim; $(profile_of_burn c.bin)"
 check "sysbench, by the default" as_user "LUAJIT_SYSPROF=path=d.bin sysbench app.lua --events=1 run
   $(profile_of_burn d.bin)"
