@@ -33,7 +33,7 @@ end
 
 -- Without what differs from run to run.
 local function clean(text)
-  return (text:gsub("0x%x+", "ADDRESS"):gsub("%d+%.%d+", "NUMBER")
+  return (text:gsub("0x%x+", "ADDRESS"):gsub("%d+%.?%d*e%-%d+", "0"):gsub("%d+%.%d+", "0")
 	      :gsub("%d+:%d%d:%d%d", "TIME"):gsub("[^\n]*/bin/luajit: ", ""))
 end
 
