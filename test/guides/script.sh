@@ -1,0 +1,20 @@
+# The guide of a Lua script.
+
+. "$SYSPROF_SOURCE/test/lib/guide.sh"
+
+guide_needs
+guide_run script
+guide_check before.bin 0.995 \
+  "main;lua_pcall;main chunk (words.lua);listing (words.lua:11);lj_str_new" \
+  "main chunk (words.lua);count (words.lua:2);string."
+guide_check after.bin 0.995 "main chunk (words.lua);count (words.lua:2)"
+guide_check part.bin 0.995 "main chunk (part.lua);table.sort"
+
+# The line that the guide blames, in the listing; and the function in the comparison.
+grep -Eq '^ +[0-9]* +[0-9.]* +[0-9]+ +[0-9.]+ +16 +text = text' guide.log &&
+  grep -Eq '^ +[0-9.]+ +-[0-9.]+ +[0-9.]+ +[-+][0-9.]+  ' guide.log &&
+  grep -q 'listing (words.lua:11)' before.html || {
+  cat guide.log
+  echo "FAIL: no line 16, no function that is less, or no flame graph"
+  exit 1
+}
