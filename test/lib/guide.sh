@@ -44,7 +44,9 @@ guide_run() {
     echo "FAIL: there is nothing to run in doc/guides/$name.md"
     exit 1
   }
-  env "$@" bash -eux guide.sh >guide.log 2>&1 </dev/null || {
+  # What it has started in the background ends with it.
+  env "$@" bash -eux -c 'trap "kill \$(jobs -p) 2>/dev/null || :" EXIT; . ./guide.sh' \
+    >guide.log 2>&1 </dev/null || {
     cat guide.log
     echo "FAIL: a command of doc/guides/$name.md"
     exit 1
