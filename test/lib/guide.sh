@@ -5,12 +5,14 @@
 #                             runs the ```sh blocks of doc/guides/NAME.md one after
 #                             the other in one shell, in the current folder; fails
 #                             with the first command that fails. Blocks without
-#                             "sh" are not run.
+#                             "sh" are not run. What it has started in the background
+#                             ends with it, and it ends after GUIDE_SECONDS, 100
 #   guide_tries N FUNCTION    calls it in a shell of its own until it does not fail, N
 #                             times at most: for a program that runs for a time and
 #                             takes few samples on a busy machine
 #   guide_check PROFILE SHARE STACK...
 #                             see guide_check.lua
+#   guide_server LOW HIGH     an address and a free port, see guide_server.lua
 #
 # A guide finds sysprof in $SYSPROF, the folder that has bin/ and lib/.
 
@@ -44,8 +46,7 @@ guide_run() {
     echo "FAIL: there is nothing to run in doc/guides/$name.md"
     exit 1
   }
-  # What it has started in the background ends with it.
-  env "$@" bash -eux -c 'trap "kill \$(jobs -p) 2>/dev/null || :" EXIT; . ./guide.sh' \
+  env "$@" timeout -k 5 "${GUIDE_SECONDS:-100}" bash -eux -c 'trap "kill \$(jobs -p) 2>/dev/null || :" EXIT; . ./guide.sh' \
     >guide.log 2>&1 </dev/null || {
     cat guide.log
     echo "FAIL: a command of doc/guides/$name.md"
@@ -67,4 +68,8 @@ guide_check() {
     cat guide.log
     exit 1
   }
+}
+
+guide_server() {
+  "$LUAJIT" "$SYSPROF_SOURCE/test/lib/guide_server.lua" "$@"
 }
