@@ -6,17 +6,19 @@
 #                             the other in one shell, in the current folder; fails
 #                             with the first command that fails. Blocks without
 #                             "sh" are not run. What it has started in the background
-#                             ends with it, and it ends after GUIDE_SECONDS, 100
+#                             "sh" are not run. What it has started in the background
+#                             ends with it, and it ends after GUIDE_SECONDS, 100.
+#                             GUIDE_IN is a command with arguments that runs it
 #   guide_tries N FUNCTION    calls it in a shell of its own until it does not fail, N
 #                             times at most: for a program that runs for a time and
 #                             takes few samples on a busy machine
-#   guide_check PROFILE SHARE STACK...
 #                             see guide_check.lua
 #   guide_server LOW HIGH     an address and a free port, see guide_server.lua
 #
 # A guide finds sysprof in $SYSPROF, the folder that has bin/ and lib/.
 
 set -u
+GUIDE_IN=()
 export SYSPROF=$SYSPROF_BUILD
 unset LUA_PATH LUA_CPATH LUAJIT_SYSPROF
 rm -rf ./*
@@ -46,7 +48,7 @@ guide_run() {
     echo "FAIL: there is nothing to run in doc/guides/$name.md"
     exit 1
   }
-  env "$@" timeout -k 5 "${GUIDE_SECONDS:-100}" bash -eux -c 'trap "kill \$(jobs -p) 2>/dev/null || :" EXIT; . ./guide.sh' \
+  env "$@" timeout -k 5 "${GUIDE_SECONDS:-100}" "${GUIDE_IN[@]}" bash -eux -c 'trap "kill \$(jobs -p) 2>/dev/null || :" EXIT; . ./guide.sh' \
     >guide.log 2>&1 </dev/null || {
     cat guide.log
     echo "FAIL: a command of doc/guides/$name.md"

@@ -1,0 +1,39 @@
+# Runs a command as in a container, for test/guides/containers.sh: in namespaces
+# of its own, as their process 1, with a read-only root, where only the folder
+# VOLUME and a tmpfs at VOLUME/tmpfs can be written, without capabilities and
+# without perf_event_open.
+#
+# usage: unshare --user --map-root-user --mount --pid --ipc --net --fork \
+#          bash guide_container.sh VOLUME COMMAND ARG...
+#
+# Status 125: the kernel or the container that we are in does not allow it.
+
+volume=$1
+shift
+
+refuse() {
+  echo "guide_container: $*" >&2
+  exit 125
+}
+
+mount --make-rprivate / || refuse "mount namespace"
+mount --bind "$volume" "$volume" || refuse "bind mount"
+mount -t proc proc /proc || refuse "proc"
+# All else is read-only, /dev as well; some mounts are locked, as in a container.
+while read -r _ _ _ _ point _; do
+  case $point in
+  "$volume" | /proc | /proc/*) ;;
+  *) mount -o remount,bind,ro "$point" 2>/dev/null || : ;;
+  esac
+done </proc/self/mountinfo
+mkdir -p "$volume/tmpfs"
+mount -t tmpfs -o size=8m tmpfs "$volume/tmpfs" || refuse "tmpfs"
+cd "$PWD" || refuse "folder"  # In the new mount.
+for folder in /tmp "$SYSPROF_BUILD"; do
+  ! touch "$folder/.guide" 2>/dev/null || {
+    rm -f "$folder/.guide"
+    refuse "$folder can be written"
+  }
+done
+exec setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs \
+  "$LUAJIT" "$SYSPROF_SOURCE/test/lib/guide_seccomp.lua" "$@"
