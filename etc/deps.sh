@@ -12,15 +12,19 @@ build='gcc gcc
 make make
 cmake cmake
 dpkg-source dpkg-dev'
-# The oracle of the unwinder's tests, a host program in C++, and programs of the
-# distribution that run on LuaJIT.
+# The oracle of the unwinder's tests, a host program in C++, programs of the
+# distribution that run on LuaJIT, and what the guides use.
 test='/usr/include/*/libunwind.h libunwind-dev
 nm binutils
 g++ g++
 pkg-config pkg-config
 sysbench sysbench
 nvim neovim
-wrk wrk'
+wrk wrk
+/usr/sbin/nginx nginx
+/usr/lib/nginx/modules/ngx_http_lua_module.so libnginx-mod-http-lua
+curl curl
+nc netcat-openbsd'
 # What etc/bench/run compares with.
 bench='perf linux-perf
 /usr/lib/*/libprofiler.so.0 libgoogle-perftools4
@@ -53,5 +57,13 @@ if [ "$(id -u)" != 0 ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get -qq update
+# No package starts a service: it would take a port, and fail where it cannot.
+path=$(mktemp -d)
+trap 'rm -rf "$path"' EXIT
+for command in invoke-rc.d deb-systemd-invoke; do
+  printf '#!/bin/sh\n' >"$path/$command"
+  chmod 755 "$path/$command"
+done
 # shellcheck disable=SC2086
-apt-get -qq install -y --no-install-recommends $missing >/dev/null
+apt-get -qq install -y --no-install-recommends \
+  -o DPkg::Path="$path:/usr/sbin:/usr/bin:/sbin:/bin" $missing >/dev/null

@@ -17,6 +17,7 @@ nm -D "$SYSPROF/lib/libluajit-5.1.so.2" | grep -q ' lua_setexdata$' || {
 }
 
 folder=$PWD
+made=
 
 # Ends what a guide has left; the pid file is there shortly after the start.
 end_server() {
@@ -26,15 +27,12 @@ end_server() {
     sleep 0.1
   done
   pid=$(cat "$folder/nginx.pid" 2>/dev/null) && kill "$pid" 2>/dev/null
-  [ "$folder" = "$PWD" ] && [ -z "${made:-}" ] || {
-    cd / && rm -rf "$folder"
-  }
+  [ -z "$made" ] || rm -rf "$folder"
 }
 trap end_server EXIT
 
 low=20000
 high=30000
-made=
 if [ "$(id -u)" = 0 ]; then
   low=1
   high=1023

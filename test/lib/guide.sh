@@ -6,12 +6,12 @@
 #                             the other in one shell, in the current folder; fails
 #                             with the first command that fails. Blocks without
 #                             "sh" are not run. What it has started in the background
-#                             "sh" are not run. What it has started in the background
 #                             ends with it, and it ends after GUIDE_SECONDS, 100.
 #                             GUIDE_IN is a command with arguments that runs it
 #   guide_tries N FUNCTION    calls it in a shell of its own until it does not fail, N
 #                             times at most: for a program that runs for a time and
 #                             takes few samples on a busy machine
+#   guide_check PROFILE SHARE STACK...
 #                             see guide_check.lua
 #   guide_server LOW HIGH     an address and a free port, see guide_server.lua
 #
@@ -48,7 +48,8 @@ guide_run() {
     echo "FAIL: there is nothing to run in doc/guides/$name.md"
     exit 1
   }
-  env "$@" timeout -k 5 "${GUIDE_SECONDS:-100}" "${GUIDE_IN[@]}" bash -eux -c 'trap "kill \$(jobs -p) 2>/dev/null || :" EXIT; . ./guide.sh' \
+  env "$@" timeout -k 5 "${GUIDE_SECONDS:-100}" "${GUIDE_IN[@]}" \
+    bash -eux -c 'trap "kill \$(jobs -p) 2>/dev/null || :" EXIT; . ./guide.sh' \
     >guide.log 2>&1 </dev/null || {
     cat guide.log
     echo "FAIL: a command of doc/guides/$name.md"
