@@ -1,7 +1,7 @@
 /* TIMEOUT: 100
 ** Many VMs, more than there are threads, start and stop their profiles at random,
-** run on whichever thread has them, are closed and made again: nothing crashes, each
-** stream is complete, and no descriptor, timer or memory is left. Arguments: VMs,
+** run on whichever thread has them, are closed and made again, with each way to write:
+** nothing crashes, each stream is complete, and no descriptor, timer or memory is left. Arguments: VMs,
 ** threads, seconds.
 */
 
@@ -78,6 +78,7 @@ static void vm_step(Vm *vm, uint32_t r)
     vm->sink.stops = 0;
     vm->opt.clock = (uint8_t)((r >> 8) & 1);
     vm->opt.interval_ns = intervals[(r >> 9) % 3];
+    vm->opt.flush = (uint8_t)((r >> 24) % 3);
     CHECK_EQ(luaM_sysprof_start(vm->L, &vm->opt), PROFILE_SUCCESS);
     vm->running = 1;
   } else if (((r >> 12) & 3) == 0) {

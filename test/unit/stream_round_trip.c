@@ -1,6 +1,7 @@
 /* What is put into a stream comes out of it again: times, weights, events and
 ** stacks of samples, over many chunks, with the largest and smallest differences.
-** The decoder here follows the format's description and shares no code with the
+** Also through a queue that is written now and then, and is full at times: samples
+** are lost then, and no other ones. The decoder here follows the format's description and shares no code with the
 ** profiler.
 */
 
@@ -15,9 +16,12 @@
 #define SAMPLES		20000
 #define SHAPES		700
 #define DEPTH_MAX	90
+#define DEEP		1000	/* Of the first ones, without near addresses. */
+#define DEEP_SHAPES	14
+#define CHUNK		(24*1024)	/* A sample of two such stacks and a half. */
 #define SESSION		77
 
-typedef struct Shape { int n; uint64_t frame[DEPTH_MAX]; } Shape;
+typedef struct Shape { int n; uint64_t frame[DEEP]; } Shape;
 
 typedef struct Expected {
   int event, state, lua, host;		/* lua, host: index of a shape, or -1. */
@@ -27,7 +31,8 @@ typedef struct Expected {
 static Stream stream;
 static Symtab symtab;
 static uint64_t counters[SPF_COUNTER__MAX];
-static uint8_t buf[16*1024];
+static WQueue queue;
+static uint8_t buf[WQUEUE_BUFFERS*CHUNK];
 static Shape shape[SHAPES];
 static Expected expected[SAMPLES];
 static int nread, nchunks, nevents, nthreads, longest;
@@ -100,7 +105,7 @@ static void read_stack(int tag)
       v = above + (v & 1 ? (uint64_t)(-(int64_t)(v >> 1) - 1) : v >> 1);
     else
       CHECK_EQ(word & 15, SPF_FRAME_HOST);
-    REQUIRE(sh->n < DEPTH_MAX);
+    REQUIRE(sh->n < DEEP);
     sh->frame[sh->n++] = above = v;
   }
   CHECK(p == last);
@@ -209,9 +214,11 @@ static void make_shapes(void)
   int i, k;
   for (i = 0; i < SHAPES; i++) {
     Shape *sh = &shape[i];
-    sh->n = 1 + (int)any(i % 5 == 0 ? DEPTH_MAX : 12);
+    sh->n = i < DEEP_SHAPES ? DEEP : 1 + (int)any(i % 5 == 0 ? DEPTH_MAX : 12);
     for (k = 0; k < sh->n; k++) {
-      if (i > 0 && k < shape[i-1].n && any(9) != 0 &&
+      if (i < DEEP_SHAPES)
+	sh->frame[k] = (uint64_t)any(1u << 23) << 24 | any(1u << 24);
+      else if (i > 0 && k < shape[i-1].n && any(9) != 0 &&
 	  (k == 0 || sh->frame[k-1] == shape[i-1].frame[k-1]))
 	sh->frame[k] = shape[i-1].frame[k];
       else if (any(20) == 0)
@@ -255,41 +262,81 @@ static uint64_t weight_of(uint64_t since)
   }
 }
 
-int main(void)
+/* Is it time to write what is queued? Rarely, for a while, so that it fills up. */
+static int is_time_to_write(int i)
+{
+  return any((i / 4000) % 2 ? 4000 : 40) == 0;
+}
+
+/* Samples that were kept. */
+static int round_trip(int queued)
 {
   static Frames lua, host;
   static uint64_t last[SPF_EVENTS_MAX];
   uint64_t now = 0;
-  int i;
-  defined = (Shape *)calloc(2*SHAPES, sizeof(Shape));
-  REQUIRE(defined);
-  make_shapes();
-  lj_stream_init(&stream, &symtab, counters, 4321, buf, sizeof(buf), writer,
-		 NULL, SESSION);
+  int i, kept = 0;
+  nread = nchunks = nevents = nthreads = longest = 0;
+  memset(last, 0, sizeof(last));
+  memset(counters, 0, sizeof(counters));
+  if (queued) {
+    lj_wqueue_init(&queue, buf, sizeof(buf), writer, NULL);
+    stream.queue = &queue;
+    lj_stream_init(&stream, &symtab, counters, 4321, buf, queue.size,
+		   lj_wqueue_put, &queue, SESSION);
+  } else {
+    lj_stream_init(&stream, &symtab, counters, 4321, buf, CHUNK, writer, NULL,
+		   SESSION);
+  }
   lj_stream_event(&stream, 0, "cpu-clock", SPF_UNIT_US, 1000000);
   lj_stream_event(&stream, 1, "page-faults", SPF_UNIT_COUNT, 100);
   lj_stream_thread(&stream, "worker");
   CHECK_EQ(lj_stream_begin(&stream), 0);
   for (i = 0; i < SAMPLES; i++) {
-    Expected *e = &expected[i];
+    Expected *e = &expected[kept];
     int many = (i / 1000) % 4 == 3;  /* Now and then, nearly all are new. */
     now += interval();
     e->event = any(10) == 0 ? (int)any(SPF_EVENTS_MAX) : 0;
     e->state = (int)any(SPF_VMST__MAX);
     e->time = now;
     e->weight = weight_of(now - last[e->event]);
-    last[e->event] = now;
-    e->lua = any(30) == 0 ? -1 : (int)any(many ? SHAPES : 20);
-    e->host = any(30) == 0 ? -1 : (int)any(many ? SHAPES : 150);
-    CHECK(lj_stream_sample(&stream, e->event, e->state, now, e->weight,
-			   frames_of(&lua, e->lua), frames_of(&host, e->host)));
+    e->lua = any(30) == 0 ? -1 : DEEP_SHAPES + (int)any(many ? SHAPES - DEEP_SHAPES : 20);
+    e->host = any(30) == 0 ? -1 : DEEP_SHAPES + (int)any(many ? SHAPES - DEEP_SHAPES : 150);
+    if (queued && !lj_wqueue_hasroom(&queue)) {  /* More than what is left free. */
+      e->lua = (int)any(DEEP_SHAPES);
+      e->host = (int)any(DEEP_SHAPES);
+    }
+    if (lj_stream_sample(&stream, e->event, e->state, now, e->weight,
+			 frames_of(&lua, e->lua), frames_of(&host, e->host))) {
+      last[e->event] = now;
+      kept++;
+    } else {
+      CHECK(queued);
+    }
+    if (queued && is_time_to_write(i) && lj_wqueue_claim(&queue)) {
+      lj_wqueue_drain(&queue);
+      lj_wqueue_release(&queue);
+    }
   }
   CHECK_EQ(lj_stream_end(&stream), 0);
-  CHECK_EQ(nread, SAMPLES);
+  CHECK_EQ(nread, kept);
+  CHECK_EQ(counters[SPF_COUNTER_LOST_QUEUE], SAMPLES - kept);
   CHECK_EQ(nevents, 2);
   CHECK_EQ(nthreads, 1);
   CHECK(nchunks > 10);
   CHECK(longest > SPF_STACK_LENGTH + 128);
+  return kept;
+}
+
+int main(void)
+{
+  int kept;
+  defined = (Shape *)calloc(2*SHAPES, sizeof(Shape));
+  REQUIRE(defined);
+  make_shapes();
+  CHECK_EQ(round_trip(0), SAMPLES);
+  kept = round_trip(1);
+  printf("%d of %d samples kept by a queue\n", kept, SAMPLES);
+  CHECK(kept < SAMPLES && kept > SAMPLES/2);
   free(defined);
   return check_status();
 }
