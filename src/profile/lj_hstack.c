@@ -144,7 +144,7 @@ static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
     vf->sp = gap ? 0 : sp;
     vf->pc = (known & (1u << CFI_REG_BX)) ? w->regs.r[CFI_REG_BX] : 0;
     vf->rb = (known & (1u << CFI_REG_BP)) ? w->regs.r[CFI_REG_BP] : 0;
-    if (!gap && !walk_exact(w) && cf == w->expect && L == w->L &&
+    if (hs->tail.on && !gap && !walk_exact(w) && cf == w->expect && L == w->L &&
 	lj_vmcode_part(code) == VMCODE_INTERP)
       w->kept = lj_htail_vm(&hs->tail, vf, &w->regs,
 			    frame_word(SPF_FRAME_VM, 0));
@@ -329,7 +329,7 @@ static int walk_host(Walk *w)
     walk_push(w, frame_word(SPF_FRAME_HOST, pc));
     return 0;
   }
-  if (rule && rule->stays && !walk_exact(w))
+  if (rule && rule->stays && hs->tail.on && !walk_exact(w))
     w->kept = lj_htail_host(&hs->tail, rule, &w->regs, here);
   res = rule ? lj_cfirow_step(rule, hs->pk, &w->regs) :
 	       lj_cfi_step(hs->pk, &w->regs);
@@ -419,7 +419,8 @@ void lj_hstack_walk(HostStack *hs, const ucontext_t *uc)
   lj_htail_begin(&hs->tail, hs->pk, !hs->few_vm_frames);
   for (steps = 0; more && steps < HSTACK_STEPS; steps++) {
     VMCode part = lj_vmcode_part(lj_cfi_lookup_pc(&w.regs));
-    if (!walk_exact(&w) && lj_htail_join(&hs->tail, &w.regs, w.L, w.expect)) {
+    if (hs->tail.same && !walk_exact(&w) &&
+	lj_htail_join(&hs->tail, &w.regs, w.L, w.expect)) {
       walk_join(&w, hs->tail.joined);
       more = 0;
       break;

@@ -45,8 +45,8 @@ LJ_FUNC uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc,
 /* Could there be a frame with its link slot at f? */
 static LJ_AINLINE int lj_lframe_has(const LuaArea *a, uintptr_t f)
 {
-  return f >= a->bot && f < a->end && (f & 7) == 0 &&
-	 lj_peek_vm(a->pk, (const void *)(f - 8), 16);
+  return f - a->bot < a->end - a->bot && (f & 7) == 0 &&
+	 lj_peek_near(a->pk, f - 8);
 }
 
 static LJ_AINLINE uint64_t lj_lframe_link(uintptr_t f)

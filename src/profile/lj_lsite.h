@@ -20,6 +20,7 @@
 
 #define LSITE_BITS	10
 #define LSITE_SLOTS	(1 << LSITE_BITS)  /* Places remembered. */
+#define LSITE_HINTS	256	/* Frames whose place was seen, a power of two. */
 
 typedef struct LuaSite {
   uintptr_t pc;			/* Behind the instruction, 0 if free. */
@@ -33,6 +34,7 @@ typedef struct LuaSite {
 /* Clear it before use. */
 typedef struct LuaSites {
   LJ_ALIGN(32) LuaSite slot[LSITE_SLOTS];
+  uint16_t hint[LSITE_HINTS];	/* Slot that a frame was at, by its address. */
 } LuaSites;
 
 /* The two slots of a PC are side by side. */
@@ -41,15 +43,37 @@ static LJ_AINLINE LuaSite *lj_lsite_slots(LuaSites *ls, uintptr_t pc)
   return &ls->slot[lj_cfirow_hash(pc, LSITE_BITS) & ~1u];
 }
 
+/* A place, unless it may be another function's by now. */
+static LJ_AINLINE LuaSite *lj_lsite_valid(LuaSite *site, const Symtab *st)
+{
+  return LJ_LIKELY(site->freed == st->freed &&
+		   lj_symtab_isrecent(st, frame_payload_lo(site->word))) ?
+	 site : NULL;
+}
+
 /* What is known of a PC that is not 0, NULL if nothing is. Async-signal-safe. */
 static LJ_AINLINE LuaSite *lj_lsite_find(LuaSites *ls, const Symtab *st,
 					 uintptr_t pc)
 {
   LuaSite *site = lj_lsite_slots(ls, pc);
   if (site->pc != pc && (++site)->pc != pc) return NULL;
-  return LJ_LIKELY(site->freed == st->freed &&
-		   lj_symtab_isrecent(st, frame_payload_lo(site->word))) ?
-	 site : NULL;
+  return lj_lsite_valid(site, st);
+}
+
+/* The same, for the frame at f: most often it is where it was in the last sample,
+** and the processor need not wait for the PC to know where to look.
+*/
+static LJ_AINLINE LuaSite *lj_lsite_at(LuaSites *ls, const Symtab *st,
+				       uintptr_t pc, uintptr_t f)
+{
+  uint16_t *hint = &ls->hint[(f >> 3) & (LSITE_HINTS-1)];
+  LuaSite *site = &ls->slot[*hint];
+  if (LJ_UNLIKELY(site->pc != pc)) {
+    site = lj_lsite_slots(ls, pc);
+    if (site->pc != pc && (++site)->pc != pc) return NULL;
+    *hint = (uint16_t)(site - ls->slot);
+  }
+  return lj_lsite_valid(site, st);
 }
 
 /* Remember the frame of a valid prototype that is at pc, which belongs to it and

@@ -61,18 +61,24 @@ static uint32_t func_line(Peek *pk, const GCproto *pt, uintptr_t pc)
   return (uint32_t)lj_debug_line((GCproto *)pt, pos);
 }
 
-static void push_word(LuaStack *ls, FrameWord w, TopFunc kind)
+static LJ_AINLINE void push_word(LuaStack *ls, FrameWord w, TopFunc kind)
 {
   if (ls->top == TOP_NONE) ls->top = kind;
   lj_frames_push(ls->frames, w);
 }
 
-/* Push a Lua function that is at a place that is remembered. */
+/* Push a Lua function that is at a place that is remembered. Of the others, below
+** the top one, nothing is asked for if they are not kept.
+*/
 static LJ_AINLINE void push_site(LuaStack *ls, LuaSite *site)
 {
-  ls->st->last = frame_payload_lo(site->word) % SYMTAB_LFUNCS;
-  if (!site->is_named) site->is_named = !lj_callname_wanted(ls->st, site->pt);
-  ls->wants_name = !site->is_named;
+  ls->wants_name = 0;
+  if (ls->leaf_only && ls->top != TOP_NONE) return;
+  if (LJ_UNLIKELY(!site->is_named)) {
+    ls->st->last = frame_payload_lo(site->word) % SYMTAB_LFUNCS;
+    site->is_named = !lj_callname_wanted(ls->st, site->pt);
+    ls->wants_name = !site->is_named;
+  }
   push_word(ls, site->word, TOP_LUA);
 }
 
@@ -239,7 +245,7 @@ static LJ_AINLINE uintptr_t frame_caller(LuaStack *ls, const LuaArea *a,
 					 uintptr_t f, uintptr_t pc,
 					 FrameFunc *ff, LuaSite **site)
 {
-  LuaSite *s = lj_lsite_find(&ls->sites, ls->st, pc);
+  LuaSite *s = lj_lsite_at(&ls->sites, ls->st, pc, f);
   if (LJ_LIKELY(s != NULL)) {
     uintptr_t prev = f - s->delta;
     *site = s;

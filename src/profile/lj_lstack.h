@@ -34,6 +34,7 @@ typedef struct LuaStack {
   const HostStack *hs;		/* Walked host stack: VM frames, leaf. */
   Symtab *st;			/* Gives Lua functions their ids. */
   Frames *frames;		/* Where the frames go. */
+  int leaf_only;		/* Only the top function is kept of them. */
   lua_State *moving;		/* Its stack is being moved, or NULL. */
   uintptr_t moving_from;	/* Where that stack was before. */
   /* Results. */

@@ -53,6 +53,17 @@ int lj_peek_vmslow(Peek *pk, const void *p, size_t sz)
   return 1;
 }
 
+int lj_peek_nearslow(Peek *pk, uintptr_t addr)
+{
+  uintptr_t first = addr >> PEEK_PAGE_BITS;
+  if (!lj_peek_vm(pk, (const void *)addr, PEEK_NEAR)) return 0;
+  if ((pk->page[first & (PEEK_SLOTS-1)] ^ first) == pk->kept) {
+    pk->near = first << PEEK_PAGE_BITS;
+    pk->near_size = ((uintptr_t)1 << PEEK_PAGE_BITS) - PEEK_NEAR + 1;
+  }
+  return 1;
+}
+
 /* -- Unmapped memory --------------------------------------------------------- */
 
 #define UNMAPS	16	/* Unmapped ranges remembered, a power of two. */
@@ -99,6 +110,7 @@ void lj_peek_forget(Peek *pk)
 {
   pk->kept_pages = pk->generation + GENERATION_KEPT;
   pk->kept = pk->generation;
+  pk->near_size = 0;
 }
 
 void lj_peek_reset(Peek *pk)
@@ -114,6 +126,7 @@ void lj_peek_reset(Peek *pk)
     lj_peek_forget(pk);
   }
   pk->stack_size = 0;
+  pk->near_size = 0;
   pk->probes = pk->fresh = 0;
   pk->keeping = 0;
   if (pk->kept_pages == 0) {

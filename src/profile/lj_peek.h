@@ -26,6 +26,8 @@ typedef struct Peek {
   uint64_t generation;		/* Its number, in the upper bits. */
   uint64_t kept;		/* Likewise, of the pages that are kept. */
   uintptr_t stack, stack_size;	/* Part of the thread's stack in use. */
+  uintptr_t near, near_size;	/* Where the VM's two words may be that are */
+				/* in the page that was asked for last. */
   uint32_t probes;		/* Pages probed. */
   uint32_t fresh;		/* Times that lj_peek_vm got a page not kept. */
   int keeping;			/* lj_peek_vm keeps what it gets. */
@@ -56,6 +58,8 @@ LJ_FUNC void lj_peek_unmapped(void);
 LJ_FUNC int lj_peek_probe(Peek *pk, uintptr_t pageno);
 /* Slow path of lj_peek_vm. */
 LJ_FUNC int lj_peek_vmslow(Peek *pk, const void *p, size_t sz);
+/* Slow path of lj_peek_near. */
+LJ_FUNC int lj_peek_nearslow(Peek *pk, uintptr_t addr);
 
 /* Is a page known to be readable? */
 static LJ_AINLINE int lj_peek_known(const Peek *pk, uintptr_t pageno)
@@ -85,9 +89,19 @@ static LJ_AINLINE int lj_peek_vm(Peek *pk, const void *p, size_t sz)
   uintptr_t last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
   if (LJ_LIKELY(((uintptr_t)p >> PEEK_ADDR_BITS) == 0 &&
 		(pk->page[first & (PEEK_SLOTS-1)] ^ first) == pk->kept &&
-		(pk->page[last & (PEEK_SLOTS-1)] ^ last) == pk->kept))
+		(first == last ||
+		 (pk->page[last & (PEEK_SLOTS-1)] ^ last) == pk->kept)))
     return 1;
   return lj_peek_vmslow(pk, p, sz);
+}
+
+#define PEEK_NEAR	(2*sizeof(uintptr_t))
+
+/* The same of two words, which are most often in the page of the last ones. */
+static LJ_AINLINE int lj_peek_near(Peek *pk, uintptr_t addr)
+{
+  return LJ_LIKELY(addr - pk->near < pk->near_size) ||
+	 lj_peek_nearslow(pk, addr);
 }
 
 /* Load an aligned word; returns 0 and leaves *w alone if it is not readable. */

@@ -105,6 +105,36 @@ static void test_kept(void)
   CHECK(!is_kept(5));
 }
 
+/* Two words in the page of the last ones. */
+static void test_near(void)
+{
+  uintptr_t at = (uintptr_t)m + 1100*PAGE;
+  lj_peek_reset(&pk);
+  CHECK(lj_peek_near(&pk, at) && lj_peek_near(&pk, at + 16));
+  CHECK_EQ(pk.fresh, 2);	/* Not kept: asked each time. */
+  keep(1100);
+  CHECK(lj_peek_near(&pk, at));
+  CHECK_EQ(pk.near, at);
+  CHECK(lj_peek_near(&pk, at + PAGE - 16));
+  CHECK_EQ(pk.probes, 1);
+  CHECK(lj_peek_near(&pk, at + PAGE - 8));
+  CHECK_EQ(pk.probes, 2);
+  CHECK(lj_peek_near(&pk, at - 8));
+  CHECK_EQ(pk.probes, 3);
+  unmap(1101, 1);
+  unmap(1099, 1);
+  lj_peek_reset(&pk);
+  CHECK(lj_peek_near(&pk, at));
+  CHECK(!lj_peek_near(&pk, at + PAGE - 8));
+  CHECK(!lj_peek_near(&pk, at - 8));
+  CHECK(!lj_peek_near(&pk, at + PAGE));
+  unmap(1100, 1);
+  CHECK(lj_peek_near(&pk, at));	/* Until the next sample. */
+  lj_peek_reset(&pk);
+  CHECK(!lj_peek_near(&pk, at));
+  CHECK(!lj_peek_near(&pk, 0) && !lj_peek_near(&pk, ~(uintptr_t)0 - 15));
+}
+
 #ifndef __SANITIZE_ADDRESS__
 /* The real allocator. */
 static void test_allocator(void)
@@ -162,6 +192,7 @@ int main(void)
   REQUIRE(m != MAP_FAILED);
   test_kept();
   test_stack();
+  test_near();
 #ifndef __SANITIZE_ADDRESS__  /* LuaJIT's own allocator is not used then. */
   test_allocator();
 #endif
