@@ -25,13 +25,18 @@ local function read_lines(text)
       result.profiles = result.profiles + 1
       local kind = result.kinds[word[2]]
       if not kind then
-	kind = { cpu = {}, wall = {}, profiled = 0, returned = {}, numbers = {} }
+	kind = { cpu = {}, wall = {}, profiled = 0, returned = {}, numbers = {},
+		 samples = 0, handler = 0, sampled = 0 }
 	result.kinds[word[2]] = kind
       end
       kind.cpu[#kind.cpu + 1], kind.wall[#kind.wall + 1] = word[3], word[4]
       kind.profiled = kind.profiled + word[5]
       kind.returned[#kind.returned + 1] = tonumber(word[6])
       kind.numbers[#kind.numbers + 1] = result.profiles
+      if tonumber(word[7]) then
+	kind.samples, kind.handler = kind.samples + word[7], kind.handler + word[8]
+	kind.sampled = kind.sampled + word[3]
+      end
     elseif word[1] == "collected" then
       result.collected[word[2]] = { cpu = word[3], wall = word[4], number = word[5] }
     elseif word[1] == "parent" then
@@ -44,8 +49,10 @@ end
 -- Runs slices.lua. job holds what differs of its arguments: program, kinds (a list,
 -- see profilers), seconds, collect; besides long (slices), jit ("on" or "off"), env, and
 -- around: a function that returns what the command begins with, if not with luajit.
--- Returns nil and why, or { kinds = { NAME = { cpu=, wall=, profiled=, returned= } },
--- collected=, parent= }; times in ns, the lists of all kinds have the same length.
+-- Returns nil and why, or { kinds = { NAME = { cpu=, wall=, profiled=, returned=,
+-- samples=, handler=, sampled= } }, collected=, parent= }; times in ns, the lists of
+-- all kinds have the same length. sampled: CPU time of slices whose samples and time
+-- in the handler are in the two sums.
 function measure.run(suite, job)
   local folder = suite.work .. "/slices"
   proc.run({ "rm", "-rf", folder })
@@ -75,17 +82,15 @@ function measure.run(suite, job)
   return result
 end
 
--- What the profiles of a kind of sysprof say: { samples=, handler_ns=, lost=,
--- throttled= }.
+-- What the profiles of a kind of sysprof say: { samples=, lost=, throttled= }.
 function measure.reports(result, kind)
-  local sum = { samples = 0, handler_ns = 0, lost = 0, throttled = 0 }
+  local sum = { samples = 0, lost = 0, throttled = 0 }
   for _, n in ipairs(result.kinds[kind].numbers) do
     local path = profilers.path(result.folder, kind, n)
     local p, why = reader.read(path)
     if not p then error(("%s: %s"):format(path, why), 0) end
     if not p.complete then error(("%s: %s"):format(path, p:problem_text()), 0) end
     sum.samples = sum.samples + p:totals()
-    sum.handler_ns = sum.handler_ns + (p.counters[G.SPF_COUNTER_HANDLER_NS] or 0)
     sum.throttled = sum.throttled + (p.counters[G.SPF_COUNTER_THROTTLED] or 0)
     sum.lost = sum.lost + (p.counters[G.SPF_COUNTER_LOST_BUFFER] or 0) +
 	       (p.counters[G.SPF_COUNTER_LOST_WRITER] or 0)

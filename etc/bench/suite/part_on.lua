@@ -36,7 +36,7 @@ end
 
 local function cost_table(rate)
   return report.table("sample-" .. rate.id, "One sample, " .. rate.title, [[
-Microseconds of CPU time. Handler: by its own report, mean and p99 of a slice. Added: (on - bare) /
+Microseconds of CPU time. Handler: by its own report, mean, and p99 with the first samples. Added: (on - bare) /
 samples. Difference: of added to handler, with the noise of added in points. Total: (on - off) /
 samples, with the signal.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
@@ -55,9 +55,9 @@ local function add_rows(result, rate, line, table_on, table_cost, pools)
   local of = { off = "off", bare = rate.bare, ours = rate.ours }
   local ours, bare = result.kinds[rate.ours], result.kinds[rate.bare]
   local said = measure.reports(result, rate.ours)
-  local per_ns = said.samples / ours.profiled
+  local per_ns = ours.samples / ours.sampled
   line.rate, line.rounds = per_ns * 1e9, #ours.cpu
-  line.handler, line.throttled = said.handler_ns / ours.profiled, said.throttled
+  line.handler, line.throttled = ours.handler / ours.sampled, said.throttled
   for _, ratio in ipairs(RATIOS) do
     local a, b = result.kinds[of[ratio[2]]], result.kinds[of[ratio[3]]]
     local ratios = stat.ratios(a[ratio[4]], b[ratio[4]])
@@ -66,12 +66,12 @@ local function add_rows(result, rate, line, table_on, table_cost, pools)
   end
   table_on.rows[#table_on.rows + 1] = line
   if said.lost > 0 then report.remark(table_on, "%s: %d samples were lost", program, said.lost) end
-  if said.samples == 0 then return report.miss(table_cost, program, "no samples") end
-  local handler_ns = said.handler_ns / said.samples
+  if ours.samples == 0 then return report.miss(table_cost, program, "no samples") end
+  local handler_ns = ours.handler / ours.samples
   local added = measure.cost(result, rate.ours, rate.bare, per_ns)
   local noise, ticks = stat.noise(added), stat.sum(bare.returned)
   table_cost.rows[#table_cost.rows + 1] = {
-    program = line.program, jit = line.jit, samples = said.samples,
+    program = line.program, jit = line.jit, samples = ours.samples,
     handler = handler_ns / 1e3, p99 = stat.summary(ours.returned), added = added,
     difference = 100 * (added.median / handler_ns - 1),
     noise = noise and noise / handler_ns,

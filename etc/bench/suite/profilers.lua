@@ -2,8 +2,9 @@
 -- Benchmark suite: what can be switched on and off in a running program.
 --
 -- A kind is written NAME, NAME/INTERVAL_MS or NAME/INTERVAL_MS/CLOCK. Each entry is
--- function(job, interval_ms, clock) returning start(n) and stop(); the n-th
--- profile goes to the file that profilers.path says. Used by slices.lua, in the
+-- function(job, interval_ms, clock) returning start(n), stop() and, if the profiler
+-- knows, look(): samples so far and the time of its handler in ns. The n-th profile
+-- goes to the file that profilers.path says. Used by slices.lua, in the
 -- process that is measured.
 ----------------------------------------------------------------------------
 
@@ -30,7 +31,7 @@ end
 
 local entries = {}
 
--- Returns start and stop of a kind.
+-- Returns start, stop and look of a kind.
 function profilers.open(job, kind)
   local name, interval, clock = kind:match("^(%w+)/?([%d.]*)/?(.*)$")
   return entries[name](job, tonumber(interval), clock)
@@ -61,6 +62,9 @@ function entries.ours(job, interval_ms, clock)
   end, function()
     assert(sysprof.stop())
     return sysprof.report().handler.p99_us * 1e3
+  end, function()
+    local report = sysprof.report()
+    return report.samples, report.samples * report.handler.mean_us * 1e3
   end
 end
 

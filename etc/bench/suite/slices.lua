@@ -5,8 +5,10 @@
 -- layout of its memory are the same with and without. The slices of a round take
 -- turns, A B C C B A. Arguments: KEY=VALUE, see measure.lua. Prints
 --
---   slice KIND CPU WALL PROFILED RETURNED   ns; PROFILED: CPU time from start to
---                                           stop, RETURNED: by stop, or -
+--   slice KIND CPU WALL PROFILED RETURNED SAMPLES HANDLER
+--                                           ns; PROFILED: CPU time from start to
+--                                           stop, RETURNED: by stop, SAMPLES and
+--                                           HANDLER: in the slice, or -
 --   collected KIND CPU WALL N               the profile N, of job.collect seconds
 --   parent CPU                              of the parent process, in all slices
 ----------------------------------------------------------------------------
@@ -33,10 +35,10 @@ local function nanoseconds(clock)
 end
 
 local program = assert(programs.by_name(job.program), "no such program")
-local kinds, starts, stops = {}, {}, {}
+local kinds, starts, stops, looks = {}, {}, {}, {}
 for kind in job.kinds:gmatch("[^,]+") do
   kinds[#kinds + 1] = kind
-  starts[kind], stops[kind] = profilers.open(job, kind)
+  starts[kind], stops[kind], looks[kind] = profilers.open(job, kind)
 end
 local parent_clock = job.parent == 1 and profilers.parent_clock()
 
@@ -64,8 +66,14 @@ local function number(n)
   return n and ("%.0f"):format(n) or "-"
 end
 
+-- Samples that the profiler has taken so far, and the time of its handler, if it
+-- knows.
+local function look(kind)
+  if looks[kind] then return looks[kind]() end
+end
+
 -- What starting and stopping costs is not part of the slice: some iterations run
--- between them and it.
+-- between them and it. Nor are the samples in these.
 local function slice(kind)
   profiles = profiles + 1
   collectgarbage()
@@ -73,14 +81,17 @@ local function slice(kind)
   local started = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
   assert(program.run(settle) == settled)
   collectgarbage()
+  local samples, handler = look(kind)
   local wall, cpu = nanoseconds(CLOCK_MONOTONIC), nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
   local same = program.run(iterations) == result
   local stopping = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
   wall, cpu = nanoseconds(CLOCK_MONOTONIC) - wall, stopping - cpu
+  local samples_then, handler_then = look(kind)
   local returned = stops[kind]()
   assert(same, "another result while profiled")
   print_line("slice", kind, number(cpu), number(wall), number(stopping - started),
-	     number(returned))
+	     number(returned), number(samples and samples_then - samples),
+	     number(handler and handler_then - handler))
 end
 
 local function collect(kind, seconds)
