@@ -30,7 +30,7 @@
 #include "check.h"
 
 #define SAMPLES		4000	/* In each scene. */
-#define SCENE_S		20	/* Seconds for that many, at most. */
+#define SCENE_S		6	/* Seconds for that many, at most. */
 #define DEPTH		400
 
 static struct {
