@@ -124,8 +124,7 @@ static int option_flush(lua_State *L, struct luam_Sysprof_Options *opt)
   return 1;
 }
 
-/* Number of a signal by its name, as in "SIGUSR2" or "SIGRTMIN+3"; or 0. */
-static int signal_number(const char *name)
+int lj_luaopt_signal(const char *name)
 {
   int n;
   if (strncmp(name, "SIG", 3) != 0) return 0;
@@ -149,7 +148,7 @@ static int option_signal(lua_State *L, struct luam_Sysprof_Options *opt)
   const char *name = NULL;
   lua_Number n = 0;
   int is_name = option_string(L, "signal", &name);
-  if (name) opt->signo = is_name ? signal_number(name) : 0;
+  if (name) opt->signo = is_name ? lj_luaopt_signal(name) : 0;
   lua_pop(L, 1);
   if (name) return opt->signo != 0;
   if (!option_number(L, "signal", 1, SIGRTMAX, &n)) return 0;

@@ -23,4 +23,7 @@ typedef struct LuaOptFile {
 LJ_FUNC int lj_luaopt_read(lua_State *L, struct luam_Sysprof_Options *opt,
 			   LuaOptFile *fo);
 
+/* Number of a signal by its name, as "SIGUSR2" or "SIGRTMIN+3"; or 0. */
+LJ_FUNC int lj_luaopt_signal(const char *name);
+
 #endif

@@ -15,7 +15,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -50,6 +52,33 @@ static int walk_refuse(Walk *w, int err, const char *problem)
   w->problem = problem;
   errno = err;
   return 0;
+}
+
+/* -- Names ------------------------------------------------------------------- */
+
+int lj_outfile_name(char *name, size_t size, const char *s, int number, int run)
+{
+  size_t len = 0;
+  for (; *s; s++) {
+    char text[24] = { *s, '\0' };
+    size_t n;
+    if (*s == '%') {
+      switch (*++s) {
+      case 'p': snprintf(text, sizeof(text), "%ld", (long)getpid()); break;
+      case 'n': snprintf(text, sizeof(text), "%d", number); break;
+      case 'r': snprintf(text, sizeof(text), "%d", run); break;
+      case 't': snprintf(text, sizeof(text), "%lld", (long long)time(NULL)); break;
+      case '%': break;
+      default: return 0;
+      }
+    }
+    n = strlen(text);
+    if (len + n >= size) return -1;
+    memcpy(name + len, text, n + 1);
+    len += n;
+  }
+  if (len == 0 && size > 0) name[0] = '\0';
+  return 1;
 }
 
 /* -- Folders ----------------------------------------------------------------- */

@@ -28,6 +28,13 @@
 LJ_FUNC int lj_outfile_open(const char *path, int how, int *created,
 			    const char **problem);
 
+/* The name that a pattern stands for: %p is the process, %n the number of the VM, %r
+** that of the run, %t the time, %% a percent sign. Returns 0 if a % is followed by
+** something else, -1 if it does not fit.
+*/
+LJ_FUNC int lj_outfile_name(char *name, size_t size, const char *pattern, int number,
+			    int run);
+
 /* Remove a file that was opened so, if it is the one that path leads to. */
 LJ_FUNC void lj_outfile_remove(const char *path, int how, dev_t dev, ino_t ino);
 

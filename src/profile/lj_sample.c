@@ -291,16 +291,15 @@ void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
   Session *s = (Session *)session;
   SessionEvent *ev = &s->event[event];
   uint64_t begin, end, spent, interval;
-  if (s->in_handler) {
+  if (__atomic_exchange_n(&s->in_handler, 1, __ATOMIC_ACQUIRE)) {
     shared_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
     return;
   }
-  s->in_handler = 1;
   begin = lj_sample_now_ns();
   if (overrun > 0) shared_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
   if (begin < s->rest_until_ns) {
     shared_add(&s->counters[SPF_COUNTER_THROTTLED], 1);
-    s->in_handler = 0;
+    __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
     return;
   }
   interval = tick_interval(ev, begin);
@@ -321,5 +320,5 @@ void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
   if (ev->clock.spec.kind == CLOCK_WALL) spent = end - begin;
   if (spent > interval / 2)
     s->rest_until_ns = end + spent;
-  s->in_handler = 0;
+  __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
 }

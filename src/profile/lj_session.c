@@ -25,6 +25,8 @@
 #include "profile/lj_sample.h"
 #include "profile/lj_shared.h"
 
+#define DUMP_WAIT_NS	100000	/* Between two looks at another thread's tick. */
+#define DUMP_TRIES	10000
 #define THREAD_NAME_MAX	32	/* The kernel's have 16 bytes. */
 #define MEMORY_PAGE	4096	/* Smallest page size of the platform. */
 #define MEMORY_TOUCHED	(256*1024)  /* Of a buffer, at most. */
@@ -338,6 +340,23 @@ int lj_session_end(Session *s, int with_names)
   if (s->p->opt.mode == LUAM_SYSPROF_DEFAULT) return 0;
   if (with_names) lj_funcname_find(&s->symtab, &s->peek, s->p->g);
   return lj_stream_end(&s->stream);
+}
+
+/* A tick of another thread takes its time; one that was jumped out of never ends. */
+int lj_session_dump(Session *s, int with_names)
+{
+  static const struct timespec wait = { 0, DUMP_WAIT_NS };
+  int tries = 0, err;
+  if (s->p->opt.mode == LUAM_SYSPROF_DEFAULT) return 0;
+  while (__atomic_exchange_n(&s->in_handler, 1, __ATOMIC_ACQUIRE)) {
+    if (++tries == DUMP_TRIES) return EBUSY;
+    nanosleep(&wait, NULL);
+  }
+  if (with_names) lj_funcname_find(&s->symtab, &s->peek, s->p->g);
+  err = lj_stream_dump(&s->stream);
+  s->symtab.vm_readable = 0;
+  __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
+  return err;
 }
 
 int lj_session_move(Session *s, char *why)

@@ -140,7 +140,7 @@ typedef struct Session {
   uint64_t cpu_us;		/* and of all, as the last tick has it, */
   uint64_t seen_cpu_us;		/* or the last look. */
   /* Handler only, while the clocks run. */
-  volatile int in_handler;	/* Guards against a nested tick. */
+  int in_handler;		/* Guards against a nested tick, and in a dump. */
   int state;			/* SPF_VMST_* of the current sample. */
   uint64_t rest_until_ns;	/* No sample is taken before. */
   uint64_t begin_cpu_ns;	/* Thread's CPU time when the tick began. */
@@ -178,6 +178,12 @@ static LJ_AINLINE int session_isqueued(const Session *s)
 {
   return s->stream.queue != NULL;
 }
+
+/* Write what there is so far, with names as by lj_session_end; the clocks go on, and
+** ticks of another thread that come meanwhile are lost. On the VM's thread, with the
+** clocks' signals blocked. Returns 0, or the errno of a failed writer.
+*/
+LJ_FUNC int lj_session_dump(Session *s, int with_names);
 
 /* Complete its stream. with_names: the VM does not run meanwhile, and may be
 ** searched for names. Returns 0, or the errno of a failed writer.

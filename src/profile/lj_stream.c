@@ -175,6 +175,19 @@ void lj_stream_move(Stream *s, uint32_t tid)
   set_outside(s, 0);
 }
 
+int lj_stream_dump(Stream *s)
+{
+  set_outside(s, 1);
+  if (s->full && lj_wbuf_isopen(&s->wb)) chunk_flush(s);
+  if (lj_wbuf_isopen(&s->wb)) {
+    lj_modules_note(&s->st->modules, &s->wb, def_commit, s);
+    lj_symtab_names(s->st, &s->wb, def_commit, s);
+  }
+  if (lj_wbuf_isopen(&s->wb)) chunk_flush(s);
+  set_outside(s, 0);
+  return s->wb.failed ? s->wb.err : 0;
+}
+
 int lj_stream_end(Stream *s)
 {
   size_t mark;

@@ -98,6 +98,11 @@ LJ_FUNC int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
 */
 LJ_FUNC int lj_stream_begin(Stream *s);
 
+/* Append the names of what was seen so far, and hand the chunk out: what is written can
+** be read then. The stream goes on. Not in the handler. Returns as lj_stream_begin.
+*/
+LJ_FUNC int lj_stream_dump(Stream *s);
+
 /* Append names and the end, and hand the last chunk out. Not in the handler.
 ** Returns 0, or the errno of a failed writer.
 */

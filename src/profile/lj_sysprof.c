@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 #include "lj_frame.h"
 #include "lj_dispatch.h"
 #include "profile/lj_clocksig.h"
+#include "profile/lj_control.h"
 #include "profile/lj_sample.h"
 #include "profile/lj_shared.h"
 #include "profile/lj_sysprof.h"
@@ -73,7 +75,7 @@ static int is_helped(void)
   const Profile *p;
   for (p = profiles; p; p = p->next)
     if (p->running && needs_helper(&p->opt)) return 1;
-  return 0;
+  return lj_control_isfile();
 }
 
 /* No hook uses the list of sessions any more as it was before. */
@@ -186,6 +188,8 @@ static void stop_all(void)
     inherited_end(p);
     if (p->running) profile_stop(p);
   }
+  lj_control_end();
+  if (!is_helped()) lj_threads_unwatch();
   pthread_mutex_unlock(&profiles_lock);
 }
 
@@ -291,7 +295,9 @@ static void help(int look)
     lj_wqueue_drain(q);
     lj_wqueue_release(q);
   }
-  if (look) look_at_threads();
+  if (!look) return;
+  look_at_threads();
+  lj_control_look();
 }
 
 /* -- Start ------------------------------------------------------------------- */
@@ -387,6 +393,7 @@ static void forget_parent(int forked)
   own_tid = 0;
   lj_clock_forget();
   lj_threads_forget();
+  lj_control_fork(forked);
   for (p = profiles; p; p = p->next) {
     Session *s = p->first, *next;
     int was_profiled = 0;
@@ -408,6 +415,7 @@ static void forget_parent(int forked)
       }
     }
   }
+  if (lj_control_isfile()) lj_threads_watch(help);
 }
 
 /* A child that was made without the C library's fork(). Under the lock. */
@@ -467,6 +475,27 @@ static Profile *profile_get(global_State *g)
   return p;
 }
 
+int lj_sysprof_begin(void)
+{
+  int err;
+  pthread_mutex_lock(&profiles_lock);
+  check_fork();
+  profiles_pid = getpid();
+  err = register_once();
+  pthread_mutex_unlock(&profiles_lock);
+  return err;
+}
+
+int lj_sysprof_sethelper(void)
+{
+  int err = 0;
+  pthread_mutex_lock(&profiles_lock);
+  if (is_helped()) err = lj_threads_watch(help);
+  else lj_threads_unwatch();
+  pthread_mutex_unlock(&profiles_lock);
+  return err;
+}
+
 int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
 		     const SysprofCallbacks *cb)
 {
@@ -515,11 +544,48 @@ int lj_sysprof_stop(global_State *g)
   return status;
 }
 
+/* Block the signals of all clocks. */
+static void block_ticks(sigset_t *old)
+{
+  uint64_t inuse = lj_clocksig_inuse();
+  sigset_t set;
+  int signo;
+  sigemptyset(&set);
+  for (signo = 1; signo <= 64; signo++)
+    if (inuse >> (signo-1) & 1) sigaddset(&set, signo);
+  pthread_sigmask(SIG_BLOCK, &set, old);
+}
+
+int lj_sysprof_dump(global_State *g)
+{
+  Profile *p;
+  Session *s;
+  sigset_t old;
+  int status = PROFILE_ERRRUN, err = 0;
+  pthread_mutex_lock(&profiles_lock);
+  check_fork();
+  p = profile_of(g);
+  if (p && p->running) {
+    int with_names = vm_isours(p);
+    block_ticks(&old);
+    for (s = p->first; s; s = s->next) {
+      int res = lj_session_dump(s, with_names);
+      if (res) err = res;
+    }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    status = err ? PROFILE_ERRIO : PROFILE_SUCCESS;
+  }
+  pthread_mutex_unlock(&profiles_lock);
+  errno = err;
+  return status;
+}
+
 int lj_sysprof_moved(global_State *g)
 {
   char *why = lj_sysprof_why();
   Profile *p;
   int status = PROFILE_ERRRUN, err = 0;
+  lj_control_moved(g);
   pthread_mutex_lock(&profiles_lock);
   check_fork();
   p = profile_of(g);
@@ -578,6 +644,7 @@ void lj_sysprof_totals(global_State *g, SessionTotals *t)
 void lj_sysprof_close(global_State *g)
 {
   Profile *p = profile_of(g), **link = &profiles;
+  lj_control_close(g);
   if (!p) return;  /* Never started. */
   pthread_mutex_lock(&profiles_lock);
   check_fork();

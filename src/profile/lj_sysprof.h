@@ -30,6 +30,18 @@ LJ_FUNC int lj_sysprof_stop(global_State *g);
 */
 LJ_FUNC int lj_sysprof_moved(global_State *g);
 
+/* Write what there is of its profile so far, so that it can be read; it goes on. On
+** the VM's thread. Returns a PROFILE_* status and sets errno with PROFILE_ERRIO.
+*/
+LJ_FUNC int lj_sysprof_dump(global_State *g);
+
+/* What has to be done once in a process that profiles, or will. Returns 0 or an
+** errno.
+*/
+LJ_FUNC int lj_sysprof_begin(void);
+/* Make the helper thread if something needs it, else end it. Likewise. */
+LJ_FUNC int lj_sysprof_sethelper(void);
+
 /* Is a VM being profiled? */
 LJ_FUNC int lj_sysprof_isrunning(global_State *g);
 

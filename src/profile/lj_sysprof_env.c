@@ -9,6 +9,7 @@
 #define LUA_CORE
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,12 +21,16 @@
 
 #include "lua.h"
 #include "lauxlib.h"
+#include "profile/lj_control.h"
 #include "profile/lj_luaopt.h"
+#include "profile/lj_outfile.h"
 #include "profile/lj_sysprof_env.h"
 
 #define ENV_NAME	"LUAJIT_SYSPROF"
 #define ENV_MODE	"C"			/* Default mode, */
-#define ENV_PATH	"sysprof.%p.%n.bin"	/* and file. */
+#define ENV_PATH	"sysprof.%p.%n.bin"	/* and file, */
+#define ENV_PATH_RUNS	"sysprof.%p.%n.%r.bin"	/* and if there may be several. */
+#define ENV_RUN		".%r"			/* At the end of others. */
 #define ENV_DONE_KEY	"sysprof.env"		/* In the registry. */
 #define ENV_SAY_MAX	1024	/* Bytes of a message, */
 #define ENV_SAY_VMS	10	/* and VMs of which it is said why they have no profile. */
@@ -52,7 +57,9 @@ static const struct EnvOption {
   { "fork", ENV_FLAG, "true or false" },
   { "shared", ENV_FLAG, "true or false" },
   { "force", ENV_FLAG, "true or false" },
-  { "follow", ENV_FLAG, "true or false" }
+  { "follow", ENV_FLAG, "true or false" },
+  { "control", ENV_TEXT, "a signal as SIGUSR2, or the path of a file from /" },
+  { "paused", ENV_FLAG, "true or false" }
 };
 #define ENV_NOPTION	(sizeof(env_options)/sizeof(env_options[0]))
 
@@ -81,20 +88,34 @@ static void write_stderr(const char *s, size_t len)
   pthread_sigmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* One line on standard error. What came from outside may hold anything. */
-static void say(const char *format, ...)
+/* What came from outside may hold anything. */
+static void say_args(const char *prefix, const char *format, va_list args)
 {
   char line[ENV_SAY_MAX];
-  va_list args;
-  size_t i, n;
-  va_start(args, format);
-  vsnprintf(line, sizeof(line)-1, format, args);
-  va_end(args);
+  size_t i, n = strlen(prefix);
+  memcpy(line, prefix, n);
+  vsnprintf(line + n, sizeof(line)-1 - n, format, args);
   n = strlen(line);
   for (i = 0; i < n; i++)
     if ((uint8_t)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
   line[n] = '\n';
   write_stderr(line, n + 1);
+}
+
+static void say(const char *format, ...)
+{
+  va_list args;
+  va_start(args, format);
+  say_args("", format, args);
+  va_end(args);
+}
+
+void lj_sysprof_env_say(const char *format, ...)
+{
+  va_list args;
+  va_start(args, format);
+  say_args(ENV_NAME ": ", format, args);
+  va_end(args);
 }
 
 static int say_value(const char *what, int len, const char *problem,
@@ -158,10 +179,23 @@ static int table_valid(lua_State *L)
   return lj_luaopt_read(L, &opt, &fo);
 }
 
+/* A signal without which programs live, and which is not the clocks' by default; or a
+** path.
+*/
+static int control_valid(const char *s)
+{
+  int signo;
+  if (*s == '/') return 1;
+  signo = lj_luaopt_signal(s);
+  return signo == SIGUSR1 || signo == SIGUSR2 || signo >= SIGRTMIN;
+}
+
 /* Is the value on the top of the stack one that the option can have? */
 static int option_valid(lua_State *L, const char *name)
 {
   int ok;
+  if (strcmp(name, "control") == 0) return control_valid(lua_tostring(L, -1));
+  if (strcmp(name, "paused") == 0) return lua_isboolean(L, -1);
   lua_createtable(L, 0, 2);
   lua_pushliteral(L, ENV_MODE);
   lua_setfield(L, -2, "mode");
@@ -183,7 +217,7 @@ static int option_read(lua_State *L, const char *s, size_t len)
   if (!o)
     return say_value(s, (int)name_len, "is no option; they are path, mode, hz, "
 		     "interval, clock, period, threads, signal, flush, jitter, fork, shared, "
-		     "force, follow", "");
+		     "force, follow, control, paused", "");
   lua_getfield(L, OPTIONS, o->name);
   if (!lua_isnil(L, -1))
     return say_value(s, (int)name_len, "is there twice", "");
@@ -222,41 +256,33 @@ static int options_read(lua_State *L, const char *value)
 
 /* -- File -------------------------------------------------------------------- */
 
-/* Push a path with %p, %n and %t replaced. Returns 0 if there is another %. */
-static int path_expand(lua_State *L, const char *s, int number)
+/* Say that a pattern of a name is wrong. */
+static int pattern_wrong(const char *option, const char *pattern, const char *letters)
 {
-  luaL_Buffer b;
-  luaL_buffinit(L, &b);
-  for (; *s; s++) {
-    char text[24] = "%";
-    if (*s != '%') {
-      luaL_addchar(&b, *s);
-      continue;
-    }
-    switch (*++s) {
-    case 'p': snprintf(text, sizeof(text), "%ld", (long)getpid()); break;
-    case 'n': snprintf(text, sizeof(text), "%d", number); break;
-    case 't': snprintf(text, sizeof(text), "%lld", (long long)time(NULL)); break;
-    case '%': break;
-    default: luaL_pushresult(&b); return 0;
-    }
-    luaL_addstring(&b, text);
-  }
-  luaL_pushresult(&b);
-  return 1;
+  char text[ENV_SAY_MAX];
+  snprintf(text, sizeof(text), "%s=%s", option, pattern);
+  return say_value(text, (int)strlen(text), "has a '%' that is not followed by ",
+		   letters);
 }
 
-/* Set the path of the VM of this number. Returns 0 if there cannot be one. */
-static int path_set(lua_State *L, int number)
+/* Set the path of the VM of this number: what it stands for, or, if there may be
+** several runs, its pattern. Returns 0 if there cannot be one.
+*/
+static int path_set(lua_State *L, int number, int runs)
 {
-  const char *path;
+  char name[PATH_MAX];
+  const char *pattern;
+  int result;
   lua_getfield(L, OPTIONS, "path");
-  if (lua_isnil(L, -1)) lua_pushliteral(L, ENV_PATH);
-  path = lua_tostring(L, -1);
-  if (!path_expand(L, path, number)) {
-    path = lua_pushfstring(L, "path=%s", path);
-    return say_value(path, (int)strlen(path), "has a '%' that is not followed by ",
-		     "p, n, t or %");
+  if (lua_isnil(L, -1)) lua_pushstring(L, runs ? ENV_PATH_RUNS : ENV_PATH);
+  pattern = lua_tostring(L, -1);
+  result = lj_outfile_name(name, sizeof(name), pattern, number, 1);
+  if (result == 0) return pattern_wrong("path", pattern, "p, n, r, t or %");
+  if (runs && !strstr(pattern, "%r")) {
+    lua_pushliteral(L, ENV_RUN);
+    lua_concat(L, 2);
+  } else if (!runs && result > 0) {  /* What is too long is left to the start. */
+    lua_pushstring(L, name);
   }
   lua_setfield(L, OPTIONS, "path");
   lua_pushboolean(L, 1);  /* A FIFO would have the program wait for a reader. */
@@ -266,11 +292,49 @@ static int path_set(lua_State *L, int number)
 
 /* -- Start ------------------------------------------------------------------- */
 
+/* Start a profile as the table says. */
+static int start_now(lua_State *L, const EnvStart *e)
+{
+  lua_pushcfunction(L, e->start);
+  lua_pushvalue(L, OPTIONS);
+  lua_call(L, 1, 2);
+  if (!lua_toboolean(L, -2)) say_vm(e->value, lua_tostring(L, -1));
+  return 0;
+}
+
+/* The same for a VM that is controlled, if it is not to wait for it. */
+static int start_controlled(lua_State *L, const EnvStart *e, const char *control,
+			    int number)
+{
+  char name[PATH_MAX];
+  struct luam_Sysprof_Options opt;
+  LuaOptFile fo;
+  const char *why;
+  int paused;
+  if (strstr(control, "%r") ||
+      lj_outfile_name(name, sizeof(name), control, number, 1) == 0)
+    return pattern_wrong("control", control, "p, n, t or %");
+  lua_getfield(L, OPTIONS, "paused");
+  paused = lua_toboolean(L, -1);
+  lua_settop(L, OPTIONS);
+  lj_luaopt_read(L, &opt, &fo);
+  why = opt.signo && opt.signo == lj_luaopt_signal(name) ?
+	"the signal of control is that of the clocks" :
+	lj_control_add(L, name, number, &opt, &fo);
+  if (why) {
+    lua_pushfstring(L, "control=%s: %s", name, why);
+    return say_vm(e->value, lua_tostring(L, -1));
+  }
+  if (!paused && (why = lj_control_start(L)) != NULL) say_vm(e->value, why);
+  return 0;
+}
+
 /* Protected: a VM may be short of memory. */
 static int env_start(lua_State *L)
 {
   static int vms;  /* Of this process and those that it was forked from. */
   const EnvStart e = *(const EnvStart *)lua_touserdata(L, 1);
+  const char *control;
   int number, nofile;
   lua_getfield(L, LUA_REGISTRYINDEX, ENV_DONE_KEY);
   lua_getfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");  /* luajit -E */
@@ -287,12 +351,14 @@ static int env_start(lua_State *L)
   lua_getfield(L, OPTIONS, "mode");
   nofile = strcmp(lua_tostring(L, -1), "D") == 0;
   lua_settop(L, OPTIONS);
-  if (!nofile && !path_set(L, number)) return 0;
-  lua_pushcfunction(L, e.start);
-  lua_pushvalue(L, OPTIONS);
-  lua_call(L, 1, 2);
-  if (!lua_toboolean(L, -2)) say_vm(e.value, lua_tostring(L, -1));
-  return 0;
+  lua_getfield(L, OPTIONS, "control");
+  control = lua_tostring(L, -1);
+  lua_getfield(L, OPTIONS, "paused");
+  if (!control && lua_toboolean(L, -1))
+    return say_value("paused", 6, "needs control, by which the profile is started", "");
+  if (!nofile && !path_set(L, number, control != NULL)) return 0;
+  lua_settop(L, OPTIONS + 1);  /* With control. */
+  return control ? start_controlled(L, &e, control, number) : start_now(L, &e);
 }
 
 void lj_sysprof_env(lua_State *L, lua_CFunction start)

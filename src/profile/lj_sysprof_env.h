@@ -14,4 +14,9 @@
 */
 LJ_FUNC void lj_sysprof_env(lua_State *L, lua_CFunction start);
 
+/* Say something in one line on standard error, of a profile that the environment has
+** asked for. In any thread, not in the handler.
+*/
+LJ_FUNC void lj_sysprof_env_say(const char *format, ...);
+
 #endif

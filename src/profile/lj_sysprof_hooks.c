@@ -13,6 +13,7 @@
 #include "lj_obj.h"
 #include "lj_frame.h"
 #include "lj_dispatch.h"
+#include "profile/lj_control.h"
 #include "profile/lj_safepoint.h"
 #include "profile/lj_session.h"
 #include "profile/lj_shared.h"
@@ -65,6 +66,7 @@ void lj_sysprof_safepoint(lua_State *L, int what)
 {
   int err = errno;
   if (what & SAFEPOINT_FLUSH) flush(G(L));
+  if (what & SAFEPOINT_CONTROL) lj_control_serve(L);
   errno = err;
 }
 

@@ -100,6 +100,10 @@ static const Allowed allowed[] = {
   { "lj_clock_perf", "strerror", "open only" },
   { "lj_clock_perf", "strchr", "open only" },
   { "lj_clock_perf", "strtol", "open only" },
+  { "lj_ctlsig", "lj_controls", "data" },
+  { "lj_ctlsig", "sigaction", "signal-safety(7); add and close only" },
+  { "lj_ctlsig", "sigfillset", "signal-safety(7); add only" },
+  { "lj_ctlsig", "strerror", "add only" },
   { "lj_safepoint", "lj_vm_profhook", "an address to store" },
   { "lj_safepoint", "lj_dispatch_update", "at the safe point only" },
   { "lj_safepoint", "lj_sysprof_safepoint", "at the safe point only" },
@@ -116,7 +120,7 @@ static const char *const objects[] = {
   "lj_lstack", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
   "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_wqueue", "lj_sample",
   "lj_clock", "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
-  "lj_modules", "lj_object", "lj_safepoint"
+  "lj_modules", "lj_object", "lj_safepoint", "lj_ctlsig"
 };
 #define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))
 

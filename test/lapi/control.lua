@@ -1,0 +1,338 @@
+-- LUAJIT_SYSPROF=control=...: a signal or a file starts, stops and dumps a program
+-- that runs. Each run has a file of its own.
+
+local t = require("tools_test")
+package.path = t.source .. "/tools/?.lua;" .. package.path
+local reader = require("sysprof.reader")
+local ffi = require("ffi")
+ffi.cdef("unsigned geteuid(void); int kill(int, int); int rename(const char *, const char *);")
+
+local SIGUSR2 = 12
+local PATIENCE_S = 60
+
+local function fresh()
+  t.shell("rm -rf box && mkdir box && chmod 755 box")
+end
+
+local function files()
+  local _, out = t.shell("cd box && ls *.bin* 2>/dev/null")
+  return out
+end
+
+local function parse(path)
+  local p, err = reader.parse_string(t.read_file("box/" .. path))
+  return p or error(path .. ": " .. err)
+end
+
+local _, here = t.shell("pwd")
+here = here:gsub("\n", "")
+
+local HEAD = [[
+local ffi = require("ffi")
+local C = ffi.C
+ffi.cdef "int getpid(void); int kill(int, int); int access(const char *, int); int fork(void);\
+int waitpid(int, int *, int); int poll(void *, unsigned long, int);"
+pid = C.getpid()
+function signal() C.kill(pid, 12) end
+function running() return not misc.sysprof.start { mode = "D", interval = 0 / 0 } and
+			  misc.sysprof.report().sessions > 0 end
+function samples() return misc.sysprof.report().samples end
+function work(n)
+  local s, deadline = 0, os.time() + 60
+  repeat
+    for i = 1, 1e4 do s = s + #tostring(i) end
+    assert(os.time() < deadline, "too few samples in a minute")
+  until samples() >= n
+end
+function is_there(name) return C.access(name, 0) == 0 end
+]]
+
+-- Runs code to its end. Returns status, output and messages.
+local function run(value, code)
+  t.write_file("box.lua", HEAD .. code)
+  return t.shell(("cd box && LUAJIT_SYSPROF='%s' '%s' ../box.lua"):format(value, t.luajit))
+end
+
+-- -- By a signal: the program sends it to itself ---------------------------
+
+-- Three rounds, of which each is complete when it is stopped.
+fresh()
+local status, out, err = run("control=SIGUSR2,paused,hz=1000,clock=wall", [[
+function first() work(20) end
+function second() work(20) end
+function third() work(20) end
+io.write(pid, "\n")
+assert(select(2, misc.sysprof.stop()) == "profiler is not running")
+assert(samples() == 0 and not is_there("sysprof." .. pid .. ".1.1.bin"))
+for i, f in ipairs { first, second, third } do
+  signal()
+  f()
+  signal()
+  assert(select(2, misc.sysprof.stop()) == "profiler is not running")
+  assert(is_there(("sysprof.%d.1.%d.bin"):format(pid, i)))
+end
+]])
+t.equal(status .. err, "0", "three rounds")
+local pid = out:match("%d+")
+for i, name in ipairs { "first", "second", "third" } do
+  local path = ("sysprof.%s.1.%d.bin"):format(pid, i)
+  local p = parse(path)
+  t.ok(p.complete, path .. ": complete")
+  local _, folded = t.parse("box/" .. path)
+  for _, other in ipairs { "first", "second", "third" } do
+    t.equal(folded:find(other .. " (", 1, true) ~= nil, other == name, path .. ": " .. other)
+  end
+  local _, mode = t.shell("stat -c %a box/" .. path)
+  t.equal(mode, "600\n", path .. ": mode")
+end
+t.equal(select(2, files():gsub("\n", "")), 3, "three rounds: files")
+
+-- Not paused: the signal stops; the end of the process completes.
+fresh()
+status, out, err = run("control=SIGUSR2,hz=1000,clock=wall,path=x-%r.bin",
+		       "work(5) signal() signal() work(5) signal() signal()")
+t.equal(status .. err, "0", "not paused")
+t.equal(files(), "x-1.bin\nx-2.bin\nx-3.bin\n", "not paused: files")
+for i = 1, 3 do t.ok(parse(("x-%d.bin"):format(i)).complete, "not paused: complete") end
+
+-- A path without the number of the run gets it at its end.
+fresh()
+run("control=SIGUSR1,path=x.bin", "C.kill(pid, 10) C.kill(pid, 10)")
+t.equal(files(), "x.bin.1\nx.bin.2\n", "another signal, a number at the end")
+fresh()
+run("path=x-%r.bin", "")
+t.equal(files(), "x-1.bin\n", "a run without control")
+
+-- Compiled code is left first, a call of C returns first; also in a coroutine, and
+-- while the collector runs a finalizer.
+fresh()
+status, out, err = run("control=SIGUSR2,paused", [[
+local function stopped() return misc.sysprof.stop() == true end
+local signals = ffi.new("int[100001]")
+signals[90000] = 12
+for i = 1, 100000 do C.kill(pid, signals[i]) end
+assert(stopped(), "a compiled loop")
+local co = coroutine.wrap(function() signal() coroutine.yield(1) end)
+co()
+assert(stopped(), "a coroutine")
+assert(pcall(function() signal() end))
+assert(stopped(), "a protected call")
+table.sort({ 3, 1, 2 }, function(a, b) if b == 1 then signal() end return a < b end)
+while misc.sysprof.stop() do end
+do
+  local p = newproxy(true)
+  getmetatable(p).__gc = function() signal() end
+end
+collectgarbage()
+assert(stopped(), "a finalizer")
+debug.sethook(function() end, "l")
+signal()
+local x = 1
+assert(stopped(), "beside a hook")
+debug.sethook()
+jit.off()
+signal()
+assert(stopped(), "interpreted")
+]])
+t.equal(status .. err, "0", "where it is served")
+
+-- A process that is told from outside while it waits.
+local function start_program(value, code)
+  t.write_file("box.lua", HEAD .. code)
+  os.execute(("cd box && { LUAJIT_SYSPROF='%s' '%s' ../box.lua >out 2>err; echo $? >status.tmp; mv status.tmp status; } & ")
+	     :format(value, t.luajit))
+end
+
+-- Waits until f() returns something.
+local function wait(what, f)
+  local deadline = os.time() + PATIENCE_S
+  repeat
+    local r = f()
+    if r then return r end
+    t.shell("sleep 0.02")
+  until os.time() > deadline
+  t.ok(false, what .. ": not within a minute")
+end
+
+local function exists(path)
+  local file = io.open("box/" .. path)
+  if file then file:close() end
+  return file ~= nil
+end
+
+local function contents(path)
+  return exists(path) and t.read_file("box/" .. path) or ""
+end
+
+local function put(path, s)
+  t.write_file("box/" .. path .. ".new", s)
+  assert(ffi.C.rename("box/" .. path .. ".new", "box/" .. path) == 0)
+end
+
+-- Says its number, then works until there is a file "end". Compiled code might never
+-- be left.
+local LOOP = [[
+jit.off()
+local file = io.open("pid.tmp", "w")
+file:write(pid)
+file:close()
+os.rename("pid.tmp", "pid")
+local s, deadline = 0, os.time() + 100
+while not is_there("end") and os.time() < deadline do
+  for i = 1, 1e4 do s = s + #tostring(i) end
+end
+]]
+local function ended(what)
+  put("end", "")
+  wait(what .. ": its end", function() return exists("status") end)
+  t.equal(contents("status"), "0\n", what .. ": status, " .. contents("err"))
+end
+
+fresh()
+start_program("control=SIGUSR2,paused,hz=500,clock=wall,path=r%r.bin", LOOP)
+pid = tonumber(wait("the program", function() return exists("pid") and contents("pid") end))
+for i = 1, 3 do
+  ffi.C.kill(pid, SIGUSR2)
+  wait("round " .. i, function() return exists(("r%d.bin"):format(i)) end)
+  ffi.C.kill(pid, SIGUSR2)
+  wait("round " .. i .. ": its end", function()
+    local p = reader.parse_string(contents(("r%d.bin"):format(i)))
+    return p and p.complete
+  end)
+end
+ended("by a signal")
+t.equal(contents("err"), "", "by a signal: nothing is said")
+t.equal(files(), "r1.bin\nr2.bin\nr3.bin\n", "by a signal: files")
+
+-- -- By a file -------------------------------------------------------------
+
+-- Number of samples in a file so far, and whether it is complete.
+local function count(path)
+  local p = exists(path) and reader.parse_string(contents(path))
+  return p and p:totals() or -1, p and p.complete
+end
+
+-- What is no word, and what somebody else could have written.
+local function refused()
+  put("control", "begin")
+  wait("an unknown word", function() return contents("err"):find("no word that is known", 1, true) end)
+  t.shell("cd box && echo stop >c && chmod 622 c && mv c control")
+  wait("everybody's", function() return contents("err"):find("can be written by other users", 1, true) end)
+  t.shell("cd box && rm control && mkfifo control")
+  wait("a FIFO", function() return contents("err"):find("is no regular file", 1, true) end)
+  t.shell("cd box && rm control && echo stop >c && ln c control")
+  wait("two names", function() return contents("err"):find("has another name elsewhere", 1, true) end)
+  if ffi.C.geteuid() == 0 and t.shell("cd box && : >d && chown 65534 d") == 0 then
+    t.shell("cd box && rm control && echo stop >d && mv d control")
+    wait("another user's", function() return contents("err"):find("belongs to another user", 1, true) end)
+  else
+    print("a control file of somebody else not tested")
+  end
+end
+
+for _, mode in ipairs { "threads=own", "threads=all", "threads=own,flush=thread" } do
+  fresh()
+  start_program(mode .. ",control=" .. here .. "/box/control,paused,hz=500,clock=wall,path=r%r.bin", LOOP)
+  wait("the program", function() return exists("pid") end)
+  put("control", "start\n")
+  wait("start", function() return exists("r1.bin") end)
+  -- A dump can be read, with names, while the program goes on; samples follow.
+  local before = 0
+  for i = 1, 2 do
+    wait("samples before dump " .. i, function()
+      local size = #contents("r1.bin")
+      put("control", "dump")
+      wait("dump " .. i, function() return #contents("r1.bin") > size end)
+      return count("r1.bin") > before
+    end)
+    local n, complete = count("r1.bin")
+    t.ok(n > before and not complete, mode .. ": dump " .. i)
+    local code, folded = t.parse("box/r1.bin")
+    t.equal(code, 3, mode .. ": a dump is not complete")
+    t.contains(folded, "main chunk (../box.lua)", mode .. ": names in a dump")
+    t.contains(folded, "lua_pcall", mode .. ": names of C in a dump")
+    before = n
+  end
+  put("control", "stop please")
+  wait("stop", function() return select(2, count("r1.bin")) end)
+  t.ok(count("r1.bin") >= before, mode .. ": samples after the dumps")
+  -- Touched: the other state.
+  put("control", "")
+  wait("touch", function() return exists("r2.bin") end)
+  t.shell("touch box/control")
+  wait("touch again", function() return select(2, count("r2.bin")) end)
+  put("control", "toggle")
+  wait("toggle", function() return exists("r3.bin") end)
+  if mode == "threads=own" then refused() end
+  t.ok(not select(2, count("r3.bin")), mode .. ": what was refused has stopped nothing")
+  for line in contents("err"):gmatch("[^\n]+") do
+    t.equal(line:find("LUAJIT_SYSPROF: control file '" .. here:gsub("%p", "%%%0") .. "/box/control' "), 1,
+	    mode .. ": says " .. line)
+  end
+  ended(mode)
+  for i = 1, 3 do t.ok(select(2, count(("r%d.bin"):format(i))), mode .. ": complete at the end") end
+end
+
+-- -- Children --------------------------------------------------------------
+
+local FORK = [[
+signal()
+io.stdout:flush()
+local child = C.fork()
+if child == 0 then
+  pid = C.getpid()
+  signal()
+  signal()
+  os.exit(7)
+end
+local status = ffi.new("int[1]")
+while C.waitpid(child, status, 0) < 0 do end
+io.write(child, " ", status[0])
+]]
+fresh()
+status, out, err = run("control=SIGUSR2,paused,fork,path=x%r.bin", FORK)
+t.equal(status .. err, "0", "a child")
+local child, code = out:match("(%d+) (%d+)")
+t.equal(code, "1792", "a child: its status")
+t.equal(files(), ("x1.bin\nx1.bin.%s\nx2.bin.%s\n"):format(child, child), "a child: files")
+fresh()
+status, out, err = run("control=SIGUSR2,paused,path=x%r.bin", FORK)
+t.equal(status .. err, "0", "a child without the option")
+t.equal(out:match(" (%d+)"), tostring(SIGUSR2), "a child without the option: the signal is its own")
+t.equal(files(), "x1.bin\n", "a child without the option: files")
+
+-- -- Wrong values ----------------------------------------------------------
+
+local function wrong(value, ...)
+  local status, out, err = run(value, "print(misc.sysprof.stop()) os.exit(7)")
+  t.equal(status, 7, value .. ": the status is the program's")
+  t.equal(out, "nil\tprofiler is not running\t22\n", value .. ": not profiled")
+  t.equal(select(2, err:gsub("\n", "")), 1, value .. ": one sentence, not " .. err)
+  t.equal(err:find("^LUAJIT_SYSPROF"), 1, value .. ": names the variable: " .. err)
+  for _, part in ipairs { ... } do t.contains(err, part, value) end
+  t.equal(files(), "", value .. ": no file")
+end
+fresh()
+for _, value in ipairs { "control=SIGKILL", "control=SIGPROF", "control=SIGURG", "control=SIGSEGV",
+			 "control=USR2", "control=file", "control=./file", "control=12", "paused=1" } do
+  wrong(value, "'" .. value .. "' has a wrong value; expected ")
+end
+wrong("control", "'control' lacks a value; expected a signal as SIGUSR2, or the path of a file from /")
+wrong("paused", "'paused' needs control")
+wrong("control=/x%r", "'control=/x%r' has a '%'")
+wrong("control=/x%q,paused", "'control=/x%q' has a '%'")
+wrong("control=SIGUSR2,signal=SIGUSR2", "the signal of control is that of the clocks")
+wrong("control=SIGUSR2,paused,clock=sun", "'sun' is no clock")
+wrong("control=SIGUSR2,paused,signal=SIGKILL", "signal 9 cannot be the profiler's")
+t.shell("cd box && echo >all && chmod 666 all && mkfifo fifo && ln -s all link")
+wrong("control=" .. here .. "/box/all,paused", "box/all: can be written by other users")
+wrong("control=" .. here .. "/box/fifo", "box/fifo: is no regular file")
+wrong("control=" .. here .. "/box/link", "box/link: is no regular file")
+
+-- A run that cannot begin is told, and the program goes on.
+fresh()
+status, out, err = run("control=SIGUSR2,paused,path=none/x%r.bin", "signal() signal() io.write(5)")
+t.equal(status .. out, "05", "no such folder")
+t.contains(err, "LUAJIT_SYSPROF: start of run 1 of VM 1: none/x1.bin: No such file", "no such folder")
+t.contains(err, "LUAJIT_SYSPROF: start of run 2 of VM 1: none/x2.bin: No such file", "no such folder")
+t.finish()
