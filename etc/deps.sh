@@ -21,6 +21,9 @@ pkg-config pkg-config
 sysbench sysbench
 nvim neovim
 wrk wrk
+love love
+dnsdist dnsdist
+dnsperf dnsperf
 /usr/sbin/nginx nginx
 /usr/lib/nginx/modules/ngx_http_lua_module.so libnginx-mod-http-lua
 curl curl
