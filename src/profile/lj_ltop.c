@@ -323,6 +323,13 @@ void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
   uint32_t i;
   top->n = 0;
   top->ts.runs = top->ts.exits = 0;
+  /* A host may run the main thread by lua_resume(). While it is suspended, or after
+  ** its error, nothing runs on it, and L->base is that of the frame it was in.
+  */
+  if (!vf && a->L->cframe == NULL && a->L->status != LUA_OK) {
+    cand_add(top, a->bot + 8, 0);
+    return;
+  }
   /* C code that was called protected has a VM frame to itself, the optimiser two:
   ** the Lua code that it works for runs on the next one.
   */
