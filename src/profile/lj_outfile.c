@@ -26,6 +26,7 @@
 #include "profile/lj_outfile.h"
 
 #define LINKS_MAX	40	/* Links on a path, as the kernel has it. */
+#define READER_MS	10000	/* For the reader of a FIFO. */
 #define TRIES_MAX	100	/* Looks at a file that others exchange. */
 
 #define EVERYBODYS	"in a folder that everybody may write to; it is "
@@ -231,16 +232,36 @@ static int file_isprofile(int fd)
 		    head[3] < ' ');
 }
 
+static int64_t now_ms(void)
+{
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Open a FIFO. Its reader may be about to come; without one this would not return. */
+static int fifo_open(Walk *w, int flags)
+{
+  static const struct timespec nap = { 0, 10000000 };
+  int64_t till = now_ms() + READER_MS;
+  int fd;
+  while ((fd = openat(w->dir, w->rest, flags)) < 0 && errno == ENXIO &&
+	 now_ms() < till)
+    nanosleep(&nap, NULL);
+  return fd;
+}
+
 /* Open what was looked at: it is st. Returns -2 if it has changed meanwhile. */
 static int file_open(Walk *w, const struct stat *st, int follow)
 {
   int regular = S_ISREG(st->st_mode), look = regular && !(w->how & OUTFILE_FORCE);
-  /* A FIFO that has taken the file's place must not keep us waiting. */
-  int flags = O_APPEND|O_CLOEXEC|O_NOCTTY | (look ? O_RDWR : O_WRONLY) |
-	      (regular ? O_NONBLOCK : 0) | (follow ? 0 : O_NOFOLLOW);
-  int fd = openat(w->dir, w->rest, flags);
+  /* A FIFO must not keep us waiting for ever, now or when it is full. */
+  int flags = O_APPEND|O_CLOEXEC|O_NOCTTY|O_NONBLOCK | (look ? O_RDWR : O_WRONLY) |
+	      (follow ? 0 : O_NOFOLLOW);
+  int fd = S_ISFIFO(st->st_mode) ? fifo_open(w, flags) : openat(w->dir, w->rest, flags);
   struct stat now;
-  if (fd < 0) return errno == ENOENT || errno == ELOOP || errno == ENXIO ? -2 : -1;
+  if (fd < 0)
+    return errno == ENOENT || errno == ELOOP || (errno == ENXIO && regular) ? -2 : -1;
   if (fstat(fd, &now) != 0 || now.st_dev != st->st_dev || now.st_ino != st->st_ino) {
     close(fd);
     return -2;

@@ -13,6 +13,7 @@
 #endif
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,9 @@
 #include "profile/lj_outfile.h"
 #include "profile/lj_streamfile.h"
 
+#define PATIENCE_MS	1000	/* For the reader of a pipe that is full. */
+#define PATH_EXTRA	24	/* Bytes that a child appends to its path, at most. */
+
 /* Under the lock, but for what the writer reads. */
 struct OpenFile {
   OpenFile *next;
@@ -32,12 +36,16 @@ struct OpenFile {
   int fd;			/* Set at the open, -1 if closed. */
   dev_t dev;			/* Which file it is. Set at the open. */
   ino_t ino;
+  int how;			/* OUTFILE_*. */
+  int is_regular;
   int created;			/* It was not there before. Set at the open. */
+  off_t written;		/* Bytes since the begin. By the writers. */
   int begun;			/* What it held before is gone. */
   int shared;
   int users;			/* Sessions that write into it. */
   off_t size;			/* At the close. */
   uint32_t nextsession;		/* For the next one. */
+  char path[1];
 };
 
 static OpenFile *files;		/* Those in use, and shared ones that were. */
@@ -101,7 +109,7 @@ static void list_remove(OpenFile *f)
 }
 
 /* Open or create it; not as one of the three descriptors that programs use without
-** opening them.
+** opening them. Neither this nor the writer waits for a pipe's reader for ever.
 */
 static int open_above_stderr(const char *path, int how, int *created,
 			     const char **problem)
@@ -149,6 +157,7 @@ static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
       f = fresh;
       f->dev = st->st_dev;
       f->ino = st->st_ino;
+      f->is_regular = S_ISREG(st->st_mode);
       f->shared = shared;
       f->next = files;
       files = f;
@@ -167,10 +176,12 @@ static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
 static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf,
 				  const char **problem)
 {
-  OpenFile *fresh = (OpenFile *)calloc(1, sizeof(OpenFile));
+  OpenFile *fresh = (OpenFile *)calloc(1, sizeof(OpenFile) + strlen(path));
   struct stat st;
   int fd, err;
   if (!fresh) return STREAMFILE_ERROR;
+  strcpy(fresh->path, path);
+  fresh->how = sf->how;
   fd = open_above_stderr(path, sf->how, &fresh->created, problem);
   if (fd >= 0 && fstat(fd, &st) == 0)
     return list_take(fd, &st, shared, fresh, sf);
@@ -181,29 +192,47 @@ static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf,
   return STREAMFILE_ERROR;
 }
 
-/* The last one that lets go closes it, and leaves nothing of a start that failed.
-** Returns what close() does.
+/* What has become of an open file, and its size then: an errno if what was written
+** into it is not there any more.
 */
-static int file_release(OpenFile *f, const char *path, int how)
+static int file_gone(OpenFile *f)
 {
-  int fd = -1, last, remembered = 0;
+  struct stat st;
+  f->size = -1;
+  if (fstat(f->fd, &st) != 0) return errno;
+  f->size = st.st_size;
+  if (!f->is_regular || !f->begun) return 0;
+  if (st.st_nlink == 0) return ENOENT;  /* Deleted. */
+  return st.st_size < __atomic_load_n(&f->written, __ATOMIC_RELAXED) ? ENODATA : 0;
+}
+
+/* The last one that lets go closes it, and leaves nothing of a start that failed.
+** Returns 0, or an errno: it cannot be closed, or what was written is gone. An
+** interrupted close() has closed it.
+*/
+static int file_release(OpenFile *f)
+{
+  int fd = -1, last, remembered = 0, err = 0;
   list_lock();
   last = (--f->users == 0);
   if (last && f->created && !f->begun && f->pid == files_pid)
-    lj_outfile_remove(path, how, f->dev, f->ino);
+    lj_outfile_remove(f->path, f->how, f->dev, f->ino);
   if (last || f->pid != files_pid) {
-    struct stat st;
-    fd = file_isopen(f) ? f->fd : -1;
-    f->size = fd >= 0 && fstat(fd, &st) == 0 ? st.st_size : -1;
+    if (file_isopen(f)) {
+      fd = f->fd;
+      err = file_gone(f);
+    }
+    if (f->pid != files_pid) err = 0;  /* The parent's. */
     f->fd = -1;
   }
   if (last) {
-    remembered = f->shared && f->begun && f->pid == files_pid;
+    remembered = f->shared && f->begun && f->pid == files_pid && err == 0 && fd >= 0;
     if (!remembered) list_remove(f);
   }
   list_unlock();
   if (last && !remembered) free(f);
-  return fd >= 0 ? close(fd) : 0;
+  if (fd >= 0 && close(fd) != 0 && errno != EINTR && err == 0) err = errno;
+  return err;
 }
 
 /* -- Sessions ---------------------------------------------------------------- */
@@ -258,6 +287,28 @@ static int file_begin(OpenFile *f)
   return ok;
 }
 
+static int64_t now_ms(void)
+{
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Wait for the reader of a full pipe, which may have stopped. Returns 0 if it takes
+** too long. Our own signals interrupt this all the time.
+*/
+static int file_wait(const OpenFile *f)
+{
+  struct pollfd pipe = { f->fd, POLLOUT, 0 };
+  int64_t till = now_ms() + PATIENCE_MS, left = PATIENCE_MS;
+  int ready;
+  do {
+    ready = poll(&pipe, 1, (int)left);
+    left = till - now_ms();
+  } while (ready < 0 && errno == EINTR && left > 0);
+  return ready > 0;
+}
+
 /* Returns 0 or an errno. */
 static int file_write(OpenFile *f, const char *p, size_t len)
 {
@@ -268,8 +319,13 @@ static int file_write(OpenFile *f, const char *p, size_t len)
     if (n > 0) {  /* After a part, another session's chunk may come between. */
       p += n;
       len -= (size_t)n;
-    } else if (n == 0 || errno != EINTR) {
-      return n == 0 ? EIO : errno;
+      __atomic_fetch_add(&f->written, (off_t)n, __ATOMIC_RELAXED);
+    } else if (n == 0) {
+      return EIO;
+    } else if (errno == EAGAIN) {
+      if (!file_wait(f)) return EAGAIN;
+    } else if (errno != EINTR) {
+      return errno;
     }
   }
   return 0;
@@ -302,12 +358,12 @@ size_t lj_streamfile_write(const void **data, size_t len, void *ctx)
 int lj_streamfile_close(void *ctx, uint8_t *buf)
 {
   StreamFile *sf = (StreamFile *)ctx;
-  int result = file_release(sf->file, sf->path, sf->how), err = errno;
+  int err = file_release(sf->file);
   UNUSED(buf);
   free(sf->path);
   free(sf);
   errno = err;
-  return result;
+  return err ? -1 : 0;
 }
 
 void *lj_streamfile_fork(void *ctx)
@@ -315,7 +371,7 @@ void *lj_streamfile_fork(void *ctx)
   StreamFile *sf = (StreamFile *)ctx;
   OpenFile *inherited = sf->file;
   const char *problem;
-  size_t len = strlen(sf->path) + 24;
+  size_t len = strlen(sf->path) + PATH_EXTRA;
   char *path = (char *)malloc(len);
   StreamFileStatus status = STREAMFILE_ERROR;
   if (path) {
@@ -325,6 +381,6 @@ void *lj_streamfile_fork(void *ctx)
   }
   if (status != STREAMFILE_OK) return NULL;
   sf->err = 0;
-  file_release(inherited, sf->path, sf->how);
+  file_release(inherited);
   return sf;
 }

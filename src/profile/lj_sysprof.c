@@ -238,6 +238,12 @@ static void thread_found(void *ctx, int tid)
   thread_begin(scan->p, tid, scan->later);
 }
 
+static void thread_ignore(void *ctx, int tid)
+{
+  UNUSED(ctx);
+  UNUSED(tid);
+}
+
 static void profile_scan(Profile *p, int later)
 {
   ThreadScan scan;
@@ -360,6 +366,11 @@ static int profile_begin(Profile *p, char *why)
   if (needs_helper(&p->opt) && (err = lj_threads_watch(help)) != 0)
     snprintf(why, CLOCK_WHY_MAX, "the profiler's thread cannot be made: %s",
 	     strerror(err));
+  if (all && err == 0 && !lj_threads_each(thread_ignore, NULL)) {
+    err = errno ? errno : EIO;
+    snprintf(why, CLOCK_WHY_MAX, "the threads of the process cannot be listed: "
+	     "/proc/self/task: %s", strerror(err));
+  }
   p->nsession = 1;
   p->first = s;
   __atomic_store_n(&p->running, 1, __ATOMIC_SEQ_CST);

@@ -50,8 +50,9 @@ void lj_sysprof_selfreport(global_State *g, struct luam_Sysprof_SelfReport *r)
   lj_sysprof_totals(g, &t);
   memset(r, 0, sizeof(*r));
   for (i = 0; i < t.opt.nspec && at < sizeof(r->clock); i++)
-    at += (size_t)snprintf(r->clock + at, sizeof(r->clock) - at, "%s%s",
-			   i ? "," : "", t.used[i].name);
+    if (t.used[i].name[0])  /* None, if the start has failed. */
+      at += (size_t)snprintf(r->clock + at, sizeof(r->clock) - at, "%s%s",
+			     at ? "," : "", t.used[i].name);
   us = first->kind == CLOCK_WALL ? t.wall_us : t.cpu_us;
   if (t.opt.nspec && first->unit == SPF_UNIT_US && first->period)
     r->asked_hz = 1e9 / (double)first->period;

@@ -188,6 +188,7 @@ forked(function()
   told("child")
 end)
 work(60)
-assert(misc.sysprof.stop())
+local ok, message, err = misc.sysprof.stop()	-- It is gone.
+assert(ok == nil and err == 2 and message:find("^gone/away.bin: "))
 ]], { "child" })
 t.finish()
