@@ -22,6 +22,7 @@ local SIZE = G.SPF_PROLOGUE_SIZE
 local PROLOGUE = G.MAGIC_SYMTAB ..
   string.char(G.SPF_SYMTAB_VERSION, 0, 0, 0, G.SPF_SYMTAB_END) ..
   G.MAGIC_PROFILE .. string.char(G.SPF_VERSION, 0, 0, 0)
+local CHUNK = G.MAGIC_CHUNK .. string.char(G.SPF_VERSION)
 local VERSION_AT = PROLOGUE:find(G.MAGIC_PROFILE, 1, true) + #G.MAGIC_PROFILE - 1
 
 -- -- Prologue --------------------------------------------------------------
@@ -53,14 +54,25 @@ local function check_prologue(inp)
 	       same, found, PROLOGUE:byte(same + 1)), same >= #G.MAGIC_SYMTAB
 end
 
+-- Who writes appends, so what follows a truncation is at the front then.
+local function begins_with_chunk(inp)
+  return inp:need(#CHUNK) >= #CHUNK and ffi.string(inp.buf + inp.pos, #CHUNK) == CHUNK
+end
+
 -- -- API -------------------------------------------------------------------
 
 local function parse_input(inp, options)
   local ok, err, is_other = check_prologue(inp)
+  local is_late = not ok and begins_with_chunk(inp)
   if is_other then return tarantool.read(inp, options) end
-  if not ok then return nil, err end
-  inp:skip(SIZE)
+  if not ok and not is_late then return nil, err end
   local all = sessions.new(options)
+  if is_late then
+    all:problem(0, "the beginning of the stream is missing, as of a file that was " ..
+		   "emptied while it was written")
+  else
+    inp:skip(SIZE)
+  end
   local stream = chunks.new(inp, PROLOGUE, function(offset, text)
     all:damage(offset, text)
   end)
