@@ -65,6 +65,7 @@ end
 -- Samples that were taken and are not in the stream.
 function coverage.lost(p)
   return (p.counters[G.SPF_COUNTER_LOST_BUFFER] or 0) +
+	 (p.counters[G.SPF_COUNTER_LOST_QUEUE] or 0) +
 	 (p.counters[G.SPF_COUNTER_LOST_WRITER] or 0)
 end
 

@@ -1,0 +1,111 @@
+/* TIMEOUT: 60
+** C stacks of 64 KiB without a signal stack are enough: of a thread, and one that
+** the host switches to. The profile is started and stopped there, too; behind the
+** end of each is a page that cannot be written.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "session.h"
+
+#ifdef __SANITIZE_ADDRESS__
+int main(void)
+{
+  puts("skipped: AddressSanitizer makes frames larger");
+  return 77;
+}
+#else
+
+#define SIZE	(64*1024)
+#define PAGE	4096
+
+static const char profile[] =
+  "local path = ...\n"
+  "local function deep(n) if n > 0 then return (deep(n - 1)) end local s = 0"
+  "  for i = 1, 3e4 do s = s + i % 7 end return s end\n"
+  "for _, flush in ipairs { 'vm', 'thread' } do\n"
+  "  assert(misc.sysprof.start { mode = 'C', clock = 'wall', hz = 10000, path = path, flush = flush })\n"
+  "  local till = os.time() + 30\n"
+  "  repeat\n"
+  "    pcall(deep, 30) pcall(string.gsub, ('x'):rep(9), 'x', function() deep(3) end)\n"
+  "    coroutine.wrap(deep)(10)\n"
+  "  until misc.sysprof.report().samples >= 200 or os.time() > till\n"
+  "  assert(misc.sysprof.stop())\n"
+  "  assert(misc.sysprof.report().samples >= 200)\n"
+  "end\n";
+
+static const char *path;
+
+/* A VM of its own. */
+static void run(void)
+{
+  lua_State *L = luaL_newstate();
+  REQUIRE(L != NULL);
+  luaL_openlibs(L);
+  if (luaL_loadbuffer(L, profile, strlen(profile), "@small.lua") != 0) REQUIRE(0);
+  lua_pushstring(L, path);
+  if (lua_pcall(L, 1, 0, 0) != 0) {
+    CHECK(!"the profile");
+    printf("%s\n", lua_tostring(L, -1));
+  }
+  lua_close(L);
+}
+
+static void *thread_main(void *arg)
+{
+  run();
+  return arg;
+}
+
+static ucontext_t here, there;
+
+static void context_main(void)
+{
+  run();
+}
+
+static void check_file(void)
+{
+  uint8_t *bytes = (uint8_t *)malloc(SINK_MAX);
+  FILE *f = fopen(path, "rb");
+  char *folded;
+  size_t n;
+  REQUIRE(f != NULL && bytes != NULL);
+  n = fread(bytes, 1, SINK_MAX, f);
+  fclose(f);
+  CHECK_EQ(session_parse(bytes, n, "", &folded), 0);
+  CHECK(folded_count(folded, "small.lua") >= 150);
+  free(folded);
+  free(bytes);
+}
+
+int main(void)
+{
+  pthread_attr_t attr;
+  pthread_t thread;
+  char *stack = mmap(NULL, SIZE + PAGE, PROT_READ|PROT_WRITE,
+		     MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  path = "thread.bin";
+  REQUIRE(pthread_attr_init(&attr) == 0);
+  REQUIRE(pthread_attr_setstacksize(&attr, SIZE) == 0);
+  REQUIRE(pthread_create(&thread, &attr, thread_main, NULL) == 0);
+  REQUIRE(pthread_join(thread, NULL) == 0);
+  check_file();
+
+  path = "context.bin";
+  REQUIRE(stack != MAP_FAILED && mprotect(stack, PAGE, PROT_NONE) == 0);
+  REQUIRE(getcontext(&there) == 0);
+  there.uc_stack.ss_sp = stack + PAGE;
+  there.uc_stack.ss_size = SIZE;
+  there.uc_link = &here;
+  makecontext(&there, context_main, 0);
+  REQUIRE(swapcontext(&here, &there) == 0);
+  check_file();
+  return check_status();
+}
+#endif

@@ -1,0 +1,16 @@
+-- The profile's file, or one of the system's that is read, cannot be opened, read,
+-- written or closed; or only in part.
+-- TIMEOUT: 300
+
+local faults = require("faults")
+
+faults.all {
+  { { "write" }, { "ENOSPC", "EIO", "EPIPE", "EINTR", "short" }, { "wall", "shared", "threads", "fork" } },
+  { { "openat64", "open64" }, { "EACCES", "EMFILE" }, { "wall", "shared", "threads", "fork", "counters" } },
+  { { "fstat64" }, { "EIO" }, { "wall", "shared", "threads", "fork" }, once = true },
+  { { "fstatat64", "ftruncate64" }, { "EIO" }, { "wall", "shared", "threads", "fork" } },
+  { { "close" }, { "EIO", "EINTR" }, { "wall", "shared", "threads", "fork" } },
+  { { "pread64" }, { "EIO", "EINTR", "short" }, { "wall" }, old = true },
+  { { "read" }, { "EIO", "short" }, { "wall", "threads", "task", "events" } },
+  { { "unlinkat", "readlink" }, { "EACCES" }, { "wall", "fork" } },
+}

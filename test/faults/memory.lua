@@ -1,0 +1,9 @@
+-- There is no memory, in the n-th place that asks for some.
+-- TIMEOUT: 300
+
+local faults = require("faults")
+
+faults.all {
+  { { "malloc", "calloc", "realloc", "strdup", "mmap64", "munmap", "get_current_dir_name" },
+    { "ENOMEM" }, { "wall", "shared", "threads", "fork", "counters" } },
+}

@@ -1,0 +1,17 @@
+-- Threads cannot be made, listed or asked; what the system says of the process is
+-- missing; no page of the program can be read.
+-- TIMEOUT: 300
+
+local faults = require("faults")
+
+faults.all {
+  { { "pthread_create" }, { "EAGAIN" }, { "threads" } },
+  { { "getdents64" }, { "EIO", "ENOENT" }, { "threads" } },
+  { { "tgkill" }, { "EPERM" }, { "wall", "threads" } },
+  { { "rt_tgsigqueueinfo" }, { "EAGAIN" }, { "wall", "threads" } },
+  { { "pthread_atfork", "atexit", "pthread_getattr_np", "pthread_attr_getstack" }, { "ENOMEM" },
+    { "wall", "threads", "fork" } },
+  { { "sysconf", "nanosleep" }, { "EINTR" }, { "wall", "threads" } },
+  { { "rt_sigprocmask" }, { "EFAULT" }, { "wall", "task", "threads" } },
+  { { "_dl_find_object" }, { "ENOENT" }, { "wall", "task", "threads" } },
+}

@@ -1,0 +1,220 @@
+----------------------------------------------------------------------------
+-- What is profiled while something fails: fault_program.lua SCENARIO PATH OUTCOME [CODE]
+--
+-- Prints the results of its work, which are the same with and without a profile. The
+-- file OUTCOME becomes a Lua table: what start, stop and report have said, and what
+-- was left behind. CODE is Lua that runs when the first samples are in the file; more
+-- follow then. LIMITS in the environment, as "7=10", is a limit of setrlimit(2) while it
+-- is profiled. Run by faults.lua, with a luajit of which calls can fail.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+ffi.cdef [[
+void faults_off(void); int spin_begin(int n); void spin_end(int n);
+int fork(void); int waitpid(int pid, int *status, int options);
+int kill(int pid, int signal); int getpid(void); void abort(void);
+struct rlimit { unsigned long cur, max; };
+int getrlimit(int, struct rlimit *); int setrlimit(int, const struct rlimit *);
+size_t strlen(const char *); int truncate(const char *path, long len);
+]]
+local C = ffi.C
+
+local SECONDS_MAX = 1	-- CPU time after which fewer samples have to do.
+
+-- Options of start, and how many samples are taken.
+local scenarios = {
+  wall = { samples = 250, mode = "C", clock = "wall", hz = 5000, jitter = true },
+  cpu = { samples = 5, mode = "C", clock = "cpu", hz = 200 },
+  itimer = { samples = 5, mode = "C", clock = "itimer", hz = 200 },
+  task = { samples = 40, mode = "C", clock = "cpu", hz = 2000 },
+  events = { samples = 20, mode = "L", clock = "cpu,page-faults/period=20/", hz = 1000 },
+  counters = { samples = 20, mode = "D", clock = "wall", hz = 2000 },
+  shared = { samples = 20, mode = "C", clock = "wall", hz = 2000, shared = true, twice = true },
+  threads = { samples = 100, mode = "C", clock = "wall", hz = 1000, threads = "all", spin = 2 },
+  fork = { samples = 20, mode = "C", clock = "wall", hz = 2000, fork = true, forks = true },
+}
+
+local name, path, outcome_path, code = arg[1], arg[2], arg[3], arg[4]
+local s = assert(scenarios[name], name)
+s.path = path
+
+-- -- Work ------------------------------------------------------------------
+
+-- Stacks that differ from sample to sample.
+local function tree(seed, depth)
+  seed = (seed * 1103515245 + 12345) % 2147483648
+  if depth == 0 then return seed end
+  local a = tree(seed, depth - 1)
+  if a % 3 == 0 then a = tree(a, depth - 1) else a = a + #tostring(a) end
+  return a % 2147483648
+end
+
+-- Functions that were never there before, with long names: a sample takes kilobytes.
+local LINK = "local list, at = ...  if at > 1 then return list[at-1](list, at - 1) + 1 end  " ..
+  "local s = 0  for i = 1, 2000 do s = s + i % 7 end  return s"
+local links = 0
+local function chain(n)
+  local list = {}
+  for i = 1, n do
+    links = links + 1
+    list[i] = loadstring(LINK, "=" .. ("link"):rep(50) .. links)
+  end
+  return list[n](list, n)
+end
+
+local function round()
+  local t = {}
+  for i = 1, 30 do t[i] = tree(i, 6 + i % 40) end
+  for _ = 1, 10 do t[#t + 1] = chain(25) end
+  table.sort(t)
+  return t[1] .. " " .. t[#t] .. " " .. (table.concat(t, ","):gsub("7", "x")):len()
+end
+
+jit.off(tree)
+local expected = round()
+
+local function work(samples)
+  local till = os.clock() + SECONDS_MAX
+  repeat
+    if round() ~= expected then return "another result" end
+  until misc.sysprof.report().samples >= samples or os.clock() > till
+  return expected
+end
+
+-- Runs the code when as much is in the file as is not there from the beginning.
+local FIRST_SAMPLES = 4096
+local function work_with_code(samples)
+  local till = os.clock() + 20*SECONDS_MAX
+  repeat
+    if round() ~= expected then return "another result" end
+    local f = io.open(path)
+    local size = f and (f:seek("end") or math.huge) or 0  -- A pipe has none.
+    if f then f:close() end
+  until size > FIRST_SAMPLES or os.clock() > till
+  setfenv(assert(loadstring(code)), { C = C, ffi = ffi, io = io, os = os, path = path })()
+  return work(misc.sysprof.report().samples + samples)
+end
+
+-- -- What is left behind ---------------------------------------------------
+
+local function read_file(file)
+  local f = assert(io.open(file))
+  local text = f:read("*a")
+  f:close()
+  return text
+end
+
+-- Descriptors by what they are, threads, timers, and what is done with signals.
+local function left()
+  local status = read_file("/proc/self/status")
+  local p = io.popen("ls -l /proc/$PPID/fd | sed -n 's/.* \\([0-9]*\\) -> /\\1 /p' | grep -v pipe: | sort -n")
+  local fds = p:read("*a")
+  p:close()
+  local f = io.open("/proc/self/timers")
+  local timers = f and f:read("*a") or ""
+  if f then f:close() end
+  return { fds = fds, threads = status:match("Threads:%s*(%d+)"), timers = timers,
+	   blocked = status:match("SigBlk:%s*(%x+)"), caught = status:match("SigCgt:%s*(%x+)") }
+end
+
+-- -- Profile ---------------------------------------------------------------
+
+local outcome = {}
+
+local function start(key)
+  local ok, message, err = misc.sysprof.start(s)
+  outcome[key] = { ok = ok, message = message, err = err }
+  return ok
+end
+
+local function stop(key)
+  local ok, message, err = misc.sysprof.stop()
+  outcome[key] = { ok = ok, message = message, err = err }
+end
+
+-- The child works, too; how its profile ends is no matter for the parent.
+local function fork()
+  io.stdout:flush()
+  local pid = C.fork()
+  if pid == 0 then
+    local same = round() == expected
+    for _ = 1, 20 do same = same and round() == expected end
+    misc.sysprof.stop()
+    os.exit(same and 0 or 9)
+  end
+  local status = ffi.new("int[1]")
+  while C.waitpid(pid, status, 0) ~= pid do end
+  outcome.child = pid
+  outcome.child_status = status[0]
+end
+
+local function profile()
+  local result = expected
+  if s.spin then assert(C.spin_begin(s.spin) == 1) end
+  if start("start") then
+    result = (code and work_with_code or work)(s.samples)
+    if s.forks then fork() end
+    if s.twice then
+      stop("first_stop")
+      outcome.first_report = misc.sysprof.report()
+      if start("second_start") then
+	result = result == expected and work(s.samples) or result
+      end
+    end
+  else
+    result = round()
+  end
+  if not s.twice or (outcome.second_start and outcome.second_start.ok) then stop("stop") end
+  outcome.report = misc.sysprof.report()
+  if s.spin then C.spin_end(s.spin) end
+  return result
+end
+
+-- The first thread of a process has the C library take a signal for itself.
+assert(C.spin_begin(1) == 1)
+C.spin_end(1)
+local resource, limit = (os.getenv("LIMITS") or ""):match("(%d+)=(%d+)")
+local rlimit = ffi.new("struct rlimit[1]")
+local function set_limit(value)
+  if not resource then return end
+  assert(C.getrlimit(tonumber(resource), rlimit) == 0)
+  local old = rlimit[0].cur
+  rlimit[0].cur = value
+  assert(C.setrlimit(tonumber(resource), rlimit) == 0)
+  return old
+end
+
+collectgarbage()
+outcome.before = left()
+local old_limit = set_limit(tonumber(limit))
+local result = profile()
+set_limit(old_limit)
+print(result)
+outcome.after = left()
+C.faults_off()
+
+-- It is over: the next profile is whole.
+s.path, s.shared, s.fork = "p.bin.next", nil, nil
+if start("next_start") then work(3) stop("next_stop") end
+outcome.last = left()
+
+local function write(f, v)
+  if type(v) == "table" then
+    f:write("{")
+    for key, value in pairs(v) do
+      f:write(("[%q]="):format(key))
+      write(f, value)
+      f:write(",")
+    end
+    f:write("}")
+  elseif type(v) == "string" then
+    f:write(("%q"):format(v))
+  else
+    f:write(v == math.huge and "math.huge" or tostring(v))
+  end
+end
+
+local f = assert(io.open(outcome_path, "w"))
+f:write("return ")
+write(f, outcome)
+f:close()

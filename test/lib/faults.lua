@@ -1,0 +1,361 @@
+----------------------------------------------------------------------------
+-- Faults by ordinal: the first, second, .. call of a function that the profiler makes
+-- fails, and a program with a known result runs on; see fail_call.c, fault_program.lua.
+--
+-- Holds whatever fails: the program ends by itself with its own results; start and
+-- stop say what failed, by its errno and, of the file, with its name; the file is whole
+-- or can be read up to where it is cut, and the samples in it and those that are
+-- counted as lost are all; a start that fails leaves nothing; no descriptor, thread,
+-- timer or signal handler is left; the next profile is whole.
+----------------------------------------------------------------------------
+
+local coverage = require("coverage")
+local reader = require("sysprof.reader")
+
+local faults = {}
+
+local TIMEOUT = 60	-- Seconds for a run: it hangs.
+local CALLS_EACH = 30	-- Ordinals up to here are tried one by one, if the call is made
+			-- as often; beyond, each is half as large again as the last.
+
+local OLD = "ljs\3, which was there before"
+
+faults.errno = {
+  EPERM = 1, ENOENT = 2, ESRCH = 3, EINTR = 4, EIO = 5, EAGAIN = 11, ENOMEM = 12,
+  ENXIO = 6, EBADF = 9, EACCES = 13, EFAULT = 14, EEXIST = 17, EINVAL = 22, EMFILE = 24, EFBIG = 27, ENOSPC = 28, EPIPE = 32,
+  ENOSYS = 38, ENODATA = 61, short = "short",
+}
+
+-- What is made good at once, so that nothing may be missing.
+local MADE_GOOD = { ["realtime short"] = true, ["pread64 EINTR"] = true, ["write short"] = true, ["write EINTR"] = true }
+
+-- A descriptor that cannot be asked for its file may be another one's, and a file that
+-- cannot be read may be no profile.
+local IN_DOUBT = { fstat64 = faults.errno.EBADF, pread64 = faults.errno.EEXIST }
+
+-- They come when the stream has begun, and would have to be known to fail before.
+local AFTER_BEGIN = { write = true, ftruncate64 = true, timer_settime = true, setitimer = true,
+		      ioctl = true, unlinkat = true, fstat64 = true }
+
+-- -- Running ---------------------------------------------------------------
+
+local function read_file(path)
+  local f = io.open(path, "rb")
+  if not f then return nil end
+  local s = f:read("*a")
+  f:close()
+  return s
+end
+
+local function write_file(path, s)
+  local f = assert(io.open(path, "wb"))
+  f:write(s)
+  f:close()
+end
+
+-- Both numbers of the log are small.
+local function log_numbers(s)
+  local function number(at)
+    local a, b, c = s:byte(at, at + 2)
+    return a + 256*b + 65536*c
+  end
+  return number(1), number(9)
+end
+
+local faulty = os.getenv("SYSPROF_BUILD") .. "/test/faulty_luajit"
+local program = os.getenv("SYSPROF_SOURCE") .. "/test/lib/fault_program.lua"
+
+-- Runs a scenario while a fault is set. Returns the status, what it printed, the
+-- outcome if it has come so far, how many calls and failures there were.
+local function run(scenario, fault)
+  os.execute("rm -f p.bin* outcome.lua log")
+  if fault.old then write_file("p.bin", OLD) end
+  local command = ("FAULT='%s %s %s' FAULT_LOG=log LIMITS='%s' timeout -s ABRT %d '%s' '%s' %s %s outcome.lua %s >out 2>err")
+    :format(fault.call, fault.nth or 1, faults.errno[fault.errno], fault.limits or "", TIMEOUT, faulty,
+      program, scenario, fault.path or "p.bin", fault.code and "'" .. fault.code .. "'" or "")
+  local status = os.execute(("%s %s %s"):format(fault.before or "", command, fault.after or ""))
+  local outcome = loadfile("outcome.lua")
+  local calls, failures = log_numbers(read_file("log"))
+  return status, read_file("out"), outcome and outcome(), calls, failures
+end
+
+-- -- Judging ---------------------------------------------------------------
+
+-- Reports of the profiles into the file.
+local function reports_of(o)
+  if not o.first_report then return { o.report } end
+  return o.second_start.ok and { o.first_report, o.report } or { o.first_report }
+end
+
+-- The file of a profile that was started. Returns what it holds in a word, how many
+-- samples, and what is wrong.
+local function judge_file(o, stopped_well, is_gone)
+  local text = read_file("p.bin")
+  local lost, all = 0, 0
+  for _, r in ipairs(reports_of(o)) do
+    lost = lost + r.lost.buffer + r.lost.queue + r.lost.writer
+    all = all + r.samples
+  end
+  if not text then return "none", 0, not is_gone and "there is no file" or nil end
+  local p, err = reader.parse_string(text)
+  if not p then
+    if lost ~= all then return "nothing", 0, ("unreadable: %s; %d of %d samples lost"):format(err, lost, all) end
+    return "nothing", 0, stopped_well and "unreadable: " .. err
+  end
+  local c = coverage.of(p)
+  local wrong
+  if stopped_well and not p.complete then
+    wrong = p:problem_text()
+  elseif stopped_well and not o.first_report and not o.child then
+    wrong = coverage.inconsistency(p, o.report)
+  elseif is_gone then
+    wrong = (p.complete or c.samples == 0) and "it is not said that something is missing" or nil
+  elseif c.samples + lost ~= all then
+    wrong = ("%d samples in the file and %d lost, %d taken"):format(c.samples, lost, all)
+  end
+  return p.complete and "whole" or "cut", c.samples, wrong
+end
+
+local function table_differs(a, b)
+  for key, value in pairs(a) do
+    if b[key] ~= value then return ("%s: %s, not %s"):format(key, b[key], value) end
+  end
+end
+
+-- What a call of start or stop has said must be about what failed.
+local function judge_error(fault, result, is_stop)
+  if result.ok then return end
+  if MADE_GOOD[fault.call .. " " .. fault.errno] then return "what can be made good is an error" end
+  if result.err ~= faults.errno[fault.errno] and result.err ~= IN_DOUBT[fault.call] then
+    return ("the errno is %s: %s"):format(tostring(result.err), tostring(result.message))
+  end
+  if not result.message or #result.message < 5 then return "no message" end
+  if is_stop and not result.message:find(fault.path or "p.bin", 1, true) then
+    return "the message does not name the file: " .. result.message
+  end
+end
+
+local function judge_child(o)
+  if not o.child then return end
+  if o.child_status ~= 0 then return ("the child's status is %x"):format(o.child_status) end
+  local text = read_file("p.bin." .. o.child)
+  local p, err = reader.parse_string(text or "")
+  if text and text ~= "" and not p then return "the child's file: " .. err end
+end
+
+local function judge(scenario, fault, status, out, o, expected)
+  if not o then
+    return ("status %d: %s"):format(status, (read_file("err") or ""):sub(1, 200))
+  end
+  if status ~= 0 then return ("status %d"):format(status) end
+  if out ~= expected then return "another result: " .. out end
+  local wrong = judge_error(fault, o.start) or
+    (o.second_start and judge_error(fault, o.second_start)) or
+    (o.start.ok and (judge_error(fault, o.first_stop or { ok = true }, true) or
+		     judge_error(fault, o.stop or { ok = true }, true)))
+  if wrong then return wrong end
+  local text = read_file("p.bin")
+  if o.start.ok then
+    if scenario ~= "counters" and not fault.is_pipe then
+      local stopped = (not o.stop or o.stop.ok) and (not o.first_stop or o.first_stop.ok) and
+		      (not o.second_start or o.second_start.ok)
+      o.file, o.file_samples, wrong = judge_file(o, stopped, fault.is_gone)
+    end
+  else
+    o.file = text == OLD and "as it was" or text == nil and "none" or "begun"
+    if o.file == "begun" and not AFTER_BEGIN[fault.call] then
+      wrong = ("the start failed, and the file has %d bytes"):format(#text)
+    end
+  end
+  if o.report.wall_s > TIMEOUT then wrong = ("it took %g s"):format(o.report.wall_s) end
+  wrong = wrong or judge_child(o) or table_differs(o.before, o.last)
+  if wrong then return wrong end
+  if not o.next_start.ok or not o.next_stop.ok then
+    return "the next profile: " .. tostring(o.next_start.message or o.next_stop.message)
+  end
+  if scenario ~= "counters" then
+    local p = coverage.read("p.bin.next")
+    if not p.complete then return "the next profile: " .. p:problem_text() end
+  end
+end
+
+-- -- Rows ------------------------------------------------------------------
+
+-- What the program has seen, without the name of its file.
+local function saw(o)
+  local list = {}
+  for _, key in ipairs { "start", "first_stop", "second_start", "stop" } do
+    local result = o[key]
+    if result and not result.ok then
+      list[#list + 1] = ("%s: %s (%d)"):format(key:match("%a+$"),
+	tostring(result.message):gsub("p%.bin", "FILE"), result.err)
+    end
+  end
+  return #list == 0 and "nothing" or table.concat(list, "; ")
+end
+
+local function reported(o, usual)
+  local list, r = {}, o.report
+  for _, key in ipairs { "writer", "queue", "buffer", "nested" } do
+    local n = 0
+    for _, each in ipairs(reports_of(o)) do n = n + each.lost[key] end
+    if n > 0 then list[#list + 1] = "lost." .. key end
+  end
+  for _, side in ipairs { "lua", "host" } do
+    for key, n in pairs(r.broken[side]) do
+      if n > 0 and usual.report.broken[side][key] == 0 then
+	list[#list + 1] = ("broken.%s.%s"):format(side, key)
+      end
+    end
+  end
+  if r.replaced then list[#list + 1] = "replaced" end
+  if r.clock ~= usual.report.clock and r.clock ~= "" then
+    list[#list + 1] = "clock = " .. r.clock
+  end
+  table.sort(list)
+  return #list == 0 and "-" or table.concat(list, ", ")
+end
+
+local rows, row_of = {}, {}
+local runs, failures = 0, 0
+local usual = {}	-- What a scenario has without faults.
+
+local function usual_of(scenario)
+  if not usual[scenario] then
+    local status, out, o = run(scenario, { call = "none", nth = 1, errno = "EIO" })
+    assert(status == 0 and o and o.start.ok, scenario .. " without faults: " .. read_file("err"))
+    usual[scenario] = { out = out, report = o.report }
+  end
+  return usual[scenario]
+end
+
+local function add_row(scenario, fault, o, u)
+  local cells = { fault.title or ("`%s`, %s"):format(fault.call, fault.errno), saw(o), o.file or "-", reported(o, u) }
+  local key = table.concat(cells, "|")
+  local row = row_of[key]
+  if not row then
+    row = { cells = cells, n = 0, scenarios = {} }
+    row_of[key] = row
+    rows[#rows + 1] = row
+  end
+  row.n = row.n + 1
+  row.scenarios[scenario] = true
+end
+
+-- One run. Returns whether the fault has come.
+local function try(scenario, fault)
+  local u = usual_of(scenario)
+  local status, out, o, calls, hits = run(scenario, fault)
+  local wrong = judge(scenario, fault, status, out, o, u.out)
+  runs = runs + 1
+  if wrong then
+    failures = failures + 1
+    print(("FAIL: %s: %s %s %s (%d calls, %d failed): %s"):format(scenario, fault.call, fault.nth,
+      fault.errno, calls, hits, wrong))
+  elseif hits > 0 then
+    add_row(scenario, fault, o, u)
+  end
+  return hits > 0
+end
+
+-- Ordinals that are tried. Without it the test is brief: two, and of the errnos the first
+-- and the last.
+local LONG = tonumber(os.getenv("SYSPROF_FAULTS"))
+local LIMIT = LONG or 2
+
+local LIMIT = tonumber(os.getenv("SYSPROF_FAULTS")) or 2  -- Ordinals that are tried.
+
+-- A call fails: the first, the second, .. up to the last that is made, or that is tried;
+-- then the first and all after it, and all but the first.
+local function each(scenario, call, errno, o)
+  local nth, last = 1, 0
+  for _ = 1, math.min(o.limit or LIMIT, LIMIT) do
+    local old = o.old or (nth % 2 == 0 and scenario ~= "shared")
+    if not try(scenario, { call = call, nth = nth, errno = errno, old = old }) then break end
+    last = nth
+    nth = nth < CALLS_EACH and nth + 1 or math.ceil(nth * 1.5)
+  end
+  if last > 0 and not o.once and not MADE_GOOD[call .. " " .. errno] then
+    try(scenario, { call = call, nth = "1+", errno = errno })
+    if last > 1 and LONG then try(scenario, { call = call, nth = "2+", errno = errno }) end
+  end
+end
+
+-- -- The table -------------------------------------------------------------
+
+-- Prints the table, and ends the program by whether all held.
+function faults.finish()
+  print("\n| fault | the program saw | the file | reported | runs |\n|---|---|---|---|---|")
+  for _, row in ipairs(rows) do
+    print(("| %s | %d |"):format(table.concat(row.cells, " | "), row.n))
+  end
+  print(("\n%d runs, %d failed"):format(runs, failures))
+  os.exit(failures == 0 and 0 or 1)
+end
+
+-- Tries a list of faults, each of calls, errnos and scenarios; prints the table, and ends
+-- the program by whether all held. once: no call fails that is made again and again after
+-- a failure; limit: ordinals that are tried; old: there is a profile already.
+function faults.all(list)
+  io.stdout:setvbuf("line")
+  for _, entry in ipairs(list) do
+    for _, call in ipairs(entry[1]) do
+      for i, errno in ipairs(entry[2]) do
+	if not LONG and i > 1 and i < #entry[2] then goto continue end
+	for _, scenario in ipairs(entry[3]) do each(scenario, call, errno, entry) end
+	::continue::
+      end
+    end
+  end
+  faults.finish()
+end
+
+-- Something that happens to the program or its file. what has title; scenario; and any of
+--   errno         of what start or stop say; none: nothing is said
+--   code          runs in mid-stream, see fault_program.lua
+--   limits        "RESOURCE=VALUE", by their numbers: soft limit while it is profiled
+--   path          if it is not p.bin
+--   before, after shell code around the program
+--   maybe         start or stop may say nothing
+--   is_gone       somebody else has taken bytes of the file away
+--   status        of the program that is ended
+function faults.happens(what)
+  io.stdout:setvbuf("line")
+  local u = usual_of(what.scenario)
+  local fault = { call = "none", nth = 1, errno = what.errno or "EIO" }
+  for key, value in pairs(what) do fault[key] = value end
+  local status, out, o = run(what.scenario, fault)
+  local wrong
+  runs = runs + 1
+  if what.status then
+    wrong = faults.judge_ended(what, status)
+    o = { file = "cut, readable", start = { ok = true }, report = u.report }
+  else
+    wrong = judge(what.scenario, fault, status, out, o, u.out)
+    local said = not wrong and saw(o)
+    if said == "nothing" and what.errno and not what.maybe then
+      wrong = "nothing is said"
+    elseif said and said ~= "nothing" and not what.errno then
+      wrong = said
+    end
+  end
+  if wrong then
+    failures = failures + 1
+    print(("FAIL: %s, %s: %s"):format(what.scenario, what.title, wrong))
+    return
+  end
+  add_row(what.scenario, fault, o, u)
+  if what.status then rows[#rows].cells[2] = "its end" end
+end
+
+-- The program was ended: what is in the file can be read.
+function faults.judge_ended(what, status)
+  if status ~= what.status * 256 then return ("status %d"):format(status) end
+  local p, err = reader.parse_string(read_file("p.bin") or "")
+  if not p then return err end
+  if p.complete then return "it is not said that the end is missing" end
+  if #p.problems > 1 then return "more than the end is missing: " .. p:problem_text() end
+  if coverage.of(p).samples == 0 then return "no samples" end
+end
+
+return faults
