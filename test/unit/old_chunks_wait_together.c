@@ -1,0 +1,85 @@
+/* A chunk is handed out at the age of 10 seconds. In a queue it is not, as long as
+** another one waits there: each would take a buffer, however small, and a program that
+** does not write for a minute would lose samples.
+*/
+
+#include "profile/lj_stream.h"
+#include "check.h"
+
+#define CHUNK	(16*1024)
+
+static Stream stream;
+static Symtab symtab;
+static WQueue queue;
+static uint64_t counters[SPF_COUNTER__MAX];
+static uint8_t buf[WQUEUE_BUFFERS*CHUNK];
+static int writes;
+
+static size_t writer(const void **data, size_t len, void *ctx)
+{
+  (void)data;
+  (void)ctx;
+  writes++;
+  return len;
+}
+
+/* A sample each second. Returns the seconds until something is handed out, limit if
+** nothing is.
+*/
+static int seconds(uint64_t *now, int limit)
+{
+  static Frames lua, host;
+  uint32_t head = queue.head;
+  int i, before = writes;
+  lj_frames_reset(&lua);
+  lj_frames_reset(&host);
+  lj_frames_push(&host, frame_word(SPF_FRAME_HOST, 0x1234));
+  lj_frames_finish(&lua);
+  lj_frames_finish(&host);
+  for (i = 1; i < limit && writes == before && queue.head == head; i++) {
+    *now += 1000000;
+    CHECK(lj_stream_sample(&stream, 0, SPF_VMST_CFUNC, *now, 1000000, &lua, &host));
+  }
+  return i;
+}
+
+static void drain(void)
+{
+  REQUIRE(lj_wqueue_claim(&queue));
+  lj_wqueue_drain(&queue);
+  lj_wqueue_release(&queue);
+}
+
+int main(void)
+{
+  uint64_t now = 0;
+  int n;
+  lj_wqueue_init(&queue, buf, sizeof(buf), writer, NULL);
+  stream.queue = &queue;
+  lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_wqueue_put,
+		 &queue, 0);
+  lj_stream_event(&stream, 0, "wall", SPF_UNIT_US, 1000000);
+  CHECK_EQ(lj_stream_begin(&stream), 0);
+  n = seconds(&now, 100);
+  CHECK(n > 5 && n < 20);
+  CHECK(lj_wqueue_ispending(&queue));
+  CHECK_EQ(seconds(&now, 100), 100);	/* More than nine times that age. */
+  drain();
+  CHECK_EQ(seconds(&now, 100), 2);	/* The next sample. */
+  drain();
+  n = seconds(&now, 100);
+  CHECK(n > 5 && n < 20);
+  drain();
+  /* Without a queue: at that age, each. */
+  stream.queue = NULL;
+  queue.head = queue.tail;
+  lj_stream_init(&stream, &symtab, counters, 1, buf, CHUNK, writer, NULL, 0);
+  CHECK_EQ(lj_stream_begin(&stream), 0);
+  now = 0;
+  n = seconds(&now, 100);
+  CHECK(n > 5 && n < 20);
+  n = seconds(&now, 100);
+  CHECK(n > 5 && n < 20);
+  CHECK_EQ(counters[SPF_COUNTER_LOST_QUEUE], 0);
+  return check_status();
+}
