@@ -1,9 +1,10 @@
 # The guide of a program in C that has a writer and a backtracer of its own.
+# TIMEOUT: 240
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 
 guide_needs cc pkg-config nc
-guide_run embedding
+GUIDE_SECONDS=200 guide_run embedding
 
 # libgcc's unwinder ends in helpers of the interpreter, see the guide.
 guide_check app.bin 0.98 \
