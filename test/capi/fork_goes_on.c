@@ -242,6 +242,15 @@ static void *start_and_stop(void *arg)
   return NULL;
 }
 
+/* The address sanitizer's allocator has locks that other threads may hold in fork, and
+** which nobody gives back in the child.
+*/
+#ifdef __SANITIZE_ADDRESS__
+#define CHILD_ALLOCATES	0
+#else
+#define CHILD_ALLOCATES	1
+#endif
+
 static void fork_among_others(void)
 {
   static int all[2] = { 0, 1 };
@@ -289,7 +298,7 @@ int main(void)
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   check_file("on.bin", 60, 1);
   daemon_goes_on();
-  fork_among_others();
+  if (CHILD_ALLOCATES) fork_among_others();
   lua_close(L);
   return check_status();
 }
