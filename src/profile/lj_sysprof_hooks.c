@@ -40,26 +40,23 @@ static void told_leave(Profile *p)
 
 /* -- Safe point -------------------------------------------------------------- */
 
-/* Write the chunks that wait. A claim keeps a session, so that who stops the profile
+/* Write the chunks that wait: not those that are filled meanwhile, or a slow writer
+** could keep the VM for ever. A claim keeps a session, so that who stops the profile
 ** meanwhile waits for it and not for a hook.
 */
 static void flush(global_State *g)
 {
-  WQueue *q;
-  do {
-    Profile *p = told_enter(g);
-    Session *s;
-    if (!p) return;
-    q = NULL;
-    for (s = __atomic_load_n(&p->first, __ATOMIC_SEQ_CST); s && !q;
-	 s = __atomic_load_n(&s->next, __ATOMIC_SEQ_CST))
-      if (session_isqueued(s) && lj_wqueue_claim(&s->queue)) q = &s->queue;
-    told_leave(p);
-    if (q) {
-      lj_wqueue_drain(q);
-      lj_wqueue_release(q);
-    }
-  } while (q);
+  Profile *p = told_enter(g);
+  WQueue *q = NULL;
+  Session *s;
+  if (!p) return;
+  for (s = __atomic_load_n(&p->first, __ATOMIC_SEQ_CST); s && !q;
+       s = __atomic_load_n(&s->next, __ATOMIC_SEQ_CST))
+    if (session_isqueued(s) && lj_wqueue_claim(&s->queue)) q = &s->queue;
+  told_leave(p);
+  if (!q) return;
+  lj_wqueue_drain(q);
+  lj_wqueue_release(q);
 }
 
 void lj_sysprof_safepoint(lua_State *L, int what)
