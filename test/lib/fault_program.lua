@@ -106,7 +106,10 @@ end
 
 -- Descriptors by what they are, threads, timers, and what is done with signals.
 local function left()
-  local status = read_file("/proc/self/status")
+  local status, till = nil, os.time() + 20
+  repeat  -- A thread that was joined is there for a moment still.
+    status = read_file("/proc/self/status")
+  until status:match("Threads:%s*1\n") or os.time() > till
   local p = io.popen("ls -l /proc/$PPID/fd | sed -n 's/.* \\([0-9]*\\) -> /\\1 /p' | grep -v pipe: | sort -n")
   local fds = p:read("*a")
   p:close()
