@@ -222,12 +222,15 @@ static int file_isallowed(Walk *w, const struct stat *st)
   return 1;
 }
 
-/* Is it empty, or how a profile of this or of Tarantool's format begins? */
+/* Is it empty, or how a profile of this or of Tarantool's format begins? Returns -1 if
+** it cannot be read.
+*/
 static int file_isprofile(int fd)
 {
   unsigned char head[4];  /* The fourth one is the version. */
   ssize_t n;
   do n = pread(fd, head, sizeof(head), 0); while (n < 0 && errno == EINTR);
+  if (n < 0) return -1;
   return n == 0 || (n == (ssize_t)sizeof(head) && memcmp(head, "ljs", 3) == 0 &&
 		    head[3] < ' ');
 }
@@ -266,9 +269,11 @@ static int file_open(Walk *w, const struct stat *st, int follow)
     close(fd);
     return -2;
   }
-  if (look && !file_isprofile(fd)) {
+  if (look && (look = file_isprofile(fd)) <= 0) {
+    int err = errno;
     close(fd);
-    walk_refuse(w, EEXIST, PROBLEM_CONTENT);
+    errno = err;
+    if (look == 0) walk_refuse(w, EEXIST, PROBLEM_CONTENT);
     return -1;
   }
   if (regular) fcntl(fd, F_SETFL, O_APPEND);

@@ -29,9 +29,9 @@ faults.errno = {
 -- What is made good at once, so that nothing may be missing.
 local MADE_GOOD = { ["realtime short"] = true, ["pread64 EINTR"] = true, ["write short"] = true, ["write EINTR"] = true }
 
--- A descriptor that cannot be asked for its file may be another one's, and a file that
--- cannot be read may be no profile.
-local IN_DOUBT = { fstat64 = faults.errno.EBADF, pread64 = faults.errno.EEXIST }
+-- A descriptor that cannot be asked for its file may be another one's, and a file of
+-- which only a part can be read may be no profile.
+local IN_DOUBT = { ["fstat64 EIO"] = faults.errno.EBADF, ["pread64 short"] = faults.errno.EEXIST }
 
 -- They come when the stream has begun, and would have to be known to fail before.
 local AFTER_BEGIN = { write = true, ftruncate64 = true, timer_settime = true, setitimer = true,
@@ -126,7 +126,7 @@ end
 local function judge_error(fault, result, is_stop)
   if result.ok then return end
   if MADE_GOOD[fault.call .. " " .. fault.errno] then return "what can be made good is an error" end
-  if result.err ~= faults.errno[fault.errno] and result.err ~= IN_DOUBT[fault.call] then
+  if result.err ~= faults.errno[fault.errno] and result.err ~= IN_DOUBT[fault.call .. " " .. fault.errno] then
     return ("the errno is %s: %s"):format(tostring(result.err), tostring(result.message))
   end
   if not result.message or #result.message < 5 then return "no message" end
