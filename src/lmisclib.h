@@ -156,6 +156,8 @@ struct luam_Sysprof_SelfReport {
   uint32_t replaced;	/* 1: the program has set another handler for the
 			** signal meanwhile, so samples may be missing. */
   uint64_t lost_queue;	/* Samples lost: all buffers wait to be written. */
+  uint32_t unsampled;	/* Threads that could not be sampled, for lack of memory,
+			** timers or descriptors; at most at a time. */
 };
 
 /* -- Callbacks -------------------------------------------------------------- */

@@ -204,26 +204,29 @@ static void thread_end(Session *s)
 }
 
 /* Sample one more thread. It may have ended by now. */
-static void thread_begin(Profile *p, int tid, int later)
+static int thread_begin(Profile *p, int tid, int later)
 {
   char why[CLOCK_WHY_MAX];
   Session *s = lj_session_new(p, tid, NULL, later);
-  if (!s) return;
+  if (!s) return 0;
   if (lj_session_open(s, why) != CLOCK_OK) {
     lj_session_free(s);
-    return;
+    return 0;
   }
   p->nsession++;
   s->next = p->first;
   __atomic_store_n(&p->first, s, __ATOMIC_SEQ_CST);
   if (lj_session_begin(s, why) != 0) {
     thread_end(s);
+    return 0;
   }
+  return 1;
 }
 
 typedef struct ThreadScan {
   Profile *p;
   int later;
+  uint64_t unsampled;		/* Threads that cannot be sampled. */
 } ThreadScan;
 
 static void thread_found(void *ctx, int tid)
@@ -235,7 +238,17 @@ static void thread_found(void *ctx, int tid)
       s->seen = 1;
       return;
     }
-  thread_begin(scan->p, tid, scan->later);
+  if (!thread_begin(scan->p, tid, scan->later) && lj_threads_exists(tid))
+    scan->unsampled++;
+}
+
+/* The first session stays, and has what is counted outside of the handlers. */
+static void count_unsampled(Profile *p, uint64_t n)
+{
+  Session *s = p->first;
+  while (s->next) s = s->next;
+  if (n > shared_get(&s->counters[SPF_COUNTER_UNSAMPLED]))
+    shared_set(&s->counters[SPF_COUNTER_UNSAMPLED], n);
 }
 
 static void thread_ignore(void *ctx, int tid)
@@ -250,9 +263,11 @@ static void profile_scan(Profile *p, int later)
   Session *s, *next;
   scan.p = p;
   scan.later = later;
+  scan.unsampled = 0;
   for (s = p->first; s; s = s->next)
     s->seen = 0;
   if (!lj_threads_each(thread_found, &scan)) return;
+  count_unsampled(p, scan.unsampled);
   for (s = p->first; s; s = next) {
     next = s->next;
     if (s->seen) {

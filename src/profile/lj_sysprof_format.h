@@ -227,6 +227,8 @@
 #define SPF_COUNTER_TOTAL		24	/* + index: total of an event. */
 #define SPF_COUNTER_WALL_US		28	/* Time since the start. */
 #define SPF_COUNTER_LOST_QUEUE		29	/* Lost: all buffers wait. */
+#define SPF_COUNTER_UNSAMPLED		30	/* Threads that could not be sampled, at
+						** most at a time. */
 #define SPF_COUNTER_LUA_BROKEN		32	/* + SPF_BROKEN_*: Lua side broken. */
 #define SPF_COUNTER_HOST_BROKEN		48	/* + SPF_BROKEN_*: host side broken. */
 #define SPF_COUNTER__MAX		64

@@ -76,4 +76,5 @@ void lj_sysprof_selfreport(global_State *g, struct luam_Sysprof_SelfReport *r)
   r->wall_us = t.wall_us;
   r->sessions = t.sessions;
   r->replaced = (uint32_t)t.replaced;
+  r->unsampled = (uint32_t)n[SPF_COUNTER_UNSAMPLED];
 }

@@ -208,6 +208,7 @@ local function reported(o, usual)
       end
     end
   end
+  if r.unsampled > usual.report.unsampled then list[#list + 1] = "unsampled" end
   if r.replaced then list[#list + 1] = "replaced" end
   if r.clock ~= usual.report.clock and r.clock ~= "" then
     list[#list + 1] = "clock = " .. r.clock

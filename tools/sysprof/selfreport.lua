@@ -200,6 +200,8 @@ function selfreport.lines(profile)
       number(c[G.SPF_COUNTER_OVERRUNS]))
   add("throttled ticks", c[G.SPF_COUNTER_THROTTLED] and
       number(c[G.SPF_COUNTER_THROTTLED]))
+  add("threads not sampled", c[G.SPF_COUNTER_UNSAMPLED] and
+      number(c[G.SPF_COUNTER_UNSAMPLED]))
   add("handler", handler(profile, all_events))
   for _, key in ipairs(profile.meta_keys) do
     add(text.clean(key), text.clean(profile.meta[key]))
