@@ -60,15 +60,16 @@ LUALIB_API int luaopen_misc(lua_State *L);
 
 /* -- Flush ------------------------------------------------------------------- */
 
-/* Where the writer runs. In the signal handler, */
+/* The writer runs in the signal handler. */
 #define LUAM_SYSPROF_FLUSH_HANDLER	0
-/* on the thread of the VM, before it interprets an instruction; what fills the buffers
-** before that is lost and counted. With THREADS_ALL as the next;
+/* It runs on the thread of the VM, before that interprets an instruction. Samples that
+** find all buffers full before then are lost and counted. With THREADS_ALL the same as
+** FLUSH_THREAD.
 */
 #define LUAM_SYSPROF_FLUSH_VM		1
-/* or on a thread of the profiler. */
+/* It runs on a thread of the profiler. */
 #define LUAM_SYSPROF_FLUSH_THREAD	2
-/* Not in the handler: into so many parts of the same size the buffer is divided. */
+/* With FLUSH_VM and FLUSH_THREAD the buffer is divided into so many equal parts. */
 #define LUAM_SYSPROF_FLUSH_BUFFERS	4
 
 /* Runs in a child of fork() that the profiled thread made, outside of the handler.

@@ -203,7 +203,7 @@ static void thread_end(Session *s)
   session_close(s, 0, &buf);
 }
 
-/* Sample one more thread. It may have ended by now. */
+/* Sample one more thread. Returns 0 if it cannot be; it may have ended by now. */
 static int thread_begin(Profile *p, int tid, int later)
 {
   char why[CLOCK_WHY_MAX];

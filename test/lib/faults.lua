@@ -264,8 +264,6 @@ end
 local LONG = tonumber(os.getenv("SYSPROF_FAULTS"))
 local LIMIT = LONG or 2
 
-local LIMIT = tonumber(os.getenv("SYSPROF_FAULTS")) or 2  -- Ordinals that are tried.
-
 -- A call fails: the first, the second, .. up to the last that is made, or that is tried;
 -- then the first and all after it, and all but the first.
 local function each(scenario, call, errno, o)
