@@ -20,6 +20,7 @@
 
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_clocksig.h"
+#include "profile/lj_now.h"
 #include "profile/lj_shared.h"
 
 /* Under the lock. */
@@ -51,9 +52,7 @@ clockid_t lj_clock_thread_id(int tid)
 
 uint64_t lj_clock_thread_ns(int tid)
 {
-  struct timespec ts;
-  if (clock_gettime(lj_clock_thread_id(tid), &ts) != 0) return 0;
-  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+  return clock_ns(lj_clock_thread_id(tid));
 }
 
 /* In a tick it is what the tick has found, the same for all who ask. */
@@ -154,10 +153,8 @@ void lj_clock_forget(void)
 
 static void random_seed(Clock *c)
 {
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  c->random = (((uint64_t)ts.tv_nsec << 20) ^ (uint64_t)ts.tv_sec ^
-	       ((uint64_t)(unsigned int)c->tid << 40) ^ (uintptr_t)c) | 1;
+  c->random = ((mono_ns() << 20) ^ ((uint64_t)(unsigned int)c->tid << 40) ^
+	       (uintptr_t)c) | 1;
   lj_clock_random(c, 1);
   c->random *= U64x(9e3779b9,7f4a7c15);
 }

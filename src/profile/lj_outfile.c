@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "profile/lj_now.h"
 #include "profile/lj_outfile.h"
 
 #define LINKS_MAX	40	/* Links on a path, as the kernel has it. */
@@ -235,21 +236,14 @@ static int file_isprofile(int fd)
 		    head[3] < ' ');
 }
 
-static int64_t now_ms(void)
-{
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Open a FIFO. Its reader may be about to come; without one this would not return. */
 static int fifo_open(Walk *w, int flags)
 {
   static const struct timespec nap = { 0, 10000000 };
-  int64_t till = now_ms() + READER_MS;
+  int64_t till = mono_ms() + READER_MS;
   int fd;
   while ((fd = openat(w->dir, w->rest, flags)) < 0 && errno == ENXIO &&
-	 now_ms() < till)
+	 mono_ms() < till)
     nanosleep(&nap, NULL);
   return fd;
 }

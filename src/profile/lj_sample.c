@@ -8,10 +8,10 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE	/* For REG_RIP. */
 #endif
-#include <time.h>
 
 #include "lj_obj.h"
 #include "lj_frame.h"
+#include "profile/lj_now.h"
 #include "profile/lj_safepoint.h"
 #include "profile/lj_sample.h"
 #include "profile/lj_shared.h"
@@ -19,18 +19,6 @@
 
 /* Longer than nearly all samples. */
 #define SAMPLE_LONG_NS	20000
-
-static uint64_t clock_ns(clockid_t id)
-{
-  struct timespec ts;
-  clock_gettime(id, &ts);
-  return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
-uint64_t lj_sample_now_ns(void)
-{
-  return clock_ns(CLOCK_MONOTONIC);
-}
 
 /* -- Custom backtracer ------------------------------------------------------- */
 
@@ -295,7 +283,7 @@ void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
     shared_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
     return;
   }
-  begin = lj_sample_now_ns();
+  begin = mono_ns();
   if (overrun > 0) shared_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
   if (begin < s->rest_until_ns) {
     shared_add(&s->counters[SPF_COUNTER_THROTTLED], 1);
@@ -305,7 +293,7 @@ void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
   interval = tick_interval(ev, begin);
   ev->tick_ns = begin;
   take(s, ev, uc, begin);
-  end = lj_sample_now_ns();
+  end = mono_ns();
   spent = handler_ns(s, end - begin);
   shared_add(&s->counters[SPF_COUNTER_HANDLER_NS], spent);
   if (spent > s->counters[SPF_COUNTER_HANDLER_MAX_NS])

@@ -13,7 +13,4 @@
 LJ_FUNC void lj_sample_tick(void *session, int event, int overrun,
 			    ucontext_t *uc);
 
-/* CLOCK_MONOTONIC in nanoseconds. Async-signal-safe. */
-LJ_FUNC uint64_t lj_sample_now_ns(void);
-
 #endif

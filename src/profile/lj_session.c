@@ -22,6 +22,7 @@
 #include "luajit.h"
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_funcname.h"
+#include "profile/lj_now.h"
 #include "profile/lj_sample.h"
 #include "profile/lj_shared.h"
 
@@ -120,8 +121,7 @@ static void totals_end(Session *s)
     if (ev->seen > ev->total) ev->total = ev->seen;
     s->counters[SPF_COUNTER_TOTAL + i] = ev->total;
   }
-  s->counters[SPF_COUNTER_WALL_US] =
-    (lj_sample_now_ns() - s->p->start_ns) / 1000;
+  s->counters[SPF_COUNTER_WALL_US] = (mono_ns() - s->p->start_ns) / 1000;
 }
 
 /* Its thread may be counting. */

@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
+#include "profile/lj_now.h"
 #include "profile/lj_outfile.h"
 #include "profile/lj_streamfile.h"
 
@@ -287,24 +288,17 @@ static int file_begin(OpenFile *f)
   return ok;
 }
 
-static int64_t now_ms(void)
-{
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Wait for the reader of a full pipe, which may have stopped. Returns 0 if it takes
 ** too long. Our own signals interrupt this all the time.
 */
 static int file_wait(const OpenFile *f)
 {
   struct pollfd pipe = { f->fd, POLLOUT, 0 };
-  int64_t till = now_ms() + PATIENCE_MS, left = PATIENCE_MS;
+  int64_t till = mono_ms() + PATIENCE_MS, left = PATIENCE_MS;
   int ready;
   do {
     ready = poll(&pipe, 1, (int)left);
-    left = till - now_ms();
+    left = till - mono_ms();
   } while (ready < 0 && errno == EINTR && left > 0);
   return ready > 0;
 }

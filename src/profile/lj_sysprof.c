@@ -28,7 +28,8 @@
 #include "lj_dispatch.h"
 #include "profile/lj_clocksig.h"
 #include "profile/lj_control.h"
-#include "profile/lj_sample.h"
+#include "profile/lj_now.h"
+#include "profile/lj_session.h"
 #include "profile/lj_shared.h"
 #include "profile/lj_sysprof.h"
 #include "profile/lj_threads.h"
@@ -356,7 +357,7 @@ static int profile_begin(Profile *p, char *why)
   int all = (p->opt.threads == LUAM_SYSPROF_THREADS_ALL), err = 0;
   Session *s;
   p->pid = getpid();
-  p->start_ns = lj_sample_now_ns();
+  p->start_ns = mono_ns();
   /* Sessions that join a file have its times. */
   if (p->opt.number == 0 || origin_ns == 0) origin_ns = p->start_ns;
   p->origin_ns = origin_ns;
@@ -650,7 +651,7 @@ static void profile_totals(Profile *p, SessionTotals *t)
   t->opt = p->opt;
   t->sessions = p->nsession;
   if (!p->running) return;
-  t->wall_us = (lj_sample_now_ns() - p->start_ns) / 1000;
+  t->wall_us = (mono_ns() - p->start_ns) / 1000;
   t->replaced = is_replaced(p);
 }
 

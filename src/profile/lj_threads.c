@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 
 #include "profile/lj_clock.h"
+#include "profile/lj_now.h"
 #include "profile/lj_threads.h"
 
 #define DENTS_SIZE	4096
@@ -94,27 +95,20 @@ void lj_threads_wake(void)
     syscall(SYS_futex, &helper.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static uint64_t now_ns(void)
-{
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static void *helper_main(void *arg)
 {
-  uint64_t due = now_ns() + LOOK_NS;
+  uint64_t due = mono_ns() + LOOK_NS;
   UNUSED(arg);
   helper.tid = lj_clock_tid();
   pthread_setname_np(pthread_self(), "sysprof");
   sem_post(&helper.begun);
   for (;;) {
-    uint64_t now = now_ns();
+    uint64_t now = mono_ns();
     int woken;
     if (now < due) word_wait(due - now);
     woken = __atomic_exchange_n(&helper.word, 0, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&helper.end, __ATOMIC_ACQUIRE)) break;
-    now = now_ns();
+    now = mono_ns();
     if (now >= due) {
       helper.work(1);
       due = now + LOOK_NS;
