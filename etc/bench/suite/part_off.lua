@@ -3,12 +3,13 @@
 -- without our files.
 ----------------------------------------------------------------------------
 
+local layouts = require("layouts")
 local proc = require("proc")
 local report = require("report")
 local stat = require("stat")
 
-local REPEATS = 3		-- Of which the fastest counts.
-local REPEAT_SECONDS = 0.04
+-- Many short runs, as each pair is at other places, see layouts.lua.
+local RUN_SECONDS = 0.03
 
 local off = {}
 
@@ -16,7 +17,7 @@ local off = {}
 local function seconds(suite, luajit, jit, program, iterations)
   local out = suite.work .. "/seconds"
   local ok, why = proc.run({ luajit, "-j" .. jit, suite.source .. "/etc/bench/run.lua",
-    suite.here .. "/programs.lua", program, tostring(iterations), tostring(REPEATS) },
+    suite.here .. "/programs.lua", program, tostring(iterations), "1" },
     { out = out, err = out .. ".err", seconds = 120 })
   if not ok then return nil, why end
   return tonumber(proc.read(out)), "no number was printed"
@@ -25,7 +26,7 @@ end
 local function new_table()
   return report.table("off", "Off", [[
 CPU time of our build, not profiling, over that of the same LuaJIT without our files; a process of
-its own each time.]], {
+its own each time. Both are linked anew for each round, LuaJIT's code at another random place.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "ratio", title = "ours / plain", digits = 4, from = 1 },
     { key = "noise", title = "noise, %", digits = 2 },
@@ -41,12 +42,15 @@ function off.run(suite, duration, add)
     return add(t)
   end
   local list, till = {}, proc.now() + duration
+  local relink, why = layouts.new(suite)
+  if not relink then report.miss(t, "other places of the code", why) end
+  local fixed = { ours = suite.luajit, plain = plain }
   for _, jit in ipairs({ "off", "on" }) do
     for _, name in ipairs(suite.programs) do
       local once, why = seconds(suite, suite.luajit, jit, name, 1)
       if once then
 	list[#list + 1] = { program = name, jit = jit, ours = {}, plain = {},
-	  iterations = math.max(1, math.floor(REPEAT_SECONDS / math.max(once, 1e-4) + 0.5)) }
+	  iterations = math.max(1, math.floor(RUN_SECONDS / math.max(once, 1e-4) + 0.5)) }
       else
 	report.miss(t, name .. ", JIT " .. jit, why)
       end
@@ -55,12 +59,13 @@ function off.run(suite, duration, add)
   local round = 0
   repeat
     round = round + 1
+    local luajit = relink and assert(relink()) or fixed
     for _, bench in ipairs(list) do
       local order = round % 2 == 1 and { "ours", "plain" } or { "plain", "ours" }
       local found = {}
       for _, which in ipairs(order) do
-	found[which] = assert(seconds(suite, which == "ours" and suite.luajit or plain,
-				      bench.jit, bench.program, bench.iterations))
+	found[which] = assert(seconds(suite, luajit[which], bench.jit, bench.program,
+				      bench.iterations))
       end
       bench.ours[round], bench.plain[round] = found.ours, found.plain
     end
