@@ -16,7 +16,6 @@ local stat = require("stat")
 
 local INTERVAL_MS = 1
 local QUICK_EVERY = 3	-- With little time, of so many programs only one.
-local CLOCKS = { "task-clock", "wall" }	-- Of sysprof, the first that can be had.
 local COLLECT_SHARE = 0.25	-- Of the time, for the profile that is looked at,
 local ATTEMPTS = 3
 local COLLECT_MIN = 0.1		-- but so many seconds.
@@ -70,16 +69,21 @@ local function perf(name, options)
   }
 end
 
+-- On the clock that perf has, and on the one that jit.p and gperftools have.
+local function sysprof(clock)
+  return {
+    name = "sysprof, " .. clock, job = {},
+    kind = function() return "ours/" .. INTERVAL_MS .. "/" .. clock end,
+    probe = function() return clocks.first({ clock }) end,
+    samples = function(_, kind, result) return measure.reports(result, kind).samples end,
+    full = function(_, kind, result) return stacks.ours(collected(result, kind)) end,
+  }
+end
+
 local PRELOAD = "libprofiler.so.0"
 
 local list = {
-  {
-    name = "sysprof", job = {},
-    kind = function() return "ours/" .. INTERVAL_MS .. "/" .. clocks.first(CLOCKS) end,
-    probe = function() return clocks.first(CLOCKS) end,
-    samples = function(_, kind, result) return measure.reports(result, kind).samples end,
-    full = function(_, kind, result) return stacks.ours(collected(result, kind)) end,
-  },
+  sysprof("task-clock"), sysprof("wall"),
   {
     name = "jit.p", kind = function() return "jitp/" .. INTERVAL_MS end, job = {},
     probe = function() return true end,
