@@ -107,9 +107,7 @@ static int push_start_error(lua_State *L, int status, int err)
 static int sysprof_start(lua_State *L)
 {
   static const SysprofCallbacks none;
-  static const SysprofCallbacks file = {
-    lj_streamfile_write, lj_streamfile_close, NULL
-  };
+  SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, NULL, NULL };
   static char counters_ctx;
   struct luam_Sysprof_Options opt;
   LuaOptFile fo;
@@ -124,6 +122,7 @@ static int sysprof_start(lua_State *L)
     opt.on_fork = counters_fork;
     opt.ctx = &counters_ctx;
   }
+  if (fo.told) file.unasked = lj_streamfile_unasked;
   lj_sysprof_why()[0] = '\0';
   status = lj_sysprof_start(L, &opt, sf ? &file : &none);
   err = errno;

@@ -249,7 +249,7 @@ static const char *run_start(Control *c, lua_State *L)
 {
   static const SysprofCallbacks none;
   static const SysprofCallbacks file = {
-    lj_streamfile_write, lj_streamfile_close, NULL
+    lj_streamfile_write, lj_streamfile_close, NULL, lj_streamfile_unasked
   };
   struct luam_Sysprof_Options opt = c->opt;
   StreamFile *sf = NULL;

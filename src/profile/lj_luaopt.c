@@ -179,7 +179,8 @@ int lj_luaopt_read(lua_State *L, struct luam_Sysprof_Options *opt,
       !option_signal(L, opt) || !option_flag(L, "jitter", &jitter) ||
       !option_threads(L, opt) || !option_flush(L, opt) ||
       !option_flag(L, "fork", &fo->children) ||
-      !option_flag(L, "shared", &fo->shared) || !option_how(L, &fo->how) ||
+      !option_flag(L, "shared", &fo->shared) || !option_flag(L, "told", &fo->told) ||
+      !option_how(L, &fo->how) ||
       !option_string(L, "clock", &opt->clocks) ||
       !option_string(L, "path", &fo->path))
     return 0;

@@ -14,6 +14,7 @@ typedef struct LuaOptFile {
   int how;			/* OUTFILE_*. */
   int shared;			/* Other sessions may write into it. */
   int children;			/* Children of fork() are profiled, too. */
+  int told;			/* An end that nobody has asked for says what failed. */
 } LuaOptFile;
 
 /* Read the table that is L's first argument. Strings stay on the stack, as long as

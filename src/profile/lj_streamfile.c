@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #include "profile/lj_now.h"
 #include "profile/lj_outfile.h"
 #include "profile/lj_streamfile.h"
+#include "profile/lj_sysprof_env.h"
 
 #define PATIENCE_MS	1000	/* For the reader of a pipe that is full. */
 #define PATH_EXTRA	24	/* Bytes that a child appends to its path, at most. */
@@ -44,7 +44,7 @@ struct OpenFile {
   int begun;			/* What it held before is gone. */
   int shared;
   int users;			/* Sessions that write into it. */
-  off_t size;			/* At the close. */
+  off_t size;			/* At the close, -1 if it is not ours any more. */
   uint32_t nextsession;		/* For the next one. */
   char path[1];
 };
@@ -83,12 +83,14 @@ static void list_unlock(void)
 
 /* -- Open files -------------------------------------------------------------- */
 
-/* Does the descriptor still refer to the file? Async-signal-safe. */
-static int file_isopen(const OpenFile *f)
+/* Look at the file by its descriptor. Returns 0, or an errno: EBADF if the program has
+** closed it, whatever has its number now. Async-signal-safe.
+*/
+static int file_look(const OpenFile *f, struct stat *st)
 {
-  struct stat st;
-  return f->fd >= 0 && fstat(f->fd, &st) == 0 && st.st_dev == f->dev &&
-	 st.st_ino == f->ino;
+  if (f->fd < 0) return EBADF;
+  if (fstat(f->fd, st) != 0) return errno;
+  return st->st_dev == f->dev && st->st_ino == f->ino ? 0 : EBADF;
 }
 
 static OpenFile *list_find(const struct stat *st)
@@ -193,23 +195,34 @@ static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf,
   return STREAMFILE_ERROR;
 }
 
-/* What has become of an open file, and its size then: an errno if what was written
-** into it is not there any more.
+/* Is what was written into a file still there? Returns 0 or an errno. */
+static int file_gone(const OpenFile *f, const struct stat *st)
+{
+  if (!f->is_regular || !f->begun) return 0;
+  if (st->st_nlink == 0) return ENOENT;  /* Deleted. */
+  return st->st_size < __atomic_load_n(&f->written, __ATOMIC_RELAXED) ? ENODATA : 0;
+}
+
+/* A file is let go: see how it is left. Returns its descriptor, or -1 if that is
+** another file's. err: it cannot be looked at, or what was written is gone.
 */
-static int file_gone(OpenFile *f)
+static int file_leave(OpenFile *f, int *err)
 {
   struct stat st;
   f->size = -1;
-  if (fstat(f->fd, &st) != 0) return errno;
-  f->size = st.st_size;
-  if (!f->is_regular || !f->begun) return 0;
-  if (st.st_nlink == 0) return ENOENT;  /* Deleted. */
-  return st.st_size < __atomic_load_n(&f->written, __ATOMIC_RELAXED) ? ENODATA : 0;
+  *err = file_look(f, &st);
+  if (*err == EBADF) {  /* Who writes is told. */
+    *err = 0;
+    return -1;
+  }
+  if (*err != 0) f->size = __atomic_load_n(&f->written, __ATOMIC_RELAXED);
+  else if ((*err = file_gone(f, &st)) == 0) f->size = st.st_size;
+  return f->fd;
 }
 
 /* The last one that lets go closes it, and leaves nothing of a start that failed.
-** Returns 0, or an errno: it cannot be closed, or what was written is gone. An
-** interrupted close() has closed it.
+** Returns 0, or an errno: it cannot be looked at or closed, or what was written is
+** gone. An interrupted close() has closed it.
 */
 static int file_release(OpenFile *f)
 {
@@ -219,15 +232,12 @@ static int file_release(OpenFile *f)
   if (last && f->created && !f->begun && f->pid == files_pid)
     lj_outfile_remove(f->path, f->how, f->dev, f->ino);
   if (last || f->pid != files_pid) {
-    if (file_isopen(f)) {
-      fd = f->fd;
-      err = file_gone(f);
-    }
+    fd = file_leave(f, &err);
     if (f->pid != files_pid) err = 0;  /* The parent's. */
     f->fd = -1;
   }
   if (last) {
-    remembered = f->shared && f->begun && f->pid == files_pid && err == 0 && fd >= 0;
+    remembered = f->shared && f->begun && f->pid == files_pid && f->size >= 0;
     if (!remembered) list_remove(f);
   }
   list_unlock();
@@ -262,6 +272,8 @@ StreamFileStatus lj_streamfile_open(const char *path, int how, int shared,
   *problem = NULL;
   if (!sf) return STREAMFILE_ERROR;
   sf->err = 0;
+  sf->is_told = 0;
+  sf->child = 0;
   sf->how = how;
   sf->path = children ? absolute_path(path) : strdup(path);
   if (sf->path && (status = file_open(path, shared, sf, problem)) == STREAMFILE_OK) {
@@ -306,7 +318,9 @@ static int file_wait(const OpenFile *f)
 /* Returns 0 or an errno. */
 static int file_write(OpenFile *f, const char *p, size_t len)
 {
-  if (!file_isopen(f)) return EBADF;
+  struct stat st;
+  int err = file_look(f, &st);
+  if (err) return err;
   if (!__atomic_load_n(&f->begun, __ATOMIC_ACQUIRE) && !file_begin(f)) return errno;
   while (len > 0) {
     ssize_t n = write(f->fd, p, len);
@@ -327,26 +341,21 @@ static int file_write(OpenFile *f, const char *p, size_t len)
 
 size_t lj_streamfile_write(const void **data, size_t len, void *ctx)
 {
-  static const struct timespec now;
   StreamFile *sf = (StreamFile *)ctx;
-  sigset_t output, pending, mask;
+  OutfileQuiet quiet;
   int err;
-  sigemptyset(&output);
-  sigaddset(&output, SIGPIPE);
-  sigaddset(&output, SIGXFSZ);
-  sigpending(&pending);
-  pthread_sigmask(SIG_BLOCK, &output, &mask);
+  lj_outfile_quiet(&quiet);
   err = file_write(sf->file, (const char *)*data, len);
-  /* Ours is taken back; one that was there before stays. */
-  if (err == EPIPE && !sigismember(&pending, SIGPIPE)) sigdelset(&output, SIGXFSZ);
-  else if (err == EFBIG && !sigismember(&pending, SIGXFSZ)) sigdelset(&output, SIGPIPE);
-  else sigemptyset(&output);
-  if (!sigisemptyset(&output)) sigtimedwait(&output, NULL, &now);
-  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+  lj_outfile_loud(&quiet, err);
   if (!err) return len;
   if (!sf->err) sf->err = err;
   errno = err;
   return 0;
+}
+
+void lj_streamfile_unasked(void *ctx)
+{
+  ((StreamFile *)ctx)->is_told = 1;
 }
 
 int lj_streamfile_close(void *ctx, uint8_t *buf)
@@ -354,6 +363,8 @@ int lj_streamfile_close(void *ctx, uint8_t *buf)
   StreamFile *sf = (StreamFile *)ctx;
   int err = file_release(sf->file);
   UNUSED(buf);
+  if (sf->is_told && (sf->err || err))
+    lj_sysprof_env_cut(sf->path, sf->child, sf->err ? sf->err : err);
   free(sf->path);
   free(sf);
   errno = err;
@@ -369,7 +380,8 @@ void *lj_streamfile_fork(void *ctx)
   char *path = (char *)malloc(len);
   StreamFileStatus status = STREAMFILE_ERROR;
   if (path) {
-    snprintf(path, len, "%s.%ld", sf->path, (long)getpid());
+    sf->child = getpid();
+    snprintf(path, len, "%s.%ld", sf->path, (long)sf->child);
     status = file_open(path, inherited->shared, sf, &problem);
     free(path);
   }

@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "lj_def.h"
 
@@ -23,9 +24,11 @@ typedef struct OpenFile OpenFile;
 typedef struct StreamFile {
   OpenFile *file;		/* Where the bytes go. */
   char *path;			/* Absolute if there may be children. */
+  pid_t child;			/* Process whose number its path ends with, or 0. */
   int how;			/* OUTFILE_*. */
   uint32_t session;		/* Number of its first session in the file. */
   volatile int err;		/* errno of the first write that failed. */
+  int is_told;			/* The close says what failed. */
   uint8_t buf[STREAMFILE_BUFFER];  /* Buffers of the session. */
 } StreamFile;
 
@@ -53,6 +56,10 @@ LJ_FUNC StreamFileStatus lj_streamfile_open(const char *path, int how, int share
 */
 LJ_FUNC size_t lj_streamfile_write(const void **data, size_t len, void *ctx);
 LJ_FUNC int lj_streamfile_close(void *ctx, uint8_t *buf);
+/* The environment has asked for this profile, and nobody hears how its end goes: the
+** close says on standard error what has failed.
+*/
+LJ_FUNC void lj_streamfile_unasked(void *ctx);
 /* In a child of fork(): goes on in a file of its own, PATH.PID. */
 LJ_FUNC void *lj_streamfile_fork(void *ctx);
 

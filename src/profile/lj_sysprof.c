@@ -165,6 +165,14 @@ static int profile_stop(Profile *p)
   return err ? PROFILE_ERRIO : PROFILE_SUCCESS;
 }
 
+/* End a profile with its VM or process: nobody hears how that went. */
+static void profile_end(Profile *p)
+{
+  if (p->opt.mode != LUAM_SYSPROF_DEFAULT && p->opt.cb.unasked)
+    p->opt.cb.unasked(p->opt.ctx);
+  profile_stop(p);
+}
+
 /* In the process that a profile was inherited by, nothing is left of it but its
 ** end.
 */
@@ -187,7 +195,7 @@ static void stop_all(void)
   check_fork();
   for (p = profiles; p; p = p->next) {
     inherited_end(p);
-    if (p->running) profile_stop(p);
+    if (p->running) profile_end(p);
   }
   lj_control_end();
   if (!is_helped()) lj_threads_unwatch();
@@ -676,7 +684,7 @@ void lj_sysprof_close(global_State *g)
   pthread_mutex_lock(&profiles_lock);
   check_fork();
   inherited_end(p);
-  if (p->running) profile_stop(p);
+  if (p->running) profile_end(p);
   if (latest == p) {
     profile_totals(p, &latest_totals);
     latest = NULL;

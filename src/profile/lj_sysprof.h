@@ -13,6 +13,7 @@ typedef struct SysprofCallbacks {
   luam_Sysprof_writer writer;
   luam_Sysprof_on_stop on_stop;
   luam_Sysprof_backtracer backtracer;	/* NULL for the built-in one. */
+  void (*unasked)(void *ctx);	/* Before an end that nobody has asked for, or NULL. */
 } SysprofCallbacks;
 
 /* Start profiling a VM on this thread. Modes with a stream need a writer and

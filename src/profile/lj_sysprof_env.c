@@ -9,8 +9,10 @@
 #define LUA_CORE
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 
 #include "lua.h"
 #include "lauxlib.h"
@@ -33,7 +36,9 @@
 #define ENV_RUN		".%r"			/* At the end of others. */
 #define ENV_DONE_KEY	"sysprof.env"		/* In the registry. */
 #define ENV_SAY_MAX	1024	/* Bytes of a message, */
-#define ENV_SAY_VMS	10	/* and VMs of which it is said why they have no profile. */
+#define ENV_SAY_VMS	10	/* and VMs of which it is said why they have no profile, */
+#define ENV_SAY_CUT	10	/* or none that is whole. */
+#define ENV_SAY_MS	200	/* For the reader of a standard error that is a pipe. */
 
 #define OPTIONS		1	/* Where the table is on the stack. */
 
@@ -71,21 +76,35 @@ typedef struct EnvStart {
 /* -- Messages ---------------------------------------------------------------- */
 
 static int said_value;		/* What is wrong for all VMs is said for the first, */
-static int said_vm;		/* of the others a few. */
+static int said_vm, said_cut;	/* of the others a few. */
+static struct stat first_stderr;  /* As the first VM has found it, */
+static int had_stderr;		/* if it was open. */
 
-/* To standard error, also if it is a pipe that nobody reads: without SIGPIPE. */
+static void find_stderr(void)
+{
+  had_stderr = (fstat(STDERR_FILENO, &first_stderr) == 0);
+}
+
+/* Its descriptor may be that of a file of the program by now, if that has closed it.
+** What is appended to is a log.
+*/
+static int stderr_isopen(void)
+{
+  struct stat st;
+  if (!had_stderr || fstat(STDERR_FILENO, &st) != 0) return 0;
+  return (st.st_dev == first_stderr.st_dev && st.st_ino == first_stderr.st_ino) ||
+	 (S_ISREG(st.st_mode) && (fcntl(STDERR_FILENO, F_GETFL) & O_APPEND));
+}
+
+/* To standard error, also if it is a pipe that nobody reads: without waiting for ever.
+*/
 static void write_stderr(const char *s, size_t len)
 {
-  static const struct timespec now;
-  sigset_t pipe_signal, pending, mask;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  sigpending(&pending);
-  pthread_sigmask(SIG_BLOCK, &pipe_signal, &mask);
-  if (write(STDERR_FILENO, s, len) < 0 && errno == EPIPE &&
-      !sigismember(&pending, SIGPIPE))
-    sigtimedwait(&pipe_signal, NULL, &now);
-  pthread_sigmask(SIG_SETMASK, &mask, NULL);
+  struct pollfd ready = { STDERR_FILENO, POLLOUT, 0 };
+  OutfileQuiet quiet;
+  if (!stderr_isopen() || poll(&ready, 1, ENV_SAY_MS) == 0) return;
+  lj_outfile_quiet(&quiet);
+  lj_outfile_loud(&quiet, write(STDERR_FILENO, s, len) < 0 ? errno : 0);
 }
 
 /* What came from outside may hold anything. */
@@ -136,6 +155,16 @@ static int say_vm(const char *value, const char *problem)
     say(ENV_NAME "='%.80s': %s%s; this VM is not profiled", value,
 	cut ? "..." : "", problem + cut);
   return 0;
+}
+
+void lj_sysprof_env_cut(const char *path, pid_t child, int err)
+{
+  size_t len = strlen(path), cut = len > ENV_SAY_MAX/2 ? len - ENV_SAY_MAX/2 : 0;
+  char number[24];
+  if (__atomic_fetch_add(&said_cut, 1, __ATOMIC_RELAXED) >= ENV_SAY_CUT) return;
+  snprintf(number, sizeof(number), child ? ".%ld" : "", (long)child);
+  lj_sysprof_env_say("%s%s%s: %s; the profile is not whole", cut ? "..." : "",
+		     path + cut, number, strerror(err));
 }
 
 /* -- Options ----------------------------------------------------------------- */
@@ -287,6 +316,8 @@ static int path_set(lua_State *L, int number, int runs)
   lua_setfield(L, OPTIONS, "path");
   lua_pushboolean(L, 1);  /* A FIFO would have the program wait for a reader. */
   lua_setfield(L, OPTIONS, "regular");
+  lua_pushboolean(L, 1);
+  lua_setfield(L, OPTIONS, "told");
   return 1;
 }
 
@@ -363,10 +394,12 @@ static int env_start(lua_State *L)
 
 void lj_sysprof_env(lua_State *L, lua_CFunction start)
 {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   EnvStart e;
   e.start = start;
   e.value = getenv(ENV_NAME);
   if (!e.value || !*e.value || strcmp(e.value, "off") == 0) return;
+  pthread_once(&once, find_stderr);
   if (lua_cpcall(L, env_start, &e) != 0) {  /* No memory. */
     say_vm(e.value, lua_tostring(L, -1));
     lua_pop(L, 1);

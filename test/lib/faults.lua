@@ -29,9 +29,8 @@ faults.errno = {
 -- What is made good at once, so that nothing may be missing.
 local MADE_GOOD = { ["realtime short"] = true, ["pread64 EINTR"] = true, ["write short"] = true, ["write EINTR"] = true }
 
--- A descriptor that cannot be asked for its file may be another one's, and a file of
--- which only a part can be read may be no profile.
-local IN_DOUBT = { ["fstat64 EIO"] = faults.errno.EBADF, ["pread64 short"] = faults.errno.EEXIST }
+-- A file of which only a part can be read may be no profile.
+local IN_DOUBT = { ["pread64 short"] = faults.errno.EEXIST }
 
 -- They come when the stream has begun, and would have to be known to fail before.
 local AFTER_BEGIN = { write = true, ftruncate64 = true, timer_settime = true, setitimer = true,
@@ -187,13 +186,15 @@ local function saw(o)
   for _, key in ipairs { "start", "first_stop", "second_start", "stop" } do
     local result = o[key]
     if result and not result.ok then
-      list[#list + 1] = ("%s: %s (%d)"):format(key:match("%a+$"),
-	tostring(result.message):gsub("p%.bin", "FILE"), result.err)
+      local message = tostring(result.message):gsub("p%.bin", "FILE"):gsub("all %d+ file", "all N file")
+      list[#list + 1] = ("%s: %s (%d)"):format(key:match("%a+$"), message, result.err)
+      if key == "start" then break end
     end
   end
   return #list == 0 and "nothing" or table.concat(list, "; ")
 end
 
+-- What is counted, and is not without the fault.
 local function reported(o, usual)
   local list, r = {}, o.report
   for _, key in ipairs { "writer", "queue", "buffer", "nested" } do
@@ -213,8 +214,7 @@ local function reported(o, usual)
   if r.clock ~= usual.report.clock and r.clock ~= "" then
     list[#list + 1] = "clock = " .. r.clock
   end
-  table.sort(list)
-  return #list == 0 and "-" or table.concat(list, ", ")
+  return list
 end
 
 local rows, row_of = {}, {}
@@ -230,17 +230,28 @@ local function usual_of(scenario)
   return usual[scenario]
 end
 
-local function add_row(scenario, fault, o, u)
-  local cells = { fault.title or ("`%s`, %s"):format(fault.call, fault.errno), saw(o), o.file or "-", reported(o, u) }
-  local key = table.concat(cells, "|")
+-- Rows differ in the fault and in what the program saw of it; the other cells have all
+-- that there was in one of the runs.
+local function add_row(fault, program_saw, o, u)
+  local title = fault.title or ("`%s`, %s"):format(fault.call, fault.errno)
+  local key = title .. "|" .. program_saw
   local row = row_of[key]
   if not row then
-    row = { cells = cells, n = 0, scenarios = {} }
+    row = { title = title, saw = program_saw, file = {}, reported = {}, n = 0 }
     row_of[key] = row
     rows[#rows + 1] = row
   end
   row.n = row.n + 1
-  row.scenarios[scenario] = true
+  if o.file then row.file[o.file] = true end
+  for _, what in ipairs(reported(o, u)) do row.reported[what] = true end
+end
+
+-- The keys of a table.
+local function cell(set)
+  local list = {}
+  for key in pairs(set) do list[#list + 1] = key end
+  table.sort(list)
+  return #list == 0 and "-" or table.concat(list, ", ")
 end
 
 -- One run. Returns whether the fault has come.
@@ -254,7 +265,7 @@ local function try(scenario, fault)
     print(("FAIL: %s: %s %s %s (%d calls, %d failed): %s"):format(scenario, fault.call, fault.nth,
       fault.errno, calls, hits, wrong))
   elseif hits > 0 then
-    add_row(scenario, fault, o, u)
+    add_row(fault, saw(o), o, u)
   end
   return hits > 0
 end
@@ -286,7 +297,7 @@ end
 function faults.finish()
   print("\n| fault | the program saw | the file | reported | runs |\n|---|---|---|---|---|")
   for _, row in ipairs(rows) do
-    print(("| %s | %d |"):format(table.concat(row.cells, " | "), row.n))
+    print(("| %s | %s | %s | %s | %d |"):format(row.title, row.saw, cell(row.file), cell(row.reported), row.n))
   end
   print(("\n%d runs, %d failed"):format(runs, failures))
   os.exit(failures == 0 and 0 or 1)
@@ -343,8 +354,7 @@ function faults.happens(what)
     print(("FAIL: %s, %s: %s"):format(what.scenario, what.title, wrong))
     return
   end
-  add_row(what.scenario, fault, o, u)
-  if what.status then rows[#rows].cells[2] = "its end" end
+  add_row(fault, what.status and "its end" or saw(o), o, u)
 end
 
 -- The program was ended: what is in the file can be read.
