@@ -8,9 +8,6 @@
 #define lj_control_c
 #define LUA_CORE
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For pthread_getattr_np. */
-#endif
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -31,6 +28,7 @@
 #include "profile/lj_sysprof.h"
 #include "profile/lj_sysprof_format.h"
 #include "profile/lj_sysprof_env.h"
+#include "profile/lj_threads.h"
 
 #define PROBLEM_MAX	512
 #define FILE_SIGNAL	SIGURG	/* Tells of control files: by default nothing happens. */
@@ -55,14 +53,9 @@ static Control *slot_of(const global_State *g)
 /* The calling thread is the one that runs the VM. */
 static void slot_setthread(Control *c)
 {
-  pthread_attr_t attr;
-  void *addr = NULL;
-  size_t size = 0;
-  if (pthread_getattr_np(pthread_self(), &attr) == 0) {
-    if (pthread_attr_getstack(&attr, &addr, &size) != 0) size = 0;
-    pthread_attr_destroy(&attr);
-  }
-  shared_set(&c->stack_hi, size ? (uintptr_t)addr + size : 0);
+  uintptr_t lo, hi;
+  lj_threads_stack(&lo, &hi);
+  shared_set(&c->stack_hi, hi);
   shared_set(&c->tid, lj_clock_tid());
 }
 

@@ -22,7 +22,6 @@
 #include "profile/lj_control.h"
 #include "profile/lj_shared.h"
 #include "profile/lj_sysprof_env.h"
-#include "profile/lj_threads.h"
 
 #define WORD_MAX	64	/* Bytes of the file that are read. */
 #define EMPTY_LOOKS	10	/* Looks that a file has to be empty for. */

@@ -11,11 +11,11 @@
 
 #include "lj_obj.h"
 #include "lj_frame.h"
+#include "profile/lj_helper.h"
 #include "profile/lj_now.h"
 #include "profile/lj_safepoint.h"
 #include "profile/lj_sample.h"
 #include "profile/lj_shared.h"
-#include "profile/lj_threads.h"
 
 /* Longer than nearly all samples. */
 #define SAMPLE_LONG_NS	20000
@@ -228,7 +228,7 @@ static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
 static void ask_flush(Session *s, int runs_vm)
 {
   if (s->p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD)
-    lj_threads_wake();
+    lj_helper_wake();
   else if (runs_vm && s->host.nvm > 0)
     lj_safepoint_request(s->p->g, SAFEPOINT_FLUSH);
 }

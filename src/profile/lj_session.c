@@ -1,21 +1,18 @@
 /*
 ** Sessions: memory, clocks, how a stream begins and ends. Runs outside of the
-** handler, under the lock of lj_sysprof.c; see the header.
+** handler, under the lock of lj_profiles.h; see the header.
 */
 
 #define lj_session_c
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For pthread_getattr_np. */
+#define _GNU_SOURCE	/* For MAP_POPULATE. */
 #endif
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <sys/mman.h>
 
 #include "lj_obj.h"
@@ -25,14 +22,14 @@
 #include "profile/lj_now.h"
 #include "profile/lj_sample.h"
 #include "profile/lj_shared.h"
+#include "profile/lj_threads.h"
 
 #define DUMP_WAIT_NS	100000	/* Between two looks at another thread's tick. */
 #define DUMP_TRIES	10000
-#define THREAD_NAME_MAX	32	/* The kernel's have 16 bytes. */
 #define MEMORY_PAGE	4096	/* Smallest page size of the platform. */
 #define MEMORY_TOUCHED	(256*1024)  /* Of a buffer, at most. */
 
-/* -- Threads from outside ---------------------------------------------------- */
+/* -- Totals ------------------------------------------------------------------ */
 
 /* CPU time of a thread. Returns 0 if it has ended. */
 static int thread_cpu_us(int tid, uint64_t *us)
@@ -41,45 +38,6 @@ static int thread_cpu_us(int tid, uint64_t *us)
   if (ns) *us = ns / 1000;
   return ns != 0;
 }
-
-/* Name of a thread, "" if it cannot be had. */
-static void thread_name(int tid, char *name)
-{
-  char path[64];
-  ssize_t n = 0;
-  int fd;
-  snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
-  fd = open(path, O_RDONLY|O_CLOEXEC);
-  if (fd >= 0) {
-    n = read(fd, name, THREAD_NAME_MAX-1);
-    close(fd);
-  }
-  if (n > 0 && name[n-1] == '\n') n--;
-  name[n > 0 ? n : 0] = '\0';
-}
-
-/* Where the calling thread's C stack is; nowhere, if that is not known. */
-static void find_stack(uintptr_t *lo, uintptr_t *hi)
-{
-  pthread_attr_t attr;
-  void *addr = NULL;
-  size_t size = 0;
-  if (pthread_getattr_np(pthread_self(), &attr) == 0) {
-    if (pthread_attr_getstack(&attr, &addr, &size) != 0) size = 0;
-    pthread_attr_destroy(&attr);
-  }
-  *lo = size ? (uintptr_t)addr : 0;
-  *hi = size ? (uintptr_t)addr + size : 0;
-}
-
-int lj_session_onstack(const void *addr)
-{
-  uintptr_t lo, hi;
-  find_stack(&lo, &hi);
-  return (uintptr_t)addr - lo < hi - lo;
-}
-
-/* -- Totals ------------------------------------------------------------------ */
 
 /* The clocks begin now. Of a thread that began after the profile all time counts. */
 static void totals_begin(Session *s)
@@ -125,7 +83,7 @@ static void totals_end(Session *s)
 }
 
 /* Its thread may be counting. */
-void lj_session_count(const Session *s, SessionTotals *t)
+void lj_session_count(const Session *s, ProfileTotals *t)
 {
   uint64_t cpu_us = shared_get(&s->cpu_us);
   uint32_t i;
@@ -293,7 +251,7 @@ static int describe(Session *s)
 {
   static const char *const modes[] = { "default", "leaf", "callgraph" };
   const Profile *p = s->p;
-  char clocks[SPF_EVENTS_MAX*CLOCK_NAME_MAX], name[THREAD_NAME_MAX];
+  char clocks[SPF_EVENTS_MAX*CLOCK_NAME_MAX], name[THREADS_NAME_MAX];
   size_t n = 0;
   int i;
   clocks[0] = '\0';
@@ -310,7 +268,7 @@ static int describe(Session *s)
     const ClockSpec *spec = &s->event[i].clock.spec;
     lj_stream_event(&s->stream, i, spec->name, spec->unit, spec->period);
   }
-  thread_name(s->tid, name);
+  lj_threads_name(s->tid, name);
   if (name[0]) lj_stream_thread(&s->stream, name);
   return lj_stream_begin(&s->stream);
 }
@@ -321,7 +279,7 @@ int lj_session_begin(Session *s, char *why)
     int err = describe(s);
     if (err) return err;
   }
-  if (s->tid == lj_clock_tid()) find_stack(&s->host.stack_lo, &s->host.stack_hi);
+  if (s->tid == lj_clock_tid()) lj_threads_stack(&s->host.stack_lo, &s->host.stack_hi);
   s->seen = 1;
   lj_peek_reset(&s->peek);
   totals_begin(s);
@@ -368,7 +326,7 @@ int lj_session_move(Session *s, char *why)
   s->cpu_before = s->cpu_us;
   for (i = 0; i < s->nevent; i++)
     s->event[i].before = s->event[i].total;
-  find_stack(&s->host.stack_lo, &s->host.stack_hi);
+  lj_threads_stack(&s->host.stack_lo, &s->host.stack_hi);
   if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT)
     lj_stream_move(&s->stream, (uint32_t)s->tid);
   if (clocks_open(s, why) != CLOCK_OK) return errno ? errno : EINVAL;

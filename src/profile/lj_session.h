@@ -1,113 +1,22 @@
 /*
-** Sessions: what is sampled of one thread for one VM, and what the sessions of
-** a VM share, its profile.
+** Sessions: what is sampled of one thread for one VM. What the sessions of a VM share
+** is its profile, see lj_vmprofile.h.
 **
 ** A session has its events with their clocks, its memory, its stream and its
 ** counters; nothing of it is used by another thread while its clocks run. The
 ** sample itself is taken by lj_sample.c, in the signal handler; what is here
-** runs outside of it, under the lock of lj_sysprof.c, on any thread:
+** runs outside of it, under the lock of lj_profiles.h, on any thread:
 **
 **   new -> open -> begin -> (ticks) -> halt -> end -> free
-**
-** Which thread runs the VM. Its own data does not tell for sure: a host may move
-** it between threads. vm_tid is the thread that was last known to: by start, by
-** luaM_sysprof_moved, by a hook of the VM, or by a sample on whose host stack the
-** VM's innermost C frame was. Only a handler on that thread reads Lua data.
-**
-** How memory that a handler may read is freed. A handler counts itself in readers
-** while it looks at the VM. What the VM frees or moves, it announces by changing,
-** waits until there is no reader, and then does it: a handler that comes later
-** sees changing and, unless it interrupts that very thread, does not look. On the
-** VM's own thread there is never anything to wait for.
 */
 
 #ifndef _LJ_SESSION_H
 #define _LJ_SESSION_H
 
-#include "lj_obj.h"
-#include "lmisclib.h"
-#include "profile/lj_clock.h"
-#include "profile/lj_hist.h"
 #include "profile/lj_lstack.h"
 #include "profile/lj_stream.h"
-#include "profile/lj_sysprof.h"
+#include "profile/lj_vmprofile.h"
 #include "profile/lj_wqueue.h"
-
-/* What a start asks for. */
-typedef struct ProfileOptions {
-  int mode;			/* LUAM_SYSPROF_*. */
-  int threads;			/* LUAM_SYSPROF_THREADS_*. */
-  int flush;			/* LUAM_SYSPROF_FLUSH_*, with a stream. */
-  int signo;			/* Signal of the clocks. */
-  SysprofCallbacks cb;
-  void *ctx;			/* For the callbacks. */
-  uint8_t *buf;			/* Buffer of the first session, */
-  size_t len;			/* and its size, as of all others. */
-  luam_Sysprof_on_fork on_fork;
-  uint32_t number;		/* Number of the first session in the file. */
-  uint64_t interval_ns;
-  int nspec;			/* Events. */
-  ClockSpec spec[SPF_EVENTS_MAX];
-} ProfileOptions;
-
-/* What several sessions count, together. */
-typedef struct SessionTotals {
-  ProfileOptions opt;		/* Of their profile. */
-  ClockSpec used[SPF_EVENTS_MAX];  /* Its clocks as they are used. */
-  uint64_t counters[SPF_COUNTER__MAX];
-  Hist handler;			/* Time in the handler. */
-  uint64_t ticks;		/* Samples of the first event. */
-  uint64_t cpu_us;		/* CPU time of the threads. */
-  uint64_t wall_us;		/* Since the start of the profile. */
-  uint32_t sessions;		/* Sessions that were begun. */
-  int replaced;			/* The program has taken the signal away. */
-} SessionTotals;
-
-struct Session;
-
-/* The profile of a VM. It stays until lua_close, running or not. */
-typedef struct Profile {
-  global_State *g;		/* The VM. */
-  struct Profile *next;		/* In the list of all. */
-  volatile int running;		/* It has sessions. */
-  int inherited;		/* The parent's: only on_stop is left to call. */
-  ProfileOptions opt;		/* Set before the start, as the next two. */
-  pid_t pid;			/* Process that started it. */
-  uint64_t start_ns;		/* CLOCK_MONOTONIC at the start. */
-  uint64_t origin_ns;		/* Where the times of its streams begin. */
-  /* Shared with the handlers, see above. */
-  volatile int vm_tid;		/* Thread that was last known to run the VM. */
-  volatile int shared;		/* The VM was seen on several threads. */
-  volatile int changing;	/* The VM frees or moves something. */
-  volatile uint32_t readers;	/* Handlers that look at the VM. */
-  lua_State * volatile moving;	/* Its Lua stack is being moved, */
-  volatile uintptr_t moving_from;  /* from this address. */
-  volatile int in_hook;		/* Thread in a hook, which reads the list. */
-  /* Under the lock; hooks read the list. */
-  struct Session * volatile first;  /* Sessions, the newest first. */
-  uint32_t nsession;		/* Sessions begun so far. */
-  SessionTotals ended;		/* Of sessions that have ended. */
-} Profile;
-
-/* Was the VM last known to run on this thread? */
-static LJ_AINLINE int profile_runson(const Profile *p, int tid)
-{
-  return __atomic_load_n(&p->vm_tid, __ATOMIC_RELAXED) == tid;
-}
-
-/* Was the VM seen on several threads? */
-static LJ_AINLINE int profile_isshared(const Profile *p)
-{
-  return __atomic_load_n(&p->shared, __ATOMIC_RELAXED);
-}
-
-/* It runs on this thread now. Async-signal-safe. */
-static LJ_AINLINE void profile_seton(Profile *p, int tid)
-{
-  if (profile_runson(p, tid)) return;
-  __atomic_store_n(&p->shared, 1, __ATOMIC_RELAXED);
-  __atomic_store_n(&p->vm_tid, tid, __ATOMIC_RELAXED);
-}
 
 /* An event of a session. A total is what happened on the session's threads since
 ** its start, in the event's unit; a sample stands for what was added since the
@@ -203,18 +112,7 @@ LJ_FUNC int lj_session_move(Session *s, char *why);
 */
 LJ_FUNC void lj_session_look(Session *s);
 
-/* Is an address on the calling thread's C stack? */
-LJ_FUNC int lj_session_onstack(const void *addr);
-
 /* Add what it has counted. */
-LJ_FUNC void lj_session_count(const Session *s, SessionTotals *t);
-
-/* Totals of the profile of a VM, or of the one that was started last if g is NULL;
-** running or stopped. Not under the lock.
-*/
-LJ_FUNC void lj_sysprof_totals(global_State *g, SessionTotals *t);
-
-/* The calling thread's id, cheaper than lj_clock_tid. */
-LJ_FUNC int lj_sysprof_tid(void);
+LJ_FUNC void lj_session_count(const Session *s, ProfileTotals *t);
 
 #endif

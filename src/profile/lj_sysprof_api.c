@@ -1,6 +1,6 @@
 /*
 ** Sysprof: the public C API of lmisclib.h, and why a start failed. Runs outside
-** of the handler; the sessions themselves are in lj_sysprof.c.
+** of the handler; what they do is in lj_sysprof.c.
 */
 
 #define lj_sysprof_api_c

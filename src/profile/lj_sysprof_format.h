@@ -222,7 +222,7 @@
 #define SPF_COUNTER_OVERRUNS		19	/* Timer ticks merged in one signal. */
 #define SPF_COUNTER_HANDLER_NS		20	/* CPU time in the handler. */
 #define SPF_COUNTER_HANDLER_MAX_NS	21	/* Time in the handler, maximum. */
-#define SPF_COUNTER_THROTTLED		22	/* Ticks left out, see lj_sysprof.c. */
+#define SPF_COUNTER_THROTTLED		22	/* Ticks left out, see lj_sample.c. */
 #define SPF_COUNTER_HANDLER_P99_NS	23	/* Time in the handler, 99 % below. */
 #define SPF_COUNTER_TOTAL		24	/* + index: total of an event. */
 #define SPF_COUNTER_WALL_US		28	/* Time since the start. */

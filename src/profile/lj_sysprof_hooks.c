@@ -1,6 +1,6 @@
 /*
 ** Sysprof: what LuaJIT tells of a VM that is profiled. Runs on the VM's thread,
-** outside of the handler, and takes no lock; see lj_session.h for how memory is
+** outside of the handler, and takes no lock; see lj_vmprofile.h for how memory is
 ** freed that a handler may read.
 */
 
@@ -18,18 +18,19 @@
 #include "profile/lj_session.h"
 #include "profile/lj_shared.h"
 #include "profile/lj_sysprof.h"
+#include "profile/lj_threads.h"
 
 /* A hook of a VM that is profiled runs. Returns NULL if it is not. */
 static Profile *told_enter(global_State *g)
 {
   Profile *p = __atomic_load_n(&G2GG(g)->sysprof, __ATOMIC_ACQUIRE);
   if (LJ_LIKELY(!p || !__atomic_load_n(&p->running, __ATOMIC_RELAXED))) return NULL;
-  __atomic_store_n(&p->in_hook, lj_sysprof_tid(), __ATOMIC_SEQ_CST);
+  __atomic_store_n(&p->in_hook, lj_threads_self(), __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&p->running, __ATOMIC_SEQ_CST)) {
     __atomic_store_n(&p->in_hook, 0, __ATOMIC_SEQ_CST);
     return NULL;
   }
-  profile_seton(p, lj_sysprof_tid());  /* Its host may have moved it. */
+  profile_seton(p, lj_threads_self());  /* Its host may have moved it. */
   return p;
 }
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lj_obj.h"
-#include "profile/lj_session.h"
+#include "profile/lj_profiles.h"
 #include "profile/lj_sysprof.h"
 
 static uint64_t samples_of(const uint64_t *n)
@@ -23,9 +23,9 @@ static uint64_t samples_of(const uint64_t *n)
 
 void lj_sysprof_counters(global_State *g, struct luam_Sysprof_Counters *c)
 {
-  SessionTotals t;
+  ProfileTotals t;
   const uint64_t *n = t.counters;
-  lj_sysprof_totals(g, &t);
+  lj_profiles_totals(g, &t);
   c->vmst_interp = n[SPF_VMST_INTERP];
   c->vmst_lfunc = n[SPF_VMST_LFUNC];
   c->vmst_ffunc = n[SPF_VMST_FFUNC];
@@ -41,13 +41,13 @@ void lj_sysprof_counters(global_State *g, struct luam_Sysprof_Counters *c)
 
 void lj_sysprof_selfreport(global_State *g, struct luam_Sysprof_SelfReport *r)
 {
-  SessionTotals t;
+  ProfileTotals t;
   const uint64_t *n = t.counters;
   const ClockSpec *first = &t.used[0];
   size_t at = 0;
   uint64_t us;
   int i;
-  lj_sysprof_totals(g, &t);
+  lj_profiles_totals(g, &t);
   memset(r, 0, sizeof(*r));
   for (i = 0; i < t.opt.nspec && at < sizeof(r->clock); i++)
     if (t.used[i].name[0])  /* None, if the start has failed. */

@@ -11,31 +11,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <time.h>
+#include <stdio.h>
 #include <unistd.h>
-#include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include "profile/lj_clock.h"
-#include "profile/lj_now.h"
+#include "profile/lj_helper.h"
 #include "profile/lj_threads.h"
 
 #define DENTS_SIZE	4096
-#define LOOK_NS		((uint64_t)THREADS_LOOK_MS * 1000000)
 
-static struct {
-  int runs;
-  pthread_t thread;
-  volatile int tid;		/* Its own; set before start returns. */
-  void (*work)(int look);
-  sem_t begun;
-  uint32_t word;		/* 1: it was woken. */
-  int end;			/* It is to end. */
-} helper;
-
-/* -- List -------------------------------------------------------------------- */
+static __thread int own_tid;	/* The calling thread's id, or 0. */
 
 /* What getdents64(2) fills in. */
 typedef struct Dent {
@@ -65,11 +51,22 @@ int lj_threads_each(void (*f)(void *ctx, int tid), void *ctx)
     for (at = 0; at < n; ) {
       const Dent *d = (const Dent *)((const char *)buf + at);
       int tid = tid_of(d->name);
-      if (tid && tid != helper.tid) f(ctx, tid);
+      if (tid && tid != lj_helper_tid()) f(ctx, tid);
       at += d->len;
     }
   close(fd);
   return n == 0;
+}
+
+int lj_threads_self(void)
+{
+  if (!own_tid) own_tid = lj_clock_tid();
+  return own_tid;
+}
+
+void lj_threads_forget(void)
+{
+  own_tid = 0;
 }
 
 int lj_threads_exists(int tid)
@@ -77,79 +74,37 @@ int lj_threads_exists(int tid)
   return syscall(SYS_tgkill, getpid(), tid, 0) == 0 || errno != ESRCH;
 }
 
-/* -- Helper ------------------------------------------------------------------ */
-
-/* Sleeps unless the word is set, see futex(2); not longer. */
-static void word_wait(uint64_t ns)
+void lj_threads_name(int tid, char *name)
 {
-  struct timespec ts;
-  ts.tv_sec = (time_t)(ns / 1000000000);
-  ts.tv_nsec = (long)(ns % 1000000000);
-  syscall(SYS_futex, &helper.word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
-}
-
-/* The system call is only made if the helper may sleep. */
-void lj_threads_wake(void)
-{
-  if (__atomic_exchange_n(&helper.word, 1, __ATOMIC_RELEASE) == 0)
-    syscall(SYS_futex, &helper.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-}
-
-static void *helper_main(void *arg)
-{
-  uint64_t due = mono_ns() + LOOK_NS;
-  UNUSED(arg);
-  helper.tid = lj_clock_tid();
-  pthread_setname_np(pthread_self(), "sysprof");
-  sem_post(&helper.begun);
-  for (;;) {
-    uint64_t now = mono_ns();
-    int woken;
-    if (now < due) word_wait(due - now);
-    woken = __atomic_exchange_n(&helper.word, 0, __ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&helper.end, __ATOMIC_ACQUIRE)) break;
-    now = mono_ns();
-    if (now >= due) {
-      helper.work(1);
-      due = now + LOOK_NS;
-    } else if (woken) {
-      helper.work(0);
-    }
+  char path[64];
+  ssize_t n = 0;
+  int fd;
+  snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
+  fd = open(path, O_RDONLY|O_CLOEXEC);
+  if (fd >= 0) {
+    n = read(fd, name, THREADS_NAME_MAX-1);
+    close(fd);
   }
-  return NULL;
+  if (n > 0 && name[n-1] == '\n') n--;
+  name[n > 0 ? n : 0] = '\0';
 }
 
-int lj_threads_watch(void (*work)(int look))
+void lj_threads_stack(uintptr_t *lo, uintptr_t *hi)
 {
-  sigset_t all, old;
-  int err;
-  if (helper.runs) return 0;
-  helper.work = work;
-  helper.tid = 0;
-  __atomic_store_n(&helper.word, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&helper.end, 0, __ATOMIC_RELAXED);
-  sem_init(&helper.begun, 0, 0);
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  err = pthread_create(&helper.thread, NULL, helper_main, NULL);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
-  if (err) return err;
-  while (sem_wait(&helper.begun) != 0) ;
-  helper.runs = 1;
-  return 0;
+  pthread_attr_t attr;
+  void *addr = NULL;
+  size_t size = 0;
+  if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+    if (pthread_attr_getstack(&attr, &addr, &size) != 0) size = 0;
+    pthread_attr_destroy(&attr);
+  }
+  *lo = size ? (uintptr_t)addr : 0;
+  *hi = size ? (uintptr_t)addr + size : 0;
 }
 
-void lj_threads_unwatch(void)
+int lj_threads_onstack(const void *addr)
 {
-  if (!helper.runs) return;
-  __atomic_store_n(&helper.end, 1, __ATOMIC_RELEASE);
-  lj_threads_wake();
-  pthread_join(helper.thread, NULL);
-  sem_destroy(&helper.begun);
-  helper.runs = helper.tid = 0;
-}
-
-void lj_threads_forget(void)
-{
-  helper.runs = helper.tid = 0;
+  uintptr_t lo, hi;
+  lj_threads_stack(&lo, &hi);
+  return (uintptr_t)addr - lo < hi - lo;
 }

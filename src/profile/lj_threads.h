@@ -1,10 +1,6 @@
 /*
-** Threads of the process: which there are, and a thread of ours, the helper, that
-** looks for new ones and writes what handlers have filled.
-**
-** It blocks all signals, and runs only while a profile needs it. Runs outside of
-** the handler, but for wake; watch, unwatch and forget under the lock of
-** lj_sysprof.c.
+** Threads of the process, and what is known of one. Outside of the handler, but for
+** lj_threads_exists, which is async-signal-safe and may change errno.
 */
 
 #ifndef _LJ_THREADS_H
@@ -12,32 +8,31 @@
 
 #include "lj_def.h"
 
-/* Milliseconds between two looks. */
-#define THREADS_LOOK_MS	50
+#define THREADS_NAME_MAX	32	/* The kernel's have 16 bytes. */
 
 /* Call f for each thread of the process but the helper. Returns 0 if they cannot
 ** be listed.
 */
 LJ_FUNC int lj_threads_each(void (*f)(void *ctx, int tid), void *ctx);
 
+/* The calling thread's id, cheaper than lj_clock_tid. */
+LJ_FUNC int lj_threads_self(void);
+
+/* In a child of fork(): the calling thread has another one. */
+LJ_FUNC void lj_threads_forget(void);
+
 /* Is this thread of the process still there? */
 LJ_FUNC int lj_threads_exists(int tid);
 
-/* Have work called by the helper each THREADS_LOOK_MS, with look set, and whenever
-** it is woken; it is made unless it is there. work must not wait for a lock that is
-** held during unwatch. Returns 0 or an errno.
+/* Name of a thread, of at most THREADS_NAME_MAX bytes; "" if it cannot be had. */
+LJ_FUNC void lj_threads_name(int tid, char *name);
+
+/* Where the calling thread's C stack is, from *lo to below *hi; 0 and 0 if that is not
+** known. May allocate memory.
 */
-LJ_FUNC int lj_threads_watch(void (*work)(int look));
+LJ_FUNC void lj_threads_stack(uintptr_t *lo, uintptr_t *hi);
 
-/* Have it called soon. Async-signal-safe: one system call that does not wait, and
-** none before it has been called again.
-*/
-LJ_FUNC void lj_threads_wake(void);
-
-/* End the helper: it has ended when this returns. */
-LJ_FUNC void lj_threads_unwatch(void);
-
-/* In a child of fork(): there is no helper here. */
-LJ_FUNC void lj_threads_forget(void);
+/* Is an address on the calling thread's C stack? */
+LJ_FUNC int lj_threads_onstack(const void *addr);
 
 #endif

@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "profile/lj_session.h"
 #include "profile/lj_threads.h"
 #include "profile/lj_wqueue.h"
 
@@ -72,7 +71,7 @@ static int claim_from(WQueue *q, int holder)
   int state;
   /* A thread that were cancelled in a write would keep it. */
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-  if (!__atomic_compare_exchange_n(&q->holder, &holder, lj_sysprof_tid(), 0,
+  if (!__atomic_compare_exchange_n(&q->holder, &holder, lj_threads_self(), 0,
 				   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
     pthread_setcancelstate(state, NULL);
     return 0;
@@ -92,7 +91,7 @@ void lj_wqueue_wait(WQueue *q)
   static const struct timespec wait = { 0, WAIT_NS };
   while (!claim_from(q, 0)) {
     int holder = __atomic_load_n(&q->holder, __ATOMIC_RELAXED);
-    if (holder && (holder == lj_sysprof_tid() || !lj_threads_exists(holder)) &&
+    if (holder && (holder == lj_threads_self() || !lj_threads_exists(holder)) &&
 	claim_from(q, holder))
       break;
     nanosleep(&wait, NULL);

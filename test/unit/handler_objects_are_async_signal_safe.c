@@ -107,9 +107,9 @@ static const Allowed allowed[] = {
   { "lj_safepoint", "lj_vm_profhook", "an address to store" },
   { "lj_safepoint", "lj_dispatch_update", "at the safe point only" },
   { "lj_safepoint", "lj_sysprof_safepoint", "at the safe point only" },
-  { "lj_sample", "lj_threads_wake", "atomics and a bare system call" },
+  { "lj_sample", "lj_helper_wake", "atomics and a bare system call" },
   { "lj_wqueue", "lj_threads_exists", "outside of the handler only" },
-  { "lj_wqueue", "lj_sysprof_tid", "outside of the handler only" },
+  { "lj_wqueue", "lj_threads_self", "outside of the handler only" },
   { "lj_wqueue", "pthread_setcancelstate", "outside of the handler only" },
   { "lj_wqueue", "nanosleep", "outside of the handler only" },
 };

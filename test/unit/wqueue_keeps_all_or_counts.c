@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "profile/lj_threads.h"
 #include "profile/lj_wqueue.h"
 #include "check.h"
 
