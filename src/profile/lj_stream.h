@@ -1,41 +1,25 @@
 /*
 ** The stream of a profile: samples, stacks by reference, totals.
 **
-** Turns the two walked stacks of a sample into records. A stack is written out
-** when a chunk first refers to it, afterwards it is its id. Runs in the signal
-** handler and, at start and stop, outside of it. Allocates nothing.
+** Turns the two walked stacks of a sample into records. Runs in the signal handler
+** and, at start and stop, outside of it. Allocates nothing.
 */
 
 #ifndef _LJ_STREAM_H
 #define _LJ_STREAM_H
 
 #include "profile/lj_frames.h"
+#include "profile/lj_stacktab.h"
 #include "profile/lj_symtab.h"
 #include "profile/lj_wbuf.h"
 #include "profile/lj_wqueue.h"
 
-#define STREAM_STACKS	16384	/* Stacks remembered, a power of two. */
-#define STREAM_PROBES	8	/* Slots of the table tried. */
-#define STREAM_PREFIXES	8192	/* Beginnings of stacks, a power of two. */
 /* A chunk is handed out at this age, so that little is lost with the process. */
 #define STREAM_CHUNK_US	10000000
-/* Room for all counters at the end of a chunk, see lj_stream_flush. */
+/* Room for all counters at the end of a chunk. */
 #define STREAM_RESERVE	400
 /* Room for the modules of a sample, left free where no chunk can be handed out. */
 #define STREAM_MODULES	8192
-
-typedef struct StreamStack {
-  uint64_t hash;		/* Of its frames, 0 for a free slot. */
-  uint32_t id;			/* Its id in that chunk. */
-  uint32_t epoch;		/* Chunk (or retry) that defines it. */
-} StreamStack;
-
-/* The outermost frames of a stack that is defined in this chunk. */
-typedef struct StreamPrefix {
-  uint64_t hash;		/* Of these frames. */
-  uint32_t id;			/* The stack. */
-  uint32_t epoch;		/* Chunk (or retry) that defines it. */
-} StreamPrefix;
 
 typedef struct Stream {
   WBuf wb;			/* The bytes. */
@@ -45,17 +29,13 @@ typedef struct Stream {
   uint64_t *counters;		/* Totals, SPF_COUNTER__MAX of them. */
   uint32_t tid;			/* Thread of the samples. */
   uint32_t session;		/* Number in the file. */
-  uint32_t epoch;		/* Definitions of older epochs are void. */
-  uint32_t nstack;		/* Stacks defined in this chunk. */
   uint32_t in_chunk;		/* Samples in the current chunk. */
   uint64_t chunk_us;		/* Time at which it was begun. */
   uint64_t time_us;		/* Time of the last sample or context. */
   uint64_t event_us[SPF_EVENTS_MAX];	/* The same by event. */
   uint64_t typical_us;		/* Typical time between samples. */
   uint64_t step_us;		/* What times in the chunk are less. */
-  StreamStack stack[STREAM_STACKS];
-  StreamPrefix prefix[STREAM_PREFIXES];
-  uint64_t path[FRAMES_MAX];	/* Hashes of a stack's beginnings. */
+  StackTab stacks;		/* What the chunk has defined. */
 } Stream;
 
 /* Start a stream into a buffer, in memory that is zero or was a stream. session:
