@@ -10,10 +10,8 @@
 #   CMAKE ARGUMENT   for both builds: -DLUAJIT_SOURCE_DIR=TREE
 
 set -eu
-if [ "${1-}" = --help ]; then
-  sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
-  exit 0
-fi
+. "$(dirname "$0")/usage.sh"
+usage "${1-}"
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$source/build}
 [ $# = 0 ] || shift

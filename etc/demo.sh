@@ -8,10 +8,8 @@
 #   SECONDS  how long the program runs, default 10
 
 set -eu
-if [ "${1-}" = --help ]; then
-  sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
-  exit 0
-fi
+. "$(dirname "$0")/usage.sh"
+usage "$@"
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$source/build}
 seconds=${2:-10}

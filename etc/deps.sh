@@ -5,10 +5,8 @@
 # usage: etc/deps.sh [build] [test] [bench] [packages]...   without: build
 
 set -eu
-if [ "${1-}" = --help ]; then
-  sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
-  exit 0
-fi
+. "$(dirname "$0")/usage.sh"
+usage "$@"
 
 # Each: a file or command that shows that the package is there, the package.
 build='gcc gcc

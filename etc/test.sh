@@ -7,10 +7,8 @@
 #   BUILD   build folder, default build/; BUILD-luajit for the second base
 
 set -eu
-if [ "${1-}" = --help ]; then
-  sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
-  exit 0
-fi
+. "$(dirname "$0")/usage.sh"
+usage "${1-}"
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$source/build}
 [ $# = 0 ] || shift

@@ -8,21 +8,12 @@
 #define _GNU_SOURCE
 #endif
 #include <pthread.h>
-#include <sys/mman.h>
 #include <ucontext.h>
 
 #include "session.h"
-
-#ifdef __SANITIZE_ADDRESS__
-int main(void)
-{
-  puts("skipped: AddressSanitizer makes frames larger");
-  return 77;
-}
-#else
+#include "small_stack.h"
 
 #define SIZE	(64*1024)
-#define PAGE	4096
 
 static const char profile[] =
   "local path = ...\n"
@@ -88,8 +79,7 @@ int main(void)
 {
   pthread_attr_t attr;
   pthread_t thread;
-  char *stack = mmap(NULL, SIZE + PAGE, PROT_READ|PROT_WRITE,
-		     MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  if (small_stack_skipped()) return 77;
   path = "thread.bin";
   REQUIRE(pthread_attr_init(&attr) == 0);
   REQUIRE(pthread_attr_setstacksize(&attr, SIZE) == 0);
@@ -98,9 +88,8 @@ int main(void)
   check_file();
 
   path = "context.bin";
-  REQUIRE(stack != MAP_FAILED && mprotect(stack, PAGE, PROT_NONE) == 0);
   REQUIRE(getcontext(&there) == 0);
-  there.uc_stack.ss_sp = stack + PAGE;
+  there.uc_stack.ss_sp = small_stack(SIZE);
   there.uc_stack.ss_size = SIZE;
   there.uc_link = &here;
   makecontext(&there, context_main, 0);
@@ -108,4 +97,3 @@ int main(void)
   check_file();
   return check_status();
 }
-#endif

@@ -8,24 +8,15 @@
 #endif
 #include <signal.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 
 #include "session.h"
+#include "small_stack.h"
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ	51
 #endif
 
-#ifdef __SANITIZE_ADDRESS__
-int main(void)
-{
-  puts("skipped: AddressSanitizer makes frames larger");
-  return 77;
-}
-#else
-
 #define SIZE	(16*1024)
-#define PAGE	4096
 
 int main(void)
 {
@@ -35,18 +26,15 @@ int main(void)
   unsigned long frame = getauxval(AT_MINSIGSTKSZ);
   stack_t ss, now;
   uint64_t samples;
-  char *stack, *folded;
+  char *folded;
+  if (small_stack_skipped()) return 77;
   printf("the kernel's frame takes %lu bytes\n", frame);
   if (frame > SIZE - 6*1024) {
     puts("skipped: too large for such a stack, programs on this processor have another one");
     return 77;
   }
-  stack = mmap(NULL, SIZE + PAGE, PROT_READ|PROT_WRITE,
-	       MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
-  REQUIRE(stack != MAP_FAILED);
-  REQUIRE(mprotect(stack, PAGE, PROT_NONE) == 0);  /* An overflow is a crash. */
   memset(&ss, 0, sizeof(ss));
-  ss.ss_sp = stack + PAGE;
+  ss.ss_sp = small_stack(SIZE);
   ss.ss_size = SIZE;
   REQUIRE(sigaltstack(&ss, NULL) == 0);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
@@ -63,4 +51,3 @@ int main(void)
   lua_close(L);
   return check_status();
 }
-#endif

@@ -4,40 +4,13 @@
 ** that changes, in hooks, finalizers and coroutines. Afterwards nothing is left.
 */
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/time.h>
 
-#include "lauxlib.h"
-#include "lualib.h"
-#include "lj_obj.h"
-#include "lj_dispatch.h"
-#include "lj_vm.h"
-#include "profile/lj_safepoint.h"
-#include "check.h"
+#include "safepoints.h"
 
 #define INTERVAL_US	40
 #define ROUNDS		100
-
-static global_State *vm;
-static volatile unsigned int asked, served;
-
-static void handler(int sig)
-{
-  (void)sig;
-  if (G2GG(vm)->safepoint == 0) served++;
-  asked++;
-  lj_safepoint_request(vm, SAFEPOINT_FLUSH);
-}
-
-static void ask(int on)
-{
-  struct itimerval tm;
-  memset(&tm, 0, sizeof(tm));
-  tm.it_interval.tv_usec = tm.it_value.tv_usec = on ? INTERVAL_US : 0;
-  REQUIRE(setitimer(ITIMER_REAL, &tm, NULL) == 0);
-}
 
 /* Each returns a text that is the same each time. */
 static const char *const programs[] = {
@@ -96,8 +69,7 @@ static void compare(lua_State *L, const char *mode)
   int i, k;
   REQUIRE(luaL_dostring(L, mode) == 0);
   for (i = 0; i < NPROGRAM; i++) result(L, i, expected[i], sizeof(expected[i]));
-  asked = served = 0;
-  ask(1);
+  safepoints_begin(INTERVAL_US);
   for (k = 0; k < ROUNDS; k++)
     for (i = 0; i < NPROGRAM; i++) {
       result(L, i, got, sizeof(got));
@@ -107,23 +79,12 @@ static void compare(lua_State *L, const char *mode)
 	CHECK(!"the same result");
       }
     }
-  ask(0);
-  printf("%s: %u signals, %u safe points\n", mode, asked, served);
-  CHECK(asked > 0);
-  CHECK(served > 0);
-  REQUIRE(luaL_dostring(L, "jit.off(true, true) local s = 0 for i = 1, 9 do s = s + i end") == 0);
-  CHECK_EQ(G2GG(vm)->safepoint, 0);
-  CHECK_EQ(vm->hookmask & HOOK_PROFILE, 0);
-  CHECK(G2GG(vm)->dispatch[0] != (ASMFunction)lj_vm_profhook);
+  safepoints_end(L, mode);
 }
 
 int main(void)
 {
-  lua_State *L = luaL_newstate();
-  REQUIRE(L != NULL);
-  luaL_openlibs(L);
-  vm = G(L);
-  signal(SIGALRM, handler);
+  lua_State *L = safepoints_new();
   compare(L, "jit.off()");
   compare(L, "jit.on()");
   lua_close(L);

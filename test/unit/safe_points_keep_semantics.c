@@ -5,41 +5,14 @@
 ** of otherwise.
 */
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
 
-#include "lauxlib.h"
-#include "lualib.h"
-#include "lj_obj.h"
-#include "lj_dispatch.h"
-#include "lj_vm.h"
-#include "profile/lj_safepoint.h"
-#include "check.h"
+#include "safepoints.h"
 
-#define INTERVAL_US	20	/* The kernel may come less often. */
+#define INTERVAL_US	20
 #define ROUNDS		3
-
-static global_State *vm;
-static volatile unsigned int asked, served;
-
-static void handler(int sig)
-{
-  (void)sig;
-  if (G2GG(vm)->safepoint == 0) served++;
-  asked++;
-  lj_safepoint_request(vm, SAFEPOINT_FLUSH);
-}
-
-static void ask(int on)
-{
-  struct itimerval tm;
-  memset(&tm, 0, sizeof(tm));
-  tm.it_interval.tv_usec = tm.it_value.tv_usec = on ? INTERVAL_US : 0;
-  REQUIRE(setitimer(ITIMER_REAL, &tm, NULL) == 0);
-}
 
 /* Run code that returns a text; the caller frees it. */
 static char *result(lua_State *L, const char *code)
@@ -99,23 +72,11 @@ static void compare(lua_State *L, const char *code, const char *expected)
   }
 }
 
-static void check_nothing_is_left(lua_State *L)
-{
-  free(result(L, "jit.off(true, true) local s = 0 for i = 1, 9 do s = s + i end return ''"));
-  CHECK_EQ(G2GG(vm)->safepoint, 0);
-  CHECK_EQ(vm->hookmask & HOOK_PROFILE, 0);
-  CHECK(G2GG(vm)->dispatch[0] != (ASMFunction)lj_vm_profhook);
-}
-
 int main(void)
 {
-  lua_State *L = luaL_newstate();
+  lua_State *L = safepoints_new();
   char *expected, *expected_exits;
   size_t i;
-  REQUIRE(L != NULL);
-  luaL_openlibs(L);
-  vm = G(L);
-  signal(SIGALRM, handler);
   free(result(L, setup));
   expected = result(L, "return all()");
   CHECK(strstr(expected, "WRONG") == NULL);
@@ -123,19 +84,13 @@ int main(void)
   printf("sum and exits: %s\n", expected_exits);
   for (i = 0; i < sizeof(modes)/sizeof(modes[0]); i++) {
     free(result(L, modes[i]));
-    asked = served = 0;
-    ask(1);
+    safepoints_begin(INTERVAL_US);
     compare(L, "return all()", expected);
-    ask(0);
-    printf("%s: %u signals, %u safe points\n", modes[i], asked, served);
-    CHECK(asked > 0);
-    CHECK(served > 0);
-    check_nothing_is_left(L);
+    safepoints_end(L, modes[i]);
   }
-  ask(1);
+  safepoints_begin(INTERVAL_US);
   compare(L, exits, expected_exits);
-  ask(0);
-  check_nothing_is_left(L);
+  safepoints_end(L, "exits");
   free(expected);
   free(expected_exits);
   lua_close(L);

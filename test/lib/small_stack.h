@@ -1,0 +1,35 @@
+/*
+** Stacks that are as small as they may be: one byte more is a crash.
+*/
+
+#ifndef SMALL_STACK_H
+#define SMALL_STACK_H
+
+#include <sys/mman.h>
+
+#include "check.h"
+
+#define SMALL_STACK_GUARD	4096
+
+/* Returns 1, having said why, if such a test cannot be made. */
+static int small_stack_skipped(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+  puts("skipped: AddressSanitizer makes frames larger");
+  return 1;
+#else
+  return 0;
+#endif
+}
+
+/* Memory for a stack, which stays; below it is a page that cannot be written. */
+static void *small_stack(size_t size)
+{
+  char *p = (char *)mmap(NULL, size + SMALL_STACK_GUARD, PROT_READ|PROT_WRITE,
+			 MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  REQUIRE(p != MAP_FAILED);
+  REQUIRE(mprotect(p, SMALL_STACK_GUARD, PROT_NONE) == 0);
+  return p + SMALL_STACK_GUARD;
+}
+
+#endif

@@ -1,0 +1,40 @@
+# Each command of etc/ and etc/bench/ says by --help what it does and how it is called,
+# and refuses an option that there is not, in one line. Nothing else is done.
+# TIMEOUT: 120
+
+set -u
+status=0
+
+fail() {
+  echo "FAIL: $*"
+  status=1
+}
+
+rm -rf ./*
+mkdir work
+commands=0
+for path in "$SYSPROF_SOURCE"/etc/* "$SYSPROF_SOURCE"/etc/bench/*; do
+  [ -f "$path" ] && [ -x "$path" ] || continue
+  name=${path#"$SYSPROF_SOURCE"/}
+  commands=$((commands + 1))
+
+  (cd work && timeout 20 "$path" --help >../out 2>../err </dev/null)
+  code=$?
+  [ $code = 0 ] || fail "$name --help: status $code"
+  [ ! -s err ] || fail "$name --help: says '$(head -n 1 err)' on standard error"
+  head -n 1 out | grep -q '^[A-Z][a-z]* [a-z ]*' || fail "$name --help: begins with '$(head -n 1 out)'"
+  grep -q '^#' out && fail "$name --help: has comment signs"
+  [ "$(wc -l <out)" -ge 3 ] || fail "$name --help: is shorter than three lines"
+  sed 's/^usage://' out | grep -q "^ *$name\( \|\$\)" || fail "$name --help: has no line '$name ...'"
+
+  (cd work && timeout 20 "$path" --no-such-option >../out 2>../err </dev/null)
+  code=$?
+  [ $code = 2 ] || fail "$name --no-such-option: status $code"
+  [ ! -s out ] || fail "$name --no-such-option: prints '$(head -n 1 out)'"
+  [ "$(wc -l <err)" = 1 ] && grep -q "$name: unknown option --no-such-option; see --help" err ||
+    fail "$name --no-such-option: says '$(head -n 3 err)'"
+done
+[ $commands -ge 10 ] || fail "there are $commands commands only"
+[ -z "$(ls work)" ] || fail "made files: $(ls work)"
+echo "$commands commands"
+exit $status
