@@ -88,49 +88,6 @@ void lj_clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc)
 
 /* -- Fork -------------------------------------------------------------------- */
 
-/* Signals that the forking thread did not block itself. */
-static __thread uint64_t fork_blocked
-  __attribute__((tls_model("initial-exec")));
-
-static void signals_change(int how, uint64_t signals)
-{
-  sigset_t set;
-  int i;
-  if (!signals) return;
-  sigemptyset(&set);
-  for (i = 1; i <= 64; i++)
-    if ((signals >> (i-1)) & 1) sigaddset(&set, i);
-  pthread_sigmask(how, &set, NULL);
-}
-
-/* Kernels before 4.19 begin a fork again and again if a signal comes while they
-** copy the process; with signals that come faster than that it would not end.
-*/
-static void fork_prepare(void)
-{
-  uint64_t inuse = lj_clocksig_inuse();
-  sigset_t old;
-  int i;
-  fork_blocked = 0;
-  if (!inuse || pthread_sigmask(SIG_BLOCK, NULL, &old) != 0) return;
-  for (i = 1; i <= 64; i++)
-    if (((inuse >> (i-1)) & 1) && !sigismember(&old, i))
-      fork_blocked |= U64x(00000000,00000001) << (i-1);
-  signals_change(SIG_BLOCK, fork_blocked);
-}
-
-static void fork_parent(void)
-{
-  signals_change(SIG_UNBLOCK, fork_blocked);
-}
-
-static void fork_child(void)
-{
-  uint64_t blocked = fork_blocked;
-  lj_clock_forget();
-  signals_change(SIG_UNBLOCK, blocked);
-}
-
 /* The table describes the clocks of another process, and whoever held the lock
 ** is not in this one.
 */
@@ -254,7 +211,7 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
   if (nclocks > 0 && (is_jitp || jitp_running)) goto out;
   status = CLOCK_ERROR;
   if (!fork_registered) {
-    err = pthread_atfork(fork_prepare, fork_parent, fork_child);
+    err = lj_clock_atfork();
     if (err != 0) {
       snprintf(why, CLOCK_WHY_MAX, "no memory");
       goto out;

@@ -31,6 +31,8 @@ LJ_FUNC int lj_clock_perf_arm(Clock *c, uint64_t first);
 LJ_FUNC void lj_clock_perf_stop(Clock *c);
 LJ_FUNC void lj_clock_perf_close(Clock *c);
 LJ_FUNC int lj_clock_perf_tick(Clock *c);
+/* The reason and the remedy, if the open failed with an errno. */
+LJ_FUNC void lj_clock_perf_why(int err, const ClockSpec *spec, char *why);
 /* Is it time for a tick? In the handler. */
 LJ_FUNC int lj_clock_perf_isdue(const Clock *c);
 /* Occurrences so far, or nanoseconds of the task clock. Async-signal-safe. */
@@ -52,6 +54,11 @@ LJ_FUNC int lj_clock_itimer_issignal(int signo, int si_code);
 /* Does a clock of another thread have to be told of a tick? In the handler. */
 LJ_FUNC int lj_clock_itimer_isstarved(const Clock *c);
 LJ_FUNC void lj_clock_itimer_forget(void);
+
+/* Have fork() left alone by the signals, and the child forget the clocks. Once in a
+** process. Returns 0 or an errno.
+*/
+LJ_FUNC int lj_clock_atfork(void);
 
 /* For all kinds. Async-signal-safe. */
 

@@ -16,6 +16,7 @@
 #include "lj_tab.h"
 #include "profile/lj_funcname.h"
 #include "profile/lj_protoname.h"
+#include "profile/lj_vmread.h"
 
 #define OBJECTS_MAX	(1u << 17)  /* Objects visited, a power of two. */
 #define SLOTS_MAX	(1u << 20)  /* Slots of tables read in total, */
@@ -23,7 +24,6 @@
 #define INS_MAX		(1u << 21)  /* Instructions read. */
 #define STACK_MAX	10000	/* Slots of a Lua stack read. */
 #define DEPTH_MAX	3	/* Tables on the way to a function. */
-#define PAGES		16384	/* Pages remembered, a power of two. */
 
 /* An object to be searched, and how it is reached. */
 typedef struct Item {
@@ -37,79 +37,38 @@ typedef struct Item {
 /* All memory of a search, in one mapping. */
 typedef struct Search {
   Symtab *st;
-  Peek *pk;
+  VMRead read;
   global_State *g;
   uint32_t nitem;		/* Items used. The first one is none. */
   uint32_t slots, ins;		/* Still to be read at most. */
   uint32_t wanted;		/* Functions without a good name. */
-  uint64_t page[PAGES];		/* Numbers of readable pages. */
   const GCobj *visited[OBJECTS_MAX*2];	/* Hash set. */
   Item item[OBJECTS_MAX];	/* Queue. */
 } Search;
 
-/* -- Checked reading -------------------------------------------------------- */
-
-/* May memory be read? As lj_peek_ok, but remembers more pages. */
-static int can_read(Search *s, const void *p, size_t sz)
-{
-  uintptr_t first = (uintptr_t)p >> PEEK_PAGE_BITS;
-  uintptr_t last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
-  if (first == 0 || ((uintptr_t)p >> PEEK_ADDR_BITS) != 0) return 0;
-  for (;; first++) {
-    uint64_t *slot = &s->page[first & (PAGES-1)];
-    if (*slot != first) {
-      if (!lj_peek_probe(s->pk, first)) return 0;
-      *slot = first;
-    }
-    if (first == last) return 1;
-  }
-}
-
-static int obj_ok(Search *s, const void *o, size_t sz, uint32_t it)
-{
-  return ((uintptr_t)o & 7) == 0 && can_read(s, o, sz) &&
-	 ((const GChead *)o)->gct == (uint8_t)~it;
-}
-
-/* The object of a value. Its pointer may be anything. */
-static const void *val_obj(cTValue *o)
-{
-  return (const void *)gcval(o);
-}
-
-/* Get the prototype of a Lua function, NULL for other functions. */
-static const GCproto *func_proto(Search *s, const GCfunc *fn)
-{
-  if (!obj_ok(s, fn, offsetof(GCfuncL, uvptr), LJ_TFUNC) || !isluafunc(fn))
-    return NULL;
-  return funcproto(fn);
-}
+/* -- Keys ------------------------------------------------------------------- */
 
 /* What a value is held under: a string of the VM, read when it is needed, or
-** a name. Returns 0 if there is none.
+** a name.
 */
 typedef struct Key {
   const GCstr *str;		/* NULL if the name is known, or empty. */
   NamePart name;
 } Key;
 
+/* Read it, if it was not. Returns 0 if it is empty, or cannot be read. */
 static int key_name(Search *s, Key *key)
 {
   const GCstr *str = key->str;
   key->str = NULL;
-  if (str && obj_ok(s, str, sizeof(GCstr), LJ_TSTR)) {
-    key->name.s = strdata(str);
-    key->name.len = str->len < SYMTAB_NAME_MAX ? str->len : SYMTAB_NAME_MAX;
-    if (key->name.len && !can_read(s, key->name.s, key->name.len))
-      key->name.len = 0;
-  }
+  if (str) lj_vmread_str(&s->read, str, &key->name);
   return key->name.len != 0;
 }
 
 /* Set a key to that of a table's slot, NULL for none. */
 static void key_set(Key *key, cTValue *o)
 {
-  key->str = o && tvisstr(o) ? (const GCstr *)val_obj(o) : NULL;
+  key->str = o && tvisstr(o) ? (const GCstr *)vmread_obj(o) : NULL;
   key->name.s = NULL;
   key->name.len = 0;
 }
@@ -144,7 +103,7 @@ static void enqueue(Search *s, const void *o, uint32_t parent, uint32_t depth,
 		    SymNameRank rank, const NamePart *key)
 {
   Item *it;
-  if (((uintptr_t)o & 7) != 0 || !can_read(s, o, sizeof(GChead))) return;
+  if (((uintptr_t)o & 7) != 0 || !lj_vmread_ok(&s->read, o, sizeof(GChead))) return;
   it = &s->item[s->nitem++];
   it->o = (const GCobj *)o;
   it->parent = parent;
@@ -181,7 +140,7 @@ static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank,
 		  Key *key)
 {
   if (tvisfunc(o)) {
-    const GCproto *pt = func_proto(s, (const GCfunc *)val_obj(o));
+    const GCproto *pt = lj_vmread_proto(&s->read, (const GCfunc *)vmread_obj(o));
     SymLFunc *lf = pt ? lj_symtab_find(s->st, pt) : NULL;
     if (lf && lf->rank < rank && key_name(s, key)) {
       NamePart part[DEPTH_MAX+2];
@@ -191,11 +150,11 @@ static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank,
 	if (s->item[up].key.len) part[--n] = s->item[up].key;
       name_func(s, lf, rank, part + n, DEPTH_MAX+2 - n);
     }
-    if (pt) push(s, val_obj(o), 0, 0, SYMNAME_UPVAL, NULL);
+    if (pt) push(s, vmread_obj(o), 0, 0, SYMNAME_UPVAL, NULL);
   } else if (tvistab(o) && s->item[at].depth < DEPTH_MAX && key_name(s, key)) {
     /* What a class inherits is its own. */
     int inherits = at && key_is(&key->name, "__index");
-    push(s, val_obj(o), at, s->item[at].depth + 1u, rank,
+    push(s, vmread_obj(o), at, s->item[at].depth + 1u, rank,
 	 inherits ? NULL : &key->name);
   }
 }
@@ -209,20 +168,20 @@ static void search_table(Search *s, uint32_t at)
   SymNameRank rank = (SymNameRank)s->item[at].rank;
   Key key;
   uint32_t i;
-  if (!obj_ok(s, t, sizeof(GCtab), LJ_TTAB) ||
+  if (!lj_vmread_isobj(&s->read, t, sizeof(GCtab), LJ_TTAB) ||
       ((mrefu(t->array) | mrefu(t->node)) & 7) != 0)
     return;
   for (i = 0; i < t->asize && i < TABLE_MAX && s->slots > 0; i++) {
     cTValue *o = tvref(t->array) + i;
     s->slots--;
-    if (!can_read(s, o, sizeof(TValue))) break;
+    if (!lj_vmread_ok(&s->read, o, sizeof(TValue))) break;
     key_set(&key, NULL);
     found(s, o, at, rank, &key);
   }
   for (i = 0; i <= t->hmask && i < TABLE_MAX && s->slots > 0; i++) {
     const Node *n = noderef(t->node) + i;
     s->slots--;
-    if (!can_read(s, n, sizeof(Node))) break;
+    if (!lj_vmread_ok(&s->read, n, sizeof(Node))) break;
     key_set(&key, &n->key);
     found(s, &n->val, at, rank, &key);
   }
@@ -239,14 +198,14 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
     cTValue *o;
     Key key = { NULL, { NULL, 0 } };
     s->slots--;
-    if (!can_read(s, &fn->uvptr[i], sizeof(GCRef))) return;
+    if (!lj_vmread_ok(&s->read, &fn->uvptr[i], sizeof(GCRef))) return;
     uv = (const GCupval *)gcref(fn->uvptr[i]);
-    if (!obj_ok(s, uv, sizeof(GCupval), LJ_TUPVAL)) continue;
+    if (!lj_vmread_isobj(&s->read, uv, sizeof(GCupval), LJ_TUPVAL)) continue;
     o = uvval(uv);
-    if (((uintptr_t)o & 7) != 0 || !can_read(s, o, sizeof(TValue)) ||
+    if (((uintptr_t)o & 7) != 0 || !lj_vmread_ok(&s->read, o, sizeof(TValue)) ||
 	!(tvisfunc(o) || tvistab(o)))
       continue;
-    if (!lj_protoname_upval(s->pk, pt, i, &key.name)) key.name.len = 0;
+    if (!lj_protoname_upval(s->read.pk, pt, i, &key.name)) key.name.len = 0;
     found(s, o, 0, SYMNAME_UPVAL, &key);
   }
 }
@@ -255,27 +214,28 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
 static void search_proto(Search *s, const GCproto *pt)
 {
   BCPos pos;
-  if (!obj_ok(s, pt, sizeof(GCproto), LJ_TPROTO) || !(pt->flags & PROTO_CHILD))
+  if (!lj_vmread_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO) ||
+      !(pt->flags & PROTO_CHILD))
     return;
   for (pos = 1; pos < pt->sizebc && s->ins > 0; pos++, s->ins--) {
     const BCIns *ins = proto_bc(pt) + pos;
     const GCproto *child;
     const GCRef *k;
     SymLFunc *lf;
-    if (!can_read(s, ins, sizeof(BCIns))) return;
+    if (!lj_vmread_ok(&s->read, ins, sizeof(BCIns))) return;
     if (bc_op(*ins) != BC_FNEW) continue;
     k = mref(pt->k, const GCRef) - 1 - (ptrdiff_t)bc_d(*ins);
     if (bc_d(*ins) >= pt->sizekgc || ((uintptr_t)k & 7) != 0 ||
-	!can_read(s, k, sizeof(GCRef)))
+	!lj_vmread_ok(&s->read, k, sizeof(GCRef)))
       continue;
     child = (const GCproto *)gcref(*k);
     lf = lj_symtab_find(s->st, child);
     if (lf && lf->rank < SYMNAME_DEF) {
       NamePart part[NAMEPATH_MAX];
-      uint32_t n = lj_protoname_new(s->pk, pt, pos, part);
+      uint32_t n = lj_protoname_new(s->read.pk, pt, pos, part);
       name_func(s, lf, SYMNAME_DEF, part, n);
     }
-    if (obj_ok(s, child, sizeof(GCproto), LJ_TPROTO) &&
+    if (lj_vmread_isobj(&s->read, child, sizeof(GCproto), LJ_TPROTO) &&
 	(child->flags & PROTO_CHILD))
       push(s, child, 0, 0, SYMNAME_DEF, NULL);
   }
@@ -285,12 +245,12 @@ static void search_proto(Search *s, const GCproto *pt)
 static void search_stack(Search *s, const lua_State *L)
 {
   cTValue *o, *end;
-  if (!obj_ok(s, L, sizeof(lua_State), LJ_TTHREAD)) return;
+  if (!lj_vmread_isobj(&s->read, L, sizeof(lua_State), LJ_TTHREAD)) return;
   o = tvref(L->stack);
   end = o + (L->stacksize < STACK_MAX ? L->stacksize : STACK_MAX);
   if (end > L->top) end = L->top;
   if (((uintptr_t)o & 7) != 0) return;
-  for (; o < end && can_read(s, o, sizeof(TValue)); o++) {
+  for (; o < end && lj_vmread_ok(&s->read, o, sizeof(TValue)); o++) {
     Key key;
     key_set(&key, NULL);
     found(s, o, 0, SYMNAME_UPVAL, &key);
@@ -305,23 +265,12 @@ static const GCtab *find_loaded(Search *s, const GCtab *reg)
   for (i = 0; i <= reg->hmask && i < TABLE_MAX; i++) {
     const Node *n = noderef(reg->node) + i;
     Key key;
-    if (!can_read(s, n, sizeof(Node))) break;
+    if (!lj_vmread_ok(&s->read, n, sizeof(Node))) break;
     key_set(&key, &n->key);
     if (tvistab(&n->val) && key_name(s, &key) && key_is(&key.name, "_LOADED"))
-      return (const GCtab *)val_obj(&n->val);
+      return (const GCtab *)vmread_obj(&n->val);
   }
   return NULL;
-}
-
-/* Can a prototype and the name of its chunk be read? */
-static int proto_ok(Search *s, const GCproto *pt)
-{
-  const GCstr *str;
-  if (!obj_ok(s, pt, sizeof(GCproto), LJ_TPROTO)) return 0;
-  str = proto_chunkname(pt);
-  if (!obj_ok(s, str, sizeof(GCstr), LJ_TSTR)) return 0;
-  return can_read(s, strdata(str), str->len < SYMTAB_CHUNK_MAX ? str->len + 1 :
-								 SYMTAB_CHUNK_MAX);
 }
 
 /* Is there still a VM? A program may have freed its memory without closing it.
@@ -330,11 +279,11 @@ static int proto_ok(Search *s, const GCproto *pt)
 static int check_vm(Search *s)
 {
   uint32_t i;
-  int valid = can_read(s, s->g, sizeof(global_State)) &&
-	      obj_ok(s, mainthread(s->g), sizeof(lua_State), LJ_TTHREAD);
+  int valid = lj_vmread_ok(&s->read, s->g, sizeof(global_State)) &&
+	      lj_vmread_isobj(&s->read, mainthread(s->g), sizeof(lua_State), LJ_TTHREAD);
   for (i = 0; i < SYMTAB_LFUNCS; i++) {
     SymLFunc *lf = &s->st->lfunc[i];
-    if (lf->pt && !(valid && proto_ok(s, lf->pt))) lf->pt = NULL;
+    if (lf->pt && !(valid && lj_vmread_isproto(&s->read, lf->pt))) lf->pt = NULL;
   }
   return valid;
 }
@@ -346,9 +295,9 @@ static void search_roots(Search *s)
 {
   cTValue *o = &s->g->registrytv;
   const GCtab *globals = tabref(mainthread(s->g)->env), *loaded = NULL;
-  const GCtab *reg = tvistab(o) ? (const GCtab *)val_obj(o) : NULL;
+  const GCtab *reg = tvistab(o) ? (const GCtab *)vmread_obj(o) : NULL;
   visit(s, obj2gco(globals));  /* Is a loaded module, too, but has no name. */
-  if (reg && !obj_ok(s, reg, sizeof(GCtab), LJ_TTAB)) reg = NULL;
+  if (reg && !lj_vmread_isobj(&s->read, reg, sizeof(GCtab), LJ_TTAB)) reg = NULL;
   if (reg) loaded = find_loaded(s, reg);
   if (loaded) push(s, loaded, 0, 0, SYMNAME_PATH, NULL);
   enqueue(s, globals, 0, 0, SYMNAME_PATH, NULL);
@@ -359,8 +308,8 @@ static void search_roots(Search *s)
 static void search_code(Search *s, const GCobj *o)
 {
   if (o->gch.gct == (uint8_t)~LJ_TFUNC) {
-    const GCproto *pt = func_proto(s, &o->fn);
-    if (!pt || !obj_ok(s, pt, sizeof(GCproto), LJ_TPROTO)) return;
+    const GCproto *pt = lj_vmread_proto(&s->read, &o->fn);
+    if (!pt || !lj_vmread_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO)) return;
     search_func(s, &o->fn.l, pt);
     push(s, pt, 0, 0, SYMNAME_DEF, NULL);
   } else if (o->gch.gct == (uint8_t)~LJ_TPROTO) {
@@ -407,7 +356,7 @@ void lj_funcname_find(Symtab *st, Peek *pk, global_State *g)
   if (s == MAP_FAILED) return;
   lj_peek_reset(pk);
   s->st = st;
-  s->pk = pk;
+  s->read.pk = pk;
   s->g = g;
   s->nitem = 1;
   s->slots = SLOTS_MAX;

@@ -275,24 +275,13 @@ int lj_vmprofile_begin(Profile *p, char *why)
 
 /* -- While it runs ----------------------------------------------------------- */
 
-/* Block the signals of all clocks. */
-static void block_ticks(sigset_t *old)
-{
-  uint64_t inuse = lj_clocksig_inuse();
-  sigset_t set;
-  int signo;
-  sigemptyset(&set);
-  for (signo = 1; signo <= 64; signo++)
-    if (inuse >> (signo-1) & 1) sigaddset(&set, signo);
-  pthread_sigmask(SIG_BLOCK, &set, old);
-}
-
 int lj_vmprofile_dump(Profile *p)
 {
   int with_names = vm_isours(p), err = 0;
-  sigset_t old;
+  sigset_t ticks, old;
   Session *s;
-  block_ticks(&old);
+  lj_clock_signals(&ticks);
+  pthread_sigmask(SIG_BLOCK, &ticks, &old);
   for (s = p->first; s; s = s->next) {
     int res = lj_session_dump(s, with_names);
     if (res) err = res;

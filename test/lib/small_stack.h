@@ -12,7 +12,7 @@
 #define SMALL_STACK_GUARD	4096
 
 /* Returns 1, having said why, if such a test cannot be made. */
-static int small_stack_skipped(void)
+static inline int small_stack_skipped(void)
 {
 #ifdef __SANITIZE_ADDRESS__
   puts("skipped: AddressSanitizer makes frames larger");
@@ -23,7 +23,7 @@ static int small_stack_skipped(void)
 }
 
 /* Memory for a stack, which stays; below it is a page that cannot be written. */
-static void *small_stack(size_t size)
+static inline void *small_stack(size_t size)
 {
   char *p = (char *)mmap(NULL, size + SMALL_STACK_GUARD, PROT_READ|PROT_WRITE,
 			 MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
