@@ -35,7 +35,8 @@ end
 
 local suite = {
   source = source, build = build, work = work, here = here,
-  luajit = build .. "/bin/luajit", bare_library = work .. "/bare_clock.so",
+  luajit = build .. "/bin/luajit", bare_library = work .. "/bare_handler.so",
+  random_library = work .. "/same_random.so",
   programs = words(names), seconds = tonumber(seconds),
   quick = tonumber(seconds) < QUICK_SECONDS, hasty = tonumber(seconds) < HASTY_SECONDS,
 }
