@@ -16,27 +16,34 @@ local PATIENCE = 60
 local WARM_SECONDS = 0.15	-- The program runs before the first slice.
 local ROUNDS_MIN = 2
 
+-- Labels of slices may have a blank, "off KIND".
+local SLICE = "^slice (.-) (%d+) (%d+) (%S+) (%S+) (%S+)$"
+
 local function read_lines(text)
-  local result = { kinds = {}, collected = {}, profiles = 0 }
+  local result = { kinds = {}, collected = {} }
+  local function kind_of(name)
+    if not result.kinds[name] then
+      result.kinds[name] = { cpu = {}, wall = {}, cycles = {}, samples = {}, handler = {},
+			     profiled = 0, returned = {}, numbers = {} }
+    end
+    return result.kinds[name]
+  end
   for line in text:gmatch("[^\n]+") do
+    local label, cpu, wall, cycles, samples, handler = line:match(SLICE)
+    if label then
+      local kind = kind_of(label)
+      local i = #kind.cpu + 1
+      kind.cpu[i], kind.wall[i] = tonumber(cpu), tonumber(wall)
+      kind.cycles[i] = tonumber(cycles)
+      kind.samples[i], kind.handler[i] = tonumber(samples), tonumber(handler)
+    end
     local word = {}
     for w in line:gmatch("%S+") do word[#word + 1] = tonumber(w) or w end
-    if word[1] == "slice" then
-      result.profiles = result.profiles + 1
-      local kind = result.kinds[word[2]]
-      if not kind then
-	kind = { cpu = {}, wall = {}, profiled = 0, returned = {}, numbers = {},
-		 samples = 0, handler = 0, sampled = 0 }
-	result.kinds[word[2]] = kind
-      end
-      kind.cpu[#kind.cpu + 1], kind.wall[#kind.wall + 1] = word[3], word[4]
-      kind.profiled = kind.profiled + word[5]
-      kind.returned[#kind.returned + 1] = tonumber(word[6])
-      kind.numbers[#kind.numbers + 1] = result.profiles
-      if tonumber(word[7]) then
-	kind.samples, kind.handler = kind.samples + word[7], kind.handler + word[8]
-	kind.sampled = kind.sampled + word[3]
-      end
+    if word[1] == "session" then
+      local kind = kind_of(word[2])
+      kind.numbers[#kind.numbers + 1] = word[3]
+      kind.profiled = kind.profiled + word[4]
+      kind.returned[#kind.returned + 1] = tonumber(word[5])
     elseif word[1] == "collected" then
       result.collected[word[2]] = { cpu = word[3], wall = word[4], number = word[5] }
     elseif word[1] == "parent" then
@@ -46,13 +53,13 @@ local function read_lines(text)
   return result
 end
 
--- Runs slices.lua. job holds what differs of its arguments: program, kinds (a list,
--- see profilers), seconds, collect; besides long (slices), jit ("on" or "off"), env, and
+-- Runs slices.lua. job holds what differs of its arguments: program, kinds or blocks (see
+-- there and profilers), seconds, collect; besides jit ("on" or "off"), env, and
 -- around: a function that returns what the command begins with, if not with luajit.
--- Returns nil and why, or { kinds = { NAME = { cpu=, wall=, profiled=, returned=,
--- samples=, handler=, sampled= } }, collected=, parent= }; times in ns, the lists of
--- all kinds have the same length. sampled: CPU time of slices whose samples and time
--- in the handler are in the two sums.
+-- Returns nil and why, or { kinds = { NAME = { cpu=, wall=, cycles=, samples=, handler=,
+-- profiled=, returned=, numbers= } }, collected=, parent= }: lists with one value for
+-- each slice, times in ns, of what is unknown an empty one; the last two lists have one
+-- for each session, profiled is the time of all.
 function measure.run(suite, job)
   local folder = suite.work .. "/slices"
   proc.run({ "rm", "-rf", folder })
@@ -64,7 +71,7 @@ function measure.run(suite, job)
   args[#args + 1] = suite.here .. "/slices.lua"
   args[#args + 1] = "folder=" .. folder
   args[#args + 1] = "bare_library=" .. suite.bare_library
-  args[#args + 1] = "slice_ms=" .. (job.long and 2 or 1) * suite.slice_ms
+  args[#args + 1] = "slice_ms=" .. suite.slice_ms
   args[#args + 1] = "warm=" .. (suite.hasty and 0.02 or WARM_SECONDS)
   args[#args + 1] = "rounds_min=" .. ROUNDS_MIN
   for key, value in pairs(job) do

@@ -9,92 +9,163 @@ local measure = require("measure")
 local report = require("report")
 local stat = require("stat")
 
--- Columns with ratios: kind, divided by kind, of which time.
+-- Pairs of slices in each session of a rate. The default rate has several short
+-- sessions, as its total counts most; the others want pairs with bare signals.
+local BLOCKS = { { 1, 1 }, { 2, 4 }, { 1, 1 }, { 3, 6 } }	-- Rate, pairs.
+
+-- Columns with ratios: kind, divided by kind, of which list.
 local RATIOS = {
-  { "cpu", "ours", "off", "cpu" }, { "wall", "ours", "off", "wall" },
-  { "bare", "bare", "off", "cpu" },
-  { "added_cpu", "ours", "bare", "cpu" }, { "added_wall", "ours", "bare", "wall" },
+  { "cpu", "on", "off", "cpu" }, { "wall", "on", "off", "wall" },
+  { "cycles", "on", "off", "cycles" }, { "bare", "bare", "off", "cpu" },
+  { "added_cpu", "on", "bare", "cpu" }, { "added_wall", "on", "bare", "wall" },
+  { "added_cycles", "on", "bare", "cycles" },
 }
 
 local on = {}
 
 local function on_table(rate)
   return report.table("on-" .. rate.id, "On, mode C, " .. rate.title, [[
-Time with the profiler over that without, and over that with the same clock whose signals do nothing
-(bare). Handler: the time in the handler by its own report, as a share of the CPU time. Left out:
-ticks, because the sample before took long.]], {
+Time with the profiler over that without, and over that with the same session when its signals do nothing
+(bare): CPU time, real time, cycles of the processor. Handler: the time in the handler by its own report,
+as a share of the CPU time. Left out: ticks, because the sample before took long.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "rate", title = "samples/s" },
     { key = "cpu", title = "CPU, on / off", digits = 4, from = 1 },
     { key = "wall", title = "wall, on / off", digits = 4, from = 1 },
+    { key = "cycles", title = "cycles, on / off", digits = 4, from = 1 },
     { key = "bare", title = "CPU, bare / off", digits = 4, from = 1 },
     { key = "added_cpu", title = "CPU, on / bare", digits = 4, from = 1 },
     { key = "added_wall", title = "wall, on / bare", digits = 4, from = 1 },
+    { key = "added_cycles", title = "cycles, on / bare", digits = 4, from = 1 },
     { key = "handler", title = "handler, %", digits = 3, scale = 100 },
-    { key = "throttled", title = "left out" }, { key = "rounds", title = "rounds" } })
+    { key = "throttled", title = "left out" }, { key = "pairs", title = "pairs" } })
 end
 
 local function cost_table(rate)
   return report.table("sample-" .. rate.id, "One sample, " .. rate.title, [[
 Microseconds of CPU time. Handler: by its own report, mean, and p99 with the first samples. Added: (on - bare) /
-samples. Difference: of added to handler, with the noise of added in points. Total: (on - off) /
-samples, with the signal.]], {
+samples, by the clock of CPU time and by the processor's cycles. Added / handler: by cycles if they are
+counted, in brackets the 95 % interval. Total: (on - off) / samples, with the signal.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "samples", title = "samples" },
     { key = "handler", title = "handler", digits = 2 },
     { key = "p99", title = "handler, p99", digits = 1, scale = 1e-3 },
-    { key = "added", title = "added", digits = 2, from = 0, scale = 1e-3 },
-    { key = "difference", title = "difference, %", digits = 0 },
-    { key = "noise", title = "noise, points", digits = 0 },
+    { key = "added", title = "added, CPU", digits = 2, from = 0, scale = 1e-3 },
+    { key = "added_cycles", title = "added, cycles", digits = 2, from = 0, scale = 1e-3 },
+    { key = "agreement", title = "added / handler", digits = 2 },
     { key = "signal", title = "bare signal", digits = 2, from = 0, scale = 1e-3 },
     { key = "total", title = "total", digits = 2, from = 0, scale = 1e-3 } })
 end
 
+-- -- Slices ------------------------------------------------------------------
+
+-- The means of the slices of each session, for the one slice without that goes
+-- with it.
+local function by_session(list, sessions)
+  local n = #list / sessions
+  local means = {}
+  for i = 1, n > 0 and sessions or 0 do
+    local sum = 0
+    for k = 1, n do sum = sum + list[(i - 1) * n + k] end
+    means[i] = sum / n
+  end
+  return means
+end
+
+-- Two lists of the same slices or sessions. of: "on", "bare" and "off" as measured.
+local function paired(of, a, b, key)
+  local x, y = of[a][key], of[b][key]
+  if b ~= "off" then return x, y end
+  return by_session(x, #of.off.cpu), #x > 0 and y or {}
+end
+
+-- What one of so many costs more, of slices or of sessions.
+local function cost_of_one(of, a, b, key, scale)
+  local x, y = paired(of, a, b, key)
+  local counts = b == "off" and by_session(of[a].samples, #y) or of[a].samples
+  local costs = {}
+  for i, v in ipairs(x) do
+    if counts[i] > 0 then costs[#costs + 1] = (v - y[i]) * scale / counts[i] end
+  end
+  return stat.summary(costs)
+end
+
+-- Nanoseconds of a cycle in these slices, nil if they were not counted.
+local function ns_per_cycle(of)
+  local ns, cycles = 0, 0
+  for _, kind in pairs(of) do
+    if #kind.cycles < #kind.cpu then return nil end
+    ns, cycles = ns + stat.sum(kind.cpu), cycles + stat.sum(kind.cycles)
+  end
+  return cycles > 0 and ns / cycles or nil
+end
+
+-- The whole interval is shown, as that is what tells whether two figures agree.
+local function ratio_to(summary, value)
+  if not summary or value == 0 then return nil end
+  local low, high = summary.low / value, summary.high / value
+  return { n = summary.n, median = summary.median / value, low = low, high = high,
+	   q1 = low, q3 = high }
+end
+
+-- -- Rows --------------------------------------------------------------------
+
+local function add_cost(of, line, t)
+  local samples = stat.sum(of.on.samples)
+  if samples == 0 then
+    return report.miss(t, line.program .. ", JIT " .. line.jit, "no samples")
+  end
+  local handler_ns, cycle_ns = stat.sum(of.on.handler) / samples, ns_per_cycle(of)
+  local added = cost_of_one(of, "on", "bare", "cpu", 1)
+  local by_cycles = cycle_ns and cost_of_one(of, "on", "bare", "cycles", cycle_ns)
+  t.rows[#t.rows + 1] = {
+    program = line.program, jit = line.jit, samples = samples, handler = handler_ns / 1e3,
+    p99 = stat.summary(of.on.returned), added = added, added_cycles = by_cycles,
+    agreement = ratio_to(by_cycles or added, handler_ns),
+    signal = cost_of_one(of, "bare", "off", "cpu", 1),
+    total = cost_of_one(of, "on", "off", "cpu", 1) }
+end
+
 local function add_rows(result, rate, line, table_on, table_cost, pools)
-  local program = line.program .. ", JIT " .. line.jit
-  local of = { off = "off", bare = rate.bare, ours = rate.ours }
-  local ours, bare = result.kinds[rate.ours], result.kinds[rate.bare]
+  local of = { off = result.kinds["off " .. rate.ours], on = result.kinds[rate.ours],
+	       bare = result.kinds["bare " .. rate.ours] }
   local said = measure.reports(result, rate.ours)
-  local per_ns = ours.samples / ours.sampled
-  line.rate, line.rounds = per_ns * 1e9, #ours.cpu
-  line.handler, line.throttled = ours.handler / ours.sampled, said.throttled
+  local ns = stat.sum(of.on.cpu)
+  line.rate, line.pairs = stat.sum(of.on.samples) / ns * 1e9, #of.on.cpu
+  line.handler, line.throttled = stat.sum(of.on.handler) / ns, said.throttled
   for _, ratio in ipairs(RATIOS) do
-    local a, b = result.kinds[of[ratio[2]]], result.kinds[of[ratio[3]]]
-    local ratios = stat.ratios(a[ratio[4]], b[ratio[4]])
+    local ratios = stat.ratios(paired(of, ratio[2], ratio[3], ratio[4]))
     line[ratio[1]] = stat.summary(ratios)
     pools[line.jit].add(ratio[1], ratios)
   end
   table_on.rows[#table_on.rows + 1] = line
-  if said.lost > 0 then report.remark(table_on, "%s: %d samples were lost", program, said.lost) end
-  if ours.samples == 0 then return report.miss(table_cost, program, "no samples") end
-  local handler_ns = ours.handler / ours.samples
-  local added = measure.cost(result, rate.ours, rate.bare, per_ns)
-  local noise, ticks = stat.noise(added), stat.sum(bare.returned)
-  table_cost.rows[#table_cost.rows + 1] = {
-    program = line.program, jit = line.jit, samples = ours.samples,
-    handler = handler_ns / 1e3, p99 = stat.summary(ours.returned), added = added,
-    difference = 100 * (added.median / handler_ns - 1),
-    noise = noise and noise / handler_ns,
-    signal = ticks > 0 and
-	     measure.cost(result, rate.bare, "off", ticks / bare.profiled) or nil,
-    total = measure.cost(result, rate.ours, "off", per_ns) }
+  if said.lost > 0 then
+    report.remark(table_on, "%s, JIT %s: %d samples were lost", line.program, line.jit, said.lost)
+  end
+  add_cost(of, line, table_cost)
 end
 
 -- The row of all programs.
 local function add_all(t, jit, pool)
   local line = { program = "all", jit = jit }
-  for _, name in ipairs(pool.names) do
-    line[name] = stat.summary(pool[name])
-    line.rounds = line[name].n
-  end
-  if line.rounds then t.rows[#t.rows + 1] = line end
+  for _, name in ipairs(pool.names) do line[name] = stat.summary(pool[name]) end
+  line.pairs = line.added_cpu and line.added_cpu.n
+  if line.pairs then t.rows[#t.rows + 1] = line end
 end
+
+-- -- Part --------------------------------------------------------------------
 
 -- What goes wrong before anything can be measured.
 local function nothing(missing)
   local t = report.table("on", "On", "", {})
   for _, m in ipairs(missing) do report.miss(t, m.what, m.why) end
   return t
+end
+
+local function blocks_of(rates)
+  local list = {}
+  for i, block in ipairs(BLOCKS) do list[i] = rates[block[1]].ours .. ":" .. block[2] end
+  return table.concat(list, ",")
 end
 
 function on.run(suite, seconds, add)
@@ -105,29 +176,19 @@ function on.run(suite, seconds, add)
     tables_on[i], tables_cost[i] = on_table(rate), cost_table(rate)
     pools[i] = { off = stat.pool(), on = stat.pool() }
   end
-  -- The default rate has slices of its own, longer ones, as ticks are few.
-  local groups = { { 1 }, { 2, 3 } }
-  local time = budget.new(seconds, #groups * #suite.programs * 2)
-  local function measure_group(group, program, jit)
-    local kinds = { "off" }
-    for _, i in ipairs(group) do
-      kinds[#kinds + 1] = rates[i].bare
-      kinds[#kinds + 1] = rates[i].ours
-    end
-    local result, why = measure.run(suite, { program = program, jit = jit,
-      kinds = table.concat(kinds, ","), long = group[1] == 1, seconds = time.next() })
-    for _, i in ipairs(group) do
-      if result then
-	add_rows(result, rates[i], { program = program, jit = jit }, tables_on[i],
-		 tables_cost[i], pools[i])
-      else
-	report.miss(tables_on[i], program .. ", JIT " .. jit, why)
-      end
-    end
-  end
+  local time = budget.new(seconds, #suite.programs * 2)
   for _, program in ipairs(suite.programs) do
     for _, jit in ipairs({ "off", "on" }) do
-      for _, group in ipairs(groups) do measure_group(group, program, jit) end
+      local result, why = measure.run(suite, { program = program, jit = jit,
+	blocks = blocks_of(rates), slice_ms = suite.slice_ms / 2, seconds = time.next() })
+      for i, rate in ipairs(rates) do
+	if result then
+	  add_rows(result, rate, { program = program, jit = jit }, tables_on[i],
+		   tables_cost[i], pools[i])
+	else
+	  report.miss(tables_on[i], program .. ", JIT " .. jit, why)
+	end
+      end
     end
   end
   local tables = {}
@@ -139,8 +200,8 @@ function on.run(suite, seconds, add)
   for i = 2, #rates do tables[#tables + 1] = tables_cost[i] end
   for _, t in ipairs(tables) do
     for _, m in ipairs(missing) do report.miss(t, m.what, m.why) end
+    add(t)
   end
-  for _, t in ipairs(tables) do add(t) end
 end
 
 return on

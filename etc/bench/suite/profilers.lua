@@ -3,9 +3,9 @@
 --
 -- A kind is written NAME, NAME/INTERVAL_MS or NAME/INTERVAL_MS/CLOCK. Each entry is
 -- function(job, interval_ms, clock) returning start(n), stop() and, if the profiler
--- knows, look(): samples so far and the time of its handler in ns. The n-th profile
--- goes to the file that profilers.path says. Used by slices.lua, in the
--- process that is measured.
+-- knows, look(): samples so far and the time of its handler in ns. Ours has bare(on),
+-- too: whether its signals do nothing. The n-th profile goes to the file that
+-- profilers.path says. Used by slices.lua, in the process that is measured.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -13,8 +13,10 @@ local ffi = require("ffi")
 local profilers = {}
 
 ffi.cdef [[
-int bare_clock_start(const char *name, uint64_t interval_ns);
-uint64_t bare_clock_stop(void);
+void bare_handler_note(void);
+int bare_handler_find(void);
+void bare_handler_set(int bare);
+uint64_t bare_handler_ticks(void);
 int ProfilerStart(const char *path);
 void ProfilerStop(void);
 typedef int pid_t;
@@ -31,7 +33,7 @@ end
 
 local entries = {}
 
--- Returns start, stop and look of a kind.
+-- Returns start, stop, look and bare of a kind.
 function profilers.open(job, kind)
   local name, interval, clock = kind:match("^(%w+)/?([%d.]*)/?(.*)$")
   return entries[name](job, tonumber(interval), clock)
@@ -41,30 +43,28 @@ function entries.off()
   return function() end, function() end
 end
 
--- The same clock, whose signals do nothing. Stop returns the number of signals.
-function entries.bare(job, interval_ms, clock)
-  local lib = ffi.load(job.bare_library)
-  return function()
-    local err = lib.bare_clock_start(clock, interval_ms * 1e6)
-    if err ~= 0 then error(("bare clock '%s': errno %d"):format(clock, err), 0) end
-  end, function()
-    return tonumber(lib.bare_clock_stop())
-  end
-end
-
 -- Stop returns the time of the handler that 99 % of the samples took at most, in ns.
+-- While the handler is a bare one, look returns its signals, and no time.
 function entries.ours(job, interval_ms, clock)
   local sysprof = require("misc").sysprof
+  local lib = job.bare_library and ffi.load(job.bare_library)
   local options = { mode = "C", clock = clock, interval = interval_ms }
+  local is_bare = false
   return function(n)
     options.path = profilers.path(job.folder, "ours", n)
+    if lib then lib.bare_handler_note() end
     assert(sysprof.start(options))
+    if lib then assert(lib.bare_handler_find() > 0, "no signal has the profiler's handler") end
   end, function()
     assert(sysprof.stop())
     return sysprof.report().handler.p99_us * 1e3
   end, function()
     local report = sysprof.report()
+    if is_bare then return tonumber(lib.bare_handler_ticks()) end
     return report.samples, report.samples * report.handler.mean_us * 1e3
+  end, function(on)
+    is_bare = on
+    lib.bare_handler_set(on and 1 or 0)
   end
 end
 

@@ -2,18 +2,22 @@
 -- Benchmark suite: measures one program in slices, with and without profilers.
 --
 -- The program runs in this process all the time, so its compiled code and the
--- layout of its memory are the same with and without. The slices of a round take
--- turns, A B C C B A. Arguments: KEY=VALUE, see measure.lua. Prints
+-- layout of its memory are the same with and without. Arguments: KEY=VALUE, see
+-- measure.lua. The slices of a round take turns: of kinds=A,B,C A B C C B A, each with a
+-- start and a stop; of blocks=A:2,B:3 one without profiler, and then pairs in one
+-- session, with the handler of A and with one that does nothing. Prints
 --
---   slice KIND CPU WALL PROFILED RETURNED SAMPLES HANDLER
---                                           ns; PROFILED: CPU time from start to
---                                           stop, RETURNED: by stop, SAMPLES and
---                                           HANDLER: in the slice, or -
+--   slice KIND CPU WALL CYCLES SAMPLES HANDLER   ns; cycles, and what the profiler says
+--                                           of the slice, are - if unknown. In blocks
+--                                           KIND is A, "bare A" or "off A"
+--   session KIND N PROFILED RETURNED        the profile N: CPU time from start to stop,
+--                                           and what stop returned
 --   collected KIND CPU WALL N               the profile N, of job.collect seconds
 --   parent CPU                              of the parent process, in all slices
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local counter = require("counter")
 local profilers = require("profilers")
 local programs = require("programs")
 
@@ -34,11 +38,18 @@ local function nanoseconds(clock)
   return tonumber(time[0]) * 1e9 + tonumber(time[1])
 end
 
+local cycles = counter.open("cycles") or counter.open("cycles", true) or function() end
 local program = assert(programs.by_name(job.program), "no such program")
-local kinds, starts, stops, looks = {}, {}, {}, {}
-for kind in job.kinds:gmatch("[^,]+") do
-  kinds[#kinds + 1] = kind
-  starts[kind], stops[kind], looks[kind] = profilers.open(job, kind)
+local kinds, blocks, starts, stops, looks, bares = {}, {}, {}, {}, {}, {}
+
+local function open(kind)
+  starts[kind], stops[kind], looks[kind], bares[kind] = profilers.open(job, kind)
+  return kind
+end
+
+for kind in (job.kinds or ""):gmatch("[^,]+") do kinds[#kinds + 1] = open(kind) end
+for kind, pairs in (job.blocks or ""):gmatch("([^,:]+):(%d+)") do
+  blocks[#blocks + 1] = { kind = open(kind), pairs = tonumber(pairs) }
 end
 local parent_clock = job.parent == 1 and profilers.parent_clock()
 
@@ -72,26 +83,60 @@ local function look(kind)
   if looks[kind] then return looks[kind]() end
 end
 
--- What starting and stopping costs is not part of the slice: some iterations run
+-- label is what is printed as the kind.
+local function slice(kind, label)
+  collectgarbage()
+  local samples, handler = look(kind)
+  local counted = cycles()
+  local wall, cpu = nanoseconds(CLOCK_MONOTONIC), nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
+  local same = program.run(iterations) == result
+  cpu = nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu
+  wall = nanoseconds(CLOCK_MONOTONIC) - wall
+  counted = counted and cycles() - counted
+  local samples_then, handler_then = look(kind)
+  assert(same, "another result while profiled")
+  print_line("slice", label, number(cpu), number(wall), number(counted),
+	     number(samples and samples_then - samples),
+	     number(handler and handler_then - handler))
+end
+
+-- What starting and stopping costs is not part of a slice: some iterations run
 -- between them and it. Nor are the samples in these.
-local function slice(kind)
+local function session(kind, slices)
   profiles = profiles + 1
   collectgarbage()
   starts[kind](profiles)
-  local started = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
+  local cpu = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
   assert(program.run(settle) == settled)
-  collectgarbage()
-  local samples, handler = look(kind)
-  local wall, cpu = nanoseconds(CLOCK_MONOTONIC), nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
-  local same = program.run(iterations) == result
-  local stopping = nanoseconds(CLOCK_PROCESS_CPUTIME_ID)
-  wall, cpu = nanoseconds(CLOCK_MONOTONIC) - wall, stopping - cpu
-  local samples_then, handler_then = look(kind)
-  local returned = stops[kind]()
-  assert(same, "another result while profiled")
-  print_line("slice", kind, number(cpu), number(wall), number(stopping - started),
-	     number(returned), number(samples and samples_then - samples),
-	     number(handler and handler_then - handler))
+  slices()
+  cpu = nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu
+  print_line("session", kind, profiles, number(cpu), number(stops[kind]()))
+end
+
+local function alternate(first, n)
+  for i = 1, n do
+    local kind = kinds[first and i or n + 1 - i]
+    session(kind, function() slice(kind, kind) end)
+  end
+end
+
+local function without(kind)
+  assert(program.run(settle) == settled)
+  slice("off", "off " .. kind)
+end
+
+-- The order of a pair changes with each, that of the block with each round.
+local function block(kind, pairs, first)
+  if first then without(kind) end
+  session(kind, function()
+    for i = 1, 2 * pairs do
+      local bare = (math.floor(i / 2) % 2 == 0) ~= first
+      bares[kind](bare)
+      slice(kind, bare and "bare " .. kind or kind)
+    end
+    bares[kind](false)
+  end)
+  if not first then without(kind) end
 end
 
 local function collect(kind, seconds)
@@ -113,7 +158,8 @@ local function main()
   local round = 0
   while round < job.rounds_min or nanoseconds(CLOCK_MONOTONIC) < till do
     round = round + 1
-    for i = 1, #kinds do slice(kinds[round % 2 == 1 and i or #kinds + 1 - i]) end
+    alternate(round % 2 == 1, #kinds)
+    for _, b in ipairs(blocks) do block(b.kind, b.pairs, round % 2 == 1) end
   end
   if parent then print_line("parent", number(nanoseconds(parent_clock) - parent)) end
   if job.collect then
