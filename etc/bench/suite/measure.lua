@@ -6,7 +6,6 @@ local G = require("sysprof.grammar")
 local reader = require("sysprof.reader")
 local proc = require("proc")
 local profilers = require("profilers")
-local stat = require("stat")
 
 local measure = {}
 
@@ -14,7 +13,7 @@ local measure = {}
 local PATIENCE = 60
 
 local WARM_SECONDS = 0.15	-- The program runs before the first slice.
-local ROUNDS_MIN = 2
+local ROUNDS_MIN = 2		-- In both orders.
 
 -- Labels of slices may have a blank, "off KIND".
 local SLICE = "^slice (.-) (%d+) (%d+) (%S+) (%S+) (%S+)$"
@@ -105,13 +104,12 @@ function measure.reports(result, kind)
   return sum
 end
 
--- The cost of a sample in ns, what kind a takes more than kind b, where a takes
--- rate samples in each ns of CPU time.
-function measure.cost(result, a, b, rate)
-  local base = result.kinds[b].cpu
-  return stat.map(result.kinds[a].cpu, function(cpu, i)
-    return (cpu - base[i]) / (cpu * rate)
-  end)
+-- What kind a takes more than kind b for each sample, in ns, a list; a takes rate
+-- samples in each ns of CPU time.
+function measure.costs(result, a, b, rate)
+  local base, costs = result.kinds[b].cpu, {}
+  for i, cpu in ipairs(result.kinds[a].cpu) do costs[i] = (cpu - base[i]) / (cpu * rate) end
+  return costs
 end
 
 return measure

@@ -130,7 +130,8 @@ local POOLED = { "cpu", "wall", "cost", "full", "bytes", "rate" }
 local NOTE = [[
 One sample every millisecond of each profiler, with JIT. A sample: (CPU on - CPU off) / samples, what
 the kernel and a process of the profiler take included. Whole Lua stack: samples whose Lua functions
-are known down to the main chunk; of perf and gperftools, those with any Lua function.]]
+are known down to the main chunk; of perf and gperftools, those with any Lua function. These two show C
+functions: the interpreter and LuaJIT's own, and addresses without a name for compiled code.]]
 
 -- What the process of perf does is paid for by its samples.
 local function add_parent(result, kind)
@@ -158,7 +159,10 @@ local function measure_peer(suite, t, peer, program, seconds)
   local row = { program = program, profiler = peer.name, rate = rate * 1e9,
     cpu_ratios = stat.ratios(on.cpu, off.cpu), wall_ratios = stat.ratios(on.wall, off.wall) }
   row.cpu, row.wall = stat.summary(row.cpu_ratios), stat.summary(row.wall_ratios)
-  if rate > 0 then row.cost = measure.cost(result, kind, "off", rate) end
+  if rate > 0 then
+    row.costs = measure.costs(result, kind, "off", rate)
+    row.cost = stat.summary(row.costs)
+  end
   local samples, full, bytes = peer.full(suite, kind, result)
   if samples and samples > 0 then
     row.bytes, row.full = bytes / samples, 100 * full / samples
@@ -192,9 +196,9 @@ function peers.run(suite, seconds, add)
       if row then
 	pools.cpu.add(peer.name, row.cpu_ratios)
 	pools.wall.add(peer.name, row.wall_ratios)
-	row.cpu_ratios, row.wall_ratios = nil, nil
+	pools.cost.add(peer.name, row.costs or {})
+	row.cpu_ratios, row.wall_ratios, row.costs = nil, nil, nil
 	pools.rate.add(peer.name, { row.rate })
-	pools.cost.add(peer.name, { row.cost and row.cost.median })
 	pools.full.add(peer.name, { row.full })
 	pools.bytes.add(peer.name, { row.bytes })
 	t.rows[#t.rows + 1] = row

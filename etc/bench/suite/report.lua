@@ -13,8 +13,9 @@ local stat = require("stat")
 local report = {}
 report.__index = report
 
-function report.new(machine)
-  return setmetatable({ machine = machine, tables = {} }, report)
+-- summary: makes the first table from a list of the others.
+function report.new(machine, summary)
+  return setmetatable({ machine = machine, summary = summary, tables = {} }, report)
 end
 
 function report.table(id, title, note, columns)
@@ -120,22 +121,23 @@ local function write(path, text)
   file:close()
 end
 
-function report:print_head()
-  io.write(head(self), "\n")
-  io.flush()
-end
-
--- Adds a finished table, prints it, and writes all so far into a folder.
+-- Adds a finished table, and writes all so far into a folder, the summary first.
 function report:add(t, folder)
-  local text = table.concat(report.markdown(t), "\n") .. "\n"
-  io.write(text)
-  io.flush()
   self.tables[#self.tables + 1] = t
-  self.text = (self.text or head(self) .. "\n") .. text
+  local tables, text = { self.summary(self.tables) }, { head(self) }
+  for _, each in ipairs(self.tables) do tables[#tables + 1] = each end
+  for _, each in ipairs(tables) do
+    text[#text + 1] = table.concat(report.markdown(each), "\n")
+  end
+  self.text = table.concat(text, "\n") .. "\n"
   local machine = {}
   for _, item in ipairs(self.machine) do machine[item[1]] = item[2] end
   write(folder .. "/report.md", self.text)
-  write(folder .. "/report.json", json.encode({ machine = machine, tables = self.tables }))
+  write(folder .. "/report.json", json.encode({ machine = machine, tables = tables }))
+end
+
+function report:print()
+  io.write(self.text or head(self))
 end
 
 return report

@@ -1,0 +1,243 @@
+----------------------------------------------------------------------------
+-- Benchmark suite: the first table of the report, made from the others: what is
+-- asked for, in one line each, and whether it holds.
+----------------------------------------------------------------------------
+
+local report = require("report")
+local stat = require("stat")
+
+local summary = {}
+
+local OFF_NOISE = 0.5		-- Percent; with more, equality says little.
+local AGREE_LOW, AGREE_HIGH = 0.8, 1.2
+local MEMORY_KIB = 2048
+
+local YES, OPEN, NO = "yes", "open", "no"
+
+-- -- Judgements ------------------------------------------------------------
+
+-- Each says of a row's interval of 95 % whether it is on one side of a bar.
+
+local function below(limit)
+  return function(s)
+    return s.high < limit and YES or s.low > limit and NO or OPEN
+  end
+end
+
+local function between(low, high)
+  return function(s)
+    return s.low >= low and s.high <= high and YES or (s.high < low or s.low > high) and NO or OPEN
+  end
+end
+
+local function equal_to(value, noise_max)
+  return function(s)
+    if s.high < value or s.low > value then return NO end
+    local noise = stat.noise(s)
+    return noise and (not noise_max or noise < noise_max) and YES or OPEN
+  end
+end
+
+-- -- Texts -----------------------------------------------------------------
+
+local function percent(s)
+  local noise = stat.noise(s)
+  return ("%+.2f %% +/- %s"):format(100 * (s.median - 1), noise and ("%.2f"):format(noise) or "?")
+end
+
+local function factor(s)
+  return ("%.2f [%.2f, %.2f]"):format(s.median, s.low, s.high)
+end
+
+local function rows_of(t, jit)
+  local rows = {}
+  for _, row in ipairs(t and t.rows or {}) do
+    if row.program ~= "all" and (not jit or row.jit == jit) then rows[#rows + 1] = row end
+  end
+  return rows
+end
+
+local function row_where(t, key, value)
+  for _, row in ipairs(t and t.rows or {}) do
+    if row[key] == value then return row end
+  end
+end
+
+local function add(t, row)
+  if row.measured then t.rows[#t.rows + 1] = row end
+end
+
+-- Over the rows of programs: the worst by its distance from 1, and how many hold.
+-- A value too few for an interval is open.
+local function over_programs(rows, key, judge, text)
+  local count, n, worst, far = { yes = 0, open = 0, no = 0 }, 0, nil, -1
+  for _, row in ipairs(rows) do
+    local s = row[key]
+    if s then
+      local verdict = stat.noise(s) and judge(s) or OPEN
+      n, count[verdict] = n + 1, count[verdict] + 1
+      if math.abs(s.median - 1) > far then worst, far = row, math.abs(s.median - 1) end
+    end
+  end
+  if n == 0 then return nil end
+  local holds = count.yes == n and YES or
+    ("%d of %d, open %d, no %d"):format(count.yes, n, count.open, count.no)
+  return ("%s, JIT %s: %s"):format(worst.program, worst.jit, text(worst[key])), holds
+end
+
+-- -- Rows ------------------------------------------------------------------
+
+-- A column of ratios of a table with a row for each program and mode of the JIT.
+local function add_ratio(out, t, key, what, bar, judge, remark)
+  local worst, holds = over_programs(rows_of(t), key, judge, percent)
+  local all = {}
+  for _, row in ipairs(t and t.rows or {}) do
+    if row.program == "all" and row[key] then
+      all[#all + 1] = ("JIT %s %s"):format(row.jit, percent(row[key])) .. (remark and remark(row) or "")
+    end
+  end
+  add(out, { what = what, bar = bar, measured = worst and table.concat(all, "; "), worst = worst,
+	     holds = bar and holds })
+end
+
+local function add_costs(out, tables)
+  add_ratio(out, tables.off, "ratio", "off, CPU, ours / plain LuaJIT", "equal, noise below 0.5 %",
+    equal_to(1, OFF_NOISE), function(row)
+      return row.instructions and (" (instructions %.4f)"):format(row.instructions) or ""
+    end)
+  for _, key in ipairs({ "cpu", "wall" }) do
+    add_ratio(out, tables["on-default"], key, ("default rate, %s, on / off"):format(key),
+	      "below 0.5 %", below(1.005))
+  end
+  for _, rate in ipairs({ { "1kHz", "1 kHz", 0.3 }, { "10kHz", "10 kHz", 3 } }) do
+    for _, of in ipairs({ "cpu", "wall", "cycles" }) do
+      add_ratio(out, tables["on-" .. rate[1]], "added_" .. of,
+		("%s, %s, on / bare signal"):format(rate[2], of),
+		("below %g %%"):format(rate[3]), below(1 + rate[3] / 100))
+    end
+    add_ratio(out, tables["on-" .. rate[1]], "cpu", rate[2] .. ", cpu, on / off", nil, below(1))
+  end
+end
+
+local function add_sample(out, t)
+  local rows = rows_of(t)
+  local worst, holds = over_programs(rows, "agreement", between(AGREE_LOW, AGREE_HIGH), factor)
+  if not worst then return end
+  local ratio = stat.map(rows, function(row) return row.agreement.median end)
+  local us = stat.map(rows, function(row) return row.handler end)
+  add(out, { what = "one sample at 10 kHz, added / handler's own report", bar = "0.8 to 1.2",
+    measured = ("%.2f, handler %.2f us (medians of the programs)"):format(ratio.median, us.median),
+    worst = worst, holds = holds })
+end
+
+-- leaf: the stacks of its rows are those of the rows of the other mode, in order.
+local function add_handler(out, t)
+  local modes = { callgraph = {}, leaf = {} }
+  for _, row in ipairs(t and t.rows or {}) do
+    if modes[row.mode] then table.insert(modes[row.mode], row) end
+  end
+  local function one(what, row, limit_ns)
+    if not row then return end
+    add(out, { what = what, bar = ("%g us"):format(limit_ns / 1e3),
+	       measured = ("%.2f us"):format(row.whole / 1e3),
+	       holds = row.whole <= limit_ns and YES or NO })
+  end
+  local at
+  for i, row in ipairs(modes.callgraph) do
+    if row.lua == 20 and row.host == 20 then
+      one("handler, 20 Lua + 20 host frames", row, 2000)
+      at = i
+    elseif row.lua == 100 and row.host == 100 then
+      one("handler, 100 + 100 frames", row, 5000)
+    end
+  end
+  if #modes.leaf == #modes.callgraph then
+    one("handler, mode L, 20 + 20 frames", modes.leaf[at], 500)
+  end
+end
+
+local function add_nginx(out, t)
+  for i = 1, 3 do
+    local row = t and t.rows[i]
+    if row and row.ratio then
+      local noise = stat.noise(row.ratio)
+      add(out, { what = "nginx, " .. row.what .. ", on / off", bar = "equal within noise",
+	measured = percent(row.ratio), holds = noise and equal_to(1)(row.ratio) or OPEN })
+    end
+  end
+end
+
+local function add_session(out, tables)
+  local empty = row_where(tables.latency, "process", "empty")
+  add(out, { what = "start, stop", measured = empty and
+    ("%.2f ms, %.2f ms"):format(empty.start, empty.stop) })
+  local memory = row_where(tables.memory, "when", "some seconds later")
+  add(out, { what = "memory of a profile", bar = MEMORY_KIB .. " KiB",
+    measured = memory and ("%.0f KiB"):format(memory.kib.median),
+    holds = memory and (memory.kib.high <= MEMORY_KIB and YES or NO) })
+  local rates, by_rate = {}, {}
+  for _, row in ipairs(tables.stream and tables.stream.rows or {}) do
+    if not by_rate[row.rate] then
+      by_rate[row.rate] = {}
+      rates[#rates + 1] = row.rate
+    end
+    table.insert(by_rate[row.rate], row.second)
+  end
+  for _, rate in ipairs(rates) do
+    add(out, { what = "stream, " .. rate,
+      measured = ("%.1f KB/s"):format(stat.summary(by_rate[rate]).median / 1e3) })
+  end
+  local chunks = row_where(tables.reader, "stream", "chunks")
+  add(out, { what = "reader", measured = chunks and
+    ("%.0f MB/s, %.1f million samples/s"):format(chunks.speed.median, chunks.samples.median) })
+end
+
+local function cheaper(a, b)
+  return a and a.median <= b.median and a or b
+end
+
+local function add_peers(out, t)
+  local cost, full, ours, others = {}, {}, nil, nil
+  for _, row in ipairs(t and t.rows or {}) do
+    if row.program == "all" then
+      if row.cost then
+	cost[#cost + 1] = ("%s %.1f us"):format(row.profiler, row.cost.median / 1e3)
+	if row.profiler:find("^sysprof") then ours = cheaper(ours, row.cost)
+	else others = cheaper(others, row.cost) end
+      end
+      if row.full then full[#full + 1] = ("%s %.1f %%"):format(row.profiler, row.full.median) end
+    end
+  end
+  if #cost > 0 then
+    add(out, { what = "a sample beside other profilers", bar = "the cheapest",
+      measured = table.concat(cost, "; "),
+      holds = not (ours and others) and OPEN or ours.high < others.low and YES or
+	      ours.low > others.high and NO or OPEN })
+  end
+  if #full > 0 then
+    add(out, { what = "samples with the whole Lua stack", measured = table.concat(full, "; ") })
+  end
+end
+
+-- -- Table -----------------------------------------------------------------
+
+-- Of tables as in a report, those that there are so far.
+function summary.of(list)
+  local tables = {}
+  for _, t in ipairs(list) do tables[t.id] = t end
+  local out = report.table("summary", "Summary", [[
+What is asked for, and whether it holds: for the programs of a table, by the 95 % interval of each
+ratio. Open: the interval is on both sides of the bar, more time would tell. +/-: half of that interval.]], {
+    { key = "what", title = "what" }, { key = "bar", title = "bar" },
+    { key = "measured", title = "measured, all programs" }, { key = "worst", title = "the worst one" },
+    { key = "holds", title = "holds" } })
+  add_costs(out, tables)
+  add_sample(out, tables["sample-10kHz"])
+  add_handler(out, tables.handler)
+  add_nginx(out, tables.nginx)
+  add_session(out, tables)
+  add_peers(out, tables.peers)
+  return out
+end
+
+return summary
