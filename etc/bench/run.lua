@@ -1,5 +1,5 @@
--- Runs a benchmark for etc/bench/off_cost and etc/bench/run, and prints the CPU
--- seconds of its fastest repetition. Arguments: file of the benchmarks, name,
+-- Runs a benchmark for etc/bench/off_cost, and prints the CPU seconds of its
+-- fastest repetition. Arguments: file of the benchmarks, name,
 -- rounds and repetitions. With the file alone it prints the names in it.
 
 local file, name, rounds, repeats = ...
