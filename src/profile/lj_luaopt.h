@@ -9,8 +9,9 @@
 #include "lj_obj.h"
 #include "lmisclib.h"
 
+/* What they say of the file. */
 typedef struct LuaOptFile {
-  const char *path;
+  const char *path;		/* As it was given, or the default one. */
   int how;			/* OUTFILE_*. */
   int shared;			/* Other sessions may write into it. */
   int children;			/* Children of fork() are profiled, too. */

@@ -43,11 +43,6 @@ typedef struct Modules {
   Module list[MODULES_MAX];	/* By address, without overlaps. */
 } Modules;
 
-/* Ends the transaction of one definition. Returns 0 if it did not fit; the
-** buffer is empty then and the definition is to be appended again.
-*/
-typedef int (*DefCommit)(void *ctx);
-
 /* Append the loaded objects that are not known yet, or have taken the place of
 ** others. Not in the handler.
 */

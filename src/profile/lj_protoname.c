@@ -57,15 +57,6 @@ static int const_str(Peek *pk, const GCproto *pt, BCReg d, NameStep *st)
   return lj_protoname_str(pk, st->key, &st->name);
 }
 
-const GCproto *lj_protoname_child(Peek *pk, const GCproto *pt, BCIns ins)
-{
-  const GCobj *o = proto_const(pk, pt, bc_d(ins));
-  if (!o || !lj_peek_ok(pk, o, sizeof(GCproto)) ||
-      o->gch.gct != (uint8_t)~LJ_TPROTO)
-    return NULL;
-  return &o->pt;
-}
-
 /* Bytes of debug information, which ends with the prototype at the latest. */
 typedef struct Info {
   Peek *pk;

@@ -45,10 +45,6 @@ LJ_FUNC int lj_protoname_ins(Peek *pk, const GCproto *pt, BCPos pos,
 /* Read a string's beginning, as much as is kept of a name. */
 LJ_FUNC int lj_protoname_str(Peek *pk, const GCstr *s, NamePart *np);
 
-/* Get the prototype among the constants of an FNEW instruction. */
-LJ_FUNC const GCproto *lj_protoname_child(Peek *pk, const GCproto *pt,
-					  BCIns ins);
-
 /* Name of the upvalue with an index. */
 LJ_FUNC int lj_protoname_upval(Peek *pk, const GCproto *pt, uint32_t idx,
 			       NamePart *np);

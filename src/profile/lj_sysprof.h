@@ -1,5 +1,8 @@
 /*
-** Sysprof: the session of a profiled VM.
+** Sysprof: what can be asked of the profile of a VM, and what LuaJIT tells of the VM.
+**
+** All runs outside of the handler. A VM is named by its global_State; start and stop,
+** and what else is said to be so, run on the thread that runs it.
 */
 
 #ifndef _LJ_SYSPROF_H
@@ -8,7 +11,7 @@
 #include "lj_obj.h"
 #include "lmisclib.h"
 
-/* How a session ends its samples; the C API's setters fill one of these. */
+/* What a profile calls; the C API's setters fill one of these. */
 typedef struct SysprofCallbacks {
   luam_Sysprof_writer writer;
   luam_Sysprof_on_stop on_stop;
@@ -16,7 +19,7 @@ typedef struct SysprofCallbacks {
   void (*unasked)(void *ctx);	/* Before an end that nobody has asked for, or NULL. */
 } SysprofCallbacks;
 
-/* Start profiling a VM on this thread. Modes with a stream need a writer and
+/* Start profiling a VM that this thread runs. Modes with a stream need a writer and
 ** an on_stop. Returns a PROFILE_* status and sets errno with PROFILE_ERRIO.
 */
 LJ_FUNC int lj_sysprof_start(lua_State *L,
@@ -36,23 +39,24 @@ LJ_FUNC int lj_sysprof_moved(global_State *g);
 */
 LJ_FUNC int lj_sysprof_dump(global_State *g);
 
-/* What has to be done once in a process that profiles, or will. Returns 0 or an
-** errno.
+/* What has to be done once in a process that profiles, or will. By each start itself.
+** Returns 0 or an errno.
 */
 LJ_FUNC int lj_sysprof_begin(void);
-/* Make the helper thread if something needs it, else end it. Likewise. */
+
+/* Make the helper thread if something needs it, else end it. Returns 0 or an errno. */
 LJ_FUNC int lj_sysprof_sethelper(void);
 
 /* Is a VM being profiled? */
 LJ_FUNC int lj_sysprof_isrunning(global_State *g);
 
-/* Counters of the session of a VM, or of the last one that was started if g is
-** NULL; running or stopped.
+/* Counters of the profile of a VM, or of the one that was started last if g is
+** NULL; running or stopped. On any thread.
 */
 LJ_FUNC void lj_sysprof_counters(global_State *g,
 				 struct luam_Sysprof_Counters *c);
 
-/* What that session, or group of sessions, says about itself. */
+/* What that profile says about itself. Likewise. */
 LJ_FUNC void lj_sysprof_selfreport(global_State *g,
 				   struct luam_Sysprof_SelfReport *r);
 

@@ -23,7 +23,6 @@
 #define REG_RA		REG_RCX
 #define REG_RC		REG_RAX
 #define REG_BASE	REG_RDX
-#define REG_DISPATCH	REG_R14
 
 #define OP_CALL		0xe8	/* call rel32 */
 

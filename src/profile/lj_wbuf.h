@@ -64,6 +64,11 @@ LJ_FUNC int lj_wbuf_commit(WBuf *wb);
 */
 LJ_FUNC int lj_wbuf_flush(WBuf *wb);
 
+/* Ends the transaction of one definition. Returns 0 if it did not fit; the
+** buffer is empty then and the definition is to be appended again.
+*/
+typedef int (*DefCommit)(void *ctx);
+
 /* How a difference is written that may be negative. */
 static LJ_AINLINE uint64_t wbuf_signed(int64_t d)
 {
