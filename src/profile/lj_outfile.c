@@ -341,30 +341,3 @@ void lj_outfile_remove(const char *path, int how, dev_t dev, ino_t ino)
   }
   walk_close(&w);
 }
-
-/* -- Signals ----------------------------------------------------------------- */
-
-void lj_outfile_quiet(OutfileQuiet *q)
-{
-  sigset_t output;
-  sigemptyset(&output);
-  sigaddset(&output, SIGPIPE);
-  sigaddset(&output, SIGXFSZ);
-  sigpending(&q->pending);
-  pthread_sigmask(SIG_BLOCK, &output, &q->mask);
-}
-
-/* Ours is taken back; one that was there before stays. */
-void lj_outfile_loud(const OutfileQuiet *q, int err)
-{
-  static const struct timespec now;
-  int signo = err == EPIPE ? SIGPIPE : err == EFBIG ? SIGXFSZ : 0, old = errno;
-  if (signo && !sigismember(&q->pending, signo)) {
-    sigset_t ours;
-    sigemptyset(&ours);
-    sigaddset(&ours, signo);
-    sigtimedwait(&ours, NULL, &now);
-  }
-  pthread_sigmask(SIG_SETMASK, &q->mask, NULL);
-  errno = old;
-}

@@ -12,7 +12,6 @@
 #ifndef _LJ_OUTFILE_H
 #define _LJ_OUTFILE_H
 
-#include <signal.h>
 #include <sys/types.h>
 
 #include "lj_def.h"
@@ -35,15 +34,6 @@ LJ_FUNC int lj_outfile_open(const char *path, int how, int *created,
 */
 LJ_FUNC int lj_outfile_name(char *name, size_t size, const char *pattern, int number,
 			    int run);
-
-/* What is written between these two sends none of SIGPIPE and SIGXFSZ, by which a
-** program ends whose own output fails. err: errno of the write, or 0. Both keep errno.
-*/
-typedef struct OutfileQuiet {
-  sigset_t mask, pending;	/* As they were. */
-} OutfileQuiet;
-LJ_FUNC void lj_outfile_quiet(OutfileQuiet *q);
-LJ_FUNC void lj_outfile_loud(const OutfileQuiet *q, int err);
 
 /* Remove a file that was opened so, if it is the one that path leads to. */
 LJ_FUNC void lj_outfile_remove(const char *path, int how, dev_t dev, ino_t ino);

@@ -23,6 +23,7 @@
 
 #include "profile/lj_now.h"
 #include "profile/lj_outfile.h"
+#include "profile/lj_quiet.h"
 #include "profile/lj_streamfile.h"
 #include "profile/lj_sysprof_env.h"
 
@@ -341,11 +342,11 @@ static int file_write(OpenFile *f, const char *p, size_t len)
 size_t lj_streamfile_write(const void **data, size_t len, void *ctx)
 {
   StreamFile *sf = (StreamFile *)ctx;
-  OutfileQuiet quiet;
+  Quiet quiet;
   int err;
-  lj_outfile_quiet(&quiet);
+  lj_quiet_begin(&quiet);
   err = file_write(sf->file, (const char *)*data, len);
-  lj_outfile_loud(&quiet, err);
+  lj_quiet_end(&quiet, err);
   if (!err) return len;
   if (!sf->err) sf->err = err;
   errno = err;

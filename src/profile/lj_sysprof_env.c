@@ -26,6 +26,7 @@
 #include "profile/lj_control.h"
 #include "profile/lj_luaopt.h"
 #include "profile/lj_outfile.h"
+#include "profile/lj_quiet.h"
 #include "profile/lj_sysprof_env.h"
 
 #define ENV_NAME	"LUAJIT_SYSPROF"
@@ -100,10 +101,10 @@ static int stderr_isopen(void)
 static void write_stderr(const char *s, size_t len)
 {
   struct pollfd ready = { STDERR_FILENO, POLLOUT, 0 };
-  OutfileQuiet quiet;
+  Quiet quiet;
   if (!stderr_isopen() || poll(&ready, 1, ENV_SAY_MS) == 0) return;
-  lj_outfile_quiet(&quiet);
-  lj_outfile_loud(&quiet, write(STDERR_FILENO, s, len) < 0 ? errno : 0);
+  lj_quiet_begin(&quiet);
+  lj_quiet_end(&quiet, write(STDERR_FILENO, s, len) < 0 ? errno : 0);
 }
 
 /* What came from outside may hold anything. */
