@@ -21,7 +21,7 @@ static void on_tick(int signo, siginfo_t *info, void *context)
   ticks++;
 }
 
-/* To be called before the profiler starts. */
+/* To be called before the profiler starts for the first time. */
 void bare_handler_note(void)
 {
   int i;

@@ -50,9 +50,9 @@ function entries.ours(job, interval_ms, clock)
   local lib = job.bare_library and ffi.load(job.bare_library)
   local options = { mode = "C", clock = clock, interval = interval_ms }
   local is_bare = false
+  if lib then lib.bare_handler_note() end
   return function(n)
     options.path = profilers.path(job.folder, "ours", n)
-    if lib then lib.bare_handler_note() end
     assert(sysprof.start(options))
     if lib then assert(lib.bare_handler_find() > 0, "no signal has the profiler's handler") end
   end, function()
