@@ -9,30 +9,65 @@ local stat = require("stat")
 
 local SIGQUIT = 3
 local CONNECTIONS = 8
-local WARM_SECONDS = 0.5	-- wrk takes whole ones.
-local RUN_SECONDS = 2
+local RUN_SECONDS = 1		-- Of wrk, which takes whole ones.
+local PAIRS_A_SERVER = 7
 local ROUNDS_MIN = 2
 local MODULES = "/usr/lib/nginx/modules/"
+local AF_INET, SOCK_STREAM = 2, 1
+local ADDRESS_SIZE = 16
 
 ffi.cdef [[
 int socket(int domain, int type, int protocol);
 int bind(int fd, const void *addr, unsigned len);
+int connect(int fd, const void *addr, unsigned len);
 int getsockname(int fd, void *addr, unsigned *len);
+long write(int fd, const void *data, size_t size);
+long read(int fd, void *data, size_t size);
 int close(int fd);
+typedef int pid_t;
+int clock_getcpuclockid(pid_t pid, int *clock);
 ]]
 
 local nginx = {}
 
--- A TCP port of 127.0.0.1 that nobody uses.
+-- -- Sockets ---------------------------------------------------------------
+
+-- 127.0.0.1.
+local function address(port)
+  return ffi.new("uint8_t[16]", { AF_INET, 0, math.floor(port / 256), port % 256, 127, 0, 0, 1 })
+end
+
+-- A TCP port that nobody uses.
 local function free_port()
-  local addr, len = ffi.new("uint8_t[16]", { 2, 0, 0, 0, 127, 0, 0, 1 }), ffi.new("unsigned[1]", 16)
-  local fd = ffi.C.socket(2, 1, 0)
-  assert(fd >= 0 and ffi.C.bind(fd, addr, 16) == 0 and ffi.C.getsockname(fd, addr, len) == 0)
+  local addr, len = address(0), ffi.new("unsigned[1]", ADDRESS_SIZE)
+  local fd = ffi.C.socket(AF_INET, SOCK_STREAM, 0)
+  assert(fd >= 0 and ffi.C.bind(fd, addr, ADDRESS_SIZE) == 0 and
+	 ffi.C.getsockname(fd, addr, len) == 0)
   ffi.C.close(fd)
   return addr[2] * 256 + addr[3]
 end
 
--- FOLDER, PORT, MODULES and START are filled in.
+-- What the server answers, or nil and why there is none.
+local function get(port, path)
+  local fd = ffi.C.socket(AF_INET, SOCK_STREAM, 0)
+  local request = ("GET %s HTTP/1.0\r\n\r\n"):format(path)
+  local buf, parts = ffi.new("char[4096]"), {}
+  if ffi.C.connect(fd, address(port), ADDRESS_SIZE) == 0 and
+     ffi.C.write(fd, request, #request) == #request then
+    repeat
+      local n = tonumber(ffi.C.read(fd, buf, ffi.sizeof(buf)))
+      if n > 0 then parts[#parts + 1] = ffi.string(buf, n) end
+    until n <= 0
+  end
+  ffi.C.close(fd)
+  local status, body = table.concat(parts):match("^HTTP/%S+ (%d+).-\r\n\r\n(.*)$")
+  if status ~= "200" then return nil, ("%s: status %s"):format(path, status or "unknown") end
+  return body
+end
+
+-- -- The server ------------------------------------------------------------
+
+-- FOLDER, PORT and MODULES are filled in. The profiler has its default options.
 local CONFIG = [[
 daemon off;
 worker_processes 1;
@@ -50,7 +85,6 @@ http {
   uwsgi_temp_path FOLDER/uwsgi;
   scgi_temp_path FOLDER/scgi;
   lua_package_path "/usr/share/lua/5.1/?.lua;;";
-  init_worker_by_lua_block { START }
   server {
     listen 127.0.0.1:PORT;
     keepalive_requests 100000000;
@@ -67,19 +101,20 @@ http {
 	ngx.say(table.concat(rows, ","))
       }
     }
+    location = /pid { content_by_lua_block { ngx.say(ngx.worker.pid()) } }
+    location = /on {
+      content_by_lua_block {
+	assert(require("misc").sysprof.start({ mode = "C", path = "FOLDER/nginx.bin" }))
+      }
+    }
+    location = /off { content_by_lua_block { assert(require("misc").sysprof.stop()) } }
   }
 }
 ]]
 
-local START = {
-  off = "",
-  on = 'assert(require("misc").sysprof.start({ mode = "C", path = "FOLDER/nginx.bin" }))',
-}
-
 -- Returns the process, or nil and why it did not start.
-local function start(suite, folder, port, which)
-  local config = CONFIG:gsub("START", START[which]):gsub("FOLDER", folder):gsub("PORT", port)
-		 :gsub("MODULES", MODULES)
+local function start(suite, folder, port)
+  local config = CONFIG:gsub("FOLDER", folder):gsub("PORT", port):gsub("MODULES", MODULES)
   proc.write(folder .. "/nginx.conf", config)
   os.remove(folder .. "/nginx.pid")
   local err = folder .. "/err"
@@ -113,20 +148,62 @@ local function load(suite, folder, port, seconds)
   return { requests = tonumber(requests), rate = requests / us * 1e6, p99 = tonumber(p99) }
 end
 
--- One server from its start to its end, with requests a second, p99 and its CPU
--- time for each request.
-local function measure(suite, folder, which, seconds)
-  local port = free_port()
-  local server, why = start(suite, folder, port, which)
-  if not server then return nil, why end
-  local warm, run
-  warm, why = load(suite, folder, port, math.ceil(WARM_SECONDS))
-  if warm then run, why = load(suite, folder, port, seconds) end
-  proc.signal(server, SIGQUIT)
-  local used = proc.wait(server)
+-- CPU seconds of a process so far.
+local function cpu_of(pid)
+  local id, time = ffi.new("int[1]"), ffi.new("int64_t[2]")
+  assert(ffi.C.clock_getcpuclockid(pid, id) == 0 and ffi.C.clock_gettime(id[0], time) == 0,
+	 "the worker of nginx is gone")
+  return tonumber(time[0]) + tonumber(time[1]) / 1e9
+end
+
+-- -- Runs ------------------------------------------------------------------
+
+-- Requests a second, p99, and the CPU time of the worker for each request, with the
+-- profiler on or off; nil and why.
+local function measure(suite, folder, port, worker, which)
+  local run, answer, why
+  if which == "on" then
+    answer, why = get(port, "/on")
+    if not answer then return nil, why end
+  end
+  local cpu = cpu_of(worker)
+  run, why = load(suite, folder, port, RUN_SECONDS)
+  cpu = cpu_of(worker) - cpu
+  if which == "on" then
+    answer, why = get(port, "/off")
+    if not answer then return nil, why end
+  end
   if not run then return nil, why end
-  run.cpu_us = used.cpu / (run.requests + warm.requests) * 1e6
+  run.cpu_us = cpu / run.requests * 1e6
   return run
+end
+
+-- One server from its start to its end, for so many pairs. Adds to found.off and
+-- found.on; returns nil and why if it cannot.
+local function serve(suite, folder, found, pairs)
+  local port = free_port()
+  local server, why = start(suite, folder, port)
+  if not server then return nil, why end
+  local pid, warm
+  pid, why = get(port, "/pid")
+  local worker, done = tonumber(pid), false
+  if worker then warm, why = load(suite, folder, port, RUN_SECONDS) end
+  for i = 1, warm and pairs or 0 do
+    local run = {}
+    for _, which in ipairs(i % 2 == 1 and { "off", "on" } or { "on", "off" }) do
+      if i == 1 or done then
+	run[which], why = measure(suite, folder, port, worker, which)
+	done = run[which] ~= nil
+      end
+    end
+    if done then
+      table.insert(found.off, run.off)
+      table.insert(found.on, run.on)
+    end
+  end
+  proc.signal(server, SIGQUIT)
+  proc.wait(server)
+  return done or nil, why
 end
 
 local function lacks(suite)
@@ -155,8 +232,8 @@ local ROWS = {
 
 function nginx.run(suite, seconds, add)
   local t = report.table("nginx", "nginx", [[
-A Lua handler under wrk, one worker, with our library, off and on at the default rate; another
-process each time, the profile is started by init_worker_by_lua.]], COLUMNS)
+A Lua handler under wrk, one worker, with our library, off and on at the default rate in turn, a second
+each, in one process; another one after some pairs. CPU time is that of the worker.]], COLUMNS)
   local why = lacks(suite)
   if why then
     report.miss(t, "nginx", why)
@@ -165,20 +242,16 @@ process each time, the profile is started by init_worker_by_lua.]], COLUMNS)
   local folder = suite.work .. "/nginx"
   assert(proc.run({ "mkdir", "-p", folder }))
   local found = { off = {}, on = {} }
-  local till = proc.now() + seconds
-  local round, run_seconds = 0, suite.quick and 1 or RUN_SECONDS
+  local till, ok = proc.now() + seconds, nil
   repeat
-    round = round + 1
-    for _, which in ipairs(round % 2 == 1 and { "off", "on" } or { "on", "off" }) do
-      local run
-      run, why = measure(suite, folder, which, run_seconds)
-      if not run then
-	report.miss(t, "nginx, " .. which, why)
-	return add(t)
-      end
-      found[which][round] = run
+    local left = math.floor((till - proc.now()) / (2 * RUN_SECONDS))
+    local pairs = math.max(suite.hasty and 1 or ROUNDS_MIN, math.min(left, PAIRS_A_SERVER))
+    ok, why = serve(suite, folder, found, pairs)
+    if not ok then
+      report.miss(t, "nginx", why)
+      return add(t)
     end
-  until proc.now() >= till and round >= (suite.hasty and 1 or ROUNDS_MIN)
+  until proc.now() + 2 * RUN_SECONDS * ROUNDS_MIN >= till
   for _, row in ipairs(ROWS) do
     local values = { off = {}, on = {} }
     for which, runs in pairs(found) do

@@ -8,7 +8,8 @@ local stat = require("stat")
 
 local summary = {}
 
-local OFF_NOISE = 0.5		-- Percent; with more, equality says little.
+-- Percent; with more, equality says little.
+local OFF_NOISE, NGINX_NOISE = 0.5, 5
 local AGREE_LOW, AGREE_HIGH = 0.8, 1.2
 local MEMORY_KIB = 2048
 
@@ -160,9 +161,9 @@ local function add_nginx(out, t)
   for i = 1, 3 do
     local row = t and t.rows[i]
     if row and row.ratio then
-      local noise = stat.noise(row.ratio)
-      add(out, { what = "nginx, " .. row.what .. ", on / off", bar = "equal within noise",
-	measured = percent(row.ratio), holds = noise and equal_to(1)(row.ratio) or OPEN })
+      add(out, { what = "nginx, " .. row.what .. ", on / off",
+	bar = ("equal, noise below %d %%"):format(NGINX_NOISE), measured = percent(row.ratio),
+	holds = stat.noise(row.ratio) and equal_to(1, NGINX_NOISE)(row.ratio) or OPEN })
     end
   end
 end
