@@ -124,7 +124,7 @@ static int is_wanted(Symtab *st, const SymLFunc *lf)
 {
   return lf->pt && lf->rank < SYMNAME_DEF &&
 	 lj_symtab_find(st, lf->pt) == lf &&
-	 lf->pt->firstline != 0;  /* A main chunk needs none. */
+	 !lj_symtab_ismain(lf->pt);  /* That needs none. */
 }
 
 static void name_func(Search *s, SymLFunc *lf, SymNameRank rank,

@@ -110,6 +110,24 @@ void lj_symtab_setname(SymLFunc *lf, SymNameRank rank, const NamePart *part,
   lf->epoch = 0;  /* To be defined anew. */
 }
 
+int lj_symtab_ismain(const GCproto *pt)
+{
+  return pt->firstline == 0 &&
+	 (pt->numline != 0 || ((pt->flags & PROTO_VARARG) && pt->numparams == 0 &&
+			       pt->sizeuv == 0));
+}
+
+/* The name as it is written: a main chunk needs none, and what has no lines has one. */
+static void define_name(WBuf *wb, const SymLFunc *lf, const GCproto *pt)
+{
+  if (lj_symtab_ismain(pt))
+    lj_wbuf_str(wb, "", 0);
+  else if (lf->namelen == 0 && pt->firstline == 0)
+    lj_wbuf_str(wb, "?", 1);
+  else
+    lj_wbuf_str(wb, lf->name, lf->namelen);
+}
+
 void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid, uint32_t epoch)
 {
   SymLFunc *lf = &st->lfunc[fid % SYMTAB_LFUNCS];
@@ -131,7 +149,7 @@ void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid, uint32_t epoch)
     lj_wbuf_uleb(wb, (uint32_t)(pt->firstline + pt->numline));
     lj_wbuf_str(wb, strdata(chunk), chunk->len < SYMTAB_CHUNK_MAX ?
 				    chunk->len : SYMTAB_CHUNK_MAX);
-    lj_wbuf_str(wb, lf->name, lf->namelen);
+    define_name(wb, lf, pt);
   }
   lj_wbuf_def_end(wb, mark);
 }

@@ -100,6 +100,11 @@ LJ_FUNC void lj_symtab_setname(SymLFunc *lf, SymNameRank rank,
 LJ_FUNC void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid,
 			      uint32_t epoch);
 
+/* Is a readable prototype a main chunk? Bytecode without debug information has no
+** lines: then it is, if it looks like one.
+*/
+LJ_FUNC int lj_symtab_ismain(const GCproto *pt);
+
 /* Remember what a frame refers to, for lj_symtab_names. Async-signal-safe. */
 LJ_FUNC void lj_symtab_see(Symtab *st, FrameWord w);
 

@@ -83,7 +83,10 @@
 ** SPF_LFUNC    := fid firstline lastline chunk name
 **                 Lua function; chunk as lua_Debug.source has it;
 **                 name is empty where none is known yet, a later SPF_LFUNC of
-**                 the same fid replaces this one
+**                 the same fid replaces this one; firstline 0 is a main chunk,
+**                 but with lastline 0 and a name it is a function of bytecode
+**                 without debug information: its lines are not known, and if the
+**                 name is ?, that neither
 ** SPF_FFUNC    := ffid name                   builtin function
 ** SPF_HSYM     := symaddr name diff*          the symbol name starts at symaddr; in
 **                 it lie the addresses seen in a stack: the first is

@@ -48,7 +48,10 @@ t.equal(lua_name("=", "", 0), "main chunk (?)", "empty source name")
 t.equal(lua_name("=(command line)", "", 0), "main chunk (command line)",
 	"main chunk of a source that is a name")
 t.equal(lua_name("=(load)", "f"), "f ((load):7)", "function of such a source")
-t.equal(lua_name("@x.lua", "f", 0), "main chunk (x.lua)", "main chunk with a name")
+t.equal(lua_name("@x.lua", "f", 0, 9), "main chunk (x.lua)", "main chunk with a name")
+t.equal(lua_name("@x.lua", "", 0), "main chunk (x.lua)", "main chunk without lines")
+t.equal(lua_name("@x.bc", "f", 0), "f (x.bc:?)", "function without lines")
+t.equal(lua_name("@x.bc", "?", 0), "x.bc:?", "function without lines and name")
 t.equal(lua_name("@x.lua", "f", 7, { lines = true }), "f (x.lua:42)", "--lines")
 t.equal(lua_name("@x.lua", "", 7, { lines = true }), "x.lua:42",
 	"--lines without a name")

@@ -22,8 +22,10 @@ local EXACT_MAX = 2^53
 
 -- -- Functions -------------------------------------------------------------
 
+-- What has no lines is told apart by its name.
 local function place_key(f)
-  return ("%.0f\0%.0f\0%s"):format(f.firstline, f.lastline, f.chunk)
+  return ("%.0f\0%.0f\0%s\0%s"):format(f.firstline, f.lastline, f.chunk,
+				      f.lastline == 0 and f.name or "")
 end
 
 local function name_key(f)

@@ -41,15 +41,18 @@ symbols.chunk_name = chunk_name
 -- for where the function is defined.
 local function lua_name(f, line)
   local chunk = chunk_name(f.chunk)
-  local name = text.clean(f.name)
-  if f.firstline == 0 then
+  local name, first = text.clean(f.name), ("%.0f"):format(f.firstline)
+  if f.firstline == 0 and f.lastline == 0 and name ~= "" then
+    first = "?"  -- Bytecode without debug information.
+    if name == first then name = "" end
+  elseif f.firstline == 0 then
     name = "main chunk"
     -- LuaJIT's own names have parentheses, as "(command line)".
     if not line then
       return name .. " (" .. (chunk:match("^%((.*)%)$") or chunk) .. ")"
     end
   end
-  local place = ("%s:%s"):format(chunk, line or ("%.0f"):format(f.firstline))
+  local place = chunk .. ":" .. (line or first)
   return name == "" and place or name .. " (" .. place .. ")"
 end
 
