@@ -17,10 +17,12 @@ package.path = here .. "?.lua;" .. package.path
 local G = require("sysprof.grammar")
 local annotate = require("sysprof.annotate")
 local filters = require("sysprof.filters")
+local input = require("sysprof.input")
 local options = require("sysprof.options")
 local progress = require("sysprof.progress")
 local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
+local text = require("sysprof.text")
 local view = require("sysprof.view")
 
 local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
@@ -135,8 +137,7 @@ cut (what is whole is printed).
 
 local function say(...)
   progress.erase()
-  io.stderr:write(PROGRAM, ": ", ...)
-  io.stderr:write("\n")
+  io.stderr:write(PROGRAM, ": ", text.clean(table.concat({ ... })), "\n")
 end
 
 -- -- Output ----------------------------------------------------------------
@@ -277,16 +278,21 @@ local function render(paths, opt)
   return profile.complete and not (base and not base.complete) and OK or INCOMPLETE
 end
 
+-- Would the output overwrite a file that is read?
+local function is_output(opt, path)
+  return opt.output and path and input.is_same(opt.output, path)
+end
+
 -- Says which options do not go together, or nil.
 local function contradiction(paths, opt)
   for _, path in ipairs(paths) do
-    if opt.output == path then return "input and output are the same file" end
+    if is_output(opt, path) then return "input and output are the same file" end
   end
-  if opt.diff and opt.output == opt.diff then
+  if is_output(opt, opt.diff) then
     return "the base and output are the same file"
   elseif opt.diff and (opt.annotate or not COMPARES[opt.format or "folded"]) then
     return "--diff works with --format=folded, top and flamegraph"
-  elseif opt.output and opt.output == opt.annotate then
+  elseif is_output(opt, opt.annotate) then
     return "the annotated file and output are the same file"
   elseif opt.no_host and opt.no_lua then
     return "--no-host and --no-lua leave nothing"

@@ -15,11 +15,13 @@ package.path = here .. "?.lua;" .. package.path
 local G = require("sysprof.grammar")
 local child = require("sysprof.child")
 local events = require("sysprof.events")
+local input = require("sysprof.input")
 local launch = require("sysprof.launch")
 local options = require("sysprof.options")
 local progress = require("sysprof.progress")
 local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
+local text = require("sysprof.text")
 local top = require("sysprof.top")
 local view = require("sysprof.view")
 
@@ -150,8 +152,7 @@ the script did not fail itself, 2 for a wrong command line.
 
 local function say(...)
   progress.erase()
-  io.stderr:write(PROGRAM, ": ", ...)
-  io.stderr:write("\n")
+  io.stderr:write(PROGRAM, ": ", text.clean(table.concat({ ... })), "\n")
 end
 
 -- -- The profile -----------------------------------------------------------
@@ -344,6 +345,9 @@ local function main(args)
     return usage_error(("the ending of '%s' stands for no format"):format(opt.output))
   end
   opt.script = rest[1]
+  if input.is_same(opt.output, opt.script) then
+    return usage_error("script and output are the same file")
+  end
   return run(opt, rest)
 end
 

@@ -231,6 +231,14 @@ static int is_waiting(const Stream *s)
   return s->queue && lj_wqueue_ispending(s->queue);
 }
 
+/* Age at which the chunk is handed out. */
+static uint64_t chunk_age(const Stream *s)
+{
+  uint64_t age = s->chunk_us;
+  return age < STREAM_FIRST_US ? STREAM_FIRST_US :
+	 age > STREAM_CHUNK_US ? STREAM_CHUNK_US : age;
+}
+
 static int count_lost(Stream *s, int counter)
 {
   shared_add(&s->counters[counter], 1);
@@ -264,7 +272,7 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
       step_learn(s, (uint64_t)dt);
       s->time_us = s->event_us[event] = time_us;
       s->in_chunk++;
-      if (time_us - s->chunk_us >= STREAM_CHUNK_US && !is_waiting(s)) chunk_flush(s);
+      if (time_us - s->chunk_us >= chunk_age(s) && !is_waiting(s)) chunk_flush(s);
       return 1;
     }
     /* Did not fit: what was defined for it is void. */

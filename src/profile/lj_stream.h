@@ -14,8 +14,11 @@
 #include "profile/lj_wbuf.h"
 #include "profile/lj_wqueue.h"
 
-/* A chunk is handed out at this age, so that little is lost with the process. */
+/* A chunk is handed out at this age, so that little is lost with the process; the first
+** ones whenever the profile is twice as old.
+*/
 #define STREAM_CHUNK_US	10000000
+#define STREAM_FIRST_US	1000000
 /* Room for all counters at the end of a chunk. */
 #define STREAM_RESERVE	400
 /* Room for the modules of a sample, left free where no chunk can be handed out. */

@@ -244,9 +244,9 @@ static int option_read(lua_State *L, const char *s, size_t len)
   const struct EnvOption *o = option_find(s, name_len);
   int top = lua_gettop(L);
   if (!o)
-    return say_value(s, (int)name_len, "is no option; they are path, mode, hz, "
-		     "interval, clock, period, threads, signal, flush, jitter, fork, shared, "
-		     "force, follow, control, paused", "");
+    return say_value(s, (int)name_len, "is no option; expected on, off, or path, mode, "
+		     "hz, interval, clock, period, threads, signal, flush, jitter, fork, "
+		     "shared, force, follow, control, paused with commas between", "");
   lua_getfield(L, OPTIONS, o->name);
   if (!lua_isnil(L, -1))
     return say_value(s, (int)name_len, "is there twice", "");
@@ -265,12 +265,13 @@ static int option_read(lua_State *L, const char *s, size_t len)
 static int options_read(lua_State *L, const char *value)
 {
   const char *s = value;
-  if (strcmp(s, "on") != 0) {
-    for (; *s; s += *s == ',') {
-      size_t len = strcspn(s, ",");
-      if (len && !option_read(L, s, len)) return 0;
-      s += len;
-    }
+  for (; *s; s += *s == ',') {
+    size_t len;
+    s += strspn(s, " ");
+    len = strcspn(s, ",");
+    if (len && !(len == 2 && memcmp(s, "on", 2) == 0) && !option_read(L, s, len))
+      return 0;
+    s += len;
   }
   lua_getfield(L, OPTIONS, "mode");
   if (lua_isnil(L, -1)) {

@@ -145,7 +145,7 @@ static void handler_of_program(void)
   char text[1024];
   lua_State *L;
   ssize_t n;
-  int fd = open("messages", O_RDWR|O_CREAT|O_TRUNC, 0600), keep = dup(2);
+  int fd = open("messages", O_RDWR|O_CREAT|O_TRUNC|O_APPEND, 0600), keep = dup(2);
   REQUIRE(fd >= 0 && keep >= 0 && dup2(fd, 2) == 2);
   memset(&sa, 0, sizeof(sa));
   sa.sa_handler = program_handler;

@@ -93,6 +93,8 @@ end
 
 t.equal(with("hz=200").interval_ns, "5000000", "hz")
 t.equal(with("hz=2e2,").interval_ns, "5000000", "hz with an exponent, and a comma more")
+t.equal(with("on,hz=200").interval_ns, "5000000", "on and more")
+t.equal(with("hz=200, mode=L").mode, "leaf", "a space behind a comma")
 t.equal(with("interval=2.5").interval_ns, "2500000", "interval")
 t.equal(with("mode=L").mode, "leaf", "mode=L")
 t.equal(with("mode=C").mode, "callgraph", "mode=C")
@@ -231,7 +233,9 @@ local function wrong(value, ...)
 end
 
 fresh()
-wrong("1", "'1' is no option; they are path, ")
+wrong("1", "'1' is no option; expected on, off, or path, ")
+wrong("hz=10, x=1", "'x' is no option")
+wrong("off,hz=10", "'off' is no option")
 wrong("hz=10,x=1", "'x' is no option")
 wrong("=1", "'' is no option")
 wrong("hertz=10", "'hertz'")

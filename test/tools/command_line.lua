@@ -86,6 +86,13 @@ t.with_file(profile(), function(path)
   check("-o in no folder", ("-o %s/none/x %s"):format(out, path), 1, "",
 	path .. ": cannot write " .. out)
   check("-o is the input", ("-o %s %s"):format(path, path), 2, "", "same file")
+  local link = os.tmpname()
+  t.shell(("ln -sf %s %s"):format(path, link))
+  check("-o is a link to the input", ("-o %s %s"):format(link, path), 2, "", "same file")
+  check("-o is the input by another way", ("-o /.%s %s"):format(path, path), 2, "", "same file")
+  check("-o is the base by a link", ("--diff=%s --format=top -o %s /dev/null"):format(link, path),
+	2, "", "same file")
+  os.remove(link)
 
   -- Output that fails.
   check("full output", path .. " >/dev/full", 1, "", "cannot write standard output")
@@ -98,6 +105,8 @@ t.with_file(profile(), function(path)
   -- Wrong command lines.
   local SEE = "see 'luajit-parse-sysprof --help'"
   check("no file", "", 2, "", "expected a FILE; " .. SEE)
+  check("a name that a terminal would obey", "'/no/\27[31m\nx'", 1, "",
+	"luajit-parse-sysprof: /no/?[31m?x: No such file")
   check("two files, one is none", path .. " /no/such/file", 1, "",
 	"luajit-parse-sysprof: /no/such/file: No such file")
   check("-o is the second input", ("-o %s /dev/null %s"):format(path, path), 2, "",

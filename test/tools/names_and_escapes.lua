@@ -22,9 +22,9 @@ local function host_name(define)
   return (t.render(b:finish()):gsub(" 1\n$", ""))
 end
 
-local function lua_name(chunk, name, firstline, options)
+local function lua_name(chunk, name, firstline, options, lastline)
   return name_of(F.lfunc(1, 42), function(b)
-    b:lfunc(1, firstline or 7, chunk, name)
+    b:lfunc(1, firstline or 7, chunk, name, lastline)
   end, options)
 end
 
@@ -48,7 +48,7 @@ t.equal(lua_name("=", "", 0), "main chunk (?)", "empty source name")
 t.equal(lua_name("=(command line)", "", 0), "main chunk (command line)",
 	"main chunk of a source that is a name")
 t.equal(lua_name("=(load)", "f"), "f ((load):7)", "function of such a source")
-t.equal(lua_name("@x.lua", "f", 0, 9), "main chunk (x.lua)", "main chunk with a name")
+t.equal(lua_name("@x.lua", "f", 0, nil, 9), "main chunk (x.lua)", "main chunk with a name")
 t.equal(lua_name("@x.lua", "", 0), "main chunk (x.lua)", "main chunk without lines")
 t.equal(lua_name("@x.bc", "f", 0), "f (x.bc:?)", "function without lines")
 t.equal(lua_name("@x.bc", "?", 0), "x.bc:?", "function without lines and name")

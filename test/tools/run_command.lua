@@ -254,6 +254,8 @@ wrong("no script", "run -o x.bin", 2, "expected a SCRIPT")
 wrong("unknown option", "run --wrong x.lua", 2, "unknown option '--wrong'")
 wrong("unknown ending", "run -o x.doc short.lua", 2, "the ending of 'x.doc'")
 wrong("no ending", "run -o x short.lua", 2, "the ending of 'x'")
+wrong("script and output", "run --format=top -o ./short.lua short.lua", 2,
+      "script and output are the same file")
 wrong("interval", "run -i 0 short.lua", 2, "option '-i': expected milliseconds")
 wrong("hz", "run --hz=0 short.lua", 2, "option '--hz': expected samples a second")
 wrong("both", "run --hz=10 -i 1 short.lua", 2, "--interval and --hz say the same")

@@ -7,6 +7,7 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local text = require("sysprof.text")
 
 ffi.cdef [[
 int isatty(int);
@@ -50,6 +51,7 @@ function methods:update(name, done, total)
   local time = self.now()
   if time < self.due then return end
   self.due, self.shown, last = time + STEP, true, self
+  name = text.clean(name)
   if total and total > 0 then
     self.write(("%sreading %s: %d%% of %.0f MB"):format(ERASE, name,
       math.floor(100 * math.min(done / total, 1)), total / MB))
