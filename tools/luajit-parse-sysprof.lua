@@ -186,7 +186,8 @@ local function warn(shown, profile, format, empty)
   local parts = {}
   parts[1] = profile:problem_text()
   local lost, lost_text = selfreport.lost(profile)
-  if empty then parts[#parts + 1] = "warning: the filters leave no sample" end
+  local nothing = empty and "the filters leave no sample" or selfreport.nothing(profile)
+  if nothing then parts[#parts + 1] = "warning: " .. nothing end
   if lost > 0 and (format == "folded" or format == "annotate" or #parts > 0) then
     parts[#parts + 1] = "warning: samples lost: " .. lost_text
   end

@@ -115,7 +115,8 @@ const char *lj_ctlsig_install(int signo)
   if (is_ours(&sa)) return NULL;
   if ((sa.sa_flags & SA_SIGINFO) ||
       (sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN))
-    return "the program has a handler for its signal";
+    return "the program has a handler for its signal; choose another one, as "
+	   "SIGRTMIN+3, or a file";
   signals[signo].oldsa = sa;
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = control_signal;

@@ -68,6 +68,14 @@ function selfreport.lost(profile)
   return total, total_of(total, parts)
 end
 
+-- Returns a text that says that a profile has no sample, and in how much time, or nil.
+function selfreport.nothing(profile)
+  if profile:totals() > 0 then return nil end
+  local e = events.list(profile)[1]
+  if not e or e.unit ~= G.SPF_UNIT_US or not e.total then return "no samples" end
+  return ("no samples in %.3f s of CPU time"):format(e.total / 1e6)
+end
+
 local function broken(profile, first)
   local total, parts = 0, {}
   for reason = 0, G.SPF_BROKEN__MAX - 1 do
