@@ -4,6 +4,9 @@
 ** intervals of 10 ms, 1 ms and 100 us, whatever rate the clock reaches; with two
 ** clocks at once each one's do. Start and stop take part
 ** of it.
+**
+** A clock of the kernel's ticks sees a thread only that runs while there is one. Beside
+** many others it may run between them for long: then it is tried again.
 */
 
 #include "cpu_work.h"
@@ -12,6 +15,8 @@
 #define CPU_US		200000
 #define SLEEP_US	2000	/* After as much CPU time. */
 #define END_US		60000	/* Without sleep at the end. */
+#define TICKS_US	40000	/* Some ticks of the kernel. */
+#define TRIES		20
 
 static void run(lua_State *L, int sleeps)
 {
@@ -24,14 +29,17 @@ static void run(lua_State *L, int sleeps)
   if (sleeps) cpu_run_lua(L, END_US);
 }
 
-static void profile(lua_State *L, const char *clocks, uint64_t interval_ns, int sleeps)
+/* Returns 0 if what has no sample yet at the end is more than an interval and some
+** ticks.
+*/
+static int profile(lua_State *L, const char *clocks, uint64_t interval_ns, int sleeps)
 {
   static StreamSums sums;
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
   uint64_t begin, end, around, limit = interval_ns / 1000;
   const SessionSums *s = &sums.s[0];
-  int e, n = strchr(clocks, ',') ? 2 : 1;
+  int e, ok = 1, n = strchr(clocks, ',') ? 2 : 1;
   opt.clocks = clocks;
   opt.interval_ns = interval_ns;
   around = cpu_own_us();
@@ -55,11 +63,17 @@ static void profile(lua_State *L, const char *clocks, uint64_t interval_ns, int 
     CHECK(total <= around);
     CHECK(total >= end - begin);
     CHECK(s->weight[e] <= total);
-    /* The last sample is an interval old, or some ticks of the kernel. */
-    CHECK(s->samples[e] > 0);
-    CHECK(total - s->weight[e] <= limit + 40000);
+    ok &= s->samples[e] > 0 && total - s->weight[e] <= limit + TICKS_US;
   }
   sink_free(&sink);
+  return ok;
+}
+
+static void check(lua_State *L, const char *clocks, uint64_t interval_ns, int sleeps)
+{
+  int i;
+  for (i = 0; i < TRIES && !profile(L, clocks, interval_ns, sleeps); i++) ;
+  CHECK(i < TRIES);
 }
 
 int main(void)
@@ -69,10 +83,10 @@ int main(void)
   int i, sleeps;
   for (i = 0; i < 3; i++)
     for (sleeps = 0; sleeps < 2; sleeps++) {
-      profile(L, "cpu", intervals[i], sleeps);
-      profile(L, "wall", intervals[i], sleeps);
+      check(L, "cpu", intervals[i], sleeps);
+      check(L, "wall", intervals[i], sleeps);
     }
-  profile(L, "ctimer,wall", 1000000, 0);
+  check(L, "ctimer,wall", 1000000, 0);
   lua_close(L);
   return check_status();
 }
