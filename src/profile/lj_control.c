@@ -64,15 +64,16 @@ static void slot_free(Control *c)
   free((char *)c->file);
   free((char *)c->fo.path);
   free((char *)c->opt.clocks);
-  c->file = c->fo.path = c->opt.clocks = NULL;
+  shared_set(&c->file, NULL);
+  c->fo.path = c->opt.clocks = NULL;
 }
 
 /* Nothing of a free slot is used but by the add. Under the lock. */
 static void slot_end(Control *c)
 {
   int own = shared_get(&c->tid) == lj_clock_tid();
-  if (c->file) slots_files--;
-  shared_set(&slots_used, slots_used - 1);
+  if (c->file) shared_add(&slots_files, -1);
+  shared_add(&slots_used, -1);
   __atomic_store_n(&c->g, NULL, __ATOMIC_SEQ_CST);
   while (!own && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST) > 0)
     sched_yield();
@@ -102,16 +103,16 @@ static const char *slot_fill(Control *c, const char *control, int number,
   const char *why = options_problem(opt);
   int is_file = (*control == '/');
   if (why) return why;
-  c->signo = is_file ? FILE_SIGNAL : lj_luaopt_signal(control);
-  c->users = c->asked = c->runs = 0;
-  c->pending = 0;
+  shared_set(&c->signo, is_file ? FILE_SIGNAL : lj_luaopt_signal(control));
+  c->asked = c->runs = 0;  /* users goes on: a handler may be about to leave. */
+  shared_set(&c->pending, 0);
   c->number = number;
   c->pid = getpid();
   c->opt = *opt;
   c->fo = *fo;
   c->opt.clocks = opt->clocks ? strdup(opt->clocks) : NULL;
   c->fo.path = fo->path ? strdup(fo->path) : NULL;
-  c->file = is_file ? strdup(control) : NULL;
+  shared_set(&c->file, is_file ? strdup(control) : NULL);
   if ((opt->clocks && !c->opt.clocks) || (fo->path && !c->fo.path) ||
       (is_file && !c->file))
     return strerror(ENOMEM);
@@ -136,8 +137,8 @@ const char *lj_control_add(lua_State *L, const char *control, int number,
     if ((why = slot_fill(c, control, number, opt, fo)) != NULL) {
       slot_free(c);
     } else {
-      slots_files += (c->file != NULL);
-      shared_set(&slots_used, slots_used + 1);
+      shared_add(&slots_files, c->file != NULL);
+      shared_add(&slots_used, 1);
       __atomic_store_n(&c->g, G(L), __ATOMIC_SEQ_CST);
     }
   }

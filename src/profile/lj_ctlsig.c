@@ -74,10 +74,11 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
 		(value & VALUE_TAG_MASK) == VALUE_TAG;
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_controls[i];
-    if (!shared_get(&c->g) || shared_get(&c->signo) != signo) continue;
+    if (!__atomic_load_n(&c->g, __ATOMIC_ACQUIRE) || shared_get(&c->signo) != signo)
+      continue;
     if (is_told) {
       if ((value & ~VALUE_TAG_MASK) != (uintptr_t)i) continue;
-    } else if (c->file) {
+    } else if (shared_get(&c->file)) {
       continue;  /* Somebody else's signal. */
     } else {
       __atomic_fetch_xor(&c->pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);

@@ -31,9 +31,9 @@ static const char wait_code[] =
   "  assert(os.time() < deadline, 'not within a minute') "
   "until (misc.sysprof.report().wall_s ~= before) == wanted";
 
-static volatile int phase;	/* Set by the VM's thread, */
-static volatile int sent;	/* and by the one that sends. */
-static volatile int over;
+static int phase;	/* Set by the VM's thread, */
+static int sent;	/* and by the one that sends. */
+static int over;
 
 static lua_State *vm_new(void)
 {
@@ -54,12 +54,18 @@ static void vm_wait(lua_State *L, int wanted)
   }
 }
 
-static int pause_until(volatile int *flag, int value)
+static void set(int *flag, int value)
+{
+  __atomic_store_n(flag, value, __ATOMIC_RELEASE);
+}
+
+static int pause_until(int *flag, int value)
 {
   static const struct timespec ms = { 0, 1000000 };
   time_t deadline = time(NULL) + PATIENCE_S;
-  while (*flag < value && time(NULL) < deadline) nanosleep(&ms, NULL);
-  return *flag >= value;
+  while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) < value && time(NULL) < deadline)
+    nanosleep(&ms, NULL);
+  return __atomic_load_n(flag, __ATOMIC_ACQUIRE) >= value;
 }
 
 static int exists(const char *path)
@@ -72,11 +78,11 @@ static void *runs_vm(void *arg)
 {
   lua_State *L = vm_new();
   (void)arg;
-  phase = 1;
+  set(&phase, 1);
   vm_wait(L, 1);
-  phase = 2;
+  set(&phase, 2);
   vm_wait(L, 0);
-  phase = 3;
+  set(&phase, 3);
   CHECK(pause_until(&sent, 3));
   lua_close(L);
   return NULL;
@@ -95,7 +101,7 @@ static void another_thread(void)
   CHECK_EQ(raise(SIGUSR2), 0);
   CHECK(pause_until(&phase, 3));
   CHECK(!exists("r2.bin"));
-  sent = 3;
+  set(&sent, 3);
   REQUIRE(pthread_join(thread, NULL) == 0);
 }
 
@@ -108,7 +114,7 @@ static void *opens_and_closes(void *arg)
     CHECK_EQ(luaL_dostring(L, "local s = 0 for i = 1, 2000 do s = s + #tostring(i) end"), 0);
     lua_close(L);
   }
-  over = 1;
+  set(&over, 1);
   return NULL;
 }
 
@@ -119,7 +125,7 @@ static void while_vms_come_and_go(void)
   lua_State *mine = vm_new();
   struct sigaction ours, sa;
   REQUIRE(pthread_create(&thread, NULL, opens_and_closes, NULL) == 0);
-  while (!over) {
+  while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
     raise(SIGUSR2);
     CHECK_EQ(luaL_dostring(mine, "local s = 0 for i = 1, 200 do s = s + #tostring(i) end"), 0);
   }
