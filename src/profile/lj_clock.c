@@ -55,6 +55,13 @@ uint64_t lj_clock_thread_ns(int tid)
   return clock_ns(lj_clock_thread_id(tid));
 }
 
+uint64_t lj_clock_tick_cpu_ns(const Clock *c)
+{
+  int is_known = (c->spec.kind == CLOCK_PERF && c->spec.unit == SPF_UNIT_US) ||
+		 c->spec.kind == CLOCK_ITIMER;
+  return is_known ? c->last : clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 /* In a tick it is what the tick has found, the same for all who ask. */
 uint64_t lj_clock_total(const Clock *c)
 {

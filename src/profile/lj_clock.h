@@ -43,6 +43,7 @@ typedef struct Clock {
   timer_t timer;	/* CLOCK_CTIMER, CLOCK_WALL. */
   int fd, count_fd;	/* CLOCK_PERF: what signals, what counts; else -1. */
   /* Set by the handler only, once armed. */
+  uint64_t begin_ns;	/* CLOCK_MONOTONIC when the handler began with the tick. */
   uint64_t random;	/* State of lj_clock_random. */
   uint64_t last;	/* Total at the last tick, in ns or occurrences. */
   uint64_t period_now;	/* Period until the next tick. */
@@ -80,7 +81,10 @@ LJ_FUNC void lj_clock_close(Clock *c);
 */
 LJ_FUNC uint64_t lj_clock_total(const Clock *c);
 
-/* The same for jit.profile, interval in milliseconds. Start returns 0 if
+/* CPU time of its thread at its tick, in nanoseconds. In the tick. */
+LJ_FUNC uint64_t lj_clock_tick_cpu_ns(const Clock *c);
+
+/* Start and stop a clock for jit.profile, interval in milliseconds. Start returns 0 if
 ** sysprof runs.
 */
 LJ_FUNC int lj_clock_jitp_start(void (*handler)(int), int interval);

@@ -21,6 +21,7 @@
 
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_clocksig.h"
+#include "profile/lj_now.h"
 #include "profile/lj_shared.h"
 
 #define COUNT_TRIES	1000	/* To read what the handler may be changing. */
@@ -258,7 +259,6 @@ static uint64_t count_read(const Clock *c, Count *n)
   uint64_t last, delta, enabled, running;
   Count kept;
   int fd = c->count_fd >= 0 ? c->count_fd : c->fd;
-  if (c->spec.unit == SPF_UNIT_US) return lj_clock_thread_ns(c->tid);
   if (!count_kept(c, &last, &kept) || !event_isopen(fd) ||
       read(fd, n, sizeof(*n)) != sizeof(*n))
     return last;
@@ -273,7 +273,7 @@ static uint64_t count_read(const Clock *c, Count *n)
 uint64_t lj_clock_perf_count(const Clock *c)
 {
   Count n;
-  return count_read(c, &n);
+  return c->spec.unit == SPF_UNIT_US ? lj_clock_thread_ns(c->tid) : count_read(c, &n);
 }
 
 int lj_clock_perf_isdue(const Clock *c)
@@ -287,7 +287,9 @@ int lj_clock_perf_isdue(const Clock *c)
 int lj_clock_perf_tick(Clock *c)
 {
   Count now = { c->raw, c->enabled_ns, c->running_ns };  /* If it cannot be read. */
-  uint64_t count = count_read(c, &now), delta = count - c->last;
+  uint64_t count = c->spec.unit == SPF_UNIT_US ? clock_ns(CLOCK_THREAD_CPUTIME_ID) :
+						  count_read(c, &now);
+  uint64_t delta = count - c->last;
   uint64_t period = c->spec.jitter ? lj_clock_jitter(c) : c->spec.period;
   uint64_t n;
   if (delta < c->period_now / 4) return -1;

@@ -18,6 +18,7 @@
 
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_clocksig.h"
+#include "profile/lj_now.h"
 #include "profile/lj_shared.h"
 #include "profile/lj_threads.h"
 
@@ -144,11 +145,22 @@ static void slot_done(uintptr_t value)
   __atomic_sub_fetch(&slots[value & VALUE_SLOT_MASK].users, 1, __ATOMIC_SEQ_CST);
 }
 
-/* A tick of a clock whose slot is in use. */
-static void clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc)
+/* The calling thread's id, without a system call after the first one. */
+static __thread int own_tid __attribute__((tls_model("initial-exec")));
+
+static int tid_get(void)
+{
+  if (LJ_UNLIKELY(own_tid == 0)) own_tid = lj_clock_tid();
+  return own_tid;
+}
+
+/* A tick of a clock whose slot is in use, which the handler began with at begin_ns. */
+static void clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc,
+		       uint64_t begin_ns)
 {
   int slot = c->slot;
   shared_add(&slots[slot].ticks, 1);
+  c->begin_ns = begin_ns;
   lj_clock_tick(c, info, uc);
   shared_add(&slots[slot].ticks, -1);
 }
@@ -174,13 +186,13 @@ static void siblings_tick(uintptr_t value, int tid, int signo,
     if (!c) continue;
     /* Before it is armed, another thread may be about to open it. */
     if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST) && lj_clock_perf_isdue(c))
-      clock_tick(c, info, uc);
+      clock_tick(c, info, uc, mono_ns());
     slot_done(v);
   }
 }
 
 static void value_tick(uintptr_t value, int signo, const siginfo_t *info,
-		       ucontext_t *uc)
+		       ucontext_t *uc, uint64_t begin_ns)
 {
   Clock *c = slot_use(value);
   int tid, is_own;
@@ -191,8 +203,8 @@ static void value_tick(uintptr_t value, int signo, const siginfo_t *info,
   }
   tid = c->tid;
   /* A late signal of another thread's clock with this descriptor? */
-  is_own = (c->spec.kind != CLOCK_PERF || tid == lj_clock_tid());
-  if (is_own) clock_tick(c, info, uc);
+  is_own = (c->spec.kind != CLOCK_PERF || tid == tid_get());
+  if (is_own) clock_tick(c, info, uc, begin_ns);
   slot_done(value);
   if (is_own && shared_get(&slots[value & VALUE_SLOT_MASK].next) !=
 		(int)(value & VALUE_SLOT_MASK))
@@ -229,7 +241,7 @@ static void itimer_signal(const siginfo_t *info, ucontext_t *uc)
     c = slot_use(value);
     if (!c) continue;
     if (c->tid == tid) {
-      clock_tick(c, info, uc);
+      clock_tick(c, info, uc, mono_ns());
     } else if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
       if (++looks == LOOKS_MAX) shared_set(&look_from, (unsigned int)slot + 1);
       if (lj_clock_itimer_isstarved(c)) forward(value, c);
@@ -240,10 +252,11 @@ static void itimer_signal(const siginfo_t *info, ucontext_t *uc)
 
 static void clock_signal(int signo, siginfo_t *info, void *uc)
 {
+  uint64_t begin_ns = mono_ns();  /* Before anything that takes time. */
   int saved_errno = errno;
   uintptr_t value = value_of(info);
   if (value)
-    value_tick(value, signo, info, (ucontext_t *)uc);
+    value_tick(value, signo, info, (ucontext_t *)uc, begin_ns);
   else if (lj_clock_itimer_issignal(signo, info->si_code))
     itimer_signal(info, (ucontext_t *)uc);
   else
@@ -450,6 +463,7 @@ void lj_clocksig_release(Clock *c)
 void lj_clocksig_forget(void)
 {
   int i;
+  own_tid = 0;
   for (i = 0; i < CLOCKS_MAX; i++) {
     shared_set(&slots[i].value, VALUE_FREE);
     shared_set(&slots[i].users, 0);

@@ -205,7 +205,7 @@ static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
 {
   uint64_t cpu_us;
   int i;
-  s->begin_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  s->begin_cpu_ns = lj_clock_tick_cpu_ns(&of->clock);
   cpu_us = s->begin_cpu_ns / 1000;
   shared_set(&s->cpu_us, s->cpu_before + cpu_us - s->cpu_base);
   for (i = 0; i < s->nevent; i++) {
@@ -274,16 +274,27 @@ static uint64_t handler_ns(const Session *s, uint64_t real_ns)
   return cpu_ns < real_ns ? cpu_ns : real_ns;
 }
 
+void lj_sample_account(Session *s)
+{
+  uint64_t spent = s->spent_ns;
+  if (spent == 0) return;
+  shared_set(&s->spent_ns, 0);
+  shared_add(&s->counters[SPF_COUNTER_HANDLER_NS], spent);
+  if (spent > s->counters[SPF_COUNTER_HANDLER_MAX_NS])
+    shared_set(&s->counters[SPF_COUNTER_HANDLER_MAX_NS], spent);
+  hist_add(&s->handler, hist_class(spent), 1);
+  shared_set(&s->counters[SPF_COUNTER_HANDLER_P99_NS], hist_p99(&s->handler));
+}
+
 void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
 {
   Session *s = (Session *)session;
   SessionEvent *ev = &s->event[event];
-  uint64_t begin, end, spent, interval;
+  uint64_t begin = ev->clock.begin_ns, end, spent, interval;
   if (__atomic_exchange_n(&s->in_handler, 1, __ATOMIC_ACQUIRE)) {
     shared_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
     return;
   }
-  begin = mono_ns();
   if (overrun > 0) shared_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
   if (begin < s->rest_until_ns) {
     shared_add(&s->counters[SPF_COUNTER_THROTTLED], 1);
@@ -292,14 +303,11 @@ void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
   }
   interval = tick_interval(ev, begin);
   ev->tick_ns = begin;
+  lj_sample_account(s);
   take(s, ev, uc, begin);
   end = mono_ns();
   spent = handler_ns(s, end - begin);
-  shared_add(&s->counters[SPF_COUNTER_HANDLER_NS], spent);
-  if (spent > s->counters[SPF_COUNTER_HANDLER_MAX_NS])
-    shared_set(&s->counters[SPF_COUNTER_HANDLER_MAX_NS], spent);
-  hist_add(&s->handler, hist_class(spent), 1);
-  shared_set(&s->counters[SPF_COUNTER_HANDLER_P99_NS], hist_p99(&s->handler));
+  shared_set(&s->spent_ns, spent);
   /* A sample may take longer than the interval, of a very deep stack or with a
   ** slow writer. Leave the program at least as much time, or it would stand
   ** still. The next sample's weight covers what is left out. Where the clock

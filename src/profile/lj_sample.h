@@ -13,4 +13,9 @@
 LJ_FUNC void lj_sample_tick(void *session, int event, int overrun,
 			    ucontext_t *uc);
 
+/* Count the time that the last sample has taken, which is done by the next one else.
+** While no tick runs.
+*/
+LJ_FUNC void lj_sample_account(Session *s);
+
 #endif

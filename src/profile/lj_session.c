@@ -73,6 +73,7 @@ void lj_session_look(Session *s)
 static void totals_end(Session *s)
 {
   int i;
+  lj_sample_account(s);
   if (s->seen_cpu_us > s->cpu_us) s->cpu_us = s->seen_cpu_us;
   for (i = 0; i < s->nevent; i++) {
     SessionEvent *ev = &s->event[i];
@@ -85,7 +86,7 @@ static void totals_end(Session *s)
 /* Its thread may be counting. */
 void lj_session_count(const Session *s, ProfileTotals *t)
 {
-  uint64_t cpu_us = shared_get(&s->cpu_us);
+  uint64_t cpu_us = shared_get(&s->cpu_us), spent = shared_get(&s->spent_ns);
   uint32_t i;
   for (i = 0; i < SPF_COUNTER__MAX; i++) {
     uint64_t n = shared_get(&s->counters[i]);
@@ -97,6 +98,12 @@ void lj_session_count(const Session *s, ProfileTotals *t)
   for (i = 0; i < HIST_CLASSES; i++) {
     uint32_t n = shared_get(&s->handler.n[i]);
     if (n) hist_add(&t->handler, i, n);
+  }
+  if (spent) {  /* The last sample's. */
+    t->counters[SPF_COUNTER_HANDLER_NS] += spent;
+    if (spent > t->counters[SPF_COUNTER_HANDLER_MAX_NS])
+      t->counters[SPF_COUNTER_HANDLER_MAX_NS] = spent;
+    hist_add(&t->handler, hist_class(spent), 1);
   }
   t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
   t->counters[SPF_COUNTER_LOST_WRITER] += shared_get(&s->queue.lost);
@@ -310,6 +317,7 @@ int lj_session_dump(Session *s, int with_names)
     if (++tries == DUMP_TRIES) return EBUSY;
     nanosleep(&wait, NULL);
   }
+  lj_sample_account(s);
   if (with_names) lj_funcname_find(&s->symtab, &s->peek, s->p->g);
   err = lj_stream_dump(&s->stream);
   s->symtab.vm_readable = 0;

@@ -53,6 +53,8 @@ typedef struct Session {
   int state;			/* SPF_VMST_* of the current sample. */
   uint64_t rest_until_ns;	/* No sample is taken before. */
   uint64_t begin_cpu_ns;	/* Thread's CPU time when the tick began. */
+  uint64_t spent_ns;		/* In the handler, for the last sample; not counted */
+				/* yet, because the count takes time as well. */
   uintptr_t leaf_pc;		/* Interrupted address, for backtracers. */
   SessionEvent event[SPF_EVENTS_MAX];
   uint64_t counters[SPF_COUNTER__MAX];
