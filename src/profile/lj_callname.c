@@ -317,6 +317,24 @@ void lj_callname_frame(Symtab *st, Peek *pk, global_State *g,
   name_site(&c, lf, cf->pc);
 }
 
+int lj_callname_isfinal(const Symtab *st, const global_State *g,
+			const CallFrame *cf)
+{
+  uint64_t link = *(const uint64_t *)cf->f;
+  switch (link & FRAME_TYPE) {
+  case FRAME_C:
+    return (link & FRAME_TYPEP) != FRAME_CP || !(g->hookmask & HOOK_GC);
+  case FRAME_CONT:
+    if ((link & FRAME_P) != 0 ||
+	(LJ_HASFFI && *(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK))
+      return 1;
+    break;
+  case FRAME_LUA: break;
+  default: return 1;
+  }
+  return !cf->pc || lj_callname_isdone(st, cf->pc);
+}
+
 void lj_callname_inlined(Symtab *st, Peek *pk, global_State *g,
 			 const GCproto *pt, const GCproto *caller, uintptr_t pc)
 {

@@ -47,7 +47,11 @@ static LJ_AINLINE int lj_callname_isdone(const Symtab *st, uintptr_t pc)
 LJ_FUNC void lj_callname_frame(Symtab *st, Peek *pk, global_State *g,
 			       const CallFrame *cf);
 
-/* The same for a function that is compiled into its caller and has no frame.
+/* Would that find nothing new at this call? Async-signal-safe. */
+LJ_FUNC int lj_callname_isfinal(const Symtab *st, const global_State *g,
+				const CallFrame *cf);
+
+/* Look for that of a function that is compiled into its caller and has no frame.
 ** pc points behind the call in the caller's bytecode. Async-signal-safe.
 */
 LJ_FUNC void lj_callname_inlined(Symtab *st, Peek *pk, global_State *g,

@@ -61,10 +61,17 @@ static uint32_t func_line(Peek *pk, const GCproto *pt, uintptr_t pc)
   return (uint32_t)lj_debug_line((GCproto *)pt, pos);
 }
 
+/* Push a frame that the steps of the walk find. */
+static LJ_AINLINE void push_step(LuaStack *ls, FrameWord w)
+{
+  lj_ltail_word(&ls->tail, w);
+  lj_frames_push(ls->frames, w);
+}
+
 static LJ_AINLINE void push_word(LuaStack *ls, FrameWord w, TopFunc kind)
 {
   if (ls->top == TOP_NONE) ls->top = kind;
-  lj_frames_push(ls->frames, w);
+  push_step(ls, w);
 }
 
 /* Push a Lua function that is at a place that is remembered. Of the others, below
@@ -114,19 +121,15 @@ static void push_cfunc(LuaStack *ls, uint32_t ffid, lua_CFunction f)
 static int push_func(LuaStack *ls, const FrameFunc *ff, uintptr_t pc)
 {
   if (ff->pt) return push_proto(ls, ff->pt, pc);
+  if (ff->fn->c.ffid == FF_C)
+    lj_ltail_load(&ls->tail, (uintptr_t)&ff->fn->c.f, (uintptr_t)ff->fn->c.f);
   push_cfunc(ls, ff->fn->c.ffid, ff->fn->c.f);
   return 1;
 }
 
-/* State of the C frame chain that is followed along with the Lua frames. */
-typedef struct Chain {
-  uintptr_t cf;			/* Current VM frame, 0 at the end. */
-  uintptr_t last;		/* VM frame before it. */
-  int resume;			/* The current one resumed this coroutine. */
-  int bare;			/* It may run no Lua frame of its own. */
-} Chain;
+/* -- The chain of VM frames ---------------------------------------------------- */
 
-static void chain_set(LuaStack *ls, Chain *ch, uintptr_t link)
+static void chain_set(LuaStack *ls, LuaChain *ch, uintptr_t link)
 {
   ch->last = ch->cf;
   ch->cf = link & (uintptr_t)CFRAME_RAWMASK;
@@ -134,24 +137,34 @@ static void chain_set(LuaStack *ls, Chain *ch, uintptr_t link)
   ch->bare = (ch->cf != 0 && lj_ltop_maybebare(ls->pk, ch->cf));
 }
 
+/* The step depends on whether the current VM frame may be bare, and on whose. */
+static void chain_keepbare(LuaStack *ls, const LuaChain *ch)
+{
+  uintptr_t addr = ch->cf + CFRAME_OFS_NRES, nres = 0;
+  lj_peek_word(ls->pk, addr, &nres);
+  lj_ltail_load(&ls->tail, addr + 1, nres);
+}
+
 /* Pass one VM frame. */
-static int chain_pass(LuaStack *ls, Chain *ch)
+static int chain_pass(LuaStack *ls, LuaChain *ch)
 {
   uintptr_t link;
   if (ch->cf == 0) return 0;  /* More boundaries than VM frames. */
-  lj_frames_push(ls->frames,
-		 frame_word(ch->resume ? SPF_FRAME_RESUME : SPF_FRAME_CBOUND, 0));
+  push_step(ls, frame_word(ch->resume ? SPF_FRAME_RESUME : SPF_FRAME_CBOUND, 0));
   ls->nbounds++;
   if (!lj_peek_word(ls->pk, ch->cf + CFRAME_OFS_PREV, &link)) return 0;
+  lj_ltail_load(&ls->tail, ch->cf + CFRAME_OFS_PREV, link);
   chain_set(ls, ch, link);
+  if (ch->cf != 0) chain_keepbare(ls, ch);
   return 1;
 }
 
 /* PC that a Lua function saved in its VM frame before it left for C. */
-static uintptr_t chain_savedpc(LuaStack *ls, const Chain *ch)
+static uintptr_t chain_savedpc(LuaStack *ls, const LuaChain *ch)
 {
   uintptr_t pc = 0;
-  if (ch->cf != 0) lj_peek_word(ls->pk, ch->cf + CFRAME_OFS_PC, &pc);
+  if (ch->cf != 0 && lj_peek_word(ls->pk, ch->cf + CFRAME_OFS_PC, &pc))
+    lj_ltail_load(&ls->tail, ch->cf + CFRAME_OFS_PC, pc);
   return pc;
 }
 
@@ -257,27 +270,56 @@ static LJ_AINLINE uintptr_t frame_caller(LuaStack *ls, const LuaArea *a,
   return lj_lframe_caller(a, f, pc, ff);
 }
 
+/* The rest of the coroutine is that of the last walk, from its n-th frame to the
+** bottom.
+*/
+static void walk_join(LuaStack *ls, LuaChain *ch, uint32_t n)
+{
+  const LTailSteps *ts = &ls->tail.kept;
+  const LTailState *s = &ts->state[n-1];
+  ls->tail.walked_nbound = ls->nbounds;
+  ls->nbounds += s->nbound;
+  if (s->nbound > 0) ch->last = ls->tail.last;
+  ch->cf = 0;
+  ls->tail.walked_last = ch->last;
+  if (!ls->leaf_only) lj_frames_pushall(ls->frames, ts->word, s->word);
+}
+
 /* Walk the frames of one coroutine. Returns 1 if they are valid to the end.
 ** bare: no frame runs on the innermost VM frame. at: the trace that runs on the
 ** top frame, or NULL.
 */
 static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
-		       Chain *ch, int bare, const TraceAt *at)
+		       LuaChain *ch, int bare, const TraceAt *at)
 {
   uintptr_t f = top->frame, pc = top->pc, slots = 0;
   FrameFunc ff;
   LuaSite *site = NULL;  /* Where this frame is, if that is remembered. */
   int known = 0;  /* The function of this frame has been read. */
   int skip = 0;  /* This frame is the lower part of a vararg frame. */
+  LuaTail *tail = &ls->tail;
   if (bare && !chain_pass(ls, ch)) return 0;
+  lj_ltail_begin(tail, a, ls->st, f, !ls->leaf_only);
   for (;;) {
     uint64_t link;
     uintptr_t prev;
-    const GCfunc *fn;
-    const GCproto *pt;
+    FrameFunc here;
+    int keeps = tail->on && ls->top != TOP_NONE;
+    uint32_t n;
+    if (tail->same > 0 && keeps && (n = lj_ltail_join(tail, f, pc, ch, skip)) > 0) {
+      walk_join(ls, ch, n);
+      return 1;
+    }
+    if (keeps) lj_ltail_step(tail, f, pc, ch, skip, ls->nbounds);
+    if (ch->bare) chain_keepbare(ls, ch);
     while (ch->bare && lj_ltop_isbare(a, ch->cf, f))
       if (!chain_pass(ls, ch)) return 0;
-    if (f == a->bot) return 1;
+    if (f == a->bot) {
+      if (keeps) lj_ltail_keep(tail, f, NULL);
+      tail->walked_nbound = ls->nbounds;
+      tail->walked_last = ch->last;
+      return 1;
+    }
     if (!known && (!lj_lframe_has(a, f) || !lj_lframe_func(a, f, &ff)))
       return 0;
     known = 0;
@@ -295,9 +337,8 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
     site = NULL;
     if (!skip) slots = f + 8;
     skip = 0;
-    fn = ff.fn;
-    pt = ff.pt;
     link = lj_lframe_link(f);
+    here = ff;
     if ((link & FRAME_TYPE) == FRAME_LUA) {
       pc = (uintptr_t)link;
       prev = frame_caller(ls, a, f, pc, &ff, &site);
@@ -316,6 +357,8 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
       case FRAME_CONT: {
 	uintptr_t cont;
 	if (!frame_contvalid(a, f, prev, &cont, &pc)) return 0;
+	lj_ltail_load(tail, f-24, cont);
+	lj_ltail_load(tail, f-16, pc);
 	if (LJ_HASFFI && cont == LJ_CONT_FFI_CALLBACK) {
 	  if (!chain_pass(ls, ch)) return 0;
 	  pc = chain_savedpc(ls, ch);
@@ -331,11 +374,14 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
 	break;
       }
     }
-    if (pt && ls->wants_name && !lj_callname_isdone(ls->st, pc) &&
-	!ls->pk->keeping) {
-      CallFrame cf = { fn, f, slots, prev, pc };
-      lj_callname_frame(ls->st, ls->pk, ls->g, &cf);
+    if (here.pt && ls->wants_name) {
+      CallFrame cf = { here.fn, f, slots, prev, pc };
+      if (!lj_callname_isdone(ls->st, pc) && !ls->pk->keeping)
+	lj_callname_frame(ls->st, ls->pk, ls->g, &cf);
+      keeps = keeps && lj_callname_isfinal(ls->st, ls->g, &cf);
     }
+    if (keeps && here.fn) lj_ltail_keep(tail, f, here.fn);
+    else lj_ltail_restart(tail);
     f = prev;
   }
 }
@@ -380,7 +426,7 @@ static int walk_threads(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
   int n;
   for (n = 0; n < LSTACK_THREADS; n++) {
     LuaArea a;
-    Chain ch;
+    LuaChain ch;
     ch.cf = ch.last = 0;
     if (!lj_lframe_area(&a, ls->pk, L) ||
 	!lj_peek_vm(ls->pk, L, sizeof(lua_State)))
@@ -445,6 +491,7 @@ void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc)
       uint32_t fresh = pk->fresh;
       res = walk_candidate(ls, L, &top, i, bare);
       if (res > 0) {
+	if (pk->fresh == fresh && ls->broken < 0) lj_ltail_end(&ls->tail, ls->st);
 	/* All that was read is memory of the VM, then: no need to probe it in
 	** the next sample. Walked again, because other candidates were read, too.
 	*/

@@ -18,6 +18,7 @@
 #include "lj_obj.h"
 #include "profile/lj_hstack.h"
 #include "profile/lj_lsite.h"
+#include "profile/lj_ltail.h"
 #include "profile/lj_symtab.h"
 
 /* Kind of the top function. */
@@ -44,6 +45,7 @@ typedef struct LuaStack {
   /* Kept from walk to walk. */
   int wants_name;		/* The function that was pushed last does. */
   LuaSites sites;		/* Places in functions. */
+  LuaTail tail;			/* Steps of the last walk. */
 } LuaStack;
 
 /* Walk the Lua stack of an interrupted thread. Async-signal-safe. */

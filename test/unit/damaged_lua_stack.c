@@ -21,6 +21,7 @@
 #include "lj_vm.h"
 #include "profile/lj_lstack.h"
 #include "check.h"
+#include "walks_alike.h"
 
 #define PAGE	4096
 
@@ -39,7 +40,7 @@ static void walk(const ucontext_t *uc)
   lj_frames_reset(&host_frames);
   lj_hstack_walk(&hs, uc);
   lj_lstack_walk(&ls, uc);
-  lj_frames_finish(&frames);
+  walks_compare(&ls, uc);
   nwalks++;
 }
 
@@ -278,6 +279,7 @@ int main(void)
     return 1;
   }
   printf("%d walks, %d broken, %d misfits\n", nwalks, nbroken, nmisfit);
+  walks_report();
   CHECK(nwalks > 10000);
   CHECK(nbroken > 500);
   lua_close(L);

@@ -13,6 +13,7 @@
 
 #include "traces.h"
 #include "profile/lj_lstack.h"
+#include "walks_alike.h"
 
 #define TRAP_FLAG	0x100
 #define STACKS_MAX	8192	/* Different stacks. */
@@ -207,7 +208,7 @@ static void look(const ucontext_t *uc)
   lj_hstack_walk(&hs, uc);
   if (hs.nvm == 0) return;
   lj_lstack_walk(&ls, uc);
-  lj_frames_finish(&frames);
+  walks_compare(&ls, uc);
   nplace[hs.vm[0].place]++;
   frames_stack(&s);
   /* On the way into the VM and out of it there is no Lua function. */
@@ -260,6 +261,7 @@ static void vm_open(void)
 {
   VL = traces_vm();
   memset(&ls, 0, sizeof(ls));
+  walks_reset();
   hs.pk = ls.pk = &pk;
   hs.g = ls.g = G(VL);
   hs.frames = &host_frames;
@@ -531,5 +533,6 @@ int main(void)
   }
   CHECK(total[VMF_INTERP] > 20000 && total[VMF_TRACE] > 20000 &&
 	total[VMF_EXIT] > 2000);
+  walks_report();
   return check_status();
 }

@@ -1,0 +1,150 @@
+/*
+** Tail of the Lua stack: the frames that it shares with the last sample.
+** Runs in the signal handler; see the header.
+*/
+
+#define lj_ltail_c
+#define LUA_CORE
+
+#include "lj_obj.h"
+#include "profile/lj_ltail.h"
+
+/* -- Joining kept steps ------------------------------------------------------- */
+
+static void key_set(LTailKey *key, const LuaArea *a, const Symtab *st)
+{
+  key->L = a->L;
+  key->bot = a->bot;
+  key->end = a->end;
+  key->kept_pages = a->pk->kept_pages;
+  key->unmaps = a->pk->unmaps;
+  key->freed = st->freed;
+  key->nfid = st->nfid;
+}
+
+static int key_is(const LTailKey *x, const LTailKey *y)
+{
+  return x->L == y->L && x->bot == y->bot && x->end == y->end &&
+	 x->kept_pages == y->kept_pages && x->unmaps == y->unmaps &&
+	 x->freed == y->freed && x->nfid == y->nfid;
+}
+
+/* Are the other words that a kept step has loaded as they were? */
+static int loads_same(const LTailSteps *ts, Peek *pk, uint32_t step)
+{
+  uint32_t i = step ? ts->state[step-1].load : 0;
+  for (; i < ts->state[step].load; i++) {
+    const LTailLoad *load = &ts->load[i];
+    uintptr_t half = load->addr & 1, w;
+    if (!lj_peek_word(pk, load->addr - half, &w)) return 0;
+    w ^= load->value;
+    if (half ? (uint32_t)w != 0 : w != 0) return 0;
+  }
+  return 1;
+}
+
+/* Is the function that a kept step has found as it was? */
+static LJ_AINLINE int func_same(const LTailFrame *fr)
+{
+  const GCfunc *fn = (const GCfunc *)(uintptr_t)(fr->slot & LJ_GCVMASK);
+  return (((uintptr_t)mref(fn->c.pc, char) ^ fr->code) |
+	  ((ltail_head(fn) ^ fr->head) & LTAIL_HEAD)) == 0;
+}
+
+/* Number of the kept steps up to a frame whose words are all as they were. What is
+** the same address as before was readable, and is still.
+*/
+static LJ_AINLINE uint32_t steps_same(const LTailSteps *ts, const LuaArea *a,
+				      uintptr_t top, int with_funcs)
+{
+  const LTailFrame *fr = ts->frame;
+  const uintptr_t bot = a->bot;
+  uint32_t i, n = ts->nstep, at = (uint32_t)((top - bot) >> 3);
+  while (n > 0 && fr[n-1].at > at) n--;  /* Not in use any more. */
+  if (n == 0 || !loads_same(ts, a->pk, 0)) return 0;
+  for (i = 1; i < n; i++) {
+    uintptr_t f = bot + (uintptr_t)fr[i].at * sizeof(TValue);
+    if (((lj_lframe_link(f) ^ fr[i].link) | (lj_lframe_slot(f) ^ fr[i].slot)) ||
+	(with_funcs && !func_same(&fr[i])))
+      break;
+    if ((fr[i].head & LTAIL_HASLOADS) && !loads_same(ts, a->pk, i)) break;
+  }
+  return i;
+}
+
+void lj_ltail_begin(LuaTail *t, const LuaArea *a, const Symtab *st, uintptr_t top,
+		    int with_funcs)
+{
+  const Peek *pk = a->pk;
+  lj_ltail_restart(t);
+  t->same = t->joined = 0;
+  t->on = (pk->kept != pk->generation && !pk->keeping);
+  if (!t->on) return;
+  key_set(&t->walked, a, st);
+  if (!key_is(&t->key, &t->walked)) return;
+  t->same = with_funcs ? steps_same(&t->kept, a, top, 1) :
+			 steps_same(&t->kept, a, top, 0);
+}
+
+uint32_t lj_ltail_join(LuaTail *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
+		       int skip)
+{
+  const LTailSteps *ts = &t->kept;
+  const LTailState *s;
+  uint32_t at = (uint32_t)((f - t->walked.bot) >> 3), n = t->same;
+  while (n > 0 && ts->frame[n-1].at > at) n--;
+  t->same = n;
+  if (n == 0 || ts->frame[n-1].at != at) return 0;
+  s = &ts->state[n-1];
+  if (s->pc != pc || s->cf != ch->cf || s->resume != ch->resume ||
+      s->bare != ch->bare || s->skip != skip)
+    return 0;
+  return t->joined = n;
+}
+
+/* -- Keeping steps ------------------------------------------------------------ */
+
+/* First fresh step from which on all fit behind n kept ones. */
+static uint32_t fresh_fitting(const LTailSteps *from, uint32_t n, uint32_t words,
+			      uint32_t loads)
+{
+  uint32_t i;
+  for (i = 0; i < from->nstep; i++)
+    if (n + from->nstep - i <= LTAIL_STEPS &&
+	words + from->nword - from->state[i].word <= LTAIL_WORDS &&
+	loads + from->nload - from->state[i].load <= LTAIL_LOADS)
+      break;
+  return i;
+}
+
+void lj_ltail_end(LuaTail *t, const Symtab *st)
+{
+  LTailSteps *to = &t->kept;
+  const LTailSteps *from = &t->fresh;
+  uint32_t n = t->joined, words, loads, bounds, i, j;
+  if (!t->on || from->nstep == 0 || st->nfid != t->walked.nfid) return;
+  words = n ? to->state[n-1].word : 0;
+  loads = n ? to->state[n-1].load : 0;
+  bounds = n ? to->state[n-1].nbound : 0;
+  i = fresh_fitting(from, n, words, loads);
+  if (i == from->nstep) return;  /* As many are kept as can be. */
+  t->key = t->walked;
+  t->last = t->walked_last;
+  to->nstep = n + from->nstep - i;
+  to->nword = words + from->nword - from->state[i].word;
+  to->nload = loads + from->nload - from->state[i].load;
+  for (j = from->state[i].word; j < from->nword; j++)
+    to->word[words + from->nword-1 - j] = from->word[j];
+  for (j = i; j < from->nstep; j++) {
+    uint32_t k = n + from->nstep-1 - j, l, m = loads + from->nload;
+    uint32_t ends = j+1 < from->nstep ? from->state[j+1].load : from->nload;
+    LTailState *s = &to->state[k];
+    to->frame[k] = from->frame[j];
+    *s = from->state[j];
+    s->word = words + from->nword - from->state[j].word;
+    s->load = m - from->state[j].load;
+    s->nbound = bounds + t->walked_nbound - from->state[j].nbound;
+    for (l = from->state[j].load; l < ends; l++)
+      to->load[m - 1 - l] = from->load[l];
+  }
+}

@@ -1,0 +1,192 @@
+/*
+** Tail of the Lua stack: the frames that it shares with the last sample.
+**
+** A step of the walk from a Lua frame to the one below follows from the PC in the
+** frame, from the VM frame that comes next in the chain, and from words that are
+** loaded: link and function slot, kind and code of the function, words of VM frames
+** that are passed, what a continuation needs. What else is read, prototypes and
+** bytecode, does not change while no prototype is freed. Of the last walk that was
+** valid to its bottom, the steps through its outermost coroutine are kept. A walk
+** loads the words again, from the bottom on, until one has changed. When it comes to
+** a frame whose step was kept, with the same PC and VM frame, and all words of that
+** step and of those below it are the same, then the rest is that of the last time.
+**
+** Neither the order in which samples come nor what happened in between matters: each
+** time all is compared. Nothing is kept while memory that was read may be unmapped
+** unnoticed, see lj_peek.h, or while a function still needs a name.
+**
+** Runs in the signal handler, with the walk of the Lua stack.
+*/
+
+#ifndef _LJ_LTAIL_H
+#define _LJ_LTAIL_H
+
+#include <string.h>
+
+#include "lj_obj.h"
+#include "profile/lj_frames.h"
+#include "profile/lj_lframe.h"
+#include "profile/lj_symtab.h"
+
+#define LTAIL_STEPS	384	/* Steps kept. */
+#define LTAIL_WORDS	768	/* Frames that they push. */
+#define LTAIL_LOADS	768	/* Words that only some of them load. */
+
+/* State of the C frame chain that is followed along with the Lua frames. */
+typedef struct LuaChain {
+  uintptr_t cf;			/* Current VM frame, 0 at the end. */
+  uintptr_t last;		/* VM frame before it. */
+  int resume;			/* The current one resumed this coroutine. */
+  int bare;			/* It may run no Lua frame of its own. */
+} LuaChain;
+
+/* What nearly all steps load. */
+typedef struct LTailFrame {
+  uint64_t link, slot;
+  uintptr_t code;		/* GCfunc.pc. */
+  uint32_t at;			/* The frame, in slots from the bottom. */
+  uint32_t head;		/* Kind of the function, and LTAIL_HASLOADS. */
+} LTailFrame;
+
+#define LTAIL_HASLOADS	1	/* Other words are loaded. */
+#define LTAIL_HEAD	((uint32_t)~0xff)  /* The kind. */
+
+/* Before a step. */
+typedef struct LTailState {
+  uintptr_t pc;			/* In the frame. */
+  uintptr_t cf;			/* VM frame that comes next. */
+  uint32_t word, load, nbound;	/* What was pushed, loaded and counted by the steps */
+				/* before in the list or, if kept, with this one. */
+  uint8_t resume, bare;		/* As in LuaChain. */
+  uint8_t skip;			/* It is the lower part of a vararg frame. */
+} LTailState;
+
+/* Another word that was loaded. */
+typedef struct LTailLoad {
+  uintptr_t addr;		/* Plus 1: only its lower half counts. */
+  uintptr_t value;
+} LTailLoad;
+
+/* Some steps. The outermost one is that at the bottom, which has no frame. */
+typedef struct LTailSteps {
+  uint32_t nstep, nword, nload;
+  LTailFrame frame[LTAIL_STEPS];
+  LTailState state[LTAIL_STEPS];
+  FrameWord word[LTAIL_WORDS];
+  LTailLoad load[LTAIL_LOADS];
+} LTailSteps;
+
+/* What kept steps are of. */
+typedef struct LTailKey {
+  lua_State *L;
+  uintptr_t bot, end;		/* Its stack. */
+  uint64_t kept_pages;		/* Memory that was found readable, */
+  uint32_t unmaps;		/* and has been unmapped so far. */
+  uint32_t freed, nfid;		/* Functions freed and seen so far. */
+} LTailKey;
+
+/* Clear it before use. */
+typedef struct LuaTail {
+  int on;			/* In this walk. */
+  uint32_t same;		/* Steps of kept whose words are the same, */
+  uint32_t joined;		/* and those that this walk has copied. */
+  LTailKey key, walked;		/* Of kept, and of the walk. */
+  uintptr_t last;		/* LuaChain.last at the bottom, of kept, */
+  uintptr_t walked_last;	/* and of the walk. */
+  uint32_t walked_nbound;	/* Boundaries above the joined steps, or the bottom. */
+  LTailSteps kept;		/* From the bottom to the leaf. */
+  LTailSteps fresh;		/* Of this walk, from the leaf to the bottom. */
+} LuaTail;
+
+/* Begin to walk a coroutine, from a frame. with_funcs: it matters which functions are
+** called, and not only that the frames are valid.
+*/
+LJ_FUNC void lj_ltail_begin(LuaTail *t, const LuaArea *a, const Symtab *st,
+			    uintptr_t top, int with_funcs);
+
+/* Is what comes at this frame what came there the last time? Returns the number of kept
+** steps from it to the bottom, or 0.
+*/
+LJ_FUNC uint32_t lj_ltail_join(LuaTail *t, uintptr_t f, uintptr_t pc,
+			       const LuaChain *ch, int skip);
+
+/* The walk was valid to the bottom, and all memory that it read is the VM's. */
+LJ_FUNC void lj_ltail_end(LuaTail *t, const Symtab *st);
+
+/* A step that cannot be kept: those before it cannot, either. */
+static LJ_AINLINE void lj_ltail_restart(LuaTail *t)
+{
+  t->fresh.nstep = t->fresh.nword = t->fresh.nload = 0;
+}
+
+/* This step pushes a frame. */
+static LJ_AINLINE void lj_ltail_word(LuaTail *t, FrameWord w)
+{
+  if (LJ_LIKELY(t->fresh.nword < LTAIL_WORDS)) t->fresh.word[t->fresh.nword++] = w;
+}
+
+/* This step loads a word, of which the lower half counts if addr has 1 added. */
+static LJ_AINLINE void lj_ltail_load(LuaTail *t, uintptr_t addr, uintptr_t value)
+{
+  if (LJ_LIKELY(t->fresh.nload < LTAIL_LOADS)) {
+    LTailLoad *load = &t->fresh.load[t->fresh.nload++];
+    load->addr = addr;
+    load->value = value;
+  }
+}
+
+LJ_STATIC_ASSERT(offsetof(GCfuncC, gct) == offsetof(GCfuncC, marked) + 1);
+LJ_STATIC_ASSERT(offsetof(GCfuncC, ffid) == offsetof(GCfuncC, marked) + 2);
+LJ_STATIC_ASSERT(offsetof(GCfuncC, nupvalues) == offsetof(GCfuncC, marked) + 3);
+
+/* What kind of function it is: gct, ffid, nupvalues in the upper bytes. The lowest one
+** is the collector's.
+*/
+static LJ_AINLINE uint32_t ltail_head(const GCfunc *fn)
+{
+  uint32_t head;
+  memcpy(&head, &fn->c.marked, sizeof(head));
+  return head;
+}
+
+/* A step begins. */
+static LJ_AINLINE void lj_ltail_step(LuaTail *t, uintptr_t f, uintptr_t pc,
+				     const LuaChain *ch, int skip,
+				     uint32_t nbound)
+{
+  LTailSteps *ts = &t->fresh;
+  LTailState *s;
+  if (LJ_UNLIKELY(ts->nstep == LTAIL_STEPS || ts->nword >= LTAIL_WORDS - 8 ||
+		  ts->nload >= LTAIL_LOADS - 16))
+    lj_ltail_restart(t);
+  s = &ts->state[ts->nstep];
+  ts->frame[ts->nstep].at = (uint32_t)((f - t->walked.bot) >> 3);
+  s->pc = pc;
+  s->cf = ch->cf;
+  s->resume = (uint8_t)ch->resume;
+  s->bare = (uint8_t)ch->bare;
+  s->skip = (uint8_t)skip;
+  s->word = ts->nword;
+  s->load = ts->nload;
+  s->nbound = nbound;
+}
+
+/* It has ended. fn: the function in the frame, NULL at the bottom. */
+static LJ_AINLINE void lj_ltail_keep(LuaTail *t, uintptr_t f, const GCfunc *fn)
+{
+  LTailSteps *ts = &t->fresh;
+  LTailFrame *fr = &ts->frame[ts->nstep];
+  fr->head = 0;
+  if (fn) {
+    fr->link = lj_lframe_link(f);
+    fr->slot = lj_lframe_slot(f);
+    fr->code = (uintptr_t)mref(fn->c.pc, char);
+    fr->head = ltail_head(fn) & LTAIL_HEAD;
+  }
+  if (ts->nload != ts->state[ts->nstep].load) fr->head |= LTAIL_HASLOADS;
+  ts->nstep++;
+  if (LJ_UNLIKELY(ts->nword == LTAIL_WORDS || ts->nload == LTAIL_LOADS))
+    lj_ltail_restart(t);  /* Some may be missing. */
+}
+
+#endif

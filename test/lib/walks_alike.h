@@ -1,0 +1,81 @@
+/*
+** Walks of the Lua stack that begin with what was kept of the last one, compared
+** with walks that keep nothing: they must find the same. Likewise walks that only
+** want the top function.
+*/
+
+#ifndef WALKS_ALIKE_H
+#define WALKS_ALIKE_H
+
+#include <string.h>
+#include <ucontext.h>
+
+#include "profile/lj_lstack.h"
+#include "check.h"
+
+static LuaStack walk_alone, walk_leaf;
+static Frames alone_frames, leaf_frames;
+static long walks_compared, walks_joined, leaves_joined, walks_unlike;
+
+static inline void walks_reset(void)
+{
+  memset(&walk_alone, 0, sizeof(walk_alone));
+  memset(&walk_leaf, 0, sizeof(walk_leaf));
+}
+
+static inline void walk_like(LuaStack *ls, const LuaStack *as, Frames *fr,
+			     const ucontext_t *uc)
+{
+  ls->pk = as->pk;
+  ls->g = as->g;
+  ls->hs = as->hs;
+  ls->st = as->st;
+  ls->moving = as->moving;
+  ls->moving_from = as->moving_from;
+  ls->frames = fr;
+  lj_lstack_walk(ls, uc);
+  lj_frames_finish(fr);
+}
+
+static inline void walks_check(const char *what, const LuaStack *a, const Frames *fa,
+			       const LuaStack *b, const Frames *fb)
+{
+  uint32_t i;
+  for (i = 0; i < fa->len && i < fb->len && fa->list[i] == fb->list[i]; i++) ;
+  if (fa->len == fb->len && i == fa->len && a->broken == b->broken &&
+      a->top == b->top && a->nbounds == b->nbounds)
+    return;
+  if (++walks_unlike > 10) return;  /* Enough to see what it is. */
+  check_failures++;
+  printf("FAILED: %s %ld, joined at %u: %u frames, %u boundaries, broken %d; alone "
+	 "%u, %u, %d; frame %u is the first other one\n", what, walks_compared,
+	 a->tail.joined, fa->len, a->nbounds, a->broken, fb->len, b->nbounds,
+	 b->broken, i);
+}
+
+/* To be called after lj_lstack_walk; completes the list of frames. */
+static inline void walks_compare(LuaStack *ls, const ucontext_t *uc)
+{
+  lj_frames_finish(ls->frames);
+  memset(&walk_alone.tail.key, 0, sizeof(walk_alone.tail.key));
+  walk_like(&walk_alone, ls, &alone_frames, uc);
+  walks_compared++;
+  walks_joined += (ls->tail.joined > 0);
+  walks_check("walk", ls, ls->frames, &walk_alone, &alone_frames);
+  walk_leaf.leaf_only = 1;
+  walk_like(&walk_leaf, ls, &leaf_frames, uc);
+  leaves_joined += (walk_leaf.tail.joined > 0);
+  lj_frames_keepleaf(&alone_frames);
+  lj_frames_keepleaf(&leaf_frames);
+  walks_check("leaf of walk", &walk_leaf, &leaf_frames, &walk_alone, &alone_frames);
+}
+
+static inline void walks_report(void)
+{
+  printf("%ld walks compared, %ld joined the last one, and %ld for the leaf; %ld "
+	 "differ\n", walks_compared, walks_joined, leaves_joined, walks_unlike);
+  CHECK(walks_joined > walks_compared / 10);
+  CHECK(leaves_joined > walks_compared / 10);
+}
+
+#endif
