@@ -325,9 +325,9 @@ int lj_callname_isfinal(const Symtab *st, const global_State *g,
   case FRAME_C:
     return (link & FRAME_TYPEP) != FRAME_CP || !(g->hookmask & HOOK_GC);
   case FRAME_CONT:
-    if ((link & FRAME_P) != 0 ||
-	(LJ_HASFFI && *(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK))
-      return 1;
+    if ((link & FRAME_P) != 0) return 1;
+    if (LJ_HASFFI && *(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK)
+      return st->lfunc[st->last].rank != SYMNAME_NONE;
     break;
   case FRAME_LUA: break;
   default: return 1;

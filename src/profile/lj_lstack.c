@@ -141,6 +141,7 @@ static void chain_set(LuaStack *ls, LuaChain *ch, uintptr_t link)
 static void chain_keepbare(LuaStack *ls, const LuaChain *ch)
 {
   uintptr_t addr = ch->cf + CFRAME_OFS_NRES, nres = 0;
+  if (!ls->tail.keeps) return;
   lj_peek_word(ls->pk, addr, &nres);
   lj_ltail_load(&ls->tail, addr + 1, nres);
 }
@@ -304,9 +305,9 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
     uint64_t link;
     uintptr_t prev;
     FrameFunc here;
-    int keeps = tail->on && ls->top != TOP_NONE;
+    int keeps = tail->keeps && ls->top != TOP_NONE;
     uint32_t n;
-    if (tail->same > 0 && keeps && (n = lj_ltail_join(tail, f, pc, ch, skip)) > 0) {
+    if (tail->same > 0 && ls->top != TOP_NONE && (n = lj_ltail_join(tail, f, pc, ch, skip)) > 0) {
       walk_join(ls, ch, n);
       return 1;
     }
@@ -376,9 +377,12 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
     }
     if (here.pt && ls->wants_name) {
       CallFrame cf = { here.fn, f, slots, prev, pc };
-      if (!lj_callname_isdone(ls->st, pc) && !ls->pk->keeping)
+      int is_final = lj_callname_isfinal(ls->st, ls->g, &cf);
+      if (!is_final && !ls->pk->keeping) {
 	lj_callname_frame(ls->st, ls->pk, ls->g, &cf);
-      keeps = keeps && lj_callname_isfinal(ls->st, ls->g, &cf);
+	is_final = lj_callname_isfinal(ls->st, ls->g, &cf);
+      }
+      keeps = keeps && is_final;
     }
     if (keeps && here.fn) lj_ltail_keep(tail, f, here.fn);
     else lj_ltail_restart(tail);
@@ -480,6 +484,7 @@ void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc)
   LuaArea a;
   int i;
   if (!memory_istold(ls->g)) lj_peek_forget(pk);
+  lj_ltail_sample(&ls->tail);
   top.n = 0;
   if (lj_hstack_isthread(pk, ls->g, (uintptr_t)L) &&
       lj_lframe_area(&a, pk, L))

@@ -72,6 +72,11 @@ static LJ_AINLINE uint32_t steps_same(const LTailSteps *ts, const LuaArea *a,
   return i;
 }
 
+void lj_ltail_sample(LuaTail *t)
+{
+  if (t->credit < LTAIL_CREDIT) t->credit += LTAIL_EARNED;
+}
+
 void lj_ltail_begin(LuaTail *t, const LuaArea *a, const Symtab *st, uintptr_t top,
 		    int with_funcs)
 {
@@ -79,6 +84,7 @@ void lj_ltail_begin(LuaTail *t, const LuaArea *a, const Symtab *st, uintptr_t to
   lj_ltail_restart(t);
   t->same = t->joined = 0;
   t->on = (pk->kept != pk->generation && !pk->keeping);
+  t->keeps = t->on && t->credit > 0;
   if (!t->on) return;
   key_set(&t->walked, a, st);
   if (!key_is(&t->key, &t->walked)) return;
@@ -121,30 +127,34 @@ void lj_ltail_end(LuaTail *t, const Symtab *st)
 {
   LTailSteps *to = &t->kept;
   const LTailSteps *from = &t->fresh;
-  uint32_t n = t->joined, words, loads, bounds, i, j;
-  if (!t->on || from->nstep == 0 || st->nfid != t->walked.nfid) return;
+  uint32_t n = t->joined, words, loads, bounds, i, j, k;
+  if (n > t->reach && t->credit < LTAIL_CREDIT) t->credit += (int32_t)(n - t->reach);
+  if (!t->keeps || from->nstep == 0 || st->nfid != t->walked.nfid) return;
   words = n ? to->state[n-1].word : 0;
   loads = n ? to->state[n-1].load : 0;
   bounds = n ? to->state[n-1].nbound : 0;
   i = fresh_fitting(from, n, words, loads);
   if (i == from->nstep) return;  /* As many are kept as can be. */
+  t->credit -= (int32_t)from->nstep;
+  t->reach = n;
   t->key = t->walked;
   t->last = t->walked_last;
   to->nstep = n + from->nstep - i;
-  to->nword = words + from->nword - from->state[i].word;
-  to->nload = loads + from->nload - from->state[i].load;
-  for (j = from->state[i].word; j < from->nword; j++)
-    to->word[words + from->nword-1 - j] = from->word[j];
-  for (j = i; j < from->nstep; j++) {
-    uint32_t k = n + from->nstep-1 - j, l, m = loads + from->nload;
-    uint32_t ends = j+1 < from->nstep ? from->state[j+1].load : from->nload;
+  words += from->nword;
+  loads += from->nload;
+  bounds += t->walked_nbound;
+  for (k = n, j = from->nstep; j-- > i; k++) {
     LTailState *s = &to->state[k];
     to->frame[k] = from->frame[j];
     *s = from->state[j];
-    s->word = words + from->nword - from->state[j].word;
-    s->load = m - from->state[j].load;
-    s->nbound = bounds + t->walked_nbound - from->state[j].nbound;
-    for (l = from->state[j].load; l < ends; l++)
-      to->load[m - 1 - l] = from->load[l];
+    s->word = words - s->word;
+    s->load = loads - s->load;
+    s->nbound = bounds - s->nbound;
   }
+  to->nword = to->state[k-1].word;
+  to->nload = to->state[k-1].load;
+  for (j = from->state[i].word; j < from->nword; j++)
+    to->word[words-1 - j] = from->word[j];
+  for (j = from->state[i].load; j < from->nload; j++)
+    to->load[loads-1 - j] = from->load[j];
 }

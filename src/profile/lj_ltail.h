@@ -31,6 +31,8 @@
 #define LTAIL_STEPS	384	/* Steps kept. */
 #define LTAIL_WORDS	768	/* Frames that they push. */
 #define LTAIL_LOADS	768	/* Words that only some of them load. */
+#define LTAIL_CREDIT	1024	/* Steps that may be kept for nothing, at most, */
+#define LTAIL_EARNED	8	/* and of them, for each sample. */
 
 /* State of the C frame chain that is followed along with the Lua frames. */
 typedef struct LuaChain {
@@ -87,7 +89,10 @@ typedef struct LTailKey {
 
 /* Clear it before use. */
 typedef struct LuaTail {
-  int on;			/* In this walk. */
+  int on;			/* Steps may be kept, */
+  int keeps;			/* and are, in this walk. */
+  int32_t credit;		/* Steps that may be kept. */
+  uint32_t reach;		/* Steps that were there before the last ones kept. */
   uint32_t same;		/* Steps of kept whose words are the same, */
   uint32_t joined;		/* and those that this walk has copied. */
   LTailKey key, walked;		/* Of kept, and of the walk. */
@@ -97,6 +102,12 @@ typedef struct LuaTail {
   LTailSteps kept;		/* From the bottom to the leaf. */
   LTailSteps fresh;		/* Of this walk, from the leaf to the bottom. */
 } LuaTail;
+
+/* A sample begins. To keep a step takes about as long as to walk it, and is for nothing
+** unless it is joined later. So each step that is kept has to be paid for by one that is
+** joined, but for a few.
+*/
+LJ_FUNC void lj_ltail_sample(LuaTail *t);
 
 /* Begin to walk a coroutine, from a frame. with_funcs: it matters which functions are
 ** called, and not only that the frames are valid.
@@ -122,13 +133,13 @@ static LJ_AINLINE void lj_ltail_restart(LuaTail *t)
 /* This step pushes a frame. */
 static LJ_AINLINE void lj_ltail_word(LuaTail *t, FrameWord w)
 {
-  if (LJ_LIKELY(t->fresh.nword < LTAIL_WORDS)) t->fresh.word[t->fresh.nword++] = w;
+  if (t->keeps && LJ_LIKELY(t->fresh.nword < LTAIL_WORDS)) t->fresh.word[t->fresh.nword++] = w;
 }
 
 /* This step loads a word, of which the lower half counts if addr has 1 added. */
 static LJ_AINLINE void lj_ltail_load(LuaTail *t, uintptr_t addr, uintptr_t value)
 {
-  if (LJ_LIKELY(t->fresh.nload < LTAIL_LOADS)) {
+  if (t->keeps && LJ_LIKELY(t->fresh.nload < LTAIL_LOADS)) {
     LTailLoad *load = &t->fresh.load[t->fresh.nload++];
     load->addr = addr;
     load->value = value;
