@@ -44,7 +44,7 @@ end
 
 local function cost_table(rate)
   return report.table("sample-" .. rate.id, "One sample, " .. rate.title, [[
-Microseconds of CPU time. Handler: by its own report, mean, and p99 with the first samples. Added: (on - bare) /
+Microseconds of CPU time. Handler: by its own report, and p99 with the first samples. Added: (on - bare) /
 samples, by the clock of CPU time and by the processor's cycles. Added / handler: by cycles if they are
 counted, in brackets the 95 % interval. Total: (on - off) / samples, with the signal.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
@@ -91,6 +91,15 @@ local function cost_of_one(of, a, b, key, scale)
   return stat.summary(costs)
 end
 
+-- Nanoseconds of a sample in the handler, the median of the slices.
+local function handler_of(slices)
+  local means = {}
+  for i, n in ipairs(slices.samples) do
+    if n > 0 then means[#means + 1] = slices.handler[i] / n end
+  end
+  return stat.summary(means).median
+end
+
 -- Nanoseconds of a cycle in these slices, nil if they were not counted.
 local function ns_per_cycle(of)
   local ns, cycles = 0, 0
@@ -116,7 +125,7 @@ local function add_cost(of, line, t)
   if samples == 0 then
     return report.miss(t, line.program .. ", JIT " .. line.jit, "no samples")
   end
-  local handler_ns, cycle_ns = stat.sum(of.on.handler) / samples, ns_per_cycle(of)
+  local handler_ns, cycle_ns = handler_of(of.on), ns_per_cycle(of)
   local added = cost_of_one(of, "on", "bare", "cpu", 1)
   local by_cycles = cycle_ns and cost_of_one(of, "on", "bare", "cycles", cycle_ns)
   t.rows[#t.rows + 1] = {
