@@ -13,8 +13,7 @@ local proc = require("proc")
 local report = require("report")
 local stat = require("stat")
 
-local REPEATS = 2		-- Of which the fastest counts.
-local REPEAT_SECONDS = 0.03
+local RUN_SECONDS = 0.03	-- Short: what differs are the places, and each pair has others.
 local COPIES = 16		-- Are kept: what a removed one had would be taken again.
 local KEYS = { "seconds", "cycles", "instructions" }
 
@@ -41,7 +40,7 @@ end
 local function run(suite, luajit, bench, random)
   local out = suite.work .. "/seconds"
   local ok, why = proc.run({ luajit, suite.here .. "/off_state.lua", suite.source,
-    bench.program, bench.jit, tostring(bench.iterations), tostring(REPEATS) },
+    bench.program, bench.jit, tostring(bench.iterations) },
     { out = out, err = out .. ".err", seconds = 120,
       env = random and { LD_PRELOAD = suite.random_library, SAME_RANDOM = tostring(random) } })
   if not ok then return nil, why end
@@ -71,7 +70,7 @@ local function prepare(suite, t)
       once, why = run(suite, suite.luajit, bench, random)
       if once then
 	bench.iterations =
-	  math.max(1, math.floor(REPEAT_SECONDS / math.max(once.seconds, 1e-4) + 0.5))
+	  math.max(1, math.floor(RUN_SECONDS / math.max(once.seconds, 1e-4) + 0.5))
 	list[#list + 1] = bench
       else
 	report.miss(t, name .. ", JIT " .. jit, why)

@@ -106,7 +106,7 @@ local function add_costs(out, tables)
     equal_to(1, OFF_NOISE), function(row)
       return row.instructions and (" (instructions %.4f)"):format(row.instructions) or ""
     end)
-  for _, key in ipairs({ "cpu", "wall" }) do
+  for _, key in ipairs({ "cpu", "wall", "cycles" }) do
     add_ratio(out, tables["on-default"], key, ("default rate, %s, on / off"):format(key),
 	      "below 0.5 %", below(1.005))
   end
