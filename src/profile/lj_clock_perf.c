@@ -22,6 +22,7 @@
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_clocksig.h"
 #include "profile/lj_now.h"
+#include "profile/lj_seccomp.h"
 #include "profile/lj_shared.h"
 
 #define COUNT_TRIES	1000	/* To read what the handler may be changing. */
@@ -135,6 +136,11 @@ static void attr_fill(struct perf_event_attr *attr, const ClockSpec *spec)
 
 static int event_open(const struct perf_event_attr *attr, int tid)
 {
+  static int known;
+  if (lj_seccomp_isdeadly(SYS_perf_event_open, &known)) {
+    errno = EPERM;
+    return -1;
+  }
   return (int)syscall(SYS_perf_event_open, attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 

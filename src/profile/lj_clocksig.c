@@ -332,7 +332,7 @@ static void drain(const Clock *c)
 }
 
 /* Has a thread of this process a signal pending, by the line of its status with
-** this key? If in doubt, it has.
+** this key? If in doubt, it has: one that its tracer holds back is in no line.
 */
 static int pending_for(int tid, int signo, const char *key)
 {
@@ -347,7 +347,7 @@ static int pending_for(int tid, int signo, const char *key)
   if (n < 0) return errno != ESRCH;
   text[n] = '\0';
   at = strstr(text, key);
-  return !at || ((strtoull(at + strlen(key), NULL, 16) >> (signo-1)) & 1);
+  return !at || !strstr(text, "\nTracerPid:\t0\n") || ((strtoull(at + strlen(key), NULL, 16) >> (signo-1)) & 1);
 }
 
 /* A signal that is pending for another thread cannot be taken here, and the

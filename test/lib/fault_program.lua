@@ -81,6 +81,21 @@ local function work(samples)
   return expected
 end
 
+-- Works until some more samples are taken.
+local function more(samples)
+  assert(work(misc.sysprof.report().samples + samples) == expected)
+end
+
+-- Sets a soft limit of the process, returns the old one.
+local function limit(which, to)
+  local r = ffi.new("struct rlimit[1]")
+  assert(C.getrlimit(which, r) == 0)
+  local old = r[0].cur
+  r[0].cur = to
+  assert(C.setrlimit(which, r) == 0)
+  return old
+end
+
 -- Runs the code when as much is in the file as is not there from the beginning.
 local FIRST_SAMPLES = 4096
 local function work_with_code(samples)
@@ -91,7 +106,8 @@ local function work_with_code(samples)
     local size = f and (f:seek("end") or math.huge) or 0  -- A pipe has none.
     if f then f:close() end
   until size > FIRST_SAMPLES or os.clock() > till
-  setfenv(assert(loadstring(code)), { C = C, ffi = ffi, io = io, os = os, path = path })()
+  local env = { C = C, ffi = ffi, path = path, limit = limit, more = more }
+  setfenv(assert(loadstring(code)), setmetatable(env, { __index = _G }))()
   return work(misc.sysprof.report().samples + samples)
 end
 
@@ -176,22 +192,13 @@ end
 -- The first thread of a process has the C library take a signal for itself.
 assert(C.spin_begin(1) == 1)
 C.spin_end(1)
-local resource, limit = (os.getenv("LIMITS") or ""):match("(%d+)=(%d+)")
-local rlimit = ffi.new("struct rlimit[1]")
-local function set_limit(value)
-  if not resource then return end
-  assert(C.getrlimit(tonumber(resource), rlimit) == 0)
-  local old = rlimit[0].cur
-  rlimit[0].cur = value
-  assert(C.setrlimit(tonumber(resource), rlimit) == 0)
-  return old
-end
+local resource, value = (os.getenv("LIMITS") or ""):match("(%d+)=(%d+)")
 
 collectgarbage()
 outcome.before = left()
-local old_limit = set_limit(tonumber(limit))
+local old_limit = resource and limit(tonumber(resource), tonumber(value))
 local result = profile()
-set_limit(old_limit)
+if resource then limit(tonumber(resource), old_limit) end
 print(result)
 outcome.after = left()
 C.faults_off()

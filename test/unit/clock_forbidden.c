@@ -4,7 +4,11 @@
 ** perf events by being nobody.
 */
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE	/* For REG_RAX. */
+#endif
 #include <stddef.h>
+#include <ucontext.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -19,8 +23,8 @@
 static int has_perf;		/* Task clock, with the kernel's part. */
 static char why[CLOCK_WHY_MAX];
 
-/* Have system calls fail with an errno. */
-static void forbid(int nr1, int nr2, int err)
+/* Have system calls answered so, SECCOMP_RET_*. */
+static void answer(int nr1, int nr2, unsigned int how)
 {
   struct sock_filter filter[] = {
     BPF_STMT(BPF_LD|BPF_W|BPF_ABS, offsetof(struct seccomp_data, arch)),
@@ -28,7 +32,7 @@ static void forbid(int nr1, int nr2, int err)
     BPF_STMT(BPF_LD|BPF_W|BPF_ABS, offsetof(struct seccomp_data, nr)),
     BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, (unsigned int)nr1, 1, 0),
     BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, (unsigned int)nr2, 0, 1),
-    BPF_STMT(BPF_RET|BPF_K, SECCOMP_RET_ERRNO|(unsigned int)err),
+    BPF_STMT(BPF_RET|BPF_K, how),
     BPF_STMT(BPF_RET|BPF_K, SECCOMP_RET_ALLOW)
   };
   struct sock_fprog program = { sizeof(filter)/sizeof(filter[0]), filter };
@@ -37,6 +41,12 @@ static void forbid(int nr1, int nr2, int err)
     printf("no seccomp filter: %s\n", strerror(errno));
     _exit(0);
   }
+}
+
+/* Have them fail with an errno. */
+static void forbid(int nr1, int nr2, int err)
+{
+  answer(nr1, nr2, SECCOMP_RET_ERRNO|(unsigned int)err);
 }
 
 /* A clock cannot be had; the message has each of the texts. */
@@ -81,6 +91,58 @@ static void without_perf_call(void)
   forbid(SYS_perf_event_open, SYS_perf_event_open, ENOSYS);
   refused("page-faults", ENOSYS, "seccomp profile", "allow it");
   becomes(MS, "ctimer");
+}
+
+/* The call is not made, or the process would end: as in a service of systemd. */
+static void perf_is_deadly(unsigned int how)
+{
+  int status;
+  answer(SYS_perf_event_open, SYS_perf_event_open, how);
+  refused("task-clock", EPERM, "seccomp profile", "CAP_PERFMON");
+  becomes(10*MS, "ctimer");
+  becomes(MS, "ctimer");
+  CHECK(waitpid(-1, &status, __WALL) < 0 && errno == ECHILD);
+}
+
+static void perf_ends_process(void)
+{
+  perf_is_deadly(SECCOMP_RET_KILL_PROCESS);
+}
+
+static void perf_ends_thread(void)
+{
+  perf_is_deadly(SECCOMP_RET_KILL_THREAD);
+}
+
+static void perf_traps(void)
+{
+  perf_is_deadly(SECCOMP_RET_TRAP);
+}
+
+/* The program answers for the kernel. */
+static void sigsys(int signo, siginfo_t *info, void *context)
+{
+  (void)signo; (void)info;
+  ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -ENOSYS;
+}
+
+static void perf_is_emulated(void)
+{
+  struct sigaction sa;
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_sigaction = sigsys;
+  sa.sa_flags = SA_SIGINFO;
+  REQUIRE(sigaction(SIGSYS, &sa, NULL) == 0);
+  answer(SYS_perf_event_open, SYS_perf_event_open, SECCOMP_RET_TRAP);
+  refused("task-clock", ENOSYS, "seccomp profile", "allow it");
+  becomes(MS, "ctimer");
+}
+
+/* A filter that allows it takes nothing away. */
+static void perf_is_allowed(void)
+{
+  answer(SYS_reboot, SYS_reboot, SECCOMP_RET_KILL_PROCESS);
+  becomes(MS, has_perf ? "task-clock" : "ctimer");
 }
 
 static void without_timers(void)
@@ -205,6 +267,11 @@ int main(void)
   has_perf = ticks_available("task-clock");
   in_child(without_perf);
   in_child(without_perf_call);
+  in_child(perf_ends_process);
+  in_child(perf_ends_thread);
+  in_child(perf_traps);
+  in_child(perf_is_emulated);
+  in_child(perf_is_allowed);
   in_child(without_timers);
   in_child(without_both);
   in_child(without_descriptors);

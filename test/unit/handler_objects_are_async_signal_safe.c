@@ -91,6 +91,7 @@ static const Allowed allowed[] = {
   { "lj_clock_perf", "lj_clock_perf_why", "open only" },
   { "lj_clock_perf", "snprintf", "open only" },
   { "lj_clock_perf", "__snprintf_chk", "open only" },
+  { "lj_clock_perf", "lj_seccomp_isdeadly", "open only" },
   { "lj_ctlsig", "lj_controls", "data" },
   { "lj_ctlsig", "sigaction", "signal-safety(7); add and close only" },
   { "lj_ctlsig", "sigfillset", "signal-safety(7); add only" },

@@ -1,0 +1,180 @@
+-- LUAJIT_SYSPROF=control=FILE,fork: a process and those that it has forked, before a run
+-- and during one, and their children, obey the same file, each in files of its own.
+-- Without fork, the children do not.
+
+local t = require("tools_test")
+package.path = t.source .. "/tools/?.lua;" .. package.path
+local reader = require("sysprof.reader")
+local ffi = require("ffi")
+ffi.cdef("int rename(const char *, const char *);")
+
+local PATIENCE_S = 60
+
+local _, here = t.shell("pwd")
+here = here:gsub("\n", "")
+
+-- Makes a child when it is told by a file "fork", that one has another child, and all
+-- work until there is a file "end". Each says its number. Compiled code might never be
+-- left.
+t.write_file("box.lua", [[
+local ffi = require("ffi")
+local C = ffi.C
+ffi.cdef "int getpid(void); int access(const char *, int); int fork(void); int waitpid(int, int *, int);"
+jit.off()
+local function is_there(name) return C.access(name, 0) == 0 end
+local function say(who)
+  local file = assert(io.open(who .. ".tmp", "w"))
+  file:write(C.getpid())
+  file:close()
+  os.rename(who .. ".tmp", who)
+end
+local deadline = os.time() + 100
+local function work(file)
+  local s = 0
+  while not is_there(file) and not is_there("end") and os.time() < deadline do
+    for i = 1, 1e4 do s = s + #tostring(i) end
+  end
+end
+local function as_child(f)
+  local pid = C.fork()
+  if pid == 0 then
+    f()
+    os.exit(0)
+  end
+  return pid
+end
+local function wait(pid)
+  local status = ffi.new("int[1]")
+  while C.waitpid(pid, status, 0) ~= pid do end
+  if status[0] ~= 0 then os.exit(9) end
+end
+
+say("parent")
+work("fork")
+local child = as_child(function()
+  say("child")
+  work("fork again")
+  local grandchild = as_child(function()
+    say("grandchild")
+    work("end")
+  end)
+  work("end")
+  wait(grandchild)
+end)
+work("end")
+wait(child)
+]])
+
+local function exists(path)
+  local file = io.open("box/" .. path)
+  if file then file:close() end
+  return file ~= nil
+end
+
+local function contents(path)
+  return exists(path) and t.read_file("box/" .. path) or ""
+end
+
+local function put(path, s)
+  t.write_file("box/" .. path .. ".new", s)
+  assert(ffi.C.rename("box/" .. path .. ".new", "box/" .. path) == 0)
+end
+
+-- Waits until f() returns something.
+local function wait(what, f)
+  local deadline = os.time() + PATIENCE_S
+  repeat
+    local r = f()
+    if r then return r end
+    t.shell("sleep 0.02")
+  until os.time() > deadline
+  put("end", "")
+  print("FAILED: " .. what .. ": not within a minute, " .. contents("err"))
+  os.exit(1)
+end
+
+local function begin(options)
+  t.shell("rm -rf box && mkdir box && chmod 755 box")
+  os.execute(("cd box && { LUAJIT_SYSPROF='control=%s/box/control,paused,hz=500,clock=wall,path=r%%r.bin%s' '%s' ../box.lua " ..
+	      ">out 2>err; echo $? >status.tmp; mv status.tmp status; } & "):format(here, options, t.luajit))
+end
+
+local function number_of(who)
+  return wait("the " .. who, function() return exists(who) and contents(who) end)
+end
+
+local function ended(what)
+  put("end", "")
+  wait(what .. ": its end", function() return exists("status") end)
+  t.equal(contents("status"), "0\n", what .. ": status, " .. contents("err"))
+  t.equal(contents("err"), "", what .. ": nothing is said")
+end
+
+local function parse(path)
+  return exists(path) and reader.parse_string(contents(path))
+end
+
+local function is_complete(path)
+  local p = parse(path)
+  return p and p.complete
+end
+
+local function each(list, what, f)
+  for _, path in ipairs(list) do wait(path .. ": " .. what, function() return f(path) end) end
+end
+
+for _, threads in ipairs { "own", "all" } do
+  local what = "threads=" .. threads
+  begin(",fork,threads=" .. threads)
+  number_of("parent")
+  put("fork", "")
+  local child = number_of("child")
+
+  -- A run of both; then one in which the child has a child.
+  local first = { "r1.bin", "r1.bin." .. child }
+  put("control", "start\n")
+  each(first, "start", exists)
+  put("fork again", "")
+  local grandchild = number_of("grandchild")
+  first[3] = first[2] .. "." .. grandchild
+  each(first, "the run goes on in a child", exists)
+  each(first, "dump", function(path)
+    local size = #contents(path)
+    put("control", "dump")
+    wait("dump of " .. path, function() return #contents(path) > size end)
+    local p = parse(path)
+    return p and p:totals() > 0 and not p.complete
+  end)
+  put("control", "stop\n")
+  each(first, "stop", is_complete)
+  local second = { "r2.bin", "r2.bin." .. child, "r2.bin." .. grandchild }
+  put("control", "start again\n")
+  each(second, "a second run", exists)
+  ended(what)
+  local pids = { number_of("parent"), child, grandchild }
+  for _, run in ipairs { first, second } do
+    for i, path in ipairs(run) do
+      t.ok(is_complete(path), path .. ": complete")
+      local p = parse(path)
+      t.equal(p and p.meta.pid, pids[i], path .. ": whose it is")
+    end
+  end
+  local _, files = t.shell("ls box/*.bin* | wc -l")
+  t.equal(tonumber(files), 6, what .. ": files")
+end
+
+-- Without fork only the parent is controlled.
+begin("")
+number_of("parent")
+put("fork", "")
+number_of("child")
+put("control", "start\n")
+each({ "r1.bin" }, "start", exists)
+put("control", "stop\n")
+each({ "r1.bin" }, "stop", is_complete)
+put("fork again", "")
+number_of("grandchild")
+ended("without fork")
+local _, files = t.shell("cd box && ls *.bin*")
+t.equal(files, "r1.bin\n", "without fork: files")
+t.finish()
