@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +26,7 @@
 #include "profile/lj_luaopt.h"
 #include "profile/lj_outfile.h"
 #include "profile/lj_quiet.h"
+#include "profile/lj_shared.h"
 #include "profile/lj_sysprof_env.h"
 
 #define ENV_NAME	"LUAJIT_SYSPROF"
@@ -77,12 +77,12 @@ typedef struct EnvStart {
 
 static int said_value;		/* What is wrong for all VMs is said for the first, */
 static int said_vm, said_cut;	/* of the others a few. */
-static struct stat first_stderr;  /* As the first VM has found it, */
-static int had_stderr;		/* if it was open. */
+static ino_t stderr_ino;	/* As the last VM has found it, 0 if it was closed. */
 
 static void find_stderr(void)
 {
-  had_stderr = (fstat(STDERR_FILENO, &first_stderr) == 0);
+  struct stat st;
+  shared_set(&stderr_ino, fstat(STDERR_FILENO, &st) == 0 ? st.st_ino : 0);
 }
 
 /* Its descriptor may be that of a file of the program by now, if that has closed it.
@@ -90,9 +90,10 @@ static void find_stderr(void)
 */
 static int stderr_isopen(void)
 {
+  ino_t ino = shared_get(&stderr_ino);
   struct stat st;
-  if (!had_stderr || fstat(STDERR_FILENO, &st) != 0) return 0;
-  return (st.st_dev == first_stderr.st_dev && st.st_ino == first_stderr.st_ino) ||
+  if (!ino || fstat(STDERR_FILENO, &st) != 0) return 0;
+  return st.st_ino == ino ||
 	 (S_ISREG(st.st_mode) && (fcntl(STDERR_FILENO, F_GETFL) & O_APPEND));
 }
 
@@ -395,12 +396,11 @@ static int env_start(lua_State *L)
 
 void lj_sysprof_env(lua_State *L, lua_CFunction start)
 {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
   EnvStart e;
   e.start = start;
   e.value = getenv(ENV_NAME);
   if (!e.value || !*e.value || strcmp(e.value, "off") == 0) return;
-  pthread_once(&once, find_stderr);
+  find_stderr();
   if (lua_cpcall(L, env_start, &e) != 0) {  /* No memory. */
     say_vm(e.value, lua_tostring(L, -1));
     lua_pop(L, 1);
