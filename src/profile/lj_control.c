@@ -61,11 +61,20 @@ static void slot_setthread(Control *c)
 
 static void slot_free(Control *c)
 {
+  free((char *)c->pattern);
   free((char *)c->file);
   free((char *)c->fo.path);
   free((char *)c->opt.clocks);
   shared_set(&c->file, NULL);
-  c->fo.path = c->opt.clocks = NULL;
+  c->pattern = c->fo.path = c->opt.clocks = NULL;
+}
+
+/* The control file of this process, and how it is now. Returns what is wrong, or NULL. */
+static const char *slot_findfile(Control *c)
+{
+  if (lj_outfile_name((char *)c->file, PATH_MAX, c->pattern, c->number, 1) <= 0)
+    return strerror(ENAMETOOLONG);
+  return lj_ctlfile_begin(c);
 }
 
 /* Nothing of a free slot is used but by the add. Under the lock. */
@@ -112,11 +121,12 @@ static const char *slot_fill(Control *c, const char *control, int number,
   c->fo = *fo;
   c->opt.clocks = opt->clocks ? strdup(opt->clocks) : NULL;
   c->fo.path = fo->path ? strdup(fo->path) : NULL;
-  shared_set(&c->file, is_file ? strdup(control) : NULL);
+  c->pattern = is_file ? strdup(control) : NULL;
+  shared_set(&c->file, is_file ? malloc(PATH_MAX) : NULL);
   if ((opt->clocks && !c->opt.clocks) || (fo->path && !c->fo.path) ||
-      (is_file && !c->file))
+      (is_file && !(c->pattern && c->file)))
     return strerror(ENOMEM);
-  if (is_file && (why = lj_ctlfile_begin(c)) != NULL) return why;
+  if (is_file && (why = slot_findfile(c)) != NULL) return why;
   slot_setthread(c);
   why = lj_ctlsig_install(c->signo);
   if (why && is_file) return "the program has a handler for SIGURG, which is needed";
@@ -190,8 +200,12 @@ void lj_control_fork(int forked)
     if (!c->g) continue;
     c->users = c->asked = 0;
     c->pending = 0;
-    if (c->fo.children && c->tid == forked) c->tid = lj_clock_tid();
-    else slot_end(c);
+    if (!c->fo.children || c->tid != forked) {
+      slot_end(c);
+      continue;
+    }
+    c->tid = lj_clock_tid();
+    if (c->file && strstr(c->pattern, "%p")) slot_findfile(c);
   }
 }
 

@@ -47,6 +47,7 @@ typedef struct Control {
   Peek peek;			/* Handler only, on that thread. */
   /* Set by the add. */
   const char *file;		/* Control file, NULL: by the signal. */
+  const char *pattern;		/* What its name is made of, in each process. */
   struct luam_Sysprof_Options opt;  /* Of each start; its strings are our own. */
   LuaOptFile fo;		/* path is a pattern. */
   int number;			/* Of the VM in its process. */
@@ -61,7 +62,7 @@ typedef struct Control {
 } Control;
 
 /* Have a VM of this thread controlled. control: a signal as SIGUSR2, or the absolute
-** path of a file. Returns NULL, or why it cannot be, a sentence's end that is valid
+** path of a file, a pattern. Returns NULL, or why it cannot be, a sentence's end that is valid
 ** until the next call of this thread.
 */
 LJ_FUNC const char *lj_control_add(lua_State *L, const char *control, int number,

@@ -353,7 +353,7 @@ static int start_controlled(lua_State *L, const EnvStart *e, const char *control
   lj_luaopt_read(L, &opt, &fo);
   why = opt.signo && opt.signo == lj_luaopt_signal(name) ?
 	"the signal of control is that of the clocks" :
-	lj_control_add(L, name, number, &opt, &fo);
+	lj_control_add(L, control, number, &opt, &fo);
   if (why) {
     lua_pushfstring(L, "control=%s: %s", name, why);
     return say_vm(e->value, lua_tostring(L, -1));

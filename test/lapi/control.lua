@@ -301,6 +301,39 @@ t.equal(status .. err, "0", "a child without the option")
 t.equal(out:match(" (%d+)"), tostring(SIGUSR2), "a child without the option: the signal is its own")
 t.equal(files(), "x1.bin\n", "a child without the option: files")
 
+-- Each process has a control file of its own, by its number.
+fresh()
+status, out, err = run("control=" .. here .. "/box/c.%p,paused,fork,path=x%r.bin", [[
+io.stdout:flush()
+local child = C.fork()
+if child ~= 0 then
+  local status = ffi.new("int[1]")
+  while C.waitpid(child, status, 0) < 0 do end
+  io.write(child, " ", status[0])
+  os.exit(0)
+end
+jit.off()
+pid = C.getpid()
+local function tell(word, until_it)
+  local file = assert(io.open("c.new", "w"))
+  file:write(word)
+  file:close()
+  assert(os.rename("c.new", "c." .. pid))
+  local deadline = os.time() + 60
+  repeat
+    for i = 1, 1e4 do tostring(i) end
+    if os.time() > deadline then os.exit(8) end
+  until until_it()
+end
+tell("start", function() return is_there("x1.bin." .. pid) end)
+os.exit(7)
+]])
+t.equal(status .. err, "0", "a child with a control file of its own")
+child, code = out:match("(%d+) (%d+)")
+t.equal(code, "1792", "a child with a control file of its own: its status")
+t.equal(files(), ("x1.bin.%s\n"):format(child), "a child with a control file of its own: files")
+t.ok(parse("x1.bin." .. child).complete, "a child with a control file of its own: complete")
+
 -- -- Wrong values ----------------------------------------------------------
 
 local function wrong(value, ...)
