@@ -29,46 +29,53 @@ static int key_is(const LTailKey *x, const LTailKey *y)
 	 x->freed == y->freed && x->nfid == y->nfid;
 }
 
-/* Are the other words that a kept step has loaded as they were? */
-static int loads_same(const LTailSteps *ts, Peek *pk, uint32_t step)
+/* Number of the first n loads that are as they were. */
+static uint32_t loads_same(const LTailSteps *ts, Peek *pk, uint32_t n)
 {
-  uint32_t i = step ? ts->state[step-1].load : 0;
-  for (; i < ts->state[step].load; i++) {
+  uint32_t i;
+  for (i = 0; i < n; i++) {
     const LTailLoad *load = &ts->load[i];
     uintptr_t half = load->addr & 1, w;
-    if (!lj_peek_word(pk, load->addr - half, &w)) return 0;
+    if (!lj_peek_word(pk, load->addr - half, &w)) break;
     w ^= load->value;
-    if (half ? (uint32_t)w != 0 : w != 0) return 0;
+    if (half ? (uint32_t)w != 0 : w != 0) break;
   }
-  return 1;
+  return i;
 }
 
-/* Is the function that a kept step has found as it was? */
-static LJ_AINLINE int func_same(const LTailFrame *fr)
+static LJ_AINLINE uint64_t slots_differ(const LTailSteps *ts, uintptr_t bot, uint32_t i)
 {
-  const GCfunc *fn = (const GCfunc *)(uintptr_t)(fr->slot & LJ_GCVMASK);
-  return (((uintptr_t)mref(fn->c.pc, char) ^ fr->code) |
-	  ((ltail_head(fn) ^ fr->head) & LTAIL_HEAD)) == 0;
+  uintptr_t f = bot + (uintptr_t)ts->at[i] * sizeof(TValue);
+  return (lj_lframe_link(f) ^ ts->link[i]) | (lj_lframe_slot(f) ^ ts->slot[i]);
+}
+
+/* The slot is as it was: so there is a function, or memory that was one. */
+static LJ_AINLINE uint64_t func_differs(const LTailSteps *ts, uint32_t i)
+{
+  const GCfunc *fn = (const GCfunc *)(uintptr_t)(ts->slot[i] & LJ_GCVMASK);
+  return ((uintptr_t)mref(fn->c.pc, char) ^ ts->code[i]) |
+	 ((ltail_head(fn) ^ ts->head[i]) & LTAIL_HEAD);
 }
 
 /* Number of the kept steps up to a frame whose words are all as they were. What is
 ** the same address as before was readable, and is still.
 */
-static LJ_AINLINE uint32_t steps_same(const LTailSteps *ts, const LuaArea *a,
-				      uintptr_t top, int with_funcs)
+static uint32_t steps_same(const LTailSteps *ts, const LuaArea *a, uintptr_t top,
+			   int with_funcs)
 {
-  const LTailFrame *fr = ts->frame;
   const uintptr_t bot = a->bot;
-  uint32_t i, n = ts->nstep, at = (uint32_t)((top - bot) >> 3);
-  while (n > 0 && fr[n-1].at > at) n--;  /* Not in use any more. */
-  if (n == 0 || !loads_same(ts, a->pk, 0)) return 0;
-  for (i = 1; i < n; i++) {
-    uintptr_t f = bot + (uintptr_t)fr[i].at * sizeof(TValue);
-    if (((lj_lframe_link(f) ^ fr[i].link) | (lj_lframe_slot(f) ^ fr[i].slot)) ||
-	(with_funcs && !func_same(&fr[i])))
-      break;
-    if ((fr[i].head & LTAIL_HASLOADS) && !loads_same(ts, a->pk, i)) break;
+  uint32_t i = 1, n = ts->nstep, at = (uint32_t)((top - bot) >> 3), loads;
+  while (n > 0 && ts->at[n-1] > at) n--;  /* Not in use any more. */
+  if (n == 0) return 0;
+  if (with_funcs) {
+    while (i < n && !slots_differ(ts, bot, i) && !func_differs(ts, i)) i++;
+  } else {
+    for (; i + 2 <= n; i += 2)
+      if (slots_differ(ts, bot, i) | slots_differ(ts, bot, i+1)) break;
+    while (i < n && !slots_differ(ts, bot, i)) i++;
   }
+  loads = loads_same(ts, a->pk, ts->state[i-1].load);
+  while (i > 0 && ts->state[i-1].load > loads) i--;
   return i;
 }
 
@@ -87,9 +94,8 @@ void lj_ltail_begin(LuaTail *t, const LuaArea *a, const Symtab *st, uintptr_t to
   t->keeps = t->on && t->credit > 0;
   if (!t->on) return;
   key_set(&t->walked, a, st);
-  if (!key_is(&t->key, &t->walked)) return;
-  t->same = with_funcs ? steps_same(&t->kept, a, top, 1) :
-			 steps_same(&t->kept, a, top, 0);
+  if (key_is(&t->key, &t->walked))
+    t->same = steps_same(&t->kept, a, top, with_funcs);
 }
 
 uint32_t lj_ltail_join(LuaTail *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
@@ -98,9 +104,9 @@ uint32_t lj_ltail_join(LuaTail *t, uintptr_t f, uintptr_t pc, const LuaChain *ch
   const LTailSteps *ts = &t->kept;
   const LTailState *s;
   uint32_t at = (uint32_t)((f - t->walked.bot) >> 3), n = t->same;
-  while (n > 0 && ts->frame[n-1].at > at) n--;
+  while (n > 0 && ts->at[n-1] > at) n--;
   t->same = n;
-  if (n == 0 || ts->frame[n-1].at != at) return 0;
+  if (n == 0 || ts->at[n-1] != at) return 0;
   s = &ts->state[n-1];
   if (s->pc != pc || s->cf != ch->cf || s->resume != ch->resume ||
       s->bare != ch->bare || s->skip != skip)
@@ -145,7 +151,11 @@ void lj_ltail_end(LuaTail *t, const Symtab *st)
   bounds += t->walked_nbound;
   for (k = n, j = from->nstep; j-- > i; k++) {
     LTailState *s = &to->state[k];
-    to->frame[k] = from->frame[j];
+    to->at[k] = from->at[j];
+    to->link[k] = from->link[j];
+    to->slot[k] = from->slot[j];
+    to->head[k] = from->head[j];
+    to->code[k] = from->code[j];
     *s = from->state[j];
     s->word = words - s->word;
     s->load = loads - s->load;

@@ -42,16 +42,8 @@ typedef struct LuaChain {
   int bare;			/* It may run no Lua frame of its own. */
 } LuaChain;
 
-/* What nearly all steps load. */
-typedef struct LTailFrame {
-  uint64_t link, slot;
-  uintptr_t code;		/* GCfunc.pc. */
-  uint32_t at;			/* The frame, in slots from the bottom. */
-  uint32_t head;		/* Kind of the function, and LTAIL_HASLOADS. */
-} LTailFrame;
-
-#define LTAIL_HASLOADS	1	/* Other words are loaded. */
-#define LTAIL_HEAD	((uint32_t)~0xff)  /* The kind. */
+/* Of a function: gct, ffid, nupvalues. The other byte is the collector's. */
+#define LTAIL_HEAD	((uint32_t)~0xff)
 
 /* Before a step. */
 typedef struct LTailState {
@@ -63,7 +55,7 @@ typedef struct LTailState {
   uint8_t skip;			/* It is the lower part of a vararg frame. */
 } LTailState;
 
-/* Another word that was loaded. */
+/* A word that only some steps load. */
 typedef struct LTailLoad {
   uintptr_t addr;		/* Plus 1: only its lower half counts. */
   uintptr_t value;
@@ -72,7 +64,11 @@ typedef struct LTailLoad {
 /* Some steps. The outermost one is that at the bottom, which has no frame. */
 typedef struct LTailSteps {
   uint32_t nstep, nword, nload;
-  LTailFrame frame[LTAIL_STEPS];
+  /* What the steps load, and most of it has to be compared for each walk. */
+  uint32_t at[LTAIL_STEPS];	/* The frame, in slots from the bottom. */
+  uint64_t link[LTAIL_STEPS], slot[LTAIL_STEPS];
+  uint32_t head[LTAIL_STEPS];	/* Kind of the function, see LTAIL_HEAD, */
+  uintptr_t code[LTAIL_STEPS];	/* and GCfunc.pc. */
   LTailState state[LTAIL_STEPS];
   FrameWord word[LTAIL_WORDS];
   LTailLoad load[LTAIL_LOADS];
@@ -171,7 +167,7 @@ static LJ_AINLINE void lj_ltail_step(LuaTail *t, uintptr_t f, uintptr_t pc,
 		  ts->nload >= LTAIL_LOADS - 16))
     lj_ltail_restart(t);
   s = &ts->state[ts->nstep];
-  ts->frame[ts->nstep].at = (uint32_t)((f - t->walked.bot) >> 3);
+  ts->at[ts->nstep] = (uint32_t)((f - t->walked.bot) >> 3);
   s->pc = pc;
   s->cf = ch->cf;
   s->resume = (uint8_t)ch->resume;
@@ -186,15 +182,12 @@ static LJ_AINLINE void lj_ltail_step(LuaTail *t, uintptr_t f, uintptr_t pc,
 static LJ_AINLINE void lj_ltail_keep(LuaTail *t, uintptr_t f, const GCfunc *fn)
 {
   LTailSteps *ts = &t->fresh;
-  LTailFrame *fr = &ts->frame[ts->nstep];
-  fr->head = 0;
   if (fn) {
-    fr->link = lj_lframe_link(f);
-    fr->slot = lj_lframe_slot(f);
-    fr->code = (uintptr_t)mref(fn->c.pc, char);
-    fr->head = ltail_head(fn) & LTAIL_HEAD;
+    ts->link[ts->nstep] = lj_lframe_link(f);
+    ts->slot[ts->nstep] = lj_lframe_slot(f);
+    ts->head[ts->nstep] = ltail_head(fn);
+    ts->code[ts->nstep] = (uintptr_t)mref(fn->c.pc, char);
   }
-  if (ts->nload != ts->state[ts->nstep].load) fr->head |= LTAIL_HASLOADS;
   ts->nstep++;
   if (LJ_UNLIKELY(ts->nword == LTAIL_WORDS || ts->nload == LTAIL_LOADS))
     lj_ltail_restart(t);  /* Some may be missing. */
