@@ -174,7 +174,9 @@ end
 
 local function blocks_of(suite, rates)
   local list = {}
-  for i, block in ipairs(suite.quick and QUICK_BLOCKS or BLOCKS) do list[i] = rates[block[1]].ours .. ":" .. block[2] end
+  for i, block in ipairs(suite.quick and QUICK_BLOCKS or BLOCKS) do
+    list[i] = rates[block[1]].ours .. ":" .. block[2]
+  end
   return table.concat(list, ",")
 end
 
@@ -210,6 +212,9 @@ function on.run(suite, seconds, add)
   for i = 2, #rates do tables[#tables + 1] = tables_cost[i] end
   for _, t in ipairs(tables) do
     for _, m in ipairs(missing) do report.miss(t, m.what, m.why) end
+    if t.rows[1] and not t.rows[1].added_cycles then
+      report.miss(t, "cycles", "this machine does not let us count them")
+    end
     add(t)
   end
 end

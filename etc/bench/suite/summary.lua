@@ -104,7 +104,9 @@ local function add_costs(out, tables)
   local apart = between(OFF_LOW, OFF_HIGH)
   add_ratio(out, tables.off, "ratio", "off, cpu, ours / plain LuaJIT", "less than 0.5 % apart", apart)
   add_ratio(out, tables.off, "cycles", "off, cycles, ours / plain LuaJIT", "less than 0.5 % apart",
-    apart, function(row) return (" (instructions %.4f)"):format(row.instructions) end)
+    apart, function(row)
+      return row.instructions and (" (instructions %.4f)"):format(row.instructions) or ""
+    end)
   for _, key in ipairs({ "cpu", "wall", "cycles" }) do
     add_ratio(out, tables["on-default"], key, ("default rate, %s, on / off"):format(key),
 	      "below 0.5 %", below(1.005))
@@ -169,7 +171,7 @@ end
 
 local function add_session(out, tables)
   local empty = row_where(tables.latency, "process", "empty")
-  add(out, { what = "start, stop", measured = empty and
+  add(out, { what = "start, stop", measured = empty and empty.stop and
     ("%.2f ms, %.2f ms"):format(empty.start, empty.stop) })
   local memory = row_where(tables.memory, "when", "some seconds later")
   add(out, { what = "memory of a profile", bar = MEMORY_KIB .. " KiB",
