@@ -23,11 +23,11 @@
 #include "profile/lj_clockspec.h"
 #include "profile/lj_control.h"
 #include "profile/lj_outfile.h"
+#include "profile/lj_say.h"
 #include "profile/lj_shared.h"
 #include "profile/lj_streamfile.h"
 #include "profile/lj_sysprof.h"
 #include "profile/lj_sysprof_format.h"
-#include "profile/lj_sysprof_env.h"
 #include "profile/lj_threads.h"
 
 #define PROBLEM_MAX	512
@@ -299,7 +299,7 @@ const char *lj_control_start(lua_State *L)
 
 static void say(const Control *c, const char *what, const char *why)
 {
-  lj_sysprof_env_say("%s of run %d of VM %d: %s", what, c->runs, c->number, why);
+  lj_say(": %s of run %d of VM %d: %s", what, c->runs, c->number, why);
 }
 
 void lj_control_serve(lua_State *L)

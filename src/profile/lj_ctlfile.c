@@ -20,14 +20,14 @@
 #include <sys/stat.h>
 
 #include "profile/lj_control.h"
+#include "profile/lj_say.h"
 #include "profile/lj_shared.h"
-#include "profile/lj_sysprof_env.h"
 
 #define WORD_MAX	64	/* Bytes of the file that are read. */
 #define EMPTY_LOOKS	10	/* Looks that a file has to be empty for. */
 #define TELL_LOOKS	20	/* Looks between two calls of a thread, at first, */
 #define TELL_LOOKS_MAX	4800	/* and at last. */
-#define SAY_MAX		10	/* Times that something wrong is said. */
+#define SAID_MAX		10	/* Times that something wrong is said. */
 
 static int said;
 
@@ -109,8 +109,8 @@ static void file_obey(Control *c)
   if (!problem && (command = word_command(word)) == 0)
     problem = "begins with no word that is known; expected start, stop, dump or toggle";
   if (problem) {
-    if (said++ < SAY_MAX)
-      lj_sysprof_env_say("control file '%s' %s; it is ignored", c->file, problem);
+    if (said++ < SAID_MAX)
+      lj_say(": control file '%s' %s; it is ignored", c->file, problem);
     return;
   }
   if (command == CONTROL_TOGGLE)

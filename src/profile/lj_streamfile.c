@@ -24,8 +24,8 @@
 #include "profile/lj_now.h"
 #include "profile/lj_outfile.h"
 #include "profile/lj_quiet.h"
+#include "profile/lj_say.h"
 #include "profile/lj_streamfile.h"
-#include "profile/lj_sysprof_env.h"
 
 #define PATIENCE_MS	1000	/* For the reader of a pipe that is full. */
 #define PATH_EXTRA	24	/* Bytes that a child appends to its path, at most. */
@@ -364,7 +364,7 @@ int lj_streamfile_close(void *ctx, uint8_t *buf)
   int err = file_release(sf->file);
   UNUSED(buf);
   if (sf->is_told && (sf->err || err))
-    lj_sysprof_env_cut(sf->path, sf->child, sf->err ? sf->err : err);
+    lj_say_cut(sf->path, sf->child, sf->err ? sf->err : err);
   free(sf->path);
   free(sf);
   errno = err;

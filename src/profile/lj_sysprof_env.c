@@ -8,37 +8,29 @@
 #define lj_sysprof_env_c
 #define LUA_CORE
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <stdarg.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 
 #include "lua.h"
 #include "lauxlib.h"
 #include "profile/lj_control.h"
 #include "profile/lj_luaopt.h"
 #include "profile/lj_outfile.h"
-#include "profile/lj_quiet.h"
-#include "profile/lj_shared.h"
+#include "profile/lj_say.h"
 #include "profile/lj_sysprof_env.h"
 
-#define ENV_NAME	"LUAJIT_SYSPROF"
+#define ENV_NAME	SAY_NAME
 #define ENV_MODE	"C"			/* Default mode, */
 #define ENV_PATH	"sysprof.%p.%n.bin"	/* and file, */
 #define ENV_PATH_RUNS	"sysprof.%p.%n.%r.bin"	/* and if there may be several. */
 #define ENV_RUN		".%r"			/* At the end of others. */
 #define ENV_DONE_KEY	"sysprof.env"		/* In the registry. */
-#define ENV_SAY_MAX	1024	/* Bytes of a message, */
-#define ENV_SAY_VMS	10	/* and VMs of which it is said why they have no profile, */
-#define ENV_SAY_CUT	10	/* or none that is whole. */
-#define ENV_SAY_MS	200	/* For the reader of a standard error that is a pipe. */
+#define ENV_SAY_VMS	10	/* VMs of which it is said why they have no profile. */
 
 #define OPTIONS		1	/* Where the table is on the stack. */
 
@@ -76,96 +68,26 @@ typedef struct EnvStart {
 /* -- Messages ---------------------------------------------------------------- */
 
 static int said_value;		/* What is wrong for all VMs is said for the first, */
-static int said_vm, said_cut;	/* of the others a few. */
-static ino_t stderr_ino;	/* As the last VM has found it, 0 if it was closed. */
-
-static void find_stderr(void)
-{
-  struct stat st;
-  shared_set(&stderr_ino, fstat(STDERR_FILENO, &st) == 0 ? st.st_ino : 0);
-}
-
-/* Its descriptor may be that of a file of the program by now, if that has closed it.
-** What is appended to is a log.
-*/
-static int stderr_isopen(void)
-{
-  ino_t ino = shared_get(&stderr_ino);
-  struct stat st;
-  if (!ino || fstat(STDERR_FILENO, &st) != 0) return 0;
-  return st.st_ino == ino ||
-	 (S_ISREG(st.st_mode) && (fcntl(STDERR_FILENO, F_GETFL) & O_APPEND));
-}
-
-/* To standard error, also if it is a pipe that nobody reads: without waiting for ever.
-*/
-static void write_stderr(const char *s, size_t len)
-{
-  struct pollfd ready = { STDERR_FILENO, POLLOUT, 0 };
-  Quiet quiet;
-  if (!stderr_isopen() || poll(&ready, 1, ENV_SAY_MS) == 0) return;
-  lj_quiet_begin(&quiet);
-  lj_quiet_end(&quiet, write(STDERR_FILENO, s, len) < 0 ? errno : 0);
-}
-
-/* What came from outside may hold anything. */
-static void say_args(const char *prefix, const char *format, va_list args)
-{
-  char line[ENV_SAY_MAX];
-  size_t i, n = strlen(prefix);
-  memcpy(line, prefix, n);
-  vsnprintf(line + n, sizeof(line)-1 - n, format, args);
-  n = strlen(line);
-  for (i = 0; i < n; i++)
-    if ((uint8_t)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
-  line[n] = '\n';
-  write_stderr(line, n + 1);
-}
-
-static void say(const char *format, ...)
-{
-  va_list args;
-  va_start(args, format);
-  say_args("", format, args);
-  va_end(args);
-}
-
-void lj_sysprof_env_say(const char *format, ...)
-{
-  va_list args;
-  va_start(args, format);
-  say_args(ENV_NAME ": ", format, args);
-  va_end(args);
-}
+static int said_vm;		/* of the others a few. */
 
 static int say_value(const char *what, int len, const char *problem,
 		     const char *expected)
 {
   if (!__atomic_exchange_n(&said_value, 1, __ATOMIC_RELAXED))
-    say(ENV_NAME ": '%.*s' %s%s; the program is not profiled",
-	len < 80 ? len : 80, what, problem, expected);
+    lj_say(": '%.*s' %s%s; the program is not profiled",
+	   len < 80 ? len : 80, what, problem, expected);
   return 0;
 }
 
 /* The end of a long problem says what it is; its beginning is a path. */
 static int say_vm(const char *value, const char *problem)
 {
-  size_t len = strlen(problem), cut = len > ENV_SAY_MAX/2 ? len - ENV_SAY_MAX/2 : 0;
+  size_t len = strlen(problem), cut = len > SAY_PROBLEM_MAX ? len - SAY_PROBLEM_MAX : 0;
   if (__atomic_load_n(&said_vm, __ATOMIC_RELAXED) < ENV_SAY_VMS &&
       __atomic_fetch_add(&said_vm, 1, __ATOMIC_RELAXED) < ENV_SAY_VMS)
-    say(ENV_NAME "='%.80s': %s%s; this VM is not profiled", value,
-	cut ? "..." : "", problem + cut);
+    lj_say("='%.80s': %s%s; this VM is not profiled", value,
+	   cut ? "..." : "", problem + cut);
   return 0;
-}
-
-void lj_sysprof_env_cut(const char *path, pid_t child, int err)
-{
-  size_t len = strlen(path), cut = len > ENV_SAY_MAX/2 ? len - ENV_SAY_MAX/2 : 0;
-  char number[24];
-  if (__atomic_fetch_add(&said_cut, 1, __ATOMIC_RELAXED) >= ENV_SAY_CUT) return;
-  snprintf(number, sizeof(number), child ? ".%ld" : "", (long)child);
-  lj_sysprof_env_say("%s%s%s: %s; the profile is not whole", cut ? "..." : "",
-		     path + cut, number, strerror(err));
 }
 
 /* -- Options ----------------------------------------------------------------- */
@@ -290,7 +212,7 @@ static int options_read(lua_State *L, const char *value)
 /* Say that a pattern of a name is wrong. */
 static int pattern_wrong(const char *option, const char *pattern, const char *letters)
 {
-  char text[ENV_SAY_MAX];
+  char text[SAY_MAX];
   snprintf(text, sizeof(text), "%s=%s", option, pattern);
   return say_value(text, (int)strlen(text), "has a '%' that is not followed by ",
 		   letters);
@@ -400,7 +322,7 @@ void lj_sysprof_env(lua_State *L, lua_CFunction start)
   e.start = start;
   e.value = getenv(ENV_NAME);
   if (!e.value || !*e.value || strcmp(e.value, "off") == 0) return;
-  find_stderr();
+  lj_say_begin();
   if (lua_cpcall(L, env_start, &e) != 0) {  /* No memory. */
     say_vm(e.value, lua_tostring(L, -1));
     lua_pop(L, 1);

@@ -6,8 +6,6 @@
 #ifndef _LJ_SYSPROF_ENV_H
 #define _LJ_SYSPROF_ENV_H
 
-#include <sys/types.h>
-
 #include "lj_obj.h"
 
 /* Start a profile of the VM by start, which is misc.sysprof.start, if the
@@ -15,15 +13,5 @@
 ** error, leaves the stack as it is, and does so once for a VM.
 */
 LJ_FUNC void lj_sysprof_env(lua_State *L, lua_CFunction start);
-
-/* Say something in one line on standard error, of a profile that the environment has
-** asked for. In any thread, not in the handler.
-*/
-LJ_FUNC void lj_sysprof_env_say(const char *format, ...);
-
-/* Say that the file of such a profile is not whole, some times in a process. child: the
-** process that its name ends with, or 0.
-*/
-LJ_FUNC void lj_sysprof_env_cut(const char *path, pid_t child, int err);
 
 #endif

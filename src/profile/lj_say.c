@@ -1,0 +1,79 @@
+/*
+** What is said on standard error.
+*/
+
+#define lj_say_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "profile/lj_quiet.h"
+#include "profile/lj_say.h"
+#include "profile/lj_shared.h"
+
+#define READER_MS	200	/* For the reader of a standard error that is a pipe. */
+#define CUT_MAX		10	/* Files of which it is said that they are not whole. */
+
+static ino_t stderr_ino;	/* As the last VM has found it, 0 if it was closed. */
+
+void lj_say_begin(void)
+{
+  struct stat st;
+  shared_set(&stderr_ino, fstat(STDERR_FILENO, &st) == 0 ? st.st_ino : 0);
+}
+
+/* Its descriptor may be that of a file of the program by now, if that has closed it.
+** What is appended to is a log.
+*/
+static int stderr_isopen(void)
+{
+  ino_t ino = shared_get(&stderr_ino);
+  struct stat st;
+  if (!ino || fstat(STDERR_FILENO, &st) != 0) return 0;
+  return st.st_ino == ino ||
+	 (S_ISREG(st.st_mode) && (fcntl(STDERR_FILENO, F_GETFL) & O_APPEND));
+}
+
+/* Also to a pipe that nobody reads: without waiting for ever. */
+static void write_stderr(const char *s, size_t len)
+{
+  struct pollfd ready = { STDERR_FILENO, POLLOUT, 0 };
+  Quiet quiet;
+  if (!stderr_isopen() || poll(&ready, 1, READER_MS) == 0) return;
+  lj_quiet_begin(&quiet);
+  lj_quiet_end(&quiet, write(STDERR_FILENO, s, len) < 0 ? errno : 0);
+}
+
+/* What came from outside may hold anything. */
+void lj_say(const char *format, ...)
+{
+  char line[SAY_MAX] = SAY_NAME;
+  size_t i, n = strlen(line);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(line + n, sizeof(line)-1 - n, format, args);
+  va_end(args);
+  n = strlen(line);
+  for (i = 0; i < n; i++)
+    if ((uint8_t)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
+  line[n] = '\n';
+  write_stderr(line, n + 1);
+}
+
+void lj_say_cut(const char *path, pid_t child, int err)
+{
+  static int said;
+  size_t len = strlen(path), cut = len > SAY_PROBLEM_MAX ? len - SAY_PROBLEM_MAX : 0;
+  char number[24];
+  if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) >= CUT_MAX) return;
+  snprintf(number, sizeof(number), child ? ".%ld" : "", (long)child);
+  lj_say(": %s%s%s: %s; the profile is not whole", cut ? "..." : "", path + cut, number,
+	 strerror(err));
+}
