@@ -159,6 +159,18 @@ static int option_valid(lua_State *L, const char *name)
   return ok;
 }
 
+/* Say that there is no such option. Elsewhere clocks have commas between them. */
+static int option_unknown(lua_State *L, const char *s, size_t len, int has_value)
+{
+  lua_getfield(L, OPTIONS, "clock");
+  if (!has_value && !lua_isnil(L, -1))
+    return say_value(s, (int)len, "is no option; clocks have '+' between them, as "
+		     "clock=cpu+wall", "");
+  return say_value(s, (int)len, "is no option; expected on, off, or path, mode, "
+		   "hz, interval, clock, period, threads, signal, flush, jitter, fork, "
+		   "shared, force, follow, control, paused with commas between", "");
+}
+
 /* NAME=VALUE, or NAME for a flag, into the table. Returns 0 if it is wrong. */
 static int option_read(lua_State *L, const char *s, size_t len)
 {
@@ -166,10 +178,7 @@ static int option_read(lua_State *L, const char *s, size_t len)
   size_t name_len = eq ? (size_t)(eq - s) : len;
   const struct EnvOption *o = option_find(s, name_len);
   int top = lua_gettop(L);
-  if (!o)
-    return say_value(s, (int)name_len, "is no option; expected on, off, or path, mode, "
-		     "hz, interval, clock, period, threads, signal, flush, jitter, fork, "
-		     "shared, force, follow, control, paused with commas between", "");
+  if (!o) return option_unknown(L, s, name_len, eq != NULL);
   lua_getfield(L, OPTIONS, o->name);
   if (!lua_isnil(L, -1))
     return say_value(s, (int)name_len, "is there twice", "");
