@@ -190,6 +190,7 @@ static void own_init(lua_State *L)
   own.lua.hs = &own.host;
   own.lua.st = &own.symtab;
   own.lua.frames = &own.lua_frames;
+  own.lua.tail.least = LTAIL_LEAST;
   own.lua.leaf_only = leaf;
 }
 

@@ -299,6 +299,7 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
   int known = 0;  /* The function of this frame has been read. */
   int skip = 0;  /* This frame is the lower part of a vararg frame. */
   LuaTail *tail = &ls->tail;
+  uint32_t depth = 0;
   if (bare && !chain_pass(ls, ch)) return 0;
   lj_ltail_begin(tail, a, ls->st, f, !ls->leaf_only);
   for (;;) {
@@ -309,8 +310,10 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
     uint32_t n;
     if (tail->same > 0 && ls->top != TOP_NONE && (n = lj_ltail_join(tail, f, pc, ch, skip)) > 0) {
       walk_join(ls, ch, n);
+      tail->depth = depth + n;
       return 1;
     }
+    depth++;
     if (keeps) lj_ltail_step(tail, f, pc, ch, skip, ls->nbounds);
     if (ch->bare) chain_keepbare(ls, ch);
     while (ch->bare && lj_ltop_isbare(a, ch->cf, f))
@@ -319,6 +322,7 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
       if (keeps) lj_ltail_keep(tail, f, NULL);
       tail->walked_nbound = ls->nbounds;
       tail->walked_last = ch->last;
+      tail->depth = depth;
       return 1;
     }
     if (!known && (!lj_lframe_has(a, f) || !lj_lframe_func(a, f, &ff)))

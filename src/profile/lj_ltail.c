@@ -90,7 +90,7 @@ void lj_ltail_begin(LuaTail *t, const LuaArea *a, const Symtab *st, uintptr_t to
   const Peek *pk = a->pk;
   lj_ltail_restart(t);
   t->same = t->joined = 0;
-  t->on = (pk->kept != pk->generation && !pk->keeping);
+  t->on = (pk->kept != pk->generation && !pk->keeping && t->depth >= t->least);
   t->keeps = t->on && t->credit > 0;
   if (!t->on) return;
   key_set(&t->walked, a, st);

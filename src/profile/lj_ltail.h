@@ -29,6 +29,7 @@
 #include "profile/lj_symtab.h"
 
 #define LTAIL_STEPS	384	/* Steps kept. */
+#define LTAIL_LEAST	16	/* Of a stack with less, it takes as long to walk them. */
 #define LTAIL_WORDS	768	/* Frames that they push. */
 #define LTAIL_LOADS	768	/* Words that only some of them load. */
 #define LTAIL_CREDIT	1024	/* Steps that may be kept for nothing, at most, */
@@ -85,6 +86,9 @@ typedef struct LTailKey {
 
 /* Clear it before use. */
 typedef struct LuaTail {
+  uint32_t least;		/* Steps of a stack from which on they are kept; set by
+				** the caller. */
+  uint32_t depth;		/* Steps of the last stack. */
   int on;			/* Steps may be kept, */
   int keeps;			/* and are, in this walk. */
   int32_t credit;		/* Steps that may be kept. */

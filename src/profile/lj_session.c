@@ -206,6 +206,7 @@ Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
   s->lua.hs = &s->host;
   s->lua.st = &s->symtab;
   s->lua.frames = &s->lua_frames;
+  s->lua.tail.least = LTAIL_LEAST;
   s->lua.leaf_only = (p->opt.mode == LUAM_SYSPROF_LEAF);
   if (p->opt.mode == LUAM_SYSPROF_DEFAULT) return s;
   if (!buf) {
