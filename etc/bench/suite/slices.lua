@@ -47,6 +47,7 @@ local function open(kind)
   return kind
 end
 
+open("off")
 for kind in (job.kinds or ""):gmatch("[^,]+") do kinds[#kinds + 1] = open(kind) end
 for kind, pairs in (job.blocks or ""):gmatch("([^,:]+):(%d+)") do
   blocks[#blocks + 1] = { kind = open(kind), pairs = tonumber(pairs) }
@@ -120,14 +121,12 @@ local function alternate(first, n)
   end
 end
 
-local function without(kind)
-  assert(program.run(settle) == settled)
-  slice("off", "off " .. kind)
-end
-
 -- The order of a pair changes with each, that of the block with each round.
+-- The slices without profiler are called like the others: to a program that asks for its
+-- stack as a text, as errors does, each level and its name is work.
 local function block(kind, pairs, first)
-  if first then without(kind) end
+  local function without() slice("off", "off " .. kind) end
+  if first then session("off", without) end
   session(kind, function()
     for i = 1, 2 * pairs do
       local bare = (math.floor(i / 2) % 2 == 0) ~= first
@@ -136,7 +135,7 @@ local function block(kind, pairs, first)
     end
     bares[kind](false)
   end)
-  if not first then without(kind) end
+  if not first then session("off", without) end
 end
 
 local function collect(kind, seconds)
