@@ -145,15 +145,6 @@ static void slot_done(uintptr_t value)
   __atomic_sub_fetch(&slots[value & VALUE_SLOT_MASK].users, 1, __ATOMIC_SEQ_CST);
 }
 
-/* The calling thread's id, without a system call after the first one. */
-static __thread int own_tid __attribute__((tls_model("initial-exec")));
-
-static int tid_get(void)
-{
-  if (LJ_UNLIKELY(own_tid == 0)) own_tid = lj_clock_tid();
-  return own_tid;
-}
-
 /* A tick of a clock whose slot is in use, which the handler began with at begin_ns. */
 static void clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc,
 		       uint64_t begin_ns)
@@ -203,7 +194,7 @@ static void value_tick(uintptr_t value, int signo, const siginfo_t *info,
   }
   tid = c->tid;
   /* A late signal of another thread's clock with this descriptor? */
-  is_own = (c->spec.kind != CLOCK_PERF || tid == tid_get());
+  is_own = (c->spec.kind != CLOCK_PERF || tid == lj_threads_self());
   if (is_own) clock_tick(c, info, uc, begin_ns);
   slot_done(value);
   if (is_own && shared_get(&slots[value & VALUE_SLOT_MASK].next) !=
@@ -347,7 +338,8 @@ static int pending_for(int tid, int signo, const char *key)
   if (n < 0) return errno != ESRCH;
   text[n] = '\0';
   at = strstr(text, key);
-  return !at || !strstr(text, "\nTracerPid:\t0\n") || ((strtoull(at + strlen(key), NULL, 16) >> (signo-1)) & 1);
+  return !at || !strstr(text, "\nTracerPid:\t0\n") ||
+	 ((strtoull(at + strlen(key), NULL, 16) >> (signo-1)) & 1);
 }
 
 /* A signal that is pending for another thread cannot be taken here, and the
@@ -463,7 +455,7 @@ void lj_clocksig_release(Clock *c)
 void lj_clocksig_forget(void)
 {
   int i;
-  own_tid = 0;
+  lj_threads_forget();
   for (i = 0; i < CLOCKS_MAX; i++) {
     shared_set(&slots[i].value, VALUE_FREE);
     shared_set(&slots[i].users, 0);

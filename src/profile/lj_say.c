@@ -21,12 +21,16 @@
 #define READER_MS	200	/* For the reader of a standard error that is a pipe. */
 #define CUT_MAX		10	/* Files of which it is said that they are not whole. */
 
-static ino_t stderr_ino;	/* As the last VM has found it, 0 if it was closed. */
+/* As the last VM has found it, 0 if it was closed. Inodes have numbers on each device. */
+static ino_t stderr_ino;
+static dev_t stderr_dev;
 
 void lj_say_begin(void)
 {
   struct stat st;
-  shared_set(&stderr_ino, fstat(STDERR_FILENO, &st) == 0 ? st.st_ino : 0);
+  int is_open = (fstat(STDERR_FILENO, &st) == 0);
+  if (is_open) shared_set(&stderr_dev, st.st_dev);
+  shared_set(&stderr_ino, is_open ? st.st_ino : 0);
 }
 
 /* Its descriptor may be that of a file of the program by now, if that has closed it.
@@ -37,7 +41,7 @@ static int stderr_isopen(void)
   ino_t ino = shared_get(&stderr_ino);
   struct stat st;
   if (!ino || fstat(STDERR_FILENO, &st) != 0) return 0;
-  return st.st_ino == ino ||
+  return (st.st_ino == ino && st.st_dev == shared_get(&stderr_dev)) ||
 	 (S_ISREG(st.st_mode) && (fcntl(STDERR_FILENO, F_GETFL) & O_APPEND));
 }
 

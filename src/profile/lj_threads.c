@@ -21,7 +21,8 @@
 
 #define DENTS_SIZE	4096
 
-static __thread int own_tid;	/* The calling thread's id, or 0. */
+/* The calling thread's id, or 0. */
+static __thread int own_tid __attribute__((tls_model("initial-exec")));
 
 /* What getdents64(2) fills in. */
 typedef struct Dent {

@@ -15,7 +15,7 @@
 */
 LJ_FUNC int lj_threads_each(void (*f)(void *ctx, int tid), void *ctx);
 
-/* The calling thread's id, cheaper than lj_clock_tid. */
+/* The calling thread's id, cheaper than lj_clock_tid. Async-signal-safe. */
 LJ_FUNC int lj_threads_self(void);
 
 /* In a child of fork(): the calling thread has another one. */

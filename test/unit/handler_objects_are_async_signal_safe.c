@@ -64,6 +64,8 @@ static const Allowed allowed[] = {
   { "lj_clocksig", "nanosleep", "close only" },
   { "lj_clocksig", "lj_threads_each", "close only" },
   { "lj_clocksig", "lj_threads_exists", "close only" },
+  { "lj_clocksig", "lj_threads_self", "a bare system call, once a thread" },
+  { "lj_clocksig", "lj_threads_forget", "in a child of fork only" },
   { "lj_clocksig", "open64", "close only" },
   { "lj_clocksig", "read", "close only" },
   { "lj_clocksig", "close", "close only" },
