@@ -8,7 +8,9 @@
 -- is profiled. Run by faults.lua, with a luajit of which calls can fail.
 ----------------------------------------------------------------------------
 
+local coverage = require("coverage")
 local ffi = require("ffi")
+local reader = require("sysprof.reader")
 ffi.cdef [[
 void faults_off(void); int spin_begin(int n); void spin_end(int n);
 int fork(void); int waitpid(int pid, int *status, int options);
@@ -96,16 +98,24 @@ local function limit(which, to)
   return old
 end
 
--- Runs the code when as much is in the file as is not there from the beginning.
-local FIRST_SAMPLES = 4096
+-- Whether samples can be read in the file. A pipe cannot be looked at.
+local function has_samples()
+  local f = io.open(path, "rb")
+  if not f then return false end
+  if not f:seek("end") then f:close() return true end
+  f:seek("set")
+  local text = f:read("*a")
+  f:close()
+  local p = reader.parse_string(text)
+  return p and coverage.of(p).samples > 0
+end
+
+-- Runs the code when the first samples are in the file.
 local function work_with_code(samples)
   local till = os.clock() + 20*SECONDS_MAX
   repeat
     if round() ~= expected then return "another result" end
-    local f = io.open(path)
-    local size = f and (f:seek("end") or math.huge) or 0  -- A pipe has none.
-    if f then f:close() end
-  until size > FIRST_SAMPLES or os.clock() > till
+  until has_samples() or os.clock() > till
   local env = { C = C, ffi = ffi, path = path, limit = limit, more = more }
   setfenv(assert(loadstring(code)), setmetatable(env, { __index = _G }))()
   return work(misc.sysprof.report().samples + samples)
