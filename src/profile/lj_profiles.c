@@ -10,6 +10,7 @@
 #endif
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,6 +91,43 @@ int lj_profiles_sethelper(void)
   return 0;
 }
 
+/* -- Begin and end ----------------------------------------------------------- */
+
+/* The helper is there before the first tick. */
+int lj_profiles_start(Profile *p, char *why)
+{
+  int status = lj_vmprofile_open(p, why), err = 0;
+  if (status != PROFILE_SUCCESS) return status;
+  if (lj_vmprofile_ishelped(p) && (err = lj_profiles_sethelper()) != 0)
+    snprintf(why, CLOCK_WHY_MAX, "the profiler's thread cannot be made: %s",
+	     strerror(err));
+  if (err == 0) err = lj_vmprofile_begin(p, why);
+  if (err != 0) {
+    lj_vmprofile_abandon(p);
+    lj_profiles_sethelper();
+    errno = err;
+    return PROFILE_ERRIO;
+  }
+  latest = p;
+  return PROFILE_SUCCESS;
+}
+
+int lj_profiles_end(Profile *p)
+{
+  lj_vmprofile_halt(p);
+  lj_profiles_sethelper();
+  return lj_vmprofile_end(p);
+}
+
+void lj_profiles_close(Profile *p)
+{
+  lj_vmprofile_disown(p);
+  if (!p->running) return;
+  if (p->opt.mode != LUAM_SYSPROF_DEFAULT && p->opt.cb.unasked)
+    p->opt.cb.unasked(p->opt.ctx);
+  lj_profiles_end(p);
+}
+
 /* -- Fork and exit ----------------------------------------------------------- */
 
 /* Nothing of the parent is sampled here, and it goes on. The thread that forked, if
@@ -97,6 +135,7 @@ int lj_profiles_sethelper(void)
 */
 static void forget_parent(int forked)
 {
+  char why[CLOCK_WHY_MAX];
   Profile *p;
   profiles_pid = getpid();
   lj_clock_forget();
@@ -106,7 +145,8 @@ static void forget_parent(int forked)
   for (p = profiles; p; p = p->next)
     p->running = 0;
   for (p = profiles; p; p = p->next)
-    if (p->first && lj_vmprofile_fork(p, forked)) latest = p;
+    if (p->first && lj_vmprofile_fork(p, forked))
+      p->inherited = (lj_profiles_start(p, why) != PROFILE_SUCCESS);
   lj_profiles_sethelper();
 }
 
@@ -139,7 +179,7 @@ static void stop_all(void)
   Profile *p;
   lj_profiles_lock();
   for (p = profiles; p; p = p->next)
-    lj_vmprofile_close(p);
+    lj_profiles_close(p);
   lj_control_end();
   lj_profiles_sethelper();
   lj_profiles_unlock();
@@ -189,13 +229,6 @@ Profile *lj_profiles_get(global_State *g)
     __atomic_store_n(&G2GG(g)->sysprof, p, __ATOMIC_RELEASE);
   }
   return p;
-}
-
-int lj_profiles_start(Profile *p, char *why)
-{
-  int status = lj_vmprofile_begin(p, why);
-  if (status == PROFILE_SUCCESS) latest = p;
-  return status;
 }
 
 void lj_profiles_remove(Profile *p)

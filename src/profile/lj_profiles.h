@@ -35,8 +35,18 @@ LJ_FUNC Profile *lj_profiles_of(global_State *g);
 */
 LJ_FUNC Profile *lj_profiles_get(global_State *g);
 
-/* Begin it, see lj_vmprofile_begin; it is the latest then. */
+/* Begin it with the options that are set; it is the latest then. Returns a PROFILE_*
+** status; without success sets errno, and why[CLOCK_WHY_MAX] if that does not say it all.
+*/
 LJ_FUNC int lj_profiles_start(Profile *p, char *why);
+
+/* End one that runs. Returns a PROFILE_* status and sets errno. */
+LJ_FUNC int lj_profiles_end(Profile *p);
+
+/* Its VM or process ends: end it if it runs, or what was inherited of it. Nobody hears how
+** that goes.
+*/
+LJ_FUNC void lj_profiles_close(Profile *p);
 
 /* Free one that does not run: its VM is closed. */
 LJ_FUNC void lj_profiles_remove(Profile *p);

@@ -101,7 +101,7 @@ int lj_sysprof_stop(global_State *g)
   p = lj_profiles_of(g);
   if (p) {
     lj_vmprofile_disown(p);
-    if (p->running) status = lj_vmprofile_end(p);
+    if (p->running) status = lj_profiles_end(p);
   }
   lj_profiles_unlock();
   return status;
@@ -157,7 +157,7 @@ void lj_sysprof_close(global_State *g)
   lj_control_close(g);
   if (!p) return;  /* Never started. */
   lj_profiles_lock();
-  lj_vmprofile_close(p);
+  lj_profiles_close(p);
   lj_profiles_remove(p);
   lj_profiles_unlock();
 }

@@ -15,10 +15,10 @@
 #include "lj_obj.h"
 #include "profile/lj_clocksig.h"
 #include "profile/lj_now.h"
-#include "profile/lj_profiles.h"
 #include "profile/lj_session.h"
 #include "profile/lj_shared.h"
 #include "profile/lj_threads.h"
+#include "profile/lj_vmprofile.h"
 
 /* Start of the latest one that was a file's first. Under the lock. */
 static uint64_t origin_ns;
@@ -88,19 +88,24 @@ static int is_replaced(Profile *p)
   return p->ended.replaced;
 }
 
-int lj_vmprofile_end(Profile *p)
+void lj_vmprofile_halt(Profile *p)
 {
   Session *s;
-  uint8_t *buf = NULL;
-  int with_names = vm_isours(p), err = 0, stop_err;
+  p->with_names = vm_isours(p);
   is_replaced(p);
   for (s = p->first; s; s = s->next)
     lj_session_halt(s);
   __atomic_store_n(&p->running, 0, __ATOMIC_SEQ_CST);
   wait_for_hook(p);
-  lj_profiles_sethelper();
+}
+
+int lj_vmprofile_end(Profile *p)
+{
+  Session *s;
+  uint8_t *buf = NULL;
+  int err = 0, stop_err;
   while ((s = p->first) != NULL) {
-    int res = session_close(s, with_names, &buf);  /* The first one is last. */
+    int res = session_close(s, p->with_names, &buf);  /* The first is last. */
     if (res) err = res;
   }
   p->ended.wall_us = p->ended.counters[SPF_COUNTER_WALL_US];
@@ -115,15 +120,6 @@ void lj_vmprofile_disown(Profile *p)
   if (!p->inherited) return;
   p->inherited = 0;
   call_on_stop(p, p->opt.buf);
-}
-
-void lj_vmprofile_close(Profile *p)
-{
-  lj_vmprofile_disown(p);
-  if (!p->running) return;
-  if (p->opt.mode != LUAM_SYSPROF_DEFAULT && p->opt.cb.unasked)
-    p->opt.cb.unasked(p->opt.ctx);
-  lj_vmprofile_end(p);
 }
 
 /* -- All threads ------------------------------------------------------------- */
@@ -219,10 +215,10 @@ int lj_vmprofile_ishelped(const Profile *p)
 			p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD);
 }
 
-int lj_vmprofile_begin(Profile *p, char *why)
+int lj_vmprofile_open(Profile *p, char *why)
 {
-  int all = (p->opt.threads == LUAM_SYSPROF_THREADS_ALL), err = 0;
   Session *s;
+  int err;
   p->pid = getpid();
   p->start_ns = mono_ns();
   /* Sessions that join a file have its times. */
@@ -249,28 +245,33 @@ int lj_vmprofile_begin(Profile *p, char *why)
   p->nsession = 1;
   p->first = s;
   __atomic_store_n(&p->running, 1, __ATOMIC_SEQ_CST);
-  if (lj_vmprofile_ishelped(p) && (err = lj_profiles_sethelper()) != 0)
-    snprintf(why, CLOCK_WHY_MAX, "the profiler's thread cannot be made: %s",
-	     strerror(err));
-  if (all && err == 0 && !lj_threads_each(thread_ignore, NULL)) {
+  return PROFILE_SUCCESS;
+}
+
+int lj_vmprofile_begin(Profile *p, char *why)
+{
+  int all = (p->opt.threads == LUAM_SYSPROF_THREADS_ALL), err;
+  if (all && !lj_threads_each(thread_ignore, NULL)) {
     err = errno ? errno : EIO;
     snprintf(why, CLOCK_WHY_MAX, "the threads of the process cannot be listed: "
 	     "/proc/self/task: %s", strerror(err));
+    return err;
   }
-  if (err == 0) err = lj_session_begin(s, why);
-  if (err != 0) {
-    lj_session_halt(s);
-    __atomic_store_n(&p->running, 0, __ATOMIC_SEQ_CST);
-    wait_for_hook(p);
-    p->first = NULL;
-    lj_profiles_sethelper();
-    lj_session_free(s);
-    errno = err;
-    return PROFILE_ERRIO;
-  }
+  err = lj_session_begin(p->first, why);
+  if (err) return err;
   memset(&p->ended, 0, sizeof(p->ended));
   if (all) lj_vmprofile_scan(p, 0);
-  return PROFILE_SUCCESS;
+  return 0;
+}
+
+void lj_vmprofile_abandon(Profile *p)
+{
+  Session *s = p->first;
+  lj_session_halt(s);
+  __atomic_store_n(&p->running, 0, __ATOMIC_SEQ_CST);
+  wait_for_hook(p);
+  p->first = NULL;
+  lj_session_free(s);
 }
 
 /* -- While it runs ----------------------------------------------------------- */
@@ -316,7 +317,6 @@ void lj_vmprofile_totals(Profile *p, ProfileTotals *t)
 
 int lj_vmprofile_fork(Profile *p, int forked)
 {
-  char why[CLOCK_WHY_MAX];
   Session *s = p->first, *next;
   int was_profiled = 0;
   void *ctx = NULL;
@@ -332,6 +332,5 @@ int lj_vmprofile_fork(Profile *p, int forked)
   if (was_profiled && p->opt.on_fork) ctx = p->opt.on_fork(p->opt.ctx);
   if (!ctx) return 0;
   p->opt.ctx = ctx;
-  p->inherited = (lj_vmprofile_begin(p, why) != PROFILE_SUCCESS);
-  return !p->inherited;
+  return 1;
 }

@@ -2,10 +2,11 @@
 ** The profile of a VM, from begin to end: what its sessions share, and which there
 ** are.
 **
-** Runs outside of the handler, under the lock of lj_profiles.h, on any thread:
+** Runs outside of the handler, under the lock of lj_profiles.h, on any thread. The
+** list of profiles sees to the helper between the steps:
 **
-**   begin: memory -> clocks -> helper -> stream -> ticks
-**   end:   clocks -> hooks -> streams -> on_stop -> memory
+**   open: memory -> clocks		begin: stream -> ticks
+**   halt: clocks -> hooks		end:   streams -> on_stop -> memory
 **
 ** Which thread runs the VM. Its own data does not tell for sure: a host may move
 ** it between threads. vm_tid is the thread that was last known to: by start, by
@@ -82,6 +83,7 @@ typedef struct Profile {
   /* Under the lock; hooks read the list. */
   struct Session * volatile first;  /* Sessions, the newest first. */
   uint32_t nsession;		/* Sessions begun so far. */
+  int with_names;		/* By halt: the VM may be searched at the end. */
   ProfileTotals ended;		/* Of sessions that have ended. */
 } Profile;
 
@@ -105,17 +107,27 @@ static LJ_AINLINE void profile_seton(Profile *p, int tid)
   __atomic_store_n(&p->vm_tid, tid, __ATOMIC_RELAXED);
 }
 
-/* Begin with the options that are set. Returns a PROFILE_* status; without success
-** sets errno, and why[CLOCK_WHY_MAX] if that does not say it all.
+/* Open the first session, with the options that are set: it runs, without ticks. Returns
+** a PROFILE_* status; without success sets errno, and why[CLOCK_WHY_MAX] if that does not
+** say it all.
+*/
+LJ_FUNC int lj_vmprofile_open(Profile *p, char *why);
+
+/* Begin one that was opened. Returns 0, or an errno and why, and then it is to be
+** abandoned.
 */
 LJ_FUNC int lj_vmprofile_begin(Profile *p, char *why);
+LJ_FUNC void lj_vmprofile_abandon(Profile *p);
 
-/* End a profile that runs. Returns a PROFILE_* status and sets errno. */
+/* Stop the clocks of one that runs: it does not run any more. */
+LJ_FUNC void lj_vmprofile_halt(Profile *p);
+
+/* End one that was halted. Returns a PROFILE_* status and sets errno. */
 LJ_FUNC int lj_vmprofile_end(Profile *p);
 
 /* In a child of fork(): forget the parent's sessions, whose streams are not touched.
-** forked: the thread that forked; if it was profiled and on_fork says so, begin anew.
-** Returns 1 if that was done. No profile of the list runs.
+** forked: the thread that forked. Returns 1 if it was profiled and on_fork says that the
+** profile is to begin anew. No profile of the list runs.
 */
 LJ_FUNC int lj_vmprofile_fork(Profile *p, int forked);
 
@@ -123,9 +135,6 @@ LJ_FUNC int lj_vmprofile_fork(Profile *p, int forked);
 ** call on_stop, if that is so and has not been done.
 */
 LJ_FUNC void lj_vmprofile_disown(Profile *p);
-
-/* Its VM or process ends: do the one or the other. Nobody hears how that goes. */
-LJ_FUNC void lj_vmprofile_close(Profile *p);
 
 /* Write what there is so far; it goes on. On the VM's thread. Returns 0 or the errno of
 ** a failed writer.
