@@ -19,9 +19,12 @@
 #include <sys/syscall.h>
 
 #include "profile/lj_clock_kinds.h"
-#include "profile/lj_clocksig.h"
+#include "profile/lj_clockaction.h"
+#include "profile/lj_clockslot.h"
 #include "profile/lj_now.h"
 #include "profile/lj_shared.h"
+#include "profile/lj_sigpending.h"
+#include "profile/lj_threads.h"
 
 /* Under the lock. */
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -68,7 +71,7 @@ uint64_t lj_clock_total(const Clock *c)
   int is_time = (c->spec.unit == SPF_UNIT_US);
   uint64_t total;
   if ((c->spec.kind == CLOCK_PERF || c->spec.kind == CLOCK_ITIMER) &&
-      lj_clocksig_isticking(c))
+      clockslot_isticking(c))
     total = shared_get(&c->last);
   else
     total = is_time ? lj_clock_thread_ns(c->tid) : lj_clock_perf_count(c);
@@ -109,7 +112,9 @@ void lj_clock_forget(void)
   clock_lock = unlocked;
   lj_clock_perf_forget();
   lj_clock_itimer_forget();
-  lj_clocksig_forget();
+  lj_threads_forget();
+  lj_clockslot_forget();
+  lj_clockaction_forget();
   nclocks = jitp_running = 0;
 }
 
@@ -178,25 +183,6 @@ static int cpu_open(Clock *c, char *why)
   return err;
 }
 
-/* Signals that are free for a program to use. The C library has 32 and 33 for
-** itself; SIGCHLD's number could be taken for a descriptor.
-*/
-static int signal_valid(int signo, char *why)
-{
-  static const int taken[] = {
-    SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS,
-    SIGCHLD, 32, 33
-  };
-  size_t i;
-  int valid = (signo >= 1 && signo <= 64);
-  for (i = 0; i < sizeof(taken)/sizeof(taken[0]); i++)
-    if (signo == taken[i]) valid = 0;
-  if (!valid)
-    snprintf(why, CLOCK_WHY_MAX, "signal %d cannot be a clock's; use SIGPROF (%d), or "
-	     "another one that the program has no use for", signo, SIGPROF);
-  return valid;
-}
-
 /* A signal of perf that comes in the middle of exec() stays pending for the new
 ** program, which it would end, but for SIGURG, whose default action is none. Those of
 ** timers are taken back by the kernel.
@@ -205,6 +191,17 @@ static int signal_default(const ClockSpec *spec)
 {
   return spec->kind == CLOCK_PERF ||
 	 (spec->kind == CLOCK_CPU && cpu_isfast(spec)) ? SIGURG : SIGPROF;
+}
+
+/* Give up the place of a clock that is stopped and retired. Under the lock. */
+static void clock_release(Clock *c)
+{
+  int own = (c->tid == lj_clock_tid());
+  if (own) lj_sigpending_take(c);
+  if (c->spec.kind == CLOCK_PERF && (own || !lj_sigpending_thread(c->tid, c->signo)))
+    lj_clock_perf_unlist(c->fd, c->value);
+  lj_clockslot_free(c, own);
+  lj_clockaction_done(c, own);
 }
 
 static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
@@ -225,7 +222,7 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
     }
     fork_registered = 1;
   }
-  if (!signal_valid(c->signo ? c->signo : SIGPROF, why)) {
+  if (!lj_clockaction_isfree(c->signo ? c->signo : SIGPROF, why)) {
     err = EINVAL;
     goto out;
   }
@@ -238,29 +235,32 @@ reopen:
   c->fd = c->count_fd = -1;
   c->keeping = 0;
   random_seed(c);
-  status = lj_clocksig_claim(c);
-  if (status != CLOCK_OK) {
+  status = CLOCK_BUSY;
+  if (!lj_clockslot_claim(c)) {
+    snprintf(why, CLOCK_WHY_MAX, "all %d clocks that a process may have are in use; "
+	     "stop a profile, or ask for fewer clocks or threads", CLOCKS_MAX);
+    goto out;
+  }
+  status = CLOCK_ERROR;
+  if (lj_clockaction_use(c->signo) != 0) {
     err = errno;
-    if (status == CLOCK_BUSY)
-      snprintf(why, CLOCK_WHY_MAX, "all %d clocks that a process may have are in use; "
-	       "stop a profile, or ask for fewer clocks or threads", CLOCKS_MAX);
-    else
-      snprintf(why, CLOCK_WHY_MAX, "no handler can be installed for signal %d: %s",
-	       c->signo, strerror(err));
+    lj_clockslot_free(c, 1);
+    snprintf(why, CLOCK_WHY_MAX, "no handler can be installed for signal %d: %s",
+	     c->signo, strerror(err));
     goto out;
   }
   err = c->spec.kind == CLOCK_CPU ? cpu_open(c, why) : kind_open(c, why);
   if (err != 0) {
-    status = CLOCK_ERROR;
-    lj_clocksig_retire(c);
-    lj_clocksig_release(c);
+    lj_clockslot_retire(c);
+    clock_release(c);
     if (!asked && spec->kind == CLOCK_CPU && c->signo != SIGPROF) {
       c->signo = SIGPROF;  /* The only one of setitimer(). */
       goto reopen;
     }
     goto out;
   }
-  lj_clocksig_kind(c);
+  status = CLOCK_OK;
+  lj_clockslot_kind(c);
   nclocks++;
   shared_set(&jitp_running, is_jitp);
 out:
@@ -298,9 +298,9 @@ void lj_clock_close(Clock *c)
   pthread_mutex_lock(&clock_lock);
   kind_stop(c);
   pthread_mutex_unlock(&clock_lock);
-  lj_clocksig_retire(c);  /* A tick of another thread may take its time. */
+  lj_clockslot_retire(c);  /* A tick of another thread may take its time. */
   pthread_mutex_lock(&clock_lock);
-  lj_clocksig_release(c);
+  clock_release(c);
   if (c->spec.kind == CLOCK_PERF) lj_clock_perf_close(c);
   nclocks--;
   shared_set(&jitp_running, 0);

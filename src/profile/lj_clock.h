@@ -36,8 +36,7 @@ typedef struct Clock {
 			** those that may become one. Set before open. */
   ClockSpec spec;	/* What it ticks on. */
   int tid;		/* The thread. */
-  int slot;		/* Place in the table of running clocks, */
-  uintptr_t value;	/* and what its signals stand for. */
+  uintptr_t value;	/* What its signals stand for, see lj_clockslot.h. */
   pid_t pid;		/* Process that opened it: clocks are not inherited. */
   int armed;		/* It has been started. */
   timer_t timer;	/* CLOCK_CTIMER, CLOCK_WALL. */

@@ -13,7 +13,7 @@
 #include <signal.h>
 
 #include "profile/lj_clock_kinds.h"
-#include "profile/lj_clocksig.h"
+#include "profile/lj_clockaction.h"
 
 /* Signals that the forking thread did not block itself. */
 static __thread sigset_t fork_blocked
@@ -21,7 +21,7 @@ static __thread sigset_t fork_blocked
 
 int lj_clock_signals(sigset_t *set)
 {
-  uint64_t inuse = lj_clocksig_inuse();
+  uint64_t inuse = lj_clockaction_inuse();
   int signo;
   sigemptyset(set);
   for (signo = 1; signo <= 64; signo++)

@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 
 #include "profile/lj_clock_kinds.h"
-#include "profile/lj_clocksig.h"
+#include "profile/lj_clockslot.h"
 #include "profile/lj_now.h"
 #include "profile/lj_seccomp.h"
 #include "profile/lj_shared.h"
@@ -108,7 +108,7 @@ void lj_clock_perf_forget(void)
 {
   int i;
   for (i = 0; i < FDS_SIZE; i++) {
-    if (fds[i].value && lj_clocksig_islive(fds[i].value)) {
+    if (fds[i].value && clockslot_islive(fds[i].value)) {
       event_close(fds[i].fd1 - 1);
       event_close(fds[i].count_fd);
     }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "lj_obj.h"
-#include "profile/lj_clocksig.h"
+#include "profile/lj_clockaction.h"
 #include "profile/lj_now.h"
 #include "profile/lj_session.h"
 #include "profile/lj_shared.h"
@@ -83,7 +83,7 @@ static int is_replaced(Profile *p)
   const Session *s = p->first;
   int i;
   for (i = 0; s && i < s->nevent; i++)
-    if (s->event[i].is_open && lj_clocksig_isreplaced(s->event[i].clock.signo))
+    if (s->event[i].is_open && lj_clockaction_isreplaced(s->event[i].clock.signo))
       p->ended.replaced = 1;
   return p->ended.replaced;
 }
