@@ -8,30 +8,24 @@
 
 local PROGRAM = "luajit-parse-sysprof"
 
--- Exit status, as in doc/tool.md.
-local OK, FAILED, USAGE, INCOMPLETE = 0, 1, 2, 3
-
 local here = arg and arg[0] and arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 
 local G = require("sysprof.grammar")
 local annotate = require("sysprof.annotate")
+local command = require("sysprof.command")
 local filters = require("sysprof.filters")
 local input = require("sysprof.input")
 local options = require("sysprof.options")
 local progress = require("sysprof.progress")
 local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
-local text = require("sysprof.text")
 local view = require("sysprof.view")
 
 local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
 		  "gecko", "json" }
 local TOP_LIMIT = 60
 local MISSING_MAX = 20	-- Files that are named in warnings.
-
--- Formats that show samples one by one.
-local NEEDS_TIMELINE = { speedscope = true, gecko = true, json = true }
 
 local function to_state(s)
   local state = filters.state(s)
@@ -135,51 +129,8 @@ cannot be written, 2 for a wrong command line, 3 if the profile is damaged or
 cut (what is whole is printed).
 ]]
 
-local function say(...)
-  progress.erase()
-  io.stderr:write(PROGRAM, ": ", text.clean(table.concat({ ... })), "\n")
-end
-
--- -- Output ----------------------------------------------------------------
-
--- Runs produce(write) on a file or standard output; returns true, or nil and
--- a message if a byte could not be written.
-local function output(path, produce)
-  local file, err = io.stdout
-  if path then
-    file, err = io.open(path, "wb")
-    if not file then return nil, "cannot write " .. err end
-  end
-  local failed
-  produce(function(s)
-    if not failed then
-      local ok, why = file:write(s)
-      if not ok then failed = why or "unknown error" end
-    end
-  end)
-  local ok, why = file:flush()
-  if not ok then failed = failed or why or "unknown error" end
-  if path then
-    ok, why = file:close()
-    if not ok then failed = failed or why or "unknown error" end
-  end
-  if not failed then return true end
-  return nil, ("cannot write %s: %s"):format(path or "standard output", failed)
-end
-
-local function print_text(s)
-  local ok, err = output(nil, function(write) write(s) end)
-  if ok then return OK end
-  say(err)
-  return FAILED
-end
-
--- -- Main ------------------------------------------------------------------
-
-local function usage_error(message)
-  say(message, ("; see '%s --help'"):format(PROGRAM))
-  return USAGE
-end
+local this = command.new(PROGRAM)
+local say = this.say
 
 -- One line about what the output lacks.
 local function warn(shown, profile, format, empty)
@@ -234,8 +185,9 @@ end
 
 -- Reads files into one profile. Returns a view of it, or nil having said why.
 local function read(paths, shown, opt)
+  local format = require("sysprof." .. (opt.format or "folded"))
   local profile, err, bad = reader.read_all(paths, {
-    from = opt.from, to = opt.to, timeline = NEEDS_TIMELINE[opt.format],
+    from = opt.from, to = opt.to, timeline = format.needs_timeline,
     progress = progress.new() })
   local shown_view
   if profile then shown_view, err = new_view(profile, opt) end
@@ -250,21 +202,21 @@ local function render(paths, opt)
   opt.limit = opt.limit or TOP_LIMIT
   local shown_view = read(paths, shown, opt)
   local base_view = shown_view and opt.diff and read({ opt.diff }, name_of(opt.diff), opt)
-  if not shown_view or (opt.diff and not base_view) then return FAILED end
+  if not shown_view or (opt.diff and not base_view) then return command.FAILED end
   if base_view and base_view.unit ~= shown_view.unit then
     say(("%s: its event '%s' is of another kind than '%s', choose one of both by --event")
 	:format(name_of(opt.diff), base_view.event.name, shown_view.event.name))
-    return FAILED
+    return command.FAILED
   end
   opt.title = opt.title or shown_view:default_title(shown)
   local profile, base = shown_view.profile, base_view and base_view.profile
   if base then shown_view:compare_with(base_view) end
   local produce, err = renderer(shown_view, opt)
   local ok
-  if produce then ok, err = output(opt.output, produce) end
+  if produce then ok, err = command.output(opt.output, produce) end
   if not ok then
     say(shown, ": ", err)
-    return FAILED
+    return command.FAILED
   end
   local format = opt.annotate and "annotate" or opt.format or "folded"
   local function is_empty(v)
@@ -276,7 +228,8 @@ local function render(paths, opt)
     warn(name_of(opt.diff), base, format, is_empty(base_view))
     warn_symbols(name_of(opt.diff), base_view)
   end
-  return profile.complete and not (base and not base.complete) and OK or INCOMPLETE
+  return profile.complete and not (base and not base.complete) and
+	 command.OK or command.INCOMPLETE
 end
 
 -- Would the output overwrite a file that is read?
@@ -316,27 +269,16 @@ end
 
 local function main(args)
   local opt, rest = options.parse(SPECS, args)
-  if not opt then return usage_error(rest) end
-  if opt.help then
-    return print_text(HELP_HEAD .. options.help(SPECS) .. HELP_TAIL)
-  elseif opt.version then
-    return print_text(("%s (%s), stream version %d\n")
-		      :format(PROGRAM, options.version(), G.SPF_VERSION))
-  elseif opt.completion then
-    return print_text(require("sysprof.completion").bash(PROGRAM, SPECS))
+  if not opt then return this.usage_error(rest) end
+  local status = this.answer(opt, SPECS, HELP_HEAD, HELP_TAIL)
+  if status then
+    return status
   elseif #rest == 0 then
-    return usage_error("expected a FILE")
+    return this.usage_error("expected a FILE")
   end
   local wrong = contradiction(rest, opt)
-  if wrong then return usage_error(wrong) end
+  if wrong then return this.usage_error(wrong) end
   return render(rest, opt)
 end
 
-local ok, status = xpcall(function() return main(arg) end, function(err)
-  return tostring(err):gsub("[\r\n]+", " ")
-end)
-if not ok then
-  say(status:find("interrupted!$") and "interrupted" or "internal error: " .. status)
-  status = FAILED
-end
-os.exit(status)
+this.run(main, arg)

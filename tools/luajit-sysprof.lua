@@ -7,13 +7,12 @@
 ----------------------------------------------------------------------------
 
 local PROGRAM = "luajit-sysprof"
-local OK, FAILED, USAGE = 0, 1, 2
 
 local here = arg and arg[0] and arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 
-local G = require("sysprof.grammar")
 local child = require("sysprof.child")
+local command = require("sysprof.command")
 local events = require("sysprof.events")
 local input = require("sysprof.input")
 local launch = require("sysprof.launch")
@@ -21,7 +20,6 @@ local options = require("sysprof.options")
 local progress = require("sysprof.progress")
 local reader = require("sysprof.reader")
 local selfreport = require("sysprof.selfreport")
-local text = require("sysprof.text")
 local top = require("sysprof.top")
 local view = require("sysprof.view")
 
@@ -37,9 +35,6 @@ local ENDINGS = {
   { ".speedscope.json", "speedscope" }, { ".gecko.json", "gecko" },
   { ".json", "json" }, { ".tree", "tree" }, { ".txt", "top" },
 }
-
--- Formats that show samples one by one.
-local NEEDS_TIMELINE = { speedscope = true, gecko = true, json = true }
 
 local function exists(format)
   return format == "bin" or
@@ -150,28 +145,10 @@ Exit status: that of the script; 1 if the profile cannot be made or written and
 the script did not fail itself, 2 for a wrong command line.
 ]]
 
-local function say(...)
-  progress.erase()
-  io.stderr:write(PROGRAM, ": ", text.clean(table.concat({ ... })), "\n")
-end
+local this = command.new(PROGRAM)
+local say = this.say
 
 -- -- The profile -----------------------------------------------------------
-
-local function render(shown_view, format, path)
-  local file, err = io.open(path, "wb")
-  if not file then return nil, "cannot write " .. err end
-  local failed
-  require("sysprof." .. format).render(shown_view, function(s)
-    if not failed then
-      local ok, why = file:write(s)
-      if not ok then failed = why or "unknown error" end
-    end
-  end)
-  local ok, why = file:close()
-  if not ok then failed = failed or why or "unknown error" end
-  if failed then return nil, ("cannot write %s: %s"):format(path, failed) end
-  return true
-end
 
 -- Says what was sampled, and the hottest functions of what is shown. paths: of the
 -- profiles of the script and its children.
@@ -205,7 +182,8 @@ end
 -- Reads the profiles at some paths, of the script and its children, and writes what
 -- was asked for. Returns true, or nil and a message.
 local function finish(paths, format, opt)
-  local profile, err = reader.read_all(paths, { timeline = NEEDS_TIMELINE[format],
+  local renderer = format ~= "bin" and require("sysprof." .. format) or {}
+  local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
 						progress = progress.new() })
   if not profile then return nil, "no profile was made: " .. err end
   opt.limit = 60
@@ -214,7 +192,9 @@ local function finish(paths, format, opt)
   if not shown_view then return nil, err end
   opt.title = shown_view:default_title(opt.script)
   if format ~= "bin" then
-    ok, err = render(shown_view, format, opt.output)
+    ok, err = command.output(opt.output, function(write)
+      renderer.render(shown_view, write)
+    end)
     if not ok then return nil, err end
   end
   summary(shown_view, paths, opt)
@@ -286,7 +266,7 @@ local function run(opt, rest)
   end
   if not ok or not path then
     say(err)
-    return FAILED
+    return command.FAILED
   end
   local before = launch.profiles_of_children(path)
   local status, signo, why = launch.run(start_options(opt, path), luajit_options(opt), rest)
@@ -298,7 +278,7 @@ local function run(opt, rest)
     say(why)
     if format ~= "bin" then os.remove(path) end
     if is_new then os.remove(opt.output) end
-    status = status ~= OK and status or FAILED
+    status = status ~= command.OK and status or command.FAILED
   else
     ok, err = finish(paths, format, opt)
     if not ok then say(err) end
@@ -307,57 +287,38 @@ local function run(opt, rest)
     end
   end
   if signo then child.die(signo) end
-  return status == OK and not ok and FAILED or status
-end
-
-local function usage_error(message)
-  say(message, ("; see '%s --help'"):format(PROGRAM))
-  return USAGE
+  return status == command.OK and not ok and command.FAILED or status
 end
 
 local function main(args)
-  local command = args[1] == "run" and table.remove(args, 1)
+  local is_run = args[1] == "run" and table.remove(args, 1)
   local opt, rest = options.parse(SPECS, args, true)
-  if not opt then return usage_error(rest) end
-  if opt.help then
-    io.stdout:write(HELP_HEAD, options.help(SPECS), HELP_TAIL)
-    return OK
-  elseif opt.version then
-    io.stdout:write(("%s (%s), stream version %d\n")
-		    :format(PROGRAM, options.version(), G.SPF_VERSION))
-    return OK
-  elseif opt.completion then
-    io.stdout:write(require("sysprof.completion").bash(PROGRAM, SPECS, "run"))
-    return OK
-  elseif not command then
-    return usage_error(("expected the command 'run', got %s")
-		       :format(args[1] and "'" .. args[1] .. "'" or "nothing"))
+  if not opt then return this.usage_error(rest) end
+  local status = this.answer(opt, SPECS, HELP_HEAD, HELP_TAIL, "run")
+  if status then
+    return status
+  elseif not is_run then
+    return this.usage_error(("expected the command 'run', got %s")
+			    :format(args[1] and "'" .. args[1] .. "'" or "nothing"))
   elseif #rest == 0 then
-    return usage_error("expected a SCRIPT")
+    return this.usage_error("expected a SCRIPT")
   elseif opt.no_host and opt.no_lua then
-    return usage_error("--no-host and --no-lua leave nothing")
+    return this.usage_error("--no-host and --no-lua leave nothing")
   elseif opt.interval and opt.hz then
-    return usage_error("--interval and --hz say the same, choose one")
+    return this.usage_error("--interval and --hz say the same, choose one")
   end
   opt.output = opt.output or DEFAULT_OUTPUT
   opt.format = opt.format or format_of(opt.output)
   if not opt.format then
-    return usage_error(("the ending of '%s' stands for no format"):format(opt.output))
+    return this.usage_error(("the ending of '%s' stands for no format"):format(opt.output))
   end
   opt.script = rest[1]
   if input.is_same(opt.output, opt.script) then
-    return usage_error("script and output are the same file")
+    return this.usage_error("script and output are the same file")
   end
   return run(opt, rest)
 end
 
 local arguments = {}
 for i = 1, #arg do arguments[i] = arg[i] end
-local ok, status = xpcall(function() return main(arguments) end, function(err)
-  return tostring(err):gsub("[\r\n]+", " ")
-end)
-if not ok then
-  say(status:find("interrupted!$") and "interrupted" or "internal error: " .. status)
-  status = FAILED
-end
-os.exit(status)
+this.run(main, arguments)

@@ -14,7 +14,7 @@ local stacktree = require("sysprof.stacktree")
 local text = require("sysprof.text")
 local threads = require("sysprof.threads")
 
-local gecko = {}
+local gecko = { needs_timeline = true }	-- Shows samples one by one.
 
 local VERSION = 24
 

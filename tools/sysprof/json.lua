@@ -13,7 +13,7 @@ local stacktree = require("sysprof.stacktree")
 local text = require("sysprof.text")
 local threads = require("sysprof.threads")
 
-local json = {}
+local json = { needs_timeline = true }	-- Shows samples one by one.
 
 local VERSION = 1	-- Of this format.
 

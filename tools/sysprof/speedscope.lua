@@ -11,7 +11,7 @@ local stacktree = require("sysprof.stacktree")
 local text = require("sysprof.text")
 local threads = require("sysprof.threads")
 
-local speedscope = {}
+local speedscope = { needs_timeline = true }	-- Shows samples one by one.
 
 local SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
