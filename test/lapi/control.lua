@@ -3,21 +3,16 @@
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path
+local box = require("box")
 local reader = require("sysprof.reader")
 local ffi = require("ffi")
-ffi.cdef("unsigned geteuid(void); int kill(int, int); int rename(const char *, const char *);")
+ffi.cdef("unsigned geteuid(void); int kill(int, int);")
 
 local SIGUSR2 = 12
-local PATIENCE_S = 60
 
-local function fresh()
-  t.shell("rm -rf box && mkdir box && chmod 755 box")
-end
+local fresh, exists, contents, put, wait = box.fresh, box.exists, box.contents, box.put, box.wait
 
-local function files()
-  local _, out = t.shell("cd box && ls *.bin* 2>/dev/null")
-  return out
-end
+local function files() return box.files("*.bin*") end
 
 local function parse(path)
   local p, err = reader.parse_string(t.read_file("box/" .. path))
@@ -47,11 +42,7 @@ end
 function is_there(name) return C.access(name, 0) == 0 end
 ]]
 
--- Runs code to its end. Returns status, output and messages.
-local function run(value, code)
-  t.write_file("box.lua", HEAD .. code)
-  return t.shell(("cd box && LUAJIT_SYSPROF='%s' '%s' ../box.lua"):format(value, t.luajit))
-end
+local function run(value, code) return box.run(value, HEAD .. code) end
 
 -- -- By a signal: the program sends it to itself ---------------------------
 
@@ -137,37 +128,7 @@ assert(stopped(), "interpreted")
 t.equal(status .. err, "0", "where it is served")
 
 -- A process that is told from outside while it waits.
-local function start_program(value, code)
-  t.write_file("box.lua", HEAD .. code)
-  os.execute(("cd box && { LUAJIT_SYSPROF='%s' '%s' ../box.lua >out 2>err; echo $? >status.tmp; mv status.tmp status; } & ")
-	     :format(value, t.luajit))
-end
-
--- Waits until f() returns something.
-local function wait(what, f)
-  local deadline = os.time() + PATIENCE_S
-  repeat
-    local r = f()
-    if r then return r end
-    t.shell("sleep 0.02")
-  until os.time() > deadline
-  t.ok(false, what .. ": not within a minute")
-end
-
-local function exists(path)
-  local file = io.open("box/" .. path)
-  if file then file:close() end
-  return file ~= nil
-end
-
-local function contents(path)
-  return exists(path) and t.read_file("box/" .. path) or ""
-end
-
-local function put(path, s)
-  t.write_file("box/" .. path .. ".new", s)
-  assert(ffi.C.rename("box/" .. path .. ".new", "box/" .. path) == 0)
-end
+local function start_program(value, code) box.start(value, HEAD .. code) end
 
 -- Says its number, then works until there is a file "end". Compiled code might never
 -- be left.
@@ -182,12 +143,6 @@ while not is_there("end") and os.time() < deadline do
   for i = 1, 1e4 do s = s + #tostring(i) end
 end
 ]]
-local function ended(what)
-  put("end", "")
-  wait(what .. ": its end", function() return exists("status") end)
-  t.equal(contents("status"), "0\n", what .. ": status, " .. contents("err"))
-end
-
 fresh()
 start_program("control=SIGUSR2,paused,hz=500,clock=wall,path=r%r.bin", LOOP)
 pid = tonumber(wait("the program", function() return exists("pid") and contents("pid") end))
@@ -200,7 +155,7 @@ for i = 1, 3 do
     return p and p.complete
   end)
 end
-ended("by a signal")
+box.stop("by a signal")
 t.equal(contents("err"), "", "by a signal: nothing is said")
 t.equal(files(), "r1.bin\nr2.bin\nr3.bin\n", "by a signal: files")
 
@@ -269,7 +224,7 @@ for _, mode in ipairs { "threads=own", "threads=all", "threads=own,flush=thread"
     t.equal(line:find("LUAJIT_SYSPROF: control file '" .. here:gsub("%p", "%%%0") .. "/box/control' "), 1,
 	    mode .. ": says " .. line)
   end
-  ended(mode)
+  box.stop(mode)
   for i = 1, 3 do t.ok(select(2, count(("r%d.bin"):format(i))), mode .. ": complete at the end") end
 end
 

@@ -4,11 +4,10 @@
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path
+local box = require("box")
 local reader = require("sysprof.reader")
-local ffi = require("ffi")
-ffi.cdef("int rename(const char *, const char *);")
 
-local PATIENCE_S = 60
+local exists, contents, put, wait = box.exists, box.contents, box.put, box.wait
 
 local _, here = t.shell("pwd")
 here = here:gsub("\n", "")
@@ -16,7 +15,7 @@ here = here:gsub("\n", "")
 -- Makes a child when it is told by a file "fork", that one has another child, and all
 -- work until there is a file "end". Each says its number. Compiled code might never be
 -- left.
-t.write_file("box.lua", [[
+local PROGRAM = [[
 local ffi = require("ffi")
 local C = ffi.C
 ffi.cdef "int getpid(void); int access(const char *, int); int fork(void); int waitpid(int, int *, int);"
@@ -63,40 +62,12 @@ local child = as_child(function()
 end)
 work("end")
 wait(child)
-]])
-
-local function exists(path)
-  local file = io.open("box/" .. path)
-  if file then file:close() end
-  return file ~= nil
-end
-
-local function contents(path)
-  return exists(path) and t.read_file("box/" .. path) or ""
-end
-
-local function put(path, s)
-  t.write_file("box/" .. path .. ".new", s)
-  assert(ffi.C.rename("box/" .. path .. ".new", "box/" .. path) == 0)
-end
-
--- Waits until f() returns something.
-local function wait(what, f)
-  local deadline = os.time() + PATIENCE_S
-  repeat
-    local r = f()
-    if r then return r end
-    t.shell("sleep 0.02")
-  until os.time() > deadline
-  put("end", "")
-  print("FAILED: " .. what .. ": not within a minute, " .. contents("err"))
-  os.exit(1)
-end
+]]
 
 local function begin(options)
-  t.shell("rm -rf box && mkdir box && chmod 755 box")
-  os.execute(("cd box && { LUAJIT_SYSPROF='control=%s/box/control,paused,hz=500,clock=wall,path=r%%r.bin%s' '%s' ../box.lua " ..
-	      ">out 2>err; echo $? >status.tmp; mv status.tmp status; } & "):format(here, options, t.luajit))
+  box.fresh()
+  box.start(("control=%s/box/control,paused,hz=500,clock=wall,path=r%%r.bin%s")
+	    :format(here, options), PROGRAM)
 end
 
 local function number_of(who)
@@ -104,9 +75,7 @@ local function number_of(who)
 end
 
 local function ended(what)
-  put("end", "")
-  wait(what .. ": its end", function() return exists("status") end)
-  t.equal(contents("status"), "0\n", what .. ": status, " .. contents("err"))
+  box.stop(what)
   t.equal(contents("err"), "", what .. ": nothing is said")
 end
 
@@ -175,6 +144,5 @@ each({ "r1.bin" }, "stop", is_complete)
 put("fork again", "")
 number_of("grandchild")
 ended("without fork")
-local _, files = t.shell("cd box && ls *.bin*")
-t.equal(files, "r1.bin\n", "without fork: files")
+t.equal(box.files("*.bin*"), "r1.bin\n", "without fork: files")
 t.finish()

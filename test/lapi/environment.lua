@@ -2,20 +2,13 @@
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path
+local box = require("box")
 local reader = require("sysprof.reader")
 local ffi = require("ffi")
 ffi.cdef("unsigned geteuid(void); int getpid(void);")
 
 -- Every piece begins in an empty folder.
-local function fresh()
-  t.shell("rm -rf box && mkdir box && chmod 755 box")
-end
-
--- What is in the folder, a name in each line.
-local function files()
-  local _, out = t.shell("ls box")
-  return out
-end
+local fresh, files = box.fresh, box.files
 
 -- The program: says its process number, then runs some code.
 local HEAD = [[
@@ -34,9 +27,7 @@ end
 -- Runs code under a value of the variable. Returns status, process number, the rest
 -- of the output, and standard error.
 local function run(value, code, options)
-  t.write_file("box.lua", HEAD .. code)
-  local status, out, err = t.shell(("cd box && LUAJIT_SYSPROF='%s' '%s' %s ../box.lua")
-				   :format(value, t.luajit, options or ""))
+  local status, out, err = box.run(value, HEAD .. code, options)
   local pid, rest = out:match("^(%d+)\n(.*)$")
   return status, pid, rest, err
 end

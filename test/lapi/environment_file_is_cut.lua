@@ -2,10 +2,7 @@
 -- end, and the program does not ask: that is said once on standard error, in one line.
 
 local t = require("tools_test")
-
-local function fresh()
-  t.shell("rm -rf box && mkdir box && chmod 755 box")
-end
+local fresh = require("box").fresh
 
 local HEAD = [[
 local ffi = require("ffi")
