@@ -2,30 +2,16 @@
 ** at its address; the best name of a function is kept.
 */
 
-#include <string.h>
-
-#include "lj_obj.h"
-#include "profile/lj_symtab.h"
-#include "check.h"
+#include "made_functions.h"
 
 #define OTHERS	(SYMTAB_LFUNCS/2 + 10)
 
-static struct { GCstr s; char text[16]; } chunkname;
-static struct { GCproto pt; uint32_t bc[4]; } proto[OTHERS];
-static Symtab st;
-static Peek pk;
-static WBuf wb;
-static uint8_t buf[4096];
-
-static size_t writer(const void **data, size_t len, void *ctx)
-{
-  (void)data; (void)ctx;
-  return len;
-}
+static MadeName chunkname;
+static MadeProto proto[OTHERS];
 
 static uint32_t id(int i)
 {
-  return lj_symtab_lfunc(&st, &pk, &proto[i].pt);
+  return made_id(&proto[i]);
 }
 
 /* Name a function by up to two parts. */
@@ -48,42 +34,25 @@ static int has_name(int i, const char *expected)
 	 memcmp(lf->name, expected, lf->namelen) == 0;
 }
 
-static size_t define(uint32_t fid, uint32_t epoch)
-{
-  size_t before = wb.pos;
-  lj_symtab_define(&st, &wb, fid, epoch);
-  CHECK(lj_wbuf_commit(&wb));
-  return wb.pos - before;
-}
-
 int main(void)
 {
   char many[100];
   uint32_t a, b, fid, last;
   int i;
-  chunkname.s.gct = (uint8_t)~LJ_TSTR;
-  chunkname.s.len = 5;
-  strcpy(chunkname.text, "@file");
-  for (i = 0; i < OTHERS; i++) {
-    GCproto *pt = &proto[i].pt;
-    pt->gct = (uint8_t)~LJ_TPROTO;
-    pt->sizebc = 4;
-    pt->firstline = 1;
-    pt->numline = 1;
-    setgcref(pt->chunkname, obj2gco(&chunkname.s));
-  }
-  lj_peek_reset(&pk);
-  lj_wbuf_init(&wb, buf, sizeof(buf), 0, writer, NULL);
+  made_name(&chunkname, "@file");
+  for (i = 0; i < OTHERS; i++)
+    made_proto(&proto[i], &chunkname, 1, 1);
+  made_begin();
 
   /* Names: the best one, in parts, cut. */
   a = id(0);
   b = id(1);
   CHECK(has_name(0, ""));
-  CHECK(define(a, 1) > 0);
+  CHECK(made_define(a, 1) > 0);
   name(0, SYMNAME_CALL, "f", NULL);
   CHECK(has_name(0, "f"));
-  CHECK(define(a, 1) > 0);  /* Again, because it has a name now. */
-  CHECK_EQ(define(a, 1), 0);
+  CHECK(made_define(a, 1) > 0);  /* Again, because it has a name now. */
+  CHECK_EQ(made_define(a, 1), 0);
   name(0, SYMNAME_CALL, "g", NULL);
   name(0, SYMNAME_ROLE, "h", NULL);
   CHECK(has_name(0, "f"));
@@ -98,7 +67,7 @@ int main(void)
   /* The same prototype in every respect, but the first one was freed. */
   lj_symtab_free(&st, &proto[0].pt);
   CHECK(lj_symtab_find(&st, &proto[0].pt) == NULL);
-  CHECK_EQ(define(a, 2), 0);
+  CHECK_EQ(made_define(a, 2), 0);
   fid = id(0);
   CHECK(fid != a && fid != b);
   CHECK(has_name(0, ""));

@@ -2,50 +2,22 @@
 ** takes the other's place in memory; each chunk defines what it uses.
 */
 
-#include <string.h>
-
-#include "lj_obj.h"
-#include "profile/lj_symtab.h"
-#include "check.h"
 #include "chunks.h"
+#include "made_functions.h"
 
 #define PROTOS	(SYMTAB_LFUNCS + 1000)
 
-static struct { GCstr s; char text[16]; } chunkname[2];
-static struct { GCproto pt; uint32_t bc[4]; } proto[PROTOS];
-static Symtab st;
-static Peek pk;
-static WBuf wb;
-static uint8_t buf[4096];
-
-static size_t writer(const void **data, size_t len, void *ctx)
-{
-  (void)data; (void)ctx;
-  return len;
-}
+static MadeName chunkname[2];
+static MadeProto proto[PROTOS];
 
 static void make(int i, int line, int name)
 {
-  GCproto *pt = &proto[i].pt;
-  memset(pt, 0, sizeof(*pt));
-  pt->gct = (uint8_t)~LJ_TPROTO;
-  pt->sizebc = 4;
-  pt->firstline = line;
-  pt->numline = 10;
-  setgcref(pt->chunkname, obj2gco(&chunkname[name].s));
+  made_proto(&proto[i], &chunkname[name], line, 10);
 }
 
 static uint32_t id(int i)
 {
-  return lj_symtab_lfunc(&st, &pk, &proto[i].pt);
-}
-
-static size_t define(uint32_t fid, uint32_t epoch)
-{
-  size_t before = wb.pos;
-  lj_symtab_define(&st, &wb, fid, epoch);
-  CHECK(lj_wbuf_commit(&wb));
-  return wb.pos - before;
+  return made_id(&proto[i]);
 }
 
 int main(void)
@@ -56,14 +28,9 @@ int main(void)
   uint64_t v;
   const uint8_t *p;
   int i;
-  for (i = 0; i < 2; i++) {
-    chunkname[i].s.gct = (uint8_t)~LJ_TSTR;
-    strcpy(chunkname[i].text, i ? "@other.lua" : "@file.lua");
-    chunkname[i].s.len = (MSize)strlen(chunkname[i].text);
-    chunkname[i].s.hash = 77;  /* Hashes may be the same. */
-  }
-  lj_peek_reset(&pk);
-  lj_wbuf_init(&wb, buf, sizeof(buf), 0, writer, NULL);
+  made_name(&chunkname[0], "@file.lua");
+  made_name(&chunkname[1], "@other.lua");
+  made_begin();
 
   make(0, 5, 0);
   make(1, 5, 0);
@@ -90,7 +57,7 @@ int main(void)
 
   /* A definition for each epoch, and what it says. */
   p = buf + wb.pos;
-  CHECK(define(a, 1) > 0);
+  CHECK(made_define(a, 1) > 0);
   CHECK_EQ(p[0], SPF_LFUNC);
   CHECK_EQ(p[1], wb.pos - (size_t)(p - buf) - 2);
   p += 2 + chunks_uleb(p + 2, 10, &v);
@@ -99,8 +66,8 @@ int main(void)
   CHECK_EQ(p[1], 15);
   CHECK_EQ(p[2], 9);
   CHECK(memcmp(p + 3, "@file.lua", 9) == 0);
-  CHECK_EQ(define(a, 1), 0);
-  CHECK(define(a, 2) > 0);
+  CHECK_EQ(made_define(a, 1), 0);
+  CHECK(made_define(a, 2) > 0);
 
   /* An unreadable name gives no id. */
   far = &proto[2].pt;
@@ -118,7 +85,7 @@ int main(void)
     CHECK_EQ(seen[fid], 0);
     seen[fid] = 1;
     CHECK_EQ(id(i), fid);
-    CHECK(define(fid, 1) > 0);
+    CHECK(made_define(fid, 1) > 0);
     if (wb.pos > sizeof(buf)/2) lj_wbuf_flush(&wb);
   }
   /* The first ones were forgotten and get new ids, not those of others. */

@@ -1,0 +1,69 @@
+/*
+** Lua functions that are made by hand, without a VM, and a table of symbols that sees
+** them; for the tests of that table.
+*/
+
+#ifndef MADE_FUNCTIONS_H
+#define MADE_FUNCTIONS_H
+
+#include <string.h>
+
+#include "lj_obj.h"
+#include "profile/lj_symtab.h"
+#include "check.h"
+
+typedef struct MadeName { GCstr s; char text[16]; } MadeName;
+typedef struct MadeProto { GCproto pt; uint32_t bc[4]; } MadeProto;
+
+static Symtab st;
+static Peek pk;
+static WBuf wb;
+static uint8_t buf[128*1024];
+
+/* All that is written is taken. */
+static size_t made_writer(const void **data, size_t len, void *ctx)
+{
+  (void)data; (void)ctx;
+  return len;
+}
+
+static inline void made_begin(void)
+{
+  lj_peek_reset(&pk);
+  lj_wbuf_init(&wb, buf, sizeof(buf), 0, made_writer, NULL);
+}
+
+static inline void made_name(MadeName *name, const char *text)
+{
+  name->s.gct = (uint8_t)~LJ_TSTR;
+  name->s.len = (MSize)strlen(text);
+  name->s.hash = 77;  /* Hashes may be the same. */
+  strcpy(name->text, text);
+}
+
+static inline void made_proto(MadeProto *proto, MadeName *name, int line, int numline)
+{
+  GCproto *pt = &proto->pt;
+  memset(pt, 0, sizeof(*pt));
+  pt->gct = (uint8_t)~LJ_TPROTO;
+  pt->sizebc = 4;
+  pt->firstline = line;
+  pt->numline = numline;
+  setgcref(pt->chunkname, obj2gco(&name->s));
+}
+
+static inline uint32_t made_id(MadeProto *proto)
+{
+  return lj_symtab_lfunc(&st, &pk, &proto->pt);
+}
+
+/* Define a function in a chunk. Returns how many bytes that took. */
+static inline size_t made_define(uint32_t fid, uint32_t epoch)
+{
+  size_t before = wb.pos;
+  lj_symtab_define(&st, &wb, fid, epoch);
+  REQUIRE(lj_wbuf_commit(&wb));
+  return wb.pos - before;
+}
+
+#endif
