@@ -56,19 +56,19 @@ end
 local function to_interval(s)
   local ms = s:find("^%d*%.?%d+$") and tonumber(s)
   if ms and ms >= 0.01 and ms <= 86400000 then return ms end
-  return nil, "milliseconds, at least 0.01"
+  return nil, "milliseconds, 0.01 to 86400000"
 end
 
 local function to_hz(s)
   local hz = s:find("^%d*%.?%d+$") and tonumber(s)
   if hz and hz >= 0.001 and hz <= 1e5 then return hz end
-  return nil, "samples a second, at most 100000"
+  return nil, "samples a second, 0.001 to 100000"
 end
 
 local function to_period(s)
   local n = s:find("^%d+$") and tonumber(s)
   if n and n >= 1 and n < 2^53 then return n end
-  return nil, "a number of occurrences"
+  return nil, "a whole number of occurrences, at least 1"
 end
 
 -- Which signals there are is known to the profiler.
@@ -310,7 +310,8 @@ local function main(args)
   opt.output = opt.output or DEFAULT_OUTPUT
   opt.format = opt.format or format_of(opt.output)
   if not opt.format then
-    return this.usage_error(("the ending of '%s' stands for no format"):format(opt.output))
+    return this.usage_error(("the ending of '%s' stands for no format; expected %s, or --format")
+			    :format(opt.output, table.concat(endings_text, " ")))
   end
   opt.script = rest[1]
   if input.is_same(opt.output, opt.script) then

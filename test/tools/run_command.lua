@@ -253,13 +253,14 @@ wrong("unknown command", "record x.lua", 2, "expected the command 'run', got 're
 wrong("no script", "run -o x.bin", 2, "expected a SCRIPT")
 wrong("unknown option", "run --wrong x.lua", 2, "unknown option '--wrong'")
 wrong("unknown ending", "run -o x.doc short.lua", 2, "the ending of 'x.doc'")
-wrong("no ending", "run -o x short.lua", 2, "the ending of 'x'")
+wrong("no ending", "run -o x short.lua", 2, "the ending of 'x' stands for no format; expected .bin ")
+wrong("full output of the help", "--help >/dev/full", 1, "cannot write standard output")
 wrong("script and output", "run --format=top -o ./short.lua short.lua", 2,
       "script and output are the same file")
 wrong("interval", "run -i 0 short.lua", 2, "option '-i': expected milliseconds")
 wrong("hz", "run --hz=0 short.lua", 2, "option '--hz': expected samples a second")
 wrong("both", "run --hz=10 -i 1 short.lua", 2, "--interval and --hz say the same")
-wrong("period", "run --period=1.5 short.lua", 2, "option '--period': expected a number of occ")
+wrong("period", "run --period=1.5 short.lua", 2, "option '--period': expected a whole number of occ")
 wrong("signal", "run --signal=' ' short.lua", 2, "option '--signal': expected a signal as")
 wrong("no such signal", "run --signal=NONE -o new.bin short.lua", 1,
       "cannot profile: 'SIGNONE' is no signal")

@@ -13,6 +13,7 @@ local text = require("sysprof.text")
 local annotate = {}
 
 local TAB = 8
+local SOURCE_MAX = 16 * 2^20	-- Bytes of a file.
 local MISSING = "[not in this file]"
 
 -- -- Which functions -------------------------------------------------------
@@ -110,9 +111,13 @@ end
 local function read_lines(path)
   local file, err = io.open(path, "rb")
   if not file then return nil, err end
-  local s, why = file:read("*a")
+  local s, why = file:read(SOURCE_MAX + 1)
   file:close()
-  if not s then return nil, path .. ": " .. (why or "cannot be read") end
+  if why then return nil, path .. ": " .. why end
+  s = s or ""
+  if #s > SOURCE_MAX then
+    return nil, ("%s: it has more than %d bytes, expected a Lua file"):format(path, SOURCE_MAX)
+  end
   if s:sub(-1) ~= "\n" then s = s .. "\n" end
   local lines = {}
   for line in s:gmatch("([^\n]*)\n") do lines[#lines + 1] = clean_line(line) end

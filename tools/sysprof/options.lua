@@ -41,7 +41,7 @@ local function set(values, spec, shown, value)
 		:format(shown, table.concat(spec.choice, " or "), value)
   elseif spec.number then
     if not value:find("^%d%d?%d?%d?%d?%d?%d?%d?%d?$") then
-      return nil, ("option '%s': expected a number, got '%s'")
+      return nil, ("option '%s': expected a whole number of at most 9 digits, got '%s'")
 		  :format(shown, value)
     end
     value = tonumber(value)
