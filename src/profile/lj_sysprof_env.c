@@ -43,8 +43,8 @@ static const struct EnvOption {
 } env_options[] = {
   { "path", ENV_TEXT, "the name of a file" },
   { "mode", ENV_TEXT, "C, L or D" },
-  { "hz", ENV_NUMBER, "samples a second, a number above 0" },
-  { "interval", ENV_NUMBER, "milliseconds, a number above 0" },
+  { "hz", ENV_NUMBER, "samples a second, from one a day to 100000" },
+  { "interval", ENV_NUMBER, "milliseconds, from 0.01 to those of a day" },
   { "clock", ENV_TEXT, "clocks and events with '+' between them" },
   { "period", ENV_NUMBER, "a whole number above 0" },
   { "threads", ENV_TEXT, "own or all" },
@@ -178,6 +178,8 @@ static int option_read(lua_State *L, const char *s, size_t len)
   size_t name_len = eq ? (size_t)(eq - s) : len;
   const struct EnvOption *o = option_find(s, name_len);
   int top = lua_gettop(L);
+  if (len == 3 && memcmp(s, "off", 3) == 0)
+    return say_value(s, (int)len, "stands alone, without options", "");
   if (!o) return option_unknown(L, s, name_len, eq != NULL);
   lua_getfield(L, OPTIONS, o->name);
   if (!lua_isnil(L, -1))

@@ -226,7 +226,7 @@ end
 fresh()
 wrong("1", "'1' is no option; expected on, off, or path, ")
 wrong("hz=10, x=1", "'x' is no option")
-wrong("off,hz=10", "'off' is no option")
+wrong("off,hz=10", "'off' stands alone")
 wrong("clock=cpu,wall,hz=10", "'wall' is no option; clocks have '+' between them")
 wrong("clock=cpu,hertz=10", "'hertz' is no option; expected on, off, or path, ")
 wrong("hz=10,x=1", "'x' is no option")
