@@ -44,7 +44,9 @@ LUALIB_API int luaopen_misc(lua_State *L);
 
 /* -- Clocks ----------------------------------------------------------------- */
 
-/* The thread's CPU time; the kernel's tick bounds its rate. */
+/* The thread's CPU time. Beyond the rate of the kernel's tick only where perf's clock is
+** allowed; else it stays at that.
+*/
 #define LUAM_SYSPROF_CLOCK_CPU	0
 /* Real time, also while the thread sleeps; a system call may return early. */
 #define LUAM_SYSPROF_CLOCK_WALL	1
@@ -204,10 +206,10 @@ LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer);
 /* Starts profiling the VM of L on the calling thread. Copies *opt.
 ** PROFILE_ERRUSE: unknown mode or clock, interval 0 or too large, a signal that
 ** cannot be used, or, in the modes LEAF and CALLGRAPH, no buffer, writer, on_stop
-** or backtracer. PROFILE_ERRRUN: this VM is profiled already, or jit.profile runs.
-** PROFILE_ERRMEM, PROFILE_ERRIO: errno says more, for example that a clock is not
-** allowed. luaM_sysprof_error says why. Not in a handler, as all functions here;
-** on any thread that may use the VM.
+** or backtracer. PROFILE_ERRRUN: this VM is profiled already, jit.profile runs, or
+** all clocks that a process may have are in use. PROFILE_ERRMEM, PROFILE_ERRIO: errno
+** says more, for example that a clock is not allowed. luaM_sysprof_error says why. Not
+** in a handler, as all functions here; on any thread that may use the VM.
 */
 LUAMISC_API int luaM_sysprof_start(lua_State *L,
 				   const struct luam_Sysprof_Options *opt);
