@@ -29,10 +29,7 @@ int main(void)
 {
   lua_State *L = session_vm();
   int n;
-  /* Stacks that differ, so that the buffer is filled often. */
-  session_script(L, "jit.off() local d = 0\n"
-    "local function deep(n) if n > 0 then deep(n - 1) end for i = 1, 2e4 do end end\n"
-    "function work() d = (d + 7) % 20 deep(d) end");
+  session_deep(L);
   for (n = 1; n <= 300 && profile(L, n); n++) ;
   CHECK(n > 5);
   CHECK(n <= 300);  /* The last one reached the end, so all calls were tried. */

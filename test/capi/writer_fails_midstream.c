@@ -55,9 +55,7 @@ int main(void)
   Sink sink;
   struct luam_Sysprof_Options opt;
   int n;
-  session_script(L, "jit.off() local d = 0\n"
-    "local function deep(n) if n > 0 then deep(n - 1) end for i = 1, 2e4 do end end\n"
-    "function work() d = (d + 7) % 20 deep(d) end");
+  session_deep(L);
   for (n = 1; n <= 300 && profile(L, n); n++) ;
   CHECK(n > 5);
   printf("%d calls of the writer\n", n - 1);

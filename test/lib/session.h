@@ -115,6 +115,14 @@ static inline lua_State *session_vm(void)
   return L;
 }
 
+/* Have work make stacks that differ, so that the buffer is filled often. */
+static inline void session_deep(lua_State *L)
+{
+  session_script(L, "jit.off() local d = 0\n"
+    "local function deep(n) if n > 0 then deep(n - 1) end for i = 1, 2e4 do end end\n"
+    "function work() d = (d + 7) % 20 deep(d) end");
+}
+
 /* Run the global function work once. */
 static inline void session_work(lua_State *L)
 {

@@ -4,12 +4,7 @@
 # TIMEOUT: 600
 
 set -u
-status=0
-
-fail() {
-  echo "FAIL: $*"
-  status=1
-}
+. "$SYSPROF_SOURCE/test/lib/check.sh"
 
 rm -rf ./*
 run=$SYSPROF_SOURCE/etc/bench/run

@@ -3,12 +3,7 @@
 # TIMEOUT: 120
 
 set -u
-status=0
-
-fail() {
-  echo "FAIL: $*"
-  status=1
-}
+. "$SYSPROF_SOURCE/test/lib/check.sh"
 
 rm -rf ./*
 mkdir work

@@ -3,13 +3,8 @@
 # TIMEOUT: 300
 
 set -u
-status=0
+. "$SYSPROF_SOURCE/test/lib/check.sh"
 rm -rf ./*
-
-fail() {
-  echo "FAIL: $*"
-  status=1
-}
 
 cat >program.lua <<'LUA'
 local path, mode, interval, errno = arg[1], arg[2], tonumber(arg[3]), tonumber(arg[4])

@@ -1,16 +1,11 @@
 # Programs of the distribution work on our library in the place of their own.
 
 set -u
+. "$SYSPROF_SOURCE/test/lib/check.sh"
 export LD_LIBRARY_PATH=$SYSPROF_BUILD/lib
 unset LUA_PATH
-status=0
 ran=0
 rm -rf ./*
-
-fail() {
-  echo "FAIL: $*"
-  status=1
-}
 
 # Is the program installed, and does it load our library?
 have() {

@@ -1,13 +1,8 @@
 # A program that ends without stop() leaves a complete file, however it ends.
 
 set -u
-status=0
+. "$SYSPROF_SOURCE/test/lib/check.sh"
 rm -rf ./*
-
-fail() {
-  echo "FAIL: $*"
-  status=1
-}
 
 # ends NAME STATUS CODE: a program that ends by CODE.
 ends() {

@@ -2,15 +2,10 @@
 # folder was moved and without the build folder's help.
 
 set -u
+. "$SYSPROF_SOURCE/test/lib/check.sh"
 prefix=$PWD/prefix
 moved=$PWD/moved
 unset LUA_PATH LUA_CPATH LUA_INIT
-status=0
-
-fail() {
-  echo "FAIL: $*"
-  status=1
-}
 
 rm -rf prefix moved dest
 cmake --install "$SYSPROF_BUILD" --prefix "$prefix" >log 2>&1 || {

@@ -4,13 +4,8 @@
 # TIMEOUT: 300
 
 set -u
+. "$SYSPROF_SOURCE/test/lib/check.sh"
 unset LUA_PATH LUA_CPATH LUA_INIT LUAJIT_SYSPROF
-status=0
-
-fail() {
-  echo "FAIL: $*"
-  status=1
-}
 
 for command in cpack dpkg-deb; do
   command -v $command >/dev/null || {

@@ -2,13 +2,8 @@
 # not, and its results are its own.
 
 set -u
-status=0
+. "$SYSPROF_SOURCE/test/lib/check.sh"
 rm -rf ./*
-
-fail() {
-  echo "FAIL: $*"
-  status=1
-}
 
 # In a mount namespace of its own; not as root, in a user namespace, too.
 root=()

@@ -4,12 +4,7 @@
 # way: a second build does nothing, a changed file is all that is compiled.
 
 set -u
-status=0
-
-fail() {
-  echo "FAIL: $*"
-  status=1
-}
+. "$SYSPROF_SOURCE/test/lib/check.sh"
 
 rm -rf source build
 mkdir source
