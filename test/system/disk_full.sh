@@ -1,6 +1,6 @@
 # The disk is full in mid-stream: the program goes on, stop() says so, and what
 # was written is readable and says what is missing.
-# TIMEOUT: 300
+# TIMEOUT: 900
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,4 +1,5 @@
 # A program that ends without stop() leaves a complete file, however it ends.
+# TIMEOUT: 300
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

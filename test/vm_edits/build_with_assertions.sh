@@ -1,4 +1,4 @@
-# TIMEOUT: 300
+# TIMEOUT: 900
 # LuaJIT with all of its assertions and without its FFI builds with sysprof; no
 # assertion fails while the real workloads are profiled.
 
