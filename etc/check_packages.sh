@@ -6,8 +6,9 @@
 #
 # usage: etc/check_packages.sh [BUILD [CMAKE ARGUMENT...]]
 #   BUILD   build folder, default build/; made if it is not there. BUILD-packages for all
-#           else: a second build, a newer version, the new Debian
-#   CMAKE ARGUMENT   for all builds: -DLUAJIT_PACKAGE=luajit
+#           else: a second build, a newer version, one on the other LuaJIT, the new Debian
+#   CMAKE ARGUMENT   for all builds: -DLUAJIT_PACKAGE=luajit. But for the one on the
+#           other LuaJIT, which is that of the distribution, also if it has but one
 
 set -eu
 . "$(dirname "$0")/usage.sh"
@@ -50,7 +51,7 @@ make_packages() {
   exit 1
 }
 
-# -- Three times the packages ------------------------------------------------------
+# -- Four times the packages -------------------------------------------------------
 
 echo "== Packages"
 umask 022
@@ -72,9 +73,25 @@ newer=${version%.*}.$((${version##*.} + 1))
 sed -i "/^project(/s/VERSION $version/VERSION $newer/" "$work/source/CMakeLists.txt"
 make_packages "$work/source" "$work/newer" -DBUILD_TESTING=OFF "$@"
 
-# The maintainer is known to those alone who pass the packages on.
+other=luajit2
+case $(echo "$build"/packages/libluajit-sysprof_*) in *+luajit2+*) other=luajit ;; esac
+mkdir -p "$work/other/luajit"
+if [ -d "$work/other/luajit/base/$other/tree" ] ||
+   sh "$source/etc/luajit/fetch.sh" "$work/other/luajit" "$other" >"$work/fetch.log" 2>&1; then
+  for argument in "$@"; do	# All but these two, in their order.
+    shift
+    case $argument in -DLUAJIT_PACKAGE=* | -DLUAJIT_SOURCE_DIR=*) ;; *) set -- "$@" "$argument" ;; esac
+  done
+  make_packages "$source" "$work/other" -DBUILD_TESTING=OFF "$@" "-DLUAJIT_PACKAGE=$other"
+else
+  echo "left out: packages on $other: $(tail -n 1 "$work/fetch.log")"
+  rm -rf "$work/other"
+fi
+
+# The maintainer is known to those alone who pass the packages on. A name is long if
+# the version of the LuaJIT is; that matters on CDs only.
 if lintian --allow-root --fail-on error,warning --suppress-tags \
-  root-in-contact,bogus-mail-host,bogus-mail-host-in-debian-changelog \
+  root-in-contact,bogus-mail-host,bogus-mail-host-in-debian-changelog,package-has-long-file-name \
   "$build"/packages/*.deb; then
   echo "ok: lintian"
 else
@@ -99,9 +116,10 @@ debootstrap --variant=minbase "$release" "$root" "$archive" >"$work/debootstrap.
   echo "error: debootstrap failed, see $work/debootstrap.log" >&2
   exit 1
 }
-mkdir "$root/check" "$root/check/older" "$root/check/newer"
+mkdir "$root/check" "$root/check/older" "$root/check/newer" "$root/check/other"
 cp "$build"/packages/*.deb "$root/check/older"
 cp "$work"/newer/packages/*.deb "$root/check/newer"
+[ ! -d "$work/other/packages" ] || cp "$work"/other/packages/*.deb "$root/check/other"
 cp -R "$source/doc" "$source/etc/package/check_inside.sh" "$root/check"
 
 # Mounts and processes end with it.

@@ -4,6 +4,7 @@
 #
 # usage: bash check_inside.sh VERSION NEWER
 #   /check/older, /check/newer   packages of these two versions of sysprof
+#   /check/other                 those of VERSION on the other LuaJIT, if it can be had
 #   /check/doc                   our documents
 
 set -u
@@ -11,6 +12,9 @@ version=$1
 newer=$2
 older_files=(/check/older/*.deb)
 newer_files=(/check/newer/*.deb)
+shopt -s nullglob
+other_files=(/check/other/*.deb)
+shopt -u nullglob
 folder=/usr/lib/luajit-sysprof
 library=$folder/lib
 failed=0
@@ -211,8 +215,51 @@ check "dpkg-shlibdeps" as_user "
   mkdir debian; printf 'Source: program\n\nPackage: program\nArchitecture: any\n' >debian/control
   dpkg-shlibdeps -O ./program | grep 'libluajit-sysprof (>= $newer)'"
 
+# -- The other LuaJIT ---------------------------------------------------------------------------
+
+# Those of VERSION on the one and on the other take each other's place, in both directions:
+# one of them is older for dpkg.
+version_of() { dpkg-deb -f "$1" Version; }
+is_version() {
+  local file
+  for file in "$@"; do
+    [ "$(dpkg-query -W -f '${Version}' "$(dpkg-deb -f "$file" Package)")" = "$(version_of "$file")" ] || return 1
+  done
+}
+exchange() {
+  local base older_needs=()
+  base=$(version_of "$1")
+  dpkg --compare-versions "$base" gt "$(dpkg-query -W -f '${Version}' libluajit-sysprof)" ||
+    older_needs=(--allow-downgrades)
+  base=${base#*+} base=${base%%+*}
+  check "exchanged for $base" install "${older_needs[@]}" "$@"
+  check "$base: all packages are" is_version "$@"
+  check "$base: its files are as packed" dpkg --verify
+  check "$base: nothing of the other is left" all_owned
+  check "$base: the program, the library and the tools" as_user "
+    luajit-with-sysprof -e 'assert(misc.sysprof.version:find(\"^sysprof $version, $base \"))'
+    luajit-sysprof --version | grep -q '(sysprof $version, $base '
+    luajit-sysprof run -o x.html app.lua; grep -q 'burn (app.lua:1)' x.html"
+  check "$base: neovim and sysbench, by the default" as_user "
+    LUAJIT_SYSPROF=path=x.bin $nvim; $(profile_of_burn x.bin)
+    LUAJIT_SYSPROF=path=y.bin sysbench app.lua --events=1 run; $(profile_of_burn y.bin)"
+  check "$base: a program that embeds the library" as_user "
+    cc -o program program.c \$(pkg-config --cflags --libs luajit-sysprof) -Wl,-rpath,$library
+    LUAJIT_SYSPROF=path=z.bin ./program; $(profile_of_burn z.bin)"
+}
+if [ ${#other_files[@]} -gt 0 ]; then
+  exchange "${older_files[@]}"
+  exchange "${other_files[@]}"
+  exchange "${older_files[@]}"
+  check "a part of the other alone leaves the rest in need" bash -c "
+    dpkg -i /check/other/libluajit-sysprof_*.deb || :; ! apt-get check"
+  check "all of it mends that" install --allow-downgrades "${other_files[@]}"
+  check "all packages are the other's" is_version "${other_files[@]}"
+fi
+
 # -- Removed --------------------------------------------------------------------------------------
 
+names+=(libluajit-sysprof-default)
 check "purged" apt-get purge -y "${names[@]}"
 check "no file has our name" no_trace
 check "no manual page either" bash -c '! man -w luajit-sysprof'

@@ -1,5 +1,5 @@
--- What is done to a process from outside: it is stopped and goes on, again and again; a
--- tracer has each of its signals and system calls.
+-- What is done to a process from outside: it is stopped and goes on, or is frozen and
+-- thawed, again and again; a tracer has each of its signals and system calls.
 -- TIMEOUT: 300
 
 local faults = require("faults")
@@ -13,6 +13,26 @@ for _, scenario in ipairs { "wall", "cpu", "task", "threads", "fork" } do
       C.kill(pid, 19)
       more(2)
     end]] }
+end
+
+-- The freezer of control groups, of which the process sees nothing.
+local FREEZE = [[sh "$SYSPROF_SOURCE/test/lib/freeze.sh"]]
+local can = os.execute("sleep 60 & " .. FREEZE .. " $! 1; status=$?; kill $!; exit $status") / 256
+if can == 0 then
+  for _, scenario in ipairs { "wall", "cpu", "task", "threads" } do
+    faults.happens { title = "frozen by its control group", scenario = scenario, before = "rm -f frozen;",
+		     code = ([==[
+      os.execute([[(%s ]] .. C.getpid() .. " 8; echo $? >frozen.new; mv frozen.new frozen) >/dev/null 2>&1 &")
+      local file
+      repeat
+	more(1)
+	file = io.open("frozen")
+      until file
+      assert(file:read("*l") == "0", "it was not frozen")
+      file:close()]==]):format(FREEZE) }
+  end
+else
+  print("no control group can be made that freezes: " .. (can == 77 and "it is not allowed" or "status " .. can))
 end
 
 if os.execute("strace -o /dev/null true >/dev/null 2>&1") == 0 then

@@ -4,7 +4,7 @@
 -- Prints the results of its work, which are the same with and without a profile. The
 -- file OUTCOME becomes a Lua table: what start, stop and report have said, and what
 -- was left behind. CODE is Lua that runs when the first samples are in the file; more
--- follow then. LIMITS in the environment, as "7=10", is a limit of setrlimit(2) while it
+-- follow then. It may return a function that undoes it after stop. LIMITS in the environment, as "7=10", is a limit of setrlimit(2) while it
 -- is profiled. Run by faults.lua, with a luajit of which calls can fail.
 ----------------------------------------------------------------------------
 
@@ -18,9 +18,11 @@ int kill(int pid, int signal); int getpid(void); void abort(void);
 struct rlimit { unsigned long cur, max; };
 int getrlimit(int, struct rlimit *); int setrlimit(int, const struct rlimit *);
 size_t strlen(const char *); int truncate(const char *path, long len);
+long readlink(const char *path, char *buf, size_t size);
 ]]
 local C = ffi.C
 
+local FD_MAX = 200	-- Descriptors are looked for up to here.
 local SECONDS_MAX = 1	-- CPU time after which fewer samples have to do.
 
 -- Options of start, and how many samples are taken.
@@ -110,6 +112,8 @@ local function has_samples()
   return p and coverage.of(p).samples > 0
 end
 
+local undo = function() end
+
 -- Runs the code when the first samples are in the file.
 local function work_with_code(samples)
   local till = os.clock() + 20*SECONDS_MAX
@@ -117,7 +121,7 @@ local function work_with_code(samples)
     if round() ~= expected then return "another result" end
   until has_samples() or os.clock() > till
   local env = { C = C, ffi = ffi, path = path, limit = limit, more = more }
-  setfenv(assert(loadstring(code)), setmetatable(env, { __index = _G }))()
+  undo = setfenv(assert(loadstring(code)), setmetatable(env, { __index = _G }))() or undo
   return work(misc.sysprof.report().samples + samples)
 end
 
@@ -136,13 +140,15 @@ local function left()
   repeat  -- A thread that was joined is there for a moment still.
     status = read_file("/proc/self/status")
   until status:match("Threads:%s*1\n") or os.time() > till
-  local p = io.popen("ls -l /proc/$PPID/fd | sed -n 's/.* \\([0-9]*\\) -> /\\1 /p' | grep -v pipe: | sort -n")
-  local fds = p:read("*a")
-  p:close()
+  local fds, target = {}, ffi.new("char[4096]")
+  for fd = 0, FD_MAX do
+    local n = C.readlink("/proc/self/fd/" .. fd, target, 4096)
+    if n >= 0 then fds[#fds + 1] = fd .. " " .. ffi.string(target, n) end
+  end
   local f = io.open("/proc/self/timers")
   local timers = f and f:read("*a") or ""
   if f then f:close() end
-  return { fds = fds, threads = status:match("Threads:%s*(%d+)"), timers = timers,
+  return { fds = table.concat(fds, "\n"), threads = status:match("Threads:%s*(%d+)"), timers = timers,
 	   blocked = status:match("SigBlk:%s*(%x+)"), caught = status:match("SigCgt:%s*(%x+)") }
 end
 
@@ -195,6 +201,7 @@ local function profile()
   end
   if not s.twice or (outcome.second_start and outcome.second_start.ok) then stop("stop") end
   outcome.report = misc.sysprof.report()
+  undo()
   if s.spin then C.spin_end(s.spin) end
   return result
 end

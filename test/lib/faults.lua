@@ -22,7 +22,8 @@ local OLD = "ljs\3, which was there before"
 
 faults.errno = {
   EPERM = 1, ENOENT = 2, ESRCH = 3, EINTR = 4, EIO = 5, EAGAIN = 11, ENOMEM = 12,
-  ENXIO = 6, EBADF = 9, EACCES = 13, EFAULT = 14, EEXIST = 17, EINVAL = 22, EMFILE = 24, EFBIG = 27, ENOSPC = 28, EPIPE = 32,
+  ENXIO = 6, EBADF = 9, EACCES = 13, EFAULT = 14, EEXIST = 17, EINVAL = 22, EMFILE = 24, EFBIG = 27,
+  ENOSPC = 28, EROFS = 30, EPIPE = 32,
   ENOSYS = 38, ENODATA = 61, short = "short",
 }
 
@@ -293,14 +294,14 @@ end
 
 -- -- The table -------------------------------------------------------------
 
--- Prints the table, and ends the program by whether all held.
+-- Prints the table, and ends the program by whether all held; 77: nothing could be tried.
 function faults.finish()
   print("\n| fault | the program saw | the file | reported | runs |\n|---|---|---|---|---|")
   for _, row in ipairs(rows) do
     print(("| %s | %s | %s | %s | %d |"):format(row.title, row.saw, cell(row.file), cell(row.reported), row.n))
   end
   print(("\n%d runs, %d failed"):format(runs, failures))
-  os.exit(failures == 0 and 0 or 1)
+  os.exit(failures > 0 and 1 or runs == 0 and 77 or 0)
 end
 
 -- Tries a list of faults, each of calls, errnos and scenarios; prints the table, and ends
