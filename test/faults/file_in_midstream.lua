@@ -16,9 +16,13 @@ for _, scenario in ipairs { "wall", "threads" } do
 		     C.truncate(path, size - 20)]], errno = "ENODATA", is_gone = true }
 end
 
+-- How large the file becomes depends on what the samples meet. A chunk or two fit in.
+local UNTIL_LOST = "repeat more(20) until misc.sysprof.report().lost.writer > 0"
+
 -- The default action of its signal would end the program.
 for _, scenario in ipairs { "wall", "threads" } do
-  faults.happens { title = "RLIMIT_FSIZE", scenario = scenario, limits = "1=10000", errno = "EFBIG" }
+  faults.happens { title = "RLIMIT_FSIZE", scenario = scenario, limits = "1=100000", errno = "EFBIG",
+		   code = UNTIL_LOST }
 end
 
 -- -- Pipes -----------------------------------------------------------------
@@ -38,13 +42,13 @@ faults.happens { title = "pipe whose reader ends", scenario = "wall", path = "fi
 		 after = "3>&-); status=$?; kill $writer; wait; exit $status" }
 faults.happens { title = "pipe whose reader does not read", scenario = "wall", path = "fifo",
 		 errno = "EAGAIN", is_pipe = true, before = FIFO .. "exec 3<>fifo;",
-		 after = "3>&-" }
+		 after = "3>&-", code = UNTIL_LOST }
 
 -- -- A full disk -----------------------------------------------------------
 
-if os.execute("mkdir -p full && mount -t tmpfs -o size=64k tmpfs full 2>/dev/null") == 0 then
+if os.execute("mkdir -p full && mount -t tmpfs -o size=160k tmpfs full 2>/dev/null") == 0 then
   faults.happens { title = "disk full", scenario = "wall", path = "full/p.bin", errno = "ENOSPC",
-		   after = "; status=$?; cp full/p.bin .; exit $status" }
+		   after = "; status=$?; cp full/p.bin .; exit $status", code = UNTIL_LOST }
   os.execute("umount full")
 else
   print("not root: no full disk")
