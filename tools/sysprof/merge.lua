@@ -20,6 +20,13 @@ local FREE_ID = 2^40		-- Above all that a stream gives.
 local ALIGN = 2^21
 local EXACT_MAX = 2^53
 
+-- Interprets a function: the LuaJIT of Debian 12 may exchange only the lower halves of
+-- key and value where it compiles pairs(), and the program ends by a fault.
+local function interpreted(f)
+  jit.off(f)
+  return f
+end
+
 -- -- Functions -------------------------------------------------------------
 
 -- What has no lines is told apart by its name.
@@ -201,6 +208,10 @@ local function add_start(p, session, value)
   end
 end
 
+local set_counters = interpreted(function(p, counters)
+  for id, value in pairs(counters) do p:set_counter(id, value) end
+end)
+
 -- Facts and counters stay those of the sessions that they are of.
 local function add_sessions(m, q)
   local p = m.profile
@@ -215,7 +226,7 @@ local function add_sessions(m, q)
 	p:set_meta(key, meta[key])
       end
     end
-    for id, value in pairs(counters) do p:set_counter(id, value) end
+    set_counters(p, counters)
   end
 end
 
@@ -235,17 +246,22 @@ local function remember_thread(m, p, thread)
   return same
 end
 
-local function remember_events(m, sessions)
+local remember_events = interpreted(function(m, sessions)
   for _, session in ipairs(sessions) do
     for _, e in pairs(session.events) do
       local key = events.key(e)
       m.by_event[key] = m.by_event[key] or e
     end
   end
-end
+end)
+
+local remember_starts = interpreted(function(m, q)
+  m.starts = {}
+  for _, symbol in pairs(q.hsyms) do m.starts[symbol.addr] = symbol end
+end)
 
 -- What is known of the profile that others are added to.
-local function new_merger(p, same_process)
+local new_merger = interpreted(function(p, same_process)
   local m = { profile = p, same_process = same_process, id = FREE_ID, address = FREE_ADDRESS,
 	      by_place = {}, by_name = {}, by_ffunc = {}, by_module = {},
 	      by_symbol = {}, by_thread = {}, by_tid = {}, by_event = {}, taken = {},
@@ -262,7 +278,7 @@ local function new_merger(p, same_process)
     if not module_at(p.modules, addr) then m.by_symbol[symbol.name] = symbol.addr end
   end
   return m
-end
+end)
 
 local merge = {}
 
@@ -272,8 +288,7 @@ local function add(m, q)
   local p, fits = m.profile, true
   m.frames, m.nodes, m.addresses = {}, { [0] = 0 }, {}
   m.ids = { [LFUNC] = {}, [FFUNC] = {}, [CFUNC] = {}, [HOST] = {} }
-  m.starts = {}
-  for _, symbol in pairs(q.hsyms) do m.starts[symbol.addr] = symbol end
+  remember_starts(m, q)
   remember_events(m, q.sessions)
   local thread_of, event_of = {}, {}
   for _, thread in ipairs(q.thread_list) do
