@@ -100,16 +100,38 @@ local function limit(which, to)
   return old
 end
 
+-- Are there samples in this part of a stream? The reader is interpreted: what is under
+-- test is not whether the LuaJIT of this base compiles it well.
+local function has_samples(text)
+  jit.off()
+  local p = reader.parse_string(text)
+  local n = p and coverage.of(p).samples or 0
+  jit.on()
+  return n > 0
+end
+
 -- Whether samples can be read in the file. A pipe cannot be looked at.
-local function has_samples()
+local function is_begun()
   local f = io.open(path, "rb")
   if not f then return false end
   if not f:seek("end") then f:close() return true end
   f:seek("set")
   local text = f:read("*a")
   f:close()
-  local p = reader.parse_string(text)
-  return p and coverage.of(p).samples > 0
+  return has_samples(text)
+end
+
+-- Works until there is a place within a chunk that has samples before it; returns it.
+local function place_in_a_chunk()
+  local till = os.clock() + 20*SECONDS_MAX
+  repeat
+    more(20)
+    local f = assert(io.open(path, "rb"))
+    local text = f:read("*a"):sub(1, -20)
+    f:close()
+    if has_samples(text) then return #text end
+  until os.clock() > till
+  error("no samples")
 end
 
 local undo = function() end
@@ -119,8 +141,9 @@ local function work_with_code(samples)
   local till = os.clock() + 20*SECONDS_MAX
   repeat
     if round() ~= expected then return "another result" end
-  until has_samples() or os.clock() > till
-  local env = { C = C, ffi = ffi, path = path, limit = limit, more = more }
+  until is_begun() or os.clock() > till
+  local env = { C = C, ffi = ffi, path = path, limit = limit, more = more,
+		place_in_a_chunk = place_in_a_chunk }
   undo = setfenv(assert(loadstring(code)), setmetatable(env, { __index = _G }))() or undo
   return work(misc.sysprof.report().samples + samples)
 end

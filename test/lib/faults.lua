@@ -220,13 +220,16 @@ end
 
 local rows, row_of = {}, {}
 local runs, failures = 0, 0
-local usual = {}	-- What a scenario has without faults.
+local usual = {}	-- What a scenario has without faults, false if it cannot be had here.
 
+-- Events are not for everybody, nor on each machine.
 local function usual_of(scenario)
-  if not usual[scenario] then
+  if usual[scenario] == nil then
     local status, out, o = run(scenario, { call = "none", nth = 1, errno = "EIO" })
-    assert(status == 0 and o and o.start.ok, scenario .. " without faults: " .. read_file("err"))
-    usual[scenario] = { out = out, report = o.report }
+    assert(status == 0 and o and (o.start.ok or scenario == "events"),
+	   ("%s without faults: status %d, %s"):format(scenario, status, read_file("err")))
+    if not o.start.ok then print(scenario .. " is left out: " .. tostring(o.start.message)) end
+    usual[scenario] = o.start.ok and { out = out, report = o.report } or false
   end
   return usual[scenario]
 end
@@ -258,6 +261,7 @@ end
 -- One run. Returns whether the fault has come.
 local function try(scenario, fault)
   local u = usual_of(scenario)
+  if not u then return false end
   local status, out, o, calls, hits = run(scenario, fault)
   local wrong = judge(scenario, fault, status, out, o, u.out)
   runs = runs + 1
@@ -333,6 +337,7 @@ end
 function faults.happens(what)
   io.stdout:setvbuf("line")
   local u = usual_of(what.scenario)
+  if not u then return end
   local fault = { call = "none", nth = 1, errno = what.errno or "EIO" }
   for key, value in pairs(what) do fault[key] = value end
   local status, out, o = run(what.scenario, fault)
