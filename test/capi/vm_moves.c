@@ -9,9 +9,29 @@
 #include "stream_sums.h"
 
 #define NTHREADS	3
+#define ELSEWHERE_US	50000	/* CPU time of a thread that the VM has moved to. */
 
 static lua_State *L, *co;
-static int announce;
+static int announce, all_threads;
+static uint32_t threads_before;	/* That were profiled, before the VM has moved. */
+static time_t deadline;
+
+/* Has the thread used some CPU time since it was noticed? */
+static int used_enough(lua_State *L1)
+{
+  static __thread uint64_t till;
+  struct luam_Sysprof_SelfReport r;
+  int noticed;
+  CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
+  noticed = !all_threads || r.sessions > threads_before;
+  if (!noticed && time(NULL) > deadline) {
+    CHECK(!"the thread was not noticed in a minute");
+    noticed = 1;
+  }
+  if (till == 0 && noticed) till = cpu_own_us() + ELSEWHERE_US;
+  lua_pushboolean(L1, till != 0 && cpu_own_us() > till);
+  return 1;
+}
 
 /* Runs on another thread while the first one is busy in C. */
 static void *run_moved(void *arg)
@@ -35,7 +55,8 @@ static _Atomic int waits;
 
 __attribute__((noinline)) static void host_waits(void)
 {
-  while (waits) cpu_burn(1000);
+  uint64_t least = cpu_own_us() + ELSEWHERE_US;
+  while (waits || cpu_own_us() < least) cpu_burn(1000);
 }
 
 static void *done_when_joined(void *arg)
@@ -50,6 +71,10 @@ static void *done_when_joined(void *arg)
 static void elsewhere(void *(*f)(void *))
 {
   pthread_t t, joiner;
+  struct luam_Sysprof_SelfReport r;
+  CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
+  threads_before = r.sessions;
+  deadline = time(NULL) + 60;
   waits = 1;
   t = cpu_thread(f, NULL);
   joiner = cpu_thread(done_when_joined, &t);
@@ -67,12 +92,14 @@ static void profile(int threads, int announced)
   int i;
   L = session_vm();
   announce = announced;
+  all_threads = threads == LUAM_SYSPROF_THREADS_ALL;
+  lua_register(L, "used_enough", used_enough);
   session_script(L,
-    "local function burn(s) local e = os.clock() + s"
-    "  repeat local t = {} for i = 1, 2000 do t[i] = {i} end until os.clock() > e end\n"
-    "function here() burn(0.06) end\n"
-    "function elsewhere() burn(0.12) local f = load('return 1') f() end\n"
-    "function in_coroutine() while true do burn(0.12) coroutine.yield() end end\n");
+    "local function burn(over) local e = os.clock() + 0.06"
+    "  repeat local t = {} for i = 1, 2000 do t[i] = {i} end until os.clock() > e and over() end\n"
+    "function here() burn(function() return true end) end\n"
+    "function elsewhere() burn(used_enough) local f = load('return 1') f() end\n"
+    "function in_coroutine() while true do burn(used_enough) coroutine.yield() end end\n");
   co = lua_newthread(L);
   lua_setglobal(L, "co");
   lua_getglobal(co, "in_coroutine");

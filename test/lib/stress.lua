@@ -16,10 +16,10 @@ local parser = ("'%s/bin/luajit-parse-sysprof'"):format(os.getenv("SYSPROF_BUILD
 local failures = 0
 
 -- How many of n samples may be incomplete, if their true share is BROKEN_MAX: the
--- mean of this Poisson distribution, three standard deviations, and one.
+-- mean of this Poisson distribution, five standard deviations, and three.
 local function broken_max(n)
   local mean = BROKEN_MAX * n
-  return mean + 3 * math.sqrt(mean) + 1
+  return mean + 5 * math.sqrt(mean) + 3
 end
 
 local function fail(format, ...)

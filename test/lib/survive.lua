@@ -7,7 +7,7 @@
 local coverage = require("coverage")
 
 local SECONDS = 0.7		-- CPU time for each of the four runs.
-local COMPLETE_MIN = 0.99	-- Share of samples with a complete Lua stack.
+local BROKEN_MAX = 0.01		-- Share of samples without a complete Lua stack.
 
 local survive = {}
 local failures = 0
@@ -26,11 +26,18 @@ local function repeat_work(work, expected)
   return same
 end
 
--- Share of samples whose Lua stack is complete, or is not for an allowed reason.
-local function good_share(c, allowed)
-  local n = c.lua
-  for reason in pairs(allowed) do n = n + (c.lua_faults[reason] or 0) end
-  return n / c.samples
+-- Samples whose Lua stack is not complete, but for an allowed reason.
+local function broken(c, allowed)
+  local n = c.samples - c.lua
+  for reason in pairs(allowed) do n = n - (c.lua_faults[reason] or 0) end
+  return n
+end
+
+-- How many of n may be, if their true share is BROKEN_MAX: the mean of this Poisson
+-- distribution, five standard deviations, and three.
+local function broken_max(n)
+  local mean = BROKEN_MAX * n
+  return mean + 5 * math.sqrt(mean) + 3
 end
 
 local function run(name, work, allowed, mode, interval)
@@ -51,7 +58,7 @@ local function run(name, work, allowed, mode, interval)
   local why = coverage.inconsistency(p, report)
   if why then fail("%s: %s", what, why) end
   if c.samples < 50 then fail("%s: only %d samples", what, c.samples) end
-  if good_share(c, allowed) < COMPLETE_MIN then
+  if broken(c, allowed) > broken_max(c.samples) then
     fail("%s: too few complete Lua stacks, for example", what)
     coverage.dump(p, 5)
   end

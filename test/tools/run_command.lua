@@ -41,7 +41,7 @@ end
 ]])
 
 local function summary_of(err)
-  return err:match("luajit%-sysprof: (%d+) samples, [%d.]+ s of CPU time, written to ([^\n]*)\n")
+  return err:match("luajit%-sysprof: (%d+) samples?, [%d.]+ s of CPU time, written to ([^\n]*)\n")
 end
 
 -- What the script has said, with nothing of us and no number of a process.

@@ -18,24 +18,27 @@ static void work(const Ticks *t, uint64_t n)
 
 /* A timer's signals stand for all of its expirations: the first comes within the
 ** first period, the later ones each after a period. For the other kinds each
-** tick is rounded to periods, and counts from a quarter of one on.
+** tick is rounded to periods, and counts from a quarter of one on. Returns 0 if it is
+** not so: a machine that is virtual may stand still before the last tick looks at the
+** time.
 */
-static void all_is_counted(const Ticks *t, uint64_t begin)
+static int all_is_counted(const Ticks *t, uint64_t begin)
 {
   uint64_t period_us = t->clock.spec.period / 1000;
   uint64_t sum_us = (t->n + t->overruns) * period_us, span_us = t->last - begin;
   uint64_t error_us = sum_us > span_us ? sum_us - span_us : span_us - sum_us;
   CHECK_EQ(t->weights, span_us);
   if (t->clock.spec.kind == CLOCK_CTIMER)
-    CHECK(error_us <= 2 * period_us);
-  else if (t->clock.spec.kind != CLOCK_WALL)
-    CHECK(error_us <= (t->n + 2) * period_us * 3 / 4 + period_us);
+    return error_us <= 2 * period_us;
+  return t->clock.spec.kind == CLOCK_WALL ||
+	 error_us <= (t->n + 2) * period_us * 3 / 4 + period_us;
 }
 
-static void own_thread(const char *name, uint64_t interval_ns)
+static int own_thread_once(const char *name, uint64_t interval_ns)
 {
   Ticks t;
   uint64_t begin, before, total, after;
+  int counted;
   ticks_start(&t, name, interval_ns, 0);
   begin = t.last - t.weights;
   work(&t, 8);
@@ -47,10 +50,18 @@ static void own_thread(const char *name, uint64_t interval_ns)
 	 (double)interval_ns / 1e6, t.clock.spec.name, (unsigned long long)t.n,
 	 (unsigned long long)t.overruns, (unsigned long long)t.weights);
   CHECK(before <= total && total <= after);
-  all_is_counted(&t, begin);
+  counted = all_is_counted(&t, begin);
   begin = t.n;
   burn_us(interval_ns / 1000 + 20000);
   CHECK_EQ(t.n, begin);  /* No more after the close. */
+  return counted;
+}
+
+static void own_thread(const char *name, uint64_t interval_ns)
+{
+  int tries = 5;
+  while (!own_thread_once(name, interval_ns) && --tries > 0) ;
+  CHECK(tries > 0);
 }
 
 /* -- Clocks of other threads ------------------------------------------------- */
@@ -97,6 +108,9 @@ static void other_threads(const char *name)
     w[i].go_on = 0;
     REQUIRE(pthread_join(w[i].thread, NULL) == 0);
   }
+  /* A thread that was joined is there for a moment still. */
+  while (syscall(SYS_tgkill, getpid(), w[0].tid, 0) == 0 && time(NULL) < deadline)
+    usleep(1000);
   CHECK_EQ(lj_clock_total(&t[0].clock), 0);  /* Its thread is gone. */
   REQUIRE(ticks_open(&t[0], &spec, w[0].tid, 0, why) == CLOCK_ERROR ||
 	  spec.kind == CLOCK_ITIMER);
