@@ -123,7 +123,7 @@ static VMPlace walk_place(const Walk *w, uintptr_t code)
   default: return VMF_INTERP;
   }
   if (lj_vmcode_isexitstub(g, code)) return VMF_EXIT;
-  return lj_vmcode_isjit(w->hs->pk, g, code) ? VMF_TRACE : VMF_INTERP;
+  return lj_vmcode_isjit(&w->hs->areas, w->hs->pk, g, code) ? VMF_TRACE : VMF_INTERP;
 }
 
 /* Cross the linked VM frame at cf. gap: the frames above it are not known. */
@@ -223,7 +223,7 @@ static int walk_foreign(Walk *w, VMCode part, int *ok)
     global_State *g = foreign_vm(w);
     uintptr_t L = g ? (uintptr_t)gcref(g->cur_L) : 0;
     if (!g || !lj_cframe_isthread(pk, g, L) || (part == VMCODE_NONE &&
-	!lj_vmcode_isjit(pk, g, lj_cfi_lookup_pc(&w->regs))))
+	!lj_vmcode_isjit(NULL, pk, g, lj_cfi_lookup_pc(&w->regs))))
       return 0;
     cf = (uintptr_t)cframe_raw(((lua_State *)L)->cframe);
     if (!walk_trace_fits(w, g, (lua_State *)L, cf)) return 0;
@@ -324,6 +324,11 @@ static int walk_host(Walk *w)
     walk_push(w, here);
     return walk_partial(w, n, saved);
   }
+  /* A trace runs on the VM frame that it was entered from. */
+  if (!hs->apart &&
+      lj_vmcode_isjit(&hs->areas, hs->pk, hs->g, lj_cfi_lookup_pc(&w->regs)) &&
+      walk_trace_fits(w, hs->g, w->L, w->expect))
+    return walk_cross(w, w->expect, w->L, 0);
   rule = lj_cfirow_find(&hs->cfi, hs->pk, lj_cfi_lookup_pc(&w->regs));
   if (!(rule && rule->is_inner) && lj_cfi_isstart(hs->pk, &w->regs)) {
     walk_push(w, frame_word(SPF_FRAME_HOST, pc));
@@ -339,11 +344,6 @@ static int walk_host(Walk *w)
       walk_push(w, here);
       return walk_partial(w, n, saved);
     }
-    /* A trace runs on the VM frame that it was entered from. */
-    if (!hs->apart &&
-	lj_vmcode_isjit(hs->pk, hs->g, lj_cfi_lookup_pc(&w->regs)) &&
-	walk_trace_fits(w, hs->g, w->L, w->expect))
-      return walk_cross(w, w->expect, w->L, 0);
     if (walk_foreign(w, VMCODE_NONE, &ok)) return ok;
   }
   walk_push(w, here);

@@ -49,6 +49,7 @@ typedef struct HostStack {
   /* Kept from walk to walk. */
   CfiCache cfi;			/* Steps by their addresses. */
   HostTail tail;		/* Steps of the last walk. */
+  VMCodeAreas areas;		/* Of the VM's compiled code. */
 } HostStack;
 
 /* Walk the stack of an interrupted thread. Async-signal-safe after warmup. */

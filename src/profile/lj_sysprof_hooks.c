@@ -124,6 +124,7 @@ void lj_sysprof_thread_free(global_State *g, lua_State *L)
 void lj_sysprof_code_free(global_State *g, int begin)
 {
   Profile *p = told_enter(g);
+  if (!begin) lj_vmcode_freed();
   if (!p) return;
   if (begin) change_begin(p);
   else change_end(p);

@@ -199,20 +199,92 @@ int lj_vmcode_islanding(uintptr_t pc)
 */
 #define EXITSTUBS_SIZE	(4*EXITSTUBS_PER_GROUP - 2 + 2 + 5)
 
-int lj_vmcode_isjit(Peek *pk, const global_State *g, uintptr_t pc)
+static uint32_t code_frees;	/* Of all VMs. */
+
+void lj_vmcode_freed(void)
+{
+  __atomic_add_fetch(&code_frees, 1, __ATOMIC_SEQ_CST);
+}
+
+#if LJ_HASJIT
+
+/* Each area begins with the next older one and its own size, which are not there yet
+** when it is about to be added.
+*/
+static int area_load(Peek *pk, uintptr_t area, uintptr_t *next, uintptr_t *size)
+{
+  return lj_peek_word(pk, area, next) &&
+	 lj_peek_word(pk, area + sizeof(uintptr_t), size) && *size != 0;
+}
+
+/* They are allocated one below the other where that is possible. */
+static void areas_add(VMCodeAreas *va, uintptr_t begin, uintptr_t end)
+{
+  uint32_t i;
+  for (i = 0; i < va->n; i++) {
+    if (va->range[i].begin == end) { va->range[i].begin = begin; return; }
+    if (va->range[i].end == begin) { va->range[i].end = end; return; }
+  }
+  if (va->n < VMCODE_RANGES) {
+    va->range[va->n].begin = begin;
+    va->range[va->n].end = end;
+  }
+  va->n++;
+}
+
+/* Have the ranges of all areas, the newest of which is head. Between two frees areas
+** are only added, before the others. Returns 0 if they are not known: an area that is
+** just being added may not be linked yet, and is not in the sum of the sizes then.
+*/
+static int areas_update(VMCodeAreas *va, Peek *pk, const jit_State *J, uintptr_t head)
+{
+  uint32_t frees = __atomic_load_n(&code_frees, __ATOMIC_SEQ_CST);
+  uintptr_t area, known = va->frees == frees ? va->head : 0;
+  int i;
+  if (known == head) return va->n <= VMCODE_RANGES;
+  if (known == 0) va->n = va->size = 0;
+  va->head = 0;  /* None, until all is well. */
+  for (area = head, i = 0; area != known && va->n <= VMCODE_RANGES; i++) {
+    uintptr_t next, size;
+    if (area == 0 || i == MCODE_AREAS_MAX || !area_load(pk, area, &next, &size))
+      return 0;
+    areas_add(va, area, area + size);
+    va->size += size;
+    area = next;
+  }
+  if (va->n <= VMCODE_RANGES && va->size != J->szallmcarea) return 0;
+  va->head = head;
+  va->frees = frees;
+  return va->n <= VMCODE_RANGES;
+}
+
+/* Look through the areas themselves. */
+static int areas_search(Peek *pk, uintptr_t area, uintptr_t pc)
+{
+  int i;
+  for (i = 0; area != 0 && i < MCODE_AREAS_MAX; i++) {
+    uintptr_t size, begin = area;
+    if (!area_load(pk, begin, &area, &size)) return 0;
+    if (pc - begin < size) return 1;
+  }
+  return 0;
+}
+
+#endif
+
+int lj_vmcode_isjit(VMCodeAreas *va, Peek *pk, const global_State *g, uintptr_t pc)
 {
 #if LJ_HASJIT
-  uintptr_t area = (uintptr_t)G2J(g)->mcarea;
-  int n;
-  if (area != 0 && pc - area < G2J(g)->szmcarea) return 1;
-  for (n = 0; area != 0 && n < MCODE_AREAS_MAX; n++) {
-    uintptr_t size;  /* Each area begins with the next one and its own size. */
-    if (!lj_peek_word(pk, area + sizeof(uintptr_t), &size)) return 0;
-    if (pc - area < size) return 1;
-    if (!lj_peek_word(pk, area, &area)) return 0;
-  }
+  const jit_State *J = G2J(g);
+  uintptr_t head = (uintptr_t)J->mcarea;
+  uint32_t i;
+  if (head == 0) return 0;
+  if (pc - head < J->szmcarea) return 1;
+  if (!va || !areas_update(va, pk, J, head)) return areas_search(pk, head, pc);
+  for (i = 0; i < va->n; i++)
+    if (pc - va->range[i].begin < va->range[i].end - va->range[i].begin) return 1;
 #else
-  UNUSED(pk); UNUSED(g); UNUSED(pc);
+  UNUSED(va); UNUSED(pk); UNUSED(g); UNUSED(pc);
 #endif
   return 0;
 }

@@ -26,6 +26,19 @@ typedef enum VMCode {
   VMCODE_CALLBACK	/* On a frame that a C function has to link first. */
 } VMCode;
 
+/* Areas that compiled code was allocated in when it was last looked for, those that
+** adjoin as one. All zero: none yet.
+*/
+#define VMCODE_RANGES	16
+
+typedef struct VMCodeAreas {
+  uintptr_t head;		/* The newest one, 0 for none. */
+  uint32_t frees;		/* How often code had been freed. */
+  uint32_t n;			/* Ranges, or more than there is room for. */
+  uintptr_t size;		/* Of all areas. */
+  struct { uintptr_t begin, end; } range[VMCODE_RANGES];
+} VMCodeAreas;
+
 /* Study the machine code. Call it once outside of the handler; returns 0 if
 ** this build's code is not laid out as expected.
 */
@@ -46,8 +59,16 @@ LJ_FUNC int lj_vmcode_callback(Peek *pk, const global_State *g, uintptr_t pc,
 /* Is this where the C library's unwinder lands? */
 LJ_FUNC int lj_vmcode_islanding(uintptr_t pc);
 
-/* Is an address in the compiled code of this VM: traces and exit stubs? */
-LJ_FUNC int lj_vmcode_isjit(Peek *pk, const global_State *g, uintptr_t pc);
+/* All areas of compiled code of a VM have been freed. On its thread, outside of the
+** handler.
+*/
+LJ_FUNC void lj_vmcode_freed(void);
+
+/* Is an address in the compiled code of this VM: traces and exit stubs? The areas
+** are those of this VM, kept from call to call, or NULL.
+*/
+LJ_FUNC int lj_vmcode_isjit(VMCodeAreas *va, Peek *pk, const global_State *g,
+			    uintptr_t pc);
 
 /* Is an address in an exit stub of this VM? */
 LJ_FUNC int lj_vmcode_isexitstub(const global_State *g, uintptr_t pc);

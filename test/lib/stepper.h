@@ -131,7 +131,7 @@ static inline void step_look(ucontext_t *uc)
   const uint8_t *saved;
   int isjit;
   lj_peek_reset(&step.pk);
-  isjit = lj_vmcode_isjit(&step.pk, g, pc);
+  isjit = lj_vmcode_isjit(NULL, &step.pk, g, pc);
   if (part == VMCODE_NONE && !isjit &&
       lj_vmcode_partial(pc, &saved) < 0 && step.steps % STEP_OTHERS != 0 &&
       lj_vmcode_callback(&step.pk, g, pc, &saved) < 0)
