@@ -9,10 +9,10 @@ local measure = require("measure")
 local report = require("report")
 local stat = require("stat")
 
--- The sessions of a round: rate, and pairs of slices in it. The total counts most at
--- the default rate, so that has more sessions; the others want pairs with bare signals.
-local BLOCKS = { { 1, 1 }, { 2, 4 }, { 1, 1 }, { 3, 5 }, { 1, 1 } }
-local QUICK_BLOCKS = { { 1, 1 }, { 2, 1 }, { 3, 2 } }
+-- The sessions of a round: rate, pairs of slices in it, and slices without that go with
+-- it. At the default rate the total is what counts, at the others pairs with bare signals.
+local BLOCKS = { { 1, 4, 4 }, { 2, 10, 2 }, { 1, 4, 4 }, { 3, 6, 1 } }
+local QUICK_BLOCKS = { { 1, 1, 1 }, { 2, 3, 1 }, { 3, 2, 1 } }
 
 -- Columns with ratios: kind, divided by kind, of which list.
 local RATIOS = {
@@ -44,12 +44,14 @@ end
 
 local function cost_table(rate)
   return report.table("sample-" .. rate.id, "One sample, " .. rate.title, [[
-Microseconds of CPU time. Handler: by its own report, and p99 with the first samples. Added: (on - bare) /
+Microseconds of CPU time. Handler: by its own report; in the first slice of a session, where nearly all
+functions and stacks are new; and p99, with the first samples. Added: (on - bare) /
 samples, by the clock of CPU time and by the processor's cycles. Added / handler: by cycles if they are
 counted, in brackets the 95 % interval. Total: (on - off) / samples, with the signal.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "samples", title = "samples" },
     { key = "handler", title = "handler", digits = 2 },
+    { key = "first", title = "handler, first", digits = 2 },
     { key = "p99", title = "handler, p99", digits = 1, scale = 1e-3 },
     { key = "added", title = "added, CPU", digits = 2, from = 0, scale = 1e-3 },
     { key = "added_cycles", title = "added, cycles", digits = 2, from = 0, scale = 1e-3 },
@@ -60,8 +62,7 @@ end
 
 -- -- Slices ------------------------------------------------------------------
 
--- The means of the slices of each session, for the one slice without that goes
--- with it.
+-- The means of the slices of each session.
 local function by_session(list, sessions)
   local n = #list / sessions
   local means = {}
@@ -77,13 +78,14 @@ end
 local function paired(of, a, b, key)
   local x, y = of[a][key], of[b][key]
   if b ~= "off" then return x, y end
-  return by_session(x, #of.off.cpu), #x > 0 and y or {}
+  local sessions = #of.on.numbers
+  return by_session(x, sessions), by_session(y, sessions)
 end
 
 -- What one of so many costs more, of slices or of sessions.
 local function cost_of_one(of, a, b, key, scale)
   local x, y = paired(of, a, b, key)
-  local counts = b == "off" and by_session(of[a].samples, #y) or of[a].samples
+  local counts = b == "off" and by_session(of[a].samples, #of.on.numbers) or of[a].samples
   local costs = {}
   for i, v in ipairs(x) do
     if counts[i] > 0 then costs[#costs + 1] = (v - y[i]) * scale / counts[i] end
@@ -91,13 +93,15 @@ local function cost_of_one(of, a, b, key, scale)
   return stat.summary(costs)
 end
 
--- Nanoseconds of a sample in the handler, the median of the slices.
-local function handler_of(slices)
+-- Nanoseconds of a sample in the handler, the median of the slices, or of each n-th.
+local function handler_of(slices, n)
   local means = {}
-  for i, n in ipairs(slices.samples) do
-    if n > 0 then means[#means + 1] = slices.handler[i] / n end
+  for i = 1, #slices.samples, n or 1 do
+    local samples = slices.samples[i]
+    if samples > 0 then means[#means + 1] = slices.handler[i] / samples end
   end
-  return stat.summary(means).median
+  local of_all = stat.summary(means)
+  return of_all and of_all.median
 end
 
 -- Nanoseconds of a cycle in these slices, nil if they were not counted.
@@ -126,10 +130,12 @@ local function add_cost(of, line, t)
     return report.miss(t, line.program .. ", JIT " .. line.jit, "no samples")
   end
   local handler_ns, cycle_ns = handler_of(of.on), ns_per_cycle(of)
+  local first_ns = handler_of(of.on, #of.on.samples / #of.on.numbers)
   local added = cost_of_one(of, "on", "bare", "cpu", 1)
   local by_cycles = cycle_ns and cost_of_one(of, "on", "bare", "cycles", cycle_ns)
   t.rows[#t.rows + 1] = {
     program = line.program, jit = line.jit, samples = samples, handler = handler_ns / 1e3,
+    first = first_ns and first_ns / 1e3,
     p99 = stat.summary(of.on.returned), added = added, added_cycles = by_cycles,
     agreement = ratio_to(by_cycles or added, handler_ns),
     signal = cost_of_one(of, "bare", "off", "cpu", 1),
@@ -175,7 +181,7 @@ end
 local function blocks_of(suite, rates)
   local list = {}
   for i, block in ipairs(suite.quick and QUICK_BLOCKS or BLOCKS) do
-    list[i] = rates[block[1]].ours .. ":" .. block[2]
+    list[i] = ("%s:%d:%d"):format(rates[block[1]].ours, block[2], block[3])
   end
   return table.concat(list, ",")
 end

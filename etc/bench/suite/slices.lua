@@ -3,9 +3,10 @@
 --
 -- The program runs in this process all the time, so its compiled code and the
 -- layout of its memory are the same with and without. Arguments: KEY=VALUE, see
--- measure.lua. The slices of a round take turns: of kinds=A,B,C A B C C B A, each with a
--- start and a stop; of blocks=A:2,B:3 one without profiler, and then pairs in one
--- session, with the handler of A and with one that does nothing. Prints
+-- measure.lua. Sessions take turns: of kinds=A,B,C A B C C B A, each with a start, so many
+-- slices as session_slices, and a stop; of blocks=A:4:2,B:3:1 slices without profiler, and
+-- pairs of slices in one session, with the handler of A and with one that does nothing: 4
+-- pairs, and 2 without. Prints
 --
 --   slice KIND CPU WALL CYCLES SAMPLES HANDLER   ns; cycles, and what the profiler says
 --                                           of the slice, are - if unknown. In blocks
@@ -49,8 +50,8 @@ end
 
 open("off")
 for kind in (job.kinds or ""):gmatch("[^,]+") do kinds[#kinds + 1] = open(kind) end
-for kind, pairs in (job.blocks or ""):gmatch("([^,:]+):(%d+)") do
-  blocks[#blocks + 1] = { kind = open(kind), pairs = tonumber(pairs) }
+for kind, pairs, offs in (job.blocks or ""):gmatch("([^,:]+):(%d+):(%d+)") do
+  blocks[#blocks + 1] = { kind = open(kind), pairs = tonumber(pairs), offs = tonumber(offs) }
 end
 local parent_clock = job.parent == 1 and profilers.parent_clock()
 
@@ -117,15 +118,19 @@ end
 local function alternate(first, n)
   for i = 1, n do
     local kind = kinds[first and i or n + 1 - i]
-    session(kind, function() slice(kind, kind) end)
+    session(kind, function()
+      for _ = 1, job.session_slices do slice(kind, kind) end
+    end)
   end
 end
 
 -- The order of a pair changes with each, that of the block with each round.
 -- The slices without profiler are called like the others: to a program that asks for its
 -- stack as a text, as errors does, each level and its name is work.
-local function block(kind, pairs, first)
-  local function without() slice("off", "off " .. kind) end
+local function block(kind, pairs, offs, first)
+  local function without()
+    for _ = 1, offs do slice("off", "off " .. kind) end
+  end
   if first then session("off", without) end
   session(kind, function()
     for i = 1, 2 * pairs do
@@ -158,7 +163,7 @@ local function main()
   while round < job.rounds_min or nanoseconds(CLOCK_MONOTONIC) < till do
     round = round + 1
     alternate(round % 2 == 1, #kinds)
-    for _, b in ipairs(blocks) do block(b.kind, b.pairs, round % 2 == 1) end
+    for _, b in ipairs(blocks) do block(b.kind, b.pairs, b.offs, round % 2 == 1) end
   end
   if parent then print_line("parent", number(nanoseconds(parent_clock) - parent)) end
   if job.collect then
