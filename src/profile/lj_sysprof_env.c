@@ -79,14 +79,20 @@ static int say_value(const char *what, int len, const char *problem,
   return 0;
 }
 
-/* The end of a long problem says what it is; its beginning is a path. */
-static int say_vm(const char *value, const char *problem)
+/* Say something of a VM. The end of a long problem says what it is; its beginning is a
+** path.
+*/
+static void say_of_vm(const char *value, const char *problem, const char *so)
 {
   size_t len = strlen(problem), cut = len > SAY_PROBLEM_MAX ? len - SAY_PROBLEM_MAX : 0;
   if (__atomic_load_n(&said_vm, __ATOMIC_RELAXED) < ENV_SAY_VMS &&
       __atomic_fetch_add(&said_vm, 1, __ATOMIC_RELAXED) < ENV_SAY_VMS)
-    lj_say("='%.80s': %s%s; this VM is not profiled", value,
-	   cut ? "..." : "", problem + cut);
+    lj_say("='%.80s': %s%s; %s", value, cut ? "..." : "", problem + cut, so);
+}
+
+static int say_vm(const char *value, const char *problem)
+{
+  say_of_vm(value, problem, "this VM is not profiled");
   return 0;
 }
 
@@ -258,13 +264,32 @@ static int path_set(lua_State *L, int number, int runs)
 
 /* -- Start ------------------------------------------------------------------- */
 
+/* Say it if this thread, whose samples are asked for, lets no signal of the clocks
+** through: it may have inherited that from who has started the program.
+*/
+static void say_blocked(lua_State *L, const char *value)
+{
+  struct luam_Sysprof_Options opt;
+  LuaOptFile fo;
+  sigset_t set;
+  lua_settop(L, OPTIONS);
+  if (!lj_luaopt_read(L, &opt, &fo) || opt.threads == LUAM_SYSPROF_THREADS_ALL ||
+      pthread_sigmask(SIG_BLOCK, NULL, &set) != 0)
+    return;
+  if (opt.signo ? sigismember(&set, opt.signo) == 1 :
+      sigismember(&set, SIGPROF) == 1 && sigismember(&set, SIGURG) == 1)
+    say_of_vm(value, "the thread has blocked the signal of the clocks",
+	      "there are no samples while it does");
+}
+
 /* Start a profile as the table says. */
 static int start_now(lua_State *L, const EnvStart *e)
 {
   lua_pushcfunction(L, e->start);
   lua_pushvalue(L, OPTIONS);
   lua_call(L, 1, 2);
-  if (!lua_toboolean(L, -2)) say_vm(e->value, lua_tostring(L, -1));
+  if (lua_toboolean(L, -2)) say_blocked(L, e->value);
+  else say_vm(e->value, lua_tostring(L, -1));
   return 0;
 }
 
@@ -291,7 +316,8 @@ static int start_controlled(lua_State *L, const EnvStart *e, const char *control
     lua_pushfstring(L, "control=%s: %s", name, why);
     return say_vm(e->value, lua_tostring(L, -1));
   }
-  if (!paused && (why = lj_control_start(L)) != NULL) say_vm(e->value, why);
+  if (!paused && (why = lj_control_start(L)) != NULL) return say_vm(e->value, why);
+  say_blocked(L, e->value);
   return 0;
 }
 
