@@ -17,3 +17,23 @@ usage() {
     esac
   done
 }
+
+# Prints the absolute path of a build folder that is built. To be used as
+# folder=$(build_folder FOLDER) || exit 2.
+build_folder() {
+  if ! [ -x "$1/bin/luajit" ]; then
+    echo "$0: there is no $1/bin/luajit: build first, or name the build folder; see --help" >&2
+    return 2
+  fi
+  (cd "$1" && pwd)
+}
+
+# Ends the command if the value of an argument is no whole number above 0.
+whole_number() {
+  case $2 in
+  '' | 0* | *[!0-9]* | ??????????*)
+    echo "$0: $1: expected a whole number above 0, got '$2'; see --help" >&2
+    exit 2
+    ;;
+  esac
+}

@@ -1,5 +1,6 @@
 # Each command of etc/ and etc/bench/ says by --help what it does and how it is called,
-# and refuses an option that there is not, in one line. Nothing else is done.
+# and refuses an option that there is not, a build folder that there is not, and what is no
+# number, in one line each. Nothing else is done.
 # TIMEOUT: 120
 
 set -u
@@ -8,6 +9,7 @@ set -u
 rm -rf ./*
 mkdir work
 commands=0
+builds=0
 for path in "$SYSPROF_SOURCE"/etc/* "$SYSPROF_SOURCE"/etc/bench/*; do
   [ -f "$path" ] && [ -x "$path" ] || continue
   name=${path#"$SYSPROF_SOURCE"/}
@@ -28,7 +30,23 @@ for path in "$SYSPROF_SOURCE"/etc/* "$SYSPROF_SOURCE"/etc/bench/*; do
   [ ! -s out ] || fail "$name --no-such-option: prints '$(head -n 1 out)'"
   [ "$(wc -l <err)" = 1 ] && grep -q "$name: unknown option --no-such-option; see --help" err ||
     fail "$name --no-such-option: says '$(head -n 3 err)'"
+
+  # Of those that work on a build, the folder and a number after it.
+  grep -q '^build=.*build_folder' "$path" || continue
+  builds=$((builds + 1))
+  (cd work && timeout 20 "$path" ./none >../out 2>../err </dev/null)
+  code=$?
+  [ $code = 2 ] || fail "$name ./none: status $code"
+  [ "$(wc -l <err)" = 1 ] && grep -q "$name: there is no ./none/bin/luajit: build first" err ||
+    fail "$name ./none: says '$(head -n 3 err)'"
+  grep -q '^whole_number' "$path" || continue
+  (cd work && timeout 20 "$path" "$SYSPROF_BUILD" many >../out 2>../err </dev/null)
+  code=$?
+  [ $code = 2 ] || fail "$name BUILD many: status $code"
+  [ "$(wc -l <err)" = 1 ] && grep -q "$name: [A-Z]*: expected a whole number above 0, got 'many'" err ||
+    fail "$name BUILD many: says '$(head -n 3 err)'"
 done
+[ $builds -ge 10 ] || fail "there are $builds commands on builds only"
 [ $commands -ge 10 ] || fail "there are $commands commands only"
 [ -z "$(ls work)" ] || fail "made files: $(ls work)"
 echo "$commands commands"
