@@ -12,7 +12,7 @@
 
 #include "session.h"
 
-#define WRITES	3	/* Chunks with samples are among them. */
+#define WRITES	5	/* Chunks with samples are among them. */
 
 #define CANNOT	77	/* Status of a child that cannot have the clock. */
 

@@ -97,13 +97,14 @@ static int by_semaphore(void)
 
 /* A tick may be due as the thread enters the wait, and that would end it, too. So
 ** each wait comes shortly after a tick; if it took long to get asleep, which the
-** machine's load may do, it is not judged.
+** machine's load may do, it is not judged. Where the kernel looks at CPU time by its
+** ticks only, one may be due all the same, but not each time.
 */
 static void check_wait(lua_State *L, const char *name, int (*wait)(void),
 		       int64_t interval_ns)
 {
-  int tries;
-  for (tries = 0; tries < 20; tries++) {
+  int tries, early = 0;
+  for (tries = 0; tries < 20 && early < 5; tries++) {
     uint64_t samples = session_samples();
     int64_t cpu, real;
     int err;
@@ -115,13 +116,12 @@ static void check_wait(lua_State *L, const char *name, int (*wait)(void),
     real = ns(CLOCK_MONOTONIC) - real;
     cpu = ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
     if (cpu > interval_ns / 4) continue;
-    if (err || real < WAIT_MS * (int64_t)1000000 / 2) {
-      printf("%s: %s after %lld us\n", name, strerror(err), (long long)real / 1000);
-      CHECK(!"a wait ended early");
-    }
-    return;
+    if (!err && real >= WAIT_MS * (int64_t)1000000 / 2) return;
+    printf("%s: %s after %lld us\n", name, strerror(err), (long long)real / 1000);
+    early++;
   }
-  printf("%s: not judged, each wait took much CPU time\n", name);
+  CHECK(early < 5);
+  printf("%s: not judged, %d waits took much CPU time\n", name, tries - early);
 }
 
 int main(void)

@@ -86,13 +86,20 @@ for line in pipe:lines() do
 end
 pipe:close()
 
+-- How many of n samples may not be complete, if their true share is at the limit: the
+-- mean of this Poisson distribution, five standard deviations, and two.
+local function faults_max(n)
+  local mean = (1 - share) * n
+  return mean + 5 * math.sqrt(mean) + 2
+end
+
 local complete = total > 0 and 1 - nfault / total or 0
 print(("%s: %d samples, %d stacks, %.2f %% complete"):format(path, total, #stacks,
 							     100 * complete))
 for what, n in pairs(faults) do print(("%6d  %s"):format(n, what)) end
 if total == 0 then
   fail("no samples")
-elseif complete < share then
+elseif nfault > faults_max(total) then
   fail("%.2f %% of the stacks are complete, expected %.2f %%", 100 * complete,
        100 * share)
 end

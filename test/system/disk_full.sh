@@ -4,6 +4,7 @@
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"
+! mountpoint -q full || umount full	# Of a run that was broken off.
 rm -rf ./*
 
 cat >program.lua <<'LUA'
