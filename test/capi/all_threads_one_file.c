@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** threads = "all" by the Lua API: the sessions of all threads go into one file, whole
 ** chunks of each; also of two VMs that share it, and with threads that come and go.
 */

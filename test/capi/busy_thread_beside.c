@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** A thread of the host that is busy in C beside the VM: none of its time is charged
 ** to the VM. With THREADS_ALL it is a session of its own, host stack only.
 */

@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** C stacks of 64 KiB without a signal stack are enough: of a thread, and one that
 ** the host switches to. The profile is started and stopped there, too; behind the
 ** end of each is a page that cannot be written.

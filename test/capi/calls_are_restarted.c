@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** Calls that the kernel restarts after a signal do not return early while another
 ** clock than the CPU time's ticks, many times within one call.
 */

@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** A compiled loop that never comes to the interpreter. If the VM is to write, the
 ** buffers fill up, samples are lost and counted, and after the loop samples are kept
 ** again; if a thread writes, chunks are written while the loop runs, more than all

@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** A backtracer of one's own: frame_no counts from 1, returning addresses; NULL
 ** stops it. One by libunwind and one by backtrace(3) give stacks under main.
 */

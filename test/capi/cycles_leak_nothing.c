@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** A thousand starts and stops leave no descriptor, timer or memory behind.
 */
 

@@ -1,4 +1,4 @@
-/* TIMEOUT: 100
+/* TIMEOUT: 200
 ** A process that ends without a chance to complete its profile, by abort, _exit,
 ** quick_exit, a signal, or by becoming another program: what has been written can be
 ** read, and the new program is not hit by a signal of the clock. But for the timer of
@@ -12,7 +12,7 @@
 
 #include "session.h"
 
-#define WRITES	5	/* Chunks with samples are among them. */
+#define WRITES	4	/* Chunks with samples are among them. */
 
 #define CANNOT	77	/* Status of a child that cannot have the clock. */
 

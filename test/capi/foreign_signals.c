@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** The program's own SIGPROF handler gets the program's own signals while it is
 ** profiled, none of the profiler's, and is back after the stop.
 */

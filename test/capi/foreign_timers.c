@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** A program with timers of its own that send SIGPROF: each signal reaches its
 ** handler, with its value, and none of them is a sample.
 */

@@ -1,4 +1,4 @@
-/* TIMEOUT: 100
+/* TIMEOUT: 200
 ** Profiling across fork(): a child of the profiled thread goes on into a stream of
 ** its own, also as a daemon, and so does its child; one of another thread does not.
 ** The parent's stream stays whole. While other threads start and stop profiles,

@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** A fork that takes much longer than the interval: kernels that begin it again
 ** when a signal comes would never end it. By the C library's fork() and without it.
 */

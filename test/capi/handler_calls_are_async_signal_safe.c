@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** Nothing of malloc, mmap, locks, the dynamic loader or stdio is called while
 ** the handler runs. This program defines these functions itself, so that all
 ** calls come here, and puts a handler of its own around the profiler's that

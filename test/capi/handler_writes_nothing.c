@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** A profile into a file: no system call of the handler is one that writes, opens or
 ** waits, whoever writes the chunks; all of them are written all the same. This program
 ** defines these functions itself, so that the library's calls come here, and puts a

@@ -1,4 +1,4 @@
-/* TIMEOUT: 100
+/* TIMEOUT: 200
 ** A debugger attaches to a process that is profiled, has each of its signals, stops it,
 ** and lets it go, several times: the profile goes on, and is whole.
 */

@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** A signal of the profiler's timer that is still pending at the stop neither
 ** ends the program nor reaches its handler; SIGPROF blocked by the program.
 */

@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** Profiles start and stop while other signals of the program come all the time, on
 ** this thread and from another one: none of those is lost, and no profile fails.
 */

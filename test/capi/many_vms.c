@@ -1,4 +1,4 @@
-/* TIMEOUT: 100
+/* TIMEOUT: 200
 ** Many VMs, more than there are threads, start and stop their profiles at random,
 ** run on whichever thread has them, are closed and made again, with each way to write:
 ** nothing crashes, each stream is complete, and no descriptor, timer or memory is left. Arguments: VMs,

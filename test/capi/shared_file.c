@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** Several VMs, on one thread and on many, write their profiles by the Lua API into
 ** one file that they share: the reader gets all of their samples, also of those that
 ** begin when others have ended.

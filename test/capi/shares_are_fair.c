@@ -1,4 +1,4 @@
-/* TIMEOUT: 100
+/* TIMEOUT: 200
 ** Ten threads with a VM each do equal work, at more threads than processors: each has
 ** its share of the samples, and each one's weights are its CPU time.
 **

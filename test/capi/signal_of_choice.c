@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** The clocks on another signal than SIGPROF, which stays the program's; two
 ** profiles with different signals; and signals that are not possible.
 */

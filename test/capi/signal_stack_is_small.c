@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** A signal stack of 16 KiB, as small as programs have them, is enough for the
 ** handler; what the program has set stays set.
 */

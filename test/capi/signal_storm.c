@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** Signals of the program, as many as another thread can send, while it is profiled at
 ** 10 kHz: each queued one arrives, those with the clock's own number reach the
 ** program's handler, and no sample is missing. It prints the rate, which is above

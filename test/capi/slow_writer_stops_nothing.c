@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** A writer that hangs, on the thread of the profiler, as of a disk that does not
 ** answer. The program goes on; samples that find no buffer are lost and counted;
 ** reports, other profiles and fork go on, too. When the writer answers again, so does

@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** posix_spawn, system and popen while profiling: the other programs run to their
 ** end, no signal of the clock hits them, and the profile goes on.
 */

@@ -1,4 +1,4 @@
-/* TIMEOUT: 100
+/* TIMEOUT: 200
 ** A profile of all threads, whose program starts and ends threads all the time: each
 ** that lives long enough has a session of its own, which ends in order; the totals
 ** of all are the CPU time of the process. No thread, descriptor or memory is left.

@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** Two threads with a VM each, profiled at the same time: each stream has the
 ** samples of its own thread, and their weights are the thread's CPU time. On both
 ** clocks and both ways to stop: each thread its own, and one thread both.

@@ -1,4 +1,4 @@
-/* TIMEOUT: 100
+/* TIMEOUT: 200
 ** A VM that its host moves between threads, also by resuming its coroutines there.
 ** Its Lua stacks are read on the thread that runs it only: if the host says that it
 ** has moved, that thread is sampled; if not, the old one has host stacks only, and

@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 200
 ** A thread that waits uses no CPU time, so no signal of a clock of CPU time comes
 ** while it does: no wait returns early, whatever call it is.
 */

@@ -1,4 +1,4 @@
-/* TIMEOUT: 100
+/* TIMEOUT: 200
 ** The weights of a thread's samples and what it used since the last one add up to
 ** its CPU time, of a busy thread and of one that sleeps half of the time, at
 ** intervals of 10 ms, 1 ms and 100 us, whatever rate the clock reaches; with two

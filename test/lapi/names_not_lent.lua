@@ -1,4 +1,4 @@
--- TIMEOUT: 120
+-- TIMEOUT: 300
 -- A function that is freed lends its name to none that takes its place in
 -- memory, not even to one of the same chunk, lines and size.
 

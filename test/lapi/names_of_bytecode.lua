@@ -1,4 +1,4 @@
--- TIMEOUT: 120
+-- TIMEOUT: 300
 -- Bytecode without debug information, as `luajit -b` writes it: its functions have no
 -- lines. They are not taken for main chunks, and not for each other.
 

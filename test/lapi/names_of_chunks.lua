@@ -1,4 +1,4 @@
--- TIMEOUT: 120
+-- TIMEOUT: 300
 -- Chunks are shown by their file or name, or by a short beginning of their
 -- source on one line, whatever bytes that has.
 

@@ -1,4 +1,4 @@
--- TIMEOUT: 120
+-- TIMEOUT: 300
 -- A profile is complete, with names, wherever in a program it is stopped:
 -- names are looked up in a VM that is in the middle of something.
 

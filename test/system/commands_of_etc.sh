@@ -1,7 +1,7 @@
 # Each command of etc/ and etc/bench/ says by --help what it does and how it is called,
 # and refuses an option that there is not, a build folder that there is not, and what is no
 # number, in one line each. Nothing else is done.
-# TIMEOUT: 120
+# TIMEOUT: 300
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

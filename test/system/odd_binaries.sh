@@ -1,6 +1,6 @@
 # Host programs that are stripped, static, without frame pointer, at fixed
 # addresses, or without unwind information: their stacks are right, or marked.
-# TIMEOUT: 120
+# TIMEOUT: 400
 
 set -u
 rm -rf ./*

@@ -1,6 +1,6 @@
 # A host program in C++: exceptions through Lua, errors of Lua through C++, a
 # comparator of std::sort in Lua. Its stacks are right, also while it throws.
-# TIMEOUT: 120
+# TIMEOUT: 300
 
 set -u
 rm -rf ./*

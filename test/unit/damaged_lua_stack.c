@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** The Lua walk on damaged stacks. A deep stack of all kinds of frames is
 ** built; then each of its words, of the VM's C frames and of what the walk
 ** starts from is replaced by several kinds of garbage. Never a crash, and what

@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** The built-in unwinder against libunwind, frame by frame, from the registers
 ** of real signals: deep recursion, callbacks of qsort, inside libc, in the PLT,
 ** in the vdso, system calls, and stacks that change in the middle, while the frames

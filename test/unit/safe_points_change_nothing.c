@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** A safe point that is asked for in a signal handler comes, at whatever time that
 ** is, and the program does what it does without: with the compiler, without it, while
 ** that changes, in hooks, finalizers and coroutines. Afterwards nothing is left.

@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 300
 ** The Lua stack at every machine instruction of compiled programs. Each program
 ** runs in the interpreter first, with a hook that notes the stack before each
 ** bytecode; then compiled, one machine instruction after the other by the trap

@@ -1,4 +1,4 @@
-# TIMEOUT: 300
+# TIMEOUT: 900
 # LuaJIT without its compiler (LUAJIT_DISABLE_JIT) builds with sysprof and
 # profiles, if that LuaJIT can be built so at all.
 
