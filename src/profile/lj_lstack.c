@@ -466,6 +466,7 @@ static int walk_candidate(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
   ls->broken = -1;
   ls->nbounds = 0;
   push_work(ls, top);
+  if (top->c[i].ffid) push_cfunc(ls, top->c[i].ffid, NULL);
   return walk_threads(ls, L, top, i, bare);
 }
 

@@ -41,6 +41,7 @@ static void cand_add(LuaTop *cs, uintptr_t base, uintptr_t pc)
     }
   if (cs->n < LTOP_CANDIDATES) {
     cs->c[cs->n].frame = f;
+    cs->c[cs->n].ffid = 0;
     cs->c[cs->n++].pc = pc;
   }
 }
@@ -117,6 +118,41 @@ static void cand_add_below(LuaTop *cs, const LuaArea *a, uintptr_t base,
     cand_add(cs, prev + 8, pc);
   else
     cand_add(cs, prev + 8, 0);
+}
+
+/* Builtin that a Lua function calls for each turn of a loop, with its frame at f. The
+** call is a copy of what the loop keeps: so it is known when the frame is gone.
+*/
+static uint32_t iterator_ffid(const LuaArea *a, uintptr_t f, uintptr_t pc)
+{
+  FrameFunc ff;
+  uintptr_t kept = f - 3*sizeof(TValue);
+  if (bc_op(*((const BCIns *)pc - 1)) != BC_ITERC || !lj_lframe_has(a, kept) ||
+      !lj_lframe_func(a, kept, &ff) || !ff.fn || ff.pt)
+    return 0;
+  return ff.fn->c.ffid;
+}
+
+/* Candidate below a builtin that has put results, or a part of them, in place of its
+** own frame, while it calls C: its base is in RB then. PC is the link of that
+** frame, or still the builtin's own, and the link in place.
+*/
+static void cand_add_overwritten(LuaTop *cs, const LuaArea *a, uintptr_t base,
+				 uintptr_t pc)
+{
+  uintptr_t f = base - 8, prev;
+  FrameFunc ff;
+  int n = cs->n;
+  if (!lj_lframe_has(a, f)) return;
+  if (pc - (uintptr_t)(L2GG(a->L)->bcff + 1) < sizeof(L2GG(a->L)->bcff))
+    pc = (uintptr_t)lj_lframe_link(f);
+  if ((pc & FRAME_TYPE) != FRAME_LUA) {
+    cand_add_below(cs, a, base, pc & ~(uint64_t)FRAME_TYPEP);
+  } else if ((prev = lj_lframe_caller(a, f, pc, &ff)) != 0 &&
+	     (uint32_t)bc_op(*((const BCIns *)pc - 1)) - BC_CALLM <= BC_ITERN - BC_CALLM) {
+    cand_add(cs, prev + 8, pc);
+    if (cs->n > n) cs->c[n].ffid = iterator_ffid(a, f, pc);
+  }
 }
 
 /* -- Where they come from ------------------------------------------------------ */
@@ -262,6 +298,7 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
        lj_lframe_has(a, base - 8) && lj_lframe_link(base - 8) != pc))
     cand_add_below(cs, a, base + (uintptr_t)delta, delta);
   cand_add_below(cs, a, base, delta);
+  cand_add_overwritten(cs, a, rb, pc);
   /* Old values of these may fit, too, so they come later. */
   cand_add_fitting(cs, a, Lbase, pc);
   cand_add_fitting(cs, a, rb, pc);
@@ -291,8 +328,13 @@ static void collect_called(LuaTop *cs, const LuaStack *ls, const LuaArea *a,
 			   const VMFrame *vf, uintptr_t Lbase)
 {
   uintptr_t pc = vf ? vf->pc : 0;
-  if (ls->g->vmstate == ~LJ_VMST_INTERP && vf) {
+  /* What is recorded is run by the interpreter, too. */
+  if (vf && (ls->g->vmstate == ~LJ_VMST_INTERP ||
+	     ls->g->vmstate == ~LJ_VMST_RECORD)) {
     cand_add_fitting(cs, a, vf->rb, pc);
+    cand_add_overwritten(cs, a, vf->rb, pc);
+  }
+  if (ls->g->vmstate == ~LJ_VMST_INTERP && vf) {
     cand_add_fitting(cs, a, Lbase, pc);
     cand_add_caller(cs, a, Lbase, pc);
     if ((pc & FRAME_TYPEP) == FRAME_CONT)

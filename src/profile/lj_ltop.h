@@ -20,6 +20,7 @@
 typedef struct Candidate {
   uintptr_t frame;		/* Link slot of the top frame. */
   uintptr_t pc;			/* PC of the top function, 0 if unknown. */
+  uint32_t ffid;		/* Builtin above it whose frame is gone, or 0. */
 } Candidate;
 
 typedef struct LuaTop {
