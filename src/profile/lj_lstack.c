@@ -14,7 +14,7 @@
 #include "lj_ff.h"
 #include "lj_gc.h"
 #include "profile/lj_callname.h"
-#include "profile/lj_lframe.h"
+#include "profile/lj_lmove.h"
 #include "profile/lj_lstack.h"
 #include "profile/lj_ltop.h"
 
@@ -436,7 +436,7 @@ static int walk_threads(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
     LuaArea a;
     LuaChain ch;
     ch.cf = ch.last = 0;
-    if (!lj_lframe_area(&a, ls->pk, L) ||
+    if (!lj_lstack_area(ls, &a, L) ||
 	!lj_peek_vm(ls->pk, L, sizeof(lua_State)))
       return 0;
     chain_set(ls, &ch, (uintptr_t)L->cframe);
@@ -481,18 +481,27 @@ static int memory_istold(const global_State *g)
 #endif
 }
 
-void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc)
+int lj_lstack_area(const LuaStack *ls, LuaArea *a, lua_State *L)
 {
-  lua_State *L = ls->hs->nvm ? ls->hs->vm[0].L : mainthread(ls->g);
+  if (!lj_lframe_area(a, ls->pk, L)) return 0;
+  if (LJ_UNLIKELY(ls->moving_to) && ls->moving == L) {
+    a->bot += ls->moving_to - ls->moving_from;
+    a->end += ls->moving_to - ls->moving_from;
+  }
+  return 1;
+}
+
+/* Walk from the candidates for the top frame of L. Returns 1 if one of them is valid,
+** 0 if there is none, -1 if none is valid.
+*/
+static int walk_candidates(LuaStack *ls, lua_State *L, const ucontext_t *uc)
+{
   Peek *pk = ls->pk;
   LuaTop top;
   LuaArea a;
   int i;
-  if (!memory_istold(ls->g)) lj_peek_forget(pk);
-  lj_ltail_sample(&ls->tail);
   top.n = 0;
-  if (lj_hstack_isthread(pk, ls->g, (uintptr_t)L) &&
-      lj_lframe_area(&a, pk, L))
+  if (lj_hstack_isthread(pk, ls->g, (uintptr_t)L) && lj_lstack_area(ls, &a, L))
     lj_ltop_find(&top, ls, &a, uc);
   for (i = 0; i < top.n; i++) {
     int bare, res;
@@ -510,12 +519,28 @@ void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc)
 	  walk_candidate(ls, L, &top, i, bare);
 	  pk->keeping = 0;
 	}
-	return;
+	return 1;
       }
       if (res == 0) break;
     }
   }
-  ls->broken = top.n ? SPF_BROKEN_CHAIN : SPF_BROKEN_NO_BASE;
+  return top.n ? -1 : 0;
+}
+
+void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc)
+{
+  lua_State *L = ls->hs->nvm ? ls->hs->vm[0].L : mainthread(ls->g);
+  int res;
+  if (!memory_istold(ls->g)) lj_peek_forget(ls->pk);
+  lj_ltail_sample(&ls->tail);
+  ls->moving_to = 0;
+  res = walk_candidates(ls, L, uc);
+  if (res < 0 && ls->moving) {
+    ls->moving_to = lj_lmove_find(ls->pk, ls->moving, ls->moving_from, uc);
+    if (ls->moving_to) res = walk_candidates(ls, L, uc);
+  }
+  if (res > 0) return;
+  ls->broken = res < 0 ? SPF_BROKEN_CHAIN : SPF_BROKEN_NO_BASE;
   ls->top = TOP_UNKNOWN;
   ls->nbounds = 0;
   lj_frames_reset(ls->frames);

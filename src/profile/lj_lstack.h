@@ -17,6 +17,7 @@
 
 #include "lj_obj.h"
 #include "profile/lj_hstack.h"
+#include "profile/lj_lframe.h"
 #include "profile/lj_lsite.h"
 #include "profile/lj_ltail.h"
 #include "profile/lj_symtab.h"
@@ -37,7 +38,8 @@ typedef struct LuaStack {
   Frames *frames;		/* Where the frames go. */
   int leaf_only;		/* Only the top function is kept of them. */
   lua_State *moving;		/* Its stack is being moved, or NULL. */
-  uintptr_t moving_from;	/* Where that stack was before. */
+  uintptr_t moving_from;	/* Where that stack was before, */
+  uintptr_t moving_to;		/* and where it is if that is gone, or 0. */
   /* Results. */
   TopFunc top;			/* Kind of the top function. */
   int broken;			/* SPF_BROKEN_* or -1. */
@@ -47,6 +49,9 @@ typedef struct LuaStack {
   LuaSites sites;		/* Places in functions. */
   LuaTail tail;			/* Steps of the last walk. */
 } LuaStack;
+
+/* Set up the stack of a coroutine, wherever it is. Returns 0 if it has none. */
+LJ_FUNC int lj_lstack_area(const LuaStack *ls, LuaArea *a, lua_State *L);
 
 /* Walk the Lua stack of an interrupted thread. Async-signal-safe. */
 LJ_FUNC void lj_lstack_walk(LuaStack *ls, const ucontext_t *uc);

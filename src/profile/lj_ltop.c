@@ -347,12 +347,11 @@ static void collect_called(LuaTop *cs, const LuaStack *ls, const LuaArea *a,
   cand_add(cs, Lbase, pc);
 }
 
-/* L->base. While a stack is moved, it is still the address in the old one. */
-static uintptr_t current_base(const LuaStack *ls, const LuaArea *a)
+/* A base. While a stack is moved, it is still the address in the old one. */
+static uintptr_t moved_base(const LuaStack *ls, const LuaArea *a, uintptr_t base)
 {
-  uintptr_t base = (uintptr_t)a->L->base;
   if (ls->moving == a->L && base - a->bot >= a->end - a->bot)
-    base += (uintptr_t)tvref(a->L->stack) - ls->moving_from;
+    base += a->bot - LJ_FR2*sizeof(TValue) - ls->moving_from;
   return base;
 }
 
@@ -361,7 +360,7 @@ void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
 {
   const HostStack *hs = ls->hs;
   const VMFrame *vf = hs->nvm ? &hs->vm[0] : NULL, *code = vf;
-  uintptr_t Lbase = current_base(ls, a);
+  uintptr_t Lbase = moved_base(ls, a, (uintptr_t)a->L->base);
   uint32_t i;
   top->n = 0;
   top->ts.runs = top->ts.exits = 0;
@@ -381,11 +380,10 @@ void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
 #if LJ_HASJIT
   if (code && code->place != VMF_INTERP) {
     TraceStack *ts = &top->ts;
-    lj_tstack_look(ts, a, ls->g, code, Lbase, code == vf ? uc : NULL);
+    lj_tstack_look(ts, a, ls->g, code, Lbase, ls->moving == a->L,
+		   code == vf ? uc : NULL);
     if (ts->runs) {
-      if (ls->moving == a->L && ts->base - a->bot >= a->end - a->bot)
-	ts->base += (uintptr_t)tvref(a->L->stack) - ls->moving_from;
-      cand_add(top, ts->base, 0);
+      cand_add(top, moved_base(ls, a, ts->base), 0);
       return;
     }
     if (ts->pc) cand_add_fitting(top, a, ts->base, ts->pc);

@@ -222,7 +222,8 @@ static uintptr_t exit_pc(const TraceStack *ts, global_State *g,
 }
 
 static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
-		      const VMFrame *vf, uintptr_t base, const ucontext_t *uc)
+		      const VMFrame *vf, uintptr_t base, int moves,
+		      const ucontext_t *uc)
 {
   Peek *pk = a->pk;
   const jit_State *J = G2J(g);
@@ -249,7 +250,8 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
   ts->exits = 1;
   ts->runs = 1;
   if (!lj_traceat_exit(g, ts->from, ts->exitno, &ts->at)) ts->at.block = NULL;
-  ts->base = jit_base ? jit_base : exit_base(ts, a, g, base);
+  /* A stack that is too small is moved before frames are rebuilt. */
+  ts->base = jit_base ? jit_base : moves ? base : exit_base(ts, a, g, base);
   if (!ts->base) {
     /* lj_snap_restore begins with the PC and ends with the top. */
     uintptr_t pc = exit_pc(ts, g, savedpc), begun = pc + sizeof(BCIns);
@@ -269,7 +271,8 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
 /* -- Running a trace ---------------------------------------------------------- */
 
 void lj_tstack_look(TraceStack *ts, const LuaArea *a, global_State *g,
-		    const VMFrame *vf, uintptr_t base, const ucontext_t *uc)
+		    const VMFrame *vf, uintptr_t base, int moves,
+		    const ucontext_t *uc)
 {
   ts->runs = ts->exits = 0;
   ts->pc = 0;
@@ -277,7 +280,7 @@ void lj_tstack_look(TraceStack *ts, const LuaArea *a, global_State *g,
   ts->at.number = 0;
   ts->at.in_loop = 0;
   if (vf->place == VMF_EXIT) {
-    look_exit(ts, a, g, vf, base, uc);
+    look_exit(ts, a, g, vf, base, moves, uc);
   } else if (vf->place == VMF_TRACE) {
     ts->runs = 1;
     ts->base = (uintptr_t)tvref(g->jit_base);

@@ -32,10 +32,11 @@ typedef struct TraceStack {
 } TraceStack;
 
 /* Look at what runs on a VM frame. uc: the interrupted state if that is the
-** innermost, else NULL. base: where L->base is. Async-signal-safe.
+** innermost, else NULL. base: where L->base is. moves: the Lua stack is being moved.
+** Async-signal-safe.
 */
 LJ_FUNC void lj_tstack_look(TraceStack *ts, const LuaArea *a, global_State *g,
-			    const VMFrame *vf, uintptr_t base,
+			    const VMFrame *vf, uintptr_t base, int moves,
 			    const ucontext_t *uc);
 
 #endif

@@ -101,7 +101,7 @@ static const Allowed allowed[] = {
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
   "lj_peek", "lj_cfi", "lj_cfiexpr", "lj_cfirow", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack", "lj_htail",
-  "lj_lstack", "lj_ltail", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
+  "lj_lstack", "lj_lmove", "lj_ltail", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
   "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_stacktab", "lj_wqueue", "lj_sample",
   "lj_clock", "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
   "lj_modules", "lj_object", "lj_safepoint", "lj_ctlsig"

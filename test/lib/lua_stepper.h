@@ -1,0 +1,122 @@
+/*
+** Runs a Lua function one machine instruction at a time, by the processor's trap
+** flag, and walks both stacks at each: no timer, so nothing depends on speed.
+*/
+
+#ifndef LUA_STEPPER_H
+#define LUA_STEPPER_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "lua.h"
+#include "lauxlib.h"
+#include "lualib.h"
+#include "lj_obj.h"
+#include "lj_dispatch.h"
+#include "profile/lj_lstack.h"
+#include "profile/lj_vmprofile.h"
+#include "check.h"
+
+#define LSTEP_TRAP_FLAG	0x100	/* TF of EFLAGS. */
+
+static struct {
+  lua_State *L;
+  volatile int on;
+  volatile long steps;
+  void (*look)(const ucontext_t *uc);	/* Called after each walk. */
+  Peek pk;
+  Symtab symtab;
+  HostStack hs;
+  LuaStack ls;
+  Frames host_frames, frames;
+} lstep;
+
+static void lstep_handler(int sig, siginfo_t *info, void *context)
+{
+  ucontext_t *uc = (ucontext_t *)context;
+  const Profile *p;
+  (void)sig; (void)info;
+  if (!lstep.on) {
+    uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)LSTEP_TRAP_FLAG;
+    return;
+  }
+  uc->uc_mcontext.gregs[REG_EFL] |= LSTEP_TRAP_FLAG;
+  lstep.steps++;
+  if (!lstep.look) return;
+  lj_peek_reset(&lstep.pk);
+  lj_frames_reset(&lstep.host_frames);
+  lj_hstack_walk(&lstep.hs, uc);
+  if (lstep.hs.nvm == 0) return;
+  p = G2GG(G(lstep.L))->sysprof;
+  lstep.ls.moving = p ? p->moving : NULL;
+  lstep.ls.moving_from = p ? p->moving_from : 0;
+  lj_lstack_walk(&lstep.ls, uc);
+  lj_frames_finish(&lstep.frames);
+  lstep.look(uc);
+}
+
+static inline void lstep_do(const char *code)
+{
+  if (luaL_dostring(lstep.L, code)) {
+    printf("FAILED: %s\n", lua_tostring(lstep.L, -1));
+    exit(1);
+  }
+  lua_settop(lstep.L, 0);
+}
+
+/* Open a VM. Returns 0, having said so, where nothing can be stepped. */
+static inline int lstep_open(void)
+{
+  struct sigaction sa;
+  REQUIRE(lj_hstack_warmup());
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_sigaction = lstep_handler;
+  sa.sa_flags = SA_SIGINFO;
+  REQUIRE(sigaction(SIGTRAP, &sa, NULL) == 0);
+  memset(&lstep, 0, sizeof(lstep));
+  lstep.on = 1;
+  raise(SIGTRAP);
+  lstep.on = 0;
+  raise(SIGTRAP);
+  if (lstep.steps < 5) {
+    puts("skipped: no single steps on this machine");
+    return 0;
+  }
+  lstep.L = luaL_newstate();
+  REQUIRE(lstep.L != NULL);
+  luaL_openlibs(lstep.L);
+  lstep.hs.pk = lstep.ls.pk = &lstep.pk;
+  lstep.hs.g = lstep.ls.g = G(lstep.L);
+  lstep.hs.frames = &lstep.host_frames;
+  lstep.ls.hs = &lstep.hs;
+  lstep.ls.st = &lstep.symtab;
+  lstep.ls.frames = &lstep.frames;
+  return 1;
+}
+
+/* Call the global function of this name step by step. */
+static inline void lstep_run(const char *name, void (*look)(const ucontext_t *uc))
+{
+  lua_State *L = lstep.L;
+  int status;
+  lua_getglobal(L, name);
+  lstep.look = look;
+  lstep.steps = 0;
+  lstep.on = 1;
+  raise(SIGTRAP);
+  status = lua_pcall(L, 0, 0, 0);
+  lstep.on = 0;
+  raise(SIGTRAP);
+  if (status) {
+    printf("FAILED: %s: %s\n", name, lua_tostring(L, -1));
+    exit(1);
+  }
+}
+
+#endif
