@@ -26,6 +26,7 @@ refused("", ENOENT, "an empty path")
 t.write_file("plain", "text")
 refused("plain/x.bin", ENOTDIR, "below a file")
 if ffi.C.geteuid() ~= 0 then
+  os.remove("readonly")	-- Of the last run.
   t.write_file("readonly", "text")
   t.shell("chmod 400 readonly")
   refused("readonly", EACCES, "not writable")
