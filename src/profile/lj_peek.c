@@ -23,6 +23,43 @@
 
 /* -- Pages ------------------------------------------------------------------- */
 
+/* A page has two slots, so that two that are in use all the time seldom push each
+** other out. Its first one is found at once, and neighbours have neighbouring ones.
+*/
+static uint64_t *slot_first(Peek *pk, uintptr_t pageno)
+{
+  return &pk->page[pageno & (PEEK_SLOTS-1)];
+}
+
+static uint64_t *slot_second(Peek *pk, uintptr_t pageno)
+{
+  return &pk->page[(pageno * U64x(9e3779b9,7f4a7c15)) >> (64-PEEK_BITS)];
+}
+
+/* Is a page kept from sample to sample? */
+static int page_iskept(Peek *pk, uintptr_t pageno)
+{
+  return (*slot_first(pk, pageno) ^ pageno) == pk->kept ||
+	 (*slot_second(pk, pageno) ^ pageno) == pk->kept;
+}
+
+/* Does a slot hold a page that is known? */
+static int slot_isused(const Peek *pk, uint64_t slot)
+{
+  uint64_t generation = slot & ~(GENERATION_KEPT-1);
+  return generation == pk->generation || generation == pk->kept;
+}
+
+/* Remember a page, with a generation. */
+static void page_set(Peek *pk, uintptr_t pageno, uint64_t generation)
+{
+  uint64_t *first = slot_first(pk, pageno), *second = slot_second(pk, pageno);
+  if (slot_isused(pk, *first) && (*first & (GENERATION_KEPT-1)) != pageno &&
+      (!slot_isused(pk, *second) || (*second & (GENERATION_KEPT-1)) == pageno))
+    first = second;
+  *first = generation | pageno;
+}
+
 /* rt_sigprocmask(2) copies the new set in before it looks at the operation, so
 ** an invalid operation reads 8 bytes of the page and changes nothing: it fails
 ** with EFAULT if they cannot be read and with EINVAL otherwise.
@@ -30,13 +67,16 @@
 int lj_peek_probe(Peek *pk, uintptr_t pageno)
 {
   const int bad_operation = ~0;
+  uint64_t known;
   if (pageno == 0 || (pageno >> PEEK_PAGENO_BITS) != 0)
     return 0;
+  known = *slot_second(pk, pageno) ^ pageno;
+  if (known == pk->kept || known == pk->generation) return 1;
   pk->probes++;
   if (syscall(SYS_rt_sigprocmask, bad_operation, pageno << PEEK_PAGE_BITS,
 	      NULL, KERNEL_SIGSET_SIZE) == 0 || errno != EINVAL)
     return 0;
-  pk->page[pageno & (PEEK_SLOTS-1)] = pk->generation | pageno;
+  page_set(pk, pageno, pk->generation);
   return 1;
 }
 
@@ -45,10 +85,11 @@ int lj_peek_vmslow(Peek *pk, const void *p, size_t sz)
   uintptr_t first = (uintptr_t)p >> PEEK_PAGE_BITS;
   uintptr_t last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
   if (!lj_peek_ok(pk, p, sz)) return 0;
+  if (page_iskept(pk, first) && (first == last || page_iskept(pk, last))) return 1;
   pk->fresh++;
   if (pk->keeping) {
-    pk->page[first & (PEEK_SLOTS-1)] = pk->kept | first;
-    pk->page[last & (PEEK_SLOTS-1)] = pk->kept | last;
+    page_set(pk, first, pk->kept);
+    page_set(pk, last, pk->kept);
   }
   return 1;
 }
@@ -57,7 +98,7 @@ int lj_peek_nearslow(Peek *pk, uintptr_t addr)
 {
   uintptr_t first = addr >> PEEK_PAGE_BITS;
   if (!lj_peek_vm(pk, (const void *)addr, PEEK_NEAR)) return 0;
-  if ((pk->page[first & (PEEK_SLOTS-1)] ^ first) == pk->kept) {
+  if (page_iskept(pk, first)) {
     pk->near = first << PEEK_PAGE_BITS;
     pk->near_size = ((uintptr_t)1 << PEEK_PAGE_BITS) - PEEK_NEAR + 1;
   }
@@ -94,9 +135,10 @@ static void forget_range(Peek *pk, uintptr_t first, uintptr_t last)
   uintptr_t n;
   int i;
   if (last - first < PEEK_SLOTS) {
-    for (n = first; n <= last; n++)
-      if ((pk->page[n & (PEEK_SLOTS-1)] ^ n) == pk->kept_pages)
-	pk->page[n & (PEEK_SLOTS-1)] = 0;
+    for (n = first; n <= last; n++) {
+      if ((*slot_first(pk, n) ^ n) == pk->kept_pages) *slot_first(pk, n) = 0;
+      if ((*slot_second(pk, n) ^ n) == pk->kept_pages) *slot_second(pk, n) = 0;
+    }
   } else {
     for (i = 0; i < PEEK_SLOTS; i++)
       if ((pk->page[i] & (GENERATION_KEPT-1)) - first <= last - first)

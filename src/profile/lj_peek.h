@@ -17,7 +17,8 @@
 
 #include "lj_def.h"
 
-#define PEEK_SLOTS	512	/* Remembered pages, a power of two. */
+#define PEEK_BITS	9
+#define PEEK_SLOTS	(1 << PEEK_BITS)  /* Remembered pages. */
 #define PEEK_PAGE_BITS	12	/* Smallest page size of the platform. */
 #define PEEK_ADDR_BITS	47	/* User addresses have no more bits. */
 
@@ -34,7 +35,8 @@ typedef struct Peek {
   /* Of all samples. */
   uint64_t kept_pages;		/* Number of the pages that are kept. */
   uint32_t unmaps;		/* Unmapped so far, as far as these know. */
-  uint64_t page[PEEK_SLOTS];	/* Generation and number of readable pages. */
+  uint64_t page[PEEK_SLOTS];	/* Generation and number of readable pages, each in */
+				/* its first or in its second slot. */
 } Peek;
 
 /* Forget the pages that are not kept. Call it at the start of each sample. */
@@ -54,14 +56,14 @@ LJ_FUNC void lj_peek_stack(Peek *pk, uintptr_t lo, uintptr_t hi, uintptr_t sp);
 LJ_FUNC void lj_peek_unmap(const void *p, size_t sz);
 LJ_FUNC void lj_peek_unmapped(void);
 
-/* Slow path of lj_peek_ok: probe one page. */
+/* Slow path of lj_peek_ok: look further for one page, and probe it. */
 LJ_FUNC int lj_peek_probe(Peek *pk, uintptr_t pageno);
 /* Slow path of lj_peek_vm. */
 LJ_FUNC int lj_peek_vmslow(Peek *pk, const void *p, size_t sz);
 /* Slow path of lj_peek_near. */
 LJ_FUNC int lj_peek_nearslow(Peek *pk, uintptr_t addr);
 
-/* Is a page known to be readable? */
+/* Is a page known to be readable, by its first slot? */
 static LJ_AINLINE int lj_peek_known(const Peek *pk, uintptr_t pageno)
 {
   uint64_t g = pk->page[pageno & (PEEK_SLOTS-1)] ^ pageno;

@@ -15,7 +15,7 @@
 #include "check.h"
 
 #define PAGE	4096
-#define PAGES	1500	/* More than are remembered. */
+#define PAGES	3000	/* More than are remembered. */
 
 static Peek pk;
 static uint8_t *m;
@@ -103,6 +103,33 @@ static void test_kept(void)
   lj_peek_forget(&pk);
   lj_peek_reset(&pk);
   CHECK(!is_kept(5));
+}
+
+/* Two pages with the same first slot do not push each other out; whatever slot they
+** are in, they are forgotten with their memory.
+*/
+static void test_two_slots(void)
+{
+  int i, round;
+  for (round = 0; round < 3; round++) {
+    int n = 0, a = 2300 + round*60;
+    lj_peek_forget(&pk);
+    for (i = 0; i < 50; i++) {
+      lj_peek_reset(&pk);
+      keep(a + i);
+      lj_peek_reset(&pk);
+      keep(a + i - PEEK_SLOTS);
+      n += is_kept(a + i) && is_kept(a + i - PEEK_SLOTS);
+    }
+    printf("%d of 50 pairs\n", n);
+    CHECK(n >= 25);  /* Of a hundred pages, few find both of their slots used. */
+    unmap(a + 20, 30);
+    for (i = 0; i < 50; i++) {
+      lj_peek_reset(&pk);
+      CHECK_EQ(vm_ok(a + i), i < 20);
+      CHECK(vm_ok(a + i - PEEK_SLOTS));
+    }
+  }
 }
 
 /* Two words in the page of the last ones. */
@@ -193,6 +220,7 @@ int main(void)
   test_kept();
   test_stack();
   test_near();
+  test_two_slots();
 #ifndef __SANITIZE_ADDRESS__  /* LuaJIT's own allocator is not used then. */
   test_allocator();
 #endif
