@@ -14,7 +14,7 @@ local PATIENCE = 60
 
 local WARM_SECONDS = 0.15	-- The program runs before the first slice.
 local ROUNDS_MIN = 2		-- In both orders.
-local SESSION_SLICES = 5	-- Of a profiler that stands alone.
+local SESSION_SLICES = 4	-- Of a profiler that stands alone, if there is time.
 
 -- Labels of slices may have a blank, "off KIND".
 local SLICE = "^slice (.-) (%d+) (%d+) (%S+) (%S+) (%S+)$"
@@ -74,7 +74,7 @@ function measure.run(suite, job)
   args[#args + 1] = "slice_ms=" .. suite.slice_ms
   args[#args + 1] = "warm=" .. (suite.hasty and 0.02 or WARM_SECONDS)
   args[#args + 1] = "rounds_min=" .. ROUNDS_MIN
-  args[#args + 1] = "session_slices=" .. (suite.hasty and 1 or SESSION_SLICES)
+  args[#args + 1] = "session_slices=" .. (suite.quick and 1 or SESSION_SLICES)
   for key, value in pairs(job) do
     if type(value) == "string" or type(value) == "number" then
       args[#args + 1] = key .. "=" .. value
