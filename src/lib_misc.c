@@ -27,7 +27,7 @@
 #include "profile/lj_sysprof_env.h"
 
 /* Key in the registry: path of the last profile. */
-#define SYSPROF_PATH_KEY	"sysprof.path"
+#define SYSPROF_PATH_KEY "sysprof.path"
 
 /* -- Results ----------------------------------------------------------------- */
 
@@ -63,18 +63,19 @@ static void *counters_fork(void *ctx)
 }
 
 /* Returns the results of the Lua function if it fails. */
-static int open_file(lua_State *L, struct luam_Sysprof_Options *opt,
-		     const LuaOptFile *fo, StreamFile **sfp)
+static int open_file(lua_State *L, struct luam_Sysprof_Options *opt, const LuaOptFile *fo,
+		     StreamFile **sfp)
 {
   int n;
   const char *problem;
-  switch (lj_streamfile_open(fo->path, fo->how, fo->shared, fo->children, sfp,
-			     &problem)) {
+  switch (lj_streamfile_open(fo->path, fo->how, fo->shared, fo->children, sfp, &problem)) {
   case STREAMFILE_OK: break;
   case STREAMFILE_INUSE:
-    lua_pushfstring(L, "%s: another profile of this process is being written "
+    lua_pushfstring(L,
+		    "%s: another profile of this process is being written "
 		    "into this file; give each its own path, or all of them "
-		    "shared = true", fo->path);
+		    "shared = true",
+		    fo->path);
     return push_error(L, lua_tostring(L, -1), EBUSY);
   default:
     if (!problem) return push_syserror(L, fo->path, errno);
@@ -94,13 +95,11 @@ static int push_start_error(lua_State *L, int status, int err)
 {
   const char *why = lj_sysprof_why();
   switch (status) {
-  case PROFILE_ERRUSE:
-    return why[0] ? push_error(L, why, EINVAL) : push_misuse(L);
+  case PROFILE_ERRUSE: return why[0] ? push_error(L, why, EINVAL) : push_misuse(L);
   case PROFILE_ERRRUN:
     return push_error(L, why[0] ? why : "profiler is running already", EINVAL);
   case PROFILE_ERRMEM: return push_syserror(L, NULL, err ? err : ENOMEM);
-  default:
-    return why[0] ? push_error(L, why, err) : push_syserror(L, NULL, err);
+  default: return why[0] ? push_error(L, why, err) : push_syserror(L, NULL, err);
   }
 }
 
@@ -114,7 +113,7 @@ static int sysprof_start(lua_State *L)
   StreamFile *sf = NULL;
   int status, err, n;
   if (!lj_luaopt_read(L, &opt, &fo)) return push_misuse(L);
-  if (lj_sysprof_isrunning(G(L)))  /* Before the file is touched. */
+  if (lj_sysprof_isrunning(G(L))) /* Before the file is touched. */
     return push_error(L, "profiler is running already", EINVAL);
   if (opt.mode != LUAM_SYSPROF_DEFAULT) {
     if ((n = open_file(L, &opt, &fo, &sf)) != 0) return n;
@@ -142,15 +141,14 @@ static int sysprof_stop(lua_State *L)
   int status = lj_sysprof_stop(G(L)), err = errno;
   switch (status) {
   case PROFILE_SUCCESS: lua_pushboolean(L, 1); return 1;
-  case PROFILE_ERRRUN:
-    return push_error(L, "profiler is not running", EINVAL);
+  case PROFILE_ERRRUN: return push_error(L, "profiler is not running", EINVAL);
   default:
     lua_getfield(L, LUA_REGISTRYINDEX, SYSPROF_PATH_KEY);
     return push_syserror(L, lua_tostring(L, -1), err);
   }
 }
 
-#else  /* LUAJIT_DISABLE_SYSPROF */
+#else /* LUAJIT_DISABLE_SYSPROF */
 
 static int sysprof_start(lua_State *L)
 {
@@ -158,7 +156,7 @@ static int sysprof_start(lua_State *L)
   return 1;
 }
 
-#define sysprof_stop	sysprof_start
+#define sysprof_stop sysprof_start
 
 #endif
 
@@ -199,8 +197,7 @@ static void set_broken(lua_State *L, const char *name, const uint64_t *n)
   };
   int i;
   lua_createtable(L, 0, LUAM_SYSPROF_BROKEN__MAX);
-  for (i = 0; i < LUAM_SYSPROF_BROKEN__MAX; i++)
-    set_count(L, reasons[i], n[i]);
+  for (i = 0; i < LUAM_SYSPROF_BROKEN__MAX; i++) set_count(L, reasons[i], n[i]);
   lua_setfield(L, -2, name);
 }
 
@@ -247,7 +244,7 @@ static int sysprof_report(lua_State *L)
   return 1;
 }
 
-#else  /* LUAJIT_DISABLE_SYSPROF */
+#else /* LUAJIT_DISABLE_SYSPROF */
 
 static int sysprof_report(lua_State *L)
 {
@@ -259,16 +256,12 @@ static int sysprof_report(lua_State *L)
 
 #endif
 
-static const luaL_Reg sysprof_funcs[] = {
-  { "start", sysprof_start },
-  { "stop", sysprof_stop },
-  { "report", sysprof_report },
-  { NULL, NULL }
-};
+static const luaL_Reg sysprof_funcs[] = { { "start", sysprof_start },
+					  { "stop", sysprof_stop },
+					  { "report", sysprof_report },
+					  { NULL, NULL } };
 
-static const luaL_Reg misc_funcs[] = {
-  { NULL, NULL }
-};
+static const luaL_Reg misc_funcs[] = { { NULL, NULL } };
 
 LUALIB_API int luaopen_misc(lua_State *L)
 {

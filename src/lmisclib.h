@@ -16,10 +16,10 @@ extern "C" {
 #endif
 
 /* API for obtaining LuaJIT internals lives in the Lua table of this name. */
-#define LUAM_MISCLIBNAME	"misc"
+#define LUAM_MISCLIBNAME "misc"
 
 #ifndef LUAMISC_API
-#define LUAMISC_API		LUA_API
+#define LUAMISC_API LUA_API
 #endif
 
 /* Opens the library "misc"; luaL_openlibs does so, too. */
@@ -27,52 +27,52 @@ LUALIB_API int luaopen_misc(lua_State *L);
 
 /* -- Status codes ----------------------------------------------------------- */
 
-#define PROFILE_SUCCESS	0	/* Done. */
-#define PROFILE_ERRUSE	1	/* Bad option or missing callback. */
-#define PROFILE_ERRRUN	2	/* Running already, or not running. */
-#define PROFILE_ERRMEM	3	/* Out of memory. */
-#define PROFILE_ERRIO	4	/* Timer, file or stream failed: see errno. */
+#define PROFILE_SUCCESS 0 /* Done. */
+#define PROFILE_ERRUSE  1 /* Bad option or missing callback. */
+#define PROFILE_ERRRUN  2 /* Running already, or not running. */
+#define PROFILE_ERRMEM  3 /* Out of memory. */
+#define PROFILE_ERRIO   4 /* Timer, file or stream failed: see errno. */
 
 /* -- Modes ------------------------------------------------------------------ */
 
 /* Counters only: no stream, no callbacks, no buffer. */
-#define LUAM_SYSPROF_DEFAULT	0
+#define LUAM_SYSPROF_DEFAULT 0
 /* Counters, and the innermost frame of both stacks of each sample. */
-#define LUAM_SYSPROF_LEAF	1
+#define LUAM_SYSPROF_LEAF 1
 /* Counters, and both stacks of each sample. */
-#define LUAM_SYSPROF_CALLGRAPH	2
+#define LUAM_SYSPROF_CALLGRAPH 2
 
 /* -- Clocks ----------------------------------------------------------------- */
 
 /* The thread's CPU time. Beyond the rate of the kernel's tick only where perf's clock is
 ** allowed; else it stays at that.
 */
-#define LUAM_SYSPROF_CLOCK_CPU	0
+#define LUAM_SYSPROF_CLOCK_CPU 0
 /* Real time, also while the thread sleeps; a system call may return early. */
-#define LUAM_SYSPROF_CLOCK_WALL	1
+#define LUAM_SYSPROF_CLOCK_WALL 1
 
 /* -- Threads ---------------------------------------------------------------- */
 
 /* The thread that calls luaM_sysprof_start. */
-#define LUAM_SYSPROF_THREADS_OWN	0
+#define LUAM_SYSPROF_THREADS_OWN 0
 /* All threads of the process, also those that begin later. What runs the VM has
 ** its Lua stack, on whichever thread that is; the others have their host stack.
 */
-#define LUAM_SYSPROF_THREADS_ALL	1
+#define LUAM_SYSPROF_THREADS_ALL 1
 
 /* -- Flush ------------------------------------------------------------------- */
 
 /* The writer runs in the signal handler. */
-#define LUAM_SYSPROF_FLUSH_HANDLER	0
+#define LUAM_SYSPROF_FLUSH_HANDLER 0
 /* It runs on the thread of the VM, before that interprets an instruction. Samples that
 ** find all buffers full before then are lost and counted. With THREADS_ALL the same as
 ** FLUSH_THREAD.
 */
-#define LUAM_SYSPROF_FLUSH_VM		1
+#define LUAM_SYSPROF_FLUSH_VM 1
 /* It runs on a thread of the profiler. */
-#define LUAM_SYSPROF_FLUSH_THREAD	2
+#define LUAM_SYSPROF_FLUSH_THREAD 2
 /* With FLUSH_VM and FLUSH_THREAD the buffer is divided into so many equal parts. */
-#define LUAM_SYSPROF_FLUSH_BUFFERS	4
+#define LUAM_SYSPROF_FLUSH_BUFFERS 4
 
 /* Runs in a child of fork() that the profiled thread made, outside of the handler.
 ** Returns what the child's profile has as ctx, for the same writer and on_stop
@@ -84,82 +84,82 @@ typedef void *(*luam_Sysprof_on_fork)(void *ctx);
 ** appended, and zero is their default.
 */
 struct luam_Sysprof_Options {
-  uint8_t mode;		/* LUAM_SYSPROF_DEFAULT, _LEAF or _CALLGRAPH. */
-  uint64_t interval;	/* Sampling interval in milliseconds, above 0. */
-  uint8_t *buf;		/* Stream buffer, the caller's until on_stop. */
-  size_t len;		/* Its size in bytes, at least LUAM_SYSPROF_BUF_MIN. */
-  void *ctx;		/* Passed to the writer and to on_stop. */
-  uint8_t clock;	/* LUAM_SYSPROF_CLOCK_*. */
-  uint64_t interval_ns;	/* If not 0: the interval in nanoseconds instead. */
-  const char *clocks;	/* If not NULL: clocks and events by name, instead of
+  uint8_t mode;                 /* LUAM_SYSPROF_DEFAULT, _LEAF or _CALLGRAPH. */
+  uint64_t interval;            /* Sampling interval in milliseconds, above 0. */
+  uint8_t *buf;                 /* Stream buffer, the caller's until on_stop. */
+  size_t len;                   /* Its size in bytes, at least LUAM_SYSPROF_BUF_MIN. */
+  void *ctx;                    /* Passed to the writer and to on_stop. */
+  uint8_t clock;                /* LUAM_SYSPROF_CLOCK_*. */
+  uint64_t interval_ns;         /* If not 0: the interval in nanoseconds instead. */
+  const char *clocks;           /* If not NULL: clocks and events by name, instead of
 			** clock. A list as in "cpu,page-faults". */
-  uint64_t period;	/* Occurrences between two samples of an event, 0 for the
+  uint64_t period;              /* Occurrences between two samples of an event, 0 for the
 			** default of each. */
-  int signo;		/* Signal of the clocks, 0 for SIGPROF; SIGURG for those of
+  int signo;                    /* Signal of the clocks, 0 for SIGPROF; SIGURG for those of
 			** perf, and for cpu above the rate of the kernel's tick. */
-  uint8_t jitter;	/* 1: vary each interval at random. */
-  uint8_t threads;	/* LUAM_SYSPROF_THREADS_*. */
-  luam_Sysprof_on_fork on_fork;	/* NULL: children of fork() are not profiled. */
-  uint32_t session;	/* Number in a stream that several sessions share, else 0;
+  uint8_t jitter;               /* 1: vary each interval at random. */
+  uint8_t threads;              /* LUAM_SYSPROF_THREADS_*. */
+  luam_Sysprof_on_fork on_fork; /* NULL: children of fork() are not profiled. */
+  uint32_t session;             /* Number in a stream that several sessions share, else 0;
 			** THREADS_ALL takes the numbers after it, too. */
-  uint8_t flush;	/* LUAM_SYSPROF_FLUSH_*. */
+  uint8_t flush;                /* LUAM_SYSPROF_FLUSH_*. */
 };
 
 /* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes, and smallest
 ** part of one.
 */
-#define LUAM_SYSPROF_BUF_MIN	1024
+#define LUAM_SYSPROF_BUF_MIN 1024
 
 /* Samples by the state of the VM, and their sum. */
 struct luam_Sysprof_Counters {
-  uint64_t vmst_interp;	/* In the interpreter; Lua stack not known. */
-  uint64_t vmst_lfunc;	/* In a Lua function, interpreted. */
-  uint64_t vmst_ffunc;	/* In a builtin function. */
-  uint64_t vmst_cfunc;	/* In a C function, or in the host program. */
-  uint64_t vmst_gc;	/* Collecting garbage. */
-  uint64_t vmst_exit;	/* Leaving a trace. */
-  uint64_t vmst_record;	/* Recording a trace. */
-  uint64_t vmst_opt;	/* Optimising a trace. */
-  uint64_t vmst_asm;	/* Assembling a trace. */
-  uint64_t vmst_trace;	/* Running compiled code. */
-  uint64_t samples;	/* All samples. */
+  uint64_t vmst_interp; /* In the interpreter; Lua stack not known. */
+  uint64_t vmst_lfunc;  /* In a Lua function, interpreted. */
+  uint64_t vmst_ffunc;  /* In a builtin function. */
+  uint64_t vmst_cfunc;  /* In a C function, or in the host program. */
+  uint64_t vmst_gc;     /* Collecting garbage. */
+  uint64_t vmst_exit;   /* Leaving a trace. */
+  uint64_t vmst_record; /* Recording a trace. */
+  uint64_t vmst_opt;    /* Optimising a trace. */
+  uint64_t vmst_asm;    /* Assembling a trace. */
+  uint64_t vmst_trace;  /* Running compiled code. */
+  uint64_t samples;     /* All samples. */
 };
 
 /* Kinds of broken stacks, the indices of lua_broken and host_broken below. */
-#define LUAM_SYSPROF_BROKEN_NO_BASE	0  /* No frame base fits the registers. */
-#define LUAM_SYSPROF_BROKEN_CHAIN	1  /* A link between frames is not valid. */
-#define LUAM_SYSPROF_BROKEN_STACK_MOVE	2  /* The Lua stack was being moved. */
-#define LUAM_SYSPROF_BROKEN_FAULT	3  /* An address is not readable. */
-#define LUAM_SYSPROF_BROKEN_NO_CFI	4  /* Code without unwind information. */
-#define LUAM_SYSPROF_BROKEN_NOT_VM	5  /* The thread does not run the VM now. */
-#define LUAM_SYSPROF_BROKEN_JOIN	6  /* Both sides do not fit together. */
-#define LUAM_SYSPROF_BROKEN_TRACE	7  /* Unknown position in compiled code. */
-#define LUAM_SYSPROF_BROKEN__MAX	8
+#define LUAM_SYSPROF_BROKEN_NO_BASE    0 /* No frame base fits the registers. */
+#define LUAM_SYSPROF_BROKEN_CHAIN      1 /* A link between frames is not valid. */
+#define LUAM_SYSPROF_BROKEN_STACK_MOVE 2 /* The Lua stack was being moved. */
+#define LUAM_SYSPROF_BROKEN_FAULT      3 /* An address is not readable. */
+#define LUAM_SYSPROF_BROKEN_NO_CFI     4 /* Code without unwind information. */
+#define LUAM_SYSPROF_BROKEN_NOT_VM     5 /* The thread does not run the VM now. */
+#define LUAM_SYSPROF_BROKEN_JOIN       6 /* Both sides do not fit together. */
+#define LUAM_SYSPROF_BROKEN_TRACE      7 /* Unknown position in compiled code. */
+#define LUAM_SYSPROF_BROKEN__MAX       8
 
 /* What a profile says about itself: totals since its start. */
 struct luam_Sysprof_SelfReport {
-  char clock[192];	/* Clocks and events as they are used, a list. */
-  double asked_hz;	/* Samples a second that were asked for, of CPU time or,
+  char clock[192];      /* Clocks and events as they are used, a list. */
+  double asked_hz;      /* Samples a second that were asked for, of CPU time or,
 			** for wall, of time; 0 for events. */
-  double achieved_hz;	/* Samples a second that were taken. */
-  uint64_t samples;	/* All samples, the lost ones included. */
-  uint64_t overruns;	/* Ticks that were merged into another one's signal. */
-  uint64_t lost_buffer;	/* Samples lost: they do not fit into the buffer. */
-  uint64_t lost_writer;	/* The writer failed, or has ended the stream. */
-  uint64_t lost_nested;	/* Ticks lost: within another one. */
-  uint64_t throttled;	/* Ticks left out: the sample before took too long. */
-  uint64_t lua_broken[LUAM_SYSPROF_BROKEN__MAX];   /* Lua stacks cut short. */
-  uint64_t host_broken[LUAM_SYSPROF_BROKEN__MAX];  /* Host stacks cut short. */
-  uint64_t handler_mean_ns;	/* Time in the handler for a sample, */
-  uint64_t handler_p99_ns;	/* for 99 % of them at most, */
-  uint64_t handler_max_ns;	/* and for the longest. */
-  uint64_t cpu_us;	/* CPU time of the profiled threads. */
-  uint64_t wall_us;	/* Time since the start, until the stop. */
-  uint32_t sessions;	/* Threads that were profiled at some time. */
-  uint32_t replaced;	/* 1: the program has set another handler for the
+  double achieved_hz;   /* Samples a second that were taken. */
+  uint64_t samples;     /* All samples, the lost ones included. */
+  uint64_t overruns;    /* Ticks that were merged into another one's signal. */
+  uint64_t lost_buffer; /* Samples lost: they do not fit into the buffer. */
+  uint64_t lost_writer; /* The writer failed, or has ended the stream. */
+  uint64_t lost_nested; /* Ticks lost: within another one. */
+  uint64_t throttled;   /* Ticks left out: the sample before took too long. */
+  uint64_t lua_broken[LUAM_SYSPROF_BROKEN__MAX];  /* Lua stacks cut short. */
+  uint64_t host_broken[LUAM_SYSPROF_BROKEN__MAX]; /* Host stacks cut short. */
+  uint64_t handler_mean_ns;                       /* Time in the handler for a sample, */
+  uint64_t handler_p99_ns;                        /* for 99 % of them at most, */
+  uint64_t handler_max_ns;                        /* and for the longest. */
+  uint64_t cpu_us;                                /* CPU time of the profiled threads. */
+  uint64_t wall_us;    /* Time since the start, until the stop. */
+  uint32_t sessions;   /* Threads that were profiled at some time. */
+  uint32_t replaced;   /* 1: the program has set another handler for the
 			** signal meanwhile, so samples may be missing. */
-  uint64_t lost_queue;	/* Samples lost: all buffers wait to be written. */
-  uint32_t unsampled;	/* Threads that could not be sampled, for lack of memory,
+  uint64_t lost_queue; /* Samples lost: all buffers wait to be written. */
+  uint32_t unsampled;  /* Threads that could not be sampled, for lack of memory,
 			** timers or descriptors; at most at a time. */
 };
 
@@ -188,8 +188,7 @@ typedef int (*luam_Sysprof_on_stop)(void *ctx, uint8_t *buf);
 ** Runs in the signal handler, on top of it: frames of the handler, which end
 ** at the interrupted address, are left out of the profile.
 */
-typedef void (*luam_Sysprof_backtracer)(void *(*frame_writer)(int frame_no,
-							      void *addr));
+typedef void (*luam_Sysprof_backtracer)(void *(*frame_writer)(int frame_no, void *addr));
 
 /* -- Functions -------------------------------------------------------------- */
 
@@ -211,8 +210,7 @@ LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer);
 ** says more, for example that a clock is not allowed. luaM_sysprof_error says why. Not
 ** in a handler, as all functions here; on any thread that may use the VM.
 */
-LUAMISC_API int luaM_sysprof_start(lua_State *L,
-				   const struct luam_Sysprof_Options *opt);
+LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt);
 
 /* Why the last luaM_sysprof_start of the calling thread failed: one sentence with
 ** the reason and, where there is one, the remedy; empty if it did not fail. Never
@@ -243,8 +241,7 @@ LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters);
 ** zero before the first start. size is sizeof(*r): fields that this library does
 ** not know are cleared. Any thread, not in a handler. PROFILE_ERRUSE: no r.
 */
-LUAMISC_API int luaM_sysprof_selfreport(lua_State *L,
-					struct luam_Sysprof_SelfReport *r,
+LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfReport *r,
 					size_t size);
 
 #ifdef __cplusplus

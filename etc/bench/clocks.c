@@ -10,9 +10,9 @@
 
 #include "ticks.h"
 
-#define THREADS	10
+#define THREADS 10
 
-static double seconds;		/* CPU time of a row. */
+static double seconds; /* CPU time of a row. */
 static volatile uint64_t sink;
 
 static uint64_t thread_ns(void)
@@ -66,7 +66,7 @@ static void row(const char *name, double interval_ms, double loops_in_second)
   work(loops / 2);
   without = thread_ns() - t0;
   if (!start(&t, name, interval_ms, lj_clock_tid())) return;
-  t1 = t.last - t.weights;  /* Microseconds. */
+  t1 = t.last - t.weights; /* Microseconds. */
   t0 = thread_ns();
   work(loops);
   with = thread_ns() - t0;
@@ -74,8 +74,8 @@ static void row(const char *name, double interval_ms, double loops_in_second)
   t0 = thread_ns();
   work(loops / 2);
   without += thread_ns() - t0;
-  printf("%-14s %7g   %-12s %9.0f %10.0f %9.2f %%", name, interval_ms,
-	 t.clock.spec.name, (double)t.n / ((double)with / 1e9), 1000 / interval_ms,
+  printf("%-14s %7g   %-12s %9.0f %10.0f %9.2f %%", name, interval_ms, t.clock.spec.name,
+	 (double)t.n / ((double)with / 1e9), 1000 / interval_ms,
 	 100.0 * (double)(t.last - t1) * 1000 / (double)with);
   if (t.n >= 500)
     printf(" %9.2f us\n", ((double)with - (double)without) / 1000 / (double)t.n);
@@ -97,7 +97,7 @@ static void *thread_main(void *arg)
   while (!go) usleep(100);
   work(loops_each);
   __atomic_add_fetch(&finished, 1, __ATOMIC_SEQ_CST);
-  while (go != 2) usleep(1000);  /* The clock can be read as long as it is there. */
+  while (go != 2) usleep(1000); /* The clock can be read as long as it is there. */
   return NULL;
 }
 
@@ -119,8 +119,8 @@ static void shares(const char *name, double interval_ms, const double *v, double
     if (share > hi) hi = share;
     if (fabs(share - 0.1) > worst) worst = fabs(share - 0.1);
   }
-  printf("%-28s %7g %9.0f   %5.2f to %5.2f %%   %6.1f\n", name, interval_ms, n,
-	 lo * 100, hi * 100, worst / se);
+  printf("%-28s %7g %9.0f   %5.2f to %5.2f %%   %6.1f\n", name, interval_ms, n, lo * 100,
+	 hi * 100, worst / se);
 }
 
 /* name: NULL for the plain timer of the process. */
@@ -175,20 +175,24 @@ static void ten_threads(const char *name, double interval_ms)
 
 int main(int argc, char **argv)
 {
-  static const struct { const char *name; double ms; } rows[] = {
-    { "cpu", 10 }, { "cpu", 1 }, { "cpu", 0.1 },
-    { "ctimer", 10 }, { "ctimer", 1 }, { "ctimer", 0.1 },
-    { "task-clock", 10 }, { "task-clock", 1 }, { "task-clock", 0.1 },
-    { "task-clock:u", 1 }, { "task-clock:u", 0.1 },
-    { "itimer", 10 }, { "itimer", 1 },
-    { "wall", 10 }, { "wall", 1 }, { "wall", 0.1 }
-  };
+  static const struct {
+    const char *name;
+    double ms;
+  } rows[] = { { "cpu", 10 },           { "cpu", 1 },
+	       { "cpu", 0.1 },          { "ctimer", 10 },
+	       { "ctimer", 1 },         { "ctimer", 0.1 },
+	       { "task-clock", 10 },    { "task-clock", 1 },
+	       { "task-clock", 0.1 },   { "task-clock:u", 1 },
+	       { "task-clock:u", 0.1 }, { "itimer", 10 },
+	       { "itimer", 1 },         { "wall", 10 },
+	       { "wall", 1 },           { "wall", 0.1 } };
   double loops_in_second;
   size_t i;
   seconds = argc > 1 ? atof(argv[1]) : 1;
   loops_in_second = calibrate();
-  printf("clock          asked ms  used        got a CPU s      asked   weights  cost of a tick\n");
-  for (i = 0; i < sizeof(rows)/sizeof(rows[0]); i++)
+  printf(
+    "clock          asked ms  used        got a CPU s      asked   weights  cost of a tick\n");
+  for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
     row(rows[i].name, rows[i].ms, loops_in_second);
   printf("\nten equal threads             asked ms   samples   shares of each    "
 	 "worst, in standard errors\n");

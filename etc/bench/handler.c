@@ -32,8 +32,8 @@
 #include "profile/lj_lstack.h"
 #include "profile/lj_symtab.h"
 
-#define BUF_SIZE	(1024*1024)
-#define TICKS_MAX	100000
+#define BUF_SIZE  (1024 * 1024)
+#define TICKS_MAX 100000
 
 static void die(const char *what)
 {
@@ -43,21 +43,19 @@ static void die(const char *what)
 
 /* -- Measuring ------------------------------------------------------------- */
 
-typedef enum Part {
-  PART_WHOLE, PART_CLOCKS, PART_HOST, PART_LUA, PART__MAX
-} Part;
+typedef enum Part { PART_WHOLE, PART_CLOCKS, PART_HOST, PART_LUA, PART__MAX } Part;
 
 /* What was measured in one scene. */
 static struct {
   uint32_t n;
-  uint32_t host, lua;			/* Frames. */
-  uint32_t broken;			/* Samples that are broken. */
+  uint32_t host, lua; /* Frames. */
+  uint32_t broken;    /* Samples that are broken. */
   uint32_t ns[PART__MAX][TICKS_MAX];
   uint32_t ins[PART__MAX][TICKS_MAX];
 } scene;
 
 static int ins_fd = -1;
-static uint64_t ns_least, ins_least;	/* Cost of measuring itself. */
+static uint64_t ns_least, ins_least; /* Cost of measuring itself. */
 
 static uint64_t now_ns(clockid_t id)
 {
@@ -103,8 +101,7 @@ static inline void meter_end(Meter *m, Part part)
 {
   uint64_t d = (count_ins ? now_ins() : now_ns(CLOCK_MONOTONIC)) - m->begin;
   uint64_t least = count_ins ? ins_least : ns_least;
-  (count_ins ? scene.ins : scene.ns)[part][scene.n] =
-    (uint32_t)(d > least ? d - least : 0);
+  (count_ins ? scene.ins : scene.ns)[part][scene.n] = (uint32_t)(d > least ? d - least : 0);
 }
 
 static void meter_calibrate(void)
@@ -132,7 +129,7 @@ static uint32_t median(uint32_t *v, uint32_t n)
 {
   if (n == 0) return 0;
   qsort(v, n, sizeof(*v), compare);
-  return v[n/2];
+  return v[n / 2];
 }
 
 /* -- The handler ------------------------------------------------------------- */
@@ -147,23 +144,25 @@ static struct {
   Symtab symtab;
 } own;
 
-static struct sigaction session_sa;	/* Sysprof's handler. */
-static siginfo_t tick_info;		/* Its signal. */
+static struct sigaction session_sa; /* Sysprof's handler. */
+static siginfo_t tick_info;         /* Its signal. */
 static volatile int have_tick, replay, leaf;
 
 static size_t drop(const void **data, size_t len, void *ctx)
 {
-  (void)data; (void)ctx;
+  (void)data;
+  (void)ctx;
   return len;
 }
 
 static int stopped(void *ctx, uint8_t *buf)
 {
-  (void)ctx; (void)buf;
+  (void)ctx;
+  (void)buf;
   return 0;
 }
 
-static uintptr_t stack_lo, stack_hi;	/* Of this thread. */
+static uintptr_t stack_lo, stack_hi; /* Of this thread. */
 
 static void find_stack(void)
 {
@@ -243,18 +242,18 @@ static void handler(int sig, siginfo_t *info, void *uc)
 /* -- Scenes ------------------------------------------------------------------ */
 
 static lua_State *L;
-static int ticks;			/* Signals in each scene. */
+static int ticks; /* Signals in each scene. */
 
 static void take_ticks(void)
 {
   int pid = (int)getpid(), i;
-  for (i = 0; i < 2*ticks; i++) {
+  for (i = 0; i < 2 * ticks; i++) {
     count_ins = i & 1;
     if (count_ins && ins_fd < 0) continue;
     replay = 1;
     if (syscall(SYS_tgkill, pid, pid, SIGPROF) != 0) die("tgkill");
     replay = 0;
-    if (!count_ins && ins_fd >= 0) scene.n--;  /* The next one completes it. */
+    if (!count_ins && ins_fd >= 0) scene.n--; /* The next one completes it. */
   }
 }
 
@@ -268,26 +267,31 @@ static int l_tick(lua_State *l)
 /* Stacks of different functions, as in a program, and not of one that calls
 ** itself: each has its own prototype and its own addresses.
 */
-#define D10(m, n)	m(n##0) m(n##1) m(n##2) m(n##3) m(n##4) m(n##5) m(n##6) \
-			m(n##7) m(n##8) m(n##9)
+#define D10(m, n) \
+  m(n##0) m(n##1) m(n##2) m(n##3) m(n##4) m(n##5) m(n##6) m(n##7) m(n##8) m(n##9)
 static int (*const host_funcs[])(int left, void (*leaf_func)(void));
 #define HOST_FUNC(n) \
   __attribute__((noinline)) static int host##n(int left, void (*f)(void)) \
   { \
-    char room[16 + (n % 7)*8]; \
+    char room[16 + (n % 7) * 8]; \
     __asm__ volatile("" : : "r"(room) : "memory"); \
-    if (left <= 0) { f(); return n; } \
+    if (left <= 0) { \
+      f(); \
+      return n; \
+    } \
     return host_funcs[left % 100](left - 1, f) + n; \
   }
-#define HOST_ROW(n)	D10(HOST_FUNC, n)
-HOST_ROW(1) HOST_ROW(2) HOST_ROW(3) HOST_ROW(4) HOST_ROW(5)
-HOST_ROW(6) HOST_ROW(7) HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
-#define HOST_NAME(n)	host##n,
-#define NAME_ROW(n)	D10(HOST_NAME, n)
-static int (*const host_funcs[])(int left, void (*leaf_func)(void)) = {
-  NAME_ROW(1) NAME_ROW(2) NAME_ROW(3) NAME_ROW(4) NAME_ROW(5)
-  NAME_ROW(6) NAME_ROW(7) NAME_ROW(8) NAME_ROW(9) NAME_ROW(10)
-};
+#define HOST_ROW(n) D10(HOST_FUNC, n)
+HOST_ROW(1)
+HOST_ROW(2)
+HOST_ROW(3)
+HOST_ROW(4) HOST_ROW(5) HOST_ROW(6) HOST_ROW(7) HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
+#define HOST_NAME(n) host##n,
+#define NAME_ROW(n)  D10(HOST_NAME, n)
+  static int (*const host_funcs[])(int left, void (*leaf_func)(void)) = {
+    NAME_ROW(1) NAME_ROW(2) NAME_ROW(3) NAME_ROW(4) NAME_ROW(5) NAME_ROW(6) NAME_ROW(7)
+      NAME_ROW(8) NAME_ROW(9) NAME_ROW(10)
+  };
 
 static const char *const lua_funcs =
   "local tick = ...\n"
@@ -308,8 +312,8 @@ static const char *const lua_funcs =
 /* Frames of a scene that are not its own: pseudo frames of the Lua side, main
 ** and what calls it, the VM's C frames.
 */
-#define LUA_LEAST	2
-#define HOST_LEAST	10
+#define LUA_LEAST  2
+#define HOST_LEAST 10
 
 static int lua_depth;
 
@@ -362,17 +366,16 @@ static void session_start(int mode)
   struct sigaction sa;
   memset(&opt, 0, sizeof(opt));
   opt.mode = (uint8_t)mode;
-  opt.interval = 200;  /* A sample of half of that would make sysprof rest. */
+  opt.interval = 200; /* A sample of half of that would make sysprof rest. */
   opt.buf = buf;
   opt.len = sizeof(buf);
   if (luaM_sysprof_set_writer(drop) || luaM_sysprof_set_on_stop(stopped) ||
-      luaM_sysprof_set_backtracer(NULL) ||
-      luaM_sysprof_start(L, &opt))
+      luaM_sysprof_set_backtracer(NULL) || luaM_sysprof_start(L, &opt))
     die("start");
   leaf = (mode == LUAM_SYSPROF_LEAF);
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = handler;
-  sa.sa_flags = SA_SIGINFO|SA_RESTART;
+  sa.sa_flags = SA_SIGINFO | SA_RESTART;
   if (sigaction(SIGPROF, &sa, &session_sa) != 0) die("sigaction");
   have_tick = 0;
   while (!have_tick) getppid();
@@ -382,22 +385,21 @@ static void session_start(int mode)
 
 static void session_stop(void)
 {
-  if (sigaction(SIGPROF, &session_sa, NULL) != 0 || luaM_sysprof_stop(L))
-    die("stop");
+  if (sigaction(SIGPROF, &session_sa, NULL) != 0 || luaM_sysprof_stop(L)) die("stop");
 }
 
 int main(int argc, char **argv)
 {
-  static const struct { int lua, host; } depth[] = {
-    { 3, 10 }, { 20, 10 }, { 100, 10 }, { 3, 20 }, { 3, 100 }, { 20, 20 },
-    { 100, 100 }
-  };
+  static const struct {
+    int lua, host;
+  } depth[] = { { 3, 10 },  { 20, 10 }, { 100, 10 }, { 3, 20 },
+		{ 3, 100 }, { 20, 20 }, { 100, 100 } };
   size_t i;
   int mode;
   ticks = argc > 1 ? atoi(argv[1]) : 2000;
-  if (ticks < 10 || ticks > TICKS_MAX/2) {
+  if (ticks < 10 || ticks > TICKS_MAX / 2) {
     fprintf(stderr, "handler: number of signals from 10 to %d expected, got %s\n",
-	    TICKS_MAX/2, argv[1]);
+	    TICKS_MAX / 2, argv[1]);
     return 1;
   }
   L = luaL_newstate();
@@ -412,14 +414,13 @@ int main(int argc, char **argv)
   if (luaL_dostring(L, "jit.off()")) die("jit");
   printf("median of %d signals%s\n", ticks,
 	 ins_fd < 0 ? "; no counter of instructions on this machine" : "");
-  printf("%-10s %4s %5s %39s  | %39s\n", "", "", "", "nanoseconds",
-	 "instructions");
-  printf("%-10s %4s %5s %7s %7s %7s %7s %7s  | %7s %7s %7s %7s %7s\n", "mode",
-	 "Lua", "host", "whole", "clocks", "host", "Lua", "rest", "whole",
-	 "clocks", "host", "Lua", "rest");
+  printf("%-10s %4s %5s %39s  | %39s\n", "", "", "", "nanoseconds", "instructions");
+  printf("%-10s %4s %5s %7s %7s %7s %7s %7s  | %7s %7s %7s %7s %7s\n", "mode", "Lua",
+	 "host", "whole", "clocks", "host", "Lua", "rest", "whole", "clocks", "host", "Lua",
+	 "rest");
   for (mode = LUAM_SYSPROF_CALLGRAPH; mode >= LUAM_SYSPROF_LEAF; mode--) {
     session_start(mode);
-    for (i = 0; i < sizeof(depth)/sizeof(depth[0]); i++)
+    for (i = 0; i < sizeof(depth) / sizeof(depth[0]); i++)
       run_scene(leaf ? "leaf" : "callgraph", depth[i].lua, depth[i].host);
     session_stop();
   }

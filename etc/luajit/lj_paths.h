@@ -26,7 +26,7 @@
 #include "lua.h"
 
 /* Where jit/ and sysprof/ lie below a prefix. */
-#define PATHS_DIR	"/share/luajit-2.1"
+#define PATHS_DIR "/share/luajit-2.1"
 
 /* File name of the object this code is in, with no symbolic link in it. */
 static int paths_self(char *buf)
@@ -36,7 +36,7 @@ static int paths_self(char *buf)
   Dl_info info;
   return dladdr(&here, &info) && realpath(info.dli_fname, buf) != NULL;
 #else
-  ssize_t len = readlink("/proc/self/exe", buf, PATH_MAX-1);
+  ssize_t len = readlink("/proc/self/exe", buf, PATH_MAX - 1);
   if (len <= 0) return 0;
   buf[len] = '\0';
   return 1;
@@ -84,10 +84,10 @@ static const char *paths_lua(lua_State *L)
   if (!paths_prefix(prefix))
     lua_pushliteral(L, "./?.lua;" LJ_PATHS_SHARE "/?.lua" LUA_LLPATH LUA_RLPATH);
   else if (paths_known(prefix))
-    lua_pushfstring(L, "./?.lua;%s" PATHS_DIR "/?.lua" LUA_LLPATH LUA_RLPATH,
-		    prefix);
+    lua_pushfstring(L, "./?.lua;%s" PATHS_DIR "/?.lua" LUA_LLPATH LUA_RLPATH, prefix);
   else
-    lua_pushfstring(L, "./?.lua;%s" PATHS_DIR "/?.lua" LUA_LLPATH LUA_RLPATH
+    lua_pushfstring(L,
+		    "./?.lua;%s" PATHS_DIR "/?.lua" LUA_LLPATH LUA_RLPATH
 		    ";%s/share" LUA_LUADIR "?.lua"
 		    ";%s/share" LUA_LUADIR "?/init.lua",
 		    prefix, prefix, prefix);
@@ -101,14 +101,14 @@ static const char *paths_c(lua_State *L)
   if (!paths_prefix(prefix) || paths_known(prefix))
     lua_pushliteral(L, "./?.so" LUA_LCPATH1 LUA_RCPATH LUA_LCPATH2);
   else
-    lua_pushfstring(L, "./?.so" LUA_LCPATH1 LUA_RCPATH
-		    ";%s/lib" LUA_LUADIR "?.so" LUA_LCPATH2, prefix);
+    lua_pushfstring(
+      L, "./?.so" LUA_LCPATH1 LUA_RCPATH ";%s/lib" LUA_LUADIR "?.so" LUA_LCPATH2, prefix);
   return paths_anchor(L, "_PATHS_C");
 }
 
 #undef LUA_PATH_DEFAULT
-#define LUA_PATH_DEFAULT	paths_lua(L)
+#define LUA_PATH_DEFAULT paths_lua(L)
 #undef LUA_CPATH_DEFAULT
-#define LUA_CPATH_DEFAULT	paths_c(L)
+#define LUA_CPATH_DEFAULT paths_c(L)
 
 #endif

@@ -13,23 +13,23 @@
 #include "profile/lj_callname.h"
 #include "profile/lj_protoname.h"
 
-#define LOOKUPS_MAX	12	/* Names looked for in one sample. */
-#define INDEX_MAX	8	/* Tables of an __index chain. */
-#define NODES_MAX	64	/* Nodes of a hash chain. */
-#define FUNC_SIZE	offsetof(GCfuncL, uvptr)  /* Without upvalues. */
+#define LOOKUPS_MAX 12                       /* Names looked for in one sample. */
+#define INDEX_MAX   8                        /* Tables of an __index chain. */
+#define NODES_MAX   64                       /* Nodes of a hash chain. */
+#define FUNC_SIZE   offsetof(GCfuncL, uvptr) /* Without upvalues. */
 
 /* A call. The caller has no frame of its own where both are compiled. */
 typedef struct Call {
   Symtab *st;
   Peek *pk;
   global_State *g;
-  const GCproto *pt;		/* Prototype of the function that is called. */
-  const GCfunc *fn;		/* The function, NULL if only pt is known. */
-  const GCproto *caller;	/* Prototype of the caller. */
-  const GCfuncL *callerfn;	/* The caller, NULL if only that is known. */
-  uintptr_t slots;		/* Slots of the caller that are alive, */
-  uintptr_t slots_end;		/* to here; 0 if there are none. */
-  cTValue *arg[2];		/* First two arguments, NULL if unknown. */
+  const GCproto *pt;       /* Prototype of the function that is called. */
+  const GCfunc *fn;        /* The function, NULL if only pt is known. */
+  const GCproto *caller;   /* Prototype of the caller. */
+  const GCfuncL *callerfn; /* The caller, NULL if only that is known. */
+  uintptr_t slots;         /* Slots of the caller that are alive, */
+  uintptr_t slots_end;     /* to here; 0 if there are none. */
+  cTValue *arg[2];         /* First two arguments, NULL if unknown. */
 } Call;
 
 /* -- Checked reading of values ---------------------------------------------- */
@@ -45,14 +45,12 @@ static cTValue *tab_getstr(Peek *pk, const GCtab *t, const GCstr *key)
 {
   const Node *n;
   int i;
-  if (!gcobj_ok(pk, t, sizeof(GCtab), LJ_TTAB) ||
-      !lj_peek_ok(pk, key, sizeof(GCstr)))
+  if (!gcobj_ok(pk, t, sizeof(GCtab), LJ_TTAB) || !lj_peek_ok(pk, key, sizeof(GCstr)))
     return NULL;
   n = hashstr(t, key);
   for (i = 0; n && i < NODES_MAX; i++) {
     if (((uintptr_t)n & 7) != 0 || !lj_peek_ok(pk, n, sizeof(Node))) break;
-    if (tvisstr(&n->key) && strV(&n->key) == key)
-      return tvisnil(&n->val) ? NULL : &n->val;
+    if (tvisstr(&n->key) && strV(&n->key) == key) return tvisnil(&n->val) ? NULL : &n->val;
     n = nextnode(n);
   }
   return NULL;
@@ -69,12 +67,10 @@ static const GCtab *value_meta(const Call *c, cTValue *o)
 {
   if (tvistab(o)) {
     const GCtab *t = tabV(o);
-    return gcobj_ok(c->pk, t, sizeof(GCtab), LJ_TTAB) ?
-	   table_of(t->metatable) : NULL;
+    return gcobj_ok(c->pk, t, sizeof(GCtab), LJ_TTAB) ? table_of(t->metatable) : NULL;
   } else if (tvisudata(o)) {
     const GCudata *ud = udataV(o);
-    return gcobj_ok(c->pk, ud, sizeof(GCudata), LJ_TUDATA) ?
-	   table_of(ud->metatable) : NULL;
+    return gcobj_ok(c->pk, ud, sizeof(GCudata), LJ_TUDATA) ? table_of(ud->metatable) : NULL;
   } else if (itypemap(o) > (uint32_t)~LJ_TNUMX) {
     return NULL;
   }
@@ -115,9 +111,8 @@ static int value_iscallee(const Call *c, cTValue *o)
 /* A slot of the caller. */
 static cTValue *caller_slot(const Call *c, BCReg slot)
 {
-  uintptr_t p = c->slots + slot*sizeof(TValue);
-  if (!c->slots || p >= c->slots_end ||
-      !lj_peek_ok(c->pk, (const void *)p, sizeof(TValue)))
+  uintptr_t p = c->slots + slot * sizeof(TValue);
+  if (!c->slots || p >= c->slots_end || !lj_peek_ok(c->pk, (const void *)p, sizeof(TValue)))
     return NULL;
   return (cTValue *)p;
 }
@@ -127,20 +122,18 @@ static cTValue *caller_upval(const Call *c, uint32_t idx)
   const GCfuncL *fn = c->callerfn;
   const GCupval *uv;
   uintptr_t v;
-  if (!fn || idx >= fn->nupvalues ||
-      !lj_peek_ok(c->pk, &fn->uvptr[idx], sizeof(GCRef)))
+  if (!fn || idx >= fn->nupvalues || !lj_peek_ok(c->pk, &fn->uvptr[idx], sizeof(GCRef)))
     return NULL;
   uv = (const GCupval *)gcref(fn->uvptr[idx]);
   if (!gcobj_ok(c->pk, uv, sizeof(GCupval), LJ_TUPVAL)) return NULL;
   v = (uintptr_t)uvval(uv);
-  return (v & 7) == 0 && lj_peek_ok(c->pk, (const void *)v, sizeof(TValue)) ?
-	 (cTValue *)v : NULL;
+  return (v & 7) == 0 && lj_peek_ok(c->pk, (const void *)v, sizeof(TValue)) ? (cTValue *)v
+									    : NULL;
 }
 
 static cTValue *caller_global(const Call *c, const GCstr *key)
 {
-  const GCtab *env = table_of(c->callerfn ? c->callerfn->env :
-			    mainthread(c->g)->env);
+  const GCtab *env = table_of(c->callerfn ? c->callerfn->env : mainthread(c->g)->env);
   return tab_getstr(c->pk, env, key);
 }
 
@@ -159,8 +152,7 @@ static cTValue *path_value(const Call *c, const NamePath *path)
   case STEP_GLOBAL: o = caller_global(c, st->key); break;
   default: break;
   }
-  for (i = 1; i < path->n && o; i++)
-    o = value_index(c, o, path->step[i].key);
+  for (i = 1; i < path->n && o; i++) o = value_index(c, o, path->step[i].key);
   return o;
 }
 
@@ -174,19 +166,18 @@ static int name_call(const Call *c, SymLFunc *lf, BCPos pos, BCReg slot)
   uint32_t n;
   lj_protoname_slot(c->pk, c->caller, pos, slot, &path);
   if (path.n == 0) return 0;
-  last = &path.step[path.n-1];
+  last = &path.step[path.n - 1];
   o = path_value(c, &path);
   if (!o && last->kind == STEP_METHOD && c->arg[0])
     o = value_index(c, c->arg[0], last->key);
   if (!value_iscallee(c, o)) return 0;
   /* A variable of the caller is no part of the name: its field is. */
   n = lj_protoname_join(&path, part);
-  if (n > 1 && (last->kind == STEP_METHOD ||
-		path.step[0].kind == STEP_LOCAL)) {
-    part[0] = part[n-1];
+  if (n > 1 && (last->kind == STEP_METHOD || path.step[0].kind == STEP_LOCAL)) {
+    part[0] = part[n - 1];
     n = 1;
   }
-  if (n == 0 || part[n-1].len == 0) return 0;
+  if (n == 0 || part[n - 1].len == 0) return 0;
   lj_symtab_setname(lf, SYMNAME_CALL, part, n);
   return 1;
 }
@@ -237,8 +228,7 @@ static void name_site(const Call *c, SymLFunc *lf, uintptr_t pc)
   lf->site = (uint32_t)pc ^ (uint32_t)(pc >> 32);
   mm = bcmode_mm(bc_op(ins));
   if (bc_op(ins) == BC_ITERC) {
-    if (value_iscallee(c, caller_slot(c, bc_a(ins) - 3)))
-      name_role(lf, "for iterator");
+    if (value_iscallee(c, caller_slot(c, bc_a(ins) - 3))) name_role(lf, "for iterator");
   } else if (mm == MM_call) {
     if (name_call(c, lf, pos, bc_a(ins))) return;
     name_metamethod(c, lf, MM_call);
@@ -276,16 +266,14 @@ static void call_args(Call *c, const CallFrame *cf)
 {
   uint32_t i;
   for (i = 0; i < 2; i++) {
-    uintptr_t p = (i < c->pt->numparams ? cf->slots : cf->f + 8) +
-		  i*sizeof(TValue);
+    uintptr_t p = (i < c->pt->numparams ? cf->slots : cf->f + 8) + i * sizeof(TValue);
     if ((i < c->pt->numparams || (c->pt->flags & PROTO_VARARG)) &&
 	lj_peek_ok(c->pk, (const void *)p, sizeof(TValue)))
       c->arg[i] = (cTValue *)p;
   }
 }
 
-void lj_callname_frame(Symtab *st, Peek *pk, global_State *g,
-		       const CallFrame *cf)
+void lj_callname_frame(Symtab *st, Peek *pk, global_State *g, const CallFrame *cf)
 {
   SymLFunc *lf = &st->lfunc[st->last];
   Call c = { st, pk, g, lf->pt, cf->fn, NULL, NULL, 0, 0, { NULL, NULL } };
@@ -294,13 +282,10 @@ void lj_callname_frame(Symtab *st, Peek *pk, global_State *g,
   if ((link & FRAME_TYPEP) == FRAME_VARG) return;
   call_args(&c, cf);
   switch (link & FRAME_TYPE) {
-  case FRAME_C:
-    name_fromc(&c, lf, (int)(link & FRAME_TYPEP));
-    return;
+  case FRAME_C: name_fromc(&c, lf, (int)(link & FRAME_TYPEP)); return;
   case FRAME_CONT:
-    if ((link & FRAME_P) != 0) return;  /* FRAME_PCALL */
-    if (LJ_HASFFI &&
-	*(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK) {
+    if ((link & FRAME_P) != 0) return; /* FRAME_PCALL */
+    if (LJ_HASFFI && *(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK) {
       name_role(lf, "ffi callback");
       return;
     }
@@ -317,13 +302,11 @@ void lj_callname_frame(Symtab *st, Peek *pk, global_State *g,
   name_site(&c, lf, cf->pc);
 }
 
-int lj_callname_isfinal(const Symtab *st, const global_State *g,
-			const CallFrame *cf)
+int lj_callname_isfinal(const Symtab *st, const global_State *g, const CallFrame *cf)
 {
   uint64_t link = *(const uint64_t *)cf->f;
   switch (link & FRAME_TYPE) {
-  case FRAME_C:
-    return (link & FRAME_TYPEP) != FRAME_CP || !(g->hookmask & HOOK_GC);
+  case FRAME_C: return (link & FRAME_TYPEP) != FRAME_CP || !(g->hookmask & HOOK_GC);
   case FRAME_CONT:
     if ((link & FRAME_P) != 0) return 1;
     if (LJ_HASFFI && *(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK)
@@ -335,8 +318,8 @@ int lj_callname_isfinal(const Symtab *st, const global_State *g,
   return !cf->pc || lj_callname_isdone(st, cf->pc);
 }
 
-void lj_callname_inlined(Symtab *st, Peek *pk, global_State *g,
-			 const GCproto *pt, const GCproto *caller, uintptr_t pc)
+void lj_callname_inlined(Symtab *st, Peek *pk, global_State *g, const GCproto *pt,
+			 const GCproto *caller, uintptr_t pc)
 {
   SymLFunc *lf = &st->lfunc[st->last];
   Call c = { st, pk, g, pt, NULL, caller, NULL, 0, 0, { NULL, NULL } };

@@ -11,6 +11,7 @@
 #include "profile/lj_ehframe.h"
 
 /* Call frame instructions, DWARF 5 table 7.29, and one of GNU. */
+/* clang-format off */
 enum {
   CFA_ADVANCE_LOC = 0x40, CFA_OFFSET = 0x80, CFA_RESTORE = 0xc0,
   CFA_NOP = 0x00, CFA_SET_LOC, CFA_ADVANCE_LOC1, CFA_ADVANCE_LOC2,
@@ -22,40 +23,45 @@ enum {
   CFA_VAL_EXPRESSION,
   CFA_GNU_ARGS_SIZE = 0x2e
 };
+/* clang-format on */
 
-#define CFI_STATES_MAX	4	/* Depth of remember_state. */
+#define CFI_STATES_MAX 4 /* Depth of remember_state. */
 
 /* -- Running the instructions --------------------------------------------- */
 
 typedef enum RuleKind {
-  RULE_SAME, RULE_UNDEFINED, RULE_OFFSET, RULE_VAL_OFFSET, RULE_REGISTER,
-  RULE_EXPR, RULE_VAL_EXPR
+  RULE_SAME,
+  RULE_UNDEFINED,
+  RULE_OFFSET,
+  RULE_VAL_OFFSET,
+  RULE_REGISTER,
+  RULE_EXPR,
+  RULE_VAL_EXPR
 } RuleKind;
 
 /* How to find the caller's value of a register. */
 typedef struct Rule {
-  uint8_t kind;			/* RuleKind. */
-  int32_t ofs;			/* Offset from CFA, register, or expression. */
+  uint8_t kind; /* RuleKind. */
+  int32_t ofs;  /* Offset from CFA, register, or expression. */
 } Rule;
 
 typedef struct Row {
   Rule reg[CFI_REG__MAX];
-  Rule cfa;			/* RULE_REGISTER (with cfa_ofs) or RULE_EXPR. */
+  Rule cfa; /* RULE_REGISTER (with cfa_ofs) or RULE_EXPR. */
   int64_t cfa_ofs;
 } Row;
 
 typedef struct Machine {
-  Row row, initial;		/* Current rules, and the CIE's. */
-  Row saved[CFI_STATES_MAX];	/* Remembered rules. */
+  Row row, initial;          /* Current rules, and the CIE's. */
+  Row saved[CFI_STATES_MAX]; /* Remembered rules. */
   int nsaved;
-  const uint8_t *base;		/* Expressions are offsets from here. */
+  const uint8_t *base; /* Expressions are offsets from here. */
 } Machine;
 
-static void rule_set(Machine *m, uint64_t reg, RuleKind kind, int64_t ofs,
-		     Bytes *b)
+static void rule_set(Machine *m, uint64_t reg, RuleKind kind, int64_t ofs, Bytes *b)
 {
   if (ofs != (int32_t)ofs) b->bad = 1;
-  if (reg >= CFI_REG__MAX) return;  /* Not a register that matters here. */
+  if (reg >= CFI_REG__MAX) return; /* Not a register that matters here. */
   m->row.reg[reg].kind = (uint8_t)kind;
   m->row.reg[reg].ofs = (int32_t)ofs;
 }
@@ -80,8 +86,7 @@ static int machine_run(Machine *m, const Fde *fde, Bytes b, uintptr_t pc)
     switch (op & 0xc0) {
     case CFA_ADVANCE_LOC: loc += low * fde->code_align; goto advanced;
     case CFA_OFFSET:
-      rule_set(m, low, RULE_OFFSET,
-	       (int64_t)bytes_uleb(&b) * fde->data_align, &b);
+      rule_set(m, low, RULE_OFFSET, (int64_t)bytes_uleb(&b) * fde->data_align, &b);
       continue;
     case CFA_RESTORE:
       if (low < CFI_REG__MAX) m->row.reg[low] = m->initial.reg[low];
@@ -91,13 +96,12 @@ static int machine_run(Machine *m, const Fde *fde, Bytes b, uintptr_t pc)
     switch (op) {
     case CFA_NOP: break;
     case CFA_SET_LOC: loc = lj_ehframe_pointer(&b, fde->enc, 1); goto advanced;
-    case CFA_ADVANCE_LOC1: loc += bytes_uint(&b, 1)*fde->code_align; goto advanced;
-    case CFA_ADVANCE_LOC2: loc += bytes_uint(&b, 2)*fde->code_align; goto advanced;
-    case CFA_ADVANCE_LOC4: loc += bytes_uint(&b, 4)*fde->code_align; goto advanced;
+    case CFA_ADVANCE_LOC1: loc += bytes_uint(&b, 1) * fde->code_align; goto advanced;
+    case CFA_ADVANCE_LOC2: loc += bytes_uint(&b, 2) * fde->code_align; goto advanced;
+    case CFA_ADVANCE_LOC4: loc += bytes_uint(&b, 4) * fde->code_align; goto advanced;
     case CFA_OFFSET_EXTENDED:
       reg = bytes_uleb(&b);
-      rule_set(m, reg, RULE_OFFSET,
-	       (int64_t)bytes_uleb(&b) * fde->data_align, &b);
+      rule_set(m, reg, RULE_OFFSET, (int64_t)bytes_uleb(&b) * fde->data_align, &b);
       break;
     case CFA_OFFSET_EXTENDED_SF:
       reg = bytes_uleb(&b);
@@ -105,8 +109,7 @@ static int machine_run(Machine *m, const Fde *fde, Bytes b, uintptr_t pc)
       break;
     case CFA_VAL_OFFSET:
       reg = bytes_uleb(&b);
-      rule_set(m, reg, RULE_VAL_OFFSET,
-	       (int64_t)bytes_uleb(&b) * fde->data_align, &b);
+      rule_set(m, reg, RULE_VAL_OFFSET, (int64_t)bytes_uleb(&b) * fde->data_align, &b);
       break;
     case CFA_VAL_OFFSET_SF:
       reg = bytes_uleb(&b);
@@ -145,9 +148,7 @@ static int machine_run(Machine *m, const Fde *fde, Bytes b, uintptr_t pc)
       m->row.cfa.ofs = (int32_t)bytes_uleb(&b);
       break;
     case CFA_DEF_CFA_OFFSET: m->row.cfa_ofs = (int64_t)bytes_uleb(&b); break;
-    case CFA_DEF_CFA_OFFSET_SF:
-      m->row.cfa_ofs = bytes_sleb(&b) * fde->data_align;
-      break;
+    case CFA_DEF_CFA_OFFSET_SF: m->row.cfa_ofs = bytes_sleb(&b) * fde->data_align; break;
     case CFA_DEF_CFA_EXPRESSION:
       m->row.cfa.kind = RULE_EXPR;
       m->row.cfa.ofs = (int32_t)expr_skip(m, &b);
@@ -173,8 +174,7 @@ static int machine_run(Machine *m, const Fde *fde, Bytes b, uintptr_t pc)
 /* -- Stepping ------------------------------------------------------------- */
 
 /* Apply the rules of the current row. */
-static CfiResult row_apply(Peek *pk, const Machine *m, CfiRegs *regs,
-			   int is_signal)
+static CfiResult row_apply(Peek *pk, const Machine *m, CfiRegs *regs, int is_signal)
 {
   const Row *row = &m->row;
   CfiRegs out;
@@ -195,33 +195,29 @@ static CfiResult row_apply(Peek *pk, const Machine *m, CfiRegs *regs,
   /* The stack grows down, so a frame's end lies above its start. The unwinder's
   ** last instruction is a jump with an empty frame.
   */
-  if (!is_signal && cfa < regs->r[CFI_REG_SP] + (regs->is_return ? 8 : 0))
-    return CFI_NONE;
+  if (!is_signal && cfa < regs->r[CFI_REG_SP] + (regs->is_return ? 8 : 0)) return CFI_NONE;
   out.valid = regs->valid & CFI_PRESERVED;
   for (i = 0; i < CFI_REG__MAX; i++) {
     const Rule *rule = &row->reg[i];
     uintptr_t v = regs->r[i];
     switch (rule->kind) {
-    case RULE_SAME:
-      out.r[i] = v;
-      continue;
+    case RULE_SAME: out.r[i] = v; continue;
     case RULE_OFFSET:
       if (!lj_peek_word(pk, cfa + (intptr_t)rule->ofs, &v)) return CFI_FAULT;
       break;
     case RULE_VAL_OFFSET: v = cfa + (intptr_t)rule->ofs; break;
     case RULE_REGISTER:
-      if ((uint32_t)rule->ofs >= CFI_REG__MAX ||
-	  !(regs->valid & (1u << rule->ofs)))
+      if ((uint32_t)rule->ofs >= CFI_REG__MAX || !(regs->valid & (1u << rule->ofs)))
 	return CFI_NONE;
       v = regs->r[rule->ofs];
       break;
-    case RULE_EXPR: case RULE_VAL_EXPR:
+    case RULE_EXPR:
+    case RULE_VAL_EXPR:
       res = lj_cfiexpr_eval(pk, m->base + rule->ofs, regs, &cfa, &v);
       if (res != CFI_STEP) return res;
-      if (rule->kind == RULE_EXPR && !lj_peek_word(pk, v, &v))
-	return CFI_FAULT;
+      if (rule->kind == RULE_EXPR && !lj_peek_word(pk, v, &v)) return CFI_FAULT;
       break;
-    default:  /* RULE_UNDEFINED */
+    default: /* RULE_UNDEFINED */
       out.valid &= ~(1u << i);
       out.r[i] = 0;
       continue;
@@ -293,13 +289,12 @@ int lj_cfi_rule(uintptr_t pc, CfiRule *rule, Fde *fde)
     preserved &= ~(1u << lj_cfi_saved[i]);
     rule->saved[i] = 0;
     if (r->kind == RULE_SAME) continue;
-    if (r->kind != RULE_OFFSET || (r->ofs & 7) != 0 || words < 1 ||
-	words > UINT8_MAX)
+    if (r->kind != RULE_OFFSET || (r->ofs & 7) != 0 || words < 1 || words > UINT8_MAX)
       return 0;
     rule->saved[i] = (uint8_t)words;
     if (words > rule->depth) rule->depth = (uint8_t)words;
   }
-  for (i = 0; i < CFI_REG__MAX; i++)  /* The stack pointer. */
+  for (i = 0; i < CFI_REG__MAX; i++) /* The stack pointer. */
     if ((preserved & (1u << i)) && row->reg[i].kind != RULE_SAME) return 0;
   return 1;
 }
@@ -308,9 +303,9 @@ int lj_cfi_rule(uintptr_t pc, CfiRule *rule, Fde *fde)
 static int code_iscalled(const uint8_t *p)
 {
   int n;
-  if (p[-5] == 0xe8) return 1;  /* call rel32 */
-  for (n = 2; n <= 7; n++)  /* call r/m64: ff /2 */
-    if (p[-n] == 0xff && (p[1-n] & 0x38) == 0x10) return 1;
+  if (p[-5] == 0xe8) return 1; /* call rel32 */
+  for (n = 2; n <= 7; n++)     /* call r/m64: ff /2 */
+    if (p[-n] == 0xff && (p[1 - n] & 0x38) == 0x10) return 1;
   return 0;
 }
 
@@ -318,10 +313,9 @@ int lj_cfi_isstart(Peek *pk, const CfiRegs *regs)
 {
   uintptr_t pc = regs->r[CFI_REG_PC];
   Fde fde;
-  return regs->is_return && (pc & 15) == 0 &&
-	 lj_peek_ok(pk, (const void *)(pc - 8), 16) &&
-	 !code_iscalled((const uint8_t *)pc) &&
-	 lj_ehframe_find(pc, &fde) == CFI_STEP && fde.pc_begin == pc;
+  return regs->is_return && (pc & 15) == 0 && lj_peek_ok(pk, (const void *)(pc - 8), 16) &&
+	 !code_iscalled((const uint8_t *)pc) && lj_ehframe_find(pc, &fde) == CFI_STEP &&
+	 fde.pc_begin == pc;
 }
 
 void lj_cfi_warmup(void)

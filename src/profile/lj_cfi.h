@@ -15,29 +15,34 @@
 
 /* Registers by their DWARF numbers (System V ABI for AMD64, figure 3.36). */
 enum {
-  CFI_REG_BX = 3, CFI_REG_BP = 6, CFI_REG_SP = 7,
-  CFI_REG_R12 = 12, CFI_REG_R13, CFI_REG_R14, CFI_REG_R15,
+  CFI_REG_BX = 3,
+  CFI_REG_BP = 6,
+  CFI_REG_SP = 7,
+  CFI_REG_R12 = 12,
+  CFI_REG_R13,
+  CFI_REG_R14,
+  CFI_REG_R15,
   CFI_REG_PC = 16,
   CFI_REG__MAX
 };
 
 typedef struct CfiRegs {
-  uintptr_t r[CFI_REG__MAX];	/* Values. */
-  uint32_t valid;		/* Bit set of the known ones. */
-  int is_return;		/* r[CFI_REG_PC] is a return address. */
+  uintptr_t r[CFI_REG__MAX]; /* Values. */
+  uint32_t valid;            /* Bit set of the known ones. */
+  int is_return;             /* r[CFI_REG_PC] is a return address. */
 } CfiRegs;
 
 /* Registers that a called function preserves: known in its caller, too. */
 #define CFI_PRESERVED \
-  ((1u<<CFI_REG_BX)|(1u<<CFI_REG_BP)|(1u<<CFI_REG_SP)|(1u<<CFI_REG_R12)| \
-   (1u<<CFI_REG_R13)|(1u<<CFI_REG_R14)|(1u<<CFI_REG_R15)|(1u<<CFI_REG_PC))
+  ((1u << CFI_REG_BX) | (1u << CFI_REG_BP) | (1u << CFI_REG_SP) | (1u << CFI_REG_R12) | \
+   (1u << CFI_REG_R13) | (1u << CFI_REG_R14) | (1u << CFI_REG_R15) | (1u << CFI_REG_PC))
 
 typedef enum CfiResult {
-  CFI_ROOT,	/* This is the outermost frame. */
-  CFI_STEP,	/* The registers are the caller's now. */
-  CFI_NO_OBJECT,	/* The address is not in a loaded object. */
-  CFI_NONE,	/* No usable CFI for this address; registers unchanged. */
-  CFI_FAULT	/* A needed address is not readable; registers unchanged. */
+  CFI_ROOT,      /* This is the outermost frame. */
+  CFI_STEP,      /* The registers are the caller's now. */
+  CFI_NO_OBJECT, /* The address is not in a loaded object. */
+  CFI_NONE,      /* No usable CFI for this address; registers unchanged. */
+  CFI_FAULT      /* A needed address is not readable; registers unchanged. */
 } CfiResult;
 
 /* Replace the registers of a frame by its caller's. Async-signal-safe once
@@ -46,7 +51,7 @@ typedef enum CfiResult {
 LJ_FUNC CfiResult lj_cfi_step(Peek *pk, CfiRegs *regs);
 
 /* Registers other than the stack pointer that a called function preserves. */
-#define CFI_NSAVED	6
+#define CFI_NSAVED 6
 
 /* What a step does, where it is as in nearly all compiled code: the canonical
 ** frame address (CFA) is a register plus an offset, the return address is below
@@ -55,17 +60,16 @@ LJ_FUNC CfiResult lj_cfi_step(Peek *pk, CfiRegs *regs);
 typedef struct CfiRule {
   int32_t cfa_ofs;
   uint8_t cfa_reg : 5;
-  uint8_t is_root : 1;		/* This is the outermost frame. */
-  uint8_t is_inner : 1;		/* The next address is in this function, too. */
-  uint8_t stays : 1;		/* Its object does, see lj_ehframe_stays. */
-  uint8_t depth;		/* Words below the CFA that are loaded. */
-  uint8_t saved[CFI_NSAVED];	/* Words below it of each, 0: not saved. */
+  uint8_t is_root : 1;       /* This is the outermost frame. */
+  uint8_t is_inner : 1;      /* The next address is in this function, too. */
+  uint8_t stays : 1;         /* Its object does, see lj_ehframe_stays. */
+  uint8_t depth;             /* Words below the CFA that are loaded. */
+  uint8_t saved[CFI_NSAVED]; /* Words below it of each, 0: not saved. */
 } CfiRule;
 
 /* Order of CfiRule.saved. */
-static const uint8_t lj_cfi_saved[CFI_NSAVED] = {
-  CFI_REG_BX, CFI_REG_BP, CFI_REG_R12, CFI_REG_R13, CFI_REG_R14, CFI_REG_R15
-};
+static const uint8_t lj_cfi_saved[CFI_NSAVED] = { CFI_REG_BX,  CFI_REG_BP,  CFI_REG_R12,
+						  CFI_REG_R13, CFI_REG_R14, CFI_REG_R15 };
 
 struct Fde;
 

@@ -9,6 +9,7 @@
 #include "profile/lj_ehframe.h"
 
 /* Expression operations that occur in practice, DWARF 5 table 7.9. */
+/* clang-format off */
 enum {
   OP_DEREF = 0x06, OP_CONST1U = 0x08, OP_CONST1S, OP_CONST2U, OP_CONST2S,
   OP_CONST4U, OP_CONST4S, OP_CONSTU = 0x10, OP_CONSTS, OP_DUP, OP_DROP,
@@ -17,8 +18,9 @@ enum {
   OP_EQ = 0x29, OP_GE, OP_GT, OP_LE, OP_LT, OP_NE,
   OP_LIT0 = 0x30, OP_BREG0 = 0x70
 };
+/* clang-format on */
 
-#define STACK_MAX	8	/* Values at a time. */
+#define STACK_MAX 8 /* Values at a time. */
 
 CfiResult lj_cfiexpr_eval(Peek *pk, const uint8_t *expr, const CfiRegs *regs,
 			  const uintptr_t *cfa, uintptr_t *result)
@@ -27,8 +29,10 @@ CfiResult lj_cfiexpr_eval(Peek *pk, const uint8_t *expr, const CfiRegs *regs,
   int n = 0;
   Bytes b;
   uint64_t len;
-  b.p = expr; b.end = b.p + 10; b.bad = 0;
-  len = bytes_uleb(&b);  /* Checked by the caller. */
+  b.p = expr;
+  b.end = b.p + 10;
+  b.bad = 0;
+  len = bytes_uleb(&b); /* Checked by the caller. */
   b.end = b.p + len;
   if (cfa) st[n++] = *cfa;
   while (b.p < b.end) {
@@ -54,21 +58,23 @@ CfiResult lj_cfiexpr_eval(Peek *pk, const uint8_t *expr, const CfiRegs *regs,
     } else {
       uintptr_t x, y;
       if (n < 1) return CFI_NONE;
-      x = st[n-1];
-      switch (op) {  /* Operations on one operand. */
+      x = st[n - 1];
+      switch (op) { /* Operations on one operand. */
       case OP_DEREF:
-	if (!lj_peek_word(pk, x, &st[n-1])) return CFI_FAULT;
+	if (!lj_peek_word(pk, x, &st[n - 1])) return CFI_FAULT;
 	continue;
       case OP_DUP: st[n++] = x; continue;
       case OP_DROP: n--; continue;
-      case OP_NEG: st[n-1] = (uintptr_t)0 - x; continue;
-      case OP_NOT: st[n-1] = ~x; continue;
-      case OP_PLUS_UCONST: st[n-1] = x + bytes_uleb(&b); continue;
+      case OP_NEG: st[n - 1] = (uintptr_t)0 - x; continue;
+      case OP_NOT: st[n - 1] = ~x; continue;
+      case OP_PLUS_UCONST: st[n - 1] = x + bytes_uleb(&b); continue;
       default: break;
       }
       if (n < 2) return CFI_NONE;
-      y = x; x = st[n-2]; n--;
-      switch (op) {  /* Operations on two operands. */
+      y = x;
+      x = st[n - 2];
+      n--;
+      switch (op) { /* Operations on two operands. */
       case OP_AND: x &= y; break;
       case OP_OR: x |= y; break;
       case OP_XOR: x ^= y; break;
@@ -86,10 +92,10 @@ CfiResult lj_cfiexpr_eval(Peek *pk, const uint8_t *expr, const CfiRegs *regs,
       case OP_LT: x = (intptr_t)x < (intptr_t)y; break;
       default: return CFI_NONE;
       }
-      st[n-1] = x;
+      st[n - 1] = x;
     }
   }
   if (n < 1 || b.bad) return CFI_NONE;
-  *result = st[n-1];
+  *result = st[n - 1];
   return CFI_STEP;
 }

@@ -12,11 +12,11 @@
 
 /* -- Is it still the same entry? ---------------------------------------------- */
 
-#define ENTRY_MAX	1024	/* Bytes of an entry that is remembered. */
+#define ENTRY_MAX 1024 /* Bytes of an entry that is remembered. */
 
 static LJ_AINLINE uint64_t sum_word(uint64_t w, uint64_t key)
 {
-  unsigned __int128 p = (unsigned __int128)(w ^ key) * U64x(9e3779b9,7f4a7c15);
+  unsigned __int128 p = (unsigned __int128)(w ^ key) * U64x(9e3779b9, 7f4a7c15);
   return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
@@ -25,12 +25,12 @@ static LJ_AINLINE uint64_t sum_word(uint64_t w, uint64_t key)
 */
 static uint64_t entry_sum(const uint8_t *p)
 {
-  uint64_t sum = 0, key = U64x(d6e8feb8,6659fd93), w;
+  uint64_t sum = 0, key = U64x(d6e8feb8, 6659fd93), w;
   uint32_t len, i;
   memcpy(&len, p, 4);
   if (len < 4 || len > ENTRY_MAX) return 0;
   len += 4;
-  for (i = 0; i + 8 <= len; i += 8, key += U64x(a0761d64,78bd642f)) {
+  for (i = 0; i + 8 <= len; i += 8, key += U64x(a0761d64, 78bd642f)) {
     memcpy(&w, p + i, 8);
     sum += sum_word(w, key);
   }
@@ -48,8 +48,7 @@ static uint64_t entries_sum(CfiCache *cc, const uint8_t *fde)
   uint64_t sum = entry_sum(fde);
   memcpy(&delta, fde + 4, 4);
   cie = fde + 4 - delta;
-  if (sum == 0 || (uintptr_t)cie - cc->obj.begin >= cc->obj.end - cc->obj.begin)
-    return 0;
+  if (sum == 0 || (uintptr_t)cie - cc->obj.begin >= cc->obj.end - cc->obj.begin) return 0;
   if (cie != cc->cie) {
     cc->cie = cie;
     cc->cie_check = entry_sum(cie);
@@ -60,8 +59,7 @@ static uint64_t entries_sum(CfiCache *cc, const uint8_t *fde)
 /* The object of an address, most often that of the address before. */
 static int find_object(CfiCache *cc, const Peek *pk, uintptr_t pc)
 {
-  if (cc->generation == pk->generation &&
-      pc - cc->obj.begin < cc->obj.end - cc->obj.begin)
+  if (cc->generation == pk->generation && pc - cc->obj.begin < cc->obj.end - cc->obj.begin)
     return 1;
   cc->cie = NULL;
   cc->generation = 0;
@@ -75,7 +73,7 @@ static int row_holds(CfiCache *cc, const CfiRow *row)
 {
   int32_t ofs;
   if (row->index >= cc->obj.count) return 0;
-  memcpy(&ofs, cc->obj.table + (size_t)row->index*8 + 4, 4);
+  memcpy(&ofs, cc->obj.table + (size_t)row->index * 8 + 4, 4);
   return entries_sum(cc, cc->obj.hdr + ofs) == row->check;
 }
 
@@ -96,14 +94,14 @@ const CfiRule *lj_cfirow_find(CfiCache *cc, const Peek *pk, uintptr_t pc)
   if (found.check == 0) return NULL;
   found.index = fde.index;
   found.pc = pc;
-  if (row != first) first[1] = first[0];  /* Replaces the older one. */
+  if (row != first) first[1] = first[0]; /* Replaces the older one. */
   *first = found;
   return &first->rule;
 }
 
 /* Load a register that is saved below the CFA. */
-static LJ_AINLINE void load_saved(const CfiRule *rule, int i, int reg,
-				  uintptr_t cfa, CfiRegs *regs)
+static LJ_AINLINE void load_saved(const CfiRule *rule, int i, int reg, uintptr_t cfa,
+				  CfiRegs *regs)
 {
   if (rule->saved[i]) {
     regs->r[reg] = ((const uintptr_t *)cfa)[-(int)rule->saved[i]];
@@ -117,8 +115,7 @@ static int words_readable(const CfiRule *rule, Peek *pk, uintptr_t cfa)
   uintptr_t w;
   int i;
   for (i = 0; i < CFI_NSAVED; i++)
-    if (rule->saved[i] &&
-	!lj_peek_word(pk, cfa - (uintptr_t)rule->saved[i]*8, &w))
+    if (rule->saved[i] && !lj_peek_word(pk, cfa - (uintptr_t)rule->saved[i] * 8, &w))
       return 0;
   return lj_peek_word(pk, cfa - 8, &w);
 }
@@ -126,7 +123,7 @@ static int words_readable(const CfiRule *rule, Peek *pk, uintptr_t cfa)
 CfiResult lj_cfirow_step(const CfiRule *rule, Peek *pk, CfiRegs *regs)
 {
   uintptr_t cfa = regs->r[rule->cfa_reg] + (uintptr_t)(intptr_t)rule->cfa_ofs;
-  uintptr_t lowest = cfa - (uintptr_t)rule->depth*8, pc;
+  uintptr_t lowest = cfa - (uintptr_t)rule->depth * 8, pc;
   if (!(regs->valid & (1u << rule->cfa_reg))) return CFI_NONE;
   if (rule->is_root) return CFI_ROOT;
   if (cfa < regs->r[CFI_REG_SP] + (regs->is_return ? 8 : 0)) return CFI_NONE;
@@ -137,9 +134,8 @@ CfiResult lj_cfirow_step(const CfiRule *rule, Peek *pk, CfiRegs *regs)
     return CFI_FAULT;
   pc = *(const uintptr_t *)(cfa - 8);
   if (pc == 0) return CFI_ROOT;
-  regs->valid = (regs->valid & CFI_PRESERVED) | 1u << CFI_REG_SP |
-		1u << CFI_REG_PC;
-  load_saved(rule, 0, CFI_REG_BX, cfa, regs);  /* As in lj_cfi_saved. */
+  regs->valid = (regs->valid & CFI_PRESERVED) | 1u << CFI_REG_SP | 1u << CFI_REG_PC;
+  load_saved(rule, 0, CFI_REG_BX, cfa, regs); /* As in lj_cfi_saved. */
   load_saved(rule, 1, CFI_REG_BP, cfa, regs);
   load_saved(rule, 2, CFI_REG_R12, cfa, regs);
   load_saved(rule, 3, CFI_REG_R13, cfa, regs);

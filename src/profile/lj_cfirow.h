@@ -20,39 +20,38 @@
 #include "profile/lj_cfi.h"
 #include "profile/lj_ehframe.h"
 
-#define CFIROW_BITS	11
-#define CFIROW_SLOTS	(1 << CFIROW_BITS)  /* Steps remembered. */
+#define CFIROW_BITS  11
+#define CFIROW_SLOTS (1 << CFIROW_BITS) /* Steps remembered. */
 
 /* The step of one address. */
 typedef struct CfiRow {
-  uintptr_t pc;			/* The address, 0 if free. */
-  uint64_t check;		/* Sum of the entry's bytes and address. */
-  uint32_t index;		/* Of the entry, in the object's table. */
+  uintptr_t pc;   /* The address, 0 if free. */
+  uint64_t check; /* Sum of the entry's bytes and address. */
+  uint32_t index; /* Of the entry, in the object's table. */
   CfiRule rule;
 } CfiRow;
 
 /* Clear it before use. */
 typedef struct CfiCache {
-  uint64_t generation;		/* Sample that these are of. */
-  EhObject obj;			/* Object of the last address, */
-  const uint8_t *cie;		/* a common entry of it, */
-  uint64_t cie_check;		/* and its sum. */
+  uint64_t generation; /* Sample that these are of. */
+  EhObject obj;        /* Object of the last address, */
+  const uint8_t *cie;  /* a common entry of it, */
+  uint64_t cie_check;  /* and its sum. */
   LJ_ALIGN(32) CfiRow row[CFIROW_SLOTS];
 } CfiCache;
 
 /* Number of some bits for an address. */
 static LJ_AINLINE uint32_t lj_cfirow_hash(uintptr_t pc, int bits)
 {
-  uint64_t h = pc * U64x(9e3779b9,7f4a7c15);
-  h = (h ^ (h >> 32)) * U64x(d6e8feb8,6659fd93);
+  uint64_t h = pc * U64x(9e3779b9, 7f4a7c15);
+  h = (h ^ (h >> 32)) * U64x(d6e8feb8, 6659fd93);
   return (uint32_t)(h >> (64 - bits));
 }
 
 /* What a step from this address does, NULL if it has to be interpreted. Valid
 ** until the next call. Async-signal-safe once lj_cfi_warmup has run.
 */
-LJ_FUNC const CfiRule *lj_cfirow_find(CfiCache *cc, const Peek *pk,
-				      uintptr_t pc);
+LJ_FUNC const CfiRule *lj_cfirow_find(CfiCache *cc, const Peek *pk, uintptr_t pc);
 
 /* Replace the registers of a frame by its caller's, as lj_cfi_step does. */
 LJ_FUNC CfiResult lj_cfirow_step(const CfiRule *rule, Peek *pk, CfiRegs *regs);

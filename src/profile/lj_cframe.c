@@ -27,8 +27,7 @@ int lj_cframe_isthread(Peek *pk, const global_State *g, uintptr_t p)
 lua_State *lj_cframe_L(Peek *pk, const global_State *g, uintptr_t cf)
 {
   uintptr_t p;
-  if (!lj_peek_word(pk, cf + CFRAME_OFS_L, &p) ||
-      !lj_cframe_isthread(pk, g, p))
+  if (!lj_peek_word(pk, cf + CFRAME_OFS_L, &p) || !lj_cframe_isthread(pk, g, p))
     return NULL;
   return (lua_State *)p;
 }
@@ -83,7 +82,7 @@ uintptr_t lj_cframe_pass(Peek *pk, CFrameChains *cc, lua_State *L, uintptr_t cf)
   int i = chains_find(cc, L);
   if (i < 0) {
     i = cc->turn;
-    cc->turn = (cc->turn + 1) & (CFRAME_CHAINS-1);
+    cc->turn = (cc->turn + 1) & (CFRAME_CHAINS - 1);
     cc->c[i].L = L;
   }
   return (cc->c[i].next = cframe_next(pk, cf));

@@ -19,22 +19,22 @@
 /* From a frame's address upwards (lj_frame.h, CFRAME_*): locals, the saved
 ** registers, the return address.
 */
-#define VMFRAME_R14	(CFRAME_SIZE - 5*8)
-#define VMFRAME_R15	(CFRAME_SIZE - 4*8)
-#define VMFRAME_BX	(CFRAME_SIZE - 3*8)
-#define VMFRAME_BP	(CFRAME_SIZE - 2*8)
-#define VMFRAME_PC	(CFRAME_SIZE - 1*8)
+#define VMFRAME_R14 (CFRAME_SIZE - 5 * 8)
+#define VMFRAME_R15 (CFRAME_SIZE - 4 * 8)
+#define VMFRAME_BX  (CFRAME_SIZE - 3 * 8)
+#define VMFRAME_BP  (CFRAME_SIZE - 2 * 8)
+#define VMFRAME_PC  (CFRAME_SIZE - 1 * 8)
 /* The way into a trace saves these two in and below the frame. */
-#define VMFRAME_TRACE_R12	0
-#define VMFRAME_TRACE_R13	(-8)
+#define VMFRAME_TRACE_R12 0
+#define VMFRAME_TRACE_R13 (-8)
 
 /* Stack that the interpreter uses below its frame. */
-#define VMFRAME_SLACK	(CFRAME_SIZE_JIT - CFRAME_SIZE)
+#define VMFRAME_SLACK (CFRAME_SIZE_JIT - CFRAME_SIZE)
 
 /* Stack that a trace, and the way out of it, use at most: slots that it spills
 ** to (GCtrace.spadjust), and registers that an exit saves.
 */
-#define VMFRAME_TRACE_MAX	(65536 + 1024)
+#define VMFRAME_TRACE_MAX (65536 + 1024)
 
 /* What ran on a C frame of the VM when it was left towards the leaf.
 **
@@ -62,34 +62,34 @@
 ** with its first instructions, after jit_base was set by the interpreter.
 */
 typedef enum VMPlace {
-  VMF_INTERP,	/* The interpreter, or another part of the assembler VM. */
-  VMF_TRACE,	/* Compiled code. */
-  VMF_EXIT	/* The way out of a trace: its exit stubs, lj_vm_exit_handler. */
+  VMF_INTERP, /* The interpreter, or another part of the assembler VM. */
+  VMF_TRACE,  /* Compiled code. */
+  VMF_EXIT    /* The way out of a trace: its exit stubs, lj_vm_exit_handler. */
 } VMPlace;
 
 /* A C frame of the VM: one call of lj_vm_call and the like. */
 typedef struct VMFrame {
-  uintptr_t cf;		/* Address, as in lua_State.cframe without flags. */
-  lua_State *L;		/* Coroutine it runs. */
-  VMPlace place;	/* What runs on it. */
-  uintptr_t code;	/* Address there, inside of a call if one was made; 0 if
+  uintptr_t cf;   /* Address, as in lua_State.cframe without flags. */
+  lua_State *L;   /* Coroutine it runs. */
+  VMPlace place;  /* What runs on it. */
+  uintptr_t code; /* Address there, inside of a call if one was made; 0 if
 			** it is behind a gap: then place is not known either. */
-  uintptr_t sp;		/* Stack pointer there, or after that call, or 0. */
-  uintptr_t pc;		/* Interpreter's PC when it left for C, or 0. */
-  uintptr_t rb;		/* Interpreter's RB then, or 0. */
+  uintptr_t sp;   /* Stack pointer there, or after that call, or 0. */
+  uintptr_t pc;   /* Interpreter's PC when it left for C, or 0. */
+  uintptr_t rb;   /* Interpreter's RB then, or 0. */
 } VMFrame;
 
-#define CFRAME_CHAINS		8	/* Coroutines remembered. */
-#define CFRAME_LINKS_MAX	8192	/* Links followed during one walk. */
+#define CFRAME_CHAINS    8    /* Coroutines remembered. */
+#define CFRAME_LINKS_MAX 8192 /* Links followed during one walk. */
 
 /* How far the chains of coroutines have been followed. */
 typedef struct CFrameChains {
   struct {
-    lua_State *L;		/* NULL if free. */
-    uintptr_t next;		/* Next frame, 0 at the end. */
+    lua_State *L;   /* NULL if free. */
+    uintptr_t next; /* Next frame, 0 at the end. */
   } c[CFRAME_CHAINS];
-  int turn;			/* Entry that is replaced next. */
-  int links;			/* Links followed. */
+  int turn;  /* Entry that is replaced next. */
+  int links; /* Links followed. */
 } CFrameChains;
 
 /* Is p a coroutine (or the main thread) of this VM? */
@@ -102,17 +102,14 @@ LJ_FUNC global_State *lj_cframe_vm(Peek *pk, uintptr_t p);
 LJ_FUNC lua_State *lj_cframe_L(Peek *pk, const global_State *g, uintptr_t cf);
 
 /* Is there a frame of this coroutine which has not been passed yet? */
-LJ_FUNC int lj_cframe_linked(Peek *pk, CFrameChains *cc, lua_State *L,
-			     uintptr_t cf);
+LJ_FUNC int lj_cframe_linked(Peek *pk, CFrameChains *cc, lua_State *L, uintptr_t cf);
 
 /* Was this frame, which is not linked, taken off its coroutine's chain? An error
 ** does that while the C frames are still there.
 */
-LJ_FUNC int lj_cframe_unlinked(Peek *pk, CFrameChains *cc, lua_State *L,
-			       uintptr_t cf);
+LJ_FUNC int lj_cframe_unlinked(Peek *pk, CFrameChains *cc, lua_State *L, uintptr_t cf);
 
 /* Pass a linked frame. Returns the next one of its coroutine, or 0. */
-LJ_FUNC uintptr_t lj_cframe_pass(Peek *pk, CFrameChains *cc, lua_State *L,
-				 uintptr_t cf);
+LJ_FUNC uintptr_t lj_cframe_pass(Peek *pk, CFrameChains *cc, lua_State *L, uintptr_t cf);
 
 #endif

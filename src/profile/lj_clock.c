@@ -28,9 +28,9 @@
 
 /* Under the lock. */
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
-static int nclocks;		/* Clocks in slots. */
-static int jitp_running;	/* The only one is jit.profile's. */
-static pid_t clocks_pid;	/* Process that they belong to. */
+static int nclocks;      /* Clocks in slots. */
+static int jitp_running; /* The only one is jit.profile's. */
+static pid_t clocks_pid; /* Process that they belong to. */
 
 int lj_clock_tid(void)
 {
@@ -73,8 +73,7 @@ uint64_t lj_clock_total(const Clock *c)
   if ((c->spec.kind == CLOCK_PERF || c->spec.kind == CLOCK_ITIMER) &&
       clockslot_isticking(c))
     total = shared_get(&c->last);
-  else
-    total = is_time ? lj_clock_thread_ns(c->tid) : lj_clock_perf_count(c);
+  else total = is_time ? lj_clock_thread_ns(c->tid) : lj_clock_perf_count(c);
   return is_time ? total / 1000 : total;
 }
 
@@ -107,7 +106,8 @@ void lj_clock_forget(void)
   pid_t was = shared_get(&clocks_pid), pid = getpid();
   if (was == pid ||
       !__atomic_compare_exchange_n(&clocks_pid, &was, pid, 0, __ATOMIC_SEQ_CST,
-				   __ATOMIC_SEQ_CST) || was == 0)
+				   __ATOMIC_SEQ_CST) ||
+      was == 0)
     return;
   clock_lock = unlocked;
   lj_clock_perf_forget();
@@ -122,10 +122,10 @@ void lj_clock_forget(void)
 
 static void random_seed(Clock *c)
 {
-  c->random = ((mono_ns() << 20) ^ ((uint64_t)(unsigned int)c->tid << 40) ^
-	       (uintptr_t)c) | 1;
+  c->random = ((mono_ns() << 20) ^ ((uint64_t)(unsigned int)c->tid << 40) ^ (uintptr_t)c) |
+	      1;
   lj_clock_random(c, 1);
-  c->random *= U64x(9e3779b9,7f4a7c15);
+  c->random *= U64x(9e3779b9, 7f4a7c15);
 }
 
 static int kind_open(Clock *c, char *why)
@@ -161,13 +161,12 @@ static int cpu_open(Clock *c, char *why)
   static const struct {
     ClockKind kind;
     const char *name;
-  } slow[] = {
-    { CLOCK_CTIMER, "ctimer" }, { CLOCK_PERF, "task-clock" },
-    { CLOCK_ITIMER, "itimer" }
-  }, fast[] = {
-    { CLOCK_PERF, "task-clock" }, { CLOCK_CTIMER, "ctimer" },
-    { CLOCK_ITIMER, "itimer" }
-  };
+  } slow[] = { { CLOCK_CTIMER, "ctimer" },
+	       { CLOCK_PERF, "task-clock" },
+	       { CLOCK_ITIMER, "itimer" } },
+    fast[] = { { CLOCK_PERF, "task-clock" },
+	       { CLOCK_CTIMER, "ctimer" },
+	       { CLOCK_ITIMER, "itimer" } };
   char last[CLOCK_WHY_MAX];
   int i, err = 0, is_fast = cpu_isfast(&c->spec);
   c->spec.type = PERF_TYPE_SOFTWARE;
@@ -178,8 +177,10 @@ static int cpu_open(Clock *c, char *why)
     err = kind_open(c, last);
     if (err == 0) return 0;
   }
-  snprintf(why, CLOCK_WHY_MAX, "no clock for 'cpu': neither ctimer nor task-clock can "
-	   "be had, and %.160s", last);
+  snprintf(why, CLOCK_WHY_MAX,
+	   "no clock for 'cpu': neither ctimer nor task-clock can "
+	   "be had, and %.160s",
+	   last);
   return err;
 }
 
@@ -189,8 +190,9 @@ static int cpu_open(Clock *c, char *why)
 */
 static int signal_default(const ClockSpec *spec)
 {
-  return spec->kind == CLOCK_PERF ||
-	 (spec->kind == CLOCK_CPU && cpu_isfast(spec)) ? SIGURG : SIGPROF;
+  return spec->kind == CLOCK_PERF || (spec->kind == CLOCK_CPU && cpu_isfast(spec))
+	   ? SIGURG
+	   : SIGPROF;
 }
 
 /* Give up the place of a clock that is stopped and retired. Under the lock. */
@@ -204,8 +206,8 @@ static void clock_release(Clock *c)
   lj_clockaction_done(c, own);
 }
 
-static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid,
-			      int is_jitp, char *why)
+static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_jitp,
+			      char *why)
 {
   static int fork_registered;
   ClockStatus status = CLOCK_BUSY;
@@ -237,16 +239,18 @@ reopen:
   random_seed(c);
   status = CLOCK_BUSY;
   if (!lj_clockslot_claim(c)) {
-    snprintf(why, CLOCK_WHY_MAX, "all %d clocks that a process may have are in use; "
-	     "stop a profile, or ask for fewer clocks or threads", CLOCKS_MAX);
+    snprintf(why, CLOCK_WHY_MAX,
+	     "all %d clocks that a process may have are in use; "
+	     "stop a profile, or ask for fewer clocks or threads",
+	     CLOCKS_MAX);
     goto out;
   }
   status = CLOCK_ERROR;
   if (lj_clockaction_use(c->signo) != 0) {
     err = errno;
     lj_clockslot_free(c, 1);
-    snprintf(why, CLOCK_WHY_MAX, "no handler can be installed for signal %d: %s",
-	     c->signo, strerror(err));
+    snprintf(why, CLOCK_WHY_MAX, "no handler can be installed for signal %d: %s", c->signo,
+	     strerror(err));
     goto out;
   }
   err = c->spec.kind == CLOCK_CPU ? cpu_open(c, why) : kind_open(c, why);
@@ -254,7 +258,7 @@ reopen:
     lj_clockslot_retire(c);
     clock_release(c);
     if (!asked && spec->kind == CLOCK_CPU && c->signo != SIGPROF) {
-      c->signo = SIGPROF;  /* The only one of setitimer(). */
+      c->signo = SIGPROF; /* The only one of setitimer(). */
       goto reopen;
     }
     goto out;
@@ -298,7 +302,7 @@ void lj_clock_close(Clock *c)
   pthread_mutex_lock(&clock_lock);
   kind_stop(c);
   pthread_mutex_unlock(&clock_lock);
-  lj_clockslot_retire(c);  /* A tick of another thread may take its time. */
+  lj_clockslot_retire(c); /* A tick of another thread may take its time. */
   pthread_mutex_lock(&clock_lock);
   clock_release(c);
   if (c->spec.kind == CLOCK_PERF) lj_clock_perf_close(c);

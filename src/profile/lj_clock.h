@@ -21,7 +21,7 @@
 #include "profile/lj_clockspec.h"
 
 /* Clocks at a time in a process, a power of two. */
-#define CLOCKS_MAX	1024
+#define CLOCKS_MAX 1024
 
 /* Called in the signal handler, on the clock's thread; errno is kept. overrun:
 ** further ticks that this signal stands for.
@@ -29,31 +29,31 @@
 typedef void (*ClockTick)(void *owner, int event, int overrun, ucontext_t *uc);
 
 typedef struct Clock {
-  ClockTick tick;	/* Set before open. */
-  void *owner;		/* Passed to tick. Set before open. */
-  int event;		/* Passed to tick: index of the event. Set before open. */
-  int signo;		/* The signal, 0 for SIGPROF, or SIGURG of perf's clocks and
+  ClockTick tick;   /* Set before open. */
+  void *owner;      /* Passed to tick. Set before open. */
+  int event;        /* Passed to tick: index of the event. Set before open. */
+  int signo;        /* The signal, 0 for SIGPROF, or SIGURG of perf's clocks and
 			** those that may become one. Set before open. */
-  ClockSpec spec;	/* What it ticks on. */
-  int tid;		/* The thread. */
-  uintptr_t value;	/* What its signals stand for, see lj_clockslot.h. */
-  pid_t pid;		/* Process that opened it: clocks are not inherited. */
-  int armed;		/* It has been started. */
-  timer_t timer;	/* CLOCK_CTIMER, CLOCK_WALL. */
-  int fd, count_fd;	/* CLOCK_PERF: what signals, what counts; else -1. */
+  ClockSpec spec;   /* What it ticks on. */
+  int tid;          /* The thread. */
+  uintptr_t value;  /* What its signals stand for, see lj_clockslot.h. */
+  pid_t pid;        /* Process that opened it: clocks are not inherited. */
+  int armed;        /* It has been started. */
+  timer_t timer;    /* CLOCK_CTIMER, CLOCK_WALL. */
+  int fd, count_fd; /* CLOCK_PERF: what signals, what counts; else -1. */
   /* Set by the handler only, once armed. */
-  uint64_t begin_ns;	/* CLOCK_MONOTONIC when the handler began with the tick. */
-  uint64_t random;	/* State of lj_clock_random. */
-  uint64_t last;	/* Total at the last tick, in ns or occurrences. */
-  uint64_t period_now;	/* Period until the next tick. */
-  uint64_t raw, enabled_ns, running_ns;  /* CLOCK_PERF: what last was read. */
-  uint32_t keeping;	/* CLOCK_PERF: odd while a tick changes last and these. */
+  uint64_t begin_ns;   /* CLOCK_MONOTONIC when the handler began with the tick. */
+  uint64_t random;     /* State of lj_clock_random. */
+  uint64_t last;       /* Total at the last tick, in ns or occurrences. */
+  uint64_t period_now; /* Period until the next tick. */
+  uint64_t raw, enabled_ns, running_ns; /* CLOCK_PERF: what last was read. */
+  uint32_t keeping; /* CLOCK_PERF: odd while a tick changes last and these. */
 } Clock;
 
 typedef enum ClockStatus {
   CLOCK_OK,
-  CLOCK_BUSY,		/* The other kind of profiler runs, or too many clocks. */
-  CLOCK_ERROR		/* Cannot be had: see errno and why. */
+  CLOCK_BUSY, /* The other kind of profiler runs, or too many clocks. */
+  CLOCK_ERROR /* Cannot be had: see errno and why. */
 } ClockStatus;
 
 /* Make a clock for a thread of this process and install the handler. CLOCK_CPU
@@ -62,8 +62,7 @@ typedef enum ClockStatus {
 ** be seen, CLOCK_ITIMER where there are no timers. On CLOCK_ERROR, why[CLOCK_WHY_MAX]
 ** gets one sentence with the reason and the remedy. Not in a handler.
 */
-LJ_FUNC ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid,
-				  char *why);
+LJ_FUNC ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *why);
 
 /* Start it; the first tick comes after a random part of the period. CLOCK_OK or
 ** CLOCK_ERROR. Any thread, not in a handler.

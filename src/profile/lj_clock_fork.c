@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For sigisemptyset. */
+#define _GNU_SOURCE /* For sigisemptyset. */
 #endif
 #include <pthread.h>
 #include <signal.h>
@@ -16,8 +16,7 @@
 #include "profile/lj_clockaction.h"
 
 /* Signals that the forking thread did not block itself. */
-static __thread sigset_t fork_blocked
-  __attribute__((tls_model("initial-exec")));
+static __thread sigset_t fork_blocked __attribute__((tls_model("initial-exec")));
 
 int lj_clock_signals(sigset_t *set)
 {
@@ -25,7 +24,7 @@ int lj_clock_signals(sigset_t *set)
   int signo;
   sigemptyset(set);
   for (signo = 1; signo <= 64; signo++)
-    if (inuse >> (signo-1) & 1) sigaddset(set, signo);
+    if (inuse >> (signo - 1) & 1) sigaddset(set, signo);
   return inuse != 0;
 }
 

@@ -22,11 +22,11 @@
 #include "profile/lj_clock_kinds.h"
 #include "profile/lj_shared.h"
 
-#define PERIODS_STARVED	3	/* Without a tick: a thread is passed over. */
+#define PERIODS_STARVED 3 /* Without a tick: a thread is passed over. */
 
 /* Under lj_clock's lock, but for the handler's look at it. */
-static int users;		/* Clocks. */
-static uint64_t period_us;	/* Shortest of the armed clocks'. */
+static int users;          /* Clocks. */
+static uint64_t period_us; /* Shortest of the armed clocks'. */
 
 static struct timeval timeval_of(uint64_t us)
 {
@@ -55,8 +55,10 @@ int lj_clock_itimer_open(Clock *c, char *why)
   }
   if (users == 0 && getitimer(ITIMER_PROF, &it) == 0 &&
       (it.it_value.tv_sec || it.it_value.tv_usec)) {
-    snprintf(why, CLOCK_WHY_MAX, "clock '%s': the program uses setitimer(ITIMER_PROF) "
-	     "itself; stop that, or ask for another clock", c->spec.name);
+    snprintf(why, CLOCK_WHY_MAX,
+	     "clock '%s': the program uses setitimer(ITIMER_PROF) "
+	     "itself; stop that, or ask for another clock",
+	     c->spec.name);
     return EBUSY;
   }
   if (users == 0) period_us = 0;
@@ -83,8 +85,8 @@ void lj_clock_itimer_stop(Clock *c)
   if (users > 0) return;
   /* Unless the program has taken it over. */
   if (getitimer(ITIMER_PROF, &it) == 0 &&
-      (uint64_t)it.it_interval.tv_sec * 1000000u +
-      (uint64_t)it.it_interval.tv_usec == period_us)
+      (uint64_t)it.it_interval.tv_sec * 1000000u + (uint64_t)it.it_interval.tv_usec ==
+	period_us)
     itimer_set(0, 0);
 }
 
@@ -120,13 +122,13 @@ static int is_runnable(int tid)
   for (; tid > 0; tid /= 10) digits[n++] = (char)('0' + tid % 10);
   while (n > 0) path[at++] = digits[--n];
   memcpy(path + at, "/stat", sizeof("/stat"));
-  fd = open(path, O_RDONLY|O_CLOEXEC);
+  fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   len = read(fd, text, sizeof(text));
   close(fd);
-  while (len > 0 && text[len-1] != ')') len--;
+  while (len > 0 && text[len - 1] != ')') len--;
   return len > 0 && len + 1 < (ssize_t)sizeof(text) && text[len] == ' ' &&
-	 text[len+1] == 'R';
+	 text[len + 1] == 'R';
 }
 
 int lj_clock_itimer_isstarved(const Clock *c)

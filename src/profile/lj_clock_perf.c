@@ -8,7 +8,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For F_SETSIG. */
+#define _GNU_SOURCE /* For F_SETSIG. */
 #endif
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 #include "profile/lj_seccomp.h"
 #include "profile/lj_shared.h"
 
-#define COUNT_TRIES	1000	/* To read what the handler may be changing. */
+#define COUNT_TRIES 1000 /* To read what the handler may be changing. */
 
 /* What read(2) gives. */
 typedef struct Count {
@@ -39,16 +39,16 @@ typedef struct Count {
 ** in, so they may come and go while it does. No value comes twice: an entry that is
 ** taken by another descriptor has another one.
 */
-#define FDS_SIZE	(2*CLOCKS_MAX)
-#define FDS_PLACES	16
+#define FDS_SIZE   (2 * CLOCKS_MAX)
+#define FDS_PLACES 16
 
 static struct {
-  uintptr_t value;		/* What its signals stand for, 0 if free. */
-  int fd1;			/* The descriptor plus one. */
-  int count_fd;			/* The other one of the clock. */
+  uintptr_t value; /* What its signals stand for, 0 if free. */
+  int fd1;         /* The descriptor plus one. */
+  int count_fd;    /* The other one of the clock. */
 } fds[FDS_SIZE];
 
-#define fds_place(fd, i)	(((unsigned int)(fd) + (unsigned int)(i)) % FDS_SIZE)
+#define fds_place(fd, i) (((unsigned int)(fd) + (unsigned int)(i)) % FDS_SIZE)
 
 uintptr_t lj_clock_perf_value(int fd)
 {
@@ -67,7 +67,7 @@ void lj_clock_perf_unlist(int fd, uintptr_t value)
 {
   int i;
   for (i = 0; i < FDS_PLACES && fd >= 0; i++) {
-    uintptr_t expected = value;  /* If another thread takes the place, it stays. */
+    uintptr_t expected = value; /* If another thread takes the place, it stays. */
     __atomic_compare_exchange_n(&fds[fds_place(fd, i)].value, &expected, 0, 0,
 				__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
@@ -125,7 +125,7 @@ static void attr_fill(struct perf_event_attr *attr, const ClockSpec *spec)
   attr->type = spec->type;
   attr->config = spec->config;
   attr->sample_period = spec->period;
-  attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED|PERF_FORMAT_TOTAL_TIME_RUNNING;
+  attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
   attr->disabled = 1;
   attr->exclude_user = spec->exclude_user;
   attr->exclude_kernel = spec->exclude_kernel;
@@ -175,8 +175,10 @@ int lj_clock_perf_open(Clock *c, char *why)
   struct f_owner_ex owner;
   int err;
   if (c->signo >= 32) {
-    snprintf(why, CLOCK_WHY_MAX, "clock '%s' does not go with the real-time signal "
-	     "%d; use SIGPROF or another standard signal", c->spec.name, c->signo);
+    snprintf(why, CLOCK_WHY_MAX,
+	     "clock '%s' does not go with the real-time signal "
+	     "%d; use SIGPROF or another standard signal",
+	     c->spec.name, c->signo);
     return EINVAL;
   }
   owner.type = F_OWNER_TID;
@@ -186,7 +188,7 @@ int lj_clock_perf_open(Clock *c, char *why)
     if (!fds_list(c->fd, c->count_fd, c->value)) err = EMFILE;
     else if (fcntl(c->fd, F_SETOWN_EX, &owner) != 0 ||
 	     fcntl(c->fd, F_SETSIG, c->signo) != 0 ||
-	     fcntl(c->fd, F_SETFL, O_ASYNC|O_NONBLOCK) != 0)
+	     fcntl(c->fd, F_SETFL, O_ASYNC | O_NONBLOCK) != 0)
       err = errno;
     if (err == 0) return 0;
     lj_clock_perf_unlist(c->fd, c->value);
@@ -292,9 +294,9 @@ int lj_clock_perf_isdue(const Clock *c)
 */
 int lj_clock_perf_tick(Clock *c)
 {
-  Count now = { c->raw, c->enabled_ns, c->running_ns };  /* If it cannot be read. */
-  uint64_t count = c->spec.unit == SPF_UNIT_US ? clock_ns(CLOCK_THREAD_CPUTIME_ID) :
-						  count_read(c, &now);
+  Count now = { c->raw, c->enabled_ns, c->running_ns }; /* If it cannot be read. */
+  uint64_t count = c->spec.unit == SPF_UNIT_US ? clock_ns(CLOCK_THREAD_CPUTIME_ID)
+					       : count_read(c, &now);
   uint64_t delta = count - c->last;
   uint64_t period = c->spec.jitter ? lj_clock_jitter(c) : c->spec.period;
   uint64_t n;

@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For SIGEV_THREAD_ID. */
+#define _GNU_SOURCE /* For SIGEV_THREAD_ID. */
 #endif
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "profile/lj_clock_kinds.h"
 
 #ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id	_sigev_un._tid
+#define sigev_notify_thread_id _sigev_un._tid
 #endif
 
 static struct timespec timespec_of(uint64_t ns)
@@ -29,8 +29,7 @@ static struct timespec timespec_of(uint64_t ns)
 
 int lj_clock_timer_open(Clock *c, char *why)
 {
-  clockid_t id = c->spec.kind == CLOCK_WALL ? CLOCK_MONOTONIC :
-		 lj_clock_thread_id(c->tid);
+  clockid_t id = c->spec.kind == CLOCK_WALL ? CLOCK_MONOTONIC : lj_clock_thread_id(c->tid);
   struct sigevent ev;
   int err;
   memset(&ev, 0, sizeof(ev));
@@ -41,11 +40,12 @@ int lj_clock_timer_open(Clock *c, char *why)
   if (timer_create(id, &ev, &c->timer) == 0) return 0;
   err = errno;
   snprintf(why, CLOCK_WHY_MAX, "clock '%s': %s", c->spec.name,
-    err == EAGAIN ? "too many timers or queued signals; raise `ulimit -i`" :
-    err == EINVAL ? "the thread is gone" :
-    err == EPERM || err == ENOSYS ?
-      "timer_create is forbidden here, as by a container's seccomp profile; "
-      "allow it, or use clock 'cpu'" : strerror(err));
+	   err == EAGAIN   ? "too many timers or queued signals; raise `ulimit -i`"
+	   : err == EINVAL ? "the thread is gone"
+	   : err == EPERM || err == ENOSYS
+	     ? "timer_create is forbidden here, as by a container's seccomp profile; "
+	       "allow it, or use clock 'cpu'"
+	     : strerror(err));
   return err;
 }
 

@@ -15,15 +15,15 @@
 #include "profile/lj_sigpending.h"
 
 static struct {
-  struct sigaction oldsa;	/* The program's. */
-  int users;			/* Clocks. */
-  int closed_elsewhere;		/* One was closed by another thread than its. */
-} actions[CLOCKSIG_MAX+1];
-static uint64_t inuse;		/* Signals with clocks. */
+  struct sigaction oldsa; /* The program's. */
+  int users;              /* Clocks. */
+  int closed_elsewhere;   /* One was closed by another thread than its. */
+} actions[CLOCKSIG_MAX + 1];
+static uint64_t inuse; /* Signals with clocks. */
 
 static uint64_t signal_bit(int signo)
 {
-  return U64x(00000000,00000001) << (signo-1);
+  return U64x(00000000, 00000001) << (signo - 1);
 }
 
 /* The C library has 32 and 33 for itself; SIGCHLD's number could be taken for a
@@ -31,17 +31,17 @@ static uint64_t signal_bit(int signo)
 */
 int lj_clockaction_isfree(int signo, char *why)
 {
-  static const int taken[] = {
-    SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS,
-    SIGCHLD, 32, 33
-  };
+  static const int taken[] = { SIGKILL, SIGSTOP, SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
+			       SIGTRAP, SIGABRT, SIGSYS,  SIGCHLD, 32,     33 };
   size_t i;
   int is_free = (signo >= 1 && signo <= CLOCKSIG_MAX);
-  for (i = 0; i < sizeof(taken)/sizeof(taken[0]); i++)
+  for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
     if (signo == taken[i]) is_free = 0;
   if (!is_free)
-    snprintf(why, CLOCK_WHY_MAX, "signal %d cannot be a clock's; use SIGPROF (%d), or "
-	     "another one that the program has no use for", signo, SIGPROF);
+    snprintf(why, CLOCK_WHY_MAX,
+	     "signal %d cannot be a clock's; use SIGPROF (%d), or "
+	     "another one that the program has no use for",
+	     signo, SIGPROF);
   return is_free;
 }
 
@@ -61,9 +61,9 @@ static int handler_install(int signo)
   lj_clocksig_passto(signo, &sa);
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = lj_clocksig_handler;
-  sa.sa_flags = SA_SIGINFO|SA_RESTART|SA_ONSTACK;
+  sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   sigemptyset(&sa.sa_mask);
-  sigaddset(&sa.sa_mask, SIGPROF);  /* Clocks of a session may have both. */
+  sigaddset(&sa.sa_mask, SIGPROF); /* Clocks of a session may have both. */
   sigaddset(&sa.sa_mask, SIGURG);
   return sigaction(signo, &sa, NULL);
 }

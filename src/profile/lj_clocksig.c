@@ -20,22 +20,23 @@
 #include "profile/lj_threads.h"
 
 /* Where the program's handler takes three arguments; no address has this bit. */
-#define PASS_SIGINFO		((uintptr_t)1 << 63)
+#define PASS_SIGINFO ((uintptr_t)1 << 63)
 
-#define SIBLINGS_MAX	32	/* Clocks of a thread that a signal sees to. */
-#define LOOKS_MAX	8	/* Threads that a signal of the process looks at. */
+#define SIBLINGS_MAX 32 /* Clocks of a thread that a signal sees to. */
+#define LOOKS_MAX    8  /* Threads that a signal of the process looks at. */
 
 /* The program's handlers, for ours, which may run while they are set. */
-static uintptr_t pass_to[CLOCKSIG_MAX+1];
+static uintptr_t pass_to[CLOCKSIG_MAX + 1];
 
-static unsigned int look_from;	/* Where itimer_signal begins. */
+static unsigned int look_from; /* Where itimer_signal begins. */
 
 /* -- Signals that are not ours ----------------------------------------------- */
 
 void lj_clocksig_passto(int signo, const struct sigaction *sa)
 {
-  shared_set(&pass_to[signo], sa->sa_flags & SA_SIGINFO ?
-	     (uintptr_t)sa->sa_sigaction | PASS_SIGINFO : (uintptr_t)sa->sa_handler);
+  shared_set(&pass_to[signo], sa->sa_flags & SA_SIGINFO
+				? (uintptr_t)sa->sa_sigaction | PASS_SIGINFO
+				: (uintptr_t)sa->sa_handler);
 }
 
 /* The signal that is passed on now on this thread, and the frame that does. */
@@ -61,10 +62,8 @@ static void pass_on(int signo, siginfo_t *info, void *uc)
     return;
   passing.info = info;
   passing.frame = frame;
-  if (pass & PASS_SIGINFO)
-    ((void (*)(int, siginfo_t *, void *))handler)(signo, info, uc);
-  else
-    ((void (*)(int))handler)(signo);
+  if (pass & PASS_SIGINFO) ((void (*)(int, siginfo_t *, void *))handler)(signo, info, uc);
+  else ((void (*)(int))handler)(signo);
   passing.info = before;
   passing.frame = outer;
 }
@@ -75,18 +74,16 @@ uintptr_t lj_clocksig_value(const siginfo_t *info)
 {
   uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
   switch (info->si_code) {
-  case SI_TIMER: case SI_QUEUE:  /* From forward(). */
-    return clockslot_isvalue(value) ? value : 0;
-  case POLL_IN: case SI_SIGIO:
-    return lj_clock_perf_value(info->si_fd);
-  default:
-    return 0;
+  case SI_TIMER:
+  case SI_QUEUE: /* From forward(). */ return clockslot_isvalue(value) ? value : 0;
+  case POLL_IN:
+  case SI_SIGIO: return lj_clock_perf_value(info->si_fd);
+  default: return 0;
   }
 }
 
 /* A tick of a clock whose slot is in use, which the handler began with at begin_ns. */
-static void clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc,
-		       uint64_t begin_ns)
+static void clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc, uint64_t begin_ns)
 {
   ClockSlot *slot = clockslot_of(c->value);
   shared_add(&slot->ticks, 1);
@@ -104,8 +101,8 @@ static const ClockSlot *slot_next(const ClockSlot *slot)
 ** pending, so that two events that always come together would show one of them
 ** only: see to the others of the thread.
 */
-static void siblings_tick(uintptr_t value, int tid, int signo,
-			  const siginfo_t *info, ucontext_t *uc)
+static void siblings_tick(uintptr_t value, int tid, int signo, const siginfo_t *info,
+			  ucontext_t *uc)
 {
   const ClockSlot *first = clockslot_of(value), *slot;
   int n;
@@ -114,7 +111,7 @@ static void siblings_tick(uintptr_t value, int tid, int signo,
     uintptr_t v = shared_get(&slot->value);
     Clock *c;
     if (shared_get(&slot->tid) != tid || shared_get(&slot->signo) != signo)
-      return;  /* It changes. */
+      return; /* It changes. */
     if (shared_get(&slot->kind) != CLOCK_PERF || !clockslot_isvalue(v)) continue;
     c = clockslot_use(v);
     if (!c) continue;
@@ -125,12 +122,12 @@ static void siblings_tick(uintptr_t value, int tid, int signo,
   }
 }
 
-static void value_tick(uintptr_t value, int signo, const siginfo_t *info,
-		       ucontext_t *uc, uint64_t begin_ns)
+static void value_tick(uintptr_t value, int signo, const siginfo_t *info, ucontext_t *uc,
+		       uint64_t begin_ns)
 {
   Clock *c = clockslot_use(value);
   int tid, is_own;
-  if (!c) {  /* Its clock is closed. */
+  if (!c) { /* Its clock is closed. */
     if (info->si_code == POLL_IN || info->si_code == SI_SIGIO)
       lj_clock_perf_unlist(info->si_fd, value);
     return;
@@ -185,14 +182,12 @@ static void itimer_signal(const siginfo_t *info, ucontext_t *uc)
 
 void lj_clocksig_handler(int signo, siginfo_t *info, void *uc)
 {
-  uint64_t begin_ns = mono_ns();  /* Before anything that takes time. */
+  uint64_t begin_ns = mono_ns(); /* Before anything that takes time. */
   int saved_errno = errno;
   uintptr_t value = lj_clocksig_value(info);
-  if (value)
-    value_tick(value, signo, info, (ucontext_t *)uc, begin_ns);
+  if (value) value_tick(value, signo, info, (ucontext_t *)uc, begin_ns);
   else if (lj_clock_itimer_issignal(signo, info->si_code))
     itimer_signal(info, (ucontext_t *)uc);
-  else
-    pass_on(signo, info, uc);
+  else pass_on(signo, info, uc);
   errno = saved_errno;
 }

@@ -10,16 +10,16 @@
 #include "profile/lj_clockslot.h"
 #include "profile/lj_threads.h"
 
-#define VALUE_GENERATION	((uintptr_t)CLOCKS_MAX)
-#define VALUE_FREE		((uintptr_t)0)
-#define VALUE_RETIRED		((uintptr_t)1)	/* Not to be claimed yet. */
+#define VALUE_GENERATION ((uintptr_t)CLOCKS_MAX)
+#define VALUE_FREE       ((uintptr_t)0)
+#define VALUE_RETIRED    ((uintptr_t)1) /* Not to be claimed yet. */
 
-#define RETRY_NS	20000	/* Between two looks at another thread's tick. */
+#define RETRY_NS 20000 /* Between two looks at another thread's tick. */
 
 ClockSlot lj_clockslots[CLOCKS_MAX];
 int lj_clockslots_top;
 
-static uintptr_t generation;	/* Of the last claim. */
+static uintptr_t generation; /* Of the last claim. */
 
 /* Clocks of one thread and signal are a ring. */
 static void ring_join(int slot)

@@ -15,22 +15,22 @@
 /* The value of a slot: a tag, a generation that changes with every claim, and
 ** the slot. Without the tag no signal belongs to it.
 */
-#define CLOCKSLOT_TAG		((uintptr_t)0x5350 << 48)
-#define CLOCKSLOT_TAG_MASK	((uintptr_t)0xffff << 48)
-#define CLOCKSLOT_INDEX_MASK	((uintptr_t)(CLOCKS_MAX-1))
+#define CLOCKSLOT_TAG        ((uintptr_t)0x5350 << 48)
+#define CLOCKSLOT_TAG_MASK   ((uintptr_t)0xffff << 48)
+#define CLOCKSLOT_INDEX_MASK ((uintptr_t)(CLOCKS_MAX - 1))
 
 typedef struct ClockSlot {
-  uintptr_t value;		/* Set last by the claim. */
-  int users;			/* Handlers that use the slot, */
-  int ticks;			/* and ticks among them, of the clock's thread. */
-  Clock *clock;			/* There while the value is, or the slot has users. */
+  uintptr_t value; /* Set last by the claim. */
+  int users;       /* Handlers that use the slot, */
+  int ticks;       /* and ticks among them, of the clock's thread. */
+  Clock *clock;    /* There while the value is, or the slot has users. */
   /* Copies, so that a look at them needs no use. */
   int tid, signo, kind;
-  int next;			/* Ring of slots with the same thread and signal. */
+  int next; /* Ring of slots with the same thread and signal. */
 } ClockSlot;
 
 LJ_DATA ClockSlot lj_clockslots[CLOCKS_MAX];
-LJ_DATA int lj_clockslots_top;	/* Beyond the highest that was ever claimed. */
+LJ_DATA int lj_clockslots_top; /* Beyond the highest that was ever claimed. */
 
 /* -- For handlers, async-signal-safe ----------------------------------------- */
 

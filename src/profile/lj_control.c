@@ -30,13 +30,13 @@
 #include "profile/lj_sysprof_format.h"
 #include "profile/lj_threads.h"
 
-#define PROBLEM_MAX	512
-#define FILE_SIGNAL	SIGURG	/* Tells of control files: by default nothing happens. */
+#define PROBLEM_MAX 512
+#define FILE_SIGNAL SIGURG /* Tells of control files: by default nothing happens. */
 
 LJ_DATADEF Control lj_controls[CONTROLS_MAX];
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
-static int slots_used;			/* Under the lock. */
-static int slots_files;			/* Of them with a control file. */
+static int slots_used;  /* Under the lock. */
+static int slots_files; /* Of them with a control file. */
 static __thread char problem_text[PROBLEM_MAX];
 
 static Control *slot_of(const global_State *g)
@@ -84,8 +84,7 @@ static void slot_end(Control *c)
   if (c->file) shared_add(&slots_files, -1);
   shared_add(&slots_used, -1);
   __atomic_store_n(&c->g, NULL, __ATOMIC_SEQ_CST);
-  while (!own && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST) > 0)
-    sched_yield();
+  while (!own && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST) > 0) sched_yield();
   lj_ctlsig_restore(c->signo);
   slot_free(c);
 }
@@ -97,23 +96,22 @@ static const char *options_problem(const struct luam_Sysprof_Options *opt)
   struct luam_Sysprof_Options o = *opt;
   ClockSpec spec[SPF_EVENTS_MAX];
   char *why = lj_sysprof_why();
-  o.mode = LUAM_SYSPROF_DEFAULT;  /* There is no buffer yet. */
+  o.mode = LUAM_SYSPROF_DEFAULT; /* There is no buffer yet. */
   if (lj_sysprof_options_valid(&o, &none) &&
-      lj_clockspec_parse(o.clocks ? o.clocks : "cpu", o.interval_ns, o.period,
-			 o.jitter, spec, why))
+      lj_clockspec_parse(o.clocks ? o.clocks : "cpu", o.interval_ns, o.period, o.jitter,
+			 spec, why))
     return NULL;
   return why;
 }
 
 static const char *slot_fill(Control *c, const char *control, int number,
-			     const struct luam_Sysprof_Options *opt,
-			     const LuaOptFile *fo)
+			     const struct luam_Sysprof_Options *opt, const LuaOptFile *fo)
 {
   const char *why = options_problem(opt);
   int is_file = (*control == '/');
   if (why) return why;
   shared_set(&c->signo, is_file ? FILE_SIGNAL : lj_luaopt_signal(control));
-  c->asked = c->runs = 0;  /* users goes on: a handler may be about to leave. */
+  c->asked = c->runs = 0; /* users goes on: a handler may be about to leave. */
   shared_set(&c->pending, 0);
   c->number = number;
   c->pid = getpid();
@@ -134,14 +132,14 @@ static const char *slot_fill(Control *c, const char *control, int number,
 }
 
 const char *lj_control_add(lua_State *L, const char *control, int number,
-			   const struct luam_Sysprof_Options *opt,
-			   const LuaOptFile *fo)
+			   const struct luam_Sysprof_Options *opt, const LuaOptFile *fo)
 {
   const char *why = "this many VMs cannot be controlled";
   int i, err = lj_sysprof_begin();
   if (err) return strerror(err);
   pthread_mutex_lock(&slots_lock);
-  for (i = 0; i < CONTROLS_MAX && lj_controls[i].g; i++) ;
+  for (i = 0; i < CONTROLS_MAX && lj_controls[i].g; i++)
+    ;
   if (i < CONTROLS_MAX) {
     Control *c = &lj_controls[i];
     if ((why = slot_fill(c, control, number, opt, fo)) != NULL) {
@@ -256,9 +254,8 @@ static const char *why_not(int status, int err)
 static const char *run_start(Control *c, lua_State *L)
 {
   static const SysprofCallbacks none;
-  static const SysprofCallbacks file = {
-    lj_streamfile_write, lj_streamfile_close, NULL, lj_streamfile_unasked
-  };
+  static const SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, NULL,
+					 lj_streamfile_unasked };
   struct luam_Sysprof_Options opt = c->opt;
   StreamFile *sf = NULL;
   char path[PATH_MAX];
@@ -268,11 +265,11 @@ static const char *run_start(Control *c, lua_State *L)
   c->runs++;
   if (opt.mode != LUAM_SYSPROF_DEFAULT) {
     if ((why = run_path(c, path, sizeof(path))) != NULL) return why;
-    switch (lj_streamfile_open(path, c->fo.how, c->fo.shared, c->fo.children, &sf,
-			       &why)) {
+    switch (lj_streamfile_open(path, c->fo.how, c->fo.shared, c->fo.children, &sf, &why)) {
     case STREAMFILE_OK: break;
-    case STREAMFILE_INUSE: return fail(path, "another profile of this process is "
-				       "being written into this file");
+    case STREAMFILE_INUSE:
+      return fail(path, "another profile of this process is "
+			"being written into this file");
     default: return fail(path, why ? why : strerror(errno));
     }
     opt.buf = sf->buf;
@@ -311,13 +308,11 @@ void lj_control_serve(lua_State *L)
   if (!c) return;
   shared_set(&c->asked, 0);
   what = __atomic_exchange_n(&c->pending, 0, __ATOMIC_RELAXED);
-  if (what & CONTROL_TOGGLE)
-    what |= lj_sysprof_isrunning(g) ? CONTROL_STOP : CONTROL_START;
+  if (what & CONTROL_TOGGLE) what |= lj_sysprof_isrunning(g) ? CONTROL_STOP : CONTROL_START;
   if ((what & CONTROL_STOP) && lj_sysprof_isrunning(g) &&
       lj_sysprof_stop(g) != PROFILE_SUCCESS)
     say(c, "stop", strerror(errno));
-  if ((what & CONTROL_START) && !lj_sysprof_isrunning(g) &&
-      (why = run_start(c, L)) != NULL)
+  if ((what & CONTROL_START) && !lj_sysprof_isrunning(g) && (why = run_start(c, L)) != NULL)
     say(c, "start", why);
   if ((what & CONTROL_DUMP) && lj_sysprof_isrunning(g) &&
       lj_sysprof_dump(g) != PROFILE_SUCCESS)

@@ -18,13 +18,13 @@
 #include "profile/lj_luaopt.h"
 #include "profile/lj_peek.h"
 
-#define CONTROLS_MAX	64	/* VMs under control at a time. */
+#define CONTROLS_MAX 64 /* VMs under control at a time. */
 
 /* What is asked for, bits. */
-#define CONTROL_START	1
-#define CONTROL_STOP	2
-#define CONTROL_TOGGLE	4	/* The one of these two that applies. */
-#define CONTROL_DUMP	8
+#define CONTROL_START  1
+#define CONTROL_STOP   2
+#define CONTROL_TOGGLE 4 /* The one of these two that applies. */
+#define CONTROL_DUMP   8
 
 /* How a control file was found. */
 typedef struct ControlFile {
@@ -37,28 +37,28 @@ typedef struct ControlFile {
 
 typedef struct Control {
   /* Shared with the handler. */
-  global_State *g;		/* The VM, NULL: the slot is free. Set last. */
-  int users;			/* Handlers that look at the VM. */
-  int tid;			/* Thread that was last known to run it, */
-  uintptr_t stack_hi;		/* and the end of its C stack. */
-  int signo;			/* Signal that it is told by. */
-  uint32_t pending;		/* CONTROL_*, not served yet. */
-  int asked;			/* The safe point has been asked for. */
-  Peek peek;			/* Handler only, on that thread. */
+  global_State *g;    /* The VM, NULL: the slot is free. Set last. */
+  int users;          /* Handlers that look at the VM. */
+  int tid;            /* Thread that was last known to run it, */
+  uintptr_t stack_hi; /* and the end of its C stack. */
+  int signo;          /* Signal that it is told by. */
+  uint32_t pending;   /* CONTROL_*, not served yet. */
+  int asked;          /* The safe point has been asked for. */
+  Peek peek;          /* Handler only, on that thread. */
   /* Set by the add. */
-  const char *file;		/* Control file, NULL: by the signal. */
-  const char *pattern;		/* What its name is made of, in each process. */
-  struct luam_Sysprof_Options opt;  /* Of each start; its strings are our own. */
-  LuaOptFile fo;		/* path is a pattern. */
-  int number;			/* Of the VM in its process. */
-  pid_t pid;			/* Process that added it. */
+  const char *file;                /* Control file, NULL: by the signal. */
+  const char *pattern;             /* What its name is made of, in each process. */
+  struct luam_Sysprof_Options opt; /* Of each start; its strings are our own. */
+  LuaOptFile fo;                   /* path is a pattern. */
+  int number;                      /* Of the VM in its process. */
+  pid_t pid;                       /* Process that added it. */
   /* By the VM's thread. */
-  int runs;			/* Profiles started. */
+  int runs; /* Profiles started. */
   /* By the helper. */
-  ControlFile now;		/* As the last look found it, */
-  ControlFile done;		/* and as it was when it was last obeyed. */
-  int looks;			/* Looks that have found it so. */
-  int wait, waited;		/* Looks until the thread is told again. */
+  ControlFile now;  /* As the last look found it, */
+  ControlFile done; /* and as it was when it was last obeyed. */
+  int looks;        /* Looks that have found it so. */
+  int wait, waited; /* Looks until the thread is told again. */
 } Control;
 
 /* Have a VM of this thread controlled. control: a signal as SIGUSR2, or the absolute

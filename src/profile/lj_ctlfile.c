@@ -23,11 +23,11 @@
 #include "profile/lj_say.h"
 #include "profile/lj_shared.h"
 
-#define WORD_MAX	64	/* Bytes of the file that are read. */
-#define EMPTY_LOOKS	10	/* Looks that a file has to be empty for. */
-#define TELL_LOOKS	20	/* Looks between two calls of a thread, at first, */
-#define TELL_LOOKS_MAX	4800	/* and at last. */
-#define SAID_MAX		10	/* Times that something wrong is said. */
+#define WORD_MAX       64   /* Bytes of the file that are read. */
+#define EMPTY_LOOKS    10   /* Looks that a file has to be empty for. */
+#define TELL_LOOKS     20   /* Looks between two calls of a thread, at first, */
+#define TELL_LOOKS_MAX 4800 /* and at last. */
+#define SAID_MAX       10   /* Times that something wrong is said. */
 
 static int said;
 
@@ -54,7 +54,7 @@ static const char *file_problem(const struct stat *st)
 {
   if (!S_ISREG(st->st_mode)) return "is no regular file";
   if (st->st_uid != geteuid() && st->st_uid != 0) return "belongs to another user";
-  if (st->st_mode & (S_IWGRP|S_IWOTH)) return "can be written by other users";
+  if (st->st_mode & (S_IWGRP | S_IWOTH)) return "can be written by other users";
   if (st->st_nlink != 1) return "has another name elsewhere";
   return NULL;
 }
@@ -77,10 +77,10 @@ static const char *file_read(const char *path, char *word)
   int fd;
   if (fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0) return strerror(errno);
   if ((problem = file_problem(&st)) != NULL) return problem;
-  fd = open(path, O_RDONLY|O_NOFOLLOW|O_NONBLOCK|O_NOCTTY|O_CLOEXEC);
+  fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd < 0) return strerror(errno);
   if (fstat(fd, &st) != 0 || (problem = file_problem(&st)) == NULL) {
-    n = read(fd, word, WORD_MAX-1);
+    n = read(fd, word, WORD_MAX - 1);
     if (n < 0) problem = strerror(errno);
   }
   close(fd);
@@ -91,12 +91,16 @@ static const char *file_read(const char *path, char *word)
 
 static uint32_t word_command(const char *word)
 {
-  static const struct { const char *word; uint32_t command; } words[] = {
-    { "", CONTROL_TOGGLE }, { "toggle", CONTROL_TOGGLE }, { "start", CONTROL_START },
-    { "stop", CONTROL_STOP }, { "dump", CONTROL_DUMP }
-  };
+  static const struct {
+    const char *word;
+    uint32_t command;
+  } words[] = { { "", CONTROL_TOGGLE },
+		{ "toggle", CONTROL_TOGGLE },
+		{ "start", CONTROL_START },
+		{ "stop", CONTROL_STOP },
+		{ "dump", CONTROL_DUMP } };
   size_t i;
-  for (i = 0; i < sizeof(words)/sizeof(words[0]); i++)
+  for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
     if (strcmp(words[i].word, word) == 0) return words[i].command;
   return 0;
 }
@@ -113,11 +117,10 @@ static void file_obey(Control *c)
       lj_say(": control file '%s' %s; it is ignored", c->file, problem);
     return;
   }
-  if (command == CONTROL_TOGGLE)
-    __atomic_fetch_xor(&c->pending, command, __ATOMIC_RELAXED);
+  if (command == CONTROL_TOGGLE) __atomic_fetch_xor(&c->pending, command, __ATOMIC_RELAXED);
   else if (command == CONTROL_DUMP)
     __atomic_fetch_or(&c->pending, command, __ATOMIC_RELAXED);
-  else  /* The latest word counts. */
+  else /* The latest word counts. */
     __atomic_store_n(&c->pending, command, __ATOMIC_RELAXED);
   shared_set(&c->asked, 0);
   c->wait = TELL_LOOKS;

@@ -24,16 +24,16 @@
 #include "profile/lj_shared.h"
 
 /* What a signal to a VM's thread carries: a tag and the slot. */
-#define VALUE_TAG	((uintptr_t)0x5343 << 48)
-#define VALUE_TAG_MASK	((uintptr_t)0xffff << 48)
+#define VALUE_TAG      ((uintptr_t)0x5343 << 48)
+#define VALUE_TAG_MASK ((uintptr_t)0xffff << 48)
 
-#define SIGNALS_MAX	64	/* Signals of Linux, 1 to 64. */
+#define SIGNALS_MAX 64 /* Signals of Linux, 1 to 64. */
 
 /* By the VM's thread that adds a slot or frees one, see lj_control.c. */
 static struct {
   int installed;
-  struct sigaction oldsa;	/* The program's. */
-} signals[SIGNALS_MAX+1];
+  struct sigaction oldsa; /* The program's. */
+} signals[SIGNALS_MAX + 1];
 
 /* -- Handler ----------------------------------------------------------------- */
 
@@ -79,7 +79,7 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
     if (is_told) {
       if ((value & ~VALUE_TAG_MASK) != (uintptr_t)i) continue;
     } else if (shared_get(&c->file)) {
-      continue;  /* Somebody else's signal. */
+      continue; /* Somebody else's signal. */
     } else {
       __atomic_fetch_xor(&c->pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);
     }
@@ -97,8 +97,7 @@ void lj_ctlsig_tell(const Control *c)
   info.si_code = SI_QUEUE;
   info.si_pid = getpid();
   info.si_value.sival_ptr = (void *)(VALUE_TAG | (uintptr_t)(c - lj_controls));
-  syscall(SYS_rt_tgsigqueueinfo, info.si_pid, shared_get(&c->tid), info.si_signo,
-	  &info);
+  syscall(SYS_rt_tgsigqueueinfo, info.si_pid, shared_get(&c->tid), info.si_signo, &info);
 }
 
 /* -- Installation ------------------------------------------------------------ */
@@ -114,14 +113,13 @@ const char *lj_ctlsig_install(int signo)
   if (signals[signo].installed) return NULL;
   if (sigaction(signo, NULL, &sa) != 0) return strerror(errno);
   if (is_ours(&sa)) return NULL;
-  if ((sa.sa_flags & SA_SIGINFO) ||
-      (sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN))
+  if ((sa.sa_flags & SA_SIGINFO) || (sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN))
     return "the program has a handler for its signal; choose another one, as "
 	   "SIGRTMIN+3, or a file";
   signals[signo].oldsa = sa;
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = control_signal;
-  sa.sa_flags = SA_SIGINFO|SA_RESTART|SA_ONSTACK;
+  sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   sigfillset(&sa.sa_mask);
   if (sigaction(signo, &sa, NULL) != 0) return strerror(errno);
   signals[signo].installed = 1;
@@ -137,6 +135,6 @@ void lj_ctlsig_restore(int signo)
     if (lj_controls[i].g && lj_controls[i].signo == signo) return;
   if (sigaction(signo, NULL, &now) != 0) return;
   if (is_ours(&now)) sigaction(signo, &signals[signo].oldsa, NULL);
-  else if ((now.sa_flags & SA_SIGINFO)) return;  /* May pass on to ours. */
+  else if ((now.sa_flags & SA_SIGINFO)) return; /* May pass on to ours. */
   signals[signo].installed = 0;
 }

@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For _dl_find_object. */
+#define _GNU_SOURCE /* For _dl_find_object. */
 #endif
 #include <dlfcn.h>
 #include <string.h>
@@ -19,9 +19,15 @@
 
 /* Pointer encodings, LSB "DWARF Exception Header Encoding". */
 enum {
-  PE_ABSPTR = 0x00, PE_UDATA4 = 0x03, PE_UDATA8 = 0x04,
-  PE_SDATA4 = 0x0b, PE_SDATA8 = 0x0c,
-  PE_FORMAT = 0x0f, PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_APPLY = 0x70,
+  PE_ABSPTR = 0x00,
+  PE_UDATA4 = 0x03,
+  PE_UDATA8 = 0x04,
+  PE_SDATA4 = 0x0b,
+  PE_SDATA8 = 0x0c,
+  PE_FORMAT = 0x0f,
+  PE_PCREL = 0x10,
+  PE_DATAREL = 0x30,
+  PE_APPLY = 0x70,
   PE_INDIRECT = 0x80
 };
 
@@ -32,9 +38,9 @@ uintptr_t lj_ehframe_pointer(Bytes *b, unsigned enc, int relative)
 {
   uintptr_t at = (uintptr_t)b->p, v;
   switch (enc & PE_FORMAT) {
-  case PE_ABSPTR: case PE_UDATA8: case PE_SDATA8:
-    v = (uintptr_t)bytes_uint(b, 8);
-    break;
+  case PE_ABSPTR:
+  case PE_UDATA8:
+  case PE_SDATA8: v = (uintptr_t)bytes_uint(b, 8); break;
   case PE_UDATA4: v = (uintptr_t)bytes_uint(b, 4); break;
   case PE_SDATA4: v = (uintptr_t)(intptr_t)(int32_t)bytes_uint(b, 4); break;
   default: b->bad = 1; return 0;
@@ -51,7 +57,9 @@ static Bytes entry_bytes(const uint8_t *p)
 {
   Bytes head, b;
   uint64_t len;
-  head.p = p; head.end = p + 4; head.bad = 0;
+  head.p = p;
+  head.end = p + 4;
+  head.bad = 0;
   len = bytes_uint(&head, 4);
   b.p = head.p;
   b.bad = (len == 0 || len >= 0xfffffff0u);
@@ -64,7 +72,7 @@ static int cie_parse(const uint8_t *p, Fde *fde, int *has_augmentation)
   Bytes b = entry_bytes(p);
   const uint8_t *aug, *augend = NULL;
   unsigned version;
-  if (bytes_uint(&b, 4) != 0) return 0;  /* Not a CIE. */
+  if (bytes_uint(&b, 4) != 0) return 0; /* Not a CIE. */
   version = (unsigned)bytes_uint(&b, 1);
   if (version != 1 && version != 3) return 0;
   aug = b.p;
@@ -72,8 +80,7 @@ static int cie_parse(const uint8_t *p, Fde *fde, int *has_augmentation)
   bytes_uint(&b, 1);
   fde->code_align = bytes_uleb(&b);
   fde->data_align = bytes_sleb(&b);
-  if ((version == 1 ? bytes_uint(&b, 1) : bytes_uleb(&b)) != CFI_REG_PC)
-    return 0;
+  if ((version == 1 ? bytes_uint(&b, 1) : bytes_uleb(&b)) != CFI_REG_PC) return 0;
   fde->enc = PE_ABSPTR;
   fde->is_signal = 0;
   *has_augmentation = (*aug == 'z');
@@ -90,7 +97,7 @@ static int cie_parse(const uint8_t *p, Fde *fde, int *has_augmentation)
 	unsigned enc = (unsigned)bytes_uint(&b, 1);
 	lj_ehframe_pointer(&b, enc, 0);
 	break;
-	}
+      }
       default: b.bad = 1; break;
       }
     }
@@ -108,8 +115,7 @@ static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
   const uint8_t *at = b.p;
   uint64_t cie_delta = bytes_uint(&b, 4);
   int has_augmentation;
-  if (b.bad || cie_delta == 0 ||
-      !cie_parse(at - cie_delta, fde, &has_augmentation) ||
+  if (b.bad || cie_delta == 0 || !cie_parse(at - cie_delta, fde, &has_augmentation) ||
       (fde->enc & PE_INDIRECT))
     return 0;
   fde->fde = p;
@@ -128,23 +134,24 @@ static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
 
 /* -- Finding it ----------------------------------------------------------- */
 
-#define STAYING	4
+#define STAYING 4
 
 /* Written by the first start. */
-static struct { uintptr_t begin, size; } staying[STAYING];
+static struct {
+  uintptr_t begin, size;
+} staying[STAYING];
 
 void lj_ehframe_warmup(void)
 {
   uintptr_t addr[STAYING];
   int i;
-  addr[0] = (uintptr_t)(void *)lj_ehframe_warmup;  /* Ours, */
-  addr[1] = (uintptr_t)getauxval(AT_ENTRY);  /* the program, */
-  addr[2] = (uintptr_t)(void *)memmove;  /* the C library, */
-  addr[3] = (uintptr_t)getauxval(AT_BASE);  /* the loader. */
+  addr[0] = (uintptr_t)(void *)lj_ehframe_warmup; /* Ours, */
+  addr[1] = (uintptr_t)getauxval(AT_ENTRY);       /* the program, */
+  addr[2] = (uintptr_t)(void *)memmove;           /* the C library, */
+  addr[3] = (uintptr_t)getauxval(AT_BASE);        /* the loader. */
   for (i = 0; i < STAYING; i++) {
     struct dl_find_object obj;
-    if (staying[i].size || _dl_find_object((void *)addr[i], &obj) != 0)
-      continue;
+    if (staying[i].size || _dl_find_object((void *)addr[i], &obj) != 0) continue;
     staying[i].begin = (uintptr_t)obj.dlfo_map_start;
     staying[i].size = (uintptr_t)obj.dlfo_map_end - staying[i].begin;
   }
@@ -165,8 +172,8 @@ CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj)
   if (_dl_find_object((void *)pc, &found) != 0) return CFI_NO_OBJECT;
   if (!found.dlfo_eh_frame) return CFI_NONE;
   hdr = (const uint8_t *)found.dlfo_eh_frame;
-  if (hdr[0] != 1 || hdr[2] != PE_UDATA4 ||
-      hdr[3] != (PE_DATAREL|PE_SDATA4) || (hdr[1] & PE_FORMAT) != PE_SDATA4)
+  if (hdr[0] != 1 || hdr[2] != PE_UDATA4 || hdr[3] != (PE_DATAREL | PE_SDATA4) ||
+      (hdr[1] & PE_FORMAT) != PE_SDATA4)
     return CFI_NONE;
   obj->begin = (uintptr_t)found.dlfo_map_start;
   obj->end = (uintptr_t)found.dlfo_map_end;
@@ -184,14 +191,14 @@ CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde)
   uint32_t lo, hi;
   int32_t entry[2];
   if (res != CFI_STEP) return res;
-  for (lo = 0, hi = obj.count; lo < hi; ) {  /* First entry above pc. */
+  for (lo = 0, hi = obj.count; lo < hi;) { /* First entry above pc. */
     uint32_t mid = lo + (hi - lo) / 2;
-    memcpy(entry, obj.table + mid*sizeof(entry), sizeof(entry));
+    memcpy(entry, obj.table + mid * sizeof(entry), sizeof(entry));
     if (pc < (uintptr_t)((intptr_t)obj.hdr + entry[0])) hi = mid;
     else lo = mid + 1;
   }
   if (lo == 0) return CFI_NONE;
-  fde->index = lo-1;
-  memcpy(entry, obj.table + (lo-1)*sizeof(entry), sizeof(entry));
+  fde->index = lo - 1;
+  memcpy(entry, obj.table + (lo - 1) * sizeof(entry), sizeof(entry));
   return fde_parse(obj.hdr + entry[1], pc, fde) ? CFI_STEP : CFI_NONE;
 }

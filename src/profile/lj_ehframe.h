@@ -29,8 +29,7 @@ static LJ_AINLINE uint64_t bytes_uint(Bytes *b, size_t sz)
     b->p = b->end;
     return 0;
   }
-  for (i = 0; i < sz; i++)
-    v |= (uint64_t)b->p[i] << (8*i);
+  for (i = 0; i < sz; i++) v |= (uint64_t)b->p[i] << (8 * i);
   b->p += sz;
   return v;
 }
@@ -68,23 +67,23 @@ static LJ_AINLINE int64_t bytes_sleb(Bytes *b)
 
 /* A loaded object with an index of its .eh_frame. */
 typedef struct EhObject {
-  uintptr_t begin, end;		/* Addresses of the object. */
-  const uint8_t *hdr;		/* Section .eh_frame_hdr, relative to which */
-  const uint8_t *table;		/* these are: sorted pairs of a function's start */
-  uint32_t count;		/* and its FDE, int32_t each. */
+  uintptr_t begin, end; /* Addresses of the object. */
+  const uint8_t *hdr;   /* Section .eh_frame_hdr, relative to which */
+  const uint8_t *table; /* these are: sorted pairs of a function's start */
+  uint32_t count;       /* and its FDE, int32_t each. */
 } EhObject;
 
 /* The parts of a CIE and a FDE that are needed to run them. */
 typedef struct Fde {
-  const uint8_t *cie, *fde;	/* The entries. */
-  uint32_t index;		/* In the object's table. */
-  uintptr_t pc_size;		/* Bytes described from pc_begin on. */
-  uintptr_t pc_begin;		/* First address described. */
-  Bytes cie_ins, fde_ins;	/* Call frame instructions. */
-  uint64_t code_align;		/* Factor of location advances. */
-  int64_t data_align;		/* Factor of offsets. */
-  unsigned enc;			/* Encoding of addresses. */
-  int is_signal;		/* Frame of a signal handler's trampoline. */
+  const uint8_t *cie, *fde; /* The entries. */
+  uint32_t index;           /* In the object's table. */
+  uintptr_t pc_size;        /* Bytes described from pc_begin on. */
+  uintptr_t pc_begin;       /* First address described. */
+  Bytes cie_ins, fde_ins;   /* Call frame instructions. */
+  uint64_t code_align;      /* Factor of location advances. */
+  int64_t data_align;       /* Factor of offsets. */
+  unsigned enc;             /* Encoding of addresses. */
+  int is_signal;            /* Frame of a signal handler's trampoline. */
 } Fde;
 
 /* Is an address in an object that stays loaded as long as the process lives, or

@@ -13,9 +13,9 @@
 #include "lj_def.h"
 #include "profile/lj_sysprof_format.h"
 
-#define FRAMES_LEAF	1000	/* Innermost frames kept. */
-#define FRAMES_ROOT	64	/* Outermost frames kept, if more were cut. */
-#define FRAMES_MAX	(FRAMES_LEAF + 1 + FRAMES_ROOT)
+#define FRAMES_LEAF 1000 /* Innermost frames kept. */
+#define FRAMES_ROOT 64   /* Outermost frames kept, if more were cut. */
+#define FRAMES_MAX  (FRAMES_LEAF + 1 + FRAMES_ROOT)
 
 /* A frame is one word: payload * 16 + kind, as in the stream. Where a kind has a
 ** second field, e.g. a Lua function its line, that is in the upper half of the
@@ -23,39 +23,38 @@
 */
 typedef uint64_t FrameWord;
 
-#define FRAME_KIND_BITS	4
-#define FRAME_AUX_SHIFT	32
+#define FRAME_KIND_BITS 4
+#define FRAME_AUX_SHIFT 32
 #define frame_word(kind, payload) \
   (((FrameWord)(payload) << FRAME_KIND_BITS) | (FrameWord)(kind))
 #define frame_word2(kind, payload, aux) \
   (frame_word((kind), (payload)) | ((FrameWord)(aux) << FRAME_AUX_SHIFT))
-#define frame_kind(w)		((int)((w) & ((1 << FRAME_KIND_BITS) - 1)))
-#define frame_payload(w)	((w) >> FRAME_KIND_BITS)
+#define frame_kind(w)    ((int)((w) & ((1 << FRAME_KIND_BITS) - 1)))
+#define frame_payload(w) ((w) >> FRAME_KIND_BITS)
 /* Only for kinds with a second field. */
-#define frame_payload_lo(w)	((uint32_t)(w) >> FRAME_KIND_BITS)
-#define frame_aux(w)		((uint32_t)((w) >> FRAME_AUX_SHIFT))
-#define FRAME_PAYLOAD_LO_MAX	((1u << (FRAME_AUX_SHIFT-FRAME_KIND_BITS)) - 1)
+#define frame_payload_lo(w)  ((uint32_t)(w) >> FRAME_KIND_BITS)
+#define frame_aux(w)         ((uint32_t)((w) >> FRAME_AUX_SHIFT))
+#define FRAME_PAYLOAD_LO_MAX ((1u << (FRAME_AUX_SHIFT - FRAME_KIND_BITS)) - 1)
 
 typedef struct Frames {
-  uint32_t n;			/* Frames pushed, the cut ones included. */
-  uint32_t len;			/* Words in list, set by lj_frames_finish. */
-  uint32_t bounds_cut;		/* Boundaries among the cut frames. */
-  FrameWord list[FRAMES_MAX];	/* The words, leaf first. */
-  FrameWord ring[FRAMES_ROOT];	/* Outermost frames while pushing. */
+  uint32_t n;                  /* Frames pushed, the cut ones included. */
+  uint32_t len;                /* Words in list, set by lj_frames_finish. */
+  uint32_t bounds_cut;         /* Boundaries among the cut frames. */
+  FrameWord list[FRAMES_MAX];  /* The words, leaf first. */
+  FrameWord ring[FRAMES_ROOT]; /* Outermost frames while pushing. */
 } Frames;
 
 static LJ_AINLINE int frame_hasaux(FrameWord w)
 {
   int kind = frame_kind(w);
-  return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_CUT ||
-	 kind == SPF_FRAME_TRACE || kind == SPF_FRAME_WORK;
+  return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_CUT || kind == SPF_FRAME_TRACE ||
+	 kind == SPF_FRAME_WORK;
 }
 
 static LJ_AINLINE int frame_isbound(FrameWord w)
 {
   int kind = frame_kind(w);
-  return kind == SPF_FRAME_CBOUND || kind == SPF_FRAME_RESUME ||
-	 kind == SPF_FRAME_VM;
+  return kind == SPF_FRAME_CBOUND || kind == SPF_FRAME_RESUME || kind == SPF_FRAME_VM;
 }
 
 static LJ_AINLINE void lj_frames_reset(Frames *fr)
@@ -89,8 +88,8 @@ static inline void lj_frames_pushall(Frames *fr, const FrameWord *w, uint32_t n)
 static LJ_AINLINE int frame_isfunc(FrameWord w)
 {
   int kind = frame_kind(w);
-  return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_FFUNC ||
-	 kind == SPF_FRAME_CFUNC || kind == SPF_FRAME_HOST;
+  return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_FFUNC || kind == SPF_FRAME_CFUNC ||
+	 kind == SPF_FRAME_HOST;
 }
 
 /* Keep only the innermost function of a completed list, and what is said about
@@ -126,8 +125,7 @@ static inline void lj_frames_finish(Frames *fr)
     first = kept % FRAMES_ROOT;
     kept = FRAMES_ROOT;
   }
-  for (i = 0; i < kept; i++)
-    fr->list[fr->len++] = fr->ring[(first + i) % FRAMES_ROOT];
+  for (i = 0; i < kept; i++) fr->list[fr->len++] = fr->ring[(first + i) % FRAMES_ROOT];
 }
 
 #endif

@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For MAP_ANONYMOUS. */
+#define _GNU_SOURCE /* For MAP_ANONYMOUS. */
 #endif
 #include <sys/mman.h>
 
@@ -18,20 +18,20 @@
 #include "profile/lj_protoname.h"
 #include "profile/lj_vmread.h"
 
-#define OBJECTS_MAX	(1u << 17)  /* Objects visited, a power of two. */
-#define SLOTS_MAX	(1u << 20)  /* Slots of tables read in total, */
-#define TABLE_MAX	(1u << 17)  /* and of one table. */
-#define INS_MAX		(1u << 21)  /* Instructions read. */
-#define STACK_MAX	10000	/* Slots of a Lua stack read. */
-#define DEPTH_MAX	3	/* Tables on the way to a function. */
+#define OBJECTS_MAX (1u << 17) /* Objects visited, a power of two. */
+#define SLOTS_MAX   (1u << 20) /* Slots of tables read in total, */
+#define TABLE_MAX   (1u << 17) /* and of one table. */
+#define INS_MAX     (1u << 21) /* Instructions read. */
+#define STACK_MAX   10000      /* Slots of a Lua stack read. */
+#define DEPTH_MAX   3          /* Tables on the way to a function. */
 
 /* An object to be searched, and how it is reached. */
 typedef struct Item {
-  const GCobj *o;		/* A table, a Lua function, a prototype. */
-  uint32_t parent;		/* Item that holds it, 0 for none. */
-  uint8_t depth;		/* Tables on the way. */
-  uint8_t rank;			/* SymNameRank of the names found in it. */
-  NamePart key;			/* Under which it is held, may be empty. */
+  const GCobj *o;  /* A table, a Lua function, a prototype. */
+  uint32_t parent; /* Item that holds it, 0 for none. */
+  uint8_t depth;   /* Tables on the way. */
+  uint8_t rank;    /* SymNameRank of the names found in it. */
+  NamePart key;    /* Under which it is held, may be empty. */
 } Item;
 
 /* All memory of a search, in one mapping. */
@@ -39,11 +39,11 @@ typedef struct Search {
   Symtab *st;
   VMRead read;
   global_State *g;
-  uint32_t nitem;		/* Items used. The first one is none. */
-  uint32_t slots, ins;		/* Still to be read at most. */
-  uint32_t wanted;		/* Functions without a good name. */
-  const GCobj *visited[OBJECTS_MAX*2];	/* Hash set. */
-  Item item[OBJECTS_MAX];	/* Queue. */
+  uint32_t nitem;                        /* Items used. The first one is none. */
+  uint32_t slots, ins;                   /* Still to be read at most. */
+  uint32_t wanted;                       /* Functions without a good name. */
+  const GCobj *visited[OBJECTS_MAX * 2]; /* Hash set. */
+  Item item[OBJECTS_MAX];                /* Queue. */
 } Search;
 
 /* -- Keys ------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ typedef struct Search {
 ** a name.
 */
 typedef struct Key {
-  const GCstr *str;		/* NULL if the name is known, or empty. */
+  const GCstr *str; /* NULL if the name is known, or empty. */
   NamePart name;
 } Key;
 
@@ -87,14 +87,14 @@ static int key_is(const NamePart *np, const char *name)
 /* Note an object once. Returns 0 if it is known, or if there is no room. */
 static int visit(Search *s, const GCobj *o)
 {
-  const uint32_t mask = OBJECTS_MAX*2 - 1;
-  uint64_t h = (uint64_t)(uintptr_t)o * U64x(9e3779b9,7f4a7c15);
+  const uint32_t mask = OBJECTS_MAX * 2 - 1;
+  uint64_t h = (uint64_t)(uintptr_t)o * U64x(9e3779b9, 7f4a7c15);
   uint32_t i = (uint32_t)(h >> 40);
   for (;; i++) {
     if (s->visited[i & mask] == o) return 0;
     if (!s->visited[i & mask]) break;
   }
-  if (s->nitem == OBJECTS_MAX) return 0;  /* At most half full. */
+  if (s->nitem == OBJECTS_MAX) return 0; /* At most half full. */
   s->visited[i & mask] = o;
   return 1;
 }
@@ -122,13 +122,12 @@ static void push(Search *s, const void *o, uint32_t parent, uint32_t depth,
 /* Is this an entry of a function that lives and has no good name yet? */
 static int is_wanted(Symtab *st, const SymLFunc *lf)
 {
-  return lf->pt && lf->rank < SYMNAME_DEF &&
-	 lj_symtab_find(st, lf->pt) == lf &&
-	 !lj_symtab_ismain(lf->pt);  /* That needs none. */
+  return lf->pt && lf->rank < SYMNAME_DEF && lj_symtab_find(st, lf->pt) == lf &&
+	 !lj_symtab_ismain(lf->pt); /* That needs none. */
 }
 
-static void name_func(Search *s, SymLFunc *lf, SymNameRank rank,
-		      const NamePart *part, uint32_t n)
+static void name_func(Search *s, SymLFunc *lf, SymNameRank rank, const NamePart *part,
+		      uint32_t n)
 {
   int wanted = is_wanted(s->st, lf);
   lj_symtab_setname(lf, rank, part, n);
@@ -136,26 +135,24 @@ static void name_func(Search *s, SymLFunc *lf, SymNameRank rank,
 }
 
 /* A value was found in an item. */
-static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank,
-		  Key *key)
+static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank, Key *key)
 {
   if (tvisfunc(o)) {
     const GCproto *pt = lj_vmread_proto(&s->read, (const GCfunc *)vmread_obj(o));
     SymLFunc *lf = pt ? lj_symtab_find(s->st, pt) : NULL;
     if (lf && lf->rank < rank && key_name(s, key)) {
-      NamePart part[DEPTH_MAX+2];
-      uint32_t n = DEPTH_MAX+2, up = at;
+      NamePart part[DEPTH_MAX + 2];
+      uint32_t n = DEPTH_MAX + 2, up = at;
       part[--n] = key->name;
       for (; up && n > 0; up = s->item[up].parent)
 	if (s->item[up].key.len) part[--n] = s->item[up].key;
-      name_func(s, lf, rank, part + n, DEPTH_MAX+2 - n);
+      name_func(s, lf, rank, part + n, DEPTH_MAX + 2 - n);
     }
     if (pt) push(s, vmread_obj(o), 0, 0, SYMNAME_UPVAL, NULL);
   } else if (tvistab(o) && s->item[at].depth < DEPTH_MAX && key_name(s, key)) {
     /* What a class inherits is its own. */
     int inherits = at && key_is(&key->name, "__index");
-    push(s, vmread_obj(o), at, s->item[at].depth + 1u, rank,
-	 inherits ? NULL : &key->name);
+    push(s, vmread_obj(o), at, s->item[at].depth + 1u, rank, inherits ? NULL : &key->name);
   }
 }
 
@@ -296,7 +293,7 @@ static void search_roots(Search *s)
   cTValue *o = &s->g->registrytv;
   const GCtab *globals = tabref(mainthread(s->g)->env), *loaded = NULL;
   const GCtab *reg = tvistab(o) ? (const GCtab *)vmread_obj(o) : NULL;
-  visit(s, obj2gco(globals));  /* Is a loaded module, too, but has no name. */
+  visit(s, obj2gco(globals)); /* Is a loaded module, too, but has no name. */
   if (reg && !lj_vmread_isobj(&s->read, reg, sizeof(GCtab), LJ_TTAB)) reg = NULL;
   if (reg) loaded = find_loaded(s, reg);
   if (loaded) push(s, loaded, 0, 0, SYMNAME_PATH, NULL);
@@ -332,18 +329,17 @@ static void search_all(Search *s)
       push(s, lf->pt, 0, 0, SYMNAME_DEF, NULL);
     s->wanted += (uint32_t)is_wanted(s->st, lf);
   }
-  for (i = first; i < s->nitem; i++)  /* The likely ones first. */
+  for (i = first; i < s->nitem; i++) /* The likely ones first. */
     search_code(s, s->item[i].o);
   end = s->nitem;
   search_stack(s, mainthread(s->g));
   search_stack(s, gco2th(gcref(s->g->cur_L)));
   for (i = 1; i < s->nitem && s->wanted > 0; i++) {
-    if (i >= first && i < end) continue;  /* Done above. */
+    if (i >= first && i < end) continue; /* Done above. */
     if (i >= end && s->item[i].rank == SYMNAME_UPVAL &&
 	s->item[i].o->gch.gct == (uint8_t)~LJ_TTAB)
       search_table(s, i);
-    else
-      search_code(s, s->item[i].o);
+    else search_code(s, s->item[i].o);
   }
 }
 
@@ -351,8 +347,8 @@ void lj_funcname_find(Symtab *st, Peek *pk, global_State *g)
 {
   Search *s;
   if (st->nfid == 0) return;
-  s = (Search *)mmap(NULL, sizeof(Search), PROT_READ|PROT_WRITE,
-		     MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  s = (Search *)mmap(NULL, sizeof(Search), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (s == MAP_FAILED) return;
   lj_peek_reset(pk);
   s->st = st;

@@ -6,7 +6,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For pthread_setname_np. */
+#define _GNU_SOURCE /* For pthread_setname_np. */
 #endif
 #include <pthread.h>
 #include <semaphore.h>
@@ -20,16 +20,16 @@
 #include "profile/lj_helper.h"
 #include "profile/lj_now.h"
 
-#define LOOK_NS		((uint64_t)HELPER_LOOK_MS * 1000000)
+#define LOOK_NS ((uint64_t)HELPER_LOOK_MS * 1000000)
 
 static struct {
   int runs;
   pthread_t thread;
-  volatile int tid;		/* Its own; set before begin returns. */
+  volatile int tid; /* Its own; set before begin returns. */
   void (*work)(int look);
   sem_t begun;
-  uint32_t word;		/* 1: it was woken. */
-  int end;			/* It is to end. */
+  uint32_t word; /* 1: it was woken. */
+  int end;       /* It is to end. */
 } helper;
 
 /* Sleeps unless the word is set, see futex(2); not longer. */
@@ -87,7 +87,8 @@ int lj_helper_begin(void (*work)(int look))
   err = pthread_create(&helper.thread, NULL, helper_main, NULL);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (err) return err;
-  while (sem_wait(&helper.begun) != 0) ;
+  while (sem_wait(&helper.begun) != 0)
+    ;
   helper.runs = 1;
   return 0;
 }

@@ -12,7 +12,7 @@
 #include "lj_def.h"
 
 /* Milliseconds between two looks. */
-#define HELPER_LOOK_MS	50
+#define HELPER_LOOK_MS 50
 
 /* Have work called by the helper each HELPER_LOOK_MS, with look set, and whenever
 ** it is woken; it is made unless it is there. work must not wait for a lock that is

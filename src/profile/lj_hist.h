@@ -11,14 +11,14 @@
 #include "lj_def.h"
 #include "profile/lj_shared.h"
 
-#define HIST_SUB_BITS	2	/* Classes for each power of two, as a power. */
-#define HIST_CLASSES	(64 << HIST_SUB_BITS)
+#define HIST_SUB_BITS 2 /* Classes for each power of two, as a power. */
+#define HIST_CLASSES  (64 << HIST_SUB_BITS)
 
 typedef struct Hist {
-  uint32_t n[HIST_CLASSES];	/* Values in each class. */
-  uint64_t total;		/* All values. */
-  uint64_t above;		/* Those in classes above p99. */
-  uint32_t p99;			/* Lowest class with 99 % of them up to it. */
+  uint32_t n[HIST_CLASSES]; /* Values in each class. */
+  uint64_t total;           /* All values. */
+  uint64_t above;           /* Those in classes above p99. */
+  uint32_t p99;             /* Lowest class with 99 % of them up to it. */
 } Hist;
 
 static LJ_AINLINE uint32_t hist_class(uint64_t v)
@@ -44,8 +44,7 @@ static LJ_AINLINE uint64_t hist_top(uint32_t c)
 */
 static LJ_AINLINE void hist_settle(Hist *h)
 {
-  while (h->above * 100 > h->total && h->p99 < HIST_CLASSES-1)
-    h->above -= h->n[++h->p99];
+  while (h->above * 100 > h->total && h->p99 < HIST_CLASSES - 1) h->above -= h->n[++h->p99];
   while (h->p99 > 0 && (h->above + h->n[h->p99]) * 100 <= h->total)
     h->above += h->n[h->p99--];
 }
@@ -53,7 +52,7 @@ static LJ_AINLINE void hist_settle(Hist *h)
 /* Count n values of class c. Async-signal-safe. */
 static LJ_AINLINE void hist_add(Hist *h, uint32_t c, uint32_t n)
 {
-  shared_add(&h->n[c], n);  /* Others add it up meanwhile. */
+  shared_add(&h->n[c], n); /* Others add it up meanwhile. */
   h->total += n;
   if (c > h->p99) h->above += n;
   hist_settle(h);

@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For REG_RIP and friends. */
+#define _GNU_SOURCE /* For REG_RIP and friends. */
 #endif
 #include "lj_obj.h"
 #include "lj_frame.h"
@@ -23,20 +23,20 @@ int lj_hstack_warmup(void)
 }
 
 /* Words that the frames take which the C library's unwinder leaves. */
-#define LANDING_MAX	4096
+#define LANDING_MAX 4096
 
 /* State of a walk. */
 typedef struct Walk {
   HostStack *hs;
-  CfiRegs regs;		/* Registers of the current frame. */
-  CFrameChains chains;	/* VM frames that were crossed. */
-  lua_State *L;		/* Coroutine that ran last, or NULL. */
-  uintptr_t expect;	/* Its next VM frame, or 0. */
-  int kept;		/* This step was kept for the next walk. */
+  CfiRegs regs;        /* Registers of the current frame. */
+  CFrameChains chains; /* VM frames that were crossed. */
+  lua_State *L;        /* Coroutine that ran last, or NULL. */
+  uintptr_t expect;    /* Its next VM frame, or 0. */
+  int kept;            /* This step was kept for the next walk. */
 } Walk;
 
 /* Is the current frame's next instruction known, not only a return address? */
-#define walk_exact(w)	(!(w)->regs.is_return)
+#define walk_exact(w) (!(w)->regs.is_return)
 
 static void walk_push(Walk *w, FrameWord word)
 {
@@ -63,10 +63,8 @@ static void walk_forget(Walk *w, int reg)
 /* Load a saved register, and note whether it is known. */
 static void walk_load(Walk *w, int reg, uintptr_t addr)
 {
-  if (lj_peek_word(w->hs->pk, addr, &w->regs.r[reg]))
-    w->regs.valid |= 1u << reg;
-  else
-    walk_forget(w, reg);
+  if (lj_peek_word(w->hs->pk, addr, &w->regs.r[reg])) w->regs.valid |= 1u << reg;
+  else walk_forget(w, reg);
 }
 
 /* Return from the current frame: its return address is at addr. */
@@ -86,9 +84,8 @@ static int walk_partial(Walk *w, int n, const uint8_t *saved)
 {
   uintptr_t sp = w->regs.r[CFI_REG_SP];
   int i;
-  for (i = 0; i < n; i++)
-    walk_load(w, saved[i], sp + (uintptr_t)i*8);
-  return walk_return(w, sp + (uintptr_t)n*8);
+  for (i = 0; i < n; i++) walk_load(w, saved[i], sp + (uintptr_t)i * 8);
+  return walk_return(w, sp + (uintptr_t)n * 8);
 }
 
 /* -- Frames of the VM ----------------------------------------------------- */
@@ -146,8 +143,7 @@ static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
     vf->rb = (known & (1u << CFI_REG_BP)) ? w->regs.r[CFI_REG_BP] : 0;
     if (hs->tail.on && !gap && !walk_exact(w) && cf == w->expect && L == w->L &&
 	lj_vmcode_part(code) == VMCODE_INTERP)
-      w->kept = lj_htail_vm(&hs->tail, vf, &w->regs,
-			    frame_word(SPF_FRAME_VM, 0));
+      w->kept = lj_htail_vm(&hs->tail, vf, &w->regs, frame_word(SPF_FRAME_VM, 0));
   }
   hs->nvm++;
   w->L = L;
@@ -168,8 +164,7 @@ static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
 static int walk_mayjump(const Walk *w)
 {
   const HostStack *hs = w->hs;
-  if (lj_hstack_iselsewhere(hs, w->regs.r[CFI_REG_SP]) || !hs->stack_hi)
-    return !hs->strict;
+  if (lj_hstack_iselsewhere(hs, w->regs.r[CFI_REG_SP]) || !hs->stack_hi) return !hs->strict;
   return !lj_hstack_iselsewhere(hs, w->expect);
 }
 
@@ -184,8 +179,8 @@ static int walk_gap(Walk *w, int reason)
 }
 
 /* Does a trace, or the way out of it, run on this VM frame of a coroutine? */
-static int walk_trace_fits(const Walk *w, const global_State *g,
-			   const lua_State *L, uintptr_t cf)
+static int walk_trace_fits(const Walk *w, const global_State *g, const lua_State *L,
+			   uintptr_t cf)
 {
   uintptr_t sp = w->regs.r[CFI_REG_SP];
   return cf - VMFRAME_SLACK - sp <= VMFRAME_TRACE_MAX && L &&
@@ -205,8 +200,7 @@ static global_State *foreign_vm(Walk *w)
       !lj_cframe_isthread(pk, g, (uintptr_t)gcref(g->mainthref)))
     return NULL;
 #if LJ_HASJIT
-  if (!lj_peek_ok(pk, G2J(g), 1) || !lj_peek_ok(pk, G2J(g) + 1, 1))
-    return NULL;
+  if (!lj_peek_ok(pk, G2J(g), 1) || !lj_peek_ok(pk, G2J(g) + 1, 1)) return NULL;
 #endif
   return g;
 }
@@ -222,16 +216,16 @@ static int walk_foreign(Walk *w, VMCode part, int *ok)
   if (from_trace) {
     global_State *g = foreign_vm(w);
     uintptr_t L = g ? (uintptr_t)gcref(g->cur_L) : 0;
-    if (!g || !lj_cframe_isthread(pk, g, L) || (part == VMCODE_NONE &&
-	!lj_vmcode_isjit(NULL, pk, g, lj_cfi_lookup_pc(&w->regs))))
+    if (!g || !lj_cframe_isthread(pk, g, L) ||
+	(part == VMCODE_NONE && !lj_vmcode_isjit(NULL, pk, g, lj_cfi_lookup_pc(&w->regs))))
       return 0;
     cf = (uintptr_t)cframe_raw(((lua_State *)L)->cframe);
     if (!walk_trace_fits(w, g, (lua_State *)L, cf)) return 0;
   } else {
     uintptr_t end = sp + (walk_exact(w) ? VMFRAME_SLACK : 0), L;
     for (cf = sp; cf <= end; cf += 8) {
-      global_State *g = lj_peek_word(pk, cf + CFRAME_OFS_L, &L) ?
-			lj_cframe_vm(pk, L) : NULL;
+      global_State *g = lj_peek_word(pk, cf + CFRAME_OFS_L, &L) ? lj_cframe_vm(pk, L)
+								: NULL;
       if (g && g != w->hs->g && lj_peek_ok(pk, g, sizeof(global_State)) &&
 	  lj_cframe_isthread(pk, g, (uintptr_t)gcref(g->mainthref)))
 	break;
@@ -257,8 +251,7 @@ static int walk_landing(Walk *w, int *ok)
   uintptr_t cf = w->expect, to;
   int n;
   if (cf > sp && lj_peek_word(hs->pk, cf - 8, &to) &&
-      (to == pc || lj_vmcode_islanding(to)) &&
-      lj_cframe_L(hs->pk, hs->g, cf) == w->L) {
+      (to == pc || lj_vmcode_islanding(to)) && lj_cframe_L(hs->pk, hs->g, cf) == w->L) {
     *ok = walk_cross(w, cf, w->L, 1);
     return 1;
   }
@@ -294,8 +287,7 @@ static int walk_vm(Walk *w, VMCode part)
   /* Another coroutine than the one that ran last. */
   for (cf = sp; cf <= end; cf += 8) {
     L = lj_cframe_L(hs->pk, hs->g, cf);
-    if (L && lj_cframe_linked(hs->pk, &w->chains, L, cf))
-      return walk_cross(w, cf, L, 0);
+    if (L && lj_cframe_linked(hs->pk, &w->chains, L, cf)) return walk_cross(w, cf, L, 0);
   }
   if (walk_foreign(w, part, &ok)) return ok;
   /* A frame that is not linked yet or no more: no Lua function runs on it. An
@@ -304,8 +296,7 @@ static int walk_vm(Walk *w, VMCode part)
   if (part == VMCODE_CALLBACK || (walk_exact(w) && part != VMCODE_EXIT))
     return walk_leave(w, sp);
   L = lj_cframe_L(hs->pk, hs->g, sp);
-  if (L && lj_cframe_unlinked(hs->pk, &w->chains, L, sp))
-    return walk_leave(w, sp);
+  if (L && lj_cframe_unlinked(hs->pk, &w->chains, L, sp)) return walk_leave(w, sp);
   if (walk_landing(w, &ok)) return ok;
   return walk_gap(w, SPF_BROKEN_NO_CFI);
 }
@@ -336,8 +327,7 @@ static int walk_host(Walk *w)
   }
   if (rule && rule->stays && hs->tail.on && !walk_exact(w))
     w->kept = lj_htail_host(&hs->tail, rule, &w->regs, here);
-  res = rule ? lj_cfirow_step(rule, hs->pk, &w->regs) :
-	       lj_cfi_step(hs->pk, &w->regs);
+  res = rule ? lj_cfirow_step(rule, hs->pk, &w->regs) : lj_cfi_step(hs->pk, &w->regs);
   if (res == CFI_NO_OBJECT) {
     if (walk_exact(w) && !hs->apart &&
 	(n = lj_vmcode_callback(hs->pk, hs->g, pc, &saved)) >= 0) {
@@ -358,21 +348,20 @@ static int walk_host(Walk *w)
 /* Start with the interrupted registers and the coroutine that ran last. */
 static void walk_init(Walk *w, HostStack *hs, const ucontext_t *uc)
 {
-  static const struct { uint8_t reg, greg; } regmap[] = {
-    { 0, REG_RAX }, { 1, REG_RDX }, { 2, REG_RCX }, { 3, REG_RBX },
-    { 4, REG_RSI }, { 5, REG_RDI }, { 6, REG_RBP }, { 7, REG_RSP },
-    { 8, REG_R8 }, { 9, REG_R9 }, { 10, REG_R10 }, { 11, REG_R11 },
-    { 12, REG_R12 }, { 13, REG_R13 }, { 14, REG_R14 }, { 15, REG_R15 },
-    { CFI_REG_PC, REG_RIP }
-  };
+  static const struct {
+    uint8_t reg, greg;
+  } regmap[] = { { 0, REG_RAX },         { 1, REG_RDX },  { 2, REG_RCX },  { 3, REG_RBX },
+		 { 4, REG_RSI },         { 5, REG_RDI },  { 6, REG_RBP },  { 7, REG_RSP },
+		 { 8, REG_R8 },          { 9, REG_R9 },   { 10, REG_R10 }, { 11, REG_R11 },
+		 { 12, REG_R12 },        { 13, REG_R13 }, { 14, REG_R14 }, { 15, REG_R15 },
+		 { CFI_REG_PC, REG_RIP } };
   uintptr_t cur_L = hs->apart ? 0 : (uintptr_t)gcref(hs->g->cur_L);
   int i;
   for (i = 0; i < CFI_REG__MAX; i++)
     w->regs.r[regmap[i].reg] = (uintptr_t)uc->uc_mcontext.gregs[regmap[i].greg];
   w->regs.valid = (1u << CFI_REG__MAX) - 1;
   w->regs.is_return = 0;
-  for (i = 0; i < CFRAME_CHAINS; i++)
-    w->chains.c[i].L = NULL;
+  for (i = 0; i < CFRAME_CHAINS; i++) w->chains.c[i].L = NULL;
   w->chains.turn = w->chains.links = 0;
   w->hs = hs;
   w->L = NULL;
@@ -399,7 +388,7 @@ static void walk_join(Walk *w, uint32_t n)
   HostStack *hs = w->hs;
   const TailSteps *ts = &hs->tail.kept;
   uint32_t i;
-  for (i = ts->step[n-1].vm; i-- > 0; hs->nvm++)
+  for (i = ts->step[n - 1].vm; i-- > 0; hs->nvm++)
     if (hs->nvm < HSTACK_VMFRAMES) hs->vm[hs->nvm] = ts->vm[i];
   if (hs->frames) lj_frames_pushall(hs->frames, ts->frame, n);
 }

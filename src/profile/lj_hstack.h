@@ -22,34 +22,34 @@
 #include "profile/lj_htail.h"
 #include "profile/lj_vmcode.h"
 
-#define HSTACK_VMFRAMES	256	/* VM frames remembered for the Lua side. */
-#define HSTACK_FEW	4	/* Enough VM frames to find the top Lua frame. */
-#define HSTACK_STEPS	8192	/* Frames unwound at most. */
+#define HSTACK_VMFRAMES 256  /* VM frames remembered for the Lua side. */
+#define HSTACK_FEW      4    /* Enough VM frames to find the top Lua frame. */
+#define HSTACK_STEPS    8192 /* Frames unwound at most. */
 
 /* Where the interrupted instruction is. */
 typedef enum LeafPlace {
-  LEAF_HOST,	/* C code, or unknown code. */
-  LEAF_VM,	/* The interpreter, or another part of the assembler VM. */
+  LEAF_HOST, /* C code, or unknown code. */
+  LEAF_VM,   /* The interpreter, or another part of the assembler VM. */
 } LeafPlace;
 
 typedef struct HostStack {
   /* Set by the caller, the rest cleared. */
-  Peek *pk;			/* Fault-safe loads. */
-  global_State *g;		/* The VM. */
-  Frames *frames;		/* Where the frames go, or NULL. */
-  int few_vm_frames;		/* Stop where the top Lua frame can be found. */
-  int apart;			/* Nothing of the VM may be looked at. */
-  int strict;			/* The VM may run on another thread. */
-  uintptr_t stack_lo, stack_hi;	/* The thread's C stack; 0: not known. */
+  Peek *pk;                     /* Fault-safe loads. */
+  global_State *g;              /* The VM. */
+  Frames *frames;               /* Where the frames go, or NULL. */
+  int few_vm_frames;            /* Stop where the top Lua frame can be found. */
+  int apart;                    /* Nothing of the VM may be looked at. */
+  int strict;                   /* The VM may run on another thread. */
+  uintptr_t stack_lo, stack_hi; /* The thread's C stack; 0: not known. */
   /* Results. */
-  LeafPlace leaf;		/* Where the interrupted instruction is. */
-  int broken;			/* SPF_BROKEN_* of the first gap, or -1. */
-  uint32_t nvm;			/* VM frames crossed. */
-  VMFrame vm[HSTACK_VMFRAMES];	/* The innermost of them. */
+  LeafPlace leaf;              /* Where the interrupted instruction is. */
+  int broken;                  /* SPF_BROKEN_* of the first gap, or -1. */
+  uint32_t nvm;                /* VM frames crossed. */
+  VMFrame vm[HSTACK_VMFRAMES]; /* The innermost of them. */
   /* Kept from walk to walk. */
-  CfiCache cfi;			/* Steps by their addresses. */
-  HostTail tail;		/* Steps of the last walk. */
-  VMCodeAreas areas;		/* Of the VM's compiled code. */
+  CfiCache cfi;      /* Steps by their addresses. */
+  HostTail tail;     /* Steps of the last walk. */
+  VMCodeAreas areas; /* Of the VM's compiled code. */
 } HostStack;
 
 /* Walk the stack of an interrupted thread. Async-signal-safe after warmup. */
@@ -61,16 +61,15 @@ LJ_FUNC void lj_hstack_walk(HostStack *hs, const ucontext_t *uc);
 LJ_FUNC int lj_hstack_warmup(void);
 
 /* Is an address in the part of the VM that runs on the VM's C frame? */
-#define lj_hstack_isvm(pc)	(lj_vmcode_part((pc)) != VMCODE_NONE)
+#define lj_hstack_isvm(pc) (lj_vmcode_part((pc)) != VMCODE_NONE)
 
 /* Is an address on another C stack than the one that the thread began with? */
 static LJ_AINLINE int lj_hstack_iselsewhere(const HostStack *hs, uintptr_t addr)
 {
-  return hs->stack_hi != 0 &&
-	 addr - hs->stack_lo >= hs->stack_hi - hs->stack_lo;
+  return hs->stack_hi != 0 && addr - hs->stack_lo >= hs->stack_hi - hs->stack_lo;
 }
 
 /* Is p a coroutine (or the main thread) of this VM? Async-signal-safe. */
-#define lj_hstack_isthread	lj_cframe_isthread
+#define lj_hstack_isthread lj_cframe_isthread
 
 #endif

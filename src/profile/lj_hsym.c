@@ -12,7 +12,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For dl_iterate_phdr. */
+#define _GNU_SOURCE /* For dl_iterate_phdr. */
 #endif
 #include <elf.h>
 #include <fcntl.h>
@@ -28,28 +28,28 @@
 #include "profile/lj_hsym.h"
 #include "profile/lj_object.h"
 
-#define SYM_NAME_MAX	400	/* Bytes of a symbol's name that are kept. */
-#define SYM_RUN_MAX	32	/* Addresses of a symbol in one record. */
+#define SYM_NAME_MAX 400 /* Bytes of a symbol's name that are kept. */
+#define SYM_RUN_MAX  32  /* Addresses of a symbol in one record. */
 
 /* An address that was seen, and the best symbol for it so far. */
 typedef struct Seen {
   uintptr_t addr;
-  uintptr_t sym;		/* Start of the symbol, 0 for none. */
-  int rank;			/* How good it is. */
-  char *name;			/* Its name, allocated. */
+  uintptr_t sym; /* Start of the symbol, 0 for none. */
+  int rank;      /* How good it is. */
+  char *name;    /* Its name, allocated. */
 } Seen;
 
 typedef struct Names {
-  Seen *seen;			/* Sorted by address. */
+  Seen *seen; /* Sorted by address. */
   size_t nseen;
 } Names;
 
 /* A loaded object in which some addresses lie. */
 typedef struct Object {
   uintptr_t start, end, bias;
-  const ElfW(Phdr) *phdr;
+  const ElfW(Phdr) * phdr;
   int nphdr;
-  Seen *seen;			/* These addresses. */
+  Seen *seen; /* These addresses. */
   size_t nseen;
 } Object;
 
@@ -74,7 +74,7 @@ static size_t seen_below(const Seen *seen, size_t n, uintptr_t addr)
 /* -- Symbols ----------------------------------------------------------------- */
 
 /* Of several symbols at one address, a global one is what users know. */
-static int sym_rank(const ElfW(Sym) *sym)
+static int sym_rank(const ElfW(Sym) * sym)
 {
   switch (ELF64_ST_BIND(sym->st_info)) {
   case STB_GLOBAL: return 3;
@@ -84,14 +84,12 @@ static int sym_rank(const ElfW(Sym) *sym)
 }
 
 /* Offer a symbol to an address in it. Returns 0 without memory. */
-static int symbol_offer(Seen *s, uintptr_t start, int rank, const char *name,
-			size_t max)
+static int symbol_offer(Seen *s, uintptr_t start, int rank, const char *name, size_t max)
 {
   size_t len;
   char *copy;
   /* The innermost symbol wins, then the better known. */
-  if (s->name && (s->sym > start || (s->sym == start && s->rank >= rank)))
-    return 1;
+  if (s->name && (s->sym > start || (s->sym == start && s->rank >= rank))) return 1;
   len = strnlen(name, max < SYM_NAME_MAX ? max : SYM_NAME_MAX);
   copy = (char *)malloc(len + 1);
   if (!copy) return 0;
@@ -105,18 +103,18 @@ static int symbol_offer(Seen *s, uintptr_t start, int rank, const char *name,
 }
 
 /* Offer the symbols of a table to the addresses that lie in them. */
-static void symbols_offer(Object *ob, const ElfW(Sym) *sym, size_t nsym,
-			  const char *str, size_t strsz)
+static void symbols_offer(Object *ob, const ElfW(Sym) * sym, size_t nsym, const char *str,
+			  size_t strsz)
 {
-  const uintptr_t first = ob->seen[0].addr, last = ob->seen[ob->nseen-1].addr;
+  const uintptr_t first = ob->seen[0].addr, last = ob->seen[ob->nseen - 1].addr;
   size_t k;
   for (k = 0; k < nsym; k++, sym++) {
     uintptr_t start = ob->bias + sym->st_value;
     size_t i;
     int type = ELF64_ST_TYPE(sym->st_info);
     if (start > last || start + sym->st_size <= first ||
-	(type != STT_FUNC && type != STT_GNU_IFUNC) ||
-	sym->st_shndx == SHN_UNDEF || sym->st_name >= strsz)
+	(type != STT_FUNC && type != STT_GNU_IFUNC) || sym->st_shndx == SHN_UNDEF ||
+	sym->st_name >= strsz)
       continue;
     i = seen_below(ob->seen, ob->nseen, start);
     for (; i < ob->nseen && ob->seen[i].addr - start < sym->st_size; i++)
@@ -140,8 +138,7 @@ static int image_has(size_t image, uint64_t ofs, uint64_t sz)
 static const void *object_bytes(const Object *ob, uintptr_t at, uint64_t n)
 {
   if (at < ob->start) at += ob->bias;
-  return at >= ob->start && at < ob->end && n <= ob->end - at ?
-	 (const void *)at : NULL;
+  return at >= ob->start && at < ob->end && n <= ob->end - at ? (const void *)at : NULL;
 }
 
 /* Is this the file that was loaded? It has the same build-id, or where there is
@@ -150,22 +147,20 @@ static const void *object_bytes(const Object *ob, uintptr_t at, uint64_t n)
 static int image_fits(const Object *ob, const uint8_t *p, size_t sz)
 {
   const ElfW(Ehdr) *eh = (const ElfW(Ehdr) *)p;
-  const ElfW(Phdr) *ph;
+  const ElfW(Phdr) * ph;
   int i;
   if (sz < sizeof(*eh) || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
-      eh->e_ident[EI_CLASS] != ELFCLASS64 ||
-      eh->e_phentsize != sizeof(*ph) || (eh->e_phoff & 7) != 0 ||
-      eh->e_phnum != ob->nphdr ||
-      !image_has(sz, eh->e_phoff, (uint64_t)eh->e_phnum*sizeof(*ph)))
+      eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_phentsize != sizeof(*ph) ||
+      (eh->e_phoff & 7) != 0 || eh->e_phnum != ob->nphdr ||
+      !image_has(sz, eh->e_phoff, (uint64_t)eh->e_phnum * sizeof(*ph)))
     return 0;
   ph = (const ElfW(Phdr) *)(p + eh->e_phoff);
-  if (memcmp(ph, ob->phdr, (size_t)ob->nphdr*sizeof(*ph)) != 0) return 0;
+  if (memcmp(ph, ob->phdr, (size_t)ob->nphdr * sizeof(*ph)) != 0) return 0;
   for (i = 0; i < ob->nphdr; i++, ph++) {
     const void *notes = object_bytes(ob, ob->bias + ph->p_vaddr, ph->p_filesz);
     const uint8_t *loaded, *id;
     uint32_t n, m;
-    if (ph->p_type != PT_NOTE || !notes ||
-	!image_has(sz, ph->p_offset, ph->p_filesz))
+    if (ph->p_type != PT_NOTE || !notes || !image_has(sz, ph->p_offset, ph->p_filesz))
       continue;
     loaded = lj_object_buildid(NULL, (const uint8_t *)notes, ph->p_filesz, &n);
     if (!loaded) continue;
@@ -179,10 +174,10 @@ static int image_fits(const Object *ob, const uint8_t *p, size_t sz)
 static void image_symbols(Object *ob, const uint8_t *p, size_t sz)
 {
   const ElfW(Ehdr) *eh = (const ElfW(Ehdr) *)p;
-  const ElfW(Shdr) *sh;
+  const ElfW(Shdr) * sh;
   int pass, i;
   if (eh->e_shentsize != sizeof(*sh) || (eh->e_shoff & 7) != 0 ||
-      !image_has(sz, eh->e_shoff, (uint64_t)eh->e_shnum*sizeof(*sh)))
+      !image_has(sz, eh->e_shoff, (uint64_t)eh->e_shnum * sizeof(*sh)))
     return;
   sh = (const ElfW(Shdr) *)(p + eh->e_shoff);
   for (pass = 0; pass < 2; pass++) {
@@ -196,8 +191,8 @@ static void image_symbols(Object *ob, const uint8_t *p, size_t sz)
 	  !image_has(sz, str->sh_offset, str->sh_size))
 	continue;
       symbols_offer(ob, (const ElfW(Sym) *)(p + s->sh_offset),
-		    s->sh_size / sizeof(ElfW(Sym)),
-		    (const char *)(p + str->sh_offset), str->sh_size);
+		    s->sh_size / sizeof(ElfW(Sym)), (const char *)(p + str->sh_offset),
+		    str->sh_size);
     }
   }
 }
@@ -205,7 +200,7 @@ static void image_symbols(Object *ob, const uint8_t *p, size_t sz)
 /* Read the symbol tables of a file. Returns 0 if it is not what was loaded. */
 static int file_symbols(Object *ob, const char *path)
 {
-  int fd = open(path, O_RDONLY|O_CLOEXEC|O_NONBLOCK|O_NOCTTY), fits = 0;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), fits = 0;
   struct stat sb;
   if (fd < 0) return 0;
   if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0) {
@@ -231,15 +226,15 @@ static uint32_t gnu_hash_symbols(const Object *ob, uintptr_t at)
   const uint32_t *h = (const uint32_t *)object_bytes(ob, at, 16), *bucket;
   uint32_t i, last = 0;
   if (!h) return 0;
-  bucket = (const uint32_t *)object_bytes(ob, (uintptr_t)(h + 4) +
-		(uint64_t)h[2]*sizeof(ElfW(Addr)), (uint64_t)h[0]*4);
+  bucket = (const uint32_t *)object_bytes(
+    ob, (uintptr_t)(h + 4) + (uint64_t)h[2] * sizeof(ElfW(Addr)), (uint64_t)h[0] * 4);
   if (!bucket) return 0;
   for (i = 0; i < h[0]; i++)
     if (bucket[i] > last) last = bucket[i];
   if (last < h[1]) return 0;
   for (;; last++) {
-    const uint32_t *chain = (const uint32_t *)object_bytes(ob,
-		(uintptr_t)(bucket + h[0]) + (uint64_t)(last - h[1])*4, 4);
+    const uint32_t *chain = (const uint32_t *)object_bytes(
+      ob, (uintptr_t)(bucket + h[0]) + (uint64_t)(last - h[1]) * 4, 4);
     if (!chain) return 0;
     if (*chain & 1) return last + 1;
   }
@@ -256,10 +251,9 @@ static void memory_symbols(Object *ob)
     if (ob->phdr[i].p_type == PT_DYNAMIC) {
       ndyn = ob->phdr[i].p_memsz / sizeof(*dyn);
       dyn = (const ElfW(Dyn) *)object_bytes(ob, ob->bias + ob->phdr[i].p_vaddr,
-					    ndyn*sizeof(*dyn));
+					    ndyn * sizeof(*dyn));
     }
-  for (i = 0; dyn && i < ndyn && dyn[i].d_tag != DT_NULL; i++)
-    switch (dyn[i].d_tag) {
+  for (i = 0; dyn && i < ndyn && dyn[i].d_tag != DT_NULL; i++) switch (dyn[i].d_tag) {
     case DT_SYMTAB: tab = dyn[i].d_un.d_ptr; break;
     case DT_STRTAB: str = dyn[i].d_un.d_ptr; break;
     case DT_STRSZ: strsz = dyn[i].d_un.d_val; break;
@@ -274,7 +268,7 @@ static void memory_symbols(Object *ob)
     const uint32_t *h = (const uint32_t *)object_bytes(ob, hash, 8);
     if (h) nsym = h[1];
   }
-  sym = object_bytes(ob, tab, nsym*sizeof(ElfW(Sym)));
+  sym = object_bytes(ob, tab, nsym * sizeof(ElfW(Sym)));
   names = object_bytes(ob, str, strsz);
   if (nsym && sym && names)
     symbols_offer(ob, (const ElfW(Sym) *)sym, nsym, (const char *)names, strsz);
@@ -283,8 +277,7 @@ static void memory_symbols(Object *ob)
 /* -- Objects ----------------------------------------------------------------- */
 
 /* Describe an object. Returns 0 if no address was seen in it. */
-static int object_init(Object *ob, const Names *names,
-		       const struct dl_phdr_info *info)
+static int object_init(Object *ob, const Names *names, const struct dl_phdr_info *info)
 {
   size_t i;
   int k;
@@ -316,9 +309,8 @@ static int object_names(struct dl_phdr_info *info, size_t sz, void *arg)
     /* The vdso is a whole ELF file in memory. */
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     image_symbols(&ob, (const uint8_t *)ob.start,
-		  (ob.end - ob.start + page-1) & ~(page-1));
-  } else if (!file_symbols(&ob, info->dlpi_name[0] ? info->dlpi_name :
-						     "/proc/self/exe")) {
+		  (ob.end - ob.start + page - 1) & ~(page - 1));
+  } else if (!file_symbols(&ob, info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe")) {
     memory_symbols(&ob);
   }
   return 0;
@@ -338,8 +330,7 @@ static size_t hsym_run(const Seen *s, size_t most)
 }
 
 /* Write the symbol of s[0], and the n addresses that lie in it. */
-static void hsym_put(const Seen *s, size_t n, WBuf *wb, DefCommit commit,
-		     void *ctx)
+static void hsym_put(const Seen *s, size_t n, WBuf *wb, DefCommit commit, void *ctx)
 {
   int tries;
   size_t i;
@@ -368,7 +359,7 @@ int lj_hsym_put(const Symtab *st, WBuf *wb, DefCommit commit, void *ctx)
     if (st->addr[i]) names.seen[names.nseen++].addr = st->addr[i];
   qsort(names.seen, names.nseen, sizeof(Seen), seen_cmp);
   dl_iterate_phdr(object_names, &names);
-  for (i = 0; i < names.nseen; ) {
+  for (i = 0; i < names.nseen;) {
     size_t n = hsym_run(&names.seen[i], names.nseen - i);
     if (names.seen[i].name) hsym_put(&names.seen[i], n, wb, commit, ctx);
     while (n-- > 0) free(names.seen[i++].name);

@@ -13,7 +13,6 @@
 ** are loaded now, so the load map has to be up to date. Returns 0 if memory ran
 ** out; names are missing then.
 */
-LJ_FUNC int lj_hsym_put(const Symtab *st, WBuf *wb, DefCommit commit,
-			void *ctx);
+LJ_FUNC int lj_hsym_put(const Symtab *st, WBuf *wb, DefCommit commit, void *ctx);
 
 #endif

@@ -26,39 +26,39 @@
 #include "profile/lj_cframe.h"
 #include "profile/lj_frames.h"
 
-#define HTAIL_STEPS	384	/* Steps kept. */
-#define HTAIL_WORDS	1536	/* Words that these have loaded. */
-#define HTAIL_VMS	128	/* VM frames among them. */
-#define HTAIL_REGS	7	/* Registers but the stack pointer. */
+#define HTAIL_STEPS 384  /* Steps kept. */
+#define HTAIL_WORDS 1536 /* Words that these have loaded. */
+#define HTAIL_VMS   128  /* VM frames among them. */
+#define HTAIL_REGS  7    /* Registers but the stack pointer. */
 
 /* Before a step. */
 typedef struct TailStep {
   uintptr_t sp;
   uintptr_t r[HTAIL_REGS];
-  uint32_t valid;		/* As in CfiRegs. */
-  uint32_t word;		/* Words of the steps that come before in the list. */
-  uint32_t vm;			/* VM frames crossed: by the steps before, or if */
-				/* it is kept, by it and the steps before. */
+  uint32_t valid; /* As in CfiRegs. */
+  uint32_t word;  /* Words of the steps that come before in the list. */
+  uint32_t vm;    /* VM frames crossed: by the steps before, or if
+				** it is kept, by it and the steps before. */
 } TailStep;
 
 /* Some steps. */
 typedef struct TailSteps {
   uint32_t nstep, nword, nvm;
   TailStep step[HTAIL_STEPS];
-  FrameWord frame[HTAIL_STEPS];	/* Of each step. */
-  int32_t at[HTAIL_WORDS];	/* Words' places, from the end of the stack. */
-  uintptr_t value[HTAIL_WORDS];	/* What was loaded from there. */
+  FrameWord frame[HTAIL_STEPS]; /* Of each step. */
+  int32_t at[HTAIL_WORDS];      /* Words' places, from the end of the stack. */
+  uintptr_t value[HTAIL_WORDS]; /* What was loaded from there. */
   VMFrame vm[HTAIL_VMS];
 } TailSteps;
 
 /* Clear it before use. */
 typedef struct HostTail {
-  int on;			/* In this walk. */
-  uintptr_t lo, hi;		/* The thread's stack in use. */
-  uint32_t same;		/* Steps of kept whose words are the same. */
-  uint32_t joined;		/* Steps that this walk has copied. */
-  TailSteps kept;		/* From the root to the leaf. */
-  TailSteps fresh;		/* Of this walk, from the leaf to the root. */
+  int on;           /* In this walk. */
+  uintptr_t lo, hi; /* The thread's stack in use. */
+  uint32_t same;    /* Steps of kept whose words are the same. */
+  uint32_t joined;  /* Steps that this walk has copied. */
+  TailSteps kept;   /* From the root to the leaf. */
+  TailSteps fresh;  /* Of this walk, from the leaf to the root. */
 } HostTail;
 
 /* Begin a walk, which ends at the root if it is whole. */
@@ -67,8 +67,8 @@ LJ_FUNC void lj_htail_begin(HostTail *ht, const Peek *pk, int whole);
 /* Do the registers, after a call, and the VM frame that is expected next agree
 ** with a kept step? Returns the number of kept steps from it to the root, or 0.
 */
-LJ_FUNC uint32_t lj_htail_join(HostTail *ht, const CfiRegs *regs,
-			       const lua_State *L, uintptr_t expect);
+LJ_FUNC uint32_t lj_htail_join(HostTail *ht, const CfiRegs *regs, const lua_State *L,
+			       uintptr_t expect);
 
 /* A step that cannot be kept: those before it cannot, either. */
 static LJ_AINLINE void lj_htail_restart(HostTail *ht)

@@ -9,14 +9,14 @@
 #include "lj_dispatch.h"
 #include "profile/lj_lframe.h"
 
-#define PROTO_BC_MAX	(1u << 26)  /* No function has more bytecode. */
+#define PROTO_BC_MAX (1u << 26) /* No function has more bytecode. */
 
 int lj_lframe_area(LuaArea *a, Peek *pk, lua_State *L)
 {
   uintptr_t stack = (uintptr_t)tvref(L->stack);
   a->pk = pk;
   a->L = L;
-  a->bot = stack + LJ_FR2*sizeof(TValue);
+  a->bot = stack + LJ_FR2 * sizeof(TValue);
   a->end = stack + (uintptr_t)L->stacksize * sizeof(TValue);
   return stack != 0 && (stack & 7) == 0 && a->end > a->bot;
 }
@@ -24,8 +24,7 @@ int lj_lframe_area(LuaArea *a, Peek *pk, lua_State *L)
 int lj_lframe_isproto(Peek *pk, const GCproto *pt)
 {
   return ((uintptr_t)pt & 7) == 0 && lj_peek_vm(pk, pt, sizeof(GCproto)) &&
-	 pt->gct == (uint8_t)~LJ_TPROTO && pt->sizebc > 0 &&
-	 pt->sizebc <= PROTO_BC_MAX;
+	 pt->gct == (uint8_t)~LJ_TPROTO && pt->sizebc > 0 && pt->sizebc <= PROTO_BC_MAX;
 }
 
 int lj_lframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff)
@@ -38,31 +37,28 @@ int lj_lframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff)
   ff->pt = NULL;
   if (tag == (uint32_t)LJ_TTHREAD) return p == (uintptr_t)a->L;
   if (tag != (uint32_t)LJ_TFUNC || (p & 7) != 0 ||
-      !lj_peek_vm(a->pk, fn, sizeof(GCfuncC)) ||
-      fn->c.gct != (uint8_t)~LJ_TFUNC)
+      !lj_peek_vm(a->pk, fn, sizeof(GCfuncC)) || fn->c.gct != (uint8_t)~LJ_TFUNC)
     return 0;
   if (isluafunc(fn)) {
     GCproto *pt = (GCproto *)(mref(fn->l.pc, char) - sizeof(GCproto));
     if (!lj_lframe_isproto(a->pk, pt)) return 0;
     ff->pt = pt;
-  } else if (mref(fn->c.pc, char) - (char *)L2GG(a->L) >=
-	     (ptrdiff_t)sizeof(GG_State) ||
+  } else if (mref(fn->c.pc, char) - (char *)L2GG(a->L) >= (ptrdiff_t)sizeof(GG_State) ||
 	     mref(fn->c.pc, char) < (char *)L2GG(a->L)) {
-    return 0;  /* The header of a C function is in the VM's own state. */
+    return 0; /* The header of a C function is in the VM's own state. */
   }
   ff->fn = (GCfunc *)fn;
   return 1;
 }
 
-uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc,
-			   FrameFunc *ff)
+uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc, FrameFunc *ff)
 {
   const BCIns *call = (const BCIns *)pc - 1;
   uintptr_t prev;
   if ((pc & 3) != 0 || !lj_peek_vm(a->pk, call, sizeof(BCIns))) return 0;
-  prev = f - (uintptr_t)(1 + LJ_FR2 + bc_a(*call))*sizeof(TValue);
-  if (prev >= f || !lj_lframe_has(a, prev) || !lj_lframe_func(a, prev, ff) ||
-      !ff->pt || !lj_lframe_pcinproto(ff->pt, pc))
+  prev = f - (uintptr_t)(1 + LJ_FR2 + bc_a(*call)) * sizeof(TValue);
+  if (prev >= f || !lj_lframe_has(a, prev) || !lj_lframe_func(a, prev, ff) || !ff->pt ||
+      !lj_lframe_pcinproto(ff->pt, pc))
     return 0;
   return prev;
 }

@@ -17,14 +17,14 @@
 typedef struct LuaArea {
   Peek *pk;
   lua_State *L;
-  uintptr_t bot;		/* Link slot of the bottom frame. */
-  uintptr_t end;		/* End of the stack. */
+  uintptr_t bot; /* Link slot of the bottom frame. */
+  uintptr_t end; /* End of the stack. */
 } LuaArea;
 
 /* A function in a frame slot. */
 typedef struct FrameFunc {
-  GCfunc *fn;			/* NULL for the dummy frame of an error. */
-  GCproto *pt;			/* Of a Lua function, else NULL. */
+  GCfunc *fn;  /* NULL for the dummy frame of an error. */
+  GCproto *pt; /* Of a Lua function, else NULL. */
 } FrameFunc;
 
 /* Set up the stack of a valid coroutine. Returns 0 if it has none. */
@@ -45,8 +45,7 @@ LJ_FUNC uintptr_t lj_lframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc,
 /* Could there be a frame with its link slot at f? */
 static LJ_AINLINE int lj_lframe_has(const LuaArea *a, uintptr_t f)
 {
-  return f - a->bot < a->end - a->bot && (f & 7) == 0 &&
-	 lj_peek_near(a->pk, f - 8);
+  return f - a->bot < a->end - a->bot && (f & 7) == 0 && lj_peek_near(a->pk, f - 8);
 }
 
 static LJ_AINLINE uint64_t lj_lframe_link(uintptr_t f)
@@ -62,15 +61,13 @@ static LJ_AINLINE uint64_t lj_lframe_slot(uintptr_t f)
 /* Is the function of a frame that lj_lframe_has a Lua function of this prototype,
 ** which is alive?
 */
-static LJ_AINLINE int lj_lframe_isof(const LuaArea *a, uintptr_t f,
-				     const GCproto *pt, FrameFunc *ff)
+static LJ_AINLINE int lj_lframe_isof(const LuaArea *a, uintptr_t f, const GCproto *pt,
+				     FrameFunc *ff)
 {
   uint64_t slot = lj_lframe_slot(f);
   GCfunc *fn = (GCfunc *)(uintptr_t)(slot & LJ_GCVMASK);
-  if ((uint32_t)((int64_t)slot >> 47) != (uint32_t)LJ_TFUNC ||
-      ((uintptr_t)fn & 7) != 0 ||
-      !lj_peek_vm(a->pk, fn, offsetof(GCfuncL, uvptr)) ||
-      fn->l.gct != (uint8_t)~LJ_TFUNC ||
+  if ((uint32_t)((int64_t)slot >> 47) != (uint32_t)LJ_TFUNC || ((uintptr_t)fn & 7) != 0 ||
+      !lj_peek_vm(a->pk, fn, offsetof(GCfuncL, uvptr)) || fn->l.gct != (uint8_t)~LJ_TFUNC ||
       mref(fn->l.pc, const BCIns) != proto_bc(pt))
     return 0;
   ff->fn = fn;
@@ -82,8 +79,7 @@ static LJ_AINLINE int lj_lframe_isof(const LuaArea *a, uintptr_t f,
 static LJ_AINLINE int lj_lframe_pcinproto(const GCproto *pt, uintptr_t pc)
 {
   uintptr_t bc = (uintptr_t)proto_bc(pt);
-  return pc > bc && pc <= bc + (uintptr_t)pt->sizebc*sizeof(BCIns) &&
-	 (pc & 3) == 0;
+  return pc > bc && pc <= bc + (uintptr_t)pt->sizebc * sizeof(BCIns) && (pc & 3) == 0;
 }
 
 #endif

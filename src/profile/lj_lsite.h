@@ -18,23 +18,23 @@
 #include "profile/lj_cfirow.h"
 #include "profile/lj_symtab.h"
 
-#define LSITE_BITS	10
-#define LSITE_SLOTS	(1 << LSITE_BITS)  /* Places remembered. */
-#define LSITE_HINTS	256	/* Frames whose place was seen, a power of two. */
+#define LSITE_BITS  10
+#define LSITE_SLOTS (1 << LSITE_BITS) /* Places remembered. */
+#define LSITE_HINTS 256               /* Frames whose place was seen, a power of two. */
 
 typedef struct LuaSite {
-  uintptr_t pc;			/* Behind the instruction, 0 if free. */
-  const GCproto *pt;		/* The function it belongs to. */
-  FrameWord word;		/* Its frame. */
-  uint32_t freed;		/* Symtab.freed that this is of. */
-  uint16_t delta;		/* From a frame that returns there to its own. */
-  uint16_t is_named;		/* The function needs no name. */
+  uintptr_t pc;      /* Behind the instruction, 0 if free. */
+  const GCproto *pt; /* The function it belongs to. */
+  FrameWord word;    /* Its frame. */
+  uint32_t freed;    /* Symtab.freed that this is of. */
+  uint16_t delta;    /* From a frame that returns there to its own. */
+  uint16_t is_named; /* The function needs no name. */
 } LuaSite;
 
 /* Clear it before use. */
 typedef struct LuaSites {
   LJ_ALIGN(32) LuaSite slot[LSITE_SLOTS];
-  uint16_t hint[LSITE_HINTS];	/* Slot that a frame was at, by its address. */
+  uint16_t hint[LSITE_HINTS]; /* Slot that a frame was at, by its address. */
 } LuaSites;
 
 /* The two slots of a PC are side by side. */
@@ -47,13 +47,13 @@ static LJ_AINLINE LuaSite *lj_lsite_slots(LuaSites *ls, uintptr_t pc)
 static LJ_AINLINE LuaSite *lj_lsite_valid(LuaSite *site, const Symtab *st)
 {
   return LJ_LIKELY(site->freed == st->freed &&
-		   lj_symtab_isrecent(st, frame_payload_lo(site->word))) ?
-	 site : NULL;
+		   lj_symtab_isrecent(st, frame_payload_lo(site->word)))
+	   ? site
+	   : NULL;
 }
 
 /* What is known of a PC that is not 0, NULL if nothing is. Async-signal-safe. */
-static LJ_AINLINE LuaSite *lj_lsite_find(LuaSites *ls, const Symtab *st,
-					 uintptr_t pc)
+static LJ_AINLINE LuaSite *lj_lsite_find(LuaSites *ls, const Symtab *st, uintptr_t pc)
 {
   LuaSite *site = lj_lsite_slots(ls, pc);
   if (site->pc != pc && (++site)->pc != pc) return NULL;
@@ -63,10 +63,10 @@ static LJ_AINLINE LuaSite *lj_lsite_find(LuaSites *ls, const Symtab *st,
 /* The same, for the frame at f: most often it is where it was in the last sample,
 ** and the processor need not wait for the PC to know where to look.
 */
-static LJ_AINLINE LuaSite *lj_lsite_at(LuaSites *ls, const Symtab *st,
-				       uintptr_t pc, uintptr_t f)
+static LJ_AINLINE LuaSite *lj_lsite_at(LuaSites *ls, const Symtab *st, uintptr_t pc,
+				       uintptr_t f)
 {
-  uint16_t *hint = &ls->hint[(f >> 3) & (LSITE_HINTS-1)];
+  uint16_t *hint = &ls->hint[(f >> 3) & (LSITE_HINTS - 1)];
   LuaSite *site = &ls->slot[*hint];
   if (LJ_UNLIKELY(site->pc != pc)) {
     site = lj_lsite_slots(ls, pc);
@@ -79,9 +79,8 @@ static LJ_AINLINE LuaSite *lj_lsite_at(LuaSites *ls, const Symtab *st,
 /* Remember the frame of a valid prototype that is at pc, which belongs to it and
 ** has an instruction before it that can be read. Async-signal-safe.
 */
-static LJ_AINLINE void lj_lsite_set(LuaSites *ls, const Symtab *st,
-				    const GCproto *pt, uintptr_t pc,
-				    FrameWord word)
+static LJ_AINLINE void lj_lsite_set(LuaSites *ls, const Symtab *st, const GCproto *pt,
+				    uintptr_t pc, FrameWord word)
 {
   LuaSite *site = lj_lsite_slots(ls, pc);
   if (site->pc != pc) site[1] = site[0];
@@ -89,8 +88,7 @@ static LJ_AINLINE void lj_lsite_set(LuaSites *ls, const Symtab *st,
   site->pt = pt;
   site->word = word;
   site->freed = st->freed;
-  site->delta = (uint16_t)((1+LJ_FR2+bc_a(((const BCIns *)pc)[-1])) *
-			   sizeof(TValue));
+  site->delta = (uint16_t)((1 + LJ_FR2 + bc_a(((const BCIns *)pc)[-1])) * sizeof(TValue));
   site->is_named = 0;
 }
 

@@ -18,7 +18,7 @@
 #include "profile/lj_lstack.h"
 #include "profile/lj_ltop.h"
 
-#define LSTACK_THREADS	1000	/* Nested coroutines walked at most. */
+#define LSTACK_THREADS 1000 /* Nested coroutines walked at most. */
 
 /* -- Frames ------------------------------------------------------------------ */
 
@@ -26,15 +26,14 @@
 ** is code of the VM, and its PC belongs to the Lua function below, if that is
 ** one. Returns 0 if they are not valid.
 */
-static int frame_contvalid(const LuaArea *a, uintptr_t f, uintptr_t prev,
-			   uintptr_t *cont, uintptr_t *pc)
+static int frame_contvalid(const LuaArea *a, uintptr_t f, uintptr_t prev, uintptr_t *cont,
+			   uintptr_t *pc)
 {
   FrameFunc ff;
-  if (!lj_lframe_has(a, f-24) || !lj_lframe_has(a, prev) ||
-      !lj_lframe_func(a, prev, &ff))
+  if (!lj_lframe_has(a, f - 24) || !lj_lframe_has(a, prev) || !lj_lframe_func(a, prev, &ff))
     return 0;
-  *cont = (uintptr_t)lj_lframe_link(f-24);
-  *pc = (uintptr_t)lj_lframe_link(f-16);
+  *cont = (uintptr_t)lj_lframe_link(f - 24);
+  *pc = (uintptr_t)lj_lframe_link(f - 16);
   if (*cont == LJ_CONT_TAILCALL || *cont == LJ_CONT_FFI_CALLBACK) return 1;
   return lj_hstack_isvm(*cont) && (!ff.pt || lj_lframe_pcinproto(ff.pt, *pc));
 }
@@ -57,7 +56,7 @@ static uint32_t func_line(Peek *pk, const GCproto *pt, uintptr_t pc)
   BCPos pos;
   if (!info || !lj_lframe_pcinproto(pt, pc)) return 0;
   pos = proto_bcpos(pt, (const BCIns *)pc) - 1;
-  if (pos > 0 && !lj_peek_vm(pk, info + (pos-1)*sz, sz)) return 0;
+  if (pos > 0 && !lj_peek_vm(pk, info + (pos - 1) * sz, sz)) return 0;
   return (uint32_t)lj_debug_line((GCproto *)pt, pos);
 }
 
@@ -112,10 +111,8 @@ static int push_proto(LuaStack *ls, const GCproto *pt, uintptr_t pc)
 
 static void push_cfunc(LuaStack *ls, uint32_t ffid, lua_CFunction f)
 {
-  if (ffid > FF_C)
-    push_word(ls, frame_word(SPF_FRAME_FFUNC, ffid), TOP_FAST);
-  else
-    push_word(ls, frame_word(SPF_FRAME_CFUNC, (uintptr_t)f), TOP_C);
+  if (ffid > FF_C) push_word(ls, frame_word(SPF_FRAME_FFUNC, ffid), TOP_FAST);
+  else push_word(ls, frame_word(SPF_FRAME_CFUNC, (uintptr_t)f), TOP_C);
 }
 
 static int push_func(LuaStack *ls, const FrameFunc *ff, uintptr_t pc)
@@ -150,7 +147,7 @@ static void chain_keepbare(LuaStack *ls, const LuaChain *ch)
 static int chain_pass(LuaStack *ls, LuaChain *ch)
 {
   uintptr_t link;
-  if (ch->cf == 0) return 0;  /* More boundaries than VM frames. */
+  if (ch->cf == 0) return 0; /* More boundaries than VM frames. */
   push_step(ls, frame_word(ch->resume ? SPF_FRAME_RESUME : SPF_FRAME_CBOUND, 0));
   ls->nbounds++;
   if (!lj_peek_word(ls->pk, ch->cf + CFRAME_OFS_PREV, &link)) return 0;
@@ -194,19 +191,16 @@ static int push_trace(LuaStack *ls, const TraceAt *at)
     return 1;
   }
   /* A caller is noted before what it calls: this ends. */
-  for (i = at->seg->node; i < b->nnode; i = b->node[i].parent)
-    count++;
+  for (i = at->seg->node; i < b->nnode; i = b->node[i].parent) count++;
   lj_frames_push(ls->frames,
-		 frame_word2(SPF_FRAME_TRACE, at->number*2 + (at->in_loop != 0),
-			     count));
+		 frame_word2(SPF_FRAME_TRACE, at->number * 2 + (at->in_loop != 0), count));
   pos = at->seg->pos;
   for (i = at->seg->node; i < b->nnode; i = n->parent) {
     n = &b->node[i];
     if (!n->pt) {
       push_cfunc(ls, n->ffid, n->cfunc);
     } else {
-      if (!lj_lframe_isproto(ls->pk, n->pt) ||
-	  !push_proto(ls, n->pt, node_pc(n->pt, pos)))
+      if (!lj_lframe_isproto(ls->pk, n->pt) || !push_proto(ls, n->pt, node_pc(n->pt, pos)))
 	return 0;
       if (n->parent < b->nnode && lj_callname_wanted(ls->st, n->pt)) {
 	const GCproto *caller = b->node[n->parent].pt;
@@ -255,16 +249,14 @@ static void push_work(LuaStack *ls, const LuaTop *top)
 /* Frame below a Lua frame, its function, and the place where it goes on if that
 ** is remembered. Returns 0 if it is not valid.
 */
-static LJ_AINLINE uintptr_t frame_caller(LuaStack *ls, const LuaArea *a,
-					 uintptr_t f, uintptr_t pc,
-					 FrameFunc *ff, LuaSite **site)
+static LJ_AINLINE uintptr_t frame_caller(LuaStack *ls, const LuaArea *a, uintptr_t f,
+					 uintptr_t pc, FrameFunc *ff, LuaSite **site)
 {
   LuaSite *s = lj_lsite_at(&ls->sites, ls->st, pc, f);
   if (LJ_LIKELY(s != NULL)) {
     uintptr_t prev = f - s->delta;
     *site = s;
-    if (LJ_LIKELY(lj_lframe_has(a, prev) &&
-		  lj_lframe_isof(a, prev, s->pt, ff)))
+    if (LJ_LIKELY(lj_lframe_has(a, prev) && lj_lframe_isof(a, prev, s->pt, ff)))
       return prev;
   }
   *site = NULL;
@@ -277,7 +269,7 @@ static LJ_AINLINE uintptr_t frame_caller(LuaStack *ls, const LuaArea *a,
 static void walk_join(LuaStack *ls, LuaChain *ch, uint32_t n)
 {
   const LTailSteps *ts = &ls->tail.kept;
-  const LTailState *s = &ts->state[n-1];
+  const LTailState *s = &ts->state[n - 1];
   ls->tail.walked_nbound = ls->nbounds;
   ls->nbounds += s->nbound;
   if (s->nbound > 0) ch->last = ls->tail.last;
@@ -290,14 +282,14 @@ static void walk_join(LuaStack *ls, LuaChain *ch, uint32_t n)
 ** bare: no frame runs on the innermost VM frame. at: the trace that runs on the
 ** top frame, or NULL.
 */
-static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
-		       LuaChain *ch, int bare, const TraceAt *at)
+static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top, LuaChain *ch,
+		       int bare, const TraceAt *at)
 {
   uintptr_t f = top->frame, pc = top->pc, slots = 0;
   FrameFunc ff;
-  LuaSite *site = NULL;  /* Where this frame is, if that is remembered. */
-  int known = 0;  /* The function of this frame has been read. */
-  int skip = 0;  /* This frame is the lower part of a vararg frame. */
+  LuaSite *site = NULL; /* Where this frame is, if that is remembered. */
+  int known = 0;        /* The function of this frame has been read. */
+  int skip = 0;         /* This frame is the lower part of a vararg frame. */
   LuaTail *tail = &ls->tail;
   uint32_t depth = 0;
   if (bare && !chain_pass(ls, ch)) return 0;
@@ -308,7 +300,8 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
     FrameFunc here;
     int keeps = tail->keeps && ls->top != TOP_NONE;
     uint32_t n;
-    if (tail->same > 0 && ls->top != TOP_NONE && (n = lj_ltail_join(tail, f, pc, ch, skip)) > 0) {
+    if (tail->same > 0 && ls->top != TOP_NONE &&
+	(n = lj_ltail_join(tail, f, pc, ch, skip)) > 0) {
       walk_join(ls, ch, n);
       tail->depth = depth + n;
       return 1;
@@ -325,13 +318,12 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
       tail->depth = depth;
       return 1;
     }
-    if (!known && (!lj_lframe_has(a, f) || !lj_lframe_func(a, f, &ff)))
-      return 0;
+    if (!known && (!lj_lframe_has(a, f) || !lj_lframe_func(a, f, &ff))) return 0;
     known = 0;
 #if LJ_HASJIT
     if (at) {
       if (!push_trace(ls, at)) return 0;
-      skip = (at->block != NULL);  /* Its functions include this one. */
+      skip = (at->block != NULL); /* Its functions include this one. */
       at = NULL;
     }
 #else
@@ -355,26 +347,27 @@ static int walk_thread(LuaStack *ls, const LuaArea *a, const Candidate *top,
       prev = f - (uintptr_t)delta;
       pc = 0;
       switch (link & FRAME_TYPEP) {
-      case FRAME_C: case FRAME_CP:
+      case FRAME_C:
+      case FRAME_CP:
 	if (!chain_pass(ls, ch)) return 0;
 	pc = chain_savedpc(ls, ch);
 	break;
       case FRAME_CONT: {
 	uintptr_t cont;
 	if (!frame_contvalid(a, f, prev, &cont, &pc)) return 0;
-	lj_ltail_load(tail, f-24, cont);
-	lj_ltail_load(tail, f-16, pc);
+	lj_ltail_load(tail, f - 24, cont);
+	lj_ltail_load(tail, f - 16, pc);
 	if (LJ_HASFFI && cont == LJ_CONT_FFI_CALLBACK) {
 	  if (!chain_pass(ls, ch)) return 0;
 	  pc = chain_savedpc(ls, ch);
 	}
 	break;
-	}
-      case FRAME_VARG:  /* The lower part holds the same function. */
+      }
+      case FRAME_VARG: /* The lower part holds the same function. */
 	if (!lj_lframe_has(a, prev) || lj_lframe_slot(prev) != lj_lframe_slot(f)) return 0;
 	skip = 1;
 	break;
-      default:  /* FRAME_PCALL, FRAME_PCALLH */
+      default: /* FRAME_PCALL, FRAME_PCALLH */
 	if (!frame_ispcallfunc(a, prev)) return 0;
 	break;
       }
@@ -406,7 +399,7 @@ static int find_resumer(const LuaStack *ls, uintptr_t cf, lua_State **L)
   uint32_t i;
   *L = NULL;
   if (!lj_peek_word(ls->pk, cf + CFRAME_SIZE - 8, &ret)) return 0;
-  if (lj_hstack_isvm(ret)) {  /* coroutine.resume called lj_vm_resume. */
+  if (lj_hstack_isvm(ret)) { /* coroutine.resume called lj_vm_resume. */
     uintptr_t cf2 = cf + CFRAME_SIZE;
     if (!lj_peek_word(ls->pk, cf2 + CFRAME_OFS_L, &p) ||
 	!lj_hstack_isthread(ls->pk, ls->g, p) ||
@@ -415,7 +408,7 @@ static int find_resumer(const LuaStack *ls, uintptr_t cf, lua_State **L)
     *L = (lua_State *)p;
     return 1;
   }
-  for (i = 0; i < hs->nvm && i < HSTACK_VMFRAMES; i++)  /* lua_resume() */
+  for (i = 0; i < hs->nvm && i < HSTACK_VMFRAMES; i++) /* lua_resume() */
     if (hs->vm[i].cf > cf) {
       *L = hs->vm[i].L;
       return 1;
@@ -426,8 +419,7 @@ static int find_resumer(const LuaStack *ls, uintptr_t cf, lua_State **L)
 /* Walk from a top frame of L to the bottom of the last resumer. Returns 1 if all
 ** frames are valid, 0 if not, -1 if there is no frame for a VM frame.
 */
-static int walk_threads(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
-			int bare)
+static int walk_threads(LuaStack *ls, lua_State *L, const LuaTop *top, int i, int bare)
 {
   Candidate c = top->c[i];
   const TraceAt *at = top->ts.runs ? &top->ts.at : NULL;
@@ -436,12 +428,10 @@ static int walk_threads(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
     LuaArea a;
     LuaChain ch;
     ch.cf = ch.last = 0;
-    if (!lj_lstack_area(ls, &a, L) ||
-	!lj_peek_vm(ls->pk, L, sizeof(lua_State)))
-      return 0;
+    if (!lj_lstack_area(ls, &a, L) || !lj_peek_vm(ls->pk, L, sizeof(lua_State))) return 0;
     chain_set(ls, &ch, (uintptr_t)L->cframe);
     if (!walk_thread(ls, &a, &c, &ch, bare && n == 0, at)) return 0;
-    if (ch.cf != 0) return -1;  /* A VM frame is left over. */
+    if (ch.cf != 0) return -1; /* A VM frame is left over. */
     /* Below the main thread, or if it runs in no VM frame, is the host. */
     if (ch.last == 0 || L == mainthread(ls->g)) return 1;
     if (!find_resumer(ls, ch.last, &L)) {
@@ -458,8 +448,7 @@ static int walk_threads(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
 }
 
 /* Walk from one of the candidates. */
-static int walk_candidate(LuaStack *ls, lua_State *L, const LuaTop *top, int i,
-			  int bare)
+static int walk_candidate(LuaStack *ls, lua_State *L, const LuaTop *top, int i, int bare)
 {
   lj_frames_reset(ls->frames);
   ls->top = TOP_NONE;

@@ -24,30 +24,32 @@
 
 /* Kind of the top function. */
 typedef enum TopFunc {
-  TOP_NONE,	/* No Lua frame at all: code of the host program. */
-  TOP_LUA, TOP_FAST, TOP_C,
-  TOP_UNKNOWN	/* The stack is broken. */
+  TOP_NONE, /* No Lua frame at all: code of the host program. */
+  TOP_LUA,
+  TOP_FAST,
+  TOP_C,
+  TOP_UNKNOWN /* The stack is broken. */
 } TopFunc;
 
 typedef struct LuaStack {
   /* Set by the caller, the rest cleared. */
-  Peek *pk;			/* Fault-safe loads. */
-  global_State *g;		/* The VM. */
-  const HostStack *hs;		/* Walked host stack: VM frames, leaf. */
-  Symtab *st;			/* Gives Lua functions their ids. */
-  Frames *frames;		/* Where the frames go. */
-  int leaf_only;		/* Only the top function is kept of them. */
-  lua_State *moving;		/* Its stack is being moved, or NULL. */
-  uintptr_t moving_from;	/* Where that stack was before, */
-  uintptr_t moving_to;		/* and where it is if that is gone, or 0. */
+  Peek *pk;              /* Fault-safe loads. */
+  global_State *g;       /* The VM. */
+  const HostStack *hs;   /* Walked host stack: VM frames, leaf. */
+  Symtab *st;            /* Gives Lua functions their ids. */
+  Frames *frames;        /* Where the frames go. */
+  int leaf_only;         /* Only the top function is kept of them. */
+  lua_State *moving;     /* Its stack is being moved, or NULL. */
+  uintptr_t moving_from; /* Where that stack was before, */
+  uintptr_t moving_to;   /* and where it is if that is gone, or 0. */
   /* Results. */
-  TopFunc top;			/* Kind of the top function. */
-  int broken;			/* SPF_BROKEN_* or -1. */
-  uint32_t nbounds;		/* CBOUND and RESUME frames pushed. */
+  TopFunc top;      /* Kind of the top function. */
+  int broken;       /* SPF_BROKEN_* or -1. */
+  uint32_t nbounds; /* CBOUND and RESUME frames pushed. */
   /* Kept from walk to walk. */
-  int wants_name;		/* The function that was pushed last does. */
-  LuaSites sites;		/* Places in functions. */
-  LuaTail tail;			/* Steps of the last walk. */
+  int wants_name; /* The function that was pushed last does. */
+  LuaSites sites; /* Places in functions. */
+  LuaTail tail;   /* Steps of the last walk. */
 } LuaStack;
 
 /* Set up the stack of a coroutine, wherever it is. Returns 0 if it has none. */

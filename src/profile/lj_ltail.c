@@ -25,8 +25,8 @@ static void key_set(LTailKey *key, const LuaArea *a, const Symtab *st)
 static int key_is(const LTailKey *x, const LTailKey *y)
 {
   return x->L == y->L && x->bot == y->bot && x->end == y->end &&
-	 x->kept_pages == y->kept_pages && x->unmaps == y->unmaps &&
-	 x->freed == y->freed && x->nfid == y->nfid;
+	 x->kept_pages == y->kept_pages && x->unmaps == y->unmaps && x->freed == y->freed &&
+	 x->nfid == y->nfid;
 }
 
 /* Number of the first n loads that are as they were. */
@@ -65,17 +65,17 @@ static uint32_t steps_same(const LTailSteps *ts, const LuaArea *a, uintptr_t top
 {
   const uintptr_t bot = a->bot;
   uint32_t i = 1, n = ts->nstep, at = (uint32_t)((top - bot) >> 3), loads;
-  while (n > 0 && ts->at[n-1] > at) n--;  /* Not in use any more. */
+  while (n > 0 && ts->at[n - 1] > at) n--; /* Not in use any more. */
   if (n == 0) return 0;
   if (with_funcs) {
     while (i < n && !slots_differ(ts, bot, i) && !func_differs(ts, i)) i++;
   } else {
     for (; i + 2 <= n; i += 2)
-      if (slots_differ(ts, bot, i) | slots_differ(ts, bot, i+1)) break;
+      if (slots_differ(ts, bot, i) | slots_differ(ts, bot, i + 1)) break;
     while (i < n && !slots_differ(ts, bot, i)) i++;
   }
-  loads = loads_same(ts, a->pk, ts->state[i-1].load);
-  while (i > 0 && ts->state[i-1].load > loads) i--;
+  loads = loads_same(ts, a->pk, ts->state[i - 1].load);
+  while (i > 0 && ts->state[i - 1].load > loads) i--;
   return i;
 }
 
@@ -94,22 +94,20 @@ void lj_ltail_begin(LuaTail *t, const LuaArea *a, const Symtab *st, uintptr_t to
   t->keeps = t->on && t->credit > 0;
   if (!t->on) return;
   key_set(&t->walked, a, st);
-  if (key_is(&t->key, &t->walked))
-    t->same = steps_same(&t->kept, a, top, with_funcs);
+  if (key_is(&t->key, &t->walked)) t->same = steps_same(&t->kept, a, top, with_funcs);
 }
 
-uint32_t lj_ltail_join(LuaTail *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
-		       int skip)
+uint32_t lj_ltail_join(LuaTail *t, uintptr_t f, uintptr_t pc, const LuaChain *ch, int skip)
 {
   const LTailSteps *ts = &t->kept;
   const LTailState *s;
   uint32_t at = (uint32_t)((f - t->walked.bot) >> 3), n = t->same;
-  while (n > 0 && ts->at[n-1] > at) n--;
+  while (n > 0 && ts->at[n - 1] > at) n--;
   t->same = n;
-  if (n == 0 || ts->at[n-1] != at) return 0;
-  s = &ts->state[n-1];
-  if (s->pc != pc || s->cf != ch->cf || s->resume != ch->resume ||
-      s->bare != ch->bare || s->skip != skip)
+  if (n == 0 || ts->at[n - 1] != at) return 0;
+  s = &ts->state[n - 1];
+  if (s->pc != pc || s->cf != ch->cf || s->resume != ch->resume || s->bare != ch->bare ||
+      s->skip != skip)
     return 0;
   return t->joined = n;
 }
@@ -136,11 +134,11 @@ void lj_ltail_end(LuaTail *t, const Symtab *st)
   uint32_t n = t->joined, words, loads, bounds, i, j, k;
   if (n > t->reach && t->credit < LTAIL_CREDIT) t->credit += (int32_t)(n - t->reach);
   if (!t->keeps || from->nstep == 0 || st->nfid != t->walked.nfid) return;
-  words = n ? to->state[n-1].word : 0;
-  loads = n ? to->state[n-1].load : 0;
-  bounds = n ? to->state[n-1].nbound : 0;
+  words = n ? to->state[n - 1].word : 0;
+  loads = n ? to->state[n - 1].load : 0;
+  bounds = n ? to->state[n - 1].nbound : 0;
   i = fresh_fitting(from, n, words, loads);
-  if (i == from->nstep) return;  /* As many are kept as can be. */
+  if (i == from->nstep) return; /* As many are kept as can be. */
   t->credit -= (int32_t)from->nstep;
   t->reach = n;
   t->key = t->walked;
@@ -161,10 +159,10 @@ void lj_ltail_end(LuaTail *t, const Symtab *st)
     s->load = loads - s->load;
     s->nbound = bounds - s->nbound;
   }
-  to->nword = to->state[k-1].word;
-  to->nload = to->state[k-1].load;
+  to->nword = to->state[k - 1].word;
+  to->nload = to->state[k - 1].load;
   for (j = from->state[i].word; j < from->nword; j++)
-    to->word[words-1 - j] = from->word[j];
+    to->word[words - 1 - j] = from->word[j];
   for (j = from->state[i].load; j < from->nload; j++)
-    to->load[loads-1 - j] = from->load[j];
+    to->load[loads - 1 - j] = from->load[j];
 }

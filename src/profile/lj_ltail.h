@@ -28,37 +28,37 @@
 #include "profile/lj_lframe.h"
 #include "profile/lj_symtab.h"
 
-#define LTAIL_STEPS	384	/* Steps kept. */
-#define LTAIL_LEAST	16	/* Of a stack with less, it takes as long to walk them. */
-#define LTAIL_WORDS	768	/* Frames that they push. */
-#define LTAIL_LOADS	768	/* Words that only some of them load. */
-#define LTAIL_CREDIT	1024	/* Steps that may be kept for nothing, at most, */
-#define LTAIL_EARNED	8	/* and of them, for each sample. */
+#define LTAIL_STEPS  384  /* Steps kept. */
+#define LTAIL_LEAST  16   /* Of a stack with less, it takes as long to walk them. */
+#define LTAIL_WORDS  768  /* Frames that they push. */
+#define LTAIL_LOADS  768  /* Words that only some of them load. */
+#define LTAIL_CREDIT 1024 /* Steps that may be kept for nothing, at most, */
+#define LTAIL_EARNED 8    /* and of them, for each sample. */
 
 /* State of the C frame chain that is followed along with the Lua frames. */
 typedef struct LuaChain {
-  uintptr_t cf;			/* Current VM frame, 0 at the end. */
-  uintptr_t last;		/* VM frame before it. */
-  int resume;			/* The current one resumed this coroutine. */
-  int bare;			/* It may run no Lua frame of its own. */
+  uintptr_t cf;   /* Current VM frame, 0 at the end. */
+  uintptr_t last; /* VM frame before it. */
+  int resume;     /* The current one resumed this coroutine. */
+  int bare;       /* It may run no Lua frame of its own. */
 } LuaChain;
 
 /* Of a function: gct, ffid, nupvalues. The other byte is the collector's. */
-#define LTAIL_HEAD	((uint32_t)~0xff)
+#define LTAIL_HEAD ((uint32_t)~0xff)
 
 /* Before a step. */
 typedef struct LTailState {
-  uintptr_t pc;			/* In the frame. */
-  uintptr_t cf;			/* VM frame that comes next. */
-  uint32_t word, load, nbound;	/* What was pushed, loaded and counted by the steps */
-				/* before in the list or, if kept, with this one. */
-  uint8_t resume, bare;		/* As in LuaChain. */
-  uint8_t skip;			/* It is the lower part of a vararg frame. */
+  uintptr_t pc;                /* In the frame. */
+  uintptr_t cf;                /* VM frame that comes next. */
+  uint32_t word, load, nbound; /* What was pushed, loaded and counted by the steps
+				** before in the list or, if kept, with this one. */
+  uint8_t resume, bare;        /* As in LuaChain. */
+  uint8_t skip;                /* It is the lower part of a vararg frame. */
 } LTailState;
 
 /* A word that only some steps load. */
 typedef struct LTailLoad {
-  uintptr_t addr;		/* Plus 1: only its lower half counts. */
+  uintptr_t addr; /* Plus 1: only its lower half counts. */
   uintptr_t value;
 } LTailLoad;
 
@@ -66,10 +66,10 @@ typedef struct LTailLoad {
 typedef struct LTailSteps {
   uint32_t nstep, nword, nload;
   /* What the steps load, and most of it has to be compared for each walk. */
-  uint32_t at[LTAIL_STEPS];	/* The frame, in slots from the bottom. */
+  uint32_t at[LTAIL_STEPS]; /* The frame, in slots from the bottom. */
   uint64_t link[LTAIL_STEPS], slot[LTAIL_STEPS];
-  uint32_t head[LTAIL_STEPS];	/* Kind of the function, see LTAIL_HEAD, */
-  uintptr_t code[LTAIL_STEPS];	/* and GCfunc.pc. */
+  uint32_t head[LTAIL_STEPS];  /* Kind of the function, see LTAIL_HEAD, */
+  uintptr_t code[LTAIL_STEPS]; /* and GCfunc.pc. */
   LTailState state[LTAIL_STEPS];
   FrameWord word[LTAIL_WORDS];
   LTailLoad load[LTAIL_LOADS];
@@ -78,29 +78,29 @@ typedef struct LTailSteps {
 /* What kept steps are of. */
 typedef struct LTailKey {
   lua_State *L;
-  uintptr_t bot, end;		/* Its stack. */
-  uint64_t kept_pages;		/* Memory that was found readable, */
-  uint32_t unmaps;		/* and has been unmapped so far. */
-  uint32_t freed, nfid;		/* Functions freed and seen so far. */
+  uintptr_t bot, end;   /* Its stack. */
+  uint64_t kept_pages;  /* Memory that was found readable, */
+  uint32_t unmaps;      /* and has been unmapped so far. */
+  uint32_t freed, nfid; /* Functions freed and seen so far. */
 } LTailKey;
 
 /* Clear it before use. */
 typedef struct LuaTail {
-  uint32_t least;		/* Steps of a stack from which on they are kept; set by
+  uint32_t least;         /* Steps of a stack from which on they are kept; set by
 				** the caller. */
-  uint32_t depth;		/* Steps of the last stack. */
-  int on;			/* Steps may be kept, */
-  int keeps;			/* and are, in this walk. */
-  int32_t credit;		/* Steps that may be kept. */
-  uint32_t reach;		/* Steps that were there before the last ones kept. */
-  uint32_t same;		/* Steps of kept whose words are the same, */
-  uint32_t joined;		/* and those that this walk has copied. */
-  LTailKey key, walked;		/* Of kept, and of the walk. */
-  uintptr_t last;		/* LuaChain.last at the bottom, of kept, */
-  uintptr_t walked_last;	/* and of the walk. */
-  uint32_t walked_nbound;	/* Boundaries above the joined steps, or the bottom. */
-  LTailSteps kept;		/* From the bottom to the leaf. */
-  LTailSteps fresh;		/* Of this walk, from the leaf to the bottom. */
+  uint32_t depth;         /* Steps of the last stack. */
+  int on;                 /* Steps may be kept, */
+  int keeps;              /* and are, in this walk. */
+  int32_t credit;         /* Steps that may be kept. */
+  uint32_t reach;         /* Steps that were there before the last ones kept. */
+  uint32_t same;          /* Steps of kept whose words are the same, */
+  uint32_t joined;        /* and those that this walk has copied. */
+  LTailKey key, walked;   /* Of kept, and of the walk. */
+  uintptr_t last;         /* LuaChain.last at the bottom, of kept, */
+  uintptr_t walked_last;  /* and of the walk. */
+  uint32_t walked_nbound; /* Boundaries above the joined steps, or the bottom. */
+  LTailSteps kept;        /* From the bottom to the leaf. */
+  LTailSteps fresh;       /* Of this walk, from the leaf to the bottom. */
 } LuaTail;
 
 /* A sample begins. To keep a step takes about as long as to walk it, and is for nothing
@@ -112,14 +112,14 @@ LJ_FUNC void lj_ltail_sample(LuaTail *t);
 /* Begin to walk a coroutine, from a frame. with_funcs: it matters which functions are
 ** called, and not only that the frames are valid.
 */
-LJ_FUNC void lj_ltail_begin(LuaTail *t, const LuaArea *a, const Symtab *st,
-			    uintptr_t top, int with_funcs);
+LJ_FUNC void lj_ltail_begin(LuaTail *t, const LuaArea *a, const Symtab *st, uintptr_t top,
+			    int with_funcs);
 
 /* Is what comes at this frame what came there the last time? Returns the number of kept
 ** steps from it to the bottom, or 0.
 */
-LJ_FUNC uint32_t lj_ltail_join(LuaTail *t, uintptr_t f, uintptr_t pc,
-			       const LuaChain *ch, int skip);
+LJ_FUNC uint32_t lj_ltail_join(LuaTail *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
+			       int skip);
 
 /* The walk was valid to the bottom, and all memory that it read is the VM's. */
 LJ_FUNC void lj_ltail_end(LuaTail *t, const Symtab *st);
@@ -133,7 +133,8 @@ static LJ_AINLINE void lj_ltail_restart(LuaTail *t)
 /* This step pushes a frame. */
 static LJ_AINLINE void lj_ltail_word(LuaTail *t, FrameWord w)
 {
-  if (t->keeps && LJ_LIKELY(t->fresh.nword < LTAIL_WORDS)) t->fresh.word[t->fresh.nword++] = w;
+  if (t->keeps && LJ_LIKELY(t->fresh.nword < LTAIL_WORDS))
+    t->fresh.word[t->fresh.nword++] = w;
 }
 
 /* This step loads a word, of which the lower half counts if addr has 1 added. */
@@ -162,8 +163,7 @@ static LJ_AINLINE uint32_t ltail_head(const GCfunc *fn)
 
 /* A step begins. */
 static LJ_AINLINE void lj_ltail_step(LuaTail *t, uintptr_t f, uintptr_t pc,
-				     const LuaChain *ch, int skip,
-				     uint32_t nbound)
+				     const LuaChain *ch, int skip, uint32_t nbound)
 {
   LTailSteps *ts = &t->fresh;
   LTailState *s;
@@ -194,7 +194,7 @@ static LJ_AINLINE void lj_ltail_keep(LuaTail *t, uintptr_t f, const GCfunc *fn)
   }
   ts->nstep++;
   if (LJ_UNLIKELY(ts->nword == LTAIL_WORDS || ts->nload == LTAIL_LOADS))
-    lj_ltail_restart(t);  /* Some may be missing. */
+    lj_ltail_restart(t); /* Some may be missing. */
 }
 
 #endif

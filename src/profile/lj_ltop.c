@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For REG_RBX and friends. */
+#define _GNU_SOURCE /* For REG_RBX and friends. */
 #endif
 #include "lj_obj.h"
 #include "lj_bc.h"
@@ -17,16 +17,16 @@
 #include "profile/lj_ltop.h"
 
 /* Registers of the interpreter, vm_x64.dasc. */
-#define REG_BASE	REG_RDX
-#define REG_PC		REG_RBX
-#define REG_RB		REG_RBP
+#define REG_BASE REG_RDX
+#define REG_PC   REG_RBX
+#define REG_RB   REG_RBP
 
 LJ_ASMF void lj_vm_ffi_callback(void);
 LJ_ASMF void lj_cont_ffi_callback(void);
 
 /* Where the VM enters an FFI callback. */
-#define VM_CALLBACK		((uintptr_t)(void *)lj_vm_ffi_callback)
-#define VM_CALLBACK_END		((uintptr_t)(void *)lj_cont_ffi_callback)
+#define VM_CALLBACK     ((uintptr_t)(void *)lj_vm_ffi_callback)
+#define VM_CALLBACK_END ((uintptr_t)(void *)lj_cont_ffi_callback)
 
 /* -- Candidates --------------------------------------------------------------- */
 
@@ -49,8 +49,7 @@ static void cand_add(LuaTop *cs, uintptr_t base, uintptr_t pc)
 /* Candidate that agrees with the interpreter's PC: the function runs there, or
 ** is about to, or has just been returned from.
 */
-static void cand_add_fitting(LuaTop *cs, const LuaArea *a, uintptr_t base,
-			     uintptr_t pc)
+static void cand_add_fitting(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
 {
   uintptr_t f = base - 8, header;
   FrameFunc ff;
@@ -65,13 +64,11 @@ static void cand_add_fitting(LuaTop *cs, const LuaArea *a, uintptr_t base,
   /* The results of a call stand in the callee's frame: a Lua function that
   ** does not fit may be one of them.
   */
-  else if (!ff.pt && pc == lj_lframe_link(f))
-    cand_add(cs, base, 0);
+  else if (!ff.pt && pc == lj_lframe_link(f)) cand_add(cs, base, 0);
 }
 
 /* Candidate whose callee's frame is being built or was just removed. */
-static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base,
-			    uintptr_t pc)
+static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
 {
   uintptr_t f = base - 8, prev;
   FrameFunc ff;
@@ -91,13 +88,12 @@ static void cand_add_entered(LuaTop *cs, const LuaArea *a, uintptr_t base)
 /* Candidate whose Lua function was an FFI callback and has returned: while its
 ** result is converted, the saved PC is behind its end.
 */
-static void cand_add_left(LuaTop *cs, const LuaArea *a, const VMFrame *vf,
-			  uintptr_t base)
+static void cand_add_left(LuaTop *cs, const LuaArea *a, const VMFrame *vf, uintptr_t base)
 {
   FrameFunc ff;
   uintptr_t saved, end;
-  if (!lj_lframe_has(a, base - 8) || !lj_lframe_func(a, base - 8, &ff) ||
-      !ff.pt || !lj_peek_word(a->pk, vf->cf + CFRAME_OFS_PC, &saved))
+  if (!lj_lframe_has(a, base - 8) || !lj_lframe_func(a, base - 8, &ff) || !ff.pt ||
+      !lj_peek_word(a->pk, vf->cf + CFRAME_OFS_PC, &saved))
     return;
   end = (uintptr_t)(proto_bc(ff.pt) + ff.pt->sizebc);
   if (saved == end + sizeof(BCIns)) cand_add(cs, base, end);
@@ -106,18 +102,15 @@ static void cand_add_left(LuaTop *cs, const LuaArea *a, const VMFrame *vf,
 /* Candidate that a frame which C code or the VM itself made returns to, delta bytes
 ** below. If the VM called it for an instruction, the PC behind that is in it.
 */
-static void cand_add_below(LuaTop *cs, const LuaArea *a, uintptr_t base,
-			   uint64_t delta)
+static void cand_add_below(LuaTop *cs, const LuaArea *a, uintptr_t base, uint64_t delta)
 {
   uintptr_t f = base - 8, prev = f - (uintptr_t)delta, pc;
   FrameFunc ff;
   if (delta - 1 >= a->end - a->bot) return;
-  if (lj_lframe_has(a, f-16) && lj_lframe_has(a, prev) &&
-      lj_lframe_func(a, prev, &ff) && ff.pt &&
-      lj_lframe_pcinproto(ff.pt, (pc = (uintptr_t)lj_lframe_link(f-16))))
+  if (lj_lframe_has(a, f - 16) && lj_lframe_has(a, prev) && lj_lframe_func(a, prev, &ff) &&
+      ff.pt && lj_lframe_pcinproto(ff.pt, (pc = (uintptr_t)lj_lframe_link(f - 16))))
     cand_add(cs, prev + 8, pc);
-  else
-    cand_add(cs, prev + 8, 0);
+  else cand_add(cs, prev + 8, 0);
 }
 
 /* Builtin that a Lua function calls for each turn of a loop, with its frame at f. The
@@ -126,7 +119,7 @@ static void cand_add_below(LuaTop *cs, const LuaArea *a, uintptr_t base,
 static uint32_t iterator_ffid(const LuaArea *a, uintptr_t f, uintptr_t pc)
 {
   FrameFunc ff;
-  uintptr_t kept = f - 3*sizeof(TValue);
+  uintptr_t kept = f - 3 * sizeof(TValue);
   if (bc_op(*((const BCIns *)pc - 1)) != BC_ITERC || !lj_lframe_has(a, kept) ||
       !lj_lframe_func(a, kept, &ff) || !ff.fn || ff.pt)
     return 0;
@@ -137,8 +130,7 @@ static uint32_t iterator_ffid(const LuaArea *a, uintptr_t f, uintptr_t pc)
 ** own frame, while it calls C: its base is in RB then. PC is the link of that
 ** frame, or still the builtin's own, and the link in place.
 */
-static void cand_add_overwritten(LuaTop *cs, const LuaArea *a, uintptr_t base,
-				 uintptr_t pc)
+static void cand_add_overwritten(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
 {
   uintptr_t f = base - 8, prev;
   FrameFunc ff;
@@ -171,8 +163,8 @@ static uintptr_t run_end(const LuaArea *a, uintptr_t frame)
     } else {
       uint32_t type = (uint32_t)(link & FRAME_TYPEP);
       if (type == FRAME_C || type == FRAME_CP) break;
-      if (type == FRAME_CONT && lj_lframe_has(a, f-24) &&
-	  lj_lframe_link(f-24) == LJ_CONT_FFI_CALLBACK)
+      if (type == FRAME_CONT && lj_lframe_has(a, f - 24) &&
+	  lj_lframe_link(f - 24) == LJ_CONT_FFI_CALLBACK)
 	break;
       prev = f - (uintptr_t)(link & ~(uint64_t)FRAME_TYPEP);
     }
@@ -187,7 +179,7 @@ static int32_t frame_nres(Peek *pk, uintptr_t cf)
 {
   uintptr_t w;
   if (!lj_peek_word(pk, cf + CFRAME_OFS_NRES, &w)) return 0;
-  return (int32_t)(uint32_t)w;  /* The other half is something else. */
+  return (int32_t)(uint32_t)w; /* The other half is something else. */
 }
 
 int lj_ltop_maybebare(Peek *pk, uintptr_t cf)
@@ -205,7 +197,7 @@ int lj_ltop_isbare(const LuaArea *a, uintptr_t cf, uintptr_t frame)
   int32_t nres = frame_nres(a->pk, cf);
   uintptr_t top;
   if (nres >= 0) return 0;
-  top = a->bot - LJ_FR2*sizeof(TValue) + (uintptr_t)-(intptr_t)nres;
+  top = a->bot - LJ_FR2 * sizeof(TValue) + (uintptr_t) - (intptr_t)nres;
   return frame < top || run_end(a, frame) < top;
 }
 
@@ -219,7 +211,7 @@ static int vm_calls(const uint8_t *ip)
 	  (ip[1] == 0x8b && ip[2] == 0x5d && ip[3] == offsetof(GCfuncL, pc)));
 }
 
-#define VM_RETURN_MAX	128	/* Bytes of code of a return, at most. */
+#define VM_RETURN_MAX 128 /* Bytes of code of a return, at most. */
 
 /* Does the VM return to a Lua function? PC is in the caller already, or soon,
 ** while BASE is the callee's up to lea BASE, [BASE+RA*8-16].
@@ -228,15 +220,13 @@ static int vm_returns(const uint8_t *ip)
 {
   const uint8_t *begin = (const uint8_t *)(void *)lj_vm_asm_begin;
   int i;
-  if (ip < begin + lj_bc_ofs[BC_RETM] || ip >= begin + lj_bc_ofs[BC_FORI])
-    return 0;
+  if (ip < begin + lj_bc_ofs[BC_RETM] || ip >= begin + lj_bc_ofs[BC_FORI]) return 0;
   for (i = 0; i < VM_RETURN_MAX; i++) {
     const uint8_t *p = ip + i;
-    if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x54 && p[3] == 0xca &&
-	p[4] == 0xf0)
+    if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x54 && p[3] == 0xca && p[4] == 0xf0)
       return 1;
     if (p[0] == 0x41 && p[1] == 0xff && p[2] == 0x24 && p[3] == 0xee)
-      return 0;  /* jmp [DISPATCH+OP*8]: BASE is the caller's. */
+      return 0; /* jmp [DISPATCH+OP*8]: BASE is the caller's. */
   }
   return 0;
 }
@@ -257,8 +247,7 @@ static int vm_goeson(const uint8_t *ip)
   const uint8_t *end = (const uint8_t *)(void *)lj_vm_floor;
   if (ip < (const uint8_t *)(void *)lj_vm_exit_interp)
     return vm_movespc(ip) || (ip[0] == 0x0f && vm_movespc(ip + 3)) ||
-	   (ip[0] == 0x0f && vm_movespc(ip + 6)) ||
-	   (ip[0] == 0x8b && vm_movespc(ip + 8));
+	   (ip[0] == 0x0f && vm_movespc(ip + 6)) || (ip[0] == 0x8b && vm_movespc(ip + 8));
   for (; ip + 4 <= end; ip++)
     if (vm_movespc(ip)) return 1;
   return 0;
@@ -267,9 +256,8 @@ static int vm_goeson(const uint8_t *ip)
 /* The interpreter, or another part of the assembler VM, was interrupted. vf is
 ** the VM frame that it runs on, NULL while there is none yet.
 */
-static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
-				const LuaArea *a, const VMFrame *vf,
-				uintptr_t Lbase, const ucontext_t *uc)
+static void collect_interpreter(LuaTop *cs, const LuaStack *ls, const LuaArea *a,
+				const VMFrame *vf, uintptr_t Lbase, const ucontext_t *uc)
 {
   const greg_t *greg = uc->uc_mcontext.gregs;
   const uint8_t *ip = (const uint8_t *)greg[REG_RIP];
@@ -282,20 +270,19 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
   if ((uintptr_t)ip - VM_CALLBACK < VM_CALLBACK_END - VM_CALLBACK)
     cand_add_entered(cs, a, Lbase);
   /* If a function calls itself, both fit. */
-  if (vm_calls(ip) || (vm_returns(ip) && lj_lframe_has(a, base - 8) &&
-		       lj_lframe_link(base - 8) == pc))
+  if (vm_calls(ip) ||
+      (vm_returns(ip) && lj_lframe_has(a, base - 8) && lj_lframe_link(base - 8) == pc))
     cand_add_caller(cs, a, base, pc);
   cand_add_fitting(cs, a, base, pc);
   cand_add_caller(cs, a, base, pc);
   /* On the way back to C, PC turns from the link into the previous base. */
   if (pc - a->bot < a->end - a->bot) cand_add(cs, pc, 0);
-  if ((uintptr_t)0-pc - a->bot < a->end - a->bot) cand_add(cs, 0-pc, 0);
+  if ((uintptr_t)0 - pc - a->bot < a->end - a->bot) cand_add(cs, 0 - pc, 0);
   /* A metamethod's base is BASE, or delta above it: BASE is the caller's until the
   ** frame is complete, and again after the return, when RB is the metamethod's.
   */
-  if (rb - base == delta ||
-      ((pc & FRAME_TYPEP) == FRAME_CONT && !vm_calls(ip) &&
-       lj_lframe_has(a, base - 8) && lj_lframe_link(base - 8) != pc))
+  if (rb - base == delta || ((pc & FRAME_TYPEP) == FRAME_CONT && !vm_calls(ip) &&
+			     lj_lframe_has(a, base - 8) && lj_lframe_link(base - 8) != pc))
     cand_add_below(cs, a, base + (uintptr_t)delta, delta);
   cand_add_below(cs, a, base, delta);
   cand_add_overwritten(cs, a, rb, pc);
@@ -304,8 +291,7 @@ static void collect_interpreter(LuaTop *cs, const LuaStack *ls,
   cand_add_fitting(cs, a, rb, pc);
   /* While C code enters the VM, PC is that of the run below. */
   for (i = 0; i < 2 && i < ls->hs->nvm; i++)
-    if (ls->hs->vm[i].L == a->L)
-      cand_add_fitting(cs, a, Lbase, ls->hs->vm[i].pc);
+    if (ls->hs->vm[i].L == a->L) cand_add_fitting(cs, a, Lbase, ls->hs->vm[i].pc);
   if (ls->g->vmstate == ~LJ_VMST_C) {
     cand_add(cs, Lbase, 0);
     cand_add(cs, base, 0);
@@ -329,8 +315,7 @@ static void collect_called(LuaTop *cs, const LuaStack *ls, const LuaArea *a,
 {
   uintptr_t pc = vf ? vf->pc : 0;
   /* What is recorded is run by the interpreter, too. */
-  if (vf && (ls->g->vmstate == ~LJ_VMST_INTERP ||
-	     ls->g->vmstate == ~LJ_VMST_RECORD)) {
+  if (vf && (ls->g->vmstate == ~LJ_VMST_INTERP || ls->g->vmstate == ~LJ_VMST_RECORD)) {
     cand_add_fitting(cs, a, vf->rb, pc);
     cand_add_overwritten(cs, a, vf->rb, pc);
   }
@@ -340,10 +325,8 @@ static void collect_called(LuaTop *cs, const LuaStack *ls, const LuaArea *a,
     if ((pc & FRAME_TYPEP) == FRAME_CONT)
       cand_add_below(cs, a, Lbase, pc & ~(uint64_t)FRAME_TYPEP);
   }
-  if (ls->g->vmstate == ~LJ_VMST_C)
-    cand_add_entered(cs, a, Lbase);
-  else if (vf)
-    cand_add_left(cs, a, vf, Lbase);
+  if (ls->g->vmstate == ~LJ_VMST_C) cand_add_entered(cs, a, Lbase);
+  else if (vf) cand_add_left(cs, a, vf, Lbase);
   cand_add(cs, Lbase, pc);
 }
 
@@ -351,12 +334,11 @@ static void collect_called(LuaTop *cs, const LuaStack *ls, const LuaArea *a,
 static uintptr_t moved_base(const LuaStack *ls, const LuaArea *a, uintptr_t base)
 {
   if (ls->moving == a->L && base - a->bot >= a->end - a->bot)
-    base += a->bot - LJ_FR2*sizeof(TValue) - ls->moving_from;
+    base += a->bot - LJ_FR2 * sizeof(TValue) - ls->moving_from;
   return base;
 }
 
-void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
-		  const ucontext_t *uc)
+void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a, const ucontext_t *uc)
 {
   const HostStack *hs = ls->hs;
   const VMFrame *vf = hs->nvm ? &hs->vm[0] : NULL, *code = vf;
@@ -375,13 +357,13 @@ void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
   ** the Lua code that it works for runs on the next one.
   */
   for (i = 1; i < hs->nvm && i < HSTACK_VMFRAMES && hs->vm[i].L == a->L &&
-	      lj_ltop_isbare(a, code->cf, Lbase-8); i++)
+	      lj_ltop_isbare(a, code->cf, Lbase - 8);
+       i++)
     code = &hs->vm[i];
 #if LJ_HASJIT
   if (code && code->place != VMF_INTERP) {
     TraceStack *ts = &top->ts;
-    lj_tstack_look(ts, a, ls->g, code, Lbase, ls->moving == a->L,
-		   code == vf ? uc : NULL);
+    lj_tstack_look(ts, a, ls->g, code, Lbase, ls->moving == a->L, code == vf ? uc : NULL);
     if (ts->runs) {
       cand_add(top, moved_base(ls, a, ts->base), 0);
       return;
@@ -389,8 +371,6 @@ void lj_ltop_find(LuaTop *top, const LuaStack *ls, const LuaArea *a,
     if (ts->pc) cand_add_fitting(top, a, ts->base, ts->pc);
   }
 #endif
-  if (hs->leaf == LEAF_VM)
-    collect_interpreter(top, ls, a, vf, Lbase, uc);
-  else
-    collect_called(top, ls, a, code, Lbase);
+  if (hs->leaf == LEAF_VM) collect_interpreter(top, ls, a, vf, Lbase, uc);
+  else collect_called(top, ls, a, code, Lbase);
 }

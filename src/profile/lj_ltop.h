@@ -14,17 +14,17 @@
 #include "profile/lj_lstack.h"
 #include "profile/lj_tstack.h"
 
-#define LTOP_CANDIDATES	16
+#define LTOP_CANDIDATES 16
 
 /* A place where the top frame may be. */
 typedef struct Candidate {
-  uintptr_t frame;		/* Link slot of the top frame. */
-  uintptr_t pc;			/* PC of the top function, 0 if unknown. */
-  uint32_t ffid;		/* Builtin above it whose frame is gone, or 0. */
+  uintptr_t frame; /* Link slot of the top frame. */
+  uintptr_t pc;    /* PC of the top function, 0 if unknown. */
+  uint32_t ffid;   /* Builtin above it whose frame is gone, or 0. */
 } Candidate;
 
 typedef struct LuaTop {
-  TraceStack ts;		/* If ts.runs, the only candidate is its base. */
+  TraceStack ts; /* If ts.runs, the only candidate is its base. */
   int n;
   Candidate c[LTOP_CANDIDATES];
 } LuaTop;

@@ -6,7 +6,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For sigabbrev_np(). */
+#define _GNU_SOURCE /* For sigabbrev_np(). */
 #endif
 #include <signal.h>
 #include <stdio.h>
@@ -16,12 +16,12 @@
 #include "profile/lj_luaopt.h"
 #include "profile/lj_outfile.h"
 
-#define SYSPROF_PATH		"sysprof.bin"	/* Default file. */
-#define SYSPROF_INTERVAL_MS	10		/* Default interval. */
-#define SYSPROF_INTERVAL_MS_MAX	86400000.0	/* A day. */
-#define SYSPROF_HZ_MIN		(1e3/SYSPROF_INTERVAL_MS_MAX)
-#define SYSPROF_HZ_MAX		1e9
-#define SYSPROF_PERIOD_MAX	9007199254740992.0	/* 2^53, whole numbers. */
+#define SYSPROF_PATH            "sysprof.bin" /* Default file. */
+#define SYSPROF_INTERVAL_MS     10            /* Default interval. */
+#define SYSPROF_INTERVAL_MS_MAX 86400000.0    /* A day. */
+#define SYSPROF_HZ_MIN          (1e3 / SYSPROF_INTERVAL_MS_MAX)
+#define SYSPROF_HZ_MAX          1e9
+#define SYSPROF_PERIOD_MAX      9007199254740992.0 /* 2^53, whole numbers. */
 
 static int option_mode(lua_State *L, struct luam_Sysprof_Options *opt)
 {
@@ -42,14 +42,14 @@ static int option_mode(lua_State *L, struct luam_Sysprof_Options *opt)
 }
 
 /* A number in [min, max], or the default. 0 if it is neither. */
-static int option_number(lua_State *L, const char *name, lua_Number min,
-			 lua_Number max, lua_Number *n)
+static int option_number(lua_State *L, const char *name, lua_Number min, lua_Number max,
+			 lua_Number *n)
 {
   int ok = 1;
   lua_getfield(L, 1, name);
   if (lua_type(L, -1) == LUA_TNUMBER) {
     *n = lua_tonumber(L, -1);
-    ok = (*n >= min && *n <= max);  /* NaN is not. */
+    ok = (*n >= min && *n <= max); /* NaN is not. */
   } else if (!lua_isnil(L, -1)) {
     ok = 0;
   }
@@ -132,12 +132,10 @@ int lj_luaopt_signal(const char *name)
   for (n = 1; n <= SIGRTMAX; n++) {
     const char *abbreviation = sigabbrev_np(n);
     char from_min[24] = "RTMIN", from_max[24] = "RTMAX";
-    if (n > SIGRTMIN)
-      snprintf(from_min, sizeof(from_min), "RTMIN+%d", n - SIGRTMIN);
-    if (n < SIGRTMAX)
-      snprintf(from_max, sizeof(from_max), "RTMAX-%d", SIGRTMAX - n);
-    if (n < SIGRTMIN ? abbreviation && strcmp(name, abbreviation) == 0 :
-	strcmp(name, from_min) == 0 || strcmp(name, from_max) == 0)
+    if (n > SIGRTMIN) snprintf(from_min, sizeof(from_min), "RTMIN+%d", n - SIGRTMIN);
+    if (n < SIGRTMAX) snprintf(from_max, sizeof(from_max), "RTMAX-%d", SIGRTMAX - n);
+    if (n < SIGRTMIN ? abbreviation && strcmp(name, abbreviation) == 0
+		     : strcmp(name, from_min) == 0 || strcmp(name, from_max) == 0)
       return n;
   }
   return 0;
@@ -168,20 +166,17 @@ static int option_how(lua_State *L, int *how)
   return 1;
 }
 
-int lj_luaopt_read(lua_State *L, struct luam_Sysprof_Options *opt,
-		   LuaOptFile *fo)
+int lj_luaopt_read(lua_State *L, struct luam_Sysprof_Options *opt, LuaOptFile *fo)
 {
   int jitter;
   memset(opt, 0, sizeof(*opt));
   fo->path = SYSPROF_PATH;
-  if (lua_type(L, 1) != LUA_TTABLE || !option_mode(L, opt) ||
-      !option_interval(L, opt) || !option_period(L, opt) ||
-      !option_signal(L, opt) || !option_flag(L, "jitter", &jitter) ||
-      !option_threads(L, opt) || !option_flush(L, opt) ||
-      !option_flag(L, "fork", &fo->children) ||
+  if (lua_type(L, 1) != LUA_TTABLE || !option_mode(L, opt) || !option_interval(L, opt) ||
+      !option_period(L, opt) || !option_signal(L, opt) ||
+      !option_flag(L, "jitter", &jitter) || !option_threads(L, opt) ||
+      !option_flush(L, opt) || !option_flag(L, "fork", &fo->children) ||
       !option_flag(L, "shared", &fo->shared) || !option_flag(L, "told", &fo->told) ||
-      !option_how(L, &fo->how) ||
-      !option_string(L, "clock", &opt->clocks) ||
+      !option_how(L, &fo->how) || !option_string(L, "clock", &opt->clocks) ||
       !option_string(L, "path", &fo->path))
     return 0;
   opt->jitter = (uint8_t)jitter;

@@ -11,19 +11,18 @@
 
 /* What they say of the file. */
 typedef struct LuaOptFile {
-  const char *path;		/* As it was given, or the default one. */
-  int how;			/* OUTFILE_*. */
-  int shared;			/* Other sessions may write into it. */
-  int children;			/* Children of fork() are profiled, too. */
-  int told;			/* An end that nobody has asked for says what failed. */
+  const char *path; /* As it was given, or the default one. */
+  int how;          /* OUTFILE_*. */
+  int shared;       /* Other sessions may write into it. */
+  int children;     /* Children of fork() are profiled, too. */
+  int told;         /* An end that nobody has asked for says what failed. */
 } LuaOptFile;
 
 /* Read the table that is L's first argument. Strings stay on the stack, as long as
 ** they are used. Returns 0 if there is none, or a value is of a wrong type or out
 ** of range. May raise errors of metamethods.
 */
-LJ_FUNC int lj_luaopt_read(lua_State *L, struct luam_Sysprof_Options *opt,
-			   LuaOptFile *fo);
+LJ_FUNC int lj_luaopt_read(lua_State *L, struct luam_Sysprof_Options *opt, LuaOptFile *fo);
 
 /* Number of a signal by its name, as "SIGUSR2" or "SIGRTMIN+3"; or 0. */
 LJ_FUNC int lj_luaopt_signal(const char *name);

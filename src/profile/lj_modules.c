@@ -8,7 +8,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For dl_iterate_phdr, _dl_find_object. */
+#define _GNU_SOURCE /* For dl_iterate_phdr, _dl_find_object. */
 #endif
 #include <dlfcn.h>
 #include <link.h>
@@ -38,7 +38,7 @@ static Module *find(Modules *ms, uintptr_t addr)
 
 static void remove_at(Modules *ms, uint32_t i, uint32_t n)
 {
-  memmove(&ms->list[i], &ms->list[i+n], (ms->n - i - n) * sizeof(Module));
+  memmove(&ms->list[i], &ms->list[i + n], (ms->n - i - n) * sizeof(Module));
   ms->n -= n;
 }
 
@@ -57,21 +57,20 @@ static void forget_one(Modules *ms)
 static void insert(Modules *ms, const Module *m)
 {
   uint32_t i = find_index(ms, m->start), n = 0;
-  while (i + n < ms->n && ms->list[i+n].start < m->end) n++;
+  while (i + n < ms->n && ms->list[i + n].start < m->end) n++;
   if (n) remove_at(ms, i, n);
   if (ms->n == MODULES_MAX) {
     forget_one(ms);
     i = find_index(ms, m->start);
   }
-  memmove(&ms->list[i+1], &ms->list[i], (ms->n - i) * sizeof(Module));
+  memmove(&ms->list[i + 1], &ms->list[i], (ms->n - i) * sizeof(Module));
   ms->list[i] = *m;
   ms->list[i].sample = ms->sample;
   ms->n++;
 }
 
 /* Write an object's record. It is noted also if that does not fit at all. */
-static void put(Modules *ms, const ObjectRecord *d, WBuf *wb, DefCommit commit,
-		void *ctx)
+static void put(Modules *ms, const ObjectRecord *d, WBuf *wb, DefCommit commit, void *ctx)
 {
   int tries;
   insert(ms, &d->m);
@@ -108,8 +107,7 @@ static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
   if (!lj_object_range(info, &d)) return 0;
   found = _dl_find_object((void *)d.m.start, &obj) == 0;
   have = find(ms, d.m.start);
-  if (have && (have->stays || (found ? lj_object_same(ms, have, &obj) :
-				       !have->map)))
+  if (have && (have->stays || (found ? lj_object_same(ms, have, &obj) : !have->map)))
     return 0;
   lj_object_loaded(ms, &d, info, found ? &obj : NULL);
   put(ms, &d, note->wb, note->commit, note->ctx);
@@ -133,7 +131,7 @@ static int is_new(Modules *ms, uintptr_t addr, Module *m, ObjectRecord *d)
 {
   struct dl_find_object obj;
   if (_dl_find_object((void *)addr, &obj) != 0) {
-    if (!m) return 0;  /* In no object, as ever. */
+    if (!m) return 0; /* In no object, as ever. */
     m->sample = ms->sample;
     if (!m->map) return 0;
     lj_object_none(ms, d, m);
@@ -148,10 +146,9 @@ static int is_new(Modules *ms, uintptr_t addr, Module *m, ObjectRecord *d)
 }
 
 /* Note the objects of one side. */
-static int sample_side(Modules *ms, const Frames *fr, WBuf *wb,
-		       DefCommit commit, void *ctx)
+static int sample_side(Modules *ms, const Frames *fr, WBuf *wb, DefCommit commit, void *ctx)
 {
-  uintptr_t start = 0, end = 0;	/* Of the object of the last frame. */
+  uintptr_t start = 0, end = 0; /* Of the object of the last frame. */
   uint32_t i;
   int news = 0;
   for (i = 0; i < fr->len; i++) {
@@ -163,8 +160,7 @@ static int sample_side(Modules *ms, const Frames *fr, WBuf *wb,
 	(addr >= start && addr < end))
       continue;
     m = find(ms, addr);
-    if (!(m && (m->stays || m->sample == ms->sample)) &&
-	is_new(ms, addr, m, &d)) {
+    if (!(m && (m->stays || m->sample == ms->sample)) && is_new(ms, addr, m, &d)) {
       put(ms, &d, wb, commit, ctx);
       m = find(ms, addr);
       news = 1;
@@ -175,11 +171,10 @@ static int sample_side(Modules *ms, const Frames *fr, WBuf *wb,
   return news;
 }
 
-int lj_modules_sample(Modules *ms, const Frames *lua, const Frames *host,
-		      WBuf *wb, DefCommit commit, void *ctx)
+int lj_modules_sample(Modules *ms, const Frames *lua, const Frames *host, WBuf *wb,
+		      DefCommit commit, void *ctx)
 {
   lj_peek_reset(&ms->pk);
   ms->sample++;
-  return sample_side(ms, lua, wb, commit, ctx) |
-	 sample_side(ms, host, wb, commit, ctx);
+  return sample_side(ms, lua, wb, commit, ctx) | sample_side(ms, host, wb, commit, ctx);
 }

@@ -8,7 +8,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For struct dl_find_object. */
+#define _GNU_SOURCE /* For struct dl_find_object. */
 #endif
 #include <dlfcn.h>
 #include <elf.h>
@@ -20,16 +20,15 @@
 
 #include "profile/lj_object.h"
 
-#define NOTES_MAX	64	/* Notes of an object that are looked at, */
-#define PHDRS_MAX	128	/* and program headers. */
+#define NOTES_MAX 64  /* Notes of an object that are looked at, */
+#define PHDRS_MAX 128 /* and program headers. */
 
 /* Where an object was that is gone, something else runs now. */
-#define NO_OBJECT_PATH	"[anonymous]"
+#define NO_OBJECT_PATH "[anonymous]"
 
 /* -- Identity ---------------------------------------------------------------- */
 
-const uint8_t *lj_object_buildid(Peek *pk, const uint8_t *notes, size_t sz,
-				  uint32_t *len)
+const uint8_t *lj_object_buildid(Peek *pk, const uint8_t *notes, size_t sz, uint32_t *len)
 {
   int i;
   for (i = 0; i < NOTES_MAX && sz >= sizeof(ElfW(Nhdr)); i++) {
@@ -43,8 +42,7 @@ const uint8_t *lj_object_buildid(Peek *pk, const uint8_t *notes, size_t sz,
     desc = ((uint64_t)n.n_descsz + 3) & ~(uint64_t)3;
     if (sz < name || sz - name < n.n_descsz) return NULL;
     if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && n.n_descsz > 0 &&
-	n.n_descsz <= MODULES_ID_MAX &&
-	!(pk && !lj_peek_ok(pk, data, 4 + n.n_descsz)) &&
+	n.n_descsz <= MODULES_ID_MAX && !(pk && !lj_peek_ok(pk, data, 4 + n.n_descsz)) &&
 	memcmp(data, "GNU", 4) == 0) {
       *len = n.n_descsz;
       return data + name;
@@ -58,7 +56,7 @@ const uint8_t *lj_object_buildid(Peek *pk, const uint8_t *notes, size_t sz,
 
 static LJ_AINLINE uint64_t hash_next(uint64_t h, uint8_t b)
 {
-  h = (h ^ b) * U64x(9e3779b9,7f4a7c15);
+  h = (h ^ b) * U64x(9e3779b9, 7f4a7c15);
   return h ^ (h >> 29);
 }
 
@@ -78,13 +76,13 @@ static uint64_t id_hash(Modules *ms, const Module *m)
 }
 
 /* Note by what to recognise an object. */
-static void take_id(Modules *ms, Module *m, const uint8_t *buildid,
-		    uint32_t len, const char *name)
+static void take_id(Modules *ms, Module *m, const uint8_t *buildid, uint32_t len,
+		    const char *name)
 {
   if (buildid) {
     m->id = buildid;
     m->idlen = len;
-  } else {  /* How its unwind information begins, and its path, have to do. */
+  } else { /* How its unwind information begins, and its path, have to do. */
     m->id = (const uint8_t *)m->eh_frame;
     m->idlen = MODULES_ID_MAX;
     m->name = name;
@@ -92,12 +90,10 @@ static void take_id(Modules *ms, Module *m, const uint8_t *buildid,
   m->idhash = id_hash(ms, m);
 }
 
-int lj_object_same(Modules *ms, const Module *m,
-		   const struct dl_find_object *obj)
+int lj_object_same(Modules *ms, const Module *m, const struct dl_find_object *obj)
 {
   return m->map == (const void *)obj->dlfo_link_map &&
-	 m->eh_frame == (const void *)obj->dlfo_eh_frame &&
-	 m->idhash == id_hash(ms, m);
+	 m->eh_frame == (const void *)obj->dlfo_eh_frame && m->idhash == id_hash(ms, m);
 }
 
 /* -- Paths ------------------------------------------------------------------- */
@@ -112,7 +108,7 @@ static size_t path_is(Modules *ms, const char *name)
 /* Append to the path what can be read of a name. */
 static size_t path_append(Modules *ms, size_t n, const char *name)
 {
-  for (; n < MODULES_PATH_MAX-1; n++, name++) {
+  for (; n < MODULES_PATH_MAX - 1; n++, name++) {
     if (!lj_peek_ok(&ms->pk, name, 1) || !*name) break;
     ms->path[n] = *name;
   }
@@ -123,11 +119,10 @@ static size_t path_append(Modules *ms, size_t n, const char *name)
 static size_t path_main(Modules *ms)
 {
   static const char deleted[] = " (deleted)";
-  const size_t dn = sizeof(deleted)-1;
-  ssize_t n = readlink("/proc/self/exe", ms->path, MODULES_PATH_MAX-1);
+  const size_t dn = sizeof(deleted) - 1;
+  ssize_t n = readlink("/proc/self/exe", ms->path, MODULES_PATH_MAX - 1);
   if (n <= 0) return path_is(ms, "[main]");
-  if ((size_t)n > dn && memcmp(ms->path + n - dn, deleted, dn) == 0)
-    n -= (ssize_t)dn;
+  if ((size_t)n > dn && memcmp(ms->path + n - dn, deleted, dn) == 0) n -= (ssize_t)dn;
   return (size_t)n;
 }
 
@@ -137,18 +132,16 @@ static size_t path_main(Modules *ms)
 static size_t path_of(Modules *ms, uintptr_t start, const char *name)
 {
   size_t n = 0;
-  if (start == (uintptr_t)getauxval(AT_SYSINFO_EHDR))
-    return path_is(ms, "[vdso]");
+  if (start == (uintptr_t)getauxval(AT_SYSINFO_EHDR)) return path_is(ms, "[vdso]");
   if (!name || !lj_peek_ok(&ms->pk, name, 1)) return path_is(ms, "[unknown]");
   if (!*name) return path_main(ms);
   if (*name != '/') {
-    long len = syscall(SYS_getcwd, ms->path, MODULES_PATH_MAX-2);
-    if (len > 1) {  /* With the zero. */
+    long len = syscall(SYS_getcwd, ms->path, MODULES_PATH_MAX - 2);
+    if (len > 1) { /* With the zero. */
       n = (size_t)len - 1;
       if (n > 1) ms->path[n++] = '/';
     }
-    if (lj_peek_ok(&ms->pk, name, 2) && name[0] == '.' && name[1] == '/')
-      name += 2;
+    if (lj_peek_ok(&ms->pk, name, 2) && name[0] == '.' && name[1] == '/') name += 2;
   }
   return path_append(ms, n, name);
 }
@@ -158,7 +151,7 @@ static size_t path_of(Modules *ms, uintptr_t start, const char *name)
 /* Find the build-id by the program headers of an object. name is the dynamic
 ** linker's name for it.
 */
-static void read_phdrs(Modules *ms, ObjectRecord *d, const ElfW(Phdr) *ph, int n,
+static void read_phdrs(Modules *ms, ObjectRecord *d, const ElfW(Phdr) * ph, int n,
 		       const char *name)
 {
   const uint8_t *id = NULL;
@@ -167,15 +160,14 @@ static void read_phdrs(Modules *ms, ObjectRecord *d, const ElfW(Phdr) *ph, int n
   for (i = 0; i < n && i < PHDRS_MAX && !id; i++, ph++) {
     if (!lj_peek_ok(&ms->pk, ph, sizeof(*ph))) break;
     if (ph->p_type == PT_NOTE)
-      id = lj_object_buildid(&ms->pk, (const uint8_t *)(d->bias + ph->p_vaddr),
-			      ph->p_memsz, &len);
+      id = lj_object_buildid(&ms->pk, (const uint8_t *)(d->bias + ph->p_vaddr), ph->p_memsz,
+			     &len);
   }
   d->has_buildid = (id != NULL);
   take_id(ms, &d->m, id, len, name);
 }
 
-void lj_object_found(Modules *ms, ObjectRecord *d,
-		     const struct dl_find_object *obj)
+void lj_object_found(Modules *ms, ObjectRecord *d, const struct dl_find_object *obj)
 {
   const struct link_map *map = obj->dlfo_link_map;
   const ElfW(Ehdr) *eh = (const ElfW(Ehdr) *)obj->dlfo_map_start;
@@ -190,8 +182,7 @@ void lj_object_found(Modules *ms, ObjectRecord *d,
   if (!lj_peek_ok(&ms->pk, map, sizeof(*map))) map = NULL;
   d->bias = map ? map->l_addr : d->m.start;
   /* The first segment begins with the headers of the file. */
-  if (lj_peek_ok(&ms->pk, eh, sizeof(*eh)) &&
-      memcmp(eh->e_ident, ELFMAG, SELFMAG) == 0 &&
+  if (lj_peek_ok(&ms->pk, eh, sizeof(*eh)) && memcmp(eh->e_ident, ELFMAG, SELFMAG) == 0 &&
       eh->e_phentsize == sizeof(*ph)) {
     ph = (const ElfW(Phdr) *)(d->m.start + eh->e_phoff);
     n = eh->e_phnum;
@@ -214,8 +205,7 @@ static int stays(const Module *m, const char *name)
 {
   const uintptr_t own = (uintptr_t)&lj_object_loaded, libc = (uintptr_t)&syscall;
   return !name[0] || m->start == (uintptr_t)getauxval(AT_SYSINFO_EHDR) ||
-	 (own >= m->start && own < m->end) ||
-	 (libc >= m->start && libc < m->end);
+	 (own >= m->start && own < m->end) || (libc >= m->start && libc < m->end);
 }
 
 int lj_object_range(const struct dl_phdr_info *info, ObjectRecord *d)
@@ -234,8 +224,7 @@ int lj_object_range(const struct dl_phdr_info *info, ObjectRecord *d)
   return d->m.start < d->m.end;
 }
 
-void lj_object_loaded(Modules *ms, ObjectRecord *d,
-		      const struct dl_phdr_info *info,
+void lj_object_loaded(Modules *ms, ObjectRecord *d, const struct dl_phdr_info *info,
 		      const struct dl_find_object *obj)
 {
   if (obj) {

@@ -11,26 +11,25 @@
 
 #include "profile/lj_modules.h"
 
-struct dl_find_object;		/* Of <dlfcn.h>, */
-struct dl_phdr_info;		/* and <link.h>. */
+struct dl_find_object; /* Of <dlfcn.h>, */
+struct dl_phdr_info;   /* and <link.h>. */
 
 /* What goes into the record of an object, but is not all kept. */
 typedef struct ObjectRecord {
   Module m;
   uintptr_t bias;
-  int has_buildid;		/* m.id is one. */
-  size_t pathlen;		/* Of the path, in Modules. */
+  int has_buildid; /* m.id is one. */
+  size_t pathlen;  /* Of the path, in Modules. */
 } ObjectRecord;
 
 /* Find the build-id in the notes of an object: returns its address and stores
 ** its length, or returns NULL. The notes are read by pk, unless that is NULL.
 */
-LJ_FUNC const uint8_t *lj_object_buildid(Peek *pk, const uint8_t *notes,
-					 size_t sz, uint32_t *len);
+LJ_FUNC const uint8_t *lj_object_buildid(Peek *pk, const uint8_t *notes, size_t sz,
+					 uint32_t *len);
 
 /* Is a known object what the dynamic linker has there now? */
-LJ_FUNC int lj_object_same(Modules *ms, const Module *m,
-			   const struct dl_find_object *obj);
+LJ_FUNC int lj_object_same(Modules *ms, const Module *m, const struct dl_find_object *obj);
 
 /* Describe what the dynamic linker has at an address. */
 LJ_FUNC void lj_object_found(Modules *ms, ObjectRecord *d,
@@ -45,8 +44,7 @@ LJ_FUNC void lj_object_none(Modules *ms, ObjectRecord *d, const Module *m);
 LJ_FUNC int lj_object_range(const struct dl_phdr_info *info, ObjectRecord *d);
 
 /* The rest; obj is what _dl_find_object says of it, or NULL. Not in the handler. */
-LJ_FUNC void lj_object_loaded(Modules *ms, ObjectRecord *d,
-			      const struct dl_phdr_info *info,
+LJ_FUNC void lj_object_loaded(Modules *ms, ObjectRecord *d, const struct dl_phdr_info *info,
 			      const struct dl_find_object *obj);
 
 #endif

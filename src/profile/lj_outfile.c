@@ -10,7 +10,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For O_PATH. */
+#define _GNU_SOURCE /* For O_PATH. */
 #endif
 #include <errno.h>
 #include <fcntl.h>
@@ -26,25 +26,26 @@
 #include "profile/lj_now.h"
 #include "profile/lj_outfile.h"
 
-#define LINKS_MAX	40	/* Links on a path, as the kernel has it. */
-#define READER_MS	10000	/* For the reader of a FIFO. */
-#define TRIES_MAX	100	/* Looks at a file that others exchange. */
+#define LINKS_MAX 40    /* Links on a path, as the kernel has it. */
+#define READER_MS 10000 /* For the reader of a FIFO. */
+#define TRIES_MAX 100   /* Looks at a file that others exchange. */
 
-#define EVERYBODYS	"in a folder that everybody may write to; it is "
-#define PROBLEM_LINK	"a symbolic link on its path belongs to another user, " \
-			EVERYBODYS "followed only with the option follow"
-#define PROBLEM_OWNER	"it belongs to another user, " \
-			EVERYBODYS "written only with the option force"
-#define PROBLEM_NAMES	"it has another name elsewhere, " \
-			EVERYBODYS "written only with the option force"
-#define PROBLEM_CONTENT	"it is no profile, and is overwritten only with the option force"
-#define PROBLEM_KIND	"it is no regular file"
+#define EVERYBODYS "in a folder that everybody may write to; it is "
+#define PROBLEM_LINK \
+  "a symbolic link on its path belongs to another user, " EVERYBODYS \
+  "followed only with the option follow"
+#define PROBLEM_OWNER \
+  "it belongs to another user, " EVERYBODYS "written only with the option force"
+#define PROBLEM_NAMES \
+  "it has another name elsewhere, " EVERYBODYS "written only with the option force"
+#define PROBLEM_CONTENT "it is no profile, and is overwritten only with the option force"
+#define PROBLEM_KIND    "it is no regular file"
 
 /* A folder on the way, and what is left of the path from there. */
 typedef struct Walk {
-  int dir;			/* AT_FDCWD at the beginning. */
-  int how;			/* OUTFILE_*. */
-  int links;			/* Followed so far. */
+  int dir;   /* AT_FDCWD at the beginning. */
+  int how;   /* OUTFILE_*. */
+  int links; /* Followed so far. */
   const char *problem;
   char rest[PATH_MAX];
 } Walk;
@@ -148,19 +149,18 @@ static int walk_link(Walk *w, int fd, const struct stat *st, const char *tail)
 /* Go on from a folder of this name, tail is what follows it. */
 static int walk_folder(Walk *w, const char *name, const char *tail)
 {
-  int flags = O_PATH|O_DIRECTORY|O_CLOEXEC, result;
-  int fd = openat(w->dir, name, flags|O_NOFOLLOW), err;
+  int flags = O_PATH | O_DIRECTORY | O_CLOEXEC, result;
+  int fd = openat(w->dir, name, flags | O_NOFOLLOW), err;
   struct stat st;
   if (fd >= 0) {
     memmove(w->rest, tail, strlen(tail) + 1);
     return walk_enter(w, fd);
   }
   if (errno != ENOTDIR && errno != ELOOP) return 0;
-  fd = openat(w->dir, name, O_PATH|O_NOFOLLOW|O_CLOEXEC);
+  fd = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return 0;
   errno = ENOTDIR;
-  result = fstat(fd, &st) == 0 && S_ISLNK(st.st_mode) ?
-	   walk_link(w, fd, &st, tail) : 0;
+  result = fstat(fd, &st) == 0 && S_ISLNK(st.st_mode) ? walk_link(w, fd, &st, tail) : 0;
   err = errno;
   close(fd);
   errno = err;
@@ -177,7 +177,7 @@ static int walk_folders(Walk *w)
   size_t len, next;
   for (;;) {
     if (w->rest[0] == '/') {
-      if (!walk_enter(w, open("/", O_PATH|O_DIRECTORY|O_CLOEXEC))) return 0;
+      if (!walk_enter(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC))) return 0;
       next = strspn(w->rest, "/");
       memmove(w->rest, w->rest + next, strlen(w->rest + next) + 1);
     }
@@ -228,12 +228,13 @@ static int file_isallowed(Walk *w, const struct stat *st)
 */
 static int file_isprofile(int fd)
 {
-  unsigned char head[4];  /* The fourth one is the version. */
+  unsigned char head[4]; /* The fourth one is the version. */
   ssize_t n;
-  do n = pread(fd, head, sizeof(head), 0); while (n < 0 && errno == EINTR);
+  do n = pread(fd, head, sizeof(head), 0);
+  while (n < 0 && errno == EINTR);
   if (n < 0) return -1;
-  return n == 0 || (n == (ssize_t)sizeof(head) && memcmp(head, "ljs", 3) == 0 &&
-		    head[3] < ' ');
+  return n == 0 ||
+	 (n == (ssize_t)sizeof(head) && memcmp(head, "ljs", 3) == 0 && head[3] < ' ');
 }
 
 /* Open a FIFO. Its reader may be about to come; without one this would not return. */
@@ -242,8 +243,7 @@ static int fifo_open(Walk *w, int flags)
   static const struct timespec nap = { 0, 10000000 };
   int64_t till = mono_ms() + READER_MS;
   int fd;
-  while ((fd = openat(w->dir, w->rest, flags)) < 0 && errno == ENXIO &&
-	 mono_ms() < till)
+  while ((fd = openat(w->dir, w->rest, flags)) < 0 && errno == ENXIO && mono_ms() < till)
     nanosleep(&nap, NULL);
   return fd;
 }
@@ -253,7 +253,7 @@ static int file_open(Walk *w, const struct stat *st, int follow)
 {
   int regular = S_ISREG(st->st_mode), look = regular && !(w->how & OUTFILE_FORCE);
   /* A FIFO must not keep us waiting for ever, now or when it is full. */
-  int flags = O_APPEND|O_CLOEXEC|O_NOCTTY|O_NONBLOCK | (look ? O_RDWR : O_WRONLY) |
+  int flags = O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (look ? O_RDWR : O_WRONLY) |
 	      (follow ? 0 : O_NOFOLLOW);
   int fd = S_ISFIFO(st->st_mode) ? fifo_open(w, flags) : openat(w->dir, w->rest, flags);
   struct stat now;
@@ -284,10 +284,10 @@ static int walk_last(Walk *w, int *created)
     errno = EISDIR;
     return -1;
   }
-  at = openat(w->dir, name, O_PATH|O_NOFOLLOW|O_CLOEXEC);
+  at = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (at < 0) {
     if (errno != ENOENT) return -1;
-    fd = openat(w->dir, name, O_WRONLY|O_APPEND|O_CREAT|O_EXCL|O_CLOEXEC, 0600);
+    fd = openat(w->dir, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     *created = fd >= 0;
     return fd < 0 && errno == EEXIST ? -2 : fd;
   }
@@ -327,15 +327,13 @@ void lj_outfile_remove(const char *path, int how, dev_t dev, ino_t ino)
   Walk w;
   struct stat st;
   if (!walk_begin(&w, path, how)) return;
-  while (walk_folders(&w) &&
-	 fstatat(w.dir, w.rest, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+  while (walk_folders(&w) && fstatat(w.dir, w.rest, &st, AT_SYMLINK_NOFOLLOW) == 0) {
     int at, result = 0;
     if (st.st_dev == dev && st.st_ino == ino) unlinkat(w.dir, w.rest, 0);
     if (!S_ISLNK(st.st_mode)) break;
-    at = openat(w.dir, w.rest, O_PATH|O_NOFOLLOW|O_CLOEXEC);
+    at = openat(w.dir, w.rest, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (at < 0) break;
-    if (fstat(at, &st) == 0 && S_ISLNK(st.st_mode))
-      result = walk_link(&w, at, &st, "");
+    if (fstat(at, &st) == 0 && S_ISLNK(st.st_mode)) result = walk_link(&w, at, &st, "");
     close(at);
     if (result <= 0) break;
   }

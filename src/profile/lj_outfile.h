@@ -17,16 +17,15 @@
 #include "lj_def.h"
 
 /* How a file is opened, bits. */
-#define OUTFILE_FORCE	1	/* Also one that is there and is no profile. */
-#define OUTFILE_FOLLOW	2	/* By links of other users, too. */
-#define OUTFILE_REGULAR	4	/* No FIFO or device. */
+#define OUTFILE_FORCE   1 /* Also one that is there and is no profile. */
+#define OUTFILE_FOLLOW  2 /* By links of other users, too. */
+#define OUTFILE_REGULAR 4 /* No FIFO or device. */
 
 /* Open or create a file to append to; a new one is its owner's only. What it holds
 ** is kept. Returns the descriptor, or -1: errno, and problem if that does not say
 ** it all, else NULL.
 */
-LJ_FUNC int lj_outfile_open(const char *path, int how, int *created,
-			    const char **problem);
+LJ_FUNC int lj_outfile_open(const char *path, int how, int *created, const char **problem);
 
 /* The name that a pattern stands for: %p is the process, %n the number of the VM, %r
 ** that of the run, %t the time, %% a percent sign. Returns 0 if a % is followed by

@@ -12,14 +12,14 @@
 
 #include "profile/lj_peek.h"
 
-#define PEEK_PAGENO_BITS	(PEEK_ADDR_BITS - PEEK_PAGE_BITS)
+#define PEEK_PAGENO_BITS (PEEK_ADDR_BITS - PEEK_PAGE_BITS)
 
 /* Generations of samples are even, those of kept pages odd. */
-#define GENERATION_KEPT		((uint64_t)1 << PEEK_PAGENO_BITS)
-#define GENERATION_STEP		(2*GENERATION_KEPT)
+#define GENERATION_KEPT ((uint64_t)1 << PEEK_PAGENO_BITS)
+#define GENERATION_STEP (2 * GENERATION_KEPT)
 
 /* Size of the kernel's signal set, see rt_sigprocmask(2). */
-#define KERNEL_SIGSET_SIZE	8
+#define KERNEL_SIGSET_SIZE 8
 
 /* -- Pages ------------------------------------------------------------------- */
 
@@ -28,12 +28,12 @@
 */
 static uint64_t *slot_first(Peek *pk, uintptr_t pageno)
 {
-  return &pk->page[pageno & (PEEK_SLOTS-1)];
+  return &pk->page[pageno & (PEEK_SLOTS - 1)];
 }
 
 static uint64_t *slot_second(Peek *pk, uintptr_t pageno)
 {
-  return &pk->page[(pageno * U64x(9e3779b9,7f4a7c15)) >> (64-PEEK_BITS)];
+  return &pk->page[(pageno * U64x(9e3779b9, 7f4a7c15)) >> (64 - PEEK_BITS)];
 }
 
 /* Is a page kept from sample to sample? */
@@ -46,7 +46,7 @@ static int page_iskept(Peek *pk, uintptr_t pageno)
 /* Does a slot hold a page that is known? */
 static int slot_isused(const Peek *pk, uint64_t slot)
 {
-  uint64_t generation = slot & ~(GENERATION_KEPT-1);
+  uint64_t generation = slot & ~(GENERATION_KEPT - 1);
   return generation == pk->generation || generation == pk->kept;
 }
 
@@ -54,8 +54,8 @@ static int slot_isused(const Peek *pk, uint64_t slot)
 static void page_set(Peek *pk, uintptr_t pageno, uint64_t generation)
 {
   uint64_t *first = slot_first(pk, pageno), *second = slot_second(pk, pageno);
-  if (slot_isused(pk, *first) && (*first & (GENERATION_KEPT-1)) != pageno &&
-      (!slot_isused(pk, *second) || (*second & (GENERATION_KEPT-1)) == pageno))
+  if (slot_isused(pk, *first) && (*first & (GENERATION_KEPT - 1)) != pageno &&
+      (!slot_isused(pk, *second) || (*second & (GENERATION_KEPT - 1)) == pageno))
     first = second;
   *first = generation | pageno;
 }
@@ -68,13 +68,13 @@ int lj_peek_probe(Peek *pk, uintptr_t pageno)
 {
   const int bad_operation = ~0;
   uint64_t known;
-  if (pageno == 0 || (pageno >> PEEK_PAGENO_BITS) != 0)
-    return 0;
+  if (pageno == 0 || (pageno >> PEEK_PAGENO_BITS) != 0) return 0;
   known = *slot_second(pk, pageno) ^ pageno;
   if (known == pk->kept || known == pk->generation) return 1;
   pk->probes++;
-  if (syscall(SYS_rt_sigprocmask, bad_operation, pageno << PEEK_PAGE_BITS,
-	      NULL, KERNEL_SIGSET_SIZE) == 0 || errno != EINVAL)
+  if (syscall(SYS_rt_sigprocmask, bad_operation, pageno << PEEK_PAGE_BITS, NULL,
+	      KERNEL_SIGSET_SIZE) == 0 ||
+      errno != EINVAL)
     return 0;
   page_set(pk, pageno, pk->generation);
   return 1;
@@ -107,11 +107,13 @@ int lj_peek_nearslow(Peek *pk, uintptr_t addr)
 
 /* -- Unmapped memory --------------------------------------------------------- */
 
-#define UNMAPS	16	/* Unmapped ranges remembered, a power of two. */
+#define UNMAPS 16 /* Unmapped ranges remembered, a power of two. */
 
 /* Shared by all threads. */
 static uint32_t unmaps_begun, unmaps_done;
-static struct { uintptr_t first, last; } unmapped[UNMAPS];  /* Page numbers. */
+static struct {
+  uintptr_t first, last;
+} unmapped[UNMAPS]; /* Page numbers. */
 
 /* While the two differ, a range may not be written yet, or be gone already. A
 ** handler that runs on this thread sees them in order.
@@ -119,9 +121,9 @@ static struct { uintptr_t first, last; } unmapped[UNMAPS];  /* Page numbers. */
 void lj_peek_unmap(const void *p, size_t sz)
 {
   uint32_t i = __atomic_fetch_add(&unmaps_begun, 1, __ATOMIC_SEQ_CST);
-  __atomic_store_n(&unmapped[i & (UNMAPS-1)].first,
-		   (uintptr_t)p >> PEEK_PAGE_BITS, __ATOMIC_RELAXED);
-  __atomic_store_n(&unmapped[i & (UNMAPS-1)].last,
+  __atomic_store_n(&unmapped[i & (UNMAPS - 1)].first, (uintptr_t)p >> PEEK_PAGE_BITS,
+		   __ATOMIC_RELAXED);
+  __atomic_store_n(&unmapped[i & (UNMAPS - 1)].last,
 		   ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS, __ATOMIC_RELAXED);
 }
 
@@ -141,8 +143,7 @@ static void forget_range(Peek *pk, uintptr_t first, uintptr_t last)
     }
   } else {
     for (i = 0; i < PEEK_SLOTS; i++)
-      if ((pk->page[i] & (GENERATION_KEPT-1)) - first <= last - first)
-	pk->page[i] = 0;
+      if ((pk->page[i] & (GENERATION_KEPT - 1)) - first <= last - first) pk->page[i] = 0;
   }
 }
 
@@ -160,10 +161,9 @@ void lj_peek_reset(Peek *pk)
   uint32_t done = __atomic_load_n(&unmaps_done, __ATOMIC_SEQ_CST);
   uint32_t begun = __atomic_load_n(&unmaps_begun, __ATOMIC_SEQ_CST);
   pk->generation += GENERATION_STEP;
-  if (LJ_UNLIKELY(pk->generation == 0)) {  /* Wrapped: old entries may match. */
+  if (LJ_UNLIKELY(pk->generation == 0)) { /* Wrapped: old entries may match. */
     int i;
-    for (i = 0; i < PEEK_SLOTS; i++)
-      pk->page[i] = 0;
+    for (i = 0; i < PEEK_SLOTS; i++) pk->page[i] = 0;
     pk->generation = GENERATION_STEP;
     lj_peek_forget(pk);
   }
@@ -175,7 +175,7 @@ void lj_peek_reset(Peek *pk)
     lj_peek_forget(pk);
     pk->unmaps = begun;
   }
-  if (begun != done) {  /* It may be going on: nothing is kept or believed. */
+  if (begun != done) { /* It may be going on: nothing is kept or believed. */
     pk->kept = pk->generation;
     return;
   }
@@ -184,8 +184,8 @@ void lj_peek_reset(Peek *pk)
     if (begun - from <= UNMAPS)
       for (i = from; i != begun; i++)
 	forget_range(pk,
-	  __atomic_load_n(&unmapped[i & (UNMAPS-1)].first, __ATOMIC_RELAXED),
-	  __atomic_load_n(&unmapped[i & (UNMAPS-1)].last, __ATOMIC_RELAXED));
+		     __atomic_load_n(&unmapped[i & (UNMAPS - 1)].first, __ATOMIC_RELAXED),
+		     __atomic_load_n(&unmapped[i & (UNMAPS - 1)].last, __ATOMIC_RELAXED));
     /* Were these overwritten, possibly just now by another thread? */
     if (__atomic_load_n(&unmaps_begun, __ATOMIC_SEQ_CST) - from > UNMAPS)
       lj_peek_forget(pk);
@@ -200,13 +200,13 @@ void lj_peek_reset(Peek *pk)
 ** main thread's may be as large as its limit allows, but below this size the
 ** kernel puts nothing else there.
 */
-#define THREAD_STACK_MAX	((uintptr_t)128 << 20)
+#define THREAD_STACK_MAX ((uintptr_t)128 << 20)
 
 void lj_peek_stack(Peek *pk, uintptr_t lo, uintptr_t hi, uintptr_t sp)
 {
-  hi &= ~(sizeof(uintptr_t)-1);
+  hi &= ~(sizeof(uintptr_t) - 1);
   if (hi - lo > THREAD_STACK_MAX) lo = hi - THREAD_STACK_MAX;
-  sp = (sp + sizeof(uintptr_t)-1) & ~(sizeof(uintptr_t)-1);
+  sp = (sp + sizeof(uintptr_t) - 1) & ~(sizeof(uintptr_t) - 1);
   pk->stack = sp;
   pk->stack_size = hi != 0 && sp - lo < hi - lo ? hi - sp : 0;
 }

@@ -17,26 +17,26 @@
 
 #include "lj_def.h"
 
-#define PEEK_BITS	9
-#define PEEK_SLOTS	(1 << PEEK_BITS)  /* Remembered pages. */
-#define PEEK_PAGE_BITS	12	/* Smallest page size of the platform. */
-#define PEEK_ADDR_BITS	47	/* User addresses have no more bits. */
+#define PEEK_BITS      9
+#define PEEK_SLOTS     (1 << PEEK_BITS) /* Remembered pages. */
+#define PEEK_PAGE_BITS 12               /* Smallest page size of the platform. */
+#define PEEK_ADDR_BITS 47               /* User addresses have no more bits. */
 
 typedef struct Peek {
   /* Of this sample. */
-  uint64_t generation;		/* Its number, in the upper bits. */
-  uint64_t kept;		/* Likewise, of the pages that are kept. */
-  uintptr_t stack, stack_size;	/* Part of the thread's stack in use. */
-  uintptr_t near, near_size;	/* Where the VM's two words may be that are */
-				/* in the page that was asked for last. */
-  uint32_t probes;		/* Pages probed. */
-  uint32_t fresh;		/* Times that lj_peek_vm got a page not kept. */
-  int keeping;			/* lj_peek_vm keeps what it gets. */
+  uint64_t generation;         /* Its number, in the upper bits. */
+  uint64_t kept;               /* Likewise, of the pages that are kept. */
+  uintptr_t stack, stack_size; /* Part of the thread's stack in use. */
+  uintptr_t near, near_size;   /* Where the VM's two words may be that are
+				** in the page that was asked for last. */
+  uint32_t probes;             /* Pages probed. */
+  uint32_t fresh;              /* Times that lj_peek_vm got a page not kept. */
+  int keeping;                 /* lj_peek_vm keeps what it gets. */
   /* Of all samples. */
-  uint64_t kept_pages;		/* Number of the pages that are kept. */
-  uint32_t unmaps;		/* Unmapped so far, as far as these know. */
-  uint64_t page[PEEK_SLOTS];	/* Generation and number of readable pages, each in */
-				/* its first or in its second slot. */
+  uint64_t kept_pages;       /* Number of the pages that are kept. */
+  uint32_t unmaps;           /* Unmapped so far, as far as these know. */
+  uint64_t page[PEEK_SLOTS]; /* Generation and number of readable pages, each in
+				** its first or in its second slot. */
 } Peek;
 
 /* Forget the pages that are not kept. Call it at the start of each sample. */
@@ -66,7 +66,7 @@ LJ_FUNC int lj_peek_nearslow(Peek *pk, uintptr_t addr);
 /* Is a page known to be readable, by its first slot? */
 static LJ_AINLINE int lj_peek_known(const Peek *pk, uintptr_t pageno)
 {
-  uint64_t g = pk->page[pageno & (PEEK_SLOTS-1)] ^ pageno;
+  uint64_t g = pk->page[pageno & (PEEK_SLOTS - 1)] ^ pageno;
   return g == pk->kept || g == pk->generation;
 }
 
@@ -90,26 +90,24 @@ static LJ_AINLINE int lj_peek_vm(Peek *pk, const void *p, size_t sz)
   uintptr_t first = (uintptr_t)p >> PEEK_PAGE_BITS;
   uintptr_t last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
   if (LJ_LIKELY(((uintptr_t)p >> PEEK_ADDR_BITS) == 0 &&
-		(pk->page[first & (PEEK_SLOTS-1)] ^ first) == pk->kept &&
-		(first == last ||
-		 (pk->page[last & (PEEK_SLOTS-1)] ^ last) == pk->kept)))
+		(pk->page[first & (PEEK_SLOTS - 1)] ^ first) == pk->kept &&
+		(first == last || (pk->page[last & (PEEK_SLOTS - 1)] ^ last) == pk->kept)))
     return 1;
   return lj_peek_vmslow(pk, p, sz);
 }
 
-#define PEEK_NEAR	(2*sizeof(uintptr_t))
+#define PEEK_NEAR (2 * sizeof(uintptr_t))
 
 /* The same of two words, which are most often in the page of the last ones. */
 static LJ_AINLINE int lj_peek_near(Peek *pk, uintptr_t addr)
 {
-  return LJ_LIKELY(addr - pk->near < pk->near_size) ||
-	 lj_peek_nearslow(pk, addr);
+  return LJ_LIKELY(addr - pk->near < pk->near_size) || lj_peek_nearslow(pk, addr);
 }
 
 /* Load an aligned word; returns 0 and leaves *w alone if it is not readable. */
 static LJ_AINLINE int lj_peek_word(Peek *pk, uintptr_t addr, uintptr_t *w)
 {
-  if ((addr & (sizeof(uintptr_t)-1)) != 0 ||
+  if ((addr & (sizeof(uintptr_t) - 1)) != 0 ||
       (addr - pk->stack >= pk->stack_size &&
        !lj_peek_ok(pk, (const void *)addr, sizeof(uintptr_t))))
     return 0;

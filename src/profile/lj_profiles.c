@@ -6,7 +6,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP. */
+#define _GNU_SOURCE /* For PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP. */
 #endif
 #include <errno.h>
 #include <pthread.h>
@@ -25,13 +25,13 @@
 #include "profile/lj_threads.h"
 
 /* Under the lock. */
-static pthread_mutex_t profiles_lock =	/* A callback may use the API. */
+static pthread_mutex_t profiles_lock = /* A callback may use the API. */
   PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static Profile *profiles;		/* Of all VMs that had one. */
-static Profile *latest;			/* Started last, NULL if its VM is gone: */
-static ProfileTotals latest_totals;	/* this is what it had counted. */
-static pid_t profiles_pid;		/* Process that they belong to. */
-static int forker;			/* Thread that forks now. */
+static Profile *profiles;           /* Of all VMs that had one. */
+static Profile *latest;             /* Started last, NULL if its VM is gone: */
+static ProfileTotals latest_totals; /* this is what it had counted. */
+static pid_t profiles_pid;          /* Process that they belong to. */
+static int forker;                  /* Thread that forks now. */
 
 /* -- Helper ------------------------------------------------------------------ */
 
@@ -41,8 +41,7 @@ static void look_at_threads(void)
   Profile *p;
   if (pthread_mutex_trylock(&profiles_lock) != 0) return;
   for (p = profiles; p; p = p->next)
-    if (p->running && p->opt.threads == LUAM_SYSPROF_THREADS_ALL)
-      lj_vmprofile_scan(p, 1);
+    if (p->running && p->opt.threads == LUAM_SYSPROF_THREADS_ALL) lj_vmprofile_scan(p, 1);
   pthread_mutex_unlock(&profiles_lock);
 }
 
@@ -99,8 +98,7 @@ int lj_profiles_start(Profile *p, char *why)
   int status = lj_vmprofile_open(p, why), err = 0;
   if (status != PROFILE_SUCCESS) return status;
   if (lj_vmprofile_ishelped(p) && (err = lj_profiles_sethelper()) != 0)
-    snprintf(why, CLOCK_WHY_MAX, "the profiler's thread cannot be made: %s",
-	     strerror(err));
+    snprintf(why, CLOCK_WHY_MAX, "the profiler's thread cannot be made: %s", strerror(err));
   if (err == 0) err = lj_vmprofile_begin(p, why);
   if (err != 0) {
     lj_vmprofile_abandon(p);
@@ -142,8 +140,7 @@ static void forget_parent(int forked)
   lj_threads_forget();
   lj_helper_forget();
   lj_control_fork(forked);
-  for (p = profiles; p; p = p->next)
-    p->running = 0;
+  for (p = profiles; p; p = p->next) p->running = 0;
   for (p = profiles; p; p = p->next)
     if (p->first && lj_vmprofile_fork(p, forked))
       p->inherited = (lj_profiles_start(p, why) != PROFILE_SUCCESS);
@@ -163,8 +160,7 @@ static void fork_parent(void)
 
 static void fork_child(void)
 {
-  static const pthread_mutex_t unlocked =
-    PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+  static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
   profiles_lock = unlocked;
   pthread_mutex_lock(&profiles_lock);
   forget_parent(forker);
@@ -178,8 +174,7 @@ static void stop_all(void)
 {
   Profile *p;
   lj_profiles_lock();
-  for (p = profiles; p; p = p->next)
-    lj_profiles_close(p);
+  for (p = profiles; p; p = p->next) lj_profiles_close(p);
   lj_control_end();
   lj_profiles_sethelper();
   lj_profiles_unlock();
@@ -192,8 +187,7 @@ int lj_profiles_begin(void)
   profiles_pid = getpid();
   if (!at_exit && atexit(stop_all) != 0) return ENOMEM;
   at_exit = 1;
-  if (!at_fork && (err = pthread_atfork(fork_prepare, fork_parent, fork_child)))
-    return err;
+  if (!at_fork && (err = pthread_atfork(fork_prepare, fork_parent, fork_child))) return err;
   at_fork = 1;
   return 0;
 }

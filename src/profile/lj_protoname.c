@@ -11,9 +11,9 @@
 #include "lj_debug.h"
 #include "profile/lj_protoname.h"
 
-#define SCAN_BACK	400	/* Instructions searched for a definition. */
-#define SCAN_STORE	8	/* Instructions from a function to its store. */
-#define SCAN_INFO	16384	/* Bytes of debug information. */
+#define SCAN_BACK  400   /* Instructions searched for a definition. */
+#define SCAN_STORE 8     /* Instructions from a function to its store. */
+#define SCAN_INFO  16384 /* Bytes of debug information. */
 
 /* -- Checked reading -------------------------------------------------------- */
 
@@ -40,12 +40,10 @@ static const GCobj *proto_const(Peek *pk, const GCproto *pt, BCReg d)
 {
   const GCRef *k = mref(pt->k, const GCRef) - 1 - (ptrdiff_t)d;
   const GCobj *o;
-  if (d >= pt->sizekgc || ((uintptr_t)k & 7) != 0 ||
-      !lj_peek_ok(pk, k, sizeof(GCRef)))
+  if (d >= pt->sizekgc || ((uintptr_t)k & 7) != 0 || !lj_peek_ok(pk, k, sizeof(GCRef)))
     return NULL;
   o = gcref(*k);
-  if (((uintptr_t)o & 7) != 0 || !lj_peek_ok(pk, o, sizeof(GCstr)))
-    return NULL;
+  if (((uintptr_t)o & 7) != 0 || !lj_peek_ok(pk, o, sizeof(GCstr))) return NULL;
   return o;
 }
 
@@ -61,7 +59,7 @@ static int const_str(Peek *pk, const GCproto *pt, BCReg d, NameStep *st)
 typedef struct Info {
   Peek *pk;
   const uint8_t *p, *end;
-  uintptr_t page;		/* Page that is known to be readable. */
+  uintptr_t page; /* Page that is known to be readable. */
 } Info;
 
 static int info_init(Info *in, Peek *pk, const GCproto *pt, const uint8_t *p)
@@ -70,7 +68,7 @@ static int info_init(Info *in, Peek *pk, const GCproto *pt, const uint8_t *p)
   in->pk = pk;
   in->p = p;
   in->end = bot + pt->sizept;
-  if (p < bot || p >= in->end) return 0;  /* No debug information. */
+  if (p < bot || p >= in->end) return 0; /* No debug information. */
   if ((size_t)(in->end - p) > SCAN_INFO) in->end = p + SCAN_INFO;
   in->page = 0;
   return 1;
@@ -107,15 +105,15 @@ static int info_str(Info *in, NamePart *np)
 {
   int b;
   np->s = (const char *)in->p;
-  do b = info_byte(in); while (b > 0);
+  do b = info_byte(in);
+  while (b > 0);
   np->len = (uint32_t)((const char *)in->p - 1 - np->s);
   if (np->len > SYMTAB_NAME_MAX) np->len = SYMTAB_NAME_MAX;
   return b == 0;
 }
 
 /* Name of the local variable in a slot at a position. */
-static int name_local(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot,
-		      NamePart *np)
+static int name_local(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot, NamePart *np)
 {
   Info in;
   BCPos start = 0;
@@ -124,7 +122,7 @@ static int name_local(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot,
     uint32_t delta, len;
     int kind = info_byte(&in);
     if (kind <= VARNAME_END) return 0;
-    np->len = 0;  /* The VM's own variables have a number, no name. */
+    np->len = 0; /* The VM's own variables have a number, no name. */
     if (kind >= VARNAME__MAX) {
       in.p--;
       if (!info_str(&in, np)) return 0;
@@ -151,8 +149,7 @@ int lj_protoname_upval(Peek *pk, const GCproto *pt, uint32_t idx, NamePart *np)
 /* Position of the last instruction before pos that sets a slot, 0 if unknown.
 ** As in the VM's own error messages, jumps are not followed.
 */
-static BCPos slot_setter(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot,
-			 BCIns *ins)
+static BCPos slot_setter(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot, BCIns *ins)
 {
   BCPos stop = pos > SCAN_BACK ? pos - SCAN_BACK : 0;
   while (pos > stop + 1) {
@@ -161,8 +158,7 @@ static BCPos slot_setter(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot,
     if (!lj_protoname_ins(pk, pt, pos, ins)) return 0;
     a = bc_a(*ins);
     if (bcmode_a(bc_op(*ins)) == BCMbase) {
-      if (slot >= a && (bc_op(*ins) != BC_KNIL || slot <= bc_d(*ins)))
-	return 0;
+      if (slot >= a && (bc_op(*ins) != BC_KNIL || slot <= bc_d(*ins))) return 0;
     } else if (bcmode_a(bc_op(*ins)) == BCMdst && a == slot) {
       return pos;
     }
@@ -170,13 +166,12 @@ static BCPos slot_setter(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot,
   return 0;
 }
 
-void lj_protoname_slot(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot,
-		       NamePath *path)
+void lj_protoname_slot(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot, NamePath *path)
 {
-  NameStep st[NAMEPATH_MAX];  /* The last one first. */
+  NameStep st[NAMEPATH_MAX]; /* The last one first. */
   uint32_t n = 0, loops;
   path->n = 0;
-  for (loops = 0; loops < 2*NAMEPATH_MAX && n < NAMEPATH_MAX; loops++) {
+  for (loops = 0; loops < 2 * NAMEPATH_MAX && n < NAMEPATH_MAX; loops++) {
     NameStep *s = &st[n];
     BCIns ins, prev;
     s->kind = STEP_UNKNOWN;
@@ -191,9 +186,7 @@ void lj_protoname_slot(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot,
     pos = slot_setter(pk, pt, pos, slot, &ins);
     if (pos != 0) {
       switch (bc_op(ins)) {
-      case BC_MOV:
-	slot = bc_d(ins);
-	continue;
+      case BC_MOV: slot = bc_d(ins); continue;
       case BC_GGET:
 	if (const_str(pk, pt, bc_d(ins), s)) s->kind = STEP_GLOBAL;
 	break;
@@ -205,9 +198,8 @@ void lj_protoname_slot(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot,
 	if (!const_str(pk, pt, bc_c(ins), s)) return;
 	s->kind = STEP_FIELD;
 	slot = bc_b(ins);
-	if (n == 0 && lj_protoname_ins(pk, pt, pos-1, &prev) &&
-	    bc_op(prev) == BC_MOV && bc_a(prev) == bc_a(ins) + 1 + LJ_FR2 &&
-	    bc_d(prev) == slot)
+	if (n == 0 && lj_protoname_ins(pk, pt, pos - 1, &prev) && bc_op(prev) == BC_MOV &&
+	    bc_a(prev) == bc_a(ins) + 1 + LJ_FR2 && bc_d(prev) == slot)
 	  s->kind = STEP_METHOD;
 	n++;
 	continue;
@@ -217,9 +209,8 @@ void lj_protoname_slot(Peek *pk, const GCproto *pt, BCPos pos, BCReg slot,
     n++;
     break;
   }
-  if (n == NAMEPATH_MAX && st[n-1].kind >= STEP_FIELD) return;  /* Too long. */
-  while (n > 0)
-    path->step[path->n++] = st[--n];
+  if (n == NAMEPATH_MAX && st[n - 1].kind >= STEP_FIELD) return; /* Too long. */
+  while (n > 0) path->step[path->n++] = st[--n];
 }
 
 uint32_t lj_protoname_join(const NamePath *path, NamePart *part)
@@ -228,8 +219,8 @@ uint32_t lj_protoname_join(const NamePath *path, NamePart *part)
   for (i = 0; i < path->n; i++) {
     const NameStep *st = &path->step[i];
     if (st->kind == STEP_UNKNOWN || st->name.len == 0) continue;
-    if (i == 0 && path->n > 1 && st->kind == STEP_GLOBAL &&
-	st->name.len == 2 && st->name.s[0] == '_' && st->name.s[1] == 'G')
+    if (i == 0 && path->n > 1 && st->kind == STEP_GLOBAL && st->name.len == 2 &&
+	st->name.s[0] == '_' && st->name.s[1] == 'G')
       continue;
     part[n++] = st->name;
   }
@@ -238,15 +229,14 @@ uint32_t lj_protoname_join(const NamePath *path, NamePart *part)
 
 /* -- What a function is stored in ------------------------------------------- */
 
-uint32_t lj_protoname_new(Peek *pk, const GCproto *pt, BCPos pos,
-			  NamePart *part)
+uint32_t lj_protoname_new(Peek *pk, const GCproto *pt, BCPos pos, NamePart *part)
 {
   BCIns ins;
   BCReg slot;
   BCPos i;
   if (!lj_protoname_ins(pk, pt, pos, &ins)) return 0;
   slot = bc_a(ins);
-  for (i = pos+1; i <= pos + SCAN_STORE; i++) {
+  for (i = pos + 1; i <= pos + SCAN_STORE; i++) {
     BCOp op;
     NamePath path;
     NameStep st;
@@ -272,8 +262,9 @@ uint32_t lj_protoname_new(Peek *pk, const GCproto *pt, BCPos pos,
       return lj_protoname_join(&path, part);
     case BC_MOV:
       if (bc_d(ins) != slot) break;
-      return name_local(pk, pt, i+1, bc_a(ins), &part[0]) && part[0].len != 0;
-    case BC_TSETV: case BC_TSETB:
+      return name_local(pk, pt, i + 1, bc_a(ins), &part[0]) && part[0].len != 0;
+    case BC_TSETV:
+    case BC_TSETB:
       if (bc_a(ins) == slot) return 0;
       break;
     default:
@@ -281,8 +272,9 @@ uint32_t lj_protoname_new(Peek *pk, const GCproto *pt, BCPos pos,
       break;
     }
     /* Is it overwritten, passed on, or is this the end of the expression? */
-    if (bcmode_a(op) == BCMdst ? bc_a(ins) == slot :
-	bcmode_a(op) == BCMbase && (op != BC_KNIL || bc_a(ins) <= slot))
+    if (bcmode_a(op) == BCMdst
+	  ? bc_a(ins) == slot
+	  : bcmode_a(op) == BCMbase && (op != BC_KNIL || bc_a(ins) <= slot))
       return 0;
   }
   return 0;

@@ -11,7 +11,7 @@
 #include "lj_def.h"
 
 typedef struct Quiet {
-  sigset_t mask, pending;	/* As they were. */
+  sigset_t mask, pending; /* As they were. */
 } Quiet;
 
 /* What this thread writes from here to the end sends neither of them. Keeps errno. */

@@ -28,7 +28,7 @@
 /* A mode of which lj_dispatch_update changes every part. That the compiler has been
 ** on in it keeps the counters of hot code as they are.
 */
-#define MODE_ALL	0xff
+#define MODE_ALL 0xff
 
 static void set_hook(GG_State *gg)
 {
@@ -53,7 +53,7 @@ int lj_safepoint_reached(lua_State *L)
   global_State *g = G(L);
   uint32_t *wanted = &G2GG(g)->safepoint;
   int what = 0, hooked = (g->hookmask & HOOK_PROFILE) != 0;
-  do {  /* Again, if a handler interrupts this. */
+  do { /* Again, if a handler interrupts this. */
     what |= (int)__atomic_exchange_n(wanted, 0, __ATOMIC_RELAXED);
     if (!hooked) {
       g->dispatchmode = MODE_ALL;

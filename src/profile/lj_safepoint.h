@@ -14,8 +14,8 @@
 #include "lj_obj.h"
 
 /* What there is to do; bits. */
-#define SAFEPOINT_FLUSH		1	/* Buffers wait to be written. */
-#define SAFEPOINT_CONTROL	2	/* A start, stop or dump was asked for. */
+#define SAFEPOINT_FLUSH   1 /* Buffers wait to be written. */
+#define SAFEPOINT_CONTROL 2 /* A start, stop or dump was asked for. */
 
 /* Ask for a safe point of a VM. Only on the thread that runs it, or while none does.
 ** Async-signal-safe.

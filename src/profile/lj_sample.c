@@ -6,7 +6,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For REG_RIP. */
+#define _GNU_SOURCE /* For REG_RIP. */
 #endif
 
 #include "lj_obj.h"
@@ -18,13 +18,12 @@
 #include "profile/lj_shared.h"
 
 /* Longer than nearly all samples. */
-#define SAMPLE_LONG_NS	20000
+#define SAMPLE_LONG_NS 20000
 
 /* -- Custom backtracer ------------------------------------------------------- */
 
 /* The session whose backtracer runs on this thread. */
-static __thread Session *backtraced
-  __attribute__((tls_model("initial-exec")));
+static __thread Session *backtraced __attribute__((tls_model("initial-exec")));
 
 /* Takes one frame. Frames of the handler end at the interrupted address; if
 ** they do not, the backtracer has its own idea of where to start.
@@ -37,14 +36,12 @@ static void *backtrace_frame(int frame_no, void *addr)
   if (frame_no < 1 || !addr) return NULL;
   if (pc == s->leaf_pc && s->leaf_pc != 0) {
     lj_frames_reset(fr);
-    s->leaf_pc = 0;  /* Only the first one. */
+    s->leaf_pc = 0; /* Only the first one. */
   } else if (fr->n > 0) {
-    pc--;  /* A return address. */
+    pc--; /* A return address. */
   }
-  if (lj_hstack_isvm(pc))
-    lj_frames_push(fr, frame_word(SPF_FRAME_VM, 0));
-  else
-    lj_frames_push(fr, frame_word(SPF_FRAME_HOST, pc));
+  if (lj_hstack_isvm(pc)) lj_frames_push(fr, frame_word(SPF_FRAME_VM, 0));
+  else lj_frames_push(fr, frame_word(SPF_FRAME_HOST, pc));
   return addr;
 }
 
@@ -110,10 +107,11 @@ static int vm_state(const Session *s)
   case LJ_VMST_ASM: return SPF_VMST_ASM;
   default: break;
   }
-  switch (s->lua.top) {  /* Interpreter or C code: by the top function. */
+  switch (s->lua.top) { /* Interpreter or C code: by the top function. */
   case TOP_LUA: return SPF_VMST_LFUNC;
   case TOP_FAST: return SPF_VMST_FFUNC;
-  case TOP_C: case TOP_NONE: return SPF_VMST_CFUNC;
+  case TOP_C:
+  case TOP_NONE: return SPF_VMST_CFUNC;
   default: return SPF_VMST_INTERP;
   }
 }
@@ -176,8 +174,7 @@ static int walk_both(Session *s, ucontext_t *uc)
   lj_frames_reset(&s->host_frames);
   lj_frames_reset(&s->lua_frames);
   __atomic_fetch_add(&p->readers, 1, __ATOMIC_SEQ_CST);
-  reads = !__atomic_load_n(&p->changing, __ATOMIC_SEQ_CST) ||
-	  profile_runson(p, s->tid);
+  reads = !__atomic_load_n(&p->changing, __ATOMIC_SEQ_CST) || profile_runson(p, s->tid);
   if (!reads) __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);
   s->host.apart = !reads;
   s->host.strict = profile_isshared(p) || !profile_runson(p, s->tid);
@@ -227,10 +224,8 @@ static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
 */
 static void ask_flush(Session *s, int runs_vm)
 {
-  if (s->p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD)
-    lj_helper_wake();
-  else if (runs_vm && s->host.nvm > 0)
-    lj_safepoint_request(s->p->g, SAFEPOINT_FLUSH);
+  if (s->p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD) lj_helper_wake();
+  else if (runs_vm && s->host.nvm > 0) lj_safepoint_request(s->p->g, SAFEPOINT_FLUSH);
 }
 
 static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
@@ -247,9 +242,8 @@ static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
       shared_add(&s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken], 1);
     /* The next sample stands for what a lost one would have, too. */
     if (lj_stream_sample(&s->stream, (int)(ev - s->event), s->state,
-			 (now_ns - s->p->origin_ns) / 1000,
-			 ev->total - ev->taken, &s->lua_frames,
-			 &s->host_frames))
+			 (now_ns - s->p->origin_ns) / 1000, ev->total - ev->taken,
+			 &s->lua_frames, &s->host_frames))
       ev->taken = ev->total;
     if (session_isqueued(s) && lj_wqueue_ispending(&s->queue)) ask_flush(s, reads);
   }
@@ -259,8 +253,9 @@ static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
 /* Time that a tick has: of an event, which comes when it comes, since the last. */
 static uint64_t tick_interval(const SessionEvent *ev, uint64_t now_ns)
 {
-  return ev->clock.spec.unit == SPF_UNIT_US ? ev->clock.spec.period :
-	 ev->tick_ns ? now_ns - ev->tick_ns : ~(uint64_t)0;
+  return ev->clock.spec.unit == SPF_UNIT_US ? ev->clock.spec.period
+	 : ev->tick_ns                      ? now_ns - ev->tick_ns
+					    : ~(uint64_t)0;
 }
 
 /* CPU time of the handler, which began real_ns ago. Another thread may have had the
@@ -314,7 +309,6 @@ void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
   ** goes on while the handler waits, waiting is part of it.
   */
   if (ev->clock.spec.kind == CLOCK_WALL) spent = end - begin;
-  if (spent > interval / 2)
-    s->rest_until_ns = end + spent;
+  if (spent > interval / 2) s->rest_until_ns = end + spent;
   __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
 }

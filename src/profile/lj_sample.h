@@ -10,8 +10,7 @@
 #include "profile/lj_session.h"
 
 /* Tick of a session's clock, see ClockTick. Async-signal-safe. */
-LJ_FUNC void lj_sample_tick(void *session, int event, int overrun,
-			    ucontext_t *uc);
+LJ_FUNC void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc);
 
 /* Count the time that the last sample has taken, which is done by the next one else.
 ** While no tick runs.

@@ -18,8 +18,8 @@
 #include "profile/lj_say.h"
 #include "profile/lj_shared.h"
 
-#define READER_MS	200	/* For the reader of a standard error that is a pipe. */
-#define CUT_MAX		10	/* Files of which it is said that they are not whole. */
+#define READER_MS 200 /* For the reader of a standard error that is a pipe. */
+#define CUT_MAX   10  /* Files of which it is said that they are not whole. */
 
 /* As the last VM has found it, 0 if it was closed. Inodes have numbers on each device. */
 static ino_t stderr_ino;
@@ -62,7 +62,7 @@ void lj_say(const char *format, ...)
   size_t i, n = strlen(line);
   va_list args;
   va_start(args, format);
-  vsnprintf(line + n, sizeof(line)-1 - n, format, args);
+  vsnprintf(line + n, sizeof(line) - 1 - n, format, args);
   va_end(args);
   n = strlen(line);
   for (i = 0; i < n; i++)

@@ -12,9 +12,9 @@
 
 #include "lj_def.h"
 
-#define SAY_NAME	"LUAJIT_SYSPROF"
-#define SAY_MAX		1024	/* Bytes of a line. */
-#define SAY_PROBLEM_MAX	(SAY_MAX/2)  /* Bytes of a problem that has place in it. */
+#define SAY_NAME        "LUAJIT_SYSPROF"
+#define SAY_MAX         1024          /* Bytes of a line. */
+#define SAY_PROBLEM_MAX (SAY_MAX / 2) /* Bytes of a problem that has place in it. */
 
 /* A VM begins: standard error is what it is now. Nothing is written into a file of the
 ** program that gets its descriptor later.

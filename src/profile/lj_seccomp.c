@@ -10,7 +10,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For __WCLONE. */
+#define _GNU_SOURCE /* For __WCLONE. */
 #endif
 #include <errno.h>
 #include <signal.h>
@@ -40,16 +40,17 @@ static int child_dies(long nr)
   sigfillset(&others);
   sigdelset(&others, SIGSYS);
   pthread_sigmask(SIG_BLOCK, &others, &old);
-  pid = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0);  /* fork() has handlers. */
+  pid = (pid_t)syscall(SYS_clone, 0, 0, 0, 0, 0); /* fork() has handlers. */
   if (pid == 0) try_call(nr);
   if (pid > 0)
-    while ((waited = waitpid(pid, &status, __WCLONE)) < 0 && errno == EINTR) ;
+    while ((waited = waitpid(pid, &status, __WCLONE)) < 0 && errno == EINTR)
+      ;
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   return pid < 0 || waited != pid || !WIFEXITED(status);
 }
 
-#define HARMLESS	1
-#define DEADLY		2
+#define HARMLESS 1
+#define DEADLY   2
 
 int lj_seccomp_isdeadly(long nr, int *known)
 {

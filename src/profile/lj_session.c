@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For MAP_POPULATE. */
+#define _GNU_SOURCE /* For MAP_POPULATE. */
 #endif
 #include <errno.h>
 #include <stdio.h>
@@ -24,10 +24,10 @@
 #include "profile/lj_shared.h"
 #include "profile/lj_threads.h"
 
-#define DUMP_WAIT_NS	100000	/* Between two looks at another thread's tick. */
-#define DUMP_TRIES	10000
-#define MEMORY_PAGE	4096	/* Smallest page size of the platform. */
-#define MEMORY_TOUCHED	(256*1024)  /* Of a buffer, at most. */
+#define DUMP_WAIT_NS   100000 /* Between two looks at another thread's tick. */
+#define DUMP_TRIES     10000
+#define MEMORY_PAGE    4096         /* Smallest page size of the platform. */
+#define MEMORY_TOUCHED (256 * 1024) /* Of a buffer, at most. */
 
 /* -- Totals ------------------------------------------------------------------ */
 
@@ -49,8 +49,7 @@ static void totals_begin(Session *s)
   s->cpu_base = cpu_us;
   for (i = 0; i < s->nevent; i++) {
     SessionEvent *ev = &s->event[i];
-    ev->base = ev->clock.spec.unit == SPF_UNIT_US ? cpu_us :
-	       lj_clock_total(&ev->clock);
+    ev->base = ev->clock.spec.unit == SPF_UNIT_US ? cpu_us : lj_clock_total(&ev->clock);
   }
 }
 
@@ -64,8 +63,7 @@ void lj_session_look(Session *s)
     if (!ev->is_open) continue;
     if (ev->clock.spec.unit != SPF_UNIT_US)
       ev->seen = ev->before + lj_clock_total(&ev->clock) - ev->base;
-    else if (alive)
-      ev->seen = ev->before + cpu_us - ev->base;
+    else if (alive) ev->seen = ev->before + cpu_us - ev->base;
   }
 }
 
@@ -90,16 +88,14 @@ void lj_session_count(const Session *s, ProfileTotals *t)
   uint32_t i;
   for (i = 0; i < SPF_COUNTER__MAX; i++) {
     uint64_t n = shared_get(&s->counters[i]);
-    if (i != SPF_COUNTER_HANDLER_MAX_NS && i != SPF_COUNTER_WALL_US)
-      t->counters[i] += n;
-    else if (n > t->counters[i])
-      t->counters[i] = n;
+    if (i != SPF_COUNTER_HANDLER_MAX_NS && i != SPF_COUNTER_WALL_US) t->counters[i] += n;
+    else if (n > t->counters[i]) t->counters[i] = n;
   }
   for (i = 0; i < HIST_CLASSES; i++) {
     uint32_t n = shared_get(&s->handler.n[i]);
     if (n) hist_add(&t->handler, i, n);
   }
-  if (spent) {  /* The last sample's. */
+  if (spent) { /* The last sample's. */
     t->counters[SPF_COUNTER_HANDLER_NS] += spent;
     if (spent > t->counters[SPF_COUNTER_HANDLER_MAX_NS])
       t->counters[SPF_COUNTER_HANDLER_MAX_NS] = spent;
@@ -107,8 +103,7 @@ void lj_session_count(const Session *s, ProfileTotals *t)
   }
   t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
   t->counters[SPF_COUNTER_LOST_WRITER] += shared_get(&s->queue.lost);
-  for (i = 0; i < (uint32_t)s->nevent; i++)
-    t->used[i] = s->event[i].clock.spec;
+  for (i = 0; i < (uint32_t)s->nevent; i++) t->used[i] = s->event[i].clock.spec;
   t->ticks += shared_get(&s->event[0].samples);
   t->cpu_us += cpu_us > s->seen_cpu_us ? cpu_us : s->seen_cpu_us;
 }
@@ -118,7 +113,7 @@ void lj_session_count(const Session *s, ProfileTotals *t)
 static void clocks_close(Session *s)
 {
   int i;
-  for (i = s->nevent; i-- > 0; )
+  for (i = s->nevent; i-- > 0;)
     if (s->event[i].is_open) {
       lj_clock_close(&s->event[i].clock);
       s->event[i].is_open = 0;
@@ -170,10 +165,10 @@ static int clocks_arm(Session *s, char *why)
 */
 static void *memory_new(size_t size, int tid)
 {
-  int flags = MAP_PRIVATE|MAP_ANONYMOUS;
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS;
   void *p;
   if (tid == lj_clock_tid()) flags |= MAP_POPULATE;
-  p = mmap(NULL, size, PROT_READ|PROT_WRITE, flags, -1, 0);
+  p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
   return p == MAP_FAILED ? NULL : p;
 }
 
@@ -198,8 +193,9 @@ Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
   s->later = later;
   s->host.pk = &s->peek;
   s->host.g = p->g;
-  s->host.frames = p->opt.cb.backtracer || p->opt.mode == LUAM_SYSPROF_DEFAULT ? NULL :
-		   &s->host_frames;
+  s->host.frames = p->opt.cb.backtracer || p->opt.mode == LUAM_SYSPROF_DEFAULT
+		     ? NULL
+		     : &s->host_frames;
   s->host.few_vm_frames = p->opt.mode != LUAM_SYSPROF_CALLGRAPH;
   s->lua.pk = &s->peek;
   s->lua.g = p->g;
@@ -219,13 +215,13 @@ Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
     memory_touch(buf, p->opt.len);
   }
   if (p->opt.flush == LUAM_SYSPROF_FLUSH_HANDLER) {
-    lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf,
-		   p->opt.len, p->opt.cb.writer, p->opt.ctx, s->number);
+    lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf, p->opt.len,
+		   p->opt.cb.writer, p->opt.ctx, s->number);
   } else {
     WQueue *q = s->stream.queue = &s->queue;
     lj_wqueue_init(q, buf, p->opt.len, p->opt.cb.writer, p->opt.ctx);
-    lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf,
-		   q->size, lj_wqueue_put, q, s->number);
+    lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf, q->size,
+		   lj_wqueue_put, q, s->number);
   }
   return s;
 }
@@ -259,7 +255,7 @@ static int describe(Session *s)
 {
   static const char *const modes[] = { "default", "leaf", "callgraph" };
   const Profile *p = s->p;
-  char clocks[SPF_EVENTS_MAX*CLOCK_NAME_MAX], name[THREADS_NAME_MAX];
+  char clocks[SPF_EVENTS_MAX * CLOCK_NAME_MAX], name[THREADS_NAME_MAX];
   size_t n = 0;
   int i;
   clocks[0] = '\0';
@@ -333,11 +329,9 @@ int lj_session_move(Session *s, char *why)
   lj_session_halt(s);
   s->tid = lj_clock_tid();
   s->cpu_before = s->cpu_us;
-  for (i = 0; i < s->nevent; i++)
-    s->event[i].before = s->event[i].total;
+  for (i = 0; i < s->nevent; i++) s->event[i].before = s->event[i].total;
   lj_threads_stack(&s->host.stack_lo, &s->host.stack_hi);
-  if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT)
-    lj_stream_move(&s->stream, (uint32_t)s->tid);
+  if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT) lj_stream_move(&s->stream, (uint32_t)s->tid);
   if (clocks_open(s, why) != CLOCK_OK) return errno ? errno : EINVAL;
   s->later = 0;
   totals_begin(s);

@@ -24,38 +24,38 @@
 */
 typedef struct SessionEvent {
   Clock clock;
-  int is_open;			/* The clock has been opened. */
-  uint64_t before;		/* Total of the threads before this one. */
-  uint64_t base;		/* What the clock said when this one began. */
-  uint64_t total;		/* As the last tick has it. Handler only. */
-  uint64_t seen;		/* As the last look has it. */
-  uint64_t taken;		/* What the kept samples stand for. */
-  uint64_t samples;		/* Samples taken. */
-  uint64_t tick_ns;		/* Time of the last tick. */
+  int is_open;      /* The clock has been opened. */
+  uint64_t before;  /* Total of the threads before this one. */
+  uint64_t base;    /* What the clock said when this one began. */
+  uint64_t total;   /* As the last tick has it. Handler only. */
+  uint64_t seen;    /* As the last look has it. */
+  uint64_t taken;   /* What the kept samples stand for. */
+  uint64_t samples; /* Samples taken. */
+  uint64_t tick_ns; /* Time of the last tick. */
 } SessionEvent;
 
 typedef struct Session {
-  struct Session *next;		/* In the list of its profile. */
+  struct Session *next; /* In the list of its profile. */
   /* Set before the start. */
   Profile *p;
-  volatile int tid;		/* The thread. */
-  uint32_t number;		/* In the file. */
-  uint8_t *buf;			/* Buffer of its own, or NULL. */
+  volatile int tid; /* The thread. */
+  uint32_t number;  /* In the file. */
+  uint8_t *buf;     /* Buffer of its own, or NULL. */
   int nevent;
-  int later;			/* The thread began after the profile. */
-  int seen;			/* It was there at the last look. */
-  uint64_t cpu_before;		/* CPU time of the threads before this one, */
-  uint64_t cpu_base;		/* of this one when it began, */
-  uint64_t cpu_us;		/* and of all, as the last tick has it, */
-  uint64_t seen_cpu_us;		/* or the last look. */
+  int later;            /* The thread began after the profile. */
+  int seen;             /* It was there at the last look. */
+  uint64_t cpu_before;  /* CPU time of the threads before this one, */
+  uint64_t cpu_base;    /* of this one when it began, */
+  uint64_t cpu_us;      /* and of all, as the last tick has it, */
+  uint64_t seen_cpu_us; /* or the last look. */
   /* Handler only, while the clocks run. */
-  int in_handler;		/* Guards against a nested tick, and in a dump. */
-  int state;			/* SPF_VMST_* of the current sample. */
-  uint64_t rest_until_ns;	/* No sample is taken before. */
-  uint64_t begin_cpu_ns;	/* Thread's CPU time when the tick began. */
-  uint64_t spent_ns;		/* In the handler, for the last sample; not counted */
-				/* yet, because the count takes time as well. */
-  uintptr_t leaf_pc;		/* Interrupted address, for backtracers. */
+  int in_handler;         /* Guards against a nested tick, and in a dump. */
+  int state;              /* SPF_VMST_* of the current sample. */
+  uint64_t rest_until_ns; /* No sample is taken before. */
+  uint64_t begin_cpu_ns;  /* Thread's CPU time when the tick began. */
+  uint64_t spent_ns;      /* In the handler, for the last sample; not counted
+				** yet, because the count takes time as well. */
+  uintptr_t leaf_pc;      /* Interrupted address, for backtracers. */
   SessionEvent event[SPF_EVENTS_MAX];
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler;
@@ -65,7 +65,7 @@ typedef struct Session {
   Frames host_frames, lua_frames;
   Symtab symtab;
   Stream stream;
-  WQueue queue;			/* Of its chunks, unless the handler writes them. */
+  WQueue queue; /* Of its chunks, unless the handler writes them. */
 } Session;
 
 /* A session of a thread, with a buffer, or NULL for one of its own. later: the

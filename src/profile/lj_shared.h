@@ -7,10 +7,10 @@
 #ifndef _LJ_SHARED_H
 #define _LJ_SHARED_H
 
-#define shared_get(p)		__atomic_load_n((p), __ATOMIC_RELAXED)
-#define shared_set(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define shared_get(p)    __atomic_load_n((p), __ATOMIC_RELAXED)
+#define shared_set(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
 /* By the only one who writes it. */
-#define shared_add(p, n)	shared_set((p), *(p) + (n))
+#define shared_add(p, n) shared_set((p), *(p) + (n))
 
 #endif

@@ -22,7 +22,7 @@
 #include "profile/lj_sigpending.h"
 #include "profile/lj_threads.h"
 
-#define FOREIGN_MAX	16	/* Pending signals kept while ours are taken. */
+#define FOREIGN_MAX 16 /* Pending signals kept while ours are taken. */
 
 void lj_sigpending_take(const Clock *c)
 {
@@ -36,12 +36,11 @@ void lj_sigpending_take(const Clock *c)
   if (pthread_sigmask(SIG_BLOCK, &set, &old) != 0) return;
   while (n < FOREIGN_MAX && sigtimedwait(&set, &info[n], &now) == signo) {
     uintptr_t value = lj_clocksig_value(&info[n]);
-    if (value ? clockslot_islive(value) :
-	c->spec.kind != CLOCK_ITIMER || info[n].si_code != SI_KERNEL)
+    if (value ? clockslot_islive(value)
+	      : c->spec.kind != CLOCK_ITIMER || info[n].si_code != SI_KERNEL)
       n++;
   }
-  for (i = 0; i < n; i++)
-    syscall(SYS_rt_tgsigqueueinfo, getpid(), c->tid, signo, &info[i]);
+  for (i = 0; i < n; i++) syscall(SYS_rt_tgsigqueueinfo, getpid(), c->tid, signo, &info[i]);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
@@ -54,15 +53,15 @@ static int is_pending(int tid, int signo, const char *key)
   ssize_t n;
   int fd;
   snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
-  fd = open(path, O_RDONLY|O_CLOEXEC);
+  fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno != ENOENT;
-  n = read(fd, text, sizeof(text)-1);
+  n = read(fd, text, sizeof(text) - 1);
   close(fd);
   if (n < 0) return errno != ESRCH;
   text[n] = '\0';
   at = strstr(text, key);
   return !at || !strstr(text, "\nTracerPid:\t0\n") ||
-	 ((strtoull(at + strlen(key), NULL, 16) >> (signo-1)) & 1);
+	 ((strtoull(at + strlen(key), NULL, 16) >> (signo - 1)) & 1);
 }
 
 int lj_sigpending_thread(int tid, int signo)

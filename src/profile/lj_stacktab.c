@@ -11,15 +11,15 @@
 #include "profile/lj_stacktab.h"
 
 /* Largest differences of two addresses and of two lines that are written. */
-#define NEAR_MAX	((int64_t)1 << 40)
-#define LINES_MAX	1000
+#define NEAR_MAX  ((int64_t)1 << 40)
+#define LINES_MAX 1000
 
 /* -- Hashes ------------------------------------------------------------------ */
 
 /* Hash of some outermost frames and the next one. */
 static LJ_AINLINE uint64_t hash_next(uint64_t h, FrameWord w)
 {
-  h = (h ^ w) * U64x(9e3779b9,7f4a7c15);
+  h = (h ^ w) * U64x(9e3779b9, 7f4a7c15);
   return h ^ (h >> 29);
 }
 
@@ -33,13 +33,13 @@ static LJ_AINLINE uint64_t hash_mul(uint64_t a, uint64_t b)
 /* No pair of frames waits for the one before it. */
 uint64_t lj_stacktab_hash(const Frames *fr)
 {
-  const uint64_t step = U64x(9e3779b9,7f4a7c15);
-  uint64_t h = fr->len, key = U64x(a0761d64,78bd642f);
+  const uint64_t step = U64x(9e3779b9, 7f4a7c15);
+  uint64_t h = fr->len, key = U64x(a0761d64, 78bd642f);
   uint32_t i;
   for (i = 0; i + 2 <= fr->len; i += 2, key += step)
-    h += hash_mul(fr->list[i] ^ key, fr->list[i+1] ^ ~(key * 3));
+    h += hash_mul(fr->list[i] ^ key, fr->list[i + 1] ^ ~(key * 3));
   if (i < fr->len) h += hash_mul(fr->list[i] ^ key, step);
-  h = hash_mul(h ^ U64x(bf58476d,1ce4e5b9), U64x(94d049bb,133111eb));
+  h = hash_mul(h ^ U64x(bf58476d, 1ce4e5b9), U64x(94d049bb, 133111eb));
   return h ? h : 1;
 }
 
@@ -50,30 +50,28 @@ uint64_t lj_stacktab_hash(const Frames *fr)
 */
 static StackPrefix *prefix_slot(StackTab *t, uint32_t n)
 {
-  uint64_t hash = t->path[n-1];
-  StackPrefix *p = &t->prefix[(hash >> 40) & (STACKTAB_PREFIXES-2)];
+  uint64_t hash = t->path[n - 1];
+  StackPrefix *p = &t->prefix[(hash >> 40) & (STACKTAB_PREFIXES - 2)];
   if (p[0].hash == hash || p[0].epoch != t->epoch) return p;
-  return p+1;
+  return p + 1;
 }
 
 /* Number of the outermost frames that a stack of this chunk has, too, and its
 ** id. The other beginnings are from now on those of the stack with that id.
 */
-static uint32_t prefix_share(StackTab *t, const Frames *fr, uint32_t id,
-			     uint32_t *base)
+static uint32_t prefix_share(StackTab *t, const Frames *fr, uint32_t id, uint32_t *base)
 {
   uint64_t h = 0;
   uint32_t n;
-  for (n = 1; n <= fr->len; n++)
-    t->path[n-1] = h = hash_next(h, fr->list[fr->len-n]);
+  for (n = 1; n <= fr->len; n++) t->path[n - 1] = h = hash_next(h, fr->list[fr->len - n]);
   *base = 0;
   for (n = fr->len; n > 0; n--) {
     StackPrefix *p = prefix_slot(t, n);
-    if (p->hash == t->path[n-1] && p->epoch == t->epoch) {
+    if (p->hash == t->path[n - 1] && p->epoch == t->epoch) {
       *base = p->id;
       break;
     }
-    p->hash = t->path[n-1];
+    p->hash = t->path[n - 1];
     p->id = id;
     p->epoch = t->epoch;
   }
@@ -82,7 +80,7 @@ static uint32_t prefix_share(StackTab *t, const Frames *fr, uint32_t id,
 
 /* The nearest frames rootward, to write the next ones as differences. */
 typedef struct Above {
-  FrameWord lua, host;		/* LFUNC and HOST, 0 for none. */
+  FrameWord lua, host; /* LFUNC and HOST, 0 for none. */
 } Above;
 
 /* Write a frame of a kind as a difference of its number, unless that is not
@@ -103,16 +101,14 @@ static void frame_put(WBuf *wb, FrameWord w, Above *above)
     FrameWord lua = above->lua;
     above->lua = w;
     if (lua && frame_payload_lo(lua) == frame_payload_lo(w) &&
-	near_put(wb, SPF_FRAME_LSAME,
-		 (uint64_t)frame_aux(w) - (uint64_t)frame_aux(lua),
+	near_put(wb, SPF_FRAME_LSAME, (uint64_t)frame_aux(w) - (uint64_t)frame_aux(lua),
 		 LINES_MAX))
       return;
   } else if (kind == SPF_FRAME_HOST) {
     FrameWord host = above->host;
     above->host = w;
-    if (host && near_put(wb, SPF_FRAME_NEAR,
-			 frame_payload(w) - frame_payload(host),
-			 NEAR_MAX))
+    if (host &&
+	near_put(wb, SPF_FRAME_NEAR, frame_payload(w) - frame_payload(host), NEAR_MAX))
       return;
   }
   if (frame_hasaux(w)) {
@@ -126,13 +122,12 @@ static void frame_put(WBuf *wb, FrameWord w, Above *above)
 /* The last two are often meant, and when many stacks are new, ids are large. */
 void lj_stacktab_ref(const StackTab *t, WBuf *wb, uint32_t id)
 {
-  uint32_t before = t->nstack - id;  /* Stacks defined after it. */
+  uint32_t before = t->nstack - id; /* Stacks defined after it. */
   lj_wbuf_uleb(wb, id == 0 ? 0 : before < 2 ? before + 1 : id + 2);
 }
 
 /* Write a stack out, as a difference to another one of this chunk. */
-static void stack_define(StackTab *t, Symtab *st, WBuf *wb, StackEntry *e,
-			 const Frames *fr)
+static void stack_define(StackTab *t, Symtab *st, WBuf *wb, StackEntry *e, const Frames *fr)
 {
   uint32_t i, base, keep = prefix_share(t, fr, e->id, &base);
   uint32_t fresh = fr->len - keep;
@@ -151,25 +146,23 @@ static void stack_define(StackTab *t, Symtab *st, WBuf *wb, StackEntry *e,
   mark = lj_wbuf_short_begin(wb);
   lj_stacktab_ref(t, wb, base);
   lj_wbuf_uleb(wb, keep);
-  for (i = fresh; i-- > 0; )
-    frame_put(wb, fr->list[i], &above);
+  for (i = fresh; i-- > 0;) frame_put(wb, fr->list[i], &above);
   lj_wbuf_short_end(wb, mark, SPF_STACK, SPF_STACK_LENGTH);
   e->epoch = t->epoch;
   t->nstack = e->id;
 }
 
-uint32_t lj_stacktab_id(StackTab *t, Symtab *st, WBuf *wb, const Frames *fr,
-			uint64_t hash)
+uint32_t lj_stacktab_id(StackTab *t, Symtab *st, WBuf *wb, const Frames *fr, uint64_t hash)
 {
   StackEntry *e = NULL;
-  uint32_t i, slot = (uint32_t)hash & (STACKTAB_STACKS-1);
+  uint32_t i, slot = (uint32_t)hash & (STACKTAB_STACKS - 1);
   if (fr->len == 0) return 0;
   for (i = 0; i < STACKTAB_PROBES; i++) {
-    e = &t->stack[(slot + i) & (STACKTAB_STACKS-1)];
+    e = &t->stack[(slot + i) & (STACKTAB_STACKS - 1)];
     if (e->hash == hash || e->hash == 0) break;
   }
   if (e->hash != hash) {
-    if (i == STACKTAB_PROBES) e = &t->stack[slot];  /* Replace another. */
+    if (i == STACKTAB_PROBES) e = &t->stack[slot]; /* Replace another. */
     e->hash = hash;
     e->epoch = 0;
   }

@@ -12,29 +12,29 @@
 #include "profile/lj_symtab.h"
 #include "profile/lj_wbuf.h"
 
-#define STACKTAB_STACKS		16384	/* Stacks remembered, a power of two. */
-#define STACKTAB_PROBES		8	/* Slots of the table tried. */
-#define STACKTAB_PREFIXES	8192	/* Beginnings of stacks, a power of two. */
+#define STACKTAB_STACKS   16384 /* Stacks remembered, a power of two. */
+#define STACKTAB_PROBES   8     /* Slots of the table tried. */
+#define STACKTAB_PREFIXES 8192  /* Beginnings of stacks, a power of two. */
 
 typedef struct StackEntry {
-  uint64_t hash;		/* Of its frames, 0 for a free slot. */
-  uint32_t id;			/* Its id in that chunk. */
-  uint32_t epoch;		/* In which it is defined. */
+  uint64_t hash;  /* Of its frames, 0 for a free slot. */
+  uint32_t id;    /* Its id in that chunk. */
+  uint32_t epoch; /* In which it is defined. */
 } StackEntry;
 
 /* The outermost frames of a stack that is defined in this chunk. */
 typedef struct StackPrefix {
-  uint64_t hash;		/* Of these frames. */
-  uint32_t id;			/* The stack. */
-  uint32_t epoch;		/* In which it is defined. */
+  uint64_t hash;  /* Of these frames. */
+  uint32_t id;    /* The stack. */
+  uint32_t epoch; /* In which it is defined. */
 } StackPrefix;
 
 typedef struct StackTab {
-  uint32_t epoch;		/* Definitions of older epochs are void. */
-  uint32_t nstack;		/* Stacks defined in this chunk. */
+  uint32_t epoch;  /* Definitions of older epochs are void. */
+  uint32_t nstack; /* Stacks defined in this chunk. */
   StackEntry stack[STACKTAB_STACKS];
   StackPrefix prefix[STACKTAB_PREFIXES];
-  uint64_t path[FRAMES_MAX];	/* Hashes of a stack's beginnings. */
+  uint64_t path[FRAMES_MAX]; /* Hashes of a stack's beginnings. */
 } StackTab;
 
 /* Forget all. Memory that is zero is left alone: its pages cost nothing so. */

@@ -12,9 +12,8 @@
 #include "profile/lj_stream.h"
 
 /* The bits of a sample's tag that tell its event. */
-#define EVENT_SHIFT		4
-#define sample_event(index) \
-  (((uint32_t)(index) << EVENT_SHIFT) & SPF_SAMPLE_EVENT)
+#define EVENT_SHIFT         4
+#define sample_event(index) (((uint32_t)(index) << EVENT_SHIFT) & SPF_SAMPLE_EVENT)
 
 /* -- Chunks ------------------------------------------------------------------ */
 
@@ -32,8 +31,7 @@ static void chunk_begin(Stream *s)
   stacktab_next(&s->stacks);
   s->in_chunk = 0;
   s->chunk_us = s->time_us;
-  for (i = 0; i < SPF_EVENTS_MAX; i++)
-    s->event_us[i] = s->time_us;
+  for (i = 0; i < SPF_EVENTS_MAX; i++) s->event_us[i] = s->time_us;
 }
 
 /* Append the totals; the reserved room is for them. */
@@ -82,14 +80,13 @@ static void set_outside(Stream *s, int outside)
 static int def_commit(void *ctx)
 {
   Stream *s = (Stream *)ctx;
-  if (!lj_wbuf_isopen(&s->wb)) return 1;  /* No use to try again. */
+  if (!lj_wbuf_isopen(&s->wb)) return 1; /* No use to try again. */
   if (lj_wbuf_commit(&s->wb)) return 1;
   return !chunk_flush(s);
 }
 
-void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid,
-		    uint8_t *buf, size_t cap, luam_Sysprof_writer writer,
-		    void *ctx, uint32_t session)
+void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid, uint8_t *buf,
+		    size_t cap, luam_Sysprof_writer writer, void *ctx, uint32_t session)
 {
   s->st = st;
   s->counters = counters;
@@ -115,8 +112,7 @@ void lj_stream_meta(Stream *s, const char *key, const char *value)
   }
 }
 
-void lj_stream_event(Stream *s, int index, const char *name, int unit,
-		     uint64_t period)
+void lj_stream_event(Stream *s, int index, const char *name, int unit, uint64_t period)
 {
   int tries;
   if (index == 0 && unit == SPF_UNIT_US) s->typical_us = period / 1000;
@@ -204,7 +200,7 @@ int lj_stream_end(Stream *s)
 */
 static void step_learn(Stream *s, uint64_t dt)
 {
-  uint64_t by = s->typical_us/256 + 1;
+  uint64_t by = s->typical_us / 256 + 1;
   if (dt == 0) return;
   if (dt > s->typical_us) s->typical_us += by;
   else if (dt < s->typical_us) s->typical_us -= by;
@@ -216,8 +212,7 @@ static void step_learn(Stream *s, uint64_t dt)
 static int is_full(Stream *s)
 {
   if (!s->queue || !lj_wbuf_isopen(&s->wb)) return 0;
-  if (!s->full && (lj_wqueue_hasroom(s->queue) ||
-		   s->wb.pos + STREAM_MODULES < s->wb.cap))
+  if (!s->full && (lj_wqueue_hasroom(s->queue) || s->wb.pos + STREAM_MODULES < s->wb.cap))
     return 0;
   chunk_flush(s);
   return s->full;
@@ -235,8 +230,9 @@ static int is_waiting(const Stream *s)
 static uint64_t chunk_age(const Stream *s)
 {
   uint64_t age = s->chunk_us;
-  return age < STREAM_FIRST_US ? STREAM_FIRST_US :
-	 age > STREAM_CHUNK_US ? STREAM_CHUNK_US : age;
+  return age < STREAM_FIRST_US   ? STREAM_FIRST_US
+	 : age > STREAM_CHUNK_US ? STREAM_CHUNK_US
+				 : age;
 }
 
 static int count_lost(Stream *s, int counter)
@@ -245,15 +241,15 @@ static int count_lost(Stream *s, int counter)
   return 0;
 }
 
-int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
-		     uint64_t weight, const Frames *lua, const Frames *host)
+int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us, uint64_t weight,
+		     const Frames *lua, const Frames *host)
 {
   uint64_t lua_hash = lj_stacktab_hash(lua), host_hash = lj_stacktab_hash(host);
   int tries;
   if (is_full(s)) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
   if (lj_wbuf_isopen(&s->wb) &&
       lj_modules_sample(&s->st->modules, lua, host, &s->wb, def_commit, s))
-    stacktab_void(&s->stacks);  /* The same addresses are other code now. */
+    stacktab_void(&s->stacks); /* The same addresses are other code now. */
   for (tries = 0; tries < 2; tries++) {
     int64_t dt = (int64_t)(time_us - s->time_us);
     int64_t more = (int64_t)(weight - (time_us - s->event_us[event]));
@@ -263,7 +259,7 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
     lua_id = lj_stacktab_id(&s->stacks, s->st, &s->wb, lua, lua_hash);
     host_id = lj_stacktab_id(&s->stacks, s->st, &s->wb, host, host_hash);
     lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | sample_event(event) | state |
-		 (more == 0 ? SPF_SAMPLE_WEIGHT_IS_TIME : 0)));
+				   (more == 0 ? SPF_SAMPLE_WEIGHT_IS_TIME : 0)));
     lj_wbuf_signed(&s->wb, dt - (int64_t)s->step_us);
     if (more != 0) lj_wbuf_signed(&s->wb, more);
     lj_stacktab_ref(&s->stacks, &s->wb, lua_id);

@@ -9,7 +9,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For get_current_dir_name(). */
+#define _GNU_SOURCE /* For get_current_dir_name(). */
 #endif
 #include <errno.h>
 #include <fcntl.h>
@@ -27,34 +27,34 @@
 #include "profile/lj_say.h"
 #include "profile/lj_streamfile.h"
 
-#define PATIENCE_MS	1000	/* For the reader of a pipe that is full. */
-#define PATH_EXTRA	24	/* Bytes that a child appends to its path, at most. */
+#define PATIENCE_MS 1000 /* For the reader of a pipe that is full. */
+#define PATH_EXTRA  24   /* Bytes that a child appends to its path, at most. */
 
 /* Under the lock, but for what the writer reads. */
 struct OpenFile {
   OpenFile *next;
-  pid_t pid;			/* Process that opened it. Set at the open. */
-  int fd;			/* Set at the open, -1 if closed. */
-  dev_t dev;			/* Which file it is. Set at the open. */
+  pid_t pid; /* Process that opened it. Set at the open. */
+  int fd;    /* Set at the open, -1 if closed. */
+  dev_t dev; /* Which file it is. Set at the open. */
   ino_t ino;
-  int how;			/* OUTFILE_*. */
+  int how; /* OUTFILE_*. */
   int is_regular;
-  int created;			/* It was not there before. Set at the open. */
-  off_t written;		/* Bytes since the begin. By the writers. */
-  int begun;			/* What it held before is gone. */
+  int created;   /* It was not there before. Set at the open. */
+  off_t written; /* Bytes since the begin. By the writers. */
+  int begun;     /* What it held before is gone. */
   int shared;
-  int users;			/* Sessions that write into it. */
-  off_t size;			/* At the close, -1 if it is not ours any more. */
-  uint32_t nextsession;		/* For the next one. */
+  int users;            /* Sessions that write into it. */
+  off_t size;           /* At the close, -1 if it is not ours any more. */
+  uint32_t nextsession; /* For the next one. */
   char path[1];
 };
 
-static OpenFile *files;		/* Those in use, and shared ones that were. */
-static pid_t files_pid;		/* Process that they belong to. */
+static OpenFile *files; /* Those in use, and shared ones that were. */
+static pid_t files_pid; /* Process that they belong to. */
 
 /* -- Lock -------------------------------------------------------------------- */
 
-static pid_t files_lock;	/* Process of the holder, 0: free. */
+static pid_t files_lock; /* Process of the holder, 0: free. */
 
 /* Held for a few instructions only. A holder in another process is a thread
 ** that is not in this one.
@@ -64,9 +64,8 @@ static void list_lock(void)
   pid_t self = getpid();
   for (;;) {
     pid_t holder = __atomic_load_n(&files_lock, __ATOMIC_RELAXED);
-    if (holder != self &&
-	__atomic_compare_exchange_n(&files_lock, &holder, self, 0,
-				    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (holder != self && __atomic_compare_exchange_n(&files_lock, &holder, self, 0,
+						      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       break;
     sched_yield();
   }
@@ -114,14 +113,13 @@ static void list_remove(OpenFile *f)
 /* Open or create it; not as one of the three descriptors that programs use without
 ** opening them. Neither this nor the writer waits for a pipe's reader for ever.
 */
-static int open_above_stderr(const char *path, int how, int *created,
-			     const char **problem)
+static int open_above_stderr(const char *path, int how, int *created, const char **problem)
 {
   int fd = lj_outfile_open(path, how, created, problem);
   if (fd >= 0 && fd <= STDERR_FILENO) {
     int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), err = errno;
     close(fd);
-    errno = err == EINVAL ? EMFILE : err;  /* The limit is that low. */
+    errno = err == EINVAL ? EMFILE : err; /* The limit is that low. */
     return above;
   }
   return fd;
@@ -143,13 +141,13 @@ static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
       close(fd);
       return STREAMFILE_INUSE;
     }
-    if (!(f->shared && shared)) f = NULL;  /* Such as /dev/null. */
+    if (!(f->shared && shared)) f = NULL; /* Such as /dev/null. */
   }
   if (f && f->users > 0) {
     close(fd);
     free(fresh);
   } else {
-    if (f && !(shared && st->st_size == f->size)) {  /* Not as it was left. */
+    if (f && !(shared && st->st_size == f->size)) { /* Not as it was left. */
       list_remove(f);
       free(f);
       f = NULL;
@@ -186,8 +184,7 @@ static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf,
   strcpy(fresh->path, path);
   fresh->how = sf->how;
   fd = open_above_stderr(path, sf->how, &fresh->created, problem);
-  if (fd >= 0 && fstat(fd, &st) == 0)
-    return list_take(fd, &st, shared, fresh, sf);
+  if (fd >= 0 && fstat(fd, &st) == 0) return list_take(fd, &st, shared, fresh, sf);
   err = errno;
   if (fd >= 0) close(fd);
   free(fresh);
@@ -199,7 +196,7 @@ static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf,
 static int file_gone(const OpenFile *f, const struct stat *st)
 {
   if (!f->is_regular || !f->begun) return 0;
-  if (st->st_nlink == 0) return ENOENT;  /* Deleted. */
+  if (st->st_nlink == 0) return ENOENT; /* Deleted. */
   return st->st_size < __atomic_load_n(&f->written, __ATOMIC_RELAXED) ? ENODATA : 0;
 }
 
@@ -211,7 +208,7 @@ static int file_leave(OpenFile *f, int *err)
   struct stat st;
   f->size = -1;
   *err = file_look(f, &st);
-  if (*err == EBADF) {  /* Who writes is told. */
+  if (*err == EBADF) { /* Who writes is told. */
     *err = 0;
     return -1;
   }
@@ -233,7 +230,7 @@ static int file_release(OpenFile *f)
     lj_outfile_remove(f->path, f->how, f->dev, f->ino);
   if (last || f->pid != files_pid) {
     fd = file_leave(f, &err);
-    if (f->pid != files_pid) err = 0;  /* The parent's. */
+    if (f->pid != files_pid) err = 0; /* The parent's. */
     f->fd = -1;
   }
   if (last) {
@@ -262,9 +259,8 @@ static char *absolute_path(const char *path)
   return s;
 }
 
-StreamFileStatus lj_streamfile_open(const char *path, int how, int shared,
-				    int children, StreamFile **sfp,
-				    const char **problem)
+StreamFileStatus lj_streamfile_open(const char *path, int how, int shared, int children,
+				    StreamFile **sfp, const char **problem)
 {
   StreamFile *sf = (StreamFile *)malloc(sizeof(StreamFile));
   StreamFileStatus status = STREAMFILE_ERROR;
@@ -293,7 +289,7 @@ static int file_begin(OpenFile *f)
   int ok = 1;
   list_lock();
   if (!f->begun) {
-    ok = ftruncate(f->fd, 0) == 0 || errno == EINVAL;  /* EINVAL: no file. */
+    ok = ftruncate(f->fd, 0) == 0 || errno == EINVAL; /* EINVAL: no file. */
     __atomic_store_n(&f->begun, 1, __ATOMIC_RELEASE);
   }
   list_unlock();
@@ -324,7 +320,7 @@ static int file_write(OpenFile *f, const char *p, size_t len)
   if (!__atomic_load_n(&f->begun, __ATOMIC_ACQUIRE) && !file_begin(f)) return errno;
   while (len > 0) {
     ssize_t n = write(f->fd, p, len);
-    if (n > 0) {  /* After a part, another session's chunk may come between. */
+    if (n > 0) { /* After a part, another session's chunk may come between. */
       p += n;
       len -= (size_t)n;
       __atomic_fetch_add(&f->written, (off_t)n, __ATOMIC_RELAXED);

@@ -15,27 +15,27 @@
 
 #include "lj_def.h"
 
-#define STREAMFILE_BUFFER	(256*1024)
+#define STREAMFILE_BUFFER (256 * 1024)
 /* Session numbers of one start: it may use this many for its threads. */
-#define STREAMFILE_SESSIONS	65536
+#define STREAMFILE_SESSIONS 65536
 
 typedef struct OpenFile OpenFile;
 
 typedef struct StreamFile {
-  OpenFile *file;		/* Where the bytes go. */
-  char *path;			/* Absolute if there may be children. */
-  pid_t child;			/* Process whose number its path ends with, or 0. */
-  int how;			/* OUTFILE_*. */
-  uint32_t session;		/* Number of its first session in the file. */
-  volatile int err;		/* errno of the first write that failed. */
-  int is_told;			/* The close says what failed. */
-  uint8_t buf[STREAMFILE_BUFFER];  /* Buffers of the session. */
+  OpenFile *file;                 /* Where the bytes go. */
+  char *path;                     /* Absolute if there may be children. */
+  pid_t child;                    /* Process whose number its path ends with, or 0. */
+  int how;                        /* OUTFILE_*. */
+  uint32_t session;               /* Number of its first session in the file. */
+  volatile int err;               /* errno of the first write that failed. */
+  int is_told;                    /* The close says what failed. */
+  uint8_t buf[STREAMFILE_BUFFER]; /* Buffers of the session. */
 } StreamFile;
 
 typedef enum StreamFileStatus {
   STREAMFILE_OK,
-  STREAMFILE_INUSE,		/* Another session writes it, and does not share. */
-  STREAMFILE_ERROR		/* See errno. */
+  STREAMFILE_INUSE, /* Another session writes it, and does not share. */
+  STREAMFILE_ERROR  /* See errno. */
 } StreamFileStatus;
 
 /* Open a file for a new session. What it holds is kept until the first write; closed

@@ -15,6 +15,7 @@
 
 /* -- Names of builtin functions ---------------------------------------------- */
 
+/* clang-format off */
 static const char *const ffnames[] = {
   "Lua", "C",
 #define FFDEF(name)	#name,
@@ -37,19 +38,19 @@ static const char *const libprefixes[][2] = {
   { "coroutine_", "coroutine." }, { "package_", "package." },
   { "thread_", "thread." }
 };
+/* clang-format on */
 
-#define NLIBPREFIXES	(sizeof(libprefixes)/sizeof(libprefixes[0]))
+#define NLIBPREFIXES (sizeof(libprefixes) / sizeof(libprefixes[0]))
 
 /* Functions that a library function returns end in this. */
-#define ITERATOR_SUFFIX	"_aux"
+#define ITERATOR_SUFFIX "_aux"
 
 /* The name that users know a builtin function by. Returns its length. */
 static size_t ffunc_name(const char *name, char *buf, size_t sz)
 {
   size_t i, len = strlen(name), suffix = strlen(ITERATOR_SUFFIX);
   const char *pre = "";
-  int iterator = len > suffix &&
-		 strcmp(name + len - suffix, ITERATOR_SUFFIX) == 0;
+  int iterator = len > suffix && strcmp(name + len - suffix, ITERATOR_SUFFIX) == 0;
   if (iterator) len -= suffix;
   for (i = 0; i < NLIBPREFIXES; i++) {
     size_t n = strlen(libprefixes[i][0]);
@@ -100,7 +101,7 @@ static void lfuncs_put(Symtab *st, WBuf *wb, DefCommit commit, void *ctx)
 int lj_symtab_names(Symtab *st, WBuf *wb, DefCommit commit, void *ctx)
 {
   unsigned i;
-  for (i = 0; i < sizeof(ffnames)/sizeof(ffnames[0]); i++)
+  for (i = 0; i < sizeof(ffnames) / sizeof(ffnames[0]); i++)
     if (st->ffid[i]) ffunc_put(wb, commit, ctx, i);
   lfuncs_put(st, wb, commit, ctx);
   return lj_hsym_put(st, wb, commit, ctx);

@@ -15,21 +15,21 @@
 #include "profile/lj_peek.h"
 #include "profile/lj_wbuf.h"
 
-#define SYMTAB_LFUNCS	4096	/* Lua functions known at a time, power of 2. */
-#define SYMTAB_ADDRS	32768	/* Host addresses remembered, power of 2. */
-#define SYMTAB_PROBES	16	/* Slots of a hash table tried. */
-#define SYMTAB_CHUNK_MAX  240	/* Bytes of a chunk's name that are kept. */
-#define SYMTAB_NAME_MAX	64	/* Bytes of a function's name that are kept. */
-#define SYMTAB_NAME_TRIES  8	/* Calls at which a name is looked for. */
+#define SYMTAB_LFUNCS     4096  /* Lua functions known at a time, power of 2. */
+#define SYMTAB_ADDRS      32768 /* Host addresses remembered, power of 2. */
+#define SYMTAB_PROBES     16    /* Slots of a hash table tried. */
+#define SYMTAB_CHUNK_MAX  240   /* Bytes of a chunk's name that are kept. */
+#define SYMTAB_NAME_MAX   64    /* Bytes of a function's name that are kept. */
+#define SYMTAB_NAME_TRIES 8     /* Calls at which a name is looked for. */
 
 /* Where the name of a Lua function comes from, the best last. */
 typedef enum SymNameRank {
   SYMNAME_NONE,
-  SYMNAME_ROLE,		/* What it is called for: a metamethod, an iterator. */
-  SYMNAME_CALL,		/* As it is named where it is called. */
-  SYMNAME_UPVAL,	/* Of a variable that holds it. */
-  SYMNAME_DEF,		/* As it is named where it is defined. */
-  SYMNAME_PATH		/* From the globals or a loaded module on. */
+  SYMNAME_ROLE,  /* What it is called for: a metamethod, an iterator. */
+  SYMNAME_CALL,  /* As it is named where it is called. */
+  SYMNAME_UPVAL, /* Of a variable that holds it. */
+  SYMNAME_DEF,   /* As it is named where it is defined. */
+  SYMNAME_PATH   /* From the globals or a loaded module on. */
 } SymNameRank;
 
 /* A part of a name: any bytes, in memory that was found to be readable. */
@@ -45,36 +45,36 @@ typedef struct NamePart {
 ** as they are less than half of the table.
 */
 typedef struct SymLFunc {
-  uint64_t key;			/* Hash of the prototype's identity. */
-  const GCproto *pt;		/* The prototype, NULL when it was freed. */
-  uint32_t fid;			/* Id, 0 for a free entry. */
-  uint32_t epoch;		/* Chunk (or retry) that defines it. */
-  uint32_t site;		/* Call at which a name was last looked for. */
-  uint8_t tries;		/* Calls at which none was found. */
-  uint8_t rank;			/* SymNameRank of the name. */
+  uint64_t key;      /* Hash of the prototype's identity. */
+  const GCproto *pt; /* The prototype, NULL when it was freed. */
+  uint32_t fid;      /* Id, 0 for a free entry. */
+  uint32_t epoch;    /* Chunk (or retry) that defines it. */
+  uint32_t site;     /* Call at which a name was last looked for. */
+  uint8_t tries;     /* Calls at which none was found. */
+  uint8_t rank;      /* SymNameRank of the name. */
   uint8_t namelen;
   char name[SYMTAB_NAME_MAX];
 } SymLFunc;
 
 typedef struct Symtab {
-  uint32_t nfid;			/* Last id given. */
-  uint32_t naddr;			/* Addresses remembered. */
-  uint32_t last;			/* Index of the function asked for last. */
-  uint32_t freed;			/* Prototypes freed. */
-  uint32_t lookups;			/* Names looked for in this sample, */
-  uint64_t lookups_gen;			/* which is this generation of Peek. */
-  int vm_readable;			/* At stop: its prototypes can be read. */
-  uint8_t ffid[256];			/* Builtin functions seen. */
-  uint16_t index[SYMTAB_LFUNCS*2];	/* Hash table over lfunc, plus 1. */
-  SymLFunc lfunc[SYMTAB_LFUNCS];	/* By id, the oldest replaced first. */
-  uintptr_t addr[SYMTAB_ADDRS];		/* Hash table of addresses. */
-  Modules modules;			/* Load map. */
+  uint32_t nfid;                     /* Last id given. */
+  uint32_t naddr;                    /* Addresses remembered. */
+  uint32_t last;                     /* Index of the function asked for last. */
+  uint32_t freed;                    /* Prototypes freed. */
+  uint32_t lookups;                  /* Names looked for in this sample, */
+  uint64_t lookups_gen;              /* which is this generation of Peek. */
+  int vm_readable;                   /* At stop: its prototypes can be read. */
+  uint8_t ffid[256];                 /* Builtin functions seen. */
+  uint16_t index[SYMTAB_LFUNCS * 2]; /* Hash table over lfunc, plus 1. */
+  SymLFunc lfunc[SYMTAB_LFUNCS];     /* By id, the oldest replaced first. */
+  uintptr_t addr[SYMTAB_ADDRS];      /* Hash table of addresses. */
+  Modules modules;                   /* Load map. */
 } Symtab;
 
 /* Is an id too young to be given up in this sample? */
 static LJ_AINLINE int lj_symtab_isrecent(const Symtab *st, uint32_t fid)
 {
-  return st->nfid - fid < SYMTAB_LFUNCS/2;
+  return st->nfid - fid < SYMTAB_LFUNCS / 2;
 }
 
 /* Id of a valid prototype, 0 if it cannot be read. Async-signal-safe. */
@@ -91,14 +91,13 @@ LJ_FUNC void lj_symtab_free(Symtab *st, const GCproto *pt);
 /* Name a function by parts, unless it has a name of that rank or of a better
 ** one. Async-signal-safe.
 */
-LJ_FUNC void lj_symtab_setname(SymLFunc *lf, SymNameRank rank,
-			       const NamePart *part, uint32_t n);
+LJ_FUNC void lj_symtab_setname(SymLFunc *lf, SymNameRank rank, const NamePart *part,
+			       uint32_t n);
 
 /* Append the definition of a Lua function, unless this epoch has it already.
 ** Only in the sample that its id was got for. Async-signal-safe.
 */
-LJ_FUNC void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid,
-			      uint32_t epoch);
+LJ_FUNC void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid, uint32_t epoch);
 
 /* Is a readable prototype a main chunk? Bytecode without debug information has no
 ** lines: then it is, if it looks like one.

@@ -21,18 +21,19 @@
 static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *opt,
 			const SysprofCallbacks *cb, char *why)
 {
-  const char *clocks = opt->clocks ? opt->clocks :
-		       opt->clock == LUAM_SYSPROF_CLOCK_WALL ? "wall" : "cpu";
+  const char *clocks = opt->clocks                             ? opt->clocks
+		       : opt->clock == LUAM_SYSPROF_CLOCK_WALL ? "wall"
+							       : "cpu";
   uint64_t interval_ns = opt->interval_ns;
   if (!lj_sysprof_options_valid(opt, cb)) return 0;
   if (!interval_ns) interval_ns = opt->interval * 1000000;
-  o->nspec = lj_clockspec_parse(clocks, interval_ns, opt->period, opt->jitter,
-				o->spec, why);
+  o->nspec = lj_clockspec_parse(clocks, interval_ns, opt->period, opt->jitter, o->spec,
+				why);
   o->mode = opt->mode;
   o->threads = opt->threads;
   o->flush = opt->flush;
   if (o->flush == LUAM_SYSPROF_FLUSH_VM && o->threads == LUAM_SYSPROF_THREADS_ALL)
-    o->flush = LUAM_SYSPROF_FLUSH_THREAD;  /* Some run no VM. */
+    o->flush = LUAM_SYSPROF_FLUSH_THREAD; /* Some run no VM. */
   o->signo = opt->signo;
   o->interval_ns = interval_ns;
   o->cb = *cb;
@@ -155,7 +156,7 @@ void lj_sysprof_close(global_State *g)
 {
   Profile *p = lj_profiles_of(g);
   lj_control_close(g);
-  if (!p) return;  /* Never started. */
+  if (!p) return; /* Never started. */
   lj_profiles_lock();
   lj_profiles_close(p);
   lj_profiles_remove(p);

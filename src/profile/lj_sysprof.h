@@ -15,15 +15,14 @@
 typedef struct SysprofCallbacks {
   luam_Sysprof_writer writer;
   luam_Sysprof_on_stop on_stop;
-  luam_Sysprof_backtracer backtracer;	/* NULL for the built-in one. */
-  void (*unasked)(void *ctx);	/* Before an end that nobody has asked for, or NULL. */
+  luam_Sysprof_backtracer backtracer; /* NULL for the built-in one. */
+  void (*unasked)(void *ctx); /* Before an end that nobody has asked for, or NULL. */
 } SysprofCallbacks;
 
 /* Start profiling a VM that this thread runs. Modes with a stream need a writer and
 ** an on_stop. Returns a PROFILE_* status and sets errno with PROFILE_ERRIO.
 */
-LJ_FUNC int lj_sysprof_start(lua_State *L,
-			     const struct luam_Sysprof_Options *opt,
+LJ_FUNC int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
 			     const SysprofCallbacks *cb);
 
 /* Stop it. Returns a PROFILE_* status and sets errno with PROFILE_ERRIO. */
@@ -53,12 +52,10 @@ LJ_FUNC int lj_sysprof_isrunning(global_State *g);
 /* Counters of the profile of a VM, or of the one that was started last if g is
 ** NULL; running or stopped. On any thread.
 */
-LJ_FUNC void lj_sysprof_counters(global_State *g,
-				 struct luam_Sysprof_Counters *c);
+LJ_FUNC void lj_sysprof_counters(global_State *g, struct luam_Sysprof_Counters *c);
 
 /* What that profile says about itself. Likewise. */
-LJ_FUNC void lj_sysprof_selfreport(global_State *g,
-				   struct luam_Sysprof_SelfReport *r);
+LJ_FUNC void lj_sysprof_selfreport(global_State *g, struct luam_Sysprof_SelfReport *r);
 
 /* Why the calling thread's last start failed, CLOCK_WHY_MAX bytes: for the start
 ** to write, "" if it succeeds. Not in the handler.

@@ -25,8 +25,8 @@ LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_JOIN == SPF_BROKEN_JOIN);
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_TRACE == SPF_BROKEN_TRACE);
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN__MAX == SPF_BROKEN__MAX);
 
-static SysprofCallbacks configured;	/* By the setters. */
-static int backtracer_configured;	/* NULL is a choice, too. */
+static SysprofCallbacks configured; /* By the setters. */
+static int backtracer_configured;   /* NULL is a choice, too. */
 
 /* -- Callbacks --------------------------------------------------------------- */
 
@@ -62,29 +62,24 @@ static void why_default(int status, int err)
   case PROFILE_ERRRUN:
     s = "this VM is profiled already, or jit.profile runs; stop that first";
     break;
-  default:
-    s = strerror(err ? err : status == PROFILE_ERRMEM ? ENOMEM : EIO);
-    break;
+  default: s = strerror(err ? err : status == PROFILE_ERRMEM ? ENOMEM : EIO); break;
   }
   snprintf(lj_sysprof_why(), CLOCK_WHY_MAX, "%s", s);
 }
 
-LUAMISC_API int luaM_sysprof_start(lua_State *L,
-				   const struct luam_Sysprof_Options *opt)
+LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt)
 {
   char *why = lj_sysprof_why();
   int status = PROFILE_ERRUSE, err;
   why[0] = '\0';
-  if (!L || !opt)
-    snprintf(why, CLOCK_WHY_MAX, "no VM or no options are given");
+  if (!L || !opt) snprintf(why, CLOCK_WHY_MAX, "no VM or no options are given");
   else if (opt->mode != LUAM_SYSPROF_DEFAULT && !backtracer_configured)
-    snprintf(why, CLOCK_WHY_MAX, "modes with a stream need luaM_sysprof_set_backtracer "
+    snprintf(why, CLOCK_WHY_MAX,
+	     "modes with a stream need luaM_sysprof_set_backtracer "
 	     "to be called before, with NULL for the built-in one");
-  else
-    status = lj_sysprof_start(L, opt, &configured);
+  else status = lj_sysprof_start(L, opt, &configured);
   err = errno;
-  if (status == PROFILE_SUCCESS || why[0] == '\0')
-    why_default(status, err);
+  if (status == PROFILE_SUCCESS || why[0] == '\0') why_default(status, err);
   errno = err;
   return status;
 }
@@ -111,8 +106,7 @@ LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters)
   return PROFILE_SUCCESS;
 }
 
-LUAMISC_API int luaM_sysprof_selfreport(lua_State *L,
-					struct luam_Sysprof_SelfReport *r,
+LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfReport *r,
 					size_t size)
 {
   struct luam_Sysprof_SelfReport mine;

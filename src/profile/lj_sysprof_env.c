@@ -24,15 +24,15 @@
 #include "profile/lj_say.h"
 #include "profile/lj_sysprof_env.h"
 
-#define ENV_NAME	SAY_NAME
-#define ENV_MODE	"C"			/* Default mode, */
-#define ENV_PATH	"sysprof.%p.%n.bin"	/* and file, */
-#define ENV_PATH_RUNS	"sysprof.%p.%n.%r.bin"	/* and if there may be several. */
-#define ENV_RUN		".%r"			/* At the end of others. */
-#define ENV_DONE_KEY	"sysprof.env"		/* In the registry. */
-#define ENV_SAY_VMS	10	/* VMs of which it is said why they have no profile. */
+#define ENV_NAME      SAY_NAME
+#define ENV_MODE      "C"                    /* Default mode, */
+#define ENV_PATH      "sysprof.%p.%n.bin"    /* and file, */
+#define ENV_PATH_RUNS "sysprof.%p.%n.%r.bin" /* and if there may be several. */
+#define ENV_RUN       ".%r"                  /* At the end of others. */
+#define ENV_DONE_KEY  "sysprof.env"          /* In the registry. */
+#define ENV_SAY_VMS   10 /* VMs of which it is said why they have no profile. */
 
-#define OPTIONS		1	/* Where the table is on the stack. */
+#define OPTIONS 1 /* Where the table is on the stack. */
 
 typedef enum EnvKind { ENV_TEXT, ENV_NUMBER, ENV_FLAG } EnvKind;
 
@@ -40,42 +40,40 @@ static const struct EnvOption {
   const char *name;
   EnvKind kind;
   const char *expected;
-} env_options[] = {
-  { "path", ENV_TEXT, "the name of a file" },
-  { "mode", ENV_TEXT, "C, L or D" },
-  { "hz", ENV_NUMBER, "samples a second, from one a day to 100000" },
-  { "interval", ENV_NUMBER, "milliseconds, from 0.01 to those of a day" },
-  { "clock", ENV_TEXT, "clocks and events with '+' between them" },
-  { "period", ENV_NUMBER, "a whole number above 0" },
-  { "threads", ENV_TEXT, "own or all" },
-  { "signal", ENV_NUMBER, "a signal as SIGUSR2" },
-  { "flush", ENV_TEXT, "vm or thread" },
-  { "jitter", ENV_FLAG, "true or false" },
-  { "fork", ENV_FLAG, "true or false" },
-  { "shared", ENV_FLAG, "true or false" },
-  { "force", ENV_FLAG, "true or false" },
-  { "follow", ENV_FLAG, "true or false" },
-  { "control", ENV_TEXT, "a signal as SIGUSR2, or the path of a file from /" },
-  { "paused", ENV_FLAG, "true or false" }
-};
-#define ENV_NOPTION	(sizeof(env_options)/sizeof(env_options[0]))
+} env_options[] = { { "path", ENV_TEXT, "the name of a file" },
+		    { "mode", ENV_TEXT, "C, L or D" },
+		    { "hz", ENV_NUMBER, "samples a second, from one a day to 100000" },
+		    { "interval", ENV_NUMBER, "milliseconds, from 0.01 to those of a day" },
+		    { "clock", ENV_TEXT, "clocks and events with '+' between them" },
+		    { "period", ENV_NUMBER, "a whole number above 0" },
+		    { "threads", ENV_TEXT, "own or all" },
+		    { "signal", ENV_NUMBER, "a signal as SIGUSR2" },
+		    { "flush", ENV_TEXT, "vm or thread" },
+		    { "jitter", ENV_FLAG, "true or false" },
+		    { "fork", ENV_FLAG, "true or false" },
+		    { "shared", ENV_FLAG, "true or false" },
+		    { "force", ENV_FLAG, "true or false" },
+		    { "follow", ENV_FLAG, "true or false" },
+		    { "control", ENV_TEXT,
+		      "a signal as SIGUSR2, or the path of a file from /" },
+		    { "paused", ENV_FLAG, "true or false" } };
+#define ENV_NOPTION (sizeof(env_options) / sizeof(env_options[0]))
 
 typedef struct EnvStart {
   lua_CFunction start;
-  const char *value;		/* Of the variable. */
+  const char *value; /* Of the variable. */
 } EnvStart;
 
 /* -- Messages ---------------------------------------------------------------- */
 
-static int said_value;		/* What is wrong for all VMs is said for the first, */
-static int said_vm;		/* of the others a few. */
+static int said_value; /* What is wrong for all VMs is said for the first, */
+static int said_vm;    /* of the others a few. */
 
-static int say_value(const char *what, int len, const char *problem,
-		     const char *expected)
+static int say_value(const char *what, int len, const char *problem, const char *expected)
 {
   if (!__atomic_exchange_n(&said_value, 1, __ATOMIC_RELAXED))
-    lj_say(": '%.*s' %s%s; the program is not profiled",
-	   len < 80 ? len : 80, what, problem, expected);
+    lj_say(": '%.*s' %s%s; the program is not profiled", len < 80 ? len : 80, what, problem,
+	   expected);
   return 0;
 }
 
@@ -102,15 +100,13 @@ static const struct EnvOption *option_find(const char *s, size_t len)
 {
   size_t i;
   for (i = 0; i < ENV_NOPTION; i++)
-    if (strlen(env_options[i].name) == len &&
-	memcmp(env_options[i].name, s, len) == 0)
+    if (strlen(env_options[i].name) == len && memcmp(env_options[i].name, s, len) == 0)
       return &env_options[i];
   return NULL;
 }
 
 /* Push what the text of a value stands for; the text itself if it is nothing. */
-static void option_push(lua_State *L, const struct EnvOption *o, const char *s,
-			size_t len)
+static void option_push(lua_State *L, const struct EnvOption *o, const char *s, size_t len)
 {
   lua_pushlstring(L, s, len);
   if (o->kind == ENV_NUMBER && lua_isnumber(L, -1)) {
@@ -159,7 +155,7 @@ static int option_valid(lua_State *L, const char *name)
   lua_setfield(L, -2, "mode");
   lua_pushvalue(L, -2);
   lua_setfield(L, -2, name);
-  lua_insert(L, 1);  /* Where it is looked for. */
+  lua_insert(L, 1); /* Where it is looked for. */
   ok = table_valid(L);
   lua_remove(L, 1);
   return ok;
@@ -170,11 +166,15 @@ static int option_unknown(lua_State *L, const char *s, size_t len, int has_value
 {
   lua_getfield(L, OPTIONS, "clock");
   if (!has_value && !lua_isnil(L, -1))
-    return say_value(s, (int)len, "is no option; clocks have '+' between them, as "
-		     "clock=cpu+wall", "");
-  return say_value(s, (int)len, "is no option; expected on, off, or path, mode, "
+    return say_value(s, (int)len,
+		     "is no option; clocks have '+' between them, as "
+		     "clock=cpu+wall",
+		     "");
+  return say_value(s, (int)len,
+		   "is no option; expected on, off, or path, mode, "
 		   "hz, interval, clock, period, threads, signal, flush, jitter, fork, "
-		   "shared, force, follow, control, paused with commas between", "");
+		   "shared, force, follow, control, paused with commas between",
+		   "");
 }
 
 /* NAME=VALUE, or NAME for a flag, into the table. Returns 0 if it is wrong. */
@@ -188,8 +188,7 @@ static int option_read(lua_State *L, const char *s, size_t len)
     return say_value(s, (int)len, "stands alone, without options", "");
   if (!o) return option_unknown(L, s, name_len, eq != NULL);
   lua_getfield(L, OPTIONS, o->name);
-  if (!lua_isnil(L, -1))
-    return say_value(s, (int)name_len, "is there twice", "");
+  if (!lua_isnil(L, -1)) return say_value(s, (int)name_len, "is there twice", "");
   if (eq && name_len + 1 < len) option_push(L, o, eq + 1, len - name_len - 1);
   else if (!eq && o->kind == ENV_FLAG) lua_pushboolean(L, 1);
   else return say_value(s, (int)len, "lacks a value; expected ", o->expected);
@@ -209,8 +208,7 @@ static int options_read(lua_State *L, const char *value)
     size_t len;
     s += strspn(s, " ");
     len = strcspn(s, ",");
-    if (len && !(len == 2 && memcmp(s, "on", 2) == 0) && !option_read(L, s, len))
-      return 0;
+    if (len && !(len == 2 && memcmp(s, "on", 2) == 0) && !option_read(L, s, len)) return 0;
     s += len;
   }
   lua_getfield(L, OPTIONS, "mode");
@@ -231,8 +229,7 @@ static int pattern_wrong(const char *option, const char *pattern, const char *le
 {
   char text[SAY_MAX];
   snprintf(text, sizeof(text), "%s=%s", option, pattern);
-  return say_value(text, (int)strlen(text), "has a '%' that is not followed by ",
-		   letters);
+  return say_value(text, (int)strlen(text), "has a '%' that is not followed by ", letters);
 }
 
 /* Set the path of the VM of this number: what it stands for, or, if there may be
@@ -251,11 +248,11 @@ static int path_set(lua_State *L, int number, int runs)
   if (runs && !strstr(pattern, "%r")) {
     lua_pushliteral(L, ENV_RUN);
     lua_concat(L, 2);
-  } else if (!runs && result > 0) {  /* What is too long is left to the start. */
+  } else if (!runs && result > 0) { /* What is too long is left to the start. */
     lua_pushstring(L, name);
   }
   lua_setfield(L, OPTIONS, "path");
-  lua_pushboolean(L, 1);  /* A FIFO would have the program wait for a reader. */
+  lua_pushboolean(L, 1); /* A FIFO would have the program wait for a reader. */
   lua_setfield(L, OPTIONS, "regular");
   lua_pushboolean(L, 1);
   lua_setfield(L, OPTIONS, "told");
@@ -276,8 +273,8 @@ static void say_blocked(lua_State *L, const char *value)
   if (!lj_luaopt_read(L, &opt, &fo) || opt.threads == LUAM_SYSPROF_THREADS_ALL ||
       pthread_sigmask(SIG_BLOCK, NULL, &set) != 0)
     return;
-  if (opt.signo ? sigismember(&set, opt.signo) == 1 :
-      sigismember(&set, SIGPROF) == 1 && sigismember(&set, SIGURG) == 1)
+  if (opt.signo ? sigismember(&set, opt.signo) == 1
+		: sigismember(&set, SIGPROF) == 1 && sigismember(&set, SIGURG) == 1)
     say_of_vm(value, "the thread has blocked the signal of the clocks",
 	      "there are no samples while it does");
 }
@@ -302,16 +299,15 @@ static int start_controlled(lua_State *L, const EnvStart *e, const char *control
   LuaOptFile fo;
   const char *why;
   int paused;
-  if (strstr(control, "%r") ||
-      lj_outfile_name(name, sizeof(name), control, number, 1) == 0)
+  if (strstr(control, "%r") || lj_outfile_name(name, sizeof(name), control, number, 1) == 0)
     return pattern_wrong("control", control, "p, n, t or %");
   lua_getfield(L, OPTIONS, "paused");
   paused = lua_toboolean(L, -1);
   lua_settop(L, OPTIONS);
   lj_luaopt_read(L, &opt, &fo);
-  why = opt.signo && opt.signo == lj_luaopt_signal(name) ?
-	"the signal of control is that of the clocks" :
-	lj_control_add(L, control, number, &opt, &fo);
+  why = opt.signo && opt.signo == lj_luaopt_signal(name)
+	  ? "the signal of control is that of the clocks"
+	  : lj_control_add(L, control, number, &opt, &fo);
   if (why) {
     lua_pushfstring(L, "control=%s: %s", name, why);
     return say_vm(e->value, lua_tostring(L, -1));
@@ -324,18 +320,20 @@ static int start_controlled(lua_State *L, const EnvStart *e, const char *control
 /* Protected: a VM may be short of memory. */
 static int env_start(lua_State *L)
 {
-  static int vms;  /* Of this process and those that it was forked from. */
+  static int vms; /* Of this process and those that it was forked from. */
   const EnvStart e = *(const EnvStart *)lua_touserdata(L, 1);
   const char *control;
   int number, nofile;
   lua_getfield(L, LUA_REGISTRYINDEX, ENV_DONE_KEY);
-  lua_getfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");  /* luajit -E */
+  lua_getfield(L, LUA_REGISTRYINDEX, "LUA_NOENV"); /* luajit -E */
   if (lua_toboolean(L, -2) || lua_toboolean(L, -1)) return 0;
   lua_pushboolean(L, 1);
   lua_setfield(L, LUA_REGISTRYINDEX, ENV_DONE_KEY);
   if (getauxval(AT_SECURE))
-    return say_value(e.value, (int)strlen(e.value), "is ignored in a program with "
-		     "more rights than its user (setuid, setgid, capabilities)", "");
+    return say_value(e.value, (int)strlen(e.value),
+		     "is ignored in a program with "
+		     "more rights than its user (setuid, setgid, capabilities)",
+		     "");
   number = __atomic_add_fetch(&vms, 1, __ATOMIC_RELAXED);
   lua_settop(L, 0);
   lua_createtable(L, 0, 8);
@@ -349,7 +347,7 @@ static int env_start(lua_State *L)
   if (!control && lua_toboolean(L, -1))
     return say_value("paused", 6, "needs control, by which the profile is started", "");
   if (!nofile && !path_set(L, number, control != NULL)) return 0;
-  lua_settop(L, OPTIONS + 1);  /* With control. */
+  lua_settop(L, OPTIONS + 1); /* With control. */
   return control ? start_controlled(L, &e, control, number) : start_now(L, &e);
 }
 
@@ -360,7 +358,7 @@ void lj_sysprof_env(lua_State *L, lua_CFunction start)
   e.value = getenv(ENV_NAME);
   if (!e.value || !*e.value || strcmp(e.value, "off") == 0) return;
   lj_say_begin();
-  if (lua_cpcall(L, env_start, &e) != 0) {  /* No memory. */
+  if (lua_cpcall(L, env_start, &e) != 0) { /* No memory. */
     say_vm(e.value, lua_tostring(L, -1));
     lua_pop(L, 1);
   }

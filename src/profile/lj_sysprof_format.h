@@ -134,106 +134,107 @@
 ** where they change), SPF_HSYM and SPF_FFUNC before SPF_END.
 */
 
-#define SPF_SYMTAB_VERSION	3
-#define SPF_SYMTAB_END		0x80
-#define SPF_VERSION		3
-#define SPF_PROLOGUE_SIZE	15	/* symtab and the prologue of profile. */
-#define SPF_CHUNK_HEADER	16	/* magic, seq, paylen, crc. */
-#define SPF_CHUNK_MAX		(16*1024*1024)	/* Bytes of a whole chunk. */
+#define SPF_SYMTAB_VERSION 3
+#define SPF_SYMTAB_END     0x80
+#define SPF_VERSION        3
+#define SPF_PROLOGUE_SIZE  15                 /* symtab and the prologue of profile. */
+#define SPF_CHUNK_HEADER   16                 /* magic, seq, paylen, crc. */
+#define SPF_CHUNK_MAX      (16 * 1024 * 1024) /* Bytes of a whole chunk. */
 
 /* Tags of records. */
-#define SPF_META		0x01
-#define SPF_CONTEXT		0x02
-#define SPF_MODULE		0x03
-#define SPF_LFUNC		0x04
-#define SPF_FFUNC		0x05
-#define SPF_HSYM		0x06
-#define SPF_COUNTERS		0x08
-#define SPF_END			0x09
-#define SPF_EVENT		0x0a
-#define SPF_THREAD		0x0b
-#define SPF_STACK		0x40
-#define SPF_STACK_LENGTH	0x3f
-#define SPF_SAMPLE		0x80
-#define SPF_SAMPLE_WEIGHT_IS_TIME	0x40
-#define SPF_SAMPLE_EVENT	0x30
-#define SPF_SAMPLE_STATE	0x0f
+#define SPF_META                  0x01
+#define SPF_CONTEXT               0x02
+#define SPF_MODULE                0x03
+#define SPF_LFUNC                 0x04
+#define SPF_FFUNC                 0x05
+#define SPF_HSYM                  0x06
+#define SPF_COUNTERS              0x08
+#define SPF_END                   0x09
+#define SPF_EVENT                 0x0a
+#define SPF_THREAD                0x0b
+#define SPF_STACK                 0x40
+#define SPF_STACK_LENGTH          0x3f
+#define SPF_SAMPLE                0x80
+#define SPF_SAMPLE_WEIGHT_IS_TIME 0x40
+#define SPF_SAMPLE_EVENT          0x30
+#define SPF_SAMPLE_STATE          0x0f
 
 /* Events of a session at a time, and the units of their weights. */
-#define SPF_EVENTS_MAX		4
-#define SPF_UNIT_US		0	/* Microseconds of the thread's CPU time. */
-#define SPF_UNIT_COUNT		1	/* Occurrences. */
+#define SPF_EVENTS_MAX 4
+#define SPF_UNIT_US    0 /* Microseconds of the thread's CPU time. */
+#define SPF_UNIT_COUNT 1 /* Occurrences. */
 
 /* Kinds of frames. */
-#define SPF_FRAME_LFUNC		0
-#define SPF_FRAME_FFUNC		1
-#define SPF_FRAME_CFUNC		2
-#define SPF_FRAME_CBOUND	3
-#define SPF_FRAME_RESUME	4
-#define SPF_FRAME_HOST		5
-#define SPF_FRAME_VM		6
-#define SPF_FRAME_CUT		7
-#define SPF_FRAME_BROKEN	8
-#define SPF_FRAME_TRACE		9
-#define SPF_FRAME_WORK		10
-#define SPF_FRAME_NEAR		11
-#define SPF_FRAME_LSAME		12
+#define SPF_FRAME_LFUNC  0
+#define SPF_FRAME_FFUNC  1
+#define SPF_FRAME_CFUNC  2
+#define SPF_FRAME_CBOUND 3
+#define SPF_FRAME_RESUME 4
+#define SPF_FRAME_HOST   5
+#define SPF_FRAME_VM     6
+#define SPF_FRAME_CUT    7
+#define SPF_FRAME_BROKEN 8
+#define SPF_FRAME_TRACE  9
+#define SPF_FRAME_WORK   10
+#define SPF_FRAME_NEAR   11
+#define SPF_FRAME_LSAME  12
 
 /* Work of the VM, and its argument. */
-#define SPF_WORK_GC		0	/* Collects garbage: SPF_GC_*. */
-#define SPF_WORK_RECORD		1	/* Records a trace: 0. */
-#define SPF_WORK_OPT		2	/* Optimises it: 0. */
-#define SPF_WORK_ASM		3	/* Generates its machine code: 0. */
-#define SPF_WORK_EXIT		4	/* Leaves a trace: number * 65536 + exit. */
+#define SPF_WORK_GC     0 /* Collects garbage: SPF_GC_*. */
+#define SPF_WORK_RECORD 1 /* Records a trace: 0. */
+#define SPF_WORK_OPT    2 /* Optimises it: 0. */
+#define SPF_WORK_ASM    3 /* Generates its machine code: 0. */
+#define SPF_WORK_EXIT   4 /* Leaves a trace: number * 65536 + exit. */
 
 /* Phases of the garbage collector. */
-#define SPF_GC_PAUSE		0
-#define SPF_GC_PROPAGATE	1
-#define SPF_GC_ATOMIC		2
-#define SPF_GC_SWEEPSTRING	3
-#define SPF_GC_SWEEP		4
-#define SPF_GC_FINALIZE		5
+#define SPF_GC_PAUSE       0
+#define SPF_GC_PROPAGATE   1
+#define SPF_GC_ATOMIC      2
+#define SPF_GC_SWEEPSTRING 3
+#define SPF_GC_SWEEP       4
+#define SPF_GC_FINALIZE    5
 
 /* States of the VM, in the order of the RFC's counters. */
-#define SPF_VMST_INTERP		0
-#define SPF_VMST_LFUNC		1
-#define SPF_VMST_FFUNC		2
-#define SPF_VMST_CFUNC		3
-#define SPF_VMST_GC		4
-#define SPF_VMST_EXIT		5
-#define SPF_VMST_RECORD		6
-#define SPF_VMST_OPT		7
-#define SPF_VMST_ASM		8
-#define SPF_VMST_TRACE		9
-#define SPF_VMST__MAX		10
+#define SPF_VMST_INTERP 0
+#define SPF_VMST_LFUNC  1
+#define SPF_VMST_FFUNC  2
+#define SPF_VMST_CFUNC  3
+#define SPF_VMST_GC     4
+#define SPF_VMST_EXIT   5
+#define SPF_VMST_RECORD 6
+#define SPF_VMST_OPT    7
+#define SPF_VMST_ASM    8
+#define SPF_VMST_TRACE  9
+#define SPF_VMST__MAX   10
 
 /* Why a stack is broken. */
-#define SPF_BROKEN_NO_BASE	0	/* No frame base fits the machine state. */
-#define SPF_BROKEN_CHAIN	1	/* A link or function slot is not valid. */
-#define SPF_BROKEN_STACK_MOVE	2	/* The VM was moving the Lua stack. */
-#define SPF_BROKEN_FAULT	3	/* A needed address is not readable. */
-#define SPF_BROKEN_NO_CFI	4	/* Host code without unwind information. */
-#define SPF_BROKEN_NOT_VM	5	/* The thread does not run this VM now. */
-#define SPF_BROKEN_JOIN		6	/* The two sides do not fit together. */
-#define SPF_BROKEN_TRACE	7	/* No position is known for compiled code. */
-#define SPF_BROKEN__MAX		8
+#define SPF_BROKEN_NO_BASE    0 /* No frame base fits the machine state. */
+#define SPF_BROKEN_CHAIN      1 /* A link or function slot is not valid. */
+#define SPF_BROKEN_STACK_MOVE 2 /* The VM was moving the Lua stack. */
+#define SPF_BROKEN_FAULT      3 /* A needed address is not readable. */
+#define SPF_BROKEN_NO_CFI     4 /* Host code without unwind information. */
+#define SPF_BROKEN_NOT_VM     5 /* The thread does not run this VM now. */
+#define SPF_BROKEN_JOIN       6 /* The two sides do not fit together. */
+#define SPF_BROKEN_TRACE      7 /* No position is known for compiled code. */
+#define SPF_BROKEN__MAX       8
 
 /* Counters. Ids 0..9 count samples by SPF_VMST_*, the lost ones included. */
-#define SPF_COUNTER_LOST_BUFFER		16	/* Lost: no room in the buffer. */
-#define SPF_COUNTER_LOST_WRITER		17	/* Lost: the writer failed. */
-#define SPF_COUNTER_LOST_NESTED		18	/* Lost: handler was running. */
-#define SPF_COUNTER_OVERRUNS		19	/* Timer ticks merged in one signal. */
-#define SPF_COUNTER_HANDLER_NS		20	/* CPU time in the handler. */
-#define SPF_COUNTER_HANDLER_MAX_NS	21	/* Time in the handler, maximum. */
-#define SPF_COUNTER_THROTTLED		22	/* Ticks left out, see lj_sample.c. */
-#define SPF_COUNTER_HANDLER_P99_NS	23	/* Time in the handler, 99 % below. */
-#define SPF_COUNTER_TOTAL		24	/* + index: total of an event. */
-#define SPF_COUNTER_WALL_US		28	/* Time since the start. */
-#define SPF_COUNTER_LOST_QUEUE		29	/* Lost: all buffers wait. */
-#define SPF_COUNTER_UNSAMPLED		30	/* Threads that could not be sampled, at
+#define SPF_COUNTER_LOST_BUFFER    16 /* Lost: no room in the buffer. */
+#define SPF_COUNTER_LOST_WRITER    17 /* Lost: the writer failed. */
+#define SPF_COUNTER_LOST_NESTED    18 /* Lost: handler was running. */
+#define SPF_COUNTER_OVERRUNS       19 /* Timer ticks merged in one signal. */
+#define SPF_COUNTER_HANDLER_NS     20 /* CPU time in the handler. */
+#define SPF_COUNTER_HANDLER_MAX_NS 21 /* Time in the handler, maximum. */
+#define SPF_COUNTER_THROTTLED      22 /* Ticks left out, see lj_sample.c. */
+#define SPF_COUNTER_HANDLER_P99_NS 23 /* Time in the handler, 99 % below. */
+#define SPF_COUNTER_TOTAL          24 /* + index: total of an event. */
+#define SPF_COUNTER_WALL_US        28 /* Time since the start. */
+#define SPF_COUNTER_LOST_QUEUE     29 /* Lost: all buffers wait. */
+#define SPF_COUNTER_UNSAMPLED \
+  30                               /* Threads that could not be sampled, at
 						** most at a time. */
-#define SPF_COUNTER_LUA_BROKEN		32	/* + SPF_BROKEN_*: Lua side broken. */
-#define SPF_COUNTER_HOST_BROKEN		48	/* + SPF_BROKEN_*: host side broken. */
-#define SPF_COUNTER__MAX		64
+#define SPF_COUNTER_LUA_BROKEN  32 /* + SPF_BROKEN_*: Lua side broken. */
+#define SPF_COUNTER_HOST_BROKEN 48 /* + SPF_BROKEN_*: host side broken. */
+#define SPF_COUNTER__MAX        64
 
 #endif

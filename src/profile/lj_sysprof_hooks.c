@@ -30,7 +30,7 @@ static Profile *told_enter(global_State *g)
     __atomic_store_n(&p->in_hook, 0, __ATOMIC_SEQ_CST);
     return NULL;
   }
-  profile_seton(p, lj_threads_self());  /* Its host may have moved it. */
+  profile_seton(p, lj_threads_self()); /* Its host may have moved it. */
   return p;
 }
 
@@ -74,8 +74,7 @@ void lj_sysprof_safepoint(lua_State *L, int what)
 static void change_begin(Profile *p)
 {
   __atomic_store_n(&p->changing, 1, __ATOMIC_SEQ_CST);
-  while (__atomic_load_n(&p->readers, __ATOMIC_SEQ_CST) != 0)
-    sched_yield();
+  while (__atomic_load_n(&p->readers, __ATOMIC_SEQ_CST) != 0) sched_yield();
 }
 
 static void change_end(Profile *p)

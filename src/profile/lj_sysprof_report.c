@@ -16,8 +16,7 @@ static uint64_t samples_of(const uint64_t *n)
 {
   uint64_t sum = 0;
   int i;
-  for (i = 0; i < SPF_VMST__MAX; i++)
-    sum += n[i];
+  for (i = 0; i < SPF_VMST__MAX; i++) sum += n[i];
   return sum;
 }
 
@@ -50,9 +49,9 @@ void lj_sysprof_selfreport(global_State *g, struct luam_Sysprof_SelfReport *r)
   lj_profiles_totals(g, &t);
   memset(r, 0, sizeof(*r));
   for (i = 0; i < t.opt.nspec && at < sizeof(r->clock); i++)
-    if (t.used[i].name[0])  /* None, if the start has failed. */
-      at += (size_t)snprintf(r->clock + at, sizeof(r->clock) - at, "%s%s",
-			     at ? "," : "", t.used[i].name);
+    if (t.used[i].name[0]) /* None, if the start has failed. */
+      at += (size_t)snprintf(r->clock + at, sizeof(r->clock) - at, "%s%s", at ? "," : "",
+			     t.used[i].name);
   us = first->kind == CLOCK_WALL ? t.wall_us : t.cpu_us;
   if (t.opt.nspec && first->unit == SPF_UNIT_US && first->period)
     r->asked_hz = 1e9 / (double)first->period;
@@ -68,8 +67,7 @@ void lj_sysprof_selfreport(global_State *g, struct luam_Sysprof_SelfReport *r)
     r->lua_broken[i] = n[SPF_COUNTER_LUA_BROKEN + i];
     r->host_broken[i] = n[SPF_COUNTER_HOST_BROKEN + i];
   }
-  if (t.handler.total)
-    r->handler_mean_ns = n[SPF_COUNTER_HANDLER_NS] / t.handler.total;
+  if (t.handler.total) r->handler_mean_ns = n[SPF_COUNTER_HANDLER_NS] / t.handler.total;
   r->handler_p99_ns = n[SPF_COUNTER_HANDLER_P99_NS];
   r->handler_max_ns = n[SPF_COUNTER_HANDLER_MAX_NS];
   r->cpu_us = t.cpu_us;

@@ -19,7 +19,7 @@
 #include "profile/lj_helper.h"
 #include "profile/lj_threads.h"
 
-#define DENTS_SIZE	4096
+#define DENTS_SIZE 4096
 
 /* The calling thread's id, or 0. */
 static __thread int own_tid __attribute__((tls_model("initial-exec")));
@@ -36,8 +36,7 @@ typedef struct Dent {
 static int tid_of(const char *name)
 {
   int tid = 0;
-  for (; *name >= '0' && *name <= '9'; name++)
-    tid = tid*10 + (*name - '0');
+  for (; *name >= '0' && *name <= '9'; name++) tid = tid * 10 + (*name - '0');
   return *name ? 0 : tid;
 }
 
@@ -45,11 +44,11 @@ static int tid_of(const char *name)
 int lj_threads_each(void (*f)(void *ctx, int tid), void *ctx)
 {
   uint64_t buf[DENTS_SIZE / sizeof(uint64_t)];
-  int fd = open("/proc/self/task", O_RDONLY|O_DIRECTORY|O_CLOEXEC);
+  int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   long n, at;
   if (fd < 0) return 0;
   while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
-    for (at = 0; at < n; ) {
+    for (at = 0; at < n;) {
       const Dent *d = (const Dent *)((const char *)buf + at);
       int tid = tid_of(d->name);
       if (tid && tid != lj_helper_tid()) f(ctx, tid);
@@ -81,12 +80,12 @@ void lj_threads_name(int tid, char *name)
   ssize_t n = 0;
   int fd;
   snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
-  fd = open(path, O_RDONLY|O_CLOEXEC);
+  fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
-    n = read(fd, name, THREADS_NAME_MAX-1);
+    n = read(fd, name, THREADS_NAME_MAX - 1);
     close(fd);
   }
-  if (n > 0 && name[n-1] == '\n') n--;
+  if (n > 0 && name[n - 1] == '\n') n--;
   name[n > 0 ? n : 0] = '\0';
 }
 

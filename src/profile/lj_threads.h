@@ -8,7 +8,7 @@
 
 #include "lj_def.h"
 
-#define THREADS_NAME_MAX	32	/* The kernel's have 16 bytes. */
+#define THREADS_NAME_MAX 32 /* The kernel's have 16 bytes. */
 
 /* Call f for each thread of the process but the helper. Returns 0 if they cannot
 ** be listed.

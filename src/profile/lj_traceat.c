@@ -16,9 +16,9 @@
 /* Bytes of the last instructions of a trace that links to another one:
 ** add rsp, imm8 or imm32; jmp rel32.
 */
-#define TAIL_ADD_RSP8	4
-#define TAIL_ADD_RSP32	7
-#define TAIL_JMP	5
+#define TAIL_ADD_RSP8  4
+#define TAIL_ADD_RSP32 7
+#define TAIL_JMP       5
 
 static const TraceSaved *saved_get(global_State *g, TraceNo traceno)
 {
@@ -85,8 +85,7 @@ static int tail_islinked(const GCtrace *T, uint32_t ofs)
   uint32_t tail = TAIL_JMP;
   if (T->link == 0 || T->mcloop || T->linktype == LJ_TRLINK_STITCH) return 0;
   if (T->spadjust)
-    tail += (int8_t)T->spadjust == (int32_t)T->spadjust ? TAIL_ADD_RSP8 :
-							    TAIL_ADD_RSP32;
+    tail += (int8_t)T->spadjust == (int32_t)T->spadjust ? TAIL_ADD_RSP8 : TAIL_ADD_RSP32;
   return ofs + tail >= T->szmcode;
 }
 
@@ -126,17 +125,14 @@ int lj_traceat_waited(global_State *g, uintptr_t addr, TraceAt *ta)
   /* Not at the beginning of the trace or of its loop: these are jumped to. Nor
   ** at the end of one that is linked to itself, which stands for its beginning.
   */
-  if (ta->seg && lj_traceat_code(g, addr-1, &before) &&
-      before.number == ta->number && before.in_loop == ta->in_loop &&
-      before.seg <= ta->seg &&
-      !returns_between(lj_traceat_trace(g, ta->number), before.seg->ref,
-		       ta->seg->ref))
+  if (ta->seg && lj_traceat_code(g, addr - 1, &before) && before.number == ta->number &&
+      before.in_loop == ta->in_loop && before.seg <= ta->seg &&
+      !returns_between(lj_traceat_trace(g, ta->number), before.seg->ref, ta->seg->ref))
     *ta = before;
   return 1;
 }
 
-int lj_traceat_exit(global_State *g, TraceNo traceno, ExitNo exitno,
-		    TraceAt *ta)
+int lj_traceat_exit(global_State *g, TraceNo traceno, ExitNo exitno, TraceAt *ta)
 {
   const TraceSaved *t = saved_get(g, traceno);
   if (!t || exitno >= t->T->nsnap) return 0;

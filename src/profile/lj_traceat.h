@@ -15,10 +15,10 @@
 #include "profile/lj_tracepos.h"
 
 typedef struct TraceAt {
-  TraceNo number;		/* Number of the trace. */
-  int in_loop;			/* In the part that is repeated. */
-  const struct TraceBlock *block;  /* Its positions, NULL if not known. */
-  const struct TraceSeg *seg;	/* The place. */
+  TraceNo number;                 /* Number of the trace. */
+  int in_loop;                    /* In the part that is repeated. */
+  const struct TraceBlock *block; /* Its positions, NULL if not known. */
+  const struct TraceSeg *seg;     /* The place. */
 } TraceAt;
 
 #if LJ_HASJIT
@@ -35,8 +35,7 @@ LJ_FUNC int lj_traceat_code(global_State *g, uintptr_t addr, TraceAt *ta);
 LJ_FUNC int lj_traceat_waited(global_State *g, uintptr_t addr, TraceAt *ta);
 
 /* Place of an exit of a trace. Returns 0 if there is none. Async-signal-safe. */
-LJ_FUNC int lj_traceat_exit(global_State *g, TraceNo traceno, ExitNo exitno,
-			    TraceAt *ta);
+LJ_FUNC int lj_traceat_exit(global_State *g, TraceNo traceno, ExitNo exitno, TraceAt *ta);
 
 /* A compiled trace, or NULL. Async-signal-safe. */
 LJ_FUNC const GCtrace *lj_traceat_trace(global_State *g, TraceNo traceno);

@@ -19,22 +19,22 @@
 #include "lj_state.h"
 #include "profile/lj_tracepos.h"
 
-#define NODES_MIN	32	/* First sizes of the buffers. */
-#define SAVED_MIN	64
-#define NODES_MAX	TRACENODE_NONE
+#define NODES_MIN 32 /* First sizes of the buffers. */
+#define SAVED_MIN 64
+#define NODES_MAX TRACENODE_NONE
 
 /* Parts of mov [r14+disp32], reg. */
-#define MOV_GL_SIZE	7
-#define MOV_GL_REX	0x49
-#define MOV_GL_REXR	0x04
-#define MOV_GL_OP	0x89
-#define MOV_GL_MODRM	0x86
-#define MOV_GL_REG	0x38
+#define MOV_GL_SIZE  7
+#define MOV_GL_REX   0x49
+#define MOV_GL_REXR  0x04
+#define MOV_GL_OP    0x89
+#define MOV_GL_MODRM 0x86
+#define MOV_GL_REG   0x38
 
 /* The handler runs on this thread: it is enough that the compiler keeps the
 ** order in which things become visible to it.
 */
-#define publish()	__asm__ __volatile__("" : : : "memory")
+#define publish() __asm__ __volatile__("" : : : "memory")
 
 /* -- Recording ---------------------------------------------------------------- */
 
@@ -54,24 +54,21 @@ static int node_grow(TracePos *tp)
 static int node_is(const TraceNode *n, const GCfunc *fn)
 {
   if (isluafunc(fn)) return n->pt == funcproto(fn);
-  return !n->pt && n->ffid == fn->c.ffid &&
-	 (!iscfunc(fn) || n->cfunc == fn->c.f);
+  return !n->pt && n->ffid == fn->c.ffid && (!iscfunc(fn) || n->cfunc == fn->c.f);
 }
 
 /* Node of a function that is called by the node parent at callpos. An old one
 ** is taken if it says the same.
 */
-static uint32_t node_get(TracePos *tp, const GCfunc *fn, uint32_t parent,
-			 BCPos callpos, uint32_t old)
+static uint32_t node_get(TracePos *tp, const GCfunc *fn, uint32_t parent, BCPos callpos,
+			 uint32_t old)
 {
   TraceNode *n;
   if (old < tp->nnode) {
     n = &tp->node[old];
-    if (n->parent == parent && n->callpos == callpos && node_is(n, fn))
-      return old;
+    if (n->parent == parent && n->callpos == callpos && node_is(n, fn)) return old;
   }
-  if (LJ_UNLIKELY(tp->nnode == tp->sznode || tp->nnode >= NODES_MAX) &&
-      !node_grow(tp))
+  if (LJ_UNLIKELY(tp->nnode == tp->sznode || tp->nnode >= NODES_MAX) && !node_grow(tp))
     return TRACENODE_NONE;
   n = &tp->node[tp->nnode];
   n->pt = isluafunc(fn) ? funcproto(fn) : NULL;
@@ -86,7 +83,7 @@ static uint32_t node_get(TracePos *tp, const GCfunc *fn, uint32_t parent,
 typedef struct FrameSeen {
   const GCfunc *fn;
   ptrdiff_t slot;
-  BCPos callpos;		/* Where its caller called it. */
+  BCPos callpos; /* Where its caller called it. */
 } FrameSeen;
 
 /* Position of a call in a caller that continues at pc. */
@@ -105,7 +102,7 @@ static uint32_t frames_node(TracePos *tp, jit_State *J)
   lua_State *L = J->L;
   FrameSeen seen[TRACEPOS_LEVELS];
   cTValue *f = L->base - 1;
-  cTValue *bottom = f - (J->baseslot - (1+LJ_FR2));
+  cTValue *bottom = f - (J->baseslot - (1 + LJ_FR2));
   uint32_t n = 0, i, node = TRACENODE_NONE;
   if (bottom < tvref(L->stack)) return TRACENODE_NONE;
   for (;;) {
@@ -116,25 +113,25 @@ static uint32_t frames_node(TracePos *tp, jit_State *J)
     seen[n].callpos = TRACEPOS_NONE;
     n++;
     if (f == bottom) break;
-    while (frame_isvarg(f)) {  /* The lower part holds the same function. */
+    while (frame_isvarg(f)) { /* The lower part holds the same function. */
       f = frame_prevd(f);
       if (f <= bottom) break;
     }
     if (f == bottom) break;
     if (frame_islua(f)) {
       prev = frame_prevl(f);
-      seen[n-1].callpos = call_pos(prev, frame_pc(f));
+      seen[n - 1].callpos = call_pos(prev, frame_pc(f));
     } else {
       prev = frame_prevd(f);
       if (frame_isc(f)) return TRACENODE_NONE;
-      if (frame_iscont(f)) seen[n-1].callpos = call_pos(prev, frame_contpc(f));
+      if (frame_iscont(f)) seen[n - 1].callpos = call_pos(prev, frame_contpc(f));
     }
     f = prev;
   }
   for (i = 0; i < n; i++) {
-    FrameSeen *s = &seen[n-1-i];
-    uint32_t old = i < tp->nlevel && tp->level[i].slot == s->slot ?
-		   tp->level[i].node : TRACENODE_NONE;
+    FrameSeen *s = &seen[n - 1 - i];
+    uint32_t old = i < tp->nlevel && tp->level[i].slot == s->slot ? tp->level[i].node
+								  : TRACENODE_NONE;
     node = node_get(tp, s->fn, node, s->callpos, old);
     if (node == TRACENODE_NONE) return node;
     tp->level[i].slot = s->slot;
@@ -155,10 +152,10 @@ static uint32_t frames_step(TracePos *tp, jit_State *J)
   ptrdiff_t slot = savestack(L, f);
   uint32_t n = tp->nlevel, old = TRACENODE_NONE;
   TraceLevel *top;
-  while (n > 0 && tp->level[n-1].slot > slot) n--;
+  while (n > 0 && tp->level[n - 1].slot > slot) n--;
   if (n == 0) return TRACENODE_NONE;
-  top = &tp->level[n-1];
-  if (top->slot == slot) {  /* Returned to. */
+  top = &tp->level[n - 1];
+  if (top->slot == slot) { /* Returned to. */
     tp->nlevel = n;
     return node_is(&tp->node[top->node], J->fn) ? top->node : TRACENODE_NONE;
   }
@@ -169,7 +166,7 @@ static uint32_t frames_step(TracePos *tp, jit_State *J)
   old = node_get(tp, J->fn, top->node, call_pos(prev, frame_pc(f)), old);
   top[1].slot = slot;
   top[1].node = old;
-  tp->nlevel = n+1;
+  tp->nlevel = n + 1;
   return old;
 }
 
@@ -246,11 +243,10 @@ void lj_tracepos_copied(TracePos *tp, jit_State *J, IRRef ins)
   if (tp->copy->ref == ins) {
     TraceSeg *seg = tp->next;
     IRRef ref = J->cur.nins;
-    if (seg > tp->copyend && seg[-1].ref == ref)
-      seg--;  /* Nothing of it was copied. */
+    if (seg > tp->copyend && seg[-1].ref == ref) seg--; /* Nothing of it was copied. */
     *seg = *tp->copy;
     seg->ref = (uint16_t)ref;
-    tp->next = seg+1;
+    tp->next = seg + 1;
     tp->copy++;
   }
   tp->copyref = tp->copy < tp->copyend ? tp->copy->ref : ~(IRRef)0;
@@ -294,51 +290,46 @@ static void saved_clear(TraceSaved *t)
 ** stands in the frame below, though registers may still be loaded for IR_RETF.
 ** It is mov [DISPATCH+disp32], reg; see asm_retf. Returns ofs if there is none.
 */
-static uint32_t retf_ofs(jit_State *J, const GCtrace *T, uint32_t from,
-			 uint32_t ofs)
+static uint32_t retf_ofs(jit_State *J, const GCtrace *T, uint32_t from, uint32_t ofs)
 {
   const uint8_t *mc = (const uint8_t *)T->mcode;
-  int32_t disp = (int32_t)((char *)&J2G(J)->jit_base -
-			   (char *)J2GG(J)->dispatch);
+  int32_t disp = (int32_t)((char *)&J2G(J)->jit_base - (char *)J2GG(J)->dispatch);
   uint32_t i;
   for (i = from; i + MOV_GL_SIZE <= ofs; i++)
-    if ((mc[i] & ~MOV_GL_REXR) == MOV_GL_REX && mc[i+1] == MOV_GL_OP &&
-	(mc[i+2] & ~MOV_GL_REG) == MOV_GL_MODRM &&
-	memcmp(&mc[i+3], &disp, sizeof(disp)) == 0)
+    if ((mc[i] & ~MOV_GL_REXR) == MOV_GL_REX && mc[i + 1] == MOV_GL_OP &&
+	(mc[i + 2] & ~MOV_GL_REG) == MOV_GL_MODRM &&
+	memcmp(&mc[i + 3], &disp, sizeof(disp)) == 0)
       return i + MOV_GL_SIZE;
   return ofs;
 }
 
 #else
-#define retf_ofs(J, T, from, ofs)	(ofs)
+#define retf_ofs(J, T, from, ofs) (ofs)
 #endif
 
 /* Keep the positions of the trace in one block. */
-static TraceBlock *block_new(jit_State *J, const TracePos *tp,
-			     const GCtrace *T)
+static TraceBlock *block_new(jit_State *J, const TracePos *tp, const GCtrace *T)
 {
   uint32_t nseg = (uint32_t)(tp->next - &tp->seg[1]), i;
-  size_t szseg = offsetof(TraceBlock, seg) + nseg*sizeof(TraceSeg);
+  size_t szseg = offsetof(TraceBlock, seg) + nseg * sizeof(TraceSeg);
   uint32_t mcode = (uint32_t)(uintptr_t)T->mcode;
   TraceBlock *b;
   if (tp->failed || nseg == 0) return NULL;
   szseg = (szseg + 7) & ~(size_t)7;
-  b = (TraceBlock *)malloc(szseg + tp->nnode*sizeof(TraceNode));
+  b = (TraceBlock *)malloc(szseg + tp->nnode * sizeof(TraceNode));
   if (!b) return NULL;
   b->nseg = nseg;
   b->nnode = tp->nnode;
   b->node = (TraceNode *)((char *)b + szseg);
-  memcpy((char *)b + szseg, tp->node, tp->nnode*sizeof(TraceNode));
-  memcpy(b->seg, &tp->seg[1], nseg*sizeof(TraceSeg));
-  for (i = 0; i < nseg && b->seg[i].ref <= tp->asmref; i++)
-    b->seg[i].ofs = 0;
+  memcpy((char *)b + szseg, tp->node, tp->nnode * sizeof(TraceNode));
+  memcpy(b->seg, &tp->seg[1], nseg * sizeof(TraceSeg));
+  for (i = 0; i < nseg && b->seg[i].ref <= tp->asmref; i++) b->seg[i].ofs = 0;
   /* It begins where the instruction before it ends. */
-  for (; i < nseg; i++)
-    b->seg[i].ofs = tp->mcend[b->seg[i].ref-1 - REF_BIAS] - mcode;
+  for (; i < nseg; i++) b->seg[i].ofs = tp->mcend[b->seg[i].ref - 1 - REF_BIAS] - mcode;
   if (LJ_UNLIKELY(J->chain[IR_RETF])) {
     for (i = 1; i < nseg; i++)
-      if (T->ir[b->seg[i].ref-1].o == IR_RETF)
-	b->seg[i].ofs = retf_ofs(J, T, b->seg[i-1].ofs, b->seg[i].ofs);
+      if (T->ir[b->seg[i].ref - 1].o == IR_RETF)
+	b->seg[i].ofs = retf_ofs(J, T, b->seg[i - 1].ofs, b->seg[i].ofs);
   }
   return b;
 }
@@ -351,7 +342,7 @@ void lj_tracepos_save(jit_State *J, const GCtrace *T)
   t = saved_get(tp, T->traceno);
   if (!t) return;
   saved_clear(t);
-  if (T->traceno >= tp->nsaved) tp->nsaved = T->traceno+1u;
+  if (T->traceno >= tp->nsaved) tp->nsaved = T->traceno + 1u;
   t->szmcode = T->szmcode;
   t->T = T;
   t->block = block_new(J, tp, T);

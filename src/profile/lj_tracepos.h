@@ -25,24 +25,24 @@
 
 #if LJ_HASJIT
 
-#define TRACENODE_NONE	0xffff		/* No node: below it is the Lua stack. */
-#define TRACEPOS_NONE	(~(BCPos)0)	/* Not in Lua code. */
+#define TRACENODE_NONE 0xffff      /* No node: below it is the Lua stack. */
+#define TRACEPOS_NONE  (~(BCPos)0) /* Not in Lua code. */
 
 /* A function that runs in a trace, as one place called it. */
 typedef struct TraceNode {
-  const GCproto *pt;		/* Of a Lua function, else NULL. */
-  lua_CFunction cfunc;		/* Of a C function, else NULL. */
-  uint16_t ffid;		/* FF_*. */
-  uint16_t parent;		/* Node of the caller, or TRACENODE_NONE. */
-  BCPos callpos;		/* Position in the caller, or TRACEPOS_NONE. */
+  const GCproto *pt;   /* Of a Lua function, else NULL. */
+  lua_CFunction cfunc; /* Of a C function, else NULL. */
+  uint16_t ffid;       /* FF_*. */
+  uint16_t parent;     /* Node of the caller, or TRACENODE_NONE. */
+  BCPos callpos;       /* Position in the caller, or TRACEPOS_NONE. */
 } TraceNode;
 
 /* The stretch of code that was made from one bytecode. */
 typedef struct TraceSeg {
-  uint32_t ofs;			/* Where its machine code begins. */
-  BCPos pos;			/* Position in the node's prototype, if any. */
-  uint16_t ref;			/* First IR instruction. */
-  uint16_t node;		/* Function. */
+  uint32_t ofs;  /* Where its machine code begins. */
+  BCPos pos;     /* Position in the node's prototype, if any. */
+  uint16_t ref;  /* First IR instruction. */
+  uint16_t node; /* Function. */
 } TraceSeg;
 
 /* Positions of one trace: one block of memory. */
@@ -50,49 +50,49 @@ typedef struct TraceBlock {
   uint32_t nseg;
   uint32_t nnode;
   const TraceNode *node;
-  TraceSeg seg[1];		/* In the order of ofs and ref. */
+  TraceSeg seg[1]; /* In the order of ofs and ref. */
 } TraceBlock;
 
 /* A compiled trace. */
 typedef struct TraceSaved {
-  uintptr_t mcode;		/* Its machine code, 0 for none. */
+  uintptr_t mcode; /* Its machine code, 0 for none. */
   uint32_t szmcode;
   const GCtrace *T;
-  TraceBlock *block;		/* NULL if there was no memory. */
+  TraceBlock *block; /* NULL if there was no memory. */
 } TraceSaved;
 
 /* A frame of the trace that is being recorded. */
 typedef struct TraceLevel {
-  ptrdiff_t slot;		/* Offset of its base in the Lua stack. */
+  ptrdiff_t slot; /* Offset of its base in the Lua stack. */
   uint32_t node;
 } TraceLevel;
 
-#define TRACEPOS_LEVELS	(LJ_MAX_JSLOTS/2 + 2)
-#define TRACEPOS_REFS	(0x10000 - REF_BIAS)
+#define TRACEPOS_LEVELS (LJ_MAX_JSLOTS / 2 + 2)
+#define TRACEPOS_REFS   (0x10000 - REF_BIAS)
 
 /* State of a VM, see GG_State. The large arrays are touched only as far as
 ** traces reach.
 */
 typedef struct TracePos {
   /* The trace that is being compiled. */
-  TraceSeg *next;		/* Next segment to write. */
-  const TValue *base;		/* Base and function of the last bytecode, */
+  TraceSeg *next;     /* Next segment to write. */
+  const TValue *base; /* Base and function of the last bytecode, */
   const GCfunc *fn;
-  const BCIns *bc;		/* where its bytecode begins, */
-  MSize sizebc;			/* its length, 0 if it has none, */
-  uint32_t current;		/* and its node. */
-  int failed;			/* No memory, or too large. */
+  const BCIns *bc;  /* where its bytecode begins, */
+  MSize sizebc;     /* its length, 0 if it has none, */
+  uint32_t current; /* and its node. */
+  int failed;       /* No memory, or too large. */
   TraceNode *node;
   uint32_t nnode, sznode;
-  IRRef copyref;		/* Next IR instruction to copy that begins one. */
-  TraceSeg *copy;		/* Its segment. */
-  TraceSeg *copyend;		/* Those below are copied. */
-  IRRef asmref;			/* Assembled last, the lowest. */
+  IRRef copyref;     /* Next IR instruction to copy that begins one. */
+  TraceSeg *copy;    /* Its segment. */
+  TraceSeg *copyend; /* Those below are copied. */
+  IRRef asmref;      /* Assembled last, the lowest. */
   uint32_t nlevel;
   /* All others, by number. */
   TraceSaved *saved;
   uint32_t szsaved;
-  uint32_t nsaved;		/* The others are empty. */
+  uint32_t nsaved; /* The others are empty. */
   TraceLevel level[TRACEPOS_LEVELS];
   /* Where the code of each IR instruction ends: addresses within a trace differ
   ** in the lower 32 bits only.
@@ -128,11 +128,11 @@ static LJ_AINLINE void lj_tracepos_ins(jit_State *J)
     IRRef ref = J->cur.nins, last = seg[-1].ref;
     BCPos pos = (BCPos)(J->pc - tp->bc);
     if (LJ_LIKELY(pos < tp->sizebc && J->L->base == tp->base && last <= ref)) {
-      if (last == ref) seg--;  /* The bytecode before emitted nothing. */
+      if (last == ref) seg--; /* The bytecode before emitted nothing. */
       seg->pos = pos;
       seg->ref = (uint16_t)ref;
       seg->node = (uint16_t)tp->current;
-      tp->next = seg+1;
+      tp->next = seg + 1;
     } else {
       lj_tracepos_bytecode(tp, J);
     }
@@ -143,15 +143,13 @@ static LJ_AINLINE void lj_tracepos_ins(jit_State *J)
 static LJ_AINLINE void lj_tracepos_copy(jit_State *J, IRRef ins)
 {
   TracePos *tp = J2GG(J)->tracepos;
-  if (tp && LJ_UNLIKELY(ins >= tp->copyref))
-    lj_tracepos_copied(tp, J, ins);
+  if (tp && LJ_UNLIKELY(ins >= tp->copyref)) lj_tracepos_copied(tp, J, ins);
 }
 
 /* An IR instruction is about to be assembled; its code ends at mcp. They come
 ** from the last to the first, and possibly all again.
 */
-static LJ_AINLINE void lj_tracepos_asm(jit_State *J, IRRef ref,
-				       const MCode *mcp)
+static LJ_AINLINE void lj_tracepos_asm(jit_State *J, IRRef ref, const MCode *mcp)
 {
   TracePos *tp = J2GG(J)->tracepos;
   if (tp) {

@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For REG_RAX and friends. */
+#define _GNU_SOURCE /* For REG_RAX and friends. */
 #endif
 #include "lj_obj.h"
 #include "lj_frame.h"
@@ -20,21 +20,21 @@
 #if LJ_HASJIT
 
 /* Registers of the VM's code, vm_x64.dasc. */
-#define REG_RA		REG_RCX
-#define REG_RC		REG_RAX
-#define REG_BASE	REG_RDX
+#define REG_RA   REG_RCX
+#define REG_RC   REG_RAX
+#define REG_BASE REG_RDX
 
-#define OP_CALL		0xe8	/* call rel32 */
+#define OP_CALL 0xe8 /* call rel32 */
 
 /* An exit stub pushes the low byte of its number, then a group of stubs the
 ** high byte (asm_exitstub_gen).
 */
-#define STUB_JMP_OFS	2	/* Behind the push of a stub. */
-#define STUBS_SIZE	(EXITSTUBS_PER_GROUP*EXITSTUB_SPACING + 8)
+#define STUB_JMP_OFS 2 /* Behind the push of a stub. */
+#define STUBS_SIZE   (EXITSTUBS_PER_GROUP * EXITSTUB_SPACING + 8)
 
-#define VM_EXIT			((uintptr_t)(void *)lj_vm_exit_handler)
-#define VM_EXIT_INTERP		((uintptr_t)(void *)lj_vm_exit_interp)
-#define VM_EXIT_INTERP_END	((uintptr_t)(void *)lj_vm_floor)
+#define VM_EXIT            ((uintptr_t)(void *)lj_vm_exit_handler)
+#define VM_EXIT_INTERP     ((uintptr_t)(void *)lj_vm_exit_interp)
+#define VM_EXIT_INTERP_END ((uintptr_t)(void *)lj_vm_floor)
 
 /* -- Leaving a trace ---------------------------------------------------------- */
 
@@ -51,12 +51,11 @@ static int pushed_byte(Peek *pk, uintptr_t addr, uint32_t *b)
 static uintptr_t trace_sp(global_State *g, const VMFrame *vf, TraceNo traceno)
 {
   const GCtrace *T = lj_traceat_trace(g, traceno);
-  return T ? vf->cf - (CFRAME_SIZE_JIT-CFRAME_SIZE) - T->spadjust : 0;
+  return T ? vf->cf - (CFRAME_SIZE_JIT - CFRAME_SIZE) - T->spadjust : 0;
 }
 
 /* In an exit stub: its number follows from its address and what is pushed. */
-static int exit_instub(TraceStack *ts, Peek *pk, global_State *g,
-		       const VMFrame *vf)
+static int exit_instub(TraceStack *ts, Peek *pk, global_State *g, const VMFrame *vf)
 {
   const jit_State *J = G2J(g);
   uintptr_t sp;
@@ -65,13 +64,13 @@ static int exit_instub(TraceStack *ts, Peek *pk, global_State *g,
   for (i = 0; i < LJ_MAX_EXITSTUBGR; i++) {
     uintptr_t ofs = vf->code - (uintptr_t)J->exitstubgroup[i];
     if (!J->exitstubgroup[i] || ofs >= STUBS_SIZE) continue;
-    if (ofs < (EXITSTUBS_PER_GROUP-1)*EXITSTUB_SPACING + STUB_JMP_OFS) {
-      ts->exitno = i*EXITSTUBS_PER_GROUP + (ExitNo)ofs/EXITSTUB_SPACING;
+    if (ofs < (EXITSTUBS_PER_GROUP - 1) * EXITSTUB_SPACING + STUB_JMP_OFS) {
+      ts->exitno = i * EXITSTUBS_PER_GROUP + (ExitNo)ofs / EXITSTUB_SPACING;
       return 1;
     }
     sp = trace_sp(g, vf, ts->from);
-    if (!sp || !pushed_byte(pk, sp-8, &low)) return 0;
-    ts->exitno = ((i*EXITSTUBS_PER_GROUP) & ~(ExitNo)0xff) + low;
+    if (!sp || !pushed_byte(pk, sp - 8, &low)) return 0;
+    ts->exitno = ((i * EXITSTUBS_PER_GROUP) & ~(ExitNo)0xff) + low;
     return 1;
   }
   return 0;
@@ -91,8 +90,8 @@ static int exit_isonstack(const uint8_t *ip)
 /* In lj_vm_exit_handler before it calls C: trace and exit are on the stack, then
 ** in registers, then in jit_State.
 */
-static int exit_inhandler(TraceStack *ts, Peek *pk, global_State *g,
-			  const VMFrame *vf, const ucontext_t *uc)
+static int exit_inhandler(TraceStack *ts, Peek *pk, global_State *g, const VMFrame *vf,
+			  const ucontext_t *uc)
 {
   const greg_t *greg = uc->uc_mcontext.gregs;
   uint32_t low, high;
@@ -101,8 +100,7 @@ static int exit_inhandler(TraceStack *ts, Peek *pk, global_State *g,
   ts->exitno = (ExitNo)greg[REG_RC];
   if (exit_isonstack((const uint8_t *)greg[REG_RIP])) {
     sp = trace_sp(g, vf, ts->from);
-    if (!sp || !pushed_byte(pk, sp-8, &low) || !pushed_byte(pk, sp-16, &high))
-      return 0;
+    if (!sp || !pushed_byte(pk, sp - 8, &low) || !pushed_byte(pk, sp - 16, &high)) return 0;
     ts->exitno = (high << 8) | low;
   }
   return 1;
@@ -113,18 +111,20 @@ static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
 {
   uintptr_t top = (uintptr_t)a->L->top;
   FrameFunc ff;
-  if (!lj_lframe_has(a, base-8) || !lj_lframe_func(a, base-8, &ff) || !ff.pt ||
+  if (!lj_lframe_has(a, base - 8) || !lj_lframe_func(a, base - 8, &ff) || !ff.pt ||
       !lj_lframe_pcinproto(ff.pt, (uintptr_t)(pc + 1)))
     return 0;
   switch (bc_op(*pc)) {
-  case BC_CALLM: case BC_CALLMT: case BC_RETM: case BC_TSETM:
-    return 1;  /* It depends on the number of results. */
+  case BC_CALLM:
+  case BC_CALLMT:
+  case BC_RETM:
+  case BC_TSETM: return 1; /* It depends on the number of results. */
   default:
     if (bc_op(*pc) >= BC_FUNCF) return 1;
     break;
   }
   /* An error that is passed on is above that. */
-  return top - base - ff.pt->framesize*sizeof(TValue) <= sizeof(TValue);
+  return top - base - ff.pt->framesize * sizeof(TValue) <= sizeof(TValue);
 }
 
 /* Has lj_trace_exit rebuilt the frames? It does so in a protected call, which
@@ -132,9 +132,8 @@ static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
 ** last time, then the top does not fit. Without inlined frames there is nothing
 ** to rebuild: the exit is at its place in the trace until lj_trace_exit returns.
 */
-static int exit_isrestored(const TraceStack *ts, const LuaArea *a,
-			   global_State *g, uintptr_t base,
-			   const ucontext_t *uc, uintptr_t savedpc)
+static int exit_isrestored(const TraceStack *ts, const LuaArea *a, global_State *g,
+			   uintptr_t base, const ucontext_t *uc, uintptr_t savedpc)
 {
   const GCtrace *T = lj_traceat_trace(g, ts->from);
   const BCIns *pc;
@@ -144,8 +143,7 @@ static int exit_isrestored(const TraceStack *ts, const LuaArea *a,
   if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap) return 1;
   if (!uc) return G2J(g)->state != LJ_TRACE_IDLE;
   ip = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
-  if (lj_hstack_isvm(ip) && ip >= VM_EXIT)
-    return *(const uint8_t *)ip != OP_CALL;
+  if (lj_hstack_isvm(ip) && ip >= VM_EXIT) return *(const uint8_t *)ip != OP_CALL;
   if (lj_traceat_exit(g, ts->from, ts->exitno, &at) && at.block &&
       at.block->node[at.seg->node].parent == TRACENODE_NONE)
     return 0;
@@ -158,16 +156,15 @@ static int exit_isrestored(const TraceStack *ts, const LuaArea *a,
 static int base_runs(const LuaArea *a, uintptr_t base, const GCproto *pt)
 {
   FrameFunc ff;
-  return lj_lframe_has(a, base-8) && lj_lframe_func(a, base-8, &ff) &&
-	 ff.pt == pt;
+  return lj_lframe_has(a, base - 8) && lj_lframe_func(a, base - 8, &ff) && ff.pt == pt;
 }
 
 /* Base of the first frame of a trace that is being left. L->base is that, or the
 ** one of an inlined frame: they are rebuilt one after the other. 0 if it cannot
 ** be known, as in a function that calls itself.
 */
-static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a,
-			   global_State *g, uintptr_t base)
+static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a, global_State *g,
+			   uintptr_t base)
 {
   const GCtrace *T = lj_traceat_trace(g, ts->from);
   const TraceBlock *b = ts->at.block;
@@ -176,16 +173,14 @@ static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a,
   uintptr_t found;
   uint32_t i;
   if (!T || !b || ts->exitno >= T->nsnap) return base;
-  for (i = ts->at.seg->node; i < b->nnode; i = b->node[i].parent)
-    pt = b->node[i].pt;
+  for (i = ts->at.seg->node; i < b->nnode; i = b->node[i].parent) pt = b->node[i].pt;
   if (!pt) return base;
   found = base_runs(a, base, pt) ? base : 0;
   snap = &T->snap[ts->exitno];
   for (i = 0; i < snap->nent; i++) {
     SnapEntry sn = T->snapmap[snap->mapofs + i];
-    uintptr_t first = base - (snap_slot(sn)-LJ_FR2)*sizeof(TValue);
-    if ((sn & SNAP_FRAME) && snap_slot(sn) > LJ_FR2 &&
-	base_runs(a, first, pt)) {
+    uintptr_t first = base - (snap_slot(sn) - LJ_FR2) * sizeof(TValue);
+    if ((sn & SNAP_FRAME) && snap_slot(sn) > LJ_FR2 && base_runs(a, first, pt)) {
       if (found) return 0;
       found = first;
     }
@@ -201,36 +196,32 @@ static void look_end(TraceStack *ts, global_State *g, const ucontext_t *uc)
   const GCtrace *T = lj_traceat_trace(g, (TraceNo)g->vmstate);
   const SnapShot *snap;
   if (g->vmstate <= 0 || !T || T->nsnap == 0 || !uc) return;
-  snap = &T->snap[T->nsnap-1];
-  ts->pc = (uintptr_t)snap_pc(&T->snapmap[snap->mapofs + snap->nent]) +
-	   sizeof(BCIns);
+  snap = &T->snap[T->nsnap - 1];
+  ts->pc = (uintptr_t)snap_pc(&T->snapmap[snap->mapofs + snap->nent]) + sizeof(BCIns);
   ts->base = (uintptr_t)uc->uc_mcontext.gregs[REG_BASE];
 }
 
 /* PC that an exit goes on with. The saved one may point to a copy of the
 ** instruction, see look_end.
 */
-static uintptr_t exit_pc(const TraceStack *ts, global_State *g,
-			 uintptr_t savedpc)
+static uintptr_t exit_pc(const TraceStack *ts, global_State *g, uintptr_t savedpc)
 {
   const GCtrace *T = lj_traceat_trace(g, ts->from);
   const SnapShot *snap;
-  if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap)
-    return savedpc;
+  if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap) return savedpc;
   snap = &T->snap[ts->exitno];
   return (uintptr_t)snap_pc(&T->snapmap[snap->mapofs + snap->nent]);
 }
 
-static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
-		      const VMFrame *vf, uintptr_t base, int moves,
-		      const ucontext_t *uc)
+static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g, const VMFrame *vf,
+		      uintptr_t base, int moves, const ucontext_t *uc)
 {
   Peek *pk = a->pk;
   const jit_State *J = G2J(g);
   uintptr_t jit_base = (uintptr_t)tvref(g->jit_base), savedpc = 0;
   if (vf->code - VM_EXIT_INTERP < VM_EXIT_INTERP_END - VM_EXIT_INTERP) {
     look_end(ts, g, uc);
-    return;  /* The registers are those of the interpreter. */
+    return; /* The registers are those of the interpreter. */
   }
   if (!lj_hstack_isvm(vf->code)) {
     if (g->vmstate <= 0 || !exit_instub(ts, pk, g, vf)) return;
@@ -270,9 +261,8 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g,
 
 /* -- Running a trace ---------------------------------------------------------- */
 
-void lj_tstack_look(TraceStack *ts, const LuaArea *a, global_State *g,
-		    const VMFrame *vf, uintptr_t base, int moves,
-		    const ucontext_t *uc)
+void lj_tstack_look(TraceStack *ts, const LuaArea *a, global_State *g, const VMFrame *vf,
+		    uintptr_t base, int moves, const ucontext_t *uc)
 {
   ts->runs = ts->exits = 0;
   ts->pc = 0;

@@ -20,14 +20,14 @@
 #include "profile/lj_traceat.h"
 
 typedef struct TraceStack {
-  int runs;			/* The inlined frames are not on the Lua stack. */
-  uintptr_t base;		/* Base of the trace's first frame or, with pc, of
+  int runs;       /* The inlined frames are not on the Lua stack. */
+  uintptr_t base; /* Base of the trace's first frame or, with pc, of
 				** the top frame. */
-  TraceAt at;			/* Place; at.block is NULL if not known. */
-  int exits;			/* A trace is being left, */
-  TraceNo from;			/* this one, */
-  ExitNo exitno;		/* by this exit. */
-  uintptr_t pc;			/* PC behind the instruction to go on with, if
+  TraceAt at;     /* Place; at.block is NULL if not known. */
+  int exits;      /* A trace is being left, */
+  TraceNo from;   /* this one, */
+  ExitNo exitno;  /* by this exit. */
+  uintptr_t pc;   /* PC behind the instruction to go on with, if
 				** the frames are rebuilt, else 0. */
 } TraceStack;
 

@@ -22,15 +22,15 @@ LJ_ASMF void lj_vm_ffi_call(void);
 /* -- Parts of the assembler VM -------------------------------------------- */
 
 /* In the order of their addresses. */
-#define VM_BEGIN	((uintptr_t)(void *)lj_vm_asm_begin)
-#define VM_UNWIND_C	((uintptr_t)(void *)lj_vm_unwind_c)
-#define VM_UNWIND_FF	((uintptr_t)(void *)lj_vm_unwind_ff)
-#define VM_EXIT		((uintptr_t)(void *)lj_vm_exit_handler)
-#define VM_EXIT_INTERP	((uintptr_t)(void *)lj_vm_exit_interp)
-#define VM_LEAF		((uintptr_t)(void *)lj_vm_floor)
-#define VM_CPUID	((uintptr_t)(void *)lj_vm_cpuid)
-#define VM_CALLBACK	((uintptr_t)(void *)lj_vm_ffi_callback)
-#define VM_FFI_CALL	((uintptr_t)(void *)lj_vm_ffi_call)
+#define VM_BEGIN       ((uintptr_t)(void *)lj_vm_asm_begin)
+#define VM_UNWIND_C    ((uintptr_t)(void *)lj_vm_unwind_c)
+#define VM_UNWIND_FF   ((uintptr_t)(void *)lj_vm_unwind_ff)
+#define VM_EXIT        ((uintptr_t)(void *)lj_vm_exit_handler)
+#define VM_EXIT_INTERP ((uintptr_t)(void *)lj_vm_exit_interp)
+#define VM_LEAF        ((uintptr_t)(void *)lj_vm_floor)
+#define VM_CPUID       ((uintptr_t)(void *)lj_vm_cpuid)
+#define VM_CALLBACK    ((uintptr_t)(void *)lj_vm_ffi_callback)
+#define VM_FFI_CALL    ((uintptr_t)(void *)lj_vm_ffi_call)
 
 VMCode lj_vmcode_part(uintptr_t pc)
 {
@@ -43,30 +43,26 @@ VMCode lj_vmcode_part(uintptr_t pc)
 
 /* -- Places where the frame is not complete ------------------------------- */
 
-#define WINDOWS_MAX	16
-#define FFI_CALL_MAX	1024	/* Bytes of lj_vm_ffi_call at most. */
+#define WINDOWS_MAX  16
+#define FFI_CALL_MAX 1024 /* Bytes of lj_vm_ffi_call at most. */
 
-enum {
-  OP_RET = 0xc3, OP_LEAVE = 0xc9, OP_PUSH_RBX = 0x53, OP_POP_RBX = 0x5b
-};
+enum { OP_RET = 0xc3, OP_LEAVE = 0xc9, OP_PUSH_RBX = 0x53, OP_POP_RBX = 0x5b };
 
 /* Found by its bytes. */
 static struct {
-  uintptr_t prologue[WINDOWS_MAX];  /* Addresses of "push rbx". */
-  uintptr_t epilogue[WINDOWS_MAX];  /* Addresses of "add rsp". */
+  uintptr_t prologue[WINDOWS_MAX]; /* Addresses of "push rbx". */
+  uintptr_t epilogue[WINDOWS_MAX]; /* Addresses of "add rsp". */
   int nprologue, nepilogue;
-  uintptr_t cpuid_push, cpuid_pop;  /* Behind them, RBX is saved, or not. */
-  uintptr_t ffi_call_ret;	/* Last "ret" of lj_vm_ffi_call. */
+  uintptr_t cpuid_push, cpuid_pop; /* Behind them, RBX is saved, or not. */
+  uintptr_t ffi_call_ret;          /* Last "ret" of lj_vm_ffi_call. */
 } vmcode;
 
 /* push rbx; push r15; push r14; sub rsp, 5*8 */
-static const uint8_t prologue_code[] = {
-  0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, 0x28
-};
+static const uint8_t prologue_code[] = { 0x53, 0x41, 0x57, 0x41, 0x56,
+					 0x48, 0x83, 0xec, 0x28 };
 /* add rsp, 5*8; pop r14; pop r15; pop rbx; pop rbp */
-static const uint8_t epilogue_code[] = {
-  0x48, 0x83, 0xc4, 0x28, 0x41, 0x5e, 0x41, 0x5f, 0x5b, 0x5d
-};
+static const uint8_t epilogue_code[] = { 0x48, 0x83, 0xc4, 0x28, 0x41,
+					 0x5e, 0x41, 0x5f, 0x5b, 0x5d };
 
 static int code_matches(const uint8_t *p, const uint8_t *code, size_t sz)
 {
@@ -100,7 +96,7 @@ int lj_vmcode_warmup(void)
     if ((uintptr_t)p >= VM_CALLBACK) return 0;
   vmcode.cpuid_pop = (uintptr_t)p;
   p = end;
-#if LJ_HASFFI  /* Else there is only its name. */
+#if LJ_HASFFI /* Else there is only its name. */
   for (; !(p[0] == OP_LEAVE && p[1] == OP_RET); p++)
     if (p - end > FFI_CALL_MAX) return 0;
 #endif
@@ -111,9 +107,7 @@ int lj_vmcode_warmup(void)
 int lj_vmcode_partial(uintptr_t pc, const uint8_t **regs)
 {
   /* From the lowest address on. The last ones are the first that are pushed. */
-  static const uint8_t saved[4] = {
-    CFI_REG_R14, CFI_REG_R15, CFI_REG_BX, CFI_REG_BP
-  };
+  static const uint8_t saved[4] = { CFI_REG_R14, CFI_REG_R15, CFI_REG_BX, CFI_REG_BP };
   int i, n = -1;
   switch (lj_vmcode_part(pc)) {
   case VMCODE_LEAF:
@@ -123,18 +117,16 @@ int lj_vmcode_partial(uintptr_t pc, const uint8_t **regs)
       return 1;
     }
     break;
-  case VMCODE_NONE:  /* The CFI of lj_vm_ffi_call holds only inside. */
-    if (!LJ_HASFFI)
-      break;
-    if (pc == VM_FFI_CALL || pc == vmcode.ffi_call_ret)
-      n = 0;
-    else if (pc - VM_FFI_CALL <= 4)  /* push rbp; mov rbp, rsp; push rbx */
-      n = 1;
+  case VMCODE_NONE: /* The CFI of lj_vm_ffi_call holds only inside. */
+    if (!LJ_HASFFI) break;
+    if (pc == VM_FFI_CALL || pc == vmcode.ffi_call_ret) n = 0;
+    else if (pc - VM_FFI_CALL <= 4) /* push rbp; mov rbp, rsp; push rbx */ n = 1;
     break;
-  case VMCODE_INTERP: case VMCODE_CALLBACK:
-    if (pc == VM_UNWIND_C || pc == VM_UNWIND_FF) n = 0;  /* Called by C. */
+  case VMCODE_INTERP:
+  case VMCODE_CALLBACK:
+    if (pc == VM_UNWIND_C || pc == VM_UNWIND_FF) n = 0; /* Called by C. */
     for (i = 0; i < vmcode.nprologue && n < 0; i++) {
-      switch (pc - vmcode.prologue[i] + 1) {  /* From "push rbp". */
+      switch (pc - vmcode.prologue[i] + 1) { /* From "push rbp". */
       case 0: n = 0; break;
       case 1: n = 1; break;
       case 2: n = 2; break;
@@ -160,8 +152,7 @@ int lj_vmcode_partial(uintptr_t pc, const uint8_t **regs)
   return n;
 }
 
-int lj_vmcode_callback(Peek *pk, const global_State *g, uintptr_t pc,
-		       const uint8_t **regs)
+int lj_vmcode_callback(Peek *pk, const global_State *g, uintptr_t pc, const uint8_t **regs)
 {
 #if LJ_HASFFI
   /* Each slot sets AL and jumps; then each group pushes RBP and sets AH and RBP
@@ -179,7 +170,10 @@ int lj_vmcode_callback(Peek *pk, const global_State *g, uintptr_t pc,
   *regs = saved;
   return code == MOV_AH || code == MOV_RBP || code == JMP_VM;
 #else
-  UNUSED(pk); UNUSED(g); UNUSED(pc); UNUSED(regs);
+  UNUSED(pk);
+  UNUSED(g);
+  UNUSED(pc);
+  UNUSED(regs);
   return -1;
 #endif
 }
@@ -192,14 +186,14 @@ int lj_vmcode_islanding(uintptr_t pc)
 
 /* -- Compiled code -------------------------------------------------------- */
 
-#define MCODE_AREAS_MAX	4096	/* Areas of machine code looked at. */
+#define MCODE_AREAS_MAX 4096 /* Areas of machine code looked at. */
 
 /* Bytes of a group of exit stubs: a "push imm8; jmp short" for each but the
 ** last, which falls into "push imm8; jmp near".
 */
-#define EXITSTUBS_SIZE	(4*EXITSTUBS_PER_GROUP - 2 + 2 + 5)
+#define EXITSTUBS_SIZE (4 * EXITSTUBS_PER_GROUP - 2 + 2 + 5)
 
-static uint32_t code_frees;	/* Of all VMs. */
+static uint32_t code_frees; /* Of all VMs. */
 
 void lj_vmcode_freed(void)
 {
@@ -213,8 +207,8 @@ void lj_vmcode_freed(void)
 */
 static int area_load(Peek *pk, uintptr_t area, uintptr_t *next, uintptr_t *size)
 {
-  return lj_peek_word(pk, area, next) &&
-	 lj_peek_word(pk, area + sizeof(uintptr_t), size) && *size != 0;
+  return lj_peek_word(pk, area, next) && lj_peek_word(pk, area + sizeof(uintptr_t), size) &&
+	 *size != 0;
 }
 
 /* They are allocated one below the other where that is possible. */
@@ -222,8 +216,14 @@ static void areas_add(VMCodeAreas *va, uintptr_t begin, uintptr_t end)
 {
   uint32_t i;
   for (i = 0; i < va->n; i++) {
-    if (va->range[i].begin == end) { va->range[i].begin = begin; return; }
-    if (va->range[i].end == begin) { va->range[i].end = end; return; }
+    if (va->range[i].begin == end) {
+      va->range[i].begin = begin;
+      return;
+    }
+    if (va->range[i].end == begin) {
+      va->range[i].end = end;
+      return;
+    }
   }
   if (va->n < VMCODE_RANGES) {
     va->range[va->n].begin = begin;
@@ -243,11 +243,10 @@ static int areas_update(VMCodeAreas *va, Peek *pk, const jit_State *J, uintptr_t
   int i;
   if (known == head) return va->n <= VMCODE_RANGES;
   if (known == 0) va->n = va->size = 0;
-  va->head = 0;  /* None, until all is well. */
+  va->head = 0; /* None, until all is well. */
   for (area = head, i = 0; area != known && va->n <= VMCODE_RANGES; i++) {
     uintptr_t next, size;
-    if (area == 0 || i == MCODE_AREAS_MAX || !area_load(pk, area, &next, &size))
-      return 0;
+    if (area == 0 || i == MCODE_AREAS_MAX || !area_load(pk, area, &next, &size)) return 0;
     areas_add(va, area, area + size);
     va->size += size;
     area = next;
@@ -284,7 +283,10 @@ int lj_vmcode_isjit(VMCodeAreas *va, Peek *pk, const global_State *g, uintptr_t 
   for (i = 0; i < va->n; i++)
     if (pc - va->range[i].begin < va->range[i].end - va->range[i].begin) return 1;
 #else
-  UNUSED(va); UNUSED(pk); UNUSED(g); UNUSED(pc);
+  UNUSED(va);
+  UNUSED(pk);
+  UNUSED(g);
+  UNUSED(pc);
 #endif
   return 0;
 }
@@ -297,7 +299,8 @@ int lj_vmcode_isexitstub(const global_State *g, uintptr_t pc)
   for (i = 0; i < LJ_MAX_EXITSTUBGR && J->exitstubgroup[i]; i++)
     if (pc - (uintptr_t)J->exitstubgroup[i] < EXITSTUBS_SIZE) return 1;
 #else
-  UNUSED(g); UNUSED(pc);
+  UNUSED(g);
+  UNUSED(pc);
 #endif
   return 0;
 }

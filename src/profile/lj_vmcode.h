@@ -18,25 +18,27 @@
 
 /* Parts of the assembler VM. */
 typedef enum VMCode {
-  VMCODE_NONE,		/* Other code, also lj_vm_ffi_call, a host function. */
-  VMCODE_INTERP,	/* On the VM's frame: interpreter, ways in and out. */
-  VMCODE_EXIT,		/* lj_vm_exit_handler: deeper by what it saves. */
-  VMCODE_EXIT_INTERP,	/* lj_vm_exit_interp: deeper at its start. */
-  VMCODE_LEAF,		/* Helpers without a frame. */
-  VMCODE_CALLBACK	/* On a frame that a C function has to link first. */
+  VMCODE_NONE,        /* Other code, also lj_vm_ffi_call, a host function. */
+  VMCODE_INTERP,      /* On the VM's frame: interpreter, ways in and out. */
+  VMCODE_EXIT,        /* lj_vm_exit_handler: deeper by what it saves. */
+  VMCODE_EXIT_INTERP, /* lj_vm_exit_interp: deeper at its start. */
+  VMCODE_LEAF,        /* Helpers without a frame. */
+  VMCODE_CALLBACK     /* On a frame that a C function has to link first. */
 } VMCode;
 
 /* Areas that compiled code was allocated in when it was last looked for, those that
 ** adjoin as one. All zero: none yet.
 */
-#define VMCODE_RANGES	16
+#define VMCODE_RANGES 16
 
 typedef struct VMCodeAreas {
-  uintptr_t head;		/* The newest one, 0 for none. */
-  uint32_t frees;		/* How often code had been freed. */
-  uint32_t n;			/* Ranges, or more than there is room for. */
-  uintptr_t size;		/* Of all areas. */
-  struct { uintptr_t begin, end; } range[VMCODE_RANGES];
+  uintptr_t head; /* The newest one, 0 for none. */
+  uint32_t frees; /* How often code had been freed. */
+  uint32_t n;     /* Ranges, or more than there is room for. */
+  uintptr_t size; /* Of all areas. */
+  struct {
+    uintptr_t begin, end;
+  } range[VMCODE_RANGES];
 } VMCodeAreas;
 
 /* Study the machine code. Call it once outside of the handler; returns 0 if
@@ -67,8 +69,7 @@ LJ_FUNC void lj_vmcode_freed(void);
 /* Is an address in the compiled code of this VM: traces and exit stubs? The areas
 ** are those of this VM, kept from call to call, or NULL.
 */
-LJ_FUNC int lj_vmcode_isjit(VMCodeAreas *va, Peek *pk, const global_State *g,
-			    uintptr_t pc);
+LJ_FUNC int lj_vmcode_isjit(VMCodeAreas *va, Peek *pk, const global_State *g, uintptr_t pc);
 
 /* Is an address in an exit stub of this VM? */
 LJ_FUNC int lj_vmcode_isexitstub(const global_State *g, uintptr_t pc);

@@ -58,7 +58,7 @@ static int vm_isours(Profile *p)
 static int session_close(Session *s, int with_names, uint8_t **buf)
 {
   Profile *p = s->p;
-  Session * volatile *link = &p->first;
+  Session *volatile *link = &p->first;
   int err = lj_session_end(s, with_names);
   *buf = session_isqueued(s) ? p->opt.buf : s->stream.wb.buf;
   while (*link != s) link = &(*link)->next;
@@ -93,8 +93,7 @@ void lj_vmprofile_halt(Profile *p)
   Session *s;
   p->with_names = vm_isours(p);
   is_replaced(p);
-  for (s = p->first; s; s = s->next)
-    lj_session_halt(s);
+  for (s = p->first; s; s = s->next) lj_session_halt(s);
   __atomic_store_n(&p->running, 0, __ATOMIC_SEQ_CST);
   wait_for_hook(p);
 }
@@ -105,7 +104,7 @@ int lj_vmprofile_end(Profile *p)
   uint8_t *buf = NULL;
   int err = 0, stop_err;
   while ((s = p->first) != NULL) {
-    int res = session_close(s, p->with_names, &buf);  /* The first is last. */
+    int res = session_close(s, p->with_names, &buf); /* The first is last. */
     if (res) err = res;
   }
   p->ended.wall_us = p->ended.counters[SPF_COUNTER_WALL_US];
@@ -155,7 +154,7 @@ static int thread_begin(Profile *p, int tid, int later)
 typedef struct ThreadScan {
   Profile *p;
   int later;
-  uint64_t unsampled;		/* Threads that cannot be sampled. */
+  uint64_t unsampled; /* Threads that cannot be sampled. */
 } ThreadScan;
 
 static void thread_found(void *ctx, int tid)
@@ -167,8 +166,7 @@ static void thread_found(void *ctx, int tid)
       s->seen = 1;
       return;
     }
-  if (!thread_begin(scan->p, tid, scan->later) && lj_threads_exists(tid))
-    scan->unsampled++;
+  if (!thread_begin(scan->p, tid, scan->later) && lj_threads_exists(tid)) scan->unsampled++;
 }
 
 /* The first session stays, and has what is counted outside of the handlers. */
@@ -193,15 +191,14 @@ void lj_vmprofile_scan(Profile *p, int later)
   scan.p = p;
   scan.later = later;
   scan.unsampled = 0;
-  for (s = p->first; s; s = s->next)
-    s->seen = 0;
+  for (s = p->first; s; s = s->next) s->seen = 0;
   if (!lj_threads_each(thread_found, &scan)) return;
   count_unsampled(p, scan.unsampled);
   for (s = p->first; s; s = next) {
     next = s->next;
     if (s->seen) {
       lj_session_look(s);
-    } else if (next) {  /* The first one has the buffer for on_stop: it stays. */
+    } else if (next) { /* The first one has the buffer for on_stop: it stays. */
       thread_end(s);
     }
   }
@@ -253,8 +250,10 @@ int lj_vmprofile_begin(Profile *p, char *why)
   int all = (p->opt.threads == LUAM_SYSPROF_THREADS_ALL), err;
   if (all && !lj_threads_each(thread_ignore, NULL)) {
     err = errno ? errno : EIO;
-    snprintf(why, CLOCK_WHY_MAX, "the threads of the process cannot be listed: "
-	     "/proc/self/task: %s", strerror(err));
+    snprintf(why, CLOCK_WHY_MAX,
+	     "the threads of the process cannot be listed: "
+	     "/proc/self/task: %s",
+	     strerror(err));
     return err;
   }
   err = lj_session_begin(p->first, why);
@@ -294,8 +293,7 @@ int lj_vmprofile_dump(Profile *p)
 int lj_vmprofile_move(Profile *p, char *why)
 {
   profile_seton(p, lj_threads_self());
-  if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL)
-    return lj_session_move(p->first, why);
+  if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL) return lj_session_move(p->first, why);
   lj_vmprofile_scan(p, 1);
   return 0;
 }
@@ -304,8 +302,7 @@ void lj_vmprofile_totals(Profile *p, ProfileTotals *t)
 {
   Session *s;
   *t = p->ended;
-  for (s = p->first; s; s = s->next)
-    lj_session_count(s, t);
+  for (s = p->first; s; s = s->next) lj_session_count(s, t);
   t->opt = p->opt;
   t->sessions = p->nsession;
   if (!p->running) return;

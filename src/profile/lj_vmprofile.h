@@ -34,57 +34,57 @@ struct Session;
 
 /* What a start asks for. */
 typedef struct ProfileOptions {
-  int mode;			/* LUAM_SYSPROF_*. */
-  int threads;			/* LUAM_SYSPROF_THREADS_*. */
-  int flush;			/* LUAM_SYSPROF_FLUSH_*, with a stream. */
-  int signo;			/* Signal of the clocks. */
+  int mode;    /* LUAM_SYSPROF_*. */
+  int threads; /* LUAM_SYSPROF_THREADS_*. */
+  int flush;   /* LUAM_SYSPROF_FLUSH_*, with a stream. */
+  int signo;   /* Signal of the clocks. */
   SysprofCallbacks cb;
-  void *ctx;			/* For the callbacks. */
-  uint8_t *buf;			/* Buffer of the first session, */
-  size_t len;			/* and its size, as of all others. */
+  void *ctx;    /* For the callbacks. */
+  uint8_t *buf; /* Buffer of the first session, */
+  size_t len;   /* and its size, as of all others. */
   luam_Sysprof_on_fork on_fork;
-  uint32_t number;		/* Number of the first session in the file. */
+  uint32_t number; /* Number of the first session in the file. */
   uint64_t interval_ns;
-  int nspec;			/* Events. */
+  int nspec; /* Events. */
   ClockSpec spec[SPF_EVENTS_MAX];
 } ProfileOptions;
 
 /* What several sessions count, together. */
 typedef struct ProfileTotals {
-  ProfileOptions opt;		/* Of their profile. */
-  ClockSpec used[SPF_EVENTS_MAX];  /* Its clocks as they are used. */
+  ProfileOptions opt;             /* Of their profile. */
+  ClockSpec used[SPF_EVENTS_MAX]; /* Its clocks as they are used. */
   uint64_t counters[SPF_COUNTER__MAX];
-  Hist handler;			/* Time in the handler. */
-  uint64_t ticks;		/* Samples of the first event. */
-  uint64_t cpu_us;		/* CPU time of the threads. */
-  uint64_t wall_us;		/* Since the start of the profile. */
-  uint32_t sessions;		/* Sessions that were begun. */
-  int replaced;			/* The program has taken the signal away. */
+  Hist handler;      /* Time in the handler. */
+  uint64_t ticks;    /* Samples of the first event. */
+  uint64_t cpu_us;   /* CPU time of the threads. */
+  uint64_t wall_us;  /* Since the start of the profile. */
+  uint32_t sessions; /* Sessions that were begun. */
+  int replaced;      /* The program has taken the signal away. */
 } ProfileTotals;
 
 /* The profile of a VM. It stays until lua_close, running or not. */
 typedef struct Profile {
-  global_State *g;		/* The VM. */
-  struct Profile *next;		/* In the list of all. */
-  volatile int running;		/* It has sessions. */
-  int inherited;		/* The parent's: only on_stop is left to call. */
-  ProfileOptions opt;		/* Set before the start, as the next two. */
-  pid_t pid;			/* Process that started it. */
-  uint64_t start_ns;		/* CLOCK_MONOTONIC at the start. */
-  uint64_t origin_ns;		/* Where the times of its streams begin. */
+  global_State *g;      /* The VM. */
+  struct Profile *next; /* In the list of all. */
+  volatile int running; /* It has sessions. */
+  int inherited;        /* The parent's: only on_stop is left to call. */
+  ProfileOptions opt;   /* Set before the start, as the next two. */
+  pid_t pid;            /* Process that started it. */
+  uint64_t start_ns;    /* CLOCK_MONOTONIC at the start. */
+  uint64_t origin_ns;   /* Where the times of its streams begin. */
   /* Shared with the handlers, see above. */
-  volatile int vm_tid;		/* Thread that was last known to run the VM. */
-  volatile int shared;		/* The VM was seen on several threads. */
-  volatile int changing;	/* The VM frees or moves something. */
-  volatile uint32_t readers;	/* Handlers that look at the VM. */
-  lua_State * volatile moving;	/* Its Lua stack is being moved, */
-  volatile uintptr_t moving_from;  /* from this address. */
-  volatile int in_hook;		/* Thread in a hook, which reads the list. */
+  volatile int vm_tid;            /* Thread that was last known to run the VM. */
+  volatile int shared;            /* The VM was seen on several threads. */
+  volatile int changing;          /* The VM frees or moves something. */
+  volatile uint32_t readers;      /* Handlers that look at the VM. */
+  lua_State *volatile moving;     /* Its Lua stack is being moved, */
+  volatile uintptr_t moving_from; /* from this address. */
+  volatile int in_hook;           /* Thread in a hook, which reads the list. */
   /* Under the lock; hooks read the list. */
-  struct Session * volatile first;  /* Sessions, the newest first. */
-  uint32_t nsession;		/* Sessions begun so far. */
-  int with_names;		/* By halt: the VM may be searched at the end. */
-  ProfileTotals ended;		/* Of sessions that have ended. */
+  struct Session *volatile first; /* Sessions, the newest first. */
+  uint32_t nsession;              /* Sessions begun so far. */
+  int with_names;                 /* By halt: the VM may be searched at the end. */
+  ProfileTotals ended;            /* Of sessions that have ended. */
 } Profile;
 
 /* Was the VM last known to run on this thread? */

@@ -14,7 +14,7 @@ int lj_vmread_ok(VMRead *r, const void *p, size_t sz)
   uintptr_t last = ((uintptr_t)p + sz - 1) >> PEEK_PAGE_BITS;
   if (first == 0 || ((uintptr_t)p >> PEEK_ADDR_BITS) != 0) return 0;
   for (;; first++) {
-    uint64_t *slot = &r->page[first & (VMREAD_PAGES-1)];
+    uint64_t *slot = &r->page[first & (VMREAD_PAGES - 1)];
     if (*slot != first) {
       if (!lj_peek_probe(r->pk, first)) return 0;
       *slot = first;
@@ -42,8 +42,8 @@ int lj_vmread_isproto(VMRead *r, const GCproto *pt)
   if (!lj_vmread_isobj(r, pt, sizeof(GCproto), LJ_TPROTO)) return 0;
   str = proto_chunkname(pt);
   if (!lj_vmread_isobj(r, str, sizeof(GCstr), LJ_TSTR)) return 0;
-  return lj_vmread_ok(r, strdata(str), str->len < SYMTAB_CHUNK_MAX ? str->len + 1 :
-								     SYMTAB_CHUNK_MAX);
+  return lj_vmread_ok(r, strdata(str),
+		      str->len < SYMTAB_CHUNK_MAX ? str->len + 1 : SYMTAB_CHUNK_MAX);
 }
 
 void lj_vmread_str(VMRead *r, const GCstr *str, NamePart *name)

@@ -10,12 +10,12 @@
 #include "profile/lj_peek.h"
 #include "profile/lj_symtab.h"
 
-#define VMREAD_PAGES	16384	/* Pages remembered, a power of two. */
+#define VMREAD_PAGES 16384 /* Pages remembered, a power of two. */
 
 /* Zero, but for pk. */
 typedef struct VMRead {
   Peek *pk;
-  uint64_t page[VMREAD_PAGES];	/* Numbers of readable pages. */
+  uint64_t page[VMREAD_PAGES]; /* Numbers of readable pages. */
 } VMRead;
 
 /* May memory be read? As lj_peek_ok, but remembers more pages. */

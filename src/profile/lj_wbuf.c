@@ -17,11 +17,10 @@ static uint32_t crc_table[256];
 static void crc_init(void)
 {
   uint32_t i, k;
-  if (crc_table[1]) return;  /* Handlers may use it. */
+  if (crc_table[1]) return; /* Handlers may use it. */
   for (i = 0; i < 256; i++) {
     uint32_t c = i;
-    for (k = 0; k < 8; k++)
-      c = (c >> 1) ^ (0xedb88320u & (0u - (c & 1)));
+    for (k = 0; k < 8; k++) c = (c >> 1) ^ (0xedb88320u & (0u - (c & 1)));
     crc_table[i] = c;
   }
 }
@@ -29,8 +28,7 @@ static void crc_init(void)
 /* Continue an inverted CRC. */
 static uint32_t crc_update(uint32_t crc, const uint8_t *p, size_t n)
 {
-  while (n--)
-    crc = crc_table[(crc ^ *p++) & 0xff] ^ (crc >> 8);
+  while (n--) crc = crc_table[(crc ^ *p++) & 0xff] ^ (crc >> 8);
   return crc;
 }
 
@@ -56,10 +54,10 @@ static void chunk_open(WBuf *wb, size_t at)
 void lj_wbuf_init(WBuf *wb, uint8_t *buf, size_t cap, size_t reserve,
 		  luam_Sysprof_writer writer, void *ctx)
 {
-  static const uint8_t prologue[SPF_PROLOGUE_SIZE] = {
-    'l', 'j', 's', SPF_SYMTAB_VERSION, 0, 0, 0, SPF_SYMTAB_END,
-    'l', 'j', 'p', SPF_VERSION, 0, 0, 0
-  };
+  static const uint8_t prologue[SPF_PROLOGUE_SIZE] = { 'l', 'j', 's', SPF_SYMTAB_VERSION,
+						       0,   0,   0,   SPF_SYMTAB_END,
+						       'l', 'j', 'p', SPF_VERSION,
+						       0,   0,   0 };
   size_t i;
   crc_init();
   wb->buf = buf;
@@ -70,17 +68,14 @@ void lj_wbuf_init(WBuf *wb, uint8_t *buf, size_t cap, size_t reserve,
   wb->ctx = ctx;
   wb->err = wb->failed = 0;
   wb->bytes = 0;
-  for (i = 0; i < SPF_PROLOGUE_SIZE; i++)
-    buf[i] = prologue[i];
+  for (i = 0; i < SPF_PROLOGUE_SIZE; i++) buf[i] = prologue[i];
   chunk_open(wb, SPF_PROLOGUE_SIZE);
 }
 
 void lj_wbuf_byte(WBuf *wb, uint8_t b)
 {
-  if (LJ_UNLIKELY(wb->pos + wb->reserve >= wb->cap))
-    wb->overflow = 1;
-  else
-    wb->buf[wb->pos++] = b;
+  if (LJ_UNLIKELY(wb->pos + wb->reserve >= wb->cap)) wb->overflow = 1;
+  else wb->buf[wb->pos++] = b;
 }
 
 void lj_wbuf_uleb(WBuf *wb, uint64_t v)
@@ -101,8 +96,7 @@ void lj_wbuf_str(WBuf *wb, const char *s, size_t len)
 {
   size_t i;
   lj_wbuf_uleb(wb, len);
-  for (i = 0; i < len; i++)
-    lj_wbuf_byte(wb, (uint8_t)s[i]);
+  for (i = 0; i < len; i++) lj_wbuf_byte(wb, (uint8_t)s[i]);
 }
 
 /* The length comes before the payload: room for two bytes is left, which is
@@ -122,13 +116,12 @@ void lj_wbuf_def_end(WBuf *wb, size_t mark)
   if (wb->overflow) return;
   len = wb->pos - mark;
   if (len < 0x80) {
-    wb->buf[mark-2] = (uint8_t)len;
-    for (i = 0; i < len; i++)
-      wb->buf[mark-1+i] = wb->buf[mark+i];
+    wb->buf[mark - 2] = (uint8_t)len;
+    for (i = 0; i < len; i++) wb->buf[mark - 1 + i] = wb->buf[mark + i];
     wb->pos--;
   } else if (len < 0x4000) {
-    wb->buf[mark-2] = (uint8_t)(len | 0x80);
-    wb->buf[mark-1] = (uint8_t)(len >> 7);
+    wb->buf[mark - 2] = (uint8_t)(len | 0x80);
+    wb->buf[mark - 1] = (uint8_t)(len >> 7);
   } else {
     wb->overflow = 1;
   }
@@ -147,15 +140,14 @@ void lj_wbuf_short_end(WBuf *wb, size_t mark, uint8_t tag, uint8_t mask)
   if (wb->overflow) return;
   len = end - mark;
   if (len < mask) {
-    wb->buf[mark-1] = (uint8_t)(tag | len);
+    wb->buf[mark - 1] = (uint8_t)(tag | len);
     return;
   }
-  lj_wbuf_uleb(wb, len - mask);  /* As many bytes as it will take. */
+  lj_wbuf_uleb(wb, len - mask); /* As many bytes as it will take. */
   if (wb->overflow) return;
   room = wb->pos - end;
-  for (i = end; i-- > mark; )
-    wb->buf[i+room] = wb->buf[i];
-  wb->buf[mark-1] = (uint8_t)(tag | mask);
+  for (i = end; i-- > mark;) wb->buf[i + room] = wb->buf[i];
+  wb->buf[mark - 1] = (uint8_t)(tag | mask);
   wb->pos = mark;
   lj_wbuf_uleb(wb, len - mask);
   wb->pos = end + room;
@@ -182,7 +174,10 @@ int lj_wbuf_flush(WBuf *wb)
   if (!lj_wbuf_isopen(wb)) return 0;
   head = wb->buf + wb->chunk;
   paylen = (uint32_t)(wb->done - wb->chunk - SPF_CHUNK_HEADER);
-  head[0] = 'l'; head[1] = 'j'; head[2] = 'c'; head[3] = SPF_VERSION;
+  head[0] = 'l';
+  head[1] = 'j';
+  head[2] = 'c';
+  head[3] = SPF_VERSION;
   put_u32(head + 4, wb->seq);
   put_u32(head + 8, paylen);
   put_u32(head + 12, ~crc_update(wb->crc, head + 4, 8));
@@ -196,7 +191,7 @@ int lj_wbuf_flush(WBuf *wb)
   wb->bytes += len;
   wb->seq++;
   wb->buf = (uint8_t *)data;
-  if (!wb->buf) {  /* The writer ended the stream: nothing fits any more. */
+  if (!wb->buf) { /* The writer ended the stream: nothing fits any more. */
     wb->cap = wb->done = wb->pos = 0;
     return 0;
   }

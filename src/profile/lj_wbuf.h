@@ -16,21 +16,21 @@
 #include "profile/lj_sysprof_format.h"
 
 typedef struct WBuf {
-  uint8_t *buf;			/* Start of the buffer, NULL after its end. */
-  size_t cap;			/* Its size. */
-  size_t reserve;		/* Bytes at the end that no record may use; the
+  uint8_t *buf;   /* Start of the buffer, NULL after its end. */
+  size_t cap;     /* Its size. */
+  size_t reserve; /* Bytes at the end that no record may use; the
 				** caller clears it to append a last one. */
-  size_t chunk;			/* Offset of the current chunk's header. */
-  size_t done;			/* Offset behind the last committed record. */
-  size_t pos;			/* Offset of the next byte. */
-  int overflow;			/* This transaction did not fit. */
-  uint32_t seq;			/* Number of the current chunk. */
-  uint32_t crc;			/* CRC-32 of its committed records, inverted. */
+  size_t chunk;   /* Offset of the current chunk's header. */
+  size_t done;    /* Offset behind the last committed record. */
+  size_t pos;     /* Offset of the next byte. */
+  int overflow;   /* This transaction did not fit. */
+  uint32_t seq;   /* Number of the current chunk. */
+  uint32_t crc;   /* CRC-32 of its committed records, inverted. */
   luam_Sysprof_writer writer;
-  void *ctx;			/* The writer's. */
-  int err;			/* errno of the writer's failure, or 0. */
-  int failed;			/* The writer failed. */
-  uint64_t bytes;		/* Bytes handed to the writer so far. */
+  void *ctx;      /* The writer's. */
+  int err;        /* errno of the writer's failure, or 0. */
+  int failed;     /* The writer failed. */
+  uint64_t bytes; /* Bytes handed to the writer so far. */
 } WBuf;
 
 /* Start a stream in buf; the first chunk is open afterwards. Not in the
@@ -53,8 +53,7 @@ LJ_FUNC void lj_wbuf_def_end(WBuf *wb, size_t mark);
 ** of these bits set and what its length is more. Async-signal-safe.
 */
 LJ_FUNC size_t lj_wbuf_short_begin(WBuf *wb);
-LJ_FUNC void lj_wbuf_short_end(WBuf *wb, size_t mark, uint8_t tag,
-			       uint8_t mask);
+LJ_FUNC void lj_wbuf_short_end(WBuf *wb, size_t mark, uint8_t tag, uint8_t mask);
 
 /* End the transaction. Returns 0 if it did not fit and was taken back. */
 LJ_FUNC int lj_wbuf_commit(WBuf *wb);

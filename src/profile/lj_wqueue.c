@@ -15,10 +15,10 @@
 #include "profile/lj_threads.h"
 #include "profile/lj_wqueue.h"
 
-#define WAIT_NS		1000000	/* Between two looks whether it is free. */
+#define WAIT_NS 1000000 /* Between two looks whether it is free. */
 
-void lj_wqueue_init(WQueue *q, uint8_t *mem, size_t len,
-		    luam_Sysprof_writer writer, void *ctx)
+void lj_wqueue_init(WQueue *q, uint8_t *mem, size_t len, luam_Sysprof_writer writer,
+		    void *ctx)
 {
   q->mem = mem;
   q->size = len / WQUEUE_BUFFERS;

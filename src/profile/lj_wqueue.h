@@ -18,43 +18,43 @@
 #include "lj_def.h"
 #include "lmisclib.h"
 
-#define WQUEUE_BUFFERS	LUAM_SYSPROF_FLUSH_BUFFERS
+#define WQUEUE_BUFFERS LUAM_SYSPROF_FLUSH_BUFFERS
 
 /* A full buffer. */
 typedef struct WQueueChunk {
-  uint32_t index;		/* Which one. */
-  uint32_t samples;		/* In it. */
-  size_t len;			/* Bytes in it. */
+  uint32_t index;   /* Which one. */
+  uint32_t samples; /* In it. */
+  size_t len;       /* Bytes in it. */
 } WQueueChunk;
 
 typedef struct WQueue {
   /* Set before the start. */
-  uint8_t *mem;			/* All buffers, one after the other. */
-  size_t size;			/* Of each. */
+  uint8_t *mem; /* All buffers, one after the other. */
+  size_t size;  /* Of each. */
   luam_Sysprof_writer writer;
-  void *ctx;			/* The writer's. */
+  void *ctx; /* The writer's. */
   /* By who fills: the handler, or nobody else while there are no ticks. */
-  int outside;			/* Not in the handler: write at once. */
-  uint32_t current;		/* Buffer that is being filled. */
-  uint32_t samples;		/* In the next chunk; set by the stream. */
+  int outside;      /* Not in the handler: write at once. */
+  uint32_t current; /* Buffer that is being filled. */
+  uint32_t samples; /* In the next chunk; set by the stream. */
   /* Between who fills and who writes. */
-  WQueueChunk chunk[WQUEUE_BUFFERS];  /* From tail to head, by their number. */
-  uint32_t head;		/* Chunks handed in; by who fills. */
-  uint32_t tail;		/* Chunks written; by who writes. */
-  uint32_t free;		/* Set of buffers that are free. */
-  int err;			/* errno of the writer's failure, or 0. */
-  int ended;			/* The writer has ended the stream. */
-  uint64_t lost;		/* Samples that it did not take from the queue. */
+  WQueueChunk chunk[WQUEUE_BUFFERS]; /* From tail to head, by their number. */
+  uint32_t head;                     /* Chunks handed in; by who fills. */
+  uint32_t tail;                     /* Chunks written; by who writes. */
+  uint32_t free;                     /* Set of buffers that are free. */
+  int err;                           /* errno of the writer's failure, or 0. */
+  int ended;                         /* The writer has ended the stream. */
+  uint64_t lost;                     /* Samples that it did not take from the queue. */
   /* By who has claimed it. */
-  int holder;			/* Its thread, 0: nobody. */
-  int cancel_state;		/* Of that thread before. */
+  int holder;       /* Its thread, 0: nobody. */
+  int cancel_state; /* Of that thread before. */
 } WQueue;
 
 /* Make the buffers out of len bytes of memory; the first one is filled first. Not in
 ** the handler.
 */
-LJ_FUNC void lj_wqueue_init(WQueue *q, uint8_t *mem, size_t len,
-			    luam_Sysprof_writer writer, void *ctx);
+LJ_FUNC void lj_wqueue_init(WQueue *q, uint8_t *mem, size_t len, luam_Sysprof_writer writer,
+			    void *ctx);
 
 /* A writer for lj_wbuf, ctx is the queue. Only with room. Async-signal-safe unless
 ** outside is set: then all that is in the queue is written before, and the chunk.

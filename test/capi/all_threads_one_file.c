@@ -10,7 +10,7 @@
 
 #include "session.h"
 
-#define THREADS	3
+#define THREADS 3
 
 static _Atomic int over;
 
@@ -43,8 +43,10 @@ static void run(lua_State *L, const char *code)
 static void start(lua_State *L, const char *more)
 {
   char code[256];
-  snprintf(code, sizeof(code), "assert(misc.sysprof.start{ mode = 'C', interval = 0.5,"
-	   " clock = 'wall', path = 'all.bin', threads = 'all'%s })", more);
+  snprintf(code, sizeof(code),
+	   "assert(misc.sysprof.start{ mode = 'C', interval = 0.5,"
+	   " clock = 'wall', path = 'all.bin', threads = 'all'%s })",
+	   more);
   run(L, code);
 }
 

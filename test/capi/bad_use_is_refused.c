@@ -28,7 +28,7 @@ int main(void)
 
   CHECK_EQ(luaM_sysprof_error()[0], '\0');
   memset(&c, 0xff, sizeof(c));
-  CHECK_EQ(luaM_sysprof_report(&c), PROFILE_SUCCESS);  /* Before any start. */
+  CHECK_EQ(luaM_sysprof_report(&c), PROFILE_SUCCESS); /* Before any start. */
   CHECK_EQ(c.samples, 0);
   CHECK_EQ(c.vmst_trace, 0);
   CHECK_EQ(c.vmst_interp, 0);
@@ -43,43 +43,55 @@ int main(void)
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
   }
   CHECK_EQ(luaM_sysprof_set_writer(sink_writer), PROFILE_SUCCESS);
-  CHECK_EQ(start(L, o), PROFILE_ERRUSE);  /* No on_stop, no backtracer. */
+  CHECK_EQ(start(L, o), PROFILE_ERRUSE); /* No on_stop, no backtracer. */
   CHECK_EQ(luaM_sysprof_set_backtracer(NULL), PROFILE_SUCCESS);
-  CHECK_EQ(start(L, o), PROFILE_ERRUSE);  /* No on_stop. */
-  o.mode = LUAM_SYSPROF_DEFAULT;  /* Needs none of them. */
+  CHECK_EQ(start(L, o), PROFILE_ERRUSE); /* No on_stop. */
+  o.mode = LUAM_SYSPROF_DEFAULT;         /* Needs none of them. */
   CHECK_EQ(start(L, o), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_set_on_stop(sink_on_stop), PROFILE_SUCCESS);
 
   for (mode = LUAM_SYSPROF_DEFAULT; mode <= LUAM_SYSPROF_CALLGRAPH; mode++) {
     opt.mode = (uint8_t)mode;
-    o = opt; o.interval = 0;
+    o = opt;
+    o.interval = 0;
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o = opt; o.interval = 86400001;
+    o = opt;
+    o.interval = 86400001;
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o = opt; o.interval = ~(uint64_t)0;
+    o = opt;
+    o.interval = ~(uint64_t)0;
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o = opt; o.interval = ((uint64_t)1 << 63) / 1000000 * 2;  /* Overflows. */
+    o = opt;
+    o.interval = ((uint64_t)1 << 63) / 1000000 * 2; /* Overflows. */
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o = opt; o.interval_ns = ~(uint64_t)0;
+    o = opt;
+    o.interval_ns = ~(uint64_t)0;
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o = opt; o.interval_ns = 1;
+    o = opt;
+    o.interval_ns = 1;
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o = opt; o.clock = LUAM_SYSPROF_CLOCK_WALL + 1;
+    o = opt;
+    o.clock = LUAM_SYSPROF_CLOCK_WALL + 1;
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o = opt; o.clock = 255;
+    o = opt;
+    o.clock = 255;
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o = opt; o.buf = NULL;
+    o = opt;
+    o.buf = NULL;
     if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o = opt; o.len = 0;
+    o = opt;
+    o.len = 0;
     if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o = opt; o.len = LUAM_SYSPROF_BUF_MIN - 1;
+    o = opt;
+    o.len = LUAM_SYSPROF_BUF_MIN - 1;
     if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
     CHECK_EQ(start(NULL, opt), PROFILE_ERRUSE);
     CHECK_EQ(luaM_sysprof_start(L, NULL), PROFILE_ERRUSE);
-    CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);  /* Nothing has started. */
+    CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN); /* Nothing has started. */
   }
-  o = opt; o.mode = LUAM_SYSPROF_CALLGRAPH + 1;
+  o = opt;
+  o.mode = LUAM_SYSPROF_CALLGRAPH + 1;
   CHECK_EQ(start(L, o), PROFILE_ERRUSE);
   o.mode = 255;
   CHECK_EQ(start(L, o), PROFILE_ERRUSE);

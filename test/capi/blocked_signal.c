@@ -26,7 +26,7 @@ static void check_blocked(lua_State *L, int mode, int clock, int was_blocked)
   if (was_blocked) REQUIRE(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   if (!was_blocked) REQUIRE(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
-  burn(L, 1);  /* Ticks before. */
+  burn(L, 1); /* Ticks before. */
   if (was_blocked) {
     burn(L, 50);
     CHECK_EQ(session_samples(), 0);

@@ -6,7 +6,7 @@
 #include "cpu_work.h"
 #include "stream_sums.h"
 
-#define CPU_US	150000
+#define CPU_US 150000
 
 static _Atomic int done;
 
@@ -60,15 +60,15 @@ static void profile(int clock, int threads)
     const SessionSums *s = &sums.s[i];
     CHECK(s->weight[0] <= s->counter[SUMS_TOTAL]);
     if (s->tid == (uint64_t)getpid()) {
-      CHECK(s->weight[0] <= used + 1);  /* Both are cut to microseconds. */
+      CHECK(s->weight[0] <= used + 1); /* Both are cut to microseconds. */
       CHECK_EQ(s->counter[SUMS_LUA_NOT_VM], 0);
-    } else {  /* All its samples are of C code. */
+    } else { /* All its samples are of C code. */
       CHECK_EQ(s->state[3], s->samples[0]);
       nbusy += s->samples[0] > 0;
     }
   }
   CHECK_EQ(nbusy, threads == LUAM_SYSPROF_THREADS_ALL);
-  if (threads == LUAM_SYSPROF_THREADS_ALL) {  /* By thread. */
+  if (threads == LUAM_SYSPROF_THREADS_ALL) { /* By thread. */
     char option[64];
     char *own;
     snprintf(option, sizeof(option), "--thread=%ld", (long)getpid());

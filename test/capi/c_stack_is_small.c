@@ -13,7 +13,7 @@
 #include "session.h"
 #include "small_stack.h"
 
-#define SIZE	(64*1024)
+#define SIZE (64 * 1024)
 
 static const char profile[] =
   "local path = ...\n"

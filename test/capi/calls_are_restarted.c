@@ -15,17 +15,29 @@
 
 #include "session.h"
 
-#define TICKS	20
+#define TICKS 20
 
 static int channel[2], lock_fd;
 static sem_t sem;
 static pid_t child;
 
 /* What the helper does to end the call of the main thread. */
-static void end_read(void) { REQUIRE(write(channel[1], "x", 1) == 1); }
-static void end_wait(void) { REQUIRE(kill(child, SIGKILL) == 0); }
-static void end_lock(void) { REQUIRE(flock(lock_fd, LOCK_UN) == 0); }
-static void end_sem(void) { REQUIRE(sem_post(&sem) == 0); }
+static void end_read(void)
+{
+  REQUIRE(write(channel[1], "x", 1) == 1);
+}
+static void end_wait(void)
+{
+  REQUIRE(kill(child, SIGKILL) == 0);
+}
+static void end_lock(void)
+{
+  REQUIRE(flock(lock_fd, LOCK_UN) == 0);
+}
+static void end_sem(void)
+{
+  REQUIRE(sem_post(&sem) == 0);
+}
 
 /* Lets the main thread take samples in its call first. */
 static void *helper(void *arg)
@@ -35,8 +47,7 @@ static void *helper(void *arg)
   time_t deadline = time(NULL) + 30;
   struct timespec ms = { 0, 1000000 };
   memcpy(&end, &arg, sizeof(end));
-  while (session_samples() < before + TICKS && time(NULL) < deadline)
-    nanosleep(&ms, NULL);
+  while (session_samples() < before + TICKS && time(NULL) < deadline) nanosleep(&ms, NULL);
   CHECK(session_samples() >= before + TICKS);
   end();
   return NULL;
@@ -62,7 +73,7 @@ static int do_wait(void)
 
 static int do_lock(void)
 {
-  int fd = open("locked", O_RDWR|O_CLOEXEC), ok;
+  int fd = open("locked", O_RDWR | O_CLOEXEC), ok;
   REQUIRE(fd >= 0);
   ok = flock(fd, LOCK_EX) == 0;
   close(fd);
@@ -99,7 +110,7 @@ int main(void)
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, channel) == 0);
   REQUIRE(sem_init(&sem, 0, 0) == 0);
-  REQUIRE((lock_fd = open("locked", O_RDWR|O_CREAT|O_CLOEXEC, 0600)) >= 0);
+  REQUIRE((lock_fd = open("locked", O_RDWR | O_CREAT | O_CLOEXEC, 0600)) >= 0);
   REQUIRE(flock(lock_fd, LOCK_EX) == 0);
   REQUIRE((child = fork()) >= 0);
   if (child == 0)

@@ -14,9 +14,9 @@
 #include "session.h"
 #include "stream_sums.h"
 
-#define SUMS_LOST_QUEUE	29
-#define BUF_SIZE	(LUAM_SYSPROF_FLUSH_BUFFERS*2048)
-#define TRIES		10
+#define SUMS_LOST_QUEUE 29
+#define BUF_SIZE        (LUAM_SYSPROF_FLUSH_BUFFERS * 2048)
+#define TRIES           10
 
 static StreamSums sums;
 static lua_State *L;
@@ -119,7 +119,7 @@ static void by_the_vm(void)
   session_run(L, r.samples + 3000);
   CHECK(sink.writes > writes);
   end();
-  CHECK(sums.s[0].samples[0] > kept + 100);  /* Kept again. */
+  CHECK(sums.s[0].samples[0] > kept + 100); /* Kept again. */
   /* The lost time is in the weights: what is missing comes after the last sample. */
   weight = sums.s[0].counter[SUMS_TOTAL] - sums.s[0].weight[0];
   CHECK(weight < sums.s[0].counter[SUMS_TOTAL] / 4);
@@ -140,13 +140,12 @@ int main(void)
 {
   int i;
   L = session_vm();
-  session_script(L,
-    "local ffi = require('ffi')\n"
-    "ffi.cdef('int loop_is_over(double);')\n"
-    "function loop()\n"
-    "  local i = 0\n"
-    "  repeat i = i + 1 until ffi.C.loop_is_over(i) ~= 0\n"
-    "end\n");
+  session_script(L, "local ffi = require('ffi')\n"
+		    "ffi.cdef('int loop_is_over(double);')\n"
+		    "function loop()\n"
+		    "  local i = 0\n"
+		    "  repeat i = i + 1 until ffi.C.loop_is_over(i) ~= 0\n"
+		    "end\n");
   by_the_vm();
   /* On a machine that lets the thread wait for long, some may be lost: most are not. */
   for (i = 0; i < TRIES; i++) {

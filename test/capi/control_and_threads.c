@@ -18,21 +18,20 @@
 #include "lmisclib.h"
 #include "check.h"
 
-#define PATIENCE_S	60
-#define ROUNDS		200
+#define PATIENCE_S 60
+#define ROUNDS     200
 
 /* Runs Lua until the profile runs (1) or not (0): then its time stands still. */
-static const char wait_code[] =
-  "jit.off() "  /* Compiled code may run on for ever. */
-  "local wanted, s, deadline = ..., 0, os.time() + 60 "
-  "repeat "
-  "  local before = misc.sysprof.report().wall_s "
-  "  for i = 1, 1000 do s = s + #tostring(i) end "
-  "  assert(os.time() < deadline, 'not within a minute') "
-  "until (misc.sysprof.report().wall_s ~= before) == wanted";
+static const char wait_code[] = "jit.off() " /* Compiled code may run on for ever. */
+				"local wanted, s, deadline = ..., 0, os.time() + 60 "
+				"repeat "
+				"  local before = misc.sysprof.report().wall_s "
+				"  for i = 1, 1000 do s = s + #tostring(i) end "
+				"  assert(os.time() < deadline, 'not within a minute') "
+				"until (misc.sysprof.report().wall_s ~= before) == wanted";
 
-static int phase;	/* Set by the VM's thread, */
-static int sent;	/* and by the one that sends. */
+static int phase; /* Set by the VM's thread, */
+static int sent;  /* and by the one that sends. */
 static int over;
 
 static lua_State *vm_new(void)
@@ -95,7 +94,7 @@ static void another_thread(void)
   remove("r2.bin");
   REQUIRE(pthread_create(&thread, NULL, runs_vm, NULL) == 0);
   CHECK(pause_until(&phase, 1));
-  CHECK_EQ(raise(SIGUSR2), 0);  /* On this thread. */
+  CHECK_EQ(raise(SIGUSR2), 0); /* On this thread. */
   CHECK(pause_until(&phase, 2));
   CHECK(exists("r1.bin"));
   CHECK_EQ(raise(SIGUSR2), 0);
@@ -111,7 +110,8 @@ static void *opens_and_closes(void *arg)
   (void)arg;
   for (i = 0; i < ROUNDS; i++) {
     lua_State *L = vm_new();
-    CHECK_EQ(luaL_dostring(L, "local s = 0 for i = 1, 2000 do s = s + #tostring(i) end"), 0);
+    CHECK_EQ(luaL_dostring(L, "local s = 0 for i = 1, 2000 do s = s + #tostring(i) end"),
+	     0);
     lua_close(L);
   }
   set(&over, 1);
@@ -127,14 +127,15 @@ static void while_vms_come_and_go(void)
   REQUIRE(pthread_create(&thread, NULL, opens_and_closes, NULL) == 0);
   while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
     raise(SIGUSR2);
-    CHECK_EQ(luaL_dostring(mine, "local s = 0 for i = 1, 200 do s = s + #tostring(i) end"), 0);
+    CHECK_EQ(luaL_dostring(mine, "local s = 0 for i = 1, 200 do s = s + #tostring(i) end"),
+	     0);
   }
   REQUIRE(pthread_join(thread, NULL) == 0);
   REQUIRE(sigaction(SIGUSR2, NULL, &ours) == 0);
   CHECK(ours.sa_flags & SA_SIGINFO);
   lua_close(mine);
   REQUIRE(sigaction(SIGUSR2, NULL, &sa) == 0);
-  CHECK(sa.sa_handler == SIG_DFL);  /* As it was before. */
+  CHECK(sa.sa_handler == SIG_DFL); /* As it was before. */
 }
 
 static volatile sig_atomic_t handled;
@@ -151,14 +152,14 @@ static void handler_of_program(void)
   char text[1024];
   lua_State *L;
   ssize_t n;
-  int fd = open("messages", O_RDWR|O_CREAT|O_TRUNC|O_APPEND, 0600), keep = dup(2);
+  int fd = open("messages", O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600), keep = dup(2);
   REQUIRE(fd >= 0 && keep >= 0 && dup2(fd, 2) == 2);
   memset(&sa, 0, sizeof(sa));
   sa.sa_handler = program_handler;
   REQUIRE(sigaction(SIGUSR2, &sa, NULL) == 0);
   L = vm_new();
   REQUIRE(dup2(keep, 2) == 2);
-  n = pread(fd, text, sizeof(text)-1, 0);
+  n = pread(fd, text, sizeof(text) - 1, 0);
   REQUIRE(n >= 0);
   text[n] = '\0';
   CHECK(strstr(text, "control=SIGUSR2: the program has a handler for its signal") != NULL);

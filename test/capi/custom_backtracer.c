@@ -13,7 +13,7 @@
 
 #include "session.h"
 
-#define DEPTH	200
+#define DEPTH 200
 
 static volatile int traces, refused;
 
@@ -61,8 +61,8 @@ static void one_at_a_time(void *(*frame_writer)(int, void *))
     void *taken = frame_writer(n, &code[n % 4]);
     CHECK(taken == &code[n % 4]);
   }
-  CHECK(frame_writer(6, NULL) == NULL);  /* No address, no frame. */
-  CHECK(frame_writer(0, code) == NULL);  /* They count from 1. */
+  CHECK(frame_writer(6, NULL) == NULL); /* No address, no frame. */
+  CHECK(frame_writer(0, code) == NULL); /* They count from 1. */
   CHECK(frame_writer(-1, code) == NULL);
 }
 
@@ -84,7 +84,7 @@ static char *profile(lua_State *L, luam_Sysprof_backtracer backtracer, int mode,
   session_run(L, 150);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   *samples = session_samples();
-  CHECK_EQ(traces, *samples);  /* Called for each. */
+  CHECK_EQ(traces, *samples); /* Called for each. */
   CHECK_EQ(refused, 0);
   CHECK_EQ(session_parse(sink.bytes, sink.len, "", &folded), 0);
   CHECK_EQ(folded_count(folded, ""), *samples);
@@ -98,16 +98,17 @@ int main(void)
   void *frames[DEPTH];
   uint64_t samples;
   char *folded;
-  backtrace(frames, DEPTH);  /* Loads its library. */
+  backtrace(frames, DEPTH); /* Loads its library. */
   unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_NONE);
-  session_script(L, "jit.off()\n"
-    "local function lua() local s = 0 for i = 1, 1e4 do s = s + i end return s end\n"
-    "function work() for i = 1, 10 do pcall(lua) end end");
+  session_script(
+    L, "jit.off()\n"
+       "local function lua() local s = 0 for i = 1, 1e4 do s = s + i end return s end\n"
+       "function work() for i = 1, 10 do pcall(lua) end end");
 
   folded = profile(L, by_glibc, LUAM_SYSPROF_CALLGRAPH, &samples);
   CHECK(folded_count(folded, "main") > samples * 9 / 10);
   CHECK(folded_count(folded, "work.lua:2") > samples * 9 / 10);
-  CHECK_EQ(folded_count(folded, "backtrace"), 0);  /* Nothing of the handler. */
+  CHECK_EQ(folded_count(folded, "backtrace"), 0); /* Nothing of the handler. */
   CHECK_EQ(folded_count(folded, "by_glibc"), 0);
   CHECK_EQ(folded_count(folded, "session_tick"), 0);
   if (check_failures) puts(folded);

@@ -34,12 +34,13 @@ static void cycles(lua_State *L, struct luam_Sysprof_Options *opt, int n)
 
 static void lua_cycles(lua_State *L)
 {
-  session_script(L, "for i = 1, 500 do "
-    "assert(misc.sysprof.start{mode = 'C', interval = 1, path = 'cycle.bin'}) "
-    "assert(not misc.sysprof.start{mode = 'C', path = 'cycle.bin'}) "
-    "assert(not misc.sysprof.start{mode = 'C', path = '/'}) "
-    "assert(misc.sysprof.stop()) "
-    "assert(not misc.sysprof.start{mode = 'C', path = '/'}) end");
+  session_script(L,
+		 "for i = 1, 500 do "
+		 "assert(misc.sysprof.start{mode = 'C', interval = 1, path = 'cycle.bin'}) "
+		 "assert(not misc.sysprof.start{mode = 'C', path = 'cycle.bin'}) "
+		 "assert(not misc.sysprof.start{mode = 'C', path = '/'}) "
+		 "assert(misc.sysprof.stop()) "
+		 "assert(not misc.sysprof.start{mode = 'C', path = '/'}) end");
 }
 
 int main(void)
@@ -50,7 +51,7 @@ int main(void)
   size_t heap;
   long size;
   int files, timers;
-  cycles(L, &opt, 1000);  /* Fills the allocator's caches, too. */
+  cycles(L, &opt, 1000); /* Fills the allocator's caches, too. */
   lua_cycles(L);
   lua_gc(L, LUA_GCCOLLECT, 0);
   files = count_entries("/proc/self/fd");
@@ -64,10 +65,10 @@ int main(void)
   CHECK_EQ(count_lines("/proc/self/timers"), timers);
   /* A block in each start would be 32 bytes a time. */
   CHECK(mallinfo2().uordblks < heap + 15000);
-#ifdef __SANITIZE_ADDRESS__  /* It keeps freed memory. */
+#ifdef __SANITIZE_ADDRESS__ /* It keeps freed memory. */
   (void)size;
 #else
-  CHECK(pages() < size + 512);  /* 2 MB; a session alone takes more than 1. */
+  CHECK(pages() < size + 512); /* 2 MB; a session alone takes more than 1. */
 #endif
   lua_close(L);
   return check_status();

@@ -12,9 +12,9 @@
 
 #include "session.h"
 
-#define WRITES	4	/* Chunks with samples are among them. */
+#define WRITES 4 /* Chunks with samples are among them. */
 
-#define CANNOT	77	/* Status of a child that cannot have the clock. */
+#define CANNOT 77 /* Status of a child that cannot have the clock. */
 
 static int fd;
 static volatile int writes;
@@ -42,26 +42,41 @@ const char *__asan_default_options(void)
 }
 #endif
 
-static void by_abort(void) { abort(); }
-static void by__exit(void) { _exit(3); }
-static void by_quick_exit(void) { quick_exit(3); }
-static void by_signal(void) { kill(getpid(), SIGKILL); pause(); }
-__attribute__((no_sanitize("undefined")))
-static void by_fault(void) { *(volatile int *)NULL = 0; }
+static void by_abort(void)
+{
+  abort();
+}
+static void by__exit(void)
+{
+  _exit(3);
+}
+static void by_quick_exit(void)
+{
+  quick_exit(3);
+}
+static void by_signal(void)
+{
+  kill(getpid(), SIGKILL);
+  pause();
+}
+__attribute__((no_sanitize("undefined"))) static void by_fault(void)
+{
+  *(volatile int *)NULL = 0;
+}
 
 /* The new program uses more CPU time than an interval: it would get the tick. */
 static void by_exec(void)
 {
-  execl("/bin/sh", "sh", "-c",
-	"i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; exit 3", (char *)NULL);
+  execl("/bin/sh", "sh", "-c", "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; exit 3",
+	(char *)NULL);
   _exit(4);
 }
 
 /* Uses CPU time and touches new pages. */
 static void work(lua_State *L)
 {
-  enum { SIZE = 256*1024, PAGE = 4096 };
-  char *p = mmap(NULL, SIZE, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  enum { SIZE = 256 * 1024, PAGE = 4096 };
+  char *p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   int i;
   session_work(L);
   REQUIRE(p != MAP_FAILED);
@@ -75,11 +90,12 @@ static void profile(const char *name, const char *clock, void (*end)(void))
   static const struct rlimit no_core;
   lua_State *L = session_vm();
   Sink sink;
-  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, LUAM_SYSPROF_BUF_MIN);
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH,
+						    LUAM_SYSPROF_BUF_MIN);
   time_t deadline = time(NULL) + 30;
   check_failures = 0;
   setrlimit(RLIMIT_CORE, &no_core);
-  fd = open(name, O_WRONLY|O_CREAT|O_TRUNC, 0600);
+  fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   REQUIRE(fd >= 0);
   opt.clocks = clock;
   CHECK_EQ(luaM_sysprof_set_writer(file_writer), PROFILE_SUCCESS);
@@ -98,8 +114,8 @@ static void profile(const char *name, const char *clock, void (*end)(void))
 }
 
 /* Returns 0 if there is no such clock. */
-static int check(const char *clock, const char *name, void (*end)(void),
-		 int is_signal, int code)
+static int check(const char *clock, const char *name, void (*end)(void), int is_signal,
+		 int code)
 {
   pid_t pid;
   uint8_t *bytes = (uint8_t *)malloc(SINK_MAX);
@@ -127,9 +143,9 @@ static int check(const char *clock, const char *name, void (*end)(void),
   fclose(f);
   parsed = session_parse(bytes, n, "", &folded);
   samples = folded_count(folded, "");
-  printf("%s, %s: status %x, %zu bytes, %llu samples, reader's status %d\n",
-	 clock, name, (unsigned)status, n, (unsigned long long)samples, parsed);
-  CHECK_EQ(parsed, 3);  /* It says that the end is missing. */
+  printf("%s, %s: status %x, %zu bytes, %llu samples, reader's status %d\n", clock, name,
+	 (unsigned)status, n, (unsigned long long)samples, parsed);
+  CHECK_EQ(parsed, 3); /* It says that the end is missing. */
   CHECK(samples > 0);
   CHECK(folded_count(folded, "work.lua") > 0);
   free(folded);
@@ -143,10 +159,10 @@ int main(void)
     "cpu", "ctimer", "wall", "task-clock", "page-faults/period=10/", "itimer"
   };
   size_t i;
-  for (i = 0; i < sizeof(clocks)/sizeof(clocks[0]); i++) {
+  for (i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
     if (!check(clocks[i], "_exit.bin", by__exit, 0, 3)) continue;
     if (strcmp(clocks[i], "itimer") != 0) check(clocks[i], "exec.bin", by_exec, 0, 3);
-    if (i > 2) continue;  /* The kernel does the same as for the others. */
+    if (i > 2) continue; /* The kernel does the same as for the others. */
     check(clocks[i], "abort.bin", by_abort, 1, SIGABRT);
     check(clocks[i], "quick_exit.bin", by_quick_exit, 0, 3);
     check(clocks[i], "signal.bin", by_signal, 1, SIGKILL);

@@ -18,13 +18,14 @@ int main(void)
       volatile int spin;
       int value = 1 + i % 130;
       errno = value;
-      for (spin = 0; spin < 1000; spin++) ;
+      for (spin = 0; spin < 1000; spin++)
+	;
       if (errno != value) changed++;
     }
     luaM_sysprof_report(&c);
   } while (c.samples < 2000 && time(NULL) < deadline);
   CHECK(c.samples >= 2000);
-  CHECK(sink.writes > 1);  /* The writer was called in the handler. */
+  CHECK(sink.writes > 1); /* The writer was called in the handler. */
   CHECK_EQ(changed, 0);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   lua_close(L);

@@ -2,7 +2,7 @@
 
 #include "session.h"
 
-#define STREAM	"exit.bin"
+#define STREAM "exit.bin"
 
 static FILE *out;
 static Sink sink;
@@ -25,8 +25,7 @@ int main(void)
   REQUIRE(pid >= 0 && bytes != NULL);
   if (pid == 0) {
     lua_State *L = session_vm();
-    struct luam_Sysprof_Options opt =
-      session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+    struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
     luaM_sysprof_set_on_stop(saving_on_stop);
     out = fopen(STREAM, "wb");
     REQUIRE(out != NULL);

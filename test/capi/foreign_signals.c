@@ -62,9 +62,9 @@ int main(void)
   install(0);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   session_run(L, 20);
-  CHECK_EQ(got, 0);  /* The profiler's are its own. */
+  CHECK_EQ(got, 0); /* The profiler's are its own. */
   send_some();
-  i = got;  /* That of raise() is dropped while a tick is pending. */
+  i = got; /* That of raise() is dropped while a tick is pending. */
   CHECK(i == 2 || i == 3);
   session_run(L, 40);
   CHECK_EQ(got, i);
@@ -81,15 +81,14 @@ int main(void)
     CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
     send_some();
     CHECK_EQ(i ? got_info : got, 3);
-    if (i) CHECK(got_value == (void *)&got_value);  /* With all that came along. */
-    CHECK(session_samples() <= 1);  /* They are no samples. */
+    if (i) CHECK(got_value == (void *)&got_value); /* With all that came along. */
+    CHECK(session_samples() <= 1);                 /* They are no samples. */
     CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   }
   opt.interval_ns = 1000000;
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   REQUIRE(setitimer(ITIMER_PROF, &tick, NULL) == 0);
-  for (i = 0; i < 1000 && got_info < 10; i++)
-    session_run(L, session_samples() + 10);
+  for (i = 0; i < 1000 && got_info < 10; i++) session_run(L, session_samples() + 10);
   REQUIRE(setitimer(ITIMER_PROF, &off, NULL) == 0);
   CHECK(got_info >= 10);
   CHECK_EQ(ours, 0);

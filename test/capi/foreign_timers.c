@@ -10,7 +10,7 @@
 
 #include "session.h"
 
-#define NTIMERS	3
+#define NTIMERS 3
 
 static volatile int got[NTIMERS], other;
 static char values[NTIMERS];
@@ -22,8 +22,7 @@ static void handler(int sig, siginfo_t *info, void *uc)
   CHECK(uc != NULL);
   if (info->si_code == SI_TIMER && value >= values && value < values + NTIMERS)
     got[value - values]++;
-  else
-    other++;
+  else other++;
 }
 
 static void arm(timer_t t, long us)
@@ -36,9 +35,8 @@ static void arm(timer_t t, long us)
 
 int main(void)
 {
-  static const clockid_t ids[NTIMERS] = {
-    CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID, CLOCK_PROCESS_CPUTIME_ID
-  };
+  static const clockid_t ids[NTIMERS] = { CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID,
+					  CLOCK_PROCESS_CPUTIME_ID };
   lua_State *L = session_vm();
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
@@ -49,7 +47,7 @@ int main(void)
   int i, round, before[NTIMERS];
   time_t deadline = time(NULL) + 40;
   memset(&sa, 0, sizeof(sa));
-  sa.sa_flags = SA_SIGINFO|SA_RESTART;
+  sa.sa_flags = SA_SIGINFO | SA_RESTART;
   sa.sa_sigaction = handler;
   REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
   for (i = 0; i < NTIMERS; i++) {
@@ -65,8 +63,8 @@ int main(void)
     for (i = 0; i < NTIMERS; i++) before[i] = got[i];
     CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
     session_run(L, 20);
-    while ((got[0] < before[0] + 5 || got[1] < before[1] + 5 ||
-	    got[2] < before[2] + 5) && time(NULL) < deadline)
+    while ((got[0] < before[0] + 5 || got[1] < before[1] + 5 || got[2] < before[2] + 5) &&
+	   time(NULL) < deadline)
       session_work(L);
     CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
     for (i = 0; i < NTIMERS; i++) CHECK(got[i] >= before[i] + 5);
@@ -77,9 +75,9 @@ int main(void)
   for (i = 0; i < NTIMERS; i++) before[i] = got[i];
   while (got[0] < before[0] + 20 && time(NULL) < deadline) session_work(L);
   samples = session_samples();
-  CHECK(samples <= 1);  /* The first may come after any part of the interval. */
+  CHECK(samples <= 1); /* The first may come after any part of the interval. */
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
-  CHECK_EQ(other, 0);  /* None of the profiler's. */
+  CHECK_EQ(other, 0); /* None of the profiler's. */
   for (i = 0; i < NTIMERS; i++) {
     REQUIRE(timer_gettime(timer[i], &its) == 0);
     CHECK_EQ(its.it_interval.tv_nsec, 2000000);

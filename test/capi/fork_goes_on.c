@@ -36,7 +36,7 @@ static File *file_new(const char *path, uint8_t *buf)
   File *f = (File *)malloc(sizeof(File));
   REQUIRE(f != NULL);
   snprintf(f->path, sizeof(f->path), "%s", path);
-  f->fd = open(f->path, O_WRONLY|O_CREAT|O_TRUNC|O_CLOEXEC, 0600);
+  f->fd = open(f->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   f->buf = buf;
   REQUIRE(f->fd >= 0);
   return f;
@@ -246,9 +246,9 @@ static void *start_and_stop(void *arg)
 ** which nobody gives back in the child.
 */
 #ifdef __SANITIZE_ADDRESS__
-#define CHILD_ALLOCATES	0
+#define CHILD_ALLOCATES 0
 #else
-#define CHILD_ALLOCATES	1
+#define CHILD_ALLOCATES 1
 #endif
 
 /* The compiler gives up by an error, and so needs a lock of libgcc that another thread

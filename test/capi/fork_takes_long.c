@@ -9,10 +9,10 @@
 
 #include "session.h"
 
-#define MEMORY		((size_t)192 << 20)	/* To be copied page by page. */
-#define PAGE		4096
-#define FORKS		5
-#define INTERVAL_NS	20000
+#define MEMORY      ((size_t)192 << 20) /* To be copied page by page. */
+#define PAGE        4096
+#define FORKS       5
+#define INTERVAL_NS 20000
 
 static Sink sink;
 
@@ -55,10 +55,9 @@ static uint64_t forks(lua_State *L, pid_t (*make)(void))
 int main(void)
 {
   lua_State *L = session_vm();
-  struct luam_Sysprof_Options opt =
-    session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
-  char *mem = (char *)mmap(NULL, MEMORY, PROT_READ|PROT_WRITE,
-			   MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  char *mem = (char *)mmap(NULL, MEMORY, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   uint64_t samples, by_library, by_kernel;
   char *folded;
   size_t i;

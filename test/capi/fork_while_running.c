@@ -24,7 +24,7 @@ static int child_closes(lua_State *L)
 
 static int child_stops(lua_State *L)
 {
-  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);  /* It is not profiled. */
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN); /* It is not profiled. */
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
   CHECK_EQ(sink.writes, 0);
   return 0;
@@ -39,23 +39,20 @@ static int child_has_timers(lua_State *L)
   int i;
   memset(&ev, 0, sizeof(ev));
   ev.sigev_notify = SIGEV_NONE;
-  for (i = 0; i < 4; i++)
-    REQUIRE(timer_create(CLOCK_MONOTONIC, &ev, &timer[i]) == 0);
+  for (i = 0; i < 4; i++) REQUIRE(timer_create(CLOCK_MONOTONIC, &ev, &timer[i]) == 0);
   lua_close(L);
-  for (i = 0; i < 4; i++)
-    CHECK_EQ(timer_gettime(timer[i], &its), 0);
+  for (i = 0; i < 4; i++) CHECK_EQ(timer_gettime(timer[i], &its), 0);
   return 0;
 }
 
 static int child_profiles(lua_State *L)
 {
   Sink own;
-  struct luam_Sysprof_Options opt =
-    session_options(&own, LUAM_SYSPROF_CALLGRAPH, 65536);
+  struct luam_Sysprof_Options opt = session_options(&own, LUAM_SYSPROF_CALLGRAPH, 65536);
   uint64_t samples;
   char *folded;
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
-  CHECK(session_samples() < 100);  /* Not the parent's. */
+  CHECK(session_samples() < 100); /* Not the parent's. */
   session_run(L, 30);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   samples = session_samples();
@@ -86,17 +83,15 @@ static void in_child(lua_State *L, int (*child)(lua_State *))
 
 int main(void)
 {
-  static int (*const children[])(lua_State *) = {
-    child_exits, child_closes, child_stops, child_has_timers, child_profiles
-  };
+  static int (*const children[])(lua_State *) = { child_exits, child_closes, child_stops,
+						  child_has_timers, child_profiles };
   lua_State *L = session_vm();
-  struct luam_Sysprof_Options opt =
-    session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
   uint64_t samples;
   char *folded;
   size_t i;
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
-  for (i = 0; i < sizeof(children)/sizeof(children[0]); i++) {
+  for (i = 0; i < sizeof(children) / sizeof(children[0]); i++) {
     session_run(L, 20 * (i + 1));
     in_child(L, children[i]);
   }

@@ -5,7 +5,7 @@
 
 #include "session.h"
 
-#define STREAM	"at_exit.bin"
+#define STREAM "at_exit.bin"
 
 static lua_State *L;
 static Sink sink;
@@ -68,14 +68,14 @@ int main(void)
 {
   /* Registered before the start: runs after the profile's end. */
   static void (*const cases[][2])(void) = {
-    { NULL, is_running }, { is_over, NULL }, { is_over, is_running },
-    { closes, NULL }, { NULL, stops }, { is_over, stops }, { NULL, closes },
-    { starts_again, NULL }, { starts_again, stops },
+    { NULL, is_running }, { is_over, NULL },      { is_over, is_running },
+    { closes, NULL },     { NULL, stops },        { is_over, stops },
+    { NULL, closes },     { starts_again, NULL }, { starts_again, stops },
   };
   uint8_t *bytes = (uint8_t *)malloc(SINK_MAX);
   size_t i;
   REQUIRE(bytes != NULL);
-  for (i = 0; i < sizeof(cases)/sizeof(cases[0]); i++) {
+  for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     pid_t pid;
     char *folded;
     size_t n;

@@ -27,14 +27,17 @@ int main(void)
 #else
 
 #define FORBIDDEN(_) \
-  _(malloc) _(calloc) _(realloc) _(free) _(mmap) _(mmap64) _(munmap) \
-  _(pthread_mutex_lock) _(dl_iterate_phdr) _(dlopen) _(dlsym) _(qsort)
+  _(malloc) \
+  _(calloc) \
+  _(realloc) \
+  _(free) _(mmap) _(mmap64) _(munmap) _(pthread_mutex_lock) _(dl_iterate_phdr) _(dlopen) \
+    _(dlsym) _(qsort)
 
 enum {
 #define ID(name) CALL_##name,
   FORBIDDEN(ID)
 #undef ID
-  CALL__MAX
+    CALL__MAX
 };
 static const char *const names[] = {
 #define NAME(name) #name,
@@ -42,8 +45,7 @@ static const char *const names[] = {
 #undef NAME
 };
 
-static __thread volatile int in_handler
-  __attribute__((tls_model("initial-exec")));
+static __thread volatile int in_handler __attribute__((tls_model("initial-exec")));
 static volatile int calls[CALL__MAX], outside[CALL__MAX], ticks;
 
 #define NOTE(name) ((in_handler ? calls : outside)[CALL_##name]++)
@@ -53,18 +55,33 @@ extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
 
-void *malloc(size_t n) { NOTE(malloc); return __libc_malloc(n); }
-void *calloc(size_t n, size_t m) { NOTE(calloc); return __libc_calloc(n, m); }
-void *realloc(void *p, size_t n) { NOTE(realloc); return __libc_realloc(p, n); }
-void free(void *p) { NOTE(free); __libc_free(p); }
+void *malloc(size_t n)
+{
+  NOTE(malloc);
+  return __libc_malloc(n);
+}
+void *calloc(size_t n, size_t m)
+{
+  NOTE(calloc);
+  return __libc_calloc(n, m);
+}
+void *realloc(void *p, size_t n)
+{
+  NOTE(realloc);
+  return __libc_realloc(p, n);
+}
+void free(void *p)
+{
+  NOTE(free);
+  __libc_free(p);
+}
 
 static void *(*next_mmap64)(void *, size_t, int, int, int, off_t);
 static int (*next_munmap)(void *, size_t);
 static int (*next_lock)(pthread_mutex_t *);
 static int (*next_phdr)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 static void *(*next_dlopen)(const char *, int);
-static void (*next_qsort)(void *, size_t, size_t,
-			  int (*)(const void *, const void *));
+static void (*next_qsort)(void *, size_t, size_t, int (*)(const void *, const void *));
 
 static void *next(const char *name)
 {
@@ -93,7 +110,11 @@ void *mmap(void *p, size_t n, int prot, int flags, int fd, off_t ofs)
   NOTE(mmap);
   return next_mmap64(p, n, prot, flags, fd, ofs);
 }
-int munmap(void *p, size_t n) { NOTE(munmap); return next_munmap(p, n); }
+int munmap(void *p, size_t n)
+{
+  NOTE(munmap);
+  return next_munmap(p, n);
+}
 int pthread_mutex_lock(pthread_mutex_t *m)
 {
   NOTE(pthread_mutex_lock);
@@ -150,7 +171,8 @@ int main(void)
 {
   lua_State *L = session_vm();
   int mode, i;
-  session_script(L,
+  session_script(
+    L,
     "local mt = { __index = function(t, k) return k end }\n"
     "function work()\n"
     "  local t = setmetatable({}, mt)\n"

@@ -44,7 +44,7 @@ static void check(lua_State *L, int mode, int put_back)
   CHECK(got >= 10);
   CHECK_EQ(session_samples(), samples);
   CHECK_EQ(replaced(L), 1);
-  if (put_back) {  /* As a program that needs it for a while only. */
+  if (put_back) { /* As a program that needs it for a while only. */
     REQUIRE(sigaction(SIGPROF, &ours, NULL) == 0);
     session_run(L, samples + 20);
   }
@@ -67,7 +67,7 @@ static void check(lua_State *L, int mode, int put_back)
   sink_free(&sink);
 }
 
-static struct sigaction chained;	/* What chaining() passes on to. */
+static struct sigaction chained; /* What chaining() passes on to. */
 
 static void chaining(int sig, siginfo_t *info, void *uc)
 {
@@ -81,18 +81,17 @@ static void chaining(int sig, siginfo_t *info, void *uc)
 static void check_chain(lua_State *L)
 {
   Sink sink;
-  struct luam_Sysprof_Options opt =
-    session_options(&sink, LUAM_SYSPROF_DEFAULT, 65536);
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_DEFAULT, 65536);
   struct sigaction sa;
   int i;
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = chaining;
-  sa.sa_flags = SA_SIGINFO|SA_RESTART;
+  sa.sa_flags = SA_SIGINFO | SA_RESTART;
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   REQUIRE(sigaction(SIGPROF, &sa, &chained) == 0);
   session_run(L, 20);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
-  opt.interval = 3600000;  /* While a tick is pending, the kernel drops others. */
+  opt.interval = 3600000; /* While a tick is pending, the kernel drops others. */
   opt.interval_ns = 0;
   for (i = 0; i < 2; i++) {
     CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);

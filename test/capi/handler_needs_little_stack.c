@@ -12,9 +12,9 @@
 #include "session.h"
 
 #ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ	51
+#define AT_MINSIGSTKSZ 51
 #endif
-#define AREA	(1024*1024)
+#define AREA (1024 * 1024)
 
 int main(void)
 {
@@ -22,8 +22,8 @@ int main(void)
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 2048);
   size_t kernel = (size_t)getauxval(AT_MINSIGSTKSZ), used = 0;
-  uint8_t *area = mmap(NULL, AREA, PROT_READ|PROT_WRITE,
-		       MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  uint8_t *area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
   stack_t ss;
   REQUIRE(area != MAP_FAILED);
   memset(area, 0x5a, AREA);
@@ -37,8 +37,8 @@ int main(void)
   while (used < AREA && area[used] == 0x5a) used++;
   used = AREA - used;
   printf("stack used: %zu bytes, of these the kernel's: %zu\n", used, kernel);
-  CHECK(used > kernel);  /* It did run there. */
-  CHECK(used <= kernel + 6*1024);
+  CHECK(used > kernel); /* It did run there. */
+  CHECK(used <= kernel + 6 * 1024);
   lua_close(L);
   return check_status();
 }

@@ -14,9 +14,8 @@
 
 #include "session.h"
 
-static __thread volatile int in_handler
-  __attribute__((tls_model("initial-exec")));
-static int in, out, ticks;	/* Calls in the handler and elsewhere. */
+static __thread volatile int in_handler __attribute__((tls_model("initial-exec")));
+static int in, out, ticks; /* Calls in the handler and elsewhere. */
 
 static void note(void)
 {
@@ -108,12 +107,14 @@ static void profile_file(lua_State *L, const char *options)
 {
   struct luam_Sysprof_SelfReport r;
   char code[256];
-  snprintf(code, sizeof(code), "assert(misc.sysprof.start{ mode = 'C', hz = 5000,"
-	   " clock = 'wall', path = 'all.bin', signal = %d, %s })", profile_signal, options);
+  snprintf(code, sizeof(code),
+	   "assert(misc.sysprof.start{ mode = 'C', hz = 5000,"
+	   " clock = 'wall', path = 'all.bin', signal = %d, %s })",
+	   profile_signal, options);
   session_script(L, code);
   set_around(1);
   in = ticks = 0;
-  work(L, 2);			/* A chunk is as many calls. */
+  work(L, 2); /* A chunk is as many calls. */
   set_around(0);
   CHECK(ticks > 100);
   CHECK_EQ(in, 0);
@@ -151,16 +152,16 @@ int main(void)
 {
   lua_State *L = session_vm();
   profile_signal = SIGUSR1;
-  session_script(L,
-    "local f = {}\n"
-    "for i = 1, 60 do f[i] = assert(loadstring(('\\n'):rep(i) .. [[\n"
-    "  local f, random = ...\n"
-    "  return function(n)\n"
-    "    if n == 0 then local s = 0 for i = 1, 30 do s = s + i % 3 end return s end\n"
-    "    local g = f[random(60)]\n"
-    "    return 1 + g(n - 1)\n"
-    "  end]], '=deep'))(f, math.random) end\n"
-    "function work() for i = 1, 100 do f[1](60 + i % 30) end end\n");
+  session_script(
+    L, "local f = {}\n"
+       "for i = 1, 60 do f[i] = assert(loadstring(('\\n'):rep(i) .. [[\n"
+       "  local f, random = ...\n"
+       "  return function(n)\n"
+       "    if n == 0 then local s = 0 for i = 1, 30 do s = s + i % 3 end return s end\n"
+       "    local g = f[random(60)]\n"
+       "    return 1 + g(n - 1)\n"
+       "  end]], '=deep'))(f, math.random) end\n"
+       "function work() for i = 1, 100 do f[1](60 + i % 30) end end\n");
   profile_classic(L);
   profile_file(L, "flush = 'vm'");
   profile_file(L, "flush = 'thread'");

@@ -14,10 +14,10 @@
 
 #include "session.h"
 
-#define ROUNDS	4
-#define SIGNALS	25		/* In each of them. */
+#define ROUNDS  4
+#define SIGNALS 25 /* In each of them. */
 
-static int begun[2], over[2];	/* Pipes. */
+static int begun[2], over[2]; /* Pipes. */
 
 /* Is profiled until the tracer has done all. */
 static void traced(const char *clock)
@@ -57,7 +57,7 @@ static int trace(pid_t pid)
     long signo;
     REQUIRE(waitpid(pid, &status, __WALL) == pid);
     REQUIRE(WIFSTOPPED(status));
-    signo = status >> 16 ? 0 : WSTOPSIG(status);  /* 0: it was interrupted. */
+    signo = status >> 16 ? 0 : WSTOPSIG(status); /* 0: it was interrupted. */
     CHECK(ptrace(PTRACE_GETREGS, pid, NULL, &regs) == 0);
     if (signo && ++signals == SIGNALS) {
       REQUIRE(ptrace(PTRACE_DETACH, pid, NULL, (void *)signo) == 0);
@@ -72,7 +72,7 @@ int main(void)
   static const char *const clocks[] = { "wall", "ctimer", "task-clock" };
   size_t i;
   int k;
-  for (i = 0; i < sizeof(clocks)/sizeof(clocks[0]); i++) {
+  for (i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
     int status;
     char ok;
     pid_t pid;
@@ -90,8 +90,10 @@ int main(void)
     REQUIRE(write(over[1], "x", 1) == 1);
     REQUIRE(waitpid(pid, &status, 0) == pid);
     CHECK_EQ(status, 0);
-    close(begun[0]); close(begun[1]);
-    close(over[0]); close(over[1]);
+    close(begun[0]);
+    close(begun[1]);
+    close(over[0]);
+    close(over[1]);
   }
   return check_status();
 }

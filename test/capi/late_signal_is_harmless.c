@@ -51,7 +51,7 @@ int main(void)
   /* A foreign one that is pending at the stop is not swallowed. The kernel keeps
   ** one signal of a number, so no tick may be pending when it is sent.
   */
-  opt.interval_ns = (uint64_t)3600*1000000000u;
+  opt.interval_ns = (uint64_t)3600 * 1000000000u;
   REQUIRE(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   raise(SIGPROF);

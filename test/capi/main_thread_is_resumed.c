@@ -4,7 +4,7 @@
 
 #include "session.h"
 
-#define SAMPLES	200	/* In each profile. */
+#define SAMPLES 200 /* In each profile. */
 
 __attribute__((noinline)) void host_works(lua_State *L);
 
@@ -22,8 +22,7 @@ __attribute__((noinline)) void host_works(lua_State *L)
 static void run(lua_State *L, const char *code, int status)
 {
   Sink sink;
-  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH,
-						    1 << 20);
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 1 << 20);
   time_t deadline = time(NULL) + 60;
   char *folded;
   uint64_t host;
@@ -43,7 +42,7 @@ static void run(lua_State *L, const char *code, int status)
   CHECK(folded_count(folded, "unknown") <= 2);
   if (status == LUA_YIELD)
     CHECK(folded_count(folded, "main;run;[coroutine];main chunk (work.lua);"
-		       "step (work.lua:2);leaf (work.lua:1)") > 0);
+			       "step (work.lua:2);leaf (work.lua:1)") > 0);
   if (check_failures) puts(folded);
   free(folded);
   sink_free(&sink);
@@ -52,14 +51,18 @@ static void run(lua_State *L, const char *code, int status)
 int main(void)
 {
   lua_State *L = session_vm();
-  run(L, "local function leaf() local x = 0 for i = 1, 1e5 do x = x + i % 7 end end\n"
-	 "local function step() leaf() coroutine.yield(1) return step() end\n"
-	 "step()", LUA_YIELD);
+  run(L,
+      "local function leaf() local x = 0 for i = 1, 1e5 do x = x + i % 7 end end\n"
+      "local function step() leaf() coroutine.yield(1) return step() end\n"
+      "step()",
+      LUA_YIELD);
   lua_close(L);
   L = session_vm();
-  run(L, "local function fails() error('as it should') end\n"
-	 "local function deeper() fails() end\n"
-	 "deeper()", LUA_ERRRUN);
+  run(L,
+      "local function fails() error('as it should') end\n"
+      "local function deeper() fails() end\n"
+      "deeper()",
+      LUA_ERRRUN);
   lua_close(L);
   return check_status();
 }

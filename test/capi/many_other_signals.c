@@ -12,7 +12,7 @@
 
 #include "session.h"
 
-#define CYCLES	150
+#define CYCLES 150
 
 static volatile int alarms, queued, over;
 static volatile uint64_t work_in_handler;
@@ -62,7 +62,7 @@ int main(void)
   sa.sa_flags = SA_RESTART;
   sa.sa_handler = on_alarm;
   REQUIRE(sigaction(SIGALRM, &sa, NULL) == 0);
-  sa.sa_flags = SA_RESTART|SA_SIGINFO;
+  sa.sa_flags = SA_RESTART | SA_SIGINFO;
   sa.sa_sigaction = on_queued;
   REQUIRE(sigaction(SIGRTMIN + 5, &sa, NULL) == 0);
   target = pthread_self();

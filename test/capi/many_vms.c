@@ -13,12 +13,12 @@
 #include "cpu_work.h"
 #include "stream_sums.h"
 
-#define VMS_MAX		256
-#define THREADS_MAX	64
-#define BUF_SIZE	8192
+#define VMS_MAX     256
+#define THREADS_MAX 64
+#define BUF_SIZE    8192
 
 typedef struct Vm {
-  pthread_mutex_t lock;		/* Whose turn it is. */
+  pthread_mutex_t lock; /* Whose turn it is. */
   lua_State *L;
   int running;
   Sink sink;
@@ -52,9 +52,10 @@ static void vm_make(Vm *vm, uint32_t r)
 {
   vm->L = session_vm();
   if (r & 1) session_script(vm->L, "jit.off()");
-  session_script(vm->L, "function work() local t = {}"
-    " for i = 1, 3000 do t[i % 50] = {i} end load('return 1')()"
-    " coroutine.wrap(function() for i = 1, 1000 do local x = i % 7 end end)() end");
+  session_script(
+    vm->L, "function work() local t = {}"
+	   " for i = 1, 3000 do t[i % 50] = {i} end load('return 1')()"
+	   " coroutine.wrap(function() for i = 1, 1000 do local x = i % 7 end end)() end");
 }
 
 static void vm_check(Vm *vm)
@@ -116,8 +117,7 @@ static void all(int seconds)
   pthread_t thread[THREADS_MAX];
   int i;
   done = 0;
-  for (i = 0; i < nthreads; i++)
-    thread[i] = cpu_thread(run, (void *)(uintptr_t)(i + 1));
+  for (i = 0; i < nthreads; i++) thread[i] = cpu_thread(run, (void *)(uintptr_t)(i + 1));
   cpu_sleep_us(seconds * 1000000L);
   done = 1;
   for (i = 0; i < nthreads; i++) REQUIRE(pthread_join(thread[i], NULL) == 0);
@@ -158,8 +158,8 @@ int main(int argc, char **argv)
   CHECK_EQ(count_entries("/proc/self/fd"), files);
   CHECK_EQ(count_lines("/proc/self/timers"), timers);
   printf("%d VMs, %d threads, %d s: %llu streams, %llu samples, %llu moves\n", nvms,
-	 nthreads, seconds, (unsigned long long)streams,
-	 (unsigned long long)samples, (unsigned long long)moves);
+	 nthreads, seconds, (unsigned long long)streams, (unsigned long long)samples,
+	 (unsigned long long)moves);
   CHECK(streams > 0);
   return check_status();
 }

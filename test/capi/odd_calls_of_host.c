@@ -4,8 +4,8 @@
 
 #include "session.h"
 
-#define LEVELS	180	/* LuaJIT allows about 200. */
-#define SAMPLES	200	/* In each profile. */
+#define LEVELS  180 /* LuaJIT allows about 200. */
+#define SAMPLES 200 /* In each profile. */
 
 static lua_State *second_vm;
 
@@ -71,9 +71,10 @@ int main(void)
   lua_register(L, "other_vm", other_vm);
 
   snprintf(code, sizeof(code),
-    "local function spin() local x = 0 for i = 1, 2e5 do x = x + i %% 7 end end\n"
-    "function lua_level(n) if n > 0 then c_level(n - 1) else spin() end end\n"
-    "function work() c_level(%d) end\n", LEVELS);
+	   "local function spin() local x = 0 for i = 1, 2e5 do x = x + i %% 7 end end\n"
+	   "function lua_level(n) if n > 0 then c_level(n - 1) else spin() end end\n"
+	   "function work() c_level(%d) end\n",
+	   LEVELS);
   run(L, code, &folded);
   /* The middle of a stack this long may be left out, its ends are there. */
   CHECK(deepest(folded, ";lua_level (") > LEVELS / 4);
@@ -81,9 +82,11 @@ int main(void)
   CHECK(folded_count(folded, ";lua_pcall;work (work.lua:3)") > SAMPLES / 2);
   free(folded);
 
-  run(L, "function in_thread() local x = 0"
-	 " for i = 1, 2e5 do x = x + i % 7 end end\n"
-	 "function work() called_thread() end\n", &folded);
+  run(L,
+      "function in_thread() local x = 0"
+      " for i = 1, 2e5 do x = x + i % 7 end end\n"
+      "function work() called_thread() end\n",
+      &folded);
   CHECK(folded_count(folded, "work (work.lua:2)") > SAMPLES / 2);
   CHECK(folded_count(folded, "in_thread (work.lua:1)") > SAMPLES / 2);
   free(folded);

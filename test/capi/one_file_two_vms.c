@@ -18,8 +18,8 @@ static const char *result(lua_State *L, const char *code)
 #define START(path, more) \
   "local r, m, e = misc.sysprof.start{ mode = 'C', path = '" path "'" more " }" \
   "return tostring(r) .. ';' .. tostring(m) .. ';' .. tostring(e)"
-#define STOP	"return tostring(misc.sysprof.stop())"
-#define DONE	"true;nil;nil"
+#define STOP "return tostring(misc.sysprof.stop())"
+#define DONE "true;nil;nil"
 
 int main(void)
 {
@@ -32,12 +32,12 @@ int main(void)
   /* The same file, by whatever name. */
   s = result(B, START("one.bin", ""));
   CHECK(strstr(s, "nil;one.bin: another profile of this process") == s);
-  CHECK(strstr(s, ";16") != NULL);  /* EBUSY */
+  CHECK(strstr(s, ";16") != NULL); /* EBUSY */
   s = result(B, START("./one.bin", ""));
   CHECK(strstr(s, "nil;./one.bin: another profile") == s);
   s = result(B, START("link.bin", ""));
   CHECK(strstr(s, "nil;link.bin: another profile") == s);
-  s = result(B, START("one.bin", ", shared = true"));  /* A does not share. */
+  s = result(B, START("one.bin", ", shared = true")); /* A does not share. */
   CHECK(strstr(s, "nil;one.bin: another profile") == s);
   CHECK(strcmp(result(B, "return select(2, misc.sysprof.stop())"),
 	       "profiler is not running") == 0);
@@ -49,7 +49,7 @@ int main(void)
   CHECK(strcmp(result(B, START("link.bin", "")), DONE) == 0);
   s = result(A, START("one.bin", ""));
   CHECK(strstr(s, "nil;one.bin: another profile") == s);
-  lua_close(B);  /* Ends its profile. */
+  lua_close(B); /* Ends its profile. */
   CHECK(strcmp(result(A, START("one.bin", "")), DONE) == 0);
   CHECK(strcmp(result(A, STOP), "true") == 0);
   /* Not a file. */

@@ -10,7 +10,7 @@
 #include "session.h"
 #include "small_stack.h"
 
-#define SIZE	(64*1024)
+#define SIZE (64 * 1024)
 
 static volatile int outside, inside;
 static char *stack;
@@ -38,7 +38,7 @@ int main(void)
   REQUIRE(sigaltstack(&ss, NULL) == 0);
   CHECK_EQ(luaM_sysprof_set_writer(checking_writer), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
-  outside = 0;  /* Calls by the start. */
+  outside = 0; /* Calls by the start. */
   session_run(L, 200);
   CHECK(inside > 0);
   CHECK_EQ(outside, 0);

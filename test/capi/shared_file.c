@@ -11,8 +11,8 @@
 
 #include "session.h"
 
-#define THREADS	4
-#define SAMPLES	"30"
+#define THREADS 4
+#define SAMPLES "30"
 
 static _Atomic int errors;
 
@@ -37,7 +37,7 @@ static int run(lua_State *L, const char *code)
   " local deadline = os.time() + 30" \
   " repeat work() assert(os.time() < deadline, 'too few samples')" \
   " until misc.sysprof.report().samples >= " SAMPLES
-#define STOP	" assert(misc.sysprof.stop()) return misc.sysprof.report().samples"
+#define STOP " assert(misc.sysprof.stop()) return misc.sysprof.report().samples"
 
 static void *thread(void *arg)
 {
@@ -101,7 +101,7 @@ int main(void)
 
   /* Without the option the file begins anew, as it does when it was replaced. */
   sum = (uint64_t)run(A, "assert(misc.sysprof.start{ mode = 'C', interval = 0.3,"
-		      " clock = 'wall', path = 'shared.bin' })" WORK STOP);
+			 " clock = 'wall', path = 'shared.bin' })" WORK STOP);
   CHECK_EQ(in_file(), sum);
   REQUIRE(remove("shared.bin") == 0);
   sum = (uint64_t)run(A, START WORK STOP);

@@ -14,17 +14,17 @@
 #include "cpu_work.h"
 #include "stream_sums.h"
 
-#define NTHREADS	10
-#define ROUNDS		60
-#define ATTEMPTS	3
-#define Z_MAX		3.5
+#define NTHREADS 10
+#define ROUNDS   60
+#define ATTEMPTS 3
+#define Z_MAX    3.5
 
 typedef struct Job {
   lua_State *L;
   Sink sink;
   struct luam_Sysprof_Options opt;
   uint64_t cpu_us;
-  uint64_t around_us;		/* With start and stop. */
+  uint64_t around_us; /* With start and stop. */
 } Job;
 
 static Job jobs[NTHREADS];
@@ -54,7 +54,7 @@ static int attempt(const char *clocks)
   for (i = 0; i < NTHREADS; i++) {
     jobs[i].L = session_vm();
     session_script(jobs[i].L, "jit.off() function work()"
-      " local x = 0 for i = 1, 1e6 do x = x + i % 7 end end");
+			      " local x = 0 for i = 1, 1e6 do x = x + i % 7 end end");
     jobs[i].opt = session_options(&jobs[i].sink, LUAM_SYSPROF_CALLGRAPH, 65536);
     jobs[i].opt.clocks = clocks;
   }
@@ -64,7 +64,7 @@ static int attempt(const char *clocks)
     const SessionSums *s = &sums[i].s[0];
     sums_read(&sums[i], jobs[i].sink.bytes, jobs[i].sink.len);
     CHECK(sums[i].fault == NULL && sums[i].n == 1 && s->ended);
-    CHECK(s->counter[SUMS_TOTAL] + 1 >= jobs[i].cpu_us);  /* Cut to microseconds. */
+    CHECK(s->counter[SUMS_TOTAL] + 1 >= jobs[i].cpu_us); /* Cut to microseconds. */
     CHECK(s->counter[SUMS_TOTAL] <= jobs[i].around_us + 1);
     CHECK(s->weight[0] <= s->counter[SUMS_TOTAL]);
     n += s->samples[0];
@@ -75,7 +75,7 @@ static int attempt(const char *clocks)
     double p = (double)jobs[i].cpu_us / (double)cpu;
     double share = (double)sums[i].s[0].samples[0] / (double)n;
     double z = (share - p) / sqrt(p * (1 - p) / (double)n);
-    printf("%s%5.2f %% of %.2f %%, z = %+.2f", i ? "; " : "", 100*share, 100*p, z);
+    printf("%s%5.2f %% of %.2f %%, z = %+.2f", i ? "; " : "", 100 * share, 100 * p, z);
     if (fabs(z) > zmax) zmax = fabs(z);
     lua_close(jobs[i].L);
     sink_free(&jobs[i].sink);

@@ -63,7 +63,7 @@ static void check_two(lua_State *A)
   b.signo = SIGRTMIN + 3;
   CHECK_EQ(luaM_sysprof_start(A, &a), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_start(B, &b), PROFILE_SUCCESS);
-  session_run(B, 20);  /* The latest is B's. */
+  session_run(B, 20); /* The latest is B's. */
   CHECK_EQ(luaM_sysprof_stop(A), PROFILE_SUCCESS);
   CHECK(is_default(SIGUSR2) && !is_default(SIGRTMIN + 3));
   session_run(B, session_samples() + 20);
@@ -91,14 +91,13 @@ const char *__asan_default_options(void)
 /* Whose default action ends or stops a program, or which say that it is broken. */
 static void check_impossible(lua_State *L)
 {
-  static const int bad[] = {
-    -1, 65, 1000, SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
-    SIGABRT, SIGSYS, SIGTERM, SIGINT, SIGCHLD, SIGPIPE, SIGCONT
-  };
+  static const int bad[] = { -1,      65,     1000,    SIGKILL, SIGSTOP, SIGSEGV,
+			     SIGBUS,  SIGFPE, SIGILL,  SIGTRAP, SIGABRT, SIGSYS,
+			     SIGTERM, SIGINT, SIGCHLD, SIGPIPE, SIGCONT };
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_DEFAULT, 65536);
   size_t i;
-  for (i = 0; i < sizeof(bad)/sizeof(bad[0]); i++) {
+  for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
     opt.signo = bad[i];
     CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_ERRUSE);
     CHECK(strstr(luaM_sysprof_error(), "signal") != NULL);
@@ -117,7 +116,7 @@ int main(void)
   sa.sa_handler = on_prof;
   sa.sa_flags = SA_RESTART;
   REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
-  for (i = 0; i < sizeof(signals)/sizeof(signals[0]); i++) {
+  for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
     check_signal(L, signals[i], LUAM_SYSPROF_CLOCK_CPU);
     check_signal(L, signals[i], LUAM_SYSPROF_CLOCK_WALL);
   }

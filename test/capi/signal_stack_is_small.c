@@ -13,10 +13,10 @@
 #include "small_stack.h"
 
 #ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ	51
+#define AT_MINSIGSTKSZ 51
 #endif
 
-#define SIZE	(16*1024)
+#define SIZE (16 * 1024)
 
 int main(void)
 {
@@ -29,8 +29,9 @@ int main(void)
   char *folded;
   if (small_stack_skipped()) return 77;
   printf("the kernel's frame takes %lu bytes\n", frame);
-  if (frame > SIZE - 6*1024) {
-    puts("skipped: too large for such a stack, programs on this processor have another one");
+  if (frame > SIZE - 6 * 1024) {
+    puts(
+      "skipped: too large for such a stack, programs on this processor have another one");
     return 77;
   }
   memset(&ss, 0, sizeof(ss));

@@ -16,8 +16,8 @@
 
 #include "session.h"
 
-#define QUEUED		20000	/* At least. */
-#define SAMPLES		300
+#define QUEUED  20000 /* At least. */
+#define SAMPLES 300
 
 static volatile int queued, plain, wrong, over;
 static pthread_t target;
@@ -28,7 +28,7 @@ static void on_queued(int sig, siginfo_t *info, void *uc)
   (void)sig;
   (void)uc;
   if (info->si_code == SI_QUEUE && info->si_value.sival_int == queued) queued++;
-  else wrong++;  /* They come in the order in which they were sent. */
+  else wrong++; /* They come in the order in which they were sent. */
 }
 
 static void on_plain(int sig)
@@ -44,7 +44,7 @@ static void *sender(void *arg)
   while (!over) {
     v.sival_int = (int)sent;
     if (pthread_sigqueue(target, SIGRTMIN + 5, v) == 0) sent++;
-    else sched_yield();  /* The queue is full. */
+    else sched_yield(); /* The queue is full. */
     if (sent % 64 == 0 && pthread_kill(target, SIGPROF) == 0) sent_plain++;
     while (!over && sent - queued > 200) sched_yield();
   }
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
   sa.sa_flags = SA_RESTART;
   sa.sa_handler = on_plain;
   REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
-  sa.sa_flags = SA_RESTART|SA_SIGINFO;
+  sa.sa_flags = SA_RESTART | SA_SIGINFO;
   sa.sa_sigaction = on_queued;
   REQUIRE(sigaction(SIGRTMIN + 5, &sa, NULL) == 0);
   opt = session_options(&sink, seconds > 0 ? LUAM_SYSPROF_DEFAULT : LUAM_SYSPROF_CALLGRAPH,

@@ -14,8 +14,8 @@
 #include "session.h"
 #include "stream_sums.h"
 
-#define SUMS_LOST_QUEUE	29
-#define BUF_SIZE	(LUAM_SYSPROF_FLUSH_BUFFERS*2048)
+#define SUMS_LOST_QUEUE 29
+#define BUF_SIZE        (LUAM_SYSPROF_FLUSH_BUFFERS * 2048)
 
 static _Atomic int hang, hanging, out = -1;
 static StreamSums sums;
@@ -58,8 +58,7 @@ static void work(lua_State *L, uint64_t lost, uint64_t kept)
 
 static struct luam_Sysprof_Options begin(lua_State *L, Sink *sink)
 {
-  struct luam_Sysprof_Options opt = session_options(sink, LUAM_SYSPROF_CALLGRAPH,
-						    BUF_SIZE);
+  struct luam_Sysprof_Options opt = session_options(sink, LUAM_SYSPROF_CALLGRAPH, BUF_SIZE);
   opt.interval_ns = 200000;
   opt.flush = LUAM_SYSPROF_FLUSH_THREAD;
   luaM_sysprof_set_writer(hanging_writer);
@@ -100,7 +99,7 @@ static void fork_and_use(void)
   REQUIRE(pid >= 0);
   if (pid == 0) {
     use_another();
-    exit(check_status());  /* With the parent's profile, which is not written. */
+    exit(check_status()); /* With the parent's profile, which is not written. */
   }
   REQUIRE(waitpid(pid, &status, 0) == pid);
   CHECK_EQ(status, 0);
@@ -150,7 +149,7 @@ static void *let_go(void *arg)
 static void test_exit(int close)
 {
   static uint8_t bytes[SINK_MAX];
-  int status, fd = open("exit.bin", O_RDWR|O_CREAT|O_TRUNC|O_APPEND, 0600);
+  int status, fd = open("exit.bin", O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
   ssize_t n;
   pid_t pid;
   REQUIRE(fd >= 0);
@@ -203,7 +202,7 @@ static void test_fails(lua_State *L, int flush)
   session_run(L, 1200);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRIO);
   CHECK_EQ(errno, ENOSPC);
-  CHECK_EQ(sink.writes, 2);	/* Not asked again. */
+  CHECK_EQ(sink.writes, 2); /* Not asked again. */
   r = report(L);
   CHECK_EQ(r.lost_writer + r.lost_queue + r.lost_buffer, r.samples);
   sink_free(&sink);
@@ -212,7 +211,7 @@ static void test_fails(lua_State *L, int flush)
 int main(void)
 {
   lua_State *L = session_vm();
-  test_exit(0);  /* Forks, which is simpler before there is a thread. */
+  test_exit(0); /* Forks, which is simpler before there is a thread. */
   test_exit(1);
   test_hangs(L);
   test_fails(L, LUAM_SYSPROF_FLUSH_VM);

@@ -12,8 +12,8 @@
 #include "session.h"
 
 /* Uses CPU time of several intervals. */
-#define SCRIPT	"i=0; while [ $i -lt 8000 ]; do i=$((i+1)); done; echo done; exit 7"
-#define ROUNDS	3
+#define SCRIPT "i=0; while [ $i -lt 8000 ]; do i=$((i+1)); done; echo done; exit 7"
+#define ROUNDS 3
 
 static int by_spawn(void)
 {
@@ -60,7 +60,7 @@ int main(void)
   static const char *const clocks[] = { "ctimer", "wall", "task-clock", "itimer" };
   lua_State *L = session_vm();
   size_t i;
-  for (i = 0; i < sizeof(clocks)/sizeof(clocks[0]); i++) {
+  for (i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
     Sink sink;
     struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
     uint64_t samples;

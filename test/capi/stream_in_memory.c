@@ -4,7 +4,7 @@
 
 #include "session.h"
 
-#define BUFFER_SIZE	8192
+#define BUFFER_SIZE 8192
 
 static uint8_t *spare;
 
@@ -35,12 +35,12 @@ static void profile(lua_State *L, int mode, int swap)
   CHECK(sink.stop_buf == (swap && sink.writes % 2 ? spare : sink.buf) ||
 	sink.stop_buf != spare);
   CHECK_EQ(session_parse(sink.bytes, sink.len, "", &folded), 0);
-  CHECK_EQ(folded_count(folded, ""), samples);  /* None is lost. */
+  CHECK_EQ(folded_count(folded, ""), samples); /* None is lost. */
   if (mode == LUAM_SYSPROF_CALLGRAPH)
     CHECK(folded_count(folded, "main") > samples * 9 / 10);
   CHECK(folded_count(folded, "work.lua:1") > 0);
   free(folded);
-  if (swap) {  /* The two have been handed to and fro. */
+  if (swap) { /* The two have been handed to and fro. */
     free(spare);
     free(sink.stop_buf);
     free(sink.bytes);

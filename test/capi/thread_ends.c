@@ -49,7 +49,7 @@ static void ends_while_running(int how)
   L = session_vm();
   t = cpu_thread(start_and_end, &how);
   REQUIRE(pthread_join(t, NULL) == 0);
-  session_work(L);  /* Is not sampled: nobody said that the VM has moved. */
+  session_work(L); /* Is not sampled: nobody said that the VM has moved. */
   if (how & 4) {
     CHECK_EQ(luaM_sysprof_moved(L), PROFILE_SUCCESS);
     session_run(L, session_samples() + 5);
@@ -85,7 +85,7 @@ static void stopped_by_another(int clock)
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
   check_stream(5);
   sink_free(&sink);
-  for (i = 0; i < 20; i++) {  /* Of a thread that does not run the VM. */
+  for (i = 0; i < 20; i++) { /* Of a thread that does not run the VM. */
     start(clock);
     cpu_burn(5000);
     CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
@@ -159,7 +159,9 @@ static void stopped_in_a_callback(void)
   lua_register(L, "stop_here", stop_here);
   start(LUAM_SYSPROF_CLOCK_WALL);
   session_run(L, 20);
-  session_script(L, "local co = coroutine.wrap(function() pcall(function()"
+  session_script(
+    L,
+    "local co = coroutine.wrap(function() pcall(function()"
     " ('x'):gsub('x', function() table.sort({ 2, 1 }, function(a, b)"
     " if stop_here then stop_here() stop_here = nil end return a < b end) end) end) end) co()");
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
@@ -191,7 +193,7 @@ static void vfork_while_running(int clock)
     session_work(L);
   }
   samples = session_samples();
-  session_run(L, samples + 5);  /* It goes on. */
+  session_run(L, samples + 5); /* It goes on. */
   lua_close(L);
   check_stream(5);
   sink_free(&sink);

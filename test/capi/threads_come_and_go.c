@@ -12,15 +12,15 @@
 #include "cpu_work.h"
 #include "stream_sums.h"
 
-#define ROUNDS		3
-#define NTHREADS	4
-#define CPU_US		60000
+#define ROUNDS   3
+#define NTHREADS 4
+#define CPU_US   60000
 
 static void *in_c(void *arg)
 {
   (void)arg;
   cpu_burn(CPU_US);
-  cpu_sleep_us(150000);  /* So long that it is noticed. */
+  cpu_sleep_us(150000); /* So long that it is noticed. */
   return NULL;
 }
 
@@ -77,12 +77,11 @@ static void profile(lua_State *L, int mode)
       in_order += s->number >= 7 && s->number < 7 + (uint32_t)sums.n;
       named += s->tid == (uint64_t)getpid() && strcmp(s->thread, "with_vm") == 0;
       CHECK(s->weight[0] <= s->counter[SUMS_TOTAL]);
-      if (s->tid != (uint64_t)getpid())
-	CHECK_EQ(s->state[3], s->samples[0]);
+      if (s->tid != (uint64_t)getpid()) CHECK_EQ(s->state[3], s->samples[0]);
     }
-    printf("%d sessions, %llu samples, weights %llu, totals %llu of %llu us\n",
-	   sums.n, (unsigned long long)samples, (unsigned long long)sum,
-	   (unsigned long long)total, (unsigned long long)inside);
+    printf("%d sessions, %llu samples, weights %llu, totals %llu of %llu us\n", sums.n,
+	   (unsigned long long)samples, (unsigned long long)sum, (unsigned long long)total,
+	   (unsigned long long)inside);
     CHECK_EQ(in_order, sums.n);
     CHECK_EQ(samples, c.samples);
     /* One of them may be gone before it is looked at, on a very busy machine. */

@@ -9,8 +9,8 @@
 #include "session.h"
 #include "stream_sums.h"
 
-#define THREADS		2
-#define SUMS_UNSAMPLED	30
+#define THREADS        2
+#define SUMS_UNSAMPLED 30
 
 static _Atomic int over;
 

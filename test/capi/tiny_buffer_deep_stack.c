@@ -8,16 +8,17 @@ int main(void)
 {
   lua_State *L = session_vm();
   Sink sink;
-  struct luam_Sysprof_Options opt =
-    session_options(&sink, LUAM_SYSPROF_CALLGRAPH, LUAM_SYSPROF_BUF_MIN);
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH,
+						    LUAM_SYSPROF_BUF_MIN);
   uint64_t samples, kept, lost = 0;
   char *folded, message[256];
   FILE *f;
-  session_script(L, "jit.off()\n"
-    "local function spin() for i = 1, 1e5 do end end\n"
-    "local function deep(n) if n == 0 then spin() else deep(n - 1) end return n end\n"
-    /* At random: in turns they might keep step with the clock. */
-    "function work() if math.random(2) == 1 then deep(500) else spin() end end");
+  session_script(
+    L, "jit.off()\n"
+       "local function spin() for i = 1, 1e5 do end end\n"
+       "local function deep(n) if n == 0 then spin() else deep(n - 1) end return n end\n"
+       /* At random: in turns they might keep step with the clock. */
+       "function work() if math.random(2) == 1 then deep(500) else spin() end end");
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   session_run(L, 200);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);

@@ -7,13 +7,13 @@
 #include "cpu_work.h"
 #include "stream_sums.h"
 
-#define CPU_US	150000
+#define CPU_US 150000
 
 typedef struct Job {
   lua_State *L;
   Sink sink;
   struct luam_Sysprof_Options opt;
-  uint64_t cpu_us;		/* From before the start to after the stop. */
+  uint64_t cpu_us; /* From before the start to after the stop. */
   int stops_itself;
 } Job;
 
@@ -24,8 +24,7 @@ static void *run(void *arg)
   before = cpu_own_us();
   CHECK_EQ(luaM_sysprof_start(job->L, &job->opt), PROFILE_SUCCESS);
   cpu_run_lua(job->L, CPU_US);
-  if (job->stops_itself)
-    CHECK_EQ(luaM_sysprof_stop(job->L), PROFILE_SUCCESS);
+  if (job->stops_itself) CHECK_EQ(luaM_sysprof_stop(job->L), PROFILE_SUCCESS);
   job->cpu_us = cpu_own_us() - before;
   return NULL;
 }
@@ -38,9 +37,8 @@ static void profile(int clock, int each_stops)
   int i;
   for (i = 0; i < 2; i++) {
     job[i].L = session_vm();
-    session_script(job[i].L, i ?
-      "jit.off()\n\n\nfunction work() for i = 1, 2e5 do end end" :
-      "jit.off() function work() for i = 1, 2e5 do end end");
+    session_script(job[i].L, i ? "jit.off()\n\n\nfunction work() for i = 1, 2e5 do end end"
+			       : "jit.off() function work() for i = 1, 2e5 do end end");
     job[i].opt = session_options(&job[i].sink, LUAM_SYSPROF_CALLGRAPH, 65536);
     job[i].opt.clock = (uint8_t)clock;
     job[i].stops_itself = each_stops;
@@ -53,7 +51,7 @@ static void profile(int clock, int each_stops)
     const SessionSums *s = &sums.s[0];
     char *folded;
     uint64_t all;
-    if (!each_stops)  /* The thread has ended. */
+    if (!each_stops) /* The thread has ended. */
       CHECK_EQ(luaM_sysprof_stop(job[i].L), PROFILE_SUCCESS);
     CHECK_EQ(luaM_sysprof_stop(job[i].L), PROFILE_ERRRUN);
     CHECK_EQ(session_parse(job[i].sink.bytes, job[i].sink.len, "", &folded), 0);

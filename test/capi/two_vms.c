@@ -18,8 +18,7 @@ int main(void)
     opt[i] = session_options(&sink[i], LUAM_SYSPROF_CALLGRAPH, 65536);
     CHECK_EQ(luaM_sysprof_start(L[i], &opt[i]), PROFILE_SUCCESS);
   }
-  for (i = 0; i < 2; i++)
-    CHECK_EQ(luaM_sysprof_start(L[i], &opt[i]), PROFILE_ERRRUN);
+  for (i = 0; i < 2; i++) CHECK_EQ(luaM_sysprof_start(L[i], &opt[i]), PROFILE_ERRRUN);
   session_run(L[0], 100);
   session_run(L[1], 200);
   CHECK_EQ(luaM_sysprof_stop(L[0]), PROFILE_SUCCESS);
@@ -27,7 +26,7 @@ int main(void)
   CHECK_EQ(sink[1].stops, 0);
   CHECK_EQ(luaM_sysprof_stop(L[0]), PROFILE_ERRRUN);
   len = sink[0].len;
-  session_run(L[1], 300);  /* The other goes on. */
+  session_run(L[1], 300); /* The other goes on. */
   CHECK_EQ(luaM_sysprof_stop(L[1]), PROFILE_SUCCESS);
   CHECK_EQ(sink[1].stops, 1);
   CHECK_EQ(sink[0].len, len);

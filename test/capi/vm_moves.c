@@ -8,12 +8,12 @@
 #include "cpu_work.h"
 #include "stream_sums.h"
 
-#define NTHREADS	3
-#define ELSEWHERE_US	50000	/* CPU time of a thread that the VM has moved to. */
+#define NTHREADS     3
+#define ELSEWHERE_US 50000 /* CPU time of a thread that the VM has moved to. */
 
 static lua_State *L, *co;
 static int announce, all_threads;
-static uint32_t threads_before;	/* That were profiled, before the VM has moved. */
+static uint32_t threads_before; /* That were profiled, before the VM has moved. */
 static time_t deadline;
 
 /* Has the thread used some CPU time since it was noticed? */
@@ -94,7 +94,8 @@ static void profile(int threads, int announced)
   announce = announced;
   all_threads = threads == LUAM_SYSPROF_THREADS_ALL;
   lua_register(L, "used_enough", used_enough);
-  session_script(L,
+  session_script(
+    L,
     "local function burn(over) local e = os.clock() + 0.06"
     "  repeat local t = {} for i = 1, 2000 do t[i] = {i} end until os.clock() > e and over() end\n"
     "function here() burn(function() return true end) end\n"
@@ -125,8 +126,8 @@ static void profile(int threads, int announced)
   CHECK(folded_count(folded, "work.lua:2") > 5);
   CHECK_EQ(folded_count(folded, "missing"), 0);
   printf("threads %d announced %d: %llu not in the VM, %llu here, %llu elsewhere, "
-	 "%llu in the coroutine, %llu waits\n", threads, announced,
-	 (unsigned long long)not_vm,
+	 "%llu in the coroutine, %llu waits\n",
+	 threads, announced, (unsigned long long)not_vm,
 	 (unsigned long long)folded_count(folded, "work.lua:2"),
 	 (unsigned long long)folded_count(folded, "work.lua:3"),
 	 (unsigned long long)folded_count(folded, "work.lua:4"),
@@ -134,7 +135,7 @@ static void profile(int threads, int announced)
   if (threads == LUAM_SYSPROF_THREADS_ALL || announced) {
     CHECK(folded_count(folded, "work.lua:3") > 5);
     CHECK(folded_count(folded, "work.lua:4") > 5);
-  } else {  /* Only the first thread is sampled, and has nothing of it. */
+  } else { /* Only the first thread is sampled, and has nothing of it. */
     CHECK_EQ(folded_count(folded, "work.lua:3"), 0);
     CHECK_EQ(folded_count(folded, "work.lua:4"), 0);
     CHECK(folded_count(folded, "host_waits") > 5);
@@ -157,7 +158,6 @@ int main(void)
 {
   int threads, announced;
   for (threads = 0; threads <= LUAM_SYSPROF_THREADS_ALL; threads++)
-    for (announced = 0; announced < 2; announced++)
-      profile(threads, announced);
+    for (announced = 0; announced < 2; announced++) profile(threads, announced);
   return check_status();
 }

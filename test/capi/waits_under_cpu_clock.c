@@ -16,7 +16,7 @@
 
 #include "session.h"
 
-#define WAIT_MS	30	/* Several intervals of the clock. */
+#define WAIT_MS 30 /* Several intervals of the clock. */
 
 static int pair[2], epfd, timerfd;
 
@@ -130,16 +130,21 @@ int main(void)
     const char *name;
     int (*wait)(void);
   } waits[] = {
-    { "poll", by_poll }, { "select", by_select }, { "epoll_wait", by_epoll },
-    { "nanosleep", by_nanosleep }, { "usleep", by_usleep }, { "read", by_read },
-    { "recv", by_recv }, { "sigtimedwait", by_sigtimedwait },
+    { "poll", by_poll },
+    { "select", by_select },
+    { "epoll_wait", by_epoll },
+    { "nanosleep", by_nanosleep },
+    { "usleep", by_usleep },
+    { "read", by_read },
+    { "recv", by_recv },
+    { "sigtimedwait", by_sigtimedwait },
     { "sem_timedwait", by_semaphore },
   };
   static const struct {
     const char *name;
     uint64_t interval_ns;
   } clocks[] = {
-    { "cpu", 10000000 }, { "cpu", 2000000 }, { "ctimer", 5000000 },
+    { "cpu", 10000000 },       { "cpu", 2000000 },     { "ctimer", 5000000 },
     { "task-clock", 5000000 }, { "itimer", 10000000 },
   };
   lua_State *L = session_vm();
@@ -153,7 +158,7 @@ int main(void)
   REQUIRE((epfd = epoll_create1(0)) >= 0);
   REQUIRE(epoll_ctl(epfd, EPOLL_CTL_ADD, pair[0], &ev) == 0);
   REQUIRE((timerfd = timerfd_create(CLOCK_MONOTONIC, 0)) >= 0);
-  for (k = 0; k < sizeof(clocks)/sizeof(clocks[0]); k++) {
+  for (k = 0; k < sizeof(clocks) / sizeof(clocks[0]); k++) {
     opt.clocks = clocks[k].name;
     opt.interval_ns = clocks[k].interval_ns;
     if (luaM_sysprof_start(L, &opt) != PROFILE_SUCCESS) {
@@ -161,7 +166,7 @@ int main(void)
       printf("%s is left out: %s\n", opt.clocks, luaM_sysprof_error());
       continue;
     }
-    for (i = 0; i < sizeof(waits)/sizeof(waits[0]); i++)
+    for (i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
       check_wait(L, waits[i].name, waits[i].wait, (int64_t)opt.interval_ns);
     CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   }

@@ -12,11 +12,11 @@
 #include "cpu_work.h"
 #include "stream_sums.h"
 
-#define CPU_US		200000
-#define SLEEP_US	2000	/* After as much CPU time. */
-#define END_US		60000	/* Without sleep at the end. */
-#define TICKS_US	40000	/* Some ticks of the kernel. */
-#define TRIES		20
+#define CPU_US   200000
+#define SLEEP_US 2000  /* After as much CPU time. */
+#define END_US   60000 /* Without sleep at the end. */
+#define TICKS_US 40000 /* Some ticks of the kernel. */
+#define TRIES    20
 
 static void run(lua_State *L, int sleeps)
 {
@@ -72,7 +72,8 @@ static int profile(lua_State *L, const char *clocks, uint64_t interval_ns, int s
 static void check(lua_State *L, const char *clocks, uint64_t interval_ns, int sleeps)
 {
   int i;
-  for (i = 0; i < TRIES && !profile(L, clocks, interval_ns, sleeps); i++) ;
+  for (i = 0; i < TRIES && !profile(L, clocks, interval_ns, sleeps); i++)
+    ;
   CHECK(i < TRIES);
 }
 

@@ -7,8 +7,8 @@
 static int profile(lua_State *L, int end_at)
 {
   Sink sink;
-  struct luam_Sysprof_Options opt =
-    session_options(&sink, LUAM_SYSPROF_CALLGRAPH, LUAM_SYSPROF_BUF_MIN);
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH,
+						    LUAM_SYSPROF_BUF_MIN);
   int writes;
   sink.end_at = end_at;
   opt.interval_ns = 300000;
@@ -30,9 +30,10 @@ int main(void)
   lua_State *L = session_vm();
   int n;
   session_deep(L);
-  for (n = 1; n <= 300 && profile(L, n); n++) ;
+  for (n = 1; n <= 300 && profile(L, n); n++)
+    ;
   CHECK(n > 5);
-  CHECK(n <= 300);  /* The last one reached the end, so all calls were tried. */
+  CHECK(n <= 300); /* The last one reached the end, so all calls were tried. */
   lua_close(L);
   return check_status();
 }

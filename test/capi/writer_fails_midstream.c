@@ -5,14 +5,14 @@
 
 #include "session.h"
 
-#define WRITES	8	/* In a profile in which none fails. */
+#define WRITES 8 /* In a profile in which none fails. */
 
 /* Returns 0 if the stream was whole before that call. */
 static int profile(lua_State *L, int fail_at)
 {
   Sink sink;
-  struct luam_Sysprof_Options opt =
-    session_options(&sink, LUAM_SYSPROF_CALLGRAPH, LUAM_SYSPROF_BUF_MIN);
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH,
+						    LUAM_SYSPROF_BUF_MIN);
   char *folded;
   int status, result;
   sink.fail_at = fail_at;
@@ -43,11 +43,11 @@ static int profile(lua_State *L, int fail_at)
   CHECK_EQ(result, PROFILE_ERRIO);
   CHECK_EQ(status, ENOSPC);
   CHECK_EQ(sink.writes, fail_at);  /* Not tried again. */
-  CHECK(session_samples() >= 200);  /* The counters go on. */
+  CHECK(session_samples() >= 200); /* The counters go on. */
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
   status = session_parse(sink.bytes, sink.len, "", &folded);
   if (sink.len == 0) CHECK(status == 1);
-  else CHECK_EQ(status, 3);  /* Cut. */
+  else CHECK_EQ(status, 3); /* Cut. */
   free(folded);
   sink_free(&sink);
   return 1;
@@ -60,7 +60,8 @@ int main(void)
   struct luam_Sysprof_Options opt;
   int n;
   session_deep(L);
-  for (n = 1; n <= 300 && profile(L, n); n++) ;
+  for (n = 1; n <= 300 && profile(L, n); n++)
+    ;
   CHECK(n > WRITES);
   printf("%d calls of the writer\n", n - 1);
   CHECK(n <= 300);

@@ -25,8 +25,8 @@ static int check_failures;
     long long check_expected = (long long)(expected); \
     if (check_got != check_expected) { \
       check_failures++; \
-      printf("%s:%d: FAILED: %s is %lld, expected %lld\n", \
-	     __FILE__, __LINE__, #got, check_got, check_expected); \
+      printf("%s:%d: FAILED: %s is %lld, expected %lld\n", __FILE__, __LINE__, #got, \
+	     check_got, check_expected); \
     } \
   } while (0)
 

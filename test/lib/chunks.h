@@ -17,16 +17,14 @@ static inline uint32_t chunks_crc32(uint32_t crc, const uint8_t *p, size_t n)
   crc = ~crc;
   while (n--) {
     crc ^= *p++;
-    for (k = 0; k < 8; k++)
-      crc = (crc & 1) ? (crc >> 1) ^ 0xedb88320u : crc >> 1;
+    for (k = 0; k < 8; k++) crc = (crc & 1) ? (crc >> 1) ^ 0xedb88320u : crc >> 1;
   }
   return ~crc;
 }
 
 static inline uint32_t chunks_u32(const uint8_t *p)
 {
-  return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-	 (uint32_t)p[3] << 24;
+  return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
 typedef struct Chunk {
@@ -57,7 +55,7 @@ static inline size_t chunks_uleb(const uint8_t *p, size_t n, uint64_t *v)
   size_t i;
   *v = 0;
   for (i = 0; i < n && i < 10; i++) {
-    *v |= (uint64_t)(p[i] & 0x7f) << (7*i);
+    *v |= (uint64_t)(p[i] & 0x7f) << (7 * i);
     if (!(p[i] & 0x80)) return i + 1;
   }
   return 0;

@@ -13,15 +13,15 @@
 #include <stddef.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define COUNT_MALLOC	0	/* Has its own. */
+#define COUNT_MALLOC 0 /* Has its own. */
 #else
-#define COUNT_MALLOC	1
+#define COUNT_MALLOC 1
 #endif
 
-static volatile long malloc_live;	/* Blocks that are allocated. */
-static volatile long malloc_calls;	/* Allocations so far. */
-static volatile long malloc_fail_at;	/* The call that fails, 0 for none. */
-static volatile int malloc_fail_all;	/* And all after it. */
+static volatile long malloc_live;    /* Blocks that are allocated. */
+static volatile long malloc_calls;   /* Allocations so far. */
+static volatile long malloc_fail_at; /* The call that fails, 0 for none. */
+static volatile int malloc_fail_all; /* And all after it. */
 
 #if COUNT_MALLOC
 
@@ -47,7 +47,7 @@ static int malloc_fails(void)
 }
 
 /* Its blocks: a block may be freed by other code than allocated it. */
-#define MALLOC_BLOCKS	4096
+#define MALLOC_BLOCKS 4096
 static void *malloc_block[MALLOC_BLOCKS];
 
 /* Put a block in the place of another one; NULL for none. */

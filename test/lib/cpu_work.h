@@ -28,7 +28,8 @@ static inline void cpu_sleep_us(long us)
   struct timespec ts;
   ts.tv_sec = us / 1000000;
   ts.tv_nsec = us % 1000000 * 1000;
-  while (nanosleep(&ts, &ts) != 0) ;
+  while (nanosleep(&ts, &ts) != 0)
+    ;
 }
 
 /* Run the global function work until the thread has used that much CPU time. */

@@ -37,14 +37,14 @@
 #include <sys/time.h>
 #include <sys/vfs.h>
 
-#define SHORT	-1		/* Instead of an errno. */
+#define SHORT -1 /* Instead of an errno. */
 
 static struct {
-  char name[32];		/* "" while nothing fails. */
+  char name[32]; /* "" while nothing fails. */
   unsigned long nth;
-  int on;			/* All after it, too. */
+  int on; /* All after it, too. */
   int err;
-  uint64_t *calls;		/* Two: calls, failures. */
+  uint64_t *calls; /* Two: calls, failures. */
 } fault;
 
 __attribute__((constructor)) static void fault_init(void)
@@ -54,10 +54,10 @@ __attribute__((constructor)) static void fault_init(void)
   char nth[16], err[16];
   fault.calls = unlogged;
   if (log) {
-    int fd = open(log, O_RDWR|O_CREAT|O_TRUNC|O_CLOEXEC, 0600);
+    int fd = open(log, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     void *p = MAP_FAILED;
     if (fd >= 0 && ftruncate(fd, sizeof(unlogged)) == 0)
-      p = mmap(NULL, sizeof(unlogged), PROT_READ|PROT_WRITE, MAP_SHARED, fd, 0);
+      p = mmap(NULL, sizeof(unlogged), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED) {
       perror(log);
       exit(99);
@@ -132,11 +132,10 @@ SETS_ERRNO(ssize_t, -1, readlink, (const char *path, char *buf, size_t len),
 	   (path, buf, len))
 SETS_ERRNO(void *, NULL, realloc, (void *p, size_t size), (p, size))
 SETS_ERRNO(int, -1, setitimer,
-	   (int which, const struct itimerval *it, struct itimerval *old),
-	   (which, it, old))
-SETS_ERRNO(int, -1, sigaction,
-	   (int sig, const struct sigaction *sa, struct sigaction *old), (sig, sa, old))
-SETS_ERRNO(int, -1, sigpending, (sigset_t *set), (set))
+	   (int which, const struct itimerval *it, struct itimerval *old), (which, it, old))
+SETS_ERRNO(int, -1, sigaction, (int sig, const struct sigaction *sa, struct sigaction *old),
+	   (sig, sa, old))
+SETS_ERRNO(int, -1, sigpending, (sigset_t * set), (set))
 SETS_ERRNO(int, -1, sigtimedwait,
 	   (const sigset_t *set, siginfo_t *info, const struct timespec *ts),
 	   (set, info, ts))
@@ -153,18 +152,18 @@ SETS_ERRNO(int, -1, fstatat64, (int dir, const char *path, struct stat64 *st, in
 SETS_ERRNO(int, -1, fstatfs64, (int fd, struct statfs64 *fs), (fd, fs))
 SETS_ERRNO(ssize_t, -1, readlinkat, (int dir, const char *path, char *buf, size_t len),
 	   (dir, path, buf, len))
-SETS_ERRNO(int, -1, poll, (struct pollfd *fds, nfds_t n, int ms), (fds, n, ms))
+SETS_ERRNO(int, -1, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms))
 SETS_ERRNO(int, -1, _dl_find_object, (void *p, struct dl_find_object *o), (p, o))
 RETURNS_ERRNO(pthread_atfork, (void (*a)(void), void (*b)(void), void (*c)(void)),
 	      (a, b, c))
 RETURNS_ERRNO(pthread_attr_getstack, (const pthread_attr_t *a, void **p, size_t *size),
 	      (a, p, size))
 RETURNS_ERRNO(pthread_create,
-	      (pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *arg),
+	      (pthread_t * t, const pthread_attr_t *a, void *(*f)(void *), void *arg),
 	      (t, a, f, arg))
 RETURNS_ERRNO(pthread_getattr_np, (pthread_t t, pthread_attr_t *a), (t, a))
 
-#define JUMP	(10*365*24*3600)	/* Seconds. */
+#define JUMP (10 * 365 * 24 * 3600) /* Seconds. */
 
 /* How much the clock on the wall is wrong: forth, back, forth, .. */
 static time_t jump(void)
@@ -307,12 +306,12 @@ int fault_ioctl(int fd, unsigned long what, ...)
 long fault_syscall(long nr, ...);
 long fault_syscall(long nr, ...)
 {
-  const char *name =
-    nr == SYS_perf_event_open ? "perf_event_open" :
-    nr == SYS_getdents64 ? "getdents64" :
-    nr == SYS_tgkill ? "tgkill" :
-    nr == SYS_rt_tgsigqueueinfo ? "rt_tgsigqueueinfo" :
-    nr == SYS_rt_sigprocmask ? "rt_sigprocmask" : "another";
+  const char *name = nr == SYS_perf_event_open     ? "perf_event_open"
+		     : nr == SYS_getdents64        ? "getdents64"
+		     : nr == SYS_tgkill            ? "tgkill"
+		     : nr == SYS_rt_tgsigqueueinfo ? "rt_tgsigqueueinfo"
+		     : nr == SYS_rt_sigprocmask    ? "rt_sigprocmask"
+						   : "another";
   int err = fault_now(name), i;
   va_list args;
   long a[6];
@@ -331,7 +330,8 @@ static pthread_t spinners[8];
 
 static void *spin(void *arg)
 {
-  while (spinning) ;
+  while (spinning)
+    ;
   return arg;
 }
 

@@ -23,13 +23,13 @@
 #include "profile/lj_vmprofile.h"
 #include "check.h"
 
-#define LSTEP_TRAP_FLAG	0x100	/* TF of EFLAGS. */
+#define LSTEP_TRAP_FLAG 0x100 /* TF of EFLAGS. */
 
 static struct {
   lua_State *L;
   volatile int on;
   volatile long steps;
-  void (*look)(const ucontext_t *uc);	/* Called after each walk. */
+  void (*look)(const ucontext_t *uc); /* Called after each walk. */
   Peek pk;
   Symtab symtab;
   HostStack hs;
@@ -41,7 +41,8 @@ static void lstep_handler(int sig, siginfo_t *info, void *context)
 {
   ucontext_t *uc = (ucontext_t *)context;
   const Profile *p;
-  (void)sig; (void)info;
+  (void)sig;
+  (void)info;
   if (!lstep.on) {
     uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)LSTEP_TRAP_FLAG;
     return;

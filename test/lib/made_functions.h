@@ -12,18 +12,25 @@
 #include "profile/lj_symtab.h"
 #include "check.h"
 
-typedef struct MadeName { GCstr s; char text[16]; } MadeName;
-typedef struct MadeProto { GCproto pt; uint32_t bc[4]; } MadeProto;
+typedef struct MadeName {
+  GCstr s;
+  char text[16];
+} MadeName;
+typedef struct MadeProto {
+  GCproto pt;
+  uint32_t bc[4];
+} MadeProto;
 
 static Symtab st;
 static Peek pk;
 static WBuf wb;
-static uint8_t buf[128*1024];
+static uint8_t buf[128 * 1024];
 
 /* All that is written is taken. */
 static size_t made_writer(const void **data, size_t len, void *ctx)
 {
-  (void)data; (void)ctx;
+  (void)data;
+  (void)ctx;
   return len;
 }
 
@@ -37,7 +44,7 @@ static inline void made_name(MadeName *name, const char *text)
 {
   name->s.gct = (uint8_t)~LJ_TSTR;
   name->s.len = (MSize)strlen(text);
-  name->s.hash = 77;  /* Hashes may be the same. */
+  name->s.hash = 77; /* Hashes may be the same. */
   strcpy(name->text, text);
 }
 

@@ -11,7 +11,7 @@
 #include "lualib.h"
 #include "lmisclib.h"
 
-#define SAMPLES		300
+#define SAMPLES 300
 
 /* No frame pointer is needed here, and its early way out needs no frame. */
 __attribute__((noinline)) unsigned host_leaf(unsigned n, unsigned char *p)
@@ -44,15 +44,16 @@ __attribute__((noinline)) static int host_main(lua_State *L, const char *path)
   lua_register(L, "enough", enough);
   lua_pushstring(L, path);
   lua_setglobal(L, "path");
-  return luaL_loadstring(L,
-    "local function inner() local x = 0\n"
-    "  for i = 1, 50 do x = x + host_call() end return x end\n"
-    "local function spin() local x = 0\n"
-    "  for i = 1, 3e4 do x = (x + i) % 7 end return x end\n"
-    "assert(misc.sysprof.start({ mode = 'C', clock = 'wall', interval = 1,"
-    "  path = path }))\n"
-    "while not enough() do inner() spin() end\n"
-    "assert(misc.sysprof.stop())\n") || lua_pcall(L, 0, 0, 0);
+  return luaL_loadstring(
+	   L, "local function inner() local x = 0\n"
+	      "  for i = 1, 50 do x = x + host_call() end return x end\n"
+	      "local function spin() local x = 0\n"
+	      "  for i = 1, 3e4 do x = (x + i) % 7 end return x end\n"
+	      "assert(misc.sysprof.start({ mode = 'C', clock = 'wall', interval = 1,"
+	      "  path = path }))\n"
+	      "while not enough() do inner() spin() end\n"
+	      "assert(misc.sysprof.stop())\n") ||
+	 lua_pcall(L, 0, 0, 0);
 }
 
 int main(int argc, char **argv)

@@ -7,7 +7,7 @@ __attribute__((noinline)) static int INNER(lua_State *L)
 {
   volatile unsigned x = 1;
   int i, enough;
-  for (i = 0; i < 20000; i++) x = x*FACTOR + (unsigned)i;
+  for (i = 0; i < 20000; i++) x = x * FACTOR + (unsigned)i;
   lua_pushvalue(L, 1);
   lua_call(L, 0, 0);
   lua_pushvalue(L, 2);
@@ -19,6 +19,7 @@ __attribute__((noinline)) static int INNER(lua_State *L)
 
 int plugin_run(lua_State *L)
 {
-  while (!INNER(L)) ;
+  while (!INNER(L))
+    ;
   return 0;
 }

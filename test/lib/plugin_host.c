@@ -12,7 +12,7 @@
 ** by another thread while they run.
 */
 
-#define _GNU_SOURCE	/* For dlinfo. */
+#define _GNU_SOURCE /* For dlinfo. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
@@ -30,9 +30,9 @@
 #include "lualib.h"
 #include "lmisclib.h"
 
-#define SAMPLES		60
-#define SECONDS_MAX	60
-#define CYCLES		100
+#define SAMPLES     60
+#define SECONDS_MAX 60
+#define CYCLES      100
 
 static uint8_t buffer[LUAM_SYSPROF_BUF_MIN];
 static int fd;
@@ -50,7 +50,8 @@ static size_t write_stream(const void **data, size_t len, void *ctx)
 
 static int close_stream(void *ctx, uint8_t *buf)
 {
-  (void)ctx; (void)buf;
+  (void)ctx;
+  (void)buf;
   return close(fd);
 }
 
@@ -64,8 +65,7 @@ static unsigned long samples(void)
 static int enough(lua_State *L)
 {
   if (time(NULL) > deadline) luaL_error(L, "too few samples in a minute");
-  lua_pushboolean(L, samples() >= enough_samples &&
-		     writes >= enough_writes);
+  lua_pushboolean(L, samples() >= enough_samples && writes >= enough_writes);
   return 1;
 }
 
@@ -78,7 +78,7 @@ static void fail(const char *what)
 /* written: until the samples are in the file. */
 static void run(lua_State *L, const char *path, int keep, int written)
 {
-  void *library = dlopen(path, RTLD_NOW|RTLD_LOCAL), *f;
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *f;
   struct link_map *map;
   if (!library) fail(dlerror());
   f = dlsym(library, "plugin_run");
@@ -95,7 +95,7 @@ static void run(lua_State *L, const char *path, int keep, int written)
   in_library = 0;
   if (keep) return;
   dlclose(library);
-  if (dlopen(path, RTLD_NOW|RTLD_NOLOAD)) fail("not unloaded");
+  if (dlopen(path, RTLD_NOW | RTLD_NOLOAD)) fail("not unloaded");
 }
 
 /* Only while a library runs: nobody waits long for the dynamic linker. */
@@ -107,7 +107,7 @@ static void *load_and_unload(void *path)
       sched_yield();
       continue;
     }
-    library = dlopen((const char *)path, RTLD_NOW|RTLD_LOCAL);
+    library = dlopen((const char *)path, RTLD_NOW | RTLD_LOCAL);
     if (!library) fail(dlerror());
     dlclose(library);
   }
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
     samples_each = 3;
     cycles = CYCLES;
   }
-  fd = open(argv[1], O_WRONLY|O_CREAT|O_TRUNC, 0666);
+  fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC, 0666);
   memset(&opt, 0, sizeof(opt));
   opt.mode = LUAM_SYSPROF_CALLGRAPH;
   opt.clock = LUAM_SYSPROF_CLOCK_WALL;
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
       luaM_sysprof_set_backtracer(NULL) != PROFILE_SUCCESS ||
       luaM_sysprof_start(L, &opt) != PROFILE_SUCCESS)
     fail("start");
-  if (strncmp(argv[argc-1], "thread:", 7) == 0) {
+  if (strncmp(argv[argc - 1], "thread:", 7) == 0) {
     argc--;
     if (pthread_create(&thread, NULL, load_and_unload, argv[argc] + 7) != 0)
       fail("pthread_create");
@@ -169,7 +169,6 @@ int main(int argc, char **argv)
   }
   fflush(stdout);
   if (kills) raise(SIGKILL);
-  if (strcmp(argv[2], "exit") != 0 && luaM_sysprof_stop(L) != PROFILE_SUCCESS)
-    fail("stop");
+  if (strcmp(argv[2], "exit") != 0 && luaM_sysprof_stop(L) != PROFILE_SUCCESS) fail("stop");
   return 0;
 }

@@ -58,12 +58,11 @@ static void safepoints_begin(int us)
 static void safepoints_end(lua_State *L, const char *what)
 {
   safepoints_timer(0);
-  printf("%s: %u signals, %u safe points\n", what, safepoints_asked,
-	 safepoints_served);
+  printf("%s: %u signals, %u safe points\n", what, safepoints_asked, safepoints_served);
   CHECK(safepoints_asked > 0);
   CHECK(safepoints_served > 0);
   REQUIRE(luaL_dostring(L, "jit.off(true, true) local s = 0 "
-			"for i = 1, 9 do s = s + i end") == 0);
+			   "for i = 1, 9 do s = s + i end") == 0);
   CHECK_EQ(G2GG(safepoints_vm)->safepoint, 0);
   CHECK_EQ(safepoints_vm->hookmask & HOOK_PROFILE, 0);
   CHECK(G2GG(safepoints_vm)->dispatch[0] != (ASMFunction)lj_vm_profhook);

@@ -62,15 +62,15 @@ long syscall(long number, ...)
 
 /* -- The heap ------------------------------------------------------------------ */
 
-#define ARENA_START	((char *)0x100000000000)
-#define ARENA_SIZE	((size_t)1 << 32)
-#define SMALL_MAX	96	/* Less than this is never a function's bytecode. */
-#define LARGE_MIN	65536	/* From here on sizes are powers of two. */
-#define PAGE		256	/* Hot counters are selected by the address in it. */
-#define STATE_SIZE	65536	/* Kept for the VM's state, which comes first. */
+#define ARENA_START ((char *)0x100000000000)
+#define ARENA_SIZE  ((size_t)1 << 32)
+#define SMALL_MAX   96    /* Less than this is never a function's bytecode. */
+#define LARGE_MIN   65536 /* From here on sizes are powers of two. */
+#define PAGE        256   /* Hot counters are selected by the address in it. */
+#define STATE_SIZE  65536 /* Kept for the VM's state, which comes first. */
 
 static char *arena_next = ARENA_START;
-static void *arena_free[SMALL_MAX/16 + LARGE_MIN/PAGE + 64];
+static void *arena_free[SMALL_MAX / 16 + LARGE_MIN / PAGE + 64];
 
 /* Class of a size, and how many bytes a block of that class takes. */
 static int size_class(size_t size, size_t *block)
@@ -79,12 +79,12 @@ static int size_class(size_t size, size_t *block)
     *block = (size + 15) & ~(size_t)15;
     return (int)(*block / 16);
   } else if (size < LARGE_MIN) {
-    *block = (size + PAGE-1) & ~(size_t)(PAGE-1);
-    return (int)(SMALL_MAX/16 + *block / PAGE);
+    *block = (size + PAGE - 1) & ~(size_t)(PAGE - 1);
+    return (int)(SMALL_MAX / 16 + *block / PAGE);
   } else {
     int bits = 63 - __builtin_clzl(size);
     *block = (size_t)2 << bits;
-    return SMALL_MAX/16 + LARGE_MIN/PAGE + bits;
+    return SMALL_MAX / 16 + LARGE_MIN / PAGE + bits;
   }
 }
 
@@ -100,8 +100,7 @@ static void *arena_alloc(size_t size)
     *list = *(void **)p;
     return p;
   }
-  if (block >= PAGE)
-    arena_next += -(size_t)arena_next & (PAGE-1);
+  if (block >= PAGE) arena_next += -(size_t)arena_next & (PAGE - 1);
   if (block > (size_t)(ARENA_START + ARENA_SIZE - arena_next)) return NULL;
   p = arena_next;
   arena_next += p == ARENA_START ? STATE_SIZE : block;
@@ -138,13 +137,15 @@ static void *arena(void *ud, void *ptr, size_t osize, size_t nsize)
 
 static size_t discard(const void **data, size_t len, void *ctx)
 {
-  (void)data; (void)ctx;
+  (void)data;
+  (void)ctx;
   return len;
 }
 
 static int on_stop(void *ctx, uint8_t *buf)
 {
-  (void)ctx; (void)buf;
+  (void)ctx;
+  (void)buf;
   return 0;
 }
 
@@ -185,13 +186,16 @@ static int profile(lua_State *L)
 */
 static void open_libs(lua_State *L)
 {
-  static const luaL_Reg libs[] = {
-    { "", luaopen_base }, { LUA_TABLIBNAME, luaopen_table },
-    { LUA_IOLIBNAME, luaopen_io }, { LUA_OSLIBNAME, luaopen_os },
-    { LUA_STRLIBNAME, luaopen_string }, { LUA_MATHLIBNAME, luaopen_math },
-    { LUA_DBLIBNAME, luaopen_debug }, { LUA_BITLIBNAME, luaopen_bit },
-    { LUA_JITLIBNAME, luaopen_jit }, { NULL, NULL }
-  };
+  static const luaL_Reg libs[] = { { "", luaopen_base },
+				   { LUA_TABLIBNAME, luaopen_table },
+				   { LUA_IOLIBNAME, luaopen_io },
+				   { LUA_OSLIBNAME, luaopen_os },
+				   { LUA_STRLIBNAME, luaopen_string },
+				   { LUA_MATHLIBNAME, luaopen_math },
+				   { LUA_DBLIBNAME, luaopen_debug },
+				   { LUA_BITLIBNAME, luaopen_bit },
+				   { LUA_JITLIBNAME, luaopen_jit },
+				   { NULL, NULL } };
   const luaL_Reg *lib;
   for (lib = libs; lib->func; lib++) {
     lua_pushcfunction(L, lib->func);
@@ -212,7 +216,7 @@ static void round_heap(lua_State *L)
   used = (size_t)lua_gc(L, LUA_GCCOUNT, 0) * 1024 + lua_gc(L, LUA_GCCOUNTB, 0);
   lua_newuserdata(L, 0);
   header = (size_t)lua_gc(L, LUA_GCCOUNT, 0) * 1024 + lua_gc(L, LUA_GCCOUNTB, 0) - used;
-  pad = (size_t)-(used + 2*header) & (256*1024-1);
+  pad = (size_t) - (used + 2 * header) & (256 * 1024 - 1);
   lua_newuserdata(L, pad);
   if (lua_gc(L, LUA_GCCOUNT, 0) % 256 || lua_gc(L, LUA_GCCOUNTB, 0))
     luaL_error(L, "the heap was not rounded");
@@ -224,8 +228,8 @@ static void set_option(lua_State *L, const char *option)
   int top = lua_gettop(L);
   lua_getfield(L, LUA_REGISTRYINDEX, "_LOADED");
   if (!strcmp(option, "on") || !strcmp(option, "off")) {
-    luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE |
-      (option[1] == 'n' ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
+    luaJIT_setmode(
+      L, 0, LUAJIT_MODE_ENGINE | (option[1] == 'n' ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
   } else {
     lua_getfield(L, -1, "jit.opt");
     lua_getfield(L, -1, "start");
@@ -246,7 +250,7 @@ static int main_protected(lua_State *L)
   round_heap(L);
   if (option) set_option(L, option);
   if (luaL_loadfile(L, argv[1])) return lua_error(L);
-  while (argv[2+n]) lua_pushstring(L, argv[2 + n++]);
+  while (argv[2 + n]) lua_pushstring(L, argv[2 + n++]);
   lua_call(L, n, 0);
   return 0;
 }
@@ -256,9 +260,9 @@ int main(int argc, char **argv)
   lua_State *L;
   libc_syscall = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
   if (argc < 2 || !libc_syscall ||
-      mmap(ARENA_START, ARENA_SIZE, PROT_READ|PROT_WRITE,
-	   MAP_PRIVATE|MAP_ANONYMOUS|MAP_NORESERVE|MAP_FIXED_NOREPLACE,
-	   -1, 0) != ARENA_START) {
+      mmap(ARENA_START, ARENA_SIZE, PROT_READ | PROT_WRITE,
+	   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+	   0) != ARENA_START) {
     fprintf(stderr, "usage: same_code_host SCRIPT [ARGUMENT...]; or no memory\n");
     return 2;
   }

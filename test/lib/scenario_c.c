@@ -7,8 +7,8 @@
 #include "lua.h"
 #include "lauxlib.h"
 
-#define KEEP	__attribute__((noinline, noclone, visibility("default")))
-#define NO_TAIL_CALL()	__asm__ volatile("" : : : "memory")
+#define KEEP           __attribute__((noinline, noclone, visibility("default")))
+#define NO_TAIL_CALL() __asm__ volatile("" : : : "memory")
 
 /* -- Called through the FFI -------------------------------------------------- */
 
@@ -103,15 +103,13 @@ KEEP int c_resume(lua_State *L)
 
 KEEP int luaopen_scenario_c(lua_State *L)
 {
-  static const luaL_Reg functions[] = {
-    { "spin", c_spin },
-    { "call", c_call },
-    { "pcall", c_pcall },
-    { "cpcall", c_cpcall },
-    { "call_on_thread", c_call_on_thread },
-    { "resume", c_resume },
-    { NULL, NULL }
-  };
+  static const luaL_Reg functions[] = { { "spin", c_spin },
+					{ "call", c_call },
+					{ "pcall", c_pcall },
+					{ "cpcall", c_cpcall },
+					{ "call_on_thread", c_call_on_thread },
+					{ "resume", c_resume },
+					{ NULL, NULL } };
   lua_newtable(L);
   luaL_register(L, NULL, functions);
   return 1;

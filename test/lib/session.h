@@ -19,19 +19,19 @@
 #include "lmisclib.h"
 #include "check.h"
 
-#define SINK_MAX	(32*1024*1024)
+#define SINK_MAX (32 * 1024 * 1024)
 
 /* Where a stream goes. Clear it before use. */
 typedef struct Sink {
-  uint8_t *buf;			/* Stream buffer. */
-  uint8_t *bytes;		/* What was written. */
+  uint8_t *buf;   /* Stream buffer. */
+  uint8_t *bytes; /* What was written. */
   size_t len;
-  volatile int writes;		/* Calls of the writer. */
-  int fail_at;			/* Call that fails, and all after it; 0: none. */
-  int end_at;			/* Call that ends the stream; 0: none. */
-  int stops;			/* Calls of on_stop. */
-  uint8_t *stop_buf;		/* What on_stop got. */
-  int stop_result;		/* For on_stop to return. */
+  volatile int writes; /* Calls of the writer. */
+  int fail_at;         /* Call that fails, and all after it; 0: none. */
+  int end_at;          /* Call that ends the stream; 0: none. */
+  int stops;           /* Calls of on_stop. */
+  uint8_t *stop_buf;   /* What on_stop got. */
+  int stop_result;     /* For on_stop to return. */
 } Sink;
 
 /* Several threads may write at a time; the kernel would put them one after another. */
@@ -106,7 +106,8 @@ static inline lua_State *session_vm(void)
   lua_State *L = luaL_newstate();
   REQUIRE(L != NULL);
   luaL_openlibs(L);
-  session_script(L,
+  session_script(
+    L,
     "local function leaf(n) local s = 0 for i = 1, n do s = s + i % 7 end return s end\n"
     "function work() local t = {}\n"
     "  for i = 1, 50 do t[i] = ('x'):rep(i % 9):gsub('x', function(c) leaf(3) return c end) end\n"
@@ -118,9 +119,10 @@ static inline lua_State *session_vm(void)
 /* Have work make stacks that differ, so that the buffer is filled often. */
 static inline void session_deep(lua_State *L)
 {
-  session_script(L, "jit.off() local d = 0\n"
-    "local function deep(n) if n > 0 then deep(n - 1) end for i = 1, 2e4 do end end\n"
-    "function work() d = (d + 7) % 20 deep(d) end");
+  session_script(
+    L, "jit.off() local d = 0\n"
+       "local function deep(n) if n > 0 then deep(n - 1) end for i = 1, 2e4 do end end\n"
+       "function work() d = (d + 7) % 20 deep(d) end");
 }
 
 /* Run the global function work once. */
@@ -155,8 +157,8 @@ static inline void session_run(lua_State *L, uint64_t n)
 }
 
 /* Run the reader over a stream. Returns its exit status and what it printed. */
-static inline int session_parse(const uint8_t *bytes, size_t len,
-				const char *options, char **output)
+static inline int session_parse(const uint8_t *bytes, size_t len, const char *options,
+				char **output)
 {
   char command[1024];
   const char *build = getenv("SYSPROF_BUILD");
@@ -194,7 +196,8 @@ static inline uint64_t folded_count(const char *folded, const char *text)
     const char *end = strchr(folded, '\n');
     const char *hit = strstr(folded, text), *count;
     if (!end) end = folded + strlen(folded);
-    for (count = end; count > folded && count[-1] != ' '; count--) ;
+    for (count = end; count > folded && count[-1] != ' '; count--)
+      ;
     if (hit && hit < end) sum += strtoull(count, NULL, 10);
     folded = *end ? end + 1 : end;
   }

@@ -9,7 +9,7 @@
 
 #include "check.h"
 
-#define SMALL_STACK_GUARD	4096
+#define SMALL_STACK_GUARD 4096
 
 /* Returns 1, having said why, if such a test cannot be made. */
 static inline int small_stack_skipped(void)
@@ -25,8 +25,8 @@ static inline int small_stack_skipped(void)
 /* Memory for a stack, which stays; below it is a page that cannot be written. */
 static inline void *small_stack(size_t size)
 {
-  char *p = (char *)mmap(NULL, size + SMALL_STACK_GUARD, PROT_READ|PROT_WRITE,
-			 MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  char *p = (char *)mmap(NULL, size + SMALL_STACK_GUARD, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(p != MAP_FAILED);
   REQUIRE(mprotect(p, SMALL_STACK_GUARD, PROT_NONE) == 0);
   return p + SMALL_STACK_GUARD;

@@ -25,10 +25,10 @@
 #include "profile/lj_hstack.h"
 #include "check.h"
 
-#define STEP_TRAP_FLAG	0x100	/* TF of EFLAGS. */
-#define STEP_OTHERS	61	/* Host code: one instruction of so many. */
-#define STEP_ROOT_MAX	64
-#define STEP_FAULTS_MAX	6
+#define STEP_TRAP_FLAG  0x100 /* TF of EFLAGS. */
+#define STEP_OTHERS     61    /* Host code: one instruction of so many. */
+#define STEP_ROOT_MAX   64
+#define STEP_FAULTS_MAX 6
 
 typedef struct StepFault {
   const char *what;
@@ -39,22 +39,22 @@ typedef struct StepFault {
 
 static struct {
   volatile int on;
-  int in_order;			/* One coroutine: compare with its chain. */
+  int in_order; /* One coroutine: compare with its chain. */
   uint64_t steps, walks;
   uint64_t at_part[VMCODE_CALLBACK + 1], at_jit, at_stub, at_ffi_callback;
   uint64_t place[VMF_EXIT + 1], vmframes_max, on_other;
-  uint64_t joined, joined_vm;	/* Walks that have, and beyond a VM frame. */
-  uintptr_t run_ret;		/* Where step_run returns to. */
-  uintptr_t root[STEP_ROOT_MAX];  /* Frames from there on, leaf first. */
+  uint64_t joined, joined_vm;    /* Walks that have, and beyond a VM frame. */
+  uintptr_t run_ret;             /* Where step_run returns to. */
+  uintptr_t root[STEP_ROOT_MAX]; /* Frames from there on, leaf first. */
   int nroot;
-  uintptr_t other_lo, other_hi;	/* Another C stack, */
-  uintptr_t other_root;		/* and the function at its root. */
-  uintptr_t let_lo, let_hi;	/* Code where faults are let pass. */
+  uintptr_t other_lo, other_hi; /* Another C stack, */
+  uintptr_t other_root;         /* and the function at its root. */
+  uintptr_t let_lo, let_hi;     /* Code where faults are let pass. */
   int nfaults;
   StepFault fault[STEP_FAULTS_MAX];
   Peek pk;
   Frames frames, alone_frames;
-  HostStack hs, alone;		/* Alone: without the last walk. */
+  HostStack hs, alone; /* Alone: without the last walk. */
 } step;
 
 static inline void step_fault(const char *what, uintptr_t pc)
@@ -89,7 +89,7 @@ static inline int step_root_ok(uintptr_t sp)
 {
   int m = (int)step.frames.len, i;
   if (sp - step.other_lo < step.other_hi - step.other_lo) {
-    step.on_other++;  /* Behind it is the C library's __start_context. */
+    step.on_other++; /* Behind it is the C library's __start_context. */
     for (i = m - 2; i >= 0 && i >= m - 3; i--)
       if (step_host(i) - step.other_root < 256) return 1;
     return 0;
@@ -107,14 +107,13 @@ static inline int step_alone_same(ucontext_t *uc)
   uint32_t n = hs->nvm < HSTACK_VMFRAMES ? hs->nvm : HSTACK_VMFRAMES;
   if (hs->tail.joined) {
     step.joined++;
-    if (hs->tail.kept.step[hs->tail.joined-1].vm) step.joined_vm++;
+    if (hs->tail.kept.step[hs->tail.joined - 1].vm) step.joined_vm++;
   }
   lj_frames_reset(&step.alone_frames);
   step.alone.tail.hi = 0;
   lj_hstack_walk(&step.alone, uc);
   lj_frames_finish(&step.alone_frames);
-  return hs->leaf == alone->leaf && hs->broken == alone->broken &&
-	 hs->nvm == alone->nvm &&
+  return hs->leaf == alone->leaf && hs->broken == alone->broken && hs->nvm == alone->nvm &&
 	 memcmp(hs->vm, alone->vm, n * sizeof(VMFrame)) == 0 &&
 	 step.frames.n == step.alone_frames.n &&
 	 memcmp(step.frames.list, step.alone_frames.list,
@@ -132,9 +131,8 @@ static inline void step_look(ucontext_t *uc)
   int isjit;
   lj_peek_reset(&step.pk);
   isjit = lj_vmcode_isjit(NULL, &step.pk, g, pc);
-  if (part == VMCODE_NONE && !isjit &&
-      lj_vmcode_partial(pc, &saved) < 0 && step.steps % STEP_OTHERS != 0 &&
-      lj_vmcode_callback(&step.pk, g, pc, &saved) < 0)
+  if (part == VMCODE_NONE && !isjit && lj_vmcode_partial(pc, &saved) < 0 &&
+      step.steps % STEP_OTHERS != 0 && lj_vmcode_callback(&step.pk, g, pc, &saved) < 0)
     return;
   step.walks++;
   step.at_part[part]++;
@@ -146,33 +144,31 @@ static inline void step_look(ucontext_t *uc)
   lj_frames_finish(&step.frames);
   if (step.hs.nvm > step.vmframes_max) step.vmframes_max = step.hs.nvm;
   if (step.hs.nvm) step.place[step.hs.vm[0].place]++;
-  if (!step_alone_same(uc))
-    step_fault("another stack than without the last walk", pc);
-  if (step.hs.broken >= 0)
-    step_fault("broken", pc);
-  else if (step.nroot && !step_root_ok(sp))
-    step_fault("another root", pc);
+  if (!step_alone_same(uc)) step_fault("another stack than without the last walk", pc);
+  if (step.hs.broken >= 0) step_fault("broken", pc);
+  else if (step.nroot && !step_root_ok(sp)) step_fault("another root", pc);
   else if (step.in_order && L && step.hs.nvm != step_chain(L))
     step_fault("another number of VM frames", pc);
   else if (step.in_order && step.hs.nvm &&
 	   step.hs.vm[0].cf != (uintptr_t)cframe_raw(L->cframe))
     step_fault("another VM frame", pc);
-  else if (isjit && (!step.hs.nvm || step.hs.vm[0].code != pc ||
-	   step.hs.vm[0].place != (lj_vmcode_isexitstub(g, pc) ? VMF_EXIT :
-							  VMF_TRACE)))
+  else if (isjit &&
+	   (!step.hs.nvm || step.hs.vm[0].code != pc ||
+	    step.hs.vm[0].place != (lj_vmcode_isexitstub(g, pc) ? VMF_EXIT : VMF_TRACE)))
     step_fault("another place", pc);
-  if (!step.nroot) {  /* The first walk: nothing of the VM runs. */
+  if (!step.nroot) { /* The first walk: nothing of the VM runs. */
     int i, m = (int)step.frames.len;
-    for (i = 0; i < m && step_host(i) != step.run_ret - 1; i++) ;
-    for (; i < m && step.nroot < STEP_ROOT_MAX; i++)
-      step.root[step.nroot++] = step_host(i);
+    for (i = 0; i < m && step_host(i) != step.run_ret - 1; i++)
+      ;
+    for (; i < m && step.nroot < STEP_ROOT_MAX; i++) step.root[step.nroot++] = step_host(i);
   }
 }
 
 static void step_handler(int sig, siginfo_t *info, void *context)
 {
   ucontext_t *uc = (ucontext_t *)context;
-  (void)sig; (void)info;
+  (void)sig;
+  (void)info;
   if (!step.on) {
     uc->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)STEP_TRAP_FLAG;
     return;
@@ -212,24 +208,25 @@ static inline int step_init(lua_State *L)
 }
 
 /* Call f step by step. in_order: its VM frames are those of one coroutine. */
-__attribute__((noinline)) static void step_run(const char *name,
-	void (*f)(lua_State *L), lua_State *L, int in_order)
+__attribute__((noinline)) static void step_run(const char *name, void (*f)(lua_State *L),
+					       lua_State *L, int in_order)
 {
   int i, k;
   uint64_t steps = step.steps, walks = step.walks;
   step.run_ret = (uintptr_t)__builtin_return_address(0);
   step.in_order = in_order;
   step.nroot = step.nfaults = 0;
-  step.steps = 0;  /* So that the first is looked at. */
+  step.steps = 0; /* So that the first is looked at. */
   step.on = 1;
   raise(SIGTRAP);
   f(L);
   step.on = 0;
   step.steps += steps;
   printf("%-12s %8llu steps, %7llu walks, %7llu joined the last, %7llu in a VM "
-	 "frame\n", name, (unsigned long long)(step.steps - steps),
-	 (unsigned long long)(step.walks - walks),
-	 (unsigned long long)step.joined, (unsigned long long)step.joined_vm);
+	 "frame\n",
+	 name, (unsigned long long)(step.steps - steps),
+	 (unsigned long long)(step.walks - walks), (unsigned long long)step.joined,
+	 (unsigned long long)step.joined_vm);
   step.joined = step.joined_vm = 0;
   CHECK(step.nroot > 0);
   step.nroot = 0;
@@ -242,8 +239,7 @@ __attribute__((noinline)) static void step_run(const char *name,
 	   named ? di.dli_sname : "?",
 	   named ? (long)(sf->pc - (uintptr_t)di.dli_saddr) : (long)sf->pc);
     for (k = 0; k < sf->n; k++) {
-      named = dladdr((void *)(uintptr_t)frame_payload(sf->list[k]), &di) &&
-	      di.dli_sname;
+      named = dladdr((void *)(uintptr_t)frame_payload(sf->list[k]), &di) && di.dli_sname;
       printf(" %d:%s", (int)frame_kind(sf->list[k]), named ? di.dli_sname : "?");
     }
     printf("\n");

@@ -10,33 +10,33 @@
 #include "chunks.h"
 #include "check.h"
 
-#define SUMS_SESSIONS	256
-#define SUMS_EVENTS	4
-#define SUMS_COUNTERS	64
+#define SUMS_SESSIONS 256
+#define SUMS_EVENTS   4
+#define SUMS_COUNTERS 64
 
 /* Counters, as the format numbers them. */
-#define SUMS_OVERRUNS		19
-#define SUMS_LOST_BUFFER	16
-#define SUMS_LOST_WRITER	17
-#define SUMS_LOST_NESTED	18
-#define SUMS_TOTAL		24	/* + event */
-#define SUMS_LUA_NOT_VM		(32 + 5)
+#define SUMS_OVERRUNS    19
+#define SUMS_LOST_BUFFER 16
+#define SUMS_LOST_WRITER 17
+#define SUMS_LOST_NESTED 18
+#define SUMS_TOTAL       24 /* + event */
+#define SUMS_LUA_NOT_VM  (32 + 5)
 
 typedef struct SessionSums {
   uint32_t number;
-  uint64_t tid, first_tid;	/* Of the last chunk, and of the first one. */
+  uint64_t tid, first_tid; /* Of the last chunk, and of the first one. */
   uint32_t chunks;
   uint64_t samples[SUMS_EVENTS], weight[SUMS_EVENTS];
-  uint64_t state[16];		/* Samples in each state of the VM. */
+  uint64_t state[16]; /* Samples in each state of the VM. */
   uint64_t counter[SUMS_COUNTERS];
-  char thread[32];		/* Its name. */
+  char thread[32]; /* Its name. */
   int ended;
 } SessionSums;
 
 typedef struct StreamSums {
   int n;
   SessionSums s[SUMS_SESSIONS];
-  const char *fault;		/* What is wrong with the stream, or NULL. */
+  const char *fault; /* What is wrong with the stream, or NULL. */
 } StreamSums;
 
 static inline SessionSums *sums_session(StreamSums *ss, uint64_t number)
@@ -93,8 +93,8 @@ typedef struct SumsTimes {
   uint64_t step, now, event[SUMS_EVENTS];
 } SumsTimes;
 
-static inline SessionSums *sums_context(StreamSums *ss, SumsTimes *times,
-					const uint8_t *p, const uint8_t *end)
+static inline SessionSums *sums_context(StreamSums *ss, SumsTimes *times, const uint8_t *p,
+					const uint8_t *end)
 {
   uint64_t tid = sums_uleb(&p, end);
   SessionSums *s;
@@ -108,8 +108,8 @@ static inline SessionSums *sums_context(StreamSums *ss, SumsTimes *times,
   return s;
 }
 
-static inline void sums_sample(SessionSums *s, SumsTimes *times, int tag,
-			       const uint8_t **p, const uint8_t *end)
+static inline void sums_sample(SessionSums *s, SumsTimes *times, int tag, const uint8_t **p,
+			       const uint8_t *end)
 {
   int event = (tag >> 4) & 3;
   int64_t weight;
@@ -137,7 +137,7 @@ static inline void sums_chunk(StreamSums *ss, const Chunk *c)
       if (s) sums_sample(s, &times, tag, &p, end);
     } else {
       const uint8_t *payload;
-      if (tag >= 0x40) {  /* A stack. */
+      if (tag >= 0x40) { /* A stack. */
 	len = (uint64_t)(tag & 0x3f);
 	if (len == 0x3f) len += sums_uleb(&p, end);
       } else {

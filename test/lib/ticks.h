@@ -24,12 +24,12 @@
 
 typedef struct Ticks {
   Clock clock;
-  _Atomic int running;		/* A tick is a mistake if it is 0. */
-  _Atomic uint64_t n;		/* Ticks. */
-  _Atomic uint64_t overruns;	/* What they stand for besides. */
-  _Atomic uint64_t weights;	/* In the clock's unit, by the ticks. */
-  _Atomic uint64_t last;	/* Total at the last one. */
-  _Atomic int wrong;		/* On another thread, or after the close. */
+  _Atomic int running;       /* A tick is a mistake if it is 0. */
+  _Atomic uint64_t n;        /* Ticks. */
+  _Atomic uint64_t overruns; /* What they stand for besides. */
+  _Atomic uint64_t weights;  /* In the clock's unit, by the ticks. */
+  _Atomic uint64_t last;     /* Total at the last one. */
+  _Atomic int wrong;         /* On another thread, or after the close. */
   int event;
 } Ticks;
 
@@ -49,8 +49,7 @@ static inline void ticks_tick(void *owner, int event, int overrun, ucontext_t *u
   t->last = total;
 }
 
-static inline ClockSpec ticks_spec(const char *name, uint64_t interval_ns,
-				   uint64_t period)
+static inline ClockSpec ticks_spec(const char *name, uint64_t interval_ns, uint64_t period)
 {
   ClockSpec specs[SPF_EVENTS_MAX];
   char why[CLOCK_WHY_MAX] = "";
@@ -61,8 +60,8 @@ static inline ClockSpec ticks_spec(const char *name, uint64_t interval_ns,
 }
 
 /* Open and arm. Else why[CLOCK_WHY_MAX] is said, and errno. */
-static inline ClockStatus ticks_open(Ticks *t, const ClockSpec *spec, int tid,
-				     int signo, char *why)
+static inline ClockStatus ticks_open(Ticks *t, const ClockSpec *spec, int tid, int signo,
+				     char *why)
 {
   ClockStatus status;
   memset(t, 0, sizeof(*t));
@@ -132,8 +131,7 @@ static inline void burn_us(uint64_t us)
 static inline int descriptors(void)
 {
   int fd, n = 0;
-  for (fd = 0; fd < 256; fd++)
-    n += fcntl(fd, F_GETFD) >= 0;
+  for (fd = 0; fd < 256; fd++) n += fcntl(fd, F_GETFD) >= 0;
   return n;
 }
 

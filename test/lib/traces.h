@@ -23,7 +23,7 @@
 #include "profile/lj_traceat.h"
 #include "check.h"
 
-#define CHAIN_MAX	256
+#define CHAIN_MAX 256
 
 /* Run Lua code; returns the first result as a string, which the stack keeps. */
 static inline const char *traces_run(lua_State *L, const char *code)
@@ -48,7 +48,7 @@ static inline lua_State *traces_vm(void)
 }
 
 /* Run lib/trace_programs.lua once. */
-#define TRACES_PROGRAMS	"return require('trace_programs').run()"
+#define TRACES_PROGRAMS "return require('trace_programs').run()"
 
 /* A compiled trace, or NULL. */
 static inline GCtrace *traces_get(lua_State *L, TraceNo no)
@@ -62,15 +62,15 @@ static inline GCtrace *traces_get(lua_State *L, TraceNo no)
 
 /* A function that runs, and what it was called from. */
 typedef struct ChainFrame {
-  const GCproto *pt;		/* Of a Lua function, else NULL. */
+  const GCproto *pt; /* Of a Lua function, else NULL. */
   uint32_t ffid;
-  BCPos callpos;		/* Position in the caller, or TRACEPOS_NONE. */
+  BCPos callpos; /* Position in the caller, or TRACEPOS_NONE. */
 } ChainFrame;
 
 /* Frames, innermost first. */
 typedef struct Chain {
-  int n;			/* -1: the snapshot does not tell. */
-  const BCIns *pc;		/* Where the innermost continues. */
+  int n;           /* -1: the snapshot does not tell. */
+  const BCIns *pc; /* Where the innermost continues. */
   ChainFrame f[CHAIN_MAX];
 } Chain;
 
@@ -87,8 +87,7 @@ static inline void chain_setproto(ChainFrame *f, const GCproto *pt)
 }
 
 /* What a snapshot has in a slot; 0 for nothing. */
-static inline SnapEntry snap_at(const GCtrace *T, const SnapShot *snap,
-				BCReg slot)
+static inline SnapEntry snap_at(const GCtrace *T, const SnapShot *snap, BCReg slot)
 {
   const SnapEntry *map = &T->snapmap[snap->mapofs];
   MSize i;
@@ -101,8 +100,8 @@ static inline SnapEntry snap_at(const GCtrace *T, const SnapShot *snap,
 ** of (by its prototype, if it is one of several closures). A value of a side
 ** trace may come from its parent, with what the parent has made sure of.
 */
-static inline int snap_func(lua_State *L, const GCtrace *T,
-			    const SnapShot *snap, BCReg slot, ChainFrame *f)
+static inline int snap_func(lua_State *L, const GCtrace *T, const SnapShot *snap,
+			    BCReg slot, ChainFrame *f)
 {
   SnapEntry sn = snap_at(T, snap, slot);
   IRRef ref = snap_ref(sn), i, j;
@@ -116,8 +115,7 @@ static inline int snap_func(lua_State *L, const GCtrace *T,
   }
   if (irref_isk(ref)) return 0;
   for (i = REF_FIRST; i < T->nins; i++) {
-    if (ir[i].o != IR_FLOAD || ir[i].op1 != ref || ir[i].op2 != IRFL_FUNC_PC)
-      continue;
+    if (ir[i].o != IR_FLOAD || ir[i].op1 != ref || ir[i].op2 != IRFL_FUNC_PC) continue;
     for (j = i + 1; j < T->nins; j++)
       if (ir[j].o == IR_EQ && ir[j].op1 == i && ir[ir[j].op2].o == IR_KPTR) {
 	const char *bc = (const char *)ir_kptr(&ir[ir[j].op2]);
@@ -125,8 +123,8 @@ static inline int snap_func(lua_State *L, const GCtrace *T,
 	return 1;
       }
   }
-  if (T->root && ((ir[ref].o == IR_SLOAD && (ir[ref].op2 & IRSLOAD_PARENT)) ||
-		  ir[ref].o == IR_PVAL)) {
+  if (T->root &&
+      ((ir[ref].o == IR_SLOAD && (ir[ref].op2 & IRSLOAD_PARENT)) || ir[ref].o == IR_PVAL)) {
     const GCtrace *P = traces_get(L, ir[REF_BASE].op1);
     if (P) return snap_func(L, P, &P->snap[ir[REF_BASE].op2], slot, f);
   }
@@ -134,13 +132,13 @@ static inline int snap_func(lua_State *L, const GCtrace *T,
 }
 
 /* Function at the base of a trace when an instruction runs. */
-static inline void snap_basefunc(lua_State *L, const GCtrace *T,
-				 const SnapShot *snap, ChainFrame *f)
+static inline void snap_basefunc(lua_State *L, const GCtrace *T, const SnapShot *snap,
+				 ChainFrame *f)
 {
   IRRef ref;
   if (snap_at(T, snap, 1) && snap_func(L, T, snap, 0, f)) return;
   for (ref = (IRRef)snap->ref - 1; ref >= REF_FIRST; ref--)
-    if (T->ir[ref].o == IR_RETF) {  /* The trace has left its first function. */
+    if (T->ir[ref].o == IR_RETF) { /* The trace has left its first function. */
       chain_setproto(f, &ir_kgc(&T->ir[T->ir[ref].op1])->pt);
       return;
     }
@@ -154,8 +152,8 @@ static inline void snap_basefunc(lua_State *L, const GCtrace *T,
 }
 
 /* Frames that a snapshot describes, from its own entries alone. */
-static inline void snap_chain(lua_State *L, const GCtrace *T,
-			      const SnapShot *snap, Chain *c)
+static inline void snap_chain(lua_State *L, const GCtrace *T, const SnapShot *snap,
+			      Chain *c)
 {
   const SnapEntry *end = &T->snapmap[snap->mapofs + snap->nent];
   uint64_t pcbase;
@@ -174,8 +172,8 @@ static inline void snap_chain(lua_State *L, const GCtrace *T,
       snap_basefunc(L, T, snap, f);
       return;
     }
-    sn = snap_at(T, snap, base-1);
-    if (!sn || !(sn & SNAP_FRAME) || !snap_func(L, T, snap, base-2, f)) {
+    sn = snap_at(T, snap, base - 1);
+    if (!sn || !(sn & SNAP_FRAME) || !snap_func(L, T, snap, base - 2, f)) {
       c->n = -1;
       return;
     }
@@ -184,7 +182,7 @@ static inline void snap_chain(lua_State *L, const GCtrace *T,
       /* The same function, below its variable arguments. */
       base -= (BCReg)(link.u64 >> 3);
       if (base == 2) break;
-      sn = snap_at(T, snap, base-1);
+      sn = snap_at(T, snap, base - 1);
       if (!sn) {
 	c->n = -1;
 	return;
@@ -195,10 +193,10 @@ static inline void snap_chain(lua_State *L, const GCtrace *T,
     if ((link.u64 & FRAME_TYPE) == FRAME_LUA) {
       const BCIns *pc = (const BCIns *)(uintptr_t)link.u64;
       base -= 2 + bc_a(pc[-1]);
-      f->callpos = (BCPos)(uintptr_t)pc;  /* Made a position below. */
+      f->callpos = (BCPos)(uintptr_t)pc; /* Made a position below. */
     } else {
       if ((link.u64 & FRAME_TYPEP) == FRAME_CONT) {
-	sn = snap_at(T, snap, base-3);
+	sn = snap_at(T, snap, base - 3);
 	if (sn) f->callpos = (BCPos)ir_knum(&T->ir[snap_ref(sn)])->u64;
       }
       base -= (BCReg)(link.u64 >> 3);
@@ -214,13 +212,12 @@ static inline void chain_positions(Chain *c)
   int i;
   for (i = 0; i < c->n; i++) {
     ChainFrame *f = &c->f[i];
-    const GCproto *caller = i + 1 < c->n ? c->f[i+1].pt : NULL;
+    const GCproto *caller = i + 1 < c->n ? c->f[i + 1].pt : NULL;
     if (f->callpos == TRACEPOS_NONE) continue;
-    if (!caller)
-      f->callpos = TRACEPOS_NONE;
+    if (!caller) f->callpos = TRACEPOS_NONE;
     else
-      f->callpos = (f->callpos - (BCPos)(uintptr_t)proto_bc(caller)) /
-		   (BCPos)sizeof(BCIns) - 1;
+      f->callpos =
+	(f->callpos - (BCPos)(uintptr_t)proto_bc(caller)) / (BCPos)sizeof(BCIns) - 1;
   }
 }
 
@@ -253,10 +250,8 @@ static inline void chain_print(const char *what, const Chain *c)
   int i;
   printf("  %s:", what);
   for (i = 0; i < c->n; i++)
-    if (c->f[i].pt)
-      printf(" %d/%d", (int)c->f[i].pt->firstline, (int)c->f[i].callpos);
-    else
-      printf(" ff%d/%d", (int)c->f[i].ffid, (int)c->f[i].callpos);
+    if (c->f[i].pt) printf(" %d/%d", (int)c->f[i].pt->firstline, (int)c->f[i].callpos);
+    else printf(" ff%d/%d", (int)c->f[i].ffid, (int)c->f[i].callpos);
   printf("\n");
 }
 

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-#define ROUNDS		3
-#define WORK_CLOCKS	(CLOCKS_PER_SEC/10)
+#define ROUNDS      3
+#define WORK_CLOCKS (CLOCKS_PER_SEC / 10)
 
 typedef struct lua_State lua_State;
 
@@ -38,10 +38,9 @@ static const char *const script =
   "until misc.sysprof.report().samples >= 30 or os.time() - start > 60\n"
   "assert(misc.sysprof.report().samples >= 30)\n";
 
-static void round_trip(const char *path, const char *file, const char *clock,
-		       int closes)
+static void round_trip(const char *path, const char *file, const char *clock, int closes)
 {
-  void *library = dlopen(path, RTLD_NOW|RTLD_LOCAL);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   lua_State *(*newstate)(void);
   void (*openlibs)(lua_State *), (*closestate)(lua_State *);
   int (*loadstring)(lua_State *, const char *);
@@ -71,7 +70,7 @@ static void round_trip(const char *path, const char *file, const char *clock,
   }
   if (closes) closestate(L);
   dlclose(library);
-  if (dlopen(path, RTLD_NOW|RTLD_NOLOAD)) {
+  if (dlopen(path, RTLD_NOW | RTLD_NOLOAD)) {
     puts("FAILED: the library is still loaded");
     exit(1);
   }
@@ -86,9 +85,8 @@ int main(int argc, char **argv)
   for (i = 1; i <= ROUNDS; i++) {
     clock_t end;
     snprintf(file, sizeof(file), "%s.%d", argv[2], i);
-    round_trip(argv[1], file, i == 2 ? "cpu" : "wall",
-	       strcmp(argv[3], "close") == 0);
-    for (end = clock() + WORK_CLOCKS; clock() < end; ) x = x*31 + 7;
+    round_trip(argv[1], file, i == 2 ? "cpu" : "wall", strcmp(argv[3], "close") == 0);
+    for (end = clock() + WORK_CLOCKS; clock() < end;) x = x * 31 + 7;
   }
   return 0;
 }

@@ -43,16 +43,17 @@ static inline void walks_check(const char *what, const LuaStack *a, const Frames
 			       const LuaStack *b, const Frames *fb)
 {
   uint32_t i;
-  for (i = 0; i < fa->len && i < fb->len && fa->list[i] == fb->list[i]; i++) ;
-  if (fa->len == fb->len && i == fa->len && a->broken == b->broken &&
-      a->top == b->top && a->nbounds == b->nbounds)
+  for (i = 0; i < fa->len && i < fb->len && fa->list[i] == fb->list[i]; i++)
+    ;
+  if (fa->len == fb->len && i == fa->len && a->broken == b->broken && a->top == b->top &&
+      a->nbounds == b->nbounds)
     return;
-  if (++walks_unlike > 10) return;  /* Enough to see what it is. */
+  if (++walks_unlike > 10) return; /* Enough to see what it is. */
   check_failures++;
   printf("FAILED: %s %ld, joined at %u: %u frames, %u boundaries, broken %d; alone "
-	 "%u, %u, %d; frame %u is the first other one\n", what, walks_compared,
-	 a->tail.joined, fa->len, a->nbounds, a->broken, fb->len, b->nbounds,
-	 b->broken, i);
+	 "%u, %u, %d; frame %u is the first other one\n",
+	 what, walks_compared, a->tail.joined, fa->len, a->nbounds, a->broken, fb->len,
+	 b->nbounds, b->broken, i);
 }
 
 /* To be called after lj_lstack_walk; completes the list of frames. */
@@ -78,7 +79,7 @@ static inline void walks_compare(LuaStack *ls, const ucontext_t *uc)
 static inline void walks_again(void)
 {
   const char *try = getenv("WALKS_TRY");
-  char next[2] = { (char)((try ? *try : '1') + 1), '\0' };
+  char next[2] = {(char)((try ? *try : '1') + 1), '\0' };
   if (next[0] > '8') return;
   puts("once more, at other addresses");
   fflush(stdout);
@@ -89,7 +90,8 @@ static inline void walks_again(void)
 static inline void walks_report(void)
 {
   printf("%ld walks compared, %ld joined the last one, and %ld for the leaf; %ld "
-	 "differ\n", walks_compared, walks_joined, leaves_joined, walks_unlike);
+	 "differ\n",
+	 walks_compared, walks_joined, leaves_joined, walks_unlike);
   if (walks_joined <= walks_compared / 10 && check_failures == 0) walks_again();
   CHECK(walks_joined > walks_compared / 10);
   CHECK(leaves_joined > walks_compared / 10);

@@ -44,11 +44,11 @@
   "jit.off(run)\n" \
   "ipairs_iterator = iterator"
 
-#define ALONE_MAX	200	/* Instructions of run around the call, at most. */
+#define ALONE_MAX 200 /* Instructions of run around the call, at most. */
 
-static volatile int judged;	/* Between begin and finish. */
-static const GCproto *caller;	/* The function that calls builtins. */
-static uint32_t ffid;		/* Builtin that all C code runs for, or 0. */
+static volatile int judged;   /* Between begin and finish. */
+static const GCproto *caller; /* The function that calls builtins. */
+static uint32_t ffid;         /* Builtin that all C code runs for, or 0. */
 static long nwalks, nalone, nin_c, nwrong;
 
 static int begin(lua_State *L)
@@ -96,11 +96,11 @@ static void look(const ucontext_t *uc)
     wrong |= fr->len == 0 || frame_kind(fr->list[0]) != SPF_FRAME_FFUNC ||
 	     frame_payload_lo(fr->list[0]) != ffid;
   }
-  if (!wrong || ++nwrong > 10) return;  /* Enough to see what it is. */
+  if (!wrong || ++nwrong > 10) return; /* Enough to see what it is. */
   printf("  wrong at step %ld, VM state %d, ", lstep.steps, (int)state);
   if (lstep.hs.leaf == LEAF_VM)
-    printf("lj_vm_asm_begin+0x%lx", (long)uc->uc_mcontext.gregs[REG_RIP] -
-	   (long)(uintptr_t)(void *)lj_vm_asm_begin);
+    printf("lj_vm_asm_begin+0x%lx",
+	   (long)uc->uc_mcontext.gregs[REG_RIP] - (long)(uintptr_t)(void *)lj_vm_asm_begin);
   printf(": broken %d, %u frames, %u Lua functions, %u of them the caller\n",
 	 lstep.ls.broken, fr->len, nlua, ncaller);
 }
@@ -110,18 +110,19 @@ static void run(const char *name, const char *builtin)
 {
   lua_State *L = lstep.L;
   lua_getglobal(L, name);
-  caller = funcproto(funcV(L->top-1));
+  caller = funcproto(funcV(L->top - 1));
   lua_setglobal(L, "program");
   ffid = 0;
   if (builtin) {
     lua_getglobal(L, builtin);
-    ffid = funcV(L->top-1)->c.ffid;
+    ffid = funcV(L->top - 1)->c.ffid;
   }
   lua_settop(L, 0);
   nwalks = nalone = nin_c = nwrong = 0;
   lstep_run("run", look);
   printf("%s: %ld walks, %ld of them before and after it, %ld in C code of a builtin, "
-	 "%ld wrong\n", name, nwalks, nalone, nin_c, nwrong);
+	 "%ld wrong\n",
+	 name, nwalks, nalone, nin_c, nwrong);
   CHECK(nwalks - nalone > 500);
   CHECK_EQ(nwrong, 0);
 }
@@ -139,7 +140,7 @@ int main(void)
   CHECK(nin_c > 20 && nalone < ALONE_MAX);
   run("in_calls", NULL);
   CHECK(nalone < ALONE_MAX);
-  if (LJ_HASJIT) {  /* What is recorded is run by the interpreter, too. */
+  if (LJ_HASJIT) { /* What is recorded is run by the interpreter, too. */
     lstep_do("jit.on() jit.opt.start('hotloop=1')");
     run("in_ipairs", NULL);
     lstep_do("jit.flush()");

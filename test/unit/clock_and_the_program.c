@@ -14,7 +14,7 @@
 
 #include "ticks.h"
 
-#define MS	((uint64_t)1000000)
+#define MS ((uint64_t)1000000)
 
 /* -- Sleep ------------------------------------------------------------------- */
 
@@ -63,8 +63,9 @@ static void sleep_is_not_interrupted(const char *name, uint64_t interval_ns)
   close(pipe_fd[0]);
   close(pipe_fd[1]);
   printf("%s, as %s: 400 sleeps, %llu us of CPU time, %llu ticks, %llu calls "
-	 "interrupted\n", name, t.clock.spec.name, (unsigned long long)spent,
-	 (unsigned long long)t.n, (unsigned long long)interrupted);
+	 "interrupted\n",
+	 name, t.clock.spec.name, (unsigned long long)spent, (unsigned long long)t.n,
+	 (unsigned long long)interrupted);
   CHECK(interrupted <= t.n);
   if (t.clock.spec.kind != CLOCK_ITIMER) CHECK(t.n + t.overruns <= periods);
 }
@@ -113,7 +114,7 @@ static void own_perf_event(const char *name)
   CHECK_EQ(others, 0);
   own_signals = 0;
   while (own_signals < 3 && time(NULL) < deadline) burn_us(1000);
-  CHECK(own_signals >= 3);  /* By its own handler again. */
+  CHECK(own_signals >= 3); /* By its own handler again. */
   close(own_fd);
   signal(SIGPROF, SIG_DFL);
 }
@@ -171,7 +172,7 @@ static void children(const char *name)
       n = t.n;
       burn_us(10000);
       CHECK_EQ(t.n, n);
-      ticks_stop(&t);  /* The parent's: does nothing. */
+      ticks_stop(&t); /* The parent's: does nothing. */
       ticks_start(&own, name, MS, 0);
       while (own.n < 2 && time(NULL) < deadline) burn_us(1000);
       CHECK(own.n >= 2);
@@ -184,7 +185,7 @@ static void children(const char *name)
   }
   n = t.n;
   while (t.n < n + 5 && time(NULL) < deadline) burn_us(1000);
-  CHECK(t.n >= n + 5);  /* It goes on here. */
+  CHECK(t.n >= n + 5); /* It goes on here. */
   ticks_stop(&t);
   CHECK_EQ(descriptors(), before);
 }
@@ -193,7 +194,7 @@ int main(void)
 {
   int perf = ticks_available("task-clock:u");
   ticks_signo = SIGPROF;
-  sleep_is_not_interrupted("cpu", 10*MS);
+  sleep_is_not_interrupted("cpu", 10 * MS);
   sleep_is_not_interrupted("cpu", MS);
   sleep_is_not_interrupted("itimer", MS);
   if (perf) {

@@ -5,15 +5,15 @@
 
 #include "ticks.h"
 
-#define MS	((uint64_t)1000000)
+#define MS ((uint64_t)1000000)
 
 typedef struct Worker {
   pthread_t thread;
   _Atomic int tid;
   _Atomic int go_on;
-  int blocks;			/* It blocks SIGPROF at first, */
-  _Atomic int pending;		/* has it pending, */
-  _Atomic int unblock;		/* and unblocks it. */
+  int blocks;          /* It blocks SIGPROF at first, */
+  _Atomic int pending; /* has it pending, */
+  _Atomic int unblock; /* and unblocks it. */
 } Worker;
 
 static void *worker_main(void *arg)
@@ -26,8 +26,7 @@ static void *worker_main(void *arg)
   w->tid = lj_clock_tid();
   while (w->go_on) {
     burn_us(200);
-    if (w->blocks && sigpending(&now) == 0 && sigismember(&now, SIGPROF))
-      w->pending = 1;
+    if (w->blocks && sigpending(&now) == 0 && sigismember(&now, SIGPROF)) w->pending = 1;
     if (w->unblock) {
       pthread_sigmask(SIG_UNBLOCK, &set, NULL);
       w->unblock = w->blocks = 0;
@@ -101,7 +100,7 @@ static void while_it_is_pending(const char *name, int with_handler)
   ticks_stop(&t);
   w.unblock = 1;
   while (w.unblock && time(NULL) < deadline) usleep(1000);
-  CHECK(!w.unblock);  /* The program lives. */
+  CHECK(!w.unblock); /* The program lives. */
   CHECK_EQ(t.n, 0);
   CHECK_EQ(got, 0);
   worker_stop(&w);
@@ -134,8 +133,8 @@ static void jitp_tick(int sig)
 
 static void as_many_as_there_are(void)
 {
-  static Ticks t[CLOCKS_MAX+1];
-  ClockSpec spec = ticks_spec("itimer", 1000*MS, 0);
+  static Ticks t[CLOCKS_MAX + 1];
+  ClockSpec spec = ticks_spec("itimer", 1000 * MS, 0);
   char why[CLOCK_WHY_MAX];
   int i;
   for (i = 0; i < CLOCKS_MAX; i++)
@@ -156,16 +155,15 @@ static int timers(void)
   FILE *f = fopen("/proc/self/timers", "r");
   char line[256];
   int n = 0;
-  while (f && fgets(line, sizeof(line), f))
-    n += strncmp(line, "ID:", 3) == 0;
+  while (f && fgets(line, sizeof(line), f)) n += strncmp(line, "ID:", 3) == 0;
   if (f) fclose(f);
   return n;
 }
 
 static void leaks(void)
 {
-  static const char *const names[] = { "cpu", "wall", "itimer", "task-clock",
-    "page-faults", "cycles" };
+  static const char *const names[] = { "cpu",        "wall",        "itimer",
+				       "task-clock", "page-faults", "cycles" };
   int nfds = descriptors(), ntimers = timers(), i, k;
   for (k = 0; k < 6; k++) {
     if (!ticks_available(names[k])) continue;
@@ -183,7 +181,7 @@ int main(void)
 {
   int perf = ticks_available("task-clock");
   ticks_signo = SIGPROF;
-  while_it_ticks("wall", MS/20, 1000, 400);
+  while_it_ticks("wall", MS / 20, 1000, 400);
   while_it_ticks("itimer", MS, 60, 20000);
   while_it_is_pending("wall", 0);
   while_it_is_pending("wall", 1);
@@ -192,7 +190,7 @@ int main(void)
   after_the_thread("wall");
   after_the_thread("itimer");
   if (perf) {
-    while_it_ticks("task-clock", MS/20, 1000, 400);
+    while_it_ticks("task-clock", MS / 20, 1000, 400);
     while_it_is_pending("task-clock", 0);
     while_it_is_pending("task-clock", 1);
     after_the_thread("task-clock");

@@ -12,7 +12,7 @@
 
 #include "ticks.h"
 
-#define PAGES	3000
+#define PAGES 3000
 
 static struct rusage usage(void)
 {
@@ -24,8 +24,8 @@ static struct rusage usage(void)
 static void touch_pages(int n)
 {
   size_t size = (size_t)n * 4096;
-  volatile char *p = mmap(NULL, size, PROT_READ|PROT_WRITE,
-			  MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  volatile char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
   int i;
   REQUIRE(p != MAP_FAILED);
   madvise((void *)p, size, MADV_NOHUGEPAGE);
@@ -50,7 +50,7 @@ static void faults(const char *name, uint64_t period)
   CHECK(total >= PAGES && t.n > 0);
   if (strncmp(name, "minor", 5) == 0) CHECK(total <= after - before);
   CHECK(t.weights <= total && total - t.weights <= t.clock.spec.period);
-  CHECK_EQ(lj_clock_total(&t.clock), total);  /* Known after the close. */
+  CHECK_EQ(lj_clock_total(&t.clock), total); /* Known after the close. */
 }
 
 static uint64_t switches(void)
@@ -96,7 +96,8 @@ static void sleeping_call(void)
     usleep(50000);
     _exit(write(fd[1], "x", 1) != 1);
   }
-  while (read(fd[0], &c, 1) != 1) ;
+  while (read(fd[0], &c, 1) != 1)
+    ;
   ticks_stop(&t);
   REQUIRE(waitpid(pid, NULL, 0) == pid);
   close(fd[0]);
@@ -110,7 +111,7 @@ static void instructions(void)
   uint64_t total;
   Ticks t;
   ticks_start(&t, "instructions:u", 10000000, 0);
-  for (i = 0; i < LOOPS; ) i = i + 1;  /* At least a load, a store and a jump. */
+  for (i = 0; i < LOOPS;) i = i + 1; /* At least a load, a store and a jump. */
   total = lj_clock_total(&t.clock);
   ticks_stop(&t);
   printf("instructions:u: %llu, %llu ticks\n", (unsigned long long)total,
@@ -131,7 +132,7 @@ static int profiled(const char *name)
   ticks_start(&t, name, 1000000, 0);
   touch_pages(PAGES);
   burn_us(20000);
-  for (i = 0; i < SLEEPS; i++) usleep(1000);  /* Each is a switch. */
+  for (i = 0; i < SLEEPS; i++) usleep(1000); /* Each is a switch. */
   total = lj_clock_total(&t.clock);
   ticks_stop(&t);
   printf("counted %llu\n", (unsigned long long)(total - (t.last - t.weights)));
@@ -151,14 +152,13 @@ static void as_perf(const char *self, const char *name)
   REQUIRE(f != NULL);
   while (fgets(line, sizeof(line), f)) {
     if (sscanf(line, "counted %llu", &n) == 1) counted = n;
-    else if (strstr(line, name) && line[0] >= '0' && line[0] <= '9')
-      by_perf = atof(line);
+    else if (strstr(line, name) && line[0] >= '0' && line[0] <= '9') by_perf = atof(line);
   }
   if (pclose(f) != 0 || by_perf < 0) {
     printf("perf stat -e %s is left out: perf is missing, or has no such count\n", name);
     return;
   }
-  if (strcmp(name, "task-clock") == 0) by_perf *= 1000;  /* It has milliseconds. */
+  if (strcmp(name, "task-clock") == 0) by_perf *= 1000; /* It has milliseconds. */
   printf("%s: %llu counted of perf's %.0f\n", name, counted, by_perf);
   /* perf counts from the program's start to its end. */
   CHECK(counted > 0 && (double)counted <= by_perf + 1);

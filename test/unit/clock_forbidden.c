@@ -5,7 +5,7 @@
 */
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For REG_RAX. */
+#define _GNU_SOURCE /* For REG_RAX. */
 #endif
 #include <stddef.h>
 #include <ucontext.h>
@@ -18,24 +18,24 @@
 
 #include "ticks.h"
 
-#define MS	((uint64_t)1000000)
+#define MS ((uint64_t)1000000)
 
-static int has_perf;		/* Task clock, with the kernel's part. */
+static int has_perf; /* Task clock, with the kernel's part. */
 static char why[CLOCK_WHY_MAX];
 
 /* Have system calls answered so, SECCOMP_RET_*. */
 static void answer(int nr1, int nr2, unsigned int how)
 {
   struct sock_filter filter[] = {
-    BPF_STMT(BPF_LD|BPF_W|BPF_ABS, offsetof(struct seccomp_data, arch)),
-    BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, AUDIT_ARCH_X86_64, 0, 4),
-    BPF_STMT(BPF_LD|BPF_W|BPF_ABS, offsetof(struct seccomp_data, nr)),
-    BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, (unsigned int)nr1, 1, 0),
-    BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K, (unsigned int)nr2, 0, 1),
-    BPF_STMT(BPF_RET|BPF_K, how),
-    BPF_STMT(BPF_RET|BPF_K, SECCOMP_RET_ALLOW)
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 4),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)nr1, 1, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)nr2, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, how),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
   };
-  struct sock_fprog program = { sizeof(filter)/sizeof(filter[0]), filter };
+  struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
     printf("no seccomp filter: %s\n", strerror(errno));
@@ -46,13 +46,13 @@ static void answer(int nr1, int nr2, unsigned int how)
 /* Have them fail with an errno. */
 static void forbid(int nr1, int nr2, int err)
 {
-  answer(nr1, nr2, SECCOMP_RET_ERRNO|(unsigned int)err);
+  answer(nr1, nr2, SECCOMP_RET_ERRNO | (unsigned int)err);
 }
 
 /* A clock cannot be had; the message has each of the texts. */
 static void refused(const char *name, int err, const char *text1, const char *text2)
 {
-  ClockSpec spec = ticks_spec(name, 10*MS, 0);
+  ClockSpec spec = ticks_spec(name, 10 * MS, 0);
   Ticks t;
   CHECK_EQ(ticks_open(&t, &spec, lj_clock_tid(), 0, why), CLOCK_ERROR);
   CHECK_EQ(errno, err);
@@ -82,7 +82,7 @@ static void without_perf(void)
   forbid(SYS_perf_event_open, SYS_perf_event_open, EPERM);
   refused("task-clock", EPERM, "seccomp profile", "CAP_PERFMON");
   refused("cycles", EPERM, "seccomp profile", "CAP_PERFMON");
-  becomes(10*MS, "ctimer");
+  becomes(10 * MS, "ctimer");
   becomes(MS, "ctimer");
 }
 
@@ -99,7 +99,7 @@ static void perf_is_deadly(unsigned int how)
   int status;
   answer(SYS_perf_event_open, SYS_perf_event_open, how);
   refused("task-clock", EPERM, "seccomp profile", "CAP_PERFMON");
-  becomes(10*MS, "ctimer");
+  becomes(10 * MS, "ctimer");
   becomes(MS, "ctimer");
   CHECK(waitpid(-1, &status, __WALL) < 0 && errno == ECHILD);
 }
@@ -122,7 +122,8 @@ static void perf_traps(void)
 /* The program answers for the kernel. */
 static void sigsys(int signo, siginfo_t *info, void *context)
 {
-  (void)signo; (void)info;
+  (void)signo;
+  (void)info;
   ((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -ENOSYS;
 }
 
@@ -150,17 +151,17 @@ static void without_timers(void)
   forbid(SYS_timer_create, SYS_timer_create, EPERM);
   refused("ctimer", EPERM, "seccomp profile", "'cpu'");
   refused("wall", EPERM, "seccomp profile", "allow it");
-  becomes(10*MS, has_perf ? "task-clock" : "itimer");
+  becomes(10 * MS, has_perf ? "task-clock" : "itimer");
   becomes(MS, has_perf ? "task-clock" : "itimer");
 }
 
 static void without_both(void)
 {
   struct itimerval it = { { 1000, 0 }, { 1000, 0 } }, now;
-  ClockSpec spec = ticks_spec("cpu", 10*MS, 0);
+  ClockSpec spec = ticks_spec("cpu", 10 * MS, 0);
   Ticks t;
   forbid(SYS_timer_create, SYS_perf_event_open, EPERM);
-  becomes(10*MS, "itimer");
+  becomes(10 * MS, "itimer");
   becomes(MS, "itimer");
   REQUIRE(getitimer(ITIMER_PROF, &now) == 0);
   CHECK(now.it_value.tv_sec == 0 && now.it_value.tv_usec == 0);
@@ -169,7 +170,7 @@ static void without_both(void)
   refused("itimer", EBUSY, "setitimer(ITIMER_PROF)", "another clock");
   refused("cpu", EBUSY, "setitimer(ITIMER_PROF)", "neither ctimer nor task-clock");
   REQUIRE(getitimer(ITIMER_PROF, &now) == 0);
-  CHECK(now.it_interval.tv_sec == 1000);  /* The program's own goes on. */
+  CHECK(now.it_interval.tv_sec == 1000); /* The program's own goes on. */
   memset(&it, 0, sizeof(it));
   REQUIRE(setitimer(ITIMER_PROF, &it, NULL) == 0);
   CHECK_EQ(ticks_open(&t, &spec, lj_clock_tid(), SIGUSR1, why), CLOCK_ERROR);
@@ -192,7 +193,7 @@ static void without_signals(void)
   struct rlimit limit = { 0, 0 };
   REQUIRE(setrlimit(RLIMIT_SIGPENDING, &limit) == 0);
   refused("ctimer", EAGAIN, "too many timers", "ulimit -i");
-  becomes(10*MS, has_perf ? "task-clock" : "itimer");
+  becomes(10 * MS, has_perf ? "task-clock" : "itimer");
 }
 
 static int paranoid_level(void)
@@ -222,7 +223,7 @@ static void as_nobody(void)
   refused("task-clock", EACCES, text, "sysctl kernel.perf_event_paranoid=1");
   refused("page-faults", EACCES, text, "CAP_PERFMON");
   refused("context-switches", EACCES, text, "CAP_PERFMON");
-  CHECK(strstr(why, "context-switches:u") == NULL);  /* There is no such thing. */
+  CHECK(strstr(why, "context-switches:u") == NULL); /* There is no such thing. */
   becomes(MS, "ctimer");
   if (level == 2) {
     refused("task-clock", EACCES, text, "'task-clock:u'");
@@ -239,12 +240,12 @@ static void signals(void)
   struct sigaction sa;
   Ticks t;
   size_t i;
-  for (i = 0; i < sizeof(wrong)/sizeof(wrong[0]); i++) {
+  for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
     CHECK_EQ(ticks_open(&t, &cpu, lj_clock_tid(), wrong[i], why), CLOCK_ERROR);
     CHECK_EQ(errno, EINVAL);
     CHECK(strstr(why, "cannot be a clock's") != NULL);
   }
-  for (i = 0; i < sizeof(right)/sizeof(right[0]); i++) {
+  for (i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
     time_t deadline = time(NULL) + 120;
     REQUIRE(ticks_open(&t, &cpu, lj_clock_tid(), right[i], why) == CLOCK_OK);
     REQUIRE(sigaction(right[i], NULL, &sa) == 0);

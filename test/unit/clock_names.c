@@ -6,9 +6,9 @@
 #include "profile/lj_clockspec.h"
 #include "check.h"
 
-#define MS	((uint64_t)1000000)
-#define HW	PERF_TYPE_HARDWARE
-#define SW	PERF_TYPE_SOFTWARE
+#define MS ((uint64_t)1000000)
+#define HW PERF_TYPE_HARDWARE
+#define SW PERF_TYPE_SOFTWARE
 
 static ClockSpec specs[SPF_EVENTS_MAX];
 static char why[CLOCK_WHY_MAX];
@@ -17,7 +17,7 @@ static int parse(const char *list)
 {
   memset(specs, 0x55, sizeof(specs));
   why[0] = '\0';
-  return lj_clockspec_parse(list, 10*MS, 0, 0, specs, why);
+  return lj_clockspec_parse(list, 10 * MS, 0, 0, specs, why);
 }
 
 static void is_clock(const char *name, ClockKind kind)
@@ -26,12 +26,12 @@ static void is_clock(const char *name, ClockKind kind)
   CHECK_EQ(specs[0].kind, kind);
   CHECK(strcmp(specs[0].name, name) == 0);
   CHECK_EQ(specs[0].unit, SPF_UNIT_US);
-  CHECK_EQ(specs[0].period, 10*MS);
+  CHECK_EQ(specs[0].period, 10 * MS);
   CHECK_EQ(specs[0].jitter, 0);
 }
 
-static void is_event(const char *text, const char *name, uint32_t type,
-		     uint64_t config, int precise, int no_user, int no_kernel)
+static void is_event(const char *text, const char *name, uint32_t type, uint64_t config,
+		     int precise, int no_user, int no_kernel)
 {
   CHECK_EQ(parse(text), 1);
   if (why[0]) printf("%s\n", why);
@@ -49,7 +49,7 @@ static void is_wrong(const char *list, const char *text)
   CHECK_EQ(parse(list), 0);
   if (!strstr(why, text)) printf("'%s' says: %s\n", list, why);
   CHECK(strstr(why, text) != NULL);
-  CHECK(strlen(why) < CLOCK_WHY_MAX - 1);  /* Not cut. */
+  CHECK(strlen(why) < CLOCK_WHY_MAX - 1); /* Not cut. */
 }
 
 static void names(void)
@@ -66,24 +66,23 @@ static void names(void)
   CHECK(specs[0].period > 1);
   is_event("cpu-cycles", "cycles", HW, PERF_COUNT_HW_CPU_CYCLES, 0, 0, 0);
   is_event("instructions", "instructions", HW, PERF_COUNT_HW_INSTRUCTIONS, 0, 0, 0);
-  is_event("cache-references", "cache-references", HW,
-	   PERF_COUNT_HW_CACHE_REFERENCES, 0, 0, 0);
+  is_event("cache-references", "cache-references", HW, PERF_COUNT_HW_CACHE_REFERENCES, 0, 0,
+	   0);
   is_event("cache-misses", "cache-misses", HW, PERF_COUNT_HW_CACHE_MISSES, 0, 0, 0);
-  is_event("branches", "branch-instructions", HW, PERF_COUNT_HW_BRANCH_INSTRUCTIONS,
-	   0, 0, 0);
+  is_event("branches", "branch-instructions", HW, PERF_COUNT_HW_BRANCH_INSTRUCTIONS, 0, 0,
+	   0);
   is_event("branch-misses", "branch-misses", HW, PERF_COUNT_HW_BRANCH_MISSES, 0, 0, 0);
   is_event("faults", "page-faults", SW, PERF_COUNT_SW_PAGE_FAULTS, 0, 0, 0);
   is_event("minor-faults", "minor-faults", SW, PERF_COUNT_SW_PAGE_FAULTS_MIN, 0, 0, 0);
   is_event("major-faults", "major-faults", SW, PERF_COUNT_SW_PAGE_FAULTS_MAJ, 0, 0, 0);
   is_event("cs", "context-switches", SW, PERF_COUNT_SW_CONTEXT_SWITCHES, 0, 0, 0);
-  is_event("cpu-migrations", "cpu-migrations", SW, PERF_COUNT_SW_CPU_MIGRATIONS,
-	   0, 0, 0);
-  is_event("alignment-faults", "alignment-faults", SW,
-	   PERF_COUNT_SW_ALIGNMENT_FAULTS, 0, 0, 0);
+  is_event("cpu-migrations", "cpu-migrations", SW, PERF_COUNT_SW_CPU_MIGRATIONS, 0, 0, 0);
+  is_event("alignment-faults", "alignment-faults", SW, PERF_COUNT_SW_ALIGNMENT_FAULTS, 0, 0,
+	   0);
   is_event("r1c2", "r1c2", PERF_TYPE_RAW, 0x1c2, 0, 0, 0);
   is_event("r00C0:u", "r00C0:u", PERF_TYPE_RAW, 0xc0, 0, 0, 1);
-  is_event("rffffffffffffffff:u", "rffffffffffffffff:u", PERF_TYPE_RAW,
-	   ~(uint64_t)0, 0, 0, 1);
+  is_event("rffffffffffffffff:u", "rffffffffffffffff:u", PERF_TYPE_RAW, ~(uint64_t)0, 0, 0,
+	   1);
 }
 
 static void modifiers(void)
@@ -114,7 +113,7 @@ static void periods(void)
   CHECK(strcmp(specs[0].name, "page-faults") == 0);
   CHECK_EQ(parse("cycles:u/period=123456/"), 1);
   CHECK_EQ(specs[0].period, 123456);
-  CHECK_EQ(parse("wall/period=500000/"), 1);  /* Nanoseconds, as perf has it. */
+  CHECK_EQ(parse("wall/period=500000/"), 1); /* Nanoseconds, as perf has it. */
   CHECK_EQ(specs[0].period, 500000);
   CHECK_EQ(lj_clockspec_parse("cycles,cpu,r1/period=7/", MS, 99, 1, specs, why), 3);
   CHECK_EQ(specs[0].period, 99);
@@ -136,7 +135,7 @@ static void periods(void)
   is_wrong("ctimer/period=86400000000001/", "between 10 us and a day");
   CHECK_EQ(parse("ctimer/period=86400000000000/"), 1);
   CHECK_EQ(lj_clockspec_parse("cpu", 9999, 0, 0, specs, why), 0);
-  CHECK_EQ(lj_clockspec_parse("cycles", 10*MS, ~(uint64_t)0, 0, specs, why), 0);
+  CHECK_EQ(lj_clockspec_parse("cycles", 10 * MS, ~(uint64_t)0, 0, specs, why), 0);
   CHECK(strstr(why, "too long") != NULL);
 }
 
@@ -159,9 +158,9 @@ static void lists(void)
   is_wrong("cp", "'cp' is no clock");
   is_wrong("r", "'r' is no clock");
   is_wrong("rxyz", "'rxyz' is no clock");
-  is_wrong("r10000000000000000", "is no clock");  /* More than 64 bits. */
-  memset(longer, 'n', sizeof(longer)-1);
-  longer[sizeof(longer)-1] = '\0';
+  is_wrong("r10000000000000000", "is no clock"); /* More than 64 bits. */
+  memset(longer, 'n', sizeof(longer) - 1);
+  longer[sizeof(longer) - 1] = '\0';
   is_wrong(longer, "is no clock or event");
 }
 

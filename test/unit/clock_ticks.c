@@ -5,14 +5,13 @@
 
 #include "ticks.h"
 
-#define MS	((uint64_t)1000000)
+#define MS ((uint64_t)1000000)
 
 /* Work until there are n ticks. */
 static void work(const Ticks *t, uint64_t n)
 {
   time_t deadline = time(NULL) + 120;
-  while (t->n < n && time(NULL) < deadline)
-    burn_us(2000);
+  while (t->n < n && time(NULL) < deadline) burn_us(2000);
   CHECK(t->n >= n);
 }
 
@@ -28,8 +27,7 @@ static int all_is_counted(const Ticks *t, uint64_t begin)
   uint64_t sum_us = (t->n + t->overruns) * period_us, span_us = t->last - begin;
   uint64_t error_us = sum_us > span_us ? sum_us - span_us : span_us - sum_us;
   CHECK_EQ(t->weights, span_us);
-  if (t->clock.spec.kind == CLOCK_CTIMER)
-    return error_us <= 2 * period_us;
+  if (t->clock.spec.kind == CLOCK_CTIMER) return error_us <= 2 * period_us;
   return t->clock.spec.kind == CLOCK_WALL ||
 	 error_us <= (t->n + 2) * period_us * 3 / 4 + period_us;
 }
@@ -53,14 +51,15 @@ static int own_thread_once(const char *name, uint64_t interval_ns)
   counted = all_is_counted(&t, begin);
   begin = t.n;
   burn_us(interval_ns / 1000 + 20000);
-  CHECK_EQ(t.n, begin);  /* No more after the close. */
+  CHECK_EQ(t.n, begin); /* No more after the close. */
   return counted;
 }
 
 static void own_thread(const char *name, uint64_t interval_ns)
 {
   int tries = 5;
-  while (!own_thread_once(name, interval_ns) && --tries > 0) ;
+  while (!own_thread_once(name, interval_ns) && --tries > 0)
+    ;
   CHECK(tries > 0);
 }
 
@@ -85,7 +84,7 @@ static void other_threads(const char *name)
   enum { WORKERS = 3 };
   Worker w[WORKERS];
   Ticks t[WORKERS];
-  ClockSpec spec = ticks_spec(name, 5*MS, 0);
+  ClockSpec spec = ticks_spec(name, 5 * MS, 0);
   char why[CLOCK_WHY_MAX];
   time_t deadline = time(NULL) + 120;
   int i, n;
@@ -111,13 +110,11 @@ static void other_threads(const char *name)
   /* A thread that was joined is there for a moment still. */
   while (syscall(SYS_tgkill, getpid(), w[0].tid, 0) == 0 && time(NULL) < deadline)
     usleep(1000);
-  CHECK_EQ(lj_clock_total(&t[0].clock), 0);  /* Its thread is gone. */
+  CHECK_EQ(lj_clock_total(&t[0].clock), 0); /* Its thread is gone. */
   REQUIRE(ticks_open(&t[0], &spec, w[0].tid, 0, why) == CLOCK_ERROR ||
 	  spec.kind == CLOCK_ITIMER);
-  if (spec.kind != CLOCK_ITIMER)
-    CHECK(strstr(why, "the thread is gone") != NULL);
-  else
-    ticks_stop(&t[0]);
+  if (spec.kind != CLOCK_ITIMER) CHECK(strstr(why, "the thread is gone") != NULL);
+  else ticks_stop(&t[0]);
 }
 
 /* -- Several on one thread --------------------------------------------------- */
@@ -126,9 +123,9 @@ static void together(const char *event)
 {
   Ticks cpu, wall, other;
   time_t deadline = time(NULL) + 120;
-  ticks_start(&cpu, "cpu", 5*MS, 0);
-  ticks_start(&wall, "wall", 2*MS, 0);
-  ticks_start(&other, event, 3*MS, 0);
+  ticks_start(&cpu, "cpu", 5 * MS, 0);
+  ticks_start(&wall, "wall", 2 * MS, 0);
+  ticks_start(&other, event, 3 * MS, 0);
   while ((cpu.n < 10 || wall.n < 10 || other.n < 10) && time(NULL) < deadline)
     burn_us(1000);
   CHECK(cpu.n >= 10 && wall.n >= 10 && other.n >= 10);
@@ -153,30 +150,30 @@ static void jitter(void)
   */
   for (i = 0; i < 10000; i++) {
     x = lj_clock_jitter(&t.clock);
-    CHECK(x > MS/2 && x <= MS + MS/2);
+    CHECK(x > MS / 2 && x <= MS + MS / 2);
     sum += x;
   }
-  CHECK(sum/10000 > MS - 8*MS/346 && sum/10000 < MS + 8*MS/346);
+  CHECK(sum / 10000 > MS - 8 * MS / 346 && sum / 10000 < MS + 8 * MS / 346);
 }
 
 int main(void)
 {
-  own_thread("cpu", 10*MS);
+  own_thread("cpu", 10 * MS);
   own_thread("cpu", MS);
-  own_thread("cpu", MS/10);
-  own_thread("ctimer", 10*MS);
-  own_thread("ctimer", MS/2);
+  own_thread("cpu", MS / 10);
+  own_thread("ctimer", 10 * MS);
+  own_thread("ctimer", MS / 2);
   own_thread("wall", MS);
-  own_thread("itimer", 5*MS);
+  own_thread("itimer", 5 * MS);
   other_threads("ctimer");
   other_threads("wall");
   other_threads("itimer");
   together("ctimer");
   together("itimer");
   if (ticks_available("task-clock")) {
-    own_thread("task-clock", 10*MS);
+    own_thread("task-clock", 10 * MS);
     own_thread("task-clock", MS);
-    own_thread("task-clock", MS/10);
+    own_thread("task-clock", MS / 10);
     other_threads("task-clock");
     together("task-clock");
   }

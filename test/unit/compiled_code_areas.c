@@ -15,8 +15,8 @@
 #include "profile/lj_vmcode.h"
 #include "check.h"
 
-#define MADE	(4*VMCODE_RANGES)
-#define AREA	65536
+#define MADE (4 * VMCODE_RANGES)
+#define AREA 65536
 
 #if LJ_HASJIT
 
@@ -48,9 +48,11 @@ static int agree(VMCodeAreas *va, const global_State *g)
     uintptr_t begin = (uintptr_t)a, end = begin + a->size;
     uintptr_t at[4];
     int i;
-    at[0] = begin - 1; at[1] = begin; at[2] = end - 1; at[3] = end;
-    for (i = 0; i < 4; i++)
-      CHECK_EQ(lj_vmcode_isjit(va, &pk, g, at[i]), by_list(g, at[i]));
+    at[0] = begin - 1;
+    at[1] = begin;
+    at[2] = end - 1;
+    at[3] = end;
+    for (i = 0; i < 4; i++) CHECK_EQ(lj_vmcode_isjit(va, &pk, g, at[i]), by_list(g, at[i]));
   }
   return n;
 }
@@ -75,8 +77,9 @@ static void test_compiled(lua_State *L)
     for (i = 0; i < 20; i++) {
       VMCodeAreas fresh;
       int n;
-      run(L, "for k = 1, 60 do loadstring(('local x = 0 for i = 1, 50 do x = x + i * %d end ')"
-	     ":rep(20):format(k,k,k,k,k,k,k,k,k,k,k,k,k,k,k,k,k,k,k,k))() end");
+      run(L,
+	  "for k = 1, 60 do loadstring(('local x = 0 for i = 1, 50 do x = x + i * %d end ')"
+	  ":rep(20):format(k,k,k,k,k,k,k,k,k,k,k,k,k,k,k,k,k,k,k,k))() end");
       n = agree(&kept, g);
       if (n > most) most = n;
       memset(&fresh, 0, sizeof(fresh));
@@ -97,10 +100,10 @@ static void test_made(lua_State *L)
   static VMCodeAreas kept;
   global_State *g = G(L);
   jit_State *J = G2J(g), old = *J;
-  char *memory = (char *)malloc((2*MADE + 1) * (size_t)AREA);
+  char *memory = (char *)malloc((2 * MADE + 1) * (size_t)AREA);
   int i, k;
   REQUIRE(memory != NULL);
-  for (k = 0; k < 2; k++) {  /* Every other, then all. */
+  for (k = 0; k < 2; k++) { /* Every other, then all. */
     int step = 2 - k;
     J->mcarea = NULL;
     J->szallmcarea = 0;
@@ -109,7 +112,7 @@ static void test_made(lua_State *L)
       Area *a = (Area *)(memory + (size_t)(MADE - i) * step * AREA);
       a->next = NULL;
       a->size = 0;
-      J->mcarea = (MCode *)a;  /* Not linked yet: nothing of it is kept. */
+      J->mcarea = (MCode *)a; /* Not linked yet: nothing of it is kept. */
       J->szmcarea = 0;
       agree(&kept, g);
       CHECK(kept.head != (uintptr_t)a || kept.n > VMCODE_RANGES);

@@ -23,15 +23,15 @@
 #include "check.h"
 #include "walks_alike.h"
 
-#define PAGE	4096
+#define PAGE 4096
 
 static Peek pk;
 static HostStack hs;
 static Frames host_frames, frames, true_frames;
 static Symtab symtab;
 static LuaStack ls;
-static uintptr_t gone, guarded, filled;	/* Pages: unmapped, PROT_NONE, 0xff. */
-static uintptr_t lookalike;		/* A function with a wild prototype. */
+static uintptr_t gone, guarded, filled; /* Pages: unmapped, PROT_NONE, 0xff. */
+static uintptr_t lookalike;             /* A function with a wild prototype. */
 static int nwalks, nbroken, nmisfit;
 
 static void walk(const ucontext_t *uc)
@@ -47,9 +47,8 @@ static void walk(const ucontext_t *uc)
 /* Is it the true frame? A line may be unknown, but not wrong. */
 static int is_frame(FrameWord w, FrameWord truth)
 {
-  return w == truth ||
-	 (frame_kind(w) == SPF_FRAME_LFUNC && frame_aux(w) == 0 &&
-	  (uint32_t)w == (uint32_t)truth);
+  return w == truth || (frame_kind(w) == SPF_FRAME_LFUNC && frame_aux(w) == 0 &&
+			(uint32_t)w == (uint32_t)truth);
 }
 
 /* Are the frames the true ones, but for the innermost? */
@@ -58,7 +57,7 @@ static int is_suffix(const Frames *a, const Frames *b)
   uint32_t n = a->len < b->len ? a->len : b->len;
   if (a->len > b->len) return 0;
   for (; n > 1; n--)
-    if (!is_frame(a->list[a->len-n+1], b->list[b->len-n+1])) return 0;
+    if (!is_frame(a->list[a->len - n + 1], b->list[b->len - n + 1])) return 0;
   return 1;
 }
 
@@ -77,17 +76,17 @@ static int garbage(int i, uint64_t old, uint64_t *v)
   switch (i) {
   case 0: *v = 0; break;
   case 1: *v = ~(uint64_t)0; break;
-  case 2: *v = U64x(41414141,41414141); break;
+  case 2: *v = U64x(41414141, 41414141); break;
   case 3: *v = gone; break;
   case 4: *v = gone | func; break;
   case 5: *v = gone | thread; break;
   case 6: *v = guarded + PAGE - 8; break;
-  case 7: *v = (guarded - 8) | func; break;  /* Cut by the page's end. */
+  case 7: *v = (guarded - 8) | func; break; /* Cut by the page's end. */
   case 8: *v = filled | func; break;
   case 9: *v = lookalike | func; break;
   case 10: *v = func; break;
-  case 11: *v = U64x(ffffffff,ff600000); break;
-  case 12: *v = U64x(00008000,00000000); break;
+  case 11: *v = U64x(ffffffff, ff600000); break;
+  case 12: *v = U64x(00008000, 00000000); break;
   case 13: *v = old ^ 1; break;
   case 14: *v = old ^ 2; break;
   case 15: *v = old ^ 3; break;
@@ -103,23 +102,22 @@ static int garbage(int i, uint64_t old, uint64_t *v)
 /* Judge a walk over damage. */
 static void judge(const char *what, long at, int kind, int exact)
 {
-  int good = exact ? is_same(&frames, &true_frames) :
-		     is_suffix(&frames, &true_frames);
+  int good = exact ? is_same(&frames, &true_frames) : is_suffix(&frames, &true_frames);
   if (ls.broken >= 0) {
     nbroken++;
     CHECK(ls.broken < SPF_BROKEN__MAX);
   } else if (!good && ls.nbounds != hs.nvm) {
     nmisfit++;
   } else if (!good) {
-    if (++check_failures > 20) return;  /* Enough to see what it is. */
-    printf("FAILED: %s %ld, garbage %d: wrong stack of %u frames, not %u\n",
-	   what, at, kind, frames.len, true_frames.len);
+    if (++check_failures > 20) return; /* Enough to see what it is. */
+    printf("FAILED: %s %ld, garbage %d: wrong stack of %u frames, not %u\n", what, at, kind,
+	   frames.len, true_frames.len);
   }
 }
 
 /* keep_low: the lowest bits are flags, which any value of is plausible. */
-static void damage(const char *what, volatile uint64_t *words, long n,
-		   int keep_low, const ucontext_t *uc)
+static void damage(const char *what, volatile uint64_t *words, long n, int keep_low,
+		   const ucontext_t *uc)
 {
   uint64_t old, v;
   long at;
@@ -196,9 +194,8 @@ static int probe(lua_State *L)
 
   damage("stack slot", (volatile uint64_t *)tvref(L->stack),
 	 (long)(L->top - tvref(L->stack)), 0, &uc);
-  for (i = 0; i < good.nvm && i < HSTACK_VMFRAMES; i++)  /* Locals only. */
-    damage("VM frame", (volatile uint64_t *)good.vm[i].cf,
-	   CFRAME_SIZE/8 - 5, 1, &uc);
+  for (i = 0; i < good.nvm && i < HSTACK_VMFRAMES; i++) /* Locals only. */
+    damage("VM frame", (volatile uint64_t *)good.vm[i].cf, CFRAME_SIZE / 8 - 5, 1, &uc);
   for (k = 0; garbage(k, (uintptr_t)base, &v); k++) {
     L->base = (TValue *)(uintptr_t)v;
     walk(&uc);
@@ -208,7 +205,7 @@ static int probe(lua_State *L)
   walk(&uc);
   damage_registers(L, &uc);
   walk(&uc);
-  CHECK(ls.broken < 0 && is_same(&frames, &true_frames));  /* Nothing is left. */
+  CHECK(ls.broken < 0 && is_same(&frames, &true_frames)); /* Nothing is left. */
   return 0;
 }
 
@@ -248,23 +245,23 @@ int main(void)
   return 77;
 #endif
   lua_State *L = luaL_newstate();
-  uint8_t *m = mmap(NULL, 6*PAGE, PROT_READ|PROT_WRITE,
-		    MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  uint8_t *m = mmap(NULL, 6 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
   GCfuncL *fn;
   REQUIRE(L != NULL && m != MAP_FAILED);
   luaL_openlibs(L);
   REQUIRE(luaL_dostring(L, "jit.off()") == 0);
   gone = (uintptr_t)m;
-  guarded = (uintptr_t)m + 2*PAGE;
-  filled = (uintptr_t)m + 3*PAGE;
+  guarded = (uintptr_t)m + 2 * PAGE;
+  filled = (uintptr_t)m + 3 * PAGE;
   memset((void *)filled, 0xff, PAGE);
-  lookalike = (uintptr_t)m + 4*PAGE;
+  lookalike = (uintptr_t)m + 4 * PAGE;
   fn = (GCfuncL *)lookalike;
   fn->gct = (uint8_t)~LJ_TFUNC;
   fn->ffid = FF_LUA;
   setmref(fn->pc, (char *)gone + sizeof(GCproto));
   REQUIRE(munmap(m, PAGE) == 0);
-  REQUIRE(mprotect(m + 2*PAGE, PAGE, PROT_NONE) == 0);
+  REQUIRE(mprotect(m + 2 * PAGE, PAGE, PROT_NONE) == 0);
   REQUIRE(lj_hstack_warmup());
   hs.pk = ls.pk = &pk;
   hs.g = ls.g = G(L);
@@ -272,7 +269,7 @@ int main(void)
   ls.hs = &hs;
   ls.st = &symtab;
   ls.frames = &frames;
-  REQUIRE(luaL_loadbuffer(L, script, sizeof(script)-1, "@script") == 0);
+  REQUIRE(luaL_loadbuffer(L, script, sizeof(script) - 1, "@script") == 0);
   lua_pushcfunction(L, probe);
   if (lua_pcall(L, 1, 0, 0) != 0) {
     printf("FAILED: %s\n", lua_tostring(L, -1));

@@ -13,8 +13,8 @@ static Frames fr;
 /* Every seventh frame is a boundary; the other's payload is its number. */
 static FrameWord frame_at(uint32_t i)
 {
-  return i % 7 == 3 ? frame_word(SPF_FRAME_VM, 0) :
-	 frame_word(SPF_FRAME_HOST, 0x7f0000000000u + i);
+  return i % 7 == 3 ? frame_word(SPF_FRAME_VM, 0)
+		    : frame_word(SPF_FRAME_HOST, 0x7f0000000000u + i);
 }
 
 static void depth(uint32_t n)
@@ -22,41 +22,42 @@ static void depth(uint32_t n)
   uint32_t i, kept = n, bounds = 0;
   memset(&fr, 0xee, sizeof(fr));
   lj_frames_reset(&fr);
-  for (i = 0; i < n; i++)
-    lj_frames_push(&fr, frame_at(i));
+  for (i = 0; i < n; i++) lj_frames_push(&fr, frame_at(i));
   lj_frames_finish(&fr);
   CHECK_EQ(fr.n, n);
   if (n > FRAMES_LEAF + FRAMES_ROOT) kept = FRAMES_LEAF + 1 + FRAMES_ROOT;
   CHECK_EQ(fr.len, kept);
   REQUIRE(fr.len <= FRAMES_MAX);
-  for (i = 0; i < n && i < FRAMES_LEAF; i++)
-    CHECK(fr.list[i] == frame_at(i));
+  for (i = 0; i < n && i < FRAMES_LEAF; i++) CHECK(fr.list[i] == frame_at(i));
   if (n <= FRAMES_LEAF + FRAMES_ROOT) {
-    for (; i < n; i++)
-      CHECK(fr.list[i] == frame_at(i));
+    for (; i < n; i++) CHECK(fr.list[i] == frame_at(i));
     return;
   }
-  for (i = FRAMES_LEAF; i < n - FRAMES_ROOT; i++)
-    bounds += (i % 7 == 3);
+  for (i = FRAMES_LEAF; i < n - FRAMES_ROOT; i++) bounds += (i % 7 == 3);
   CHECK_EQ(frame_kind(fr.list[FRAMES_LEAF]), SPF_FRAME_CUT);
   CHECK_EQ(frame_payload_lo(fr.list[FRAMES_LEAF]), n - FRAMES_LEAF - FRAMES_ROOT);
   CHECK_EQ(frame_aux(fr.list[FRAMES_LEAF]), bounds);
   for (i = 0; i < FRAMES_ROOT; i++)
-    CHECK(fr.list[FRAMES_LEAF+1+i] == frame_at(n - FRAMES_ROOT + i));
+    CHECK(fr.list[FRAMES_LEAF + 1 + i] == frame_at(n - FRAMES_ROOT + i));
 }
 
 int main(void)
 {
-  static const uint32_t depths[] = {
-    0, 1, FRAMES_LEAF-1, FRAMES_LEAF, FRAMES_LEAF+1,
-    FRAMES_LEAF+FRAMES_ROOT-1, FRAMES_LEAF+FRAMES_ROOT,
-    FRAMES_LEAF+FRAMES_ROOT+1, FRAMES_LEAF+FRAMES_ROOT+2,
-    FRAMES_LEAF+2*FRAMES_ROOT, 8192, 100000
-  };
+  static const uint32_t depths[] = { 0,
+				     1,
+				     FRAMES_LEAF - 1,
+				     FRAMES_LEAF,
+				     FRAMES_LEAF + 1,
+				     FRAMES_LEAF + FRAMES_ROOT - 1,
+				     FRAMES_LEAF + FRAMES_ROOT,
+				     FRAMES_LEAF + FRAMES_ROOT + 1,
+				     FRAMES_LEAF + FRAMES_ROOT + 2,
+				     FRAMES_LEAF + 2 * FRAMES_ROOT,
+				     8192,
+				     100000 };
   FrameWord w;
   size_t i;
-  for (i = 0; i < sizeof(depths)/sizeof(depths[0]); i++)
-    depth(depths[i]);
+  for (i = 0; i < sizeof(depths) / sizeof(depths[0]); i++) depth(depths[i]);
   w = frame_word2(SPF_FRAME_LFUNC, FRAME_PAYLOAD_LO_MAX, ~0u);
   CHECK_EQ(frame_kind(w), SPF_FRAME_LFUNC);
   CHECK_EQ(frame_payload_lo(w), FRAME_PAYLOAD_LO_MAX);

@@ -9,8 +9,8 @@
 #include "check.h"
 
 typedef struct Allowed {
-  const char *object;	/* Without .o, NULL for all. */
-  const char *symbol;	/* A '*' at the end matches the rest. */
+  const char *object; /* Without .o, NULL for all. */
+  const char *symbol; /* A '*' at the end matches the rest. */
   const char *why;
 } Allowed;
 
@@ -100,13 +100,15 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_peek", "lj_cfi", "lj_cfiexpr", "lj_cfirow", "lj_ehframe", "lj_vmcode", "lj_cframe", "lj_hstack", "lj_htail",
-  "lj_lstack", "lj_lmove", "lj_ltail", "lj_ltop", "lj_lframe", "lj_tstack", "lj_traceat", "lj_symtab",
-  "lj_callname", "lj_protoname", "lj_wbuf", "lj_stream", "lj_stacktab", "lj_wqueue", "lj_sample",
-  "lj_clock", "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
-  "lj_modules", "lj_object", "lj_safepoint", "lj_ctlsig"
+  "lj_peek",     "lj_cfi",         "lj_cfiexpr",    "lj_cfirow",       "lj_ehframe",
+  "lj_vmcode",   "lj_cframe",      "lj_hstack",     "lj_htail",        "lj_lstack",
+  "lj_lmove",    "lj_ltail",       "lj_ltop",       "lj_lframe",       "lj_tstack",
+  "lj_traceat",  "lj_symtab",      "lj_callname",   "lj_protoname",    "lj_wbuf",
+  "lj_stream",   "lj_stacktab",    "lj_wqueue",     "lj_sample",       "lj_clock",
+  "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer", "lj_modules",
+  "lj_object",   "lj_safepoint",   "lj_ctlsig"
 };
-#define NOBJECTS	(sizeof(objects)/sizeof(objects[0]))
+#define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 
 static char defined[400][80];
 static int ndefined;
@@ -114,8 +116,7 @@ static int ndefined;
 static int matches(const char *pattern, const char *s)
 {
   size_t n = strlen(pattern);
-  return pattern[n-1] == '*' ? strncmp(pattern, s, n-1) == 0 :
-			       strcmp(pattern, s) == 0;
+  return pattern[n - 1] == '*' ? strncmp(pattern, s, n - 1) == 0 : strcmp(pattern, s) == 0;
 }
 
 static int is_allowed(const char *object, const char *symbol)
@@ -124,7 +125,7 @@ static int is_allowed(const char *object, const char *symbol)
   int k;
   for (k = 0; k < ndefined; k++)
     if (strcmp(defined[k], symbol) == 0) return 1;
-  for (i = 0; i < sizeof(allowed)/sizeof(allowed[0]); i++)
+  for (i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
     if ((!allowed[i].object || strcmp(allowed[i].object, object) == 0) &&
 	matches(allowed[i].symbol, symbol))
       return 1;
@@ -187,7 +188,7 @@ int main(void)
   CHECK_EQ(pclose(f), 0);
   CHECK(now);
   f = run("readelf -d '%s/bin/luajit%s'", build, "");
-  for (now = 0; fgets(line, sizeof(line), f); )
+  for (now = 0; fgets(line, sizeof(line), f);)
     if (strstr(line, "BIND_NOW") || (strstr(line, "FLAGS_1") && strstr(line, "NOW")))
       now = 1;
   CHECK_EQ(pclose(f), 0);

@@ -7,7 +7,7 @@
 #include "check.h"
 #include "profile/lj_hist.h"
 
-#define N	20000
+#define N 20000
 
 static uint64_t values[N];
 
@@ -32,7 +32,7 @@ static void classes(void)
     CHECK_EQ(hist_class(hist_top(c)), c);
     CHECK_EQ(hist_class(hist_top(c) + 1), c + 1);
     /* At most a quarter above the smallest value of the class. */
-    if (c > 0) CHECK(hist_top(c) - (hist_top(c-1) + 1) <= (hist_top(c-1) + 1) / 4);
+    if (c > 0) CHECK(hist_top(c) - (hist_top(c - 1) + 1) <= (hist_top(c - 1) + 1) / 4);
   }
   CHECK(hist_class(~(uint64_t)0) < HIST_CLASSES);
   CHECK(hist_top(hist_class(~(uint64_t)0)) == ~(uint64_t)0);
@@ -53,15 +53,15 @@ static void percentile(int n, int kind)
   }
   if (kind) qsort(values, N, sizeof(values[0]), compare);
   for (i = 0; i < N; i++) {
-    uint64_t v = values[kind == 2 ? N-1-i : i];
+    uint64_t v = values[kind == 2 ? N - 1 - i : i];
     hist_add(&h, hist_class(v), 1);
     sorted[i] = v;
-    if ((i & (i+1)) == 0 || i == N-1) {  /* Now and then. */
+    if ((i & (i + 1)) == 0 || i == N - 1) { /* Now and then. */
       uint64_t p99;
       static uint64_t s[N];
-      memcpy(s, sorted, sizeof(s[0]) * (size_t)(i+1));
-      qsort(s, (size_t)(i+1), sizeof(s[0]), compare);
-      p99 = s[(99 * (i+1) + 99) / 100 - 1];  /* 99 % are not above it. */
+      memcpy(s, sorted, sizeof(s[0]) * (size_t)(i + 1));
+      qsort(s, (size_t)(i + 1), sizeof(s[0]), compare);
+      p99 = s[(99 * (i + 1) + 99) / 100 - 1]; /* 99 % are not above it. */
       CHECK_EQ(hist_p99(&h), hist_top(hist_class(p99)));
     }
   }
@@ -73,7 +73,6 @@ int main(void)
   int n, kind;
   classes();
   for (n = 1; n <= 56; n += 5)
-    for (kind = 0; kind < 3; kind++)
-      percentile(n, kind);
+    for (kind = 0; kind < 3; kind++) percentile(n, kind);
   return check_status();
 }

@@ -16,7 +16,7 @@
 #include "profile/lj_hstack.h"
 #include "check.h"
 
-#define TRIES	20
+#define TRIES 20
 
 static Peek pk;
 static HostStack used, fresh;
@@ -33,7 +33,8 @@ static void walk(HostStack *hs, Frames *frames, const ucontext_t *uc)
 
 static void handler(int sig, siginfo_t *info, void *uc)
 {
-  (void)sig; (void)info;
+  (void)sig;
+  (void)info;
   memset(&fresh.cfi, 0, sizeof(fresh.cfi));
   walk(&used, &used_frames, (ucontext_t *)uc);
   walk(&fresh, &fresh_frames, (ucontext_t *)uc);
@@ -53,8 +54,7 @@ static void *look(char which)
   void (*call)(void (*)(void));
   uint32_t i;
   int in_library = 0;
-  snprintf(path, sizeof(path), "%s/test/replaced_%c.so", getenv("SYSPROF_BUILD"),
-	   which);
+  snprintf(path, sizeof(path), "%s/test/replaced_%c.so", getenv("SYSPROF_BUILD"), which);
   lib = dlopen(path, RTLD_NOW);
   if (!lib) printf("%s\n", dlerror());
   REQUIRE(lib != NULL);
@@ -95,7 +95,7 @@ int main(void)
     b = look('b');
     replaced += (a == b);
   }
-  CHECK_EQ(nwalks, 2*3*TRIES);
+  CHECK_EQ(nwalks, 2 * 3 * TRIES);
   lua_close(L);
   if (check_failures == 0 && replaced == 0) {
     puts("skipped: the loader did not put the second library where the first was");

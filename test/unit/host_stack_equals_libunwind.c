@@ -29,9 +29,9 @@
 #include "profile/lj_hstack.h"
 #include "check.h"
 
-#define SAMPLES		4000	/* In each scene. */
-#define SCENE_S		6	/* Seconds for that many, at most. */
-#define DEPTH		400
+#define SAMPLES 4000 /* In each scene. */
+#define SCENE_S 6    /* Seconds for that many, at most. */
+#define DEPTH   400
 
 static struct {
   const char *name;
@@ -82,7 +82,8 @@ static void handler(int sig, siginfo_t *info, void *context)
   ucontext_t *uc = (ucontext_t *)context;
   uint64_t t0, t1, t2, t3;
   int n, m, i;
-  (void)sig; (void)info;
+  (void)sig;
+  (void)info;
   t0 = now_ns();
   lj_peek_reset(&pk);
   lj_frames_reset(&frames);
@@ -98,8 +99,9 @@ static void handler(int sig, siginfo_t *info, void *context)
   t3 = now_ns();
   m = (int)frames.len;
   for (i = 0; i < m; i++)
-    ours[i] = frame_kind(frames.list[i]) == SPF_FRAME_HOST ?
-	      (uintptr_t)frame_payload(frames.list[i]) : 1;
+    ours[i] = frame_kind(frames.list[i]) == SPF_FRAME_HOST
+		? (uintptr_t)frame_payload(frames.list[i])
+		: 1;
   scene.samples++;
   scene.ours_ns += t1 - t0;
   scene.alone_ns += t2 - t1;
@@ -107,15 +109,17 @@ static void handler(int sig, siginfo_t *info, void *context)
   scene.joined += hs.tail.joined != 0;
   scene.copied += hs.tail.joined;
   scene.alone_other += frames.n != alone_frames.n ||
-    memcmp(frames.list, alone_frames.list, frames.len*sizeof(FrameWord)) != 0;
+		       memcmp(frames.list, alone_frames.list,
+			      frames.len * sizeof(FrameWord)) != 0;
   scene.frames += (uint64_t)m;
-  for (i = 0; i < m && i < n && ours[i] == theirs[i]; i++) ;
+  for (i = 0; i < m && i < n && ours[i] == theirs[i]; i++)
+    ;
   if (i == m && i == n) scene.same++;
   else if (i == m) scene.shorter++;
   else if (i == n) scene.longer++;
   else scene.other++;
   handled = 1;
-  arm();  /* Not periodic: it must leave time for the work. */
+  arm(); /* Not periodic: it must leave time for the work. */
 }
 
 static int compare(const void *a, const void *b)
@@ -129,8 +133,7 @@ static void do_qsort(void)
   static int v[2000];
   static unsigned seed = 1;
   int i;
-  for (i = 0; i < 2000; i++)
-    v[i] = (int)(seed = seed * 1103515245u + 12345u);
+  for (i = 0; i < 2000; i++) v[i] = (int)(seed = seed * 1103515245u + 12345u);
   qsort(v, 2000, sizeof(int), compare);
 }
 
@@ -173,7 +176,7 @@ static void do_plt(void)
   volatile double x = 1;
   int i;
   for (i = 0; i < 500; i++)
-    x = ldexp(x, i & 1 ? 1 : -1);  /* Short: much of it is the call itself. */
+    x = ldexp(x, i & 1 ? 1 : -1); /* Short: much of it is the call itself. */
 }
 
 static void do_vdso(void)
@@ -195,7 +198,7 @@ static void do_syscall(void)
 
 /* -- Stacks that change in the middle ---------------------------------------- */
 
-static unsigned turn;	/* Which way the stack goes. */
+static unsigned turn; /* Which way the stack goes. */
 
 /* Needs all registers that it has to save for its caller. */
 __attribute__((noinline)) static int top(int depth)
@@ -219,7 +222,11 @@ __attribute__((noinline)) static int top(int depth)
     volatile int room = next(depth); \
     return room + n; \
   }
-MIDDLE(1) MIDDLE(2) MIDDLE(3)
+/* clang-format off */
+MIDDLE(1)
+MIDDLE(2)
+MIDDLE(3)
+/* clang-format on */
 
 __attribute__((noinline)) static int through_one(int depth)
 {
@@ -233,14 +240,14 @@ __attribute__((noinline)) static int through_one(int depth)
 static void do_middle(void)
 {
   turn++;
-  recurse_through(DEPTH/4, through_one);
+  recurse_through(DEPTH / 4, through_one);
 }
 
 /* Frames that are found by a frame pointer. What the inner one has below is always
 ** at the same place, and returns to the same address; the saved frame pointer
 ** there tells how large the frame is.
 */
-#define ROOM	(64*16)
+#define ROOM (64 * 16)
 
 __attribute__((noinline)) static int frame_inner(size_t room, int depth)
 {
@@ -281,20 +288,19 @@ static void run(const char *name, void (*work)(void))
 {
   struct sigevent ev;
   uint64_t deadline = now_ns() + (uint64_t)SCENE_S * 1000000000u *
-		      (uint64_t)(1 + samples_max / SAMPLES);
+				   (uint64_t)(1 + samples_max / SAMPLES);
   memset(&scene, 0, sizeof(scene));
   memset(&ev, 0, sizeof(ev));
   ev.sigev_notify = SIGEV_SIGNAL;
   ev.sigev_signo = SIGPROF;
   REQUIRE(timer_create(CLOCK_MONOTONIC, &ev, &timer) == 0);
   arm();
-  while (scene.samples < samples_max && now_ns() < deadline)
-    work();
+  while (scene.samples < samples_max && now_ns() < deadline) work();
   timer_delete(timer);
   printf("%-10s %5d samples: %d same, %d shorter, %d longer, %d other; "
 	 "%.0f %% of frames are the last walk's; ns per frame: %.1f ours, %.1f "
-	 "without the last walk, %.0f libunwind\n", name, scene.samples,
-	 scene.same, scene.shorter, scene.longer, scene.other,
+	 "without the last walk, %.0f libunwind\n",
+	 name, scene.samples, scene.same, scene.shorter, scene.longer, scene.other,
 	 100.0 * (double)scene.copied / (double)scene.frames,
 	 (double)scene.ours_ns / (double)scene.frames,
 	 (double)scene.alone_ns / (double)scene.frames,
@@ -330,12 +336,12 @@ int main(int argc, char **argv)
   alone = hs;
   alone.frames = &alone_frames;
   REQUIRE(lj_hstack_warmup());
-  unw_getcontext(&uc);  /* libunwind binds and loads outside of the handler. */
+  unw_getcontext(&uc); /* libunwind binds and loads outside of the handler. */
   CHECK(walk_libunwind(&uc, pc, 64) > 0);
   unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_GLOBAL);
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = handler;
-  sa.sa_flags = SA_SIGINFO|SA_RESTART;
+  sa.sa_flags = SA_SIGINFO | SA_RESTART;
   REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
   run("qsort", do_qsort);
   run("recursion", do_recursion);

@@ -8,7 +8,7 @@
 #include "stepper.h"
 #include <sys/mman.h>
 
-#define STACK_SIZE	(256*1024)
+#define STACK_SIZE (256 * 1024)
 
 static ucontext_t context_main, context_other;
 static lua_State *other_L;
@@ -96,26 +96,26 @@ int main(void)
   lua_register(L, "to_other", to_other);
   lua_register(L, "to_main", to_main);
   lua_register(L, "call", call);
-  if (luaL_dostring(L,
-	"jit.off()\n"
-	"local function work(n) local s = '' for i = 1, n do s = s .. i end"
-	"  return #s end\n"
-	"function on_main() for i = 1, 4 do work(2)\n"
-	"  call(function() to_other() work(2) end) work(1) end end\n"
-	"function on_other() for i = 1, 3 do work(2)\n"
-	"  call(function() to_main() work(2) call(to_main) end) end end\n") != 0) {
+  if (luaL_dostring(
+	L, "jit.off()\n"
+	   "local function work(n) local s = '' for i = 1, n do s = s .. i end"
+	   "  return #s end\n"
+	   "function on_main() for i = 1, 4 do work(2)\n"
+	   "  call(function() to_other() work(2) end) work(1) end end\n"
+	   "function on_other() for i = 1, 3 do work(2)\n"
+	   "  call(function() to_main() work(2) call(to_main) end) end end\n") != 0) {
     printf("FAILED: %s\n", lua_tostring(L, -1));
     return 1;
   }
   if (!step_init(L)) return 77;
   step.let_lo = (uintptr_t)(void *)swapcontext;
   step.let_hi = step.let_lo + 512;
-  p = (char *)mmap(NULL, 3*STACK_SIZE, PROT_READ|PROT_WRITE,
-		   MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  p = (char *)mmap(NULL, 3 * STACK_SIZE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(p != MAP_FAILED);
   lower = p;
   middle = p + STACK_SIZE;
-  upper = p + 2*STACK_SIZE;
+  upper = p + 2 * STACK_SIZE;
   run(L, "the thread's", lower);
   REQUIRE(getcontext(&context_middle) == 0);
   context_middle.uc_stack.ss_sp = middle;

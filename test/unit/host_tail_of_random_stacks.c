@@ -11,11 +11,11 @@
 #include "profile/lj_cfirow.h"
 #include "check.h"
 
-#define WORDS	2000		/* Of the stack. */
-#define ROOT	100		/* Of them, zeros at its end. */
-#define RULES	61
-#define WALKS	20000
-#define STEPS	WORDS
+#define WORDS 2000 /* Of the stack. */
+#define ROOT  100  /* Of them, zeros at its end. */
+#define RULES 61
+#define WALKS 20000
+#define STEPS WORDS
 
 static uintptr_t stack[WORDS];
 static CfiRule rules[RULES];
@@ -23,14 +23,14 @@ static Peek pk;
 static HostTail tail;
 
 typedef struct List {
-  int n, ok;			/* Whether it came to the root. */
+  int n, ok; /* Whether it came to the root. */
   FrameWord frame[STEPS];
 } List;
 
 static uint32_t random_below(uint32_t n)
 {
   static uint64_t state = 1;
-  state = state * U64x(5851f42d,4c957f2d) + U64x(14057b7e,f767814f);
+  state = state * U64x(5851f42d, 4c957f2d) + U64x(14057b7e, f767814f);
   return (uint32_t)(state >> 33) % n;
 }
 
@@ -38,7 +38,7 @@ static uint32_t random_below(uint32_t n)
 static uintptr_t place_above(uint32_t i)
 {
   uint32_t to = i + 2 + random_below(random_below(8) ? 16 : 160);
-  return (uintptr_t)&stack[to < WORDS ? to : WORDS-1];
+  return (uintptr_t)&stack[to < WORDS ? to : WORDS - 1];
 }
 
 static void make_rules(void)
@@ -89,29 +89,27 @@ int main(void)
   CfiRegs regs;
   uint32_t i, k, joined = 0, whole = 0, steps = 0;
   make_rules();
-  for (i = 0; i < WORDS - ROOT; i++)
-    stack[i] = place_above(i);
+  for (i = 0; i < WORDS - ROOT; i++) stack[i] = place_above(i);
   memset(&regs, 0, sizeof(regs));
   regs.valid = CFI_PRESERVED;
   regs.is_return = 1;
   for (i = 0; i < WALKS; i++) {
-    uint32_t at = random_below(8)*4, end = WORDS - (random_below(50) == 0);
+    uint32_t at = random_below(8) * 4, end = WORDS - (random_below(50) == 0);
     for (k = random_below(4); k > 0; k--) {
       uint32_t j = random_below(WORDS - ROOT);
       stack[j] = place_above(j);
     }
     lj_peek_reset(&pk);
-    lj_peek_stack(&pk, (uintptr_t)stack, (uintptr_t)(stack + end),
-		  (uintptr_t)&stack[at]);
+    lj_peek_stack(&pk, (uintptr_t)stack, (uintptr_t)(stack + end), (uintptr_t)&stack[at]);
     regs.r[CFI_REG_SP] = (uintptr_t)&stack[at];
     regs.r[CFI_REG_PC] = stack[at];
-    regs.r[CFI_REG_BP] = (uintptr_t)&stack[at + 40 + random_below(4)*4];
+    regs.r[CFI_REG_BP] = (uintptr_t)&stack[at + 40 + random_below(4) * 4];
     regs.r[CFI_REG_BX] = random_below(2);
     walk(&with, regs, &tail);
     walk(&alone, regs, NULL);
     CHECK_EQ(with.ok, alone.ok);
     CHECK_EQ(with.n, alone.n);
-    CHECK(memcmp(with.frame, alone.frame, (size_t)with.n*sizeof(FrameWord)) == 0);
+    CHECK(memcmp(with.frame, alone.frame, (size_t)with.n * sizeof(FrameWord)) == 0);
     if (check_failures > 10) break;
     whole += (uint32_t)with.ok;
     if (tail.joined) {
@@ -119,8 +117,8 @@ int main(void)
       steps += tail.joined;
     }
   }
-  printf("%u walks came to the root, %u joined the last one, %u steps each\n",
-	 whole, joined, joined ? steps/joined : 0);
-  CHECK(whole > WALKS/100 && joined > whole/4);
+  printf("%u walks came to the root, %u joined the last one, %u steps each\n", whole,
+	 joined, joined ? steps / joined : 0);
+  CHECK(whole > WALKS / 100 && joined > whole / 4);
   return check_status();
 }

@@ -3,7 +3,7 @@
 */
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE	/* For dl_iterate_phdr. */
+#define _GNU_SOURCE /* For dl_iterate_phdr. */
 #endif
 #include <link.h>
 #include <string.h>
@@ -14,17 +14,18 @@
 #include "check.h"
 #include "chunks.h"
 
-#define HOST(addr)	frame_word(SPF_FRAME_HOST, (uintptr_t)(addr))
+#define HOST(addr) frame_word(SPF_FRAME_HOST, (uintptr_t)(addr))
 
 static Modules ms;
 static WBuf wb;
-static uint8_t buf[256*1024];
+static uint8_t buf[256 * 1024];
 static Frames lua, host;
-static int full;	/* Nothing fits. */
+static int full; /* Nothing fits. */
 
 static size_t writer(const void **data, size_t len, void *ctx)
 {
-  (void)data; (void)ctx;
+  (void)data;
+  (void)ctx;
   return len;
 }
 
@@ -110,15 +111,15 @@ static int check_order(void)
 {
   uint32_t i;
   for (i = 0; i < ms.n; i++)
-    if (ms.list[i].start >= ms.list[i].end ||
-	(i && ms.list[i-1].end > ms.list[i].start))
+    if (ms.list[i].start >= ms.list[i].end || (i && ms.list[i - 1].end > ms.list[i].start))
       return 0;
   return ms.n <= MODULES_MAX;
 }
 
 static int count_objects(struct dl_phdr_info *info, size_t sz, void *n)
 {
-  (void)info; (void)sz;
+  (void)info;
+  (void)sz;
   ++*(int *)n;
   return 0;
 }
@@ -136,8 +137,8 @@ int main(void)
 {
   const uintptr_t own = (uintptr_t)&main;
   uintptr_t addr[3];
-  uint8_t *hole = (uint8_t *)mmap(NULL, 65536, PROT_NONE,
-				  MAP_PRIVATE|MAP_ANONYMOUS, -1, 0);
+  uint8_t *hole = (uint8_t *)mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+				  0);
   Record r, first;
   Module *m, fake;
   int objects = 0, i;
@@ -174,7 +175,7 @@ int main(void)
   lj_modules_note(&ms, &wb, commit, NULL);
   m = module_of(addr[0]);
   fake = *m;
-  memmove(m, m+1, (size_t)(&ms.list[--ms.n] - m) * sizeof(*m));
+  memmove(m, m + 1, (size_t)(&ms.list[--ms.n] - m) * sizeof(*m));
   CHECK_EQ(sample_one(addr[0], &r), 1);
   CHECK(r.start <= addr[0] && addr[0] < r.end);
   CHECK(r.pathlen > 1 && r.path[0] == '/');
@@ -194,7 +195,7 @@ int main(void)
     case 1: m->map = &m; break;
     case 2: m->eh_frame = &m; break;
     case 3: m->id = hole; break;  /* Not readable. */
-    case 4: m->map = NULL; break;  /* None. */
+    case 4: m->map = NULL; break; /* None. */
     }
     CHECK_EQ(sample_one(addr[0], &r), 1);
     CHECK_EQ(r.start, first.start);
@@ -218,8 +219,9 @@ int main(void)
   fake.start = (uintptr_t)hole;
   fake.end = fake.start + 65536;
   fake.map = &fake;
-  for (i = 0; i < (int)ms.n && ms.list[i].start < fake.start; i++) ;
-  memmove(&ms.list[i+1], &ms.list[i], (ms.n - (uint32_t)i) * sizeof(fake));
+  for (i = 0; i < (int)ms.n && ms.list[i].start < fake.start; i++)
+    ;
+  memmove(&ms.list[i + 1], &ms.list[i], (ms.n - (uint32_t)i) * sizeof(fake));
   ms.list[i] = fake;
   ms.n++;
   REQUIRE(check_order());
@@ -243,17 +245,18 @@ int main(void)
     fake.start = fake.end + 0x1000000000u;
     fake.end = fake.start + 64;
     if (module_of(fake.start)) continue;
-    for (m = ms.list; m < ms.list + ms.n && m->start < fake.start; m++) ;
-    memmove(m+1, m, (size_t)(&ms.list[ms.n] - m) * sizeof(fake));
+    for (m = ms.list; m < ms.list + ms.n && m->start < fake.start; m++)
+      ;
+    memmove(m + 1, m, (size_t)(&ms.list[ms.n] - m) * sizeof(fake));
     *m = fake;
     ms.n++;
   }
   CHECK(check_order());
-  for (i = 0; i < 2*MODULES_MAX; i++) {
+  for (i = 0; i < 2 * MODULES_MAX; i++) {
     m = module_of(addr[0]);
-    if (m) memmove(m, m+1, (size_t)(&ms.list[--ms.n] - m) * sizeof(*m));
-    while (ms.n < MODULES_MAX) {  /* As many others were seen. */
-      fake.start = fake.end = ms.list[ms.n-1].end;
+    if (m) memmove(m, m + 1, (size_t)(&ms.list[--ms.n] - m) * sizeof(*m));
+    while (ms.n < MODULES_MAX) { /* As many others were seen. */
+      fake.start = fake.end = ms.list[ms.n - 1].end;
       fake.end += 64;
       ms.list[ms.n++] = fake;
     }

@@ -26,7 +26,7 @@
   "  end)()\n" \
   "end\n"
 
-static Frames first;		/* Of the first walk while a stack is moved. */
+static Frames first; /* Of the first walk while a stack is moved. */
 static int moved;
 static long nmoves, nwalks, nfound, nwrong;
 
@@ -46,14 +46,15 @@ static void look(const ucontext_t *uc)
     nmoves++;
     first = *fr;
   }
-  for (i = 0; i < fr->len && i < first.len && fr->list[i] == first.list[i]; i++) ;
-  if (lstep.ls.broken < 0 && lstep.ls.nbounds == lstep.hs.nvm &&
-      i == fr->len && i == first.len)
+  for (i = 0; i < fr->len && i < first.len && fr->list[i] == first.list[i]; i++)
+    ;
+  if (lstep.ls.broken < 0 && lstep.ls.nbounds == lstep.hs.nvm && i == fr->len &&
+      i == first.len)
     return;
-  if (++nwrong > 10) return;  /* Enough to see what it is. */
+  if (++nwrong > 10) return; /* Enough to see what it is. */
   printf("  wrong at step %ld, move %ld: broken %d, %u frames, %u at first, frame %u "
-	 "is the first other one\n", lstep.steps, nmoves, lstep.ls.broken, fr->len,
-	 first.len, i);
+	 "is the first other one\n",
+	 lstep.steps, nmoves, lstep.ls.broken, fr->len, first.len, i);
 }
 
 static void run(const char *what)
@@ -61,7 +62,8 @@ static void run(const char *what)
   nmoves = nwalks = nfound = nwrong = 0;
   lstep_run("run", look);
   printf("%s: stacks moved %ld times, %ld walks meanwhile, %ld of them by the new "
-	 "address, %ld wrong\n", what, nmoves, nwalks, nfound, nwrong);
+	 "address, %ld wrong\n",
+	 what, nmoves, nwalks, nfound, nwrong);
   CHECK(nmoves >= 5);
   CHECK_EQ(nwrong, 0);
 }

@@ -13,12 +13,12 @@
 #include "profile/lj_funcname.h"
 #include "check.h"
 
-#define DAMAGES		400	/* Rounds. */
-#define MANY		200000	/* Functions, more than are visited. */
+#define DAMAGES 400    /* Rounds. */
+#define MANY    200000 /* Functions, more than are visited. */
 
 static Symtab st;
 static Peek pk;
-static int seen;	/* Reference to the table; no name leads to it. */
+static int seen; /* Reference to the table; no name leads to it. */
 static uint32_t seed = 4711;
 
 static uint32_t rnd(uint32_t n)
@@ -59,7 +59,7 @@ static void see_all(lua_State *L)
   lj_peek_reset(&pk);
   lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
-    CHECK(lj_symtab_lfunc(&st, &pk, funcproto(funcV(L->top-1))) != 0);
+    CHECK(lj_symtab_lfunc(&st, &pk, funcproto(funcV(L->top - 1))) != 0);
   lua_pop(L, 1);
 }
 
@@ -68,12 +68,11 @@ static void check_all(lua_State *L)
   int n = 0;
   lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
-    const SymLFunc *lf = lj_symtab_find(&st, funcproto(funcV(L->top-1)));
+    const SymLFunc *lf = lj_symtab_find(&st, funcproto(funcV(L->top - 1)));
     const char *name = lua_tostring(L, -2);
     REQUIRE(lf != NULL);
     n++;
-    if (strlen(name) != lf->namelen ||
-	memcmp(name, lf->name, lf->namelen) != 0) {
+    if (strlen(name) != lf->namelen || memcmp(name, lf->name, lf->namelen) != 0) {
       CHECK(!"name");
       printf("expected \"%s\", got \"%.*s\"\n", name, lf->namelen, lf->name);
     }
@@ -89,8 +88,7 @@ static void damage(lua_State *L, void *o, uint32_t size)
   int i;
   REQUIRE(size <= sizeof(saved));
   memcpy(saved, o, size);
-  for (i = (int)rnd(4); i >= 0; i--)
-    ((uint8_t *)o)[rnd(size)] ^= (uint8_t)(1u << rnd(8));
+  for (i = (int)rnd(4); i >= 0; i--) ((uint8_t *)o)[rnd(size)] ^= (uint8_t)(1u << rnd(8));
   lj_peek_reset(&pk);
   lj_funcname_find(&st, &pk, G(L));
   memcpy(o, saved, size);
@@ -139,7 +137,7 @@ int main(void)
     printf("FAILED: %s\n", lua_tostring(L, -1));
     return 1;
   }
-  lua_gc(L, LUA_GCCOLLECT, 0);  /* Also main chunks and what defined new(). */
+  lua_gc(L, LUA_GCCOLLECT, 0); /* Also main chunks and what defined new(). */
   see_all(L);
   lj_funcname_find(&st, &pk, G(L));
   CHECK(st.vm_readable);
@@ -151,16 +149,18 @@ int main(void)
   check_all(L);
 
   /* Nothing of it is the VM's: not a byte more. */
-  i = lua_gc(L, LUA_GCCOUNT, 0)*1024 + lua_gc(L, LUA_GCCOUNTB, 0);
+  i = lua_gc(L, LUA_GCCOUNT, 0) * 1024 + lua_gc(L, LUA_GCCOUNTB, 0);
   lj_funcname_find(&st, &pk, G(L));
-  CHECK_EQ(lua_gc(L, LUA_GCCOUNT, 0)*1024 + lua_gc(L, LUA_GCCOUNTB, 0), i);
+  CHECK_EQ(lua_gc(L, LUA_GCCOUNT, 0) * 1024 + lua_gc(L, LUA_GCCOUNTB, 0), i);
 
   /* So many that not all are visited. */
   lua_pushinteger(L, MANY);
   lua_setglobal(L, "MANY");
-  CHECK_EQ(luaL_dostring(L, "many = {} for i = 1, MANY do "
-    "many['f'..i] = function() return many end end "
-    "deep = {} local t = deep for i = 1, 1e5 do t.t = {} t = t.t end"), 0);
+  CHECK_EQ(luaL_dostring(L,
+			 "many = {} for i = 1, MANY do "
+			 "many['f'..i] = function() return many end end "
+			 "deep = {} local t = deep for i = 1, 1e5 do t.t = {} t = t.t end"),
+	   0);
   see_all(L);
   lj_funcname_find(&st, &pk, G(L));
   CHECK(lj_symtab_find(&st, NULL) == NULL);

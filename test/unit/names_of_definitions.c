@@ -11,7 +11,7 @@
 #include "profile/lj_protoname.h"
 #include "check.h"
 
-#define ROUNDS	1000
+#define ROUNDS 1000
 
 /* The functions by line, from 2 on. */
 static const char *const source =
@@ -40,13 +40,15 @@ static const char *const source =
   "setmetatable(t, { __index = function() end })\n"
   "return function() end\n";
 
-static const struct { int line; const char *name; } expected[] = {
-  { 2, "a" }, { 3, "b" }, { 4, "c" }, { 5, "d" }, { 6, "M.e" }, { 7, "M.f" },
-  { 8, "M.sub.g" }, { 9, "G.h" }, { 10, "i" }, { 11, "later" }, { 12, "j" },
-  { 13, "k" }, { 14, "M.any key" }, { 15, "field" }, { 16, "" }, { 17, "" },
-  { 18, "" }, { 19, "" }, { 20, "l" }, { 21, "m" }, { 22, "n" },
-  { 23, "__index" }, { 24, "" }
-};
+static const struct {
+  int line;
+  const char *name;
+} expected[] = { { 2, "a" },          { 3, "b" },        { 4, "c" },       { 5, "d" },
+		 { 6, "M.e" },        { 7, "M.f" },      { 8, "M.sub.g" }, { 9, "G.h" },
+		 { 10, "i" },         { 11, "later" },   { 12, "j" },      { 13, "k" },
+		 { 14, "M.any key" }, { 15, "field" },   { 16, "" },       { 17, "" },
+		 { 18, "" },          { 19, "" },        { 20, "l" },      { 21, "m" },
+		 { 22, "n" },         { 23, "__index" }, { 24, "" } };
 
 static Peek pk;
 static uint32_t seed = 12345;
@@ -59,7 +61,7 @@ static uint32_t rnd(uint32_t n)
 
 static const char *join(const NamePart *part, uint32_t n)
 {
-  static char buf[NAMEPATH_MAX*(SYMTAB_NAME_MAX+1) + 1];
+  static char buf[NAMEPATH_MAX * (SYMTAB_NAME_MAX + 1) + 1];
   char *p = buf;
   uint32_t i;
   for (i = 0; i < n; i++) {
@@ -83,7 +85,7 @@ static void check_names(const GCproto *pt)
     if (bc_op(ins) != BC_FNEW) continue;
     child = gco2pt(proto_kgc(pt, ~(ptrdiff_t)bc_d(ins)));
     name = join(part, lj_protoname_new(&pk, pt, pos, part));
-    for (i = 0; i < sizeof(expected)/sizeof(expected[0]); i++)
+    for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
       if (expected[i].line == child->firstline) {
 	nfound++;
 	CHECK(strcmp(name, expected[i].name) == 0);
@@ -101,7 +103,7 @@ static void check_names(const GCproto *pt)
 	}
     }
   }
-  CHECK_EQ(nfound, sizeof(expected)/sizeof(expected[0]));
+  CHECK_EQ(nfound, sizeof(expected) / sizeof(expected[0]));
 }
 
 /* Ask for everything; the answers do not matter. */
@@ -132,7 +134,7 @@ static void damage(GCproto *pt)
   for (round = 0; round < ROUNDS; round++) {
     for (i = (int)rnd(8); i >= 0; i--)
       ((uint8_t *)pt)[from + rnd((uint32_t)(size - from))] ^= 1u << rnd(8);
-    if (rnd(4) == 0)  /* Anywhere near, where memory may be unreadable. */
+    if (rnd(4) == 0) /* Anywhere near, where memory may be unreadable. */
       setmref(pt->varinfo, (char *)pt + (int)rnd(1u << 20) - (1 << 19));
     if (rnd(4) == 0) pt->sizept = rnd(1u << 30);
     ask_all(pt);
@@ -146,7 +148,7 @@ int main(void)
   GCproto *pt;
   REQUIRE(L != NULL);
   REQUIRE(luaL_loadbuffer(L, source, strlen(source), "=source") == 0);
-  pt = funcproto(funcV(L->top-1));
+  pt = funcproto(funcV(L->top - 1));
   lj_peek_reset(&pk);
   check_names(pt);
   damage(pt);

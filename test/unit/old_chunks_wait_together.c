@@ -7,13 +7,13 @@
 #include "profile/lj_stream.h"
 #include "check.h"
 
-#define CHUNK	(16*1024)
+#define CHUNK (16 * 1024)
 
 static Stream stream;
 static Symtab symtab;
 static WQueue queue;
 static uint64_t counters[SPF_COUNTER__MAX];
-static uint8_t buf[WQUEUE_BUFFERS*CHUNK];
+static uint8_t buf[WQUEUE_BUFFERS * CHUNK];
 static int writes;
 
 static size_t writer(const void **data, size_t len, void *ctx)
@@ -57,15 +57,14 @@ int main(void)
   int n;
   lj_wqueue_init(&queue, buf, sizeof(buf), writer, NULL);
   stream.queue = &queue;
-  lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_wqueue_put,
-		 &queue, 0);
+  lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_wqueue_put, &queue, 0);
   lj_stream_event(&stream, 0, "wall", SPF_UNIT_US, 1000000);
   CHECK_EQ(lj_stream_begin(&stream), 0);
-  CHECK_EQ(seconds(&now, 100), 2);	/* The first one. */
+  CHECK_EQ(seconds(&now, 100), 2); /* The first one. */
   CHECK(lj_wqueue_ispending(&queue));
-  CHECK_EQ(seconds(&now, 100), 100);	/* More than nine times that age. */
+  CHECK_EQ(seconds(&now, 100), 100); /* More than nine times that age. */
   drain();
-  CHECK_EQ(seconds(&now, 100), 2);	/* The next sample. */
+  CHECK_EQ(seconds(&now, 100), 2); /* The next sample. */
   drain();
   n = seconds(&now, 100);
   CHECK(n > 5 && n < 20);

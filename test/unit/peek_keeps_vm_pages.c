@@ -14,15 +14,15 @@
 #include "profile/lj_peek.h"
 #include "check.h"
 
-#define PAGE	4096
-#define PAGES	3000	/* More than are remembered. */
+#define PAGE  4096
+#define PAGES 3000 /* More than are remembered. */
 
 static Peek pk;
 static uint8_t *m;
 
 static int vm_ok(int page)
 {
-  return lj_peek_vm(&pk, m + page*PAGE + 100, 16);
+  return lj_peek_vm(&pk, m + page * PAGE + 100, 16);
 }
 
 static void keep(int page)
@@ -35,8 +35,8 @@ static void keep(int page)
 /* Unmap pages as the allocator does. */
 static void unmap(int page, int n)
 {
-  lj_peek_unmap(m + page*PAGE, (size_t)n*PAGE);
-  REQUIRE(munmap(m + page*PAGE, (size_t)n*PAGE) == 0);
+  lj_peek_unmap(m + page * PAGE, (size_t)n * PAGE);
+  REQUIRE(munmap(m + page * PAGE, (size_t)n * PAGE) == 0);
   lj_peek_unmapped();
 }
 
@@ -67,12 +67,12 @@ static void test_kept(void)
   CHECK(is_kept(0));
   CHECK(!vm_ok(1));
   CHECK(is_kept(2));
-  CHECK(!lj_peek_vm(&pk, m + 3*PAGE - 8, 16) || pk.probes == 1);
+  CHECK(!lj_peek_vm(&pk, m + 3 * PAGE - 8, 16) || pk.probes == 1);
 
   /* While it is being unmapped, nothing kept is believed. */
   keep(3);
-  lj_peek_unmap(m + 3*PAGE, PAGE);
-  REQUIRE(munmap(m + 3*PAGE, PAGE) == 0);
+  lj_peek_unmap(m + 3 * PAGE, PAGE);
+  REQUIRE(munmap(m + 3 * PAGE, PAGE) == 0);
   lj_peek_reset(&pk);
   CHECK(!vm_ok(3));
   CHECK(vm_ok(0));
@@ -87,7 +87,7 @@ static void test_kept(void)
   keep(5);
   unmap(4, 1);
   for (i = 0; i < 100; i++) {
-    lj_peek_unmap(m + 700*PAGE, PAGE);
+    lj_peek_unmap(m + 700 * PAGE, PAGE);
     lj_peek_unmapped();
   }
   lj_peek_reset(&pk);
@@ -112,7 +112,7 @@ static void test_two_slots(void)
 {
   int i, round;
   for (round = 0; round < 3; round++) {
-    int n = 0, a = 2300 + round*60;
+    int n = 0, a = 2300 + round * 60;
     lj_peek_forget(&pk);
     for (i = 0; i < 50; i++) {
       lj_peek_reset(&pk);
@@ -122,7 +122,7 @@ static void test_two_slots(void)
       n += is_kept(a + i) && is_kept(a + i - PEEK_SLOTS);
     }
     printf("%d of 50 pairs\n", n);
-    CHECK(n >= 25);  /* Of a hundred pages, few find both of their slots used. */
+    CHECK(n >= 25); /* Of a hundred pages, few find both of their slots used. */
     unmap(a + 20, 30);
     for (i = 0; i < 50; i++) {
       lj_peek_reset(&pk);
@@ -135,10 +135,10 @@ static void test_two_slots(void)
 /* Two words in the page of the last ones. */
 static void test_near(void)
 {
-  uintptr_t at = (uintptr_t)m + 1100*PAGE;
+  uintptr_t at = (uintptr_t)m + 1100 * PAGE;
   lj_peek_reset(&pk);
   CHECK(lj_peek_near(&pk, at) && lj_peek_near(&pk, at + 16));
-  CHECK_EQ(pk.fresh, 2);	/* Not kept: asked each time. */
+  CHECK_EQ(pk.fresh, 2); /* Not kept: asked each time. */
   keep(1100);
   CHECK(lj_peek_near(&pk, at));
   CHECK_EQ(pk.near, at);
@@ -156,7 +156,7 @@ static void test_near(void)
   CHECK(!lj_peek_near(&pk, at - 8));
   CHECK(!lj_peek_near(&pk, at + PAGE));
   unmap(1100, 1);
-  CHECK(lj_peek_near(&pk, at));	/* Until the next sample. */
+  CHECK(lj_peek_near(&pk, at)); /* Until the next sample. */
   lj_peek_reset(&pk);
   CHECK(!lj_peek_near(&pk, at));
   CHECK(!lj_peek_near(&pk, 0) && !lj_peek_near(&pk, ~(uintptr_t)0 - 15));
@@ -170,7 +170,7 @@ static void test_allocator(void)
   lua_State *L = luaL_newstate();
   void *p;
   REQUIRE(L != NULL);
-  p = lua_newuserdata(L, 8*1024*1024);  /* A mapping of its own. */
+  p = lua_newuserdata(L, 8 * 1024 * 1024); /* A mapping of its own. */
   lj_peek_reset(&pk);
   pk.keeping = 1;
   CHECK(lj_peek_vm(&pk, p, 16));
@@ -190,14 +190,14 @@ static void test_allocator(void)
 
 static void test_stack(void)
 {
-  uintptr_t lo = (uintptr_t)m + 1000*PAGE, hi = lo + 10*PAGE, w;
+  uintptr_t lo = (uintptr_t)m + 1000 * PAGE, hi = lo + 10 * PAGE, w;
   lj_peek_reset(&pk);
-  lj_peek_stack(&pk, lo, hi, lo + 2*PAGE + 4);
-  CHECK(lj_peek_word(&pk, lo + 2*PAGE + 8, &w));
+  lj_peek_stack(&pk, lo, hi, lo + 2 * PAGE + 4);
+  CHECK(lj_peek_word(&pk, lo + 2 * PAGE + 8, &w));
   CHECK(lj_peek_word(&pk, hi - 8, &w));
   CHECK(!lj_peek_word(&pk, hi - 4, &w));
   CHECK_EQ(pk.probes, 0);
-  CHECK(lj_peek_word(&pk, lo + 2*PAGE - 8, &w));
+  CHECK(lj_peek_word(&pk, lo + 2 * PAGE - 8, &w));
   CHECK(lj_peek_word(&pk, hi, &w));
   CHECK_EQ(pk.probes, 2);
   /* On another stack, or not known. */
@@ -214,14 +214,13 @@ static void test_stack(void)
 
 int main(void)
 {
-  m = mmap(NULL, PAGES*PAGE, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS,
-	   -1, 0);
+  m = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   REQUIRE(m != MAP_FAILED);
   test_kept();
   test_stack();
   test_near();
   test_two_slots();
-#ifndef __SANITIZE_ADDRESS__  /* LuaJIT's own allocator is not used then. */
+#ifndef __SANITIZE_ADDRESS__ /* LuaJIT's own allocator is not used then. */
   test_allocator();
 #endif
   return check_status();

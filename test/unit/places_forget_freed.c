@@ -8,10 +8,16 @@
 #include "profile/lj_lsite.h"
 #include "check.h"
 
-#define PROTOS	3000
+#define PROTOS 3000
 
-static struct { GCstr s; char text[16]; } chunkname;
-static struct { GCproto pt; BCIns bc[8]; } proto[PROTOS];
+static struct {
+  GCstr s;
+  char text[16];
+} chunkname;
+static struct {
+  GCproto pt;
+  BCIns bc[8];
+} proto[PROTOS];
 static Symtab st;
 static Peek pk;
 static LuaSites sites;
@@ -49,7 +55,7 @@ int main(void)
     proto[i].pt.sizebc = 8;
     proto[i].pt.firstline = i;
     setgcref(proto[i].pt.chunkname, obj2gco(&chunkname.s));
-    for (pos = 0; pos < 8; pos++)  /* The call before pos has A = pos. */
+    for (pos = 0; pos < 8; pos++) /* The call before pos has A = pos. */
       proto[i].bc[pos] = BCINS_ABC(BC_CALL, pos + 1, 1, 1);
   }
   lj_peek_reset(&pk);
@@ -61,7 +67,7 @@ int main(void)
   }
   for (n = i = 0; i < 100; i++) n += has(i, 1) + has(i, 2);
   printf("%d of 200\n", n);
-  CHECK(n > 150);  /* Two hundred in a thousand slots. */
+  CHECK(n > 150); /* Two hundred in a thousand slots. */
   CHECK(!has(0, 3));
 
   /* One is freed: all have to be looked at again. */
@@ -72,8 +78,7 @@ int main(void)
   CHECK(has(99, 1));
 
   /* An id that may be given up has to be got anew. */
-  for (i = 100; i < 100 + SYMTAB_LFUNCS/2; i++)
-    lj_symtab_lfunc(&st, &pk, &proto[i].pt);
+  for (i = 100; i < 100 + SYMTAB_LFUNCS / 2; i++) lj_symtab_lfunc(&st, &pk, &proto[i].pt);
   CHECK(!lj_lsite_find(&sites, &st, pc(99, 1)));
   return check_status();
 }

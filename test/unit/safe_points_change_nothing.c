@@ -9,8 +9,8 @@
 
 #include "safepoints.h"
 
-#define INTERVAL_US	40
-#define ROUNDS		100
+#define INTERVAL_US 40
+#define ROUNDS      100
 
 /* Each returns a text that is the same each time. */
 static const char *const programs[] = {
@@ -50,13 +50,12 @@ static const char *const programs[] = {
   "jit.flush() jit.attach(f, 'trace') end local s = 0 for i = 1, 5000 do s = s + i % 3 end "
   "jit.attach(f) return s"
 };
-#define NPROGRAM	(int)(sizeof(programs)/sizeof(programs[0]))
+#define NPROGRAM (int)(sizeof(programs) / sizeof(programs[0]))
 
 static void result(lua_State *L, int i, char *buf, size_t len)
 {
   const char *s;
-  if (luaL_dostring(L, programs[i]) != 0)
-    printf("program %d: ", i);
+  if (luaL_dostring(L, programs[i]) != 0) printf("program %d: ", i);
   s = lua_tostring(L, -1);
   REQUIRE(s != NULL);
   snprintf(buf, len, "%s", s);
@@ -74,8 +73,7 @@ static void compare(lua_State *L, const char *mode)
     for (i = 0; i < NPROGRAM; i++) {
       result(L, i, got, sizeof(got));
       if (strcmp(got, expected[i]) != 0) {
-	printf("%s, program %d: '%.80s', expected '%.80s'\n", mode, i, got,
-	       expected[i]);
+	printf("%s, program %d: '%.80s', expected '%.80s'\n", mode, i, got, expected[i]);
 	CHECK(!"the same result");
       }
     }

@@ -11,8 +11,8 @@
 
 #include "safepoints.h"
 
-#define INTERVAL_US	20
-#define ROUNDS		3
+#define INTERVAL_US 20
+#define ROUNDS      3
 
 /* Run code that returns a text; the caller frees it. */
 static char *result(lua_State *L, const char *code)
@@ -43,8 +43,7 @@ static const char exits[] =
   "jit.opt.start('hotloop=56', 'hotexit=10') jit.flush() return s .. ' ' .. n";
 
 static const char *const modes[] = {
-  "jit.flush() jit.off() return ''",
-  "jit.flush() jit.on() jit.opt.start(0) return ''",
+  "jit.flush() jit.off() return ''", "jit.flush() jit.on() jit.opt.start(0) return ''",
   "jit.flush() jit.opt.start(3) return ''",
   "jit.flush() jit.opt.start(3, 'hotloop=1', 'hotexit=1') return ''",
   "collectgarbage('setpause', 0) collectgarbage('setstepmul', 100) return ''"
@@ -82,7 +81,7 @@ int main(void)
   CHECK(strstr(expected, "WRONG") == NULL);
   expected_exits = result(L, exits);
   printf("sum and exits: %s\n", expected_exits);
-  for (i = 0; i < sizeof(modes)/sizeof(modes[0]); i++) {
+  for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
     free(result(L, modes[i]));
     safepoints_begin(INTERVAL_US);
     compare(L, "return all()", expected);

@@ -13,18 +13,21 @@
 #include "check.h"
 #include "chunks.h"
 
-#define SAMPLES		20000
-#define SHAPES		700
-#define DEPTH_MAX	90
-#define DEEP		1000	/* Of the first ones, without near addresses. */
-#define DEEP_SHAPES	14
-#define CHUNK		(24*1024)	/* A sample of two such stacks and a half. */
-#define SESSION		77
+#define SAMPLES     20000
+#define SHAPES      700
+#define DEPTH_MAX   90
+#define DEEP        1000 /* Of the first ones, without near addresses. */
+#define DEEP_SHAPES 14
+#define CHUNK       (24 * 1024) /* A sample of two such stacks and a half. */
+#define SESSION     77
 
-typedef struct Shape { int n; uint64_t frame[DEEP]; } Shape;
+typedef struct Shape {
+  int n;
+  uint64_t frame[DEEP];
+} Shape;
 
 typedef struct Expected {
-  int event, state, lua, host;		/* lua, host: index of a shape, or -1. */
+  int event, state, lua, host; /* lua, host: index of a shape, or -1. */
   uint64_t time, weight;
 } Expected;
 
@@ -32,7 +35,7 @@ static Stream stream;
 static Symtab symtab;
 static uint64_t counters[SPF_COUNTER__MAX];
 static WQueue queue;
-static uint8_t buf[WQUEUE_BUFFERS*CHUNK];
+static uint8_t buf[WQUEUE_BUFFERS * CHUNK];
 static Shape shape[SHAPES];
 static Expected expected[SAMPLES];
 static int nread, nchunks, nevents, nthreads, longest;
@@ -94,17 +97,15 @@ static void read_stack(int tag)
   base = stack_of(num());
   keep = num();
   REQUIRE(keep <= (uint64_t)base->n);
-  REQUIRE(ndefined < 2*SHAPES);
+  REQUIRE(ndefined < 2 * SHAPES);
   sh = &defined[ndefined];
   sh->n = 0;
-  for (i = 0; i < keep; i++)
-    sh->frame[sh->n++] = above = base->frame[i];
+  for (i = 0; i < keep; i++) sh->frame[sh->n++] = above = base->frame[i];
   while (p < last) {
     uint64_t word = num(), v = word >> 4;
     if ((word & 15) == SPF_FRAME_NEAR)
       v = above + (v & 1 ? (uint64_t)(-(int64_t)(v >> 1) - 1) : v >> 1);
-    else
-      CHECK_EQ(word & 15, SPF_FRAME_HOST);
+    else CHECK_EQ(word & 15, SPF_FRAME_HOST);
     REQUIRE(sh->n < DEEP);
     sh->frame[sh->n++] = above = v;
   }
@@ -117,7 +118,7 @@ static int is_shape(uint64_t ref, int i)
   const Shape *sh = stack_of(ref);
   if (i < 0) return ref == 0;
   return sh->n == shape[i].n &&
-	 memcmp(sh->frame, shape[i].frame, sizeof(uint64_t)*(size_t)sh->n) == 0;
+	 memcmp(sh->frame, shape[i].frame, sizeof(uint64_t) * (size_t)sh->n) == 0;
 }
 
 static void read_definition(int tag)
@@ -147,14 +148,13 @@ static void read_chunk(const Chunk *c)
   CHECK_EQ(c->seq, nchunks);
   nchunks++;
   ndefined = 0;
-  CHECK_EQ(*p, SPF_CONTEXT);  /* The first record. */
+  CHECK_EQ(*p, SPF_CONTEXT); /* The first record. */
   p += 2;
   CHECK_EQ(num(), 4321);
   now = num();
   CHECK_EQ(num(), SESSION);
   step = num();
-  for (i = 0; i < SPF_EVENTS_MAX; i++)
-    last[i] = now;
+  for (i = 0; i < SPF_EVENTS_MAX; i++) last[i] = now;
   while (p < stop) {
     int tag = *p++;
     if (tag >= SPF_SAMPLE) {
@@ -204,7 +204,7 @@ static uint32_t seed = 1;
 
 static uint32_t any(uint32_t n)
 {
-  seed = seed*1664525u + 1013904223u;
+  seed = seed * 1664525u + 1013904223u;
   return (seed >> 8) % n;
 }
 
@@ -216,15 +216,12 @@ static void make_shapes(void)
     Shape *sh = &shape[i];
     sh->n = i < DEEP_SHAPES ? DEEP : 1 + (int)any(i % 5 == 0 ? DEPTH_MAX : 12);
     for (k = 0; k < sh->n; k++) {
-      if (i < DEEP_SHAPES)
-	sh->frame[k] = (uint64_t)any(1u << 23) << 24 | any(1u << 24);
-      else if (i > 0 && k < shape[i-1].n && any(9) != 0 &&
-	  (k == 0 || sh->frame[k-1] == shape[i-1].frame[k-1]))
-	sh->frame[k] = shape[i-1].frame[k];
-      else if (any(20) == 0)
-	sh->frame[k] = any(2) ? 1 : ((uint64_t)1 << 47) - 1;
-      else
-	sh->frame[k] = 0x550000000000 + (any(2) ? any(1000) : any(1u << 24));
+      if (i < DEEP_SHAPES) sh->frame[k] = (uint64_t)any(1u << 23) << 24 | any(1u << 24);
+      else if (i > 0 && k < shape[i - 1].n && any(9) != 0 &&
+	       (k == 0 || sh->frame[k - 1] == shape[i - 1].frame[k - 1]))
+	sh->frame[k] = shape[i - 1].frame[k];
+      else if (any(20) == 0) sh->frame[k] = any(2) ? 1 : ((uint64_t)1 << 47) - 1;
+      else sh->frame[k] = 0x550000000000 + (any(2) ? any(1000) : any(1u << 24));
     }
   }
 }
@@ -233,7 +230,7 @@ static const Frames *frames_of(Frames *fr, int i)
 {
   int k;
   lj_frames_reset(fr);
-  for (k = i < 0 ? 0 : shape[i].n; k-- > 0; )
+  for (k = i < 0 ? 0 : shape[i].n; k-- > 0;)
     lj_frames_push(fr, frame_word(SPF_FRAME_HOST, shape[i].frame[k]));
   lj_frames_finish(fr);
   return fr;
@@ -281,11 +278,10 @@ static int round_trip(int queued)
   if (queued) {
     lj_wqueue_init(&queue, buf, sizeof(buf), writer, NULL);
     stream.queue = &queue;
-    lj_stream_init(&stream, &symtab, counters, 4321, buf, queue.size,
-		   lj_wqueue_put, &queue, SESSION);
-  } else {
-    lj_stream_init(&stream, &symtab, counters, 4321, buf, CHUNK, writer, NULL,
+    lj_stream_init(&stream, &symtab, counters, 4321, buf, queue.size, lj_wqueue_put, &queue,
 		   SESSION);
+  } else {
+    lj_stream_init(&stream, &symtab, counters, 4321, buf, CHUNK, writer, NULL, SESSION);
   }
   lj_stream_event(&stream, 0, "cpu-clock", SPF_UNIT_US, 1000000);
   lj_stream_event(&stream, 1, "page-faults", SPF_UNIT_COUNT, 100);
@@ -293,7 +289,7 @@ static int round_trip(int queued)
   CHECK_EQ(lj_stream_begin(&stream), 0);
   for (i = 0; i < SAMPLES; i++) {
     Expected *e = &expected[kept];
-    int many = (i / 1000) % 4 == 3;  /* Now and then, nearly all are new. */
+    int many = (i / 1000) % 4 == 3; /* Now and then, nearly all are new. */
     now += interval();
     e->event = any(10) == 0 ? (int)any(SPF_EVENTS_MAX) : 0;
     e->state = (int)any(SPF_VMST__MAX);
@@ -301,7 +297,7 @@ static int round_trip(int queued)
     e->weight = weight_of(now - last[e->event]);
     e->lua = any(30) == 0 ? -1 : DEEP_SHAPES + (int)any(many ? SHAPES - DEEP_SHAPES : 20);
     e->host = any(30) == 0 ? -1 : DEEP_SHAPES + (int)any(many ? SHAPES - DEEP_SHAPES : 150);
-    if (queued && !lj_wqueue_hasroom(&queue)) {  /* More than what is left free. */
+    if (queued && !lj_wqueue_hasroom(&queue)) { /* More than what is left free. */
       e->lua = (int)any(DEEP_SHAPES);
       e->host = (int)any(DEEP_SHAPES);
     }
@@ -330,13 +326,13 @@ static int round_trip(int queued)
 int main(void)
 {
   int kept;
-  defined = (Shape *)calloc(2*SHAPES, sizeof(Shape));
+  defined = (Shape *)calloc(2 * SHAPES, sizeof(Shape));
   REQUIRE(defined);
   make_shapes();
   CHECK_EQ(round_trip(0), SAMPLES);
   kept = round_trip(1);
   printf("%d of %d samples kept by a queue\n", kept, SAMPLES);
-  CHECK(kept < SAMPLES && kept > SAMPLES/2);
+  CHECK(kept < SAMPLES && kept > SAMPLES / 2);
   free(defined);
   return check_status();
 }

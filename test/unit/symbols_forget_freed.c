@@ -4,7 +4,7 @@
 
 #include "made_functions.h"
 
-#define OTHERS	(SYMTAB_LFUNCS/2 + 10)
+#define OTHERS (SYMTAB_LFUNCS / 2 + 10)
 
 static MadeName chunkname;
 static MadeProto proto[OTHERS];
@@ -40,8 +40,7 @@ int main(void)
   uint32_t a, b, fid, last;
   int i;
   made_name(&chunkname, "@file");
-  for (i = 0; i < OTHERS; i++)
-    made_proto(&proto[i], &chunkname, 1, 1);
+  for (i = 0; i < OTHERS; i++) made_proto(&proto[i], &chunkname, 1, 1);
   made_begin();
 
   /* Names: the best one, in parts, cut. */
@@ -51,15 +50,15 @@ int main(void)
   CHECK(made_define(a, 1) > 0);
   name(0, SYMNAME_CALL, "f", NULL);
   CHECK(has_name(0, "f"));
-  CHECK(made_define(a, 1) > 0);  /* Again, because it has a name now. */
+  CHECK(made_define(a, 1) > 0); /* Again, because it has a name now. */
   CHECK_EQ(made_define(a, 1), 0);
   name(0, SYMNAME_CALL, "g", NULL);
   name(0, SYMNAME_ROLE, "h", NULL);
   CHECK(has_name(0, "f"));
   name(0, SYMNAME_PATH, "module", "f");
   CHECK(has_name(0, "module.f"));
-  memset(many, 'x', sizeof(many)-1);
-  many[sizeof(many)-1] = '\0';
+  memset(many, 'x', sizeof(many) - 1);
+  many[sizeof(many) - 1] = '\0';
   name(1, SYMNAME_DEF, many, many);
   many[SYMTAB_NAME_MAX] = '\0';
   CHECK(has_name(1, many));
@@ -73,12 +72,11 @@ int main(void)
   CHECK(has_name(0, ""));
   CHECK_EQ(id(0), fid);
   CHECK_EQ(id(1), b);
-  lj_symtab_free(&st, &proto[OTHERS-1].pt);  /* Was never seen. */
+  lj_symtab_free(&st, &proto[OTHERS - 1].pt); /* Was never seen. */
 
   /* One that is renewed keeps its name. */
   name(0, SYMNAME_CALL, "kept", NULL);
-  for (i = 2; i < OTHERS; i++)
-    CHECK(id(i) != 0);
+  for (i = 2; i < OTHERS; i++) CHECK(id(i) != 0);
   a = id(0);
   CHECK(a != fid);
   CHECK(has_name(0, "kept"));
@@ -91,7 +89,7 @@ int main(void)
 
   /* Many short lives leave room for the others. */
   last = fid;
-  for (i = 0; i < 10*SYMTAB_LFUNCS; i++) {
+  for (i = 0; i < 10 * SYMTAB_LFUNCS; i++) {
     int k = i % 7;
     lj_symtab_free(&st, &proto[k].pt);
     fid = id(k);

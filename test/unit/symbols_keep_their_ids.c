@@ -5,7 +5,7 @@
 #include "chunks.h"
 #include "made_functions.h"
 
-#define PROTOS	(SYMTAB_LFUNCS + 1000)
+#define PROTOS (SYMTAB_LFUNCS + 1000)
 
 static MadeName chunkname[2];
 static MadeProto proto[PROTOS];
@@ -22,7 +22,7 @@ static uint32_t id(int i)
 
 int main(void)
 {
-  static uint8_t seen[3*PROTOS];
+  static uint8_t seen[3 * PROTOS];
   GCproto *far;
   uint32_t a, b, fid;
   uint64_t v;
@@ -36,7 +36,7 @@ int main(void)
   make(1, 5, 0);
   a = id(0);
   b = id(1);
-  CHECK(a != 0 && b != 0 && a != b);  /* Two copies of one function. */
+  CHECK(a != 0 && b != 0 && a != b); /* Two copies of one function. */
   CHECK_EQ(id(0), a);
   CHECK_EQ(id(1), b);
 
@@ -53,7 +53,7 @@ int main(void)
   proto[0].pt.sizebc = 5;
   CHECK(id(0) != a);
   make(0, 5, 0);
-  CHECK_EQ(id(0), a);  /* As it was. */
+  CHECK_EQ(id(0), a); /* As it was. */
 
   /* A definition for each epoch, and what it says. */
   p = buf + wb.pos;
@@ -77,8 +77,7 @@ int main(void)
 
   /* More functions than there is room for: ids stay unique. */
   memset(&st, 0, sizeof(st));
-  for (i = 0; i < PROTOS; i++)
-    make(i, i, i & 1);
+  for (i = 0; i < PROTOS; i++) make(i, i, i & 1);
   for (i = 0; i < PROTOS; i++) {
     fid = id(i);
     REQUIRE(fid > 0 && fid < sizeof(seen));
@@ -86,7 +85,7 @@ int main(void)
     seen[fid] = 1;
     CHECK_EQ(id(i), fid);
     CHECK(made_define(fid, 1) > 0);
-    if (wb.pos > sizeof(buf)/2) lj_wbuf_flush(&wb);
+    if (wb.pos > sizeof(buf) / 2) lj_wbuf_flush(&wb);
   }
   /* The first ones were forgotten and get new ids, not those of others. */
   for (i = 0; i < 1000; i++) {

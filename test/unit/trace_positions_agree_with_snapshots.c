@@ -6,12 +6,12 @@
 
 #include "traces.h"
 
-#define EVENTS_MAX	4096
-#define TRACES_MAX	1000
+#define EVENTS_MAX 4096
+#define TRACES_MAX 1000
 
 /* A bytecode that was recorded. */
 typedef struct Event {
-  IRRef ref;			/* First instruction it may have emitted. */
+  IRRef ref; /* First instruction it may have emitted. */
   const GCproto *pt;
   BCPos pos;
 } Event;
@@ -40,10 +40,8 @@ static void log_add(const GCproto *pt, BCPos pos)
 static int on_record(lua_State *L1)
 {
   const GCfunc *fn = (const GCfunc *)lua_topointer(L1, 2);
-  if (isluafunc(fn))
-    log_add(funcproto(fn), (BCPos)lua_tointeger(L1, 3));
-  else
-    log_add(NULL, TRACEPOS_NONE);
+  if (isluafunc(fn)) log_add(funcproto(fn), (BCPos)lua_tointeger(L1, 3));
+  else log_add(NULL, TRACEPOS_NONE);
   return 0;
 }
 
@@ -97,10 +95,8 @@ static void check_segments(const GCtrace *T, const TraceBlock *b)
     const TraceNode *n = &b->node[i];
     CHECK(n->parent == TRACENODE_NONE || n->parent < i);
     CHECK((n->pt != NULL) == (n->ffid == FF_LUA));
-    if (n->parent == TRACENODE_NONE)
-      CHECK(n->callpos == TRACEPOS_NONE);
-    else if (n->callpos != TRACEPOS_NONE)
-      CHECK(n->callpos < b->node[n->parent].pt->sizebc);
+    if (n->parent == TRACENODE_NONE) CHECK(n->callpos == TRACEPOS_NONE);
+    else if (n->callpos != TRACEPOS_NONE) CHECK(n->callpos < b->node[n->parent].pt->sizebc);
   }
   for (i = 0; i < b->nseg; i++) {
     const TraceSeg *s = &b->seg[i];
@@ -123,12 +119,10 @@ static uint32_t tail_ofs(const GCtrace *T)
   GCtrace *to = T->link ? traces_get(L, T->link) : NULL;
   int32_t dest;
   if (T->szmcode < 16 || end[-5] != 0xe9 || !to) return T->szmcode;
-  memcpy(&dest, end-4, 4);
+  memcpy(&dest, end - 4, 4);
   if (end + dest != (const uint8_t *)to->mcode) return T->szmcode;
-  if (end[-9] == 0x48 && end[-8] == 0x83 && end[-7] == 0xc4)
-    return T->szmcode - 9;
-  if (end[-12] == 0x48 && end[-11] == 0x81 && end[-10] == 0xc4)
-    return T->szmcode - 12;
+  if (end[-9] == 0x48 && end[-8] == 0x83 && end[-7] == 0xc4) return T->szmcode - 9;
+  if (end[-12] == 0x48 && end[-11] == 0x81 && end[-10] == 0xc4) return T->szmcode - 12;
   return T->szmcode - 5;
 }
 
@@ -139,7 +133,7 @@ static void check_code(const GCtrace *T, const TraceBlock *b)
   for (ofs = 0; ofs < T->szmcode; ofs++) {
     TraceAt ta;
     REQUIRE(lj_traceat_code(G(L), (uintptr_t)T->mcode + ofs, &ta));
-    if (ofs >= tail) {  /* Jumps to the trace that it is linked to. */
+    if (ofs >= tail) { /* Jumps to the trace that it is linked to. */
       CHECK_EQ(ta.number, T->link);
       CHECK_EQ(ta.seg->ofs, 0);
       CHECK(!ta.in_loop);
@@ -149,7 +143,7 @@ static void check_code(const GCtrace *T, const TraceBlock *b)
     CHECK_EQ(ta.number, T->traceno);
     CHECK(ta.block == b);
     CHECK_EQ(ta.in_loop, T->mcloop && ofs >= T->mcloop);
-    while (i + 1 < b->nseg && b->seg[i+1].ofs <= ofs) i++;
+    while (i + 1 < b->nseg && b->seg[i + 1].ofs <= ofs) i++;
     CHECK(ta.seg == &b->seg[i]);
   }
 }
@@ -165,7 +159,7 @@ static void set_wanted(const Log *log)
   int k;
   nwant = 0;
   for (k = 0; k < log->n; k++) {
-    while (nwant > 0 && want[nwant-1].ref >= log->e[k].ref) nwant--;
+    while (nwant > 0 && want[nwant - 1].ref >= log->e[k].ref) nwant--;
     want[nwant++] = log->e[k];
   }
 }
@@ -174,7 +168,8 @@ static void set_wanted(const Log *log)
 static uint32_t wanted_seg(const Event *e)
 {
   uint32_t i;
-  for (i = 0; i < nwant && want[i].ref < e->ref; i++) ;
+  for (i = 0; i < nwant && want[i].ref < e->ref; i++)
+    ;
   return i;
 }
 
@@ -198,8 +193,7 @@ static void check_recorded(const GCtrace *T, const TraceBlock *b)
   CHECK_EQ(i, nwant);
   for (k = 0; i < b->nseg; i++, k++) {
     const TraceSeg *s = &b->seg[i];
-    while (k < nwant && (b->seg[k].pos != s->pos || b->seg[k].node != s->node))
-      k++;
+    while (k < nwant && (b->seg[k].pos != s->pos || b->seg[k].node != s->node)) k++;
     CHECK(k < nwant);
     original[i] = k;
   }
@@ -211,10 +205,11 @@ static void check_recorded(const GCtrace *T, const TraceBlock *b)
 static ptrdiff_t ins_jump(BCIns ins)
 {
   switch (bc_op(ins)) {
-  case BC_JFORL: case BC_JITERL: case BC_JLOOP:  /* A trace in its place. */
+  case BC_JFORL:
+  case BC_JITERL:
+  case BC_JLOOP: /* A trace in its place. */
     return bc_j(traces_get(L, bc_d(ins))->startins);
-  default:
-    return bc_j(ins);
+  default: return bc_j(ins);
   }
 }
 
@@ -224,12 +219,12 @@ static int event_leadsto(const Event *e, const Chain *c)
   const BCIns *bc;
   BCOp op;
   if (e->pt != c->f[0].pt) return 0;
-  if (!e->pt) return 1;  /* A builtin. */
+  if (!e->pt) return 1; /* A builtin. */
   bc = proto_bc(e->pt) + e->pos;
   op = bc_op(*bc);
   if (op == BC_JLOOP) op = bc_op(traces_get(L, bc_d(*bc))->startins);
   if (c->pc == bc || (op == BC_ITERN && c->pc == bc + 1)) return 1;
-  if (op <= BC_ISF || op == BC_ITERN) {  /* Its jump follows. */
+  if (op <= BC_ISF || op == BC_ITERN) { /* Its jump follows. */
     bc++;
   } else if (op >= BC_FUNCF) {
     return c->pc == bc + 1;
@@ -242,11 +237,11 @@ static int event_leadsto(const Event *e, const Chain *c)
 /* A snapshot is taken at a bytecode: at one of those that are noted at its
 ** place, or that have emitted nothing since the one before.
 */
-static int check_snapshot(const TraceBlock *b, const TraceSeg *seg,
-			  const Log *log, const Chain *c)
+static int check_snapshot(const TraceBlock *b, const TraceSeg *seg, const Log *log,
+			  const Chain *c)
 {
   uint32_t i = (uint32_t)(seg - b->seg), last = original[i];
-  uint32_t first = i == 0 ? 0 : i == nwant ? 0 : original[i-1] + 1;
+  uint32_t first = i == 0 ? 0 : i == nwant ? 0 : original[i - 1] + 1;
   int k;
   for (k = 0; k < log->n; k++) {
     uint32_t n = wanted_seg(&log->e[k]);
@@ -260,13 +255,11 @@ static int chain_common(const Chain *a, const Chain *b)
 {
   int i;
   for (i = 0; i < a->n && i < b->n; i++)
-    if (memcmp(&a->f[a->n-1-i], &b->f[b->n-1-i], sizeof(ChainFrame)) != 0)
-      break;
+    if (memcmp(&a->f[a->n - 1 - i], &b->f[b->n - 1 - i], sizeof(ChainFrame)) != 0) break;
   return i;
 }
 
-static void check_snapshots(const GCtrace *T, const TraceBlock *b,
-			    const Log *log)
+static void check_snapshots(const GCtrace *T, const TraceBlock *b, const Log *log)
 {
   SnapNo i;
   for (i = 0; i < T->nsnap; i++) {
@@ -299,8 +292,8 @@ static void check_snapshots(const GCtrace *T, const TraceBlock *b,
     if (check_failures) {
       printf("trace %d, snapshot %d of %d, link type %d: PC at %d, noted %d\n",
 	     (int)T->traceno, (int)i, (int)T->nsnap, (int)T->linktype,
-	     want.n > 0 && want.f[0].pt ?
-	     (int)proto_bcpos(want.f[0].pt, want.pc) : -1, (int)ta.seg->pos);
+	     want.n > 0 && want.f[0].pt ? (int)proto_bcpos(want.f[0].pt, want.pc) : -1,
+	     (int)ta.seg->pos);
       chain_print("snapshot", &want);
       chain_print("position", &got);
     }
@@ -328,11 +321,11 @@ int main(void)
     check_recorded(T, ta.block);
     check_snapshots(T, ta.block, logs[no]);
   }
-  printf("%d traces, %d segments, %d snapshots: %d same, %d before, %d unknown\n",
-	 ntraces, nsegs, nsnaps, nsame, nbefore, nunknown);
+  printf("%d traces, %d segments, %d snapshots: %d same, %d before, %d unknown\n", ntraces,
+	 nsegs, nsnaps, nsame, nbefore, nunknown);
   /* The test has seen what it is about. */
   CHECK(ntraces >= 50 && nsegs >= 500 && njumps > 0);
-  CHECK(nsame >= nsnaps*3/4 && nunknown <= nsnaps/20);
+  CHECK(nsame >= nsnaps * 3 / 4 && nunknown <= nsnaps / 20);
   lua_close(L);
   return check_status();
 }

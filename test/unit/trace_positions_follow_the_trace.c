@@ -7,8 +7,8 @@
 #include "count_malloc.h"
 #include "traces.h"
 
-#define BUFFERS		4	/* Blocks that a VM keeps for all traces. */
-#define TRACES_MAX	1000
+#define BUFFERS    4 /* Blocks that a VM keeps for all traces. */
+#define TRACES_MAX 1000
 
 static lua_State *L;
 
@@ -65,7 +65,7 @@ static void test_reuse(void)
 {
   const char *second = "\n\n\nlocal s = 0 for i = 1, 200 do s = s + i end";
   traces_run(L, "jit.flush() local s = 0 for i = 1, 200 do s = s + i end");
-  CHECK_EQ(first_line(1), 0);  /* The main chunk of that code. */
+  CHECK_EQ(first_line(1), 0); /* The main chunk of that code. */
   traces_run(L, "jit.flush()\n\n"
 		"local function f() local s = 0 for i = 1, 200 do s = s + i end end\n"
 		"f()");
@@ -81,11 +81,10 @@ static void test_collect(void)
 {
   long live = malloc_live;
   int before = count_traces();
-  traces_run(L,
-    "for i = 1, 20 do\n"
-    "  local f = loadstring('local s = 0 for i = 1, 200 do s = s + i end')\n"
-    "  f()\n"
-    "end\n");
+  traces_run(L, "for i = 1, 20 do\n"
+		"  local f = loadstring('local s = 0 for i = 1, 200 do s = s + i end')\n"
+		"  f()\n"
+		"end\n");
   lua_settop(L, 0);
   CHECK(count_traces() >= before + 20);
   CHECK(malloc_live >= live + 20);
@@ -108,13 +107,12 @@ static void test_aborts(void)
   lua_settop(L, 0);
   live = malloc_live;
   before = count_traces();
-  traces_run(L,
-    "local function work()\n"
-    "  for i = 1, 100 do local f = function() return i end end\n"
-    "  for i = 1, 100 do pcall(error, 'x') end\n"
-    "  for i = 1, 100 do pcall(function() local t = nil; return t.x end) end\n"
-    "end\n"
-    "jit.off(work) for i = 1, 3 do jit.on(work) work() end\n");
+  traces_run(L, "local function work()\n"
+		"  for i = 1, 100 do local f = function() return i end end\n"
+		"  for i = 1, 100 do pcall(error, 'x') end\n"
+		"  for i = 1, 100 do pcall(function() local t = nil; return t.x end) end\n"
+		"end\n"
+		"jit.off(work) for i = 1, 3 do jit.on(work) work() end\n");
   traces_run(L, "return naborts");
   n = (int)lua_tointeger(L, -1);
   lua_settop(L, 0);
@@ -129,7 +127,7 @@ int main(void)
     printf("skipped: the sanitizer has its own malloc\n");
     return 77;
   }
-  printf("blocks before: %ld\n", malloc_live);  /* Buffer of stdout. */
+  printf("blocks before: %ld\n", malloc_live); /* Buffer of stdout. */
   /* Loading the programs may leave blocks of the C library. */
   L = traces_vm();
   traces_run(L, "require 'trace_programs'");

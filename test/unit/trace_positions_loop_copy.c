@@ -12,8 +12,7 @@ static int nloops, nsides, nleft;
 static const TraceSeg *seg_at(const TraceBlock *b, IRRef ref)
 {
   uint32_t i;
-  for (i = b->nseg; b->seg[--i].ref > ref; )
-    REQUIRE(i > 0);
+  for (i = b->nseg; b->seg[--i].ref > ref;) REQUIRE(i > 0);
   return &b->seg[i];
 }
 
@@ -21,11 +20,16 @@ static const TraceSeg *seg_at(const TraceBlock *b, IRRef ref)
 static int is_side(const IRIns *ir)
 {
   switch (ir->o) {
-  case IR_ASTORE: case IR_HSTORE: case IR_USTORE: case IR_FSTORE:
-  case IR_XSTORE: case IR_CALLS: case IR_CALLXS: case IR_TNEW: case IR_TDUP:
-    return 1;
-  default:
-    return 0;
+  case IR_ASTORE:
+  case IR_HSTORE:
+  case IR_USTORE:
+  case IR_FSTORE:
+  case IR_XSTORE:
+  case IR_CALLS:
+  case IR_CALLXS:
+  case IR_TNEW:
+  case IR_TDUP: return 1;
+  default: return 0;
   }
 }
 
@@ -42,12 +46,13 @@ static void check_loop(const GCtrace *T, const TraceBlock *b, IRRef loop)
   uint32_t i, k, first;
   IRRef ref;
   int op;
-  for (first = 0; first < b->nseg && b->seg[first].ref <= loop; first++) ;
+  for (first = 0; first < b->nseg && b->seg[first].ref <= loop; first++)
+    ;
   CHECK(first > 0 && first < b->nseg);
   /* In the same order. */
   for (i = first, k = 0; i < b->nseg; i++, k++) {
-    while (k < first && (b->seg[k].pos != b->seg[i].pos ||
-			 b->seg[k].node != b->seg[i].node)) {
+    while (k < first &&
+	   (b->seg[k].pos != b->seg[i].pos || b->seg[k].node != b->seg[i].node)) {
       nleft++;
       k++;
     }
@@ -57,11 +62,9 @@ static void check_loop(const GCtrace *T, const TraceBlock *b, IRRef loop)
   for (op = 0; op < IR__MAX; op++) {
     IRRef copy = loop;
     int before = 0, after = 0;
-    for (ref = REF_FIRST; (ref = next_side(T, ref, loop, op)) != 0; ref++)
-      before++;
-    for (ref = loop; (ref = next_side(T, ref, T->nins, op)) != 0; ref++)
-      after++;
-    if (before != after) continue;  /* Some was found to be superfluous. */
+    for (ref = REF_FIRST; (ref = next_side(T, ref, loop, op)) != 0; ref++) before++;
+    for (ref = loop; (ref = next_side(T, ref, T->nins, op)) != 0; ref++) after++;
+    if (before != after) continue; /* Some was found to be superfluous. */
     for (ref = REF_FIRST; (ref = next_side(T, ref, loop, op)) != 0; ref++) {
       const TraceSeg *s1 = seg_at(b, ref), *s2;
       copy = next_side(T, copy + 1, T->nins, op);
@@ -79,18 +82,17 @@ int main(void)
   TraceNo no;
   L = traces_vm();
   traces_run(L, TRACES_PROGRAMS);
-  traces_run(L,
-    "local function put(t, k, v) t[k] = v end\n"
-    "local function both(t, i)\n"
-    "  put(t, 'a', i)\n"
-    "  put(t, 'b', i + 1)\n"
-    "end\n"
-    "local t, u = { a = 1, b = 2, list = {} }, {}\n"
-    "for i = 1, 300 do\n"
-    "  both(t, i)\n"
-    "  t.list[i] = t.a\n"
-    "  put(u, i, t.b)\n"
-    "end\n");
+  traces_run(L, "local function put(t, k, v) t[k] = v end\n"
+		"local function both(t, i)\n"
+		"  put(t, 'a', i)\n"
+		"  put(t, 'b', i + 1)\n"
+		"end\n"
+		"local t, u = { a = 1, b = 2, list = {} }, {}\n"
+		"for i = 1, 300 do\n"
+		"  both(t, i)\n"
+		"  t.list[i] = t.a\n"
+		"  put(u, i, t.b)\n"
+		"end\n");
   for (no = 1; no < L2J(L)->sizetrace; no++) {
     GCtrace *T = traces_get(L, no);
     TraceAt ta;
@@ -103,8 +105,8 @@ int main(void)
 	break;
       }
   }
-  printf("%d loops, %d effects at their places, %d segments only before\n",
-	 nloops, nsides, nleft);
+  printf("%d loops, %d effects at their places, %d segments only before\n", nloops, nsides,
+	 nleft);
   CHECK(nloops >= 10 && nsides >= 10);
   lua_close(L);
   return check_status();

@@ -7,9 +7,9 @@
 #include "count_malloc.h"
 #include "traces.h"
 
-#define TAIL_MAX	(7+5)	/* add rsp, imm32; jmp rel32 */
-#define STEP_FROM	40	/* Up to here each allocation fails once, */
-#define STEP		9	/* then every ninth. */
+#define TAIL_MAX  (7 + 5) /* add rsp, imm32; jmp rel32 */
+#define STEP_FROM 40      /* Up to here each allocation fails once, */
+#define STEP      9       /* then every ninth. */
 
 static int nmissing, nwith;
 
@@ -34,8 +34,7 @@ static void check_traces(lua_State *L)
 	CHECK(T->link != 0 && ofs + TAIL_MAX >= T->szmcode);
 	continue;
       }
-      CHECK(ta.seg >= ta.block->seg &&
-	    ta.seg < ta.block->seg + ta.block->nseg);
+      CHECK(ta.seg >= ta.block->seg && ta.seg < ta.block->seg + ta.block->nseg);
       CHECK(ta.seg->node < ta.block->nnode);
     }
   }
@@ -80,8 +79,8 @@ int main(void)
     long n = 1;
     nmissing = nwith = 0;
     while (run(expected, n, all)) n += n < STEP_FROM ? 1 : STEP;
-    printf("up to allocation %ld: %d traces without positions, %d with\n", n,
-	   nmissing, nwith);
+    printf("up to allocation %ld: %d traces without positions, %d with\n", n, nmissing,
+	   nwith);
     CHECK(n > STEP_FROM && nmissing > 0 && nwith > 0);
   }
   lua_close(L);

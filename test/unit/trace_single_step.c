@@ -15,20 +15,20 @@
 #include "profile/lj_lstack.h"
 #include "walks_alike.h"
 
-#define TRAP_FLAG	0x100
-#define STACKS_MAX	8192	/* Different stacks. */
-#define ORDER_MAX	50000	/* Changes of the stack in a run. */
-#define FRAMES_SEEN	128
-#define AHEAD		2000	/* Changes that compiled code may not show. */
-#define AHEAD_INTERP	5	/* Those that the interpreter may not. */
-#define BACK_AT_EXIT	12	/* Changes that an exit may take back. */
+#define TRAP_FLAG    0x100
+#define STACKS_MAX   8192  /* Different stacks. */
+#define ORDER_MAX    50000 /* Changes of the stack in a run. */
+#define FRAMES_SEEN  128
+#define AHEAD        2000 /* Changes that compiled code may not show. */
+#define AHEAD_INTERP 5    /* Those that the interpreter may not. */
+#define BACK_AT_EXIT 12   /* Changes that an exit may take back. */
 
 /* Of a program. In a function that calls itself, the frames that an exit has
 ** rebuilt already cannot be told from those below: there the number of frames is
 ** not checked in lj_trace_exit, and the place may be marked as unknown.
 */
-#define RECURSIVE	1
-#define INTERPRETED	2	/* Is run in single steps without the JIT, too. */
+#define RECURSIVE   1
+#define INTERPRETED 2 /* Is run in single steps without the JIT, too. */
 
 /* -- Stacks ------------------------------------------------------------------- */
 
@@ -37,12 +37,14 @@
 */
 typedef struct Stack {
   int n;
-  struct { int defined, line; } f[FRAMES_SEEN];
+  struct {
+    int defined, line;
+  } f[FRAMES_SEEN];
 } Stack;
 
 static Stack stacks[STACKS_MAX];
 static uint32_t nstacks;
-static uint16_t stack_index[STACKS_MAX*2];	/* Hash table over them, plus 1. */
+static uint16_t stack_index[STACKS_MAX * 2]; /* Hash table over them, plus 1. */
 
 /* Number of a stack, or -1 if it is new and not to be added. */
 static int stack_id(const Stack *s, int add)
@@ -52,14 +54,14 @@ static int stack_id(const Stack *s, int add)
   for (i = 0; i < sz; i += 4)
     h = (h ^ *(const uint32_t *)((const char *)s + i)) * 0x9e3779b1u;
   for (h >>= 16;; h++) {
-    uint32_t id = stack_index[h % (STACKS_MAX*2)];
+    uint32_t id = stack_index[h % (STACKS_MAX * 2)];
     if (id == 0) break;
-    if (memcmp(&stacks[id-1], s, sz) == 0) return (int)id - 1;
+    if (memcmp(&stacks[id - 1], s, sz) == 0) return (int)id - 1;
   }
   if (!add) return -1;
   REQUIRE(nstacks < STACKS_MAX);
   stacks[nstacks] = *s;
-  stack_index[h % (STACKS_MAX*2)] = (uint16_t)++nstacks;
+  stack_index[h % (STACKS_MAX * 2)] = (uint16_t)++nstacks;
   return (int)nstacks - 1;
 }
 
@@ -67,22 +69,21 @@ static void stack_print(const char *what, const Stack *s)
 {
   int i;
   printf("    %s:", what);
-  for (i = 0; i < s->n && i < 10; i++)
-    printf(" %d:%d", s->f[i].defined, s->f[i].line);
+  for (i = 0; i < s->n && i < 10; i++) printf(" %d:%d", s->f[i].defined, s->f[i].line);
   printf(i < s->n ? " ... (%d frames)\n" : "\n", s->n);
 }
 
 /* -- The first run ------------------------------------------------------------ */
 
-static int order[ORDER_MAX];		/* Stacks, */
-static int order_noline[ORDER_MAX];	/* and without the leaf's line. */
+static int order[ORDER_MAX];        /* Stacks, */
+static int order_noline[ORDER_MAX]; /* and without the leaf's line. */
 static int norder;
 
 static void order_add(const Stack *s)
 {
   Stack t = *s;
   int id = stack_id(s, 1);
-  if (norder > 0 && order[norder-1] == id) return;
+  if (norder > 0 && order[norder - 1] == id) return;
   REQUIRE(norder < ORDER_MAX);
   t.f[0].line = 0;
   order_noline[norder] = stack_id(&t, 1);
@@ -106,7 +107,7 @@ static void on_hook(lua_State *L, lua_Debug *ar)
     s.f[s.n++].line = i == 0 && is_call ? ar->linedefined : ar->currentline;
   }
   last.n = 0;
-  if (norder > 0) last = stacks[order[norder-1]];
+  if (norder > 0) last = stacks[order[norder - 1]];
   /* On a return, or a tail call, the caller is at the call for a while. */
   while (last.n > s.n || (last.n == s.n && is_call && last.n > 1)) {
     last.n--;
@@ -125,11 +126,11 @@ static HostStack hs;
 static Symtab symtab;
 static LuaStack ls;
 static volatile int stepping;
-static int flags;		/* Of the program. */
+static int flags; /* Of the program. */
 static int ahead;
-static int at;			/* Where in order. */
-static long nplace[3];		/* Walks by place, */
-static long total[3];		/* and of all programs. */
+static int at;         /* Where in order. */
+static long nplace[3]; /* Walks by place, */
+static long total[3];  /* and of all programs. */
 static int nwrong;
 static volatile long nsteps;
 
@@ -155,13 +156,12 @@ static int order_goto(int id, const int *in, int is_exit)
 {
   int i;
   for (i = 0; is_exit && i < BACK_AT_EXIT; i++)
-    if ((at + i < norder && in[at+i] == id) ||
-	(i <= at && in[at-i] == id)) {
-      at += at + i < norder && in[at+i] == id ? i : -i;
+    if ((at + i < norder && in[at + i] == id) || (i <= at && in[at - i] == id)) {
+      at += at + i < norder && in[at + i] == id ? i : -i;
       return 1;
     }
   for (i = 0; i < ahead && at + i < norder; i++)
-    if (in[at+i] == id) {
+    if (in[at + i] == id) {
       at += i;
       return 1;
     }
@@ -173,21 +173,20 @@ static void report(const ucontext_t *uc, const Stack *s)
   uintptr_t pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
   TraceNo no;
   check_failures++;
-  if (++nwrong > 5) return;  /* Enough to see what it is. */
-  printf("  wrong at step %ld, VM state %d, place %d", nsteps,
-	 (int)G(VL)->vmstate, (int)hs.vm[0].place);
+  if (++nwrong > 5) return; /* Enough to see what it is. */
+  printf("  wrong at step %ld, VM state %d, place %d", nsteps, (int)G(VL)->vmstate,
+	 (int)hs.vm[0].place);
   for (no = 1; no < L2J(VL)->sizetrace; no++) {
     const GCtrace *T = traces_get(VL, no);
     if (T && pc - (uintptr_t)T->mcode < T->szmcode)
       printf(", trace %d+0x%x", (int)no, (int)(pc - (uintptr_t)T->mcode));
   }
   if (lj_hstack_isvm(pc))
-    printf(", lj_vm_asm_begin+0x%x",
-	   (int)(pc - (uintptr_t)(void *)lj_vm_asm_begin));
+    printf(", lj_vm_asm_begin+0x%x", (int)(pc - (uintptr_t)(void *)lj_vm_asm_begin));
   printf(", broken %d\n", ls.broken);
   stack_print("found ", s);
   stack_print("before", &stacks[order[at]]);
-  if (at + 1 < norder) stack_print("after ", &stacks[order[at+1]]);
+  if (at + 1 < norder) stack_print("after ", &stacks[order[at + 1]]);
 }
 
 static void look(const ucontext_t *uc)
@@ -195,15 +194,16 @@ static void look(const ucontext_t *uc)
   Stack s;
   int id, is_exit, noline;
   switch (~G(VL)->vmstate) {
-  case LJ_VMST_RECORD: case LJ_VMST_OPT: case LJ_VMST_ASM: return;
+  case LJ_VMST_RECORD:
+  case LJ_VMST_OPT:
+  case LJ_VMST_ASM: return;
   default: break;
   }
   /* Only C code unmaps memory. */
-  if (!lj_hstack_isvm((uintptr_t)uc->uc_mcontext.gregs[REG_RIP]))
-    lj_peek_reset(&pk);
+  if (!lj_hstack_isvm((uintptr_t)uc->uc_mcontext.gregs[REG_RIP])) lj_peek_reset(&pk);
   else if (ahead != AHEAD_INTERP && !tvref(G(VL)->jit_base) &&
 	   G(VL)->vmstate != ~LJ_VMST_EXIT)
-    return;  /* The interpreter has its own run. */
+    return; /* The interpreter has its own run. */
   lj_frames_reset(&host_frames);
   lj_hstack_walk(&hs, uc);
   if (hs.nvm == 0) return;
@@ -229,7 +229,8 @@ static void look(const ucontext_t *uc)
 static void on_trap(int sig, siginfo_t *info, void *context)
 {
   ucontext_t *uc = (ucontext_t *)context;
-  (void)sig; (void)info;
+  (void)sig;
+  (void)info;
   if (stepping) {
     uc->uc_mcontext.gregs[REG_EFL] |= TRAP_FLAG;
     nsteps++;
@@ -285,7 +286,7 @@ static void step_program(const char *name, const char *code, const char *jit)
   ahead = jit ? AHEAD : AHEAD_INTERP;
   traces_run(VL, code);
   traces_run(VL, "jit.off()");
-  lua_sethook(VL, on_hook, LUA_MASKCOUNT|LUA_MASKCALL, 1);
+  lua_sethook(VL, on_hook, LUA_MASKCOUNT | LUA_MASKCALL, 1);
   call_run(VL);
   lua_sethook(VL, NULL, 0, 0);
   if (jit) traces_run(VL, jit);
@@ -293,8 +294,9 @@ static void step_program(const char *name, const char *code, const char *jit)
   lua_settop(VL, 0);
   run_stepped(VL);
   printf("%s%s%s: %ld steps; in the interpreter %ld, traces %ld, exits %ld; "
-	 "%d wrong\n", name, jit ? ", " : ", interpreted", jit ? jit : "", nsteps,
-	 nplace[VMF_INTERP], nplace[VMF_TRACE], nplace[VMF_EXIT], nwrong);
+	 "%d wrong\n",
+	 name, jit ? ", " : ", interpreted", jit ? jit : "", nsteps, nplace[VMF_INTERP],
+	 nplace[VMF_TRACE], nplace[VMF_EXIT], nwrong);
   fflush(stdout);
   for (i = 0; i < 3; i++) total[i] += nplace[i];
   lua_close(VL);
@@ -304,215 +306,213 @@ static const struct {
   const char *name;
   int flags;
   const char *code;
-} programs[] = {
-  { "inlined functions", 0,
-    "local function square(x)\n"
-    "  local y = x * x\n"
-    "  return y\n"
-    "end\n"
-    "local function norm(x, y)\n"
-    "  local a = square(x)\n"
-    "  local b = square(y)\n"
-    "  return a + b\n"
-    "end\n"
-    "function run()\n"
-    "  local sum = 0\n"
-    "  for i = 1, 40 do\n"
-    "    sum = sum + norm(i, 3) % 7\n"
-    "    sum = sum + square(i)\n"
-    "  end\n"
-    "  return sum\n"
-    "end\n" },
-  { "side traces", INTERPRETED,
-    "local function small(t, i)\n"
-    "  t.x = t.x + i\n"
-    "  return i\n"
-    "end\n"
-    "local function pick(t, i)\n"
-    "  if i % 3 == 0 then\n"
-    "    return small(t, i) + 1\n"
-    "  end\n"
-    "  if i % 5 == 0 then\n"
-    "    local v = small(t, 2)\n"
-    "    return v\n"
-    "  end\n"
-    "  if i % 40 == 7 then\n"
-    "    t.y = i\n"
-    "  end\n"
-    "  return i\n"
-    "end\n"
-    "function run()\n"
-    "  local t = { x = 1 }\n"
-    "  for i = 1, 90 do\n"
-    "    local v = pick(t, i)\n"
-    "    t.x = t.x + v\n"
-    "  end\n"
-    "  return t.x\n"
-    "end\n" },
-  { "up-recursion", RECURSIVE,
-    "local function up(n)\n"
-    "  if n == 0 then\n"
-    "    return 0\n"
-    "  end\n"
-    "  local v = up(n - 1)\n"
-    "  return v + 1\n"
-    "end\n"
-    "function run()\n"
-    "  local sum = 0\n"
-    "  for i = 1, 4 do\n"
-    "    sum = sum + up(60)\n"
-    "  end\n"
-    "  return sum\n"
-    "end\n" },
-  { "recursion with a table", RECURSIVE|INTERPRETED,
-    "local function depth(t, n)\n"
-    "  if n == 0 then return t end\n"
-    "  local r = depth(t, n - 1)\n"
-    "  r.x = r.x + n\n"
-    "  return r\n"
-    "end\n"
-    "function run()\n"
-    "  local t = { x = 0 }\n"
-    "  for i = 1, 4 do\n"
-    "    depth(t, 50)\n"
-    "  end\n"
-    "  return t.x\n"
-    "end\n" },
-  { "recursion tree", RECURSIVE,
-    "local function fib(n)\n"
-    "  if n < 2 then\n"
-    "    return n\n"
-    "  end\n"
-    "  local a = fib(n - 1)\n"
-    "  local b = fib(n - 2)\n"
-    "  return a + b\n"
-    "end\n"
-    "function run()\n"
-    "  return fib(12)\n"
-    "end\n" },
-  { "mutual recursion and tail calls", RECURSIVE,
-    "local even, odd\n"
-    "function even(n)\n"
-    "  if n == 0 then return 1 end\n"
-    "  return odd(n - 1)\n"
-    "end\n"
-    "function odd(n)\n"
-    "  if n == 0 then return 0 end\n"
-    "  local r = even(n - 1)\n"
-    "  return r + 1\n"
-    "end\n"
-    "local function loop(n, acc)\n"
-    "  if n == 0 then return acc end\n"
-    "  return loop(n - 1, acc + 1)\n"
-    "end\n"
-    "function run()\n"
-    "  local sum = 0\n"
-    "  for i = 1, 6 do\n"
-    "    sum = sum + even(30)\n"
-    "    sum = sum + loop(30, 0)\n"
-    "  end\n"
-    "  return sum\n"
-    "end\n" },
-  { "returns below the start", 0,
-    "local function inner(t, i)\n"
-    "  local n = 0\n"
-    "  for k = 1, 12 do\n"
-    "    n = n + t[k]\n"
-    "  end\n"
-    "  return n + i\n"
-    "end\n"
-    "local function middle(t, i)\n"
-    "  local v = inner(t, i)\n"
-    "  return v + 1\n"
-    "end\n"
-    "function run()\n"
-    "  local t, sum = {}, 0\n"
-    "  for i = 1, 12 do t[i] = i end\n"
-    "  for i = 1, 20 do\n"
-    "    local v = middle(t, i)\n"
-    "    sum = sum + v\n"
-    "  end\n"
-    "  return sum\n"
-    "end\n" },
-  { "pcall, varargs, metamethods", INTERPRETED,
-    "local mt = {}\n"
-    "mt.__index = function(t, k)\n"
-    "  return #k\n"
-    "end\n"
-    "mt.__add = function(a, b)\n"
-    "  local v = rawget(a, 'v')\n"
-    "  return v + b\n"
-    "end\n"
-    "local function risky(i, ...)\n"
-    "  local a, b = ...\n"
-    "  return i + a + b\n"
-    "end\n"
-    "local function pass(...)\n"
-    "  local v = risky(...)\n"
-    "  return v\n"
-    "end\n"
-    "function run()\n"
-    "  local t = setmetatable({ v = 3 }, mt)\n"
-    "  local sum = 0\n"
-    "  for i = 1, 14 do\n"
-    "    local ok, v = pcall(risky, i, 2, 3)\n"
-    "    sum = sum + v\n"
-    "    sum = sum + t.other\n"
-    "    sum = sum + (t + i)\n"
-    "    sum = sum + pass(i, 1, 2)\n"
-    "  end\n"
-    "  return sum\n"
-    "end\n" },
-  { "stitched traces", 0,
-    "local function touch(i)\n"
-    "  local s = debug.traceback('x', 50)\n"
-    "  return #s + i\n"
-    "end\n"
-    "function run()\n"
-    "  local sum = 0\n"
-    "  for i = 1, 10 do\n"
-    "    local v = touch(i)\n"
-    "    sum = sum + v\n"
-    "  end\n"
-    "  return sum\n"
-    "end\n" },
-  { "calls of C functions and allocation", 0,
-    "local function name(i)\n"
-    "  local s = 'n' .. i\n"
-    "  return s\n"
-    "end\n"
-    "local function pair(a, b)\n"
-    "  return { a, b }\n"
-    "end\n"
-    "function run()\n"
-    "  local t, sum = {}, 0\n"
-    "  for i = 1, 20 do\n"
-    "    t[i] = pair(name(i), i)\n"
-    "    sum = sum + #t[i][1] + math.floor(i / 3)\n"
-    "    t[i][3] = math.sin(i)\n"
-    "    if i % 9 == 0 then t.x = name(i) end\n"
-    "  end\n"
-    "  return sum\n"
-    "end\n" },
-  { "values in memory", 0,
-    "local function mix(x, y)\n"
-    "  return (x + y) % 1009\n"
-    "end\n"
-    "function run()\n"
-    "  local a, b, c, d, e, f, g, h = 1, 2, 3, 4, 5, 6, 7, 8\n"
-    "  local p, q, r, s, t, u, v, w = 1, 2, 3, 4, 5, 6, 7, 8\n"
-    "  for i = 1, 40 do\n"
-    "    a, b, c, d = mix(a, b), mix(b, c), mix(c, d), mix(d, e)\n"
-    "    e, f, g, h = mix(e, f), mix(f, g), mix(g, h), mix(h, a)\n"
-    "    p, q, r, s = mix(p, q), mix(q, r), mix(r, s), mix(s, t)\n"
-    "    t, u, v, w = mix(t, u), mix(u, v), mix(v, w), mix(w, p)\n"
-    "    if i % 9 == 0 then\n"
-    "      a, p = p, a\n"
-    "    end\n"
-    "  end\n"
-    "  return a + p + w + h\n"
-    "end\n" }
-};
+} programs[] = { { "inlined functions", 0,
+		   "local function square(x)\n"
+		   "  local y = x * x\n"
+		   "  return y\n"
+		   "end\n"
+		   "local function norm(x, y)\n"
+		   "  local a = square(x)\n"
+		   "  local b = square(y)\n"
+		   "  return a + b\n"
+		   "end\n"
+		   "function run()\n"
+		   "  local sum = 0\n"
+		   "  for i = 1, 40 do\n"
+		   "    sum = sum + norm(i, 3) % 7\n"
+		   "    sum = sum + square(i)\n"
+		   "  end\n"
+		   "  return sum\n"
+		   "end\n" },
+		 { "side traces", INTERPRETED,
+		   "local function small(t, i)\n"
+		   "  t.x = t.x + i\n"
+		   "  return i\n"
+		   "end\n"
+		   "local function pick(t, i)\n"
+		   "  if i % 3 == 0 then\n"
+		   "    return small(t, i) + 1\n"
+		   "  end\n"
+		   "  if i % 5 == 0 then\n"
+		   "    local v = small(t, 2)\n"
+		   "    return v\n"
+		   "  end\n"
+		   "  if i % 40 == 7 then\n"
+		   "    t.y = i\n"
+		   "  end\n"
+		   "  return i\n"
+		   "end\n"
+		   "function run()\n"
+		   "  local t = { x = 1 }\n"
+		   "  for i = 1, 90 do\n"
+		   "    local v = pick(t, i)\n"
+		   "    t.x = t.x + v\n"
+		   "  end\n"
+		   "  return t.x\n"
+		   "end\n" },
+		 { "up-recursion", RECURSIVE,
+		   "local function up(n)\n"
+		   "  if n == 0 then\n"
+		   "    return 0\n"
+		   "  end\n"
+		   "  local v = up(n - 1)\n"
+		   "  return v + 1\n"
+		   "end\n"
+		   "function run()\n"
+		   "  local sum = 0\n"
+		   "  for i = 1, 4 do\n"
+		   "    sum = sum + up(60)\n"
+		   "  end\n"
+		   "  return sum\n"
+		   "end\n" },
+		 { "recursion with a table", RECURSIVE | INTERPRETED,
+		   "local function depth(t, n)\n"
+		   "  if n == 0 then return t end\n"
+		   "  local r = depth(t, n - 1)\n"
+		   "  r.x = r.x + n\n"
+		   "  return r\n"
+		   "end\n"
+		   "function run()\n"
+		   "  local t = { x = 0 }\n"
+		   "  for i = 1, 4 do\n"
+		   "    depth(t, 50)\n"
+		   "  end\n"
+		   "  return t.x\n"
+		   "end\n" },
+		 { "recursion tree", RECURSIVE,
+		   "local function fib(n)\n"
+		   "  if n < 2 then\n"
+		   "    return n\n"
+		   "  end\n"
+		   "  local a = fib(n - 1)\n"
+		   "  local b = fib(n - 2)\n"
+		   "  return a + b\n"
+		   "end\n"
+		   "function run()\n"
+		   "  return fib(12)\n"
+		   "end\n" },
+		 { "mutual recursion and tail calls", RECURSIVE,
+		   "local even, odd\n"
+		   "function even(n)\n"
+		   "  if n == 0 then return 1 end\n"
+		   "  return odd(n - 1)\n"
+		   "end\n"
+		   "function odd(n)\n"
+		   "  if n == 0 then return 0 end\n"
+		   "  local r = even(n - 1)\n"
+		   "  return r + 1\n"
+		   "end\n"
+		   "local function loop(n, acc)\n"
+		   "  if n == 0 then return acc end\n"
+		   "  return loop(n - 1, acc + 1)\n"
+		   "end\n"
+		   "function run()\n"
+		   "  local sum = 0\n"
+		   "  for i = 1, 6 do\n"
+		   "    sum = sum + even(30)\n"
+		   "    sum = sum + loop(30, 0)\n"
+		   "  end\n"
+		   "  return sum\n"
+		   "end\n" },
+		 { "returns below the start", 0,
+		   "local function inner(t, i)\n"
+		   "  local n = 0\n"
+		   "  for k = 1, 12 do\n"
+		   "    n = n + t[k]\n"
+		   "  end\n"
+		   "  return n + i\n"
+		   "end\n"
+		   "local function middle(t, i)\n"
+		   "  local v = inner(t, i)\n"
+		   "  return v + 1\n"
+		   "end\n"
+		   "function run()\n"
+		   "  local t, sum = {}, 0\n"
+		   "  for i = 1, 12 do t[i] = i end\n"
+		   "  for i = 1, 20 do\n"
+		   "    local v = middle(t, i)\n"
+		   "    sum = sum + v\n"
+		   "  end\n"
+		   "  return sum\n"
+		   "end\n" },
+		 { "pcall, varargs, metamethods", INTERPRETED,
+		   "local mt = {}\n"
+		   "mt.__index = function(t, k)\n"
+		   "  return #k\n"
+		   "end\n"
+		   "mt.__add = function(a, b)\n"
+		   "  local v = rawget(a, 'v')\n"
+		   "  return v + b\n"
+		   "end\n"
+		   "local function risky(i, ...)\n"
+		   "  local a, b = ...\n"
+		   "  return i + a + b\n"
+		   "end\n"
+		   "local function pass(...)\n"
+		   "  local v = risky(...)\n"
+		   "  return v\n"
+		   "end\n"
+		   "function run()\n"
+		   "  local t = setmetatable({ v = 3 }, mt)\n"
+		   "  local sum = 0\n"
+		   "  for i = 1, 14 do\n"
+		   "    local ok, v = pcall(risky, i, 2, 3)\n"
+		   "    sum = sum + v\n"
+		   "    sum = sum + t.other\n"
+		   "    sum = sum + (t + i)\n"
+		   "    sum = sum + pass(i, 1, 2)\n"
+		   "  end\n"
+		   "  return sum\n"
+		   "end\n" },
+		 { "stitched traces", 0,
+		   "local function touch(i)\n"
+		   "  local s = debug.traceback('x', 50)\n"
+		   "  return #s + i\n"
+		   "end\n"
+		   "function run()\n"
+		   "  local sum = 0\n"
+		   "  for i = 1, 10 do\n"
+		   "    local v = touch(i)\n"
+		   "    sum = sum + v\n"
+		   "  end\n"
+		   "  return sum\n"
+		   "end\n" },
+		 { "calls of C functions and allocation", 0,
+		   "local function name(i)\n"
+		   "  local s = 'n' .. i\n"
+		   "  return s\n"
+		   "end\n"
+		   "local function pair(a, b)\n"
+		   "  return { a, b }\n"
+		   "end\n"
+		   "function run()\n"
+		   "  local t, sum = {}, 0\n"
+		   "  for i = 1, 20 do\n"
+		   "    t[i] = pair(name(i), i)\n"
+		   "    sum = sum + #t[i][1] + math.floor(i / 3)\n"
+		   "    t[i][3] = math.sin(i)\n"
+		   "    if i % 9 == 0 then t.x = name(i) end\n"
+		   "  end\n"
+		   "  return sum\n"
+		   "end\n" },
+		 { "values in memory", 0,
+		   "local function mix(x, y)\n"
+		   "  return (x + y) % 1009\n"
+		   "end\n"
+		   "function run()\n"
+		   "  local a, b, c, d, e, f, g, h = 1, 2, 3, 4, 5, 6, 7, 8\n"
+		   "  local p, q, r, s, t, u, v, w = 1, 2, 3, 4, 5, 6, 7, 8\n"
+		   "  for i = 1, 40 do\n"
+		   "    a, b, c, d = mix(a, b), mix(b, c), mix(c, d), mix(d, e)\n"
+		   "    e, f, g, h = mix(e, f), mix(f, g), mix(g, h), mix(h, a)\n"
+		   "    p, q, r, s = mix(p, q), mix(q, r), mix(r, s), mix(s, t)\n"
+		   "    t, u, v, w = mix(t, u), mix(u, v), mix(v, w), mix(w, p)\n"
+		   "    if i % 9 == 0 then\n"
+		   "      a, p = p, a\n"
+		   "    end\n"
+		   "  end\n"
+		   "  return a + p + w + h\n"
+		   "end\n" } };
 
 int main(void)
 {
@@ -523,7 +523,7 @@ int main(void)
   sa.sa_sigaction = on_trap;
   sa.sa_flags = SA_SIGINFO;
   REQUIRE(sigaction(SIGTRAP, &sa, NULL) == 0);
-  for (i = 0; i < sizeof(programs)/sizeof(programs[0]); i++) {
+  for (i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
     const char *p = programs[i].code, *name = programs[i].name;
     flags = programs[i].flags;
     /* Side traces, then exits to the interpreter instead. */
@@ -531,8 +531,7 @@ int main(void)
     step_program(name, p, "jit.on() jit.opt.start('hotloop=4', 'hotexit=200')");
     if (flags & INTERPRETED) step_program(name, p, NULL);
   }
-  CHECK(total[VMF_INTERP] > 20000 && total[VMF_TRACE] > 20000 &&
-	total[VMF_EXIT] > 2000);
+  CHECK(total[VMF_INTERP] > 20000 && total[VMF_TRACE] > 20000 && total[VMF_EXIT] > 2000);
   walks_report();
   return check_status();
 }

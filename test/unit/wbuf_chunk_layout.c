@@ -34,10 +34,10 @@ int main(void)
     CHECK(lj_wbuf_commit(&wb));
     lj_wbuf_byte(&wb, (uint8_t)(0xf0 + i));
     CHECK(lj_wbuf_commit(&wb));
-    lj_wbuf_byte(&wb, 0);  /* Never committed: must not be in the chunk. */
+    lj_wbuf_byte(&wb, 0); /* Never committed: must not be in the chunk. */
     CHECK(lj_wbuf_flush(&wb));
   }
-  CHECK(lj_wbuf_flush(&wb));  /* An empty one. */
+  CHECK(lj_wbuf_flush(&wb)); /* An empty one. */
   CHECK_EQ(wb.bytes, ntaken);
   REQUIRE(ntaken > SPF_PROLOGUE_SIZE);
   CHECK_EQ(SPF_PROLOGUE_SIZE, sizeof(prologue));

@@ -6,8 +6,8 @@
 #include "check.h"
 #include "chunks.h"
 
-#define CAP	200
-#define RESERVE	40
+#define CAP     200
+#define RESERVE 40
 
 static uint8_t taken[CAP];
 static size_t ntaken;
@@ -33,36 +33,31 @@ static void fill(size_t cap)
   /* Records of 7 bytes while there is room; the one that fails is the first
   ** which cannot fit.
   */
-  for (n = 0; ; n++) {
-    for (i = 0; i < 7; i++)
-      lj_wbuf_byte(&wb, (uint8_t)(n*7 + i));
+  for (n = 0;; n++) {
+    for (i = 0; i < 7; i++) lj_wbuf_byte(&wb, (uint8_t)(n * 7 + i));
     if (!lj_wbuf_commit(&wb)) break;
     REQUIRE(n < CAP);
   }
-  CHECK_EQ(n, room/7);
+  CHECK_EQ(n, room / 7);
   /* A smaller one still fits into the rest. */
   if (room % 7 > 0) {
     lj_wbuf_byte(&wb, 0xaa);
     CHECK(lj_wbuf_commit(&wb));
   }
-  for (i = cap - RESERVE; i < sizeof(buf); i++)
-    CHECK_EQ(buf[i], 0xee);
+  for (i = cap - RESERVE; i < sizeof(buf); i++) CHECK_EQ(buf[i], 0xee);
   /* Without the reserve, the rest of the buffer can be used, and no more. */
   wb.reserve = 0;
-  for (i = wb.pos; i < cap; i++)
-    lj_wbuf_byte(&wb, 0xbb);
+  for (i = wb.pos; i < cap; i++) lj_wbuf_byte(&wb, 0xbb);
   CHECK(lj_wbuf_commit(&wb));
   lj_wbuf_byte(&wb, 0xcc);
   CHECK(!lj_wbuf_commit(&wb));
-  for (i = cap; i < sizeof(buf); i++)
-    CHECK_EQ(buf[i], 0xee);
+  for (i = cap; i < sizeof(buf); i++) CHECK_EQ(buf[i], 0xee);
   CHECK(lj_wbuf_flush(&wb));
   CHECK_EQ(ntaken, cap);
   REQUIRE(chunks_read(taken + SPF_PROLOGUE_SIZE, cap - SPF_PROLOGUE_SIZE, &c));
   CHECK_EQ(c.len, cap - head);
   first = 0;
-  for (i = 0; i < n*7; i++)
-    CHECK_EQ(c.records[i], first++);
+  for (i = 0; i < n * 7; i++) CHECK_EQ(c.records[i], first++);
   /* An overflow is forgotten with its transaction. */
   lj_wbuf_byte(&wb, 1);
   CHECK(lj_wbuf_commit(&wb));
@@ -71,7 +66,6 @@ static void fill(size_t cap)
 int main(void)
 {
   size_t cap;
-  for (cap = SPF_PROLOGUE_SIZE + SPF_CHUNK_HEADER + RESERVE; cap <= CAP; cap++)
-    fill(cap);
+  for (cap = SPF_PROLOGUE_SIZE + SPF_CHUNK_HEADER + RESERVE; cap <= CAP; cap++) fill(cap);
   return check_status();
 }

@@ -8,10 +8,10 @@
 
 static uint8_t bufs[2][128];
 static struct {
-  size_t result;	/* To return, or ~0 for all. */
-  int err;		/* To set errno to. */
-  const void *next;	/* To be the next buffer. */
-  int swap;		/* Set it. */
+  size_t result;    /* To return, or ~0 for all. */
+  int err;          /* To set errno to. */
+  const void *next; /* To be the next buffer. */
+  int swap;         /* Set it. */
   int calls;
 } answer;
 
@@ -40,7 +40,7 @@ int main(void)
   WBuf wb;
   Chunk c;
 
-  begin(&wb, ~(size_t)0, EAGAIN);  /* errno of a success means nothing. */
+  begin(&wb, ~(size_t)0, EAGAIN); /* errno of a success means nothing. */
   CHECK(lj_wbuf_flush(&wb));
   CHECK_EQ(wb.err, 0);
   CHECK(wb.buf == bufs[0]);
@@ -50,15 +50,15 @@ int main(void)
   CHECK(!lj_wbuf_isopen(&wb));
   CHECK_EQ(wb.err, ENOSPC);
   CHECK_EQ(wb.bytes, 0);
-  CHECK(!lj_wbuf_flush(&wb));  /* Not asked again. */
+  CHECK(!lj_wbuf_flush(&wb)); /* Not asked again. */
   CHECK_EQ(answer.calls, 1);
 
-  begin(&wb, 5, 0);  /* Short, and no reason given. */
+  begin(&wb, 5, 0); /* Short, and no reason given. */
   CHECK(!lj_wbuf_flush(&wb));
   CHECK(!lj_wbuf_isopen(&wb));
   CHECK_EQ(wb.err, EIO);
 
-  begin(&wb, 1000000, 0);  /* More than there was. */
+  begin(&wb, 1000000, 0); /* More than there was. */
   CHECK(!lj_wbuf_flush(&wb));
   CHECK(!lj_wbuf_isopen(&wb));
 
@@ -72,7 +72,7 @@ int main(void)
   answer.next = NULL;
   CHECK(!lj_wbuf_flush(&wb));
   CHECK(!lj_wbuf_isopen(&wb));
-  CHECK_EQ(wb.failed, 0);  /* The end is no failure. */
+  CHECK_EQ(wb.failed, 0); /* The end is no failure. */
   CHECK_EQ(wb.err, 0);
   REQUIRE(chunks_read(bufs[1], sizeof(bufs[1]), &c));
   CHECK_EQ(c.seq, 1);

@@ -13,12 +13,12 @@
 #include "profile/lj_wqueue.h"
 #include "check.h"
 
-#define SIZE	64
-#define CHUNKS	200000
+#define SIZE   64
+#define CHUNKS 200000
 
 static WQueue q;
-static uint8_t mem[WQUEUE_BUFFERS*SIZE];
-static uint8_t *buf;		/* To be filled. */
+static uint8_t mem[WQUEUE_BUFFERS * SIZE];
+static uint8_t *buf; /* To be filled. */
 static uint32_t next_in, next_out;
 static int calls, fail_at, end_at, in_writer;
 
@@ -93,7 +93,7 @@ static void test_full(void)
       CHECK(lj_wqueue_ispending(&q));
     }
     CHECK(!lj_wqueue_hasroom(&q));
-    CHECK_EQ(calls, k * (WQUEUE_BUFFERS - 1));  /* Not by the handler. */
+    CHECK_EQ(calls, k * (WQUEUE_BUFFERS - 1)); /* Not by the handler. */
     CHECK(drain());
     CHECK_EQ(next_out, next_in);
     CHECK(!lj_wqueue_ispending(&q) && lj_wqueue_hasroom(&q));
@@ -109,7 +109,7 @@ static void test_reuse(void)
   for (i = 0; i < 20; i++) {
     CHECK(fill(1));
     CHECK(drain());
-    CHECK(buf < mem + 2*SIZE);
+    CHECK(buf < mem + 2 * SIZE);
   }
 }
 
@@ -133,13 +133,13 @@ static void test_failure(void)
   fail_at = 2;
   CHECK(fill(10) && fill(20) && fill(40));
   CHECK(drain());
-  CHECK_EQ(calls, 2);		/* Not asked again. */
+  CHECK_EQ(calls, 2); /* Not asked again. */
   CHECK_EQ(q.lost, 60);
-  CHECK(lj_wqueue_hasroom(&q));	/* To tell it. */
+  CHECK(lj_wqueue_hasroom(&q)); /* To tell it. */
   errno = 0;
   CHECK(!fill(80));
   CHECK_EQ(errno, ENOSPC);
-  CHECK_EQ(q.lost, 60);		/* The caller counts those. */
+  CHECK_EQ(q.lost, 60); /* The caller counts those. */
   q.outside = 1;
   CHECK(!fill(80));
   CHECK_EQ(errno, ENOSPC);
@@ -154,7 +154,7 @@ static void test_end(void)
   CHECK(drain());
   CHECK_EQ(calls, 1);
   CHECK_EQ(q.lost, 20);
-  CHECK(fill(40));		/* Taken, to nowhere. */
+  CHECK(fill(40)); /* Taken, to nowhere. */
   CHECK(buf == NULL);
   CHECK_EQ(q.lost, 60);
 }
@@ -174,7 +174,7 @@ static void test_claims(void)
   CHECK(fill(1));
   lj_wqueue_wait(&q);
   CHECK(!lj_wqueue_claim(&q));
-  lj_wqueue_wait(&q);		/* This thread's own. */
+  lj_wqueue_wait(&q); /* This thread's own. */
   lj_wqueue_release(&q);
   REQUIRE(pthread_create(&t, NULL, claims, NULL) == 0);
   REQUIRE(pthread_join(t, NULL) == 0);

@@ -9,15 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIGNALS	64
+#define SIGNALS 64
 
-static struct sigaction before[SIGNALS+1], profiler[SIGNALS+1];
+static struct sigaction before[SIGNALS + 1], profiler[SIGNALS + 1];
 static int changed[SIGNALS], nchanged;
 static volatile uint64_t ticks;
 
 static void on_tick(int signo, siginfo_t *info, void *context)
 {
-  (void)signo; (void)info; (void)context;
+  (void)signo;
+  (void)info;
+  (void)context;
   ticks++;
 }
 

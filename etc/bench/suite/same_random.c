@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
-#define ARGUMENTS	6
+#define ARGUMENTS 6
 
 /* A linear congruential generator, by Knuth. */
 static void fill(unsigned char *p, size_t size)
