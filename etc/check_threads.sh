@@ -23,7 +23,7 @@ tests="capi/many_vms capi/two_threads_two_vms capi/thread_ends
   capi/busy_thread_beside capi/vm_moves capi/threads_come_and_go
   capi/shares_are_fair capi/shared_file capi/all_threads_one_file
   capi/one_file_two_vms capi/slow_writer_stops_nothing capi/control_and_threads
-  unit/wqueue_keeps_all_or_counts"
+  unit/chunkqueue_keeps_all_or_counts"
 not_valgrind="capi/fork_goes_on"	# Takes it too many minutes.
 limit=600	# Seconds for a test. Those that work for a time take it here, too.
 passed=0

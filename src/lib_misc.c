@@ -21,10 +21,10 @@
 #ifndef LUAJIT_DISABLE_SYSPROF
 
 #include "lj_obj.h"
-#include "profile/lj_luaopt.h"
-#include "profile/lj_streamfile.h"
-#include "profile/lj_sysprof.h"
-#include "profile/lj_sysprof_env.h"
+#include "profile/api/lj_luaopts.h"
+#include "profile/output/lj_streamfile.h"
+#include "profile/api/lj_sysprof.h"
+#include "profile/api/lj_env.h"
 
 /* Key in the registry: path of the last profile. */
 #define SYSPROF_PATH_KEY "sysprof.path"
@@ -63,7 +63,7 @@ static void *counters_fork(void *ctx)
 }
 
 /* Returns the results of the Lua function if it fails. */
-static int open_file(lua_State *L, struct luam_Sysprof_Options *opt, const LuaOptFile *fo,
+static int open_file(lua_State *L, struct luam_Sysprof_Options *opt, const LuaOptsFile *fo,
 		     StreamFile **sfp)
 {
   int n;
@@ -93,7 +93,7 @@ static int open_file(lua_State *L, struct luam_Sysprof_Options *opt, const LuaOp
 
 static int push_start_error(lua_State *L, int status, int err)
 {
-  const char *why = lj_sysprof_why();
+  const char *why = lj_options_errmsg();
   switch (status) {
   case PROFILE_ERRUSE: return why[0] ? push_error(L, why, EINVAL) : push_misuse(L);
   case PROFILE_ERRRUN:
@@ -109,10 +109,10 @@ static int sysprof_start(lua_State *L)
   SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, NULL, NULL };
   static char counters_ctx;
   struct luam_Sysprof_Options opt;
-  LuaOptFile fo;
+  LuaOptsFile fo;
   StreamFile *sf = NULL;
   int status, err, n;
-  if (!lj_luaopt_read(L, &opt, &fo)) return push_misuse(L);
+  if (!lj_luaopts_read(L, &opt, &fo)) return push_misuse(L);
   if (lj_sysprof_isrunning(G(L))) /* Before the file is touched. */
     return push_error(L, "profiler is running already", EINVAL);
   if (opt.mode != LUAM_SYSPROF_DEFAULT) {
@@ -122,7 +122,7 @@ static int sysprof_start(lua_State *L)
     opt.ctx = &counters_ctx;
   }
   if (fo.told) file.unasked = lj_streamfile_unasked;
-  lj_sysprof_why()[0] = '\0';
+  lj_options_errmsg()[0] = '\0';
   status = lj_sysprof_start(L, &opt, sf ? &file : &none);
   err = errno;
   if (status == PROFILE_SUCCESS) {
@@ -236,8 +236,8 @@ static int sysprof_report(lua_State *L)
 {
   struct luam_Sysprof_Counters c;
   struct luam_Sysprof_SelfReport r;
-  lj_sysprof_counters(G(L), &c);
-  lj_sysprof_selfreport(G(L), &r);
+  lj_report_counters(G(L), &c);
+  lj_report_self(G(L), &r);
   lua_createtable(L, 0, 14);
   set_counters(L, &c);
   set_selfreport(L, &r);
@@ -272,7 +272,7 @@ LUALIB_API int luaopen_misc(lua_State *L)
   lua_setfield(L, -2, "version");
   lua_setfield(L, -2, "sysprof");
 #ifndef LUAJIT_DISABLE_SYSPROF
-  lj_sysprof_env(L, sysprof_start);
+  lj_env_start(L, sysprof_start);
 #endif
   return 1;
 }

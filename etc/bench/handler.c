@@ -28,9 +28,9 @@
 #include "lualib.h"
 #include "lmisclib.h"
 #include "lj_obj.h"
-#include "profile/lj_hstack.h"
-#include "profile/lj_lstack.h"
-#include "profile/lj_symtab.h"
+#include "profile/host/lj_hostwalk.h"
+#include "profile/lua/lj_luawalk.h"
+#include "profile/symbols/lj_symtab.h"
 
 #define BUF_SIZE  (1024 * 1024)
 #define TICKS_MAX 100000
@@ -137,10 +137,10 @@ static uint32_t median(uint32_t *v, uint32_t n)
 /* State for the parts, as in a session. */
 static struct {
   global_State *g;
-  Peek peek;
-  HostStack host;
-  LuaStack lua;
-  Frames host_frames, lua_frames;
+  SafeLoad peek;
+  HostWalk host;
+  LuaWalk lua;
+  FrameList host_frames, lua_frames;
   Symtab symtab;
 } own;
 
@@ -189,7 +189,7 @@ static void own_init(lua_State *L)
   own.lua.hs = &own.host;
   own.lua.st = &own.symtab;
   own.lua.frames = &own.lua_frames;
-  own.lua.tail.least = LTAIL_LEAST;
+  own.lua.tail.least = LUAMEMO_LEAST;
   own.lua.leaf_only = leaf;
 }
 
@@ -201,17 +201,17 @@ static void measure_parts(ucontext_t *uc)
   now_ns(CLOCK_THREAD_CPUTIME_ID);
   now_ns(CLOCK_MONOTONIC);
   meter_end(&m, PART_CLOCKS);
-  lj_frames_reset(&own.host_frames);
-  lj_frames_reset(&own.lua_frames);
+  lj_framelist_reset(&own.host_frames);
+  lj_framelist_reset(&own.lua_frames);
   meter_begin(&m);
-  lj_peek_reset(&own.peek);
-  lj_hstack_walk(&own.host, uc);
+  lj_safeload_reset(&own.peek);
+  lj_hostwalk_walk(&own.host, uc);
   meter_end(&m, PART_HOST);
   meter_begin(&m);
-  lj_lstack_walk(&own.lua, uc);
+  lj_luawalk_walk(&own.lua, uc);
   meter_end(&m, PART_LUA);
-  lj_frames_finish(&own.host_frames);
-  lj_frames_finish(&own.lua_frames);
+  lj_framelist_finish(&own.host_frames);
+  lj_framelist_finish(&own.lua_frames);
   scene.host = own.host_frames.len;
   scene.lua = own.lua_frames.len;
   if (own.host.broken >= 0 || own.lua.broken >= 0) scene.broken++;
@@ -285,7 +285,8 @@ static int (*const host_funcs[])(int left, void (*leaf_func)(void));
 HOST_ROW(1)
 HOST_ROW(2)
 HOST_ROW(3)
-HOST_ROW(4) HOST_ROW(5) HOST_ROW(6) HOST_ROW(7) HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
+HOST_ROW(4)
+HOST_ROW(5) HOST_ROW(6) HOST_ROW(7) HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
 #define HOST_NAME(n) host##n,
 #define NAME_ROW(n)  D10(HOST_NAME, n)
   static int (*const host_funcs[])(int left, void (*leaf_func)(void)) = {
@@ -309,7 +310,7 @@ static const char *const lua_funcs =
   "end\n"
   "return function(n) return funcs['work' .. n](funcs, n, 'text') end\n";
 
-/* Frames of a scene that are not its own: pseudo frames of the Lua side, main
+/* FrameList of a scene that are not its own: pseudo frames of the Lua side, main
 ** and what calls it, the VM's C frames.
 */
 #define LUA_LEAST  2

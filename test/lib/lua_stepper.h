@@ -19,8 +19,8 @@
 #include "lualib.h"
 #include "lj_obj.h"
 #include "lj_dispatch.h"
-#include "profile/lj_lstack.h"
-#include "profile/lj_vmprofile.h"
+#include "profile/lua/lj_luawalk.h"
+#include "profile/session/lj_vmprofile.h"
 #include "check.h"
 
 #define LSTEP_TRAP_FLAG 0x100 /* TF of EFLAGS. */
@@ -30,11 +30,11 @@ static struct {
   volatile int on;
   volatile long steps;
   void (*look)(const ucontext_t *uc); /* Called after each walk. */
-  Peek pk;
+  SafeLoad pk;
   Symtab symtab;
-  HostStack hs;
-  LuaStack ls;
-  Frames host_frames, frames;
+  HostWalk hs;
+  LuaWalk ls;
+  FrameList host_frames, frames;
 } lstep;
 
 static void lstep_handler(int sig, siginfo_t *info, void *context)
@@ -50,15 +50,15 @@ static void lstep_handler(int sig, siginfo_t *info, void *context)
   uc->uc_mcontext.gregs[REG_EFL] |= LSTEP_TRAP_FLAG;
   lstep.steps++;
   if (!lstep.look) return;
-  lj_peek_reset(&lstep.pk);
-  lj_frames_reset(&lstep.host_frames);
-  lj_hstack_walk(&lstep.hs, uc);
+  lj_safeload_reset(&lstep.pk);
+  lj_framelist_reset(&lstep.host_frames);
+  lj_hostwalk_walk(&lstep.hs, uc);
   if (lstep.hs.nvm == 0) return;
   p = G2GG(G(lstep.L))->sysprof;
   lstep.ls.moving = p ? p->moving : NULL;
   lstep.ls.moving_from = p ? p->moving_from : 0;
-  lj_lstack_walk(&lstep.ls, uc);
-  lj_frames_finish(&lstep.frames);
+  lj_luawalk_walk(&lstep.ls, uc);
+  lj_framelist_finish(&lstep.frames);
   lstep.look(uc);
 }
 
@@ -75,7 +75,7 @@ static inline void lstep_do(const char *code)
 static inline int lstep_open(void)
 {
   struct sigaction sa;
-  REQUIRE(lj_hstack_warmup());
+  REQUIRE(lj_hostwalk_warmup());
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = lstep_handler;
   sa.sa_flags = SA_SIGINFO;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lj_obj.h"
-#include "profile/lj_symtab.h"
+#include "profile/symbols/lj_symtab.h"
 #include "check.h"
 
 typedef struct MadeName {
@@ -22,7 +22,7 @@ typedef struct MadeProto {
 } MadeProto;
 
 static Symtab st;
-static Peek pk;
+static SafeLoad pk;
 static WBuf wb;
 static uint8_t buf[128 * 1024];
 
@@ -36,7 +36,7 @@ static size_t made_writer(const void **data, size_t len, void *ctx)
 
 static inline void made_begin(void)
 {
-  lj_peek_reset(&pk);
+  lj_safeload_reset(&pk);
   lj_wbuf_init(&wb, buf, sizeof(buf), 0, made_writer, NULL);
 }
 

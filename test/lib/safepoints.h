@@ -14,7 +14,7 @@
 #include "lj_obj.h"
 #include "lj_dispatch.h"
 #include "lj_vm.h"
-#include "profile/lj_safepoint.h"
+#include "profile/session/lj_safepoint.h"
 #include "check.h"
 
 static global_State *safepoints_vm;

@@ -22,7 +22,7 @@
 #include "lualib.h"
 #include "lj_obj.h"
 #include "lj_frame.h"
-#include "profile/lj_hstack.h"
+#include "profile/host/lj_hostwalk.h"
 #include "check.h"
 
 #define STEP_TRAP_FLAG  0x100 /* TF of EFLAGS. */
@@ -45,16 +45,16 @@ static struct {
   uint64_t place[VMF_EXIT + 1], vmframes_max, on_other;
   uint64_t joined, joined_vm;    /* Walks that have, and beyond a VM frame. */
   uintptr_t run_ret;             /* Where step_run returns to. */
-  uintptr_t root[STEP_ROOT_MAX]; /* Frames from there on, leaf first. */
+  uintptr_t root[STEP_ROOT_MAX]; /* FrameList from there on, leaf first. */
   int nroot;
   uintptr_t other_lo, other_hi; /* Another C stack, */
   uintptr_t other_root;         /* and the function at its root. */
   uintptr_t let_lo, let_hi;     /* Code where faults are let pass. */
   int nfaults;
   StepFault fault[STEP_FAULTS_MAX];
-  Peek pk;
-  Frames frames, alone_frames;
-  HostStack hs, alone; /* Alone: without the last walk. */
+  SafeLoad pk;
+  FrameList frames, alone_frames;
+  HostWalk hs, alone; /* Alone: without the last walk. */
 } step;
 
 static inline void step_fault(const char *what, uintptr_t pc)
@@ -103,16 +103,16 @@ static inline int step_root_ok(uintptr_t sp)
 /* Is the same walk without the last one the same? */
 static inline int step_alone_same(ucontext_t *uc)
 {
-  const HostStack *hs = &step.hs, *alone = &step.alone;
-  uint32_t n = hs->nvm < HSTACK_VMFRAMES ? hs->nvm : HSTACK_VMFRAMES;
+  const HostWalk *hs = &step.hs, *alone = &step.alone;
+  uint32_t n = hs->nvm < HOSTWALK_VMFRAMES ? hs->nvm : HOSTWALK_VMFRAMES;
   if (hs->tail.joined) {
     step.joined++;
     if (hs->tail.kept.step[hs->tail.joined - 1].vm) step.joined_vm++;
   }
-  lj_frames_reset(&step.alone_frames);
+  lj_framelist_reset(&step.alone_frames);
   step.alone.tail.hi = 0;
-  lj_hstack_walk(&step.alone, uc);
-  lj_frames_finish(&step.alone_frames);
+  lj_hostwalk_walk(&step.alone, uc);
+  lj_framelist_finish(&step.alone_frames);
   return hs->leaf == alone->leaf && hs->broken == alone->broken && hs->nvm == alone->nvm &&
 	 memcmp(hs->vm, alone->vm, n * sizeof(VMFrame)) == 0 &&
 	 step.frames.n == step.alone_frames.n &&
@@ -129,7 +129,7 @@ static inline void step_look(ucontext_t *uc)
   VMCode part = lj_vmcode_part(pc);
   const uint8_t *saved;
   int isjit;
-  lj_peek_reset(&step.pk);
+  lj_safeload_reset(&step.pk);
   isjit = lj_vmcode_isjit(NULL, &step.pk, g, pc);
   if (part == VMCODE_NONE && !isjit && lj_vmcode_partial(pc, &saved) < 0 &&
       step.steps % STEP_OTHERS != 0 && lj_vmcode_callback(&step.pk, g, pc, &saved) < 0)
@@ -139,9 +139,9 @@ static inline void step_look(ucontext_t *uc)
   step.at_jit += (uint64_t)isjit;
   step.at_stub += (uint64_t)(isjit && lj_vmcode_isexitstub(g, pc));
   step.at_ffi_callback += lj_vmcode_callback(&step.pk, g, pc, &saved) >= 0;
-  lj_frames_reset(&step.frames);
-  lj_hstack_walk(&step.hs, uc);
-  lj_frames_finish(&step.frames);
+  lj_framelist_reset(&step.frames);
+  lj_hostwalk_walk(&step.hs, uc);
+  lj_framelist_finish(&step.frames);
   if (step.hs.nvm > step.vmframes_max) step.vmframes_max = step.hs.nvm;
   if (step.hs.nvm) step.place[step.hs.vm[0].place]++;
   if (!step_alone_same(uc)) step_fault("another stack than without the last walk", pc);
@@ -195,7 +195,7 @@ static inline int step_init(lua_State *L)
   step.hs.stack_hi = step.hs.stack_lo + size;
   step.alone = step.hs;
   step.alone.frames = &step.alone_frames;
-  REQUIRE(lj_hstack_warmup());
+  REQUIRE(lj_hostwalk_warmup());
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = step_handler;
   sa.sa_flags = SA_SIGINFO;

@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- Builds event streams of version 3 for tests of the reader.
 --
--- A second implementation of the grammar in src/profile/lj_sysprof_format.h:
+-- A second implementation of the grammar in src/profile/format/lj_sysprof_format.h:
 -- it takes the constants from the reader's grammar module, which a test
 -- compares with the header, and nothing else from the reader. Strings and
 -- plain arithmetic only, so that it can be checked by looking at it.

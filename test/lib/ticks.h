@@ -18,8 +18,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "profile/lj_clock.h"
-#include "profile/lj_clock_kinds.h"
+#include "profile/clock/lj_clock.h"
+#include "profile/clock/lj_clockops.h"
 #include "check.h"
 
 typedef struct Ticks {

@@ -20,7 +20,7 @@
 #include "lj_jit.h"
 #include "lj_trace.h"
 #include "lj_vm.h"
-#include "profile/lj_traceat.h"
+#include "profile/lua/lj_jitfind.h"
 #include "check.h"
 
 #define CHAIN_MAX 256
@@ -58,13 +58,13 @@ static inline GCtrace *traces_get(lua_State *L, TraceNo no)
   return o && o != obj2gco(&J->cur) ? gco2trace(o) : NULL;
 }
 
-/* -- Frames of a snapshot ---------------------------------------------------- */
+/* -- FrameList of a snapshot ---------------------------------------------------- */
 
 /* A function that runs, and what it was called from. */
 typedef struct ChainFrame {
   const GCproto *pt; /* Of a Lua function, else NULL. */
   uint32_t ffid;
-  BCPos callpos; /* Position in the caller, or TRACEPOS_NONE. */
+  BCPos callpos; /* Position in the caller, or JITMAP_NONE. */
 } ChainFrame;
 
 /* Frames, innermost first. */
@@ -151,7 +151,7 @@ static inline void snap_basefunc(lua_State *L, const GCtrace *T, const SnapShot 
   }
 }
 
-/* Frames that a snapshot describes, from its own entries alone. */
+/* FrameList that a snapshot describes, from its own entries alone. */
 static inline void snap_chain(lua_State *L, const GCtrace *T, const SnapShot *snap,
 			      Chain *c)
 {
@@ -167,7 +167,7 @@ static inline void snap_chain(lua_State *L, const GCtrace *T, const SnapShot *sn
     SnapEntry sn;
     TValue link;
     REQUIRE(c->n < CHAIN_MAX);
-    f->callpos = TRACEPOS_NONE;
+    f->callpos = JITMAP_NONE;
     if (base == 2) {
       snap_basefunc(L, T, snap, f);
       return;
@@ -213,15 +213,15 @@ static inline void chain_positions(Chain *c)
   for (i = 0; i < c->n; i++) {
     ChainFrame *f = &c->f[i];
     const GCproto *caller = i + 1 < c->n ? c->f[i + 1].pt : NULL;
-    if (f->callpos == TRACEPOS_NONE) continue;
-    if (!caller) f->callpos = TRACEPOS_NONE;
+    if (f->callpos == JITMAP_NONE) continue;
+    if (!caller) f->callpos = JITMAP_NONE;
     else
       f->callpos =
 	(f->callpos - (BCPos)(uintptr_t)proto_bc(caller)) / (BCPos)sizeof(BCIns) - 1;
   }
 }
 
-/* Frames of a place in a trace, from the noted positions. */
+/* FrameList of a place in a trace, from the noted positions. */
 static inline void node_chain(const TraceBlock *b, uint32_t i, Chain *c)
 {
   c->n = 0;

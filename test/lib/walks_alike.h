@@ -12,11 +12,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "profile/lj_lstack.h"
+#include "profile/lua/lj_luawalk.h"
 #include "check.h"
 
-static LuaStack walk_alone, walk_leaf;
-static Frames alone_frames, leaf_frames;
+static LuaWalk walk_alone, walk_leaf;
+static FrameList alone_frames, leaf_frames;
 static long walks_compared, walks_joined, leaves_joined, walks_unlike;
 
 static inline void walks_reset(void)
@@ -25,7 +25,7 @@ static inline void walks_reset(void)
   memset(&walk_leaf, 0, sizeof(walk_leaf));
 }
 
-static inline void walk_like(LuaStack *ls, const LuaStack *as, Frames *fr,
+static inline void walk_like(LuaWalk *ls, const LuaWalk *as, FrameList *fr,
 			     const ucontext_t *uc)
 {
   ls->pk = as->pk;
@@ -35,12 +35,12 @@ static inline void walk_like(LuaStack *ls, const LuaStack *as, Frames *fr,
   ls->moving = as->moving;
   ls->moving_from = as->moving_from;
   ls->frames = fr;
-  lj_lstack_walk(ls, uc);
-  lj_frames_finish(fr);
+  lj_luawalk_walk(ls, uc);
+  lj_framelist_finish(fr);
 }
 
-static inline void walks_check(const char *what, const LuaStack *a, const Frames *fa,
-			       const LuaStack *b, const Frames *fb)
+static inline void walks_check(const char *what, const LuaWalk *a, const FrameList *fa,
+			       const LuaWalk *b, const FrameList *fb)
 {
   uint32_t i;
   for (i = 0; i < fa->len && i < fb->len && fa->list[i] == fb->list[i]; i++)
@@ -56,10 +56,10 @@ static inline void walks_check(const char *what, const LuaStack *a, const Frames
 	 b->nbounds, b->broken, i);
 }
 
-/* To be called after lj_lstack_walk; completes the list of frames. */
-static inline void walks_compare(LuaStack *ls, const ucontext_t *uc)
+/* To be called after lj_luawalk_walk; completes the list of frames. */
+static inline void walks_compare(LuaWalk *ls, const ucontext_t *uc)
 {
-  lj_frames_finish(ls->frames);
+  lj_framelist_finish(ls->frames);
   memset(&walk_alone.tail.key, 0, sizeof(walk_alone.tail.key));
   walk_like(&walk_alone, ls, &alone_frames, uc);
   walks_compared++;
@@ -68,8 +68,8 @@ static inline void walks_compare(LuaStack *ls, const ucontext_t *uc)
   walk_leaf.leaf_only = 1;
   walk_like(&walk_leaf, ls, &leaf_frames, uc);
   leaves_joined += (walk_leaf.tail.joined > 0);
-  lj_frames_keepleaf(&alone_frames);
-  lj_frames_keepleaf(&leaf_frames);
+  lj_framelist_keepleaf(&alone_frames);
+  lj_framelist_keepleaf(&leaf_frames);
   walks_check("leaf of walk", &walk_leaf, &leaf_frames, &walk_alone, &alone_frames);
 }
 

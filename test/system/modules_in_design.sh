@@ -7,10 +7,8 @@ status=0
 
 # same FOLDER: the modules of a folder of the source are those in "documented".
 same() {
-  for file in "$SYSPROF_SOURCE/$1"/*; do
-    name=${file##*/}
-    echo "${name%.*}"
-  done | LC_ALL=C sort -u >modules
+  find "$SYSPROF_SOURCE/$1" -type f -name '*.[chl]*' | sed 's|.*/||; s|\..*||' |
+    LC_ALL=C sort -u >modules
   LC_ALL=C sort -o documented documented
   [ -s documented ] && diff modules documented || {
     echo "FAIL: $1: '<' is not in the table, '>' is no module, or there twice"

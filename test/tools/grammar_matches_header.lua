@@ -3,7 +3,7 @@
 local t = require("tools_test")
 local G = require("sysprof.grammar")
 
-local header = t.read_file(t.source .. "/src/profile/lj_sysprof_format.h")
+local header = t.read_file(t.source .. "/src/profile/format/lj_sysprof_format.h")
 
 local defined = {}
 for name, value in header:gmatch("#define%s+(SPF_[%w_]+)%s+([%w()*]+)") do

@@ -76,7 +76,7 @@ static int is_caller(FrameWord w)
 
 static void look(const ucontext_t *uc)
 {
-  const Frames *fr = &lstep.frames;
+  const FrameList *fr = &lstep.frames;
   uint32_t i, nlua = 0, ncaller = 0, first = 0;
   int32_t state = G(lstep.L)->vmstate;
   int wrong;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <linux/perf_event.h>
 
-#include "profile/lj_clockspec.h"
+#include "profile/clock/lj_clockspec.h"
 #include "check.h"
 
 #define MS ((uint64_t)1000000)

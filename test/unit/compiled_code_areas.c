@@ -12,7 +12,7 @@
 #include "lj_obj.h"
 #include "lj_jit.h"
 #include "lj_dispatch.h"
-#include "profile/lj_vmcode.h"
+#include "profile/host/lj_vmcode.h"
 #include "check.h"
 
 #define MADE (4 * VMCODE_RANGES)
@@ -20,7 +20,7 @@
 
 #if LJ_HASJIT
 
-static Peek pk;
+static SafeLoad pk;
 
 /* As LuaJIT links them: each begins with the next one and its size. */
 typedef struct Area {
@@ -41,7 +41,7 @@ static int agree(VMCodeAreas *va, const global_State *g)
 {
   const Area *a;
   int n = 0;
-  lj_peek_reset(&pk);
+  lj_safeload_reset(&pk);
   CHECK(!lj_vmcode_isjit(va, &pk, g, 0));
   CHECK(!lj_vmcode_isjit(va, &pk, g, (uintptr_t)&n));
   for (a = (const Area *)G2J(g)->mcarea; a; a = a->next, n++) {

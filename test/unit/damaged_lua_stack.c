@@ -19,27 +19,27 @@
 #include "lj_obj.h"
 #include "lj_frame.h"
 #include "lj_vm.h"
-#include "profile/lj_lstack.h"
+#include "profile/lua/lj_luawalk.h"
 #include "check.h"
 #include "walks_alike.h"
 
 #define PAGE 4096
 
-static Peek pk;
-static HostStack hs;
-static Frames host_frames, frames, true_frames;
+static SafeLoad pk;
+static HostWalk hs;
+static FrameList host_frames, frames, true_frames;
 static Symtab symtab;
-static LuaStack ls;
+static LuaWalk ls;
 static uintptr_t gone, guarded, filled; /* Pages: unmapped, PROT_NONE, 0xff. */
 static uintptr_t lookalike;             /* A function with a wild prototype. */
 static int nwalks, nbroken, nmisfit;
 
 static void walk(const ucontext_t *uc)
 {
-  lj_peek_reset(&pk);
-  lj_frames_reset(&host_frames);
-  lj_hstack_walk(&hs, uc);
-  lj_lstack_walk(&ls, uc);
+  lj_safeload_reset(&pk);
+  lj_framelist_reset(&host_frames);
+  lj_hostwalk_walk(&hs, uc);
+  lj_luawalk_walk(&ls, uc);
   walks_compare(&ls, uc);
   nwalks++;
 }
@@ -52,7 +52,7 @@ static int is_frame(FrameWord w, FrameWord truth)
 }
 
 /* Are the frames the true ones, but for the innermost? */
-static int is_suffix(const Frames *a, const Frames *b)
+static int is_suffix(const FrameList *a, const FrameList *b)
 {
   uint32_t n = a->len < b->len ? a->len : b->len;
   if (a->len > b->len) return 0;
@@ -61,7 +61,7 @@ static int is_suffix(const Frames *a, const Frames *b)
   return 1;
 }
 
-static int is_same(const Frames *a, const Frames *b)
+static int is_same(const FrameList *a, const FrameList *b)
 {
   uint32_t i;
   for (i = 0; i < a->len && i < b->len; i++)
@@ -178,7 +178,7 @@ static void damage_registers(lua_State *L, const ucontext_t *uc)
 static int probe(lua_State *L)
 {
   static ucontext_t uc;
-  HostStack good;
+  HostWalk good;
   TValue *base = L->base;
   uint64_t v;
   uint32_t i;
@@ -194,7 +194,7 @@ static int probe(lua_State *L)
 
   damage("stack slot", (volatile uint64_t *)tvref(L->stack),
 	 (long)(L->top - tvref(L->stack)), 0, &uc);
-  for (i = 0; i < good.nvm && i < HSTACK_VMFRAMES; i++) /* Locals only. */
+  for (i = 0; i < good.nvm && i < HOSTWALK_VMFRAMES; i++) /* Locals only. */
     damage("VM frame", (volatile uint64_t *)good.vm[i].cf, CFRAME_SIZE / 8 - 5, 1, &uc);
   for (k = 0; garbage(k, (uintptr_t)base, &v); k++) {
     L->base = (TValue *)(uintptr_t)v;
@@ -262,7 +262,7 @@ int main(void)
   setmref(fn->pc, (char *)gone + sizeof(GCproto));
   REQUIRE(munmap(m, PAGE) == 0);
   REQUIRE(mprotect(m + 2 * PAGE, PAGE, PROT_NONE) == 0);
-  REQUIRE(lj_hstack_warmup());
+  REQUIRE(lj_hostwalk_warmup());
   hs.pk = ls.pk = &pk;
   hs.g = ls.g = G(L);
   hs.frames = &host_frames;

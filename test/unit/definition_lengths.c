@@ -3,7 +3,7 @@
 ** as far as it goes, and does not need room that is not there.
 */
 
-#include "profile/lj_wbuf.h"
+#include "profile/format/lj_wbuf.h"
 #include "check.h"
 #include "chunks.h"
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "lj_arch.h"
-#include "profile/lj_frames.h"
+#include "profile/format/lj_framelist.h"
 #include "check.h"
 
-static Frames fr;
+static FrameList fr;
 
 /* Every seventh frame is a boundary; the other's payload is its number. */
 static FrameWord frame_at(uint32_t i)
@@ -21,38 +21,38 @@ static void depth(uint32_t n)
 {
   uint32_t i, kept = n, bounds = 0;
   memset(&fr, 0xee, sizeof(fr));
-  lj_frames_reset(&fr);
-  for (i = 0; i < n; i++) lj_frames_push(&fr, frame_at(i));
-  lj_frames_finish(&fr);
+  lj_framelist_reset(&fr);
+  for (i = 0; i < n; i++) lj_framelist_push(&fr, frame_at(i));
+  lj_framelist_finish(&fr);
   CHECK_EQ(fr.n, n);
-  if (n > FRAMES_LEAF + FRAMES_ROOT) kept = FRAMES_LEAF + 1 + FRAMES_ROOT;
+  if (n > FRAMELIST_LEAF + FRAMELIST_ROOT) kept = FRAMELIST_LEAF + 1 + FRAMELIST_ROOT;
   CHECK_EQ(fr.len, kept);
-  REQUIRE(fr.len <= FRAMES_MAX);
-  for (i = 0; i < n && i < FRAMES_LEAF; i++) CHECK(fr.list[i] == frame_at(i));
-  if (n <= FRAMES_LEAF + FRAMES_ROOT) {
+  REQUIRE(fr.len <= FRAMELIST_MAX);
+  for (i = 0; i < n && i < FRAMELIST_LEAF; i++) CHECK(fr.list[i] == frame_at(i));
+  if (n <= FRAMELIST_LEAF + FRAMELIST_ROOT) {
     for (; i < n; i++) CHECK(fr.list[i] == frame_at(i));
     return;
   }
-  for (i = FRAMES_LEAF; i < n - FRAMES_ROOT; i++) bounds += (i % 7 == 3);
-  CHECK_EQ(frame_kind(fr.list[FRAMES_LEAF]), SPF_FRAME_CUT);
-  CHECK_EQ(frame_payload_lo(fr.list[FRAMES_LEAF]), n - FRAMES_LEAF - FRAMES_ROOT);
-  CHECK_EQ(frame_aux(fr.list[FRAMES_LEAF]), bounds);
-  for (i = 0; i < FRAMES_ROOT; i++)
-    CHECK(fr.list[FRAMES_LEAF + 1 + i] == frame_at(n - FRAMES_ROOT + i));
+  for (i = FRAMELIST_LEAF; i < n - FRAMELIST_ROOT; i++) bounds += (i % 7 == 3);
+  CHECK_EQ(frame_kind(fr.list[FRAMELIST_LEAF]), SPF_FRAME_CUT);
+  CHECK_EQ(frame_payload_lo(fr.list[FRAMELIST_LEAF]), n - FRAMELIST_LEAF - FRAMELIST_ROOT);
+  CHECK_EQ(frame_aux(fr.list[FRAMELIST_LEAF]), bounds);
+  for (i = 0; i < FRAMELIST_ROOT; i++)
+    CHECK(fr.list[FRAMELIST_LEAF + 1 + i] == frame_at(n - FRAMELIST_ROOT + i));
 }
 
 int main(void)
 {
   static const uint32_t depths[] = { 0,
 				     1,
-				     FRAMES_LEAF - 1,
-				     FRAMES_LEAF,
-				     FRAMES_LEAF + 1,
-				     FRAMES_LEAF + FRAMES_ROOT - 1,
-				     FRAMES_LEAF + FRAMES_ROOT,
-				     FRAMES_LEAF + FRAMES_ROOT + 1,
-				     FRAMES_LEAF + FRAMES_ROOT + 2,
-				     FRAMES_LEAF + 2 * FRAMES_ROOT,
+				     FRAMELIST_LEAF - 1,
+				     FRAMELIST_LEAF,
+				     FRAMELIST_LEAF + 1,
+				     FRAMELIST_LEAF + FRAMELIST_ROOT - 1,
+				     FRAMELIST_LEAF + FRAMELIST_ROOT,
+				     FRAMELIST_LEAF + FRAMELIST_ROOT + 1,
+				     FRAMELIST_LEAF + FRAMELIST_ROOT + 2,
+				     FRAMELIST_LEAF + 2 * FRAMELIST_ROOT,
 				     8192,
 				     100000 };
   FrameWord w;

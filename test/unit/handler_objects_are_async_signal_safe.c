@@ -29,23 +29,23 @@ static const Allowed allowed[] = {
   { NULL, "__asan_*", "sanitizer" },
   { NULL, "__ubsan_*", "sanitizer" },
   { NULL, "__tls_get_addr", "initial-exec is used, but for sanitizers" },
-  { "lj_lstack", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
-  { "lj_lstack", "lj_alloc_f", "an address to compare with" },
-  { "lj_lstack", "lj_vm_*", "addresses to compare with" },
-  { "lj_lstack", "lj_cont_*", "addresses to compare with" },
+  { "lj_luawalk", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
+  { "lj_luawalk", "lj_alloc_f", "an address to compare with" },
+  { "lj_luawalk", "lj_vm_*", "addresses to compare with" },
+  { "lj_luawalk", "lj_cont_*", "addresses to compare with" },
   { "lj_ehframe", "_dl_find_object", "documented as async-signal-safe" },
   { "lj_ehframe", "getauxval", "start only" },
   { "lj_vmcode", "lj_vm_*", "addresses to compare with" },
-  { "lj_ltop", "lj_vm_*", "addresses to compare with" },
-  { "lj_ltop", "lj_cont_*", "addresses to compare with" },
-  { "lj_ltop", "lj_bc_ofs", "a table of the VM's code" },
-  { "lj_tstack", "lj_vm_*", "addresses to compare with" },
-  { "lj_protoname", "lj_bc_mode", "data" },
+  { "lj_luatop", "lj_vm_*", "addresses to compare with" },
+  { "lj_luatop", "lj_cont_*", "addresses to compare with" },
+  { "lj_luatop", "lj_bc_ofs", "a table of the VM's code" },
+  { "lj_luatrace", "lj_vm_*", "addresses to compare with" },
+  { "lj_bcname", "lj_bc_mode", "data" },
   { "lj_callname", "lj_bc_mode", "data" },
-  { "lj_modules", "_dl_find_object", "documented as async-signal-safe" },
-  { "lj_object", "readlink", "signal-safety(7)" },
-  { "lj_object", "getauxval", "reads a table" },
-  { "lj_modules", "dl_iterate_phdr", "start and stop only" },
+  { "lj_loadmap", "_dl_find_object", "documented as async-signal-safe" },
+  { "lj_elfobj", "readlink", "signal-safety(7)" },
+  { "lj_elfobj", "getauxval", "reads a table" },
+  { "lj_loadmap", "dl_iterate_phdr", "start and stop only" },
   { "lj_stream", "lj_symtab_names", "stop only" },
   { "lj_clock", "pthread_mutex_*", "open and close only" },
   { "lj_clock", "lj_clock_atfork", "open only" },
@@ -57,11 +57,11 @@ static const Allowed allowed[] = {
   { "lj_clock", "lj_clockslot_*", "open, close and fork only" },
   { "lj_clock", "lj_clockaction_*", "open, close and fork only" },
   { "lj_clock", "lj_sigpending_*", "close only" },
-  { "lj_clock", "lj_threads_forget", "in a child of fork only" },
+  { "lj_clock", "lj_osthread_forget", "in a child of fork only" },
   { "lj_clock", "lj_clockslots", "data" },
   { "lj_clocksig", "lj_clockslots", "data" },
   { "lj_clocksig", "lj_clockslots_top", "data" },
-  { "lj_clocksig", "lj_threads_self", "a bare system call, once a thread" },
+  { "lj_clocksig", "lj_osthread_self", "a bare system call, once a thread" },
   { "lj_clock_perf", "lj_clockslots", "data" },
   { "lj_clock_timer", "timer_create", "open only" },
   { "lj_clock_timer", "timer_delete", "close only" },
@@ -90,23 +90,23 @@ static const Allowed allowed[] = {
   { "lj_ctlsig", "strerror", "add only" },
   { "lj_safepoint", "lj_vm_profhook", "an address to store" },
   { "lj_safepoint", "lj_dispatch_update", "at the safe point only" },
-  { "lj_safepoint", "lj_sysprof_safepoint", "at the safe point only" },
-  { "lj_sample", "lj_helper_wake", "atomics and a bare system call" },
-  { "lj_wqueue", "lj_threads_exists", "outside of the handler only" },
-  { "lj_wqueue", "lj_threads_self", "outside of the handler only" },
-  { "lj_wqueue", "pthread_setcancelstate", "outside of the handler only" },
-  { "lj_wqueue", "nanosleep", "outside of the handler only" },
+  { "lj_safepoint", "lj_vmhooks_safepoint", "at the safe point only" },
+  { "lj_sample", "lj_bgthread_wake", "atomics and a bare system call" },
+  { "lj_chunkqueue", "lj_osthread_exists", "outside of the handler only" },
+  { "lj_chunkqueue", "lj_osthread_self", "outside of the handler only" },
+  { "lj_chunkqueue", "pthread_setcancelstate", "outside of the handler only" },
+  { "lj_chunkqueue", "nanosleep", "outside of the handler only" },
 };
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_peek",     "lj_cfi",         "lj_cfiexpr",    "lj_cfirow",       "lj_ehframe",
-  "lj_vmcode",   "lj_cframe",      "lj_hstack",     "lj_htail",        "lj_lstack",
-  "lj_lmove",    "lj_ltail",       "lj_ltop",       "lj_lframe",       "lj_tstack",
-  "lj_traceat",  "lj_symtab",      "lj_callname",   "lj_protoname",    "lj_wbuf",
-  "lj_stream",   "lj_stacktab",    "lj_wqueue",     "lj_sample",       "lj_clock",
-  "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer", "lj_modules",
-  "lj_object",   "lj_safepoint",   "lj_ctlsig"
+  "lj_safeload", "lj_cfi",         "lj_cfiexpr",    "lj_cficache",     "lj_ehframe",
+  "lj_vmcode",   "lj_cframe",      "lj_hostwalk",   "lj_hostmemo",     "lj_luawalk",
+  "lj_lmove",    "lj_luamemo",     "lj_luatop",     "lj_luaframe",     "lj_luatrace",
+  "lj_jitfind",  "lj_symtab",      "lj_callname",   "lj_bcname",       "lj_wbuf",
+  "lj_stream",   "lj_stacktab",    "lj_chunkqueue", "lj_sample",       "lj_clock",
+  "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer", "lj_loadmap",
+  "lj_elfobj",   "lj_safepoint",   "lj_ctlsig"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 
@@ -144,7 +144,7 @@ static FILE *run(const char *format, const char *build, const char *object)
 
 int main(void)
 {
-  static const char profile[] = "nm %s '%s/luajit/sysprof/src/profile/%%s.o'";
+  static const char profile[] = "nm %s '%s/luajit/sysprof/src/profile'/*/%%s.o";
   const char *build = getenv("SYSPROF_BUILD");
   char line[512], symbol[256], format[256];
   int n = 0, now = 0;
@@ -178,7 +178,7 @@ int main(void)
   }
   CHECK(n > 20);
   CHECK(!is_allowed("lj_stream", "malloc"));
-  CHECK(!is_allowed("lj_lstack", "lj_mem_realloc"));
+  CHECK(!is_allowed("lj_luawalk", "lj_mem_realloc"));
   CHECK(!is_allowed("lj_wbuf", "pthread_mutex_lock"));
 
   f = run("readelf -d '%s/lib/libluajit-5.1.so.2%s'", build, "");

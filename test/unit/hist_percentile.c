@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "profile/lj_hist.h"
+#include "profile/base/lj_hist.h"
 
 #define N 20000
 

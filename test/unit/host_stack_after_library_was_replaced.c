@@ -13,22 +13,22 @@
 #include "lua.h"
 #include "lauxlib.h"
 #include "lj_obj.h"
-#include "profile/lj_hstack.h"
+#include "profile/host/lj_hostwalk.h"
 #include "check.h"
 
 #define TRIES 20
 
-static Peek pk;
-static HostStack used, fresh;
-static Frames used_frames, fresh_frames;
+static SafeLoad pk;
+static HostWalk used, fresh;
+static FrameList used_frames, fresh_frames;
 static volatile int nwalks;
 
-static void walk(HostStack *hs, Frames *frames, const ucontext_t *uc)
+static void walk(HostWalk *hs, FrameList *frames, const ucontext_t *uc)
 {
-  lj_peek_reset(&pk);
-  lj_frames_reset(frames);
-  lj_hstack_walk(hs, uc);
-  lj_frames_finish(frames);
+  lj_safeload_reset(&pk);
+  lj_framelist_reset(frames);
+  lj_hostwalk_walk(hs, uc);
+  lj_framelist_finish(frames);
 }
 
 static void handler(int sig, siginfo_t *info, void *uc)
@@ -85,7 +85,7 @@ int main(void)
   used.g = fresh.g = G(L);
   used.frames = &used_frames;
   fresh.frames = &fresh_frames;
-  REQUIRE(lj_hstack_warmup());
+  REQUIRE(lj_hostwalk_warmup());
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = handler;
   sa.sa_flags = SA_SIGINFO;

@@ -26,7 +26,7 @@
 #include "lauxlib.h"
 #include "lualib.h"
 #include "lj_obj.h"
-#include "profile/lj_hstack.h"
+#include "profile/host/lj_hostwalk.h"
 #include "check.h"
 
 #define SAMPLES 4000 /* In each scene. */
@@ -42,9 +42,9 @@ static struct {
 static int samples_max = SAMPLES;
 static volatile int handled;
 static timer_t timer;
-static Peek pk;
-static Frames frames, alone_frames;
-static HostStack hs, alone;
+static SafeLoad pk;
+static FrameList frames, alone_frames;
+static HostWalk hs, alone;
 
 static uint64_t now_ns(void)
 {
@@ -78,24 +78,24 @@ static void arm(void)
 
 static void handler(int sig, siginfo_t *info, void *context)
 {
-  static uintptr_t theirs[FRAMES_MAX], ours[FRAMES_MAX];
+  static uintptr_t theirs[FRAMELIST_MAX], ours[FRAMELIST_MAX];
   ucontext_t *uc = (ucontext_t *)context;
   uint64_t t0, t1, t2, t3;
   int n, m, i;
   (void)sig;
   (void)info;
   t0 = now_ns();
-  lj_peek_reset(&pk);
-  lj_frames_reset(&frames);
-  lj_hstack_walk(&hs, uc);
-  lj_frames_finish(&frames);
+  lj_safeload_reset(&pk);
+  lj_framelist_reset(&frames);
+  lj_hostwalk_walk(&hs, uc);
+  lj_framelist_finish(&frames);
   t1 = now_ns();
-  lj_frames_reset(&alone_frames);
+  lj_framelist_reset(&alone_frames);
   alone.tail.hi = 0;
-  lj_hstack_walk(&alone, uc);
-  lj_frames_finish(&alone_frames);
+  lj_hostwalk_walk(&alone, uc);
+  lj_framelist_finish(&alone_frames);
   t2 = now_ns();
-  n = walk_libunwind(uc, theirs, FRAMES_MAX);
+  n = walk_libunwind(uc, theirs, FRAMELIST_MAX);
   t3 = now_ns();
   m = (int)frames.len;
   for (i = 0; i < m; i++)
@@ -243,7 +243,7 @@ static void do_middle(void)
   recurse_through(DEPTH / 4, through_one);
 }
 
-/* Frames that are found by a frame pointer. What the inner one has below is always
+/* FrameList that are found by a frame pointer. What the inner one has below is always
 ** at the same place, and returns to the same address; the saved frame pointer
 ** there tells how large the frame is.
 */
@@ -335,7 +335,7 @@ int main(int argc, char **argv)
   hs.stack_hi = hs.stack_lo + size;
   alone = hs;
   alone.frames = &alone_frames;
-  REQUIRE(lj_hstack_warmup());
+  REQUIRE(lj_hostwalk_warmup());
   unw_getcontext(&uc); /* libunwind binds and loads outside of the handler. */
   CHECK(walk_libunwind(&uc, pc, 64) > 0);
   unw_set_caching_policy(unw_local_addr_space, UNW_CACHE_GLOBAL);

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "lj_obj.h"
-#include "profile/lj_modules.h"
+#include "profile/symbols/lj_loadmap.h"
 #include "check.h"
 #include "chunks.h"
 
@@ -19,7 +19,7 @@
 static Modules ms;
 static WBuf wb;
 static uint8_t buf[256 * 1024];
-static Frames lua, host;
+static FrameList lua, host;
 static int full; /* Nothing fits. */
 
 static size_t writer(const void **data, size_t len, void *ctx)
@@ -76,14 +76,14 @@ static int sample(int n, const uintptr_t *addr, Record *r)
 {
   const uint8_t *p = buf + wb.pos;
   int i, written, news;
-  lj_frames_reset(&lua);
-  lj_frames_reset(&host);
-  for (i = 0; i < n; i++) lj_frames_push(&host, HOST(addr[i]));
-  lj_frames_push(&lua, frame_word(SPF_FRAME_CFUNC, addr[0]));
-  lj_frames_push(&lua, frame_word(SPF_FRAME_CBOUND, 0));
-  lj_frames_finish(&lua);
-  lj_frames_finish(&host);
-  news = lj_modules_sample(&ms, &lua, &host, &wb, commit, NULL);
+  lj_framelist_reset(&lua);
+  lj_framelist_reset(&host);
+  for (i = 0; i < n; i++) lj_framelist_push(&host, HOST(addr[i]));
+  lj_framelist_push(&lua, frame_word(SPF_FRAME_CFUNC, addr[0]));
+  lj_framelist_push(&lua, frame_word(SPF_FRAME_CBOUND, 0));
+  lj_framelist_finish(&lua);
+  lj_framelist_finish(&host);
+  news = lj_loadmap_sample(&ms, &lua, &host, &wb, commit, NULL);
   written = records(p, r);
   CHECK(full || news == (written > 0));
   return written;
@@ -113,7 +113,7 @@ static int check_order(void)
   for (i = 0; i < ms.n; i++)
     if (ms.list[i].start >= ms.list[i].end || (i && ms.list[i - 1].end > ms.list[i].start))
       return 0;
-  return ms.n <= MODULES_MAX;
+  return ms.n <= LOADMAP_MAX;
 }
 
 static int count_objects(struct dl_phdr_info *info, size_t sz, void *n)
@@ -147,14 +147,14 @@ int main(void)
   dl_iterate_phdr(count_objects, &objects);
 
   /* At start: each object once. */
-  lj_modules_note(&ms, &wb, commit, NULL);
+  lj_loadmap_note(&ms, &wb, commit, NULL);
   CHECK_EQ(records(buf + wb.chunk + SPF_CHUNK_HEADER, &r), objects);
   CHECK_EQ(ms.n, objects);
   CHECK(check_order());
   REQUIRE((m = module_of(own)) != NULL);
   CHECK(m->stays);
   i = (int)wb.pos;
-  lj_modules_note(&ms, &wb, commit, NULL);
+  lj_loadmap_note(&ms, &wb, commit, NULL);
   CHECK_EQ(wb.pos, i);
 
   /* Known addresses, and those of no object. */
@@ -172,7 +172,7 @@ int main(void)
   addr[0] = m->start + 8;
   memset(&first, 0, sizeof(first));
   ms.n = 0;
-  lj_modules_note(&ms, &wb, commit, NULL);
+  lj_loadmap_note(&ms, &wb, commit, NULL);
   m = module_of(addr[0]);
   fake = *m;
   memmove(m, m + 1, (size_t)(&ms.list[--ms.n] - m) * sizeof(*m));
@@ -241,7 +241,7 @@ int main(void)
 
   /* No room: some are forgotten, and found again. Those that stay, stay. */
   fake.map = NULL;
-  for (i = 0; ms.n < MODULES_MAX; i++) {
+  for (i = 0; ms.n < LOADMAP_MAX; i++) {
     fake.start = fake.end + 0x1000000000u;
     fake.end = fake.start + 64;
     if (module_of(fake.start)) continue;
@@ -252,16 +252,16 @@ int main(void)
     ms.n++;
   }
   CHECK(check_order());
-  for (i = 0; i < 2 * MODULES_MAX; i++) {
+  for (i = 0; i < 2 * LOADMAP_MAX; i++) {
     m = module_of(addr[0]);
     if (m) memmove(m, m + 1, (size_t)(&ms.list[--ms.n] - m) * sizeof(*m));
-    while (ms.n < MODULES_MAX) { /* As many others were seen. */
+    while (ms.n < LOADMAP_MAX) { /* As many others were seen. */
       fake.start = fake.end = ms.list[ms.n - 1].end;
       fake.end += 64;
       ms.list[ms.n++] = fake;
     }
     CHECK_EQ(sample_one(addr[0], &r), 1);
-    CHECK(ms.n <= MODULES_MAX);
+    CHECK(ms.n <= LOADMAP_MAX);
     lj_wbuf_flush(&wb);
   }
   CHECK(check_order());

@@ -26,13 +26,13 @@
   "  end)()\n" \
   "end\n"
 
-static Frames first; /* Of the first walk while a stack is moved. */
+static FrameList first; /* Of the first walk while a stack is moved. */
 static int moved;
 static long nmoves, nwalks, nfound, nwrong;
 
 static void look(const ucontext_t *uc)
 {
-  const Frames *fr = &lstep.frames;
+  const FrameList *fr = &lstep.frames;
   uint32_t i;
   (void)uc;
   if (!lstep.ls.moving) {

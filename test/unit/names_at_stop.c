@@ -10,14 +10,14 @@
 #include "lualib.h"
 #include "lj_obj.h"
 #include "lj_tab.h"
-#include "profile/lj_funcname.h"
+#include "profile/symbols/lj_heapname.h"
 #include "check.h"
 
 #define DAMAGES 400    /* Rounds. */
 #define MANY    200000 /* Functions, more than are visited. */
 
 static Symtab st;
-static Peek pk;
+static SafeLoad pk;
 static int seen; /* Reference to the table; no name leads to it. */
 static uint32_t seed = 4711;
 
@@ -56,7 +56,7 @@ static const char *const source =
 static void see_all(lua_State *L)
 {
   memset(&st, 0, sizeof(st));
-  lj_peek_reset(&pk);
+  lj_safeload_reset(&pk);
   lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
     CHECK(lj_symtab_lfunc(&st, &pk, funcproto(funcV(L->top - 1))) != 0);
@@ -89,8 +89,8 @@ static void damage(lua_State *L, void *o, uint32_t size)
   REQUIRE(size <= sizeof(saved));
   memcpy(saved, o, size);
   for (i = (int)rnd(4); i >= 0; i--) ((uint8_t *)o)[rnd(size)] ^= (uint8_t)(1u << rnd(8));
-  lj_peek_reset(&pk);
-  lj_funcname_find(&st, &pk, G(L));
+  lj_safeload_reset(&pk);
+  lj_heapname_find(&st, &pk, G(L));
   memcpy(o, saved, size);
 }
 
@@ -139,18 +139,18 @@ int main(void)
   }
   lua_gc(L, LUA_GCCOLLECT, 0); /* Also main chunks and what defined new(). */
   see_all(L);
-  lj_funcname_find(&st, &pk, G(L));
+  lj_heapname_find(&st, &pk, G(L));
   CHECK(st.vm_readable);
   check_all(L);
 
   damage_all(L);
   see_all(L);
-  lj_funcname_find(&st, &pk, G(L));
+  lj_heapname_find(&st, &pk, G(L));
   check_all(L);
 
   /* Nothing of it is the VM's: not a byte more. */
   i = lua_gc(L, LUA_GCCOUNT, 0) * 1024 + lua_gc(L, LUA_GCCOUNTB, 0);
-  lj_funcname_find(&st, &pk, G(L));
+  lj_heapname_find(&st, &pk, G(L));
   CHECK_EQ(lua_gc(L, LUA_GCCOUNT, 0) * 1024 + lua_gc(L, LUA_GCCOUNTB, 0), i);
 
   /* So many that not all are visited. */
@@ -162,7 +162,7 @@ int main(void)
 			 "deep = {} local t = deep for i = 1, 1e5 do t.t = {} t = t.t end"),
 	   0);
   see_all(L);
-  lj_funcname_find(&st, &pk, G(L));
+  lj_heapname_find(&st, &pk, G(L));
   CHECK(lj_symtab_find(&st, NULL) == NULL);
   lua_close(L);
   return check_status();

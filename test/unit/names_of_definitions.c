@@ -8,7 +8,7 @@
 #include "lauxlib.h"
 #include "lj_obj.h"
 #include "lj_bc.h"
-#include "profile/lj_protoname.h"
+#include "profile/symbols/lj_bcname.h"
 #include "check.h"
 
 #define ROUNDS 1000
@@ -50,7 +50,7 @@ static const struct {
 		 { 18, "" },          { 19, "" },        { 20, "l" },      { 21, "m" },
 		 { 22, "n" },         { 23, "__index" }, { 24, "" } };
 
-static Peek pk;
+static SafeLoad pk;
 static uint32_t seed = 12345;
 
 static uint32_t rnd(uint32_t n)
@@ -79,12 +79,12 @@ static void check_names(const GCproto *pt)
   unsigned nfound = 0, i;
   BCPos pos;
   BCIns ins;
-  for (pos = 1; lj_protoname_ins(&pk, pt, pos, &ins); pos++) {
+  for (pos = 1; lj_bcname_ins(&pk, pt, pos, &ins); pos++) {
     const GCproto *child;
     const char *name;
     if (bc_op(ins) != BC_FNEW) continue;
     child = gco2pt(proto_kgc(pt, ~(ptrdiff_t)bc_d(ins)));
-    name = join(part, lj_protoname_new(&pk, pt, pos, part));
+    name = join(part, lj_bcname_new(&pk, pt, pos, part));
     for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
       if (expected[i].line == child->firstline) {
 	nfound++;
@@ -96,9 +96,9 @@ static void check_names(const GCproto *pt)
       /* The function within, by upvalues. */
       const char *want = child->firstline == 12 ? "later" : "M.inner";
       BCPos q;
-      for (q = 1; lj_protoname_ins(&pk, child, q, &ins); q++)
+      for (q = 1; lj_bcname_ins(&pk, child, q, &ins); q++)
 	if (bc_op(ins) == BC_FNEW) {
-	  name = join(part, lj_protoname_new(&pk, child, q, part));
+	  name = join(part, lj_bcname_new(&pk, child, q, part));
 	  CHECK(strcmp(name, want) == 0);
 	}
     }
@@ -114,14 +114,14 @@ static void ask_all(const GCproto *pt)
   BCPos pos;
   BCIns ins;
   for (pos = 0; pos < 200 && pos < pt->sizebc; pos++) {
-    lj_protoname_new(&pk, pt, pos, part);
-    if (lj_protoname_ins(&pk, pt, pos, &ins)) {
-      lj_protoname_slot(&pk, pt, pos, bc_a(ins), &path);
+    lj_bcname_new(&pk, pt, pos, part);
+    if (lj_bcname_ins(&pk, pt, pos, &ins)) {
+      lj_bcname_slot(&pk, pt, pos, bc_a(ins), &path);
       CHECK(path.n <= NAMEPATH_MAX);
-      CHECK(lj_protoname_join(&path, part) <= NAMEPATH_MAX);
+      CHECK(lj_bcname_join(&path, part) <= NAMEPATH_MAX);
     }
   }
-  lj_protoname_upval(&pk, pt, rnd(300), part);
+  lj_bcname_upval(&pk, pt, rnd(300), part);
 }
 
 static void damage(GCproto *pt)
@@ -149,7 +149,7 @@ int main(void)
   REQUIRE(L != NULL);
   REQUIRE(luaL_loadbuffer(L, source, strlen(source), "=source") == 0);
   pt = funcproto(funcV(L->top - 1));
-  lj_peek_reset(&pk);
+  lj_safeload_reset(&pk);
   check_names(pt);
   damage(pt);
   check_names(pt);

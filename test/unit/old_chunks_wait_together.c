@@ -4,16 +4,16 @@
 ** lose samples.
 */
 
-#include "profile/lj_stream.h"
+#include "profile/stream/lj_stream.h"
 #include "check.h"
 
 #define CHUNK (16 * 1024)
 
 static Stream stream;
 static Symtab symtab;
-static WQueue queue;
+static ChunkQueue queue;
 static uint64_t counters[SPF_COUNTER__MAX];
-static uint8_t buf[WQUEUE_BUFFERS * CHUNK];
+static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
 static int writes;
 
 static size_t writer(const void **data, size_t len, void *ctx)
@@ -29,14 +29,14 @@ static size_t writer(const void **data, size_t len, void *ctx)
 */
 static int seconds(uint64_t *now, int limit)
 {
-  static Frames lua, host;
+  static FrameList lua, host;
   uint32_t head = queue.head;
   int i, before = writes;
-  lj_frames_reset(&lua);
-  lj_frames_reset(&host);
-  lj_frames_push(&host, frame_word(SPF_FRAME_HOST, 0x1234));
-  lj_frames_finish(&lua);
-  lj_frames_finish(&host);
+  lj_framelist_reset(&lua);
+  lj_framelist_reset(&host);
+  lj_framelist_push(&host, frame_word(SPF_FRAME_HOST, 0x1234));
+  lj_framelist_finish(&lua);
+  lj_framelist_finish(&host);
   for (i = 1; i < limit && writes == before && queue.head == head; i++) {
     *now += 1000000;
     CHECK(lj_stream_sample(&stream, 0, SPF_VMST_CFUNC, *now, 1000000, &lua, &host));
@@ -46,22 +46,23 @@ static int seconds(uint64_t *now, int limit)
 
 static void drain(void)
 {
-  REQUIRE(lj_wqueue_claim(&queue));
-  lj_wqueue_drain(&queue);
-  lj_wqueue_release(&queue);
+  REQUIRE(lj_chunkqueue_claim(&queue));
+  lj_chunkqueue_drain(&queue);
+  lj_chunkqueue_release(&queue);
 }
 
 int main(void)
 {
   uint64_t now = 0;
   int n;
-  lj_wqueue_init(&queue, buf, sizeof(buf), writer, NULL);
+  lj_chunkqueue_init(&queue, buf, sizeof(buf), writer, NULL);
   stream.queue = &queue;
-  lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_wqueue_put, &queue, 0);
+  lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_chunkqueue_put, &queue,
+		 0);
   lj_stream_event(&stream, 0, "wall", SPF_UNIT_US, 1000000);
   CHECK_EQ(lj_stream_begin(&stream), 0);
   CHECK_EQ(seconds(&now, 100), 2); /* The first one. */
-  CHECK(lj_wqueue_ispending(&queue));
+  CHECK(lj_chunkqueue_ispending(&queue));
   CHECK_EQ(seconds(&now, 100), 100); /* More than nine times that age. */
   drain();
   CHECK_EQ(seconds(&now, 100), 2); /* The next sample. */

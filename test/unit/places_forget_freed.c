@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "lj_obj.h"
-#include "profile/lj_lsite.h"
+#include "profile/lua/lj_luasites.h"
 #include "check.h"
 
 #define PROTOS 3000
@@ -19,7 +19,7 @@ static struct {
   BCIns bc[8];
 } proto[PROTOS];
 static Symtab st;
-static Peek pk;
+static SafeLoad pk;
 static LuaSites sites;
 
 static uintptr_t pc(int i, int pos)
@@ -34,7 +34,7 @@ static FrameWord word(int i)
 
 static int has(int i, int pos)
 {
-  LuaSite *site = lj_lsite_find(&sites, &st, pc(i, pos));
+  LuaSite *site = lj_luasites_find(&sites, &st, pc(i, pos));
   if (!site) return 0;
   CHECK(site->pt == &proto[i].pt && site->word == word(i));
   CHECK_EQ(site->delta, (pos + 1 + LJ_FR2) * 8);
@@ -43,7 +43,7 @@ static int has(int i, int pos)
 
 static void set(int i, int pos)
 {
-  lj_lsite_set(&sites, &st, &proto[i].pt, pc(i, pos), word(i));
+  lj_luasites_set(&sites, &st, &proto[i].pt, pc(i, pos), word(i));
 }
 
 int main(void)
@@ -58,7 +58,7 @@ int main(void)
     for (pos = 0; pos < 8; pos++) /* The call before pos has A = pos. */
       proto[i].bc[pos] = BCINS_ABC(BC_CALL, pos + 1, 1, 1);
   }
-  lj_peek_reset(&pk);
+  lj_safeload_reset(&pk);
   CHECK(!has(0, 1));
   for (i = 0; i < 100; i++) {
     set(i, 1);
@@ -79,6 +79,6 @@ int main(void)
 
   /* An id that may be given up has to be got anew. */
   for (i = 100; i < 100 + SYMTAB_LFUNCS / 2; i++) lj_symtab_lfunc(&st, &pk, &proto[i].pt);
-  CHECK(!lj_lsite_find(&sites, &st, pc(99, 1)));
+  CHECK(!lj_luasites_find(&sites, &st, pc(99, 1)));
   return check_status();
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/lj_stream.h"
+#include "profile/stream/lj_stream.h"
 #include "check.h"
 #include "chunks.h"
 
@@ -34,8 +34,8 @@ typedef struct Expected {
 static Stream stream;
 static Symtab symtab;
 static uint64_t counters[SPF_COUNTER__MAX];
-static WQueue queue;
-static uint8_t buf[WQUEUE_BUFFERS * CHUNK];
+static ChunkQueue queue;
+static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
 static Shape shape[SHAPES];
 static Expected expected[SAMPLES];
 static int nread, nchunks, nevents, nthreads, longest;
@@ -226,13 +226,13 @@ static void make_shapes(void)
   }
 }
 
-static const Frames *frames_of(Frames *fr, int i)
+static const FrameList *frames_of(FrameList *fr, int i)
 {
   int k;
-  lj_frames_reset(fr);
+  lj_framelist_reset(fr);
   for (k = i < 0 ? 0 : shape[i].n; k-- > 0;)
-    lj_frames_push(fr, frame_word(SPF_FRAME_HOST, shape[i].frame[k]));
-  lj_frames_finish(fr);
+    lj_framelist_push(fr, frame_word(SPF_FRAME_HOST, shape[i].frame[k]));
+  lj_framelist_finish(fr);
   return fr;
 }
 
@@ -268,7 +268,7 @@ static int is_time_to_write(int i)
 /* Samples that were kept. */
 static int round_trip(int queued)
 {
-  static Frames lua, host;
+  static FrameList lua, host;
   static uint64_t last[SPF_EVENTS_MAX];
   uint64_t now = 0;
   int i, kept = 0;
@@ -276,10 +276,10 @@ static int round_trip(int queued)
   memset(last, 0, sizeof(last));
   memset(counters, 0, sizeof(counters));
   if (queued) {
-    lj_wqueue_init(&queue, buf, sizeof(buf), writer, NULL);
+    lj_chunkqueue_init(&queue, buf, sizeof(buf), writer, NULL);
     stream.queue = &queue;
-    lj_stream_init(&stream, &symtab, counters, 4321, buf, queue.size, lj_wqueue_put, &queue,
-		   SESSION);
+    lj_stream_init(&stream, &symtab, counters, 4321, buf, queue.size, lj_chunkqueue_put,
+		   &queue, SESSION);
   } else {
     lj_stream_init(&stream, &symtab, counters, 4321, buf, CHUNK, writer, NULL, SESSION);
   }
@@ -297,7 +297,7 @@ static int round_trip(int queued)
     e->weight = weight_of(now - last[e->event]);
     e->lua = any(30) == 0 ? -1 : DEEP_SHAPES + (int)any(many ? SHAPES - DEEP_SHAPES : 20);
     e->host = any(30) == 0 ? -1 : DEEP_SHAPES + (int)any(many ? SHAPES - DEEP_SHAPES : 150);
-    if (queued && !lj_wqueue_hasroom(&queue)) { /* More than what is left free. */
+    if (queued && !lj_chunkqueue_hasroom(&queue)) { /* More than what is left free. */
       e->lua = (int)any(DEEP_SHAPES);
       e->host = (int)any(DEEP_SHAPES);
     }
@@ -308,9 +308,9 @@ static int round_trip(int queued)
     } else {
       CHECK(queued);
     }
-    if (queued && is_time_to_write(i) && lj_wqueue_claim(&queue)) {
-      lj_wqueue_drain(&queue);
-      lj_wqueue_release(&queue);
+    if (queued && is_time_to_write(i) && lj_chunkqueue_claim(&queue)) {
+      lj_chunkqueue_drain(&queue);
+      lj_chunkqueue_release(&queue);
     }
   }
   CHECK_EQ(lj_stream_end(&stream), 0);

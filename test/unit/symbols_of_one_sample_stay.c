@@ -4,7 +4,7 @@
 
 #include "made_functions.h"
 
-#define DEPTH  (FRAMES_LEAF + FRAMES_ROOT)
+#define DEPTH  (FRAMELIST_LEAF + FRAMELIST_ROOT)
 #define PROTOS (SYMTAB_LFUNCS + DEPTH)
 
 static MadeName chunkname;

@@ -41,7 +41,7 @@ static int on_record(lua_State *L1)
 {
   const GCfunc *fn = (const GCfunc *)lua_topointer(L1, 2);
   if (isluafunc(fn)) log_add(funcproto(fn), (BCPos)lua_tointeger(L1, 3));
-  else log_add(NULL, TRACEPOS_NONE);
+  else log_add(NULL, JITMAP_NONE);
   return 0;
 }
 
@@ -95,8 +95,8 @@ static void check_segments(const GCtrace *T, const TraceBlock *b)
     const TraceNode *n = &b->node[i];
     CHECK(n->parent == TRACENODE_NONE || n->parent < i);
     CHECK((n->pt != NULL) == (n->ffid == FF_LUA));
-    if (n->parent == TRACENODE_NONE) CHECK(n->callpos == TRACEPOS_NONE);
-    else if (n->callpos != TRACEPOS_NONE) CHECK(n->callpos < b->node[n->parent].pt->sizebc);
+    if (n->parent == TRACENODE_NONE) CHECK(n->callpos == JITMAP_NONE);
+    else if (n->callpos != JITMAP_NONE) CHECK(n->callpos < b->node[n->parent].pt->sizebc);
   }
   for (i = 0; i < b->nseg; i++) {
     const TraceSeg *s = &b->seg[i];
@@ -106,7 +106,7 @@ static void check_segments(const GCtrace *T, const TraceBlock *b)
     CHECK(s->node < b->nnode);
     if (i > 0) CHECK(s->ofs >= s[-1].ofs && s->ref > s[-1].ref);
     pt = b->node[s->node].pt;
-    CHECK(pt ? s->pos < pt->sizebc : s->pos == TRACEPOS_NONE);
+    CHECK(pt ? s->pos < pt->sizebc : s->pos == JITMAP_NONE);
   }
 }
 
@@ -131,8 +131,8 @@ static void check_code(const GCtrace *T, const TraceBlock *b)
 {
   uint32_t ofs, i = 0, tail = tail_ofs(T);
   for (ofs = 0; ofs < T->szmcode; ofs++) {
-    TraceAt ta;
-    REQUIRE(lj_traceat_code(G(L), (uintptr_t)T->mcode + ofs, &ta));
+    JitFind ta;
+    REQUIRE(lj_jitfind_code(G(L), (uintptr_t)T->mcode + ofs, &ta));
     if (ofs >= tail) { /* Jumps to the trace that it is linked to. */
       CHECK_EQ(ta.number, T->link);
       CHECK_EQ(ta.seg->ofs, 0);
@@ -264,10 +264,10 @@ static void check_snapshots(const GCtrace *T, const TraceBlock *b, const Log *lo
   SnapNo i;
   for (i = 0; i < T->nsnap; i++) {
     const SnapShot *snap = &T->snap[i];
-    TraceAt ta;
+    JitFind ta;
     Chain want, got;
     nsnaps++;
-    REQUIRE(lj_traceat_exit(G(L), T->traceno, i, &ta));
+    REQUIRE(lj_jitfind_exit(G(L), T->traceno, i, &ta));
     CHECK(ta.block == b);
     CHECK_EQ(ta.number, T->traceno);
     snap_chain(L, T, snap, &want);
@@ -309,11 +309,11 @@ int main(void)
   traces_run(L, TRACES_PROGRAMS);
   for (no = 1; no < L2J(L)->sizetrace; no++) {
     GCtrace *T = traces_get(L, no);
-    TraceAt ta;
+    JitFind ta;
     if (!T) continue;
     ntraces++;
-    CHECK(lj_traceat_trace(G(L), no) == T);
-    REQUIRE(lj_traceat_code(G(L), (uintptr_t)T->mcode, &ta));
+    CHECK(lj_jitfind_trace(G(L), no) == T);
+    REQUIRE(lj_jitfind_code(G(L), (uintptr_t)T->mcode, &ta));
     REQUIRE(ta.block != NULL && logs[no] != NULL);
     check_segments(T, ta.block);
     check_code(T, ta.block);

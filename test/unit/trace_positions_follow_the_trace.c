@@ -17,18 +17,18 @@ static int count_traces(void)
   TraceNo no;
   int n = 0;
   for (no = 1; no < L2J(L)->sizetrace; no++)
-    if (lj_traceat_trace(G(L), no)) n++;
+    if (lj_jitfind_trace(G(L), no)) n++;
   return n;
 }
 
 /* First line of the function that a trace begins in. */
 static int first_line(TraceNo no)
 {
-  const GCtrace *T = lj_traceat_trace(G(L), no);
-  TraceAt ta;
+  const GCtrace *T = lj_jitfind_trace(G(L), no);
+  JitFind ta;
   if (!T) return -1;
   CHECK(traces_get(L, no) == T);
-  CHECK(lj_traceat_code(G(L), (uintptr_t)T->mcode, &ta));
+  CHECK(lj_jitfind_code(G(L), (uintptr_t)T->mcode, &ta));
   CHECK_EQ(ta.number, no);
   if (!ta.block) return -1;
   return (int)ta.block->node[0].pt->firstline;
@@ -38,7 +38,7 @@ static void test_flush(long base)
 {
   static uintptr_t code[TRACES_MAX];
   TraceNo no, n;
-  TraceAt ta;
+  JitFind ta;
   int ntraces;
   traces_run(L, TRACES_PROGRAMS);
   lua_settop(L, 0);
@@ -48,15 +48,15 @@ static void test_flush(long base)
   n = L2J(L)->sizetrace;
   REQUIRE(n <= TRACES_MAX);
   for (no = 1; no < n; no++) {
-    const GCtrace *T = lj_traceat_trace(G(L), no);
+    const GCtrace *T = lj_jitfind_trace(G(L), no);
     CHECK((T != NULL) == (traces_get(L, no) != NULL));
     code[no] = T ? (uintptr_t)T->mcode : 0;
   }
   traces_run(L, "jit.flush()");
   CHECK_EQ(count_traces(), 0);
   for (no = 1; no < n; no++) {
-    CHECK(!lj_traceat_code(G(L), code[no], &ta));
-    CHECK(!lj_traceat_exit(G(L), no, 0, &ta));
+    CHECK(!lj_jitfind_code(G(L), code[no], &ta));
+    CHECK(!lj_jitfind_exit(G(L), no, 0, &ta));
   }
   CHECK(malloc_live - base <= BUFFERS);
 }

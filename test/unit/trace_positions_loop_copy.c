@@ -95,10 +95,10 @@ int main(void)
 		"end\n");
   for (no = 1; no < L2J(L)->sizetrace; no++) {
     GCtrace *T = traces_get(L, no);
-    TraceAt ta;
+    JitFind ta;
     IRRef ref;
     if (!T) continue;
-    REQUIRE(lj_traceat_code(G(L), (uintptr_t)T->mcode, &ta) && ta.block);
+    REQUIRE(lj_jitfind_code(G(L), (uintptr_t)T->mcode, &ta) && ta.block);
     for (ref = REF_FIRST; ref < T->nins; ref++)
       if (T->ir[ref].o == IR_LOOP) {
 	check_loop(T, ta.block, ref);

@@ -18,18 +18,18 @@ static void check_traces(lua_State *L)
   TraceNo no;
   for (no = 1; no < L2J(L)->sizetrace; no++) {
     const GCtrace *T = traces_get(L, no);
-    TraceAt ta;
+    JitFind ta;
     uint32_t ofs;
     if (!T) continue;
-    if (!lj_traceat_code(G(L), (uintptr_t)T->mcode, &ta) || !ta.block) {
-      CHECK(!lj_traceat_exit(G(L), no, 0, &ta) || !ta.block);
+    if (!lj_jitfind_code(G(L), (uintptr_t)T->mcode, &ta) || !ta.block) {
+      CHECK(!lj_jitfind_exit(G(L), no, 0, &ta) || !ta.block);
       nmissing++;
       continue;
     }
     nwith++;
     CHECK_EQ(ta.number, no);
     for (ofs = 0; ofs < T->szmcode; ofs += 16) {
-      if (!lj_traceat_code(G(L), (uintptr_t)T->mcode + ofs, &ta) || !ta.block) {
+      if (!lj_jitfind_code(G(L), (uintptr_t)T->mcode + ofs, &ta) || !ta.block) {
 	/* The jump to a trace that has none. */
 	CHECK(T->link != 0 && ofs + TAIL_MAX >= T->szmcode);
 	continue;

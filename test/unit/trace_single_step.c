@@ -12,7 +12,7 @@
 #include <ucontext.h>
 
 #include "traces.h"
-#include "profile/lj_lstack.h"
+#include "profile/lua/lj_luawalk.h"
 #include "walks_alike.h"
 
 #define TRAP_FLAG    0x100
@@ -120,11 +120,11 @@ static void on_hook(lua_State *L, lua_Debug *ar)
 /* -- The run in single steps -------------------------------------------------- */
 
 static lua_State *VL;
-static Peek pk;
-static Frames host_frames, frames;
-static HostStack hs;
+static SafeLoad pk;
+static FrameList host_frames, frames;
+static HostWalk hs;
 static Symtab symtab;
-static LuaStack ls;
+static LuaWalk ls;
 static volatile int stepping;
 static int flags; /* Of the program. */
 static int ahead;
@@ -181,7 +181,7 @@ static void report(const ucontext_t *uc, const Stack *s)
     if (T && pc - (uintptr_t)T->mcode < T->szmcode)
       printf(", trace %d+0x%x", (int)no, (int)(pc - (uintptr_t)T->mcode));
   }
-  if (lj_hstack_isvm(pc))
+  if (lj_hostwalk_isvm(pc))
     printf(", lj_vm_asm_begin+0x%x", (int)(pc - (uintptr_t)(void *)lj_vm_asm_begin));
   printf(", broken %d\n", ls.broken);
   stack_print("found ", s);
@@ -200,14 +200,14 @@ static void look(const ucontext_t *uc)
   default: break;
   }
   /* Only C code unmaps memory. */
-  if (!lj_hstack_isvm((uintptr_t)uc->uc_mcontext.gregs[REG_RIP])) lj_peek_reset(&pk);
+  if (!lj_hostwalk_isvm((uintptr_t)uc->uc_mcontext.gregs[REG_RIP])) lj_safeload_reset(&pk);
   else if (ahead != AHEAD_INTERP && !tvref(G(VL)->jit_base) &&
 	   G(VL)->vmstate != ~LJ_VMST_EXIT)
     return; /* The interpreter has its own run. */
-  lj_frames_reset(&host_frames);
-  lj_hstack_walk(&hs, uc);
+  lj_framelist_reset(&host_frames);
+  lj_hostwalk_walk(&hs, uc);
   if (hs.nvm == 0) return;
-  lj_lstack_walk(&ls, uc);
+  lj_luawalk_walk(&ls, uc);
   walks_compare(&ls, uc);
   nplace[hs.vm[0].place]++;
   frames_stack(&s);
@@ -275,7 +275,7 @@ static void vm_open(void)
   norder = at = nwrong = 0;
   nsteps = 0;
   memset(nplace, 0, sizeof(nplace));
-  lj_peek_reset(&pk);
+  lj_safeload_reset(&pk);
 }
 
 /* jit: options of the compiler, or NULL for the interpreter. */
@@ -518,7 +518,7 @@ int main(void)
 {
   struct sigaction sa;
   size_t i;
-  REQUIRE(lj_hstack_warmup());
+  REQUIRE(lj_hostwalk_warmup());
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = on_trap;
   sa.sa_flags = SA_SIGINFO;

@@ -2,7 +2,7 @@
 ** form; known vectors of DWARF's appendix.
 */
 
-#include "profile/lj_wbuf.h"
+#include "profile/format/lj_wbuf.h"
 #include "check.h"
 #include "chunks.h"
 

@@ -2,7 +2,7 @@
 ** load map are appended in a loop, and the end may come in the middle of it.
 */
 
-#include "profile/lj_wbuf.h"
+#include "profile/format/lj_wbuf.h"
 #include "check.h"
 
 static size_t writer(const void **data, size_t len, void *ctx)

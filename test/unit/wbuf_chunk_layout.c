@@ -2,7 +2,7 @@
 ** numbered chunks with a correct checksum.
 */
 
-#include "profile/lj_wbuf.h"
+#include "profile/format/lj_wbuf.h"
 #include "check.h"
 #include "chunks.h"
 

@@ -2,7 +2,7 @@
 ** buffer, and nothing behind the buffer or in its reserve is touched.
 */
 
-#include "profile/lj_wbuf.h"
+#include "profile/format/lj_wbuf.h"
 #include "check.h"
 #include "chunks.h"
 

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "profile/lj_wbuf.h"
+#include "profile/format/lj_wbuf.h"
 #include "check.h"
 #include "chunks.h"
 

@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- Sysprof reader: the constants of the event stream.
 --
--- Mirrors src/profile/lj_sysprof_format.h, which is the specification, name
+-- Mirrors src/profile/format/lj_sysprof_format.h, which is the specification, name
 -- by name; a test compares the two. No other module holds a number of the
 -- stream. Read the header for what each of them means.
 ----------------------------------------------------------------------------

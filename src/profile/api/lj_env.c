@@ -1,0 +1,365 @@
+/*
+** Sysprof: profiles that the environment asks for.
+**
+** The variable becomes a table of options for misc.sysprof.start, of which there
+** are no others; here is only how they are written, and the name of the file.
+*/
+
+#define lj_env_c
+#define LUA_CORE
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/auxv.h>
+
+#include "lua.h"
+#include "lauxlib.h"
+#include "profile/api/lj_control.h"
+#include "profile/api/lj_luaopts.h"
+#include "profile/output/lj_outfile.h"
+#include "profile/output/lj_log.h"
+#include "profile/api/lj_env.h"
+
+#define ENV_NAME      LOG_NAME
+#define ENV_MODE      "C"                    /* Default mode, */
+#define ENV_PATH      "sysprof.%p.%n.bin"    /* and file, */
+#define ENV_PATH_RUNS "sysprof.%p.%n.%r.bin" /* and if there may be several. */
+#define ENV_RUN       ".%r"                  /* At the end of others. */
+#define ENV_DONE_KEY  "sysprof.env"          /* In the registry. */
+#define ENV_SAY_VMS   10 /* VMs of which it is said why they have no profile. */
+
+#define OPTIONS 1 /* Where the table is on the stack. */
+
+typedef enum EnvKind { ENV_TEXT, ENV_NUMBER, ENV_FLAG } EnvKind;
+
+static const struct EnvOption {
+  const char *name;
+  EnvKind kind;
+  const char *expected;
+} env_options[] = { { "path", ENV_TEXT, "the name of a file" },
+		    { "mode", ENV_TEXT, "C, L or D" },
+		    { "hz", ENV_NUMBER, "samples a second, from one a day to 100000" },
+		    { "interval", ENV_NUMBER, "milliseconds, from 0.01 to those of a day" },
+		    { "clock", ENV_TEXT, "clocks and events with '+' between them" },
+		    { "period", ENV_NUMBER, "a whole number above 0" },
+		    { "threads", ENV_TEXT, "own or all" },
+		    { "signal", ENV_NUMBER, "a signal as SIGUSR2" },
+		    { "flush", ENV_TEXT, "vm or thread" },
+		    { "jitter", ENV_FLAG, "true or false" },
+		    { "fork", ENV_FLAG, "true or false" },
+		    { "shared", ENV_FLAG, "true or false" },
+		    { "force", ENV_FLAG, "true or false" },
+		    { "follow", ENV_FLAG, "true or false" },
+		    { "control", ENV_TEXT,
+		      "a signal as SIGUSR2, or the path of a file from /" },
+		    { "paused", ENV_FLAG, "true or false" } };
+#define ENV_NOPTION (sizeof(env_options) / sizeof(env_options[0]))
+
+typedef struct EnvStart {
+  lua_CFunction start;
+  const char *value; /* Of the variable. */
+} EnvStart;
+
+/* -- Messages ---------------------------------------------------------------- */
+
+static int said_value; /* What is wrong for all VMs is said for the first, */
+static int said_vm;    /* of the others a few. */
+
+static int say_value(const char *what, int len, const char *problem, const char *expected)
+{
+  if (!__atomic_exchange_n(&said_value, 1, __ATOMIC_RELAXED))
+    lj_say(": '%.*s' %s%s; the program is not profiled", len < 80 ? len : 80, what, problem,
+	   expected);
+  return 0;
+}
+
+/* Say something of a VM. The end of a long problem says what it is; its beginning is a
+** path.
+*/
+static void say_of_vm(const char *value, const char *problem, const char *so)
+{
+  size_t len = strlen(problem), cut = len > LOG_PROBLEM_MAX ? len - LOG_PROBLEM_MAX : 0;
+  if (__atomic_load_n(&said_vm, __ATOMIC_RELAXED) < ENV_SAY_VMS &&
+      __atomic_fetch_add(&said_vm, 1, __ATOMIC_RELAXED) < ENV_SAY_VMS)
+    lj_say("='%.80s': %s%s; %s", value, cut ? "..." : "", problem + cut, so);
+}
+
+static int say_vm(const char *value, const char *problem)
+{
+  say_of_vm(value, problem, "this VM is not profiled");
+  return 0;
+}
+
+/* -- Options ----------------------------------------------------------------- */
+
+static const struct EnvOption *option_find(const char *s, size_t len)
+{
+  size_t i;
+  for (i = 0; i < ENV_NOPTION; i++)
+    if (strlen(env_options[i].name) == len && memcmp(env_options[i].name, s, len) == 0)
+      return &env_options[i];
+  return NULL;
+}
+
+/* Push what the text of a value stands for; the text itself if it is nothing. */
+static void option_push(lua_State *L, const struct EnvOption *o, const char *s, size_t len)
+{
+  lua_pushlstring(L, s, len);
+  if (o->kind == ENV_NUMBER && lua_isnumber(L, -1)) {
+    lua_pushnumber(L, lua_tonumber(L, -1));
+    lua_remove(L, -2);
+  } else if (o->kind == ENV_FLAG) {
+    const char *text = lua_tostring(L, -1);
+    int on = strcmp(text, "true") == 0;
+    if (on || strcmp(text, "false") == 0) {
+      lua_pop(L, 1);
+      lua_pushboolean(L, on);
+    }
+  } else if (strcmp(o->name, "clock") == 0) {
+    luaL_gsub(L, lua_tostring(L, -1), "+", ",");
+    lua_remove(L, -2);
+  }
+}
+
+/* Is the table at the bottom of the stack one of options? */
+static int table_valid(lua_State *L)
+{
+  struct luam_Sysprof_Options opt;
+  LuaOptsFile fo;
+  return lj_luaopts_read(L, &opt, &fo);
+}
+
+/* A signal without which programs live, and which is not the clocks' by default; or a
+** path.
+*/
+static int control_valid(const char *s)
+{
+  int signo;
+  if (*s == '/') return 1;
+  signo = lj_luaopts_signal(s);
+  return signo == SIGUSR1 || signo == SIGUSR2 || signo >= SIGRTMIN;
+}
+
+/* Is the value on the top of the stack one that the option can have? */
+static int option_valid(lua_State *L, const char *name)
+{
+  int ok;
+  if (strcmp(name, "control") == 0) return control_valid(lua_tostring(L, -1));
+  if (strcmp(name, "paused") == 0) return lua_isboolean(L, -1);
+  lua_createtable(L, 0, 2);
+  lua_pushliteral(L, ENV_MODE);
+  lua_setfield(L, -2, "mode");
+  lua_pushvalue(L, -2);
+  lua_setfield(L, -2, name);
+  lua_insert(L, 1); /* Where it is looked for. */
+  ok = table_valid(L);
+  lua_remove(L, 1);
+  return ok;
+}
+
+/* Say that there is no such option. Elsewhere clocks have commas between them. */
+static int option_unknown(lua_State *L, const char *s, size_t len, int has_value)
+{
+  lua_getfield(L, OPTIONS, "clock");
+  if (!has_value && !lua_isnil(L, -1))
+    return say_value(s, (int)len,
+		     "is no option; clocks have '+' between them, as "
+		     "clock=cpu+wall",
+		     "");
+  return say_value(s, (int)len,
+		   "is no option; expected on, off, or path, mode, "
+		   "hz, interval, clock, period, threads, signal, flush, jitter, fork, "
+		   "shared, force, follow, control, paused with commas between",
+		   "");
+}
+
+/* NAME=VALUE, or NAME for a flag, into the table. Returns 0 if it is wrong. */
+static int option_read(lua_State *L, const char *s, size_t len)
+{
+  const char *eq = memchr(s, '=', len);
+  size_t name_len = eq ? (size_t)(eq - s) : len;
+  const struct EnvOption *o = option_find(s, name_len);
+  int top = lua_gettop(L);
+  if (len == 3 && memcmp(s, "off", 3) == 0)
+    return say_value(s, (int)len, "stands alone, without options", "");
+  if (!o) return option_unknown(L, s, name_len, eq != NULL);
+  lua_getfield(L, OPTIONS, o->name);
+  if (!lua_isnil(L, -1)) return say_value(s, (int)name_len, "is there twice", "");
+  if (eq && name_len + 1 < len) option_push(L, o, eq + 1, len - name_len - 1);
+  else if (!eq && o->kind == ENV_FLAG) lua_pushboolean(L, 1);
+  else return say_value(s, (int)len, "lacks a value; expected ", o->expected);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, OPTIONS, o->name);
+  if (!option_valid(L, o->name))
+    return say_value(s, (int)len, "has a wrong value; expected ", o->expected);
+  lua_settop(L, top);
+  return 1;
+}
+
+/* Fill the table in from the value of the variable. Returns 0 if it is wrong. */
+static int options_read(lua_State *L, const char *value)
+{
+  const char *s = value;
+  for (; *s; s += *s == ',') {
+    size_t len;
+    s += strspn(s, " ");
+    len = strcspn(s, ",");
+    if (len && !(len == 2 && memcmp(s, "on", 2) == 0) && !option_read(L, s, len)) return 0;
+    s += len;
+  }
+  lua_getfield(L, OPTIONS, "mode");
+  if (lua_isnil(L, -1)) {
+    lua_pushliteral(L, ENV_MODE);
+    lua_setfield(L, OPTIONS, "mode");
+  }
+  if (!table_valid(L))
+    return say_value(value, (int)strlen(value), "has both hz and interval", "");
+  lua_settop(L, OPTIONS);
+  return 1;
+}
+
+/* -- File -------------------------------------------------------------------- */
+
+/* Say that a pattern of a name is wrong. */
+static int pattern_wrong(const char *option, const char *pattern, const char *letters)
+{
+  char text[LOG_MAX];
+  snprintf(text, sizeof(text), "%s=%s", option, pattern);
+  return say_value(text, (int)strlen(text), "has a '%' that is not followed by ", letters);
+}
+
+/* Set the path of the VM of this number: what it stands for, or, if there may be
+** several runs, its pattern. Returns 0 if there cannot be one.
+*/
+static int path_set(lua_State *L, int number, int runs)
+{
+  char name[PATH_MAX];
+  const char *pattern;
+  int result;
+  lua_getfield(L, OPTIONS, "path");
+  if (lua_isnil(L, -1)) lua_pushstring(L, runs ? ENV_PATH_RUNS : ENV_PATH);
+  pattern = lua_tostring(L, -1);
+  result = lj_outfile_name(name, sizeof(name), pattern, number, 1);
+  if (result == 0) return pattern_wrong("path", pattern, "p, n, r, t or %");
+  if (runs && !strstr(pattern, "%r")) {
+    lua_pushliteral(L, ENV_RUN);
+    lua_concat(L, 2);
+  } else if (!runs && result > 0) { /* What is too long is left to the start. */
+    lua_pushstring(L, name);
+  }
+  lua_setfield(L, OPTIONS, "path");
+  lua_pushboolean(L, 1); /* A FIFO would have the program wait for a reader. */
+  lua_setfield(L, OPTIONS, "regular");
+  lua_pushboolean(L, 1);
+  lua_setfield(L, OPTIONS, "told");
+  return 1;
+}
+
+/* -- Start ------------------------------------------------------------------- */
+
+/* Say it if this thread, whose samples are asked for, lets no signal of the clocks
+** through: it may have inherited that from who has started the program.
+*/
+static void say_blocked(lua_State *L, const char *value)
+{
+  struct luam_Sysprof_Options opt;
+  LuaOptsFile fo;
+  sigset_t set;
+  lua_settop(L, OPTIONS);
+  if (!lj_luaopts_read(L, &opt, &fo) || opt.threads == LUAM_SYSPROF_THREADS_ALL ||
+      pthread_sigmask(SIG_BLOCK, NULL, &set) != 0)
+    return;
+  if (opt.signo ? sigismember(&set, opt.signo) == 1
+		: sigismember(&set, SIGPROF) == 1 && sigismember(&set, SIGURG) == 1)
+    say_of_vm(value, "the thread has blocked the signal of the clocks",
+	      "there are no samples while it does");
+}
+
+/* Start a profile as the table says. */
+static int start_now(lua_State *L, const EnvStart *e)
+{
+  lua_pushcfunction(L, e->start);
+  lua_pushvalue(L, OPTIONS);
+  lua_call(L, 1, 2);
+  if (lua_toboolean(L, -2)) say_blocked(L, e->value);
+  else say_vm(e->value, lua_tostring(L, -1));
+  return 0;
+}
+
+/* The same for a VM that is controlled, if it is not to wait for it. */
+static int start_controlled(lua_State *L, const EnvStart *e, const char *control,
+			    int number)
+{
+  char name[PATH_MAX];
+  struct luam_Sysprof_Options opt;
+  LuaOptsFile fo;
+  const char *why;
+  int paused;
+  if (strstr(control, "%r") || lj_outfile_name(name, sizeof(name), control, number, 1) == 0)
+    return pattern_wrong("control", control, "p, n, t or %");
+  lua_getfield(L, OPTIONS, "paused");
+  paused = lua_toboolean(L, -1);
+  lua_settop(L, OPTIONS);
+  lj_luaopts_read(L, &opt, &fo);
+  why = opt.signo && opt.signo == lj_luaopts_signal(name)
+	  ? "the signal of control is that of the clocks"
+	  : lj_control_add(L, control, number, &opt, &fo);
+  if (why) {
+    lua_pushfstring(L, "control=%s: %s", name, why);
+    return say_vm(e->value, lua_tostring(L, -1));
+  }
+  if (!paused && (why = lj_control_start(L)) != NULL) return say_vm(e->value, why);
+  say_blocked(L, e->value);
+  return 0;
+}
+
+/* Protected: a VM may be short of memory. */
+static int env_start(lua_State *L)
+{
+  static int vms; /* Of this process and those that it was forked from. */
+  const EnvStart e = *(const EnvStart *)lua_touserdata(L, 1);
+  const char *control;
+  int number, nofile;
+  lua_getfield(L, LUA_REGISTRYINDEX, ENV_DONE_KEY);
+  lua_getfield(L, LUA_REGISTRYINDEX, "LUA_NOENV"); /* luajit -E */
+  if (lua_toboolean(L, -2) || lua_toboolean(L, -1)) return 0;
+  lua_pushboolean(L, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, ENV_DONE_KEY);
+  if (getauxval(AT_SECURE))
+    return say_value(e.value, (int)strlen(e.value),
+		     "is ignored in a program with "
+		     "more rights than its user (setuid, setgid, capabilities)",
+		     "");
+  number = __atomic_add_fetch(&vms, 1, __ATOMIC_RELAXED);
+  lua_settop(L, 0);
+  lua_createtable(L, 0, 8);
+  if (!options_read(L, e.value)) return 0;
+  lua_getfield(L, OPTIONS, "mode");
+  nofile = strcmp(lua_tostring(L, -1), "D") == 0;
+  lua_settop(L, OPTIONS);
+  lua_getfield(L, OPTIONS, "control");
+  control = lua_tostring(L, -1);
+  lua_getfield(L, OPTIONS, "paused");
+  if (!control && lua_toboolean(L, -1))
+    return say_value("paused", 6, "needs control, by which the profile is started", "");
+  if (!nofile && !path_set(L, number, control != NULL)) return 0;
+  lua_settop(L, OPTIONS + 1); /* With control. */
+  return control ? start_controlled(L, &e, control, number) : start_now(L, &e);
+}
+
+void lj_env_start(lua_State *L, lua_CFunction start)
+{
+  EnvStart e;
+  e.start = start;
+  e.value = getenv(ENV_NAME);
+  if (!e.value || !*e.value || strcmp(e.value, "off") == 0) return;
+  lj_log_begin();
+  if (lua_cpcall(L, env_start, &e) != 0) { /* No memory. */
+    say_vm(e.value, lua_tostring(L, -1));
+    lua_pop(L, 1);
+  }
+}

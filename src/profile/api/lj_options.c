@@ -1,0 +1,86 @@
+/*
+** Sysprof: whether the options of a start are possible, and why a start failed. Runs
+** outside of the handler.
+*/
+
+#define lj_options_c
+#define LUA_CORE
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "lj_obj.h"
+#include "profile/clock/lj_clockspec.h"
+#include "profile/api/lj_sysprof.h"
+
+static __thread char start_why[CLOCK_WHY_MAX];
+
+char *lj_options_errmsg(void)
+{
+  return start_why;
+}
+
+/* Say why, as printf does. Returns 0. */
+static int fail(const char *format, ...)
+{
+  va_list args;
+  va_start(args, format);
+  vsnprintf(start_why, sizeof(start_why), format, args);
+  va_end(args);
+  return 0;
+}
+
+/* Signals that programs can do without, of which none says that one is broken or
+** is to end: while the profiler has the signal, its default action is left out.
+*/
+static int signal_isusable(int signo)
+{
+  switch (signo) {
+  case 0:
+  case SIGPROF:
+  case SIGALRM:
+  case SIGVTALRM:
+  case SIGUSR1:
+  case SIGUSR2:
+  case SIGURG:
+  case SIGIO: return 1;
+  default: return signo >= SIGRTMIN && signo <= SIGRTMAX;
+  }
+}
+
+int lj_options_valid(const struct luam_Sysprof_Options *opt, const SysprofCallbacks *cb)
+{
+  if (opt->mode > LUAM_SYSPROF_CALLGRAPH)
+    return fail("mode %d is unknown; expected LUAM_SYSPROF_DEFAULT, _LEAF or "
+		"_CALLGRAPH",
+		opt->mode);
+  if (!opt->clocks && opt->clock > LUAM_SYSPROF_CLOCK_WALL)
+    return fail("clock %d is unknown; expected LUAM_SYSPROF_CLOCK_CPU or _WALL, "
+		"or names in clocks",
+		opt->clock);
+  if (opt->threads > LUAM_SYSPROF_THREADS_ALL)
+    return fail("threads is %d; expected LUAM_SYSPROF_THREADS_OWN or _ALL", opt->threads);
+  if (!signal_isusable(opt->signo))
+    return fail("signal %d cannot be the profiler's; expected SIGPROF, SIGALRM, "
+		"SIGVTALRM, SIGUSR1, SIGUSR2, SIGURG, SIGIO, or one from SIGRTMIN to "
+		"SIGRTMAX",
+		opt->signo);
+  if (!opt->interval_ns && opt->interval > ~(uint64_t)0 / 1000000)
+    return fail("an interval of %llu ms is too long", (unsigned long long)opt->interval);
+  if (opt->flush > LUAM_SYSPROF_FLUSH_THREAD)
+    return fail("flush is %d; expected LUAM_SYSPROF_FLUSH_HANDLER, _VM or _THREAD",
+		opt->flush);
+  if (opt->mode == LUAM_SYSPROF_DEFAULT) return 1;
+  if (!opt->buf || opt->len < LUAM_SYSPROF_BUF_MIN)
+    return fail("modes with a stream need a buffer of at least %d bytes in buf, its "
+		"size in len",
+		LUAM_SYSPROF_BUF_MIN);
+  if (opt->flush && opt->len < LUAM_SYSPROF_BUF_MIN * LUAM_SYSPROF_FLUSH_BUFFERS)
+    return fail("a buffer that is not written in the handler needs at least %d bytes",
+		LUAM_SYSPROF_BUF_MIN * LUAM_SYSPROF_FLUSH_BUFFERS);
+  if (!cb->writer || !cb->on_stop)
+    return fail("modes with a stream need luaM_sysprof_set_%s to be called before",
+		cb->writer ? "on_stop" : "writer");
+  return 1;
+}

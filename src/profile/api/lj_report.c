@@ -1,0 +1,78 @@
+/*
+** Sysprof: what a profile says about itself. Runs outside of the handler.
+*/
+
+#define lj_report_c
+#define LUA_CORE
+
+#include <stdio.h>
+#include <string.h>
+
+#include "lj_obj.h"
+#include "profile/session/lj_registry.h"
+#include "profile/api/lj_sysprof.h"
+
+static uint64_t samples_of(const uint64_t *n)
+{
+  uint64_t sum = 0;
+  int i;
+  for (i = 0; i < SPF_VMST__MAX; i++) sum += n[i];
+  return sum;
+}
+
+void lj_report_counters(global_State *g, struct luam_Sysprof_Counters *c)
+{
+  ProfileTotals t;
+  const uint64_t *n = t.counters;
+  lj_registry_totals(g, &t);
+  c->vmst_interp = n[SPF_VMST_INTERP];
+  c->vmst_lfunc = n[SPF_VMST_LFUNC];
+  c->vmst_ffunc = n[SPF_VMST_FFUNC];
+  c->vmst_cfunc = n[SPF_VMST_CFUNC];
+  c->vmst_gc = n[SPF_VMST_GC];
+  c->vmst_exit = n[SPF_VMST_EXIT];
+  c->vmst_record = n[SPF_VMST_RECORD];
+  c->vmst_opt = n[SPF_VMST_OPT];
+  c->vmst_asm = n[SPF_VMST_ASM];
+  c->vmst_trace = n[SPF_VMST_TRACE];
+  c->samples = samples_of(n);
+}
+
+void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
+{
+  ProfileTotals t;
+  const uint64_t *n = t.counters;
+  const ClockSpec *first = &t.used[0];
+  size_t at = 0;
+  uint64_t us;
+  int i;
+  lj_registry_totals(g, &t);
+  memset(r, 0, sizeof(*r));
+  for (i = 0; i < t.opt.nspec && at < sizeof(r->clock); i++)
+    if (t.used[i].name[0]) /* None, if the start has failed. */
+      at += (size_t)snprintf(r->clock + at, sizeof(r->clock) - at, "%s%s", at ? "," : "",
+			     t.used[i].name);
+  us = first->kind == CLOCK_WALL ? t.wall_us : t.cpu_us;
+  if (t.opt.nspec && first->unit == SPF_UNIT_US && first->period)
+    r->asked_hz = 1e9 / (double)first->period;
+  if (us) r->achieved_hz = (double)t.ticks * 1e6 / (double)us;
+  r->samples = samples_of(n);
+  r->overruns = n[SPF_COUNTER_OVERRUNS];
+  r->lost_buffer = n[SPF_COUNTER_LOST_BUFFER];
+  r->lost_writer = n[SPF_COUNTER_LOST_WRITER];
+  r->lost_queue = n[SPF_COUNTER_LOST_QUEUE];
+  r->lost_nested = n[SPF_COUNTER_LOST_NESTED];
+  r->throttled = n[SPF_COUNTER_THROTTLED];
+  for (i = 0; i < SPF_BROKEN__MAX; i++) {
+    r->lua_broken[i] = n[SPF_COUNTER_LUA_BROKEN + i];
+    r->host_broken[i] = n[SPF_COUNTER_HOST_BROKEN + i];
+  }
+  if (t.handler.total) r->handler_mean_ns = n[SPF_COUNTER_HANDLER_NS] / t.handler.total;
+  r->handler_p99_ns = n[SPF_COUNTER_HANDLER_P99_NS];
+  r->handler_max_ns = n[SPF_COUNTER_HANDLER_MAX_NS];
+  r->cpu_us = t.cpu_us;
+  r->wall_us = t.wall_us;
+  r->sessions = t.sessions;
+  r->replaced = (uint32_t)t.replaced;
+  r->unsampled = (uint32_t)n[SPF_COUNTER_UNSAMPLED];
+}

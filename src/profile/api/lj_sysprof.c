@@ -1,0 +1,164 @@
+/*
+** Sysprof: start and stop of the profile of a VM, and what else its thread asks for.
+*/
+
+#define lj_sysprof_c
+#define LUA_CORE
+
+#include <errno.h>
+
+#include "lj_obj.h"
+#include "profile/api/lj_control.h"
+#include "profile/host/lj_hostwalk.h"
+#include "profile/session/lj_registry.h"
+#include "profile/api/lj_sysprof.h"
+
+#if !(LJ_TARGET_X64 && LJ_TARGET_LINUX && LJ_FR2)
+#error "sysprof needs Linux on x86-64 and a GC64 build of LuaJIT"
+#endif
+
+/* Read the options. Returns 0 if one of them is not valid, and says why. */
+static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *opt,
+			const SysprofCallbacks *cb, char *why)
+{
+  const char *clocks = opt->clocks                             ? opt->clocks
+		       : opt->clock == LUAM_SYSPROF_CLOCK_WALL ? "wall"
+							       : "cpu";
+  uint64_t interval_ns = opt->interval_ns;
+  if (!lj_options_valid(opt, cb)) return 0;
+  if (!interval_ns) interval_ns = opt->interval * 1000000;
+  o->nspec = lj_clockspec_parse(clocks, interval_ns, opt->period, opt->jitter, o->spec,
+				why);
+  o->mode = opt->mode;
+  o->threads = opt->threads;
+  o->flush = opt->flush;
+  if (o->flush == LUAM_SYSPROF_FLUSH_VM && o->threads == LUAM_SYSPROF_THREADS_ALL)
+    o->flush = LUAM_SYSPROF_FLUSH_THREAD; /* Some run no VM. */
+  o->signo = opt->signo;
+  o->interval_ns = interval_ns;
+  o->cb = *cb;
+  o->ctx = opt->ctx;
+  o->buf = opt->buf;
+  o->len = opt->len;
+  o->on_fork = opt->on_fork;
+  o->number = opt->session;
+  return o->nspec != 0;
+}
+
+int lj_sysprof_begin(void)
+{
+  int err;
+  lj_registry_lock();
+  err = lj_registry_begin();
+  lj_registry_unlock();
+  return err;
+}
+
+int lj_sysprof_sethelper(void)
+{
+  int err;
+  lj_registry_lock();
+  err = lj_registry_sethelper();
+  lj_registry_unlock();
+  return err;
+}
+
+int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
+		     const SysprofCallbacks *cb)
+{
+  char *why = lj_options_errmsg();
+  ProfileOptions asked;
+  Profile *p;
+  int status, err = 0;
+  why[0] = '\0';
+  if (!read_options(&asked, opt, cb, why)) return PROFILE_ERRUSE;
+  lj_registry_lock();
+  p = lj_registry_get(G(L));
+  status = PROFILE_ERRMEM;
+  if (!p || (err = lj_registry_begin()) != 0) goto out;
+  status = PROFILE_ERRRUN;
+  if (p->running) goto out;
+  lj_vmprofile_disown(p);
+  if (!lj_hostwalk_warmup()) {
+    status = PROFILE_ERRMEM;
+    err = ENOTSUP;
+    goto out;
+  }
+  p->opt = asked;
+  errno = 0;
+  status = lj_registry_start(p, why);
+  err = errno;
+out:
+  lj_registry_unlock();
+  errno = err;
+  return status;
+}
+
+int lj_sysprof_stop(global_State *g)
+{
+  Profile *p;
+  int status = PROFILE_ERRRUN;
+  lj_registry_lock();
+  p = lj_registry_of(g);
+  if (p) {
+    lj_vmprofile_disown(p);
+    if (p->running) status = lj_registry_end(p);
+  }
+  lj_registry_unlock();
+  return status;
+}
+
+int lj_sysprof_dump(global_State *g)
+{
+  Profile *p;
+  int status = PROFILE_ERRRUN, err = 0;
+  lj_registry_lock();
+  p = lj_registry_of(g);
+  if (p && p->running) {
+    err = lj_vmprofile_dump(p);
+    status = err ? PROFILE_ERRIO : PROFILE_SUCCESS;
+  }
+  lj_registry_unlock();
+  errno = err;
+  return status;
+}
+
+int lj_sysprof_moved(global_State *g)
+{
+  char *why = lj_options_errmsg();
+  Profile *p;
+  int status = PROFILE_ERRRUN, err = 0;
+  lj_control_moved(g);
+  lj_registry_lock();
+  p = lj_registry_of(g);
+  if (p && p->running) {
+    err = lj_vmprofile_move(p, why);
+    status = err ? PROFILE_ERRIO : PROFILE_SUCCESS;
+  }
+  lj_registry_unlock();
+  errno = err;
+  return status;
+}
+
+int lj_sysprof_isrunning(global_State *g)
+{
+  Profile *p;
+  int running;
+  lj_registry_lock();
+  p = lj_registry_of(g);
+  running = (p && p->running);
+  lj_registry_unlock();
+  return running;
+}
+
+/* By the VM's own thread. */
+void lj_vmhooks_close(global_State *g)
+{
+  Profile *p = lj_registry_of(g);
+  lj_control_close(g);
+  if (!p) return; /* Never started. */
+  lj_registry_lock();
+  lj_registry_close(p);
+  lj_registry_remove(p);
+  lj_registry_unlock();
+}

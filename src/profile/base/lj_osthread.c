@@ -1,0 +1,110 @@
+/*
+** Threads of the process.
+*/
+
+#define lj_osthread_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+
+#include "profile/clock/lj_clock.h"
+#include "profile/session/lj_bgthread.h"
+#include "profile/base/lj_osthread.h"
+
+#define DENTS_SIZE 4096
+
+/* The calling thread's id, or 0. */
+static __thread int own_tid __attribute__((tls_model("initial-exec")));
+
+/* What getdents64(2) fills in. */
+typedef struct Dent {
+  uint64_t ino;
+  int64_t ofs;
+  unsigned short len;
+  unsigned char type;
+  char name[1];
+} Dent;
+
+static int tid_of(const char *name)
+{
+  int tid = 0;
+  for (; *name >= '0' && *name <= '9'; name++) tid = tid * 10 + (*name - '0');
+  return *name ? 0 : tid;
+}
+
+/* Not by readdir(3), so that the program's allocator is left alone. */
+int lj_osthread_each(void (*f)(void *ctx, int tid), void *ctx)
+{
+  uint64_t buf[DENTS_SIZE / sizeof(uint64_t)];
+  int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  long n, at;
+  if (fd < 0) return 0;
+  while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0)
+    for (at = 0; at < n;) {
+      const Dent *d = (const Dent *)((const char *)buf + at);
+      int tid = tid_of(d->name);
+      if (tid && tid != lj_bgthread_tid()) f(ctx, tid);
+      at += d->len;
+    }
+  close(fd);
+  return n == 0;
+}
+
+int lj_osthread_self(void)
+{
+  if (!own_tid) own_tid = lj_clock_tid();
+  return own_tid;
+}
+
+void lj_osthread_forget(void)
+{
+  own_tid = 0;
+}
+
+int lj_osthread_exists(int tid)
+{
+  return syscall(SYS_tgkill, getpid(), tid, 0) == 0 || errno != ESRCH;
+}
+
+void lj_osthread_name(int tid, char *name)
+{
+  char path[64];
+  ssize_t n = 0;
+  int fd;
+  snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
+  fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    n = read(fd, name, OSTHREAD_NAME_MAX - 1);
+    close(fd);
+  }
+  if (n > 0 && name[n - 1] == '\n') n--;
+  name[n > 0 ? n : 0] = '\0';
+}
+
+void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi)
+{
+  pthread_attr_t attr;
+  void *addr = NULL;
+  size_t size = 0;
+  if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+    if (pthread_attr_getstack(&attr, &addr, &size) != 0) size = 0;
+    pthread_attr_destroy(&attr);
+  }
+  *lo = size ? (uintptr_t)addr : 0;
+  *hi = size ? (uintptr_t)addr + size : 0;
+}
+
+int lj_osthread_onstack(const void *addr)
+{
+  uintptr_t lo, hi;
+  lj_osthread_stack(&lo, &hi);
+  return (uintptr_t)addr - lo < hi - lo;
+}

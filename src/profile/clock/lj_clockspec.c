@@ -1,0 +1,252 @@
+/*
+** Clocks and events by name.
+*/
+
+#define lj_clockspec_c
+#define LUA_CORE
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <linux/perf_event.h>
+
+#include "profile/clock/lj_clockspec.h"
+
+/* Bounds of the period of a clock, in nanoseconds, and of an event. */
+#define INTERVAL_NS_MIN ((uint64_t)10 * 1000)           /* 10 us. */
+#define INTERVAL_NS_MAX ((uint64_t)86400 * 1000000000u) /* A day. */
+#define PERIOD_MAX      ((uint64_t)1 << 62)
+
+/* Modifiers that a name takes. */
+#define MOD_USER     1 /* u */
+#define MOD_KERNEL   2 /* k */
+#define MOD_PRECISE  4 /* p to ppp */
+#define MOD_HARDWARE (MOD_USER | MOD_KERNEL | MOD_PRECISE)
+
+#define PRECISE_MAX    3
+#define RAW_DIGITS_MAX 16
+
+typedef struct ClockName {
+  const char *name;
+  const char *alias; /* Its other name in perf-list(1), or NULL. */
+  ClockKind kind;
+  int mods;      /* MOD_*. */
+  uint32_t type; /* CLOCK_PERF only, as the rest. */
+  uint64_t config;
+  uint64_t period; /* Default of an event, 0 for a clock. */
+} ClockName;
+
+#define HW(e) PERF_TYPE_HARDWARE, PERF_COUNT_HW_##e
+#define SW(e) PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##e
+
+/* A context switch and a migration happen in the kernel: user mode sees none.
+** perf counts time in both modes for the task clock; u leaves ticks out only.
+*/
+static const ClockName names[] = {
+  { "cpu", NULL, CLOCK_CPU, 0, 0, 0, 0 },
+  { "ctimer", NULL, CLOCK_CTIMER, 0, 0, 0, 0 },
+  { "task-clock", NULL, CLOCK_PERF, MOD_USER, SW(TASK_CLOCK), 0 },
+  { "itimer", NULL, CLOCK_ITIMER, 0, 0, 0, 0 },
+  { "wall", NULL, CLOCK_WALL, 0, 0, 0, 0 },
+  { "cycles", "cpu-cycles", CLOCK_PERF, MOD_HARDWARE, HW(CPU_CYCLES), 2400000 },
+  { "instructions", NULL, CLOCK_PERF, MOD_HARDWARE, HW(INSTRUCTIONS), 2400000 },
+  { "cache-references", NULL, CLOCK_PERF, MOD_HARDWARE, HW(CACHE_REFERENCES), 100000 },
+  { "cache-misses", NULL, CLOCK_PERF, MOD_HARDWARE, HW(CACHE_MISSES), 10000 },
+  { "branch-instructions", "branches", CLOCK_PERF, MOD_HARDWARE, HW(BRANCH_INSTRUCTIONS),
+    500000 },
+  { "branch-misses", NULL, CLOCK_PERF, MOD_HARDWARE, HW(BRANCH_MISSES), 10000 },
+  { "page-faults", "faults", CLOCK_PERF, MOD_USER | MOD_KERNEL, SW(PAGE_FAULTS), 100 },
+  { "minor-faults", NULL, CLOCK_PERF, MOD_USER | MOD_KERNEL, SW(PAGE_FAULTS_MIN), 100 },
+  { "major-faults", NULL, CLOCK_PERF, MOD_USER | MOD_KERNEL, SW(PAGE_FAULTS_MAJ), 1 },
+  { "context-switches", "cs", CLOCK_PERF, 0, SW(CONTEXT_SWITCHES), 10 },
+  { "cpu-migrations", "migrations", CLOCK_PERF, 0, SW(CPU_MIGRATIONS), 1 },
+  { "alignment-faults", NULL, CLOCK_PERF, MOD_USER | MOD_KERNEL, SW(ALIGNMENT_FAULTS), 100 }
+};
+#define NNAMES (sizeof(names) / sizeof(names[0]))
+
+/* rHEX: an event of the processor by the code in its manual. */
+static const ClockName raw_event = { "rHEX",        NULL, CLOCK_PERF, MOD_HARDWARE,
+				     PERF_TYPE_RAW, 0,    1000000 };
+
+int lj_clockspec_iskernel(const ClockSpec *spec)
+{
+  return spec->type == PERF_TYPE_SOFTWARE &&
+	 (spec->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+	  spec->config == PERF_COUNT_SW_CPU_MIGRATIONS);
+}
+
+static int fail(char *why, const char *format, ...)
+{
+  va_list args;
+  va_start(args, format);
+  vsnprintf(why, CLOCK_WHY_MAX, format, args);
+  va_end(args);
+  return 0;
+}
+
+static int is_named(const char *s, size_t len, const char *name)
+{
+  return name && strlen(name) == len && memcmp(s, name, len) == 0;
+}
+
+/* The digits of a number in base 10 or 16 with nothing else, or 0. */
+static int number_parse(const char *s, size_t len, int base, uint64_t *n)
+{
+  size_t i;
+  *n = 0;
+  for (i = 0; i < len; i++) {
+    int c = s[i] | 0x20; /* Digits have this bit already. */
+    uint64_t digit = c >= '0' && c <= '9'   ? (uint64_t)(c - '0')
+		     : c >= 'a' && c <= 'f' ? (uint64_t)(c - 'a' + 10)
+					    : 16;
+    if (s[i] < '0' || digit >= (uint64_t)base ||
+	*n > (~(uint64_t)0 - digit) / (uint64_t)base)
+      return 0;
+    *n = *n * (uint64_t)base + digit;
+  }
+  return len > 0;
+}
+
+static int name_find(const char *s, size_t len, ClockSpec *spec, ClockName *found,
+		     char *why)
+{
+  size_t i;
+  *found = raw_event;
+  if (len > 1 && len <= 1 + RAW_DIGITS_MAX && s[0] == 'r' &&
+      number_parse(s + 1, len - 1, 16, &spec->config))
+    return 1;
+  for (i = 0; i < NNAMES; i++) {
+    if (is_named(s, len, names[i].name) || is_named(s, len, names[i].alias)) {
+      *found = names[i];
+      spec->config = names[i].config;
+      return 1;
+    }
+  }
+  if (len == 0) return fail(why, "the list of clocks has an empty name");
+  return fail(why,
+	      "'%.*s' is no clock or event; they are cpu, ctimer, task-clock, "
+	      "itimer, wall, and of perf: cycles, instructions, cache-misses, "
+	      "branch-misses, page-faults, context-switches, rHEX and others",
+	      (int)(len < 32 ? len : 32), s);
+}
+
+/* Modifiers, as in cycles:up. */
+static int mods_parse(const char *s, size_t len, const ClockName *n, ClockSpec *spec,
+		      char *why)
+{
+  int user = 0, kernel = 0;
+  size_t i;
+  if (len == 0)
+    return fail(why, "'%s:' lacks a modifier after the colon: u, k or p", n->name);
+  for (i = 0; i < len; i++) {
+    int mod = s[i] == 'u'   ? MOD_USER
+	      : s[i] == 'k' ? MOD_KERNEL
+	      : s[i] == 'p' ? MOD_PRECISE
+			    : 0;
+    if (!mod)
+      return fail(why,
+		  "'%s' has the unknown modifier '%c'; there are u, k and p "
+		  "to ppp",
+		  n->name, s[i] >= ' ' && s[i] <= '~' ? s[i] : '?');
+    if (!(n->mods & mod))
+      return fail(why, "'%s' has no modifier '%c': %s", n->name, s[i],
+		  mod == MOD_PRECISE ? "precise addresses are of hardware events only"
+		  : n->kind != CLOCK_PERF || n->period == 0
+		    ? "it counts the time in the program and in the kernel"
+		    : "it happens in the kernel only");
+    if (mod == MOD_USER) user = 1;
+    else if (mod == MOD_KERNEL) kernel = 1;
+    else if (spec->precise++ == PRECISE_MAX)
+      return fail(why, "'%s' has more than three modifiers 'p'", n->name);
+  }
+  if (user != kernel) {
+    spec->exclude_kernel = (uint8_t)user;
+    spec->exclude_user = (uint8_t)kernel;
+  }
+  return 1;
+}
+
+/* The period in slashes, as in page-faults/period=1/. */
+static int period_parse(const char *s, size_t len, const ClockName *n, ClockSpec *spec,
+			char *why)
+{
+  static const char key[] = "period=";
+  size_t klen = sizeof(key) - 1;
+  if (len < klen + 2 || s[len - 1] != '/' || memcmp(s + 1, key, klen) != 0 ||
+      !number_parse(s + 1 + klen, len - klen - 2, 10, &spec->period) || spec->period == 0 ||
+      spec->period > PERIOD_MAX)
+    return fail(why, "'%s' is followed by '%.*s'; expected /period=N/ with N above 0",
+		n->name, (int)(len < 32 ? len : 32), s);
+  return 1;
+}
+
+/* The name as it is shown: without alias and period. */
+static void name_write(const ClockName *n, const char *s, size_t len, ClockSpec *spec)
+{
+  const char *u = spec->exclude_kernel ? "u" : "", *k = spec->exclude_user ? "k" : "";
+  if (n->type == PERF_TYPE_RAW) snprintf(spec->name, CLOCK_NAME_MAX, "%.*s", (int)len, s);
+  else snprintf(spec->name, CLOCK_NAME_MAX, "%s", n->name);
+  if (*u || *k || spec->precise) {
+    size_t at = strlen(spec->name);
+    snprintf(spec->name + at, CLOCK_NAME_MAX - at, ":%s%s%.*s", u, k, (int)spec->precise,
+	     "ppp");
+  }
+}
+
+static int item_parse(const char *s, size_t len, uint64_t interval_ns, uint64_t period,
+		      ClockSpec *spec, char *why)
+{
+  const char *colon = memchr(s, ':', len), *slash = memchr(s, '/', len);
+  const char *end = s + len, *mods_end = slash ? slash : end;
+  const char *name_end = colon && colon < mods_end ? colon : mods_end;
+  ClockName n;
+  if (!name_find(s, (size_t)(name_end - s), spec, &n, why)) return 0;
+  spec->kind = n.kind;
+  spec->type = n.type;
+  spec->unit = n.period ? SPF_UNIT_COUNT : SPF_UNIT_US;
+  if (name_end < mods_end &&
+      !mods_parse(name_end + 1, (size_t)(mods_end - name_end - 1), &n, spec, why))
+    return 0;
+  if (slash) {
+    if (!period_parse(slash, (size_t)(end - slash), &n, spec, why)) return 0;
+  } else if (n.period == 0) {
+    spec->period = interval_ns;
+  } else {
+    spec->period = period ? period : n.period;
+  }
+  if (spec->period > PERIOD_MAX) return fail(why, "the period of '%s' is too long", n.name);
+  if (spec->type == PERF_TYPE_SOFTWARE && spec->period == 1 &&
+      spec->config == PERF_COUNT_SW_CONTEXT_SWITCHES)
+    return fail(why,
+		"the period of '%s' is 1; it must be 2 or more, because each "
+		"sample of a call that sleeps makes another switch",
+		n.name);
+  if (n.period == 0 && (spec->period < INTERVAL_NS_MIN || spec->period > INTERVAL_NS_MAX))
+    return fail(why,
+		"the interval of clock '%s' is %llu ns; it must be between "
+		"10 us and a day",
+		n.name, (unsigned long long)spec->period);
+  name_write(&n, s, (size_t)(name_end - s), spec);
+  return 1;
+}
+
+int lj_clockspec_parse(const char *list, uint64_t interval_ns, uint64_t period, int jitter,
+		       ClockSpec *specs, char *why)
+{
+  const char *s = list;
+  int n = 0, i;
+  for (;;) {
+    size_t len = strcspn(s, ",");
+    if (n == SPF_EVENTS_MAX)
+      return fail(why, "the list of clocks has more than %d", SPF_EVENTS_MAX);
+    memset(&specs[n], 0, sizeof(specs[n]));
+    if (!item_parse(s, len, interval_ns, period, &specs[n], why)) return 0;
+    specs[n].jitter = jitter != 0;
+    for (i = 0; i < n; i++)
+      if (strcmp(specs[i].name, specs[n].name) == 0)
+	return fail(why, "the list of clocks has '%s' twice", specs[n].name);
+    n++;
+    if (!s[len]) return n;
+    s += len + 1;
+  }
+}

@@ -1,0 +1,160 @@
+/*
+** Control of VMs: the file that says what to do. Runs on the helper thread, but for
+** the beginning.
+**
+** A file that has changed is obeyed when it has stayed as it is between two looks, so
+** that it is not read while it is written; one that is empty, as long as who empties it
+** first may take to write it.
+*/
+
+#define lj_ctlfile_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "profile/api/lj_control.h"
+#include "profile/output/lj_log.h"
+#include "profile/base/lj_relaxed.h"
+
+#define WORD_MAX       64   /* Bytes of the file that are read. */
+#define EMPTY_LOOKS    10   /* Looks that a file has to be empty for. */
+#define TELL_LOOKS     20   /* Looks between two calls of a thread, at first, */
+#define TELL_LOOKS_MAX 4800 /* and at last. */
+#define SAID_MAX       10   /* Times that something wrong is said. */
+
+static int said;
+
+static void file_stat(const char *path, ControlFile *f, struct stat *st)
+{
+  memset(f, 0, sizeof(*f));
+  if (fstatat(AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW) != 0) return;
+  f->exists = 1;
+  f->dev = st->st_dev;
+  f->ino = st->st_ino;
+  f->size = st->st_size;
+  f->mtime = st->st_mtim;
+}
+
+static int is_same(const ControlFile *a, const ControlFile *b)
+{
+  return a->exists == b->exists && a->dev == b->dev && a->ino == b->ino &&
+	 a->size == b->size && a->mtime.tv_sec == b->mtime.tv_sec &&
+	 a->mtime.tv_nsec == b->mtime.tv_nsec;
+}
+
+/* Whose word counts: the user's and root's. */
+static const char *file_problem(const struct stat *st)
+{
+  if (!S_ISREG(st->st_mode)) return "is no regular file";
+  if (st->st_uid != geteuid() && st->st_uid != 0) return "belongs to another user";
+  if (st->st_mode & (S_IWGRP | S_IWOTH)) return "can be written by other users";
+  if (st->st_nlink != 1) return "has another name elsewhere";
+  return NULL;
+}
+
+const char *lj_ctlfile_begin(Control *c)
+{
+  struct stat st;
+  file_stat(c->file, &c->done, &st);
+  c->now = c->done;
+  c->looks = c->wait = c->waited = 0;
+  return c->done.exists ? file_problem(&st) : NULL;
+}
+
+/* Read the first word. Returns NULL, or what is wrong. */
+static const char *file_read(const char *path, char *word)
+{
+  struct stat st;
+  const char *problem = NULL;
+  ssize_t n = 0;
+  int fd;
+  if (fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0) return strerror(errno);
+  if ((problem = file_problem(&st)) != NULL) return problem;
+  fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return strerror(errno);
+  if (fstat(fd, &st) != 0 || (problem = file_problem(&st)) == NULL) {
+    n = read(fd, word, WORD_MAX - 1);
+    if (n < 0) problem = strerror(errno);
+  }
+  close(fd);
+  word[n > 0 ? n : 0] = '\0';
+  word[strcspn(word, " \t\r\n")] = '\0';
+  return problem;
+}
+
+static uint32_t word_command(const char *word)
+{
+  static const struct {
+    const char *word;
+    uint32_t command;
+  } words[] = { { "", CONTROL_TOGGLE },
+		{ "toggle", CONTROL_TOGGLE },
+		{ "start", CONTROL_START },
+		{ "stop", CONTROL_STOP },
+		{ "dump", CONTROL_DUMP } };
+  size_t i;
+  for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+    if (strcmp(words[i].word, word) == 0) return words[i].command;
+  return 0;
+}
+
+static void file_obey(Control *c)
+{
+  char word[WORD_MAX];
+  const char *problem = file_read(c->file, word);
+  uint32_t command = 0;
+  if (!problem && (command = word_command(word)) == 0)
+    problem = "begins with no word that is known; expected start, stop, dump or toggle";
+  if (problem) {
+    if (said++ < SAID_MAX)
+      lj_say(": control file '%s' %s; it is ignored", c->file, problem);
+    return;
+  }
+  if (command == CONTROL_TOGGLE) __atomic_fetch_xor(&c->pending, command, __ATOMIC_RELAXED);
+  else if (command == CONTROL_DUMP)
+    __atomic_fetch_or(&c->pending, command, __ATOMIC_RELAXED);
+  else /* The latest word counts. */
+    __atomic_store_n(&c->pending, command, __ATOMIC_RELAXED);
+  relaxed_set(&c->asked, 0);
+  c->wait = TELL_LOOKS;
+  c->waited = 0;
+  lj_ctlsig_tell(c);
+}
+
+/* A thread that does not run the VM at the moment cannot ask for its safe point, and
+** a request may get lost. A thread that waits is not to be woken for nothing often.
+*/
+static void tell_again(Control *c)
+{
+  if (!relaxed_get(&c->pending)) return;
+  c->waited++;
+  if (relaxed_get(&c->asked) && c->waited < c->wait) return;
+  if (c->waited >= c->wait && c->wait < TELL_LOOKS_MAX) c->wait *= 2;
+  c->waited = 0;
+  lj_ctlsig_tell(c);
+}
+
+void lj_ctlfile_look(Control *c)
+{
+  struct stat st;
+  ControlFile now;
+  tell_again(c);
+  file_stat(c->file, &now, &st);
+  if (!is_same(&now, &c->now)) {
+    c->now = now;
+    c->looks = 0;
+    return;
+  }
+  if (is_same(&now, &c->done) ||
+      ++c->looks < (now.exists && now.size == 0 ? EMPTY_LOOKS : 1))
+    return;
+  c->done = now;
+  if (now.exists) file_obey(c);
+}

@@ -1,0 +1,140 @@
+/*
+** Control of VMs: the signal that starts and stops, and by which a VM's thread is
+** told. The handler makes system calls that do not wait, and no other.
+*/
+
+#define lj_ctlsig_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+
+#include "lj_obj.h"
+#include "lj_frame.h"
+#include "profile/clock/lj_clock.h"
+#include "profile/api/lj_control.h"
+#include "profile/session/lj_safepoint.h"
+#include "profile/base/lj_relaxed.h"
+
+/* What a signal to a VM's thread carries: a tag and the slot. */
+#define VALUE_TAG      ((uintptr_t)0x5343 << 48)
+#define VALUE_TAG_MASK ((uintptr_t)0xffff << 48)
+
+#define SIGNALS_MAX 64 /* Signals of Linux, 1 to 64. */
+
+/* By the VM's thread that adds a slot or frees one, see lj_control.c. */
+static struct {
+  int installed;
+  struct sigaction oldsa; /* The program's. */
+} signals[SIGNALS_MAX + 1];
+
+/* -- Handler ----------------------------------------------------------------- */
+
+/* Does this thread, interrupted at sp, run the VM, or none? The VM may be another
+** thread's by now, so nothing is believed. Its innermost C frame tells: it is on
+** this stack above sp, or there is none.
+*/
+static int vm_ishere(Control *c, const global_State *g, uintptr_t sp)
+{
+  uintptr_t L, cf;
+  lj_safeload_reset(&c->peek);
+  if (!lj_safeload_word(&c->peek, (uintptr_t)&g->cur_L, &L)) return 0;
+  if (!L) return 1;
+  if (!lj_safeload_word(&c->peek, L + offsetof(lua_State, cframe), &cf)) return 0;
+  cf = (uintptr_t)cframe_raw((void *)cf);
+  return !cf || cf - sp < c->stack_hi - sp;
+}
+
+/* Ask for the safe point, on the VM's thread. */
+static void slot_ask(Control *c, uintptr_t sp)
+{
+  global_State *g;
+  __atomic_add_fetch(&c->users, 1, __ATOMIC_SEQ_CST);
+  g = __atomic_load_n(&c->g, __ATOMIC_SEQ_CST);
+  if (g && relaxed_get(&c->pending) && vm_ishere(c, g, sp)) {
+    relaxed_set(&c->asked, 1);
+    lj_safepoint_request(g, SAFEPOINT_CONTROL);
+  }
+  __atomic_sub_fetch(&c->users, 1, __ATOMIC_SEQ_CST);
+}
+
+static void control_signal(int signo, siginfo_t *info, void *uc)
+{
+  int saved_errno = errno, tid = lj_clock_tid(), i;
+  uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
+  uintptr_t sp = (uintptr_t)((ucontext_t *)uc)->uc_mcontext.gregs[REG_RSP];
+  int is_told = info->si_code == SI_QUEUE && info->si_pid == getpid() &&
+		(value & VALUE_TAG_MASK) == VALUE_TAG;
+  for (i = 0; i < CONTROLS_MAX; i++) {
+    Control *c = &lj_controls[i];
+    if (!__atomic_load_n(&c->g, __ATOMIC_ACQUIRE) || relaxed_get(&c->signo) != signo)
+      continue;
+    if (is_told) {
+      if ((value & ~VALUE_TAG_MASK) != (uintptr_t)i) continue;
+    } else if (relaxed_get(&c->file)) {
+      continue; /* Somebody else's signal. */
+    } else {
+      __atomic_fetch_xor(&c->pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);
+    }
+    if (relaxed_get(&c->tid) == tid) slot_ask(c, sp);
+    else if (!is_told) lj_ctlsig_tell(c);
+  }
+  errno = saved_errno;
+}
+
+void lj_ctlsig_tell(const Control *c)
+{
+  siginfo_t info;
+  memset(&info, 0, sizeof(info));
+  info.si_signo = relaxed_get(&c->signo);
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_value.sival_ptr = (void *)(VALUE_TAG | (uintptr_t)(c - lj_controls));
+  syscall(SYS_rt_tgsigqueueinfo, info.si_pid, relaxed_get(&c->tid), info.si_signo, &info);
+}
+
+/* -- Installation ------------------------------------------------------------ */
+
+static int is_ours(const struct sigaction *sa)
+{
+  return (sa->sa_flags & SA_SIGINFO) && sa->sa_sigaction == control_signal;
+}
+
+const char *lj_ctlsig_install(int signo)
+{
+  struct sigaction sa;
+  if (signals[signo].installed) return NULL;
+  if (sigaction(signo, NULL, &sa) != 0) return strerror(errno);
+  if (is_ours(&sa)) return NULL;
+  if ((sa.sa_flags & SA_SIGINFO) || (sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN))
+    return "the program has a handler for its signal; choose another one, as "
+	   "SIGRTMIN+3, or a file";
+  signals[signo].oldsa = sa;
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_sigaction = control_signal;
+  sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  sigfillset(&sa.sa_mask);
+  if (sigaction(signo, &sa, NULL) != 0) return strerror(errno);
+  signals[signo].installed = 1;
+  return NULL;
+}
+
+void lj_ctlsig_restore(int signo)
+{
+  struct sigaction now;
+  int i;
+  if (!signals[signo].installed) return;
+  for (i = 0; i < CONTROLS_MAX; i++)
+    if (lj_controls[i].g && lj_controls[i].signo == signo) return;
+  if (sigaction(signo, NULL, &now) != 0) return;
+  if (is_ours(&now)) sigaction(signo, &signals[signo].oldsa, NULL);
+  else if ((now.sa_flags & SA_SIGINFO)) return; /* May pass on to ours. */
+  signals[signo].installed = 0;
+}

@@ -1,0 +1,131 @@
+/*
+** List of frames of one side of a sample, as words of the stream.
+**
+** Filled from the leaf to the root in the signal handler, without allocation.
+** Keeps the FRAMELIST_LEAF innermost and the FRAMELIST_ROOT outermost frames; what
+** lies between is cut and counted, so memory and size are bounded whatever the
+** depth.
+*/
+
+#ifndef _LJ_FRAMELIST_H
+#define _LJ_FRAMELIST_H
+
+#include "lj_def.h"
+#include "profile/format/lj_sysprof_format.h"
+
+#define FRAMELIST_LEAF 1000 /* Innermost frames kept. */
+#define FRAMELIST_ROOT 64   /* Outermost frames kept, if more were cut. */
+#define FRAMELIST_MAX  (FRAMELIST_LEAF + 1 + FRAMELIST_ROOT)
+
+/* A frame is one word: payload * 16 + kind, as in the stream. Where a kind has a
+** second field, e.g. a Lua function its line, that is in the upper half of the
+** payload's room.
+*/
+typedef uint64_t FrameWord;
+
+#define FRAME_KIND_BITS 4
+#define FRAME_AUX_SHIFT 32
+#define frame_word(kind, payload) \
+  (((FrameWord)(payload) << FRAME_KIND_BITS) | (FrameWord)(kind))
+#define frame_word2(kind, payload, aux) \
+  (frame_word((kind), (payload)) | ((FrameWord)(aux) << FRAME_AUX_SHIFT))
+#define frame_kind(w)    ((int)((w) & ((1 << FRAME_KIND_BITS) - 1)))
+#define frame_payload(w) ((w) >> FRAME_KIND_BITS)
+/* Only for kinds with a second field. */
+#define frame_payload_lo(w)  ((uint32_t)(w) >> FRAME_KIND_BITS)
+#define frame_aux(w)         ((uint32_t)((w) >> FRAME_AUX_SHIFT))
+#define FRAME_PAYLOAD_LO_MAX ((1u << (FRAME_AUX_SHIFT - FRAME_KIND_BITS)) - 1)
+
+typedef struct Frames {
+  uint32_t n;                     /* FrameList pushed, the cut ones included. */
+  uint32_t len;                   /* Words in list, set by lj_framelist_finish. */
+  uint32_t bounds_cut;            /* Boundaries among the cut frames. */
+  FrameWord list[FRAMELIST_MAX];  /* The words, leaf first. */
+  FrameWord ring[FRAMELIST_ROOT]; /* Outermost frames while pushing. */
+} FrameList;
+
+static LJ_AINLINE int frame_hasaux(FrameWord w)
+{
+  int kind = frame_kind(w);
+  return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_CUT || kind == SPF_FRAME_TRACE ||
+	 kind == SPF_FRAME_WORK;
+}
+
+static LJ_AINLINE int frame_isbound(FrameWord w)
+{
+  int kind = frame_kind(w);
+  return kind == SPF_FRAME_CBOUND || kind == SPF_FRAME_RESUME || kind == SPF_FRAME_VM;
+}
+
+static LJ_AINLINE void lj_framelist_reset(FrameList *fr)
+{
+  fr->n = fr->len = fr->bounds_cut = 0;
+}
+
+/* Append the next frame towards the root. Async-signal-safe. */
+static LJ_AINLINE void lj_framelist_push(FrameList *fr, FrameWord w)
+{
+  if (LJ_LIKELY(fr->n < FRAMELIST_LEAF)) {
+    fr->list[fr->n] = w;
+  } else {
+    uint32_t i = fr->n - FRAMELIST_LEAF;
+    FrameWord *slot = &fr->ring[i % FRAMELIST_ROOT];
+    if (i >= FRAMELIST_ROOT && frame_isbound(*slot)) fr->bounds_cut++;
+    *slot = w;
+  }
+  fr->n++;
+}
+
+/* Append n frames; they are in the opposite order. Async-signal-safe. */
+static inline void lj_framelist_pushall(FrameList *fr, const FrameWord *w, uint32_t n)
+{
+  if (LJ_LIKELY(fr->n + n <= FRAMELIST_LEAF))
+    while (n > 0) fr->list[fr->n++] = w[--n];
+  else
+    while (n > 0) lj_framelist_push(fr, w[--n]);
+}
+
+static LJ_AINLINE int frame_isfunc(FrameWord w)
+{
+  int kind = frame_kind(w);
+  return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_FFUNC || kind == SPF_FRAME_CFUNC ||
+	 kind == SPF_FRAME_HOST;
+}
+
+/* Keep only the innermost function of a completed list, and what is said about
+** it leafward: what the VM does for it, its trace. Async-signal-safe.
+*/
+static LJ_AINLINE void lj_framelist_keepleaf(FrameList *fr)
+{
+  uint32_t i, said = 0;
+  for (i = 0; i < fr->len && !frame_isfunc(fr->list[i]); i++)
+    if (!frame_isbound(fr->list[i])) fr->list[said++] = fr->list[i];
+  if (i < fr->len) {
+    fr->list[said] = fr->list[i];
+    fr->len = said + 1;
+  } else if (fr->len > 1) {
+    fr->len = 1;
+  }
+}
+
+/* Complete the list: list[0..len) is valid afterwards. Async-signal-safe. */
+static inline void lj_framelist_finish(FrameList *fr)
+{
+  uint32_t i, first, kept;
+  if (LJ_LIKELY(fr->n <= FRAMELIST_LEAF)) {
+    fr->len = fr->n;
+    return;
+  }
+  fr->len = FRAMELIST_LEAF;
+  kept = fr->n - FRAMELIST_LEAF;
+  first = 0;
+  if (kept > FRAMELIST_ROOT) {
+    uint32_t cut = kept - FRAMELIST_ROOT;
+    fr->list[fr->len++] = frame_word2(SPF_FRAME_CUT, cut, fr->bounds_cut);
+    first = kept % FRAMELIST_ROOT;
+    kept = FRAMELIST_ROOT;
+  }
+  for (i = 0; i < kept; i++) fr->list[fr->len++] = fr->ring[(first + i) % FRAMELIST_ROOT];
+}
+
+#endif

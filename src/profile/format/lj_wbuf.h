@@ -1,0 +1,83 @@
+/*
+** Write buffer of the stream: cuts the records into chunks and hands each full
+** one to the writer.
+**
+** A chunk is built in place in the caller's buffer; records are appended in
+** transactions, so that a chunk holds only whole samples with what they refer
+** to. Runs in the signal handler and, at start and stop, outside of it, never
+** in both at once. Allocates nothing.
+*/
+
+#ifndef _LJ_WBUF_H
+#define _LJ_WBUF_H
+
+#include "lj_def.h"
+#include "lmisclib.h"
+#include "profile/format/lj_sysprof_format.h"
+
+typedef struct WBuf {
+  uint8_t *buf;   /* Start of the buffer, NULL after its end. */
+  size_t cap;     /* Its size. */
+  size_t reserve; /* Bytes at the end that no record may use; the
+				** caller clears it to append a last one. */
+  size_t chunk;   /* Offset of the current chunk's header. */
+  size_t done;    /* Offset behind the last committed record. */
+  size_t pos;     /* Offset of the next byte. */
+  int overflow;   /* This transaction did not fit. */
+  uint32_t seq;   /* Number of the current chunk. */
+  uint32_t crc;   /* CRC-32 of its committed records, inverted. */
+  luam_Sysprof_writer writer;
+  void *ctx;      /* The writer's. */
+  int err;        /* errno of the writer's failure, or 0. */
+  int failed;     /* The writer failed. */
+  uint64_t bytes; /* Bytes handed to the writer so far. */
+} WBuf;
+
+/* Start a stream in buf; the first chunk is open afterwards. Not in the
+** handler: makes the CRC table.
+*/
+LJ_FUNC void lj_wbuf_init(WBuf *wb, uint8_t *buf, size_t cap, size_t reserve,
+			  luam_Sysprof_writer writer, void *ctx);
+
+/* Append to the current transaction. Async-signal-safe. */
+LJ_FUNC void lj_wbuf_byte(WBuf *wb, uint8_t b);
+LJ_FUNC void lj_wbuf_uleb(WBuf *wb, uint64_t v);
+LJ_FUNC void lj_wbuf_signed(WBuf *wb, int64_t d);
+LJ_FUNC void lj_wbuf_str(WBuf *wb, const char *s, size_t len);
+
+/* Open and close a definition around its payload. Async-signal-safe. */
+LJ_FUNC size_t lj_wbuf_def_begin(WBuf *wb, uint8_t tag);
+LJ_FUNC void lj_wbuf_def_end(WBuf *wb, size_t mark);
+
+/* The same for a record that has its length in the bits mask of its tag, or all
+** of these bits set and what its length is more. Async-signal-safe.
+*/
+LJ_FUNC size_t lj_wbuf_short_begin(WBuf *wb);
+LJ_FUNC void lj_wbuf_short_end(WBuf *wb, size_t mark, uint8_t tag, uint8_t mask);
+
+/* End the transaction. Returns 0 if it did not fit and was taken back. */
+LJ_FUNC int lj_wbuf_commit(WBuf *wb);
+
+/* Complete the chunk, hand it to the writer and open the next one. Returns 0
+** if the stream has ended or the writer failed. Keeps errno in wb->err.
+*/
+LJ_FUNC int lj_wbuf_flush(WBuf *wb);
+
+/* Ends the transaction of one definition. Returns 0 if it did not fit; the
+** buffer is empty then and the definition is to be appended again.
+*/
+typedef int (*DefCommit)(void *ctx);
+
+/* How a difference is written that may be negative. */
+static LJ_AINLINE uint64_t wbuf_signed(int64_t d)
+{
+  return ((uint64_t)d << 1) ^ (uint64_t)(d >> 63);
+}
+
+/* Does the stream go on? */
+static LJ_AINLINE int lj_wbuf_isopen(const WBuf *wb)
+{
+  return wb->buf != NULL && !wb->failed;
+}
+
+#endif

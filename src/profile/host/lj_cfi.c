@@ -1,0 +1,325 @@
+/*
+** One step of host stack unwinding by call frame information (CFI).
+** Runs in the signal handler; see the header for the contract. The stack is
+** read through lj_safeload only.
+*/
+
+#define lj_cfi_c
+#define LUA_CORE
+
+#include "profile/host/lj_cfiexpr.h"
+#include "profile/host/lj_ehframe.h"
+
+/* Call frame instructions, DWARF 5 table 7.29, and one of GNU. */
+/* clang-format off */
+enum {
+  CFA_ADVANCE_LOC = 0x40, CFA_OFFSET = 0x80, CFA_RESTORE = 0xc0,
+  CFA_NOP = 0x00, CFA_SET_LOC, CFA_ADVANCE_LOC1, CFA_ADVANCE_LOC2,
+  CFA_ADVANCE_LOC4, CFA_OFFSET_EXTENDED, CFA_RESTORE_EXTENDED, CFA_UNDEFINED,
+  CFA_SAME_VALUE, CFA_REGISTER, CFA_REMEMBER_STATE, CFA_RESTORE_STATE,
+  CFA_DEF_CFA, CFA_DEF_CFA_REGISTER, CFA_DEF_CFA_OFFSET,
+  CFA_DEF_CFA_EXPRESSION, CFA_EXPRESSION, CFA_OFFSET_EXTENDED_SF,
+  CFA_DEF_CFA_SF, CFA_DEF_CFA_OFFSET_SF, CFA_VAL_OFFSET, CFA_VAL_OFFSET_SF,
+  CFA_VAL_EXPRESSION,
+  CFA_GNU_ARGS_SIZE = 0x2e
+};
+/* clang-format on */
+
+#define CFI_STATES_MAX 4 /* Depth of remember_state. */
+
+/* -- Running the instructions --------------------------------------------- */
+
+typedef enum RuleKind {
+  RULE_SAME,
+  RULE_UNDEFINED,
+  RULE_OFFSET,
+  RULE_VAL_OFFSET,
+  RULE_REGISTER,
+  RULE_EXPR,
+  RULE_VAL_EXPR
+} RuleKind;
+
+/* How to find the caller's value of a register. */
+typedef struct Rule {
+  uint8_t kind; /* RuleKind. */
+  int32_t ofs;  /* Offset from CFA, register, or expression. */
+} Rule;
+
+typedef struct Row {
+  Rule reg[CFI_REG__MAX];
+  Rule cfa; /* RULE_REGISTER (with cfa_ofs) or RULE_EXPR. */
+  int64_t cfa_ofs;
+} Row;
+
+typedef struct Machine {
+  Row row, initial;          /* Current rules, and the CIE's. */
+  Row saved[CFI_STATES_MAX]; /* Remembered rules. */
+  int nsaved;
+  const uint8_t *base; /* Expressions are offsets from here. */
+} Machine;
+
+static void rule_set(Machine *m, uint64_t reg, RuleKind kind, int64_t ofs, Bytes *b)
+{
+  if (ofs != (int32_t)ofs) b->bad = 1;
+  if (reg >= CFI_REG__MAX) return; /* Not a register that matters here. */
+  m->row.reg[reg].kind = (uint8_t)kind;
+  m->row.reg[reg].ofs = (int32_t)ofs;
+}
+
+/* Skip an expression and return its offset from the machine's base. */
+static int64_t expr_skip(Machine *m, Bytes *b)
+{
+  int64_t ofs = b->p - m->base;
+  uint64_t len = bytes_uleb(b);
+  if (len > (uint64_t)(b->end - b->p)) b->bad = 1;
+  else b->p += len;
+  return ofs;
+}
+
+/* Run instructions until the location passes pc. Returns 0 if they are bad. */
+static int machine_run(Machine *m, const Fde *fde, Bytes b, uintptr_t pc)
+{
+  uintptr_t loc = fde->pc_begin;
+  while (b.p < b.end && !b.bad) {
+    unsigned op = *b.p++, low = op & 0x3f;
+    uint64_t reg;
+    switch (op & 0xc0) {
+    case CFA_ADVANCE_LOC: loc += low * fde->code_align; goto advanced;
+    case CFA_OFFSET:
+      rule_set(m, low, RULE_OFFSET, (int64_t)bytes_uleb(&b) * fde->data_align, &b);
+      continue;
+    case CFA_RESTORE:
+      if (low < CFI_REG__MAX) m->row.reg[low] = m->initial.reg[low];
+      continue;
+    default: break;
+    }
+    switch (op) {
+    case CFA_NOP: break;
+    case CFA_SET_LOC: loc = lj_ehframe_pointer(&b, fde->enc, 1); goto advanced;
+    case CFA_ADVANCE_LOC1: loc += bytes_uint(&b, 1) * fde->code_align; goto advanced;
+    case CFA_ADVANCE_LOC2: loc += bytes_uint(&b, 2) * fde->code_align; goto advanced;
+    case CFA_ADVANCE_LOC4: loc += bytes_uint(&b, 4) * fde->code_align; goto advanced;
+    case CFA_OFFSET_EXTENDED:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_OFFSET, (int64_t)bytes_uleb(&b) * fde->data_align, &b);
+      break;
+    case CFA_OFFSET_EXTENDED_SF:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_OFFSET, bytes_sleb(&b) * fde->data_align, &b);
+      break;
+    case CFA_VAL_OFFSET:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_VAL_OFFSET, (int64_t)bytes_uleb(&b) * fde->data_align, &b);
+      break;
+    case CFA_VAL_OFFSET_SF:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_VAL_OFFSET, bytes_sleb(&b) * fde->data_align, &b);
+      break;
+    case CFA_RESTORE_EXTENDED:
+      reg = bytes_uleb(&b);
+      if (reg < CFI_REG__MAX) m->row.reg[reg] = m->initial.reg[reg];
+      break;
+    case CFA_UNDEFINED: rule_set(m, bytes_uleb(&b), RULE_UNDEFINED, 0, &b); break;
+    case CFA_SAME_VALUE: rule_set(m, bytes_uleb(&b), RULE_SAME, 0, &b); break;
+    case CFA_REGISTER:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_REGISTER, (int64_t)bytes_uleb(&b), &b);
+      break;
+    case CFA_REMEMBER_STATE:
+      if (m->nsaved == CFI_STATES_MAX) return 0;
+      m->saved[m->nsaved++] = m->row;
+      break;
+    case CFA_RESTORE_STATE:
+      if (m->nsaved == 0) return 0;
+      m->row = m->saved[--m->nsaved];
+      break;
+    case CFA_DEF_CFA:
+      m->row.cfa.kind = RULE_REGISTER;
+      m->row.cfa.ofs = (int32_t)bytes_uleb(&b);
+      m->row.cfa_ofs = (int64_t)bytes_uleb(&b);
+      break;
+    case CFA_DEF_CFA_SF:
+      m->row.cfa.kind = RULE_REGISTER;
+      m->row.cfa.ofs = (int32_t)bytes_uleb(&b);
+      m->row.cfa_ofs = bytes_sleb(&b) * fde->data_align;
+      break;
+    case CFA_DEF_CFA_REGISTER:
+      m->row.cfa.kind = RULE_REGISTER;
+      m->row.cfa.ofs = (int32_t)bytes_uleb(&b);
+      break;
+    case CFA_DEF_CFA_OFFSET: m->row.cfa_ofs = (int64_t)bytes_uleb(&b); break;
+    case CFA_DEF_CFA_OFFSET_SF: m->row.cfa_ofs = bytes_sleb(&b) * fde->data_align; break;
+    case CFA_DEF_CFA_EXPRESSION:
+      m->row.cfa.kind = RULE_EXPR;
+      m->row.cfa.ofs = (int32_t)expr_skip(m, &b);
+      break;
+    case CFA_EXPRESSION:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_EXPR, expr_skip(m, &b), &b);
+      break;
+    case CFA_VAL_EXPRESSION:
+      reg = bytes_uleb(&b);
+      rule_set(m, reg, RULE_VAL_EXPR, expr_skip(m, &b), &b);
+      break;
+    case CFA_GNU_ARGS_SIZE: bytes_uleb(&b); break;
+    default: return 0;
+    }
+    continue;
+  advanced:
+    if (loc > pc) break;
+  }
+  return !b.bad;
+}
+
+/* -- Stepping ------------------------------------------------------------- */
+
+/* Apply the rules of the current row. */
+static CfiResult row_apply(SafeLoad *pk, const Machine *m, CfiRegs *regs, int is_signal)
+{
+  const Row *row = &m->row;
+  CfiRegs out;
+  uintptr_t cfa;
+  CfiResult res;
+  unsigned i;
+  if (row->cfa.kind == RULE_EXPR) {
+    res = lj_cfiexpr_eval(pk, m->base + row->cfa.ofs, regs, NULL, &cfa);
+    if (res != CFI_STEP) return res;
+  } else {
+    uint32_t reg = (uint32_t)row->cfa.ofs;
+    if (row->cfa.kind != RULE_REGISTER || reg >= CFI_REG__MAX ||
+	!(regs->valid & (1u << reg)))
+      return CFI_NONE;
+    cfa = regs->r[reg] + (uintptr_t)row->cfa_ofs;
+  }
+  if (row->reg[CFI_REG_PC].kind == RULE_UNDEFINED) return CFI_ROOT;
+  /* The stack grows down, so a frame's end lies above its start. The unwinder's
+  ** last instruction is a jump with an empty frame.
+  */
+  if (!is_signal && cfa < regs->r[CFI_REG_SP] + (regs->is_return ? 8 : 0)) return CFI_NONE;
+  out.valid = regs->valid & CFI_PRESERVED;
+  for (i = 0; i < CFI_REG__MAX; i++) {
+    const Rule *rule = &row->reg[i];
+    uintptr_t v = regs->r[i];
+    switch (rule->kind) {
+    case RULE_SAME: out.r[i] = v; continue;
+    case RULE_OFFSET:
+      if (!lj_safeload_word(pk, cfa + (intptr_t)rule->ofs, &v)) return CFI_FAULT;
+      break;
+    case RULE_VAL_OFFSET: v = cfa + (intptr_t)rule->ofs; break;
+    case RULE_REGISTER:
+      if ((uint32_t)rule->ofs >= CFI_REG__MAX || !(regs->valid & (1u << rule->ofs)))
+	return CFI_NONE;
+      v = regs->r[rule->ofs];
+      break;
+    case RULE_EXPR:
+    case RULE_VAL_EXPR:
+      res = lj_cfiexpr_eval(pk, m->base + rule->ofs, regs, &cfa, &v);
+      if (res != CFI_STEP) return res;
+      if (rule->kind == RULE_EXPR && !lj_safeload_word(pk, v, &v)) return CFI_FAULT;
+      break;
+    default: /* RULE_UNDEFINED */
+      out.valid &= ~(1u << i);
+      out.r[i] = 0;
+      continue;
+    }
+    out.r[i] = v;
+    out.valid |= 1u << i;
+  }
+  if (row->reg[CFI_REG_SP].kind == RULE_SAME) {
+    out.r[CFI_REG_SP] = cfa;
+    out.valid |= 1u << CFI_REG_SP;
+  }
+  if (row->reg[CFI_REG_PC].kind == RULE_SAME) return CFI_NONE;
+  out.is_return = !is_signal;
+  if (out.r[CFI_REG_PC] == 0) return CFI_ROOT;
+  *regs = out;
+  return CFI_STEP;
+}
+
+/* Find the entry of an address, and the row of its table. */
+static CfiResult machine_find(Machine *m, uintptr_t pc, Fde *fde)
+{
+  CfiResult res = lj_ehframe_find(pc, fde);
+  int i;
+  if (res != CFI_STEP) return res;
+  for (i = 0; i < CFI_REG__MAX; i++) {
+    m->row.reg[i].kind = RULE_SAME;
+    m->row.reg[i].ofs = 0;
+  }
+  m->row.cfa.kind = RULE_UNDEFINED;
+  m->row.cfa_ofs = 0;
+  m->nsaved = 0;
+  m->base = fde->cie_ins.p;
+  if (!machine_run(m, fde, fde->cie_ins, ~(uintptr_t)0)) return CFI_NONE;
+  m->initial = m->row;
+  if (!machine_run(m, fde, fde->fde_ins, pc)) return CFI_NONE;
+  return CFI_STEP;
+}
+
+CfiResult lj_cfi_step(SafeLoad *pk, CfiRegs *regs)
+{
+  Fde fde;
+  Machine m;
+  CfiResult res = machine_find(&m, lj_cfi_lookup_pc(regs), &fde);
+  return res == CFI_STEP ? row_apply(pk, &m, regs, fde.is_signal) : res;
+}
+
+int lj_cfi_rule(uintptr_t pc, CfiRule *rule, Fde *fde)
+{
+  Machine m;
+  const Row *row = &m.row;
+  const Rule *ret = &row->reg[CFI_REG_PC];
+  uint32_t preserved = CFI_PRESERVED & ~(1u << CFI_REG_PC);
+  int i;
+  if (machine_find(&m, pc, fde) != CFI_STEP || fde->is_signal ||
+      row->cfa.kind != RULE_REGISTER || row->cfa_ofs != (int32_t)row->cfa_ofs ||
+      (uint32_t)row->cfa.ofs >= CFI_REG__MAX)
+    return 0;
+  rule->cfa_reg = (uint8_t)row->cfa.ofs;
+  rule->cfa_ofs = (int32_t)row->cfa_ofs;
+  rule->is_root = (ret->kind == RULE_UNDEFINED);
+  rule->is_inner = (pc + 1 - fde->pc_begin < fde->pc_size);
+  rule->stays = lj_ehframe_stays(pc);
+  rule->depth = 1;
+  if (rule->is_root) return 1;
+  if (ret->kind != RULE_OFFSET || ret->ofs != -8) return 0;
+  for (i = 0; i < CFI_NSAVED; i++) {
+    const Rule *r = &row->reg[lj_cfi_saved[i]];
+    int32_t words = -(r->ofs >> 3);
+    preserved &= ~(1u << lj_cfi_saved[i]);
+    rule->saved[i] = 0;
+    if (r->kind == RULE_SAME) continue;
+    if (r->kind != RULE_OFFSET || (r->ofs & 7) != 0 || words < 1 || words > UINT8_MAX)
+      return 0;
+    rule->saved[i] = (uint8_t)words;
+    if (words > rule->depth) rule->depth = (uint8_t)words;
+  }
+  for (i = 0; i < CFI_REG__MAX; i++) /* The stack pointer. */
+    if ((preserved & (1u << i)) && row->reg[i].kind != RULE_SAME) return 0;
+  return 1;
+}
+
+/* Does a call end before this address? */
+static int code_iscalled(const uint8_t *p)
+{
+  int n;
+  if (p[-5] == 0xe8) return 1; /* call rel32 */
+  for (n = 2; n <= 7; n++)     /* call r/m64: ff /2 */
+    if (p[-n] == 0xff && (p[1 - n] & 0x38) == 0x10) return 1;
+  return 0;
+}
+
+int lj_cfi_isstart(SafeLoad *pk, const CfiRegs *regs)
+{
+  uintptr_t pc = regs->r[CFI_REG_PC];
+  Fde fde;
+  return regs->is_return && (pc & 15) == 0 &&
+	 lj_safeload_ok(pk, (const void *)(pc - 8), 16) &&
+	 !code_iscalled((const uint8_t *)pc) && lj_ehframe_find(pc, &fde) == CFI_STEP &&
+	 fde.pc_begin == pc;
+}
+
+void lj_cfi_warmup(void)
+{
+  lj_ehframe_warmup();
+}

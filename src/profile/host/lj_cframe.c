@@ -1,0 +1,89 @@
+/*
+** C frames of the VM: their layout, and the chains that link them.
+** Runs in the signal handler; see the header.
+*/
+
+#define lj_cframe_c
+#define LUA_CORE
+
+#include "lj_obj.h"
+#include "lj_frame.h"
+#include "profile/host/lj_cframe.h"
+
+global_State *lj_cframe_vm(SafeLoad *pk, uintptr_t p)
+{
+  const lua_State *L = (const lua_State *)p;
+  if (p == 0 || (p & 7) != 0 || !lj_safeload_ok(pk, L, sizeof(lua_State)) ||
+      L->gct != (uint8_t)~LJ_TTHREAD)
+    return NULL;
+  return mref(L->glref, global_State);
+}
+
+int lj_cframe_isthread(SafeLoad *pk, const global_State *g, uintptr_t p)
+{
+  return lj_cframe_vm(pk, p) == g;
+}
+
+lua_State *lj_cframe_L(SafeLoad *pk, const global_State *g, uintptr_t cf)
+{
+  uintptr_t p;
+  if (!lj_safeload_word(pk, cf + CFRAME_OFS_L, &p) || !lj_cframe_isthread(pk, g, p))
+    return NULL;
+  return (lua_State *)p;
+}
+
+/* -- Chains --------------------------------------------------------------- */
+
+static uintptr_t cframe_next(SafeLoad *pk, uintptr_t cf)
+{
+  uintptr_t prev;
+  if (!lj_safeload_word(pk, cf + CFRAME_OFS_PREV, &prev)) return 0;
+  return prev & (uintptr_t)CFRAME_RAWMASK;
+}
+
+/* Entry of a coroutine, or -1. */
+static int chains_find(const CFrameChains *cc, const lua_State *L)
+{
+  int i;
+  for (i = 0; i < CFRAME_CHAINS; i++)
+    if (cc->c[i].L == L) return i;
+  return -1;
+}
+
+/* First frame of a coroutine that has not been passed. */
+static uintptr_t chains_head(const CFrameChains *cc, const lua_State *L)
+{
+  int i = chains_find(cc, L);
+  return i >= 0 ? cc->c[i].next : (uintptr_t)cframe_raw(L->cframe);
+}
+
+int lj_cframe_linked(SafeLoad *pk, CFrameChains *cc, lua_State *L, uintptr_t cf)
+{
+  uintptr_t c = chains_head(cc, L);
+  for (; c != 0 && cc->links < CFRAME_LINKS_MAX; cc->links++) {
+    if (c == cf) return 1;
+    c = cframe_next(pk, c);
+  }
+  return 0;
+}
+
+int lj_cframe_unlinked(SafeLoad *pk, CFrameChains *cc, lua_State *L, uintptr_t cf)
+{
+  uintptr_t c = cf, head = chains_head(cc, L);
+  for (; c != 0 && cc->links < CFRAME_LINKS_MAX; cc->links++) {
+    c = cframe_next(pk, c);
+    if (c == head) return 1;
+  }
+  return 0;
+}
+
+uintptr_t lj_cframe_pass(SafeLoad *pk, CFrameChains *cc, lua_State *L, uintptr_t cf)
+{
+  int i = chains_find(cc, L);
+  if (i < 0) {
+    i = cc->turn;
+    cc->turn = (cc->turn + 1) & (CFRAME_CHAINS - 1);
+    cc->c[i].L = L;
+  }
+  return (cc->c[i].next = cframe_next(pk, cf));
+}

@@ -1,0 +1,204 @@
+/*
+** Sections .eh_frame of loaded objects: finding the description of an address.
+** Runs in the signal handler; see the header.
+*/
+
+#define lj_ehframe_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For _dl_find_object. */
+#endif
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "profile/host/lj_ehframe.h"
+
+/* -- Reading an entry ----------------------------------------------------- */
+
+/* Pointer encodings, LSB "DWARF Exception Header Encoding". */
+enum {
+  PE_ABSPTR = 0x00,
+  PE_UDATA4 = 0x03,
+  PE_UDATA8 = 0x04,
+  PE_SDATA4 = 0x0b,
+  PE_SDATA8 = 0x0c,
+  PE_FORMAT = 0x0f,
+  PE_PCREL = 0x10,
+  PE_DATAREL = 0x30,
+  PE_APPLY = 0x70,
+  PE_INDIRECT = 0x80
+};
+
+/* Pointer of a FDE or CIE. Only the encodings of position-independent and of
+** static x86-64 code; anything else is bad.
+*/
+uintptr_t lj_ehframe_pointer(Bytes *b, unsigned enc, int relative)
+{
+  uintptr_t at = (uintptr_t)b->p, v;
+  switch (enc & PE_FORMAT) {
+  case PE_ABSPTR:
+  case PE_UDATA8:
+  case PE_SDATA8: v = (uintptr_t)bytes_uint(b, 8); break;
+  case PE_UDATA4: v = (uintptr_t)bytes_uint(b, 4); break;
+  case PE_SDATA4: v = (uintptr_t)(intptr_t)(int32_t)bytes_uint(b, 4); break;
+  default: b->bad = 1; return 0;
+  }
+  if (relative) {
+    if ((enc & PE_APPLY) == PE_PCREL) v += at;
+    else if ((enc & PE_APPLY) != 0) b->bad = 1;
+  }
+  return v;
+}
+
+/* Length-prefixed entry of .eh_frame, without the length. */
+static Bytes entry_bytes(const uint8_t *p)
+{
+  Bytes head, b;
+  uint64_t len;
+  head.p = p;
+  head.end = p + 4;
+  head.bad = 0;
+  len = bytes_uint(&head, 4);
+  b.p = head.p;
+  b.bad = (len == 0 || len >= 0xfffffff0u);
+  b.end = b.p + (b.bad ? 0 : len);
+  return b;
+}
+
+static int cie_parse(const uint8_t *p, Fde *fde, int *has_augmentation)
+{
+  Bytes b = entry_bytes(p);
+  const uint8_t *aug, *augend = NULL;
+  unsigned version;
+  if (bytes_uint(&b, 4) != 0) return 0; /* Not a CIE. */
+  version = (unsigned)bytes_uint(&b, 1);
+  if (version != 1 && version != 3) return 0;
+  aug = b.p;
+  while (b.p < b.end && *b.p) b.p++;
+  bytes_uint(&b, 1);
+  fde->code_align = bytes_uleb(&b);
+  fde->data_align = bytes_sleb(&b);
+  if ((version == 1 ? bytes_uint(&b, 1) : bytes_uleb(&b)) != CFI_REG_PC) return 0;
+  fde->enc = PE_ABSPTR;
+  fde->is_signal = 0;
+  *has_augmentation = (*aug == 'z');
+  if (*aug == 'z') {
+    uint64_t len = bytes_uleb(&b);
+    if (len > (uint64_t)(b.end - b.p)) return 0;
+    augend = b.p + len;
+    for (aug++; *aug && !b.bad; aug++) {
+      switch (*aug) {
+      case 'R': fde->enc = (unsigned)bytes_uint(&b, 1); break;
+      case 'L': bytes_uint(&b, 1); break;
+      case 'S': fde->is_signal = 1; break;
+      case 'P': {
+	unsigned enc = (unsigned)bytes_uint(&b, 1);
+	lj_ehframe_pointer(&b, enc, 0);
+	break;
+      }
+      default: b.bad = 1; break;
+      }
+    }
+    b.p = augend;
+  } else if (*aug) {
+    return 0;
+  }
+  fde->cie_ins = b;
+  return !b.bad;
+}
+
+static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
+{
+  Bytes b = entry_bytes(p);
+  const uint8_t *at = b.p;
+  uint64_t cie_delta = bytes_uint(&b, 4);
+  int has_augmentation;
+  if (b.bad || cie_delta == 0 || !cie_parse(at - cie_delta, fde, &has_augmentation) ||
+      (fde->enc & PE_INDIRECT))
+    return 0;
+  fde->fde = p;
+  fde->cie = at - cie_delta;
+  fde->pc_begin = lj_ehframe_pointer(&b, fde->enc, 1);
+  fde->pc_size = lj_ehframe_pointer(&b, fde->enc, 0);
+  if (b.bad || pc - fde->pc_begin >= fde->pc_size) return 0;
+  if (has_augmentation) {
+    uint64_t len = bytes_uleb(&b);
+    if (len > (uint64_t)(b.end - b.p)) return 0;
+    b.p += len;
+  }
+  fde->fde_ins = b;
+  return !b.bad;
+}
+
+/* -- Finding it ----------------------------------------------------------- */
+
+#define STAYING 4
+
+/* Written by the first start. */
+static struct {
+  uintptr_t begin, size;
+} staying[STAYING];
+
+void lj_ehframe_warmup(void)
+{
+  uintptr_t addr[STAYING];
+  int i;
+  addr[0] = (uintptr_t)(void *)lj_ehframe_warmup; /* Ours, */
+  addr[1] = (uintptr_t)getauxval(AT_ENTRY);       /* the program, */
+  addr[2] = (uintptr_t)(void *)memmove;           /* the C library, */
+  addr[3] = (uintptr_t)getauxval(AT_BASE);        /* the loader. */
+  for (i = 0; i < STAYING; i++) {
+    struct dl_find_object obj;
+    if (staying[i].size || _dl_find_object((void *)addr[i], &obj) != 0) continue;
+    staying[i].begin = (uintptr_t)obj.dlfo_map_start;
+    staying[i].size = (uintptr_t)obj.dlfo_map_end - staying[i].begin;
+  }
+}
+
+int lj_ehframe_stays(uintptr_t pc)
+{
+  int i;
+  for (i = 0; i < STAYING; i++)
+    if (pc - staying[i].begin < staying[i].size) return 1;
+  return 0;
+}
+
+CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj)
+{
+  struct dl_find_object found;
+  const uint8_t *hdr;
+  if (_dl_find_object((void *)pc, &found) != 0) return CFI_NO_OBJECT;
+  if (!found.dlfo_eh_frame) return CFI_NONE;
+  hdr = (const uint8_t *)found.dlfo_eh_frame;
+  if (hdr[0] != 1 || hdr[2] != PE_UDATA4 || hdr[3] != (PE_DATAREL | PE_SDATA4) ||
+      (hdr[1] & PE_FORMAT) != PE_SDATA4)
+    return CFI_NONE;
+  obj->begin = (uintptr_t)found.dlfo_map_start;
+  obj->end = (uintptr_t)found.dlfo_map_end;
+  obj->hdr = hdr;
+  obj->table = hdr + 12;
+  memcpy(&obj->count, hdr + 8, sizeof(obj->count));
+  return CFI_STEP;
+}
+
+/* Search the sorted index that the linker put in front of .eh_frame. */
+CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde)
+{
+  EhObject obj;
+  CfiResult res = lj_ehframe_object(pc, &obj);
+  uint32_t lo, hi;
+  int32_t entry[2];
+  if (res != CFI_STEP) return res;
+  for (lo = 0, hi = obj.count; lo < hi;) { /* First entry above pc. */
+    uint32_t mid = lo + (hi - lo) / 2;
+    memcpy(entry, obj.table + mid * sizeof(entry), sizeof(entry));
+    if (pc < (uintptr_t)((intptr_t)obj.hdr + entry[0])) hi = mid;
+    else lo = mid + 1;
+  }
+  if (lo == 0) return CFI_NONE;
+  fde->index = lo - 1;
+  memcpy(entry, obj.table + (lo - 1) * sizeof(entry), sizeof(entry));
+  return fde_parse(obj.hdr + entry[1], pc, fde) ? CFI_STEP : CFI_NONE;
+}

@@ -1,0 +1,106 @@
+/*
+** Sections .eh_frame of loaded objects: finding the description of an address,
+** and reading it (DWARF 5, section 6.4, and the Linux Standard Base, "Exception
+** Frames"). Only what linkers produce for x86-64.
+**
+** Runs in the signal handler: the object of an address comes from
+** _dl_find_object(3), which takes no lock. What the loader has mapped is read
+** directly, it belongs to a loaded object.
+*/
+
+#ifndef _LJ_EHFRAME_H
+#define _LJ_EHFRAME_H
+
+#include "lj_def.h"
+#include "profile/host/lj_cfi.h"
+
+/* A bounded run of bytes; after an overrun, bad is set and reads give 0. */
+typedef struct Bytes {
+  const uint8_t *p, *end;
+  int bad;
+} Bytes;
+
+static LJ_AINLINE uint64_t bytes_uint(Bytes *b, size_t sz)
+{
+  uint64_t v = 0;
+  size_t i;
+  if ((size_t)(b->end - b->p) < sz) {
+    b->bad = 1;
+    b->p = b->end;
+    return 0;
+  }
+  for (i = 0; i < sz; i++) v |= (uint64_t)b->p[i] << (8 * i);
+  b->p += sz;
+  return v;
+}
+
+static LJ_AINLINE uint64_t bytes_uleb(Bytes *b)
+{
+  uint64_t v = 0;
+  unsigned shift = 0;
+  while (b->p < b->end) {
+    uint8_t c = *b->p++;
+    if (shift < 64) v |= (uint64_t)(c & 0x7f) << shift;
+    shift += 7;
+    if (!(c & 0x80)) return v;
+  }
+  b->bad = 1;
+  return 0;
+}
+
+static LJ_AINLINE int64_t bytes_sleb(Bytes *b)
+{
+  uint64_t v = 0;
+  unsigned shift = 0;
+  while (b->p < b->end) {
+    uint8_t c = *b->p++;
+    if (shift < 64) v |= (uint64_t)(c & 0x7f) << shift;
+    shift += 7;
+    if (!(c & 0x80)) {
+      if (shift < 64 && (c & 0x40)) v |= ~(uint64_t)0 << shift;
+      return (int64_t)v;
+    }
+  }
+  b->bad = 1;
+  return 0;
+}
+
+/* A loaded object with an index of its .eh_frame. */
+typedef struct EhObject {
+  uintptr_t begin, end; /* Addresses of the object. */
+  const uint8_t *hdr;   /* Section .eh_frame_hdr, relative to which */
+  const uint8_t *table; /* these are: sorted pairs of a function's start */
+  uint32_t count;       /* and its FDE, int32_t each. */
+} EhObject;
+
+/* The parts of a CIE and a FDE that are needed to run them. */
+typedef struct Fde {
+  const uint8_t *cie, *fde; /* The entries. */
+  uint32_t index;           /* In the object's table. */
+  uintptr_t pc_size;        /* Bytes described from pc_begin on. */
+  uintptr_t pc_begin;       /* First address described. */
+  Bytes cie_ins, fde_ins;   /* Call frame instructions. */
+  uint64_t code_align;      /* Factor of location advances. */
+  int64_t data_align;       /* Factor of offsets. */
+  unsigned enc;             /* Encoding of addresses. */
+  int is_signal;            /* Frame of a signal handler's trampoline. */
+} Fde;
+
+/* Is an address in an object that stays loaded as long as the process lives, or
+** as long as this code does? Async-signal-safe once lj_ehframe_warmup has run.
+*/
+LJ_FUNC int lj_ehframe_stays(uintptr_t pc);
+
+/* Find these objects. Call it once outside of the handler. */
+LJ_FUNC void lj_ehframe_warmup(void);
+
+/* Find the object of an address: CFI_STEP, CFI_NO_OBJECT or CFI_NONE. */
+LJ_FUNC CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj);
+
+/* Find the description of an address: CFI_STEP, CFI_NO_OBJECT or CFI_NONE. */
+LJ_FUNC CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde);
+
+/* Read a pointer of a CIE or FDE, relative to its place or as it is. */
+LJ_FUNC uintptr_t lj_ehframe_pointer(Bytes *b, unsigned enc, int relative);
+
+#endif

@@ -1,0 +1,430 @@
+/*
+** Host stack: the C frames of a sample, and the VM's own among them.
+** Runs in the signal handler, but for the warmup; see the header. x86-64.
+*/
+
+#define lj_hostwalk_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For REG_RIP and friends. */
+#endif
+#include "lj_obj.h"
+#include "lj_frame.h"
+#include "lj_jit.h"
+#include "lj_dispatch.h"
+#include "profile/host/lj_cfi.h"
+#include "profile/host/lj_hostwalk.h"
+
+int lj_hostwalk_warmup(void)
+{
+  lj_cfi_warmup();
+  return lj_vmcode_warmup();
+}
+
+/* Words that the frames take which the C library's unwinder leaves. */
+#define LANDING_MAX 4096
+
+/* State of a walk. */
+typedef struct Walk {
+  HostWalk *hs;
+  CfiRegs regs;        /* Registers of the current frame. */
+  CFrameChains chains; /* VM frames that were crossed. */
+  lua_State *L;        /* Coroutine that ran last, or NULL. */
+  uintptr_t expect;    /* Its next VM frame, or 0. */
+  int kept;            /* This step was kept for the next walk. */
+} Walk;
+
+/* Is the current frame's next instruction known, not only a return address? */
+#define walk_exact(w) (!(w)->regs.is_return)
+
+static void walk_push(Walk *w, FrameWord word)
+{
+  if (w->hs->frames) lj_framelist_push(w->hs->frames, word);
+}
+
+static void walk_push_host(Walk *w)
+{
+  walk_push(w, frame_word(SPF_FRAME_HOST, lj_cfi_lookup_pc(&w->regs)));
+}
+
+static void walk_broken(Walk *w, int reason)
+{
+  if (w->hs->broken < 0) w->hs->broken = reason;
+  walk_push(w, frame_word(SPF_FRAME_BROKEN, reason));
+}
+
+/* Forget a register of the caller. */
+static void walk_forget(Walk *w, int reg)
+{
+  w->regs.valid &= ~(1u << reg);
+}
+
+/* Load a saved register, and note whether it is known. */
+static void walk_load(Walk *w, int reg, uintptr_t addr)
+{
+  if (lj_safeload_word(w->hs->pk, addr, &w->regs.r[reg])) w->regs.valid |= 1u << reg;
+  else walk_forget(w, reg);
+}
+
+/* Return from the current frame: its return address is at addr. */
+static int walk_return(Walk *w, uintptr_t addr)
+{
+  uintptr_t pc;
+  if (!lj_safeload_word(w->hs->pk, addr, &pc)) return 0;
+  w->regs.r[CFI_REG_PC] = pc;
+  w->regs.r[CFI_REG_SP] = addr + 8;
+  w->regs.valid &= CFI_PRESERVED;
+  w->regs.is_return = 1;
+  return 1;
+}
+
+/* Return from a place that has only saved some registers. */
+static int walk_partial(Walk *w, int n, const uint8_t *saved)
+{
+  uintptr_t sp = w->regs.r[CFI_REG_SP];
+  int i;
+  for (i = 0; i < n; i++) walk_load(w, saved[i], sp + (uintptr_t)i * 8);
+  return walk_return(w, sp + (uintptr_t)n * 8);
+}
+
+/* -- FrameList of the VM ----------------------------------------------------- */
+
+/* Leave a complete VM frame. */
+static int walk_leave(Walk *w, uintptr_t cf)
+{
+  walk_load(w, CFI_REG_R14, cf + VMFRAME_R14);
+  walk_load(w, CFI_REG_R15, cf + VMFRAME_R15);
+  walk_load(w, CFI_REG_BX, cf + VMFRAME_BX);
+  walk_load(w, CFI_REG_BP, cf + VMFRAME_BP);
+  return walk_return(w, cf + VMFRAME_PC);
+}
+
+/* Leave a VM frame from compiled code, or from the way out of it. */
+static int walk_leave_trace(Walk *w, uintptr_t cf)
+{
+  walk_load(w, CFI_REG_R12, cf + VMFRAME_TRACE_R12);
+  walk_load(w, CFI_REG_R13, cf + (intptr_t)VMFRAME_TRACE_R13);
+  return walk_leave(w, cf);
+}
+
+/* What runs on a VM frame, by the address there. */
+static VMPlace walk_place(const Walk *w, uintptr_t code)
+{
+  const global_State *g = w->hs->g;
+  switch (lj_vmcode_part(code)) {
+  case VMCODE_EXIT: return VMF_EXIT;
+  case VMCODE_EXIT_INTERP:
+    return walk_exact(w) && tvref(g->jit_base) ? VMF_EXIT : VMF_INTERP;
+  case VMCODE_NONE: break;
+  default: return VMF_INTERP;
+  }
+  if (lj_vmcode_isexitstub(g, code)) return VMF_EXIT;
+  return lj_vmcode_isjit(&w->hs->areas, w->hs->pk, g, code) ? VMF_TRACE : VMF_INTERP;
+}
+
+/* Cross the linked VM frame at cf. gap: the frames above it are not known. */
+static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
+{
+  HostWalk *hs = w->hs;
+  uintptr_t sp = w->regs.r[CFI_REG_SP];
+  uintptr_t code = gap ? 0 : lj_cfi_lookup_pc(&w->regs);
+  VMPlace place = gap ? VMF_INTERP : walk_place(w, code);
+  walk_push(w, frame_word(SPF_FRAME_VM, 0));
+  if (hs->nvm < HOSTWALK_VMFRAMES) {
+    VMFrame *vf = &hs->vm[hs->nvm];
+    uint32_t known = !gap && place == VMF_INTERP ? w->regs.valid : 0;
+    vf->cf = cf;
+    vf->L = L;
+    vf->place = place;
+    vf->code = code;
+    vf->sp = gap ? 0 : sp;
+    vf->pc = (known & (1u << CFI_REG_BX)) ? w->regs.r[CFI_REG_BX] : 0;
+    vf->rb = (known & (1u << CFI_REG_BP)) ? w->regs.r[CFI_REG_BP] : 0;
+    if (hs->tail.on && !gap && !walk_exact(w) && cf == w->expect && L == w->L &&
+	lj_vmcode_part(code) == VMCODE_INTERP)
+      w->kept = lj_hostmemo_vm(&hs->tail, vf, &w->regs, frame_word(SPF_FRAME_VM, 0));
+  }
+  hs->nvm++;
+  w->L = L;
+  w->expect = lj_cframe_pass(hs->pk, &w->chains, L, cf);
+  if (gap) {
+    walk_forget(w, CFI_REG_R12);
+    walk_forget(w, CFI_REG_R13);
+  } else if (place != VMF_INTERP ||
+	     (cf != sp && lj_vmcode_part(code) == VMCODE_EXIT_INTERP)) {
+    return walk_leave_trace(w, cf);
+  }
+  return walk_leave(w, cf);
+}
+
+/* May the next VM frame be on this thread? One that is on the stack that the thread
+** began with has the VM there, if it runs it at all.
+*/
+static int walk_mayjump(const Walk *w)
+{
+  const HostWalk *hs = w->hs;
+  if (lj_hostwalk_iselsewhere(hs, w->regs.r[CFI_REG_SP]) || !hs->stack_hi)
+    return !hs->strict;
+  return !lj_hostwalk_iselsewhere(hs, w->expect);
+}
+
+/* Nothing tells how to go on: the frames up to the next VM frame are missing. */
+static int walk_gap(Walk *w, int reason)
+{
+  walk_broken(w, reason);
+  if (w->expect <= w->regs.r[CFI_REG_SP] || !walk_mayjump(w) ||
+      lj_cframe_L(w->hs->pk, w->hs->g, w->expect) != w->L)
+    return 0;
+  return walk_cross(w, w->expect, w->L, 1);
+}
+
+/* Does a trace, or the way out of it, run on this VM frame of a coroutine? */
+static int walk_trace_fits(const Walk *w, const global_State *g, const lua_State *L,
+			   uintptr_t cf)
+{
+  uintptr_t sp = w->regs.r[CFI_REG_SP];
+  return cf - VMFRAME_SLACK - sp <= VMFRAME_TRACE_MAX && L &&
+	 lj_cframe_L(w->hs->pk, g, cf) == L;
+}
+
+/* -- FrameList of other VMs -------------------------------------------------- */
+
+/* VM whose compiled code has this register, which holds its dispatch table. */
+static global_State *foreign_vm(Walk *w)
+{
+  SafeLoad *pk = w->hs->pk;
+  uintptr_t p = w->regs.r[CFI_REG_R14] - GG_G2DISP;
+  global_State *g = (global_State *)p;
+  if (!(w->regs.valid & (1u << CFI_REG_R14)) || (p & 7) != 0 || g == w->hs->g ||
+      !lj_safeload_ok(pk, g, sizeof(global_State)) ||
+      !lj_cframe_isthread(pk, g, (uintptr_t)gcref(g->mainthref)))
+    return NULL;
+#if LJ_HASJIT
+  if (!lj_safeload_ok(pk, G2J(g), 1) || !lj_safeload_ok(pk, G2J(g) + 1, 1)) return NULL;
+#endif
+  return g;
+}
+
+/* The current frame may be one of another VM on this thread, which is host code
+** for ours. Returns 0 if it is not.
+*/
+static int walk_foreign(Walk *w, VMCode part, int *ok)
+{
+  SafeLoad *pk = w->hs->pk;
+  uintptr_t sp = w->regs.r[CFI_REG_SP], cf = 0;
+  int from_trace = (part == VMCODE_NONE || part == VMCODE_EXIT);
+  if (from_trace) {
+    global_State *g = foreign_vm(w);
+    uintptr_t L = g ? (uintptr_t)gcref(g->cur_L) : 0;
+    if (!g || !lj_cframe_isthread(pk, g, L) ||
+	(part == VMCODE_NONE && !lj_vmcode_isjit(NULL, pk, g, lj_cfi_lookup_pc(&w->regs))))
+      return 0;
+    cf = (uintptr_t)cframe_raw(((lua_State *)L)->cframe);
+    if (!walk_trace_fits(w, g, (lua_State *)L, cf)) return 0;
+  } else {
+    uintptr_t end = sp + (walk_exact(w) ? VMFRAME_SLACK : 0), L;
+    for (cf = sp; cf <= end; cf += 8) {
+      global_State *g = lj_safeload_word(pk, cf + CFRAME_OFS_L, &L) ? lj_cframe_vm(pk, L)
+								    : NULL;
+      if (g && g != w->hs->g && lj_safeload_ok(pk, g, sizeof(global_State)) &&
+	  lj_cframe_isthread(pk, g, (uintptr_t)gcref(g->mainthref)))
+	break;
+    }
+    if (cf > end) return 0;
+  }
+  if (walk_exact(w)) w->hs->leaf = LEAF_HOST;
+  walk_push_host(w);
+  *ok = from_trace ? walk_leave_trace(w, cf) : walk_leave(w, cf);
+  return 1;
+}
+
+/* -- Going from frame to frame -------------------------------------------- */
+
+/* Shortly before the C library's unwinder lands in the VM, it overwrites its own
+** return address with that of the C function which the VM had called, and that
+** one with the place where it lands. The frames up to there are gone then.
+*/
+static int walk_landing(Walk *w, int *ok)
+{
+  HostWalk *hs = w->hs;
+  uintptr_t pc = w->regs.r[CFI_REG_PC], sp = w->regs.r[CFI_REG_SP];
+  uintptr_t cf = w->expect, to;
+  int n;
+  if (cf > sp && lj_safeload_word(hs->pk, cf - 8, &to) &&
+      (to == pc || lj_vmcode_islanding(to)) && lj_cframe_L(hs->pk, hs->g, cf) == w->L) {
+    *ok = walk_cross(w, cf, w->L, 1);
+    return 1;
+  }
+  /* An error that ends the call from C has unlinked the frame. */
+  for (cf = sp + 8, n = 0; n < LANDING_MAX; cf += 8, n++) {
+    if (!lj_safeload_word(hs->pk, cf - 8, &to)) break;
+    if ((to == pc || lj_vmcode_islanding(to)) && w->L &&
+	lj_cframe_L(hs->pk, hs->g, cf) == w->L &&
+	lj_cframe_unlinked(hs->pk, &w->chains, w->L, cf)) {
+      *ok = walk_leave(w, cf);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+/* The current frame is in the assembler VM. Returns 0 if it cannot be left. */
+static int walk_vm(Walk *w, VMCode part)
+{
+  HostWalk *hs = w->hs;
+  uintptr_t pc = w->regs.r[CFI_REG_PC], sp = w->regs.r[CFI_REG_SP];
+  uintptr_t cf, end = sp + (walk_exact(w) ? VMFRAME_SLACK : 0);
+  const uint8_t *saved;
+  lua_State *L;
+  int n, ok;
+  if (walk_exact(w) && (n = lj_vmcode_partial(pc, &saved)) >= 0)
+    return walk_partial(w, n, saved);
+  if (w->expect != 0 && w->expect - sp <= VMFRAME_SLACK)
+    return walk_cross(w, w->expect, w->L, 0);
+  if ((part == VMCODE_EXIT || part == VMCODE_EXIT_INTERP) &&
+      walk_trace_fits(w, hs->g, w->L, w->expect))
+    return walk_cross(w, w->expect, w->L, 0);
+  /* Another coroutine than the one that ran last. */
+  for (cf = sp; cf <= end; cf += 8) {
+    L = lj_cframe_L(hs->pk, hs->g, cf);
+    if (L && lj_cframe_linked(hs->pk, &w->chains, L, cf)) return walk_cross(w, cf, L, 0);
+  }
+  if (walk_foreign(w, part, &ok)) return ok;
+  /* A frame that is not linked yet or no more: no Lua function runs on it. An
+  ** FFI callback is linked by the C function that it calls first.
+  */
+  if (part == VMCODE_CALLBACK || (walk_exact(w) && part != VMCODE_EXIT))
+    return walk_leave(w, sp);
+  L = lj_cframe_L(hs->pk, hs->g, sp);
+  if (L && lj_cframe_unlinked(hs->pk, &w->chains, L, sp)) return walk_leave(w, sp);
+  if (walk_landing(w, &ok)) return ok;
+  return walk_gap(w, SPF_BROKEN_NO_CFI);
+}
+
+/* The current frame is in host code, or in a trace. Returns 0 at the end. */
+static int walk_host(Walk *w)
+{
+  HostWalk *hs = w->hs;
+  uintptr_t pc = w->regs.r[CFI_REG_PC];
+  FrameWord here = frame_word(SPF_FRAME_HOST, lj_cfi_lookup_pc(&w->regs));
+  const uint8_t *saved;
+  const CfiRule *rule;
+  CfiResult res;
+  int n = -1, ok;
+  if (walk_exact(w) && (n = lj_vmcode_partial(pc, &saved)) >= 0) {
+    walk_push(w, here);
+    return walk_partial(w, n, saved);
+  }
+  /* A trace runs on the VM frame that it was entered from. */
+  if (!hs->apart &&
+      lj_vmcode_isjit(&hs->areas, hs->pk, hs->g, lj_cfi_lookup_pc(&w->regs)) &&
+      walk_trace_fits(w, hs->g, w->L, w->expect))
+    return walk_cross(w, w->expect, w->L, 0);
+  rule = lj_cficache_find(&hs->cfi, hs->pk, lj_cfi_lookup_pc(&w->regs));
+  if (!(rule && rule->is_inner) && lj_cfi_isstart(hs->pk, &w->regs)) {
+    walk_push(w, frame_word(SPF_FRAME_HOST, pc));
+    return 0;
+  }
+  if (rule && rule->stays && hs->tail.on && !walk_exact(w))
+    w->kept = lj_hostmemo_host(&hs->tail, rule, &w->regs, here);
+  res = rule ? lj_cficache_step(rule, hs->pk, &w->regs) : lj_cfi_step(hs->pk, &w->regs);
+  if (res == CFI_NO_OBJECT) {
+    if (walk_exact(w) && !hs->apart &&
+	(n = lj_vmcode_callback(hs->pk, hs->g, pc, &saved)) >= 0) {
+      walk_push(w, here);
+      return walk_partial(w, n, saved);
+    }
+    if (walk_foreign(w, VMCODE_NONE, &ok)) return ok;
+  }
+  walk_push(w, here);
+  switch (res) {
+  case CFI_STEP: return 1;
+  case CFI_ROOT: return 0;
+  case CFI_FAULT: return walk_gap(w, SPF_BROKEN_FAULT);
+  default: return walk_gap(w, SPF_BROKEN_NO_CFI);
+  }
+}
+
+/* Start with the interrupted registers and the coroutine that ran last. */
+static void walk_init(Walk *w, HostWalk *hs, const ucontext_t *uc)
+{
+  static const struct {
+    uint8_t reg, greg;
+  } regmap[] = { { 0, REG_RAX },         { 1, REG_RDX },  { 2, REG_RCX },  { 3, REG_RBX },
+		 { 4, REG_RSI },         { 5, REG_RDI },  { 6, REG_RBP },  { 7, REG_RSP },
+		 { 8, REG_R8 },          { 9, REG_R9 },   { 10, REG_R10 }, { 11, REG_R11 },
+		 { 12, REG_R12 },        { 13, REG_R13 }, { 14, REG_R14 }, { 15, REG_R15 },
+		 { CFI_REG_PC, REG_RIP } };
+  uintptr_t cur_L = hs->apart ? 0 : (uintptr_t)gcref(hs->g->cur_L);
+  int i;
+  for (i = 0; i < CFI_REG__MAX; i++)
+    w->regs.r[regmap[i].reg] = (uintptr_t)uc->uc_mcontext.gregs[regmap[i].greg];
+  w->regs.valid = (1u << CFI_REG__MAX) - 1;
+  w->regs.is_return = 0;
+  for (i = 0; i < CFRAME_CHAINS; i++) w->chains.c[i].L = NULL;
+  w->chains.turn = w->chains.links = 0;
+  w->hs = hs;
+  w->L = NULL;
+  w->expect = 0;
+  if (lj_cframe_isthread(hs->pk, hs->g, cur_L)) {
+    w->L = (lua_State *)cur_L;
+    w->expect = (uintptr_t)cframe_raw(w->L->cframe);
+  }
+}
+
+/* Have all VM frames been crossed that the top Lua frame can depend on? Below the
+** outermost one of the main thread there is only the host.
+*/
+static int walk_hasfew(const Walk *w)
+{
+  const HostWalk *hs = w->hs;
+  return hs->nvm >= HOSTWALK_FEW ||
+	 (hs->nvm > 0 && w->expect == 0 && w->L == mainthread(hs->g));
+}
+
+/* The rest of the stack is that of the last walk, from its n-th frame to the root. */
+static void walk_join(Walk *w, uint32_t n)
+{
+  HostWalk *hs = w->hs;
+  const MemoSteps *ts = &hs->tail.kept;
+  uint32_t i;
+  for (i = ts->step[n - 1].vm; i-- > 0; hs->nvm++)
+    if (hs->nvm < HOSTWALK_VMFRAMES) hs->vm[hs->nvm] = ts->vm[i];
+  if (hs->frames) lj_framelist_pushall(hs->frames, ts->frame, n);
+}
+
+void lj_hostwalk_walk(HostWalk *hs, const ucontext_t *uc)
+{
+  Walk w;
+  int more = 1, steps;
+  lj_safeload_stack(hs->pk, hs->stack_lo, hs->stack_hi,
+		    (uintptr_t)uc->uc_mcontext.gregs[REG_RSP]);
+  /* Another thread may unmap memory of the VM meanwhile. */
+  if (hs->strict || hs->apart) lj_safeload_forget(hs->pk);
+  walk_init(&w, hs, uc);
+  hs->nvm = 0;
+  hs->broken = -1;
+  hs->leaf = lj_hostwalk_isvm(w.regs.r[CFI_REG_PC]) ? LEAF_VM : LEAF_HOST;
+  lj_hostmemo_begin(&hs->tail, hs->pk, !hs->few_vm_frames);
+  for (steps = 0; more && steps < HOSTWALK_STEPS; steps++) {
+    VMCode part = lj_vmcode_part(lj_cfi_lookup_pc(&w.regs));
+    if (hs->tail.same && !walk_exact(&w) &&
+	lj_hostmemo_join(&hs->tail, &w.regs, w.L, w.expect)) {
+      walk_join(&w, hs->tail.joined);
+      more = 0;
+      break;
+    }
+    w.kept = 0;
+    if (part != VMCODE_NONE) {
+      more = walk_vm(&w, part);
+      if (!more && hs->broken < 0) walk_broken(&w, SPF_BROKEN_FAULT);
+    } else {
+      more = walk_host(&w);
+    }
+    if (!w.kept) lj_hostmemo_restart(&hs->tail);
+    if (hs->few_vm_frames && walk_hasfew(&w)) return;
+  }
+  if (!more && hs->broken < 0) lj_hostmemo_end(&hs->tail);
+  if (more && steps == HOSTWALK_STEPS) walk_broken(&w, SPF_BROKEN_NO_CFI);
+}

@@ -1,0 +1,85 @@
+/*
+** Checked reading of Lua frames: what looks like a frame, and what is one.
+**
+** A Lua stack may be half-written when it is sampled, so nothing in it is
+** believed: addresses are range-checked, probed, then read, and what they point
+** to is checked for its type. Runs in the signal handler.
+*/
+
+#ifndef _LJ_LUAFRAME_H
+#define _LJ_LUAFRAME_H
+
+#include "lj_obj.h"
+#include "lj_bc.h"
+#include "profile/base/lj_safeload.h"
+
+/* One Lua stack. A frame is named by the address of its link slot. */
+typedef struct LuaArea {
+  SafeLoad *pk;
+  lua_State *L;
+  uintptr_t bot; /* Link slot of the bottom frame. */
+  uintptr_t end; /* End of the stack. */
+} LuaArea;
+
+/* A function in a frame slot. */
+typedef struct FrameFunc {
+  GCfunc *fn;  /* NULL for the dummy frame of an error. */
+  GCproto *pt; /* Of a Lua function, else NULL. */
+} FrameFunc;
+
+/* Set up the stack of a valid coroutine. Returns 0 if it has none. */
+LJ_FUNC int lj_luaframe_area(LuaArea *a, SafeLoad *pk, lua_State *L);
+
+/* Is it a prototype? */
+LJ_FUNC int lj_luaframe_isproto(SafeLoad *pk, const GCproto *pt);
+
+/* Read the function of a frame that lj_luaframe_has. Returns 0 if there is none. */
+LJ_FUNC int lj_luaframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff);
+
+/* Frame below a Lua frame whose caller continues at pc, and its function. Returns
+** 0 if the caller's frame is not that of the Lua function that pc belongs to.
+*/
+LJ_FUNC uintptr_t lj_luaframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc,
+				     FrameFunc *ff);
+
+/* Could there be a frame with its link slot at f? */
+static LJ_AINLINE int lj_luaframe_has(const LuaArea *a, uintptr_t f)
+{
+  return f - a->bot < a->end - a->bot && (f & 7) == 0 && lj_safeload_near(a->pk, f - 8);
+}
+
+static LJ_AINLINE uint64_t lj_luaframe_link(uintptr_t f)
+{
+  return *(const uint64_t *)f;
+}
+
+static LJ_AINLINE uint64_t lj_luaframe_slot(uintptr_t f)
+{
+  return *(const uint64_t *)(f - 8);
+}
+
+/* Is the function of a frame that lj_luaframe_has a Lua function of this prototype,
+** which is alive?
+*/
+static LJ_AINLINE int lj_luaframe_isof(const LuaArea *a, uintptr_t f, const GCproto *pt,
+				       FrameFunc *ff)
+{
+  uint64_t slot = lj_luaframe_slot(f);
+  GCfunc *fn = (GCfunc *)(uintptr_t)(slot & LJ_GCVMASK);
+  if ((uint32_t)((int64_t)slot >> 47) != (uint32_t)LJ_TFUNC || ((uintptr_t)fn & 7) != 0 ||
+      !lj_safeload_vm(a->pk, fn, offsetof(GCfuncL, uvptr)) ||
+      fn->l.gct != (uint8_t)~LJ_TFUNC || mref(fn->l.pc, const BCIns) != proto_bc(pt))
+    return 0;
+  ff->fn = fn;
+  ff->pt = (GCproto *)pt;
+  return 1;
+}
+
+/* Does a PC, which points behind its instruction, belong to a prototype? */
+static LJ_AINLINE int lj_luaframe_pcinproto(const GCproto *pt, uintptr_t pc)
+{
+  uintptr_t bc = (uintptr_t)proto_bc(pt);
+  return pc > bc && pc <= bc + (uintptr_t)pt->sizebc * sizeof(BCIns) && (pc & 3) == 0;
+}
+
+#endif

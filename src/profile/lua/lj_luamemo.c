@@ -1,0 +1,169 @@
+/*
+** Tail of the Lua stack: the frames that it shares with the last sample.
+** Runs in the signal handler; see the header.
+*/
+
+#define lj_luamemo_c
+#define LUA_CORE
+
+#include "lj_obj.h"
+#include "profile/lua/lj_luamemo.h"
+
+/* -- Joining kept steps ------------------------------------------------------- */
+
+static void key_set(LuaMemoKey *key, const LuaArea *a, const Symtab *st)
+{
+  key->L = a->L;
+  key->bot = a->bot;
+  key->end = a->end;
+  key->kept_pages = a->pk->kept_pages;
+  key->unmaps = a->pk->unmaps;
+  key->freed = st->freed;
+  key->nfid = st->nfid;
+}
+
+static int key_is(const LuaMemoKey *x, const LuaMemoKey *y)
+{
+  return x->L == y->L && x->bot == y->bot && x->end == y->end &&
+	 x->kept_pages == y->kept_pages && x->unmaps == y->unmaps && x->freed == y->freed &&
+	 x->nfid == y->nfid;
+}
+
+/* Number of the first n loads that are as they were. */
+static uint32_t loads_same(const LuaMemoSteps *ts, SafeLoad *pk, uint32_t n)
+{
+  uint32_t i;
+  for (i = 0; i < n; i++) {
+    const LuaMemoLoad *load = &ts->load[i];
+    uintptr_t half = load->addr & 1, w;
+    if (!lj_safeload_word(pk, load->addr - half, &w)) break;
+    w ^= load->value;
+    if (half ? (uint32_t)w != 0 : w != 0) break;
+  }
+  return i;
+}
+
+static LJ_AINLINE uint64_t slots_differ(const LuaMemoSteps *ts, uintptr_t bot, uint32_t i)
+{
+  uintptr_t f = bot + (uintptr_t)ts->at[i] * sizeof(TValue);
+  return (lj_luaframe_link(f) ^ ts->link[i]) | (lj_luaframe_slot(f) ^ ts->slot[i]);
+}
+
+/* The slot is as it was: so there is a function, or memory that was one. */
+static LJ_AINLINE uint64_t func_differs(const LuaMemoSteps *ts, uint32_t i)
+{
+  const GCfunc *fn = (const GCfunc *)(uintptr_t)(ts->slot[i] & LJ_GCVMASK);
+  return ((uintptr_t)mref(fn->c.pc, char) ^ ts->code[i]) |
+	 ((ltail_head(fn) ^ ts->head[i]) & LUAMEMO_HEAD);
+}
+
+/* Number of the kept steps up to a frame whose words are all as they were. What is
+** the same address as before was readable, and is still.
+*/
+static uint32_t steps_same(const LuaMemoSteps *ts, const LuaArea *a, uintptr_t top,
+			   int with_funcs)
+{
+  const uintptr_t bot = a->bot;
+  uint32_t i = 1, n = ts->nstep, at = (uint32_t)((top - bot) >> 3), loads;
+  while (n > 0 && ts->at[n - 1] > at) n--; /* Not in use any more. */
+  if (n == 0) return 0;
+  if (with_funcs) {
+    while (i < n && !slots_differ(ts, bot, i) && !func_differs(ts, i)) i++;
+  } else {
+    for (; i + 2 <= n; i += 2)
+      if (slots_differ(ts, bot, i) | slots_differ(ts, bot, i + 1)) break;
+    while (i < n && !slots_differ(ts, bot, i)) i++;
+  }
+  loads = loads_same(ts, a->pk, ts->state[i - 1].load);
+  while (i > 0 && ts->state[i - 1].load > loads) i--;
+  return i;
+}
+
+void lj_luamemo_sample(LuaMemo *t)
+{
+  if (t->credit < LUAMEMO_CREDIT) t->credit += LUAMEMO_EARNED;
+}
+
+void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const Symtab *st, uintptr_t top,
+		      int with_funcs)
+{
+  const SafeLoad *pk = a->pk;
+  lj_luamemo_restart(t);
+  t->same = t->joined = 0;
+  t->on = (pk->kept != pk->generation && !pk->keeping && t->depth >= t->least);
+  t->keeps = t->on && t->credit > 0;
+  if (!t->on) return;
+  key_set(&t->walked, a, st);
+  if (key_is(&t->key, &t->walked)) t->same = steps_same(&t->kept, a, top, with_funcs);
+}
+
+uint32_t lj_luamemo_join(LuaMemo *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
+			 int skip)
+{
+  const LuaMemoSteps *ts = &t->kept;
+  const LuaMemoState *s;
+  uint32_t at = (uint32_t)((f - t->walked.bot) >> 3), n = t->same;
+  while (n > 0 && ts->at[n - 1] > at) n--;
+  t->same = n;
+  if (n == 0 || ts->at[n - 1] != at) return 0;
+  s = &ts->state[n - 1];
+  if (s->pc != pc || s->cf != ch->cf || s->resume != ch->resume || s->bare != ch->bare ||
+      s->skip != skip)
+    return 0;
+  return t->joined = n;
+}
+
+/* -- Keeping steps ------------------------------------------------------------ */
+
+/* First fresh step from which on all fit behind n kept ones. */
+static uint32_t fresh_fitting(const LuaMemoSteps *from, uint32_t n, uint32_t words,
+			      uint32_t loads)
+{
+  uint32_t i;
+  for (i = 0; i < from->nstep; i++)
+    if (n + from->nstep - i <= LUAMEMO_STEPS &&
+	words + from->nword - from->state[i].word <= LUAMEMO_WORDS &&
+	loads + from->nload - from->state[i].load <= LUAMEMO_LOADS)
+      break;
+  return i;
+}
+
+void lj_luamemo_end(LuaMemo *t, const Symtab *st)
+{
+  LuaMemoSteps *to = &t->kept;
+  const LuaMemoSteps *from = &t->fresh;
+  uint32_t n = t->joined, words, loads, bounds, i, j, k;
+  if (n > t->reach && t->credit < LUAMEMO_CREDIT) t->credit += (int32_t)(n - t->reach);
+  if (!t->keeps || from->nstep == 0 || st->nfid != t->walked.nfid) return;
+  words = n ? to->state[n - 1].word : 0;
+  loads = n ? to->state[n - 1].load : 0;
+  bounds = n ? to->state[n - 1].nbound : 0;
+  i = fresh_fitting(from, n, words, loads);
+  if (i == from->nstep) return; /* As many are kept as can be. */
+  t->credit -= (int32_t)from->nstep;
+  t->reach = n;
+  t->key = t->walked;
+  t->last = t->walked_last;
+  to->nstep = n + from->nstep - i;
+  words += from->nword;
+  loads += from->nload;
+  bounds += t->walked_nbound;
+  for (k = n, j = from->nstep; j-- > i; k++) {
+    LuaMemoState *s = &to->state[k];
+    to->at[k] = from->at[j];
+    to->link[k] = from->link[j];
+    to->slot[k] = from->slot[j];
+    to->head[k] = from->head[j];
+    to->code[k] = from->code[j];
+    *s = from->state[j];
+    s->word = words - s->word;
+    s->load = loads - s->load;
+    s->nbound = bounds - s->nbound;
+  }
+  to->nword = to->state[k - 1].word;
+  to->nload = to->state[k - 1].load;
+  for (j = from->state[i].word; j < from->nword; j++)
+    to->word[words - 1 - j] = from->word[j];
+  for (j = from->state[i].load; j < from->nload; j++)
+    to->load[loads - 1 - j] = from->load[j];
+}

@@ -1,0 +1,200 @@
+/*
+** Tail of the Lua stack: the frames that it shares with the last sample.
+**
+** A step of the walk from a Lua frame to the one below follows from the PC in the
+** frame, from the VM frame that comes next in the chain, and from words that are
+** loaded: link and function slot, kind and code of the function, words of VM frames
+** that are passed, what a continuation needs. What else is read, prototypes and
+** bytecode, does not change while no prototype is freed. Of the last walk that was
+** valid to its bottom, the steps through its outermost coroutine are kept. A walk
+** loads the words again, from the bottom on, until one has changed. When it comes to
+** a frame whose step was kept, with the same PC and VM frame, and all words of that
+** step and of those below it are the same, then the rest is that of the last time.
+**
+** Neither the order in which samples come nor what happened in between matters: each
+** time all is compared. Nothing is kept while memory that was read may be unmapped
+** unnoticed, see lj_safeload.h, or while a function still needs a name.
+**
+** Runs in the signal handler, with the walk of the Lua stack.
+*/
+
+#ifndef _LJ_LUAMEMO_H
+#define _LJ_LUAMEMO_H
+
+#include <string.h>
+
+#include "lj_obj.h"
+#include "profile/format/lj_framelist.h"
+#include "profile/lua/lj_luaframe.h"
+#include "profile/symbols/lj_symtab.h"
+
+#define LUAMEMO_STEPS  384  /* Steps kept. */
+#define LUAMEMO_LEAST  16   /* Of a stack with less, it takes as long to walk them. */
+#define LUAMEMO_WORDS  768  /* FrameList that they push. */
+#define LUAMEMO_LOADS  768  /* Words that only some of them load. */
+#define LUAMEMO_CREDIT 1024 /* Steps that may be kept for nothing, at most, */
+#define LUAMEMO_EARNED 8    /* and of them, for each sample. */
+
+/* State of the C frame chain that is followed along with the Lua frames. */
+typedef struct LuaChain {
+  uintptr_t cf;   /* Current VM frame, 0 at the end. */
+  uintptr_t last; /* VM frame before it. */
+  int resume;     /* The current one resumed this coroutine. */
+  int bare;       /* It may run no Lua frame of its own. */
+} LuaChain;
+
+/* Of a function: gct, ffid, nupvalues. The other byte is the collector's. */
+#define LUAMEMO_HEAD ((uint32_t)~0xff)
+
+/* Before a step. */
+typedef struct LuaMemoState {
+  uintptr_t pc;                /* In the frame. */
+  uintptr_t cf;                /* VM frame that comes next. */
+  uint32_t word, load, nbound; /* What was pushed, loaded and counted by the steps
+				** before in the list or, if kept, with this one. */
+  uint8_t resume, bare;        /* As in LuaChain. */
+  uint8_t skip;                /* It is the lower part of a vararg frame. */
+} LuaMemoState;
+
+/* A word that only some steps load. */
+typedef struct LuaMemoLoad {
+  uintptr_t addr; /* Plus 1: only its lower half counts. */
+  uintptr_t value;
+} LuaMemoLoad;
+
+/* Some steps. The outermost one is that at the bottom, which has no frame. */
+typedef struct LuaMemoSteps {
+  uint32_t nstep, nword, nload;
+  /* What the steps load, and most of it has to be compared for each walk. */
+  uint32_t at[LUAMEMO_STEPS]; /* The frame, in slots from the bottom. */
+  uint64_t link[LUAMEMO_STEPS], slot[LUAMEMO_STEPS];
+  uint32_t head[LUAMEMO_STEPS];  /* Kind of the function, see LUAMEMO_HEAD, */
+  uintptr_t code[LUAMEMO_STEPS]; /* and GCfunc.pc. */
+  LuaMemoState state[LUAMEMO_STEPS];
+  FrameWord word[LUAMEMO_WORDS];
+  LuaMemoLoad load[LUAMEMO_LOADS];
+} LuaMemoSteps;
+
+/* What kept steps are of. */
+typedef struct LuaMemoKey {
+  lua_State *L;
+  uintptr_t bot, end;   /* Its stack. */
+  uint64_t kept_pages;  /* Memory that was found readable, */
+  uint32_t unmaps;      /* and has been unmapped so far. */
+  uint32_t freed, nfid; /* Functions freed and seen so far. */
+} LuaMemoKey;
+
+/* Clear it before use. */
+typedef struct LuaMemo {
+  uint32_t least;         /* Steps of a stack from which on they are kept; set by
+				** the caller. */
+  uint32_t depth;         /* Steps of the last stack. */
+  int on;                 /* Steps may be kept, */
+  int keeps;              /* and are, in this walk. */
+  int32_t credit;         /* Steps that may be kept. */
+  uint32_t reach;         /* Steps that were there before the last ones kept. */
+  uint32_t same;          /* Steps of kept whose words are the same, */
+  uint32_t joined;        /* and those that this walk has copied. */
+  LuaMemoKey key, walked; /* Of kept, and of the walk. */
+  uintptr_t last;         /* LuaChain.last at the bottom, of kept, */
+  uintptr_t walked_last;  /* and of the walk. */
+  uint32_t walked_nbound; /* Boundaries above the joined steps, or the bottom. */
+  LuaMemoSteps kept;      /* From the bottom to the leaf. */
+  LuaMemoSteps fresh;     /* Of this walk, from the leaf to the bottom. */
+} LuaMemo;
+
+/* A sample begins. To keep a step takes about as long as to walk it, and is for nothing
+** unless it is joined later. So each step that is kept has to be paid for by one that is
+** joined, but for a few.
+*/
+LJ_FUNC void lj_luamemo_sample(LuaMemo *t);
+
+/* Begin to walk a coroutine, from a frame. with_funcs: it matters which functions are
+** called, and not only that the frames are valid.
+*/
+LJ_FUNC void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const Symtab *st, uintptr_t top,
+			      int with_funcs);
+
+/* Is what comes at this frame what came there the last time? Returns the number of kept
+** steps from it to the bottom, or 0.
+*/
+LJ_FUNC uint32_t lj_luamemo_join(LuaMemo *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
+				 int skip);
+
+/* The walk was valid to the bottom, and all memory that it read is the VM's. */
+LJ_FUNC void lj_luamemo_end(LuaMemo *t, const Symtab *st);
+
+/* A step that cannot be kept: those before it cannot, either. */
+static LJ_AINLINE void lj_luamemo_restart(LuaMemo *t)
+{
+  t->fresh.nstep = t->fresh.nword = t->fresh.nload = 0;
+}
+
+/* This step pushes a frame. */
+static LJ_AINLINE void lj_luamemo_word(LuaMemo *t, FrameWord w)
+{
+  if (t->keeps && LJ_LIKELY(t->fresh.nword < LUAMEMO_WORDS))
+    t->fresh.word[t->fresh.nword++] = w;
+}
+
+/* This step loads a word, of which the lower half counts if addr has 1 added. */
+static LJ_AINLINE void lj_luamemo_load(LuaMemo *t, uintptr_t addr, uintptr_t value)
+{
+  if (t->keeps && LJ_LIKELY(t->fresh.nload < LUAMEMO_LOADS)) {
+    LuaMemoLoad *load = &t->fresh.load[t->fresh.nload++];
+    load->addr = addr;
+    load->value = value;
+  }
+}
+
+LJ_STATIC_ASSERT(offsetof(GCfuncC, gct) == offsetof(GCfuncC, marked) + 1);
+LJ_STATIC_ASSERT(offsetof(GCfuncC, ffid) == offsetof(GCfuncC, marked) + 2);
+LJ_STATIC_ASSERT(offsetof(GCfuncC, nupvalues) == offsetof(GCfuncC, marked) + 3);
+
+/* What kind of function it is: gct, ffid, nupvalues in the upper bytes. The lowest one
+** is the collector's.
+*/
+static LJ_AINLINE uint32_t ltail_head(const GCfunc *fn)
+{
+  uint32_t head;
+  memcpy(&head, &fn->c.marked, sizeof(head));
+  return head;
+}
+
+/* A step begins. */
+static LJ_AINLINE void lj_luamemo_step(LuaMemo *t, uintptr_t f, uintptr_t pc,
+				       const LuaChain *ch, int skip, uint32_t nbound)
+{
+  LuaMemoSteps *ts = &t->fresh;
+  LuaMemoState *s;
+  if (LJ_UNLIKELY(ts->nstep == LUAMEMO_STEPS || ts->nword >= LUAMEMO_WORDS - 8 ||
+		  ts->nload >= LUAMEMO_LOADS - 16))
+    lj_luamemo_restart(t);
+  s = &ts->state[ts->nstep];
+  ts->at[ts->nstep] = (uint32_t)((f - t->walked.bot) >> 3);
+  s->pc = pc;
+  s->cf = ch->cf;
+  s->resume = (uint8_t)ch->resume;
+  s->bare = (uint8_t)ch->bare;
+  s->skip = (uint8_t)skip;
+  s->word = ts->nword;
+  s->load = ts->nload;
+  s->nbound = nbound;
+}
+
+/* It has ended. fn: the function in the frame, NULL at the bottom. */
+static LJ_AINLINE void lj_luamemo_keep(LuaMemo *t, uintptr_t f, const GCfunc *fn)
+{
+  LuaMemoSteps *ts = &t->fresh;
+  if (fn) {
+    ts->link[ts->nstep] = lj_luaframe_link(f);
+    ts->slot[ts->nstep] = lj_luaframe_slot(f);
+    ts->head[ts->nstep] = ltail_head(fn);
+    ts->code[ts->nstep] = (uintptr_t)mref(fn->c.pc, char);
+  }
+  ts->nstep++;
+  if (LJ_UNLIKELY(ts->nword == LUAMEMO_WORDS || ts->nload == LUAMEMO_LOADS))
+    lj_luamemo_restart(t); /* Some may be missing. */
+}
+
+#endif

@@ -1,0 +1,95 @@
+/*
+** Places in Lua functions, remembered.
+**
+** The frame of a Lua function that has called another one is told by its
+** prototype and its PC: the function's id, the line, and how far below the
+** callee's frame its own is. All of it is in memory of the VM that does not
+** change while the prototype lives, so it is kept by PC. The VM says when a
+** prototype is freed; then all is forgotten.
+**
+** Runs in the signal handler, with the walk of the Lua stack.
+*/
+
+#ifndef _LJ_LUASITES_H
+#define _LJ_LUASITES_H
+
+#include "lj_obj.h"
+#include "lj_bc.h"
+#include "profile/host/lj_cficache.h"
+#include "profile/symbols/lj_symtab.h"
+
+#define LUASITES_BITS  10
+#define LUASITES_SLOTS (1 << LUASITES_BITS) /* Places remembered. */
+#define LUASITES_HINTS 256 /* FrameList whose place was seen, a power of two. */
+
+typedef struct LuaSite {
+  uintptr_t pc;      /* Behind the instruction, 0 if free. */
+  const GCproto *pt; /* The function it belongs to. */
+  FrameWord word;    /* Its frame. */
+  uint32_t freed;    /* Symtab.freed that this is of. */
+  uint16_t delta;    /* From a frame that returns there to its own. */
+  uint16_t is_named; /* The function needs no name. */
+} LuaSite;
+
+/* Clear it before use. */
+typedef struct LuaSites {
+  LJ_ALIGN(32) LuaSite slot[LUASITES_SLOTS];
+  uint16_t hint[LUASITES_HINTS]; /* Slot that a frame was at, by its address. */
+} LuaSites;
+
+/* The two slots of a PC are side by side. */
+static LJ_AINLINE LuaSite *lj_luasites_slots(LuaSites *ls, uintptr_t pc)
+{
+  return &ls->slot[lj_cficache_hash(pc, LUASITES_BITS) & ~1u];
+}
+
+/* A place, unless it may be another function's by now. */
+static LJ_AINLINE LuaSite *lj_luasites_valid(LuaSite *site, const Symtab *st)
+{
+  return LJ_LIKELY(site->freed == st->freed &&
+		   lj_symtab_isrecent(st, frame_payload_lo(site->word)))
+	   ? site
+	   : NULL;
+}
+
+/* What is known of a PC that is not 0, NULL if nothing is. Async-signal-safe. */
+static LJ_AINLINE LuaSite *lj_luasites_find(LuaSites *ls, const Symtab *st, uintptr_t pc)
+{
+  LuaSite *site = lj_luasites_slots(ls, pc);
+  if (site->pc != pc && (++site)->pc != pc) return NULL;
+  return lj_luasites_valid(site, st);
+}
+
+/* The same, for the frame at f: most often it is where it was in the last sample,
+** and the processor need not wait for the PC to know where to look.
+*/
+static LJ_AINLINE LuaSite *lj_luasites_at(LuaSites *ls, const Symtab *st, uintptr_t pc,
+					  uintptr_t f)
+{
+  uint16_t *hint = &ls->hint[(f >> 3) & (LUASITES_HINTS - 1)];
+  LuaSite *site = &ls->slot[*hint];
+  if (LJ_UNLIKELY(site->pc != pc)) {
+    site = lj_luasites_slots(ls, pc);
+    if (site->pc != pc && (++site)->pc != pc) return NULL;
+    *hint = (uint16_t)(site - ls->slot);
+  }
+  return lj_luasites_valid(site, st);
+}
+
+/* Remember the frame of a valid prototype that is at pc, which belongs to it and
+** has an instruction before it that can be read. Async-signal-safe.
+*/
+static LJ_AINLINE void lj_luasites_set(LuaSites *ls, const Symtab *st, const GCproto *pt,
+				       uintptr_t pc, FrameWord word)
+{
+  LuaSite *site = lj_luasites_slots(ls, pc);
+  if (site->pc != pc) site[1] = site[0];
+  site->pc = pc;
+  site->pt = pt;
+  site->word = word;
+  site->freed = st->freed;
+  site->delta = (uint16_t)((1 + LJ_FR2 + bc_a(((const BCIns *)pc)[-1])) * sizeof(TValue));
+  site->is_named = 0;
+}
+
+#endif

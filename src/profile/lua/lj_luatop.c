@@ -1,0 +1,378 @@
+/*
+** The top frame of a sample's Lua stack. Runs in the signal handler; see the
+** header.
+*/
+
+#define lj_luatop_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For REG_RBX and friends. */
+#endif
+#include "lj_obj.h"
+#include "lj_bc.h"
+#include "lj_frame.h"
+#include "lj_ff.h"
+#include "lj_vm.h"
+#include "profile/lua/lj_luatop.h"
+
+/* Registers of the interpreter, vm_x64.dasc. */
+#define REG_BASE REG_RDX
+#define REG_PC   REG_RBX
+#define REG_RB   REG_RBP
+
+LJ_ASMF void lj_vm_ffi_callback(void);
+LJ_ASMF void lj_cont_ffi_callback(void);
+
+/* Where the VM enters an FFI callback. */
+#define VM_CALLBACK     ((uintptr_t)(void *)lj_vm_ffi_callback)
+#define VM_CALLBACK_END ((uintptr_t)(void *)lj_cont_ffi_callback)
+
+/* -- Candidates --------------------------------------------------------------- */
+
+static void cand_add(LuaTop *cs, uintptr_t base, uintptr_t pc)
+{
+  uintptr_t f = base - 8;
+  int i;
+  for (i = 0; i < cs->n; i++)
+    if (cs->c[i].frame == f) {
+      if (cs->c[i].pc == 0) cs->c[i].pc = pc;
+      return;
+    }
+  if (cs->n < LUATOP_CANDIDATES) {
+    cs->c[cs->n].frame = f;
+    cs->c[cs->n].ffid = 0;
+    cs->c[cs->n++].pc = pc;
+  }
+}
+
+/* Candidate that agrees with the interpreter's PC: the function runs there, or
+** is about to, or has just been returned from.
+*/
+static void cand_add_fitting(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
+{
+  uintptr_t f = base - 8, header;
+  FrameFunc ff;
+  if (!lj_luaframe_has(a, f) || !lj_luaframe_func(a, f, &ff) || !ff.fn) return;
+  header = ff.pt ? (uintptr_t)proto_bc(ff.pt) : (uintptr_t)mref(ff.fn->c.pc, char);
+  /* The first call of a hot function marks its PC by a bit. */
+  if (ff.pt && lj_luaframe_pcinproto(ff.pt, pc - 1)) pc--;
+  /* A call sets PC to the function's header, the dispatch moves it on. */
+  if (pc == header) pc += sizeof(BCIns);
+  if (ff.pt ? lj_luaframe_pcinproto(ff.pt, pc) : pc == header + sizeof(BCIns))
+    cand_add(cs, base, ff.pt ? pc : 0);
+  /* The results of a call stand in the callee's frame: a Lua function that
+  ** does not fit may be one of them.
+  */
+  else if (!ff.pt && pc == lj_luaframe_link(f)) cand_add(cs, base, 0);
+}
+
+/* Candidate whose callee's frame is being built or was just removed. */
+static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
+{
+  uintptr_t f = base - 8, prev;
+  FrameFunc ff;
+  if (f < a->bot || f >= a->end) return;
+  prev = lj_luaframe_caller(a, f, pc, &ff);
+  if (prev) cand_add(cs, prev + 8, pc);
+}
+
+/* Candidate whose Lua function is about to be entered: it stands at its header. */
+static void cand_add_entered(LuaTop *cs, const LuaArea *a, uintptr_t base)
+{
+  FrameFunc ff;
+  if (lj_luaframe_has(a, base - 8) && lj_luaframe_func(a, base - 8, &ff) && ff.pt)
+    cand_add(cs, base, (uintptr_t)(proto_bc(ff.pt) + 1));
+}
+
+/* Candidate whose Lua function was an FFI callback and has returned: while its
+** result is converted, the saved PC is behind its end.
+*/
+static void cand_add_left(LuaTop *cs, const LuaArea *a, const VMFrame *vf, uintptr_t base)
+{
+  FrameFunc ff;
+  uintptr_t saved, end;
+  if (!lj_luaframe_has(a, base - 8) || !lj_luaframe_func(a, base - 8, &ff) || !ff.pt ||
+      !lj_safeload_word(a->pk, vf->cf + CFRAME_OFS_PC, &saved))
+    return;
+  end = (uintptr_t)(proto_bc(ff.pt) + ff.pt->sizebc);
+  if (saved == end + sizeof(BCIns)) cand_add(cs, base, end);
+}
+
+/* Candidate that a frame which C code or the VM itself made returns to, delta bytes
+** below. If the VM called it for an instruction, the PC behind that is in it.
+*/
+static void cand_add_below(LuaTop *cs, const LuaArea *a, uintptr_t base, uint64_t delta)
+{
+  uintptr_t f = base - 8, prev = f - (uintptr_t)delta, pc;
+  FrameFunc ff;
+  if (delta - 1 >= a->end - a->bot) return;
+  if (lj_luaframe_has(a, f - 16) && lj_luaframe_has(a, prev) &&
+      lj_luaframe_func(a, prev, &ff) && ff.pt &&
+      lj_luaframe_pcinproto(ff.pt, (pc = (uintptr_t)lj_luaframe_link(f - 16))))
+    cand_add(cs, prev + 8, pc);
+  else cand_add(cs, prev + 8, 0);
+}
+
+/* Builtin that a Lua function calls for each turn of a loop, with its frame at f. The
+** call is a copy of what the loop keeps: so it is known when the frame is gone.
+*/
+static uint32_t iterator_ffid(const LuaArea *a, uintptr_t f, uintptr_t pc)
+{
+  FrameFunc ff;
+  uintptr_t kept = f - 3 * sizeof(TValue);
+  if (bc_op(*((const BCIns *)pc - 1)) != BC_ITERC || !lj_luaframe_has(a, kept) ||
+      !lj_luaframe_func(a, kept, &ff) || !ff.fn || ff.pt)
+    return 0;
+  return ff.fn->c.ffid;
+}
+
+/* Candidate below a builtin that has put results, or a part of them, in place of its
+** own frame, while it calls C: its base is in RB then. PC is the link of that
+** frame, or still the builtin's own, and the link in place.
+*/
+static void cand_add_overwritten(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
+{
+  uintptr_t f = base - 8, prev;
+  FrameFunc ff;
+  int n = cs->n;
+  if (!lj_luaframe_has(a, f)) return;
+  if (pc - (uintptr_t)(L2GG(a->L)->bcff + 1) < sizeof(L2GG(a->L)->bcff))
+    pc = (uintptr_t)lj_luaframe_link(f);
+  if ((pc & FRAME_TYPE) != FRAME_LUA) {
+    cand_add_below(cs, a, base, pc & ~(uint64_t)FRAME_TYPEP);
+  } else if ((prev = lj_luaframe_caller(a, f, pc, &ff)) != 0 &&
+	     (uint32_t)bc_op(*((const BCIns *)pc - 1)) - BC_CALLM <= BC_ITERN - BC_CALLM) {
+    cand_add(cs, prev + 8, pc);
+    if (cs->n > n) cs->c[n].ffid = iterator_ffid(a, f, pc);
+  }
+}
+
+/* -- Where they come from ------------------------------------------------------ */
+
+/* Link slot of the outermost frame of the run that frame belongs to: the one that
+** C code called, or the bottom.
+*/
+static uintptr_t run_end(const LuaArea *a, uintptr_t frame)
+{
+  uintptr_t f = frame, prev;
+  FrameFunc ff;
+  while (f > a->bot && lj_luaframe_has(a, f)) {
+    uint64_t link = lj_luaframe_link(f);
+    if ((link & FRAME_TYPE) == FRAME_LUA) {
+      prev = lj_luaframe_caller(a, f, (uintptr_t)link, &ff);
+    } else {
+      uint32_t type = (uint32_t)(link & FRAME_TYPEP);
+      if (type == FRAME_C || type == FRAME_CP) break;
+      if (type == FRAME_CONT && lj_luaframe_has(a, f - 24) &&
+	  lj_luaframe_link(f - 24) == LJ_CONT_FFI_CALLBACK)
+	break;
+      prev = f - (uintptr_t)(link & ~(uint64_t)FRAME_TYPEP);
+    }
+    if (prev >= f || prev < a->bot) break;
+    f = prev;
+  }
+  return f;
+}
+
+/* "Number of results" of a VM frame, 0 if it cannot be read. */
+static int32_t frame_nres(SafeLoad *pk, uintptr_t cf)
+{
+  uintptr_t w;
+  if (!lj_safeload_word(pk, cf + CFRAME_OFS_NRES, &w)) return 0;
+  return (int32_t)(uint32_t)w; /* The other half is something else. */
+}
+
+int lj_luatop_maybebare(SafeLoad *pk, uintptr_t cf)
+{
+  return frame_nres(pk, cf) < 0;
+}
+
+/* C frame of the VM without a Lua frame of its own: lj_vm_cpcall runs a C
+** function directly. Its "number of results" is the negative offset of the top
+** of the Lua stack when it was entered. That function may have moved the base
+** upwards, as the exit of a trace does.
+*/
+int lj_luatop_isbare(const LuaArea *a, uintptr_t cf, uintptr_t frame)
+{
+  int32_t nres = frame_nres(a->pk, cf);
+  uintptr_t top;
+  if (nres >= 0) return 0;
+  top = a->bot - LJ_FR2 * sizeof(TValue) + (uintptr_t) - (intptr_t)nres;
+  return frame < top || run_end(a, frame) < top;
+}
+
+/* Does the VM build the frame of a callee? BASE is that frame already, while PC
+** is in the caller still: mov [BASE-8], PC; mov PC, LFUNC:RB->pc
+*/
+static int vm_calls(const uint8_t *ip)
+{
+  return ip[0] == 0x48 &&
+	 ((ip[1] == 0x89 && ip[2] == 0x5a && ip[3] == 0xf8) ||
+	  (ip[1] == 0x8b && ip[2] == 0x5d && ip[3] == offsetof(GCfuncL, pc)));
+}
+
+#define VM_RETURN_MAX 128 /* Bytes of code of a return, at most. */
+
+/* Does the VM return to a Lua function? PC is in the caller already, or soon,
+** while BASE is the callee's up to lea BASE, [BASE+RA*8-16].
+*/
+static int vm_returns(const uint8_t *ip)
+{
+  const uint8_t *begin = (const uint8_t *)(void *)lj_vm_asm_begin;
+  int i;
+  if (ip < begin + lj_bc_ofs[BC_RETM] || ip >= begin + lj_bc_ofs[BC_FORI]) return 0;
+  for (i = 0; i < VM_RETURN_MAX; i++) {
+    const uint8_t *p = ip + i;
+    if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x54 && p[3] == 0xca && p[4] == 0xf0)
+      return 1;
+    if (p[0] == 0x41 && p[1] == 0xff && p[2] == 0x24 && p[3] == 0xee)
+      return 0; /* jmp [DISPATCH+OP*8]: BASE is the caller's. */
+  }
+  return 0;
+}
+
+/* Add 4 to PC: add rbx, 4. */
+static int vm_movespc(const uint8_t *ip)
+{
+  return ip[0] == 0x48 && ip[1] == 0x83 && ip[2] == 0xc3 && ip[3] == 4;
+}
+
+/* Does the VM go on with the instruction at PC? PC is behind the current one
+** otherwise. It is read, decoded and PC moved, in this order; between these, in
+** lj_vm_exit_interp, is more:
+** mov eax, [rbx]; movzx ecx, ah; movzx ebp, al; add rbx, 4
+*/
+static int vm_goeson(const uint8_t *ip)
+{
+  const uint8_t *end = (const uint8_t *)(void *)lj_vm_floor;
+  if (ip < (const uint8_t *)(void *)lj_vm_exit_interp)
+    return vm_movespc(ip) || (ip[0] == 0x0f && vm_movespc(ip + 3)) ||
+	   (ip[0] == 0x0f && vm_movespc(ip + 6)) || (ip[0] == 0x8b && vm_movespc(ip + 8));
+  for (; ip + 4 <= end; ip++)
+    if (vm_movespc(ip)) return 1;
+  return 0;
+}
+
+/* The interpreter, or another part of the assembler VM, was interrupted. vf is
+** the VM frame that it runs on, NULL while there is none yet.
+*/
+static void collect_interpreter(LuaTop *cs, const LuaWalk *ls, const LuaArea *a,
+				const VMFrame *vf, uintptr_t Lbase, const ucontext_t *uc)
+{
+  const greg_t *greg = uc->uc_mcontext.gregs;
+  const uint8_t *ip = (const uint8_t *)greg[REG_RIP];
+  uintptr_t base = (uintptr_t)greg[REG_BASE], pc = (uintptr_t)greg[REG_PC];
+  uintptr_t rb = (uintptr_t)greg[REG_RB], saved;
+  uint64_t delta;
+  uint32_t i;
+  if (vm_goeson(ip)) pc += sizeof(BCIns);
+  delta = pc & ~(uint64_t)FRAME_TYPEP;
+  if ((uintptr_t)ip - VM_CALLBACK < VM_CALLBACK_END - VM_CALLBACK)
+    cand_add_entered(cs, a, Lbase);
+  /* If a function calls itself, both fit. */
+  if (vm_calls(ip) ||
+      (vm_returns(ip) && lj_luaframe_has(a, base - 8) && lj_luaframe_link(base - 8) == pc))
+    cand_add_caller(cs, a, base, pc);
+  cand_add_fitting(cs, a, base, pc);
+  cand_add_caller(cs, a, base, pc);
+  /* On the way back to C, PC turns from the link into the previous base. */
+  if (pc - a->bot < a->end - a->bot) cand_add(cs, pc, 0);
+  if ((uintptr_t)0 - pc - a->bot < a->end - a->bot) cand_add(cs, 0 - pc, 0);
+  /* A metamethod's base is BASE, or delta above it: BASE is the caller's until the
+  ** frame is complete, and again after the return, when RB is the metamethod's.
+  */
+  if (rb - base == delta ||
+      ((pc & FRAME_TYPEP) == FRAME_CONT && !vm_calls(ip) && lj_luaframe_has(a, base - 8) &&
+       lj_luaframe_link(base - 8) != pc))
+    cand_add_below(cs, a, base + (uintptr_t)delta, delta);
+  cand_add_below(cs, a, base, delta);
+  cand_add_overwritten(cs, a, rb, pc);
+  /* Old values of these may fit, too, so they come later. */
+  cand_add_fitting(cs, a, Lbase, pc);
+  cand_add_fitting(cs, a, rb, pc);
+  /* While C code enters the VM, PC is that of the run below. */
+  for (i = 0; i < 2 && i < ls->hs->nvm; i++)
+    if (ls->hs->vm[i].L == a->L) cand_add_fitting(cs, a, Lbase, ls->hs->vm[i].pc);
+  if (ls->g->vmstate == ~LJ_VMST_C) {
+    cand_add(cs, Lbase, 0);
+    cand_add(cs, base, 0);
+  } else {
+    cand_add(cs, base, 0);
+    cand_add(cs, Lbase, 0);
+  }
+  /* A coroutine's results replace the frame of coroutine.resume. */
+  if (vf && lj_safeload_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved)) {
+    cand_add_caller(cs, a, Lbase, saved);
+    if ((saved & FRAME_TYPEP) == FRAME_CONT)
+      cand_add_below(cs, a, Lbase, saved & ~(uint64_t)FRAME_TYPEP);
+  }
+}
+
+/* C code was interrupted that the VM called: the interpreter saved its base in
+** L->base or, around a few calls of fast functions, in RB.
+*/
+static void collect_called(LuaTop *cs, const LuaWalk *ls, const LuaArea *a,
+			   const VMFrame *vf, uintptr_t Lbase)
+{
+  uintptr_t pc = vf ? vf->pc : 0;
+  /* What is recorded is run by the interpreter, too. */
+  if (vf && (ls->g->vmstate == ~LJ_VMST_INTERP || ls->g->vmstate == ~LJ_VMST_RECORD)) {
+    cand_add_fitting(cs, a, vf->rb, pc);
+    cand_add_overwritten(cs, a, vf->rb, pc);
+  }
+  if (ls->g->vmstate == ~LJ_VMST_INTERP && vf) {
+    cand_add_fitting(cs, a, Lbase, pc);
+    cand_add_caller(cs, a, Lbase, pc);
+    if ((pc & FRAME_TYPEP) == FRAME_CONT)
+      cand_add_below(cs, a, Lbase, pc & ~(uint64_t)FRAME_TYPEP);
+  }
+  if (ls->g->vmstate == ~LJ_VMST_C) cand_add_entered(cs, a, Lbase);
+  else if (vf) cand_add_left(cs, a, vf, Lbase);
+  cand_add(cs, Lbase, pc);
+}
+
+/* A base. While a stack is moved, it is still the address in the old one. */
+static uintptr_t moved_base(const LuaWalk *ls, const LuaArea *a, uintptr_t base)
+{
+  if (ls->moving == a->L && base - a->bot >= a->end - a->bot)
+    base += a->bot - LJ_FR2 * sizeof(TValue) - ls->moving_from;
+  return base;
+}
+
+void lj_luatop_find(LuaTop *top, const LuaWalk *ls, const LuaArea *a, const ucontext_t *uc)
+{
+  const HostWalk *hs = ls->hs;
+  const VMFrame *vf = hs->nvm ? &hs->vm[0] : NULL, *code = vf;
+  uintptr_t Lbase = moved_base(ls, a, (uintptr_t)a->L->base);
+  uint32_t i;
+  top->n = 0;
+  top->ts.runs = top->ts.exits = 0;
+  /* A host may run the main thread by lua_resume(). While it is suspended, or after
+  ** its error, nothing runs on it, and L->base is that of the frame it was in.
+  */
+  if (!vf && a->L->cframe == NULL && a->L->status != LUA_OK) {
+    cand_add(top, a->bot + 8, 0);
+    return;
+  }
+  /* C code that was called protected has a VM frame to itself, the optimiser two:
+  ** the Lua code that it works for runs on the next one.
+  */
+  for (i = 1; i < hs->nvm && i < HOSTWALK_VMFRAMES && hs->vm[i].L == a->L &&
+	      lj_luatop_isbare(a, code->cf, Lbase - 8);
+       i++)
+    code = &hs->vm[i];
+#if LJ_HASJIT
+  if (code && code->place != VMF_INTERP) {
+    TraceStack *ts = &top->ts;
+    lj_luatrace_look(ts, a, ls->g, code, Lbase, ls->moving == a->L, code == vf ? uc : NULL);
+    if (ts->runs) {
+      cand_add(top, moved_base(ls, a, ts->base), 0);
+      return;
+    }
+    if (ts->pc) cand_add_fitting(top, a, ts->base, ts->pc);
+  }
+#endif
+  if (hs->leaf == LEAF_VM) collect_interpreter(top, ls, a, vf, Lbase, uc);
+  else collect_called(top, ls, a, code, Lbase);
+}

@@ -1,0 +1,281 @@
+/*
+** Compiled code in a sample. Runs in the signal handler; see the header.
+** x86-64.
+*/
+
+#define lj_luatrace_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For REG_RAX and friends. */
+#endif
+#include "lj_obj.h"
+#include "lj_frame.h"
+#include "lj_jit.h"
+#include "lj_dispatch.h"
+#include "lj_target.h"
+#include "lj_vm.h"
+#include "profile/lua/lj_luatrace.h"
+
+#if LJ_HASJIT
+
+/* Registers of the VM's code, vm_x64.dasc. */
+#define REG_RA   REG_RCX
+#define REG_RC   REG_RAX
+#define REG_BASE REG_RDX
+
+#define OP_CALL 0xe8 /* call rel32 */
+
+/* An exit stub pushes the low byte of its number, then a group of stubs the
+** high byte (asm_exitstub_gen).
+*/
+#define STUB_JMP_OFS 2 /* Behind the push of a stub. */
+#define STUBS_SIZE   (EXITSTUBS_PER_GROUP * EXITSTUB_SPACING + 8)
+
+#define VM_EXIT            ((uintptr_t)(void *)lj_vm_exit_handler)
+#define VM_EXIT_INTERP     ((uintptr_t)(void *)lj_vm_exit_interp)
+#define VM_EXIT_INTERP_END ((uintptr_t)(void *)lj_vm_floor)
+
+/* -- Leaving a trace ---------------------------------------------------------- */
+
+/* A byte that was pushed: sign-extended. */
+static int pushed_byte(SafeLoad *pk, uintptr_t addr, uint32_t *b)
+{
+  uintptr_t w;
+  if (!lj_safeload_word(pk, addr, &w) || (intptr_t)w != (int8_t)w) return 0;
+  *b = (uint32_t)(w & 0xff);
+  return 1;
+}
+
+/* Stack pointer of a trace that runs on a VM frame, 0 if it is not known. */
+static uintptr_t trace_sp(global_State *g, const VMFrame *vf, TraceNo traceno)
+{
+  const GCtrace *T = lj_jitfind_trace(g, traceno);
+  return T ? vf->cf - (CFRAME_SIZE_JIT - CFRAME_SIZE) - T->spadjust : 0;
+}
+
+/* In an exit stub: its number follows from its address and what is pushed. */
+static int exit_instub(TraceStack *ts, SafeLoad *pk, global_State *g, const VMFrame *vf)
+{
+  const jit_State *J = G2J(g);
+  uintptr_t sp;
+  uint32_t i, low;
+  ts->from = (TraceNo)g->vmstate;
+  for (i = 0; i < LJ_MAX_EXITSTUBGR; i++) {
+    uintptr_t ofs = vf->code - (uintptr_t)J->exitstubgroup[i];
+    if (!J->exitstubgroup[i] || ofs >= STUBS_SIZE) continue;
+    if (ofs < (EXITSTUBS_PER_GROUP - 1) * EXITSTUB_SPACING + STUB_JMP_OFS) {
+      ts->exitno = i * EXITSTUBS_PER_GROUP + (ExitNo)ofs / EXITSTUB_SPACING;
+      return 1;
+    }
+    sp = trace_sp(g, vf, ts->from);
+    if (!sp || !pushed_byte(pk, sp - 8, &low)) return 0;
+    ts->exitno = ((i * EXITSTUBS_PER_GROUP) & ~(ExitNo)0xff) + low;
+    return 1;
+  }
+  return 0;
+}
+
+/* Has lj_vm_exit_handler not read the exit number from the stack yet, the high
+** byte last? mov ah, [rbp-16]. Then it saves other registers there.
+*/
+static int exit_isonstack(const uint8_t *ip)
+{
+  const uint8_t *end = (const uint8_t *)VM_EXIT_INTERP;
+  for (; ip + 3 <= end; ip++)
+    if (ip[0] == 0x8a && ip[1] == 0x65 && ip[2] == 0xf0) return 1;
+  return 0;
+}
+
+/* In lj_vm_exit_handler before it calls C: trace and exit are on the stack, then
+** in registers, then in jit_State.
+*/
+static int exit_inhandler(TraceStack *ts, SafeLoad *pk, global_State *g, const VMFrame *vf,
+			  const ucontext_t *uc)
+{
+  const greg_t *greg = uc->uc_mcontext.gregs;
+  uint32_t low, high;
+  uintptr_t sp;
+  ts->from = (TraceNo)(g->vmstate < 0 ? greg[REG_RA] : g->vmstate);
+  ts->exitno = (ExitNo)greg[REG_RC];
+  if (exit_isonstack((const uint8_t *)greg[REG_RIP])) {
+    sp = trace_sp(g, vf, ts->from);
+    if (!sp || !pushed_byte(pk, sp - 8, &low) || !pushed_byte(pk, sp - 16, &high)) return 0;
+    ts->exitno = (high << 8) | low;
+  }
+  return 1;
+}
+
+/* Are top and base of the Lua stack as lj_snap_restore sets them? */
+static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
+{
+  uintptr_t top = (uintptr_t)a->L->top;
+  FrameFunc ff;
+  if (!lj_luaframe_has(a, base - 8) || !lj_luaframe_func(a, base - 8, &ff) || !ff.pt ||
+      !lj_luaframe_pcinproto(ff.pt, (uintptr_t)(pc + 1)))
+    return 0;
+  switch (bc_op(*pc)) {
+  case BC_CALLM:
+  case BC_CALLMT:
+  case BC_RETM:
+  case BC_TSETM: return 1; /* It depends on the number of results. */
+  default:
+    if (bc_op(*pc) >= BC_FUNCF) return 1;
+    break;
+  }
+  /* An error that is passed on is above that. */
+  return top - base - ff.pt->framesize * sizeof(TValue) <= sizeof(TValue);
+}
+
+/* Has lj_trace_exit rebuilt the frames? It does so in a protected call, which
+** has a VM frame of its own, and then sets the saved PC. That may be from the
+** last time, then the top does not fit. Without inlined frames there is nothing
+** to rebuild: the exit is at its place in the trace until lj_trace_exit returns.
+*/
+static int exit_isrestored(const TraceStack *ts, const LuaArea *a, global_State *g,
+			   uintptr_t base, const ucontext_t *uc, uintptr_t savedpc)
+{
+  const GCtrace *T = lj_jitfind_trace(g, ts->from);
+  const BCIns *pc;
+  const SnapShot *snap;
+  uintptr_t ip;
+  JitFind at;
+  if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap) return 1;
+  if (!uc) return G2J(g)->state != LJ_TRACE_IDLE;
+  ip = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+  if (lj_hostwalk_isvm(ip) && ip >= VM_EXIT) return *(const uint8_t *)ip != OP_CALL;
+  if (lj_jitfind_exit(g, ts->from, ts->exitno, &at) && at.block &&
+      at.block->node[at.seg->node].parent == TRACENODE_NONE)
+    return 0;
+  snap = &T->snap[ts->exitno];
+  pc = snap_pc(&T->snapmap[snap->mapofs + snap->nent]);
+  return savedpc == (uintptr_t)pc && exit_istop(a, base, pc);
+}
+
+/* Is the function of a frame of a base that one? */
+static int base_runs(const LuaArea *a, uintptr_t base, const GCproto *pt)
+{
+  FrameFunc ff;
+  return lj_luaframe_has(a, base - 8) && lj_luaframe_func(a, base - 8, &ff) && ff.pt == pt;
+}
+
+/* Base of the first frame of a trace that is being left. L->base is that, or the
+** one of an inlined frame: they are rebuilt one after the other. 0 if it cannot
+** be known, as in a function that calls itself.
+*/
+static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a, global_State *g,
+			   uintptr_t base)
+{
+  const GCtrace *T = lj_jitfind_trace(g, ts->from);
+  const TraceBlock *b = ts->at.block;
+  const GCproto *pt = NULL;
+  const SnapShot *snap;
+  uintptr_t found;
+  uint32_t i;
+  if (!T || !b || ts->exitno >= T->nsnap) return base;
+  for (i = ts->at.seg->node; i < b->nnode; i = b->node[i].parent) pt = b->node[i].pt;
+  if (!pt) return base;
+  found = base_runs(a, base, pt) ? base : 0;
+  snap = &T->snap[ts->exitno];
+  for (i = 0; i < snap->nent; i++) {
+    SnapEntry sn = T->snapmap[snap->mapofs + i];
+    uintptr_t first = base - (snap_slot(sn) - LJ_FR2) * sizeof(TValue);
+    if ((sn & SNAP_FRAME) && snap_slot(sn) > LJ_FR2 && base_runs(a, first, pt)) {
+      if (found) return 0;
+      found = first;
+    }
+  }
+  return found;
+}
+
+/* In lj_vm_exit_interp, coming from the end of a trace. The last snapshot has the
+** PC to go on with; the register may point to a copy of the instruction.
+*/
+static void look_end(TraceStack *ts, global_State *g, const ucontext_t *uc)
+{
+  const GCtrace *T = lj_jitfind_trace(g, (TraceNo)g->vmstate);
+  const SnapShot *snap;
+  if (g->vmstate <= 0 || !T || T->nsnap == 0 || !uc) return;
+  snap = &T->snap[T->nsnap - 1];
+  ts->pc = (uintptr_t)snap_pc(&T->snapmap[snap->mapofs + snap->nent]) + sizeof(BCIns);
+  ts->base = (uintptr_t)uc->uc_mcontext.gregs[REG_BASE];
+}
+
+/* PC that an exit goes on with. The saved one may point to a copy of the
+** instruction, see look_end.
+*/
+static uintptr_t exit_pc(const TraceStack *ts, global_State *g, uintptr_t savedpc)
+{
+  const GCtrace *T = lj_jitfind_trace(g, ts->from);
+  const SnapShot *snap;
+  if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap) return savedpc;
+  snap = &T->snap[ts->exitno];
+  return (uintptr_t)snap_pc(&T->snapmap[snap->mapofs + snap->nent]);
+}
+
+static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g, const VMFrame *vf,
+		      uintptr_t base, int moves, const ucontext_t *uc)
+{
+  SafeLoad *pk = a->pk;
+  const jit_State *J = G2J(g);
+  uintptr_t jit_base = (uintptr_t)tvref(g->jit_base), savedpc = 0;
+  if (vf->code - VM_EXIT_INTERP < VM_EXIT_INTERP_END - VM_EXIT_INTERP) {
+    look_end(ts, g, uc);
+    return; /* The registers are those of the interpreter. */
+  }
+  if (!lj_hostwalk_isvm(vf->code)) {
+    if (g->vmstate <= 0 || !exit_instub(ts, pk, g, vf)) return;
+  } else if (uc && jit_base) {
+    if (!exit_inhandler(ts, pk, g, vf, uc)) return;
+  } else {
+    ts->from = J->parent;
+    ts->exitno = J->exitno;
+    lj_safeload_word(pk, vf->cf + CFRAME_OFS_PC, &savedpc);
+    if (exit_isrestored(ts, a, g, base, uc, savedpc)) {
+      ts->exits = (g->vmstate == ~LJ_VMST_EXIT);
+      ts->pc = exit_pc(ts, g, savedpc) + sizeof(BCIns);
+      ts->base = base;
+      return;
+    }
+  }
+  ts->exits = 1;
+  ts->runs = 1;
+  if (!lj_jitfind_exit(g, ts->from, ts->exitno, &ts->at)) ts->at.block = NULL;
+  /* A stack that is too small is moved before frames are rebuilt. */
+  ts->base = jit_base ? jit_base : moves ? base : exit_base(ts, a, g, base);
+  if (!ts->base) {
+    /* lj_snap_restore begins with the PC and ends with the top. */
+    uintptr_t pc = exit_pc(ts, g, savedpc), begun = pc + sizeof(BCIns);
+    ts->base = base;
+    if (!uc) lj_safeload_word(pk, vf[-1].cf + CFRAME_OFS_PC, &begun);
+    if (begun == pc + sizeof(BCIns) && (!uc || savedpc != pc)) {
+      if (exit_istop(a, base, (const BCIns *)pc)) {
+	ts->runs = 0;
+	ts->pc = pc + sizeof(BCIns);
+      } else if (!uc) {
+	ts->at.block = NULL;
+      }
+    }
+  }
+}
+
+/* -- Running a trace ---------------------------------------------------------- */
+
+void lj_luatrace_look(TraceStack *ts, const LuaArea *a, global_State *g, const VMFrame *vf,
+		      uintptr_t base, int moves, const ucontext_t *uc)
+{
+  ts->runs = ts->exits = 0;
+  ts->pc = 0;
+  ts->at.block = NULL;
+  ts->at.number = 0;
+  ts->at.in_loop = 0;
+  if (vf->place == VMF_EXIT) {
+    look_exit(ts, a, g, vf, base, moves, uc);
+  } else if (vf->place == VMF_TRACE) {
+    ts->runs = 1;
+    ts->base = (uintptr_t)tvref(g->jit_base);
+    lj_jitfind_waited(g, vf->code, &ts->at);
+  }
+}
+
+#endif

@@ -1,0 +1,42 @@
+/*
+** Compiled code in a sample: is a trace running, or on its way out, where in it,
+** and on which Lua stack.
+**
+** While a trace runs, the functions inlined into it have no frames on the Lua
+** stack: it stands as it did at the trace's entry, at jit_base, and the position
+** in the machine code says what is above. A trace that is left goes through an
+** exit stub, lj_vm_exit_handler and lj_trace_exit, which at some point rebuilds
+** the frames. Runs in the signal handler.
+*/
+
+#ifndef _LJ_LUATRACE_H
+#define _LJ_LUATRACE_H
+
+#include <ucontext.h>
+
+#include "lj_obj.h"
+#include "profile/host/lj_hostwalk.h"
+#include "profile/lua/lj_luaframe.h"
+#include "profile/lua/lj_jitfind.h"
+
+typedef struct TraceStack {
+  int runs;       /* The inlined frames are not on the Lua stack. */
+  uintptr_t base; /* Base of the trace's first frame or, with pc, of
+				** the top frame. */
+  JitFind at;     /* Place; at.block is NULL if not known. */
+  int exits;      /* A trace is being left, */
+  TraceNo from;   /* this one, */
+  ExitNo exitno;  /* by this exit. */
+  uintptr_t pc;   /* PC behind the instruction to go on with, if
+				** the frames are rebuilt, else 0. */
+} TraceStack;
+
+/* Look at what runs on a VM frame. uc: the interrupted state if that is the
+** innermost, else NULL. base: where L->base is. moves: the Lua stack is being moved.
+** Async-signal-safe.
+*/
+LJ_FUNC void lj_luatrace_look(TraceStack *ts, const LuaArea *a, global_State *g,
+			      const VMFrame *vf, uintptr_t base, int moves,
+			      const ucontext_t *uc);
+
+#endif

@@ -1,0 +1,83 @@
+/*
+** What is said on standard error.
+*/
+
+#define lj_log_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "profile/output/lj_nosig.h"
+#include "profile/output/lj_log.h"
+#include "profile/base/lj_relaxed.h"
+
+#define READER_MS 200 /* For the reader of a standard error that is a pipe. */
+#define CUT_MAX   10  /* Files of which it is said that they are not whole. */
+
+/* As the last VM has found it, 0 if it was closed. Inodes have numbers on each device. */
+static ino_t stderr_ino;
+static dev_t stderr_dev;
+
+void lj_log_begin(void)
+{
+  struct stat st;
+  int is_open = (fstat(STDERR_FILENO, &st) == 0);
+  if (is_open) relaxed_set(&stderr_dev, st.st_dev);
+  relaxed_set(&stderr_ino, is_open ? st.st_ino : 0);
+}
+
+/* Its descriptor may be that of a file of the program by now, if that has closed it.
+** What is appended to is a log.
+*/
+static int stderr_isopen(void)
+{
+  ino_t ino = relaxed_get(&stderr_ino);
+  struct stat st;
+  if (!ino || fstat(STDERR_FILENO, &st) != 0) return 0;
+  return (st.st_ino == ino && st.st_dev == relaxed_get(&stderr_dev)) ||
+	 (S_ISREG(st.st_mode) && (fcntl(STDERR_FILENO, F_GETFL) & O_APPEND));
+}
+
+/* Also to a pipe that nobody reads: without waiting for ever. */
+static void write_stderr(const char *s, size_t len)
+{
+  struct pollfd ready = { STDERR_FILENO, POLLOUT, 0 };
+  NoSig quiet;
+  if (!stderr_isopen() || poll(&ready, 1, READER_MS) == 0) return;
+  lj_nosig_begin(&quiet);
+  lj_nosig_end(&quiet, write(STDERR_FILENO, s, len) < 0 ? errno : 0);
+}
+
+/* What came from outside may hold anything. */
+void lj_say(const char *format, ...)
+{
+  char line[LOG_MAX] = LOG_NAME;
+  size_t i, n = strlen(line);
+  va_list args;
+  va_start(args, format);
+  vsnprintf(line + n, sizeof(line) - 1 - n, format, args);
+  va_end(args);
+  n = strlen(line);
+  for (i = 0; i < n; i++)
+    if ((uint8_t)line[i] < ' ' || line[i] == 0x7f) line[i] = '?';
+  line[n] = '\n';
+  write_stderr(line, n + 1);
+}
+
+void lj_log_cut(const char *path, pid_t child, int err)
+{
+  static int said;
+  size_t len = strlen(path), cut = len > LOG_PROBLEM_MAX ? len - LOG_PROBLEM_MAX : 0;
+  char number[24];
+  if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) >= CUT_MAX) return;
+  snprintf(number, sizeof(number), child ? ".%ld" : "", (long)child);
+  lj_say(": %s%s%s: %s; the profile is not whole", cut ? "..." : "", path + cut, number,
+	 strerror(err));
+}

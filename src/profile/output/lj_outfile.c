@@ -1,0 +1,341 @@
+/*
+** Files that profiles are written into.
+**
+** The rule for links is the kernel's of fs.protected_symlinks, that for files the
+** one of fs.protected_regular and fs.protected_fifos: systems may have them off, and
+** they are for folders with the sticky bit only.
+*/
+
+#define lj_outfile_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For O_PATH. */
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "profile/base/lj_nanotime.h"
+#include "profile/output/lj_outfile.h"
+
+#define LINKS_MAX 40    /* Links on a path, as the kernel has it. */
+#define READER_MS 10000 /* For the reader of a FIFO. */
+#define TRIES_MAX 100   /* Looks at a file that others exchange. */
+
+#define EVERYBODYS "in a folder that everybody may write to; it is "
+#define PROBLEM_LINK \
+  "a symbolic link on its path belongs to another user, " EVERYBODYS \
+  "followed only with the option follow"
+#define PROBLEM_OWNER \
+  "it belongs to another user, " EVERYBODYS "written only with the option force"
+#define PROBLEM_NAMES \
+  "it has another name elsewhere, " EVERYBODYS "written only with the option force"
+#define PROBLEM_CONTENT "it is no profile, and is overwritten only with the option force"
+#define PROBLEM_KIND    "it is no regular file"
+
+/* A folder on the way, and what is left of the path from there. */
+typedef struct Walk {
+  int dir;   /* AT_FDCWD at the beginning. */
+  int how;   /* OUTFILE_*. */
+  int links; /* Followed so far. */
+  const char *problem;
+  char rest[PATH_MAX];
+} Walk;
+
+static int walk_refuse(Walk *w, int err, const char *problem)
+{
+  w->problem = problem;
+  errno = err;
+  return 0;
+}
+
+/* -- Names ------------------------------------------------------------------- */
+
+int lj_outfile_name(char *name, size_t size, const char *s, int number, int run)
+{
+  size_t len = 0;
+  for (; *s; s++) {
+    char text[24] = { *s, '\0' };
+    size_t n;
+    if (*s == '%') {
+      switch (*++s) {
+      case 'p': snprintf(text, sizeof(text), "%ld", (long)getpid()); break;
+      case 'n': snprintf(text, sizeof(text), "%d", number); break;
+      case 'r': snprintf(text, sizeof(text), "%d", run); break;
+      case 't': snprintf(text, sizeof(text), "%lld", (long long)time(NULL)); break;
+      case '%': break;
+      default: return 0;
+      }
+    }
+    n = strlen(text);
+    if (len + n >= size) return -1;
+    memcpy(name + len, text, n + 1);
+    len += n;
+  }
+  if (len == 0 && size > 0) name[0] = '\0';
+  return 1;
+}
+
+/* -- Folders ----------------------------------------------------------------- */
+
+static void walk_close(Walk *w)
+{
+  int err = errno;
+  if (w->dir >= 0) close(w->dir);
+  w->dir = -1;
+  errno = err;
+}
+
+/* Go on from another folder. Owns fd. */
+static int walk_enter(Walk *w, int fd)
+{
+  if (fd < 0) return 0;
+  walk_close(w);
+  w->dir = fd;
+  return 1;
+}
+
+/* May everybody put something into the folder? If in doubt, yes. */
+static int walk_ispublic(const Walk *w)
+{
+  struct stat st;
+  return fstatat(w->dir, "", &st, AT_EMPTY_PATH) != 0 || (st.st_mode & S_IWOTH);
+}
+
+/* Somebody whose things are safe to use. */
+static int is_trusted(uid_t uid)
+{
+  return uid == 0 || uid == geteuid();
+}
+
+/* The link at fd is in the folder: go on from where it leads to, tail is what
+** follows it. Those of procfs lead to open files, which have no path.
+** Returns 0 if it may not or cannot be, -1 if the kernel has to follow it.
+*/
+static int walk_link(Walk *w, int fd, const struct stat *st, const char *tail)
+{
+  char target[PATH_MAX];
+  struct statfs fs;
+  size_t tail_len = strlen(tail);
+  ssize_t n;
+  if (++w->links > LINKS_MAX) {
+    errno = ELOOP;
+    return 0;
+  }
+  if (!(w->how & OUTFILE_FOLLOW) && !is_trusted(st->st_uid) && walk_ispublic(w))
+    return walk_refuse(w, EACCES, PROBLEM_LINK);
+  if (fstatfs(fd, &fs) != 0) return 0;
+  if (fs.f_type == PROC_SUPER_MAGIC) return -1;
+  n = readlinkat(fd, "", target, sizeof(target));
+  if (n < 0) return 0;
+  if ((size_t)n + 1 + tail_len >= sizeof(w->rest)) {
+    errno = ENAMETOOLONG;
+    return 0;
+  }
+  memmove(w->rest + n + (tail_len > 0), tail, tail_len + 1);
+  memcpy(w->rest, target, (size_t)n);
+  if (tail_len) w->rest[n] = '/';
+  return 1;
+}
+
+/* Go on from a folder of this name, tail is what follows it. */
+static int walk_folder(Walk *w, const char *name, const char *tail)
+{
+  int flags = O_PATH | O_DIRECTORY | O_CLOEXEC, result;
+  int fd = openat(w->dir, name, flags | O_NOFOLLOW), err;
+  struct stat st;
+  if (fd >= 0) {
+    memmove(w->rest, tail, strlen(tail) + 1);
+    return walk_enter(w, fd);
+  }
+  if (errno != ENOTDIR && errno != ELOOP) return 0;
+  fd = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return 0;
+  errno = ENOTDIR;
+  result = fstat(fd, &st) == 0 && S_ISLNK(st.st_mode) ? walk_link(w, fd, &st, tail) : 0;
+  err = errno;
+  close(fd);
+  errno = err;
+  if (result >= 0) return result;
+  if (!walk_enter(w, openat(w->dir, name, flags))) return 0;
+  memmove(w->rest, tail, strlen(tail) + 1);
+  return 1;
+}
+
+/* Go to the folder of the last name: it is in w->rest then. */
+static int walk_folders(Walk *w)
+{
+  char name[PATH_MAX];
+  size_t len, next;
+  for (;;) {
+    if (w->rest[0] == '/') {
+      if (!walk_enter(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC))) return 0;
+      next = strspn(w->rest, "/");
+      memmove(w->rest, w->rest + next, strlen(w->rest + next) + 1);
+    }
+    len = strcspn(w->rest, "/");
+    if (!w->rest[len]) return 1;
+    next = len + strspn(w->rest + len, "/");
+    memcpy(name, w->rest, len);
+    name[len] = '\0';
+    if (!walk_folder(w, name, w->rest + next)) return 0;
+  }
+}
+
+static int walk_begin(Walk *w, const char *path, int how)
+{
+  size_t len = strlen(path);
+  w->dir = AT_FDCWD;
+  w->how = how;
+  w->links = 0;
+  w->problem = NULL;
+  if (len == 0 || len >= sizeof(w->rest)) {
+    errno = len ? ENAMETOOLONG : ENOENT;
+    return 0;
+  }
+  memcpy(w->rest, path, len + 1);
+  return 1;
+}
+
+/* -- Files ------------------------------------------------------------------- */
+
+/* May the file be written, by what is known before it is opened? */
+static int file_isallowed(Walk *w, const struct stat *st)
+{
+  if (S_ISDIR(st->st_mode)) {
+    errno = EISDIR;
+    return 0;
+  }
+  if (!S_ISREG(st->st_mode) && (w->how & OUTFILE_REGULAR))
+    return walk_refuse(w, EINVAL, PROBLEM_KIND);
+  if ((w->how & OUTFILE_FORCE) || !walk_ispublic(w)) return 1;
+  if (!is_trusted(st->st_uid)) return walk_refuse(w, EACCES, PROBLEM_OWNER);
+  if (S_ISREG(st->st_mode) && st->st_nlink > 1)
+    return walk_refuse(w, EACCES, PROBLEM_NAMES);
+  return 1;
+}
+
+/* Is it empty, or how a profile of this or of Tarantool's format begins? Returns -1 if
+** it cannot be read.
+*/
+static int file_isprofile(int fd)
+{
+  unsigned char head[4]; /* The fourth one is the version. */
+  ssize_t n;
+  do n = pread(fd, head, sizeof(head), 0);
+  while (n < 0 && errno == EINTR);
+  if (n < 0) return -1;
+  return n == 0 ||
+	 (n == (ssize_t)sizeof(head) && memcmp(head, "ljs", 3) == 0 && head[3] < ' ');
+}
+
+/* Open a FIFO. Its reader may be about to come; without one this would not return. */
+static int fifo_open(Walk *w, int flags)
+{
+  static const struct timespec nap = { 0, 10000000 };
+  int64_t till = mono_ms() + READER_MS;
+  int fd;
+  while ((fd = openat(w->dir, w->rest, flags)) < 0 && errno == ENXIO && mono_ms() < till)
+    nanosleep(&nap, NULL);
+  return fd;
+}
+
+/* Open what was looked at: it is st. Returns -2 if it has changed meanwhile. */
+static int file_open(Walk *w, const struct stat *st, int follow)
+{
+  int regular = S_ISREG(st->st_mode), look = regular && !(w->how & OUTFILE_FORCE);
+  /* A FIFO must not keep us waiting for ever, now or when it is full. */
+  int flags = O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (look ? O_RDWR : O_WRONLY) |
+	      (follow ? 0 : O_NOFOLLOW);
+  int fd = S_ISFIFO(st->st_mode) ? fifo_open(w, flags) : openat(w->dir, w->rest, flags);
+  struct stat now;
+  if (fd < 0)
+    return errno == ENOENT || errno == ELOOP || (errno == ENXIO && regular) ? -2 : -1;
+  if (fstat(fd, &now) != 0 || now.st_dev != st->st_dev || now.st_ino != st->st_ino) {
+    close(fd);
+    return -2;
+  }
+  if (look && (look = file_isprofile(fd)) <= 0) {
+    int err = errno;
+    close(fd);
+    errno = err;
+    if (look == 0) walk_refuse(w, EEXIST, PROBLEM_CONTENT);
+    return -1;
+  }
+  if (regular) fcntl(fd, F_SETFL, O_APPEND);
+  return fd;
+}
+
+/* The last name of the path. Returns a descriptor, -1, or -2 to look again. */
+static int walk_last(Walk *w, int *created)
+{
+  const char *name = w->rest;
+  struct stat st;
+  int at, fd, follow = 0, err;
+  if (!*name) {
+    errno = EISDIR;
+    return -1;
+  }
+  at = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (at < 0) {
+    if (errno != ENOENT) return -1;
+    fd = openat(w->dir, name, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    *created = fd >= 0;
+    return fd < 0 && errno == EEXIST ? -2 : fd;
+  }
+  fd = fstat(at, &st);
+  if (fd == 0 && S_ISLNK(st.st_mode)) {
+    int result = walk_link(w, at, &st, "");
+    fd = result > 0 ? -2 : -1;
+    if (result < 0) {
+      follow = 1;
+      fd = fstatat(w->dir, name, &st, 0);
+    }
+  }
+  err = errno;
+  close(at);
+  errno = err;
+  if (fd != 0) return fd;
+  return file_isallowed(w, &st) ? file_open(w, &st, follow) : -1;
+}
+
+int lj_outfile_open(const char *path, int how, int *created, const char **problem)
+{
+  Walk w;
+  int fd = -1, tries;
+  *created = 0;
+  if (walk_begin(&w, path, how)) {
+    for (tries = 0, fd = -2; fd == -2 && tries < TRIES_MAX; tries++)
+      fd = walk_folders(&w) ? walk_last(&w, created) : -1;
+    if (fd == -2) fd = -1;
+    walk_close(&w);
+  }
+  *problem = w.problem;
+  return fd;
+}
+
+void lj_outfile_remove(const char *path, int how, dev_t dev, ino_t ino)
+{
+  Walk w;
+  struct stat st;
+  if (!walk_begin(&w, path, how)) return;
+  while (walk_folders(&w) && fstatat(w.dir, w.rest, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+    int at, result = 0;
+    if (st.st_dev == dev && st.st_ino == ino) unlinkat(w.dir, w.rest, 0);
+    if (!S_ISLNK(st.st_mode)) break;
+    at = openat(w.dir, w.rest, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (at < 0) break;
+    if (fstat(at, &st) == 0 && S_ISLNK(st.st_mode)) result = walk_link(&w, at, &st, "");
+    close(at);
+    if (result <= 0) break;
+  }
+  walk_close(&w);
+}

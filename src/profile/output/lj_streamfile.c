@@ -1,0 +1,388 @@
+/*
+** Files that the Lua API writes profiles into.
+**
+** The list of open files is under a lock that fork() cannot leave locked. In a
+** child the list is empty: a descriptor that it inherited is only closed.
+*/
+
+#define lj_streamfile_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For get_current_dir_name(). */
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/stat.h>
+
+#include "profile/base/lj_nanotime.h"
+#include "profile/output/lj_outfile.h"
+#include "profile/output/lj_nosig.h"
+#include "profile/output/lj_log.h"
+#include "profile/output/lj_streamfile.h"
+
+#define PATIENCE_MS 1000 /* For the reader of a pipe that is full. */
+#define PATH_EXTRA  24   /* Bytes that a child appends to its path, at most. */
+
+/* Under the lock, but for what the writer reads. */
+struct OpenFile {
+  OpenFile *next;
+  pid_t pid; /* Process that opened it. Set at the open. */
+  int fd;    /* Set at the open, -1 if closed. */
+  dev_t dev; /* Which file it is. Set at the open. */
+  ino_t ino;
+  int how; /* OUTFILE_*. */
+  int is_regular;
+  int created;   /* It was not there before. Set at the open. */
+  off_t written; /* Bytes since the begin. By the writers. */
+  int begun;     /* What it held before is gone. */
+  int shared;
+  int users;            /* Sessions that write into it. */
+  off_t size;           /* At the close, -1 if it is not ours any more. */
+  uint32_t nextsession; /* For the next one. */
+  char path[1];
+};
+
+static OpenFile *files; /* Those in use, and shared ones that were. */
+static pid_t files_pid; /* Process that they belong to. */
+
+/* -- Lock -------------------------------------------------------------------- */
+
+static pid_t files_lock; /* Process of the holder, 0: free. */
+
+/* Held for a few instructions only. A holder in another process is a thread
+** that is not in this one.
+*/
+static void list_lock(void)
+{
+  pid_t self = getpid();
+  for (;;) {
+    pid_t holder = __atomic_load_n(&files_lock, __ATOMIC_RELAXED);
+    if (holder != self && __atomic_compare_exchange_n(&files_lock, &holder, self, 0,
+						      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+      break;
+    sched_yield();
+  }
+  if (files_pid != self) {
+    files = NULL;
+    files_pid = self;
+  }
+}
+
+static void list_unlock(void)
+{
+  __atomic_store_n(&files_lock, 0, __ATOMIC_RELEASE);
+}
+
+/* -- Open files -------------------------------------------------------------- */
+
+/* Look at the file by its descriptor. Returns 0, or an errno: EBADF if the program has
+** closed it, whatever has its number now. Async-signal-safe.
+*/
+static int file_look(const OpenFile *f, struct stat *st)
+{
+  if (f->fd < 0) return EBADF;
+  if (fstat(f->fd, st) != 0) return errno;
+  return st->st_dev == f->dev && st->st_ino == f->ino ? 0 : EBADF;
+}
+
+static OpenFile *list_find(const struct stat *st)
+{
+  OpenFile *f;
+  for (f = files; f; f = f->next)
+    if (f->dev == st->st_dev && f->ino == st->st_ino) return f;
+  return NULL;
+}
+
+static void list_remove(OpenFile *f)
+{
+  OpenFile **p;
+  for (p = &files; *p; p = &(*p)->next)
+    if (*p == f) {
+      *p = f->next;
+      break;
+    }
+}
+
+/* Open or create it; not as one of the three descriptors that programs use without
+** opening them. Neither this nor the writer waits for a pipe's reader for ever.
+*/
+static int open_above_stderr(const char *path, int how, int *created, const char **problem)
+{
+  int fd = lj_outfile_open(path, how, created, problem);
+  if (fd >= 0 && fd <= STDERR_FILENO) {
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), err = errno;
+    close(fd);
+    errno = err == EINVAL ? EMFILE : err; /* The limit is that low. */
+    return above;
+  }
+  return fd;
+}
+
+/* Take a new descriptor into the list, or the one that is there for this file.
+** Owns fd and fresh.
+*/
+static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
+				  OpenFile *fresh, StreamFile *sf)
+{
+  OpenFile *f;
+  list_lock();
+  f = list_find(st);
+  if (f && f->users > 0) {
+    if (S_ISREG(st->st_mode) && !(f->shared && shared)) {
+      list_unlock();
+      free(fresh);
+      close(fd);
+      return STREAMFILE_INUSE;
+    }
+    if (!(f->shared && shared)) f = NULL; /* Such as /dev/null. */
+  }
+  if (f && f->users > 0) {
+    close(fd);
+    free(fresh);
+  } else {
+    if (f && !(shared && st->st_size == f->size)) { /* Not as it was left. */
+      list_remove(f);
+      free(f);
+      f = NULL;
+    }
+    if (f) {
+      free(fresh);
+    } else {
+      f = fresh;
+      f->dev = st->st_dev;
+      f->ino = st->st_ino;
+      f->is_regular = S_ISREG(st->st_mode);
+      f->shared = shared;
+      f->next = files;
+      files = f;
+    }
+    f->pid = files_pid;
+    f->fd = fd;
+  }
+  f->users++;
+  sf->file = f;
+  sf->session = f->nextsession;
+  f->nextsession += STREAMFILE_SESSIONS;
+  list_unlock();
+  return STREAMFILE_OK;
+}
+
+static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf,
+				  const char **problem)
+{
+  OpenFile *fresh = (OpenFile *)calloc(1, sizeof(OpenFile) + strlen(path));
+  struct stat st;
+  int fd, err;
+  if (!fresh) return STREAMFILE_ERROR;
+  strcpy(fresh->path, path);
+  fresh->how = sf->how;
+  fd = open_above_stderr(path, sf->how, &fresh->created, problem);
+  if (fd >= 0 && fstat(fd, &st) == 0) return list_take(fd, &st, shared, fresh, sf);
+  err = errno;
+  if (fd >= 0) close(fd);
+  free(fresh);
+  errno = err;
+  return STREAMFILE_ERROR;
+}
+
+/* Is what was written into a file still there? Returns 0 or an errno. */
+static int file_gone(const OpenFile *f, const struct stat *st)
+{
+  if (!f->is_regular || !f->begun) return 0;
+  if (st->st_nlink == 0) return ENOENT; /* Deleted. */
+  return st->st_size < __atomic_load_n(&f->written, __ATOMIC_RELAXED) ? ENODATA : 0;
+}
+
+/* A file is let go: see how it is left. Returns its descriptor, or -1 if that is
+** another file's. err: it cannot be looked at, or what was written is gone.
+*/
+static int file_leave(OpenFile *f, int *err)
+{
+  struct stat st;
+  f->size = -1;
+  *err = file_look(f, &st);
+  if (*err == EBADF) { /* Who writes is told. */
+    *err = 0;
+    return -1;
+  }
+  if (*err != 0) f->size = __atomic_load_n(&f->written, __ATOMIC_RELAXED);
+  else if ((*err = file_gone(f, &st)) == 0) f->size = st.st_size;
+  return f->fd;
+}
+
+/* The last one that lets go closes it, and leaves nothing of a start that failed.
+** Returns 0, or an errno: it cannot be looked at or closed, or what was written is
+** gone. An interrupted close() has closed it.
+*/
+static int file_release(OpenFile *f)
+{
+  int fd = -1, last, remembered = 0, err = 0;
+  list_lock();
+  last = (--f->users == 0);
+  if (last && f->created && !f->begun && f->pid == files_pid)
+    lj_outfile_remove(f->path, f->how, f->dev, f->ino);
+  if (last || f->pid != files_pid) {
+    fd = file_leave(f, &err);
+    if (f->pid != files_pid) err = 0; /* The parent's. */
+    f->fd = -1;
+  }
+  if (last) {
+    remembered = f->shared && f->begun && f->pid == files_pid && f->size >= 0;
+    if (!remembered) list_remove(f);
+  }
+  list_unlock();
+  if (last && !remembered) free(f);
+  if (fd >= 0 && close(fd) != 0 && errno != EINTR && err == 0) err = errno;
+  return err;
+}
+
+/* -- Sessions ---------------------------------------------------------------- */
+
+static char *absolute_path(const char *path)
+{
+  char *cwd, *s = NULL;
+  size_t len;
+  if (*path == '/') return strdup(path);
+  cwd = get_current_dir_name();
+  if (!cwd) return NULL;
+  len = strlen(cwd) + 1 + strlen(path) + 1;
+  s = (char *)malloc(len);
+  if (s) snprintf(s, len, "%s/%s", cwd, path);
+  free(cwd);
+  return s;
+}
+
+StreamFileStatus lj_streamfile_open(const char *path, int how, int shared, int children,
+				    StreamFile **sfp, const char **problem)
+{
+  StreamFile *sf = (StreamFile *)malloc(sizeof(StreamFile));
+  StreamFileStatus status = STREAMFILE_ERROR;
+  int err;
+  *problem = NULL;
+  if (!sf) return STREAMFILE_ERROR;
+  sf->err = 0;
+  sf->is_told = 0;
+  sf->child = 0;
+  sf->how = how;
+  sf->path = children ? absolute_path(path) : strdup(path);
+  if (sf->path && (status = file_open(path, shared, sf, problem)) == STREAMFILE_OK) {
+    *sfp = sf;
+    return STREAMFILE_OK;
+  }
+  err = errno;
+  free(sf->path);
+  free(sf);
+  errno = err;
+  return status;
+}
+
+/* Drop what the file held, once, and not before a profile has really begun. */
+static int file_begin(OpenFile *f)
+{
+  int ok = 1;
+  list_lock();
+  if (!f->begun) {
+    ok = ftruncate(f->fd, 0) == 0 || errno == EINVAL; /* EINVAL: no file. */
+    __atomic_store_n(&f->begun, 1, __ATOMIC_RELEASE);
+  }
+  list_unlock();
+  return ok;
+}
+
+/* Wait for the reader of a full pipe, which may have stopped. Returns 0 if it takes
+** too long. Our own signals interrupt this all the time.
+*/
+static int file_wait(const OpenFile *f)
+{
+  struct pollfd pipe = { f->fd, POLLOUT, 0 };
+  int64_t till = mono_ms() + PATIENCE_MS, left = PATIENCE_MS;
+  int ready;
+  do {
+    ready = poll(&pipe, 1, (int)left);
+    left = till - mono_ms();
+  } while (ready < 0 && errno == EINTR && left > 0);
+  return ready > 0;
+}
+
+/* Returns 0 or an errno. */
+static int file_write(OpenFile *f, const char *p, size_t len)
+{
+  struct stat st;
+  int err = file_look(f, &st);
+  if (err) return err;
+  if (!__atomic_load_n(&f->begun, __ATOMIC_ACQUIRE) && !file_begin(f)) return errno;
+  while (len > 0) {
+    ssize_t n = write(f->fd, p, len);
+    if (n > 0) { /* After a part, another session's chunk may come between. */
+      p += n;
+      len -= (size_t)n;
+      __atomic_fetch_add(&f->written, (off_t)n, __ATOMIC_RELAXED);
+    } else if (n == 0) {
+      return EIO;
+    } else if (errno == EAGAIN) {
+      if (!file_wait(f)) return EAGAIN;
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+size_t lj_streamfile_write(const void **data, size_t len, void *ctx)
+{
+  StreamFile *sf = (StreamFile *)ctx;
+  NoSig quiet;
+  int err;
+  lj_nosig_begin(&quiet);
+  err = file_write(sf->file, (const char *)*data, len);
+  lj_nosig_end(&quiet, err);
+  if (!err) return len;
+  if (!sf->err) sf->err = err;
+  errno = err;
+  return 0;
+}
+
+void lj_streamfile_unasked(void *ctx)
+{
+  ((StreamFile *)ctx)->is_told = 1;
+}
+
+int lj_streamfile_close(void *ctx, uint8_t *buf)
+{
+  StreamFile *sf = (StreamFile *)ctx;
+  int err = file_release(sf->file);
+  UNUSED(buf);
+  if (sf->is_told && (sf->err || err))
+    lj_log_cut(sf->path, sf->child, sf->err ? sf->err : err);
+  free(sf->path);
+  free(sf);
+  errno = err;
+  return err ? -1 : 0;
+}
+
+void *lj_streamfile_fork(void *ctx)
+{
+  StreamFile *sf = (StreamFile *)ctx;
+  OpenFile *inherited = sf->file;
+  const char *problem;
+  size_t len = strlen(sf->path) + PATH_EXTRA;
+  char *path = (char *)malloc(len);
+  StreamFileStatus status = STREAMFILE_ERROR;
+  if (path) {
+    sf->child = getpid();
+    snprintf(path, len, "%s.%ld", sf->path, (long)sf->child);
+    status = file_open(path, inherited->shared, sf, &problem);
+    free(path);
+  }
+  if (status != STREAMFILE_OK) return NULL;
+  sf->err = 0;
+  file_release(inherited);
+  return sf;
+}

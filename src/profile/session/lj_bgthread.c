@@ -1,0 +1,114 @@
+/*
+** The helper thread.
+*/
+
+#define lj_bgthread_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For pthread_setname_np. */
+#endif
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include "profile/clock/lj_clock.h"
+#include "profile/session/lj_bgthread.h"
+#include "profile/base/lj_nanotime.h"
+
+#define LOOK_NS ((uint64_t)BGTHREAD_LOOK_MS * 1000000)
+
+static struct {
+  int runs;
+  pthread_t thread;
+  volatile int tid; /* Its own; set before begin returns. */
+  void (*work)(int look);
+  sem_t begun;
+  uint32_t word; /* 1: it was woken. */
+  int end;       /* It is to end. */
+} helper;
+
+/* Sleeps unless the word is set, see futex(2); not longer. */
+static void word_wait(uint64_t ns)
+{
+  struct timespec ts;
+  ts.tv_sec = (time_t)(ns / 1000000000);
+  ts.tv_nsec = (long)(ns % 1000000000);
+  syscall(SYS_futex, &helper.word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+}
+
+/* The system call is only made if the helper may sleep. */
+void lj_bgthread_wake(void)
+{
+  if (__atomic_exchange_n(&helper.word, 1, __ATOMIC_RELEASE) == 0)
+    syscall(SYS_futex, &helper.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void *bgthread_main(void *arg)
+{
+  uint64_t due = mono_ns() + LOOK_NS;
+  UNUSED(arg);
+  helper.tid = lj_clock_tid();
+  pthread_setname_np(pthread_self(), "sysprof");
+  sem_post(&helper.begun);
+  for (;;) {
+    uint64_t now = mono_ns();
+    int woken;
+    if (now < due) word_wait(due - now);
+    woken = __atomic_exchange_n(&helper.word, 0, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&helper.end, __ATOMIC_ACQUIRE)) break;
+    now = mono_ns();
+    if (now >= due) {
+      helper.work(1);
+      due = now + LOOK_NS;
+    } else if (woken) {
+      helper.work(0);
+    }
+  }
+  return NULL;
+}
+
+int lj_bgthread_begin(void (*work)(int look))
+{
+  sigset_t all, old;
+  int err;
+  if (helper.runs) return 0;
+  helper.work = work;
+  helper.tid = 0;
+  __atomic_store_n(&helper.word, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&helper.end, 0, __ATOMIC_RELAXED);
+  sem_init(&helper.begun, 0, 0);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  err = pthread_create(&helper.thread, NULL, bgthread_main, NULL);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  if (err) return err;
+  while (sem_wait(&helper.begun) != 0)
+    ;
+  helper.runs = 1;
+  return 0;
+}
+
+int lj_bgthread_tid(void)
+{
+  return helper.tid;
+}
+
+void lj_bgthread_end(void)
+{
+  if (!helper.runs) return;
+  __atomic_store_n(&helper.end, 1, __ATOMIC_RELEASE);
+  lj_bgthread_wake();
+  pthread_join(helper.thread, NULL);
+  sem_destroy(&helper.begun);
+  helper.runs = helper.tid = 0;
+}
+
+void lj_bgthread_forget(void)
+{
+  helper.runs = helper.tid = 0;
+}

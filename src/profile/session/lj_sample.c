@@ -1,0 +1,314 @@
+/*
+** The sample. Runs in the signal handler; see the header.
+*/
+
+#define lj_sample_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For REG_RIP. */
+#endif
+
+#include "lj_obj.h"
+#include "lj_frame.h"
+#include "profile/session/lj_bgthread.h"
+#include "profile/base/lj_nanotime.h"
+#include "profile/session/lj_safepoint.h"
+#include "profile/session/lj_sample.h"
+#include "profile/base/lj_relaxed.h"
+
+/* Longer than nearly all samples. */
+#define SAMPLE_LONG_NS 20000
+
+/* -- Custom backtracer ------------------------------------------------------- */
+
+/* The session whose backtracer runs on this thread. */
+static __thread Session *backtraced __attribute__((tls_model("initial-exec")));
+
+/* Takes one frame. FrameList of the handler end at the interrupted address; if
+** they do not, the backtracer has its own idea of where to start.
+*/
+static void *backtrace_frame(int frame_no, void *addr)
+{
+  Session *s = backtraced;
+  uintptr_t pc = (uintptr_t)addr;
+  FrameList *fr = &s->host_frames;
+  if (frame_no < 1 || !addr) return NULL;
+  if (pc == s->leaf_pc && s->leaf_pc != 0) {
+    lj_framelist_reset(fr);
+    s->leaf_pc = 0; /* Only the first one. */
+  } else if (fr->n > 0) {
+    pc--; /* A return address. */
+  }
+  if (lj_hostwalk_isvm(pc)) lj_framelist_push(fr, frame_word(SPF_FRAME_VM, 0));
+  else lj_framelist_push(fr, frame_word(SPF_FRAME_HOST, pc));
+  return addr;
+}
+
+static void backtrace(Session *s, const ucontext_t *uc)
+{
+  Session *outer = backtraced;
+  s->leaf_pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+  lj_framelist_reset(&s->host_frames);
+  backtraced = s;
+  s->p->opt.cb.backtracer(backtrace_frame);
+  backtraced = outer;
+}
+
+/* -- Which thread runs the VM ------------------------------------------------ */
+
+/* Innermost C frame of the coroutine that ran last, 0 if none is entered. */
+static uintptr_t vm_head(Session *s, lua_State **L)
+{
+  uintptr_t cur_L = (uintptr_t)relaxed_get(&s->p->g->cur_L.gcptr64);
+  *L = NULL;
+  if (!lj_cframe_isthread(&s->peek, s->p->g, cur_L)) return 0;
+  *L = (lua_State *)cur_L;
+  return (uintptr_t)cframe_raw((*L)->cframe);
+}
+
+/* Does the interrupted thread run the VM? Its host stack has been walked.
+**
+** It does if it is in the VM's own code, or if the VM's innermost C frame is on its
+** stack. Hosts that switch C stacks, or coroutines without a resume, leave another
+** one as the innermost: while the VM was seen on one thread only, any frame of it
+** will do there. Otherwise a thread with frames of the VM waits for it in C code.
+** Host code on the VM's thread may call its API, for what no frame is needed.
+*/
+static int vm_runs(Session *s)
+{
+  Profile *p = s->p;
+  const HostWalk *hs = &s->host;
+  lua_State *L;
+  uintptr_t head = vm_head(s, &L);
+  if (hs->nvm > 0 && (hs->leaf == LEAF_VM || hs->vm[0].place != VMF_INTERP ||
+		      (head == hs->vm[0].cf && L == hs->vm[0].L))) {
+    profile_seton(p, s->tid);
+    return 1;
+  }
+  if (!profile_runson(p, s->tid)) return 0;
+  if (profile_isshared(p)) return hs->nvm == 0 && head == 0;
+  if (hs->nvm > 0) return 1;
+  if (hs->broken >= 0) return head == 0 || !lj_hostwalk_iselsewhere(hs, head);
+  return head == 0 && mainthread(p->g)->cframe == NULL;
+}
+
+/* -- Stacks ------------------------------------------------------------------ */
+
+static int vm_state(const Session *s)
+{
+  int32_t st = s->p->g->vmstate;
+  if (st >= 0) return SPF_VMST_TRACE;
+  switch (~st) {
+  case LJ_VMST_GC: return SPF_VMST_GC;
+  case LJ_VMST_EXIT: return SPF_VMST_EXIT;
+  case LJ_VMST_RECORD: return SPF_VMST_RECORD;
+  case LJ_VMST_OPT: return SPF_VMST_OPT;
+  case LJ_VMST_ASM: return SPF_VMST_ASM;
+  default: break;
+  }
+  switch (s->lua.top) { /* Interpreter or C code: by the top function. */
+  case TOP_LUA: return SPF_VMST_LFUNC;
+  case TOP_FAST: return SPF_VMST_FFUNC;
+  case TOP_C:
+  case TOP_NONE: return SPF_VMST_CFUNC;
+  default: return SPF_VMST_INTERP;
+  }
+}
+
+static void lua_broken(Session *s, int reason)
+{
+  s->lua.broken = reason;
+  lj_framelist_reset(&s->lua_frames);
+  lj_framelist_push(&s->lua_frames, frame_word(SPF_FRAME_BROKEN, reason));
+}
+
+/* Both sides know the boundaries between C and Lua: compare. */
+static void compare_sides(Session *s)
+{
+  uint32_t nvm = s->host.nvm, nbounds = s->lua.nbounds;
+  FrameWord broken = frame_word(SPF_FRAME_BROKEN, SPF_BROKEN_JOIN);
+  if (nvm == nbounds || s->host.broken >= 0 || s->lua.broken >= 0) return;
+  if (nvm > nbounds) {
+    s->lua.broken = SPF_BROKEN_JOIN;
+    lj_framelist_push(&s->lua_frames, broken);
+  } else {
+    s->host.broken = SPF_BROKEN_JOIN;
+    lj_framelist_push(&s->host_frames, broken);
+  }
+}
+
+/* The Lua side of a thread that runs the VM. */
+static void walk_lua(Session *s, ucontext_t *uc)
+{
+  lua_State *moving = s->p->moving;
+  s->lua.moving = moving;
+  s->lua.moving_from = s->p->moving_from;
+  lj_luawalk_walk(&s->lua, uc);
+  s->state = vm_state(s);
+  if (s->p->opt.mode == LUAM_SYSPROF_CALLGRAPH && !s->p->opt.cb.backtracer)
+    compare_sides(s);
+  if (s->lua.broken >= 0 && moving) lua_broken(s, SPF_BROKEN_STACK_MOVE);
+}
+
+/* The Lua side of one that does not: there is none. VM frames on its host stack
+** are those of calls that wait for the VM, whose Lua frames cannot be read. Of
+** the only thread that is sampled it is counted.
+*/
+static void walk_nolua(Session *s)
+{
+  s->lua.top = TOP_NONE;
+  s->lua.broken = -1;
+  s->lua.nbounds = 0;
+  s->state = SPF_VMST_CFUNC;
+  if (s->host.nvm > 0 || s->p->opt.threads == LUAM_SYSPROF_THREADS_OWN)
+    lua_broken(s, SPF_BROKEN_NOT_VM);
+}
+
+/* Walk both stacks. Returns whether Lua data is in use, see walk_leave. */
+static int walk_both(Session *s, ucontext_t *uc)
+{
+  Profile *p = s->p;
+  int reads;
+  lj_safeload_reset(&s->peek);
+  lj_framelist_reset(&s->host_frames);
+  lj_framelist_reset(&s->lua_frames);
+  __atomic_fetch_add(&p->readers, 1, __ATOMIC_SEQ_CST);
+  reads = !__atomic_load_n(&p->changing, __ATOMIC_SEQ_CST) || profile_runson(p, s->tid);
+  if (!reads) __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);
+  s->host.apart = !reads;
+  s->host.strict = profile_isshared(p) || !profile_runson(p, s->tid);
+  lj_hostwalk_walk(&s->host, uc);
+  if (reads && !vm_runs(s)) {
+    __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);
+    reads = 0;
+  }
+  if (reads) walk_lua(s, uc);
+  else walk_nolua(s);
+  if (p->opt.mode != LUAM_SYSPROF_DEFAULT && p->opt.cb.backtracer) backtrace(s, uc);
+  lj_framelist_finish(&s->host_frames);
+  lj_framelist_finish(&s->lua_frames);
+  if (p->opt.mode == LUAM_SYSPROF_LEAF) {
+    lj_framelist_keepleaf(&s->host_frames);
+    lj_framelist_keepleaf(&s->lua_frames);
+  }
+  return reads;
+}
+
+/* -- Samples ----------------------------------------------------------------- */
+
+/* Bring totals up to date: all that are of CPU time, and that of an event. */
+static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
+{
+  uint64_t cpu_us;
+  int i;
+  s->begin_cpu_ns = lj_clock_tick_cpu_ns(&of->clock);
+  cpu_us = s->begin_cpu_ns / 1000;
+  relaxed_set(&s->cpu_us, s->cpu_before + cpu_us - s->cpu_base);
+  for (i = 0; i < s->nevent; i++) {
+    SessionEvent *ev = &s->event[i];
+    uint64_t now = cpu_us, total;
+    if (ev->clock.spec.unit != SPF_UNIT_US) {
+      if (ev != of) continue;
+      now = lj_clock_total(&ev->clock);
+    }
+    total = ev->before + now - ev->base;
+    if (total > ev->total) ev->total = total;
+    relaxed_set(&s->counters[SPF_COUNTER_TOTAL + i], ev->total);
+  }
+  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (now_ns - s->p->start_ns) / 1000);
+}
+
+/* A chunk waits to be written: say so. The VM's own thread can be told only while it
+** surely runs the VM.
+*/
+static void ask_flush(Session *s, int runs_vm)
+{
+  if (s->p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD) lj_bgthread_wake();
+  else if (runs_vm && s->host.nvm > 0) lj_safepoint_request(s->p->g, SAFEPOINT_FLUSH);
+}
+
+static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
+{
+  int reads;
+  totals(s, ev, now_ns);
+  reads = walk_both(s, uc);
+  relaxed_add(&ev->samples, 1);
+  relaxed_add(&s->counters[s->state], 1);
+  if (s->lua.broken >= 0)
+    relaxed_add(&s->counters[SPF_COUNTER_LUA_BROKEN + s->lua.broken], 1);
+  if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT) {
+    if (s->host.broken >= 0)
+      relaxed_add(&s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken], 1);
+    /* The next sample stands for what a lost one would have, too. */
+    if (lj_stream_sample(&s->stream, (int)(ev - s->event), s->state,
+			 (now_ns - s->p->origin_ns) / 1000, ev->total - ev->taken,
+			 &s->lua_frames, &s->host_frames))
+      ev->taken = ev->total;
+    if (session_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
+  }
+  if (reads) __atomic_fetch_sub(&s->p->readers, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Time that a tick has: of an event, which comes when it comes, since the last. */
+static uint64_t tick_interval(const SessionEvent *ev, uint64_t now_ns)
+{
+  return ev->clock.spec.unit == SPF_UNIT_US ? ev->clock.spec.period
+	 : ev->tick_ns                      ? now_ns - ev->tick_ns
+					    : ~(uint64_t)0;
+}
+
+/* CPU time of the handler, which began real_ns ago. Another thread may have had the
+** processor meanwhile: what takes longer than a sample does is asked for.
+*/
+static uint64_t handler_ns(const Session *s, uint64_t real_ns)
+{
+  uint64_t cpu_ns;
+  if (real_ns < SAMPLE_LONG_NS) return real_ns;
+  cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - s->begin_cpu_ns;
+  return cpu_ns < real_ns ? cpu_ns : real_ns;
+}
+
+void lj_sample_account(Session *s)
+{
+  uint64_t spent = s->spent_ns;
+  if (spent == 0) return;
+  relaxed_set(&s->spent_ns, 0);
+  relaxed_add(&s->counters[SPF_COUNTER_HANDLER_NS], spent);
+  if (spent > s->counters[SPF_COUNTER_HANDLER_MAX_NS])
+    relaxed_set(&s->counters[SPF_COUNTER_HANDLER_MAX_NS], spent);
+  hist_add(&s->handler, hist_class(spent), 1);
+  relaxed_set(&s->counters[SPF_COUNTER_HANDLER_P99_NS], hist_p99(&s->handler));
+}
+
+void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
+{
+  Session *s = (Session *)session;
+  SessionEvent *ev = &s->event[event];
+  uint64_t begin = ev->clock.begin_ns, end, spent, interval;
+  if (__atomic_exchange_n(&s->in_handler, 1, __ATOMIC_ACQUIRE)) {
+    relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
+    return;
+  }
+  if (overrun > 0) relaxed_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
+  if (begin < s->rest_until_ns) {
+    relaxed_add(&s->counters[SPF_COUNTER_THROTTLED], 1);
+    __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
+    return;
+  }
+  interval = tick_interval(ev, begin);
+  ev->tick_ns = begin;
+  lj_sample_account(s);
+  take(s, ev, uc, begin);
+  end = mono_ns();
+  spent = handler_ns(s, end - begin);
+  relaxed_set(&s->spent_ns, spent);
+  /* A sample may take longer than the interval, of a very deep stack or with a
+  ** slow writer. Leave the program at least as much time, or it would stand
+  ** still. The next sample's weight covers what is left out. Where the clock
+  ** goes on while the handler waits, waiting is part of it.
+  */
+  if (ev->clock.spec.kind == CLOCK_WALL) spent = end - begin;
+  if (spent > interval / 2) s->rest_until_ns = end + spent;
+  __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,339 @@
+/*
+** Sessions: memory, clocks, how a stream begins and ends. Runs outside of the
+** handler, under the lock of lj_registry.h; see the header.
+*/
+
+#define lj_session_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For MAP_POPULATE. */
+#endif
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <sys/mman.h>
+
+#include "lj_obj.h"
+#include "luajit.h"
+#include "profile/clock/lj_clockops.h"
+#include "profile/symbols/lj_heapname.h"
+#include "profile/base/lj_nanotime.h"
+#include "profile/session/lj_sample.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/base/lj_osthread.h"
+
+#define DUMP_WAIT_NS   100000 /* Between two looks at another thread's tick. */
+#define DUMP_TRIES     10000
+#define MEMORY_PAGE    4096         /* Smallest page size of the platform. */
+#define MEMORY_TOUCHED (256 * 1024) /* Of a buffer, at most. */
+
+/* -- Totals ------------------------------------------------------------------ */
+
+/* CPU time of a thread. Returns 0 if it has ended. */
+static int thread_cpu_us(int tid, uint64_t *us)
+{
+  uint64_t ns = lj_clock_thread_ns(tid);
+  if (ns) *us = ns / 1000;
+  return ns != 0;
+}
+
+/* The clocks begin now. Of a thread that began after the profile all time counts. */
+static void totals_begin(Session *s)
+{
+  uint64_t cpu_us = 0;
+  int i;
+  thread_cpu_us(s->tid, &cpu_us);
+  if (s->later) cpu_us = 0;
+  s->cpu_base = cpu_us;
+  for (i = 0; i < s->nevent; i++) {
+    SessionEvent *ev = &s->event[i];
+    ev->base = ev->clock.spec.unit == SPF_UNIT_US ? cpu_us : lj_clock_total(&ev->clock);
+  }
+}
+
+void lj_session_look(Session *s)
+{
+  uint64_t cpu_us;
+  int i, alive = thread_cpu_us(s->tid, &cpu_us);
+  if (alive) s->seen_cpu_us = s->cpu_before + cpu_us - s->cpu_base;
+  for (i = 0; i < s->nevent; i++) {
+    SessionEvent *ev = &s->event[i];
+    if (!ev->is_open) continue;
+    if (ev->clock.spec.unit != SPF_UNIT_US)
+      ev->seen = ev->before + lj_clock_total(&ev->clock) - ev->base;
+    else if (alive) ev->seen = ev->before + cpu_us - ev->base;
+  }
+}
+
+/* No tick comes any more: the totals are what was seen last. */
+static void totals_end(Session *s)
+{
+  int i;
+  lj_sample_account(s);
+  if (s->seen_cpu_us > s->cpu_us) s->cpu_us = s->seen_cpu_us;
+  for (i = 0; i < s->nevent; i++) {
+    SessionEvent *ev = &s->event[i];
+    if (ev->seen > ev->total) ev->total = ev->seen;
+    s->counters[SPF_COUNTER_TOTAL + i] = ev->total;
+  }
+  s->counters[SPF_COUNTER_WALL_US] = (mono_ns() - s->p->start_ns) / 1000;
+}
+
+/* Its thread may be counting. */
+void lj_session_count(const Session *s, ProfileTotals *t)
+{
+  uint64_t cpu_us = relaxed_get(&s->cpu_us), spent = relaxed_get(&s->spent_ns);
+  uint32_t i;
+  for (i = 0; i < SPF_COUNTER__MAX; i++) {
+    uint64_t n = relaxed_get(&s->counters[i]);
+    if (i != SPF_COUNTER_HANDLER_MAX_NS && i != SPF_COUNTER_WALL_US) t->counters[i] += n;
+    else if (n > t->counters[i]) t->counters[i] = n;
+  }
+  for (i = 0; i < HIST_CLASSES; i++) {
+    uint32_t n = relaxed_get(&s->handler.n[i]);
+    if (n) hist_add(&t->handler, i, n);
+  }
+  if (spent) { /* The last sample's. */
+    t->counters[SPF_COUNTER_HANDLER_NS] += spent;
+    if (spent > t->counters[SPF_COUNTER_HANDLER_MAX_NS])
+      t->counters[SPF_COUNTER_HANDLER_MAX_NS] = spent;
+    hist_add(&t->handler, hist_class(spent), 1);
+  }
+  t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
+  t->counters[SPF_COUNTER_LOST_WRITER] += relaxed_get(&s->queue.lost);
+  for (i = 0; i < (uint32_t)s->nevent; i++) t->used[i] = s->event[i].clock.spec;
+  t->ticks += relaxed_get(&s->event[0].samples);
+  t->cpu_us += cpu_us > s->seen_cpu_us ? cpu_us : s->seen_cpu_us;
+}
+
+/* -- Clocks ------------------------------------------------------------------ */
+
+static void clocks_close(Session *s)
+{
+  int i;
+  for (i = s->nevent; i-- > 0;)
+    if (s->event[i].is_open) {
+      lj_clock_close(&s->event[i].clock);
+      s->event[i].is_open = 0;
+    }
+}
+
+static ClockStatus clocks_open(Session *s, char *why)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    SessionEvent *ev = &s->event[i];
+    ClockStatus status;
+    ev->clock.tick = lj_sample_tick;
+    ev->clock.owner = s;
+    ev->clock.event = i;
+    ev->clock.signo = s->p->opt.signo;
+    status = lj_clock_open(&ev->clock, &s->p->opt.spec[i], s->tid, why);
+    if (status != CLOCK_OK) {
+      int err = errno;
+      clocks_close(s);
+      errno = err;
+      return status;
+    }
+    ev->is_open = 1;
+  }
+  return CLOCK_OK;
+}
+
+/* Start all clocks. Returns 0, or an errno. */
+static int clocks_arm(Session *s, char *why)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++)
+    if (lj_clock_arm(&s->event[i].clock) != CLOCK_OK) {
+      int err = errno ? errno : EINVAL;
+      snprintf(why, CLOCK_WHY_MAX, "the clock %s cannot be started: %s",
+	       s->event[i].clock.spec.name, strerror(err));
+      clocks_close(s);
+      return err;
+    }
+  return 0;
+}
+
+/* -- Memory ------------------------------------------------------------------ */
+
+/* Memory for a handler on this thread or on another, NULL if there is none. The
+** caller's is there at once: a page that the handler touches first would cost it
+** more than all else. What other threads need shows when they run.
+*/
+static void *memory_new(size_t size, int tid)
+{
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  void *p;
+  if (tid == lj_clock_tid()) flags |= MAP_POPULATE;
+  p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+/* Likewise of a buffer that was given, up to a size. */
+static void memory_touch(uint8_t *buf, size_t size)
+{
+  size_t i;
+  for (i = 0; i < size && i < MEMORY_TOUCHED; i += MEMORY_PAGE)
+    ((volatile uint8_t *)buf)[i] = 0;
+}
+
+/* -- Sessions ---------------------------------------------------------------- */
+
+Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
+{
+  Session *s = (Session *)memory_new(sizeof(Session), tid);
+  if (!s) return NULL;
+  s->p = p;
+  s->tid = tid;
+  s->number = p->opt.number + p->nsession;
+  s->nevent = p->opt.nspec;
+  s->later = later;
+  s->host.pk = &s->peek;
+  s->host.g = p->g;
+  s->host.frames = p->opt.cb.backtracer || p->opt.mode == LUAM_SYSPROF_DEFAULT
+		     ? NULL
+		     : &s->host_frames;
+  s->host.few_vm_frames = p->opt.mode != LUAM_SYSPROF_CALLGRAPH;
+  s->lua.pk = &s->peek;
+  s->lua.g = p->g;
+  s->lua.hs = &s->host;
+  s->lua.st = &s->symtab;
+  s->lua.frames = &s->lua_frames;
+  s->lua.tail.least = LUAMEMO_LEAST;
+  s->lua.leaf_only = (p->opt.mode == LUAM_SYSPROF_LEAF);
+  if (p->opt.mode == LUAM_SYSPROF_DEFAULT) return s;
+  if (!buf) {
+    buf = s->buf = (uint8_t *)memory_new(p->opt.len, tid);
+    if (!buf) {
+      munmap(s, sizeof(Session));
+      return NULL;
+    }
+  } else {
+    memory_touch(buf, p->opt.len);
+  }
+  if (p->opt.flush == LUAM_SYSPROF_FLUSH_HANDLER) {
+    lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf, p->opt.len,
+		   p->opt.cb.writer, p->opt.ctx, s->number);
+  } else {
+    ChunkQueue *q = s->stream.queue = &s->queue;
+    lj_chunkqueue_init(q, buf, p->opt.len, p->opt.cb.writer, p->opt.ctx);
+    lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf, q->size,
+		   lj_chunkqueue_put, q, s->number);
+  }
+  return s;
+}
+
+void lj_session_forget(Session *s)
+{
+  if (s->buf) munmap(s->buf, s->p->opt.len);
+  munmap(s, sizeof(Session));
+}
+
+void lj_session_free(Session *s)
+{
+  if (session_isqueued(s)) lj_chunkqueue_end(&s->queue);
+  lj_session_forget(s);
+}
+
+ClockStatus lj_session_open(Session *s, char *why)
+{
+  return clocks_open(s, why);
+}
+
+static void meta_number(Session *s, const char *key, unsigned long long n)
+{
+  char num[40];
+  snprintf(num, sizeof(num), "%llu", n);
+  lj_stream_meta(&s->stream, key, num);
+}
+
+/* Write down what the profile is of. Returns 0, or an errno. */
+static int describe(Session *s)
+{
+  static const char *const modes[] = { "default", "leaf", "callgraph" };
+  const Profile *p = s->p;
+  char clocks[SPF_EVENTS_MAX * CLOCK_NAME_MAX], name[OSTHREAD_NAME_MAX];
+  size_t n = 0;
+  int i;
+  clocks[0] = '\0';
+  for (i = 0; i < p->opt.nspec && n < sizeof(clocks); i++)
+    n += (size_t)snprintf(clocks + n, sizeof(clocks) - n, "%s%s", i ? "," : "",
+			  p->opt.spec[i].name);
+  lj_stream_meta(&s->stream, "clock", clocks);
+  meta_number(s, "interval_ns", p->opt.interval_ns);
+  lj_stream_meta(&s->stream, "mode", modes[p->opt.mode]);
+  meta_number(s, "pid", (unsigned long long)p->pid);
+  meta_number(s, "start_time", (unsigned long long)time(NULL));
+  lj_stream_meta(&s->stream, "base", LUAJIT_VERSION);
+  for (i = 0; i < s->nevent; i++) {
+    const ClockSpec *spec = &s->event[i].clock.spec;
+    lj_stream_event(&s->stream, i, spec->name, spec->unit, spec->period);
+  }
+  lj_osthread_name(s->tid, name);
+  if (name[0]) lj_stream_thread(&s->stream, name);
+  return lj_stream_begin(&s->stream);
+}
+
+int lj_session_begin(Session *s, char *why)
+{
+  if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT) {
+    int err = describe(s);
+    if (err) return err;
+  }
+  if (s->tid == lj_clock_tid()) lj_osthread_stack(&s->host.stack_lo, &s->host.stack_hi);
+  s->seen = 1;
+  lj_safeload_reset(&s->peek);
+  totals_begin(s);
+  return clocks_arm(s, why);
+}
+
+void lj_session_halt(Session *s)
+{
+  lj_session_look(s);
+  clocks_close(s);
+  totals_end(s);
+}
+
+int lj_session_end(Session *s, int with_names)
+{
+  if (s->p->opt.mode == LUAM_SYSPROF_DEFAULT) return 0;
+  if (with_names) lj_heapname_find(&s->symtab, &s->peek, s->p->g);
+  return lj_stream_end(&s->stream);
+}
+
+/* A tick of another thread takes its time; one that was jumped out of never ends. */
+int lj_session_dump(Session *s, int with_names)
+{
+  static const struct timespec wait = { 0, DUMP_WAIT_NS };
+  int tries = 0, err;
+  if (s->p->opt.mode == LUAM_SYSPROF_DEFAULT) return 0;
+  while (__atomic_exchange_n(&s->in_handler, 1, __ATOMIC_ACQUIRE)) {
+    if (++tries == DUMP_TRIES) return EBUSY;
+    nanosleep(&wait, NULL);
+  }
+  lj_sample_account(s);
+  if (with_names) lj_heapname_find(&s->symtab, &s->peek, s->p->g);
+  err = lj_stream_dump(&s->stream);
+  s->symtab.vm_readable = 0;
+  __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
+  return err;
+}
+
+int lj_session_move(Session *s, char *why)
+{
+  int i;
+  if (s->tid == lj_clock_tid()) return 0;
+  lj_session_halt(s);
+  s->tid = lj_clock_tid();
+  s->cpu_before = s->cpu_us;
+  for (i = 0; i < s->nevent; i++) s->event[i].before = s->event[i].total;
+  lj_osthread_stack(&s->host.stack_lo, &s->host.stack_hi);
+  if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT) lj_stream_move(&s->stream, (uint32_t)s->tid);
+  if (clocks_open(s, why) != CLOCK_OK) return errno ? errno : EINVAL;
+  s->later = 0;
+  totals_begin(s);
+  return clocks_arm(s, why);
+}

@@ -1,0 +1,184 @@
+/*
+** Stacks of the stream: when one is written, and how it is referred to.
+** Runs in the signal handler.
+*/
+
+#define lj_stacktab_c
+#define LUA_CORE
+
+#include <string.h>
+
+#include "profile/stream/lj_stacktab.h"
+
+/* Largest differences of two addresses and of two lines that are written. */
+#define NEAR_MAX  ((int64_t)1 << 40)
+#define LINES_MAX 1000
+
+/* -- Hashes ------------------------------------------------------------------ */
+
+/* Hash of some outermost frames and the next one. */
+static LJ_AINLINE uint64_t hash_next(uint64_t h, FrameWord w)
+{
+  h = (h ^ w) * U64x(9e3779b9, 7f4a7c15);
+  return h ^ (h >> 29);
+}
+
+/* Multiply two words and fold the product into one. */
+static LJ_AINLINE uint64_t hash_mul(uint64_t a, uint64_t b)
+{
+  unsigned __int128 p = (unsigned __int128)a * b;
+  return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+/* No pair of frames waits for the one before it. */
+uint64_t lj_stacktab_hash(const FrameList *fr)
+{
+  const uint64_t step = U64x(9e3779b9, 7f4a7c15);
+  uint64_t h = fr->len, key = U64x(a0761d64, 78bd642f);
+  uint32_t i;
+  for (i = 0; i + 2 <= fr->len; i += 2, key += step)
+    h += hash_mul(fr->list[i] ^ key, fr->list[i + 1] ^ ~(key * 3));
+  if (i < fr->len) h += hash_mul(fr->list[i] ^ key, step);
+  h = hash_mul(h ^ U64x(bf58476d, 1ce4e5b9), U64x(94d049bb, 133111eb));
+  return h ? h : 1;
+}
+
+/* -- Writing ----------------------------------------------------------------- */
+
+/* Slot of the n outermost frames, by the hashes in t->path: the one that has
+** them, or one to put them.
+*/
+static StackPrefix *prefix_slot(StackTab *t, uint32_t n)
+{
+  uint64_t hash = t->path[n - 1];
+  StackPrefix *p = &t->prefix[(hash >> 40) & (STACKTAB_PREFIXES - 2)];
+  if (p[0].hash == hash || p[0].epoch != t->epoch) return p;
+  return p + 1;
+}
+
+/* Number of the outermost frames that a stack of this chunk has, too, and its
+** id. The other beginnings are from now on those of the stack with that id.
+*/
+static uint32_t prefix_share(StackTab *t, const FrameList *fr, uint32_t id, uint32_t *base)
+{
+  uint64_t h = 0;
+  uint32_t n;
+  for (n = 1; n <= fr->len; n++) t->path[n - 1] = h = hash_next(h, fr->list[fr->len - n]);
+  *base = 0;
+  for (n = fr->len; n > 0; n--) {
+    StackPrefix *p = prefix_slot(t, n);
+    if (p->hash == t->path[n - 1] && p->epoch == t->epoch) {
+      *base = p->id;
+      break;
+    }
+    p->hash = t->path[n - 1];
+    p->id = id;
+    p->epoch = t->epoch;
+  }
+  return n;
+}
+
+/* The nearest frames rootward, to write the next ones as differences. */
+typedef struct Above {
+  FrameWord lua, host; /* LFUNC and HOST, 0 for none. */
+} Above;
+
+/* Write a frame of a kind as a difference of its number, unless that is not
+** worth it.
+*/
+static int near_put(WBuf *wb, int kind, uint64_t diff, int64_t most)
+{
+  int64_t sdiff = (int64_t)diff;
+  if (sdiff < -most || sdiff > most) return 0;
+  lj_wbuf_uleb(wb, frame_word(kind, wbuf_signed(sdiff)));
+  return 1;
+}
+
+static void frame_put(WBuf *wb, FrameWord w, Above *above)
+{
+  int kind = frame_kind(w);
+  if (kind == SPF_FRAME_LFUNC) {
+    FrameWord lua = above->lua;
+    above->lua = w;
+    if (lua && frame_payload_lo(lua) == frame_payload_lo(w) &&
+	near_put(wb, SPF_FRAME_LSAME, (uint64_t)frame_aux(w) - (uint64_t)frame_aux(lua),
+		 LINES_MAX))
+      return;
+  } else if (kind == SPF_FRAME_HOST) {
+    FrameWord host = above->host;
+    above->host = w;
+    if (host &&
+	near_put(wb, SPF_FRAME_NEAR, frame_payload(w) - frame_payload(host), NEAR_MAX))
+      return;
+  }
+  if (frame_hasaux(w)) {
+    lj_wbuf_uleb(wb, (uint32_t)w);
+    lj_wbuf_uleb(wb, frame_aux(w));
+  } else {
+    lj_wbuf_uleb(wb, w);
+  }
+}
+
+/* The last two are often meant, and when many stacks are new, ids are large. */
+void lj_stacktab_ref(const StackTab *t, WBuf *wb, uint32_t id)
+{
+  uint32_t before = t->nstack - id; /* Stacks defined after it. */
+  lj_wbuf_uleb(wb, id == 0 ? 0 : before < 2 ? before + 1 : id + 2);
+}
+
+/* Write a stack out, as a difference to another one of this chunk. */
+static void stack_define(StackTab *t, Symtab *st, WBuf *wb, StackEntry *e,
+			 const FrameList *fr)
+{
+  uint32_t i, base, keep = prefix_share(t, fr, e->id, &base);
+  uint32_t fresh = fr->len - keep;
+  Above above = { 0, 0 };
+  size_t mark;
+  for (i = 0; i < fr->len; i++) {
+    FrameWord w = fr->list[i];
+    if (frame_kind(w) == SPF_FRAME_LFUNC) {
+      lj_symtab_define(st, wb, frame_payload_lo(w), t->epoch);
+      if (i >= fresh && !above.lua) above.lua = w;
+    } else if (frame_kind(w) == SPF_FRAME_HOST) {
+      if (i >= fresh && !above.host) above.host = w;
+    }
+    if (i < fresh) lj_symtab_see(st, w);
+  }
+  mark = lj_wbuf_short_begin(wb);
+  lj_stacktab_ref(t, wb, base);
+  lj_wbuf_uleb(wb, keep);
+  for (i = fresh; i-- > 0;) frame_put(wb, fr->list[i], &above);
+  lj_wbuf_short_end(wb, mark, SPF_STACK, SPF_STACK_LENGTH);
+  e->epoch = t->epoch;
+  t->nstack = e->id;
+}
+
+uint32_t lj_stacktab_id(StackTab *t, Symtab *st, WBuf *wb, const FrameList *fr,
+			uint64_t hash)
+{
+  StackEntry *e = NULL;
+  uint32_t i, slot = (uint32_t)hash & (STACKTAB_STACKS - 1);
+  if (fr->len == 0) return 0;
+  for (i = 0; i < STACKTAB_PROBES; i++) {
+    e = &t->stack[(slot + i) & (STACKTAB_STACKS - 1)];
+    if (e->hash == hash || e->hash == 0) break;
+  }
+  if (e->hash != hash) {
+    if (i == STACKTAB_PROBES) e = &t->stack[slot]; /* Replace another. */
+    e->hash = hash;
+    e->epoch = 0;
+  }
+  if (e->epoch != t->epoch) {
+    e->id = t->nstack + 1;
+    stack_define(t, st, wb, e, fr);
+  }
+  return e->id;
+}
+
+void lj_stacktab_reset(StackTab *t)
+{
+  if (t->epoch == 0) return;
+  memset(t->stack, 0, sizeof(t->stack));
+  memset(t->prefix, 0, sizeof(t->prefix));
+  t->epoch = 0;
+}

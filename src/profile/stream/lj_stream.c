@@ -1,0 +1,280 @@
+/*
+** The stream of a profile: samples, stacks by reference, totals.
+** Runs in the signal handler, where the header does not say otherwise.
+*/
+
+#define lj_stream_c
+#define LUA_CORE
+
+#include <string.h>
+
+#include "profile/base/lj_relaxed.h"
+#include "profile/stream/lj_stream.h"
+
+/* The bits of a sample's tag that tell its event. */
+#define EVENT_SHIFT         4
+#define sample_event(index) (((uint32_t)(index) << EVENT_SHIFT) & SPF_SAMPLE_EVENT)
+
+/* -- Chunks ------------------------------------------------------------------ */
+
+static void chunk_begin(Stream *s)
+{
+  size_t mark = lj_wbuf_def_begin(&s->wb, SPF_CONTEXT);
+  int i;
+  s->step_us = s->typical_us;
+  lj_wbuf_uleb(&s->wb, s->tid);
+  lj_wbuf_uleb(&s->wb, s->time_us);
+  lj_wbuf_uleb(&s->wb, s->session);
+  lj_wbuf_uleb(&s->wb, s->step_us);
+  lj_wbuf_def_end(&s->wb, mark);
+  lj_wbuf_commit(&s->wb);
+  stacktab_next(&s->stacks);
+  s->in_chunk = 0;
+  s->chunk_us = s->time_us;
+  for (i = 0; i < SPF_EVENTS_MAX; i++) s->event_us[i] = s->time_us;
+}
+
+/* Append the totals; the reserved room is for them. */
+static void counters_put(Stream *s)
+{
+  size_t mark;
+  uint32_t i;
+  s->wb.reserve = 0;
+  mark = lj_wbuf_def_begin(&s->wb, SPF_COUNTERS);
+  for (i = 0; i < SPF_COUNTER__MAX; i++)
+    if (s->counters[i]) {
+      lj_wbuf_uleb(&s->wb, i);
+      lj_wbuf_uleb(&s->wb, s->counters[i]);
+    }
+  lj_wbuf_def_end(&s->wb, mark);
+  lj_wbuf_commit(&s->wb);
+  s->wb.reserve = STREAM_RESERVE;
+}
+
+/* Hand the current chunk out and open the next. Returns 0 if there is none: the
+** stream is over or, for now, full.
+*/
+static int chunk_flush(Stream *s)
+{
+  uint32_t lost = s->in_chunk;
+  s->full = s->queue && !lj_chunkqueue_hasroom(s->queue);
+  if (s->full) return 0;
+  counters_put(s);
+  if (s->queue) s->queue->samples = s->in_chunk;
+  if (lj_wbuf_flush(&s->wb)) {
+    chunk_begin(s);
+    return 1;
+  }
+  if (s->wb.failed) relaxed_add(&s->counters[SPF_COUNTER_LOST_WRITER], lost);
+  s->in_chunk = 0;
+  return 0;
+}
+
+/* From here on chunks are written at once, or not any more. */
+static void set_outside(Stream *s, int outside)
+{
+  if (s->queue) s->queue->outside = outside;
+}
+
+/* End the transaction of a definition. */
+static int def_commit(void *ctx)
+{
+  Stream *s = (Stream *)ctx;
+  if (!lj_wbuf_isopen(&s->wb)) return 1; /* No use to try again. */
+  if (lj_wbuf_commit(&s->wb)) return 1;
+  return !chunk_flush(s);
+}
+
+void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid, uint8_t *buf,
+		    size_t cap, luam_Sysprof_writer writer, void *ctx, uint32_t session)
+{
+  s->st = st;
+  s->counters = counters;
+  s->tid = tid;
+  s->session = session;
+  s->time_us = s->typical_us = 0;
+  s->full = 0;
+  lj_stacktab_reset(&s->stacks);
+  lj_wbuf_init(&s->wb, buf, cap, STREAM_RESERVE, writer, ctx);
+  set_outside(s, 1);
+  chunk_begin(s);
+}
+
+void lj_stream_meta(Stream *s, const char *key, const char *value)
+{
+  int tries;
+  for (tries = 0; tries < 2; tries++) {
+    size_t mark = lj_wbuf_def_begin(&s->wb, SPF_META);
+    lj_wbuf_str(&s->wb, key, strlen(key));
+    lj_wbuf_str(&s->wb, value, strlen(value));
+    lj_wbuf_def_end(&s->wb, mark);
+    if (def_commit(s)) return;
+  }
+}
+
+void lj_stream_event(Stream *s, int index, const char *name, int unit, uint64_t period)
+{
+  int tries;
+  if (index == 0 && unit == SPF_UNIT_US) s->typical_us = period / 1000;
+  for (tries = 0; tries < 2; tries++) {
+    size_t mark = lj_wbuf_def_begin(&s->wb, SPF_EVENT);
+    lj_wbuf_uleb(&s->wb, (uint64_t)index);
+    lj_wbuf_str(&s->wb, name, strlen(name));
+    lj_wbuf_uleb(&s->wb, (uint64_t)unit);
+    lj_wbuf_uleb(&s->wb, period);
+    lj_wbuf_def_end(&s->wb, mark);
+    if (def_commit(s)) return;
+  }
+}
+
+void lj_stream_thread(Stream *s, const char *name)
+{
+  int tries;
+  for (tries = 0; tries < 2; tries++) {
+    size_t mark = lj_wbuf_def_begin(&s->wb, SPF_THREAD);
+    lj_wbuf_uleb(&s->wb, s->tid);
+    lj_wbuf_str(&s->wb, name, strlen(name));
+    lj_wbuf_def_end(&s->wb, mark);
+    if (def_commit(s)) return;
+  }
+}
+
+int lj_stream_begin(Stream *s)
+{
+  lj_loadmap_note(&s->st->modules, &s->wb, def_commit, s);
+  chunk_flush(s);
+  set_outside(s, 0);
+  return s->wb.failed ? s->wb.err : 0;
+}
+
+void lj_stream_move(Stream *s, uint32_t tid)
+{
+  s->tid = tid;
+  set_outside(s, 1);
+  if (lj_wbuf_isopen(&s->wb)) chunk_flush(s);
+  set_outside(s, 0);
+}
+
+/* Append the names of what was seen, where there is place for a chunk. From here on
+** chunks are written at once.
+*/
+static void names_put(Stream *s)
+{
+  set_outside(s, 1);
+  if (s->full && lj_wbuf_isopen(&s->wb)) chunk_flush(s);
+  if (lj_wbuf_isopen(&s->wb)) {
+    lj_loadmap_note(&s->st->modules, &s->wb, def_commit, s);
+    lj_symtab_names(s->st, &s->wb, def_commit, s);
+  }
+}
+
+int lj_stream_dump(Stream *s)
+{
+  names_put(s);
+  if (lj_wbuf_isopen(&s->wb)) chunk_flush(s);
+  set_outside(s, 0);
+  return s->wb.failed ? s->wb.err : 0;
+}
+
+int lj_stream_end(Stream *s)
+{
+  names_put(s);
+  if (lj_wbuf_isopen(&s->wb)) {
+    size_t mark;
+    counters_put(s);
+    s->wb.reserve = 0;
+    mark = lj_wbuf_def_begin(&s->wb, SPF_END);
+    lj_wbuf_def_end(&s->wb, mark);
+    lj_wbuf_commit(&s->wb);
+    if (s->queue) s->queue->samples = s->in_chunk;
+    if (!lj_wbuf_flush(&s->wb) && s->wb.failed)
+      relaxed_add(&s->counters[SPF_COUNTER_LOST_WRITER], s->in_chunk);
+  }
+  return s->wb.failed ? s->wb.err : 0;
+}
+
+/* -- Samples ----------------------------------------------------------------- */
+
+/* Follow the times between samples: what half of them are below. Several events
+** may come at once.
+*/
+static void step_learn(Stream *s, uint64_t dt)
+{
+  uint64_t by = s->typical_us / 256 + 1;
+  if (dt == 0) return;
+  if (dt > s->typical_us) s->typical_us += by;
+  else if (dt < s->typical_us) s->typical_us -= by;
+}
+
+/* Is there no place for a sample before the writer has written? Where no chunk can
+** be handed out, the end of this one is left to modules, which are noted once.
+*/
+static int is_full(Stream *s)
+{
+  if (!s->queue || !lj_wbuf_isopen(&s->wb)) return 0;
+  if (!s->full &&
+      (lj_chunkqueue_hasroom(s->queue) || s->wb.pos + STREAM_MODULES < s->wb.cap))
+    return 0;
+  chunk_flush(s);
+  return s->full;
+}
+
+/* Is a chunk not written yet? Then another one that is not full would only take a
+** buffer.
+*/
+static int is_waiting(const Stream *s)
+{
+  return s->queue && lj_chunkqueue_ispending(s->queue);
+}
+
+/* Age at which the chunk is handed out. */
+static uint64_t chunk_age(const Stream *s)
+{
+  uint64_t age = s->chunk_us;
+  return age < STREAM_FIRST_US   ? STREAM_FIRST_US
+	 : age > STREAM_CHUNK_US ? STREAM_CHUNK_US
+				 : age;
+}
+
+static int count_lost(Stream *s, int counter)
+{
+  relaxed_add(&s->counters[counter], 1);
+  return 0;
+}
+
+int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us, uint64_t weight,
+		     const FrameList *lua, const FrameList *host)
+{
+  uint64_t lua_hash = lj_stacktab_hash(lua), host_hash = lj_stacktab_hash(host);
+  int tries;
+  if (is_full(s)) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
+  if (lj_wbuf_isopen(&s->wb) &&
+      lj_loadmap_sample(&s->st->modules, lua, host, &s->wb, def_commit, s))
+    stacktab_void(&s->stacks); /* The same addresses are other code now. */
+  for (tries = 0; tries < 2; tries++) {
+    int64_t dt = (int64_t)(time_us - s->time_us);
+    int64_t more = (int64_t)(weight - (time_us - s->event_us[event]));
+    uint32_t lua_id, host_id;
+    if (!lj_wbuf_isopen(&s->wb)) return count_lost(s, SPF_COUNTER_LOST_WRITER);
+    if (s->full) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
+    lua_id = lj_stacktab_id(&s->stacks, s->st, &s->wb, lua, lua_hash);
+    host_id = lj_stacktab_id(&s->stacks, s->st, &s->wb, host, host_hash);
+    lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | sample_event(event) | state |
+				   (more == 0 ? SPF_SAMPLE_WEIGHT_IS_TIME : 0)));
+    lj_wbuf_signed(&s->wb, dt - (int64_t)s->step_us);
+    if (more != 0) lj_wbuf_signed(&s->wb, more);
+    lj_stacktab_ref(&s->stacks, &s->wb, lua_id);
+    lj_stacktab_ref(&s->stacks, &s->wb, host_id);
+    if (lj_wbuf_commit(&s->wb)) {
+      step_learn(s, (uint64_t)dt);
+      s->time_us = s->event_us[event] = time_us;
+      s->in_chunk++;
+      if (time_us - s->chunk_us >= chunk_age(s) && !is_waiting(s)) chunk_flush(s);
+      return 1;
+    }
+    /* Did not fit: what was defined for it is void. */
+    stacktab_next(&s->stacks);
+    if (tries == 0) chunk_flush(s);
+  }
+  return count_lost(s, SPF_COUNTER_LOST_BUFFER);
+}

@@ -1,0 +1,62 @@
+/*
+** Names in the bytecode and the debug information of a prototype.
+**
+** Tells what an instruction takes a value from, and what it stores a function
+** in. All loads are checked and all loops bounded, so that it can be used in
+** the signal handler. The header of a prototype that is passed must have been
+** found to be valid.
+*/
+
+#ifndef _LJ_BCNAME_H
+#define _LJ_BCNAME_H
+
+#include "lj_obj.h"
+#include "lj_bc.h"
+#include "profile/symbols/lj_symtab.h"
+
+#define NAMEPATH_MAX 4 /* Steps to a value, as in a.b.c.d. */
+
+typedef enum NameStepKind {
+  STEP_UNKNOWN, /* Another value: the first step only. */
+  STEP_LOCAL,   /* A local variable: the first step only. */
+  STEP_UPVAL,   /* An upvalue: the first step only. */
+  STEP_GLOBAL,  /* A global: the first step only. */
+  STEP_FIELD,   /* A field of the step before. */
+  STEP_METHOD   /* A field of it that is called as a method. */
+} NameStepKind;
+
+typedef struct NameStep {
+  NameStepKind kind;
+  uint32_t idx;     /* Of a local: its slot; of an upvalue: its index. */
+  const GCstr *key; /* Of a global, a field, a method. */
+  NamePart name;
+} NameStep;
+
+/* How a value is reached, from a variable on. */
+typedef struct NamePath {
+  uint32_t n; /* 0 if nothing is known. */
+  NameStep step[NAMEPATH_MAX];
+} NamePath;
+
+/* Read the instruction at a position. */
+LJ_FUNC int lj_bcname_ins(SafeLoad *pk, const GCproto *pt, BCPos pos, BCIns *ins);
+
+/* Read a string's beginning, as much as is kept of a name. */
+LJ_FUNC int lj_bcname_str(SafeLoad *pk, const GCstr *s, NamePart *np);
+
+/* Name of the upvalue with an index. */
+LJ_FUNC int lj_bcname_upval(SafeLoad *pk, const GCproto *pt, uint32_t idx, NamePart *np);
+
+/* What is in a slot when the instruction at pos is about to run. */
+LJ_FUNC void lj_bcname_slot(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg slot,
+			    NamePath *path);
+
+/* The parts of a path's name, at most NAMEPATH_MAX. Returns their number. */
+LJ_FUNC uint32_t lj_bcname_join(const NamePath *path, NamePart *part);
+
+/* Name of what the function that the FNEW at pos makes is stored in, in parts.
+** Returns their number, 0 if there is none.
+*/
+LJ_FUNC uint32_t lj_bcname_new(SafeLoad *pk, const GCproto *pt, BCPos pos, NamePart *part);
+
+#endif

@@ -1,0 +1,329 @@
+/*
+** Names of Lua functions, as they are called.
+** Runs in the signal handler; see the header for the contract.
+*/
+
+#define lj_callname_c
+#define LUA_CORE
+
+#include "lj_obj.h"
+#include "lj_bc.h"
+#include "lj_frame.h"
+#include "lj_tab.h"
+#include "profile/symbols/lj_callname.h"
+#include "profile/symbols/lj_bcname.h"
+
+#define LOOKUPS_MAX 12                       /* Names looked for in one sample. */
+#define INDEX_MAX   8                        /* Tables of an __index chain. */
+#define NODES_MAX   64                       /* Nodes of a hash chain. */
+#define FUNC_SIZE   offsetof(GCfuncL, uvptr) /* Without upvalues. */
+
+/* A call. The caller has no frame of its own where both are compiled. */
+typedef struct Call {
+  Symtab *st;
+  SafeLoad *pk;
+  global_State *g;
+  const GCproto *pt;       /* Prototype of the function that is called. */
+  const GCfunc *fn;        /* The function, NULL if only pt is known. */
+  const GCproto *caller;   /* Prototype of the caller. */
+  const GCfuncL *callerfn; /* The caller, NULL if only that is known. */
+  uintptr_t slots;         /* Slots of the caller that are alive, */
+  uintptr_t slots_end;     /* to here; 0 if there are none. */
+  cTValue *arg[2];         /* First two arguments, NULL if unknown. */
+} Call;
+
+/* -- Checked reading of values ---------------------------------------------- */
+
+static int gcobj_ok(SafeLoad *pk, const void *o, size_t sz, uint32_t it)
+{
+  return ((uintptr_t)o & 7) == 0 && lj_safeload_ok(pk, o, sz) &&
+	 ((const GChead *)o)->gct == (uint8_t)~it;
+}
+
+/* Raw lookup of a string key. Returns NULL if there is no such field. */
+static cTValue *tab_getstr(SafeLoad *pk, const GCtab *t, const GCstr *key)
+{
+  const Node *n;
+  int i;
+  if (!gcobj_ok(pk, t, sizeof(GCtab), LJ_TTAB) || !lj_safeload_ok(pk, key, sizeof(GCstr)))
+    return NULL;
+  n = hashstr(t, key);
+  for (i = 0; n && i < NODES_MAX; i++) {
+    if (((uintptr_t)n & 7) != 0 || !lj_safeload_ok(pk, n, sizeof(Node))) break;
+    if (tvisstr(&n->key) && strV(&n->key) == key) return tvisnil(&n->val) ? NULL : &n->val;
+    n = nextnode(n);
+  }
+  return NULL;
+}
+
+/* The table of a reference that may be NULL. */
+static const GCtab *table_of(GCRef r)
+{
+  return (const GCtab *)(uintptr_t)gcrefu(r);
+}
+
+/* Metatable of a value, NULL if it has none. */
+static const GCtab *value_meta(const Call *c, cTValue *o)
+{
+  if (tvistab(o)) {
+    const GCtab *t = tabV(o);
+    return gcobj_ok(c->pk, t, sizeof(GCtab), LJ_TTAB) ? table_of(t->metatable) : NULL;
+  } else if (tvisudata(o)) {
+    const GCudata *ud = udataV(o);
+    return gcobj_ok(c->pk, ud, sizeof(GCudata), LJ_TUDATA) ? table_of(ud->metatable) : NULL;
+  } else if (itypemap(o) > (uint32_t)~LJ_TNUMX) {
+    return NULL;
+  }
+  return table_of(basemt_obj(c->g, o));
+}
+
+static cTValue *value_metafield(const Call *c, cTValue *o, MMS mm)
+{
+  const GCtab *mt = value_meta(c, o);
+  return mt ? tab_getstr(c->pk, mt, mmname_str(c->g, mm)) : NULL;
+}
+
+/* A field of a value, by way of tables in __index if need be. */
+static cTValue *value_index(const Call *c, cTValue *o, const GCstr *key)
+{
+  int i;
+  for (i = 0; o && i < INDEX_MAX; i++) {
+    if (tvistab(o)) {
+      cTValue *v = tab_getstr(c->pk, tabV(o), key);
+      if (v) return v;
+    }
+    o = value_metafield(c, o, MM_index);
+  }
+  return NULL;
+}
+
+/* Is a value the function that runs, or the same one with other upvalues? */
+static int value_iscallee(const Call *c, cTValue *o)
+{
+  const GCfunc *fn;
+  if (!o || !tvisfunc(o)) return 0;
+  fn = funcV(o);
+  if (fn == c->fn) return 1;
+  return gcobj_ok(c->pk, fn, FUNC_SIZE, LJ_TFUNC) && isluafunc(fn) &&
+	 mref(fn->l.pc, const BCIns) == proto_bc(c->pt);
+}
+
+/* A slot of the caller. */
+static cTValue *caller_slot(const Call *c, BCReg slot)
+{
+  uintptr_t p = c->slots + slot * sizeof(TValue);
+  if (!c->slots || p >= c->slots_end ||
+      !lj_safeload_ok(c->pk, (const void *)p, sizeof(TValue)))
+    return NULL;
+  return (cTValue *)p;
+}
+
+static cTValue *caller_upval(const Call *c, uint32_t idx)
+{
+  const GCfuncL *fn = c->callerfn;
+  const GCupval *uv;
+  uintptr_t v;
+  if (!fn || idx >= fn->nupvalues || !lj_safeload_ok(c->pk, &fn->uvptr[idx], sizeof(GCRef)))
+    return NULL;
+  uv = (const GCupval *)gcref(fn->uvptr[idx]);
+  if (!gcobj_ok(c->pk, uv, sizeof(GCupval), LJ_TUPVAL)) return NULL;
+  v = (uintptr_t)uvval(uv);
+  return (v & 7) == 0 && lj_safeload_ok(c->pk, (const void *)v, sizeof(TValue))
+	   ? (cTValue *)v
+	   : NULL;
+}
+
+static cTValue *caller_global(const Call *c, const GCstr *key)
+{
+  const GCtab *env = table_of(c->callerfn ? c->callerfn->env : mainthread(c->g)->env);
+  return tab_getstr(c->pk, env, key);
+}
+
+/* -- Names of calls --------------------------------------------------------- */
+
+/* What a path leads to now, NULL if that is not known. */
+static cTValue *path_value(const Call *c, const NamePath *path)
+{
+  const NameStep *st = &path->step[0];
+  cTValue *o = NULL;
+  uint32_t i;
+  if (path->n == 0) return NULL;
+  switch (st->kind) {
+  case STEP_LOCAL: o = caller_slot(c, st->idx); break;
+  case STEP_UPVAL: o = caller_upval(c, st->idx); break;
+  case STEP_GLOBAL: o = caller_global(c, st->key); break;
+  default: break;
+  }
+  for (i = 1; i < path->n && o; i++) o = value_index(c, o, path->step[i].key);
+  return o;
+}
+
+/* Name a function that is called by a call instruction. */
+static int name_call(const Call *c, SymLFunc *lf, BCPos pos, BCReg slot)
+{
+  const NameStep *last;
+  NamePath path;
+  NamePart part[NAMEPATH_MAX];
+  cTValue *o;
+  uint32_t n;
+  lj_bcname_slot(c->pk, c->caller, pos, slot, &path);
+  if (path.n == 0) return 0;
+  last = &path.step[path.n - 1];
+  o = path_value(c, &path);
+  if (!o && last->kind == STEP_METHOD && c->arg[0])
+    o = value_index(c, c->arg[0], last->key);
+  if (!value_iscallee(c, o)) return 0;
+  /* A variable of the caller is no part of the name: its field is. */
+  n = lj_bcname_join(&path, part);
+  if (n > 1 && (last->kind == STEP_METHOD || path.step[0].kind == STEP_LOCAL)) {
+    part[0] = part[n - 1];
+    n = 1;
+  }
+  if (n == 0 || part[n - 1].len == 0) return 0;
+  lj_symtab_setname(lf, SYMNAME_CALL, part, n);
+  return 1;
+}
+
+static void name_role(SymLFunc *lf, const char *role)
+{
+  NamePart part;
+  part.s = role;
+  part.len = 0;
+  while (role[part.len]) part.len++;
+  lj_symtab_setname(lf, SYMNAME_ROLE, &part, 1);
+}
+
+/* Name a function that is called as a metamethod of one of its arguments. */
+static int name_metamethod(const Call *c, SymLFunc *lf, MMS mm)
+{
+  NamePart part;
+  int i;
+  for (i = 0; i < 2; i++)
+    if (c->arg[i] && value_iscallee(c, value_metafield(c, c->arg[i], mm))) {
+      if (!lj_bcname_str(c->pk, mmname_str(c->g, mm), &part)) return 0;
+      lj_symtab_setname(lf, SYMNAME_ROLE, &part, 1);
+      return 1;
+    }
+  return 0;
+}
+
+/* May one more name be looked for in this sample? */
+static int lookup_begin(const Call *c)
+{
+  Symtab *st = c->st;
+  if (st->lookups_gen != c->pk->generation) {
+    st->lookups_gen = c->pk->generation;
+    st->lookups = 0;
+  }
+  return st->lookups++ < LOOKUPS_MAX;
+}
+
+/* Name a function by the instruction that called it. */
+static void name_site(const Call *c, SymLFunc *lf, uintptr_t pc)
+{
+  BCPos pos = (BCPos)((pc - (uintptr_t)proto_bc(c->caller)) / sizeof(BCIns));
+  BCIns ins;
+  MMS mm;
+  if (lj_callname_isdone(c->st, pc) || pos-- == 0 || !lookup_begin(c) ||
+      !lj_bcname_ins(c->pk, c->caller, pos, &ins))
+    return;
+  lf->site = (uint32_t)pc ^ (uint32_t)(pc >> 32);
+  mm = bcmode_mm(bc_op(ins));
+  if (bc_op(ins) == BC_ITERC) {
+    if (value_iscallee(c, caller_slot(c, bc_a(ins) - 3))) name_role(lf, "for iterator");
+  } else if (mm == MM_call) {
+    if (name_call(c, lf, pos, bc_a(ins))) return;
+    name_metamethod(c, lf, MM_call);
+  } else if (mm < MM__MAX && !name_metamethod(c, lf, mm) && mm == MM_le) {
+    name_metamethod(c, lf, MM_lt);
+  }
+  lf->tries++;
+}
+
+/* Name a function that C code called: a finalizer, or anything else. The
+** collector calls it protected, while hooks are disabled for that. Its object
+** tells whether it is the right one, but not an object of a C type, and not
+** where it is no parameter.
+*/
+static void name_fromc(const Call *c, SymLFunc *lf, int frametype)
+{
+  if (frametype != FRAME_CP || !(c->g->hookmask & HOOK_GC)) return;
+  if (!c->arg[0] || tviscdata(c->arg[0]) ||
+      value_iscallee(c, value_metafield(c, c->arg[0], MM_gc)))
+    name_role(lf, "__gc");
+}
+
+/* Read the Lua function of a frame that was found to be valid. */
+static const GCfunc *frame_luafunc(SafeLoad *pk, uintptr_t f)
+{
+  cTValue *o = (cTValue *)(f - 8);
+  const GCfunc *fn;
+  if (!lj_safeload_ok(pk, o, sizeof(TValue)) || !tvisfunc(o)) return NULL;
+  fn = funcV(o);
+  return gcobj_ok(pk, fn, FUNC_SIZE, LJ_TFUNC) && isluafunc(fn) ? fn : NULL;
+}
+
+/* The arguments are in the slots, of a vararg function partly below them. */
+static void call_args(Call *c, const CallFrame *cf)
+{
+  uint32_t i;
+  for (i = 0; i < 2; i++) {
+    uintptr_t p = (i < c->pt->numparams ? cf->slots : cf->f + 8) + i * sizeof(TValue);
+    if ((i < c->pt->numparams || (c->pt->flags & PROTO_VARARG)) &&
+	lj_safeload_ok(c->pk, (const void *)p, sizeof(TValue)))
+      c->arg[i] = (cTValue *)p;
+  }
+}
+
+void lj_callname_frame(Symtab *st, SafeLoad *pk, global_State *g, const CallFrame *cf)
+{
+  SymLFunc *lf = &st->lfunc[st->last];
+  Call c = { st, pk, g, lf->pt, cf->fn, NULL, NULL, 0, 0, { NULL, NULL } };
+  uint64_t link = *(const uint64_t *)cf->f;
+  const GCfunc *fn;
+  if ((link & FRAME_TYPEP) == FRAME_VARG) return;
+  call_args(&c, cf);
+  switch (link & FRAME_TYPE) {
+  case FRAME_C: name_fromc(&c, lf, (int)(link & FRAME_TYPEP)); return;
+  case FRAME_CONT:
+    if ((link & FRAME_P) != 0) return; /* FRAME_PCALL */
+    if (LJ_HASFFI && *(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK) {
+      name_role(lf, "ffi callback");
+      return;
+    }
+    break;
+  case FRAME_LUA: break;
+  default: return;
+  }
+  fn = cf->pc ? frame_luafunc(pk, cf->prev) : NULL;
+  if (!fn) return;
+  c.caller = funcproto(fn);
+  c.callerfn = &fn->l;
+  c.slots = cf->prev + 8;
+  c.slots_end = cf->f - 8;
+  name_site(&c, lf, cf->pc);
+}
+
+int lj_callname_isfinal(const Symtab *st, const global_State *g, const CallFrame *cf)
+{
+  uint64_t link = *(const uint64_t *)cf->f;
+  switch (link & FRAME_TYPE) {
+  case FRAME_C: return (link & FRAME_TYPEP) != FRAME_CP || !(g->hookmask & HOOK_GC);
+  case FRAME_CONT:
+    if ((link & FRAME_P) != 0) return 1;
+    if (LJ_HASFFI && *(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK)
+      return st->lfunc[st->last].rank != SYMNAME_NONE;
+    break;
+  case FRAME_LUA: break;
+  default: return 1;
+  }
+  return !cf->pc || lj_callname_isdone(st, cf->pc);
+}
+
+void lj_callname_inlined(Symtab *st, SafeLoad *pk, global_State *g, const GCproto *pt,
+			 const GCproto *caller, uintptr_t pc)
+{
+  SymLFunc *lf = &st->lfunc[st->last];
+  Call c = { st, pk, g, pt, NULL, caller, NULL, 0, 0, { NULL, NULL } };
+  name_site(&c, lf, pc);
+}

@@ -1,0 +1,369 @@
+/*
+** Names of the host addresses that were seen.
+** Never runs in the handler; see the header.
+**
+** They come from the file of an object, if it is still the one that was loaded:
+** .symtab where there is one, because it knows static functions, and .dynsym.
+** Of a file that is gone or was replaced, only what is mapped is left: the
+** symbols of the dynamic linker.
+*/
+
+#define lj_elfsym_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For dl_iterate_phdr. */
+#endif
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "lj_obj.h"
+#include "profile/symbols/lj_elfsym.h"
+#include "profile/symbols/lj_elfobj.h"
+
+#define SYM_NAME_MAX 400 /* Bytes of a symbol's name that are kept. */
+#define SYM_RUN_MAX  32  /* Addresses of a symbol in one record. */
+
+/* An address that was seen, and the best symbol for it so far. */
+typedef struct Seen {
+  uintptr_t addr;
+  uintptr_t sym; /* Start of the symbol, 0 for none. */
+  int rank;      /* How good it is. */
+  char *name;    /* Its name, allocated. */
+} Seen;
+
+typedef struct Names {
+  Seen *seen; /* Sorted by address. */
+  size_t nseen;
+} Names;
+
+/* A loaded object in which some addresses lie. */
+typedef struct Object {
+  uintptr_t start, end, bias;
+  const ElfW(Phdr) * phdr;
+  int nphdr;
+  Seen *seen; /* These addresses. */
+  size_t nseen;
+} Object;
+
+static int seen_cmp(const void *a, const void *b)
+{
+  uintptr_t x = ((const Seen *)a)->addr, y = ((const Seen *)b)->addr;
+  return x < y ? -1 : x > y;
+}
+
+/* Number of addresses that are below addr. */
+static size_t seen_below(const Seen *seen, size_t n, uintptr_t addr)
+{
+  size_t lo = 0, hi = n;
+  while (lo < hi) {
+    size_t mid = (lo + hi) / 2;
+    if (seen[mid].addr < addr) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+/* -- Symbols ----------------------------------------------------------------- */
+
+/* Of several symbols at one address, a global one is what users know. */
+static int sym_rank(const ElfW(Sym) * sym)
+{
+  switch (ELF64_ST_BIND(sym->st_info)) {
+  case STB_GLOBAL: return 3;
+  case STB_WEAK: return 2;
+  default: return 1;
+  }
+}
+
+/* Offer a symbol to an address in it. Returns 0 without memory. */
+static int symbol_offer(Seen *s, uintptr_t start, int rank, const char *name, size_t max)
+{
+  size_t len;
+  char *copy;
+  /* The innermost symbol wins, then the better known. */
+  if (s->name && (s->sym > start || (s->sym == start && s->rank >= rank))) return 1;
+  len = strnlen(name, max < SYM_NAME_MAX ? max : SYM_NAME_MAX);
+  copy = (char *)malloc(len + 1);
+  if (!copy) return 0;
+  memcpy(copy, name, len);
+  copy[len] = '\0';
+  free(s->name);
+  s->name = copy;
+  s->sym = start;
+  s->rank = rank;
+  return 1;
+}
+
+/* Offer the symbols of a table to the addresses that lie in them. */
+static void symbols_offer(Object *ob, const ElfW(Sym) * sym, size_t nsym, const char *str,
+			  size_t strsz)
+{
+  const uintptr_t first = ob->seen[0].addr, last = ob->seen[ob->nseen - 1].addr;
+  size_t k;
+  for (k = 0; k < nsym; k++, sym++) {
+    uintptr_t start = ob->bias + sym->st_value;
+    size_t i;
+    int type = ELF64_ST_TYPE(sym->st_info);
+    if (start > last || start + sym->st_size <= first ||
+	(type != STT_FUNC && type != STT_GNU_IFUNC) || sym->st_shndx == SHN_UNDEF ||
+	sym->st_name >= strsz)
+      continue;
+    i = seen_below(ob->seen, ob->nseen, start);
+    for (; i < ob->nseen && ob->seen[i].addr - start < sym->st_size; i++)
+      if (!symbol_offer(&ob->seen[i], start, sym_rank(sym), str + sym->st_name,
+			strsz - sym->st_name))
+	return;
+  }
+}
+
+/* -- Files ------------------------------------------------------------------- */
+
+/* Is [ofs, ofs+sz) inside of an image of the given size? */
+static int image_has(size_t image, uint64_t ofs, uint64_t sz)
+{
+  return ofs <= image && sz <= image - ofs;
+}
+
+/* Address of n bytes of a loaded object, NULL if they are not all in it. The
+** dynamic linker has made some offsets addresses.
+*/
+static const void *object_bytes(const Object *ob, uintptr_t at, uint64_t n)
+{
+  if (at < ob->start) at += ob->bias;
+  return at >= ob->start && at < ob->end && n <= ob->end - at ? (const void *)at : NULL;
+}
+
+/* Is this the file that was loaded? It has the same build-id, or where there is
+** none, the same segments.
+*/
+static int image_fits(const Object *ob, const uint8_t *p, size_t sz)
+{
+  const ElfW(Ehdr) *eh = (const ElfW(Ehdr) *)p;
+  const ElfW(Phdr) * ph;
+  int i;
+  if (sz < sizeof(*eh) || memcmp(eh->e_ident, ELFMAG, SELFMAG) != 0 ||
+      eh->e_ident[EI_CLASS] != ELFCLASS64 || eh->e_phentsize != sizeof(*ph) ||
+      (eh->e_phoff & 7) != 0 || eh->e_phnum != ob->nphdr ||
+      !image_has(sz, eh->e_phoff, (uint64_t)eh->e_phnum * sizeof(*ph)))
+    return 0;
+  ph = (const ElfW(Phdr) *)(p + eh->e_phoff);
+  if (memcmp(ph, ob->phdr, (size_t)ob->nphdr * sizeof(*ph)) != 0) return 0;
+  for (i = 0; i < ob->nphdr; i++, ph++) {
+    const void *notes = object_bytes(ob, ob->bias + ph->p_vaddr, ph->p_filesz);
+    const uint8_t *loaded, *id;
+    uint32_t n, m;
+    if (ph->p_type != PT_NOTE || !notes || !image_has(sz, ph->p_offset, ph->p_filesz))
+      continue;
+    loaded = lj_elfobj_buildid(NULL, (const uint8_t *)notes, ph->p_filesz, &n);
+    if (!loaded) continue;
+    id = lj_elfobj_buildid(NULL, p + ph->p_offset, ph->p_filesz, &m);
+    return id && n == m && memcmp(loaded, id, n) == 0;
+  }
+  return 1;
+}
+
+/* Read the symbol tables of an ELF image with section headers. */
+static void image_symbols(Object *ob, const uint8_t *p, size_t sz)
+{
+  const ElfW(Ehdr) *eh = (const ElfW(Ehdr) *)p;
+  const ElfW(Shdr) * sh;
+  int pass, i;
+  if (eh->e_shentsize != sizeof(*sh) || (eh->e_shoff & 7) != 0 ||
+      !image_has(sz, eh->e_shoff, (uint64_t)eh->e_shnum * sizeof(*sh)))
+    return;
+  sh = (const ElfW(Shdr) *)(p + eh->e_shoff);
+  for (pass = 0; pass < 2; pass++) {
+    for (i = 0; i < eh->e_shnum; i++) {
+      const ElfW(Shdr) *s = &sh[i], *str;
+      if (s->sh_type != (pass == 0 ? SHT_SYMTAB : SHT_DYNSYM) ||
+	  s->sh_link >= eh->e_shnum || (s->sh_offset & 7) != 0)
+	continue;
+      str = &sh[s->sh_link];
+      if (!image_has(sz, s->sh_offset, s->sh_size) ||
+	  !image_has(sz, str->sh_offset, str->sh_size))
+	continue;
+      symbols_offer(ob, (const ElfW(Sym) *)(p + s->sh_offset),
+		    s->sh_size / sizeof(ElfW(Sym)), (const char *)(p + str->sh_offset),
+		    str->sh_size);
+    }
+  }
+}
+
+/* Read the symbol tables of a file. Returns 0 if it is not what was loaded. */
+static int file_symbols(Object *ob, const char *path)
+{
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), fits = 0;
+  struct stat sb;
+  if (fd < 0) return 0;
+  if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode) && sb.st_size > 0) {
+    size_t sz = (size_t)sb.st_size;
+    void *p = mmap(NULL, sz, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p != MAP_FAILED) {
+      fits = image_fits(ob, (const uint8_t *)p, sz);
+      if (fits) image_symbols(ob, (const uint8_t *)p, sz);
+      munmap(p, sz);
+    }
+  }
+  close(fd);
+  return fits;
+}
+
+/* -- Memory ------------------------------------------------------------------ */
+
+/* Number of symbols by the hash table of GNU: behind the last one of the fullest
+** bucket.
+*/
+static uint32_t gnu_hash_symbols(const Object *ob, uintptr_t at)
+{
+  const uint32_t *h = (const uint32_t *)object_bytes(ob, at, 16), *bucket;
+  uint32_t i, last = 0;
+  if (!h) return 0;
+  bucket = (const uint32_t *)object_bytes(
+    ob, (uintptr_t)(h + 4) + (uint64_t)h[2] * sizeof(ElfW(Addr)), (uint64_t)h[0] * 4);
+  if (!bucket) return 0;
+  for (i = 0; i < h[0]; i++)
+    if (bucket[i] > last) last = bucket[i];
+  if (last < h[1]) return 0;
+  for (;; last++) {
+    const uint32_t *chain = (const uint32_t *)object_bytes(
+      ob, (uintptr_t)(bucket + h[0]) + (uint64_t)(last - h[1]) * 4, 4);
+    if (!chain) return 0;
+    if (*chain & 1) return last + 1;
+  }
+}
+
+/* Read the symbols that the dynamic linker uses. */
+static void memory_symbols(Object *ob)
+{
+  const ElfW(Dyn) *dyn = NULL;
+  uintptr_t tab = 0, str = 0, hash = 0, gnu_hash = 0;
+  uint64_t i, ndyn = 0, strsz = 0, nsym = 0;
+  const void *sym, *names;
+  for (i = 0; i < (uint64_t)ob->nphdr; i++)
+    if (ob->phdr[i].p_type == PT_DYNAMIC) {
+      ndyn = ob->phdr[i].p_memsz / sizeof(*dyn);
+      dyn = (const ElfW(Dyn) *)object_bytes(ob, ob->bias + ob->phdr[i].p_vaddr,
+					    ndyn * sizeof(*dyn));
+    }
+  for (i = 0; dyn && i < ndyn && dyn[i].d_tag != DT_NULL; i++) switch (dyn[i].d_tag) {
+    case DT_SYMTAB: tab = dyn[i].d_un.d_ptr; break;
+    case DT_STRTAB: str = dyn[i].d_un.d_ptr; break;
+    case DT_STRSZ: strsz = dyn[i].d_un.d_val; break;
+    case DT_HASH: hash = dyn[i].d_un.d_ptr; break;
+    case DT_GNU_HASH: gnu_hash = dyn[i].d_un.d_ptr; break;
+    default: break;
+    }
+  if (!tab || !str) return;
+  if (gnu_hash) {
+    nsym = gnu_hash_symbols(ob, gnu_hash);
+  } else if (hash) {
+    const uint32_t *h = (const uint32_t *)object_bytes(ob, hash, 8);
+    if (h) nsym = h[1];
+  }
+  sym = object_bytes(ob, tab, nsym * sizeof(ElfW(Sym)));
+  names = object_bytes(ob, str, strsz);
+  if (nsym && sym && names)
+    symbols_offer(ob, (const ElfW(Sym) *)sym, nsym, (const char *)names, strsz);
+}
+
+/* -- Objects ----------------------------------------------------------------- */
+
+/* Describe an object. Returns 0 if no address was seen in it. */
+static int object_init(Object *ob, const Names *names, const struct dl_phdr_info *info)
+{
+  size_t i;
+  int k;
+  ob->start = ~(uintptr_t)0;
+  ob->end = 0;
+  ob->bias = info->dlpi_addr;
+  ob->phdr = info->dlpi_phdr;
+  ob->nphdr = info->dlpi_phnum;
+  for (k = 0; k < ob->nphdr; k++) {
+    const ElfW(Phdr) *ph = &ob->phdr[k];
+    uintptr_t at = ob->bias + ph->p_vaddr;
+    if (ph->p_type != PT_LOAD) continue;
+    if (at < ob->start) ob->start = at;
+    if (at + ph->p_memsz > ob->end) ob->end = at + ph->p_memsz;
+  }
+  if (ob->start >= ob->end) return 0;
+  i = seen_below(names->seen, names->nseen, ob->start);
+  ob->seen = names->seen + i;
+  ob->nseen = seen_below(ob->seen, names->nseen - i, ob->end);
+  return ob->nseen != 0;
+}
+
+static int object_names(struct dl_phdr_info *info, size_t sz, void *arg)
+{
+  Object ob;
+  UNUSED(sz);
+  if (!object_init(&ob, (const Names *)arg, info)) return 0;
+  if (ob.start == (uintptr_t)getauxval(AT_SYSINFO_EHDR)) {
+    /* The vdso is a whole ELF file in memory. */
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    image_symbols(&ob, (const uint8_t *)ob.start,
+		  (ob.end - ob.start + page - 1) & ~(page - 1));
+  } else if (!file_symbols(&ob, info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe")) {
+    memory_symbols(&ob);
+  }
+  return 0;
+}
+
+/* -- Records ----------------------------------------------------------------- */
+
+/* Number of addresses from s on that lie in the same symbol. */
+static size_t hsym_run(const Seen *s, size_t most)
+{
+  size_t n = 1;
+  if (most > SYM_RUN_MAX) most = SYM_RUN_MAX;
+  while (n < most && s->name && s[n].name && s[n].sym == s->sym &&
+	 strcmp(s[n].name, s->name) == 0)
+    n++;
+  return n;
+}
+
+/* Write the symbol of s[0], and the n addresses that lie in it. */
+static void hsym_put(const Seen *s, size_t n, WBuf *wb, DefCommit commit, void *ctx)
+{
+  int tries;
+  size_t i;
+  for (tries = 0; tries < 2; tries++) {
+    uintptr_t last = s->sym;
+    size_t mark = lj_wbuf_def_begin(wb, SPF_HSYM);
+    lj_wbuf_uleb(wb, s->sym);
+    lj_wbuf_str(wb, s->name, strlen(s->name));
+    for (i = 0; i < n; i++) {
+      lj_wbuf_uleb(wb, s[i].addr - last);
+      last = s[i].addr;
+    }
+    lj_wbuf_def_end(wb, mark);
+    if (commit(ctx)) return;
+  }
+}
+
+int lj_elfsym_put(const Symtab *st, WBuf *wb, DefCommit commit, void *ctx)
+{
+  Names names = { NULL, 0 };
+  size_t i;
+  if (st->naddr == 0) return 1;
+  names.seen = (Seen *)calloc(st->naddr, sizeof(Seen));
+  if (!names.seen) return 0;
+  for (i = 0; i < SYMTAB_ADDRS; i++)
+    if (st->addr[i]) names.seen[names.nseen++].addr = st->addr[i];
+  qsort(names.seen, names.nseen, sizeof(Seen), seen_cmp);
+  dl_iterate_phdr(object_names, &names);
+  for (i = 0; i < names.nseen;) {
+    size_t n = hsym_run(&names.seen[i], names.nseen - i);
+    if (names.seen[i].name) hsym_put(&names.seen[i], n, wb, commit, ctx);
+    while (n-- > 0) free(names.seen[i++].name);
+  }
+  free(names.seen);
+  return 1;
+}
