@@ -11,16 +11,16 @@ local PROGRAM = "luajit-parse-sysprof"
 local here = arg and arg[0] and arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 
-local G = require("sysprof.grammar")
-local annotate = require("sysprof.annotate")
-local command = require("sysprof.command")
-local filters = require("sysprof.filters")
-local input = require("sysprof.input")
-local options = require("sysprof.options")
-local progress = require("sysprof.progress")
-local reader = require("sysprof.reader")
-local selfreport = require("sysprof.selfreport")
-local view = require("sysprof.view")
+local G = require("sysprof.base.grammar")
+local annotate = require("sysprof.formats.annotate")
+local command = require("sysprof.cli.command")
+local filters = require("sysprof.show.filters")
+local input = require("sysprof.read.input")
+local options = require("sysprof.cli.options")
+local progress = require("sysprof.cli.progress")
+local reader = require("sysprof.read.reader")
+local selfreport = require("sysprof.show.selfreport")
+local view = require("sysprof.show.view")
 
 local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
 		  "gecko", "json" }
@@ -174,7 +174,7 @@ local function renderer(shown_view, opt)
     local listing, err = annotate.new(shown_view, opt.annotate)
     return listing and function(write) listing:render(write) end, err
   end
-  local format = require("sysprof." .. (opt.format or "folded"))
+  local format = require("sysprof.formats." .. (opt.format or "folded"))
   return function(write) format.render(shown_view, write) end
 end
 
@@ -185,7 +185,7 @@ end
 
 -- Reads files into one profile. Returns a view of it, or nil having said why.
 local function read(paths, shown, opt)
-  local format = require("sysprof." .. (opt.format or "folded"))
+  local format = require("sysprof.formats." .. (opt.format or "folded"))
   local profile, err, bad = reader.read_all(paths, {
     from = opt.from, to = opt.to, timeline = format.needs_timeline,
     progress = progress.new() })

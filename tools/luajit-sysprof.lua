@@ -2,7 +2,7 @@
 -- luajit-sysprof: profiles a script from its beginning to its end.
 --
 -- The script runs in the luajit program itself, in a process of its own, so it
--- behaves and ends as without a profile (sysprof.launch). The profile is written by
+-- behaves and ends as without a profile (sysprof.cli.launch). The profile is written by
 -- that process; here it is rendered.
 ----------------------------------------------------------------------------
 
@@ -11,17 +11,17 @@ local PROGRAM = "luajit-sysprof"
 local here = arg and arg[0] and arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 
-local child = require("sysprof.child")
-local command = require("sysprof.command")
-local events = require("sysprof.events")
-local input = require("sysprof.input")
-local launch = require("sysprof.launch")
-local options = require("sysprof.options")
-local progress = require("sysprof.progress")
-local reader = require("sysprof.reader")
-local selfreport = require("sysprof.selfreport")
-local top = require("sysprof.top")
-local view = require("sysprof.view")
+local child = require("sysprof.cli.child")
+local command = require("sysprof.cli.command")
+local events = require("sysprof.model.events")
+local input = require("sysprof.read.input")
+local launch = require("sysprof.cli.launch")
+local options = require("sysprof.cli.options")
+local progress = require("sysprof.cli.progress")
+local reader = require("sysprof.read.reader")
+local selfreport = require("sysprof.show.selfreport")
+local top = require("sysprof.formats.top")
+local view = require("sysprof.show.view")
 
 local INTERVAL_MS = 1
 local DEFAULT_OUTPUT = "sysprof.bin"
@@ -36,19 +36,12 @@ local ENDINGS = {
   { ".json", "json" }, { ".tree", "tree" }, { ".txt", "top" },
 }
 
-local function exists(format)
-  return format == "bin" or
-	 package.searchpath("sysprof." .. format, package.path) ~= nil
-end
-
--- What there is of the list above.
+-- The formats, once each, and the endings.
 local FORMATS, endings_text = {}, {}
-for _, ending in ipairs(ENDINGS) do
+for i, ending in ipairs(ENDINGS) do
   local format = ending[2]
-  if not exists(format) then format = nil end
-  ending[2] = format
-  if format then endings_text[#endings_text + 1] = ending[1] end
-  if format and not FORMATS[format] then
+  endings_text[i] = ending[1]
+  if not FORMATS[format] then
     FORMATS[format], FORMATS[#FORMATS + 1] = true, format
   end
 end
@@ -182,7 +175,7 @@ end
 -- Reads the profiles at some paths, of the script and its children, and writes what
 -- was asked for. Returns true, or nil and a message.
 local function finish(paths, format, opt)
-  local renderer = format ~= "bin" and require("sysprof." .. format) or {}
+  local renderer = format ~= "bin" and require("sysprof.formats." .. format) or {}
   local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
 						progress = progress.new() })
   if not profile then return nil, "no profile was made: " .. err end
@@ -208,7 +201,7 @@ local function format_of(path)
   local found, len
   for _, ending in ipairs(ENDINGS) do
     local tail = ending[1]
-    if ending[2] and path:sub(-#tail) == tail and #tail > (len or 0) then
+    if path:sub(-#tail) == tail and #tail > (len or 0) then
       found, len = ending[2], #tail
     end
   end

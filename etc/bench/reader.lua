@@ -117,7 +117,7 @@ end
 
 -- The checksum of the reader: that of the builder is made to be looked at.
 local function chunk(seq, records)
-  local bytes, ffi = require("sysprof.bytes"), require("ffi")
+  local bytes, ffi = require("sysprof.base.bytes"), require("ffi")
   local s = records .. B.u32(seq) .. B.u32(#records)
   local buf = ffi.new("uint8_t[?]", #s + 8)
   ffi.copy(buf, s, #s)

@@ -7,7 +7,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
-local join = require("sysprof.join")
+local join = require("sysprof.show.join")
 local reader = require("sysprof.reader")
 local view = require("sysprof.view")
 

@@ -8,7 +8,7 @@
 
 local B = require("stream_builder")
 local G = require("sysprof.grammar")
-local merge = require("sysprof.merge")
+local merge = require("sysprof.model.merge")
 local reader = require("sysprof.reader")
 local view = require("sysprof.view")
 local F, uleb = B.F, B.uleb
@@ -194,10 +194,7 @@ end
 
 local renderers = {}
 for _, name in ipairs(FORMATS) do
-  if package.searchpath("sysprof." .. name, package.path) then
-    local format = require("sysprof." .. name)
-    if format.render then renderers[#renderers + 1] = format end
-  end
+  renderers[#renderers + 1] = require("sysprof." .. name)
 end
 
 local function options_of(round)

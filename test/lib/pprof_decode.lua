@@ -3,7 +3,7 @@
 -- Every reference from one part to another is checked on the way.
 
 local t = require("tools_test")
-local text = require("sysprof.text")
+local text = require("sysprof.base.text")
 
 local pprof = {}
 

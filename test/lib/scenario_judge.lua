@@ -5,7 +5,7 @@
 
 local G = require("sysprof.grammar")
 local expected = require("scenario_expected")
-local join = require("sysprof.join")
+local join = require("sysprof.show.join")
 local reader = require("sysprof.reader")
 
 -- Names of the VM's work, by SPF_WORK_*.

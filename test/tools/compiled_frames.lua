@@ -101,7 +101,7 @@ local page = t.render(mixed, "flamegraph")
 t.contains(page, '"names":["main","a (x:1)","b (x:2)","b (x:2)","cf"]', "names of the page")
 t.contains(page, '"kinds":[3,0,0,1,3]', "their kinds")
 t.contains(page, '"nodes":[1,0,0,2,1,0,3,2,4,3,3,3,4,3,1,5,4,2]', "nodes of the page")
-local palette = require("sysprof.flamegraph_palette")
+local palette = require("sysprof.formats.flamegraph_palette")
 local _, colours = palette:match("KINDS = %[(.-)\n%];"):gsub('%["', "")
 t.equal(colours, #symbols.KINDS, "as many colours as kinds")
 for i, kind in ipairs(symbols.KINDS) do
@@ -130,7 +130,7 @@ show(profile.reversed());
 ]=]
 if t.shell("command -v node") == 0 then
   local function list(name) return page:match('"' .. name .. '":(%[.-%])') end
-  t.write_file("trees.js", require("sysprof.flamegraph_trees") ..
+  t.write_file("trees.js", require("sysprof.formats.flamegraph_trees") ..
 	       TREES:format(list("nodes"), list("names"), list("kinds")))
   local status, out, err = t.shell("node trees.js")
   t.equal(status, 0, "script: " .. err)

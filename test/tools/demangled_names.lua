@@ -4,7 +4,7 @@
 local t = require("tools_test")
 local B = require("stream_builder")
 local pprof = require("pprof_decode")
-local demangle = require("sysprof.demangle")
+local demangle = require("sysprof.names.demangle")
 
 local function shown(name, options)
   local b = B.new():context():stack(1, { B.F.host(0x100) }):sample(0, 1)

@@ -4,10 +4,10 @@
 
 local t = require("tools_test")
 local E = require("elf_files")
-local demangle = require("sysprof.demangle")
-local elf = require("sysprof.elf")
+local demangle = require("sysprof.names.demangle")
+local elf = require("sysprof.names.elf")
 local reader = require("sysprof.reader")
-local symbolfiles = require("sysprof.symbolfiles")
+local symbolfiles = require("sysprof.names.symbolfiles")
 
 E.needs("g++", "nm", "readelf", "strip")
 E.make("libx.so")

@@ -3,7 +3,7 @@
 local t = require("tools_test")
 local B = require("stream_builder")
 local G = require("sysprof.grammar")
-local filters = require("sysprof.filters")
+local filters = require("sysprof.show.filters")
 local reader = require("sysprof.reader")
 local F = B.F
 

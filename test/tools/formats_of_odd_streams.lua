@@ -7,7 +7,7 @@ local G = require("sysprof.grammar")
 local json = require("json_decode")
 local made = require("made_profile")
 local reader = require("sysprof.reader")
-local text = require("sysprof.text")
+local text = require("sysprof.base.text")
 local view = require("sysprof.view")
 local F = B.F
 
@@ -76,7 +76,7 @@ local stream = made.stream(3)
 local records = stream:sub(HEAD + 1)
 t.equal(B.PROLOGUE .. B.chunk(0, records), stream, "the profile is one chunk")
 
-local bytes, ffi = require("sysprof.bytes"), require("ffi")
+local bytes, ffi = require("sysprof.base.bytes"), require("ffi")
 B.crc32 = function(s)	-- The reader's own is faster.
   local buf = ffi.new("uint8_t[?]", #s + 8)
   ffi.copy(buf, s, #s)

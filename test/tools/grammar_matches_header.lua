@@ -6,7 +6,8 @@ local G = require("sysprof.grammar")
 local header = t.read_file(t.source .. "/src/profile/format/lj_sysprof_format.h")
 
 local defined = {}
-for name, value in header:gmatch("#define%s+(SPF_[%w_]+)%s+([%w()*]+)") do
+for name, rest in header:gmatch("#define%s+(SPF_[%w_]+)[ \t]+([^\n]+)") do
+  local value = rest:gsub("/%*.*", "")
   defined[name] = assert(loadstring("return " .. value))()
 end
 
@@ -29,7 +30,7 @@ t.equal(G.MAGIC_PROFILE, magic_of("profile"), "magic of the profile")
 t.equal(G.MAGIC_CHUNK, magic_of("magic"), "magic of a chunk")
 
 -- The reasons that the reader has words for.
-local join = require("sysprof.join")
+local join = require("sysprof.show.join")
 for reason = 0, G.SPF_BROKEN__MAX - 1 do
   t.ok(not join.reason(reason):find("%d"), "words for broken reason " .. reason)
 end

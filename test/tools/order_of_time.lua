@@ -2,7 +2,7 @@
 -- the stream, however the threads' runs lie.
 
 local t = require("tools_test")
-local timeline = require("sysprof.timeline")
+local timeline = require("sysprof.model.timeline")
 
 local seed = 1
 local function random(n)

@@ -6,7 +6,7 @@ local t = require("tools_test")
 local B = require("stream_builder")
 local json = require("json_decode")
 local made = require("made_profile")
-local text = require("sysprof.text")
+local text = require("sysprof.base.text")
 local F = B.F
 
 local function skip(why)

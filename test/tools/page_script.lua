@@ -4,7 +4,7 @@
 local t = require("tools_test")
 local json = require("json_decode")
 local made = require("made_profile")
-local text = require("sysprof.text")
+local text = require("sysprof.base.text")
 
 if t.shell("node --version") ~= 0 then
   print("Node is not installed: the script of the page was not run")

@@ -4,7 +4,7 @@
 local t = require("tools_test")
 local made = require("made_profile")
 local pprof = require("pprof_decode")
-local selfreport = require("sysprof.selfreport")
+local selfreport = require("sysprof.show.selfreport")
 
 -- -- The same as folded stacks ---------------------------------------------
 
@@ -74,7 +74,7 @@ t.equal(#empty.message[12], 0, "no period")
 
 -- -- Compression -----------------------------------------------------------
 
-local gzip = require("sysprof.gzip")
+local gzip = require("sysprof.formats.gzip")
 local function same(s, what)
   t.ok(pprof.unzip(gzip.compress(s)) == s, "compress " .. what)
 end

@@ -2,7 +2,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
-local progress = require("sysprof.progress")
+local progress = require("sysprof.cli.progress")
 local reader = require("sysprof.reader")
 
 local time, written = 100, {}

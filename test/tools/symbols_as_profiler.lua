@@ -2,9 +2,9 @@
 -- the profiler has written.
 
 local t = require("tools_test")
-local demangle = require("sysprof.demangle")
+local demangle = require("sysprof.names.demangle")
 local reader = require("sysprof.reader")
-local symbolfiles = require("sysprof.symbolfiles")
+local symbolfiles = require("sysprof.names.symbolfiles")
 
 t.write_file("work.lua", [[
 assert(misc.sysprof.start{ mode = "C", interval = 1, clock = "wall", path = "p.bin" })

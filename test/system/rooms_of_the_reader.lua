@@ -1,0 +1,102 @@
+-- The reader's modules stand in rooms. doc/design.md has their order in one line:
+-- a module requires modules of its own room and of lower rooms only, never in a
+-- circle. A file beside the rooms only forwards a documented name.
+
+local source = assert(os.getenv("SYSPROF_SOURCE"))
+local root = source .. "/tools/sysprof/"
+local failures = 0
+
+local function fail(...)
+  failures = failures + 1
+  print("FAIL: " .. table.concat({ ... }))
+end
+
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local s = file:read("*a")
+  file:close()
+  return s
+end
+
+-- Floor by room. Rooms between two "<" share a floor.
+local function read_floors()
+  local section = read(source .. "/doc/design.md"):match("\n## Modules of the reader\n(.-)\n## ")
+  local line = assert(section and section:match("\n    (%l+[%l, ]*<[%l, <]+)\n"),
+		      "doc/design.md has no line with the order of the rooms")
+  local floors, floor = {}, 0
+  for rooms in (line .. " <"):gmatch("(.-)%s*<%s*") do
+    floor = floor + 1
+    for room in rooms:gmatch("%l+") do floors[room] = floor end
+  end
+  return floors
+end
+
+local floors = read_floors()
+
+local function list(command)
+  local pipe = assert(io.popen(command))
+  local lines = {}
+  for line in pipe:lines() do lines[#lines + 1] = line end
+  pipe:close()
+  return lines
+end
+
+-- Modules of the reader that a file requires.
+local function required(path)
+  local found = {}
+  for name in read(path):gmatch("require%s*%(?%s*[\"']sysprof%.([%w_.]+)[\"']") do
+    found[#found + 1] = name
+  end
+  return found
+end
+
+local edges, arrows = {}, 0
+for _, path in ipairs(list("cd '" .. root .. "' && find . -name '*.lua' | LC_ALL=C sort")) do
+  path = path:sub(3)
+  local room, name = path:match("^(%l+)/([%w_]+)%.lua$")
+  local found = required(root .. path)
+  if not room then
+    -- require("sysprof.ROOM.NAME") and nothing else.
+    local short = path:match("^([%w_]+)%.lua$") or path
+    local to = read(root .. path):match('^return require%("sysprof%.([%l]+%.[%w_]+)"%)[^\n]*\n$')
+    if not to or to:match("%.(.*)$") ~= short then
+      fail(path, ": expected one line that forwards to the module '", short, "' of a room")
+    end
+  elseif not floors[room] then
+    fail(path, ": doc/design.md has no room '", room, "'")
+  else
+    edges[room .. "." .. name] = found
+    for _, to in ipairs(found) do
+      arrows = arrows + 1
+      local of = to:match("^(%l+)%.[%w_]+$")
+      if not of then
+	fail(path, ": requires 'sysprof.", to, "', expected a name with its room")
+      elseif not floors[of] then
+	fail(path, ": requires 'sysprof.", to, "' of an unknown room")
+      elseif of ~= room and floors[of] >= floors[room] then
+	fail(path, ": requires 'sysprof.", to, "', an arrow that runs up")
+      end
+    end
+  end
+end
+-- A pattern that finds nothing would find no fault.
+if arrows < 100 then fail("found only ", arrows, " arrows") end
+
+-- Circles: what is being visited must not be met again.
+local state = {}
+local function visit(name, trail)
+  if state[name] == "done" then return end
+  if state[name] then return fail("a circle: ", trail, " -> ", name) end
+  state[name] = "open"
+  for _, to in ipairs(edges[name] or {}) do visit(to, trail .. " -> " .. name) end
+  state[name] = "done"
+end
+for name in pairs(edges) do visit(name, "") end
+
+-- The commands see the rooms, and the forwarded names are for others.
+for _, path in ipairs(list("find '" .. source .. "/tools' -maxdepth 1 -name '*.lua'")) do
+  for _, to in ipairs(required(path)) do
+    if not to:find("^%l+%.[%w_]*$") then fail(path, ": requires 'sysprof.", to, "'") end
+  end
+end
+os.exit(failures == 0 and 0 or 1)

@@ -1,0 +1,110 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: completion of command lines in a shell.
+--
+-- A list of option specifications in (sysprof.cli.options), a script for bash out.
+-- The script needs nothing but bash itself.
+----------------------------------------------------------------------------
+
+-- $PROGRAM and so on are put in. bash splits "--name=VALUE" into three words.
+local SCRIPT = [=[
+# Completes the command line of $PROGRAM in bash. Made from the table of its
+# options, by '$PROGRAM --completion=bash'.
+$FUNCTION() {
+  local cur=${COMP_WORDS[COMP_CWORD]} option='' word i=1 value
+  local with_value=" $WITH_VALUE "
+  COMPREPLY=()
+  # Which option's value is to be completed, if any.
+  while ((i < COMP_CWORD)); do
+    word=${COMP_WORDS[i]}
+    if [[ $word == -?* ]]; then
+      value=$i
+      if [[ ${COMP_WORDS[i + 1]} == = ]]; then
+        ((value += 2))
+      elif [[ $with_value == *" $word "* ]]; then
+        ((value += 1))
+      fi
+      if ((value >= COMP_CWORD)); then
+        option=$word
+        if [[ $cur == = ]]; then cur=; fi
+        break
+      fi
+      i=$value
+$END_OF_OPTIONS    fi
+    ((++i))
+  done
+  case $option in
+$CASES
+  '' | script)
+    if [[ -z $option && $cur == -* ]]; then
+      mapfile -t COMPREPLY < <(compgen -W "$OPTIONS" -- "$cur")
+      if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace 2>/dev/null; fi
+$COMMAND_WORD    else
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    fi
+    ;;
+  esac
+}
+complete -F $FUNCTION $PROGRAM
+]=]
+
+-- The parts of it for a command, behind which a script and what is its own follow.
+local END_OF_OPTIONS = [=[
+    elif ((i != 1)) || [[ $word != %s ]]; then
+      option=script
+      break
+]=]
+local COMMAND_WORD = [=[
+    elif ((COMP_CWORD == 1)); then
+      mapfile -t COMPREPLY < <(compgen -W %s -- "$cur")
+]=]
+
+-- How the value of an option is completed, by the name of its argument.
+local COMPGEN = { FILE = "-f", BASE = "-f", DIR = "-d" }
+
+-- Returns the ways in which an option is written.
+local function spellings(spec)
+  local list = {}
+  if spec.short then list[1] = "-" .. spec.short end
+  if spec.name then list[#list + 1] = "--" .. spec.name end
+  return list
+end
+
+-- Returns the branch of the script that completes an option's value, or nil.
+local function value_case(spec)
+  local how = COMPGEN[spec.arg]
+  local words = spec.choice and table.concat(spec.choice, " ")
+  if not how and not words then return nil end
+  local lines = { "  " .. table.concat(spellings(spec), " | ") .. ")" }
+  if how then lines[#lines + 1] = "    compopt -o filenames 2>/dev/null" end
+  lines[#lines + 1] = ("    mapfile -t COMPREPLY < <(compgen %s -- \"$cur\")")
+		      :format(how or ('-W "%s"'):format(words))
+  lines[#lines + 1] = "    ;;"
+  return table.concat(lines, "\n")
+end
+
+local completion = {}
+
+-- Returns the script of a program. command: word that stands before the options,
+-- what follows the first other argument is a script's then; nil: none.
+function completion.bash(program, specs, command)
+  local with_value, cases, all = {}, {}, {}
+  for _, spec in ipairs(specs) do
+    for _, spelling in ipairs(spellings(spec)) do
+      if spec.arg then with_value[#with_value + 1] = spelling end
+      local long = spelling:sub(1, 2) == "--"
+      all[#all + 1] = spelling .. (spec.arg and long and "=" or "")
+    end
+    cases[#cases + 1] = spec.arg and value_case(spec)
+  end
+  local parts = {
+    PROGRAM = program, FUNCTION = "_" .. program:gsub("%W", "_"),
+    WITH_VALUE = table.concat(with_value, " "), CASES = table.concat(cases, "\n"),
+    OPTIONS = table.concat(all, " "),
+    END_OF_OPTIONS = command and END_OF_OPTIONS:format(command) or "",
+    COMMAND_WORD = command and COMMAND_WORD:format(command) or "",
+  }
+  return (SCRIPT:gsub("%$(%u[%u_]+)", function(name) return parts[name] end))
+end
+
+return completion

@@ -1,0 +1,196 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the source text of a Lua file with what each line cost.
+--
+-- Self of a line is what was sampled in the line itself, with nothing that it
+-- called above it; total is what was sampled with the line anywhere on the
+-- stack, once in each sample. The functions of the file are found by the names
+-- of their chunks.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local text = require("sysprof.base.text")
+
+local annotate = {}
+
+local TAB = 8
+local SOURCE_MAX = 16 * 2^20	-- Bytes of a file.
+local MISSING = "[not in this file]"
+
+-- -- Which functions -------------------------------------------------------
+
+-- A path without what says only where it begins.
+local function plain_path(path)
+  local rest = path
+  repeat
+    path = rest
+    rest = path:gsub("^%.%.?/+", "")
+  until rest == path
+  return path
+end
+
+local function is_suffix(path, suffix)
+  return path == suffix or
+	 (suffix ~= "" and path:sub(-#suffix - 1) == "/" .. suffix)
+end
+
+-- Returns a set of the chunk names that mean the file: the one that is its
+-- path, else those of which one path is the end of the other. Also a sorted
+-- list of their paths.
+local function chunks_of(profile, path)
+  local exact, set, list = false, {}, {}
+  for _, f in pairs(profile.lfuncs) do
+    exact = exact or f.chunk == "@" .. path
+  end
+  local wanted = plain_path(path)
+  for _, f in pairs(profile.lfuncs) do
+    local chunk = f.chunk:match("^@(.+)$")
+    if chunk and not set[f.chunk] then
+      local own = plain_path(chunk)
+      if exact and chunk == path or
+	 not exact and (is_suffix(own, wanted) or is_suffix(wanted, own)) then
+	set[f.chunk], list[#list + 1] = true, chunk
+      end
+    end
+  end
+  table.sort(list)
+  return set, list
+end
+
+-- -- Counting --------------------------------------------------------------
+
+-- Returns { self=, total=, stamp= } by line, the same for the whole file, and
+-- the sum of all samples. Line 0 is not known.
+local function count(view, chunks)
+  local p = view.profile
+  local all = p.stacks
+  local LFUNC = G.SPF_FRAME_LFUNC
+  local in_file = {}
+  for fid, f in pairs(p.lfuncs) do in_file[fid] = chunks[f.chunk] or false end
+  local rows, file = {}, { self = 0, total = 0, stamp = 0 }
+  local sum, stamp = 0, 0
+  local function add(row, v, is_leaf)
+    if row.stamp ~= stamp then row.stamp, row.total = stamp, row.total + v end
+    if is_leaf then row.self = row.self + v end
+  end
+  view:each_joined(function(parts, n, v)
+    stamp, sum = stamp + 1, sum + v
+    for i = 1, n do
+      local frame = parts[i]
+      if type(frame) == "number" then
+	frame = math.abs(frame)
+	if all.kind[frame] == LFUNC and in_file[all.payload[frame]] then
+	  local line = all.extra[frame]
+	  local row = rows[line]
+	  if not row then
+	    row = { self = 0, total = 0, stamp = 0 }
+	    rows[line] = row
+	  end
+	  add(row, v, i == n)
+	  add(file, v, i == n)
+	end
+      end
+    end
+  end)
+  return rows, file, sum
+end
+
+-- -- Source ----------------------------------------------------------------
+
+-- Makes a line of a source text printable.
+local function clean_line(line)
+  local column = 0
+  line = line:gsub("\r$", ""):gsub("([^\t]*)\t", function(before)
+    column = column + #before
+    local spaces = TAB - column % TAB
+    column = column + spaces
+    return before .. (" "):rep(spaces)
+  end)
+  return text.clean(line)
+end
+
+local function read_lines(path)
+  local file, err = io.open(path, "rb")
+  if not file then return nil, err end
+  local s, why = file:read(SOURCE_MAX + 1)
+  file:close()
+  if why then return nil, path .. ": " .. why end
+  s = s or ""
+  if #s > SOURCE_MAX then
+    return nil, ("%s: it has more than %d bytes, expected a Lua file"):format(path, SOURCE_MAX)
+  end
+  if s:sub(-1) ~= "\n" then s = s .. "\n" end
+  local lines = {}
+  for line in s:gmatch("([^\n]*)\n") do lines[#lines + 1] = clean_line(line) end
+  return lines
+end
+
+-- -- API -------------------------------------------------------------------
+
+local methods = {}
+local mt = { __index = methods }
+
+-- Returns the listing of the file at a path, or nil and a message.
+function annotate.new(view, path)
+  local lines, err = read_lines(path)
+  if not lines then return nil, "cannot read " .. err end
+  local chunks, counted = chunks_of(view.profile, path)
+  local rows, file, sum = count(view, chunks)
+  if file.total == 0 then
+    return nil, ("the profile has no samples in '%s'"):format(text.clean(path))
+  end
+  return setmetatable({ view = view, path = path, lines = lines, rows = rows,
+			file = file, sum = sum, counted = counted }, mt)
+end
+
+-- One row of the table; row is nil for a line without samples.
+local function write_row(self, write, row, number, line)
+  local function value(v) return v > 0 and self.view:value_text(v) or "" end
+  local function share(v)
+    return v > 0 and ("%.1f"):format(100 * v / self.sum) or ""
+  end
+  local s, t = row and row.self or 0, row and row.total or 0
+  write((("%12s %7s %12s %7s %7s  %s"):format(value(s), share(s), value(t),
+    share(t), number, line):gsub(" +$", "")) .. "\n")
+end
+
+local function write_head(self, write)
+  local view = self.view
+  local function head(label, what) write(("%-18s %s\n"):format(label, what)) end
+  local function of_all(v)
+    return ("%s of %s, %.1f%%"):format(view:value_text(v), view:amount_text(self.sum),
+      100 * v / self.sum)
+  end
+  head("file", text.clean(self.path))
+  for i, chunk in ipairs(self.counted) do
+    head(i == 1 and "counted as" or "", text.clean(chunk))
+  end
+  head("self", of_all(self.file.self))
+  head("total", of_all(self.file.total))
+  write(("\n%12s %7s %12s %7s %7s  %s\n"):format(view:column("self"), "self%",
+    view:column("total"), "total%", "line", "text"))
+end
+
+-- Lines with samples that the file does not have: it is another version.
+local function missing_lines(self)
+  local list = {}
+  for line in pairs(self.rows) do
+    if line > #self.lines then list[#list + 1] = line end
+  end
+  table.sort(list)
+  return list
+end
+
+function methods:render(write)
+  write_head(self, write)
+  for number, line in ipairs(self.lines) do
+    write_row(self, write, self.rows[number], ("%d"):format(number), line)
+  end
+  for _, number in ipairs(missing_lines(self)) do
+    write_row(self, write, self.rows[number], ("%.0f"):format(number), MISSING)
+  end
+  if self.rows[0] then
+    write_row(self, write, self.rows[0], "?", "[line not known]")
+  end
+end
+
+return annotate

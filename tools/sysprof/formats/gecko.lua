@@ -1,0 +1,175 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the Gecko profile format, for the Firefox Profiler.
+--
+-- Version 24 of the format, which the profiler brings up to date itself; times
+-- are in milliseconds. A thread has its samples in the order of time with the
+-- CPU time of each, so the timeline shows how busy it was. Lua frames are marked
+-- as those of the script language, so its filter "JavaScript" shows Lua alone.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local places = require("sysprof.names.places")
+local selfreport = require("sysprof.show.selfreport")
+local stacktree = require("sysprof.show.stacktree")
+local text = require("sysprof.base.text")
+local threads = require("sysprof.names.threads")
+
+local gecko = { needs_timeline = true }	-- Shows samples one by one.
+
+local VERSION = 24
+
+-- Categories: name, colour of the profiler. "Other" is required.
+local CATEGORIES = {
+  { "Other", "grey" }, { "Lua, interpreted", "green" }, { "Lua, compiled", "blue" },
+  { "Lua builtin", "lightblue" }, { "C", "orange" }, { "VM", "red" },
+  { "No symbol", "purple" },
+}
+local CATEGORY_OF = { marker = 0, lua = 1, compiled = 2, builtin = 3, c = 4, vm = 5,
+		      unknown = 6 }
+local IMPLEMENTATION = { lua = "interpreter", compiled = "jit" }
+
+-- -- Strings and frames ----------------------------------------------------
+
+-- Returns a function that numbers texts from 0, and their list.
+local function interner()
+  local number, list = {}, {}
+  return function(s)
+    local id = number[s]
+    if not id then
+      id = #list
+      number[s], list[id + 1] = id, text.json(s)
+    end
+    return id
+  end, list
+end
+
+-- The profiler finds out what a frame is by its text: "name (source:line)" is
+-- a function of a script, "name (in file)" one of a loaded file.
+local function location(profile, entry, place)
+  local name = entry.text
+  local module = place.module and profile.modules[place.module]
+  local file = module and text.clean(module.path:match("[^/]+/*$") or "")
+  if place.first then
+    if name:find(" %(.*:%d+%)$") then return name end
+    local source = places.module_name(profile, place, entry)
+    return ("%s (%s:%.0f)"):format(name, source, place.first)
+  elseif file and file ~= "" and not file:find(")", 1, true) then
+    return ("%s (in %s)"):format(name, file)
+  end
+  -- Nothing else may look like one.
+  return (name:find("[%d)]$") or name:find("%d%]$")) and name .. " " or name
+end
+
+-- Returns a function that numbers frames from 1, and their rows.
+local function framer(view, string_id)
+  local place_of, by_part, rows = places.new(view.profile), {}, {}
+  return function(part)
+    local id = by_part[part]
+    if id then return id end
+    local e, place = view.symbols:name(part), place_of(part)
+    id = #rows + 1
+    by_part[part] = id
+    local implementation = IMPLEMENTATION[e.kind]
+    rows[id] = ("[%d,%s,0,%s,null,%s,null,%d,0]"):format(
+      string_id(location(view.profile, e, place)),
+      (implementation or e.kind == "builtin") and "true" or "false",
+      implementation and string_id(implementation) or "null",
+      place.line and ("%.0f"):format(place.line) or "null", CATEGORY_OF[e.kind])
+    return id
+  end, rows
+end
+
+-- -- Threads ---------------------------------------------------------------
+
+local function write_table(write, name, schema, rows)
+  write(('"%s":{"schema":{%s},"data":[\n'):format(name, schema))
+  for i, row in ipairs(rows) do write(i > 1 and ",\n" .. row or row) end
+  write("\n]}")
+end
+
+local function stack_rows(tree)
+  local rows = {}
+  for node, up in ipairs(tree.parent) do
+    rows[node] = ("[%s,%d]"):format(up > 0 and ("%d"):format(up - 1) or "null",
+				    tree.frame[node] - 1)
+  end
+  return rows
+end
+
+-- Rows of samples are written as they come: there can be many. Only CPU time has
+-- a column.
+local function write_samples(write, tree, thread)
+  local slots, comma = tree.view.profile.slots, ""
+  local in_us = tree.view.event.unit == G.SPF_UNIT_US
+  write(('"samples":{"schema":{"stack":0,"time":1,%s},"data":[\n'):format(
+    in_us and '"threadCPUDelta":2,"responsiveness":3' or '"responsiveness":2'))
+  for time, weight, node, slot in tree:samples() do
+    if slots[slot].thread == thread then
+      write((in_us and "%s[%d,%.3f,%.0f]" or "%s[%d,%.3f]")
+	    :format(comma, node - 1, time / 1e3, weight))
+      comma = ",\n"
+    end
+  end
+  write("\n]}")
+end
+
+-- The profiler knows processes by numbers.
+local function pid_of(profile, thread)
+  local pid = threads.pid(profile, thread):match("^%d%d?%d?%d?%d?%d?%d?%d?%d?$") or "0"
+  return tostring(tonumber(pid))
+end
+
+local function write_thread(write, tree, thread, shared)
+  write(('{"name":%s,"processType":"default","processName":%s,' ..
+	 '"pid":%s,"tid":%.0f,"registerTime":0,"unregisterTime":null,\n')
+	:format(text.json(threads.title(thread)), shared.process,
+		pid_of(tree.view.profile, thread), thread.tid))
+  write('"markers":{"schema":{"name":0,"startTime":1,"endTime":2,"phase":3,' ..
+	'"category":4,"data":5},"data":[]},\n')
+  write_samples(write, tree, thread)
+  write(",\n")
+  write_table(write, "frameTable", '"location":0,"relevantForJS":1,"innerWindowID":2,' ..
+	      '"implementation":3,"optimizations":4,"line":5,"column":6,"category":7,' ..
+	      '"subcategory":8', shared.frames)
+  write(",\n")
+  write_table(write, "stackTable", '"prefix":0,"frame":1', shared.stacks)
+  write(',\n"stringTable":[' .. table.concat(shared.strings, ",\n") .. "]}")
+end
+
+-- -- Profile ---------------------------------------------------------------
+
+local function write_meta(write, view, title)
+  local p, event, categories = view.profile, view.event, {}
+  for i, c in ipairs(CATEGORIES) do
+    categories[i] = ('{"name":"%s","color":"%s","subcategories":["Other"]}')
+		    :format(c[1], c[2])
+  end
+  write(('"meta":{"version":%d,"interval":%.6f,"startTime":%.0f,"shutdownTime":null,' ..
+	 '"processType":0,"product":%s,"stackwalk":1,"debug":0,"gcpoison":0,' ..
+	 '"asyncstack":0,"presymbolicated":true,\n')
+	:format(VERSION, (event.unit == G.SPF_UNIT_US and event.periods[1] or 1e6) / 1e6,
+		(selfreport.start_time(p) or 0) * 1e3, title))
+  write(('"sampleUnits":{"time":"ms","eventDelay":"ms"%s},\n')
+	:format(event.unit == G.SPF_UNIT_US and ',"threadCPUDelta":"\194\181s"' or ""))
+  write(('"categories":[%s],\n"markerSchema":[]},\n')
+	:format(table.concat(categories, ",")))
+end
+
+function gecko.render(view, write)
+  local title = text.json(text.clean(view.options.title or "sysprof"))
+  local string_id, strings = interner()
+  local frame_of, frames = framer(view, string_id)
+  local tree = stacktree.new(view, frame_of)
+  local shared = { process = title, strings = strings, frames = frames,
+		   stacks = stack_rows(tree) }
+  write("{")
+  write_meta(write, view, title)
+  write('"libs":[],"pausedRanges":[],"processes":[],\n"threads":[')
+  for i, thread in ipairs(tree:threads()) do
+    write(i > 1 and ",\n" or "\n")
+    write_thread(write, tree, thread, shared)
+  end
+  write("\n]}\n")
+end
+
+return gecko

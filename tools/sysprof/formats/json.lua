@@ -1,0 +1,155 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: all of a profile as JSON, one record a sample.
+--
+-- doc/tool.md describes it. Each frame, stack and sample stands on a line of its
+-- own.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
+local places = require("sysprof.names.places")
+local selfreport = require("sysprof.show.selfreport")
+local stacktree = require("sysprof.show.stacktree")
+local text = require("sysprof.base.text")
+local threads = require("sysprof.names.threads")
+
+local json = { needs_timeline = true }	-- Shows samples one by one.
+
+local VERSION = 1	-- Of this format.
+
+local function str(s) return text.json(text.clean(s)) end
+
+-- Writes a list or object of items that are JSON already, one a line.
+local function lister(write, name, open, close)
+  write(('"%s":%s'):format(name, open))
+  local comma = "\n"
+  return function(item)
+    write(comma .. item)
+    comma = ",\n"
+  end, function(last) write("\n" .. close .. (last and "" or ",") .. "\n") end
+end
+
+local function write_pairs(write, name, list)
+  local add, finish = lister(write, name, "{", "}")
+  for _, pair in ipairs(list) do add(str(pair[1]) .. ":" .. str(pair[2])) end
+  finish()
+end
+
+local function write_modules(write, profile)
+  local add, finish = lister(write, "modules", "[", "]")
+  for _, m in ipairs(profile.modules) do
+    add(('{"path":%s,"build_id":"%s","start":"%s","end":"%s"}')
+	:format(str(m.path), text.hex_bytes(m.buildid), text.hex(m.first), text.hex(m.last)))
+  end
+  finish()
+end
+
+local function write_events(write, list)
+  local add, finish = lister(write, "events", "[", "]")
+  for _, e in ipairs(list) do
+    local out = { ('{"name":%s,"unit":"%s","samples":%.0f,"weight":%.0f'):format(
+      text.json(e.name), e.unit == G.SPF_UNIT_US and "us" or "count", e.samples, e.weight) }
+    if e.total then out[#out + 1] = ('"total":%.0f'):format(e.total) end
+    if #e.periods == 1 then out[#out + 1] = ('"period":%.0f'):format(e.periods[1]) end
+    add(table.concat(out, ",") .. "}")
+  end
+  finish()
+end
+
+local function write_threads(write, tree)
+  local add, finish = lister(write, "threads", "[", "]")
+  for _, thread in ipairs(tree:threads()) do
+    add(('{"tid":%.0f,"pid":%s%s}'):format(thread.tid,
+      str(threads.pid(tree.view.profile, thread)),
+      thread.name and ',"name":' .. str(thread.name) or ""))
+  end
+  finish()
+end
+
+local function frame_text(entry, place)
+  local out = { ('{"name":%s,"kind":"%s"'):format(text.json(entry.text), entry.kind) }
+  local function add(key, value)
+    if value then out[#out + 1] = ('"%s":%s'):format(key, value) end
+  end
+  add("file", place.file and text.json(place.file))
+  add("first_line", place.first and ("%.0f"):format(place.first))
+  add("line", place.line and ("%.0f"):format(place.line))
+  add("address", place.addr and '"' .. text.hex(place.addr) .. '"')
+  add("module", place.module and ("%d"):format(place.module - 1))
+  return table.concat(out, ",") .. "}"
+end
+
+-- Writes frames and stacks; returns the tree of the stacks.
+local function write_stacks(view, write)
+  local place_of, number, parts = places.new(view.profile), {}, {}
+  local tree = stacktree.new(view, function(part)
+    local id = number[part]
+    if not id then
+      id = #parts + 1
+      number[part], parts[id] = id, part
+    end
+    return id
+  end, not view.options.event)
+  local add, finish = lister(write, "frames", "[", "]")
+  for _, part in ipairs(parts) do
+    add(frame_text(view.symbols:name(part), place_of(part)))
+  end
+  finish()
+  return tree
+end
+
+-- Returns the number of a node's stack, from 0, by node.
+local function write_stack_lists(tree, write)
+  local add, finish = lister(write, "stacks", "[", "]")
+  local number, count, list = {}, 0, {}
+  for slot = 1, #tree.view.profile.slots do
+    local node = tree.of_slot[slot]
+    if node and not number[node] then
+      number[node], count = count, count + 1
+      local n = tree:list(node, list)
+      for i = 1, n do list[i] = list[i] - 1 end
+      add("[" .. table.concat(list, ",", 1, n) .. "]")
+    end
+  end
+  finish()
+  return number
+end
+
+-- What is the same in all samples of a slot.
+local function sample_rest(slot, list, stack)
+  local name
+  for _, e in ipairs(list) do
+    if e.members[slot.event] then name = e.name end
+  end
+  local pid = slot.thread.ambiguous and ',"pid":' .. str(slot.thread.pid) or ""
+  return (',"event":%s,"thread":%.0f%s,"state":"%s","stack":%d}'):format(text.json(name),
+    slot.thread.tid, pid, selfreport.state_name(slot.state), stack)
+end
+
+function json.render(view, write)
+  local p = view.profile
+  write(('{"format":"sysprof","version":%d,\n'):format(VERSION))
+  write_pairs(write, "report", selfreport.lines(p))
+  local metas = {}
+  for i, key in ipairs(p.meta_keys) do metas[i] = { key, p.meta[key] } end
+  write_pairs(write, "meta", metas)
+  write_modules(write, p)
+  local tree = write_stacks(view, write)
+  local number = write_stack_lists(tree, write)
+  local list, rest_of = events.list(p), {}
+  write_events(write, list)
+  write_threads(write, tree)
+  local add, finish = lister(write, "samples", "[", "]")
+  for time, weight, node, slot in tree:samples() do
+    local rest = rest_of[slot]
+    if not rest then
+      rest = sample_rest(p.slots[slot], list, number[node])
+      rest_of[slot] = rest
+    end
+    add(('{"time":%.0f,"weight":%.0f%s'):format(time, weight, rest))
+  end
+  finish(true)
+  write("}\n")
+end
+
+return json

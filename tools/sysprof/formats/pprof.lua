@@ -1,0 +1,221 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: pprof's format, a gzip-compressed profile.proto.
+--
+-- A frame is a location: of a Lua function by its line, of host code by its
+-- address. Functions have the names of the other formats, so that their sums
+-- are the same. There is one sample for each stack, thread, state and event, with
+-- the values of its event and zeros for the others, whatever event and weight the
+-- view has.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
+local gzip = require("sysprof.formats.gzip")
+local places = require("sysprof.names.places")
+local protobuf = require("sysprof.formats.protobuf")
+local selfreport = require("sysprof.show.selfreport")
+local text = require("sysprof.base.text")
+local threads = require("sysprof.names.threads")
+
+local put_number, put_bytes = protobuf.number, protobuf.bytes
+
+local pprof = {}
+
+-- Fields of profile.proto, by message.
+local PROFILE = { sample_type = 1, sample = 2, mapping = 3, location = 4,
+		  ["function"] = 5, string_table = 6, time_nanos = 9,
+		  duration_nanos = 10, period_type = 11, period = 12,
+		  comment = 13, default_sample_type = 14 }
+local VALUE_TYPE = { type = 1, unit = 2 }
+local SAMPLE = { location_id = 1, value = 2, label = 3 }
+local LABEL = { key = 1, str = 2 }
+local MAPPING = { id = 1, memory_start = 2, memory_limit = 3, filename = 5,
+		  build_id = 6, has_functions = 7 }
+local LOCATION = { id = 1, mapping_id = 2, address = 3, line = 4 }
+local LINE = { function_id = 1, line = 2 }
+local FUNCTION = { id = 1, name = 2, system_name = 3, filename = 4, start_line = 5 }
+
+-- -- Parts -----------------------------------------------------------------
+
+-- Returns the number of a string in the string table.
+local function string_id(w, s)
+  local id = w.string_ids[s]
+  if not id then
+    id = #w.strings
+    w.strings[id + 1], w.string_ids[s] = s, id
+  end
+  return id
+end
+
+-- Adds a message with numbers, { field, number, ... }, to the profile.
+local function put_fields(message, list)
+  for i = 1, #list, 2 do put_number(message, list[i], list[i + 1]) end
+end
+
+local function put_message(w, field, list)
+  local m = {}
+  put_fields(m, list)
+  put_bytes(w.out, field, table.concat(m))
+end
+
+local function value_type(w, field, name, unit)
+  put_message(w, field, { VALUE_TYPE.type, string_id(w, name),
+			  VALUE_TYPE.unit, string_id(w, unit) })
+end
+
+-- Functions are told apart by name and place, as the other formats do by name.
+local function function_id(w, entry, place)
+  local by_place = w.functions[entry.plain]
+  if not by_place then
+    by_place = {}
+    w.functions[entry.plain] = by_place
+  end
+  local key = place.chunk and place.chunk .. ":" .. place.first or ""
+  local id = by_place[key]
+  if not id then
+    id = w.function_count + 1
+    w.function_count, by_place[key] = id, id
+    put_message(w, PROFILE["function"], {
+      FUNCTION.id, id,
+      FUNCTION.name, string_id(w, entry.text),
+      FUNCTION.system_name, string_id(w, entry.plain.mangled or ""),
+      FUNCTION.filename, string_id(w, place.file or place.chunk or ""),
+      FUNCTION.start_line, place.first or 0,
+    })
+  end
+  return id
+end
+
+-- Returns the id of the location of a part of a joined stack.
+local function location_id(w, part)
+  if type(part) == "number" then part = math.abs(part) end
+  local id = w.locations[part]
+  if id then return id end
+  id = w.location_count + 1
+  w.location_count, w.locations[part] = id, id
+  local place, line = w.place(part), {}
+  put_fields(line, {
+    LINE.function_id, function_id(w, w.symbols:name(part), place),
+    LINE.line, place.line or place.first or 0,
+  })
+  local m = {}
+  put_fields(m, { LOCATION.id, id, LOCATION.mapping_id, place.module or 0,
+		  LOCATION.address, place.addr or 0 })
+  put_bytes(m, LOCATION.line, table.concat(line))
+  put_bytes(w.out, PROFILE.location, table.concat(m))
+  return id
+end
+
+-- Modules have the numbers that places gives.
+local function put_mappings(w, profile)
+  for id, m in ipairs(profile.modules) do
+    put_message(w, PROFILE.mapping, {
+      MAPPING.id, id,
+      MAPPING.memory_start, m.first, MAPPING.memory_limit, m.last,
+      MAPPING.filename, string_id(w, text.clean(m.path)),
+      MAPPING.build_id, string_id(w, text.hex_bytes(m.buildid)),
+      -- Names are complete: pprof need not look for better ones.
+      MAPPING.has_functions, 1,
+    })
+  end
+end
+
+local function label(w, key, value)
+  local m = {}
+  put_fields(m, { LABEL.key, string_id(w, key), LABEL.str, string_id(w, value) })
+  return table.concat(m)
+end
+
+-- -- Values ----------------------------------------------------------------
+
+-- Each event has a number of samples and a sum. The names are those that tools
+-- know, where they can be: "cpu" and "samples" of the first event. Returns a list
+-- of { event=, samples=, sum=, unit=, scale= }.
+local function columns(profile)
+  local list, has_cpu = {}, false
+  for i, e in ipairs(events.list(profile)) do
+    local in_us = e.unit == G.SPF_UNIT_US
+    list[i] = { event = e, samples = i == 1 and "samples" or e.name .. "-samples",
+		sum = in_us and not has_cpu and "cpu" or e.name,
+		unit = in_us and "nanoseconds" or "count", scale = in_us and 1000 or 1 }
+    has_cpu = has_cpu or in_us
+  end
+  -- There have to be some.
+  list[1] = list[1] or { samples = "samples", sum = "cpu", unit = "nanoseconds" }
+  return list
+end
+
+local function put_types(w, view, list)
+  local default = list[1].samples
+  for _, column in ipairs(list) do
+    value_type(w, PROFILE.sample_type, column.samples, "count")
+    value_type(w, PROFILE.sample_type, column.sum, column.unit)
+    if column.event and column.event.key == view.event.key then
+      default = view.unit == "samples" and column.samples or column.sum
+    end
+  end
+  put_number(w.out, PROFILE.default_sample_type, string_id(w, default))
+end
+
+local function put_samples(w, view, list)
+  local p, ids, values, first = view.profile, {}, {}, {}
+  for i, column in ipairs(list) do
+    for e in pairs(column.event and column.event.members or {}) do first[e] = 2 * i - 1 end
+    values[2 * i - 1], values[2 * i] = 0, 0
+  end
+  view:each_joined(function(parts, n, _, slot)
+    -- The leaf is the first.
+    for i = 1, n do ids[i] = location_id(w, parts[n + 1 - i]) end
+    local s, m = p.slots[slot], {}
+    local at = first[s.event]
+    values[at] = p.slot_samples[slot]
+    values[at + 1] = p.slot_weight[slot] * list[(at + 1) / 2].scale
+    protobuf.numbers(m, SAMPLE.location_id, ids, n)
+    protobuf.numbers(m, SAMPLE.value, values, #values)
+    values[at], values[at + 1] = 0, 0
+    put_bytes(m, SAMPLE.label, label(w, "thread", threads.text(s.thread)))
+    put_bytes(m, SAMPLE.label, label(w, "vmstate", selfreport.state_name(s.state)))
+    put_bytes(w.out, PROFILE.sample, table.concat(m))
+  end, true, true)
+end
+
+-- -- Profile ---------------------------------------------------------------
+
+local function put_head(w, view)
+  local p, event = view.profile, view.event
+  local list = columns(p)
+  put_types(w, view, list)
+  if #event.periods == 1 then
+    local in_us = event.unit == G.SPF_UNIT_US
+    value_type(w, PROFILE.period_type, event.name, in_us and "nanoseconds" or "count")
+    put_number(w.out, PROFILE.period, math.floor(event.periods[1]))
+  end
+  -- More than a double holds.
+  local start = selfreport.start_time(p) or 0
+  put_number(w.out, PROFILE.time_nanos, ffi.cast("uint64_t", start) * 1000000000ULL)
+  put_number(w.out, PROFILE.duration_nanos, p.last_time * 1000)
+  local comments = {}
+  for i, line in ipairs(selfreport.lines(p)) do
+    comments[i] = string_id(w, line[1] .. ": " .. line[2])
+  end
+  protobuf.numbers(w.out, PROFILE.comment, comments, #comments)
+  return list
+end
+
+function pprof.render(view, write)
+  local w = {
+    out = {},
+    strings = { "" }, string_ids = { [""] = 0 },
+    functions = {}, function_count = 0,	-- Ids by name and place.
+    locations = {}, location_count = 0,	-- Ids by part.
+    place = places.new(view.profile), symbols = view.symbols,
+  }
+  local list = put_head(w, view)
+  put_mappings(w, view.profile)
+  put_samples(w, view, list)
+  for _, s in ipairs(w.strings) do put_bytes(w.out, PROFILE.string_table, s) end
+  write(gzip.compress(table.concat(w.out)))
+end
+
+return pprof

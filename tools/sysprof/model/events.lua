@@ -1,0 +1,153 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the events of a profile, what its samples are caused by.
+--
+-- Each session of a stream numbers its own events, so its samples have an event
+-- of their own (profile.slots[].event): { session, index, name, unit, period },
+-- name, unit and period as SPF_EVENT has them. What users see are events by the
+-- names that were asked for: "cpu" is one event, whatever clock each thread got.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local text = require("sysprof.base.text")
+
+local events = {}
+
+-- Returns the event of an index in a session; it may not be known (yet), then it
+-- is the clock of the session.
+function events.of_index(session, index)
+  local e = session.events[index]
+  if not e then
+    e = { session = session, index = index, unit = G.SPF_UNIT_US }
+    session.events[index] = e
+  end
+  return e
+end
+
+-- Returns what was asked for to get an event, without a period; nil if that is
+-- not known. What was asked for again has a number.
+local function asked_name(e)
+  local index, times = 0, {}
+  for item in ((e.session.meta.clock or "") .. ","):gmatch("([^,]*),") do
+    item = item:gsub("/.*", "")
+    times[item] = (times[item] or 0) + 1
+    if index == e.index then
+      if item == "" then return nil end
+      return times[item] > 1 and ("%s %d"):format(item, times[item]) or item
+    end
+    index = index + 1
+  end
+end
+
+-- Returns the name of an event, as users see it.
+local function name_of(e)
+  local name = asked_name(e) or e.name or e.index == 0 and "cpu" or
+	       ("event %.0f"):format(e.index)
+  return text.clean(name)
+end
+
+-- What makes events the same in several sessions or profiles.
+function events.key(e)
+  return ("%.0f %s"):format(e.unit, name_of(e))
+end
+
+-- Returns what one sample of an event was asked to stand for, nil if not known.
+local function period_of(e)
+  if e.period then return e.period end
+  local ns = e.index == 0 and tonumber(e.session.meta.interval_ns)
+  return ns and ns >= 1 and ns < 2^53 and ns or nil
+end
+
+local function put(list, value)
+  for _, v in ipairs(list) do
+    if v == value then return end
+  end
+  list[#list + 1] = value
+end
+
+local function new_event(e, key)
+  return { key = key, name = name_of(e), unit = e.unit, index = e.index,
+	   used = {},		-- Names of the clocks and events that were used.
+	   periods = {},	-- See SPF_EVENT.
+	   samples = 0, weight = 0,
+	   total = nil,		-- What was counted, sampled or not; if known.
+	   wall_us = 0,		-- Since the starts of its processes' profiles.
+	   processes = {},	-- Set of their ids.
+	   members = {} }	-- Set of the events of sessions.
+end
+
+-- When a thread has begun is not known, so with several in a process nothing is.
+local function add_wall_time(e, session)
+  local wall_us, pid = session.counters[G.SPF_COUNTER_WALL_US], session.meta.pid or ""
+  if e.processes[pid] or not wall_us then e.wall_us = nil end
+  e.processes[pid] = true
+  e.wall_us = e.wall_us and e.wall_us + wall_us
+end
+
+-- Returns the events of a profile, in the order of the streams. Those without
+-- samples are there, too, if they are described.
+function events.list(profile)
+  local list, by_key, taken = {}, {}, {}
+  local function add(e)
+    local key = events.key(e)
+    local all = by_key[key]
+    if not all then
+      all = new_event(e, key)
+      -- The same name for time and for occurrences.
+      if taken[all.name] then all.name = all.name .. " (other unit)" end
+      taken[all.name] = true
+      by_key[key], list[#list + 1] = all, all
+    end
+    if not all.members[e] then
+      all.members[e] = all
+      local name, period = e.name and text.clean(e.name), period_of(e)
+      if name and name ~= all.name then put(all.used, name) end
+      if period then put(all.periods, period) end
+    end
+    return all
+  end
+  for _, session in ipairs(profile.sessions) do
+    if session.meta.clock and not next(session.events) then events.of_index(session, 0) end
+    for index = 0, G.SPF_EVENTS_MAX - 1 do
+      local e = session.events[index]
+      if e then
+	local all, total = add(e), session.counters[G.SPF_COUNTER_TOTAL + index]
+	if total then all.total = (all.total or 0) + total end
+	add_wall_time(all, session)
+      end
+    end
+  end
+  local members = {}
+  for i, slot in ipairs(profile.slots) do
+    local all = members[slot.event]
+    if not all then
+      all = add(slot.event)
+      members[slot.event] = all
+    end
+    all.samples = all.samples + profile.slot_samples[i]
+    all.weight = all.weight + profile.slot_weight[i]
+  end
+  return list
+end
+
+-- Returns the event of a profile that a user means, by what was asked for or what
+-- was used, the first one without a name. Nil and a message if there is none.
+function events.choose(profile, name)
+  local list, names = events.list(profile), {}
+  if not name then
+    local e = list[1] or events.of_index(profile.sessions[1], 0)
+    return list[1] or new_event(e, events.key(e))
+  end
+  for i, e in ipairs(list) do
+    if e.name == name then return e end
+    names[i] = e.name
+  end
+  for _, e in ipairs(list) do
+    for _, used in ipairs(e.used) do
+      if used == name then return e end
+    end
+  end
+  return nil, ("the profile has no event '%s', its events are: %s"):format(text.clean(name),
+    #names > 0 and table.concat(names, ", ") or "none")
+end
+
+return events

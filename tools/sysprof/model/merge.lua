@@ -1,0 +1,329 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: adds one profile to another, of another run or another machine.
+--
+-- A number of one profile means nothing in the other, so each is replaced by
+-- that of the same thing: a Lua function by its file, lines and name, a builtin
+-- by its name, a code address by the build-id of its module (or its path, where
+-- it has none) and the place in it, or by the name of its symbol. What has no
+-- counterpart gets a number that is still free, but all sessions of one process
+-- have the same addresses.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
+
+local LFUNC, FFUNC, CFUNC = G.SPF_FRAME_LFUNC, G.SPF_FRAME_FFUNC, G.SPF_FRAME_CFUNC
+local HOST = G.SPF_FRAME_HOST
+
+local FREE_ADDRESS = 2^47	-- Above all of a program.
+local FREE_ID = 2^40		-- Above all that a stream gives.
+local ALIGN = 2^21
+local EXACT_MAX = 2^53
+
+-- Interprets a function: the LuaJIT of Debian 12 may exchange only the lower halves of
+-- key and value where it compiles pairs(), and the program ends by a fault.
+local function interpreted(f)
+  jit.off(f)
+  return f
+end
+
+-- -- Functions -------------------------------------------------------------
+
+-- What has no lines is told apart by its name.
+local function place_key(f)
+  return ("%.0f\0%.0f\0%s\0%s"):format(f.firstline, f.lastline, f.chunk,
+				      f.lastline == 0 and f.name or "")
+end
+
+local function name_key(f)
+  return place_key(f) .. "\0" .. f.name
+end
+
+local function remember_lfunc(m, fid, f)
+  local place, name = place_key(f), name_key(f)
+  m.by_place[place] = m.by_place[place] or fid
+  m.by_name[name] = m.by_name[name] or fid
+end
+
+local function free_id(m)
+  m.id = m.id + 1
+  return m.id
+end
+
+-- One of two equal functions may be without a name: its profile was cut.
+local function map_lfunc(m, q, fid)
+  local f, p = q.lfuncs[fid], m.profile
+  if not f then return free_id(m) end
+  local same = m.by_name[name_key(f)]
+  if same then return same end
+  local there = m.by_place[place_key(f)]
+  if there and f.name == "" then return there end
+  if there and p.lfuncs[there].name == "" then
+    p.lfuncs[there].name = f.name
+    remember_lfunc(m, there, f)
+    return there
+  end
+  local id = p.lfuncs[fid] and free_id(m) or fid
+  p:set_lfunc(id, f.firstline, f.lastline, f.chunk, f.name)
+  remember_lfunc(m, id, f)
+  return id
+end
+
+local function map_ffunc(m, q, ffid)
+  local name, p = q.ffuncs[ffid], m.profile
+  if not name then return p.ffuncs[ffid] and free_id(m) or ffid end
+  local same = m.by_ffunc[name]
+  if same then return same end
+  local id = p.ffuncs[ffid] and free_id(m) or ffid
+  p:set_ffunc(id, name)
+  m.by_ffunc[name] = id
+  return id
+end
+
+-- -- Addresses -------------------------------------------------------------
+
+-- Two modules of the same key hold the same code in the same order.
+local function module_key(mod)
+  return ("%s\0%.0f\0%.0f"):format(mod.buildid ~= "" and mod.buildid or mod.path,
+    mod.last - mod.first, mod.bias < EXACT_MAX and mod.first - mod.bias or -1)
+end
+
+-- A module or symbol that cannot be right counts as none.
+local function module_at(list, addr)
+  for i = #list, 1, -1 do
+    local mod = list[i]
+    if addr >= mod.first and addr < mod.last and mod.last < EXACT_MAX then return mod end
+  end
+end
+
+local function symbol_at(symbol, addr)
+  return symbol and symbol.addr <= addr and symbol or nil
+end
+
+local function overlaps(list, first, last)
+  for _, mod in ipairs(list) do
+    if first < mod.last and mod.first < last then return true end
+  end
+  return false
+end
+
+-- Returns where size free bytes begin.
+local function free_address(m, size)
+  local at = m.address
+  m.address = at + math.ceil((size + 1) / ALIGN) * ALIGN
+  return at
+end
+
+-- Returns the first address in the profile of a module of another one.
+local function map_module(m, mod)
+  local key, p = module_key(mod), m.profile
+  local same = m.by_module[key]
+  if same then return same.first end
+  local first, size = mod.first, mod.last - mod.first
+  if overlaps(p.modules, first, mod.last) then first = free_address(m, size) end
+  local bias = mod.bias < EXACT_MAX and mod.bias + first - mod.first or mod.bias
+  if bias < 0 then bias = mod.bias end
+  p:set_module(first, first + size, bias, mod.buildid, mod.path)
+  m.by_module[key] = p.modules[#p.modules]
+  return first
+end
+
+-- Returns the address of what has no module: by its symbol, if that is known.
+local function map_symbol(m, addr, symbol)
+  local p = m.profile
+  local same = symbol and m.by_symbol[symbol.name]
+  if same then return same + (addr - symbol.addr) end
+  local start = symbol and symbol.addr or addr
+  if module_at(p.modules, start) or
+     (not m.same_process and (p.hsyms[addr] or m.taken[start])) then
+    start = free_address(m, addr - start)
+  end
+  m.taken[start] = true
+  if symbol then m.by_symbol[symbol.name] = start end
+  return start + (addr - (symbol and symbol.addr or addr))
+end
+
+local function map_address(m, q, addr)
+  local known = m.addresses[addr]
+  if known then return known end
+  local mod = module_at(q.modules, addr)
+  local symbol = symbol_at(q.hsyms[addr], addr)
+  -- A C function may be known by where it begins only.
+  local start = symbol or m.starts[addr]
+  local to
+  if mod then
+    to = map_module(m, mod) + (addr - mod.first)
+  else
+    to = map_symbol(m, addr, start)
+  end
+  m.addresses[addr] = to
+  local p = m.profile
+  if symbol and not p.hsyms[to] then
+    p:set_hsym(to, to - (addr - symbol.addr), symbol.name)
+  end
+  return to
+end
+
+-- -- Stacks ----------------------------------------------------------------
+
+local mapper = { [LFUNC] = map_lfunc, [FFUNC] = map_ffunc, [CFUNC] = map_address,
+		 [HOST] = map_address }
+
+local function map_frame(m, q, frame)
+  local to = m.frames[frame]
+  if to then return to end
+  local all = q.stacks
+  local kind, payload = all.kind[frame], all.payload[frame]
+  local map = mapper[kind]
+  if map then
+    local ids = m.ids[kind]
+    if not ids[payload] then ids[payload] = map(m, q, payload) end
+    payload = ids[payload]
+  end
+  to = m.profile.stacks:frame(kind, payload, all.extra[frame])
+  m.frames[frame] = to
+  return to
+end
+
+local function map_stack(m, q, node)
+  local to = m.nodes[node]
+  if to then return to end
+  to = 0
+  local n = q.stacks:list(node, m.list)
+  for i = 1, n do
+    to = to and m.profile.stacks:push(to, map_frame(m, q, m.list[i]))
+  end
+  m.nodes[node] = to
+  return to
+end
+
+-- -- The rest --------------------------------------------------------------
+
+-- A program may have thousands of threads: only when the first one began.
+local function add_start(p, session, value)
+  local first = p.meta.start_time
+  session.meta.start_time = value
+  if (tonumber(value) or math.huge) < (tonumber(first) or math.huge) then
+    p.meta.start_time = value
+  end
+end
+
+local set_counters = interpreted(function(p, counters)
+  for id, value in pairs(counters) do p:set_counter(id, value) end
+end)
+
+-- Facts and counters stay those of the sessions that they are of.
+local function add_sessions(m, q)
+  local p = m.profile
+  for _, session in ipairs(q.sessions) do
+    local meta, counters = session.meta, session.counters
+    session.meta, session.counters = {}, {}
+    p.session, p.sessions[#p.sessions + 1] = session, session
+    for _, key in ipairs(q.meta_keys) do
+      if meta[key] and key == "start_time" and m.same_process and p.meta[key] then
+	add_start(p, session, meta[key])
+      elseif meta[key] then
+	p:set_meta(key, meta[key])
+      end
+    end
+    set_counters(p, counters)
+  end
+end
+
+-- Threads of two processes are two, even if they have the same id. Those of the
+-- profile p have their process from now on, unless it is the same for all.
+local function remember_thread(m, p, thread)
+  if not m.same_process then thread.pid = thread.pid or p.meta.pid or "" end
+  local key = ("%s\0%.0f"):format(thread.pid or "", thread.tid)
+  local same, other = m.by_thread[key], m.by_tid[thread.tid]
+  if not same then
+    same = p == m.profile and thread or m.profile:new_thread(thread.tid)
+    same.pid, m.by_thread[key] = thread.pid, same
+    if other then other.ambiguous, same.ambiguous = true, true end
+    m.by_tid[thread.tid] = same
+  end
+  same.name = same.name or thread.name
+  return same
+end
+
+local remember_events = interpreted(function(m, sessions)
+  for _, session in ipairs(sessions) do
+    for _, e in pairs(session.events) do
+      local key = events.key(e)
+      m.by_event[key] = m.by_event[key] or e
+    end
+  end
+end)
+
+local remember_starts = interpreted(function(m, q)
+  m.starts = {}
+  for _, symbol in pairs(q.hsyms) do m.starts[symbol.addr] = symbol end
+end)
+
+-- What is known of the profile that others are added to.
+local new_merger = interpreted(function(p, same_process)
+  local m = { profile = p, same_process = same_process, id = FREE_ID, address = FREE_ADDRESS,
+	      by_place = {}, by_name = {}, by_ffunc = {}, by_module = {},
+	      by_symbol = {}, by_thread = {}, by_tid = {}, by_event = {}, taken = {},
+	      list = {} }
+  for _, thread in ipairs(p.thread_list) do remember_thread(m, p, thread) end
+  remember_events(m, p.sessions)
+  local fids = {}
+  for fid in pairs(p.lfuncs) do fids[#fids + 1] = fid end
+  table.sort(fids)
+  for _, fid in ipairs(fids) do remember_lfunc(m, fid, p.lfuncs[fid]) end
+  for ffid, name in pairs(p.ffuncs) do m.by_ffunc[name] = ffid end
+  for _, mod in ipairs(p.modules) do m.by_module[module_key(mod)] = mod end
+  for addr, symbol in pairs(p.hsyms) do
+    if not module_at(p.modules, addr) then m.by_symbol[symbol.name] = symbol.addr end
+  end
+  return m
+end)
+
+local merge = {}
+
+-- Adds the profile q to the profile p. Returns false if there are too many
+-- distinct stacks; what did not fit is left out.
+local function add(m, q)
+  local p, fits = m.profile, true
+  m.frames, m.nodes, m.addresses = {}, { [0] = 0 }, {}
+  m.ids = { [LFUNC] = {}, [FFUNC] = {}, [CFUNC] = {}, [HOST] = {} }
+  remember_starts(m, q)
+  remember_events(m, q.sessions)
+  local thread_of, event_of = {}, {}
+  for _, thread in ipairs(q.thread_list) do
+    thread_of[thread] = remember_thread(m, q, thread)
+  end
+  local slot_of = {}
+  for i, slot in ipairs(q.slots) do
+    local lua, host = map_stack(m, q, slot.lua), map_stack(m, q, slot.host)
+    if lua and host then
+      local event = event_of[slot.event]
+      if not event then
+	event = m.by_event[events.key(slot.event)] or slot.event
+	event_of[slot.event] = event
+      end
+      slot_of[i] = p:add_slot(thread_of[slot.thread], event, slot.state, lua, host,
+			      q.slot_samples[i], q.slot_weight[i])
+    else
+      fits = false
+    end
+  end
+  if p.timeline and q.timeline then
+    for time, weight, slot in q.timeline:in_order() do
+      if slot_of[slot] then p.timeline:add(time, weight, slot_of[slot]) end
+    end
+  end
+  p.last_time = math.max(p.last_time, q.last_time)
+  add_sessions(m, q)
+  return fits
+end
+
+-- Returns a function add(q) that adds the profile q to p, see above. same_process:
+-- all of them are sessions of one process.
+function merge.into(p, same_process)
+  local m = new_merger(p, same_process)
+  return function(q) return add(m, q) end
+end
+
+return merge

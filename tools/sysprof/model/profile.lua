@@ -1,0 +1,260 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: a profile in memory.
+--
+-- The readers of streams (sysprof.read.reader) fill it, the views (sysprof.show.view)
+-- look at it. Samples are only counted, by what tells them apart: thread, event,
+-- state of the VM, stack of the Lua side and stack of the host side. The two
+-- sides are joined and named when the profile is looked at, because names
+-- come at the end of a stream.
+--
+-- It is that of one session, unless those of others are added (sysprof.model.merge).
+-- Each session keeps its own facts, counters, and which event the samples of an
+-- index are of.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local bytes = require("sysprof.base.bytes")
+local events = require("sysprof.model.events")
+local pairmap = require("sysprof.base.pairmap")
+local stacks = require("sysprof.model.stacks")
+local timeline = require("sysprof.model.timeline")
+
+local EXACT_MAX = bytes.EXACT_MAX
+local STATES = 16	-- Above any state of the VM; a power of two.
+local NODES = stacks.LIMIT
+local LANES = 2^16	-- Pairs of a thread and an event that can be told apart.
+
+-- Counters that do not add up.
+local LARGEST = { [G.SPF_COUNTER_HANDLER_MAX_NS] = true,
+		  [G.SPF_COUNTER_HANDLER_P99_NS] = true }
+
+local profile = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- Returns the number of the lane of a thread's samples of an event.
+local function lane_of(p, thread, event)
+  local lane = thread.lanes[event]
+  if not lane then
+    if p.lane_count < LANES - 1 then p.lane_count = p.lane_count + 1 end
+    lane = p.lane_count
+    thread.lanes[event] = lane
+  end
+  return lane
+end
+
+local function new_slot(p, slot, thread, event, state, lua, host)
+  p.slots[slot] = { tid = thread.tid, thread = thread, event = event,
+		    state = state, lua = lua, host = host }
+  p.slot_samples[slot], p.slot_weight[slot] = 0, 0
+end
+
+-- Returns the function that counts a sample, which is the hot spot of the
+-- reader. It returns false if there are too many distinct samples, and the slot
+-- that was counted.
+local function profile_adder(p)
+  local slot_samples, slot_weight = p.slot_samples, p.slot_weight
+  return function(now, weight, state, lua, host, event)
+    local lane = p.lanes[event]
+    if not lane then
+      lane = lane_of(p, p.thread, events.of_index(p.session, event))
+      p.lanes[event] = lane
+    end
+    local slot, new = p.keys:put(lane * NODES + lua, host * STATES + state)
+    if new then
+      new_slot(p, slot, p.thread, events.of_index(p.session, event), state, lua, host)
+    end
+    slot_samples[slot] = slot_samples[slot] + 1
+    slot_weight[slot] = slot_weight[slot] + weight
+    p.last_time = now
+    return slot_weight[slot] < EXACT_MAX, slot
+  end
+end
+
+-- options, all off if missing:
+--   timeline   keep each sample's time, weight and slot (sysprof.model.timeline)
+--   from, to   count only samples in [from, to), microseconds since the start
+function profile.new(options)
+  local p = setmetatable({
+    stacks = stacks.new(),
+    -- Samples.
+    slots = {}, slot_samples = {}, slot_weight = {},
+    keys = pairmap.new(),	-- Slot by what tells a sample apart.
+    sessions = {},	-- { meta = , counters = , events = }
+    thread_list = {},	-- See sysprof.names.threads; those that have samples.
+    threads = {}, thread_names = {},	-- Of the session, by id.
+    session = nil, thread = nil,	-- Of the samples that follow,
+    lanes = {}, lane_count = 0,	-- and their lanes by index of the event.
+    last_time = 0,	-- Microseconds from the start to the last sample.
+    -- Definitions.
+    meta = {}, meta_keys = {},	-- Value by key, of all sessions; keys in order.
+    modules = {},		-- In order of definition.
+    lfuncs = {}, ffuncs = {}, hsyms = {},	-- By id or address.
+    counters = {},	-- Of all sessions together.
+    -- What the reader found out about the input.
+    version = nil,	-- Of the stream.
+    complete = true,	-- The whole input was read and nothing is missing.
+    problems = {},	-- What is not complete: { offset = , text = }.
+    whole = true,	-- All times were asked for.
+    timeline = nil,	-- See sysprof.model.timeline.
+  }, mt)
+  p.add = profile_adder(p)
+  p:add_session()
+  timeline.attach(p, options or {})
+  return p
+end
+
+-- -- Definitions -----------------------------------------------------------
+
+-- What follows is of another session.
+function methods:add_session()
+  self.session = { meta = {}, counters = {}, events = {} }
+  self.sessions[#self.sessions + 1] = self.session
+end
+
+-- Different values of several sessions are listed.
+function methods:set_meta(key, value)
+  self.session.meta[key] = value
+  local have = self.meta[key]
+  if have == nil then
+    self.meta_keys[#self.meta_keys + 1] = key
+    self.meta[key] = value
+  elseif #self.sessions == 1 then
+    self.meta[key] = value
+  elseif not (", " .. have .. ", "):find(", " .. value .. ", ", 1, true) then
+    self.meta[key] = have .. ", " .. value
+  end
+end
+
+-- What causes the samples of an index, from here on. unit: SPF_UNIT_*.
+function methods:set_event(index, name, unit, period)
+  local session = self.session
+  local e = session.events[index]
+  if e and e.name == name and e.unit == unit then
+    e.period = period
+    return
+  end
+  session.events[index] = { session = session, index = index, name = name,
+			    unit = unit, period = period }
+  self.lanes = {}
+end
+
+function methods:new_thread(tid, name)
+  local thread = { tid = tid, name = name, lanes = {} }
+  self.thread_list[#self.thread_list + 1] = thread
+  return thread
+end
+
+-- The samples that follow are of this thread.
+function methods:set_thread(tid)
+  local thread = self.threads[tid]
+  if not thread then
+    thread = self:new_thread(tid, self.thread_names[tid])
+    self.threads[tid] = thread
+  end
+  if thread ~= self.thread then self.thread, self.lanes = thread, {} end
+end
+
+function methods:set_thread_name(tid, name)
+  self.thread_names[tid] = name
+  if self.threads[tid] then self.threads[tid].name = name end
+end
+
+-- The same module is defined again and again, with each list of modules.
+function methods:set_module(first, last, bias, buildid, path)
+  local list = self.modules
+  for i = #list, 1, -1 do
+    local m = list[i]
+    if m.first == first and m.last == last and m.path == path and
+       m.bias == bias and m.buildid == buildid then
+      return
+    end
+  end
+  list[#list + 1] = { first = first, last = last, bias = bias,
+		      buildid = buildid, path = path }
+end
+
+-- A function may be described before its name is known, and again later.
+function methods:set_lfunc(fid, firstline, lastline, chunk, name)
+  local f = self.lfuncs[fid]
+  if not f then
+    f = {}
+    self.lfuncs[fid] = f
+  elseif name == "" and f.chunk == chunk and f.firstline == firstline then
+    name = f.name
+  end
+  f.firstline, f.lastline, f.chunk, f.name = firstline, lastline, chunk, name
+end
+
+function methods:set_ffunc(ffid, name)
+  self.ffuncs[ffid] = name
+end
+
+function methods:set_hsym(addr, symaddr, name)
+  self.hsyms[addr] = { addr = symaddr, name = name }
+end
+
+-- The latest value of a session's counter is the one that counts.
+function methods:set_counter(id, value)
+  local own = self.session.counters
+  local before, all = own[id] or 0, self.counters[id] or 0
+  own[id] = value
+  self.counters[id] = LARGEST[id] and math.max(all, value) or all - before + value
+end
+
+-- file is the name of the input, only where there are several.
+function methods:add_problem(offset, text, file)
+  self.complete = false
+  self.problems[#self.problems + 1] = { offset = offset, text = text, file = file }
+end
+
+-- Counts samples of a thread and event at once, which profile.add does one by
+-- one. Returns their slot.
+function methods:add_slot(thread, event, state, lua, host, samples, weight)
+  local lane = lane_of(self, thread, event)
+  local slot, new = self.keys:put(lane * NODES + lua, host * STATES + state)
+  if new then new_slot(self, slot, thread, event, state, lua, host) end
+  self.slot_samples[slot] = self.slot_samples[slot] + samples
+  self.slot_weight[slot] = self.slot_weight[slot] + weight
+  return slot
+end
+
+-- -- Looking at it ---------------------------------------------------------
+
+-- Returns the numbers of samples, and of microseconds of CPU time by the first
+-- event that measures it; true if there is none such among the events.
+function methods:totals()
+  local samples = 0
+  for slot = 1, #self.slots do samples = samples + self.slot_samples[slot] end
+  local list = events.list(self)
+  for _, e in ipairs(list) do
+    if e.unit == G.SPF_UNIT_US then return samples, e.weight end
+  end
+  return samples, 0, #list > 0
+end
+
+-- Returns the number of samples by state of the VM.
+function methods:states()
+  local by_state = {}
+  for slot, s in ipairs(self.slots) do
+    by_state[s.state] = (by_state[s.state] or 0) + self.slot_samples[slot]
+  end
+  return by_state
+end
+
+-- Says in one sentence what is missing; nil if the profile is complete.
+function methods:problem_text()
+  local list = self.problems
+  if #list == 0 then return nil end
+  local text = {}
+  for i = 1, math.min(#list, 2) do
+    text[i] = ("%soffset %.0f: %s"):format(list[i].file and list[i].file .. ": " or "",
+					   list[i].offset, list[i].text)
+  end
+  if #list > 2 then
+    text[3] = ("and %d more damaged places"):format(#list - 2)
+  end
+  return table.concat(text, "; ")
+end
+
+return profile

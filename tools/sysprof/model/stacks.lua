@@ -1,0 +1,166 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: frames and stacks, each kept once.
+--
+-- A frame is its kind, payload and extra (second) number as in the stream, but
+-- in an SPF_FRAME_WORK the two are exchanged: its argument may be large, and
+-- only a payload can be. A stack is a node of a tree in which every step from
+-- the root adds a frame. Equal frames get equal numbers, equal stacks get equal
+-- nodes: memory grows with what is distinct. Node 0 is the empty stack.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local bit = require("bit")
+local G = require("sysprof.base.grammar")
+local pairmap = require("sysprof.base.pairmap")
+
+local band, bxor, tobit = bit.band, bit.bxor, bit.tobit
+
+local stacks = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- Frames and nodes are numbered below LIMIT.
+local LIMIT = 2^24
+local CACHE = 4096	-- Frames remembered by hash.
+local KINDS = 32	-- Above any kind of frame; a power of two.
+
+-- Kinds of frames that a reader makes up itself.
+stacks.UNDEFINED = 16	-- A sample refers to a stack that is not defined.
+stacks.WIDE = 17	-- A number is larger than any that makes sense.
+
+local WIDE_MIN = 2^51	-- Payloads from here on are wide,
+local WIDE_EXTRA_MIN = 2^26	-- and extra numbers from here on.
+
+stacks.LIMIT = LIMIT
+
+local HOST, LFUNC = G.SPF_FRAME_HOST, G.SPF_FRAME_LFUNC
+
+local known_kind = { [stacks.UNDEFINED] = true, [stacks.WIDE] = true }
+for name, kind in pairs(G) do
+  if name:match("^SPF_FRAME_") then known_kind[kind] = true end
+end
+-- A stack has frames, no differences to them.
+known_kind[G.SPF_FRAME_NEAR], known_kind[G.SPF_FRAME_LSAME] = nil, nil
+
+-- One node of the tree.
+local node_array = ffi.typeof([=[struct {
+  int32_t parent;
+  int32_t frame;
+  int32_t depth;	/* Number of frames. */
+  int32_t jump;		/* A node further up, for outermost(). */
+  int32_t child;	/* Child that was asked for last. */
+  int32_t host, lua;	/* Its leafmost host frame and Lua function, or 0. */
+}[?]]=])
+local NODE_SIZE = ffi.sizeof(node_array, 1)
+local NODES_FIRST = 32
+
+-- Frame that was asked for last, by hash. It may be one of other stacks: then its
+-- number is that of another frame, or of none.
+local recent = {}
+for i = 0, CACHE - 1 do recent[i] = 0 end
+
+function stacks.new()
+  return setmetatable({
+    frames = pairmap.new(),
+    kind = { [0] = -1 }, payload = { [0] = -1 }, extra = { [0] = -1 },
+    nodes = pairmap.new(),	-- Node by parent and frame.
+    node = node_array(NODES_FIRST), node_size = NODES_FIRST,
+  }, mt)
+end
+
+-- Returns the number of a frame, or nil if its kind is unknown or there are
+-- too many frames.
+function methods:frame(kind, payload, extra)
+  if payload >= WIDE_MIN or extra >= WIDE_EXTRA_MIN then
+    kind, payload, extra = stacks.WIDE, 0, 0
+  end
+  local at = band(bxor(tobit(payload), extra), CACHE - 1)
+  local id = recent[at]
+  if self.payload[id] == payload and self.kind[id] == kind and
+     self.extra[id] == extra then
+    return id
+  end
+  if not known_kind[kind] then return nil end
+  local new
+  id, new = self.frames:put(payload, extra * KINDS + kind)
+  if id >= LIMIT then return nil end
+  if new then
+    self.kind[id], self.payload[id], self.extra[id] = kind, payload, extra
+  end
+  recent[at] = id
+  return id
+end
+
+local function grow(self)
+  local old, size = self.node, self.node_size
+  self.node, self.node_size = node_array(size * 2), size * 2
+  ffi.copy(self.node, old, size * NODE_SIZE)
+end
+
+-- Returns the node of the stack of node with one frame more, or nil if there
+-- are too many.
+function methods:push(node, frame)
+  local list = self.node
+  local id = list[node].child
+  if list[id].frame == frame then return id end
+  local new
+  id, new = self.nodes:put(node, frame)
+  if id >= LIMIT then return nil end
+  if new then
+    if id == self.node_size then
+      grow(self)
+      list = self.node
+    end
+    local depth, up = list[node].depth, list[node].jump
+    local far = list[up].jump
+    local n = list[id]
+    n.parent, n.frame, n.child, n.depth = node, frame, 0, depth + 1
+    local kind = self.kind[frame]
+    n.host = kind == HOST and frame or list[node].host
+    n.lua = kind == LFUNC and frame or list[node].lua
+    -- Two jumps of the same length make one of twice that and one.
+    n.jump = depth - list[up].depth == list[up].depth - list[far].depth and far or node
+  end
+  list[node].child = id
+  return id
+end
+
+-- Returns the leafmost host frame of a stack, or nil.
+function methods:leafmost_host(node)
+  local frame = self.node[node].host
+  return frame ~= 0 and frame or nil
+end
+
+-- Returns the leafmost Lua function of a stack, or nil.
+function methods:leafmost_lua(node)
+  local frame = self.node[node].lua
+  return frame ~= 0 and frame or nil
+end
+
+-- Returns the number of frames of a stack.
+function methods:depth(node)
+  return self.node[node].depth
+end
+
+-- Returns the node of the n outermost frames of a stack that has as many. The
+-- number of steps grows with the logarithm of the depth.
+function methods:outermost(node, n)
+  local list = self.node
+  while list[node].depth > n do
+    local up = list[node].jump
+    node = list[up].depth >= n and up or list[node].parent
+  end
+  return node
+end
+
+-- Writes the frames of a stack into list, root first; returns their number.
+function methods:list(node, out)
+  local list = self.node
+  local n = list[node].depth
+  for i = n, 1, -1 do
+    out[i], node = list[node].frame, list[node].parent
+  end
+  return n
+end
+
+return stacks

@@ -1,0 +1,127 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the samples of a profile one by one, in the order of time.
+--
+-- Only for formats that show single samples, and for a part of the time: else
+-- a profile keeps counts only. A sample is its time, weight and slot (what the
+-- profile counts it under), 16 bytes.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+
+ffi.cdef [[
+void *realloc(void *, size_t);
+void free(void *);
+]]
+
+local sample_type = ffi.typeof("struct { double time; float weight; int32_t slot; }")
+local sample_pointer = ffi.typeof("$ *", sample_type)
+local index_pointer = ffi.typeof("int32_t *")
+local SAMPLE_SIZE, INDEX_SIZE = ffi.sizeof(sample_type), ffi.sizeof("int32_t")
+
+local FIRST = 1024	-- Samples that there is room for at first.
+
+-- A weight up to here is exact; few samples stand for more.
+local WEIGHT_MAX = 2^24
+
+local timeline = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- Returns an array of a type in the place of another one (or nil), out of sight of
+-- the garbage collector: it would let memory grow to twice as much.
+local function resize(old, pointer, n, size)
+  if old then ffi.gc(old, nil) end
+  local p = ffi.C.realloc(old, n * size)
+  if p == nil then error("not enough memory for single samples", 0) end
+  return ffi.gc(ffi.cast(pointer, p), ffi.C.free)
+end
+
+function timeline.new()
+  return setmetatable({ n = 0, cap = 0, list = nil,
+			heavy = {},	-- Larger weights by sample.
+			order = nil, order_of = nil }, mt)	-- Of so many.
+end
+
+local function timeline_grow(self)
+  self.cap = math.max(FIRST, self.cap * 2)
+  self.list = resize(self.list, sample_pointer, self.cap, SAMPLE_SIZE)
+end
+
+function methods:add(time, weight, slot)
+  local i = self.n
+  if i == self.cap then timeline_grow(self) end
+  local s = self.list[i]
+  s.time, s.weight, s.slot = time, weight, slot
+  if weight > WEIGHT_MAX then self.heavy[i] = weight end
+  self.n = i + 1
+end
+
+-- Merges the samples from[first..middle-1] and from[middle..last-1], which are in
+-- order, into the same places of another list.
+local function merge_runs(list, from, to, first, middle, last)
+  local a, b = first, middle
+  for i = first, last - 1 do
+    if b == last or (a < middle and list[from[a]].time <= list[from[b]].time) then
+      to[i], a = from[a], a + 1
+    else
+      to[i], b = from[b], b + 1
+    end
+  end
+end
+
+-- Returns the numbers of the samples by time, false if it is their own order. They
+-- are runs, of threads, that are in order.
+local function timeline_order(self)
+  local list, n, runs = self.list, self.n, {}
+  for i = 0, n - 1 do
+    if i == 0 or list[i].time < list[i - 1].time then runs[#runs + 1] = i end
+  end
+  if #runs < 2 then return false end
+  local from = resize(nil, index_pointer, n, INDEX_SIZE)
+  local to = resize(nil, index_pointer, n, INDEX_SIZE)
+  for i = 0, n - 1 do from[i] = i end
+  while #runs > 1 do
+    local longer = {}
+    for k = 1, #runs, 2 do
+      local last = runs[k + 2] or n
+      merge_runs(list, from, to, runs[k], runs[k + 1] or last, last)
+      longer[#longer + 1] = runs[k]
+    end
+    from, to, runs = to, from, longer
+  end
+  return from
+end
+
+-- Returns a function that gives time, weight and slot of the next sample, nil
+-- at the end. Samples of several threads can be out of order in a stream.
+function methods:in_order()
+  local list, n, heavy = self.list, self.n, self.heavy
+  if self.order_of ~= n then self.order, self.order_of = timeline_order(self), n end
+  local order = self.order
+  local at = 0
+  return function()
+    if at == n then return nil end
+    at = at + 1
+    local i = order and order[at - 1] or at - 1
+    local s = list[i]
+    return s.time, heavy[i] or s.weight, s.slot
+  end
+end
+
+-- Makes a profile keep what its options ask for, see sysprof.model.profile.
+function timeline.attach(profile, options)
+  if not (options.timeline or options.from or options.to) then return end
+  local add = profile.add
+  local from, to = options.from or 0, options.to or math.huge
+  local line = options.timeline and timeline.new()
+  profile.timeline = line or nil
+  profile.whole = not (options.from or options.to)
+  profile.add = function(now, weight, state, lua, host, event)
+    if now < from or now >= to then return true end
+    local ok, slot = add(now, weight, state, lua, host, event)
+    if line then line:add(now, weight, slot) end
+    return ok
+  end
+end
+
+return timeline

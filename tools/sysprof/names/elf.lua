@@ -1,0 +1,240 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the parts of an ELF file that name code addresses.
+--
+-- Section headers, build-id, debug link and symbol tables, of little-endian
+-- 64-bit files. Only regular files are opened, only what is needed is read,
+-- and no offset or size is believed before it was compared with the size of
+-- the file. No function raises an error because of what a file holds.
+----------------------------------------------------------------------------
+
+local bit = require("bit")
+local ffi = require("ffi")
+local bytes = require("sysprof.base.bytes")
+
+local elf = {}
+local methods = {}
+local mt = { __index = methods }
+
+local HEADER_SIZE, SECTION_SIZE, SYMBOL_SIZE = 64, 64, 24
+local SECTIONS_MAX = 2^18	-- Sections of a file that are believed.
+local TABLE_MAX = 2^29		-- Bytes of a symbol table, or of its strings.
+local NOTES_MAX = 64		-- Sections of notes that are looked at.
+local NOTE_MAX = 2^16		-- Bytes of one.
+local LINK_MAX = 4096		-- Bytes of a debug link.
+local CRC_PART = 2^16		-- Bytes that are read at once for a checksum.
+
+local SHT_SYMTAB, SHT_NOTE, SHT_DYNSYM = 2, 7, 11
+local SHN_XINDEX = 0xffff
+local SHF_EXECINSTR = 4
+local NT_GNU_BUILD_ID = 3
+
+local header_ptr = ffi.typeof([[const struct {
+  uint8_t ident[16];
+  uint16_t type, machine;
+  uint32_t version;
+  uint64_t entry, phoff, shoff;
+  uint32_t flags;
+  uint16_t ehsize, phentsize, phnum, shentsize, shnum, shstrndx;
+} *]])
+
+local section_ptr = ffi.typeof([[const struct {
+  uint32_t name, type;
+  uint64_t flags, addr, offset, size;
+  uint32_t link, info;
+  uint64_t addralign, entsize;
+} *]])
+
+local symbol_ptr = ffi.typeof([[const struct {
+  uint32_t name;
+  uint8_t info, other;
+  uint16_t shndx;
+  uint64_t value, size;
+} *]])
+
+local note_ptr = ffi.typeof("const struct { uint32_t namesz, descsz, type; } *")
+
+-- -- Files -----------------------------------------------------------------
+
+ffi.cdef [[
+int open(const char *, int, ...);
+int close(int);
+int statx(int, const char *, int, unsigned int, void *);
+]]
+
+local O_PATH, O_CLOEXEC = 0x200000, 0x80000
+local AT_EMPTY_PATH, STATX_TYPE, STATX_SIZE = 0x1000, 1, 0x200
+-- struct statx: its size, stx_mode, stx_size.
+local STATX_BYTES, STATX_MODE, STATX_LENGTH = 256, 28, 40
+local S_IFMT, S_IFREG = 0xf000, 0x8000
+
+-- Returns the size of a regular file, or nil.
+local function regular_size(fd)
+  local buf = ffi.new("uint8_t[?]", STATX_BYTES)
+  if ffi.C.statx(fd, "", AT_EMPTY_PATH, STATX_TYPE + STATX_SIZE, buf) ~= 0 then return nil end
+  local mode = buf[STATX_MODE] + buf[STATX_MODE + 1] * 256
+  if bit.band(mode, S_IFMT) ~= S_IFREG then return nil end
+  return ffi.cast("uint64_t *", buf + STATX_LENGTH)[0]
+end
+
+-- To open something else could wait, or do something; so could a file of /proc, which
+-- has no size. A descriptor that is only a place opens nothing, and what it is cannot
+-- be exchanged any more. Returns a file, nil, or nil and a message.
+local function open_regular(path)
+  local fd = ffi.C.open(path, O_PATH + O_CLOEXEC)
+  if fd < 0 then return nil end
+  local size, file, err = regular_size(fd), nil, nil
+  if size == 0 then
+    err = "is empty"
+  elseif size then
+    file, err = io.open("/proc/self/fd/" .. fd, "rb")
+    if not file then err = "cannot be read: " .. err:gsub("^/proc/self/fd/%d+: ", "") end
+  end
+  ffi.C.close(fd)
+  return file, err
+end
+
+-- Returns size bytes at an offset, or nil if the file does not have them.
+local function read_at(self, offset, size)
+  if not (offset + size <= self.size) then return nil end
+  if size == 0 then return "" end
+  if not self.file:seek("set", offset) then return nil end
+  local s = self.file:read(size)
+  return s and #s == size and s or nil
+end
+
+local function read_section(self, s, max)
+  return s.size <= max and read_at(self, s.offset, s.size) or nil
+end
+
+-- Reads the section headers; returns true, or nil and a message.
+local function read_sections(self)
+  local head = read_at(self, 0, HEADER_SIZE)
+  if not head or head:sub(1, 4) ~= "\127ELF" then return nil, "is no ELF file" end
+  if head:sub(5, 6) ~= "\2\1" then return nil, "is no 64-bit little-endian ELF file" end
+  local h = ffi.cast(header_ptr, head)
+  local at, n, names = tonumber(h.shoff), h.shnum, h.shstrndx
+  if at == 0 then return true end
+  local first = h.shentsize == SECTION_SIZE and read_at(self, at, SECTION_SIZE)
+  if not first then return nil, "is cut or damaged: it has no section headers" end
+  -- Numbers that do not fit into the header are in the first section.
+  local s = ffi.cast(section_ptr, first)
+  if n == 0 then n = tonumber(s.size) end
+  if names == SHN_XINDEX then names = s.link end
+  local all = n <= SECTIONS_MAX and read_at(self, at, n * SECTION_SIZE)
+  if not all then return nil, "is cut or damaged: its section headers are not there" end
+  s = ffi.cast(section_ptr, all)
+  for i = 0, n - 1 do
+    self.sections[i] = {
+      name = s[i].name, type = s[i].type, link = s[i].link,
+      code = bit.band(tonumber(s[i].flags % 2^32), SHF_EXECINSTR) ~= 0,
+      first = tonumber(s[i].addr), last = tonumber(s[i].addr) + tonumber(s[i].size),
+      offset = tonumber(s[i].offset), size = tonumber(s[i].size),
+    }
+  end
+  self.nsections, self.names = n, self.sections[names]
+  return true
+end
+
+local function align4(n)
+  return math.ceil(n / 4) * 4
+end
+
+-- Returns the build-id in the notes s, if it is there.
+local function note_buildid(s)
+  local at = 0
+  while at + 12 <= #s do
+    local n = ffi.cast(note_ptr, ffi.cast("const char *", s) + at)
+    local desc = at + 12 + align4(n.namesz)
+    if desc + n.descsz > #s then return nil end
+    if n.type == NT_GNU_BUILD_ID and s:sub(at + 13, at + 12 + n.namesz) == "GNU\0" then
+      return s:sub(desc + 1, desc + n.descsz)
+    end
+    at = desc + align4(n.descsz)
+  end
+end
+
+local function find_buildid(self)
+  local left = NOTES_MAX
+  for i = 1, self.nsections - 1 do
+    local s = self.sections[i]
+    if s.type == SHT_NOTE and left > 0 then
+      left = left - 1
+      local notes = read_section(self, s, NOTE_MAX)
+      local id = notes and note_buildid(notes)
+      if id then return id end
+    end
+  end
+end
+
+-- -- API -------------------------------------------------------------------
+
+-- Opens a file. Returns nil if there is none, nil and what is wrong with it, or
+-- an object with its path, the buildid or nil, and the methods below.
+function elf.open(path)
+  if path:find("%z") then return nil end
+  local file, err = open_regular(path)
+  if err then return nil, err end
+  if not file then return nil end
+  local self = setmetatable({ path = path, file = file, size = file:seek("end") or 0,
+			      sections = {}, nsections = 0 }, mt)
+  local ok, why = read_sections(self)
+  if not ok then
+    file:close()
+    return nil, why
+  end
+  self.buildid = find_buildid(self)
+  return self
+end
+
+function methods:close()
+  self.file:close()
+end
+
+-- Returns the name and the checksum of the file that has the symbols instead,
+-- if one is named.
+function methods:debuglink()
+  local names = self.names and read_section(self, self.names, TABLE_MAX)
+  for i = 1, names and self.nsections - 1 or 0 do
+    local s = self.sections[i]
+    if names:sub(s.name + 1, s.name + 15) == ".gnu_debuglink\0" then
+      local link = read_section(self, s, LINK_MAX)
+      local name = link and link:match("^([^%z/]+)%z")
+      local at = name and align4(#name + 1)
+      if not name or at + 4 > #link then return nil end
+      local a, b, c, d = link:byte(at + 1, at + 4)
+      return name, a + b * 2^8 + c * 2^16 + d * 2^24
+    end
+  end
+end
+
+-- Returns the checksum of the whole file that debug links have.
+function methods:checksum()
+  local crc, at = 0, 0
+  while at < self.size do
+    local part = read_at(self, at, math.min(CRC_PART, self.size - at))
+    if not part then return nil end
+    crc = bytes.crc32(crc, ffi.cast("const uint8_t *", part), 0, #part)
+    at = at + #part
+  end
+  return crc % 2^32
+end
+
+-- Returns the table ".symtab" or ".dynsym" (wanted is "symtab" or "dynsym"): an
+-- array symbols of n, the first one empty, and their strings. Returns nil if
+-- there is none, nil and what is wrong with it.
+function methods:symbols(wanted)
+  local want = wanted == "symtab" and SHT_SYMTAB or SHT_DYNSYM
+  for i = 1, self.nsections - 1 do
+    local s = self.sections[i]
+    if s.type == want then
+      local strings = self.sections[s.link]
+      local entries = read_section(self, s, TABLE_MAX)
+      local text = entries and strings and read_section(self, strings, TABLE_MAX)
+      if not text then return nil, "is cut or damaged: its symbol table is not there" end
+      return { symbols = ffi.cast(symbol_ptr, entries), n = math.floor(#entries / SYMBOL_SIZE),
+	       strings = text, entries = entries, sections = self.sections }
+    end
+  end
+end
+
+return elf

@@ -1,0 +1,84 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: where the code of a frame is.
+--
+-- What sysprof.names.symbols does not put into a name: source file, lines, address
+-- and module. For the formats that have fields of their own for them.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local symbols = require("sysprof.names.symbols")
+local text = require("sysprof.base.text")
+
+local places = {}
+
+local NOWHERE = {}
+local LINE_MAX = 2^31	-- No line is believed to be larger.
+
+-- Returns the file of a chunk's name, nil if it is not one.
+local function file_of(chunk)
+  return chunk:sub(1, 1) == "@" and #chunk > 1 and text.clean(chunk:sub(2)) or nil
+end
+
+-- Returns the number in profile.modules of the module that an address lies in,
+-- nil if there is none. The latest one counts: libraries come and go.
+local function module_at(profile, addr)
+  local list = profile.modules
+  for i = #list, 1, -1 do
+    if addr >= list[i].first and addr < list[i].last then return i end
+  end
+end
+
+local place_of = {}
+
+place_of[G.SPF_FRAME_LFUNC] = function(profile, fid, line)
+  local f = profile.lfuncs[fid]
+  if not f then return NOWHERE end
+  return { file = file_of(f.chunk), chunk = text.clean(f.chunk), source = f.chunk,
+	   first = f.firstline < LINE_MAX and f.firstline or 0, line = line > 0 and line or nil }
+end
+
+local function host_place(profile, addr)
+  return { addr = addr, module = module_at(profile, addr) }
+end
+
+place_of[G.SPF_FRAME_CFUNC] = host_place
+place_of[G.SPF_FRAME_HOST] = host_place
+
+local OTHER = { builtin = "[Lua builtins]", vm = "[VM]", lua = "[Lua]",
+		unknown = "[unknown]", c = "[unknown]" }
+
+-- Returns the name of what code belongs to, by its place and the entry of its
+-- name: the source of a Lua function, the file of host code, else a kind; a
+-- marker is its own.
+function places.module_name(profile, place, entry)
+  local module = place.module and profile.modules[place.module]
+  if module then return text.clean(module.path) end
+  if place.file then return place.file end
+  if place.chunk then return symbols.chunk_name(place.source) end
+  return not place.addr and OTHER[entry.plain.kind] or
+	 place.addr and OTHER.unknown or entry.text
+end
+
+-- Returns a function that gives the place of a part of a joined stack, see
+-- sysprof.show.join: a table, the same one each time, with what is known of
+--   file, chunk  of a Lua function; chunk is "=name" or the text if no file
+--   source       its chunk as the profile has it
+--   first, line  line where it is defined, and the current one
+--   addr         address of host code
+--   module       its number in profile.modules
+function places.new(profile)
+  local all, known = profile.stacks, {}
+  return function(part)
+    if type(part) == "string" then return NOWHERE end
+    part = math.abs(part)
+    local place = known[part]
+    if not place then
+      local find = place_of[all.kind[part]]
+      place = find and find(profile, all.payload[part], all.extra[part]) or NOWHERE
+      known[part] = place
+    end
+    return place
+  end
+end
+
+return places

@@ -1,0 +1,311 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: names of host addresses that the stream has none for.
+--
+-- They come from the symbol tables of ELF files: of the module itself, of its
+-- copy in a folder that the user names, or of a debug file. A file counts only
+-- if its build-id is that of the module. Modules without a build-id are looked
+-- for in the user's folders only.
+--
+-- Each table is read once, from its beginning to its end, and only if there are
+-- addresses for it; the addresses are searched, not the symbols.
+----------------------------------------------------------------------------
+
+local bit = require("bit")
+local ffi = require("ffi")
+local G = require("sysprof.base.grammar")
+local elf = require("sysprof.names.elf")
+local text = require("sysprof.base.text")
+
+local symbolfiles = {}
+local methods = {}
+local mt = { __index = methods }
+
+local DEBUG_FOLDER = "/usr/lib/debug"
+local ID_MIN = 2		-- Bytes of a build-id that can be in a path.
+local NAME_MAX = 4096		-- Bytes of a name that are kept.
+local SHOWN_MAX = 400		-- Bytes of a path in a message,
+local SHOWN_ID_MAX = 32		-- and of a build-id.
+local EXACT_MAX = 2^53
+
+local STT_NOTYPE, STT_SECTION, STT_FILE, STT_GNU_IFUNC = 0, 3, 4, 10
+local STT_FUNC, STT_TLS = 2, 6
+local SHN_UNDEF = 0
+
+-- Of several symbols at one address, a global one is what users know.
+local RANK = { [0] = 1, 3, 2 }	-- STB_LOCAL, STB_GLOBAL, STB_WEAK.
+
+-- -- Addresses and symbols -------------------------------------------------
+
+-- Adds up what the files of a module say about its addresses: wanted.addr[0]
+-- to [n - 1], ascending, as in the file. For each the innermost symbol that it
+-- lies in, and the last one of all that begins before it.
+local function new_wanted(list)
+  table.sort(list)
+  return { n = #list, addr = ffi.new("double[?]", #list + 1, list),
+	   start = {}, rank = {}, name = {},
+	   near = {}, near_rank = {}, near_name = {}, near_section = {} }
+end
+
+-- Returns the number of the first wanted address that is not below addr.
+local function first_from(wanted, addr)
+  local list, low, high = wanted.addr, 0, wanted.n
+  while low < high do
+    local middle = bit.rshift(low + high, 1)
+    if list[middle] < addr then low = middle + 1 else high = middle end
+  end
+  return low
+end
+
+local function string_at(strings, offset)
+  return strings:sub(offset + 1, offset + NAME_MAX):match("^%Z*")
+end
+
+-- No name, and names that tools give to places, begin with these bytes.
+local NOT_A_NAME = { [0] = true, [("."):byte()] = true, [("$"):byte()] = true }
+
+local function is_name(byte)
+  return byte ~= nil and not NOT_A_NAME[byte]
+end
+
+-- A symbol of known size is offered to the addresses in it.
+local function offer(wanted, i, from, to, rank, strings, name)
+  local list = wanted.addr
+  while i < wanted.n and list[i] < to do
+    local have = wanted.start[i]
+    if not have or have < from or (have == from and wanted.rank[i] < rank) then
+      wanted.start[i], wanted.rank[i] = from, rank
+      wanted.name[i] = string_at(strings, name)
+    end
+    i = i + 1
+  end
+end
+
+-- Any symbol is remembered at the first address behind its start. Of two with
+-- the same start, one whose size is known says more: its name is false.
+local function remember_near(wanted, i, from, rank, section, strings, name)
+  local have = wanted.near[i]
+  if have and (have > from or (have == from and wanted.near_rank[i] >= rank)) then return end
+  wanted.near[i], wanted.near_rank[i] = from, rank
+  wanted.near_section[i] = section
+  wanted.near_name[i] = name and string_at(strings, name)
+end
+
+local SIZED_RANK = 4	-- Above all of RANK.
+
+-- Only a full table tells where a symbol without a size ends.
+local function take_table(wanted, t, full)
+  local symbols, sections, strings = t.symbols, t.sections, t.strings
+  for k = 1, t.n - 1 do
+    local s = symbols[k]
+    local kind = s.info % 16
+    local section = sections[s.shndx]
+    if s.shndx ~= SHN_UNDEF and kind ~= STT_SECTION and kind ~= STT_FILE and
+       kind ~= STT_TLS then
+      local from, size = tonumber(s.value), tonumber(s.size)
+      local i = first_from(wanted, from)
+      if i < wanted.n then
+	local rank = RANK[bit.rshift(s.info, 4)] or 1
+	local known = is_name(strings:byte(s.name + 1)) and
+		      (kind == STT_FUNC or kind == STT_GNU_IFUNC or
+		       (kind == STT_NOTYPE and section and section.code))
+	if known and size > 0 then
+	  offer(wanted, i, from, from + size, rank, strings, s.name)
+	end
+	if full and section and section.code then
+	  local open = known and size == 0
+	  remember_near(wanted, i, from, open and rank or SIZED_RANK, section,
+			strings, open and s.name)
+	end
+      end
+    end
+  end
+end
+
+-- Calls found(address, start, name) for each address that has a name.
+local function each_name(wanted, found)
+  local near
+  for i = 0, wanted.n - 1 do
+    local addr = wanted.addr[i]
+    if wanted.near[i] then near = i end
+    if wanted.start[i] then
+      found(addr, wanted.start[i], wanted.name[i])
+    elseif near and wanted.near_name[near] and
+	   addr < wanted.near_section[near].last then
+      found(addr, wanted.near[near], wanted.near_name[near])
+    end
+  end
+end
+
+-- -- Files -----------------------------------------------------------------
+
+-- What is wrong with a file, for the user; only the first one is told.
+local function complain(search, path, why)
+  search.problem = search.problem or ("'%s' %s"):format(text.excerpt(path, SHOWN_MAX), why)
+end
+
+-- Opens a file that fits the module; crc is what the debug link says, if the
+-- file was found by one. The caller has to close it.
+local function open_file(search, path, crc)
+  if search.tried[path] then return nil end
+  search.tried[path] = true
+  local file, why = elf.open(path)
+  if not file then
+    if why then complain(search, path, why) end
+    return nil
+  end
+  local wanted, why_not = search.buildid, nil
+  if wanted ~= "" and file.buildid then
+    why_not = file.buildid ~= wanted and "has another build-id"
+  elseif crc then
+    why_not = file:checksum() ~= crc and "has another checksum"
+  else
+    why_not = wanted ~= "" and "has no build-id"
+  end
+  if not why_not then return file end
+  complain(search, path, why_not)
+  file:close()
+end
+
+-- Takes the symbols of a file. Returns whether it had a full table.
+local function take_file(search, file)
+  local full = false
+  for _, which in ipairs { "symtab", "dynsym" } do
+    local symbols, why = file:symbols(which)
+    if symbols then
+      take_table(search.wanted, symbols, which == "symtab")
+      full = full or which == "symtab"
+    elseif why then
+      complain(search, file.path, why)
+    end
+  end
+  return full
+end
+
+local take_linked
+
+-- Takes the symbols of the file at path, and of that which it names. Returns
+-- whether a full table was found.
+local function take_path(search, path, crc)
+  local file = open_file(search, path, crc)
+  if not file then return false end
+  local full = take_file(search, file)
+  local name, link_crc
+  if not full and not crc then name, link_crc = file:debuglink() end
+  file:close()
+  return full or (name and take_linked(search, path, name, link_crc)) or false
+end
+
+function take_linked(search, path, name, crc)
+  local folder = path:match("^(.*)/") or "."
+  local places = { folder .. "/" .. name, folder .. "/.debug/" .. name,
+		   DEBUG_FOLDER .. folder .. "/" .. name }
+  for _, dir in ipairs(search.dirs) do places[#places + 1] = dir .. "/" .. name end
+  for _, place in ipairs(places) do
+    if take_path(search, place, crc) then return true end
+  end
+  return false
+end
+
+-- Where the symbols of a module may be.
+local function candidates(search)
+  local list, path, id = {}, search.path, search.buildid
+  local base = path:match("[^/]+/*$")
+  local by_id = #id >= ID_MIN and ("/.build-id/%s/%s.debug"):format(
+    text.hex_bytes(id:sub(1, 1)), text.hex_bytes(id:sub(2)))
+  for _, dir in ipairs(search.dirs) do
+    if base then
+      list[#list + 1] = dir .. "/" .. base
+      list[#list + 1] = dir .. "/" .. base .. ".debug"
+    end
+    if by_id then list[#list + 1] = dir .. by_id end
+  end
+  if id ~= "" then list[#list + 1] = path end
+  if by_id then list[#list + 1] = DEBUG_FOLDER .. by_id end
+  return list
+end
+
+-- Finds names for the addresses of a module, and says what is missing.
+local function search_module(self, m)
+  local search = { path = m.path, buildid = m.buildid, dirs = self.dirs,
+		   wanted = new_wanted(m.list), tried = {}, problem = nil }
+  local full = false
+  for _, path in ipairs(candidates(search)) do
+    full = full or take_path(search, path)
+  end
+  local named = 0
+  each_name(search.wanted, function(addr, start, name)
+    named = named + 1
+    for _, bias in ipairs(m.biases[addr]) do
+      self.found[addr + bias] = { addr = start + bias, name = name }
+    end
+  end)
+  if named == #m.list or full or #self.dirs == 0 then return end
+  local id = m.buildid == "" and "" or
+	     (" (build-id %s)"):format(text.hex_bytes(m.buildid:sub(1, SHOWN_ID_MAX)))
+  self.messages[#self.messages + 1] = ("%d address%s of '%s'%s without a name: %s"):format(
+    #m.list - named, #m.list - named == 1 and "" or "es", text.excerpt(m.path, SHOWN_MAX), id,
+    search.problem or "no file with its symbols was found")
+end
+
+-- -- Addresses without a name ----------------------------------------------
+
+-- The module that an address lies in. The latest one counts: libraries come
+-- and go.
+function symbolfiles.module_of(profile, addr)
+  local list = profile.modules
+  for i = #list, 1, -1 do
+    if addr >= list[i].first and addr < list[i].last then return list[i] end
+  end
+end
+
+-- Returns the addresses that have no name, by the file they are in: list has
+-- them as in the file, biases by these where the file was mapped.
+local function nameless(profile)
+  local all, hsyms, starts = profile.stacks, profile.hsyms, {}
+  local list, by_key, seen = {}, {}, {}
+  for _, symbol in pairs(hsyms) do starts[symbol.addr] = true end
+  for id = 1, #all.kind do
+    local kind, addr = all.kind[id], all.payload[id]
+    if (kind == G.SPF_FRAME_HOST or (kind == G.SPF_FRAME_CFUNC and not starts[addr])) and
+       not hsyms[addr] and not seen[addr] then
+      seen[addr] = true
+      local m = symbolfiles.module_of(profile, addr)
+      if m and m.path:sub(1, 1) ~= "[" and m.bias <= addr and m.bias < EXACT_MAX then
+	local key, at = m.buildid .. "\0" .. m.path, addr - m.bias
+	local wanted = by_key[key]
+	if not wanted then
+	  wanted = { path = m.path, buildid = m.buildid, list = {}, biases = {} }
+	  by_key[key], list[#list + 1] = wanted, wanted
+	end
+	if not wanted.biases[at] then
+	  wanted.list[#wanted.list + 1], wanted.biases[at] = at, {}
+	end
+	table.insert(wanted.biases[at], m.bias)
+      end
+    end
+  end
+  return list
+end
+
+-- -- API -------------------------------------------------------------------
+
+-- Looks for the symbols of a profile; dirs are the user's folders, or nil. The
+-- files are read when the first name is needed.
+function symbolfiles.new(profile, dirs)
+  return setmetatable({ profile = profile, dirs = dirs or {},
+			found = nil,	-- Symbol by address.
+			messages = {},	-- What is missing in the user's folders.
+  }, mt)
+end
+
+-- Returns { addr = start of the symbol, name = }, or nil. Knows only addresses
+-- without a name in the profile.
+function methods:find(addr)
+  if not self.found then
+    self.found = {}
+    for _, m in ipairs(nameless(self.profile)) do search_module(self, m) end
+  end
+  return self.found[addr]
+end
+
+return symbolfiles

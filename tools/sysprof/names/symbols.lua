@@ -1,0 +1,204 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: frames to names.
+--
+-- A name is an entry { text = , kind = , plain = }, the same one for the same
+-- text. The text is clean (sysprof.base.text); the kind is one of symbols.KINDS and
+-- tells the colour in a flame graph. A compiled Lua function has an entry of its
+-- own, of kind "compiled", whose plain is the one of the same text; of all others
+-- plain is the entry itself. A name that is mangled in a symbol table has that as
+-- its mangled. The names of a profile are known only after all of it was read.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local demangle = require("sysprof.names.demangle")
+local stacks = require("sysprof.model.stacks")
+local symbolfiles = require("sysprof.names.symbolfiles")
+local text = require("sysprof.base.text")
+local work = require("sysprof.names.work")
+
+local symbols = {}
+local methods = {}
+local mt = { __index = methods }
+
+symbols.KINDS = { "lua", "compiled", "builtin", "c", "vm", "marker", "unknown" }
+
+local EXCERPT_MAX = 40
+
+-- -- Parts of names --------------------------------------------------------
+
+-- Name of the chunk of a Lua function, from lua_Debug.source.
+local function chunk_name(source)
+  local mark = source:sub(1, 1)
+  if mark ~= "@" and mark ~= "=" then
+    return '[string "' .. text.excerpt(source, EXCERPT_MAX) .. '"]'
+  end
+  return #source > 1 and text.clean(source:sub(2)) or "?"
+end
+
+symbols.chunk_name = chunk_name
+
+-- Name of a Lua function with a place: a line, "?" if it is not known, or nil
+-- for where the function is defined.
+local function lua_name(f, line)
+  local chunk = chunk_name(f.chunk)
+  local name, first = text.clean(f.name), ("%.0f"):format(f.firstline)
+  if f.firstline == 0 and f.lastline == 0 and name ~= "" then
+    first = "?"  -- Bytecode without debug information.
+    if name == first then name = "" end
+  elseif f.firstline == 0 then
+    name = "main chunk"
+    -- LuaJIT's own names have parentheses, as "(command line)".
+    if not line then
+      return name .. " (" .. (chunk:match("^%((.*)%)$") or chunk) .. ")"
+    end
+  end
+  local place = chunk .. ":" .. (line or first)
+  return name == "" and place or name .. " (" .. place .. ")"
+end
+
+local function address_name(profile, addr)
+  local m = symbolfiles.module_of(profile, addr)
+  if not m then return text.hex(addr) end
+  local offset = addr - m.bias
+  if offset < 0 or m.bias >= 2^53 then offset = addr - m.first end
+  return text.clean(m.path:match("[^/]+/*$") or "?") .. "+" .. text.hex(offset)
+end
+
+-- -- Frames ----------------------------------------------------------------
+
+local function host_entry(self, addr, symbol)
+  if not symbol or symbol.name == "" then
+    return self:entry(address_name(self.profile, addr), "unknown")
+  end
+  local own = demangle.without_version(symbol.name)
+  local name = demangle.name(own, self.mangled)
+  local e = self:entry(text.clean(name), symbol.name:find("^lj_") and "vm" or "c")
+  if name ~= own then e.mangled = e.mangled or text.clean(own) end
+  return e
+end
+
+-- Symbol that a code address lies in, if known.
+local function symbol_at(self, addr)
+  return self.profile.hsyms[addr] or self.files:find(addr)
+end
+
+-- Symbol of a C function, by the address where it begins.
+local function symbol_at_start(self, addr)
+  if not self.starts then
+    self.starts = {}
+    for _, symbol in pairs(self.profile.hsyms) do
+      self.starts[symbol.addr] = symbol
+    end
+  end
+  return self.profile.hsyms[addr] or self.starts[addr] or self.files:find(addr)
+end
+
+local namer = {}
+
+namer[G.SPF_FRAME_LFUNC] = function(self, fid, line)
+  local f = self.profile.lfuncs[fid]
+  if not f then
+    return self:entry(("[lua function %.0f]"):format(fid), "lua")
+  elseif not self.lines then
+    return self:entry(lua_name(f), "lua")
+  end
+  return self:entry(lua_name(f, line > 0 and ("%.0f"):format(line) or "?"), "lua")
+end
+
+namer[G.SPF_FRAME_FFUNC] = function(self, ffid)
+  local name = self.profile.ffuncs[ffid]
+  return self:entry(name and text.clean(name) or
+		    ("[builtin %.0f]"):format(ffid), "builtin")
+end
+
+namer[G.SPF_FRAME_CFUNC] = function(self, addr)
+  return host_entry(self, addr, symbol_at_start(self, addr))
+end
+
+namer[G.SPF_FRAME_HOST] = function(self, addr)
+  return host_entry(self, addr, symbol_at(self, addr))
+end
+
+namer[G.SPF_FRAME_TRACE] = function(self, payload)
+  return self:entry(work.trace_name(payload), "marker")
+end
+
+namer[G.SPF_FRAME_WORK] = function(self, arg, what)
+  return self:entry(work.name(what, arg), "vm")
+end
+
+namer[stacks.UNDEFINED] = function(self)
+  return self:entry("[stack not defined in the stream]", "marker")
+end
+
+namer[stacks.WIDE] = function(self)
+  return self:entry("[frame out of range]", "unknown")
+end
+
+-- -- API -------------------------------------------------------------------
+
+-- lines: Lua functions are named by their current lines, not by where they are
+-- defined. mangled: C++ names stay as they are. dirs: folders with files that have
+-- symbols, see sysprof.names.symbolfiles.
+function symbols.new(profile, lines, mangled, dirs)
+  return setmetatable({
+    profile = profile, lines = lines, mangled = mangled,
+    files = symbolfiles.new(profile, dirs),
+    by_text = {}, compiled_by_text = {},
+    by_part = {},	-- By part of a joined stack.
+    starts = nil,	-- Symbol by address of its start, made when needed.
+  }, mt)
+end
+
+function methods:entry(name, kind)
+  local e = self.by_text[name]
+  if not e then
+    e = { text = name, kind = kind }
+    e.plain = e
+    self.by_text[name] = e
+  end
+  return e
+end
+
+-- Returns the entry of the compiled code of a function.
+local function compiled_entry(self, plain)
+  local e = self.compiled_by_text[plain.text]
+  if not e then
+    e = { text = plain.text, kind = "compiled", plain = plain }
+    self.compiled_by_text[plain.text] = e
+  end
+  return e
+end
+
+local function entry_of(self, part)
+  if type(part) == "string" then return self:entry(part, "marker") end
+  if part < 0 then return compiled_entry(self, self:name(-part)) end
+  local all = self.profile.stacks
+  local name = namer[all.kind[part]]
+  -- Other kinds have no name: they only steer the join.
+  return name and name(self, all.payload[part], all.extra[part]) or
+	 self:entry("[misplaced frame]", "unknown")
+end
+
+-- Returns the entry of a part of a joined stack: a frame or a marker.
+function methods:name(part)
+  local e = self.by_part[part]
+  if not e then
+    e = entry_of(self, part)
+    self.by_part[part] = e
+  end
+  return e
+end
+
+-- Returns a list of sentences: what was not found in the folders with symbols.
+function methods:missing()
+  return self.files.messages
+end
+
+-- Returns the start of the symbol that a code address lies in, if known.
+function methods:symaddr(addr)
+  local symbol = symbol_at(self, addr)
+  return symbol and symbol.addr
+end
+
+return symbols

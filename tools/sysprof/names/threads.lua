@@ -1,0 +1,43 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: how threads are called.
+--
+-- A thread is { tid, name, pid, ambiguous }: name is nil if it is not known, pid
+-- if it is that of the profile; ambiguous are threads of several processes
+-- with the same id.
+----------------------------------------------------------------------------
+
+local text = require("sysprof.base.text")
+
+local threads = {}
+
+-- Returns the id of the process of a thread of a profile, as a text.
+function threads.pid(profile, thread)
+  return thread.pid or profile.meta.pid or ""
+end
+
+-- "name (tid)", or the id alone.
+function threads.text(thread)
+  local id = ("%.0f"):format(thread.tid)
+  if thread.ambiguous then
+    id = ("%s of process %s"):format(id, thread.pid ~= "" and text.clean(thread.pid) or "?")
+  end
+  return thread.name and ("%s (%s)"):format(text.clean(thread.name), id) or id
+end
+
+-- The same as a title.
+function threads.title(thread)
+  return (thread.name and "" or "thread ") .. threads.text(thread)
+end
+
+-- Moves the thread that its process has begun with to the front of a list of tables,
+-- the thread of an item being item.thread.
+function threads.main_first(profile, list)
+  for i, item in ipairs(list) do
+    if ("%.0f"):format(item.thread.tid) == threads.pid(profile, item.thread) then
+      table.insert(list, 1, table.remove(list, i))
+      return
+    end
+  end
+end
+
+return threads

@@ -1,0 +1,47 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: names of what the VM does itself, and of traces.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+
+local work = {}
+
+local PHASES = {
+  [G.SPF_GC_PAUSE] = "pause",
+  [G.SPF_GC_PROPAGATE] = "propagate",
+  [G.SPF_GC_ATOMIC] = "atomic",
+  [G.SPF_GC_SWEEPSTRING] = "sweep strings",
+  [G.SPF_GC_SWEEP] = "sweep",
+  [G.SPF_GC_FINALIZE] = "finalize",
+}
+
+local EXITS = 65536	-- Above any number of a side exit.
+
+local namer = {}
+
+namer[G.SPF_WORK_GC] = function(phase)
+  return ("[gc: %s]"):format(PHASES[phase] or ("phase %.0f"):format(phase))
+end
+
+namer[G.SPF_WORK_RECORD] = function() return "[record trace]" end
+namer[G.SPF_WORK_OPT] = function() return "[optimise trace]" end
+namer[G.SPF_WORK_ASM] = function() return "[assemble trace]" end
+
+namer[G.SPF_WORK_EXIT] = function(arg)
+  return ("[side exit %.0f of trace %.0f]"):format(arg % EXITS,
+						   math.floor(arg / EXITS))
+end
+
+-- Returns the name of work SPF_WORK_* with its argument.
+function work.name(what, arg)
+  local name = namer[what]
+  return name and name(arg) or ("[work %.0f]"):format(what)
+end
+
+-- Returns the name of a trace from the payload of SPF_FRAME_TRACE.
+function work.trace_name(payload)
+  return ("[trace %.0f%s]"):format(math.floor(payload / 2),
+				   payload % 2 == 1 and " loop" or "")
+end
+
+return work

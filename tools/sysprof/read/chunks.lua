@@ -1,0 +1,144 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: finds the whole and undamaged chunks of a stream.
+--
+-- next() gives one chunk after the other, over prologues between them. Other
+-- bytes that are no such chunk are skipped up to the next one and reported, with
+-- offset, to the function that the caller gave; so is a chunk that is cut by the
+-- end of the input. Every byte of the input is in a chunk that was given out, in
+-- a prologue or reported.
+----------------------------------------------------------------------------
+
+local bit = require("bit")
+local G = require("sysprof.base.grammar")
+local bytes = require("sysprof.base.bytes")
+
+local crc32, u32, tobit = bytes.crc32, bytes.u32, bit.tobit
+
+local HEADER = G.SPF_CHUNK_HEADER
+local MAGIC = G.MAGIC_CHUNK .. string.char(G.SPF_VERSION)
+local M0, M1, M2, M3 = MAGIC:byte(1, 4)
+local SEQ, PAYLEN, CRC = 4, 8, 12	-- Offsets in the header.
+
+local CUT = "the file is cut or still being written, "
+
+-- Bounds memory, and the work that a damaged length can cause.
+local CHUNK_MAX = G.SPF_CHUNK_MAX
+
+local chunks = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- report(offset, text) is called for each damaged place.
+function chunks.new(input, prologue, report)
+  return setmetatable({
+    input = input, prologue = prologue, report = report,
+    work = 8 * CHUNK_MAX,	-- Bytes that may yet be summed up in vain: these,
+				-- and as many as are in whole chunks.
+    cut = false,		-- The end of the input cut a chunk.
+  }, mt)
+end
+
+local function is_magic(buf, pos)
+  return buf[pos] == M0 and buf[pos+1] == M1 and
+	 buf[pos+2] == M2 and buf[pos+3] == M3
+end
+
+-- Returns how many bytes at the front of the window are those of a prologue.
+local function in_prologue(self)
+  local input, prologue, same = self.input, self.prologue, 0
+  local have = math.min(input:need(#prologue), #prologue)
+  while same < have and input.buf[input.pos + same] == prologue:byte(same + 1) do
+    same = same + 1
+  end
+  return same
+end
+
+-- Looks at the front of the window. Returns the length of the payload if a
+-- whole chunk is there, else nil, what is wrong, and what is wrong if it turns
+-- out that the input does not end here.
+local function chunks_check(self)
+  local input = self.input
+  local have = input:need(HEADER)
+  local buf, pos = input.buf, input.pos
+  if have >= #MAGIC and not is_magic(buf, pos) then
+    local why = ("expected a chunk that begins with '%s'"):format(G.MAGIC_CHUNK)
+    if in_prologue(self) < have then return nil, why end
+    return nil, (CUT .. "%d of the %d bytes of this prologue are missing")
+		:format(#self.prologue - have, #self.prologue), why
+  elseif have < HEADER then
+    return nil, (CUT .. "%d bytes into the header of a chunk, at least %d bytes " ..
+		 "are missing"):format(have, HEADER - have),
+	   "expected the header of a chunk"
+  end
+  local len = u32(buf, pos + PAYLEN)
+  if len >= CHUNK_MAX then
+    return nil, ("the chunk says it has %.0f bytes, expected less than %d")
+		:format(len, CHUNK_MAX)
+  end
+  have = input:need(HEADER + len)
+  if have < HEADER + len then
+    return nil, (CUT .. "%d of the %d bytes of this chunk are missing")
+		:format(HEADER + len - have, HEADER + len),
+	   ("the chunk says it has %d bytes, more than follow"):format(len)
+  end
+  buf, pos = input.buf, input.pos
+  local crc = crc32(0, buf, pos + HEADER, pos + HEADER + len)
+  crc = crc32(crc, buf, pos + SEQ, pos + CRC)
+  if tobit(crc) ~= tobit(u32(buf, pos + CRC)) then
+    self.work = self.work - len
+    return nil, "the chunk is damaged, its checksum does not match"
+  end
+  return len
+end
+
+-- Drops bytes up to the next magic, at least one. False at the end.
+local function chunks_next_magic(self)
+  local input = self.input
+  input:skip(1)
+  while input:need(HEADER) >= #MAGIC do
+    local buf, pos = input.buf, input.pos
+    local stop = input.fill - #MAGIC
+    while pos <= stop and not is_magic(buf, pos) do pos = pos + 1 end
+    self.work = self.work + 2 * (pos - input.pos)
+    input:skip(pos - input.pos)
+    if pos <= stop then return true end
+  end
+  input:skip(input.fill - input.pos)
+  return false
+end
+
+-- Returns the buffer with the next chunk, its number, where its records begin
+-- and end in the buffer, and the offset in the input of buffer position 0; nil
+-- at the end. The buffer is valid until the next call.
+function methods:next()
+  local input = self.input
+  while in_prologue(self) == #self.prologue do input:skip(#self.prologue) end
+  if input:need(1) == 0 then return nil end
+  local from = input:offset()
+  local len, why, why_not_cut = chunks_check(self)
+  if not len then
+    while not len and self.work >= 0 and chunks_next_magic(self) do
+      len = chunks_check(self)
+    end
+    local skipped = input:offset() - from
+    if len then
+      self.report(from, ("%s, skipped %.0f bytes")
+			:format(why_not_cut or why, skipped))
+    elseif self.work < 0 then
+      self.report(from, why .. "; too much of the file is damaged to go on")
+    elseif why_not_cut then
+      self.cut = true
+      self.report(from, why)
+    else
+      self.report(from, ("%s, nothing usable in the %.0f bytes up to the end")
+			:format(why, skipped))
+    end
+    if not len then return nil end
+  end
+  self.work = self.work + len
+  local buf, pos = input.buf, input.pos
+  input:skip(HEADER + len)
+  return buf, u32(buf, pos + SEQ), pos + HEADER, pos + HEADER + len, input.base
+end
+
+return chunks

@@ -1,0 +1,57 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the stacks of a chunk, by what refers to them.
+--
+-- A ref is 0 for the empty stack, 1 and 2 for the last two of the chunk, n + 2
+-- for its n-th. A stack is the number of its node (sysprof.model.stacks), NONE if there
+-- is none.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+
+local LAST, BEFORE, FIRST = 1, 2, 3	-- Refs to the last two, to the first.
+local NONE = -1
+
+local nodes = ffi.typeof("int32_t[?]")
+
+local chunkstacks = { NONE = NONE }
+local methods = {}
+local mt = { __index = methods }
+
+function chunkstacks.new()
+  return setmetatable({ list = nodes(16), size = 16, used = 0 }, mt):clear()
+end
+
+-- Forgets the stacks; in no time, however many there were.
+function methods:clear()
+  self.used = FIRST
+  self.list[0], self.list[LAST], self.list[BEFORE] = 0, NONE, NONE
+  return self
+end
+
+function methods:get(ref)
+  if ref < self.used then return self.list[ref] end
+  return NONE
+end
+
+-- The same for two refs.
+function methods:get2(a, b)
+  local list, used = self.list, self.used
+  if a < used and b < used then return list[a], list[b] end
+  return self:get(a), self:get(b)
+end
+
+local function grow(self)
+  local old = self.list
+  self.list, self.size = nodes(self.size * 2), self.size * 2
+  ffi.copy(self.list, old, ffi.sizeof(old))
+end
+
+function methods:add(node)
+  local used = self.used
+  if used == self.size then grow(self) end
+  local list = self.list
+  list[used], list[BEFORE], list[LAST] = node, list[LAST], node
+  self.used = used + 1
+end
+
+return chunkstacks

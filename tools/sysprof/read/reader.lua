@@ -1,0 +1,157 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: from an input to a profile.
+--
+-- The front of the reader's Lua API (doc/tool.md): read() takes a file name,
+-- parse() a function that gives bytes. Checks the prologue and hands the chunks
+-- one after the other to their sessions. An input that is no
+-- stream gives nil and a message; one that is damaged or cut gives a profile
+-- that holds what is whole, with complete = false and its problems.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local G = require("sysprof.base.grammar")
+local chunks = require("sysprof.read.chunks")
+local input = require("sysprof.read.input")
+local merge = require("sysprof.model.merge")
+local sessions = require("sysprof.read.sessions")
+local tarantool = require("sysprof.read.tarantool")
+
+local reader = {}
+
+local SIZE = G.SPF_PROLOGUE_SIZE
+local PROLOGUE = G.MAGIC_SYMTAB ..
+  string.char(G.SPF_SYMTAB_VERSION, 0, 0, 0, G.SPF_SYMTAB_END) ..
+  G.MAGIC_PROFILE .. string.char(G.SPF_VERSION, 0, 0, 0)
+local CHUNK = G.MAGIC_CHUNK .. string.char(G.SPF_VERSION)
+local VERSION_AT = PROLOGUE:find(G.MAGIC_PROFILE, 1, true) + #G.MAGIC_PROFILE - 1
+
+-- -- Prologue --------------------------------------------------------------
+
+-- Returns true, or nil and what is wrong with the first bytes of the input, and
+-- whether they may begin a stream of Tarantool's sysprof.
+local function check_prologue(inp)
+  local have = math.min(inp:need(SIZE), SIZE)
+  if inp.err then return nil, inp.err end
+  local head = ffi.string(inp.buf + inp.pos, have)
+  local same = 0
+  while same < have and head:byte(same + 1) == PROLOGUE:byte(same + 1) do
+    same = same + 1
+  end
+  if same == SIZE then return true end
+  if have == 0 then
+    return nil, "the file is empty, expected a sysprof stream"
+  elseif same == have then
+    return nil, ("the file ends at offset %d, in the prologue of the stream " ..
+		 "of %d bytes"):format(have, SIZE)
+  end
+  local found = head:byte(same + 1)
+  if same == VERSION_AT then
+    return nil, ("offset %d: version %d of the stream is not supported, " ..
+		 "expected %d"):format(same, found, G.SPF_VERSION), found < G.SPF_VERSION
+  end
+  return nil, ("offset %d: the byte 0x%02x in the prologue is not the " ..
+	       "expected 0x%02x, this is no sysprof stream"):format(
+	       same, found, PROLOGUE:byte(same + 1)), same >= #G.MAGIC_SYMTAB
+end
+
+-- Who writes appends, so what follows a truncation is at the front then.
+local function begins_with_chunk(inp)
+  return inp:need(#CHUNK) >= #CHUNK and ffi.string(inp.buf + inp.pos, #CHUNK) == CHUNK
+end
+
+-- -- API -------------------------------------------------------------------
+
+local function parse_input(inp, options)
+  local ok, err, is_other = check_prologue(inp)
+  local is_late = not ok and begins_with_chunk(inp)
+  if is_other then return tarantool.read(inp, options) end
+  if not ok and not is_late then return nil, err end
+  local all = sessions.new(options)
+  if is_late then
+    all:problem(0, "the beginning of the stream is missing, as of a file that was " ..
+		   "emptied while it was written")
+  else
+    inp:skip(SIZE)
+  end
+  local stream = chunks.new(inp, PROLOGUE, function(offset, text)
+    all:damage(offset, text)
+  end)
+  for buf, seq, first, stop, base in stream.next, stream do
+    all:chunk(buf, seq, first, stop, base + first - G.SPF_CHUNK_HEADER)
+  end
+  local offset = inp.base + inp.fill
+  if inp.err then all:problem(offset, "reading failed: " .. inp.err) end
+  local p = all:finish(offset, inp.err or stream.cut)
+  p.version = G.SPF_VERSION
+  return p
+end
+
+-- Reads a stream. read(n) returns a string of 1 to n bytes, nil at the end,
+-- or nil and a message. options: see sysprof.model.profile. Returns a profile, or nil
+-- and a message.
+function reader.parse(read, options)
+  return parse_input(input.new(read), options)
+end
+
+function reader.parse_string(s, options)
+  return parse_input(input.from_string(s), options)
+end
+
+-- Size of a file, nil if it is none that has one. Reading begins at its front.
+local function file_size(file)
+  local size = file:seek("end")
+  return size and file:seek("set") and size
+end
+
+-- Reads a file, "-" is standard input. Messages do not begin with its name.
+-- options may also have progress: an object of sysprof.cli.progress.
+function reader.read(path, options)
+  local progress = options and options.progress
+  local file, err = io.stdin
+  if path ~= "-" then
+    file, err = io.open(path, "rb")
+    if not file then
+      local name = path .. ": "
+      if err:sub(1, #name) == name then err = err:sub(#name + 1) end
+      return nil, err
+    end
+  end
+  local inp = input.from_file(file)
+  if progress then
+    local name = path == "-" and "standard input" or path
+    local size = path ~= "-" and file_size(file) or nil
+    inp.progress = function(done) progress:update(name, done, size) end
+  end
+  local p, why = parse_input(inp, options)
+  if path ~= "-" then file:close() end
+  if progress then progress:finish() end
+  return p, why
+end
+
+-- Reads several files into one profile. Returns it, or nil, a message and the
+-- file that it is about.
+function reader.read_all(paths, options)
+  local all, add
+  for i, path in ipairs(paths) do
+    local p, err = reader.read(path, options)
+    if not p then return nil, err, path end
+    if #paths > 1 then
+      for _, problem in ipairs(p.problems) do problem.file = path end
+    end
+    if i == 1 then
+      all = p
+    else
+      add = add or merge.into(all)
+      for _, problem in ipairs(p.problems) do
+	all:add_problem(problem.offset, problem.text, path)
+      end
+      if not add(p) then
+	all:add_problem(0, "too many distinct stacks, some are left out", path)
+      end
+      all.version = math.min(all.version, p.version)
+    end
+  end
+  return all
+end
+
+return reader

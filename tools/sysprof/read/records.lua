@@ -1,0 +1,382 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the records of a chunk.
+--
+-- decode() goes once through the records and hands everything to a profile
+-- (sysprof.model.profile): definitions by its methods, each sample by profile.add.
+-- What a chunk refers to is defined in it, so stacks are found in a list that
+-- is empty at the beginning of a chunk (sysprof.read.chunkstacks). Every number
+-- is checked against the end of its record; the first record that does not fit
+-- ends the chunk.
+--
+-- Samples and stacks are nearly all of a stream. One loop reads them, which
+-- the JIT compiles as a whole; the frames of a stack are decoded only once.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local bit = require("bit")
+local G = require("sysprof.base.grammar")
+local bytes = require("sysprof.base.bytes")
+local chunkstacks = require("sysprof.read.chunkstacks")
+local loadmap = require("sysprof.read.loadmap")
+local seen = require("sysprof.read.seen")
+local stacks = require("sysprof.model.stacks")
+
+local band, rshift = bit.band, bit.rshift
+local uleb, str = bytes.uleb, bytes.str
+local EXACT_MAX = bytes.EXACT_MAX
+
+-- What a difference is written as must be below; for bit.band() to be exact,
+-- and in a frame for the number that has its kind, too.
+local SIGNED_MAX, NEAR_MAX = 2^51, 2^49
+
+local NONE = chunkstacks.NONE
+local STACK, LENGTH = G.SPF_STACK, G.SPF_STACK_LENGTH
+local SAMPLE, STATE = G.SPF_SAMPLE, G.SPF_SAMPLE_STATE
+local WEIGHT_IS_TIME = G.SPF_SAMPLE_WEIGHT_IS_TIME
+local EVENT = G.SPF_SAMPLE_EVENT
+local EVENT_SHIFT = 4
+local STATE_MAX = G.SPF_VMST__MAX
+local WORK = G.SPF_FRAME_WORK
+local HOST, NEAR, CFUNC = G.SPF_FRAME_HOST, G.SPF_FRAME_NEAR, G.SPF_FRAME_CFUNC
+local LFUNC, LSAME = G.SPF_FRAME_LFUNC, G.SPF_FRAME_LSAME
+
+local times = ffi.typeof("double[?]")
+
+-- By kind of a frame: whether a second number follows.
+local has_second = {}
+for kind = 0, 15 do has_second[kind] = false end
+has_second[G.SPF_FRAME_LFUNC] = true
+has_second[G.SPF_FRAME_CUT] = true
+has_second[G.SPF_FRAME_TRACE] = true
+has_second[WORK] = true
+
+-- Deepest stack that is believed. It bounds the work on a stream made up of
+-- stacks that share almost all of their frames.
+local DEPTH_MAX = 16384
+
+-- A difference that may be negative, from the number that it is written as.
+local function signed(n)
+  local odd = band(n, 1)
+  return (n - odd) / 2 * (1 - 2 * odd) - odd
+end
+
+-- -- Definitions -----------------------------------------------------------
+
+-- Each gets the decoder's state, the buffer and the payload's first and last
+-- position + 1. Returns nil if the payload is not as expected.
+local define = {}
+
+-- Reads two numbers; returns them and the next position, or nil.
+local function pair(buf, pos, stop)
+  local a, b
+  a, pos = uleb(buf, pos)
+  b, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  return a, b, pos
+end
+
+define[G.SPF_META] = function(d, buf, pos, stop)
+  local key, value
+  key, pos = str(buf, pos, stop)
+  if not key then return nil end
+  value = str(buf, pos, stop)
+  if not value then return nil end
+  d.profile:set_meta(key, value)
+  return true
+end
+
+define[G.SPF_CONTEXT] = function(d, buf, pos, stop)
+  local tid, time, step = nil, nil, 0
+  tid, time, pos = pair(buf, pos, stop)
+  if not tid or tid >= EXACT_MAX or time >= EXACT_MAX then return nil end
+  if pos < stop then _, pos = uleb(buf, pos) end	-- See sysprof.read.sessions.
+  if pos < stop then step, pos = uleb(buf, pos) end
+  if pos > stop or not (step < EXACT_MAX) then return nil end
+  d.now, d.step = time, step
+  for event = 0, G.SPF_EVENTS_MAX - 1 do d.last_of[event] = time end
+  d.profile:set_thread(tid)
+  return true
+end
+
+define[G.SPF_EVENT] = function(d, buf, pos, stop)
+  local index, name, unit, period
+  index, pos = uleb(buf, pos)
+  if pos > stop or index >= G.SPF_EVENTS_MAX then return nil end
+  name, pos = str(buf, pos, stop)
+  if not name then return nil end
+  unit, period = pair(buf, pos, stop)
+  if not unit then return nil end
+  d.profile:set_event(index, name, unit, period)
+  return true
+end
+
+define[G.SPF_THREAD] = function(d, buf, pos, stop)
+  local tid, name
+  tid, pos = uleb(buf, pos)
+  if pos > stop or tid >= EXACT_MAX then return nil end
+  name = str(buf, pos, stop)
+  if not name then return nil end
+  d.profile:set_thread_name(tid, name)
+  return true
+end
+
+define[G.SPF_MODULE] = function(d, buf, pos, stop)
+  local first, last, bias, buildid, path
+  first, last, pos = pair(buf, pos, stop)
+  if not first then return nil end
+  bias, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  buildid, pos = str(buf, pos, stop)
+  if not buildid then return nil end
+  path = str(buf, pos, stop)
+  if not path then return nil end
+  -- What was remembered may be other code now.
+  if d.map:define(first, last, bias, buildid, path) then d.seen:clear() end
+  return true
+end
+
+define[G.SPF_LFUNC] = function(d, buf, pos, stop)
+  local fid, first, last, chunk, name
+  fid, first, pos = pair(buf, pos, stop)
+  if not fid then return nil end
+  last, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  chunk, pos = str(buf, pos, stop)
+  if not chunk then return nil end
+  name = str(buf, pos, stop)
+  if not name then return nil end
+  d.profile:set_lfunc(fid, first, last, chunk, name)
+  return true
+end
+
+define[G.SPF_FFUNC] = function(d, buf, pos, stop)
+  local ffid, name
+  ffid, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  name = str(buf, pos, stop)
+  if not name then return nil end
+  d.profile:set_ffunc(ffid, name)
+  return true
+end
+
+define[G.SPF_HSYM] = function(d, buf, pos, stop)
+  local symaddr, name
+  symaddr, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  name, pos = str(buf, pos, stop)
+  if not name then return nil end
+  local addr = symaddr
+  while pos < stop do
+    local diff
+    diff, pos = uleb(buf, pos)
+    addr = addr + diff
+    if pos > stop or addr == math.huge then return nil end
+    local place = d.map:place(addr)
+    d.profile:set_hsym(place, place - (addr - symaddr), name)
+  end
+  return true
+end
+
+define[G.SPF_COUNTERS] = function(d, buf, pos, stop)
+  while pos < stop do
+    local id, value
+    id, value, pos = pair(buf, pos, stop)
+    if not id then return nil end
+    d.profile:set_counter(id, value)
+  end
+  return true
+end
+
+define[G.SPF_END] = function(d)
+  d.ended = true
+  return true
+end
+
+-- -- Stacks ----------------------------------------------------------------
+
+-- Reads a frame on a node; returns its number in the profile and the next
+-- position, or nil.
+local function read_frame(all, map, node, buf, pos)
+  local kind = band(buf[pos], 15)
+  local extra, payload = 0
+  payload, pos = uleb(buf, pos)
+  if has_second[kind] then extra, pos = uleb(buf, pos) end
+  payload = (payload - kind) / 16
+  if kind == NEAR then
+    local above = all:leafmost_host(node)
+    if not above or payload >= NEAR_MAX then return nil, pos end
+    kind, payload = HOST, map:origin(all.payload[above]) + signed(payload)
+    if payload < 0 then return nil, pos end
+    payload = map:place(payload)
+  elseif kind == HOST or kind == CFUNC then
+    payload = map:place(payload)
+  elseif kind == LSAME then
+    local above = all:leafmost_lua(node)
+    if not above or payload >= NEAR_MAX then return nil, pos end
+    kind, payload, extra = LFUNC, all.payload[above], all.extra[above] + signed(payload)
+    if extra < 0 then return nil, pos end
+  elseif kind == WORK then	-- See sysprof.model.stacks.
+    payload, extra = extra, payload
+  end
+  return all:frame(kind, payload, extra), pos
+end
+
+-- Returns the node of a stack with the frames from pos to before stop, too.
+local function push_frames(d, node, buf, pos, stop)
+  local all, map = d.profile.stacks, d.map
+  while pos < stop do
+    local frame
+    frame, pos = read_frame(all, map, node, buf, pos)
+    node = frame and all:push(node, frame)
+    if not node or pos > stop or all:depth(node) > DEPTH_MAX then return nil end
+  end
+  return node
+end
+
+-- The same, and remembers it. h is what seen:find() gave.
+local function push_new(d, node, buf, pos, stop, h)
+  local top = push_frames(d, node, buf, pos, stop)
+  if top then d.seen:put(node, buf, pos, stop - pos, h, top) end
+  return top
+end
+
+local function undefined_stack(d)
+  local all = d.profile.stacks
+  d.undefined = d.undefined + 1
+  return all:push(0, all:frame(stacks.UNDEFINED, 0, 0))
+end
+
+-- -- Chunk -----------------------------------------------------------------
+
+-- Reads a definition of any other kind; returns the position behind it, or nil
+-- if it does not fit.
+local function read_other(d, tag, buf, pos, stop)
+  local len
+  len, pos = uleb(buf, pos + 1)
+  if pos > stop or len > stop - pos then return nil end
+  local handler = define[tag]
+  if handler and not handler(d, buf, pos, pos + len) then return nil end
+  return pos + len
+end
+
+-- Reads records up to stop or an SPF_END. Returns the position of what follows,
+-- or of the record that does not fit and true.
+--
+-- This is the hot loop. A function that is called several times in it gets hot
+-- before the loop, and then the JIT compiles the two apart. So numbers of up to
+-- two bytes, which most are, are read without a call.
+local function read_records(d, buf, pos, stop)
+  local add, ids, now, step, last_of = d.profile.add, d.ids, d.now, d.step, d.last_of
+  local all, known = d.profile.stacks, d.seen
+  while pos < stop do
+    local tag, at = buf[pos], pos
+    local b1, b2 = buf[pos + 1], buf[pos + 2]
+    if tag >= SAMPLE then
+      local time, weight, lua, host
+      if b1 < 128 then time, pos = b1, pos + 2
+      elseif b2 < 128 then time, pos = b1 - 128 + b2 * 128, pos + 3
+      else time, pos = uleb(buf, pos + 1) end
+      weight = 0
+      if band(tag, WEIGHT_IS_TIME) == 0 then
+	weight, b2 = buf[pos], buf[pos + 1]
+	if weight < 128 then pos = pos + 1
+	elseif b2 < 128 then weight, pos = weight - 128 + b2 * 128, pos + 2
+	else weight, pos = uleb(buf, pos) end
+      end
+      lua, b2 = buf[pos], buf[pos + 1]
+      if lua < 128 then pos = pos + 1
+      elseif b2 < 128 then lua, pos = lua - 128 + b2 * 128, pos + 2
+      else lua, pos = uleb(buf, pos) end
+      host, b2 = buf[pos], buf[pos + 1]
+      if host < 128 then pos = pos + 1
+      elseif b2 < 128 then host, pos = host - 128 + b2 * 128, pos + 2
+      else host, pos = uleb(buf, pos) end
+      if pos > stop or not (time + weight + lua + host < SIGNED_MAX) or
+	 band(tag, STATE) >= STATE_MAX then
+	return at, true
+      end
+      local event = rshift(band(tag, EVENT), EVENT_SHIFT)
+      now = now + step + signed(time)		-- NaN if there was no SPF_CONTEXT.
+      weight = now - last_of[event] + signed(weight)
+      last_of[event] = now
+      if not (now >= 0 and weight >= 0 and now + weight < EXACT_MAX) then
+	return at, true
+      end
+      lua, host = ids:get2(lua, host)
+      if lua == NONE then lua = undefined_stack(d) end
+      if host == NONE then host = undefined_stack(d) end
+      if not add(now, weight, band(tag, STATE), lua, host, event) then
+	return at, true
+      end
+    elseif tag >= STACK then
+      local last, base, keep = tag - STACK, nil, nil
+      pos = pos + 1
+      if last == LENGTH then
+	last, pos = uleb(buf, pos)
+	last = last + LENGTH
+      end
+      last = pos + last
+      if not (last <= stop) then return at, true end
+      base, b2 = buf[pos], buf[pos + 1]
+      if base < 128 then pos = pos + 1
+      elseif b2 < 128 then base, pos = base - 128 + b2 * 128, pos + 2
+      else base, pos = uleb(buf, pos) end
+      keep, b2 = buf[pos], buf[pos + 1]
+      if keep < 128 then pos = pos + 1
+      elseif b2 < 128 then keep, pos = keep - 128 + b2 * 128, pos + 2
+      else keep, pos = uleb(buf, pos) end
+      local node = ids:get(base)
+      if pos > last or node == NONE or keep > all:depth(node) then
+	return at, true
+      end
+      node = all:outermost(node, keep)
+      if pos < last then
+	local top, h = known:find(node, buf, pos, last - pos)
+	node = top or push_new(d, node, buf, pos, last, h)
+	if not node then return at, true end
+	pos = last
+      end
+      ids:add(node)
+    else
+      d.now = now
+      pos = read_other(d, tag, buf, pos, stop)
+      now, step = d.now, d.step
+      if not pos then return at, true end
+      if d.ended then break end
+    end
+  end
+  return pos, false
+end
+
+local records = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- Returns a decoder of the chunks of a session. Several decoders may have the
+-- same ids (sysprof.read.chunkstacks).
+function records.new(profile, ids)
+  return setmetatable({
+    profile = profile,
+    map = loadmap.new(profile),
+    seen = seen.strings(),	-- Node by node and the frames put on it.
+    -- Of the current chunk.
+    ids = ids,			-- Node by ref to a stack.
+    now = 0/0,			-- Time of the last sample.
+    step = 0,			-- What times are less, see SPF_CONTEXT.
+    last_of = times(G.SPF_EVENTS_MAX),	-- Time of the last sample by event.
+    ended = false,		-- SPF_END was there.
+    undefined = 0,		-- Stacks of samples that are not defined.
+  }, mt)
+end
+
+-- Decodes the records from pos to before stop into the profile. Returns the
+-- position of the record that does not fit its length or its place, or nil.
+function methods:decode(buf, pos, stop)
+  self.ids:clear()
+  self.now, self.ended, self.undefined = 0/0, false, 0
+  local bad
+  pos, bad = read_records(self, buf, pos, stop)
+  if bad or pos < stop then return pos end
+end
+
+return records

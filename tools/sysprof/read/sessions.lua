@@ -1,0 +1,172 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: the sessions whose chunks a stream holds.
+--
+-- Each session is decoded on its own, into a profile of its own: only in it do
+-- its ids mean something. When a session has ended, its profile is added to
+-- that of the first one that ended, so memory is needed only for the sessions
+-- that run at a time. A stream of one session is decoded into what is returned.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local bytes = require("sysprof.base.bytes")
+local chunkstacks = require("sysprof.read.chunkstacks")
+local merge = require("sysprof.model.merge")
+local profile = require("sysprof.model.profile")
+local records = require("sysprof.read.records")
+
+local SESSIONS_MAX = 2^16	-- Sessions that are believed.
+
+local sessions = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- options: see sysprof.model.profile.
+function sessions.new(options)
+  return setmetatable({
+    options = options,
+    ids = chunkstacks.new(),	-- Only within a chunk, so one is enough.
+    by_number = {}, list = {},
+    merged = nil,	-- Profile of the sessions that have ended.
+    add = nil,		-- Adds another profile to it.
+    damages = 0,	-- Damaged places so far.
+    problems = {},	-- { offset, text }
+    ended = 0,		-- Sessions that have ended.
+    full = false,	-- Too many distinct stacks or sessions.
+  }, mt)
+end
+
+function methods:problem(offset, text)
+  self.problems[#self.problems + 1] = { offset, text }
+end
+
+-- The input is damaged at a place.
+function methods:damage(offset, text)
+  self.damages = self.damages + 1
+  self:problem(offset, text)
+end
+
+-- Returns the number of the session that a chunk is of: its first record says
+-- so, 0 if not.
+local function number_of(buf, pos, stop)
+  if pos == stop or buf[pos] ~= G.SPF_CONTEXT then return 0 end
+  local len, number, last
+  len, pos = bytes.uleb(buf, pos + 1)
+  last = pos + len
+  if not (last <= stop) then return 0 end
+  _, pos = bytes.uleb(buf, pos)
+  _, pos = bytes.uleb(buf, pos)
+  if pos >= last then return 0 end
+  number, pos = bytes.uleb(buf, pos)
+  return pos <= last and number < bytes.EXACT_MAX and number or 0
+end
+
+local function session_of(self, number, offset)
+  local s = self.by_number[number]
+  if s then return s end
+  if #self.list == SESSIONS_MAX then
+    if not self.full then
+      self:problem(offset, ("more than %d sessions, the others are left out")
+			   :format(SESSIONS_MAX))
+    end
+    self.full = true
+    return nil
+  end
+  s = {
+    text = number > 0 and (" of session %.0f"):format(number) or "",
+    due = 0,		-- Number of its next chunk.
+    damages = 0,	-- Damaged places before its last chunk.
+    decoder = records.new(profile.new(self.options), self.ids),	-- Until its end.
+    bad_stacks = 0, bad_at = nil,	-- Stacks that are not defined.
+    late = false,	-- A chunk follows its end.
+  }
+  self.by_number[number], self.list[#self.list + 1] = s, s
+  return s
+end
+
+-- Reports a chunk whose number is not the one that is due; where a damaged
+-- place was reported before it, the number after that is due, too. False: not
+-- to be used, since its samples are counted already.
+local function check_seq(self, s, offset, seq)
+  local due, damaged = s.due, s.damages < self.damages
+  if not s.decoder then
+    if not s.late then
+      self:problem(offset, "a chunk follows the end of the stream" .. s.text)
+    end
+    s.late = true
+    return false
+  elseif seq < due then
+    self:problem(offset, ("expected chunk number %.0f%s, found %.0f, which is " ..
+			  "left out"):format(due, s.text, seq))
+    return false
+  elseif seq > due and not (damaged and seq == due + 1) then
+    self:problem(offset, ("expected chunk number %.0f%s, found %.0f, those " ..
+			  "between are missing"):format(due, s.text, seq))
+  end
+  return true
+end
+
+-- Adds what was decoded of a session to the others.
+local function take_over(self, s, offset)
+  local p = s.decoder.profile
+  s.decoder = nil
+  if s.bad_stacks > 0 then
+    self:problem(s.bad_at, ("%d stacks of samples from this chunk on are not " ..
+			    "defined"):format(s.bad_stacks))
+  end
+  if not self.merged then
+    self.merged = p
+    return
+  end
+  self.add = self.add or merge.into(self.merged, true)
+  if not self.add(p) and not self.full then
+    self:problem(offset, "too many distinct stacks, some are left out")
+    self.full = true
+  end
+end
+
+-- Decodes a chunk: its records from first to before stop, its offset.
+function methods:chunk(buf, seq, first, stop, offset)
+  local s = session_of(self, number_of(buf, first, stop), offset)
+  if not s or not check_seq(self, s, offset, seq) then return end
+  local decoder = s.decoder
+  local failed = decoder:decode(buf, first, stop)
+  s.due, s.damages = seq + 1, self.damages
+  s.bad_stacks = s.bad_stacks + decoder.undefined
+  if decoder.undefined > 0 then s.bad_at = s.bad_at or offset end
+  if failed then
+    self:problem(offset + G.SPF_CHUNK_HEADER + failed - first,
+      ("expected a record of sysprof, skipped the last %d bytes of this chunk")
+      :format(stop - failed))
+  end
+  if decoder.ended then
+    self.ended = self.ended + 1
+    take_over(self, s, offset)
+  end
+end
+
+-- Says what the sessions lack at the end of the input; cut: that this was said.
+local function check_end(self, offset, cut)
+  local missing, all = #self.list - self.ended, #self.list
+  if cut or (missing == 0 and all > 0) then return end
+  local which = all > 1 and (" of %d of %d sessions"):format(missing, all) or ""
+  if #self.problems > 0 then
+    self:problem(offset, "the end record" .. which .. " is missing")
+  else
+    self:problem(offset, ("the stream ends here without an end record%s: it was " ..
+			  "cut, or is still being written"):format(which))
+  end
+end
+
+-- Returns the profile of all sessions. offset: end of the input; cut: it was
+-- reported that a chunk is cut there, or that reading failed.
+function methods:finish(offset, cut)
+  check_end(self, offset, cut)
+  for _, s in ipairs(self.list) do
+    if s.decoder then take_over(self, s, offset) end
+  end
+  local p = self.merged or profile.new(self.options)
+  for _, problem in ipairs(self.problems) do p:add_problem(problem[1], problem[2]) end
+  return p
+end
+
+return sessions

@@ -1,0 +1,221 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: what a profile says about itself.
+--
+-- Samples taken, lost and broken by reason, time in the handler, and what the
+-- stream's meta records hold, as short texts for the formats and warnings.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
+local join = require("sysprof.show.join")
+local text = require("sysprof.base.text")
+
+local selfreport = {}
+
+-- Names of constants with a prefix, by value: INTERP for SPF_VMST_INTERP.
+local function names_of(prefix)
+  local names = {}
+  for name, value in pairs(G) do
+    local short = name:match("^" .. prefix .. "([^_].*)$")
+    if short then names[value] = short end
+  end
+  return names
+end
+
+local STATES = names_of("SPF_VMST_")
+
+local LOST = {
+  { G.SPF_COUNTER_LOST_BUFFER, "no room in the buffer" },
+  { G.SPF_COUNTER_LOST_QUEUE, "all buffers waited to be written" },
+  { G.SPF_COUNTER_LOST_WRITER, "the writer failed" },
+  { G.SPF_COUNTER_LOST_NESTED, "the handler was running" },
+}
+
+local function number(n)
+  return ("%.0f"):format(n)
+end
+
+-- Returns the name of a state of the VM.
+function selfreport.state_name(state)
+  return STATES[state] or ("%.0f"):format(state)
+end
+
+-- Returns when the first session of a profile was started, in seconds of Unix
+-- time; nil if that is not known: any text can stand there.
+function selfreport.start_time(profile)
+  local first
+  for _, session in ipairs(profile.sessions) do
+    local start = tonumber(session.meta.start_time)
+    if start and start >= 0 and start < 2^33 then first = math.min(first or start, start) end
+  end
+  return first
+end
+
+-- Joins a total and its parts: "5 (3 this, 2 that)".
+local function total_of(total, parts)
+  if #parts == 0 then return number(total) end
+  return number(total) .. " (" .. table.concat(parts, ", ") .. ")"
+end
+
+-- Returns the number of lost samples, and it with the reasons as a text.
+function selfreport.lost(profile)
+  local total, parts = 0, {}
+  for _, lost in ipairs(LOST) do
+    local n = profile.counters[lost[1]] or 0
+    total = total + n
+    if n > 0 then parts[#parts + 1] = number(n) .. " " .. lost[2] end
+  end
+  return total, total_of(total, parts)
+end
+
+-- Returns a text that says that a profile has no sample, and in how much time, or nil.
+function selfreport.nothing(profile)
+  if profile:totals() > 0 then return nil end
+  local e = events.list(profile)[1]
+  if not e or e.unit ~= G.SPF_UNIT_US or not e.total then return "no samples" end
+  return ("no samples in %.3f s of CPU time"):format(e.total / 1e6)
+end
+
+local function broken(profile, first)
+  local total, parts = 0, {}
+  for reason = 0, G.SPF_BROKEN__MAX - 1 do
+    local n = profile.counters[first + reason] or 0
+    total = total + n
+    if n > 0 then
+      parts[#parts + 1] = number(n) .. " " .. join.reason(reason)
+    end
+  end
+  return total_of(total, parts)
+end
+
+local function states(profile, samples)
+  local by_state, parts = profile:states(), {}
+  for state = 0, G.SPF_VMST__MAX - 1 do
+    local n = by_state[state]
+    if n then
+      parts[#parts + 1] = ("%s %.1f%%"):format(STATES[state], 100 * n / samples)
+    end
+  end
+  return #parts > 0 and table.concat(parts, "  ") or "-"
+end
+
+-- -- Events ----------------------------------------------------------------
+
+-- What was sampled, and of how much: the end of a thread has no sample.
+local function sums_text(e, whole)
+  local in_us = e.unit == G.SPF_UNIT_US
+  local function amount(v) return in_us and ("%.3f s"):format(v / 1e6) or number(v) end
+  local s = ("%.0f sample%s, %s"):format(e.samples, e.samples == 1 and "" or "s",
+					 amount(e.weight))
+  if e.total and e.total > 0 and whole then
+    s = s .. (" of %s (%.1f%%)"):format(amount(e.total), 100 * e.weight / e.total)
+  end
+  return s .. (in_us and " of CPU time" or " counted")
+end
+
+-- How often it was sampled. The clock wall ticks while its thread waits, too.
+local function rate_text(e, whole)
+  local parts, period = {}, e.periods[1]
+  local asked = #e.periods == 1 and period > 0
+  local spent = e.total or e.weight
+  if e.name == "wall" then spent = e.wall_us or 0 end
+  local known = whole and e.samples > 0 and spent > 0
+  if e.unit == G.SPF_UNIT_US then
+    if asked then parts[1] = ("%.6g samples a second asked"):format(1e9 / period) end
+    if known then parts[#parts + 1] = ("%.1f got"):format(e.samples * 1e6 / spent) end
+  else
+    if asked then parts[1] = ("one in %.0f asked"):format(period) end
+    if known then parts[#parts + 1] = ("one in %.1f got"):format(spent / e.samples) end
+  end
+  if #parts > 0 then return table.concat(parts, ", ") end
+end
+
+-- Returns { label, text } of an event. whole: all samples of the profile are there.
+local function event_line(e, whole)
+  local s = sums_text(e, whole)
+  local rate = rate_text(e, whole)
+  if rate then s = s .. "; " .. rate end
+  if #e.used > 0 then s = s .. "; by " .. table.concat(e.used, ", ") end
+  return { "event " .. e.name, s }
+end
+
+-- -- The profiler's own cost -----------------------------------------------
+
+-- Returns how many sessions have a counter.
+local function sessions_with(profile, id)
+  local n = 0
+  for _, session in ipairs(profile.sessions) do
+    if session.counters[id] then n = n + 1 end
+  end
+  return n
+end
+
+-- Time in the handler. It ran for the lost samples, too.
+local function handler(profile, list)
+  local c, runs = profile.counters, 0
+  local total = c[G.SPF_COUNTER_HANDLER_NS]
+  for state = 0, G.SPF_VMST__MAX - 1 do runs = runs + (c[state] or 0) end
+  if not total or runs == 0 then return nil end
+  local parts = { ("%.1f us mean"):format(total / runs / 1e3) }
+  local p99, most = c[G.SPF_COUNTER_HANDLER_P99_NS], c[G.SPF_COUNTER_HANDLER_MAX_NS] or 0
+  if p99 then
+    local sessions = sessions_with(profile, G.SPF_COUNTER_HANDLER_P99_NS)
+    -- It is not exact.
+    parts[2] = ("99%% below %.1f us%s"):format(math.min(p99, most) / 1e3,
+      sessions > 1 and (" (the largest of %d sessions)"):format(sessions) or "")
+  end
+  parts[#parts + 1] = ("%.1f us at most"):format(most / 1e3)
+  parts[#parts + 1] = ("%.3f ms in total"):format(total / 1e6)
+  for _, e in ipairs(list) do
+    local us = e.unit == G.SPF_UNIT_US and (e.total or profile.whole and e.weight) or 0
+    if us > 0 then
+      parts[#parts + 1] = ("%.2f%% of the CPU time"):format(total / us / 10)
+      break
+    end
+  end
+  return table.concat(parts, ", ")
+end
+
+-- Returns the number of samples and the CPU time, as a text.
+function selfreport.totals(profile, unnamed)
+  local samples, us, no_time = profile:totals()
+  local s = unnamed and number(samples) or
+	    ("%.0f sample%s"):format(samples, samples == 1 and "" or "s")
+  return no_time and s or s .. (", %.3f s of CPU time"):format(us / 1e6)
+end
+
+-- Returns a list of { label, text }.
+function selfreport.lines(profile)
+  local samples = profile:totals()
+  local _, lost = selfreport.lost(profile)
+  local c = profile.counters
+  local all_events = events.list(profile)
+  local list = {
+    { "samples", ("%s, %d thread%s"):format(selfreport.totals(profile, true),
+      #profile.thread_list, #profile.thread_list == 1 and "" or "s") },
+    { "lost", lost },
+    { "lua stack broken", broken(profile, G.SPF_COUNTER_LUA_BROKEN) },
+    { "host stack broken", broken(profile, G.SPF_COUNTER_HOST_BROKEN) },
+    { "vm states", states(profile, samples) },
+  }
+  local function add(label, value)
+    if value then list[#list + 1] = { label, value } end
+  end
+  for i, e in ipairs(all_events) do
+    table.insert(list, 1 + i, event_line(e, profile.whole))
+  end
+  add("timer overruns", c[G.SPF_COUNTER_OVERRUNS] and
+      number(c[G.SPF_COUNTER_OVERRUNS]))
+  add("throttled ticks", c[G.SPF_COUNTER_THROTTLED] and
+      number(c[G.SPF_COUNTER_THROTTLED]))
+  add("threads not sampled", c[G.SPF_COUNTER_UNSAMPLED] and
+      number(c[G.SPF_COUNTER_UNSAMPLED]))
+  add("handler", handler(profile, all_events))
+  for _, key in ipairs(profile.meta_keys) do
+    add(text.clean(key), text.clean(profile.meta[key]))
+  end
+  add("incomplete", profile:problem_text())
+  return list
+end
+
+return selfreport

@@ -1,0 +1,151 @@
+----------------------------------------------------------------------------
+-- Sysprof reader: a profile as the user asked to see it.
+--
+-- Joins and names the stacks of a profile under the user's options and hands
+-- them to a format one by one. The formats get all they know from here.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
+local filters = require("sysprof.show.filters")
+local join = require("sysprof.show.join")
+local symbols = require("sysprof.names.symbols")
+
+local view = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- options, all off if missing:
+--   lines              name Lua functions by their current lines
+--   traces             show the frames [trace N]
+--   coroutine          only what a coroutine runs, not what resumed it
+--   no_coroutine_mark  no mark between a coroutine and what resumed it
+--   no_host, no_lua    leave out that side
+--   event              name of the event whose samples are shown, see
+--                      sysprof.model.events; the first one if missing
+--   weight             "samples" (also if missing), "event" (what they stand for
+--                      in the unit of the event) or "cpu" (the same, microseconds)
+--   include, exclude, root, depth, states, threads   see sysprof.show.filters
+--   symbols            folders with files that have symbols
+--   no_demangle        C++ names stay as they are in the symbol tables
+--   by, limit, title   of a table, of a page
+-- Returns nil and a message if there is no such event, or no CPU time in it.
+function view.new(profile, options)
+  options = options or {}
+  local event, err = events.choose(profile, options.event)
+  if not event then return nil, err end
+  local in_us = event.unit == G.SPF_UNIT_US
+  if options.weight == "cpu" and not in_us then
+    return nil, ("the event '%s' counts occurrences, use --weight=event")
+		:format(event.name)
+  end
+  local by_event = options.weight == "cpu" or options.weight == "event"
+  return setmetatable({
+    profile = profile,
+    options = options,
+    event = event,
+    unit = not by_event and "samples" or in_us and "us" or "count",
+    symbols = symbols.new(profile, options.lines, options.no_demangle,
+			  options.symbols),
+    filter = filters.new(options),
+    shown = 0,		-- Samples that each_joined() has visited last.
+    base = nil, base_scale = nil,	-- See compare_with().
+  }, mt)
+end
+
+-- Calls visit(parts, n, value, slot) for each distinct sample that counts: parts
+-- of its joined stack (frames and markers of sysprof.show.join), root first, valid
+-- during the call, its value in the unit of the view, and its slot in the
+-- profile. What is worth 0 counts only with zeros, samples of other events only
+-- with all.
+function methods:each_joined(visit, zeros, all)
+  local p, opt, syms = self.profile, self.options, self.symbols
+  local value_of = self.unit == "samples" and p.slot_samples or p.slot_weight
+  local is_of_event = self.event.members
+  local lua, host, joined = {}, {}, {}
+  local function symaddr(addr) return syms:symaddr(addr) end
+  local empty = opt.no_host and join.NO_LUA_STACK or
+		opt.no_lua and join.NO_HOST_STACK or join.NO_STACK
+  local join_sides = join.new(p.stacks, symaddr, empty, opt)
+  local filter = self.filter
+  self.shown = 0
+  for i, slot in ipairs(p.slots) do
+    if (value_of[i] > 0 or zeros) and (all or is_of_event[slot.event]) and
+       (not filter or filter:takes(slot)) then
+      local nlua = opt.no_lua and 0 or p.stacks:list(slot.lua, lua)
+      local nhost = opt.no_host and 0 or p.stacks:list(slot.host, host)
+      local n = join_sides(lua, nlua, host, nhost, joined)
+      if filter then n = filter:cut(joined, n, syms) end
+      if n > 0 then
+	self.shown = self.shown + p.slot_samples[i]
+	visit(joined, n, value_of[i], i)
+      end
+    end
+  end
+end
+
+-- The same with the names of the parts (entries of sysprof.names.symbols).
+function methods:each(visit)
+  local syms, names = self.symbols, {}
+  self:each_joined(function(parts, n, value, slot)
+    for i = 1, n do names[i] = syms:name(parts[i]) end
+    visit(names, n, value, slot)
+  end)
+end
+
+-- Compares with another view, of the same options: the formats that can do so
+-- show what has changed since. Values of the base are multiplied by base_scale,
+-- so both have the same sum.
+function methods:compare_with(base)
+  local function sum(v)
+    local total = 0
+    v:each_joined(function(_, _, value) total = total + value end)
+    return total
+  end
+  local base_sum = sum(base)
+  self.base, self.base_scale = base, base_sum > 0 and sum(self) / base_sum or 0
+end
+
+-- Calls visit(names, n, value) for each distinct sample of the base, with names
+-- of this view, none of them compiled.
+function methods:each_of_base(visit)
+  local syms, names, known = self.symbols, {}, {}
+  self.base:each(function(base_names, n, value)
+    for i = 1, n do
+      local plain = base_names[i].plain
+      local e = known[plain] or syms:entry(plain.text, plain.kind)
+      known[plain], names[i] = e, e
+    end
+    visit(names, n, value * self.base_scale)
+  end)
+end
+
+-- Whether the samples of other events are left out, or may be.
+function methods:one_of_several()
+  return self.options.event ~= nil or #events.list(self.profile) > 1
+end
+
+-- Returns a title: a name of the profile, and what is shown of it.
+function methods:default_title(name)
+  return self:one_of_several() and name .. ", " .. self.event.name or name
+end
+
+-- A value for people: microseconds become milliseconds.
+function methods:value_text(value)
+  return (self.unit == "us" and "%.3f" or "%.0f"):format(
+    self.unit == "us" and value / 1e3 or value)
+end
+
+-- The same with its unit.
+function methods:amount_text(value)
+  local unit = self.unit == "us" and "ms" or self.unit == "count" and self.event.name or
+	       value == 1 and "sample" or "samples"
+  return self:value_text(value) .. " " .. unit
+end
+
+-- The head of a column of values.
+function methods:column(name)
+  return self.unit == "us" and name .. " ms" or name
+end
+
+return view
