@@ -4,11 +4,12 @@ local t = require("tools_test")
 local G = require("sysprof.grammar")
 
 local header = t.read_file(t.source .. "/src/profile/format/lj_sysprof_format.h")
+	       :gsub("\\\n%s*", " ")
 
 local defined = {}
 for name, rest in header:gmatch("#define%s+(SPF_[%w_]+)[ \t]+([^\n]+)") do
   local value = rest:gsub("/%*.*", "")
-  defined[name] = assert(loadstring("return " .. value))()
+  if value:find("^[%w()* ]+$") then defined[name] = assert(loadstring("return " .. value))() end
 end
 
 for name, value in pairs(defined) do
