@@ -149,7 +149,7 @@ luajit-sysprof."
   "libluajit-sysprof ${same}")
 package_files(tools /usr/share/doc/luajit-sysprof-tools README.md CHANGELOG.md)
 install(DIRECTORY doc DESTINATION /usr/share/doc/luajit-sysprof-tools
-  COMPONENT tools EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.md")
+  COMPONENT tools EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_COMPONENTS_ALL ${package_components})
