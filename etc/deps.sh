@@ -15,7 +15,7 @@ make make
 cmake cmake
 dpkg-source dpkg-dev'
 # The oracle of the unwinder's tests, a host program in C++, programs of the
-# distribution that run on LuaJIT, and what the guides use.
+# distribution that run on LuaJIT, what the guides use, and the lint.
 test='/usr/include/*/libunwind.h libunwind-dev
 nm binutils
 g++ g++
@@ -29,7 +29,8 @@ dnsperf dnsperf
 /usr/sbin/nginx nginx
 /usr/lib/nginx/modules/ngx_http_lua_module.so libnginx-mod-http-lua
 curl curl
-nc netcat-openbsd'
+nc netcat-openbsd
+luacheck lua-check'
 # What etc/bench/run compares with.
 bench='perf linux-perf
 /usr/lib/*/libprofiler.so.0 libgoogle-perftools4

@@ -82,7 +82,7 @@ t.equal(err, "", "stop(): said once")
 
 -- A profile of the program's own is the program's.
 fresh()
-status, _, err = run("path=x.bin", "misc.sysprof.stop() assert(misc.sysprof.start{ mode = 'C', path = 'y.bin' })" ..
+status, out, err = run("path=x.bin", "misc.sysprof.stop() assert(misc.sysprof.start{ mode = 'C', path = 'y.bin' })" ..
 		     "work(3) limit()")
 t.equal(status .. err, "0", "a profile that the program has started")
 
@@ -102,7 +102,7 @@ t.equal(status .. " " .. tostring(code), "0 1792", "a child")
 t.equal(without_folder(err), message(("x.bin.%s"):format(child), LARGE), "a child: its file alone")
 
 fresh()
-status, _, err = run("path=x%n.bin", [[
+status, out, err = run("path=x%n.bin", [[
 for i = 1, 20 do
   local L = C.luaL_newstate()
   C.luaL_openlibs(L)
@@ -115,7 +115,7 @@ t.equal(status, 0, "many VMs")
 t.equal(select(2, err:gsub("LUAJIT_SYSPROF: x%d+%.bin: [^\n]*\n", "")), 10, "many VMs: not for ever, " .. err)
 
 fresh()
-status, _, err = run("control=SIGUSR2,path=x%r.bin", [[
+status, out, err = run("control=SIGUSR2,path=x%r.bin", [[
 C.kill(C.getpid(), 12)
 C.kill(C.getpid(), 12)
 work(3)

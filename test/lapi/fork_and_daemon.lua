@@ -2,7 +2,6 @@
 -- not profiled and leave the profile alone; with it each has a file of its own.
 
 local t = require("tools_test")
-local ffi = require("ffi")
 local parse = "'" .. os.getenv("SYSPROF_BUILD") .. "/bin/luajit-parse-sysprof' "
 
 -- What the programs begin with. A child tells its process number in a file, at its

@@ -3,7 +3,6 @@
 -- thread, by perf_event_open(2).
 ----------------------------------------------------------------------------
 
-local bit = require("bit")
 local ffi = require("ffi")
 
 ffi.cdef [[

@@ -153,7 +153,7 @@ local function open_file(search, path, crc)
     if why then complain(search, path, why) end
     return nil
   end
-  local wanted, why_not = search.buildid, nil
+  local wanted, why_not = search.buildid
   if wanted ~= "" and file.buildid then
     why_not = file.buildid ~= wanted and "has another build-id"
   elseif crc then

@@ -85,16 +85,27 @@ define[G.SPF_META] = function(d, buf, pos, stop)
   return true
 end
 
-define[G.SPF_CONTEXT] = function(d, buf, pos, stop)
-  local tid, time, step = nil, nil, 0
-  tid, time, pos = pair(buf, pos, stop)
+-- Reads the payload of an SPF_CONTEXT; returns its numbers, or nil.
+local function read_context(buf, pos, stop)
+  local session, step = 0, 0
+  local tid, time, at = pair(buf, pos, stop)
   if not tid or tid >= EXACT_MAX or time >= EXACT_MAX then return nil end
-  if pos < stop then _, pos = uleb(buf, pos) end	-- See sysprof.read.sessions.
-  if pos < stop then step, pos = uleb(buf, pos) end
-  if pos > stop or not (step < EXACT_MAX) then return nil end
+  if at < stop then session, at = uleb(buf, at) end
+  if at < stop then step, at = uleb(buf, at) end
+  if at > stop or not (session < EXACT_MAX and step < EXACT_MAX) then return nil end
+  return tid, time, session, step
+end
+
+local function set_context(d, tid, time, step)
   d.now, d.step = time, step
   for event = 0, G.SPF_EVENTS_MAX - 1 do d.last_of[event] = time end
   d.profile:set_thread(tid)
+end
+
+define[G.SPF_CONTEXT] = function(d, buf, pos, stop)
+  local tid, time, _, step = read_context(buf, pos, stop)
+  if not tid then return nil end
+  set_context(d, tid, time, step)
   return true
 end
 
@@ -309,7 +320,7 @@ local function read_records(d, buf, pos, stop)
 	return at, true
       end
     elseif tag >= STACK then
-      local last, base, keep = tag - STACK, nil, nil
+      local last, base, keep = tag - STACK
       pos = pos + 1
       if last == LENGTH then
 	last, pos = uleb(buf, pos)
@@ -369,11 +380,24 @@ function records.new(profile, ids)
   }, mt)
 end
 
--- Decodes the records from pos to before stop into the profile. Returns the
--- position of the record that does not fit its length or its place, or nil.
-function methods:decode(buf, pos, stop)
+-- Reads the SPF_CONTEXT that a chunk begins with. Returns a table and the position
+-- behind it, or nil if there is none or it does not fit.
+function records.context(buf, pos, stop)
+  if pos == stop or buf[pos] ~= G.SPF_CONTEXT then return nil end
+  local len, first = uleb(buf, pos + 1)
+  if not (len <= stop - first) then return nil end
+  local tid, time, session, step = read_context(buf, first, first + len)
+  if not tid then return nil end
+  return { tid = tid, time = time, session = session, step = step }, first + len
+end
+
+-- Decodes the records from pos to before stop into the profile. context: what
+-- records.context() has read before pos, or nil. Returns the position of the record
+-- that does not fit its length or its place, or nil.
+function methods:decode(buf, pos, stop, context)
   self.ids:clear()
   self.now, self.ended, self.undefined = 0/0, false, 0
+  if context then set_context(self, context.tid, context.time, context.step) end
   local bad
   pos, bad = read_records(self, buf, pos, stop)
   if bad or pos < stop then return pos end

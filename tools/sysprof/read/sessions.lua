@@ -8,7 +8,6 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
-local bytes = require("sysprof.base.bytes")
 local chunkstacks = require("sysprof.read.chunkstacks")
 local merge = require("sysprof.model.merge")
 local profile = require("sysprof.model.profile")
@@ -43,21 +42,6 @@ end
 function methods:damage(offset, text)
   self.damages = self.damages + 1
   self:problem(offset, text)
-end
-
--- Returns the number of the session that a chunk is of: its first record says
--- so, 0 if not.
-local function number_of(buf, pos, stop)
-  if pos == stop or buf[pos] ~= G.SPF_CONTEXT then return 0 end
-  local len, number, last
-  len, pos = bytes.uleb(buf, pos + 1)
-  last = pos + len
-  if not (last <= stop) then return 0 end
-  _, pos = bytes.uleb(buf, pos)
-  _, pos = bytes.uleb(buf, pos)
-  if pos >= last then return 0 end
-  number, pos = bytes.uleb(buf, pos)
-  return pos <= last and number < bytes.EXACT_MAX and number or 0
 end
 
 local function session_of(self, number, offset)
@@ -124,12 +108,14 @@ local function take_over(self, s, offset)
   end
 end
 
--- Decodes a chunk: its records from first to before stop, its offset.
+-- Decodes a chunk: its records from first to before stop, its offset. Its first
+-- record tells its session, number 0 if not.
 function methods:chunk(buf, seq, first, stop, offset)
-  local s = session_of(self, number_of(buf, first, stop), offset)
+  local context, rest = records.context(buf, first, stop)
+  local s = session_of(self, context and context.session or 0, offset)
   if not s or not check_seq(self, s, offset, seq) then return end
   local decoder = s.decoder
-  local failed = decoder:decode(buf, first, stop)
+  local failed = decoder:decode(buf, rest or first, stop, context)
   s.due, s.damages = seq + 1, self.damages
   s.bad_stacks = s.bad_stacks + decoder.undefined
   if decoder.undefined > 0 then s.bad_at = s.bad_at or offset end

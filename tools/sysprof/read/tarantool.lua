@@ -130,20 +130,21 @@ end
 local function read_lua(d, buf, pos, stop, list)
   local all, n = d.profile.stacks, 0
   while pos < stop do
-    local kind, value, line = buf[pos], nil, 0
+    local kind, value, line, frame = buf[pos]
     pos = pos + 1
     if kind >= FINAL then return n, pos end
     value, pos = uleb(buf, pos)
-    n = n + 1
     if kind == FRAME_LFUNC then
       line, pos = uleb(buf, pos)
-      list[n] = lua_frame(d, value, line)
+      frame = lua_frame(d, value, line)
     elseif kind == FRAME_CFUNC then
-      list[n] = all:frame(G.SPF_FRAME_CFUNC, value, 0)
+      frame = all:frame(G.SPF_FRAME_CFUNC, value, 0)
     elseif kind == FRAME_FFUNC then
-      list[n] = all:frame(G.SPF_FRAME_FFUNC, value, 0)
+      frame = all:frame(G.SPF_FRAME_FFUNC, value, 0)
     end
-    if not list[n] then return nil end
+    if not frame then return nil end
+    n = n + 1
+    list[n] = frame
   end
   return nil
 end
