@@ -65,7 +65,7 @@ static void row(const char *name, double interval_ms, double loops_in_second)
   t0 = thread_ns();
   work(loops / 2);
   without = thread_ns() - t0;
-  if (!start(&t, name, interval_ms, lj_clock_tid())) return;
+  if (!start(&t, name, interval_ms, lj_osthread_self())) return;
   t1 = t.last - t.weights; /* Microseconds. */
   t0 = thread_ns();
   work(loops);
@@ -93,7 +93,7 @@ static void *thread_main(void *arg)
 {
   int i = (int)(intptr_t)arg;
   thread_index = i;
-  tids[i] = lj_clock_tid();
+  tids[i] = lj_osthread_self();
   while (!go) usleep(100);
   work(loops_each);
   __atomic_add_fetch(&finished, 1, __ATOMIC_SEQ_CST);

@@ -20,6 +20,7 @@
 
 #include "profile/clock/lj_clock.h"
 #include "profile/clock/lj_clockops.h"
+#include "profile/base/lj_osthread.h"
 #include "check.h"
 
 typedef struct Ticks {
@@ -41,7 +42,7 @@ static inline void ticks_tick(void *owner, int event, int overrun, ucontext_t *u
   Ticks *t = (Ticks *)owner;
   uint64_t total = lj_clock_total(&t->clock);
   if (!t->running || event != t->event || !uc || overrun < 0 || total < t->last ||
-      t->clock.tid != lj_clock_tid())
+      t->clock.tid != lj_osthread_self())
     t->wrong++;
   t->n++;
   t->overruns += (uint64_t)overrun;
@@ -84,7 +85,7 @@ static inline void ticks_start(Ticks *t, const char *name, uint64_t interval_ns,
 {
   ClockSpec spec = ticks_spec(name, interval_ns, period);
   char why[CLOCK_WHY_MAX];
-  ClockStatus status = ticks_open(t, &spec, lj_clock_tid(), 0, why);
+  ClockStatus status = ticks_open(t, &spec, lj_osthread_self(), 0, why);
   if (status != CLOCK_OK) printf("%s\n", why);
   REQUIRE(status == CLOCK_OK);
 }
@@ -102,7 +103,7 @@ static inline int ticks_available(const char *name)
   ClockSpec spec = ticks_spec(name, 10000000, 0);
   Ticks t;
   char why[CLOCK_WHY_MAX];
-  if (ticks_open(&t, &spec, lj_clock_tid(), 0, why) == CLOCK_OK) {
+  if (ticks_open(&t, &spec, lj_osthread_self(), 0, why) == CLOCK_OK) {
     lj_clock_close(&t.clock);
     return 1;
   }

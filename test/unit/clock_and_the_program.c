@@ -87,7 +87,7 @@ static void own_handler(int sig, siginfo_t *info, void *uc)
 static void own_perf_event(const char *name)
 {
   struct perf_event_attr attr;
-  struct f_owner_ex owner = { F_OWNER_TID, lj_clock_tid() };
+  struct f_owner_ex owner = { F_OWNER_TID, lj_osthread_self() };
   time_t deadline = time(NULL) + 120;
   struct sigaction sa;
   Ticks t;

@@ -23,7 +23,7 @@ static void *worker_main(void *arg)
   sigemptyset(&set);
   sigaddset(&set, SIGPROF);
   if (w->blocks) pthread_sigmask(SIG_BLOCK, &set, NULL);
-  w->tid = lj_clock_tid();
+  w->tid = lj_osthread_self();
   while (w->go_on) {
     burn_us(200);
     if (w->blocks && sigpending(&now) == 0 && sigismember(&now, SIGPROF)) w->pending = 1;
@@ -138,13 +138,13 @@ static void as_many_as_there_are(void)
   char why[CLOCK_WHY_MAX];
   int i;
   for (i = 0; i < CLOCKS_MAX; i++)
-    if (ticks_open(&t[i], &spec, lj_clock_tid(), 0, why) != CLOCK_OK) break;
+    if (ticks_open(&t[i], &spec, lj_osthread_self(), 0, why) != CLOCK_OK) break;
   CHECK_EQ(i, CLOCKS_MAX);
-  CHECK_EQ(ticks_open(&t[CLOCKS_MAX], &spec, lj_clock_tid(), 0, why), CLOCK_BUSY);
+  CHECK_EQ(ticks_open(&t[CLOCKS_MAX], &spec, lj_osthread_self(), 0, why), CLOCK_BUSY);
   CHECK_EQ(lj_clock_jitp_start(jitp_tick, 10), 0);
   while (i-- > 0) ticks_stop(&t[i]);
   CHECK_EQ(lj_clock_jitp_start(jitp_tick, 10), 1);
-  CHECK_EQ(ticks_open(&t[0], &spec, lj_clock_tid(), 0, why), CLOCK_BUSY);
+  CHECK_EQ(ticks_open(&t[0], &spec, lj_osthread_self(), 0, why), CLOCK_BUSY);
   CHECK_EQ(lj_clock_jitp_start(jitp_tick, 10), 0);
   lj_clock_jitp_stop();
 }

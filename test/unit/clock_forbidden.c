@@ -54,7 +54,7 @@ static void refused(const char *name, int err, const char *text1, const char *te
 {
   ClockSpec spec = ticks_spec(name, 10 * MS, 0);
   Ticks t;
-  CHECK_EQ(ticks_open(&t, &spec, lj_clock_tid(), 0, why), CLOCK_ERROR);
+  CHECK_EQ(ticks_open(&t, &spec, lj_osthread_self(), 0, why), CLOCK_ERROR);
   CHECK_EQ(errno, err);
   CHECK(strstr(why, name) != NULL);
   CHECK(strstr(why, text1) != NULL);
@@ -173,7 +173,7 @@ static void without_both(void)
   CHECK(now.it_interval.tv_sec == 1000); /* The program's own goes on. */
   memset(&it, 0, sizeof(it));
   REQUIRE(setitimer(ITIMER_PROF, &it, NULL) == 0);
-  CHECK_EQ(ticks_open(&t, &spec, lj_clock_tid(), SIGUSR1, why), CLOCK_ERROR);
+  CHECK_EQ(ticks_open(&t, &spec, lj_osthread_self(), SIGUSR1, why), CLOCK_ERROR);
   CHECK(strstr(why, "SIGPROF only") != NULL);
 }
 
@@ -241,13 +241,13 @@ static void signals(void)
   Ticks t;
   size_t i;
   for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-    CHECK_EQ(ticks_open(&t, &cpu, lj_clock_tid(), wrong[i], why), CLOCK_ERROR);
+    CHECK_EQ(ticks_open(&t, &cpu, lj_osthread_self(), wrong[i], why), CLOCK_ERROR);
     CHECK_EQ(errno, EINVAL);
     CHECK(strstr(why, "cannot be a clock's") != NULL);
   }
   for (i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
     time_t deadline = time(NULL) + 120;
-    REQUIRE(ticks_open(&t, &cpu, lj_clock_tid(), right[i], why) == CLOCK_OK);
+    REQUIRE(ticks_open(&t, &cpu, lj_osthread_self(), right[i], why) == CLOCK_OK);
     REQUIRE(sigaction(right[i], NULL, &sa) == 0);
     CHECK((sa.sa_flags & SA_RESTART) && (sa.sa_flags & SA_ONSTACK));
     while (t.n < 3 && time(NULL) < deadline) burn_us(1000);
@@ -256,7 +256,7 @@ static void signals(void)
     REQUIRE(sigaction(right[i], NULL, &sa) == 0);
     CHECK(sa.sa_handler == SIG_DFL);
   }
-  CHECK_EQ(ticks_open(&t, &event, lj_clock_tid(), SIGRTMIN, why), CLOCK_ERROR);
+  CHECK_EQ(ticks_open(&t, &event, lj_osthread_self(), SIGRTMIN, why), CLOCK_ERROR);
   CHECK(strstr(why, "real-time signal") != NULL);
   CHECK_EQ(ticks_open(&t, &event, 0x3ffffff, 0, why), CLOCK_ERROR);
   CHECK_EQ(ticks_open(&t, &cpu, 0x3ffffff, 0, why), CLOCK_ERROR);

@@ -74,7 +74,7 @@ typedef struct Worker {
 static void *worker_main(void *arg)
 {
   Worker *w = (Worker *)arg;
-  w->tid = lj_clock_tid();
+  w->tid = lj_osthread_self();
   while (w->go_on) burn_us(1000);
   return NULL;
 }
@@ -142,7 +142,7 @@ static void jitter(void)
   Ticks t;
   int i;
   spec.jitter = 1;
-  REQUIRE(ticks_open(&t, &spec, lj_clock_tid(), 0, why) == CLOCK_OK);
+  REQUIRE(ticks_open(&t, &spec, lj_osthread_self(), 0, why) == CLOCK_OK);
   work(&t, 50);
   ticks_stop(&t);
   /* Uniform in the two halves beside the period: its mean has a standard error of

@@ -58,6 +58,7 @@ static const Allowed allowed[] = {
   { "lj_clock", "lj_clockaction_*", "open, close and fork only" },
   { "lj_clock", "lj_sigpending_*", "close only" },
   { "lj_clock", "lj_osthread_forget", "in a child of fork only" },
+  { "lj_clock", "lj_osthread_self", "a bare system call, once a thread" },
   { "lj_clock", "lj_clockslots", "data" },
   { "lj_clocksig", "lj_clockslots", "data" },
   { "lj_clocksig", "lj_clockslots_top", "data" },
@@ -73,9 +74,11 @@ static const Allowed allowed[] = {
   { "lj_clock_itimer", "getitimer", "open and close only" },
   { "lj_clock_itimer", "snprintf", "open only" },
   { "lj_clock_itimer", "__snprintf_chk", "open only" },
-  { "lj_clock_itimer", "open64", "signal-safety(7)" },
-  { "lj_clock_itimer", "read", "signal-safety(7)" },
-  { "lj_clock_itimer", "close", "signal-safety(7)" },
+  { "lj_procfile", "open64", "signal-safety(7)" },
+  { "lj_procfile", "read", "signal-safety(7)" },
+  { "lj_procfile", "__read_chk", "signal-safety(7)" },
+  { "lj_procfile", "close", "signal-safety(7)" },
+  { "lj_ossignal", "sigaction", "signal-safety(7); outside of the handler only" },
   { "lj_clock_perf", "ioctl", "a bare system call" },
   { "lj_clock_perf", "read", "signal-safety(7)" },
   { "lj_clock_perf", "close", "signal-safety(7)" },
@@ -85,6 +88,7 @@ static const Allowed allowed[] = {
   { "lj_clock_perf", "__snprintf_chk", "open only" },
   { "lj_clock_perf", "lj_seccomp_isdeadly", "open only" },
   { "lj_ctlsig", "lj_controls", "data" },
+  { "lj_ctlsig", "lj_osthread_self", "a bare system call, once a thread" },
   { "lj_ctlsig", "sigaction", "signal-safety(7); add and close only" },
   { "lj_ctlsig", "sigfillset", "signal-safety(7); add only" },
   { "lj_ctlsig", "strerror", "add only" },
@@ -106,7 +110,7 @@ static const char *const objects[] = {
   "lj_jitfind",  "lj_symtab",      "lj_callname",   "lj_bcname",       "lj_wbuf",
   "lj_stream",   "lj_stacktab",    "lj_chunkqueue", "lj_sample",       "lj_clock",
   "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer", "lj_loadmap",
-  "lj_elfobj",   "lj_safepoint",   "lj_ctlsig"
+  "lj_elfobj",   "lj_safepoint",   "lj_ctlsig",     "lj_procfile",     "lj_ossignal"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

@@ -56,7 +56,7 @@ static void slot_setthread(Control *c)
   uintptr_t lo, hi;
   lj_osthread_stack(&lo, &hi);
   relaxed_set(&c->stack_hi, hi);
-  relaxed_set(&c->tid, lj_clock_tid());
+  relaxed_set(&c->tid, lj_osthread_self());
 }
 
 static void slot_free(Control *c)
@@ -80,7 +80,7 @@ static const char *slot_findfile(Control *c)
 /* Nothing of a free slot is used but by the add. Under the lock. */
 static void slot_end(Control *c)
 {
-  int own = relaxed_get(&c->tid) == lj_clock_tid();
+  int own = relaxed_get(&c->tid) == lj_osthread_self();
   if (c->file) relaxed_add(&slots_files, -1);
   relaxed_add(&slots_used, -1);
   __atomic_store_n(&c->g, NULL, __ATOMIC_SEQ_CST);
@@ -202,7 +202,7 @@ void lj_control_fork(int forked)
       slot_end(c);
       continue;
     }
-    c->tid = lj_clock_tid();
+    c->tid = lj_osthread_self();
     if (c->file && strstr(c->pattern, "%p")) slot_findfile(c);
   }
 }

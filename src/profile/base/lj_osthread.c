@@ -11,20 +11,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <unistd.h>
 #include <sys/syscall.h>
 
-#include "profile/clock/lj_clock.h"
-#include "profile/session/lj_bgthread.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_procfile.h"
+#include "profile/base/lj_relaxed.h"
 
 #define DENTS_SIZE 4096
 
-/* The calling thread's id, or 0. */
+/* The calling thread's id, 0 before it is asked for. */
 static __thread int own_tid __attribute__((tls_model("initial-exec")));
 
-/* What getdents64(2) fills in. */
+static int hidden_tid; /* 0: none. */
+
+/* A directory entry of getdents64(2). */
 typedef struct Dent {
   uint64_t ino;
   int64_t ofs;
@@ -40,7 +41,7 @@ static int tid_of(const char *name)
   return *name ? 0 : tid;
 }
 
-/* Not by readdir(3), so that the program's allocator is left alone. */
+/* readdir(3) would use the program's allocator. */
 int lj_osthread_each(void (*f)(void *ctx, int tid), void *ctx)
 {
   uint64_t buf[DENTS_SIZE / sizeof(uint64_t)];
@@ -51,22 +52,28 @@ int lj_osthread_each(void (*f)(void *ctx, int tid), void *ctx)
     for (at = 0; at < n;) {
       const Dent *d = (const Dent *)((const char *)buf + at);
       int tid = tid_of(d->name);
-      if (tid && tid != lj_bgthread_tid()) f(ctx, tid);
+      if (tid && tid != relaxed_get(&hidden_tid)) f(ctx, tid);
       at += d->len;
     }
   close(fd);
   return n == 0;
 }
 
+void lj_osthread_hide(int tid)
+{
+  relaxed_set(&hidden_tid, tid);
+}
+
 int lj_osthread_self(void)
 {
-  if (!own_tid) own_tid = lj_clock_tid();
+  if (!own_tid) own_tid = (int)syscall(SYS_gettid);
   return own_tid;
 }
 
 void lj_osthread_forget(void)
 {
   own_tid = 0;
+  relaxed_set(&hidden_tid, 0);
 }
 
 int lj_osthread_exists(int tid)
@@ -76,15 +83,7 @@ int lj_osthread_exists(int tid)
 
 void lj_osthread_name(int tid, char *name)
 {
-  char path[64];
-  ssize_t n = 0;
-  int fd;
-  snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
-  fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd >= 0) {
-    n = read(fd, name, OSTHREAD_NAME_MAX - 1);
-    close(fd);
-  }
+  ssize_t n = lj_procfile_task(tid, "comm", name, OSTHREAD_NAME_MAX);
   if (n > 0 && name[n - 1] == '\n') n--;
   name[n > 0 ? n : 0] = '\0';
 }

@@ -1,6 +1,6 @@
 /*
-** Threads of the process, and what is known of one. Outside of the handler, but for
-** lj_osthread_exists, which is async-signal-safe and may change errno.
+** Threads of the process: ids, names, stacks, and the list of all.
+** Context: any thread; self and exists are async-signal-safe.
 */
 
 #ifndef _LJ_OSTHREAD_H
@@ -10,25 +10,28 @@
 
 #define OSTHREAD_NAME_MAX 32 /* The kernel's have 16 bytes. */
 
-/* Call f for each thread of the process but the helper. Returns 0 if they cannot
-** be listed.
+/* Call f for each thread of the process, except the hidden one. Returns 0 if /proc does
+** not list them.
 */
 LJ_FUNC int lj_osthread_each(void (*f)(void *ctx, int tid), void *ctx);
 
-/* The calling thread's id, cheaper than lj_clock_tid. Async-signal-safe. */
+/* Hide a thread of ours from each; 0 hides none. */
+LJ_FUNC void lj_osthread_hide(int tid);
+
+/* The kernel's id of the calling thread: one system call in a thread's life. */
 LJ_FUNC int lj_osthread_self(void);
 
-/* In a child of fork(): the calling thread has another one. */
+/* In a child of fork(): the calling thread has a new id, and no thread is hidden. */
 LJ_FUNC void lj_osthread_forget(void);
 
-/* Is this thread of the process still there? */
+/* Does this thread of the process still exist? May change errno. */
 LJ_FUNC int lj_osthread_exists(int tid);
 
-/* Name of a thread, of at most OSTHREAD_NAME_MAX bytes; "" if it cannot be had. */
+/* Name of a thread, into name[OSTHREAD_NAME_MAX]; "" if it is unknown. */
 LJ_FUNC void lj_osthread_name(int tid, char *name);
 
-/* Where the calling thread's C stack is, from *lo to below *hi; 0 and 0 if that is not
-** known. May allocate memory.
+/* The calling thread's C stack, from *lo to below *hi; both 0 if it is unknown. May
+** allocate memory.
 */
 LJ_FUNC void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi);
 

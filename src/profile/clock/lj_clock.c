@@ -32,11 +32,6 @@ static int nclocks;      /* Clocks in slots. */
 static int jitp_running; /* The only one is jit.profile's. */
 static pid_t clocks_pid; /* Process that they belong to. */
 
-int lj_clock_tid(void)
-{
-  return (int)syscall(SYS_gettid);
-}
-
 /* -- Handler ----------------------------------------------------------------- */
 
 uint64_t lj_clock_random(Clock *c, uint64_t n)
@@ -198,7 +193,7 @@ static int signal_default(const ClockSpec *spec)
 /* Give up the place of a clock that is stopped and retired. Under the lock. */
 static void clock_release(Clock *c)
 {
-  int own = (c->tid == lj_clock_tid());
+  int own = (c->tid == lj_osthread_self());
   if (own) lj_sigpending_take(c);
   if (c->spec.kind == CLOCK_PERF && (own || !lj_sigpending_thread(c->tid, c->signo)))
     lj_clock_perf_unlist(c->fd, c->value);
@@ -337,7 +332,7 @@ int lj_clock_jitp_start(void (*handler)(int), int interval)
   spec.period = (uint64_t)interval * 1000000u;
   c->tick = jitp_tick;
   memcpy(&c->owner, &handler, sizeof(handler));
-  if (clock_open(c, &spec, lj_clock_tid(), 1, why) != CLOCK_OK) return 0;
+  if (clock_open(c, &spec, lj_osthread_self(), 1, why) != CLOCK_OK) return 0;
   if (lj_clock_arm(c) == CLOCK_OK) return 1;
   lj_clock_close(c);
   return 0;

@@ -96,7 +96,4 @@ LJ_FUNC void lj_clock_forget(void);
 /* The signals of all clocks that are open. Returns 0 if there are none. */
 LJ_FUNC int lj_clock_signals(sigset_t *set);
 
-/* The kernel's id of the calling thread. */
-LJ_FUNC int lj_clock_tid(void);
-
 #endif

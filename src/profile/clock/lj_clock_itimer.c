@@ -12,14 +12,11 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include "profile/clock/lj_clockops.h"
+#include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
 #define PERIODS_STARVED 3 /* Without a tick: a thread is passed over. */
@@ -115,20 +112,10 @@ int lj_clock_itimer_tick(Clock *c)
 */
 static int is_runnable(int tid)
 {
-  char path[48] = "/proc/self/task/", digits[12], text[128];
-  size_t at = strlen(path), n = 0;
-  ssize_t len;
-  int fd;
-  for (; tid > 0; tid /= 10) digits[n++] = (char)('0' + tid % 10);
-  while (n > 0) path[at++] = digits[--n];
-  memcpy(path + at, "/stat", sizeof("/stat"));
-  fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  len = read(fd, text, sizeof(text));
-  close(fd);
+  char text[128];
+  ssize_t len = lj_procfile_task(tid, "stat", text, sizeof(text));
   while (len > 0 && text[len - 1] != ')') len--;
-  return len > 0 && len + 1 < (ssize_t)sizeof(text) && text[len] == ' ' &&
-	 text[len + 1] == 'R';
+  return len > 0 && text[len] == ' ' && text[len + 1] == 'R';
 }
 
 int lj_clock_itimer_isstarved(const Clock *c)

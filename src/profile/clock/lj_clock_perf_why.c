@@ -9,26 +9,20 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <sys/resource.h>
 
 #include "profile/clock/lj_clockops.h"
+#include "profile/base/lj_procfile.h"
 
 #define PARANOID "/proc/sys/kernel/perf_event_paranoid"
 
 static int paranoid_level(void)
 {
   char text[16];
-  int fd = open(PARANOID, O_RDONLY | O_CLOEXEC);
-  ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-  if (fd >= 0) close(fd);
-  if (n <= 0) return -1;
-  text[n] = '\0';
-  return atoi(text);
+  return lj_procfile_read(PARANOID, text, sizeof(text)) > 0 ? atoi(text) : -1;
 }
 
 /* Level 2 forbids the kernel's part, a higher one all of it. Without that part

@@ -7,10 +7,10 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clocksig.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_sigpending.h"
 
@@ -18,7 +18,7 @@ static struct {
   struct sigaction oldsa; /* The program's. */
   int users;              /* Clocks. */
   int closed_elsewhere;   /* One was closed by another thread than its. */
-} actions[CLOCKSIG_MAX + 1];
+} actions[OSSIGNAL_MAX + 1];
 static uint64_t inuse; /* Signals with clocks. */
 
 static uint64_t signal_bit(int signo)
@@ -34,7 +34,7 @@ int lj_clockaction_isfree(int signo, char *why)
   static const int taken[] = { SIGKILL, SIGSTOP, SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
 			       SIGTRAP, SIGABRT, SIGSYS,  SIGCHLD, 32,     33 };
   size_t i;
-  int is_free = (signo >= 1 && signo <= CLOCKSIG_MAX);
+  int is_free = (signo >= 1 && signo <= OSSIGNAL_MAX);
   for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
     if (signo == taken[i]) is_free = 0;
   if (!is_free)
@@ -45,34 +45,28 @@ int lj_clockaction_isfree(int signo, char *why)
   return is_free;
 }
 
-static int is_ours(const struct sigaction *sa)
-{
-  return (sa->sa_flags & SA_SIGINFO) && sa->sa_sigaction == lj_clocksig_handler;
-}
-
 /* Ours may be there still: then the program's is known already. */
 static int handler_install(int signo)
 {
-  struct sigaction sa;
-  if (sigaction(signo, NULL, &sa) != 0) return -1;
+  struct sigaction now;
+  sigset_t blocked;
+  int is_ours = lj_ossignal_ishandler(signo, lj_clocksig_handler, &now);
+  if (is_ours < 0) return -1;
   actions[signo].closed_elsewhere = 0;
-  if (is_ours(&sa)) return 0;
-  actions[signo].oldsa = sa;
-  lj_clocksig_passto(signo, &sa);
-  memset(&sa, 0, sizeof(sa));
-  sa.sa_sigaction = lj_clocksig_handler;
-  sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  sigemptyset(&sa.sa_mask);
-  sigaddset(&sa.sa_mask, SIGPROF); /* Clocks of a session may have both. */
-  sigaddset(&sa.sa_mask, SIGURG);
-  return sigaction(signo, &sa, NULL);
+  if (is_ours) return 0;
+  actions[signo].oldsa = now;
+  lj_clocksig_passto(signo, &now);
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGPROF); /* Clocks of a session may have both. */
+  sigaddset(&blocked, SIGURG);
+  return lj_ossignal_install(signo, lj_clocksig_handler, &blocked);
 }
 
 /* Put the program's handler back, unless it has set another one meanwhile. */
 static void handler_restore(int signo)
 {
   struct sigaction now;
-  if (sigaction(signo, NULL, &now) == 0 && is_ours(&now))
+  if (lj_ossignal_ishandler(signo, lj_clocksig_handler, &now) == 1)
     sigaction(signo, &actions[signo].oldsa, NULL);
 }
 
@@ -99,7 +93,7 @@ void lj_clockaction_done(const Clock *c, int own)
 void lj_clockaction_forget(void)
 {
   int i;
-  for (i = 1; i <= CLOCKSIG_MAX; i++) {
+  for (i = 1; i <= OSSIGNAL_MAX; i++) {
     if (actions[i].users > 0) handler_restore(i);
     relaxed_set(&actions[i].users, 0);
   }
@@ -109,8 +103,8 @@ void lj_clockaction_forget(void)
 int lj_clockaction_isreplaced(int signo)
 {
   struct sigaction now;
-  return relaxed_get(&actions[signo].users) > 0 && sigaction(signo, NULL, &now) == 0 &&
-	 !is_ours(&now);
+  return relaxed_get(&actions[signo].users) > 0 &&
+	 lj_ossignal_ishandler(signo, lj_clocksig_handler, &now) == 0;
 }
 
 uint64_t lj_clockaction_inuse(void)

@@ -9,14 +9,12 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
-#include <string.h>
-#include <unistd.h>
-#include <sys/syscall.h>
 
 #include "profile/clock/lj_clockops.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/clock/lj_clockslot.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 
 /* Where the program's handler takes three arguments; no address has this bit. */
@@ -26,7 +24,7 @@
 #define LOOKS_MAX    8  /* Threads that a signal of the process looks at. */
 
 /* The program's handlers, for ours, which may run while they are set. */
-static uintptr_t pass_to[CLOCKSIG_MAX + 1];
+static uintptr_t pass_to[OSSIGNAL_MAX + 1];
 
 static unsigned int look_from; /* Where itimer_signal begins. */
 
@@ -144,13 +142,7 @@ static void value_tick(uintptr_t value, int signo, const siginfo_t *info, uconte
 /* Have another thread tick. */
 static void forward(uintptr_t value, const Clock *c)
 {
-  siginfo_t info;
-  memset(&info, 0, sizeof(info));
-  info.si_signo = c->signo;
-  info.si_code = SI_QUEUE;
-  info.si_pid = c->pid;
-  info.si_value.sival_ptr = (void *)value;
-  syscall(SYS_rt_tgsigqueueinfo, c->pid, c->tid, c->signo, &info);
+  lj_ossignal_send(c->pid, c->tid, c->signo, value);
 }
 
 /* The timer of the process ticks for this thread, and is told to others that it
@@ -158,7 +150,7 @@ static void forward(uintptr_t value, const Clock *c)
 */
 static void itimer_signal(const siginfo_t *info, ucontext_t *uc)
 {
-  int tid = lj_clock_tid(), top = relaxed_get(&lj_clockslots_top), looks = 0, i;
+  int tid = lj_osthread_self(), top = relaxed_get(&lj_clockslots_top), looks = 0, i;
   unsigned int from = relaxed_get(&look_from);
   for (i = 0; i < top; i++) {
     unsigned int at = (from + (unsigned int)i) % (unsigned int)top;

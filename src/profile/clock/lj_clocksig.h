@@ -11,8 +11,6 @@
 
 #include "lj_def.h"
 
-#define CLOCKSIG_MAX 64 /* Signals of Linux, 1 to 64. */
-
 /* Have the clock whose signal it is tick; one that is not ours is passed on. */
 LJ_FUNC void lj_clocksig_handler(int signo, siginfo_t *info, void *uc);
 

@@ -76,7 +76,7 @@ void lj_clockslot_retire(Clock *c)
 {
   static const struct timespec retry = { 0, RETRY_NS };
   ClockSlot *slot = clockslot_of(c->value);
-  int own = (c->tid == lj_clock_tid());
+  int own = (c->tid == lj_osthread_self());
   __atomic_store_n(&slot->value, VALUE_RETIRED, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&slot->users, __ATOMIC_SEQ_CST) > 0) {
     if ((own || !lj_osthread_exists(c->tid)) &&

@@ -9,18 +9,17 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/syscall.h>
 
 #include "profile/clock/lj_clocksig.h"
 #include "profile/clock/lj_clockslot.h"
 #include "profile/clock/lj_sigpending.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_procfile.h"
 
 #define FOREIGN_MAX 16 /* Pending signals kept while ours are taken. */
 
@@ -40,7 +39,7 @@ void lj_sigpending_take(const Clock *c)
 	      : c->spec.kind != CLOCK_ITIMER || info[n].si_code != SI_KERNEL)
       n++;
   }
-  for (i = 0; i < n; i++) syscall(SYS_rt_tgsigqueueinfo, getpid(), c->tid, signo, &info[i]);
+  for (i = 0; i < n; i++) lj_ossignal_queue(getpid(), c->tid, signo, &info[i]);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
@@ -49,16 +48,9 @@ void lj_sigpending_take(const Clock *c)
 */
 static int is_pending(int tid, int signo, const char *key)
 {
-  char path[64], text[2048], *at;
-  ssize_t n;
-  int fd;
-  snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
-  fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return errno != ENOENT;
-  n = read(fd, text, sizeof(text) - 1);
-  close(fd);
-  if (n < 0) return errno != ESRCH;
-  text[n] = '\0';
+  char text[2048], *at;
+  if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0)
+    return errno != ENOENT && errno != ESRCH;
   at = strstr(text, key);
   return !at || !strstr(text, "\nTracerPid:\t0\n") ||
 	 ((strtoull(at + strlen(key), NULL, 16) >> (signo - 1)) & 1);

@@ -14,26 +14,24 @@
 #include <string.h>
 #include <ucontext.h>
 #include <unistd.h>
-#include <sys/syscall.h>
 
 #include "lj_obj.h"
 #include "lj_frame.h"
-#include "profile/clock/lj_clock.h"
 #include "profile/api/lj_control.h"
 #include "profile/session/lj_safepoint.h"
+#include "profile/base/lj_ossignal.h"
+#include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 
 /* What a signal to a VM's thread carries: a tag and the slot. */
 #define VALUE_TAG      ((uintptr_t)0x5343 << 48)
 #define VALUE_TAG_MASK ((uintptr_t)0xffff << 48)
 
-#define SIGNALS_MAX 64 /* Signals of Linux, 1 to 64. */
-
 /* By the VM's thread that adds a slot or frees one, see lj_control.c. */
 static struct {
   int installed;
   struct sigaction oldsa; /* The program's. */
-} signals[SIGNALS_MAX + 1];
+} signals[OSSIGNAL_MAX + 1];
 
 /* -- Handler ----------------------------------------------------------------- */
 
@@ -67,7 +65,7 @@ static void slot_ask(Control *c, uintptr_t sp)
 
 static void control_signal(int signo, siginfo_t *info, void *uc)
 {
-  int saved_errno = errno, tid = lj_clock_tid(), i;
+  int saved_errno = errno, tid = lj_osthread_self(), i;
   uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
   uintptr_t sp = (uintptr_t)((ucontext_t *)uc)->uc_mcontext.gregs[REG_RSP];
   int is_told = info->si_code == SI_QUEUE && info->si_pid == getpid() &&
@@ -91,37 +89,27 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
 
 void lj_ctlsig_tell(const Control *c)
 {
-  siginfo_t info;
-  memset(&info, 0, sizeof(info));
-  info.si_signo = relaxed_get(&c->signo);
-  info.si_code = SI_QUEUE;
-  info.si_pid = getpid();
-  info.si_value.sival_ptr = (void *)(VALUE_TAG | (uintptr_t)(c - lj_controls));
-  syscall(SYS_rt_tgsigqueueinfo, info.si_pid, relaxed_get(&c->tid), info.si_signo, &info);
+  lj_ossignal_send(getpid(), relaxed_get(&c->tid), relaxed_get(&c->signo),
+		   VALUE_TAG | (uintptr_t)(c - lj_controls));
 }
 
 /* -- Installation ------------------------------------------------------------ */
 
-static int is_ours(const struct sigaction *sa)
-{
-  return (sa->sa_flags & SA_SIGINFO) && sa->sa_sigaction == control_signal;
-}
-
 const char *lj_ctlsig_install(int signo)
 {
   struct sigaction sa;
+  sigset_t all;
+  int is_ours;
   if (signals[signo].installed) return NULL;
-  if (sigaction(signo, NULL, &sa) != 0) return strerror(errno);
-  if (is_ours(&sa)) return NULL;
+  is_ours = lj_ossignal_ishandler(signo, control_signal, &sa);
+  if (is_ours < 0) return strerror(errno);
+  if (is_ours) return NULL;
   if ((sa.sa_flags & SA_SIGINFO) || (sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN))
     return "the program has a handler for its signal; choose another one, as "
 	   "SIGRTMIN+3, or a file";
   signals[signo].oldsa = sa;
-  memset(&sa, 0, sizeof(sa));
-  sa.sa_sigaction = control_signal;
-  sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  sigfillset(&sa.sa_mask);
-  if (sigaction(signo, &sa, NULL) != 0) return strerror(errno);
+  sigfillset(&all);
+  if (lj_ossignal_install(signo, control_signal, &all) != 0) return strerror(errno);
   signals[signo].installed = 1;
   return NULL;
 }
@@ -129,12 +117,13 @@ const char *lj_ctlsig_install(int signo)
 void lj_ctlsig_restore(int signo)
 {
   struct sigaction now;
-  int i;
+  int i, is_ours;
   if (!signals[signo].installed) return;
   for (i = 0; i < CONTROLS_MAX; i++)
     if (lj_controls[i].g && lj_controls[i].signo == signo) return;
-  if (sigaction(signo, NULL, &now) != 0) return;
-  if (is_ours(&now)) sigaction(signo, &signals[signo].oldsa, NULL);
+  is_ours = lj_ossignal_ishandler(signo, control_signal, &now);
+  if (is_ours < 0) return;
+  if (is_ours) sigaction(signo, &signals[signo].oldsa, NULL);
   else if ((now.sa_flags & SA_SIGINFO)) return; /* May pass on to ours. */
   signals[signo].installed = 0;
 }

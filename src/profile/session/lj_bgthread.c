@@ -16,16 +16,15 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-#include "profile/clock/lj_clock.h"
 #include "profile/session/lj_bgthread.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osthread.h"
 
 #define LOOK_NS ((uint64_t)BGTHREAD_LOOK_MS * 1000000)
 
 static struct {
   int runs;
   pthread_t thread;
-  volatile int tid; /* Its own; set before begin returns. */
   void (*work)(int look);
   sem_t begun;
   uint32_t word; /* 1: it was woken. */
@@ -52,7 +51,7 @@ static void *bgthread_main(void *arg)
 {
   uint64_t due = mono_ns() + LOOK_NS;
   UNUSED(arg);
-  helper.tid = lj_clock_tid();
+  lj_osthread_hide(lj_osthread_self());
   pthread_setname_np(pthread_self(), "sysprof");
   sem_post(&helper.begun);
   for (;;) {
@@ -78,7 +77,6 @@ int lj_bgthread_begin(void (*work)(int look))
   int err;
   if (helper.runs) return 0;
   helper.work = work;
-  helper.tid = 0;
   __atomic_store_n(&helper.word, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&helper.end, 0, __ATOMIC_RELAXED);
   sem_init(&helper.begun, 0, 0);
@@ -93,11 +91,6 @@ int lj_bgthread_begin(void (*work)(int look))
   return 0;
 }
 
-int lj_bgthread_tid(void)
-{
-  return helper.tid;
-}
-
 void lj_bgthread_end(void)
 {
   if (!helper.runs) return;
@@ -105,10 +98,12 @@ void lj_bgthread_end(void)
   lj_bgthread_wake();
   pthread_join(helper.thread, NULL);
   sem_destroy(&helper.begun);
-  helper.runs = helper.tid = 0;
+  lj_osthread_hide(0);
+  helper.runs = 0;
 }
 
 void lj_bgthread_forget(void)
 {
-  helper.runs = helper.tid = 0;
+  lj_osthread_hide(0);
+  helper.runs = 0;
 }

@@ -31,7 +31,4 @@ LJ_FUNC void lj_bgthread_end(void);
 /* In a child of fork(): there is no helper here. */
 LJ_FUNC void lj_bgthread_forget(void);
 
-/* Its id, 0 if there is none. */
-LJ_FUNC int lj_bgthread_tid(void);
-
 #endif

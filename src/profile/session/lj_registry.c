@@ -150,7 +150,7 @@ static void forget_parent(int forked)
 static void fork_prepare(void)
 {
   pthread_mutex_lock(&profiles_lock);
-  forker = lj_clock_tid();
+  forker = lj_osthread_self();
 }
 
 static void fork_parent(void)

@@ -167,7 +167,7 @@ static void *memory_new(size_t size, int tid)
 {
   int flags = MAP_PRIVATE | MAP_ANONYMOUS;
   void *p;
-  if (tid == lj_clock_tid()) flags |= MAP_POPULATE;
+  if (tid == lj_osthread_self()) flags |= MAP_POPULATE;
   p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
   return p == MAP_FAILED ? NULL : p;
 }
@@ -283,7 +283,7 @@ int lj_session_begin(Session *s, char *why)
     int err = describe(s);
     if (err) return err;
   }
-  if (s->tid == lj_clock_tid()) lj_osthread_stack(&s->host.stack_lo, &s->host.stack_hi);
+  if (s->tid == lj_osthread_self()) lj_osthread_stack(&s->host.stack_lo, &s->host.stack_hi);
   s->seen = 1;
   lj_safeload_reset(&s->peek);
   totals_begin(s);
@@ -325,9 +325,9 @@ int lj_session_dump(Session *s, int with_names)
 int lj_session_move(Session *s, char *why)
 {
   int i;
-  if (s->tid == lj_clock_tid()) return 0;
+  if (s->tid == lj_osthread_self()) return 0;
   lj_session_halt(s);
-  s->tid = lj_clock_tid();
+  s->tid = lj_osthread_self();
   s->cpu_before = s->cpu_us;
   for (i = 0; i < s->nevent; i++) s->event[i].before = s->event[i].total;
   lj_osthread_stack(&s->host.stack_lo, &s->host.stack_hi);

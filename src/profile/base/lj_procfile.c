@@ -1,0 +1,45 @@
+/*
+** Small text files of /proc. The path is put together by hand, because the handler may
+** not call snprintf().
+*/
+
+#define lj_procfile_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profile/base/lj_procfile.h"
+
+#define TASK_DIR   "/proc/self/task/"
+#define DIGITS_MAX 10 /* Of a thread's id. */
+
+ssize_t lj_procfile_read(const char *path, char *text, size_t size)
+{
+  int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+  ssize_t n;
+  if (fd < 0) return -1;
+  n = read(fd, text, size - 1);
+  err = errno;
+  close(fd);
+  errno = err;
+  if (n >= 0) text[n] = '\0';
+  return n;
+}
+
+ssize_t lj_procfile_task(int tid, const char *name, char *text, size_t size)
+{
+  char path[sizeof(TASK_DIR) + DIGITS_MAX + 1 + PROCFILE_NAME_MAX], digits[DIGITS_MAX];
+  size_t at = sizeof(TASK_DIR) - 1, n = 0;
+  memcpy(path, TASK_DIR, at);
+  for (; tid > 0; tid /= 10) digits[n++] = (char)('0' + tid % 10);
+  while (n > 0) path[at++] = digits[--n];
+  path[at++] = '/';
+  memcpy(path + at, name, strlen(name) + 1);
+  return lj_procfile_read(path, text, size);
+}
