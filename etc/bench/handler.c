@@ -30,7 +30,7 @@
 #include "lj_obj.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/lua/lj_luawalk.h"
-#include "profile/symbols/lj_symtab.h"
+#include "profile/symbols/lj_functab.h"
 
 #define BUF_SIZE  (1024 * 1024)
 #define TICKS_MAX 100000
@@ -141,7 +141,7 @@ static struct {
   HostWalk host;
   LuaWalk lua;
   FrameList host_frames, lua_frames;
-  Symtab symtab;
+  FuncTab funcs;
 } own;
 
 static struct sigaction session_sa; /* Sysprof's handler. */
@@ -187,7 +187,7 @@ static void own_init(lua_State *L)
   own.host.stack_lo = stack_lo;
   own.host.stack_hi = stack_hi;
   own.lua.hs = &own.host;
-  own.lua.st = &own.symtab;
+  own.lua.funcs = &own.funcs;
   own.lua.frames = &own.lua_frames;
   own.lua.tail.least = LUAMEMO_LEAST;
   own.lua.leaf_only = leaf;
@@ -286,7 +286,8 @@ HOST_ROW(1)
 HOST_ROW(2)
 HOST_ROW(3)
 HOST_ROW(4)
-HOST_ROW(5) HOST_ROW(6) HOST_ROW(7) HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
+HOST_ROW(5)
+HOST_ROW(6) HOST_ROW(7) HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
 #define HOST_NAME(n) host##n,
 #define NAME_ROW(n)  D10(HOST_NAME, n)
   static int (*const host_funcs[])(int left, void (*leaf_func)(void)) = {

@@ -31,7 +31,7 @@ static struct {
   volatile long steps;
   void (*look)(const ucontext_t *uc); /* Called after each walk. */
   SafeLoad pk;
-  Symtab symtab;
+  FuncTab funcs;
   HostWalk hs;
   LuaWalk ls;
   FrameList host_frames, frames;
@@ -96,7 +96,7 @@ static inline int lstep_open(void)
   lstep.hs.g = lstep.ls.g = G(lstep.L);
   lstep.hs.frames = &lstep.host_frames;
   lstep.ls.hs = &lstep.hs;
-  lstep.ls.st = &lstep.symtab;
+  lstep.ls.funcs = &lstep.funcs;
   lstep.ls.frames = &lstep.frames;
   return 1;
 }

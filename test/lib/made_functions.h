@@ -61,7 +61,8 @@ static inline void made_proto(MadeProto *proto, MadeName *name, int line, int nu
 
 static inline uint32_t made_id(MadeProto *proto)
 {
-  return lj_symtab_lfunc(&st, &pk, &proto->pt);
+  FuncEntry *fe = lj_functab_see(&st.funcs, &pk, &proto->pt);
+  return fe ? fe->fid : 0;
 }
 
 /* Define a function in a chunk. Returns how many bytes that took. */

@@ -31,7 +31,7 @@ static inline void walk_like(LuaWalk *ls, const LuaWalk *as, FrameList *fr,
   ls->pk = as->pk;
   ls->g = as->g;
   ls->hs = as->hs;
-  ls->st = as->st;
+  ls->funcs = as->funcs;
   ls->moving = as->moving;
   ls->moving_from = as->moving_from;
   ls->frames = fr;

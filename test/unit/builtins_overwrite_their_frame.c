@@ -68,9 +68,9 @@ static int finish(lua_State *L)
 static int is_caller(FrameWord w)
 {
   uint32_t k;
-  for (k = 0; k < SYMTAB_LFUNCS; k++)
-    if (lstep.symtab.lfunc[k].fid == frame_payload_lo(w))
-      return lstep.symtab.lfunc[k].pt == caller;
+  for (k = 0; k < FUNCTAB_FUNCS; k++)
+    if (lstep.funcs.func[k].fid == frame_payload_lo(w))
+      return lstep.funcs.func[k].pt == caller;
   return 0;
 }
 

@@ -28,7 +28,7 @@
 static SafeLoad pk;
 static HostWalk hs;
 static FrameList host_frames, frames, true_frames;
-static Symtab symtab;
+static FuncTab funcs;
 static LuaWalk ls;
 static uintptr_t gone, guarded, filled; /* Pages: unmapped, PROT_NONE, 0xff. */
 static uintptr_t lookalike;             /* A function with a wild prototype. */
@@ -267,7 +267,7 @@ int main(void)
   hs.g = ls.g = G(L);
   hs.frames = &host_frames;
   ls.hs = &hs;
-  ls.st = &symtab;
+  ls.funcs = &funcs;
   ls.frames = &frames;
   REQUIRE(luaL_loadbuffer(L, script, sizeof(script) - 1, "@script") == 0);
   lua_pushcfunction(L, probe);

@@ -46,7 +46,7 @@ static const Allowed allowed[] = {
   { "lj_elfobj", "readlink", "signal-safety(7)" },
   { "lj_elfobj", "getauxval", "reads a table" },
   { "lj_loadmap", "dl_iterate_phdr", "start and stop only" },
-  { "lj_stream", "lj_symtab_names", "stop only" },
+  { "lj_stream", "lj_symrecords_put", "stop only" },
   { "lj_clock", "pthread_mutex_*", "open and close only" },
   { "lj_clock", "lj_clock_atfork", "open only" },
   { "lj_clock", "snprintf", "open only" },
@@ -104,10 +104,10 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_safeload", "lj_cfi",         "lj_cfiexpr",    "lj_cficache",     "lj_ehframe",
-  "lj_vmcode",   "lj_cframe",      "lj_hostwalk",   "lj_hostmemo",     "lj_luawalk",
-  "lj_lmove",    "lj_luamemo",     "lj_luatop",     "lj_luaframe",     "lj_luatrace",
-  "lj_jitfind",  "lj_symtab",      "lj_callname",   "lj_bcname",       "lj_wbuf",
+  "lj_safeload", "lj_cfi",         "lj_cficache",   "lj_ehframe",      "lj_vmcode",
+  "lj_cframe",   "lj_hostwalk",    "lj_hostmemo",   "lj_luawalk",      "lj_lmove",
+  "lj_luamemo",  "lj_luatop",      "lj_luaframe",   "lj_luatrace",     "lj_jitfind",
+  "lj_symtab",   "lj_functab",     "lj_callname",   "lj_bcname",       "lj_wbuf",
   "lj_stream",   "lj_stacktab",    "lj_chunkqueue", "lj_sample",       "lj_clock",
   "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer", "lj_loadmap",
   "lj_elfobj",   "lj_safepoint",   "lj_ctlsig",     "lj_procfile",     "lj_ossignal"

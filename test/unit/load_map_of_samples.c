@@ -16,7 +16,7 @@
 
 #define HOST(addr) frame_word(SPF_FRAME_HOST, (uintptr_t)(addr))
 
-static Modules ms;
+static LoadMap lm;
 static WBuf wb;
 static uint8_t buf[256 * 1024];
 static FrameList lua, host;
@@ -35,6 +35,8 @@ static int commit(void *ctx)
   if (full) wb.overflow = 1;
   return lj_wbuf_commit(&wb);
 }
+
+static const DefSink sink = { &wb, commit, NULL };
 
 /* A record of a module. */
 typedef struct Record {
@@ -83,7 +85,7 @@ static int sample(int n, const uintptr_t *addr, Record *r)
   lj_framelist_push(&lua, frame_word(SPF_FRAME_CBOUND, 0));
   lj_framelist_finish(&lua);
   lj_framelist_finish(&host);
-  news = lj_loadmap_sample(&ms, &lua, &host, &wb, commit, NULL);
+  news = lj_loadmap_sample(&lm, &lua, &host, &sink);
   written = records(p, r);
   CHECK(full || news == (written > 0));
   return written;
@@ -99,21 +101,22 @@ static int path_is(const Record *r, const char *path)
   return r->pathlen == strlen(path) && memcmp(r->path, path, r->pathlen) == 0;
 }
 
-static Module *module_of(uintptr_t addr)
+static LoadedObj *module_of(uintptr_t addr)
 {
   uint32_t i;
-  for (i = 0; i < ms.n; i++)
-    if (addr >= ms.list[i].start && addr < ms.list[i].end) return &ms.list[i];
+  for (i = 0; i < lm.n; i++)
+    if (addr >= lm.list[i].obj.start && addr < lm.list[i].obj.end) return &lm.list[i];
   return NULL;
 }
 
 static int check_order(void)
 {
   uint32_t i;
-  for (i = 0; i < ms.n; i++)
-    if (ms.list[i].start >= ms.list[i].end || (i && ms.list[i - 1].end > ms.list[i].start))
+  for (i = 0; i < lm.n; i++)
+    if (lm.list[i].obj.start >= lm.list[i].obj.end ||
+	(i && lm.list[i - 1].obj.end > lm.list[i].obj.start))
       return 0;
-  return ms.n <= LOADMAP_MAX;
+  return lm.n <= LOADMAP_MAX;
 }
 
 static int count_objects(struct dl_phdr_info *info, size_t sz, void *n)
@@ -125,11 +128,11 @@ static int count_objects(struct dl_phdr_info *info, size_t sz, void *n)
 }
 
 /* Find an object that is not one of those that stay. */
-static Module *other_object(void)
+static LoadedObj *other_object(void)
 {
   uint32_t i;
-  for (i = 0; i < ms.n; i++)
-    if (!ms.list[i].stays && ms.list[i].map) return &ms.list[i];
+  for (i = 0; i < lm.n; i++)
+    if (!lm.list[i].obj.stays && lm.list[i].obj.map) return &lm.list[i];
   return NULL;
 }
 
@@ -140,50 +143,51 @@ int main(void)
   uint8_t *hole = (uint8_t *)mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 				  0);
   Record r, first;
-  Module *m, fake;
+  LoadedObj *m, fake;
   int objects = 0, i;
   REQUIRE(hole != MAP_FAILED);
   lj_wbuf_init(&wb, buf, sizeof(buf), 0, writer, NULL);
   dl_iterate_phdr(count_objects, &objects);
 
   /* At start: each object once. */
-  lj_loadmap_note(&ms, &wb, commit, NULL);
+  lj_loadmap_note(&lm, &sink);
   CHECK_EQ(records(buf + wb.chunk + SPF_CHUNK_HEADER, &r), objects);
-  CHECK_EQ(ms.n, objects);
+  CHECK_EQ(lm.n, objects);
   CHECK(check_order());
   REQUIRE((m = module_of(own)) != NULL);
-  CHECK(m->stays);
+  CHECK(m->obj.stays);
   i = (int)wb.pos;
-  lj_loadmap_note(&ms, &wb, commit, NULL);
+  lj_loadmap_note(&lm, &sink);
   CHECK_EQ(wb.pos, i);
 
   /* Known addresses, and those of no object. */
   m = other_object();
   REQUIRE(m != NULL);
   addr[0] = own;
-  addr[1] = m->start;
+  addr[1] = m->obj.start;
   addr[2] = (uintptr_t)hole;
   CHECK_EQ(sample(3, addr, &r), 0);
-  CHECK_EQ(sample_one(m->end - 1, &r), 0);
+  CHECK_EQ(sample_one(m->obj.end - 1, &r), 0);
   CHECK_EQ(sample_one(0, &r), 0);
   CHECK_EQ(sample_one(~(uintptr_t)0 >> FRAME_KIND_BITS, &r), 0);
 
   /* Forgotten, so it is found again, and described as at start. */
-  addr[0] = m->start + 8;
+  addr[0] = m->obj.start + 8;
   memset(&first, 0, sizeof(first));
-  ms.n = 0;
-  lj_loadmap_note(&ms, &wb, commit, NULL);
+  lm.n = 0;
+  lj_loadmap_note(&lm, &sink);
   m = module_of(addr[0]);
   fake = *m;
-  memmove(m, m + 1, (size_t)(&ms.list[--ms.n] - m) * sizeof(*m));
+  memmove(m, m + 1, (size_t)(&lm.list[--lm.n] - m) * sizeof(*m));
   CHECK_EQ(sample_one(addr[0], &r), 1);
   CHECK(r.start <= addr[0] && addr[0] < r.end);
   CHECK(r.pathlen > 1 && r.path[0] == '/');
   REQUIRE((m = module_of(addr[0])) != NULL);
-  CHECK_EQ(m->start, fake.start);
-  CHECK_EQ(m->end, fake.end);
-  CHECK_EQ(m->idhash, fake.idhash);
-  CHECK(r.idlen == 0 || (r.idlen == m->idlen && memcmp(r.id, m->id, m->idlen) == 0));
+  CHECK_EQ(m->obj.start, fake.obj.start);
+  CHECK_EQ(m->obj.end, fake.obj.end);
+  CHECK_EQ(m->obj.idhash, fake.obj.idhash);
+  CHECK(r.idlen == 0 ||
+	(r.idlen == m->obj.idlen && memcmp(r.id, m->obj.id, m->obj.idlen) == 0));
   first = r;
   CHECK_EQ(sample_one(addr[0], &r), 0);
 
@@ -191,11 +195,11 @@ int main(void)
   for (i = 0; i < 5; i++) {
     m = module_of(addr[0]);
     switch (i) {
-    case 0: m->idhash++; break;
-    case 1: m->map = &m; break;
-    case 2: m->eh_frame = &m; break;
-    case 3: m->id = hole; break;  /* Not readable. */
-    case 4: m->map = NULL; break; /* None. */
+    case 0: m->obj.idhash++; break;
+    case 1: m->obj.map = &m; break;
+    case 2: m->obj.eh_frame = &m; break;
+    case 3: m->obj.id = hole; break;  /* Not readable. */
+    case 4: m->obj.map = NULL; break; /* None. */
     }
     CHECK_EQ(sample_one(addr[0], &r), 1);
     CHECK_EQ(r.start, first.start);
@@ -209,63 +213,63 @@ int main(void)
 
   /* It was there with another size, next to others. */
   m = module_of(addr[0]);
-  m->idhash++;
-  m->end = m->start + 16;
+  m->obj.idhash++;
+  m->obj.end = m->obj.start + 16;
   CHECK_EQ(sample_one(addr[0], &r), 1);
   CHECK_EQ(r.end, first.end);
 
   /* Unloaded, and something runs there that is no object. */
   memset(&fake, 0, sizeof(fake));
-  fake.start = (uintptr_t)hole;
-  fake.end = fake.start + 65536;
-  fake.map = &fake;
-  for (i = 0; i < (int)ms.n && ms.list[i].start < fake.start; i++)
+  fake.obj.start = (uintptr_t)hole;
+  fake.obj.end = fake.obj.start + 65536;
+  fake.obj.map = &fake;
+  for (i = 0; i < (int)lm.n && lm.list[i].obj.start < fake.obj.start; i++)
     ;
-  memmove(&ms.list[i + 1], &ms.list[i], (ms.n - (uint32_t)i) * sizeof(fake));
-  ms.list[i] = fake;
-  ms.n++;
+  memmove(&lm.list[i + 1], &lm.list[i], (lm.n - (uint32_t)i) * sizeof(fake));
+  lm.list[i] = fake;
+  lm.n++;
   REQUIRE(check_order());
-  CHECK_EQ(sample_one(fake.start + 4096, &r), 1);
-  CHECK_EQ(r.start, fake.start);
-  CHECK_EQ(r.end, fake.end);
+  CHECK_EQ(sample_one(fake.obj.start + 4096, &r), 1);
+  CHECK_EQ(r.start, fake.obj.start);
+  CHECK_EQ(r.end, fake.obj.end);
   CHECK(path_is(&r, "[anonymous]"));
-  CHECK_EQ(sample_one(fake.start + 8192, &r), 0);
+  CHECK_EQ(sample_one(fake.obj.start + 8192, &r), 0);
 
   /* What does not fit is noted, and not tried again with each sample. */
   full = 1;
   m = module_of(addr[0]);
-  m->idhash++;
+  m->obj.idhash++;
   CHECK_EQ(sample_one(addr[0], &r), 0);
   full = 0;
   CHECK_EQ(sample_one(addr[0], &r), 0);
 
   /* No room: some are forgotten, and found again. Those that stay, stay. */
-  fake.map = NULL;
-  for (i = 0; ms.n < LOADMAP_MAX; i++) {
-    fake.start = fake.end + 0x1000000000u;
-    fake.end = fake.start + 64;
-    if (module_of(fake.start)) continue;
-    for (m = ms.list; m < ms.list + ms.n && m->start < fake.start; m++)
+  fake.obj.map = NULL;
+  for (i = 0; lm.n < LOADMAP_MAX; i++) {
+    fake.obj.start = fake.obj.end + 0x1000000000u;
+    fake.obj.end = fake.obj.start + 64;
+    if (module_of(fake.obj.start)) continue;
+    for (m = lm.list; m < lm.list + lm.n && m->obj.start < fake.obj.start; m++)
       ;
-    memmove(m + 1, m, (size_t)(&ms.list[ms.n] - m) * sizeof(fake));
+    memmove(m + 1, m, (size_t)(&lm.list[lm.n] - m) * sizeof(fake));
     *m = fake;
-    ms.n++;
+    lm.n++;
   }
   CHECK(check_order());
   for (i = 0; i < 2 * LOADMAP_MAX; i++) {
     m = module_of(addr[0]);
-    if (m) memmove(m, m + 1, (size_t)(&ms.list[--ms.n] - m) * sizeof(*m));
-    while (ms.n < LOADMAP_MAX) { /* As many others were seen. */
-      fake.start = fake.end = ms.list[ms.n - 1].end;
-      fake.end += 64;
-      ms.list[ms.n++] = fake;
+    if (m) memmove(m, m + 1, (size_t)(&lm.list[--lm.n] - m) * sizeof(*m));
+    while (lm.n < LOADMAP_MAX) { /* As many others were seen. */
+      fake.obj.start = fake.obj.end = lm.list[lm.n - 1].obj.end;
+      fake.obj.end += 64;
+      lm.list[lm.n++] = fake;
     }
     CHECK_EQ(sample_one(addr[0], &r), 1);
-    CHECK(ms.n <= LOADMAP_MAX);
+    CHECK(lm.n <= LOADMAP_MAX);
     lj_wbuf_flush(&wb);
   }
   CHECK(check_order());
   REQUIRE((m = module_of(own)) != NULL);
-  CHECK(m->stays);
+  CHECK(m->obj.stays);
   return check_status();
 }

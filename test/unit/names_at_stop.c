@@ -16,7 +16,7 @@
 #define DAMAGES 400    /* Rounds. */
 #define MANY    200000 /* Functions, more than are visited. */
 
-static Symtab st;
+static FuncTab ft;
 static SafeLoad pk;
 static int seen; /* Reference to the table; no name leads to it. */
 static uint32_t seed = 4711;
@@ -55,11 +55,11 @@ static const char *const source =
 /* Let the profile see all functions for the first time. */
 static void see_all(lua_State *L)
 {
-  memset(&st, 0, sizeof(st));
+  memset(&ft, 0, sizeof(ft));
   lj_safeload_reset(&pk);
   lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
-    CHECK(lj_symtab_lfunc(&st, &pk, funcproto(funcV(L->top - 1))) != 0);
+    CHECK(lj_functab_see(&ft, &pk, funcproto(funcV(L->top - 1))) != NULL);
   lua_pop(L, 1);
 }
 
@@ -68,13 +68,13 @@ static void check_all(lua_State *L)
   int n = 0;
   lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
-    const SymLFunc *lf = lj_symtab_find(&st, funcproto(funcV(L->top - 1)));
+    const FuncEntry *fe = lj_functab_find(&ft, funcproto(funcV(L->top - 1)));
     const char *name = lua_tostring(L, -2);
-    REQUIRE(lf != NULL);
+    REQUIRE(fe != NULL);
     n++;
-    if (strlen(name) != lf->namelen || memcmp(name, lf->name, lf->namelen) != 0) {
+    if (strlen(name) != fe->namelen || memcmp(name, fe->name, fe->namelen) != 0) {
       CHECK(!"name");
-      printf("expected \"%s\", got \"%.*s\"\n", name, lf->namelen, lf->name);
+      printf("expected \"%s\", got \"%.*s\"\n", name, fe->namelen, fe->name);
     }
   }
   lua_pop(L, 1);
@@ -90,7 +90,7 @@ static void damage(lua_State *L, void *o, uint32_t size)
   memcpy(saved, o, size);
   for (i = (int)rnd(4); i >= 0; i--) ((uint8_t *)o)[rnd(size)] ^= (uint8_t)(1u << rnd(8));
   lj_safeload_reset(&pk);
-  lj_heapname_find(&st, &pk, G(L));
+  lj_heapname_find(&ft, &pk, G(L));
   memcpy(o, saved, size);
 }
 
@@ -139,18 +139,17 @@ int main(void)
   }
   lua_gc(L, LUA_GCCOLLECT, 0); /* Also main chunks and what defined new(). */
   see_all(L);
-  lj_heapname_find(&st, &pk, G(L));
-  CHECK(st.vm_readable);
+  CHECK(lj_heapname_find(&ft, &pk, G(L)));
   check_all(L);
 
   damage_all(L);
   see_all(L);
-  lj_heapname_find(&st, &pk, G(L));
+  lj_heapname_find(&ft, &pk, G(L));
   check_all(L);
 
   /* Nothing of it is the VM's: not a byte more. */
   i = lua_gc(L, LUA_GCCOUNT, 0) * 1024 + lua_gc(L, LUA_GCCOUNTB, 0);
-  lj_heapname_find(&st, &pk, G(L));
+  lj_heapname_find(&ft, &pk, G(L));
   CHECK_EQ(lua_gc(L, LUA_GCCOUNT, 0) * 1024 + lua_gc(L, LUA_GCCOUNTB, 0), i);
 
   /* So many that not all are visited. */
@@ -162,8 +161,8 @@ int main(void)
 			 "deep = {} local t = deep for i = 1, 1e5 do t.t = {} t = t.t end"),
 	   0);
   see_all(L);
-  lj_heapname_find(&st, &pk, G(L));
-  CHECK(lj_symtab_find(&st, NULL) == NULL);
+  lj_heapname_find(&ft, &pk, G(L));
+  CHECK(lj_functab_find(&ft, NULL) == NULL);
   lua_close(L);
   return check_status();
 }

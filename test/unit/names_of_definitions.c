@@ -61,7 +61,7 @@ static uint32_t rnd(uint32_t n)
 
 static const char *join(const NamePart *part, uint32_t n)
 {
-  static char buf[NAMEPATH_MAX * (SYMTAB_NAME_MAX + 1) + 1];
+  static char buf[NAMEPATH_MAX * (FUNCTAB_NAME_MAX + 1) + 1];
   char *p = buf;
   uint32_t i;
   for (i = 0; i < n; i++) {

@@ -18,7 +18,7 @@ static struct {
   GCproto pt;
   BCIns bc[8];
 } proto[PROTOS];
-static Symtab st;
+static FuncTab ft;
 static SafeLoad pk;
 static LuaSites sites;
 
@@ -29,12 +29,12 @@ static uintptr_t pc(int i, int pos)
 
 static FrameWord word(int i)
 {
-  return frame_word2(SPF_FRAME_LFUNC, lj_symtab_lfunc(&st, &pk, &proto[i].pt), 7);
+  return frame_word2(SPF_FRAME_LFUNC, lj_functab_see(&ft, &pk, &proto[i].pt)->fid, 7);
 }
 
 static int has(int i, int pos)
 {
-  LuaSite *site = lj_luasites_find(&sites, &st, pc(i, pos));
+  LuaSite *site = lj_luasites_find(&sites, &ft, pc(i, pos));
   if (!site) return 0;
   CHECK(site->pt == &proto[i].pt && site->word == word(i));
   CHECK_EQ(site->delta, (pos + 1 + LJ_FR2) * 8);
@@ -43,7 +43,7 @@ static int has(int i, int pos)
 
 static void set(int i, int pos)
 {
-  lj_luasites_set(&sites, &st, &proto[i].pt, pc(i, pos), word(i));
+  lj_luasites_set(&sites, &ft, &proto[i].pt, pc(i, pos), word(i));
 }
 
 int main(void)
@@ -72,13 +72,13 @@ int main(void)
 
   /* One is freed: all have to be looked at again. */
   CHECK(has(99, 1));
-  lj_symtab_free(&st, &proto[98].pt);
+  lj_functab_free(&ft, &proto[98].pt);
   for (i = 0; i < 100; i++) CHECK(!has(i, 1) && !has(i, 2));
   set(99, 1);
   CHECK(has(99, 1));
 
   /* An id that may be given up has to be got anew. */
-  for (i = 100; i < 100 + SYMTAB_LFUNCS / 2; i++) lj_symtab_lfunc(&st, &pk, &proto[i].pt);
-  CHECK(!lj_luasites_find(&sites, &st, pc(99, 1)));
+  for (i = 100; i < 100 + FUNCTAB_FUNCS / 2; i++) lj_functab_see(&ft, &pk, &proto[i].pt);
+  CHECK(!lj_luasites_find(&sites, &ft, pc(99, 1)));
   return check_status();
 }

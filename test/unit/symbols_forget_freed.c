@@ -4,7 +4,7 @@
 
 #include "made_functions.h"
 
-#define OTHERS (SYMTAB_LFUNCS / 2 + 10)
+#define OTHERS (FUNCTAB_FUNCS / 2 + 10)
 
 static MadeName chunkname;
 static MadeProto proto[OTHERS];
@@ -15,23 +15,23 @@ static uint32_t id(int i)
 }
 
 /* Name a function by up to two parts. */
-static void name(int i, SymNameRank rank, const char *a, const char *b)
+static void name(int i, NameRank rank, const char *a, const char *b)
 {
-  SymLFunc *lf = lj_symtab_find(&st, &proto[i].pt);
+  FuncEntry *fe = lj_functab_find(&st.funcs, &proto[i].pt);
   NamePart part[2];
-  REQUIRE(lf != NULL);
+  REQUIRE(fe != NULL);
   part[0].s = a;
   part[0].len = (uint32_t)strlen(a);
   part[1].s = b;
   part[1].len = b ? (uint32_t)strlen(b) : 0;
-  lj_symtab_setname(lf, rank, part, b ? 2 : 1);
+  lj_functab_setname(fe, rank, part, b ? 2 : 1);
 }
 
 static int has_name(int i, const char *expected)
 {
-  const SymLFunc *lf = lj_symtab_find(&st, &proto[i].pt);
-  return lf && lf->namelen == strlen(expected) &&
-	 memcmp(lf->name, expected, lf->namelen) == 0;
+  const FuncEntry *fe = lj_functab_find(&st.funcs, &proto[i].pt);
+  return fe && fe->namelen == strlen(expected) &&
+	 memcmp(fe->name, expected, fe->namelen) == 0;
 }
 
 int main(void)
@@ -48,50 +48,50 @@ int main(void)
   b = id(1);
   CHECK(has_name(0, ""));
   CHECK(made_define(a, 1) > 0);
-  name(0, SYMNAME_CALL, "f", NULL);
+  name(0, NAME_CALL, "f", NULL);
   CHECK(has_name(0, "f"));
   CHECK(made_define(a, 1) > 0); /* Again, because it has a name now. */
   CHECK_EQ(made_define(a, 1), 0);
-  name(0, SYMNAME_CALL, "g", NULL);
-  name(0, SYMNAME_ROLE, "h", NULL);
+  name(0, NAME_CALL, "g", NULL);
+  name(0, NAME_ROLE, "h", NULL);
   CHECK(has_name(0, "f"));
-  name(0, SYMNAME_PATH, "module", "f");
+  name(0, NAME_PATH, "module", "f");
   CHECK(has_name(0, "module.f"));
   memset(many, 'x', sizeof(many) - 1);
   many[sizeof(many) - 1] = '\0';
-  name(1, SYMNAME_DEF, many, many);
-  many[SYMTAB_NAME_MAX] = '\0';
+  name(1, NAME_DEF, many, many);
+  many[FUNCTAB_NAME_MAX] = '\0';
   CHECK(has_name(1, many));
 
   /* The same prototype in every respect, but the first one was freed. */
-  lj_symtab_free(&st, &proto[0].pt);
-  CHECK(lj_symtab_find(&st, &proto[0].pt) == NULL);
+  lj_functab_free(&st.funcs, &proto[0].pt);
+  CHECK(lj_functab_find(&st.funcs, &proto[0].pt) == NULL);
   CHECK_EQ(made_define(a, 2), 0);
   fid = id(0);
   CHECK(fid != a && fid != b);
   CHECK(has_name(0, ""));
   CHECK_EQ(id(0), fid);
   CHECK_EQ(id(1), b);
-  lj_symtab_free(&st, &proto[OTHERS - 1].pt); /* Was never seen. */
+  lj_functab_free(&st.funcs, &proto[OTHERS - 1].pt); /* Was never seen. */
 
   /* One that is renewed keeps its name. */
-  name(0, SYMNAME_CALL, "kept", NULL);
+  name(0, NAME_CALL, "kept", NULL);
   for (i = 2; i < OTHERS; i++) CHECK(id(i) != 0);
   a = id(0);
   CHECK(a != fid);
   CHECK(has_name(0, "kept"));
   /* Both of its ids are gone when it is freed. */
-  lj_symtab_free(&st, &proto[0].pt);
-  CHECK(lj_symtab_find(&st, &proto[0].pt) == NULL);
+  lj_functab_free(&st.funcs, &proto[0].pt);
+  CHECK(lj_functab_find(&st.funcs, &proto[0].pt) == NULL);
   fid = id(0);
   CHECK(fid > a);
   CHECK(has_name(0, ""));
 
   /* Many short lives leave room for the others. */
   last = fid;
-  for (i = 0; i < 10 * SYMTAB_LFUNCS; i++) {
+  for (i = 0; i < 10 * FUNCTAB_FUNCS; i++) {
     int k = i % 7;
-    lj_symtab_free(&st, &proto[k].pt);
+    lj_functab_free(&st.funcs, &proto[k].pt);
     fid = id(k);
     CHECK(fid > last);
     CHECK_EQ(id(k), fid);

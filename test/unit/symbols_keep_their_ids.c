@@ -5,7 +5,7 @@
 #include "chunks.h"
 #include "made_functions.h"
 
-#define PROTOS (SYMTAB_LFUNCS + 1000)
+#define PROTOS (FUNCTAB_FUNCS + 1000)
 
 static MadeName chunkname[2];
 static MadeProto proto[PROTOS];

@@ -123,7 +123,7 @@ static lua_State *VL;
 static SafeLoad pk;
 static FrameList host_frames, frames;
 static HostWalk hs;
-static Symtab symtab;
+static FuncTab funcs;
 static LuaWalk ls;
 static volatile int stepping;
 static int flags; /* Of the program. */
@@ -142,9 +142,9 @@ static void frames_stack(Stack *s)
   for (i = 0; i < frames.len && s->n < FRAMES_SEEN; i++) {
     FrameWord w = frames.list[i];
     if (frame_kind(w) != SPF_FRAME_LFUNC) continue;
-    for (k = 0; k < SYMTAB_LFUNCS; k++)
-      if (symtab.lfunc[k].fid == frame_payload_lo(w)) break;
-    s->f[s->n].defined = (int)symtab.lfunc[k].pt->firstline;
+    for (k = 0; k < FUNCTAB_FUNCS; k++)
+      if (funcs.func[k].fid == frame_payload_lo(w)) break;
+    s->f[s->n].defined = (int)funcs.func[k].pt->firstline;
     s->f[s->n++].line = (int)frame_aux(w);
   }
 }
@@ -267,9 +267,9 @@ static void vm_open(void)
   hs.g = ls.g = G(VL);
   hs.frames = &host_frames;
   ls.hs = &hs;
-  ls.st = &symtab;
+  ls.funcs = &funcs;
   ls.frames = &frames;
-  memset(&symtab, 0, sizeof(symtab));
+  memset(&funcs, 0, sizeof(funcs));
   memset(stack_index, 0, sizeof(stack_index));
   nstacks = 0;
   norder = at = nwrong = 0;

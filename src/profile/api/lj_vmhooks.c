@@ -105,7 +105,7 @@ void lj_vmhooks_proto_free(global_State *g, GCproto *pt)
   change_begin(p);
   for (s = __atomic_load_n(&p->first, __ATOMIC_SEQ_CST); s;
        s = __atomic_load_n(&s->next, __ATOMIC_SEQ_CST))
-    if (s->symtab.nfid) lj_symtab_free(&s->symtab, pt);
+    if (s->symtab.funcs.nfid) lj_functab_free(&s->symtab.funcs, pt);
   change_end(p);
   vmhook_leave(p);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <sys/syscall.h>
 
+#include "profile/base/lj_hash.h"
 #include "profile/base/lj_safeload.h"
 
 #define SAFELOAD_PAGENO_BITS (SAFELOAD_ADDR_BITS - SAFELOAD_PAGE_BITS)
@@ -33,7 +34,7 @@ static uint64_t *slot_first(SafeLoad *pk, uintptr_t pageno)
 
 static uint64_t *slot_second(SafeLoad *pk, uintptr_t pageno)
 {
-  return &pk->page[(pageno * U64x(9e3779b9, 7f4a7c15)) >> (64 - SAFELOAD_BITS)];
+  return &pk->page[hash_slot(pageno, SAFELOAD_BITS)];
 }
 
 /* Is a page kept from sample to sample? */

@@ -165,6 +165,17 @@ int lj_wbuf_commit(WBuf *wb)
   return 1;
 }
 
+void lj_wbuf_define(const DefSink *to, uint8_t tag, DefPayload put, const void *def)
+{
+  int tries;
+  for (tries = 0; tries < 2; tries++) {
+    size_t mark = lj_wbuf_def_begin(to->wb, tag);
+    put(to->wb, def);
+    lj_wbuf_def_end(to->wb, mark);
+    if (to->commit(to->ctx)) return;
+  }
+}
+
 int lj_wbuf_flush(WBuf *wb)
 {
   uint8_t *head;

@@ -63,10 +63,22 @@ LJ_FUNC int lj_wbuf_commit(WBuf *wb);
 */
 LJ_FUNC int lj_wbuf_flush(WBuf *wb);
 
-/* Ends the transaction of one definition. Returns 0 if it did not fit; the
-** buffer is empty then and the definition is to be appended again.
+/* Where definitions go that no sample waits for. */
+typedef struct DefSink {
+  WBuf *wb;
+  int (*commit)(void *ctx); /* Ends the transaction. Returns 0 if it did not fit: then
+			    ** the buffer is empty, and one more try is due. */
+  void *ctx;                /* Of commit. */
+} DefSink;
+
+/* Appends the payload of a definition. */
+typedef void (*DefPayload)(WBuf *wb, const void *def);
+
+/* Append a definition and commit it, in the next chunk if this one has no room. A
+** definition that no chunk has room for is left out.
 */
-typedef int (*DefCommit)(void *ctx);
+LJ_FUNC void lj_wbuf_define(const DefSink *to, uint8_t tag, DefPayload put,
+			    const void *def);
 
 /* How a difference is written that may be negative. */
 static LJ_AINLINE uint64_t wbuf_signed(int64_t d)

@@ -8,34 +8,29 @@
 
 #include <string.h>
 
+#include "profile/base/lj_hash.h"
 #include "profile/host/lj_cficache.h"
 
 /* -- Is it still the same entry? ---------------------------------------------- */
 
 #define ENTRY_MAX 1024 /* Bytes of an entry that is remembered. */
 
-static LJ_AINLINE uint64_t sum_word(uint64_t w, uint64_t key)
-{
-  unsigned __int128 p = (unsigned __int128)(w ^ key) * U64x(9e3779b9, 7f4a7c15);
-  return (uint64_t)p ^ (uint64_t)(p >> 64);
-}
-
 /* Sum of an entry's bytes. Two words at a time do not wait for each other.
 ** Returns 0 if it is too long, or too short to be one.
 */
 static uint64_t entry_sum(const uint8_t *p)
 {
-  uint64_t sum = 0, key = U64x(d6e8feb8, 6659fd93), w;
+  uint64_t sum = 0, key = HASH_START, w;
   uint32_t len, i;
   memcpy(&len, p, 4);
   if (len < 4 || len > ENTRY_MAX) return 0;
   len += 4;
-  for (i = 0; i + 8 <= len; i += 8, key += U64x(a0761d64, 78bd642f)) {
+  for (i = 0; i + 8 <= len; i += 8, key += HASH_FACTOR) {
     memcpy(&w, p + i, 8);
-    sum += sum_word(w, key);
+    sum += hash_next(w, key);
   }
   memcpy(&w, p + len - 8, 8);
-  return (sum + sum_word(w, ~key)) | 1;
+  return (sum + hash_next(w, ~key)) | 1;
 }
 
 /* Sum of the entries that an address is described by: of its function, which
@@ -53,7 +48,7 @@ static uint64_t entries_sum(CfiCache *cc, const uint8_t *fde)
     cc->cie = cie;
     cc->cie_check = entry_sum(cie);
   }
-  return cc->cie_check ? sum + sum_word((uintptr_t)fde, cc->cie_check) : 0;
+  return cc->cie_check ? sum + hash_next((uintptr_t)fde, cc->cie_check) : 0;
 }
 
 /* The object of an address, most often that of the address before. */
@@ -82,7 +77,7 @@ static int row_holds(CfiCache *cc, const CfiRow *row)
 const CfiRule *lj_cficache_find(CfiCache *cc, const SafeLoad *pk, uintptr_t pc)
 {
   /* Its two slots are side by side. */
-  CfiRow *first = &cc->row[lj_cficache_hash(pc, CFICACHE_BITS) & ~1u];
+  CfiRow *first = &cc->row[hash_slot(pc, CFICACHE_BITS) & ~1u];
   CfiRow *row = first->pc == pc ? first : first + 1;
   CfiRow found;
   Fde fde;

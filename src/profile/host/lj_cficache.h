@@ -40,14 +40,6 @@ typedef struct CfiCache {
   LJ_ALIGN(32) CfiRow row[CFICACHE_SLOTS];
 } CfiCache;
 
-/* Number of some bits for an address. */
-static LJ_AINLINE uint32_t lj_cficache_hash(uintptr_t pc, int bits)
-{
-  uint64_t h = pc * U64x(9e3779b9, 7f4a7c15);
-  h = (h ^ (h >> 32)) * U64x(d6e8feb8, 6659fd93);
-  return (uint32_t)(h >> (64 - bits));
-}
-
 /* What a step from this address does, NULL if it has to be interpreted. Valid
 ** until the next call. Async-signal-safe once lj_cfi_warmup has run.
 */

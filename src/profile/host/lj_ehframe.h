@@ -1,18 +1,37 @@
 /*
-** Sections .eh_frame of loaded objects: finding the description of an address,
-** and reading it (DWARF 5, section 6.4, and the Linux Standard Base, "Exception
-** Frames"). Only what linkers produce for x86-64.
+** Unwind tables: finds and reads the .eh_frame entry of an address.
+** Context: handler.
 **
-** Runs in the signal handler: the object of an address comes from
-** _dl_find_object(3), which takes no lock. What the loader has mapped is read
-** directly, it belongs to a loaded object.
+** Reads DWARF 5, section 6.4, and the Linux Standard Base, "Exception Frames", as linkers
+** produce it for x86-64. _dl_find_object(3) gives the object of an address without a
+** lock. The reader loads directly from memory that the dynamic linker has mapped.
 */
 
 #ifndef _LJ_EHFRAME_H
 #define _LJ_EHFRAME_H
 
 #include "lj_def.h"
-#include "profile/host/lj_cfi.h"
+
+/* Registers by their DWARF numbers (System V ABI for AMD64, figure 3.36). */
+enum {
+  CFI_REG_BX = 3,
+  CFI_REG_BP = 6,
+  CFI_REG_SP = 7,
+  CFI_REG_R12 = 12,
+  CFI_REG_R13,
+  CFI_REG_R14,
+  CFI_REG_R15,
+  CFI_REG_PC = 16,
+  CFI_REG__MAX
+};
+
+typedef enum CfiResult {
+  CFI_ROOT,      /* This is the outermost frame. */
+  CFI_STEP,      /* The registers are the caller's now. */
+  CFI_NO_OBJECT, /* The address is not in a loaded object. */
+  CFI_NONE,      /* No usable CFI for this address; registers unchanged. */
+  CFI_FAULT      /* A needed address is not readable; registers unchanged. */
+} CfiResult;
 
 /* A bounded run of bytes; after an overrun, bad is set and reads give 0. */
 typedef struct Bytes {
@@ -86,12 +105,12 @@ typedef struct Fde {
   int is_signal;            /* Frame of a signal handler's trampoline. */
 } Fde;
 
-/* Is an address in an object that stays loaded as long as the process lives, or
-** as long as this code does? Async-signal-safe once lj_ehframe_warmup has run.
+/* Is an address in an object that stays loaded while this code runs? Needs
+** lj_ehframe_warmup.
 */
 LJ_FUNC int lj_ehframe_stays(uintptr_t pc);
 
-/* Find these objects. Call it once outside of the handler. */
+/* Find these objects, once, before the first sample. VM thread. */
 LJ_FUNC void lj_ehframe_warmup(void);
 
 /* Find the object of an address: CFI_STEP, CFI_NO_OBJECT or CFI_NONE. */

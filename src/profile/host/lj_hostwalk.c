@@ -18,7 +18,7 @@
 
 int lj_hostwalk_warmup(void)
 {
-  lj_cfi_warmup();
+  lj_ehframe_warmup();
   return lj_vmcode_warmup();
 }
 

@@ -11,15 +11,15 @@
 
 /* -- Joining kept steps ------------------------------------------------------- */
 
-static void key_set(LuaMemoKey *key, const LuaArea *a, const Symtab *st)
+static void key_set(LuaMemoKey *key, const LuaArea *a, const FuncTab *ft)
 {
   key->L = a->L;
   key->bot = a->bot;
   key->end = a->end;
   key->kept_pages = a->pk->kept_pages;
   key->unmaps = a->pk->unmaps;
-  key->freed = st->freed;
-  key->nfid = st->nfid;
+  key->freed = ft->freed;
+  key->nfid = ft->nfid;
 }
 
 static int key_is(const LuaMemoKey *x, const LuaMemoKey *y)
@@ -84,7 +84,7 @@ void lj_luamemo_sample(LuaMemo *t)
   if (t->credit < LUAMEMO_CREDIT) t->credit += LUAMEMO_EARNED;
 }
 
-void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const Symtab *st, uintptr_t top,
+void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const FuncTab *ft, uintptr_t top,
 		      int with_funcs)
 {
   const SafeLoad *pk = a->pk;
@@ -93,7 +93,7 @@ void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const Symtab *st, uintptr_t 
   t->on = (pk->kept != pk->generation && !pk->keeping && t->depth >= t->least);
   t->keeps = t->on && t->credit > 0;
   if (!t->on) return;
-  key_set(&t->walked, a, st);
+  key_set(&t->walked, a, ft);
   if (key_is(&t->key, &t->walked)) t->same = steps_same(&t->kept, a, top, with_funcs);
 }
 
@@ -128,13 +128,13 @@ static uint32_t fresh_fitting(const LuaMemoSteps *from, uint32_t n, uint32_t wor
   return i;
 }
 
-void lj_luamemo_end(LuaMemo *t, const Symtab *st)
+void lj_luamemo_end(LuaMemo *t, const FuncTab *ft)
 {
   LuaMemoSteps *to = &t->kept;
   const LuaMemoSteps *from = &t->fresh;
   uint32_t n = t->joined, words, loads, bounds, i, j, k;
   if (n > t->reach && t->credit < LUAMEMO_CREDIT) t->credit += (int32_t)(n - t->reach);
-  if (!t->keeps || from->nstep == 0 || st->nfid != t->walked.nfid) return;
+  if (!t->keeps || from->nstep == 0 || ft->nfid != t->walked.nfid) return;
   words = n ? to->state[n - 1].word : 0;
   loads = n ? to->state[n - 1].load : 0;
   bounds = n ? to->state[n - 1].nbound : 0;

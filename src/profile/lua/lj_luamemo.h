@@ -26,7 +26,7 @@
 #include "lj_obj.h"
 #include "profile/format/lj_framelist.h"
 #include "profile/lua/lj_luaframe.h"
-#include "profile/symbols/lj_symtab.h"
+#include "profile/symbols/lj_functab.h"
 
 #define LUAMEMO_STEPS  384  /* Steps kept. */
 #define LUAMEMO_LEAST  16   /* Of a stack with less, it takes as long to walk them. */
@@ -112,8 +112,8 @@ LJ_FUNC void lj_luamemo_sample(LuaMemo *t);
 /* Begin to walk a coroutine, from a frame. with_funcs: it matters which functions are
 ** called, and not only that the frames are valid.
 */
-LJ_FUNC void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const Symtab *st, uintptr_t top,
-			      int with_funcs);
+LJ_FUNC void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const FuncTab *ft,
+			      uintptr_t top, int with_funcs);
 
 /* Is what comes at this frame what came there the last time? Returns the number of kept
 ** steps from it to the bottom, or 0.
@@ -122,7 +122,7 @@ LJ_FUNC uint32_t lj_luamemo_join(LuaMemo *t, uintptr_t f, uintptr_t pc, const Lu
 				 int skip);
 
 /* The walk was valid to the bottom, and all memory that it read is the VM's. */
-LJ_FUNC void lj_luamemo_end(LuaMemo *t, const Symtab *st);
+LJ_FUNC void lj_luamemo_end(LuaMemo *t, const FuncTab *ft);
 
 /* A step that cannot be kept: those before it cannot, either. */
 static LJ_AINLINE void lj_luamemo_restart(LuaMemo *t)

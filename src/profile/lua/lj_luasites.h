@@ -15,8 +15,9 @@
 
 #include "lj_obj.h"
 #include "lj_bc.h"
-#include "profile/host/lj_cficache.h"
-#include "profile/symbols/lj_symtab.h"
+#include "profile/base/lj_hash.h"
+#include "profile/format/lj_framelist.h"
+#include "profile/symbols/lj_functab.h"
 
 #define LUASITES_BITS  10
 #define LUASITES_SLOTS (1 << LUASITES_BITS) /* Places remembered. */
@@ -26,7 +27,7 @@ typedef struct LuaSite {
   uintptr_t pc;      /* Behind the instruction, 0 if free. */
   const GCproto *pt; /* The function it belongs to. */
   FrameWord word;    /* Its frame. */
-  uint32_t freed;    /* Symtab.freed that this is of. */
+  uint32_t freed;    /* FuncTab.freed that this is of. */
   uint16_t delta;    /* From a frame that returns there to its own. */
   uint16_t is_named; /* The function needs no name. */
 } LuaSite;
@@ -40,30 +41,30 @@ typedef struct LuaSites {
 /* The two slots of a PC are side by side. */
 static LJ_AINLINE LuaSite *lj_luasites_slots(LuaSites *ls, uintptr_t pc)
 {
-  return &ls->slot[lj_cficache_hash(pc, LUASITES_BITS) & ~1u];
+  return &ls->slot[hash_slot(pc, LUASITES_BITS) & ~1u];
 }
 
 /* A place, unless it may be another function's by now. */
-static LJ_AINLINE LuaSite *lj_luasites_valid(LuaSite *site, const Symtab *st)
+static LJ_AINLINE LuaSite *lj_luasites_valid(LuaSite *site, const FuncTab *ft)
 {
-  return LJ_LIKELY(site->freed == st->freed &&
-		   lj_symtab_isrecent(st, frame_payload_lo(site->word)))
+  return LJ_LIKELY(site->freed == ft->freed &&
+		   lj_functab_isrecent(ft, frame_payload_lo(site->word)))
 	   ? site
 	   : NULL;
 }
 
 /* What is known of a PC that is not 0, NULL if nothing is. Async-signal-safe. */
-static LJ_AINLINE LuaSite *lj_luasites_find(LuaSites *ls, const Symtab *st, uintptr_t pc)
+static LJ_AINLINE LuaSite *lj_luasites_find(LuaSites *ls, const FuncTab *ft, uintptr_t pc)
 {
   LuaSite *site = lj_luasites_slots(ls, pc);
   if (site->pc != pc && (++site)->pc != pc) return NULL;
-  return lj_luasites_valid(site, st);
+  return lj_luasites_valid(site, ft);
 }
 
 /* The same, for the frame at f: most often it is where it was in the last sample,
 ** and the processor need not wait for the PC to know where to look.
 */
-static LJ_AINLINE LuaSite *lj_luasites_at(LuaSites *ls, const Symtab *st, uintptr_t pc,
+static LJ_AINLINE LuaSite *lj_luasites_at(LuaSites *ls, const FuncTab *ft, uintptr_t pc,
 					  uintptr_t f)
 {
   uint16_t *hint = &ls->hint[(f >> 3) & (LUASITES_HINTS - 1)];
@@ -73,13 +74,13 @@ static LJ_AINLINE LuaSite *lj_luasites_at(LuaSites *ls, const Symtab *st, uintpt
     if (site->pc != pc && (++site)->pc != pc) return NULL;
     *hint = (uint16_t)(site - ls->slot);
   }
-  return lj_luasites_valid(site, st);
+  return lj_luasites_valid(site, ft);
 }
 
 /* Remember the frame of a valid prototype that is at pc, which belongs to it and
 ** has an instruction before it that can be read. Async-signal-safe.
 */
-static LJ_AINLINE void lj_luasites_set(LuaSites *ls, const Symtab *st, const GCproto *pt,
+static LJ_AINLINE void lj_luasites_set(LuaSites *ls, const FuncTab *ft, const GCproto *pt,
 				       uintptr_t pc, FrameWord word)
 {
   LuaSite *site = lj_luasites_slots(ls, pc);
@@ -87,7 +88,7 @@ static LJ_AINLINE void lj_luasites_set(LuaSites *ls, const Symtab *st, const GCp
   site->pc = pc;
   site->pt = pt;
   site->word = word;
-  site->freed = st->freed;
+  site->freed = ft->freed;
   site->delta = (uint16_t)((1 + LJ_FR2 + bc_a(((const BCIns *)pc)[-1])) * sizeof(TValue));
   site->is_named = 0;
 }

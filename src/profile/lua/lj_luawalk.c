@@ -79,12 +79,12 @@ static LJ_AINLINE void push_word(LuaWalk *ls, FrameWord w, TopFunc kind)
 */
 static LJ_AINLINE void push_site(LuaWalk *ls, LuaSite *site)
 {
-  ls->wants_name = 0;
+  ls->unnamed = NULL;
   if (ls->leaf_only && ls->top != TOP_NONE) return;
   if (LJ_UNLIKELY(!site->is_named)) {
-    ls->st->last = frame_payload_lo(site->word) % SYMTAB_LFUNCS;
-    site->is_named = !lj_callname_wanted(ls->st, site->pt);
-    ls->wants_name = !site->is_named;
+    FuncEntry *fe = lj_functab_entry(ls->funcs, frame_payload_lo(site->word));
+    site->is_named = !(fe->pt == site->pt && lj_callname_wanted(fe));
+    if (!site->is_named) ls->unnamed = fe;
   }
   push_word(ls, site->word, TOP_LUA);
 }
@@ -92,20 +92,20 @@ static LJ_AINLINE void push_site(LuaWalk *ls, LuaSite *site)
 /* Push a Lua function that is at pc. Returns 0 if it cannot be read. */
 static int push_proto(LuaWalk *ls, const GCproto *pt, uintptr_t pc)
 {
-  LuaSite *site = pc ? lj_luasites_find(&ls->sites, ls->st, pc) : NULL;
+  LuaSite *site = pc ? lj_luasites_find(&ls->sites, ls->funcs, pc) : NULL;
+  FuncEntry *fe;
   FrameWord w;
-  uint32_t fid;
   if (site && site->pt == pt) {
     push_site(ls, site);
     return 1;
   }
-  fid = lj_symtab_lfunc(ls->st, ls->pk, pt);
-  if (fid == 0) return 0;
-  w = frame_word2(SPF_FRAME_LFUNC, fid, func_line(ls->pk, pt, pc));
+  fe = lj_functab_see(ls->funcs, ls->pk, pt);
+  if (!fe) return 0;
+  w = frame_word2(SPF_FRAME_LFUNC, fe->fid, func_line(ls->pk, pt, pc));
   if (lj_luaframe_pcinproto(pt, pc) &&
       lj_safeload_vm(ls->pk, (const BCIns *)pc - 1, sizeof(BCIns)))
-    lj_luasites_set(&ls->sites, ls->st, pt, pc, w);
-  ls->wants_name = lj_callname_wanted(ls->st, pt);
+    lj_luasites_set(&ls->sites, ls->funcs, pt, pc, w);
+  ls->unnamed = lj_callname_wanted(fe) ? fe : NULL;
   push_word(ls, w, TOP_LUA);
   return 1;
 }
@@ -204,10 +204,10 @@ static int push_trace(LuaWalk *ls, const JitFind *at)
       if (!lj_luaframe_isproto(ls->pk, n->pt) ||
 	  !push_proto(ls, n->pt, node_pc(n->pt, pos)))
 	return 0;
-      if (n->parent < b->nnode && lj_callname_wanted(ls->st, n->pt)) {
+      if (n->parent < b->nnode && ls->unnamed) {
 	const GCproto *caller = b->node[n->parent].pt;
 	if (caller && lj_luaframe_isproto(ls->pk, caller))
-	  lj_callname_inlined(ls->st, ls->pk, ls->g, n->pt, caller,
+	  lj_callname_inlined(ls->funcs, ls->unnamed, ls->pk, ls->g, caller,
 			      node_pc(caller, n->callpos));
       }
     }
@@ -254,7 +254,7 @@ static void push_work(LuaWalk *ls, const LuaTop *top)
 static LJ_AINLINE uintptr_t frame_caller(LuaWalk *ls, const LuaArea *a, uintptr_t f,
 					 uintptr_t pc, FrameFunc *ff, LuaSite **site)
 {
-  LuaSite *s = lj_luasites_at(&ls->sites, ls->st, pc, f);
+  LuaSite *s = lj_luasites_at(&ls->sites, ls->funcs, pc, f);
   if (LJ_LIKELY(s != NULL)) {
     uintptr_t prev = f - s->delta;
     *site = s;
@@ -295,7 +295,7 @@ static int walk_thread(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaC
   LuaMemo *tail = &ls->tail;
   uint32_t depth = 0;
   if (bare && !chain_pass(ls, ch)) return 0;
-  lj_luamemo_begin(tail, a, ls->st, f, !ls->leaf_only);
+  lj_luamemo_begin(tail, a, ls->funcs, f, !ls->leaf_only);
   for (;;) {
     uint64_t link;
     uintptr_t prev;
@@ -375,12 +375,12 @@ static int walk_thread(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaC
 	break;
       }
     }
-    if (here.pt && ls->wants_name) {
+    if (here.pt && ls->unnamed) {
       CallFrame cf = { here.fn, f, slots, prev, pc };
-      int is_final = lj_callname_isfinal(ls->st, ls->g, &cf);
+      int is_final = lj_callname_isfinal(ls->unnamed, ls->g, &cf);
       if (!is_final && !ls->pk->keeping) {
-	lj_callname_frame(ls->st, ls->pk, ls->g, &cf);
-	is_final = lj_callname_isfinal(ls->st, ls->g, &cf);
+	lj_callname_frame(ls->funcs, ls->unnamed, ls->pk, ls->g, &cf);
+	is_final = lj_callname_isfinal(ls->unnamed, ls->g, &cf);
       }
       keeps = keeps && is_final;
     }
@@ -503,7 +503,7 @@ static int walk_candidates(LuaWalk *ls, lua_State *L, const ucontext_t *uc)
       uint32_t fresh = pk->fresh;
       res = walk_candidate(ls, L, &top, i, bare);
       if (res > 0) {
-	if (pk->fresh == fresh && ls->broken < 0) lj_luamemo_end(&ls->tail, ls->st);
+	if (pk->fresh == fresh && ls->broken < 0) lj_luamemo_end(&ls->tail, ls->funcs);
 	/* All that was read is memory of the VM, then: no need to probe it in
 	** the next sample. Walked again, because other candidates were read, too.
 	*/

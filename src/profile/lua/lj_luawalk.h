@@ -20,7 +20,7 @@
 #include "profile/lua/lj_luaframe.h"
 #include "profile/lua/lj_luasites.h"
 #include "profile/lua/lj_luamemo.h"
-#include "profile/symbols/lj_symtab.h"
+#include "profile/symbols/lj_functab.h"
 
 /* Kind of the top function. */
 typedef enum TopFunc {
@@ -36,7 +36,7 @@ typedef struct LuaWalk {
   SafeLoad *pk;          /* Fault-safe loads. */
   global_State *g;       /* The VM. */
   const HostWalk *hs;    /* Walked host stack: VM frames, leaf. */
-  Symtab *st;            /* Gives Lua functions their ids. */
+  FuncTab *funcs;        /* Gives Lua functions their ids. */
   FrameList *frames;     /* Where the frames go. */
   int leaf_only;         /* Only the top function is kept of them. */
   lua_State *moving;     /* Its stack is being moved, or NULL. */
@@ -47,9 +47,9 @@ typedef struct LuaWalk {
   int broken;       /* SPF_BROKEN_* or -1. */
   uint32_t nbounds; /* CBOUND and RESUME frames pushed. */
   /* Kept from walk to walk. */
-  int wants_name; /* The function that was pushed last does. */
-  LuaSites sites; /* Places in functions. */
-  LuaMemo tail;   /* Steps of the last walk. */
+  FuncEntry *unnamed; /* The last pushed function if it wants a name, else NULL. */
+  LuaSites sites;     /* Places in functions. */
+  LuaMemo tail;       /* Steps of the last walk. */
 } LuaWalk;
 
 /* Set up the stack of a coroutine, wherever it is. Returns 0 if it has none. */

@@ -200,7 +200,7 @@ Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
   s->lua.pk = &s->peek;
   s->lua.g = p->g;
   s->lua.hs = &s->host;
-  s->lua.st = &s->symtab;
+  s->lua.funcs = &s->symtab.funcs;
   s->lua.frames = &s->lua_frames;
   s->lua.tail.least = LUAMEMO_LEAST;
   s->lua.leaf_only = (p->opt.mode == LUAM_SYSPROF_LEAF);
@@ -300,7 +300,8 @@ void lj_session_halt(Session *s)
 int lj_session_end(Session *s, int with_names)
 {
   if (s->p->opt.mode == LUAM_SYSPROF_DEFAULT) return 0;
-  if (with_names) lj_heapname_find(&s->symtab, &s->peek, s->p->g);
+  if (with_names)
+    s->symtab.vm_readable = lj_heapname_find(&s->symtab.funcs, &s->peek, s->p->g);
   return lj_stream_end(&s->stream);
 }
 
@@ -315,7 +316,8 @@ int lj_session_dump(Session *s, int with_names)
     nanosleep(&wait, NULL);
   }
   lj_sample_account(s);
-  if (with_names) lj_heapname_find(&s->symtab, &s->peek, s->p->g);
+  if (with_names)
+    s->symtab.vm_readable = lj_heapname_find(&s->symtab.funcs, &s->peek, s->p->g);
   err = lj_stream_dump(&s->stream);
   s->symtab.vm_readable = 0;
   __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);

@@ -1,6 +1,6 @@
 /*
-** Stacks of the stream: when one is written, and how it is referred to.
-** Runs in the signal handler.
+** Stack table: writes each stack once in a chunk, and refers to it by its id.
+** Context: handler.
 */
 
 #define lj_stacktab_c
@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "profile/base/lj_hash.h"
 #include "profile/stream/lj_stacktab.h"
 
 /* Largest differences of two addresses and of two lines that are written. */
@@ -16,30 +17,15 @@
 
 /* -- Hashes ------------------------------------------------------------------ */
 
-/* Hash of some outermost frames and the next one. */
-static LJ_AINLINE uint64_t hash_next(uint64_t h, FrameWord w)
-{
-  h = (h ^ w) * U64x(9e3779b9, 7f4a7c15);
-  return h ^ (h >> 29);
-}
-
-/* Multiply two words and fold the product into one. */
-static LJ_AINLINE uint64_t hash_mul(uint64_t a, uint64_t b)
-{
-  unsigned __int128 p = (unsigned __int128)a * b;
-  return (uint64_t)p ^ (uint64_t)(p >> 64);
-}
-
-/* No pair of frames waits for the one before it. */
+/* The processor hashes the pairs of frames side by side: none waits for another. */
 uint64_t lj_stacktab_hash(const FrameList *fr)
 {
-  const uint64_t step = U64x(9e3779b9, 7f4a7c15);
-  uint64_t h = fr->len, key = U64x(a0761d64, 78bd642f);
+  uint64_t h = fr->len, key = HASH_START;
   uint32_t i;
-  for (i = 0; i + 2 <= fr->len; i += 2, key += step)
+  for (i = 0; i + 2 <= fr->len; i += 2, key += HASH_FACTOR)
     h += hash_mul(fr->list[i] ^ key, fr->list[i + 1] ^ ~(key * 3));
-  if (i < fr->len) h += hash_mul(fr->list[i] ^ key, step);
-  h = hash_mul(h ^ U64x(bf58476d, 1ce4e5b9), U64x(94d049bb, 133111eb));
+  if (i < fr->len) h += hash_next(fr->list[i], key);
+  h = hash_next(h, HASH_START);
   return h ? h : 1;
 }
 
@@ -61,7 +47,7 @@ static StackPrefix *prefix_slot(StackTab *t, uint32_t n)
 */
 static uint32_t prefix_share(StackTab *t, const FrameList *fr, uint32_t id, uint32_t *base)
 {
-  uint64_t h = 0;
+  uint64_t h = HASH_START;
   uint32_t n;
   for (n = 1; n <= fr->len; n++) t->path[n - 1] = h = hash_next(h, fr->list[fr->len - n]);
   *base = 0;

@@ -1,6 +1,6 @@
 /*
-** The stream of a profile: samples, stacks by reference, totals.
-** Runs in the signal handler, where the header does not say otherwise.
+** Profile stream: samples, stacks by reference, totals.
+** Context: handler, unless the header says otherwise.
 */
 
 #define lj_stream_c
@@ -10,6 +10,7 @@
 
 #include "profile/base/lj_relaxed.h"
 #include "profile/stream/lj_stream.h"
+#include "profile/symbols/lj_symrecords.h"
 
 /* The bits of a sample's tag that tell its event. */
 #define EVENT_SHIFT         4
@@ -85,6 +86,13 @@ static int def_commit(void *ctx)
   return !chunk_flush(s);
 }
 
+/* Where definitions go that no sample waits for. */
+static DefSink stream_sink(Stream *s)
+{
+  DefSink to = { &s->wb, def_commit, s };
+  return to;
+}
+
 void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid, uint8_t *buf,
 		    size_t cap, luam_Sysprof_writer writer, void *ctx, uint32_t session)
 {
@@ -100,48 +108,70 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid, uin
   chunk_begin(s);
 }
 
+typedef struct MetaDef {
+  const char *key, *value;
+} MetaDef;
+
+static void meta_put(WBuf *wb, const void *def)
+{
+  const MetaDef *m = (const MetaDef *)def;
+  lj_wbuf_str(wb, m->key, strlen(m->key));
+  lj_wbuf_str(wb, m->value, strlen(m->value));
+}
+
 void lj_stream_meta(Stream *s, const char *key, const char *value)
 {
-  int tries;
-  for (tries = 0; tries < 2; tries++) {
-    size_t mark = lj_wbuf_def_begin(&s->wb, SPF_META);
-    lj_wbuf_str(&s->wb, key, strlen(key));
-    lj_wbuf_str(&s->wb, value, strlen(value));
-    lj_wbuf_def_end(&s->wb, mark);
-    if (def_commit(s)) return;
-  }
+  DefSink to = stream_sink(s);
+  MetaDef m = { key, value };
+  lj_wbuf_define(&to, SPF_META, meta_put, &m);
+}
+
+typedef struct EventDef {
+  int index, unit;
+  const char *name;
+  uint64_t period;
+} EventDef;
+
+static void event_put(WBuf *wb, const void *def)
+{
+  const EventDef *e = (const EventDef *)def;
+  lj_wbuf_uleb(wb, (uint64_t)e->index);
+  lj_wbuf_str(wb, e->name, strlen(e->name));
+  lj_wbuf_uleb(wb, (uint64_t)e->unit);
+  lj_wbuf_uleb(wb, e->period);
 }
 
 void lj_stream_event(Stream *s, int index, const char *name, int unit, uint64_t period)
 {
-  int tries;
+  DefSink to = stream_sink(s);
+  EventDef e = { index, unit, name, period };
   if (index == 0 && unit == SPF_UNIT_US) s->typical_us = period / 1000;
-  for (tries = 0; tries < 2; tries++) {
-    size_t mark = lj_wbuf_def_begin(&s->wb, SPF_EVENT);
-    lj_wbuf_uleb(&s->wb, (uint64_t)index);
-    lj_wbuf_str(&s->wb, name, strlen(name));
-    lj_wbuf_uleb(&s->wb, (uint64_t)unit);
-    lj_wbuf_uleb(&s->wb, period);
-    lj_wbuf_def_end(&s->wb, mark);
-    if (def_commit(s)) return;
-  }
+  lj_wbuf_define(&to, SPF_EVENT, event_put, &e);
+}
+
+typedef struct ThreadDef {
+  uint32_t tid;
+  const char *name;
+} ThreadDef;
+
+static void thread_put(WBuf *wb, const void *def)
+{
+  const ThreadDef *t = (const ThreadDef *)def;
+  lj_wbuf_uleb(wb, t->tid);
+  lj_wbuf_str(wb, t->name, strlen(t->name));
 }
 
 void lj_stream_thread(Stream *s, const char *name)
 {
-  int tries;
-  for (tries = 0; tries < 2; tries++) {
-    size_t mark = lj_wbuf_def_begin(&s->wb, SPF_THREAD);
-    lj_wbuf_uleb(&s->wb, s->tid);
-    lj_wbuf_str(&s->wb, name, strlen(name));
-    lj_wbuf_def_end(&s->wb, mark);
-    if (def_commit(s)) return;
-  }
+  DefSink to = stream_sink(s);
+  ThreadDef t = { s->tid, name };
+  lj_wbuf_define(&to, SPF_THREAD, thread_put, &t);
 }
 
 int lj_stream_begin(Stream *s)
 {
-  lj_loadmap_note(&s->st->modules, &s->wb, def_commit, s);
+  DefSink to = stream_sink(s);
+  lj_loadmap_note(&s->st->loadmap, &to);
   chunk_flush(s);
   set_outside(s, 0);
   return s->wb.failed ? s->wb.err : 0;
@@ -160,11 +190,12 @@ void lj_stream_move(Stream *s, uint32_t tid)
 */
 static void names_put(Stream *s)
 {
+  DefSink to = stream_sink(s);
   set_outside(s, 1);
   if (s->full && lj_wbuf_isopen(&s->wb)) chunk_flush(s);
   if (lj_wbuf_isopen(&s->wb)) {
-    lj_loadmap_note(&s->st->modules, &s->wb, def_commit, s);
-    lj_symtab_names(s->st, &s->wb, def_commit, s);
+    lj_loadmap_note(&s->st->loadmap, &to);
+    lj_symrecords_put(s->st, &to);
   }
 }
 
@@ -246,10 +277,10 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us, uint64_t
 		     const FrameList *lua, const FrameList *host)
 {
   uint64_t lua_hash = lj_stacktab_hash(lua), host_hash = lj_stacktab_hash(host);
+  DefSink to = stream_sink(s);
   int tries;
   if (is_full(s)) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
-  if (lj_wbuf_isopen(&s->wb) &&
-      lj_loadmap_sample(&s->st->modules, lua, host, &s->wb, def_commit, s))
+  if (lj_wbuf_isopen(&s->wb) && lj_loadmap_sample(&s->st->loadmap, lua, host, &to))
     stacktab_void(&s->stacks); /* The same addresses are other code now. */
   for (tries = 0; tries < 2; tries++) {
     int64_t dt = (int64_t)(time_us - s->time_us);

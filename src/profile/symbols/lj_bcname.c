@@ -1,6 +1,6 @@
 /*
-** Names in the bytecode and the debug information of a prototype.
-** Runs in the signal handler, too; see the header for the contract.
+** Bytecode names: variables and fields of a prototype.
+** Context: handler, VM thread; see the header.
 */
 
 #define lj_bcname_c
@@ -31,7 +31,7 @@ int lj_bcname_str(SafeLoad *pk, const GCstr *s, NamePart *np)
       s->gct != (uint8_t)~LJ_TSTR || s->len == 0)
     return 0;
   np->s = strdata(s);
-  np->len = s->len < SYMTAB_NAME_MAX ? s->len : SYMTAB_NAME_MAX;
+  np->len = s->len < FUNCTAB_NAME_MAX ? s->len : FUNCTAB_NAME_MAX;
   return lj_safeload_ok(pk, np->s, np->len);
 }
 
@@ -108,7 +108,7 @@ static int info_str(Info *in, NamePart *np)
   do b = info_byte(in);
   while (b > 0);
   np->len = (uint32_t)((const char *)in->p - 1 - np->s);
-  if (np->len > SYMTAB_NAME_MAX) np->len = SYMTAB_NAME_MAX;
+  if (np->len > FUNCTAB_NAME_MAX) np->len = FUNCTAB_NAME_MAX;
   return b == 0;
 }
 

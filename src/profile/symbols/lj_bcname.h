@@ -1,10 +1,10 @@
 /*
-** Names in the bytecode and the debug information of a prototype.
+** Bytecode names: variables and fields, from the bytecode and debug information.
+** Context: handler, VM thread.
 **
-** Tells what an instruction takes a value from, and what it stores a function
-** in. All loads are checked and all loops bounded, so that it can be used in
-** the signal handler. The header of a prototype that is passed must have been
-** found to be valid.
+** Tells where an instruction takes a value from, and where it stores a function. All
+** loads are checked and all loops bounded. The caller has checked the header of each
+** prototype that it passes.
 */
 
 #ifndef _LJ_BCNAME_H
@@ -12,7 +12,8 @@
 
 #include "lj_obj.h"
 #include "lj_bc.h"
-#include "profile/symbols/lj_symtab.h"
+#include "profile/base/lj_safeload.h"
+#include "profile/symbols/lj_functab.h"
 
 #define NAMEPATH_MAX 4 /* Steps to a value, as in a.b.c.d. */
 
@@ -32,30 +33,30 @@ typedef struct NameStep {
   NamePart name;
 } NameStep;
 
-/* How a value is reached, from a variable on. */
+/* Path to a value, from a variable on. */
 typedef struct NamePath {
-  uint32_t n; /* 0 if nothing is known. */
+  uint32_t n; /* 0 for an unknown path. */
   NameStep step[NAMEPATH_MAX];
 } NamePath;
 
 /* Read the instruction at a position. */
 LJ_FUNC int lj_bcname_ins(SafeLoad *pk, const GCproto *pt, BCPos pos, BCIns *ins);
 
-/* Read a string's beginning, as much as is kept of a name. */
+/* Read the beginning of a string, FUNCTAB_NAME_MAX bytes at most. */
 LJ_FUNC int lj_bcname_str(SafeLoad *pk, const GCstr *s, NamePart *np);
 
 /* Name of the upvalue with an index. */
 LJ_FUNC int lj_bcname_upval(SafeLoad *pk, const GCproto *pt, uint32_t idx, NamePart *np);
 
-/* What is in a slot when the instruction at pos is about to run. */
+/* Path to the value of a slot when the instruction at pos is about to run. */
 LJ_FUNC void lj_bcname_slot(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg slot,
 			    NamePath *path);
 
 /* The parts of a path's name, at most NAMEPATH_MAX. Returns their number. */
 LJ_FUNC uint32_t lj_bcname_join(const NamePath *path, NamePart *part);
 
-/* Name of what the function that the FNEW at pos makes is stored in, in parts.
-** Returns their number, 0 if there is none.
+/* Name of the variable or field that stores the function of the FNEW at pos, in parts.
+** Returns their number, 0 for none.
 */
 LJ_FUNC uint32_t lj_bcname_new(SafeLoad *pk, const GCproto *pt, BCPos pos, NamePart *part);
 

@@ -1,6 +1,6 @@
 /*
-** Names of Lua functions, as they are called.
-** Runs in the signal handler; see the header for the contract.
+** Call names: how its caller names a Lua function.
+** Context: handler; see the header.
 */
 
 #define lj_callname_c
@@ -20,7 +20,7 @@
 
 /* A call. The caller has no frame of its own where both are compiled. */
 typedef struct Call {
-  Symtab *st;
+  FuncTab *ft;
   SafeLoad *pk;
   global_State *g;
   const GCproto *pt;       /* Prototype of the function that is called. */
@@ -159,7 +159,7 @@ static cTValue *path_value(const Call *c, const NamePath *path)
 }
 
 /* Name a function that is called by a call instruction. */
-static int name_call(const Call *c, SymLFunc *lf, BCPos pos, BCReg slot)
+static int name_call(const Call *c, FuncEntry *fe, BCPos pos, BCReg slot)
 {
   const NameStep *last;
   NamePath path;
@@ -180,28 +180,28 @@ static int name_call(const Call *c, SymLFunc *lf, BCPos pos, BCReg slot)
     n = 1;
   }
   if (n == 0 || part[n - 1].len == 0) return 0;
-  lj_symtab_setname(lf, SYMNAME_CALL, part, n);
+  lj_functab_setname(fe, NAME_CALL, part, n);
   return 1;
 }
 
-static void name_role(SymLFunc *lf, const char *role)
+static void name_role(FuncEntry *fe, const char *role)
 {
   NamePart part;
   part.s = role;
   part.len = 0;
   while (role[part.len]) part.len++;
-  lj_symtab_setname(lf, SYMNAME_ROLE, &part, 1);
+  lj_functab_setname(fe, NAME_ROLE, &part, 1);
 }
 
 /* Name a function that is called as a metamethod of one of its arguments. */
-static int name_metamethod(const Call *c, SymLFunc *lf, MMS mm)
+static int name_metamethod(const Call *c, FuncEntry *fe, MMS mm)
 {
   NamePart part;
   int i;
   for (i = 0; i < 2; i++)
     if (c->arg[i] && value_iscallee(c, value_metafield(c, c->arg[i], mm))) {
       if (!lj_bcname_str(c->pk, mmname_str(c->g, mm), &part)) return 0;
-      lj_symtab_setname(lf, SYMNAME_ROLE, &part, 1);
+      lj_functab_setname(fe, NAME_ROLE, &part, 1);
       return 1;
     }
   return 0;
@@ -210,34 +210,34 @@ static int name_metamethod(const Call *c, SymLFunc *lf, MMS mm)
 /* May one more name be looked for in this sample? */
 static int lookup_begin(const Call *c)
 {
-  Symtab *st = c->st;
-  if (st->lookups_gen != c->pk->generation) {
-    st->lookups_gen = c->pk->generation;
-    st->lookups = 0;
+  FuncTab *ft = c->ft;
+  if (ft->lookups_gen != c->pk->generation) {
+    ft->lookups_gen = c->pk->generation;
+    ft->lookups = 0;
   }
-  return st->lookups++ < LOOKUPS_MAX;
+  return ft->lookups++ < LOOKUPS_MAX;
 }
 
 /* Name a function by the instruction that called it. */
-static void name_site(const Call *c, SymLFunc *lf, uintptr_t pc)
+static void name_site(const Call *c, FuncEntry *fe, uintptr_t pc)
 {
   BCPos pos = (BCPos)((pc - (uintptr_t)proto_bc(c->caller)) / sizeof(BCIns));
   BCIns ins;
   MMS mm;
-  if (lj_callname_isdone(c->st, pc) || pos-- == 0 || !lookup_begin(c) ||
+  if (lj_callname_isdone(fe, pc) || pos-- == 0 || !lookup_begin(c) ||
       !lj_bcname_ins(c->pk, c->caller, pos, &ins))
     return;
-  lf->site = (uint32_t)pc ^ (uint32_t)(pc >> 32);
+  fe->site = (uint32_t)pc ^ (uint32_t)(pc >> 32);
   mm = bcmode_mm(bc_op(ins));
   if (bc_op(ins) == BC_ITERC) {
-    if (value_iscallee(c, caller_slot(c, bc_a(ins) - 3))) name_role(lf, "for iterator");
+    if (value_iscallee(c, caller_slot(c, bc_a(ins) - 3))) name_role(fe, "for iterator");
   } else if (mm == MM_call) {
-    if (name_call(c, lf, pos, bc_a(ins))) return;
-    name_metamethod(c, lf, MM_call);
-  } else if (mm < MM__MAX && !name_metamethod(c, lf, mm) && mm == MM_le) {
-    name_metamethod(c, lf, MM_lt);
+    if (name_call(c, fe, pos, bc_a(ins))) return;
+    name_metamethod(c, fe, MM_call);
+  } else if (mm < MM__MAX && !name_metamethod(c, fe, mm) && mm == MM_le) {
+    name_metamethod(c, fe, MM_lt);
   }
-  lf->tries++;
+  fe->tries++;
 }
 
 /* Name a function that C code called: a finalizer, or anything else. The
@@ -245,12 +245,12 @@ static void name_site(const Call *c, SymLFunc *lf, uintptr_t pc)
 ** tells whether it is the right one, but not an object of a C type, and not
 ** where it is no parameter.
 */
-static void name_fromc(const Call *c, SymLFunc *lf, int frametype)
+static void name_fromc(const Call *c, FuncEntry *fe, int frametype)
 {
   if (frametype != FRAME_CP || !(c->g->hookmask & HOOK_GC)) return;
   if (!c->arg[0] || tviscdata(c->arg[0]) ||
       value_iscallee(c, value_metafield(c, c->arg[0], MM_gc)))
-    name_role(lf, "__gc");
+    name_role(fe, "__gc");
 }
 
 /* Read the Lua function of a frame that was found to be valid. */
@@ -275,20 +275,20 @@ static void call_args(Call *c, const CallFrame *cf)
   }
 }
 
-void lj_callname_frame(Symtab *st, SafeLoad *pk, global_State *g, const CallFrame *cf)
+void lj_callname_frame(FuncTab *ft, FuncEntry *fe, SafeLoad *pk, global_State *g,
+		       const CallFrame *cf)
 {
-  SymLFunc *lf = &st->lfunc[st->last];
-  Call c = { st, pk, g, lf->pt, cf->fn, NULL, NULL, 0, 0, { NULL, NULL } };
+  Call c = { ft, pk, g, fe->pt, cf->fn, NULL, NULL, 0, 0, { NULL, NULL } };
   uint64_t link = *(const uint64_t *)cf->f;
   const GCfunc *fn;
   if ((link & FRAME_TYPEP) == FRAME_VARG) return;
   call_args(&c, cf);
   switch (link & FRAME_TYPE) {
-  case FRAME_C: name_fromc(&c, lf, (int)(link & FRAME_TYPEP)); return;
+  case FRAME_C: name_fromc(&c, fe, (int)(link & FRAME_TYPEP)); return;
   case FRAME_CONT:
     if ((link & FRAME_P) != 0) return; /* FRAME_PCALL */
     if (LJ_HASFFI && *(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK) {
-      name_role(lf, "ffi callback");
+      name_role(fe, "ffi callback");
       return;
     }
     break;
@@ -301,10 +301,10 @@ void lj_callname_frame(Symtab *st, SafeLoad *pk, global_State *g, const CallFram
   c.callerfn = &fn->l;
   c.slots = cf->prev + 8;
   c.slots_end = cf->f - 8;
-  name_site(&c, lf, cf->pc);
+  name_site(&c, fe, cf->pc);
 }
 
-int lj_callname_isfinal(const Symtab *st, const global_State *g, const CallFrame *cf)
+int lj_callname_isfinal(const FuncEntry *fe, const global_State *g, const CallFrame *cf)
 {
   uint64_t link = *(const uint64_t *)cf->f;
   switch (link & FRAME_TYPE) {
@@ -312,18 +312,17 @@ int lj_callname_isfinal(const Symtab *st, const global_State *g, const CallFrame
   case FRAME_CONT:
     if ((link & FRAME_P) != 0) return 1;
     if (LJ_HASFFI && *(const uint64_t *)(cf->f - 24) == LJ_CONT_FFI_CALLBACK)
-      return st->lfunc[st->last].rank != SYMNAME_NONE;
+      return fe->rank != NAME_NONE;
     break;
   case FRAME_LUA: break;
   default: return 1;
   }
-  return !cf->pc || lj_callname_isdone(st, cf->pc);
+  return !cf->pc || lj_callname_isdone(fe, cf->pc);
 }
 
-void lj_callname_inlined(Symtab *st, SafeLoad *pk, global_State *g, const GCproto *pt,
+void lj_callname_inlined(FuncTab *ft, FuncEntry *fe, SafeLoad *pk, global_State *g,
 			 const GCproto *caller, uintptr_t pc)
 {
-  SymLFunc *lf = &st->lfunc[st->last];
-  Call c = { st, pk, g, pt, NULL, caller, NULL, 0, 0, { NULL, NULL } };
-  name_site(&c, lf, pc);
+  Call c = { ft, pk, g, fe->pt, NULL, caller, NULL, 0, 0, { NULL, NULL } };
+  name_site(&c, fe, pc);
 }

@@ -1,21 +1,21 @@
 /*
-** Names of Lua functions, as they are called.
+** Call names: how its caller names a Lua function.
+** Context: handler.
 **
-** The instruction that called a function tells how the caller names it: a
-** global, a field, a method, a local. Such a name counts only if it leads to
-** the very function that runs: after a tail call that is another function than
-** the one that was called. What cannot be verified gives no name.
+** The instruction that called a function tells how the caller names it: as a global, a
+** field, a method or a local. Such a name counts only if it leads to the function that
+** runs. After a tail call, the function that runs differs from the called one. A name
+** that cannot be verified is dropped.
 **
-** Runs in the signal handler, with the walk of the Lua stack: no lock, no
-** allocation, every load checked. A function is looked up at a few of its
-** calls only, and few functions in one sample.
+** Takes no lock, allocates nothing, checks every load. Searches at a few calls of each
+** function only, and for few functions in one sample.
 */
 
 #ifndef _LJ_CALLNAME_H
 #define _LJ_CALLNAME_H
 
 #include "lj_obj.h"
-#include "profile/symbols/lj_symtab.h"
+#include "profile/symbols/lj_functab.h"
 
 /* The frame of a Lua function, and the frame below it. */
 typedef struct CallFrame {
@@ -27,33 +27,31 @@ typedef struct CallFrame {
   uintptr_t pc;     /* Where that goes on, if that is known. */
 } CallFrame;
 
-/* Is a name wanted for this function, the last one that an id was got for? */
-static LJ_AINLINE int lj_callname_wanted(const Symtab *st, const GCproto *pt)
+/* Does this function want a name? */
+static LJ_AINLINE int lj_callname_wanted(const FuncEntry *fe)
 {
-  const SymLFunc *lf = &st->lfunc[st->last];
-  return lf->pt == pt && lf->rank < SYMNAME_CALL && lf->tries < SYMTAB_NAME_TRIES;
+  return fe->rank < NAME_CALL && fe->tries < FUNCTAB_NAME_TRIES;
 }
 
-/* Was it looked for often enough at this call? */
-static LJ_AINLINE int lj_callname_isdone(const Symtab *st, uintptr_t pc)
+/* Has the search for its name failed often enough at this call? */
+static LJ_AINLINE int lj_callname_isdone(const FuncEntry *fe, uintptr_t pc)
 {
-  const SymLFunc *lf = &st->lfunc[st->last];
-  return lf->site == ((uint32_t)pc ^ (uint32_t)(pc >> 32)) &&
-	 lf->tries >= SYMTAB_NAME_TRIES / 2;
+  return fe->site == ((uint32_t)pc ^ (uint32_t)(pc >> 32)) &&
+	 fe->tries >= FUNCTAB_NAME_TRIES / 2;
 }
 
-/* Look for the name of a function that wants one. Async-signal-safe. */
-LJ_FUNC void lj_callname_frame(Symtab *st, SafeLoad *pk, global_State *g,
+/* Search for the name of a function that wants one. */
+LJ_FUNC void lj_callname_frame(FuncTab *ft, FuncEntry *fe, SafeLoad *pk, global_State *g,
 			       const CallFrame *cf);
 
-/* Would that find nothing new at this call? Async-signal-safe. */
-LJ_FUNC int lj_callname_isfinal(const Symtab *st, const global_State *g,
+/* Would this search find nothing new at this call? */
+LJ_FUNC int lj_callname_isfinal(const FuncEntry *fe, const global_State *g,
 				const CallFrame *cf);
 
-/* Look for that of a function that is compiled into its caller and has no frame.
-** pc points behind the call in the caller's bytecode. Async-signal-safe.
+/* Search for the name of a function that is compiled into its caller and has no frame.
+** pc points behind the call in the caller's bytecode.
 */
-LJ_FUNC void lj_callname_inlined(Symtab *st, SafeLoad *pk, global_State *g,
-				 const GCproto *pt, const GCproto *caller, uintptr_t pc);
+LJ_FUNC void lj_callname_inlined(FuncTab *ft, FuncEntry *fe, SafeLoad *pk, global_State *g,
+				 const GCproto *caller, uintptr_t pc);
 
 #endif

@@ -1,50 +1,67 @@
 /*
-** What is loaded: ELF objects, as they are in memory, and what tells one from
-** another that takes its place.
+** Loaded ELF objects: range, build-id, path, and whether one has replaced another.
+** Context: handler, unless a function says otherwise.
 **
-** Runs in the signal handler, where not said otherwise: all loads are checked,
-** strings and tables bounded, no lock is taken.
+** Reads the object in memory. All loads are checked, strings and tables bounded, and
+** nothing takes a lock.
 */
 
 #ifndef _LJ_ELFOBJ_H
 #define _LJ_ELFOBJ_H
 
-#include "profile/symbols/lj_loadmap.h"
+#include "lj_def.h"
+#include "profile/base/lj_safeload.h"
+
+#define ELFOBJ_ID_MAX   64   /* Bytes that tell objects apart. */
+#define ELFOBJ_PATH_MAX 4096 /* Bytes of a path, with the zero. */
 
 struct dl_find_object; /* Of <dlfcn.h>, */
 struct dl_phdr_info;   /* and <link.h>. */
 
-/* What goes into the record of an object, but is not all kept. */
-typedef struct ObjectRecord {
-  Module m;
-  uintptr_t bias;
-  int has_buildid; /* m.id is one. */
-  size_t pathlen;  /* Of the path, in Modules. */
-} ObjectRecord;
+/* A loaded object, and what tells it from another one at the same place. */
+typedef struct ElfObj {
+  uintptr_t start, end; /* Addresses, end is the first behind it. */
+  const void *map;      /* The dynamic linker's own description of it, */
+  const void *eh_frame; /* its index of unwind information, */
+  const uint8_t *id;    /* and its build-id, or what stands for it. */
+  uint32_t idlen;
+  const char *name; /* Dynamic linker's name, without a build-id. */
+  uint64_t idhash;  /* Hash of the bytes at id, and of the name. */
+  int stays;        /* The process cannot unload it while this code runs. */
+} ElfObj;
 
-/* Find the build-id in the notes of an object: returns its address and stores
-** its length, or returns NULL. The notes are read by pk, unless that is NULL.
+/* Description of an object, for its record. */
+typedef struct ElfRecord {
+  ElfObj obj;
+  uintptr_t bias;
+  int has_buildid; /* obj.id is one. */
+  size_t pathlen;  /* Of path. */
+  char *path;      /* Room for ELFOBJ_PATH_MAX bytes; set by the caller. */
+} ElfRecord;
+
+/* Find the build-id in the notes of an object: returns its address and stores its
+** length, or returns NULL. pk checks the loads, NULL: none is needed.
 */
 LJ_FUNC const uint8_t *lj_elfobj_buildid(SafeLoad *pk, const uint8_t *notes, size_t sz,
 					 uint32_t *len);
 
-/* Is a known object what the dynamic linker has there now? */
-LJ_FUNC int lj_elfobj_same(Modules *ms, const Module *m, const struct dl_find_object *obj);
+/* Is a known object the one that the dynamic linker has there now? */
+LJ_FUNC int lj_elfobj_same(SafeLoad *pk, const ElfObj *o, const struct dl_find_object *dl);
 
-/* Describe what the dynamic linker has at an address. */
-LJ_FUNC void lj_elfobj_found(Modules *ms, ObjectRecord *d,
-			     const struct dl_find_object *obj);
+/* Describe the object that the dynamic linker has at an address. */
+LJ_FUNC void lj_elfobj_found(SafeLoad *pk, ElfRecord *d, const struct dl_find_object *dl);
 
-/* Describe what has taken the place of an object, but is none. */
-LJ_FUNC void lj_elfobj_none(Modules *ms, ObjectRecord *d, const Module *m);
+/* Describe the memory of an object that was unloaded. */
+LJ_FUNC void lj_elfobj_none(ElfRecord *d, const ElfObj *o);
 
-/* Begin to describe an object of dl_iterate_phdr(3): where it is. Returns 0 if
-** nothing of it is loaded. Not in the handler.
+/* Addresses of an object of dl_iterate_phdr(3). Returns 0 if nothing of it is loaded.
+** VM thread.
 */
-LJ_FUNC int lj_elfobj_range(const struct dl_phdr_info *info, ObjectRecord *d);
+LJ_FUNC int lj_elfobj_range(const struct dl_phdr_info *info, uintptr_t *start,
+			    uintptr_t *end);
 
-/* The rest; obj is what _dl_find_object says of it, or NULL. Not in the handler. */
-LJ_FUNC void lj_elfobj_loaded(Modules *ms, ObjectRecord *d, const struct dl_phdr_info *info,
-			      const struct dl_find_object *obj);
+/* Describe such an object. dl: the result of _dl_find_object for it, or NULL. VM thread. */
+LJ_FUNC void lj_elfobj_loaded(SafeLoad *pk, ElfRecord *d, const struct dl_phdr_info *info,
+			      const struct dl_find_object *dl);
 
 #endif

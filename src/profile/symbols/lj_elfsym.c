@@ -1,11 +1,10 @@
 /*
-** Names of the host addresses that were seen.
-** Never runs in the handler; see the header.
+** ELF symbols: names of host addresses.
+** Context: VM thread.
 **
-** They come from the file of an object, if it is still the one that was loaded:
-** .symtab where there is one, because it knows static functions, and .dynsym.
-** Of a file that is gone or was replaced, only what is mapped is left: the
-** symbols of the dynamic linker.
+** The names come from the file of an object, if it is still the loaded one: from
+** .symtab, because that has the static functions, and from .dynsym. If the file is
+** gone or was replaced, they come from mapped memory: the dynamic linker's symbols.
 */
 
 #define lj_elfsym_c
@@ -280,20 +279,10 @@ static void memory_symbols(Object *ob)
 static int object_init(Object *ob, const Names *names, const struct dl_phdr_info *info)
 {
   size_t i;
-  int k;
-  ob->start = ~(uintptr_t)0;
-  ob->end = 0;
   ob->bias = info->dlpi_addr;
   ob->phdr = info->dlpi_phdr;
   ob->nphdr = info->dlpi_phnum;
-  for (k = 0; k < ob->nphdr; k++) {
-    const ElfW(Phdr) *ph = &ob->phdr[k];
-    uintptr_t at = ob->bias + ph->p_vaddr;
-    if (ph->p_type != PT_LOAD) continue;
-    if (at < ob->start) ob->start = at;
-    if (at + ph->p_memsz > ob->end) ob->end = at + ph->p_memsz;
-  }
-  if (ob->start >= ob->end) return 0;
+  if (!lj_elfobj_range(info, &ob->start, &ob->end)) return 0;
   i = seen_below(names->seen, names->nseen, ob->start);
   ob->seen = names->seen + i;
   ob->nseen = seen_below(ob->seen, names->nseen - i, ob->end);
@@ -319,7 +308,7 @@ static int object_names(struct dl_phdr_info *info, size_t sz, void *arg)
 /* -- Records ----------------------------------------------------------------- */
 
 /* Number of addresses from s on that lie in the same symbol. */
-static size_t hsym_run(const Seen *s, size_t most)
+static size_t same_symbol(const Seen *s, size_t most)
 {
   size_t n = 1;
   if (most > SYM_RUN_MAX) most = SYM_RUN_MAX;
@@ -329,40 +318,44 @@ static size_t hsym_run(const Seen *s, size_t most)
   return n;
 }
 
-/* Write the symbol of s[0], and the n addresses that lie in it. */
-static void hsym_put(const Seen *s, size_t n, WBuf *wb, DefCommit commit, void *ctx)
+/* Addresses that lie in one symbol. */
+typedef struct SymbolRun {
+  const Seen *seen;
+  size_t n;
+} SymbolRun;
+
+/* Append the payload of their symbol's definition. */
+static void run_put(WBuf *wb, const void *def)
 {
-  int tries;
+  const SymbolRun *run = (const SymbolRun *)def;
+  const Seen *s = run->seen;
+  uintptr_t last = s->sym;
   size_t i;
-  for (tries = 0; tries < 2; tries++) {
-    uintptr_t last = s->sym;
-    size_t mark = lj_wbuf_def_begin(wb, SPF_HSYM);
-    lj_wbuf_uleb(wb, s->sym);
-    lj_wbuf_str(wb, s->name, strlen(s->name));
-    for (i = 0; i < n; i++) {
-      lj_wbuf_uleb(wb, s[i].addr - last);
-      last = s[i].addr;
-    }
-    lj_wbuf_def_end(wb, mark);
-    if (commit(ctx)) return;
+  lj_wbuf_uleb(wb, s->sym);
+  lj_wbuf_str(wb, s->name, strlen(s->name));
+  for (i = 0; i < run->n; i++) {
+    lj_wbuf_uleb(wb, s[i].addr - last);
+    last = s[i].addr;
   }
 }
 
-int lj_elfsym_put(const Symtab *st, WBuf *wb, DefCommit commit, void *ctx)
+int lj_elfsym_put(const uintptr_t *addr, size_t size, size_t n, const DefSink *to)
 {
   Names names = { NULL, 0 };
   size_t i;
-  if (st->naddr == 0) return 1;
-  names.seen = (Seen *)calloc(st->naddr, sizeof(Seen));
+  if (n == 0) return 1;
+  names.seen = (Seen *)calloc(n, sizeof(Seen));
   if (!names.seen) return 0;
-  for (i = 0; i < SYMTAB_ADDRS; i++)
-    if (st->addr[i]) names.seen[names.nseen++].addr = st->addr[i];
+  for (i = 0; i < size && names.nseen < n; i++)
+    if (addr[i]) names.seen[names.nseen++].addr = addr[i];
   qsort(names.seen, names.nseen, sizeof(Seen), seen_cmp);
   dl_iterate_phdr(object_names, &names);
   for (i = 0; i < names.nseen;) {
-    size_t n = hsym_run(&names.seen[i], names.nseen - i);
-    if (names.seen[i].name) hsym_put(&names.seen[i], n, wb, commit, ctx);
-    while (n-- > 0) free(names.seen[i++].name);
+    SymbolRun run;
+    run.seen = &names.seen[i];
+    run.n = same_symbol(run.seen, names.nseen - i);
+    if (run.seen->name) lj_wbuf_define(to, SPF_HSYM, run_put, &run);
+    while (run.n-- > 0) free(names.seen[i++].name);
   }
   free(names.seen);
   return 1;

@@ -1,18 +1,19 @@
 /*
-** Names of the host addresses that were seen, from the symbol tables of what is
-** loaded. Only at stop, outside of the handler: opens files, maps and allocates
-** memory.
+** ELF symbols: names of host addresses, from the symbol tables of loaded objects.
+** Context: VM thread, while it stops or dumps a profile.
+**
+** Opens files, maps and allocates memory.
 */
 
 #ifndef _LJ_ELFSYM_H
 #define _LJ_ELFSYM_H
 
-#include "profile/symbols/lj_symtab.h"
+#include "profile/format/lj_wbuf.h"
 
-/* Append the symbols of the addresses seen. They are those of the objects that
-** are loaded now, so the load map has to be up to date. Returns 0 if memory ran
-** out; names are missing then.
+/* Append the symbols of n addresses, which are among size words; the other words are 0.
+** The symbols are those of the objects that are loaded now, so the load map has to be up
+** to date. Returns 0 without memory: then names are missing.
 */
-LJ_FUNC int lj_elfsym_put(const Symtab *st, WBuf *wb, DefCommit commit, void *ctx);
+LJ_FUNC int lj_elfsym_put(const uintptr_t *addr, size_t size, size_t n, const DefSink *to);
 
 #endif

@@ -1,6 +1,6 @@
 /*
-** Names of Lua functions, as the program keeps them.
-** Never runs in the handler; see the header for the contract.
+** Heap names: where the program keeps a Lua function.
+** Context: VM thread; see the header.
 */
 
 #define lj_heapname_c
@@ -14,29 +14,100 @@
 #include "lj_obj.h"
 #include "lj_bc.h"
 #include "lj_tab.h"
-#include "profile/symbols/lj_heapname.h"
+#include "profile/base/lj_hash.h"
 #include "profile/symbols/lj_bcname.h"
-#include "profile/symbols/lj_vmread.h"
+#include "profile/symbols/lj_heapname.h"
 
-#define OBJECTS_MAX (1u << 17) /* Objects visited, a power of two. */
-#define SLOTS_MAX   (1u << 20) /* Slots of tables read in total, */
-#define TABLE_MAX   (1u << 17) /* and of one table. */
-#define INS_MAX     (1u << 21) /* Instructions read. */
-#define STACK_MAX   10000      /* Slots of a Lua stack read. */
-#define DEPTH_MAX   3          /* Tables on the way to a function. */
+#define OBJECTS_BITS 17
+#define OBJECTS_MAX  (1u << OBJECTS_BITS) /* Objects visited. */
+#define SLOTS_MAX    (1u << 20)           /* Slots of tables read in total, */
+#define TABLE_MAX    (1u << 17)           /* and of one table. */
+#define INS_MAX      (1u << 21)           /* Instructions read. */
+#define STACK_MAX    10000                /* Slots of a Lua stack read. */
+#define DEPTH_MAX    3                    /* Tables on the way to a function. */
+
+/* -- Checked reading -------------------------------------------------------- */
+
+#define HEAPREAD_PAGES 16384 /* Pages remembered, a power of two. */
+
+/* Reader of the VM's memory. Zero, except pk. */
+typedef struct HeapRead {
+  SafeLoad *pk;
+  uint64_t page[HEAPREAD_PAGES]; /* Numbers of readable pages. */
+} HeapRead;
+
+/* May memory be read? As lj_safeload_ok, but remembers more pages. */
+static int read_ok(HeapRead *r, const void *p, size_t sz)
+{
+  uintptr_t first = (uintptr_t)p >> SAFELOAD_PAGE_BITS;
+  uintptr_t last = ((uintptr_t)p + sz - 1) >> SAFELOAD_PAGE_BITS;
+  if (first == 0 || ((uintptr_t)p >> SAFELOAD_ADDR_BITS) != 0) return 0;
+  for (;; first++) {
+    uint64_t *slot = &r->page[first & (HEAPREAD_PAGES - 1)];
+    if (*slot != first) {
+      if (!lj_safeload_probe(r->pk, first)) return 0;
+      *slot = first;
+    }
+    if (first == last) return 1;
+  }
+}
+
+/* Is an object of sz bytes and a type LJ_T* there? */
+static int read_isobj(HeapRead *r, const void *o, size_t sz, uint32_t it)
+{
+  return ((uintptr_t)o & 7) == 0 && read_ok(r, o, sz) &&
+	 ((const GChead *)o)->gct == (uint8_t)~it;
+}
+
+/* The object of a value. Its pointer may be anything. */
+static const void *value_obj(cTValue *o)
+{
+  return (const void *)gcval(o);
+}
+
+/* The prototype of a Lua function, not checked; NULL for other functions and values. */
+static const GCproto *read_proto(HeapRead *r, const GCfunc *fn)
+{
+  if (!read_isobj(r, fn, offsetof(GCfuncL, uvptr), LJ_TFUNC) || !isluafunc(fn)) return NULL;
+  return funcproto(fn);
+}
+
+/* Is this a prototype, and can the name of its chunk be read? */
+static int read_isproto(HeapRead *r, const GCproto *pt)
+{
+  const GCstr *str;
+  if (!read_isobj(r, pt, sizeof(GCproto), LJ_TPROTO)) return 0;
+  str = proto_chunkname(pt);
+  if (!read_isobj(r, str, sizeof(GCstr), LJ_TSTR)) return 0;
+  return read_ok(r, strdata(str),
+		 str->len < FUNCTAB_CHUNK_MAX ? str->len + 1 : FUNCTAB_CHUNK_MAX);
+}
+
+/* Get the text of a string, cut to FUNCTAB_NAME_MAX bytes; empty if it cannot be read. */
+static void read_str(HeapRead *r, const GCstr *str, NamePart *name)
+{
+  name->s = NULL;
+  name->len = 0;
+  if (!read_isobj(r, str, sizeof(GCstr), LJ_TSTR)) return;
+  name->s = strdata(str);
+  name->len = str->len < FUNCTAB_NAME_MAX ? str->len : FUNCTAB_NAME_MAX;
+  if (name->len && !read_ok(r, name->s, name->len)) name->len = 0;
+}
+
+/* -- The search ------------------------------------------------------------- */
 
 /* An object to be searched, and how it is reached. */
 typedef struct Item {
   const GCobj *o;  /* A table, a Lua function, a prototype. */
   uint32_t parent; /* Item that holds it, 0 for none. */
   uint8_t depth;   /* Tables on the way. */
-  uint8_t rank;    /* SymNameRank of the names found in it. */
+  uint8_t rank;    /* NameRank of the names found in it. */
   NamePart key;    /* Under which it is held, may be empty. */
 } Item;
 
 /* All memory of a search, in one mapping. */
 typedef struct Search {
-  Symtab *st;
+  FuncTab *ft;
   HeapRead read;
   global_State *g;
   uint32_t nitem;                        /* Items used. The first one is none. */
@@ -61,14 +132,14 @@ static int key_name(Search *s, Key *key)
 {
   const GCstr *str = key->str;
   key->str = NULL;
-  if (str) lj_vmread_str(&s->read, str, &key->name);
+  if (str) read_str(&s->read, str, &key->name);
   return key->name.len != 0;
 }
 
 /* Set a key to that of a table's slot, NULL for none. */
 static void key_set(Key *key, cTValue *o)
 {
-  key->str = o && tvisstr(o) ? (const GCstr *)vmread_obj(o) : NULL;
+  key->str = o && tvisstr(o) ? (const GCstr *)value_obj(o) : NULL;
   key->name.s = NULL;
   key->name.len = 0;
 }
@@ -88,8 +159,7 @@ static int key_is(const NamePart *np, const char *name)
 static int visit(Search *s, const GCobj *o)
 {
   const uint32_t mask = OBJECTS_MAX * 2 - 1;
-  uint64_t h = (uint64_t)(uintptr_t)o * U64x(9e3779b9, 7f4a7c15);
-  uint32_t i = (uint32_t)(h >> 40);
+  uint32_t i = hash_slot((uintptr_t)o, OBJECTS_BITS + 1);
   for (;; i++) {
     if (s->visited[i & mask] == o) return 0;
     if (!s->visited[i & mask]) break;
@@ -100,10 +170,10 @@ static int visit(Search *s, const GCobj *o)
 }
 
 static void enqueue(Search *s, const void *o, uint32_t parent, uint32_t depth,
-		    SymNameRank rank, const NamePart *key)
+		    NameRank rank, const NamePart *key)
 {
   Item *it;
-  if (((uintptr_t)o & 7) != 0 || !lj_vmread_ok(&s->read, o, sizeof(GChead))) return;
+  if (((uintptr_t)o & 7) != 0 || !read_ok(&s->read, o, sizeof(GChead))) return;
   it = &s->item[s->nitem++];
   it->o = (const GCobj *)o;
   it->parent = parent;
@@ -113,33 +183,33 @@ static void enqueue(Search *s, const void *o, uint32_t parent, uint32_t depth,
   it->key.len = key ? key->len : 0;
 }
 
-static void push(Search *s, const void *o, uint32_t parent, uint32_t depth,
-		 SymNameRank rank, const NamePart *key)
+static void push(Search *s, const void *o, uint32_t parent, uint32_t depth, NameRank rank,
+		 const NamePart *key)
 {
   if (visit(s, (const GCobj *)o)) enqueue(s, o, parent, depth, rank, key);
 }
 
 /* Is this an entry of a function that lives and has no good name yet? */
-static int is_wanted(Symtab *st, const SymLFunc *lf)
+static int is_wanted(FuncTab *ft, const FuncEntry *lf)
 {
-  return lf->pt && lf->rank < SYMNAME_DEF && lj_symtab_find(st, lf->pt) == lf &&
-	 !lj_symtab_ismain(lf->pt); /* That needs none. */
+  return lf->pt && lf->rank < NAME_DEF && lj_functab_find(ft, lf->pt) == lf &&
+	 !lj_functab_ismain(lf->pt); /* That needs none. */
 }
 
-static void name_func(Search *s, SymLFunc *lf, SymNameRank rank, const NamePart *part,
+static void name_func(Search *s, FuncEntry *lf, NameRank rank, const NamePart *part,
 		      uint32_t n)
 {
-  int wanted = is_wanted(s->st, lf);
-  lj_symtab_setname(lf, rank, part, n);
-  if (wanted && lf->rank >= SYMNAME_DEF) s->wanted--;
+  int wanted = is_wanted(s->ft, lf);
+  lj_functab_setname(lf, rank, part, n);
+  if (wanted && lf->rank >= NAME_DEF) s->wanted--;
 }
 
 /* A value was found in an item. */
-static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank, Key *key)
+static void found(Search *s, cTValue *o, uint32_t at, NameRank rank, Key *key)
 {
   if (tvisfunc(o)) {
-    const GCproto *pt = lj_vmread_proto(&s->read, (const GCfunc *)vmread_obj(o));
-    SymLFunc *lf = pt ? lj_symtab_find(s->st, pt) : NULL;
+    const GCproto *pt = read_proto(&s->read, (const GCfunc *)value_obj(o));
+    FuncEntry *lf = pt ? lj_functab_find(s->ft, pt) : NULL;
     if (lf && lf->rank < rank && key_name(s, key)) {
       NamePart part[DEPTH_MAX + 2];
       uint32_t n = DEPTH_MAX + 2, up = at;
@@ -148,11 +218,11 @@ static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank, Key *key
 	if (s->item[up].key.len) part[--n] = s->item[up].key;
       name_func(s, lf, rank, part + n, DEPTH_MAX + 2 - n);
     }
-    if (pt) push(s, vmread_obj(o), 0, 0, SYMNAME_UPVAL, NULL);
+    if (pt) push(s, value_obj(o), 0, 0, NAME_UPVAL, NULL);
   } else if (tvistab(o) && s->item[at].depth < DEPTH_MAX && key_name(s, key)) {
     /* What a class inherits is its own. */
     int inherits = at && key_is(&key->name, "__index");
-    push(s, vmread_obj(o), at, s->item[at].depth + 1u, rank, inherits ? NULL : &key->name);
+    push(s, value_obj(o), at, s->item[at].depth + 1u, rank, inherits ? NULL : &key->name);
   }
 }
 
@@ -162,23 +232,23 @@ static void found(Search *s, cTValue *o, uint32_t at, SymNameRank rank, Key *key
 static void search_table(Search *s, uint32_t at)
 {
   const GCtab *t = &s->item[at].o->tab;
-  SymNameRank rank = (SymNameRank)s->item[at].rank;
+  NameRank rank = (NameRank)s->item[at].rank;
   Key key;
   uint32_t i;
-  if (!lj_vmread_isobj(&s->read, t, sizeof(GCtab), LJ_TTAB) ||
+  if (!read_isobj(&s->read, t, sizeof(GCtab), LJ_TTAB) ||
       ((mrefu(t->array) | mrefu(t->node)) & 7) != 0)
     return;
   for (i = 0; i < t->asize && i < TABLE_MAX && s->slots > 0; i++) {
     cTValue *o = tvref(t->array) + i;
     s->slots--;
-    if (!lj_vmread_ok(&s->read, o, sizeof(TValue))) break;
+    if (!read_ok(&s->read, o, sizeof(TValue))) break;
     key_set(&key, NULL);
     found(s, o, at, rank, &key);
   }
   for (i = 0; i <= t->hmask && i < TABLE_MAX && s->slots > 0; i++) {
     const Node *n = noderef(t->node) + i;
     s->slots--;
-    if (!lj_vmread_ok(&s->read, n, sizeof(Node))) break;
+    if (!read_ok(&s->read, n, sizeof(Node))) break;
     key_set(&key, &n->key);
     found(s, &n->val, at, rank, &key);
   }
@@ -195,15 +265,15 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
     cTValue *o;
     Key key = { NULL, { NULL, 0 } };
     s->slots--;
-    if (!lj_vmread_ok(&s->read, &fn->uvptr[i], sizeof(GCRef))) return;
+    if (!read_ok(&s->read, &fn->uvptr[i], sizeof(GCRef))) return;
     uv = (const GCupval *)gcref(fn->uvptr[i]);
-    if (!lj_vmread_isobj(&s->read, uv, sizeof(GCupval), LJ_TUPVAL)) continue;
+    if (!read_isobj(&s->read, uv, sizeof(GCupval), LJ_TUPVAL)) continue;
     o = uvval(uv);
-    if (((uintptr_t)o & 7) != 0 || !lj_vmread_ok(&s->read, o, sizeof(TValue)) ||
+    if (((uintptr_t)o & 7) != 0 || !read_ok(&s->read, o, sizeof(TValue)) ||
 	!(tvisfunc(o) || tvistab(o)))
       continue;
     if (!lj_bcname_upval(s->read.pk, pt, i, &key.name)) key.name.len = 0;
-    found(s, o, 0, SYMNAME_UPVAL, &key);
+    found(s, o, 0, NAME_UPVAL, &key);
   }
 }
 
@@ -211,30 +281,29 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
 static void search_proto(Search *s, const GCproto *pt)
 {
   BCPos pos;
-  if (!lj_vmread_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO) ||
-      !(pt->flags & PROTO_CHILD))
+  if (!read_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO) || !(pt->flags & PROTO_CHILD))
     return;
   for (pos = 1; pos < pt->sizebc && s->ins > 0; pos++, s->ins--) {
     const BCIns *ins = proto_bc(pt) + pos;
     const GCproto *child;
     const GCRef *k;
-    SymLFunc *lf;
-    if (!lj_vmread_ok(&s->read, ins, sizeof(BCIns))) return;
+    FuncEntry *lf;
+    if (!read_ok(&s->read, ins, sizeof(BCIns))) return;
     if (bc_op(*ins) != BC_FNEW) continue;
     k = mref(pt->k, const GCRef) - 1 - (ptrdiff_t)bc_d(*ins);
     if (bc_d(*ins) >= pt->sizekgc || ((uintptr_t)k & 7) != 0 ||
-	!lj_vmread_ok(&s->read, k, sizeof(GCRef)))
+	!read_ok(&s->read, k, sizeof(GCRef)))
       continue;
     child = (const GCproto *)gcref(*k);
-    lf = lj_symtab_find(s->st, child);
-    if (lf && lf->rank < SYMNAME_DEF) {
+    lf = lj_functab_find(s->ft, child);
+    if (lf && lf->rank < NAME_DEF) {
       NamePart part[NAMEPATH_MAX];
       uint32_t n = lj_bcname_new(s->read.pk, pt, pos, part);
-      name_func(s, lf, SYMNAME_DEF, part, n);
+      name_func(s, lf, NAME_DEF, part, n);
     }
-    if (lj_vmread_isobj(&s->read, child, sizeof(GCproto), LJ_TPROTO) &&
+    if (read_isobj(&s->read, child, sizeof(GCproto), LJ_TPROTO) &&
 	(child->flags & PROTO_CHILD))
-      push(s, child, 0, 0, SYMNAME_DEF, NULL);
+      push(s, child, 0, 0, NAME_DEF, NULL);
   }
 }
 
@@ -242,15 +311,15 @@ static void search_proto(Search *s, const GCproto *pt)
 static void search_stack(Search *s, const lua_State *L)
 {
   cTValue *o, *end;
-  if (!lj_vmread_isobj(&s->read, L, sizeof(lua_State), LJ_TTHREAD)) return;
+  if (!read_isobj(&s->read, L, sizeof(lua_State), LJ_TTHREAD)) return;
   o = tvref(L->stack);
   end = o + (L->stacksize < STACK_MAX ? L->stacksize : STACK_MAX);
   if (end > L->top) end = L->top;
   if (((uintptr_t)o & 7) != 0) return;
-  for (; o < end && lj_vmread_ok(&s->read, o, sizeof(TValue)); o++) {
+  for (; o < end && read_ok(&s->read, o, sizeof(TValue)); o++) {
     Key key;
     key_set(&key, NULL);
-    found(s, o, 0, SYMNAME_UPVAL, &key);
+    found(s, o, 0, NAME_UPVAL, &key);
   }
 }
 
@@ -262,10 +331,10 @@ static const GCtab *find_loaded(Search *s, const GCtab *reg)
   for (i = 0; i <= reg->hmask && i < TABLE_MAX; i++) {
     const Node *n = noderef(reg->node) + i;
     Key key;
-    if (!lj_vmread_ok(&s->read, n, sizeof(Node))) break;
+    if (!read_ok(&s->read, n, sizeof(Node))) break;
     key_set(&key, &n->key);
     if (tvistab(&n->val) && key_name(s, &key) && key_is(&key.name, "_LOADED"))
-      return (const GCtab *)vmread_obj(&n->val);
+      return (const GCtab *)value_obj(&n->val);
   }
   return NULL;
 }
@@ -276,11 +345,11 @@ static const GCtab *find_loaded(Search *s, const GCtab *reg)
 static int check_vm(Search *s)
 {
   uint32_t i;
-  int valid = lj_vmread_ok(&s->read, s->g, sizeof(global_State)) &&
-	      lj_vmread_isobj(&s->read, mainthread(s->g), sizeof(lua_State), LJ_TTHREAD);
-  for (i = 0; i < SYMTAB_LFUNCS; i++) {
-    SymLFunc *lf = &s->st->lfunc[i];
-    if (lf->pt && !(valid && lj_vmread_isproto(&s->read, lf->pt))) lf->pt = NULL;
+  int valid = read_ok(&s->read, s->g, sizeof(global_State)) &&
+	      read_isobj(&s->read, mainthread(s->g), sizeof(lua_State), LJ_TTHREAD);
+  for (i = 0; i < FUNCTAB_FUNCS; i++) {
+    FuncEntry *lf = &s->ft->func[i];
+    if (lf->pt && !(valid && read_isproto(&s->read, lf->pt))) lf->pt = NULL;
   }
   return valid;
 }
@@ -292,23 +361,23 @@ static void search_roots(Search *s)
 {
   cTValue *o = &s->g->registrytv;
   const GCtab *globals = tabref(mainthread(s->g)->env), *loaded = NULL;
-  const GCtab *reg = tvistab(o) ? (const GCtab *)vmread_obj(o) : NULL;
+  const GCtab *reg = tvistab(o) ? (const GCtab *)value_obj(o) : NULL;
   visit(s, obj2gco(globals)); /* Is a loaded module, too, but has no name. */
-  if (reg && !lj_vmread_isobj(&s->read, reg, sizeof(GCtab), LJ_TTAB)) reg = NULL;
+  if (reg && !read_isobj(&s->read, reg, sizeof(GCtab), LJ_TTAB)) reg = NULL;
   if (reg) loaded = find_loaded(s, reg);
-  if (loaded) push(s, loaded, 0, 0, SYMNAME_PATH, NULL);
-  enqueue(s, globals, 0, 0, SYMNAME_PATH, NULL);
-  if (reg) push(s, reg, 0, 0, SYMNAME_PATH, NULL);
+  if (loaded) push(s, loaded, 0, 0, NAME_PATH, NULL);
+  enqueue(s, globals, 0, 0, NAME_PATH, NULL);
+  if (reg) push(s, reg, 0, 0, NAME_PATH, NULL);
 }
 
 /* Search a Lua function or a prototype. */
 static void search_code(Search *s, const GCobj *o)
 {
   if (o->gch.gct == (uint8_t)~LJ_TFUNC) {
-    const GCproto *pt = lj_vmread_proto(&s->read, &o->fn);
-    if (!pt || !lj_vmread_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO)) return;
+    const GCproto *pt = read_proto(&s->read, &o->fn);
+    if (!pt || !read_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO)) return;
     search_func(s, &o->fn.l, pt);
-    push(s, pt, 0, 0, SYMNAME_DEF, NULL);
+    push(s, pt, 0, 0, NAME_DEF, NULL);
   } else if (o->gch.gct == (uint8_t)~LJ_TPROTO) {
     search_proto(s, &o->pt);
   }
@@ -323,11 +392,11 @@ static void search_all(Search *s)
     if (s->item[i].o->gch.gct == (uint8_t)~LJ_TTAB) search_table(s, i);
   first = s->nitem;
   s->wanted = 0;
-  for (i = 0; i < SYMTAB_LFUNCS; i++) {
-    SymLFunc *lf = &s->st->lfunc[i];
-    if (lf->pt && lj_symtab_find(s->st, lf->pt) == lf)
-      push(s, lf->pt, 0, 0, SYMNAME_DEF, NULL);
-    s->wanted += (uint32_t)is_wanted(s->st, lf);
+  for (i = 0; i < FUNCTAB_FUNCS; i++) {
+    FuncEntry *lf = &s->ft->func[i];
+    if (lf->pt && lj_functab_find(s->ft, lf->pt) == lf)
+      push(s, lf->pt, 0, 0, NAME_DEF, NULL);
+    s->wanted += (uint32_t)is_wanted(s->ft, lf);
   }
   for (i = first; i < s->nitem; i++) /* The likely ones first. */
     search_code(s, s->item[i].o);
@@ -336,28 +405,30 @@ static void search_all(Search *s)
   search_stack(s, gco2th(gcref(s->g->cur_L)));
   for (i = 1; i < s->nitem && s->wanted > 0; i++) {
     if (i >= first && i < end) continue; /* Done above. */
-    if (i >= end && s->item[i].rank == SYMNAME_UPVAL &&
+    if (i >= end && s->item[i].rank == NAME_UPVAL &&
 	s->item[i].o->gch.gct == (uint8_t)~LJ_TTAB)
       search_table(s, i);
     else search_code(s, s->item[i].o);
   }
 }
 
-void lj_heapname_find(Symtab *st, SafeLoad *pk, global_State *g)
+int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g)
 {
   Search *s;
-  if (st->nfid == 0) return;
+  int valid;
+  if (ft->nfid == 0) return 0;
   s = (Search *)mmap(NULL, sizeof(Search), PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (s == MAP_FAILED) return;
+  if (s == MAP_FAILED) return 0;
   lj_safeload_reset(pk);
-  s->st = st;
+  s->ft = ft;
   s->read.pk = pk;
   s->g = g;
   s->nitem = 1;
   s->slots = SLOTS_MAX;
   s->ins = INS_MAX;
-  st->vm_readable = check_vm(s);
-  if (st->vm_readable) search_all(s);
+  valid = check_vm(s);
+  if (valid) search_all(s);
   munmap(s, sizeof(Search));
+  return valid;
 }

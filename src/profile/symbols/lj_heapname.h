@@ -1,25 +1,27 @@
 /*
-** Names of Lua functions, as the program keeps them.
+** Heap names: names of Lua functions from the globals, modules and upvalues that hold them.
+** Context: VM thread, while it stops or dumps a profile. The VM does not run.
 **
-** At stop, outside of the handler: looks for the functions that were seen in
-** the globals, the loaded modules and the tables in them, in the upvalues of
-** what is found there, and for their definitions in the bytecode of the
-** functions around them.
+** Searches for the functions of the profile in the globals, the loaded modules and the
+** tables in them, in the upvalues of the functions there, and for their definitions in
+** the bytecode of the functions around them.
 **
-** The VM is only read: no metamethod runs, nothing is allocated in it, and no
-** error can be raised. It may be in any state, so every load is checked and
-** the search is bounded. It must not run meanwhile.
+** Only reads the VM: no metamethod runs, nothing allocates memory of the VM, and nothing
+** can raise an error. The VM may be in any state, so every load is checked and the search
+** is bounded.
 */
 
 #ifndef _LJ_HEAPNAME_H
 #define _LJ_HEAPNAME_H
 
 #include "lj_obj.h"
-#include "profile/symbols/lj_symtab.h"
+#include "profile/base/lj_safeload.h"
+#include "profile/symbols/lj_functab.h"
 
-/* Find names for the functions seen that have none yet, or have one that is
-** less telling. Without memory none is found. On the thread of the VM.
+/* Find names for the functions that have none yet, or a less telling one. Without
+** memory, the search finds none. Returns 1 if the VM and the prototypes that are left
+** can be read.
 */
-LJ_FUNC void lj_heapname_find(Symtab *st, SafeLoad *pk, global_State *g);
+LJ_FUNC int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g);
 
 #endif

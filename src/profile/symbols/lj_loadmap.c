@@ -1,7 +1,6 @@
 /*
 ** Load map of a session: which ELF objects are loaded, and where.
-** Runs in the signal handler and, at start and stop, outside of it; see the
-** header.
+** Context: handler, VM thread; see the header.
 */
 
 #define lj_loadmap_c
@@ -14,140 +13,142 @@
 #include <link.h>
 #include <string.h>
 
-#include "profile/symbols/lj_elfobj.h"
+#include "profile/symbols/lj_loadmap.h"
 
 /* -- The map ----------------------------------------------------------------- */
 
 /* Index of the first object that ends above an address. */
-static uint32_t find_index(const Modules *ms, uintptr_t addr)
+static uint32_t find_index(const LoadMap *lm, uintptr_t addr)
 {
-  uint32_t lo = 0, hi = ms->n;
+  uint32_t lo = 0, hi = lm->n;
   while (lo < hi) {
     uint32_t mid = (lo + hi) >> 1;
-    if (ms->list[mid].end <= addr) lo = mid + 1;
+    if (lm->list[mid].obj.end <= addr) lo = mid + 1;
     else hi = mid;
   }
   return lo;
 }
 
-static Module *find(Modules *ms, uintptr_t addr)
+static LoadedObj *find(LoadMap *lm, uintptr_t addr)
 {
-  uint32_t i = find_index(ms, addr);
-  return i < ms->n && ms->list[i].start <= addr ? &ms->list[i] : NULL;
+  uint32_t i = find_index(lm, addr);
+  return i < lm->n && lm->list[i].obj.start <= addr ? &lm->list[i] : NULL;
 }
 
-static void remove_at(Modules *ms, uint32_t i, uint32_t n)
+static void remove_at(LoadMap *lm, uint32_t i, uint32_t n)
 {
-  memmove(&ms->list[i], &ms->list[i + n], (ms->n - i - n) * sizeof(Module));
-  ms->n -= n;
+  memmove(&lm->list[i], &lm->list[i + n], (lm->n - i - n) * sizeof(LoadedObj));
+  lm->n -= n;
 }
 
-/* Make room for one more. What is forgotten is noted again when it is seen. */
-static void forget_one(Modules *ms)
+/* Make room for one more. The next sample in the removed object adds it again. */
+static void forget_one(LoadMap *lm)
 {
   uint32_t tries;
   for (tries = 0; tries < LOADMAP_MAX; tries++) {
-    ms->oldest = (ms->oldest + 1) % LOADMAP_MAX;
-    if (!ms->list[ms->oldest].stays) break;
+    lm->oldest = (lm->oldest + 1) % LOADMAP_MAX;
+    if (!lm->list[lm->oldest].obj.stays) break;
   }
-  remove_at(ms, ms->oldest, 1);
+  remove_at(lm, lm->oldest, 1);
 }
 
 /* Take an object into the map, in place of those that it overlaps. */
-static void insert(Modules *ms, const Module *m)
+static void insert(LoadMap *lm, const ElfObj *o)
 {
-  uint32_t i = find_index(ms, m->start), n = 0;
-  while (i + n < ms->n && ms->list[i + n].start < m->end) n++;
-  if (n) remove_at(ms, i, n);
-  if (ms->n == LOADMAP_MAX) {
-    forget_one(ms);
-    i = find_index(ms, m->start);
+  uint32_t i = find_index(lm, o->start), n = 0;
+  while (i + n < lm->n && lm->list[i + n].obj.start < o->end) n++;
+  if (n) remove_at(lm, i, n);
+  if (lm->n == LOADMAP_MAX) {
+    forget_one(lm);
+    i = find_index(lm, o->start);
   }
-  memmove(&ms->list[i + 1], &ms->list[i], (ms->n - i) * sizeof(Module));
-  ms->list[i] = *m;
-  ms->list[i].sample = ms->sample;
-  ms->n++;
+  memmove(&lm->list[i + 1], &lm->list[i], (lm->n - i) * sizeof(LoadedObj));
+  lm->list[i].obj = *o;
+  lm->list[i].sample = lm->sample;
+  lm->n++;
 }
 
-/* Write an object's record. It is noted also if that does not fit at all. */
-static void put(Modules *ms, const ObjectRecord *d, WBuf *wb, DefCommit commit, void *ctx)
+/* Append the payload of an object's record. */
+static void record_put(WBuf *wb, const void *def)
 {
-  int tries;
-  insert(ms, &d->m);
-  for (tries = 0; tries < 2; tries++) {
-    size_t mark = lj_wbuf_def_begin(wb, SPF_MODULE);
-    lj_wbuf_uleb(wb, d->m.start);
-    lj_wbuf_uleb(wb, d->m.end);
-    lj_wbuf_uleb(wb, d->bias);
-    lj_wbuf_str(wb, (const char *)d->m.id, d->has_buildid ? d->m.idlen : 0);
-    lj_wbuf_str(wb, ms->path, d->pathlen);
-    lj_wbuf_def_end(wb, mark);
-    if (commit(ctx)) return;
-  }
+  const ElfRecord *d = (const ElfRecord *)def;
+  lj_wbuf_uleb(wb, d->obj.start);
+  lj_wbuf_uleb(wb, d->obj.end);
+  lj_wbuf_uleb(wb, d->bias);
+  lj_wbuf_str(wb, (const char *)d->obj.id, d->has_buildid ? d->obj.idlen : 0);
+  lj_wbuf_str(wb, d->path, d->pathlen);
+}
+
+/* Add an object, and write its record. */
+static void add(LoadMap *lm, const ElfRecord *d, const DefSink *to)
+{
+  insert(lm, &d->obj);
+  lj_wbuf_define(to, SPF_MODULE, record_put, d);
 }
 
 /* -- At start and stop ------------------------------------------------------- */
 
 typedef struct Note {
-  Modules *ms;
-  WBuf *wb;
-  DefCommit commit;
-  void *ctx;
+  LoadMap *lm;
+  const DefSink *to;
 } Note;
 
 static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
 {
-  Note *note = (Note *)arg;
-  Modules *ms = note->ms;
-  struct dl_find_object obj;
-  ObjectRecord d;
-  Module *have;
+  const Note *note = (const Note *)arg;
+  LoadMap *lm = note->lm;
+  struct dl_find_object dl;
+  ElfRecord d;
+  LoadedObj *have;
+  uintptr_t start, end;
   int found;
   UNUSED(sz);
-  if (!lj_elfobj_range(info, &d)) return 0;
-  found = _dl_find_object((void *)d.m.start, &obj) == 0;
-  have = find(ms, d.m.start);
-  if (have && (have->stays || (found ? lj_elfobj_same(ms, have, &obj) : !have->map)))
+  if (!lj_elfobj_range(info, &start, &end)) return 0;
+  found = _dl_find_object((void *)start, &dl) == 0;
+  have = find(lm, start);
+  if (have && (have->obj.stays ||
+	       (found ? lj_elfobj_same(&lm->pk, &have->obj, &dl) : !have->obj.map)))
     return 0;
-  lj_elfobj_loaded(ms, &d, info, found ? &obj : NULL);
-  put(ms, &d, note->wb, note->commit, note->ctx);
+  d.path = lm->path;
+  lj_elfobj_loaded(&lm->pk, &d, info, found ? &dl : NULL);
+  add(lm, &d, note->to);
   return 0;
 }
 
-void lj_loadmap_note(Modules *ms, WBuf *wb, DefCommit commit, void *ctx)
+void lj_loadmap_note(LoadMap *lm, const DefSink *to)
 {
-  Note note = { ms, wb, commit, ctx };
-  lj_safeload_reset(&ms->pk);
-  ms->sample++;
+  Note note = { lm, to };
+  lj_safeload_reset(&lm->pk);
+  lm->sample++;
   dl_iterate_phdr(note_object, &note);
 }
 
 /* -- In the handler ---------------------------------------------------------- */
 
-/* Compare an address that is not in a known range, or in one that was not
-** looked at in this sample. Returns 1 if there is something new, described.
+/* Compare an address that is in no known object, or in one that this sample has not
+** compared yet. Returns 1 and describes the object if it is new.
 */
-static int is_new(Modules *ms, uintptr_t addr, Module *m, ObjectRecord *d)
+static int is_new(LoadMap *lm, uintptr_t addr, LoadedObj *have, ElfRecord *d)
 {
-  struct dl_find_object obj;
-  if (_dl_find_object((void *)addr, &obj) != 0) {
-    if (!m) return 0; /* In no object, as ever. */
-    m->sample = ms->sample;
-    if (!m->map) return 0;
-    lj_elfobj_none(ms, d, m);
+  struct dl_find_object dl;
+  d->path = lm->path;
+  if (_dl_find_object((void *)addr, &dl) != 0) {
+    if (!have) return 0; /* Still in no object. */
+    have->sample = lm->sample;
+    if (!have->obj.map) return 0;
+    lj_elfobj_none(d, &have->obj);
     return 1;
   }
-  if (m && lj_elfobj_same(ms, m, &obj)) {
-    m->sample = ms->sample;
+  if (have && lj_elfobj_same(&lm->pk, &have->obj, &dl)) {
+    have->sample = lm->sample;
     return 0;
   }
-  lj_elfobj_found(ms, d, &obj);
-  return d->m.start <= addr && addr < d->m.end;
+  lj_elfobj_found(&lm->pk, d, &dl);
+  return d->obj.start <= addr && addr < d->obj.end;
 }
 
-/* Note the objects of one side. */
-static int sample_side(Modules *ms, const FrameList *fr, WBuf *wb, DefCommit commit,
-		       void *ctx)
+/* Add the objects of one side. */
+static int sample_side(LoadMap *lm, const FrameList *fr, const DefSink *to)
 {
   uintptr_t start = 0, end = 0; /* Of the object of the last frame. */
   uint32_t i;
@@ -155,27 +156,28 @@ static int sample_side(Modules *ms, const FrameList *fr, WBuf *wb, DefCommit com
   for (i = 0; i < fr->len; i++) {
     uintptr_t addr = (uintptr_t)frame_payload(fr->list[i]);
     int kind = frame_kind(fr->list[i]);
-    ObjectRecord d;
-    Module *m;
+    ElfRecord d;
+    LoadedObj *have;
     if ((kind != SPF_FRAME_HOST && kind != SPF_FRAME_CFUNC) ||
 	(addr >= start && addr < end))
       continue;
-    m = find(ms, addr);
-    if (!(m && (m->stays || m->sample == ms->sample)) && is_new(ms, addr, m, &d)) {
-      put(ms, &d, wb, commit, ctx);
-      m = find(ms, addr);
+    have = find(lm, addr);
+    if (!(have && (have->obj.stays || have->sample == lm->sample)) &&
+	is_new(lm, addr, have, &d)) {
+      add(lm, &d, to);
+      have = find(lm, addr);
       news = 1;
     }
-    start = m ? m->start : addr;
-    end = m ? m->end : addr + 1;
+    start = have ? have->obj.start : addr;
+    end = have ? have->obj.end : addr + 1;
   }
   return news;
 }
 
-int lj_loadmap_sample(Modules *ms, const FrameList *lua, const FrameList *host, WBuf *wb,
-		      DefCommit commit, void *ctx)
+int lj_loadmap_sample(LoadMap *lm, const FrameList *lua, const FrameList *host,
+		      const DefSink *to)
 {
-  lj_safeload_reset(&ms->pk);
-  ms->sample++;
-  return sample_side(ms, lua, wb, commit, ctx) | sample_side(ms, host, wb, commit, ctx);
+  lj_safeload_reset(&lm->pk);
+  lm->sample++;
+  return sample_side(lm, lua, to) | sample_side(lm, host, to);
 }

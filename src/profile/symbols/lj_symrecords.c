@@ -1,6 +1,6 @@
 /*
-** Names of what the handler saw: builtin functions, Lua functions, C code.
-** Never runs in the handler: see lj_elfsym.c and lj_heapname.c.
+** Name records: builtin functions, Lua functions, C code.
+** Context: VM thread.
 */
 
 #define lj_symrecords_c
@@ -11,7 +11,7 @@
 
 #include "lj_obj.h"
 #include "profile/symbols/lj_elfsym.h"
-#include "profile/symbols/lj_symtab.h"
+#include "profile/symbols/lj_symrecords.h"
 
 /* -- Names of builtin functions ---------------------------------------------- */
 
@@ -65,44 +65,39 @@ static size_t ffunc_name(const char *name, char *buf, size_t sz)
 			  iterator ? ".iterator" : "");
 }
 
-static void ffunc_put(WBuf *wb, DefCommit commit, void *ctx, unsigned ffid)
+/* Append the payload of a builtin function's definition, by its id. */
+static void ffunc_put(WBuf *wb, const void *ffid)
 {
   char name[80];
-  size_t len = ffunc_name(ffnames[ffid], name, sizeof(name));
-  int tries;
-  for (tries = 0; tries < 2; tries++) {
-    size_t mark = lj_wbuf_def_begin(wb, SPF_FFUNC);
-    lj_wbuf_uleb(wb, ffid);
-    lj_wbuf_str(wb, name, len);
-    lj_wbuf_def_end(wb, mark);
-    if (commit(ctx)) return;
-  }
+  size_t len = ffunc_name(ffnames[*(const unsigned *)ffid], name, sizeof(name));
+  lj_wbuf_uleb(wb, *(const unsigned *)ffid);
+  lj_wbuf_str(wb, name, len);
 }
 
 /* -- Names of Lua functions ------------------------------------------------- */
 
-/* Define the functions again that got a name after they were last defined. */
-static void lfuncs_put(Symtab *st, WBuf *wb, DefCommit commit, void *ctx)
+#define EPOCH_STOP (~(uint32_t)0) /* Of definitions that no stack refers to. */
+
+/* Define the functions again that got a name after their last definition. */
+static void lfuncs_put(Symtab *st, const DefSink *to)
 {
-  uint32_t i, tries;
+  uint32_t i;
   if (!st->vm_readable) return;
-  for (i = 0; i < SYMTAB_LFUNCS; i++) {
-    SymLFunc *lf = &st->lfunc[i];
-    if (lf->rank == SYMNAME_NONE || lf->epoch != 0 || !lf->pt ||
-	lj_symtab_find(st, lf->pt) != lf)
+  for (i = 0; i < FUNCTAB_FUNCS; i++) {
+    FuncEntry *fe = &st->funcs.func[i];
+    if (fe->rank == NAME_NONE || fe->epoch != 0 || !fe->pt ||
+	lj_functab_find(&st->funcs, fe->pt) != fe)
       continue;
-    for (tries = 0; tries < 2; tries++) {
-      lj_symtab_define(st, wb, lf->fid, ~tries);
-      if (commit(ctx)) break;
-    }
+    lj_wbuf_define(to, SPF_LFUNC, lj_symtab_putfunc, fe);
+    fe->epoch = EPOCH_STOP;
   }
 }
 
-int lj_symtab_names(Symtab *st, WBuf *wb, DefCommit commit, void *ctx)
+int lj_symrecords_put(Symtab *st, const DefSink *to)
 {
   unsigned i;
   for (i = 0; i < sizeof(ffnames) / sizeof(ffnames[0]); i++)
-    if (st->ffid[i]) ffunc_put(wb, commit, ctx, i);
-  lfuncs_put(st, wb, commit, ctx);
-  return lj_elfsym_put(st, wb, commit, ctx);
+    if (st->ffid[i]) lj_wbuf_define(to, SPF_FFUNC, ffunc_put, &i);
+  lfuncs_put(st, to);
+  return lj_elfsym_put(st->addr, SYMTAB_ADDRS, st->naddr, to);
 }

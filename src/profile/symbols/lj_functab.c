@@ -1,0 +1,116 @@
+/*
+** Function ids: a small number for each Lua function that samples refer to.
+** Context: handler; see the header.
+*/
+
+#define lj_functab_c
+#define LUA_CORE
+
+#include "lj_obj.h"
+#include "profile/base/lj_hash.h"
+#include "profile/format/lj_framelist.h"
+#include "profile/symbols/lj_functab.h"
+
+#define INDEX_BITS 13 /* Of the hash table. */
+#define INDEX_MASK (FUNCTAB_FUNCS * 2 - 1)
+
+LJ_STATIC_ASSERT(FUNCTAB_FUNCS * 2 == 1 << INDEX_BITS);
+
+/* First slot of a prototype. Entries of one prototype have different keys. */
+static uint32_t func_slot(const GCproto *pt)
+{
+  return hash_slot((uintptr_t)pt, INDEX_BITS);
+}
+
+/* Hash of a prototype's identity, name is that of its chunk. */
+static uint64_t func_key(const GCproto *pt, const GCstr *name)
+{
+  uint64_t key = hash_next(HASH_START, (uintptr_t)pt);
+  key = hash_next(key, (uintptr_t)name);
+  key = hash_next(key, ((uint64_t)name->hash << 32) | name->len);
+  key = hash_next(key, ((uint64_t)(uint32_t)pt->firstline << 32) | (uint32_t)pt->numline);
+  return hash_next(key, pt->sizebc);
+}
+
+FuncEntry *lj_functab_see(FuncTab *ft, SafeLoad *pk, const GCproto *pt)
+{
+  const GCstr *name = proto_chunkname(pt);
+  uint64_t key;
+  uint32_t i, home = func_slot(pt), slot = ~(uint32_t)0;
+  FuncEntry *fe, *old = NULL;
+  if (!lj_safeload_vm(pk, name, sizeof(GCstr))) return NULL;
+  key = func_key(pt, name);
+  for (i = 0; i < FUNCTAB_PROBES; i++) {
+    uint32_t s = (home + i) & INDEX_MASK, e = ft->index[s];
+    if (e == 0) {
+      if (slot == ~(uint32_t)0) slot = s;
+      break;
+    }
+    fe = &ft->func[e - 1];
+    if (fe->key == key && fe->pt == pt) {
+      /* The same sample might replace an old entry later: renew it. */
+      if (lj_functab_isrecent(ft, fe->fid)) return fe;
+      old = fe;
+      slot = s;
+      break;
+    }
+    if (!fe->pt && slot == ~(uint32_t)0) slot = s; /* Was freed. */
+  }
+  if (ft->nfid == FRAME_PAYLOAD_LO_MAX) return NULL;
+  if (slot == ~(uint32_t)0) slot = home;
+  ft->nfid++;
+  fe = lj_functab_entry(ft, ft->nfid);
+  if (old && old != fe) *fe = *old; /* Keeps its name. */
+  else fe->site = fe->tries = fe->rank = fe->namelen = 0;
+  fe->key = key;
+  fe->pt = pt;
+  fe->fid = ft->nfid;
+  fe->epoch = 0;
+  ft->index[slot] = (uint16_t)(fe - ft->func + 1);
+  return fe;
+}
+
+FuncEntry *lj_functab_find(FuncTab *ft, const GCproto *pt)
+{
+  uint32_t i, home = func_slot(pt);
+  FuncEntry *found = NULL;
+  for (i = 0; i < FUNCTAB_PROBES; i++) {
+    uint32_t e = ft->index[(home + i) & INDEX_MASK];
+    if (e == 0) break;
+    if (ft->func[e - 1].pt == pt && (!found || ft->func[e - 1].fid > found->fid))
+      found = &ft->func[e - 1];
+  }
+  return found;
+}
+
+void lj_functab_free(FuncTab *ft, const GCproto *pt)
+{
+  uint32_t i, home = func_slot(pt);
+  ft->freed++;
+  for (i = 0; i < FUNCTAB_PROBES; i++) {
+    uint32_t e = ft->index[(home + i) & INDEX_MASK];
+    if (e == 0) break;
+    if (ft->func[e - 1].pt == pt) ft->func[e - 1].pt = NULL;
+  }
+}
+
+void lj_functab_setname(FuncEntry *fe, NameRank rank, const NamePart *part, uint32_t n)
+{
+  uint32_t i, j, len = 0;
+  if (rank <= fe->rank || n == 0) return;
+  for (i = 0; i < n; i++) {
+    if (i && len < FUNCTAB_NAME_MAX) fe->name[len++] = '.';
+    for (j = 0; j < part[i].len && len < FUNCTAB_NAME_MAX; j++)
+      fe->name[len++] = part[i].s[j];
+  }
+  fe->namelen = (uint8_t)len;
+  fe->rank = (uint8_t)rank;
+  fe->epoch = 0; /* To be defined anew. */
+}
+
+int lj_functab_ismain(const GCproto *pt)
+{
+  return pt->firstline == 0 &&
+	 (pt->numline != 0 ||
+	  ((pt->flags & PROTO_VARARG) && pt->numparams == 0 && pt->sizeuv == 0));
+}

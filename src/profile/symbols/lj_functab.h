@@ -1,0 +1,98 @@
+/*
+** Function ids: a small number for each Lua function that samples refer to.
+** Context: handler, unless a function says otherwise.
+**
+** The handler gives a prototype an id when it first sees it. The prototype keeps its
+** id while the table knows it. LuaJIT tells when it frees a prototype, and the key
+** covers what identifies a function in its source. So a prototype that takes over
+** the memory of another one gets an id of its own. Fixed memory.
+*/
+
+#ifndef _LJ_FUNCTAB_H
+#define _LJ_FUNCTAB_H
+
+#include "lj_obj.h"
+#include "profile/base/lj_safeload.h"
+
+#define FUNCTAB_FUNCS      4096 /* Functions known at a time, a power of two. */
+#define FUNCTAB_PROBES     16   /* Slots of the hash table tried. */
+#define FUNCTAB_NAME_MAX   64   /* Bytes of a function's name that are kept. */
+#define FUNCTAB_CHUNK_MAX  240  /* Bytes of a chunk's name that are kept. */
+#define FUNCTAB_NAME_TRIES 8    /* Calls at which a name is searched. */
+
+/* Where the name of a function comes from, the best last. */
+typedef enum NameRank {
+  NAME_NONE,
+  NAME_ROLE,  /* What it is called for: a metamethod, an iterator. */
+  NAME_CALL,  /* As the caller names it. */
+  NAME_UPVAL, /* Of a variable that holds it. */
+  NAME_DEF,   /* As it is named where it is defined. */
+  NAME_PATH   /* From the globals or a loaded module on. */
+} NameRank;
+
+/* A part of a name: any bytes, in memory that is known to be readable. */
+typedef struct NamePart {
+  const char *s;
+  uint32_t len;
+} NamePart;
+
+/* A Lua function. The table replaces no function of the current sample, as long as
+** that has fewer functions than half of the table.
+*/
+typedef struct FuncEntry {
+  uint64_t key;      /* Hash of the prototype's identity. */
+  const GCproto *pt; /* The prototype, NULL after it was freed. */
+  uint32_t fid;      /* Id, 0 for a free entry. */
+  uint32_t epoch;    /* Chunk (or retry) that defines it. */
+  uint32_t site;     /* Call at which a name was last searched. */
+  uint8_t tries;     /* Calls at which the search found none. */
+  uint8_t rank;      /* NameRank of the name. */
+  uint8_t namelen;
+  char name[FUNCTAB_NAME_MAX];
+} FuncEntry;
+
+/* Clear it before use. */
+typedef struct FuncTab {
+  uint32_t nfid;                     /* Last id given. */
+  uint32_t freed;                    /* Prototypes freed. */
+  uint32_t lookups;                  /* Names searched in this sample, */
+  uint64_t lookups_gen;              /* which is this SafeLoad.generation. */
+  uint16_t index[FUNCTAB_FUNCS * 2]; /* Hash table over func, plus 1. */
+  FuncEntry func[FUNCTAB_FUNCS];     /* By id; a new one replaces the oldest. */
+} FuncTab;
+
+/* Is an id too young to be replaced in this sample? */
+static LJ_AINLINE int lj_functab_isrecent(const FuncTab *ft, uint32_t fid)
+{
+  return ft->nfid - fid < FUNCTAB_FUNCS / 2;
+}
+
+/* Entry that has this id, or has replaced it. */
+static LJ_AINLINE FuncEntry *lj_functab_entry(FuncTab *ft, uint32_t fid)
+{
+  return &ft->func[fid % FUNCTAB_FUNCS];
+}
+
+/* Entry of a valid prototype, with an id that is recent. NULL if its name cannot be
+** read, or if there are no more ids.
+*/
+LJ_FUNC FuncEntry *lj_functab_see(FuncTab *ft, SafeLoad *pk, const GCproto *pt);
+
+/* Entry of a live prototype, NULL if no sample has seen it. Does not read the
+** prototype. Any thread.
+*/
+LJ_FUNC FuncEntry *lj_functab_find(FuncTab *ft, const GCproto *pt);
+
+/* LuaJIT frees a prototype: the table never gives its id again. VM thread. */
+LJ_FUNC void lj_functab_free(FuncTab *ft, const GCproto *pt);
+
+/* Name a function by parts, unless it has a name of this or a better rank. */
+LJ_FUNC void lj_functab_setname(FuncEntry *fe, NameRank rank, const NamePart *part,
+				uint32_t n);
+
+/* Is a readable prototype a main chunk? Bytecode without debug information has no
+** lines: then it counts as one if it looks like one.
+*/
+LJ_FUNC int lj_functab_ismain(const GCproto *pt);
+
+#endif

@@ -1,0 +1,18 @@
+/*
+** Name records: the names of all functions and addresses that a session has seen.
+** Context: VM thread, while it stops or dumps a profile.
+*/
+
+#ifndef _LJ_SYMRECORDS_H
+#define _LJ_SYMRECORDS_H
+
+#include "profile/format/lj_wbuf.h"
+#include "profile/symbols/lj_symtab.h"
+
+/* Append the names of builtin functions and host addresses, and define the Lua functions
+** again that have got a name since their definition. Returns 0 without memory: then
+** names are missing.
+*/
+LJ_FUNC int lj_symrecords_put(Symtab *st, const DefSink *to);
+
+#endif
