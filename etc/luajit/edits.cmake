@@ -2,9 +2,13 @@
 #
 # luajit_edit(FILE KEY AFTER|BEFORE|REPLACE LINE WHY) puts our LINE after, before
 # or in the place of the line of src/FILE that KEY is part of. KEY must occur
-# exactly once in the file, or the build stops: then this LuaJIT needs another
+# exactly once in the file, or CMake stops: then this LuaJIT needs another
 # key. The logic is in our own files; here stand calls only. Done to pristine
 # files, by overlay.cmake.
+#
+# luajit_choose(NAME FILE WHY KEY0 KEY1 ...) looks for the keys in src/FILE and
+# defines NAME in lj_base.h: the number of the key that the file has. No key of it
+# holds a semicolon.
 
 luajit_edit(lib_init.c [["lj_arch.h"]]
   AFTER [[#include "lmisclib.h"]]
@@ -29,6 +33,10 @@ luajit_edit(lj_profile.c [[mask = (g->hookmask & ~HOOK_PROFILE);]]
 luajit_edit(lj_dispatch.c [["lj_dispatch.h"]]
   AFTER [[#include "profile/session/lj_safepoint.h"]]
   "declares the call below")
+luajit_choose(LUAJIT_UPDATE_NOLOCK lj_dispatch.h
+  "lj_dispatch_update takes a second argument since May 2026"
+  [[lj_dispatch_update(global_State *g)]]
+  [[lj_dispatch_update(global_State *g, int nolock)]])
 luajit_edit(lj_dispatch.c [[/* Overwrite dynamic counting ins. */]]
   BEFORE [[    lj_safepoint_keep(g);]]
   "the bytecodes are set for hooks and recording: the hook stays if it is asked for")
@@ -42,7 +50,7 @@ luajit_edit(lj_profile.c [[timer_stop(ps)]]
 luajit_edit(lj_state.c [["lj_state.h"]]
   AFTER [[#include "profile/api/lj_sysprof.h"]]
   "declares the calls below")
-luajit_edit(lj_state.c [[L = mainthread(g);]]
+luajit_edit(lj_state.c [[/* Only the main thread can be closed. */]]
   AFTER [[  lj_vmhooks_close(g);]]
   "a VM that is closed while it is profiled completes its profile")
 luajit_edit(lj_state.c [[st = (TValue *)lj_mem_realloc(]]

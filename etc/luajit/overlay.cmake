@@ -3,10 +3,12 @@
 # make sees what changed.
 #
 # cmake -DBASE= -DTREE= -DFLAGS= [-DSOURCE= [-DSYSPROF_DISABLE=1]] -P overlay.cmake
+# cmake -DBASE= -DSOURCE= [-DSYSPROF_DISABLE=1] -DCHECK=1 -P overlay.cmake
 #   BASE    pristine LuaJIT tree, only read
 #   TREE    tree to make or to bring up to date
 #   FLAGS   file that says how it is built; another content: a fresh tree
 #   SOURCE  our repository; without it the tree is plain LuaJIT
+#   CHECK   1: tries the edits and writes nothing
 
 cmake_minimum_required(VERSION 3.21)
 
@@ -16,15 +18,28 @@ set(built "(\\.(o|a|so|d|obj|lib|dll|exe|pdb)|/lj_vm\\.[sS]|/lj_(bc|ff|lib|rec|f
 
 # -- Edits -------------------------------------------------------------------
 
-# See edits.cmake. The edited text waits in the variable text_FILE.
-function(luajit_edit file key where line why)
+# One line for each key that does not fit.
+set(misfits "")
+
+# Read src/FILE into the variable text_FILE of the caller, once.
+macro(read_once file)
   if(NOT DEFINED text_${file})
-    file(READ "${BASE}/src/${file}" text_${file})
-    set(edited "${edited};${file}" PARENT_SCOPE)
+    set(text_${file} "")
+    if(EXISTS "${BASE}/src/${file}")
+      file(READ "${BASE}/src/${file}" text_${file})
+    endif()
+    set(text_${file} "${text_${file}}" PARENT_SCOPE)
   endif()
-  set(text "${text_${file}}")
+endmacro()
+
+# How often KEY stands in TEXT, and where the last one begins.
+function(find_key text key to_count to_position)
   string(LENGTH "${key}" key_length)
+  if(key_length EQUAL 0)
+    message(FATAL_ERROR "etc/luajit/edits.cmake: a key is empty")
+  endif()
   set(count 0)
+  set(position 0)
   set(rest "${text}")
   set(skipped 0)
   while(TRUE)
@@ -37,17 +52,53 @@ function(luajit_edit file key where line why)
     math(EXPR skipped "${position} + ${key_length}")
     string(SUBSTRING "${text}" ${skipped} -1 rest)
   endwhile()
-  if(NOT count EQUAL 1)
-    message(FATAL_ERROR "src/${file} of ${BASE}: the key '${key}' matches ${count} times, "
-      "but must match once. etc/luajit/edits.cmake needs another key for this LuaJIT, "
-      "for the edit: ${why}.")
+  set(${to_count} ${count} PARENT_SCOPE)
+  set(${to_position} ${position} PARENT_SCOPE)
+endfunction()
+
+# See edits.cmake. Defines NAME in lj_base.h as the number of the key that matches.
+function(luajit_choose name file why)
+  read_once(${file})
+  set(chosen "")
+  set(number 0)
+  foreach(key IN LISTS ARGN)
+    find_key("${text_${file}}" "${key}" count position)
+    if(NOT count EQUAL 0)
+      list(APPEND chosen ${number})
+    endif()
+    math(EXPR number "${number} + 1")
+  endforeach()
+  if(chosen MATCHES "^[0-9]+$")
+    set(defines "${defines}#define ${name} ${chosen}\n" PARENT_SCOPE)
+  else()
+    list(LENGTH chosen count)
+    list(JOIN ARGN "' and '" keys)
+    set(misfits "${misfits}  src/${file}: ${count} of the keys '${keys}' match, for: ${why}\n"
+      PARENT_SCOPE)
   endif()
+endfunction()
+
+# See edits.cmake. The edited text waits in the variable text_FILE.
+function(luajit_edit file key where line why)
+  read_once(${file})
+  if(NOT file IN_LIST edited)
+    set(edited "${edited};${file}" PARENT_SCOPE)
+  endif()
+  set(text "${text_${file}}")
+  find_key("${text}" "${key}" count position)
+  if(NOT count EQUAL 1)
+    set(misfits
+      "${misfits}  src/${file}: the key '${key}' matches ${count} times, for: ${why}\n"
+      PARENT_SCOPE)
+    return()
+  endif()
+  string(SUBSTRING "${text}" ${position} -1 rest)
   # Cut the text around the line of the key.
   string(SUBSTRING "${text}" 0 ${position} before)
   string(FIND "${before}" "\n" start REVERSE)
   math(EXPR start "${start} + 1")
   string(FIND "${rest}" "\n" end)
-  math(EXPR end "${skipped} + ${end} + 1")
+  math(EXPR end "${position} + ${end} + 1")
   math(EXPR length "${end} - ${start}")
   string(SUBSTRING "${text}" 0 ${start} before)
   string(SUBSTRING "${text}" ${start} ${length} old)
@@ -81,6 +132,21 @@ function(write text to)
   endif()
 endfunction()
 
+# Try the edits before anything is written.
+set(edited "")
+set(defines "")
+if(DEFINED SOURCE)
+  include("${SOURCE}/etc/luajit/edits.cmake")
+endif()
+if(misfits)
+  # CMake wraps lines, but not indented ones.
+  message(FATAL_ERROR "The edits of etc/luajit/edits.cmake do not fit the LuaJIT in ${BASE}.\n"
+    "Each key must match once there. These need another key:\n${misfits}")
+endif()
+if(CHECK)
+  return()
+endif()
+
 # Another compiler, flag or base: nothing that was built is of use any more.
 file(READ "${FLAGS}" flags)
 set(old_flags "")
@@ -91,10 +157,6 @@ if(NOT old_flags STREQUAL flags)
   file(REMOVE_RECURSE "${TREE}")
 endif()
 
-set(edited "")
-if(DEFINED SOURCE)
-  include("${CMAKE_CURRENT_LIST_DIR}/edits.cmake")
-endif()
 
 if(EXISTS "${BASE}/src/luajit_rolling.h")
   string(REPLACE "src/luajit|" "src/luajit|src/luajit\\.h|" built "${built}")
@@ -132,6 +194,8 @@ if(DEFINED SOURCE)
     copy("${SOURCE}/src/${file}" "src/${file}")
   endforeach()
   copy("${SOURCE}/etc/luajit/lj_paths.h" "src/lj_paths.h")
+  write("/* What this LuaJIT has. Written by overlay.cmake, as edits.cmake says. */\n${defines}"
+    "src/lj_base.h")
   file(GLOB ours RELATIVE "${SOURCE}/src" "${SOURCE}/src/profile/*/*.[ch]")
   foreach(file IN LISTS ours)
     copy("${SOURCE}/src/${file}" "src/${file}")

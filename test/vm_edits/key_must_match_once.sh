@@ -1,6 +1,7 @@
-# An edit whose key is missing or ambiguous must stop the build, and say where.
+# An edit whose key is missing or ambiguous must stop CMake, and say where.
 # Every edit is tried, on copies of the base from which its key was taken away
-# or in which it stands twice.
+# or in which it stands twice. Several bad keys are one message, and CMake says it
+# when it configures.
 
 set -u
 overlay=$SYSPROF_SOURCE/etc/luajit/overlay.cmake
@@ -14,7 +15,7 @@ echo test >flags
 
 overlay() {
   cmake -DBASE="$PWD/base" -DTREE="$PWD/tree" -DFLAGS="$PWD/flags" \
-    -DSOURCE="$SYSPROF_SOURCE" -P "$overlay" >out 2>&1
+    -DSOURCE="$SYSPROF_SOURCE" "$@" -P "$overlay" >out 2>&1
 }
 
 # What the overlay says, in one line.
@@ -24,7 +25,7 @@ said() {
 
 # The overlay must fail and name file, key and count.
 expect() {
-  if overlay; then
+  if overlay -DCHECK=1; then
     echo "FAIL: $file, key '$key' matching $1 times was accepted"
     failed=1
   elif ! said | grep -qF "the key '$key' matches $1 times"; then
@@ -72,4 +73,51 @@ if [ "$edits" = 0 ]; then
   failed=1
 fi
 echo "$edits edits tried"
+
+# The message must hold a line for FILE with the text WHAT.
+names() {
+  grep -F "src/$1:" out | grep -qF "$2" || {
+    echo "FAIL: the message does not say of src/$1: $2"
+    cat out
+    failed=1
+  }
+}
+
+# A choice between keys: each alone is a LuaJIT that exists, none and both are not.
+for name in 0 1; do
+  key='lj_dispatch_update(global_State *g)'
+  [ $name = 0 ] || key='lj_dispatch_update(global_State *g, int nolock)'
+  sed "s/lj_dispatch_update(global_State \*g[^)]*)/$key/" \
+    "$LUAJIT_BASE/src/lj_dispatch.h" >base/src/lj_dispatch.h
+  overlay && grep -qx "#define LUAJIT_UPDATE_NOLOCK $name" tree/src/lj_base.h || {
+    echo "FAIL: '$key' does not choose $name"
+    cat out
+    failed=1
+  }
+done
+echo 'void lj_dispatch_update(global_State *g);' >>base/src/lj_dispatch.h
+overlay -DCHECK=1 && {
+  echo "FAIL: a choice that is ambiguous was accepted"
+  failed=1
+}
+names lj_dispatch.h '2 of the keys'
+
+# Several misfits, a file that is gone among them, in one message of CMake's first step.
+rm base/src/lj_alloc.c
+grep -v lj_dispatch_update "$LUAJIT_BASE/src/lj_dispatch.h" >base/src/lj_dispatch.h
+cat "$LUAJIT_BASE/src/lj_state.c" "$LUAJIT_BASE/src/lj_state.c" >base/src/lj_state.c
+rm -rf build
+if cmake -S "$SYSPROF_SOURCE" -B build -DLUAJIT_SOURCE_DIR="$PWD/base" >out 2>&1; then
+  echo "FAIL: CMake configures with keys that do not match"
+  failed=1
+fi
+names lj_alloc.c "the key '\"lj_alloc.h\"' matches 0 times"
+names lj_dispatch.h '0 of the keys'
+names lj_state.c "the key '/* Only the main thread can be closed. */' matches 2 times"
+names lj_state.c "the key '\"lj_state.h\"' matches 2 times"
+[ "$(grep -c '^CMake Error' out)" = 1 ] || {
+  echo "FAIL: more than one message"
+  cat out
+  failed=1
+}
 exit $failed

@@ -17,6 +17,7 @@
 #include "lj_obj.h"
 #include "lj_dispatch.h"
 #include "lj_vm.h"
+#include "lj_base.h"
 #include "profile/session/lj_safepoint.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/api/lj_sysprof.h"
@@ -29,6 +30,16 @@
 ** on in it keeps the counters of hot code as they are.
 */
 #define MODE_ALL 0xff
+
+/* Writes the table of bytecodes anew. LuaJIT's profiler holds its lock, if it has one. */
+static void update_table(global_State *g)
+{
+#if LUAJIT_UPDATE_NOLOCK
+  lj_dispatch_update(g, 1);
+#else
+  lj_dispatch_update(g);
+#endif
+}
 
 static void set_hook(GG_State *gg)
 {
@@ -57,7 +68,7 @@ int lj_safepoint_reached(lua_State *L)
     what |= (int)__atomic_exchange_n(wanted, 0, __ATOMIC_RELAXED);
     if (!hooked) {
       g->dispatchmode = MODE_ALL;
-      lj_dispatch_update(g);
+      update_table(g);
     }
   } while (relaxed_get(wanted) != 0);
   if (what) lj_vmhooks_safepoint(L, what);
