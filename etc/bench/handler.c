@@ -180,16 +180,16 @@ static void find_stack(void)
 static void own_init(lua_State *L)
 {
   own.g = G(L);
-  own.host.pk = own.lua.pk = &own.peek;
-  own.host.g = own.lua.g = own.g;
+  own.host.pk = own.lua.in.pk = &own.peek;
+  own.host.g = own.lua.in.g = own.g;
   own.host.frames = &own.host_frames;
   own.host.few_vm_frames = leaf;
   own.host.stack_lo = stack_lo;
   own.host.stack_hi = stack_hi;
-  own.lua.hs = &own.host;
+  own.lua.in.hs = &own.host;
   own.lua.funcs = &own.funcs;
   own.lua.frames = &own.lua_frames;
-  own.lua.tail.least = LUAMEMO_LEAST;
+  own.lua.memo.least = LUAMEMO_LEAST;
   own.lua.leaf_only = leaf;
 }
 
@@ -287,7 +287,8 @@ HOST_ROW(2)
 HOST_ROW(3)
 HOST_ROW(4)
 HOST_ROW(5)
-HOST_ROW(6) HOST_ROW(7) HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
+HOST_ROW(6)
+HOST_ROW(7) HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
 #define HOST_NAME(n) host##n,
 #define NAME_ROW(n)  D10(HOST_NAME, n)
   static int (*const host_funcs[])(int left, void (*leaf_func)(void)) = {

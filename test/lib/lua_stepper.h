@@ -55,8 +55,8 @@ static void lstep_handler(int sig, siginfo_t *info, void *context)
   lj_hostwalk_walk(&lstep.hs, uc);
   if (lstep.hs.nvm == 0) return;
   p = G2GG(G(lstep.L))->sysprof;
-  lstep.ls.moving = p ? p->moving : NULL;
-  lstep.ls.moving_from = p ? p->moving_from : 0;
+  lstep.ls.in.moving = p ? p->moving : NULL;
+  lstep.ls.in.moving_from = p ? p->moving_from : 0;
   lj_luawalk_walk(&lstep.ls, uc);
   lj_framelist_finish(&lstep.frames);
   lstep.look(uc);
@@ -92,10 +92,10 @@ static inline int lstep_open(void)
   lstep.L = luaL_newstate();
   REQUIRE(lstep.L != NULL);
   luaL_openlibs(lstep.L);
-  lstep.hs.pk = lstep.ls.pk = &lstep.pk;
-  lstep.hs.g = lstep.ls.g = G(lstep.L);
+  lstep.hs.pk = lstep.ls.in.pk = &lstep.pk;
+  lstep.hs.g = lstep.ls.in.g = G(lstep.L);
   lstep.hs.frames = &lstep.host_frames;
-  lstep.ls.hs = &lstep.hs;
+  lstep.ls.in.hs = &lstep.hs;
   lstep.ls.funcs = &lstep.funcs;
   lstep.ls.frames = &lstep.frames;
   return 1;

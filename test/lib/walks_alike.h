@@ -28,12 +28,12 @@ static inline void walks_reset(void)
 static inline void walk_like(LuaWalk *ls, const LuaWalk *as, FrameList *fr,
 			     const ucontext_t *uc)
 {
-  ls->pk = as->pk;
-  ls->g = as->g;
-  ls->hs = as->hs;
+  ls->in.pk = as->in.pk;
+  ls->in.g = as->in.g;
+  ls->in.hs = as->in.hs;
   ls->funcs = as->funcs;
-  ls->moving = as->moving;
-  ls->moving_from = as->moving_from;
+  ls->in.moving = as->in.moving;
+  ls->in.moving_from = as->in.moving_from;
   ls->frames = fr;
   lj_luawalk_walk(ls, uc);
   lj_framelist_finish(fr);
@@ -52,7 +52,7 @@ static inline void walks_check(const char *what, const LuaWalk *a, const FrameLi
   check_failures++;
   printf("FAILED: %s %ld, joined at %u: %u frames, %u boundaries, broken %d; alone "
 	 "%u, %u, %d; frame %u is the first other one\n",
-	 what, walks_compared, a->tail.joined, fa->len, a->nbounds, a->broken, fb->len,
+	 what, walks_compared, a->memo.reused, fa->len, a->nbounds, a->broken, fb->len,
 	 b->nbounds, b->broken, i);
 }
 
@@ -60,14 +60,14 @@ static inline void walks_check(const char *what, const LuaWalk *a, const FrameLi
 static inline void walks_compare(LuaWalk *ls, const ucontext_t *uc)
 {
   lj_framelist_finish(ls->frames);
-  memset(&walk_alone.tail.key, 0, sizeof(walk_alone.tail.key));
+  memset(&walk_alone.memo.key, 0, sizeof(walk_alone.memo.key));
   walk_like(&walk_alone, ls, &alone_frames, uc);
   walks_compared++;
-  walks_joined += (ls->tail.joined > 0);
+  walks_joined += (ls->memo.reused > 0);
   walks_check("walk", ls, ls->frames, &walk_alone, &alone_frames);
   walk_leaf.leaf_only = 1;
   walk_like(&walk_leaf, ls, &leaf_frames, uc);
-  leaves_joined += (walk_leaf.tail.joined > 0);
+  leaves_joined += (walk_leaf.memo.reused > 0);
   lj_framelist_keepleaf(&alone_frames);
   lj_framelist_keepleaf(&leaf_frames);
   walks_check("leaf of walk", &walk_leaf, &leaf_frames, &walk_alone, &alone_frames);

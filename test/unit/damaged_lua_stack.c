@@ -263,10 +263,10 @@ int main(void)
   REQUIRE(munmap(m, PAGE) == 0);
   REQUIRE(mprotect(m + 2 * PAGE, PAGE, PROT_NONE) == 0);
   REQUIRE(lj_hostwalk_warmup());
-  hs.pk = ls.pk = &pk;
-  hs.g = ls.g = G(L);
+  hs.pk = ls.in.pk = &pk;
+  hs.g = ls.in.g = G(L);
   hs.frames = &host_frames;
-  ls.hs = &hs;
+  ls.in.hs = &hs;
   ls.funcs = &funcs;
   ls.frames = &frames;
   REQUIRE(luaL_loadbuffer(L, script, sizeof(script) - 1, "@script") == 0);

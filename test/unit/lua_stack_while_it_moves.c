@@ -35,12 +35,12 @@ static void look(const ucontext_t *uc)
   const FrameList *fr = &lstep.frames;
   uint32_t i;
   (void)uc;
-  if (!lstep.ls.moving) {
+  if (!lstep.ls.in.moving) {
     moved = 0;
     return;
   }
   nwalks++;
-  nfound += lstep.ls.moving_to != 0;
+  nfound += lstep.ls.in.moving_to != 0;
   if (!moved) {
     moved = 1;
     nmoves++;

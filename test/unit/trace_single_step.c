@@ -263,10 +263,10 @@ static void vm_open(void)
   VL = traces_vm();
   memset(&ls, 0, sizeof(ls));
   walks_reset();
-  hs.pk = ls.pk = &pk;
-  hs.g = ls.g = G(VL);
+  hs.pk = ls.in.pk = &pk;
+  hs.g = ls.in.g = G(VL);
   hs.frames = &host_frames;
-  ls.hs = &hs;
+  ls.in.hs = &hs;
   ls.funcs = &funcs;
   ls.frames = &frames;
   memset(&funcs, 0, sizeof(funcs));

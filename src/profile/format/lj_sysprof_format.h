@@ -92,7 +92,8 @@
 **                 it lie the addresses seen in a stack: the first is
 **                 symaddr + diff, each other one the one before it + diff
 ** SPF_COUNTERS := (counter-id value)*         totals since the start of the
-**                 profile; a missing one is 0
+**                 profile; the latest value of an id counts, a missing one is 0;
+**                 SPF_COUNTER_REFUSED stands before SPF_END only
 ** SPF_END      :=                             the profile was stopped in order
 **
 ** frame      := <ULEB128>  payload * 16 + kind (64 bits), SPF_FRAME_*, then by kind:
@@ -218,6 +219,71 @@
 #define SPF_BROKEN_TRACE      7 /* No position is known for compiled code. */
 #define SPF_BROKEN__MAX       8
 
+/* Check that refused a stack. A broken stack has one code; its group is SPF_BROKEN_*.
+** Of several candidates for the top frame, the one that the walk followed the furthest
+** gives the code; of equals, the first one.
+*/
+/* Lua side, SPF_BROKEN_NO_BASE. */
+#define SPF_REFUSED_NO_THREAD 0 /* No coroutine of this VM is known to run. */
+#define SPF_REFUSED_NO_STACK  1 /* The coroutine has no valid Lua stack. */
+/* Lua side, SPF_BROKEN_CHAIN. */
+#define SPF_REFUSED_FRAME_OUTSIDE      2  /* The frame is outside the Lua stack. */
+#define SPF_REFUSED_FRAME_UNREADABLE   3  /* The frame is not readable. */
+#define SPF_REFUSED_SLOT_NOT_FUNCTION  4  /* The function slot holds another type. */
+#define SPF_REFUSED_SLOT_NOT_THREAD    5  /* It holds another coroutine. */
+#define SPF_REFUSED_FUNC_INVALID       6  /* It points to no function object. */
+#define SPF_REFUSED_PROTO_INVALID      7  /* The function has no valid prototype. */
+#define SPF_REFUSED_CFUNC_INVALID      8  /* The C function has no header of this VM. */
+#define SPF_REFUSED_NO_ID              9  /* The prototype got no id. */
+#define SPF_REFUSED_INLINED_INVALID    10 /* A trace inlined no valid prototype. */
+#define SPF_REFUSED_PC_UNREADABLE      11 /* No call is readable before the PC. */
+#define SPF_REFUSED_CALLER_OUTSIDE     12 /* The caller's frame is outside the stack. */
+#define SPF_REFUSED_CALLER_INVALID     13 /* The caller's slot holds no function. */
+#define SPF_REFUSED_CALLER_NOT_LUA     14 /* The caller is no Lua function. */
+#define SPF_REFUSED_PC_NOT_IN_CALLER   15 /* The PC is outside the caller. */
+#define SPF_REFUSED_LINK_ZERO          16 /* The link has no distance. */
+#define SPF_REFUSED_LINK_OUTSIDE       17 /* The link leaves the Lua stack. */
+#define SPF_REFUSED_CONT_OUTSIDE       18 /* A continuation is outside the stack. */
+#define SPF_REFUSED_CONT_CALLER        19 /* No function is below a continuation. */
+#define SPF_REFUSED_CONT_NOT_VM        20 /* A continuation is not code of the VM. */
+#define SPF_REFUSED_CONT_PC            21 /* A continuation's PC is not its caller's. */
+#define SPF_REFUSED_VARARG_DIFFERS     22 /* A vararg frame has two functions. */
+#define SPF_REFUSED_PCALL_DIFFERS      23 /* A pcall frame is not below pcall. */
+#define SPF_REFUSED_CALL_NO_CFRAME     24 /* A call from C has no VM frame. */
+#define SPF_REFUSED_CALLBACK_NO_CFRAME 25 /* An FFI callback has no VM frame. */
+#define SPF_REFUSED_ENTRY_NO_CFRAME    26 /* No VM frame is left to be entered. */
+#define SPF_REFUSED_CFRAME_UNREADABLE  27 /* A VM frame is not readable. */
+#define SPF_REFUSED_CFRAME_LEFT        28 /* A VM frame has no Lua frames. */
+#define SPF_REFUSED_RESUMER_NO_STACK   29 /* The resumer has no valid Lua stack. */
+#define SPF_REFUSED_THREADS_MAX        30 /* Too many coroutines resume each other. */
+/* Lua side, SPF_BROKEN_NO_CFI. */
+#define SPF_REFUSED_RESUMER_UNREADABLE 31 /* The last VM frame is not readable. */
+#define SPF_REFUSED_RESUMER_UNLINKED   32 /* The resumer's VM frame is not linked. */
+#define SPF_REFUSED_RESUMER_UNKNOWN    33 /* The host stack does not show it. */
+/* Lua side, SPF_BROKEN_TRACE. */
+#define SPF_REFUSED_NO_POSITION 34 /* No position is known for the machine code. */
+/* Lua side, SPF_BROKEN_STACK_MOVE. */
+#define SPF_REFUSED_MOVE_NO_COPY 35 /* The new stack was not found. */
+#define SPF_REFUSED_MOVE_INVALID 36 /* The new stack is not valid. */
+#define SPF_REFUSED_MOVE_OTHER   37 /* Another check failed in a move. */
+/* Lua side, SPF_BROKEN_NOT_VM. */
+#define SPF_REFUSED_VM_CHANGES 38 /* Another thread changes the VM. */
+#define SPF_REFUSED_VM_WAITED  39 /* The thread waits for the VM in C code. */
+#define SPF_REFUSED_VM_OUTSIDE 40 /* The thread has no frame of the VM. */
+/* SPF_BROKEN_JOIN. */
+#define SPF_REFUSED_LUA_FEWER  41 /* Lua side: fewer boundaries than host side. */
+#define SPF_REFUSED_HOST_FEWER 42 /* Host side: fewer boundaries than Lua side. */
+/* Host side, SPF_BROKEN_NO_CFI. */
+#define SPF_REFUSED_HOST_NO_CFRAME 43 /* Code of the VM has no VM frame. */
+#define SPF_REFUSED_HOST_NO_OBJECT 44 /* The address is in no loaded object. */
+#define SPF_REFUSED_HOST_NO_RULE   45 /* The object has no rule for it. */
+#define SPF_REFUSED_HOST_STEPS_MAX 46 /* The stack is too deep. */
+/* Host side, SPF_BROKEN_FAULT. */
+#define SPF_REFUSED_HOST_SAVED   47 /* A saved register is not readable. */
+#define SPF_REFUSED_HOST_RETURN  48 /* A VM frame is not readable. */
+#define SPF_REFUSED_HOST_PARTIAL 49 /* A VM frame under construction is not readable. */
+#define SPF_REFUSED__MAX         50
+
 /* Counters. Ids 0..9 count samples by SPF_VMST_*, the lost ones included. */
 #define SPF_COUNTER_LOST_BUFFER    16 /* Lost: no room in the buffer. */
 #define SPF_COUNTER_LOST_WRITER    17 /* Lost: the writer failed. */
@@ -235,6 +301,7 @@
 						** most at a time. */
 #define SPF_COUNTER_LUA_BROKEN  32 /* + SPF_BROKEN_*: Lua side broken. */
 #define SPF_COUNTER_HOST_BROKEN 48 /* + SPF_BROKEN_*: host side broken. */
-#define SPF_COUNTER__MAX        64
+#define SPF_COUNTER_REFUSED     64 /* + SPF_REFUSED_*: by what refused them. */
+#define SPF_COUNTER__MAX        128
 
 #endif

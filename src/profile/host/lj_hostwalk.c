@@ -48,9 +48,13 @@ static void walk_push_host(Walk *w)
   walk_push(w, frame_word(SPF_FRAME_HOST, lj_cfi_lookup_pc(&w->regs)));
 }
 
-static void walk_broken(Walk *w, int reason)
+/* refused: SPF_REFUSED_* of this gap. */
+static void walk_broken(Walk *w, int reason, int refused)
 {
-  if (w->hs->broken < 0) w->hs->broken = reason;
+  if (w->hs->broken < 0) {
+    w->hs->broken = reason;
+    w->hs->refused = refused;
+  }
   walk_push(w, frame_word(SPF_FRAME_BROKEN, reason));
 }
 
@@ -170,9 +174,9 @@ static int walk_mayjump(const Walk *w)
 }
 
 /* Nothing tells how to go on: the frames up to the next VM frame are missing. */
-static int walk_gap(Walk *w, int reason)
+static int walk_gap(Walk *w, int reason, int refused)
 {
-  walk_broken(w, reason);
+  walk_broken(w, reason, refused);
   if (w->expect <= w->regs.r[CFI_REG_SP] || !walk_mayjump(w) ||
       lj_cframe_L(w->hs->pk, w->hs->g, w->expect) != w->L)
     return 0;
@@ -299,7 +303,16 @@ static int walk_vm(Walk *w, VMCode part)
   L = lj_cframe_L(hs->pk, hs->g, sp);
   if (L && lj_cframe_unlinked(hs->pk, &w->chains, L, sp)) return walk_leave(w, sp);
   if (walk_landing(w, &ok)) return ok;
-  return walk_gap(w, SPF_BROKEN_NO_CFI);
+  return walk_gap(w, SPF_BROKEN_NO_CFI, SPF_REFUSED_HOST_NO_CFRAME);
+}
+
+/* Which part of a frame of the VM was not readable? */
+static int walk_vmrefusal(const Walk *w)
+{
+  const uint8_t *saved;
+  return walk_exact(w) && lj_vmcode_partial(w->regs.r[CFI_REG_PC], &saved) >= 0
+	   ? SPF_REFUSED_HOST_PARTIAL
+	   : SPF_REFUSED_HOST_RETURN;
 }
 
 /* The current frame is in host code, or in a trace. Returns 0 at the end. */
@@ -341,8 +354,9 @@ static int walk_host(Walk *w)
   switch (res) {
   case CFI_STEP: return 1;
   case CFI_ROOT: return 0;
-  case CFI_FAULT: return walk_gap(w, SPF_BROKEN_FAULT);
-  default: return walk_gap(w, SPF_BROKEN_NO_CFI);
+  case CFI_FAULT: return walk_gap(w, SPF_BROKEN_FAULT, SPF_REFUSED_HOST_SAVED);
+  case CFI_NO_OBJECT: return walk_gap(w, SPF_BROKEN_NO_CFI, SPF_REFUSED_HOST_NO_OBJECT);
+  default: return walk_gap(w, SPF_BROKEN_NO_CFI, SPF_REFUSED_HOST_NO_RULE);
   }
 }
 
@@ -418,7 +432,7 @@ void lj_hostwalk_walk(HostWalk *hs, const ucontext_t *uc)
     w.kept = 0;
     if (part != VMCODE_NONE) {
       more = walk_vm(&w, part);
-      if (!more && hs->broken < 0) walk_broken(&w, SPF_BROKEN_FAULT);
+      if (!more && hs->broken < 0) walk_broken(&w, SPF_BROKEN_FAULT, walk_vmrefusal(&w));
     } else {
       more = walk_host(&w);
     }
@@ -426,5 +440,6 @@ void lj_hostwalk_walk(HostWalk *hs, const ucontext_t *uc)
     if (hs->few_vm_frames && walk_hasfew(&w)) return;
   }
   if (!more && hs->broken < 0) lj_hostmemo_end(&hs->tail);
-  if (more && steps == HOSTWALK_STEPS) walk_broken(&w, SPF_BROKEN_NO_CFI);
+  if (more && steps == HOSTWALK_STEPS)
+    walk_broken(&w, SPF_BROKEN_NO_CFI, SPF_REFUSED_HOST_STEPS_MAX);
 }

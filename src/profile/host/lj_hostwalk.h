@@ -44,6 +44,7 @@ typedef struct HostWalk {
   /* Results. */
   LeafPlace leaf;                /* Where the interrupted instruction is. */
   int broken;                    /* SPF_BROKEN_* of the first gap, or -1. */
+  int refused;                   /* SPF_REFUSED_* of that gap. */
   uint32_t nvm;                  /* VM frames crossed. */
   VMFrame vm[HOSTWALK_VMFRAMES]; /* The innermost of them. */
   /* Kept from walk to walk. */

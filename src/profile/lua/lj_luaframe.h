@@ -1,9 +1,9 @@
 /*
-** Checked reading of Lua frames: what looks like a frame, and what is one.
+** Checked reading of Lua frames.
+** Context: handler
 **
-** A Lua stack may be half-written when it is sampled, so nothing in it is
-** believed: addresses are range-checked, probed, then read, and what they point
-** to is checked for its type. Runs in the signal handler.
+** A sample may interrupt the VM while a Lua stack is half-written. So each address is
+** range-checked and probed before it is read, and each object is checked for its type.
 */
 
 #ifndef _LJ_LUAFRAME_H
@@ -12,6 +12,17 @@
 #include "lj_obj.h"
 #include "lj_bc.h"
 #include "profile/base/lj_safeload.h"
+#include "profile/host/lj_hostwalk.h"
+
+/* What the search for the top frame and the walk start from. */
+typedef struct LuaInput {
+  SafeLoad *pk;          /* Fault-safe loads. */
+  global_State *g;       /* The VM. */
+  const HostWalk *hs;    /* Walked host stack: VM frames, leaf. */
+  lua_State *moving;     /* The VM moves the stack of this coroutine, or NULL. */
+  uintptr_t moving_from; /* Address of that stack before the move. */
+  uintptr_t moving_to;   /* Its new address if the old memory is freed, or 0. */
+} LuaInput;
 
 /* One Lua stack. A frame is named by the address of its link slot. */
 typedef struct LuaArea {
@@ -28,7 +39,7 @@ typedef struct FrameFunc {
 } FrameFunc;
 
 /* Set up the stack of a valid coroutine. Returns 0 if it has none. */
-LJ_FUNC int lj_luaframe_area(LuaArea *a, SafeLoad *pk, lua_State *L);
+LJ_FUNC int lj_luaframe_area(LuaArea *a, const LuaInput *in, lua_State *L);
 
 /* Is it a prototype? */
 LJ_FUNC int lj_luaframe_isproto(SafeLoad *pk, const GCproto *pt);
@@ -41,6 +52,16 @@ LJ_FUNC int lj_luaframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff);
 */
 LJ_FUNC uintptr_t lj_luaframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc,
 				     FrameFunc *ff);
+
+/* Which check refuses the frame at f? Returns SPF_REFUSED_*. Call it only after
+** lj_luaframe_has or lj_luaframe_func has refused that frame.
+*/
+LJ_FUNC int lj_luaframe_refusal(const LuaArea *a, uintptr_t f);
+
+/* Which check refuses the caller of the frame at f? As lj_luaframe_refusal, after
+** lj_luaframe_caller.
+*/
+LJ_FUNC int lj_luaframe_caller_refusal(const LuaArea *a, uintptr_t f, uintptr_t pc);
 
 /* Could there be a frame with its link slot at f? */
 static LJ_AINLINE int lj_luaframe_has(const LuaArea *a, uintptr_t f)

@@ -1,6 +1,6 @@
 /*
-** Tail of the Lua stack: the frames that it shares with the last sample.
-** Runs in the signal handler; see the header.
+** Cache of the outer Lua frames that consecutive samples share.
+** Context: handler
 */
 
 #define lj_luamemo_c
@@ -9,7 +9,7 @@
 #include "lj_obj.h"
 #include "profile/lua/lj_luamemo.h"
 
-/* -- Joining kept steps ------------------------------------------------------- */
+/* -- Reusing saved steps ------------------------------------------------------- */
 
 static void key_set(LuaMemoKey *key, const LuaArea *a, const FuncTab *ft)
 {
@@ -30,7 +30,7 @@ static int key_is(const LuaMemoKey *x, const LuaMemoKey *y)
 }
 
 /* Number of the first n loads that are as they were. */
-static uint32_t loads_same(const LuaMemoSteps *ts, SafeLoad *pk, uint32_t n)
+static uint32_t loads_verified(const LuaMemoSteps *ts, SafeLoad *pk, uint32_t n)
 {
   uint32_t i;
   for (i = 0; i < n; i++) {
@@ -54,14 +54,14 @@ static LJ_AINLINE uint64_t func_differs(const LuaMemoSteps *ts, uint32_t i)
 {
   const GCfunc *fn = (const GCfunc *)(uintptr_t)(ts->slot[i] & LJ_GCVMASK);
   return ((uintptr_t)mref(fn->c.pc, char) ^ ts->code[i]) |
-	 ((ltail_head(fn) ^ ts->head[i]) & LUAMEMO_HEAD);
+	 ((luamemo_head(fn) ^ ts->head[i]) & LUAMEMO_HEAD);
 }
 
 /* Number of the kept steps up to a frame whose words are all as they were. What is
 ** the same address as before was readable, and is still.
 */
-static uint32_t steps_same(const LuaMemoSteps *ts, const LuaArea *a, uintptr_t top,
-			   int with_funcs)
+static uint32_t steps_verified(const LuaMemoSteps *ts, const LuaArea *a, uintptr_t top,
+			       int with_funcs)
 {
   const uintptr_t bot = a->bot;
   uint32_t i = 1, n = ts->nstep, at = (uint32_t)((top - bot) >> 3), loads;
@@ -74,7 +74,7 @@ static uint32_t steps_same(const LuaMemoSteps *ts, const LuaArea *a, uintptr_t t
       if (slots_differ(ts, bot, i) | slots_differ(ts, bot, i + 1)) break;
     while (i < n && !slots_differ(ts, bot, i)) i++;
   }
-  loads = loads_same(ts, a->pk, ts->state[i - 1].load);
+  loads = loads_verified(ts, a->pk, ts->state[i - 1].load);
   while (i > 0 && ts->state[i - 1].load > loads) i--;
   return i;
 }
@@ -89,35 +89,36 @@ void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const FuncTab *ft, uintptr_t
 {
   const SafeLoad *pk = a->pk;
   lj_luamemo_restart(t);
-  t->same = t->joined = 0;
+  t->verified = t->reused = 0;
   t->on = (pk->kept != pk->generation && !pk->keeping && t->depth >= t->least);
-  t->keeps = t->on && t->credit > 0;
+  t->records = t->on && t->credit > 0;
   if (!t->on) return;
   key_set(&t->walked, a, ft);
-  if (key_is(&t->key, &t->walked)) t->same = steps_same(&t->kept, a, top, with_funcs);
+  if (key_is(&t->key, &t->walked))
+    t->verified = steps_verified(&t->saved, a, top, with_funcs);
 }
 
-uint32_t lj_luamemo_join(LuaMemo *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
-			 int skip)
+uint32_t lj_luamemo_reuse(LuaMemo *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
+			  int skip)
 {
-  const LuaMemoSteps *ts = &t->kept;
+  const LuaMemoSteps *ts = &t->saved;
   const LuaMemoState *s;
-  uint32_t at = (uint32_t)((f - t->walked.bot) >> 3), n = t->same;
+  uint32_t at = (uint32_t)((f - t->walked.bot) >> 3), n = t->verified;
   while (n > 0 && ts->at[n - 1] > at) n--;
-  t->same = n;
+  t->verified = n;
   if (n == 0 || ts->at[n - 1] != at) return 0;
   s = &ts->state[n - 1];
-  if (s->pc != pc || s->cf != ch->cf || s->resume != ch->resume || s->bare != ch->bare ||
-      s->skip != skip)
+  if (s->pc != pc || s->cf != ch->cf || s->resume != ch->resume ||
+      s->may_lack_lua != ch->may_lack_lua || s->skip != skip)
     return 0;
-  return t->joined = n;
+  return t->reused = n;
 }
 
-/* -- Keeping steps ------------------------------------------------------------ */
+/* -- Saving steps ------------------------------------------------------------ */
 
 /* First fresh step from which on all fit behind n kept ones. */
-static uint32_t fresh_fitting(const LuaMemoSteps *from, uint32_t n, uint32_t words,
-			      uint32_t loads)
+static uint32_t recording_fitting(const LuaMemoSteps *from, uint32_t n, uint32_t words,
+				  uint32_t loads)
 {
   uint32_t i;
   for (i = 0; i < from->nstep; i++)
@@ -130,15 +131,15 @@ static uint32_t fresh_fitting(const LuaMemoSteps *from, uint32_t n, uint32_t wor
 
 void lj_luamemo_end(LuaMemo *t, const FuncTab *ft)
 {
-  LuaMemoSteps *to = &t->kept;
-  const LuaMemoSteps *from = &t->fresh;
-  uint32_t n = t->joined, words, loads, bounds, i, j, k;
+  LuaMemoSteps *to = &t->saved;
+  const LuaMemoSteps *from = &t->recording;
+  uint32_t n = t->reused, words, loads, bounds, i, j, k;
   if (n > t->reach && t->credit < LUAMEMO_CREDIT) t->credit += (int32_t)(n - t->reach);
-  if (!t->keeps || from->nstep == 0 || ft->nfid != t->walked.nfid) return;
+  if (!t->records || from->nstep == 0 || ft->nfid != t->walked.nfid) return;
   words = n ? to->state[n - 1].word : 0;
   loads = n ? to->state[n - 1].load : 0;
   bounds = n ? to->state[n - 1].nbound : 0;
-  i = fresh_fitting(from, n, words, loads);
+  i = recording_fitting(from, n, words, loads);
   if (i == from->nstep) return; /* As many are kept as can be. */
   t->credit -= (int32_t)from->nstep;
   t->reach = n;

@@ -1,21 +1,21 @@
 /*
-** Tail of the Lua stack: the frames that it shares with the last sample.
+** Cache of the outer Lua frames that consecutive samples share.
+** Context: handler
 **
-** A step of the walk from a Lua frame to the one below follows from the PC in the
-** frame, from the VM frame that comes next in the chain, and from words that are
-** loaded: link and function slot, kind and code of the function, words of VM frames
-** that are passed, what a continuation needs. What else is read, prototypes and
-** bytecode, does not change while no prototype is freed. Of the last walk that was
-** valid to its bottom, the steps through its outermost coroutine are kept. A walk
-** loads the words again, from the bottom on, until one has changed. When it comes to
-** a frame whose step was kept, with the same PC and VM frame, and all words of that
-** step and of those below it are the same, then the rest is that of the last time.
+** A step of the walk goes from a Lua frame to the frame below. Its result follows from
+** the PC in the frame, from the next VM frame, and from words that the step loads: link
+** and function slot, head and code of the function, words of passed VM frames, and what
+** a continuation needs. A step also reads prototypes and bytecode, which stay the same
+** until the VM frees a prototype.
 **
-** Neither the order in which samples come nor what happened in between matters: each
-** time all is compared. Nothing is kept while memory that was read may be unmapped
-** unnoticed, see lj_safeload.h, or while a function still needs a name.
+** When a walk is valid to the bottom, the handler saves the steps of its outermost
+** coroutine. The next walk verifies the saved words from the bottom upwards, until one
+** differs. It reuses the rest of the saved steps when it reaches a saved frame with the
+** same PC and VM frame, and all words from there to the bottom are verified.
 **
-** Runs in the signal handler, with the walk of the Lua stack.
+** Each walk compares all words, so the order of samples does not matter. The handler
+** saves nothing while memory may be unmapped unnoticed (lj_safeload.h), or while a
+** function still needs a name.
 */
 
 #ifndef _LJ_LUAMEMO_H
@@ -37,10 +37,10 @@
 
 /* State of the C frame chain that is followed along with the Lua frames. */
 typedef struct LuaChain {
-  uintptr_t cf;   /* Current VM frame, 0 at the end. */
-  uintptr_t last; /* VM frame before it. */
-  int resume;     /* The current one resumed this coroutine. */
-  int bare;       /* It may run no Lua frame of its own. */
+  uintptr_t cf;     /* Current VM frame, 0 at the end. */
+  uintptr_t last;   /* VM frame before it. */
+  int resume;       /* The current one resumed this coroutine. */
+  int may_lack_lua; /* The current one may have no Lua frame. */
 } LuaChain;
 
 /* Of a function: gct, ffid, nupvalues. The other byte is the collector's. */
@@ -48,12 +48,12 @@ typedef struct LuaChain {
 
 /* Before a step. */
 typedef struct LuaMemoState {
-  uintptr_t pc;                /* In the frame. */
-  uintptr_t cf;                /* VM frame that comes next. */
-  uint32_t word, load, nbound; /* What was pushed, loaded and counted by the steps
+  uintptr_t pc;                 /* In the frame. */
+  uintptr_t cf;                 /* VM frame that comes next. */
+  uint32_t word, load, nbound;  /* What was pushed, loaded and counted by the steps
 				** before in the list or, if kept, with this one. */
-  uint8_t resume, bare;        /* As in LuaChain. */
-  uint8_t skip;                /* It is the lower part of a vararg frame. */
+  uint8_t resume, may_lack_lua; /* As in LuaChain. */
+  uint8_t skip;                 /* It is the lower part of a vararg frame. */
 } LuaMemoState;
 
 /* A word that only some steps load. */
@@ -90,17 +90,17 @@ typedef struct LuaMemo {
 				** the caller. */
   uint32_t depth;         /* Steps of the last stack. */
   int on;                 /* Steps may be kept, */
-  int keeps;              /* and are, in this walk. */
+  int records;            /* and are, in this walk. */
   int32_t credit;         /* Steps that may be kept. */
   uint32_t reach;         /* Steps that were there before the last ones kept. */
-  uint32_t same;          /* Steps of kept whose words are the same, */
-  uint32_t joined;        /* and those that this walk has copied. */
-  LuaMemoKey key, walked; /* Of kept, and of the walk. */
-  uintptr_t last;         /* LuaChain.last at the bottom, of kept, */
-  uintptr_t walked_last;  /* and of the walk. */
-  uint32_t walked_nbound; /* Boundaries above the joined steps, or the bottom. */
-  LuaMemoSteps kept;      /* From the bottom to the leaf. */
-  LuaMemoSteps fresh;     /* Of this walk, from the leaf to the bottom. */
+  uint32_t verified;      /* Saved steps whose words have not changed. */
+  uint32_t reused;        /* Saved steps that this walk has copied. */
+  LuaMemoKey key, walked; /* Of the saved steps, and of this walk. */
+  uintptr_t last;         /* LuaChain.last at the bottom, of the saved steps. */
+  uintptr_t walked_last;  /* The same of this walk. */
+  uint32_t walked_nbound; /* Boundaries above the reused steps, or the bottom. */
+  LuaMemoSteps saved;     /* From the bottom to the leaf. */
+  LuaMemoSteps recording; /* Of this walk, from the leaf to the bottom. */
 } LuaMemo;
 
 /* A sample begins. To keep a step takes about as long as to walk it, and is for nothing
@@ -118,8 +118,8 @@ LJ_FUNC void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const FuncTab *ft,
 /* Is what comes at this frame what came there the last time? Returns the number of kept
 ** steps from it to the bottom, or 0.
 */
-LJ_FUNC uint32_t lj_luamemo_join(LuaMemo *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
-				 int skip);
+LJ_FUNC uint32_t lj_luamemo_reuse(LuaMemo *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
+				  int skip);
 
 /* The walk was valid to the bottom, and all memory that it read is the VM's. */
 LJ_FUNC void lj_luamemo_end(LuaMemo *t, const FuncTab *ft);
@@ -127,21 +127,21 @@ LJ_FUNC void lj_luamemo_end(LuaMemo *t, const FuncTab *ft);
 /* A step that cannot be kept: those before it cannot, either. */
 static LJ_AINLINE void lj_luamemo_restart(LuaMemo *t)
 {
-  t->fresh.nstep = t->fresh.nword = t->fresh.nload = 0;
+  t->recording.nstep = t->recording.nword = t->recording.nload = 0;
 }
 
 /* This step pushes a frame. */
 static LJ_AINLINE void lj_luamemo_word(LuaMemo *t, FrameWord w)
 {
-  if (t->keeps && LJ_LIKELY(t->fresh.nword < LUAMEMO_WORDS))
-    t->fresh.word[t->fresh.nword++] = w;
+  if (t->records && LJ_LIKELY(t->recording.nword < LUAMEMO_WORDS))
+    t->recording.word[t->recording.nword++] = w;
 }
 
 /* This step loads a word, of which the lower half counts if addr has 1 added. */
 static LJ_AINLINE void lj_luamemo_load(LuaMemo *t, uintptr_t addr, uintptr_t value)
 {
-  if (t->keeps && LJ_LIKELY(t->fresh.nload < LUAMEMO_LOADS)) {
-    LuaMemoLoad *load = &t->fresh.load[t->fresh.nload++];
+  if (t->records && LJ_LIKELY(t->recording.nload < LUAMEMO_LOADS)) {
+    LuaMemoLoad *load = &t->recording.load[t->recording.nload++];
     load->addr = addr;
     load->value = value;
   }
@@ -154,7 +154,7 @@ LJ_STATIC_ASSERT(offsetof(GCfuncC, nupvalues) == offsetof(GCfuncC, marked) + 3);
 /* What kind of function it is: gct, ffid, nupvalues in the upper bytes. The lowest one
 ** is the collector's.
 */
-static LJ_AINLINE uint32_t ltail_head(const GCfunc *fn)
+static LJ_AINLINE uint32_t luamemo_head(const GCfunc *fn)
 {
   uint32_t head;
   memcpy(&head, &fn->c.marked, sizeof(head));
@@ -165,7 +165,7 @@ static LJ_AINLINE uint32_t ltail_head(const GCfunc *fn)
 static LJ_AINLINE void lj_luamemo_step(LuaMemo *t, uintptr_t f, uintptr_t pc,
 				       const LuaChain *ch, int skip, uint32_t nbound)
 {
-  LuaMemoSteps *ts = &t->fresh;
+  LuaMemoSteps *ts = &t->recording;
   LuaMemoState *s;
   if (LJ_UNLIKELY(ts->nstep == LUAMEMO_STEPS || ts->nword >= LUAMEMO_WORDS - 8 ||
 		  ts->nload >= LUAMEMO_LOADS - 16))
@@ -175,7 +175,7 @@ static LJ_AINLINE void lj_luamemo_step(LuaMemo *t, uintptr_t f, uintptr_t pc,
   s->pc = pc;
   s->cf = ch->cf;
   s->resume = (uint8_t)ch->resume;
-  s->bare = (uint8_t)ch->bare;
+  s->may_lack_lua = (uint8_t)ch->may_lack_lua;
   s->skip = (uint8_t)skip;
   s->word = ts->nword;
   s->load = ts->nload;
@@ -183,13 +183,13 @@ static LJ_AINLINE void lj_luamemo_step(LuaMemo *t, uintptr_t f, uintptr_t pc,
 }
 
 /* It has ended. fn: the function in the frame, NULL at the bottom. */
-static LJ_AINLINE void lj_luamemo_keep(LuaMemo *t, uintptr_t f, const GCfunc *fn)
+static LJ_AINLINE void lj_luamemo_save(LuaMemo *t, uintptr_t f, const GCfunc *fn)
 {
-  LuaMemoSteps *ts = &t->fresh;
+  LuaMemoSteps *ts = &t->recording;
   if (fn) {
     ts->link[ts->nstep] = lj_luaframe_link(f);
     ts->slot[ts->nstep] = lj_luaframe_slot(f);
-    ts->head[ts->nstep] = ltail_head(fn);
+    ts->head[ts->nstep] = luamemo_head(fn);
     ts->code[ts->nstep] = (uintptr_t)mref(fn->c.pc, char);
   }
   ts->nstep++;

@@ -1,6 +1,6 @@
 /*
-** The top frame of a sample's Lua stack. Runs in the signal handler; see the
-** header.
+** Candidates for the top frame of a sample's Lua stack.
+** Context: handler
 */
 
 #define lj_luatop_c
@@ -183,7 +183,7 @@ static int32_t frame_nres(SafeLoad *pk, uintptr_t cf)
   return (int32_t)(uint32_t)w; /* The other half is something else. */
 }
 
-int lj_luatop_maybebare(SafeLoad *pk, uintptr_t cf)
+int lj_luatop_maynoframe(SafeLoad *pk, uintptr_t cf)
 {
   return frame_nres(pk, cf) < 0;
 }
@@ -193,7 +193,7 @@ int lj_luatop_maybebare(SafeLoad *pk, uintptr_t cf)
 ** of the Lua stack when it was entered. That function may have moved the base
 ** upwards, as the exit of a trace does.
 */
-int lj_luatop_isbare(const LuaArea *a, uintptr_t cf, uintptr_t frame)
+int lj_luatop_hasnoframe(const LuaArea *a, uintptr_t cf, uintptr_t frame)
 {
   int32_t nres = frame_nres(a->pk, cf);
   uintptr_t top;
@@ -257,7 +257,7 @@ static int vm_goeson(const uint8_t *ip)
 /* The interpreter, or another part of the assembler VM, was interrupted. vf is
 ** the VM frame that it runs on, NULL while there is none yet.
 */
-static void collect_interpreter(LuaTop *cs, const LuaWalk *ls, const LuaArea *a,
+static void collect_interpreter(LuaTop *cs, const LuaInput *in, const LuaArea *a,
 				const VMFrame *vf, uintptr_t Lbase, const ucontext_t *uc)
 {
   const greg_t *greg = uc->uc_mcontext.gregs;
@@ -292,9 +292,9 @@ static void collect_interpreter(LuaTop *cs, const LuaWalk *ls, const LuaArea *a,
   cand_add_fitting(cs, a, Lbase, pc);
   cand_add_fitting(cs, a, rb, pc);
   /* While C code enters the VM, PC is that of the run below. */
-  for (i = 0; i < 2 && i < ls->hs->nvm; i++)
-    if (ls->hs->vm[i].L == a->L) cand_add_fitting(cs, a, Lbase, ls->hs->vm[i].pc);
-  if (ls->g->vmstate == ~LJ_VMST_C) {
+  for (i = 0; i < 2 && i < in->hs->nvm; i++)
+    if (in->hs->vm[i].L == a->L) cand_add_fitting(cs, a, Lbase, in->hs->vm[i].pc);
+  if (in->g->vmstate == ~LJ_VMST_C) {
     cand_add(cs, Lbase, 0);
     cand_add(cs, base, 0);
   } else {
@@ -302,7 +302,7 @@ static void collect_interpreter(LuaTop *cs, const LuaWalk *ls, const LuaArea *a,
     cand_add(cs, Lbase, 0);
   }
   /* A coroutine's results replace the frame of coroutine.resume. */
-  if (vf && lj_safeload_word(ls->pk, vf->cf + CFRAME_OFS_PC, &saved)) {
+  if (vf && lj_safeload_word(in->pk, vf->cf + CFRAME_OFS_PC, &saved)) {
     cand_add_caller(cs, a, Lbase, saved);
     if ((saved & FRAME_TYPEP) == FRAME_CONT)
       cand_add_below(cs, a, Lbase, saved & ~(uint64_t)FRAME_TYPEP);
@@ -312,39 +312,39 @@ static void collect_interpreter(LuaTop *cs, const LuaWalk *ls, const LuaArea *a,
 /* C code was interrupted that the VM called: the interpreter saved its base in
 ** L->base or, around a few calls of fast functions, in RB.
 */
-static void collect_called(LuaTop *cs, const LuaWalk *ls, const LuaArea *a,
+static void collect_called(LuaTop *cs, const LuaInput *in, const LuaArea *a,
 			   const VMFrame *vf, uintptr_t Lbase)
 {
   uintptr_t pc = vf ? vf->pc : 0;
   /* What is recorded is run by the interpreter, too. */
-  if (vf && (ls->g->vmstate == ~LJ_VMST_INTERP || ls->g->vmstate == ~LJ_VMST_RECORD)) {
+  if (vf && (in->g->vmstate == ~LJ_VMST_INTERP || in->g->vmstate == ~LJ_VMST_RECORD)) {
     cand_add_fitting(cs, a, vf->rb, pc);
     cand_add_overwritten(cs, a, vf->rb, pc);
   }
-  if (ls->g->vmstate == ~LJ_VMST_INTERP && vf) {
+  if (in->g->vmstate == ~LJ_VMST_INTERP && vf) {
     cand_add_fitting(cs, a, Lbase, pc);
     cand_add_caller(cs, a, Lbase, pc);
     if ((pc & FRAME_TYPEP) == FRAME_CONT)
       cand_add_below(cs, a, Lbase, pc & ~(uint64_t)FRAME_TYPEP);
   }
-  if (ls->g->vmstate == ~LJ_VMST_C) cand_add_entered(cs, a, Lbase);
+  if (in->g->vmstate == ~LJ_VMST_C) cand_add_entered(cs, a, Lbase);
   else if (vf) cand_add_left(cs, a, vf, Lbase);
   cand_add(cs, Lbase, pc);
 }
 
 /* A base. While a stack is moved, it is still the address in the old one. */
-static uintptr_t moved_base(const LuaWalk *ls, const LuaArea *a, uintptr_t base)
+static uintptr_t moved_base(const LuaInput *in, const LuaArea *a, uintptr_t base)
 {
-  if (ls->moving == a->L && base - a->bot >= a->end - a->bot)
-    base += a->bot - LJ_FR2 * sizeof(TValue) - ls->moving_from;
+  if (in->moving == a->L && base - a->bot >= a->end - a->bot)
+    base += a->bot - LJ_FR2 * sizeof(TValue) - in->moving_from;
   return base;
 }
 
-void lj_luatop_find(LuaTop *top, const LuaWalk *ls, const LuaArea *a, const ucontext_t *uc)
+void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a, const ucontext_t *uc)
 {
-  const HostWalk *hs = ls->hs;
+  const HostWalk *hs = in->hs;
   const VMFrame *vf = hs->nvm ? &hs->vm[0] : NULL, *code = vf;
-  uintptr_t Lbase = moved_base(ls, a, (uintptr_t)a->L->base);
+  uintptr_t Lbase = moved_base(in, a, (uintptr_t)a->L->base);
   uint32_t i;
   top->n = 0;
   top->ts.runs = top->ts.exits = 0;
@@ -359,20 +359,63 @@ void lj_luatop_find(LuaTop *top, const LuaWalk *ls, const LuaArea *a, const ucon
   ** the Lua code that it works for runs on the next one.
   */
   for (i = 1; i < hs->nvm && i < HOSTWALK_VMFRAMES && hs->vm[i].L == a->L &&
-	      lj_luatop_isbare(a, code->cf, Lbase - 8);
+	      lj_luatop_hasnoframe(a, code->cf, Lbase - 8);
        i++)
     code = &hs->vm[i];
 #if LJ_HASJIT
   if (code && code->place != VMF_INTERP) {
     TraceStack *ts = &top->ts;
-    lj_luatrace_look(ts, a, ls->g, code, Lbase, ls->moving == a->L, code == vf ? uc : NULL);
+    lj_luatrace_look(ts, a, in->g, code, Lbase, in->moving == a->L, code == vf ? uc : NULL);
     if (ts->runs) {
-      cand_add(top, moved_base(ls, a, ts->base), 0);
+      cand_add(top, moved_base(in, a, ts->base), 0);
       return;
     }
     if (ts->pc) cand_add_fitting(top, a, ts->base, ts->pc);
   }
 #endif
-  if (hs->leaf == LEAF_VM) collect_interpreter(top, ls, a, vf, Lbase, uc);
-  else collect_called(top, ls, a, code, Lbase);
+  if (hs->leaf == LEAF_VM) collect_interpreter(top, in, a, vf, Lbase, uc);
+  else collect_called(top, in, a, code, Lbase);
+}
+
+/* -- A stack that is being moved ------------------------------------------------ */
+
+#define MOVE_CWORDS 128 /* Words of the C stack that are searched. */
+#define MOVE_LOST   8   /* Words of freed memory that may be overwritten. */
+
+/* Does this address hold a copy of the stack of L, which was at from? The first slot
+** is L itself. The other slots in use must be the same as in the old memory. The
+** allocator may have overwritten the first few of those.
+*/
+static int is_copy(SafeLoad *pk, lua_State *L, uintptr_t from, uintptr_t to)
+{
+  const uintptr_t used = (uintptr_t)L->top - from;
+  uintptr_t ofs, old, new;
+  if (to == from || !lj_safeload_word(pk, to, &new) ||
+      new != (((uint64_t)LJ_TTHREAD << 47) | (uintptr_t)L))
+    return 0;
+  for (ofs = sizeof(TValue); ofs < used; ofs += sizeof(TValue)) {
+    if (!lj_safeload_word(pk, to + ofs, &new) || !lj_safeload_word(pk, from + ofs, &old))
+      return 0;
+    if (old != new &&ofs >= MOVE_LOST * sizeof(TValue)) return 0;
+  }
+  return 1;
+}
+
+uintptr_t lj_luatop_newstack(const LuaInput *in, const ucontext_t *uc)
+{
+  SafeLoad *pk = in->pk;
+  lua_State *L = in->moving;
+  const uintptr_t from = in->moving_from;
+  const greg_t *greg = uc->uc_mcontext.gregs;
+  uintptr_t sp = (uintptr_t)greg[REG_RSP] & ~(uintptr_t)7, to;
+  int i;
+  if ((uintptr_t)tvref(L->stack) != from ||
+      (uintptr_t)L->top - from > (uintptr_t)L->stacksize * sizeof(TValue))
+    return 0;
+  for (i = REG_R8; i <= REG_RCX; i++)
+    if (is_copy(pk, L, from, (uintptr_t)greg[i])) return (uintptr_t)greg[i];
+  for (i = 0; i < MOVE_CWORDS; i++)
+    if (lj_safeload_word(pk, sp + (uintptr_t)i * 8, &to) && is_copy(pk, L, from, to))
+      return to;
+  return 0;
 }

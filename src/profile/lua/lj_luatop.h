@@ -1,17 +1,16 @@
 /*
-** The top frame of a sample's Lua stack: where it may be.
+** Candidates for the top frame of a sample's Lua stack.
+** Context: handler
 **
-** The VM keeps no record of its top frame while it runs Lua code, so the frame
-** base is looked for where the VM may hold it at that instruction: a short list
-** of candidates, best first, which the walk of the stack tries. Runs in the
-** signal handler.
+** The VM keeps no record of its top frame while it runs Lua code. The handler reads the
+** frame base from the places where the VM may hold it at the interrupted instruction.
+** It makes a short list of candidates, the best one first, and the walk tries them.
 */
 
 #ifndef _LJ_LUATOP_H
 #define _LJ_LUATOP_H
 
 #include "profile/lua/lj_luaframe.h"
-#include "profile/lua/lj_luawalk.h"
 #include "profile/lua/lj_luatrace.h"
 
 #define LUATOP_CANDIDATES 16
@@ -32,13 +31,22 @@ typedef struct LuaTop {
 /* Look for the top frame of the stack that the innermost VM frame runs on, or of
 ** the main thread if there is none. Async-signal-safe.
 */
-LJ_FUNC void lj_luatop_find(LuaTop *top, const LuaWalk *ls, const LuaArea *a,
+LJ_FUNC void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a,
 			    const ucontext_t *uc);
 
-/* Can lj_luatop_isbare be true of a VM frame? */
-LJ_FUNC int lj_luatop_maybebare(SafeLoad *pk, uintptr_t cf);
+/* Can a VM frame be without a Lua frame? See lj_luatop_hasnoframe. */
+LJ_FUNC int lj_luatop_maynoframe(SafeLoad *pk, uintptr_t cf);
 
 /* Is cf a VM frame that runs no Lua frame of its own, with frame on top? */
-LJ_FUNC int lj_luatop_isbare(const LuaArea *a, uintptr_t cf, uintptr_t frame);
+LJ_FUNC int lj_luatop_hasnoframe(const LuaArea *a, uintptr_t cf, uintptr_t frame);
+
+/* Find the new address of the stack of in->moving, whose old memory is freed.
+** Returns 0 if it is not found. Async-signal-safe.
+**
+** LuaJIT reallocates a stack, and stores its new address some forty instructions later.
+** In between, the allocator may write words of its own into the old memory. The
+** interrupted code holds the new address in a register or on the C stack.
+*/
+LJ_FUNC uintptr_t lj_luatop_newstack(const LuaInput *in, const ucontext_t *uc);
 
 #endif

@@ -1,6 +1,6 @@
 /*
-** Lua stack of a sample, read from the interrupted machine state.
-** Runs in the signal handler; see the header for the contract.
+** Unwinder of the Lua stack: frames of a sample, from the interrupted machine state.
+** Context: handler
 */
 
 #define lj_luawalk_c
@@ -14,11 +14,24 @@
 #include "lj_ff.h"
 #include "lj_gc.h"
 #include "profile/symbols/lj_callname.h"
-#include "profile/lua/lj_lmove.h"
 #include "profile/lua/lj_luawalk.h"
-#include "profile/lua/lj_luatop.h"
 
 #define LUAWALK_THREADS 1000 /* Nested coroutines walked at most. */
+
+/* -- Refusals ---------------------------------------------------------------- */
+
+/* A check refuses the current candidate after so many steps in this coroutine.
+** Returns 0.
+*/
+static LJ_NOINLINE int refuse(LuaWalk *ls, uint32_t depth, int code)
+{
+  uint32_t far = ls->passed + depth + 1;
+  if (far > ls->furthest) {
+    ls->furthest = far;
+    ls->refused = code;
+  }
+  return 0;
+}
 
 /* -- Frames ------------------------------------------------------------------ */
 
@@ -37,6 +50,17 @@ static int frame_contvalid(const LuaArea *a, uintptr_t f, uintptr_t prev, uintpt
   *pc = (uintptr_t)lj_luaframe_link(f - 16);
   if (*cont == LJ_CONT_TAILCALL || *cont == LJ_CONT_FFI_CALLBACK) return 1;
   return lj_hostwalk_isvm(*cont) && (!ff.pt || lj_luaframe_pcinproto(ff.pt, *pc));
+}
+
+/* Which check of frame_contvalid refuses the frame? */
+static LJ_NOINLINE int cont_refusal(const LuaArea *a, uintptr_t f, uintptr_t prev)
+{
+  FrameFunc ff;
+  if (!lj_luaframe_has(a, f - 24) || !lj_luaframe_has(a, prev))
+    return SPF_REFUSED_CONT_OUTSIDE;
+  if (!lj_luaframe_func(a, prev, &ff)) return SPF_REFUSED_CONT_CALLER;
+  return lj_hostwalk_isvm(lj_luaframe_link(f - 24)) ? SPF_REFUSED_CONT_PC
+						    : SPF_REFUSED_CONT_NOT_VM;
 }
 
 /* Is the function of a frame the builtin pcall or xpcall? */
@@ -64,7 +88,7 @@ static uint32_t func_line(SafeLoad *pk, const GCproto *pt, uintptr_t pc)
 /* Push a frame that the steps of the walk find. */
 static LJ_AINLINE void push_step(LuaWalk *ls, FrameWord w)
 {
-  lj_luamemo_word(&ls->tail, w);
+  lj_luamemo_word(&ls->memo, w);
   lj_framelist_push(ls->frames, w);
 }
 
@@ -99,11 +123,11 @@ static int push_proto(LuaWalk *ls, const GCproto *pt, uintptr_t pc)
     push_site(ls, site);
     return 1;
   }
-  fe = lj_functab_see(ls->funcs, ls->pk, pt);
+  fe = lj_functab_see(ls->funcs, ls->in.pk, pt);
   if (!fe) return 0;
-  w = frame_word2(SPF_FRAME_LFUNC, fe->fid, func_line(ls->pk, pt, pc));
+  w = frame_word2(SPF_FRAME_LFUNC, fe->fid, func_line(ls->in.pk, pt, pc));
   if (lj_luaframe_pcinproto(pt, pc) &&
-      lj_safeload_vm(ls->pk, (const BCIns *)pc - 1, sizeof(BCIns)))
+      lj_safeload_vm(ls->in.pk, (const BCIns *)pc - 1, sizeof(BCIns)))
     lj_luasites_set(&ls->sites, ls->funcs, pt, pc, w);
   ls->unnamed = lj_callname_wanted(fe) ? fe : NULL;
   push_word(ls, w, TOP_LUA);
@@ -120,7 +144,7 @@ static int push_func(LuaWalk *ls, const FrameFunc *ff, uintptr_t pc)
 {
   if (ff->pt) return push_proto(ls, ff->pt, pc);
   if (ff->fn->c.ffid == FF_C)
-    lj_luamemo_load(&ls->tail, (uintptr_t)&ff->fn->c.f, (uintptr_t)ff->fn->c.f);
+    lj_luamemo_load(&ls->memo, (uintptr_t)&ff->fn->c.f, (uintptr_t)ff->fn->c.f);
   push_cfunc(ls, ff->fn->c.ffid, ff->fn->c.f);
   return 1;
 }
@@ -132,38 +156,44 @@ static void chain_set(LuaWalk *ls, LuaChain *ch, uintptr_t link)
   ch->last = ch->cf;
   ch->cf = link & (uintptr_t)CFRAME_RAWMASK;
   ch->resume = (link & CFRAME_RESUME) != 0;
-  ch->bare = (ch->cf != 0 && lj_luatop_maybebare(ls->pk, ch->cf));
+  ch->may_lack_lua = (ch->cf != 0 && lj_luatop_maynoframe(ls->in.pk, ch->cf));
 }
 
-/* The step depends on whether the current VM frame may be bare, and on whose. */
-static void chain_keepbare(LuaWalk *ls, const LuaChain *ch)
+/* The step depends on whether the current VM frame may be no_lua_frame, and on whose. */
+static void chain_recordkind(LuaWalk *ls, const LuaChain *ch)
 {
   uintptr_t addr = ch->cf + CFRAME_OFS_NRES, nres = 0;
-  if (!ls->tail.keeps) return;
-  lj_safeload_word(ls->pk, addr, &nres);
-  lj_luamemo_load(&ls->tail, addr + 1, nres);
+  if (!ls->memo.records) return;
+  lj_safeload_word(ls->in.pk, addr, &nres);
+  lj_luamemo_load(&ls->memo, addr + 1, nres);
 }
 
-/* Pass one VM frame. */
+/* Pass one VM frame. Returns 0 if there is none (ch->cf is 0), or it is unreadable. */
 static int chain_pass(LuaWalk *ls, LuaChain *ch)
 {
   uintptr_t link;
-  if (ch->cf == 0) return 0; /* More boundaries than VM frames. */
+  if (ch->cf == 0) return 0;
   push_step(ls, frame_word(ch->resume ? SPF_FRAME_RESUME : SPF_FRAME_CBOUND, 0));
   ls->nbounds++;
-  if (!lj_safeload_word(ls->pk, ch->cf + CFRAME_OFS_PREV, &link)) return 0;
-  lj_luamemo_load(&ls->tail, ch->cf + CFRAME_OFS_PREV, link);
+  if (!lj_safeload_word(ls->in.pk, ch->cf + CFRAME_OFS_PREV, &link)) return 0;
+  lj_luamemo_load(&ls->memo, ch->cf + CFRAME_OFS_PREV, link);
   chain_set(ls, ch, link);
-  if (ch->cf != 0) chain_keepbare(ls, ch);
+  if (ch->cf != 0) chain_recordkind(ls, ch);
   return 1;
+}
+
+/* Why could a VM frame not be passed? none: the code if there is none. */
+static int chain_refusal(const LuaChain *ch, int none)
+{
+  return ch->cf ? SPF_REFUSED_CFRAME_UNREADABLE : none;
 }
 
 /* PC that a Lua function saved in its VM frame before it left for C. */
 static uintptr_t chain_savedpc(LuaWalk *ls, const LuaChain *ch)
 {
   uintptr_t pc = 0;
-  if (ch->cf != 0 && lj_safeload_word(ls->pk, ch->cf + CFRAME_OFS_PC, &pc))
-    lj_luamemo_load(&ls->tail, ch->cf + CFRAME_OFS_PC, pc);
+  if (ch->cf != 0 && lj_safeload_word(ls->in.pk, ch->cf + CFRAME_OFS_PC, &pc))
+    lj_luamemo_load(&ls->memo, ch->cf + CFRAME_OFS_PC, pc);
   return pc;
 }
 
@@ -201,13 +231,13 @@ static int push_trace(LuaWalk *ls, const JitFind *at)
     if (!n->pt) {
       push_cfunc(ls, n->ffid, n->cfunc);
     } else {
-      if (!lj_luaframe_isproto(ls->pk, n->pt) ||
+      if (!lj_luaframe_isproto(ls->in.pk, n->pt) ||
 	  !push_proto(ls, n->pt, node_pc(n->pt, pos)))
 	return 0;
       if (n->parent < b->nnode && ls->unnamed) {
 	const GCproto *caller = b->node[n->parent].pt;
-	if (caller && lj_luaframe_isproto(ls->pk, caller))
-	  lj_callname_inlined(ls->funcs, ls->unnamed, ls->pk, ls->g, caller,
+	if (caller && lj_luaframe_isproto(ls->in.pk, caller))
+	  lj_callname_inlined(ls->funcs, ls->unnamed, ls->in.pk, ls->in.g, caller,
 			      node_pc(caller, n->callpos));
       }
     }
@@ -222,10 +252,10 @@ static int push_trace(LuaWalk *ls, const JitFind *at)
 static void push_work(LuaWalk *ls, const LuaTop *top)
 {
   uint32_t work, arg = 0;
-  switch (~ls->g->vmstate) {
+  switch (~ls->in.g->vmstate) {
   case LJ_VMST_GC:
     work = SPF_WORK_GC;
-    switch (ls->g->gc.state) {
+    switch (ls->in.g->gc.state) {
     case GCSpropagate: arg = SPF_GC_PROPAGATE; break;
     case GCSatomic: arg = SPF_GC_ATOMIC; break;
     case GCSsweepstring: arg = SPF_GC_SWEEPSTRING; break;
@@ -268,63 +298,65 @@ static LJ_AINLINE uintptr_t frame_caller(LuaWalk *ls, const LuaArea *a, uintptr_
 /* The rest of the coroutine is that of the last walk, from its n-th frame to the
 ** bottom.
 */
-static void walk_join(LuaWalk *ls, LuaChain *ch, uint32_t n)
+static void walk_reuse(LuaWalk *ls, LuaChain *ch, uint32_t n)
 {
-  const LuaMemoSteps *ts = &ls->tail.kept;
+  const LuaMemoSteps *ts = &ls->memo.saved;
   const LuaMemoState *s = &ts->state[n - 1];
-  ls->tail.walked_nbound = ls->nbounds;
+  ls->memo.walked_nbound = ls->nbounds;
   ls->nbounds += s->nbound;
-  if (s->nbound > 0) ch->last = ls->tail.last;
+  if (s->nbound > 0) ch->last = ls->memo.last;
   ch->cf = 0;
-  ls->tail.walked_last = ch->last;
+  ls->memo.walked_last = ch->last;
   if (!ls->leaf_only) lj_framelist_pushall(ls->frames, ts->word, s->word);
 }
 
 /* Walk the frames of one coroutine. Returns 1 if they are valid to the end.
-** bare: no frame runs on the innermost VM frame. at: the trace that runs on the
+** no_lua_frame: no frame runs on the innermost VM frame. at: the trace that runs on the
 ** top frame, or NULL.
 */
 static int walk_thread(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaChain *ch,
-		       int bare, const JitFind *at)
+		       int no_lua_frame, const JitFind *at)
 {
   uintptr_t f = top->frame, pc = top->pc, slots = 0;
   FrameFunc ff;
   LuaSite *site = NULL; /* Where this frame is, if that is remembered. */
   int known = 0;        /* The function of this frame has been read. */
   int skip = 0;         /* This frame is the lower part of a vararg frame. */
-  LuaMemo *tail = &ls->tail;
+  LuaMemo *memo = &ls->memo;
   uint32_t depth = 0;
-  if (bare && !chain_pass(ls, ch)) return 0;
-  lj_luamemo_begin(tail, a, ls->funcs, f, !ls->leaf_only);
+  if (no_lua_frame && !chain_pass(ls, ch))
+    return refuse(ls, 0, chain_refusal(ch, SPF_REFUSED_ENTRY_NO_CFRAME));
+  lj_luamemo_begin(memo, a, ls->funcs, f, !ls->leaf_only);
   for (;;) {
     uint64_t link;
     uintptr_t prev;
     FrameFunc here;
-    int keeps = tail->keeps && ls->top != TOP_NONE;
+    int keeps = memo->records && ls->top != TOP_NONE;
     uint32_t n;
-    if (tail->same > 0 && ls->top != TOP_NONE &&
-	(n = lj_luamemo_join(tail, f, pc, ch, skip)) > 0) {
-      walk_join(ls, ch, n);
-      tail->depth = depth + n;
+    if (memo->verified > 0 && ls->top != TOP_NONE &&
+	(n = lj_luamemo_reuse(memo, f, pc, ch, skip)) > 0) {
+      walk_reuse(ls, ch, n);
+      memo->depth = depth + n;
       return 1;
     }
     depth++;
-    if (keeps) lj_luamemo_step(tail, f, pc, ch, skip, ls->nbounds);
-    if (ch->bare) chain_keepbare(ls, ch);
-    while (ch->bare && lj_luatop_isbare(a, ch->cf, f))
-      if (!chain_pass(ls, ch)) return 0;
+    if (keeps) lj_luamemo_step(memo, f, pc, ch, skip, ls->nbounds);
+    if (ch->may_lack_lua) chain_recordkind(ls, ch);
+    while (ch->may_lack_lua && lj_luatop_hasnoframe(a, ch->cf, f))
+      if (!chain_pass(ls, ch)) return refuse(ls, depth, SPF_REFUSED_CFRAME_UNREADABLE);
     if (f == a->bot) {
-      if (keeps) lj_luamemo_keep(tail, f, NULL);
-      tail->walked_nbound = ls->nbounds;
-      tail->walked_last = ch->last;
-      tail->depth = depth;
+      if (keeps) lj_luamemo_save(memo, f, NULL);
+      memo->walked_nbound = ls->nbounds;
+      memo->walked_last = ch->last;
+      memo->depth = depth;
       return 1;
     }
-    if (!known && (!lj_luaframe_has(a, f) || !lj_luaframe_func(a, f, &ff))) return 0;
+    if (!known && (!lj_luaframe_has(a, f) || !lj_luaframe_func(a, f, &ff)))
+      return refuse(ls, depth, lj_luaframe_refusal(a, f));
     known = 0;
 #if LJ_HASJIT
     if (at) {
-      if (!push_trace(ls, at)) return 0;
+      if (!push_trace(ls, at)) return refuse(ls, depth, SPF_REFUSED_INLINED_INVALID);
       skip = (at->block != NULL); /* Its functions include this one. */
       at = NULL;
     }
@@ -332,7 +364,8 @@ static int walk_thread(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaC
     UNUSED(at);
 #endif
     if (site && !skip) push_site(ls, site);
-    else if (ff.fn && !skip && !push_func(ls, &ff, pc)) return 0;
+    else if (ff.fn && !skip && !push_func(ls, &ff, pc))
+      return refuse(ls, depth, SPF_REFUSED_NO_ID);
     site = NULL;
     if (!skip) slots = f + 8;
     skip = 0;
@@ -341,51 +374,56 @@ static int walk_thread(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaC
     if ((link & FRAME_TYPE) == FRAME_LUA) {
       pc = (uintptr_t)link;
       prev = frame_caller(ls, a, f, pc, &ff, &site);
-      if (prev == 0) return 0;
+      if (prev == 0) return refuse(ls, depth, lj_luaframe_caller_refusal(a, f, pc));
       known = 1;
     } else {
       uint64_t delta = link & ~(uint64_t)FRAME_TYPEP;
-      if (delta == 0 || delta > f - a->bot) return 0;
+      if (delta == 0) return refuse(ls, depth, SPF_REFUSED_LINK_ZERO);
+      if (delta > f - a->bot) return refuse(ls, depth, SPF_REFUSED_LINK_OUTSIDE);
       prev = f - (uintptr_t)delta;
       pc = 0;
       switch (link & FRAME_TYPEP) {
       case FRAME_C:
       case FRAME_CP:
-	if (!chain_pass(ls, ch)) return 0;
+	if (!chain_pass(ls, ch))
+	  return refuse(ls, depth, chain_refusal(ch, SPF_REFUSED_CALL_NO_CFRAME));
 	pc = chain_savedpc(ls, ch);
 	break;
       case FRAME_CONT: {
 	uintptr_t cont;
-	if (!frame_contvalid(a, f, prev, &cont, &pc)) return 0;
-	lj_luamemo_load(tail, f - 24, cont);
-	lj_luamemo_load(tail, f - 16, pc);
+	if (!frame_contvalid(a, f, prev, &cont, &pc))
+	  return refuse(ls, depth, cont_refusal(a, f, prev));
+	lj_luamemo_load(memo, f - 24, cont);
+	lj_luamemo_load(memo, f - 16, pc);
 	if (LJ_HASFFI && cont == LJ_CONT_FFI_CALLBACK) {
-	  if (!chain_pass(ls, ch)) return 0;
+	  if (!chain_pass(ls, ch))
+	    return refuse(ls, depth, chain_refusal(ch, SPF_REFUSED_CALLBACK_NO_CFRAME));
 	  pc = chain_savedpc(ls, ch);
 	}
 	break;
       }
       case FRAME_VARG: /* The lower part holds the same function. */
 	if (!lj_luaframe_has(a, prev) || lj_luaframe_slot(prev) != lj_luaframe_slot(f))
-	  return 0;
+	  return refuse(ls, depth, SPF_REFUSED_VARARG_DIFFERS);
 	skip = 1;
 	break;
       default: /* FRAME_PCALL, FRAME_PCALLH */
-	if (!frame_ispcallfunc(a, prev)) return 0;
+	if (!frame_ispcallfunc(a, prev))
+	  return refuse(ls, depth, SPF_REFUSED_PCALL_DIFFERS);
 	break;
       }
     }
     if (here.pt && ls->unnamed) {
       CallFrame cf = { here.fn, f, slots, prev, pc };
-      int is_final = lj_callname_isfinal(ls->unnamed, ls->g, &cf);
-      if (!is_final && !ls->pk->keeping) {
-	lj_callname_frame(ls->funcs, ls->unnamed, ls->pk, ls->g, &cf);
-	is_final = lj_callname_isfinal(ls->unnamed, ls->g, &cf);
+      int is_final = lj_callname_isfinal(ls->unnamed, ls->in.g, &cf);
+      if (!is_final && !ls->in.pk->keeping) {
+	lj_callname_frame(ls->funcs, ls->unnamed, ls->in.pk, ls->in.g, &cf);
+	is_final = lj_callname_isfinal(ls->unnamed, ls->in.g, &cf);
       }
       keeps = keeps && is_final;
     }
-    if (keeps && here.fn) lj_luamemo_keep(tail, f, here.fn);
-    else lj_luamemo_restart(tail);
+    if (keeps && here.fn) lj_luamemo_save(memo, f, here.fn);
+    else lj_luamemo_restart(memo);
     f = prev;
   }
 }
@@ -393,53 +431,62 @@ static int walk_thread(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaC
 /* -- Walking all coroutines -------------------------------------------------- */
 
 /* Find the coroutine that resumed another one, whose outermost VM frame is cf.
-** Sets *L to NULL if a host program did. Returns 0 if it cannot be known.
+** Sets *L to NULL if a host program did. Returns -1, or SPF_REFUSED_* if it is unknown.
 */
 static int find_resumer(const LuaWalk *ls, uintptr_t cf, lua_State **L)
 {
-  const HostWalk *hs = ls->hs;
+  const HostWalk *hs = ls->in.hs;
   uintptr_t ret, p;
   uint32_t i;
   *L = NULL;
-  if (!lj_safeload_word(ls->pk, cf + CFRAME_SIZE - 8, &ret)) return 0;
+  if (!lj_safeload_word(ls->in.pk, cf + CFRAME_SIZE - 8, &ret))
+    return SPF_REFUSED_RESUMER_UNREADABLE;
   if (lj_hostwalk_isvm(ret)) { /* coroutine.resume called lj_vm_resume. */
     uintptr_t cf2 = cf + CFRAME_SIZE;
-    if (!lj_safeload_word(ls->pk, cf2 + CFRAME_OFS_L, &p) ||
-	!lj_hostwalk_isthread(ls->pk, ls->g, p) ||
+    if (!lj_safeload_word(ls->in.pk, cf2 + CFRAME_OFS_L, &p) ||
+	!lj_hostwalk_isthread(ls->in.pk, ls->in.g, p) ||
 	(uintptr_t)cframe_raw(((lua_State *)p)->cframe) != cf2)
-      return 0;
+      return SPF_REFUSED_RESUMER_UNLINKED;
     *L = (lua_State *)p;
-    return 1;
+    return -1;
   }
   for (i = 0; i < hs->nvm && i < HOSTWALK_VMFRAMES; i++) /* lua_resume() */
     if (hs->vm[i].cf > cf) {
       *L = hs->vm[i].L;
-      return 1;
+      return -1;
     }
-  return hs->broken < 0 && hs->nvm <= HOSTWALK_VMFRAMES;
+  return hs->broken < 0 && hs->nvm <= HOSTWALK_VMFRAMES ? -1 : SPF_REFUSED_RESUMER_UNKNOWN;
 }
 
 /* Walk from a top frame of L to the bottom of the last resumer. Returns 1 if all
 ** frames are valid, 0 if not, -1 if there is no frame for a VM frame.
 */
-static int walk_threads(LuaWalk *ls, lua_State *L, const LuaTop *top, int i, int bare)
+static int walk_threads(LuaWalk *ls, lua_State *L, const LuaTop *top, int i,
+			int no_lua_frame)
 {
   Candidate c = top->c[i];
   const JitFind *at = top->ts.runs ? &top->ts.at : NULL;
-  int n;
+  int n, refused;
   for (n = 0; n < LUAWALK_THREADS; n++) {
     LuaArea a;
     LuaChain ch;
     ch.cf = ch.last = 0;
-    if (!lj_luawalk_area(ls, &a, L) || !lj_safeload_vm(ls->pk, L, sizeof(lua_State)))
-      return 0;
+    if (!lj_luaframe_area(&a, &ls->in, L) ||
+	!lj_safeload_vm(ls->in.pk, L, sizeof(lua_State)))
+      return refuse(ls, 0, SPF_REFUSED_RESUMER_NO_STACK);
     chain_set(ls, &ch, (uintptr_t)L->cframe);
-    if (!walk_thread(ls, &a, &c, &ch, bare && n == 0, at)) return 0;
-    if (ch.cf != 0) return -1; /* A VM frame is left over. */
+    if (!walk_thread(ls, &a, &c, &ch, no_lua_frame && n == 0, at)) return 0;
+    ls->passed += ls->memo.depth;
+    if (ch.cf != 0) {
+      refuse(ls, 0, SPF_REFUSED_CFRAME_LEFT);
+      return -1;
+    }
     /* Below the main thread, or if it runs in no VM frame, is the host. */
-    if (ch.last == 0 || L == mainthread(ls->g)) return 1;
-    if (!find_resumer(ls, ch.last, &L)) {
+    if (ch.last == 0 || L == mainthread(ls->in.g)) return 1;
+    refused = find_resumer(ls, ch.last, &L);
+    if (refused >= 0) {
       ls->broken = SPF_BROKEN_NO_CFI;
+      ls->refused = refused;
       lj_framelist_push(ls->frames, frame_word(SPF_FRAME_BROKEN, ls->broken));
       return 1;
     }
@@ -448,19 +495,21 @@ static int walk_threads(LuaWalk *ls, lua_State *L, const LuaTop *top, int i, int
     c.pc = 0;
     at = NULL;
   }
-  return 0;
+  return refuse(ls, 0, SPF_REFUSED_THREADS_MAX);
 }
 
-/* Walk from one of the candidates. */
-static int walk_candidate(LuaWalk *ls, lua_State *L, const LuaTop *top, int i, int bare)
+int lj_luawalk_try(LuaWalk *ls, lua_State *L, const LuaTop *top, int i, int no_lua_frame)
 {
+  int res;
   lj_framelist_reset(ls->frames);
   ls->top = TOP_NONE;
   ls->broken = -1;
-  ls->nbounds = 0;
+  ls->nbounds = ls->passed = 0;
   push_work(ls, top);
   if (top->c[i].ffid) push_cfunc(ls, top->c[i].ffid, NULL);
-  return walk_threads(ls, L, top, i, bare);
+  res = walk_threads(ls, L, top, i, no_lua_frame);
+  if (res > 0 && ls->broken == SPF_BROKEN_TRACE) ls->refused = SPF_REFUSED_NO_POSITION;
+  return res;
 }
 
 /* Does LuaJIT's own allocator provide the memory, and say what it unmaps? */
@@ -474,42 +523,42 @@ static int memory_istold(const global_State *g)
 #endif
 }
 
-int lj_luawalk_area(const LuaWalk *ls, LuaArea *a, lua_State *L)
+int lj_luawalk_begin(LuaWalk *ls, lua_State **L, LuaArea *a)
 {
-  if (!lj_luaframe_area(a, ls->pk, L)) return 0;
-  if (LJ_UNLIKELY(ls->moving_to) && ls->moving == L) {
-    a->bot += ls->moving_to - ls->moving_from;
-    a->end += ls->moving_to - ls->moving_from;
-  }
-  return 1;
+  const HostWalk *hs = ls->in.hs;
+  *L = hs->nvm ? hs->vm[0].L : mainthread(ls->in.g);
+  ls->passed = ls->furthest = 0;
+  if (!lj_hostwalk_isthread(ls->in.pk, ls->in.g, (uintptr_t)*L))
+    return refuse(ls, 0, SPF_REFUSED_NO_THREAD);
+  return lj_luaframe_area(a, &ls->in, *L) || refuse(ls, 0, SPF_REFUSED_NO_STACK);
 }
 
-/* Walk from the candidates for the top frame of L. Returns 1 if one of them is valid,
-** 0 if there is none, -1 if none is valid.
+/* Walk from the candidates for the top frame. Returns 1 if one of them is valid,
+** 0 if there is no stack, -1 if none is valid.
 */
-static int walk_candidates(LuaWalk *ls, lua_State *L, const ucontext_t *uc)
+static int walk_candidates(LuaWalk *ls, const ucontext_t *uc)
 {
-  SafeLoad *pk = ls->pk;
+  SafeLoad *pk = ls->in.pk;
+  lua_State *L;
   LuaTop top;
   LuaArea a;
   int i;
-  top.n = 0;
-  if (lj_hostwalk_isthread(pk, ls->g, (uintptr_t)L) && lj_luawalk_area(ls, &a, L))
-    lj_luatop_find(&top, ls, &a, uc);
+  if (!lj_luawalk_begin(ls, &L, &a)) return 0;
+  lj_luatop_find(&top, &ls->in, &a, uc);
   for (i = 0; i < top.n; i++) {
-    int bare, res;
+    int no_lua_frame, res;
     /* While a VM frame is entered or left, it has no Lua frame of its own. */
-    for (bare = 0; bare <= 1; bare++) {
+    for (no_lua_frame = 0; no_lua_frame <= 1; no_lua_frame++) {
       uint32_t fresh = pk->fresh;
-      res = walk_candidate(ls, L, &top, i, bare);
+      res = lj_luawalk_try(ls, L, &top, i, no_lua_frame);
       if (res > 0) {
-	if (pk->fresh == fresh && ls->broken < 0) lj_luamemo_end(&ls->tail, ls->funcs);
+	if (pk->fresh == fresh && ls->broken < 0) lj_luamemo_end(&ls->memo, ls->funcs);
 	/* All that was read is memory of the VM, then: no need to probe it in
 	** the next sample. Walked again, because other candidates were read, too.
 	*/
 	if (pk->fresh != fresh && ls->broken < 0 && pk->kept != pk->generation) {
 	  pk->keeping = 1;
-	  walk_candidate(ls, L, &top, i, bare);
+	  lj_luawalk_try(ls, L, &top, i, no_lua_frame);
 	  pk->keeping = 0;
 	}
 	return 1;
@@ -517,20 +566,19 @@ static int walk_candidates(LuaWalk *ls, lua_State *L, const ucontext_t *uc)
       if (res == 0) break;
     }
   }
-  return top.n ? -1 : 0;
+  return -1;
 }
 
 void lj_luawalk_walk(LuaWalk *ls, const ucontext_t *uc)
 {
-  lua_State *L = ls->hs->nvm ? ls->hs->vm[0].L : mainthread(ls->g);
   int res;
-  if (!memory_istold(ls->g)) lj_safeload_forget(ls->pk);
-  lj_luamemo_sample(&ls->tail);
-  ls->moving_to = 0;
-  res = walk_candidates(ls, L, uc);
-  if (res < 0 && ls->moving) {
-    ls->moving_to = lj_lmove_find(ls->pk, ls->moving, ls->moving_from, uc);
-    if (ls->moving_to) res = walk_candidates(ls, L, uc);
+  if (!memory_istold(ls->in.g)) lj_safeload_forget(ls->in.pk);
+  lj_luamemo_sample(&ls->memo);
+  ls->in.moving_to = 0;
+  res = walk_candidates(ls, uc);
+  if (res < 0 && ls->in.moving) {
+    ls->in.moving_to = lj_luatop_newstack(&ls->in, uc);
+    if (ls->in.moving_to) res = walk_candidates(ls, uc);
   }
   if (res > 0) return;
   ls->broken = res < 0 ? SPF_BROKEN_CHAIN : SPF_BROKEN_NO_BASE;

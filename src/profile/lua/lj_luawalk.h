@@ -1,13 +1,13 @@
 /*
-** Lua stack of a sample, read from the interrupted machine state.
+** Unwinder of the Lua stack: frames of a sample, from the interrupted machine state.
+** Context: handler
 **
-** The VM keeps no record of its top frame while it runs Lua code, so the frame
-** base is looked for where the VM may hold it at that instruction, and a
-** candidate counts only if everything fits: function slots, links and PCs are
-** checked against each other from the top frame down to the bottom of the
-** stack. What does not fit is broken, never guessed.
+** The walk tries each candidate for the top frame (lj_luatop.h). It checks function
+** slots, links and PCs against each other, from the top frame to the bottom of the
+** stack. It takes the first candidate that passes every check. If none does, the stack
+** is broken, and the walk tells which check refused it.
 **
-** Runs in the signal handler: no lock, no allocation, every load checked.
+** It takes no lock, allocates nothing, and checks every load.
 */
 
 #ifndef _LJ_LUAWALK_H
@@ -20,6 +20,7 @@
 #include "profile/lua/lj_luaframe.h"
 #include "profile/lua/lj_luasites.h"
 #include "profile/lua/lj_luamemo.h"
+#include "profile/lua/lj_luatop.h"
 #include "profile/symbols/lj_functab.h"
 
 /* Kind of the top function. */
@@ -33,29 +34,38 @@ typedef enum TopFunc {
 
 typedef struct LuaWalk {
   /* Set by the caller, the rest cleared. */
-  SafeLoad *pk;          /* Fault-safe loads. */
-  global_State *g;       /* The VM. */
-  const HostWalk *hs;    /* Walked host stack: VM frames, leaf. */
-  FuncTab *funcs;        /* Gives Lua functions their ids. */
-  FrameList *frames;     /* Where the frames go. */
-  int leaf_only;         /* Only the top function is kept of them. */
-  lua_State *moving;     /* Its stack is being moved, or NULL. */
-  uintptr_t moving_from; /* Where that stack was before, */
-  uintptr_t moving_to;   /* and where it is if that is gone, or 0. */
+  LuaInput in;       /* What the walk starts from; moving_to is a result. */
+  FuncTab *funcs;    /* Gives Lua functions their ids. */
+  FrameList *frames; /* Where the frames go. */
+  int leaf_only;     /* Only the top function is kept of them. */
   /* Results. */
   TopFunc top;      /* Kind of the top function. */
   int broken;       /* SPF_BROKEN_* or -1. */
+  int refused;      /* SPF_REFUSED_* of a broken stack. */
   uint32_t nbounds; /* CBOUND and RESUME frames pushed. */
+  /* Of the candidates. */
+  uint32_t passed;   /* Steps of this one in the coroutines above the current one. */
+  uint32_t furthest; /* 1 + steps of the one that gives refused, 0 if none does. */
   /* Kept from walk to walk. */
   FuncEntry *unnamed; /* The last pushed function if it wants a name, else NULL. */
   LuaSites sites;     /* Places in functions. */
-  LuaMemo tail;       /* Steps of the last walk. */
+  LuaMemo memo;       /* Steps of the last walk. */
 } LuaWalk;
-
-/* Set up the stack of a coroutine, wherever it is. Returns 0 if it has none. */
-LJ_FUNC int lj_luawalk_area(const LuaWalk *ls, LuaArea *a, lua_State *L);
 
 /* Walk the Lua stack of an interrupted thread. Async-signal-safe. */
 LJ_FUNC void lj_luawalk_walk(LuaWalk *ls, const ucontext_t *uc);
+
+/* Coroutine that the walk of an interrupted thread begins with, and its stack. Returns
+** 0 if there is none, with ls->refused. Async-signal-safe.
+*/
+LJ_FUNC int lj_luawalk_begin(LuaWalk *ls, lua_State **L, LuaArea *a);
+
+/* Walk from the i-th candidate. no_lua_frame: no frame runs on the innermost VM frame.
+** Returns 1 if all frames are valid, 0 if not, -1 if a VM frame is left over. If not 1,
+** and no candidate came further since ls->furthest was 0, it sets ls->refused.
+** Async-signal-safe.
+*/
+LJ_FUNC int lj_luawalk_try(LuaWalk *ls, lua_State *L, const LuaTop *top, int i,
+			   int no_lua_frame);
 
 #endif

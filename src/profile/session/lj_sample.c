@@ -116,9 +116,11 @@ static int vm_state(const Session *s)
   }
 }
 
-static void lua_broken(Session *s, int reason)
+/* refused: SPF_REFUSED_* of the reason. */
+static void lua_broken(Session *s, int reason, int refused)
 {
   s->lua.broken = reason;
+  s->lua.refused = refused;
   lj_framelist_reset(&s->lua_frames);
   lj_framelist_push(&s->lua_frames, frame_word(SPF_FRAME_BROKEN, reason));
 }
@@ -131,9 +133,11 @@ static void compare_sides(Session *s)
   if (nvm == nbounds || s->host.broken >= 0 || s->lua.broken >= 0) return;
   if (nvm > nbounds) {
     s->lua.broken = SPF_BROKEN_JOIN;
+    s->lua.refused = SPF_REFUSED_LUA_FEWER;
     lj_framelist_push(&s->lua_frames, broken);
   } else {
     s->host.broken = SPF_BROKEN_JOIN;
+    s->host.refused = SPF_REFUSED_HOST_FEWER;
     lj_framelist_push(&s->host_frames, broken);
   }
 }
@@ -142,13 +146,17 @@ static void compare_sides(Session *s)
 static void walk_lua(Session *s, ucontext_t *uc)
 {
   lua_State *moving = s->p->moving;
-  s->lua.moving = moving;
-  s->lua.moving_from = s->p->moving_from;
+  s->lua.in.moving = moving;
+  s->lua.in.moving_from = s->p->moving_from;
   lj_luawalk_walk(&s->lua, uc);
   s->state = vm_state(s);
   if (s->p->opt.mode == LUAM_SYSPROF_CALLGRAPH && !s->p->opt.cb.backtracer)
     compare_sides(s);
-  if (s->lua.broken >= 0 && moving) lua_broken(s, SPF_BROKEN_STACK_MOVE);
+  if (s->lua.broken >= 0 && moving)
+    lua_broken(s, SPF_BROKEN_STACK_MOVE,
+	       s->lua.broken != SPF_BROKEN_CHAIN ? SPF_REFUSED_MOVE_OTHER
+	       : s->lua.in.moving_to             ? SPF_REFUSED_MOVE_INVALID
+						 : SPF_REFUSED_MOVE_NO_COPY);
 }
 
 /* The Lua side of one that does not: there is none. VM frames on its host stack
@@ -162,7 +170,10 @@ static void walk_nolua(Session *s)
   s->lua.nbounds = 0;
   s->state = SPF_VMST_CFUNC;
   if (s->host.nvm > 0 || s->p->opt.threads == LUAM_SYSPROF_THREADS_OWN)
-    lua_broken(s, SPF_BROKEN_NOT_VM);
+    lua_broken(s, SPF_BROKEN_NOT_VM,
+	       s->host.apart      ? SPF_REFUSED_VM_CHANGES
+	       : s->host.nvm == 0 ? SPF_REFUSED_VM_OUTSIDE
+				  : SPF_REFUSED_VM_WAITED);
 }
 
 /* Walk both stacks. Returns whether Lua data is in use, see walk_leave. */
@@ -235,11 +246,15 @@ static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
   reads = walk_both(s, uc);
   relaxed_add(&ev->samples, 1);
   relaxed_add(&s->counters[s->state], 1);
-  if (s->lua.broken >= 0)
+  if (s->lua.broken >= 0) {
     relaxed_add(&s->counters[SPF_COUNTER_LUA_BROKEN + s->lua.broken], 1);
+    relaxed_add(&s->counters[SPF_COUNTER_REFUSED + s->lua.refused], 1);
+  }
   if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT) {
-    if (s->host.broken >= 0)
+    if (s->host.broken >= 0) {
       relaxed_add(&s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken], 1);
+      relaxed_add(&s->counters[SPF_COUNTER_REFUSED + s->host.refused], 1);
+    }
     /* The next sample stands for what a lost one would have, too. */
     if (lj_stream_sample(&s->stream, (int)(ev - s->event), s->state,
 			 (now_ns - s->p->origin_ns) / 1000, ev->total - ev->taken,

@@ -197,12 +197,12 @@ Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
 		     ? NULL
 		     : &s->host_frames;
   s->host.few_vm_frames = p->opt.mode != LUAM_SYSPROF_CALLGRAPH;
-  s->lua.pk = &s->peek;
-  s->lua.g = p->g;
-  s->lua.hs = &s->host;
+  s->lua.in.pk = &s->peek;
+  s->lua.in.g = p->g;
+  s->lua.in.hs = &s->host;
   s->lua.funcs = &s->symtab.funcs;
   s->lua.frames = &s->lua_frames;
-  s->lua.tail.least = LUAMEMO_LEAST;
+  s->lua.memo.least = LUAMEMO_LEAST;
   s->lua.leaf_only = (p->opt.mode == LUAM_SYSPROF_LEAF);
   if (p->opt.mode == LUAM_SYSPROF_DEFAULT) return s;
   if (!buf) {

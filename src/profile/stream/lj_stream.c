@@ -42,7 +42,7 @@ static void counters_put(Stream *s)
   uint32_t i;
   s->wb.reserve = 0;
   mark = lj_wbuf_def_begin(&s->wb, SPF_COUNTERS);
-  for (i = 0; i < SPF_COUNTER__MAX; i++)
+  for (i = 0; i < SPF_COUNTER_REFUSED; i++)
     if (s->counters[i]) {
       lj_wbuf_uleb(&s->wb, i);
       lj_wbuf_uleb(&s->wb, s->counters[i]);
@@ -207,9 +207,29 @@ int lj_stream_dump(Stream *s)
   return s->wb.failed ? s->wb.err : 0;
 }
 
+/* Append which checks refused broken stacks. The reserved room is not for this record. */
+static void refusals_put(Stream *s)
+{
+  uint32_t i = SPF_COUNTER_REFUSED;
+  int tries;
+  while (i < SPF_COUNTER__MAX && !s->counters[i]) i++;
+  if (i == SPF_COUNTER__MAX) return;
+  for (tries = 0; tries < 2; tries++) {
+    size_t mark = lj_wbuf_def_begin(&s->wb, SPF_COUNTERS);
+    for (i = SPF_COUNTER_REFUSED; i < SPF_COUNTER__MAX; i++)
+      if (s->counters[i]) {
+	lj_wbuf_uleb(&s->wb, i);
+	lj_wbuf_uleb(&s->wb, s->counters[i]);
+      }
+    lj_wbuf_def_end(&s->wb, mark);
+    if (def_commit(s)) return;
+  }
+}
+
 int lj_stream_end(Stream *s)
 {
   names_put(s);
+  if (lj_wbuf_isopen(&s->wb)) refusals_put(s);
   if (lj_wbuf_isopen(&s->wb)) {
     size_t mark;
     counters_put(s);
