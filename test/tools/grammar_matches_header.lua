@@ -36,4 +36,24 @@ for reason = 0, G.SPF_BROKEN__MAX - 1 do
   t.ok(not join.reason(reason):find("%d"), "words for broken reason " .. reason)
 end
 
+-- The checks that the reader has words for, and their groups, as in the header.
+local refusals = require("sysprof.show.refusals")
+local checks, group, side = 0, nil, nil
+for line in header:gmatch("[^\n]+") do
+  if line:find("^/%* .*SPF_BROKEN_") then
+    group, side = line:match("SPF_BROKEN_[%u_]+"), line:match("^/%* (%u%l+) side") or ""
+  end
+  local name, words = line:match("^#define (SPF_REFUSED_%u[%u_]*) +%d+ +/%* (.*) %*/")
+  if name and not name:find("__MAX") then
+    local check = refusals.by_code[G[name]]
+    t.ok(check, name .. ": no words for it")
+    t.equal(check and check.group, G[group], name .. ": group")
+    local expected = side ~= "" and side or words:match("^%u%l+")
+    t.equal(check and check.side, expected:lower(), name .. ": side")
+    checks = checks + 1
+  end
+end
+t.equal(checks, G.SPF_REFUSED__MAX, "checks in the header")
+t.ok(G.SPF_COUNTER_REFUSED + G.SPF_REFUSED__MAX <= G.SPF_COUNTER__MAX, "counters for all")
+
 t.finish()

@@ -8,6 +8,7 @@
 local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
 local join = require("sysprof.show.join")
+local refusals = require("sysprof.show.refusals")
 local text = require("sysprof.base.text")
 
 local selfreport = {}
@@ -76,16 +77,24 @@ function selfreport.nothing(profile)
   return ("no samples in %.3f s of CPU time"):format(e.total / 1e6)
 end
 
-local function broken(profile, first)
-  local total, parts = 0, {}
-  for reason = 0, G.SPF_BROKEN__MAX - 1 do
-    local n = profile.counters[first + reason] or 0
+-- Appends a line for the broken stacks of a side ("lua", "host"), and a line for each
+-- group of them that tells which checks refused them.
+local function add_broken(list, profile, side)
+  local first = G["SPF_COUNTER_" .. side:upper() .. "_BROKEN"]
+  local total, parts, lines = 0, {}, {}
+  for group = 0, G.SPF_BROKEN__MAX - 1 do
+    local n, checks = profile.counters[first + group] or 0, {}
     total = total + n
-    if n > 0 then
-      parts[#parts + 1] = number(n) .. " " .. join.reason(reason)
+    if n > 0 then parts[#parts + 1] = number(n) .. " " .. join.reason(group) end
+    for _, check in ipairs(refusals.list(profile, side, group)) do
+      checks[#checks + 1] = number(check.count) .. " " .. check.words
+    end
+    if #checks > 0 then
+      lines[#lines + 1] = { side .. ": " .. join.reason(group), table.concat(checks, ", ") }
     end
   end
-  return total_of(total, parts)
+  list[#list + 1] = { side .. " stack broken", total_of(total, parts) }
+  for _, line in ipairs(lines) do list[#list + 1] = line end
 end
 
 local function states(profile, samples)
@@ -194,10 +203,10 @@ function selfreport.lines(profile)
     { "samples", ("%s, %d thread%s"):format(selfreport.totals(profile, true),
       #profile.thread_list, #profile.thread_list == 1 and "" or "s") },
     { "lost", lost },
-    { "lua stack broken", broken(profile, G.SPF_COUNTER_LUA_BROKEN) },
-    { "host stack broken", broken(profile, G.SPF_COUNTER_HOST_BROKEN) },
-    { "vm states", states(profile, samples) },
   }
+  add_broken(list, profile, "lua")
+  add_broken(list, profile, "host")
+  list[#list + 1] = { "vm states", states(profile, samples) }
   local function add(label, value)
     if value then list[#list + 1] = { label, value } end
   end
