@@ -105,12 +105,12 @@ static inline int step_alone_same(ucontext_t *uc)
 {
   const HostWalk *hs = &step.hs, *alone = &step.alone;
   uint32_t n = hs->nvm < HOSTWALK_VMFRAMES ? hs->nvm : HOSTWALK_VMFRAMES;
-  if (hs->tail.joined) {
+  if (hs->memo.reused) {
     step.joined++;
-    if (hs->tail.kept.step[hs->tail.joined - 1].vm) step.joined_vm++;
+    if (hs->memo.saved.step[hs->memo.reused - 1].vm) step.joined_vm++;
   }
   lj_framelist_reset(&step.alone_frames);
-  step.alone.tail.hi = 0;
+  step.alone.memo.hi = 0;
   lj_hostwalk_walk(&step.alone, uc);
   lj_framelist_finish(&step.alone_frames);
   return hs->leaf == alone->leaf && hs->broken == alone->broken && hs->nvm == alone->nvm &&

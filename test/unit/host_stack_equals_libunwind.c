@@ -91,7 +91,7 @@ static void handler(int sig, siginfo_t *info, void *context)
   lj_framelist_finish(&frames);
   t1 = now_ns();
   lj_framelist_reset(&alone_frames);
-  alone.tail.hi = 0;
+  alone.memo.hi = 0;
   lj_hostwalk_walk(&alone, uc);
   lj_framelist_finish(&alone_frames);
   t2 = now_ns();
@@ -106,8 +106,8 @@ static void handler(int sig, siginfo_t *info, void *context)
   scene.ours_ns += t1 - t0;
   scene.alone_ns += t2 - t1;
   scene.theirs_ns += t3 - t2;
-  scene.joined += hs.tail.joined != 0;
-  scene.copied += hs.tail.joined;
+  scene.joined += hs.memo.reused != 0;
+  scene.copied += hs.memo.reused;
   scene.alone_other += frames.n != alone_frames.n ||
 		       memcmp(frames.list, alone_frames.list,
 			      frames.len * sizeof(FrameWord)) != 0;

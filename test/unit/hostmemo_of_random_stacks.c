@@ -20,7 +20,7 @@
 static uintptr_t stack[WORDS];
 static CfiRule rules[RULES];
 static SafeLoad pk;
-static HostMemo tail;
+static HostMemo memo;
 
 typedef struct List {
   int n, ok; /* Whether it came to the root. */
@@ -60,7 +60,7 @@ static void make_rules(void)
   }
 }
 
-/* Walk from these registers, alone or with the tail. */
+/* Walk from these registers, alone or with the memo. */
 static void walk(List *l, CfiRegs regs, HostMemo *ht)
 {
   CfiResult res = CFI_STEP;
@@ -69,9 +69,9 @@ static void walk(List *l, CfiRegs regs, HostMemo *ht)
   while (res == CFI_STEP && l->n < STEPS) {
     FrameWord w = frame_word(SPF_FRAME_HOST, regs.r[CFI_REG_PC]);
     const CfiRule *rule = &rules[(regs.r[CFI_REG_PC] - (uintptr_t)stack) / 8 % RULES];
-    uint32_t n = ht ? lj_hostmemo_join(ht, &regs, NULL, 0) : 0;
+    uint32_t n = ht ? lj_hostmemo_reuse(ht, &regs, NULL, 0) : 0;
     if (n > 0) {
-      while (n > 0) l->frame[l->n++] = ht->kept.frame[--n];
+      while (n > 0) l->frame[l->n++] = ht->saved.frame[--n];
       l->ok = 1;
       break;
     }
@@ -106,16 +106,16 @@ int main(void)
     regs.r[CFI_REG_PC] = stack[at];
     regs.r[CFI_REG_BP] = (uintptr_t)&stack[at + 40 + random_below(4) * 4];
     regs.r[CFI_REG_BX] = random_below(2);
-    walk(&with, regs, &tail);
+    walk(&with, regs, &memo);
     walk(&alone, regs, NULL);
     CHECK_EQ(with.ok, alone.ok);
     CHECK_EQ(with.n, alone.n);
     CHECK(memcmp(with.frame, alone.frame, (size_t)with.n * sizeof(FrameWord)) == 0);
     if (check_failures > 10) break;
     whole += (uint32_t)with.ok;
-    if (tail.joined) {
+    if (memo.reused) {
       joined++;
-      steps += tail.joined;
+      steps += memo.reused;
     }
   }
   printf("%u walks came to the root, %u joined the last one, %u steps each\n", whole,

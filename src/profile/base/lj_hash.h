@@ -14,7 +14,7 @@
 /* An odd factor without a pattern: 2^64 divided by the golden ratio. */
 #define HASH_FACTOR U64x(9e3779b9, 7f4a7c15)
 /* A start value without a pattern, so that small words have large products. */
-#define HASH_START  U64x(a0761d64, 78bd642f)
+#define HASH_START U64x(a0761d64, 78bd642f)
 
 /* Multiply two words, and fold the product into one. */
 static LJ_AINLINE uint64_t hash_mul(uint64_t a, uint64_t b)

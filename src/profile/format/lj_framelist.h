@@ -1,10 +1,10 @@
 /*
-** List of frames of one side of a sample, as words of the stream.
+** Frame list: the frames of one side of a sample, as words of the stream.
+** Context: handler.
 **
-** Filled from the leaf to the root in the signal handler, without allocation.
-** Keeps the FRAMELIST_LEAF innermost and the FRAMELIST_ROOT outermost frames; what
-** lies between is cut and counted, so memory and size are bounded whatever the
-** depth.
+** Filled from the leaf to the root, without allocation. Keeps the FRAMELIST_LEAF
+** innermost and the FRAMELIST_ROOT outermost frames. It cuts and counts the frames between
+** them, so memory and size are bounded whatever the depth.
 */
 
 #ifndef _LJ_FRAMELIST_H
@@ -14,12 +14,11 @@
 #include "profile/format/lj_sysprof_format.h"
 
 #define FRAMELIST_LEAF 1000 /* Innermost frames kept. */
-#define FRAMELIST_ROOT 64   /* Outermost frames kept, if more were cut. */
+#define FRAMELIST_ROOT 64   /* Outermost frames kept, if there are more. */
 #define FRAMELIST_MAX  (FRAMELIST_LEAF + 1 + FRAMELIST_ROOT)
 
-/* A frame is one word: payload * 16 + kind, as in the stream. Where a kind has a
-** second field, e.g. a Lua function its line, that is in the upper half of the
-** payload's room.
+/* A frame is one word: payload * 16 + kind, as in the stream. Some kinds have a second
+** field, for example the line of a Lua function. It is in the upper half of the payload.
 */
 typedef uint64_t FrameWord;
 
@@ -37,7 +36,7 @@ typedef uint64_t FrameWord;
 #define FRAME_PAYLOAD_LO_MAX ((1u << (FRAME_AUX_SHIFT - FRAME_KIND_BITS)) - 1)
 
 typedef struct Frames {
-  uint32_t n;                     /* FrameList pushed, the cut ones included. */
+  uint32_t n;                     /* Frames pushed, with the cut ones. */
   uint32_t len;                   /* Words in list, set by lj_framelist_finish. */
   uint32_t bounds_cut;            /* Boundaries among the cut frames. */
   FrameWord list[FRAMELIST_MAX];  /* The words, leaf first. */
@@ -62,7 +61,7 @@ static LJ_AINLINE void lj_framelist_reset(FrameList *fr)
   fr->n = fr->len = fr->bounds_cut = 0;
 }
 
-/* Append the next frame towards the root. Async-signal-safe. */
+/* Append the next frame towards the root. */
 static LJ_AINLINE void lj_framelist_push(FrameList *fr, FrameWord w)
 {
   if (LJ_LIKELY(fr->n < FRAMELIST_LEAF)) {
@@ -76,7 +75,7 @@ static LJ_AINLINE void lj_framelist_push(FrameList *fr, FrameWord w)
   fr->n++;
 }
 
-/* Append n frames; they are in the opposite order. Async-signal-safe. */
+/* Append n frames, which are in the opposite order. */
 static inline void lj_framelist_pushall(FrameList *fr, const FrameWord *w, uint32_t n)
 {
   if (LJ_LIKELY(fr->n + n <= FRAMELIST_LEAF))
@@ -92,8 +91,8 @@ static LJ_AINLINE int frame_isfunc(FrameWord w)
 	 kind == SPF_FRAME_HOST;
 }
 
-/* Keep only the innermost function of a completed list, and what is said about
-** it leafward: what the VM does for it, its trace. Async-signal-safe.
+/* Keep only the innermost function of a completed list, and the frames that describe it:
+** work of the VM for it, its trace.
 */
 static LJ_AINLINE void lj_framelist_keepleaf(FrameList *fr)
 {
@@ -108,7 +107,7 @@ static LJ_AINLINE void lj_framelist_keepleaf(FrameList *fr)
   }
 }
 
-/* Complete the list: list[0..len) is valid afterwards. Async-signal-safe. */
+/* Complete the list: afterwards list[0..len) is valid. */
 static inline void lj_framelist_finish(FrameList *fr)
 {
   uint32_t i, first, kept;

@@ -1,5 +1,7 @@
 /*
-** Sysprof event stream, version 3: the one specification of its bytes.
+** Stream format, version 3: the one specification of the bytes of a profile.
+** Context: any thread (constants only).
+**
 ** The reader mirrors these names in tools/sysprof/grammar.lua and a test
 ** compares the two. doc/format.md explains them with a worked example.
 */

@@ -1,6 +1,6 @@
 /*
 ** Write buffer of the stream.
-** Runs in the signal handler and outside of it; see the header.
+** Context: handler, VM thread; see the header.
 */
 
 #define lj_wbuf_c
@@ -99,8 +99,8 @@ void lj_wbuf_str(WBuf *wb, const char *s, size_t len)
   for (i = 0; i < len; i++) lj_wbuf_byte(wb, (uint8_t)s[i]);
 }
 
-/* The length comes before the payload: room for two bytes is left, which is
-** enough for 16383 bytes, and one of them is taken back if not needed.
+/* The length comes before the payload. It gets two bytes, which are enough for 16383
+** bytes; lj_wbuf_def_end takes one back if the payload is short.
 */
 size_t lj_wbuf_def_begin(WBuf *wb, uint8_t tag)
 {
@@ -133,7 +133,7 @@ size_t lj_wbuf_short_begin(WBuf *wb)
   return wb->pos;
 }
 
-/* Most records are short: only behind the tag of a long one room is made. */
+/* Most records are short: only a long one is moved, to make room behind its tag. */
 void lj_wbuf_short_end(WBuf *wb, size_t mark, uint8_t tag, uint8_t mask)
 {
   size_t i, len, end = wb->pos, room;

@@ -1,11 +1,10 @@
 /*
-** Write buffer of the stream: cuts the records into chunks and hands each full
-** one to the writer.
+** Write buffer: cuts records into chunks with checksums, and gives them to the writer.
+** Context: handler and VM thread, never both at once; see the functions.
 **
-** A chunk is built in place in the caller's buffer; records are appended in
-** transactions, so that a chunk holds only whole samples with what they refer
-** to. Runs in the signal handler and, at start and stop, outside of it, never
-** in both at once. Allocates nothing.
+** Builds a chunk in place in the caller's buffer. The caller appends records in
+** transactions, so a chunk holds only whole samples and all their definitions. Allocates
+** nothing.
 */
 
 #ifndef _LJ_WBUF_H
@@ -19,7 +18,7 @@ typedef struct WBuf {
   uint8_t *buf;   /* Start of the buffer, NULL after its end. */
   size_t cap;     /* Its size. */
   size_t reserve; /* Bytes at the end that no record may use; the
-				** caller clears it to append a last one. */
+				** caller clears it for the last record. */
   size_t chunk;   /* Offset of the current chunk's header. */
   size_t done;    /* Offset behind the last committed record. */
   size_t pos;     /* Offset of the next byte. */
@@ -30,36 +29,34 @@ typedef struct WBuf {
   void *ctx;      /* The writer's. */
   int err;        /* errno of the writer's failure, or 0. */
   int failed;     /* The writer failed. */
-  uint64_t bytes; /* Bytes handed to the writer so far. */
+  uint64_t bytes; /* Bytes that the writer has taken. */
 } WBuf;
 
-/* Start a stream in buf; the first chunk is open afterwards. Not in the
-** handler: makes the CRC table.
-*/
+/* Start a stream in buf, and open the first chunk. Makes the CRC table. VM thread. */
 LJ_FUNC void lj_wbuf_init(WBuf *wb, uint8_t *buf, size_t cap, size_t reserve,
 			  luam_Sysprof_writer writer, void *ctx);
 
-/* Append to the current transaction. Async-signal-safe. */
+/* Append to the current transaction. */
 LJ_FUNC void lj_wbuf_byte(WBuf *wb, uint8_t b);
 LJ_FUNC void lj_wbuf_uleb(WBuf *wb, uint64_t v);
 LJ_FUNC void lj_wbuf_signed(WBuf *wb, int64_t d);
 LJ_FUNC void lj_wbuf_str(WBuf *wb, const char *s, size_t len);
 
-/* Open and close a definition around its payload. Async-signal-safe. */
+/* Open and close a definition around its payload. */
 LJ_FUNC size_t lj_wbuf_def_begin(WBuf *wb, uint8_t tag);
 LJ_FUNC void lj_wbuf_def_end(WBuf *wb, size_t mark);
 
-/* The same for a record that has its length in the bits mask of its tag, or all
-** of these bits set and what its length is more. Async-signal-safe.
+/* The same for a short record: the bits mask of its tag are its length. If all of them are
+** set, the rest of the length follows the tag.
 */
 LJ_FUNC size_t lj_wbuf_short_begin(WBuf *wb);
 LJ_FUNC void lj_wbuf_short_end(WBuf *wb, size_t mark, uint8_t tag, uint8_t mask);
 
-/* End the transaction. Returns 0 if it did not fit and was taken back. */
+/* End the transaction. Takes it back and returns 0 if it did not fit. */
 LJ_FUNC int lj_wbuf_commit(WBuf *wb);
 
-/* Complete the chunk, hand it to the writer and open the next one. Returns 0
-** if the stream has ended or the writer failed. Keeps errno in wb->err.
+/* Complete the chunk, give it to the writer and open the next one. Returns 0 if the writer
+** has ended the stream or failed, with its errno in wb->err.
 */
 LJ_FUNC int lj_wbuf_flush(WBuf *wb);
 
@@ -80,13 +77,13 @@ typedef void (*DefPayload)(WBuf *wb, const void *def);
 LJ_FUNC void lj_wbuf_define(const DefSink *to, uint8_t tag, DefPayload put,
 			    const void *def);
 
-/* How a difference is written that may be negative. */
+/* Zigzag code of a difference, which may be negative. */
 static LJ_AINLINE uint64_t wbuf_signed(int64_t d)
 {
   return ((uint64_t)d << 1) ^ (uint64_t)(d >> 63);
 }
 
-/* Does the stream go on? */
+/* Does the writer take more chunks? */
 static LJ_AINLINE int lj_wbuf_isopen(const WBuf *wb)
 {
   return wb->buf != NULL && !wb->failed;

@@ -1,6 +1,6 @@
 /*
-** Steps of host stack unwinding, remembered.
-** Runs in the signal handler; see the header.
+** Unwind cache.
+** Context: handler; see the header.
 */
 
 #define lj_cficache_c
@@ -13,10 +13,10 @@
 
 /* -- Is it still the same entry? ---------------------------------------------- */
 
-#define ENTRY_MAX 1024 /* Bytes of an entry that is remembered. */
+#define ENTRY_MAX 1024 /* Bytes of an entry that the cache can check. */
 
-/* Sum of an entry's bytes. Two words at a time do not wait for each other.
-** Returns 0 if it is too long, or too short to be one.
+/* Sum of an entry's bytes. The processor adds the words side by side. Returns 0 if the
+** length is not possible, or too large.
 */
 static uint64_t entry_sum(const uint8_t *p)
 {
@@ -33,8 +33,8 @@ static uint64_t entry_sum(const uint8_t *p)
   return (sum + hash_next(w, ~key)) | 1;
 }
 
-/* Sum of the entries that an address is described by: of its function, which
-** tells where the common one is, and of that.
+/* Sum of the two entries of an address: that of its function (FDE), which tells where the
+** common one (CIE) is, and the common one. Returns 0 if an entry has none.
 */
 static uint64_t entries_sum(CfiCache *cc, const uint8_t *fde)
 {
@@ -63,7 +63,7 @@ static int find_object(CfiCache *cc, const SafeLoad *pk, uintptr_t pc)
   return 1;
 }
 
-/* Is what was remembered true of what is loaded now? */
+/* Does the object that is loaded now have the entry of a cached step? */
 static int row_holds(CfiCache *cc, const CfiRow *row)
 {
   int32_t ofs;

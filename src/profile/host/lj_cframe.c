@@ -1,6 +1,6 @@
 /*
-** C frames of the VM: their layout, and the chains that link them.
-** Runs in the signal handler; see the header.
+** C frames of the VM: layout and chains.
+** Context: handler; see the header.
 */
 
 #define lj_cframe_c

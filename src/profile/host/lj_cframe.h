@@ -1,12 +1,12 @@
 /*
 ** C frames of the VM: their layout, and the chains that link them.
+** Context: handler.
 **
-** Each coroutine has a chain: lua_State.cframe is its innermost frame, and each
-** frame holds the one before it. Chains of several coroutines share a C stack,
-** and a program that switches C stacks puts them on several, so addresses in a
-** chain need not grow.
+** Each coroutine has a chain: lua_State.cframe is its innermost frame, and each frame
+** holds the one before it. Chains of several coroutines share a C stack. A program that
+** switches C stacks puts them on several, so addresses in a chain need not grow.
 **
-** Runs in the signal handler: no lock, no allocation, every load checked.
+** Takes no lock, allocates nothing, checks every load.
 */
 
 #ifndef _LJ_CFRAME_H
@@ -31,16 +31,16 @@
 /* Stack that the interpreter uses below its frame. */
 #define VMFRAME_SLACK (CFRAME_SIZE_JIT - CFRAME_SIZE)
 
-/* Stack that a trace, and the way out of it, use at most: slots that it spills
-** to (GCtrace.spadjust), and registers that an exit saves.
+/* Stack that a trace and the way out of it use at most: its spill slots
+** (GCtrace.spadjust), and the registers that an exit saves.
 */
 #define VMFRAME_TRACE_MAX (65536 + 1024)
 
-/* What ran on a C frame of the VM when it was left towards the leaf.
+/* Code that ran on a C frame of the VM when it was left towards the leaf.
 **
-** VMF_TRACE: code is in the machine code of a trace, and what the trace has on
-** its C frame is found from sp, which has the trace's own adjustment in it. If
-** the leaf is a helper of the VM without a frame, code is the call of it.
+** VMF_TRACE: code is in the machine code of a trace. sp includes the trace's own
+** adjustment, so it leads to the values that the trace has on its C frame. If the leaf is
+** a helper of the VM without a frame, code is the call of it.
 **
 ** VMF_EXIT: code is in
 ** - an exit stub: jit_base is set, vmstate is the trace, registers are its own;
@@ -57,9 +57,9 @@
 **   PC are complete. Entered from lj_vm_exit_handler, the same code is
 **   VMF_INTERP, and vmstate is EXIT for its first instructions.
 **
-** VMF_INTERP: anything else. The interpreter's registers are valid, but for the
-** way into and out of it. vmstate does not tell: a trace sets it to its number
-** with its first instructions, after jit_base was set by the interpreter.
+** VMF_INTERP: anything else. The interpreter's registers are valid, except on the way
+** into and out of it. vmstate does not tell: the interpreter sets jit_base, and the trace
+** sets vmstate later, with its first instructions.
 */
 typedef enum VMPlace {
   VMF_INTERP, /* The interpreter, or another part of the assembler VM. */
@@ -71,18 +71,18 @@ typedef enum VMPlace {
 typedef struct VMFrame {
   uintptr_t cf;   /* Address, as in lua_State.cframe without flags. */
   lua_State *L;   /* Coroutine it runs. */
-  VMPlace place;  /* What runs on it. */
-  uintptr_t code; /* Address there, inside of a call if one was made; 0 if
-			** it is behind a gap: then place is not known either. */
+  VMPlace place;  /* Code that runs on it. */
+  uintptr_t code; /* Address there, inside of the call if there was one; 0
+			** behind a gap: then place is unknown, too. */
   uintptr_t sp;   /* Stack pointer there, or after that call, or 0. */
   uintptr_t pc;   /* Interpreter's PC when it left for C, or 0. */
   uintptr_t rb;   /* Interpreter's RB then, or 0. */
 } VMFrame;
 
-#define CFRAME_CHAINS    8    /* Coroutines remembered. */
+#define CFRAME_CHAINS    8    /* Coroutines at a time. */
 #define CFRAME_LINKS_MAX 8192 /* Links followed during one walk. */
 
-/* How far the chains of coroutines have been followed. */
+/* How far a walk has followed the chains of coroutines. */
 typedef struct CFrameChains {
   struct {
     lua_State *L;   /* NULL if free. */
@@ -95,17 +95,17 @@ typedef struct CFrameChains {
 /* Is p a coroutine (or the main thread) of this VM? */
 LJ_FUNC int lj_cframe_isthread(SafeLoad *pk, const global_State *g, uintptr_t p);
 
-/* VM of a coroutine, whichever it is; NULL if p is none. */
+/* VM of any coroutine, NULL if p is not a coroutine. */
 LJ_FUNC global_State *lj_cframe_vm(SafeLoad *pk, uintptr_t p);
 
-/* Coroutine that a frame at this address would run, NULL if there is none. */
+/* Coroutine of a frame at this address, NULL if there is no frame of this VM. */
 LJ_FUNC lua_State *lj_cframe_L(SafeLoad *pk, const global_State *g, uintptr_t cf);
 
-/* Is there a frame of this coroutine which has not been passed yet? */
+/* Is this a frame of the coroutine that the walk has not passed yet? */
 LJ_FUNC int lj_cframe_linked(SafeLoad *pk, CFrameChains *cc, lua_State *L, uintptr_t cf);
 
-/* Was this frame, which is not linked, taken off its coroutine's chain? An error
-** does that while the C frames are still there.
+/* Was this frame, which is not linked, unlinked from its coroutine's chain? An error
+** unlinks C frames before they end.
 */
 LJ_FUNC int lj_cframe_unlinked(SafeLoad *pk, CFrameChains *cc, lua_State *L, uintptr_t cf);
 

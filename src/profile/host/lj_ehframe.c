@@ -1,6 +1,6 @@
 /*
-** Sections .eh_frame of loaded objects: finding the description of an address.
-** Runs in the signal handler; see the header.
+** Unwind tables: finds and reads the .eh_frame entry of an address.
+** Context: handler; see the header.
 */
 
 #define lj_ehframe_c

@@ -1,6 +1,6 @@
 /*
-** Tail of the host stack: the frames that it shares with the last sample.
-** Runs in the signal handler; see the header.
+** Cache of the last host walk.
+** Context: handler; see the header.
 */
 
 #define lj_hostmemo_c
@@ -11,20 +11,20 @@
 #include "profile/host/lj_hostmemo.h"
 
 /* MemoStep.r */
-static const uint8_t tail_reg[HOSTMEMO_REGS] = { CFI_REG_PC,  CFI_REG_BX,  CFI_REG_BP,
+static const uint8_t memo_reg[HOSTMEMO_REGS] = { CFI_REG_PC,  CFI_REG_BX,  CFI_REG_BP,
 						 CFI_REG_R12, CFI_REG_R13, CFI_REG_R14,
 						 CFI_REG_R15 };
 
-/* -- Joining kept steps ------------------------------------------------------- */
+/* -- Reusing saved steps ------------------------------------------------------ */
 
-/* Words of the first n kept steps. */
-static uint32_t kept_words(const MemoSteps *ts, uint32_t n)
+/* Words of the first n saved steps. */
+static uint32_t saved_words(const MemoSteps *ts, uint32_t n)
 {
   return n < ts->nstep ? ts->step[n].word : ts->nword;
 }
 
-/* Words, of the first n, that are as they were. */
-static uint32_t words_same(const MemoSteps *ts, uintptr_t hi, uint32_t n)
+/* Number of the first n words that have not changed. */
+static uint32_t words_verify(const MemoSteps *ts, uintptr_t hi, uint32_t n)
 {
   const uintptr_t *top = (const uintptr_t *)hi;
   const int32_t *at = ts->at;
@@ -38,72 +38,72 @@ static uint32_t words_same(const MemoSteps *ts, uintptr_t hi, uint32_t n)
   return i;
 }
 
-void lj_hostmemo_begin(HostMemo *ht, const SafeLoad *pk, int whole)
+void lj_hostmemo_begin(HostMemo *hm, const SafeLoad *pk, int whole)
 {
-  const MemoSteps *ts = &ht->kept;
+  const MemoSteps *ts = &hm->saved;
   uint32_t n = 0, same;
-  lj_hostmemo_restart(ht);
-  ht->same = ht->joined = 0;
-  ht->on = (whole && pk->stack_size != 0);
-  if (!ht->on) return;
-  ht->lo = pk->stack;
-  if (ht->hi == pk->stack + pk->stack_size) {
+  lj_hostmemo_restart(hm);
+  hm->verified = hm->reused = 0;
+  hm->on = (whole && pk->stack_size != 0);
+  if (!hm->on) return;
+  hm->lo = pk->stack;
+  if (hm->hi == pk->stack + pk->stack_size) {
     n = ts->nstep;
-    while (n > 0 && ts->step[n - 1].sp < ht->lo) n--; /* Not in use any more. */
-    same = words_same(ts, ht->hi, kept_words(ts, n));
-    while (n > 0 && kept_words(ts, n) > same) n--;
+    while (n > 0 && ts->step[n - 1].sp < hm->lo) n--; /* Below the used part. */
+    same = words_verify(ts, hm->hi, saved_words(ts, n));
+    while (n > 0 && saved_words(ts, n) > same) n--;
   } else {
-    ht->hi = pk->stack + pk->stack_size;
-    ht->kept.nstep = ht->kept.nword = ht->kept.nvm = 0;
+    hm->hi = pk->stack + pk->stack_size;
+    hm->saved.nstep = hm->saved.nword = hm->saved.nvm = 0;
   }
-  ht->same = n;
+  hm->verified = n;
 }
 
-uint32_t lj_hostmemo_join(HostMemo *ht, const CfiRegs *regs, const lua_State *L,
-			  uintptr_t expect)
+uint32_t lj_hostmemo_reuse(HostMemo *hm, const CfiRegs *regs, const lua_State *L,
+			   uintptr_t expect)
 {
-  const MemoSteps *ts = &ht->kept;
+  const MemoSteps *ts = &hm->saved;
   const MemoStep *step;
   uintptr_t sp = regs->r[CFI_REG_SP], diff = 0;
-  uint32_t n = ht->same;
+  uint32_t n = hm->verified;
   int i;
   while (n > 0 && ts->step[n - 1].sp < sp) n--;
-  ht->same = n;
+  hm->verified = n;
   if (n == 0) return 0;
   step = &ts->step[n - 1];
   if (step->sp != sp || step->valid != regs->valid) return 0;
-  for (i = 0; i < HOSTMEMO_REGS; i++) diff |= step->r[i] ^ regs->r[tail_reg[i]];
+  for (i = 0; i < HOSTMEMO_REGS; i++) diff |= step->r[i] ^ regs->r[memo_reg[i]];
   if (step->vm > 0) {
     const VMFrame *next = &ts->vm[step->vm - 1];
     diff |= ((uintptr_t)L ^ (uintptr_t)next->L) | (expect ^ next->cf);
   }
-  return ht->joined = (diff == 0 ? n : 0);
+  return hm->reused = (diff == 0 ? n : 0);
 }
 
-/* -- Keeping steps ------------------------------------------------------------ */
+/* -- Recording steps ---------------------------------------------------------- */
 
-static void add_word(HostMemo *ht, uintptr_t addr)
+static void add_word(HostMemo *hm, uintptr_t addr)
 {
-  MemoSteps *ts = &ht->fresh;
-  ts->at[ts->nword] = (int32_t)((intptr_t)(addr - ht->hi) / 8);
+  MemoSteps *ts = &hm->recording;
+  ts->at[ts->nword] = (int32_t)((intptr_t)(addr - hm->hi) / 8);
   ts->value[ts->nword++] = *(const uintptr_t *)addr;
 }
 
-/* Add a step that loads up to some words between lo and hi. Returns 0 if it cannot
-** be kept.
+/* Add a step that loads up to some words between lo and hi. Returns 0 if there is no room,
+** or if they are outside of the stack.
 */
-static int add_step(HostMemo *ht, const CfiRegs *regs, FrameWord frame, uint32_t words,
+static int add_step(HostMemo *hm, const CfiRegs *regs, FrameWord frame, uint32_t words,
 		    uintptr_t lo, uintptr_t hi)
 {
-  MemoSteps *ts = &ht->fresh;
+  MemoSteps *ts = &hm->recording;
   MemoStep *step = &ts->step[ts->nstep];
   uintptr_t sp = regs->r[CFI_REG_SP];
   int i;
-  if (!ht->on || ts->nstep == HOSTMEMO_STEPS || ts->nword + words > HOSTMEMO_WORDS ||
-      sp < ht->lo || lo < sp || hi < lo || hi > ht->hi || (hi & 7) != 0)
+  if (!hm->on || ts->nstep == HOSTMEMO_STEPS || ts->nword + words > HOSTMEMO_WORDS ||
+      sp < hm->lo || lo < sp || hi < lo || hi > hm->hi || (hi & 7) != 0)
     return 0;
   step->sp = sp;
-  for (i = 0; i < HOSTMEMO_REGS; i++) step->r[i] = regs->r[tail_reg[i]];
+  for (i = 0; i < HOSTMEMO_REGS; i++) step->r[i] = regs->r[memo_reg[i]];
   step->valid = regs->valid;
   step->word = ts->nword;
   step->vm = ts->nvm;
@@ -111,42 +111,42 @@ static int add_step(HostMemo *ht, const CfiRegs *regs, FrameWord frame, uint32_t
   return 1;
 }
 
-int lj_hostmemo_host(HostMemo *ht, const CfiRule *rule, const CfiRegs *regs,
+int lj_hostmemo_host(HostMemo *hm, const CfiRule *rule, const CfiRegs *regs,
 		     FrameWord frame)
 {
   uintptr_t sp = regs->r[CFI_REG_SP];
   uintptr_t cfa = regs->r[rule->cfa_reg] + (uintptr_t)(intptr_t)rule->cfa_ofs;
   int i;
   if (!(regs->valid & (1u << rule->cfa_reg))) return 0;
-  if (rule->is_root) return add_step(ht, regs, frame, 0, sp, ht->hi);
-  if (!add_step(ht, regs, frame, 1 + CFI_NSAVED, cfa - (uintptr_t)rule->depth * 8, cfa))
+  if (rule->is_root) return add_step(hm, regs, frame, 0, sp, hm->hi);
+  if (!add_step(hm, regs, frame, 1 + CFI_NSAVED, cfa - (uintptr_t)rule->depth * 8, cfa))
     return 0;
-  add_word(ht, cfa - 8);
+  add_word(hm, cfa - 8);
   for (i = 0; i < CFI_NSAVED; i++)
-    if (rule->saved[i]) add_word(ht, cfa - (uintptr_t)rule->saved[i] * 8);
+    if (rule->saved[i]) add_word(hm, cfa - (uintptr_t)rule->saved[i] * 8);
   return 1;
 }
 
-/* What is loaded to leave a VM frame. */
+/* Words that a walk loads to leave a VM frame. */
 static const int16_t vm_words[] = { CFRAME_OFS_PREV, VMFRAME_R14, VMFRAME_R15,
 				    VMFRAME_BX,      VMFRAME_BP,  VMFRAME_PC };
 #define VM_WORDS (sizeof(vm_words) / sizeof(vm_words[0]))
 
-int lj_hostmemo_vm(HostMemo *ht, const VMFrame *vf, const CfiRegs *regs, FrameWord frame)
+int lj_hostmemo_vm(HostMemo *hm, const VMFrame *vf, const CfiRegs *regs, FrameWord frame)
 {
-  MemoSteps *ts = &ht->fresh;
+  MemoSteps *ts = &hm->recording;
   size_t i;
   if (ts->nvm == HOSTMEMO_VMS ||
-      !add_step(ht, regs, frame, VM_WORDS, vf->cf, vf->cf + CFRAME_SIZE))
+      !add_step(hm, regs, frame, VM_WORDS, vf->cf, vf->cf + CFRAME_SIZE))
     return 0;
-  for (i = 0; i < VM_WORDS; i++) add_word(ht, vf->cf + (uintptr_t)vm_words[i]);
+  for (i = 0; i < VM_WORDS; i++) add_word(hm, vf->cf + (uintptr_t)vm_words[i]);
   ts->vm[ts->nvm++] = *vf;
   return 1;
 }
 
-/* First fresh step from which on all fit behind n kept ones. */
-static uint32_t fresh_fitting(const MemoSteps *from, uint32_t n, uint32_t words,
-			      uint32_t vms)
+/* First recorded step from which on all fit behind n saved ones. */
+static uint32_t recording_fitting(const MemoSteps *from, uint32_t n, uint32_t words,
+				  uint32_t vms)
 {
   uint32_t i;
   for (i = 0; i < from->nstep; i++)
@@ -157,15 +157,15 @@ static uint32_t fresh_fitting(const MemoSteps *from, uint32_t n, uint32_t words,
   return i;
 }
 
-void lj_hostmemo_end(HostMemo *ht)
+void lj_hostmemo_end(HostMemo *hm)
 {
-  MemoSteps *to = &ht->kept;
-  const MemoSteps *from = &ht->fresh;
-  uint32_t n = ht->joined;
-  uint32_t words = kept_words(to, n), vms = n ? to->step[n - 1].vm : 0, i, j;
+  MemoSteps *to = &hm->saved;
+  const MemoSteps *from = &hm->recording;
+  uint32_t n = hm->reused;
+  uint32_t words = saved_words(to, n), vms = n ? to->step[n - 1].vm : 0, i, j;
   if (from->nstep == 0) return;
-  i = fresh_fitting(from, n, words, vms);
-  if (i == from->nstep) return; /* As many are kept as can be. */
+  i = recording_fitting(from, n, words, vms);
+  if (i == from->nstep) return; /* No room for more. */
   to->nstep = n + from->nstep - i;
   to->nword = words + from->nword - from->step[i].word;
   to->nvm = vms + from->nvm - from->step[i].vm;

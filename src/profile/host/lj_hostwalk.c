@@ -1,6 +1,6 @@
 /*
-** Host stack: the C frames of a sample, and the VM's own among them.
-** Runs in the signal handler, but for the warmup; see the header. x86-64.
+** Host stack walk.
+** Context: handler, VM thread for the warmup; see the header. x86-64.
 */
 
 #define lj_hostwalk_c
@@ -22,20 +22,20 @@ int lj_hostwalk_warmup(void)
   return lj_vmcode_warmup();
 }
 
-/* Words that the frames take which the C library's unwinder leaves. */
+/* Words of the frames that the C library's unwinder leaves, at most. */
 #define LANDING_MAX 4096
 
 /* State of a walk. */
 typedef struct Walk {
   HostWalk *hs;
   CfiRegs regs;        /* Registers of the current frame. */
-  CFrameChains chains; /* VM frames that were crossed. */
+  CFrameChains chains; /* Chains of the crossed VM frames. */
   lua_State *L;        /* Coroutine that ran last, or NULL. */
   uintptr_t expect;    /* Its next VM frame, or 0. */
-  int kept;            /* This step was kept for the next walk. */
+  int recorded;        /* The memo has this step. */
 } Walk;
 
-/* Is the current frame's next instruction known, not only a return address? */
+/* Is the PC of the current frame its next instruction, and no return address? */
 #define walk_exact(w) (!(w)->regs.is_return)
 
 static void walk_push(Walk *w, FrameWord word)
@@ -64,7 +64,7 @@ static void walk_forget(Walk *w, int reg)
   w->regs.valid &= ~(1u << reg);
 }
 
-/* Load a saved register, and note whether it is known. */
+/* Load a saved register: known if it can be read. */
 static void walk_load(Walk *w, int reg, uintptr_t addr)
 {
   if (lj_safeload_word(w->hs->pk, addr, &w->regs.r[reg])) w->regs.valid |= 1u << reg;
@@ -83,7 +83,7 @@ static int walk_return(Walk *w, uintptr_t addr)
   return 1;
 }
 
-/* Return from a place that has only saved some registers. */
+/* Return from an incomplete frame, which has n saved registers. */
 static int walk_partial(Walk *w, int n, const uint8_t *saved)
 {
   uintptr_t sp = w->regs.r[CFI_REG_SP];
@@ -92,7 +92,7 @@ static int walk_partial(Walk *w, int n, const uint8_t *saved)
   return walk_return(w, sp + (uintptr_t)n * 8);
 }
 
-/* -- FrameList of the VM ----------------------------------------------------- */
+/* -- Frames of the VM -------------------------------------------------------- */
 
 /* Leave a complete VM frame. */
 static int walk_leave(Walk *w, uintptr_t cf)
@@ -112,7 +112,7 @@ static int walk_leave_trace(Walk *w, uintptr_t cf)
   return walk_leave(w, cf);
 }
 
-/* What runs on a VM frame, by the address there. */
+/* Code that runs on a VM frame, by the address there. */
 static VMPlace walk_place(const Walk *w, uintptr_t code)
 {
   const global_State *g = w->hs->g;
@@ -127,7 +127,7 @@ static VMPlace walk_place(const Walk *w, uintptr_t code)
   return lj_vmcode_isjit(&w->hs->areas, w->hs->pk, g, code) ? VMF_TRACE : VMF_INTERP;
 }
 
-/* Cross the linked VM frame at cf. gap: the frames above it are not known. */
+/* Cross the linked VM frame at cf. gap: the frames above it are missing. */
 static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
 {
   HostWalk *hs = w->hs;
@@ -145,9 +145,9 @@ static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
     vf->sp = gap ? 0 : sp;
     vf->pc = (known & (1u << CFI_REG_BX)) ? w->regs.r[CFI_REG_BX] : 0;
     vf->rb = (known & (1u << CFI_REG_BP)) ? w->regs.r[CFI_REG_BP] : 0;
-    if (hs->tail.on && !gap && !walk_exact(w) && cf == w->expect && L == w->L &&
+    if (hs->memo.on && !gap && !walk_exact(w) && cf == w->expect && L == w->L &&
 	lj_vmcode_part(code) == VMCODE_INTERP)
-      w->kept = lj_hostmemo_vm(&hs->tail, vf, &w->regs, frame_word(SPF_FRAME_VM, 0));
+      w->recorded = lj_hostmemo_vm(&hs->memo, vf, &w->regs, frame_word(SPF_FRAME_VM, 0));
   }
   hs->nvm++;
   w->L = L;
@@ -162,18 +162,18 @@ static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
   return walk_leave(w, cf);
 }
 
-/* May the next VM frame be on this thread? One that is on the stack that the thread
-** began with has the VM there, if it runs it at all.
+/* May the next VM frame be on this thread? If the VM runs on this thread, a frame on the
+** thread's first stack is of this thread.
 */
 static int walk_mayjump(const Walk *w)
 {
   const HostWalk *hs = w->hs;
   if (lj_hostwalk_iselsewhere(hs, w->regs.r[CFI_REG_SP]) || !hs->stack_hi)
-    return !hs->strict;
+    return !hs->cross_thread;
   return !lj_hostwalk_iselsewhere(hs, w->expect);
 }
 
-/* Nothing tells how to go on: the frames up to the next VM frame are missing. */
+/* The walk cannot go on: skip the frames up to the next VM frame. */
 static int walk_gap(Walk *w, int reason, int refused)
 {
   walk_broken(w, reason, refused);
@@ -192,9 +192,9 @@ static int walk_trace_fits(const Walk *w, const global_State *g, const lua_State
 	 lj_cframe_L(w->hs->pk, g, cf) == L;
 }
 
-/* -- FrameList of other VMs -------------------------------------------------- */
+/* -- Frames of other VMs ----------------------------------------------------- */
 
-/* VM whose compiled code has this register, which holds its dispatch table. */
+/* VM of the dispatch table in R14, where compiled code has its own. */
 static global_State *foreign_vm(Walk *w)
 {
   SafeLoad *pk = w->hs->pk;
@@ -210,8 +210,8 @@ static global_State *foreign_vm(Walk *w)
   return g;
 }
 
-/* The current frame may be one of another VM on this thread, which is host code
-** for ours. Returns 0 if it is not.
+/* Is the current frame one of another VM on this thread? Pushes it as host code and leaves
+** it, or returns 0.
 */
 static int walk_foreign(Walk *w, VMCode part, int *ok)
 {
@@ -245,9 +245,9 @@ static int walk_foreign(Walk *w, VMCode part, int *ok)
 
 /* -- Going from frame to frame -------------------------------------------- */
 
-/* Shortly before the C library's unwinder lands in the VM, it overwrites its own
-** return address with that of the C function which the VM had called, and that
-** one with the place where it lands. The frames up to there are gone then.
+/* Shortly before the C library's unwinder lands in the VM, it overwrites two return
+** addresses: its own with that of the C function which the VM had called, and that one
+** with the landing place. Then the frames up to there are gone.
 */
 static int walk_landing(Walk *w, int *ok)
 {
@@ -295,8 +295,8 @@ static int walk_vm(Walk *w, VMCode part)
     if (L && lj_cframe_linked(hs->pk, &w->chains, L, cf)) return walk_cross(w, cf, L, 0);
   }
   if (walk_foreign(w, part, &ok)) return ok;
-  /* A frame that is not linked yet or no more: no Lua function runs on it. An
-  ** FFI callback is linked by the C function that it calls first.
+  /* The VM has not linked this frame yet, or has unlinked it: no Lua function runs on
+  ** it. The first C function that an FFI callback calls links its frame.
   */
   if (part == VMCODE_CALLBACK || (walk_exact(w) && part != VMCODE_EXIT))
     return walk_leave(w, sp);
@@ -330,7 +330,7 @@ static int walk_host(Walk *w)
     return walk_partial(w, n, saved);
   }
   /* A trace runs on the VM frame that it was entered from. */
-  if (!hs->apart &&
+  if (!hs->no_vm_access &&
       lj_vmcode_isjit(&hs->areas, hs->pk, hs->g, lj_cfi_lookup_pc(&w->regs)) &&
       walk_trace_fits(w, hs->g, w->L, w->expect))
     return walk_cross(w, w->expect, w->L, 0);
@@ -339,11 +339,11 @@ static int walk_host(Walk *w)
     walk_push(w, frame_word(SPF_FRAME_HOST, pc));
     return 0;
   }
-  if (rule && rule->stays && hs->tail.on && !walk_exact(w))
-    w->kept = lj_hostmemo_host(&hs->tail, rule, &w->regs, here);
+  if (rule && rule->stays && hs->memo.on && !walk_exact(w))
+    w->recorded = lj_hostmemo_host(&hs->memo, rule, &w->regs, here);
   res = rule ? lj_cficache_step(rule, hs->pk, &w->regs) : lj_cfi_step(hs->pk, &w->regs);
   if (res == CFI_NO_OBJECT) {
-    if (walk_exact(w) && !hs->apart &&
+    if (walk_exact(w) && !hs->no_vm_access &&
 	(n = lj_vmcode_callback(hs->pk, hs->g, pc, &saved)) >= 0) {
       walk_push(w, here);
       return walk_partial(w, n, saved);
@@ -370,7 +370,7 @@ static void walk_init(Walk *w, HostWalk *hs, const ucontext_t *uc)
 		 { 8, REG_R8 },          { 9, REG_R9 },   { 10, REG_R10 }, { 11, REG_R11 },
 		 { 12, REG_R12 },        { 13, REG_R13 }, { 14, REG_R14 }, { 15, REG_R15 },
 		 { CFI_REG_PC, REG_RIP } };
-  uintptr_t cur_L = hs->apart ? 0 : (uintptr_t)gcref(hs->g->cur_L);
+  uintptr_t cur_L = hs->no_vm_access ? 0 : (uintptr_t)gcref(hs->g->cur_L);
   int i;
   for (i = 0; i < CFI_REG__MAX; i++)
     w->regs.r[regmap[i].reg] = (uintptr_t)uc->uc_mcontext.gregs[regmap[i].greg];
@@ -387,8 +387,8 @@ static void walk_init(Walk *w, HostWalk *hs, const ucontext_t *uc)
   }
 }
 
-/* Have all VM frames been crossed that the top Lua frame can depend on? Below the
-** outermost one of the main thread there is only the host.
+/* Has the walk crossed all VM frames that the top Lua frame can depend on? Below the
+** outermost one of the main thread is only the host.
 */
 static int walk_hasfew(const Walk *w)
 {
@@ -397,11 +397,11 @@ static int walk_hasfew(const Walk *w)
 	 (hs->nvm > 0 && w->expect == 0 && w->L == mainthread(hs->g));
 }
 
-/* The rest of the stack is that of the last walk, from its n-th frame to the root. */
-static void walk_join(Walk *w, uint32_t n)
+/* Take the rest of the stack from the last walk, from its n-th frame to the root. */
+static void walk_reuse(Walk *w, uint32_t n)
 {
   HostWalk *hs = w->hs;
-  const MemoSteps *ts = &hs->tail.kept;
+  const MemoSteps *ts = &hs->memo.saved;
   uint32_t i;
   for (i = ts->step[n - 1].vm; i-- > 0; hs->nvm++)
     if (hs->nvm < HOSTWALK_VMFRAMES) hs->vm[hs->nvm] = ts->vm[i];
@@ -414,32 +414,32 @@ void lj_hostwalk_walk(HostWalk *hs, const ucontext_t *uc)
   int more = 1, steps;
   lj_safeload_stack(hs->pk, hs->stack_lo, hs->stack_hi,
 		    (uintptr_t)uc->uc_mcontext.gregs[REG_RSP]);
-  /* Another thread may unmap memory of the VM meanwhile. */
-  if (hs->strict || hs->apart) lj_safeload_forget(hs->pk);
+  /* During the walk, another thread may unmap memory of the VM. */
+  if (hs->cross_thread || hs->no_vm_access) lj_safeload_forget(hs->pk);
   walk_init(&w, hs, uc);
   hs->nvm = 0;
   hs->broken = -1;
   hs->leaf = lj_hostwalk_isvm(w.regs.r[CFI_REG_PC]) ? LEAF_VM : LEAF_HOST;
-  lj_hostmemo_begin(&hs->tail, hs->pk, !hs->few_vm_frames);
+  lj_hostmemo_begin(&hs->memo, hs->pk, !hs->few_vm_frames);
   for (steps = 0; more && steps < HOSTWALK_STEPS; steps++) {
     VMCode part = lj_vmcode_part(lj_cfi_lookup_pc(&w.regs));
-    if (hs->tail.same && !walk_exact(&w) &&
-	lj_hostmemo_join(&hs->tail, &w.regs, w.L, w.expect)) {
-      walk_join(&w, hs->tail.joined);
+    if (hs->memo.verified && !walk_exact(&w) &&
+	lj_hostmemo_reuse(&hs->memo, &w.regs, w.L, w.expect)) {
+      walk_reuse(&w, hs->memo.reused);
       more = 0;
       break;
     }
-    w.kept = 0;
+    w.recorded = 0;
     if (part != VMCODE_NONE) {
       more = walk_vm(&w, part);
       if (!more && hs->broken < 0) walk_broken(&w, SPF_BROKEN_FAULT, walk_vmrefusal(&w));
     } else {
       more = walk_host(&w);
     }
-    if (!w.kept) lj_hostmemo_restart(&hs->tail);
+    if (!w.recorded) lj_hostmemo_restart(&hs->memo);
     if (hs->few_vm_frames && walk_hasfew(&w)) return;
   }
-  if (!more && hs->broken < 0) lj_hostmemo_end(&hs->tail);
+  if (!more && hs->broken < 0) lj_hostmemo_end(&hs->memo);
   if (more && steps == HOSTWALK_STEPS)
     walk_broken(&w, SPF_BROKEN_NO_CFI, SPF_REFUSED_HOST_STEPS_MAX);
 }

@@ -1,6 +1,6 @@
 /*
-** Machine code of the VM: what an address in it says about the C stack.
-** Runs in the signal handler, but for the warmup; see the header. x86-64.
+** Machine code of the VM: the state of the C stack at an address in it.
+** Context: handler, VM thread; see the header. x86-64.
 */
 
 #define lj_vmcode_c
@@ -48,7 +48,7 @@ VMCode lj_vmcode_part(uintptr_t pc)
 
 enum { OP_RET = 0xc3, OP_LEAVE = 0xc9, OP_PUSH_RBX = 0x53, OP_POP_RBX = 0x5b };
 
-/* Found by its bytes. */
+/* Places that lj_vmcode_warmup has found. */
 static struct {
   uintptr_t prologue[WINDOWS_MAX]; /* Addresses of "push rbx". */
   uintptr_t epilogue[WINDOWS_MAX]; /* Addresses of "add rsp". */
@@ -187,7 +187,7 @@ int lj_vmcode_islanding(uintptr_t pc)
 
 /* -- Compiled code -------------------------------------------------------- */
 
-#define MCODE_AREAS_MAX 4096 /* Areas of machine code looked at. */
+#define MCODE_AREAS_MAX 4096 /* Areas of machine code read. */
 
 /* Bytes of a group of exit stubs: a "push imm8; jmp short" for each but the
 ** last, which falls into "push imm8; jmp near".
@@ -203,8 +203,8 @@ void lj_vmcode_freed(void)
 
 #if LJ_HASJIT
 
-/* Each area begins with the next older one and its own size, which are not there yet
-** when it is about to be added.
+/* Each area begins with the next older one and its own size. Both are missing in an area
+** that the VM is about to add.
 */
 static int area_load(SafeLoad *pk, uintptr_t area, uintptr_t *next, uintptr_t *size)
 {
@@ -212,7 +212,7 @@ static int area_load(SafeLoad *pk, uintptr_t area, uintptr_t *next, uintptr_t *s
 	 lj_safeload_word(pk, area + sizeof(uintptr_t), size) && *size != 0;
 }
 
-/* They are allocated one below the other where that is possible. */
+/* The VM allocates them one below the other, where possible. */
 static void areas_add(VMCodeAreas *va, uintptr_t begin, uintptr_t end)
 {
   uint32_t i;
@@ -233,9 +233,9 @@ static void areas_add(VMCodeAreas *va, uintptr_t begin, uintptr_t end)
   va->n++;
 }
 
-/* Have the ranges of all areas, the newest of which is head. Between two frees areas
-** are only added, before the others. Returns 0 if they are not known: an area that is
-** just being added may not be linked yet, and is not in the sum of the sizes then.
+/* Update the ranges of all areas; head is the newest one. Between two frees, the VM only
+** adds areas, before the others. Returns 0 if the sizes do not add up: the VM may be about
+** to add an area, which it has not linked yet.
 */
 static int areas_update(VMCodeAreas *va, SafeLoad *pk, const jit_State *J, uintptr_t head)
 {
@@ -244,7 +244,7 @@ static int areas_update(VMCodeAreas *va, SafeLoad *pk, const jit_State *J, uintp
   int i;
   if (known == head) return va->n <= VMCODE_RANGES;
   if (known == 0) va->n = va->size = 0;
-  va->head = 0; /* None, until all is well. */
+  va->head = 0; /* Unknown, until all is read. */
   for (area = head, i = 0; area != known && va->n <= VMCODE_RANGES; i++) {
     uintptr_t next, size;
     if (area == 0 || i == MCODE_AREAS_MAX || !area_load(pk, area, &next, &size)) return 0;
@@ -258,7 +258,7 @@ static int areas_update(VMCodeAreas *va, SafeLoad *pk, const jit_State *J, uintp
   return va->n <= VMCODE_RANGES;
 }
 
-/* Look through the areas themselves. */
+/* Search the areas themselves. */
 static int areas_search(SafeLoad *pk, uintptr_t area, uintptr_t pc)
 {
   int i;

@@ -171,9 +171,9 @@ static void walk_nolua(Session *s)
   s->state = SPF_VMST_CFUNC;
   if (s->host.nvm > 0 || s->p->opt.threads == LUAM_SYSPROF_THREADS_OWN)
     lua_broken(s, SPF_BROKEN_NOT_VM,
-	       s->host.apart      ? SPF_REFUSED_VM_CHANGES
-	       : s->host.nvm == 0 ? SPF_REFUSED_VM_OUTSIDE
-				  : SPF_REFUSED_VM_WAITED);
+	       s->host.no_vm_access ? SPF_REFUSED_VM_CHANGES
+	       : s->host.nvm == 0   ? SPF_REFUSED_VM_OUTSIDE
+				    : SPF_REFUSED_VM_WAITED);
 }
 
 /* Walk both stacks. Returns whether Lua data is in use, see walk_leave. */
@@ -187,8 +187,8 @@ static int walk_both(Session *s, ucontext_t *uc)
   __atomic_fetch_add(&p->readers, 1, __ATOMIC_SEQ_CST);
   reads = !__atomic_load_n(&p->changing, __ATOMIC_SEQ_CST) || profile_runson(p, s->tid);
   if (!reads) __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);
-  s->host.apart = !reads;
-  s->host.strict = profile_isshared(p) || !profile_runson(p, s->tid);
+  s->host.no_vm_access = !reads;
+  s->host.cross_thread = profile_isshared(p) || !profile_runson(p, s->tid);
   lj_hostwalk_walk(&s->host, uc);
   if (reads && !vm_runs(s)) {
     __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);

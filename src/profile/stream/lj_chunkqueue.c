@@ -1,5 +1,6 @@
 /*
-** Queue of full chunks. lj_chunkqueue_put runs in the handler; see the header.
+** Lock-free queue of full chunks.
+** Context: handler for lj_chunkqueue_put; see the header.
 */
 
 #define lj_chunkqueue_c
@@ -15,7 +16,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/stream/lj_chunkqueue.h"
 
-#define WAIT_NS 1000000 /* Between two looks whether it is free. */
+#define WAIT_NS 1000000 /* Between two polls of the holder. */
 
 void lj_chunkqueue_init(ChunkQueue *q, uint8_t *mem, size_t len, luam_Sysprof_writer writer,
 			void *ctx)
@@ -35,7 +36,7 @@ void lj_chunkqueue_init(ChunkQueue *q, uint8_t *mem, size_t len, luam_Sysprof_wr
 
 /* -- Write ------------------------------------------------------------------- */
 
-/* Returns 0 if the chunk was not taken. */
+/* Returns 0 if the writer has not taken the chunk. */
 static int chunk_write(ChunkQueue *q, uint32_t index, size_t len)
 {
   const void *data = q->mem + index * q->size;
@@ -49,7 +50,7 @@ static int chunk_write(ChunkQueue *q, uint32_t index, size_t len)
   return 1;
 }
 
-/* Not for ever: what is handed in meanwhile is left to the next one. */
+/* Leaves later chunks to the next writer, so that it ends. */
 void lj_chunkqueue_drain(ChunkQueue *q)
 {
   uint32_t head = __atomic_load_n(&q->head, __ATOMIC_ACQUIRE);
@@ -69,7 +70,7 @@ void lj_chunkqueue_drain(ChunkQueue *q)
 static int claim_from(ChunkQueue *q, int holder)
 {
   int state;
-  /* A thread that were cancelled in a write would keep it. */
+  /* A thread that is cancelled in a write would keep the claim. */
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   if (!__atomic_compare_exchange_n(&q->holder, &holder, lj_osthread_self(), 0,
 				   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
@@ -85,7 +86,7 @@ int lj_chunkqueue_claim(ChunkQueue *q)
   return lj_chunkqueue_ispending(q) && claim_from(q, 0);
 }
 
-/* A holder that is this thread has been jumped out of; others may be no more. */
+/* If this thread holds the claim, a jump left the write. Other holders may have ended. */
 void lj_chunkqueue_wait(ChunkQueue *q)
 {
   static const struct timespec wait = { 0, WAIT_NS };
@@ -113,7 +114,7 @@ void lj_chunkqueue_end(ChunkQueue *q)
 
 /* -- Fill -------------------------------------------------------------------- */
 
-/* Hand the buffer in and get another one. */
+/* Put the full buffer into the queue and get an empty one. */
 static void put_later(ChunkQueue *q, const void **data, size_t len)
 {
   uint32_t set = __atomic_load_n(&q->free, __ATOMIC_ACQUIRE), index = 0;
@@ -128,7 +129,7 @@ static void put_later(ChunkQueue *q, const void **data, size_t len)
   *data = q->mem + index * q->size;
 }
 
-/* Hand it in or write it, unless nobody takes it any more. */
+/* Queue or write a chunk, unless the writer has failed or ended the stream. */
 static size_t put(ChunkQueue *q, const void **data, size_t len)
 {
   if (!__atomic_load_n(&q->err, __ATOMIC_ACQUIRE) &&

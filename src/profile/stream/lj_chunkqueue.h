@@ -1,15 +1,14 @@
 /*
-** Queue of full chunks, from the handler that fills them to who writes them.
+** Lock-free queue of full chunks: the handler produces, one writer at a time consumes.
+** Context: any thread; see the functions.
 **
-** The handler hands a full buffer in and gets an empty one, without a system call
-** and without waiting. What is in the queue is written outside of the handler: by
-** the VM at its safe point, by the helper thread, or by who ends the stream. One
-** of them at a time: a claim is taken and given back by the same thread, never in
-** the handler, and nobody but the end of the stream waits for it.
+** The handler puts a full buffer in and gets an empty one, without a system call and
+** without waiting. The writer is the VM at its safe point, the helper thread, or the end
+** of the stream. A writer first claims the queue, and releases it in the same thread,
+** never in the handler. Only the end of the stream waits for a claim.
 **
-** Which buffers are free is a set of bits: taken by the handler, added to by who
-** has written. So few buffers are touched as long as the writer is fast. Allocates
-** nothing.
+** A set of bits tells which buffers are free. The handler takes from it, the writer adds
+** to it. So a fast writer keeps the number of touched buffers small. Allocates nothing.
 */
 
 #ifndef _LJ_CHUNKQUEUE_H
@@ -22,8 +21,8 @@
 
 /* A full buffer. */
 typedef struct QueuedChunk {
-  uint32_t index;   /* Which one. */
-  uint32_t samples; /* In it. */
+  uint32_t index;   /* Number of the buffer. */
+  uint32_t samples; /* Samples in it. */
   size_t len;       /* Bytes in it. */
 } QueuedChunk;
 
@@ -33,59 +32,59 @@ typedef struct ChunkQueue {
   size_t size;  /* Of each. */
   luam_Sysprof_writer writer;
   void *ctx; /* The writer's. */
-  /* By who fills: the handler, or nobody else while there are no ticks. */
+  /* Of the producer: the handler, or the VM thread while there are no ticks. */
   int outside;      /* Not in the handler: write at once. */
-  uint32_t current; /* Buffer that is being filled. */
+  uint32_t current; /* Buffer that the producer fills. */
   uint32_t samples; /* In the next chunk; set by the stream. */
-  /* Between who fills and who writes. */
-  QueuedChunk chunk[CHUNKQUEUE_BUFFERS]; /* From tail to head, by their number. */
-  uint32_t head;                         /* Chunks handed in; by who fills. */
-  uint32_t tail;                         /* Chunks written; by who writes. */
-  uint32_t free;                         /* Set of buffers that are free. */
+  /* Of both. */
+  QueuedChunk chunk[CHUNKQUEUE_BUFFERS]; /* From tail to head. */
+  uint32_t head;                         /* Chunks put in; set by the producer. */
+  uint32_t tail;                         /* Chunks written; set by the writer. */
+  uint32_t free;                         /* Set of the free buffers. */
   int err;                               /* errno of the writer's failure, or 0. */
   int ended;                             /* The writer has ended the stream. */
-  uint64_t lost;                         /* Samples that it did not take from the queue. */
-  /* By who has claimed it. */
+  uint64_t lost;                         /* Samples of the chunks that failed. */
+  /* Of the holder of the claim. */
   int holder;       /* Its thread, 0: nobody. */
   int cancel_state; /* Of that thread before. */
 } ChunkQueue;
 
-/* Make the buffers out of len bytes of memory; the first one is filled first. Not in
-** the handler.
+/* Make the buffers out of len bytes of memory; the producer begins with the first one.
+** VM thread.
 */
 LJ_FUNC void lj_chunkqueue_init(ChunkQueue *q, uint8_t *mem, size_t len,
 				luam_Sysprof_writer writer, void *ctx);
 
-/* A writer for lj_wbuf, ctx is the queue. Only with room. Async-signal-safe unless
-** outside is set: then all that is in the queue is written before, and the chunk.
+/* A writer for lj_wbuf, ctx is the queue. Needs lj_chunkqueue_hasroom. Handler; if outside
+** is set, VM thread: then it writes the whole queue, and the chunk.
 */
 LJ_FUNC size_t lj_chunkqueue_put(const void **data, size_t len, void *ctx);
 
-/* Take the right to write, if there is something to write and nobody else has it.
-** The thread cannot be cancelled until lj_chunkqueue_release. Not in the handler.
+/* Claim the queue, if it has a chunk and nobody else holds it. Until lj_chunkqueue_release,
+** the thread cannot be cancelled. Any thread, not in the handler.
 */
 LJ_FUNC int lj_chunkqueue_claim(ChunkQueue *q);
 
-/* The same whether there is something to write or not; waits for it. */
+/* Claim the queue, even an empty one. Waits for its holder. */
 LJ_FUNC void lj_chunkqueue_wait(ChunkQueue *q);
 
-/* Write what is in the queue now. Needs the claim. Keeps no lock. */
+/* Write the chunks that are in the queue now. Needs the claim. */
 LJ_FUNC void lj_chunkqueue_drain(ChunkQueue *q);
 
-/* Give the claim back: from now on another thread may end the queue. */
+/* Release the claim: from now on another thread may end the queue. */
 LJ_FUNC void lj_chunkqueue_release(ChunkQueue *q);
 
-/* Nobody can claim it any more: wait for who still has it. */
+/* Nobody can claim the queue any more: wait for its last holder. */
 LJ_FUNC void lj_chunkqueue_end(ChunkQueue *q);
 
-/* May a chunk be handed in? Also if the writer has failed, which it is told then. */
+/* Does the queue take a chunk? It does after a failure, to report that. Handler. */
 static LJ_AINLINE int lj_chunkqueue_hasroom(const ChunkQueue *q)
 {
   return q->outside || __atomic_load_n(&q->free, __ATOMIC_RELAXED) != 0 ||
 	 __atomic_load_n(&q->err, __ATOMIC_RELAXED) != 0;
 }
 
-/* Is there something to write? */
+/* Does the queue have a chunk? Any thread. */
 static LJ_AINLINE int lj_chunkqueue_ispending(const ChunkQueue *q)
 {
   return __atomic_load_n(&q->head, __ATOMIC_RELAXED) !=

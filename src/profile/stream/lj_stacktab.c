@@ -31,8 +31,8 @@ uint64_t lj_stacktab_hash(const FrameList *fr)
 
 /* -- Writing ----------------------------------------------------------------- */
 
-/* Slot of the n outermost frames, by the hashes in t->path: the one that has
-** them, or one to put them.
+/* Slot of the n outermost frames, by the hashes in t->path: the one that has them, or a
+** slot for them.
 */
 static StackPrefix *prefix_slot(StackTab *t, uint32_t n)
 {
@@ -42,8 +42,8 @@ static StackPrefix *prefix_slot(StackTab *t, uint32_t n)
   return p + 1;
 }
 
-/* Number of the outermost frames that a stack of this chunk has, too, and its
-** id. The other beginnings are from now on those of the stack with that id.
+/* Number of outermost frames that another stack of this chunk shares; its id goes to *base.
+** From now on, the longer beginnings belong to the stack with this id.
 */
 static uint32_t prefix_share(StackTab *t, const FrameList *fr, uint32_t id, uint32_t *base)
 {
@@ -64,14 +64,12 @@ static uint32_t prefix_share(StackTab *t, const FrameList *fr, uint32_t id, uint
   return n;
 }
 
-/* The nearest frames rootward, to write the next ones as differences. */
+/* The nearest frames towards the root; the next ones are differences to them. */
 typedef struct Above {
   FrameWord lua, host; /* LFUNC and HOST, 0 for none. */
 } Above;
 
-/* Write a frame of a kind as a difference of its number, unless that is not
-** worth it.
-*/
+/* Write a frame as a difference of numbers, if that is small. */
 static int near_put(WBuf *wb, int kind, uint64_t diff, int64_t most)
 {
   int64_t sdiff = (int64_t)diff;
@@ -105,14 +103,14 @@ static void frame_put(WBuf *wb, FrameWord w, Above *above)
   }
 }
 
-/* The last two are often meant, and when many stacks are new, ids are large. */
+/* Most references are to the last two stacks, and with many new stacks, ids are large. */
 void lj_stacktab_ref(const StackTab *t, WBuf *wb, uint32_t id)
 {
   uint32_t before = t->nstack - id; /* Stacks defined after it. */
   lj_wbuf_uleb(wb, id == 0 ? 0 : before < 2 ? before + 1 : id + 2);
 }
 
-/* Write a stack out, as a difference to another one of this chunk. */
+/* Write a stack, as a difference to another one of this chunk. */
 static void stack_define(StackTab *t, Symtab *st, WBuf *wb, StackEntry *e,
 			 const FrameList *fr)
 {

@@ -1,8 +1,9 @@
 /*
-** Stacks of the stream: each is written out when a chunk first refers to it, as a
-** difference to another one of the chunk; afterwards it is its id.
+** Stack table: writes each stack once in a chunk, and refers to it by its id.
+** Context: handler.
 **
-** Runs in the signal handler; allocates nothing.
+** A chunk has the frames of a stack at the first reference, as a difference to another
+** stack of the chunk. Allocates nothing.
 */
 
 #ifndef _LJ_STACKTAB_H
@@ -12,21 +13,21 @@
 #include "profile/symbols/lj_symtab.h"
 #include "profile/format/lj_wbuf.h"
 
-#define STACKTAB_STACKS   16384 /* Stacks remembered, a power of two. */
+#define STACKTAB_STACKS   16384 /* Stacks in the table, a power of two. */
 #define STACKTAB_PROBES   8     /* Slots of the table tried. */
 #define STACKTAB_PREFIXES 8192  /* Beginnings of stacks, a power of two. */
 
 typedef struct StackEntry {
   uint64_t hash;  /* Of its frames, 0 for a free slot. */
-  uint32_t id;    /* Its id in that chunk. */
-  uint32_t epoch; /* In which it is defined. */
+  uint32_t id;    /* Id in that chunk. */
+  uint32_t epoch; /* Epoch of its definition. */
 } StackEntry;
 
-/* The outermost frames of a stack that is defined in this chunk. */
+/* The outermost frames of a stack that this chunk defines. */
 typedef struct StackPrefix {
   uint64_t hash;  /* Of these frames. */
   uint32_t id;    /* The stack. */
-  uint32_t epoch; /* In which it is defined. */
+  uint32_t epoch; /* Epoch of its definition. */
 } StackPrefix;
 
 typedef struct StackTab {
@@ -37,17 +38,17 @@ typedef struct StackTab {
   uint64_t path[FRAMELIST_MAX]; /* Hashes of a stack's beginnings. */
 } StackTab;
 
-/* Forget all. Memory that is zero is left alone: its pages cost nothing so. */
+/* Forget all. Does not touch memory that is still zero: untouched pages cost nothing. */
 LJ_FUNC void lj_stacktab_reset(StackTab *t);
 
-/* What was defined is void, as its functions are: code may be other code now. */
+/* All definitions are void: the same addresses may have other code now. */
 static LJ_AINLINE void stacktab_void(StackTab *t)
 {
   t->epoch++;
 }
 
-/* Nothing is defined yet in what follows, and ids begin again: a chunk begins, or what
-** was written of a sample was taken back.
+/* All definitions are void, and ids begin again: a chunk begins, or the stream has taken
+** back a sample.
 */
 static LJ_AINLINE void stacktab_next(StackTab *t)
 {
@@ -55,16 +56,16 @@ static LJ_AINLINE void stacktab_next(StackTab *t)
   t->nstack = 0;
 }
 
-/* Hash of a list of frames, never 0. Async-signal-safe. */
+/* Hash of a list of frames, never 0. */
 LJ_FUNC uint64_t lj_stacktab_hash(const FrameList *fr);
 
-/* Id of a list with this hash, 0 if it is empty. It is defined in this chunk then:
-** written, if it was not before, after the functions in it. Async-signal-safe.
+/* Id of a list with this hash, 0 if it is empty. Defines the list in this chunk, and its
+** functions before it, unless the chunk has it already.
 */
 LJ_FUNC uint32_t lj_stacktab_id(StackTab *t, Symtab *st, WBuf *wb, const FrameList *fr,
 				uint64_t hash);
 
-/* Write how a stack of this chunk is referred to. Async-signal-safe. */
+/* Write the reference to a stack of this chunk. */
 LJ_FUNC void lj_stacktab_ref(const StackTab *t, WBuf *wb, uint32_t id);
 
 #endif

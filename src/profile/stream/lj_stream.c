@@ -12,7 +12,7 @@
 #include "profile/stream/lj_stream.h"
 #include "profile/symbols/lj_symrecords.h"
 
-/* The bits of a sample's tag that tell its event. */
+/* Bits of the event in the tag of a sample. */
 #define EVENT_SHIFT         4
 #define sample_event(index) (((uint32_t)(index) << EVENT_SHIFT) & SPF_SAMPLE_EVENT)
 
@@ -35,7 +35,7 @@ static void chunk_begin(Stream *s)
   for (i = 0; i < SPF_EVENTS_MAX; i++) s->event_us[i] = s->time_us;
 }
 
-/* Append the totals; the reserved room is for them. */
+/* Append the totals, into the reserved room. */
 static void counters_put(Stream *s)
 {
   size_t mark;
@@ -52,8 +52,8 @@ static void counters_put(Stream *s)
   s->wb.reserve = STREAM_RESERVE;
 }
 
-/* Hand the current chunk out and open the next. Returns 0 if there is none: the
-** stream is over or, for now, full.
+/* Flush the current chunk and open the next one. Returns 0 if there is none: the stream
+** has ended or, for now, the queue is full.
 */
 static int chunk_flush(Stream *s)
 {
@@ -71,7 +71,7 @@ static int chunk_flush(Stream *s)
   return 0;
 }
 
-/* From here on chunks are written at once, or not any more. */
+/* From here on, the writer gets chunks at once, or through the queue. */
 static void set_outside(Stream *s, int outside)
 {
   if (s->queue) s->queue->outside = outside;
@@ -86,7 +86,7 @@ static int def_commit(void *ctx)
   return !chunk_flush(s);
 }
 
-/* Where definitions go that no sample waits for. */
+/* The stream as a sink of definitions. */
 static DefSink stream_sink(Stream *s)
 {
   DefSink to = { &s->wb, def_commit, s };
@@ -185,8 +185,8 @@ void lj_stream_move(Stream *s, uint32_t tid)
   set_outside(s, 0);
 }
 
-/* Append the names of what was seen, where there is place for a chunk. From here on
-** chunks are written at once.
+/* Append the names of all functions and addresses, if there is room for a chunk. From here
+** on, the writer gets chunks at once.
 */
 static void names_put(Stream *s)
 {
@@ -246,9 +246,7 @@ int lj_stream_end(Stream *s)
 
 /* -- Samples ----------------------------------------------------------------- */
 
-/* Follow the times between samples: what half of them are below. Several events
-** may come at once.
-*/
+/* Follow the median of the times between samples. Several events may come at once. */
 static void step_learn(Stream *s, uint64_t dt)
 {
   uint64_t by = s->typical_us / 256 + 1;
@@ -257,8 +255,8 @@ static void step_learn(Stream *s, uint64_t dt)
   else if (dt < s->typical_us) s->typical_us -= by;
 }
 
-/* Is there no place for a sample before the writer has written? Where no chunk can
-** be handed out, the end of this one is left to modules, which are noted once.
+/* Must the sample wait for the writer? While the queue has no room, the end of the chunk
+** is left to modules, which the stream writes only once.
 */
 static int is_full(Stream *s)
 {
@@ -270,15 +268,13 @@ static int is_full(Stream *s)
   return s->full;
 }
 
-/* Is a chunk not written yet? Then another one that is not full would only take a
-** buffer.
-*/
+/* Is a chunk still in the queue? Then one that is not full would waste a buffer. */
 static int is_waiting(const Stream *s)
 {
   return s->queue && lj_chunkqueue_ispending(s->queue);
 }
 
-/* Age at which the chunk is handed out. */
+/* Age at which the stream flushes the chunk. */
 static uint64_t chunk_age(const Stream *s)
 {
   uint64_t age = s->chunk_us;
@@ -301,7 +297,7 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us, uint64_t
   int tries;
   if (is_full(s)) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
   if (lj_wbuf_isopen(&s->wb) && lj_loadmap_sample(&s->st->loadmap, lua, host, &to))
-    stacktab_void(&s->stacks); /* The same addresses are other code now. */
+    stacktab_void(&s->stacks); /* The same addresses have other code now. */
   for (tries = 0; tries < 2; tries++) {
     int64_t dt = (int64_t)(time_us - s->time_us);
     int64_t more = (int64_t)(weight - (time_us - s->event_us[event]));
@@ -323,7 +319,7 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us, uint64_t
       if (time_us - s->chunk_us >= chunk_age(s) && !is_waiting(s)) chunk_flush(s);
       return 1;
     }
-    /* Did not fit: what was defined for it is void. */
+    /* Did not fit: its definitions are void. */
     stacktab_next(&s->stacks);
     if (tries == 0) chunk_flush(s);
   }

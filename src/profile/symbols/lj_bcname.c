@@ -55,11 +55,11 @@ static int const_str(SafeLoad *pk, const GCproto *pt, BCReg d, NameStep *st)
   return lj_bcname_str(pk, st->key, &st->name);
 }
 
-/* Bytes of debug information, which ends with the prototype at the latest. */
+/* Bytes of debug information; they end with the prototype at the latest. */
 typedef struct Info {
   SafeLoad *pk;
   const uint8_t *p, *end;
-  uintptr_t page; /* Page that is known to be readable. */
+  uintptr_t page; /* Page that was readable. */
 } Info;
 
 static int info_init(Info *in, SafeLoad *pk, const GCproto *pt, const uint8_t *p)
@@ -74,7 +74,7 @@ static int info_init(Info *in, SafeLoad *pk, const GCproto *pt, const uint8_t *p
   return 1;
 }
 
-/* The next byte, -1 if there is none. */
+/* The next byte, -1 at the end. */
 static int info_byte(Info *in)
 {
   uintptr_t page = (uintptr_t)in->p >> SAFELOAD_PAGE_BITS;
@@ -100,7 +100,7 @@ static int info_uleb(Info *in, uint32_t *v)
   return 1;
 }
 
-/* Pass a string. Gives its beginning, as much as is kept of a name. */
+/* Pass a string. Gives its beginning, FUNCTAB_NAME_MAX bytes at most. */
 static int info_str(Info *in, NamePart *np)
 {
   int b;
@@ -146,8 +146,8 @@ int lj_bcname_upval(SafeLoad *pk, const GCproto *pt, uint32_t idx, NamePart *np)
 
 /* -- Where a value comes from ----------------------------------------------- */
 
-/* Position of the last instruction before pos that sets a slot, 0 if unknown.
-** As in the VM's own error messages, jumps are not followed.
+/* Position of the last instruction before pos that sets a slot, 0 if unknown. Does not
+** follow jumps, like the VM's own error messages.
 */
 static BCPos slot_setter(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg slot, BCIns *ins)
 {
@@ -227,7 +227,7 @@ uint32_t lj_bcname_join(const NamePath *path, NamePart *part)
   return n;
 }
 
-/* -- What a function is stored in ------------------------------------------- */
+/* -- Where a function is stored --------------------------------------------- */
 
 uint32_t lj_bcname_new(SafeLoad *pk, const GCproto *pt, BCPos pos, NamePart *part)
 {

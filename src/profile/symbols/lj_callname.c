@@ -13,22 +13,22 @@
 #include "profile/symbols/lj_callname.h"
 #include "profile/symbols/lj_bcname.h"
 
-#define LOOKUPS_MAX 12                       /* Names looked for in one sample. */
+#define LOOKUPS_MAX 12                       /* Names searched in one sample. */
 #define INDEX_MAX   8                        /* Tables of an __index chain. */
 #define NODES_MAX   64                       /* Nodes of a hash chain. */
 #define FUNC_SIZE   offsetof(GCfuncL, uvptr) /* Without upvalues. */
 
-/* A call. The caller has no frame of its own where both are compiled. */
+/* A call. In compiled code, the caller may have no frame of its own. */
 typedef struct Call {
   FuncTab *ft;
   SafeLoad *pk;
   global_State *g;
-  const GCproto *pt;       /* Prototype of the function that is called. */
+  const GCproto *pt;       /* Prototype of the called function. */
   const GCfunc *fn;        /* The function, NULL if only pt is known. */
   const GCproto *caller;   /* Prototype of the caller. */
   const GCfuncL *callerfn; /* The caller, NULL if only that is known. */
-  uintptr_t slots;         /* Slots of the caller that are alive, */
-  uintptr_t slots_end;     /* to here; 0 if there are none. */
+  uintptr_t slots;         /* Live slots of the caller, */
+  uintptr_t slots_end;     /* up to here; 0 for none. */
   cTValue *arg[2];         /* First two arguments, NULL if unknown. */
 } Call;
 
@@ -40,7 +40,7 @@ static int gcobj_ok(SafeLoad *pk, const void *o, size_t sz, uint32_t it)
 	 ((const GChead *)o)->gct == (uint8_t)~it;
 }
 
-/* Raw lookup of a string key. Returns NULL if there is no such field. */
+/* Raw lookup of a string key. Returns NULL without such a field. */
 static cTValue *tab_getstr(SafeLoad *pk, const GCtab *t, const GCstr *key)
 {
   const Node *n;
@@ -83,7 +83,7 @@ static cTValue *value_metafield(const Call *c, cTValue *o, MMS mm)
   return mt ? tab_getstr(c->pk, mt, mmname_str(c->g, mm)) : NULL;
 }
 
-/* A field of a value, by way of tables in __index if need be. */
+/* A field of a value, through tables in __index if needed. */
 static cTValue *value_index(const Call *c, cTValue *o, const GCstr *key)
 {
   int i;
@@ -97,7 +97,7 @@ static cTValue *value_index(const Call *c, cTValue *o, const GCstr *key)
   return NULL;
 }
 
-/* Is a value the function that runs, or the same one with other upvalues? */
+/* Is a value the running function, or one of the same prototype? */
 static int value_iscallee(const Call *c, cTValue *o)
 {
   const GCfunc *fn;
@@ -141,7 +141,7 @@ static cTValue *caller_global(const Call *c, const GCstr *key)
 
 /* -- Names of calls --------------------------------------------------------- */
 
-/* What a path leads to now, NULL if that is not known. */
+/* Value that a path leads to now, NULL if unknown. */
 static cTValue *path_value(const Call *c, const NamePath *path)
 {
   const NameStep *st = &path->step[0];
@@ -158,7 +158,7 @@ static cTValue *path_value(const Call *c, const NamePath *path)
   return o;
 }
 
-/* Name a function that is called by a call instruction. */
+/* Name a function that a call instruction calls. */
 static int name_call(const Call *c, FuncEntry *fe, BCPos pos, BCReg slot)
 {
   const NameStep *last;
@@ -173,7 +173,7 @@ static int name_call(const Call *c, FuncEntry *fe, BCPos pos, BCReg slot)
   if (!o && last->kind == STEP_METHOD && c->arg[0])
     o = value_index(c, c->arg[0], last->key);
   if (!value_iscallee(c, o)) return 0;
-  /* A variable of the caller is no part of the name: its field is. */
+  /* The name has the field of a caller's variable, not the variable. */
   n = lj_bcname_join(&path, part);
   if (n > 1 && (last->kind == STEP_METHOD || path.step[0].kind == STEP_LOCAL)) {
     part[0] = part[n - 1];
@@ -193,7 +193,7 @@ static void name_role(FuncEntry *fe, const char *role)
   lj_functab_setname(fe, NAME_ROLE, &part, 1);
 }
 
-/* Name a function that is called as a metamethod of one of its arguments. */
+/* Name a function that is a metamethod of one of its arguments. */
 static int name_metamethod(const Call *c, FuncEntry *fe, MMS mm)
 {
   NamePart part;
@@ -207,7 +207,7 @@ static int name_metamethod(const Call *c, FuncEntry *fe, MMS mm)
   return 0;
 }
 
-/* May one more name be looked for in this sample? */
+/* May this sample search one more name? */
 static int lookup_begin(const Call *c)
 {
   FuncTab *ft = c->ft;
@@ -240,10 +240,9 @@ static void name_site(const Call *c, FuncEntry *fe, uintptr_t pc)
   fe->tries++;
 }
 
-/* Name a function that C code called: a finalizer, or anything else. The
-** collector calls it protected, while hooks are disabled for that. Its object
-** tells whether it is the right one, but not an object of a C type, and not
-** where it is no parameter.
+/* Name a function that C code called, if that is a finalizer. The collector calls it
+** protected, with hooks disabled. The metatable of its object confirms it, unless the
+** object is of a C type, or the function has no parameter for it.
 */
 static void name_fromc(const Call *c, FuncEntry *fe, int frametype)
 {
@@ -253,7 +252,7 @@ static void name_fromc(const Call *c, FuncEntry *fe, int frametype)
     name_role(fe, "__gc");
 }
 
-/* Read the Lua function of a frame that was found to be valid. */
+/* Read the Lua function of a valid frame. */
 static const GCfunc *frame_luafunc(SafeLoad *pk, uintptr_t f)
 {
   cTValue *o = (cTValue *)(f - 8);
@@ -263,7 +262,7 @@ static const GCfunc *frame_luafunc(SafeLoad *pk, uintptr_t f)
   return gcobj_ok(pk, fn, FUNC_SIZE, LJ_TFUNC) && isluafunc(fn) ? fn : NULL;
 }
 
-/* The arguments are in the slots, of a vararg function partly below them. */
+/* The arguments are in the slots; of a vararg function, some are below them. */
 static void call_args(Call *c, const CallFrame *cf)
 {
   uint32_t i;

@@ -70,7 +70,7 @@ static uint64_t id_hash(SafeLoad *pk, const ElfObj *o)
   return h;
 }
 
-/* Remember what identifies an object. */
+/* Remember the identity of an object. */
 static void take_id(SafeLoad *pk, ElfObj *o, const uint8_t *buildid, uint32_t len,
 		    const char *name)
 {

@@ -18,12 +18,12 @@
 struct dl_find_object; /* Of <dlfcn.h>, */
 struct dl_phdr_info;   /* and <link.h>. */
 
-/* A loaded object, and what tells it from another one at the same place. */
+/* A loaded object, with all that identifies it. */
 typedef struct ElfObj {
   uintptr_t start, end; /* Addresses, end is the first behind it. */
   const void *map;      /* The dynamic linker's own description of it, */
   const void *eh_frame; /* its index of unwind information, */
-  const uint8_t *id;    /* and its build-id, or what stands for it. */
+  const uint8_t *id;    /* and its build-id, or other bytes to compare. */
   uint32_t idlen;
   const char *name; /* Dynamic linker's name, without a build-id. */
   uint64_t idhash;  /* Hash of the bytes at id, and of the name. */

@@ -30,11 +30,11 @@
 #define SYM_NAME_MAX 400 /* Bytes of a symbol's name that are kept. */
 #define SYM_RUN_MAX  32  /* Addresses of a symbol in one record. */
 
-/* An address that was seen, and the best symbol for it so far. */
+/* A seen address, and the best symbol for it so far. */
 typedef struct Seen {
   uintptr_t addr;
   uintptr_t sym; /* Start of the symbol, 0 for none. */
-  int rank;      /* How good it is. */
+  int rank;      /* See sym_rank. */
   char *name;    /* Its name, allocated. */
 } Seen;
 
@@ -72,7 +72,7 @@ static size_t seen_below(const Seen *seen, size_t n, uintptr_t addr)
 
 /* -- Symbols ----------------------------------------------------------------- */
 
-/* Of several symbols at one address, a global one is what users know. */
+/* Of several symbols at one address, users know the global one. */
 static int sym_rank(const ElfW(Sym) * sym)
 {
   switch (ELF64_ST_BIND(sym->st_info)) {
@@ -131,8 +131,8 @@ static int image_has(size_t image, uint64_t ofs, uint64_t sz)
   return ofs <= image && sz <= image - ofs;
 }
 
-/* Address of n bytes of a loaded object, NULL if they are not all in it. The
-** dynamic linker has made some offsets addresses.
+/* Address of n bytes of a loaded object, NULL if they are not all in it. The dynamic
+** linker has replaced some offsets by addresses.
 */
 static const void *object_bytes(const Object *ob, uintptr_t at, uint64_t n)
 {
@@ -140,9 +140,7 @@ static const void *object_bytes(const Object *ob, uintptr_t at, uint64_t n)
   return at >= ob->start && at < ob->end && n <= ob->end - at ? (const void *)at : NULL;
 }
 
-/* Is this the file that was loaded? It has the same build-id, or where there is
-** none, the same segments.
-*/
+/* Is this the loaded file? It has the same build-id or, without one, the same segments. */
 static int image_fits(const Object *ob, const uint8_t *p, size_t sz)
 {
   const ElfW(Ehdr) *eh = (const ElfW(Ehdr) *)p;
@@ -196,7 +194,7 @@ static void image_symbols(Object *ob, const uint8_t *p, size_t sz)
   }
 }
 
-/* Read the symbol tables of a file. Returns 0 if it is not what was loaded. */
+/* Read the symbol tables of a file. Returns 0 if it is not the loaded one. */
 static int file_symbols(Object *ob, const char *path)
 {
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), fits = 0;
@@ -217,8 +215,8 @@ static int file_symbols(Object *ob, const char *path)
 
 /* -- Memory ------------------------------------------------------------------ */
 
-/* Number of symbols by the hash table of GNU: behind the last one of the fullest
-** bucket.
+/* Number of symbols, from the hash table of GNU: the index behind the last symbol of the
+** last bucket.
 */
 static uint32_t gnu_hash_symbols(const Object *ob, uintptr_t at)
 {

@@ -4,7 +4,7 @@
 **
 ** The handler gives a prototype an id when it first sees it. The prototype keeps its
 ** id while the table knows it. LuaJIT tells when it frees a prototype, and the key
-** covers what identifies a function in its source. So a prototype that takes over
+** covers the place of a function in its source. So a prototype that takes over
 ** the memory of another one gets an id of its own. Fixed memory.
 */
 
@@ -23,7 +23,7 @@
 /* Where the name of a function comes from, the best last. */
 typedef enum NameRank {
   NAME_NONE,
-  NAME_ROLE,  /* What it is called for: a metamethod, an iterator. */
+  NAME_ROLE,  /* Its role in the call: a metamethod, an iterator. */
   NAME_CALL,  /* As the caller names it. */
   NAME_UPVAL, /* Of a variable that holds it. */
   NAME_DEF,   /* As it is named where it is defined. */

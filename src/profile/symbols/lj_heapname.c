@@ -96,7 +96,7 @@ static void read_str(HeapRead *r, const GCstr *str, NamePart *name)
 
 /* -- The search ------------------------------------------------------------- */
 
-/* An object to be searched, and how it is reached. */
+/* An object of the search, and the path to it. */
 typedef struct Item {
   const GCobj *o;  /* A table, a Lua function, a prototype. */
   uint32_t parent; /* Item that holds it, 0 for none. */
@@ -119,9 +119,7 @@ typedef struct Search {
 
 /* -- Keys ------------------------------------------------------------------- */
 
-/* What a value is held under: a string of the VM, read when it is needed, or
-** a name.
-*/
+/* Key or name that holds a value. A string of the VM is read as late as possible. */
 typedef struct Key {
   const GCstr *str; /* NULL if the name is known, or empty. */
   NamePart name;
@@ -155,7 +153,7 @@ static int key_is(const NamePart *np, const char *name)
 
 /* -- Objects found ---------------------------------------------------------- */
 
-/* Note an object once. Returns 0 if it is known, or if there is no room. */
+/* Add an object to the set. Returns 0 if it is known, or without room. */
 static int visit(Search *s, const GCobj *o)
 {
   const uint32_t mask = OBJECTS_MAX * 2 - 1;
@@ -189,7 +187,7 @@ static void push(Search *s, const void *o, uint32_t parent, uint32_t depth, Name
   if (visit(s, (const GCobj *)o)) enqueue(s, o, parent, depth, rank, key);
 }
 
-/* Is this an entry of a function that lives and has no good name yet? */
+/* Is this the entry of a live function without a good name? */
 static int is_wanted(FuncTab *ft, const FuncEntry *lf)
 {
   return lf->pt && lf->rank < NAME_DEF && lj_functab_find(ft, lf->pt) == lf &&
@@ -204,7 +202,7 @@ static void name_func(Search *s, FuncEntry *lf, NameRank rank, const NamePart *p
   if (wanted && lf->rank >= NAME_DEF) s->wanted--;
 }
 
-/* A value was found in an item. */
+/* The search has found a value in an item. */
 static void found(Search *s, cTValue *o, uint32_t at, NameRank rank, Key *key)
 {
   if (tvisfunc(o)) {
@@ -220,7 +218,7 @@ static void found(Search *s, cTValue *o, uint32_t at, NameRank rank, Key *key)
     }
     if (pt) push(s, value_obj(o), 0, 0, NAME_UPVAL, NULL);
   } else if (tvistab(o) && s->item[at].depth < DEPTH_MAX && key_name(s, key)) {
-    /* What a class inherits is its own. */
+    /* The fields that a class inherits are its own. */
     int inherits = at && key_is(&key->name, "__index");
     push(s, value_obj(o), at, s->item[at].depth + 1u, rank, inherits ? NULL : &key->name);
   }
@@ -277,7 +275,7 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
   }
 }
 
-/* Search the functions that are made in a function. */
+/* Search the functions that a function makes. */
 static void search_proto(Search *s, const GCproto *pt)
 {
   BCPos pos;
@@ -307,7 +305,7 @@ static void search_proto(Search *s, const GCproto *pt)
   }
 }
 
-/* Search the functions that a coroutine holds in its stack. */
+/* Search the functions on the stack of a coroutine. */
 static void search_stack(Search *s, const lua_State *L)
 {
   cTValue *o, *end;
@@ -339,8 +337,8 @@ static const GCtab *find_loaded(Search *s, const GCtab *reg)
   return NULL;
 }
 
-/* Is there still a VM? A program may have freed its memory without closing it.
-** What cannot be read is forgotten.
+/* Is there still a VM? A program may have freed its memory without closing it. Forgets the
+** prototypes that cannot be read.
 */
 static int check_vm(Search *s)
 {
@@ -354,8 +352,8 @@ static int check_vm(Search *s)
   return valid;
 }
 
-/* Where all that has a name begins: the loaded modules, the globals, and what
-** C libraries keep in the registry.
+/* Begin with the roots of all paths: the loaded modules, the globals, and the registry,
+** where C libraries keep their tables.
 */
 static void search_roots(Search *s)
 {
@@ -383,7 +381,7 @@ static void search_code(Search *s, const GCobj *o)
   }
 }
 
-/* Search what has a path first, then upvalues and definitions. */
+/* Search the objects with a path first, then upvalues and definitions. */
 static void search_all(Search *s)
 {
   uint32_t i, first, end;

@@ -1,5 +1,5 @@
 /*
-** Symbol table of a session: what the handler notes about functions and addresses.
+** Symbol table of a session: functions, addresses and builtins that were seen.
 ** Context: handler.
 */
 

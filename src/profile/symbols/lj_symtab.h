@@ -2,8 +2,8 @@
 ** Symbol table of a session: functions, host addresses and builtins that were seen.
 ** Context: handler.
 **
-** The handler remembers what the frames of samples refer to, so that the VM thread can
-** write the names at stop (lj_symrecords). Holds the function ids and the load map.
+** The handler remembers all functions and addresses of the samples. At stop, the VM thread
+** writes their names (lj_symrecords). Holds the function ids and the load map.
 ** Fixed memory.
 */
 
@@ -40,7 +40,7 @@ LJ_FUNC void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid, uint32_t epoch
 */
 LJ_FUNC void lj_symtab_putfunc(WBuf *wb, const void *func);
 
-/* Remember what a frame refers to. */
+/* Remember the address or builtin function of a frame. */
 LJ_FUNC void lj_symtab_see(Symtab *st, FrameWord w);
 
 #endif
