@@ -101,7 +101,7 @@ local SPECS = {
     "overwrite a FILE that is no profile by a profile" } },
   { name = "follow", key = "follow", help = {
     "write a profile also by a link that another user has put",
-    "into a folder that everybody may write to" } },
+    "into a folder that other users may write to" } },
   { name = "jitter", key = "jitter", help = { "vary the interval at random" } },
   { name = "mode", key = "mode", arg = "MODE", choice = { "C", "L" }, help = {
     "C: whole stacks (default), L: their innermost frames" } },

@@ -228,6 +228,22 @@ for _, mode in ipairs { "threads=own", "threads=all", "threads=own,flush=thread"
   for i = 1, 3 do t.ok(select(2, count(("r%d.bin"):format(i))), mode .. ": complete at the end") end
 end
 
+-- A link that another user has put on the path of the file.
+if ffi.C.geteuid() == 0 and t.shell("rm -rf theirs && mkdir theirs && ln -s ../box theirs/link && "
+				    .. "chown -h 65534 theirs theirs/link") == 0 then
+  fresh()
+  start_program("control=" .. here .. "/theirs/link/control,paused,path=r%r.bin", LOOP)
+  wait("the program", function() return exists("pid") end)
+  put("control", "start")
+  wait("another user's link", function()
+    return contents("err"):find("is behind a symbolic link of another user", 1, true)
+  end)
+  box.stop("another user's link")
+  t.ok(not exists("r1.bin"), "another user's link: nothing is started")
+else
+  print("another user's link to a control file not tested")
+end
+
 -- -- Children --------------------------------------------------------------
 
 local FORK = [[

@@ -1,10 +1,10 @@
 -- Where a profile is written and where not: links, files, FIFOs that somebody has put
--- into a folder where everybody may write, and files that are no profile.
+-- into a folder where other users may write, and files that are no profile.
 
 local t = require("tools_test")
 local ffi = require("ffi")
 local sysprof = misc.sysprof
-ffi.cdef "unsigned geteuid(void);"
+ffi.cdef "unsigned geteuid(void); int seteuid(unsigned);"
 
 local EACCES, EEXIST, EINVAL, EISDIR, ELOOP, ENOENT = 13, 17, 22, 21, 40, 2
 local SOMEBODY = 65534
@@ -111,7 +111,7 @@ written("through a link of mine", { path = "all/link/x" }, "mine/x")
 
 fresh(": >mine/x && ln mine/x all/x")
 refused("a file of two names", { path = "all/x" }, EACCES, "it has another name elsewhere, in a folder "
-	.. "that everybody may write to; it is written only with the option force")
+	.. "that other users may write to; it is written only with the option force")
 written("the same, not in the folder", { path = "mine/x" })
 refused("a profile of two names", { path = "all/x" }, EACCES, "it has another name elsewhere")
 written("a file of two names, force", { path = "all/x", force = true })
@@ -146,9 +146,9 @@ local function somebody()
   return status ~= 0 and "this root cannot make files of somebody else"
 end
 
-local LINK = "a symbolic link on its path belongs to another user, in a folder that everybody may "
+local LINK = "a symbolic link on its path belongs to another user, in a folder that other users may "
 	     .. "write to; it is followed only with the option follow"
-local OWNER = "it belongs to another user, in a folder that everybody may write to; it is written "
+local OWNER = "it belongs to another user, in a folder that other users may write to; it is written "
 	      .. "only with the option force"
 
 local function others()
@@ -164,8 +164,21 @@ local function others()
     written("somebody's link, follow", { path = "all/new", follow = true }, "mine/new")
     written("through somebody's link, follow", { path = "all/d/x", follow = true }, "mine/x")
   end
-  fresh("chmod 755 all; ln -s ../mine/x all/x; chown -h 65534 all all/x")
-  written("somebody's link in a folder of his own", { path = "all/x" }, "mine/x")
+  -- Its owner may write into any folder, whatever its mode.
+  for _, mode in ipairs { "755", "700", "555" } do
+    fresh("chmod " .. mode .. " all; : >mine/x; ln -s ../mine/x all/x; ln -s ../mine/new all/new; "
+	  .. "ln -s ../mine all/d; chown -h 65534 all all/x all/new all/d; mkdir mine/sub; "
+	  .. "ln -s ../../mine/x mine/sub/x; chown -h 65534 mine/sub mine/sub/x; ln -s sub/x mine/two")
+    for _, path in ipairs { "all/x", "all/new", "all/d/x", "all/d/new", "all/d/sub/x", "mine/sub/x",
+			    "mine/two" } do
+      refused("somebody's link in a folder of his own, " .. mode, { path = path }, EACCES, LINK)
+    end
+    written("somebody's link in a folder of his own, follow", { path = "all/x", follow = true }, "mine/x")
+    written("a new file in somebody's folder", { path = "all/y" })
+    written("my file in somebody's folder", { path = "all/y" })
+  end
+  fresh("ln -s ../mine/x all/x && chown 65534 all")
+  written("my link in somebody's folder", { path = "all/x" }, "mine/x")
 
   for what, make in pairs { empty = ": >", profile = "printf 'ljs\\001' >", fifo = "mkfifo ",
 			    text = "echo text >" } do
@@ -175,7 +188,33 @@ local function others()
     if what ~= "fifo" then written("somebody's, force", { path = "all/x", force = true }) end
   end
   fresh(": >mine/x && chown 65534 mine/x mine")
-  written("somebody's file in a folder of his own", { path = "mine/x" })
+  refused("somebody's file in a folder of his own", { path = "mine/x" }, EACCES, OWNER)
+  written("somebody's file in a folder of his own, force", { path = "mine/x", force = true })
+  fresh(": >mine/x && chown 65534 mine/x")
+  written("somebody's file in a folder of mine", { path = "mine/x" })
+
+  -- Another effective user: what is his and root's is to be trusted, nothing else is.
+  fresh("ln -s ../mine/x all/his; ln -s ../mine/y all/roots; ln -s ../mine/z all/others; : >all/file; "
+	.. ": >all/foreign; chmod 666 all/foreign; chown -h 65534 all/his all/file mine; "
+	.. "chown -h 65533 all/others all/foreign")
+  ffi.C.seteuid(SOMEBODY)
+  local may = io.open("all/probe", "w")
+  if may then
+    may:close()
+    local r = {}
+    for _, path in ipairs { "his", "roots", "file", "others", "foreign" } do
+      r[path] = { try({ path = "all/" .. path }) }
+    end
+    ffi.C.seteuid(0)
+    for _, path in ipairs { "his", "roots", "file" } do
+      t.equal(r[path][2], nil, "another effective user: " .. path)
+    end
+    t.contains(r.others[2] or "", LINK, "another effective user: others")
+    t.contains(r.foreign[2] or "", OWNER, "another effective user: foreign")
+  else
+    ffi.C.seteuid(0)
+    print("another effective user not tested: the folder is closed to others")
+  end
 
   -- The file of a child.
   fresh()

@@ -21,6 +21,7 @@
 
 #include "profile/api/lj_control.h"
 #include "profile/output/lj_log.h"
+#include "profile/output/lj_outfile.h"
 #include "profile/base/lj_relaxed.h"
 
 #define WORD_MAX       64   /* Bytes of the file that are read. */
@@ -59,13 +60,30 @@ static const char *file_problem(const struct stat *st)
   return NULL;
 }
 
+/* Open the file; what another user has put on its path leads nowhere. Returns the
+** descriptor, or -1 and what is wrong.
+*/
+static int file_open(const char *path, const char **problem)
+{
+  int fd = lj_outfile_read(path, problem);
+  if (fd < 0)
+    *problem = *problem ? "is behind a symbolic link of another user" : strerror(errno);
+  return fd;
+}
+
 const char *lj_ctlfile_begin(Control *c)
 {
   struct stat st;
+  const char *problem;
+  int fd;
   file_stat(c->file, &c->done, &st);
   c->now = c->done;
   c->looks = c->wait = c->waited = 0;
-  return c->done.exists ? file_problem(&st) : NULL;
+  if (!c->done.exists) return NULL;
+  if ((problem = file_problem(&st)) != NULL) return problem;
+  fd = file_open(c->file, &problem);
+  if (fd >= 0) close(fd);
+  return fd >= 0 ? NULL : problem;
 }
 
 /* Read the first word. Returns NULL, or what is wrong. */
@@ -77,8 +95,8 @@ static const char *file_read(const char *path, char *word)
   int fd;
   if (fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) != 0) return strerror(errno);
   if ((problem = file_problem(&st)) != NULL) return problem;
-  fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) return strerror(errno);
+  fd = file_open(path, &problem);
+  if (fd < 0) return problem;
   if (fstat(fd, &st) != 0 || (problem = file_problem(&st)) == NULL) {
     n = read(fd, word, WORD_MAX - 1);
     if (n < 0) problem = strerror(errno);

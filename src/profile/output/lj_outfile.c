@@ -30,14 +30,14 @@
 #define READER_MS 10000 /* For the reader of a FIFO. */
 #define TRIES_MAX 100   /* Looks at a file that others exchange. */
 
-#define EVERYBODYS "in a folder that everybody may write to; it is "
+#define OTHERS "in a folder that other users may write to; it is "
 #define PROBLEM_LINK \
-  "a symbolic link on its path belongs to another user, " EVERYBODYS \
+  "a symbolic link on its path belongs to another user, " OTHERS \
   "followed only with the option follow"
 #define PROBLEM_OWNER \
-  "it belongs to another user, " EVERYBODYS "written only with the option force"
+  "it belongs to another user, " OTHERS "written only with the option force"
 #define PROBLEM_NAMES \
-  "it has another name elsewhere, " EVERYBODYS "written only with the option force"
+  "it has another name elsewhere, " OTHERS "written only with the option force"
 #define PROBLEM_CONTENT "it is no profile, and is overwritten only with the option force"
 #define PROBLEM_KIND    "it is no regular file"
 
@@ -103,17 +103,18 @@ static int walk_enter(Walk *w, int fd)
   return 1;
 }
 
-/* May everybody put something into the folder? If in doubt, yes. */
-static int walk_ispublic(const Walk *w)
-{
-  struct stat st;
-  return fstatat(w->dir, "", &st, AT_EMPTY_PATH) != 0 || (st.st_mode & S_IWOTH);
-}
-
-/* Somebody whose things are safe to use. */
+/* Does the thing belong to a user who may do all that we may? */
 static int is_trusted(uid_t uid)
 {
   return uid == 0 || uid == geteuid();
+}
+
+/* May another user put something into the folder? Its owner always may. If in doubt, yes. */
+static int walk_ispublic(const Walk *w)
+{
+  struct stat st;
+  return fstatat(w->dir, "", &st, AT_EMPTY_PATH) != 0 || (st.st_mode & S_IWOTH) ||
+	 !is_trusted(st.st_uid);
 }
 
 /* The link at fd is in the folder: go on from where it leads to, tail is what
@@ -317,6 +318,21 @@ int lj_outfile_open(const char *path, int how, int *created, const char **proble
       fd = walk_folders(&w) ? walk_last(&w, created) : -1;
     if (fd == -2) fd = -1;
     walk_close(&w);
+  }
+  *problem = w.problem;
+  return fd;
+}
+
+int lj_outfile_read(const char *path, const char **problem)
+{
+  Walk w;
+  int fd = -1, err;
+  if (walk_begin(&w, path, 0)) {
+    if (walk_folders(&w))
+      fd = openat(w.dir, w.rest, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    err = errno;
+    walk_close(&w);
+    errno = err;
   }
   *problem = w.problem;
   return fd;

@@ -1,8 +1,9 @@
 /*
 ** Files that profiles are written into: opens them, or says why not.
 **
-** A profile may go into a folder that everybody may write to, as /tmp. What
-** somebody else has put there under the profile's name must not lead it to another
+** A profile may go into a folder that other users may write to: everybody, as into
+** /tmp, or its owner, if that is neither root nor the user of this process. What
+** another user has put there under the profile's name must not lead it to another
 ** place, nor be filled with it. So a path is walked folder by folder, by
 ** descriptors, and what it leads to is judged by the descriptor that is used
 ** afterwards: nothing can be exchanged between the look and the use. Runs outside of
@@ -26,6 +27,12 @@
 ** it all, else NULL.
 */
 LJ_FUNC int lj_outfile_open(const char *path, int how, int *created, const char **problem);
+
+/* Open a file to read, by the same rules for links on its path; its last name is no
+** link. Returns the descriptor, or -1: errno, and problem if a link is refused, else
+** NULL. Does not wait for the writer of a FIFO.
+*/
+LJ_FUNC int lj_outfile_read(const char *path, const char **problem);
 
 /* The name that a pattern stands for: %p is the process, %n the number of the VM, %r
 ** that of the run, %t the time, %% a percent sign. Returns 0 if a % is followed by
