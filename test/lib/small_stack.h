@@ -5,11 +5,25 @@
 #ifndef SMALL_STACK_H
 #define SMALL_STACK_H
 
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #include "check.h"
 
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
+
 #define SMALL_STACK_GUARD 4096
+
+/* What our handler takes of a signal stack below the kernel's frame, at most. */
+#define SMALL_STACK_HANDLER (6 * 1024)
+
+/* The largest frame of the kernel; what it saves depends on what a thread uses. */
+static inline size_t small_stack_kernel_max(void)
+{
+  return (size_t)getauxval(AT_MINSIGSTKSZ);
+}
 
 /* Returns 1, having said why, if such a test cannot be made. */
 static inline int small_stack_skipped(void)
