@@ -126,15 +126,15 @@ local HELP_TAIL = [[
 
 Exit status: 0 if all went well, 1 if the profile cannot be read or the output
 cannot be written, 2 for a wrong command line, 3 if the profile is damaged or
-cut (what is whole is printed).
+cut, or too deep for its size (what is whole is printed).
 ]]
 
 local this = command.new(PROGRAM)
 local say = this.say
 
 -- One line about what the output lacks.
-local function warn(shown, profile, format, empty)
-  local parts = {}
+local function warn(shown, shown_view, format, empty)
+  local parts, profile = {}, shown_view.profile
   parts[1] = profile:problem_text()
   local lost, lost_text = selfreport.lost(profile)
   local nothing = empty and "the filters leave no sample" or selfreport.nothing(profile)
@@ -142,6 +142,7 @@ local function warn(shown, profile, format, empty)
   if lost > 0 and (format == "folded" or format == "annotate" or #parts > 0) then
     parts[#parts + 1] = "warning: samples lost: " .. lost_text
   end
+  parts[#parts + 1] = shown_view:room_text()
   if #parts > 0 then say(shown, ": ", table.concat(parts, "; ")) end
 end
 
@@ -209,7 +210,7 @@ local function render(paths, opt)
     return command.FAILED
   end
   opt.title = opt.title or shown_view:default_title(shown)
-  local profile, base = shown_view.profile, base_view and base_view.profile
+  local base = base_view
   if base then shown_view:compare_with(base_view) end
   local produce, err = renderer(shown_view, opt)
   local ok
@@ -222,13 +223,14 @@ local function render(paths, opt)
   local function is_empty(v)
     return v.shown == 0 and (v.filter or opt.from or opt.to)
   end
-  warn(shown, profile, format, is_empty(shown_view))
+  warn(shown, shown_view, format, is_empty(shown_view))
   warn_symbols(shown, shown_view)
   if base then
-    warn(name_of(opt.diff), base, format, is_empty(base_view))
+    warn(name_of(opt.diff), base_view, format, is_empty(base_view))
     warn_symbols(name_of(opt.diff), base_view)
   end
-  return profile.complete and not (base and not base.complete) and
+  local function is_whole(v) return v.profile.complete and v.left_out == 0 end
+  return is_whole(shown_view) and (not base or is_whole(base_view)) and
 	 command.OK or command.INCOMPLETE
 end
 

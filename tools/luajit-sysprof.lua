@@ -161,6 +161,7 @@ local function summary(shown_view, paths, opt)
   local lost, lost_text = selfreport.lost(profile)
   if lost > 0 then say("warning: samples lost: ", lost_text) end
   if not profile.complete then say("warning: ", profile:problem_text()) end
+  if shown_view:room_text() then say("warning: ", shown_view:room_text()) end
   local rows, sum = top.count(shown_view)
   table.sort(rows, function(a, b)
     if a.self ~= b.self then return a.self > b.self end

@@ -2,25 +2,33 @@
 -- Sysprof reader: makes any bytes printable, and escapes them.
 --
 -- Names in a stream are whatever a program called its functions. After
--- clean() a text is valid UTF-8 on one line without control characters; the
--- other functions escape clean text for one kind of output each.
+-- clean() a text is valid UTF-8 on one line without control characters, and without
+-- those that turn the direction of a text around; the other functions escape clean
+-- text for one kind of output each.
 ----------------------------------------------------------------------------
 
 local text = {}
 
+-- Whether e2 80 c is a line break, or sets the direction of text.
+local function is_control_80(c)
+  return c == 0x8e or c == 0x8f or c >= 0xa8 and c <= 0xae
+end
+
 -- Returns the length of the valid UTF-8 sequence at byte i, and whether it is
--- a control character or line break; nil if there is none.
+-- a control character, a line break, or sets the direction of text (U+061C, U+200E,
+-- U+200F, U+202A to U+202E, U+2066 to U+2069); nil if there is none.
 local function utf8_at(s, i)
   local a, b, c, d = s:byte(i, i + 3)
   if a < 0x80 then return 1, a < 0x20 or a == 0x7f end
   local function tail(x) return x and x >= 0x80 and x < 0xc0 end
   if a < 0xc2 or a > 0xf4 or not tail(b) then return nil end
-  if a < 0xe0 then return 2, a == 0xc2 and b < 0xa0 end
+  if a < 0xe0 then return 2, (a == 0xc2 and b < 0xa0) or (a == 0xd8 and b == 0x9c) end
   if not tail(c) or (a == 0xe0 and b < 0xa0) or (a == 0xed and b >= 0xa0) then
     return nil
   end
   if a < 0xf0 then
-    return 3, a == 0xe2 and b == 0x80 and (c == 0xa8 or c == 0xa9)
+    return 3, a == 0xe2 and ((b == 0x80 and is_control_80(c)) or
+			     (b == 0x81 and c >= 0xa6 and c <= 0xa9))
   end
   if not tail(d) or (a == 0xf0 and b < 0x90) or (a == 0xf4 and b >= 0x90) then
     return nil
@@ -44,6 +52,21 @@ function text.clean(s)
   return table.concat(out)
 end
 
+-- Returns as much of s as max bytes hold, not in the middle of a UTF-8 sequence.
+local function beginning(s, max)
+  local last = max
+  while last > max - 4 and (s:byte(last + 1) or 0) >= 0x80 and s:byte(last + 1) < 0xc0 do
+    last = last - 1
+  end
+  return s:sub(1, last)
+end
+
+-- Returns a clean text of about max bytes. One name can stand in many others.
+function text.short(s, max)
+  if #s <= max then return text.clean(s) end
+  return text.clean(beginning(s, max)) .. "..."
+end
+
 -- Returns a short beginning of a source text: max bytes of its first line
 -- that has something in it.
 function text.excerpt(s, max)
@@ -51,13 +74,7 @@ function text.excerpt(s, max)
   line = line:gsub("^%s+", "")
   local cut = #line < #(s:gsub("%s+$", "")) - #(s:match("^%s*"))
   if #line > max then
-    local last = max
-    -- Not in the middle of a UTF-8 sequence.
-    while last > max - 4 and (line:byte(last + 1) or 0) >= 0x80 and
-	  line:byte(last + 1) < 0xc0 do
-      last = last - 1
-    end
-    line, cut = line:sub(1, last), true
+    line, cut = beginning(line, max), true
   end
   return text.clean(line) .. (cut and "..." or "")
 end

@@ -17,6 +17,7 @@ local threads = require("sysprof.names.threads")
 local gecko = { needs_timeline = true }	-- Shows samples one by one.
 
 local VERSION = 24
+local FILE_MAX = 1024	-- Bytes of a file's name.
 
 -- Categories: name, colour of the profiler. "Other" is required.
 local CATEGORIES = {
@@ -48,7 +49,7 @@ end
 local function location(profile, entry, place)
   local name = entry.text
   local module = place.module and profile.modules[place.module]
-  local file = module and text.clean(module.path:match("[^/]+/*$") or "")
+  local file = module and text.short(module.path:match("[^/]+/*$") or "", FILE_MAX)
   if place.first then
     if name:find(" %(.*:%d+%)$") then return name end
     local source = places.module_name(profile, place, entry)

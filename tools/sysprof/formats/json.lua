@@ -16,6 +16,7 @@ local threads = require("sysprof.names.threads")
 local json = { needs_timeline = true }	-- Shows samples one by one.
 
 local VERSION = 1	-- Of this format.
+local WRITTEN = 1/8	-- Of the frames that a pass may visit; here all are written.
 
 local function str(s) return text.json(text.clean(s)) end
 
@@ -98,13 +99,17 @@ local function write_stacks(view, write)
   return tree
 end
 
--- Returns the number of a node's stack, from 0, by node.
+-- Returns the number of a node's stack, from 0, by node. What there is no room for
+-- has none.
 local function write_stack_lists(tree, write)
   local add, finish = lister(write, "stacks", "[", "]")
   local number, count, list = {}, 0, {}
+  local room = tree.view.frame_room * WRITTEN
   for slot = 1, #tree.view.profile.slots do
     local node = tree.of_slot[slot]
     if node and not number[node] then
+      room = room - tree.depth[node]
+      if room < 0 then break end
       number[node], count = count, count + 1
       local n = tree:list(node, list)
       for i = 1, n do list[i] = list[i] - 1 end
@@ -136,18 +141,21 @@ function json.render(view, write)
   write_modules(write, p)
   local tree = write_stacks(view, write)
   local number = write_stack_lists(tree, write)
-  local list, rest_of = events.list(p), {}
+  local list, rest_of, left_out = events.list(p), {}, 0
   write_events(write, list)
   write_threads(write, tree)
   local add, finish = lister(write, "samples", "[", "]")
   for time, weight, node, slot in tree:samples() do
     local rest = rest_of[slot]
-    if not rest then
+    if not number[node] then
+      rest, left_out = false, left_out + 1
+    elseif not rest then
       rest = sample_rest(p.slots[slot], list, number[node])
       rest_of[slot] = rest
     end
-    add(('{"time":%.0f,"weight":%.0f%s'):format(time, weight, rest))
+    if rest then add(('{"time":%.0f,"weight":%.0f%s'):format(time, weight, rest)) end
   end
+  view:leave_out(left_out)
   finish(true)
   write("}\n")
 end

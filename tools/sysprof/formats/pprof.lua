@@ -18,6 +18,8 @@ local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
 
+local KEPT = 1/8	-- Of the frames that a pass may visit; here all are kept.
+
 local put_number, put_bytes = protobuf.number, protobuf.bytes
 
 local pprof = {}
@@ -177,7 +179,7 @@ local function put_samples(w, view, list)
     put_bytes(m, SAMPLE.label, label(w, "thread", threads.text(s.thread)))
     put_bytes(m, SAMPLE.label, label(w, "vmstate", selfreport.state_name(s.state)))
     put_bytes(w.out, PROFILE.sample, table.concat(m))
-  end, true, true)
+  end, true, true, KEPT)
 end
 
 -- -- Profile ---------------------------------------------------------------

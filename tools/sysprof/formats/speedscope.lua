@@ -13,6 +13,7 @@ local threads = require("sysprof.names.threads")
 
 local speedscope = { needs_timeline = true }	-- Shows samples one by one.
 
+local WRITTEN = 1/8	-- Of the frames that a pass may visit; here all are written.
 local SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 -- Returns a function that numbers frames, and their texts.
@@ -42,6 +43,7 @@ end
 -- Returns a list of { thread=, nodes=, values=, sum= }, by first sample.
 local function by_thread(tree)
   local view, list, of_thread = tree.view, {}, {}
+  local room, left_out = view.frame_room * WRITTEN, 0
   local weighted = view.unit ~= "samples"
   for _, weight, node, slot in tree:samples() do
     local thread = view.profile.slots[slot].thread
@@ -52,11 +54,16 @@ local function by_thread(tree)
     end
     local n, value = #t.nodes, weighted and weight or 1
     if t.nodes[n] ~= node then
-      n = n + 1
-      t.nodes[n], t.values[n] = node, 0
+      n, room = n + 1, room - tree.depth[node]
+      if room >= 0 then t.nodes[n], t.values[n] = node, 0 end
     end
-    t.values[n], t.sum = t.values[n] + value, t.sum + value
+    if room >= 0 then
+      t.values[n], t.sum = t.values[n] + value, t.sum + value
+    else
+      left_out = left_out + 1
+    end
   end
+  view:leave_out(left_out)
   threads.main_first(view.profile, list)
   return list
 end

@@ -57,7 +57,11 @@ local function period_of(e)
   return ns and ns >= 1 and ns < 2^53 and ns or nil
 end
 
+-- Of thousands of sessions, each may have another period.
+local LIST_MAX = 100
+
 local function put(list, value)
+  if #list == LIST_MAX then return end
   for _, v in ipairs(list) do
     if v == value then return end
   end

@@ -185,15 +185,19 @@ local function map_frame(m, q, frame)
   return to
 end
 
+-- A stack begins as the one that it stands on, which may be known. Returns nil if
+-- there are too many.
 local function map_stack(m, q, node)
-  local to = m.nodes[node]
-  if to then return to end
-  to = 0
-  local n = q.stacks:list(node, m.list)
-  for i = 1, n do
-    to = to and m.profile.stacks:push(to, map_frame(m, q, m.list[i]))
+  local nodes, above, n = m.nodes, m.list, 0
+  while nodes[node] == nil do
+    n = n + 1
+    above[n], node = node, q.stacks:parent(node)
   end
-  m.nodes[node] = to
+  local to = nodes[node]
+  for i = n, 1, -1 do
+    to = to and m.profile.stacks:push(to, map_frame(m, q, q.stacks:leaf(above[i]))) or false
+    nodes[above[i]] = to
+  end
   return to
 end
 

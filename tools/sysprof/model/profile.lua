@@ -24,6 +24,8 @@ local STATES = 16	-- Above any state of the VM; a power of two.
 local NODES = stacks.LIMIT
 local LANES = 2^16	-- Pairs of a thread and an event that can be told apart.
 
+local META_MAX = 2^12	-- Bytes of a list of values from which on it does not grow.
+
 -- Counters that do not add up.
 local LARGEST = { [G.SPF_COUNTER_HANDLER_MAX_NS] = true,
 		  [G.SPF_COUNTER_HANDLER_P99_NS] = true }
@@ -85,6 +87,7 @@ function profile.new(options)
     threads = {}, thread_names = {},	-- Of the session, by id.
     session = nil, thread = nil,	-- Of the samples that follow,
     lanes = {}, lane_count = 0,	-- and their lanes by index of the event.
+    size = 0,		-- Bytes of the stream, of all that were added up.
     last_time = 0,	-- Microseconds from the start to the last sample.
     -- Definitions.
     meta = {}, meta_keys = {},	-- Value by key, of all sessions; keys in order.
@@ -121,7 +124,7 @@ function methods:set_meta(key, value)
     self.meta[key] = value
   elseif #self.sessions == 1 then
     self.meta[key] = value
-  elseif not (", " .. have .. ", "):find(", " .. value .. ", ", 1, true) then
+  elseif #have < META_MAX and not (", " .. have .. ", "):find(", " .. value .. ", ", 1, true) then
     self.meta[key] = have .. ", " .. value
   end
 end

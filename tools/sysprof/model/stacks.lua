@@ -137,6 +137,16 @@ function methods:leafmost_lua(node)
   return frame ~= 0 and frame or nil
 end
 
+-- Returns the stack without its leaf.
+function methods:parent(node)
+  return self.node[node].parent
+end
+
+-- Returns the leafmost frame of a stack.
+function methods:leaf(node)
+  return self.node[node].frame
+end
+
 -- Returns the number of frames of a stack.
 function methods:depth(node)
   return self.node[node].depth

@@ -13,10 +13,11 @@ local places = {}
 
 local NOWHERE = {}
 local LINE_MAX = 2^31	-- No line is believed to be larger.
+local FILE_MAX = 1024	-- Bytes of a file's name.
 
 -- Returns the file of a chunk's name, nil if it is not one.
 local function file_of(chunk)
-  return chunk:sub(1, 1) == "@" and #chunk > 1 and text.clean(chunk:sub(2)) or nil
+  return chunk:sub(1, 1) == "@" and #chunk > 1 and text.short(chunk:sub(2), FILE_MAX) or nil
 end
 
 -- Returns the number in profile.modules of the module that an address lies in,
@@ -33,7 +34,7 @@ local place_of = {}
 place_of[G.SPF_FRAME_LFUNC] = function(profile, fid, line)
   local f = profile.lfuncs[fid]
   if not f then return NOWHERE end
-  return { file = file_of(f.chunk), chunk = text.clean(f.chunk), source = f.chunk,
+  return { file = file_of(f.chunk), chunk = text.short(f.chunk, FILE_MAX), source = f.chunk,
 	   first = f.firstline < LINE_MAX and f.firstline or 0, line = line > 0 and line or nil }
 end
 

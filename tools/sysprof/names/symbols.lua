@@ -23,6 +23,8 @@ local mt = { __index = methods }
 symbols.KINDS = { "lua", "compiled", "builtin", "c", "vm", "marker", "unknown" }
 
 local EXCERPT_MAX = 40
+local TEXT_MAX = 4096	-- Bytes of a name,
+local PART_MAX = 1024	-- and of a part that stands in many.
 
 -- -- Parts of names --------------------------------------------------------
 
@@ -32,7 +34,7 @@ local function chunk_name(source)
   if mark ~= "@" and mark ~= "=" then
     return '[string "' .. text.excerpt(source, EXCERPT_MAX) .. '"]'
   end
-  return #source > 1 and text.clean(source:sub(2)) or "?"
+  return #source > 1 and text.short(source:sub(2), PART_MAX) or "?"
 end
 
 symbols.chunk_name = chunk_name
@@ -41,7 +43,7 @@ symbols.chunk_name = chunk_name
 -- for where the function is defined.
 local function lua_name(f, line)
   local chunk = chunk_name(f.chunk)
-  local name, first = text.clean(f.name), ("%.0f"):format(f.firstline)
+  local name, first = text.short(f.name, PART_MAX), ("%.0f"):format(f.firstline)
   if f.firstline == 0 and f.lastline == 0 and name ~= "" then
     first = "?"  -- Bytecode without debug information.
     if name == first then name = "" end
@@ -61,7 +63,7 @@ local function address_name(profile, addr)
   if not m then return text.hex(addr) end
   local offset = addr - m.bias
   if offset < 0 or m.bias >= 2^53 then offset = addr - m.first end
-  return text.clean(m.path:match("[^/]+/*$") or "?") .. "+" .. text.hex(offset)
+  return text.short(m.path:match("[^/]+/*$") or "?", PART_MAX) .. "+" .. text.hex(offset)
 end
 
 -- -- Frames ----------------------------------------------------------------
@@ -151,6 +153,7 @@ function symbols.new(profile, lines, mangled, dirs)
 end
 
 function methods:entry(name, kind)
+  if #name > TEXT_MAX then name = text.short(name, TEXT_MAX) end
   local e = self.by_text[name]
   if not e then
     e = { text = name, kind = kind }

@@ -64,7 +64,11 @@ end
 local function parse_input(inp, options)
   local ok, err, is_other = check_prologue(inp)
   local is_late = not ok and begins_with_chunk(inp)
-  if is_other then return tarantool.read(inp, options) end
+  if is_other then
+    local p, why = tarantool.read(inp, options)
+    if p then p.size = inp.base + inp.fill end
+    return p, why
+  end
   if not ok and not is_late then return nil, err end
   local all = sessions.new(options)
   if is_late then
@@ -82,7 +86,7 @@ local function parse_input(inp, options)
   local offset = inp.base + inp.fill
   if inp.err then all:problem(offset, "reading failed: " .. inp.err) end
   local p = all:finish(offset, inp.err or stream.cut)
-  p.version = G.SPF_VERSION
+  p.version, p.size = G.SPF_VERSION, offset
   return p
 end
 
@@ -148,7 +152,7 @@ function reader.read_all(paths, options)
       if not add(p) then
 	all:add_problem(0, "too many distinct stacks, some are left out", path)
       end
-      all.version = math.min(all.version, p.version)
+      all.version, all.size = math.min(all.version, p.version), all.size + p.size
     end
   end
   return all

@@ -15,13 +15,10 @@ local function new_node(entry, depth)
 	   children = {}, by_entry = {} }
 end
 
-local function child(node, entry)
-  local c = node.by_entry[entry]
-  if not c then
-    c = new_node(entry, node.depth + 1)
-    node.by_entry[entry] = c
-    node.children[#node.children + 1] = c
-  end
+local function new_child(node, entry)
+  local c = new_node(entry, node.depth + 1)
+  node.by_entry[entry] = c
+  node.children[#node.children + 1] = c
   return c
 end
 
@@ -33,24 +30,52 @@ end
 -- Returns the root. Children are in the order of their names, those that are
 -- not compiled first. plain: what is compiled is no node of its own.
 function calltree.build(view, plain)
-  local root = new_node(nil, 0)
-  view:each(function(names, n, v)
-    local node = root
-    node.total = node.total + v
+  local root, path, room = new_node(nil, 0), {}, view.node_room
+  -- Returns the node of a stack, or nil if there is no room for it. Most of a stack
+  -- is as in the one before, whose nodes are the path.
+  local function node_of(names, n)
+    local node, same = root, true
     for i = 1, n do
-      node = child(node, plain and names[i].plain or names[i])
-      node.total = node.total + v
+      local entry, c = plain and names[i].plain or names[i], path[i]
+      same = same and c ~= nil and c.entry == entry
+      if not same then
+	c = node.by_entry[entry]
+	if not c then
+	  if room == 0 then return nil end
+	  room, c = room - 1, new_child(node, entry)
+	end
+	path[i] = c
+      end
+      node = c
+    end
+    return node
+  end
+  view:each(function(names, n, v)
+    local node = node_of(names, n)
+    if not node then
+      path = {}
+      return false
     end
     node.self = node.self + v
   end)
   if view.base then
     view:each_of_base(function(names, n, v)
-      local node = root
-      for i = 1, n do node = child(node, names[i]) end
+      local node = node_of(names, n)
+      if not node then return false end
       node.base = node.base + v
     end)
   end
-  calltree.visit(root, function(node) table.sort(node.children, calltree.by_name) end)
+  local all = {}
+  calltree.visit(root, function(node)
+    table.sort(node.children, calltree.by_name)
+    all[#all + 1] = node
+  end)
+  -- Those that were called before those that call them.
+  for i = #all, 1, -1 do
+    local node, total = all[i], all[i].self
+    for _, c in ipairs(node.children) do total = total + c.total end
+    node.total = total
+  end
   return root
 end
 

@@ -19,17 +19,26 @@ local mt = { __index = methods }
 -- from 1 on and below 2^31. all: of the samples of all events.
 function stacktree.new(view, frame_of, all)
   local nodes, parent, frame, of_slot = pairmap.new(), {}, {}, {}
+  local depth = {}
+  local room, path, last = view.node_room, {}, {}
   view:each_joined(function(parts, n, _, slot)
-    local node = 0
+    -- Most of a stack is as in the one before, whose nodes are the path.
+    local node, same = 0, true
     for i = 1, n do
-      local f = frame_of(parts[i])
-      local id, new = nodes:put(node, f)
-      if new then parent[id], frame[id] = node, f end
-      node = id
+      local part = parts[i]
+      same = same and last[i] == part
+      if not same then
+	local f = frame_of(part)
+	local id, new = nodes:put(node, f)
+	if new then parent[id], frame[id], depth[id] = node, f, i end
+	path[i], last[i] = id, part
+      end
+      node = path[i]
     end
+    if nodes.count > room then return false end
     of_slot[slot] = node
   end, true, all)
-  return setmetatable({ view = view, parent = parent, frame = frame,
+  return setmetatable({ view = view, parent = parent, frame = frame, depth = depth,
 			of_slot = of_slot }, mt)
 end
 

@@ -15,6 +15,14 @@ local view = {}
 local methods = {}
 local mt = { __index = methods }
 
+-- A few bytes of a stream can stand for a stack of thousands of frames. So the work on
+-- a profile is bounded by its size: frames that a pass over its stacks may visit, nodes
+-- that a tree of them may have, bytes of text that may be made of them. Each is
+-- a part for any profile, and one for each byte of it.
+local FRAMES, FRAMES_PER_BYTE = 2^26, 2^6
+local NODES, NODES_PER_BYTE = 2^18, 2
+local TEXT, TEXT_PER_BYTE = 2^28, 2^9
+
 -- options, all off if missing:
 --   lines              name Lua functions by their current lines
 --   traces             show the frames [trace N]
@@ -40,6 +48,7 @@ function view.new(profile, options)
 		:format(event.name)
   end
   local by_event = options.weight == "cpu" or options.weight == "event"
+  local size = profile.size
   return setmetatable({
     profile = profile,
     options = options,
@@ -49,6 +58,10 @@ function view.new(profile, options)
 			  options.symbols),
     filter = filters.new(options),
     shown = 0,		-- Samples that each_joined() has visited last.
+    frame_room = FRAMES + FRAMES_PER_BYTE * size,
+    node_room = NODES + NODES_PER_BYTE * size,
+    text_room = TEXT + TEXT_PER_BYTE * size,
+    left_out = 0,	-- Samples that there was no room for, at most in a pass.
     base = nil, base_scale = nil,	-- See compare_with().
   }, mt)
 end
@@ -57,8 +70,10 @@ end
 -- of its joined stack (frames and markers of sysprof.show.join), root first, valid
 -- during the call, its value in the unit of the view, and its slot in the
 -- profile. What is worth 0 counts only with zeros, samples of other events only
--- with all.
-function methods:each_joined(visit, zeros, all)
+-- with all. visit() returns false if it has no room for the sample; share: the pass
+-- may visit only this part of the frames, because it keeps them. Then, and when
+-- too many frames were visited, the rest of the samples is left out.
+function methods:each_joined(visit, zeros, all, share)
   local p, opt, syms = self.profile, self.options, self.symbols
   local value_of = self.unit == "samples" and p.slot_samples or p.slot_weight
   local is_of_event = self.event.members
@@ -68,28 +83,55 @@ function methods:each_joined(visit, zeros, all)
 		opt.no_lua and join.NO_HOST_STACK or join.NO_STACK
   local join_sides = join.new(p.stacks, symaddr, empty, opt)
   local filter = self.filter
+  local room, left_out = self.frame_room * (share or 1), 0
   self.shown = 0
   for i, slot in ipairs(p.slots) do
     if (value_of[i] > 0 or zeros) and (all or is_of_event[slot.event]) and
        (not filter or filter:takes(slot)) then
-      local nlua = opt.no_lua and 0 or p.stacks:list(slot.lua, lua)
-      local nhost = opt.no_host and 0 or p.stacks:list(slot.host, host)
-      local n = join_sides(lua, nlua, host, nhost, joined)
-      if filter then n = filter:cut(joined, n, syms) end
-      if n > 0 then
+      local n = 0
+      local nlua = opt.no_lua and 0 or p.stacks:depth(slot.lua)
+      local nhost = opt.no_host and 0 or p.stacks:depth(slot.host)
+      room = room - nlua - nhost
+      if room >= 0 then
+	if nlua > 0 then p.stacks:list(slot.lua, lua) end
+	if nhost > 0 then p.stacks:list(slot.host, host) end
+	n = join_sides(lua, nlua, host, nhost, joined)
+	if filter then n = filter:cut(joined, n, syms) end
+	if n > 0 and visit(joined, n, value_of[i], i) == false then room = -1 end
+      end
+      if room < 0 then
+	left_out = left_out + p.slot_samples[i]
+      elseif n > 0 then
 	self.shown = self.shown + p.slot_samples[i]
-	visit(joined, n, value_of[i], i)
       end
     end
   end
+  self.left_out = math.max(self.left_out, left_out)
+end
+
+-- A format has no room for so many samples of those that it got.
+function methods:leave_out(samples)
+  self.left_out = self.left_out + samples
+end
+
+-- Says in one sentence that samples were left out; nil if none were.
+function methods:room_text()
+  if self.left_out == 0 then return nil end
+  return ("%.0f sample%s left out: the stacks have too many frames for a profile of " ..
+	  "%.0f bytes; --thread, --from and --to show a part"):format(self.left_out,
+    self.left_out == 1 and " is" or "s are", self.profile.size)
 end
 
 -- The same with the names of the parts (entries of sysprof.names.symbols).
 function methods:each(visit)
-  local syms, names = self.symbols, {}
+  local syms, names, last = self.symbols, {}, {}
   self:each_joined(function(parts, n, value, slot)
-    for i = 1, n do names[i] = syms:name(parts[i]) end
-    visit(names, n, value, slot)
+    -- Most of a stack is as in the one before.
+    for i = 1, n do
+      local part = parts[i]
+      if last[i] ~= part then last[i], names[i] = part, syms:name(part) end
+    end
+    return visit(names, n, value, slot)
   end)
 end
 
@@ -116,7 +158,7 @@ function methods:each_of_base(visit)
       local e = known[plain] or syms:entry(plain.text, plain.kind)
       known[plain], names[i] = e, e
     end
-    visit(names, n, value * self.base_scale)
+    return visit(names, n, value * self.base_scale)
   end)
 end
 
