@@ -44,13 +44,13 @@ static double calibrate(void)
   return 20e6 / ((double)best / 1e9);
 }
 
-/* The clock as it was asked for, or why it is not there. */
+/* The clock as it was asked for, or errmsg it is not there. */
 static int start(Ticks *t, const char *name, double interval_ms, int tid)
 {
   ClockSpec spec = ticks_spec(name, (uint64_t)(interval_ms * 1e6 + 0.5), 0);
-  char why[CLOCK_WHY_MAX];
-  if (ticks_open(t, &spec, tid, 0, why) == CLOCK_OK) return 1;
-  printf("%-14s %7g   %s\n", name, interval_ms, why);
+  char errmsg[CLOCK_ERRMSG_MAX];
+  if (ticks_open(t, &spec, tid, 0, errmsg) == CLOCK_OK) return 1;
+  printf("%-14s %7g   %s\n", name, interval_ms, errmsg);
   return 0;
 }
 

@@ -246,7 +246,7 @@ end
 wrong("hz=1,hz=2", "'hz' is there twice")
 wrong("fork,fork=false", "'fork' is there twice")
 wrong("hz=10,interval=10", "'hz=10,interval=10' has both hz and interval")
-wrong("clock=none", "'clock=none'", "'none' is no clock or event")
+wrong("clock=none", "'clock=none'", "'none' is not a clock or event")
 wrong("clock=cpu+", "'clock=cpu+'", "empty name")
 wrong("hz=1e9", "'hz=1e9'", "between 10 us and a day")
 wrong("signal=SIGKILL", "'signal=SIGKILL'", "signal 9 cannot be the profiler's")

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 
 #include "profile/clock/lj_clock.h"
-#include "profile/clock/lj_clockops.h"
+#include "profile/clock/lj_clocksig.h"
 #include "profile/base/lj_osthread.h"
 #include "check.h"
 
@@ -40,7 +40,7 @@ static int ticks_signo;
 static inline void ticks_tick(void *owner, int event, int overrun, ucontext_t *uc)
 {
   Ticks *t = (Ticks *)owner;
-  uint64_t total = lj_clock_total(&t->clock);
+  uint64_t total = lj_clocksig_total(&t->clock);
   if (!t->running || event != t->event || !uc || overrun < 0 || total < t->last ||
       t->clock.tid != lj_osthread_self())
     t->wrong++;
@@ -53,29 +53,29 @@ static inline void ticks_tick(void *owner, int event, int overrun, ucontext_t *u
 static inline ClockSpec ticks_spec(const char *name, uint64_t interval_ns, uint64_t period)
 {
   ClockSpec specs[SPF_EVENTS_MAX];
-  char why[CLOCK_WHY_MAX] = "";
-  if (lj_clockspec_parse(name, interval_ns, period, 0, specs, why) != 1)
-    printf("%s: %s\n", name, why);
-  REQUIRE(why[0] == '\0');
+  char errmsg[CLOCK_ERRMSG_MAX] = "";
+  if (lj_clockspec_parse(name, interval_ns, period, 0, specs, errmsg) != 1)
+    printf("%s: %s\n", name, errmsg);
+  REQUIRE(errmsg[0] == '\0');
   return specs[0];
 }
 
-/* Open and arm. Else why[CLOCK_WHY_MAX] is said, and errno. */
+/* Open and arm. Without success sets errno and errmsg[CLOCK_ERRMSG_MAX]. */
 static inline ClockStatus ticks_open(Ticks *t, const ClockSpec *spec, int tid, int signo,
-				     char *why)
+				     char *errmsg)
 {
   ClockStatus status;
   memset(t, 0, sizeof(*t));
   t->event = (int)((uintptr_t)t >> 4) & 3;
-  t->clock.tick = ticks_tick;
+  t->clock.sample = ticks_tick;
   t->clock.owner = t;
   t->clock.event = t->event;
   t->clock.signo = signo ? signo : ticks_signo;
-  why[0] = '\0';
-  status = lj_clock_open(&t->clock, spec, tid, why);
+  errmsg[0] = '\0';
+  status = lj_clock_open(&t->clock, spec, tid, errmsg);
   if (status != CLOCK_OK) return status;
   t->running = 1;
-  t->last = lj_clock_total(&t->clock);
+  t->last = lj_clocksig_total(&t->clock);
   return lj_clock_arm(&t->clock);
 }
 
@@ -84,9 +84,9 @@ static inline void ticks_start(Ticks *t, const char *name, uint64_t interval_ns,
 			       uint64_t period)
 {
   ClockSpec spec = ticks_spec(name, interval_ns, period);
-  char why[CLOCK_WHY_MAX];
-  ClockStatus status = ticks_open(t, &spec, lj_osthread_self(), 0, why);
-  if (status != CLOCK_OK) printf("%s\n", why);
+  char errmsg[CLOCK_ERRMSG_MAX];
+  ClockStatus status = ticks_open(t, &spec, lj_osthread_self(), 0, errmsg);
+  if (status != CLOCK_OK) printf("%s\n", errmsg);
   REQUIRE(status == CLOCK_OK);
 }
 
@@ -97,17 +97,17 @@ static inline void ticks_stop(Ticks *t)
   CHECK_EQ(t->wrong, 0);
 }
 
-/* Can it be had here? Prints why not. */
+/* Is it available here? If not, prints the reason. */
 static inline int ticks_available(const char *name)
 {
   ClockSpec spec = ticks_spec(name, 10000000, 0);
   Ticks t;
-  char why[CLOCK_WHY_MAX];
-  if (ticks_open(&t, &spec, lj_osthread_self(), 0, why) == CLOCK_OK) {
+  char errmsg[CLOCK_ERRMSG_MAX];
+  if (ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) == CLOCK_OK) {
     lj_clock_close(&t.clock);
     return 1;
   }
-  printf("%s is left out: %s\n", name, why);
+  printf("%s is left out: %s\n", name, errmsg);
   return 0;
 }
 

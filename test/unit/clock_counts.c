@@ -41,7 +41,7 @@ static void faults(const char *name, uint64_t period)
   before = (uint64_t)usage().ru_minflt;
   ticks_start(&t, name, 10000000, period);
   touch_pages(PAGES);
-  total = lj_clock_total(&t.clock);
+  total = lj_clocksig_total(&t.clock);
   ticks_stop(&t);
   after = (uint64_t)usage().ru_minflt;
   printf("%s, period %llu: %llu counted, %llu by getrusage, %llu ticks\n", name,
@@ -50,7 +50,7 @@ static void faults(const char *name, uint64_t period)
   CHECK(total >= PAGES && t.n > 0);
   if (strncmp(name, "minor", 5) == 0) CHECK(total <= after - before);
   CHECK(t.weights <= total && total - t.weights <= t.clock.spec.period);
-  CHECK_EQ(lj_clock_total(&t.clock), total); /* Known after the close. */
+  CHECK_EQ(lj_clocksig_total(&t.clock), total); /* Known after the close. */
 }
 
 static uint64_t switches(void)
@@ -70,7 +70,7 @@ static void context_switches(uint64_t period)
   begin = switches();
   for (i = 0; i < 300; i++) nanosleep(&moment, NULL);
   end = switches();
-  total = lj_clock_total(&t.clock);
+  total = lj_clocksig_total(&t.clock);
   ticks_stop(&t);
   after = switches();
   printf("context-switches: %llu counted, %llu by getrusage, %llu ticks\n",
@@ -112,7 +112,7 @@ static void instructions(void)
   Ticks t;
   ticks_start(&t, "instructions:u", 10000000, 0);
   for (i = 0; i < LOOPS;) i = i + 1; /* At least a load, a store and a jump. */
-  total = lj_clock_total(&t.clock);
+  total = lj_clocksig_total(&t.clock);
   ticks_stop(&t);
   printf("instructions:u: %llu, %llu ticks\n", (unsigned long long)total,
 	 (unsigned long long)t.n);
@@ -133,7 +133,7 @@ static int profiled(const char *name)
   touch_pages(PAGES);
   burn_us(20000);
   for (i = 0; i < SLEEPS; i++) usleep(1000); /* Each is a switch. */
-  total = lj_clock_total(&t.clock);
+  total = lj_clocksig_total(&t.clock);
   ticks_stop(&t);
   printf("counted %llu\n", (unsigned long long)(total - (t.last - t.weights)));
   return check_status();
@@ -192,7 +192,7 @@ int main(int argc, char **argv)
   as_perf(argv[0], "task-clock");
   as_perf(argv[0], "context-switches");
   if (check_failures == 0 && n == 0) {
-    puts("skipped: no events can be had here");
+    puts("skipped: no events are available here");
     return 77;
   }
   return check_status();

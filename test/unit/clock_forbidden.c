@@ -1,7 +1,7 @@
 /* TIMEOUT: 300
-** What cannot be had says why and what to do; 'cpu' takes what is left. System
-** calls are forbidden by a seccomp filter, descriptors and signals by limits,
-** perf events by being nobody.
+** An unavailable clock fails with the reason and a remedy; 'cpu' takes what is left. A
+** seccomp filter forbids system calls, limits forbid descriptors and signals, and the
+** user nobody may not open perf events.
 */
 
 #ifndef _GNU_SOURCE
@@ -21,7 +21,7 @@
 #define MS ((uint64_t)1000000)
 
 static int has_perf; /* Task clock, with the kernel's part. */
-static char why[CLOCK_WHY_MAX];
+static char errmsg[CLOCK_ERRMSG_MAX];
 
 /* Have system calls answered so, SECCOMP_RET_*. */
 static void answer(int nr1, int nr2, unsigned int how)
@@ -49,18 +49,18 @@ static void forbid(int nr1, int nr2, int err)
   answer(nr1, nr2, SECCOMP_RET_ERRNO | (unsigned int)err);
 }
 
-/* A clock cannot be had; the message has each of the texts. */
+/* A clock is unavailable; the message has each of the texts. */
 static void refused(const char *name, int err, const char *text1, const char *text2)
 {
   ClockSpec spec = ticks_spec(name, 10 * MS, 0);
   Ticks t;
-  CHECK_EQ(ticks_open(&t, &spec, lj_osthread_self(), 0, why), CLOCK_ERROR);
+  CHECK_EQ(ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg), CLOCK_ERROR);
   CHECK_EQ(errno, err);
-  CHECK(strstr(why, name) != NULL);
-  CHECK(strstr(why, text1) != NULL);
-  CHECK(strstr(why, text2) != NULL);
-  CHECK(strlen(why) < CLOCK_WHY_MAX - 1);
-  printf("  %s\n", why);
+  CHECK(strstr(errmsg, name) != NULL);
+  CHECK(strstr(errmsg, text1) != NULL);
+  CHECK(strstr(errmsg, text2) != NULL);
+  CHECK(strlen(errmsg) < CLOCK_ERRMSG_MAX - 1);
+  printf("  %s\n", errmsg);
 }
 
 /* 'cpu' becomes a clock that works. */
@@ -165,16 +165,16 @@ static void without_both(void)
   becomes(MS, "itimer");
   REQUIRE(getitimer(ITIMER_PROF, &now) == 0);
   CHECK(now.it_value.tv_sec == 0 && now.it_value.tv_usec == 0);
-  /* The last one cannot be had either. */
+  /* The last one is unavailable as well. */
   REQUIRE(setitimer(ITIMER_PROF, &it, NULL) == 0);
   refused("itimer", EBUSY, "setitimer(ITIMER_PROF)", "another clock");
-  refused("cpu", EBUSY, "setitimer(ITIMER_PROF)", "neither ctimer nor task-clock");
+  refused("cpu", EBUSY, "setitimer(ITIMER_PROF)", "ctimer and task-clock are unavailable");
   REQUIRE(getitimer(ITIMER_PROF, &now) == 0);
   CHECK(now.it_interval.tv_sec == 1000); /* The program's own goes on. */
   memset(&it, 0, sizeof(it));
   REQUIRE(setitimer(ITIMER_PROF, &it, NULL) == 0);
-  CHECK_EQ(ticks_open(&t, &spec, lj_osthread_self(), SIGUSR1, why), CLOCK_ERROR);
-  CHECK(strstr(why, "SIGPROF only") != NULL);
+  CHECK_EQ(ticks_open(&t, &spec, lj_osthread_self(), SIGUSR1, errmsg), CLOCK_ERROR);
+  CHECK(strstr(errmsg, "SIGPROF only") != NULL);
 }
 
 static void without_descriptors(void)
@@ -223,7 +223,7 @@ static void as_nobody(void)
   refused("task-clock", EACCES, text, "sysctl kernel.perf_event_paranoid=1");
   refused("page-faults", EACCES, text, "CAP_PERFMON");
   refused("context-switches", EACCES, text, "CAP_PERFMON");
-  CHECK(strstr(why, "context-switches:u") == NULL); /* There is no such thing. */
+  CHECK(strstr(errmsg, "context-switches:u") == NULL); /* There is no such thing. */
   becomes(MS, "ctimer");
   if (level == 2) {
     refused("task-clock", EACCES, text, "'task-clock:u'");
@@ -241,13 +241,13 @@ static void signals(void)
   Ticks t;
   size_t i;
   for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-    CHECK_EQ(ticks_open(&t, &cpu, lj_osthread_self(), wrong[i], why), CLOCK_ERROR);
+    CHECK_EQ(ticks_open(&t, &cpu, lj_osthread_self(), wrong[i], errmsg), CLOCK_ERROR);
     CHECK_EQ(errno, EINVAL);
-    CHECK(strstr(why, "cannot be a clock's") != NULL);
+    CHECK(strstr(errmsg, "is not available to clocks") != NULL);
   }
   for (i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
     time_t deadline = time(NULL) + 120;
-    REQUIRE(ticks_open(&t, &cpu, lj_osthread_self(), right[i], why) == CLOCK_OK);
+    REQUIRE(ticks_open(&t, &cpu, lj_osthread_self(), right[i], errmsg) == CLOCK_OK);
     REQUIRE(sigaction(right[i], NULL, &sa) == 0);
     CHECK((sa.sa_flags & SA_RESTART) && (sa.sa_flags & SA_ONSTACK));
     while (t.n < 3 && time(NULL) < deadline) burn_us(1000);
@@ -256,11 +256,11 @@ static void signals(void)
     REQUIRE(sigaction(right[i], NULL, &sa) == 0);
     CHECK(sa.sa_handler == SIG_DFL);
   }
-  CHECK_EQ(ticks_open(&t, &event, lj_osthread_self(), SIGRTMIN, why), CLOCK_ERROR);
-  CHECK(strstr(why, "real-time signal") != NULL);
-  CHECK_EQ(ticks_open(&t, &event, 0x3ffffff, 0, why), CLOCK_ERROR);
-  CHECK_EQ(ticks_open(&t, &cpu, 0x3ffffff, 0, why), CLOCK_ERROR);
-  CHECK(strstr(why, "the thread is gone") != NULL);
+  CHECK_EQ(ticks_open(&t, &event, lj_osthread_self(), SIGRTMIN, errmsg), CLOCK_ERROR);
+  CHECK(strstr(errmsg, "real-time signal") != NULL);
+  CHECK_EQ(ticks_open(&t, &event, 0x3ffffff, 0, errmsg), CLOCK_ERROR);
+  CHECK_EQ(ticks_open(&t, &cpu, 0x3ffffff, 0, errmsg), CLOCK_ERROR);
+  CHECK(strstr(errmsg, "the thread has ended") != NULL);
 }
 
 /* A process that has asked under a filter does not ask again: another one does. */

@@ -11,13 +11,13 @@
 #define SW PERF_TYPE_SOFTWARE
 
 static ClockSpec specs[SPF_EVENTS_MAX];
-static char why[CLOCK_WHY_MAX];
+static char errmsg[CLOCK_ERRMSG_MAX];
 
 static int parse(const char *list)
 {
   memset(specs, 0x55, sizeof(specs));
-  why[0] = '\0';
-  return lj_clockspec_parse(list, 10 * MS, 0, 0, specs, why);
+  errmsg[0] = '\0';
+  return lj_clockspec_parse(list, 10 * MS, 0, 0, specs, errmsg);
 }
 
 static void is_clock(const char *name, ClockKind kind)
@@ -34,7 +34,7 @@ static void is_event(const char *text, const char *name, uint32_t type, uint64_t
 		     int precise, int no_user, int no_kernel)
 {
   CHECK_EQ(parse(text), 1);
-  if (why[0]) printf("%s\n", why);
+  if (errmsg[0]) printf("%s\n", errmsg);
   CHECK(strcmp(specs[0].name, name) == 0);
   CHECK_EQ(specs[0].kind, CLOCK_PERF);
   CHECK_EQ(specs[0].type, type);
@@ -47,9 +47,9 @@ static void is_event(const char *text, const char *name, uint32_t type, uint64_t
 static void is_wrong(const char *list, const char *text)
 {
   CHECK_EQ(parse(list), 0);
-  if (!strstr(why, text)) printf("'%s' says: %s\n", list, why);
-  CHECK(strstr(why, text) != NULL);
-  CHECK(strlen(why) < CLOCK_WHY_MAX - 1); /* Not cut. */
+  if (!strstr(errmsg, text)) printf("'%s' says: %s\n", list, errmsg);
+  CHECK(strstr(errmsg, text) != NULL);
+  CHECK(strlen(errmsg) < CLOCK_ERRMSG_MAX - 1); /* Not cut. */
 }
 
 static void names(void)
@@ -98,7 +98,7 @@ static void modifiers(void)
   is_wrong("cycles:x", "unknown modifier 'x'");
   is_wrong("cycles:\x01", "unknown modifier '?'");
   is_wrong("cycles:pppp", "more than three");
-  is_wrong("page-faults:p", "hardware events only");
+  is_wrong("page-faults:p", "only hardware events");
   is_wrong("cpu:u", "'cpu' has no modifier 'u'");
   is_wrong("wall:k", "'wall' has no modifier 'k'");
   is_wrong("task-clock:k", "'task-clock' has no modifier 'k'");
@@ -115,7 +115,7 @@ static void periods(void)
   CHECK_EQ(specs[0].period, 123456);
   CHECK_EQ(parse("wall/period=500000/"), 1); /* Nanoseconds, as perf has it. */
   CHECK_EQ(specs[0].period, 500000);
-  CHECK_EQ(lj_clockspec_parse("cycles,cpu,r1/period=7/", MS, 99, 1, specs, why), 3);
+  CHECK_EQ(lj_clockspec_parse("cycles,cpu,r1/period=7/", MS, 99, 1, specs, errmsg), 3);
   CHECK_EQ(specs[0].period, 99);
   CHECK_EQ(specs[1].period, MS);
   CHECK_EQ(specs[2].period, 7);
@@ -134,9 +134,9 @@ static void periods(void)
   is_wrong("ctimer/period=9999/", "between 10 us and a day");
   is_wrong("ctimer/period=86400000000001/", "between 10 us and a day");
   CHECK_EQ(parse("ctimer/period=86400000000000/"), 1);
-  CHECK_EQ(lj_clockspec_parse("cpu", 9999, 0, 0, specs, why), 0);
-  CHECK_EQ(lj_clockspec_parse("cycles", 10 * MS, ~(uint64_t)0, 0, specs, why), 0);
-  CHECK(strstr(why, "too long") != NULL);
+  CHECK_EQ(lj_clockspec_parse("cpu", 9999, 0, 0, specs, errmsg), 0);
+  CHECK_EQ(lj_clockspec_parse("cycles", 10 * MS, ~(uint64_t)0, 0, specs, errmsg), 0);
+  CHECK(strstr(errmsg, "too long") != NULL);
 }
 
 static void lists(void)
@@ -152,16 +152,16 @@ static void lists(void)
   is_wrong("cpu,", "empty name");
   is_wrong(",cpu", "empty name");
   is_wrong(":u", "empty name");
-  is_wrong("CPU", "'CPU' is no clock or event");
-  is_wrong("cpu ", "'cpu ' is no clock");
-  is_wrong("cpux", "'cpux' is no clock");
-  is_wrong("cp", "'cp' is no clock");
-  is_wrong("r", "'r' is no clock");
-  is_wrong("rxyz", "'rxyz' is no clock");
-  is_wrong("r10000000000000000", "is no clock"); /* More than 64 bits. */
+  is_wrong("CPU", "'CPU' is not a clock or event");
+  is_wrong("cpu ", "'cpu ' is not a clock");
+  is_wrong("cpux", "'cpux' is not a clock");
+  is_wrong("cp", "'cp' is not a clock");
+  is_wrong("r", "'r' is not a clock");
+  is_wrong("rxyz", "'rxyz' is not a clock");
+  is_wrong("r10000000000000000", "is not a clock"); /* More than 64 bits. */
   memset(longer, 'n', sizeof(longer) - 1);
   longer[sizeof(longer) - 1] = '\0';
-  is_wrong(longer, "is no clock or event");
+  is_wrong(longer, "is not a clock or event");
 }
 
 int main(void)

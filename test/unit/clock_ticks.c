@@ -1,5 +1,5 @@
 /* TIMEOUT: 300
-** Each clock that can be had here: its ticks come on its own thread, whichever
+** Each clock that is available here: its ticks come on its own thread, whichever
 ** opened it, and what they stand for is all the CPU time there was.
 */
 
@@ -41,7 +41,7 @@ static int own_thread_once(const char *name, uint64_t interval_ns)
   begin = t.last - t.weights;
   work(&t, 8);
   before = thread_us();
-  total = lj_clock_total(&t.clock);
+  total = lj_clocksig_total(&t.clock);
   after = thread_us();
   ticks_stop(&t);
   printf("%s, %g ms, as %s: %llu ticks, %llu overruns, %llu us\n", name,
@@ -85,7 +85,7 @@ static void other_threads(const char *name)
   Worker w[WORKERS];
   Ticks t[WORKERS];
   ClockSpec spec = ticks_spec(name, 5 * MS, 0);
-  char why[CLOCK_WHY_MAX];
+  char errmsg[CLOCK_ERRMSG_MAX];
   time_t deadline = time(NULL) + 120;
   int i, n;
   for (i = 0; i < WORKERS; i++) {
@@ -95,7 +95,7 @@ static void other_threads(const char *name)
   }
   for (i = 0; i < WORKERS; i++) {
     while (!w[i].tid) usleep(100);
-    REQUIRE(ticks_open(&t[i], &spec, w[i].tid, 0, why) == CLOCK_OK);
+    REQUIRE(ticks_open(&t[i], &spec, w[i].tid, 0, errmsg) == CLOCK_OK);
   }
   do {
     usleep(1000);
@@ -110,10 +110,10 @@ static void other_threads(const char *name)
   /* A thread that was joined is there for a moment still. */
   while (syscall(SYS_tgkill, getpid(), w[0].tid, 0) == 0 && time(NULL) < deadline)
     usleep(1000);
-  CHECK_EQ(lj_clock_total(&t[0].clock), 0); /* Its thread is gone. */
-  REQUIRE(ticks_open(&t[0], &spec, w[0].tid, 0, why) == CLOCK_ERROR ||
+  CHECK_EQ(lj_clocksig_total(&t[0].clock), 0); /* Its thread is gone. */
+  REQUIRE(ticks_open(&t[0], &spec, w[0].tid, 0, errmsg) == CLOCK_ERROR ||
 	  spec.kind == CLOCK_ITIMER);
-  if (spec.kind != CLOCK_ITIMER) CHECK(strstr(why, "the thread is gone") != NULL);
+  if (spec.kind != CLOCK_ITIMER) CHECK(strstr(errmsg, "the thread has ended") != NULL);
   else ticks_stop(&t[0]);
 }
 
@@ -138,18 +138,18 @@ static void jitter(void)
 {
   ClockSpec spec = ticks_spec("wall", MS, 0);
   uint64_t sum = 0, x;
-  char why[CLOCK_WHY_MAX];
+  char errmsg[CLOCK_ERRMSG_MAX];
   Ticks t;
   int i;
   spec.jitter = 1;
-  REQUIRE(ticks_open(&t, &spec, lj_osthread_self(), 0, why) == CLOCK_OK);
+  REQUIRE(ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) == CLOCK_OK);
   work(&t, 50);
   ticks_stop(&t);
   /* Uniform in the two halves beside the period: its mean has a standard error of
   ** period / sqrt(12 n), a 2886th of 10000; bound at 8 of them.
   */
   for (i = 0; i < 10000; i++) {
-    x = lj_clock_jitter(&t.clock);
+    x = lj_clockops_jitter(&t.clock);
     CHECK(x > MS / 2 && x <= MS + MS / 2);
     sum += x;
   }

@@ -64,7 +64,7 @@ static void why_default(int status, int err)
     break;
   default: s = strerror(err ? err : status == PROFILE_ERRMEM ? ENOMEM : EIO); break;
   }
-  snprintf(lj_options_errmsg(), CLOCK_WHY_MAX, "%s", s);
+  snprintf(lj_options_errmsg(), CLOCK_ERRMSG_MAX, "%s", s);
 }
 
 LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt)
@@ -72,9 +72,9 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
   char *why = lj_options_errmsg();
   int status = PROFILE_ERRUSE, err;
   why[0] = '\0';
-  if (!L || !opt) snprintf(why, CLOCK_WHY_MAX, "no VM or no options are given");
+  if (!L || !opt) snprintf(why, CLOCK_ERRMSG_MAX, "no VM or no options are given");
   else if (opt->mode != LUAM_SYSPROF_DEFAULT && !backtracer_configured)
-    snprintf(why, CLOCK_WHY_MAX,
+    snprintf(why, CLOCK_ERRMSG_MAX,
 	     "modes with a stream need luaM_sysprof_set_backtracer "
 	     "to be called before, with NULL for the built-in one");
   else status = lj_sysprof_start(L, opt, &configured);

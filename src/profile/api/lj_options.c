@@ -14,7 +14,7 @@
 #include "profile/clock/lj_clockspec.h"
 #include "profile/api/lj_sysprof.h"
 
-static __thread char start_why[CLOCK_WHY_MAX];
+static __thread char start_why[CLOCK_ERRMSG_MAX];
 
 char *lj_options_errmsg(void)
 {

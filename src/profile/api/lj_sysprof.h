@@ -57,7 +57,7 @@ LJ_FUNC void lj_report_counters(global_State *g, struct luam_Sysprof_Counters *c
 /* What that profile says about itself. Likewise. */
 LJ_FUNC void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r);
 
-/* Why the calling thread's last start failed, CLOCK_WHY_MAX bytes: for the start
+/* Why the calling thread's last start failed, CLOCK_ERRMSG_MAX bytes: for the start
 ** to write, "" if it succeeds. Not in the handler.
 */
 LJ_FUNC char *lj_options_errmsg(void);

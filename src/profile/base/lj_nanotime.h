@@ -1,5 +1,6 @@
 /*
-** Clocks of the system as numbers. Async-signal-safe.
+** System clocks in nanoseconds: monotonic time, and the CPU time of a thread.
+** Context: handler or any thread. Async-signal-safe.
 */
 
 #ifndef _LJ_NANOTIME_H
@@ -10,12 +11,24 @@
 
 #include "lj_def.h"
 
-/* What a clock says in ns, 0 if there is none: that of a thread may be gone. */
+/* Time of a clock, 0 if there is none: a thread may have ended. */
 static LJ_AINLINE uint64_t clock_ns(clockid_t id)
 {
   struct timespec ts;
   if (clock_gettime(id, &ts) != 0) return 0;
   return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* CPU time clock of a thread: CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED of the kernel. */
+static LJ_AINLINE clockid_t thread_clock(int tid)
+{
+  return (clockid_t)((~(unsigned int)tid << 3) | 6);
+}
+
+/* CPU time of a thread, 0 if it has ended. */
+static LJ_AINLINE uint64_t thread_ns(int tid)
+{
+  return clock_ns(thread_clock(tid));
 }
 
 /* Time since some moment in the past, for differences: nobody sets this clock. */

@@ -1,265 +1,185 @@
 /*
-** Clocks: from open to close, and the tick.
-** Open, arm and close run outside of the handler, the first and the last under
-** a lock; lj_clock_tick runs in the handler.
+** Clocks: open, arm, close; clocks in fork(); the clock of jit.profile.
 */
 
 #define lj_clock_c
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* For sigisemptyset. */
 #endif
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <linux/perf_event.h>
-#include <sys/syscall.h>
 
-#include "profile/clock/lj_clockops.h"
+#include "profile/clock/lj_clock.h"
+#include "profile/clock/lj_clock_cpu.h"
+#include "profile/clock/lj_clock_itimer.h"
+#include "profile/clock/lj_clock_perf.h"
+#include "profile/clock/lj_clock_timer.h"
 #include "profile/clock/lj_clockaction.h"
-#include "profile/clock/lj_clockslot.h"
-#include "profile/base/lj_nanotime.h"
-#include "profile/base/lj_relaxed.h"
-#include "profile/clock/lj_sigpending.h"
+#include "profile/clock/lj_clocksig.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_relaxed.h"
+
+static const ClockOps *const kinds[CLOCK__MAX] = {
+#define KINDOPS(kind, name) &lj_clock_##name##_ops,
+  CLOCKKINDDEF(KINDOPS)
+#undef KINDOPS
+};
 
 /* Under the lock. */
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
-static int nclocks;      /* Clocks in slots. */
+static int nclocks;      /* Open clocks. */
 static int jitp_running; /* The only one is jit.profile's. */
 static pid_t clocks_pid; /* Process that they belong to. */
 
-/* -- Handler ----------------------------------------------------------------- */
-
-uint64_t lj_clock_random(Clock *c, uint64_t n)
-{
-  c->random ^= c->random << 13;
-  c->random ^= c->random >> 7;
-  c->random ^= c->random << 17;
-  return 1 + c->random % n;
-}
-
-/* CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED of the kernel. */
-clockid_t lj_clock_thread_id(int tid)
-{
-  return (clockid_t)((~(unsigned int)tid << 3) | 6);
-}
-
-uint64_t lj_clock_thread_ns(int tid)
-{
-  return clock_ns(lj_clock_thread_id(tid));
-}
-
-uint64_t lj_clock_tick_cpu_ns(const Clock *c)
-{
-  int is_known = (c->spec.kind == CLOCK_PERF && c->spec.unit == SPF_UNIT_US) ||
-		 c->spec.kind == CLOCK_ITIMER;
-  return is_known ? c->last : clock_ns(CLOCK_THREAD_CPUTIME_ID);
-}
-
-/* In a tick it is what the tick has found, the same for all who ask. */
-uint64_t lj_clock_total(const Clock *c)
-{
-  int is_time = (c->spec.unit == SPF_UNIT_US);
-  uint64_t total;
-  if ((c->spec.kind == CLOCK_PERF || c->spec.kind == CLOCK_ITIMER) &&
-      clockslot_isticking(c))
-    total = relaxed_get(&c->last);
-  else total = is_time ? lj_clock_thread_ns(c->tid) : lj_clock_perf_count(c);
-  return is_time ? total / 1000 : total;
-}
-
-uint64_t lj_clock_jitter(Clock *c)
-{
-  return c->spec.period / 2 + lj_clock_random(c, c->spec.period);
-}
-
-void lj_clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc)
-{
-  int overrun;
-  /* A late signal of a clock that had this descriptor before? */
-  if (!__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) return;
-  switch (c->spec.kind) {
-  case CLOCK_PERF: overrun = lj_clock_perf_tick(c); break;
-  case CLOCK_ITIMER: overrun = lj_clock_itimer_tick(c); break;
-  default: overrun = lj_clock_timer_tick(c, info); break;
-  }
-  if (overrun >= 0) c->tick(c->owner, c->event, overrun, uc);
-}
-
 /* -- Fork -------------------------------------------------------------------- */
 
-/* The table describes the clocks of another process, and whoever held the lock
-** is not in this one.
+/* The table describes the clocks of another process, and no thread of this one holds the
+** lock.
 */
 void lj_clock_forget(void)
 {
   static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   pid_t was = relaxed_get(&clocks_pid), pid = getpid();
+  int i;
   if (was == pid ||
       !__atomic_compare_exchange_n(&clocks_pid, &was, pid, 0, __ATOMIC_SEQ_CST,
 				   __ATOMIC_SEQ_CST) ||
       was == 0)
     return;
   clock_lock = unlocked;
-  lj_clock_perf_forget();
-  lj_clock_itimer_forget();
+  for (i = 0; i < CLOCK__MAX; i++)
+    if (kinds[i]->forget) kinds[i]->forget();
   lj_osthread_forget();
-  lj_clockslot_forget();
+  lj_clocksig_forget();
   lj_clockaction_forget();
   nclocks = jitp_running = 0;
 }
 
-/* -- Open, arm, close -------------------------------------------------------- */
+/* Signals that the forking thread did not block itself. */
+static __thread sigset_t fork_blocked __attribute__((tls_model("initial-exec")));
 
-static void random_seed(Clock *c)
-{
-  c->random = ((mono_ns() << 20) ^ ((uint64_t)(unsigned int)c->tid << 40) ^ (uintptr_t)c) |
-	      1;
-  lj_clock_random(c, 1);
-  c->random *= U64x(9e3779b9, 7f4a7c15);
-}
-
-static int kind_open(Clock *c, char *why)
-{
-  switch (c->spec.kind) {
-  case CLOCK_PERF: return lj_clock_perf_open(c, why);
-  case CLOCK_ITIMER: return lj_clock_itimer_open(c, why);
-  default: return lj_clock_timer_open(c, why);
-  }
-}
-
-static void kind_stop(Clock *c)
-{
-  switch (c->spec.kind) {
-  case CLOCK_PERF: lj_clock_perf_stop(c); break;
-  case CLOCK_ITIMER: lj_clock_itimer_stop(c); break;
-  default: lj_clock_timer_stop(c); break;
-  }
-}
-
-/* The kernel looks at CPU timers on its tick only: what ticks faster needs the
-** task clock. That takes an interrupt for each tick, where the timer takes none.
+/* Kernels before 4.19 restart a fork when a signal arrives while they copy the process.
+** Faster signals would keep it from ending.
 */
-static int cpu_isfast(const ClockSpec *spec)
+static void fork_prepare(void)
 {
-  struct timespec ts;
-  return clock_getres(CLOCK_MONOTONIC_COARSE, &ts) == 0 &&
-	 spec->period < (uint64_t)ts.tv_nsec;
+  sigset_t old;
+  int signo;
+  if (!lj_clockaction_signals(&fork_blocked)) return;
+  pthread_sigmask(SIG_BLOCK, &fork_blocked, &old);
+  for (signo = 1; signo <= OSSIGNAL_MAX; signo++)
+    if (sigismember(&old, signo) == 1) sigdelset(&fork_blocked, signo);
 }
 
-static int cpu_open(Clock *c, char *why)
+static void fork_parent(void)
 {
-  static const struct {
-    ClockKind kind;
-    const char *name;
-  } slow[] = { { CLOCK_CTIMER, "ctimer" },
-	       { CLOCK_PERF, "task-clock" },
-	       { CLOCK_ITIMER, "itimer" } },
-    fast[] = { { CLOCK_PERF, "task-clock" },
-	       { CLOCK_CTIMER, "ctimer" },
-	       { CLOCK_ITIMER, "itimer" } };
-  char last[CLOCK_WHY_MAX];
-  int i, err = 0, is_fast = cpu_isfast(&c->spec);
-  c->spec.type = PERF_TYPE_SOFTWARE;
-  c->spec.config = PERF_COUNT_SW_TASK_CLOCK;
-  for (i = 0; i < 3; i++) {
-    c->spec.kind = is_fast ? fast[i].kind : slow[i].kind;
-    strcpy(c->spec.name, is_fast ? fast[i].name : slow[i].name);
-    err = kind_open(c, last);
-    if (err == 0) return 0;
-  }
-  snprintf(why, CLOCK_WHY_MAX,
-	   "no clock for 'cpu': neither ctimer nor task-clock can "
-	   "be had, and %.160s",
-	   last);
+  if (!sigisemptyset(&fork_blocked)) pthread_sigmask(SIG_UNBLOCK, &fork_blocked, NULL);
+}
+
+static void fork_child(void)
+{
+  lj_clock_forget();
+  fork_parent();
+}
+
+/* Register the fork handlers, once in a process. Returns 0 or an errno. */
+static int fork_register(void)
+{
+  static int is_done;
+  int err = is_done ? 0 : pthread_atfork(fork_prepare, fork_parent, fork_child);
+  if (err == 0) is_done = 1;
   return err;
 }
 
-/* A signal of perf that comes in the middle of exec() stays pending for the new
-** program, which it would end, but for SIGURG, whose default action is none. Those of
-** timers are taken back by the kernel.
-*/
-static int signal_default(const ClockSpec *spec)
-{
-  return spec->kind == CLOCK_PERF || (spec->kind == CLOCK_CPU && cpu_isfast(spec))
-	   ? SIGURG
-	   : SIGPROF;
-}
+/* -- Open -------------------------------------------------------------------- */
 
-/* Give up the place of a clock that is stopped and retired. Under the lock. */
+/* Give up the slot and the signal of a clock that is stopped and retired. */
 static void clock_release(Clock *c)
 {
   int own = (c->tid == lj_osthread_self());
-  if (own) lj_sigpending_take(c);
-  if (c->spec.kind == CLOCK_PERF && (own || !lj_sigpending_thread(c->tid, c->signo)))
-    lj_clock_perf_unlist(c->fd, c->value);
-  lj_clockslot_free(c, own);
+  if (own) lj_clockaction_take(c);
+  if (c->ops->drained && (own || !lj_clockaction_ispending(c))) c->ops->drained(c);
+  lj_clocksig_free(c, own);
   lj_clockaction_done(c, own);
 }
 
-static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_jitp,
-			      char *why)
+static void clock_init(Clock *c, const ClockSpec *spec, int tid)
 {
-  static int fork_registered;
-  ClockStatus status = CLOCK_BUSY;
-  int err = 0, asked = c->signo;
-  lj_clock_forget();
-  pthread_mutex_lock(&clock_lock);
-  if (nclocks > 0 && (is_jitp || jitp_running)) goto out;
-  status = CLOCK_ERROR;
-  if (!fork_registered) {
-    err = lj_clock_atfork();
-    if (err != 0) {
-      snprintf(why, CLOCK_WHY_MAX, "no memory");
-      goto out;
-    }
-    fork_registered = 1;
-  }
-  if (!lj_clockaction_isfree(c->signo ? c->signo : SIGPROF, why)) {
-    err = EINVAL;
-    goto out;
-  }
-  if (!asked) c->signo = signal_default(spec);
-reopen:
   c->spec = *spec;
+  c->ops = kinds[spec->kind];
   c->tid = tid;
   c->pid = relaxed_get(&clocks_pid);
   c->armed = 0;
   c->fd = c->count_fd = -1;
-  c->keeping = 0;
-  random_seed(c);
-  status = CLOCK_BUSY;
-  if (!lj_clockslot_claim(c)) {
-    snprintf(why, CLOCK_WHY_MAX,
-	     "all %d clocks that a process may have are in use; "
+  c->saving = 0;
+  lj_clockops_seed(c);
+}
+
+/* Open a clock on the signal c->signo. Returns a status and *err. */
+static ClockStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
+			     char *errmsg)
+{
+  clock_init(c, spec, tid);
+  *err = 0;
+  if (!lj_clocksig_claim(c)) {
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	     "all %d clocks of the process are in use; "
 	     "stop a profile, or ask for fewer clocks or threads",
 	     CLOCKS_MAX);
-    goto out;
+    return CLOCK_BUSY;
   }
-  status = CLOCK_ERROR;
   if (lj_clockaction_use(c->signo) != 0) {
-    err = errno;
-    lj_clockslot_free(c, 1);
-    snprintf(why, CLOCK_WHY_MAX, "no handler can be installed for signal %d: %s", c->signo,
-	     strerror(err));
+    *err = errno;
+    lj_clocksig_free(c, 1);
+    snprintf(errmsg, CLOCK_ERRMSG_MAX, "the handler of signal %d cannot be installed: %s",
+	     c->signo, strerror(*err));
+    return CLOCK_ERROR;
+  }
+  *err = c->ops->open(c, errmsg);
+  if (*err == 0) return CLOCK_OK;
+  lj_clocksig_retire(c);
+  clock_release(c);
+  return CLOCK_ERROR;
+}
+
+static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_jitp,
+			      char *errmsg)
+{
+  const ClockOps *ops = kinds[spec->kind];
+  ClockStatus status = CLOCK_ERROR;
+  int err, asked = c->signo;
+  lj_clock_forget();
+  pthread_mutex_lock(&clock_lock);
+  if (nclocks > 0 && (is_jitp || jitp_running)) {
+    status = CLOCK_BUSY;
+    err = 0;
     goto out;
   }
-  err = c->spec.kind == CLOCK_CPU ? cpu_open(c, why) : kind_open(c, why);
+  err = fork_register();
   if (err != 0) {
-    lj_clockslot_retire(c);
-    clock_release(c);
-    if (!asked && spec->kind == CLOCK_CPU && c->signo != SIGPROF) {
-      c->signo = SIGPROF; /* The only one of setitimer(). */
-      goto reopen;
-    }
+    snprintf(errmsg, CLOCK_ERRMSG_MAX, "no memory");
     goto out;
   }
-  status = CLOCK_OK;
-  lj_clockslot_kind(c);
+  if (!lj_clockaction_isfree(asked ? asked : SIGPROF, errmsg)) {
+    err = EINVAL;
+    goto out;
+  }
+  if (!asked) c->signo = ops->signo ? ops->signo(spec) : SIGPROF;
+  status = clock_try(c, spec, tid, &err, errmsg);
+  if (err != 0 && !asked && spec->kind == CLOCK_CPU && c->spec.kind == CLOCK_ITIMER &&
+      c->signo != SIGPROF) {
+    c->signo = SIGPROF; /* The only signal of setitimer(), the last choice. */
+    status = clock_try(c, spec, tid, &err, errmsg);
+  }
+  if (status != CLOCK_OK) goto out;
+  lj_clocksig_kind(c);
   nclocks++;
   relaxed_set(&jitp_running, is_jitp);
 out:
@@ -268,21 +188,19 @@ out:
   return status;
 }
 
-ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *why)
+ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *errmsg)
 {
-  return clock_open(c, spec, tid, 0, why);
+  return clock_open(c, spec, tid, 0, errmsg);
 }
+
+/* -- Arm, close -------------------------------------------------------------- */
 
 ClockStatus lj_clock_arm(Clock *c)
 {
-  uint64_t first = lj_clock_random(c, c->spec.period);
+  uint64_t first = lj_clockops_random(c, c->spec.period);
   int err;
   pthread_mutex_lock(&clock_lock);
-  switch (c->spec.kind) {
-  case CLOCK_PERF: err = lj_clock_perf_arm(c, first); break;
-  case CLOCK_ITIMER: err = lj_clock_itimer_arm(c); break;
-  default: err = lj_clock_timer_arm(c, first); break;
-  }
+  err = c->ops->arm(c, first);
   pthread_mutex_unlock(&clock_lock);
   if (err == 0) return CLOCK_OK;
   __atomic_store_n(&c->armed, 0, __ATOMIC_SEQ_CST);
@@ -295,12 +213,12 @@ void lj_clock_close(Clock *c)
   int err = errno;
   if (c->pid != getpid()) return;
   pthread_mutex_lock(&clock_lock);
-  kind_stop(c);
+  c->ops->stop(c);
   pthread_mutex_unlock(&clock_lock);
-  lj_clockslot_retire(c); /* A tick of another thread may take its time. */
+  lj_clocksig_retire(c); /* Without the lock: another thread's tick may take long. */
   pthread_mutex_lock(&clock_lock);
   clock_release(c);
-  if (c->spec.kind == CLOCK_PERF) lj_clock_perf_close(c);
+  if (c->ops->close) c->ops->close(c);
   nclocks--;
   relaxed_set(&jitp_running, 0);
   pthread_mutex_unlock(&clock_lock);
@@ -311,7 +229,7 @@ void lj_clock_close(Clock *c)
 
 static Clock jitp_clock;
 
-static void jitp_tick(void *owner, int event, int overrun, ucontext_t *uc)
+static void jitp_sample(void *owner, int event, int overrun, ucontext_t *uc)
 {
   void (*handler)(int);
   UNUSED(event);
@@ -323,16 +241,17 @@ static void jitp_tick(void *owner, int event, int overrun, ucontext_t *uc)
 
 int lj_clock_jitp_start(void (*handler)(int), int interval)
 {
-  char why[CLOCK_WHY_MAX];
+  char errmsg[CLOCK_ERRMSG_MAX];
   Clock *c = &jitp_clock;
   ClockSpec spec;
-  if (relaxed_get(&jitp_running) && c->pid == getpid()) return 0;
+  lj_clock_forget();
+  if (relaxed_get(&jitp_running)) return 0;
   memset(&spec, 0, sizeof(spec));
   spec.kind = CLOCK_CPU;
   spec.period = (uint64_t)interval * 1000000u;
-  c->tick = jitp_tick;
+  c->sample = jitp_sample;
   memcpy(&c->owner, &handler, sizeof(handler));
-  if (clock_open(c, &spec, lj_osthread_self(), 1, why) != CLOCK_OK) return 0;
+  if (clock_open(c, &spec, lj_osthread_self(), 1, errmsg) != CLOCK_OK) return 0;
   if (lj_clock_arm(c) == CLOCK_OK) return 1;
   lj_clock_close(c);
   return 0;

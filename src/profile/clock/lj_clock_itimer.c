@@ -1,8 +1,7 @@
 /*
-** The timer of the process, setitimer(ITIMER_PROF): where there is no other. It
-** counts the CPU time of all threads, and its signal goes to a thread that is
-** running, not always fairly. A thread that is passed over gets a signal from
-** the others.
+** The timer of the process, for systems without timer_create. It counts the CPU time of
+** all threads, and the kernel sends its signal to any running thread, not always fairly.
+** The handler forwards a signal to a thread that the kernel has passed over.
 */
 
 #define lj_clock_itimer_c
@@ -15,15 +14,16 @@
 #include <stdio.h>
 #include <sys/time.h>
 
-#include "profile/clock/lj_clockops.h"
+#include "profile/clock/lj_clock_itimer.h"
+#include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
-#define PERIODS_STARVED 3 /* Without a tick: a thread is passed over. */
+#define PERIODS_STARVED 3 /* Without a tick: the kernel has passed over the thread. */
 
-/* Under lj_clock's lock, but for the handler's look at it. */
+/* Under the lock of lj_clock; the handler reads users. */
 static int users;          /* Clocks. */
-static uint64_t period_us; /* Shortest of the armed clocks'. */
+static uint64_t period_us; /* The shortest one of the armed clocks. */
 
 static struct timeval timeval_of(uint64_t us)
 {
@@ -33,7 +33,7 @@ static struct timeval timeval_of(uint64_t us)
   return tv;
 }
 
-/* Start it with a period, or stop it: 0. */
+/* Start the timer with a period, or stop it with 0. */
 static int itimer_set(uint64_t first, uint64_t period)
 {
   struct itimerval it;
@@ -42,19 +42,22 @@ static int itimer_set(uint64_t first, uint64_t period)
   return setitimer(ITIMER_PROF, &it, NULL) == 0 ? 0 : errno;
 }
 
-int lj_clock_itimer_open(Clock *c, char *why)
+/* -- Not in the handler ------------------------------------------------------ */
+
+static int itimer_open(Clock *c, char *errmsg)
 {
   struct itimerval it;
   if (c->signo != SIGPROF) {
-    snprintf(why, CLOCK_WHY_MAX, "clock '%s' has the signal SIGPROF only, not %d",
-	     c->spec.name, c->signo);
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	     "clock '%s' works with the signal SIGPROF only, not with %d", c->spec.name,
+	     c->signo);
     return EINVAL;
   }
   if (users == 0 && getitimer(ITIMER_PROF, &it) == 0 &&
       (it.it_value.tv_sec || it.it_value.tv_usec)) {
-    snprintf(why, CLOCK_WHY_MAX,
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
 	     "clock '%s': the program uses setitimer(ITIMER_PROF) "
-	     "itself; stop that, or ask for another clock",
+	     "itself; stop that, or choose another clock",
 	     c->spec.name);
     return EBUSY;
   }
@@ -63,31 +66,32 @@ int lj_clock_itimer_open(Clock *c, char *why)
   return 0;
 }
 
-int lj_clock_itimer_arm(Clock *c)
+static int itimer_arm(Clock *c, uint64_t first)
 {
   uint64_t us = c->spec.period / 1000;
-  c->last = lj_clock_thread_ns(c->tid);
+  UNUSED(first);
+  c->last = thread_ns(c->tid);
   __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
   if (period_us && period_us <= us) return 0;
   period_us = us;
-  return itimer_set(lj_clock_random(c, us), us);
+  return itimer_set(lj_clockops_random(c, us), us);
 }
 
-/* The period stays the shortest there was. */
-void lj_clock_itimer_stop(Clock *c)
+/* While other clocks run, the period remains the shortest one. */
+static void itimer_stop(Clock *c)
 {
   struct itimerval it;
   UNUSED(c);
   relaxed_add(&users, -1);
   if (users > 0) return;
-  /* Unless the program has taken it over. */
+  /* Another interval: the program has set the timer since. */
   if (getitimer(ITIMER_PROF, &it) == 0 &&
       (uint64_t)it.it_interval.tv_sec * 1000000u + (uint64_t)it.it_interval.tv_usec ==
 	period_us)
     itimer_set(0, 0);
 }
 
-void lj_clock_itimer_forget(void)
+static void itimer_forget(void)
 {
   relaxed_set(&users, 0);
 }
@@ -99,16 +103,21 @@ int lj_clock_itimer_issignal(int signo, int si_code)
   return relaxed_get(&users) > 0 && signo == SIGPROF && si_code == SI_KERNEL;
 }
 
-int lj_clock_itimer_tick(Clock *c)
+static uint64_t itimer_count(const Clock *c)
 {
-  uint64_t now = lj_clock_thread_ns(c->tid);
-  uint64_t n = (now - c->last + c->spec.period / 2) / c->spec.period;
-  relaxed_set(&c->last, now);
-  return n > 1 ? (int)(n > 0x7fffffff ? 0x7fffffff : n - 1) : 0;
+  return thread_ns(c->tid);
 }
 
-/* Is a thread on a processor, or waiting for one? One that sleeps must not be
-** woken. The state follows the name, which is in parentheses and may have some.
+static int itimer_tick(Clock *c, const siginfo_t *info)
+{
+  uint64_t now = thread_ns(c->tid), delta = now - c->last;
+  UNUSED(info);
+  relaxed_set(&c->last, now);
+  return lj_clockops_overrun(c, delta);
+}
+
+/* Is a thread running, or ready to run? A signal would wake one that sleeps. The state
+** follows the name in parentheses, and the name may contain parentheses itself.
 */
 static int is_runnable(int tid)
 {
@@ -120,7 +129,15 @@ static int is_runnable(int tid)
 
 int lj_clock_itimer_isstarved(const Clock *c)
 {
-  uint64_t now = lj_clock_thread_ns(c->tid), last = relaxed_get(&c->last);
+  uint64_t now = thread_ns(c->tid), last = relaxed_get(&c->last);
   return now > last && now - last >= PERIODS_STARVED * c->spec.period &&
 	 is_runnable(c->tid);
 }
+
+const ClockOps lj_clock_itimer_ops = { .open = itimer_open,
+				       .arm = itimer_arm,
+				       .stop = itimer_stop,
+				       .forget = itimer_forget,
+				       .count = itimer_count,
+				       .tick = itimer_tick,
+				       .has_last = 1 };

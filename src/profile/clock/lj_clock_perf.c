@@ -1,7 +1,7 @@
 /*
-** Events of perf_event_open(2), the task clock among them: each counts for one
-** thread and sends it a signal every so many occurrences. No ring buffer: the
-** sample is taken by our handler, the exact count is read from the descriptor.
+** Perf events, the task clock among them: each counts for one thread and signals it after
+** every period. There is no ring buffer: the handler takes the sample and reads the exact
+** count from the descriptor.
 */
 
 #define lj_clock_perf_c
@@ -13,39 +13,38 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "profile/clock/lj_clockops.h"
-#include "profile/clock/lj_clockslot.h"
-#include "profile/base/lj_nanotime.h"
+#include "profile/clock/lj_clock_perf.h"
 #include "profile/clock/lj_seccomp.h"
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
-#define COUNT_TRIES 1000 /* To read what the handler may be changing. */
-
-/* What read(2) gives. */
-typedef struct Count {
-  uint64_t value, enabled_ns, running_ns;
-} Count;
+#define COUNT_TRIES 1000 /* To read values that the handler may be changing. */
+#define PARANOID    "/proc/sys/kernel/perf_event_paranoid"
 
 /* -- Descriptors ------------------------------------------------------------- */
 
-/* Which clock a descriptor belongs to. An entry stays behind a closed clock
-** whose signal may still be pending. Lookup tries all places an entry may be
-** in, so they may come and go while it does. No value comes twice: an entry that is
-** taken by another descriptor has another one.
+/* Table from descriptors to clocks. The entry of a closed clock remains while its signal
+** may be pending. A lookup tries all places of a descriptor, so that entries may come and
+** go at the same time. Values are unique: an entry that another descriptor has taken has
+** another value.
 */
 #define FDS_SIZE   (2 * CLOCKS_MAX)
 #define FDS_PLACES 16
 
 static struct {
-  uintptr_t value; /* What its signals stand for, 0 if free. */
+  uintptr_t value; /* The clock's, 0 if the place is free. */
   int fd1;         /* The descriptor plus one. */
-  int count_fd;    /* The other one of the clock. */
+  int count_fd;    /* The clock's other descriptor. */
+  int is_open;     /* Both are open. Under the lock of lj_clock. */
 } fds[FDS_SIZE];
 
 #define fds_place(fd, i) (((unsigned int)(fd) + (unsigned int)(i)) % FDS_SIZE)
@@ -67,14 +66,16 @@ void lj_clock_perf_unlist(int fd, uintptr_t value)
 {
   int i;
   for (i = 0; i < FDS_PLACES && fd >= 0; i++) {
-    uintptr_t expected = value; /* If another thread takes the place, it stays. */
+    uintptr_t expected = value; /* Another thread may have taken the place. */
     __atomic_compare_exchange_n(&fds[fds_place(fd, i)].value, &expected, 0, 0,
 				__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   }
 }
 
-/* One that is left of a closed clock with the same descriptor ends. */
-static int fds_list(int fd, int count_fd, uintptr_t value)
+/* Add a descriptor; an entry of a closed clock with this descriptor ends. Returns 0 if
+** there is no place.
+*/
+static int fds_add(int fd, int count_fd, uintptr_t value)
 {
   int i, free_place = -1;
   for (i = 0; i < FDS_PLACES; i++) {
@@ -84,12 +85,22 @@ static int fds_list(int fd, int count_fd, uintptr_t value)
   }
   if (free_place < 0) return 0;
   fds[free_place].count_fd = count_fd;
+  fds[free_place].is_open = 1;
   __atomic_store_n(&fds[free_place].fd1, fd + 1, __ATOMIC_SEQ_CST);
   __atomic_store_n(&fds[free_place].value, value, __ATOMIC_SEQ_CST);
   return 1;
 }
 
-/* The program may have closed it, and its number may be that of another file. */
+/* The descriptors of a clock are about to be closed. */
+static void fds_close(int fd, uintptr_t value)
+{
+  int i;
+  for (i = 0; i < FDS_PLACES && fd >= 0; i++)
+    if (relaxed_get(&fds[fds_place(fd, i)].value) == value)
+      fds[fds_place(fd, i)].is_open = 0;
+}
+
+/* The program may have closed it, and another file may have its number. */
 static int event_isopen(int fd)
 {
   uint64_t id;
@@ -101,19 +112,155 @@ static void event_close(int fd)
   if (event_isopen(fd)) close(fd);
 }
 
-/* A close here leaves the parent's events alone. An entry without a clock stands
-** for a descriptor that is closed already.
-*/
-void lj_clock_perf_forget(void)
+/* The parent's events go on. */
+static void perf_forget(void)
 {
   int i;
   for (i = 0; i < FDS_SIZE; i++) {
-    if (fds[i].value && clockslot_islive(fds[i].value)) {
+    if (fds[i].value && fds[i].is_open) {
       event_close(fds[i].fd1 - 1);
       event_close(fds[i].count_fd);
     }
     relaxed_set(&fds[i].value, 0);
   }
+}
+
+/* -- Counts ------------------------------------------------------------------ */
+
+/* As read(2) fills it in. */
+typedef struct Count {
+  uint64_t value, enabled_ns, running_ns;
+} Count;
+
+/* Save the counts of a tick, which other threads read. */
+static void count_save(Clock *c, uint64_t count, const Count *n)
+{
+  relaxed_add(&c->saving, 1);
+  __atomic_store_n(&c->last, count, __ATOMIC_RELEASE);
+  __atomic_store_n(&c->raw, n->value, __ATOMIC_RELEASE);
+  __atomic_store_n(&c->enabled_ns, n->enabled_ns, __ATOMIC_RELEASE);
+  __atomic_store_n(&c->running_ns, n->running_ns, __ATOMIC_RELEASE);
+  __atomic_store_n(&c->saving, c->saving + 1, __ATOMIC_RELEASE);
+}
+
+/* Load the counts that the last tick saved. Returns 0 if they are not of one tick: the
+** thread may have been cancelled in it.
+*/
+static int count_saved(const Clock *c, uint64_t *last, Count *n)
+{
+  int i;
+  for (i = 0; i < COUNT_TRIES; i++) {
+    uint32_t saving = __atomic_load_n(&c->saving, __ATOMIC_ACQUIRE);
+    *last = __atomic_load_n(&c->last, __ATOMIC_ACQUIRE);
+    n->value = __atomic_load_n(&c->raw, __ATOMIC_ACQUIRE);
+    n->enabled_ns = __atomic_load_n(&c->enabled_ns, __ATOMIC_ACQUIRE);
+    n->running_ns = __atomic_load_n(&c->running_ns, __ATOMIC_ACQUIRE);
+    if (!(saving & 1) && relaxed_get(&c->saving) == saving) return 1;
+  }
+  return 0;
+}
+
+/* Events take turns if the processor has fewer counters. The count is then scaled by the
+** share of time in which this event had a counter, as perf does.
+*/
+static uint64_t count_read(const Clock *c, Count *n)
+{
+  uint64_t last, delta, enabled, running;
+  Count saved;
+  int fd = c->count_fd >= 0 ? c->count_fd : c->fd;
+  if (!count_saved(c, &last, &saved) || !event_isopen(fd) ||
+      read(fd, n, sizeof(*n)) != sizeof(*n))
+    return last;
+  delta = n->value - saved.value;
+  enabled = n->enabled_ns - saved.enabled_ns;
+  running = n->running_ns - saved.running_ns;
+  if (enabled > running && running > 0)
+    delta = (uint64_t)((double)delta * ((double)enabled / (double)running));
+  return last + delta;
+}
+
+/* The task clock counts both modes, as the kernel does. */
+static uint64_t perf_count(const Clock *c)
+{
+  Count n;
+  return c->spec.unit == SPF_UNIT_US ? thread_ns(c->tid) : count_read(c, &n);
+}
+
+/* -- Error messages ---------------------------------------------------------- */
+
+static int paranoid_level(void)
+{
+  char text[16];
+  return lj_procfile_read(PARANOID, text, sizeof(text)) > 0 ? atoi(text) : -1;
+}
+
+/* Level 2 forbids events of the kernel, a higher one all events. An event that happens in
+** the kernel only has no part that is left.
+*/
+static void errmsg_access(const ClockSpec *spec, char *errmsg)
+{
+  int level = paranoid_level();
+  size_t n;
+  if (level < 2 || (level == 2 && spec->exclude_kernel)) {
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	     "clock '%s': a security module of this system "
+	     "forbids perf events; allow them there, or grant CAP_PERFMON",
+	     spec->name);
+    return;
+  }
+  snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	   "clock '%s': kernel.perf_event_paranoid is %d, which "
+	   "forbids it; run `sysctl kernel.perf_event_paranoid=1` or grant CAP_PERFMON",
+	   spec->name, level);
+  n = strlen(errmsg);
+  if (level == 2 && !strchr(spec->name, ':') && !spec->in_kernel)
+    snprintf(errmsg + n, CLOCK_ERRMSG_MAX - n,
+	     ", or choose '%s:u', which leaves out the kernel", spec->name);
+}
+
+/* Cause and remedy of an errno of perf_event_open. */
+static void perf_errmsg(int err, const ClockSpec *spec, char *errmsg)
+{
+  struct rlimit limit = { 0, 0 };
+  const char *text = NULL;
+  switch (err) {
+  case EACCES: errmsg_access(spec, errmsg); return;
+  case EPERM:
+    text = "perf_event_open is forbidden, for example by a container's seccomp profile; "
+	   "allow it there, or grant CAP_PERFMON";
+    break;
+  case ENOSYS:
+    text = "perf_event_open is missing: the kernel is built without it, or a "
+	   "container's seccomp profile hides it; allow it there";
+    break;
+  case EMFILE:
+    getrlimit(RLIMIT_NOFILE, &limit);
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	     "clock '%s': all %llu file descriptors that the "
+	     "process may have are open; raise `ulimit -n`",
+	     spec->name, (unsigned long long)limit.rlim_cur);
+    return;
+  case ENOENT:
+  case ENODEV:
+  case ENXIO:
+    text = "this machine lacks the event, like most virtual machines, which have no PMU; "
+	   "use 'task-clock' or 'page-faults'";
+    break;
+  case EOPNOTSUPP:
+  case EINVAL:
+    text =
+      spec->precise
+	? "the processor lacks this precise level of the event; use fewer modifiers 'p'"
+      : err == EINVAL
+	? "the kernel rejects the event; check its code"
+	: "this machine cannot sample the event: its PMU has no interrupts; use "
+	  "'task-clock' or 'page-faults'";
+    break;
+  case EBUSY: text = "another program holds the PMU; end it"; break;
+  case ESRCH: text = "the thread has ended"; break;
+  default: text = strerror(err); break;
+  }
+  snprintf(errmsg, CLOCK_ERRMSG_MAX, "clock '%s': %s", spec->name, text);
 }
 
 /* -- The clock --------------------------------------------------------------- */
@@ -144,8 +291,8 @@ static int event_open(const struct perf_event_attr *attr, int tid)
   return (int)syscall(SYS_perf_event_open, attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* The kernel throttles an event of the processor that comes too often, and then it
-** does not count either: another one only counts.
+/* The kernel throttles an event of the processor that occurs too often, and stops its
+** counter. A second descriptor therefore counts only.
 */
 static int events_open(Clock *c)
 {
@@ -167,16 +314,16 @@ static void events_close(Clock *c)
   c->fd = c->count_fd = -1;
 }
 
-/* Real-time signals queue up, and when the queue is full the kernel sends SIGIO
-** instead, which ends the program.
+/* Real-time signals are queued. When the queue is full the kernel sends SIGIO instead,
+** which ends the program.
 */
-int lj_clock_perf_open(Clock *c, char *why)
+static int perf_open(Clock *c, char *errmsg)
 {
   struct f_owner_ex owner;
   int err;
   if (c->signo >= 32) {
-    snprintf(why, CLOCK_WHY_MAX,
-	     "clock '%s' does not go with the real-time signal "
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	     "clock '%s' does not support the real-time signal "
 	     "%d; use SIGPROF or another standard signal",
 	     c->spec.name, c->signo);
     return EINVAL;
@@ -185,7 +332,7 @@ int lj_clock_perf_open(Clock *c, char *why)
   owner.pid = c->tid;
   err = events_open(c);
   if (err == 0) {
-    if (!fds_list(c->fd, c->count_fd, c->value)) err = EMFILE;
+    if (!fds_add(c->fd, c->count_fd, c->value)) err = EMFILE;
     else if (fcntl(c->fd, F_SETOWN_EX, &owner) != 0 ||
 	     fcntl(c->fd, F_SETSIG, c->signo) != 0 ||
 	     fcntl(c->fd, F_SETFL, O_ASYNC | O_NONBLOCK) != 0)
@@ -194,7 +341,7 @@ int lj_clock_perf_open(Clock *c, char *why)
     lj_clock_perf_unlist(c->fd, c->value);
   }
   events_close(c);
-  lj_clock_perf_why(err, &c->spec, why);
+  perf_errmsg(err, &c->spec, errmsg);
   return err;
 }
 
@@ -203,12 +350,12 @@ static int period_set(const Clock *c, uint64_t period)
   return ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &period) == 0 ? 0 : errno;
 }
 
-int lj_clock_perf_arm(Clock *c, uint64_t first)
+static int perf_arm(Clock *c, uint64_t first)
 {
   int err = period_set(c, first);
   c->period_now = first;
   c->last = c->raw = c->enabled_ns = c->running_ns = 0;
-  c->last = lj_clock_perf_count(c);
+  c->last = perf_count(c);
   __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
   if (err == 0 && c->count_fd >= 0 && ioctl(c->count_fd, PERF_EVENT_IOC_ENABLE, 0) != 0)
     err = errno;
@@ -216,96 +363,68 @@ int lj_clock_perf_arm(Clock *c, uint64_t first)
   return err;
 }
 
-/* A child of fork() has the descriptors as well: closing is not enough. */
-void lj_clock_perf_stop(Clock *c)
+/* A child of fork() has the descriptors as well, so a close alone would not stop it. */
+static void perf_stop(Clock *c)
 {
   ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0);
   if (c->count_fd >= 0) ioctl(c->count_fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-/* Its total can be asked for still. */
-void lj_clock_perf_close(Clock *c)
+static void perf_drained(Clock *c)
 {
-  c->last = lj_clock_perf_count(c);
+  lj_clock_perf_unlist(c->fd, c->value);
+}
+
+/* The total remains available. */
+static void perf_close(Clock *c)
+{
+  c->last = perf_count(c);
+  fds_close(c->fd, c->value);
   events_close(c);
 }
 
-/* A tick keeps what it has counted; other threads look at it. */
-static void count_keep(Clock *c, uint64_t count, const Count *n)
-{
-  relaxed_add(&c->keeping, 1);
-  __atomic_store_n(&c->last, count, __ATOMIC_RELEASE);
-  __atomic_store_n(&c->raw, n->value, __ATOMIC_RELEASE);
-  __atomic_store_n(&c->enabled_ns, n->enabled_ns, __ATOMIC_RELEASE);
-  __atomic_store_n(&c->running_ns, n->running_ns, __ATOMIC_RELEASE);
-  __atomic_store_n(&c->keeping, c->keeping + 1, __ATOMIC_RELEASE);
-}
-
-/* What the last tick has kept. Returns 0 if it is not all of one tick, as of a
-** thread that was ended in it.
+/* A perf signal that arrives during exec() stays pending for the new program. SIGPROF
+** would end that program; the default action of SIGURG is to do nothing. The kernel takes
+** back the signals of timers.
 */
-static int count_kept(const Clock *c, uint64_t *last, Count *n)
+static int perf_signo(const ClockSpec *spec)
 {
-  int i;
-  for (i = 0; i < COUNT_TRIES; i++) {
-    uint32_t keeping = __atomic_load_n(&c->keeping, __ATOMIC_ACQUIRE);
-    *last = __atomic_load_n(&c->last, __ATOMIC_ACQUIRE);
-    n->value = __atomic_load_n(&c->raw, __ATOMIC_ACQUIRE);
-    n->enabled_ns = __atomic_load_n(&c->enabled_ns, __ATOMIC_ACQUIRE);
-    n->running_ns = __atomic_load_n(&c->running_ns, __ATOMIC_ACQUIRE);
-    if (!(keeping & 1) && relaxed_get(&c->keeping) == keeping) return 1;
-  }
-  return 0;
+  UNUSED(spec);
+  return SIGURG;
 }
 
-/* The kernel counts the time of both modes for the task clock, and so do we. More
-** events than the processor has counters take turns: what came while this one
-** had none is made up for, as perf does.
-*/
-static uint64_t count_read(const Clock *c, Count *n)
-{
-  uint64_t last, delta, enabled, running;
-  Count kept;
-  int fd = c->count_fd >= 0 ? c->count_fd : c->fd;
-  if (!count_kept(c, &last, &kept) || !event_isopen(fd) ||
-      read(fd, n, sizeof(*n)) != sizeof(*n))
-    return last;
-  delta = n->value - kept.value;
-  enabled = n->enabled_ns - kept.enabled_ns;
-  running = n->running_ns - kept.running_ns;
-  if (enabled > running && running > 0)
-    delta = (uint64_t)((double)delta * ((double)enabled / (double)running));
-  return last + delta;
-}
-
-uint64_t lj_clock_perf_count(const Clock *c)
-{
-  Count n;
-  return c->spec.unit == SPF_UNIT_US ? lj_clock_thread_ns(c->tid) : count_read(c, &n);
-}
+/* -- Ticks, in the handler --------------------------------------------------- */
 
 int lj_clock_perf_isdue(const Clock *c)
 {
-  return lj_clock_perf_count(c) - c->last >= c->period_now;
+  return perf_count(c) - c->last >= c->period_now;
 }
 
-/* What comes long before its time is a signal that was late, of another clock
-** with this descriptor.
-*/
-int lj_clock_perf_tick(Clock *c)
+/* A signal long before its time is a late one of another clock with this descriptor. */
+static int perf_tick(Clock *c, const siginfo_t *info)
 {
   Count now = { c->raw, c->enabled_ns, c->running_ns }; /* If it cannot be read. */
   uint64_t count = c->spec.unit == SPF_UNIT_US ? clock_ns(CLOCK_THREAD_CPUTIME_ID)
 					       : count_read(c, &now);
   uint64_t delta = count - c->last;
-  uint64_t period = c->spec.jitter ? lj_clock_jitter(c) : c->spec.period;
-  uint64_t n;
+  uint64_t period = c->spec.jitter ? lj_clockops_jitter(c) : c->spec.period;
+  UNUSED(info);
   if (delta < c->period_now / 4) return -1;
-  count_keep(c, count, &now);
-  n = (delta + c->spec.period / 2) / c->spec.period;
+  count_save(c, count, &now);
   if (period != c->period_now) {
     c->period_now = period;
     period_set(c, period);
   }
-  return n > 1 ? (int)(n > 0x7fffffff ? 0x7fffffff : n - 1) : 0;
+  return lj_clockops_overrun(c, delta);
 }
+
+const ClockOps lj_clock_perf_ops = { .open = perf_open,
+				     .arm = perf_arm,
+				     .stop = perf_stop,
+				     .drained = perf_drained,
+				     .close = perf_close,
+				     .forget = perf_forget,
+				     .signo = perf_signo,
+				     .count = perf_count,
+				     .tick = perf_tick,
+				     .has_last = 1 };

@@ -1,6 +1,6 @@
 /*
 ** POSIX timers: a thread's CPU time, and real time. Their signals go to one thread
-** and carry a value.
+** and carry the clock's value.
 */
 
 #define lj_clock_timer_c
@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profile/clock/lj_clockops.h"
+#include "profile/clock/lj_clock_timer.h"
+#include "profile/base/lj_nanotime.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -27,9 +28,10 @@ static struct timespec timespec_of(uint64_t ns)
   return ts;
 }
 
-int lj_clock_timer_open(Clock *c, char *why)
+/* -- Not in the handler ------------------------------------------------------ */
+
+static int timer_open(Clock *c, clockid_t id, char *errmsg)
 {
-  clockid_t id = c->spec.kind == CLOCK_WALL ? CLOCK_MONOTONIC : lj_clock_thread_id(c->tid);
   struct sigevent ev;
   int err;
   memset(&ev, 0, sizeof(ev));
@@ -39,17 +41,35 @@ int lj_clock_timer_open(Clock *c, char *why)
   ev.sigev_notify_thread_id = c->tid;
   if (timer_create(id, &ev, &c->timer) == 0) return 0;
   err = errno;
-  snprintf(why, CLOCK_WHY_MAX, "clock '%s': %s", c->spec.name,
+  snprintf(errmsg, CLOCK_ERRMSG_MAX, "clock '%s': %s", c->spec.name,
 	   err == EAGAIN   ? "too many timers or queued signals; raise `ulimit -i`"
-	   : err == EINVAL ? "the thread is gone"
+	   : err == EINVAL ? "the thread has ended"
 	   : err == EPERM || err == ENOSYS
-	     ? "timer_create is forbidden here, as by a container's seccomp profile; "
+	     ? "timer_create is forbidden, for example by a container's seccomp profile; "
 	       "allow it, or use clock 'cpu'"
 	     : strerror(err));
   return err;
 }
 
-int lj_clock_timer_arm(Clock *c, uint64_t first)
+static int ctimer_open(Clock *c, char *errmsg)
+{
+  return timer_open(c, thread_clock(c->tid), errmsg);
+}
+
+static int wall_open(Clock *c, char *errmsg)
+{
+  return timer_open(c, CLOCK_MONOTONIC, errmsg);
+}
+
+static void timer_stop(Clock *c)
+{
+  timer_delete(c->timer);
+}
+
+/* -- Handler ----------------------------------------------------------------- */
+
+/* The timer repeats by itself, even if this signal is lost. */
+static int timer_arm(Clock *c, uint64_t first)
 {
   struct itimerspec its;
   its.it_value = timespec_of(first);
@@ -58,16 +78,26 @@ int lj_clock_timer_arm(Clock *c, uint64_t first)
   return timer_settime(c->timer, 0, &its, NULL) == 0 ? 0 : errno;
 }
 
-void lj_clock_timer_stop(Clock *c)
+static uint64_t timer_count(const Clock *c)
 {
-  timer_delete(c->timer);
+  return thread_ns(c->tid);
 }
 
-/* The interval goes on by itself, should this signal be lost. A kernel's count of
-** overruns is -1 if the timer came a little early.
-*/
-int lj_clock_timer_tick(Clock *c, const siginfo_t *info)
+/* A kernel's count of overruns is -1 if the timer came a little early. */
+static int timer_tick(Clock *c, const siginfo_t *info)
 {
-  if (c->spec.jitter) lj_clock_timer_arm(c, lj_clock_jitter(c));
+  if (c->spec.jitter) timer_arm(c, lj_clockops_jitter(c));
   return info->si_code == SI_TIMER && info->si_overrun > 0 ? info->si_overrun : 0;
 }
+
+const ClockOps lj_clock_ctimer_ops = { .open = ctimer_open,
+				       .arm = timer_arm,
+				       .stop = timer_stop,
+				       .count = timer_count,
+				       .tick = timer_tick };
+
+const ClockOps lj_clock_wall_ops = { .open = wall_open,
+				     .arm = timer_arm,
+				     .stop = timer_stop,
+				     .count = timer_count,
+				     .tick = timer_tick };

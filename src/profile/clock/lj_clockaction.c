@@ -1,35 +1,42 @@
 /*
-** The actions of the clocks' signals; see the header.
+** Signal actions of the clocks, and pending signals of a closed clock.
 */
 
 #define lj_clockaction_c
 #define LUA_CORE
 
-#include <signal.h>
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/base/lj_ossignal.h"
+#include "profile/base/lj_osthread.h"
+#include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
-#include "profile/clock/lj_sigpending.h"
 
 static struct {
   struct sigaction oldsa; /* The program's. */
   int users;              /* Clocks. */
-  int closed_elsewhere;   /* One was closed by another thread than its. */
+  int closed_elsewhere;   /* A thread other than its own closed one. */
 } actions[OSSIGNAL_MAX + 1];
-static uint64_t inuse; /* Signals with clocks. */
+static uint64_t inuse; /* Signals with clocks: bit signo-1. */
 
 static uint64_t signal_bit(int signo)
 {
   return U64x(00000000, 00000001) << (signo - 1);
 }
 
-/* The C library has 32 and 33 for itself; SIGCHLD's number could be taken for a
-** descriptor.
+/* The C library uses 32 and 33 itself. The kernel puts a number into SIGCHLD's siginfo
+** that the handler could take for a descriptor.
 */
-int lj_clockaction_isfree(int signo, char *why)
+int lj_clockaction_isfree(int signo, char *errmsg)
 {
   static const int taken[] = { SIGKILL, SIGSTOP, SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
 			       SIGTRAP, SIGABRT, SIGSYS,  SIGCHLD, 32,     33 };
@@ -38,14 +45,87 @@ int lj_clockaction_isfree(int signo, char *why)
   for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
     if (signo == taken[i]) is_free = 0;
   if (!is_free)
-    snprintf(why, CLOCK_WHY_MAX,
-	     "signal %d cannot be a clock's; use SIGPROF (%d), or "
-	     "another one that the program has no use for",
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	     "signal %d is not available to clocks; use SIGPROF (%d), or another signal "
+	     "that the program does not use",
 	     signo, SIGPROF);
   return is_free;
 }
 
-/* Ours may be there still: then the program's is known already. */
+int lj_clockaction_signals(sigset_t *set)
+{
+  uint64_t bits = relaxed_get(&inuse);
+  int signo;
+  sigemptyset(set);
+  for (signo = 1; signo <= OSSIGNAL_MAX; signo++)
+    if (bits & signal_bit(signo)) sigaddset(set, signo);
+  return bits != 0;
+}
+
+/* -- Pending signals --------------------------------------------------------- */
+
+#define FOREIGN_MAX 16 /* Signals of other senders that are queued again. */
+
+void lj_clockaction_take(const Clock *c)
+{
+  static const struct timespec now = { 0, 0 };
+  siginfo_t info[FOREIGN_MAX];
+  sigset_t set, old;
+  int signo = c->signo, i, n = 0;
+  if (sigpending(&set) != 0 || !sigismember(&set, signo)) return;
+  sigemptyset(&set);
+  sigaddset(&set, signo);
+  if (pthread_sigmask(SIG_BLOCK, &set, &old) != 0) return;
+  while (n < FOREIGN_MAX && sigtimedwait(&set, &info[n], &now) == signo)
+    if (!lj_clocksig_isstale(&info[n]) &&
+	!(c->spec.kind == CLOCK_ITIMER && info[n].si_code == SI_KERNEL))
+      n++;
+  for (i = 0; i < n; i++) lj_ossignal_queue(getpid(), c->tid, signo, &info[i]);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+/* Does the line of a thread's status with this key have a signal? In doubt, yes: no line
+** lists a signal that a tracer holds back.
+*/
+static int status_has(int tid, const char *key, int signo)
+{
+  char text[2048], *at;
+  if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0)
+    return errno != ENOENT && errno != ESRCH;
+  at = strstr(text, key);
+  return !at || !strstr(text, "\nTracerPid:\t0\n") ||
+	 ((strtoull(at + strlen(key), NULL, 16) >> (signo - 1)) & 1);
+}
+
+static int thread_haspending(int tid, int signo)
+{
+  return status_has(tid, "\nSigPnd:", signo);
+}
+
+int lj_clockaction_ispending(const Clock *c)
+{
+  return thread_haspending(c->tid, c->signo);
+}
+
+typedef struct PendingScan {
+  int signo, found;
+} PendingScan;
+
+static void pending_scan(void *ctx, int tid)
+{
+  PendingScan *scan = (PendingScan *)ctx;
+  if (!scan->found) scan->found = thread_haspending(tid, scan->signo);
+}
+
+static int any_haspending(int signo)
+{
+  PendingScan scan = { signo, 0 };
+  return !lj_osthread_each(pending_scan, &scan) || scan.found;
+}
+
+/* -- Actions ----------------------------------------------------------------- */
+
+/* Our handler may still be installed: then the program's is known already. */
 static int handler_install(int signo)
 {
   struct sigaction now;
@@ -57,12 +137,12 @@ static int handler_install(int signo)
   actions[signo].oldsa = now;
   lj_clocksig_passto(signo, &now);
   sigemptyset(&blocked);
-  sigaddset(&blocked, SIGPROF); /* Clocks of a session may have both. */
+  sigaddset(&blocked, SIGPROF); /* Clocks of a session may use both. */
   sigaddset(&blocked, SIGURG);
   return lj_ossignal_install(signo, lj_clocksig_handler, &blocked);
 }
 
-/* Put the program's handler back, unless it has set another one meanwhile. */
+/* Restore the program's handler, unless it has installed another one since. */
 static void handler_restore(int signo)
 {
   struct sigaction now;
@@ -78,6 +158,7 @@ int lj_clockaction_use(int signo)
   return 0;
 }
 
+/* The timer of the process sends its signal to the process, not to a thread. */
 void lj_clockaction_done(const Clock *c, int own)
 {
   int signo = c->signo;
@@ -85,9 +166,8 @@ void lj_clockaction_done(const Clock *c, int own)
   relaxed_add(&actions[signo].users, -1);
   if (actions[signo].users > 0) return;
   relaxed_set(&inuse, inuse & ~signal_bit(signo));
-  if (c->spec.kind == CLOCK_ITIMER && lj_sigpending_process(c->pid, signo)) return;
-  if (!actions[signo].closed_elsewhere || !lj_sigpending_threads(signo))
-    handler_restore(signo);
+  if (c->spec.kind == CLOCK_ITIMER && status_has((int)c->pid, "\nShdPnd:", signo)) return;
+  if (!actions[signo].closed_elsewhere || !any_haspending(signo)) handler_restore(signo);
 }
 
 void lj_clockaction_forget(void)
@@ -105,9 +185,4 @@ int lj_clockaction_isreplaced(int signo)
   struct sigaction now;
   return relaxed_get(&actions[signo].users) > 0 &&
 	 lj_ossignal_ishandler(signo, lj_clocksig_handler, &now) == 0;
-}
-
-uint64_t lj_clockaction_inuse(void)
-{
-  return relaxed_get(&inuse);
 }

@@ -1,36 +1,45 @@
 /*
-** The actions of the clocks' signals: our handler as long as there are clocks, the
-** program's before and after. Which signals are free for us.
-**
-** Runs outside of the handler; use, done and forget under the lock of lj_clock.
+** Signal actions (sigaction) of the clocks: our handler while clocks are open, the
+** program's before and after; pending signals of a closed clock.
+** Context: any thread, not the handler; under the lock of lj_clock, except isfree,
+** isreplaced and signals.
 */
 
 #ifndef _LJ_CLOCKACTION_H
 #define _LJ_CLOCKACTION_H
 
-#include "profile/clock/lj_clock.h"
+#include <signal.h>
 
-/* Can clocks have a signal? If not, says why in why[CLOCK_WHY_MAX]. */
-LJ_FUNC int lj_clockaction_isfree(int signo, char *why);
+#include "profile/clock/lj_clockops.h"
 
-/* One more clock has a signal; our handler is installed with the first. Returns 0, or
-** -1 and errno, then it has not.
+/* May clocks use a signal? If not, errmsg[CLOCK_ERRMSG_MAX] gets one sentence. */
+LJ_FUNC int lj_clockaction_isfree(int signo, char *errmsg);
+
+/* Count a clock that uses a signal; the first one installs our handler. Returns 0, or -1
+** and errno.
 */
 LJ_FUNC int lj_clockaction_use(int signo);
 
-/* A clock that is gone had its signal. own: this is its thread. With the last one, the
-** program's action is put back, unless a signal of ours may be pending somewhere, which
-** would end the program.
+/* Take back the signals of closed clocks that are pending for the calling thread, the
+** clock's. Other signals stay pending.
+*/
+LJ_FUNC void lj_clockaction_take(const Clock *c);
+
+/* May a clock's signal be pending for its thread? */
+LJ_FUNC int lj_clockaction_ispending(const Clock *c);
+
+/* Discount a closed clock. own: the caller is its thread. The last one restores the
+** program's action, unless a signal of ours may be pending: it would end the program.
 */
 LJ_FUNC void lj_clockaction_done(const Clock *c, int own);
 
-/* In a child of fork(): put all back. */
+/* In a child of fork(): restore all actions. */
 LJ_FUNC void lj_clockaction_forget(void);
 
-/* Do clocks run on a signal that the program has another handler for by now? */
+/* Has the program replaced our handler of a signal that clocks use? */
 LJ_FUNC int lj_clockaction_isreplaced(int signo);
 
-/* Signals of the clocks that run: bit signo-1. Async-signal-safe. */
-LJ_FUNC uint64_t lj_clockaction_inuse(void);
+/* The signals of all open clocks. Returns 0 if there are none. */
+LJ_FUNC int lj_clockaction_signals(sigset_t *set);
 
 #endif

@@ -1,82 +1,94 @@
 /*
-** The kinds of clocks: what lj_clock needs of each.
+** Sources of samples: one table of functions per kind of clock.
+** Context: handler or any thread, as ClockOps says of each function.
 **
-**   open    make it, stopped: 0, or an errno and, in why[CLOCK_WHY_MAX], the
-**           reason
-**   arm     0 or an errno; first: until the first tick, in the spec's unit. Sets
-**           armed as soon as a tick may run
-**   stop    it sends no more signals
-**   close   give back what it has; no tick runs
-**   tick    in the handler, on the clock's thread: how many further ticks this
-**           one stands for, or -1 if it is none; makes up the next period
-**
-** All but tick run outside of the handler, open and close under the lock of
-** lj_clock.
+** Every source implements open, arm, stop, close and count, and calls Clock.sample in
+** the sampled thread when a period has passed. A source that sends signals also
+** implements tick: lj_clocksig finds the clock of a signal, calls tick, then sample.
 */
 
 #ifndef _LJ_CLOCKOPS_H
 #define _LJ_CLOCKOPS_H
 
-#include "profile/clock/lj_clock.h"
+#include <signal.h>
+#include <time.h>
+#include <sys/types.h>
+#include <ucontext.h>
 
-/* POSIX timers: CLOCK_CTIMER, CLOCK_WALL. */
-LJ_FUNC int lj_clock_timer_open(Clock *c, char *why);
-LJ_FUNC int lj_clock_timer_arm(Clock *c, uint64_t first);
-LJ_FUNC void lj_clock_timer_stop(Clock *c);
-LJ_FUNC int lj_clock_timer_tick(Clock *c, const siginfo_t *info);
+#include "lj_def.h"
+#include "profile/clock/lj_clockspec.h"
 
-/* Events of the kernel: CLOCK_PERF. Their signals carry the descriptor only. */
-LJ_FUNC int lj_clock_perf_open(Clock *c, char *why);
-LJ_FUNC int lj_clock_perf_arm(Clock *c, uint64_t first);
-LJ_FUNC void lj_clock_perf_stop(Clock *c);
-LJ_FUNC void lj_clock_perf_close(Clock *c);
-LJ_FUNC int lj_clock_perf_tick(Clock *c);
-/* The reason and the remedy, if the open failed with an errno. */
-LJ_FUNC void lj_clock_perf_why(int err, const ClockSpec *spec, char *why);
-/* Is it time for a tick? In the handler. */
-LJ_FUNC int lj_clock_perf_isdue(const Clock *c);
-/* Occurrences so far, or nanoseconds of the task clock. Async-signal-safe. */
-LJ_FUNC uint64_t lj_clock_perf_count(const Clock *c);
-/* The value for a descriptor that a clock has or had, 0 if none. Async-signal-safe. */
-LJ_FUNC uintptr_t lj_clock_perf_value(int fd);
-/* No more signals come with this descriptor and value. Async-signal-safe. */
-LJ_FUNC void lj_clock_perf_unlist(int fd, uintptr_t value);
-/* In a child of fork(): close all that the parent had opened. */
-LJ_FUNC void lj_clock_perf_forget(void);
+/* Open clocks of a process, at most; a power of two. */
+#define CLOCKS_MAX 1024
 
-/* The timer of the process: CLOCK_ITIMER. Its signal goes to any thread. */
-LJ_FUNC int lj_clock_itimer_open(Clock *c, char *why);
-LJ_FUNC int lj_clock_itimer_arm(Clock *c);
-LJ_FUNC void lj_clock_itimer_stop(Clock *c);
-LJ_FUNC int lj_clock_itimer_tick(Clock *c);
-/* Is a signal with this code one of the timer? Async-signal-safe. */
-LJ_FUNC int lj_clock_itimer_issignal(int signo, int si_code);
-/* Does a clock of another thread have to be told of a tick? In the handler. */
-LJ_FUNC int lj_clock_itimer_isstarved(const Clock *c);
-LJ_FUNC void lj_clock_itimer_forget(void);
+typedef struct Clock Clock;
 
-/* Have fork() left alone by the signals, and the child forget the clocks. Once in a
-** process. Returns 0 or an errno.
+/* Take a sample. In the handler, on the clock's thread; the handler keeps errno.
+** overrun: further periods that this sample stands for.
 */
-LJ_FUNC int lj_clock_atfork(void);
+typedef void (*ClockSample)(void *owner, int event, int overrun, ucontext_t *uc);
 
-/* For all kinds. Async-signal-safe. */
+typedef struct ClockOps {
+  /* Of each source. Under the lock of lj_clock, not in the handler. */
+  /* Create it, stopped. Returns 0, or an errno and one sentence in
+  ** errmsg[CLOCK_ERRMSG_MAX].
+  */
+  int (*open)(Clock *c, char *errmsg);
+  /* Start it. first: until the first tick, in the spec's unit. Sets Clock.armed before a
+  ** tick can arrive. Returns 0 or an errno.
+  */
+  int (*arm)(Clock *c, uint64_t first);
+  void (*stop)(Clock *c);    /* Send no more signals. */
+  void (*drained)(Clock *c); /* Stopped, and no signal is pending. NULL: nothing. */
+  void (*close)(Clock *c);   /* Free what it holds; no tick runs. NULL: nothing. */
+  void (*forget)(void);      /* In a child of fork(): forget all clocks. NULL: nothing. */
+  int (*signo)(const ClockSpec *spec); /* Default signal. NULL: SIGPROF. */
 
-/* The kernel's id of the clock of a thread's CPU time. */
-LJ_FUNC clockid_t lj_clock_thread_id(int tid);
+  /* Async-signal-safe. */
+  /* Total of the thread so far, in nanoseconds or occurrences; 0 if it has ended. */
+  uint64_t (*count)(const Clock *c);
+  /* On the clock's thread: a signal has arrived. Returns the overrun, or -1 if no period
+  ** has passed. Sets up the next period.
+  */
+  int (*tick)(Clock *c, const siginfo_t *info);
 
-/* CPU time of a thread in nanoseconds, 0 if it is gone. */
-LJ_FUNC uint64_t lj_clock_thread_ns(int tid);
+  uint8_t has_last; /* tick stores the total in Clock.last. */
+} ClockOps;
 
-/* A number in [1, n], for the clock alone. */
-LJ_FUNC uint64_t lj_clock_random(Clock *c, uint64_t n);
+struct Clock {
+  ClockSample sample; /* Set before open, as the next three. */
+  void *owner;        /* Passed to sample. */
+  int event;          /* Passed to sample: index of the event. */
+  int signo;          /* The signal. 0: the default, which open stores here. */
+  const ClockOps *ops;
+  ClockSpec spec;
+  int tid;          /* The thread. */
+  uintptr_t value;  /* Identifies its signals, see lj_clocksig.c. */
+  pid_t pid;        /* Process that opened it: a child does not inherit clocks. */
+  int armed;        /* Started. */
+  timer_t timer;    /* CLOCK_CTIMER, CLOCK_WALL. */
+  int fd, count_fd; /* CLOCK_PERF: one that signals, one that counts; else -1. */
+  /* Set by the handler only, once armed. */
+  uint64_t begin_ns;   /* CLOCK_MONOTONIC when the handler began with this tick. */
+  uint64_t random;     /* State of lj_clockops_random. */
+  uint64_t last;       /* Total at the last tick, in nanoseconds or occurrences. */
+  uint64_t period_now; /* Period until the next tick. */
+  uint64_t raw, enabled_ns, running_ns; /* CLOCK_PERF: last values read. */
+  uint32_t saving; /* CLOCK_PERF: odd while a tick changes last and these. */
+};
 
-/* The next period of a clock with jitter: its own on average, at most half of it
-** more or less.
+/* Seed the random numbers of a clock whose tid is set. */
+LJ_FUNC void lj_clockops_seed(Clock *c);
+
+/* A random number in [1, n]. */
+LJ_FUNC uint64_t lj_clockops_random(Clock *c, uint64_t n);
+
+/* The next period of a clock with jitter: between half and one and a half of its own,
+** and its own on average.
 */
-LJ_FUNC uint64_t lj_clock_jitter(Clock *c);
+LJ_FUNC uint64_t lj_clockops_jitter(Clock *c);
 
-/* The signal handler found out whose signal it is. */
-LJ_FUNC void lj_clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc);
+/* Periods beyond the first one in an amount, to the nearest. */
+LJ_FUNC int lj_clockops_overrun(const Clock *c, uint64_t amount);
 
 #endif

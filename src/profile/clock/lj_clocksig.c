@@ -1,5 +1,5 @@
 /*
-** The signal handler of the clocks; see the header.
+** Signal handler of the clocks, and the table of open clocks that it reads.
 */
 
 #define lj_clocksig_c
@@ -9,26 +9,86 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#include <time.h>
 
-#include "profile/clock/lj_clockops.h"
+#include "profile/clock/lj_clock_itimer.h"
+#include "profile/clock/lj_clock_perf.h"
 #include "profile/clock/lj_clocksig.h"
-#include "profile/clock/lj_clockslot.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_relaxed.h"
 
-/* Where the program's handler takes three arguments; no address has this bit. */
+/* -- Table of open clocks ---------------------------------------------------- */
+
+/* Value of a slot: a tag, a generation that changes with every claim, and the index. The
+** signals of a clock carry its value. A value without the tag belongs to another sender.
+*/
+#define VALUE_TAG        ((uintptr_t)0x5350 << 48)
+#define VALUE_TAG_MASK   ((uintptr_t)0xffff << 48)
+#define VALUE_INDEX_MASK ((uintptr_t)(CLOCKS_MAX - 1))
+#define VALUE_GENERATION ((uintptr_t)CLOCKS_MAX)
+#define VALUE_FREE       ((uintptr_t)0)
+#define VALUE_RETIRED    ((uintptr_t)1) /* Not to be claimed yet. */
+
+typedef struct ClockSlot {
+  uintptr_t value; /* Set last by the claim. */
+  int users;       /* Handlers that use the slot, */
+  int delivering;  /* and those of them that take a sample, on the clock's thread. */
+  Clock *clock;    /* Valid while the value is, or the slot has users. */
+  /* Copies, to be read without a use. */
+  int tid, signo, kind;
+  int next; /* Ring of slots with the same thread and signal. */
+} ClockSlot;
+
+static ClockSlot slots[CLOCKS_MAX];
+static int slots_top; /* Beyond the highest slot that was ever claimed. */
+
+static int value_istagged(uintptr_t value)
+{
+  return (value & VALUE_TAG_MASK) == VALUE_TAG;
+}
+
+static ClockSlot *slot_of(uintptr_t value)
+{
+  return &slots[value & VALUE_INDEX_MASK];
+}
+
+/* Does a value belong to a clock that is not retired? */
+static int value_islive(uintptr_t value)
+{
+  return relaxed_get(&slot_of(value)->value) == value;
+}
+
+/* Use the slot of a value until slot_done. Returns NULL, without a use, if its clock is
+** closed.
+*/
+static Clock *slot_use(uintptr_t value)
+{
+  ClockSlot *slot = slot_of(value);
+  __atomic_add_fetch(&slot->users, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&slot->value, __ATOMIC_SEQ_CST) == value) return slot->clock;
+  __atomic_sub_fetch(&slot->users, 1, __ATOMIC_SEQ_CST);
+  return NULL;
+}
+
+static void slot_done(uintptr_t value)
+{
+  __atomic_sub_fetch(&slot_of(value)->users, 1, __ATOMIC_SEQ_CST);
+}
+
+static const ClockSlot *slot_next(const ClockSlot *slot)
+{
+  return &slots[relaxed_get(&slot->next)];
+}
+
+/* -- Signals of other senders ------------------------------------------------ */
+
+/* Marks a handler that takes three arguments; no address has this bit. */
 #define PASS_SIGINFO ((uintptr_t)1 << 63)
 
-#define SIBLINGS_MAX 32 /* Clocks of a thread that a signal sees to. */
-#define LOOKS_MAX    8  /* Threads that a signal of the process looks at. */
-
-/* The program's handlers, for ours, which may run while they are set. */
+/* The program's handlers. Our handler may run while they are set. */
 static uintptr_t pass_to[OSSIGNAL_MAX + 1];
-
-static unsigned int look_from; /* Where itimer_signal begins. */
-
-/* -- Signals that are not ours ----------------------------------------------- */
 
 void lj_clocksig_passto(int signo, const struct sigaction *sa)
 {
@@ -37,17 +97,16 @@ void lj_clocksig_passto(int signo, const struct sigaction *sa)
 				 : (uintptr_t)sa->sa_handler);
 }
 
-/* The signal that is passed on now on this thread, and the frame that does. */
+/* The signal that this thread passes on now, and the stack frame that does so. */
 static __thread struct {
   const siginfo_t *info;
   uintptr_t frame;
 } passing __attribute__((tls_model("initial-exec")));
 
-/* A signal that is not ours goes where it would have gone without us; only a
-** default action, which would end the program, is left out. The program's handler
-** may pass it on in turn, to ours, if it was set while ours was there: it has been
-** there, then. A handler may also be left by a jump; what comes after that is on
-** top of the same stack again, not below.
+/* Call the program's handler. A default action is left out: it would end the program.
+** The program's handler may call ours in turn, if it was installed over ours: the second
+** call for a signal, deeper on the stack, ends the loop. The program's handler may also
+** leave by a jump. A later signal then begins at the same height of the stack or above.
 */
 static void pass_on(int signo, siginfo_t *info, void *uc)
 {
@@ -66,64 +125,77 @@ static void pass_on(int signo, siginfo_t *info, void *uc)
   passing.frame = outer;
 }
 
-/* -- Ticks ------------------------------------------------------------------- */
+/* -- Signals of clocks ------------------------------------------------------- */
 
-uintptr_t lj_clocksig_value(const siginfo_t *info)
+#define SIBLINGS_MAX 32 /* Further clocks of the thread that a signal checks. */
+#define SCAN_MAX     8  /* Other threads that a signal of the process checks. */
+
+static unsigned int scan_from; /* Slot at which itimer_deliver begins. */
+
+/* Value of the clock that sent a signal. 0: another sender, or the timer of the process. */
+static uintptr_t value_of(const siginfo_t *info)
 {
   uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
   switch (info->si_code) {
   case SI_TIMER:
-  case SI_QUEUE: /* From forward(). */ return clockslot_isvalue(value) ? value : 0;
+  case SI_QUEUE: /* From itimer_deliver. */ return value_istagged(value) ? value : 0;
   case POLL_IN:
   case SI_SIGIO: return lj_clock_perf_value(info->si_fd);
   default: return 0;
   }
 }
 
-/* A tick of a clock whose slot is in use, which the handler began with at begin_ns. */
-static void clock_tick(Clock *c, const siginfo_t *info, ucontext_t *uc, uint64_t begin_ns)
+int lj_clocksig_isstale(const siginfo_t *info)
 {
-  ClockSlot *slot = clockslot_of(c->value);
-  relaxed_add(&slot->ticks, 1);
+  uintptr_t value = value_of(info);
+  return value && !value_islive(value);
+}
+
+/* Tick and take the sample. The slot is in use; the handler began at begin_ns. */
+static void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t *uc,
+			  uint64_t begin_ns)
+{
+  ClockSlot *slot = slot_of(c->value);
+  relaxed_add(&slot->delivering, 1);
   c->begin_ns = begin_ns;
-  lj_clock_tick(c, info, uc);
-  relaxed_add(&slot->ticks, -1);
+  /* Not armed: a late signal of a clock that had this descriptor before. */
+  if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
+    int overrun = c->ops->tick(c, info);
+    if (overrun >= 0) c->sample(c->owner, c->event, overrun, uc);
+  }
+  relaxed_add(&slot->delivering, -1);
 }
 
-static const ClockSlot *slot_next(const ClockSlot *slot)
-{
-  return &lj_clockslots[relaxed_get(&slot->next)];
-}
-
-/* The kernel drops a perf event's signal while another one with the number is
-** pending, so that two events that always come together would show one of them
-** only: see to the others of the thread.
+/* Deliver to the other perf clocks of the thread. The kernel drops the signal of an event
+** while one with the same number is pending. Of two events that always occur together,
+** only one would ever be sampled.
 */
-static void siblings_tick(uintptr_t value, int tid, int signo, const siginfo_t *info,
-			  ucontext_t *uc)
+static void siblings_deliver(uintptr_t value, int tid, int signo, const siginfo_t *info,
+			     ucontext_t *uc)
 {
-  const ClockSlot *first = clockslot_of(value), *slot;
+  const ClockSlot *first = slot_of(value), *slot;
   int n;
   for (slot = slot_next(first), n = 0; slot != first && n < SIBLINGS_MAX;
        slot = slot_next(slot), n++) {
     uintptr_t v = relaxed_get(&slot->value);
     Clock *c;
     if (relaxed_get(&slot->tid) != tid || relaxed_get(&slot->signo) != signo)
-      return; /* It changes. */
-    if (relaxed_get(&slot->kind) != CLOCK_PERF || !clockslot_isvalue(v)) continue;
-    c = clockslot_use(v);
+      return; /* The ring changes. */
+    if (relaxed_get(&slot->kind) != CLOCK_PERF || !value_istagged(v)) continue;
+    c = slot_use(v);
     if (!c) continue;
-    /* Before it is armed, another thread may be about to open it. */
+    /* Before it is armed, another thread may be opening it. */
     if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST) && lj_clock_perf_isdue(c))
-      clock_tick(c, info, uc, mono_ns());
-    clockslot_done(v);
+      clock_deliver(c, info, uc, mono_ns());
+    slot_done(v);
   }
 }
 
-static void value_tick(uintptr_t value, int signo, const siginfo_t *info, ucontext_t *uc,
-		       uint64_t begin_ns)
+/* Deliver to the clock of a value. */
+static void value_deliver(uintptr_t value, int signo, const siginfo_t *info, ucontext_t *uc,
+			  uint64_t begin_ns)
 {
-  Clock *c = clockslot_use(value);
+  Clock *c = slot_use(value);
   int tid, is_own;
   if (!c) { /* Its clock is closed. */
     if (info->si_code == POLL_IN || info->si_code == SI_SIGIO)
@@ -131,44 +203,38 @@ static void value_tick(uintptr_t value, int signo, const siginfo_t *info, uconte
     return;
   }
   tid = c->tid;
-  /* A late signal of another thread's clock with this descriptor? */
+  /* A late signal may name the descriptor of another thread's clock. */
   is_own = (c->spec.kind != CLOCK_PERF || tid == lj_osthread_self());
-  if (is_own) clock_tick(c, info, uc, begin_ns);
-  clockslot_done(value);
-  if (is_own && slot_next(clockslot_of(value)) != clockslot_of(value))
-    siblings_tick(value, tid, signo, info, uc);
+  if (is_own) clock_deliver(c, info, uc, begin_ns);
+  slot_done(value);
+  if (is_own && slot_next(slot_of(value)) != slot_of(value))
+    siblings_deliver(value, tid, signo, info, uc);
 }
 
-/* Have another thread tick. */
-static void forward(uintptr_t value, const Clock *c)
-{
-  lj_ossignal_send(c->pid, c->tid, c->signo, value);
-}
-
-/* The timer of the process ticks for this thread, and is told to others that it
-** passes over.
+/* Deliver the timer of the process to this thread's clock. Forward the signal to threads
+** that the kernel has passed over.
 */
-static void itimer_signal(const siginfo_t *info, ucontext_t *uc)
+static void itimer_deliver(const siginfo_t *info, ucontext_t *uc)
 {
-  int tid = lj_osthread_self(), top = relaxed_get(&lj_clockslots_top), looks = 0, i;
-  unsigned int from = relaxed_get(&look_from);
+  int tid = lj_osthread_self(), top = relaxed_get(&slots_top), scanned = 0, i;
+  unsigned int from = relaxed_get(&scan_from);
   for (i = 0; i < top; i++) {
     unsigned int at = (from + (unsigned int)i) % (unsigned int)top;
-    const ClockSlot *slot = &lj_clockslots[at];
+    const ClockSlot *slot = &slots[at];
     uintptr_t value = relaxed_get(&slot->value);
     Clock *c;
-    if (relaxed_get(&slot->kind) != CLOCK_ITIMER || !clockslot_isvalue(value) ||
-	(relaxed_get(&slot->tid) != tid && looks >= LOOKS_MAX))
+    if (relaxed_get(&slot->kind) != CLOCK_ITIMER || !value_istagged(value) ||
+	(relaxed_get(&slot->tid) != tid && scanned >= SCAN_MAX))
       continue;
-    c = clockslot_use(value);
+    c = slot_use(value);
     if (!c) continue;
     if (c->tid == tid) {
-      clock_tick(c, info, uc, mono_ns());
+      clock_deliver(c, info, uc, mono_ns());
     } else if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
-      if (++looks == LOOKS_MAX) relaxed_set(&look_from, at + 1);
-      if (lj_clock_itimer_isstarved(c)) forward(value, c);
+      if (++scanned == SCAN_MAX) relaxed_set(&scan_from, at + 1);
+      if (lj_clock_itimer_isstarved(c)) lj_ossignal_send(c->pid, c->tid, c->signo, value);
     }
-    clockslot_done(value);
+    slot_done(value);
   }
 }
 
@@ -176,10 +242,114 @@ void lj_clocksig_handler(int signo, siginfo_t *info, void *uc)
 {
   uint64_t begin_ns = mono_ns(); /* Before anything that takes time. */
   int saved_errno = errno;
-  uintptr_t value = lj_clocksig_value(info);
-  if (value) value_tick(value, signo, info, (ucontext_t *)uc, begin_ns);
+  uintptr_t value = value_of(info);
+  if (value) value_deliver(value, signo, info, (ucontext_t *)uc, begin_ns);
   else if (lj_clock_itimer_issignal(signo, info->si_code))
-    itimer_signal(info, (ucontext_t *)uc);
+    itimer_deliver(info, (ucontext_t *)uc);
   else pass_on(signo, info, uc);
   errno = saved_errno;
+}
+
+/* -- Totals ------------------------------------------------------------------ */
+
+uint64_t lj_clocksig_total(const Clock *c)
+{
+  int in_tick = c->ops->has_last && value_islive(c->value) &&
+		relaxed_get(&slot_of(c->value)->delivering) > 0;
+  uint64_t total = in_tick ? relaxed_get(&c->last) : c->ops->count(c);
+  return c->spec.unit == SPF_UNIT_US ? total / 1000 : total;
+}
+
+uint64_t lj_clocksig_cpu_ns(const Clock *c)
+{
+  int is_known = c->ops->has_last && c->spec.unit == SPF_UNIT_US;
+  return is_known ? c->last : clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+/* -- Not in the handler: claim, retire, free --------------------------------- */
+
+#define RETRY_NS 20000 /* Between two polls of another thread's tick. */
+
+static uintptr_t generation; /* Of the last claim. */
+
+static void ring_join(int slot)
+{
+  int i;
+  relaxed_set(&slots[slot].next, slot);
+  for (i = 0; i < slots_top; i++) {
+    if (i != slot && value_istagged(relaxed_get(&slots[i].value)) &&
+	slots[i].tid == slots[slot].tid && slots[i].signo == slots[slot].signo) {
+      relaxed_set(&slots[slot].next, slots[i].next);
+      relaxed_set(&slots[i].next, slot);
+      break;
+    }
+  }
+}
+
+static void ring_leave(int slot)
+{
+  int i = slot;
+  while (slots[i].next != slot) i = slots[i].next;
+  relaxed_set(&slots[i].next, slots[slot].next);
+}
+
+int lj_clocksig_claim(Clock *c)
+{
+  ClockSlot *slot;
+  int i = 0;
+  while (i < CLOCKS_MAX && relaxed_get(&slots[i].value) != VALUE_FREE) i++;
+  if (i == CLOCKS_MAX) return 0;
+  generation += VALUE_GENERATION;
+  c->value = VALUE_TAG | (generation & ~VALUE_TAG_MASK) | (uintptr_t)i;
+  slot = &slots[i];
+  slot->clock = c;
+  relaxed_set(&slot->tid, c->tid);
+  relaxed_set(&slot->signo, c->signo);
+  relaxed_set(&slot->kind, (int)c->spec.kind);
+  ring_join(i);
+  if (i >= slots_top) relaxed_set(&slots_top, i + 1);
+  __atomic_store_n(&slot->value, c->value, __ATOMIC_SEQ_CST);
+  return 1;
+}
+
+void lj_clocksig_kind(const Clock *c)
+{
+  relaxed_set(&slot_of(c->value)->kind, (int)c->spec.kind);
+}
+
+/* On the clock's own thread, a tick that runs is the one that called here: it cannot be
+** waited for. A tick on a thread that was cancelled in it never ends.
+*/
+void lj_clocksig_retire(Clock *c)
+{
+  static const struct timespec retry = { 0, RETRY_NS };
+  ClockSlot *slot = slot_of(c->value);
+  int own = (c->tid == lj_osthread_self());
+  __atomic_store_n(&slot->value, VALUE_RETIRED, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&slot->users, __ATOMIC_SEQ_CST) > 0) {
+    if ((own || !lj_osthread_exists(c->tid)) &&
+	relaxed_get(&slot->users) <= relaxed_get(&slot->delivering))
+      break;
+    nanosleep(&retry, NULL);
+  }
+}
+
+/* The slot remains retired if a tick will never end. Any other handler that still counts
+** as a user only reads, and sees that the clock is closed.
+*/
+void lj_clocksig_free(const Clock *c, int own)
+{
+  ClockSlot *slot = slot_of(c->value);
+  ring_leave((int)(slot - slots));
+  if (own || relaxed_get(&slot->delivering) == 0) relaxed_set(&slot->value, VALUE_FREE);
+}
+
+void lj_clocksig_forget(void)
+{
+  int i;
+  for (i = 0; i < CLOCKS_MAX; i++) {
+    relaxed_set(&slots[i].value, VALUE_FREE);
+    relaxed_set(&slots[i].users, 0);
+    relaxed_set(&slots[i].delivering, 0);
+  }
 }

@@ -1,7 +1,10 @@
 /*
-** The signal handler of the clocks: whose signal it is.
+** Signal handler of the clocks, and the table of open clocks that it reads.
+** Context: handler; claim, kind, retire, free, forget and passto not in the handler.
 **
-** Runs in the handler, but for passto. Async-signal-safe.
+** A signal names the slot and the generation of its clock, so that the handler detects
+** a late signal of a closed clock. The handler takes no lock: it counts itself in the
+** slot, so that a close can wait for it.
 */
 
 #ifndef _LJ_CLOCKSIG_H
@@ -9,19 +12,46 @@
 
 #include <signal.h>
 
-#include "lj_def.h"
+#include "profile/clock/lj_clockops.h"
 
-/* Have the clock whose signal it is tick; one that is not ours is passed on. */
+/* Handle a signal of a clock: take its sample. Pass on a signal of another sender. */
 LJ_FUNC void lj_clocksig_handler(int signo, siginfo_t *info, void *uc);
 
-/* What a signal is passed on to: the program's action. Outside of the handler, which
-** may run meanwhile.
-*/
+/* Set the action that gets the signals of other senders: the program's. */
 LJ_FUNC void lj_clocksig_passto(int signo, const struct sigaction *sa);
 
-/* The value in the table of clocks that a signal stands for, 0 if it is none of
-** ours, or the timer's of the process.
+/* Did a closed clock send this signal? */
+LJ_FUNC int lj_clocksig_isstale(const siginfo_t *info);
+
+/* Total of a clock so far, in the unit of its spec: CPU time of its thread or
+** occurrences; 0 if the thread has ended. Constant within a tick.
 */
-LJ_FUNC uintptr_t lj_clocksig_value(const siginfo_t *info);
+LJ_FUNC uint64_t lj_clocksig_total(const Clock *c);
+
+/* CPU time of its thread at this tick, in nanoseconds. Within a tick only. */
+LJ_FUNC uint64_t lj_clocksig_cpu_ns(const Clock *c);
+
+/* -- Not in the handler ------------------------------------------------------ */
+
+/* Give a clock a slot and a value. Returns 0 if all slots are taken. Under the lock of
+** lj_clock, as kind and free.
+*/
+LJ_FUNC int lj_clocksig_claim(Clock *c);
+
+/* The clock's kind is known now. */
+LJ_FUNC void lj_clocksig_kind(const Clock *c);
+
+/* End the ticks of a clock: waits for one that runs, and no other follows. Not under the
+** lock, because that tick may take long.
+*/
+LJ_FUNC void lj_clocksig_retire(Clock *c);
+
+/* Free the slot of a retired clock that sends no more signals. own: the caller is the
+** clock's thread.
+*/
+LJ_FUNC void lj_clocksig_free(const Clock *c, int own);
+
+/* In a child of fork(): free all slots. */
+LJ_FUNC void lj_clocksig_forget(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
-** Clocks and events by name.
+** Clock and event names: the table of names, and the parser.
 */
 
 #define lj_clockspec_c
@@ -39,8 +39,8 @@ typedef struct ClockName {
 #define HW(e) PERF_TYPE_HARDWARE, PERF_COUNT_HW_##e
 #define SW(e) PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##e
 
-/* A context switch and a migration happen in the kernel: user mode sees none.
-** perf counts time in both modes for the task clock; u leaves ticks out only.
+/* Context switches and migrations happen in the kernel only, so they take no modifier.
+** perf counts the task clock in both modes: u leaves out ticks, not time.
 */
 static const ClockName names[] = {
   { "cpu", NULL, CLOCK_CPU, 0, 0, 0, 0 },
@@ -64,22 +64,15 @@ static const ClockName names[] = {
 };
 #define NNAMES (sizeof(names) / sizeof(names[0]))
 
-/* rHEX: an event of the processor by the code in its manual. */
+/* rHEX: an event of the processor, by its code in the manual. */
 static const ClockName raw_event = { "rHEX",        NULL, CLOCK_PERF, MOD_HARDWARE,
 				     PERF_TYPE_RAW, 0,    1000000 };
 
-int lj_clockspec_iskernel(const ClockSpec *spec)
-{
-  return spec->type == PERF_TYPE_SOFTWARE &&
-	 (spec->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
-	  spec->config == PERF_COUNT_SW_CPU_MIGRATIONS);
-}
-
-static int fail(char *why, const char *format, ...)
+static int fail(char *errmsg, const char *format, ...)
 {
   va_list args;
   va_start(args, format);
-  vsnprintf(why, CLOCK_WHY_MAX, format, args);
+  vsnprintf(errmsg, CLOCK_ERRMSG_MAX, format, args);
   va_end(args);
   return 0;
 }
@@ -89,13 +82,13 @@ static int is_named(const char *s, size_t len, const char *name)
   return name && strlen(name) == len && memcmp(s, name, len) == 0;
 }
 
-/* The digits of a number in base 10 or 16 with nothing else, or 0. */
+/* Parse a number in base 10 or 16. Returns 0 if there is anything else. */
 static int number_parse(const char *s, size_t len, int base, uint64_t *n)
 {
   size_t i;
   *n = 0;
   for (i = 0; i < len; i++) {
-    int c = s[i] | 0x20; /* Digits have this bit already. */
+    int c = s[i] | 0x20; /* Lower case; digits have this bit already. */
     uint64_t digit = c >= '0' && c <= '9'   ? (uint64_t)(c - '0')
 		     : c >= 'a' && c <= 'f' ? (uint64_t)(c - 'a' + 10)
 					    : 16;
@@ -108,7 +101,7 @@ static int number_parse(const char *s, size_t len, int base, uint64_t *n)
 }
 
 static int name_find(const char *s, size_t len, ClockSpec *spec, ClockName *found,
-		     char *why)
+		     char *errmsg)
 {
   size_t i;
   *found = raw_event;
@@ -122,42 +115,40 @@ static int name_find(const char *s, size_t len, ClockSpec *spec, ClockName *foun
       return 1;
     }
   }
-  if (len == 0) return fail(why, "the list of clocks has an empty name");
-  return fail(why,
-	      "'%.*s' is no clock or event; they are cpu, ctimer, task-clock, "
-	      "itimer, wall, and of perf: cycles, instructions, cache-misses, "
+  if (len == 0) return fail(errmsg, "the list of clocks has an empty name");
+  return fail(errmsg,
+	      "'%.*s' is not a clock or event; choose cpu, ctimer, task-clock, itimer, "
+	      "wall, or a perf event: cycles, instructions, cache-misses, "
 	      "branch-misses, page-faults, context-switches, rHEX and others",
 	      (int)(len < 32 ? len : 32), s);
 }
 
-/* Modifiers, as in cycles:up. */
+/* Modifiers, such as up in cycles:up. */
 static int mods_parse(const char *s, size_t len, const ClockName *n, ClockSpec *spec,
-		      char *why)
+		      char *errmsg)
 {
   int user = 0, kernel = 0;
   size_t i;
   if (len == 0)
-    return fail(why, "'%s:' lacks a modifier after the colon: u, k or p", n->name);
+    return fail(errmsg, "'%s:' lacks a modifier after the colon: u, k or p", n->name);
   for (i = 0; i < len; i++) {
     int mod = s[i] == 'u'   ? MOD_USER
 	      : s[i] == 'k' ? MOD_KERNEL
 	      : s[i] == 'p' ? MOD_PRECISE
 			    : 0;
     if (!mod)
-      return fail(why,
-		  "'%s' has the unknown modifier '%c'; there are u, k and p "
-		  "to ppp",
+      return fail(errmsg, "'%s' has the unknown modifier '%c'; choose u, k, or p to ppp",
 		  n->name, s[i] >= ' ' && s[i] <= '~' ? s[i] : '?');
     if (!(n->mods & mod))
-      return fail(why, "'%s' has no modifier '%c': %s", n->name, s[i],
-		  mod == MOD_PRECISE ? "precise addresses are of hardware events only"
+      return fail(errmsg, "'%s' has no modifier '%c': %s", n->name, s[i],
+		  mod == MOD_PRECISE ? "only hardware events have precise addresses"
 		  : n->kind != CLOCK_PERF || n->period == 0
 		    ? "it counts the time in the program and in the kernel"
 		    : "it happens in the kernel only");
     if (mod == MOD_USER) user = 1;
     else if (mod == MOD_KERNEL) kernel = 1;
     else if (spec->precise++ == PRECISE_MAX)
-      return fail(why, "'%s' has more than three modifiers 'p'", n->name);
+      return fail(errmsg, "'%s' has more than three modifiers 'p'", n->name);
   }
   if (user != kernel) {
     spec->exclude_kernel = (uint8_t)user;
@@ -166,21 +157,21 @@ static int mods_parse(const char *s, size_t len, const ClockName *n, ClockSpec *
   return 1;
 }
 
-/* The period in slashes, as in page-faults/period=1/. */
+/* The period in slashes, such as /period=1/ in page-faults/period=1/. */
 static int period_parse(const char *s, size_t len, const ClockName *n, ClockSpec *spec,
-			char *why)
+			char *errmsg)
 {
   static const char key[] = "period=";
   size_t klen = sizeof(key) - 1;
   if (len < klen + 2 || s[len - 1] != '/' || memcmp(s + 1, key, klen) != 0 ||
       !number_parse(s + 1 + klen, len - klen - 2, 10, &spec->period) || spec->period == 0 ||
       spec->period > PERIOD_MAX)
-    return fail(why, "'%s' is followed by '%.*s'; expected /period=N/ with N above 0",
+    return fail(errmsg, "'%s' is followed by '%.*s'; expected /period=N/ with N above 0",
 		n->name, (int)(len < 32 ? len : 32), s);
   return 1;
 }
 
-/* The name as it is shown: without alias and period. */
+/* The name that is shown: without alias and period. */
 static void name_write(const ClockName *n, const char *s, size_t len, ClockSpec *spec)
 {
   const char *u = spec->exclude_kernel ? "u" : "", *k = spec->exclude_user ? "k" : "";
@@ -194,35 +185,37 @@ static void name_write(const ClockName *n, const char *s, size_t len, ClockSpec 
 }
 
 static int item_parse(const char *s, size_t len, uint64_t interval_ns, uint64_t period,
-		      ClockSpec *spec, char *why)
+		      ClockSpec *spec, char *errmsg)
 {
   const char *colon = memchr(s, ':', len), *slash = memchr(s, '/', len);
   const char *end = s + len, *mods_end = slash ? slash : end;
   const char *name_end = colon && colon < mods_end ? colon : mods_end;
   ClockName n;
-  if (!name_find(s, (size_t)(name_end - s), spec, &n, why)) return 0;
+  if (!name_find(s, (size_t)(name_end - s), spec, &n, errmsg)) return 0;
   spec->kind = n.kind;
   spec->type = n.type;
   spec->unit = n.period ? SPF_UNIT_COUNT : SPF_UNIT_US;
+  spec->in_kernel = (n.kind == CLOCK_PERF && n.mods == 0);
   if (name_end < mods_end &&
-      !mods_parse(name_end + 1, (size_t)(mods_end - name_end - 1), &n, spec, why))
+      !mods_parse(name_end + 1, (size_t)(mods_end - name_end - 1), &n, spec, errmsg))
     return 0;
   if (slash) {
-    if (!period_parse(slash, (size_t)(end - slash), &n, spec, why)) return 0;
+    if (!period_parse(slash, (size_t)(end - slash), &n, spec, errmsg)) return 0;
   } else if (n.period == 0) {
     spec->period = interval_ns;
   } else {
     spec->period = period ? period : n.period;
   }
-  if (spec->period > PERIOD_MAX) return fail(why, "the period of '%s' is too long", n.name);
+  if (spec->period > PERIOD_MAX)
+    return fail(errmsg, "the period of '%s' is too long", n.name);
   if (spec->type == PERF_TYPE_SOFTWARE && spec->period == 1 &&
       spec->config == PERF_COUNT_SW_CONTEXT_SWITCHES)
-    return fail(why,
-		"the period of '%s' is 1; it must be 2 or more, because each "
-		"sample of a call that sleeps makes another switch",
+    return fail(errmsg,
+		"the period of '%s' is 1; it must be 2 or more, because a sample "
+		"of a call that sleeps causes another switch",
 		n.name);
   if (n.period == 0 && (spec->period < INTERVAL_NS_MIN || spec->period > INTERVAL_NS_MAX))
-    return fail(why,
+    return fail(errmsg,
 		"the interval of clock '%s' is %llu ns; it must be between "
 		"10 us and a day",
 		n.name, (unsigned long long)spec->period);
@@ -231,20 +224,20 @@ static int item_parse(const char *s, size_t len, uint64_t interval_ns, uint64_t 
 }
 
 int lj_clockspec_parse(const char *list, uint64_t interval_ns, uint64_t period, int jitter,
-		       ClockSpec *specs, char *why)
+		       ClockSpec *specs, char *errmsg)
 {
   const char *s = list;
   int n = 0, i;
   for (;;) {
     size_t len = strcspn(s, ",");
     if (n == SPF_EVENTS_MAX)
-      return fail(why, "the list of clocks has more than %d", SPF_EVENTS_MAX);
+      return fail(errmsg, "the list of clocks has more than %d", SPF_EVENTS_MAX);
     memset(&specs[n], 0, sizeof(specs[n]));
-    if (!item_parse(s, len, interval_ns, period, &specs[n], why)) return 0;
+    if (!item_parse(s, len, interval_ns, period, &specs[n], errmsg)) return 0;
     specs[n].jitter = jitter != 0;
     for (i = 0; i < n; i++)
       if (strcmp(specs[i].name, specs[n].name) == 0)
-	return fail(why, "the list of clocks has '%s' twice", specs[n].name);
+	return fail(errmsg, "the list of clocks has '%s' twice", specs[n].name);
     n++;
     if (!s[len]) return n;
     s += len + 1;

@@ -1,6 +1,6 @@
 /*
-** System calls that a seccomp filter ends the process for, as the filters of
-** systemd's services do if they are not told otherwise.
+** Seccomp filters: does a system call kill the process?
+** Context: any thread, not the handler.
 */
 
 #ifndef _LJ_SECCOMP_H
@@ -8,9 +8,10 @@
 
 #include "lj_def.h"
 
-/* Would the process end, or may it, if it made this call? With a filter, a child tries
-** it, with no arguments, once: known, 0 at first, keeps the answer. A filter that is
-** added to another later is not asked. Not in the handler.
+/* Does, or may, a filter kill the process for this system call? Filters of systemd's
+** services do so by default. If there is a filter, a child tries the call once, without
+** arguments; *known, 0 at first, caches the answer. A filter that the program adds later
+** is not tried.
 */
 LJ_FUNC int lj_seccomp_isdeadly(long nr, int *known);
 

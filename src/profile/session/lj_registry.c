@@ -98,7 +98,8 @@ int lj_registry_start(Profile *p, char *why)
   int status = lj_vmprofile_open(p, why), err = 0;
   if (status != PROFILE_SUCCESS) return status;
   if (lj_vmprofile_ishelped(p) && (err = lj_registry_sethelper()) != 0)
-    snprintf(why, CLOCK_WHY_MAX, "the profiler's thread cannot be made: %s", strerror(err));
+    snprintf(why, CLOCK_ERRMSG_MAX, "the profiler's thread cannot be made: %s",
+	     strerror(err));
   if (err == 0) err = lj_vmprofile_begin(p, why);
   if (err != 0) {
     lj_vmprofile_abandon(p);
@@ -133,7 +134,7 @@ void lj_registry_close(Profile *p)
 */
 static void forget_parent(int forked)
 {
-  char why[CLOCK_WHY_MAX];
+  char why[CLOCK_ERRMSG_MAX];
   Profile *p;
   profiles_pid = getpid();
   lj_clock_forget();

@@ -36,7 +36,7 @@ LJ_FUNC Profile *lj_registry_of(global_State *g);
 LJ_FUNC Profile *lj_registry_get(global_State *g);
 
 /* Begin it with the options that are set; it is the latest then. Returns a PROFILE_*
-** status; without success sets errno, and why[CLOCK_WHY_MAX] if that does not say it all.
+** status; without success sets errno, and why[CLOCK_ERRMSG_MAX] if that does not say it all.
 */
 LJ_FUNC int lj_registry_start(Profile *p, char *why);
 

@@ -11,6 +11,7 @@
 
 #include "lj_obj.h"
 #include "lj_frame.h"
+#include "profile/clock/lj_clocksig.h"
 #include "profile/session/lj_bgthread.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/session/lj_safepoint.h"
@@ -213,7 +214,7 @@ static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
 {
   uint64_t cpu_us;
   int i;
-  s->begin_cpu_ns = lj_clock_tick_cpu_ns(&of->clock);
+  s->begin_cpu_ns = lj_clocksig_cpu_ns(&of->clock);
   cpu_us = s->begin_cpu_ns / 1000;
   relaxed_set(&s->cpu_us, s->cpu_before + cpu_us - s->cpu_base);
   for (i = 0; i < s->nevent; i++) {
@@ -221,7 +222,7 @@ static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
     uint64_t now = cpu_us, total;
     if (ev->clock.spec.unit != SPF_UNIT_US) {
       if (ev != of) continue;
-      now = lj_clock_total(&ev->clock);
+      now = lj_clocksig_total(&ev->clock);
     }
     total = ev->before + now - ev->base;
     if (total > ev->total) ev->total = total;

@@ -17,7 +17,7 @@
 
 #include "lj_obj.h"
 #include "luajit.h"
-#include "profile/clock/lj_clockops.h"
+#include "profile/clock/lj_clocksig.h"
 #include "profile/symbols/lj_heapname.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/session/lj_sample.h"
@@ -34,7 +34,7 @@
 /* CPU time of a thread. Returns 0 if it has ended. */
 static int thread_cpu_us(int tid, uint64_t *us)
 {
-  uint64_t ns = lj_clock_thread_ns(tid);
+  uint64_t ns = thread_ns(tid);
   if (ns) *us = ns / 1000;
   return ns != 0;
 }
@@ -49,7 +49,7 @@ static void totals_begin(Session *s)
   s->cpu_base = cpu_us;
   for (i = 0; i < s->nevent; i++) {
     SessionEvent *ev = &s->event[i];
-    ev->base = ev->clock.spec.unit == SPF_UNIT_US ? cpu_us : lj_clock_total(&ev->clock);
+    ev->base = ev->clock.spec.unit == SPF_UNIT_US ? cpu_us : lj_clocksig_total(&ev->clock);
   }
 }
 
@@ -62,7 +62,7 @@ void lj_session_look(Session *s)
     SessionEvent *ev = &s->event[i];
     if (!ev->is_open) continue;
     if (ev->clock.spec.unit != SPF_UNIT_US)
-      ev->seen = ev->before + lj_clock_total(&ev->clock) - ev->base;
+      ev->seen = ev->before + lj_clocksig_total(&ev->clock) - ev->base;
     else if (alive) ev->seen = ev->before + cpu_us - ev->base;
   }
 }
@@ -126,7 +126,7 @@ static ClockStatus clocks_open(Session *s, char *why)
   for (i = 0; i < s->nevent; i++) {
     SessionEvent *ev = &s->event[i];
     ClockStatus status;
-    ev->clock.tick = lj_sample_tick;
+    ev->clock.sample = lj_sample_tick;
     ev->clock.owner = s;
     ev->clock.event = i;
     ev->clock.signo = s->p->opt.signo;
@@ -149,7 +149,7 @@ static int clocks_arm(Session *s, char *why)
   for (i = 0; i < s->nevent; i++)
     if (lj_clock_arm(&s->event[i].clock) != CLOCK_OK) {
       int err = errno ? errno : EINVAL;
-      snprintf(why, CLOCK_WHY_MAX, "the clock %s cannot be started: %s",
+      snprintf(why, CLOCK_ERRMSG_MAX, "the clock %s cannot be started: %s",
 	       s->event[i].clock.spec.name, strerror(err));
       clocks_close(s);
       return err;

@@ -73,7 +73,7 @@ typedef struct Session {
 */
 LJ_FUNC Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later);
 
-/* Open its clocks. CLOCK_ERROR: errno and why, of CLOCK_WHY_MAX bytes, say more. */
+/* Open its clocks. CLOCK_ERROR: errno and why, of CLOCK_ERRMSG_MAX bytes, say more. */
 LJ_FUNC ClockStatus lj_session_open(Session *s, char *why);
 
 /* Write how the stream begins and start the clocks; ticks may come from now on.

@@ -134,7 +134,7 @@ static void thread_end(Session *s)
 /* Sample one more thread. Returns 0 if it cannot be; it may have ended by now. */
 static int thread_begin(Profile *p, int tid, int later)
 {
-  char why[CLOCK_WHY_MAX];
+  char why[CLOCK_ERRMSG_MAX];
   Session *s = lj_session_new(p, tid, NULL, later);
   if (!s) return 0;
   if (lj_session_open(s, why) != CLOCK_OK) {
@@ -251,7 +251,7 @@ int lj_vmprofile_begin(Profile *p, char *why)
   int all = (p->opt.threads == LUAM_SYSPROF_THREADS_ALL), err;
   if (all && !lj_osthread_each(thread_ignore, NULL)) {
     err = errno ? errno : EIO;
-    snprintf(why, CLOCK_WHY_MAX,
+    snprintf(why, CLOCK_ERRMSG_MAX,
 	     "the threads of the process cannot be listed: "
 	     "/proc/self/task: %s",
 	     strerror(err));
@@ -281,7 +281,7 @@ int lj_vmprofile_dump(Profile *p)
   int with_names = vm_isours(p), err = 0;
   sigset_t ticks, old;
   Session *s;
-  lj_clock_signals(&ticks);
+  lj_clockaction_signals(&ticks);
   pthread_sigmask(SIG_BLOCK, &ticks, &old);
   for (s = p->first; s; s = s->next) {
     int res = lj_session_dump(s, with_names);

@@ -108,7 +108,7 @@ static LJ_AINLINE void profile_seton(Profile *p, int tid)
 }
 
 /* Open the first session, with the options that are set: it runs, without ticks. Returns
-** a PROFILE_* status; without success sets errno, and why[CLOCK_WHY_MAX] if that does not
+** a PROFILE_* status; without success sets errno, and why[CLOCK_ERRMSG_MAX] if that does not
 ** say it all.
 */
 LJ_FUNC int lj_vmprofile_open(Profile *p, char *why);

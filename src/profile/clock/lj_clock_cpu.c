@@ -1,0 +1,76 @@
+/*
+** The clock `cpu`: ctimer up to the rate of the kernel's tick, task-clock above it, and
+** the other one if the first is unavailable; then itimer.
+*/
+
+#define lj_clock_cpu_c
+#define LUA_CORE
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <linux/perf_event.h>
+
+#include "profile/clock/lj_clock_cpu.h"
+#include "profile/clock/lj_clock_itimer.h"
+#include "profile/clock/lj_clock_perf.h"
+#include "profile/clock/lj_clock_timer.h"
+
+typedef struct Choice {
+  ClockKind kind;
+  const ClockOps *ops;
+  const char *name;
+} Choice;
+
+#define CHOICES 3
+
+/* clang-format off */
+static const Choice slow[CHOICES] = {
+  { CLOCK_CTIMER, &lj_clock_ctimer_ops, "ctimer" },
+  { CLOCK_PERF, &lj_clock_perf_ops, "task-clock" },
+  { CLOCK_ITIMER, &lj_clock_itimer_ops, "itimer" }
+}, fast[CHOICES] = {
+  { CLOCK_PERF, &lj_clock_perf_ops, "task-clock" },
+  { CLOCK_CTIMER, &lj_clock_ctimer_ops, "ctimer" },
+  { CLOCK_ITIMER, &lj_clock_itimer_ops, "itimer" }
+};
+/* clang-format on */
+
+/* The kernel checks CPU timers on its tick only. A shorter period needs the task clock,
+** which costs an interrupt for each tick; a timer costs none.
+*/
+static const Choice *choices_of(const ClockSpec *spec)
+{
+  struct timespec ts;
+  return clock_getres(CLOCK_MONOTONIC_COARSE, &ts) == 0 &&
+	     spec->period < (uint64_t)ts.tv_nsec
+	   ? fast
+	   : slow;
+}
+
+static int cpu_open(Clock *c, char *errmsg)
+{
+  const Choice *choice = choices_of(&c->spec), *end = choice + CHOICES;
+  char last[CLOCK_ERRMSG_MAX];
+  int err = 0;
+  c->spec.type = PERF_TYPE_SOFTWARE;
+  c->spec.config = PERF_COUNT_SW_TASK_CLOCK;
+  for (; choice < end; choice++) {
+    c->ops = choice->ops;
+    c->spec.kind = choice->kind;
+    strcpy(c->spec.name, choice->name);
+    err = c->ops->open(c, last);
+    if (err == 0) return 0;
+  }
+  snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	   "clock 'cpu': ctimer and task-clock are unavailable, and %.160s", last);
+  return err;
+}
+
+static int cpu_signo(const ClockSpec *spec)
+{
+  const ClockOps *ops = choices_of(spec)->ops;
+  return ops->signo ? ops->signo(spec) : SIGPROF;
+}
+
+const ClockOps lj_clock_cpu_ops = { .open = cpu_open, .signo = cpu_signo };

@@ -1,0 +1,36 @@
+/*
+** What all kinds of clocks share: random periods and overruns.
+*/
+
+#define lj_clockops_c
+#define LUA_CORE
+
+#include "profile/clock/lj_clockops.h"
+#include "profile/base/lj_nanotime.h"
+
+void lj_clockops_seed(Clock *c)
+{
+  c->random = ((mono_ns() << 20) ^ ((uint64_t)(unsigned int)c->tid << 40) ^ (uintptr_t)c) |
+	      1;
+  lj_clockops_random(c, 1);
+  c->random *= U64x(9e3779b9, 7f4a7c15);
+}
+
+uint64_t lj_clockops_random(Clock *c, uint64_t n)
+{
+  c->random ^= c->random << 13;
+  c->random ^= c->random >> 7;
+  c->random ^= c->random << 17;
+  return 1 + c->random % n;
+}
+
+uint64_t lj_clockops_jitter(Clock *c)
+{
+  return c->spec.period / 2 + lj_clockops_random(c, c->spec.period);
+}
+
+int lj_clockops_overrun(const Clock *c, uint64_t amount)
+{
+  uint64_t n = (amount + c->spec.period / 2) / c->spec.period;
+  return n > 1 ? (int)(n > 0x7fffffff ? 0x7fffffff : n - 1) : 0;
+}
