@@ -1,9 +1,9 @@
 /*
-** Multiplicative hash of words: the folded product of 128 bits.
+** Multiplicative hash of words: chains, table slots, and words side by side.
 ** Context: handler, any thread.
 **
-** Every bit of both factors changes about half of the bits of the result. One
-** multiplication and one exclusive or.
+** A product by an odd factor carries each bit to all higher bits. A shift or a fold of the
+** product brings the higher bits down again.
 */
 
 #ifndef _LJ_HASH_H
@@ -11,28 +11,34 @@
 
 #include "lj_def.h"
 
-/* An odd factor without a pattern: 2^64 divided by the golden ratio. */
+/* 2^64 divided by the golden ratio: odd, and without a pattern. */
 #define HASH_FACTOR U64x(9e3779b9, 7f4a7c15)
-/* A start value without a pattern, so that small words have large products. */
-#define HASH_START U64x(a0761d64, 78bd642f)
 
-/* Multiply two words, and fold the product into one. */
-static LJ_AINLINE uint64_t hash_mul(uint64_t a, uint64_t b)
-{
-  unsigned __int128 p = (unsigned __int128)a * b;
-  return (uint64_t)p ^ (uint64_t)(p >> 64);
-}
-
-/* Hash of a word behind others, which have the hash h: HASH_START for none. */
+/* Hash of a word behind others, which have the hash h; 0 for none. Different words have
+** different hashes.
+*/
 static LJ_AINLINE uint64_t hash_next(uint64_t h, uint64_t v)
 {
-  return hash_mul(h ^ v, HASH_FACTOR);
+  h = (h ^ v) * HASH_FACTOR;
+  return h ^ (h >> 29);
 }
 
 /* Slot of a word in a table of 2^bits slots. */
 static LJ_AINLINE uint32_t hash_slot(uint64_t v, int bits)
 {
-  return (uint32_t)(hash_next(HASH_START, v) >> (64 - bits));
+  return (uint32_t)((hash_next(0, v) * HASH_FACTOR) >> (64 - bits));
+}
+
+/* A key without a pattern. */
+#define HASH_KEY U64x(a0761d64, 78bd642f)
+
+/* Hash of two words. A sum of these, each with a key of its own, is a hash of many words
+** that the processor computes side by side.
+*/
+static LJ_AINLINE uint64_t hash_pair(uint64_t a, uint64_t b)
+{
+  unsigned __int128 p = (unsigned __int128)a * b;
+  return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
 #endif

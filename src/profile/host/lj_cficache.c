@@ -20,17 +20,17 @@
 */
 static uint64_t entry_sum(const uint8_t *p)
 {
-  uint64_t sum = 0, key = HASH_START, w;
+  uint64_t sum = 0, key = HASH_KEY, w;
   uint32_t len, i;
   memcpy(&len, p, 4);
   if (len < 4 || len > ENTRY_MAX) return 0;
   len += 4;
   for (i = 0; i + 8 <= len; i += 8, key += HASH_FACTOR) {
     memcpy(&w, p + i, 8);
-    sum += hash_next(w, key);
+    sum += hash_pair(w ^ key, HASH_FACTOR);
   }
   memcpy(&w, p + len - 8, 8);
-  return (sum + hash_next(w, ~key)) | 1;
+  return (sum + hash_pair(w ^ ~key, HASH_FACTOR)) | 1;
 }
 
 /* Sum of the two entries of an address: that of its function (FDE), which tells where the
@@ -48,7 +48,7 @@ static uint64_t entries_sum(CfiCache *cc, const uint8_t *fde)
     cc->cie = cie;
     cc->cie_check = entry_sum(cie);
   }
-  return cc->cie_check ? sum + hash_next((uintptr_t)fde, cc->cie_check) : 0;
+  return cc->cie_check ? sum + hash_pair((uintptr_t)fde ^ cc->cie_check, HASH_FACTOR) : 0;
 }
 
 /* The object of an address, most often that of the address before. */

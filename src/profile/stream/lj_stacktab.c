@@ -17,15 +17,19 @@
 
 /* -- Hashes ------------------------------------------------------------------ */
 
+/* For the sum of all pairs. */
+#define END_KEY    U64x(bf58476d, 1ce4e5b9)
+#define END_FACTOR U64x(94d049bb, 133111eb)
+
 /* The processor hashes the pairs of frames side by side: none waits for another. */
 uint64_t lj_stacktab_hash(const FrameList *fr)
 {
-  uint64_t h = fr->len, key = HASH_START;
+  uint64_t h = fr->len, key = HASH_KEY;
   uint32_t i;
   for (i = 0; i + 2 <= fr->len; i += 2, key += HASH_FACTOR)
-    h += hash_mul(fr->list[i] ^ key, fr->list[i + 1] ^ ~(key * 3));
-  if (i < fr->len) h += hash_next(fr->list[i], key);
-  h = hash_next(h, HASH_START);
+    h += hash_pair(fr->list[i] ^ key, fr->list[i + 1] ^ ~(key * 3));
+  if (i < fr->len) h += hash_pair(fr->list[i] ^ key, HASH_FACTOR);
+  h = hash_pair(h ^ END_KEY, END_FACTOR);
   return h ? h : 1;
 }
 
@@ -47,7 +51,7 @@ static StackPrefix *prefix_slot(StackTab *t, uint32_t n)
 */
 static uint32_t prefix_share(StackTab *t, const FrameList *fr, uint32_t id, uint32_t *base)
 {
-  uint64_t h = HASH_START;
+  uint64_t h = 0;
   uint32_t n;
   for (n = 1; n <= fr->len; n++) t->path[n - 1] = h = hash_next(h, fr->list[fr->len - n]);
   *base = 0;

@@ -59,7 +59,7 @@ const uint8_t *lj_elfobj_buildid(SafeLoad *pk, const uint8_t *notes, size_t sz,
 static uint64_t id_hash(SafeLoad *pk, const ElfObj *o)
 {
   const char *p = o->name;
-  uint64_t h = hash_next(HASH_START, o->idlen);
+  uint64_t h = o->idlen;
   uint32_t i;
   if (o->id && lj_safeload_ok(pk, o->id, o->idlen))
     for (i = 0; i < o->idlen; i++) h = hash_next(h, o->id[i]);

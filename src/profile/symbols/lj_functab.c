@@ -25,7 +25,7 @@ static uint32_t func_slot(const GCproto *pt)
 /* Hash of a prototype's identity, name is that of its chunk. */
 static uint64_t func_key(const GCproto *pt, const GCstr *name)
 {
-  uint64_t key = hash_next(HASH_START, (uintptr_t)pt);
+  uint64_t key = hash_next(0, (uintptr_t)pt);
   key = hash_next(key, (uintptr_t)name);
   key = hash_next(key, ((uint64_t)name->hash << 32) | name->len);
   key = hash_next(key, ((uint64_t)(uint32_t)pt->firstline << 32) | (uint32_t)pt->numline);
