@@ -1,8 +1,9 @@
 /*
-** Histogram of times: four classes for each power of two, so a value is known
-** to a fifth. Bounded work per value, no allocation: the 99th percentile is
-** carried along, by at most a few classes for each new value.
-** Runs in the signal handler.
+** Histogram of times, with a running 99th percentile.
+** Context: handler. Async-signal-safe.
+**
+** Four classes for each power of two: the error of a value is at most a fifth. A new value
+** costs bounded work and no allocation; it moves the percentile by a few classes at most.
 */
 
 #ifndef _LJ_HIST_H
@@ -11,14 +12,14 @@
 #include "lj_def.h"
 #include "profile/base/lj_relaxed.h"
 
-#define HIST_SUB_BITS 2 /* Classes for each power of two, as a power. */
+#define HIST_SUB_BITS 2 /* Classes for each power of two: 2^2. */
 #define HIST_CLASSES  (64 << HIST_SUB_BITS)
 
 typedef struct Hist {
   uint32_t n[HIST_CLASSES]; /* Values in each class. */
   uint64_t total;           /* All values. */
-  uint64_t above;           /* Those in classes above p99. */
-  uint32_t p99;             /* Lowest class with 99 % of them up to it. */
+  uint64_t above;           /* Values in classes above p99. */
+  uint32_t p99; /* Lowest class such that 99 % of the values are in it or below. */
 } Hist;
 
 static LJ_AINLINE uint32_t hist_class(uint64_t v)
@@ -39,8 +40,8 @@ static LJ_AINLINE uint64_t hist_top(uint32_t c)
   return ((((uint64_t)1 << HIST_SUB_BITS) + sub + 1) << (e - 1)) - 1;
 }
 
-/* Move the percentile to where it belongs. Only new values of a lower class move
-** it down, by a class at a time.
+/* Move the percentile to its class. A new value of a lower class moves it down by one
+** class at most.
 */
 static LJ_AINLINE void hist_settle(Hist *h)
 {
@@ -52,14 +53,14 @@ static LJ_AINLINE void hist_settle(Hist *h)
 /* Count n values of class c. Async-signal-safe. */
 static LJ_AINLINE void hist_add(Hist *h, uint32_t c, uint32_t n)
 {
-  relaxed_add(&h->n[c], n); /* Others add it up meanwhile. */
+  relaxed_add(&h->n[c], n); /* Other threads read it. */
   h->total += n;
   if (c > h->p99) h->above += n;
   hist_settle(h);
 }
 
-/* A value that 99 % of all do not exceed; at most a quarter above the smallest
-** such value.
+/* A bound that 99 % of the values do not exceed; at most a quarter above the smallest
+** such bound.
 */
 static LJ_AINLINE uint64_t hist_p99(const Hist *h)
 {

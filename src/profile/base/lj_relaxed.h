@@ -1,7 +1,9 @@
 /*
-** Words that a handler and other threads use at the same time, where nothing but
-** the word itself matters: plain loads and stores for the processor, which the
-** compiler neither splits nor repeats. Async-signal-safe.
+** Relaxed atomics: words that a handler and other threads share.
+** Context: handler or any thread. Async-signal-safe.
+**
+** They order no other memory. The processor executes plain loads and stores, which the
+** compiler neither splits nor repeats.
 */
 
 #ifndef _LJ_RELAXED_H
@@ -10,7 +12,7 @@
 #define relaxed_get(p)    __atomic_load_n((p), __ATOMIC_RELAXED)
 #define relaxed_set(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
-/* By the only one who writes it. */
+/* For a word with a single writer. */
 #define relaxed_add(p, n) relaxed_set((p), *(p) + (n))
 
 #endif

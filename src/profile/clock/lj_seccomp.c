@@ -1,9 +1,8 @@
 /*
-** System calls that a seccomp filter ends the process for.
+** Seccomp filters: does a system call kill the process?
 **
-** What a filter does is known only from what it does. The child has memory of its own,
-** runs nothing but system calls, tells nobody of its end but who waits for it here, and
-** leaves no core.
+** A filter cannot be read, only tried. A child with memory of its own tries it: it makes
+** system calls only, sends no SIGCHLD when it ends, and leaves no core.
 */
 
 #define lj_seccomp_c
@@ -22,8 +21,8 @@
 
 #include "profile/clock/lj_seccomp.h"
 
-/* In the child. A handler of the program for SIGSYS may answer in place of the kernel;
-** others are not to run.
+/* In the child. The program's handler of SIGSYS may run, because it may answer in place
+** of the kernel; all other signals are blocked.
 */
 static void try_call(long nr)
 {
