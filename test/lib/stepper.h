@@ -78,6 +78,26 @@ static inline uint32_t step_chain(lua_State *L)
   return n;
 }
 
+/* The coroutine whose VM frame is the innermost one; others are of the main thread.
+** Newer LuaJITs run finalizers and events on a thread of their own, above the others.
+*/
+static inline lua_State *step_innermost(global_State *g, lua_State *L)
+{
+#ifdef vmthread
+  if (vmthread(g)->cframe) return vmthread(g);
+  if (L == vmthread(g)) return mainthread(g);
+#else
+  (void)g;
+#endif
+  return L;
+}
+
+/* VM frames of this thread and of the main thread below it. */
+static inline uint32_t step_vmframes(global_State *g, lua_State *L)
+{
+  return step_chain(L) + (L != mainthread(g) ? step_chain(mainthread(g)) : 0);
+}
+
 static inline uintptr_t step_host(int i)
 {
   FrameWord w = step.frames.list[i];
@@ -125,7 +145,7 @@ static inline void step_look(ucontext_t *uc)
   uintptr_t pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
   uintptr_t sp = (uintptr_t)uc->uc_mcontext.gregs[REG_RSP];
   global_State *g = step.hs.g;
-  lua_State *L = gcref(g->cur_L) ? &gcref(g->cur_L)->th : NULL;
+  lua_State *L = gcref(g->cur_L) ? step_innermost(g, &gcref(g->cur_L)->th) : NULL;
   VMCode part = lj_vmcode_part(pc);
   const uint8_t *saved;
   int isjit;
@@ -147,7 +167,7 @@ static inline void step_look(ucontext_t *uc)
   if (!step_alone_same(uc)) step_fault("another stack than without the last walk", pc);
   if (step.hs.broken >= 0) step_fault("broken", pc);
   else if (step.nroot && !step_root_ok(sp)) step_fault("another root", pc);
-  else if (step.in_order && L && step.hs.nvm != step_chain(L))
+  else if (step.in_order && L && step.hs.nvm != step_vmframes(g, L))
     step_fault("another number of VM frames", pc);
   else if (step.in_order && step.hs.nvm &&
 	   step.hs.vm[0].cf != (uintptr_t)cframe_raw(L->cframe))

@@ -1,4 +1,5 @@
--- A finalizer that fails: the error ends with it. (Newer LuaJITs report it.)
+-- A finalizer that fails: the error ends with it. Newer LuaJITs call error_finalizer of
+-- luajit.c then, by the event ERRFIN, which prints it.
 
 local scenario = require("scenario")
 
@@ -36,5 +37,5 @@ scenario.run({
   seen = { COLLECT .. " [C] finalize@work leaf", "body@after leaf" },
   also = { "body", "body@make newproxy", "body@call pcall",
 	   "body@call pcall collect", COLLECT, COLLECT .. " [C] finalize",
-	   COLLECT .. " [C] finalize@throw error" },
+	   COLLECT .. " [C] finalize@throw error", COLLECT .. " [C] C:error_finalizer" },
 })
