@@ -85,7 +85,8 @@ typedef void *(*luam_Sysprof_on_fork)(void *ctx);
 */
 struct luam_Sysprof_Options {
   uint8_t mode;                 /* LUAM_SYSPROF_DEFAULT, _LEAF or _CALLGRAPH. */
-  uint64_t interval;            /* Sampling interval in milliseconds, above 0. */
+  uint64_t interval;            /* Sampling interval in milliseconds, above 0. More than
+			** a day counts as a day. */
   uint8_t *buf;                 /* Stream buffer, the caller's until on_stop. */
   size_t len;                   /* Its size in bytes, at least LUAM_SYSPROF_BUF_MIN. */
   void *ctx;                    /* Passed to the writer and to on_stop. */
@@ -168,7 +169,8 @@ struct luam_Sysprof_SelfReport {
 /* Takes len bytes of the stream at *data. Runs in the signal handler, so it
 ** must be async-signal-safe (signal-safety(7)); the first call is made by
 ** luaM_sysprof_start, which fails if it does, and the last by
-** luaM_sysprof_stop. Returns the number of bytes taken, 0 on error. May set
+** luaM_sysprof_stop. Returns the number of bytes taken, 0 on error; more than len
+** counts as len, but (size_t)-1 as an error. May set
 ** *data to another buffer of the same size, to be filled next, or to NULL to
 ** end the stream; samples after that are counted as lost.
 ** With FLUSH_VM and FLUSH_THREAD it runs outside of the handler, on one thread at a
@@ -194,27 +196,42 @@ typedef void (*luam_Sysprof_backtracer)(void *(*frame_writer)(int frame_no, void
 
 /* The setters hold for every later start in this process, none of them changes
 ** a running profiler. They return PROFILE_SUCCESS, or PROFILE_ERRUSE where NULL
-** is not allowed. All three must have been called before a start in the modes
-** LEAF and CALLGRAPH.
+** is not allowed. Writer and on_stop must have been set before luaM_sysprof_start in
+** the modes LEAF and CALLGRAPH.
 */
 LUAMISC_API int luaM_sysprof_set_writer(luam_Sysprof_writer writer);
 LUAMISC_API int luaM_sysprof_set_on_stop(luam_Sysprof_on_stop on_stop);
-/* NULL selects the built-in backtracer. */
+/* NULL selects the built-in backtracer, which is the default. */
 LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer);
 
 /* Starts profiling the VM of L on the calling thread. Copies *opt.
 ** PROFILE_ERRUSE: unknown mode or clock, interval 0 or too large, a signal that
-** cannot be used, or, in the modes LEAF and CALLGRAPH, no buffer, writer, on_stop
-** or backtracer. PROFILE_ERRRUN: this VM is profiled already, jit.profile runs, or
+** cannot be used, or, in the modes LEAF and CALLGRAPH, no buffer, writer or on_stop.
+** PROFILE_ERRRUN: this VM is profiled already, jit.profile runs, or
 ** all clocks that a process may have are in use. PROFILE_ERRMEM, PROFILE_ERRIO: errno
 ** says more, for example that a clock is not allowed. luaM_sysprof_error says why. Not
 ** in a handler, as all functions here; on any thread that may use the VM.
 */
 LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt);
 
-/* Why the last luaM_sysprof_start of the calling thread failed: one sentence with
-** the reason and, where there is one, the remedy; empty if it did not fail. Never
-** NULL, not to be freed, valid until the thread's next start. Not in a handler.
+/* Starts profiling the VM of L, as luaM_sysprof_start does, into the file path. Copies
+** *opt and path; opt may be NULL for all stacks, a sample each 10 ms. The profiler owns
+** file, buffer and writer: buf, len, ctx, session and on_fork of *opt and the setters
+** for writer and on_stop do not count. flush 0 means LUAM_SYSPROF_FLUSH_VM.
+** luaM_sysprof_stop, lua_close or exit complete and close the file. An empty file or
+** a profile is overwritten, no other one; a new file is its owner's only.
+** PROFILE_ERRUSE: also no path, or the mode DEFAULT. PROFILE_ERRIO: also a file that
+** cannot be opened or written; errno says why, and luaM_sysprof_error begins with the
+** path. A failed start leaves no new file. Same threads as luaM_sysprof_start.
+*/
+LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
+					const struct luam_Sysprof_Options *opt,
+					const char *path);
+
+/* Why the last luaM_sysprof_start or luaM_sysprof_start_path of the calling thread
+** failed: one sentence with the reason and, where there is one, the remedy; empty if it
+** did not fail. Never NULL, not to be freed, valid until the thread's next start. Not
+** in a handler.
 */
 LUAMISC_API const char *luaM_sysprof_error(void);
 

@@ -39,9 +39,12 @@ int main(void)
 {
   WBuf wb;
   Chunk c;
+  uint64_t all;
 
   begin(&wb, ~(size_t)0, EAGAIN); /* errno of a success means nothing. */
   CHECK(lj_wbuf_flush(&wb));
+  all = wb.bytes;
+  CHECK(all > 0);
   CHECK_EQ(wb.err, 0);
   CHECK(wb.buf == bufs[0]);
 
@@ -58,9 +61,15 @@ int main(void)
   CHECK(!lj_wbuf_isopen(&wb));
   CHECK_EQ(wb.err, EIO);
 
-  begin(&wb, 1000000, 0); /* More than there was. */
+  begin(&wb, 1000000, 0); /* More than there was: all. */
+  CHECK(lj_wbuf_flush(&wb));
+  CHECK(lj_wbuf_isopen(&wb));
+  CHECK_EQ(wb.bytes, all);
+
+  begin(&wb, ~(size_t)0 - 1, ENOSPC); /* As a negative number: none. */
   CHECK(!lj_wbuf_flush(&wb));
-  CHECK(!lj_wbuf_isopen(&wb));
+  CHECK_EQ(wb.err, ENOSPC);
+  CHECK_EQ(wb.bytes, 0);
 
   begin(&wb, ~(size_t)0, 0);
   answer.swap = 1;

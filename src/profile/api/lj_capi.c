@@ -12,7 +12,10 @@
 
 #include "lj_obj.h"
 #include "profile/clock/lj_clockspec.h"
+#include "profile/output/lj_streamfile.h"
 #include "profile/api/lj_sysprof.h"
+
+#define PATH_INTERVAL_MS 10 /* Of luaM_sysprof_start_path without options. */
 
 /* The public names of what the format counts. */
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_NO_BASE == SPF_BROKEN_NO_BASE);
@@ -26,7 +29,6 @@ LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_TRACE == SPF_BROKEN_TRACE);
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN__MAX == SPF_BROKEN__MAX);
 
 static SysprofCallbacks configured; /* By the setters. */
-static int backtracer_configured;   /* NULL is a choice, too. */
 
 /* -- Callbacks --------------------------------------------------------------- */
 
@@ -47,7 +49,6 @@ LUAMISC_API int luaM_sysprof_set_on_stop(luam_Sysprof_on_stop on_stop)
 LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer)
 {
   configured.backtracer = backtracer;
-  backtracer_configured = 1;
   return PROFILE_SUCCESS;
 }
 
@@ -73,11 +74,90 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
   int status = PROFILE_ERRUSE, err;
   why[0] = '\0';
   if (!L || !opt) snprintf(why, CLOCK_ERRMSG_MAX, "no VM or no options are given");
-  else if (opt->mode != LUAM_SYSPROF_DEFAULT && !backtracer_configured)
-    snprintf(why, CLOCK_ERRMSG_MAX,
-	     "modes with a stream need luaM_sysprof_set_backtracer "
-	     "to be called before, with NULL for the built-in one");
   else status = lj_sysprof_start(L, opt, &configured);
+  err = errno;
+  if (status == PROFILE_SUCCESS || why[0] == '\0') why_default(status, err);
+  errno = err;
+  return status;
+}
+
+/* Open the file of a profile. Returns it, or NULL: errno and the reason say why. */
+static StreamFile *open_path(const char *path)
+{
+  char *why = lj_options_errmsg();
+  const char *problem;
+  StreamFile *sf;
+  int err;
+  switch (lj_streamfile_open(path, 0, 0, 0, &sf, &problem)) {
+  case STREAMFILE_OK: return sf;
+  case STREAMFILE_INUSE:
+    err = EBUSY;
+    problem = "another profile of this process is being written into this file";
+    break;
+  default:
+    err = errno;
+    if (!problem) problem = strerror(err);
+    break;
+  }
+  snprintf(why, CLOCK_ERRMSG_MAX, "%s: %s", path, problem);
+  errno = err;
+  return NULL;
+}
+
+/* Start with a file as the stream. */
+static int start_path(lua_State *L, struct luam_Sysprof_Options *opt, const char *path)
+{
+  SysprofCallbacks cb = { lj_streamfile_write, lj_streamfile_close, NULL, NULL };
+  char *why = lj_options_errmsg();
+  StreamFile *sf = open_path(path);
+  int status, err;
+  if (!sf) return errno == ENOMEM ? PROFILE_ERRMEM : PROFILE_ERRIO;
+  cb.backtracer = configured.backtracer;
+  opt->buf = sf->buf;
+  opt->len = sizeof(sf->buf);
+  opt->ctx = sf;
+  opt->session = sf->session;
+  opt->on_fork = NULL;
+  if (opt->flush == LUAM_SYSPROF_FLUSH_HANDLER) opt->flush = LUAM_SYSPROF_FLUSH_VM;
+  status = lj_sysprof_start(L, opt, &cb);
+  err = errno;
+  if (status != PROFILE_SUCCESS) {
+    if (sf->err) {
+      err = sf->err;
+      snprintf(why, CLOCK_ERRMSG_MAX, "%s: %s", path, strerror(err));
+    }
+    lj_streamfile_close(sf, NULL);
+  }
+  errno = err;
+  return status;
+}
+
+LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
+					const struct luam_Sysprof_Options *opt,
+					const char *path)
+{
+  struct luam_Sysprof_Options o;
+  char *why = lj_options_errmsg();
+  int status = PROFILE_ERRUSE, err;
+  why[0] = '\0';
+  if (!L || !path) {
+    snprintf(why, CLOCK_ERRMSG_MAX, "no VM or no path is given");
+  } else if (opt && opt->mode == LUAM_SYSPROF_DEFAULT) {
+    snprintf(why, CLOCK_ERRMSG_MAX,
+	     "mode LUAM_SYSPROF_DEFAULT has no stream; expected "
+	     "LUAM_SYSPROF_LEAF or _CALLGRAPH");
+  } else if (lj_sysprof_isrunning(G(L))) { /* Before the file is touched. */
+    status = PROFILE_ERRRUN;
+  } else {
+    if (opt) {
+      o = *opt;
+    } else {
+      memset(&o, 0, sizeof(o));
+      o.mode = LUAM_SYSPROF_CALLGRAPH;
+      o.interval = PATH_INTERVAL_MS;
+    }
+    status = start_path(L, &o, path);
+  }
   err = errno;
   if (status == PROFILE_SUCCESS || why[0] == '\0') why_default(status, err);
   errno = err;

@@ -66,8 +66,6 @@ int lj_options_valid(const struct luam_Sysprof_Options *opt, const SysprofCallba
 		"SIGVTALRM, SIGUSR1, SIGUSR2, SIGURG, SIGIO, or one from SIGRTMIN to "
 		"SIGRTMAX",
 		opt->signo);
-  if (!opt->interval_ns && opt->interval > ~(uint64_t)0 / 1000000)
-    return fail("an interval of %llu ms is too long", (unsigned long long)opt->interval);
   if (opt->flush > LUAM_SYSPROF_FLUSH_THREAD)
     return fail("flush is %d; expected LUAM_SYSPROF_FLUSH_HANDLER, _VM or _THREAD",
 		opt->flush);

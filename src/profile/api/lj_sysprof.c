@@ -17,6 +17,9 @@
 #error "sysprof needs Linux on x86-64 and a GC64 build of LuaJIT"
 #endif
 
+#define INTERVAL_MS_MAX \
+  (24 * 3600 * 1000) /* A longer one in milliseconds counts as this. */
+
 /* Read the options. Returns 0 if one of them is not valid, and says why. */
 static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *opt,
 			const SysprofCallbacks *cb, char *why)
@@ -26,7 +29,10 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
 							       : "cpu";
   uint64_t interval_ns = opt->interval_ns;
   if (!lj_options_valid(opt, cb)) return 0;
-  if (!interval_ns) interval_ns = opt->interval * 1000000;
+  if (!interval_ns) {
+    uint64_t ms = opt->interval < INTERVAL_MS_MAX ? opt->interval : INTERVAL_MS_MAX;
+    interval_ns = ms * 1000000;
+  }
   o->nspec = lj_clockspec_parse(clocks, interval_ns, opt->period, opt->jitter, o->spec,
 				why);
   o->mode = opt->mode;

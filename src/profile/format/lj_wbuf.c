@@ -194,7 +194,7 @@ int lj_wbuf_flush(WBuf *wb)
   put_u32(head + 12, ~crc_update(wb->crc, head + 4, 8));
   errno = 0;
   taken = wb->writer(&data, len, wb->ctx);
-  if (taken != len) {
+  if (!wbuf_alltaken(taken, len)) {
     wb->failed = 1;
     wb->err = errno ? errno : EIO;
     return 0;

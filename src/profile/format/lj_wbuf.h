@@ -32,6 +32,14 @@ typedef struct WBuf {
   uint64_t bytes; /* Bytes that the writer has taken. */
 } WBuf;
 
+/* Has a writer taken all of a chunk? It may return more than len. A negative number, as
+** write() returns on error, is none.
+*/
+static LJ_AINLINE int wbuf_alltaken(size_t taken, size_t len)
+{
+  return taken >= len && taken <= ~(size_t)0 / 2;
+}
+
 /* Start a stream in buf, and open the first chunk. Makes the CRC table. VM thread. */
 LJ_FUNC void lj_wbuf_init(WBuf *wb, uint8_t *buf, size_t cap, size_t reserve,
 			  luam_Sysprof_writer writer, void *ctx);

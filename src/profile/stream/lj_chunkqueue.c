@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "profile/base/lj_osthread.h"
+#include "profile/format/lj_wbuf.h"
 #include "profile/stream/lj_chunkqueue.h"
 
 #define WAIT_NS 1000000 /* Between two polls of the holder. */
@@ -42,7 +43,7 @@ static int chunk_write(ChunkQueue *q, uint32_t index, size_t len)
   const void *data = q->mem + index * q->size;
   if (q->err || q->ended) return 0;
   errno = 0;
-  if (q->writer(&data, len, q->ctx) != len) {
+  if (!wbuf_alltaken(q->writer(&data, len, q->ctx), len)) {
     __atomic_store_n(&q->err, errno ? errno : EIO, __ATOMIC_RELEASE);
     return 0;
   }
