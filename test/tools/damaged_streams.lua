@@ -116,6 +116,9 @@ check("chunk twice", head .. part(1) .. part(2) .. part(2) .. part(3) .. part(4)
       expected(1, 4), "left out")
 check("junk between", head .. part(1) .. "some junk" .. part(2) .. part(3) .. part(4),
       expected(1, 4), "offset " .. at[2] .. ": expected a chunk")
+check("more is missing than was damaged", head .. part(1) .. "some junk" .. part(4),
+      (expected(1, 1) .. expected(4, 4)):gsub("^(one[^\n]*\n)(four[^\n]*\n)", "%2%1"),
+      "expected chunk number 1, found 3")
 check("junk with a magic", head .. part(1) .. "ljc\3xxljc\3" .. part(2) .. part(3) .. part(4),
       expected(1, 4), "offset " .. at[2])
 check("junk at the end", stream .. "x", expected(1, 4), "offset " .. #stream)
@@ -138,6 +141,19 @@ check("folder of zeros", ("\0"):rep(100), nil, "expected 0x6c")
 
 -- -- Records that do not fit, in chunks whose checksum does ----------------
 
+-- What follows a chunk is none of its bytes: a record ends at the latest with it.
+for what, bytes in pairs {
+  ["a record one byte longer than its chunk"] = "\63\1",
+  ["a sample that begins in its chunk"] =
+    string.char(G.SPF_SAMPLE + G.SPF_SAMPLE_WEIGHT_IS_TIME + G.SPF_VMST_LFUNC) .. "\2",
+} do
+  local b = B.new():context():lfunc(1, 1, "@x", "f"):stack(1, { F.lfunc(1) }):sample(1, 0)
+  local s = b:raw(bytes):flush():context():finish()
+  local out, prof = t.render(s)
+  t.equal(out, "f (x:1) 1\n", what)
+  t.contains(prof:problem_text(), "skipped the last 2 bytes of this chunk", what)
+end
+
 local function bad_record(what, add, problem)
   local b = B.new():context():lfunc(1, 1, "@x", "f"):stack(1, { F.lfunc(1) })
   b:sample(1, 0)
@@ -148,6 +164,9 @@ local function bad_record(what, add, problem)
   t.ok(prof.complete == not problem, what .. ": complete or not")
   if problem then t.contains(prof:problem_text(), problem, what) end
 end
+bad_record("the largest state", function(b) b:sample(1, 0, 0, G.SPF_VMST__MAX - 1) end)
+bad_record("a state above all", function(b) b:sample(1, 0, 1, G.SPF_VMST__MAX) end,
+	   "expected a record")
 
 local RECORD = "expected a record"
 bad_record("unknown tag", function(b) b:add(0x3f, "anything") end)

@@ -91,6 +91,27 @@ t.equal(shown(tuples(2)), "a::f::<(u32,), ((u32,), (u32,)), (((u32,), (u32,)), (
 	"references")
 t.equal(shown(tuples(40)), tuples(40), "grows by references")
 
+-- Each bound alone. Steps: each part reads the one before it twice, and shows it once.
+local function implementations(n)
+  local parts, last, at = { "_RINvC1a1f", "C1a" }, 8, 11
+  for _ = 1, n do
+    local s = "MB" .. position(last) .. "B" .. position(last)
+    parts[#parts + 1], last, at = s, at, at + #s
+  end
+  return table.concat(parts) .. "E"
+end
+t.equal(shown(implementations(2)), "a::f::<a, <a>, <<a>>>", "implementations")
+t.equal(shown(implementations(16)), implementations(16), "steps of references")
+-- Text: few parts, one of them long.
+local function long_names(n)
+  local parts, at = { "_RINvC1a1f", "C0900", ("x"):rep(900) }, 8
+  parts[2] = "C900"
+  for _ = 1, n do parts[#parts + 1] = "B" .. position(at) end
+  return table.concat(parts) .. "E"
+end
+t.equal(#shown(long_names(2)), #"a::f::<, , >" + 3 * 900, "a long text")
+t.equal(shown(long_names(5)), long_names(5), "too long a text")
+
 if demangle.name("_Z1fv") == "_Z1fv" then
   print("skipped: no C++ library")
   os.exit(77)

@@ -26,6 +26,14 @@ local function look_up(list, dir, buildid)
   return names, files.messages
 end
 
+-- A note that says it goes on behind its section has no build-id.
+local NOTE = "\4\0\0\0\20\0\0\0\3\0\0\0GNU\0"
+local image = t.read_file("libx.so")
+local note_at = assert(image:find(NOTE, 1, true))
+t.write_file("libnote.so", image:sub(1, note_at + 3) .. "\21" .. image:sub(note_at + 5))
+t.equal(elf.open("libx.so").buildid, id, "build-id")
+t.equal(elf.open("libnote.so").buildid, nil, "a note longer than its section")
+
 local function named(name)
   return ("%s %x"):format(name, addr[name])
 end

@@ -120,6 +120,11 @@ check("Lua is broken in the middle", "| a ?lua c", "main * call * leaf",
       "main;a;call;" .. BROKEN_LUA .. ";c;leaf")
 check("Lua is broken in one run", "| a ?lua c", "main * leaf",
       "main;a;" .. BROKEN_LUA .. ";c;leaf")
+check("Lua is broken above the root's run", "b ?lua", "main *", "main;b;" .. BROKEN_LUA)
+check("Lua is broken in the second of two runs that the host side has cut", "| c ?lua |",
+      "main <5,2>", "main;[host frames left out];c;" .. BROKEN_LUA)
+check("Lua is broken, a VM frame is left beside those cut", "| a ?lua |", "main * <5,2> mid mid",
+      "main;a;[host frames left out];" .. BROKEN_LUA .. ";mid;mid")
 check("Lua is broken, no VM frame", "?lua", "main leaf",
       BROKEN_LUA .. ";main;leaf")
 check("both are broken", "?lua", "?host leaf",

@@ -32,6 +32,13 @@ check("replaced", function(b)
   b:sample(0, 1)
 end, "one.so+0x10 2\ntwo.so+0x10 1\n")
 
+check("the address behind a module", function(b)
+  module(b, "one")
+  module(b, "two")
+  at(b, 1, A + 0xfff)
+  at(b, 2, A + 0x1000)
+end, "0x7f0000001000 1\ntwo.so+0xfff 1\n")
+
 check("names are those of the module that is there", function(b)
   module(b, "one")
   at(b, 1, A + 16)

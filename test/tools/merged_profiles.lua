@@ -57,6 +57,25 @@ t.equal(#p.modules, 1, "one module")
 local samples, us = p:totals()
 t.equal(samples, 6, "samples")
 t.equal(us, 6000, "microseconds")
+-- Small modules where the other run has others: each gets a place of its own.
+local function two_modules(first, second)
+  local b = B.new():context(1)
+  for i, name in ipairs { first, second } do
+    local at = A + i * 0x10000
+    b:module(at, at + 0x1000, at, "/lib/" .. name .. ".so", name)
+    b:stack(i, { F.host(at + 0x10 * i) }):sample(0, i)
+  end
+  return b:finish()
+end
+out, p = merged { two_modules("one", "two"), two_modules("three", "four") }
+t.equal(out, "four.so+0x20 1\none.so+0x10 1\nthree.so+0x10 1\ntwo.so+0x20 1\n", "modules that move")
+for i, m in ipairs(p.modules) do
+  for k = 1, i - 1 do
+    local other = p.modules[k]
+    t.ok(m.first >= other.last or other.first >= m.last, ("modules %d and %d overlap"):format(k, i))
+  end
+end
+
 out, p = merged({ run(1, A, 70), run(1, A, 70), run(2, Z, 70) })
 t.equal(out, STACKS:format(6, 3), "three runs")
 t.equal(#p.slots, 2, "three runs of one thread: distinct samples")

@@ -65,6 +65,13 @@ check("builtin calls Lua", 2, state("LFUNC") .. LF .. FF .. MAIN .. FINAL ..
   "main;main chunk (x.lua);[builtin 84];lj_cf_gsub;x.lua:5 1\n")
 check("builtin that calls nothing", 2, state("FFUNC") .. FF .. MAIN .. FINAL ..
   host(0x5000, 0x1000), "main;main chunk (x.lua);[builtin 84] 1\n")
+check("one of two builtins calls Lua, which is not known", 2, state("LFUNC") .. LF .. FF .. FF ..
+  MAIN .. FINAL .. host(0x5000, 0x9000, 0x5000, 0x1000),
+  "main;lj_cf_gsub;main chunk (x.lua);[builtin 84];[builtin 84];x.lua:5 1\n")
+check("the handler is the last frame", 2, state("LFUNC") .. LF .. FINAL .. host(0x4000, 0x5000, 0x7000),
+  "x.lua:5 1\n")
+check("as far as a symbol goes", 2, state("GC") .. host(0x9000 + 2^20 - 0x11), "lj_cf_gsub 1\n")
+check("behind a symbol", 2, state("GC") .. host(0x9000 + 2^20 - 0x10), "0x109000 1\n")
 check("innermost host frames missing", 2, state("LFUNC") .. LF .. MAIN .. FINAL ..
   host(0x2000, 0x1000),
   "main;lua_pcall;[host frames left out];main chunk (x.lua);x.lua:5 1\n")
@@ -106,6 +113,8 @@ local function refused(what, s, message)
   t.equal(out, nil, what)
   t.contains(why, message, what)
 end
+refused("symbols between samples in version 1", stream(1, "\10" .. lfunc_symbol(0x300, "=new", 9)),
+	"expected a sample")
 refused("newer profile", stream(3, ""), "expected a profile of a version up to 2")
 refused("newer symbol table", "ljs\4" .. stream(2, ""):sub(5), "a version up to 3")
 refused("unknown symbol", stream(2, "", "\9"), "expected a symbol")

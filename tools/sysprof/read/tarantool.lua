@@ -192,7 +192,7 @@ end
 
 -- C functions that are not the leaf have called Lua. A builtin may have, too:
 -- it is so if all of them together give as many runs as there are VM frames.
--- Returns where these boundaries are, and the number of runs.
+-- Returns where these boundaries are, and the number of runs without the builtins'.
 local function boundaries(d, lua, n, vms)
   local kind, at = d.profile.stacks.kind, {}
   local runs, builtins = 1, 0
@@ -207,7 +207,6 @@ local function boundaries(d, lua, n, vms)
     for i = 2, n do
       at[i] = at[i] or kind[lua[i]] == G.SPF_FRAME_FFUNC
     end
-    runs = vms
   end
   return at, runs
 end
