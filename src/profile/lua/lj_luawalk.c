@@ -8,425 +8,10 @@
 
 #include "lj_obj.h"
 #include "lj_alloc.h"
-#include "lj_bc.h"
 #include "lj_frame.h"
-#include "lj_debug.h"
-#include "lj_ff.h"
-#include "lj_gc.h"
-#include "profile/symbols/lj_callname.h"
 #include "profile/lua/lj_luawalk.h"
 
 #define LUAWALK_THREADS 1000 /* Nested coroutines walked at most. */
-
-/* -- Refusals ---------------------------------------------------------------- */
-
-/* A check refuses the current candidate after so many steps in this coroutine.
-** Returns 0.
-*/
-static LJ_NOINLINE int refuse(LuaWalk *ls, uint32_t depth, int code)
-{
-  uint32_t far = ls->passed + depth + 1;
-  if (far > ls->furthest) {
-    ls->furthest = far;
-    ls->refused = code;
-  }
-  return 0;
-}
-
-/* -- Frames ------------------------------------------------------------------ */
-
-/* Read the continuation of frame f and the PC that goes with it. A metamethod's
-** is code of the VM, and its PC belongs to the Lua function below, if that is
-** one. Returns 0 if they are not valid.
-*/
-static int frame_contvalid(const LuaArea *a, uintptr_t f, uintptr_t prev, uintptr_t *cont,
-			   uintptr_t *pc)
-{
-  FrameFunc ff;
-  if (!lj_luaframe_has(a, f - 24) || !lj_luaframe_has(a, prev) ||
-      !lj_luaframe_func(a, prev, &ff))
-    return 0;
-  *cont = (uintptr_t)lj_luaframe_link(f - 24);
-  *pc = (uintptr_t)lj_luaframe_link(f - 16);
-  if (*cont == LJ_CONT_TAILCALL || *cont == LJ_CONT_FFI_CALLBACK) return 1;
-  return lj_hostwalk_isvm(*cont) && (!ff.pt || lj_luaframe_pcinproto(ff.pt, *pc));
-}
-
-/* Which check of frame_contvalid refuses the frame? */
-static LJ_NOINLINE int cont_refusal(const LuaArea *a, uintptr_t f, uintptr_t prev)
-{
-  FrameFunc ff;
-  if (!lj_luaframe_has(a, f - 24) || !lj_luaframe_has(a, prev))
-    return SPF_REFUSED_CONT_OUTSIDE;
-  if (!lj_luaframe_func(a, prev, &ff)) return SPF_REFUSED_CONT_CALLER;
-  return lj_hostwalk_isvm(lj_luaframe_link(f - 24)) ? SPF_REFUSED_CONT_PC
-						    : SPF_REFUSED_CONT_NOT_VM;
-}
-
-/* Is the function of a frame the builtin pcall or xpcall? */
-static int frame_ispcallfunc(const LuaArea *a, uintptr_t f)
-{
-  FrameFunc ff;
-  return lj_luaframe_has(a, f) && lj_luaframe_func(a, f, &ff) && ff.fn && !ff.pt &&
-	 (ff.fn->c.ffid == FF_pcall || ff.fn->c.ffid == FF_xpcall);
-}
-
-/* -- Pushing frames ------------------------------------------------------------ */
-
-/* Current line of a Lua function, 0 if unknown. */
-static uint32_t func_line(SafeLoad *pk, const GCproto *pt, uintptr_t pc)
-{
-  const char *info = proto_lineinfo(pt);
-  size_t sz = pt->numline < 256 ? 1 : pt->numline < 65536 ? 2 : 4;
-  BCPos pos;
-  if (!info || !lj_luaframe_pcinproto(pt, pc)) return 0;
-  pos = proto_bcpos(pt, (const BCIns *)pc) - 1;
-  if (pos > 0 && !lj_safeload_vm(pk, info + (pos - 1) * sz, sz)) return 0;
-  return (uint32_t)lj_debug_line((GCproto *)pt, pos);
-}
-
-/* Push a frame that the steps of the walk find. */
-static LJ_AINLINE void push_step(LuaWalk *ls, FrameWord w)
-{
-  lj_luamemo_word(&ls->memo, w);
-  lj_framelist_push(ls->frames, w);
-}
-
-static LJ_AINLINE void push_word(LuaWalk *ls, FrameWord w, TopFunc kind)
-{
-  if (ls->top == TOP_NONE) ls->top = kind;
-  push_step(ls, w);
-}
-
-/* Push a Lua function that is at a place that is remembered. Of the others, below
-** the top one, nothing is asked for if they are not kept.
-*/
-static LJ_AINLINE void push_site(LuaWalk *ls, LuaSite *site)
-{
-  ls->unnamed = NULL;
-  if (ls->leaf_only && ls->top != TOP_NONE) return;
-  if (LJ_UNLIKELY(!site->is_named)) {
-    FuncEntry *fe = lj_functab_entry(ls->funcs, frame_payload_lo(site->word));
-    site->is_named = !(fe->pt == site->pt && lj_callname_wanted(fe));
-    if (!site->is_named) ls->unnamed = fe;
-  }
-  push_word(ls, site->word, TOP_LUA);
-}
-
-/* Push a Lua function that is at pc. Returns 0 if it cannot be read. */
-static int push_proto(LuaWalk *ls, const GCproto *pt, uintptr_t pc)
-{
-  LuaSite *site = pc ? lj_luasites_find(&ls->sites, ls->funcs, pc) : NULL;
-  FuncEntry *fe;
-  FrameWord w;
-  if (site && site->pt == pt) {
-    push_site(ls, site);
-    return 1;
-  }
-  fe = lj_functab_see(ls->funcs, ls->in.pk, pt);
-  if (!fe) return 0;
-  w = frame_word2(SPF_FRAME_LFUNC, fe->fid, func_line(ls->in.pk, pt, pc));
-  if (lj_luaframe_pcinproto(pt, pc) &&
-      lj_safeload_vm(ls->in.pk, (const BCIns *)pc - 1, sizeof(BCIns)))
-    lj_luasites_set(&ls->sites, ls->funcs, pt, pc, w);
-  ls->unnamed = lj_callname_wanted(fe) ? fe : NULL;
-  push_word(ls, w, TOP_LUA);
-  return 1;
-}
-
-static void push_cfunc(LuaWalk *ls, uint32_t ffid, lua_CFunction f)
-{
-  if (ffid > FF_C) push_word(ls, frame_word(SPF_FRAME_FFUNC, ffid), TOP_FAST);
-  else push_word(ls, frame_word(SPF_FRAME_CFUNC, (uintptr_t)f), TOP_C);
-}
-
-static int push_func(LuaWalk *ls, const FrameFunc *ff, uintptr_t pc)
-{
-  if (ff->pt) return push_proto(ls, ff->pt, pc);
-  if (ff->fn->c.ffid == FF_C)
-    lj_luamemo_load(&ls->memo, (uintptr_t)&ff->fn->c.f, (uintptr_t)ff->fn->c.f);
-  push_cfunc(ls, ff->fn->c.ffid, ff->fn->c.f);
-  return 1;
-}
-
-/* -- The chain of VM frames ---------------------------------------------------- */
-
-static void chain_set(LuaWalk *ls, LuaChain *ch, uintptr_t link)
-{
-  ch->last = ch->cf;
-  ch->cf = link & (uintptr_t)CFRAME_RAWMASK;
-  ch->resume = (link & CFRAME_RESUME) != 0;
-  ch->may_lack_lua = (ch->cf != 0 && lj_luatop_maynoframe(ls->in.pk, ch->cf));
-}
-
-/* The step depends on whether the current VM frame may be no_lua_frame, and on whose. */
-static void chain_recordkind(LuaWalk *ls, const LuaChain *ch)
-{
-  uintptr_t addr = ch->cf + CFRAME_OFS_NRES, nres = 0;
-  if (!ls->memo.records) return;
-  lj_safeload_word(ls->in.pk, addr, &nres);
-  lj_luamemo_load(&ls->memo, addr + 1, nres);
-}
-
-/* Pass one VM frame. Returns 0 if there is none (ch->cf is 0), or it is unreadable. */
-static int chain_pass(LuaWalk *ls, LuaChain *ch)
-{
-  uintptr_t link;
-  if (ch->cf == 0) return 0;
-  push_step(ls, frame_word(ch->resume ? SPF_FRAME_RESUME : SPF_FRAME_CBOUND, 0));
-  ls->nbounds++;
-  if (!lj_safeload_word(ls->in.pk, ch->cf + CFRAME_OFS_PREV, &link)) return 0;
-  lj_luamemo_load(&ls->memo, ch->cf + CFRAME_OFS_PREV, link);
-  chain_set(ls, ch, link);
-  if (ch->cf != 0) chain_recordkind(ls, ch);
-  return 1;
-}
-
-/* Why could a VM frame not be passed? none: the code if there is none. */
-static int chain_refusal(const LuaChain *ch, int none)
-{
-  return ch->cf ? SPF_REFUSED_CFRAME_UNREADABLE : none;
-}
-
-/* PC that a Lua function saved in its VM frame before it left for C. */
-static uintptr_t chain_savedpc(LuaWalk *ls, const LuaChain *ch)
-{
-  uintptr_t pc = 0;
-  if (ch->cf != 0 && lj_safeload_word(ls->in.pk, ch->cf + CFRAME_OFS_PC, &pc))
-    lj_luamemo_load(&ls->memo, ch->cf + CFRAME_OFS_PC, pc);
-  return pc;
-}
-
-/* -- Compiled code ------------------------------------------------------------ */
-
-#if LJ_HASJIT
-
-/* PC behind an instruction of a prototype. */
-static uintptr_t node_pc(const GCproto *pt, BCPos pos)
-{
-  return pos < pt->sizebc ? (uintptr_t)(proto_bc(pt) + pos + 1) : 0;
-}
-
-/* Push the functions of a trace, from the place where it is to that at its
-** base. Returns 0 if one cannot be read.
-*/
-static int push_trace(LuaWalk *ls, const JitFind *at)
-{
-  const TraceBlock *b = at->block;
-  const TraceNode *n;
-  uint32_t i, count = 0;
-  BCPos pos;
-  if (!b) {
-    ls->broken = SPF_BROKEN_TRACE;
-    lj_framelist_push(ls->frames, frame_word(SPF_FRAME_BROKEN, ls->broken));
-    return 1;
-  }
-  /* A caller is noted before what it calls: this ends. */
-  for (i = at->seg->node; i < b->nnode; i = b->node[i].parent) count++;
-  lj_framelist_push(
-    ls->frames, frame_word2(SPF_FRAME_TRACE, at->number * 2 + (at->in_loop != 0), count));
-  pos = at->seg->pos;
-  for (i = at->seg->node; i < b->nnode; i = n->parent) {
-    n = &b->node[i];
-    if (!n->pt) {
-      push_cfunc(ls, n->ffid, n->cfunc);
-    } else {
-      if (!lj_luaframe_isproto(ls->in.pk, n->pt) ||
-	  !push_proto(ls, n->pt, node_pc(n->pt, pos)))
-	return 0;
-      if (n->parent < b->nnode && ls->unnamed) {
-	const GCproto *caller = b->node[n->parent].pt;
-	if (caller && lj_luaframe_isproto(ls->in.pk, caller))
-	  lj_callname_inlined(ls->funcs, ls->unnamed, ls->in.pk, ls->in.g, caller,
-			      node_pc(caller, n->callpos));
-      }
-    }
-    pos = n->callpos;
-  }
-  return 1;
-}
-
-#endif
-
-/* What the VM itself does, as a frame of its own. */
-static void push_work(LuaWalk *ls, const LuaTop *top)
-{
-  uint32_t work, arg = 0;
-  switch (~ls->in.g->vmstate) {
-  case LJ_VMST_GC:
-    work = SPF_WORK_GC;
-    switch (ls->in.g->gc.state) {
-    case GCSpropagate: arg = SPF_GC_PROPAGATE; break;
-    case GCSatomic: arg = SPF_GC_ATOMIC; break;
-    case GCSsweepstring: arg = SPF_GC_SWEEPSTRING; break;
-    case GCSsweep: arg = SPF_GC_SWEEP; break;
-    case GCSfinalize: arg = SPF_GC_FINALIZE; break;
-    default: arg = SPF_GC_PAUSE; break;
-    }
-    break;
-  case LJ_VMST_RECORD: work = SPF_WORK_RECORD; break;
-  case LJ_VMST_OPT: work = SPF_WORK_OPT; break;
-  case LJ_VMST_ASM: work = SPF_WORK_ASM; break;
-  default:
-    if (!top->ts.exits) return;
-    work = SPF_WORK_EXIT;
-    arg = (top->ts.from << 16) | (top->ts.exitno & 0xffff);
-    break;
-  }
-  lj_framelist_push(ls->frames, frame_word2(SPF_FRAME_WORK, work, arg));
-}
-
-/* -- Walking one coroutine --------------------------------------------------- */
-
-/* Frame below a Lua frame, its function, and the place where it goes on if that
-** is remembered. Returns 0 if it is not valid.
-*/
-static LJ_AINLINE uintptr_t frame_caller(LuaWalk *ls, const LuaArea *a, uintptr_t f,
-					 uintptr_t pc, FrameFunc *ff, LuaSite **site)
-{
-  LuaSite *s = lj_luasites_at(&ls->sites, ls->funcs, pc, f);
-  if (LJ_LIKELY(s != NULL)) {
-    uintptr_t prev = f - s->delta;
-    *site = s;
-    if (LJ_LIKELY(lj_luaframe_has(a, prev) && lj_luaframe_isof(a, prev, s->pt, ff)))
-      return prev;
-  }
-  *site = NULL;
-  return lj_luaframe_caller(a, f, pc, ff);
-}
-
-/* The rest of the coroutine is that of the last walk, from its n-th frame to the
-** bottom.
-*/
-static void walk_reuse(LuaWalk *ls, LuaChain *ch, uint32_t n)
-{
-  const LuaMemoSteps *ts = &ls->memo.saved;
-  const LuaMemoState *s = &ts->state[n - 1];
-  ls->memo.walked_nbound = ls->nbounds;
-  ls->nbounds += s->nbound;
-  if (s->nbound > 0) ch->last = ls->memo.last;
-  ch->cf = 0;
-  ls->memo.walked_last = ch->last;
-  if (!ls->leaf_only) lj_framelist_pushall(ls->frames, ts->word, s->word);
-}
-
-/* Walk the frames of one coroutine. Returns 1 if they are valid to the end.
-** no_lua_frame: no frame runs on the innermost VM frame. at: the trace that runs on the
-** top frame, or NULL.
-*/
-static int walk_thread(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaChain *ch,
-		       int no_lua_frame, const JitFind *at)
-{
-  uintptr_t f = top->frame, pc = top->pc, slots = 0;
-  FrameFunc ff;
-  LuaSite *site = NULL; /* Where this frame is, if that is remembered. */
-  int known = 0;        /* The function of this frame has been read. */
-  int skip = 0;         /* This frame is the lower part of a vararg frame. */
-  LuaMemo *memo = &ls->memo;
-  uint32_t depth = 0;
-  if (no_lua_frame && !chain_pass(ls, ch))
-    return refuse(ls, 0, chain_refusal(ch, SPF_REFUSED_ENTRY_NO_CFRAME));
-  lj_luamemo_begin(memo, a, ls->funcs, f, !ls->leaf_only);
-  for (;;) {
-    uint64_t link;
-    uintptr_t prev;
-    FrameFunc here;
-    int keeps = memo->records && ls->top != TOP_NONE;
-    uint32_t n;
-    if (memo->verified > 0 && ls->top != TOP_NONE &&
-	(n = lj_luamemo_reuse(memo, f, pc, ch, skip)) > 0) {
-      walk_reuse(ls, ch, n);
-      memo->depth = depth + n;
-      return 1;
-    }
-    depth++;
-    if (keeps) lj_luamemo_step(memo, f, pc, ch, skip, ls->nbounds);
-    if (ch->may_lack_lua) chain_recordkind(ls, ch);
-    while (ch->may_lack_lua && lj_luatop_hasnoframe(a, ch->cf, f))
-      if (!chain_pass(ls, ch)) return refuse(ls, depth, SPF_REFUSED_CFRAME_UNREADABLE);
-    if (f == a->bot) {
-      if (keeps) lj_luamemo_save(memo, f, NULL);
-      memo->walked_nbound = ls->nbounds;
-      memo->walked_last = ch->last;
-      memo->depth = depth;
-      return 1;
-    }
-    if (!known && (!lj_luaframe_has(a, f) || !lj_luaframe_func(a, f, &ff)))
-      return refuse(ls, depth, lj_luaframe_refusal(a, f));
-    known = 0;
-#if LJ_HASJIT
-    if (at) {
-      if (!push_trace(ls, at)) return refuse(ls, depth, SPF_REFUSED_INLINED_INVALID);
-      skip = (at->block != NULL); /* Its functions include this one. */
-      at = NULL;
-    }
-#else
-    UNUSED(at);
-#endif
-    if (site && !skip) push_site(ls, site);
-    else if (ff.fn && !skip && !push_func(ls, &ff, pc))
-      return refuse(ls, depth, SPF_REFUSED_NO_ID);
-    site = NULL;
-    if (!skip) slots = f + 8;
-    skip = 0;
-    link = lj_luaframe_link(f);
-    here = ff;
-    if ((link & FRAME_TYPE) == FRAME_LUA) {
-      pc = (uintptr_t)link;
-      prev = frame_caller(ls, a, f, pc, &ff, &site);
-      if (prev == 0) return refuse(ls, depth, lj_luaframe_caller_refusal(a, f, pc));
-      known = 1;
-    } else {
-      uint64_t delta = link & ~(uint64_t)FRAME_TYPEP;
-      if (delta == 0) return refuse(ls, depth, SPF_REFUSED_LINK_ZERO);
-      if (delta > f - a->bot) return refuse(ls, depth, SPF_REFUSED_LINK_OUTSIDE);
-      prev = f - (uintptr_t)delta;
-      pc = 0;
-      switch (link & FRAME_TYPEP) {
-      case FRAME_C:
-      case FRAME_CP:
-	if (!chain_pass(ls, ch))
-	  return refuse(ls, depth, chain_refusal(ch, SPF_REFUSED_CALL_NO_CFRAME));
-	pc = chain_savedpc(ls, ch);
-	break;
-      case FRAME_CONT: {
-	uintptr_t cont;
-	if (!frame_contvalid(a, f, prev, &cont, &pc))
-	  return refuse(ls, depth, cont_refusal(a, f, prev));
-	lj_luamemo_load(memo, f - 24, cont);
-	lj_luamemo_load(memo, f - 16, pc);
-	if (LJ_HASFFI && cont == LJ_CONT_FFI_CALLBACK) {
-	  if (!chain_pass(ls, ch))
-	    return refuse(ls, depth, chain_refusal(ch, SPF_REFUSED_CALLBACK_NO_CFRAME));
-	  pc = chain_savedpc(ls, ch);
-	}
-	break;
-      }
-      case FRAME_VARG: /* The lower part holds the same function. */
-	if (!lj_luaframe_has(a, prev) || lj_luaframe_slot(prev) != lj_luaframe_slot(f))
-	  return refuse(ls, depth, SPF_REFUSED_VARARG_DIFFERS);
-	skip = 1;
-	break;
-      default: /* FRAME_PCALL, FRAME_PCALLH */
-	if (!frame_ispcallfunc(a, prev))
-	  return refuse(ls, depth, SPF_REFUSED_PCALL_DIFFERS);
-	break;
-      }
-    }
-    if (here.pt && ls->unnamed) {
-      CallFrame cf = { here.fn, f, slots, prev, pc };
-      int is_final = lj_callname_isfinal(ls->unnamed, ls->in.g, &cf);
-      if (!is_final && !ls->in.pk->keeping) {
-	lj_callname_frame(ls->funcs, ls->unnamed, ls->in.pk, ls->in.g, &cf);
-	is_final = lj_callname_isfinal(ls->unnamed, ls->in.g, &cf);
-      }
-      keeps = keeps && is_final;
-    }
-    if (keeps && here.fn) lj_luamemo_save(memo, f, here.fn);
-    else lj_luamemo_restart(memo);
-    f = prev;
-  }
-}
 
 /* -- Walking all coroutines -------------------------------------------------- */
 
@@ -470,15 +55,13 @@ static int walk_threads(LuaWalk *ls, lua_State *L, const LuaTop *top, int i,
   for (n = 0; n < LUAWALK_THREADS; n++) {
     LuaArea a;
     LuaChain ch;
-    ch.cf = ch.last = 0;
     if (!lj_luaframe_area(&a, &ls->in, L) ||
 	!lj_safeload_vm(ls->in.pk, L, sizeof(lua_State)))
-      return refuse(ls, 0, SPF_REFUSED_RESUMER_NO_STACK);
-    chain_set(ls, &ch, (uintptr_t)L->cframe);
-    if (!walk_thread(ls, &a, &c, &ch, no_lua_frame && n == 0, at)) return 0;
+      return lj_luathread_refuse(ls, 0, SPF_REFUSED_RESUMER_NO_STACK);
+    if (!lj_luathread_walk(ls, &a, &c, &ch, no_lua_frame && n == 0, at)) return 0;
     ls->passed += ls->memo.depth;
     if (ch.cf != 0) {
-      refuse(ls, 0, SPF_REFUSED_CFRAME_LEFT);
+      lj_luathread_refuse(ls, 0, SPF_REFUSED_CFRAME_LEFT);
       return -1;
     }
     /* Below the main thread, or if it runs in no VM frame, is the host. */
@@ -495,7 +78,7 @@ static int walk_threads(LuaWalk *ls, lua_State *L, const LuaTop *top, int i,
     c.pc = 0;
     at = NULL;
   }
-  return refuse(ls, 0, SPF_REFUSED_THREADS_MAX);
+  return lj_luathread_refuse(ls, 0, SPF_REFUSED_THREADS_MAX);
 }
 
 int lj_luawalk_try(LuaWalk *ls, lua_State *L, const LuaTop *top, int i, int no_lua_frame)
@@ -505,8 +88,7 @@ int lj_luawalk_try(LuaWalk *ls, lua_State *L, const LuaTop *top, int i, int no_l
   ls->top = TOP_NONE;
   ls->broken = -1;
   ls->nbounds = ls->passed = 0;
-  push_work(ls, top);
-  if (top->c[i].ffid) push_cfunc(ls, top->c[i].ffid, NULL);
+  lj_luathread_pushtop(ls, top, i);
   res = walk_threads(ls, L, top, i, no_lua_frame);
   if (res > 0 && ls->broken == SPF_BROKEN_TRACE) ls->refused = SPF_REFUSED_NO_POSITION;
   return res;
@@ -529,8 +111,9 @@ int lj_luawalk_begin(LuaWalk *ls, lua_State **L, LuaArea *a)
   *L = hs->nvm ? hs->vm[0].L : mainthread(ls->in.g);
   ls->passed = ls->furthest = 0;
   if (!lj_hostwalk_isthread(ls->in.pk, ls->in.g, (uintptr_t)*L))
-    return refuse(ls, 0, SPF_REFUSED_NO_THREAD);
-  return lj_luaframe_area(a, &ls->in, *L) || refuse(ls, 0, SPF_REFUSED_NO_STACK);
+    return lj_luathread_refuse(ls, 0, SPF_REFUSED_NO_THREAD);
+  return lj_luaframe_area(a, &ls->in, *L) ||
+	 lj_luathread_refuse(ls, 0, SPF_REFUSED_NO_STACK);
 }
 
 /* Walk from the candidates for the top frame. Returns 1 if one of them is valid,

@@ -15,42 +15,7 @@
 
 #include <ucontext.h>
 
-#include "lj_obj.h"
-#include "profile/host/lj_hostwalk.h"
-#include "profile/lua/lj_luaframe.h"
-#include "profile/lua/lj_luasites.h"
-#include "profile/lua/lj_luamemo.h"
-#include "profile/lua/lj_luatop.h"
-#include "profile/symbols/lj_functab.h"
-
-/* Kind of the top function. */
-typedef enum TopFunc {
-  TOP_NONE, /* No Lua frame at all: code of the host program. */
-  TOP_LUA,
-  TOP_FAST,
-  TOP_C,
-  TOP_UNKNOWN /* The stack is broken. */
-} TopFunc;
-
-typedef struct LuaWalk {
-  /* Set by the caller, the rest cleared. */
-  LuaInput in;       /* What the walk starts from; moving_to is a result. */
-  FuncTab *funcs;    /* Gives Lua functions their ids. */
-  FrameList *frames; /* Where the frames go. */
-  int leaf_only;     /* Only the top function is kept of them. */
-  /* Results. */
-  TopFunc top;      /* Kind of the top function. */
-  int broken;       /* SPF_BROKEN_* or -1. */
-  int refused;      /* SPF_REFUSED_* of a broken stack. */
-  uint32_t nbounds; /* CBOUND and RESUME frames pushed. */
-  /* Of the candidates. */
-  uint32_t passed;   /* Steps of this one in the coroutines above the current one. */
-  uint32_t furthest; /* 1 + steps of the one that gives refused, 0 if none does. */
-  /* Kept from walk to walk. */
-  FuncEntry *unnamed; /* The last pushed function if it wants a name, else NULL. */
-  LuaSites sites;     /* Places in functions. */
-  LuaMemo memo;       /* Steps of the last walk. */
-} LuaWalk;
+#include "profile/lua/lj_luathread.h"
 
 /* Walk the Lua stack of an interrupted thread. Async-signal-safe. */
 LJ_FUNC void lj_luawalk_walk(LuaWalk *ls, const ucontext_t *uc);

@@ -1,0 +1,65 @@
+/*
+** Unwinder of one coroutine: checks its Lua frames and lists them.
+** Context: handler
+**
+** A walk goes from the top frame to the bottom of the coroutine's stack. It passes one
+** VM frame for each boundary between C and Lua. It ends at the first check that fails.
+*/
+
+#ifndef _LJ_LUATHREAD_H
+#define _LJ_LUATHREAD_H
+
+#include "lj_obj.h"
+#include "profile/lua/lj_luaframe.h"
+#include "profile/lua/lj_luasites.h"
+#include "profile/lua/lj_luamemo.h"
+#include "profile/lua/lj_luatop.h"
+#include "profile/symbols/lj_functab.h"
+
+/* Kind of the top function. */
+typedef enum TopFunc {
+  TOP_NONE, /* No Lua frame at all: code of the host program. */
+  TOP_LUA,
+  TOP_FAST,
+  TOP_C,
+  TOP_UNKNOWN /* The stack is broken. */
+} TopFunc;
+
+typedef struct LuaWalk {
+  /* Set by the caller, the rest cleared. */
+  LuaInput in;       /* What the walk starts from; moving_to is a result. */
+  FuncTab *funcs;    /* Gives Lua functions their ids. */
+  FrameList *frames; /* Where the frames go. */
+  int leaf_only;     /* Only the top function is kept of them. */
+  /* Results. */
+  TopFunc top;      /* Kind of the top function. */
+  int broken;       /* SPF_BROKEN_* or -1. */
+  int refused;      /* SPF_REFUSED_* of a broken stack. */
+  uint32_t nbounds; /* CBOUND and RESUME frames pushed. */
+  /* Of the candidates. */
+  uint32_t passed;   /* Steps of this one in the coroutines above the current one. */
+  uint32_t furthest; /* 1 + steps of the one that gives refused, 0 if none does. */
+  /* Kept from walk to walk. */
+  FuncEntry *unnamed; /* The last pushed function if it wants a name, else NULL. */
+  LuaSites sites;     /* Places in functions. */
+  LuaMemo memo;       /* Steps of the last walk. */
+} LuaWalk;
+
+/* Push what is above the top frame of the i-th candidate: the VM's own work, and a builtin
+** whose frame is gone.
+*/
+LJ_FUNC void lj_luathread_pushtop(LuaWalk *ls, const LuaTop *top, int i);
+
+/* Walk the frames of one coroutine from its top frame. no_lua_frame: no frame runs on the
+** innermost VM frame. at: the trace that runs on the top frame, or NULL. Returns 1 if all
+** frames are valid to the bottom, with ch where the walk has ended.
+*/
+LJ_FUNC int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top,
+			      LuaChain *ch, int no_lua_frame, const JitFind *at);
+
+/* A check refuses the current candidate after so many steps in this coroutine. code:
+** SPF_REFUSED_*. Returns 0.
+*/
+LJ_FUNC int lj_luathread_refuse(LuaWalk *ls, uint32_t depth, int code);
+
+#endif
