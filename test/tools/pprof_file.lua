@@ -77,6 +77,7 @@ t.equal(#empty.message[12], 0, "no period")
 local gzip = require("sysprof.formats.gzip")
 local function same(s, what)
   t.ok(pprof.unzip(gzip.compress(s)) == s, "compress " .. what)
+  t.ok(pprof.unzip(gzip.compress(s, true)) == s, "store " .. what)
 end
 local noise = {}
 for i = 1, 70000 do noise[i] = string.char((i * i * 7919 + i) % 251) end
@@ -84,10 +85,28 @@ noise = table.concat(noise)
 for n = 0, 9 do same(("ab"):rep(n), n .. " repeats") end
 same(("x"):rep(100000), "one byte")
 same(noise, "noise")
-same(noise:sub(1, 32768):rep(3), "repeats at the largest distance")
-same(noise:sub(1, 32767) .. "!" .. noise:sub(1, 40000), "a repeat out of the window")
-same("\0\255\254\253" .. noise:sub(1, 300):reverse():rep(20), "all literals")
-t.ok(#gzip.compress(("x"):rep(100000)) < 1000, "repeats are small")
+for n = 65534, 65537 do same(noise:sub(1, n), n .. " bytes, about a stored block") end
+same(noise:sub(1, 65535) .. noise:sub(1, 65535), "two whole blocks")
+
+-- Without zlib a file is larger than its bytes, by little.
+local ffi = require("ffi")
+local load, loaded = ffi.load, {}
+local function size_by(lib_load)
+  ffi.load, package.loaded["sysprof.formats.gzip"] = lib_load, nil
+  local s = require("sysprof.formats.gzip").compress(noise)
+  ffi.load = load
+  t.ok(pprof.unzip(s) == noise, "another library")
+  return #s
+end
+t.equal(size_by(function(name)
+  loaded[name] = true
+  error("no such library")
+end), #noise + 2 * 5 + 18, "no library: stored")
+t.ok(loaded["libz.so.1"], "zlib is looked for")
+t.equal(size_by(function() return ffi.C end), #noise + 2 * 5 + 18, "a library without the functions")
+if pcall(load, "libz.so.1") then
+  t.ok(#gzip.compress(("x"):rep(100000)) < 1000, "repeats are small")
+end
 
 -- -- Go's own tool ---------------------------------------------------------
 

@@ -213,6 +213,20 @@ for _, path in ipairs { "out.folded", "out.bin" } do
 end
 os.execute("rm -f out.*")
 
+-- -- What the script gets of it ----------------------------------------------
+
+-- No name of a file means anything else, and what the script starts is not profiled.
+t.write_file("starts.lua", [[
+os.execute(("'%s' -e 'local s = 0 for i = 1, 1e7 do s = s + i %% 7 end'"):format(arg[-1]))
+for _, name in ipairs { "LUAJIT_SYSPROF", "LUA_INIT", "SYSPROF_RUN_LUA_INIT" } do print(os.getenv(name)) end
+]])
+status, out, err = t.shell(RUN .. "run -o 'out.a,b%p.bin' starts.lua")
+t.equal(status, 0, "odd name: " .. err)
+t.equal(out, "nil\nnil\nnil\n", "environment of the script")
+local _, files = t.shell("ls out.* sysprof.* 2>/dev/null")
+t.equal(files, "out.a,b%p.bin\nsysprof.bin\n", "files")
+os.execute("rm -f out.*")
+
 -- -- Several clocks, and events ---------------------------------------------
 
 local text
