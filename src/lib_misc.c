@@ -21,10 +21,12 @@
 #ifndef LUAJIT_DISABLE_SYSPROF
 
 #include "lj_obj.h"
-#include "profile/api/lj_luaopts.h"
-#include "profile/output/lj_streamfile.h"
-#include "profile/api/lj_sysprof.h"
 #include "profile/api/lj_env.h"
+#include "profile/api/lj_luaopts.h"
+#include "profile/api/lj_options.h"
+#include "profile/api/lj_report.h"
+#include "profile/api/lj_sysprof.h"
+#include "profile/output/lj_streamfile.h"
 
 /* Key in the registry: path of the last profile. */
 #define SYSPROF_PATH_KEY "sysprof.path"
@@ -63,8 +65,8 @@ static void *counters_fork(void *ctx)
 }
 
 /* Returns the results of the Lua function if it fails. */
-static int open_file(lua_State *L, struct luam_Sysprof_Options *opt, const LuaOptsFile *fo,
-		     StreamFile **sfp)
+static int open_file(lua_State *L, struct luam_Sysprof_Options *opt,
+		     const StreamFileOptions *fo, StreamFile **sfp)
 {
   int n;
   const char *problem;
@@ -109,7 +111,7 @@ static int sysprof_start(lua_State *L)
   SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, NULL, NULL };
   static char counters_ctx;
   struct luam_Sysprof_Options opt;
-  LuaOptsFile fo;
+  StreamFileOptions fo;
   StreamFile *sf = NULL;
   int status, err, n;
   if (!lj_luaopts_read(L, &opt, &fo)) return push_misuse(L);

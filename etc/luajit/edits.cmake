@@ -22,23 +22,20 @@ if(SYSPROF_DISABLE)
 endif()
 
 luajit_edit(lj_profile.c [["lj_profile.h"]]
-  AFTER [[#include "profile/clock/lj_clock.h"]]
-  "declares the clock that jit.profile and sysprof share")
-luajit_edit(lj_profile.c [["lj_profile.h"]]
-  AFTER [[#include "profile/session/lj_safepoint.h"]]
-  "declares the call below")
+  AFTER [[#include "profile/api/lj_vmhooks.h"]]
+  "declares the calls below")
 luajit_edit(lj_profile.c [[mask = (g->hookmask & ~HOOK_PROFILE);]]
-  BEFORE [[  if (lj_safepoint_reached(L)) return;]]
+  BEFORE [[  if (lj_vmhooks_safepoint(L)) return;]]
   "the hook of jit.profile is where sysprof does what its handler must not do")
 luajit_edit(lj_dispatch.c [["lj_dispatch.h"]]
-  AFTER [[#include "profile/session/lj_safepoint.h"]]
+  AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the call below")
 luajit_choose(LUAJIT_UPDATE_NOLOCK lj_dispatch.h
   "lj_dispatch_update takes a second argument since May 2026"
   [[lj_dispatch_update(global_State *g)]]
   [[lj_dispatch_update(global_State *g, int nolock)]])
 luajit_edit(lj_dispatch.c [[/* Overwrite dynamic counting ins. */]]
-  BEFORE [[    lj_safepoint_keep(g);]]
+  BEFORE [[    lj_vmhooks_dispatch(g);]]
   "the bytecodes are set for hooks and recording: the hook stays if it is asked for")
 luajit_edit(lj_profile.c [[timer_start(ps)]]
   REPLACE [[  if (!lj_clock_jitp_start(profile_signal, interval)) { ps->g = NULL; return; }]]
@@ -48,7 +45,7 @@ luajit_edit(lj_profile.c [[timer_stop(ps)]]
   "jit.profile gives the shared clock back")
 
 luajit_edit(lj_state.c [["lj_state.h"]]
-  AFTER [[#include "profile/api/lj_sysprof.h"]]
+  AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the calls below")
 luajit_edit(lj_state.c [[/* Only the main thread can be closed. */]]
   AFTER [[  lj_vmhooks_close(g);]]
@@ -70,7 +67,7 @@ luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
   AFTER [[  uint32_t safepoint;]]
   "what a VM is to do at its next safe point; at the end, so no offset changes")
 luajit_edit(lj_trace.c [["lj_trace.h"]]
-  AFTER [[#include "profile/api/lj_sysprof.h"]]
+  AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the calls below")
 luajit_edit(lj_trace.c [[memset(J->penalty, 0, sizeof(J->penalty));]]
   BEFORE [[  lj_vmhooks_code_free(J2G(J), 1);]]
@@ -83,9 +80,9 @@ luajit_edit(lj_trace.c [[memset(J->exitstubgroup, 0, sizeof(J->exitstubgroup));]
 luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
   AFTER [[  struct JitMap *tracepos;]]
   "a VM's positions of compiled code; at the end, so no offset changes")
-foreach(file lj_trace.c lj_asm.c lj_opt_loop.c)
+foreach(file lj_asm.c lj_opt_loop.c)
   luajit_edit(${file} [["lj_trace.h"]]
-    AFTER [[#include "profile/lua/lj_jitmap.h"]]
+    AFTER [[#include "profile/api/lj_vmhooks.h"]]
     "declares the calls below")
 endforeach()
 luajit_edit(lj_trace.c [[lj_record_setup(J);]]
@@ -114,14 +111,14 @@ luajit_edit(lj_trace.c [[lj_mem_freevec(g, J->snapmapbuf,]]
   "frees the rest with the VM")
 
 luajit_edit(lj_func.c [["lj_func.h"]]
-  AFTER [[#include "profile/api/lj_sysprof.h"]]
+  AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the call below")
 luajit_edit(lj_func.c [[lj_mem_free(g, pt, pt->sizept)]]
   BEFORE [[  lj_vmhooks_proto_free(g, pt);]]
   "memory of a function that is used again lends no name to the next one")
 
 luajit_edit(lj_alloc.c [["lj_alloc.h"]]
-  AFTER [[#include "profile/base/lj_safeload.h"]]
+  AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the calls below")
 luajit_edit(lj_alloc.c [[int ret = munmap(ptr, size);]]
   BEFORE [[  lj_safeload_unmap(ptr, size);]]

@@ -31,8 +31,8 @@ int main(void)
   _(calloc) \
   _(realloc) \
   _(free) \
-  _(mmap) _(mmap64) _(munmap) _(pthread_mutex_lock) _(dl_iterate_phdr) _(dlopen) _(dlsym) \
-    _(qsort)
+  _(mmap) \
+  _(mmap64) _(munmap) _(pthread_mutex_lock) _(dl_iterate_phdr) _(dlopen) _(dlsym) _(qsort)
 
 enum {
 #define ID(name) CALL_##name,

@@ -55,8 +55,8 @@ static void lstep_handler(int sig, siginfo_t *info, void *context)
   lj_hostwalk_walk(&lstep.hs, uc);
   if (lstep.hs.nvm == 0) return;
   p = G2GG(G(lstep.L))->sysprof;
-  lstep.ls.in.moving = p ? p->moving : NULL;
-  lstep.ls.in.moving_from = p ? p->moving_from : 0;
+  lstep.ls.in.moving = p ? p->gate.moving : NULL;
+  lstep.ls.in.moving_from = p ? p->gate.moving_from : 0;
   lj_luawalk_walk(&lstep.ls, uc);
   lj_framelist_finish(&lstep.frames);
   lstep.look(uc);

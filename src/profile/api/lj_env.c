@@ -19,10 +19,10 @@
 #include "lua.h"
 #include "lauxlib.h"
 #include "profile/api/lj_control.h"
-#include "profile/api/lj_luaopts.h"
-#include "profile/output/lj_outfile.h"
-#include "profile/output/lj_log.h"
 #include "profile/api/lj_env.h"
+#include "profile/api/lj_luaopts.h"
+#include "profile/output/lj_log.h"
+#include "profile/output/lj_outfile.h"
 
 #define ENV_NAME      LOG_NAME
 #define ENV_MODE      "C"                    /* Default mode, */
@@ -129,7 +129,7 @@ static void option_push(lua_State *L, const struct EnvOption *o, const char *s, 
 static int table_valid(lua_State *L)
 {
   struct luam_Sysprof_Options opt;
-  LuaOptsFile fo;
+  StreamFileOptions fo;
   return lj_luaopts_read(L, &opt, &fo);
 }
 
@@ -267,7 +267,7 @@ static int path_set(lua_State *L, int number, int runs)
 static void say_blocked(lua_State *L, const char *value)
 {
   struct luam_Sysprof_Options opt;
-  LuaOptsFile fo;
+  StreamFileOptions fo;
   sigset_t set;
   lua_settop(L, OPTIONS);
   if (!lj_luaopts_read(L, &opt, &fo) || opt.threads == LUAM_SYSPROF_THREADS_ALL ||
@@ -296,7 +296,7 @@ static int start_controlled(lua_State *L, const EnvStart *e, const char *control
 {
   char name[PATH_MAX];
   struct luam_Sysprof_Options opt;
-  LuaOptsFile fo;
+  StreamFileOptions fo;
   const char *why;
   int paused;
   if (strstr(control, "%r") || lj_outfile_name(name, sizeof(name), control, number, 1) == 0)

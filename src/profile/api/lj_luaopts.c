@@ -166,7 +166,7 @@ static int option_how(lua_State *L, int *how)
   return 1;
 }
 
-int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt, LuaOptsFile *fo)
+int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt, StreamFileOptions *fo)
 {
   int jitter;
   memset(opt, 0, sizeof(*opt));

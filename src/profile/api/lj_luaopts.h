@@ -8,22 +8,14 @@
 
 #include "lj_obj.h"
 #include "lmisclib.h"
-
-/* What they say of the file. */
-typedef struct LuaOptsFile {
-  const char *path; /* As it was given, or the default one. */
-  int how;          /* OUTFILE_*. */
-  int shared;       /* Other sessions may write into it. */
-  int children;     /* Children of fork() are profiled, too. */
-  int told;         /* An end that nobody has asked for says what failed. */
-} LuaOptsFile;
+#include "profile/output/lj_streamfile.h"
 
 /* Read the table that is L's first argument. Strings stay on the stack, as long as
 ** they are used. Returns 0 if there is none, or a value is of a wrong type or out
 ** of range. May raise errors of metamethods.
 */
 LJ_FUNC int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt,
-			    LuaOptsFile *fo);
+			    StreamFileOptions *fo);
 
 /* Number of a signal by its name, as "SIGUSR2" or "SIGRTMIN+3"; or 0. */
 LJ_FUNC int lj_luaopts_signal(const char *name);

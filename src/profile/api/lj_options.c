@@ -11,8 +11,8 @@
 #include <stdio.h>
 
 #include "lj_obj.h"
+#include "profile/api/lj_options.h"
 #include "profile/clock/lj_clockspec.h"
-#include "profile/api/lj_sysprof.h"
 
 static __thread char start_why[CLOCK_ERRMSG_MAX];
 

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "lj_obj.h"
+#include "profile/api/lj_process.h"
+#include "profile/api/lj_report.h"
 #include "profile/session/lj_registry.h"
-#include "profile/api/lj_sysprof.h"
 
 static uint64_t samples_of(const uint64_t *n)
 {
@@ -23,8 +24,10 @@ static uint64_t samples_of(const uint64_t *n)
 void lj_report_counters(global_State *g, struct luam_Sysprof_Counters *c)
 {
   ProfileTotals t;
-  const uint64_t *n = t.counters;
+  const uint64_t *n = t.of.counters;
+  lj_process_lock();
   lj_registry_totals(g, &t);
+  lj_process_unlock();
   c->vmst_interp = n[SPF_VMST_INTERP];
   c->vmst_lfunc = n[SPF_VMST_LFUNC];
   c->vmst_ffunc = n[SPF_VMST_FFUNC];
@@ -41,21 +44,23 @@ void lj_report_counters(global_State *g, struct luam_Sysprof_Counters *c)
 void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
 {
   ProfileTotals t;
-  const uint64_t *n = t.counters;
-  const ClockSpec *first = &t.used[0];
+  const uint64_t *n = t.of.counters;
+  const ClockSpec *first = &t.of.used[0];
   size_t at = 0;
   uint64_t us;
   int i;
+  lj_process_lock();
   lj_registry_totals(g, &t);
+  lj_process_unlock();
   memset(r, 0, sizeof(*r));
   for (i = 0; i < t.opt.nspec && at < sizeof(r->clock); i++)
-    if (t.used[i].name[0]) /* None, if the start has failed. */
+    if (t.of.used[i].name[0]) /* None, if the start has failed. */
       at += (size_t)snprintf(r->clock + at, sizeof(r->clock) - at, "%s%s", at ? "," : "",
-			     t.used[i].name);
-  us = first->kind == CLOCK_WALL ? t.wall_us : t.cpu_us;
+			     t.of.used[i].name);
+  us = first->kind == CLOCK_WALL ? t.wall_us : t.of.cpu_us;
   if (t.opt.nspec && first->unit == SPF_UNIT_US && first->period)
     r->asked_hz = 1e9 / (double)first->period;
-  if (us) r->achieved_hz = (double)t.ticks * 1e6 / (double)us;
+  if (us) r->achieved_hz = (double)t.of.ticks * 1e6 / (double)us;
   r->samples = samples_of(n);
   r->overruns = n[SPF_COUNTER_OVERRUNS];
   r->lost_buffer = n[SPF_COUNTER_LOST_BUFFER];
@@ -67,10 +72,11 @@ void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
     r->lua_broken[i] = n[SPF_COUNTER_LUA_BROKEN + i];
     r->host_broken[i] = n[SPF_COUNTER_HOST_BROKEN + i];
   }
-  if (t.handler.total) r->handler_mean_ns = n[SPF_COUNTER_HANDLER_NS] / t.handler.total;
+  if (t.of.handler.total)
+    r->handler_mean_ns = n[SPF_COUNTER_HANDLER_NS] / t.of.handler.total;
   r->handler_p99_ns = n[SPF_COUNTER_HANDLER_P99_NS];
   r->handler_max_ns = n[SPF_COUNTER_HANDLER_MAX_NS];
-  r->cpu_us = t.cpu_us;
+  r->cpu_us = t.of.cpu_us;
   r->wall_us = t.wall_us;
   r->sessions = t.sessions;
   r->replaced = (uint32_t)t.replaced;

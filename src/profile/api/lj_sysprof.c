@@ -8,10 +8,12 @@
 #include <errno.h>
 
 #include "lj_obj.h"
-#include "profile/api/lj_control.h"
+#include "profile/api/lj_options.h"
+#include "profile/api/lj_process.h"
+#include "profile/api/lj_sysprof.h"
+#include "profile/control/lj_ctlslot.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/session/lj_registry.h"
-#include "profile/api/lj_sysprof.h"
 
 #if !(LJ_TARGET_X64 && LJ_TARGET_LINUX && LJ_FR2)
 #error "sysprof needs Linux on x86-64 and a GC64 build of LuaJIT"
@@ -51,24 +53,6 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
   return o->nspec != 0;
 }
 
-int lj_sysprof_begin(void)
-{
-  int err;
-  lj_registry_lock();
-  err = lj_registry_begin();
-  lj_registry_unlock();
-  return err;
-}
-
-int lj_sysprof_sethelper(void)
-{
-  int err;
-  lj_registry_lock();
-  err = lj_registry_sethelper();
-  lj_registry_unlock();
-  return err;
-}
-
 int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
 		     const SysprofCallbacks *cb)
 {
@@ -78,12 +62,12 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
   int status, err = 0;
   why[0] = '\0';
   if (!read_options(&asked, opt, cb, why)) return PROFILE_ERRUSE;
-  lj_registry_lock();
+  lj_process_lock();
   p = lj_registry_get(G(L));
   status = PROFILE_ERRMEM;
-  if (!p || (err = lj_registry_begin()) != 0) goto out;
+  if (!p || (err = lj_process_begin()) != 0) goto out;
   status = PROFILE_ERRRUN;
-  if (p->running) goto out;
+  if (profile_isrunning(p)) goto out;
   lj_vmprofile_disown(p);
   if (!lj_hostwalk_warmup()) {
     status = PROFILE_ERRMEM;
@@ -92,10 +76,10 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
   }
   p->opt = asked;
   errno = 0;
-  status = lj_registry_start(p, why);
+  status = lj_process_start(p, why);
   err = errno;
 out:
-  lj_registry_unlock();
+  lj_process_unlock();
   errno = err;
   return status;
 }
@@ -104,13 +88,13 @@ int lj_sysprof_stop(global_State *g)
 {
   Profile *p;
   int status = PROFILE_ERRRUN;
-  lj_registry_lock();
+  lj_process_lock();
   p = lj_registry_of(g);
   if (p) {
     lj_vmprofile_disown(p);
-    if (p->running) status = lj_registry_end(p);
+    if (profile_isrunning(p)) status = lj_process_stop(p);
   }
-  lj_registry_unlock();
+  lj_process_unlock();
   return status;
 }
 
@@ -118,13 +102,13 @@ int lj_sysprof_dump(global_State *g)
 {
   Profile *p;
   int status = PROFILE_ERRRUN, err = 0;
-  lj_registry_lock();
+  lj_process_lock();
   p = lj_registry_of(g);
-  if (p && p->running) {
+  if (p && profile_isrunning(p)) {
     err = lj_vmprofile_dump(p);
     status = err ? PROFILE_ERRIO : PROFILE_SUCCESS;
   }
-  lj_registry_unlock();
+  lj_process_unlock();
   errno = err;
   return status;
 }
@@ -134,14 +118,14 @@ int lj_sysprof_moved(global_State *g)
   char *why = lj_options_errmsg();
   Profile *p;
   int status = PROFILE_ERRRUN, err = 0;
-  lj_control_moved(g);
-  lj_registry_lock();
+  lj_ctlslot_moved(g);
+  lj_process_lock();
   p = lj_registry_of(g);
-  if (p && p->running) {
+  if (p && profile_isrunning(p)) {
     err = lj_vmprofile_move(p, why);
     status = err ? PROFILE_ERRIO : PROFILE_SUCCESS;
   }
-  lj_registry_unlock();
+  lj_process_unlock();
   errno = err;
   return status;
 }
@@ -150,21 +134,9 @@ int lj_sysprof_isrunning(global_State *g)
 {
   Profile *p;
   int running;
-  lj_registry_lock();
+  lj_process_lock();
   p = lj_registry_of(g);
-  running = (p && p->running);
-  lj_registry_unlock();
+  running = (p && profile_isrunning(p));
+  lj_process_unlock();
   return running;
-}
-
-/* By the VM's own thread. */
-void lj_vmhooks_close(global_State *g)
-{
-  Profile *p = lj_registry_of(g);
-  lj_control_close(g);
-  if (!p) return; /* Never started. */
-  lj_registry_lock();
-  lj_registry_close(p);
-  lj_registry_remove(p);
-  lj_registry_unlock();
 }

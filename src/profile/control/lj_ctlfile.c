@@ -1,10 +1,9 @@
 /*
-** Control of VMs: the file that says what to do. Runs on the helper thread, but for
-** the beginning.
+** Control file.
 **
-** A file that has changed is obeyed when it has stayed as it is between two looks, so
-** that it is not read while it is written; one that is empty, as long as who empties it
-** first may take to write it.
+** A file that has changed is obeyed when two polls in a row find it the same, so that it
+** is not read while somebody writes it. An empty one has to stay so for more polls: who
+** empties a file first may need time to write it.
 */
 
 #define lj_ctlfile_c
@@ -19,18 +18,19 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
-#include "profile/api/lj_control.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/control/lj_ctlfile.h"
+#include "profile/control/lj_ctlsig.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
-#include "profile/base/lj_relaxed.h"
 
 #define WORD_MAX       64   /* Bytes of the file that are read. */
-#define EMPTY_LOOKS    10   /* Looks that a file has to be empty for. */
-#define TELL_LOOKS     20   /* Looks between two calls of a thread, at first, */
-#define TELL_LOOKS_MAX 4800 /* and at last. */
-#define SAID_MAX       10   /* Times that something wrong is said. */
+#define EMPTY_POLLS    10   /* Looks that a file has to be empty for. */
+#define WAKE_POLLS     20   /* Looks between two calls of a thread, at first, */
+#define WAKE_POLLS_MAX 4800 /* and at last. */
+#define LOGGED_MAX     10   /* Times that something wrong is logged. */
 
-static int said;
+static int logged;
 
 static void file_stat(const char *path, ControlFile *f, struct stat *st)
 {
@@ -78,7 +78,7 @@ const char *lj_ctlfile_begin(Control *c)
   int fd;
   file_stat(c->file, &c->done, &st);
   c->now = c->done;
-  c->looks = c->wait = c->waited = 0;
+  c->polls = c->wait = c->waited = 0;
   if (!c->done.exists) return NULL;
   if ((problem = file_problem(&st)) != NULL) return problem;
   fd = file_open(c->file, &problem);
@@ -131,7 +131,7 @@ static void file_obey(Control *c)
   if (!problem && (command = word_command(word)) == 0)
     problem = "begins with no word that is known; expected start, stop, dump or toggle";
   if (problem) {
-    if (said++ < SAID_MAX)
+    if (logged++ < LOGGED_MAX)
       lj_say(": control file '%s' %s; it is ignored", c->file, problem);
     return;
   }
@@ -141,37 +141,37 @@ static void file_obey(Control *c)
   else /* The latest word counts. */
     __atomic_store_n(&c->pending, command, __ATOMIC_RELAXED);
   relaxed_set(&c->asked, 0);
-  c->wait = TELL_LOOKS;
+  c->wait = WAKE_POLLS;
   c->waited = 0;
-  lj_ctlsig_tell(c);
+  lj_ctlsig_wake(c);
 }
 
 /* A thread that does not run the VM at the moment cannot ask for its safe point, and
 ** a request may get lost. A thread that waits is not to be woken for nothing often.
 */
-static void tell_again(Control *c)
+static void wake_again(Control *c)
 {
   if (!relaxed_get(&c->pending)) return;
   c->waited++;
   if (relaxed_get(&c->asked) && c->waited < c->wait) return;
-  if (c->waited >= c->wait && c->wait < TELL_LOOKS_MAX) c->wait *= 2;
+  if (c->waited >= c->wait && c->wait < WAKE_POLLS_MAX) c->wait *= 2;
   c->waited = 0;
-  lj_ctlsig_tell(c);
+  lj_ctlsig_wake(c);
 }
 
-void lj_ctlfile_look(Control *c)
+void lj_ctlfile_poll(Control *c)
 {
   struct stat st;
   ControlFile now;
-  tell_again(c);
+  wake_again(c);
   file_stat(c->file, &now, &st);
   if (!is_same(&now, &c->now)) {
     c->now = now;
-    c->looks = 0;
+    c->polls = 0;
     return;
   }
   if (is_same(&now, &c->done) ||
-      ++c->looks < (now.exists && now.size == 0 ? EMPTY_LOOKS : 1))
+      ++c->polls < (now.exists && now.size == 0 ? EMPTY_POLLS : 1))
     return;
   c->done = now;
   if (now.exists) file_obey(c);

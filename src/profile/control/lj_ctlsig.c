@@ -1,6 +1,5 @@
 /*
-** Control of VMs: the signal that starts and stops, and by which a VM's thread is
-** told. The handler makes system calls that do not wait, and no other.
+** Control signal. The handler makes no system call that waits.
 */
 
 #define lj_ctlsig_c
@@ -17,17 +16,20 @@
 
 #include "lj_obj.h"
 #include "lj_frame.h"
-#include "profile/api/lj_control.h"
-#include "profile/session/lj_safepoint.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
+
+#include "profile/control/lj_ctlsig.h"
+#include "profile/session/lj_safepoint.h"
 
 /* What a signal to a VM's thread carries: a tag and the slot. */
 #define VALUE_TAG      ((uintptr_t)0x5343 << 48)
 #define VALUE_TAG_MASK ((uintptr_t)0xffff << 48)
 
-/* By the VM's thread that adds a slot or frees one, see lj_control.c. */
+LJ_DATADEF Control lj_ctlsig_slots[CONTROLS_MAX];
+
+/* By the VM's thread that fills a slot or frees one, see lj_ctlslot.c. */
 static struct {
   int installed;
   struct sigaction oldsa; /* The program's. */
@@ -71,7 +73,7 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
   int is_told = info->si_code == SI_QUEUE && info->si_pid == getpid() &&
 		(value & VALUE_TAG_MASK) == VALUE_TAG;
   for (i = 0; i < CONTROLS_MAX; i++) {
-    Control *c = &lj_controls[i];
+    Control *c = &lj_ctlsig_slots[i];
     if (!__atomic_load_n(&c->g, __ATOMIC_ACQUIRE) || relaxed_get(&c->signo) != signo)
       continue;
     if (is_told) {
@@ -82,15 +84,15 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
       __atomic_fetch_xor(&c->pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);
     }
     if (relaxed_get(&c->tid) == tid) slot_ask(c, sp);
-    else if (!is_told) lj_ctlsig_tell(c);
+    else if (!is_told) lj_ctlsig_wake(c);
   }
   errno = saved_errno;
 }
 
-void lj_ctlsig_tell(const Control *c)
+void lj_ctlsig_wake(const Control *c)
 {
   lj_ossignal_send(getpid(), relaxed_get(&c->tid), relaxed_get(&c->signo),
-		   VALUE_TAG | (uintptr_t)(c - lj_controls));
+		   VALUE_TAG | (uintptr_t)(c - lj_ctlsig_slots));
 }
 
 /* -- Installation ------------------------------------------------------------ */
@@ -120,7 +122,7 @@ void lj_ctlsig_restore(int signo)
   int i, is_ours;
   if (!signals[signo].installed) return;
   for (i = 0; i < CONTROLS_MAX; i++)
-    if (lj_controls[i].g && lj_controls[i].signo == signo) return;
+    if (lj_ctlsig_slots[i].g && lj_ctlsig_slots[i].signo == signo) return;
   is_ours = lj_ossignal_ishandler(signo, control_signal, &now);
   if (is_ours < 0) return;
   if (is_ours) sigaction(signo, &signals[signo].oldsa, NULL);

@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
-#include "profile/output/lj_nosig.h"
-#include "profile/output/lj_log.h"
 #include "profile/base/lj_relaxed.h"
+#include "profile/output/lj_log.h"
+#include "profile/output/lj_nosig.h"
 
 #define READER_MS 200 /* For the reader of a standard error that is a pipe. */
 #define CUT_MAX   10  /* Files of which it is said that they are not whole. */

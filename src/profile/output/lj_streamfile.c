@@ -22,9 +22,9 @@
 #include <sys/stat.h>
 
 #include "profile/base/lj_nanotime.h"
-#include "profile/output/lj_outfile.h"
-#include "profile/output/lj_nosig.h"
 #include "profile/output/lj_log.h"
+#include "profile/output/lj_nosig.h"
+#include "profile/output/lj_outfile.h"
 #include "profile/output/lj_streamfile.h"
 
 #define PATIENCE_MS 1000 /* For the reader of a pipe that is full. */

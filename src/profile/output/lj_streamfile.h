@@ -21,6 +21,15 @@
 
 typedef struct OpenFile OpenFile;
 
+/* What a start says of its file. */
+typedef struct StreamFileOptions {
+  const char *path; /* As it was given, or the default one. */
+  int how;          /* OUTFILE_*. */
+  int shared;       /* Other sessions may write into it. */
+  int children;     /* Children of fork() are profiled, too. */
+  int told;         /* An end that nobody asked for reports what failed. */
+} StreamFileOptions;
+
 typedef struct StreamFile {
   OpenFile *file;                 /* Where the bytes go. */
   char *path;                     /* Absolute if there may be children. */

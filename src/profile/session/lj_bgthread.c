@@ -16,9 +16,9 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
-#include "profile/session/lj_bgthread.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/session/lj_bgthread.h"
 
 #define LOOK_NS ((uint64_t)BGTHREAD_LOOK_MS * 1000000)
 

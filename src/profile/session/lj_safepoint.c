@@ -20,7 +20,6 @@
 #include "lj_base.h"
 #include "profile/session/lj_safepoint.h"
 #include "profile/base/lj_relaxed.h"
-#include "profile/api/lj_sysprof.h"
 
 #if !LJ_HASPROFILE
 #error "sysprof needs the hook of LuaJIT's profiler: build without LUAJIT_DISABLE_PROFILE"
@@ -59,18 +58,17 @@ void lj_safepoint_keep(global_State *g)
   if (relaxed_get(&G2GG(g)->safepoint) != 0) set_hook(G2GG(g));
 }
 
-int lj_safepoint_reached(lua_State *L)
+int lj_safepoint_reached(global_State *g, int *what)
 {
-  global_State *g = G(L);
   uint32_t *wanted = &G2GG(g)->safepoint;
-  int what = 0, hooked = (g->hookmask & HOOK_PROFILE) != 0;
+  int hooked = (g->hookmask & HOOK_PROFILE) != 0;
+  *what = 0;
   do { /* Again, if a handler interrupts this. */
-    what |= (int)__atomic_exchange_n(wanted, 0, __ATOMIC_RELAXED);
+    *what |= (int)__atomic_exchange_n(wanted, 0, __ATOMIC_RELAXED);
     if (!hooked) {
       g->dispatchmode = MODE_ALL;
       update_table(g);
     }
   } while (relaxed_get(wanted) != 0);
-  if (what) lj_vmhooks_safepoint(L, what);
   return !hooked;
 }

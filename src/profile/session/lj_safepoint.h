@@ -22,14 +22,14 @@
 */
 LJ_FUNC void lj_safepoint_request(global_State *g, int what);
 
-/* Called by LuaJIT, which has written the table of bytecodes anew: keeps the hook in it
-** if a safe point is asked for.
+/* LuaJIT has written its dispatch table anew: put the hook in it again if a safe point is
+** asked for.
 */
 LJ_FUNC void lj_safepoint_keep(global_State *g);
 
-/* Called by LuaJIT's profiler: the VM is at a safe point. Returns 1 if there is nothing
-** left for it to do, as it did not set the hook itself.
+/* The VM is at a safe point. what gets what was asked for. Returns 1 if the hook was set
+** for that alone, so that jit.profile has nothing to do.
 */
-LJ_FUNC int lj_safepoint_reached(lua_State *L);
+LJ_FUNC int lj_safepoint_reached(global_State *g, int *what);
 
 #endif

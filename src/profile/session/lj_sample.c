@@ -1,5 +1,5 @@
 /*
-** The sample. Runs in the signal handler; see the header.
+** Sampler: the sample that a tick takes.
 */
 
 #define lj_sample_c
@@ -11,27 +11,27 @@
 
 #include "lj_obj.h"
 #include "lj_frame.h"
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/session/lj_bgthread.h"
-#include "profile/base/lj_nanotime.h"
 #include "profile/session/lj_safepoint.h"
 #include "profile/session/lj_sample.h"
-#include "profile/base/lj_relaxed.h"
 
 /* Longer than nearly all samples. */
 #define SAMPLE_LONG_NS 20000
 
 /* -- Custom backtracer ------------------------------------------------------- */
 
-/* The session whose backtracer runs on this thread. */
-static __thread Session *backtraced __attribute__((tls_model("initial-exec")));
+/* The sampler whose backtracer runs on this thread. */
+static __thread Sampler *backtraced __attribute__((tls_model("initial-exec")));
 
 /* Takes one frame. FrameList of the handler end at the interrupted address; if
 ** they do not, the backtracer has its own idea of where to start.
 */
 static void *backtrace_frame(int frame_no, void *addr)
 {
-  Session *s = backtraced;
+  Sampler *s = backtraced;
   uintptr_t pc = (uintptr_t)addr;
   FrameList *fr = &s->host_frames;
   if (frame_no < 1 || !addr) return NULL;
@@ -46,24 +46,24 @@ static void *backtrace_frame(int frame_no, void *addr)
   return addr;
 }
 
-static void backtrace(Session *s, const ucontext_t *uc)
+static void backtrace(Sampler *s, const ucontext_t *uc)
 {
-  Session *outer = backtraced;
+  Sampler *outer = backtraced;
   s->leaf_pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
   lj_framelist_reset(&s->host_frames);
   backtraced = s;
-  s->p->opt.cb.backtracer(backtrace_frame);
+  s->opt->cb.backtracer(backtrace_frame);
   backtraced = outer;
 }
 
 /* -- Which thread runs the VM ------------------------------------------------ */
 
 /* Innermost C frame of the coroutine that ran last, 0 if none is entered. */
-static uintptr_t vm_head(Session *s, lua_State **L)
+static uintptr_t vm_head(Sampler *s, lua_State **L)
 {
-  uintptr_t cur_L = (uintptr_t)relaxed_get(&s->p->g->cur_L.gcptr64);
+  uintptr_t cur_L = (uintptr_t)relaxed_get(&s->gate->g->cur_L.gcptr64);
   *L = NULL;
-  if (!lj_cframe_isthread(&s->peek, s->p->g, cur_L)) return 0;
+  if (!lj_cframe_isthread(&s->peek, s->gate->g, cur_L)) return 0;
   *L = (lua_State *)cur_L;
   return (uintptr_t)cframe_raw((*L)->cframe);
 }
@@ -76,29 +76,29 @@ static uintptr_t vm_head(Session *s, lua_State **L)
 ** will do there. Otherwise a thread with frames of the VM waits for it in C code.
 ** Host code on the VM's thread may call its API, for what no frame is needed.
 */
-static int vm_runs(Session *s)
+static int vm_runs(Sampler *s)
 {
-  Profile *p = s->p;
+  VmGate *gate = s->gate;
   const HostWalk *hs = &s->host;
   lua_State *L;
   uintptr_t head = vm_head(s, &L);
   if (hs->nvm > 0 && (hs->leaf == LEAF_VM || hs->vm[0].place != VMF_INTERP ||
 		      (head == hs->vm[0].cf && L == hs->vm[0].L))) {
-    profile_seton(p, s->tid);
+    vmgate_seton(gate, s->reader.tid);
     return 1;
   }
-  if (!profile_runson(p, s->tid)) return 0;
-  if (profile_isshared(p)) return hs->nvm == 0 && head == 0;
+  if (!vmgate_runson(gate, s->reader.tid)) return 0;
+  if (vmgate_isshared(gate)) return hs->nvm == 0 && head == 0;
   if (hs->nvm > 0) return 1;
   if (hs->broken >= 0) return head == 0 || !lj_hostwalk_iselsewhere(hs, head);
-  return head == 0 && mainthread(p->g)->cframe == NULL;
+  return head == 0 && mainthread(gate->g)->cframe == NULL;
 }
 
 /* -- Stacks ------------------------------------------------------------------ */
 
-static int vm_state(const Session *s)
+static int vm_state(const Sampler *s)
 {
-  int32_t st = s->p->g->vmstate;
+  int32_t st = s->gate->g->vmstate;
   if (st >= 0) return SPF_VMST_TRACE;
   switch (~st) {
   case LJ_VMST_GC: return SPF_VMST_GC;
@@ -118,7 +118,7 @@ static int vm_state(const Session *s)
 }
 
 /* refused: SPF_REFUSED_* of the reason. */
-static void lua_broken(Session *s, int reason, int refused)
+static void lua_broken(Sampler *s, int reason, int refused)
 {
   s->lua.broken = reason;
   s->lua.refused = refused;
@@ -127,7 +127,7 @@ static void lua_broken(Session *s, int reason, int refused)
 }
 
 /* Both sides know the boundaries between C and Lua: compare. */
-static void compare_sides(Session *s)
+static void compare_sides(Sampler *s)
 {
   uint32_t nvm = s->host.nvm, nbounds = s->lua.nbounds;
   FrameWord broken = frame_word(SPF_FRAME_BROKEN, SPF_BROKEN_JOIN);
@@ -144,15 +144,14 @@ static void compare_sides(Session *s)
 }
 
 /* The Lua side of a thread that runs the VM. */
-static void walk_lua(Session *s, ucontext_t *uc)
+static void walk_lua(Sampler *s, ucontext_t *uc)
 {
-  lua_State *moving = s->p->moving;
+  lua_State *moving = s->gate->moving;
   s->lua.in.moving = moving;
-  s->lua.in.moving_from = s->p->moving_from;
+  s->lua.in.moving_from = s->gate->moving_from;
   lj_luawalk_walk(&s->lua, uc);
   s->state = vm_state(s);
-  if (s->p->opt.mode == LUAM_SYSPROF_CALLGRAPH && !s->p->opt.cb.backtracer)
-    compare_sides(s);
+  if (s->opt->mode == LUAM_SYSPROF_CALLGRAPH && !s->opt->cb.backtracer) compare_sides(s);
   if (s->lua.broken >= 0 && moving)
     lua_broken(s, SPF_BROKEN_STACK_MOVE,
 	       s->lua.broken != SPF_BROKEN_CHAIN ? SPF_REFUSED_MOVE_OTHER
@@ -164,43 +163,41 @@ static void walk_lua(Session *s, ucontext_t *uc)
 ** are those of calls that wait for the VM, whose Lua frames cannot be read. Of
 ** the only thread that is sampled it is counted.
 */
-static void walk_nolua(Session *s)
+static void walk_nolua(Sampler *s)
 {
   s->lua.top = TOP_NONE;
   s->lua.broken = -1;
   s->lua.nbounds = 0;
   s->state = SPF_VMST_CFUNC;
-  if (s->host.nvm > 0 || s->p->opt.threads == LUAM_SYSPROF_THREADS_OWN)
+  if (s->host.nvm > 0 || s->opt->threads == LUAM_SYSPROF_THREADS_OWN)
     lua_broken(s, SPF_BROKEN_NOT_VM,
 	       s->host.no_vm_access ? SPF_REFUSED_VM_CHANGES
 	       : s->host.nvm == 0   ? SPF_REFUSED_VM_OUTSIDE
 				    : SPF_REFUSED_VM_WAITED);
 }
 
-/* Walk both stacks. Returns whether Lua data is in use, see walk_leave. */
-static int walk_both(Session *s, ucontext_t *uc)
+/* Walk both stacks. Returns whether the VM is being read: then the caller ends that. */
+static int walk_both(Sampler *s, ucontext_t *uc)
 {
-  Profile *p = s->p;
+  VmGate *gate = s->gate;
   int reads;
   lj_safeload_reset(&s->peek);
   lj_framelist_reset(&s->host_frames);
   lj_framelist_reset(&s->lua_frames);
-  __atomic_fetch_add(&p->readers, 1, __ATOMIC_SEQ_CST);
-  reads = !__atomic_load_n(&p->changing, __ATOMIC_SEQ_CST) || profile_runson(p, s->tid);
-  if (!reads) __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);
+  reads = vmgate_read_begin(gate, &s->reader);
   s->host.no_vm_access = !reads;
-  s->host.cross_thread = profile_isshared(p) || !profile_runson(p, s->tid);
+  s->host.cross_thread = vmgate_isshared(gate) || !vmgate_runson(gate, s->reader.tid);
   lj_hostwalk_walk(&s->host, uc);
   if (reads && !vm_runs(s)) {
-    __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);
+    vmgate_read_end(&s->reader);
     reads = 0;
   }
   if (reads) walk_lua(s, uc);
   else walk_nolua(s);
-  if (p->opt.mode != LUAM_SYSPROF_DEFAULT && p->opt.cb.backtracer) backtrace(s, uc);
+  if (s->opt->mode != LUAM_SYSPROF_DEFAULT && s->opt->cb.backtracer) backtrace(s, uc);
   lj_framelist_finish(&s->host_frames);
   lj_framelist_finish(&s->lua_frames);
-  if (p->opt.mode == LUAM_SYSPROF_LEAF) {
+  if (s->opt->mode == LUAM_SYSPROF_LEAF) {
     lj_framelist_keepleaf(&s->host_frames);
     lj_framelist_keepleaf(&s->lua_frames);
   }
@@ -210,7 +207,7 @@ static int walk_both(Session *s, ucontext_t *uc)
 /* -- Samples ----------------------------------------------------------------- */
 
 /* Bring totals up to date: all that are of CPU time, and that of an event. */
-static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
+static void totals(Sampler *s, const SampleEvent *of, uint64_t now_ns)
 {
   uint64_t cpu_us;
   int i;
@@ -218,7 +215,7 @@ static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
   cpu_us = s->begin_cpu_ns / 1000;
   relaxed_set(&s->cpu_us, s->cpu_before + cpu_us - s->cpu_base);
   for (i = 0; i < s->nevent; i++) {
-    SessionEvent *ev = &s->event[i];
+    SampleEvent *ev = &s->event[i];
     uint64_t now = cpu_us, total;
     if (ev->clock.spec.unit != SPF_UNIT_US) {
       if (ev != of) continue;
@@ -228,19 +225,19 @@ static void totals(Session *s, const SessionEvent *of, uint64_t now_ns)
     if (total > ev->total) ev->total = total;
     relaxed_set(&s->counters[SPF_COUNTER_TOTAL + i], ev->total);
   }
-  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (now_ns - s->p->start_ns) / 1000);
+  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (now_ns - s->start_ns) / 1000);
 }
 
 /* A chunk waits to be written: say so. The VM's own thread can be told only while it
 ** surely runs the VM.
 */
-static void ask_flush(Session *s, int runs_vm)
+static void ask_flush(Sampler *s, int runs_vm)
 {
-  if (s->p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD) lj_bgthread_wake();
-  else if (runs_vm && s->host.nvm > 0) lj_safepoint_request(s->p->g, SAFEPOINT_FLUSH);
+  if (s->opt->flush == LUAM_SYSPROF_FLUSH_THREAD) lj_bgthread_wake();
+  else if (runs_vm && s->host.nvm > 0) lj_safepoint_request(s->gate->g, SAFEPOINT_FLUSH);
 }
 
-static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
+static void take(Sampler *s, SampleEvent *ev, ucontext_t *uc, uint64_t now_ns)
 {
   int reads;
   totals(s, ev, now_ns);
@@ -251,23 +248,23 @@ static void take(Session *s, SessionEvent *ev, ucontext_t *uc, uint64_t now_ns)
     relaxed_add(&s->counters[SPF_COUNTER_LUA_BROKEN + s->lua.broken], 1);
     relaxed_add(&s->counters[SPF_COUNTER_REFUSED + s->lua.refused], 1);
   }
-  if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT) {
+  if (s->opt->mode != LUAM_SYSPROF_DEFAULT) {
     if (s->host.broken >= 0) {
       relaxed_add(&s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken], 1);
       relaxed_add(&s->counters[SPF_COUNTER_REFUSED + s->host.refused], 1);
     }
     /* The next sample stands for what a lost one would have, too. */
     if (lj_stream_sample(&s->stream, (int)(ev - s->event), s->state,
-			 (now_ns - s->p->origin_ns) / 1000, ev->total - ev->taken,
+			 (now_ns - s->origin_ns) / 1000, ev->total - ev->taken,
 			 &s->lua_frames, &s->host_frames))
       ev->taken = ev->total;
-    if (session_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
+    if (sampler_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
   }
-  if (reads) __atomic_fetch_sub(&s->p->readers, 1, __ATOMIC_SEQ_CST);
+  if (reads) vmgate_read_end(&s->reader);
 }
 
 /* Time that a tick has: of an event, which comes when it comes, since the last. */
-static uint64_t tick_interval(const SessionEvent *ev, uint64_t now_ns)
+static uint64_t tick_interval(const SampleEvent *ev, uint64_t now_ns)
 {
   return ev->clock.spec.unit == SPF_UNIT_US ? ev->clock.spec.period
 	 : ev->tick_ns                      ? now_ns - ev->tick_ns
@@ -277,7 +274,7 @@ static uint64_t tick_interval(const SessionEvent *ev, uint64_t now_ns)
 /* CPU time of the handler, which began real_ns ago. Another thread may have had the
 ** processor meanwhile: what takes longer than a sample does is asked for.
 */
-static uint64_t handler_ns(const Session *s, uint64_t real_ns)
+static uint64_t handler_ns(const Sampler *s, uint64_t real_ns)
 {
   uint64_t cpu_ns;
   if (real_ns < SAMPLE_LONG_NS) return real_ns;
@@ -285,7 +282,7 @@ static uint64_t handler_ns(const Session *s, uint64_t real_ns)
   return cpu_ns < real_ns ? cpu_ns : real_ns;
 }
 
-void lj_sample_account(Session *s)
+void lj_sample_account(Sampler *s)
 {
   uint64_t spent = s->spent_ns;
   if (spent == 0) return;
@@ -297,10 +294,10 @@ void lj_sample_account(Session *s)
   relaxed_set(&s->counters[SPF_COUNTER_HANDLER_P99_NS], hist_p99(&s->handler));
 }
 
-void lj_sample_tick(void *session, int event, int overrun, ucontext_t *uc)
+void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
 {
-  Session *s = (Session *)session;
-  SessionEvent *ev = &s->event[event];
+  Sampler *s = (Sampler *)sampler;
+  SampleEvent *ev = &s->event[event];
   uint64_t begin = ev->clock.begin_ns, end, spent, interval;
   if (__atomic_exchange_n(&s->in_handler, 1, __ATOMIC_ACQUIRE)) {
     relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);

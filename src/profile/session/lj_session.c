@@ -17,12 +17,12 @@
 
 #include "lj_obj.h"
 #include "luajit.h"
-#include "profile/clock/lj_clocksig.h"
-#include "profile/symbols/lj_heapname.h"
 #include "profile/base/lj_nanotime.h"
-#include "profile/session/lj_sample.h"
-#include "profile/base/lj_relaxed.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/clock/lj_clocksig.h"
+#include "profile/session/lj_session.h"
+#include "profile/symbols/lj_heapname.h"
 
 #define DUMP_WAIT_NS   100000 /* Between two looks at another thread's tick. */
 #define DUMP_TRIES     10000
@@ -44,11 +44,11 @@ static void totals_begin(Session *s)
 {
   uint64_t cpu_us = 0;
   int i;
-  thread_cpu_us(s->tid, &cpu_us);
+  thread_cpu_us(s->sm.reader.tid, &cpu_us);
   if (s->later) cpu_us = 0;
-  s->cpu_base = cpu_us;
-  for (i = 0; i < s->nevent; i++) {
-    SessionEvent *ev = &s->event[i];
+  s->sm.cpu_base = cpu_us;
+  for (i = 0; i < s->sm.nevent; i++) {
+    SampleEvent *ev = &s->sm.event[i];
     ev->base = ev->clock.spec.unit == SPF_UNIT_US ? cpu_us : lj_clocksig_total(&ev->clock);
   }
 }
@@ -56,10 +56,10 @@ static void totals_begin(Session *s)
 void lj_session_look(Session *s)
 {
   uint64_t cpu_us;
-  int i, alive = thread_cpu_us(s->tid, &cpu_us);
-  if (alive) s->seen_cpu_us = s->cpu_before + cpu_us - s->cpu_base;
-  for (i = 0; i < s->nevent; i++) {
-    SessionEvent *ev = &s->event[i];
+  int i, alive = thread_cpu_us(s->sm.reader.tid, &cpu_us);
+  if (alive) s->seen_cpu_us = s->sm.cpu_before + cpu_us - s->sm.cpu_base;
+  for (i = 0; i < s->sm.nevent; i++) {
+    SampleEvent *ev = &s->sm.event[i];
     if (!ev->is_open) continue;
     if (ev->clock.spec.unit != SPF_UNIT_US)
       ev->seen = ev->before + lj_clocksig_total(&ev->clock) - ev->base;
@@ -71,28 +71,28 @@ void lj_session_look(Session *s)
 static void totals_end(Session *s)
 {
   int i;
-  lj_sample_account(s);
-  if (s->seen_cpu_us > s->cpu_us) s->cpu_us = s->seen_cpu_us;
-  for (i = 0; i < s->nevent; i++) {
-    SessionEvent *ev = &s->event[i];
+  lj_sample_account(&s->sm);
+  if (s->seen_cpu_us > s->sm.cpu_us) s->sm.cpu_us = s->seen_cpu_us;
+  for (i = 0; i < s->sm.nevent; i++) {
+    SampleEvent *ev = &s->sm.event[i];
     if (ev->seen > ev->total) ev->total = ev->seen;
-    s->counters[SPF_COUNTER_TOTAL + i] = ev->total;
+    s->sm.counters[SPF_COUNTER_TOTAL + i] = ev->total;
   }
-  s->counters[SPF_COUNTER_WALL_US] = (mono_ns() - s->p->start_ns) / 1000;
+  s->sm.counters[SPF_COUNTER_WALL_US] = (mono_ns() - s->sm.start_ns) / 1000;
 }
 
 /* Its thread may be counting. */
-void lj_session_count(const Session *s, ProfileTotals *t)
+void lj_session_count(const Session *s, SessionTotals *t)
 {
-  uint64_t cpu_us = relaxed_get(&s->cpu_us), spent = relaxed_get(&s->spent_ns);
+  uint64_t cpu_us = relaxed_get(&s->sm.cpu_us), spent = relaxed_get(&s->sm.spent_ns);
   uint32_t i;
   for (i = 0; i < SPF_COUNTER__MAX; i++) {
-    uint64_t n = relaxed_get(&s->counters[i]);
+    uint64_t n = relaxed_get(&s->sm.counters[i]);
     if (i != SPF_COUNTER_HANDLER_MAX_NS && i != SPF_COUNTER_WALL_US) t->counters[i] += n;
     else if (n > t->counters[i]) t->counters[i] = n;
   }
   for (i = 0; i < HIST_CLASSES; i++) {
-    uint32_t n = relaxed_get(&s->handler.n[i]);
+    uint32_t n = relaxed_get(&s->sm.handler.n[i]);
     if (n) hist_add(&t->handler, i, n);
   }
   if (spent) { /* The last sample's. */
@@ -102,9 +102,9 @@ void lj_session_count(const Session *s, ProfileTotals *t)
     hist_add(&t->handler, hist_class(spent), 1);
   }
   t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
-  t->counters[SPF_COUNTER_LOST_WRITER] += relaxed_get(&s->queue.lost);
-  for (i = 0; i < (uint32_t)s->nevent; i++) t->used[i] = s->event[i].clock.spec;
-  t->ticks += relaxed_get(&s->event[0].samples);
+  t->counters[SPF_COUNTER_LOST_WRITER] += relaxed_get(&s->sm.queue.lost);
+  for (i = 0; i < (uint32_t)s->sm.nevent; i++) t->used[i] = s->sm.event[i].clock.spec;
+  t->ticks += relaxed_get(&s->sm.event[0].samples);
   t->cpu_us += cpu_us > s->seen_cpu_us ? cpu_us : s->seen_cpu_us;
 }
 
@@ -113,24 +113,24 @@ void lj_session_count(const Session *s, ProfileTotals *t)
 static void clocks_close(Session *s)
 {
   int i;
-  for (i = s->nevent; i-- > 0;)
-    if (s->event[i].is_open) {
-      lj_clock_close(&s->event[i].clock);
-      s->event[i].is_open = 0;
+  for (i = s->sm.nevent; i-- > 0;)
+    if (s->sm.event[i].is_open) {
+      lj_clock_close(&s->sm.event[i].clock);
+      s->sm.event[i].is_open = 0;
     }
 }
 
 static ClockStatus clocks_open(Session *s, char *why)
 {
   int i;
-  for (i = 0; i < s->nevent; i++) {
-    SessionEvent *ev = &s->event[i];
+  for (i = 0; i < s->sm.nevent; i++) {
+    SampleEvent *ev = &s->sm.event[i];
     ClockStatus status;
     ev->clock.sample = lj_sample_tick;
-    ev->clock.owner = s;
+    ev->clock.owner = &s->sm;
     ev->clock.event = i;
-    ev->clock.signo = s->p->opt.signo;
-    status = lj_clock_open(&ev->clock, &s->p->opt.spec[i], s->tid, why);
+    ev->clock.signo = s->sm.opt->signo;
+    status = lj_clock_open(&ev->clock, &s->sm.opt->spec[i], s->sm.reader.tid, why);
     if (status != CLOCK_OK) {
       int err = errno;
       clocks_close(s);
@@ -146,11 +146,11 @@ static ClockStatus clocks_open(Session *s, char *why)
 static int clocks_arm(Session *s, char *why)
 {
   int i;
-  for (i = 0; i < s->nevent; i++)
-    if (lj_clock_arm(&s->event[i].clock) != CLOCK_OK) {
+  for (i = 0; i < s->sm.nevent; i++)
+    if (lj_clock_arm(&s->sm.event[i].clock) != CLOCK_OK) {
       int err = errno ? errno : EINVAL;
       snprintf(why, CLOCK_ERRMSG_MAX, "the clock %s cannot be started: %s",
-	       s->event[i].clock.spec.name, strerror(err));
+	       s->sm.event[i].clock.spec.name, strerror(err));
       clocks_close(s);
       return err;
     }
@@ -182,59 +182,64 @@ static void memory_touch(uint8_t *buf, size_t size)
 
 /* -- Sessions ---------------------------------------------------------------- */
 
-Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later)
+Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later)
 {
+  const ProfileOptions *opt = plan->opt;
   Session *s = (Session *)memory_new(sizeof(Session), tid);
   if (!s) return NULL;
-  s->p = p;
-  s->tid = tid;
-  s->number = p->opt.number + p->nsession;
-  s->nevent = p->opt.nspec;
+  s->sm.opt = opt;
+  s->sm.gate = plan->gate;
+  s->sm.start_ns = plan->start_ns;
+  s->sm.origin_ns = plan->origin_ns;
+  s->sm.reader.tid = tid;
+  s->sm.nevent = opt->nspec;
+  s->pid = plan->pid;
+  s->number = opt->number + plan->nsession;
   s->later = later;
-  s->host.pk = &s->peek;
-  s->host.g = p->g;
-  s->host.frames = p->opt.cb.backtracer || p->opt.mode == LUAM_SYSPROF_DEFAULT
-		     ? NULL
-		     : &s->host_frames;
-  s->host.few_vm_frames = p->opt.mode != LUAM_SYSPROF_CALLGRAPH;
-  s->lua.in.pk = &s->peek;
-  s->lua.in.g = p->g;
-  s->lua.in.hs = &s->host;
-  s->lua.funcs = &s->symtab.funcs;
-  s->lua.frames = &s->lua_frames;
-  s->lua.memo.least = LUAMEMO_LEAST;
-  s->lua.leaf_only = (p->opt.mode == LUAM_SYSPROF_LEAF);
-  if (p->opt.mode == LUAM_SYSPROF_DEFAULT) return s;
+  s->sm.host.pk = &s->sm.peek;
+  s->sm.host.g = plan->gate->g;
+  s->sm.host.frames = opt->cb.backtracer || opt->mode == LUAM_SYSPROF_DEFAULT
+			? NULL
+			: &s->sm.host_frames;
+  s->sm.host.few_vm_frames = opt->mode != LUAM_SYSPROF_CALLGRAPH;
+  s->sm.lua.in.pk = &s->sm.peek;
+  s->sm.lua.in.g = plan->gate->g;
+  s->sm.lua.in.hs = &s->sm.host;
+  s->sm.lua.funcs = &s->sm.symtab.funcs;
+  s->sm.lua.frames = &s->sm.lua_frames;
+  s->sm.lua.memo.least = LUAMEMO_LEAST;
+  s->sm.lua.leaf_only = (opt->mode == LUAM_SYSPROF_LEAF);
+  if (opt->mode == LUAM_SYSPROF_DEFAULT) return s;
   if (!buf) {
-    buf = s->buf = (uint8_t *)memory_new(p->opt.len, tid);
+    buf = s->buf = (uint8_t *)memory_new(opt->len, tid);
     if (!buf) {
       munmap(s, sizeof(Session));
       return NULL;
     }
   } else {
-    memory_touch(buf, p->opt.len);
+    memory_touch(buf, opt->len);
   }
-  if (p->opt.flush == LUAM_SYSPROF_FLUSH_HANDLER) {
-    lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf, p->opt.len,
-		   p->opt.cb.writer, p->opt.ctx, s->number);
+  if (opt->flush == LUAM_SYSPROF_FLUSH_HANDLER) {
+    lj_stream_init(&s->sm.stream, &s->sm.symtab, s->sm.counters, (uint32_t)tid, buf,
+		   opt->len, opt->cb.writer, opt->ctx, s->number);
   } else {
-    ChunkQueue *q = s->stream.queue = &s->queue;
-    lj_chunkqueue_init(q, buf, p->opt.len, p->opt.cb.writer, p->opt.ctx);
-    lj_stream_init(&s->stream, &s->symtab, s->counters, (uint32_t)tid, buf, q->size,
-		   lj_chunkqueue_put, q, s->number);
+    ChunkQueue *q = s->sm.stream.queue = &s->sm.queue;
+    lj_chunkqueue_init(q, buf, opt->len, opt->cb.writer, opt->ctx);
+    lj_stream_init(&s->sm.stream, &s->sm.symtab, s->sm.counters, (uint32_t)tid, buf,
+		   q->size, lj_chunkqueue_put, q, s->number);
   }
   return s;
 }
 
 void lj_session_forget(Session *s)
 {
-  if (s->buf) munmap(s->buf, s->p->opt.len);
+  if (s->buf) munmap(s->buf, s->sm.opt->len);
   munmap(s, sizeof(Session));
 }
 
 void lj_session_free(Session *s)
 {
-  if (session_isqueued(s)) lj_chunkqueue_end(&s->queue);
+  if (sampler_isqueued(&s->sm)) lj_chunkqueue_end(&s->sm.queue);
   lj_session_forget(s);
 }
 
@@ -247,45 +252,46 @@ static void meta_number(Session *s, const char *key, unsigned long long n)
 {
   char num[40];
   snprintf(num, sizeof(num), "%llu", n);
-  lj_stream_meta(&s->stream, key, num);
+  lj_stream_meta(&s->sm.stream, key, num);
 }
 
 /* Write down what the profile is of. Returns 0, or an errno. */
 static int describe(Session *s)
 {
   static const char *const modes[] = { "default", "leaf", "callgraph" };
-  const Profile *p = s->p;
+  const ProfileOptions *opt = s->sm.opt;
   char clocks[SPF_EVENTS_MAX * CLOCK_NAME_MAX], name[OSTHREAD_NAME_MAX];
   size_t n = 0;
   int i;
   clocks[0] = '\0';
-  for (i = 0; i < p->opt.nspec && n < sizeof(clocks); i++)
+  for (i = 0; i < opt->nspec && n < sizeof(clocks); i++)
     n += (size_t)snprintf(clocks + n, sizeof(clocks) - n, "%s%s", i ? "," : "",
-			  p->opt.spec[i].name);
-  lj_stream_meta(&s->stream, "clock", clocks);
-  meta_number(s, "interval_ns", p->opt.interval_ns);
-  lj_stream_meta(&s->stream, "mode", modes[p->opt.mode]);
-  meta_number(s, "pid", (unsigned long long)p->pid);
+			  opt->spec[i].name);
+  lj_stream_meta(&s->sm.stream, "clock", clocks);
+  meta_number(s, "interval_ns", opt->interval_ns);
+  lj_stream_meta(&s->sm.stream, "mode", modes[opt->mode]);
+  meta_number(s, "pid", (unsigned long long)s->pid);
   meta_number(s, "start_time", (unsigned long long)time(NULL));
-  lj_stream_meta(&s->stream, "base", LUAJIT_VERSION);
-  for (i = 0; i < s->nevent; i++) {
-    const ClockSpec *spec = &s->event[i].clock.spec;
-    lj_stream_event(&s->stream, i, spec->name, spec->unit, spec->period);
+  lj_stream_meta(&s->sm.stream, "base", LUAJIT_VERSION);
+  for (i = 0; i < s->sm.nevent; i++) {
+    const ClockSpec *spec = &s->sm.event[i].clock.spec;
+    lj_stream_event(&s->sm.stream, i, spec->name, spec->unit, spec->period);
   }
-  lj_osthread_name(s->tid, name);
-  if (name[0]) lj_stream_thread(&s->stream, name);
-  return lj_stream_begin(&s->stream);
+  lj_osthread_name(s->sm.reader.tid, name);
+  if (name[0]) lj_stream_thread(&s->sm.stream, name);
+  return lj_stream_begin(&s->sm.stream);
 }
 
 int lj_session_begin(Session *s, char *why)
 {
-  if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT) {
+  if (s->sm.opt->mode != LUAM_SYSPROF_DEFAULT) {
     int err = describe(s);
     if (err) return err;
   }
-  if (s->tid == lj_osthread_self()) lj_osthread_stack(&s->host.stack_lo, &s->host.stack_hi);
+  if (s->sm.reader.tid == lj_osthread_self())
+    lj_osthread_stack(&s->sm.host.stack_lo, &s->sm.host.stack_hi);
   s->seen = 1;
-  lj_safeload_reset(&s->peek);
+  lj_safeload_reset(&s->sm.peek);
   totals_begin(s);
   return clocks_arm(s, why);
 }
@@ -299,10 +305,11 @@ void lj_session_halt(Session *s)
 
 int lj_session_end(Session *s, int with_names)
 {
-  if (s->p->opt.mode == LUAM_SYSPROF_DEFAULT) return 0;
+  if (s->sm.opt->mode == LUAM_SYSPROF_DEFAULT) return 0;
   if (with_names)
-    s->symtab.vm_readable = lj_heapname_find(&s->symtab.funcs, &s->peek, s->p->g);
-  return lj_stream_end(&s->stream);
+    s->sm.symtab.vm_readable = lj_heapname_find(&s->sm.symtab.funcs, &s->sm.peek,
+						s->sm.gate->g);
+  return lj_stream_end(&s->sm.stream);
 }
 
 /* A tick of another thread takes its time; one that was jumped out of never ends. */
@@ -310,30 +317,32 @@ int lj_session_dump(Session *s, int with_names)
 {
   static const struct timespec wait = { 0, DUMP_WAIT_NS };
   int tries = 0, err;
-  if (s->p->opt.mode == LUAM_SYSPROF_DEFAULT) return 0;
-  while (__atomic_exchange_n(&s->in_handler, 1, __ATOMIC_ACQUIRE)) {
+  if (s->sm.opt->mode == LUAM_SYSPROF_DEFAULT) return 0;
+  while (__atomic_exchange_n(&s->sm.in_handler, 1, __ATOMIC_ACQUIRE)) {
     if (++tries == DUMP_TRIES) return EBUSY;
     nanosleep(&wait, NULL);
   }
-  lj_sample_account(s);
+  lj_sample_account(&s->sm);
   if (with_names)
-    s->symtab.vm_readable = lj_heapname_find(&s->symtab.funcs, &s->peek, s->p->g);
-  err = lj_stream_dump(&s->stream);
-  s->symtab.vm_readable = 0;
-  __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
+    s->sm.symtab.vm_readable = lj_heapname_find(&s->sm.symtab.funcs, &s->sm.peek,
+						s->sm.gate->g);
+  err = lj_stream_dump(&s->sm.stream);
+  s->sm.symtab.vm_readable = 0;
+  __atomic_store_n(&s->sm.in_handler, 0, __ATOMIC_RELEASE);
   return err;
 }
 
 int lj_session_move(Session *s, char *why)
 {
   int i;
-  if (s->tid == lj_osthread_self()) return 0;
+  if (s->sm.reader.tid == lj_osthread_self()) return 0;
   lj_session_halt(s);
-  s->tid = lj_osthread_self();
-  s->cpu_before = s->cpu_us;
-  for (i = 0; i < s->nevent; i++) s->event[i].before = s->event[i].total;
-  lj_osthread_stack(&s->host.stack_lo, &s->host.stack_hi);
-  if (s->p->opt.mode != LUAM_SYSPROF_DEFAULT) lj_stream_move(&s->stream, (uint32_t)s->tid);
+  s->sm.reader.tid = lj_osthread_self();
+  s->sm.cpu_before = s->sm.cpu_us;
+  for (i = 0; i < s->sm.nevent; i++) s->sm.event[i].before = s->sm.event[i].total;
+  lj_osthread_stack(&s->sm.host.stack_lo, &s->sm.host.stack_hi);
+  if (s->sm.opt->mode != LUAM_SYSPROF_DEFAULT)
+    lj_stream_move(&s->sm.stream, (uint32_t)s->sm.reader.tid);
   if (clocks_open(s, why) != CLOCK_OK) return errno ? errno : EINVAL;
   s->later = 0;
   totals_begin(s);

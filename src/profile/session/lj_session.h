@@ -1,11 +1,8 @@
 /*
-** Sessions: what is sampled of one thread for one VM. What the sessions of a VM share
-** is its profile, see lj_vmprofile.h.
+** Session of a thread: its sampler, memory, clocks and stream, from begin to end.
+** Context: under the lock, on any thread, outside of the handler.
 **
-** A session has its events with their clocks, its memory, its stream and its
-** counters; nothing of it is used by another thread while its clocks run. The
-** sample itself is taken by lj_sample.c, in the signal handler; what is here
-** runs outside of it, under the lock of lj_registry.h, on any thread:
+** While its clocks run, only the handler on its thread touches the sampler, lj_sample.h.
 **
 **   new -> open -> begin -> (ticks) -> halt -> end -> free
 */
@@ -13,65 +10,55 @@
 #ifndef _LJ_SESSION_H
 #define _LJ_SESSION_H
 
-#include "profile/lua/lj_luawalk.h"
-#include "profile/stream/lj_stream.h"
-#include "profile/session/lj_vmprofile.h"
-#include "profile/stream/lj_chunkqueue.h"
+#include <sys/types.h>
 
-/* An event of a session. A total is what happened on the session's threads since
-** its start, in the event's unit; a sample stands for what was added since the
-** last sample that could be kept.
-*/
-typedef struct SessionEvent {
-  Clock clock;
-  int is_open;      /* The clock has been opened. */
-  uint64_t before;  /* Total of the threads before this one. */
-  uint64_t base;    /* What the clock said when this one began. */
-  uint64_t total;   /* As the last tick has it. Handler only. */
-  uint64_t seen;    /* As the last look has it. */
-  uint64_t taken;   /* What the kept samples stand for. */
-  uint64_t samples; /* Samples taken. */
-  uint64_t tick_ns; /* Time of the last tick. */
-} SessionEvent;
+#include "profile/session/lj_sample.h"
+
+/* What all sessions of a profile share. */
+typedef struct SessionPlan {
+  const ProfileOptions *opt;
+  VmGate *gate;
+  pid_t pid;          /* Process that started the profile. */
+  uint64_t start_ns;  /* CLOCK_MONOTONIC at the start. */
+  uint64_t origin_ns; /* Where the times of its streams begin. */
+  uint32_t nsession;  /* Sessions begun so far. */
+} SessionPlan;
+
+/* What several sessions count, together. */
+typedef struct SessionTotals {
+  ClockSpec used[SPF_EVENTS_MAX]; /* Clocks as they are used. */
+  uint64_t counters[SPF_COUNTER__MAX];
+  Hist handler;    /* Time in the handler. */
+  uint64_t ticks;  /* Samples of the first event. */
+  uint64_t cpu_us; /* CPU time of the threads. */
+} SessionTotals;
 
 typedef struct Session {
-  struct Session *next; /* In the list of its profile. */
-  /* Set before the start. */
-  Profile *p;
-  volatile int tid; /* The thread. */
-  uint32_t number;  /* In the file. */
-  uint8_t *buf;     /* Buffer of its own, or NULL. */
-  int nevent;
+  Sampler sm;           /* First: its reader links the sessions of a profile. */
+  pid_t pid;            /* Process that started the profile. */
+  uint32_t number;      /* In the file. */
+  uint8_t *buf;         /* Buffer of its own, or NULL. */
   int later;            /* The thread began after the profile. */
-  int seen;             /* It was there at the last look. */
-  uint64_t cpu_before;  /* CPU time of the threads before this one, */
-  uint64_t cpu_base;    /* of this one when it began, */
-  uint64_t cpu_us;      /* and of all, as the last tick has it, */
-  uint64_t seen_cpu_us; /* or the last look. */
-  /* Handler only, while the clocks run. */
-  int in_handler;         /* Guards against a nested tick, and in a dump. */
-  int state;              /* SPF_VMST_* of the current sample. */
-  uint64_t rest_until_ns; /* No sample is taken before. */
-  uint64_t begin_cpu_ns;  /* Thread's CPU time when the tick began. */
-  uint64_t spent_ns;      /* In the handler, for the last sample; not counted
-				** yet, because the count takes time as well. */
-  uintptr_t leaf_pc;      /* Interrupted address, for backtracers. */
-  SessionEvent event[SPF_EVENTS_MAX];
-  uint64_t counters[SPF_COUNTER__MAX];
-  Hist handler;
-  SafeLoad peek;
-  HostWalk host;
-  LuaWalk lua;
-  FrameList host_frames, lua_frames;
-  Symtab symtab;
-  Stream stream;
-  ChunkQueue queue; /* Of its chunks, unless the handler writes them. */
+  int seen;             /* It was there at the last scan. */
+  uint64_t seen_cpu_us; /* CPU time as the last poll has it. */
 } Session;
+
+/* The session that a gate's reader belongs to; NULL of NULL. */
+static LJ_AINLINE Session *session_of(VmReader *reader)
+{
+  return (Session *)reader;
+}
+
+/* The next session of its profile, or NULL. Under the lock, or in a hook. */
+static LJ_AINLINE Session *session_next(const Session *s)
+{
+  return session_of(__atomic_load_n(&s->sm.reader.next, __ATOMIC_SEQ_CST));
+}
 
 /* A session of a thread, with a buffer, or NULL for one of its own. later: the
 ** thread began after the profile. NULL without memory.
 */
-LJ_FUNC Session *lj_session_new(Profile *p, int tid, uint8_t *buf, int later);
+LJ_FUNC Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later);
 
 /* Open its clocks. CLOCK_ERROR: errno and why, of CLOCK_ERRMSG_MAX bytes, say more. */
 LJ_FUNC ClockStatus lj_session_open(Session *s, char *why);
@@ -83,12 +70,6 @@ LJ_FUNC int lj_session_begin(Session *s, char *why);
 
 /* Stop its clocks: no tick comes any more. */
 LJ_FUNC void lj_session_halt(Session *s);
-
-/* Does the handler leave the chunks to be written? */
-static LJ_AINLINE int session_isqueued(const Session *s)
-{
-  return s->stream.queue != NULL;
-}
 
 /* Write what there is so far, with names as by lj_session_end; the clocks go on, and
 ** ticks of another thread that come meanwhile are lost. On the VM's thread, with the
@@ -115,6 +96,6 @@ LJ_FUNC int lj_session_move(Session *s, char *why);
 LJ_FUNC void lj_session_look(Session *s);
 
 /* Add what it has counted. */
-LJ_FUNC void lj_session_count(const Session *s, ProfileTotals *t);
+LJ_FUNC void lj_session_count(const Session *s, SessionTotals *t);
 
 #endif

@@ -1,23 +1,22 @@
 /*
-** The profile of a VM; see the header.
+** Profile of a VM: the list of its sessions.
 */
 
 #define lj_vmprofile_c
 #define LUA_CORE
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lj_obj.h"
-#include "profile/clock/lj_clockaction.h"
 #include "profile/base/lj_nanotime.h"
-#include "profile/session/lj_session.h"
-#include "profile/base/lj_relaxed.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/clock/lj_clockaction.h"
+#include "profile/session/lj_session.h"
 #include "profile/session/lj_vmprofile.h"
 
 /* Start of the latest one that was a file's first. Under the lock. */
@@ -25,46 +24,15 @@ static uint64_t origin_ns;
 
 /* -- End --------------------------------------------------------------------- */
 
-/* No hook uses the list of sessions any more as it was before. */
-static void wait_for_hook(Profile *p)
-{
-  int tid;
-  while ((tid = __atomic_load_n(&p->in_hook, __ATOMIC_SEQ_CST)) != 0 &&
-	 tid != lj_osthread_self() && lj_osthread_exists(tid))
-    sched_yield();
-}
-
-/* Does no other thread run the VM? If one does, it may free the coroutine that is
-** looked at, so this counts as a reader.
-*/
-static int vm_isours(Profile *p)
-{
-  uintptr_t cur_L;
-  int ours = 0;
-  if (profile_runson(p, lj_osthread_self()) || !lj_osthread_exists(relaxed_get(&p->vm_tid)))
-    return 1;
-  __atomic_fetch_add(&p->readers, 1, __ATOMIC_SEQ_CST);
-  if (!__atomic_load_n(&p->changing, __ATOMIC_SEQ_CST)) {
-    cur_L = (uintptr_t)relaxed_get(&p->g->cur_L.gcptr64);
-    ours = cur_L && lj_osthread_onstack(((lua_State *)cur_L)->cframe);
-  }
-  __atomic_fetch_sub(&p->readers, 1, __ATOMIC_SEQ_CST);
-  return ours;
-}
-
 /* Take a session without clocks off its profile, having completed its stream;
 ** buf gets the buffer that it had last. Returns 0 or the errno of a failed writer.
 */
-static int session_close(Session *s, int with_names, uint8_t **buf)
+static int session_close(Profile *p, Session *s, int with_names, uint8_t **buf)
 {
-  Profile *p = s->p;
-  Session *volatile *link = &p->first;
   int err = lj_session_end(s, with_names);
-  *buf = session_isqueued(s) ? p->opt.buf : s->stream.wb.buf;
-  while (*link != s) link = &(*link)->next;
-  __atomic_store_n(link, s->next, __ATOMIC_SEQ_CST);
-  wait_for_hook(p);
-  lj_session_count(s, &p->ended);
+  *buf = sampler_isqueued(&s->sm) ? p->opt.buf : s->sm.stream.wb.buf;
+  lj_vmgate_remove(&p->gate, &s->sm.reader);
+  lj_session_count(s, &p->ended.of);
   lj_session_free(s);
   return err;
 }
@@ -80,10 +48,10 @@ static int call_on_stop(Profile *p, uint8_t *buf)
 /* Has the program taken the signal away, now or when this was asked before? */
 static int is_replaced(Profile *p)
 {
-  const Session *s = p->first;
+  const Session *s = profile_first(p);
   int i;
-  for (i = 0; s && i < s->nevent; i++)
-    if (s->event[i].is_open && lj_clockaction_isreplaced(s->event[i].clock.signo))
+  for (i = 0; s && i < s->sm.nevent; i++)
+    if (s->sm.event[i].is_open && lj_clockaction_isreplaced(s->sm.event[i].clock.signo))
       p->ended.replaced = 1;
   return p->ended.replaced;
 }
@@ -91,11 +59,10 @@ static int is_replaced(Profile *p)
 void lj_vmprofile_halt(Profile *p)
 {
   Session *s;
-  p->with_names = vm_isours(p);
+  p->with_names = lj_vmgate_isours(&p->gate);
   is_replaced(p);
-  for (s = p->first; s; s = s->next) lj_session_halt(s);
-  __atomic_store_n(&p->running, 0, __ATOMIC_SEQ_CST);
-  wait_for_hook(p);
+  for (s = profile_first(p); s; s = session_next(s)) lj_session_halt(s);
+  lj_vmgate_stop(&p->gate);
 }
 
 int lj_vmprofile_end(Profile *p)
@@ -103,11 +70,11 @@ int lj_vmprofile_end(Profile *p)
   Session *s;
   uint8_t *buf = NULL;
   int err = 0, stop_err;
-  while ((s = p->first) != NULL) {
-    int res = session_close(s, p->with_names, &buf); /* The first is last. */
+  while ((s = profile_first(p)) != NULL) {
+    int res = session_close(p, s, p->with_names, &buf); /* The first is last. */
     if (res) err = res;
   }
-  p->ended.wall_us = p->ended.counters[SPF_COUNTER_WALL_US];
+  p->ended.wall_us = p->ended.of.counters[SPF_COUNTER_WALL_US];
   stop_err = call_on_stop(p, buf);
   if (!err) err = stop_err;
   errno = err;
@@ -124,28 +91,27 @@ void lj_vmprofile_disown(Profile *p)
 /* -- All threads ------------------------------------------------------------- */
 
 /* A thread has ended. */
-static void thread_end(Session *s)
+static void thread_end(Profile *p, Session *s)
 {
   uint8_t *buf;
   lj_session_halt(s);
-  session_close(s, 0, &buf);
+  session_close(p, s, 0, &buf);
 }
 
 /* Sample one more thread. Returns 0 if it cannot be; it may have ended by now. */
 static int thread_begin(Profile *p, int tid, int later)
 {
   char why[CLOCK_ERRMSG_MAX];
-  Session *s = lj_session_new(p, tid, NULL, later);
+  Session *s = lj_session_new(&p->plan, tid, NULL, later);
   if (!s) return 0;
   if (lj_session_open(s, why) != CLOCK_OK) {
     lj_session_free(s);
     return 0;
   }
-  p->nsession++;
-  s->next = p->first;
-  __atomic_store_n(&p->first, s, __ATOMIC_SEQ_CST);
+  p->plan.nsession++;
+  lj_vmgate_add(&p->gate, &s->sm.reader);
   if (lj_session_begin(s, why) != 0) {
-    thread_end(s);
+    thread_end(p, s);
     return 0;
   }
   return 1;
@@ -161,8 +127,8 @@ static void thread_found(void *ctx, int tid)
 {
   ThreadScan *scan = (ThreadScan *)ctx;
   Session *s;
-  for (s = scan->p->first; s; s = s->next)
-    if (s->tid == tid) {
+  for (s = profile_first(scan->p); s; s = session_next(s))
+    if (s->sm.reader.tid == tid) {
       s->seen = 1;
       return;
     }
@@ -173,10 +139,10 @@ static void thread_found(void *ctx, int tid)
 /* The first session stays, and has what is counted outside of the handlers. */
 static void count_unsampled(Profile *p, uint64_t n)
 {
-  Session *s = p->first;
-  while (s->next) s = s->next;
-  if (n > relaxed_get(&s->counters[SPF_COUNTER_UNSAMPLED]))
-    relaxed_set(&s->counters[SPF_COUNTER_UNSAMPLED], n);
+  Session *s = profile_first(p), *next;
+  while ((next = session_next(s)) != NULL) s = next;
+  if (n > relaxed_get(&s->sm.counters[SPF_COUNTER_UNSAMPLED]))
+    relaxed_set(&s->sm.counters[SPF_COUNTER_UNSAMPLED], n);
 }
 
 static void thread_ignore(void *ctx, int tid)
@@ -192,44 +158,49 @@ void lj_vmprofile_scan(Profile *p, int later)
   scan.p = p;
   scan.later = later;
   scan.unsampled = 0;
-  for (s = p->first; s; s = s->next) s->seen = 0;
+  for (s = profile_first(p); s; s = session_next(s)) s->seen = 0;
   if (!lj_osthread_each(thread_found, &scan)) return;
   count_unsampled(p, scan.unsampled);
-  for (s = p->first; s; s = next) {
-    next = s->next;
+  for (s = profile_first(p); s; s = next) {
+    next = session_next(s);
     if (s->seen) {
       lj_session_look(s);
     } else if (next) { /* The first one has the buffer for on_stop: it stays. */
-      thread_end(s);
+      thread_end(p, s);
     }
   }
 }
 
+ChunkQueue *lj_vmprofile_claim(const Profile *p)
+{
+  Session *s;
+  for (s = profile_first(p); s; s = session_next(s))
+    if (sampler_isqueued(&s->sm) && lj_chunkqueue_claim(&s->sm.queue)) return &s->sm.queue;
+  return NULL;
+}
+
 /* -- Begin ------------------------------------------------------------------- */
 
-int lj_vmprofile_ishelped(const Profile *p)
+int lj_vmprofile_needsthread(const Profile *p)
 {
-  return p->running && (p->opt.threads == LUAM_SYSPROF_THREADS_ALL ||
-			p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD);
+  return profile_isrunning(p) && (p->opt.threads == LUAM_SYSPROF_THREADS_ALL ||
+				  p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD);
 }
 
 int lj_vmprofile_open(Profile *p, char *why)
 {
   Session *s;
   int err;
-  p->pid = getpid();
-  p->start_ns = mono_ns();
+  p->plan.opt = &p->opt;
+  p->plan.gate = &p->gate;
+  p->plan.pid = getpid();
+  p->plan.start_ns = mono_ns();
   /* Sessions that join a file have its times. */
-  if (p->opt.number == 0 || origin_ns == 0) origin_ns = p->start_ns;
-  p->origin_ns = origin_ns;
-  /* The VM may be in a hook meanwhile, which it leaves by itself. */
-  relaxed_set(&p->vm_tid, lj_osthread_self());
-  relaxed_set(&p->shared, 0);
-  relaxed_set(&p->changing, 0);
-  relaxed_set(&p->readers, 0);
-  relaxed_set(&p->moving, NULL);
-  p->nsession = 0;
-  s = lj_session_new(p, p->vm_tid, p->opt.buf, 0);
+  if (p->opt.number == 0 || origin_ns == 0) origin_ns = p->plan.start_ns;
+  p->plan.origin_ns = origin_ns;
+  p->plan.nsession = 0;
+  lj_vmgate_open(&p->gate);
+  s = lj_session_new(&p->plan, lj_osthread_self(), p->opt.buf, 0);
   if (!s) return PROFILE_ERRMEM;
   switch (lj_session_open(s, why)) {
   case CLOCK_OK: break;
@@ -240,9 +211,9 @@ int lj_vmprofile_open(Profile *p, char *why)
     errno = err;
     return PROFILE_ERRIO;
   }
-  p->nsession = 1;
-  p->first = s;
-  __atomic_store_n(&p->running, 1, __ATOMIC_SEQ_CST);
+  p->plan.nsession = 1;
+  lj_vmgate_add(&p->gate, &s->sm.reader);
+  lj_vmgate_run(&p->gate);
   return PROFILE_SUCCESS;
 }
 
@@ -257,7 +228,7 @@ int lj_vmprofile_begin(Profile *p, char *why)
 	     strerror(err));
     return err;
   }
-  err = lj_session_begin(p->first, why);
+  err = lj_session_begin(profile_first(p), why);
   if (err) return err;
   memset(&p->ended, 0, sizeof(p->ended));
   if (all) lj_vmprofile_scan(p, 0);
@@ -266,11 +237,10 @@ int lj_vmprofile_begin(Profile *p, char *why)
 
 void lj_vmprofile_abandon(Profile *p)
 {
-  Session *s = p->first;
+  Session *s = profile_first(p);
   lj_session_halt(s);
-  __atomic_store_n(&p->running, 0, __ATOMIC_SEQ_CST);
-  wait_for_hook(p);
-  p->first = NULL;
+  lj_vmgate_stop(&p->gate);
+  lj_vmgate_remove(&p->gate, &s->sm.reader);
   lj_session_free(s);
 }
 
@@ -278,12 +248,12 @@ void lj_vmprofile_abandon(Profile *p)
 
 int lj_vmprofile_dump(Profile *p)
 {
-  int with_names = vm_isours(p), err = 0;
+  int with_names = lj_vmgate_isours(&p->gate), err = 0;
   sigset_t ticks, old;
   Session *s;
   lj_clockaction_signals(&ticks);
   pthread_sigmask(SIG_BLOCK, &ticks, &old);
-  for (s = p->first; s; s = s->next) {
+  for (s = profile_first(p); s; s = session_next(s)) {
     int res = lj_session_dump(s, with_names);
     if (res) err = res;
   }
@@ -293,8 +263,9 @@ int lj_vmprofile_dump(Profile *p)
 
 int lj_vmprofile_move(Profile *p, char *why)
 {
-  profile_seton(p, lj_osthread_self());
-  if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL) return lj_session_move(p->first, why);
+  vmgate_seton(&p->gate, lj_osthread_self());
+  if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL)
+    return lj_session_move(profile_first(p), why);
   lj_vmprofile_scan(p, 1);
   return 0;
 }
@@ -303,11 +274,11 @@ void lj_vmprofile_totals(Profile *p, ProfileTotals *t)
 {
   Session *s;
   *t = p->ended;
-  for (s = p->first; s; s = s->next) lj_session_count(s, t);
+  for (s = profile_first(p); s; s = session_next(s)) lj_session_count(s, &t->of);
   t->opt = p->opt;
-  t->sessions = p->nsession;
-  if (!p->running) return;
-  t->wall_us = (mono_ns() - p->start_ns) / 1000;
+  t->sessions = p->plan.nsession;
+  if (!profile_isrunning(p)) return;
+  t->wall_us = (mono_ns() - p->plan.start_ns) / 1000;
   t->replaced = is_replaced(p);
 }
 
@@ -315,14 +286,12 @@ void lj_vmprofile_totals(Profile *p, ProfileTotals *t)
 
 int lj_vmprofile_fork(Profile *p, int forked)
 {
-  Session *s = p->first, *next;
+  Session *s = session_of(lj_vmgate_forget(&p->gate)), *next;
   int was_profiled = 0;
   void *ctx = NULL;
-  p->in_hook = 0;
-  p->first = NULL;
   for (; s; s = next) {
-    next = s->next;
-    was_profiled |= (s->tid == forked);
+    next = session_next(s);
+    was_profiled |= (s->sm.reader.tid == forked);
     lj_session_forget(s);
   }
   memset(&p->ended, 0, sizeof(p->ended));

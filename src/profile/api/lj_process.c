@@ -1,0 +1,220 @@
+/*
+** Process of the profiler.
+*/
+
+#define lj_process_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP. */
+#endif
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lj_obj.h"
+#include "profile/api/lj_process.h"
+#include "profile/base/lj_osthread.h"
+#include "profile/control/lj_ctlslot.h"
+#include "profile/session/lj_bgthread.h"
+#include "profile/session/lj_registry.h"
+
+static pthread_mutex_t process_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+/* Under the lock. */
+static pid_t process_pid; /* Process that the profiles belong to. */
+static int forker;        /* Thread that forks now. */
+
+/* -- Background thread ------------------------------------------------------- */
+
+/* New threads, and those that have ended. */
+static void scan_threads(void)
+{
+  Profile *p;
+  if (pthread_mutex_trylock(&process_lock) != 0) return;
+  for (p = lj_registry_first(); p; p = p->next)
+    if (profile_isrunning(p) && p->opt.threads == LUAM_SYSPROF_THREADS_ALL)
+      lj_vmprofile_scan(p, 1);
+  pthread_mutex_unlock(&process_lock);
+}
+
+/* A queue for the background thread to write, claimed: its session stays until it is
+** released. NULL if there is none.
+*/
+static ChunkQueue *queue_find(void)
+{
+  Profile *p;
+  ChunkQueue *q = NULL;
+  if (pthread_mutex_trylock(&process_lock) != 0) return NULL;
+  for (p = lj_registry_first(); p && !q; p = p->next)
+    if (profile_isrunning(p) && p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD)
+      q = lj_vmprofile_claim(p);
+  pthread_mutex_unlock(&process_lock);
+  return q;
+}
+
+/* The lock is not held while the writer runs, which may be slow. */
+static void bgthread_work(int scan)
+{
+  ChunkQueue *q;
+  while ((q = queue_find()) != NULL) {
+    lj_chunkqueue_drain(q);
+    lj_chunkqueue_release(q);
+  }
+  if (!scan) return;
+  scan_threads();
+  lj_ctlslot_poll();
+}
+
+static int needs_thread(void)
+{
+  const Profile *p;
+  for (p = lj_registry_first(); p; p = p->next)
+    if (lj_vmprofile_needsthread(p)) return 1;
+  return lj_ctlslot_hasfile();
+}
+
+static int set_thread(void)
+{
+  if (needs_thread()) return lj_bgthread_begin(bgthread_work);
+  lj_bgthread_end();
+  return 0;
+}
+
+int lj_process_setthread(void)
+{
+  int err;
+  lj_process_lock();
+  err = set_thread();
+  lj_process_unlock();
+  return err;
+}
+
+/* -- Start and stop ---------------------------------------------------------- */
+
+/* The background thread is there before the first tick. */
+int lj_process_start(Profile *p, char *why)
+{
+  int status = lj_vmprofile_open(p, why), err = 0;
+  if (status != PROFILE_SUCCESS) return status;
+  if (lj_vmprofile_needsthread(p) && (err = set_thread()) != 0)
+    snprintf(why, CLOCK_ERRMSG_MAX, "the profiler's thread cannot be made: %s",
+	     strerror(err));
+  if (err == 0) err = lj_vmprofile_begin(p, why);
+  if (err != 0) {
+    lj_vmprofile_abandon(p);
+    set_thread();
+    errno = err;
+    return PROFILE_ERRIO;
+  }
+  lj_registry_setlatest(p);
+  return PROFILE_SUCCESS;
+}
+
+int lj_process_stop(Profile *p)
+{
+  lj_vmprofile_halt(p);
+  set_thread();
+  return lj_vmprofile_end(p);
+}
+
+void lj_process_close(Profile *p)
+{
+  lj_vmprofile_disown(p);
+  if (!profile_isrunning(p)) return;
+  if (p->opt.mode != LUAM_SYSPROF_DEFAULT && p->opt.cb.unasked)
+    p->opt.cb.unasked(p->opt.ctx);
+  lj_process_stop(p);
+}
+
+/* -- Fork and exit ----------------------------------------------------------- */
+
+/* The child samples nothing of its parent, which goes on. It may sample the thread that
+** forked, if that was profiled.
+*/
+static void forget_parent(int forked)
+{
+  char why[CLOCK_ERRMSG_MAX];
+  Profile *p;
+  process_pid = getpid();
+  lj_clock_forget();
+  lj_osthread_forget();
+  lj_bgthread_forget();
+  lj_ctlslot_fork(forked);
+  for (p = lj_registry_first(); p; p = p->next) p->gate.running = 0;
+  for (p = lj_registry_first(); p; p = p->next)
+    if (profile_first(p) && lj_vmprofile_fork(p, forked))
+      p->inherited = (lj_process_start(p, why) != PROFILE_SUCCESS);
+  set_thread();
+}
+
+static void fork_prepare(void)
+{
+  pthread_mutex_lock(&process_lock);
+  forker = lj_osthread_self();
+}
+
+static void fork_parent(void)
+{
+  pthread_mutex_unlock(&process_lock);
+}
+
+static void fork_child(void)
+{
+  static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+  process_lock = unlocked;
+  pthread_mutex_lock(&process_lock);
+  forget_parent(forker);
+  pthread_mutex_unlock(&process_lock);
+}
+
+/* exit() without lua_close() still gives a complete stream. Also when a library with the
+** VM is unloaded.
+*/
+static void stop_all(void)
+{
+  Profile *p;
+  lj_process_lock();
+  for (p = lj_registry_first(); p; p = p->next) lj_process_close(p);
+  lj_ctlslot_end();
+  set_thread();
+  lj_process_unlock();
+}
+
+static int begin(void)
+{
+  static int at_exit, at_fork;
+  int err;
+  process_pid = getpid();
+  if (!at_exit && atexit(stop_all) != 0) return ENOMEM;
+  at_exit = 1;
+  if (!at_fork && (err = pthread_atfork(fork_prepare, fork_parent, fork_child)) != 0)
+    return err;
+  at_fork = 1;
+  return 0;
+}
+
+int lj_process_begin(void)
+{
+  int err;
+  lj_process_lock();
+  err = begin();
+  lj_process_unlock();
+  return err;
+}
+
+/* -- Lock -------------------------------------------------------------------- */
+
+/* A child may have been made without the C library's fork(). */
+void lj_process_lock(void)
+{
+  pthread_mutex_lock(&process_lock);
+  if (process_pid && process_pid != getpid()) forget_parent(0);
+}
+
+void lj_process_unlock(void)
+{
+  pthread_mutex_unlock(&process_lock);
+}

@@ -1,0 +1,188 @@
+/*
+** Control slots.
+*/
+
+#define lj_ctlslot_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lj_obj.h"
+#include "profile/base/lj_osthread.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/control/lj_ctlfile.h"
+#include "profile/control/lj_ctlsig.h"
+#include "profile/control/lj_ctlslot.h"
+#include "profile/output/lj_outfile.h"
+
+#define FILE_SIGNAL SIGURG /* Wakes for control files: by default nothing happens. */
+
+static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+static int slots_used;  /* Under the lock. */
+static int slots_files; /* Of them with a control file. */
+
+Control *lj_ctlslot_of(const global_State *g)
+{
+  int i;
+  if (!relaxed_get(&slots_used)) return NULL;
+  for (i = 0; i < CONTROLS_MAX; i++)
+    if (relaxed_get(&lj_ctlsig_slots[i].g) == g) return &lj_ctlsig_slots[i];
+  return NULL;
+}
+
+/* -- Slots ------------------------------------------------------------------- */
+
+/* The calling thread is the one that runs the VM. */
+static void slot_setthread(Control *c)
+{
+  uintptr_t lo, hi;
+  lj_osthread_stack(&lo, &hi);
+  relaxed_set(&c->stack_hi, hi);
+  relaxed_set(&c->tid, lj_osthread_self());
+}
+
+static void slot_free(Control *c)
+{
+  free((char *)c->pattern);
+  free((char *)c->file);
+  free((char *)c->fo.path);
+  free((char *)c->opt.clocks);
+  relaxed_set(&c->file, NULL);
+  c->pattern = c->fo.path = c->opt.clocks = NULL;
+}
+
+/* The control file of this process, and how it is now. Returns what is wrong, or NULL. */
+static const char *slot_findfile(Control *c)
+{
+  if (lj_outfile_name((char *)c->file, PATH_MAX, c->pattern, c->number, 1) <= 0)
+    return strerror(ENAMETOOLONG);
+  return lj_ctlfile_begin(c);
+}
+
+/* Only lj_ctlslot_add uses a free slot. Under the lock. */
+static void slot_end(Control *c)
+{
+  int own = relaxed_get(&c->tid) == lj_osthread_self();
+  if (c->file) relaxed_add(&slots_files, -1);
+  relaxed_add(&slots_used, -1);
+  __atomic_store_n(&c->g, NULL, __ATOMIC_SEQ_CST);
+  while (!own && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST) > 0) sched_yield();
+  lj_ctlsig_restore(c->signo);
+  slot_free(c);
+}
+
+static const char *slot_fill(Control *c, const ControlOptions *co)
+{
+  const struct luam_Sysprof_Options *opt = co->opt;
+  const StreamFileOptions *fo = co->fo;
+  const char *errmsg;
+  relaxed_set(&c->signo, co->file ? FILE_SIGNAL : co->signo);
+  c->asked = c->runs = 0; /* users goes on: a handler may be about to leave. */
+  relaxed_set(&c->pending, 0);
+  c->number = co->number;
+  c->pid = getpid();
+  c->opt = *opt;
+  c->fo = *fo;
+  c->opt.clocks = opt->clocks ? strdup(opt->clocks) : NULL;
+  c->fo.path = fo->path ? strdup(fo->path) : NULL;
+  c->pattern = co->file ? strdup(co->file) : NULL;
+  relaxed_set(&c->file, co->file ? malloc(PATH_MAX) : NULL);
+  if ((opt->clocks && !c->opt.clocks) || (fo->path && !c->fo.path) ||
+      (co->file && !(c->pattern && c->file)))
+    return strerror(ENOMEM);
+  if (co->file && (errmsg = slot_findfile(c)) != NULL) return errmsg;
+  slot_setthread(c);
+  errmsg = lj_ctlsig_install(c->signo);
+  if (errmsg && co->file) return "the program has a handler for SIGURG, which is needed";
+  return errmsg;
+}
+
+const char *lj_ctlslot_add(global_State *g, const ControlOptions *co)
+{
+  const char *errmsg = "this many VMs cannot be controlled";
+  int i;
+  pthread_mutex_lock(&slots_lock);
+  for (i = 0; i < CONTROLS_MAX && lj_ctlsig_slots[i].g; i++)
+    ;
+  if (i < CONTROLS_MAX) {
+    Control *c = &lj_ctlsig_slots[i];
+    if ((errmsg = slot_fill(c, co)) != NULL) {
+      slot_free(c);
+    } else {
+      relaxed_add(&slots_files, c->file != NULL);
+      relaxed_add(&slots_used, 1);
+      __atomic_store_n(&c->g, g, __ATOMIC_SEQ_CST);
+    }
+  }
+  pthread_mutex_unlock(&slots_lock);
+  return errmsg;
+}
+
+void lj_ctlslot_moved(global_State *g)
+{
+  Control *c = lj_ctlslot_of(g);
+  if (c) slot_setthread(c);
+}
+
+int lj_ctlslot_close(global_State *g)
+{
+  Control *c = lj_ctlslot_of(g);
+  int had_file;
+  if (!c) return 0;
+  pthread_mutex_lock(&slots_lock);
+  had_file = (c->file != NULL);
+  slot_end(c);
+  pthread_mutex_unlock(&slots_lock);
+  return had_file;
+}
+
+void lj_ctlslot_end(void)
+{
+  int i;
+  pthread_mutex_lock(&slots_lock);
+  for (i = 0; i < CONTROLS_MAX; i++)
+    if (lj_ctlsig_slots[i].g) slot_end(&lj_ctlsig_slots[i]);
+  pthread_mutex_unlock(&slots_lock);
+}
+
+/* Other threads of the parent may have held the lock. */
+void lj_ctlslot_fork(int forked)
+{
+  static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+  int i;
+  slots_lock = unlocked;
+  for (i = 0; i < CONTROLS_MAX; i++) {
+    Control *c = &lj_ctlsig_slots[i];
+    if (!c->g) continue;
+    c->users = c->asked = 0;
+    c->pending = 0;
+    if (!c->fo.children || c->tid != forked) {
+      slot_end(c);
+      continue;
+    }
+    c->tid = lj_osthread_self();
+    if (c->file && strstr(c->pattern, "%p")) slot_findfile(c);
+  }
+}
+
+int lj_ctlslot_hasfile(void)
+{
+  return relaxed_get(&slots_files) > 0;
+}
+
+void lj_ctlslot_poll(void)
+{
+  int i;
+  if (!lj_ctlslot_hasfile() || pthread_mutex_trylock(&slots_lock) != 0) return;
+  for (i = 0; i < CONTROLS_MAX; i++)
+    if (lj_ctlsig_slots[i].g && lj_ctlsig_slots[i].file)
+      lj_ctlfile_poll(&lj_ctlsig_slots[i]);
+  pthread_mutex_unlock(&slots_lock);
+}

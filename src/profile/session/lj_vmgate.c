@@ -1,0 +1,153 @@
+/*
+** Gate between a VM and its readers: waiting and the list.
+*/
+
+#define lj_vmgate_c
+#define LUA_CORE
+
+#include <sched.h>
+#include <time.h>
+
+#include "lj_obj.h"
+#include "profile/base/lj_osthread.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/session/lj_vmgate.h"
+
+#define GATE_YIELDS   16    /* Then it sleeps: */
+#define GATE_SLEEP_NS 20000 /* a real-time thread must leave its processor. */
+
+/* -- Waiting ----------------------------------------------------------------- */
+
+/* Let another thread go on. Returns 0 once that thread has ended. */
+static int wait_for_thread(int tid, int *tries)
+{
+  static const struct timespec nap = { 0, GATE_SLEEP_NS };
+  if ((*tries)++ < GATE_YIELDS) {
+    sched_yield();
+    return 1;
+  }
+  if (!lj_osthread_exists(tid)) return 0;
+  nanosleep(&nap, NULL);
+  return 1;
+}
+
+/* A handler on the calling thread has ended, unless the program jumped out of it. */
+static void wait_for_reader(VmReader *reader, int own_tid)
+{
+  int tries = 0;
+  while (__atomic_load_n(&reader->reading, __ATOMIC_SEQ_CST)) {
+    int tid = relaxed_get(&reader->tid);
+    if (tid == own_tid || !wait_for_thread(tid, &tries)) {
+      __atomic_store_n(&reader->reading, 0, __ATOMIC_SEQ_CST);
+      return;
+    }
+  }
+}
+
+static void wait_for_hook(VmGate *gate)
+{
+  int tid, tries = 0, own_tid = lj_osthread_self();
+  while ((tid = __atomic_load_n(&gate->in_hook, __ATOMIC_SEQ_CST)) != 0 && tid != own_tid &&
+	 wait_for_thread(tid, &tries))
+    ;
+}
+
+/* -- Reading ----------------------------------------------------------------- */
+
+int lj_vmgate_isours(VmGate *gate)
+{
+  VmReader *reader = &gate->outsider;
+  uintptr_t cur_L;
+  int ours = 0;
+  reader->tid = lj_osthread_self();
+  if (vmgate_runson(gate, reader->tid) || !lj_osthread_exists(relaxed_get(&gate->vm_tid)))
+    return 1;
+  if (!vmgate_read_begin(gate, reader)) return 0;
+  cur_L = (uintptr_t)relaxed_get(&gate->g->cur_L.gcptr64);
+  ours = cur_L && lj_osthread_onstack(((lua_State *)cur_L)->cframe);
+  vmgate_read_end(reader);
+  return ours;
+}
+
+/* -- Hooks of the VM --------------------------------------------------------- */
+
+int lj_vmgate_enter(VmGate *gate)
+{
+  int tid;
+  if (LJ_LIKELY(!__atomic_load_n(&gate->running, __ATOMIC_RELAXED))) return 0;
+  tid = lj_osthread_self();
+  __atomic_store_n(&gate->in_hook, tid, __ATOMIC_SEQ_CST);
+  if (!__atomic_load_n(&gate->running, __ATOMIC_SEQ_CST)) {
+    lj_vmgate_leave(gate);
+    return 0;
+  }
+  vmgate_seton(gate, tid); /* Its host may have moved it. */
+  return 1;
+}
+
+void lj_vmgate_leave(VmGate *gate)
+{
+  __atomic_store_n(&gate->in_hook, 0, __ATOMIC_SEQ_CST);
+}
+
+void lj_vmgate_change_begin(VmGate *gate)
+{
+  int own_tid = lj_osthread_self();
+  VmReader *reader;
+  __atomic_store_n(&gate->changing, 1, __ATOMIC_SEQ_CST);
+  for (reader = __atomic_load_n(&gate->first, __ATOMIC_SEQ_CST); reader;
+       reader = __atomic_load_n(&reader->next, __ATOMIC_SEQ_CST))
+    wait_for_reader(reader, own_tid);
+  wait_for_reader(&gate->outsider, own_tid);
+}
+
+void lj_vmgate_change_end(VmGate *gate)
+{
+  __atomic_store_n(&gate->changing, 0, __ATOMIC_SEQ_CST);
+}
+
+/* -- Readers ----------------------------------------------------------------- */
+
+/* The VM may be in a hook, which it leaves by itself. */
+void lj_vmgate_open(VmGate *gate)
+{
+  relaxed_set(&gate->vm_tid, lj_osthread_self());
+  relaxed_set(&gate->shared, 0);
+  relaxed_set(&gate->changing, 0);
+  relaxed_set(&gate->moving, NULL);
+  relaxed_set(&gate->outsider.reading, 0);
+}
+
+void lj_vmgate_run(VmGate *gate)
+{
+  __atomic_store_n(&gate->running, 1, __ATOMIC_SEQ_CST);
+}
+
+void lj_vmgate_stop(VmGate *gate)
+{
+  __atomic_store_n(&gate->running, 0, __ATOMIC_SEQ_CST);
+  wait_for_hook(gate);
+}
+
+void lj_vmgate_add(VmGate *gate, VmReader *reader)
+{
+  reader->next = gate->first;
+  __atomic_store_n(&gate->first, reader, __ATOMIC_SEQ_CST);
+}
+
+void lj_vmgate_remove(VmGate *gate, VmReader *reader)
+{
+  VmReader *volatile *link = &gate->first;
+  while (*link != reader) link = &(*link)->next;
+  __atomic_store_n(link, reader->next, __ATOMIC_SEQ_CST);
+  wait_for_hook(gate);
+}
+
+VmReader *lj_vmgate_forget(VmGate *gate)
+{
+  VmReader *first = gate->first;
+  gate->running = gate->in_hook = gate->changing = 0;
+  gate->first = NULL;
+  gate->outsider.reading = 0;
+  return first;
+}
