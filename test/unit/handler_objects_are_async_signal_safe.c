@@ -104,7 +104,8 @@ static const char *const objects[] = {
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 
-static char defined[400][80];
+#define DEFINED_MAX 1000
+static char defined[DEFINED_MAX][80];
 static int ndefined;
 
 static int matches(const char *pattern, const char *s)
@@ -152,11 +153,11 @@ int main(void)
   for (i = 0; i < NOBJECTS; i++) {
     snprintf(format, sizeof(format), profile, "--defined-only", "%s");
     f = run(format, build, objects[i]);
-    while (fgets(line, sizeof(line), f) && ndefined < 400)
+    while (fgets(line, sizeof(line), f) && ndefined < DEFINED_MAX)
       if (sscanf(line, "%*s %*s %79s", defined[ndefined]) == 1) ndefined++;
     CHECK_EQ(pclose(f), 0);
   }
-  CHECK(ndefined > 40 && ndefined < 400);
+  CHECK(ndefined > 40 && ndefined < DEFINED_MAX);
   for (i = 0; i < NOBJECTS; i++) {
     snprintf(format, sizeof(format), profile, "--undefined-only", "%s");
     f = run(format, build, objects[i]);
