@@ -6,14 +6,13 @@
 #define LUA_CORE
 
 #include "profile/clock/lj_clockops.h"
+#include "profile/base/lj_hash.h"
 #include "profile/base/lj_nanotime.h"
 
 void lj_clockops_seed(Clock *c)
 {
-  c->random = ((mono_ns() << 20) ^ ((uint64_t)(unsigned int)c->tid << 40) ^ (uintptr_t)c) |
-	      1;
-  lj_clockops_random(c, 1);
-  c->random *= U64x(9e3779b9, 7f4a7c15);
+  uint64_t h = hash_next(mono_ns(), (unsigned int)c->tid);
+  c->random = hash_next(h, (uintptr_t)c) | 1;
 }
 
 uint64_t lj_clockops_random(Clock *c, uint64_t n)
