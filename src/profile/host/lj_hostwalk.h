@@ -70,7 +70,4 @@ static LJ_AINLINE int lj_hostwalk_iselsewhere(const HostWalk *hs, uintptr_t addr
   return hs->stack_hi != 0 && addr - hs->stack_lo >= hs->stack_hi - hs->stack_lo;
 }
 
-/* Is p a coroutine (or the main thread) of this VM? */
-#define lj_hostwalk_isthread lj_cframe_isthread
-
 #endif

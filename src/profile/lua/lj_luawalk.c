@@ -29,7 +29,7 @@ static int find_resumer(const LuaWalk *ls, uintptr_t cf, lua_State **L)
   if (lj_hostwalk_isvm(ret)) { /* coroutine.resume called lj_vm_resume. */
     uintptr_t cf2 = cf + CFRAME_SIZE;
     if (!lj_safeload_word(ls->in.pk, cf2 + CFRAME_OFS_L, &p) ||
-	!lj_hostwalk_isthread(ls->in.pk, ls->in.g, p) ||
+	!lj_cframe_isthread(ls->in.pk, ls->in.g, p) ||
 	(uintptr_t)cframe_raw(((lua_State *)p)->cframe) != cf2)
       return SPF_REFUSED_RESUMER_UNLINKED;
     *L = (lua_State *)p;
@@ -110,7 +110,7 @@ int lj_luawalk_begin(LuaWalk *ls, lua_State **L, LuaArea *a)
   const HostWalk *hs = ls->in.hs;
   *L = hs->nvm ? hs->vm[0].L : mainthread(ls->in.g);
   ls->passed = ls->furthest = 0;
-  if (!lj_hostwalk_isthread(ls->in.pk, ls->in.g, (uintptr_t)*L))
+  if (!lj_cframe_isthread(ls->in.pk, ls->in.g, (uintptr_t)*L))
     return lj_luathread_refuse(ls, 0, SPF_REFUSED_NO_THREAD);
   return lj_luaframe_area(a, &ls->in, *L) ||
 	 lj_luathread_refuse(ls, 0, SPF_REFUSED_NO_STACK);
