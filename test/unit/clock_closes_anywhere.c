@@ -1,7 +1,10 @@
 /* TIMEOUT: 300
-** A clock is closed from another thread while it ticks: none comes after that. A
-** signal that is pending there still reaches nobody, and does not end the program.
+** Another thread closes a clock while it ticks: no tick follows. A signal that is still
+** pending reaches nobody and does not end the program. A descriptor that the program has
+** since then stays open in a child.
 */
+
+#include <linux/perf_event.h>
 
 #include "ticks.h"
 
@@ -111,6 +114,45 @@ static void while_it_is_pending(const char *name, int with_handler)
   CHECK(sa.sa_handler == (with_handler ? handler : SIG_DFL));
 }
 
+/* The entry of a closed clock remains while its signal is pending. A child of fork() must
+** not close a descriptor of the program that has the clock's number by then.
+*/
+static void descriptor_is_reused(const char *name)
+{
+  ClockSpec spec = ticks_spec(name, MS, 0);
+  time_t deadline = time(NULL) + 120;
+  struct perf_event_attr attr;
+  char errmsg[CLOCK_ERRMSG_MAX];
+  int fd, own, status;
+  pid_t pid;
+  Worker w;
+  Ticks t;
+  worker_start(&w, 1);
+  REQUIRE(ticks_open(&t, &spec, w.tid, 0, errmsg) == CLOCK_OK);
+  while (!w.pending && time(NULL) < deadline) usleep(1000);
+  CHECK(w.pending);
+  fd = t.clock.fd;
+  ticks_stop(&t);
+  memset(&attr, 0, sizeof(attr));
+  attr.size = sizeof(attr);
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_TASK_CLOCK;
+  own = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+  REQUIRE(own >= 0);
+  if (own != fd) {
+    REQUIRE(dup2(own, fd) == fd);
+    close(own);
+  }
+  fflush(stdout);
+  pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) _exit(fcntl(fd, F_GETFD) < 0);
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  CHECK_EQ(status, 0);
+  close(fd);
+  worker_stop(&w);
+}
+
 /* -- The thread that has ended, many clocks, leaks ---------------------------- */
 
 static void after_the_thread(const char *name)
@@ -193,6 +235,7 @@ int main(void)
     while_it_ticks("task-clock", MS / 20, 1000, 400);
     while_it_is_pending("task-clock", 0);
     while_it_is_pending("task-clock", 1);
+    descriptor_is_reused("task-clock");
     after_the_thread("task-clock");
   }
   as_many_as_there_are();
