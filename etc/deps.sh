@@ -19,6 +19,8 @@ dpkg-source dpkg-dev'
 test='/usr/include/*/libunwind.h libunwind-dev
 nm binutils
 g++ g++
+clang clang
+clang-format clang-format
 pkg-config pkg-config
 sysbench sysbench
 nvim neovim

@@ -288,7 +288,8 @@ HOST_ROW(3)
 HOST_ROW(4)
 HOST_ROW(5)
 HOST_ROW(6)
-HOST_ROW(7) HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
+HOST_ROW(7)
+HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
 #define HOST_NAME(n) host##n,
 #define NAME_ROW(n)  D10(HOST_NAME, n)
   static int (*const host_funcs[])(int left, void (*leaf_func)(void)) = {

@@ -7,7 +7,11 @@
 #include "lua.h"
 #include "lauxlib.h"
 
-#define KEEP           __attribute__((noinline, noclone, visibility("default")))
+#ifdef __clang__ /* It makes no clones, and does not know the attribute. */
+#define KEEP __attribute__((noinline, visibility("default")))
+#else
+#define KEEP __attribute__((noinline, noclone, visibility("default")))
+#endif
 #define NO_TAIL_CALL() __asm__ volatile("" : : : "memory")
 
 /* -- Called through the FFI -------------------------------------------------- */

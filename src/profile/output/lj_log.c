@@ -75,9 +75,9 @@ void lj_log_cut(const char *path, pid_t child, int err)
 {
   static int said;
   size_t len = strlen(path), cut = len > LOG_PROBLEM_MAX ? len - LOG_PROBLEM_MAX : 0;
-  char number[24];
+  char number[24] = "";
   if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) >= CUT_MAX) return;
-  snprintf(number, sizeof(number), child ? ".%ld" : "", (long)child);
+  if (child) snprintf(number, sizeof(number), ".%ld", (long)child);
   lj_say(": %s%s%s: %s; the profile is not whole", cut ? "..." : "", path + cut, number,
 	 strerror(err));
 }
