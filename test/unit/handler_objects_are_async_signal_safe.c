@@ -36,6 +36,7 @@ static const Allowed allowed[] = {
   { "lj_luathread", "lj_cont_*", "addresses to compare with" },
   { "lj_ehframe", "_dl_find_object", "documented as async-signal-safe" },
   { "lj_ehframe", "getauxval", "start only" },
+  { "lj_hostwalk", "lj_ehindex_warmup", "start only" },
   { "lj_vmcode", "lj_vm_*", "addresses to compare with" },
   { "lj_luatop", "lj_vm_*", "addresses to compare with" },
   { "lj_luatop", "lj_cont_*", "addresses to compare with" },

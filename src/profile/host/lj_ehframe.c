@@ -109,7 +109,7 @@ static int cie_parse(const uint8_t *p, Fde *fde, int *has_augmentation)
   return !b.bad;
 }
 
-static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
+static int fde_parse(const uint8_t *p, Fde *fde)
 {
   Bytes b = entry_bytes(p);
   const uint8_t *at = b.p;
@@ -122,7 +122,7 @@ static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
   fde->cie = at - cie_delta;
   fde->pc_begin = lj_ehframe_pointer(&b, fde->enc, 1);
   fde->pc_size = lj_ehframe_pointer(&b, fde->enc, 0);
-  if (b.bad || pc - fde->pc_begin >= fde->pc_size) return 0;
+  if (b.bad) return 0;
   if (has_augmentation) {
     uint64_t len = bytes_uleb(&b);
     if (len > (uint64_t)(b.end - b.p)) return 0;
@@ -130,6 +130,14 @@ static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
   }
   fde->fde_ins = b;
   return !b.bad;
+}
+
+int lj_ehframe_begin(const uint8_t *p, uintptr_t *pc)
+{
+  Fde fde;
+  if (!fde_parse(p, &fde) || fde.pc_size == 0) return 0;
+  *pc = fde.pc_begin;
+  return 1;
 }
 
 /* -- Finding it ----------------------------------------------------------- */
@@ -140,6 +148,14 @@ static int fde_parse(const uint8_t *p, uintptr_t pc, Fde *fde)
 static struct {
   uintptr_t begin, size;
 } staying[STAYING];
+
+/* The program, if it has no index of its own. Written by the first start. */
+static EhObject program;
+
+void lj_ehframe_setindex(const EhObject *obj)
+{
+  program = *obj;
+}
 
 void lj_ehframe_warmup(void)
 {
@@ -170,7 +186,11 @@ CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj)
   struct dl_find_object found;
   const uint8_t *hdr;
   if (_dl_find_object((void *)pc, &found) != 0) return CFI_NO_OBJECT;
-  if (!found.dlfo_eh_frame) return CFI_NONE;
+  if (!found.dlfo_eh_frame) {
+    if (pc - program.begin >= program.end - program.begin) return CFI_NONE;
+    *obj = program;
+    return CFI_STEP;
+  }
   hdr = (const uint8_t *)found.dlfo_eh_frame;
   if (hdr[0] != 1 || hdr[2] != PE_UDATA4 || hdr[3] != (PE_DATAREL | PE_SDATA4) ||
       (hdr[1] & PE_FORMAT) != PE_SDATA4)
@@ -200,5 +220,6 @@ CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde)
   if (lo == 0) return CFI_NONE;
   fde->index = lo - 1;
   memcpy(entry, obj.table + (lo - 1) * sizeof(entry), sizeof(entry));
-  return fde_parse(obj.hdr + entry[1], pc, fde) ? CFI_STEP : CFI_NONE;
+  return fde_parse(obj.hdr + entry[1], fde) && pc - fde->pc_begin < fde->pc_size ? CFI_STEP
+										 : CFI_NONE;
 }

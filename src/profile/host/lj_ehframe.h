@@ -113,6 +113,14 @@ LJ_FUNC int lj_ehframe_stays(uintptr_t pc);
 /* Find these objects, once, before the first sample. VM thread. */
 LJ_FUNC void lj_ehframe_warmup(void);
 
+/* First address that an entry of .eh_frame describes. Returns 0 if it is no FDE, or if it
+** describes nothing. VM thread.
+*/
+LJ_FUNC int lj_ehframe_begin(const uint8_t *p, uintptr_t *pc);
+
+/* Take an index that was made for the program. VM thread, before the first sample. */
+LJ_FUNC void lj_ehframe_setindex(const EhObject *obj);
+
 /* Find the object of an address: CFI_STEP, CFI_NO_OBJECT or CFI_NONE. */
 LJ_FUNC CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj);
 

@@ -14,11 +14,13 @@
 #include "lj_jit.h"
 #include "lj_dispatch.h"
 #include "profile/host/lj_cfi.h"
+#include "profile/host/lj_ehindex.h"
 #include "profile/host/lj_hostwalk.h"
 
 int lj_hostwalk_warmup(void)
 {
   lj_ehframe_warmup();
+  lj_ehindex_warmup();
   return lj_vmcode_warmup();
 }
 

@@ -8,6 +8,7 @@
 
 #include "lj_obj.h"
 #include "lj_ctype.h"
+#include "lj_ccall.h"
 #include "lj_ccallback.h"
 #include "lj_jit.h"
 #include "lj_target.h"
@@ -17,7 +18,6 @@
 #include "profile/host/lj_vmcode.h"
 
 LJ_ASMF void lj_vm_ffi_callback(void);
-LJ_ASMF void lj_vm_ffi_call(void);
 
 /* -- Parts of the assembler VM -------------------------------------------- */
 
