@@ -1,9 +1,8 @@
 ----------------------------------------------------------------------------
--- luajit-parse-sysprof: renders a profile that sysprof has written.
+-- luajit-parse-sysprof: command line of the reader of profiles.
 --
--- Only the command line: options, messages and exit status. All else is in
--- the modules sysprof.*, which lie in the folder "sysprof" beside this file
--- or on package.path.
+-- Owns options, messages and exit status. The modules sysprof.* do the rest; they lie
+-- in the folder "sysprof" beside this file or on package.path.
 ----------------------------------------------------------------------------
 
 local PROGRAM = "luajit-parse-sysprof"
@@ -30,7 +29,7 @@ local MISSING_MAX = 20	-- Files that are named in warnings.
 local function to_state(s)
   local state = filters.state(s)
   if state then return state end
-  return nil, "a state of the VM as INTERP, CFUNC, GC or TRACE"
+  return nil, "a state of the VM, such as INTERP, CFUNC, GC or TRACE"
 end
 
 local function to_microseconds(s)
@@ -48,24 +47,24 @@ local COMPARES = { folded = true, top = true, flamegraph = true }
 
 local SPECS = {
   { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, help = {
-    "folded: one line for each stack, root first (default)",
+    "folded: one line per stack, root first (default)",
     "top: a table of functions by self and total",
-    "tree: callers and what they called, as a text",
+    "tree: callers and callees as indented text",
     "flamegraph: one HTML file for a browser",
-    "svg: the same as a picture",
-    "pprof: for 'go tool pprof' and what else reads profile.proto",
-    "speedscope: for speedscope, with the order of time",
-    "gecko: for the Firefox Profiler, with the timeline",
-    "json: everything, one record a sample" } },
+    "svg: a flame graph as a picture",
+    "pprof: for 'go tool pprof' and other readers of profile.proto",
+    "speedscope: for speedscope, samples in order of time",
+    "gecko: for the Firefox Profiler, with its timeline",
+    "json: everything, one record per sample" } },
   { name = "annotate", key = "annotate", arg = "FILE", help = {
-    "print the Lua file FILE with the cost of each line instead" } },
+    "instead, print the Lua file FILE with the cost of each line" } },
   { name = "output", short = "o", key = "output", arg = "FILE", help = {
     "write to FILE instead of standard output" } },
   { name = "event", key = "event", arg = "NAME", help = {
     "samples of this event or clock only (default: the first one)" } },
   { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "event", "cpu" },
-    help = { "count samples (default), or event: what they stand for,",
-    "occurrences or CPU time, which is also called cpu" } },
+    help = { "samples: count samples (default); event: sum what they stand",
+    "for, occurrences or CPU time; cpu: the same, CPU time only" } },
   { name = "lines", key = "lines", help = {
     "name Lua frames by their current lines, not their functions" } },
   { name = "traces", key = "traces", help = {
@@ -77,33 +76,33 @@ local SPECS = {
   { name = "diff", key = "diff", arg = "BASE", help = {
     "folded, top, flamegraph: compare with the profile BASE" } },
   { name = "include", key = "include", arg = "PATTERN", list = true, help = {
-    "only stacks with a frame whose name has the text PATTERN;",
+    "only stacks with a frame whose name contains PATTERN;",
     "* is any text, ^ the beginning and $ the end of the name" } },
   { name = "exclude", key = "exclude", arg = "PATTERN", list = true, help = {
-    "no stacks with such a frame" } },
+    "no stacks with a frame that matches PATTERN" } },
   { name = "root", key = "root", arg = "PATTERN", help = {
-    "only stacks with such a frame, and only from it on" } },
+    "only stacks with a frame that matches, from that frame on" } },
   { name = "depth", key = "depth", arg = "N", number = true, help = {
     "only the N outermost frames" } },
   { name = "state", key = "states", arg = "STATE", list = true,
     convert = to_state, help = {
-    "only samples in this state of the VM, as --by=vmstate shows" } },
+    "only samples in this VM state; --by=vmstate lists them" } },
   { name = "thread", key = "threads", arg = "THREAD", list = true, convert = to_thread,
     help = { "only samples of threads with this id or name" } },
   { name = "from", key = "from", arg = "SECONDS", convert = to_microseconds,
-    help = { "only samples from this time after the start on" } },
+    help = { "only samples from this time on, counted from the start" } },
   { name = "to", key = "to", arg = "SECONDS", convert = to_microseconds,
     help = { "only samples before this time" } },
   { name = "no-host", key = "no_host", help = { "leave out host frames" } },
   { name = "no-lua", key = "no_lua", help = { "leave out Lua frames" } },
   { name = "coroutine", key = "coroutine", help = {
-    "leave out what resumed a coroutine" } },
+    "leave out the frames that resumed a coroutine" } },
   { name = "no-coroutine-mark", key = "no_coroutine_mark", help = {
-    "leave out the frame [coroutine] where one was resumed" } },
+    "leave out the frame [coroutine]" } },
   { name = "symbols", key = "symbols", arg = "DIR", list = true, help = {
-    "look for symbols of C code in the files of the folder DIR, too" } },
+    "also look for symbols of C code in files in DIR" } },
   { name = "no-demangle", key = "no_demangle", help = {
-    "leave names of C++ and Rust as they are in symbol tables" } },
+    "keep names of C++ and Rust mangled" } },
   { name = "limit", key = "limit", arg = "N", number = true, help = {
     ("top: show at most N rows (default %d, 0: all)"):format(TOP_LIMIT) } },
   { name = "title", key = "title", arg = "TEXT", help = {
@@ -111,22 +110,20 @@ local SPECS = {
   { name = "help", short = "h", key = "help", help = { "show this help" } },
   { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
   { name = "completion", key = "completion", arg = "SHELL", choice = { "bash" }, help = {
-    "print what completes this command line in bash" } },
+    "print the completion script for bash" } },
 }
 
 local HELP_HEAD = [[
 Usage: luajit-parse-sysprof [options] FILE...
 
-Reads a profile that sysprof has written and prints it; several are added up.
-FILE may be "-" for standard input.
+Prints a profile of sysprof. Adds up several profiles. FILE "-" is standard input.
 
 ]]
 
 local HELP_TAIL = [[
 
-Exit status: 0 if all went well, 1 if the profile cannot be read or the output
-cannot be written, 2 for a wrong command line, 3 if the profile is damaged or
-cut, or too deep for its size (what is whole is printed).
+Exit status: 0 success, 1 unreadable profile or unwritable output, 2 wrong command
+line, 3 profile damaged, cut, or too deep for its size (the whole part is printed).
 ]]
 
 local this = command.new(PROGRAM)
@@ -137,7 +134,7 @@ local function warn(shown, shown_view, format, empty)
   local parts, profile = {}, shown_view.profile
   parts[1] = profile:problem_text()
   local lost, lost_text = selfreport.lost(profile)
-  local nothing = empty and "the filters leave no sample" or selfreport.nothing(profile)
+  local nothing = empty and "no sample passes the filters" or selfreport.nothing(profile)
   if nothing then parts[#parts + 1] = "warning: " .. nothing end
   if lost > 0 and (format == "folded" or format == "annotate" or #parts > 0) then
     parts[#parts + 1] = "warning: samples lost: " .. lost_text
@@ -205,7 +202,7 @@ local function render(paths, opt)
   local base_view = shown_view and opt.diff and read({ opt.diff }, name_of(opt.diff), opt)
   if not shown_view or (opt.diff and not base_view) then return command.FAILED end
   if base_view and base_view.unit ~= shown_view.unit then
-    say(("%s: its event '%s' is of another kind than '%s', choose one of both by --event")
+    say(("%s: event '%s' and event '%s' have different units; choose an event of both by --event")
 	:format(name_of(opt.diff), base_view.event.name, shown_view.event.name))
     return command.FAILED
   end
@@ -245,11 +242,11 @@ local function contradiction(paths, opt)
     if is_output(opt, path) then return "input and output are the same file" end
   end
   if is_output(opt, opt.diff) then
-    return "the base and output are the same file"
+    return "--diff and output are the same file"
   elseif opt.diff and (opt.annotate or not COMPARES[opt.format or "folded"]) then
-    return "--diff works with --format=folded, top and flamegraph"
+    return "--diff needs --format=folded, top or flamegraph"
   elseif is_output(opt, opt.annotate) then
-    return "the annotated file and output are the same file"
+    return "--annotate and output are the same file"
   elseif opt.no_host and opt.no_lua then
     return "--no-host and --no-lua leave nothing"
   elseif opt.no_lua and opt.coroutine then
@@ -257,15 +254,15 @@ local function contradiction(paths, opt)
   elseif opt.no_lua and opt.annotate then
     return "--annotate needs the Lua frames that --no-lua leaves out"
   elseif opt.from and opt.to and opt.from >= opt.to then
-    return "--from has to be before --to"
+    return "--from must be less than --to"
   elseif opt.depth == 0 then
     return "--depth=0 leaves nothing"
   elseif opt.by and opt.format ~= "top" then
     return "--by needs --format=top"
   elseif opt.lines and opt.by and opt.by ~= "line" then
-    return "--lines is --by=line, choose one of it and --by=" .. opt.by
+    return "--lines means --by=line; remove it or --by=" .. opt.by
   elseif opt.format and opt.annotate then
-    return "--annotate and --format are two outputs, choose one"
+    return "--annotate and --format both choose the output; remove one"
   end
 end
 

@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
 -- luajit-sysprof: profiles a script from its beginning to its end.
 --
--- The script runs in the luajit program itself, in a process of its own, so it
--- behaves and ends as without a profile (sysprof.cli.launch). The profile is written by
--- that process; here it is rendered.
+-- The script runs in the luajit program, in a process of its own: it behaves and ends
+-- as without a profile (sysprof.cli.launch). That process writes the profile; the
+-- command renders it.
 ----------------------------------------------------------------------------
 
 local PROGRAM = "luajit-sysprof"
@@ -69,7 +69,7 @@ local function to_signal(s)
   if s:find("^%d+$") and #s <= 3 then return tonumber(s) end
   s = s:upper()
   if s:find("^%u[%u%d+-]*$") then return s:find("^SIG") and s or "SIG" .. s end
-  return nil, "a signal as SIGUSR2"
+  return nil, "a signal, such as SIGUSR2"
 end
 
 local SPECS = {
@@ -86,30 +86,30 @@ local SPECS = {
   { name = "hz", key = "hz", arg = "N", convert = to_hz, help = {
     "samples a second, instead of the interval" } },
   { name = "clock", key = "clock", arg = "LIST", help = {
-    "cpu: time that the script computes (default);",
-    "wall: also time that it waits; events as page-faults",
-    "or cycles; several with commas between" } },
+    "cpu: CPU time (default); wall: CPU time and waiting;",
+    "events, such as page-faults or cycles. Separate",
+    "several by commas" } },
   { name = "period", key = "period", arg = "N", convert = to_period, help = {
     "occurrences of an event between two samples" } },
-  { name = "threads", key = "all_threads", help = { "all threads of the process" } },
-  { name = "fork", key = "fork", help = { "children that the script forks, too" } },
+  { name = "threads", key = "all_threads", help = { "sample all threads of the process" } },
+  { name = "fork", key = "fork", help = { "also profile children that the script forks" } },
   { name = "signal", key = "signal", arg = "SIGNAL", convert = to_signal, help = {
-    "signal of the profiler, default SIGPROF; SIGURG of perf's" } },
+    "the profiler's signal: SIGPROF, or SIGURG for perf events" } },
   { name = "flush", key = "flush", arg = "WHERE", choice = { "vm", "thread" }, help = {
-    "the profile is written by the VM (default) or a thread" } },
+    "who writes the profile: vm (default) or thread" } },
   { name = "force", key = "force", help = {
-    "overwrite a FILE that is no profile by a profile" } },
+    "let a profile overwrite a FILE that is not a profile" } },
   { name = "follow", key = "follow", help = {
-    "write a profile also by a link that another user has put",
-    "into a folder that other users may write to" } },
+    "follow another user's link in a folder where other",
+    "users may write" } },
   { name = "jitter", key = "jitter", help = { "vary the interval at random" } },
   { name = "mode", key = "mode", arg = "MODE", choice = { "C", "L" }, help = {
     "C: whole stacks (default), L: their innermost frames" } },
   { name = "event", key = "event", arg = "NAME", help = {
-    "show this one of several clocks and events" } },
+    "show this one of several clocks or events" } },
   { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "event", "cpu" },
-    help = { "count samples (default), or event: what they stand for,",
-    "occurrences or CPU time, which is also called cpu" } },
+    help = { "samples: count samples (default); event: sum what they",
+    "stand for, occurrences or CPU time; cpu: CPU time only" } },
   { name = "lines", key = "lines", help = { "name Lua frames by current lines" } },
   { name = "traces", key = "traces", help = { "show compiled code as [trace N]" } },
   { name = "no-host", key = "no_host", help = { "leave out host frames" } },
@@ -121,21 +121,21 @@ local SPECS = {
   { name = "help", short = "h", key = "help", help = { "show this help" } },
   { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
   { name = "completion", key = "completion", arg = "SHELL", choice = { "bash" }, help = {
-    "print what completes this command line in bash" } },
+    "print the completion script for bash" } },
 }
 
 local HELP_HEAD = [[
 Usage: luajit-sysprof run [options] SCRIPT [ARG...]
 
-Runs the Lua script SCRIPT ("-" for standard input) with its arguments, profiles
-it to its end and writes the profile. A summary goes to standard error.
+Profiles the Lua script SCRIPT from beginning to end and writes the profile. SCRIPT
+"-" is standard input. A summary goes to standard error.
 
 ]]
 
 local HELP_TAIL = [[
 
-Exit status: that of the script; 1 if the profile cannot be made or written and
-the script did not fail itself, 2 for a wrong command line.
+Exit status: that of the script; 1 if the script succeeded and its profile could not
+be written, or if the profiler could not start; 2 wrong command line.
 ]]
 
 local this = command.new(PROGRAM)
@@ -267,7 +267,7 @@ local function run(opt, rest)
   local paths = profiles(opt, path, before)
   if why then
     if opt.signal and why:find("profiler misuse$") then
-      why = ("cannot profile: '%s' is no signal"):format(opt.signal)
+      why = ("cannot profile: '%s' is not a signal"):format(opt.signal)
     end
     say(why)
     if format ~= "bin" then os.remove(path) end
@@ -299,12 +299,12 @@ local function main(args)
   elseif opt.no_host and opt.no_lua then
     return this.usage_error("--no-host and --no-lua leave nothing")
   elseif opt.interval and opt.hz then
-    return this.usage_error("--interval and --hz say the same, choose one")
+    return this.usage_error("--interval and --hz both set the rate; remove one")
   end
   opt.output = opt.output or DEFAULT_OUTPUT
   opt.format = opt.format or format_of(opt.output)
   if not opt.format then
-    return this.usage_error(("the ending of '%s' stands for no format; expected %s, or --format")
+    return this.usage_error(("'%s' has no known ending; expected %s, or --format")
 			    :format(opt.output, table.concat(endings_text, " ")))
   end
   opt.script = rest[1]

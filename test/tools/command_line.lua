@@ -128,9 +128,9 @@ t.with_file(profile(), function(path)
 	"--coroutine needs the Lua frames")
   check("no Lua frames to annotate", "--no-lua --annotate=x " .. path, 2, "",
 	"--annotate needs the Lua frames")
-  check("two outputs", "--format=top --annotate=x " .. path, 2, "", "choose one")
+  check("two outputs", "--format=top --annotate=x " .. path, 2, "", "remove one")
   check("annotated file as output", "-o x --annotate=x " .. path, 2, "",
-	"the annotated file and output")
+	"--annotate and output")
   check("annotate what has no end", "--annotate=/dev/zero " .. path, 1, "",
 	"cannot read /dev/zero: it has more than")
   check("annotate nothing", "--annotate= " .. path, 2, "", "expected FILE")
@@ -166,9 +166,9 @@ end)
 -- Input that is none.
 check("no such file", "/no/such/file", 1, "", "/no/such/file: No such file")
 check("a folder", "/", 1, "", "/: Is a directory")
-check("empty", "/dev/null", 1, "", "/dev/null: the file is empty")
-check("endless", "/dev/zero", 1, "", "offset 0: the byte 0x00")
+check("empty", "/dev/null", 1, "", "/dev/null: empty file")
+check("endless", "/dev/zero", 1, "", "/dev/zero: not a sysprof profile")
 check("closed input", "- <&-", 1, "", "standard input: ")
-check("itself", "'" .. t.source .. "/tools/luajit-parse-sysprof.lua'", 1, "", "offset 0")
+check("itself", "'" .. t.source .. "/tools/luajit-parse-sysprof.lua'", 1, "", "not a sysprof profile")
 
 t.finish()

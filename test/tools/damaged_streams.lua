@@ -89,7 +89,10 @@ for offset = 0, #stream - 1 do
       local what = ("byte %d from %d to %d"):format(offset, old, new)
       if offset < G.SPF_PROLOGUE_SIZE then
 	t.ok(out == nil, what .. ": no output")
-	t.ok(type(prof) == "string" and prof:find("^offset %d+: [^\n]+$"),
+	-- Without its magic it is anything.
+	t.ok(type(prof) == "string" and (offset < #G.MAGIC_SYMTAB and prof == "not a sysprof profile" or
+	     prof:find("^sysprof profile of stream version %d+, expected version 3; [^\n]+$") or
+	     prof:find("^offset %d+: [^\n]+$")),
 	     what .. ": message")
       else
 	t.ok(out and not prof.complete, what .. ": not silent")
@@ -135,9 +138,9 @@ check("huge length", put(stream, at[2] + 8, "\255\255\255\255"), expected(1, 4, 
 check("length behind the end", put(stream, at[2] + 8, B.u32(100000)),
       expected(1, 4, 2), "more than follow")
 check("only a prologue", head, "", "the stream ends here")
-check("text", "frame;frame 5\n" .. ("x"):rep(20), nil, "offset 0")
+check("text", "frame;frame 5\n" .. ("x"):rep(20), nil, "not a sysprof profile")
 check("other version", put(stream, 11, "\4"), nil, "version 4")
-check("folder of zeros", ("\0"):rep(100), nil, "expected 0x6c")
+check("zeros", ("\0"):rep(100), nil, "not a sysprof profile")
 
 -- -- Records that do not fit, in chunks whose checksum does ----------------
 

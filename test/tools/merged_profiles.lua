@@ -126,7 +126,7 @@ t.equal(out, STACKS:format(4, 2), "one of three is cut")
 t.contains(p:problem_text(), paths[2] .. ": offset 15: the file is cut", "which one is cut")
 out, p, paths, err, bad = merged({ run(1, A, 70), "text" })
 t.equal(p, nil, "one is no profile")
-t.contains(err, "offset 0", "one is no profile: why")
+t.contains(err, "not a sysprof profile", "one is no profile: why")
 t.equal(bad, paths[2], "one is no profile: which")
 
 -- Times.

@@ -175,7 +175,7 @@ t.with_file(bytes, function(path)
     local _, stderr
     status, _, stderr = t.parse(("--weight=event --diff=%s %s"):format(second, path))
     t.equal(status, 1, "time against occurrences: status")
-    t.contains(stderr, "its event 'cache-misses' is of another kind than 'cpu'",
+    t.contains(stderr, "event 'cache-misses' and event 'cpu' have different units",
 	       "time against occurrences")
   end)
   local function wrong(arguments, message)

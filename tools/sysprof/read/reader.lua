@@ -39,19 +39,18 @@ local function check_prologue(inp)
   end
   if same == SIZE then return true end
   if have == 0 then
-    return nil, "the file is empty, expected a sysprof stream"
+    return nil, "empty file, expected a sysprof profile"
   elseif same == have then
-    return nil, ("the file ends at offset %d, in the prologue of the stream " ..
+    return nil, ("cut sysprof profile: the file ends at offset %d, expected a prologue " ..
 		 "of %d bytes"):format(have, SIZE)
   end
   local found = head:byte(same + 1)
   if same == VERSION_AT then
-    return nil, ("offset %d: version %d of the stream is not supported, " ..
-		 "expected %d"):format(same, found, G.SPF_VERSION), found < G.SPF_VERSION
+    return nil, ("sysprof profile of stream version %d, expected version %d; use the " ..
+		 "reader of the sysprof that wrote it"):format(found, G.SPF_VERSION),
+	   found < G.SPF_VERSION
   end
-  return nil, ("offset %d: the byte 0x%02x in the prologue is not the " ..
-	       "expected 0x%02x, this is no sysprof stream"):format(
-	       same, found, PROLOGUE:byte(same + 1)), same >= #G.MAGIC_SYMTAB
+  return nil, "not a sysprof profile", same >= #G.MAGIC_SYMTAB
 end
 
 -- Who writes appends, so what follows a truncation is at the front then.
@@ -72,8 +71,8 @@ local function parse_input(inp, options)
   if not ok and not is_late then return nil, err end
   local all = sessions.new(options)
   if is_late then
-    all:problem(0, "the beginning of the stream is missing, as of a file that was " ..
-		   "emptied while it was written")
+    all:problem(0, "the beginning of the stream is missing: the file was truncated " ..
+		   "while the profiler wrote it")
   else
     inp:skip(SIZE)
   end

@@ -94,7 +94,7 @@ local function take_over(self, s, offset)
   local p = s.decoder.profile
   s.decoder = nil
   if s.bad_stacks > 0 then
-    self:problem(s.bad_at, ("%d stacks of samples from this chunk on are not " ..
+    self:problem(s.bad_at, ("from this chunk on, %d stacks of samples are not " ..
 			    "defined"):format(s.bad_stacks))
   end
   if not self.merged then

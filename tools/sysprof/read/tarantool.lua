@@ -312,7 +312,7 @@ local function read_records(d)
     elseif not inp.eof and window < WINDOW_MAX then
       window = math.max(window, have) * 2
     else
-      return nil, ("expected a %s, found what is none or is cut, %d bytes " ..
+      return nil, ("expected a %s, found an invalid or cut record, %d bytes " ..
 		   "before the end"):format(d.in_symtab and "symbol" or "sample", have)
     end
   end
