@@ -15,15 +15,16 @@
 
 int lj_luaframe_area(LuaArea *a, const LuaInput *in, lua_State *L)
 {
-  uintptr_t stack = (uintptr_t)tvref(L->stack), move = 0;
+  uintptr_t stack = (uintptr_t)tvref(L->stack);
   a->pk = in->pk;
   a->L = L;
   a->bot = stack + LJ_FR2 * sizeof(TValue);
   a->end = stack + (uintptr_t)L->stacksize * sizeof(TValue);
   if (stack == 0 || (stack & 7) != 0 || a->end <= a->bot) return 0;
-  if (LJ_UNLIKELY(in->moving_to) && in->moving == L) move = in->moving_to - in->moving_from;
-  a->bot += move;
-  a->end += move;
+  if (LJ_UNLIKELY(in->moving_to != 0) && in->moving == L) {
+    a->bot += in->moving_to - in->moving_from;
+    a->end += in->moving_to - in->moving_from;
+  }
   return 1;
 }
 

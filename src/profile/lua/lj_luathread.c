@@ -306,12 +306,22 @@ static void walk_reuse(LuaWalk *ls, LuaChain *ch, uint32_t n)
   ls->nbounds += s->nbound;
   if (s->nbound > 0) ch->last = ls->memo.last;
   ch->cf = 0;
-  ls->memo.walked_last = ch->last;
   if (!ls->leaf_only) lj_framelist_pushall(ls->frames, ts->word, s->word);
 }
 
-int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaChain *ch,
-		      int no_lua_frame, const JitFind *at)
+/* The walk is at the bottom. Returns -1 if VM frames are left over, else 1. */
+static int walk_bottom(LuaWalk *ls, const LuaChain *ch, uint32_t depth)
+{
+  ls->memo.walked_last = ch->last;
+  ls->memo.depth = depth;
+  ls->passed += depth;
+  if (ch->cf == 0) return 1;
+  lj_luathread_refuse(ls, 0, SPF_REFUSED_CFRAME_LEFT);
+  return -1;
+}
+
+int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, int no_lua_frame,
+		      const JitFind *at)
 {
   uintptr_t f = top->frame, pc = top->pc, slots = 0;
   FrameFunc ff;
@@ -319,6 +329,7 @@ int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaCh
   int known = 0;        /* The function of this frame has been read. */
   int skip = 0;         /* This frame is the lower part of a vararg frame. */
   LuaMemo *memo = &ls->memo;
+  LuaChain chain, *const ch = &chain;
   uint32_t depth = 0;
   ch->cf = ch->last = 0;
   chain_set(ls, ch, (uintptr_t)a->L->cframe);
@@ -334,8 +345,7 @@ int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaCh
     if (memo->verified > 0 && ls->top != TOP_NONE &&
 	(n = lj_luamemo_reuse(memo, f, pc, ch, skip)) > 0) {
       walk_reuse(ls, ch, n);
-      memo->depth = depth + n;
-      return 1;
+      return walk_bottom(ls, ch, depth + n);
     }
     depth++;
     if (keeps) lj_luamemo_step(memo, f, pc, ch, skip, ls->nbounds);
@@ -346,9 +356,7 @@ int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, LuaCh
     if (f == a->bot) {
       if (keeps) lj_luamemo_save(memo, f, NULL);
       memo->walked_nbound = ls->nbounds;
-      memo->walked_last = ch->last;
-      memo->depth = depth;
-      return 1;
+      return walk_bottom(ls, ch, depth);
     }
     if (!known && (!lj_luaframe_has(a, f) || !lj_luaframe_func(a, f, &ff)))
       return lj_luathread_refuse(ls, depth, lj_luaframe_refusal(a, f));

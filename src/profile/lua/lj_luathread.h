@@ -36,13 +36,13 @@ typedef struct LuaWalk {
   int broken;       /* SPF_BROKEN_* or -1. */
   int refused;      /* SPF_REFUSED_* of a broken stack. */
   uint32_t nbounds; /* CBOUND and RESUME frames pushed. */
-  /* Of the candidates. */
-  uint32_t passed;   /* Steps of this one in the coroutines above the current one. */
-  uint32_t furthest; /* 1 + steps of the one that gives refused, 0 if none does. */
   /* Kept from walk to walk. */
   FuncEntry *unnamed; /* The last pushed function if it wants a name, else NULL. */
   LuaSites sites;     /* Places in functions. */
   LuaMemo memo;       /* Steps of the last walk. */
+  /* Of the candidates. */
+  uint32_t passed;   /* Steps of this one in the coroutines above the current one. */
+  uint32_t furthest; /* 1 + steps of the one that gives refused, 0 if none does. */
 } LuaWalk;
 
 /* Push what is above the top frame of the i-th candidate: the VM's own work, and a builtin
@@ -52,14 +52,15 @@ LJ_FUNC void lj_luathread_pushtop(LuaWalk *ls, const LuaTop *top, int i);
 
 /* Walk the frames of one coroutine from its top frame. no_lua_frame: no frame runs on the
 ** innermost VM frame. at: the trace that runs on the top frame, or NULL. Returns 1 if all
-** frames are valid to the bottom, with ch where the walk has ended.
+** frames are valid to the bottom; then ls->memo.walked_last is the outermost VM frame.
+** Returns 0 if a check failed, -1 if VM frames are left over; both set ls->refused.
 */
 LJ_FUNC int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top,
-			      LuaChain *ch, int no_lua_frame, const JitFind *at);
+			      int no_lua_frame, const JitFind *at);
 
 /* A check refuses the current candidate after so many steps in this coroutine. code:
 ** SPF_REFUSED_*. Returns 0.
 */
-LJ_FUNC int lj_luathread_refuse(LuaWalk *ls, uint32_t depth, int code);
+LJ_FUNC LJ_NOINLINE int lj_luathread_refuse(LuaWalk *ls, uint32_t depth, int code);
 
 #endif

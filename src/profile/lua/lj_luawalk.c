@@ -51,22 +51,20 @@ static int walk_threads(LuaWalk *ls, lua_State *L, const LuaTop *top, int i,
 {
   Candidate c = top->c[i];
   const JitFind *at = top->ts.runs ? &top->ts.at : NULL;
+  uintptr_t last;
   int n, refused;
   for (n = 0; n < LUAWALK_THREADS; n++) {
     LuaArea a;
-    LuaChain ch;
+    int res;
     if (!lj_luaframe_area(&a, &ls->in, L) ||
 	!lj_safeload_vm(ls->in.pk, L, sizeof(lua_State)))
       return lj_luathread_refuse(ls, 0, SPF_REFUSED_RESUMER_NO_STACK);
-    if (!lj_luathread_walk(ls, &a, &c, &ch, no_lua_frame && n == 0, at)) return 0;
-    ls->passed += ls->memo.depth;
-    if (ch.cf != 0) {
-      lj_luathread_refuse(ls, 0, SPF_REFUSED_CFRAME_LEFT);
-      return -1;
-    }
+    res = lj_luathread_walk(ls, &a, &c, no_lua_frame && n == 0, at);
+    if (res <= 0) return res;
+    last = ls->memo.walked_last;
     /* Below the main thread, or if it runs in no VM frame, is the host. */
-    if (ch.last == 0 || L == mainthread(ls->in.g)) return 1;
-    refused = find_resumer(ls, ch.last, &L);
+    if (last == 0 || L == mainthread(ls->in.g)) return 1;
+    refused = find_resumer(ls, last, &L);
     if (refused >= 0) {
       ls->broken = SPF_BROKEN_NO_CFI;
       ls->refused = refused;
