@@ -12,7 +12,7 @@ local ATTEMPTS = 3
 local SAMPLES_MIN = 50		-- Of all runs; they last some thousand ms.
 
 local WORKLOADS = source .. "/test/lib/workloads.lua"
-local COMPILES = source .. "/etc/bench/compiles.lua"
+local COMPILES = source .. "/test/lib/compiles.lua"
 local plain = build .. "/plain"
 
 local work = {}

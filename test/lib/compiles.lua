@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Compile-heavy work for etc/bench/off_cost: many traces that run shortly.
+-- Compile-heavy work: many traces that run shortly.
 --
 -- Returns its benchmarks by name, functions of a number of rounds with about
 -- 10 ms each. The results are the same on every machine.
