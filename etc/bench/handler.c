@@ -289,13 +289,15 @@ HOST_ROW(4)
 HOST_ROW(5)
 HOST_ROW(6)
 HOST_ROW(7)
-HOST_ROW(8) HOST_ROW(9) HOST_ROW(10)
+HOST_ROW(8)
+HOST_ROW(9)
+HOST_ROW(10)
 #define HOST_NAME(n) host##n,
 #define NAME_ROW(n)  D10(HOST_NAME, n)
-  static int (*const host_funcs[])(int left, void (*leaf_func)(void)) = {
-    NAME_ROW(1) NAME_ROW(2) NAME_ROW(3) NAME_ROW(4) NAME_ROW(5) NAME_ROW(6) NAME_ROW(7)
-      NAME_ROW(8) NAME_ROW(9) NAME_ROW(10)
-  };
+static int (*const host_funcs[])(int left, void (*leaf_func)(void)) = {
+  NAME_ROW(1) NAME_ROW(2) NAME_ROW(3) NAME_ROW(4) NAME_ROW(5) NAME_ROW(6) NAME_ROW(7)
+    NAME_ROW(8) NAME_ROW(9) NAME_ROW(10)
+};
 
 static const char *const lua_funcs =
   "local tick = ...\n"

@@ -13,11 +13,11 @@ done
   exit 77
 }
 
+scratch=$PWD
 cd "$SYSPROF_SOURCE" || exit 1
 files=$(find src test etc -name '*.[ch]' | sort)
 [ "$(echo "$files" | wc -l)" -ge 100 ] || fail "there are too few files"
-for file in $files; do
-  "$format" --dry-run --Werror "$file" 2>/dev/null ||
-    fail "$file is not formatted: run $format -i $file"
-done
+# shellcheck disable=SC2086
+"$format" --dry-run --Werror $files 2>"$scratch/complaints" ||
+  fail "run $format -i on: $(sed -n 's,^\([^:]*\):[0-9].*,\1,p' "$scratch/complaints" | sort -u | tr '\n' ' ')"
 exit $status
