@@ -24,10 +24,10 @@ typedef struct ElfObj {
   const void *map;      /* The dynamic linker's own description of it, */
   const void *eh_frame; /* its index of unwind information, */
   const uint8_t *id;    /* and its build-id, or other bytes to compare. */
-  uint32_t idlen;
-  const char *name; /* Dynamic linker's name, without a build-id. */
-  uint64_t idhash;  /* Hash of the bytes at id, and of the name. */
-  int stays;        /* The process cannot unload it while this code runs. */
+  const char *name;     /* Dynamic linker's name, without a build-id. */
+  uint64_t idhash;      /* Hash of the bytes at id, and of the name. */
+  uint32_t idlen;       /* Bytes at id. */
+  int stays;            /* The process cannot unload it while this code runs. */
 } ElfObj;
 
 /* Description of an object, for its record. */

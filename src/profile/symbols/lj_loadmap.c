@@ -125,9 +125,7 @@ void lj_loadmap_note(LoadMap *lm, const DefSink *to)
 
 /* -- In the handler ---------------------------------------------------------- */
 
-/* Compare an address that is in no known object, or in one that this sample has not
-** compared yet. Returns 1 and describes the object if it is new.
-*/
+/* Is the object of an address new? Describes it then. */
 static int is_new(LoadMap *lm, uintptr_t addr, LoadedObj *have, ElfRecord *d)
 {
   struct dl_find_object dl;
@@ -147,6 +145,18 @@ static int is_new(LoadMap *lm, uintptr_t addr, LoadedObj *have, ElfRecord *d)
   return d->obj.start <= addr && addr < d->obj.end;
 }
 
+/* Compare an address that is in no known object, or in one that this sample has not
+** compared yet. Adds the object and returns 1 if it is new.
+*/
+static LJ_NOINLINE int compare(LoadMap *lm, uintptr_t addr, LoadedObj *have,
+			       const DefSink *to)
+{
+  ElfRecord d;
+  if (!is_new(lm, addr, have, &d)) return 0;
+  add(lm, &d, to);
+  return 1;
+}
+
 /* Add the objects of one side. */
 static int sample_side(LoadMap *lm, const FrameList *fr, const DefSink *to)
 {
@@ -156,15 +166,13 @@ static int sample_side(LoadMap *lm, const FrameList *fr, const DefSink *to)
   for (i = 0; i < fr->len; i++) {
     uintptr_t addr = (uintptr_t)frame_payload(fr->list[i]);
     int kind = frame_kind(fr->list[i]);
-    ElfRecord d;
     LoadedObj *have;
     if ((kind != SPF_FRAME_HOST && kind != SPF_FRAME_CFUNC) ||
 	(addr >= start && addr < end))
       continue;
     have = find(lm, addr);
     if (!(have && (have->obj.stays || have->sample == lm->sample)) &&
-	is_new(lm, addr, have, &d)) {
-      add(lm, &d, to);
+	compare(lm, addr, have, to)) {
       have = find(lm, addr);
       news = 1;
     }
