@@ -108,7 +108,7 @@ static __thread struct {
 ** call for a signal, deeper on the stack, ends the loop. The program's handler may also
 ** leave by a jump. A later signal then begins at the same height of the stack or above.
 */
-static void pass_on(int signo, siginfo_t *info, void *uc)
+static LJ_NOINLINE void pass_on(int signo, siginfo_t *info, void *uc)
 {
   uintptr_t pass = relaxed_get(&pass_to[signo]);
   uintptr_t handler = pass & ~PASS_SIGINFO;
@@ -152,8 +152,8 @@ int lj_clocksig_isstale(const siginfo_t *info)
 }
 
 /* Tick and take the sample. The slot is in use; the handler began at begin_ns. */
-static void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t *uc,
-			  uint64_t begin_ns)
+static LJ_AINLINE void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t *uc,
+				     uint64_t begin_ns)
 {
   ClockSlot *slot = slot_of(c->value);
   relaxed_add(&slot->delivering, 1);
@@ -170,8 +170,8 @@ static void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t *uc,
 ** while one with the same number is pending. Of two events that always occur together,
 ** only one would ever be sampled.
 */
-static void siblings_deliver(uintptr_t value, int tid, int signo, const siginfo_t *info,
-			     ucontext_t *uc)
+static LJ_NOINLINE void siblings_deliver(uintptr_t value, int tid, int signo,
+					 const siginfo_t *info, ucontext_t *uc)
 {
   const ClockSlot *first = slot_of(value), *slot;
   int n;
@@ -214,7 +214,7 @@ static void value_deliver(uintptr_t value, int signo, const siginfo_t *info, uco
 /* Deliver the timer of the process to this thread's clock. Forward the signal to threads
 ** that the kernel has passed over.
 */
-static void itimer_deliver(const siginfo_t *info, ucontext_t *uc)
+static LJ_NOINLINE void itimer_deliver(const siginfo_t *info, ucontext_t *uc)
 {
   int tid = lj_osthread_self(), top = relaxed_get(&slots_top), scanned = 0, i;
   unsigned int from = relaxed_get(&scan_from);
