@@ -1,10 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: numbers, strings and checksums out of a byte buffer.
+-- ULEB128 numbers, strings, CRC-32 and hashes of a byte buffer.
 --
--- Works on an FFI pointer to bytes and positions in it, makes no object per
--- byte, and is written to be compiled by the JIT. No function checks bounds:
--- a number occupies at most ULEB_MAX bytes, callers keep as much room behind
--- the data and compare the position that they get back with the end.
+-- The functions take an FFI pointer and positions. They make no object per byte, and
+-- the JIT compiles them. They do not check bounds: callers keep ULEB_MAX bytes of room
+-- behind the data, and compare the returned position with the end.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

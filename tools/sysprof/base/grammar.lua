@@ -1,9 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the constants of the event stream.
+-- Constants of the event stream.
 --
--- Mirrors src/profile/format/lj_sysprof_format.h, which is the specification, name
--- by name; a test compares the two. No other module holds a number of the
--- stream. Read the header for what each of them means.
+-- src/profile/format/lj_sysprof_format.h is the specification and explains them. A test
+-- compares the two, name by name. No other module holds a number of the stream.
 ----------------------------------------------------------------------------
 
 return {

@@ -1,9 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: a hash map from pairs of whole numbers to numbers from 1.
+-- Hash map that numbers pairs of whole numbers, from 1.
 --
--- Numbers the pairs in the order in which they are put in. Open addressing in
--- FFI arrays: for pairs of numbers it is several times faster than a Lua
--- table whose keys combine the two, and half as large.
+-- The numbers follow the order of insertion. Open addressing in FFI arrays is several
+-- times faster than a Lua table with combined keys, and needs half the memory.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

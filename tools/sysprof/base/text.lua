@@ -1,10 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: makes any bytes printable, and escapes them.
+-- Printable and escaped text: clean UTF-8, JSON, HTML, folded stacks.
 --
--- Names in a stream are whatever a program called its functions. After
--- clean() a text is valid UTF-8 on one line without control characters, and without
--- those that turn the direction of a text around; the other functions escape clean
--- text for one kind of output each.
+-- A program chooses the names in a stream, so they can hold any bytes. clean() returns
+-- valid UTF-8 on one line. Control characters, and characters that change the direction
+-- of text, become "?". The other functions escape clean text for one output each.
 ----------------------------------------------------------------------------
 
 local text = {}

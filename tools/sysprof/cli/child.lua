@@ -1,6 +1,8 @@
 ----------------------------------------------------------------------------
--- Runs a program as a child process and waits for its end, as if it had been
--- started in our place: it keeps the terminal, its signals and its status.
+-- Child process: starts a program and waits for its end.
+--
+-- The child keeps the terminal, its signals and its status: it runs as if the shell had
+-- started it.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

@@ -1,6 +1,5 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: what the commands have in common: messages, output, what is
--- asked for by --help and the like, and how they end.
+-- Messages, output, --help and exit status of the commands.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: completion of command lines in a shell.
+-- Completion script for bash.
 --
--- A list of option specifications in (sysprof.cli.options), a script for bash out.
--- The script needs nothing but bash itself.
+-- Made from a list of option specifications (sysprof.cli.options). The script needs bash
+-- alone.
 ----------------------------------------------------------------------------
 
 -- $PROGRAM and so on are put in. bash splits "--name=VALUE" into three words.

@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
--- luajit-sysprof: starts a script under the profiler, and finds its profiles.
+-- Launcher of luajit-sysprof: runs a script under the profiler, finds its profiles.
 --
--- The script runs in the luajit program, in a process of its own. What starts the
--- profiler there is a piece of Lua that luajit runs before the script. It removes a
--- file, the note, when it has done so, or writes into it why it could not.
+-- The script runs in the luajit program, in a process of its own. A piece of Lua, which
+-- luajit runs before the script, starts the profiler. Then it removes a file, the note.
+-- If the profiler cannot start, it writes the reason into the note, and no script runs.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

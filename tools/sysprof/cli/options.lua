@@ -1,9 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: command line options.
+-- Command line options: specifications in, a table of values out.
 --
--- A list of specifications in, a table of values out. Knows "--name",
--- "--name=VALUE", "--name VALUE", "-n", "-n VALUE", "-nVALUE" and "--". The
--- same list gives the text of --help.
+-- Knows "--name", "--name=VALUE", "--name VALUE", "-n", "-n VALUE", "-nVALUE" and "--".
+-- The specifications also give the text of --help.
 ----------------------------------------------------------------------------
 
 local options = {}

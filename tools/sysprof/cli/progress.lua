@@ -1,9 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: how far a long input has been read, on a terminal.
+-- Progress line on a terminal, for long inputs.
 --
--- One line on standard error, written over and over and removed at the end.
--- Nothing is written if standard error is no terminal, or within the first
--- second.
+-- One line on standard error, rewritten and finally removed. The first second shows
+-- nothing, and neither does a standard error that is not a terminal.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

@@ -1,10 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the source text of a Lua file with what each line cost.
+-- Annotated source: a Lua file with the cost of each line.
 --
--- Self of a line is what was sampled in the line itself, with nothing that it
--- called above it; total is what was sampled with the line anywhere on the
--- stack, once in each sample. The functions of the file are found by the names
--- of their chunks.
+-- Self counts the samples in the line itself. Total counts the samples with the line
+-- anywhere on the stack, once each. Chunk names tell which functions are of the file.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: a flame graph as one HTML file.
+-- Flame graph as one HTML file.
 --
 -- Fills the page of sysprof.formats.flamegraph_page with the data of a view. The page
--- needs nothing else: no network, no other file.
+-- needs no network and no other file.
 ----------------------------------------------------------------------------
 
 local page = require("sysprof.formats.flamegraph_page")

@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the HTML page of a flame graph.
+-- HTML page of a flame graph.
 --
--- sysprof.formats.flamegraph fills the places in double braces. What the page does is
--- in sysprof.formats.flamegraph_script, _trees and _palette.
+-- sysprof.formats.flamegraph fills the places in double braces. The page's script is
+-- sysprof.formats.flamegraph_script, _trees and _palette.
 ----------------------------------------------------------------------------
 
 return [=[

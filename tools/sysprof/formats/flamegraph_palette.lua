@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the colours in the script of a flame graph's page.
+-- Colours of a flame graph, in JavaScript.
 --
--- A kind of frames has a colour; each name varies it a little.
+-- Each kind of frames has a colour; each name varies it a little.
 ----------------------------------------------------------------------------
 
 return [=[

@@ -1,10 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the script of a flame graph's page.
+-- Script of a flame graph's page, in JavaScript.
 --
--- Draws on a canvas of the size of the window only what can be seen, so its
--- speed does not depend on the number of frames. Its trees are those of
--- sysprof.formats.flamegraph_trees, its colours of sysprof.formats.flamegraph_palette. Names
--- get to the page only as text, never as HTML.
+-- Draws only visible frames on a canvas, so its speed does not depend on the number of
+-- frames. Uses sysprof.formats.flamegraph_trees and flamegraph_palette. Names get to the
+-- page only as text, never as HTML.
 ----------------------------------------------------------------------------
 
 return [=[

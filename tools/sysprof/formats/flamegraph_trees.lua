@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the trees in the script of a flame graph's page.
+-- Trees of a flame graph, in JavaScript.
 --
--- A tree is arrays by number of node, parents before children, so that what
--- is below a node are the numbers that follow it; node 0 is the whole profile.
--- No function recurses: stacks can be deep.
+-- A tree is arrays by number of node. Parents stand before children, so the numbers
+-- after a node are its descendants. Node 0 is the whole profile. No function recurses:
+-- stacks can be deep.
 ----------------------------------------------------------------------------
 
 return [=[

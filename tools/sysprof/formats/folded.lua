@@ -1,11 +1,10 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: folded stacks, "frame;frame;frame count", root first.
+-- Folded stacks, "frame;frame;frame count", root first.
 --
--- Lines are sorted by bytes, and each stack stands once. With a base to compare
--- with: "frame;frame;frame base count", what flame graph programs take for a
--- comparison.
+-- Lines are sorted by bytes, one for each stack. A comparison has "base count" in place
+-- of the count; flame graph programs read that.
 --
--- The stacks are kept as a tree of names, and a line is made when it is written:
+-- Memory holds the stacks as a tree of names, and each line is made when it is written:
 -- all lines together can be far longer than the profile.
 ----------------------------------------------------------------------------
 

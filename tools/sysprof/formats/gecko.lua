@@ -1,10 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the Gecko profile format, for the Firefox Profiler.
+-- Gecko profile format, for the Firefox Profiler.
 --
--- Version 24 of the format, which the profiler brings up to date itself; times
--- are in milliseconds. A thread has its samples in the order of time with the
--- CPU time of each, so the timeline shows how busy it was. Lua frames are marked
--- as those of the script language, so its filter "JavaScript" shows Lua alone.
+-- Version 24, which the profiler upgrades; times are in milliseconds. Each thread has its
+-- samples in order of time with their CPU time, so the timeline shows load. Lua frames
+-- count as script code: the profiler's filter "JavaScript" shows Lua alone.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

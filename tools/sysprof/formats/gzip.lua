@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: gzip (RFC 1952), one member.
+-- gzip file (RFC 1952) with one member.
 --
--- Compressed by the zlib of this machine. Without zlib the bytes are stored.
+-- The zlib of this machine compresses. Without zlib the bytes are stored.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")

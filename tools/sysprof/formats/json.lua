@@ -1,8 +1,7 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: all of a profile as JSON, one record a sample.
+-- JSON with the whole profile, one record per sample.
 --
--- doc/tool.md describes it. Each frame, stack and sample stands on a line of its
--- own.
+-- doc/tool.md describes it. Each frame, stack and sample has a line of its own.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

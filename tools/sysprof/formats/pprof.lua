@@ -1,11 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: pprof's format, a gzip-compressed profile.proto.
+-- pprof's format: a gzip-compressed profile.proto.
 --
--- A frame is a location: of a Lua function by its line, of host code by its
--- address. Functions have the names of the other formats, so that their sums
--- are the same. There is one sample for each stack, thread, state and event, with
--- the values of its event and zeros for the others, whatever event and weight the
--- view has.
+-- A frame is a location: a line of a Lua function, or an address of host code. Functions
+-- have the names of the other formats, so the sums are the same. Each stack, thread, state
+-- and event gives one sample. It has the values of its event, and zeros for the others.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

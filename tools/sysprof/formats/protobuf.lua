@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: writes messages in the encoding of Protocol Buffers.
+-- Protocol Buffers encoder, as far as profile.proto needs it.
 --
--- A message is a list of strings, to be concatenated. Only what profile.proto
--- needs: whole numbers (Lua numbers or uint64_t), strings and messages, and
--- packed lists of numbers. A field that is 0 or empty is left out.
+-- A message is a list of strings, to be concatenated. Fields are whole numbers (Lua
+-- numbers or uint64_t), strings, messages, and packed lists of numbers. A field that is 0
+-- or empty is left out.
 ----------------------------------------------------------------------------
 
 local protobuf = {}

@@ -1,9 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the file format of speedscope.
+-- speedscope's file format.
 --
--- One sampled profile for each thread, in the order of time. Samples in a row
--- with the same stack are one, with the sum of their values. Frames are
--- functions, whether compiled or not.
+-- One sampled profile per thread, in order of time. Consecutive samples of the same stack
+-- become one with the sum of their values. Frames are functions, compiled or not.
 ----------------------------------------------------------------------------
 
 local places = require("sysprof.names.places")

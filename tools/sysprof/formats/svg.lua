@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: a flame graph as an SVG picture, for documents.
+-- Flame graph as an SVG picture, for documents.
 --
--- It does not move: for that there is the HTML page of sysprof.formats.flamegraph. A
--- frame's name and value is its title, which viewers show as a tooltip. Frames
--- narrower than a tenth of a pixel are left out.
+-- The title of a frame has its name and value; viewers show it as a tooltip. Frames
+-- narrower than a tenth of a pixel are left out. sysprof.formats.flamegraph makes an
+-- interactive page.
 ----------------------------------------------------------------------------
 
 local text = require("sysprof.base.text")

@@ -1,13 +1,10 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: a table of functions, by self and total.
+-- Table of functions by self and total.
 --
--- Self is what was sampled in the function itself, total what was sampled in
--- it or in what it called; a recursive function counts once in each sample.
--- Marks as [coroutine] are rows, too, as they are frames in the other formats;
--- only of modules they are none.
--- The same by line, by module, by state of the VM and by thread. Before the
--- table stands the profile's report about itself. Two profiles are compared by
--- shares.
+-- Self counts samples in the function itself. Total counts samples in it or in its
+-- callees; a recursive function counts once per sample. Marks such as [coroutine] are
+-- rows too, except among modules. Rows can also be lines, modules, VM states or threads.
+-- The profile's report stands before the table. Two profiles are compared by shares.
 ----------------------------------------------------------------------------
 
 local join = require("sysprof.show.join")

@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: call tree as indented text, the hottest of siblings first.
+-- Call tree as indented text, the hottest of siblings first.
 ----------------------------------------------------------------------------
 
 local calltree = require("sysprof.show.calltree")

@@ -1,10 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the events of a profile, what its samples are caused by.
+-- Events of a profile: clocks and counters that caused its samples.
 --
--- Each session of a stream numbers its own events, so its samples have an event
--- of their own (profile.slots[].event): { session, index, name, unit, period },
--- name, unit and period as SPF_EVENT has them. What users see are events by the
--- names that were asked for: "cpu" is one event, whatever clock each thread got.
+-- Each session numbers its own events (profile.slots[].event): { session, index, name,
+-- unit, period }, the last three as in SPF_EVENT. Users see events by the names that they
+-- asked for: "cpu" is one event, whatever clock each thread got.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

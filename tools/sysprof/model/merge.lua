@@ -1,12 +1,10 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: adds one profile to another, of another run or another machine.
+-- Merge of profiles of several runs or machines.
 --
--- A number of one profile means nothing in the other, so each is replaced by
--- that of the same thing: a Lua function by its file, lines and name, a builtin
--- by its name, a code address by the build-id of its module (or its path, where
--- it has none) and the place in it, or by the name of its symbol. What has no
--- counterpart gets a number that is still free, but all sessions of one process
--- have the same addresses.
+-- Numbers differ between profiles, so each becomes the number of the same thing. A Lua
+-- function is known by file, lines and name, a builtin by its name. A code address is
+-- known by its module's build-id or path and the offset, or by its symbol. Unknown things
+-- get free numbers. The sessions of one process share their addresses.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

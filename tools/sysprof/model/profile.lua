@@ -1,15 +1,12 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: a profile in memory.
+-- Profile in memory: stacks with their counts, names, counters.
 --
--- The readers of streams (sysprof.read.reader) fill it, the views (sysprof.show.view)
--- look at it. Samples are only counted, by what tells them apart: thread, event,
--- state of the VM, stack of the Lua side and stack of the host side. The two
--- sides are joined and named when the profile is looked at, because names
--- come at the end of a stream.
+-- sysprof.read.reader fills it, sysprof.show.view looks at it. Samples are counted by
+-- thread, event, state of the VM, Lua stack and host stack. Joining and naming wait
+-- until the profile is looked at, because names come at the end of a stream.
 --
--- It is that of one session, unless those of others are added (sysprof.model.merge).
--- Each session keeps its own facts, counters, and which event the samples of an
--- index are of.
+-- A profile holds one session, unless sysprof.model.merge adds others. Each session keeps
+-- its own facts, counters and events.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

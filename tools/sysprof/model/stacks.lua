@@ -1,11 +1,10 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: frames and stacks, each kept once.
+-- Frames and stacks, each kept once.
 --
--- A frame is its kind, payload and extra (second) number as in the stream, but
--- in an SPF_FRAME_WORK the two are exchanged: its argument may be large, and
--- only a payload can be. A stack is a node of a tree in which every step from
--- the root adds a frame. Equal frames get equal numbers, equal stacks get equal
--- nodes: memory grows with what is distinct. Node 0 is the empty stack.
+-- A frame is its kind, payload and extra (second) number in the stream. In an
+-- SPF_FRAME_WORK the two numbers are exchanged: only a payload can be large. A stack is a
+-- node of a tree; each step from the root adds a frame. Equal frames have equal numbers,
+-- equal stacks equal nodes. Node 0 is the empty stack.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

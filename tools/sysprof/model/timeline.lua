@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the samples of a profile one by one, in the order of time.
+-- Timeline: single samples in order of time.
 --
--- Only for formats that show single samples, and for a part of the time: else
--- a profile keeps counts only. A sample is its time, weight and slot (what the
--- profile counts it under), 16 bytes.
+-- Formats that show single samples, and parts of the time, need it; otherwise a profile
+-- keeps only counts. A sample is time, weight and slot (what the profile counts it
+-- under), 16 bytes.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

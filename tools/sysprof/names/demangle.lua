@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: names of symbols as their programmers wrote them.
+-- Demangled names of C++ and Rust symbols.
 --
--- C++ names are demangled by the C++ library of this machine. Without one they
--- stay as they are. For names of Rust see sysprof.names.rust_names.
+-- The C++ library of this machine demangles C++ names. Without it they stay mangled. For
+-- Rust see sysprof.names.rust_names.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

@@ -1,10 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the parts of an ELF file that name code addresses.
+-- ELF files: sections, build-id, debug link and symbol tables.
 --
--- Section headers, build-id, debug link and symbol tables, of little-endian
--- 64-bit files. Only regular files are opened, only what is needed is read,
--- and no offset or size is believed before it was compared with the size of
--- the file. No function raises an error because of what a file holds.
+-- Reads little-endian 64-bit files. Opens regular files only, reads what it needs, and
+-- compares each offset and size with the size of the file first. No content of a file
+-- makes a function raise an error.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")

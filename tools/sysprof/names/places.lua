@@ -1,8 +1,7 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: where the code of a frame is.
+-- Source file, lines, address and module of a frame.
 --
--- What sysprof.names.symbols does not put into a name: source file, lines, address
--- and module. For the formats that have fields of their own for them.
+-- For formats with fields of their own for what sysprof.names.symbols leaves out of names.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: names of Rust functions as their programmers wrote them.
+-- Rust symbol demangler.
 --
--- Both manglings of the Rust compiler: names like those of C++ with a hash at the
--- end, and those that begin with "_R" (the Rust reference, "v0 symbol mangling
--- format"). Hashes of crates and lifetimes are left out.
+-- Knows both manglings of the Rust compiler: C++-like names that end in a hash, and names
+-- that begin with "_R" (the Rust reference, "v0 symbol mangling format"). Leaves out
+-- hashes of crates, and lifetimes.
 ----------------------------------------------------------------------------
 
 local rust_names = {}

@@ -1,13 +1,12 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: names of host addresses that the stream has none for.
+-- Symbol files: names of host addresses without a name in the stream.
 --
--- They come from the symbol tables of ELF files: of the module itself, of its
--- copy in a folder that the user names, or of a debug file. A file counts only
--- if its build-id is that of the module. Modules without a build-id are looked
--- for in the user's folders only.
+-- The symbols come from the ELF file of the module, its copy in a folder of the user, or
+-- a debug file. Its build-id must be that of the module. A module without a build-id is
+-- looked for in the user's folders only.
 --
--- Each table is read once, from its beginning to its end, and only if there are
--- addresses for it; the addresses are searched, not the symbols.
+-- A table with wanted addresses is read once, from beginning to end. The addresses are
+-- searched, not the symbols.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")

@@ -1,12 +1,11 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: frames to names.
+-- Names of frames.
 --
--- A name is an entry { text = , kind = , plain = }, the same one for the same
--- text. The text is clean (sysprof.base.text); the kind is one of symbols.KINDS and
--- tells the colour in a flame graph. A compiled Lua function has an entry of its
--- own, of kind "compiled", whose plain is the one of the same text; of all others
--- plain is the entry itself. A name that is mangled in a symbol table has that as
--- its mangled. The names of a profile are known only after all of it was read.
+-- A name is an entry { text, kind, plain, mangled }, one for each text. The text is clean
+-- (sysprof.base.text). The kind, one of symbols.KINDS, gives the colour in a flame graph. A
+-- compiled Lua function has an entry of kind "compiled"; its plain is the entry of the
+-- interpreted one. Other entries are their own plain. mangled is the name in the symbol
+-- table, if that differs. All names are known only when the whole profile was read.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

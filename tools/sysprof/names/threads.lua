@@ -1,9 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: how threads are called.
+-- Names of threads.
 --
--- A thread is { tid, name, pid, ambiguous }: name is nil if it is not known, pid
--- if it is that of the profile; ambiguous are threads of several processes
--- with the same id.
+-- A thread is { tid, name, pid, ambiguous }. name is nil if unknown, pid is nil if it is
+-- that of the profile. Threads of several processes with the same id are ambiguous.
 ----------------------------------------------------------------------------
 
 local text = require("sysprof.base.text")

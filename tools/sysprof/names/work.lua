@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: names of what the VM does itself, and of traces.
+-- Names of the VM's own work, and of traces.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

@@ -1,11 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: finds the whole and undamaged chunks of a stream.
+-- Chunk scanner: finds the undamaged chunks of a stream.
 --
--- next() gives one chunk after the other, over prologues between them. Other
--- bytes that are no such chunk are skipped up to the next one and reported, with
--- offset, to the function that the caller gave; so is a chunk that is cut by the
--- end of the input. Every byte of the input is in a chunk that was given out, in
--- a prologue or reported.
+-- next() returns one chunk after the other and passes over prologues. It skips other bytes
+-- up to the next chunk and reports them with their offset; likewise a chunk that the end
+-- of the input cuts. Each byte is returned in a chunk, or part of a prologue, or reported.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")

@@ -1,9 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the stacks of a chunk, by what refers to them.
+-- Stacks of a chunk, by reference.
 --
--- A ref is 0 for the empty stack, 1 and 2 for the last two of the chunk, n + 2
--- for its n-th. A stack is the number of its node (sysprof.model.stacks), NONE if there
--- is none.
+-- Ref 0 is the empty stack, 1 and 2 are the last two of the chunk, n + 2 is its n-th.
+-- A stack is the number of its node (sysprof.model.stacks), or NONE.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

@@ -1,11 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: a window on an input that is read from front to end.
+-- Input window: reads a file from front to end.
 --
--- The bytes buf[pos] to before buf[fill] are the window. need() widens it, as
--- far as the input goes, and skip() drops bytes from its front. The buffer
--- grows only with bytes that were really read, so a wrong length in a stream
--- cannot make it large. Behind the window there is always room for reading
--- SLACK bytes too far.
+-- The window is buf[pos] to before buf[fill]. need() widens it, skip() drops bytes from
+-- its front. The buffer grows only with bytes that were read, so a wrong length in a
+-- stream cannot make it large. SLACK bytes behind the window are always readable.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

@@ -1,11 +1,10 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: which module an address belongs to, as a stream goes on.
+-- Load map: the module of an address at each point of the stream.
 --
--- A module takes the place of those that it overlaps, for all that is defined
--- after it, so one address may be code of several modules. In a profile an
--- address means one thing: a module whose place was another one's before is
--- moved, with its addresses, to where no program has any. What comes again gets
--- the same place again.
+-- A module replaces those that it overlaps, so an address can be code of several modules
+-- in turn. In a profile an address means one thing. So a module at a used place moves,
+-- with its addresses, above all addresses of programs. The same module moves to the same
+-- place again.
 ----------------------------------------------------------------------------
 
 local loadmap = {}

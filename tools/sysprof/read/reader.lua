@@ -1,11 +1,10 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: from an input to a profile.
+-- Reader of profiles: from a file to a profile in memory.
 --
--- The front of the reader's Lua API (doc/tool.md): read() takes a file name,
--- parse() a function that gives bytes. Checks the prologue and hands the chunks
--- one after the other to their sessions. An input that is no
--- stream gives nil and a message; one that is damaged or cut gives a profile
--- that holds what is whole, with complete = false and its problems.
+-- The front of the Lua API (doc/tool.md): read() takes a file name, parse() a function
+-- that returns bytes. Checks the prologue and hands chunks to their sessions. Other input
+-- gives nil and a message. A damaged or cut stream gives a profile of its whole part, with
+-- complete = false and its problems.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

@@ -1,15 +1,13 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the records of a chunk.
+-- Record decoder: definitions, stacks and samples of a chunk.
 --
--- decode() goes once through the records and hands everything to a profile
--- (sysprof.model.profile): definitions by its methods, each sample by profile.add.
--- What a chunk refers to is defined in it, so stacks are found in a list that
--- is empty at the beginning of a chunk (sysprof.read.chunkstacks). Every number
--- is checked against the end of its record; the first record that does not fit
--- ends the chunk.
+-- decode() hands definitions to methods of sysprof.model.profile, and each sample to
+-- profile.add. A chunk defines the stacks that it refers to (sysprof.read.chunkstacks).
+-- Each number is checked against the end of its record; the first record that does not
+-- fit ends the chunk.
 --
--- Samples and stacks are nearly all of a stream. One loop reads them, which
--- the JIT compiles as a whole; the frames of a stack are decoded only once.
+-- Most of a stream is samples and stacks. One loop reads them, which the JIT compiles as a
+-- whole. The frames of a stack are decoded once.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

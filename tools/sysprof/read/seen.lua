@@ -1,14 +1,12 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: byte strings that were seen before, and their numbers.
+-- Cache of decoded byte strings.
 --
--- Most of a stream repeats itself. Bytes that were decoded once are kept here
--- with what came out, so that their next occurrence costs little more than to
--- compare them. Both kinds forget everything when they have kept too much:
--- they only save time.
+-- Streams repeat themselves. The cache keeps bytes with what was decoded from them, so the
+-- next occurrence costs a comparison. It forgets everything when it is full: it only
+-- saves time.
 --
--- seen.prefixes() finds which string begins at a position. No string may be the
--- beginning of another one, as records that tell their own end. It is a tree of
--- the bits by which the strings differ (a crit-bit tree).
+-- seen.prefixes() finds the string that begins at a position, in a crit-bit tree. No
+-- string may begin another one; records tell their own end, so none does.
 --
 -- seen.strings() finds a string of known length under a whole number.
 ----------------------------------------------------------------------------

@@ -1,10 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the sessions whose chunks a stream holds.
+-- Sessions of a stream.
 --
--- Each session is decoded on its own, into a profile of its own: only in it do
--- its ids mean something. When a session has ended, its profile is added to
--- that of the first one that ended, so memory is needed only for the sessions
--- that run at a time. A stream of one session is decoded into what is returned.
+-- Each session is decoded into a profile of its own, because its ids mean something only
+-- there. When it has ended, its profile is added to that of the first ended session. So
+-- memory holds only sessions that run at the same time.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

@@ -1,13 +1,12 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the streams of Tarantool's sysprof, versions 1 and 2.
+-- Streams of Tarantool's sysprof, versions 1 and 2.
 --
--- A symbol table, then samples with whole stacks and no checksum. read() fills
--- the same profile as sysprof.read.reader does. What these streams do not say is
--- put in so that the two sides can be joined: which host frames are the VM's
--- own (by their symbols), and where C called Lua. They hold no times, no names
--- of Lua functions and no names of builtins.
+-- A symbol table precedes samples with whole stacks, without checksums. read() fills a
+-- profile as sysprof.read.reader does. To join the two sides it adds what these streams
+-- leave out: which host frames are the VM's (by symbol), and where C called Lua. The
+-- streams hold no times, and no names of Lua functions and builtins.
 --
--- A sample whose bytes were there before (sysprof.read.seen) is not decoded again.
+-- Samples with known bytes (sysprof.read.seen) are not decoded again.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

@@ -1,11 +1,10 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: call tree, the stacks of a view merged by their callers.
+-- Call tree: the stacks of a view merged by callers.
 --
--- A node is { entry, self, total, depth, children }: the name of a function
--- (an entry of sysprof.names.symbols) where its callers are those of the nodes
--- above. A compiled function is another node than the interpreted one. The root
--- stands for the whole profile and has no entry. If the view has a base, base is
--- what the node's self is there; what is only there is a node, too.
+-- A node is { entry, self, total, base, depth, children }; entry is of
+-- sysprof.names.symbols. Compiled and interpreted functions are separate nodes. The root
+-- stands for the whole profile and has no entry. With a base, base is the node's self
+-- there, and stacks of the base alone have nodes too.
 ----------------------------------------------------------------------------
 
 local calltree = {}

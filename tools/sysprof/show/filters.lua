@@ -1,9 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: which samples of a profile are shown, and how much of them.
+-- Filters: which samples are shown, and which of their frames.
 --
--- By thread and state of the VM before a stack is joined, by its names after
--- that. A pattern is a text that stands anywhere in a name; "*" in it is any
--- text, "^" at its beginning and "$" at its end are those of the name.
+-- Thread and state of the VM decide before a stack is joined, names afterwards. A pattern
+-- is a text anywhere in a name; "*" is any text, "^" the beginning and "$" the end.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

@@ -1,11 +1,9 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: joins the Lua side and the host side of a sample.
+-- Join of the Lua stack and the host stack of a sample.
 --
--- By structure, not by name: walks both sides from the leaf; each C frame of
--- the VM on the host side takes one run of Lua frames, up to and including
--- the next boundary. No frame of either side is lost: where one side is cut
--- or broken, a marker says so, and what the other side has still stands in
--- its order. doc/format.md, "Joining", has the rules with examples.
+-- The walk goes by structure, not by name, from the leaf. Each C frame of the VM takes one
+-- run of Lua frames, up to and including the next boundary. No frame is lost: a marker
+-- stands where a side is cut or broken. doc/format.md, "Joining", has the rules.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the checks that refuse a stack, in plain words.
+-- Checks that refuse a stack, in plain words.
 --
 -- Each broken stack of a profile counts under its group (SPF_BROKEN_*) and under the
 -- check that refused it (SPF_REFUSED_*). Profiles of older versions have no checks.

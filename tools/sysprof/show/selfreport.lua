@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: what a profile says about itself.
+-- Self-report of a profile.
 --
--- Samples taken, lost and broken by reason, time in the handler, and what the
--- stream's meta records hold, as short texts for the formats and warnings.
+-- Samples taken, lost and broken by reason, time in the handler, and the stream's meta
+-- records, as short texts for formats and warnings.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

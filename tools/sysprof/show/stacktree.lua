@@ -1,10 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: the stacks of a view as a format numbers them, and the
--- samples on them in the order of time.
+-- Tree of stacks with the numbers of a format, and samples in order of time.
 --
--- A stack is a node: the stack of its callers, and a frame with the number that
--- the format gives it. Node 0 is the empty stack. What the view does not show
--- is not in it.
+-- A node is the stack of its callers and a frame with the format's number. Node 0 is the
+-- empty stack. The tree holds only what the view shows.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
--- Sysprof reader: a profile as the user asked to see it.
+-- View: a profile under the user's options.
 --
--- Joins and names the stacks of a profile under the user's options and hands
--- them to a format one by one. The formats get all they know from here.
+-- Joins and names the stacks, and hands them to a format one by one. The formats get all
+-- they know from here.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
