@@ -15,7 +15,7 @@ end
 
 -- Returns the length of the valid UTF-8 sequence at byte i, and whether it is
 -- a control character, a line break, or sets the direction of text (U+061C, U+200E,
--- U+200F, U+202A to U+202E, U+2066 to U+2069); nil if there is none.
+-- U+200F, U+202A to U+202E, U+2066 to U+2069). Returns nil for an invalid sequence.
 local function utf8_at(s, i)
   local a, b, c, d = s:byte(i, i + 3)
   if a < 0x80 then return 1, a < 0x20 or a == 0x7f end
@@ -35,7 +35,7 @@ local function utf8_at(s, i)
   return 4, false
 end
 
--- Control characters become "?", bytes that are no UTF-8 become "\xNN".
+-- Control characters become "?", bytes of invalid UTF-8 become "\xNN".
 function text.clean(s)
   if not s:find("[%c\127-\255]") then return s end
   local out, i = {}, 1

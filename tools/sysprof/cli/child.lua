@@ -87,7 +87,7 @@ function child.setenv(name, value)
   if value then C.setenv(name, value, 1) else C.unsetenv(name) end
 end
 
--- Runs the program at a path with a list of arguments, of which the first is its
+-- Runs the program at a path with a list of arguments; the first is its
 -- name. Returns its exit status, or nil and the signal that ended it; nil, nil
 -- and a message if it could not be started. Must be called with SIGCHLD at its
 -- default or ignored.

@@ -11,7 +11,7 @@ local options = {}
 --   name    long name without dashes, or nil
 --   short   letter, or nil
 --   key     where the value goes
---   arg     name of the argument in the help, nil if there is none
+--   arg     name of the argument in the help, or nil
 --   choice  list of the values that are allowed, nil for any
 --   number  true if the value is a whole number
 --   convert function(value): returns what is kept of it, or nil and what would
@@ -73,8 +73,8 @@ local function lookup(specs, a)
   return find(specs, "short", a:sub(2, 2)), a:sub(1, 2), a:sub(3)
 end
 
--- Returns the values and the other arguments, or nil and a message. No option
--- follows the first other argument if that is said.
+-- Returns the values and the other arguments, or nil and a message. With first_ends,
+-- the first other argument ends the options.
 function options.parse(specs, args, first_ends)
   local values, rest, i, only_rest = {}, {}, 1, false
   while i <= #args do

@@ -31,9 +31,8 @@ local function is_suffix(path, suffix)
 	 (suffix ~= "" and path:sub(-#suffix - 1) == "/" .. suffix)
 end
 
--- Returns a set of the chunk names that mean the file: the one that is its
--- path, else those of which one path is the end of the other. Also a sorted
--- list of their paths.
+-- Returns the set of chunk names that mean the file, and a sorted list of their paths.
+-- The chunk with the same path counts alone. Otherwise one path must end in the other.
 local function chunks_of(profile, path)
   local exact, set, list = false, {}, {}
   for _, f in pairs(profile.lfuncs) do

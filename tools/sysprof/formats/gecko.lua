@@ -56,7 +56,7 @@ local function location(profile, entry, place)
   elseif file and file ~= "" and not file:find(")", 1, true) then
     return ("%s (in %s)"):format(name, file)
   end
-  -- Nothing else may look like one.
+  -- Any other name must not look like one of these.
   return (name:find("[%d)]$") or name:find("%d%]$")) and name .. " " or name
 end
 

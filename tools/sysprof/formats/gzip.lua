@@ -20,7 +20,7 @@ unsigned long compressBound(unsigned long);
 int compress2(uint8_t *, unsigned long *, const uint8_t *, unsigned long, int);
 ]]
 
-local library	-- false if there is none.
+local library	-- false: not found.
 
 local function load_library()
   for _, name in ipairs(LIBRARIES) do

@@ -98,8 +98,8 @@ local function write_stacks(view, write)
   return tree
 end
 
--- Returns the number of a node's stack, from 0, by node. What there is no room for
--- has none.
+-- Writes the stacks. Returns their numbers, from 0, by node. A stack without room has
+-- no number.
 local function write_stack_lists(tree, write)
   local add, finish = lister(write, "stacks", "[", "]")
   local number, count, list = {}, 0, {}

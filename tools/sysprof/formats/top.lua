@@ -199,7 +199,7 @@ local function render_comparison(view, write)
   local rows, sum = compare(view)
   write_head(view, sum, write)
   local function points(v)
-    -- No change is no sign.
+    -- A change of 0 has no sign.
     local s = ("%+.1f"):format(v)
     return (s == "+0.0" or s == "-0.0") and "0.0" or s
   end

@@ -44,7 +44,7 @@ local function name_of(e)
   return text.clean(name)
 end
 
--- What makes events the same in several sessions or profiles.
+-- Key of an event: equal events of several sessions or profiles have the same.
 function events.key(e)
   return ("%.0f %s"):format(e.unit, name_of(e))
 end
@@ -132,8 +132,8 @@ function events.list(profile)
   return list
 end
 
--- Returns the event of a profile that a user means, by what was asked for or what
--- was used, the first one without a name. Nil and a message if there is none.
+-- Returns the event of a profile by the name that was asked for or used; the first one
+-- without a name. Returns nil and a message for an unknown name.
 function events.choose(profile, name)
   local list, names = events.list(profile), {}
   if not name then

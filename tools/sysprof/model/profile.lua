@@ -222,7 +222,7 @@ end
 -- -- Looking at it ---------------------------------------------------------
 
 -- Returns the numbers of samples, and of microseconds of CPU time by the first
--- event that measures it; true if there is none such among the events.
+-- event that measures it; true if no event measures it.
 function methods:totals()
   local samples = 0
   for slot = 1, #self.slots do samples = samples + self.slot_samples[slot] end

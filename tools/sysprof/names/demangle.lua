@@ -21,7 +21,7 @@ local TEXT_MAX = 4096
 ffi.cdef("char *__cxa_demangle(const char *, char *, size_t *, int *);")
 ffi.cdef("void free(void *);")
 
-local library	-- false if there is none.
+local library	-- false: not found.
 
 local function load_library()
   for _, name in ipairs(LIBRARIES) do

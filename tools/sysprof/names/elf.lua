@@ -167,7 +167,7 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- Opens a file. Returns nil if there is none, nil and what is wrong with it, or
+-- Opens a file. Returns nil if it does not exist, nil and what is wrong with it, or
 -- an object with its path, the buildid or nil, and the methods below.
 function elf.open(path)
   if path:find("%z") then return nil end

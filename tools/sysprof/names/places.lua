@@ -20,7 +20,7 @@ local function file_of(chunk)
 end
 
 -- Returns the number in profile.modules of the module that an address lies in,
--- nil if there is none. The latest one counts: libraries come and go.
+-- or nil. The latest one counts: libraries come and go.
 local function module_at(profile, addr)
   local list = profile.modules
   for i = #list, 1, -1 do

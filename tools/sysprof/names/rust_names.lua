@@ -278,7 +278,7 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- Returns the name of a Rust function, nil if it is none.
+-- Returns the demangled name of a Rust function, or nil for other symbols.
 function rust_names.name(symbol)
   if #symbol > NAME_MAX then return nil end
   local rest = symbol:match("^_R(%u.*)$")

@@ -99,7 +99,7 @@ function reader.parse_string(s, options)
   return parse_input(input.from_string(s), options)
 end
 
--- Size of a file, nil if it is none that has one. Reading begins at its front.
+-- Returns the size of a file, or nil for a pipe or device. Moves to its front.
 local function file_size(file)
   local size = file:seek("end")
   return size and file:seek("set") and size

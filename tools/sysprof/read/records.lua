@@ -379,7 +379,7 @@ function records.new(profile, ids)
 end
 
 -- Reads the SPF_CONTEXT that a chunk begins with. Returns a table and the position
--- behind it, or nil if there is none or it does not fit.
+-- behind it, or nil for another record or one that does not fit.
 function records.context(buf, pos, stop)
   if pos == stop or buf[pos] ~= G.SPF_CONTEXT then return nil end
   local len, first = uleb(buf, pos + 1)

@@ -27,7 +27,7 @@ function calltree.by_name(a, b)
 end
 
 -- Returns the root. Children are in the order of their names, those that are
--- not compiled first. plain: what is compiled is no node of its own.
+-- not compiled first. plain: compiled and interpreted code share a node.
 function calltree.build(view, plain)
   local root, path, room = new_node(nil, 0), {}, view.node_room
   -- Returns the node of a stack, or nil if there is no room for it. Most of a stack

@@ -62,7 +62,7 @@ end
 
 -- -- States ----------------------------------------------------------------
 
--- Returns a state of the VM by its name in any case, nil if there is none.
+-- Returns a state of the VM by its name in any case, or nil.
 function filters.state(name)
   return name:find("^%a+$") and G["SPF_VMST_" .. name:upper()] or nil
 end
@@ -82,7 +82,7 @@ end
 --   root              pattern: only stacks with such a frame, from it on
 --   depth             only so many frames, from the root on
 --   states, threads   lists of states of the VM, and of ids or names of threads
--- Returns nil if there is none of them.
+-- Returns nil without any of them.
 function filters.new(options)
   local f = setmetatable({
     include = any_of(options.include), exclude = any_of(options.exclude),

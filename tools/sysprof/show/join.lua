@@ -223,8 +223,8 @@ local function walk_host(w)
   end
 end
 
--- Takes work of the VM that is done outside of it, for C code: no Lua frame is
--- left, and no one knows which host frames do it. Returns whether it is that.
+-- Takes work that the VM does for C code outside of Lua: no Lua frame is left, and the
+-- host frames that do it are unknown. Returns false for anything else.
 local function take_outside_work(w, nhost)
   local all, root, work = w.all, w.lua[1], w.lua[w.i]
   if w.i > 2 or nhost <= 1 or all.kind[work] ~= WORK then return false end
