@@ -39,8 +39,18 @@ static void refused(lua_State *L, const struct luam_Sysprof_Options *opt, const 
   if (!strstr(luaM_sysprof_error(), part)) printf("%s\n", luaM_sysprof_error());
 }
 
+static int forks;
+
+static void *on_fork(void *ctx)
+{
+  forks++;
+  return ctx;
+}
+
 int main(void)
 {
+  pid_t child;
+  int code;
   lua_State *L = session_vm(), *B = session_vm();
   struct luam_Sysprof_Options opt;
   struct luam_Sysprof_SelfReport r;
@@ -73,9 +83,15 @@ int main(void)
   opt.len = 1;
   opt.ctx = &opt;
   opt.session = 7;
+  opt.on_fork = on_fork;
   CHECK_EQ(luaM_sysprof_start_path(L, &opt, "a.bin"), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_start_path(B, &opt, "b.bin"), PROFILE_SUCCESS);
   session_run(L, 5);
+  child = fork(); /* Its file is the parent's. */
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(forks);
+  while (waitpid(child, &code, 0) < 0) REQUIRE(errno == EINTR);
+  CHECK_EQ(code, 0);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
   CHECK_EQ(in_file("a.bin", ""), r.samples);
