@@ -18,6 +18,9 @@
 #include "profile/host/lj_vmcode.h"
 
 LJ_ASMF void lj_vm_ffi_callback(void);
+#if !LJ_HASFFI
+LJ_ASMF void lj_vm_ffi_call(void); /* Else declared by lj_ccall.h. */
+#endif
 
 /* -- Parts of the assembler VM -------------------------------------------- */
 
