@@ -2,9 +2,10 @@
 ** Sources of samples: one table of functions per kind of clock.
 ** Context: handler or any thread, as ClockOps says of each function.
 **
-** Every source implements open, arm, stop, close and count, and calls Clock.sample in
-** the sampled thread when a period has passed. A source that sends signals also
-** implements tick: lj_clocksig finds the clock of a signal, calls tick, then sample.
+** Every source implements open, arm, stop and count, and close if it holds anything.
+** Clock.sample runs in the sampled thread when a period has passed. A source that sends
+** signals also implements tick: lj_clocksig finds the clock of a signal, calls tick, then
+** sample. Any other source calls sample itself.
 */
 
 #ifndef _LJ_CLOCKOPS_H
@@ -29,7 +30,7 @@ typedef struct Clock Clock;
 typedef void (*ClockSample)(void *owner, int event, int overrun, ucontext_t *uc);
 
 typedef struct ClockOps {
-  /* Of each source. Under the lock of lj_clock, not in the handler. */
+  /* -- Under the lock of lj_clock, not in the handler -- */
   /* Create it, stopped. Returns 0, or an errno and one sentence in
   ** errmsg[CLOCK_ERRMSG_MAX].
   */
@@ -44,7 +45,7 @@ typedef struct ClockOps {
   void (*forget)(void);      /* In a child of fork(): forget all clocks. NULL: nothing. */
   int (*signo)(const ClockSpec *spec); /* Default signal. NULL: SIGPROF. */
 
-  /* Async-signal-safe. */
+  /* -- Async-signal-safe -- */
   /* Total of the thread so far, in nanoseconds or occurrences; 0 if it has ended. */
   uint64_t (*count)(const Clock *c);
   /* On the clock's thread: a signal has arrived. Returns the overrun, or -1 if no period

@@ -23,7 +23,8 @@
 #define CLOCK_ERRMSG_MAX 256 /* Bytes of an error message, with its NUL. */
 
 /* The kinds of clocks, each with its ClockOps lj_clock_NAME_ops. A new kind is a line
-** here and a file with its table, see lj_clockops.h.
+** here, a file with its table (see lj_clockops.h), whose header lj_clock.c includes, and
+** its name in lj_clockspec.c.
 */
 /* clang-format off */
 #define CLOCKKINDDEF(_) \
