@@ -14,6 +14,9 @@
 #include "profile/base/lj_safeload.h"
 #include "profile/host/lj_hostwalk.h"
 
+/* A function that only refused candidates reach. */
+#define LUAFRAME_COLD __attribute__((noinline, cold))
+
 /* What the search for the top frame and the walk start from. */
 typedef struct LuaInput {
   SafeLoad *pk;          /* Fault-safe loads. */
@@ -56,12 +59,13 @@ LJ_FUNC uintptr_t lj_luaframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc
 /* Which check refuses the frame at f? Returns SPF_REFUSED_*. Call it only after
 ** lj_luaframe_has or lj_luaframe_func has refused that frame.
 */
-LJ_FUNC int lj_luaframe_refusal(const LuaArea *a, uintptr_t f);
+LJ_FUNC LUAFRAME_COLD int lj_luaframe_refusal(const LuaArea *a, uintptr_t f);
 
 /* Which check refuses the caller of the frame at f? As lj_luaframe_refusal, after
 ** lj_luaframe_caller.
 */
-LJ_FUNC int lj_luaframe_caller_refusal(const LuaArea *a, uintptr_t f, uintptr_t pc);
+LJ_FUNC LUAFRAME_COLD int lj_luaframe_caller_refusal(const LuaArea *a, uintptr_t f,
+						     uintptr_t pc);
 
 /* Could there be a frame with its link slot at f? */
 static LJ_AINLINE int lj_luaframe_has(const LuaArea *a, uintptr_t f)

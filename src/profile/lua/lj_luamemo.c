@@ -68,6 +68,10 @@ static uint32_t steps_verified(const LuaMemoSteps *ts, const LuaArea *a, uintptr
   while (n > 0 && ts->at[n - 1] > at) n--; /* Not in use any more. */
   if (n == 0) return 0;
   if (with_funcs) {
+    for (; i + 2 <= n; i += 2)
+      if ((slots_differ(ts, bot, i) | slots_differ(ts, bot, i + 1)) ||
+	  (func_differs(ts, i) | func_differs(ts, i + 1)))
+	break;
     while (i < n && !slots_differ(ts, bot, i) && !func_differs(ts, i)) i++;
   } else {
     for (; i + 2 <= n; i += 2)

@@ -47,7 +47,7 @@ static int frame_contvalid(const LuaArea *a, uintptr_t f, uintptr_t prev, uintpt
 }
 
 /* Which check of frame_contvalid refuses the frame? */
-static LJ_NOINLINE int cont_refusal(const LuaArea *a, uintptr_t f, uintptr_t prev)
+static LUAFRAME_COLD int cont_refusal(const LuaArea *a, uintptr_t f, uintptr_t prev)
 {
   FrameFunc ff;
   if (!lj_luaframe_has(a, f - 24) || !lj_luaframe_has(a, prev))
@@ -177,7 +177,7 @@ static int chain_pass(LuaWalk *ls, LuaChain *ch)
 }
 
 /* Why could a VM frame not be passed? none: the code if there is none. */
-static int chain_refusal(const LuaChain *ch, int none)
+static LUAFRAME_COLD int chain_refusal(const LuaChain *ch, int none)
 {
   return ch->cf ? SPF_REFUSED_CFRAME_UNREADABLE : none;
 }

@@ -61,6 +61,6 @@ LJ_FUNC int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *to
 /* A check refuses the current candidate after so many steps in this coroutine. code:
 ** SPF_REFUSED_*. Returns 0.
 */
-LJ_FUNC LJ_NOINLINE int lj_luathread_refuse(LuaWalk *ls, uint32_t depth, int code);
+LJ_FUNC LUAFRAME_COLD int lj_luathread_refuse(LuaWalk *ls, uint32_t depth, int code);
 
 #endif
