@@ -13,10 +13,9 @@
 #include "lj_obj.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_report.h"
-#include "profile/clock/lj_clockspec.h"
-#include "profile/output/lj_streamfile.h"
 #include "profile/api/lj_sysprof.h"
 #include "profile/clock/lj_clockspec.h"
+#include "profile/output/lj_streamfile.h"
 
 #define PATH_INTERVAL_MS 10 /* Of luaM_sysprof_start_path without options. */
 
