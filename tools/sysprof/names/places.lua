@@ -16,7 +16,7 @@ local FILE_MAX = 1024	-- Bytes of a file's name.
 
 -- Returns the file of a chunk's name, nil if it is not one.
 local function file_of(chunk)
-  return chunk:sub(1, 1) == "@" and #chunk > 1 and text.short(chunk:sub(2), FILE_MAX) or nil
+  return chunk:sub(1, 1) == "@" and #chunk > 1 and text.short(chunk:sub(2, FILE_MAX + 5), FILE_MAX) or nil
 end
 
 -- Returns the number in profile.modules of the module that an address lies in,

@@ -31,9 +31,9 @@ local PART_MAX = 1024	-- and of a part that stands in many.
 local function chunk_name(source)
   local mark = source:sub(1, 1)
   if mark ~= "@" and mark ~= "=" then
-    return '[string "' .. text.excerpt(source, EXCERPT_MAX) .. '"]'
+    return '[string "' .. text.excerpt(source:sub(1, TEXT_MAX), EXCERPT_MAX) .. '"]'
   end
-  return #source > 1 and text.short(source:sub(2), PART_MAX) or "?"
+  return #source > 1 and text.short(source:sub(2, PART_MAX + 5), PART_MAX) or "?"
 end
 
 symbols.chunk_name = chunk_name
