@@ -1,5 +1,6 @@
 /*
-** Where compiled code stands. Runs in the signal handler; see the header.
+** Lookup of machine code: trace, bytecode position and inlined functions of an address.
+** Context: handler
 */
 
 #define lj_jitfind_c

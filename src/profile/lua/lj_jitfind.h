@@ -1,9 +1,9 @@
 /*
-** Where compiled code stands: the inlined functions and the positions of a
-** place in a trace, from what lj_jitmap.h has noted.
+** Lookup of machine code: trace, bytecode position and inlined functions of an address.
+** Context: handler
 **
-** Runs in the signal handler, which interrupts the thread that notes: takes no
-** lock, allocates nothing, and reads what is complete at any time.
+** The handler reads what lj_jitmap.h records, and may interrupt the VM thread while that
+** records. It takes no lock and allocates nothing. What it can see is always complete.
 */
 
 #ifndef _LJ_JITFIND_H

@@ -1,6 +1,6 @@
 /*
-** Positions of compiled code. Runs on the VM's thread, outside of the handler;
-** see the header.
+** Map of machine code: bytecode positions and inlined functions of compiled traces.
+** Context: VM thread
 */
 
 #define lj_jitmap_c

@@ -1,19 +1,14 @@
 /*
-** Positions of compiled code: which bytecode each stretch of a trace's machine
-** code was made from, and in which inlined functions it stands.
+** Map of machine code: bytecode positions and inlined functions of compiled traces.
+** Context: VM thread
 **
-** Noted beside the trace while it is recorded, copied (loop unrolling) and
-** assembled, without a change to what is compiled: LuaJIT calls the functions
-** below, see etc/luajit/edits.cmake. Kept for each trace until it is freed, so
-** a profile covers traces that were compiled before it was started. The IR is
-** numbered in the order of recording, so it is enough to note the first
-** instruction of each bytecode, and the machine code is in the order of the IR,
-** so it is enough to note where the code of each of them begins.
+** LuaJIT calls the functions below while it records, unrolls and assembles a trace
+** (etc/luajit/edits.cmake). They change nothing in what it compiles. A trace keeps its map
+** until it is freed, so a profile covers traces that are older than the profile.
 **
-** Runs on the VM's thread, outside of the handler. The handler reads what
-** lj_jitfind.h gives out, at any time: what it can see is always complete.
-** Memory is malloc'ed: the VM's own allocator and collector do not notice it.
-** Without memory the trace is compiled all the same and has no positions.
+** Recording numbers the IR, so the map keeps the first IR instruction of each bytecode.
+** Machine code has the order of the IR, so the map keeps where the code of each IR
+** instruction begins. The handler reads the map through lj_jitfind.h at any time.
 */
 
 #ifndef _LJ_JITMAP_H

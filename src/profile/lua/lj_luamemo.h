@@ -28,11 +28,11 @@
 #include "profile/lua/lj_luaframe.h"
 #include "profile/symbols/lj_functab.h"
 
-#define LUAMEMO_STEPS  384  /* Steps kept. */
+#define LUAMEMO_STEPS  384  /* Steps saved. */
 #define LUAMEMO_LEAST  16   /* Of a stack with less, it takes as long to walk them. */
 #define LUAMEMO_WORDS  768  /* FrameList that they push. */
 #define LUAMEMO_LOADS  768  /* Words that only some of them load. */
-#define LUAMEMO_CREDIT 1024 /* Steps that may be kept for nothing, at most, */
+#define LUAMEMO_CREDIT 1024 /* Steps saved without reuse, at most, */
 #define LUAMEMO_EARNED 8    /* and of them, for each sample. */
 
 /* State of the C frame chain that is followed along with the Lua frames. */
@@ -75,7 +75,7 @@ typedef struct LuaMemoSteps {
   LuaMemoLoad load[LUAMEMO_LOADS];
 } LuaMemoSteps;
 
-/* What kept steps are of. */
+/* What saved steps belong to. */
 typedef struct LuaMemoKey {
   lua_State *L;
   uintptr_t bot, end;   /* Its stack. */
@@ -89,9 +89,9 @@ typedef struct LuaMemo {
   uint32_t least;         /* Steps of a stack from which on they are kept; set by
 				** the caller. */
   uint32_t depth;         /* Steps of the last stack. */
-  int on;                 /* Steps may be kept, */
+  int on;                 /* Steps may be saved, */
   int records;            /* and are, in this walk. */
-  int32_t credit;         /* Steps that may be kept. */
+  int32_t credit;         /* Steps that may be saved without reuse. */
   uint32_t reach;         /* Steps that were there before the last ones kept. */
   uint32_t verified;      /* Saved steps whose words have not changed. */
   uint32_t reused;        /* Saved steps that this walk has copied. */
@@ -103,9 +103,8 @@ typedef struct LuaMemo {
   LuaMemoSteps recording; /* Of this walk, from the leaf to the bottom. */
 } LuaMemo;
 
-/* A sample begins. To keep a step takes about as long as to walk it, and is for nothing
-** unless it is joined later. So each step that is kept has to be paid for by one that is
-** joined, but for a few.
+/* A sample begins. Saving a step takes about as long as walking it, and pays only if a
+** later walk reuses it. So credit limits the steps that are saved and not reused.
 */
 LJ_FUNC void lj_luamemo_sample(LuaMemo *t);
 
@@ -115,8 +114,8 @@ LJ_FUNC void lj_luamemo_sample(LuaMemo *t);
 LJ_FUNC void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const FuncTab *ft,
 			      uintptr_t top, int with_funcs);
 
-/* Is what comes at this frame what came there the last time? Returns the number of kept
-** steps from it to the bottom, or 0.
+/* Find the saved steps that continue this walk. Returns how many lead from this frame to
+** the bottom, or 0.
 */
 LJ_FUNC uint32_t lj_luamemo_reuse(LuaMemo *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
 				  int skip);
@@ -124,7 +123,7 @@ LJ_FUNC uint32_t lj_luamemo_reuse(LuaMemo *t, uintptr_t f, uintptr_t pc, const L
 /* The walk was valid to the bottom, and all memory that it read is the VM's. */
 LJ_FUNC void lj_luamemo_end(LuaMemo *t, const FuncTab *ft);
 
-/* A step that cannot be kept: those before it cannot, either. */
+/* This step cannot be saved, so the steps above it cannot, either. */
 static LJ_AINLINE void lj_luamemo_restart(LuaMemo *t)
 {
   t->recording.nstep = t->recording.nword = t->recording.nload = 0;

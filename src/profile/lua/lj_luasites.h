@@ -1,13 +1,10 @@
 /*
-** Places in Lua functions, remembered.
+** Cache of call sites in Lua functions, by return PC.
+** Context: handler
 **
-** The frame of a Lua function that has called another one is told by its
-** prototype and its PC: the function's id, the line, and how far below the
-** callee's frame its own is. All of it is in memory of the VM that does not
-** change while the prototype lives, so it is kept by PC. The VM says when a
-** prototype is freed; then all is forgotten.
-**
-** Runs in the signal handler, with the walk of the Lua stack.
+** The return PC of a frame tells its caller: function id, line, and distance to the
+** caller's frame. All three come from memory of the VM that does not change while the
+** prototype lives. The VM announces each freed prototype; then the cache is empty.
 */
 
 #ifndef _LJ_LUASITES_H

@@ -1,6 +1,6 @@
 /*
-** Compiled code in a sample. Runs in the signal handler; see the header.
-** x86-64.
+** Lua stack of compiled code: running traces and trace exits. x86-64.
+** Context: handler
 */
 
 #define lj_luatrace_c

@@ -1,12 +1,11 @@
 /*
-** Compiled code in a sample: is a trace running, or on its way out, where in it,
-** and on which Lua stack.
+** Lua stack of compiled code: running traces and trace exits.
+** Context: handler
 **
-** While a trace runs, the functions inlined into it have no frames on the Lua
-** stack: it stands as it did at the trace's entry, at jit_base, and the position
-** in the machine code says what is above. A trace that is left goes through an
-** exit stub, lj_vm_exit_handler and lj_trace_exit, which at some point rebuilds
-** the frames. Runs in the signal handler.
+** Functions inlined into a running trace have no frames on the Lua stack. The stack stands
+** at jit_base, as it did at the trace's entry. The position in the machine code tells the
+** functions above. An exit goes through an exit stub, lj_vm_exit_handler and
+** lj_trace_exit, which rebuilds the frames at some point.
 */
 
 #ifndef _LJ_LUATRACE_H
