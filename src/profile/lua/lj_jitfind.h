@@ -15,7 +15,7 @@
 #include "profile/lua/lj_jitmap.h"
 
 typedef struct JitFind {
-  TraceNo number;                 /* Number of the trace. */
+  uint32_t number;                /* Number of the trace. */
   int in_loop;                    /* In the part that is repeated. */
   const struct TraceBlock *block; /* Its positions, NULL if not known. */
   const struct TraceSeg *seg;     /* The place. */

@@ -19,14 +19,14 @@
 #include "profile/lua/lj_jitfind.h"
 
 typedef struct TraceStack {
-  int runs;       /* The inlined frames are not on the Lua stack. */
-  uintptr_t base; /* Base of the trace's first frame or, with pc, of
+  int runs;        /* The inlined frames are not on the Lua stack. */
+  uintptr_t base;  /* Base of the trace's first frame or, with pc, of
 				** the top frame. */
-  JitFind at;     /* Place; at.block is NULL if not known. */
-  int exits;      /* A trace is being left, */
-  TraceNo from;   /* this one, */
-  ExitNo exitno;  /* by this exit. */
-  uintptr_t pc;   /* PC behind the instruction to go on with, if
+  JitFind at;      /* Place; at.block is NULL if not known. */
+  int exits;       /* A trace is being left, */
+  uint32_t from;   /* this one, */
+  uint32_t exitno; /* by this exit. */
+  uintptr_t pc;    /* PC behind the instruction to go on with, if
 				** the frames are rebuilt, else 0. */
 } TraceStack;
 
