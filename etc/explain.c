@@ -142,8 +142,8 @@ static void look(const ucontext_t *uc)
   lj_safeload_reset(&pk);
   lj_framelist_reset(&host_frames);
   lj_hostwalk_walk(&hs, uc);
-  ls.in.moving = p ? p->moving : NULL;
-  ls.in.moving_from = p ? p->moving_from : 0;
+  ls.in.moving = p ? p->gate.moving : NULL;
+  ls.in.moving_from = p ? p->gate.moving_from : 0;
   lj_luawalk_walk(&ls, uc);
   group = ls.broken;
   code = ls.refused;
