@@ -1,14 +1,20 @@
 /*
-** A host program that loads libluajit, profiles a VM, and unloads the library
-** while the profile is running:
+** A host program that loads libluajit, profiles a VM, and closes the library while
+** the profile is running:
 **
-**   unload_host LIBRARY FILE close|keep
+**   unload_host LIBRARY FILE close|keep|late
 **
-** close: closes the VM before. Three times, FILE.1 to FILE.3. In between and at
-** the end it works for some ticks.
+** close: closes the VM before. keep: does not. Both three times, FILE.1 to FILE.3, and
+** works for some ticks in between and at the end. late: once, FILE.1, and then another
+** thread, which has blocked all signals meanwhile, unblocks them.
 */
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +38,8 @@ static void *symbol(void *library, const char *name)
 /* Start a profile, and work until it has some samples. */
 static const char *const script =
   "local path, clock = ...\n"
-  "assert(misc.sysprof.start{ mode = 'C', interval = 1, clock = clock, path = path })\n"
+  "assert(misc.sysprof.start{ mode = 'C', interval = 1, clock = clock, path = path,\n"
+  "  threads = path:find('late') and 'all' or nil })\n"
   "local start, x = os.time(), 0\n"
   "repeat for i = 1, 1e5 do x = x + i % 7 end\n"
   "until misc.sysprof.report().samples >= 30 or os.time() - start > 60\n"
@@ -70,10 +77,42 @@ static void round_trip(const char *path, const char *file, const char *clock, in
   }
   if (closes) closestate(L);
   dlclose(library);
-  if (dlopen(path, RTLD_NOW | RTLD_NOLOAD)) {
-    puts("FAILED: the library is still loaded");
+  library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+  if (!library) {
+    puts("FAILED: the library is unloaded: a late signal would find no handler");
     exit(1);
   }
+  dlclose(library);
+}
+
+static volatile int unblock;
+
+/* Has signals of ours pending in the end: blocks them once it is profiled, and uses time. */
+static void *blocked_thread(void *arg)
+{
+  struct sigaction now;
+  sigset_t all;
+  clock_t end;
+  do sigaction(SIGPROF, NULL, &now);
+  while (now.sa_handler == SIG_DFL);
+  for (end = clock() + WORK_CLOCKS / 10; clock() < end;)
+    ;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, NULL);
+  while (!unblock)
+    ;
+  pthread_sigmask(SIG_UNBLOCK, &all, NULL);
+  return arg;
+}
+
+/* A thread lets our signals through after the library was closed. */
+static void late_signals(const char *path, const char *file)
+{
+  pthread_t t;
+  if (pthread_create(&t, NULL, blocked_thread, NULL) != 0) exit(2);
+  round_trip(path, file, "wall", 1);
+  unblock = 1;
+  pthread_join(t, NULL);
 }
 
 int main(int argc, char **argv)
@@ -82,6 +121,11 @@ int main(int argc, char **argv)
   char file[512];
   int i;
   if (argc != 4) return 2;
+  if (strcmp(argv[3], "late") == 0) {
+    snprintf(file, sizeof(file), "%s.1", argv[2]);
+    late_signals(argv[1], file);
+    return 0;
+  }
   for (i = 1; i <= ROUNDS; i++) {
     clock_t end;
     snprintf(file, sizeof(file), "%s.%d", argv[2], i);

@@ -20,6 +20,7 @@
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_sysprof.h"
+#include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clockspec.h"
 #include "profile/control/lj_ctlslot.h"
@@ -55,6 +56,7 @@ const char *lj_control_add(lua_State *L, const char *control, int number,
   int is_file = (*control == '/'), err;
   ControlOptions co;
   if (why) return why;
+  lj_osprocess_pin();
   if ((err = lj_process_begin()) != 0) return strerror(err);
   co.signo = is_file ? 0 : lj_luaopts_signal(control);
   co.file = is_file ? control : NULL;
@@ -89,7 +91,7 @@ static const char *run_path(const Control *c, char *path, size_t size)
   if (lj_outfile_name(path, size, c->fo.path, c->number, c->runs) <= 0)
     return fail(c->fo.path, strerror(ENAMETOOLONG));
   len = strlen(path);
-  if (c->pid != getpid() && !strstr(c->fo.path, "%p"))
+  if (c->process != lj_osprocess_id() && !strstr(c->fo.path, "%p"))
     snprintf(path + len, size - len, ".%ld", (long)getpid());
   return NULL;
 }

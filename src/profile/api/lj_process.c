@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lj_obj.h"
 #include "profile/api/lj_process.h"
+#include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/session/lj_bgthread.h"
@@ -24,8 +24,8 @@
 
 static pthread_mutex_t process_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 /* Under the lock. */
-static pid_t process_pid; /* Process that the profiles belong to. */
-static int forker;        /* Thread that forks now. */
+static uint32_t process_id; /* Process that the profiles belong to, see lj_osprocess.h. */
+static int forker;          /* Thread that forks now. */
 
 /* -- Background thread ------------------------------------------------------- */
 
@@ -138,7 +138,7 @@ static void forget_parent(int forked)
 {
   char why[CLOCK_ERRMSG_MAX];
   Profile *p;
-  process_pid = getpid();
+  process_id = lj_osprocess_id();
   lj_clock_forget();
   lj_osthread_forget();
   lj_bgthread_forget();
@@ -170,9 +170,7 @@ static void fork_child(void)
   pthread_mutex_unlock(&process_lock);
 }
 
-/* exit() without lua_close() still gives a complete stream. Also when a library with the
-** VM is unloaded.
-*/
+/* exit() without lua_close() still gives a complete stream. */
 static void stop_all(void)
 {
   Profile *p;
@@ -187,7 +185,7 @@ static int begin(void)
 {
   static int at_exit, at_fork;
   int err;
-  process_pid = getpid();
+  process_id = lj_osprocess_id();
   if (!at_exit && atexit(stop_all) != 0) return ENOMEM;
   at_exit = 1;
   if (!at_fork && (err = pthread_atfork(fork_prepare, fork_parent, fork_child)) != 0)
@@ -211,7 +209,7 @@ int lj_process_begin(void)
 void lj_process_lock(void)
 {
   pthread_mutex_lock(&process_lock);
-  if (process_pid && process_pid != getpid()) forget_parent(0);
+  if (process_id && process_id != lj_osprocess_id()) forget_parent(0);
 }
 
 void lj_process_unlock(void)

@@ -11,6 +11,7 @@
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_sysprof.h"
+#include "profile/base/lj_osprocess.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/session/lj_registry.h"
@@ -62,6 +63,7 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
   int status, err = 0;
   why[0] = '\0';
   if (!read_options(&asked, opt, cb, why)) return PROFILE_ERRUSE;
+  lj_osprocess_pin();
   lj_process_lock();
   p = lj_registry_get(G(L));
   status = PROFILE_ERRMEM;

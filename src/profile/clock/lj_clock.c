@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "profile/clock/lj_clock.h"
 #include "profile/clock/lj_clock_cpu.h"
@@ -23,6 +22,7 @@
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/base/lj_ossignal.h"
+#include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 
@@ -34,9 +34,9 @@ static const ClockOps *const kinds[CLOCK__MAX] = {
 
 /* Under the lock. */
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
-static int nclocks;      /* Open clocks. */
-static int jitp_running; /* The only one is jit.profile's. */
-static pid_t clocks_pid; /* Process that they belong to. */
+static int nclocks;             /* Open clocks. */
+static int jitp_running;        /* The only one is jit.profile's. */
+static uint32_t clocks_process; /* Process that they belong to, see lj_osprocess.h. */
 
 /* -- Fork -------------------------------------------------------------------- */
 
@@ -46,10 +46,10 @@ static pid_t clocks_pid; /* Process that they belong to. */
 void lj_clock_forget(void)
 {
   static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
-  pid_t was = relaxed_get(&clocks_pid), pid = getpid();
+  uint32_t was = relaxed_get(&clocks_process), now = lj_osprocess_id();
   int i;
-  if (was == pid ||
-      !__atomic_compare_exchange_n(&clocks_pid, &was, pid, 0, __ATOMIC_SEQ_CST,
+  if (was == now ||
+      !__atomic_compare_exchange_n(&clocks_process, &was, now, 0, __ATOMIC_SEQ_CST,
 				   __ATOMIC_SEQ_CST) ||
       was == 0)
     return;
@@ -115,7 +115,7 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
   c->spec = *spec;
   c->ops = kinds[spec->kind];
   c->tid = tid;
-  c->pid = relaxed_get(&clocks_pid);
+  c->process = relaxed_get(&clocks_process);
   c->armed = 0;
   c->fd = c->count_fd = -1;
   c->saving = 0;
@@ -211,7 +211,7 @@ ClockStatus lj_clock_arm(Clock *c)
 void lj_clock_close(Clock *c)
 {
   int err = errno;
-  if (c->pid != getpid()) return;
+  if (c->process != lj_osprocess_id()) return;
   pthread_mutex_lock(&clock_lock);
   c->ops->stop(c);
   pthread_mutex_unlock(&clock_lock);
@@ -244,12 +244,14 @@ int lj_clock_jitp_start(void (*handler)(int), int interval)
   char errmsg[CLOCK_ERRMSG_MAX];
   Clock *c = &jitp_clock;
   ClockSpec spec;
+  lj_osprocess_pin();
   lj_clock_forget();
   if (relaxed_get(&jitp_running)) return 0;
   memset(&spec, 0, sizeof(spec));
   spec.kind = CLOCK_CPU;
   spec.period = (uint64_t)interval * 1000000u;
   c->sample = jitp_sample;
+  c->signo = 0;
   memcpy(&c->owner, &handler, sizeof(handler));
   if (clock_open(c, &spec, lj_osthread_self(), 1, errmsg) != CLOCK_OK) return 0;
   if (lj_clock_arm(c) == CLOCK_OK) return 1;

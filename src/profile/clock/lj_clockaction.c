@@ -166,7 +166,7 @@ void lj_clockaction_done(const Clock *c, int own)
   relaxed_add(&actions[signo].users, -1);
   if (actions[signo].users > 0) return;
   relaxed_set(&inuse, inuse & ~signal_bit(signo));
-  if (c->spec.kind == CLOCK_ITIMER && status_has((int)c->pid, "\nShdPnd:", signo)) return;
+  if (c->spec.kind == CLOCK_ITIMER && status_has(getpid(), "\nShdPnd:", signo)) return;
   if (!actions[signo].closed_elsewhere || !any_haspending(signo)) handler_restore(signo);
 }
 

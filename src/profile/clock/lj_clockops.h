@@ -13,7 +13,6 @@
 
 #include <signal.h>
 #include <time.h>
-#include <sys/types.h>
 #include <ucontext.h>
 
 #include "lj_def.h"
@@ -65,7 +64,7 @@ struct Clock {
   ClockSpec spec;
   int tid;          /* The thread. */
   uintptr_t value;  /* Identifies its signals, see lj_clocksig.c. */
-  pid_t pid;        /* Process that opened it: a child does not inherit clocks. */
+  uint32_t process; /* Process that opened it: a child does not inherit clocks. */
   int armed;        /* Started. */
   timer_t timer;    /* CLOCK_CTIMER, CLOCK_WALL. */
   int fd, count_fd; /* CLOCK_PERF: one that signals, one that counts; else -1. */

@@ -10,6 +10,7 @@
 #endif
 #include <errno.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "profile/clock/lj_clock_itimer.h"
 #include "profile/clock/lj_clock_perf.h"
@@ -232,7 +233,7 @@ static LJ_NOINLINE void itimer_deliver(const siginfo_t *info, ucontext_t *uc)
       clock_deliver(c, info, uc, mono_ns());
     } else if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
       if (++scanned == SCAN_MAX) relaxed_set(&scan_from, at + 1);
-      if (lj_clock_itimer_isstarved(c)) lj_ossignal_send(c->pid, c->tid, c->signo, value);
+      if (lj_clock_itimer_isstarved(c)) lj_ossignal_send(getpid(), c->tid, c->signo, value);
     }
     slot_done(value);
   }

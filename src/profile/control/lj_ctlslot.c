@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "lj_obj.h"
+#include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/control/lj_ctlfile.h"
@@ -87,7 +88,7 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   c->asked = c->runs = 0; /* users goes on: a handler may be about to leave. */
   relaxed_set(&c->pending, 0);
   c->number = co->number;
-  c->pid = getpid();
+  c->process = lj_osprocess_id();
   c->opt = *opt;
   c->fo = *fo;
   c->opt.clocks = opt->clocks ? strdup(opt->clocks) : NULL;

@@ -47,7 +47,7 @@ typedef struct Control {
   struct luam_Sysprof_Options opt; /* Of each start; its strings are our own. */
   StreamFileOptions fo;            /* path is a pattern. */
   int number;                      /* Of the VM in its process. */
-  pid_t pid;                       /* Process that filled the slot. */
+  uint32_t process;                /* Process that filled the slot. */
   /* By the VM's thread. */
   int runs; /* Profiles started. */
   /* By the background thread. */

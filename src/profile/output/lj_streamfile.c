@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osprocess.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_nosig.h"
 #include "profile/output/lj_outfile.h"
@@ -33,9 +34,9 @@
 /* Under the lock, but for what the writer reads. */
 struct OpenFile {
   OpenFile *next;
-  pid_t pid; /* Process that opened it. Set at the open. */
-  int fd;    /* Set at the open, -1 if closed. */
-  dev_t dev; /* Which file it is. Set at the open. */
+  uint32_t process; /* Process that opened it. Set at the open. */
+  int fd;           /* Set at the open, -1 if closed. */
+  dev_t dev;        /* Which file it is. Set at the open. */
   ino_t ino;
   int how; /* OUTFILE_*. */
   int is_regular;
@@ -49,29 +50,29 @@ struct OpenFile {
   char path[1];
 };
 
-static OpenFile *files; /* Those in use, and shared ones that were. */
-static pid_t files_pid; /* Process that they belong to. */
+static OpenFile *files;        /* Those in use, and shared ones that were. */
+static uint32_t files_process; /* Process that they belong to, see lj_osprocess.h. */
 
 /* -- Lock -------------------------------------------------------------------- */
 
-static pid_t files_lock; /* Process of the holder, 0: free. */
+static uint32_t files_lock; /* Process of the holder, 0: free. */
 
 /* Held for a few instructions only. A holder in another process is a thread
 ** that is not in this one.
 */
 static void list_lock(void)
 {
-  pid_t self = getpid();
+  uint32_t self = lj_osprocess_id();
   for (;;) {
-    pid_t holder = __atomic_load_n(&files_lock, __ATOMIC_RELAXED);
+    uint32_t holder = __atomic_load_n(&files_lock, __ATOMIC_RELAXED);
     if (holder != self && __atomic_compare_exchange_n(&files_lock, &holder, self, 0,
 						      __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
       break;
     sched_yield();
   }
-  if (files_pid != self) {
+  if (files_process != self) {
     files = NULL;
-    files_pid = self;
+    files_process = self;
   }
 }
 
@@ -163,7 +164,7 @@ static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
       f->next = files;
       files = f;
     }
-    f->pid = files_pid;
+    f->process = files_process;
     f->fd = fd;
   }
   f->users++;
@@ -226,15 +227,15 @@ static int file_release(OpenFile *f)
   int fd = -1, last, remembered = 0, err = 0;
   list_lock();
   last = (--f->users == 0);
-  if (last && f->created && !f->begun && f->pid == files_pid)
+  if (last && f->created && !f->begun && f->process == files_process)
     lj_outfile_remove(f->path, f->how, f->dev, f->ino);
-  if (last || f->pid != files_pid) {
+  if (last || f->process != files_process) {
     fd = file_leave(f, &err);
-    if (f->pid != files_pid) err = 0; /* The parent's. */
+    if (f->process != files_process) err = 0; /* The parent's. */
     f->fd = -1;
   }
   if (last) {
-    remembered = f->shared && f->begun && f->pid == files_pid && f->size >= 0;
+    remembered = f->shared && f->begun && f->process == files_process && f->size >= 0;
     if (!remembered) list_remove(f);
   }
   list_unlock();

@@ -1,0 +1,111 @@
+/* TIMEOUT: 200
+** In nested pid namespaces a child of fork() has its parent's process id, which does not
+** tell the two apart: the parent's profile is not the child's, made by fork() or by
+** clone(). The child can start a profile, also into the file of its parent, and the
+** parent's goes on.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "session.h"
+
+#define PATH "number.bin"
+
+static const char *clocks;
+
+static struct luam_Sysprof_Options options(void)
+{
+  struct luam_Sysprof_Options opt;
+  memset(&opt, 0, sizeof(opt));
+  opt.mode = LUAM_SYSPROF_CALLGRAPH;
+  opt.interval_ns = 1000000;
+  opt.clocks = clocks;
+  return opt;
+}
+
+/* Returns the exit status, or -1. */
+static int wait_for(pid_t pid)
+{
+  int status;
+  while (waitpid(pid, &status, 0) < 0) REQUIRE(errno == EINTR);
+  if (WIFSIGNALED(status)) printf("%s: signal %d\n", clocks, WTERMSIG(status));
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void in_child(lua_State *L)
+{
+  struct luam_Sysprof_Options opt = options();
+  check_failures = 0;
+  alarm(60); /* A hang ends the child. */
+  CHECK_EQ(getpid(), 1);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
+  session_work(L);
+  CHECK_EQ(luaM_sysprof_start_path(L, &opt, PATH), PROFILE_SUCCESS);
+  printf("%s", luaM_sysprof_error());
+  session_run(L, 20);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  fflush(stdout);
+  _exit(check_status());
+}
+
+/* The first process of a namespace, profiled, and its children. */
+static void in_parent(lua_State *L)
+{
+  struct luam_Sysprof_Options opt = options();
+  pid_t pid;
+  CHECK_EQ(getpid(), 1);
+  if (luaM_sysprof_start_path(L, &opt, PATH) != PROFILE_SUCCESS) {
+    printf("%s is left out: %s\n", clocks, luaM_sysprof_error());
+    fflush(stdout);
+    _exit(check_status());
+  }
+  session_run(L, 20);
+  fflush(stdout);
+  pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+  REQUIRE(pid >= 0);
+  if (pid == 0) in_child(L);
+  CHECK_EQ(wait_for(pid), 0);
+  REQUIRE(unshare(CLONE_NEWPID) == 0);
+  pid = fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) in_child(L);
+  CHECK_EQ(wait_for(pid), 0);
+  session_run(L, session_samples() + 20);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  fflush(stdout);
+  _exit(check_status());
+}
+
+int main(void)
+{
+  static const char *const names[] = { "task-clock", "ctimer", "itimer", "wall",
+				       "page-faults:u" };
+  lua_State *L = session_vm();
+  size_t i;
+  if (unshare(CLONE_NEWUSER) != 0 && geteuid() != 0) {
+    printf("skipped: no user namespace: %s\n", strerror(errno));
+    return 77;
+  }
+  session_script(L, "local f = work function work() f() collectgarbage()\n"
+		    "  local t = {} for i = 1, 1e5 do t[i] = {} end end");
+  for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    pid_t pid;
+    clocks = names[i];
+    fflush(stdout);
+    pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+    if (pid < 0) {
+      printf("skipped: no pid namespace: %s\n", strerror(errno));
+      return 77;
+    }
+    if (pid == 0) in_parent(L);
+    CHECK_EQ(wait_for(pid), 0);
+  }
+  lua_close(L);
+  return check_status();
+}
