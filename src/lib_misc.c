@@ -227,10 +227,11 @@ static void set_selfreport(lua_State *L, const struct luam_Sysprof_SelfReport *r
   set_broken(L, "lua", r->lua_broken);
   set_broken(L, "host", r->host_broken);
   lua_setfield(L, -2, "broken");
-  lua_createtable(L, 0, 3);
+  lua_createtable(L, 0, 4);
   set_number(L, "mean_us", (lua_Number)r->handler_mean_ns * 1e-3);
   set_number(L, "p99_us", (lua_Number)r->handler_p99_ns * 1e-3);
   set_number(L, "max_us", (lua_Number)r->handler_max_ns * 1e-3);
+  set_number(L, "signal_us", (lua_Number)r->signal_mean_ns * 1e-3);
   lua_setfield(L, -2, "handler");
 }
 

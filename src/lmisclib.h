@@ -155,13 +155,15 @@ struct luam_Sysprof_SelfReport {
   uint64_t handler_p99_ns;                        /* for 99 % of them at most, */
   uint64_t handler_max_ns;                        /* and for the longest. */
   uint64_t cpu_us;                                /* CPU time of the profiled threads. */
-  uint64_t wall_us;    /* Time since the start, until the stop. */
-  uint32_t sessions;   /* Threads that were profiled at some time. */
-  uint32_t replaced;   /* 1: the program has set another handler for the
+  uint64_t wall_us;        /* Time since the start, until the stop. */
+  uint32_t sessions;       /* Threads that were profiled at some time. */
+  uint32_t replaced;       /* 1: the program has set another handler for the
 			** signal meanwhile, so samples may be missing. */
-  uint64_t lost_queue; /* Samples lost: all buffers wait to be written. */
-  uint32_t unsampled;  /* Threads that could not be sampled, for lack of memory,
+  uint64_t lost_queue;     /* Samples lost: all buffers wait to be written. */
+  uint32_t unsampled;      /* Threads that could not be sampled, for lack of memory,
 			** timers or descriptors; at most at a time. */
+  uint64_t signal_mean_ns; /* Interrupt and signal of a sample. 0: not measured, as of
+			   ** clocks with 5,000 samples a second or fewer. */
 };
 
 /* -- Callbacks -------------------------------------------------------------- */

@@ -27,6 +27,7 @@ local function check(what)
     end
   end
   t.ok(r.handler.mean_us <= r.handler.max_us, what .. ": mean and longest")
+  t.equal(type(r.handler.signal_us), "number", what .. ": interrupt and signal")
   t.ok(r.hz >= 0 and r.cpu_s >= 0 and r.wall_s >= 0, what .. ": not negative")
   return r
 end

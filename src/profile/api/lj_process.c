@@ -17,6 +17,7 @@
 #include "lj_obj.h"
 #include "profile/api/lj_process.h"
 #include "profile/base/lj_osprocess.h"
+#include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/session/lj_bgthread.h"
@@ -29,15 +30,22 @@ static int forker;          /* Thread that forks now. */
 
 /* -- Background thread ------------------------------------------------------- */
 
-/* New threads, and those that have ended. */
+#define SCAN_SHARE 50 /* Of the background thread's time, scans take one part in so many. */
+
+/* New threads, and those that have ended. With thousands of threads a scan takes long, so
+** the next one comes later.
+*/
 static void scan_threads(void)
 {
+  static uint64_t next_ns;
+  uint64_t begin_ns = mono_ns();
   Profile *p;
-  if (pthread_mutex_trylock(&process_lock) != 0) return;
+  if (begin_ns < next_ns || pthread_mutex_trylock(&process_lock) != 0) return;
   for (p = lj_registry_first(); p; p = p->next)
     if (profile_isrunning(p) && p->opt.threads == LUAM_SYSPROF_THREADS_ALL)
       lj_vmprofile_scan(p, 1);
   pthread_mutex_unlock(&process_lock);
+  next_ns = begin_ns + SCAN_SHARE * (mono_ns() - begin_ns);
 }
 
 /* A queue for the background thread to write, claimed: its session stays until it is

@@ -74,6 +74,7 @@ void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
   }
   if (t.of.handler.total)
     r->handler_mean_ns = n[SPF_COUNTER_HANDLER_NS] / t.of.handler.total;
+  if (r->samples) r->signal_mean_ns = n[SPF_COUNTER_SIGNAL_NS] / r->samples;
   r->handler_p99_ns = n[SPF_COUNTER_HANDLER_P99_NS];
   r->handler_max_ns = n[SPF_COUNTER_HANDLER_MAX_NS];
   r->cpu_us = t.of.cpu_us;

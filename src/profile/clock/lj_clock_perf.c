@@ -407,7 +407,7 @@ static int perf_tick(Clock *c, const siginfo_t *info)
   uint64_t count = c->spec.unit == SPF_UNIT_US ? clock_ns(CLOCK_THREAD_CPUTIME_ID)
 					       : count_read(c, &now);
   uint64_t delta = count - c->last;
-  uint64_t period = c->spec.jitter ? lj_clockops_jitter(c) : c->spec.period;
+  uint64_t period = lj_clockops_period(c);
   UNUSED(info);
   if (delta < c->period_now / 4) return -1;
   count_save(c, count, &now);
@@ -416,6 +416,15 @@ static int perf_tick(Clock *c, const siginfo_t *info)
     period_set(c, period);
   }
   return lj_clockops_overrun(c, delta);
+}
+
+/* Events that are counted, not timed, keep their period. */
+static void perf_setperiod(Clock *c, uint64_t ns)
+{
+  if (c->spec.unit != SPF_UNIT_US) return;
+  c->period_set = ns;
+  c->period_now = lj_clockops_period(c);
+  period_set(c, c->period_now);
 }
 
 const ClockOps lj_clock_perf_ops = { .open = perf_open,
@@ -427,4 +436,5 @@ const ClockOps lj_clock_perf_ops = { .open = perf_open,
 				     .signo = perf_signo,
 				     .count = perf_count,
 				     .tick = perf_tick,
+				     .setperiod = perf_setperiod,
 				     .has_last = 1 };

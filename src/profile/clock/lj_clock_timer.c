@@ -73,7 +73,7 @@ static int timer_arm(Clock *c, uint64_t first)
 {
   struct itimerspec its;
   its.it_value = timespec_of(first);
-  its.it_interval = timespec_of(c->spec.period);
+  its.it_interval = timespec_of(c->period_set ? c->period_set : c->spec.period);
   __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
   return timer_settime(c->timer, 0, &its, NULL) == 0 ? 0 : errno;
 }
@@ -86,8 +86,14 @@ static uint64_t timer_count(const Clock *c)
 /* A kernel's count of overruns is -1 if the timer came a little early. */
 static int timer_tick(Clock *c, const siginfo_t *info)
 {
-  if (c->spec.jitter) timer_arm(c, lj_clockops_jitter(c));
+  if (c->spec.jitter) timer_arm(c, lj_clockops_period(c));
   return info->si_code == SI_TIMER && info->si_overrun > 0 ? info->si_overrun : 0;
+}
+
+static void wall_setperiod(Clock *c, uint64_t ns)
+{
+  c->period_set = ns;
+  timer_arm(c, lj_clockops_period(c));
 }
 
 const ClockOps lj_clock_ctimer_ops = { .open = ctimer_open,
@@ -100,4 +106,5 @@ const ClockOps lj_clock_wall_ops = { .open = wall_open,
 				     .arm = timer_arm,
 				     .stop = timer_stop,
 				     .count = timer_count,
-				     .tick = timer_tick };
+				     .tick = timer_tick,
+				     .setperiod = wall_setperiod };

@@ -23,9 +23,10 @@ uint64_t lj_clockops_random(Clock *c, uint64_t n)
   return 1 + c->random % n;
 }
 
-uint64_t lj_clockops_jitter(Clock *c)
+uint64_t lj_clockops_period(Clock *c)
 {
-  return c->spec.period / 2 + lj_clockops_random(c, c->spec.period);
+  uint64_t period = c->period_set ? c->period_set : c->spec.period;
+  return c->spec.jitter ? period / 2 + lj_clockops_random(c, period) : period;
 }
 
 int lj_clockops_overrun(const Clock *c, uint64_t amount)

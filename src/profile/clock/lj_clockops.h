@@ -51,6 +51,10 @@ typedef struct ClockOps {
   ** has passed. Sets up the next period.
   */
   int (*tick)(Clock *c, const siginfo_t *info);
+  /* On the clock's thread: tick each ns from now on, 0 for the spec's period. Stores it in
+  ** Clock.period_set. NULL: cannot, or ticks at the kernel's rate anyway.
+  */
+  void (*setperiod)(Clock *c, uint64_t ns);
 
   uint8_t has_last; /* tick stores the total in Clock.last. */
 } ClockOps;
@@ -73,6 +77,7 @@ struct Clock {
   uint64_t random;     /* State of lj_clockops_random. */
   uint64_t last;       /* Total at the last tick, in nanoseconds or occurrences. */
   uint64_t period_now; /* Period until the next tick. */
+  uint64_t period_set; /* By setperiod, in place of the spec's; or 0. */
   uint64_t raw, enabled_ns, running_ns; /* CLOCK_PERF: last values read. */
   uint32_t saving; /* CLOCK_PERF: odd while a tick changes last and these. */
 };
@@ -83,10 +88,10 @@ LJ_FUNC void lj_clockops_seed(Clock *c);
 /* A random number in [1, n]. */
 LJ_FUNC uint64_t lj_clockops_random(Clock *c, uint64_t n);
 
-/* The next period of a clock with jitter: between half and one and a half of its own,
-** and its own on average.
+/* The next period: the clock's own, or with jitter between half and one and a half of it,
+** and it on average.
 */
-LJ_FUNC uint64_t lj_clockops_jitter(Clock *c);
+LJ_FUNC uint64_t lj_clockops_period(Clock *c);
 
 /* Periods beyond the first one in an amount, to the nearest. */
 LJ_FUNC int lj_clockops_overrun(const Clock *c, uint64_t amount);

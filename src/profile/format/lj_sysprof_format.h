@@ -301,6 +301,7 @@
 #define SPF_COUNTER_UNSAMPLED \
   30                               /* Threads that could not be sampled, at
 						** most at a time. */
+#define SPF_COUNTER_SIGNAL_NS   31 /* Interrupts and signals of the ticks, if measured. */
 #define SPF_COUNTER_LUA_BROKEN  32 /* + SPF_BROKEN_*: Lua side broken. */
 #define SPF_COUNTER_HOST_BROKEN 48 /* + SPF_BROKEN_*: host side broken. */
 #define SPF_COUNTER_REFUSED     64 /* + SPF_REFUSED_*: by what refused them. */

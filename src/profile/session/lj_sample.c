@@ -298,13 +298,14 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
 {
   Sampler *s = (Sampler *)sampler;
   SampleEvent *ev = &s->event[event];
-  uint64_t begin = ev->clock.begin_ns, end, spent, interval;
+  uint64_t begin = ev->clock.begin_ns, end, spent, interval, left_out;
   if (__atomic_exchange_n(&s->in_handler, 1, __ATOMIC_ACQUIRE)) {
     relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
     return;
   }
-  if (overrun > 0) relaxed_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
-  if (begin < s->rest_until_ns) {
+  if (overrun > 0 && s->throttle.probes == 0)
+    relaxed_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
+  if (!lj_throttle_enter(&s->throttle, begin)) {
     relaxed_add(&s->counters[SPF_COUNTER_THROTTLED], 1);
     __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
     return;
@@ -316,12 +317,10 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
   end = mono_ns();
   spent = handler_ns(s, end - begin);
   relaxed_set(&s->spent_ns, spent);
-  /* A sample may take longer than the interval, of a very deep stack or with a
-  ** slow writer. Leave the program at least as much time, or it would stand
-  ** still. The next sample's weight covers what is left out. Where the clock
-  ** goes on while the handler waits, waiting is part of it.
-  */
+  relaxed_add(&s->counters[SPF_COUNTER_SIGNAL_NS], s->throttle.signal_ns);
+  /* Where the clock goes on while the handler waits, waiting counts. */
   if (ev->clock.spec.kind == CLOCK_WALL) spent = end - begin;
-  if (spent > interval / 2) s->rest_until_ns = end + spent;
+  left_out = lj_throttle_leave(&s->throttle, &ev->clock, end, spent, interval);
+  if (left_out) relaxed_add(&s->counters[SPF_COUNTER_THROTTLED], left_out);
   __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
 }

@@ -13,6 +13,7 @@
 #include "profile/clock/lj_clock.h"
 #include "profile/lua/lj_luawalk.h"
 #include "profile/session/lj_profileopts.h"
+#include "profile/session/lj_throttle.h"
 #include "profile/session/lj_vmgate.h"
 #include "profile/stream/lj_chunkqueue.h"
 #include "profile/stream/lj_stream.h"
@@ -44,14 +45,14 @@ typedef struct Sampler {
   uint64_t cpu_before; /* CPU time of the threads before this one, */
   uint64_t cpu_base;   /* of this one when it began. */
   /* Handler only, while the clocks run. */
-  uint64_t cpu_us;        /* CPU time of all these threads, as the last tick has it. */
-  int in_handler;         /* Guards against a nested tick, and in a dump. */
-  int state;              /* SPF_VMST_* of the current sample. */
-  uint64_t rest_until_ns; /* No sample is taken before. */
-  uint64_t begin_cpu_ns;  /* Thread's CPU time when the tick began. */
-  uint64_t spent_ns;      /* Handler's time for the last sample. The next tick counts it,
+  uint64_t cpu_us; /* CPU time of all these threads, as the last tick has it. */
+  int in_handler;  /* Guards against a nested tick, and in a dump. */
+  int state;       /* SPF_VMST_* of the current sample. */
+  Throttle throttle;
+  uint64_t begin_cpu_ns; /* Thread's CPU time when the tick began. */
+  uint64_t spent_ns;     /* Handler's time for the last sample. The next tick counts it,
 			  ** as counting takes time as well. */
-  uintptr_t leaf_pc;      /* Interrupted address, for backtracers. */
+  uintptr_t leaf_pc;     /* Interrupted address, for backtracers. */
   SampleEvent event[SPF_EVENTS_MAX];
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler; /* Time in the handler. */

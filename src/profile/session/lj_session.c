@@ -145,7 +145,14 @@ static ClockStatus clocks_open(Session *s, char *why)
 /* Start all clocks. Returns 0, or an errno. */
 static int clocks_arm(Session *s, char *why)
 {
+  uint64_t fastest = 0;
   int i;
+  for (i = 0; i < s->sm.nevent; i++) {
+    const ClockSpec *spec = &s->sm.event[i].clock.spec;
+    if (spec->unit == SPF_UNIT_US && (fastest == 0 || spec->period < fastest))
+      fastest = spec->period;
+  }
+  lj_throttle_begin(&s->sm.throttle, fastest);
   for (i = 0; i < s->sm.nevent; i++)
     if (lj_clock_arm(&s->sm.event[i].clock) != CLOCK_OK) {
       int err = errno ? errno : EINVAL;

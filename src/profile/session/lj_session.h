@@ -34,13 +34,14 @@ typedef struct SessionTotals {
 } SessionTotals;
 
 typedef struct Session {
-  Sampler sm;           /* First: its reader links the sessions of a profile. */
-  pid_t pid;            /* Process that started the profile. */
-  uint32_t number;      /* In the file. */
-  uint8_t *buf;         /* Buffer of its own, or NULL. */
-  int later;            /* The thread began after the profile. */
-  int seen;             /* It was there at the last scan. */
-  uint64_t seen_cpu_us; /* CPU time as the last poll has it. */
+  Sampler sm;            /* First: its reader links the sessions of a profile. */
+  pid_t pid;             /* Process that started the profile. */
+  uint32_t number;       /* In the file. */
+  uint8_t *buf;          /* Buffer of its own, or NULL. */
+  int later;             /* The thread began after the profile. */
+  int seen;              /* It was there at the last scan. */
+  struct Session *chain; /* In the same bucket of a scan. */
+  uint64_t seen_cpu_us;  /* CPU time as the last poll has it. */
 } Session;
 
 /* The session that a gate's reader belongs to; NULL of NULL. */

@@ -117,23 +117,51 @@ static int thread_begin(Profile *p, int tid, int later)
   return 1;
 }
 
+#define SCAN_BUCKETS  1024 /* A power of two. */
+#define SCAN_FAILURES 8 /* Threads in a row that cannot be sampled; then none is tried. */
+
 typedef struct ThreadScan {
   Profile *p;
   int later;
-  uint64_t unsampled; /* Threads that cannot be sampled. */
+  int failures;                  /* In a row. */
+  uint64_t unsampled;            /* Threads that cannot be sampled. */
+  Session *by_tid[SCAN_BUCKETS]; /* Sessions of before the scan, chained. */
 } ThreadScan;
+
+static Session **bucket_of(ThreadScan *scan, int tid)
+{
+  return &scan->by_tid[tid & (SCAN_BUCKETS - 1)];
+}
+
+static void scan_begin(ThreadScan *scan, Profile *p, int later)
+{
+  Session *s;
+  memset(scan, 0, sizeof(*scan));
+  scan->p = p;
+  scan->later = later;
+  for (s = profile_first(p); s; s = session_next(s)) {
+    Session **bucket = bucket_of(scan, s->sm.reader.tid);
+    s->seen = 0;
+    s->chain = *bucket;
+    *bucket = s;
+  }
+}
 
 static void thread_found(void *ctx, int tid)
 {
   ThreadScan *scan = (ThreadScan *)ctx;
-  Session *s;
-  for (s = profile_first(scan->p); s; s = session_next(s))
-    if (s->sm.reader.tid == tid) {
-      s->seen = 1;
-      return;
-    }
-  if (!thread_begin(scan->p, tid, scan->later) && lj_osthread_exists(tid))
+  Session *s = *bucket_of(scan, tid);
+  while (s && s->sm.reader.tid != tid) s = s->chain;
+  if (s) {
+    s->seen = 1;
+  } else if (scan->failures >= SCAN_FAILURES) {
     scan->unsampled++;
+  } else if (thread_begin(scan->p, tid, scan->later)) {
+    scan->failures = 0;
+  } else if (lj_osthread_exists(tid)) {
+    scan->failures++;
+    scan->unsampled++;
+  }
 }
 
 /* The first session stays, and has what is counted outside of the handlers. */
@@ -155,10 +183,7 @@ void lj_vmprofile_scan(Profile *p, int later)
 {
   ThreadScan scan;
   Session *s, *next;
-  scan.p = p;
-  scan.later = later;
-  scan.unsampled = 0;
-  for (s = profile_first(p); s; s = session_next(s)) s->seen = 0;
+  scan_begin(&scan, p, later);
   if (!lj_osthread_each(thread_found, &scan)) return;
   count_unsampled(p, scan.unsampled);
   for (s = profile_first(p); s; s = next) {

@@ -175,10 +175,14 @@ local function handler(profile, list)
   end
   parts[#parts + 1] = ("%.1f us at most"):format(most / 1e3)
   parts[#parts + 1] = ("%.3f ms in total"):format(total / 1e6)
+  local signals = c[G.SPF_COUNTER_SIGNAL_NS] or 0
+  if signals > 0 then
+    parts[#parts + 1] = ("interrupt and signal %.1f us mean"):format(signals / runs / 1e3)
+  end
   for _, e in ipairs(list) do
     local us = e.unit == G.SPF_UNIT_US and (e.total or profile.whole and e.weight) or 0
     if us > 0 then
-      parts[#parts + 1] = ("%.2f%% of the CPU time"):format(total / us / 10)
+      parts[#parts + 1] = ("%.2f%% of the CPU time"):format((total + signals) / us / 10)
       break
     end
   end

@@ -1,0 +1,68 @@
+/*
+** Throttle.
+*/
+
+#define lj_throttle_c
+#define LUA_CORE
+
+#include "profile/session/lj_throttle.h"
+
+#define THROTTLE_WINDOW   8 /* Probes of one mean. */
+#define THROTTLE_PROBES   (1 + 3 * THROTTLE_WINDOW)
+#define THROTTLE_PROBE_NS 1000 /* The kernel raises it to what the clock can do. */
+#define THROTTLE_WEIGHT   8    /* Of one sample in the moving mean, one in so many. */
+
+void lj_throttle_begin(Throttle *t, uint64_t period_ns)
+{
+  t->rest_until_ns = t->window_ns = t->cycle_ns = t->signal_ns = t->mean_ns = 0;
+  t->probes = period_ns && period_ns < THROTTLE_BELOW_NS ? THROTTLE_PROBES : 0;
+}
+
+int lj_throttle_enter(Throttle *t, uint64_t begin_ns)
+{
+  if (begin_ns < t->rest_until_ns) return 0;
+  if (t->probes > 0 && (t->probes - 1) % THROTTLE_WINDOW == 0) {
+    uint64_t cycle = (begin_ns - t->window_ns) / THROTTLE_WINDOW;
+    if (t->window_ns != 0 && (t->cycle_ns == 0 || cycle < t->cycle_ns)) t->cycle_ns = cycle;
+    t->window_ns = begin_ns;
+  }
+  return 1;
+}
+
+/* Period that leaves the program its share, 0 if the asked one does. */
+static uint64_t period_for(const Throttle *t, const Clock *c)
+{
+  uint64_t least = 2 * (t->signal_ns + t->mean_ns);
+  return least > c->spec.period ? least : 0;
+}
+
+static int differ(uint64_t a, uint64_t b)
+{
+  uint64_t most = a > b ? a : b, diff = a > b ? a - b : b - a;
+  return diff * THROTTLE_WEIGHT > most;
+}
+
+uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns, uint64_t spent_ns,
+			   uint64_t interval_ns)
+{
+  uint64_t left_out = 0;
+  if (spent_ns > interval_ns / 2) t->rest_until_ns = end_ns + spent_ns;
+  if (t->mean_ns == 0) t->mean_ns = spent_ns;
+  else t->mean_ns += spent_ns / THROTTLE_WEIGHT - t->mean_ns / THROTTLE_WEIGHT;
+  if (!c->ops->setperiod) return 0;
+  if (t->probes > 0) {
+    t->rest_until_ns = 0;
+    if (--t->probes > 0) {
+      if (c->period_set != THROTTLE_PROBE_NS) c->ops->setperiod(c, THROTTLE_PROBE_NS);
+      return 0;
+    }
+    t->mean_ns = spent_ns; /* The first samples took longer: their caches were cold. */
+    t->signal_ns = t->cycle_ns > spent_ns ? t->cycle_ns - spent_ns : 1;
+    c->ops->setperiod(c, period_for(t, c));
+  } else if (t->signal_ns) {
+    uint64_t period = period_for(t, c);
+    if (differ(period, c->period_set)) c->ops->setperiod(c, period);
+  }
+  if (c->period_set > c->spec.period) left_out = c->period_set / c->spec.period - 1;
+  return left_out;
+}

@@ -1,0 +1,47 @@
+/*
+** Throttle: the program gets at least as much time as its samples take.
+** Context: handler, on the sampled thread; begin: before the clocks are armed.
+**
+** A sample takes more than the handler's own time: the timer's interrupt and the delivery
+** of the signal come before it. The thread cannot measure those two directly. So a fast
+** clock first ticks some times as fast as it can. Then nothing of the program lies between
+** two samples, and the mean time from one to the next, less the handler's, is what
+** interrupt and signal take. Of several means the shortest counts: another thread may run
+** in between. From then on the clock's period is at least twice all that.
+**
+** Slow clocks need no measurement. For them, and for events, one rule remains: a sample
+** that takes longer than half an interval is followed by a rest of the same length.
+*/
+
+#ifndef _LJ_THROTTLE_H
+#define _LJ_THROTTLE_H
+
+#include "profile/clock/lj_clockops.h"
+
+/* Clocks with a shorter period are measured. At this period an interrupt of 40 us, the
+** longest seen on virtual machines, takes a fifth of the time.
+*/
+#define THROTTLE_BELOW_NS 200000
+
+typedef struct Throttle {
+  uint64_t rest_until_ns; /* No sample is taken before. */
+  uint64_t window_ns;     /* CLOCK_MONOTONIC at the first probe of a window. */
+  uint64_t cycle_ns;      /* Shortest mean time between probes; 0: none yet. */
+  uint64_t signal_ns;     /* Interrupt and signal of a tick; 0: not measured. */
+  uint64_t mean_ns;       /* Moving mean of the handler's time for a sample. */
+  int probes;             /* Ticks that are still to come as fast as they can. */
+} Throttle;
+
+/* Prepare it for a session whose fastest clock has this period in ns, 0 for none. */
+LJ_FUNC void lj_throttle_begin(Throttle *t, uint64_t period_ns);
+
+/* A tick of a clock begins. Returns 0 if it is to be left out. */
+LJ_FUNC int lj_throttle_enter(Throttle *t, uint64_t begin_ns);
+
+/* Its sample ends: the handler took spent_ns of the clock's time, interval_ns after the
+** last tick. Sets the clock's period. Returns the ticks that this leaves out.
+*/
+LJ_FUNC uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns,
+				   uint64_t spent_ns, uint64_t interval_ns);
+
+#endif
