@@ -161,7 +161,8 @@ struct luam_Sysprof_SelfReport {
 			** signal meanwhile, so samples may be missing. */
   uint64_t lost_queue;     /* Samples lost: all buffers wait to be written. */
   uint32_t unsampled;      /* Threads that could not be sampled, for lack of memory,
-			** timers or descriptors; at most at a time. */
+			** timers or descriptors, or that blocked the signal;
+			** at most at a time. */
   uint64_t signal_mean_ns; /* Interrupt and signal of a sample. 0: not measured, as of
 			   ** clocks with 5,000 samples a second or fewer. */
 };

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/syscall.h>
 
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clocksig.h"
@@ -84,17 +85,47 @@ void lj_clockaction_take(const Clock *c)
   pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
+#define STATUS_MAX 2048 /* Bytes of a thread's status that are read. */
+
+/* The signals in the line of a thread's status with this key, bit signo-1. Returns 0 if
+** there is no such line.
+*/
+static int status_signals(const char *text, const char *key, uint64_t *signals)
+{
+  const char *at = strstr(text, key);
+  if (at) *signals = strtoull(at + strlen(key), NULL, 16);
+  return at != NULL;
+}
+
 /* Does the line of a thread's status with this key have a signal? In doubt, yes: no line
 ** lists a signal that a tracer holds back.
 */
 static int status_has(int tid, const char *key, int signo)
 {
-  char text[2048], *at;
+  char text[STATUS_MAX];
+  uint64_t signals;
   if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0)
     return errno != ENOENT && errno != ESRCH;
-  at = strstr(text, key);
-  return !at || !strstr(text, "\nTracerPid:\t0\n") ||
-	 ((strtoull(at + strlen(key), NULL, 16) >> (signo - 1)) & 1);
+  return !status_signals(text, key, &signals) || !strstr(text, "\nTracerPid:\t0\n") ||
+	 (signals & signal_bit(signo)) != 0;
+}
+
+/* A signal that a thread waits for in sigwait() is not in its mask as long. */
+static int thread_waits(int tid)
+{
+  char text[32], *end;
+  return lj_procfile_task(tid, "syscall", text, sizeof(text)) > 0 &&
+	 strtol(text, &end, 10) == SYS_rt_sigtimedwait && end > text;
+}
+
+int lj_clockaction_isblocked(int tid, int signo)
+{
+  char text[STATUS_MAX];
+  uint64_t signals;
+  if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0 ||
+      !status_signals(text, "\nSigBlk:", &signals))
+    return 0;
+  return (signals & signal_bit(signo)) != 0 || thread_waits(tid);
 }
 
 static int thread_haspending(int tid, int signo)

@@ -2,7 +2,7 @@
 ** Signal actions (sigaction) of the clocks: our handler while clocks are open, the
 ** program's before and after; pending signals of a closed clock.
 ** Context: any thread, not the handler; under the lock of lj_clock, except isfree,
-** isreplaced and signals.
+** isblocked, isreplaced and signals.
 */
 
 #ifndef _LJ_CLOCKACTION_H
@@ -35,6 +35,11 @@ LJ_FUNC void lj_clockaction_done(const Clock *c, int own);
 
 /* In a child of fork(): restore all actions. */
 LJ_FUNC void lj_clockaction_forget(void);
+
+/* Does a thread of this process block a signal, or wait for signals in sigwait()? In doubt,
+** no.
+*/
+LJ_FUNC int lj_clockaction_isblocked(int tid, int signo);
 
 /* Has the program replaced our handler of a signal that clocks use? */
 LJ_FUNC int lj_clockaction_isreplaced(int signo);

@@ -20,6 +20,7 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
+#include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/session/lj_session.h"
 #include "profile/symbols/lj_heapname.h"
@@ -49,7 +50,9 @@ static void totals_begin(Session *s)
   s->sm.cpu_base = cpu_us;
   for (i = 0; i < s->sm.nevent; i++) {
     SampleEvent *ev = &s->sm.event[i];
-    ev->base = ev->clock.spec.unit == SPF_UNIT_US ? cpu_us : lj_clocksig_total(&ev->clock);
+    ev->base = ev->clock.spec.unit == SPF_UNIT_US ? cpu_us
+	       : ev->is_open                      ? lj_clocksig_total(&ev->clock)
+						  : 0;
   }
 }
 
@@ -60,10 +63,12 @@ void lj_session_look(Session *s)
   if (alive) s->seen_cpu_us = s->sm.cpu_before + cpu_us - s->sm.cpu_base;
   for (i = 0; i < s->sm.nevent; i++) {
     SampleEvent *ev = &s->sm.event[i];
-    if (!ev->is_open) continue;
-    if (ev->clock.spec.unit != SPF_UNIT_US)
+    if (!ev->is_open && !s->paused) continue;
+    if (ev->clock.spec.unit == SPF_UNIT_US) {
+      if (alive) ev->seen = ev->before + cpu_us - ev->base;
+    } else if (ev->is_open) {
       ev->seen = ev->before + lj_clocksig_total(&ev->clock) - ev->base;
-    else if (alive) ev->seen = ev->before + cpu_us - ev->base;
+    }
   }
 }
 
@@ -162,6 +167,36 @@ static int clocks_arm(Session *s, char *why)
       return err;
     }
   return 0;
+}
+
+/* -- Blocked signals --------------------------------------------------------- */
+
+static int signals_areblocked(const Session *s)
+{
+  int i;
+  for (i = 0; i < s->sm.nevent; i++)
+    if (lj_clockaction_isblocked(s->sm.reader.tid, s->sm.event[i].clock.signo)) return 1;
+  return 0;
+}
+
+int lj_session_isblocked(Session *s)
+{
+  uint64_t samples = relaxed_get(&s->sm.event[0].samples);
+  int has_run = s->seen_cpu_us != s->asked_cpu_us;
+  int has_ticked = samples != s->asked_samples;
+  s->asked_cpu_us = s->seen_cpu_us;
+  s->asked_samples = samples;
+  return has_run && !has_ticked ? signals_areblocked(s) : s->paused;
+}
+
+void lj_session_like(Session *s, const Session *other)
+{
+  int i;
+  for (i = 0; i < s->sm.nevent; i++) {
+    s->sm.event[i].clock.spec = other->sm.event[i].clock.spec;
+    s->sm.event[i].clock.signo = other->sm.event[i].clock.signo;
+  }
+  s->paused = signals_areblocked(s);
 }
 
 /* -- Memory ------------------------------------------------------------------ */
@@ -300,7 +335,7 @@ int lj_session_begin(Session *s, char *why)
   s->seen = 1;
   lj_safeload_reset(&s->sm.peek);
   totals_begin(s);
-  return clocks_arm(s, why);
+  return s->paused ? 0 : clocks_arm(s, why);
 }
 
 void lj_session_halt(Session *s)
@@ -339,19 +374,37 @@ int lj_session_dump(Session *s, int with_names)
   return err;
 }
 
-int lj_session_move(Session *s, char *why)
+void lj_session_pause(Session *s)
 {
   int i;
-  if (s->sm.reader.tid == lj_osthread_self()) return 0;
   lj_session_halt(s);
-  s->sm.reader.tid = lj_osthread_self();
+  s->paused = 1;
+  s->later = 0;
   s->sm.cpu_before = s->sm.cpu_us;
   for (i = 0; i < s->sm.nevent; i++) s->sm.event[i].before = s->sm.event[i].total;
+  totals_begin(s);
+}
+
+/* What the thread has used meanwhile counts: the next sample stands for it. */
+int lj_session_resume(Session *s, char *why)
+{
+  int err;
+  lj_session_pause(s);
+  if (clocks_open(s, why) != CLOCK_OK) return errno ? errno : EINVAL;
+  totals_begin(s);
+  err = clocks_arm(s, why);
+  s->paused = (err != 0);
+  return err;
+}
+
+int lj_session_move(Session *s, char *why)
+{
+  if (s->sm.reader.tid == lj_osthread_self()) return 0;
+  lj_session_pause(s);
+  s->sm.reader.tid = lj_osthread_self();
+  totals_begin(s);
   lj_osthread_stack(&s->sm.host.stack_lo, &s->sm.host.stack_hi);
   if (s->sm.opt->mode != LUAM_SYSPROF_DEFAULT)
     lj_stream_move(&s->sm.stream, (uint32_t)s->sm.reader.tid);
-  if (clocks_open(s, why) != CLOCK_OK) return errno ? errno : EINVAL;
-  s->later = 0;
-  totals_begin(s);
-  return clocks_arm(s, why);
+  return lj_session_resume(s, why);
 }

@@ -34,14 +34,16 @@ typedef struct SessionTotals {
 } SessionTotals;
 
 typedef struct Session {
-  Sampler sm;            /* First: its reader links the sessions of a profile. */
-  pid_t pid;             /* Process that started the profile. */
-  uint32_t number;       /* In the file. */
-  uint8_t *buf;          /* Buffer of its own, or NULL. */
-  int later;             /* The thread began after the profile. */
-  int seen;              /* It was there at the last scan. */
-  struct Session *chain; /* In the same bucket of a scan. */
-  uint64_t seen_cpu_us;  /* CPU time as the last poll has it. */
+  Sampler sm;      /* First: its reader links the sessions of a profile. */
+  pid_t pid;       /* Process that started the profile. */
+  uint32_t number; /* In the file. */
+  uint8_t *buf;    /* Buffer of its own, or NULL. */
+  int later;       /* The thread began after the profile. */
+  int paused;      /* Without clocks: its thread blocks their signals. */
+  uint64_t asked_cpu_us, asked_samples; /* At the last lj_session_isblocked. */
+  int seen;                             /* It was there at the last scan. */
+  struct Session *chain;                /* In the same bucket of a scan. */
+  uint64_t seen_cpu_us;                 /* CPU time as the last poll has it. */
 } Session;
 
 /* The session that a gate's reader belongs to; NULL of NULL. */
@@ -63,6 +65,23 @@ LJ_FUNC Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, 
 
 /* Open its clocks. CLOCK_ERROR: errno and why, of CLOCK_ERRMSG_MAX bytes, say more. */
 LJ_FUNC ClockStatus lj_session_open(Session *s, char *why);
+
+/* Does its thread block a signal of its clocks? Such a signal would stay pending, or reach
+** a sigwait() or signalfd() of the thread. Reads the thread's mask only if the thread has
+** run without a sample since the last call.
+*/
+LJ_FUNC int lj_session_isblocked(Session *s);
+
+/* Before open: take over which clocks another session has. The session begins paused if
+** its thread blocks their signals: then it is not opened.
+*/
+LJ_FUNC void lj_session_like(Session *s, const Session *other);
+
+/* Close the clocks of a session that goes on, and open them again. Resume returns 0, or an
+** errno and why.
+*/
+LJ_FUNC void lj_session_pause(Session *s);
+LJ_FUNC int lj_session_resume(Session *s, char *why);
 
 /* Write how the stream begins and start the clocks; ticks may come from now on.
 ** Returns 0, or an errno.

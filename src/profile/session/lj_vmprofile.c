@@ -19,6 +19,8 @@
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_vmprofile.h"
 
+#define MASKS_MAX 64 /* Threads whose signal mask a scan reads, about. */
+
 /* Start of the latest one that was a file's first. Under the lock. */
 static uint64_t origin_ns;
 
@@ -98,13 +100,16 @@ static void thread_end(Profile *p, Session *s)
   session_close(p, s, 0, &buf);
 }
 
-/* Sample one more thread. Returns 0 if it cannot be; it may have ended by now. */
+/* Sample one more thread, at once or when it lets the clocks' signals through. Returns 0 if
+** it cannot be; it may have ended by now.
+*/
 static int thread_begin(Profile *p, int tid, int later)
 {
   char why[CLOCK_ERRMSG_MAX];
   Session *s = lj_session_new(&p->plan, tid, NULL, later);
   if (!s) return 0;
-  if (lj_session_open(s, why) != CLOCK_OK) {
+  lj_session_like(s, profile_first(p));
+  if (!s->paused && lj_session_open(s, why) != CLOCK_OK) {
     lj_session_free(s);
     return 0;
   }
@@ -123,6 +128,8 @@ static int thread_begin(Profile *p, int tid, int later)
 typedef struct ThreadScan {
   Profile *p;
   int later;
+  uint32_t number;               /* Of the scan, */
+  uint32_t nsession;             /* and sessions before it. */
   int failures;                  /* In a row. */
   uint64_t unsampled;            /* Threads that cannot be sampled. */
   Session *by_tid[SCAN_BUCKETS]; /* Sessions of before the scan, chained. */
@@ -139,11 +146,13 @@ static void scan_begin(ThreadScan *scan, Profile *p, int later)
   memset(scan, 0, sizeof(*scan));
   scan->p = p;
   scan->later = later;
+  scan->number = p->nscan++;
   for (s = profile_first(p); s; s = session_next(s)) {
     Session **bucket = bucket_of(scan, s->sm.reader.tid);
     s->seen = 0;
     s->chain = *bucket;
     *bucket = s;
+    scan->nsession++;
   }
 }
 
@@ -162,6 +171,21 @@ static void thread_found(void *ctx, int tid)
     scan->failures++;
     scan->unsampled++;
   }
+}
+
+/* Close the clocks of a thread that blocks their signals, and open them when it does not.
+** Reading a mask costs 10 us, so a scan asks only a part of many threads.
+*/
+static void thread_pause(ThreadScan *scan, Session *s)
+{
+  char why[CLOCK_ERRMSG_MAX];
+  uint32_t turns = 1 + scan->nsession / MASKS_MAX;
+  if ((s->number + scan->number) % turns == 0) {
+    int is_blocked = lj_session_isblocked(s);
+    if (is_blocked && !s->paused) lj_session_pause(s);
+    else if (!is_blocked && s->paused) lj_session_resume(s, why);
+  }
+  scan->unsampled += (uint64_t)s->paused;
 }
 
 /* The first session stays, and has what is counted outside of the handlers. */
@@ -185,15 +209,16 @@ void lj_vmprofile_scan(Profile *p, int later)
   Session *s, *next;
   scan_begin(&scan, p, later);
   if (!lj_osthread_each(thread_found, &scan)) return;
-  count_unsampled(p, scan.unsampled);
   for (s = profile_first(p); s; s = next) {
     next = session_next(s);
     if (s->seen) {
       lj_session_look(s);
+      if (next) thread_pause(&scan, s); /* The first one is the VM's. */
     } else if (next) { /* The first one has the buffer for on_stop: it stays. */
       thread_end(p, s);
     }
   }
+  count_unsampled(p, scan.unsampled);
 }
 
 ChunkQueue *lj_vmprofile_claim(const Profile *p)

@@ -31,6 +31,7 @@ typedef struct Profile {
   int inherited;        /* The parent's: only on_stop is left to call. */
   ProfileOptions opt;   /* Set before the start. */
   SessionPlan plan;
+  uint32_t nscan;      /* Scans of the threads so far. */
   int with_names;      /* By halt: the VM may be searched at the end. */
   ProfileTotals ended; /* Of sessions that have ended. */
 } Profile;
