@@ -62,8 +62,8 @@ t.equal(boxes[1].name, "all", "svg: root")
 local _, p = t.render(stream)
 t.equal(boxes[1].value, (p:totals()), "svg: samples")
 for _, box in ipairs(boxes) do
-  t.ok(math.abs(box.width - box.value * 1180 / boxes[1].value) < 0.011, "svg: width of a frame")
-  t.ok(box.x > 9.98 and box.x + box.width < 1190.02, "svg: place of a frame")
+  t.ok(math.abs(box.width - box.value * 860 / boxes[1].value) < 0.011, "svg: width of a frame")
+  t.ok(box.x > 9.98 and box.x + box.width < 870.02, "svg: place of a frame")
 end
 local totals = {}
 for stack, value in t.render(stream):gmatch("(.-) (%d+)\n") do

@@ -2,7 +2,7 @@
 -- Flame graph as an SVG picture, for documents.
 --
 -- The title of a frame has its name and value; viewers show it as a tooltip. Frames
--- narrower than a tenth of a pixel are left out. sysprof.formats.flamegraph makes an
+-- narrower than 0.6 pixels are left out. sysprof.formats.flamegraph makes an
 -- interactive page.
 ----------------------------------------------------------------------------
 
@@ -11,8 +11,8 @@ local calltree = require("sysprof.show.calltree")
 
 local svg = {}
 
-local WIDTH, MARGIN, ROW, HEAD = 1200, 10, 16, 34
-local NARROW, CHAR, TEXT_MIN = 0.1, 6.6, 20
+local WIDTH, MARGIN, ROW, HEAD = 880, 10, 17, 34
+local NARROW, CHAR, TEXT_MIN = 0.6, 6.6, 20
 
 -- By kind: hue, saturation, lightness, as in sysprof.formats.flamegraph_palette.
 local COLOURS = {
