@@ -57,7 +57,7 @@ LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer)
 /* -- Start, stop and report -------------------------------------------------- */
 
 /* A start that failed without a reason of its own. */
-static void why_default(int status, int err)
+static void errmsg_default(int status, int err)
 {
   const char *s = "";
   switch (status) {
@@ -72,13 +72,13 @@ static void why_default(int status, int err)
 
 LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt)
 {
-  char *why = lj_options_errmsg();
+  char *errmsg = lj_options_errmsg();
   int status = PROFILE_ERRUSE, err;
-  why[0] = '\0';
-  if (!L || !opt) snprintf(why, CLOCK_ERRMSG_MAX, "no VM or no options are given");
+  errmsg[0] = '\0';
+  if (!L || !opt) snprintf(errmsg, CLOCK_ERRMSG_MAX, "no VM or no options are given");
   else status = lj_sysprof_start(L, opt, &configured);
   err = errno;
-  if (status == PROFILE_SUCCESS || why[0] == '\0') why_default(status, err);
+  if (status == PROFILE_SUCCESS || errmsg[0] == '\0') errmsg_default(status, err);
   errno = err;
   return status;
 }
@@ -86,7 +86,7 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
 /* Open the file of a profile. Returns it, or NULL: errno and the reason say why. */
 static StreamFile *open_path(const char *path)
 {
-  char *why = lj_options_errmsg();
+  char *errmsg = lj_options_errmsg();
   const char *problem;
   StreamFile *sf;
   int err;
@@ -101,7 +101,7 @@ static StreamFile *open_path(const char *path)
     if (!problem) problem = strerror(err);
     break;
   }
-  snprintf(why, CLOCK_ERRMSG_MAX, "%s: %s", path, problem);
+  snprintf(errmsg, CLOCK_ERRMSG_MAX, "%s: %s", path, problem);
   errno = err;
   return NULL;
 }
@@ -110,7 +110,7 @@ static StreamFile *open_path(const char *path)
 static int start_path(lua_State *L, struct luam_Sysprof_Options *opt, const char *path)
 {
   SysprofCallbacks cb = { lj_streamfile_write, lj_streamfile_close, NULL, NULL };
-  char *why = lj_options_errmsg();
+  char *errmsg = lj_options_errmsg();
   StreamFile *sf = open_path(path);
   int status, err;
   if (!sf) return errno == ENOMEM ? PROFILE_ERRMEM : PROFILE_ERRIO;
@@ -126,7 +126,7 @@ static int start_path(lua_State *L, struct luam_Sysprof_Options *opt, const char
   if (status != PROFILE_SUCCESS) {
     if (sf->err) {
       err = sf->err;
-      snprintf(why, CLOCK_ERRMSG_MAX, "%s: %s", path, strerror(err));
+      snprintf(errmsg, CLOCK_ERRMSG_MAX, "%s: %s", path, strerror(err));
     }
     lj_streamfile_close(sf, NULL);
   }
@@ -139,13 +139,13 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
 					const char *path)
 {
   struct luam_Sysprof_Options o;
-  char *why = lj_options_errmsg();
+  char *errmsg = lj_options_errmsg();
   int status = PROFILE_ERRUSE, err;
-  why[0] = '\0';
+  errmsg[0] = '\0';
   if (!L || !path) {
-    snprintf(why, CLOCK_ERRMSG_MAX, "no VM or no path is given");
+    snprintf(errmsg, CLOCK_ERRMSG_MAX, "no VM or no path is given");
   } else if (opt && opt->mode == LUAM_SYSPROF_DEFAULT) {
-    snprintf(why, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
 	     "mode LUAM_SYSPROF_DEFAULT has no stream; expected "
 	     "LUAM_SYSPROF_LEAF or _CALLGRAPH");
   } else if (lj_sysprof_isrunning(G(L))) { /* Before the file is touched. */
@@ -161,7 +161,7 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
     status = start_path(L, &o, path);
   }
   err = errno;
-  if (status == PROFILE_SUCCESS || why[0] == '\0') why_default(status, err);
+  if (status == PROFILE_SUCCESS || errmsg[0] == '\0') errmsg_default(status, err);
   errno = err;
   return status;
 }

@@ -39,23 +39,23 @@ static const char *options_problem(const struct luam_Sysprof_Options *opt)
   static const SysprofCallbacks none;
   struct luam_Sysprof_Options o = *opt;
   ClockSpec spec[SPF_EVENTS_MAX];
-  char *why = lj_options_errmsg();
+  char *errmsg = lj_options_errmsg();
   o.mode = LUAM_SYSPROF_DEFAULT; /* There is no buffer yet. */
   if (lj_options_valid(&o, &none) &&
       lj_clockspec_parse(o.clocks ? o.clocks : "cpu", o.interval_ns, o.period, o.jitter,
-			 spec, why))
+			 spec, errmsg))
     return NULL;
-  return why;
+  return errmsg;
 }
 
 const char *lj_control_add(lua_State *L, const char *control, int number,
 			   const struct luam_Sysprof_Options *opt,
 			   const StreamFileOptions *fo)
 {
-  const char *why = options_problem(opt);
+  const char *errmsg = options_problem(opt);
   int is_file = (*control == '/'), err;
   ControlOptions co;
-  if (why) return why;
+  if (errmsg) return errmsg;
   lj_osprocess_pin();
   if ((err = lj_process_begin()) != 0) return strerror(err);
   co.signo = is_file ? 0 : lj_luaopts_signal(control);
@@ -63,7 +63,7 @@ const char *lj_control_add(lua_State *L, const char *control, int number,
   co.number = number;
   co.opt = opt;
   co.fo = fo;
-  if ((why = lj_ctlslot_add(G(L), &co)) != NULL) return why;
+  if ((errmsg = lj_ctlslot_add(G(L), &co)) != NULL) return errmsg;
   if ((err = lj_process_setthread()) == 0) return NULL;
   lj_control_close(G(L));
   snprintf(problem_text, PROBLEM_MAX, "the profiler's thread cannot be made: %s",
@@ -78,9 +78,9 @@ void lj_control_close(global_State *g)
 
 /* -- Profiles ---------------------------------------------------------------- */
 
-static const char *fail(const char *path, const char *why)
+static const char *fail(const char *path, const char *errmsg)
 {
-  snprintf(problem_text, PROBLEM_MAX, "%.300s: %s", path, why);
+  snprintf(problem_text, PROBLEM_MAX, "%.300s: %s", path, errmsg);
   return problem_text;
 }
 
@@ -96,10 +96,10 @@ static const char *run_path(const Control *c, char *path, size_t size)
   return NULL;
 }
 
-static const char *why_not(int status, int err)
+static const char *start_errmsg(int status, int err)
 {
-  const char *why = lj_options_errmsg();
-  if (why[0]) return why;
+  const char *errmsg = lj_options_errmsg();
+  if (errmsg[0]) return errmsg;
   if (status == PROFILE_ERRRUN) return "profiler is running already";
   return strerror(err ? err : status == PROFILE_ERRMEM ? ENOMEM : EINVAL);
 }
@@ -112,18 +112,19 @@ static const char *run_start(Control *c, lua_State *L)
   struct luam_Sysprof_Options opt = c->opt;
   StreamFile *sf = NULL;
   char path[PATH_MAX];
-  const char *why;
+  const char *errmsg;
   int status, err;
   path[0] = '\0';
   c->runs++;
   if (opt.mode != LUAM_SYSPROF_DEFAULT) {
-    if ((why = run_path(c, path, sizeof(path))) != NULL) return why;
-    switch (lj_streamfile_open(path, c->fo.how, c->fo.shared, c->fo.children, &sf, &why)) {
+    if ((errmsg = run_path(c, path, sizeof(path))) != NULL) return errmsg;
+    switch (
+      lj_streamfile_open(path, c->fo.how, c->fo.shared, c->fo.children, &sf, &errmsg)) {
     case STREAMFILE_OK: break;
     case STREAMFILE_INUSE:
       return fail(path, "another profile of this process is "
 			"being written into this file");
-    default: return fail(path, why ? why : strerror(errno));
+    default: return fail(path, errmsg ? errmsg : strerror(errno));
     }
     opt.buf = sf->buf;
     opt.len = sizeof(sf->buf);
@@ -136,7 +137,7 @@ static const char *run_start(Control *c, lua_State *L)
   if (status == PROFILE_SUCCESS) return NULL;
   err = sf && sf->err ? sf->err : errno;
   if (sf) lj_streamfile_close(sf, NULL);
-  return fail(path, why_not(status, err));
+  return fail(path, start_errmsg(status, err));
 }
 
 const char *lj_control_start(lua_State *L)
@@ -147,9 +148,9 @@ const char *lj_control_start(lua_State *L)
 
 /* -- Requests ---------------------------------------------------------------- */
 
-static void say(const Control *c, const char *what, const char *why)
+static void say(const Control *c, const char *what, const char *errmsg)
 {
-  lj_say(": %s of run %d of VM %d: %s", what, c->runs, c->number, why);
+  lj_say(": %s of run %d of VM %d: %s", what, c->runs, c->number, errmsg);
 }
 
 void lj_control_serve(lua_State *L)
@@ -157,7 +158,7 @@ void lj_control_serve(lua_State *L)
   global_State *g = G(L);
   Control *c = lj_ctlslot_of(g);
   uint32_t what;
-  const char *why;
+  const char *errmsg;
   if (!c) return;
   relaxed_set(&c->asked, 0);
   what = __atomic_exchange_n(&c->pending, 0, __ATOMIC_RELAXED);
@@ -165,8 +166,9 @@ void lj_control_serve(lua_State *L)
   if ((what & CONTROL_STOP) && lj_sysprof_isrunning(g) &&
       lj_sysprof_stop(g) != PROFILE_SUCCESS)
     say(c, "stop", strerror(errno));
-  if ((what & CONTROL_START) && !lj_sysprof_isrunning(g) && (why = run_start(c, L)) != NULL)
-    say(c, "start", why);
+  if ((what & CONTROL_START) && !lj_sysprof_isrunning(g) &&
+      (errmsg = run_start(c, L)) != NULL)
+    say(c, "start", errmsg);
   if ((what & CONTROL_DUMP) && lj_sysprof_isrunning(g) &&
       lj_sysprof_dump(g) != PROFILE_SUCCESS)
     say(c, "dump", strerror(errno));

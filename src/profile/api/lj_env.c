@@ -30,7 +30,7 @@
 #define ENV_PATH_RUNS "sysprof.%p.%n.%r.bin" /* and if there may be several. */
 #define ENV_RUN       ".%r"                  /* At the end of others. */
 #define ENV_DONE_KEY  "sysprof.env"          /* In the registry. */
-#define ENV_SAY_VMS   10 /* VMs of which it is said why they have no profile. */
+#define ENV_SAY_VMS   10                     /* Reports of VMs that have no profile. */
 
 #define OPTIONS 1 /* Where the table is on the stack. */
 
@@ -297,7 +297,7 @@ static int start_controlled(lua_State *L, const EnvStart *e, const char *control
   char name[PATH_MAX];
   struct luam_Sysprof_Options opt;
   StreamFileOptions fo;
-  const char *why;
+  const char *errmsg;
   int paused;
   if (strstr(control, "%r") || lj_outfile_name(name, sizeof(name), control, number, 1) == 0)
     return pattern_wrong("control", control, "p, n, t or %");
@@ -305,14 +305,14 @@ static int start_controlled(lua_State *L, const EnvStart *e, const char *control
   paused = lua_toboolean(L, -1);
   lua_settop(L, OPTIONS);
   lj_luaopts_read(L, &opt, &fo);
-  why = opt.signo && opt.signo == lj_luaopts_signal(name)
-	  ? "the signal of control is that of the clocks"
-	  : lj_control_add(L, control, number, &opt, &fo);
-  if (why) {
-    lua_pushfstring(L, "control=%s: %s", name, why);
+  errmsg = opt.signo && opt.signo == lj_luaopts_signal(name)
+	     ? "the signal of control is that of the clocks"
+	     : lj_control_add(L, control, number, &opt, &fo);
+  if (errmsg) {
+    lua_pushfstring(L, "control=%s: %s", name, errmsg);
     return say_vm(e->value, lua_tostring(L, -1));
   }
-  if (!paused && (why = lj_control_start(L)) != NULL) return say_vm(e->value, why);
+  if (!paused && (errmsg = lj_control_start(L)) != NULL) return say_vm(e->value, errmsg);
   say_blocked(L, e->value);
   return 0;
 }

@@ -21,7 +21,7 @@ char *lj_options_errmsg(void)
   return start_why;
 }
 
-/* Say why, as printf does. Returns 0. */
+/* Say errmsg, as printf does. Returns 0. */
 static int fail(const char *format, ...)
 {
   va_list args;

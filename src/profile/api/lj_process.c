@@ -103,14 +103,14 @@ int lj_process_setthread(void)
 /* -- Start and stop ---------------------------------------------------------- */
 
 /* The background thread is there before the first tick. */
-int lj_process_start(Profile *p, char *why)
+int lj_process_start(Profile *p, char *errmsg)
 {
-  int status = lj_vmprofile_open(p, why), err = 0;
+  int status = lj_vmprofile_open(p, errmsg), err = 0;
   if (status != PROFILE_SUCCESS) return status;
   if (lj_vmprofile_needsthread(p) && (err = set_thread()) != 0)
-    snprintf(why, CLOCK_ERRMSG_MAX, "the profiler's thread cannot be made: %s",
+    snprintf(errmsg, CLOCK_ERRMSG_MAX, "the profiler's thread cannot be made: %s",
 	     strerror(err));
-  if (err == 0) err = lj_vmprofile_begin(p, why);
+  if (err == 0) err = lj_vmprofile_begin(p, errmsg);
   if (err != 0) {
     lj_vmprofile_abandon(p);
     set_thread();
@@ -144,7 +144,7 @@ void lj_process_close(Profile *p)
 */
 static void forget_parent(int forked)
 {
-  char why[CLOCK_ERRMSG_MAX];
+  char errmsg[CLOCK_ERRMSG_MAX];
   Profile *p;
   process_id = lj_osprocess_id();
   lj_clock_forget();
@@ -154,7 +154,7 @@ static void forget_parent(int forked)
   for (p = lj_registry_first(); p; p = p->next) p->gate.running = 0;
   for (p = lj_registry_first(); p; p = p->next)
     if (profile_first(p) && lj_vmprofile_fork(p, forked))
-      p->inherited = (lj_process_start(p, why) != PROFILE_SUCCESS);
+      p->inherited = (lj_process_start(p, errmsg) != PROFILE_SUCCESS);
   set_thread();
 }
 

@@ -28,9 +28,9 @@ LJ_FUNC int lj_process_begin(void);
 LJ_FUNC int lj_process_setthread(void);
 
 /* Start a profile with the options that are set. Returns a PROFILE_* status; without
-** success sets errno, and why[CLOCK_ERRMSG_MAX] if that does not say it all. Under the lock.
+** success sets errno, and errmsg[CLOCK_ERRMSG_MAX] if that does not say it all. Under the lock.
 */
-LJ_FUNC int lj_process_start(Profile *p, char *why);
+LJ_FUNC int lj_process_start(Profile *p, char *errmsg);
 
 /* Stop one that runs. Returns a PROFILE_* status and sets errno. Under the lock. */
 LJ_FUNC int lj_process_stop(Profile *p);

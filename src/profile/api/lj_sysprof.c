@@ -23,9 +23,9 @@
 #define INTERVAL_MS_MAX \
   (24 * 3600 * 1000) /* A longer one in milliseconds counts as this. */
 
-/* Read the options. Returns 0 if one of them is not valid, and says why. */
+/* Read the options. Returns 0 if one of them is not valid, and writes the reason. */
 static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *opt,
-			const SysprofCallbacks *cb, char *why)
+			const SysprofCallbacks *cb, char *errmsg)
 {
   const char *clocks = opt->clocks                             ? opt->clocks
 		       : opt->clock == LUAM_SYSPROF_CLOCK_WALL ? "wall"
@@ -37,7 +37,7 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
     interval_ns = ms * 1000000;
   }
   o->nspec = lj_clockspec_parse(clocks, interval_ns, opt->period, opt->jitter, o->spec,
-				why);
+				errmsg);
   o->mode = opt->mode;
   o->threads = opt->threads;
   o->flush = opt->flush;
@@ -57,12 +57,12 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
 int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
 		     const SysprofCallbacks *cb)
 {
-  char *why = lj_options_errmsg();
+  char *errmsg = lj_options_errmsg();
   ProfileOptions asked;
   Profile *p;
   int status, err = 0;
-  why[0] = '\0';
-  if (!read_options(&asked, opt, cb, why)) return PROFILE_ERRUSE;
+  errmsg[0] = '\0';
+  if (!read_options(&asked, opt, cb, errmsg)) return PROFILE_ERRUSE;
   lj_osprocess_pin();
   lj_process_lock();
   p = lj_registry_get(G(L));
@@ -78,7 +78,7 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
   }
   p->opt = asked;
   errno = 0;
-  status = lj_process_start(p, why);
+  status = lj_process_start(p, errmsg);
   err = errno;
 out:
   lj_process_unlock();
@@ -117,14 +117,14 @@ int lj_sysprof_dump(global_State *g)
 
 int lj_sysprof_moved(global_State *g)
 {
-  char *why = lj_options_errmsg();
+  char *errmsg = lj_options_errmsg();
   Profile *p;
   int status = PROFILE_ERRRUN, err = 0;
   lj_ctlslot_moved(g);
   lj_process_lock();
   p = lj_registry_of(g);
   if (p && profile_isrunning(p)) {
-    err = lj_vmprofile_move(p, why);
+    err = lj_vmprofile_move(p, errmsg);
     status = err ? PROFILE_ERRIO : PROFILE_SUCCESS;
   }
   lj_process_unlock();

@@ -125,7 +125,7 @@ static void clocks_close(Session *s)
     }
 }
 
-static ClockStatus clocks_open(Session *s, char *why)
+static ClockStatus clocks_open(Session *s, char *errmsg)
 {
   int i;
   for (i = 0; i < s->sm.nevent; i++) {
@@ -135,7 +135,7 @@ static ClockStatus clocks_open(Session *s, char *why)
     ev->clock.owner = &s->sm;
     ev->clock.event = i;
     ev->clock.signo = s->sm.opt->signo;
-    status = lj_clock_open(&ev->clock, &s->sm.opt->spec[i], s->sm.reader.tid, why);
+    status = lj_clock_open(&ev->clock, &s->sm.opt->spec[i], s->sm.reader.tid, errmsg);
     if (status != CLOCK_OK) {
       int err = errno;
       clocks_close(s);
@@ -148,7 +148,7 @@ static ClockStatus clocks_open(Session *s, char *why)
 }
 
 /* Start all clocks. Returns 0, or an errno. */
-static int clocks_arm(Session *s, char *why)
+static int clocks_arm(Session *s, char *errmsg)
 {
   uint64_t fastest = 0;
   int i;
@@ -161,7 +161,7 @@ static int clocks_arm(Session *s, char *why)
   for (i = 0; i < s->sm.nevent; i++)
     if (lj_clock_arm(&s->sm.event[i].clock) != CLOCK_OK) {
       int err = errno ? errno : EINVAL;
-      snprintf(why, CLOCK_ERRMSG_MAX, "the clock %s cannot be started: %s",
+      snprintf(errmsg, CLOCK_ERRMSG_MAX, "the clock %s cannot be started: %s",
 	       s->sm.event[i].clock.spec.name, strerror(err));
       clocks_close(s);
       return err;
@@ -285,9 +285,9 @@ void lj_session_free(Session *s)
   lj_session_forget(s);
 }
 
-ClockStatus lj_session_open(Session *s, char *why)
+ClockStatus lj_session_open(Session *s, char *errmsg)
 {
-  return clocks_open(s, why);
+  return clocks_open(s, errmsg);
 }
 
 static void meta_number(Session *s, const char *key, unsigned long long n)
@@ -324,7 +324,7 @@ static int describe(Session *s)
   return lj_stream_begin(&s->sm.stream);
 }
 
-int lj_session_begin(Session *s, char *why)
+int lj_session_begin(Session *s, char *errmsg)
 {
   if (s->sm.opt->mode != LUAM_SYSPROF_DEFAULT) {
     int err = describe(s);
@@ -335,7 +335,7 @@ int lj_session_begin(Session *s, char *why)
   s->seen = 1;
   lj_safeload_reset(&s->sm.peek);
   totals_begin(s);
-  return s->paused ? 0 : clocks_arm(s, why);
+  return s->paused ? 0 : clocks_arm(s, errmsg);
 }
 
 void lj_session_halt(Session *s)
@@ -386,18 +386,18 @@ void lj_session_pause(Session *s)
 }
 
 /* What the thread has used meanwhile counts: the next sample stands for it. */
-int lj_session_resume(Session *s, char *why)
+int lj_session_resume(Session *s, char *errmsg)
 {
   int err;
   lj_session_pause(s);
-  if (clocks_open(s, why) != CLOCK_OK) return errno ? errno : EINVAL;
+  if (clocks_open(s, errmsg) != CLOCK_OK) return errno ? errno : EINVAL;
   totals_begin(s);
-  err = clocks_arm(s, why);
+  err = clocks_arm(s, errmsg);
   s->paused = (err != 0);
   return err;
 }
 
-int lj_session_move(Session *s, char *why)
+int lj_session_move(Session *s, char *errmsg)
 {
   if (s->sm.reader.tid == lj_osthread_self()) return 0;
   lj_session_pause(s);
@@ -406,5 +406,5 @@ int lj_session_move(Session *s, char *why)
   lj_osthread_stack(&s->sm.host.stack_lo, &s->sm.host.stack_hi);
   if (s->sm.opt->mode != LUAM_SYSPROF_DEFAULT)
     lj_stream_move(&s->sm.stream, (uint32_t)s->sm.reader.tid);
-  return lj_session_resume(s, why);
+  return lj_session_resume(s, errmsg);
 }

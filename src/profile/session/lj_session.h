@@ -63,8 +63,8 @@ static LJ_AINLINE Session *session_next(const Session *s)
 */
 LJ_FUNC Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later);
 
-/* Open its clocks. CLOCK_ERROR: errno and why, of CLOCK_ERRMSG_MAX bytes, say more. */
-LJ_FUNC ClockStatus lj_session_open(Session *s, char *why);
+/* Open its clocks. CLOCK_ERROR: errno and errmsg, of CLOCK_ERRMSG_MAX bytes, say more. */
+LJ_FUNC ClockStatus lj_session_open(Session *s, char *errmsg);
 
 /* Does its thread block a signal of its clocks? Such a signal would stay pending, or reach
 ** a sigwait() or signalfd() of the thread. Reads the thread's mask only if the thread has
@@ -86,7 +86,7 @@ LJ_FUNC int lj_session_resume(Session *s, char *why);
 /* Write how the stream begins and start the clocks; ticks may come from now on.
 ** Returns 0, or an errno.
 */
-LJ_FUNC int lj_session_begin(Session *s, char *why);
+LJ_FUNC int lj_session_begin(Session *s, char *errmsg);
 
 /* Stop its clocks: no tick comes any more. */
 LJ_FUNC void lj_session_halt(Session *s);
@@ -109,7 +109,7 @@ LJ_FUNC void lj_session_free(Session *s);
 LJ_FUNC void lj_session_forget(Session *s);
 
 /* Its thread is the calling one from now on. Returns 0, or an errno. */
-LJ_FUNC int lj_session_move(Session *s, char *why);
+LJ_FUNC int lj_session_move(Session *s, char *errmsg);
 
 /* Look at its thread's clock from outside, so that little is missing if it ends.
 */

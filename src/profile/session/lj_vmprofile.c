@@ -105,17 +105,17 @@ static void thread_end(Profile *p, Session *s)
 */
 static int thread_begin(Profile *p, int tid, int later)
 {
-  char why[CLOCK_ERRMSG_MAX];
+  char errmsg[CLOCK_ERRMSG_MAX];
   Session *s = lj_session_new(&p->plan, tid, NULL, later);
   if (!s) return 0;
   lj_session_like(s, profile_first(p));
-  if (!s->paused && lj_session_open(s, why) != CLOCK_OK) {
+  if (!s->paused && lj_session_open(s, errmsg) != CLOCK_OK) {
     lj_session_free(s);
     return 0;
   }
   p->plan.nsession++;
   lj_vmgate_add(&p->gate, &s->sm.reader);
-  if (lj_session_begin(s, why) != 0) {
+  if (lj_session_begin(s, errmsg) != 0) {
     thread_end(p, s);
     return 0;
   }
@@ -178,12 +178,12 @@ static void thread_found(void *ctx, int tid)
 */
 static void thread_pause(ThreadScan *scan, Session *s)
 {
-  char why[CLOCK_ERRMSG_MAX];
+  char errmsg[CLOCK_ERRMSG_MAX];
   uint32_t turns = 1 + scan->nsession / MASKS_MAX;
   if ((s->number + scan->number) % turns == 0) {
     int is_blocked = lj_session_isblocked(s);
     if (is_blocked && !s->paused) lj_session_pause(s);
-    else if (!is_blocked && s->paused) lj_session_resume(s, why);
+    else if (!is_blocked && s->paused) lj_session_resume(s, errmsg);
   }
   scan->unsampled += (uint64_t)s->paused;
 }
@@ -237,7 +237,7 @@ int lj_vmprofile_needsthread(const Profile *p)
 				  p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD);
 }
 
-int lj_vmprofile_open(Profile *p, char *why)
+int lj_vmprofile_open(Profile *p, char *errmsg)
 {
   Session *s;
   int err;
@@ -252,7 +252,7 @@ int lj_vmprofile_open(Profile *p, char *why)
   lj_vmgate_open(&p->gate);
   s = lj_session_new(&p->plan, lj_osthread_self(), p->opt.buf, 0);
   if (!s) return PROFILE_ERRMEM;
-  switch (lj_session_open(s, why)) {
+  switch (lj_session_open(s, errmsg)) {
   case CLOCK_OK: break;
   case CLOCK_BUSY: lj_session_free(s); return PROFILE_ERRRUN;
   default:
@@ -267,18 +267,18 @@ int lj_vmprofile_open(Profile *p, char *why)
   return PROFILE_SUCCESS;
 }
 
-int lj_vmprofile_begin(Profile *p, char *why)
+int lj_vmprofile_begin(Profile *p, char *errmsg)
 {
   int all = (p->opt.threads == LUAM_SYSPROF_THREADS_ALL), err;
   if (all && !lj_osthread_each(thread_ignore, NULL)) {
     err = errno ? errno : EIO;
-    snprintf(why, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
 	     "the threads of the process cannot be listed: "
 	     "/proc/self/task: %s",
 	     strerror(err));
     return err;
   }
-  err = lj_session_begin(profile_first(p), why);
+  err = lj_session_begin(profile_first(p), errmsg);
   if (err) return err;
   memset(&p->ended, 0, sizeof(p->ended));
   if (all) lj_vmprofile_scan(p, 0);
@@ -311,11 +311,11 @@ int lj_vmprofile_dump(Profile *p)
   return err;
 }
 
-int lj_vmprofile_move(Profile *p, char *why)
+int lj_vmprofile_move(Profile *p, char *errmsg)
 {
   vmgate_seton(&p->gate, lj_osthread_self());
   if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL)
-    return lj_session_move(profile_first(p), why);
+    return lj_session_move(profile_first(p), errmsg);
   lj_vmprofile_scan(p, 1);
   return 0;
 }

@@ -49,15 +49,15 @@ static LJ_AINLINE Session *profile_first(const Profile *p)
 }
 
 /* Open the first session, with the options that are set: it runs, without ticks. Returns
-** a PROFILE_* status; without success sets errno, and why[CLOCK_ERRMSG_MAX] if that does not
+** a PROFILE_* status; without success sets errno, and errmsg[CLOCK_ERRMSG_MAX] if that does not
 ** say it all.
 */
-LJ_FUNC int lj_vmprofile_open(Profile *p, char *why);
+LJ_FUNC int lj_vmprofile_open(Profile *p, char *errmsg);
 
-/* Begin one that was opened. Returns 0, or an errno and why, and then it is to be
+/* Begin one that was opened. Returns 0, or an errno and errmsg, and then it is to be
 ** abandoned.
 */
-LJ_FUNC int lj_vmprofile_begin(Profile *p, char *why);
+LJ_FUNC int lj_vmprofile_begin(Profile *p, char *errmsg);
 LJ_FUNC void lj_vmprofile_abandon(Profile *p);
 
 /* Stop the clocks of one that runs: it does not run any more. */
@@ -82,8 +82,8 @@ LJ_FUNC void lj_vmprofile_disown(Profile *p);
 */
 LJ_FUNC int lj_vmprofile_dump(Profile *p);
 
-/* The calling thread runs the VM from now on. Returns 0, or an errno and why. */
-LJ_FUNC int lj_vmprofile_move(Profile *p, char *why);
+/* The calling thread runs the VM from now on. Returns 0, or an errno and errmsg. */
+LJ_FUNC int lj_vmprofile_move(Profile *p, char *errmsg);
 
 /* Of a profile of all threads: sample new ones, and end the sessions of those that are
 ** gone. later: they began after the profile.
