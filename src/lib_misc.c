@@ -1,6 +1,8 @@
 /*
-** Library "misc": the Lua API of sysprof. Results and errors only; the profiler
-** itself is in profile/.
+** Lua library "misc": misc.sysprof.start, stop and report.
+** Context: VM thread.
+**
+** Checks arguments and turns results into Lua values. The profiler itself is in profile/.
 */
 
 #define lib_misc_c
@@ -13,7 +15,7 @@
 #include "lauxlib.h"
 #include "lmisclib.h"
 
-/* Of sysprof, and the name and version of the LuaJIT that it is built into. */
+/* Version of sysprof, and name and version of the LuaJIT that contains it. */
 #ifndef SYSPROF_VERSION
 #error "SYSPROF_VERSION is set by GNUmakefile"
 #endif
@@ -28,7 +30,7 @@
 #include "profile/api/lj_sysprof.h"
 #include "profile/output/lj_streamfile.h"
 
-/* Key in the registry: path of the last profile. */
+/* Registry key for the path of the last profile. */
 #define SYSPROF_PATH_KEY "sysprof.path"
 
 /* -- Results ----------------------------------------------------------------- */
@@ -46,7 +48,7 @@ static int push_misuse(lua_State *L)
   return push_error(L, "profiler misuse", EINVAL);
 }
 
-/* Results of a failed system call, as of the io library. */
+/* Results of a failed system call, in the form that the io library uses. */
 static int push_syserror(lua_State *L, const char *path, int err)
 {
   lua_pushnil(L);
@@ -58,13 +60,13 @@ static int push_syserror(lua_State *L, const char *path, int err)
 
 /* -- Functions --------------------------------------------------------------- */
 
-/* A child's counters need no file. */
+/* on_fork of the mode "D": the counters of a child need no file. */
 static void *counters_fork(void *ctx)
 {
   return ctx;
 }
 
-/* Returns the results of the Lua function if it fails. */
+/* Open the file of a profile. Returns 0, or the number of results that report a failure. */
 static int open_file(lua_State *L, struct luam_Sysprof_Options *opt,
 		     const StreamFileOptions *fo, StreamFile **sfp)
 {

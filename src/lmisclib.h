@@ -1,6 +1,8 @@
 /*
 ** Public C API of sysprof, the sampling profiler inside LuaJIT.
-** Source-compatible with programs written for Tarantool's lmisclib.h.
+** Context: any thread that may use the VM, outside of signal handlers.
+**
+** Programs that were written for Tarantool's lmisclib.h compile unchanged.
 */
 
 #ifndef _LMISCLIB_H
@@ -15,21 +17,21 @@
 extern "C" {
 #endif
 
-/* API for obtaining LuaJIT internals lives in the Lua table of this name. */
+/* Name of the Lua table that holds the library. */
 #define LUAM_MISCLIBNAME "misc"
 
 #ifndef LUAMISC_API
 #define LUAMISC_API LUA_API
 #endif
 
-/* Opens the library "misc"; luaL_openlibs does so, too. */
+/* Opens the library "misc". luaL_openlibs calls it, too. */
 LUALIB_API int luaopen_misc(lua_State *L);
 
 /* -- Status codes ----------------------------------------------------------- */
 
 #define PROFILE_SUCCESS 0 /* Done. */
 #define PROFILE_ERRUSE  1 /* Bad option or missing callback. */
-#define PROFILE_ERRRUN  2 /* Running already, or not running. */
+#define PROFILE_ERRRUN  2 /* The profile runs already, or does not run. */
 #define PROFILE_ERRMEM  3 /* Out of memory. */
 #define PROFILE_ERRIO   4 /* Timer, file or stream failed: see errno. */
 
@@ -44,19 +46,19 @@ LUALIB_API int luaopen_misc(lua_State *L);
 
 /* -- Clocks ----------------------------------------------------------------- */
 
-/* The thread's CPU time. Beyond the rate of the kernel's tick only where perf's clock is
-** allowed; else it stays at that.
+/* CPU time of the thread. A rate above the kernel's tick needs perf_event_open. Where the
+** system forbids perf_event_open, the clock runs at the rate of the tick.
 */
 #define LUAM_SYSPROF_CLOCK_CPU 0
-/* Real time, also while the thread sleeps; a system call may return early. */
+/* Real time, also while the thread sleeps. The signal may end a system call early. */
 #define LUAM_SYSPROF_CLOCK_WALL 1
 
 /* -- Threads ---------------------------------------------------------------- */
 
 /* The thread that calls luaM_sysprof_start. */
 #define LUAM_SYSPROF_THREADS_OWN 0
-/* All threads of the process, also those that begin later. What runs the VM has
-** its Lua stack, on whichever thread that is; the others have their host stack.
+/* All threads of the process, also those that begin later. Samples of the thread that
+** runs the VM have a Lua stack. Samples of the other threads have a host stack only.
 */
 #define LUAM_SYSPROF_THREADS_ALL 1
 
@@ -64,56 +66,55 @@ LUALIB_API int luaopen_misc(lua_State *L);
 
 /* The writer runs in the signal handler. */
 #define LUAM_SYSPROF_FLUSH_HANDLER 0
-/* It runs on the thread of the VM, before that interprets an instruction. Samples that
-** find all buffers full before then are lost and counted. With THREADS_ALL the same as
-** FLUSH_THREAD.
+/* The writer runs on the VM thread, before the VM interprets an instruction. While all
+** buffers are full, samples are lost and counted. THREADS_ALL turns it into FLUSH_THREAD.
 */
 #define LUAM_SYSPROF_FLUSH_VM 1
-/* It runs on a thread of the profiler. */
+/* The writer runs on a background thread of the profiler. */
 #define LUAM_SYSPROF_FLUSH_THREAD 2
-/* With FLUSH_VM and FLUSH_THREAD the buffer is divided into so many equal parts. */
+/* Number of equal parts that FLUSH_VM and FLUSH_THREAD divide the buffer into. */
 #define LUAM_SYSPROF_FLUSH_BUFFERS 4
 
-/* Runs in a child of fork() that the profiled thread made, outside of the handler.
-** Returns what the child's profile has as ctx, for the same writer and on_stop
-** and with the child's copy of buf; NULL if the child is not to be profiled.
+/* Runs in a child of fork() after the profiled thread forked, outside of the handler.
+** Returns the ctx of the child's profile, or NULL to leave the child unprofiled. The
+** child's profile uses the same writer and on_stop, and the child's copy of buf.
 */
 typedef void *(*luam_Sysprof_on_fork)(void *ctx);
 
-/* Options of luaM_sysprof_start. Clear the struct first: new fields are only
-** appended, and zero is their default.
+/* Options of luaM_sysprof_start. Clear the struct first: later versions append fields,
+** and their default is zero.
 */
 struct luam_Sysprof_Options {
-  uint8_t mode;                 /* LUAM_SYSPROF_DEFAULT, _LEAF or _CALLGRAPH. */
-  uint64_t interval;            /* Sampling interval in milliseconds, above 0. More than
-			** a day counts as a day. */
-  uint8_t *buf;                 /* Stream buffer, the caller's until on_stop. */
-  size_t len;                   /* Its size in bytes, at least LUAM_SYSPROF_BUF_MIN. */
-  void *ctx;                    /* Passed to the writer and to on_stop. */
-  uint8_t clock;                /* LUAM_SYSPROF_CLOCK_*. */
-  uint64_t interval_ns;         /* If not 0: the interval in nanoseconds instead. */
-  const char *clocks;           /* If not NULL: clocks and events by name, instead of
-			** clock. A list as in "cpu,page-faults". */
-  uint64_t period;              /* Occurrences between two samples of an event, 0 for the
-			** default of each. */
-  int signo;                    /* Signal of the clocks, 0 for SIGPROF; SIGURG for those of
-			** perf, and for cpu above the rate of the kernel's tick. */
-  uint8_t jitter;               /* 1: vary each interval at random. */
-  uint8_t threads;              /* LUAM_SYSPROF_THREADS_*. */
+  uint8_t mode;         /* LUAM_SYSPROF_DEFAULT, _LEAF or _CALLGRAPH. */
+  uint64_t interval;    /* Sampling interval in milliseconds, above 0. A value
+			** above one day counts as one day. */
+  uint8_t *buf;         /* Stream buffer. The caller keeps it alive until on_stop. */
+  size_t len;           /* Size of buf in bytes, at least LUAM_SYSPROF_BUF_MIN. */
+  void *ctx;            /* Passed to the writer and to on_stop. */
+  uint8_t clock;        /* LUAM_SYSPROF_CLOCK_*. */
+  uint64_t interval_ns; /* If not 0: the interval in nanoseconds, instead of interval. */
+  const char *clocks;   /* If not NULL: names of clocks and events, instead of
+			** clock. Commas separate them: "cpu,page-faults". */
+  uint64_t period;      /* Occurrences of an event from one sample to the next. 0
+			** selects the default of each event. */
+  int signo;            /* Signal of the clocks. 0 selects SIGPROF for timers, and
+			** SIGURG for clocks of perf_event_open. */
+  uint8_t jitter;       /* 1: vary each interval at random. */
+  uint8_t threads;      /* LUAM_SYSPROF_THREADS_*. */
   luam_Sysprof_on_fork on_fork; /* NULL: children of fork() are not profiled. */
-  uint32_t session;             /* Number in a stream that several sessions share, else 0;
-			** THREADS_ALL takes the numbers after it, too. */
+  uint32_t session;             /* Number of the session in a stream that several sessions
+			** share, else 0. THREADS_ALL uses the numbers after it. */
   uint8_t flush;                /* LUAM_SYSPROF_FLUSH_*. */
 };
 
-/* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes, and smallest
-** part of one.
+/* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. FLUSH_VM and
+** FLUSH_THREAD need as much for each part.
 */
 #define LUAM_SYSPROF_BUF_MIN 1024
 
 /* Samples by the state of the VM, and their sum. */
 struct luam_Sysprof_Counters {
-  uint64_t vmst_interp; /* In the interpreter; Lua stack not known. */
+  uint64_t vmst_interp; /* In the interpreter; the Lua stack is unknown. */
   uint64_t vmst_lfunc;  /* In a Lua function, interpreted. */
   uint64_t vmst_ffunc;  /* In a builtin function. */
   uint64_t vmst_cfunc;  /* In a C function, or in the host program. */
@@ -130,136 +131,138 @@ struct luam_Sysprof_Counters {
 #define LUAM_SYSPROF_BROKEN_NO_BASE    0 /* No frame base fits the registers. */
 #define LUAM_SYSPROF_BROKEN_CHAIN      1 /* A link between frames is not valid. */
 #define LUAM_SYSPROF_BROKEN_STACK_MOVE 2 /* The Lua stack was being moved. */
-#define LUAM_SYSPROF_BROKEN_FAULT      3 /* An address is not readable. */
+#define LUAM_SYSPROF_BROKEN_FAULT      3 /* Memory of the stack is not readable. */
 #define LUAM_SYSPROF_BROKEN_NO_CFI     4 /* Code without unwind information. */
-#define LUAM_SYSPROF_BROKEN_NOT_VM     5 /* The thread does not run the VM now. */
-#define LUAM_SYSPROF_BROKEN_JOIN       6 /* Both sides do not fit together. */
+#define LUAM_SYSPROF_BROKEN_NOT_VM     5 /* The thread does not run the VM. */
+#define LUAM_SYSPROF_BROKEN_JOIN       6 /* Lua stack and host stack do not fit together. */
 #define LUAM_SYSPROF_BROKEN_TRACE      7 /* Unknown position in compiled code. */
 #define LUAM_SYSPROF_BROKEN__MAX       8
 
-/* What a profile says about itself: totals since its start. */
+/* Self-report of a profile: totals since its start. */
 struct luam_Sysprof_SelfReport {
-  char clock[192];      /* Clocks and events as they are used, a list. */
-  double asked_hz;      /* Samples a second that were asked for, of CPU time or,
-			** for wall, of time; 0 for events. */
-  double achieved_hz;   /* Samples a second that were taken. */
-  uint64_t samples;     /* All samples, the lost ones included. */
-  uint64_t overruns;    /* Ticks that were merged into another one's signal. */
-  uint64_t lost_buffer; /* Samples lost: they do not fit into the buffer. */
-  uint64_t lost_writer; /* The writer failed, or has ended the stream. */
-  uint64_t lost_nested; /* Ticks lost: within another one. */
-  uint64_t throttled;   /* Ticks left out: the sample before took too long. */
+  char clock[192];      /* Names of the clocks and events in use, a list. */
+  double asked_hz;      /* Requested samples per second of CPU time, for wall per
+			** second of real time. 0 for events. */
+  double achieved_hz;   /* Samples per second that the profile took. */
+  uint64_t samples;     /* All samples, including the lost ones. */
+  uint64_t overruns;    /* Ticks that the kernel merged into an earlier signal. */
+  uint64_t lost_buffer; /* Samples lost: the buffer was too small for them. */
+  uint64_t lost_writer; /* Samples lost: the writer failed or ended the stream. */
+  uint64_t lost_nested; /* Ticks lost: the handler was still busy with a tick. */
+  uint64_t throttled;   /* Ticks skipped: the previous sample took too long. */
   uint64_t lua_broken[LUAM_SYSPROF_BROKEN__MAX];  /* Lua stacks cut short. */
   uint64_t host_broken[LUAM_SYSPROF_BROKEN__MAX]; /* Host stacks cut short. */
-  uint64_t handler_mean_ns;                       /* Time in the handler for a sample, */
-  uint64_t handler_p99_ns;                        /* for 99 % of them at most, */
-  uint64_t handler_max_ns;                        /* and for the longest. */
-  uint64_t cpu_us;                                /* CPU time of the profiled threads. */
-  uint64_t wall_us;        /* Time since the start, until the stop. */
-  uint32_t sessions;       /* Threads that were profiled at some time. */
-  uint32_t replaced;       /* 1: the program has set another handler for the
-			** signal meanwhile, so samples may be missing. */
-  uint64_t lost_queue;     /* Samples lost: all buffers wait to be written. */
-  uint32_t unsampled;      /* Threads that could not be sampled, for lack of memory,
-			** timers or descriptors, or that blocked the signal;
-			** at most at a time. */
-  uint64_t signal_mean_ns; /* Interrupt and signal of a sample. 0: not measured, as of
-			   ** clocks with 5,000 samples a second or fewer. */
+  uint64_t handler_mean_ns; /* Time in the handler per sample: mean, */
+  uint64_t handler_p99_ns;  /* 99th percentile, */
+  uint64_t handler_max_ns;  /* and maximum. */
+  uint64_t cpu_us;          /* CPU time of the profiled threads. */
+  uint64_t wall_us;         /* Real time from the start to the stop, or until now. */
+  uint32_t sessions;        /* Threads that the profile has sampled so far. */
+  uint32_t replaced;        /* 1: the program replaced the signal's handler, so
+			** samples may be missing. */
+  uint64_t lost_queue;      /* Samples lost: all buffers waited for the writer. */
+  uint32_t unsampled;       /* Threads without samples: memory, timers or descriptors
+			** ran out, or the thread blocked the signal. The largest
+			** number at one time. */
+  uint64_t signal_mean_ns;  /* Time of interrupt and signal per sample. 0: not
+			   ** measured, since no clock exceeds 5,000 samples per
+			   ** second. */
 };
 
 /* -- Callbacks -------------------------------------------------------------- */
 
-/* Takes len bytes of the stream at *data. Runs in the signal handler, so it
-** must be async-signal-safe (signal-safety(7)); the first call is made by
-** luaM_sysprof_start, which fails if it does, and the last by
-** luaM_sysprof_stop. Returns the number of bytes taken, 0 on error; more than len
-** counts as len, but (size_t)-1 as an error. May set
-** *data to another buffer of the same size, to be filled next, or to NULL to
-** end the stream; samples after that are counted as lost.
-** With FLUSH_VM and FLUSH_THREAD it runs outside of the handler, on one thread at a
-** time for each sampled thread, and must not use the API, nor set *data but to NULL.
+/* Takes len bytes of the stream at *data. Returns the number of bytes taken, or 0 on
+** error. A number above len counts as len, but (size_t)-1 is an error.
+** luaM_sysprof_start makes the first call, and fails if that call fails.
+** luaM_sysprof_stop makes the last call.
+**
+** With FLUSH_HANDLER it runs in the signal handler, so it must be async-signal-safe, see
+** signal-safety(7). It may set *data to another buffer of the same size, which is filled
+** next.
+** With FLUSH_VM and FLUSH_THREAD it runs outside of the handler, on one thread at a time
+** for each sampled thread. It must not use the API or set *data to another buffer.
+**
+** Setting *data to NULL ends the stream. Later samples count as lost.
 */
 typedef size_t (*luam_Sysprof_writer)(const void **data, size_t len, void *ctx);
 
-/* Runs once, outside the handler, when profiling that was started stops (also by
-** lua_close or exit), and once in a child of fork that ends the profile it
-** inherited; nothing is written there. buf is the current stream buffer or
-** NULL. Returns 0 on success.
+/* Runs once when the profile stops, also by lua_close or exit, outside of the handler.
+** Runs once more in a child of fork that ends the inherited profile; the profiler writes
+** nothing there. buf is the current stream buffer or NULL. Returns 0 on success.
 */
 typedef int (*luam_Sysprof_on_stop)(void *ctx, uint8_t *buf);
 
-/* Walks the host stack, innermost frame first, and calls frame_writer with
-** frame_no = 1, 2, .. and each frame's code address, until that returns NULL.
-** Runs in the signal handler, on top of it: frames of the handler, which end
-** at the interrupted address, are left out of the profile.
+/* Walks the host stack, innermost frame first. Calls frame_writer with frame_no = 1, 2, ..
+** and each frame's code address, until frame_writer returns NULL. Runs in the signal
+** handler. The profiler drops the handler's own frames, up to the interrupted address.
 */
 typedef void (*luam_Sysprof_backtracer)(void *(*frame_writer)(int frame_no, void *addr));
 
 /* -- Functions -------------------------------------------------------------- */
 
-/* The setters hold for every later start in this process, none of them changes
-** a running profiler. They return PROFILE_SUCCESS, or PROFILE_ERRUSE where NULL
-** is not allowed. Writer and on_stop must have been set before luaM_sysprof_start in
-** the modes LEAF and CALLGRAPH.
+/* The setters hold for every later start in this process. They do not change a running
+** profile. They return PROFILE_SUCCESS, or PROFILE_ERRUSE if the callback must not be NULL.
+** The modes LEAF and CALLGRAPH need a writer and an on_stop before luaM_sysprof_start.
 */
 LUAMISC_API int luaM_sysprof_set_writer(luam_Sysprof_writer writer);
 LUAMISC_API int luaM_sysprof_set_on_stop(luam_Sysprof_on_stop on_stop);
 /* NULL selects the built-in backtracer, which is the default. */
 LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer);
 
-/* Starts profiling the VM of L on the calling thread. Copies *opt.
-** PROFILE_ERRUSE: unknown mode or clock, interval 0 or too large, a signal that
-** cannot be used, or, in the modes LEAF and CALLGRAPH, no buffer, writer or on_stop.
-** PROFILE_ERRRUN: this VM is profiled already, jit.profile runs, or
-** all clocks that a process may have are in use. PROFILE_ERRMEM, PROFILE_ERRIO: errno
-** says more, for example that a clock is not allowed. luaM_sysprof_error says why. Not
-** in a handler, as all functions here; on any thread that may use the VM.
+/* Starts profiling the VM of L on the calling thread. Copies *opt. luaM_sysprof_error
+** returns the reason of a failure.
+** PROFILE_ERRUSE: a mode or clock is unknown, the interval is 0 or too large, or the
+** signal is not allowed. In the modes LEAF and CALLGRAPH also: no buffer, writer or on_stop.
+** PROFILE_ERRRUN: the VM is profiled already, jit.profile runs, or the process has no
+** clock left.
+** PROFILE_ERRMEM, PROFILE_ERRIO: errno has the cause, for example that the system forbids
+** a clock.
 */
 LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt);
 
-/* Starts profiling the VM of L, as luaM_sysprof_start does, into the file path. Copies
-** *opt and path; opt may be NULL for all stacks, a sample each 10 ms. The profiler owns
-** file, buffer and writer: buf, len, ctx, session and on_fork of *opt and the setters
-** for writer and on_stop do not count. flush 0 means LUAM_SYSPROF_FLUSH_VM.
-** luaM_sysprof_stop, lua_close or exit complete and close the file. An empty file or
-** a profile is overwritten, no other one; a new file is its owner's only.
-** PROFILE_ERRUSE: also no path, or the mode DEFAULT. PROFILE_ERRIO: also a file that
-** cannot be opened or written; errno says why, and luaM_sysprof_error begins with the
-** path. A failed start leaves no new file. Same threads as luaM_sysprof_start.
+/* Starts profiling the VM of L into the file path. Copies *opt and path. If opt is NULL,
+** takes both stacks every 10 ms.
+** The profiler owns file, buffer and writer. It ignores buf, len, ctx, session and on_fork
+** of *opt, and the setters for writer and on_stop. flush 0 means LUAM_SYSPROF_FLUSH_VM.
+** luaM_sysprof_stop, lua_close or exit complete and close the file. The profiler
+** overwrites an empty file or a profile, and no other file. Only the owner can read or
+** write a new file. A failed start leaves no new file.
+** Fails as luaM_sysprof_start does. PROFILE_ERRUSE: also no path, or the mode DEFAULT.
+** PROFILE_ERRIO: also if opening or writing the file fails. errno has the cause then, and
+** luaM_sysprof_error begins with the path.
 */
 LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
 					const struct luam_Sysprof_Options *opt,
 					const char *path);
 
-/* Why the last luaM_sysprof_start or luaM_sysprof_start_path of the calling thread
-** failed: one sentence with the reason and, where there is one, the remedy; empty if it
-** did not fail. Never NULL, not to be freed, valid until the thread's next start. Not
-** in a handler.
+/* Reason why the calling thread's last start failed: one sentence, with a remedy where one
+** exists. Empty if the start succeeded, never NULL. Valid until the thread's next start.
+** The profiler owns the string.
 */
 LUAMISC_API const char *luaM_sysprof_error(void);
 
 /* Stops profiling the VM of L, completes the stream and calls on_stop.
-** PROFILE_ERRRUN: it is not profiled. PROFILE_ERRIO: part of the stream could
-** not be written, or on_stop failed; profiling has stopped all the same.
+** PROFILE_ERRRUN: the VM is not profiled. PROFILE_ERRIO: the writer or on_stop failed.
+** The profile has stopped all the same, and the stream may be incomplete.
 */
 LUAMISC_API int luaM_sysprof_stop(lua_State *L);
 
-/* Says that the calling thread runs the VM of L from now on, not the one that has
-** run it so far. With THREADS_OWN it is the one that is sampled from now on.
-** PROFILE_ERRRUN: the VM is not profiled. PROFILE_ERRIO: this thread cannot have
-** the profile's clocks, errno says why; the profile goes on without samples.
+/* Tells the profiler that the calling thread runs the VM of L from now on, instead of
+** another thread. With THREADS_OWN the profiler samples the calling thread from now on.
+** PROFILE_ERRRUN: the VM is not profiled. PROFILE_ERRIO: the profile's clocks do not start
+** on this thread; errno has the cause. The profile goes on without samples.
 */
 LUAMISC_API int luaM_sysprof_moved(lua_State *L);
 
-/* Copies the counters of the profile that was started last in this process,
-** running or stopped; all zero before the first start.
+/* Copies the counters of the last profile that was started in this process. The profile
+** may run or have stopped. Before the first start all counters are zero.
 */
 LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters);
 
-/* Fills in *r with what the profile of the VM of L, or if L is NULL the one that
-** was started last in this process, says about itself, running or stopped; all
-** zero before the first start. size is sizeof(*r): fields that this library does
-** not know are cleared. Any thread, not in a handler. PROFILE_ERRUSE: no r.
+/* Fills in *r with the self-report of the VM's profile. If L is NULL, takes the last
+** profile that was started in this process. The profile may run or have stopped. Before
+** the first start all fields are zero. size is sizeof(*r): the library clears fields that
+** it does not know. Any thread may call it. PROFILE_ERRUSE: r is NULL.
 */
 LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfReport *r,
 					size_t size);
