@@ -49,9 +49,9 @@ case ${CFLAGS-} in
 *)
   build static static -O2 -static -Wl,--eh-frame-hdr
   judge static '{ root = "^_start$", orders = { named, lua } }'
-  # The compiler's default: .eh_frame without an index.
+  # The compiler's default: .eh_frame without an index, which the first start makes.
   build noindex static -O2 -static
-  judge noindex '{ broken = true, orders = { named } }'
+  judge noindex '{ root = "^_start$", orders = { named, lua } }'
   build staticpie static -O2 -static-pie -fPIE -fomit-frame-pointer
   judge staticpie '{ root = "^_start$", orders = { named, lua } }' ;;
 esac

@@ -20,6 +20,7 @@ static const Allowed allowed[] = {
   { NULL, "memset", "signal-safety(7)" },
   { NULL, "memcmp", "signal-safety(7)" },
   { NULL, "strlen", "signal-safety(7)" },
+  { NULL, "strnlen", "signal-safety(7)" },
   { NULL, "clock_gettime", "signal-safety(7)" },
   { NULL, "getpid", "signal-safety(7)" },
   { NULL, "__errno_location", "address of a thread's variable" },
@@ -37,6 +38,7 @@ static const Allowed allowed[] = {
   { "lj_ehframe", "_dl_find_object", "documented as async-signal-safe" },
   { "lj_ehframe", "getauxval", "start only" },
   { "lj_hostwalk", "lj_ehindex_warmup", "start only" },
+  { "lj_safeload", "lj_seccomp_isdeadly", "start only" },
   { "lj_vmcode", "lj_vm_*", "addresses to compare with" },
   { "lj_luatop", "lj_vm_*", "addresses to compare with" },
   { "lj_luatop", "lj_cont_*", "addresses to compare with" },
@@ -101,8 +103,8 @@ static const char *const objects[] = {
   "lj_symtab",    "lj_functab",  "lj_callname",    "lj_bcname",     "lj_wbuf",
   "lj_stream",    "lj_stacktab", "lj_chunkqueue",  "lj_sample",     "lj_throttle",
   "lj_clockops",  "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
-  "lj_loadmap",   "lj_elfobj",   "lj_safepoint",   "lj_ctlsig",     "lj_procfile",
-  "lj_ossignal"
+  "lj_loadmap",   "lj_elfnote",  "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
+  "lj_procfile",  "lj_ossignal"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

@@ -199,10 +199,9 @@ static void look(const ucontext_t *uc)
   case LJ_VMST_ASM: return;
   default: break;
   }
-  /* Only C code unmaps memory. */
-  if (!lj_hostwalk_isvm((uintptr_t)uc->uc_mcontext.gregs[REG_RIP])) lj_safeload_reset(&pk);
-  else if (ahead != AHEAD_INTERP && !tvref(G(VL)->jit_base) &&
-	   G(VL)->vmstate != ~LJ_VMST_EXIT)
+  lj_safeload_reset(&pk);
+  if (lj_hostwalk_isvm((uintptr_t)uc->uc_mcontext.gregs[REG_RIP]) &&
+      ahead != AHEAD_INTERP && !tvref(G(VL)->jit_base) && G(VL)->vmstate != ~LJ_VMST_EXIT)
     return; /* The interpreter has its own run. */
   lj_framelist_reset(&host_frames);
   lj_hostwalk_walk(&hs, uc);

@@ -1,22 +1,29 @@
 /*
-** Fault-safe loads: cached pages, probes, and memory that LuaJIT unmaps.
+** Fault-safe loads: cached pages, probes, copies, and memory that LuaJIT unmaps.
 */
 
 #define lj_safeload_c
 #define LUA_CORE
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 #include "profile/base/lj_hash.h"
+#include "profile/base/lj_relaxed.h"
 #include "profile/base/lj_safeload.h"
+#include "profile/base/lj_seccomp.h"
 
 #define SAFELOAD_PAGENO_BITS (SAFELOAD_ADDR_BITS - SAFELOAD_PAGE_BITS)
 
 /* Generations of samples are even, those of kept pages odd. */
 #define GENERATION_KEPT ((uint64_t)1 << SAFELOAD_PAGENO_BITS)
 #define GENERATION_STEP (2 * GENERATION_KEPT)
+
+/* No page has it: the number of a page in a slot differs in the upper bits only. */
+#define GENERATION_NONE (~(uint64_t)0)
 
 /* Size of the kernel's signal set, see rt_sigprocmask(2). */
 #define KERNEL_SIGSET_SIZE 8
@@ -41,6 +48,13 @@ static int page_iskept(SafeLoad *sl, uintptr_t pageno)
 {
   return (*slot_first(sl, pageno) ^ pageno) == sl->kept ||
 	 (*slot_second(sl, pageno) ^ pageno) == sl->kept;
+}
+
+/* Is it a page of the VM that no thread unmaps now? */
+static int page_isowned(SafeLoad *sl, uintptr_t pageno)
+{
+  return (*slot_first(sl, pageno) ^ pageno) == sl->owned ||
+	 (*slot_second(sl, pageno) ^ pageno) == sl->owned;
 }
 
 /* Does a slot hold a page that is known? */
@@ -105,6 +119,105 @@ int lj_safeload_nearslow(SafeLoad *sl, uintptr_t addr)
   return 1;
 }
 
+/* -- Copies ------------------------------------------------------------------ */
+
+static volatile int copy_refused; /* Of all threads: process_vm_readv is unavailable. */
+
+/* The kernel copies from this process itself, whatever its number is after a fork. Returns
+** 0 if the bytes are not readable, or if it refuses.
+*/
+static int copy_by_kernel(void *to, uintptr_t from, size_t sz)
+{
+  struct iovec here = { to, sz }, there = { (void *)from, sz };
+  long n = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &here, 1, &there, 1, 0);
+  if (n < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES))
+    relaxed_set(&copy_refused, 1);
+  return n == (long)sz;
+}
+
+void lj_safeload_warmup(void)
+{
+  static int known;
+  int err = errno;
+  uintptr_t from = 1, to = 0;
+  if (lj_seccomp_isdeadly(SYS_process_vm_readv, &known)) {
+    relaxed_set(&copy_refused, 1);
+  } else {
+    relaxed_set(&copy_refused, 0);
+    if (!copy_by_kernel(&to, (uintptr_t)&from, sizeof(to)) || to != from)
+      relaxed_set(&copy_refused, 1);
+  }
+  errno = err;
+}
+
+/* Is memory never unmapped while it is read? */
+static int page_stays(SafeLoad *sl, uintptr_t pageno)
+{
+  uintptr_t p = pageno << SAFELOAD_PAGE_BITS;
+  return page_isowned(sl, pageno) || (p - sl->stack < sl->stack_size &&
+				      p + SAFELOAD_PAGE - sl->stack <= sl->stack_size);
+}
+
+/* Where to load the bytes of a page: from the page itself or from its copy. Returns NULL
+** if it is not readable.
+*/
+static const char *page_bytes(SafeLoad *sl, uintptr_t pageno)
+{
+  uint32_t i;
+  uintptr_t p = pageno << SAFELOAD_PAGE_BITS;
+  if (pageno == 0 || (pageno >> SAFELOAD_PAGENO_BITS) != 0) return NULL;
+  if (page_stays(sl, pageno)) return (const char *)p;
+  for (i = 0; i < SAFELOAD_COPIES; i++)
+    if (sl->copied[i] == (sl->generation | pageno)) return (const char *)sl->copy[i];
+  if (LJ_LIKELY(!relaxed_get(&copy_refused))) {
+    if (sl->copies == SAFELOAD_COPY_MAX) return NULL;
+    i = sl->copies++ & (SAFELOAD_COPIES - 1);
+    sl->copied[i] = 0;
+    if (copy_by_kernel(sl->copy[i], p, SAFELOAD_PAGE)) {
+      sl->copied[i] = sl->generation | pageno;
+      return (const char *)sl->copy[i];
+    }
+    if (!relaxed_get(&copy_refused)) return NULL;
+  }
+  if (lj_safeload_known(sl, pageno)) return (const char *)p;
+  if (!lj_safeload_probe(sl, pageno)) return NULL;
+  sl->uncopied++;
+  return (const char *)p;
+}
+
+int lj_safeload_wordslow(SafeLoad *sl, uintptr_t addr, uintptr_t *w)
+{
+  const char *p = page_bytes(sl, addr >> SAFELOAD_PAGE_BITS);
+  if (!p) return 0;
+  *w = *(const uintptr_t *)(p + (addr & (SAFELOAD_PAGE - 1)));
+  return 1;
+}
+
+int lj_safeload_copy(SafeLoad *sl, void *to, const void *p, size_t sz)
+{
+  uintptr_t addr = (uintptr_t)p;
+  char *out = (char *)to;
+  while (sz > 0) {
+    size_t ofs = addr & (SAFELOAD_PAGE - 1), n = SAFELOAD_PAGE - ofs;
+    const char *bytes = page_bytes(sl, addr >> SAFELOAD_PAGE_BITS);
+    if (!bytes) return 0;
+    if (n > sz) n = sz;
+    memcpy(out, bytes + ofs, n);
+    out += n;
+    addr += n;
+    sz -= n;
+  }
+  return 1;
+}
+
+int lj_safeload_copynow(SafeLoad *sl, void *to, const void *p, size_t sz)
+{
+  if (relaxed_get(&copy_refused) || sl->copies == SAFELOAD_COPY_MAX)
+    return lj_safeload_copy(sl, to, p, sz);
+  sl->copies++;
+  return copy_by_kernel(to, (uintptr_t)p, sz);
+}
+
 /* -- Unmapped memory --------------------------------------------------------- */
 
 #define UNMAPS 16 /* Announced ranges that are kept, a power of two. */
@@ -153,6 +266,7 @@ void lj_safeload_forget(SafeLoad *sl)
 {
   sl->kept_pages = sl->generation + GENERATION_KEPT;
   sl->kept = sl->generation;
+  sl->owned = GENERATION_NONE;
   sl->near_size = 0;
 }
 
@@ -169,7 +283,7 @@ void lj_safeload_reset(SafeLoad *sl)
   }
   sl->stack_size = 0;
   sl->near_size = 0;
-  sl->probes = sl->fresh = 0;
+  sl->probes = sl->fresh = sl->copies = 0;
   sl->keeping = 0;
   if (sl->kept_pages == 0) {
     lj_safeload_forget(sl);
@@ -177,6 +291,7 @@ void lj_safeload_reset(SafeLoad *sl)
   }
   if (begun != done) { /* An unmap may be going on: no kept page counts. */
     sl->kept = sl->generation;
+    sl->owned = GENERATION_NONE;
     return;
   }
   if (LJ_UNLIKELY(begun != sl->unmaps)) {
@@ -191,7 +306,7 @@ void lj_safeload_reset(SafeLoad *sl)
       lj_safeload_forget(sl);
     sl->unmaps = begun;
   }
-  sl->kept = sl->kept_pages;
+  sl->kept = sl->owned = sl->kept_pages;
 }
 
 /* -- The thread's stack ------------------------------------------------------ */

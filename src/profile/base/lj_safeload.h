@@ -1,15 +1,20 @@
 /*
-** Fault-safe loads: is memory at an address readable?
-** Context: handler, except unmap and unmapped. Async-signal-safe; may change errno.
+** Fault-safe loads: reading memory that may be unmapped.
+** Context: handler, except warmup, unmap and unmapped. Async-signal-safe; may change errno.
 **
 ** Every read of the interrupted program's state goes through here. There is no lock, no
-** allocation and no SIGSEGV handler: a system call that fails with EFAULT probes a page.
-** The answer is cached
-** - for this sample, for any page: the sampled thread cannot unmap memory while it is in
-**   the handler;
-** - until it is unmapped, for a page of the VM's memory (lj_safeload_vm): LuaJIT's
-**   allocator announces what it unmaps (lj_safeload_unmap).
-** The part of the thread's own stack that is in use needs no probe.
+** allocation and no SIGSEGV handler. Who may unmap an address decides how it is read:
+** - Nobody: the part of the thread's own stack that is in use. It is loaded.
+** - The VM's thread only: memory of the VM. That thread is in the handler, or waits for it
+**   (lj_vmgate.h), so that a page which was once readable stays so. A system call that
+**   fails with EFAULT probes the page, lj_safeload_ok and lj_safeload_vm say so, and the
+**   caller loads. For this sample, the answer is cached. It is cached until the page is
+**   unmapped if it is known to be the VM's: LuaJIT's allocator announces what it unmaps
+**   (lj_safeload_unmap).
+** - Any thread: all else, such as what a wrong register points to, or a library. Between
+**   a probe and a load another thread may unmap it. So lj_safeload_word and
+**   lj_safeload_copy load from a copy of the page, which process_vm_readv(2) makes, once a
+**   sample. Where that call is refused or deadly, they probe, load and count.
 */
 
 #ifndef _LJ_SAFELOAD_H
@@ -21,23 +26,34 @@
 #define SAFELOAD_SLOTS     (1 << SAFELOAD_BITS) /* Cached pages. */
 #define SAFELOAD_PAGE_BITS 12                   /* Smallest page size of the platform. */
 #define SAFELOAD_ADDR_BITS 47                   /* User addresses have no more bits. */
+#define SAFELOAD_COPIES    8                    /* Copied pages at a time, */
+#define SAFELOAD_COPY_MAX  4096                 /* and in one sample. */
+#define SAFELOAD_PAGE      (1u << SAFELOAD_PAGE_BITS)
 
 typedef struct SafeLoad {
   /* Of this sample. */
   uint64_t generation;         /* Its number, in the upper bits. */
   uint64_t kept;               /* The same for pages that are kept. */
+  uint64_t owned;              /* The same, or no number while a page may be unmapped. */
   uintptr_t stack, stack_size; /* Part of the thread's stack in use. */
   uintptr_t near, near_size;   /* Addresses of two words in the page of the
 				** last lj_safeload_near. */
   uint32_t probes;             /* Pages probed. */
   uint32_t fresh;              /* Calls of lj_safeload_vm for a page not kept. */
+  uint32_t copies;             /* Pages copied. */
   int keeping;                 /* lj_safeload_vm keeps its pages. */
   /* Of all samples. */
-  uint64_t kept_pages;           /* Generation of the pages that are kept. */
-  uint32_t unmaps;               /* Announcements that they reflect. */
-  uint64_t page[SAFELOAD_SLOTS]; /* Generation and number of readable pages, each in
+  uint64_t kept_pages;              /* Generation of the pages that are kept. */
+  uint32_t unmaps;                  /* Announcements that they reflect. */
+  uint32_t uncopied;                /* Pages probed because copying is refused. */
+  uint64_t page[SAFELOAD_SLOTS];    /* Generation and number of readable pages, each in
 				** its first or in its second slot. */
+  uint64_t copied[SAFELOAD_COPIES]; /* Generation and number of copied pages, */
+  uint64_t copy[SAFELOAD_COPIES][SAFELOAD_PAGE / 8]; /* and the copies. */
 } SafeLoad;
+
+/* Find out whether pages can be copied. Any thread, not in the handler, before samples. */
+LJ_FUNC void lj_safeload_warmup(void);
 
 /* Begin a sample: forget the pages that are not kept. */
 LJ_FUNC void lj_safeload_reset(SafeLoad *sl);
@@ -56,6 +72,16 @@ LJ_FUNC void lj_safeload_stack(SafeLoad *sl, uintptr_t lo, uintptr_t hi, uintptr
 LJ_FUNC void lj_safeload_unmap(const void *p, size_t sz);
 LJ_FUNC void lj_safeload_unmapped(void);
 
+/* Copy sz bytes at p; returns 0 if they are not readable. Any thread may unmap them. */
+LJ_FUNC int lj_safeload_copy(SafeLoad *sl, void *to, const void *p, size_t sz);
+
+/* The same, not more than SAFELOAD_PAGE bytes, as they are now, and not as this sample has
+** copied them.
+*/
+LJ_FUNC int lj_safeload_copynow(SafeLoad *sl, void *to, const void *p, size_t sz);
+
+/* Slow path of lj_safeload_word. */
+LJ_FUNC int lj_safeload_wordslow(SafeLoad *sl, uintptr_t addr, uintptr_t *w);
 /* Slow path of lj_safeload_ok: search the second slot for a page, then probe it. */
 LJ_FUNC int lj_safeload_probe(SafeLoad *sl, uintptr_t pageno);
 /* Slow path of lj_safeload_vm. */
@@ -70,7 +96,9 @@ static LJ_AINLINE int lj_safeload_known(const SafeLoad *sl, uintptr_t pageno)
   return g == sl->kept || g == sl->generation;
 }
 
-/* Are sz bytes at p readable? sz is at most the size of a page. */
+/* Are sz bytes at p readable? sz is at most the size of a page. Only of memory that no
+** other thread unmaps now.
+*/
 static LJ_AINLINE int lj_safeload_ok(SafeLoad *sl, const void *p, size_t sz)
 {
   uintptr_t first = (uintptr_t)p >> SAFELOAD_PAGE_BITS;
@@ -103,13 +131,16 @@ static LJ_AINLINE int lj_safeload_near(SafeLoad *sl, uintptr_t addr)
   return LJ_LIKELY(addr - sl->near < sl->near_size) || lj_safeload_nearslow(sl, addr);
 }
 
-/* Load an aligned word; returns 0 and leaves *w alone if it is not readable. */
+/* Load an aligned word; returns 0 and leaves *w alone if it is not readable. Any thread
+** may unmap it.
+*/
 static LJ_AINLINE int lj_safeload_word(SafeLoad *sl, uintptr_t addr, uintptr_t *w)
 {
-  if ((addr & (sizeof(uintptr_t) - 1)) != 0 ||
-      (addr - sl->stack >= sl->stack_size &&
-       !lj_safeload_ok(sl, (const void *)addr, sizeof(uintptr_t))))
-    return 0;
+  uintptr_t pageno = addr >> SAFELOAD_PAGE_BITS;
+  if ((addr & (sizeof(uintptr_t) - 1)) != 0 || addr >> SAFELOAD_ADDR_BITS) return 0;
+  if (addr - sl->stack >= sl->stack_size &&
+      (sl->page[pageno & (SAFELOAD_SLOTS - 1)] ^ pageno) != sl->owned)
+    return lj_safeload_wordslow(sl, addr, w);
   *w = *(const uintptr_t *)addr;
   return 1;
 }

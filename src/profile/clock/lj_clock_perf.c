@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 
 #include "profile/clock/lj_clock_perf.h"
-#include "profile/clock/lj_seccomp.h"
+#include "profile/base/lj_seccomp.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"

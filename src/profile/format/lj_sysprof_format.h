@@ -281,10 +281,11 @@
 #define SPF_REFUSED_HOST_NO_RULE   45 /* The object has no rule for it. */
 #define SPF_REFUSED_HOST_STEPS_MAX 46 /* The stack is too deep. */
 /* Host side, SPF_BROKEN_FAULT. */
-#define SPF_REFUSED_HOST_SAVED   47 /* A saved register is not readable. */
-#define SPF_REFUSED_HOST_RETURN  48 /* A VM frame is not readable. */
-#define SPF_REFUSED_HOST_PARTIAL 49 /* A VM frame under construction is not readable. */
-#define SPF_REFUSED__MAX         50
+#define SPF_REFUSED_HOST_SAVED    47 /* A saved register is not readable. */
+#define SPF_REFUSED_HOST_RETURN   48 /* A VM frame is not readable. */
+#define SPF_REFUSED_HOST_PARTIAL  49 /* A VM frame under construction is not readable. */
+#define SPF_REFUSED_HOST_UNLOADED 50 /* The object of the address was unloaded. */
+#define SPF_REFUSED__MAX          51
 
 /* Counters. Ids 0..9 count samples by SPF_VMST_*, the lost ones included. */
 #define SPF_COUNTER_LOST_BUFFER    16 /* Lost: no room in the buffer. */

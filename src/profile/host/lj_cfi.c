@@ -334,9 +334,10 @@ static CfiResult row_apply(SafeLoad *pk, const Machine *m, CfiRegs *regs, int is
 }
 
 /* Find the entry of an address, and the row of its table. */
-static CfiResult machine_find(Machine *m, uintptr_t pc, Fde *fde)
+static CfiResult machine_find(Machine *m, SafeLoad *pk, uintptr_t pc, EhCopy *copy,
+			      Fde *fde)
 {
-  CfiResult res = lj_ehframe_find(pc, fde);
+  CfiResult res = lj_ehframe_find(pk, pc, copy, fde);
   int i;
   if (res != CFI_STEP) return res;
   for (i = 0; i < CFI_REG__MAX; i++) {
@@ -353,22 +354,22 @@ static CfiResult machine_find(Machine *m, uintptr_t pc, Fde *fde)
   return CFI_STEP;
 }
 
-CfiResult lj_cfi_step(SafeLoad *pk, CfiRegs *regs)
+CfiResult lj_cfi_step(SafeLoad *pk, EhCopy *copy, CfiRegs *regs)
 {
   Fde fde;
   Machine m;
-  CfiResult res = machine_find(&m, lj_cfi_lookup_pc(regs), &fde);
+  CfiResult res = machine_find(&m, pk, lj_cfi_lookup_pc(regs), copy, &fde);
   return res == CFI_STEP ? row_apply(pk, &m, regs, fde.is_signal) : res;
 }
 
-int lj_cfi_rule(uintptr_t pc, CfiRule *rule, Fde *fde)
+int lj_cfi_rule(SafeLoad *pk, uintptr_t pc, EhCopy *copy, CfiRule *rule, Fde *fde)
 {
   Machine m;
   const Row *row = &m.row;
   const Rule *ret = &row->reg[CFI_REG_PC];
   uint32_t preserved = CFI_PRESERVED & ~(1u << CFI_REG_PC);
   int i;
-  if (machine_find(&m, pc, fde) != CFI_STEP || fde->is_signal ||
+  if (machine_find(&m, pk, pc, copy, fde) != CFI_STEP || fde->is_signal ||
       row->cfa.kind != RULE_REGISTER || row->cfa_ofs != (int32_t)row->cfa_ofs ||
       (uint32_t)row->cfa.ofs >= CFI_REG__MAX)
     return 0;
@@ -406,12 +407,13 @@ static int code_iscalled(const uint8_t *p)
   return 0;
 }
 
-int lj_cfi_isstart(SafeLoad *pk, const CfiRegs *regs)
+int lj_cfi_isstart(SafeLoad *pk, EhCopy *copy, const CfiRegs *regs)
 {
   uintptr_t pc = regs->r[CFI_REG_PC];
+  uint8_t code[8]; /* Ends at that address. */
   Fde fde;
   return regs->is_return && (pc & 15) == 0 &&
-	 lj_safeload_ok(pk, (const void *)(pc - 8), 16) &&
-	 !code_iscalled((const uint8_t *)pc) && lj_ehframe_find(pc, &fde) == CFI_STEP &&
-	 fde.pc_begin == pc;
+	 lj_safeload_copy(pk, code, (const void *)(pc - sizeof(code)), sizeof(code)) &&
+	 !code_iscalled(code + sizeof(code)) &&
+	 lj_ehframe_find(pk, pc, copy, &fde) == CFI_STEP && fde.pc_begin == pc;
 }

@@ -28,7 +28,7 @@ typedef struct CfiRegs {
 /* Replace the registers of a frame by its caller's. Needs lj_ehframe_warmup. May change
 ** errno.
 */
-LJ_FUNC CfiResult lj_cfi_step(SafeLoad *pk, CfiRegs *regs);
+LJ_FUNC CfiResult lj_cfi_step(SafeLoad *pk, EhCopy *copy, CfiRegs *regs);
 
 /* Registers that a called function preserves, without the stack pointer. */
 #define CFI_NSAVED 6
@@ -53,7 +53,7 @@ static const uint8_t lj_cfi_saved[CFI_NSAVED] = { CFI_REG_BX,  CFI_REG_BP,  CFI_
 /* Find the rule of an address, and its entry. Returns 0 without an entry, or if a
 ** CfiRule cannot express it.
 */
-LJ_FUNC int lj_cfi_rule(uintptr_t pc, CfiRule *rule, Fde *fde);
+LJ_FUNC int lj_cfi_rule(SafeLoad *pk, uintptr_t pc, EhCopy *copy, CfiRule *rule, Fde *fde);
 
 /* Address to look up for a frame: inside of the call for a return address. */
 static LJ_AINLINE uintptr_t lj_cfi_lookup_pc(const CfiRegs *regs)
@@ -64,6 +64,6 @@ static LJ_AINLINE uintptr_t lj_cfi_lookup_pc(const CfiRegs *regs)
 /* Is this return address the start of a function? makecontext(3) makes such outermost
 ** frames.
 */
-LJ_FUNC int lj_cfi_isstart(SafeLoad *pk, const CfiRegs *regs);
+LJ_FUNC int lj_cfi_isstart(SafeLoad *pk, EhCopy *copy, const CfiRegs *regs);
 
 #endif

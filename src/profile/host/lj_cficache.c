@@ -8,87 +8,132 @@
 
 #include <string.h>
 
+#include "profile/base/lj_elfnote.h"
 #include "profile/base/lj_hash.h"
 #include "profile/host/lj_cficache.h"
 
-/* -- Is it still the same entry? ---------------------------------------------- */
+/* -- Is it still the same object? --------------------------------------------- */
 
-#define ENTRY_MAX 1024 /* Bytes of an entry that the cache can check. */
+#define ID_MAX ELFNOTE_ID_MAX /* Bytes that tell objects apart. */
 
-/* Sum of an entry's bytes. The processor adds the words side by side. Returns 0 if the
-** length is not possible, or too large.
-*/
-static uint64_t entry_sum(const uint8_t *p)
+static uint64_t bytes_sum(uint64_t sum, const uint8_t *p, const uint8_t *end)
 {
-  uint64_t sum = 0, key = HASH_KEY, w;
-  uint32_t len, i;
-  memcpy(&len, p, 4);
-  if (len < 4 || len > ENTRY_MAX) return 0;
-  len += 4;
-  for (i = 0; i + 8 <= len; i += 8, key += HASH_FACTOR) {
-    memcpy(&w, p + i, 8);
-    sum += hash_pair(w ^ key, HASH_FACTOR);
+  uint64_t w;
+  for (; (size_t)(end - p) >= sizeof(w); p += sizeof(w)) {
+    memcpy(&w, p, sizeof(w));
+    sum = hash_next(sum, w);
   }
-  memcpy(&w, p + len - 8, 8);
-  return (sum + hash_pair(w ^ ~key, HASH_FACTOR)) | 1;
+  for (; p < end; p++) sum = hash_next(sum, *p);
+  return sum;
 }
 
-/* Sum of the two entries of an address: that of its function (FDE), which tells where the
-** common one (CIE) is, and the common one. Returns 0 if an entry has none.
-*/
-static uint64_t entries_sum(CfiCache *cc, const uint8_t *fde)
+/* Sum of an object's identity. now: as the memory is now. Returns 0 if it is gone. */
+static uint64_t object_sum(SafeLoad *pk, const CfiObject *o, int now)
 {
-  uint32_t delta;
-  const uint8_t *cie;
-  uint64_t sum = entry_sum(fde);
-  memcpy(&delta, fde + 4, 4);
-  cie = fde + 4 - delta;
-  if (sum == 0 || (uintptr_t)cie - cc->obj.begin >= cc->obj.end - cc->obj.begin) return 0;
-  if (cie != cc->cie) {
-    cc->cie = cie;
-    cc->cie_check = entry_sum(cie);
+  uint8_t id[ID_MAX];
+  uint64_t sum;
+  if (!(now ? lj_safeload_copynow(pk, id, o->id, o->idlen)
+	    : lj_safeload_copy(pk, id, o->id, o->idlen)))
+    return 0;
+  sum = hash_next(o->obj.begin ^ (uintptr_t)o->obj.map, (uintptr_t)o->obj.hdr);
+  return bytes_sum(sum, id, id + o->idlen) | 1;
+}
+
+/* Identify an object. Returns 0 if it is gone, or if it has no usable index. */
+static int object_identify(SafeLoad *pk, CfiObject *o)
+{
+  uint32_t n = 0;
+  const void *ph = lj_elfnote_headers(pk, o->obj.begin, &n);
+  o->id = ph ? lj_elfnote_segments(pk, ph, n, lj_elfnote_bias(pk, o->obj.begin, ph, n),
+				   &o->idlen)
+	     : NULL;
+  o->has_buildid = (o->id != NULL);
+  if (!o->has_buildid) {
+    o->id = o->obj.hdr;
+    o->idlen = ID_MAX;
   }
-  return cc->cie_check ? sum + hash_pair((uintptr_t)fde ^ cc->cie_check, HASH_FACTOR) : 0;
+  o->sum = object_sum(pk, o, 0);
+  o->generation = pk->generation;
+  return o->sum != 0 && lj_ehframe_header(pk, &o->obj) == CFI_STEP;
 }
 
-/* The object of an address, most often that of the address before. */
-static int find_object(CfiCache *cc, const SafeLoad *pk, uintptr_t pc)
+/* The object of an address, most often that of the address before. Returns NULL if it is
+** gone, or if it cannot be identified.
+*/
+static CfiObject *object_find(CfiCache *cc, SafeLoad *pk, const EhObject *obj)
 {
-  if (cc->generation == pk->generation && pc - cc->obj.begin < cc->obj.end - cc->obj.begin)
-    return 1;
-  cc->cie = NULL;
-  cc->generation = 0;
-  if (lj_ehframe_object(pc, &cc->obj) != CFI_STEP) return 0;
-  cc->generation = pk->generation;
-  return 1;
+  CfiObject *o;
+  uint32_t i;
+  for (i = 0; i < CFICACHE_OBJECTS; i++) {
+    o = &cc->object[i];
+    if (o->obj.begin != obj->begin || o->obj.end != obj->end || o->obj.map != obj->map ||
+	o->obj.hdr != obj->hdr)
+      continue;
+    cc->at = i;
+    if (o->generation == pk->generation) return o;
+    o->generation = pk->generation;
+    if (object_sum(pk, o, 0) == o->sum) return o;
+    break;
+  }
+  if (i == CFICACHE_OBJECTS) {
+    i = cc->turn;
+    cc->turn = (cc->turn + 1) % CFICACHE_OBJECTS;
+  }
+  o = &cc->object[i];
+  o->obj = *obj;
+  if (object_identify(pk, o)) {
+    cc->at = i;
+    return o;
+  }
+  memset(o, 0, sizeof(*o));
+  return NULL;
 }
 
-/* Does the object that is loaded now have the entry of a cached step? */
-static int row_holds(CfiCache *cc, const CfiRow *row)
+/* Sum that tells whether a row holds. Returns 0 if the object is gone. */
+static uint64_t row_sum(CfiCache *cc, SafeLoad *pk, const CfiObject *o, int32_t entry)
 {
-  int32_t ofs;
-  if (row->index >= cc->obj.count) return 0;
-  memcpy(&ofs, cc->obj.table + (size_t)row->index * 8 + 4, 4);
-  return entries_sum(cc, cc->obj.hdr + ofs) == row->check;
+  Fde fde;
+  if (o->has_buildid) return o->sum;
+  if (lj_ehframe_entry(pk, o->obj.hdr + entry, &cc->copy, &fde) != CFI_STEP) return 0;
+  return bytes_sum(bytes_sum(o->sum, fde.fde.p, fde.fde.end), fde.cie.p, fde.cie.end) | 1;
 }
 
 /* -- Steps -------------------------------------------------------------------- */
 
-const CfiRule *lj_cficache_find(CfiCache *cc, const SafeLoad *pk, uintptr_t pc)
+/* Find the rule of an address, and what it depends on. Returns 0 if it cannot be cached. */
+static int row_make(CfiCache *cc, SafeLoad *pk, uintptr_t pc, const CfiObject *o,
+		    CfiRow *row)
+{
+  Fde fde;
+  intptr_t entry;
+  if (!lj_cfi_rule(pk, pc, &cc->copy, &row->rule, &fde)) return 0;
+  row->pc = pc;
+  row->check = 0;
+  row->entry = 0;
+  if (!o) return row->rule.stays;
+  entry = (intptr_t)(fde.at - o->obj.hdr);
+  row->entry = (int32_t)entry;
+  row->check = entry == row->entry ? row_sum(cc, pk, o, row->entry) : 0;
+  /* Another thread may have replaced the object since the sample has begun. */
+  return row->check != 0 && object_sum(pk, o, 1) == o->sum;
+}
+
+const CfiRule *lj_cficache_find(CfiCache *cc, SafeLoad *pk, uintptr_t pc)
 {
   /* Its two slots are side by side. */
   CfiRow *first = &cc->row[hash_slot(pc, CFICACHE_BITS) & ~1u];
   CfiRow *row = first->pc == pc ? first : first + 1;
+  CfiObject *o = &cc->object[cc->at];
   CfiRow found;
-  Fde fde;
   if (LJ_LIKELY(row->pc == pc && row->rule.stays)) return &row->rule;
-  if (!find_object(cc, pk, pc)) return NULL;
-  if (row->pc == pc && row_holds(cc, row)) return &row->rule;
-  if (!lj_cfi_rule(pc, &found.rule, &fde)) return NULL;
-  found.check = entries_sum(cc, fde.fde);
-  if (found.check == 0) return NULL;
-  found.index = fde.index;
-  found.pc = pc;
+  if (o->generation != pk->generation || pc - o->obj.begin >= o->obj.end - o->obj.begin) {
+    EhObject obj;
+    if (lj_ehframe_object(pc, &obj) != CFI_STEP) return NULL;
+    o = obj.stays ? NULL : object_find(cc, pk, &obj);
+    if (!o && !obj.stays) return NULL;
+  }
+  if (o && row->pc == pc && row->check == row_sum(cc, pk, o, row->entry)) return &row->rule;
+  if (!row_make(cc, pk, pc, o, &found)) return NULL;
   if (row != first) first[1] = first[0]; /* Replaces the older one. */
   *first = found;
   return &first->rule;
@@ -104,15 +149,26 @@ static LJ_AINLINE void load_saved(const CfiRule *rule, int i, int reg, uintptr_t
   }
 }
 
-/* Can all words that are loaded be read? */
-static int words_readable(const CfiRule *rule, SafeLoad *pk, uintptr_t cfa)
+/* The words of a step that are not on the thread's stack in use. Returns 0 if one is not
+** readable; registers unchanged.
+*/
+static LJ_NOINLINE int step_elsewhere(const CfiRule *rule, SafeLoad *pk, uintptr_t cfa,
+				      CfiRegs *regs, uintptr_t *pc)
 {
-  uintptr_t w;
+  uintptr_t w[CFI_NSAVED];
   int i;
+  if (!lj_safeload_word(pk, cfa - 8, pc)) return 0;
   for (i = 0; i < CFI_NSAVED; i++)
-    if (rule->saved[i] && !lj_safeload_word(pk, cfa - (uintptr_t)rule->saved[i] * 8, &w))
+    if (rule->saved[i] && !lj_safeload_word(pk, cfa - (uintptr_t)rule->saved[i] * 8, &w[i]))
       return 0;
-  return lj_safeload_word(pk, cfa - 8, &w);
+  if (*pc == 0) return 1;
+  regs->valid = (regs->valid & CFI_PRESERVED) | 1u << CFI_REG_SP | 1u << CFI_REG_PC;
+  for (i = 0; i < CFI_NSAVED; i++) {
+    if (!rule->saved[i]) continue;
+    regs->r[lj_cfi_saved[i]] = w[i];
+    regs->valid |= 1u << lj_cfi_saved[i];
+  }
+  return 1;
 }
 
 CfiResult lj_cficache_step(const CfiRule *rule, SafeLoad *pk, CfiRegs *regs)
@@ -123,19 +179,21 @@ CfiResult lj_cficache_step(const CfiRule *rule, SafeLoad *pk, CfiRegs *regs)
   if (rule->is_root) return CFI_ROOT;
   if (cfa < regs->r[CFI_REG_SP] + (regs->is_return ? 8 : 0)) return CFI_NONE;
   /* All on the thread's stack in use? */
-  if (LJ_UNLIKELY((cfa & 7) != 0 || lowest > cfa || lowest < pk->stack ||
-		  cfa - pk->stack > pk->stack_size) &&
-      !words_readable(rule, pk, cfa))
-    return CFI_FAULT;
-  pc = *(const uintptr_t *)(cfa - 8);
-  if (pc == 0) return CFI_ROOT;
-  regs->valid = (regs->valid & CFI_PRESERVED) | 1u << CFI_REG_SP | 1u << CFI_REG_PC;
-  load_saved(rule, 0, CFI_REG_BX, cfa, regs); /* As in lj_cfi_saved. */
-  load_saved(rule, 1, CFI_REG_BP, cfa, regs);
-  load_saved(rule, 2, CFI_REG_R12, cfa, regs);
-  load_saved(rule, 3, CFI_REG_R13, cfa, regs);
-  load_saved(rule, 4, CFI_REG_R14, cfa, regs);
-  load_saved(rule, 5, CFI_REG_R15, cfa, regs);
+  if (LJ_LIKELY((cfa & 7) == 0 && lowest <= cfa && lowest >= pk->stack &&
+		cfa - pk->stack <= pk->stack_size)) {
+    pc = *(const uintptr_t *)(cfa - 8);
+    if (pc == 0) return CFI_ROOT;
+    regs->valid = (regs->valid & CFI_PRESERVED) | 1u << CFI_REG_SP | 1u << CFI_REG_PC;
+    load_saved(rule, 0, CFI_REG_BX, cfa, regs); /* As in lj_cfi_saved. */
+    load_saved(rule, 1, CFI_REG_BP, cfa, regs);
+    load_saved(rule, 2, CFI_REG_R12, cfa, regs);
+    load_saved(rule, 3, CFI_REG_R13, cfa, regs);
+    load_saved(rule, 4, CFI_REG_R14, cfa, regs);
+    load_saved(rule, 5, CFI_REG_R15, cfa, regs);
+  } else {
+    if (!step_elsewhere(rule, pk, cfa, regs, &pc)) return CFI_FAULT;
+    if (pc == 0) return CFI_ROOT;
+  }
   regs->r[CFI_REG_SP] = cfa;
   regs->r[CFI_REG_PC] = pc;
   regs->is_return = 1;

@@ -10,13 +10,15 @@
 #include "lj_frame.h"
 #include "profile/host/lj_cframe.h"
 
+/* Any word on a stack may seem to be a coroutine. */
 global_State *lj_cframe_vm(SafeLoad *pk, uintptr_t p)
 {
-  const lua_State *L = (const lua_State *)p;
-  if (p == 0 || (p & 7) != 0 || !lj_safeload_ok(pk, L, sizeof(lua_State)) ||
-      L->gct != (uint8_t)~LJ_TTHREAD)
+  uintptr_t gct = p + (offsetof(lua_State, gct) & ~(size_t)7), type, g;
+  if (p == 0 || !lj_safeload_word(pk, gct, &type) ||
+      !lj_safeload_word(pk, p + offsetof(lua_State, glref), &g) ||
+      (uint8_t)(type >> (offsetof(lua_State, gct) % 8 * 8)) != (uint8_t)~LJ_TTHREAD)
     return NULL;
-  return mref(L->glref, global_State);
+  return (global_State *)g;
 }
 
 int lj_cframe_isthread(SafeLoad *pk, const global_State *g, uintptr_t p)
@@ -51,15 +53,18 @@ static int chains_find(const CFrameChains *cc, const lua_State *L)
 }
 
 /* First frame of a coroutine that has not been passed. */
-static uintptr_t chains_head(const CFrameChains *cc, const lua_State *L)
+static uintptr_t chains_head(SafeLoad *pk, const CFrameChains *cc, const lua_State *L)
 {
   int i = chains_find(cc, L);
-  return i >= 0 ? cc->c[i].next : (uintptr_t)cframe_raw(L->cframe);
+  uintptr_t cf;
+  if (i >= 0) return cc->c[i].next;
+  if (!lj_safeload_word(pk, (uintptr_t)&L->cframe, &cf)) return 0;
+  return cf & (uintptr_t)CFRAME_RAWMASK;
 }
 
 int lj_cframe_linked(SafeLoad *pk, CFrameChains *cc, lua_State *L, uintptr_t cf)
 {
-  uintptr_t c = chains_head(cc, L);
+  uintptr_t c = chains_head(pk, cc, L);
   for (; c != 0 && cc->links < CFRAME_LINKS_MAX; cc->links++) {
     if (c == cf) return 1;
     c = cframe_next(pk, c);
@@ -69,7 +74,7 @@ int lj_cframe_linked(SafeLoad *pk, CFrameChains *cc, lua_State *L, uintptr_t cf)
 
 int lj_cframe_unlinked(SafeLoad *pk, CFrameChains *cc, lua_State *L, uintptr_t cf)
 {
-  uintptr_t c = cf, head = chains_head(cc, L);
+  uintptr_t c = cf, head = chains_head(pk, cc, L);
   for (; c != 0 && cc->links < CFRAME_LINKS_MAX; cc->links++) {
     c = cframe_next(pk, c);
     if (c == head) return 1;

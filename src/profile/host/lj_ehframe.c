@@ -36,7 +36,7 @@ enum {
 */
 uintptr_t lj_ehframe_pointer(Bytes *b, unsigned enc, int relative)
 {
-  uintptr_t at = (uintptr_t)b->p, v;
+  uintptr_t at = (uintptr_t)b->p + (uintptr_t)b->moved, v;
   switch (enc & PE_FORMAT) {
   case PE_ABSPTR:
   case PE_UDATA8:
@@ -52,32 +52,57 @@ uintptr_t lj_ehframe_pointer(Bytes *b, unsigned enc, int relative)
   return v;
 }
 
-/* Length-prefixed entry of .eh_frame, without the length. */
-static Bytes entry_bytes(const uint8_t *p)
+/* Where entries are read from. */
+typedef struct Source {
+  SafeLoad *pk;  /* Copies entries of an object that may be unloaded. */
+  EhCopy *copy;  /* The copies, or NULL: nobody unloads the object. */
+  int is_copied; /* All copies could be made. */
+} Source;
+
+/* Length-prefixed entry of .eh_frame, without the length, in memory that stays. */
+static Bytes entry_here(const uint8_t *p)
 {
-  Bytes head, b;
-  uint64_t len;
-  head.p = p;
-  head.end = p + 4;
-  head.bad = 0;
-  len = bytes_uint(&head, 4);
-  b.p = head.p;
+  Bytes b;
+  uint32_t len;
+  memcpy(&len, p, sizeof(len));
+  b.p = p + sizeof(len);
+  b.moved = 0;
   b.bad = (len == 0 || len >= 0xfffffff0u);
   b.end = b.p + (b.bad ? 0 : len);
   return b;
 }
 
-static int cie_parse(const uint8_t *p, Fde *fde, int *has_augmentation)
+/* The same, copied to a buffer of max bytes. Too long an entry is bad. */
+static Bytes entry_copy(Source *src, const uint8_t *p, uint8_t *to, size_t max)
 {
-  Bytes b = entry_bytes(p);
+  Bytes b;
+  uint32_t len = 0;
+  if (!lj_safeload_copy(src->pk, &len, p, sizeof(len))) src->is_copied = 0;
+  b.p = b.end = to;
+  b.moved = (intptr_t)((uintptr_t)p + sizeof(len) - (uintptr_t)to);
+  b.bad = (len == 0 || len > max);
+  if (b.bad) return b;
+  if (lj_safeload_copy(src->pk, to, p + sizeof(len), len)) {
+    b.end = to + len;
+  } else {
+    b.bad = 1;
+    src->is_copied = 0;
+  }
+  return b;
+}
+
+static int cie_parse(Bytes b, Fde *fde, int *has_augmentation)
+{
   const uint8_t *aug, *augend = NULL;
   unsigned version;
-  if (bytes_uint(&b, 4) != 0) return 0; /* Not a CIE. */
+  fde->cie = b;
+  if (b.bad || bytes_uint(&b, 4) != 0) return 0; /* Not a CIE. */
   version = (unsigned)bytes_uint(&b, 1);
   if (version != 1 && version != 3) return 0;
   aug = b.p;
   while (b.p < b.end && *b.p) b.p++;
   bytes_uint(&b, 1);
+  if (b.bad) return 0;
   fde->code_align = bytes_uleb(&b);
   fde->data_align = bytes_sleb(&b);
   if ((version == 1 ? bytes_uint(&b, 1) : bytes_uleb(&b)) != CFI_REG_PC) return 0;
@@ -109,17 +134,22 @@ static int cie_parse(const uint8_t *p, Fde *fde, int *has_augmentation)
   return !b.bad;
 }
 
-static int fde_parse(const uint8_t *p, Fde *fde)
+static int fde_parse(Source *src, const uint8_t *p, Fde *fde)
 {
-  Bytes b = entry_bytes(p);
-  const uint8_t *at = b.p;
-  uint64_t cie_delta = bytes_uint(&b, 4);
+  EhCopy *copy = src->copy;
+  Bytes b = copy ? entry_copy(src, p, copy->fde, EHFRAME_FDE_MAX) : entry_here(p);
+  const uint8_t *at = p + sizeof(uint32_t);
+  uint64_t cie_delta;
   int has_augmentation;
-  if (b.bad || cie_delta == 0 || !cie_parse(at - cie_delta, fde, &has_augmentation) ||
+  fde->at = p;
+  fde->fde = b;
+  cie_delta = bytes_uint(&b, 4);
+  if (b.bad || cie_delta == 0) return 0;
+  at -= cie_delta;
+  if (!cie_parse(copy ? entry_copy(src, at, copy->cie, EHFRAME_CIE_MAX) : entry_here(at),
+		 fde, &has_augmentation) ||
       (fde->enc & PE_INDIRECT))
     return 0;
-  fde->fde = p;
-  fde->cie = at - cie_delta;
   fde->pc_begin = lj_ehframe_pointer(&b, fde->enc, 1);
   fde->pc_size = lj_ehframe_pointer(&b, fde->enc, 0);
   if (b.bad) return 0;
@@ -134,15 +164,16 @@ static int fde_parse(const uint8_t *p, Fde *fde)
 
 int lj_ehframe_begin(const uint8_t *p, uintptr_t *pc)
 {
+  Source src = { NULL, NULL, 1 };
   Fde fde;
-  if (!fde_parse(p, &fde) || fde.pc_size == 0) return 0;
+  if (!fde_parse(&src, p, &fde) || fde.pc_size == 0) return 0;
   *pc = fde.pc_begin;
   return 1;
 }
 
 /* -- Finding it ----------------------------------------------------------- */
 
-#define STAYING 4
+#define STAYING 5
 
 /* Written by the first start. */
 static struct {
@@ -161,10 +192,11 @@ void lj_ehframe_warmup(void)
 {
   uintptr_t addr[STAYING];
   int i;
-  addr[0] = (uintptr_t)(void *)lj_ehframe_warmup; /* Ours, */
-  addr[1] = (uintptr_t)getauxval(AT_ENTRY);       /* the program, */
-  addr[2] = (uintptr_t)(void *)memmove;           /* the C library, */
-  addr[3] = (uintptr_t)getauxval(AT_BASE);        /* the loader. */
+  addr[0] = (uintptr_t)(void *)lj_ehframe_warmup;  /* Ours, */
+  addr[1] = (uintptr_t)getauxval(AT_ENTRY);        /* the program, */
+  addr[2] = (uintptr_t)(void *)memmove;            /* the C library, */
+  addr[3] = (uintptr_t)getauxval(AT_BASE);         /* the loader, */
+  addr[4] = (uintptr_t)getauxval(AT_SYSINFO_EHDR); /* the kernel's own. */
   for (i = 0; i < STAYING; i++) {
     struct dl_find_object obj;
     if (staying[i].size || _dl_find_object((void *)addr[i], &obj) != 0) continue;
@@ -181,45 +213,75 @@ int lj_ehframe_stays(uintptr_t pc)
   return 0;
 }
 
+#define HDR_SIZE 12 /* Bytes of .eh_frame_hdr in front of its table. */
+
+/* Load from an object. Returns 0 if it is gone. */
+static int object_load(SafeLoad *pk, const EhObject *obj, void *to, const void *p,
+		       size_t sz)
+{
+  if (!obj->stays) return lj_safeload_copy(pk, to, p, sz);
+  memcpy(to, p, sz);
+  return 1;
+}
+
 CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj)
 {
   struct dl_find_object found;
-  const uint8_t *hdr;
   if (_dl_find_object((void *)pc, &found) != 0) return CFI_NO_OBJECT;
   if (!found.dlfo_eh_frame) {
     if (pc - program.begin >= program.end - program.begin) return CFI_NONE;
     *obj = program;
     return CFI_STEP;
   }
-  hdr = (const uint8_t *)found.dlfo_eh_frame;
+  obj->begin = (uintptr_t)found.dlfo_map_start;
+  obj->end = (uintptr_t)found.dlfo_map_end;
+  obj->map = found.dlfo_link_map;
+  obj->hdr = (const uint8_t *)found.dlfo_eh_frame;
+  obj->table = obj->hdr + HDR_SIZE;
+  obj->stays = lj_ehframe_stays(pc);
+  return CFI_STEP;
+}
+
+CfiResult lj_ehframe_header(SafeLoad *pk, EhObject *obj)
+{
+  uint8_t hdr[HDR_SIZE];
+  if (obj->table != obj->hdr + HDR_SIZE) return CFI_STEP; /* Of our own making. */
+  if (!object_load(pk, obj, hdr, obj->hdr, sizeof(hdr))) return CFI_UNLOADED;
   if (hdr[0] != 1 || hdr[2] != PE_UDATA4 || hdr[3] != (PE_DATAREL | PE_SDATA4) ||
       (hdr[1] & PE_FORMAT) != PE_SDATA4)
     return CFI_NONE;
-  obj->begin = (uintptr_t)found.dlfo_map_start;
-  obj->end = (uintptr_t)found.dlfo_map_end;
-  obj->hdr = hdr;
-  obj->table = hdr + 12;
   memcpy(&obj->count, hdr + 8, sizeof(obj->count));
   return CFI_STEP;
 }
 
+CfiResult lj_ehframe_entry(SafeLoad *pk, const uint8_t *at, EhCopy *copy, Fde *fde)
+{
+  Source src = { pk, copy, 1 };
+  if (fde_parse(&src, at, fde)) return CFI_STEP;
+  return src.is_copied ? CFI_NONE : CFI_UNLOADED;
+}
+
 /* Search the sorted index that the linker put in front of .eh_frame. */
-CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde)
+CfiResult lj_ehframe_find(SafeLoad *pk, uintptr_t pc, EhCopy *copy, Fde *fde)
 {
   EhObject obj;
   CfiResult res = lj_ehframe_object(pc, &obj);
   uint32_t lo, hi;
   int32_t entry[2];
+  if (res == CFI_STEP) res = lj_ehframe_header(pk, &obj);
   if (res != CFI_STEP) return res;
   for (lo = 0, hi = obj.count; lo < hi;) { /* First entry above pc. */
     uint32_t mid = lo + (hi - lo) / 2;
-    memcpy(entry, obj.table + mid * sizeof(entry), sizeof(entry));
+    if (!object_load(pk, &obj, entry, obj.table + (size_t)mid * sizeof(entry),
+		     sizeof(entry)))
+      return CFI_UNLOADED;
     if (pc < (uintptr_t)((intptr_t)obj.hdr + entry[0])) hi = mid;
     else lo = mid + 1;
   }
   if (lo == 0) return CFI_NONE;
-  fde->index = lo - 1;
-  memcpy(entry, obj.table + (lo - 1) * sizeof(entry), sizeof(entry));
-  return fde_parse(obj.hdr + entry[1], fde) && pc - fde->pc_begin < fde->pc_size ? CFI_STEP
-										 : CFI_NONE;
+  if (!object_load(pk, &obj, entry, obj.table + (size_t)(lo - 1) * sizeof(entry),
+		   sizeof(entry)))
+    return CFI_UNLOADED;
+  res = lj_ehframe_entry(pk, obj.hdr + entry[1], obj.stays ? NULL : copy, fde);
+  return res == CFI_STEP && pc - fde->pc_begin >= fde->pc_size ? CFI_NONE : res;
 }

@@ -4,13 +4,16 @@
 **
 ** Reads DWARF 5, section 6.4, and the Linux Standard Base, "Exception Frames", as linkers
 ** produce it for x86-64. _dl_find_object(3) gives the object of an address without a
-** lock. The reader loads directly from memory that the dynamic linker has mapped.
+** lock. The reader loads directly from objects that stay loaded. Another thread may unload
+** any other object at any time. From such an object it copies index and entries by
+** lj_safeload_copy, and reads the copies: a wrong entry is possible, a fault is not.
 */
 
 #ifndef _LJ_EHFRAME_H
 #define _LJ_EHFRAME_H
 
 #include "lj_def.h"
+#include "profile/base/lj_safeload.h"
 
 /* Registers by their DWARF numbers (System V ABI for AMD64, figure 3.36). */
 enum {
@@ -30,12 +33,14 @@ typedef enum CfiResult {
   CFI_STEP,      /* The registers are the caller's now. */
   CFI_NO_OBJECT, /* The address is not in a loaded object. */
   CFI_NONE,      /* No usable CFI for this address; registers unchanged. */
-  CFI_FAULT      /* A needed address is not readable; registers unchanged. */
+  CFI_FAULT,     /* A needed address is not readable; registers unchanged. */
+  CFI_UNLOADED   /* The object of the address is gone; registers unchanged. */
 } CfiResult;
 
 /* A bounded run of bytes; after an overrun, bad is set and reads give 0. */
 typedef struct Bytes {
   const uint8_t *p, *end;
+  intptr_t moved; /* Distance to the bytes that these are a copy of. */
   int bad;
 } Bytes;
 
@@ -87,22 +92,33 @@ static LJ_AINLINE int64_t bytes_sleb(Bytes *b)
 /* A loaded object with an index of its .eh_frame. */
 typedef struct EhObject {
   uintptr_t begin, end; /* Addresses of the object. */
+  const void *map;      /* The dynamic linker's own description of it. */
   const uint8_t *hdr;   /* Section .eh_frame_hdr, relative to which */
   const uint8_t *table; /* these are: sorted pairs of a function's start */
   uint32_t count;       /* and its FDE, int32_t each. */
+  int stays;            /* It stays loaded while this code runs. */
 } EhObject;
+
+#define EHFRAME_FDE_MAX 4096 /* Bytes that are copied of an entry, */
+#define EHFRAME_CIE_MAX 256  /* and of a common one. */
+
+/* Copies of two entries, with room behind them. */
+typedef struct EhCopy {
+  uint8_t fde[EHFRAME_FDE_MAX + 8];
+  uint8_t cie[EHFRAME_CIE_MAX + 8];
+} EhCopy;
 
 /* The parts of a CIE and a FDE that are needed to run them. */
 typedef struct Fde {
-  const uint8_t *cie, *fde; /* The entries. */
-  uint32_t index;           /* In the object's table. */
-  uintptr_t pc_size;        /* Bytes described from pc_begin on. */
-  uintptr_t pc_begin;       /* First address described. */
-  Bytes cie_ins, fde_ins;   /* Call frame instructions. */
-  uint64_t code_align;      /* Factor of location advances. */
-  int64_t data_align;       /* Factor of offsets. */
-  unsigned enc;             /* Encoding of addresses. */
-  int is_signal;            /* Frame of a signal handler's trampoline. */
+  const uint8_t *at;      /* Address of the entry. */
+  Bytes cie, fde;         /* The entries, without their lengths. */
+  uintptr_t pc_size;      /* Bytes described from pc_begin on. */
+  uintptr_t pc_begin;     /* First address described. */
+  Bytes cie_ins, fde_ins; /* Call frame instructions. */
+  uint64_t code_align;    /* Factor of location advances. */
+  int64_t data_align;     /* Factor of offsets. */
+  unsigned enc;           /* Encoding of addresses. */
+  int is_signal;          /* Frame of a signal handler's trampoline. */
 } Fde;
 
 /* Is an address in an object that stays loaded while this code runs? Needs
@@ -121,11 +137,17 @@ LJ_FUNC int lj_ehframe_begin(const uint8_t *p, uintptr_t *pc);
 /* Take an index that was made for the program. VM thread, before the first sample. */
 LJ_FUNC void lj_ehframe_setindex(const EhObject *obj);
 
-/* Find the object of an address: CFI_STEP, CFI_NO_OBJECT or CFI_NONE. */
+/* Find the object of an address, without its count: CFI_STEP, CFI_NO_OBJECT, CFI_NONE. */
 LJ_FUNC CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj);
 
-/* Find the description of an address: CFI_STEP, CFI_NO_OBJECT or CFI_NONE. */
-LJ_FUNC CfiResult lj_ehframe_find(uintptr_t pc, Fde *fde);
+/* Read the header of its index: CFI_STEP, CFI_NONE or CFI_UNLOADED. */
+LJ_FUNC CfiResult lj_ehframe_header(SafeLoad *pk, EhObject *obj);
+
+/* Read the entry at an address. copy: NULL if its object stays loaded. */
+LJ_FUNC CfiResult lj_ehframe_entry(SafeLoad *pk, const uint8_t *at, EhCopy *copy, Fde *fde);
+
+/* Find the description of an address: any of these results. It may lie in *copy. */
+LJ_FUNC CfiResult lj_ehframe_find(SafeLoad *pk, uintptr_t pc, EhCopy *copy, Fde *fde);
 
 /* Read a pointer of a CIE or FDE, relative to its place or as it is. */
 LJ_FUNC uintptr_t lj_ehframe_pointer(Bytes *b, unsigned enc, int relative);

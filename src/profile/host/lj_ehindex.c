@@ -119,6 +119,8 @@ void lj_ehindex_warmup(void)
   if (is_tried) return; /* Handlers may read the index by now. */
   is_tried = 1;
   if (_dl_find_object((void *)entry, &found) != 0 || found.dlfo_eh_frame) return;
+  obj.map = found.dlfo_link_map;
+  obj.stays = 1;
   obj.begin = (uintptr_t)found.dlfo_map_start;
   obj.end = (uintptr_t)found.dlfo_map_end;
   fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

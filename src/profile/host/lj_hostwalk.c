@@ -19,6 +19,7 @@
 
 int lj_hostwalk_warmup(void)
 {
+  lj_safeload_warmup();
   lj_ehframe_warmup();
   lj_ehindex_warmup();
   return lj_vmcode_warmup();
@@ -196,20 +197,20 @@ static int walk_trace_fits(const Walk *w, const global_State *g, const lua_State
 
 /* -- Frames of other VMs ----------------------------------------------------- */
 
+/* Is this another VM, by its main thread? Another thread may close it meanwhile. */
+static int foreign_is(Walk *w, global_State *g)
+{
+  SafeLoad *pk = w->hs->pk;
+  uintptr_t L;
+  return g && g != w->hs->g && ((uintptr_t)g & 7) == 0 &&
+	 lj_safeload_word(pk, (uintptr_t)&g->mainthref, &L) && lj_cframe_vm(pk, L) == g;
+}
+
 /* VM of the dispatch table in R14, where compiled code has its own. */
 static global_State *foreign_vm(Walk *w)
 {
-  SafeLoad *pk = w->hs->pk;
-  uintptr_t p = w->regs.r[CFI_REG_R14] - GG_G2DISP;
-  global_State *g = (global_State *)p;
-  if (!(w->regs.valid & (1u << CFI_REG_R14)) || (p & 7) != 0 || g == w->hs->g ||
-      !lj_safeload_ok(pk, g, sizeof(global_State)) ||
-      !lj_cframe_isthread(pk, g, (uintptr_t)gcref(g->mainthref)))
-    return NULL;
-#if LJ_HASJIT
-  if (!lj_safeload_ok(pk, G2J(g), 1) || !lj_safeload_ok(pk, G2J(g) + 1, 1)) return NULL;
-#endif
-  return g;
+  global_State *g = (global_State *)(w->regs.r[CFI_REG_R14] - GG_G2DISP);
+  return (w->regs.valid & (1u << CFI_REG_R14)) && foreign_is(w, g) ? g : NULL;
 }
 
 /* Is the current frame one of another VM on this thread? Pushes it as host code and leaves
@@ -222,20 +223,20 @@ static int walk_foreign(Walk *w, VMCode part, int *ok)
   int from_trace = (part == VMCODE_NONE || part == VMCODE_EXIT);
   if (from_trace) {
     global_State *g = foreign_vm(w);
-    uintptr_t L = g ? (uintptr_t)gcref(g->cur_L) : 0;
-    if (!g || !lj_cframe_isthread(pk, g, L) ||
-	(part == VMCODE_NONE && !lj_vmcode_isjit(NULL, pk, g, lj_cfi_lookup_pc(&w->regs))))
+    uintptr_t L;
+    if (!g || !lj_safeload_word(pk, (uintptr_t)&g->cur_L, &L) ||
+	!lj_cframe_isthread(pk, g, L) ||
+	(part == VMCODE_NONE && !lj_vmcode_isforeign(pk, g, lj_cfi_lookup_pc(&w->regs))) ||
+	!lj_safeload_word(pk, (uintptr_t) & ((lua_State *)L)->cframe, &cf))
       return 0;
-    cf = (uintptr_t)cframe_raw(((lua_State *)L)->cframe);
+    cf &= (uintptr_t)CFRAME_RAWMASK;
     if (!walk_trace_fits(w, g, (lua_State *)L, cf)) return 0;
   } else {
     uintptr_t end = sp + (walk_exact(w) ? VMFRAME_SLACK : 0), L;
     for (cf = sp; cf <= end; cf += 8) {
       global_State *g = lj_safeload_word(pk, cf + CFRAME_OFS_L, &L) ? lj_cframe_vm(pk, L)
 								    : NULL;
-      if (g && g != w->hs->g && lj_safeload_ok(pk, g, sizeof(global_State)) &&
-	  lj_cframe_isthread(pk, g, (uintptr_t)gcref(g->mainthref)))
-	break;
+      if (foreign_is(w, g)) break;
     }
     if (cf > end) return 0;
   }
@@ -337,13 +338,14 @@ static int walk_host(Walk *w)
       walk_trace_fits(w, hs->g, w->L, w->expect))
     return walk_cross(w, w->expect, w->L, 0);
   rule = lj_cficache_find(&hs->cfi, hs->pk, lj_cfi_lookup_pc(&w->regs));
-  if (!(rule && rule->is_inner) && lj_cfi_isstart(hs->pk, &w->regs)) {
+  if (!(rule && rule->is_inner) && lj_cfi_isstart(hs->pk, &hs->cfi.copy, &w->regs)) {
     walk_push(w, frame_word(SPF_FRAME_HOST, pc));
     return 0;
   }
   if (rule && rule->stays && hs->memo.on && !walk_exact(w))
     w->recorded = lj_hostmemo_host(&hs->memo, rule, &w->regs, here);
-  res = rule ? lj_cficache_step(rule, hs->pk, &w->regs) : lj_cfi_step(hs->pk, &w->regs);
+  res = rule ? lj_cficache_step(rule, hs->pk, &w->regs)
+	     : lj_cfi_step(hs->pk, &hs->cfi.copy, &w->regs);
   if (res == CFI_NO_OBJECT) {
     if (walk_exact(w) && !hs->no_vm_access &&
 	(n = lj_vmcode_callback(hs->pk, hs->g, pc, &saved)) >= 0) {
@@ -358,6 +360,7 @@ static int walk_host(Walk *w)
   case CFI_ROOT: return 0;
   case CFI_FAULT: return walk_gap(w, SPF_BROKEN_FAULT, SPF_REFUSED_HOST_SAVED);
   case CFI_NO_OBJECT: return walk_gap(w, SPF_BROKEN_NO_CFI, SPF_REFUSED_HOST_NO_OBJECT);
+  case CFI_UNLOADED: return walk_gap(w, SPF_BROKEN_FAULT, SPF_REFUSED_HOST_UNLOADED);
   default: return walk_gap(w, SPF_BROKEN_NO_CFI, SPF_REFUSED_HOST_NO_RULE);
   }
 }

@@ -190,7 +190,8 @@ int lj_vmcode_islanding(uintptr_t pc)
 
 /* -- Compiled code -------------------------------------------------------- */
 
-#define MCODE_AREAS_MAX 4096 /* Areas of machine code read. */
+#define MCODE_AREAS_MAX   4096 /* Areas of machine code read, */
+#define MCODE_FOREIGN_MAX 64   /* and of another VM. */
 
 /* Bytes of a group of exit stubs: a "push imm8; jmp short" for each but the
 ** last, which falls into "push imm8; jmp near".
@@ -211,8 +212,11 @@ void lj_vmcode_freed(void)
 */
 static int area_load(SafeLoad *pk, uintptr_t area, uintptr_t *next, uintptr_t *size)
 {
-  return lj_safeload_word(pk, area, next) &&
-	 lj_safeload_word(pk, area + sizeof(uintptr_t), size) && *size != 0;
+  const uintptr_t *p = (const uintptr_t *)area;
+  if ((area & 7) != 0 || !lj_safeload_ok(pk, p, 2 * sizeof(*p))) return 0;
+  *next = p[0];
+  *size = p[1];
+  return *size != 0;
 }
 
 /* The VM allocates them one below the other, where possible. */
@@ -288,6 +292,28 @@ int lj_vmcode_isjit(VMCodeAreas *va, SafeLoad *pk, const global_State *g, uintpt
     if (pc - va->range[i].begin < va->range[i].end - va->range[i].begin) return 1;
 #else
   UNUSED(va);
+  UNUSED(pk);
+  UNUSED(g);
+  UNUSED(pc);
+#endif
+  return 0;
+}
+
+int lj_vmcode_isforeign(SafeLoad *pk, const global_State *g, uintptr_t pc)
+{
+#if LJ_HASJIT
+  const jit_State *J = G2J(g);
+  uintptr_t area, size;
+  int i;
+  if (!lj_safeload_word(pk, (uintptr_t)&J->mcarea, &area)) return 0;
+  for (i = 0; area != 0 && i < MCODE_FOREIGN_MAX; i++) {
+    uintptr_t begin = area;
+    if (!lj_safeload_word(pk, begin, &area) ||
+	!lj_safeload_word(pk, begin + sizeof(uintptr_t), &size) || size == 0)
+      return 0;
+    if (pc - begin < size) return 1;
+  }
+#else
   UNUSED(pk);
   UNUSED(g);
   UNUSED(pc);

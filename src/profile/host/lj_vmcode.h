@@ -67,6 +67,9 @@ LJ_FUNC void lj_vmcode_freed(void);
 LJ_FUNC int lj_vmcode_isjit(VMCodeAreas *va, SafeLoad *pk, const global_State *g,
 			    uintptr_t pc);
 
+/* Is an address in the compiled code of another VM? Another thread may close that VM. */
+LJ_FUNC int lj_vmcode_isforeign(SafeLoad *pk, const global_State *g, uintptr_t pc);
+
 /* Is an address in an exit stub of this VM? */
 LJ_FUNC int lj_vmcode_isexitstub(const global_State *g, uintptr_t pc);
 

@@ -20,63 +20,56 @@
 #include "profile/base/lj_hash.h"
 #include "profile/symbols/lj_elfobj.h"
 
-#define NOTES_MAX 64  /* Notes of an object that are read, */
-#define PHDRS_MAX 128 /* and program headers. */
-
 /* Path of code in the place of an object that was unloaded. */
 #define NO_OBJECT_PATH "[anonymous]"
 
 /* -- Identity ---------------------------------------------------------------- */
 
-const uint8_t *lj_elfobj_buildid(SafeLoad *pk, const uint8_t *notes, size_t sz,
-				 uint32_t *len)
+#define CHUNK 128 /* Bytes of a name that are copied at once. */
+
+/* Copy the beginning of a string, less than max bytes, without the zero. Returns its
+** length; the string ends early where it is not readable.
+*/
+static size_t string_copy(SafeLoad *pk, char *to, const char *p, size_t max)
 {
-  int i;
-  for (i = 0; i < NOTES_MAX && sz >= sizeof(ElfW(Nhdr)); i++) {
-    ElfW(Nhdr) n;
-    const uint8_t *data = notes + sizeof(n);
-    uint64_t name, desc;
-    if (pk && !lj_safeload_ok(pk, notes, sizeof(n))) return NULL;
-    memcpy(&n, notes, sizeof(n));
-    sz -= sizeof(n);
-    name = ((uint64_t)n.n_namesz + 3) & ~(uint64_t)3;
-    desc = ((uint64_t)n.n_descsz + 3) & ~(uint64_t)3;
-    if (sz < name || sz - name < n.n_descsz) return NULL;
-    if (n.n_type == NT_GNU_BUILD_ID && n.n_namesz == 4 && n.n_descsz > 0 &&
-	n.n_descsz <= ELFOBJ_ID_MAX && !(pk && !lj_safeload_ok(pk, data, 4 + n.n_descsz)) &&
-	memcmp(data, "GNU", 4) == 0) {
-      *len = n.n_descsz;
-      return data + name;
-    }
-    if (sz - name < desc) return NULL;
-    notes = data + name + desc;
-    sz -= name + desc;
+  size_t n = 0;
+  while (n < max - 1) {
+    size_t k = SAFELOAD_PAGE - ((uintptr_t)(p + n) & (SAFELOAD_PAGE - 1)), len;
+    if (k > CHUNK) k = CHUNK;
+    if (k > max - 1 - n) k = max - 1 - n;
+    if (!lj_safeload_copy(pk, to + n, p + n, k)) break;
+    len = strnlen(to + n, k);
+    n += len;
+    if (len < k) break;
   }
-  return NULL;
+  return n;
 }
 
 /* Hash of the bytes that tell an object from another one at the same place. */
 static uint64_t id_hash(SafeLoad *pk, const ElfObj *o)
 {
-  const char *p = o->name;
+  uint8_t id[ELFOBJ_ID_MAX];
+  char name[CHUNK];
   uint64_t h = o->idlen;
-  uint32_t i;
-  if (o->id && lj_safeload_ok(pk, o->id, o->idlen))
-    for (i = 0; i < o->idlen; i++) h = hash_next(h, o->id[i]);
-  for (i = 0; p && i < ELFOBJ_PATH_MAX; i++, p++) {
-    if (!lj_safeload_ok(pk, p, 1) || !*p) break;
-    h = hash_next(h, (uint8_t)*p);
+  size_t i, n = sizeof(name) - 1, at;
+  if (o->id && lj_safeload_copy(pk, id, o->id, o->idlen))
+    for (i = 0; i < o->idlen; i++) h = hash_next(h, id[i]);
+  for (at = 0; o->name && n == sizeof(name) - 1 && at < ELFOBJ_PATH_MAX; at += n) {
+    n = string_copy(pk, name, o->name + at, sizeof(name));
+    for (i = 0; i < n; i++) h = hash_next(h, (uint8_t)name[i]);
   }
   return h;
 }
 
 /* Remember the identity of an object. */
-static void take_id(SafeLoad *pk, ElfObj *o, const uint8_t *buildid, uint32_t len,
+static void take_id(SafeLoad *pk, ElfRecord *d, const uint8_t *buildid, uint32_t len,
 		    const char *name)
 {
-  if (buildid) {
+  ElfObj *o = &d->obj;
+  d->idlen = 0;
+  if (buildid && lj_safeload_copy(pk, d->id, buildid, len)) {
     o->id = buildid;
-    o->idlen = len;
+    o->idlen = d->idlen = len;
   } else { /* Else the beginning of its unwind information, and its path. */
     o->id = (const uint8_t *)o->eh_frame;
     o->idlen = ELFOBJ_ID_MAX;
@@ -100,16 +93,6 @@ static size_t path_is(char *path, const char *name)
   return n;
 }
 
-/* Append the readable beginning of a name. */
-static size_t path_append(SafeLoad *pk, char *path, size_t n, const char *name)
-{
-  for (; n < ELFOBJ_PATH_MAX - 1; n++, name++) {
-    if (!lj_safeload_ok(pk, name, 1) || !*name) break;
-    path[n] = *name;
-  }
-  return n;
-}
-
 /* The path of the program, even if its file was deleted. */
 static size_t path_main(char *path)
 {
@@ -127,63 +110,45 @@ static size_t path_main(char *path)
 static size_t path_of(SafeLoad *pk, char *path, uintptr_t start, const char *name)
 {
   size_t n = 0;
+  char first[2] = { 0, 0 };
   if (start == (uintptr_t)getauxval(AT_SYSINFO_EHDR)) return path_is(path, "[vdso]");
-  if (!name || !lj_safeload_ok(pk, name, 1)) return path_is(path, "[unknown]");
-  if (!*name) return path_main(path);
-  if (*name != '/') {
+  if (!name || !lj_safeload_copy(pk, first, name, 1)) return path_is(path, "[unknown]");
+  if (!first[0]) return path_main(path);
+  if (first[0] != '/') {
     long len = syscall(SYS_getcwd, path, ELFOBJ_PATH_MAX - 2);
     if (len > 1) { /* With the zero. */
       n = (size_t)len - 1;
       if (n > 1) path[n++] = '/';
     }
-    if (lj_safeload_ok(pk, name, 2) && name[0] == '.' && name[1] == '/') name += 2;
+    if (lj_safeload_copy(pk, first, name, 2) && first[0] == '.' && first[1] == '/')
+      name += 2;
   }
-  return path_append(pk, path, n, name);
+  return n + string_copy(pk, path + n, name, ELFOBJ_PATH_MAX - n);
 }
 
 /* -- Descriptions ------------------------------------------------------------ */
 
-/* Find the build-id by the program headers of an object. name is the dynamic
-** linker's name for it.
-*/
-static void read_phdrs(SafeLoad *pk, ElfRecord *d, const ElfW(Phdr) * ph, int n,
-		       const char *name)
-{
-  const uint8_t *id = NULL;
-  uint32_t len = 0;
-  int i;
-  for (i = 0; i < n && i < PHDRS_MAX && !id; i++, ph++) {
-    if (!lj_safeload_ok(pk, ph, sizeof(*ph))) break;
-    if (ph->p_type == PT_NOTE)
-      id = lj_elfobj_buildid(pk, (const uint8_t *)(d->bias + ph->p_vaddr), ph->p_memsz,
-			     &len);
-  }
-  d->has_buildid = (id != NULL);
-  take_id(pk, &d->obj, id, len, name);
-}
-
 void lj_elfobj_found(SafeLoad *pk, ElfRecord *d, const struct dl_find_object *dl)
 {
-  const struct link_map *map = dl->dlfo_link_map;
-  const ElfW(Ehdr) *eh = (const ElfW(Ehdr) *)dl->dlfo_map_start;
-  const ElfW(Phdr) *ph = NULL;
-  const char *name;
-  int n = 0;
+  struct link_map map;
+  const void *ph;
+  const uint8_t *id = NULL;
+  const char *name = NULL;
+  uint32_t n = 0, len = 0;
   memset(&d->obj, 0, sizeof(d->obj));
   d->obj.start = (uintptr_t)dl->dlfo_map_start;
   d->obj.end = (uintptr_t)dl->dlfo_map_end;
-  d->obj.map = map;
+  d->obj.map = dl->dlfo_link_map;
   d->obj.eh_frame = dl->dlfo_eh_frame;
-  if (!lj_safeload_ok(pk, map, sizeof(*map))) map = NULL;
-  d->bias = map ? map->l_addr : d->obj.start;
-  /* The first segment begins with the headers of the file. */
-  if (lj_safeload_ok(pk, eh, sizeof(*eh)) && memcmp(eh->e_ident, ELFMAG, SELFMAG) == 0 &&
-      eh->e_phentsize == sizeof(*ph)) {
-    ph = (const ElfW(Phdr) *)(d->obj.start + eh->e_phoff);
-    n = eh->e_phnum;
+  d->bias = d->obj.start;
+  if (lj_safeload_copy(pk, &map, dl->dlfo_link_map, sizeof(map))) {
+    d->bias = map.l_addr;
+    name = map.l_name;
   }
-  name = map ? map->l_name : NULL;
-  read_phdrs(pk, d, ph, n, name);
+  /* The first segment begins with the headers of the file. */
+  ph = lj_elfnote_headers(pk, d->obj.start, &n);
+  if (ph) id = lj_elfnote_segments(pk, ph, n, d->bias, &len);
+  take_id(pk, d, id, len, name);
   d->pathlen = path_of(pk, d->path, d->obj.start, name);
 }
 
@@ -193,7 +158,7 @@ void lj_elfobj_none(ElfRecord *d, const ElfObj *o)
   d->obj.start = o->start;
   d->obj.end = o->end;
   d->bias = 0;
-  d->has_buildid = 0;
+  d->idlen = 0;
   d->pathlen = path_is(d->path, NO_OBJECT_PATH);
 }
 
@@ -223,6 +188,8 @@ int lj_elfobj_range(const struct dl_phdr_info *info, uintptr_t *start, uintptr_t
 void lj_elfobj_loaded(SafeLoad *pk, ElfRecord *d, const struct dl_phdr_info *info,
 		      const struct dl_find_object *dl)
 {
+  const uint8_t *id;
+  uint32_t len = 0;
   memset(&d->obj, 0, sizeof(d->obj));
   d->bias = info->dlpi_addr;
   lj_elfobj_range(info, &d->obj.start, &d->obj.end);
@@ -230,7 +197,8 @@ void lj_elfobj_loaded(SafeLoad *pk, ElfRecord *d, const struct dl_phdr_info *inf
     d->obj.map = dl->dlfo_link_map;
     d->obj.eh_frame = dl->dlfo_eh_frame;
   }
-  read_phdrs(pk, d, info->dlpi_phdr, info->dlpi_phnum, info->dlpi_name);
+  id = lj_elfnote_segments(pk, info->dlpi_phdr, info->dlpi_phnum, d->bias, &len);
+  take_id(pk, d, id, len, info->dlpi_name);
   d->obj.stays = stays(&d->obj, info->dlpi_name);
   d->pathlen = path_of(pk, d->path, d->obj.start, info->dlpi_name);
 }

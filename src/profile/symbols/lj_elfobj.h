@@ -2,18 +2,19 @@
 ** Loaded ELF objects: range, build-id, path, and whether one has replaced another.
 ** Context: handler, unless a function says otherwise.
 **
-** Reads the object in memory. All loads are checked, strings and tables bounded, and
-** nothing takes a lock.
+** Reads the object in memory. Another thread may unload it meanwhile, so that all loads go
+** through lj_safeload_copy. Strings and tables are bounded, and nothing takes a lock.
 */
 
 #ifndef _LJ_ELFOBJ_H
 #define _LJ_ELFOBJ_H
 
 #include "lj_def.h"
+#include "profile/base/lj_elfnote.h"
 #include "profile/base/lj_safeload.h"
 
-#define ELFOBJ_ID_MAX   64   /* Bytes that tell objects apart. */
-#define ELFOBJ_PATH_MAX 4096 /* Bytes of a path, with the zero. */
+#define ELFOBJ_ID_MAX   ELFNOTE_ID_MAX /* Bytes that tell objects apart. */
+#define ELFOBJ_PATH_MAX 4096           /* Bytes of a path, with the zero. */
 
 struct dl_find_object; /* Of <dlfcn.h>, */
 struct dl_phdr_info;   /* and <link.h>. */
@@ -34,16 +35,11 @@ typedef struct ElfObj {
 typedef struct ElfRecord {
   ElfObj obj;
   uintptr_t bias;
-  int has_buildid; /* obj.id is one. */
-  size_t pathlen;  /* Of path. */
-  char *path;      /* Room for ELFOBJ_PATH_MAX bytes; set by the caller. */
+  uint32_t idlen;            /* Bytes of id, 0: the object has no build-id. */
+  uint8_t id[ELFOBJ_ID_MAX]; /* Copy of the build-id. */
+  size_t pathlen;            /* Of path. */
+  char *path;                /* Room for ELFOBJ_PATH_MAX bytes; set by the caller. */
 } ElfRecord;
-
-/* Find the build-id in the notes of an object: returns its address and stores its
-** length, or returns NULL. pk checks the loads, NULL: none is needed.
-*/
-LJ_FUNC const uint8_t *lj_elfobj_buildid(SafeLoad *pk, const uint8_t *notes, size_t sz,
-					 uint32_t *len);
 
 /* Is a known object the one that the dynamic linker has there now? */
 LJ_FUNC int lj_elfobj_same(SafeLoad *pk, const ElfObj *o, const struct dl_find_object *dl);

@@ -159,9 +159,9 @@ static int image_fits(const Object *ob, const uint8_t *p, size_t sz)
     uint32_t n, m;
     if (ph->p_type != PT_NOTE || !notes || !image_has(sz, ph->p_offset, ph->p_filesz))
       continue;
-    loaded = lj_elfobj_buildid(NULL, (const uint8_t *)notes, ph->p_filesz, &n);
+    loaded = lj_elfnote_find(NULL, (const uint8_t *)notes, ph->p_filesz, &n);
     if (!loaded) continue;
-    id = lj_elfobj_buildid(NULL, p + ph->p_offset, ph->p_filesz, &m);
+    id = lj_elfnote_find(NULL, p + ph->p_offset, ph->p_filesz, &m);
     return id && n == m && memcmp(loaded, id, n) == 0;
   }
   return 1;

@@ -75,7 +75,7 @@ static void record_put(WBuf *wb, const void *def)
   lj_wbuf_uleb(wb, d->obj.start);
   lj_wbuf_uleb(wb, d->obj.end);
   lj_wbuf_uleb(wb, d->bias);
-  lj_wbuf_str(wb, (const char *)d->obj.id, d->has_buildid ? d->obj.idlen : 0);
+  lj_wbuf_str(wb, (const char *)d->id, d->idlen);
   lj_wbuf_str(wb, d->path, d->pathlen);
 }
 
@@ -104,6 +104,7 @@ static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
   int found;
   UNUSED(sz);
   if (!lj_elfobj_range(info, &start, &end)) return 0;
+  lj_safeload_reset(&lm->pk); /* It copies so many pages of each. */
   found = _dl_find_object((void *)start, &dl) == 0;
   have = find(lm, start);
   if (have && (have->obj.stays ||
@@ -118,7 +119,6 @@ static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
 void lj_loadmap_note(LoadMap *lm, const DefSink *to)
 {
   Note note = { lm, to };
-  lj_safeload_reset(&lm->pk);
   lm->sample++;
   dl_iterate_phdr(note_object, &note);
 }

@@ -77,6 +77,7 @@ local GROUPS = {
       HOST_SAVED = "saved register not readable",
       HOST_RETURN = "VM frame not readable",
       HOST_PARTIAL = "VM frame under construction not readable",
+      HOST_UNLOADED = "code of an unloaded library",
     },
   },
 }

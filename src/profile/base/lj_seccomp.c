@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "profile/clock/lj_seccomp.h"
+#include "profile/base/lj_seccomp.h"
 
 /* In the child. The program's handler of SIGSYS may run, because it may answer in place
 ** of the kernel; all other signals are blocked.
