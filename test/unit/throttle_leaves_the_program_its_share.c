@@ -1,0 +1,191 @@
+/*
+** The throttle on made-up times: it lets a fast clock tick as fast as it can, takes the
+** shortest mean time between ticks for what a sample takes, and then sets a period of
+** twice that. It leaves slow clocks alone. A long sample is followed by a rest.
+*/
+
+#include <string.h>
+
+#include "profile/session/lj_throttle.h"
+#include "check.h"
+
+#define US       ((uint64_t)1000)
+#define NCALLS   64
+#define PROBE_NS 1000
+#define LONG_NS  (1000 * US) /* Another thread runs in between. */
+
+static Throttle t;
+static Clock c;
+static uint64_t calls[NCALLS]; /* Periods that the throttle set. */
+static int ncalls;
+static uint64_t now;
+
+static void setperiod(Clock *clock, uint64_t ns)
+{
+  CHECK(clock == &c);
+  REQUIRE(ncalls < NCALLS);
+  calls[ncalls++] = ns;
+  clock->period_set = ns;
+}
+
+static const ClockOps settable = { .setperiod = setperiod };
+static const ClockOps fixed;
+
+static void begin(uint64_t period_ns, const ClockOps *ops)
+{
+  memset(&t, 0x55, sizeof(t));
+  memset(&c, 0, sizeof(c));
+  c.ops = ops;
+  c.spec.period = period_ns;
+  ncalls = 0;
+  now = 1000000 * US;
+  lj_throttle_begin(&t, period_ns);
+}
+
+/* A tick that is not left out. gap: since the last one began. */
+static uint64_t tick(uint64_t gap, uint64_t spent)
+{
+  now += gap;
+  CHECK(lj_throttle_enter(&t, now));
+  return lj_throttle_leave(&t, &c, now + spent, spent, c.spec.period);
+}
+
+/* Ticks until the throttle has measured. Each takes cycle, spent of it in the handler;
+** longer: bits of the gaps before which another thread runs. Returns the ticks left out.
+*/
+static uint64_t measure(uint64_t cycle, uint64_t spent, uint64_t longer)
+{
+  uint64_t left_out = 0;
+  int n;
+  for (n = 0; t.probes > 0; n++) {
+    REQUIRE(n < 64);
+    CHECK_EQ(left_out, 0);
+    left_out = tick(cycle + (longer >> n & 1 ? LONG_NS : 0), spent);
+    if (t.probes > 0) {
+      CHECK_EQ(ncalls, 1); /* Once, at the first tick. */
+      CHECK_EQ(calls[0], PROBE_NS);
+      CHECK_EQ(t.rest_until_ns, 0);
+    }
+  }
+  CHECK(n > 8);
+  CHECK_EQ(ncalls, 2);
+  return left_out;
+}
+
+static void period_is_twice_the_cycle(void)
+{
+  uint64_t asked;
+  for (asked = 10 * US; asked < 200 * US; asked += 13 * US) {
+    begin(asked, &settable);
+    CHECK_EQ(measure(250 * US, 200 * US, 0), 500 * US / asked - 1);
+    CHECK_EQ(t.signal_ns, 50 * US);
+    CHECK_EQ(c.period_set, 500 * US);
+  }
+  /* The asked period is kept where it is long enough: just so, and longer. */
+  begin(10 * US, &settable);
+  CHECK_EQ(measure(5 * US, 2 * US, 0), 0);
+  CHECK_EQ(calls[1], 0);
+  begin(10 * US, &settable);
+  CHECK_EQ(measure(4 * US, 2 * US, 0), 0);
+  CHECK_EQ(calls[1], 0);
+  begin(10 * US, &settable);
+  CHECK_EQ(measure(5 * US + 1, 2 * US, 0), 0);
+  CHECK_EQ(calls[1], 10 * US + 2);
+  /* A handler that takes all the time: signals take some. */
+  begin(10 * US, &settable);
+  measure(20 * US, 21 * US, 0);
+  CHECK_EQ(t.signal_ns, 1);
+  CHECK_EQ(c.period_set, 2 * (21 * US + 1));
+}
+
+/* The gap before the first tick does not count. Gap i > 0 lies in one of three windows. */
+static void windows(void)
+{
+  uint64_t whole = 0xff << 1;
+  int i;
+  for (i = 0; i < 25; i++) {
+    begin(10 * US, &settable);
+    measure(7 * US, 3 * US, (uint64_t)1 << i);
+    CHECK_EQ(c.period_set, 14 * US);
+  }
+  for (i = 0; i < 24; i += 8) { /* In two windows of three: one is enough. */
+    begin(10 * US, &settable);
+    measure(7 * US, 3 * US, ((uint64_t)0x1fffffe & ~(whole << i)));
+    CHECK_EQ(c.period_set, 14 * US);
+  }
+  /* In each of the three: the shortest mean, with one long gap in eight. */
+  begin(10 * US, &settable);
+  measure(7 * US, 3 * US, (uint64_t)3 << 1 | (uint64_t)1 << 9 | (uint64_t)3 << 17);
+  CHECK_EQ(c.period_set, 2 * (7 * US + LONG_NS / 8));
+}
+
+/* The handler's time is followed, small changes are not. */
+static void mean_is_followed(void)
+{
+  int i;
+  begin(10 * US, &settable);
+  measure(7 * US, 3 * US, 0);
+  for (i = 0; i < 100; i++) CHECK_EQ(tick(20 * US, 3 * US + (i & 1) * 300), 0);
+  CHECK_EQ(ncalls, 2);
+  for (i = 0; i < 100; i++) tick(20 * US, 9 * US);
+  /* The mean is near 9 us, and the period no more than an eighth away. */
+  CHECK(t.mean_ns > 8900 && t.mean_ns <= 9 * US);
+  CHECK(c.period_set >= 22 * US && c.period_set <= 26 * US);
+  CHECK(ncalls > 3 && ncalls < 12);
+  CHECK_EQ(tick(26 * US, 9 * US), 1);
+  for (i = 0; i < 200; i++) tick(26 * US, 100);
+  CHECK_EQ(c.period_set, 0); /* As asked for, again. */
+  /* The first samples took longer, with cold caches: they do not count. */
+  begin(10 * US, &settable);
+  for (i = 0; i < 4; i++) tick(90 * US, 80 * US);
+  while (t.probes > 0) tick(7 * US, 3 * US);
+  CHECK_EQ(c.period_set, 14 * US);
+}
+
+static void slow_clocks_are_left_alone(void)
+{
+  static const uint64_t period[] = { THROTTLE_BELOW_NS, 2 * THROTTLE_BELOW_NS, 10000 * US };
+  size_t i;
+  int n;
+  for (i = 0; i < sizeof(period) / sizeof(period[0]); i++) {
+    begin(period[i], &settable);
+    CHECK_EQ(t.probes, 0);
+    for (n = 0; n < 100; n++) CHECK_EQ(tick(period[i], period[i] / 3), 0);
+    CHECK_EQ(ncalls, 0);
+    CHECK_EQ(t.signal_ns, 0);
+  }
+  begin(THROTTLE_BELOW_NS - 1, &settable);
+  CHECK(t.probes > 0);
+  begin(0, &settable); /* Events only. */
+  CHECK_EQ(t.probes, 0);
+}
+
+/* A sample of more than half an interval is followed by a rest of its own length. */
+static void rest(const ClockOps *ops, uint64_t period)
+{
+  begin(period, ops);
+  tick(period, period / 2);
+  CHECK(lj_throttle_enter(&t, now + period / 2));
+  tick(period, period / 2 + 1);
+  now += period / 2 + 1; /* Its end. */
+  CHECK(!lj_throttle_enter(&t, now));
+  CHECK(!lj_throttle_enter(&t, now + period / 2));
+  CHECK(lj_throttle_enter(&t, now + period / 2 + 1));
+  tick(20 * period, 5 * period);
+  now += 5 * period;
+  CHECK(!lj_throttle_enter(&t, now + 5 * period - 1));
+  CHECK(lj_throttle_enter(&t, now + 5 * period));
+  CHECK_EQ(ncalls, 0);
+}
+
+int main(void)
+{
+  period_is_twice_the_cycle();
+  windows();
+  mean_is_followed();
+  slow_clocks_are_left_alone();
+  rest(&settable, 1000 * US);
+  rest(&fixed, 1000 * US);
+  rest(&fixed, 10 * US); /* A clock whose period cannot be set. */
+  return check_status();
+}
