@@ -93,6 +93,20 @@ int main(void)
 		"  t.list[i] = t.a\n"
 		"  put(u, i, t.b)\n"
 		"end\n");
+  /* The types of a and b change in turn: the copy fails, is taken back and repeated. */
+  traces_run(L, "local t, u, a, b = {}, {}, 1, 'x'\n"
+		"for i = 1, 300 do\n"
+		"  t.a = b\n"
+		"  t.c = i\n"
+		"  t.b = a\n"
+		"  a, b = b, a\n"
+		"end\n"
+		"for i = 1, 300 do\n"
+		"  a, b = b, a\n"
+		"  t.a = b\n"
+		"  u[i] = a\n"
+		"  t.b = a\n"
+		"end\n");
   for (no = 1; no < L2J(L)->sizetrace; no++) {
     GCtrace *T = traces_get(L, no);
     JitFind ta;

@@ -1,0 +1,71 @@
+/*
+** A sample that finds the queue full is lost, and the next one that is kept stands for
+** its time as well: the weights of the stream add up to the total at the last sample,
+** exactly.
+*/
+
+#include "hand_ticks.h"
+#include "stream_sums.h"
+
+#define LOST 5
+
+static StreamSums sums;
+static Sampler *sampler;
+static uint64_t weighed; /* Total at the last sample that was kept. */
+
+/* A sample after some CPU time. Returns whether the stream took it. */
+static int take(void)
+{
+  SampleEvent *ev = &sampler->event[0];
+  uint64_t lost = sampler->counters[SPF_COUNTER_LOST_QUEUE], taken = ev->taken;
+  uint64_t total = ev->total;
+  while (clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000 < sampler->begin_cpu_ns / 1000 + 2)
+    ;
+  sampler->throttle.rest_until_ns = 0;
+  hand_take(sampler);
+  CHECK(ev->total > total);
+  if (sampler->counters[SPF_COUNTER_LOST_QUEUE] != lost) {
+    CHECK_EQ(ev->taken, taken);
+    return 0;
+  }
+  CHECK_EQ(ev->taken, ev->total);
+  weighed = ev->total;
+  return 1;
+}
+
+static int fill_and_drain(lua_State *L)
+{
+  int i;
+  (void)L;
+  for (i = 0; take(); i++) REQUIRE(i < 100000);
+  for (i = 1; i < LOST; i++) CHECK(!take());
+  REQUIRE(lj_chunkqueue_claim(&sampler->queue));
+  lj_chunkqueue_drain(&sampler->queue);
+  lj_chunkqueue_release(&sampler->queue);
+  CHECK(take());
+  return 0;
+}
+
+int main(void)
+{
+  static Sink sink;
+  lua_State *L = session_vm();
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH,
+						    LUAM_SYSPROF_FLUSH_BUFFERS * 2048);
+  opt.clock = LUAM_SYSPROF_CLOCK_CPU;
+  opt.flush = LUAM_SYSPROF_FLUSH_VM;
+  sampler = hand_start(L, &opt);
+  lua_pushcfunction(L, fill_and_drain);
+  REQUIRE(lua_pcall(L, 0, 0, 0) == 0);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  sums_read(&sums, sink.bytes, sink.len);
+  CHECK(sums.fault == NULL);
+  CHECK(sums_all_ended(&sums));
+  CHECK_EQ(sums.s[0].counter[29], LOST);
+  CHECK_EQ(sums.s[0].weight[0], weighed);
+  printf("%llu samples of %llu us\n", (unsigned long long)sums.s[0].samples[0],
+	 (unsigned long long)weighed);
+  sink_free(&sink);
+  lua_close(L);
+  return check_status();
+}

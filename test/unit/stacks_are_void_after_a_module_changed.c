@@ -1,0 +1,72 @@
+/*
+** Another module at the addresses of a sample: a stack that was written before is other
+** code now, and is written again, behind the new module.
+*/
+
+#include "profile/stream/lj_stream.h"
+#include "check.h"
+#include "chunks.h"
+
+static Stream stream;
+static Symtab symtab;
+static uint64_t counters[SPF_COUNTER__MAX], now;
+static uint8_t buf[256 * 1024];
+
+static size_t writer(const void **data, size_t len, void *ctx)
+{
+  (void)data;
+  (void)ctx;
+  return len;
+}
+
+/* Take a sample at addr. Returns its definitions, first to last: m a module, s a stack. */
+static const char *sample(uintptr_t addr)
+{
+  static FrameList lua, host;
+  static char kinds[16];
+  const uint8_t *p = buf + stream.wb.pos;
+  int n = 0;
+  lj_framelist_reset(&lua);
+  lj_framelist_reset(&host);
+  lj_framelist_push(&host, frame_word(SPF_FRAME_HOST, addr));
+  lj_framelist_finish(&lua);
+  lj_framelist_finish(&host);
+  now += 1000;
+  CHECK(lj_stream_sample(&stream, 0, SPF_VMST_CFUNC, now, 1000, &lua, &host));
+  while (*p < SPF_SAMPLE) {
+    int is_stack = *p >= SPF_STACK;
+    uint64_t len = *p & SPF_STACK_LENGTH;
+    REQUIRE(n < 15 && p < buf + stream.wb.pos);
+    REQUIRE(is_stack || *p == SPF_MODULE);
+    kinds[n++] = is_stack ? 's' : 'm';
+    p++;
+    if (is_stack) CHECK(len < SPF_STACK_LENGTH);
+    else p += chunks_uleb(p, 10, &len);
+    p += len;
+  }
+  kinds[n] = '\0';
+  return kinds;
+}
+
+int main(void)
+{
+  const uintptr_t own = (uintptr_t)&main;
+  uintptr_t other;
+  LoadMap *lm = &symtab.loadmap;
+  uint32_t i;
+  lj_stream_init(&stream, &symtab, counters, 1, buf, sizeof(buf), writer, NULL, 0);
+  CHECK_EQ(lj_stream_begin(&stream), 0);
+  for (i = 0; i < lm->n && (lm->list[i].obj.stays || !lm->list[i].obj.map);) i++;
+  REQUIRE(i < lm->n);
+  other = lm->list[i].obj.start + 8;
+  CHECK(strcmp(sample(own), "s") == 0);
+  CHECK(strcmp(sample(own), "") == 0);
+  CHECK(strcmp(sample(other), "s") == 0);
+  CHECK(strcmp(sample(own), "") == 0);
+  lm->list[i].obj.idhash++; /* Another one was there. */
+  CHECK(strcmp(sample(other), "ms") == 0);
+  CHECK(strcmp(sample(other), "") == 0);
+  CHECK(strcmp(sample(own), "s") == 0); /* All of them. */
+  CHECK_EQ(lj_stream_end(&stream), 0);
+  return check_status();
+}

@@ -1,0 +1,56 @@
+/*
+** A writer that waits in the handler. Under the wall clock, which goes on meanwhile, a
+** rest of the same length follows. Under the CPU clock, which stands still, none does.
+*/
+
+#include "hand_ticks.h"
+
+#define WAIT_NS 50000000
+
+static Sampler *sampler;
+static int waits;
+
+/* Once the profile has begun. The time is the scene: what a slow disk would take. */
+static size_t waiting_writer(const void **data, size_t len, void *ctx)
+{
+  static const struct timespec wait = { 0, WAIT_NS };
+  size_t taken = sink_writer(data, len, ctx);
+  if (waits) REQUIRE(nanosleep(&wait, NULL) == 0);
+  return taken;
+}
+
+static void run(lua_State *L, int clock, int is_wall)
+{
+  static Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 2048);
+  uint64_t end_ns;
+  int writes, i;
+  opt.clock = (uint8_t)clock;
+  opt.flush = LUAM_SYSPROF_FLUSH_HANDLER;
+  CHECK_EQ(luaM_sysprof_set_writer(waiting_writer), PROFILE_SUCCESS);
+  sampler = hand_start(L, &opt);
+  CHECK_EQ(sampler->event[0].clock.spec.kind == CLOCK_WALL, is_wall);
+  sampler->event[0].clock.spec.period = WAIT_NS; /* An interval of as long. */
+  writes = sink.writes;
+  waits = 1;
+  for (i = 0; sink.writes == writes; i++) {
+    REQUIRE(i < 100000);
+    sampler->throttle.rest_until_ns = 0;
+    hand_take(sampler);
+  }
+  waits = 0;
+  end_ns = sampler->event[0].clock.begin_ns + WAIT_NS;
+  if (is_wall) CHECK(sampler->throttle.rest_until_ns >= end_ns + WAIT_NS);
+  else CHECK_EQ(sampler->throttle.rest_until_ns, 0);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  sink_free(&sink);
+}
+
+int main(void)
+{
+  lua_State *L = session_vm();
+  run(L, LUAM_SYSPROF_CLOCK_WALL, 1);
+  run(L, LUAM_SYSPROF_CLOCK_CPU, 0);
+  lua_close(L);
+  return check_status();
+}
