@@ -1,0 +1,259 @@
+----------------------------------------------------------------------------
+-- Mutation test of the profiler and the reader: see etc/mutate, which runs it.
+--
+--   luajit mutate.lua WORK SEED NUMBER SECONDS SLOWEST [FILE...]
+--
+-- WORK/tree is a copy of the tree, WORK/build its build folder. Only these change.
+----------------------------------------------------------------------------
+
+local work = arg[1]
+local seed, number, seconds, slowest = tonumber(arg[2]), tonumber(arg[3]), tonumber(arg[4]), tonumber(arg[5])
+local tree, build = work .. "/tree/", work .. "/build"
+
+-- Tests that matter for the files of a folder, as an expression of ctest.
+local TESTS = {
+  { "^tools/", "^tools/" },
+  { "^src/profile/api/", "^(lapi|capi)/" },
+  { "^src/profile/base/", "^unit/(safeload|hist|clock|wbuf|.*unloaded)|^capi/|^lapi/fork" },
+  { "^src/profile/clock/", "^unit/(clock|throttle)|^capi/|^lapi/(clocks|environment_signal)|^faults/clock" },
+  { "^src/profile/control/", "^lapi/(control|environment|fork)|^capi/(control|on_stop|foreign|fork)" },
+  { "^src/profile/format/", "^unit/(wbuf|uleb|stream|definition|chunkqueue|names)|^capi/(tiny|writer|stream)" },
+  { "^src/profile/host/", "^unit/(host|frames|compiled|builtins|refusal|damaged|safeload|trace_single)"
+    .. "|^stack/|^capi/(runs_on|vm_moves)" },
+  { "^src/profile/lua/", "^unit/(trace|lua_|damaged|frames|builtins|names|refusal"
+    .. "|sample|places|safe_points|host_stack_on)|^stack/" },
+  { "^src/profile/output/", "^lapi/|^unit/exchanged|^faults/"
+    .. "|^capi/(shared|one_file|all_threads|profile_into|is_traced|control)" },
+  { "^src/profile/session/", "^unit/(throttle|sample|safe_points|old|stream|lua_stack)|^capi/"
+    .. "|^lapi/(self|fork|exit|results|clocks)" },
+  { "^src/profile/stream/", "^unit/(stream|old|chunkqueue|definition)"
+    .. "|^capi/(compiled|counters|slow|stream|tiny|weights|writer|signal_storm)" },
+  { "^src/profile/symbols/", "^unit/(names|symbols|places|load_map|definition|compiled|damaged)"
+    .. "|^lapi/names|^stack/|^capi/(vm_moves|many_vms)" },
+}
+
+local function quote(s)
+  return "'" .. s:gsub("'", "'\\''") .. "'"
+end
+
+local function run(command)
+  local pipe = assert(io.popen(command .. " 2>&1; echo \"status $?\""))
+  local out = pipe:read("*a")
+  pipe:close()
+  return out:match("status (%d+)%s*$") == "0", out
+end
+
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+local function write(path, text)
+  local file = assert(io.open(path, "wb"))
+  assert(file:write(text) and file:close())
+end
+
+-- The text with spaces in place of comments, strings and the preprocessor's lines.
+local function code_of(text, is_lua)
+  local out, i = {}, 1
+  local function hide(to)
+    out[#out + 1] = text:sub(i, to):gsub("[^\n]", " ")
+    i = to + 1
+  end
+  while i <= #text do
+    local c = text:sub(i, i)
+    local long = is_lua and text:match("^%-?%-?%[(=*)%[", i)
+    if c == '"' or c == "'" then
+      local at = i + 1
+      while text:sub(at, at) ~= c do at = at + (text:sub(at, at) == "\\" and 2 or 1) end
+      hide(at)
+    elseif long then hide(select(2, text:find("]" .. long .. "]", i, true)) or #text)
+    elseif is_lua and text:find("^%-%-", i) then hide(text:find("\n", i, true) or #text)
+    elseif not is_lua and text:find("^/%*", i) then hide(select(2, text:find("*/", i, true)))
+    elseif not is_lua and c == "#" then
+      local to = text:find("\n", i, true)
+      while text:sub(to - 1, to - 1) == "\\" do to = text:find("\n", to + 1, true) end
+      hide(to)
+    else
+      out[#out + 1] = c
+      i = i + 1
+    end
+  end
+  return table.concat(out)
+end
+
+-- Kinds of changes: each calls add(first, last, replacement) for what it finds in the code
+-- of a line. What does not compile is dropped later.
+local COMPARE = { ["<"] = "<=", ["<="] = "<", [">"] = ">=", [">="] = ">", ["!="] = "==", ["~="] = "==" }
+local OTHER = { ["+"] = "-", ["-"] = "+", ["*"] = "+", ["/"] = "*", ["&"] = "|", ["|"] = "&", ["<<"] = ">>",
+  [">>"] = "<<", ["&&"] = "||", ["||"] = "&&", ["and"] = "or", ["or"] = "and", ["+="] = "-=", ["-="] = "+=" }
+local KINDS = {}
+
+function KINDS.comparison(line, is_lua, add)
+  for at, op, past in line:gmatch(" ()([<>=!~]+) ()") do
+    add(at, past - 2, op == "==" and (is_lua and "~=" or "!=") or COMPARE[op])
+  end
+end
+
+function KINDS.operator(line, _, add)
+  for at, op, past in line:gmatch(" ()([%+%-*/&|<>=a-z]+) ()") do add(at, past - 2, OTHER[op]) end
+end
+
+function KINDS.constant(line, _, add)
+  for at, value, past in line:gmatch("%f[%w_.]()(%d%w*)()%f[^%w_.]") do
+    add(at, past - 1, value == "0" and "1" or "(" .. value .. (math.random(2) == 1 and " + 1)" or " - 1)"))
+  end
+  for at, value, past in line:gmatch("%f[%w_]()(%l+)()%f[^%w_]") do
+    if value == "true" or value == "false" then add(at, past - 1, value == "true" and "false" or "true") end
+  end
+end
+
+function KINDS.condition(line, is_lua, add)
+  if is_lua then
+    for at, condition, past in line:gmatch("%f[%a]if ()(.-)() then") do
+      add(at, past - 1, "not (" .. condition .. ")")
+    end
+  end
+  for at, condition, past in line:gmatch("%f[%a]if ()(%b())()") do
+    if not is_lua then add(at, past - 1, "(!" .. condition .. ")") end
+  end
+end
+
+function KINDS.statement(line, is_lua, add)
+  local at = line:find("%S")
+  local stop = is_lua and "%s*$" or ";%s*$"
+  if line:find("^%s+[%w_.>%-%[%]*:]+ [|&+%-]?=[^=].*[^,{(]" .. stop) or line:find("^%s+[%w_.:]+%b()" .. stop)
+    or line:find("^%s+[%w_.>%-]+%+%+" .. stop) or line:find("^%s+break" .. stop) then
+    add(at, #line, is_lua and "" or ";")
+  end
+end
+
+-- All changes to a file, by kind.
+local function collect(path, changes)
+  local text, is_lua = read(tree .. path), path:find("%.lua$") ~= nil
+  local code, at, number_of = code_of(text, is_lua), 1, 0
+  for line in (code .. "\n"):gmatch("(.-)\n") do
+    local start = at
+    number_of = number_of + 1
+    for _, kind in ipairs(changes.kinds) do
+      KINDS[kind](line, is_lua, function(first, last, new)
+        if new == nil then return end
+        local list = changes[kind]
+        list[#list + 1] = { path = path, line = number_of, is_lua = is_lua, new = new,
+          first = start + first - 1, last = start + last - 1 }
+      end)
+    end
+    at = at + #line + 1
+  end
+end
+
+-- Seconds of the tests that matter for a file and pass unchanged, by name.
+local usable = {}
+local function tests_of(path)
+  local expression
+  for _, row in ipairs(TESTS) do
+    if path:find(row[1]) then expression = row[2] end
+  end
+  assert(expression, "etc/mutate.lua: TESTS has no row for " .. path)
+  if not usable[expression] then
+    local list = {}
+    local _, out = run("ctest --test-dir " .. quote(build) .. " --timeout " .. 2 * slowest
+      .. " -R " .. quote(expression))
+    for name, time in out:gmatch("Test +#%d+: (%S+) %.+ +Passed +([%d.]+) sec") do
+      if tonumber(time) <= slowest then list[name] = tonumber(time) end
+    end
+    usable[expression] = list
+  end
+  return usable[expression]
+end
+
+local function fails(name, time)
+  return not run(("ctest --test-dir %s --timeout %d -R '^%s$'"):format(quote(build), 10 * time + 10, name))
+end
+
+-- The test that finds the change: first those that found others in this file, then the
+-- quick ones. One that fails must do so twice. nil: none.
+local hits = {}
+local function found_by(path)
+  local list, tests = {}, tests_of(path)
+  local here = hits[path] or {}
+  hits[path] = here
+  for name in pairs(tests) do list[#list + 1] = name end
+  table.sort(list, function(a, b)
+    local ha, hb = here[a] or 0, here[b] or 0
+    if ha ~= hb then return ha > hb end
+    if tests[a] ~= tests[b] then return tests[a] < tests[b] end
+    return a < b
+  end)
+  for _, name in ipairs(list) do
+    if fails(name, tests[name]) and fails(name, tests[name]) then
+      here[name] = (here[name] or 0) + 1
+      return name
+    end
+  end
+end
+
+-- Build with a changed file. Returns whether its code is another one.
+local function build_changed(c, old, new)
+  if c.is_lua then
+    local before, after = assert(loadstring(old, "=")), loadstring(new, "=")
+    if not after or string.dump(before, true) == string.dump(after, true) then return false end
+    write(tree .. c.path, new)
+    return true
+  end
+  local object = build .. "/luajit/sysprof/" .. c.path:gsub("c$", "o")
+  local before = read(object)
+  write(tree .. c.path, new)
+  return run("cmake --build " .. quote(build)) and read(object) ~= before
+end
+
+local function short(text)
+  text = text:gsub("%s+", " ")
+  return #text > 50 and text:sub(1, 47) .. "..." or text
+end
+
+-- Make a change, test it, and take it back. Returns nil if it changes nothing.
+local function try(c)
+  local old = read(tree .. c.path)
+  tests_of(c.path)
+  local new = old:sub(1, c.first - 1) .. c.new .. old:sub(c.last + 1)
+  local changed = build_changed(c, old, new)
+  local name = changed and found_by(c.path)
+  write(tree .. c.path, old)
+  if not c.is_lua then assert(run("cmake --build " .. quote(build)), "the copy does not build again") end
+  if not changed then return nil end
+  io.write(("%s:%d\t%s -> %s\t%s\n"):format(c.path, c.line, short(old:sub(c.first, c.last)),
+    c.new:find("[^;]") and short(c.new) or "(dropped)", name or "NOT FOUND"))
+  io.flush()
+  return name ~= nil
+end
+
+math.randomseed(seed)
+local files = { unpack(arg, 6) }
+if #files == 0 then
+  local _, out = run("cd " .. quote(tree) .. " && find src/profile tools -name '*.c' -o -name '*.lua' | LC_ALL=C sort")
+  for path in out:gmatch("(%S+%.%a+)\n") do files[#files + 1] = path end
+end
+local changes = { kinds = { "comparison", "operator", "constant", "condition", "statement" } }
+for _, kind in ipairs(changes.kinds) do changes[kind] = {} end
+for _, path in ipairs(files) do collect(path, changes) end
+
+-- As many of each kind.
+local begin, made, found, empty = os.time(), 0, 0, 0
+while made < number and empty < #changes.kinds do
+  empty = 0
+  for _, kind in ipairs(changes.kinds) do
+    local result
+    local list = changes[kind]
+    while result == nil and #list > 0 and made < number and os.time() - begin < seconds do
+      result = try(table.remove(list, math.random(#list)))
+    end
+    if result == nil then empty = empty + 1 else made = made + 1 end
+    if result then found = found + 1 end
+  end
+end
+print(("%d changes, %d found, %d not found: %.1f %%"):format(made, found, made - found,
+  made > 0 and 100 * (made - found) / made or 0))
+os.exit(made > 0 and (made - found) * 20 <= made and 0 or 1)
