@@ -179,4 +179,12 @@ t.contains(data, '"\\u003cscript\\u003ealert(1)\\u003c/script\\u003e"',
 t.contains(page, "&lt;b&gt;key&lt;/b&gt;", "meta in the page")
 t.ok(not page:find("https?://"), "no address of a network in the page")
 
+-- -- Short texts -----------------------------------------------------------
+
+t.equal(text.short("abcd", 4), "abcd", "a text of the greatest length")
+t.equal(text.short("abcde", 4), "abcd...", "a text that is longer")
+t.equal(text.short("abc\xc3\xa4", 4), "abc...", "not in the middle of a letter")
+t.equal(text.excerpt("\n\n  abcd\n", 4), "abcd", "a line of the greatest length")
+t.equal(text.excerpt("abcd\nb", 4), "abcd...", "the first of two lines")
+
 t.finish()
