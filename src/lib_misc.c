@@ -28,6 +28,7 @@
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_report.h"
 #include "profile/api/lj_sysprof.h"
+#include "profile/output/lj_log.h"
 #include "profile/output/lj_streamfile.h"
 
 /* Registry key for the path of the last profile. */
@@ -110,7 +111,7 @@ static int push_start_error(lua_State *L, int status, int err)
 static int sysprof_start(lua_State *L)
 {
   static const SysprofCallbacks none;
-  SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, NULL, NULL };
+  SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, NULL, NULL, NULL };
   static char counters_ctx;
   struct luam_Sysprof_Options opt;
   StreamFileOptions fo;
@@ -125,7 +126,10 @@ static int sysprof_start(lua_State *L)
     opt.on_fork = counters_fork;
     opt.ctx = &counters_ctx;
   }
-  if (fo.told) file.unasked = lj_streamfile_unasked;
+  if (fo.told) {
+    file.unasked = lj_streamfile_unasked;
+    file.no_thread = lj_log_nothread;
+  }
   lj_options_errmsg()[0] = '\0';
   status = lj_sysprof_start(L, &opt, sf ? &file : &none);
   err = errno;

@@ -96,7 +96,8 @@ local SPECS = {
   { name = "signal", key = "signal", arg = "SIGNAL", convert = to_signal, help = {
     "the profiler's signal: SIGPROF, or SIGURG for perf events" } },
   { name = "flush", key = "flush", arg = "WHERE", choice = { "vm", "thread" }, help = {
-    "who writes the profile: vm (default) or thread" } },
+    "who writes the profile: thread (default), once a",
+    "second; vm: the program stays single-threaded" } },
   { name = "force", key = "force", help = {
     "let a profile overwrite a FILE that is not a profile" } },
   { name = "follow", key = "follow", help = {
@@ -227,7 +228,7 @@ local function start_options(opt, path)
 	   interval = opt.interval or not opt.hz and INTERVAL_MS or nil, hz = opt.hz,
 	   period = opt.period, threads = opt.all_threads and "all" or nil,
 	   signal = opt.signal, jitter = opt.jitter, fork = opt.fork,
-	   flush = opt.flush, force = opt.force, follow = opt.follow }
+	   flush = opt.flush or "thread", force = opt.force, follow = opt.follow }
 end
 
 -- Returns the list of options for luajit.

@@ -102,9 +102,11 @@ local n = 0
 for _ in io.popen("ls /proc/" .. ffi.C.getpid() .. "/task"):lines() do n = n + 1 end
 io.write(n)
 ]]
-local _, own = with("threads=own", TASKS)
+local _, own = with("flush=vm", TASKS)
+local _, default = with("threads=own", TASKS)
 local _, all = with("threads=all", TASKS)
 local _, writes = with("flush=thread", TASKS)
+t.equal(tonumber(default), tonumber(own) + 1, "by default a thread writes")
 t.equal(tonumber(writes), tonumber(own) + 1, "flush=thread: the thread that writes")
 t.equal(tonumber(all), tonumber(own) + 1, "threads=all: the thread that looks for others")
 

@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
 -- Runs a command under a seccomp filter that forbids perf_event_open, as the
--- default ones of containers do:
+-- default ones of containers do; with --no-threads one that forbids new threads:
 --
---   luajit guide_seccomp.lua COMMAND ARG...
+--   luajit guide_seccomp.lua [--no-threads] COMMAND ARG...
 --
 -- Status 125, if there can be no filter.
 ----------------------------------------------------------------------------
@@ -20,15 +20,35 @@ char *strerror(int err);
 local PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 local LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06	-- BPF, words and constants.
 local ALLOW, REFUSE = 0x7fff0000, 0x00050000		-- The latter with an errno.
-local PERF_EVENT_OPEN, EPERM = 298, 1			-- Of x86-64.
+local JUMP_IF_SET = 0x45
+local PERF_EVENT_OPEN, CLONE, CLONE3, EPERM, ENOSYS = 298, 56, 435, 1, 38	-- Of x86-64.
+local CLONE_THREAD, FIRST_ARG = 0x10000, 16
 
-local filter = ffi.new("struct sock_filter[4]", {
+local perf = {
   { LOAD, 0, 0, 0 },					-- The number of the call.
   { JUMP_IF_EQUAL, 0, 1, PERF_EVENT_OPEN },
   { RETURN, 0, 0, REFUSE + EPERM },
   { RETURN, 0, 0, ALLOW },
-})
-local program = ffi.new("struct sock_fprog[1]", { { 4, filter } })
+}
+-- The flags of clone3 are in memory, which no filter reads.
+local threads = {
+  { LOAD, 0, 0, 0 },
+  { JUMP_IF_EQUAL, 0, 1, CLONE3 },
+  { RETURN, 0, 0, REFUSE + ENOSYS },
+  { JUMP_IF_EQUAL, 0, 3, CLONE },
+  { LOAD, 0, 0, FIRST_ARG },
+  { JUMP_IF_SET, 0, 1, CLONE_THREAD },
+  { RETURN, 0, 0, REFUSE + EPERM },
+  { RETURN, 0, 0, ALLOW },
+}
+
+local list = perf
+if arg[1] == "--no-threads" then
+  list = threads
+  table.remove(arg, 1)
+end
+local filter = ffi.new("struct sock_filter[?]", #list, list)
+local program = ffi.new("struct sock_fprog[1]", { { #list, filter } })
 
 local function fail(what)
   io.stderr:write(what, ": ", ffi.string(ffi.C.strerror(ffi.errno())), "\n")

@@ -42,8 +42,9 @@ local function expected(cut)
   local start, size = at[whole + 1], at[whole + 2] - at[whole + 1]
   local have = cut - start
   if have == 0 then
-    return whole, ("offset %d: the stream ends here without an end record: it was " ..
-		   "cut, or is still being written"):format(start)
+    return whole, ("offset %d: the stream ends here without an end record: a " ..
+      "signal such as SIGKILL, SIGTERM or SIGPIPE ended the program, the file was cut, or " ..
+      "it is still being written"):format(start)
   elseif have < G.SPF_CHUNK_HEADER then
     return whole, ("offset %d: the file is cut or still being written, %d bytes " ..
       "into the header of a chunk, at least %d bytes are missing"):format(

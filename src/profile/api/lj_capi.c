@@ -109,7 +109,7 @@ static StreamFile *open_path(const char *path)
 /* Start with a file as the stream. */
 static int start_path(lua_State *L, struct luam_Sysprof_Options *opt, const char *path)
 {
-  SysprofCallbacks cb = { lj_streamfile_write, lj_streamfile_close, NULL, NULL };
+  SysprofCallbacks cb = { lj_streamfile_write, lj_streamfile_close, NULL, NULL, NULL };
   char *errmsg = lj_options_errmsg();
   StreamFile *sf = open_path(path);
   int status, err;

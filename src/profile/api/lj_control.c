@@ -108,7 +108,7 @@ static const char *run_start(Control *c, lua_State *L)
 {
   static const SysprofCallbacks none;
   static const SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, NULL,
-					 lj_streamfile_unasked };
+					 lj_streamfile_unasked, lj_log_nothread };
   struct luam_Sysprof_Options opt = c->opt;
   StreamFile *sf = NULL;
   char path[PATH_MAX];

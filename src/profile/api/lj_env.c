@@ -26,6 +26,7 @@
 
 #define ENV_NAME      LOG_NAME
 #define ENV_MODE      "C"                    /* Default mode, */
+#define ENV_FLUSH     "thread"               /* writer, */
 #define ENV_PATH      "sysprof.%p.%n.bin"    /* and file, */
 #define ENV_PATH_RUNS "sysprof.%p.%n.%r.bin" /* and if there may be several. */
 #define ENV_RUN       ".%r"                  /* At the end of others. */
@@ -215,6 +216,11 @@ static int options_read(lua_State *L, const char *value)
   if (lua_isnil(L, -1)) {
     lua_pushliteral(L, ENV_MODE);
     lua_setfield(L, OPTIONS, "mode");
+  }
+  lua_getfield(L, OPTIONS, "flush");
+  if (lua_isnil(L, -1)) {
+    lua_pushliteral(L, ENV_FLUSH);
+    lua_setfield(L, OPTIONS, "flush");
   }
   if (!table_valid(L))
     return say_value(value, (int)strlen(value), "has both hz and interval", "");

@@ -48,6 +48,20 @@ static void scan_threads(void)
   next_ns = begin_ns + SCAN_SHARE * (mono_ns() - begin_ns);
 }
 
+/* Chunks whose samples wait for a second because no tick came. */
+static void hand_over(void)
+{
+  static uint64_t next_ns;
+  uint64_t begin_ns = mono_ns();
+  Profile *p;
+  if (begin_ns < next_ns || pthread_mutex_trylock(&process_lock) != 0) return;
+  for (p = lj_registry_first(); p; p = p->next)
+    if (profile_isrunning(p) && p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD)
+      lj_vmprofile_handover(p);
+  pthread_mutex_unlock(&process_lock);
+  next_ns = begin_ns + SCAN_SHARE * (mono_ns() - begin_ns);
+}
+
 /* A queue for the background thread to write, claimed: its session stays until it is
 ** released. NULL if there is none.
 */
@@ -67,6 +81,7 @@ static ChunkQueue *queue_find(void)
 static void bgthread_work(int scan)
 {
   ChunkQueue *q;
+  if (scan) hand_over();
   while ((q = queue_find()) != NULL) {
     lj_chunkqueue_drain(q);
     lj_chunkqueue_release(q);
@@ -102,14 +117,28 @@ int lj_process_setthread(void)
 
 /* -- Start and stop ---------------------------------------------------------- */
 
+/* The background thread cannot be made. May the VM write in its place? In a child of
+** fork(), nobody hears that a start failed.
+*/
+static int vm_writes(Profile *p, int err)
+{
+  if (p->opt.threads != LUAM_SYSPROF_THREADS_OWN || !(p->opt.cb.no_thread || p->inherited))
+    return 0;
+  if (p->opt.cb.no_thread) p->opt.cb.no_thread(err);
+  p->opt.flush = LUAM_SYSPROF_FLUSH_VM;
+  return 1;
+}
+
 /* The background thread is there before the first tick. */
 int lj_process_start(Profile *p, char *errmsg)
 {
   int status = lj_vmprofile_open(p, errmsg), err = 0;
   if (status != PROFILE_SUCCESS) return status;
-  if (lj_vmprofile_needsthread(p) && (err = set_thread()) != 0)
+  if (lj_vmprofile_needsthread(p) && (err = set_thread()) != 0) {
     snprintf(errmsg, CLOCK_ERRMSG_MAX, "the profiler's thread cannot be made: %s",
 	     strerror(err));
+    if (vm_writes(p, err)) err = 0;
+  }
   if (err == 0) err = lj_vmprofile_begin(p, errmsg);
   if (err != 0) {
     lj_vmprofile_abandon(p);

@@ -81,3 +81,11 @@ void lj_log_cut(const char *path, pid_t child, int err)
   lj_say(": %s%s%s: %s; the profile is not whole", cut ? "..." : "", path + cut, number,
 	 strerror(err));
 }
+
+void lj_log_nothread(int err)
+{
+  static int said;
+  if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)) return;
+  lj_say(": the profiler's thread cannot be made: %s; the VM writes the profile",
+	 strerror(err));
+}

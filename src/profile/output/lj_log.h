@@ -29,4 +29,7 @@ LJ_FUNC void lj_say(const char *format, ...);
 */
 LJ_FUNC void lj_log_cut(const char *path, pid_t child, int err);
 
+/* Say once that the VM writes the profile, because the profiler's thread cannot be made. */
+LJ_FUNC void lj_log_nothread(int err);
+
 #endif

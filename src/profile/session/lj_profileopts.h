@@ -16,6 +16,8 @@ typedef struct SysprofCallbacks {
   luam_Sysprof_on_stop on_stop;
   luam_Sysprof_backtracer backtracer; /* NULL for the built-in one. */
   void (*unasked)(void *ctx);         /* Before an end that nobody asked for, or NULL. */
+  void (*no_thread)(int err);         /* The VM writes in place of a thread, or NULL: the
+				      ** start fails without the thread. */
 } SysprofCallbacks;
 
 typedef struct ProfileOptions {

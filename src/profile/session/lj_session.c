@@ -329,6 +329,8 @@ int lj_session_begin(Session *s, char *errmsg)
   if (s->sm.opt->mode != LUAM_SYSPROF_DEFAULT) {
     int err = describe(s);
     if (err) return err;
+    if (s->sm.opt->flush == LUAM_SYSPROF_FLUSH_THREAD)
+      s->sm.stream.age_us = STREAM_THREAD_US;
   }
   if (s->sm.reader.tid == lj_osthread_self())
     lj_osthread_stack(&s->sm.host.stack_lo, &s->sm.host.stack_hi);
@@ -395,6 +397,16 @@ int lj_session_resume(Session *s, char *errmsg)
   err = clocks_arm(s, errmsg);
   s->paused = (err != 0);
   return err;
+}
+
+/* A tick on its thread has the stream: that one hands the chunk over. */
+void lj_session_handover(Session *s)
+{
+  uint64_t time_us = (mono_ns() - s->sm.origin_ns) / 1000;
+  if (!sampler_isqueued(&s->sm) || !lj_stream_isoverdue(&s->sm.stream, time_us)) return;
+  if (__atomic_exchange_n(&s->sm.in_handler, 1, __ATOMIC_ACQUIRE)) return;
+  if (lj_stream_isoverdue(&s->sm.stream, time_us)) lj_stream_handover(&s->sm.stream);
+  __atomic_store_n(&s->sm.in_handler, 0, __ATOMIC_RELEASE);
 }
 
 int lj_session_move(Session *s, char *errmsg)

@@ -115,6 +115,9 @@ LJ_FUNC int lj_session_move(Session *s, char *errmsg);
 */
 LJ_FUNC void lj_session_look(Session *s);
 
+/* Hand over samples that wait for a second because no tick came. */
+LJ_FUNC void lj_session_handover(Session *s);
+
 /* Add what it has counted. */
 LJ_FUNC void lj_session_count(const Session *s, SessionTotals *t);
 

@@ -221,6 +221,12 @@ void lj_vmprofile_scan(Profile *p, int later)
   count_unsampled(p, scan.unsampled);
 }
 
+void lj_vmprofile_handover(const Profile *p)
+{
+  Session *s;
+  for (s = profile_first(p); s; s = session_next(s)) lj_session_handover(s);
+}
+
 ChunkQueue *lj_vmprofile_claim(const Profile *p)
 {
   Session *s;
@@ -234,7 +240,8 @@ ChunkQueue *lj_vmprofile_claim(const Profile *p)
 int lj_vmprofile_needsthread(const Profile *p)
 {
   return profile_isrunning(p) && (p->opt.threads == LUAM_SYSPROF_THREADS_ALL ||
-				  p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD);
+				  (p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD &&
+				   p->opt.mode != LUAM_SYSPROF_DEFAULT));
 }
 
 int lj_vmprofile_open(Profile *p, char *errmsg)

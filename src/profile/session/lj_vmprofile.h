@@ -90,6 +90,9 @@ LJ_FUNC int lj_vmprofile_move(Profile *p, char *errmsg);
 */
 LJ_FUNC void lj_vmprofile_scan(Profile *p, int later);
 
+/* Hand over chunks whose samples wait for a second because no tick came. */
+LJ_FUNC void lj_vmprofile_handover(const Profile *p);
+
 /* A queue with chunks to write, claimed: its session stays until it is released. NULL if
 ** there is none. Under the lock, or in a hook.
 */

@@ -100,7 +100,7 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid, uin
   s->counters = counters;
   s->tid = tid;
   s->session = session;
-  s->time_us = s->typical_us = 0;
+  s->time_us = s->typical_us = s->age_us = 0;
   s->full = 0;
   lj_stacktab_reset(&s->stacks);
   lj_wbuf_init(&s->wb, buf, cap, STREAM_RESERVE, writer, ctx);
@@ -278,7 +278,8 @@ static int is_waiting(const Stream *s)
 static uint64_t chunk_age(const Stream *s)
 {
   uint64_t age = s->chunk_us;
-  return age < STREAM_FIRST_US   ? STREAM_FIRST_US
+  return s->age_us               ? s->age_us
+	 : age < STREAM_FIRST_US ? STREAM_FIRST_US
 	 : age > STREAM_CHUNK_US ? STREAM_CHUNK_US
 				 : age;
 }
@@ -315,7 +316,9 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us, uint64_t
     if (lj_wbuf_commit(&s->wb)) {
       step_learn(s, (uint64_t)dt);
       s->time_us = s->event_us[event] = time_us;
-      s->in_chunk++;
+      /* An old chunk without samples is not due. */
+      if (s->in_chunk == 0 && s->age_us) s->chunk_us = time_us;
+      relaxed_set(&s->in_chunk, s->in_chunk + 1);
       if (time_us - s->chunk_us >= chunk_age(s) && !is_waiting(s)) chunk_flush(s);
       return 1;
     }
@@ -324,4 +327,17 @@ int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us, uint64_t
     if (tries == 0) chunk_flush(s);
   }
   return count_lost(s, SPF_COUNTER_LOST_BUFFER);
+}
+
+/* -- Background thread ------------------------------------------------------- */
+
+int lj_stream_isoverdue(const Stream *s, uint64_t time_us)
+{
+  return relaxed_get(&s->in_chunk) != 0 &&
+	 time_us >= relaxed_get(&s->chunk_us) + STREAM_OVERDUE_US;
+}
+
+void lj_stream_handover(Stream *s)
+{
+  if (lj_wbuf_isopen(&s->wb) && s->in_chunk != 0 && !is_waiting(s)) chunk_flush(s);
 }

@@ -19,6 +19,12 @@
 */
 #define STREAM_CHUNK_US 10000000
 #define STREAM_FIRST_US 1000000
+/* Where a background thread writes, a killed process loses at most one second, with the
+** thread's delay. The handler flushes a chunk when its first sample has this age; the
+** thread does it where no sample comes.
+*/
+#define STREAM_THREAD_US  850000
+#define STREAM_OVERDUE_US (STREAM_THREAD_US + 20000)
 /* Room for all counters at the end of a chunk. */
 #define STREAM_RESERVE 400
 /* Room for the modules of a sample, left free while the queue takes no chunk. */
@@ -33,7 +39,8 @@ typedef struct Stream {
   uint32_t tid;                      /* Thread of the samples. */
   uint32_t session;                  /* Number in the file. */
   uint32_t in_chunk;                 /* Samples in the current chunk. */
-  uint64_t chunk_us;                 /* Time of its beginning. */
+  uint64_t chunk_us;                 /* Time of its beginning, or of its first sample. */
+  uint64_t age_us;                   /* Age of a chunk to flush; 0: STREAM_CHUNK_US. */
   uint64_t time_us;                  /* Time of the last sample or context. */
   uint64_t event_us[SPF_EVENTS_MAX]; /* The same by event. */
   uint64_t typical_us;               /* Typical time between samples. */
@@ -70,6 +77,12 @@ LJ_FUNC void lj_stream_move(Stream *s, uint32_t tid);
 */
 LJ_FUNC int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
 			     uint64_t weight, const FrameList *lua, const FrameList *host);
+
+/* Has the current chunk samples that the handler should have flushed? Any thread. */
+LJ_FUNC int lj_stream_isoverdue(const Stream *s, uint64_t time_us);
+
+/* Flush the current chunk into the queue. Any thread, while no tick runs. */
+LJ_FUNC void lj_stream_handover(Stream *s);
 
 /* Append the load map, and flush. Returns 0, or the errno of a failed writer. VM thread. */
 LJ_FUNC int lj_stream_begin(Stream *s);

@@ -4,6 +4,7 @@
 -- The script runs in the luajit program, in a process of its own. A piece of Lua, which
 -- luajit runs before the script, starts the profiler. Then it removes a file, the note.
 -- If the profiler cannot start, it writes the reason into the note, and no script runs.
+-- Where the profiler's thread cannot be made, the VM writes the profile.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -26,8 +27,13 @@ char *strerror(int);
 -- Lua code that starts the profiler with a table of options and leaves the script's
 -- arg table as it is without us: n arguments of luajit are ours.
 local START = [[
-local ok, err
-if misc then ok, err = misc.sysprof.start{ %s } end
+local options, ok, err = { %s }
+if misc then ok, err = misc.sysprof.start(options) end
+if not ok and options.flush == "thread" and err and err:find("thread cannot be made", 1, true) then
+  options.flush = "vm"
+  ok = misc.sysprof.start(options)
+  if ok then io.stderr:write("luajit-sysprof: ", err, "; the VM writes the profile\n") end
+end
 if not ok then
   local note = io.open(%q, "wb")
   if note then note:write(err or "this luajit has no profiler") note:close() end

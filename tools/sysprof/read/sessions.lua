@@ -137,8 +137,9 @@ local function check_end(self, offset, cut)
   if #self.problems > 0 then
     self:problem(offset, "the end record" .. which .. " is missing")
   else
-    self:problem(offset, ("the stream ends here without an end record%s: it was " ..
-			  "cut, or is still being written"):format(which))
+    self:problem(offset, ("the stream ends here without an end record%s: a signal " ..
+      "such as SIGKILL, SIGTERM or SIGPIPE ended the program, the file was cut, or it is " ..
+      "still being written"):format(which))
   end
 end
 
