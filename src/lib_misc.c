@@ -221,6 +221,7 @@ static void set_selfreport(lua_State *L, const struct luam_Sysprof_SelfReport *r
   set_count(L, "overruns", r->overruns);
   set_count(L, "throttled", r->throttled);
   set_count(L, "unsampled", r->unsampled);
+  set_count(L, "uncopied", r->uncopied);
   lua_pushboolean(L, r->replaced != 0);
   lua_setfield(L, -2, "replaced");
   lua_createtable(L, 0, 4);

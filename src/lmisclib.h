@@ -169,6 +169,8 @@ struct luam_Sysprof_SelfReport {
   uint64_t signal_mean_ns;  /* Time of interrupt and signal per sample. 0: not
 			   ** measured, since no clock exceeds 5,000 samples per
 			   ** second. */
+  uint64_t uncopied;        /* Pages that another thread may unmap, and that the handler
+			** reads in place, since the kernel refuses to copy them. */
 };
 
 /* -- Callbacks -------------------------------------------------------------- */

@@ -13,5 +13,6 @@ faults.all {
     { "wall", "threads", "fork" } },
   { { "sysconf", "nanosleep" }, { "EINTR" }, { "wall", "threads" } },
   { { "rt_sigprocmask" }, { "EFAULT" }, { "wall", "task", "threads" } },
+  { { "process_vm_readv" }, { "EFAULT", "EPERM", "ENOSYS" }, { "wall", "task", "threads" } },
   { { "_dl_find_object" }, { "ENOENT" }, { "wall", "task", "threads" } },
 }

@@ -11,7 +11,7 @@ local function check(what)
   local r = sysprof.report()
   for field, kind in pairs({ samples = "number", vmstate = "table", clock = "string",
       asked_hz = "number", hz = "number", cpu_s = "number", wall_s = "number",
-      sessions = "number", overruns = "number", throttled = "number",
+      sessions = "number", overruns = "number", throttled = "number", uncopied = "number",
       replaced = "boolean", lost = "table", broken = "table", handler = "table" }) do
     t.equal(type(r[field]), kind, what .. ": " .. field)
   end

@@ -311,6 +311,7 @@ long fault_syscall(long nr, ...)
 		     : nr == SYS_tgkill            ? "tgkill"
 		     : nr == SYS_rt_tgsigqueueinfo ? "rt_tgsigqueueinfo"
 		     : nr == SYS_rt_sigprocmask    ? "rt_sigprocmask"
+		     : nr == SYS_process_vm_readv  ? "process_vm_readv"
 						   : "another";
   int err = fault_now(name), i;
   va_list args;

@@ -9,20 +9,16 @@
 #endif
 #include <errno.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "lj_arch.h"
 #include "profile/base/lj_safeload.h"
 #include "check.h"
+#include "forbid.h"
 
 #define PAGE    4096
 #define ENOUGH  2000 /* Reads that succeed, and that fail. */
@@ -135,20 +131,6 @@ static void test_copies(void)
 
 /* -- Where the copies are refused --------------------------------------------- */
 
-/* Install a filter that answers process_vm_readv. */
-static int install(uint32_t answer)
-{
-  struct sock_filter code[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-    BPF_STMT(BPF_RET | BPF_K, answer),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	 prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
-}
-
 static void look_refused(void)
 {
   uintptr_t w = 0;
@@ -175,7 +157,7 @@ static void test_refused(uint32_t answer, int late)
     map_middle();
     munmap(page + 2 * PAGE, PAGE);
     if (late) lj_safeload_warmup();
-    if (!install(answer)) _exit(77);
+    if (!forbid_call(SYS_process_vm_readv, answer)) _exit(77);
     if (!late) lj_safeload_warmup();
     look_refused();
     if (late) lj_safeload_warmup();

@@ -82,4 +82,5 @@ void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
   r->sessions = t.sessions;
   r->replaced = (uint32_t)t.replaced;
   r->unsampled = (uint32_t)n[SPF_COUNTER_UNSAMPLED];
+  r->uncopied = n[SPF_COUNTER_UNCOPIED];
 }

@@ -288,6 +288,7 @@
 #define SPF_REFUSED__MAX          51
 
 /* Counters. Ids 0..9 count samples by SPF_VMST_*, the lost ones included. */
+#define SPF_COUNTER_UNCOPIED       15 /* Pages read in place, see lj_safeload.h. */
 #define SPF_COUNTER_LOST_BUFFER    16 /* Lost: no room in the buffer. */
 #define SPF_COUNTER_LOST_WRITER    17 /* Lost: the writer failed. */
 #define SPF_COUNTER_LOST_NESTED    18 /* Lost: handler was running. */

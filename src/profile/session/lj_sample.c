@@ -242,6 +242,8 @@ static void take(Sampler *s, SampleEvent *ev, ucontext_t *uc, uint64_t now_ns)
   int reads;
   totals(s, ev, now_ns);
   reads = walk_both(s, uc);
+  if (LJ_UNLIKELY(s->peek.uncopied))
+    relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
   relaxed_add(&ev->samples, 1);
   relaxed_add(&s->counters[s->state], 1);
   if (s->lua.broken >= 0) {

@@ -221,6 +221,9 @@ function selfreport.lines(profile)
       number(c[G.SPF_COUNTER_OVERRUNS]))
   add("throttled ticks", c[G.SPF_COUNTER_THROTTLED] and
       number(c[G.SPF_COUNTER_THROTTLED]))
+  add("pages read uncopied", (c[G.SPF_COUNTER_UNCOPIED] or 0) > 0 and
+      number(c[G.SPF_COUNTER_UNCOPIED]) .. ", the kernel or a seccomp filter refuses" ..
+      " process_vm_readv")
   add("threads not sampled", c[G.SPF_COUNTER_UNSAMPLED] and
       number(c[G.SPF_COUNTER_UNSAMPLED]))
   add("handler", handler(profile, all_events))
