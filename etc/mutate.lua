@@ -169,28 +169,36 @@ local function tests_of(path)
   return usable[expression]
 end
 
-local function fails(name, time)
-  return not run(("ctest --test-dir %s --timeout %d -R '^%s$'"):format(quote(build), 10 * time + 10, name))
+-- Run some tests, up to the first that fails. Returns its name, nil if none does.
+local function first_failure(names, longest)
+  if #names == 0 then return nil end
+  local _, out = run(("ctest --test-dir %s --stop-on-failure --timeout %d -R %s"):format(quote(build),
+    10 * longest + 10, quote("^(" .. table.concat(names, "|") .. ")$")))
+  return out:match("Test +#%d+: (%S+) %.+[^\n*]*%*%*%*[^S]")
 end
 
--- The test that finds the change: first those that found others in this file, then the
--- quick ones. One that fails must do so twice. nil: none.
+-- The test that finds the change: of those that found others in this file, of those that
+-- take a second at most, or of the rest. It must fail twice. nil: none.
 local hits = {}
 local function found_by(path)
-  local list, tests = {}, tests_of(path)
-  local here = hits[path] or {}
-  hits[path] = here
-  for name in pairs(tests) do list[#list + 1] = name end
-  table.sort(list, function(a, b)
-    local ha, hb = here[a] or 0, here[b] or 0
-    if ha ~= hb then return ha > hb end
-    if tests[a] ~= tests[b] then return tests[a] < tests[b] end
-    return a < b
-  end)
-  for _, name in ipairs(list) do
-    if fails(name, tests[name]) and fails(name, tests[name]) then
-      here[name] = (here[name] or 0) + 1
-      return name
+  local stages = { {}, {}, {} }
+  local tests = tests_of(path)
+  hits[path] = hits[path] or {}
+  for name, time in pairs(tests) do
+    local stage = stages[hits[path][name] and 1 or time <= 1 and 2 or 3]
+    stage[#stage + 1] = name
+  end
+  for _, names in ipairs(stages) do
+    while #names > 0 do
+      local name = first_failure(names, slowest)
+      if not name then break end
+      if first_failure({ name }, tests[name]) then
+        hits[path][name] = true
+        return name
+      end
+      for i = #names, 1, -1 do
+        if names[i] == name then table.remove(names, i) end
+      end
     end
   end
 end
