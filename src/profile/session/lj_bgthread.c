@@ -1,5 +1,6 @@
 /*
-** The helper thread.
+** Background thread: sleep, wake-up, start and end.
+** Context: the thread itself | wake: any thread and handler | the rest: under the lock.
 */
 
 #define lj_bgthread_c
@@ -27,11 +28,11 @@ static struct {
   pthread_t thread;
   void (*work)(int look);
   sem_t begun;
-  uint32_t word; /* 1: it was woken. */
-  int end;       /* It is to end. */
+  uint32_t word; /* 1: somebody woke the thread. */
+  int end;       /* 1: the thread must end. */
 } helper;
 
-/* Sleeps unless the word is set, see futex(2); not longer. */
+/* Sleep at most ns while the word is 0, see futex(2). */
 static void word_wait(uint64_t ns)
 {
   struct timespec ts;
@@ -40,7 +41,7 @@ static void word_wait(uint64_t ns)
   syscall(SYS_futex, &helper.word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
 }
 
-/* The system call is only made if the helper may sleep. */
+/* Makes the system call only if the thread may be asleep. */
 void lj_bgthread_wake(void)
 {
   if (__atomic_exchange_n(&helper.word, 1, __ATOMIC_RELEASE) == 0)

@@ -1,9 +1,8 @@
 /*
-** The helper: a thread of ours that looks at what handlers do not, and writes what
-** they have filled.
+** Background thread: scans threads, polls control files, writes full chunks.
+** Context: begin, end, forget: under the lock | wake: handler and any thread.
 **
-** It blocks all signals, and there is one only while something needs it. Runs outside
-** of the handler, but for wake; begin, end and forget under the lock of lj_registry.h.
+** The thread blocks all signals. It exists only while a profile or a control file needs it.
 */
 
 #ifndef _LJ_BGTHREAD_H
@@ -11,24 +10,24 @@
 
 #include "lj_def.h"
 
-/* Milliseconds between two looks. */
+/* Milliseconds from one scan to the next. */
 #define BGTHREAD_LOOK_MS 50
 
-/* Have work called by the helper each BGTHREAD_LOOK_MS, with look set, and whenever
-** it is woken; it is made unless it is there. work must not wait for a lock that is
-** held during end. Returns 0 or an errno.
+/* Start the thread, unless it runs. It calls work every BGTHREAD_LOOK_MS with look set, and
+** after each wake-up. work must not wait for a lock that the caller of end holds. Returns 0
+** or an errno.
 */
 LJ_FUNC int lj_bgthread_begin(void (*work)(int look));
 
-/* Have it called soon. Async-signal-safe: one system call that does not wait, and
-** none before it has been called again.
+/* Make the thread call work soon. Async-signal-safe: makes at most one system call, which
+** does not wait. Further calls make none until the thread has woken up.
 */
 LJ_FUNC void lj_bgthread_wake(void);
 
-/* End the helper: it has ended when this returns. */
+/* End the thread. It has ended when this returns. */
 LJ_FUNC void lj_bgthread_end(void);
 
-/* In a child of fork(): there is no helper here. */
+/* In a child of fork(): forget the parent's thread. */
 LJ_FUNC void lj_bgthread_forget(void);
 
 #endif

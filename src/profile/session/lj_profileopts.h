@@ -1,6 +1,6 @@
 /*
-** Options of a profile: what a start asks for.
-** Context: set before the start; any thread and the handler read it.
+** Options of a profile: clocks, mode, callbacks, buffer.
+** Context: written before the start | read by any thread and the handler.
 */
 
 #ifndef _LJ_PROFILEOPTS_H
@@ -10,14 +10,15 @@
 #include "profile/clock/lj_clockspec.h"
 #include "profile/format/lj_sysprof_format.h"
 
-/* What a profile calls; the C API's setters fill one of these. */
+/* Callbacks of a profile. The setters of the C API fill in one of these. */
 typedef struct SysprofCallbacks {
   luam_Sysprof_writer writer;
   luam_Sysprof_on_stop on_stop;
   luam_Sysprof_backtracer backtracer; /* NULL for the built-in one. */
-  void (*unasked)(void *ctx);         /* Before an end that nobody asked for, or NULL. */
-  void (*no_thread)(int err);         /* The VM writes in place of a thread, or NULL: the
-				      ** start fails without the thread. */
+  void (*unasked)(void *ctx);         /* Called before the VM or process ends, or NULL. */
+  void (*no_thread)(int err);         /* Called if the background thread does not start
+				      ** and the VM thread writes instead. If NULL,
+				      ** the start fails. */
 } SysprofCallbacks;
 
 typedef struct ProfileOptions {
@@ -26,13 +27,13 @@ typedef struct ProfileOptions {
   int flush;   /* LUAM_SYSPROF_FLUSH_*, with a stream. */
   int signo;   /* Signal of the clocks. */
   SysprofCallbacks cb;
-  void *ctx;    /* For the callbacks. */
-  uint8_t *buf; /* Buffer of the first session, */
-  size_t len;   /* and its size, as of all others. */
+  void *ctx;    /* Argument of the callbacks. */
+  uint8_t *buf; /* Buffer of the first session. */
+  size_t len;   /* Size of the buffer of each session. */
   luam_Sysprof_on_fork on_fork;
   uint32_t number; /* Number of the first session in the file. */
   uint64_t interval_ns;
-  int nspec; /* Events. */
+  int nspec; /* Number of events. */
   ClockSpec spec[SPF_EVENTS_MAX];
 } ProfileOptions;
 

@@ -1,5 +1,6 @@
 /*
-** Registry of profiles.
+** Registry of profiles: list, lookup by VM, latest totals.
+** Context: under the lock of lj_process.h | lj_registry_of: any thread.
 */
 
 #define lj_registry_c
@@ -13,9 +14,9 @@
 #include "lj_dispatch.h"
 #include "profile/session/lj_registry.h"
 
-static Profile *profiles;           /* Of all VMs that had one. */
-static Profile *latest;             /* Started last, NULL if its VM is gone: */
-static ProfileTotals latest_totals; /* this is what it had counted. */
+static Profile *profiles;           /* Profiles of all VMs, a list. */
+static Profile *latest;             /* Profile started last, NULL if its VM is closed. */
+static ProfileTotals latest_totals; /* Totals of the profile started last, if closed. */
 
 Profile *lj_registry_first(void)
 {

@@ -1,14 +1,15 @@
 /*
-** Safe points.
+** Safe points: the hook in the dispatch table.
+** Context: request: handler | keep, reached: VM thread.
 **
-** LuaJIT's profiler sets its hook in the handler, in the mask of hooks and by
-** lj_dispatch_update. If the handler interrupts that very function, or a change of the
-** mask, the modes and the table that they stand for may differ afterwards, and stay
-** so: hooks of the program are lost. And while the mask has it, an exit of a trace is
-** not counted and not told of. Here the handler puts the hook into the table of
-** bytecodes, which is all that the interpreter looks at. An update that it interrupts,
-** or that comes before the next bytecode, writes the table as it would be without, and
-** then puts the hook there again. At the safe point all of the table is written anew.
+** LuaJIT's profiler sets its hook in the handler, by the mask of hooks and by
+** lj_dispatch_update. If the handler interrupts that function or a change of the mask,
+** modes and table may differ from then on, and the program loses its hooks. While the mask
+** has the hook, LuaJIT neither counts nor reports exits of traces.
+**
+** This handler writes the hook into the dispatch table only, which is all that the
+** interpreter reads. lj_dispatch_update may overwrite the hook, so lj_safepoint_keep writes
+** it again after each update. The safe point rewrites the whole table.
 */
 
 #define lj_safepoint_c
@@ -25,12 +26,12 @@
 #error "sysprof needs the hook of LuaJIT's profiler: build without LUAJIT_DISABLE_PROFILE"
 #endif
 
-/* A mode of which lj_dispatch_update changes every part. That the compiler has been
-** on in it keeps the counters of hot code as they are.
+/* A mode that differs from every real one, so that lj_dispatch_update rewrites all parts.
+** It has the bit of the compiler, so that the update keeps the counters of hot code.
 */
 #define MODE_ALL 0xff
 
-/* Writes the table of bytecodes anew. LuaJIT's profiler holds its lock, if it has one. */
+/* Rewrite the dispatch table. If LuaJIT's profiler has a lock, the caller holds it. */
 static void update_table(global_State *g)
 {
 #if LUAJIT_UPDATE_NOLOCK
@@ -63,7 +64,7 @@ int lj_safepoint_reached(global_State *g, int *what)
   uint32_t *wanted = &G2GG(g)->safepoint;
   int hooked = (g->hookmask & HOOK_PROFILE) != 0;
   *what = 0;
-  do { /* Again, if a handler interrupts this. */
+  do { /* Repeat if a handler asks again meanwhile. */
     *what |= (int)__atomic_exchange_n(wanted, 0, __ATOMIC_RELAXED);
     if (!hooked) {
       g->dispatchmode = MODE_ALL;

@@ -1,11 +1,11 @@
 /*
-** Safe points: have the interpreter call us outside of the signal handler.
+** Safe points: the interpreter calls us before its next bytecode.
+** Context: request: handler, on the VM thread | keep, reached: VM thread.
 **
-** A handler may neither wait for a disk nor change what the VM uses. It asks for a
-** safe point, and the VM comes by before its next bytecode, on its own thread. The
-** means is the hook of LuaJIT's own profiler, which costs nothing until it is asked
-** for. Compiled code has no such point: one that is asked for there comes when it is
-** left, and one that is asked for in C code when Lua runs again.
+** A handler must not wait for a disk or change data of the VM. It asks for a safe point
+** instead, and the VM thread reaches that before its next bytecode. The request uses the
+** hook of LuaJIT's own profiler, which costs nothing until then. Compiled code and C code
+** have no safe points: the VM reaches the next one when the interpreter runs again.
 */
 
 #ifndef _LJ_SAFEPOINT_H
@@ -13,22 +13,22 @@
 
 #include "lj_obj.h"
 
-/* What there is to do; bits. */
-#define SAFEPOINT_FLUSH   1 /* Buffers wait to be written. */
-#define SAFEPOINT_CONTROL 2 /* A start, stop or dump was asked for. */
+/* Work for the safe point, a bit mask. */
+#define SAFEPOINT_FLUSH   1 /* Write the chunks that wait. */
+#define SAFEPOINT_CONTROL 2 /* Serve a start, stop or dump. */
 
 /* Ask for a safe point of a VM. Only on the thread that runs it, or while none does.
 ** Async-signal-safe.
 */
 LJ_FUNC void lj_safepoint_request(global_State *g, int what);
 
-/* LuaJIT has written its dispatch table anew: put the hook in it again if a safe point is
-** asked for.
+/* Write the hook into the dispatch table again if a request is pending, after LuaJIT has
+** rewritten the table.
 */
 LJ_FUNC void lj_safepoint_keep(global_State *g);
 
-/* The VM is at a safe point. what gets what was asked for. Returns 1 if the hook was set
-** for that alone, so that jit.profile has nothing to do.
+/* The VM is at a safe point. Sets what to the requested work. Returns 1 if only a request
+** set the hook, so that jit.profile has nothing to do.
 */
 LJ_FUNC int lj_safepoint_reached(global_State *g, int *what);
 

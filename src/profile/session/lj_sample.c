@@ -1,5 +1,6 @@
 /*
-** Sampler: the sample that a tick takes.
+** Sampler: takes a sample at each tick.
+** Context: handler, on the sampled thread.
 */
 
 #define lj_sample_c
@@ -18,7 +19,7 @@
 #include "profile/session/lj_safepoint.h"
 #include "profile/session/lj_sample.h"
 
-/* Longer than nearly all samples. */
+/* Real time that nearly all samples stay below. */
 #define SAMPLE_LONG_NS 20000
 
 /* -- Custom backtracer ------------------------------------------------------- */
@@ -26,8 +27,8 @@
 /* The sampler whose backtracer runs on this thread. */
 static __thread Sampler *backtraced __attribute__((tls_model("initial-exec")));
 
-/* Takes one frame. FrameList of the handler end at the interrupted address; if
-** they do not, the backtracer has its own idea of where to start.
+/* Take one frame from the backtracer. The handler's own frames end at the interrupted
+** address, so that address empties the list. A backtracer may also start elsewhere.
 */
 static void *backtrace_frame(int frame_no, void *addr)
 {
@@ -37,7 +38,7 @@ static void *backtrace_frame(int frame_no, void *addr)
   if (frame_no < 1 || !addr) return NULL;
   if (pc == s->leaf_pc && s->leaf_pc != 0) {
     lj_framelist_reset(fr);
-    s->leaf_pc = 0; /* Only the first one. */
+    s->leaf_pc = 0; /* The address may come again in a recursion. */
   } else if (fr->n > 0) {
     pc--; /* A return address. */
   }
@@ -58,7 +59,7 @@ static void backtrace(Sampler *s, const ucontext_t *uc)
 
 /* -- Which thread runs the VM ------------------------------------------------ */
 
-/* Innermost C frame of the coroutine that ran last, 0 if none is entered. */
+/* Return the innermost C frame of the coroutine that ran last, 0 if it has none. */
 static uintptr_t vm_head(Sampler *s, lua_State **L)
 {
   uintptr_t cur_L = (uintptr_t)relaxed_get(&s->gate->g->cur_L.gcptr64);
@@ -68,13 +69,13 @@ static uintptr_t vm_head(Sampler *s, lua_State **L)
   return (uintptr_t)cframe_raw((*L)->cframe);
 }
 
-/* Does the interrupted thread run the VM? Its host stack has been walked.
+/* Does the interrupted thread run the VM? Needs the walked host stack.
 **
-** It does if it is in the VM's own code, or if the VM's innermost C frame is on its
-** stack. Hosts that switch C stacks, or coroutines without a resume, leave another
-** one as the innermost: while the VM was seen on one thread only, any frame of it
-** will do there. Otherwise a thread with frames of the VM waits for it in C code.
-** Host code on the VM's thread may call its API, for what no frame is needed.
+** The thread runs the VM if it is in the VM's own code, or if the VM's innermost C frame is
+** on its stack. Hosts that switch C stacks, or coroutines without a resume, leave another C
+** frame as the innermost one. So while the VM has run on one thread only, any C frame of
+** the VM on that stack is enough. Another thread with frames of the VM waits for the VM in
+** C code. Host code on the VM thread may call the API without any frame of the VM.
 */
 static int vm_runs(Sampler *s)
 {
@@ -117,7 +118,7 @@ static int vm_state(const Sampler *s)
   }
 }
 
-/* refused: SPF_REFUSED_* of the reason. */
+/* Mark the Lua stack as broken. reason: SPF_BROKEN_*. refused: SPF_REFUSED_*. */
 static void lua_broken(Sampler *s, int reason, int refused)
 {
   s->lua.broken = reason;
@@ -126,7 +127,7 @@ static void lua_broken(Sampler *s, int reason, int refused)
   lj_framelist_push(&s->lua_frames, frame_word(SPF_FRAME_BROKEN, reason));
 }
 
-/* Both sides know the boundaries between C and Lua: compare. */
+/* Compare the number of boundaries between C and Lua, which both stacks know. */
 static void compare_sides(Sampler *s)
 {
   uint32_t nvm = s->host.nvm, nbounds = s->lua.nbounds;
@@ -143,7 +144,7 @@ static void compare_sides(Sampler *s)
   }
 }
 
-/* The Lua side of a thread that runs the VM. */
+/* Walk the Lua stack of a thread that runs the VM. */
 static void walk_lua(Sampler *s, ucontext_t *uc)
 {
   lua_State *moving = s->gate->moving;
@@ -159,9 +160,9 @@ static void walk_lua(Sampler *s, ucontext_t *uc)
 						 : SPF_REFUSED_MOVE_NO_COPY);
 }
 
-/* The Lua side of one that does not: there is none. VM frames on its host stack
-** are those of calls that wait for the VM, whose Lua frames cannot be read. Of
-** the only thread that is sampled it is counted.
+/* Record an empty Lua stack for a thread that does not run the VM. VM frames on its host
+** stack belong to calls that wait for the VM. Nobody can read their Lua frames, so the
+** sample counts as broken. With THREADS_OWN every such sample counts as broken.
 */
 static void walk_nolua(Sampler *s)
 {
@@ -176,7 +177,9 @@ static void walk_nolua(Sampler *s)
 				    : SPF_REFUSED_VM_WAITED);
 }
 
-/* Walk both stacks. Returns whether the VM is being read: then the caller ends that. */
+/* Walk both stacks. Returns 1 if the sampler is still a reader of the VM: then the caller
+** ends the reading.
+*/
 static int walk_both(Sampler *s, ucontext_t *uc)
 {
   VmGate *gate = s->gate;
@@ -206,7 +209,7 @@ static int walk_both(Sampler *s, ucontext_t *uc)
 
 /* -- Samples ----------------------------------------------------------------- */
 
-/* Bring totals up to date: all that are of CPU time, and that of an event. */
+/* Update the totals of all clocks of time, and of the event of this tick. */
 static void totals(Sampler *s, const SampleEvent *of, uint64_t now_ns)
 {
   uint64_t cpu_us;
@@ -228,8 +231,8 @@ static void totals(Sampler *s, const SampleEvent *of, uint64_t now_ns)
   relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (now_ns - s->start_ns) / 1000);
 }
 
-/* A chunk waits to be written: say so. The VM's own thread can be told only while it
-** surely runs the VM.
+/* Ask for a write of the chunks that wait. The handler may ask the VM thread for a safe
+** point only while that thread runs the VM.
 */
 static void ask_flush(Sampler *s, int runs_vm)
 {
@@ -255,7 +258,7 @@ static void take(Sampler *s, SampleEvent *ev, ucontext_t *uc, uint64_t now_ns)
       relaxed_add(&s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken], 1);
       relaxed_add(&s->counters[SPF_COUNTER_REFUSED + s->host.refused], 1);
     }
-    /* The next sample stands for what a lost one would have, too. */
+    /* After a lost sample, the next one carries the weight of both. */
     if (lj_stream_sample(&s->stream, (int)(ev - s->event), s->state,
 			 (now_ns - s->origin_ns) / 1000, ev->total - ev->taken,
 			 &s->lua_frames, &s->host_frames))
@@ -265,7 +268,9 @@ static void take(Sampler *s, SampleEvent *ev, ucontext_t *uc, uint64_t now_ns)
   if (reads) vmgate_read_end(&s->reader);
 }
 
-/* Time that a tick has: of an event, which comes when it comes, since the last. */
+/* Time from the last tick to this one: the period of a clock. Events have no period in
+** time, so their interval is measured.
+*/
 static uint64_t tick_interval(const SampleEvent *ev, uint64_t now_ns)
 {
   return ev->clock.spec.unit == SPF_UNIT_US ? ev->clock.spec.period
@@ -273,8 +278,8 @@ static uint64_t tick_interval(const SampleEvent *ev, uint64_t now_ns)
 					    : ~(uint64_t)0;
 }
 
-/* CPU time of the handler, which began real_ns ago. Another thread may have had the
-** processor meanwhile: what takes longer than a sample does is asked for.
+/* CPU time of the handler, which began real_ns ago. If it took unusually long, another
+** thread may have run in between, so the function reads the thread's CPU clock.
 */
 static uint64_t handler_ns(const Sampler *s, uint64_t real_ns)
 {
@@ -320,7 +325,7 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
   spent = handler_ns(s, end - begin);
   relaxed_set(&s->spent_ns, spent);
   relaxed_add(&s->counters[SPF_COUNTER_SIGNAL_NS], s->throttle.signal_ns);
-  /* Where the clock goes on while the handler waits, waiting counts. */
+  /* A clock of real time goes on while the handler waits for the processor. */
   if (ev->clock.spec.kind == CLOCK_WALL) spent = end - begin;
   left_out = lj_throttle_leave(&s->throttle, &ev->clock, end, spent, interval);
   if (left_out) relaxed_add(&s->counters[SPF_COUNTER_THROTTLED], left_out);

@@ -1,6 +1,6 @@
 /*
-** Sessions: memory, clocks, how a stream begins and ends. Runs outside of the
-** handler, under the lock of lj_registry.h; see the header.
+** Session of a thread: memory, clocks, begin and end of the stream.
+** Context: under the lock of lj_process.h, on any thread, outside of the handler.
 */
 
 #define lj_session_c
@@ -25,14 +25,14 @@
 #include "profile/session/lj_session.h"
 #include "profile/symbols/lj_heapname.h"
 
-#define DUMP_WAIT_NS   100000 /* Between two looks at another thread's tick. */
+#define DUMP_WAIT_NS   100000 /* Time between two tries while another thread ticks. */
 #define DUMP_TRIES     10000
 #define MEMORY_PAGE    4096         /* Smallest page size of the platform. */
-#define MEMORY_TOUCHED (256 * 1024) /* Of a buffer, at most. */
+#define MEMORY_TOUCHED (256 * 1024) /* Bytes of a buffer that a start touches, at most. */
 
 /* -- Totals ------------------------------------------------------------------ */
 
-/* CPU time of a thread. Returns 0 if it has ended. */
+/* Read the CPU time of a thread. Returns 0 if the thread has ended. */
 static int thread_cpu_us(int tid, uint64_t *us)
 {
   uint64_t ns = thread_ns(tid);
@@ -40,7 +40,9 @@ static int thread_cpu_us(int tid, uint64_t *us)
   return ns != 0;
 }
 
-/* The clocks begin now. Of a thread that began after the profile all time counts. */
+/* Record the counts at which the clocks begin. For a thread that began after the profile,
+** all of its CPU time counts.
+*/
 static void totals_begin(Session *s)
 {
   uint64_t cpu_us = 0;
@@ -72,7 +74,7 @@ void lj_session_look(Session *s)
   }
 }
 
-/* No tick comes any more: the totals are what was seen last. */
+/* Raise the totals to the last poll, after the last tick. */
 static void totals_end(Session *s)
 {
   int i;
@@ -86,7 +88,7 @@ static void totals_end(Session *s)
   s->sm.counters[SPF_COUNTER_WALL_US] = (mono_ns() - s->sm.start_ns) / 1000;
 }
 
-/* Its thread may be counting. */
+/* The session's thread may be counting at the same time. */
 void lj_session_count(const Session *s, SessionTotals *t)
 {
   uint64_t cpu_us = relaxed_get(&s->sm.cpu_us), spent = relaxed_get(&s->sm.spent_ns);
@@ -100,7 +102,7 @@ void lj_session_count(const Session *s, SessionTotals *t)
     uint32_t n = relaxed_get(&s->sm.handler.n[i]);
     if (n) hist_add(&t->handler, i, n);
   }
-  if (spent) { /* The last sample's. */
+  if (spent) { /* Time of the last sample, which no tick has counted yet. */
     t->counters[SPF_COUNTER_HANDLER_NS] += spent;
     if (spent > t->counters[SPF_COUNTER_HANDLER_MAX_NS])
       t->counters[SPF_COUNTER_HANDLER_MAX_NS] = spent;
@@ -147,7 +149,7 @@ static ClockStatus clocks_open(Session *s, char *errmsg)
   return CLOCK_OK;
 }
 
-/* Start all clocks. Returns 0, or an errno. */
+/* Start all clocks. Returns 0 or an errno. */
 static int clocks_arm(Session *s, char *errmsg)
 {
   uint64_t fastest = 0;
@@ -161,7 +163,7 @@ static int clocks_arm(Session *s, char *errmsg)
   for (i = 0; i < s->sm.nevent; i++)
     if (lj_clock_arm(&s->sm.event[i].clock) != CLOCK_OK) {
       int err = errno ? errno : EINVAL;
-      snprintf(errmsg, CLOCK_ERRMSG_MAX, "the clock %s cannot be started: %s",
+      snprintf(errmsg, CLOCK_ERRMSG_MAX, "the clock %s did not start: %s",
 	       s->sm.event[i].clock.spec.name, strerror(err));
       clocks_close(s);
       return err;
@@ -201,9 +203,9 @@ void lj_session_like(Session *s, const Session *other)
 
 /* -- Memory ------------------------------------------------------------------ */
 
-/* Memory for a handler on this thread or on another, NULL if there is none. The
-** caller's is there at once: a page that the handler touches first would cost it
-** more than all else. What other threads need shows when they run.
+/* Allocate memory for a handler on this or another thread. Returns NULL without memory. For
+** the calling thread, maps all pages now: a page fault in the handler costs more than the
+** whole sample. For other threads, pages come into being when they run.
 */
 static void *memory_new(size_t size, int tid)
 {
@@ -214,7 +216,7 @@ static void *memory_new(size_t size, int tid)
   return p == MAP_FAILED ? NULL : p;
 }
 
-/* Likewise of a buffer that was given, up to a size. */
+/* Map the pages of the caller's buffer, up to a size. */
 static void memory_touch(uint8_t *buf, size_t size)
 {
   size_t i;
@@ -297,7 +299,7 @@ static void meta_number(Session *s, const char *key, unsigned long long n)
   lj_stream_meta(&s->sm.stream, key, num);
 }
 
-/* Write down what the profile is of. Returns 0, or an errno. */
+/* Write the metadata of the profile. Returns 0 or an errno. */
 static int describe(Session *s)
 {
   static const char *const modes[] = { "default", "leaf", "callgraph" };
@@ -356,7 +358,9 @@ int lj_session_end(Session *s, int with_names)
   return lj_stream_end(&s->sm.stream);
 }
 
-/* A tick of another thread takes its time; one that was jumped out of never ends. */
+/* Waits for a tick of another thread. A tick never ends if the program jumped out of it, so
+** the wait is limited.
+*/
 int lj_session_dump(Session *s, int with_names)
 {
   static const struct timespec wait = { 0, DUMP_WAIT_NS };
@@ -387,7 +391,7 @@ void lj_session_pause(Session *s)
   totals_begin(s);
 }
 
-/* What the thread has used meanwhile counts: the next sample stands for it. */
+/* The time of the pause counts: the next sample carries its weight. */
 int lj_session_resume(Session *s, char *errmsg)
 {
   int err;
@@ -399,7 +403,7 @@ int lj_session_resume(Session *s, char *errmsg)
   return err;
 }
 
-/* A tick on its thread has the stream: that one hands the chunk over. */
+/* Does nothing while a tick runs on the thread: that tick hands over the chunk. */
 void lj_session_handover(Session *s)
 {
   uint64_t time_us = (mono_ns() - s->sm.origin_ns) / 1000;

@@ -1,5 +1,5 @@
 /*
-** Session of a thread: its sampler, memory, clocks and stream, from begin to end.
+** Session of a thread: owns its sampler, memory, clocks and stream.
 ** Context: under the lock, on any thread, outside of the handler.
 **
 ** While its clocks run, only the handler on its thread touches the sampler, lj_sample.h.
@@ -14,19 +14,19 @@
 
 #include "profile/session/lj_sample.h"
 
-/* What all sessions of a profile share. */
+/* Data that all sessions of a profile share. */
 typedef struct SessionPlan {
   const ProfileOptions *opt;
   VmGate *gate;
   pid_t pid;          /* Process that started the profile. */
   uint64_t start_ns;  /* CLOCK_MONOTONIC at the start. */
-  uint64_t origin_ns; /* Where the times of its streams begin. */
+  uint64_t origin_ns; /* Time 0 of its streams. */
   uint32_t nsession;  /* Sessions begun so far. */
 } SessionPlan;
 
-/* What several sessions count, together. */
+/* Sums of the counters of several sessions. */
 typedef struct SessionTotals {
-  ClockSpec used[SPF_EVENTS_MAX]; /* Clocks as they are used. */
+  ClockSpec used[SPF_EVENTS_MAX]; /* Clocks in use. */
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler;    /* Time in the handler. */
   uint64_t ticks;  /* Samples of the first event. */
@@ -36,34 +36,34 @@ typedef struct SessionTotals {
 typedef struct Session {
   Sampler sm;      /* First: its reader links the sessions of a profile. */
   pid_t pid;       /* Process that started the profile. */
-  uint32_t number; /* In the file. */
-  uint8_t *buf;    /* Buffer of its own, or NULL. */
+  uint32_t number; /* Number in the file. */
+  uint8_t *buf;    /* Buffer that the session owns, or NULL. */
   int later;       /* The thread began after the profile. */
-  int paused;      /* Without clocks: its thread blocks their signals. */
-  uint64_t asked_cpu_us, asked_samples; /* At the last lj_session_isblocked. */
-  int seen;                             /* It was there at the last scan. */
-  struct Session *chain;                /* In the same bucket of a scan. */
-  uint64_t seen_cpu_us;                 /* CPU time as the last poll has it. */
+  int paused;      /* The clocks are closed: the thread blocks their signals. */
+  uint64_t asked_cpu_us, asked_samples; /* State at the last lj_session_isblocked. */
+  int seen;                             /* The last scan found the thread. */
+  struct Session *chain;                /* Next session in the same bucket of a scan. */
+  uint64_t seen_cpu_us;                 /* CPU time at the last poll. */
 } Session;
 
-/* The session that a gate's reader belongs to; NULL of NULL. */
+/* Return the session of a gate's reader; NULL for NULL. */
 static LJ_AINLINE Session *session_of(VmReader *reader)
 {
   return (Session *)reader;
 }
 
-/* The next session of its profile, or NULL. Under the lock, or in a hook. */
+/* Return the next session of the same profile, or NULL. Under the lock, or in a hook. */
 static LJ_AINLINE Session *session_next(const Session *s)
 {
   return session_of(__atomic_load_n(&s->sm.reader.next, __ATOMIC_SEQ_CST));
 }
 
-/* A session of a thread, with a buffer, or NULL for one of its own. later: the
-** thread began after the profile. NULL without memory.
+/* Create the session of a thread. buf: its buffer, or NULL to allocate one. later: the
+** thread began after the profile. Returns NULL without memory.
 */
 LJ_FUNC Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later);
 
-/* Open its clocks. CLOCK_ERROR: errno and errmsg, of CLOCK_ERRMSG_MAX bytes, say more. */
+/* Open the clocks. On CLOCK_ERROR, sets errno and errmsg[CLOCK_ERRMSG_MAX]. */
 LJ_FUNC ClockStatus lj_session_open(Session *s, char *errmsg);
 
 /* Does its thread block a signal of its clocks? Such a signal would stay pending, or reach
@@ -72,53 +72,54 @@ LJ_FUNC ClockStatus lj_session_open(Session *s, char *errmsg);
 */
 LJ_FUNC int lj_session_isblocked(Session *s);
 
-/* Before open: take over which clocks another session has. The session begins paused if
-** its thread blocks their signals: then it is not opened.
+/* Copy the choice of clocks from another session, before open. If the thread blocks the
+** signals of these clocks, the session begins paused and must not be opened.
 */
 LJ_FUNC void lj_session_like(Session *s, const Session *other);
 
 /* Close the clocks of a session that goes on, and open them again. Resume returns 0, or an
-** errno and why.
+** errno and the reason.
 */
 LJ_FUNC void lj_session_pause(Session *s);
 LJ_FUNC int lj_session_resume(Session *s, char *why);
 
-/* Write how the stream begins and start the clocks; ticks may come from now on.
-** Returns 0, or an errno.
+/* Write the beginning of the stream and start the clocks. Ticks may come from now on.
+** Returns 0 or an errno.
 */
 LJ_FUNC int lj_session_begin(Session *s, char *errmsg);
 
-/* Stop its clocks: no tick comes any more. */
+/* Stop the clocks. No tick comes after this returns. */
 LJ_FUNC void lj_session_halt(Session *s);
 
-/* Write what there is so far, with names as by lj_session_end; the clocks go on, and
-** ticks of another thread that come meanwhile are lost. On the VM's thread, with the
-** clocks' signals blocked. Returns 0, or the errno of a failed writer.
+/* Write all data up to now, with names as in lj_session_end. The clocks go on. Ticks of
+** another thread during the dump are lost. Call it on the VM thread, with the signals of
+** the clocks blocked. Returns 0 or the errno of a failed writer.
 */
 LJ_FUNC int lj_session_dump(Session *s, int with_names);
 
-/* Complete its stream. with_names: the VM does not run meanwhile, and may be
-** searched for names. Returns 0, or the errno of a failed writer.
+/* Complete the stream. with_names: no other thread runs the VM, so the search for names may
+** read it. Returns 0 or the errno of a failed writer.
 */
 LJ_FUNC int lj_session_end(Session *s, int with_names);
 
-/* Free its memory. No handler and no hook uses it any more; waits for who still
-** writes its chunks, except in a child of fork(), which forgets it.
+/* Free the memory. No handler or hook may use the session. lj_session_free waits for a
+** writer of its chunks. lj_session_forget does not wait: it is for a child of fork().
 */
 LJ_FUNC void lj_session_free(Session *s);
 LJ_FUNC void lj_session_forget(Session *s);
 
-/* Its thread is the calling one from now on. Returns 0, or an errno. */
+/* Sample the calling thread from now on. Returns 0, or an errno and the reason. */
 LJ_FUNC int lj_session_move(Session *s, char *errmsg);
 
-/* Look at its thread's clock from outside, so that little is missing if it ends.
+/* Read the clocks of the thread from outside. If the thread ends, the totals lack only the
+** time since the last poll.
 */
 LJ_FUNC void lj_session_look(Session *s);
 
-/* Hand over samples that wait for a second because no tick came. */
+/* Hand over samples that have waited for a second, since no tick came. */
 LJ_FUNC void lj_session_handover(Session *s);
 
-/* Add what it has counted. */
+/* Add the session's counters to the totals. */
 LJ_FUNC void lj_session_count(const Session *s, SessionTotals *t);
 
 #endif

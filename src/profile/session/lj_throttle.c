@@ -1,5 +1,6 @@
 /*
-** Throttle.
+** Throttle: measures the cost of a sample and sets the clock's period.
+** Context: handler, on the sampled thread.
 */
 
 #define lj_throttle_c
@@ -9,8 +10,8 @@
 
 #define THROTTLE_WINDOW   8 /* Probes of one mean. */
 #define THROTTLE_PROBES   (1 + 3 * THROTTLE_WINDOW)
-#define THROTTLE_PROBE_NS 1000 /* The kernel raises it to what the clock can do. */
-#define THROTTLE_WEIGHT   8    /* Of one sample in the moving mean, one in so many. */
+#define THROTTLE_PROBE_NS 1000 /* The kernel raises it to the clock's limit. */
+#define THROTTLE_WEIGHT   8    /* A sample has 1/8 of the weight in the moving mean. */
 
 void lj_throttle_begin(Throttle *t, uint64_t period_ns)
 {
@@ -29,7 +30,9 @@ int lj_throttle_enter(Throttle *t, uint64_t begin_ns)
   return 1;
 }
 
-/* Period that leaves the program its share, 0 if the asked one does. */
+/* Return the period that leaves the program half of the time, or 0 if the requested period
+** does.
+*/
 static uint64_t period_for(const Throttle *t, const Clock *c)
 {
   uint64_t least = 2 * (t->signal_ns + t->mean_ns);

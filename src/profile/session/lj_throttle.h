@@ -1,6 +1,6 @@
 /*
 ** Throttle: the program gets at least as much time as its samples take.
-** Context: handler, on the sampled thread; begin: before the clocks are armed.
+** Context: handler, on the sampled thread | begin: before the clocks are armed.
 **
 ** A sample takes more than the handler's own time: the timer's interrupt and the delivery
 ** of the signal come before it. The thread cannot measure those two directly. So a fast
@@ -18,8 +18,8 @@
 
 #include "profile/clock/lj_clockops.h"
 
-/* Clocks with a shorter period are measured. At this period an interrupt of 40 us, the
-** longest seen on virtual machines, takes a fifth of the time.
+/* Clocks with a shorter period are measured. An interrupt takes up to 40 us on virtual
+** machines, which is a fifth of this period.
 */
 #define THROTTLE_BELOW_NS 200000
 
@@ -35,11 +35,12 @@ typedef struct Throttle {
 /* Prepare it for a session whose fastest clock has this period in ns, 0 for none. */
 LJ_FUNC void lj_throttle_begin(Throttle *t, uint64_t period_ns);
 
-/* A tick of a clock begins. Returns 0 if it is to be left out. */
+/* Begin a tick of a clock. Returns 0 if the tick must not take a sample. */
 LJ_FUNC int lj_throttle_enter(Throttle *t, uint64_t begin_ns);
 
-/* Its sample ends: the handler took spent_ns of the clock's time, interval_ns after the
-** last tick. Sets the clock's period. Returns the ticks that this leaves out.
+/* End a tick's sample. The handler took spent_ns of the clock's time. The tick came
+** interval_ns after the last one. Sets the clock's period. Returns the ticks that the longer
+** period leaves out.
 */
 LJ_FUNC uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns,
 				   uint64_t spent_ns, uint64_t interval_ns);

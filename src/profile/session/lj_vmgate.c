@@ -1,5 +1,6 @@
 /*
-** Gate between a VM and its readers: waiting and the list.
+** Gate between a VM and its readers: waiting and the list of readers.
+** Context: enter, leave, change_*: VM thread | the rest: under the lock.
 */
 
 #define lj_vmgate_c
@@ -13,12 +14,12 @@
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_vmgate.h"
 
-#define GATE_YIELDS   16    /* Then it sleeps: */
-#define GATE_SLEEP_NS 20000 /* a real-time thread must leave its processor. */
+#define GATE_YIELDS   16    /* Yields before the first sleep. */
+#define GATE_SLEEP_NS 20000 /* Only a sleep takes a real-time thread off its processor. */
 
 /* -- Waiting ----------------------------------------------------------------- */
 
-/* Let another thread go on. Returns 0 once that thread has ended. */
+/* Let another thread run. Returns 0 once that thread has ended. */
 static int wait_for_thread(int tid, int *tries)
 {
   static const struct timespec nap = { 0, GATE_SLEEP_NS };
@@ -31,7 +32,9 @@ static int wait_for_thread(int tid, int *tries)
   return 1;
 }
 
-/* A handler on the calling thread has ended, unless the program jumped out of it. */
+/* Wait until a reader has left. A handler on the calling thread cannot be at work, so its
+** mark means that the program jumped out of the handler.
+*/
 static void wait_for_reader(VmReader *reader, int own_tid)
 {
   int tries = 0;
@@ -81,7 +84,7 @@ int lj_vmgate_enter(VmGate *gate)
     lj_vmgate_leave(gate);
     return 0;
   }
-  vmgate_seton(gate, tid); /* Its host may have moved it. */
+  vmgate_seton(gate, tid); /* The host may have moved the VM. */
   return 1;
 }
 
@@ -108,7 +111,7 @@ void lj_vmgate_change_end(VmGate *gate)
 
 /* -- Readers ----------------------------------------------------------------- */
 
-/* The VM may be in a hook, which it leaves by itself. */
+/* Keeps in_hook: the VM may be in a hook, and resets it on leaving. */
 void lj_vmgate_open(VmGate *gate)
 {
   relaxed_set(&gate->vm_tid, lj_osthread_self());

@@ -1,18 +1,18 @@
 /*
 ** Gate between a VM and its readers: who may read VM data, and when it may be freed.
-** Context: read_begin, read_end: handler | enter, leave, change_*: VM thread | the rest:
-** under the lock.
+** Context: read_*: handler | enter, leave, change_*: VM thread | the rest: under the lock.
 **
 ** Which thread runs the VM. A host may move a VM between threads, and the VM's own data
-** does not tell. vm_tid is the thread that was last known to run it: by start, by
-** luaM_sysprof_moved, by a hook of the VM, or by a sample that found the VM's innermost C
-** frame on its host stack. Only a handler on that thread reads Lua data.
+** does not record the thread. vm_tid is the thread that last ran the VM, as far as known.
+** Four events set it: a start, luaM_sysprof_moved, a hook of the VM, and a sample that
+** finds the VM's innermost C frame on its host stack. Only a handler on that thread reads
+** Lua data.
 **
-** How memory is freed that a handler may read. A handler sets its own `reading` and then
-** looks at `changing`. The VM thread sets `changing`, waits until no reader is reading,
-** and then frees or moves. A handler that comes later sees `changing` and keeps out,
-** unless it interrupts the VM thread itself. The VM thread never waits for its own
-** handler. A reader whose thread has ended counts no more.
+** How the VM frees memory that a handler may read. A handler sets its own `reading` and
+** then reads `changing`. The VM thread sets `changing`, waits until no reader is reading,
+** and then frees or moves. A later handler sees `changing` and does not read, unless it
+** interrupts the VM thread itself. The VM thread never waits for its own handler. It
+** ignores a reader whose thread has ended.
 **
 ** How a reader leaves. Hooks walk the list of readers without a lock. Whoever unlinks a
 ** reader waits until the hook that may see it has left.
@@ -26,38 +26,38 @@
 /* One handler that may read the VM. */
 typedef struct VmReader {
   struct VmReader *volatile next;
-  volatile int tid;     /* Its thread. */
-  volatile int reading; /* 1: it reads VM data now. */
+  volatile int tid;     /* Thread of the handler. */
+  volatile int reading; /* 1: the handler is reading VM data. */
 } VmReader;
 
 typedef struct VmGate {
   global_State *g;                /* The VM. Set once. */
-  volatile int running;           /* There are readers, or will be. */
-  volatile int vm_tid;            /* Thread that was last known to run the VM. */
-  volatile int shared;            /* The VM was seen on several threads. */
-  volatile int changing;          /* The VM frees or moves something. */
+  volatile int running;           /* Readers exist or will exist. */
+  volatile int vm_tid;            /* Thread that last ran the VM, as far as known. */
+  volatile int shared;            /* The VM has run on several threads. */
+  volatile int changing;          /* The VM is freeing or moving memory. */
   volatile int in_hook;           /* Thread in a hook, which walks the list; or 0. */
-  lua_State *volatile moving;     /* Its Lua stack is being moved, */
-  volatile uintptr_t moving_from; /* from this address. */
-  VmReader *volatile first;       /* The newest first. Changed under the lock. */
+  lua_State *volatile moving;     /* Coroutine whose stack the VM is moving, or NULL. */
+  volatile uintptr_t moving_from; /* Old address of that stack. */
+  VmReader *volatile first;       /* List, newest first. Changed under the lock. */
   VmReader outsider;              /* Reads under the lock, on any thread. */
 } VmGate;
 
 /* -- Which thread runs the VM ------------------------------------------------ */
 
-/* Was the VM last known to run on this thread? Async-signal-safe. */
+/* Is this the thread that last ran the VM, as far as known? Async-signal-safe. */
 static LJ_AINLINE int vmgate_runson(const VmGate *gate, int tid)
 {
   return __atomic_load_n(&gate->vm_tid, __ATOMIC_RELAXED) == tid;
 }
 
-/* Was the VM seen on several threads? Async-signal-safe. */
+/* Has the VM run on several threads? Async-signal-safe. */
 static LJ_AINLINE int vmgate_isshared(const VmGate *gate)
 {
   return __atomic_load_n(&gate->shared, __ATOMIC_RELAXED);
 }
 
-/* The VM runs on this thread now. Async-signal-safe. */
+/* Note that the VM runs on this thread. Async-signal-safe. */
 static LJ_AINLINE void vmgate_seton(VmGate *gate, int tid)
 {
   if (vmgate_runson(gate, tid)) return;
@@ -67,8 +67,8 @@ static LJ_AINLINE void vmgate_seton(VmGate *gate, int tid)
 
 /* -- Reading ----------------------------------------------------------------- */
 
-/* Begin to read VM data. Returns 0 if the VM frees or moves something on another
-** thread: then there is nothing to end. Async-signal-safe.
+/* Begin to read VM data. Returns 0 if the VM is freeing or moving memory on another thread:
+** then the caller must not read, nor call read_end. Async-signal-safe.
 */
 static LJ_AINLINE int vmgate_read_begin(VmGate *gate, VmReader *reader)
 {
@@ -80,7 +80,7 @@ static LJ_AINLINE int vmgate_read_begin(VmGate *gate, VmReader *reader)
   return 0;
 }
 
-/* End it. Async-signal-safe. */
+/* End reading VM data. Async-signal-safe. */
 static LJ_AINLINE void vmgate_read_end(VmReader *reader)
 {
   __atomic_store_n(&reader->reading, 0, __ATOMIC_RELEASE);
@@ -91,31 +91,31 @@ LJ_FUNC int lj_vmgate_isours(VmGate *gate);
 
 /* -- Hooks of the VM --------------------------------------------------------- */
 
-/* A hook of the VM begins. Returns 0, and there is nothing to leave, if the gate is not
-** running.
+/* Begin a hook of the VM. Returns 0 if the gate is not running: then the caller must not
+** call leave.
 */
 LJ_FUNC int lj_vmgate_enter(VmGate *gate);
 LJ_FUNC void lj_vmgate_leave(VmGate *gate);
 
-/* Within a hook: from begin to end no handler of another thread reads the VM. */
+/* Keep handlers of other threads from reading the VM, from begin to end. Within a hook. */
 LJ_FUNC void lj_vmgate_change_begin(VmGate *gate);
 LJ_FUNC void lj_vmgate_change_end(VmGate *gate);
 
 /* -- Readers ----------------------------------------------------------------- */
 
-/* Make a gate ready: the calling thread runs the VM, and there is no reader. */
+/* Prepare a gate without readers. The calling thread runs the VM. */
 LJ_FUNC void lj_vmgate_open(VmGate *gate);
 
-/* It is running, or not any more: no hook uses it when this returns. */
+/* Mark the gate as running, or as stopped. No hook uses the gate after stop returns. */
 LJ_FUNC void lj_vmgate_run(VmGate *gate);
 LJ_FUNC void lj_vmgate_stop(VmGate *gate);
 
 LJ_FUNC void lj_vmgate_add(VmGate *gate, VmReader *reader);
 
-/* Unlink a reader whose clocks are closed: no hook sees it when this returns. */
+/* Unlink a reader whose clocks are closed. No hook sees it after this returns. */
 LJ_FUNC void lj_vmgate_remove(VmGate *gate, VmReader *reader);
 
-/* In a child of fork(): unlink all readers and forget the hook. Returns the first. */
+/* In a child of fork(): unlink all readers and forget the hook. Returns the first reader. */
 LJ_FUNC VmReader *lj_vmgate_forget(VmGate *gate);
 
 #endif

@@ -1,5 +1,6 @@
 /*
-** Profile of a VM: the list of its sessions.
+** Profile of a VM: begins, scans and ends its sessions.
+** Context: under the lock, on any thread, outside of the handler.
 */
 
 #define lj_vmprofile_c
@@ -19,15 +20,15 @@
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_vmprofile.h"
 
-#define MASKS_MAX 64 /* Threads whose signal mask a scan reads, about. */
+#define MASKS_MAX 64 /* Signal masks that a scan reads, about. */
 
-/* Start of the latest one that was a file's first. Under the lock. */
+/* Start of the latest profile that began a file. Under the lock. */
 static uint64_t origin_ns;
 
 /* -- End --------------------------------------------------------------------- */
 
-/* Take a session without clocks off its profile, having completed its stream;
-** buf gets the buffer that it had last. Returns 0 or the errno of a failed writer.
+/* Complete the stream of a session without clocks, and remove the session from its profile.
+** Sets buf to the session's last buffer. Returns 0 or the errno of a failed writer.
 */
 static int session_close(Profile *p, Session *s, int with_names, uint8_t **buf)
 {
@@ -47,7 +48,7 @@ static int call_on_stop(Profile *p, uint8_t *buf)
   return errno ? errno : EIO;
 }
 
-/* Has the program taken the signal away, now or when this was asked before? */
+/* Has the program replaced the signal's handler, now or at an earlier call? */
 static int is_replaced(Profile *p)
 {
   const Session *s = profile_first(p);
@@ -73,7 +74,7 @@ int lj_vmprofile_end(Profile *p)
   uint8_t *buf = NULL;
   int err = 0, stop_err;
   while ((s = profile_first(p)) != NULL) {
-    int res = session_close(p, s, p->with_names, &buf); /* The first is last. */
+    int res = session_close(p, s, p->with_names, &buf); /* The VM's session is the last. */
     if (res) err = res;
   }
   p->ended.wall_us = p->ended.of.counters[SPF_COUNTER_WALL_US];
@@ -92,7 +93,7 @@ void lj_vmprofile_disown(Profile *p)
 
 /* -- All threads ------------------------------------------------------------- */
 
-/* A thread has ended. */
+/* End the session of a thread that has ended. */
 static void thread_end(Profile *p, Session *s)
 {
   uint8_t *buf;
@@ -100,8 +101,8 @@ static void thread_end(Profile *p, Session *s)
   session_close(p, s, 0, &buf);
 }
 
-/* Sample one more thread, at once or when it lets the clocks' signals through. Returns 0 if
-** it cannot be; it may have ended by now.
+/* Begin the session of one more thread. It starts paused if the thread blocks the signals of
+** the clocks. Returns 0 on a failure; the thread may have ended.
 */
 static int thread_begin(Profile *p, int tid, int later)
 {
@@ -123,16 +124,16 @@ static int thread_begin(Profile *p, int tid, int later)
 }
 
 #define SCAN_BUCKETS  1024 /* A power of two. */
-#define SCAN_FAILURES 8 /* Threads in a row that cannot be sampled; then none is tried. */
+#define SCAN_FAILURES 8    /* Failures in a row after which a scan tries no more threads. */
 
 typedef struct ThreadScan {
   Profile *p;
   int later;
-  uint32_t number;               /* Of the scan, */
-  uint32_t nsession;             /* and sessions before it. */
-  int failures;                  /* In a row. */
-  uint64_t unsampled;            /* Threads that cannot be sampled. */
-  Session *by_tid[SCAN_BUCKETS]; /* Sessions of before the scan, chained. */
+  uint32_t number;               /* Number of the scan. */
+  uint32_t nsession;             /* Sessions before the scan. */
+  int failures;                  /* Failures in a row. */
+  uint64_t unsampled;            /* Threads without samples. */
+  Session *by_tid[SCAN_BUCKETS]; /* Sessions before the scan, chained. */
 } ThreadScan;
 
 static Session **bucket_of(ThreadScan *scan, int tid)
@@ -173,8 +174,8 @@ static void thread_found(void *ctx, int tid)
   }
 }
 
-/* Close the clocks of a thread that blocks their signals, and open them when it does not.
-** Reading a mask costs 10 us, so a scan asks only a part of many threads.
+/* Close the clocks of a thread that blocks their signals, and open them again later.
+** Reading a mask costs 10 us, so a scan of many threads reads only a part of the masks.
 */
 static void thread_pause(ThreadScan *scan, Session *s)
 {
@@ -188,7 +189,7 @@ static void thread_pause(ThreadScan *scan, Session *s)
   scan->unsampled += (uint64_t)s->paused;
 }
 
-/* The first session stays, and has what is counted outside of the handlers. */
+/* Count threads without samples in the session of the VM, which stays to the end. */
 static void count_unsampled(Profile *p, uint64_t n)
 {
   Session *s = profile_first(p), *next;
@@ -213,8 +214,8 @@ void lj_vmprofile_scan(Profile *p, int later)
     next = session_next(s);
     if (s->seen) {
       lj_session_look(s);
-      if (next) thread_pause(&scan, s); /* The first one is the VM's. */
-    } else if (next) { /* The first one has the buffer for on_stop: it stays. */
+      if (next) thread_pause(&scan, s); /* The last in the list is the VM's session. */
+    } else if (next) { /* The VM's session has the buffer for on_stop, so it stays. */
       thread_end(p, s);
     }
   }
@@ -252,7 +253,7 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   p->plan.gate = &p->gate;
   p->plan.pid = getpid();
   p->plan.start_ns = mono_ns();
-  /* Sessions that join a file have its times. */
+  /* Sessions that join a file share its time 0. */
   if (p->opt.number == 0 || origin_ns == 0) origin_ns = p->plan.start_ns;
   p->plan.origin_ns = origin_ns;
   p->plan.nsession = 0;
@@ -280,7 +281,7 @@ int lj_vmprofile_begin(Profile *p, char *errmsg)
   if (all && !lj_osthread_each(thread_ignore, NULL)) {
     err = errno ? errno : EIO;
     snprintf(errmsg, CLOCK_ERRMSG_MAX,
-	     "the threads of the process cannot be listed: "
+	     "listing the threads of the process failed: "
 	     "/proc/self/task: %s",
 	     strerror(err));
     return err;

@@ -2,7 +2,7 @@
 ** Profile of a VM: its sessions, from the first start to the end of the VM.
 ** Context: under the lock, on any thread, outside of the handler.
 **
-** The process makes the background thread between the steps:
+** lj_process starts and ends the background thread between the steps:
 **
 **   open: memory -> clocks		begin: stream -> ticks
 **   halt: clocks -> hooks		end:   streams -> on_stop -> memory
@@ -15,93 +15,94 @@
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_session.h"
 
-/* What a profile has counted so far, with what it is of. */
+/* Totals and options of a profile. */
 typedef struct ProfileTotals {
   ProfileOptions opt;
-  SessionTotals of;  /* Of its sessions. */
-  uint64_t wall_us;  /* Since the start of the profile. */
-  uint32_t sessions; /* Sessions that were begun. */
-  int replaced;      /* The program has taken the signal away. */
+  SessionTotals of;  /* Sums of its sessions. */
+  uint64_t wall_us;  /* Real time since the start. */
+  uint32_t sessions; /* Sessions begun. */
+  int replaced;      /* The program has replaced the signal's handler. */
 } ProfileTotals;
 
-/* It stays until lua_close, running or not. */
+/* Profile of a VM. Lives until lua_close, running or not. */
 typedef struct Profile {
   VmGate gate;
-  struct Profile *next; /* In the registry. */
-  int inherited;        /* The parent's: only on_stop is left to call. */
+  struct Profile *next; /* Next profile in the registry. */
+  int inherited;        /* In a child of fork(): only on_stop is left to call. */
   ProfileOptions opt;   /* Set before the start. */
   SessionPlan plan;
   uint32_t nscan;      /* Scans of the threads so far. */
-  int with_names;      /* By halt: the VM may be searched at the end. */
-  ProfileTotals ended; /* Of sessions that have ended. */
+  int with_names;      /* Set by halt: the end may search the VM for names. */
+  ProfileTotals ended; /* Totals of sessions that have ended. */
 } Profile;
 
-/* Does it have sessions? */
+/* Does the profile have sessions? */
 static LJ_AINLINE int profile_isrunning(const Profile *p)
 {
   return relaxed_get(&p->gate.running);
 }
 
-/* Its newest session, NULL if there is none. Under the lock, or in a hook. */
+/* Return the newest session, or NULL. Under the lock, or in a hook. */
 static LJ_AINLINE Session *profile_first(const Profile *p)
 {
   return session_of(__atomic_load_n(&p->gate.first, __ATOMIC_SEQ_CST));
 }
 
-/* Open the first session, with the options that are set: it runs, without ticks. Returns
-** a PROFILE_* status; without success sets errno, and errmsg[CLOCK_ERRMSG_MAX] if that does not
-** say it all.
+/* Open the first session with the options of the profile. The profile runs then, without
+** ticks. Returns a PROFILE_* status. On a failure, sets errno, and the reason in
+** errmsg[CLOCK_ERRMSG_MAX] if errno is not enough.
 */
 LJ_FUNC int lj_vmprofile_open(Profile *p, char *errmsg);
 
-/* Begin one that was opened. Returns 0, or an errno and errmsg, and then it is to be
-** abandoned.
+/* Begin an open profile: ticks may come. Returns 0, or an errno and the reason: then the
+** caller must abandon the profile.
 */
 LJ_FUNC int lj_vmprofile_begin(Profile *p, char *errmsg);
 LJ_FUNC void lj_vmprofile_abandon(Profile *p);
 
-/* Stop the clocks of one that runs: it does not run any more. */
+/* Stop the clocks of a running profile. It does not run after this returns. */
 LJ_FUNC void lj_vmprofile_halt(Profile *p);
 
-/* End one that was halted. Returns a PROFILE_* status and sets errno. */
+/* End a halted profile. Returns a PROFILE_* status and sets errno. */
 LJ_FUNC int lj_vmprofile_end(Profile *p);
 
-/* In a child of fork(): forget the parent's sessions, whose streams are not touched.
-** forked: the thread that forked. Returns 1 if it was profiled and on_fork says that the
-** profile is to begin anew. No profile of the list runs.
+/* In a child of fork(): forget the parent's sessions without touching their streams.
+** forked: the thread that called fork(). Returns 1 if that thread was profiled and on_fork
+** asks for a profile of the child. No profile of the registry may run.
 */
 LJ_FUNC int lj_vmprofile_fork(Profile *p, int forked);
 
-/* In a process that the profile was inherited by, nothing is left of it but its end:
-** call on_stop, if that is so and has not been done.
+/* End a profile that a child of fork() inherited: call on_stop once. Does nothing for other
+** profiles.
 */
 LJ_FUNC void lj_vmprofile_disown(Profile *p);
 
-/* Write what there is so far; it goes on. On the VM's thread. Returns 0 or the errno of
+/* Write all data up to now, on the VM thread. The profile goes on. Returns 0 or the errno of
 ** a failed writer.
 */
 LJ_FUNC int lj_vmprofile_dump(Profile *p);
 
-/* The calling thread runs the VM from now on. Returns 0, or an errno and errmsg. */
+/* The calling thread runs the VM from now on. Returns 0, or an errno and the reason. */
 LJ_FUNC int lj_vmprofile_move(Profile *p, char *errmsg);
 
-/* Of a profile of all threads: sample new ones, and end the sessions of those that are
-** gone. later: they began after the profile.
+/* Scan the threads of the process, for a profile of all threads. Begins sessions of new
+** threads, and ends sessions of threads that have ended. later: new threads began after
+** the profile.
 */
 LJ_FUNC void lj_vmprofile_scan(Profile *p, int later);
 
-/* Hand over chunks whose samples wait for a second because no tick came. */
+/* Hand over chunks whose samples have waited for a second, since no tick came. */
 LJ_FUNC void lj_vmprofile_handover(const Profile *p);
 
-/* A queue with chunks to write, claimed: its session stays until it is released. NULL if
-** there is none. Under the lock, or in a hook.
+/* Claim a queue that has chunks to write, or return NULL. The claim keeps the session until
+** lj_chunkqueue_release. Under the lock, or in a hook.
 */
 LJ_FUNC ChunkQueue *lj_vmprofile_claim(const Profile *p);
 
-/* Does it need the background thread while it runs? */
+/* Does the running profile need the background thread? */
 LJ_FUNC int lj_vmprofile_needsthread(const Profile *p);
 
-/* What it has counted so far, running or ended. */
+/* Copy the totals of the profile, running or ended. */
 LJ_FUNC void lj_vmprofile_totals(Profile *p, ProfileTotals *t);
 
 #endif
