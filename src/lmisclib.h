@@ -70,8 +70,8 @@ LUALIB_API int luaopen_misc(lua_State *L);
 ** buffers are full, samples are lost and counted. THREADS_ALL turns it into FLUSH_THREAD.
 */
 #define LUAM_SYSPROF_FLUSH_VM 1
-/* The writer runs on a background thread of the profiler, each second if there are
-** samples.
+/* The writer runs on a background thread of the profiler, at least once a second
+** while it has samples.
 */
 #define LUAM_SYSPROF_FLUSH_THREAD 2
 /* Number of equal parts that FLUSH_VM and FLUSH_THREAD divide the buffer into. */

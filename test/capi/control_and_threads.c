@@ -162,7 +162,7 @@ static void handler_of_program(void)
   n = pread(fd, text, sizeof(text) - 1, 0);
   REQUIRE(n >= 0);
   text[n] = '\0';
-  CHECK(strstr(text, "control=SIGUSR2: the program has a handler for its signal") != NULL);
+  CHECK(strstr(text, "control=SIGUSR2: the program has a handler for this signal") != NULL);
   CHECK(strchr(text, '\n') == text + n - 1);
   raise(SIGUSR2);
   CHECK_EQ(handled, 1);

@@ -99,13 +99,13 @@ int main(void)
   in_file("b.bin", "");
 
   /* Wrong uses, which leave files as they are. */
-  refused(NULL, &opt, "c.bin", PROFILE_ERRUSE, 0, "no VM");
-  refused(L, &opt, NULL, PROFILE_ERRUSE, 0, "no path");
+  refused(NULL, &opt, "c.bin", PROFILE_ERRUSE, 0, "L or path is NULL");
+  refused(L, &opt, NULL, PROFILE_ERRUSE, 0, "L or path is NULL");
   refused(L, &opt, "", PROFILE_ERRIO, ENOENT, "No such file");
   refused(L, &opt, "none/c.bin", PROFILE_ERRIO, ENOENT, "none/c.bin: No such file");
   refused(L, &opt, ".", PROFILE_ERRIO, EISDIR, ".: Is a directory");
   write_file("text", "text");
-  refused(L, &opt, "text", PROFILE_ERRIO, EEXIST, "text: it is no profile");
+  refused(L, &opt, "text", PROFILE_ERRIO, EEXIST, "text: not a profile");
   CHECK(stat("text", &st) == 0 && st.st_size == 4);
   opt.mode = LUAM_SYSPROF_DEFAULT;
   refused(L, &opt, "c.bin", PROFILE_ERRUSE, 0, "LUAM_SYSPROF_DEFAULT");

@@ -170,16 +170,16 @@ end
 -- What is no word, and what somebody else could have written.
 local function refused()
   put("control", "begin")
-  wait("an unknown word", function() return contents("err"):find("no word that is known", 1, true) end)
+  wait("an unknown word", function() return contents("err"):find("the first word is unknown", 1, true) end)
   t.shell("cd box && echo stop >c && chmod 622 c && mv c control")
-  wait("everybody's", function() return contents("err"):find("can be written by other users", 1, true) end)
+  wait("everybody's", function() return contents("err"):find("other users may write the file", 1, true) end)
   t.shell("cd box && rm control && mkfifo control")
-  wait("a FIFO", function() return contents("err"):find("is no regular file", 1, true) end)
+  wait("a FIFO", function() return contents("err"):find("not a regular file", 1, true) end)
   t.shell("cd box && rm control && echo stop >c && ln c control")
-  wait("two names", function() return contents("err"):find("has another name elsewhere", 1, true) end)
+  wait("two names", function() return contents("err"):find("the file has a second name", 1, true) end)
   if ffi.C.geteuid() == 0 and t.shell("cd box && : >d && chown 65534 d") == 0 then
     t.shell("cd box && rm control && echo stop >d && mv d control")
-    wait("another user's", function() return contents("err"):find("belongs to another user", 1, true) end)
+    wait("another user's", function() return contents("err"):find("another user owns the file", 1, true) end)
   else
     print("a control file of somebody else not tested")
   end
@@ -221,7 +221,7 @@ for _, mode in ipairs { "threads=own", "threads=all", "threads=own,flush=thread"
   if mode == "threads=own" then refused() end
   t.ok(not select(2, count("r3.bin")), mode .. ": what was refused has stopped nothing")
   for line in contents("err"):gmatch("[^\n]+") do
-    t.equal(line:find("LUAJIT_SYSPROF: control file '" .. here:gsub("%p", "%%%0") .. "/box/control' "), 1,
+    t.equal(line:find("LUAJIT_SYSPROF: control file '" .. here:gsub("%p", "%%%0") .. "/box/control': "), 1,
 	    mode .. ": says " .. line)
   end
   box.stop(mode)
@@ -236,7 +236,7 @@ if ffi.C.geteuid() == 0 and t.shell("rm -rf theirs && mkdir theirs && ln -s ../b
   wait("the program", function() return exists("pid") end)
   put("control", "start")
   wait("another user's link", function()
-    return contents("err"):find("is behind a symbolic link of another user", 1, true)
+    return contents("err"):find("another user owns a symbolic link of the path", 1, true)
   end)
   box.stop("another user's link")
   t.ok(not exists("r1.bin"), "another user's link: nothing is started")
@@ -321,17 +321,17 @@ for _, value in ipairs { "control=SIGKILL", "control=SIGPROF", "control=SIGURG",
 			 "control=USR2", "control=file", "control=./file", "control=12", "paused=1" } do
   wrong(value, "'" .. value .. "' has a wrong value; expected ")
 end
-wrong("control", "'control' lacks a value; expected a signal as SIGUSR2, or the path of a file from /")
+wrong("control", "'control' has no value; expected a signal such as SIGUSR2, or the absolute path of a file")
 wrong("paused", "'paused' needs control")
 wrong("control=/x%r", "'control=/x%r' has a '%'")
 wrong("control=/x%q,paused", "'control=/x%q' has a '%'")
-wrong("control=SIGUSR2,signal=SIGUSR2", "the signal of control is that of the clocks")
+wrong("control=SIGUSR2,signal=SIGUSR2", "the clocks use the same signal")
 wrong("control=SIGUSR2,paused,clock=sun", "'sun' is not a clock")
-wrong("control=SIGUSR2,paused,signal=SIGKILL", "signal 9 cannot be the profiler's")
+wrong("control=SIGUSR2,paused,signal=SIGKILL", "signal 9 is not allowed for the clocks")
 t.shell("cd box && echo >all && chmod 666 all && mkfifo fifo && ln -s all link")
-wrong("control=" .. here .. "/box/all,paused", "box/all: can be written by other users")
-wrong("control=" .. here .. "/box/fifo", "box/fifo: is no regular file")
-wrong("control=" .. here .. "/box/link", "box/link: is no regular file")
+wrong("control=" .. here .. "/box/all,paused", "box/all: other users may write the file")
+wrong("control=" .. here .. "/box/fifo", "box/fifo: not a regular file")
+wrong("control=" .. here .. "/box/link", "box/link: not a regular file")
 
 -- A run that cannot begin is told, and the program goes on.
 fresh()

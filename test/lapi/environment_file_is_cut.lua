@@ -42,7 +42,7 @@ local function run(value, code)
 end
 
 local function message(path, reason)
-  return ("LUAJIT_SYSPROF: %s: %s; the profile is not whole\n"):format(path, reason)
+  return ("LUAJIT_SYSPROF: %s: %s; the profile is incomplete\n"):format(path, reason)
 end
 
 -- With fork the path begins at the root.

@@ -24,8 +24,8 @@ local function check(signals, value, is_said)
   local what = ("%s blocked, %s: "):format(signals, value)
   t.equal(status, 0, what .. "status")
   t.equal(out, "true\n", what .. "the program")
-  t.equal(err, is_said and ("LUAJIT_SYSPROF='path=x.bin,%s': the thread has blocked the signal of the clocks; " ..
-    "there are no samples while it does\n"):format(value) or "", what .. "standard error")
+  t.equal(err, is_said and ("LUAJIT_SYSPROF='path=x.bin,%s': the thread blocks the signal of the clocks; " ..
+    "it has no samples until it unblocks the signal\n"):format(value) or "", what .. "standard error")
 end
 
 check(BOTH, "clock=wall", true)

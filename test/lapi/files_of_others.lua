@@ -49,10 +49,10 @@ for what, text in pairs { text = "text of somebody", short = "lj", magic = "ljs"
 			  words = "ljs is how a profile begins", bytecode = "\27LJ\2\0" } do
   fresh()
   t.write_file("mine/x", text)
-  refused(what, { path = "mine/x" }, EEXIST, "it is no profile, and is overwritten only with the "
-	  .. "option force")
+  refused(what, { path = "mine/x" }, EEXIST, "not a profile; set the option force to "
+	  .. "overwrite the file")
   t.equal(t.read_file("mine/x"), text, what .. ": its text")
-  refused(what .. ", by a link", { path = "mine/x" }, EEXIST, "it is no profile")
+  refused(what .. ", by a link", { path = "mine/x" }, EEXIST, "not a profile")
   written(what .. ", force", { path = "mine/x", force = true })
 end
 fresh(": >mine/empty; printf 'ljs\\001\\0\\0\\0' >mine/other; printf 'ljs\\001' >mine/begun")
@@ -110,25 +110,25 @@ fresh("ln -s ../mine all/link")
 written("through a link of mine", { path = "all/link/x" }, "mine/x")
 
 fresh(": >mine/x && ln mine/x all/x")
-refused("a file of two names", { path = "all/x" }, EACCES, "it has another name elsewhere, in a folder "
-	.. "that other users may write to; it is written only with the option force")
+refused("a file of two names", { path = "all/x" }, EACCES, "the file has a second name (hard link), in "
+	.. "a folder that other users may write to; set the option force to write it")
 written("the same, not in the folder", { path = "mine/x" })
-refused("a profile of two names", { path = "all/x" }, EACCES, "it has another name elsewhere")
+refused("a profile of two names", { path = "all/x" }, EACCES, "the file has a second name")
 written("a file of two names, force", { path = "all/x", force = true })
 
 -- -- Other kinds of files --------------------------------------------------
 
 -- A FIFO of mine, with a reader; its writer waits for none.
 fresh("mkfifo all/fifo")
-refused("a FIFO", { path = "all/fifo", regular = true }, EINVAL, "it is no regular file")
+refused("a FIFO", { path = "all/fifo", regular = true }, EINVAL, "not a regular file")
 refused("a FIFO, force", { path = "all/fifo", regular = true, force = true }, EINVAL,
-	"it is no regular file")
+	"not a regular file")
 local reader = io.popen("timeout 60 cat all/fifo | head -c 3")
 t.equal(try({ path = "all/fifo" }), true, "a FIFO with a reader")
 t.equal(reader:read("*a"), "ljs", "a FIFO with a reader")
 reader:close()
 t.equal(try({ path = "/dev/null" }), true, "a device")
-refused("a device", { path = "/dev/null", regular = true }, EINVAL, "it is no regular file")
+refused("a device", { path = "/dev/null", regular = true }, EINVAL, "not a regular file")
 local _, out = t.shell(("'%s' -e 'misc.sysprof.start { mode = \"C\", path = \"/dev/stdout\" }' | head -c 3")
 		       :format(t.luajit))
 t.equal(out, "ljs", "standard output is a pipe")
@@ -146,10 +146,10 @@ local function somebody()
   return status ~= 0 and "this root cannot make files of somebody else"
 end
 
-local LINK = "a symbolic link on its path belongs to another user, in a folder that other users may "
-	     .. "write to; it is followed only with the option follow"
-local OWNER = "it belongs to another user, in a folder that other users may write to; it is written "
-	      .. "only with the option force"
+local LINK = "another user owns a symbolic link of the path, in a folder that other users may "
+	     .. "write to; set the option follow to follow it"
+local OWNER = "another user owns the file, in a folder that other users may write to; set the option "
+	      .. "force to write it"
 
 local function others()
   for _, mode in ipairs { "1777", "777", "1733" } do

@@ -123,7 +123,7 @@ t.ok(lost < 0.05, ("waits: %.3f s are missing, less than five intervals expected
 
 -- -- No thread can be made -------------------------------------------------
 
-local SAID = "the profiler's thread cannot be made: "
+local SAID = "the background thread of the profiler did not start: "
 local WORK = [[
 local s, deadline = 0, os.time() + 60
 repeat for i = 1, 1e5 do s = s + i % 3 end

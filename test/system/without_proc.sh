@@ -44,7 +44,7 @@ done
 
 out=$(bare "$LUAJIT" program.lua 'threads="all"' 2>message)
 [ "$out" = nil ] || fail "all threads: $out"
-grep -q '^the threads of the process cannot be listed: /proc/self/task: No such file' message ||
+grep -q '^listing the threads of the process failed: /proc/self/task: No such file' message ||
   fail "all threads: $(cat message)"
 
 LUAJIT_SYSPROF=path=q.bin bare "$LUAJIT" -e 'for i = 1, 1e7 do i = i % 3 end os.exit(7)' 2>message

@@ -296,7 +296,7 @@ wrong("output in no folder, as it is", "run -o /no/such/x.bin short.lua", 1,
       "cannot profile: /no/such/x.bin: No such file or directory")
 t.write_file("text.bin", "text")
 t.write_file("one.lua", "print(1)")
-wrong("a file that is no profile", "run -o text.bin one.lua", 1, "cannot profile: text.bin: it is no profile")
+wrong("a file that is no profile", "run -o text.bin one.lua", 1, "cannot profile: text.bin: not a profile")
 t.equal(t.read_file("text.bin"), "text", "a file that is no profile: left alone")
 status, out = t.shell(RUN .. "run --force -o text.bin one.lua")
 t.equal(status .. out, "01\n", "--force")

@@ -1,6 +1,9 @@
 /*
-** Sysprof: the public C API of lmisclib.h. Runs outside of the handler; what its
-** functions do is in lj_sysprof.c.
+** Public C API: the functions of lmisclib.h.
+** Context: any thread that may use the VM, outside of the handler.
+**
+** Stores the callbacks, opens files, and keeps the reason of a failed start. lj_sysprof.c
+** starts and stops profiles.
 */
 
 #define lj_capi_c
@@ -17,9 +20,9 @@
 #include "profile/clock/lj_clockspec.h"
 #include "profile/output/lj_streamfile.h"
 
-#define PATH_INTERVAL_MS 10 /* Of luaM_sysprof_start_path without options. */
+#define PATH_INTERVAL_MS 10 /* Interval of luaM_sysprof_start_path without options. */
 
-/* The public names of what the format counts. */
+/* The public numbers of broken stacks are those of the stream format. */
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_NO_BASE == SPF_BROKEN_NO_BASE);
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_CHAIN == SPF_BROKEN_CHAIN);
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_STACK_MOVE == SPF_BROKEN_STACK_MOVE);
@@ -30,7 +33,7 @@ LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_JOIN == SPF_BROKEN_JOIN);
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN_TRACE == SPF_BROKEN_TRACE);
 LJ_STATIC_ASSERT(LUAM_SYSPROF_BROKEN__MAX == SPF_BROKEN__MAX);
 
-static SysprofCallbacks configured; /* By the setters. */
+static SysprofCallbacks configured; /* Callbacks from the setters. */
 
 /* -- Callbacks --------------------------------------------------------------- */
 
@@ -56,7 +59,7 @@ LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer)
 
 /* -- Start, stop and report -------------------------------------------------- */
 
-/* A start that failed without a reason of its own. */
+/* Write the reason of a start that failed without a reason of its own. */
 static void errmsg_default(int status, int err)
 {
   const char *s = "";
@@ -75,7 +78,7 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
   char *errmsg = lj_options_errmsg();
   int status = PROFILE_ERRUSE, err;
   errmsg[0] = '\0';
-  if (!L || !opt) snprintf(errmsg, CLOCK_ERRMSG_MAX, "no VM or no options are given");
+  if (!L || !opt) snprintf(errmsg, CLOCK_ERRMSG_MAX, "the argument L or opt is NULL");
   else status = lj_sysprof_start(L, opt, &configured);
   err = errno;
   if (status == PROFILE_SUCCESS || errmsg[0] == '\0') errmsg_default(status, err);
@@ -94,7 +97,7 @@ static StreamFile *open_path(const char *path)
   case STREAMFILE_OK: return sf;
   case STREAMFILE_INUSE:
     err = EBUSY;
-    problem = "another profile of this process is being written into this file";
+    problem = "another profile of this process writes to this file; choose another path";
     break;
   default:
     err = errno;
@@ -143,7 +146,7 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
   int status = PROFILE_ERRUSE, err;
   errmsg[0] = '\0';
   if (!L || !path) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX, "no VM or no path is given");
+    snprintf(errmsg, CLOCK_ERRMSG_MAX, "the argument L or path is NULL");
   } else if (opt && opt->mode == LUAM_SYSPROF_DEFAULT) {
     snprintf(errmsg, CLOCK_ERRMSG_MAX,
 	     "mode LUAM_SYSPROF_DEFAULT has no stream; expected "

@@ -1,8 +1,9 @@
 /*
-** Control of VMs: adding one, and serving requests at its safe point.
+** Remote control of profiles: adds VMs and serves requests at their safe points.
+** Context: VM thread, outside of the handler.
 **
-** Each start opens a file of its own, as misc.sysprof.start does but without Lua: the VM
-** is between two bytecodes, and its compiler may be at work.
+** Each start opens a new file, as misc.sysprof.start does. It must not run Lua code: the
+** VM is between two bytecodes, and its compiler may be recording.
 */
 
 #define lj_control_c
@@ -33,14 +34,14 @@ static __thread char problem_text[PROBLEM_MAX];
 
 /* -- Adding a VM ------------------------------------------------------------- */
 
-/* What a start would say of the options. Returns NULL if it would take them. */
+/* Check the options as a start will. Returns NULL, or the reason for a refusal. */
 static const char *options_problem(const struct luam_Sysprof_Options *opt)
 {
   static const SysprofCallbacks none;
   struct luam_Sysprof_Options o = *opt;
   ClockSpec spec[SPF_EVENTS_MAX];
   char *errmsg = lj_options_errmsg();
-  o.mode = LUAM_SYSPROF_DEFAULT; /* There is no buffer yet. */
+  o.mode = LUAM_SYSPROF_DEFAULT; /* The buffer does not exist yet. */
   if (lj_options_valid(&o, &none) &&
       lj_clockspec_parse(o.clocks ? o.clocks : "cpu", o.interval_ns, o.period, o.jitter,
 			 spec, errmsg))
@@ -66,8 +67,8 @@ const char *lj_control_add(lua_State *L, const char *control, int number,
   if ((errmsg = lj_ctlslot_add(G(L), &co)) != NULL) return errmsg;
   if ((err = lj_process_setthread()) == 0) return NULL;
   lj_control_close(G(L));
-  snprintf(problem_text, PROBLEM_MAX, "the profiler's thread cannot be made: %s",
-	   strerror(err));
+  snprintf(problem_text, PROBLEM_MAX,
+	   "the background thread of the profiler did not start: %s", strerror(err));
   return problem_text;
 }
 
@@ -84,7 +85,7 @@ static const char *fail(const char *path, const char *errmsg)
   return problem_text;
 }
 
-/* The file of this run: what a child writes is not its parent's. */
+/* Name the file of this run. A child of fork() gets a name that differs from its parent's. */
 static const char *run_path(const Control *c, char *path, size_t size)
 {
   size_t len;
@@ -122,8 +123,8 @@ static const char *run_start(Control *c, lua_State *L)
       lj_streamfile_open(path, c->fo.how, c->fo.shared, c->fo.children, &sf, &errmsg)) {
     case STREAMFILE_OK: break;
     case STREAMFILE_INUSE:
-      return fail(path, "another profile of this process is "
-			"being written into this file");
+      return fail(path, "another profile of this process writes to this file; "
+			"put %n into the path, or set shared");
     default: return fail(path, errmsg ? errmsg : strerror(errno));
     }
     opt.buf = sf->buf;

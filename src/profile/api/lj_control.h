@@ -1,5 +1,5 @@
 /*
-** Control of VMs while they run: a signal or a file starts, stops or dumps a profile.
+** Remote control of profiles: a signal or a file starts, stops or dumps a profile.
 ** Context: VM thread, outside of the handler.
 */
 
@@ -10,18 +10,18 @@
 #include "lmisclib.h"
 #include "profile/output/lj_streamfile.h"
 
-/* Have a VM of this thread controlled. control: a signal such as SIGUSR2, or the absolute
-** path of a file, a pattern. Returns NULL, or the reason why it cannot be: the end of a
-** sentence, valid until the next call of this thread.
+/* Put a VM of this thread under control. control: the name of a signal such as SIGUSR2, or
+** the absolute path of a file, a pattern. Returns NULL, or the reason of a failure: the end
+** of a sentence, valid until this thread's next call.
 */
 LJ_FUNC const char *lj_control_add(lua_State *L, const char *control, int number,
 				   const struct luam_Sysprof_Options *opt,
 				   const StreamFileOptions *fo);
 
-/* Start a profile of a VM that was added. Returns as lj_control_add. */
+/* Start a profile of a VM that was added. Returns as lj_control_add does. */
 LJ_FUNC const char *lj_control_start(lua_State *L);
 
-/* Serve what was asked for: at the VM's safe point. */
+/* Serve the pending requests of a VM at its safe point. */
 LJ_FUNC void lj_control_serve(lua_State *L);
 
 /* End the control of a VM. */

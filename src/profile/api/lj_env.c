@@ -1,8 +1,9 @@
 /*
-** Sysprof: profiles that the environment asks for.
+** Environment variable LUAJIT_SYSPROF: its syntax and the name of its file.
+** Context: VM thread, outside of the handler.
 **
-** The variable becomes a table of options for misc.sysprof.start, of which there
-** are no others; here is only how they are written, and the name of the file.
+** The variable's text becomes a table of options for misc.sysprof.start, which checks
+** them. Only control and paused are options of the variable alone.
 */
 
 #define lj_env_c
@@ -25,15 +26,15 @@
 #include "profile/output/lj_outfile.h"
 
 #define ENV_NAME      LOG_NAME
-#define ENV_MODE      "C"                    /* Default mode, */
-#define ENV_FLUSH     "thread"               /* writer, */
-#define ENV_PATH      "sysprof.%p.%n.bin"    /* and file, */
-#define ENV_PATH_RUNS "sysprof.%p.%n.%r.bin" /* and if there may be several. */
-#define ENV_RUN       ".%r"                  /* At the end of others. */
-#define ENV_DONE_KEY  "sysprof.env"          /* In the registry. */
+#define ENV_MODE      "C"                    /* Default mode. */
+#define ENV_FLUSH     "thread"               /* Default writer. */
+#define ENV_PATH      "sysprof.%p.%n.bin"    /* Default file. */
+#define ENV_PATH_RUNS "sysprof.%p.%n.%r.bin" /* Default file under control. */
+#define ENV_RUN       ".%r"                  /* Appended to other files under control. */
+#define ENV_DONE_KEY  "sysprof.env"          /* Registry key: the variable was read. */
 #define ENV_SAY_VMS   10                     /* Reports of VMs that have no profile. */
 
-#define OPTIONS 1 /* Where the table is on the stack. */
+#define OPTIONS 1 /* Stack index of the table of options. */
 
 typedef enum EnvKind { ENV_TEXT, ENV_NUMBER, ENV_FLAG } EnvKind;
 
@@ -41,34 +42,35 @@ static const struct EnvOption {
   const char *name;
   EnvKind kind;
   const char *expected;
-} env_options[] = { { "path", ENV_TEXT, "the name of a file" },
-		    { "mode", ENV_TEXT, "C, L or D" },
-		    { "hz", ENV_NUMBER, "samples a second, from one a day to 100000" },
-		    { "interval", ENV_NUMBER, "milliseconds, from 0.01 to those of a day" },
-		    { "clock", ENV_TEXT, "clocks and events with '+' between them" },
-		    { "period", ENV_NUMBER, "a whole number above 0" },
-		    { "threads", ENV_TEXT, "own or all" },
-		    { "signal", ENV_NUMBER, "a signal as SIGUSR2" },
-		    { "flush", ENV_TEXT, "vm or thread" },
-		    { "jitter", ENV_FLAG, "true or false" },
-		    { "fork", ENV_FLAG, "true or false" },
-		    { "shared", ENV_FLAG, "true or false" },
-		    { "force", ENV_FLAG, "true or false" },
-		    { "follow", ENV_FLAG, "true or false" },
-		    { "control", ENV_TEXT,
-		      "a signal as SIGUSR2, or the path of a file from /" },
-		    { "paused", ENV_FLAG, "true or false" } };
+} env_options[] = {
+  { "path", ENV_TEXT, "the name of a file" },
+  { "mode", ENV_TEXT, "C, L or D" },
+  { "hz", ENV_NUMBER, "samples per second, from one a day to 100000" },
+  { "interval", ENV_NUMBER, "milliseconds, from 0.01 to 86400000 (a day)" },
+  { "clock", ENV_TEXT, "names of clocks and events with '+' between them" },
+  { "period", ENV_NUMBER, "a whole number above 0" },
+  { "threads", ENV_TEXT, "own or all" },
+  { "signal", ENV_NUMBER, "a signal such as SIGUSR2" },
+  { "flush", ENV_TEXT, "vm or thread" },
+  { "jitter", ENV_FLAG, "true or false" },
+  { "fork", ENV_FLAG, "true or false" },
+  { "shared", ENV_FLAG, "true or false" },
+  { "force", ENV_FLAG, "true or false" },
+  { "follow", ENV_FLAG, "true or false" },
+  { "control", ENV_TEXT, "a signal such as SIGUSR2, or the absolute path of a file" },
+  { "paused", ENV_FLAG, "true or false" }
+};
 #define ENV_NOPTION (sizeof(env_options) / sizeof(env_options[0]))
 
 typedef struct EnvStart {
   lua_CFunction start;
-  const char *value; /* Of the variable. */
+  const char *value; /* Value of the variable. */
 } EnvStart;
 
 /* -- Messages ---------------------------------------------------------------- */
 
-static int said_value; /* What is wrong for all VMs is said for the first, */
-static int said_vm;    /* of the others a few. */
+static int said_value; /* A problem of all VMs was reported, for the first VM. */
+static int said_vm;    /* Problems of single VMs that were reported. */
 
 static int say_value(const char *what, int len, const char *problem, const char *expected)
 {
@@ -78,8 +80,8 @@ static int say_value(const char *what, int len, const char *problem, const char 
   return 0;
 }
 
-/* Say something of a VM. The end of a long problem says what it is; its beginning is a
-** path.
+/* Report a problem of one VM. A long problem begins with a path and ends with the cause,
+** so its beginning is cut.
 */
 static void say_of_vm(const char *value, const char *problem, const char *so)
 {
@@ -106,7 +108,7 @@ static const struct EnvOption *option_find(const char *s, size_t len)
   return NULL;
 }
 
-/* Push what the text of a value stands for; the text itself if it is nothing. */
+/* Push the Lua value that the text of an option stands for, else the text itself. */
 static void option_push(lua_State *L, const struct EnvOption *o, const char *s, size_t len)
 {
   lua_pushlstring(L, s, len);
@@ -126,7 +128,7 @@ static void option_push(lua_State *L, const struct EnvOption *o, const char *s, 
   }
 }
 
-/* Is the table at the bottom of the stack one of options? */
+/* Is the table at the bottom of the stack a valid table of options? */
 static int table_valid(lua_State *L)
 {
   struct luam_Sysprof_Options opt;
@@ -134,8 +136,8 @@ static int table_valid(lua_State *L)
   return lj_luaopts_read(L, &opt, &fo);
 }
 
-/* A signal without which programs live, and which is not the clocks' by default; or a
-** path.
+/* Is it an absolute path, or a signal that is free for programs? The clocks use SIGPROF and
+** SIGURG by default, so control takes neither.
 */
 static int control_valid(const char *s)
 {
@@ -145,7 +147,7 @@ static int control_valid(const char *s)
   return signo == SIGUSR1 || signo == SIGUSR2 || signo >= SIGRTMIN;
 }
 
-/* Is the value on the top of the stack one that the option can have? */
+/* Does the option accept the value on the top of the stack? */
 static int option_valid(lua_State *L, const char *name)
 {
   int ok;
@@ -156,29 +158,31 @@ static int option_valid(lua_State *L, const char *name)
   lua_setfield(L, -2, "mode");
   lua_pushvalue(L, -2);
   lua_setfield(L, -2, name);
-  lua_insert(L, 1); /* Where it is looked for. */
+  lua_insert(L, 1); /* The reader of options takes index 1. */
   ok = table_valid(L);
   lua_remove(L, 1);
   return ok;
 }
 
-/* Say that there is no such option. Elsewhere clocks have commas between them. */
+/* Report an unknown option. The Lua API separates clocks with commas, so a user may write
+** a comma here too.
+*/
 static int option_unknown(lua_State *L, const char *s, size_t len, int has_value)
 {
   lua_getfield(L, OPTIONS, "clock");
   if (!has_value && !lua_isnil(L, -1))
     return say_value(s, (int)len,
-		     "is no option; clocks have '+' between them, as "
-		     "clock=cpu+wall",
+		     "is not an option; to give several clocks, write '+' between "
+		     "them: clock=cpu+wall",
 		     "");
   return say_value(s, (int)len,
-		   "is no option; expected on, off, or path, mode, "
+		   "is not an option; expected on, off, or path, mode, "
 		   "hz, interval, clock, period, threads, signal, flush, jitter, fork, "
 		   "shared, force, follow, control, paused with commas between",
 		   "");
 }
 
-/* NAME=VALUE, or NAME for a flag, into the table. Returns 0 if it is wrong. */
+/* Put NAME=VALUE, or NAME for a flag, into the table. Returns 0 if it is wrong. */
 static int option_read(lua_State *L, const char *s, size_t len)
 {
   const char *eq = memchr(s, '=', len);
@@ -186,13 +190,13 @@ static int option_read(lua_State *L, const char *s, size_t len)
   const struct EnvOption *o = option_find(s, name_len);
   int top = lua_gettop(L);
   if (len == 3 && memcmp(s, "off", 3) == 0)
-    return say_value(s, (int)len, "stands alone, without options", "");
+    return say_value(s, (int)len, "takes no other options", "");
   if (!o) return option_unknown(L, s, name_len, eq != NULL);
   lua_getfield(L, OPTIONS, o->name);
-  if (!lua_isnil(L, -1)) return say_value(s, (int)name_len, "is there twice", "");
+  if (!lua_isnil(L, -1)) return say_value(s, (int)name_len, "is given twice", "");
   if (eq && name_len + 1 < len) option_push(L, o, eq + 1, len - name_len - 1);
   else if (!eq && o->kind == ENV_FLAG) lua_pushboolean(L, 1);
-  else return say_value(s, (int)len, "lacks a value; expected ", o->expected);
+  else return say_value(s, (int)len, "has no value; expected ", o->expected);
   lua_pushvalue(L, -1);
   lua_setfield(L, OPTIONS, o->name);
   if (!option_valid(L, o->name))
@@ -223,14 +227,15 @@ static int options_read(lua_State *L, const char *value)
     lua_setfield(L, OPTIONS, "flush");
   }
   if (!table_valid(L))
-    return say_value(value, (int)strlen(value), "has both hz and interval", "");
+    return say_value(value, (int)strlen(value), "has both hz and interval; give only one",
+		     "");
   lua_settop(L, OPTIONS);
   return 1;
 }
 
 /* -- File -------------------------------------------------------------------- */
 
-/* Say that a pattern of a name is wrong. */
+/* Report a wrong pattern of a name. */
 static int pattern_wrong(const char *option, const char *pattern, const char *letters)
 {
   char text[LOG_MAX];
@@ -238,8 +243,8 @@ static int pattern_wrong(const char *option, const char *pattern, const char *le
   return say_value(text, (int)strlen(text), "has a '%' that is not followed by ", letters);
 }
 
-/* Set the path of the VM of this number: what it stands for, or, if there may be
-** several runs, its pattern. Returns 0 if there cannot be one.
+/* Set the path of the VM with this number: the expanded name, or the pattern if there may
+** be several runs. Returns 0 if the pattern is wrong.
 */
 static int path_set(lua_State *L, int number, int runs)
 {
@@ -254,11 +259,11 @@ static int path_set(lua_State *L, int number, int runs)
   if (runs && !strstr(pattern, "%r")) {
     lua_pushliteral(L, ENV_RUN);
     lua_concat(L, 2);
-  } else if (!runs && result > 0) { /* What is too long is left to the start. */
+  } else if (!runs && result > 0) { /* The start refuses a name that is too long. */
     lua_pushstring(L, name);
   }
   lua_setfield(L, OPTIONS, "path");
-  lua_pushboolean(L, 1); /* A FIFO would have the program wait for a reader. */
+  lua_pushboolean(L, 1); /* Opening a FIFO would wait for a reader. */
   lua_setfield(L, OPTIONS, "regular");
   lua_pushboolean(L, 1);
   lua_setfield(L, OPTIONS, "told");
@@ -267,8 +272,8 @@ static int path_set(lua_State *L, int number, int runs)
 
 /* -- Start ------------------------------------------------------------------- */
 
-/* Say it if this thread, whose samples are asked for, lets no signal of the clocks
-** through: it may have inherited that from who has started the program.
+/* Warn if this thread blocks the signal of the clocks. It may have inherited the mask from
+** the process that started the program.
 */
 static void say_blocked(lua_State *L, const char *value)
 {
@@ -281,11 +286,11 @@ static void say_blocked(lua_State *L, const char *value)
     return;
   if (opt.signo ? sigismember(&set, opt.signo) == 1
 		: sigismember(&set, SIGPROF) == 1 && sigismember(&set, SIGURG) == 1)
-    say_of_vm(value, "the thread has blocked the signal of the clocks",
-	      "there are no samples while it does");
+    say_of_vm(value, "the thread blocks the signal of the clocks",
+	      "it has no samples until it unblocks the signal");
 }
 
-/* Start a profile as the table says. */
+/* Start a profile with the options of the table. */
 static int start_now(lua_State *L, const EnvStart *e)
 {
   lua_pushcfunction(L, e->start);
@@ -296,7 +301,7 @@ static int start_now(lua_State *L, const EnvStart *e)
   return 0;
 }
 
-/* The same for a VM that is controlled, if it is not to wait for it. */
+/* Put the VM under control, and start a profile unless paused is set. */
 static int start_controlled(lua_State *L, const EnvStart *e, const char *control,
 			    int number)
 {
@@ -311,9 +316,10 @@ static int start_controlled(lua_State *L, const EnvStart *e, const char *control
   paused = lua_toboolean(L, -1);
   lua_settop(L, OPTIONS);
   lj_luaopts_read(L, &opt, &fo);
-  errmsg = opt.signo && opt.signo == lj_luaopts_signal(name)
-	     ? "the signal of control is that of the clocks"
-	     : lj_control_add(L, control, number, &opt, &fo);
+  errmsg =
+    opt.signo && opt.signo == lj_luaopts_signal(name)
+      ? "the clocks use the same signal; choose another one for control or for signal"
+      : lj_control_add(L, control, number, &opt, &fo);
   if (errmsg) {
     lua_pushfstring(L, "control=%s: %s", name, errmsg);
     return say_vm(e->value, lua_tostring(L, -1));
@@ -323,10 +329,10 @@ static int start_controlled(lua_State *L, const EnvStart *e, const char *control
   return 0;
 }
 
-/* Protected: a VM may be short of memory. */
+/* Runs in a protected call: a VM may be short of memory. */
 static int env_start(lua_State *L)
 {
-  static int vms; /* Of this process and those that it was forked from. */
+  static int vms; /* VMs of this process, and of its parent before fork(). */
   const EnvStart e = *(const EnvStart *)lua_touserdata(L, 1);
   const char *control;
   int number, nofile;
@@ -351,9 +357,11 @@ static int env_start(lua_State *L)
   control = lua_tostring(L, -1);
   lua_getfield(L, OPTIONS, "paused");
   if (!control && lua_toboolean(L, -1))
-    return say_value("paused", 6, "needs control, by which the profile is started", "");
+    return say_value("paused", 6,
+		     "needs control, which starts the profile later; add control=SIGUSR2",
+		     "");
   if (!nofile && !path_set(L, number, control != NULL)) return 0;
-  lua_settop(L, OPTIONS + 1); /* With control. */
+  lua_settop(L, OPTIONS + 1); /* Keep the string of control. */
   return control ? start_controlled(L, &e, control, number) : start_now(L, &e);
 }
 

@@ -1,6 +1,6 @@
 /*
-** Sysprof: profiles that the environment asks for, by LUAJIT_SYSPROF. Runs on the
-** thread that opens the libraries of a VM, outside of the handler.
+** Environment variable LUAJIT_SYSPROF: profiles a program without changing it.
+** Context: VM thread that opens the libraries, outside of the handler.
 */
 
 #ifndef _LJ_ENV_H
@@ -8,9 +8,9 @@
 
 #include "lj_obj.h"
 
-/* Start a profile of the VM by start, which is misc.sysprof.start, if the
-** environment says so. What hinders it is told on standard error. Raises no
-** error, leaves the stack as it is, and does so once for a VM.
+/* Start a profile of the VM if the variable asks for one. start: misc.sysprof.start.
+** Reports failures on standard error. Raises no error and keeps the Lua stack. A second
+** call for the same VM does nothing.
 */
 LJ_FUNC void lj_env_start(lua_State *L, lua_CFunction start);
 

@@ -1,5 +1,6 @@
 /*
-** Options of the Lua API, from their table.
+** Option table of misc.sysprof.start: types and ranges.
+** Context: VM thread, outside of the handler.
 */
 
 #define lj_luaopts_c
@@ -41,7 +42,7 @@ static int option_mode(lua_State *L, struct luam_Sysprof_Options *opt)
   return 1;
 }
 
-/* A number in [min, max], or the default. 0 if it is neither. */
+/* Read a number in [min, max]. Keeps *n if the option is nil. Returns 0 if it is wrong. */
 static int option_number(lua_State *L, const char *name, lua_Number min, lua_Number max,
 			 lua_Number *n)
 {
@@ -49,7 +50,7 @@ static int option_number(lua_State *L, const char *name, lua_Number min, lua_Num
   lua_getfield(L, 1, name);
   if (lua_type(L, -1) == LUA_TNUMBER) {
     *n = lua_tonumber(L, -1);
-    ok = (*n >= min && *n <= max); /* NaN is not. */
+    ok = (*n >= min && *n <= max); /* False for NaN. */
   } else if (!lua_isnil(L, -1)) {
     ok = 0;
   }
@@ -67,7 +68,7 @@ static int option_flag(lua_State *L, const char *name, int *flag)
   return type == LUA_TBOOLEAN || type == LUA_TNIL;
 }
 
-/* interval in milliseconds, or hz. */
+/* Read interval, in milliseconds, or hz. */
 static int option_interval(lua_State *L, struct luam_Sysprof_Options *opt)
 {
   lua_Number ms = 0, hz = 0;
@@ -92,7 +93,9 @@ static int option_period(lua_State *L, struct luam_Sysprof_Options *opt)
   return (lua_Number)opt->period == n;
 }
 
-/* A string without zeros, which is left on the stack; NULL for another value. */
+/* Read a string without zero bytes and leave it on the stack. Keeps *sp if the option is
+** nil or has another type.
+*/
 static int option_string(lua_State *L, const char *name, const char **sp)
 {
   size_t len;
@@ -154,7 +157,7 @@ static int option_signal(lua_State *L, struct luam_Sysprof_Options *opt)
   return (lua_Number)opt->signo == n;
 }
 
-/* How the file may be opened. */
+/* Read the flags that say how the file may be opened. */
 static int option_how(lua_State *L, int *how)
 {
   int force, follow, regular;

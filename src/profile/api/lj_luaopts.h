@@ -1,6 +1,9 @@
 /*
-** Options of the Lua API: those of the C API and of the file, read from a table.
-** Knows types and ranges; what a clock or a signal can be is known elsewhere.
+** Option table of misc.sysprof.start: turns a Lua table into options of the C API.
+** Context: VM thread, outside of the handler.
+**
+** Checks types and ranges. lj_clockspec checks the names of clocks, and lj_options the
+** signal.
 */
 
 #ifndef _LJ_LUAOPTS_H
@@ -10,14 +13,14 @@
 #include "lmisclib.h"
 #include "profile/output/lj_streamfile.h"
 
-/* Read the table that is L's first argument. Strings stay on the stack, as long as
-** they are used. Returns 0 if there is none, or a value is of a wrong type or out
-** of range. May raise errors of metamethods.
+/* Read the table at stack index 1. Its strings stay on the stack: the options point to
+** them. Returns 0 if index 1 is not a table, or a value has a wrong type or is out of
+** range. May raise errors of metamethods.
 */
 LJ_FUNC int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt,
 			    StreamFileOptions *fo);
 
-/* Number of a signal by its name, as "SIGUSR2" or "SIGRTMIN+3"; or 0. */
+/* Return the number of a signal by its name, such as "SIGUSR2" or "SIGRTMIN+3"; else 0. */
 LJ_FUNC int lj_luaopts_signal(const char *name);
 
 #endif

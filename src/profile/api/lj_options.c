@@ -1,6 +1,6 @@
 /*
-** Sysprof: whether the options of a start are possible, and why a start failed. Runs
-** outside of the handler.
+** Option checks of a start, and the reason why the last start failed.
+** Context: any thread, outside of the handler.
 */
 
 #define lj_options_c
@@ -21,7 +21,7 @@ char *lj_options_errmsg(void)
   return start_why;
 }
 
-/* Say errmsg, as printf does. Returns 0. */
+/* Write the reason with a format of printf. Returns 0. */
 static int fail(const char *format, ...)
 {
   va_list args;
@@ -31,8 +31,8 @@ static int fail(const char *format, ...)
   return 0;
 }
 
-/* Signals that programs can do without, of which none says that one is broken or
-** is to end: while the profiler has the signal, its default action is left out.
+/* Is the signal free for the clocks? While the profiler uses a signal, the signal loses its
+** default action. So no signal is allowed that reports a crash or ends a program.
 */
 static int signal_isusable(int signo)
 {
@@ -60,25 +60,27 @@ int lj_options_valid(const struct luam_Sysprof_Options *opt, const SysprofCallba
 		"or names in clocks",
 		opt->clock);
   if (opt->threads > LUAM_SYSPROF_THREADS_ALL)
-    return fail("threads is %d; expected LUAM_SYSPROF_THREADS_OWN or _ALL", opt->threads);
+    return fail("threads %d is unknown; expected LUAM_SYSPROF_THREADS_OWN or _ALL",
+		opt->threads);
   if (!signal_isusable(opt->signo))
-    return fail("signal %d cannot be the profiler's; expected SIGPROF, SIGALRM, "
+    return fail("signal %d is not allowed for the clocks; expected SIGPROF, SIGALRM, "
 		"SIGVTALRM, SIGUSR1, SIGUSR2, SIGURG, SIGIO, or one from SIGRTMIN to "
 		"SIGRTMAX",
 		opt->signo);
   if (opt->flush > LUAM_SYSPROF_FLUSH_THREAD)
-    return fail("flush is %d; expected LUAM_SYSPROF_FLUSH_HANDLER, _VM or _THREAD",
+    return fail("flush %d is unknown; expected LUAM_SYSPROF_FLUSH_HANDLER, _VM or _THREAD",
 		opt->flush);
   if (opt->mode == LUAM_SYSPROF_DEFAULT) return 1;
   if (!opt->buf || opt->len < LUAM_SYSPROF_BUF_MIN)
-    return fail("modes with a stream need a buffer of at least %d bytes in buf, its "
-		"size in len",
-		LUAM_SYSPROF_BUF_MIN);
+    return fail("buf is NULL or len %zu is too small; expected a buffer of at least %d "
+		"bytes",
+		opt->len, LUAM_SYSPROF_BUF_MIN);
   if (opt->flush && opt->len < LUAM_SYSPROF_BUF_MIN * LUAM_SYSPROF_FLUSH_BUFFERS)
-    return fail("a buffer that is not written in the handler needs at least %d bytes",
-		LUAM_SYSPROF_BUF_MIN * LUAM_SYSPROF_FLUSH_BUFFERS);
+    return fail("len %zu is too small for LUAM_SYSPROF_FLUSH_VM and _THREAD; expected a "
+		"buffer of at least %d bytes",
+		opt->len, LUAM_SYSPROF_BUF_MIN * LUAM_SYSPROF_FLUSH_BUFFERS);
   if (!cb->writer || !cb->on_stop)
-    return fail("modes with a stream need luaM_sysprof_set_%s to be called before",
-		cb->writer ? "on_stop" : "writer");
+    return fail("the stream has no %s; call luaM_sysprof_set_%s first",
+		cb->writer ? "on_stop" : "writer", cb->writer ? "on_stop" : "writer");
   return 1;
 }

@@ -1,5 +1,5 @@
 /*
-** Options of a start: whether they are possible, and why a start failed.
+** Option checks of a start, and the reason why the last start failed.
 ** Context: any thread, outside of the handler.
 */
 
@@ -8,13 +8,13 @@
 
 #include "profile/session/lj_profileopts.h"
 
-/* Why the calling thread's last start failed, CLOCK_ERRMSG_MAX bytes: for the start to write,
-** "" if it succeeds.
+/* Buffer for the reason why the calling thread's last start failed, CLOCK_ERRMSG_MAX bytes.
+** The start writes it, and leaves "" if it succeeds.
 */
 LJ_FUNC char *lj_options_errmsg(void);
 
-/* Are the options of a start possible? The names of clocks are not checked. If not, writes
-** the reason.
+/* Are the options of a start valid? If not, writes the reason. lj_clockspec checks the
+** names of clocks.
 */
 LJ_FUNC int lj_options_valid(const struct luam_Sysprof_Options *opt,
 			     const SysprofCallbacks *cb);

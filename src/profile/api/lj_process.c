@@ -1,5 +1,6 @@
 /*
-** Process of the profiler.
+** Process-wide state of the profiler: lock, fork, exit, background work.
+** Context: VM thread, background thread or any thread, outside of the handler.
 */
 
 #define lj_process_c
@@ -26,14 +27,14 @@
 static pthread_mutex_t process_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 /* Under the lock. */
 static uint32_t process_id; /* Process that the profiles belong to, see lj_osprocess.h. */
-static int forker;          /* Thread that forks now. */
+static int forker;          /* Thread that is in fork(). */
 
 /* -- Background thread ------------------------------------------------------- */
 
-#define SCAN_SHARE 50 /* Of the background thread's time, scans take one part in so many. */
+#define SCAN_SHARE 50 /* Scans take at most 1/50 of the background thread's time. */
 
-/* New threads, and those that have ended. With thousands of threads a scan takes long, so
-** the next one comes later.
+/* Find threads that began or ended. With thousands of threads a scan takes long, so the
+** next scan waits longer.
 */
 static void scan_threads(void)
 {
@@ -48,7 +49,7 @@ static void scan_threads(void)
   next_ns = begin_ns + SCAN_SHARE * (mono_ns() - begin_ns);
 }
 
-/* Chunks whose samples wait for a second because no tick came. */
+/* Hand over chunks whose samples have waited for a second, since no tick came. */
 static void hand_over(void)
 {
   static uint64_t next_ns;
@@ -62,8 +63,8 @@ static void hand_over(void)
   next_ns = begin_ns + SCAN_SHARE * (mono_ns() - begin_ns);
 }
 
-/* A queue for the background thread to write, claimed: its session stays until it is
-** released. NULL if there is none.
+/* Claim a queue for the background thread to write. The claim keeps the session until the
+** release. Returns NULL if no queue has chunks.
 */
 static ChunkQueue *queue_find(void)
 {
@@ -77,7 +78,7 @@ static ChunkQueue *queue_find(void)
   return q;
 }
 
-/* The lock is not held while the writer runs, which may be slow. */
+/* The writer may be slow, so it runs without the lock. */
 static void bgthread_work(int scan)
 {
   ChunkQueue *q;
@@ -117,8 +118,8 @@ int lj_process_setthread(void)
 
 /* -- Start and stop ---------------------------------------------------------- */
 
-/* The background thread cannot be made. May the VM write in its place? In a child of
-** fork(), nobody hears that a start failed.
+/* The background thread did not start. May the VM thread write instead? Also in a child of
+** fork(), where no caller would read the status of a failed start.
 */
 static int vm_writes(Profile *p, int err)
 {
@@ -129,14 +130,14 @@ static int vm_writes(Profile *p, int err)
   return 1;
 }
 
-/* The background thread is there before the first tick. */
+/* The background thread starts before the first tick. */
 int lj_process_start(Profile *p, char *errmsg)
 {
   int status = lj_vmprofile_open(p, errmsg), err = 0;
   if (status != PROFILE_SUCCESS) return status;
   if (lj_vmprofile_needsthread(p) && (err = set_thread()) != 0) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX, "the profiler's thread cannot be made: %s",
-	     strerror(err));
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	     "the background thread of the profiler did not start: %s", strerror(err));
     if (vm_writes(p, err)) err = 0;
   }
   if (err == 0) err = lj_vmprofile_begin(p, errmsg);
@@ -168,8 +169,8 @@ void lj_process_close(Profile *p)
 
 /* -- Fork and exit ----------------------------------------------------------- */
 
-/* The child samples nothing of its parent, which goes on. It may sample the thread that
-** forked, if that was profiled.
+/* Drop the parent's profiles in a child; they go on in the parent. The child may start a
+** profile of its own for the thread that forked, if that thread was profiled.
 */
 static void forget_parent(int forked)
 {
@@ -207,7 +208,7 @@ static void fork_child(void)
   pthread_mutex_unlock(&process_lock);
 }
 
-/* exit() without lua_close() still gives a complete stream. */
+/* Complete all streams at exit(), also without lua_close(). */
 static void stop_all(void)
 {
   Profile *p;
@@ -242,7 +243,7 @@ int lj_process_begin(void)
 
 /* -- Lock -------------------------------------------------------------------- */
 
-/* A child may have been made without the C library's fork(). */
+/* A program may create a child without the C library's fork(), so no fork handler ran. */
 void lj_process_lock(void)
 {
   pthread_mutex_lock(&process_lock);

@@ -1,10 +1,11 @@
 /*
-** Process of the profiler: its lock, fork, exit, and the work of the background thread.
-** Context: VM thread or any thread, outside of the handler; under the lock where said.
+** Process-wide state of the profiler: lock, fork, exit, work of the background thread.
+** Context: any thread, outside of the handler | under the lock where a function says so.
 **
-** One lock for all profiles: start, stop, report and the scans of the background thread
-** take it; no handler and no hook does, and the background thread does not wait for it.
-** It is recursive: a callback may use the API.
+** One lock protects all profiles. Start, stop, report and the scans of the background
+** thread take it. Handlers never take it. Of the VM hooks, only close and safepoint take it.
+** The background thread tries to take it and never waits. The lock is recursive, because a
+** callback may use the API.
 */
 
 #ifndef _LJ_PROCESS_H
@@ -13,17 +14,17 @@
 #include "lj_obj.h"
 #include "profile/session/lj_vmprofile.h"
 
-/* Take the lock. In a child of fork() that is new to us, forgets the parent's profiles. */
+/* Take the lock. In a new child process, drops the parent's profiles first. */
 LJ_FUNC void lj_process_lock(void);
 LJ_FUNC void lj_process_unlock(void);
 
-/* Prepare the process for the first profile, or for the first that may come: it learns of
-** forks and of exit. Later calls do nothing. Takes the lock. Returns 0 or an errno.
+/* Install the handlers of fork() and exit(), before the first profile. Later calls do
+** nothing. Takes the lock. Returns 0 or an errno.
 */
 LJ_FUNC int lj_process_begin(void);
 
-/* Make the background thread if something needs it, else end it. Takes the lock. Returns
-** 0 or an errno.
+/* Start the background thread if a profile or a control file needs it, else end it. Takes
+** the lock. Returns 0 or an errno.
 */
 LJ_FUNC int lj_process_setthread(void);
 
@@ -32,11 +33,11 @@ LJ_FUNC int lj_process_setthread(void);
 */
 LJ_FUNC int lj_process_start(Profile *p, char *errmsg);
 
-/* Stop one that runs. Returns a PROFILE_* status and sets errno. Under the lock. */
+/* Stop a running profile. Returns a PROFILE_* status and sets errno. Under the lock. */
 LJ_FUNC int lj_process_stop(Profile *p);
 
-/* Its VM or the process ends: stop it if it runs, or end what was inherited of it. Nobody
-** hears how that goes. Under the lock.
+/* End a profile because its VM or the process ends: stop it if it runs, drop it if a fork
+** inherited it. Returns no status, since nobody could read it. Under the lock.
 */
 LJ_FUNC void lj_process_close(Profile *p);
 

@@ -1,5 +1,6 @@
 /*
-** Sysprof: what a profile says about itself. Runs outside of the handler.
+** Self-report of a profile: counters, rates, costs.
+** Context: any thread, outside of the handler. Takes the lock.
 */
 
 #define lj_report_c
@@ -54,7 +55,7 @@ void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
   lj_process_unlock();
   memset(r, 0, sizeof(*r));
   for (i = 0; i < t.opt.nspec && at < sizeof(r->clock); i++)
-    if (t.of.used[i].name[0]) /* None, if the start has failed. */
+    if (t.of.used[i].name[0]) /* Empty if the start failed. */
       at += (size_t)snprintf(r->clock + at, sizeof(r->clock) - at, "%s%s", at ? "," : "",
 			     t.of.used[i].name);
   us = first->kind == CLOCK_WALL ? t.wall_us : t.of.cpu_us;

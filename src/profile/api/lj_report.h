@@ -1,5 +1,5 @@
 /*
-** Report of a profile: counters, and what it says about itself.
+** Self-report of a profile: counters, rates, costs.
 ** Context: any thread, outside of the handler. Takes the lock.
 */
 
@@ -9,12 +9,12 @@
 #include "lj_obj.h"
 #include "lmisclib.h"
 
-/* Counters of the profile of a VM, or of the one that was started last if g is NULL;
-** running or stopped.
+/* Copy the counters of a VM's profile. If g is NULL, take the profile that was started
+** last. The profile may run or have stopped.
 */
 LJ_FUNC void lj_report_counters(global_State *g, struct luam_Sysprof_Counters *c);
 
-/* What that profile says about itself. */
+/* Fill in the self-report of the same profile. */
 LJ_FUNC void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r);
 
 #endif

@@ -1,5 +1,6 @@
 /*
-** Sysprof: start and stop of the profile of a VM, and what else its thread asks for.
+** Profiler entry points of a VM: start, stop, dump, move.
+** Context: VM thread, outside of the handler. Takes the lock.
 */
 
 #define lj_sysprof_c
@@ -20,8 +21,7 @@
 #error "sysprof needs Linux on x86-64 and a GC64 build of LuaJIT"
 #endif
 
-#define INTERVAL_MS_MAX \
-  (24 * 3600 * 1000) /* A longer one in milliseconds counts as this. */
+#define INTERVAL_MS_MAX (24 * 3600 * 1000) /* A longer interval counts as this one. */
 
 /* Read the options. Returns 0 if one of them is not valid, and writes the reason. */
 static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *opt,
@@ -42,7 +42,7 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
   o->threads = opt->threads;
   o->flush = opt->flush;
   if (o->flush == LUAM_SYSPROF_FLUSH_VM && o->threads == LUAM_SYSPROF_THREADS_ALL)
-    o->flush = LUAM_SYSPROF_FLUSH_THREAD; /* Some run no VM. */
+    o->flush = LUAM_SYSPROF_FLUSH_THREAD; /* Some threads run no VM. */
   o->signo = opt->signo;
   o->interval_ns = interval_ns;
   o->cb = *cb;

@@ -1,5 +1,8 @@
 /*
-** VM hooks; lj_vmgate.h says how memory is freed that a handler may read.
+** VM hooks: calls from LuaJIT's own files into the profiler.
+** Context: VM thread, outside of the handler.
+**
+** lj_vmgate.h explains how the VM frees memory that a handler may be reading.
 */
 
 #define lj_vmhooks_c
@@ -18,7 +21,7 @@
 #include "profile/session/lj_registry.h"
 #include "profile/session/lj_safepoint.h"
 
-/* A hook of a VM that is profiled begins. Returns NULL if it is not profiled. */
+/* Begin a hook. Returns the running profile of the VM, or NULL. */
 static Profile *vmhook_enter(global_State *g)
 {
   Profile *p = lj_registry_of(g);
@@ -32,9 +35,9 @@ static void vmhook_leave(Profile *p)
 
 /* -- Safe point -------------------------------------------------------------- */
 
-/* Write the chunks that wait: not those that are filled while it writes, or a slow writer
-** could keep the VM for ever. A claim keeps the session. A thread that stops the profile
-** waits for the claim and not for a hook.
+/* Write the chunks that wait now. Chunks that fill up during the write wait for the next
+** flush: otherwise a slow writer could hold the VM for ever. The claim keeps the session.
+** The thread that stops the profile waits for the claim.
 */
 static void flush(global_State *g)
 {

@@ -1,10 +1,10 @@
 /*
-** VM hooks: what LuaJIT's own files call, see etc/luajit/edits.cmake.
-** Context: VM thread, outside of the handler. No hook takes a lock.
+** VM hooks: calls from LuaJIT's own files into the profiler, see etc/luajit/edits.cmake.
+** Context: VM thread, outside of the handler. Only close and safepoint take a lock.
 **
-** This is the only header that edited files of LuaJIT include. The headers below declare
-** the other calls of the edits: jit.profile's clock (lj_clock.h), positions of compiled
-** code (lj_jitmap.h) and pages that the allocator unmaps (lj_safeload.h).
+** LuaJIT's edited files include only this header. The headers below declare the other
+** calls of the edits: jit.profile's clock (lj_clock.h), positions of compiled code
+** (lj_jitmap.h) and pages that the allocator unmaps (lj_safeload.h).
 */
 
 #ifndef _LJ_VMHOOKS_H
@@ -15,27 +15,27 @@
 #include "profile/clock/lj_clock.h"
 #include "profile/lua/lj_jitmap.h"
 
-/* The VM is about to be closed. Takes the lock: no other hook does. */
+/* lua_close is about to free the VM. Takes the lock. */
 LJ_FUNC void lj_vmhooks_close(global_State *g);
 
-/* The Lua stack is being moved (begin = 1), or has been (0). */
+/* The VM begins to move a Lua stack (begin = 1), or has moved it (0). */
 LJ_FUNC void lj_vmhooks_stack_move(lua_State *L, int begin);
 
-/* A prototype is about to be freed. */
+/* The collector is about to free a prototype. */
 LJ_FUNC void lj_vmhooks_proto_free(global_State *g, GCproto *pt);
 
-/* A coroutine is about to be freed. */
+/* The collector is about to free a coroutine. */
 LJ_FUNC void lj_vmhooks_thread_free(global_State *g, lua_State *L);
 
-/* All machine code is about to be freed (begin = 1), or has been (0). */
+/* The VM begins to free all machine code (begin = 1), or has freed it (0). */
 LJ_FUNC void lj_vmhooks_code_free(global_State *g, int begin);
 
-/* The hook of jit.profile was called. Returns 1 if that was for us alone, so that
-** jit.profile has nothing to do.
+/* The VM reached the hook of jit.profile. Returns 1 if only the profiler asked for it, so
+** that jit.profile has nothing to do.
 */
 LJ_FUNC int lj_vmhooks_safepoint(lua_State *L);
 
-/* The dispatch table was written anew. */
+/* The VM has rewritten the dispatch table. */
 LJ_FUNC void lj_vmhooks_dispatch(global_State *g);
 
 #endif

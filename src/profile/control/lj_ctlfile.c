@@ -1,9 +1,10 @@
 /*
-** Control file.
+** Control file: polls for changes and reads commands.
+** Context: background thread, under the lock of the slots | begin: VM thread.
 **
-** A file that has changed is obeyed when two polls in a row find it the same, so that it
-** is not read while somebody writes it. An empty one has to stay so for more polls: who
-** empties a file first may need time to write it.
+** The poll obeys a changed file when two polls in a row find it the same, so that it does
+** not read a file while a writer is at work. An empty file has to stay empty for more
+** polls, since a writer often truncates a file first and fills it later.
 */
 
 #define lj_ctlfile_c
@@ -24,11 +25,11 @@
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
 
-#define WORD_MAX       64   /* Bytes of the file that are read. */
-#define EMPTY_POLLS    10   /* Looks that a file has to be empty for. */
-#define WAKE_POLLS     20   /* Looks between two calls of a thread, at first, */
-#define WAKE_POLLS_MAX 4800 /* and at last. */
-#define LOGGED_MAX     10   /* Times that something wrong is logged. */
+#define WORD_MAX       64   /* Bytes that a poll reads of the file. */
+#define EMPTY_POLLS    10   /* Polls that have to find a file empty. */
+#define WAKE_POLLS     20   /* Polls from one wake-up of the VM thread to the next, */
+#define WAKE_POLLS_MAX 4800 /* and their limit. */
+#define LOGGED_MAX     10   /* Problems that are logged. */
 
 static int logged;
 
@@ -50,24 +51,25 @@ static int is_same(const ControlFile *a, const ControlFile *b)
 	 a->mtime.tv_nsec == b->mtime.tv_nsec;
 }
 
-/* Whose word counts: the user's and root's. */
+/* Only this user and root may give commands. Returns NULL, or the reason for a refusal. */
 static const char *file_problem(const struct stat *st)
 {
-  if (!S_ISREG(st->st_mode)) return "is no regular file";
-  if (st->st_uid != geteuid() && st->st_uid != 0) return "belongs to another user";
-  if (st->st_mode & (S_IWGRP | S_IWOTH)) return "can be written by other users";
-  if (st->st_nlink != 1) return "has another name elsewhere";
+  if (!S_ISREG(st->st_mode)) return "not a regular file";
+  if (st->st_uid != geteuid() && st->st_uid != 0) return "another user owns the file";
+  if (st->st_mode & (S_IWGRP | S_IWOTH))
+    return "other users may write the file; remove that right by chmod go-w";
+  if (st->st_nlink != 1) return "the file has a second name (hard link)";
   return NULL;
 }
 
-/* Open the file; what another user has put on its path leads nowhere. Returns the
-** descriptor, or -1 and what is wrong.
+/* Open the file. Refuses a symbolic link of another user on its path. Returns the
+** descriptor, or -1 and the reason.
 */
 static int file_open(const char *path, const char **problem)
 {
   int fd = lj_outfile_read(path, problem);
   if (fd < 0)
-    *problem = *problem ? "is behind a symbolic link of another user" : strerror(errno);
+    *problem = *problem ? "another user owns a symbolic link of the path" : strerror(errno);
   return fd;
 }
 
@@ -86,7 +88,7 @@ const char *lj_ctlfile_begin(Control *c)
   return fd >= 0 ? NULL : problem;
 }
 
-/* Read the first word. Returns NULL, or what is wrong. */
+/* Read the first word. Returns NULL, or the reason of a failure. */
 static const char *file_read(const char *path, char *word)
 {
   struct stat st;
@@ -129,16 +131,16 @@ static void file_obey(Control *c)
   const char *problem = file_read(c->file, word);
   uint32_t command = 0;
   if (!problem && (command = word_command(word)) == 0)
-    problem = "begins with no word that is known; expected start, stop, dump or toggle";
+    problem = "the first word is unknown; expected start, stop, dump or toggle";
   if (problem) {
     if (logged++ < LOGGED_MAX)
-      lj_say(": control file '%s' %s; it is ignored", c->file, problem);
+      lj_say(": control file '%s': %s; the file is ignored", c->file, problem);
     return;
   }
   if (command == CONTROL_TOGGLE) __atomic_fetch_xor(&c->pending, command, __ATOMIC_RELAXED);
   else if (command == CONTROL_DUMP)
     __atomic_fetch_or(&c->pending, command, __ATOMIC_RELAXED);
-  else /* The latest word counts. */
+  else /* A later command replaces an earlier one. */
     __atomic_store_n(&c->pending, command, __ATOMIC_RELAXED);
   relaxed_set(&c->asked, 0);
   c->wait = WAKE_POLLS;
@@ -146,8 +148,8 @@ static void file_obey(Control *c)
   lj_ctlsig_wake(c);
 }
 
-/* A thread that does not run the VM at the moment cannot ask for its safe point, and
-** a request may get lost. A thread that waits is not to be woken for nothing often.
+/* Wake the VM thread again. A thread that does not run the VM cannot ask for a safe point,
+** and a request may get lost. The interval doubles, to rarely interrupt a thread that waits.
 */
 static void wake_again(Control *c)
 {

@@ -1,6 +1,6 @@
 /*
 ** Control file: its first word starts, stops or dumps a profile.
-** Context: background thread, under the lock of the slots; begin: VM thread.
+** Context: background thread, under the lock of the slots | begin: VM thread.
 */
 
 #ifndef _LJ_CTLFILE_H
@@ -8,13 +8,13 @@
 
 #include "profile/control/lj_ctltypes.h"
 
-/* Remember the state of the slot's control file. Returns what is wrong with the file, or
-** NULL if nothing is wrong or there is none.
+/* Record the state of the slot's control file. Returns NULL if the file is valid or does
+** not exist, else the reason for a refusal.
 */
 LJ_FUNC const char *lj_ctlfile_begin(Control *c);
 
-/* Obey the file if it has changed, and wake the VM's thread again if it does not serve
-** what is pending.
+/* Obey the file if it has changed. Wake the VM thread again while it has not served a
+** pending request.
 */
 LJ_FUNC void lj_ctlfile_poll(Control *c);
 

@@ -1,5 +1,8 @@
 /*
-** Control signal. The handler makes no system call that waits.
+** Control signal: handler, installation, wake-up of the VM thread.
+** Context: handler | installation: VM thread, under the lock of the slots.
+**
+** The handler makes no system call that waits.
 */
 
 #define lj_ctlsig_c
@@ -23,23 +26,23 @@
 #include "profile/control/lj_ctlsig.h"
 #include "profile/session/lj_safepoint.h"
 
-/* What a signal to a VM's thread carries: a tag and the slot. */
+/* Value of a signal to a VM thread: a tag and the number of the slot. */
 #define VALUE_TAG      ((uintptr_t)0x5343 << 48)
 #define VALUE_TAG_MASK ((uintptr_t)0xffff << 48)
 
 LJ_DATADEF Control lj_ctlsig_slots[CONTROLS_MAX];
 
-/* By the VM's thread that fills a slot or frees one, see lj_ctlslot.c. */
+/* Written by a VM thread that fills or frees a slot, under the lock of the slots. */
 static struct {
   int installed;
-  struct sigaction oldsa; /* The program's. */
+  struct sigaction oldsa; /* Action of the program. */
 } signals[OSSIGNAL_MAX + 1];
 
 /* -- Handler ----------------------------------------------------------------- */
 
-/* Does this thread, interrupted at sp, run the VM, or none? The VM may be another
-** thread's by now, so nothing is believed. Its innermost C frame tells: it is on
-** this stack above sp, or there is none.
+/* May this thread, interrupted at sp, ask for the VM's safe point? Yes if it runs the VM or
+** no thread does: then the VM's innermost C frame is on this stack above sp, or does not
+** exist. Another thread may run the VM by now, so all loads are fault-safe.
 */
 static int vm_ishere(Control *c, const global_State *g, uintptr_t sp)
 {
@@ -52,7 +55,7 @@ static int vm_ishere(Control *c, const global_State *g, uintptr_t sp)
   return !cf || cf - sp < c->stack_hi - sp;
 }
 
-/* Ask for the safe point, on the VM's thread. */
+/* Ask for the safe point on the VM thread. */
 static void slot_ask(Control *c, uintptr_t sp)
 {
   global_State *g;
@@ -79,7 +82,7 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
     if (is_told) {
       if ((value & ~VALUE_TAG_MASK) != (uintptr_t)i) continue;
     } else if (relaxed_get(&c->file)) {
-      continue; /* Somebody else's signal. */
+      continue; /* A signal from another sender. */
     } else {
       __atomic_fetch_xor(&c->pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);
     }
@@ -107,7 +110,7 @@ const char *lj_ctlsig_install(int signo)
   if (is_ours < 0) return strerror(errno);
   if (is_ours) return NULL;
   if ((sa.sa_flags & SA_SIGINFO) || (sa.sa_handler != SIG_DFL && sa.sa_handler != SIG_IGN))
-    return "the program has a handler for its signal; choose another one, as "
+    return "the program has a handler for this signal; choose another signal such as "
 	   "SIGRTMIN+3, or a file";
   signals[signo].oldsa = sa;
   sigfillset(&all);
@@ -126,6 +129,6 @@ void lj_ctlsig_restore(int signo)
   is_ours = lj_ossignal_ishandler(signo, control_signal, &now);
   if (is_ours < 0) return;
   if (is_ours) sigaction(signo, &signals[signo].oldsa, NULL);
-  else if ((now.sa_flags & SA_SIGINFO)) return; /* May pass on to ours. */
+  else if ((now.sa_flags & SA_SIGINFO)) return; /* That handler may call ours. */
   signals[signo].installed = 0;
 }

@@ -1,5 +1,5 @@
 /*
-** Control signal: its handler, and how the background thread wakes a VM's thread by it.
+** Control signal: toggles a profile, and wakes a VM thread for the background thread.
 ** Context: install and restore: VM thread, under the lock of the slots | wake: any thread.
 */
 
@@ -11,13 +11,13 @@
 /* The slots. The handler reads them without a lock. */
 LJ_DATA Control lj_ctlsig_slots[CONTROLS_MAX];
 
-/* Install the handler of a signal. Returns NULL, or the reason why it cannot. */
+/* Install the handler of a signal. Returns NULL, or the reason of a failure. */
 LJ_FUNC const char *lj_ctlsig_install(int signo);
 
 /* Put the program's action back, unless a slot uses the signal. */
 LJ_FUNC void lj_ctlsig_restore(int signo);
 
-/* Have the VM's thread see what is pending. Async-signal-safe. */
+/* Make the VM thread look at its pending requests. Async-signal-safe. */
 LJ_FUNC void lj_ctlsig_wake(const Control *c);
 
 #endif

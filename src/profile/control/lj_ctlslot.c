@@ -1,5 +1,6 @@
 /*
-** Control slots.
+** Control slots: allocation, fork, polling.
+** Context: VM thread | poll: background thread | fork, end: under the lock of lj_process.h.
 */
 
 #define lj_ctlslot_c
@@ -23,11 +24,12 @@
 #include "profile/control/lj_ctlslot.h"
 #include "profile/output/lj_outfile.h"
 
-#define FILE_SIGNAL SIGURG /* Wakes for control files: by default nothing happens. */
+#define FILE_SIGNAL \
+  SIGURG /* Wakes threads for control files; its default is to do nothing. */
 
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
-static int slots_used;  /* Under the lock. */
-static int slots_files; /* Of them with a control file. */
+static int slots_used;  /* Slots in use. Written under the lock. */
+static int slots_files; /* Slots with a control file. Written under the lock. */
 
 Control *lj_ctlslot_of(const global_State *g)
 {
@@ -40,7 +42,7 @@ Control *lj_ctlslot_of(const global_State *g)
 
 /* -- Slots ------------------------------------------------------------------- */
 
-/* The calling thread is the one that runs the VM. */
+/* Note that the calling thread runs the VM. */
 static void slot_setthread(Control *c)
 {
   uintptr_t lo, hi;
@@ -59,7 +61,9 @@ static void slot_free(Control *c)
   c->pattern = c->fo.path = c->opt.clocks = NULL;
 }
 
-/* The control file of this process, and how it is now. Returns what is wrong, or NULL. */
+/* Name the control file of this process and record its state. Returns NULL, or the reason
+** of a failure.
+*/
 static const char *slot_findfile(Control *c)
 {
   if (lj_outfile_name((char *)c->file, PATH_MAX, c->pattern, c->number, 1) <= 0)
@@ -67,7 +71,7 @@ static const char *slot_findfile(Control *c)
   return lj_ctlfile_begin(c);
 }
 
-/* Only lj_ctlslot_add uses a free slot. Under the lock. */
+/* Free a slot, so that lj_ctlslot_add may fill it again. Under the lock. */
 static void slot_end(Control *c)
 {
   int own = relaxed_get(&c->tid) == lj_osthread_self();
@@ -85,7 +89,7 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   const StreamFileOptions *fo = co->fo;
   const char *errmsg;
   relaxed_set(&c->signo, co->file ? FILE_SIGNAL : co->signo);
-  c->asked = c->runs = 0; /* users goes on: a handler may be about to leave. */
+  c->asked = c->runs = 0; /* Not users: a handler may be about to leave. */
   relaxed_set(&c->pending, 0);
   c->number = co->number;
   c->process = lj_osprocess_id();
@@ -101,13 +105,15 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   if (co->file && (errmsg = slot_findfile(c)) != NULL) return errmsg;
   slot_setthread(c);
   errmsg = lj_ctlsig_install(c->signo);
-  if (errmsg && co->file) return "the program has a handler for SIGURG, which is needed";
+  if (errmsg && co->file)
+    return "the program has a handler for SIGURG, which control by a file needs; "
+	   "choose a signal such as SIGRTMIN+3";
   return errmsg;
 }
 
 const char *lj_ctlslot_add(global_State *g, const ControlOptions *co)
 {
-  const char *errmsg = "this many VMs cannot be controlled";
+  const char *errmsg = "all control slots are in use; put fewer VMs under control";
   int i;
   pthread_mutex_lock(&slots_lock);
   for (i = 0; i < CONTROLS_MAX && lj_ctlsig_slots[i].g; i++)
@@ -153,7 +159,7 @@ void lj_ctlslot_end(void)
   pthread_mutex_unlock(&slots_lock);
 }
 
-/* Other threads of the parent may have held the lock. */
+/* A thread of the parent may have held the lock, so the child sets it free. */
 void lj_ctlslot_fork(int forked)
 {
   static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;

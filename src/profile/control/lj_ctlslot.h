@@ -2,10 +2,9 @@
 ** Control slots: which VMs a signal or a file controls.
 ** Context: VM thread | poll: background thread | fork, end: under the lock of lj_process.h.
 **
-** A request comes in a signal handler or in the background thread. It is noted in the
-** slot, and the thread that runs the VM is asked for a safe point; there lj_control serves
-** it. The handler reads slots without a lock, and counts itself in one while it reads the
-** VM.
+** A request arrives in a signal handler or in the background thread, which note it in the
+** slot. They ask the VM thread for a safe point, where lj_control serves the request. The
+** handler reads slots without a lock. It increments the slot's users while it reads the VM.
 */
 
 #ifndef _LJ_CTLSLOT_H
@@ -13,21 +12,21 @@
 
 #include "profile/control/lj_ctltypes.h"
 
-/* What a slot is filled with. */
+/* Options of a VM under control. Either signo or file is set. */
 typedef struct ControlOptions {
-  int signo;        /* The signal that toggles, or 0: */
-  const char *file; /* the absolute path of a control file, a pattern. */
-  int number;       /* Of the VM in its process. */
+  int signo;        /* Signal that toggles the profile, or 0. */
+  const char *file; /* Absolute path of a control file, a pattern, or NULL. */
+  int number;       /* Number of the VM in its process. */
   const struct luam_Sysprof_Options *opt;
   const StreamFileOptions *fo;
 } ControlOptions;
 
-/* Have a VM of this thread controlled. Strings are copied. Returns NULL, or the reason why
-** it cannot, the end of a sentence.
+/* Put a VM of this thread under control. Copies the strings. Returns NULL, or the reason of
+** a failure: the end of a sentence.
 */
 LJ_FUNC const char *lj_ctlslot_add(global_State *g, const ControlOptions *co);
 
-/* The slot of a VM, or NULL. */
+/* Return the slot of a VM, or NULL. */
 LJ_FUNC Control *lj_ctlslot_of(const global_State *g);
 
 /* The calling thread runs the VM from now on. */
@@ -45,8 +44,8 @@ LJ_FUNC int lj_ctlslot_close(global_State *g);
 /* End the control of all VMs. */
 LJ_FUNC void lj_ctlslot_end(void);
 
-/* In a child of fork() by the thread forked, or 0: only those VMs go on whose children
-** are to be profiled.
+/* Adapt the slots in a child of fork(). forked: the thread that called fork(), or 0. Keeps
+** only VMs of that thread, and only if their children are profiled.
 */
 LJ_FUNC void lj_ctlslot_fork(int forked);
 

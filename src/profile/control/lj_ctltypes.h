@@ -16,13 +16,13 @@
 
 #define CONTROLS_MAX 64 /* VMs under control at a time. */
 
-/* Requests, bits. */
+/* Requests, a bit mask. */
 #define CONTROL_START  1
 #define CONTROL_STOP   2
-#define CONTROL_TOGGLE 4 /* The one of these two that applies. */
+#define CONTROL_TOGGLE 4 /* Start if the profile is stopped, else stop. */
 #define CONTROL_DUMP   8
 
-/* State of a control file, as stat(2) has it. */
+/* State of a control file, from stat(2). */
 typedef struct ControlFile {
   int exists;
   dev_t dev;
@@ -33,28 +33,28 @@ typedef struct ControlFile {
 
 typedef struct Control {
   /* Shared with the handler. */
-  global_State *g;    /* The VM, NULL: the slot is free. Set last. */
+  global_State *g;    /* The VM, or NULL if the slot is free. Set last. */
   int users;          /* Handlers that read the VM. */
-  int tid;            /* Thread that was last known to run it, */
-  uintptr_t stack_hi; /* and the end of its C stack. */
-  int signo;          /* Signal that wakes it. */
+  int tid;            /* Thread that last ran the VM, as far as known. */
+  uintptr_t stack_hi; /* End of that thread's C stack. */
+  int signo;          /* Signal that wakes that thread. */
   uint32_t pending;   /* CONTROL_*, not served yet. */
-  int asked;          /* The safe point has been asked for. */
+  int asked;          /* The handler has asked for the safe point. */
   SafeLoad peek;      /* Handler only, on that thread. */
   /* Set when the slot is filled. */
-  const char *file;                /* Control file, NULL: by the signal. */
-  const char *pattern;             /* Its name's pattern, the same in all processes. */
-  struct luam_Sysprof_Options opt; /* Of each start; its strings are our own. */
+  const char *file;                /* Control file, or NULL if a signal controls. */
+  const char *pattern;             /* Pattern of its name, the same in all processes. */
+  struct luam_Sysprof_Options opt; /* Options of each start. The slot owns the strings. */
   StreamFileOptions fo;            /* path is a pattern. */
-  int number;                      /* Of the VM in its process. */
+  int number;                      /* Number of the VM in its process. */
   uint32_t process;                /* Process that filled the slot. */
-  /* By the VM's thread. */
+  /* Written by the VM thread. */
   int runs; /* Profiles started. */
-  /* By the background thread. */
-  ControlFile now;  /* As the last poll found it, */
-  ControlFile done; /* and as it was when it was last obeyed. */
-  int polls;        /* Polls that have found it so. */
-  int wait, waited; /* Polls until the thread is woken again. */
+  /* Written by the background thread. */
+  ControlFile now;  /* State of the file at the last poll. */
+  ControlFile done; /* State of the file when the poll last obeyed it. */
+  int polls;        /* Polls that found the file unchanged. */
+  int wait, waited; /* Polls between two wake-ups, and polls since the last one. */
 } Control;
 
 #endif

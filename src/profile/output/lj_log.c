@@ -1,5 +1,6 @@
 /*
-** What is said on standard error.
+** Messages on standard error.
+** Context: any thread, outside of the handler.
 */
 
 #define lj_log_c
@@ -18,10 +19,10 @@
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_nosig.h"
 
-#define READER_MS 200 /* For the reader of a standard error that is a pipe. */
-#define CUT_MAX   10  /* Files of which it is said that they are not whole. */
+#define READER_MS 200 /* Time that the reader of a pipe has to make room. */
+#define CUT_MAX   10  /* Incomplete files that are reported. */
 
-/* As the last VM has found it, 0 if it was closed. Inodes have numbers on each device. */
+/* Identity of standard error when the last VM began; ino 0 if it was closed. */
 static ino_t stderr_ino;
 static dev_t stderr_dev;
 
@@ -33,8 +34,8 @@ void lj_log_begin(void)
   relaxed_set(&stderr_ino, is_open ? st.st_ino : 0);
 }
 
-/* Its descriptor may be that of a file of the program by now, if that has closed it.
-** What is appended to is a log.
+/* Is descriptor 2 still standard error? A program may close it, and its next file gets the
+** descriptor. A regular file that is only appended to counts as a log.
 */
 static int stderr_isopen(void)
 {
@@ -45,7 +46,7 @@ static int stderr_isopen(void)
 	 (S_ISREG(st.st_mode) && (fcntl(STDERR_FILENO, F_GETFL) & O_APPEND));
 }
 
-/* Also to a pipe that nobody reads: without waiting for ever. */
+/* Write to standard error. Gives up after a while if it is a pipe that nobody reads. */
 static void write_stderr(const char *s, size_t len)
 {
   struct pollfd ready = { STDERR_FILENO, POLLOUT, 0 };
@@ -55,7 +56,7 @@ static void write_stderr(const char *s, size_t len)
   lj_nosig_end(&quiet, write(STDERR_FILENO, s, len) < 0 ? errno : 0);
 }
 
-/* What came from outside may hold anything. */
+/* Paths and option texts may contain control characters, so these become '?'. */
 void lj_say(const char *format, ...)
 {
   char line[LOG_MAX] = LOG_NAME;
@@ -78,7 +79,7 @@ void lj_log_cut(const char *path, pid_t child, int err)
   char number[24] = "";
   if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) >= CUT_MAX) return;
   if (child) snprintf(number, sizeof(number), ".%ld", (long)child);
-  lj_say(": %s%s%s: %s; the profile is not whole", cut ? "..." : "", path + cut, number,
+  lj_say(": %s%s%s: %s; the profile is incomplete", cut ? "..." : "", path + cut, number,
 	 strerror(err));
 }
 
@@ -86,6 +87,7 @@ void lj_log_nothread(int err)
 {
   static int said;
   if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED)) return;
-  lj_say(": the profiler's thread cannot be made: %s; the VM writes the profile",
+  lj_say(": the background thread of the profiler did not start: %s; the VM writes "
+	 "the profile",
 	 strerror(err));
 }

@@ -1,8 +1,9 @@
 /*
-** What is said on standard error, of profiles that the environment has asked for: of
-** others their programs are told.
+** Messages on standard error, for profiles that LUAJIT_SYSPROF starts.
+** Context: any thread, outside of the handler.
 **
-** A line begins with the name of the variable. Not in the handler; in any thread.
+** Each line begins with the name of the variable. Programs that use an API get their
+** messages as results instead.
 */
 
 #ifndef _LJ_LOG_H
@@ -14,22 +15,24 @@
 
 #define LOG_NAME        "LUAJIT_SYSPROF"
 #define LOG_MAX         1024          /* Bytes of a line. */
-#define LOG_PROBLEM_MAX (LOG_MAX / 2) /* Bytes of a problem that has place in it. */
+#define LOG_PROBLEM_MAX (LOG_MAX / 2) /* Bytes of a problem in a line. */
 
-/* A VM begins: standard error is what it is now. Nothing is written into a file of the
-** program that gets its descriptor later.
+/* Record the identity of standard error, when a VM begins. If the program closes standard
+** error later, no message goes into the file that gets its descriptor.
 */
 LJ_FUNC void lj_log_begin(void);
 
-/* Say something in one line. The format goes on behind the name. */
+/* Write one line. The text follows the name of the variable. */
 LJ_FUNC void lj_say(const char *format, ...);
 
-/* Say that the file of a profile is not whole, some times in a process. child: the
-** process that its name ends with, or 0.
+/* Report that the file of a profile is incomplete, a few times in a process. child: the
+** process number at the end of its name, or 0.
 */
 LJ_FUNC void lj_log_cut(const char *path, pid_t child, int err);
 
-/* Say once that the VM writes the profile, because the profiler's thread cannot be made. */
+/* Report once that the VM thread writes the profile, since the background thread did not
+** start.
+*/
 LJ_FUNC void lj_log_nothread(int err);
 
 #endif

@@ -1,5 +1,6 @@
 /*
-** Output without signals.
+** Blocks SIGPIPE and SIGXFSZ around our writes.
+** Context: handler | any thread.
 */
 
 #define lj_nosig_c
@@ -21,7 +22,7 @@ void lj_nosig_begin(NoSig *q)
   pthread_sigmask(SIG_BLOCK, &output, &q->mask);
 }
 
-/* Ours is taken back; one that was there before stays. */
+/* Remove the signal that our write raised. A signal that was pending before stays. */
 void lj_nosig_end(const NoSig *q, int err)
 {
   static const struct timespec now;

@@ -1,6 +1,6 @@
 /*
-** Output without signals: SIGPIPE and SIGXFSZ end a program whose own output fails, and
-** must not for ours. Any thread, also in the handler.
+** Blocks SIGPIPE and SIGXFSZ around our writes, so that a failed write never kills the host.
+** Context: handler | any thread.
 */
 
 #ifndef _LJ_NOSIG_H
@@ -11,13 +11,13 @@
 #include "lj_def.h"
 
 typedef struct NoSig {
-  sigset_t mask, pending; /* As they were. */
+  sigset_t mask, pending; /* Mask and pending signals before the block. */
 } NoSig;
 
-/* What this thread writes from here to the end sends neither of them. Keeps errno. */
+/* Block both signals for this thread. Keeps errno. */
 LJ_FUNC void lj_nosig_begin(NoSig *q);
 
-/* err: errno of what was written, or 0. Keeps errno. */
+/* Unblock both signals. err: errno of the write, or 0. Keeps errno. */
 LJ_FUNC void lj_nosig_end(const NoSig *q, int err);
 
 #endif

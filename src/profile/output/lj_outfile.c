@@ -1,9 +1,10 @@
 /*
-** Files that profiles are written into.
+** Output files of profiles: safe opening in folders that other users can write to.
+** Context: any thread, outside of the handler.
 **
-** The rule for links is the kernel's of fs.protected_symlinks, that for files the
-** one of fs.protected_regular and fs.protected_fifos: systems may have them off, and
-** they are for folders with the sticky bit only.
+** Links follow the rule of the kernel's fs.protected_symlinks, files the rule of
+** fs.protected_regular and fs.protected_fifos. The kernel's own checks may be disabled,
+** and cover only folders with the sticky bit.
 */
 
 #define lj_outfile_c
@@ -26,28 +27,28 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/output/lj_outfile.h"
 
-#define LINKS_MAX 40    /* Links on a path, as the kernel has it. */
-#define READER_MS 10000 /* For the reader of a FIFO. */
-#define TRIES_MAX 100   /* Looks at a file that others exchange. */
+#define LINKS_MAX 40    /* Symbolic links on a path, the kernel's limit. */
+#define READER_MS 10000 /* Time to wait for the reader of a FIFO. */
+#define TRIES_MAX 100   /* Attempts at a file that changes during the open. */
 
-#define OTHERS "in a folder that other users may write to; it is "
+#define OTHERS "in a folder that other users may write to; "
 #define PROBLEM_LINK \
-  "a symbolic link on its path belongs to another user, " OTHERS \
-  "followed only with the option follow"
+  "another user owns a symbolic link of the path, " OTHERS \
+  "set the option follow to follow it"
 #define PROBLEM_OWNER \
-  "it belongs to another user, " OTHERS "written only with the option force"
+  "another user owns the file, " OTHERS "set the option force to write it"
 #define PROBLEM_NAMES \
-  "it has another name elsewhere, " OTHERS "written only with the option force"
-#define PROBLEM_CONTENT "it is no profile, and is overwritten only with the option force"
-#define PROBLEM_KIND    "it is no regular file"
+  "the file has a second name (hard link), " OTHERS "set the option force to write it"
+#define PROBLEM_CONTENT "not a profile; set the option force to overwrite the file"
+#define PROBLEM_KIND    "not a regular file"
 
-/* A folder on the way, and what is left of the path from there. */
+/* State of a walk along a path. */
 typedef struct Walk {
-  int dir;   /* AT_FDCWD at the beginning. */
-  int how;   /* OUTFILE_*. */
-  int links; /* Followed so far. */
-  const char *problem;
-  char rest[PATH_MAX];
+  int dir;             /* Current folder, AT_FDCWD at the beginning. */
+  int how;             /* OUTFILE_*. */
+  int links;           /* Symbolic links followed so far. */
+  const char *problem; /* Reason for a refusal, or NULL. */
+  char rest[PATH_MAX]; /* Rest of the path, from the current folder. */
 } Walk;
 
 static int walk_refuse(Walk *w, int err, const char *problem)
@@ -103,13 +104,13 @@ static int walk_enter(Walk *w, int fd)
   return 1;
 }
 
-/* Does the thing belong to a user who may do all that we may? */
+/* Does the owner already have all rights of this process? */
 static int is_trusted(uid_t uid)
 {
   return uid == 0 || uid == geteuid();
 }
 
-/* May another user put something into the folder? Its owner always may. If in doubt, yes. */
+/* May another user create files in the folder? Its owner always may. If in doubt, yes. */
 static int walk_ispublic(const Walk *w)
 {
   struct stat st;
@@ -117,9 +118,9 @@ static int walk_ispublic(const Walk *w)
 	 !is_trusted(st.st_uid);
 }
 
-/* The link at fd is in the folder: go on from where it leads to, tail is what
-** follows it. Those of procfs lead to open files, which have no path.
-** Returns 0 if it may not or cannot be, -1 if the kernel has to follow it.
+/* Follow the link at fd, which is in the current folder. tail: the path after the link.
+** Returns 0 on a refusal or failure, -1 if the kernel has to follow the link: links of
+** procfs lead to open files, which have no path.
 */
 static int walk_link(Walk *w, int fd, const struct stat *st, const char *tail)
 {
@@ -147,7 +148,7 @@ static int walk_link(Walk *w, int fd, const struct stat *st, const char *tail)
   return 1;
 }
 
-/* Go on from a folder of this name, tail is what follows it. */
+/* Enter the folder of this name. tail: the path after it. */
 static int walk_folder(Walk *w, const char *name, const char *tail)
 {
   int flags = O_PATH | O_DIRECTORY | O_CLOEXEC, result;
@@ -171,7 +172,7 @@ static int walk_folder(Walk *w, const char *name, const char *tail)
   return 1;
 }
 
-/* Go to the folder of the last name: it is in w->rest then. */
+/* Walk to the folder of the path's last name, and leave that name in w->rest. */
 static int walk_folders(Walk *w)
 {
   char name[PATH_MAX];
@@ -208,7 +209,7 @@ static int walk_begin(Walk *w, const char *path, int how)
 
 /* -- Files ------------------------------------------------------------------- */
 
-/* May the file be written, by what is known before it is opened? */
+/* Check type and owner of a file before the open. */
 static int file_isallowed(Walk *w, const struct stat *st)
 {
   if (S_ISDIR(st->st_mode)) {
@@ -224,12 +225,12 @@ static int file_isallowed(Walk *w, const struct stat *st)
   return 1;
 }
 
-/* Is it empty, or how a profile of this or of Tarantool's format begins? Returns -1 if
-** it cannot be read.
+/* Is the file empty, or does it begin as a profile of our or Tarantool's format does?
+** Returns -1 if reading fails.
 */
 static int file_isprofile(int fd)
 {
-  unsigned char head[4]; /* The fourth one is the version. */
+  unsigned char head[4]; /* The fourth byte is the version. */
   ssize_t n;
   do n = pread(fd, head, sizeof(head), 0);
   while (n < 0 && errno == EINTR);
@@ -238,7 +239,7 @@ static int file_isprofile(int fd)
 	 (n == (ssize_t)sizeof(head) && memcmp(head, "ljs", 3) == 0 && head[3] < ' ');
 }
 
-/* Open a FIFO. Its reader may be about to come; without one this would not return. */
+/* Open a FIFO. Waits some time for a reader; a blocking open could wait for ever. */
 static int fifo_open(Walk *w, int flags)
 {
   static const struct timespec nap = { 0, 10000000 };
@@ -249,11 +250,11 @@ static int fifo_open(Walk *w, int flags)
   return fd;
 }
 
-/* Open what was looked at: it is st. Returns -2 if it has changed meanwhile. */
+/* Open the file that st describes. Returns -2 if another file has replaced it. */
 static int file_open(Walk *w, const struct stat *st, int follow)
 {
   int regular = S_ISREG(st->st_mode), look = regular && !(w->how & OUTFILE_FORCE);
-  /* A FIFO must not keep us waiting for ever, now or when it is full. */
+  /* O_NONBLOCK: neither the open nor a write to a full FIFO may wait for ever. */
   int flags = O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (look ? O_RDWR : O_WRONLY) |
 	      (follow ? 0 : O_NOFOLLOW);
   int fd = S_ISFIFO(st->st_mode) ? fifo_open(w, flags) : openat(w->dir, w->rest, flags);
@@ -275,7 +276,7 @@ static int file_open(Walk *w, const struct stat *st, int follow)
   return fd;
 }
 
-/* The last name of the path. Returns a descriptor, -1, or -2 to look again. */
+/* Open or create the last name of the path. Returns a descriptor, -1, or -2 to try again. */
 static int walk_last(Walk *w, int *created)
 {
   const char *name = w->rest;

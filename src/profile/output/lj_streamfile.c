@@ -1,8 +1,9 @@
 /*
-** Files that the Lua API writes profiles into.
+** Profile streams in files: open, share, write, close.
+** Context: any thread, outside of the handler. The writer runs on several threads at once.
 **
-** The list of open files is under a lock that fork() cannot leave locked. In a
-** child the list is empty: a descriptor that it inherited is only closed.
+** A lock protects the list of open files. fork() cannot leave that lock locked. In a child
+** the list is empty: the child only closes the descriptors that it inherited.
 */
 
 #define lj_streamfile_c
@@ -28,37 +29,37 @@
 #include "profile/output/lj_outfile.h"
 #include "profile/output/lj_streamfile.h"
 
-#define PATIENCE_MS 1000 /* For the reader of a pipe that is full. */
+#define PATIENCE_MS 1000 /* Time to wait for the reader of a full pipe. */
 #define PATH_EXTRA  24   /* Bytes that a child appends to its path, at most. */
 
-/* Under the lock, but for what the writer reads. */
+/* A file and its sessions. The lock protects all fields. The writer reads some without it. */
 struct OpenFile {
   OpenFile *next;
-  uint32_t process; /* Process that opened it. Set at the open. */
-  int fd;           /* Set at the open, -1 if closed. */
-  dev_t dev;        /* Which file it is. Set at the open. */
+  uint32_t process; /* Process that opened the file. Set at the open. */
+  int fd;           /* Descriptor, -1 after the close. Set at the open. */
+  dev_t dev;        /* Identity of the file. Set at the open. */
   ino_t ino;
   int how; /* OUTFILE_*. */
   int is_regular;
-  int created;   /* It was not there before. Set at the open. */
-  off_t written; /* Bytes since the begin. By the writers. */
-  int begun;     /* What it held before is gone. */
+  int created;   /* The open created the file. Set at the open. */
+  off_t written; /* Bytes since the begin. Set by the writers. */
+  int begun;     /* The first write has dropped the old content. */
   int shared;
-  int users;            /* Sessions that write into it. */
-  off_t size;           /* At the close, -1 if it is not ours any more. */
-  uint32_t nextsession; /* For the next one. */
+  int users;            /* Sessions that write into the file. */
+  off_t size;           /* Size at the close, -1 if another file has replaced it. */
+  uint32_t nextsession; /* Number of the next session. */
   char path[1];
 };
 
-static OpenFile *files;        /* Those in use, and shared ones that were. */
-static uint32_t files_process; /* Process that they belong to, see lj_osprocess.h. */
+static OpenFile *files;        /* Files in use, and shared files that were in use. */
+static uint32_t files_process; /* Process that the list belongs to, see lj_osprocess.h. */
 
 /* -- Lock -------------------------------------------------------------------- */
 
 static uint32_t files_lock; /* Process of the holder, 0: free. */
 
-/* Held for a few instructions only. A holder in another process is a thread
-** that is not in this one.
+/* Take the lock, which threads hold for a few instructions only. If a parent process holds
+** it, its thread does not exist in this process, and we take it over.
 */
 static void list_lock(void)
 {
@@ -83,8 +84,8 @@ static void list_unlock(void)
 
 /* -- Open files -------------------------------------------------------------- */
 
-/* Look at the file by its descriptor. Returns 0, or an errno: EBADF if the program has
-** closed it, whatever has its number now. Async-signal-safe.
+/* Read the state of the file by its descriptor. Returns 0 or an errno. EBADF: the program
+** has closed the descriptor, and another file may have its number. Async-signal-safe.
 */
 static int file_look(const OpenFile *f, struct stat *st)
 {
@@ -111,8 +112,9 @@ static void list_remove(OpenFile *f)
     }
 }
 
-/* Open or create it; not as one of the three descriptors that programs use without
-** opening them. Neither this nor the writer waits for a pipe's reader for ever.
+/* Open or create the file with a descriptor above standard error: programs use the first
+** three without opening them. Neither this nor the writer waits for ever for the reader of
+** a pipe.
 */
 static int open_above_stderr(const char *path, int how, int *created, const char **problem)
 {
@@ -120,14 +122,14 @@ static int open_above_stderr(const char *path, int how, int *created, const char
   if (fd >= 0 && fd <= STDERR_FILENO) {
     int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), err = errno;
     close(fd);
-    errno = err == EINVAL ? EMFILE : err; /* The limit is that low. */
+    errno = err == EINVAL ? EMFILE : err; /* EINVAL: the limit is 3 or lower. */
     return above;
   }
   return fd;
 }
 
-/* Take a new descriptor into the list, or the one that is there for this file.
-** Owns fd and fresh.
+/* Add a descriptor to the list, or reuse the list's descriptor of the same file. Owns fd
+** and fresh.
 */
 static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
 				  OpenFile *fresh, StreamFile *sf)
@@ -148,7 +150,7 @@ static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
     close(fd);
     free(fresh);
   } else {
-    if (f && !(shared && st->st_size == f->size)) { /* Not as it was left. */
+    if (f && !(shared && st->st_size == f->size)) { /* Somebody changed it. */
       list_remove(f);
       free(f);
       f = NULL;
@@ -193,7 +195,7 @@ static StreamFileStatus file_open(const char *path, int shared, StreamFile *sf,
   return STREAMFILE_ERROR;
 }
 
-/* Is what was written into a file still there? Returns 0 or an errno. */
+/* Does the file still hold all that we wrote? Returns 0 or an errno. */
 static int file_gone(const OpenFile *f, const struct stat *st)
 {
   if (!f->is_regular || !f->begun) return 0;
@@ -201,15 +203,15 @@ static int file_gone(const OpenFile *f, const struct stat *st)
   return st->st_size < __atomic_load_n(&f->written, __ATOMIC_RELAXED) ? ENODATA : 0;
 }
 
-/* A file is let go: see how it is left. Returns its descriptor, or -1 if that is
-** another file's. err: it cannot be looked at, or what was written is gone.
+/* Record the size of a file before its close. Returns its descriptor, or -1 if another file
+** has its number. err: errno if fstat failed, or if our data are gone.
 */
 static int file_leave(OpenFile *f, int *err)
 {
   struct stat st;
   f->size = -1;
   *err = file_look(f, &st);
-  if (*err == EBADF) { /* Who writes is told. */
+  if (*err == EBADF) { /* The next write reports it. */
     *err = 0;
     return -1;
   }
@@ -218,9 +220,9 @@ static int file_leave(OpenFile *f, int *err)
   return f->fd;
 }
 
-/* The last one that lets go closes it, and leaves nothing of a start that failed.
-** Returns 0, or an errno: it cannot be looked at or closed, or what was written is
-** gone. An interrupted close() has closed it.
+/* Release a session's file. The last release closes it, and removes a new file after a
+** failed start. Returns 0, or an errno if fstat or close failed or our data are gone. An
+** interrupted close() counts as a success: it has closed the file.
 */
 static int file_release(OpenFile *f)
 {
@@ -231,7 +233,7 @@ static int file_release(OpenFile *f)
     lj_outfile_remove(f->path, f->how, f->dev, f->ino);
   if (last || f->process != files_process) {
     fd = file_leave(f, &err);
-    if (f->process != files_process) err = 0; /* The parent's. */
+    if (f->process != files_process) err = 0; /* The parent reports errors of its file. */
     f->fd = -1;
   }
   if (last) {
@@ -284,21 +286,21 @@ StreamFileStatus lj_streamfile_open(const char *path, int how, int shared, int c
   return status;
 }
 
-/* Drop what the file held, once, and not before a profile has really begun. */
+/* Truncate the file at the first write: a start that fails keeps the old content. */
 static int file_begin(OpenFile *f)
 {
   int ok = 1;
   list_lock();
   if (!f->begun) {
-    ok = ftruncate(f->fd, 0) == 0 || errno == EINVAL; /* EINVAL: no file. */
+    ok = ftruncate(f->fd, 0) == 0 || errno == EINVAL; /* EINVAL: a pipe or device. */
     __atomic_store_n(&f->begun, 1, __ATOMIC_RELEASE);
   }
   list_unlock();
   return ok;
 }
 
-/* Wait for the reader of a full pipe, which may have stopped. Returns 0 if it takes
-** too long. Our own signals interrupt this all the time.
+/* Wait for the reader of a full pipe. Returns 0 if the reader takes too long. Our own
+** signals often interrupt the wait, so it continues until the deadline.
 */
 static int file_wait(const OpenFile *f)
 {
@@ -312,7 +314,7 @@ static int file_wait(const OpenFile *f)
   return ready > 0;
 }
 
-/* Returns 0 or an errno. */
+/* Append a chunk. Returns 0 or an errno. */
 static int file_write(OpenFile *f, const char *p, size_t len)
 {
   struct stat st;
@@ -321,7 +323,7 @@ static int file_write(OpenFile *f, const char *p, size_t len)
   if (!__atomic_load_n(&f->begun, __ATOMIC_ACQUIRE) && !file_begin(f)) return errno;
   while (len > 0) {
     ssize_t n = write(f->fd, p, len);
-    if (n > 0) { /* After a part, another session's chunk may come between. */
+    if (n > 0) { /* After a partial write, another session's chunk may follow first. */
       p += n;
       len -= (size_t)n;
       __atomic_fetch_add(&f->written, (off_t)n, __ATOMIC_RELAXED);

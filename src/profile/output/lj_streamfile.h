@@ -1,9 +1,9 @@
 /*
-** Files that the Lua API writes profiles into.
+** Profile streams in files: open, share, write, close.
+** Context: any thread, outside of the handler. The writer runs on several threads at once.
 **
-** A StreamFile is one session's end of it; sessions of a process that share a
-** file have one descriptor. All runs outside of the handler; the writer on several
-** threads at once.
+** Each session has a StreamFile. Sessions of a process that share a file have one
+** descriptor.
 */
 
 #ifndef _LJ_STREAMFILE_H
@@ -16,60 +16,59 @@
 #include "lj_def.h"
 
 #define STREAMFILE_BUFFER (256 * 1024)
-/* Session numbers of one start: it may use this many for its threads. */
+/* Session numbers that each start reserves, one for each of its threads. */
 #define STREAMFILE_SESSIONS 65536
 
 typedef struct OpenFile OpenFile;
 
-/* What a start says of its file. */
+/* Options of a start that concern its file. */
 typedef struct StreamFileOptions {
-  const char *path; /* As it was given, or the default one. */
+  const char *path; /* Given path, or the default one. */
   int how;          /* OUTFILE_*. */
-  int shared;       /* Other sessions may write into it. */
+  int shared;       /* Other sessions may write into the file. */
   int children;     /* Children of fork() are profiled, too. */
-  int told;         /* An end that nobody asked for reports what failed. */
+  int told;         /* Report failures on standard error if the VM or process ends. */
 } StreamFileOptions;
 
 typedef struct StreamFile {
-  OpenFile *file;                 /* Where the bytes go. */
-  char *path;                     /* Absolute if there may be children. */
-  pid_t child;                    /* Process whose number its path ends with, or 0. */
+  OpenFile *file;                 /* File that the session writes into. */
+  char *path;                     /* Absolute if children are profiled. */
+  pid_t child;                    /* Process number at the end of its path, or 0. */
   int how;                        /* OUTFILE_*. */
-  uint32_t session;               /* Number of its first session in the file. */
+  uint32_t session;               /* Number of the start's first session in the file. */
   volatile int err;               /* errno of the first write that failed. */
-  int is_told;                    /* The close says what failed. */
+  int is_told;                    /* The close reports failures on standard error. */
   uint8_t buf[STREAMFILE_BUFFER]; /* Buffers of the session. */
 } StreamFile;
 
 typedef enum StreamFileStatus {
   STREAMFILE_OK,
-  STREAMFILE_INUSE, /* Another session writes it, and does not share. */
-  STREAMFILE_ERROR  /* See errno. */
+  STREAMFILE_INUSE, /* Another session writes into the file and does not share it. */
+  STREAMFILE_ERROR  /* errno has the cause. */
 } StreamFileStatus;
 
-/* Open a file for a new session. What it holds is kept until the first write; closed
-** without one, a new file is removed.
-** how: OUTFILE_*. shared: other sessions of this process may write into it, too, and
-** what this process has written into it before is kept. children: lj_streamfile_fork
-** may be called. problem: why an error, if errno does not say it all, else NULL.
+/* Open a file for a new session. The first write drops the old content. A close without a
+** write removes a new file.
+** how: OUTFILE_*. shared: other sessions of this process may write into the file, and it
+** keeps their earlier data. children: lj_streamfile_fork may follow. problem: reason for a
+** refusal, or NULL if errno is enough.
 */
 LJ_FUNC StreamFileStatus lj_streamfile_open(const char *path, int how, int shared,
 					    int children, StreamFile **sfp,
 					    const char **problem);
 
-/* Callbacks of a session, ctx is its StreamFile. The writer hands each chunk to
-** the kernel at once, at the end of the file, so that those of several sessions
-** are not mixed. It fails if the program has closed the descriptor, whoever has
-** its number now. The signals SIGPIPE and SIGXFSZ, by which a program ends whose
-** own output fails, are not sent.
+/* Callbacks of a session; ctx is its StreamFile. The writer appends each chunk with one
+** system call, so that chunks of several sessions do not mix. It fails if the program has
+** closed the descriptor, also if another file has its number. It raises neither SIGPIPE nor
+** SIGXFSZ.
 */
 LJ_FUNC size_t lj_streamfile_write(const void **data, size_t len, void *ctx);
 LJ_FUNC int lj_streamfile_close(void *ctx, uint8_t *buf);
-/* The environment has asked for this profile, and nobody hears how its end goes: the
-** close says on standard error what has failed.
+/* Make the close report failures on standard error: LUAJIT_SYSPROF started the profile, so
+** no caller reads the status of its end.
 */
 LJ_FUNC void lj_streamfile_unasked(void *ctx);
-/* In a child of fork(): goes on in a file of its own, PATH.PID. */
+/* In a child of fork(): go on in a new file, PATH.PID. */
 LJ_FUNC void *lj_streamfile_fork(void *ctx);
 
 #endif

@@ -4,7 +4,7 @@
 -- The script runs in the luajit program, in a process of its own. A piece of Lua, which
 -- luajit runs before the script, starts the profiler. Then it removes a file, the note.
 -- If the profiler cannot start, it writes the reason into the note, and no script runs.
--- Where the profiler's thread cannot be made, the VM writes the profile.
+-- If the background thread does not start, the VM writes the profile.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -29,7 +29,7 @@ char *strerror(int);
 local START = [[
 local options, ok, err = { %s }
 if misc then ok, err = misc.sysprof.start(options) end
-if not ok and options.flush == "thread" and err and err:find("thread cannot be made", 1, true) then
+if not ok and options.flush == "thread" and err and err:find("background thread of the profiler did not start", 1, true) then
   options.flush = "vm"
   ok = misc.sysprof.start(options)
   if ok then io.stderr:write("luajit-sysprof: ", err, "; the VM writes the profile\n") end
