@@ -35,8 +35,8 @@ static int saved_has(const TraceSaved *t, uintptr_t addr)
   return t->mcode && addr - t->mcode < t->szmcode;
 }
 
-/* Trace that an address belongs to. Most often it is the current one; else all
-** are tried: the collector runs, or a trace has just been linked to.
+/* Find the trace of an address. Usually it is the current trace. Otherwise tries all: the
+** collector may run, or one trace may have jumped to another one.
 */
 static const TraceSaved *saved_find(global_State *g, uintptr_t addr)
 {
@@ -52,8 +52,8 @@ static const TraceSaved *saved_find(global_State *g, uintptr_t addr)
   return NULL;
 }
 
-/* The last segment that begins at or below ofs. Of several at one offset only
-** the last has code.
+/* Find the last segment that begins at or below ofs. If several begin at one offset, only the
+** last one has code.
 */
 static const TraceSeg *seg_byofs(const TraceBlock *b, uint32_t ofs)
 {
@@ -78,8 +78,8 @@ static const TraceSeg *seg_byref(const TraceBlock *b, IRRef ref)
   return &b->seg[lo];
 }
 
-/* At the end of a trace that links to another one, jit_base is that of the
-** other one already. A trace that others are stitched to returns to the VM.
+/* At the end of a trace that links to another trace, jit_base already belongs to the other
+** trace. A stitched trace returns to the VM instead.
 */
 static int tail_islinked(const GCtrace *T, uint32_t ofs)
 {
@@ -108,8 +108,7 @@ int lj_jitfind_code(global_State *g, uintptr_t addr, JitFind *ta)
   return 1;
 }
 
-/* Does a trace return to a function below the one it began in, between two
-** places? jit_base changes there.
+/* Does a trace return below its first function between two places? jit_base changes there.
 */
 static int returns_between(const GCtrace *T, IRRef from, IRRef to)
 {
@@ -123,8 +122,8 @@ int lj_jitfind_waited(global_State *g, uintptr_t addr, JitFind *ta)
 {
   JitFind before;
   if (!lj_jitfind_code(g, addr, ta)) return 0;
-  /* Not at the beginning of the trace or of its loop: these are jumped to. Nor
-  ** at the end of one that is linked to itself, which stands for its beginning.
+  /* Not at the beginning of the trace or of its loop, since jumps lead there. Not at the end
+  ** of a trace that links to itself, since that counts as its beginning.
   */
   if (ta->seg && lj_jitfind_code(g, addr - 1, &before) && before.number == ta->number &&
       before.in_loop == ta->in_loop && before.seg <= ta->seg &&

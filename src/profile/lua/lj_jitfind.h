@@ -16,28 +16,28 @@
 
 typedef struct JitFind {
   uint32_t number;                /* Number of the trace. */
-  int in_loop;                    /* In the part that is repeated. */
-  const struct TraceBlock *block; /* Its positions, NULL if not known. */
+  int in_loop;                    /* In the loop of the trace. */
+  const struct TraceBlock *block; /* Its positions, NULL if unknown. */
   const struct TraceSeg *seg;     /* The place. */
 } JitFind;
 
 #if LJ_HASJIT
 
-/* Place of an address of machine code, inside of a call if one was made.
-** Returns 0 if it is in no trace. Async-signal-safe.
+/* Find the place of an address of machine code; for a return address, of the call. Returns
+** 0 outside of all traces. Async-signal-safe.
 */
 LJ_FUNC int lj_jitfind_code(global_State *g, uintptr_t addr, JitFind *ta);
 
-/* Place that the processor waited for when it was interrupted at an address, or
-** called a function there. It takes an interrupt when an instruction is completed
-** that took its time, and tells the address of the next one. Else as above.
+/* Find the place where the processor spent the time before an interrupt at an address, or
+** where it called a function. The processor takes an interrupt after a slow instruction,
+** and reports the address of the next one. Else as lj_jitfind_code.
 */
 LJ_FUNC int lj_jitfind_waited(global_State *g, uintptr_t addr, JitFind *ta);
 
-/* Place of an exit of a trace. Returns 0 if there is none. Async-signal-safe. */
+/* Find the place of an exit of a trace. Returns 0 if it does not exist. Async-signal-safe. */
 LJ_FUNC int lj_jitfind_exit(global_State *g, TraceNo traceno, ExitNo exitno, JitFind *ta);
 
-/* A compiled trace, or NULL. Async-signal-safe. */
+/* Return a compiled trace, or NULL. Async-signal-safe. */
 LJ_FUNC const GCtrace *lj_jitfind_trace(global_State *g, TraceNo traceno);
 
 #endif

@@ -31,14 +31,14 @@
 #define MOV_GL_MODRM 0x86
 #define MOV_GL_REG   0x38
 
-/* The handler runs on this thread: it is enough that the compiler keeps the
-** order in which things become visible to it.
+/* Order stores for the handler. It runs on this thread, so an order of the compiler is
+** enough.
 */
 #define publish() __asm__ __volatile__("" : : : "memory")
 
 /* -- Recording ---------------------------------------------------------------- */
 
-/* Make room for one more node. Returns 0 if there is none. */
+/* Make room for one more node. Returns 0 without memory. */
 static int node_grow(JitMap *tp)
 {
   uint32_t n = tp->sznode ? tp->sznode * 2 : NODES_MIN;
@@ -57,9 +57,7 @@ static int node_is(const TraceNode *n, const GCfunc *fn)
   return !n->pt && n->ffid == fn->c.ffid && (!iscfunc(fn) || n->cfunc == fn->c.f);
 }
 
-/* Node of a function that is called by the node parent at callpos. An old one
-** is taken if it says the same.
-*/
+/* Node of a function that the node parent calls at callpos. Reuses an equal node. */
 static uint32_t node_get(JitMap *tp, const GCfunc *fn, uint32_t parent, BCPos callpos,
 			 uint32_t old)
 {
@@ -83,7 +81,7 @@ static uint32_t node_get(JitMap *tp, const GCfunc *fn, uint32_t parent, BCPos ca
 typedef struct FrameSeen {
   const GCfunc *fn;
   ptrdiff_t slot;
-  BCPos callpos; /* Where its caller called it. */
+  BCPos callpos; /* Position of the call in its caller. */
 } FrameSeen;
 
 /* Position of a call in a caller that continues at pc. */
@@ -94,8 +92,8 @@ static BCPos call_pos(cTValue *caller, const BCIns *pc)
   return proto_bcpos(funcproto(fn), pc) - 1;
 }
 
-/* Node of the function that runs, from the real frames above the trace's base:
-** recording goes along with the interpreter.
+/* Node of the current function, from the frames on the Lua stack above the trace's base.
+** These exist during recording, since the interpreter runs the same code.
 */
 static uint32_t frames_node(JitMap *tp, jit_State *J)
 {
@@ -113,7 +111,7 @@ static uint32_t frames_node(JitMap *tp, jit_State *J)
     seen[n].callpos = JITMAP_NONE;
     n++;
     if (f == bottom) break;
-    while (frame_isvarg(f)) { /* The lower part holds the same function. */
+    while (frame_isvarg(f)) { /* The lower part of a vararg frame has the same function. */
       f = frame_prevd(f);
       if (f <= bottom) break;
     }
@@ -141,9 +139,9 @@ static uint32_t frames_node(JitMap *tp, jit_State *J)
   return node;
 }
 
-/* Node of the function that runs, if it is one of the known frames or was called
-** by the innermost of these. The frames below one change only while that one
-** does not run, and each bytecode that does is noted.
+/* Node of the current function, if it is one of the known frames, or if the innermost known
+** frame called it. While a function runs, the frames below it do not change, and the map
+** notes each bytecode that runs.
 */
 static uint32_t frames_step(JitMap *tp, jit_State *J)
 {
@@ -155,7 +153,7 @@ static uint32_t frames_step(JitMap *tp, jit_State *J)
   while (n > 0 && tp->level[n - 1].slot > slot) n--;
   if (n == 0) return TRACENODE_NONE;
   top = &tp->level[n - 1];
-  if (top->slot == slot) { /* Returned to. */
+  if (top->slot == slot) { /* A callee has returned to it. */
     tp->nlevel = n;
     return node_is(&tp->node[top->node], J->fn) ? top->node : TRACENODE_NONE;
   }
@@ -170,7 +168,7 @@ static uint32_t frames_step(JitMap *tp, jit_State *J)
   return old;
 }
 
-/* The bytecode that follows belongs to a node. */
+/* Note the node of the bytecode that follows. */
 static void node_enter(JitMap *tp, jit_State *J, uint32_t node)
 {
   tp->current = node;
@@ -203,7 +201,7 @@ void lj_jitmap_bytecode(JitMap *tp, jit_State *J)
     if (LJ_UNLIKELY(node == TRACENODE_NONE)) node = frames_node(tp, J);
     node_enter(tp, J, node);
   }
-  /* Bytecode that emitted nothing, or what it emitted has been taken back. */
+  /* The last bytecode emitted no IR, or LuaJIT has undone its IR. */
   while (tp->next[-1].ref >= J->cur.nins) {
     tp->next--;
     tp->copyref = 0;
@@ -243,7 +241,8 @@ void lj_jitmap_copied(JitMap *tp, jit_State *J, IRRef ins)
   if (tp->copy->ref == ins) {
     TraceSeg *seg = tp->next;
     IRRef ref = J->cur.nins;
-    if (seg > tp->copyend && seg[-1].ref == ref) seg--; /* Nothing of it was copied. */
+    if (seg > tp->copyend && seg[-1].ref == ref)
+      seg--; /* Unrolling copied none of its IR. */
     *seg = *tp->copy;
     seg->ref = (uint16_t)ref;
     tp->next = seg + 1;
@@ -254,7 +253,7 @@ void lj_jitmap_copied(JitMap *tp, jit_State *J, IRRef ins)
 
 /* -- Compiled traces ---------------------------------------------------------- */
 
-/* Entry of a trace. The handler may be looking at the old table. */
+/* Entry of a trace. The handler may be reading the old table. */
 static TraceSaved *saved_get(JitMap *tp, TraceNo traceno)
 {
   if (traceno >= tp->szsaved) {
@@ -286,9 +285,9 @@ static void saved_clear(TraceSaved *t)
 
 #if LJ_TARGET_X64
 
-/* Behind the instruction of IR_RETF that sets jit_base: from there on the code
-** stands in the frame below, though registers may still be loaded for IR_RETF.
-** It is mov [DISPATCH+disp32], reg; see asm_retf. Returns ofs if there is none.
+/* Offset behind the instruction of IR_RETF that sets jit_base. From there on the code
+** belongs to the frame below, though it may still load registers for IR_RETF. The
+** instruction is mov [DISPATCH+disp32], reg; see asm_retf. Returns ofs if it is missing.
 */
 static uint32_t retf_ofs(jit_State *J, const GCtrace *T, uint32_t from, uint32_t ofs)
 {
@@ -307,7 +306,7 @@ static uint32_t retf_ofs(jit_State *J, const GCtrace *T, uint32_t from, uint32_t
 #define retf_ofs(J, T, from, ofs) (ofs)
 #endif
 
-/* Keep the positions of the trace in one block. */
+/* Copy the positions of the trace into one block. */
 static TraceBlock *block_new(jit_State *J, const JitMap *tp, const GCtrace *T)
 {
   uint32_t nseg = (uint32_t)(tp->next - &tp->seg[1]), i;
@@ -324,7 +323,7 @@ static TraceBlock *block_new(jit_State *J, const JitMap *tp, const GCtrace *T)
   memcpy((char *)b + szseg, tp->node, tp->nnode * sizeof(TraceNode));
   memcpy(b->seg, &tp->seg[1], nseg * sizeof(TraceSeg));
   for (i = 0; i < nseg && b->seg[i].ref <= tp->asmref; i++) b->seg[i].ofs = 0;
-  /* It begins where the instruction before it ends. */
+  /* The code begins where the previous instruction ends. */
   for (; i < nseg; i++) b->seg[i].ofs = tp->mcend[b->seg[i].ref - 1 - REF_BIAS] - mcode;
   if (LJ_UNLIKELY(J->chain[IR_RETF])) {
     for (i = 1; i < nseg; i++)

@@ -3,8 +3,8 @@
 ** Context: VM thread
 **
 ** LuaJIT calls the functions below while it records, unrolls and assembles a trace
-** (etc/luajit/edits.cmake). They change nothing in what it compiles. A trace keeps its map
-** until it is freed, so a profile covers traces that are older than the profile.
+** (etc/luajit/edits.cmake). They do not change the compiled code. A trace keeps its map
+** until LuaJIT frees it, so a profile covers traces that are older than the profile.
 **
 ** Recording numbers the IR, so the map keeps the first IR instruction of each bytecode.
 ** Machine code has the order of the IR, so the map keeps where the code of each IR
@@ -20,24 +20,24 @@
 
 #if LJ_HASJIT
 
-#define TRACENODE_NONE 0xffff      /* No node: below it is the Lua stack. */
+#define TRACENODE_NONE 0xffff      /* No node: the caller is on the Lua stack. */
 #define JITMAP_NONE    (~(BCPos)0) /* Not in Lua code. */
 
 /* A function that runs in a trace, as one place called it. */
 typedef struct TraceNode {
-  const GCproto *pt;   /* Of a Lua function, else NULL. */
-  lua_CFunction cfunc; /* Of a C function, else NULL. */
+  const GCproto *pt;   /* Prototype of a Lua function, else NULL. */
+  lua_CFunction cfunc; /* Address of a C function, else NULL. */
   uint16_t ffid;       /* FF_*. */
   uint16_t parent;     /* Node of the caller, or TRACENODE_NONE. */
   BCPos callpos;       /* Position in the caller, or JITMAP_NONE. */
 } TraceNode;
 
-/* The stretch of code that was made from one bytecode. */
+/* Machine code of one bytecode. */
 typedef struct TraceSeg {
-  uint32_t ofs;  /* Where its machine code begins. */
+  uint32_t ofs;  /* Offset where its machine code begins. */
   BCPos pos;     /* Position in the node's prototype, if any. */
   uint16_t ref;  /* First IR instruction. */
-  uint16_t node; /* Function. */
+  uint16_t node; /* Node of its function. */
 } TraceSeg;
 
 /* Positions of one trace: one block of memory. */
@@ -50,13 +50,13 @@ typedef struct TraceBlock {
 
 /* A compiled trace. */
 typedef struct TraceSaved {
-  uintptr_t mcode; /* Its machine code, 0 for none. */
+  uintptr_t mcode; /* Address of its machine code, or 0. */
   uint32_t szmcode;
   const GCtrace *T;
-  TraceBlock *block; /* NULL if there was no memory. */
+  TraceBlock *block; /* Positions, NULL without memory. */
 } TraceSaved;
 
-/* A frame of the trace that is being recorded. */
+/* A frame of the trace under recording. */
 typedef struct TraceLevel {
   ptrdiff_t slot; /* Offset of its base in the Lua stack. */
   uint32_t node;
@@ -65,11 +65,10 @@ typedef struct TraceLevel {
 #define JITMAP_LEVELS (LJ_MAX_JSLOTS / 2 + 2)
 #define JITMAP_REFS   (0x10000 - REF_BIAS)
 
-/* State of a VM, see GG_State. The large arrays are touched only as far as
-** traces reach.
+/* State of a VM, see GG_State. LuaJIT touches the large arrays only as far as traces reach.
 */
 typedef struct JitMap {
-  /* The trace that is being compiled. */
+  /* The current trace of the compiler. */
   TraceSeg *next;     /* Next segment to write. */
   const TValue *base; /* Base and function of the last bytecode, */
   const GCfunc *fn;
@@ -79,21 +78,21 @@ typedef struct JitMap {
   int failed;       /* No memory, or too large. */
   TraceNode *node;
   uint32_t nnode, sznode;
-  IRRef copyref;     /* Next IR instruction to copy that begins one. */
-  TraceSeg *copy;    /* Its segment. */
-  TraceSeg *copyend; /* Those below are copied. */
-  IRRef asmref;      /* Assembled last, the lowest. */
+  IRRef copyref;     /* Next IR instruction to copy that begins a segment. */
+  TraceSeg *copy;    /* Segment of copyref. */
+  TraceSeg *copyend; /* End of the segments to copy. */
+  IRRef asmref;      /* IR instruction assembled last, the lowest. */
   uint32_t nlevel;
-  /* All others, by number. */
+  /* All compiled traces, by number. */
   TraceSaved *saved;
   uint32_t szsaved;
-  uint32_t nsaved; /* The others are empty. */
+  uint32_t nsaved; /* Entries in use; the rest is empty. */
   TraceLevel level[JITMAP_LEVELS];
-  /* Where the code of each IR instruction ends: addresses within a trace differ
-  ** in the lower 32 bits only.
+  /* End of the code of each IR instruction. Addresses within a trace differ in the lower 32
+  ** bits only.
   */
   uint32_t mcend[JITMAP_REFS];
-  /* Each has a higher ref than the one before; the first is none and has 0. */
+  /* Segments with increasing ref. The first entry is a sentinel with ref 0. */
   TraceSeg seg[JITMAP_REFS + 1];
 } JitMap;
 
@@ -103,18 +102,18 @@ LJ_FUNC void lj_jitmap_copied(JitMap *tp, jit_State *J, IRRef ins);
 
 /* -- Called by LuaJIT's own code ---------------------------------------------- */
 
-/* A trace has been set up: it is about to be recorded, or complete. */
+/* LuaJIT has set up a trace: it records next, or the trace is complete. */
 LJ_FUNC void lj_jitmap_start(jit_State *J);
-/* It is compiled. */
+/* LuaJIT has compiled the trace. */
 LJ_FUNC void lj_jitmap_save(jit_State *J, const GCtrace *T);
-/* A trace is about to be freed. */
+/* LuaJIT is about to free a trace. */
 LJ_FUNC void lj_jitmap_free(jit_State *J, TraceNo traceno);
-/* All traces are. */
+/* LuaJIT is about to free all traces. */
 LJ_FUNC void lj_jitmap_flush(jit_State *J);
-/* The VM is being closed. */
+/* lua_close is freeing the VM. */
 LJ_FUNC void lj_jitmap_close(global_State *g);
 
-/* A bytecode instruction is about to be recorded. */
+/* LuaJIT is about to record a bytecode instruction. */
 static LJ_AINLINE void lj_jitmap_ins(jit_State *J)
 {
   JitMap *tp = J2GG(J)->tracepos;
@@ -123,7 +122,7 @@ static LJ_AINLINE void lj_jitmap_ins(jit_State *J)
     IRRef ref = J->cur.nins, last = seg[-1].ref;
     BCPos pos = (BCPos)(J->pc - tp->bc);
     if (LJ_LIKELY(pos < tp->sizebc && J->L->base == tp->base && last <= ref)) {
-      if (last == ref) seg--; /* The bytecode before emitted nothing. */
+      if (last == ref) seg--; /* The previous bytecode emitted no IR. */
       seg->pos = pos;
       seg->ref = (uint16_t)ref;
       seg->node = (uint16_t)tp->current;
@@ -141,8 +140,8 @@ static LJ_AINLINE void lj_jitmap_copy(jit_State *J, IRRef ins)
   if (tp && LJ_UNLIKELY(ins >= tp->copyref)) lj_jitmap_copied(tp, J, ins);
 }
 
-/* An IR instruction is about to be assembled; its code ends at mcp. They come
-** from the last to the first, and possibly all again.
+/* LuaJIT is about to assemble an IR instruction, whose code ends at mcp. It goes from the
+** last instruction to the first, and may start again.
 */
 static LJ_AINLINE void lj_jitmap_asm(jit_State *J, IRRef ref, const MCode *mcp)
 {

@@ -17,7 +17,7 @@
 /* A function that only refused candidates reach. */
 #define LUAFRAME_COLD __attribute__((noinline, cold))
 
-/* What the search for the top frame and the walk start from. */
+/* Input of the search for the top frame and of the walk. */
 typedef struct LuaInput {
   SafeLoad *pk;          /* Fault-safe loads. */
   global_State *g;       /* The VM. */
@@ -38,16 +38,16 @@ typedef struct LuaArea {
 /* A function in a frame slot. */
 typedef struct FrameFunc {
   GCfunc *fn;  /* NULL for the dummy frame of an error. */
-  GCproto *pt; /* Of a Lua function, else NULL. */
+  GCproto *pt; /* Prototype of a Lua function, else NULL. */
 } FrameFunc;
 
 /* Set up the stack of a valid coroutine. Returns 0 if it has none. */
 LJ_FUNC int lj_luaframe_area(LuaArea *a, const LuaInput *in, lua_State *L);
 
-/* Is it a prototype? */
+/* Does the address hold a prototype? */
 LJ_FUNC int lj_luaframe_isproto(SafeLoad *pk, const GCproto *pt);
 
-/* Read the function of a frame that lj_luaframe_has. Returns 0 if there is none. */
+/* Read the function of a frame, after lj_luaframe_has. Returns 0 if it is not valid. */
 LJ_FUNC int lj_luaframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff);
 
 /* Frame below a Lua frame whose caller continues at pc, and its function. Returns
@@ -61,13 +61,13 @@ LJ_FUNC uintptr_t lj_luaframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc
 */
 LJ_FUNC LUAFRAME_COLD int lj_luaframe_refusal(const LuaArea *a, uintptr_t f);
 
-/* Which check refuses the caller of the frame at f? As lj_luaframe_refusal, after
-** lj_luaframe_caller.
+/* Which check refuses the caller of the frame at f? Returns SPF_REFUSED_*. Call it only
+** after lj_luaframe_caller has refused that frame.
 */
 LJ_FUNC LUAFRAME_COLD int lj_luaframe_caller_refusal(const LuaArea *a, uintptr_t f,
 						     uintptr_t pc);
 
-/* Could there be a frame with its link slot at f? */
+/* May a frame have its link slot at f? */
 static LJ_AINLINE int lj_luaframe_has(const LuaArea *a, uintptr_t f)
 {
   return f - a->bot < a->end - a->bot && (f & 7) == 0 && lj_safeload_near(a->pk, f - 8);
@@ -83,8 +83,7 @@ static LJ_AINLINE uint64_t lj_luaframe_slot(uintptr_t f)
   return *(const uint64_t *)(f - 8);
 }
 
-/* Is the function of a frame that lj_luaframe_has a Lua function of this prototype,
-** which is alive?
+/* Does a frame, after lj_luaframe_has, hold a Lua function of this live prototype?
 */
 static LJ_AINLINE int lj_luaframe_isof(const LuaArea *a, uintptr_t f, const GCproto *pt,
 				       FrameFunc *ff)

@@ -29,7 +29,7 @@ static int key_is(const LuaMemoKey *x, const LuaMemoKey *y)
 	 x->nfid == y->nfid;
 }
 
-/* Count the first loads, of n, whose words have not changed. */
+/* Return how many of the first n loads have unchanged words. */
 static uint32_t loads_verified(const LuaMemoSteps *ts, SafeLoad *pk, uint32_t n)
 {
   uint32_t i;
@@ -49,7 +49,7 @@ static LJ_AINLINE uint64_t slots_differ(const LuaMemoSteps *ts, uintptr_t bot, u
   return (lj_luaframe_link(f) ^ ts->link[i]) | (lj_luaframe_slot(f) ^ ts->slot[i]);
 }
 
-/* The slot has not changed: it points to a function, or to memory that was one. */
+/* The slot has not changed, so it points to a function or to its freed memory. */
 static LJ_AINLINE uint64_t func_differs(const LuaMemoSteps *ts, uint32_t i)
 {
   const GCfunc *fn = (const GCfunc *)(uintptr_t)(ts->slot[i] & LJ_GCVMASK);
@@ -57,8 +57,8 @@ static LJ_AINLINE uint64_t func_differs(const LuaMemoSteps *ts, uint32_t i)
 	 ((luamemo_head(fn) ^ ts->head[i]) & LUAMEMO_HEAD);
 }
 
-/* Count the saved steps, from the bottom, whose words have not changed. A saved address
-** was readable, and still is.
+/* Count the saved steps, from the bottom, whose words have not changed. The saved addresses
+** are still readable.
 */
 static uint32_t steps_verified(const LuaMemoSteps *ts, const LuaArea *a, uintptr_t top,
 			       int with_funcs)
@@ -120,7 +120,7 @@ uint32_t lj_luamemo_reuse(LuaMemo *t, uintptr_t f, uintptr_t pc, const LuaChain 
 
 /* -- Saving steps ------------------------------------------------------------ */
 
-/* First recorded step from which on all fit behind n saved ones. */
+/* Return the first recorded step such that it and all later ones fit behind n saved ones. */
 static uint32_t recording_fitting(const LuaMemoSteps *from, uint32_t n, uint32_t words,
 				  uint32_t loads)
 {
@@ -144,7 +144,7 @@ void lj_luamemo_end(LuaMemo *t, const FuncTab *ft)
   loads = n ? to->state[n - 1].load : 0;
   bounds = n ? to->state[n - 1].nbound : 0;
   i = recording_fitting(from, n, words, loads);
-  if (i == from->nstep) return; /* There is no room for more. */
+  if (i == from->nstep) return; /* No room is left. */
   t->credit -= (int32_t)from->nstep;
   t->reach = n;
   t->key = t->walked;

@@ -29,27 +29,29 @@
 #include "profile/symbols/lj_functab.h"
 
 #define LUAMEMO_STEPS  384  /* Steps saved. */
-#define LUAMEMO_LEAST  16   /* Of a stack with less, it takes as long to walk them. */
-#define LUAMEMO_WORDS  768  /* FrameList that they push. */
-#define LUAMEMO_LOADS  768  /* Words that only some of them load. */
-#define LUAMEMO_CREDIT 1024 /* Steps saved without reuse, at most, */
-#define LUAMEMO_EARNED 8    /* and of them, for each sample. */
+#define LUAMEMO_LEAST  16   /* Steps below which a walk is as fast as the cache. */
+#define LUAMEMO_WORDS  768  /* Frame words that the saved steps push. */
+#define LUAMEMO_LOADS  768  /* Words that only some of the saved steps load. */
+#define LUAMEMO_CREDIT 1024 /* Largest credit of steps saved without reuse. */
+#define LUAMEMO_EARNED 8    /* Credit that each sample adds. */
 
-/* State of the C frame chain that is followed along with the Lua frames. */
+/* Position in the chain of VM frames, which the walk follows along with the Lua frames. */
 typedef struct LuaChain {
   uintptr_t cf;     /* Current VM frame, 0 at the end. */
-  uintptr_t last;   /* VM frame before it. */
-  int resume;       /* The current one resumed this coroutine. */
-  int may_lack_lua; /* The current one may have no Lua frame. */
+  uintptr_t last;   /* Previous VM frame. */
+  int resume;       /* The current VM frame resumed this coroutine. */
+  int may_lack_lua; /* The current VM frame may have no Lua frame. */
 } LuaChain;
 
-/* Of a function: gct, ffid, nupvalues. The other byte is the collector's. */
+/* Bytes of a function's head that identify its kind: gct, ffid, nupvalues. The collector
+** changes the other byte.
+*/
 #define LUAMEMO_HEAD ((uint32_t)~0xff)
 
 /* Before a step. */
 typedef struct LuaMemoState {
-  uintptr_t pc;                 /* In the frame. */
-  uintptr_t cf;                 /* VM frame that comes next. */
+  uintptr_t pc;                 /* PC in the frame. */
+  uintptr_t cf;                 /* Next VM frame. */
   uint32_t word, load, nbound;  /* What was pushed, loaded and counted by the steps
 				** before in the list or, if kept, with this one. */
   uint8_t resume, may_lack_lua; /* As in LuaChain. */
@@ -58,58 +60,58 @@ typedef struct LuaMemoState {
 
 /* A word that only some steps load. */
 typedef struct LuaMemoLoad {
-  uintptr_t addr; /* Plus 1: only its lower half counts. */
+  uintptr_t addr; /* Address, plus 1 if only the lower half counts. */
   uintptr_t value;
 } LuaMemoLoad;
 
-/* Some steps. The outermost one is that at the bottom, which has no frame. */
+/* A list of steps. The outermost step is at the bottom and has no frame. */
 typedef struct LuaMemoSteps {
   uint32_t nstep, nword, nload;
-  /* What the steps load, and most of it has to be compared for each walk. */
+  /* Words that the steps load. Each walk compares most of them. */
   uint32_t at[LUAMEMO_STEPS]; /* The frame, in slots from the bottom. */
   uint64_t link[LUAMEMO_STEPS], slot[LUAMEMO_STEPS];
-  uint32_t head[LUAMEMO_STEPS];  /* Kind of the function, see LUAMEMO_HEAD, */
-  uintptr_t code[LUAMEMO_STEPS]; /* and GCfunc.pc. */
+  uint32_t head[LUAMEMO_STEPS];  /* Kind of the function, see LUAMEMO_HEAD. */
+  uintptr_t code[LUAMEMO_STEPS]; /* GCfunc.pc of the function. */
   LuaMemoState state[LUAMEMO_STEPS];
   FrameWord word[LUAMEMO_WORDS];
   LuaMemoLoad load[LUAMEMO_LOADS];
 } LuaMemoSteps;
 
-/* What saved steps belong to. */
+/* State of the VM for which saved steps are valid. */
 typedef struct LuaMemoKey {
   lua_State *L;
-  uintptr_t bot, end;   /* Its stack. */
-  uint64_t kept_pages;  /* Memory that was found readable, */
-  uint32_t unmaps;      /* and has been unmapped so far. */
+  uintptr_t bot, end;   /* Lua stack of the coroutine. */
+  uint64_t kept_pages;  /* SafeLoad.kept_pages: memory that was readable. */
+  uint32_t unmaps;      /* SafeLoad.unmaps: ranges unmapped so far. */
   uint32_t freed, nfid; /* Functions freed and seen so far. */
 } LuaMemoKey;
 
-/* Clear it before use. */
+/* The cache of one session. The caller clears it before use. */
 typedef struct LuaMemo {
-  uint32_t least;         /* Steps of a stack from which on they are kept; set by
-				** the caller. */
+  uint32_t least;         /* Steps of the smallest stack that is saved; set by the
+				** caller. */
   uint32_t depth;         /* Steps of the last stack. */
-  int on;                 /* Steps may be saved, */
-  int records;            /* and are, in this walk. */
+  int on;                 /* The cache may save steps. */
+  int records;            /* This walk records steps. */
   int32_t credit;         /* Steps that may be saved without reuse. */
-  uint32_t reach;         /* Steps that were there before the last ones kept. */
+  uint32_t reach;         /* Steps saved before the last addition. */
   uint32_t verified;      /* Saved steps whose words have not changed. */
   uint32_t reused;        /* Saved steps that this walk has copied. */
-  LuaMemoKey key, walked; /* Of the saved steps, and of this walk. */
-  uintptr_t last;         /* LuaChain.last at the bottom, of the saved steps. */
-  uintptr_t walked_last;  /* The same of this walk. */
+  LuaMemoKey key, walked; /* Keys of the saved steps and of this walk. */
+  uintptr_t last;         /* LuaChain.last of the saved steps, at the bottom. */
+  uintptr_t walked_last;  /* LuaChain.last of this walk, at the bottom. */
   uint32_t walked_nbound; /* Boundaries above the reused steps, or the bottom. */
-  LuaMemoSteps saved;     /* From the bottom to the leaf. */
-  LuaMemoSteps recording; /* Of this walk, from the leaf to the bottom. */
+  LuaMemoSteps saved;     /* Saved steps, from the bottom to the leaf. */
+  LuaMemoSteps recording; /* Steps of this walk, from the leaf to the bottom. */
 } LuaMemo;
 
-/* A sample begins. Saving a step takes about as long as walking it, and pays only if a
+/* Begin a sample. Saving a step takes about as long as walking it, and pays only if a
 ** later walk reuses it. So credit limits the steps that are saved and not reused.
 */
 LJ_FUNC void lj_luamemo_sample(LuaMemo *t);
 
-/* Begin to walk a coroutine, from a frame. with_funcs: it matters which functions are
-** called, and not only that the frames are valid.
+/* Begin to walk a coroutine, from a frame. with_funcs: the walk needs the functions, and
+** not only valid frames.
 */
 LJ_FUNC void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const FuncTab *ft,
 			      uintptr_t top, int with_funcs);
@@ -120,23 +122,23 @@ LJ_FUNC void lj_luamemo_begin(LuaMemo *t, const LuaArea *a, const FuncTab *ft,
 LJ_FUNC uint32_t lj_luamemo_reuse(LuaMemo *t, uintptr_t f, uintptr_t pc, const LuaChain *ch,
 				  int skip);
 
-/* The walk was valid to the bottom, and all memory that it read is the VM's. */
+/* End a walk that was valid to the bottom, and that read only memory of the VM. */
 LJ_FUNC void lj_luamemo_end(LuaMemo *t, const FuncTab *ft);
 
-/* This step cannot be saved, so the steps above it cannot, either. */
+/* Drop the recorded steps: this step must not be saved, so no step above it may be. */
 static LJ_AINLINE void lj_luamemo_restart(LuaMemo *t)
 {
   t->recording.nstep = t->recording.nword = t->recording.nload = 0;
 }
 
-/* This step pushes a frame. */
+/* Record that this step pushes a frame. */
 static LJ_AINLINE void lj_luamemo_word(LuaMemo *t, FrameWord w)
 {
   if (t->records && LJ_LIKELY(t->recording.nword < LUAMEMO_WORDS))
     t->recording.word[t->recording.nword++] = w;
 }
 
-/* This step loads a word, of which the lower half counts if addr has 1 added. */
+/* Record that this step loads a word. If addr has 1 added, only the lower half counts. */
 static LJ_AINLINE void lj_luamemo_load(LuaMemo *t, uintptr_t addr, uintptr_t value)
 {
   if (t->records && LJ_LIKELY(t->recording.nload < LUAMEMO_LOADS)) {
@@ -150,8 +152,8 @@ LJ_STATIC_ASSERT(offsetof(GCfuncC, gct) == offsetof(GCfuncC, marked) + 1);
 LJ_STATIC_ASSERT(offsetof(GCfuncC, ffid) == offsetof(GCfuncC, marked) + 2);
 LJ_STATIC_ASSERT(offsetof(GCfuncC, nupvalues) == offsetof(GCfuncC, marked) + 3);
 
-/* What kind of function it is: gct, ffid, nupvalues in the upper bytes. The lowest one
-** is the collector's.
+/* Record the kind of the function: gct, ffid, nupvalues in the upper bytes. The collector
+** changes the lowest byte.
 */
 static LJ_AINLINE uint32_t luamemo_head(const GCfunc *fn)
 {
@@ -160,7 +162,7 @@ static LJ_AINLINE uint32_t luamemo_head(const GCfunc *fn)
   return head;
 }
 
-/* A step begins. */
+/* Begin a step. */
 static LJ_AINLINE void lj_luamemo_step(LuaMemo *t, uintptr_t f, uintptr_t pc,
 				       const LuaChain *ch, int skip, uint32_t nbound)
 {
@@ -181,7 +183,7 @@ static LJ_AINLINE void lj_luamemo_step(LuaMemo *t, uintptr_t f, uintptr_t pc,
   s->nbound = nbound;
 }
 
-/* It has ended. fn: the function in the frame, NULL at the bottom. */
+/* End a step. fn: the function in the frame, NULL at the bottom. */
 static LJ_AINLINE void lj_luamemo_save(LuaMemo *t, uintptr_t f, const GCfunc *fn)
 {
   LuaMemoSteps *ts = &t->recording;
@@ -193,7 +195,7 @@ static LJ_AINLINE void lj_luamemo_save(LuaMemo *t, uintptr_t f, const GCfunc *fn
   }
   ts->nstep++;
   if (LJ_UNLIKELY(ts->nword == LUAMEMO_WORDS || ts->nload == LUAMEMO_LOADS))
-    lj_luamemo_restart(t); /* Some may be missing. */
+    lj_luamemo_restart(t); /* Earlier steps may be missing. */
 }
 
 #endif

@@ -17,22 +17,22 @@
 #include "profile/symbols/lj_functab.h"
 
 #define LUASITES_BITS  10
-#define LUASITES_SLOTS (1 << LUASITES_BITS) /* Places remembered. */
-#define LUASITES_HINTS 256 /* FrameList whose place was seen, a power of two. */
+#define LUASITES_SLOTS (1 << LUASITES_BITS) /* Cached places. */
+#define LUASITES_HINTS 256                  /* Frames with a cached slot, a power of two. */
 
 typedef struct LuaSite {
-  uintptr_t pc;      /* Behind the instruction, 0 if free. */
-  const GCproto *pt; /* The function it belongs to. */
-  FrameWord word;    /* Its frame. */
-  uint32_t freed;    /* FuncTab.freed that this is of. */
-  uint16_t delta;    /* From a frame that returns there to its own. */
+  uintptr_t pc;      /* PC behind the instruction, 0 if free. */
+  const GCproto *pt; /* Prototype of the function. */
+  FrameWord word;    /* Frame word of the function. */
+  uint32_t freed;    /* FuncTab.freed when the place was cached. */
+  uint16_t delta;    /* Distance from a frame that returns there to its caller. */
   uint16_t is_named; /* The function needs no name. */
 } LuaSite;
 
-/* Clear it before use. */
+/* The cache of one session. The caller clears it before use. */
 typedef struct LuaSites {
   LJ_ALIGN(32) LuaSite slot[LUASITES_SLOTS];
-  uint16_t hint[LUASITES_HINTS]; /* Slot that a frame was at, by its address. */
+  uint16_t hint[LUASITES_HINTS]; /* Last slot of a frame, by the frame's address. */
 } LuaSites;
 
 /* The two slots of a PC are side by side. */
@@ -41,7 +41,7 @@ static LJ_AINLINE LuaSite *lj_luasites_slots(LuaSites *ls, uintptr_t pc)
   return &ls->slot[hash_slot(pc, LUASITES_BITS) & ~1u];
 }
 
-/* A place, unless it may be another function's by now. */
+/* Return a place, unless another function may have its PC by now. */
 static LJ_AINLINE LuaSite *lj_luasites_valid(LuaSite *site, const FuncTab *ft)
 {
   return LJ_LIKELY(site->freed == ft->freed &&
@@ -50,7 +50,7 @@ static LJ_AINLINE LuaSite *lj_luasites_valid(LuaSite *site, const FuncTab *ft)
 	   : NULL;
 }
 
-/* What is known of a PC that is not 0, NULL if nothing is. Async-signal-safe. */
+/* Return the cached place of a PC that is not 0, or NULL. Async-signal-safe. */
 static LJ_AINLINE LuaSite *lj_luasites_find(LuaSites *ls, const FuncTab *ft, uintptr_t pc)
 {
   LuaSite *site = lj_luasites_slots(ls, pc);
@@ -58,8 +58,8 @@ static LJ_AINLINE LuaSite *lj_luasites_find(LuaSites *ls, const FuncTab *ft, uin
   return lj_luasites_valid(site, ft);
 }
 
-/* The same, for the frame at f: most often it is where it was in the last sample,
-** and the processor need not wait for the PC to know where to look.
+/* Return the cached place for the frame at f. Usually the frame has the same place as in the
+** last sample, so the processor need not wait for the PC.
 */
 static LJ_AINLINE LuaSite *lj_luasites_at(LuaSites *ls, const FuncTab *ft, uintptr_t pc,
 					  uintptr_t f)
@@ -74,8 +74,8 @@ static LJ_AINLINE LuaSite *lj_luasites_at(LuaSites *ls, const FuncTab *ft, uintp
   return lj_luasites_valid(site, ft);
 }
 
-/* Remember the frame of a valid prototype that is at pc, which belongs to it and
-** has an instruction before it that can be read. Async-signal-safe.
+/* Cache the place of a frame. pc must belong to the valid prototype, behind a readable
+** instruction. Async-signal-safe.
 */
 static LJ_AINLINE void lj_luasites_set(LuaSites *ls, const FuncTab *ft, const GCproto *pt,
 				       uintptr_t pc, FrameWord word)

@@ -29,9 +29,9 @@ int lj_luathread_refuse(LuaWalk *ls, uint32_t depth, int code)
 
 /* -- Frames ------------------------------------------------------------------ */
 
-/* Read the continuation of frame f and the PC that goes with it. A metamethod's
-** is code of the VM, and its PC belongs to the Lua function below, if that is
-** one. Returns 0 if they are not valid.
+/* Read the continuation of frame f and its PC. The continuation of a metamethod is code of
+** the VM. If the function below is a Lua function, the PC belongs to it. Returns 0 if
+** continuation or PC is not valid.
 */
 static int frame_contvalid(const LuaArea *a, uintptr_t f, uintptr_t prev, uintptr_t *cont,
 			   uintptr_t *pc)
@@ -92,8 +92,8 @@ static LJ_AINLINE void push_word(LuaWalk *ls, FrameWord w, TopFunc kind)
   push_step(ls, w);
 }
 
-/* Push a Lua function that is at a place that is remembered. Of the others, below
-** the top one, nothing is asked for if they are not kept.
+/* Push a Lua function at a cached place. With leaf_only, skips the work for functions below
+** the top one.
 */
 static LJ_AINLINE void push_site(LuaWalk *ls, LuaSite *site)
 {
@@ -107,7 +107,7 @@ static LJ_AINLINE void push_site(LuaWalk *ls, LuaSite *site)
   push_word(ls, site->word, TOP_LUA);
 }
 
-/* Push a Lua function that is at pc. Returns 0 if it cannot be read. */
+/* Push a Lua function that runs at pc. Returns 0 if it is not readable. */
 static int push_proto(LuaWalk *ls, const GCproto *pt, uintptr_t pc)
 {
   LuaSite *site = pc ? lj_luasites_find(&ls->sites, ls->funcs, pc) : NULL;
@@ -153,7 +153,7 @@ static void chain_set(LuaWalk *ls, LuaChain *ch, uintptr_t link)
   ch->may_lack_lua = (ch->cf != 0 && lj_luatop_maynoframe(ls->in.pk, ch->cf));
 }
 
-/* The step depends on whether the current VM frame may be no_lua_frame, and on whose. */
+/* The step depends on whether the current VM frame may lack Lua frames, and on its owner. */
 static void chain_recordkind(LuaWalk *ls, const LuaChain *ch)
 {
   uintptr_t addr = ch->cf + CFRAME_OFS_NRES, nres = 0;
@@ -162,7 +162,7 @@ static void chain_recordkind(LuaWalk *ls, const LuaChain *ch)
   lj_luamemo_load(&ls->memo, addr + 1, nres);
 }
 
-/* Pass one VM frame. Returns 0 if there is none (ch->cf is 0), or it is unreadable. */
+/* Pass one VM frame. Returns 0 if the chain is at its end (ch->cf is 0) or not readable. */
 static int chain_pass(LuaWalk *ls, LuaChain *ch)
 {
   uintptr_t link;
@@ -176,13 +176,15 @@ static int chain_pass(LuaWalk *ls, LuaChain *ch)
   return 1;
 }
 
-/* Why could a VM frame not be passed? none: the code if there is none. */
+/* SPF_REFUSED_* of a VM frame that the walk could not pass. none: the code for the end of
+** the chain.
+*/
 static LUAFRAME_COLD int chain_refusal(const LuaChain *ch, int none)
 {
   return ch->cf ? SPF_REFUSED_CFRAME_UNREADABLE : none;
 }
 
-/* PC that a Lua function saved in its VM frame before it left for C. */
+/* PC that a Lua function saved in its VM frame before its call of C. */
 static uintptr_t chain_savedpc(LuaWalk *ls, const LuaChain *ch)
 {
   uintptr_t pc = 0;
@@ -201,8 +203,8 @@ static uintptr_t node_pc(const GCproto *pt, BCPos pos)
   return pos < pt->sizebc ? (uintptr_t)(proto_bc(pt) + pos + 1) : 0;
 }
 
-/* Push the functions of a trace, from the place where it is to that at its
-** base. Returns 0 if one cannot be read.
+/* Push the functions of a trace, from its current place to the function at its base. Returns
+** 0 if one of them is not readable.
 */
 static int push_trace(LuaWalk *ls, const JitFind *at)
 {
@@ -215,7 +217,7 @@ static int push_trace(LuaWalk *ls, const JitFind *at)
     lj_framelist_push(ls->frames, frame_word(SPF_FRAME_BROKEN, ls->broken));
     return 1;
   }
-  /* A caller is noted before what it calls: this ends. */
+  /* The map notes a caller before its callee, so the loop ends. */
   for (i = at->seg->node; i < b->nnode; i = b->node[i].parent) count++;
   lj_framelist_push(
     ls->frames, frame_word2(SPF_FRAME_TRACE, at->number * 2 + (at->in_loop != 0), count));
@@ -242,7 +244,7 @@ static int push_trace(LuaWalk *ls, const JitFind *at)
 
 #endif
 
-/* What the VM itself does, as a frame of its own. */
+/* Push the VM's own work as a frame. */
 static void push_work(LuaWalk *ls, const LuaTop *top)
 {
   uint32_t work, arg = 0;
@@ -278,8 +280,8 @@ void lj_luathread_pushtop(LuaWalk *ls, const LuaTop *top, int i)
 
 /* -- Walking one coroutine --------------------------------------------------- */
 
-/* Frame below a Lua frame, its function, and the place where it goes on if that
-** is remembered. Returns 0 if it is not valid.
+/* Find the frame below a Lua frame, its function and, if cached, the place where it
+** continues. Returns 0 if the frame is not valid.
 */
 static LJ_AINLINE uintptr_t frame_caller(LuaWalk *ls, const LuaArea *a, uintptr_t f,
 					 uintptr_t pc, FrameFunc *ff, LuaSite **site)
@@ -295,8 +297,7 @@ static LJ_AINLINE uintptr_t frame_caller(LuaWalk *ls, const LuaArea *a, uintptr_
   return lj_luaframe_caller(a, f, pc, ff);
 }
 
-/* The rest of the coroutine is that of the last walk, from its n-th frame to the
-** bottom.
+/* Reuse the rest of the coroutine from the last walk, from its n-th frame to the bottom.
 */
 static void walk_reuse(LuaWalk *ls, LuaChain *ch, uint32_t n)
 {
@@ -309,7 +310,7 @@ static void walk_reuse(LuaWalk *ls, LuaChain *ch, uint32_t n)
   if (!ls->leaf_only) lj_framelist_pushall(ls->frames, ts->word, s->word);
 }
 
-/* The walk is at the bottom. Returns -1 if VM frames are left over, else 1. */
+/* End the walk at the bottom. Returns -1 if VM frames are left over, else 1. */
 static int walk_bottom(LuaWalk *ls, const LuaChain *ch, uint32_t depth)
 {
   ls->memo.walked_last = ch->last;
@@ -325,8 +326,8 @@ int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, int n
 {
   uintptr_t f = top->frame, pc = top->pc, slots = 0;
   FrameFunc ff;
-  LuaSite *site = NULL; /* Where this frame is, if that is remembered. */
-  int known = 0;        /* The function of this frame has been read. */
+  LuaSite *site = NULL; /* Place of this frame, if cached. */
+  int known = 0;        /* The walk has read the function of this frame. */
   int skip = 0;         /* This frame is the lower part of a vararg frame. */
   LuaMemo *memo = &ls->memo;
   LuaChain chain, *const ch = &chain;
@@ -365,7 +366,7 @@ int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, int n
     if (at) {
       if (!push_trace(ls, at))
 	return lj_luathread_refuse(ls, depth, SPF_REFUSED_INLINED_INVALID);
-      skip = (at->block != NULL); /* Its functions include this one. */
+      skip = (at->block != NULL); /* The functions of the trace include this one. */
       at = NULL;
     }
 #else

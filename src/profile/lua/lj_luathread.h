@@ -26,27 +26,27 @@ typedef enum TopFunc {
 } TopFunc;
 
 typedef struct LuaWalk {
-  /* Set by the caller, the rest cleared. */
-  LuaInput in;       /* What the walk starts from; moving_to is a result. */
+  /* Set by the caller, which clears the rest. */
+  LuaInput in;       /* Start of the walk; moving_to is a result. */
   FuncTab *funcs;    /* Gives Lua functions their ids. */
-  FrameList *frames; /* Where the frames go. */
-  int leaf_only;     /* Only the top function is kept of them. */
+  FrameList *frames; /* Gets the frames. */
+  int leaf_only;     /* Keep only the top function. */
   /* Results. */
   TopFunc top;      /* Kind of the top function. */
   int broken;       /* SPF_BROKEN_* or -1. */
   int refused;      /* SPF_REFUSED_* of a broken stack. */
   uint32_t nbounds; /* CBOUND and RESUME frames pushed. */
   /* Kept from walk to walk. */
-  FuncEntry *unnamed; /* The last pushed function if it wants a name, else NULL. */
+  FuncEntry *unnamed; /* The last pushed function if it needs a name, else NULL. */
   LuaSites sites;     /* Places in functions. */
   LuaMemo memo;       /* Steps of the last walk. */
-  /* Of the candidates. */
-  uint32_t passed;   /* Steps of this one in the coroutines above the current one. */
-  uint32_t furthest; /* 1 + steps of the one that gives refused, 0 if none does. */
+  /* Progress of the candidates. */
+  uint32_t passed;   /* Steps of this candidate above the current coroutine. */
+  uint32_t furthest; /* 1 + steps of the candidate that gives refused, or 0. */
 } LuaWalk;
 
-/* Push what is above the top frame of the i-th candidate: the VM's own work, and a builtin
-** whose frame is gone.
+/* Push the entries above the top frame of the i-th candidate: the VM's own work, and a
+** builtin whose frame is gone.
 */
 LJ_FUNC void lj_luathread_pushtop(LuaWalk *ls, const LuaTop *top, int i);
 
@@ -58,8 +58,8 @@ LJ_FUNC void lj_luathread_pushtop(LuaWalk *ls, const LuaTop *top, int i);
 LJ_FUNC int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top,
 			      int no_lua_frame, const JitFind *at);
 
-/* A check refuses the current candidate after so many steps in this coroutine. code:
-** SPF_REFUSED_*. Returns 0.
+/* Note that a check refused the current candidate after this number of steps in this
+** coroutine. code: SPF_REFUSED_*. Returns 0.
 */
 LJ_FUNC LUAFRAME_COLD int lj_luathread_refuse(LuaWalk *ls, uint32_t depth, int code);
 

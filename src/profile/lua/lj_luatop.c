@@ -46,8 +46,8 @@ static void cand_add(LuaTop *cs, uintptr_t base, uintptr_t pc)
   }
 }
 
-/* Candidate that agrees with the interpreter's PC: the function runs there, or
-** is about to, or has just been returned from.
+/* Candidate that agrees with the interpreter's PC: the function runs at the PC, is about to
+** run, or has just returned.
 */
 static void cand_add_fitting(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
 {
@@ -55,19 +55,19 @@ static void cand_add_fitting(LuaTop *cs, const LuaArea *a, uintptr_t base, uintp
   FrameFunc ff;
   if (!lj_luaframe_has(a, f) || !lj_luaframe_func(a, f, &ff) || !ff.fn) return;
   header = ff.pt ? (uintptr_t)proto_bc(ff.pt) : (uintptr_t)mref(ff.fn->c.pc, char);
-  /* The first call of a hot function marks its PC by a bit. */
+  /* The first call of a hot function sets a bit in the PC. */
   if (ff.pt && lj_luaframe_pcinproto(ff.pt, pc - 1)) pc--;
-  /* A call sets PC to the function's header, the dispatch moves it on. */
+  /* A call sets PC to the function's header. The dispatch adds an instruction. */
   if (pc == header) pc += sizeof(BCIns);
   if (ff.pt ? lj_luaframe_pcinproto(ff.pt, pc) : pc == header + sizeof(BCIns))
     cand_add(cs, base, ff.pt ? pc : 0);
-  /* The results of a call stand in the callee's frame: a Lua function that
-  ** does not fit may be one of them.
+  /* A call leaves its results in the callee's frame. So a Lua function that does not fit
+  ** may be one of the results.
   */
   else if (!ff.pt && pc == lj_luaframe_link(f)) cand_add(cs, base, 0);
 }
 
-/* Candidate whose callee's frame is being built or was just removed. */
+/* Candidate whose callee's frame the VM is building or has just removed. */
 static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
 {
   uintptr_t f = base - 8, prev;
@@ -77,7 +77,7 @@ static void cand_add_caller(LuaTop *cs, const LuaArea *a, uintptr_t base, uintpt
   if (prev) cand_add(cs, prev + 8, pc);
 }
 
-/* Candidate whose Lua function is about to be entered: it stands at its header. */
+/* Candidate whose Lua function the VM is about to enter: the PC is at its header. */
 static void cand_add_entered(LuaTop *cs, const LuaArea *a, uintptr_t base)
 {
   FrameFunc ff;
@@ -85,8 +85,8 @@ static void cand_add_entered(LuaTop *cs, const LuaArea *a, uintptr_t base)
     cand_add(cs, base, (uintptr_t)(proto_bc(ff.pt) + 1));
 }
 
-/* Candidate whose Lua function was an FFI callback and has returned: while its
-** result is converted, the saved PC is behind its end.
+/* Candidate whose Lua function was an FFI callback and has returned. While C code converts
+** the result, the saved PC is behind the function's end.
 */
 static void cand_add_left(LuaTop *cs, const LuaArea *a, const VMFrame *vf, uintptr_t base)
 {
@@ -99,8 +99,9 @@ static void cand_add_left(LuaTop *cs, const LuaArea *a, const VMFrame *vf, uintp
   if (saved == end + sizeof(BCIns)) cand_add(cs, base, end);
 }
 
-/* Candidate that a frame which C code or the VM itself made returns to, delta bytes
-** below. If the VM called it for an instruction, the PC behind that is in it.
+/* Candidate below a frame that C code or the VM itself made. The frame returns to it, delta
+** bytes below. If the VM made the call for an instruction, the frame holds the PC behind
+** that instruction.
 */
 static void cand_add_below(LuaTop *cs, const LuaArea *a, uintptr_t base, uint64_t delta)
 {
@@ -114,8 +115,8 @@ static void cand_add_below(LuaTop *cs, const LuaArea *a, uintptr_t base, uint64_
   else cand_add(cs, prev + 8, 0);
 }
 
-/* Builtin that a Lua function calls for each turn of a loop, with its frame at f. The
-** call is a copy of what the loop keeps: so it is known when the frame is gone.
+/* Builtin that a Lua function calls for each iteration of a loop, with its frame at f. The
+** loop keeps a copy of the call, which shows the builtin after its frame is gone.
 */
 static uint32_t iterator_ffid(const LuaArea *a, uintptr_t f, uintptr_t pc)
 {
@@ -127,9 +128,9 @@ static uint32_t iterator_ffid(const LuaArea *a, uintptr_t f, uintptr_t pc)
   return ff.fn->c.ffid;
 }
 
-/* Candidate below a builtin that has put results, or a part of them, in place of its
-** own frame, while it calls C: its base is in RB then. PC is the link of that
-** frame, or still the builtin's own, and the link in place.
+/* Candidate below a builtin that calls C after it has written results over its own frame.
+** RB holds the builtin's base then. PC is the link of the overwritten frame, or still the
+** builtin's own PC, with the link in the frame.
 */
 static void cand_add_overwritten(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
 {
@@ -150,8 +151,8 @@ static void cand_add_overwritten(LuaTop *cs, const LuaArea *a, uintptr_t base, u
 
 /* -- Where they come from ------------------------------------------------------ */
 
-/* Link slot of the outermost frame of the run that frame belongs to: the one that
-** C code called, or the bottom.
+/* Link slot of the outermost frame in the run of Lua frames that frame belongs to: C code
+** called that frame, or it is the bottom.
 */
 static uintptr_t run_end(const LuaArea *a, uintptr_t frame)
 {
@@ -180,7 +181,7 @@ static int32_t frame_nres(SafeLoad *pk, uintptr_t cf)
 {
   uintptr_t w;
   if (!lj_safeload_word(pk, cf + CFRAME_OFS_NRES, &w)) return 0;
-  return (int32_t)(uint32_t)w; /* The other half is something else. */
+  return (int32_t)(uint32_t)w; /* The upper half has another meaning. */
 }
 
 int lj_luatop_maynoframe(SafeLoad *pk, uintptr_t cf)
@@ -188,10 +189,10 @@ int lj_luatop_maynoframe(SafeLoad *pk, uintptr_t cf)
   return frame_nres(pk, cf) < 0;
 }
 
-/* C frame of the VM without a Lua frame of its own: lj_vm_cpcall runs a C
-** function directly. Its "number of results" is the negative offset of the top
-** of the Lua stack when it was entered. That function may have moved the base
-** upwards, as the exit of a trace does.
+/* Is this a C frame of the VM without a Lua frame? lj_vm_cpcall makes one: it runs a C
+** function directly. Its "number of results" is the negative offset of the top of the Lua
+** stack at its entry. The C function may have moved the base upwards, such as the exit of a
+** trace does.
 */
 int lj_luatop_hasnoframe(const LuaArea *a, uintptr_t cf, uintptr_t frame)
 {
@@ -202,8 +203,8 @@ int lj_luatop_hasnoframe(const LuaArea *a, uintptr_t cf, uintptr_t frame)
   return frame < top || run_end(a, frame) < top;
 }
 
-/* Does the VM build the frame of a callee? BASE is that frame already, while PC
-** is in the caller still: mov [BASE-8], PC; mov PC, LFUNC:RB->pc
+/* Is the VM building the frame of a callee? BASE is that frame already, and PC is still in
+** the caller: mov [BASE-8], PC; mov PC, LFUNC:RB->pc
 */
 static int vm_calls(const uint8_t *ip)
 {
@@ -212,10 +213,10 @@ static int vm_calls(const uint8_t *ip)
 	  (ip[1] == 0x8b && ip[2] == 0x5d && ip[3] == offsetof(GCfuncL, pc)));
 }
 
-#define VM_RETURN_MAX 128 /* Bytes of code of a return, at most. */
+#define VM_RETURN_MAX 128 /* Largest size of the code of a return, in bytes. */
 
-/* Does the VM return to a Lua function? PC is in the caller already, or soon,
-** while BASE is the callee's up to lea BASE, [BASE+RA*8-16].
+/* Is the VM returning to a Lua function? PC is or will be in the caller, and BASE belongs
+** to the callee until lea BASE, [BASE+RA*8-16].
 */
 static int vm_returns(const uint8_t *ip)
 {
@@ -227,7 +228,7 @@ static int vm_returns(const uint8_t *ip)
     if (p[0] == 0x48 && p[1] == 0x8d && p[2] == 0x54 && p[3] == 0xca && p[4] == 0xf0)
       return 1;
     if (p[0] == 0x41 && p[1] == 0xff && p[2] == 0x24 && p[3] == 0xee)
-      return 0; /* jmp [DISPATCH+OP*8]: BASE is the caller's. */
+      return 0; /* jmp [DISPATCH+OP*8]: BASE belongs to the caller. */
   }
   return 0;
 }
@@ -238,9 +239,9 @@ static int vm_movespc(const uint8_t *ip)
   return ip[0] == 0x48 && ip[1] == 0x83 && ip[2] == 0xc3 && ip[3] == 4;
 }
 
-/* Does the VM go on with the instruction at PC? PC is behind the current one
-** otherwise. It is read, decoded and PC moved, in this order; between these, in
-** lj_vm_exit_interp, is more:
+/* Is the VM about to execute the instruction at PC? Otherwise PC is behind the current
+** instruction. The VM reads the instruction, decodes it and moves PC, in this order.
+** lj_vm_exit_interp has other code between these:
 ** mov eax, [rbx]; movzx ecx, ah; movzx ebp, al; add rbx, 4
 */
 static int vm_goeson(const uint8_t *ip)
@@ -254,8 +255,8 @@ static int vm_goeson(const uint8_t *ip)
   return 0;
 }
 
-/* The interpreter, or another part of the assembler VM, was interrupted. vf is
-** the VM frame that it runs on, NULL while there is none yet.
+/* List candidates after an interrupt of the interpreter or another part of the assembler
+** VM. vf: the VM frame that it runs on, or NULL before the VM has made one.
 */
 static void collect_interpreter(LuaTop *cs, const LuaInput *in, const LuaArea *a,
 				const VMFrame *vf, uintptr_t Lbase, const ucontext_t *uc)
@@ -276,11 +277,12 @@ static void collect_interpreter(LuaTop *cs, const LuaInput *in, const LuaArea *a
     cand_add_caller(cs, a, base, pc);
   cand_add_fitting(cs, a, base, pc);
   cand_add_caller(cs, a, base, pc);
-  /* On the way back to C, PC turns from the link into the previous base. */
+  /* On the way back to C, the register of PC gets the previous base. */
   if (pc - a->bot < a->end - a->bot) cand_add(cs, pc, 0);
   if ((uintptr_t)0 - pc - a->bot < a->end - a->bot) cand_add(cs, 0 - pc, 0);
-  /* A metamethod's base is BASE, or delta above it: BASE is the caller's until the
-  ** frame is complete, and again after the return, when RB is the metamethod's.
+  /* The base of a metamethod is BASE, or delta above BASE. BASE belongs to the caller until
+  ** the frame is complete. After the return BASE belongs to the caller again, and RB to the
+  ** metamethod.
   */
   if (rb - base == delta ||
       ((pc & FRAME_TYPEP) == FRAME_CONT && !vm_calls(ip) && lj_luaframe_has(a, base - 8) &&
@@ -288,10 +290,10 @@ static void collect_interpreter(LuaTop *cs, const LuaInput *in, const LuaArea *a
     cand_add_below(cs, a, base + (uintptr_t)delta, delta);
   cand_add_below(cs, a, base, delta);
   cand_add_overwritten(cs, a, rb, pc);
-  /* Old values of these may fit, too, so they come later. */
+  /* Old values of these registers may fit, too, so these candidates come later. */
   cand_add_fitting(cs, a, Lbase, pc);
   cand_add_fitting(cs, a, rb, pc);
-  /* While C code enters the VM, PC is that of the run below. */
+  /* While C code enters the VM, PC belongs to the run of Lua frames below. */
   for (i = 0; i < 2 && i < in->hs->nvm; i++)
     if (in->hs->vm[i].L == a->L) cand_add_fitting(cs, a, Lbase, in->hs->vm[i].pc);
   if (in->g->vmstate == ~LJ_VMST_C) {
@@ -309,14 +311,14 @@ static void collect_interpreter(LuaTop *cs, const LuaInput *in, const LuaArea *a
   }
 }
 
-/* C code was interrupted that the VM called: the interpreter saved its base in
-** L->base or, around a few calls of fast functions, in RB.
+/* List candidates after an interrupt of C code that the VM called. The interpreter saved
+** its base in L->base or, around a few calls of fast functions, in RB.
 */
 static void collect_called(LuaTop *cs, const LuaInput *in, const LuaArea *a,
 			   const VMFrame *vf, uintptr_t Lbase)
 {
   uintptr_t pc = vf ? vf->pc : 0;
-  /* What is recorded is run by the interpreter, too. */
+  /* While a trace is recorded, the interpreter runs the same instructions. */
   if (vf && (in->g->vmstate == ~LJ_VMST_INTERP || in->g->vmstate == ~LJ_VMST_RECORD)) {
     cand_add_fitting(cs, a, vf->rb, pc);
     cand_add_overwritten(cs, a, vf->rb, pc);
@@ -332,7 +334,9 @@ static void collect_called(LuaTop *cs, const LuaInput *in, const LuaArea *a,
   cand_add(cs, Lbase, pc);
 }
 
-/* A base. While a stack is moved, it is still the address in the old one. */
+/* Base of a coroutine. While the VM moves the stack, the base is still an address in the
+** old stack.
+*/
 static uintptr_t moved_base(const LuaInput *in, const LuaArea *a, uintptr_t base)
 {
   if (in->moving == a->L && base - a->bot >= a->end - a->bot)
@@ -348,15 +352,15 @@ void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a, const uco
   uint32_t i;
   top->n = 0;
   top->ts.runs = top->ts.exits = 0;
-  /* A host may run the main thread by lua_resume(). While it is suspended, or after
-  ** its error, nothing runs on it, and L->base is that of the frame it was in.
+  /* A host may run the main thread by lua_resume(). While the main thread is suspended, or
+  ** after an error, nothing runs on it. L->base belongs to its last frame then.
   */
   if (!vf && a->L->cframe == NULL && a->L->status != LUA_OK) {
     cand_add(top, a->bot + 8, 0);
     return;
   }
-  /* C code that was called protected has a VM frame to itself, the optimiser two:
-  ** the Lua code that it works for runs on the next one.
+  /* A protected call of C code has a VM frame without Lua frames, and the optimiser has
+  ** two. The Lua code that caused the call runs on the next VM frame.
   */
   for (i = 1; i < hs->nvm && i < HOSTWALK_VMFRAMES && hs->vm[i].L == a->L &&
 	      lj_luatop_hasnoframe(a, code->cf, Lbase - 8);
@@ -379,12 +383,12 @@ void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a, const uco
 
 /* -- A stack that is being moved ------------------------------------------------ */
 
-#define MOVE_CWORDS 128 /* Words of the C stack that are searched. */
-#define MOVE_LOST   8   /* Words of freed memory that may be overwritten. */
+#define MOVE_CWORDS 128 /* Words of the C stack to search. */
+#define MOVE_LOST   8   /* Words of freed memory that the allocator may overwrite. */
 
-/* Does this address hold a copy of the stack of L, which was at from? The first slot
-** is L itself. The other slots in use must be the same as in the old memory. The
-** allocator may have overwritten the first few of those.
+/* Does this address hold a copy of the stack of L, which was at from? The first slot is L
+** itself. The other slots in use must equal those in the old memory, except for the first
+** few: the allocator may have overwritten those.
 */
 static int is_copy(SafeLoad *pk, lua_State *L, uintptr_t from, uintptr_t to)
 {

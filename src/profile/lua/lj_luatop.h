@@ -19,22 +19,22 @@
 typedef struct Candidate {
   uintptr_t frame; /* Link slot of the top frame. */
   uintptr_t pc;    /* PC of the top function, 0 if unknown. */
-  uint32_t ffid;   /* Builtin above it whose frame is gone, or 0. */
+  uint32_t ffid;   /* Builtin above the frame, without a frame now, or 0. */
 } Candidate;
 
 typedef struct LuaTop {
-  TraceStack ts; /* If ts.runs, the only candidate is its base. */
+  TraceStack ts; /* If ts.runs, ts.base is the only candidate. */
   int n;
   Candidate c[LUATOP_CANDIDATES];
 } LuaTop;
 
-/* Look for the top frame of the stack that the innermost VM frame runs on, or of
-** the main thread if there is none. Async-signal-safe.
+/* List candidates for the top frame of the innermost VM frame's coroutine, or of the main
+** thread if no VM frame exists. Async-signal-safe.
 */
 LJ_FUNC void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a,
 			    const ucontext_t *uc);
 
-/* Can a VM frame be without a Lua frame? See lj_luatop_hasnoframe. */
+/* Can a VM frame exist without a Lua frame? See lj_luatop_hasnoframe. */
 LJ_FUNC int lj_luatop_maynoframe(SafeLoad *pk, uintptr_t cf);
 
 /* Is cf a VM frame that runs no Lua frame of its own, with frame on top? */

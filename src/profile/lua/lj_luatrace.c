@@ -26,10 +26,10 @@
 
 #define OP_CALL 0xe8 /* call rel32 */
 
-/* An exit stub pushes the low byte of its number, then a group of stubs the
-** high byte (asm_exitstub_gen).
+/* An exit stub pushes the low byte of its number. Then the code of its group pushes the high
+** byte (asm_exitstub_gen).
 */
-#define STUB_JMP_OFS 2 /* Behind the push of a stub. */
+#define STUB_JMP_OFS 2 /* Offset behind the push of a stub. */
 #define STUBS_SIZE   (EXITSTUBS_PER_GROUP * EXITSTUB_SPACING + 8)
 
 #define VM_EXIT            ((uintptr_t)(void *)lj_vm_exit_handler)
@@ -38,7 +38,7 @@
 
 /* -- Leaving a trace ---------------------------------------------------------- */
 
-/* A byte that was pushed: sign-extended. */
+/* A word that a push of a byte wrote, which is sign-extended. */
 static int pushed_byte(SafeLoad *pk, uintptr_t addr, uint32_t *b)
 {
   uintptr_t w;
@@ -47,14 +47,14 @@ static int pushed_byte(SafeLoad *pk, uintptr_t addr, uint32_t *b)
   return 1;
 }
 
-/* Stack pointer of a trace that runs on a VM frame, 0 if it is not known. */
+/* Stack pointer of a trace that runs on a VM frame, 0 if unknown. */
 static uintptr_t trace_sp(global_State *g, const VMFrame *vf, TraceNo traceno)
 {
   const GCtrace *T = lj_jitfind_trace(g, traceno);
   return T ? vf->cf - (CFRAME_SIZE_JIT - CFRAME_SIZE) - T->spadjust : 0;
 }
 
-/* In an exit stub: its number follows from its address and what is pushed. */
+/* In an exit stub: its address and the pushed words give its number. */
 static int exit_instub(TraceStack *ts, SafeLoad *pk, global_State *g, const VMFrame *vf)
 {
   const jit_State *J = G2J(g);
@@ -76,8 +76,8 @@ static int exit_instub(TraceStack *ts, SafeLoad *pk, global_State *g, const VMFr
   return 0;
 }
 
-/* Has lj_vm_exit_handler not read the exit number from the stack yet, the high
-** byte last? mov ah, [rbp-16]. Then it saves other registers there.
+/* Is the exit number still on the stack? lj_vm_exit_handler reads its high byte last, by
+** mov ah, [rbp-16]. Then it saves other registers in these words.
 */
 static int exit_isonstack(const uint8_t *ip)
 {
@@ -87,8 +87,8 @@ static int exit_isonstack(const uint8_t *ip)
   return 0;
 }
 
-/* In lj_vm_exit_handler before it calls C: trace and exit are on the stack, then
-** in registers, then in jit_State.
+/* In lj_vm_exit_handler before its call of C: the numbers of trace and exit are on the
+** stack, then in registers, then in jit_State.
 */
 static int exit_inhandler(TraceStack *ts, SafeLoad *pk, global_State *g, const VMFrame *vf,
 			  const ucontext_t *uc)
@@ -106,7 +106,7 @@ static int exit_inhandler(TraceStack *ts, SafeLoad *pk, global_State *g, const V
   return 1;
 }
 
-/* Are top and base of the Lua stack as lj_snap_restore sets them? */
+/* Do top and base of the Lua stack have the values that lj_snap_restore sets? */
 static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
 {
   uintptr_t top = (uintptr_t)a->L->top;
@@ -123,14 +123,14 @@ static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
     if (bc_op(*pc) >= BC_FUNCF) return 1;
     break;
   }
-  /* An error that is passed on is above that. */
+  /* An error object that LuaJIT passes on is above that. */
   return top - base - ff.pt->framesize * sizeof(TValue) <= sizeof(TValue);
 }
 
-/* Has lj_trace_exit rebuilt the frames? It does so in a protected call, which
-** has a VM frame of its own, and then sets the saved PC. That may be from the
-** last time, then the top does not fit. Without inlined frames there is nothing
-** to rebuild: the exit is at its place in the trace until lj_trace_exit returns.
+/* Has lj_trace_exit rebuilt the frames? It rebuilds them in a protected call, which has its
+** own VM frame, and then sets the saved PC. The saved PC may be an old one: then the top
+** does not fit. Without inlined frames lj_trace_exit rebuilds none: the exit keeps its place
+** in the trace until lj_trace_exit returns.
 */
 static int exit_isrestored(const TraceStack *ts, const LuaArea *a, global_State *g,
 			   uintptr_t base, const ucontext_t *uc, uintptr_t savedpc)
@@ -152,16 +152,16 @@ static int exit_isrestored(const TraceStack *ts, const LuaArea *a, global_State 
   return savedpc == (uintptr_t)pc && exit_istop(a, base, pc);
 }
 
-/* Is the function of a frame of a base that one? */
+/* Is fn the function of the frame with this base? */
 static int base_runs(const LuaArea *a, uintptr_t base, const GCproto *pt)
 {
   FrameFunc ff;
   return lj_luaframe_has(a, base - 8) && lj_luaframe_func(a, base - 8, &ff) && ff.pt == pt;
 }
 
-/* Base of the first frame of a trace that is being left. L->base is that, or the
-** one of an inlined frame: they are rebuilt one after the other. 0 if it cannot
-** be known, as in a function that calls itself.
+/* Base of a trace's first frame during an exit. L->base is that base, or the base of an
+** inlined frame, since lj_trace_exit rebuilds one frame after the other. Returns 0 if
+** several frames fit, such as in a function that calls itself.
 */
 static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a, global_State *g,
 			   uintptr_t base)
@@ -188,8 +188,8 @@ static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a, global_State 
   return found;
 }
 
-/* In lj_vm_exit_interp, coming from the end of a trace. The last snapshot has the
-** PC to go on with; the register may point to a copy of the instruction.
+/* In lj_vm_exit_interp, after the end of a trace. The last snapshot has the PC of the next
+** instruction. The register may point to a copy of that instruction.
 */
 static void look_end(TraceStack *ts, global_State *g, const ucontext_t *uc)
 {
@@ -201,7 +201,7 @@ static void look_end(TraceStack *ts, global_State *g, const ucontext_t *uc)
   ts->base = (uintptr_t)uc->uc_mcontext.gregs[REG_BASE];
 }
 
-/* PC that an exit goes on with. The saved one may point to a copy of the
+/* PC of the first instruction after an exit. The saved PC may point to a copy of the
 ** instruction, see look_end.
 */
 static uintptr_t exit_pc(const TraceStack *ts, global_State *g, uintptr_t savedpc)
@@ -221,7 +221,7 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g, const V
   uintptr_t jit_base = (uintptr_t)tvref(g->jit_base), savedpc = 0;
   if (vf->code - VM_EXIT_INTERP < VM_EXIT_INTERP_END - VM_EXIT_INTERP) {
     look_end(ts, g, uc);
-    return; /* The registers are those of the interpreter. */
+    return; /* The interpreter runs, so the registers have its values. */
   }
   if (!lj_hostwalk_isvm(vf->code)) {
     if (g->vmstate <= 0 || !exit_instub(ts, pk, g, vf)) return;
@@ -241,10 +241,10 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g, const V
   ts->exits = 1;
   ts->runs = 1;
   if (!lj_jitfind_exit(g, ts->from, ts->exitno, &ts->at)) ts->at.block = NULL;
-  /* A stack that is too small is moved before frames are rebuilt. */
+  /* LuaJIT moves a stack that is too small before it rebuilds frames. */
   ts->base = jit_base ? jit_base : moves ? base : exit_base(ts, a, g, base);
   if (!ts->base) {
-    /* lj_snap_restore begins with the PC and ends with the top. */
+    /* lj_snap_restore sets the PC first and the top last. */
     uintptr_t pc = exit_pc(ts, g, savedpc), begun = pc + sizeof(BCIns);
     ts->base = base;
     if (!uc) lj_safeload_word(pk, vf[-1].cf + CFRAME_OFS_PC, &begun);

@@ -3,7 +3,7 @@
 ** Context: handler
 **
 ** Functions inlined into a running trace have no frames on the Lua stack. The stack stands
-** at jit_base, as it did at the trace's entry. The position in the machine code tells the
+** at jit_base, as it did at the trace's entry. The position in the machine code gives the
 ** functions above. An exit goes through an exit stub, lj_vm_exit_handler and
 ** lj_trace_exit, which rebuilds the frames at some point.
 */
@@ -22,17 +22,17 @@ typedef struct TraceStack {
   int runs;        /* The inlined frames are not on the Lua stack. */
   uintptr_t base;  /* Base of the trace's first frame or, with pc, of
 				** the top frame. */
-  JitFind at;      /* Place; at.block is NULL if not known. */
-  int exits;       /* A trace is being left, */
-  uint32_t from;   /* this one, */
-  uint32_t exitno; /* by this exit. */
-  uintptr_t pc;    /* PC behind the instruction to go on with, if
-				** the frames are rebuilt, else 0. */
+  JitFind at;      /* Place; at.block is NULL if unknown. */
+  int exits;       /* The VM is leaving a trace. */
+  uint32_t from;   /* Number of that trace. */
+  uint32_t exitno; /* Number of its exit. */
+  uintptr_t pc;    /* PC behind the next instruction if the frames
+				** are rebuilt, else 0. */
 } TraceStack;
 
-/* Look at what runs on a VM frame. uc: the interrupted state if that is the
-** innermost, else NULL. base: where L->base is. moves: the Lua stack is being moved.
-** Async-signal-safe.
+/* Find the trace or the exit that runs on a VM frame. uc: the interrupted state for the
+** innermost VM frame, else NULL. base: address of L->base. moves: the VM is moving the Lua
+** stack. Async-signal-safe.
 */
 LJ_FUNC void lj_luatrace_look(TraceStack *ts, const LuaArea *a, global_State *g,
 			      const VMFrame *vf, uintptr_t base, int moves,

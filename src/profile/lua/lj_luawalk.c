@@ -16,7 +16,7 @@
 /* -- Walking all coroutines -------------------------------------------------- */
 
 /* Find the coroutine that resumed another one, whose outermost VM frame is cf.
-** Sets *L to NULL if a host program did. Returns -1, or SPF_REFUSED_* if it is unknown.
+** Sets *L to NULL if a host program resumed it. Returns -1, or SPF_REFUSED_* if unknown.
 */
 static int find_resumer(const LuaWalk *ls, uintptr_t cf, lua_State **L)
 {
@@ -44,7 +44,7 @@ static int find_resumer(const LuaWalk *ls, uintptr_t cf, lua_State **L)
 }
 
 /* Walk from a top frame of L to the bottom of the last resumer. Returns 1 if all
-** frames are valid, 0 if not, -1 if there is no frame for a VM frame.
+** frames are valid, 0 if not, -1 if a VM frame lacks a Lua frame.
 */
 static int walk_threads(LuaWalk *ls, lua_State *L, const LuaTop *top, int i,
 			int no_lua_frame)
@@ -62,7 +62,7 @@ static int walk_threads(LuaWalk *ls, lua_State *L, const LuaTop *top, int i,
     res = lj_luathread_walk(ls, &a, &c, no_lua_frame && n == 0, at);
     if (res <= 0) return res;
     last = ls->memo.walked_last;
-    /* Below the main thread, or if it runs in no VM frame, is the host. */
+    /* The host is below the main thread, and below a coroutine without a VM frame. */
     if (last == 0 || L == mainthread(ls->in.g)) return 1;
     refused = find_resumer(ls, last, &L);
     if (refused >= 0) {
@@ -92,7 +92,7 @@ int lj_luawalk_try(LuaWalk *ls, lua_State *L, const LuaTop *top, int i, int no_l
   return res;
 }
 
-/* Does LuaJIT's own allocator provide the memory, and say what it unmaps? */
+/* Does LuaJIT's own allocator provide the memory, and announce what it unmaps? */
 static int memory_istold(const global_State *g)
 {
 #ifdef LUAJIT_USE_SYSMALLOC
@@ -115,7 +115,7 @@ int lj_luawalk_begin(LuaWalk *ls, lua_State **L, LuaArea *a)
 }
 
 /* Walk from the candidates for the top frame. Returns 1 if one of them is valid,
-** 0 if there is no stack, -1 if none is valid.
+** 0 without a Lua stack, -1 if no candidate is valid.
 */
 static int walk_candidates(LuaWalk *ls, const ucontext_t *uc)
 {
@@ -134,8 +134,9 @@ static int walk_candidates(LuaWalk *ls, const ucontext_t *uc)
       res = lj_luawalk_try(ls, L, &top, i, no_lua_frame);
       if (res > 0) {
 	if (pk->fresh == fresh && ls->broken < 0) lj_luamemo_end(&ls->memo, ls->funcs);
-	/* All that was read is memory of the VM, then: no need to probe it in
-	** the next sample. Walked again, because other candidates were read, too.
+	/* All memory of a valid walk belongs to the VM, so the next sample need not
+	** probe it. Walk again to keep these pages only: other candidates may have
+	** read other pages.
 	*/
 	if (pk->fresh != fresh && ls->broken < 0 && pk->kept != pk->generation) {
 	  pk->keeping = 1;

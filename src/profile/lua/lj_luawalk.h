@@ -5,7 +5,7 @@
 ** The walk tries each candidate for the top frame (lj_luatop.h). It checks function
 ** slots, links and PCs against each other, from the top frame to the bottom of the
 ** stack. It takes the first candidate that passes every check. If none does, the stack
-** is broken, and the walk tells which check refused it.
+** is broken, and the walk returns the check that refused it.
 **
 ** It takes no lock, allocates nothing, and checks every load.
 */
@@ -20,8 +20,8 @@
 /* Walk the Lua stack of an interrupted thread. Async-signal-safe. */
 LJ_FUNC void lj_luawalk_walk(LuaWalk *ls, const ucontext_t *uc);
 
-/* Coroutine that the walk of an interrupted thread begins with, and its stack. Returns
-** 0 if there is none, with ls->refused. Async-signal-safe.
+/* Find the coroutine where the walk of an interrupted thread begins, and its stack. Returns
+** 0 and sets ls->refused without one. Async-signal-safe.
 */
 LJ_FUNC int lj_luawalk_begin(LuaWalk *ls, lua_State **L, LuaArea *a);
 
