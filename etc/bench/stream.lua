@@ -80,9 +80,15 @@ local function read_frames(s, pos, stop, base, keep, add)
   return stack
 end
 
--- Adds up the records of a chunk.
+-- Adds up the records of a chunk. Its first record, SPF_CONTEXT, says whether it goes on
+-- with the stacks of the chunk before.
 local function chunk_sizes(s, pos, stop, sum)
-  local stacks = {}
+  local at, before, defined = pos + 2, 0, 0
+  for _ = 1, 4 do before, at = uleb(s, at) end
+  before = at < pos + 2 + s:byte(pos + 1) and uleb(s, at) or 0
+  local stacks = before > 0 and sum.stacks or {}
+  assert(#stacks == before, "stacks of the chunk before")
+  sum.stacks = stacks
   local function add(kind, n) sum[kind] = (sum[kind] or 0) + n end
   local function field(name, n) sum.fields[name] = (sum.fields[name] or 0) + n end
   -- Reads a number; returns it and the position behind it.
@@ -122,6 +128,7 @@ local function chunk_sizes(s, pos, stop, sum)
       local last = pos + len
       base, pos = number("stack base", pos)
       keep, pos = number("stack keep", pos)
+      defined = defined + 1
       stacks[#stacks + 1] = read_frames(s, pos, last, stack(base), keep, field)
       add("stack", last - from)
       pos = last
@@ -142,7 +149,7 @@ local function chunk_sizes(s, pos, stop, sum)
       pos = last
     end
   end
-  add("nstack", #stacks)
+  add("nstack", defined)
 end
 
 local function stream_sizes(path)
@@ -206,7 +213,7 @@ for _, w in ipairs(workloads.list) do
     if fields then print_fields(sum) end
     io.stdout:flush()
     for key, n in pairs(sum) do
-      if key ~= "fields" then total[key] = (total[key] or 0) + n end
+      if type(n) == "number" then total[key] = (total[key] or 0) + n end
     end
   end
 end

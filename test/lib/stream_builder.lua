@@ -124,9 +124,10 @@ end
 function methods:context(tid, time, step)
   self.now, self.last_of, self.step = time or 0, {}, step or 0
   for event = 0, G.SPF_EVENTS_MAX - 1 do self.last_of[event] = self.now end
+  local keeps = self.nstack > 0 and #self.records == 0
   return self:add(G.SPF_CONTEXT, uleb(tid or 1) .. uleb(time or 0) ..
-		  ((self.session or step) and uleb(self.session or 0) or "") ..
-		  (step and uleb(step) or ""))
+		  ((self.session or step or keeps) and uleb(self.session or 0) or "") ..
+		  ((step or keeps) and uleb(step or 0) or "") .. (keeps and uleb(self.nstack) or ""))
 end
 
 function methods:event(index, name, unit, period)
@@ -208,11 +209,11 @@ function methods:sample(lua, host, n, state, weight, event)
   return self
 end
 
--- Ends the current chunk.
-function methods:flush()
+-- Ends the current chunk. keep: the next one goes on with its stacks.
+function methods:flush(keep)
   self.out[#self.out + 1] = builder.chunk(self.seq, table.concat(self.records))
   self.seq, self.records, self.last_stack = self.seq + 1, {}, 0
-  self.number, self.nstack = {}, 0
+  if not keep then self.number, self.nstack = {}, 0 end
   return self
 end
 

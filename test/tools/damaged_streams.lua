@@ -256,6 +256,32 @@ local function bad_stream(what, s, output, problem)
 end
 bad_stream("sample without context", B.new():sample(0, 0):finish(), "", RECORD)
 bad_stream("cut sample", B.new():context():raw("\193\1"):flush():bytes(), "", RECORD)
+-- Chunks that go on with the stacks of those before, of which some are missing.
+local function three_chunks(without)
+  local c = B.new():context():stack(1, { F.host(1) }):stack(2, { F.host(2) }):sample(0, 1)
+  c:flush(true):context(1, 1000):stack(3, { F.host(3) }, 1, 2):sample(0, 3):sample(0, 1)
+  c:flush(true):context(1, 3000):stack(4, { F.host(4) }):sample(0, 2):sample(0, 4)
+  c:sample(0, 3):finish()
+  if without then table.remove(c.out, without + 1) end
+  return table.concat(c.out)
+end
+
+local kept, whole = t.render(three_chunks())
+t.equal(kept, "0x1 2\n0x2 1\n0x2;0x3 2\n0x4 1\n", "stacks of other chunks")
+t.equal(whole.complete, true, "stacks of other chunks: whole")
+bad_stream("stacks of a missing chunk", three_chunks(2),
+  "0x1 1\n[stack not defined in the stream] 3\n", "between are missing")
+bad_stream("stacks of a missing first chunk", three_chunks(1), "[stack not defined in the stream] 3\n",
+  "between are missing")
+
+-- As many stacks of an older chunk are not those of the missing one.
+local other = B.new():context():stack(1, { F.host(1) }):sample(0, 1)
+other:flush():context():stack(1, { F.host(2) }):sample(0, 1)
+other:flush(true):context():sample(0, 1):finish()
+table.remove(other.out, 3)
+bad_stream("as many stacks as the missing chunk", other:bytes(),
+  "0x1 1\n[stack not defined in the stream] 1\n", "between are missing")
+
 bad_stream("stack of another chunk",
   B.new():context():stack(1, { F.host(1) }):sample(0, 1):flush()
     :context():sample(0, 1):finish(),

@@ -67,11 +67,13 @@
 ** SPF_META     := key value                   two strings about the profile:
 **                 clock (as it was asked for), interval_ns, mode, pid,
 **                 start_time (Unix time in seconds), base (version of LuaJIT)
-** SPF_CONTEXT  := tid time session step       thread of the samples that follow;
+** SPF_CONTEXT  := tid time session step before thread of the samples that follow;
 **                 time: microseconds of CLOCK_MONOTONIC since the start, one
 **                 for all sessions of the file;
 **                 session: its number in the file, 0 if absent;
-**                 step: what the times of samples are less, 0 if absent
+**                 step: what the times of samples are less, 0 if absent;
+**                 before: stacks of the session's last chunks that this one
+**                 refers to, too, 0 if absent
 ** SPF_EVENT    := index name unit period      what causes samples with this EE:
 **                 name is a string, the clock or event as it is used; unit:
 **                 SPF_UNIT_*; period: what one sample was asked to stand for,

@@ -18,7 +18,8 @@
 
 /* -- Chunks ------------------------------------------------------------------ */
 
-static void chunk_begin(Stream *s)
+/* goes_on: the chunk refers to the stacks of the chunks before, too. */
+static void chunk_begin(Stream *s, int goes_on)
 {
   size_t mark = lj_wbuf_def_begin(&s->wb, SPF_CONTEXT);
   int i;
@@ -27,9 +28,15 @@ static void chunk_begin(Stream *s)
   lj_wbuf_uleb(&s->wb, s->time_us);
   lj_wbuf_uleb(&s->wb, s->session);
   lj_wbuf_uleb(&s->wb, s->step_us);
+  if (goes_on) {
+    lj_wbuf_uleb(&s->wb, s->stacks.nstack);
+  } else {
+    stacktab_next(&s->stacks);
+    s->stacks_us = s->time_us;
+    s->stacks_bytes = 0;
+  }
   lj_wbuf_def_end(&s->wb, mark);
   lj_wbuf_commit(&s->wb);
-  stacktab_next(&s->stacks);
   s->in_chunk = 0;
   s->chunk_us = s->time_us;
   for (i = 0; i < SPF_EVENTS_MAX; i++) s->event_us[i] = s->time_us;
@@ -52,18 +59,31 @@ static void counters_put(Stream *s)
   s->wb.reserve = STREAM_RESERVE;
 }
 
+/* Does the next chunk keep the stacks of this one? Where a chunk comes each second, their
+** definitions would be most of it. A damaged chunk costs what refers to its stacks: so they
+** begin again as often as without a thread.
+*/
+static int stacks_go_on(const Stream *s)
+{
+  return s->age_us && s->stacks.nstack != 0 && s->stacks_bytes < s->wb.cap &&
+	 s->time_us - s->stacks_us < STREAM_CHUNK_US;
+}
+
 /* Flush the current chunk and open the next one. Returns 0 if there is none: the stream
 ** has ended or, for now, the queue is full.
 */
 static int chunk_flush(Stream *s)
 {
   uint32_t lost = s->in_chunk;
+  int goes_on;
   s->full = s->queue && !lj_chunkqueue_hasroom(s->queue);
   if (s->full) return 0;
   counters_put(s);
   if (s->queue) s->queue->samples = s->in_chunk;
+  s->stacks_bytes += s->wb.done;
+  goes_on = stacks_go_on(s);
   if (lj_wbuf_flush(&s->wb)) {
-    chunk_begin(s);
+    chunk_begin(s, goes_on);
     return 1;
   }
   if (s->wb.failed) relaxed_add(&s->counters[SPF_COUNTER_LOST_WRITER], lost);
@@ -105,7 +125,7 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid, uin
   lj_stacktab_reset(&s->stacks);
   lj_wbuf_init(&s->wb, buf, cap, STREAM_RESERVE, writer, ctx);
   set_outside(s, 1);
-  chunk_begin(s);
+  chunk_begin(s, 0);
 }
 
 typedef struct MetaDef {

@@ -40,6 +40,8 @@ typedef struct Stream {
   uint32_t session;                  /* Number in the file. */
   uint32_t in_chunk;                 /* Samples in the current chunk. */
   uint64_t chunk_us;                 /* Time of its beginning, or of its first sample. */
+  uint64_t stacks_us;                /* Time of the beginning of the table of stacks. */
+  size_t stacks_bytes;               /* Bytes of the chunks before that have its stacks. */
   uint64_t age_us;                   /* Age of a chunk to flush; 0: STREAM_CHUNK_US. */
   uint64_t time_us;                  /* Time of the last sample or context. */
   uint64_t event_us[SPF_EVENTS_MAX]; /* The same by event. */

@@ -1,7 +1,8 @@
 ----------------------------------------------------------------------------
 -- Stacks of a chunk, by reference.
 --
--- Ref 0 is the empty stack, 1 and 2 are the last two of the chunk, n + 2 is its n-th.
+-- Ref 0 is the empty stack, 1 and 2 are the last two of the chunk, n + 2 is its n-th. A
+-- chunk that goes on with the stacks of the one before counts from the first of those.
 -- A stack is the number of its node (sysprof.model.stacks), or NONE.
 ----------------------------------------------------------------------------
 
@@ -25,6 +26,11 @@ function methods:clear()
   self.used = FIRST
   self.list[0], self.list[LAST], self.list[BEFORE] = 0, NONE, NONE
   return self
+end
+
+-- How many stacks there are.
+function methods:count()
+  return self.used - FIRST
 end
 
 function methods:get(ref)
@@ -52,5 +58,20 @@ function methods:add(node)
   list[used], list[BEFORE], list[LAST] = node, list[LAST], node
   self.used = used + 1
 end
+
+-- In place of the stacks that a chunk goes on with, if they are not known.
+local unknown = { NONE = NONE }
+
+function unknown:get(ref)
+  return ref == 0 and 0 or NONE
+end
+
+function unknown:get2(a, b)
+  return self:get(a), self:get(b)
+end
+
+function unknown:add() end
+
+chunkstacks.unknown = unknown
 
 return chunkstacks

@@ -2,7 +2,8 @@
 -- Record decoder: definitions, stacks and samples of a chunk.
 --
 -- decode() hands definitions to methods of sysprof.model.profile, and each sample to
--- profile.add. A chunk defines the stacks that it refers to (sysprof.read.chunkstacks).
+-- profile.add. A chunk refers to stacks that it defines, or that the ones before did
+-- (sysprof.read.chunkstacks).
 -- Each number is checked against the end of its record; the first record that does not
 -- fit ends the chunk.
 --
@@ -85,13 +86,14 @@ end
 
 -- Reads the payload of an SPF_CONTEXT; returns its numbers, or nil.
 local function read_context(buf, pos, stop)
-  local session, step = 0, 0
+  local session, step, before = 0, 0, 0
   local tid, time, at = pair(buf, pos, stop)
   if not tid or tid >= EXACT_MAX or time >= EXACT_MAX then return nil end
   if at < stop then session, at = uleb(buf, at) end
   if at < stop then step, at = uleb(buf, at) end
+  if at < stop then before, at = uleb(buf, at) end
   if at > stop or not (session < EXACT_MAX and step < EXACT_MAX) then return nil end
-  return tid, time, session, step
+  return tid, time, session, step, before
 end
 
 local function set_context(d, tid, time, step)
@@ -361,15 +363,15 @@ local records = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns a decoder of the chunks of a session. Several decoders may have the
--- same ids (sysprof.read.chunkstacks).
-function records.new(profile, ids)
+-- Returns a decoder of the chunks of a session.
+function records.new(profile)
   return setmetatable({
     profile = profile,
     map = loadmap.new(profile),
     seen = seen.strings(),	-- Node by node and the frames put on it.
     -- Of the current chunk.
-    ids = ids,			-- Node by ref to a stack.
+    known = chunkstacks.new(),	-- Node by ref to a stack.
+    ids = nil,			-- The same, or chunkstacks.unknown.
     now = 0/0,			-- Time of the last sample.
     step = 0,			-- What times are less, see SPF_CONTEXT.
     last_of = times(G.SPF_EVENTS_MAX),	-- Time of the last sample by event.
@@ -384,16 +386,23 @@ function records.context(buf, pos, stop)
   if pos == stop or buf[pos] ~= G.SPF_CONTEXT then return nil end
   local len, first = uleb(buf, pos + 1)
   if not (len <= stop - first) then return nil end
-  local tid, time, session, step = read_context(buf, first, first + len)
+  local tid, time, session, step, before = read_context(buf, first, first + len)
   if not tid then return nil end
-  return { tid = tid, time = time, session = session, step = step }, first + len
+  return { tid = tid, time = time, session = session, step = step, before = before }, first + len
 end
 
 -- Decodes the records from pos to before stop into the profile. context: what
--- records.context() has read before pos, or nil. Returns the position of the record
--- that does not fit its length or its place, or nil.
-function methods:decode(buf, pos, stop, context)
-  self.ids:clear()
+-- records.context() has read before pos, or nil. follows: no chunk is missing since
+-- the last one. Returns the position of the record that does not fit its length or its
+-- place, or nil.
+function methods:decode(buf, pos, stop, context, follows)
+  local before, known = context and context.before or 0, self.known
+  if before == 0 then
+    self.ids = known:clear()
+  elseif not (follows and before == known:count()) then
+    self.ids = chunkstacks.unknown
+    known:clear()
+  end
   self.now, self.ended, self.undefined = 0/0, false, 0
   if context then set_context(self, context.tid, context.time, context.step) end
   local bad

@@ -7,7 +7,6 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
-local chunkstacks = require("sysprof.read.chunkstacks")
 local merge = require("sysprof.model.merge")
 local profile = require("sysprof.model.profile")
 local records = require("sysprof.read.records")
@@ -22,7 +21,6 @@ local mt = { __index = methods }
 function sessions.new(options)
   return setmetatable({
     options = options,
-    ids = chunkstacks.new(),	-- Only within a chunk, so one is enough.
     by_number = {}, list = {},
     merged = nil,	-- Profile of the sessions that have ended.
     add = nil,		-- Adds another profile to it.
@@ -58,7 +56,7 @@ local function session_of(self, number, offset)
     text = number > 0 and (" of session %.0f"):format(number) or "",
     due = 0,		-- Number of its next chunk.
     damages = 0,	-- Damaged places before its last chunk.
-    decoder = records.new(profile.new(self.options), self.ids),	-- Until its end.
+    decoder = records.new(profile.new(self.options)),	-- Until its end.
     bad_stacks = 0, bad_at = nil,	-- Stacks that are not defined.
     late = false,	-- A chunk follows its end.
   }
@@ -114,7 +112,7 @@ function methods:chunk(buf, seq, first, stop, offset)
   local s = session_of(self, context and context.session or 0, offset)
   if not s or not check_seq(self, s, offset, seq) then return end
   local decoder = s.decoder
-  local failed = decoder:decode(buf, rest or first, stop, context)
+  local failed = decoder:decode(buf, rest or first, stop, context, seq == s.due)
   s.due, s.damages = seq + 1, self.damages
   s.bad_stacks = s.bad_stacks + decoder.undefined
   if decoder.undefined > 0 then s.bad_at = s.bad_at or offset end
