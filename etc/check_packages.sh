@@ -1,14 +1,15 @@
 #!/bin/sh
-# Checks the Debian packages where users have them: in a new Debian of this machine's
-# release, which knows nothing of us and cannot compile, and from the archive that apt of
-# this machine uses. A line for each thing that is checked; fails if one of them failed.
-# For root; test/system/packages.sh is what needs neither root nor network.
+# Debian packages on a fresh system: installs and checks them in a new Debian of this
+# machine's release, without a compiler, from the archive that this machine's apt uses.
+# Prints a line for each check, and fails if a check failed. Needs root and network.
+# test/system/packages.sh needs neither.
 #
 # usage: etc/check_packages.sh [BUILD [CMAKE ARGUMENT...]]
-#   BUILD   build folder, default build/; made if it is not there. BUILD-packages for all
-#           else: a second build, a newer version, one on the other LuaJIT, the new Debian
-#   CMAKE ARGUMENT   for all builds: -DLUAJIT_PACKAGE=luajit. But for the one on the
-#           other LuaJIT, which is that of the distribution, also if it has but one
+#   BUILD   build folder, default build/; created if missing. BUILD-packages holds the
+#           rest: a second build, a newer version, a build on the other LuaJIT, the new
+#           Debian
+#   CMAKE ARGUMENT   for all builds, for example -DLUAJIT_PACKAGE=luajit. The build on the
+#           other LuaJIT always uses the distribution's LuaJIT
 
 set -eu
 . "$(dirname "$0")/usage.sh"

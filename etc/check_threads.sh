@@ -1,12 +1,11 @@
 #!/bin/sh
-# Runs the tests of threads under ThreadSanitizer, in a build of its own, and under
-# valgrind. A line for each; fails if one of them failed. The times and stacks of a
-# program that runs so are not its own, so its own checks may fail: a test passes if
-# it ends by itself and there is no message of the tool.
+# Thread tests under ThreadSanitizer, in a separate build, and under valgrind. Prints a line
+# for each test, and fails if a test failed. The tools change times and stacks, so the checks
+# of a test may fail: a test passes if it ends by itself and the tool prints no message.
 #
 # usage: etc/check_threads.sh [BUILD [CMAKE ARGUMENT...]]
-#   BUILD   build folder, default build/; made if it is not there. BUILD-tsan for the
-#           other one
+#   BUILD   build folder, default build/; created if missing. BUILD-tsan is the folder of
+#           the separate build
 #   CMAKE ARGUMENT   for both builds: -DLUAJIT_SOURCE_DIR=TREE
 
 set -eu

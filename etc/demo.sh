@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds LuaJIT with sysprof, profiles a small program that runs C and Lua by
-# turns, and shows what came out beside what the program measured itself.
-# Installs what is missing, if it is root.
+# Demo: builds LuaJIT with sysprof and profiles a small program that alternates C and Lua.
+# Shows the profile beside the program's own measurements. Run as root, it installs missing
+# packages; otherwise it lists them and stops.
 #
 # usage: etc/demo.sh [BUILD [SECONDS]]
 #   BUILD    build folder, default build/

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what is missing of what this repository needs on Debian. Does nothing
-# if all is there; otherwise it must be run as root.
+# Packages that this repository needs on Debian. Run as root, it installs missing packages;
+# otherwise it lists them and stops. Does nothing if no package is missing.
 #
 # usage: etc/deps.sh [build] [test] [bench] [packages]...   without: build
 
@@ -8,7 +8,7 @@ set -eu
 . "$(dirname "$0")/usage.sh"
 usage "$@"
 
-# Each: a file or command that shows that the package is there, the package.
+# Each line: a file or command of the package, then the package.
 build='gcc gcc
 /usr/include/stdio.h libc6-dev
 make make

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Builds on each LuaJIT that the release has and runs all tests on it. Installs
-# what is missing, if it is root. Ends with the sum of all, and fails if a test
-# failed or none ran.
+# All tests: builds sysprof with each LuaJIT of the release and runs all tests. Run as root,
+# it installs missing packages; otherwise it lists them and stops. Prints the totals at the
+# end, and fails if a test failed or no test ran.
 #
 # usage: etc/test.sh [BUILD [CTEST OPTION...]]
 #   BUILD   build folder, default build/; BUILD-luajit for the second base

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
-# For the commands of etc/ and etc/bench/: --help, and options that there are not.
+# Options of the commands in etc/ and etc/bench/: --help, and refusal of unknown options.
 
-# Of the arguments, --help prints the comment that the command begins with; any other
-# option is a wrong one.
+# Read the arguments. --help prints the comment at the beginning of the command. Any other
+# option is an error.
 usage() {
   for argument; do
     case $argument in
@@ -18,7 +18,7 @@ usage() {
   done
 }
 
-# Prints the absolute path of a build folder that is built. To be used as
+# Print the absolute path of a complete build folder. Usage:
 # folder=$(build_folder FOLDER) || exit 2.
 build_folder() {
   if ! [ -x "$1/bin/luajit" ]; then

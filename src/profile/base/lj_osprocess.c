@@ -1,5 +1,6 @@
 /*
-** Identity of the process, and the library's stay in it.
+** Identity of the process across fork(), and the library's stay in it.
+** Context: any thread, not the handler.
 */
 
 #define lj_osprocess_c

@@ -1,5 +1,6 @@
 /*
-** Signals of the process.
+** Signals of the process: handlers, and signals to one thread.
+** Context: any thread; send and queue are async-signal-safe.
 */
 
 #define lj_ossignal_c

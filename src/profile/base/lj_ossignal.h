@@ -1,6 +1,5 @@
 /*
-** Signals of the process: our handlers in place of the program's, and signals that are
-** sent to one thread.
+** Signals of the process: handlers, and signals to one thread.
 ** Context: any thread; send and queue are async-signal-safe.
 */
 

@@ -1,5 +1,6 @@
 /*
-** Threads of the process.
+** Threads of the process: ids, names, stacks, and the list of all.
+** Context: any thread; self and exists are async-signal-safe.
 */
 
 #define lj_osthread_c
@@ -20,7 +21,7 @@
 
 #define DENTS_SIZE 4096
 
-/* The calling thread's id, 0 before it is asked for. */
+/* Id of the calling thread, 0 before the first call of lj_osthread_self. */
 static __thread int own_tid __attribute__((tls_model("initial-exec")));
 
 static int hidden_tid; /* 0: none. */

@@ -1,6 +1,8 @@
 /*
-** Small text files of /proc. The path is put together by hand, because the handler may
-** not call snprintf().
+** Small text files of /proc, read at once.
+** Context: handler or any thread. Async-signal-safe; may change errno.
+**
+** Builds the path without snprintf(), which the handler must not call.
 */
 
 #define lj_procfile_c
@@ -17,7 +19,7 @@
 #include "profile/base/lj_procfile.h"
 
 #define TASK_DIR   "/proc/self/task/"
-#define DIGITS_MAX 10 /* Of a thread's id. */
+#define DIGITS_MAX 10 /* Digits of a thread's id. */
 
 ssize_t lj_procfile_read(const char *path, char *text, size_t size)
 {

@@ -1,5 +1,6 @@
 /*
 ** Fault-safe loads: cached pages, probes, copies, and memory that LuaJIT unmaps.
+** Context: handler, except warmup, unmap and unmapped; see the header.
 */
 
 #define lj_safeload_c

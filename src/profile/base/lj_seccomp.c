@@ -1,8 +1,9 @@
 /*
 ** Seccomp filters: does a system call kill the process?
+** Context: any thread, not the handler.
 **
-** A filter cannot be read, only tried. A child with memory of its own tries it: it makes
-** system calls only, sends no SIGCHLD when it ends, and leaves no core.
+** The kernel does not show a filter, so a child with its own memory tries the call. The
+** child makes system calls only, sends no SIGCHLD when it ends, and leaves no core.
 */
 
 #define lj_seccomp_c

@@ -143,7 +143,7 @@ void lj_wbuf_short_end(WBuf *wb, size_t mark, uint8_t tag, uint8_t mask)
     wb->buf[mark - 1] = (uint8_t)(tag | len);
     return;
   }
-  lj_wbuf_uleb(wb, len - mask); /* As many bytes as it will take. */
+  lj_wbuf_uleb(wb, len - mask); /* Only to learn its number of bytes. */
   if (wb->overflow) return;
   room = wb->pos - end;
   for (i = end; i-- > mark;) wb->buf[i + room] = wb->buf[i];
@@ -202,7 +202,7 @@ int lj_wbuf_flush(WBuf *wb)
   wb->bytes += len;
   wb->seq++;
   wb->buf = (uint8_t *)data;
-  if (!wb->buf) { /* The writer ended the stream: nothing fits any more. */
+  if (!wb->buf) { /* The writer ended the stream, so no byte fits now. */
     wb->cap = wb->done = wb->pos = 0;
     return 0;
   }

@@ -32,8 +32,8 @@ typedef struct WBuf {
   uint64_t bytes; /* Bytes that the writer has taken. */
 } WBuf;
 
-/* Has a writer taken all of a chunk? It may return more than len. A negative number, as
-** write() returns on error, is none.
+/* Has a writer taken all of a chunk? It may return more than len. A negative number is an
+** error, such as -1 from write().
 */
 static LJ_AINLINE int wbuf_alltaken(size_t taken, size_t len)
 {
@@ -68,7 +68,7 @@ LJ_FUNC int lj_wbuf_commit(WBuf *wb);
 */
 LJ_FUNC int lj_wbuf_flush(WBuf *wb);
 
-/* Where definitions go that no sample waits for. */
+/* Sink of definitions that no sample waits for. */
 typedef struct DefSink {
   WBuf *wb;
   int (*commit)(void *ctx); /* Ends the transaction. Returns 0 if it did not fit: then

@@ -3,8 +3,8 @@
 ** Context: any thread; see the functions.
 **
 ** The handler puts a full buffer in and gets an empty one, without a system call and
-** without waiting. The writer is the VM at its safe point, the helper thread, or the end
-** of the stream. A writer first claims the queue, and releases it in the same thread,
+** without waiting. The writer is the VM at its safe point, the background thread, or the
+** end of the stream. A writer first claims the queue, and releases it in the same thread,
 ** never in the handler. Only the end of the stream waits for a claim.
 **
 ** A set of bits tells which buffers are free. The handler takes from it, the writer adds
@@ -32,7 +32,7 @@ typedef struct ChunkQueue {
   size_t size;  /* Of each. */
   luam_Sysprof_writer writer;
   void *ctx; /* The writer's. */
-  /* Of the producer: the handler, or the VM thread while there are no ticks. */
+  /* Of the producer: the handler, or the VM thread while no tick can come. */
   int outside;      /* Not in the handler: write at once. */
   uint32_t current; /* Buffer that the producer fills. */
   uint32_t samples; /* In the next chunk; set by the stream. */
@@ -74,7 +74,7 @@ LJ_FUNC void lj_chunkqueue_drain(ChunkQueue *q);
 /* Release the claim: from now on another thread may end the queue. */
 LJ_FUNC void lj_chunkqueue_release(ChunkQueue *q);
 
-/* Nobody can claim the queue any more: wait for its last holder. */
+/* Wait for the last holder, when no thread can claim the queue again. */
 LJ_FUNC void lj_chunkqueue_end(ChunkQueue *q);
 
 /* Does the queue take a chunk? It does after a failure, to report that. Handler. */

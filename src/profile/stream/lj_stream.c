@@ -69,8 +69,8 @@ static int stacks_go_on(const Stream *s)
 	 s->time_us - s->stacks_us < STREAM_CHUNK_US;
 }
 
-/* Flush the current chunk and open the next one. Returns 0 if there is none: the stream
-** has ended or, for now, the queue is full.
+/* Flush the current chunk and open the next one. Returns 0 if the stream has ended, or if
+** the queue is full for now.
 */
 static int chunk_flush(Stream *s)
 {

@@ -46,7 +46,7 @@ typedef struct Stream {
   uint64_t time_us;                  /* Time of the last sample or context. */
   uint64_t event_us[SPF_EVENTS_MAX]; /* The same by event. */
   uint64_t typical_us;               /* Typical time between samples. */
-  uint64_t step_us;                  /* Less this, the chunk has its times. */
+  uint64_t step_us;                  /* Subtracted from the times of this chunk. */
   StackTab stacks;                   /* Stacks that the chunk has defined. */
 } Stream;
 

@@ -4,8 +4,8 @@
 **
 ** The instruction that called a function tells how the caller names it: as a global, a
 ** field, a method or a local. Such a name counts only if it leads to the function that
-** runs. After a tail call, the function that runs differs from the called one. A name
-** that cannot be verified is dropped.
+** runs. After a tail call, the function that runs differs from the called one. The
+** search drops a name that it cannot verify.
 **
 ** Takes no lock, allocates nothing, checks every load. Searches at a few calls of each
 ** function only, and for few functions in one sample.
@@ -24,10 +24,10 @@ typedef struct CallFrame {
 				** vararg function. */
   uintptr_t slots;  /* Its first local, in the upper one. */
   uintptr_t prev;   /* Link slot of the frame below. */
-  uintptr_t pc;     /* Where that goes on, if that is known. */
+  uintptr_t pc;     /* PC of the frame below, 0 if unknown. */
 } CallFrame;
 
-/* Does this function want a name? */
+/* Does this function need a name? */
 static LJ_AINLINE int lj_callname_wanted(const FuncEntry *fe)
 {
   return fe->rank < NAME_CALL && fe->tries < FUNCTAB_NAME_TRIES;

@@ -20,7 +20,7 @@
 #include "profile/base/lj_hash.h"
 #include "profile/symbols/lj_elfobj.h"
 
-/* Path of code in the place of an object that was unloaded. */
+/* Path of the code that follows an unloaded object at its addresses. */
 #define NO_OBJECT_PATH "[anonymous]"
 
 /* -- Identity ---------------------------------------------------------------- */
@@ -45,7 +45,7 @@ static size_t string_copy(SafeLoad *pk, char *to, const char *p, size_t max)
   return n;
 }
 
-/* Hash of the bytes that tell an object from another one at the same place. */
+/* Hash of the bytes that distinguish an object from another one at the same addresses. */
 static uint64_t id_hash(SafeLoad *pk, const ElfObj *o)
 {
   uint8_t id[ELFOBJ_ID_MAX];

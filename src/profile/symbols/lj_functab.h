@@ -73,8 +73,8 @@ static LJ_AINLINE FuncEntry *lj_functab_entry(FuncTab *ft, uint32_t fid)
   return &ft->func[fid % FUNCTAB_FUNCS];
 }
 
-/* Entry of a valid prototype, with an id that is recent. NULL if its name cannot be
-** read, or if there are no more ids.
+/* Entry of a valid prototype, with a recent id. Returns NULL if the name is not readable, or
+** without a free id.
 */
 LJ_FUNC FuncEntry *lj_functab_see(FuncTab *ft, SafeLoad *pk, const GCproto *pt);
 

@@ -125,7 +125,7 @@ typedef struct Key {
   NamePart name;
 } Key;
 
-/* Read it, if it was not. Returns 0 if it is empty, or cannot be read. */
+/* Read the text of a key, once. Returns 0 if the key is empty or not readable. */
 static int key_name(Search *s, Key *key)
 {
   const GCstr *str = key->str;
@@ -162,7 +162,7 @@ static int visit(Search *s, const GCobj *o)
     if (s->visited[i & mask] == o) return 0;
     if (!s->visited[i & mask]) break;
   }
-  if (s->nitem == OBJECTS_MAX) return 0; /* At most half full. */
+  if (s->nitem == OBJECTS_MAX) return 0; /* The hash set is half full. */
   s->visited[i & mask] = o;
   return 1;
 }
@@ -337,8 +337,8 @@ static const GCtab *find_loaded(Search *s, const GCtab *reg)
   return NULL;
 }
 
-/* Is there still a VM? A program may have freed its memory without closing it. Forgets the
-** prototypes that cannot be read.
+/* Does the VM still exist? A program may have freed its memory without lua_close. Forgets
+** prototypes that are not readable.
 */
 static int check_vm(Search *s)
 {
@@ -360,7 +360,7 @@ static void search_roots(Search *s)
   cTValue *o = &s->g->registrytv;
   const GCtab *globals = tabref(mainthread(s->g)->env), *loaded = NULL;
   const GCtab *reg = tvistab(o) ? (const GCtab *)value_obj(o) : NULL;
-  visit(s, obj2gco(globals)); /* Is a loaded module, too, but has no name. */
+  visit(s, obj2gco(globals)); /* The globals are also a loaded module, without a name. */
   if (reg && !read_isobj(&s->read, reg, sizeof(GCtab), LJ_TTAB)) reg = NULL;
   if (reg) loaded = find_loaded(s, reg);
   if (loaded) push(s, loaded, 0, 0, NAME_PATH, NULL);
@@ -396,13 +396,13 @@ static void search_all(Search *s)
       push(s, lf->pt, 0, 0, NAME_DEF, NULL);
     s->wanted += (uint32_t)is_wanted(s->ft, lf);
   }
-  for (i = first; i < s->nitem; i++) /* The likely ones first. */
+  for (i = first; i < s->nitem; i++) /* Likely objects first. */
     search_code(s, s->item[i].o);
   end = s->nitem;
   search_stack(s, mainthread(s->g));
   search_stack(s, gco2th(gcref(s->g->cur_L)));
   for (i = 1; i < s->nitem && s->wanted > 0; i++) {
-    if (i >= first && i < end) continue; /* Done above. */
+    if (i >= first && i < end) continue; /* Visited above. */
     if (i >= end && s->item[i].rank == NAME_UPVAL &&
 	s->item[i].o->gch.gct == (uint8_t)~LJ_TTAB)
       search_table(s, i);

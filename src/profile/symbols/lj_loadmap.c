@@ -52,7 +52,7 @@ static void forget_one(LoadMap *lm)
   remove_at(lm, lm->oldest, 1);
 }
 
-/* Take an object into the map, in place of those that it overlaps. */
+/* Add an object to the map, and remove the objects that it overlaps. */
 static void insert(LoadMap *lm, const ElfObj *o)
 {
   uint32_t i = find_index(lm, o->start), n = 0;

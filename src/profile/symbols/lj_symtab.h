@@ -23,7 +23,7 @@
 /* Clear it before use. */
 typedef struct Symtab {
   FuncTab funcs;                /* Lua functions. */
-  int vm_readable;              /* At stop: its prototypes can be read. */
+  int vm_readable;              /* At stop: the prototypes are readable. */
   uint32_t naddr;               /* Addresses remembered. */
   uint8_t ffid[256];            /* Builtin functions seen. */
   uintptr_t addr[SYMTAB_ADDRS]; /* Hash table of addresses. */
