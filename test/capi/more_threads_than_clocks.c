@@ -1,0 +1,74 @@
+/* TIMEOUT: 120
+** More threads than clocks: those without a clock are counted, and the profiler does not
+** make memory ready for each of them, only to find that there is no clock.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "session.h"
+
+#define CLOCKS   1024 /* Of a process, see doc/lua-api.md. */
+#define THREADS  (CLOCKS + 400)
+#define FAILURES 8 /* In a row, then a scan tries no more. */
+
+static volatile long maps; /* Mappings that are made on this thread. */
+static pthread_t main_thread;
+static pthread_mutex_t over = PTHREAD_MUTEX_INITIALIZER;
+
+/* In the place of the C library's. */
+void *mmap64(void *p, size_t len, int prot, int flags, int fd, off_t at)
+{
+  if (pthread_equal(pthread_self(), main_thread)) maps++;
+  return (void *)syscall(SYS_mmap, p, len, prot, flags, fd, at);
+}
+
+static void *idle(void *arg)
+{
+  pthread_mutex_lock(&over);
+  pthread_mutex_unlock(&over);
+  return arg;
+}
+
+int main(void)
+{
+  static pthread_t thread[THREADS];
+  struct luam_Sysprof_SelfReport r;
+  struct luam_Sysprof_Options opt;
+  pthread_attr_t attr;
+  lua_State *L = session_vm();
+  Sink sink;
+  int i, n;
+  main_thread = pthread_self();
+  opt = session_options(&sink, LUAM_SYSPROF_DEFAULT, 65536);
+  opt.clock = LUAM_SYSPROF_CLOCK_CPU; /* Idle threads have no ticks. */
+  opt.interval_ns = 10000000;
+  opt.threads = LUAM_SYSPROF_THREADS_ALL;
+  pthread_attr_init(&attr);
+  pthread_attr_setstacksize(&attr, 65536);
+  pthread_mutex_lock(&over);
+  for (n = 0; n < THREADS; n++)
+    if (pthread_create(&thread[n], &attr, idle, NULL) != 0) break;
+  if (n < THREADS) {
+    printf("skipped: only %d threads can be made\n", n);
+    return 77;
+  }
+  maps = 0;
+  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  CHECK(maps >= CLOCKS); /* They are counted. */
+  /* One for each session, and few others. */
+  CHECK(maps <= CLOCKS + FAILURES + 64);
+  CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
+  CHECK_EQ(r.sessions + r.unsampled, THREADS + 1);
+  CHECK_EQ(r.sessions, CLOCKS);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  pthread_mutex_unlock(&over);
+  for (i = 0; i < n; i++) REQUIRE(pthread_join(thread[i], NULL) == 0);
+  lua_close(L);
+  sink_free(&sink);
+  return check_status();
+}
