@@ -224,6 +224,10 @@ static void set_selfreport(lua_State *L, const struct luam_Sysprof_SelfReport *r
   set_count(L, "uncopied", r->uncopied);
   lua_pushboolean(L, r->replaced != 0);
   lua_setfield(L, -2, "replaced");
+  lua_pushstring(L, r->signal);
+  lua_setfield(L, -2, "signal");
+  lua_pushboolean(L, r->shared != 0);
+  lua_setfield(L, -2, "shared");
   lua_createtable(L, 0, 4);
   set_count(L, "buffer", r->lost_buffer);
   set_count(L, "queue", r->lost_queue);
@@ -248,7 +252,7 @@ static int sysprof_report(lua_State *L)
   struct luam_Sysprof_SelfReport r;
   lj_report_counters(G(L), &c);
   lj_report_self(G(L), &r);
-  lua_createtable(L, 0, 14);
+  lua_createtable(L, 0, 16);
   set_counters(L, &c);
   set_selfreport(L, &r);
   return 1;

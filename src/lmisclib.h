@@ -99,8 +99,9 @@ struct luam_Sysprof_Options {
 			** clock. Commas separate them: "cpu,page-faults". */
   uint64_t period;      /* Occurrences of an event from one sample to the next. 0
 			** selects the default of each event. */
-  int signo;            /* Signal of the clocks. 0 selects SIGPROF for timers, and
-			** SIGURG for clocks of perf_event_open. */
+  int signo;            /* Signal of the clocks. 0 selects the first of SIGPROF, SIGURG,
+			** SIGVTALRM and SIGSTKFLT for which the program has no
+			** handler. Clocks of perf_event_open try SIGURG first. */
   uint8_t jitter;       /* 1: vary each interval at random. */
   uint8_t threads;      /* LUAM_SYSPROF_THREADS_*. */
   luam_Sysprof_on_fork on_fork; /* NULL: children of fork() are not profiled. */
@@ -171,6 +172,8 @@ struct luam_Sysprof_SelfReport {
 			   ** second. */
   uint64_t uncopied;        /* Pages that another thread may unmap, and that the handler
 			** reads in place, since the kernel refuses to copy them. */
+  char signal[64];          /* Signals of the clocks, a list, such as SIGPROF. */
+  uint32_t shared;          /* 1: the program has a handler for one of them. */
 };
 
 /* -- Callbacks -------------------------------------------------------------- */

@@ -94,7 +94,8 @@ local SPECS = {
   { name = "threads", key = "all_threads", help = { "sample all threads of the process" } },
   { name = "fork", key = "fork", help = { "also profile children that the script forks" } },
   { name = "signal", key = "signal", arg = "SIGNAL", convert = to_signal, help = {
-    "the profiler's signal: SIGPROF, or SIGURG for perf events" } },
+    "the profiler's signal; default: one that the program",
+    "does not handle" } },
   { name = "flush", key = "flush", arg = "WHERE", choice = { "vm", "thread" }, help = {
     "who writes the profile: thread (default), once a",
     "second; vm: the program stays single-threaded" } },

@@ -93,6 +93,7 @@ static void check_chain(lua_State *L)
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   opt.interval = 3600000; /* While a tick is pending, the kernel drops others. */
   opt.interval_ns = 0;
+  opt.signo = SIGPROF;
   for (i = 0; i < 2; i++) {
     CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
     got = 0;

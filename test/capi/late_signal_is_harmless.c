@@ -34,6 +34,7 @@ int main(void)
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
   sigset_t set, old, pending;
   int i;
+  opt.signo = SIGPROF; /* Shared with the program's handler. */
   sigemptyset(&set);
   sigaddset(&set, SIGPROF);
   for (i = 0; i < 2; i++) {

@@ -20,6 +20,7 @@
 #include "profile/api/lj_luaopts.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_process.h"
+#include "profile/api/lj_report.h"
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_relaxed.h"
@@ -77,6 +78,13 @@ void lj_control_close(global_State *g)
   if (lj_ctlslot_close(g)) lj_process_setthread();
 }
 
+/* -- Messages ---------------------------------------------------------------- */
+
+static void say(const Control *c, const char *what, const char *errmsg)
+{
+  lj_say(": %s of run %d of VM %d: %s", what, c->runs, c->number, errmsg);
+}
+
 /* -- Profiles ---------------------------------------------------------------- */
 
 static const char *fail(const char *path, const char *errmsg)
@@ -111,6 +119,7 @@ static const char *run_start(Control *c, lua_State *L)
   static const SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, NULL,
 					 lj_streamfile_unasked, lj_log_nothread };
   struct luam_Sysprof_Options opt = c->opt;
+  struct luam_Sysprof_SelfReport report;
   StreamFile *sf = NULL;
   char path[PATH_MAX];
   const char *errmsg;
@@ -135,7 +144,14 @@ static const char *run_start(Control *c, lua_State *L)
   }
   lj_options_errmsg()[0] = '\0';
   status = lj_sysprof_start(L, &opt, sf ? &file : &none);
-  if (status == PROFILE_SUCCESS) return NULL;
+  if (status == PROFILE_SUCCESS) {
+    lj_report_self(G(L), &report);
+    if (report.shared)
+      say(c, "start",
+	  "the program has a handler for the signal of the clocks; its interrupted calls "
+	  "are restarted");
+    return NULL;
+  }
   err = sf && sf->err ? sf->err : errno;
   if (sf) lj_streamfile_close(sf, NULL);
   return fail(path, start_errmsg(status, err));
@@ -148,11 +164,6 @@ const char *lj_control_start(lua_State *L)
 }
 
 /* -- Requests ---------------------------------------------------------------- */
-
-static void say(const Control *c, const char *what, const char *errmsg)
-{
-  lj_say(": %s of run %d of VM %d: %s", what, c->runs, c->number, errmsg);
-}
 
 void lj_control_serve(lua_State *L)
 {

@@ -19,9 +19,11 @@
 
 #include "lua.h"
 #include "lauxlib.h"
+#include "lj_obj.h"
 #include "profile/api/lj_control.h"
 #include "profile/api/lj_env.h"
 #include "profile/api/lj_luaopts.h"
+#include "profile/api/lj_report.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
 
@@ -290,14 +292,25 @@ static void say_blocked(lua_State *L, const char *value)
 	      "it has no samples until it unblocks the signal");
 }
 
+/* Say it if the clocks share their signal with a handler of the program. */
+static void say_shared(lua_State *L, const char *value)
+{
+  struct luam_Sysprof_SelfReport r;
+  lj_report_self(G(L), &r);
+  if (r.shared)
+    say_of_vm(value, "the program has a handler for the signal of the clocks",
+	      "its interrupted calls are restarted");
+}
+
 /* Start a profile with the options of the table. */
 static int start_now(lua_State *L, const EnvStart *e)
 {
   lua_pushcfunction(L, e->start);
   lua_pushvalue(L, OPTIONS);
   lua_call(L, 1, 2);
-  if (lua_toboolean(L, -2)) say_blocked(L, e->value);
-  else say_vm(e->value, lua_tostring(L, -1));
+  if (!lua_toboolean(L, -2)) return say_vm(e->value, lua_tostring(L, -1));
+  say_shared(L, e->value);
+  say_blocked(L, e->value);
   return 0;
 }
 

@@ -44,7 +44,8 @@ static int signal_isusable(int signo)
   case SIGUSR1:
   case SIGUSR2:
   case SIGURG:
-  case SIGIO: return 1;
+  case SIGIO:
+  case SIGSTKFLT: return 1;
   default: return signo >= SIGRTMIN && signo <= SIGRTMAX;
   }
 }
@@ -63,10 +64,11 @@ int lj_options_valid(const struct luam_Sysprof_Options *opt, const SysprofCallba
     return fail("threads %d is unknown; expected LUAM_SYSPROF_THREADS_OWN or _ALL",
 		opt->threads);
   if (!signal_isusable(opt->signo))
-    return fail("signal %d is not allowed for the clocks; expected SIGPROF, SIGALRM, "
-		"SIGVTALRM, SIGUSR1, SIGUSR2, SIGURG, SIGIO, or one from SIGRTMIN to "
-		"SIGRTMAX",
-		opt->signo);
+    return fail(
+      "signal %d is not allowed for the clocks; expected SIGPROF, SIGALRM, "
+      "SIGVTALRM, SIGSTKFLT, SIGUSR1, SIGUSR2, SIGURG, SIGIO, or one from SIGRTMIN to "
+      "SIGRTMAX",
+      opt->signo);
   if (opt->flush > LUAM_SYSPROF_FLUSH_THREAD)
     return fail("flush %d is unknown; expected LUAM_SYSPROF_FLUSH_HANDLER, _VM or _THREAD",
 		opt->flush);

@@ -12,6 +12,7 @@
 #include "lj_obj.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_report.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/session/lj_registry.h"
 
 static uint64_t samples_of(const uint64_t *n)
@@ -82,6 +83,8 @@ void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
   r->wall_us = t.wall_us;
   r->sessions = t.sessions;
   r->replaced = (uint32_t)t.replaced;
+  lj_ossignal_names(t.of.signo, t.opt.nspec, r->signal, sizeof(r->signal));
+  r->shared = (uint32_t)t.of.shared;
   r->unsampled = (uint32_t)n[SPF_COUNTER_UNSAMPLED];
   r->uncopied = n[SPF_COUNTER_UNCOPIED];
 }

@@ -9,11 +9,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/syscall.h>
 
 #include "profile/base/lj_ossignal.h"
+#include "profile/base/lj_relaxed.h"
 
 void lj_ossignal_queue(pid_t pid, int tid, int signo, siginfo_t *info)
 {
@@ -37,12 +39,106 @@ int lj_ossignal_ishandler(int signo, SignalHandler handler, struct sigaction *no
   return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == handler;
 }
 
-int lj_ossignal_install(int signo, SignalHandler handler, const sigset_t *blocked)
+/* -- Installation ------------------------------------------------------------ */
+
+/* struct sigaction of the kernel. */
+typedef struct KernelAction {
+  SignalHandler handler;
+  unsigned long flags;
+  void (*restorer)(void); /* Return address of the handler. */
+  SignalMask mask;
+} KernelAction;
+
+#define HANDLERS_MAX 4 /* Handlers of ours. */
+
+static SignalHandler handlers[HANDLERS_MAX];
+static void (*kernel_restorer)(void);
+
+static void handler_add(SignalHandler handler)
+{
+  int i;
+  for (i = 0; i < HANDLERS_MAX; i++) {
+    SignalHandler free_place = NULL;
+    if (relaxed_get(&handlers[i]) == handler ||
+	__atomic_compare_exchange_n(&handlers[i], &free_place, handler, 0, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED) ||
+	free_place == handler)
+      return;
+  }
+}
+
+/* The C library adds the return address, and takes its own signals out of the mask: put
+** them back. Without the system call, or with another library in between, they stay out.
+*/
+int lj_ossignal_install(int signo, SignalHandler handler)
 {
   struct sigaction sa;
+  KernelAction action;
   memset(&sa, 0, sizeof(sa));
   sa.sa_sigaction = handler;
   sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  sa.sa_mask = *blocked;
-  return sigaction(signo, &sa, NULL);
+  memcpy(&sa.sa_mask, &(SignalMask){ OSSIGNAL_BLOCKED }, sizeof(SignalMask));
+  handler_add(handler);
+  if (sigaction(signo, &sa, NULL) != 0) return -1;
+  if (syscall(SYS_rt_sigaction, signo, NULL, &action, sizeof(SignalMask)) == 0 &&
+      action.handler == handler) {
+    action.mask = OSSIGNAL_BLOCKED;
+    relaxed_set(&kernel_restorer, action.restorer);
+    syscall(SYS_rt_sigaction, signo, &action, NULL, sizeof(SignalMask));
+  }
+  return 0;
+}
+
+int lj_ossignal_isprograms(const struct sigaction *sa)
+{
+  int i;
+  if (sa->sa_handler == SIG_DFL || sa->sa_handler == SIG_IGN) return 0;
+  for (i = 0; i < HANDLERS_MAX; i++)
+    if (sa->sa_sigaction == relaxed_get(&handlers[i])) return 0;
+  return 1;
+}
+
+void lj_ossignal_name(int signo, char *name)
+{
+  const char *abbreviation = signo < SIGRTMIN ? sigabbrev_np(signo) : NULL;
+  if (abbreviation) snprintf(name, OSSIGNAL_NAME_MAX, "SIG%s", abbreviation);
+  else if (signo > SIGRTMIN)
+    snprintf(name, OSSIGNAL_NAME_MAX, "SIGRTMIN+%d", signo - SIGRTMIN);
+  else snprintf(name, OSSIGNAL_NAME_MAX, signo == SIGRTMIN ? "SIGRTMIN" : "%d", signo);
+}
+
+void lj_ossignal_names(const int *signos, int n, char *text, size_t size)
+{
+  char name[OSSIGNAL_NAME_MAX];
+  size_t at = 0;
+  int i, j;
+  text[0] = '\0';
+  for (i = 0; i < n && at < size; i++) {
+    for (j = 0; signos[j] != signos[i]; j++)
+      ;
+    if (j < i || !signos[i]) continue;
+    lj_ossignal_name(signos[i], name);
+    at += (size_t)snprintf(text + at, size - at, "%s%s", at ? "," : "", name);
+  }
+}
+
+/* -- Signal masks ------------------------------------------------------------ */
+
+SignalMask lj_ossignal_maskof(const sigset_t *set)
+{
+  SignalMask mask;
+  memcpy(&mask, set, sizeof(mask));
+  return mask;
+}
+
+SignalMask lj_ossignal_setmask(SignalMask mask)
+{
+  SignalMask before = 0;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, sizeof(mask));
+  return before;
+}
+
+int lj_ossignal_isentry(const void *return_addr)
+{
+  return return_addr == (void *)relaxed_get(&kernel_restorer);
 }

@@ -1,6 +1,6 @@
 /*
-** Signals of the process: handlers, and signals to one thread.
-** Context: any thread; send and queue are async-signal-safe.
+** Signals of the process: handlers, masks, and signals to one thread.
+** Context: any thread; send, queue, setmask and isentry are async-signal-safe.
 */
 
 #ifndef _LJ_OSSIGNAL_H
@@ -11,7 +11,8 @@
 
 #include "lj_def.h"
 
-#define OSSIGNAL_MAX 64 /* Signals of Linux, 1 to 64. */
+#define OSSIGNAL_MAX      64 /* Signals of Linux, 1 to 64. */
+#define OSSIGNAL_NAME_MAX 16 /* Bytes of a name, with its NUL. */
 
 typedef void (*SignalHandler)(int signo, siginfo_t *info, void *uc);
 
@@ -24,7 +25,52 @@ LJ_FUNC void lj_ossignal_queue(pid_t pid, int tid, int signo, siginfo_t *info);
 /* Is handler installed for a signal? 1 or 0, or -1 and errno. *now gets the action. */
 LJ_FUNC int lj_ossignal_ishandler(int signo, SignalHandler handler, struct sigaction *now);
 
-/* Install a handler that blocks these signals while it runs. Returns 0, or -1 and errno. */
-LJ_FUNC int lj_ossignal_install(int signo, SignalHandler handler, const sigset_t *blocked);
+/* Install a handler of ours that runs with OSSIGNAL_BLOCKED. Returns 0, or -1 and errno. */
+LJ_FUNC int lj_ossignal_install(int signo, SignalHandler handler);
+
+/* Does an action have a handler that lj_ossignal_install did not install? */
+LJ_FUNC int lj_ossignal_isprograms(const struct sigaction *sa);
+
+/* Name of a signal, such as SIGPROF, into name[OSSIGNAL_NAME_MAX]. */
+LJ_FUNC void lj_ossignal_name(int signo, char *name);
+
+/* Names of n signals, separated by commas, each once, into text[size]. */
+LJ_FUNC void lj_ossignal_names(const int *signos, int n, char *text, size_t size);
+
+/* -- Signal masks ------------------------------------------------------------ */
+
+/* A mask as the kernel has it: bit signo-1. The C library's functions never block its own
+** signals, 32 (SIGCANCEL of pthread_cancel) and 33 (SIGSETXID of setuid).
+*/
+typedef uint64_t SignalMask;
+
+#define ossignal_bit(signo) ((SignalMask)1 << ((signo)-1))
+
+/* Blocked in our handlers. No handler of the program runs on top of ours, because it may
+** leave by siglongjmp(); nor does that of SIGCANCEL, which ends the thread: C libraries
+** before glibc 2.41 make blocking calls cancellable at any instruction. Our handler would
+** never end, and who waits for it would wait for ever. Not blocked are faults, which kill
+** a thread that blocks them, and SIGSETXID, for which setuid() of another thread waits.
+**
+** The kernel sets the mask with the signal's frame and restores it with sigreturn, so no
+** instruction of ours runs without it.
+*/
+#define OSSIGNAL_BLOCKED \
+  (~(ossignal_bit(SIGSEGV) | ossignal_bit(SIGBUS) | ossignal_bit(SIGFPE) | \
+     ossignal_bit(SIGILL) | ossignal_bit(SIGTRAP) | ossignal_bit(SIGSYS) | \
+     ossignal_bit(OSSIGNAL_SETXID)))
+
+#define OSSIGNAL_SETXID 33
+
+/* A C library's set as a mask. */
+LJ_FUNC SignalMask lj_ossignal_maskof(const sigset_t *set);
+
+/* Set the mask of the calling thread. Returns the one before. Async-signal-safe. */
+LJ_FUNC SignalMask lj_ossignal_setmask(SignalMask mask);
+
+/* Does a handler of ours return to the kernel, given its __builtin_return_address(0)? Else
+** a handler of the program has called it, and that one's mask is in force.
+*/
+LJ_FUNC int lj_ossignal_isentry(const void *return_addr);
 
 #endif

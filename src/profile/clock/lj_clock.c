@@ -149,10 +149,40 @@ static ClockStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
   return CLOCK_ERROR;
 }
 
+/* The signal of a clock. A handler of the program has flags and a mask of its own, and no
+** flags of ours suit both: SA_RESTART decides whether its calls end with EINTR. So the
+** clock takes a signal without one. Returns 0 if there is none.
+*/
+static int signal_choose(const ClockSpec *spec)
+{
+  static const int choices[] = { SIGPROF, SIGURG, SIGVTALRM, SIGSTKFLT };
+  const ClockOps *ops = kinds[spec->kind];
+  int first = ops->signo ? ops->signo(spec) : SIGPROF;
+  size_t i;
+  if (!lj_clockaction_isshared(first)) return first;
+  if (spec->kind == CLOCK_ITIMER) return 0; /* Has no other one. */
+  for (i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
+    if (!lj_clockaction_isshared(choices[i])) return choices[i];
+  return 0;
+}
+
+static void signal_errmsg(const ClockSpec *spec, char *errmsg)
+{
+  if (spec->kind == CLOCK_ITIMER)
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	     "clock '%s': the program has a handler for SIGPROF, its only signal; use "
+	     "another clock",
+	     spec->name);
+  else
+    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+	     "clock '%s': the program has handlers for SIGPROF, SIGURG, SIGVTALRM and "
+	     "SIGSTKFLT; choose another signal, such as SIGRTMIN+3",
+	     spec->name);
+}
+
 static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_jitp,
 			      char *errmsg)
 {
-  const ClockOps *ops = kinds[spec->kind];
   ClockStatus status = CLOCK_ERROR;
   int err, asked = c->signo;
   lj_clock_forget();
@@ -171,10 +201,16 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
     err = EINVAL;
     goto out;
   }
-  if (!asked) c->signo = ops->signo ? ops->signo(spec) : SIGPROF;
+  if (!asked) c->signo = signal_choose(spec);
+  if (!c->signo) {
+    err = EBUSY;
+    signal_errmsg(spec, errmsg);
+    goto out;
+  }
+  c->shared = asked && lj_clockaction_isshared(asked);
   status = clock_try(c, spec, tid, &err, errmsg);
   if (err != 0 && !asked && spec->kind == CLOCK_CPU && c->spec.kind == CLOCK_ITIMER &&
-      c->signo != SIGPROF) {
+      c->signo != SIGPROF && !lj_clockaction_isshared(SIGPROF)) {
     c->signo = SIGPROF; /* The only signal of setitimer(), the last choice. */
     status = clock_try(c, spec, tid, &err, errmsg);
   }

@@ -29,11 +29,6 @@ static struct {
 } actions[OSSIGNAL_MAX + 1];
 static uint64_t inuse; /* Signals with clocks: bit signo-1. */
 
-static uint64_t signal_bit(int signo)
-{
-  return U64x(00000000, 00000001) << (signo - 1);
-}
-
 /* The C library uses 32 and 33 itself. The kernel puts a number into SIGCHLD's siginfo
 ** that the handler could take for a descriptor.
 */
@@ -59,7 +54,7 @@ int lj_clockaction_signals(sigset_t *set)
   int signo;
   sigemptyset(set);
   for (signo = 1; signo <= OSSIGNAL_MAX; signo++)
-    if (bits & signal_bit(signo)) sigaddset(set, signo);
+    if (bits & ossignal_bit(signo)) sigaddset(set, signo);
   return bits != 0;
 }
 
@@ -107,7 +102,7 @@ static int status_has(int tid, const char *key, int signo)
   if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0)
     return errno != ENOENT && errno != ESRCH;
   return !status_signals(text, key, &signals) || !strstr(text, "\nTracerPid:\t0\n") ||
-	 (signals & signal_bit(signo)) != 0;
+	 (signals & ossignal_bit(signo)) != 0;
 }
 
 /* A signal that a thread waits for in sigwait() is not in its mask as long. */
@@ -125,7 +120,7 @@ int lj_clockaction_isblocked(int tid, int signo)
   if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0 ||
       !status_signals(text, "\nSigBlk:", &signals))
     return 0;
-  return (signals & signal_bit(signo)) != 0 || thread_waits(tid);
+  return (signals & ossignal_bit(signo)) != 0 || thread_waits(tid);
 }
 
 static int thread_haspending(int tid, int signo)
@@ -160,32 +155,36 @@ static int any_haspending(int signo)
 static int handler_install(int signo)
 {
   struct sigaction now;
-  sigset_t blocked;
   int is_ours = lj_ossignal_ishandler(signo, lj_clocksig_handler, &now);
   if (is_ours < 0) return -1;
   actions[signo].closed_elsewhere = 0;
   if (is_ours) return 0;
   actions[signo].oldsa = now;
   lj_clocksig_passto(signo, &now);
-  sigemptyset(&blocked);
-  sigaddset(&blocked, SIGPROF); /* Clocks of a session may use both. */
-  sigaddset(&blocked, SIGURG);
-  return lj_ossignal_install(signo, lj_clocksig_handler, &blocked);
+  return lj_ossignal_install(signo, lj_clocksig_handler);
 }
 
 /* Restore the program's handler, unless it has installed another one since. */
 static void handler_restore(int signo)
 {
   struct sigaction now;
+  if (lj_clocksig_isreset(signo)) actions[signo].oldsa.sa_handler = SIG_DFL;
   if (lj_ossignal_ishandler(signo, lj_clocksig_handler, &now) == 1)
     sigaction(signo, &actions[signo].oldsa, NULL);
+}
+
+int lj_clockaction_isshared(int signo)
+{
+  struct sigaction now;
+  int is_ours = lj_ossignal_ishandler(signo, lj_clocksig_handler, &now);
+  return is_ours < 0 || lj_ossignal_isprograms(is_ours ? &actions[signo].oldsa : &now);
 }
 
 int lj_clockaction_use(int signo)
 {
   if (actions[signo].users == 0 && handler_install(signo) != 0) return -1;
   relaxed_add(&actions[signo].users, 1);
-  relaxed_set(&inuse, inuse | signal_bit(signo));
+  relaxed_set(&inuse, inuse | ossignal_bit(signo));
   return 0;
 }
 
@@ -196,7 +195,7 @@ void lj_clockaction_done(const Clock *c, int own)
   if (!own) actions[signo].closed_elsewhere = 1;
   relaxed_add(&actions[signo].users, -1);
   if (actions[signo].users > 0) return;
-  relaxed_set(&inuse, inuse & ~signal_bit(signo));
+  relaxed_set(&inuse, inuse & ~ossignal_bit(signo));
   if (c->spec.kind == CLOCK_ITIMER && status_has(getpid(), "\nShdPnd:", signo)) return;
   if (!actions[signo].closed_elsewhere || !any_haspending(signo)) handler_restore(signo);
 }

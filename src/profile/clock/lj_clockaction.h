@@ -2,7 +2,7 @@
 ** Signal actions (sigaction) of the clocks: our handler while clocks are open, the
 ** program's before and after; pending signals of a closed clock.
 ** Context: any thread, not the handler; under the lock of lj_clock, except isfree,
-** isblocked, isreplaced and signals.
+** isshared, isblocked, isreplaced and signals.
 */
 
 #ifndef _LJ_CLOCKACTION_H
@@ -14,6 +14,9 @@
 
 /* May clocks use a signal? If not, errmsg[CLOCK_ERRMSG_MAX] gets one sentence. */
 LJ_FUNC int lj_clockaction_isfree(int signo, char *errmsg);
+
+/* Does the program have a handler for a signal, installed or below ours? */
+LJ_FUNC int lj_clockaction_isshared(int signo);
 
 /* Count a clock that uses a signal; the first one installs our handler. Returns 0, or -1
 ** and errno.

@@ -64,6 +64,7 @@ struct Clock {
   void *owner;        /* Passed to sample. */
   int event;          /* Passed to sample: index of the event. */
   int signo;          /* The signal. 0: the default, which open stores here. */
+  int shared;         /* The program has a handler for the signal. Set by open. */
   const ClockOps *ops;
   ClockSpec spec;
   int tid;          /* The thread. */

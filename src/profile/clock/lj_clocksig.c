@@ -85,17 +85,39 @@ static const ClockSlot *slot_next(const ClockSlot *slot)
 
 /* -- Signals of other senders ------------------------------------------------ */
 
-/* Marks a handler that takes three arguments; no address has this bit. */
-#define PASS_SIGINFO ((uintptr_t)1 << 63)
-
-/* The program's handlers. Our handler may run while they are set. */
-static uintptr_t pass_to[OSSIGNAL_MAX + 1];
+/* The program's actions. Our handler may run while one is set: handler is set last. */
+static struct {
+  uintptr_t handler; /* SIG_DFL, SIG_IGN, or a function. */
+  int flags;         /* SA_*. */
+  int is_reset;      /* A signal has been passed on to a handler with SA_RESETHAND. */
+  SignalMask mask;
+} pass_to[OSSIGNAL_MAX + 1];
 
 void lj_clocksig_passto(int signo, const struct sigaction *sa)
 {
-  relaxed_set(&pass_to[signo], sa->sa_flags & SA_SIGINFO
-				 ? (uintptr_t)sa->sa_sigaction | PASS_SIGINFO
-				 : (uintptr_t)sa->sa_handler);
+  __atomic_store_n(&pass_to[signo].handler, (uintptr_t)SIG_DFL, __ATOMIC_SEQ_CST);
+  relaxed_set(&pass_to[signo].flags, sa->sa_flags);
+  relaxed_set(&pass_to[signo].is_reset, 0);
+  relaxed_set(&pass_to[signo].mask, lj_ossignal_maskof(&sa->sa_mask));
+  __atomic_store_n(&pass_to[signo].handler, (uintptr_t)sa->sa_handler, __ATOMIC_RELEASE);
+}
+
+int lj_clocksig_isreset(int signo)
+{
+  return relaxed_get(&pass_to[signo].is_reset);
+}
+
+/* The program's handler of a signal. One with SA_RESETHAND gets one signal only. */
+static uintptr_t handler_take(int signo)
+{
+  uintptr_t handler = __atomic_load_n(&pass_to[signo].handler, __ATOMIC_ACQUIRE);
+  if (!(relaxed_get(&pass_to[signo].flags) & (int)SA_RESETHAND) ||
+      handler == (uintptr_t)SIG_IGN)
+    return handler;
+  handler = __atomic_exchange_n(&pass_to[signo].handler, (uintptr_t)SIG_DFL,
+				__ATOMIC_SEQ_CST);
+  if (handler != (uintptr_t)SIG_DFL) relaxed_set(&pass_to[signo].is_reset, 1);
+  return handler;
 }
 
 /* The signal that this thread passes on now, and the stack frame that does so. */
@@ -104,25 +126,30 @@ static __thread struct {
   uintptr_t frame;
 } passing __attribute__((tls_model("initial-exec")));
 
-/* Call the program's handler. A default action is left out: it would end the program.
+/* Call the program's handler, as the kernel would do: with the mask before the signal, the
+** action's mask and, without SA_NODEFER, the signal itself. The mask of our own handler
+** follows. A default action is left out: it would end the program.
 ** The program's handler may call ours in turn, if it was installed over ours: the second
 ** call for a signal, deeper on the stack, ends the loop. The program's handler may also
 ** leave by a jump. A later signal then begins at the same height of the stack or above.
 */
-static LJ_NOINLINE void pass_on(int signo, siginfo_t *info, void *uc)
+static LJ_NOINLINE void pass_on(int signo, siginfo_t *info, void *uc, SignalMask before)
 {
-  uintptr_t pass = relaxed_get(&pass_to[signo]);
-  uintptr_t handler = pass & ~PASS_SIGINFO;
-  uintptr_t frame = (uintptr_t)__builtin_frame_address(0), outer = passing.frame;
-  const siginfo_t *before = passing.info;
-  if (handler == (uintptr_t)SIG_DFL || handler == (uintptr_t)SIG_IGN ||
-      (before == info && frame < outer))
-    return;
+  uintptr_t frame = (uintptr_t)__builtin_frame_address(0), outer = passing.frame, handler;
+  const siginfo_t *outer_info = passing.info;
+  SignalMask mask = before | relaxed_get(&pass_to[signo].mask);
+  int flags = relaxed_get(&pass_to[signo].flags);
+  if (outer_info == info && frame < outer) return;
+  handler = handler_take(signo);
+  if (handler == (uintptr_t)SIG_DFL || handler == (uintptr_t)SIG_IGN) return;
+  if (!(flags & SA_NODEFER)) mask |= ossignal_bit(signo);
   passing.info = info;
   passing.frame = frame;
-  if (pass & PASS_SIGINFO) ((void (*)(int, siginfo_t *, void *))handler)(signo, info, uc);
+  lj_ossignal_setmask(mask);
+  if (flags & SA_SIGINFO) ((void (*)(int, siginfo_t *, void *))handler)(signo, info, uc);
   else ((void (*)(int))handler)(signo);
-  passing.info = before;
+  lj_ossignal_setmask(OSSIGNAL_BLOCKED);
+  passing.info = outer_info;
   passing.frame = outer;
 }
 
@@ -239,15 +266,34 @@ static LJ_NOINLINE void itimer_deliver(const siginfo_t *info, ucontext_t *uc)
   }
 }
 
-void lj_clocksig_handler(int signo, siginfo_t *info, void *uc)
+/* before: the mask in force before our own. */
+static LJ_AINLINE void signal_handle(int signo, siginfo_t *info, void *uc,
+				     uint64_t begin_ns, SignalMask before)
 {
-  uint64_t begin_ns = mono_ns(); /* Before anything that takes time. */
-  int saved_errno = errno;
   uintptr_t value = value_of(info);
   if (value) value_deliver(value, signo, info, (ucontext_t *)uc, begin_ns);
   else if (lj_clock_itimer_issignal(signo, info->si_code))
     itimer_deliver(info, (ucontext_t *)uc);
-  else pass_on(signo, info, uc);
+  else pass_on(signo, info, uc, before);
+}
+
+/* A handler of the program has been installed over ours and calls it. */
+static LJ_NOINLINE void signal_handle_called(int signo, siginfo_t *info, void *uc,
+					     uint64_t begin_ns)
+{
+  SignalMask before = lj_ossignal_setmask(OSSIGNAL_BLOCKED);
+  signal_handle(signo, info, uc, begin_ns, before);
+  lj_ossignal_setmask(before);
+}
+
+void lj_clocksig_handler(int signo, siginfo_t *info, void *uc)
+{
+  uint64_t begin_ns = mono_ns(); /* Before anything that takes time. */
+  int saved_errno = errno;
+  if (LJ_LIKELY(lj_ossignal_isentry(__builtin_return_address(0))))
+    signal_handle(signo, info, uc, begin_ns,
+		  lj_ossignal_maskof(&((ucontext_t *)uc)->uc_sigmask));
+  else signal_handle_called(signo, info, uc, begin_ns);
   errno = saved_errno;
 }
 

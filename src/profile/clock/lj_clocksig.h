@@ -20,6 +20,9 @@ LJ_FUNC void lj_clocksig_handler(int signo, siginfo_t *info, void *uc);
 /* Set the action that gets the signals of other senders: the program's. */
 LJ_FUNC void lj_clocksig_passto(int signo, const struct sigaction *sa);
 
+/* Has that action had SA_RESETHAND, and a signal? Its handler is SIG_DFL since. */
+LJ_FUNC int lj_clocksig_isreset(int signo);
+
 /* Did a closed clock send this signal? */
 LJ_FUNC int lj_clocksig_isstale(const siginfo_t *info);
 

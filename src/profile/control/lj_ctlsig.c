@@ -103,7 +103,6 @@ void lj_ctlsig_wake(const Control *c)
 const char *lj_ctlsig_install(int signo)
 {
   struct sigaction sa;
-  sigset_t all;
   int is_ours;
   if (signals[signo].installed) return NULL;
   is_ours = lj_ossignal_ishandler(signo, control_signal, &sa);
@@ -113,8 +112,7 @@ const char *lj_ctlsig_install(int signo)
     return "the program has a handler for this signal; choose another signal such as "
 	   "SIGRTMIN+3, or a file";
   signals[signo].oldsa = sa;
-  sigfillset(&all);
-  if (lj_ossignal_install(signo, control_signal, &all) != 0) return strerror(errno);
+  if (lj_ossignal_install(signo, control_signal) != 0) return strerror(errno);
   signals[signo].installed = 1;
   return NULL;
 }

@@ -65,8 +65,9 @@
 ** Payloads:
 **
 ** SPF_META     := key value                   two strings about the profile:
-**                 clock (as it was asked for), interval_ns, mode, pid,
-**                 start_time (Unix time in seconds), base (version of LuaJIT)
+**                 clock (as it was asked for), interval_ns, signal (of the
+**                 clocks), mode, pid, start_time (Unix time in seconds), base
+**                 (version of LuaJIT)
 ** SPF_CONTEXT  := tid time session step before thread of the samples that follow;
 **                 time: microseconds of CLOCK_MONOTONIC since the start, one
 **                 for all sessions of the file;

@@ -18,6 +18,7 @@
 #include "lj_obj.h"
 #include "luajit.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clockaction.h"
@@ -25,6 +26,8 @@
 #include "profile/session/lj_session.h"
 #include "profile/symbols/lj_heapname.h"
 
+#define SIGNALS_MAX    128
+#define SIGNAL_SHARED  " (shared with a handler of the program)"
 #define DUMP_WAIT_NS   100000 /* Time between two tries while another thread ticks. */
 #define DUMP_TRIES     10000
 #define MEMORY_PAGE    4096         /* Smallest page size of the platform. */
@@ -110,7 +113,11 @@ void lj_session_count(const Session *s, SessionTotals *t)
   }
   t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
   t->counters[SPF_COUNTER_LOST_WRITER] += relaxed_get(&s->sm.queue.lost);
-  for (i = 0; i < (uint32_t)s->sm.nevent; i++) t->used[i] = s->sm.event[i].clock.spec;
+  for (i = 0; i < (uint32_t)s->sm.nevent; i++) {
+    t->used[i] = s->sm.event[i].clock.spec;
+    t->signo[i] = s->sm.event[i].clock.signo;
+    t->shared |= s->sm.event[i].clock.shared;
+  }
   t->ticks += relaxed_get(&s->sm.event[0].samples);
   t->cpu_us += cpu_us > s->seen_cpu_us ? cpu_us : s->seen_cpu_us;
 }
@@ -299,6 +306,19 @@ static void meta_number(Session *s, const char *key, unsigned long long n)
   lj_stream_meta(&s->sm.stream, key, num);
 }
 
+static void meta_signal(Session *s)
+{
+  char text[SIGNALS_MAX];
+  int signo[SPF_EVENTS_MAX], shared = 0, i;
+  for (i = 0; i < s->sm.nevent; i++) {
+    signo[i] = s->sm.event[i].clock.signo;
+    shared |= s->sm.event[i].clock.shared;
+  }
+  lj_ossignal_names(signo, i, text, SIGNALS_MAX - sizeof(SIGNAL_SHARED));
+  if (shared) strcat(text, SIGNAL_SHARED);
+  lj_stream_meta(&s->sm.stream, "signal", text);
+}
+
 /* Write the metadata of the profile. Returns 0 or an errno. */
 static int describe(Session *s)
 {
@@ -313,6 +333,7 @@ static int describe(Session *s)
 			  opt->spec[i].name);
   lj_stream_meta(&s->sm.stream, "clock", clocks);
   meta_number(s, "interval_ns", opt->interval_ns);
+  meta_signal(s);
   lj_stream_meta(&s->sm.stream, "mode", modes[opt->mode]);
   meta_number(s, "pid", (unsigned long long)s->pid);
   meta_number(s, "start_time", (unsigned long long)time(NULL));

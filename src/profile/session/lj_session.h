@@ -26,7 +26,9 @@ typedef struct SessionPlan {
 
 /* Sums of the counters of several sessions. */
 typedef struct SessionTotals {
-  ClockSpec used[SPF_EVENTS_MAX]; /* Clocks in use. */
+  ClockSpec used[SPF_EVENTS_MAX]; /* Clocks in use, */
+  int signo[SPF_EVENTS_MAX];      /* and their signals. */
+  int shared;                     /* The program has a handler for one of these. */
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler;    /* Time in the handler. */
   uint64_t ticks;  /* Samples of the first event. */
