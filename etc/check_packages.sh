@@ -1,5 +1,5 @@
 #!/bin/sh
-# Debian packages on a fresh system: installs and checks them in a new Debian of this
+# Checks the Debian packages on a fresh system: installs them in a new Debian of this
 # machine's release, without a compiler, from the archive that this machine's apt uses.
 # Prints a line for each check, and fails if a check failed. Needs root and network.
 # test/system/packages.sh needs neither.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Thread tests under ThreadSanitizer, in a separate build, and under valgrind. Prints a line
+# Runs the thread tests under ThreadSanitizer, in a separate build, and valgrind. Prints a line
 # for each test, and fails if a test failed. The tools change times and stacks, so the checks
 # of a test may fail: a test passes if it ends by itself and the tool prints no message.
 #

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Demo: builds LuaJIT with sysprof and profiles a small program that alternates C and Lua.
+# Builds LuaJIT with sysprof and profiles a small program that alternates C and Lua.
 # Shows the profile beside the program's own measurements. Run as root, it installs missing
 # packages; otherwise it lists them and stops.
 #

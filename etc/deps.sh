@@ -1,6 +1,6 @@
 #!/bin/sh
-# Packages that this repository needs on Debian. Run as root, it installs missing packages;
-# otherwise it lists them and stops. Does nothing if no package is missing.
+# Installs the packages that this repository needs on Debian. Run as root, it installs
+# missing packages; otherwise it lists them and stops. Does nothing if none is missing.
 #
 # usage: etc/deps.sh [build] [test] [bench] [packages]...   without: build
 

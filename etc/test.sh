@@ -1,7 +1,7 @@
 #!/bin/sh
-# All tests: builds sysprof with each LuaJIT of the release and runs all tests. Run as root,
-# it installs missing packages; otherwise it lists them and stops. Prints the totals at the
-# end, and fails if a test failed or no test ran.
+# Runs all tests, in a build with each LuaJIT of the release. Run as root, it installs
+# missing packages; otherwise it lists them and stops. Prints the totals at the end, and
+# fails if a test failed or no test ran.
 #
 # usage: etc/test.sh [BUILD [CTEST OPTION...]]
 #   BUILD   build folder, default build/; BUILD-luajit for the second base

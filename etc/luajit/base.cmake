@@ -1,9 +1,9 @@
-# Chooses the LuaJIT to build on, and fetches it if need be.
+# Base LuaJIT: selects it, and fetches its source package if necessary.
 #
 # Reads LUAJIT_SOURCE_DIR and LUAJIT_PACKAGE. Sets LUAJIT_BASE, the pristine
 # tree, LUAJIT_BASE_ID, a text that differs for every base, LUAJIT_VERSION, and
 # LUAJIT_BASE_NAME and LUAJIT_BASE_VERSION, those of the source package if it is one.
-# A package that was fetched once stays below the build folder.
+# A fetched package stays below the build folder.
 
 if(LUAJIT_SOURCE_DIR)
   get_filename_component(LUAJIT_BASE "${LUAJIT_SOURCE_DIR}" ABSOLUTE

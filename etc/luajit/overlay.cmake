@@ -1,18 +1,17 @@
-# Makes the tree that LuaJIT is built in: a copy of the base, with our files
-# beside LuaJIT's and the edits of edits.cmake. Writes only what differs, so that
-# make sees what changed.
+# Build tree of LuaJIT: copies the base, adds our files, and applies the edits of
+# edits.cmake. Writes only files that differ, so that make rebuilds only these.
 #
 # cmake -DBASE= -DTREE= -DFLAGS= [-DSOURCE= [-DSYSPROF_DISABLE=1]] -P overlay.cmake
 # cmake -DBASE= -DSOURCE= [-DSYSPROF_DISABLE=1] -DCHECK=1 -P overlay.cmake
 #   BASE    pristine LuaJIT tree, only read
 #   TREE    tree to make or to bring up to date
-#   FLAGS   file that says how it is built; another content: a fresh tree
+#   FLAGS   file with the build's flags; a change of it makes a fresh tree
 #   SOURCE  our repository; without it the tree is plain LuaJIT
-#   CHECK   1: tries the edits and writes nothing
+#   CHECK   1: try the edits and write nothing
 
 cmake_minimum_required(VERSION 3.21)
 
-# What a build leaves behind in LuaJIT's folders.
+# Files that a build creates in LuaJIT's folders.
 set(built "(\\.(o|a|so|d|obj|lib|dll|exe|pdb)|/lj_vm\\.[sS]|/lj_(bc|ff|lib|rec|fold)def\\.h|\
 /buildvm_arch\\.h|/vmdef\\.lua|/luajit_relver\\.txt|src/luajit|host/minilua|host/buildvm)$")
 
@@ -147,7 +146,7 @@ if(CHECK)
   return()
 endif()
 
-# Another compiler, flag or base: nothing that was built is of use any more.
+# With another compiler, flag or base, delete the old results.
 file(READ "${FLAGS}" flags)
 set(old_flags "")
 if(EXISTS "${TREE}/sysprof.flags")
@@ -200,7 +199,7 @@ if(DEFINED SOURCE)
   foreach(file IN LISTS ours)
     copy("${SOURCE}/src/${file}" "src/${file}")
   endforeach()
-  # A module that is gone is in the libraries still: have them linked again.
+  # The libraries still contain a deleted module, so link them again.
   file(GLOB copies RELATIVE "${TREE}/src" "${TREE}/src/profile/*/*.[ch]")
   foreach(file IN LISTS copies)
     if(NOT file IN_LIST ours)

@@ -1,6 +1,6 @@
 /*
-** Checks for the tests in C. A check that fails is printed and counted, and the
-** program goes on; main returns check_status().
+** Checks for the tests in C. A failed check prints a message and counts, and the program
+** goes on. main returns check_status().
 */
 
 #ifndef CHECK_H

@@ -1,6 +1,6 @@
 /*
-** Taking a stream apart into chunks, for tests of what writes it. Knows the
-** format from its description only: shares no code with the profiler.
+** Chunk parser for tests of the stream's writer. Follows the description of the format, and
+** shares no code with the profiler.
 */
 
 #ifndef CHUNKS_H

@@ -1,5 +1,5 @@
 /*
-** What a process keeps: entries of a folder of /proc, lines of one of its files.
+** Resources of a process: counts entries of a folder of /proc, or lines of one of its files.
 */
 
 #ifndef COUNT_KEPT_H

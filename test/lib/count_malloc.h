@@ -1,9 +1,8 @@
 /*
-** malloc and friends in the place of the C library's, for a test's executable:
-** counts the blocks that its own code has, the static library's included, and
-** fails when told to. Other libraries' calls are not its business: libgcc, which
-** LuaJIT tells about machine code, does not survive without memory. The VM's own
-** memory is not malloc'ed.
+** Replacement of malloc for a test's executable: counts the blocks of its own code,
+** including the static library, and fails on demand. Passes on calls of other libraries,
+** since libgcc, where LuaJIT registers machine code, does not survive a failure. The VM's
+** own memory does not come from malloc.
 */
 
 #ifndef COUNT_MALLOC_H

@@ -1,6 +1,6 @@
 /*
-** Work of known size for the tests of threads: CPU time of threads, Lua code that
-** takes a given amount of it, and C code that does.
+** Work of known size for the tests of threads: CPU time of threads, and Lua and C code that
+** use a given amount of CPU time.
 */
 
 #ifndef CPU_WORK_H

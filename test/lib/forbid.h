@@ -1,5 +1,5 @@
 /*
-** A seccomp filter that answers one system call in place of the kernel.
+** Seccomp filter that answers one system call instead of the kernel.
 */
 
 #ifndef FORBID_H

@@ -1,6 +1,6 @@
 /*
-** A profile whose samples a test takes itself: its clock's first tick is an hour away,
-** and the test calls what a tick calls.
+** Profile whose samples a test takes itself: the clock's first tick is an hour away, and the
+** test calls the function that a tick calls.
 */
 
 #ifndef HAND_TICKS_H

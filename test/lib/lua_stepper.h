@@ -1,6 +1,7 @@
 /*
-** Runs a Lua function one machine instruction at a time, by the processor's trap
-** flag, and walks both stacks at each: no timer, so nothing depends on speed.
+** Single-stepper for both stacks: runs a Lua function one machine instruction at a time, by
+** the processor's trap flag, and walks both stacks at each instruction. It needs no timer,
+** so no result depends on speed.
 */
 
 #ifndef LUA_STEPPER_H

@@ -1,6 +1,6 @@
 /*
-** Lua functions that are made by hand, without a VM, and a table of symbols that sees
-** them; for the tests of that table.
+** Lua functions made by hand, without a VM, and a symbol table of them; for the tests of
+** the symbol table.
 */
 
 #ifndef MADE_FUNCTIONS_H

@@ -1,5 +1,5 @@
 /*
-** Stacks that are as small as they may be: one byte more is a crash.
+** C stacks of the smallest possible size: the use of one more byte crashes.
 */
 
 #ifndef SMALL_STACK_H

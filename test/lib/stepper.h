@@ -1,8 +1,8 @@
 /*
-** Runs code one instruction at a time, by the processor's trap flag, and walks
-** the host stack at each: no timer, so nothing depends on speed. In other code
-** than the VM's and its traces', only some instructions are looked at. Each stack
-** is walked twice: with what was kept of the last walk, and without.
+** Single-stepper for host stacks: runs code one instruction at a time, by the processor's
+** trap flag, and walks the host stack at each instruction. It needs no timer, so no result
+** depends on speed. Outside of the VM's code and traces it walks at some instructions only.
+** It walks each stack twice: with the cache of the last walk, and without.
 */
 
 #ifndef STEPPER_H

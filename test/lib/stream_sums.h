@@ -1,7 +1,7 @@
 /*
-** What a stream adds up to, by session: samples and weights of each event, the
-** totals that it says itself, and whether it ends in order. Knows the format from
-** its description only: shares no code with the profiler or the reader.
+** Sums of a stream by session: samples and weights of each event, the totals in the stream,
+** and whether its end is complete. Follows the description of the format, and shares no code
+** with the profiler or the reader.
 */
 
 #ifndef STREAM_SUMS_H

@@ -1,6 +1,5 @@
 /*
-** Clocks without a session: counts the ticks of each, on which thread they come
-** and what they stand for.
+** Clocks without a session: counts the ticks of each clock, their threads and their weights.
 */
 
 #ifndef TICKS_H

@@ -1,6 +1,6 @@
 /*
-** Traces for the tests of what is known about compiled code: a VM with compiled
-** programs, and the frames that a snapshot of a trace describes.
+** Traces for the tests of the map of machine code: a VM with compiled programs, and the
+** frames that a snapshot of a trace describes.
 */
 
 #ifndef TRACES_H

@@ -1,7 +1,6 @@
 /*
-** Walks of the Lua stack that begin with what was kept of the last one, compared
-** with walks that keep nothing: they must find the same. Likewise walks that only
-** want the top function.
+** Comparison of Lua stack walks: a walk that reuses the last one must find the same frames
+** as a walk without a cache. A walk for the top function only must find the same function.
 */
 
 #ifndef WALKS_ALIKE_H
