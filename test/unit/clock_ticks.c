@@ -3,6 +3,8 @@
 ** opened it, and what they stand for is all the CPU time there was.
 */
 
+#include <math.h>
+
 #include "ticks.h"
 
 #define MS ((uint64_t)1000000)
@@ -137,7 +139,7 @@ static void together(const char *event)
 static void jitter(void)
 {
   ClockSpec spec = ticks_spec("wall", MS, 0);
-  uint64_t sum = 0, x;
+  double sum = 0, squares = 0, variance;
   char errmsg[CLOCK_ERRMSG_MAX];
   Ticks t;
   int i;
@@ -146,14 +148,47 @@ static void jitter(void)
   work(&t, 50);
   ticks_stop(&t);
   /* Uniform in the two halves beside the period: its mean has a standard error of
-  ** period / sqrt(12 n), a 2886th of 10000; bound at 8 of them.
+  ** period / sqrt(12 n), a 346th of 10000, and its variance of period^2 / 12 one of
+  ** sqrt(0.8 / n), a 111th; bounds at 8 of them.
   */
   for (i = 0; i < 10000; i++) {
-    x = lj_clockops_period(&t.clock);
-    CHECK(x > MS / 2 && x <= MS + MS / 2);
+    uint64_t period = lj_clockops_period(&t.clock);
+    double x = (double)period / MS;
+    CHECK(period > MS / 2 && period <= MS + MS / 2);
     sum += x;
+    squares += (x - 1) * (x - 1);
   }
-  CHECK(sum / 10000 > MS - 8 * MS / 346 && sum / 10000 < MS + 8 * MS / 346);
+  CHECK(fabs(sum / 10000 - 1) < 8.0 / 346);
+  variance = squares / 10000;
+  CHECK(fabs(variance * 12 - 1) < 8.0 / 111);
+}
+
+/* Clocks that are armed together do not tick together: the first tick of each comes after
+** a random part of the period. Uniform from 0 to 1, the mean of 400 has a standard error
+** of a 69th, and the variance of a 22nd of itself; bounds at 8 of them. What has passed
+** between arm and here is less than a thousandth of the period, mostly.
+*/
+static void first_ticks(void)
+{
+  const uint64_t period = 10000 * (uint64_t)MS;
+  ClockSpec spec = ticks_spec("wall", period, 0);
+  double sum = 0, squares = 0, x;
+  char errmsg[CLOCK_ERRMSG_MAX];
+  struct itimerspec left;
+  Ticks t;
+  int i;
+  for (i = 0; i < 400; i++) {
+    REQUIRE(ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) == CLOCK_OK);
+    REQUIRE(timer_gettime(t.clock.timer, &left) == 0);
+    ticks_stop(&t);
+    x = ((double)left.it_value.tv_sec * 1e9 + (double)left.it_value.tv_nsec) /
+	(double)period;
+    CHECK(x <= 1);
+    sum += x;
+    squares += (x - 0.5) * (x - 0.5);
+  }
+  CHECK(fabs(sum / 400 - 0.5) < 8.0 / 69);
+  CHECK(fabs(squares / 400 * 12 - 1) < 8.0 / 22);
 }
 
 int main(void)
@@ -179,5 +214,6 @@ int main(void)
   }
   if (ticks_available("task-clock:u")) own_thread("task-clock:u", MS);
   jitter();
+  first_ticks();
   return check_status();
 }
