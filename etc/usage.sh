@@ -28,7 +28,7 @@ build_folder() {
   (cd "$1" && pwd)
 }
 
-# Ends the command if the value of an argument is no whole number above 0.
+# End the command unless the value of an argument is a whole number above 0.
 whole_number() {
   case $2 in
   '' | 0* | *[!0-9]* | ??????????*)

@@ -40,7 +40,7 @@ else()
 endif()
 
 if(NOT EXISTS "${LUAJIT_BASE}/src/lj_obj.h")
-  message(FATAL_ERROR "${LUAJIT_BASE} is no LuaJIT tree: it has no src/lj_obj.h.")
+  message(FATAL_ERROR "${LUAJIT_BASE} is not a LuaJIT tree: src/lj_obj.h is missing.")
 endif()
 
 set(header luajit.h)

@@ -20,7 +20,7 @@ static inline int count_entries(const char *path)
   return n;
 }
 
-/* -1 if there is no such file: not all kernels have all. */
+/* Returns -1 if the file does not exist: some kernels lack some files. */
 static inline int count_lines(const char *path)
 {
   FILE *f = fopen(path, "r");

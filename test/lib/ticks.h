@@ -33,7 +33,7 @@ typedef struct Ticks {
   int event;
 } Ticks;
 
-/* Signal of the clocks, 0 for the one that each has by itself. */
+/* Signal of the clocks, 0 for the default of each clock. */
 static int ticks_signo;
 
 static inline void ticks_tick(void *owner, int event, int overrun, ucontext_t *uc)

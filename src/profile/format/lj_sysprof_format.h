@@ -244,7 +244,7 @@
 #define SPF_REFUSED_PC_UNREADABLE      11 /* No call is readable before the PC. */
 #define SPF_REFUSED_CALLER_OUTSIDE     12 /* The caller's frame is outside the stack. */
 #define SPF_REFUSED_CALLER_INVALID     13 /* The caller's slot holds no function. */
-#define SPF_REFUSED_CALLER_NOT_LUA     14 /* The caller is no Lua function. */
+#define SPF_REFUSED_CALLER_NOT_LUA     14 /* The caller is not a Lua function. */
 #define SPF_REFUSED_PC_NOT_IN_CALLER   15 /* The PC is outside the caller. */
 #define SPF_REFUSED_LINK_ZERO          16 /* The link has no distance. */
 #define SPF_REFUSED_LINK_OUTSIDE       17 /* The link leaves the Lua stack. */

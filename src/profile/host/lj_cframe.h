@@ -98,7 +98,7 @@ LJ_FUNC int lj_cframe_isthread(SafeLoad *pk, const global_State *g, uintptr_t p)
 /* VM of any coroutine, NULL if p is not a coroutine. */
 LJ_FUNC global_State *lj_cframe_vm(SafeLoad *pk, uintptr_t p);
 
-/* Coroutine of a frame at this address, NULL if there is no frame of this VM. */
+/* Coroutine of a frame at this address, NULL if the address has no frame of this VM. */
 LJ_FUNC lua_State *lj_cframe_L(SafeLoad *pk, const global_State *g, uintptr_t cf);
 
 /* Is this a frame of the coroutine that the walk has not passed yet? */

@@ -129,8 +129,8 @@ LJ_FUNC int lj_ehframe_stays(uintptr_t pc);
 /* Find these objects, once, before the first sample. VM thread. */
 LJ_FUNC void lj_ehframe_warmup(void);
 
-/* First address that an entry of .eh_frame describes. Returns 0 if it is no FDE, or if it
-** describes nothing. VM thread.
+/* First address that an entry of .eh_frame describes. Returns 0 if the entry is not
+** an FDE, or describes nothing. VM thread.
 */
 LJ_FUNC int lj_ehframe_begin(const uint8_t *p, uintptr_t *pc);
 

@@ -29,7 +29,7 @@ char *strerror(int);
 local START = [[
 local options, ok, err = { %s }
 if misc then ok, err = misc.sysprof.start(options) end
-if not ok and options.flush == "thread" and err and err:find("background thread of the profiler did not start", 1, true) then
+if not ok and options.flush == "thread" and err and err:find("thread of the profiler did not start", 1, true) then
   options.flush = "vm"
   ok = misc.sysprof.start(options)
   if ok then io.stderr:write("luajit-sysprof: ", err, "; the VM writes the profile\n") end
