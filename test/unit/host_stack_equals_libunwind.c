@@ -1,8 +1,8 @@
 /* TIMEOUT: 300
 ** The built-in unwinder against libunwind, frame by frame, from the registers
 ** of real signals: deep recursion, callbacks of qsort, inside libc, in the PLT,
-** in the vdso, system calls, and stacks that change in the middle, while the frames
-** above stay where they are. Each stack is walked twice: with what was kept of the
+** in the vdso, system calls, stacks that change in the middle, while the frames
+** above stay where they are, and handlers of signals, also on a stack above the thread's. Each stack is walked twice: with what was kept of the
 ** last walk, and without. Prints what a frame costs in all three.
 **
 **   host_stack_equals_libunwind [SAMPLES]   of each of the scenes
@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,11 +37,12 @@
 static struct {
   const char *name;
   int samples, same, shorter, longer, other;
-  int joined, alone_other;
+  int joined, alone_other, trapped;
   uint64_t ours_ns, alone_ns, theirs_ns, frames, copied;
 } scene;
 static int samples_max = SAMPLES;
 static volatile int handled;
+static volatile int in_trap; /* A handler of SIGILL runs. */
 static timer_t timer;
 static SafeLoad pk;
 static FrameList frames, alone_frames;
@@ -53,17 +55,19 @@ static uint64_t now_ns(void)
   return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Code addresses, leaf first, less one for return addresses. */
+/* Code addresses, leaf first, less one for return addresses. The leaf, and what a signal
+** has interrupted, have none.
+*/
 static int walk_libunwind(ucontext_t *uc, uintptr_t *pc, int max)
 {
   unw_cursor_t cursor;
-  int n = 0, is_return = 0;
+  int n = 0;
   if (unw_init_local2(&cursor, uc, UNW_INIT_SIGNAL_FRAME) != 0) return 0;
   do {
     unw_word_t ip;
+    int is_return = n > 0 && unw_is_signal_frame(&cursor) <= 0;
     if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 || ip == 0) break;
     pc[n++] = (uintptr_t)ip - (is_return ? 1 : 0);
-    is_return = (unw_is_signal_frame(&cursor) <= 0);
   } while (n < max && unw_step(&cursor) > 0);
   return n;
 }
@@ -106,6 +110,7 @@ static void handler(int sig, siginfo_t *info, void *context)
   scene.ours_ns += t1 - t0;
   scene.alone_ns += t2 - t1;
   scene.theirs_ns += t3 - t2;
+  scene.trapped += in_trap;
   scene.joined += hs.memo.reused != 0;
   scene.copied += hs.memo.reused;
   scene.alone_other += frames.n != alone_frames.n ||
@@ -284,6 +289,45 @@ static void do_rooms(void)
   recurse_through(10, through_rooms);
 }
 
+/* -- Frames of signals --------------------------------------------------------- */
+
+/* The first instruction of a function ends by SIGILL: the address before it is another
+** function's, whose frame is large.
+*/
+void trap(void);
+__asm__("	.text\n"
+	"	.type large_frame, @function\n"
+	"large_frame:\n"
+	"	.cfi_startproc\n"
+	"	.cfi_def_cfa_offset 4096\n"
+	"	nop\n"
+	"	.cfi_endproc\n"
+	"	.size large_frame, .-large_frame\n"
+	"	.globl trap\n"
+	"	.type trap, @function\n"
+	"trap:\n"
+	"	.cfi_startproc\n"
+	"	ud2\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size trap, .-trap\n");
+
+static void on_trap(int sig, siginfo_t *info, void *context)
+{
+  ucontext_t *uc = (ucontext_t *)context;
+  (void)sig;
+  (void)info;
+  in_trap = 1;
+  top(3);
+  in_trap = 0;
+  uc->uc_mcontext.gregs[REG_RIP] += 2; /* Behind the instruction. */
+}
+
+static void do_signal(void)
+{
+  trap();
+}
+
 static void run(const char *name, void (*work)(void))
 {
   struct sigevent ev;
@@ -297,7 +341,7 @@ static void run(const char *name, void (*work)(void))
   arm();
   while (scene.samples < samples_max && now_ns() < deadline) work();
   timer_delete(timer);
-  printf("%-10s %5d samples: %d same, %d shorter, %d longer, %d other; "
+  printf("%-11s %5d samples: %d same, %d shorter, %d longer, %d other; "
 	 "%.0f %% of frames are the last walk's; ns per frame: %.1f ours, %.1f "
 	 "without the last walk, %.0f libunwind\n",
 	 name, scene.samples, scene.same, scene.shorter, scene.longer, scene.other,
@@ -308,7 +352,47 @@ static void run(const char *name, void (*work)(void))
   CHECK(scene.samples >= 100);
   CHECK_EQ(scene.same, scene.samples);
   CHECK_EQ(scene.alone_other, 0);
-  CHECK(scene.joined > 0);
+  CHECK_EQ(scene.trapped > 0, work == do_signal);
+  CHECK(hs.stack_hi == 0 || scene.joined > 0);
+}
+
+/* A thread whose stack is below the one of its handlers. */
+#define LOW_SIZE  (1 << 20)
+#define HIGH_SIZE (1 << 16)
+
+static void *run_below(void *arg)
+{
+  char *low = (char *)arg;
+  stack_t high;
+  sigset_t set;
+  memset(&high, 0, sizeof(high));
+  high.ss_sp = low + LOW_SIZE;
+  high.ss_size = HIGH_SIZE;
+  REQUIRE(sigaltstack(&high, NULL) == 0);
+  sigemptyset(&set);
+  sigaddset(&set, SIGPROF);
+  REQUIRE(pthread_sigmask(SIG_UNBLOCK, &set, NULL) == 0);
+  hs.stack_lo = alone.stack_lo = hs.stack_hi = alone.stack_hi = 0;
+  run("stack above", do_signal);
+  return NULL;
+}
+
+static void test_stack_above(void)
+{
+  char *low = (char *)mmap(NULL, LOW_SIZE + HIGH_SIZE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  pthread_attr_t attr;
+  pthread_t thread;
+  sigset_t set;
+  REQUIRE(low != MAP_FAILED);
+  sigemptyset(&set);
+  sigaddset(&set, SIGPROF);
+  REQUIRE(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0); /* The thread takes them all. */
+  REQUIRE(pthread_attr_init(&attr) == 0 &&
+	  pthread_attr_setstack(&attr, low, LOW_SIZE) == 0);
+  REQUIRE(pthread_create(&thread, &attr, run_below, low) == 0);
+  pthread_attr_destroy(&attr);
+  REQUIRE(pthread_join(thread, NULL) == 0);
 }
 
 int main(int argc, char **argv)
@@ -348,6 +432,11 @@ int main(int argc, char **argv)
   run("syscall", do_syscall);
   run("middle", do_middle);
   run("rooms", do_rooms);
+  sa.sa_sigaction = on_trap;
+  sa.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  REQUIRE(sigaction(SIGILL, &sa, NULL) == 0);
+  run("signal", do_signal);
+  test_stack_above();
   CHECK(handled);
   signal(SIGPROF, SIG_IGN);
   lua_close(L);
