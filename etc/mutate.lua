@@ -149,67 +149,75 @@ local function collect(path, changes)
   end
 end
 
--- Seconds of the tests that matter for a file and pass unchanged, by name.
-local usable = {}
 local function tests_of(path)
-  local expression
   for _, row in ipairs(TESTS) do
-    if path:find(row[1]) then expression = row[2] end
+    if path:find(row[1]) then return row[2] end
   end
-  assert(expression, "etc/mutate.lua: TESTS has no row for " .. path)
-  if not usable[expression] then
-    local list = {}
-    local _, out = run("ctest --test-dir " .. quote(build) .. " --timeout " .. slowest
-      .. " -R " .. quote(expression))
-    for name, time in out:gmatch("Test +#%d+: (%S+) %.+ +Passed +([%d.]+) sec") do
-      list[name] = tonumber(time)
-    end
-    usable[expression] = list
-  end
-  return usable[expression]
+  error("etc/mutate.lua: TESTS has no row for " .. path)
 end
 
--- Run some tests, up to the first that fails. Returns its name, nil if none does.
-local function first_failure(names, longest)
-  if #names == 0 then return nil end
-  local _, out = run(("ctest --test-dir %s --stop-on-failure --timeout %d -R %s"):format(quote(build),
-    10 * longest + 10, quote("^(" .. table.concat(names, "|") .. ")$")))
+local function any_of(names)
+  return "^(" .. table.concat(names, "|") .. ")$"
+end
+
+-- Run tests, up to the first that fails. Returns its name, nil if none does.
+local function first_failure(expression, left_out)
+  local _, out = run(("ctest --test-dir %s --stop-on-failure --timeout %d -R %s -E %s"):format(quote(build),
+    slowest, quote(expression), quote(any_of(left_out or {}))))
   return out:match("Test +#%d+: (%S+) %.+[^\n*]*%*%*%*[^S]")
 end
 
--- The test that finds the change: of those that found others in this file, of those that
--- take a second at most, or of the rest. It must fail twice. nil: none.
-local hits = {}
-local function found_by(path)
-  local stages = { {}, {}, {} }
-  local tests = tests_of(path)
-  hits[path] = hits[path] or {}
-  for name, time in pairs(tests) do
-    local stage = stages[hits[path][name] and 1 or time <= 1 and 2 or 3]
-    stage[#stage + 1] = name
+-- Names of the tests that matter for a file, and of those that last took a second at most.
+local function names_of(path)
+  local names, quick, cost = {}, {}, {}
+  local file = io.open(build .. "/Testing/Temporary/CTestCostData.txt")
+  for name, time in (file and file:read("*a") or ""):gmatch("(%S+) %d+ ([%d.]+)\n") do cost[name] = tonumber(time) end
+  if file then file:close() end
+  local _, out = run("ctest --test-dir " .. quote(build) .. " -N -R " .. quote(tests_of(path)))
+  for name in out:gmatch("Test +#%d+: (%S+)") do
+    names[#names + 1] = name
+    if (cost[name] or 2) <= 1 then quick[#quick + 1] = name end
   end
-  for _, names in ipairs(stages) do
-    while #names > 0 do
-      local name = first_failure(names, slowest)
-      if not name then break end
-      if first_failure({ name }, tests[name]) then
-        hits[path][name] = true
-        return name
-      end
-      for i = #names, 1, -1 do
-        if names[i] == name then table.remove(names, i) end
-      end
-    end
-  end
+  return names, quick
 end
 
 -- Build what the tests of a file need: those in unit/ have the library in them.
-local function rebuild(path)
+local function rebuild(c)
+  if c.is_lua then return true end
   local targets = { "sysprof", "faulty_luajit" }
-  for name in pairs(tests_of(path)) do
+  for _, name in ipairs((names_of(c.path))) do
     if name:find("^unit/") then targets[#targets + 1] = (name:gsub("/", "-")) end
   end
   return run("cmake --build " .. quote(build) .. " --target " .. table.concat(targets, " "))
+end
+
+-- The test that finds the change c: of those that found others in this file, of the quick
+-- ones, or of the rest. It must fail twice, and pass on the old text. nil: none.
+local hits, passes, useless = {}, {}, {}
+local function found_by(c, old, new)
+  local here = hits[c.path] or {}
+  hits[c.path] = here
+  local _, quick = names_of(c.path)
+  local left_out = { unpack(useless) }
+  for _, expression in ipairs({ any_of(here), any_of(quick), tests_of(c.path) }) do
+    for name in function() return first_failure(expression, left_out) end do
+      local only = "^" .. name .. "$"
+      local again = first_failure(only)
+      if again and passes[name] == nil then
+        write(tree .. c.path, old)
+        passes[name] = rebuild(c) and not first_failure(only)
+        write(tree .. c.path, new)
+        rebuild(c)
+        if not passes[name] then useless[#useless + 1] = name end
+      end
+      if again and passes[name] then
+        here[#here + 1] = name
+        return name
+      end
+      left_out[#left_out + 1] = name
+    end
+    for _, name in ipairs(quick) do left_out[#left_out + 1] = expression == any_of(quick) and name or nil end
+  end
 end
 
 -- Build with a changed file. Returns whether its code is another one.
@@ -224,7 +232,7 @@ local function build_changed(c, old, new)
   local object = build .. "/luajit/sysprof/" .. c.path:gsub("c$", "o")
   originals[c.path] = originals[c.path] or read(object)
   write(tree .. c.path, new)
-  return rebuild(c.path) and read(object) ~= originals[c.path]
+  return rebuild(c) and read(object) ~= originals[c.path]
 end
 
 local function short(text)
@@ -235,10 +243,9 @@ end
 -- Make a change, test it, and take it back. Returns nil if it changes nothing.
 local function try(c)
   local old = read(tree .. c.path)
-  tests_of(c.path)
   local new = old:sub(1, c.first - 1) .. c.new .. old:sub(c.last + 1)
   local changed = build_changed(c, old, new)
-  local name = changed and found_by(c.path)
+  local name = changed and found_by(c, old, new)
   write(tree .. c.path, old)
   if not changed then return nil end
   io.write(("%s:%d\t%s -> %s\t%s\n"):format(c.path, c.line, short(old:sub(c.first, c.last)),
