@@ -177,7 +177,7 @@ int lj_clockaction_isshared(int signo)
 {
   struct sigaction now;
   int is_ours = lj_ossignal_ishandler(signo, lj_clocksig_handler, &now);
-  return is_ours < 0 || lj_ossignal_isprograms(is_ours ? &actions[signo].oldsa : &now);
+  return is_ours >= 0 && lj_ossignal_isprograms(is_ours ? &actions[signo].oldsa : &now);
 }
 
 int lj_clockaction_use(int signo)
