@@ -15,7 +15,8 @@
 
 void lj_throttle_begin(Throttle *t, uint64_t period_ns)
 {
-  t->rest_until_ns = t->window_ns = t->cycle_ns = t->signal_ns = t->mean_ns = 0;
+  t->rest_until_ns = t->window_ns = t->handler_ns = t->outside_ns = 0;
+  t->signal_ns = t->mean_ns = 0;
   t->probes = period_ns && period_ns < THROTTLE_BELOW_NS ? THROTTLE_PROBES : 0;
 }
 
@@ -23,9 +24,13 @@ int lj_throttle_enter(Throttle *t, uint64_t begin_ns)
 {
   if (begin_ns < t->rest_until_ns) return 0;
   if (t->probes > 0 && (t->probes - 1) % THROTTLE_WINDOW == 0) {
-    uint64_t cycle = (begin_ns - t->window_ns) / THROTTLE_WINDOW;
-    if (t->window_ns != 0 && (t->cycle_ns == 0 || cycle < t->cycle_ns)) t->cycle_ns = cycle;
+    uint64_t window = begin_ns - t->window_ns;
+    uint64_t outside = window > t->handler_ns ? (window - t->handler_ns) / THROTTLE_WINDOW
+					      : 0;
+    if (t->window_ns != 0 && (t->outside_ns == 0 || outside + 1 < t->outside_ns))
+      t->outside_ns = outside + 1;
     t->window_ns = begin_ns;
+    t->handler_ns = 0;
   }
   return 1;
 }
@@ -55,12 +60,13 @@ uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns, uint64_t spen
   if (!c->ops->setperiod) return 0;
   if (t->probes > 0) {
     t->rest_until_ns = 0;
+    t->handler_ns += spent_ns;
     if (--t->probes > 0) {
       if (c->period_set != THROTTLE_PROBE_NS) c->ops->setperiod(c, THROTTLE_PROBE_NS);
       return 0;
     }
     t->mean_ns = spent_ns; /* The first samples took longer: their caches were cold. */
-    t->signal_ns = t->cycle_ns > spent_ns ? t->cycle_ns - spent_ns : 1;
+    t->signal_ns = t->outside_ns;
     c->ops->setperiod(c, period_for(t, c));
   } else if (t->signal_ns) {
     uint64_t period = period_for(t, c);
