@@ -69,7 +69,7 @@ int main(void)
   fd = lj_outfile_open("all/x", 0, &created, &problem);
   CHECK_EQ(exchanged, 1);
   CHECK_EQ(fd, -1);
-  CHECK(problem && strstr(problem, "another name"));
+  CHECK(problem && strstr(problem, "second name"));
   if (fd >= 0) close(fd);
 
   /* By another file that may be written: that one is opened. */
