@@ -1,6 +1,6 @@
 /* TIMEOUT: 120
-** More threads than clocks: those without a clock are counted, and the profiler does not
-** make memory ready for each of them, only to find that there is no clock.
+** More threads than clocks: the report counts the threads without a clock. The profiler
+** maps no memory for each of them: eight failures in a row end the attempts of a scan.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,6 +1,7 @@
 -- A signal ends a compiled loop: the profile of LUAJIT_SYSPROF and of luajit-sysprof run
 -- lacks one second at most, and a tick of the kernel. Likewise of a program that waits.
--- Where no thread can be made, the VM writes the profile, which is said.
+-- Where no thread can be made, the VM writes the profile, and a line on standard error
+-- tells that.
 -- TIMEOUT: 300
 
 local t = require("tools_test")

@@ -1,7 +1,7 @@
 /* TIMEOUT: 120
 ** Another thread loads and unloads a library, or maps and unmaps the memory that a
 ** register points to, while host stacks are walked and objects are compared. The walks
-** find what is there or say what is missing, and nothing faults.
+** find the tables or report the missing one, and nothing faults.
 */
 
 #ifndef _GNU_SOURCE
