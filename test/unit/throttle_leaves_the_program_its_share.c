@@ -137,7 +137,8 @@ static void mean_is_followed(void)
   CHECK_EQ(c.period_set, 0); /* As asked for, again. */
   /* The first samples took longer, with cold caches: they do not count. */
   begin(10 * US, &settable);
-  for (i = 0; i < 4; i++) tick(90 * US, 80 * US);
+  for (i = 0; i < 4; i++) tick(84 * US, 80 * US);
+  tick(84 * US, 3 * US);
   while (t.probes > 0) tick(7 * US, 3 * US);
   CHECK_EQ(c.period_set, 14 * US);
 }

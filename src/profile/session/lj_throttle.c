@@ -10,13 +10,15 @@
 
 #define THROTTLE_WINDOW   8 /* Probes of one mean. */
 #define THROTTLE_PROBES   (1 + 3 * THROTTLE_WINDOW)
-#define THROTTLE_PROBE_NS 1000 /* The kernel raises it to the clock's limit. */
-#define THROTTLE_WEIGHT   8    /* A sample has 1/8 of the weight in the moving mean. */
+#define THROTTLE_PROBE_NS 1000           /* The kernel raises it to the clock's limit. */
+#define THROTTLE_NONE     (~(uint64_t)0) /* No window has been measured. */
+#define THROTTLE_WEIGHT   8 /* A sample has 1/8 of the weight in the moving mean. */
 
 void lj_throttle_begin(Throttle *t, uint64_t period_ns)
 {
-  t->rest_until_ns = t->window_ns = t->handler_ns = t->outside_ns = 0;
+  t->rest_until_ns = t->window_ns = t->handler_ns = 0;
   t->signal_ns = t->mean_ns = 0;
+  t->outside_ns = THROTTLE_NONE;
   t->probes = period_ns && period_ns < THROTTLE_BELOW_NS ? THROTTLE_PROBES : 0;
 }
 
@@ -27,8 +29,7 @@ int lj_throttle_enter(Throttle *t, uint64_t begin_ns)
     uint64_t window = begin_ns - t->window_ns;
     uint64_t outside = window > t->handler_ns ? (window - t->handler_ns) / THROTTLE_WINDOW
 					      : 0;
-    if (t->window_ns != 0 && (t->outside_ns == 0 || outside + 1 < t->outside_ns))
-      t->outside_ns = outside + 1;
+    if (t->window_ns != 0 && outside < t->outside_ns) t->outside_ns = outside;
     t->window_ns = begin_ns;
     t->handler_ns = 0;
   }
@@ -66,7 +67,7 @@ uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns, uint64_t spen
       return 0;
     }
     t->mean_ns = spent_ns; /* The first samples took longer: their caches were cold. */
-    t->signal_ns = t->outside_ns;
+    t->signal_ns = t->outside_ns ? t->outside_ns : 1; /* 0 is for a clock not measured. */
     c->ops->setperiod(c, period_for(t, c));
   } else if (t->signal_ns) {
     uint64_t period = period_for(t, c);

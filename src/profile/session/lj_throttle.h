@@ -27,7 +27,7 @@ typedef struct Throttle {
   uint64_t rest_until_ns; /* No sample is taken before. */
   uint64_t window_ns;     /* CLOCK_MONOTONIC at the first probe of a window. */
   uint64_t handler_ns;    /* Handler's time for the probes of the window so far. */
-  uint64_t outside_ns;    /* Shortest mean time from one probe to the next; 0: none yet. */
+  uint64_t outside_ns;    /* Shortest mean time outside of the handler, of a window. */
   uint64_t signal_ns;     /* Interrupt and signal of a tick; 0: not measured. */
   uint64_t mean_ns;       /* Moving mean of the handler's time for a sample. */
   int probes;             /* Ticks that are still to come as fast as they can. */
