@@ -130,7 +130,8 @@ static volatile int copy_refused; /* Of all threads: process_vm_readv is unavail
 static int copy_by_kernel(void *to, uintptr_t from, size_t sz)
 {
   struct iovec here = { to, sz }, there = { (void *)from, sz };
-  long n = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &here, 1, &there, 1, 0);
+  /* syscall(2) takes each argument as a whole word. The last one is on the stack. */
+  long n = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &here, 1UL, &there, 1UL, 0UL);
   if (n < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES))
     relaxed_set(&copy_refused, 1);
   return n == (long)sz;
