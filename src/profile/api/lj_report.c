@@ -23,13 +23,18 @@ static uint64_t samples_of(const uint64_t *n)
   return sum;
 }
 
+static void totals_of(global_State *g, ProfileTotals *t)
+{
+  lj_process_lock();
+  lj_registry_totals(g, t);
+  lj_process_unlock();
+}
+
 void lj_report_counters(global_State *g, struct luam_Sysprof_Counters *c)
 {
   ProfileTotals t;
   const uint64_t *n = t.of.counters;
-  lj_process_lock();
-  lj_registry_totals(g, &t);
-  lj_process_unlock();
+  totals_of(g, &t);
   c->vmst_interp = n[SPF_VMST_INTERP];
   c->vmst_lfunc = n[SPF_VMST_LFUNC];
   c->vmst_ffunc = n[SPF_VMST_FFUNC];
@@ -51,9 +56,7 @@ void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
   size_t at = 0;
   uint64_t us;
   int i;
-  lj_process_lock();
-  lj_registry_totals(g, &t);
-  lj_process_unlock();
+  totals_of(g, &t);
   memset(r, 0, sizeof(*r));
   for (i = 0; i < t.opt.nspec && at < sizeof(r->clock); i++)
     if (t.of.used[i].name[0]) /* Empty if the start failed. */
