@@ -217,6 +217,16 @@ static void measure_parts(ucontext_t *uc)
   if (own.host.broken >= 0 || own.lua.broken >= 0) scene.broken++;
 }
 
+/* In place of lj_ossignal_isentry: the kernel calls, not a handler of the program. In that
+** case, sysprof's handler would set the mask twice.
+*/
+int __wrap_lj_ossignal_isentry(const void *return_addr);
+int __wrap_lj_ossignal_isentry(const void *return_addr)
+{
+  (void)return_addr;
+  return 1;
+}
+
 static void measure(siginfo_t *info, ucontext_t *uc)
 {
   Meter m;
