@@ -1,12 +1,14 @@
 /*
-** What a sample costs in the handler, as a whole and in parts. Built and run by
-** etc/bench/handler, which says what is printed.
+** Cost of a sample in the handler, as a whole and in parts. Built and run by
+** etc/bench/handler.
 **
-** Runs a session of the C API. Its signal is taken first by a handler of this
-** program, which remembers the first one; from then on it sends that to itself
-** from stacks of known depth and measures how long sysprof's handler runs. For
-** the parts, it calls the modules of the handler in the same way, on state of
-** its own.
+** Runs a session of the C API. A handler of this program takes the clock's signal first
+** and keeps it. Then the program sends that signal to itself from stacks of known depth,
+** and measures how long sysprof's handler runs. For the parts, it calls the modules of
+** the handler in the same way, on state of its own.
+**
+** cold: before each call, the program evicts caches, the TLB and the branch history.
+** steps: a parent process single-steps the handler and writes each address that ran.
 */
 
 #ifndef _GNU_SOURCE
@@ -21,7 +23,11 @@
 #include <unistd.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
 
 #include "lua.h"
 #include "lauxlib.h"
@@ -30,6 +36,7 @@
 #include "lj_obj.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/lua/lj_luawalk.h"
+#include "profile/session/lj_throttle.h"
 #include "profile/symbols/lj_functab.h"
 
 #define BUF_SIZE  (1024 * 1024)
@@ -132,6 +139,102 @@ static uint32_t median(uint32_t *v, uint32_t n)
   return v[n / 2];
 }
 
+/* -- Cold caches --------------------------------------------------------------- */
+
+#define EVICT_DATA  (2u << 20)   /* Bytes: more than a second-level cache. */
+#define EVICT_CODE  (512u << 10) /* Bytes: more than a first-level cache. */
+#define EVICT_BLOCK 16           /* Bytes of code for each branch. */
+#define CACHE_LINE  64
+
+static int is_cold;
+static uint8_t *evict_data;
+static void (*evict_code)(void);
+
+/* Make a function of conditional branches: each one jumps to the next block or falls
+** through to it, by the bits of a random number.
+*/
+static void evict_init(void)
+{
+  static const uint8_t block[EVICT_BLOCK] = {
+    0x48, 0xd1, 0xc8,            /* ror rax, 1 */
+    0x72, 0x03,                  /* jc +3 */
+    0x0f, 0x1f, 0x00,            /* nop */
+    0x48, 0xff, 0xc2,            /* inc rdx */
+    0x0f, 0x1f, 0x44, 0x00, 0x00 /* nop */
+  };
+  static const uint8_t first[EVICT_BLOCK] = {
+    0x0f, 0x31,             /* rdtsc */
+    0x48, 0x69, 0xc0, 0xb5, /* imul rax, rax, 0x3779b9b5 */
+    0xb9, 0x79, 0x37, 0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00 /* nop */
+  };
+  uint8_t *code = (uint8_t *)mmap(NULL, EVICT_CODE, PROT_READ | PROT_WRITE | PROT_EXEC,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  size_t i;
+  evict_data = (uint8_t *)mmap(NULL, EVICT_DATA, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (code == (uint8_t *)MAP_FAILED || evict_data == (uint8_t *)MAP_FAILED) die("mmap");
+  memcpy(code, first, EVICT_BLOCK);
+  for (i = EVICT_BLOCK; i + EVICT_BLOCK < EVICT_CODE; i += EVICT_BLOCK)
+    memcpy(code + i, block, EVICT_BLOCK);
+  code[i] = 0xc3; /* ret */
+  memcpy(&evict_code, &code, sizeof(code));
+}
+
+static void evict(void)
+{
+  size_t i;
+  if (!is_cold) return;
+  for (i = 0; i < EVICT_DATA; i += CACHE_LINE) evict_data[i]++;
+  evict_code();
+}
+
+/* -- Single steps ---------------------------------------------------------------- */
+
+static int is_stepped;
+
+/* Tell the parent process that the handler begins, or has ended. */
+static void step_mark(void)
+{
+  if (is_stepped) __asm__ volatile("int3");
+}
+
+/* Run a child process under the control of this one, and write the addresses of all
+** instructions between two marks. A mark of its own line ends each pair.
+*/
+static void step_child(const char *path)
+{
+  struct user_regs_struct regs;
+  FILE *out = fopen(path, "w");
+  int status, inside = 0;
+  pid_t pid = fork();
+  if (!out || pid < 0) die(path);
+  if (pid == 0) {
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) die("ptrace");
+    is_stepped = 1;
+    return;
+  }
+  while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+    int signo = WSTOPSIG(status);
+    siginfo_t why;
+    if (signo == SIGTRAP) {
+      if (ptrace(PTRACE_GETSIGINFO, pid, NULL, &why) != 0 ||
+	  ptrace(PTRACE_GETREGS, pid, NULL, &regs) != 0)
+	die("ptrace");
+      if (why.si_code == SI_KERNEL) { /* A mark, not a step. */
+	if (inside) fprintf(out, "end\n");
+	inside = !inside;
+      } else if (inside) {
+	fprintf(out, "%llx\n", (unsigned long long)regs.rip);
+      }
+      signo = 0;
+    }
+    if (ptrace(inside ? PTRACE_SINGLESTEP : PTRACE_CONT, pid, NULL, signo) != 0)
+      die("ptrace");
+  }
+  if (fclose(out) != 0) die(path);
+  exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
 /* -- The handler ------------------------------------------------------------- */
 
 /* State for the parts, as in a session. */
@@ -196,6 +299,7 @@ static void own_init(lua_State *L)
 static void measure_parts(ucontext_t *uc)
 {
   Meter m;
+  evict();
   meter_begin(&m);
   now_ns(CLOCK_MONOTONIC);
   now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -203,10 +307,12 @@ static void measure_parts(ucontext_t *uc)
   meter_end(&m, PART_CLOCKS);
   lj_framelist_reset(&own.host_frames);
   lj_framelist_reset(&own.lua_frames);
+  evict();
   meter_begin(&m);
   lj_safeload_reset(&own.peek);
   lj_hostwalk_walk(&own.host, uc);
   meter_end(&m, PART_HOST);
+  evict();
   meter_begin(&m);
   lj_luawalk_walk(&own.lua, uc);
   meter_end(&m, PART_LUA);
@@ -227,14 +333,25 @@ int __wrap_lj_ossignal_isentry(const void *return_addr)
   return 1;
 }
 
+/* A single-stepped handler seems to take milliseconds. It must not rest for that. */
+int __real_lj_throttle_enter(Throttle *t, uint64_t now_ns);
+int __wrap_lj_throttle_enter(Throttle *t, uint64_t now_ns);
+int __wrap_lj_throttle_enter(Throttle *t, uint64_t now_ns)
+{
+  return __real_lj_throttle_enter(t, now_ns) || is_stepped;
+}
+
 static void measure(siginfo_t *info, ucontext_t *uc)
 {
   Meter m;
   if (scene.n >= TICKS_MAX) return;
+  evict();
+  step_mark();
   meter_begin(&m);
   session_sa.sa_sigaction(SIGPROF, info, uc);
   meter_end(&m, PART_WHOLE);
-  measure_parts(uc);
+  step_mark();
+  if (!is_stepped) measure_parts(uc);
   scene.n++;
 }
 
@@ -372,7 +489,7 @@ static void run_scene(const char *name, int lua, int host)
   scene.n = scene.broken = 0;
   lua_depth = lua - LUA_LEAST;
   host_funcs[host % 100](host - HOST_LEAST, call_lua);
-  print_row(name);
+  if (name) print_row(name);
 }
 
 static void session_start(int mode)
@@ -412,24 +529,34 @@ int main(int argc, char **argv)
 		{ 3, 100 }, { 20, 20 }, { 100, 100 } };
   size_t i;
   int mode;
+  const char *how = argc > 2 ? argv[2] : "";
   ticks = argc > 1 ? atoi(argv[1]) : 2000;
   if (ticks < 10 || ticks > TICKS_MAX / 2) {
     fprintf(stderr, "handler: number of signals from 10 to %d expected, got %s\n",
 	    TICKS_MAX / 2, argv[1]);
     return 1;
   }
+  is_cold = strcmp(how, "cold") == 0;
+  if (is_cold) evict_init();
+  if (argc > 3 && strcmp(how, "steps") == 0) step_child(argv[3]);
   L = luaL_newstate();
   luaL_openlibs(L);
   find_stack();
-  ins_open();
+  if (!is_cold && !is_stepped) ins_open();
   meter_calibrate();
   if (luaL_loadstring(L, lua_funcs)) die("load");
   lua_pushcfunction(L, l_tick);
   lua_call(L, 1, 1);
   lua_setglobal(L, "scene");
   if (luaL_dostring(L, "jit.off()")) die("jit");
-  printf("median of %d signals%s\n", ticks,
-	 ins_fd < 0 ? "; no counter of instructions on this machine" : "");
+  if (is_stepped) {
+    session_start(LUAM_SYSPROF_CALLGRAPH);
+    run_scene(NULL, 20, 20);
+    session_stop();
+    return 0;
+  }
+  printf("median of %d signals, %s%s\n", ticks, is_cold ? "cold caches" : "warm caches",
+	 ins_fd < 0 && !is_cold ? "; no counter of instructions on this machine" : "");
   printf("%-10s %4s %5s %39s  | %39s\n", "", "", "", "nanoseconds", "instructions");
   printf("%-10s %4s %5s %7s %7s %7s %7s %7s  | %7s %7s %7s %7s %7s\n", "mode", "Lua",
 	 "host", "whole", "clocks", "host", "Lua", "rest", "whole", "clocks", "host", "Lua",
