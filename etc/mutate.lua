@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- Mutation test of the profiler and the reader: see etc/mutate, which runs it.
 --
---   luajit mutate.lua WORK SEED NUMBER SECONDS SLOWEST [FILE...]
+--   luajit mutate.lua WORK SEED NUMBER SECONDS SLOWEST [FILE[:LINE]...]
 --
 -- WORK/tree is a copy of the tree, WORK/build its build folder. Only these change.
 ----------------------------------------------------------------------------
@@ -9,26 +9,47 @@
 local work = arg[1]
 local seed, number, seconds, slowest = tonumber(arg[2]), tonumber(arg[3]), tonumber(arg[4]), tonumber(arg[5])
 local tree, build = work .. "/tree/", work .. "/build"
+local jobs = 2 * tonumber(io.popen("nproc"):read("*l"))
 
--- Tests that matter for the files of a folder, as an expression of ctest.
+-- Tests that matter for the files whose path fits, as an expression of ctest. The first row
+-- that fits counts: rows of single modules stand before those of their folders.
 local TESTS = {
   { "^tools/", "^tools/" },
-  { "^src/profile/api/", "^(lapi|capi)/" },
-  { "^src/profile/base/", "^unit/(safeload|hist|clock|wbuf|.*unloaded)|^capi/|^lapi/fork" },
-  { "^src/profile/clock/", "^unit/(clock|throttle)|^capi/|^lapi/(clocks|environment_signal)|^faults/clock" },
-  { "^src/profile/control/", "^lapi/(control|environment|fork)|^capi/(control|on_stop|foreign|fork)" },
+  { "/lj_elfnote", "^unit/(host_stack_after|load_map|stacks_are_void|libraries)|^lapi/names_of_the_vdso" },
+  { "/lj_osprocess", "^capi/(fork|child)|^lapi/(fork|control_file)" },
+  { "/lj_ossignal", "^unit/clock_(and|close|forb|tick)|^capi/(program_has|signal|foreign|blocked|handler_b|handler_i"
+    .. "|late|threads_that)" },
+  { "/lj_osthread", "^capi/(all_threads|thread|more_threads|busy_thread)|^faults/threads" },
+  { "/lj_safeload", "^unit/(safeload|libraries|damaged|refusal|host_stack_on|frames)|^capi/copies|^faults/threads" },
+  { "/lj_seccomp", "^unit/(clock_forbidden|safeload_of_vanishing)|^capi/copies" },
+  { "/lj_clockspec", "^unit/clock_names|^lapi/(clocks|wrong_options|results)" },
+  { "/lj_report", "^lapi/(self_report|results)|^capi/(threads_w|more_threads|threads_that|copies)" },
+  { "/lj_env", "^lapi/(env|control|paths|exit|fork)|^faults/(files|close)" },
+  { "/lj_luaopts", "^lapi/(wrong|results|paths|leaf|clocks|self|one_pro)" },
+  { "/lj_jit", "^unit/(trace|damaged|lua_stack)|^stack/" },
+  { "/lj_cfi", "^unit/(cfi|host|libraries|damaged|trace_single)|^capi/runs_on" },
+  { "/lj_hostmemo", "^unit/(hostmemo|host)" },
+  { "/lj_vmcode", "^unit/(compiled|host|builtins|trace_single|damaged)|^stack/" },
+  { "/lj_throttle", "^unit/(throttle|waiting)|^capi/weights|^lapi/self" },
+  { "/lj_bgthread", "^lapi/(killed|self|fork|descriptors)|^capi/(slow|threads_w|cycles|fork|handler_w)|^faults/threads" },
+  { "/lj_log", "^lapi/(env|paths|results|exit)|^faults/(file_in|limits)" },
+  { "/lj_nosig", "^lapi/(env|paths)|^faults/(file_in|limits)" },
+  { "^src/profile/api/", "^lapi/[^nk]|^capi/[^hm]" },
+  { "^src/profile/clock/", "^unit/(clock|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|w)|^lapi/(clocks|environment_s)"
+    .. "|^faults/clock" },
+  { "^src/profile/control/", "^lapi/(control|environment|fork)|^capi/(control|on_stop|foreign|fork|prog)" },
   { "^src/profile/format/", "^unit/(wbuf|uleb|stream|definition|chunk|names)|^capi/(tiny|writer|stream)" },
   { "^src/profile/host/", "^unit/(host|frames|compiled|builtins|refusal|damaged|safeload|trace_single)"
     .. "|^stack/|^capi/(runs_on|vm_moves)" },
   { "^src/profile/lua/", "^unit/(trace|lua_|damaged|frames|builtins|names|refusal"
-    .. "|sample|places|safe_points|host_stack_on)|^stack/" },
-  { "^src/profile/output/", "^lapi/|^unit/exchanged|^faults/"
-    .. "|^capi/(shared|one_file|all_threads|profile_into|is_traced|control)" },
-  { "^src/profile/session/", "^unit/(throttle|sample|lost|waiting|safe_points|old|stream|lua_stack_while)"
-    .. "|^capi/(c|e|l|o|s|t|w)|^lapi/(self|fork|exit|results|clocks)" },
+    .. "|sample|places|safe_points|host_stack_on)|^stack/|^capi/(odd|main_t|vm_m)" },
+  { "^src/profile/output/", "^lapi/(d|env|ex|fi|pa|r|sh)|^unit/exchanged|^faults/(clos|file)"
+    .. "|^capi/(shared|one_file|all_threads|profile_into|control)" },
+  { "^src/profile/session/", "^unit/(throttle|sample|lost|waiting|safe_points|old|stream|lua_stack_while|vm_gate)"
+    .. "|^capi/[^hm]|^lapi/(self|fork|exit|results|clocks)" },
   { "^src/profile/stream/", "^unit/(stream|stacks|chunk|old|lost|definition)"
     .. "|^capi/(compiled|counters|slow|stream|tiny|weights|writer|signal_storm)" },
-  { "^src/profile/symbols/", "^unit/(names|symbols|places|load_map|definition|compiled|damaged)"
+  { "^src/profile/symbols/", "^unit/(names|symbols|places|load_map|definition|compiled|damaged|stacks)"
     .. "|^lapi/names|^capi/(vm_moves|many_vms)" },
 }
 
@@ -130,8 +151,8 @@ function KINDS.statement(line, is_lua, add)
   end
 end
 
--- All changes to a file, by kind.
-local function collect(path, changes)
+-- All changes to a file, or to one line of it, by kind.
+local function collect(path, only, changes)
   local text, is_lua = read(tree .. path), path:find("%.lua$") ~= nil
   local code, at, number_of = code_of(text, is_lua), 1, 0
   for line in (code .. "\n"):gmatch("(.-)\n") do
@@ -139,7 +160,7 @@ local function collect(path, changes)
     number_of = number_of + 1
     for _, kind in ipairs(changes.kinds) do
       KINDS[kind](line, is_lua, function(first, last, new)
-        if new == nil then return end
+        if new == nil or (only or number_of) ~= number_of then return end
         local list = changes[kind]
         list[#list + 1] = { path = path, line = number_of, is_lua = is_lua, new = new,
           first = start + first - 1, last = start + last - 1 }
@@ -161,62 +182,100 @@ local function any_of(names)
 end
 
 -- Run tests, up to the first that fails. Returns its name, nil if none does.
-local function first_failure(expression, left_out)
-  local _, out = run(("ctest --test-dir %s --stop-on-failure --timeout %d -R %s -E %s"):format(quote(build),
-    slowest, quote(expression), quote(any_of(left_out or {}))))
+local function first_failure(expression, left_out, limit)
+  local _, out = run(("ctest --test-dir %s -j %d --stop-on-failure --timeout %d -R %s -E %s"):format(quote(build), jobs,
+    limit or slowest, quote(expression), quote(any_of(left_out or {}))))
   return out:match("Test +#%d+: (%S+) %.+[^\n*]*%*%*%*[^S]")
 end
 
--- Names of the tests that matter for a file, and of those that last took a second at most.
-local function names_of(path)
-  local names, quick, cost = {}, {}, {}
+-- Seconds that each test took, as ctest remembers it.
+local function costs()
+  local cost = {}
   local file = io.open(build .. "/Testing/Temporary/CTestCostData.txt")
-  for name, time in (file and file:read("*a") or ""):gmatch("(%S+) %d+ ([%d.]+)\n") do cost[name] = tonumber(time) end
+  for name, runs, time in (file and file:read("*a") or ""):gmatch("(%S+) (%d+) ([%d.]+)\n") do
+    if runs ~= "0" then cost[name] = tonumber(time) end
+  end
   if file then file:close() end
-  local _, out = run("ctest --test-dir " .. quote(build) .. " -N -R " .. quote(tests_of(path)))
-  for name in out:gmatch("Test +#%d+: (%S+)") do
-    names[#names + 1] = name
-    if (cost[name] or 2) <= 1 then quick[#quick + 1] = name end
-  end
-  return names, quick
+  return cost
 end
 
--- Build what the tests of a file need: those in unit/ have the library in them.
-local function rebuild(c)
+-- Names of the tests that matter for a file. New ones run once, so that their time is known.
+local names = {}
+local function names_of(path)
+  local expression = tests_of(path)
+  if not names[expression] then
+    local list = {}
+    local _, out = run("ctest --test-dir " .. quote(build) .. " -N -R " .. quote(expression))
+    for name in out:gmatch("Test +#%d+: (%S+)") do list[#list + 1] = name end
+    names[expression] = list
+    local cost, new = costs(), {}
+    for _, name in ipairs(list) do new[#new + 1] = not cost[name] and name or nil end
+    if #new > 0 then run(("ctest --test-dir %s -j %d -R %s"):format(quote(build), jobs, quote(any_of(new)))) end
+  end
+  return names[expression]
+end
+
+-- Build the library, and tests that have it in them.
+local function rebuild(c, tests)
   if c.is_lua then return true end
-  local targets = { "sysprof", "faulty_luajit" }
-  for _, name in ipairs((names_of(c.path))) do
+  local targets = { "sysprof" }
+  for _, name in ipairs(tests) do
     if name:find("^unit/") then targets[#targets + 1] = (name:gsub("/", "-")) end
+    if name:find("^faults/") then targets[#targets + 1] = "faulty_luajit" end
   end
-  return run("cmake --build " .. quote(build) .. " --target " .. table.concat(targets, " "))
+  return run(("cmake --build %s -j %d --target %s"):format(quote(build), jobs, table.concat(targets, " ")))
 end
 
--- The test that finds the change c: of those that found others in this file, of the quick
--- ones, or of the rest. It must fail twice, and pass on the old text. nil: none.
-local hits, passes, useless = {}, {}, {}
+-- Tests in the order in which they run: first those that found others in this file, then by
+-- time. Returns a list of lists, and the time limit of each.
+local STAGES = { 0.3, 1, 3, 10, math.huge }
+local hits, useless = {}, {}
+local function stages_of(path)
+  local cost, stages, limits, done = costs(), { {} }, { slowest }, {}
+  for _, name in ipairs(useless) do done[name] = true end
+  for _, name in ipairs(hits[path] or {}) do
+    if not done[name] then
+      done[name] = true
+      table.insert(stages[1], name)
+    end
+  end
+  for i, most in ipairs(STAGES) do
+    stages[i + 1], limits[i + 1] = {}, math.min(slowest, 10 * most + 10)
+    for _, name in ipairs(names_of(path)) do
+      if not done[name] and (cost[name] or 0) <= math.min(most, slowest) then
+        done[name] = true
+        table.insert(stages[i + 1], name)
+      end
+    end
+  end
+  return stages, limits
+end
+
+-- The test that finds the change c. It must fail again alone, and pass on the old text, so
+-- that no test that fails now and then counts. nil: none.
+local passes = {}
 local function found_by(c, old, new)
-  local here = hits[c.path] or {}
-  hits[c.path] = here
-  local _, quick = names_of(c.path)
-  local left_out = { unpack(useless) }
-  for _, expression in ipairs({ any_of(here), any_of(quick), tests_of(c.path) }) do
-    for name in function() return first_failure(expression, left_out) end do
+  local stages, limits = stages_of(c.path)
+  hits[c.path] = hits[c.path] or {}
+  for i, stage in ipairs(stages) do
+    local left_out = {}
+    if #stage > 0 then rebuild(c, stage) end
+    for name in function() return #stage > #left_out and first_failure(any_of(stage), left_out, limits[i]) or nil end do
       local only = "^" .. name .. "$"
       local again = first_failure(only)
       if again and passes[name] == nil then
         write(tree .. c.path, old)
-        passes[name] = rebuild(c) and not first_failure(only)
+        passes[name] = rebuild(c, { name }) and not first_failure(only)
         write(tree .. c.path, new)
-        rebuild(c)
+        rebuild(c, stage)
         if not passes[name] then useless[#useless + 1] = name end
       end
       if again and passes[name] then
-        here[#here + 1] = name
+        table.insert(hits[c.path], 1, name)
         return name
       end
       left_out[#left_out + 1] = name
     end
-    for _, name in ipairs(quick) do left_out[#left_out + 1] = expression == any_of(quick) and name or nil end
   end
 end
 
@@ -232,7 +291,7 @@ local function build_changed(c, old, new)
   local object = build .. "/luajit/sysprof/" .. c.path:gsub("c$", "o")
   originals[c.path] = originals[c.path] or read(object)
   write(tree .. c.path, new)
-  return rebuild(c) and read(object) ~= originals[c.path]
+  return rebuild(c, {}) and read(object) ~= originals[c.path]
 end
 
 local function short(text)
@@ -262,7 +321,10 @@ if #files == 0 then
 end
 local changes = { kinds = { "comparison", "operator", "constant", "condition", "statement" } }
 for _, kind in ipairs(changes.kinds) do changes[kind] = {} end
-for _, path in ipairs(files) do collect(path, changes) end
+for _, name in ipairs(files) do
+  local path, line = name:match("^(.-):?(%d*)$")
+  collect(path, tonumber(line), changes)
+end
 
 -- As many of each kind.
 local begin, made, found, empty = os.time(), 0, 0, 0
