@@ -90,21 +90,22 @@ t.equal(text.clean(svg:gsub("\n", "")), (svg:gsub("\n", "")), "svg: cut text is 
 -- -- tree ------------------------------------------------------------------
 
 b = B.new():context()
-for fid, name in ipairs { "main", "a", "b", "c" } do b:lfunc(fid, fid, "@x", name) end
+for fid, name in ipairs { "main", "a", "b", "c", "d" } do b:lfunc(fid, fid, "@x", name) end
 b:stack(1, { F.cbound, F.lfunc(1), F.lfunc(2) })
 b:stack(2, { F.cbound, F.lfunc(1), F.lfunc(2), F.trace(1, 1) })
 b:stack(3, { F.cbound, F.lfunc(1), F.lfunc(3) })
 b:stack(4, { F.cbound, F.lfunc(1), F.lfunc(3), F.lfunc(4) })
-b:stack(5, { F.cbound, F.lfunc(4) })
-b:sample(1, 0, 100):sample(2, 0, 200):sample(3, 0, 400):sample(4, 0, 296)
-b:sample(5, 0, 4)
+b:stack(5, { F.cbound, F.lfunc(4) }):stack(6, { F.cbound, F.lfunc(5) })
+b:sample(1, 0, 100):sample(2, 0, 200):sample(3, 0, 400):sample(4, 0, 291)
+b:sample(5, 0, 4):sample(6, 0, 5)
 t.equal((t.render(b:finish(), "tree")), [[
        total  total%         self   self%  function
         1000   100.0            0     0.0  all
-         996    99.6            0     0.0    main (x:1)
-         696    69.6          400    40.0      b (x:3)
-         296    29.6          296    29.6        c (x:4)
+         991    99.1            0     0.0    main (x:1)
+         691    69.1          400    40.0      b (x:3)
+         291    29.1          291    29.1        c (x:4)
          300    30.0          300    30.0      a (x:2)
+           5     0.5            5     0.5    d (x:5)
            4     0.4            4     0.4    (1 more, each below 0.5%)
 ]], "tree")
 t.contains(t.render(stream, "tree", { weight = "cpu" }), "total ms", "tree, cpu")
