@@ -1,5 +1,6 @@
 /*
 ** Clocks: open, arm, close; clocks in fork(); the clock of jit.profile.
+** Context: any thread, not the handler.
 */
 
 #define lj_clock_c
@@ -35,13 +36,13 @@ static const ClockOps *const kinds[CLOCK__MAX] = {
 /* Under the lock. */
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
 static int nclocks;             /* Open clocks. */
-static int jitp_running;        /* The only one is jit.profile's. */
-static uint32_t clocks_process; /* Process that they belong to, see lj_osprocess.h. */
+static int jitp_running;        /* The only open clock is jit.profile's. */
+static uint32_t clocks_process; /* Process of the open clocks, see lj_osprocess.h. */
 
 /* -- Fork -------------------------------------------------------------------- */
 
-/* The table describes the clocks of another process, and no thread of this one holds the
-** lock.
+/* Forget the clocks of another process, whose table this one inherited. No thread of this
+** process holds the lock.
 */
 void lj_clock_forget(void)
 {
@@ -62,7 +63,7 @@ void lj_clock_forget(void)
   nclocks = jitp_running = 0;
 }
 
-/* Signals that the forking thread did not block itself. */
+/* Signals that fork_prepare has blocked in this thread. */
 static __thread sigset_t fork_blocked __attribute__((tls_model("initial-exec")));
 
 /* Kernels before 4.19 restart a fork when a signal arrives while they copy the process.
@@ -149,9 +150,9 @@ static ClockStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
   return CLOCK_ERROR;
 }
 
-/* The signal of a clock. A handler of the program has flags and a mask of its own, and no
-** flags of ours suit both: SA_RESTART decides whether its calls end with EINTR. So the
-** clock takes a signal without one. Returns 0 if there is none.
+/* Choose the signal of a clock: one that has no handler of the program. Such a handler has
+** its own flags and mask. SA_RESTART decides whether the program's calls end with EINTR,
+** so no flags of ours suit both. Returns 0 if all signals have a handler.
 */
 static int signal_choose(const ClockSpec *spec)
 {
@@ -160,7 +161,7 @@ static int signal_choose(const ClockSpec *spec)
   int first = ops->signo ? ops->signo(spec) : SIGPROF;
   size_t i;
   if (!lj_clockaction_isshared(first)) return first;
-  if (spec->kind == CLOCK_ITIMER) return 0; /* Has no other one. */
+  if (spec->kind == CLOCK_ITIMER) return 0; /* Works with SIGPROF only. */
   for (i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
     if (!lj_clockaction_isshared(choices[i])) return choices[i];
   return 0;

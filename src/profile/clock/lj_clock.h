@@ -2,9 +2,9 @@
 ** Clocks of sampled threads: open, arm, close.
 ** Context: any thread, not the handler.
 **
-** A clock belongs to one thread and has one owner; a thread may have several. sysprof
-** and LuaJIT's jit.profile share this module, and only one of the two runs in a process
-** at a time. A signal of another sender goes on to the program's own handler.
+** A clock belongs to one thread and has one owner; a thread may have several. sysprof and
+** LuaJIT's jit.profile share this module; a process runs one of the two at a time. The
+** handler passes a signal of another sender on to the program's own handler.
 **
 **   open -> arm -> (ticks) -> close
 */
@@ -44,8 +44,8 @@ LJ_FUNC void lj_clock_close(Clock *c);
 LJ_FUNC int lj_clock_jitp_start(void (*handler)(int), int interval);
 LJ_FUNC void lj_clock_jitp_stop(void);
 
-/* In a child of fork(): forget the parent's clocks, which go on in the parent. The C
-** library's fork() calls this by itself.
+/* In a child of fork(): forget the parent's clocks, which tick on in the parent. The C
+** library's fork() calls this.
 */
 LJ_FUNC void lj_clock_forget(void);
 

@@ -1,6 +1,9 @@
 /*
-** The clock `cpu`: ctimer up to the rate of the kernel's tick, task-clock above it, and
-** the other one if the first is unavailable; then itimer.
+** The clock `cpu`: opens ctimer, task-clock or itimer.
+** Context: any thread, not the handler.
+**
+** Up to the rate of the kernel's tick, ctimer comes first, above it task-clock. If the
+** first is unavailable, the other one follows, then itimer.
 */
 
 #define lj_clock_cpu_c
@@ -36,8 +39,8 @@ static const Choice slow[CHOICES] = {
 };
 /* clang-format on */
 
-/* The kernel checks CPU timers on its tick only. A shorter period needs the task clock,
-** which costs an interrupt for each tick; a timer costs none.
+/* The kernel checks CPU timers on its own tick, so they cost no interrupt. A shorter period
+** needs the task clock, which costs an interrupt for each of its ticks.
 */
 static const Choice *choices_of(const ClockSpec *spec)
 {

@@ -8,7 +8,7 @@
 
 #include "profile/clock/lj_clockops.h"
 
-/* open replaces the clock's ops, kind and name by those of the clock that it chose. */
+/* open chooses a clock, and replaces ops, kind and name by that clock's. */
 LJ_DATA const ClockOps lj_clock_cpu_ops;
 
 #endif

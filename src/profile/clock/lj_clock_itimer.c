@@ -1,7 +1,10 @@
 /*
-** The timer of the process, for systems without timer_create. It counts the CPU time of
-** all threads, and the kernel sends its signal to any running thread, not always fairly.
-** The handler forwards a signal to a thread that the kernel has passed over.
+** The timer of the process (setitimer), for systems without timer_create.
+** Context: see lj_clockops.h.
+**
+** It counts the CPU time of all threads. The kernel sends its signal to any running
+** thread, not always fairly. The handler forwards a signal to a thread that the kernel
+** has passed over.
 */
 
 #define lj_clock_itimer_c
@@ -19,11 +22,11 @@
 #include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
-#define PERIODS_STARVED 3 /* Without a tick: the kernel has passed over the thread. */
+#define PERIODS_STARVED 3 /* After so many without a tick, the thread is passed over. */
 
 /* Under the lock of lj_clock; the handler reads users. */
 static int users;          /* Clocks. */
-static uint64_t period_us; /* The shortest one of the armed clocks. */
+static uint64_t period_us; /* The shortest period of the armed clocks. */
 
 static struct timeval timeval_of(uint64_t us)
 {
@@ -84,7 +87,7 @@ static void itimer_stop(Clock *c)
   UNUSED(c);
   relaxed_add(&users, -1);
   if (users > 0) return;
-  /* Another interval: the program has set the timer since. */
+  /* With another interval, the program has set the timer itself. */
   if (getitimer(ITIMER_PROF, &it) == 0 &&
       (uint64_t)it.it_interval.tv_sec * 1000000u + (uint64_t)it.it_interval.tv_usec ==
 	period_us)

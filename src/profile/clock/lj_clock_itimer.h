@@ -1,6 +1,6 @@
 /*
 ** The timer of the process, setitimer(ITIMER_PROF), shared by all its clocks.
-** Context: handler; the ops as lj_clockops.h says.
+** Context: handler | ops: see lj_clockops.h.
 */
 
 #ifndef _LJ_CLOCK_ITIMER_H

@@ -1,7 +1,9 @@
 /*
-** Perf events, the task clock among them: each counts for one thread and signals it after
-** every period. There is no ring buffer: the handler takes the sample and reads the exact
-** count from the descriptor.
+** Perf events (perf_event_open), the task clock among them.
+** Context: see lj_clockops.h.
+**
+** An event counts for one thread and signals it after every period. It needs no ring
+** buffer: the handler takes the sample and reads the exact count from the descriptor.
 */
 
 #define lj_clock_perf_c
@@ -27,7 +29,7 @@
 #include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
-#define COUNT_TRIES 1000 /* To read values that the handler may be changing. */
+#define COUNT_TRIES 1000 /* Reads of values that the handler may be changing. */
 #define PARANOID    "/proc/sys/kernel/perf_event_paranoid"
 
 /* -- Descriptors ------------------------------------------------------------- */
@@ -72,8 +74,8 @@ void lj_clock_perf_unlist(int fd, uintptr_t value)
   }
 }
 
-/* Add a descriptor; an entry of a closed clock with this descriptor ends. Returns 0 if
-** there is no place.
+/* Add a descriptor, in place of a closed clock's entry for it. Returns 0 if the table is
+** full.
 */
 static int fds_add(int fd, int count_fd, uintptr_t value)
 {
@@ -91,7 +93,7 @@ static int fds_add(int fd, int count_fd, uintptr_t value)
   return 1;
 }
 
-/* The descriptors of a clock are about to be closed. */
+/* Mark the descriptors of a clock as closed, before that happens. */
 static void fds_close(int fd, uintptr_t value)
 {
   int i;
@@ -100,7 +102,9 @@ static void fds_close(int fd, uintptr_t value)
       fds[fds_place(fd, i)].is_open = 0;
 }
 
-/* The program may have closed it, and another file may have its number. */
+/* Does a descriptor still belong to an event? The program may have closed it, and another
+** file may have its number.
+*/
 static int event_isopen(int fd)
 {
   uint64_t id;
@@ -112,7 +116,7 @@ static void event_close(int fd)
   if (event_isopen(fd)) close(fd);
 }
 
-/* The parent's events go on. */
+/* In a child of fork(): close the descriptors. The parent's events tick on. */
 static void perf_forget(void)
 {
   int i;
@@ -132,7 +136,7 @@ typedef struct Count {
   uint64_t value, enabled_ns, running_ns;
 } Count;
 
-/* Save the counts of a tick, which other threads read. */
+/* Save the counts of a tick for other threads. */
 static void count_save(Clock *c, uint64_t count, const Count *n)
 {
   relaxed_add(&c->saving, 1);
@@ -143,8 +147,8 @@ static void count_save(Clock *c, uint64_t count, const Count *n)
   __atomic_store_n(&c->saving, c->saving + 1, __ATOMIC_RELEASE);
 }
 
-/* Load the counts that the last tick saved. Returns 0 if they are not of one tick: the
-** thread may have been cancelled in it.
+/* Load the counts that the last tick saved. Returns 0 if they mix two ticks, because a tick
+** goes on, or the thread was cancelled in one.
 */
 static int count_saved(const Clock *c, uint64_t *last, Count *n)
 {
@@ -160,8 +164,8 @@ static int count_saved(const Clock *c, uint64_t *last, Count *n)
   return 0;
 }
 
-/* Events take turns if the processor has fewer counters. The count is then scaled by the
-** share of time in which this event had a counter, as perf does.
+/* Events take turns if the processor has fewer counters. Like perf, this scales the count
+** by the share of time in which the event had a counter.
 */
 static uint64_t count_read(const Clock *c, Count *n)
 {
@@ -194,8 +198,8 @@ static int paranoid_level(void)
   return lj_procfile_read(PARANOID, text, sizeof(text)) > 0 ? atoi(text) : -1;
 }
 
-/* Level 2 forbids events of the kernel, a higher one all events. An event that happens in
-** the kernel only has no part that is left.
+/* Level 2 forbids events of the kernel, a higher level forbids all events. The modifier u
+** helps at level 2, except for an event that happens in the kernel only.
 */
 static void errmsg_access(const ClockSpec *spec, char *errmsg)
 {
@@ -292,7 +296,7 @@ static int event_open(const struct perf_event_attr *attr, int tid)
 }
 
 /* The kernel throttles an event of the processor that occurs too often, and stops its
-** counter. A second descriptor therefore counts only.
+** counter. So a second descriptor counts, and sends no signals.
 */
 static int events_open(Clock *c)
 {
@@ -314,7 +318,7 @@ static void events_close(Clock *c)
   c->fd = c->count_fd = -1;
 }
 
-/* Real-time signals are queued. When the queue is full the kernel sends SIGIO instead,
+/* Refuse real-time signals: the kernel queues them. When the queue is full it sends SIGIO,
 ** which ends the program.
 */
 static int perf_open(Clock *c, char *errmsg)
@@ -363,7 +367,7 @@ static int perf_arm(Clock *c, uint64_t first)
   return err;
 }
 
-/* A child of fork() has the descriptors as well, so a close alone would not stop it. */
+/* A child of fork() may hold the descriptors too, so a close alone does not stop it. */
 static void perf_stop(Clock *c)
 {
   ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0);
@@ -375,7 +379,7 @@ static void perf_drained(Clock *c)
   lj_clock_perf_unlist(c->fd, c->value);
 }
 
-/* The total remains available. */
+/* Free the signalling descriptor. The counting one still gives the total. */
 static void perf_close(Clock *c)
 {
   c->last = perf_count(c);
@@ -384,8 +388,8 @@ static void perf_close(Clock *c)
 }
 
 /* A perf signal that arrives during exec() stays pending for the new program. SIGPROF
-** would end that program; the default action of SIGURG is to do nothing. The kernel takes
-** back the signals of timers.
+** would end that program; SIGURG is ignored by default. The kernel takes back the signals
+** of timers, so they need no such care.
 */
 static int perf_signo(const ClockSpec *spec)
 {
@@ -400,7 +404,9 @@ int lj_clock_perf_isdue(const Clock *c)
   return perf_count(c) - c->last >= c->period_now;
 }
 
-/* A signal long before its time is a late one of another clock with this descriptor. */
+/* Has a period passed? A signal long before its time comes from a closed clock that had
+** this descriptor.
+*/
 static int perf_tick(Clock *c, const siginfo_t *info)
 {
   Count now = { c->raw, c->enabled_ns, c->running_ns }; /* If it cannot be read. */
@@ -418,7 +424,7 @@ static int perf_tick(Clock *c, const siginfo_t *info)
   return lj_clockops_overrun(c, delta);
 }
 
-/* Events that are counted, not timed, keep their period. */
+/* Set the period of the task clock. Other events keep theirs. */
 static void perf_setperiod(Clock *c, uint64_t ns)
 {
   if (c->spec.unit != SPF_UNIT_US) return;

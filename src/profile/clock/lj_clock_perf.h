@@ -1,6 +1,6 @@
 /*
 ** Perf events (perf_event_open), the task clock among them.
-** Context: handler; the ops as lj_clockops.h says.
+** Context: handler | ops: see lj_clockops.h.
 **
 ** A signal of an event carries the event's file descriptor, and nothing else.
 */
@@ -12,7 +12,7 @@
 
 LJ_DATA const ClockOps lj_clock_perf_ops;
 
-/* Value of the clock that has a descriptor, or had it before it closed; 0 if none. */
+/* Value of the clock that has a descriptor, or had it until it closed. 0: no clock. */
 LJ_FUNC uintptr_t lj_clock_perf_value(int fd);
 
 /* The last signal of a closed clock has arrived: forget its descriptor. */

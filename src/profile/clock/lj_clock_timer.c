@@ -1,6 +1,8 @@
 /*
-** POSIX timers: a thread's CPU time, and real time. Their signals go to one thread
-** and carry the clock's value.
+** POSIX timers (timer_create): clocks of a thread's CPU time and of real time.
+** Context: see lj_clockops.h.
+**
+** Their signals go to one thread and carry the clock's value.
 */
 
 #define lj_clock_timer_c
@@ -68,7 +70,7 @@ static void timer_stop(Clock *c)
 
 /* -- Handler ----------------------------------------------------------------- */
 
-/* The timer repeats by itself, even if this signal is lost. */
+/* Start the timer. It repeats by itself, even if a signal is lost. */
 static int timer_arm(Clock *c, uint64_t first)
 {
   struct itimerspec its;
@@ -83,7 +85,7 @@ static uint64_t timer_count(const Clock *c)
   return thread_ns(c->tid);
 }
 
-/* A kernel's count of overruns is -1 if the timer came a little early. */
+/* The kernel counts -1 overruns if the timer came a little early. */
 static int timer_tick(Clock *c, const siginfo_t *info)
 {
   if (c->spec.jitter) timer_arm(c, lj_clockops_period(c));

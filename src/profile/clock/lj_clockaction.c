@@ -1,5 +1,6 @@
 /*
-** Signal actions of the clocks, and pending signals of a closed clock.
+** Signal actions (sigaction) of the clocks, and pending signals of a closed clock.
+** Context: any thread, not the handler; see the header.
 */
 
 #define lj_clockaction_c
@@ -25,12 +26,12 @@
 static struct {
   struct sigaction oldsa; /* The program's. */
   int users;              /* Clocks. */
-  int closed_elsewhere;   /* A thread other than its own closed one. */
+  int closed_elsewhere;   /* Another thread than its own closed a clock. */
 } actions[OSSIGNAL_MAX + 1];
 static uint64_t inuse; /* Signals with clocks: bit signo-1. */
 
-/* The C library uses 32 and 33 itself. The kernel puts a number into SIGCHLD's siginfo
-** that the handler could take for a descriptor.
+/* Signals that clocks may use. The C library uses 32 and 33 itself. The kernel puts a
+** number into SIGCHLD's siginfo that the handler could take for a descriptor.
 */
 int lj_clockaction_isfree(int signo, char *errmsg)
 {
@@ -82,8 +83,8 @@ void lj_clockaction_take(const Clock *c)
 
 #define STATUS_MAX 2048 /* Bytes of a thread's status that are read. */
 
-/* The signals in the line of a thread's status with this key, bit signo-1. Returns 0 if
-** there is no such line.
+/* Signals that a thread's status lists under a key, as bits signo-1. Returns 0 if the key
+** is missing.
 */
 static int status_signals(const char *text, const char *key, uint64_t *signals)
 {
@@ -92,8 +93,8 @@ static int status_signals(const char *text, const char *key, uint64_t *signals)
   return at != NULL;
 }
 
-/* Does the line of a thread's status with this key have a signal? In doubt, yes: no line
-** lists a signal that a tracer holds back.
+/* Does a thread's status list a signal under a key? In doubt, yes: no key lists a signal
+** that a tracer holds back.
 */
 static int status_has(int tid, const char *key, int signo)
 {
@@ -105,7 +106,7 @@ static int status_has(int tid, const char *key, int signo)
 	 (signals & ossignal_bit(signo)) != 0;
 }
 
-/* A signal that a thread waits for in sigwait() is not in its mask as long. */
+/* While a thread waits for a signal in sigwait(), its mask lacks that signal. */
 static int thread_waits(int tid)
 {
   char text[32], *end;
@@ -151,7 +152,7 @@ static int any_haspending(int signo)
 
 /* -- Actions ----------------------------------------------------------------- */
 
-/* Our handler may still be installed: then the program's is known already. */
+/* Install our handler. If it is still installed, the program's is known already. */
 static int handler_install(int signo)
 {
   struct sigaction now;

@@ -1,8 +1,9 @@
 /*
-** Signal actions (sigaction) of the clocks: our handler while clocks are open, the
-** program's before and after; pending signals of a closed clock.
-** Context: any thread, not the handler; under the lock of lj_clock, except isfree,
-** isshared, isblocked, isreplaced and signals.
+** Signal actions (sigaction) of the clocks, and pending signals of a closed clock.
+** Context: any thread, not the handler | use, take, done, forget: under the lock.
+**
+** Our handler is installed while clocks are open, the program's before and after. The
+** lock is that of lj_clock.
 */
 
 #ifndef _LJ_CLOCKACTION_H
@@ -47,7 +48,7 @@ LJ_FUNC int lj_clockaction_isblocked(int tid, int signo);
 /* Has the program replaced our handler of a signal that clocks use? */
 LJ_FUNC int lj_clockaction_isreplaced(int signo);
 
-/* The signals of all open clocks. Returns 0 if there are none. */
+/* The signals of all open clocks. Returns 0 if no clock is open. */
 LJ_FUNC int lj_clockaction_signals(sigset_t *set);
 
 #endif

@@ -1,5 +1,6 @@
 /*
-** What all kinds of clocks share: random periods and overruns.
+** Random periods and overruns, shared by all kinds of clocks.
+** Context: handler, on the clock's thread, or any thread before the clock is armed.
 */
 
 #define lj_clockops_c

@@ -60,7 +60,7 @@ typedef struct ClockOps {
 } ClockOps;
 
 struct Clock {
-  ClockSample sample; /* Set before open, as the next three. */
+  ClockSample sample; /* Set before open, like the next three. */
   void *owner;        /* Passed to sample. */
   int event;          /* Passed to sample: index of the event. */
   int signo;          /* The signal. 0: the default, which open stores here. */
@@ -83,14 +83,14 @@ struct Clock {
   uint32_t saving; /* CLOCK_PERF: odd while a tick changes last and these. */
 };
 
-/* Seed the random numbers of a clock whose tid is set. */
+/* Seed the random numbers of a clock, from its tid. */
 LJ_FUNC void lj_clockops_seed(Clock *c);
 
 /* A random number in [1, n]. */
 LJ_FUNC uint64_t lj_clockops_random(Clock *c, uint64_t n);
 
-/* The next period: the clock's own, or with jitter between half and one and a half of it,
-** and it on average.
+/* The next period. Without jitter it is the clock's own. With jitter it lies between half
+** and one and a half of that, and its mean is that.
 */
 LJ_FUNC uint64_t lj_clockops_period(Clock *c);
 

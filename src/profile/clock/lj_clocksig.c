@@ -1,5 +1,6 @@
 /*
 ** Signal handler of the clocks, and the table of open clocks that it reads.
+** Context: handler; see the header.
 */
 
 #define lj_clocksig_c
@@ -34,10 +35,10 @@
 
 typedef struct ClockSlot {
   uintptr_t value; /* Set last by the claim. */
-  int users;       /* Handlers that use the slot, */
-  int delivering;  /* and those of them that take a sample, on the clock's thread. */
+  int users;       /* Handlers that use the slot. */
+  int delivering;  /* Users that take a sample, on the clock's thread. */
   Clock *clock;    /* Valid while the value is, or the slot has users. */
-  /* Copies, to be read without a use. */
+  /* Copies, for reads without a use. */
   int tid, signo, kind;
   int next; /* Ring of slots with the same thread and signal. */
 } ClockSlot;
@@ -85,7 +86,7 @@ static const ClockSlot *slot_next(const ClockSlot *slot)
 
 /* -- Signals of other senders ------------------------------------------------ */
 
-/* The program's actions. Our handler may run while one is set: handler is set last. */
+/* The program's actions. Our handler may run while passto sets one: handler is set last. */
 static struct {
   uintptr_t handler; /* SIG_DFL, SIG_IGN, or a function. */
   int flags;         /* SA_*. */
@@ -126,12 +127,13 @@ static __thread struct {
   uintptr_t frame;
 } passing __attribute__((tls_model("initial-exec")));
 
-/* Call the program's handler, as the kernel would do: with the mask before the signal, the
-** action's mask and, without SA_NODEFER, the signal itself. The mask of our own handler
-** follows. A default action is left out: it would end the program.
-** The program's handler may call ours in turn, if it was installed over ours: the second
-** call for a signal, deeper on the stack, ends the loop. The program's handler may also
-** leave by a jump. A later signal then begins at the same height of the stack or above.
+/* Call the program's handler under the mask that the kernel would set: the one before the
+** signal, the action's own, and without SA_NODEFER the signal itself. The mask of our own
+** handler follows. A default action is left out, because it would end the program.
+**
+** A program's handler that was installed over ours may call ours in turn. The second call
+** for a signal, deeper on the stack, ends the loop. The program's handler may also leave
+** by a jump; a later signal then begins at the same height of the stack or above.
 */
 static LJ_NOINLINE void pass_on(int signo, siginfo_t *info, void *uc, SignalMask before)
 {
@@ -195,8 +197,8 @@ static LJ_AINLINE void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t
 }
 
 /* Deliver to the other perf clocks of the thread. The kernel drops the signal of an event
-** while one with the same number is pending. Of two events that always occur together,
-** only one would ever be sampled.
+** while one with the same number is pending. Without this, only one of two events that
+** always occur together would get samples.
 */
 static LJ_NOINLINE void siblings_deliver(uintptr_t value, int tid, int signo,
 					 const siginfo_t *info, ucontext_t *uc)
@@ -208,11 +210,11 @@ static LJ_NOINLINE void siblings_deliver(uintptr_t value, int tid, int signo,
     uintptr_t v = relaxed_get(&slot->value);
     Clock *c;
     if (relaxed_get(&slot->tid) != tid || relaxed_get(&slot->signo) != signo)
-      return; /* The ring changes. */
+      return; /* Another thread changes the ring. */
     if (relaxed_get(&slot->kind) != CLOCK_PERF || !value_istagged(v)) continue;
     c = slot_use(v);
     if (!c) continue;
-    /* Before it is armed, another thread may be opening it. */
+    /* Another thread may be opening a clock that is not armed. */
     if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST) && lj_clock_perf_isdue(c))
       clock_deliver(c, info, uc, mono_ns());
     slot_done(v);
@@ -364,8 +366,8 @@ void lj_clocksig_kind(const Clock *c)
   relaxed_set(&slot_of(c->value)->kind, (int)c->spec.kind);
 }
 
-/* On the clock's own thread, a tick that runs is the one that called here: it cannot be
-** waited for. A tick on a thread that was cancelled in it never ends.
+/* A tick that runs on the clock's own thread has called here, so waiting would never end.
+** Nor does a tick end if its thread was cancelled.
 */
 void lj_clocksig_retire(Clock *c)
 {

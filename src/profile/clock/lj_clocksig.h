@@ -2,9 +2,9 @@
 ** Signal handler of the clocks, and the table of open clocks that it reads.
 ** Context: handler; claim, kind, retire, free, forget and passto not in the handler.
 **
-** A signal names the slot and the generation of its clock, so that the handler detects
-** a late signal of a closed clock. The handler takes no lock: it counts itself in the
-** slot, so that a close can wait for it.
+** A signal names the slot and the generation of its clock. So the handler detects a late
+** signal of a closed clock. It takes no lock: it counts itself in the slot, and a close
+** waits for the count.
 */
 
 #ifndef _LJ_CLOCKSIG_H
@@ -17,10 +17,10 @@
 /* Handle a signal of a clock: take its sample. Pass on a signal of another sender. */
 LJ_FUNC void lj_clocksig_handler(int signo, siginfo_t *info, void *uc);
 
-/* Set the action that gets the signals of other senders: the program's. */
+/* Set the program's action, which gets the signals of other senders. */
 LJ_FUNC void lj_clocksig_passto(int signo, const struct sigaction *sa);
 
-/* Has that action had SA_RESETHAND, and a signal? Its handler is SIG_DFL since. */
+/* Did an action with SA_RESETHAND get its one signal? Its handler is SIG_DFL since. */
 LJ_FUNC int lj_clocksig_isreset(int signo);
 
 /* Did a closed clock send this signal? */
@@ -37,15 +37,15 @@ LJ_FUNC uint64_t lj_clocksig_cpu_ns(const Clock *c);
 /* -- Not in the handler ------------------------------------------------------ */
 
 /* Give a clock a slot and a value. Returns 0 if all slots are taken. Under the lock of
-** lj_clock, as kind and free.
+** lj_clock, like kind and free.
 */
 LJ_FUNC int lj_clocksig_claim(Clock *c);
 
-/* The clock's kind is known now. */
+/* Enter the clock's kind, once it is known. */
 LJ_FUNC void lj_clocksig_kind(const Clock *c);
 
-/* End the ticks of a clock: waits for one that runs, and no other follows. Not under the
-** lock, because that tick may take long.
+/* End the ticks of a clock: waits for one that runs; no other follows. Not under the lock,
+** because that tick may take long.
 */
 LJ_FUNC void lj_clocksig_retire(Clock *c);
 

@@ -1,5 +1,6 @@
 /*
 ** Clock and event names: the table of names, and the parser.
+** Context: any thread, not the handler.
 */
 
 #define lj_clockspec_c
@@ -31,7 +32,7 @@ typedef struct ClockName {
   const char *alias; /* Its other name in perf-list(1), or NULL. */
   ClockKind kind;
   int mods;      /* MOD_*. */
-  uint32_t type; /* CLOCK_PERF only, as the rest. */
+  uint32_t type; /* CLOCK_PERF only, like the rest. */
   uint64_t config;
   uint64_t period; /* Default of an event, 0 for a clock. */
 } ClockName;
@@ -40,7 +41,7 @@ typedef struct ClockName {
 #define SW(e) PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##e
 
 /* Context switches and migrations happen in the kernel only, so they take no modifier.
-** perf counts the task clock in both modes: u leaves out ticks, not time.
+** The task clock always counts both modes: u leaves out ticks, not time.
 */
 static const ClockName names[] = {
   { "cpu", NULL, CLOCK_CPU, 0, 0, 0, 0 },
@@ -82,7 +83,7 @@ static int is_named(const char *s, size_t len, const char *name)
   return name && strlen(name) == len && memcmp(s, name, len) == 0;
 }
 
-/* Parse a number in base 10 or 16. Returns 0 if there is anything else. */
+/* Parse a number in base 10 or 16. Returns 0 if the text holds anything else. */
 static int number_parse(const char *s, size_t len, int base, uint64_t *n)
 {
   size_t i;

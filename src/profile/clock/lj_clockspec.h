@@ -5,10 +5,13 @@
 **   list  := item (',' item)*
 **   item  := name [':' modifier+] ['/period=' N '/']
 **
-** Clocks are cpu (the cheapest one that reaches the rate), ctimer (the kernel's timer
-** of a thread's CPU time), task-clock (perf's clock of CPU time), itimer (setitimer(2),
-** one for the process) and wall. Events have the names and modifiers of perf-list(1):
-** u, k, and p to ppp.
+** Clocks are:
+**   cpu         the cheapest clock of CPU time that reaches the rate
+**   ctimer      a timer of a thread's CPU time, timer_create(2)
+**   task-clock  a thread's CPU time, as a perf event
+**   itimer      one timer for the process, setitimer(2)
+**   wall        real time
+** Events have the names and modifiers of perf-list(1): u, k, and p to ppp.
 */
 
 #ifndef _LJ_CLOCKSPEC_H
@@ -22,9 +25,9 @@
 #define CLOCK_NAME_MAX   48  /* Bytes of a name, with its NUL. */
 #define CLOCK_ERRMSG_MAX 256 /* Bytes of an error message, with its NUL. */
 
-/* The kinds of clocks, each with its ClockOps lj_clock_NAME_ops. A new kind is a line
-** here, a file with its table (see lj_clockops.h), whose header lj_clock.c includes, and
-** its name in lj_clockspec.c.
+/* The kinds of clocks, each with its ClockOps lj_clock_NAME_ops. A new kind needs a line
+** here, its name in lj_clockspec.c, and a file with its table (see lj_clockops.h).
+** lj_clock.c includes the header of that file.
 */
 /* clang-format off */
 #define CLOCKKINDDEF(_) \
@@ -55,8 +58,8 @@ typedef struct ClockSpec {
   uint8_t in_kernel; /* Happens in the kernel only. */
 } ClockSpec;
 
-/* Parse a list of clocks into specs[SPF_EVENTS_MAX]. interval_ns: period of each clock;
-** period: of each event that names none, 0 for the event's default. Returns the number
+/* Parse a list of clocks into specs[SPF_EVENTS_MAX]. interval_ns: period of each clock.
+** period: of each event whose item has none; 0: the event's default. Returns the number
 ** of specs, or 0 and one sentence in errmsg[CLOCK_ERRMSG_MAX].
 */
 LJ_FUNC int lj_clockspec_parse(const char *list, uint64_t interval_ns, uint64_t period,
