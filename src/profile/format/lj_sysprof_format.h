@@ -2,8 +2,8 @@
 ** Stream format, version 3: the one specification of the bytes of a profile.
 ** Context: any thread (constants only).
 **
-** The reader mirrors these names in tools/sysprof/grammar.lua and a test
-** compares the two. doc/format.md explains them with a worked example.
+** The reader mirrors these names in tools/sysprof/base/grammar.lua; a test compares
+** the two. doc/format.md explains them, with an example byte by byte.
 */
 
 #ifndef _LJ_SYSPROF_FORMAT_H
@@ -22,11 +22,11 @@
 **
 ** record     := sample | stack | definition
 **
-** Several sessions of a process may write into one file, chunk by chunk: each
-** VM, and each thread of a program that is sampled as a whole, is a session. The
-** first record of every chunk is an SPF_CONTEXT that names its session, a number
-** that no other session of the file has. Numbers of chunks, all definitions, ids,
-** events, counters and the end are those of the session.
+** Several sessions of a process may write into one file, chunk by chunk. Each VM
+** is a session, and so is each thread of a program that is sampled as a whole.
+** The first record of every chunk is an SPF_CONTEXT with the session's number,
+** which no other session of the file has. Each session has its own numbers of
+** chunks, definitions, ids, events, counters and end.
 **
 ** definition := tag length payload      tag < SPF_STACK; unknown tags are skipped
 ** length     := <ULEB128>               bytes of the payload
@@ -34,29 +34,28 @@
 **
 ** stack      := stack-tag [more] base keep frame*
 **                          root first: the outermost keep frames of the stack
-**                          base of this chunk, then these frames
+**                          base, then these frames
 ** stack-tag  := <BYTE> [01LLLLLL]
-**   LLLLLL : bytes of base, keep and the frames; if they are 63 or more: 63
-** more       := <ULEB128>  how many more they are, only after 63
+**   LLLLLL : bytes of base, keep and the frames, at most 63
+** more       := <ULEB128>  further bytes beyond 63; only if LLLLLL is 63
 ** base       := ref
-** keep       := <ULEB128>  0 if base is
+** keep       := <ULEB128>  0 if base is 0
 **
-** ref        := <ULEB128>  a stack defined before in this chunk: 0 is the empty
-**                          stack, 1 the last one, 2 the one before it; n + 2
+** ref        := <ULEB128>  a stack that this chunk has defined: 0 is the empty
+**                          stack, 1 the last one, 2 the one before that; n + 2
 **                          is the n-th of the chunk
 **
 ** sample     := sample-tag time [weight] lua host
 ** sample-tag := <BYTE> [1WEESSSS]
 **   SSSS : state of the VM, SPF_VMST_*
-**   EE   : index of the event that caused it, see SPF_EVENT
-**   W    : 1 if weight is absent and 0
-** time       := signed     microseconds of CLOCK_MONOTONIC since the sample
-**                          before it, or since the latest SPF_CONTEXT, less the
-**                          step of that
-** weight     := signed     what the sample stands for, in the event's unit: of
-**                          the thread, since the sample of this event before;
-**                          less the microseconds since that sample, or since
-**                          the latest SPF_CONTEXT
+**   EE   : index of the event that caused the sample, see SPF_EVENT
+**   W    : 1 if weight is absent, which means 0
+** time       := signed     microseconds of CLOCK_MONOTONIC since the last sample,
+**                          or since a later SPF_CONTEXT; less the step of the
+**                          latest SPF_CONTEXT
+** weight     := signed     the thread's use or occurrences since the event's last
+**                          sample, in the event's unit; less the microseconds
+**                          since the last sample or a later SPF_CONTEXT
 ** lua        := ref        Lua side of the stack
 ** host       := ref        host side of the stack
 **
@@ -65,79 +64,84 @@
 ** Payloads:
 **
 ** SPF_META     := key value                   two strings about the profile:
-**                 clock (as it was asked for), interval_ns, signal (of the
-**                 clocks), mode, pid, start_time (Unix time in seconds), base
-**                 (version of LuaJIT)
-** SPF_CONTEXT  := tid time session step before thread of the samples that follow;
-**                 time: microseconds of CLOCK_MONOTONIC since the start, one
-**                 for all sessions of the file;
-**                 session: its number in the file, 0 if absent;
-**                 step: what the times of samples are less, 0 if absent;
-**                 before: stacks of the session's last chunks that this one
-**                 refers to, too, 0 if absent
-** SPF_EVENT    := index name unit period      what causes samples with this EE:
-**                 name is a string, the clock or event as it is used; unit:
-**                 SPF_UNIT_*; period: what one sample was asked to stand for,
-**                 in nanoseconds for SPF_UNIT_US, else in the unit; without
-**                 any SPF_EVENT all samples are of META clock, SPF_UNIT_US
+**                 clock (as requested), interval_ns, signal (of the clocks),
+**                 mode, pid, start_time (Unix time in seconds), base (version
+**                 of LuaJIT)
+** SPF_CONTEXT  := tid time session step before thread of the samples that follow.
+**                 time: microseconds of CLOCK_MONOTONIC since the start, which
+**                 all sessions of the file share.
+**                 session: its number in the file.
+**                 step: subtracted from the times of samples.
+**                 before: stacks of the session's last chunks that this chunk
+**                 may refer to.
+**                 The last three are 0 if absent.
+** SPF_EVENT    := index name unit period      cause of the samples with this EE.
+**                 name: a string, the clock or event in use.
+**                 unit: SPF_UNIT_*.
+**                 period: requested weight of one sample, in nanoseconds for
+**                 SPF_UNIT_US, else in the unit.
+**                 Without any SPF_EVENT, the META clock causes all samples, in
+**                 SPF_UNIT_US.
 ** SPF_THREAD   := tid name                    name of a thread
-** SPF_MODULE   := start end bias buildid path mapped ELF object; an address A of
-**                 it is A - bias in the file; start, end, bias are <ULEB128>;
-**                 buildid and path are strings; it takes the place of those
-**                 that it overlaps, for all stacks and SPF_HSYM after it
+** SPF_MODULE   := start end bias buildid path mapped ELF object. Its address A is
+**                 A - bias in the file. start, end, bias: <ULEB128>.
+**                 buildid, path: strings. It replaces the modules that it
+**                 overlaps, for all stacks and SPF_HSYM after it.
 ** SPF_LFUNC    := fid firstline lastline chunk name
-**                 Lua function; chunk as lua_Debug.source has it;
-**                 name is empty where none is known yet, a later SPF_LFUNC of
-**                 the same fid replaces this one; firstline 0 is a main chunk,
-**                 but with lastline 0 and a name it is a function of bytecode
-**                 without debug information: its lines are not known, and if the
-**                 name is ?, that neither
+**                 Lua function. chunk: as in lua_Debug.source.
+**                 name: empty if it is not known yet; a later SPF_LFUNC of the
+**                 same fid replaces this one.
+**                 firstline 0 is a main chunk, unless lastline is 0 and a name
+**                 stands there. Then the function is bytecode without debug
+**                 information: its lines are unknown, and so is the name ?.
 ** SPF_FFUNC    := ffid name                   builtin function
-** SPF_HSYM     := symaddr name diff*          the symbol name starts at symaddr; in
-**                 it lie the addresses seen in a stack: the first is
-**                 symaddr + diff, each other one the one before it + diff
+** SPF_HSYM     := symaddr name diff*          the symbol name starts at symaddr. It
+**                 contains these addresses of stacks: the first is symaddr +
+**                 diff, each next one is the last one + diff.
 ** SPF_COUNTERS := (counter-id value)*         totals since the start of the
-**                 profile; the latest value of an id counts, a missing one is 0;
-**                 SPF_COUNTER_REFUSED stands before SPF_END only
-** SPF_END      :=                             the profile was stopped in order
+**                 profile. The latest value of an id counts; a missing one is 0.
+**                 SPF_COUNTER_REFUSED stands before SPF_END only.
+** SPF_END      :=                             the profiler stopped in order
 **
 ** frame      := <ULEB128>  payload * 16 + kind (64 bits), SPF_FRAME_*, then by kind:
 **   SPF_FRAME_LFUNC     fid            then line <ULEB128>, 0 if unknown
 **   SPF_FRAME_FFUNC     ffid
 **   SPF_FRAME_CFUNC     address of a C function called from Lua
-**   SPF_FRAME_CBOUND    0              Lua side only: the frames after it (leafward)
-**                                      were called from C; stands for one VM frame
-**   SPF_FRAME_RESUME    0              Lua side only: the same, but a coroutine
-**                                      was resumed by the frames before it
-**   SPF_FRAME_HOST      code address: of the interrupted instruction, or one less
-**                                      than a return address, so inside the call
-**   SPF_FRAME_NEAR      the same, but the difference of that address to the one
-**                                      of the nearest host frame rootward, signed
+**   SPF_FRAME_CBOUND    0              Lua side only: C called the frames after it
+**                                      (leafward); stands for one VM frame
+**   SPF_FRAME_RESUME    0              Lua side only: the frames before it resumed
+**                                      a coroutine, which runs the frames after
+**                                      it; stands for one VM frame
+**   SPF_FRAME_HOST      code address: the interrupted instruction, else the return
+**                                      address minus 1, which lies in the call
+**   SPF_FRAME_NEAR      the same as a signed difference to the address of the
+**                                      nearest host frame rootward
 **   SPF_FRAME_LSAME     the function of the nearest LFUNC frame rootward, at its
-**                                      line plus this difference, signed
-**   SPF_FRAME_VM        0              host side only: a C frame of the VM, here
-**                                      one run of Lua frames belongs
+**                                      line plus this signed difference
+**   SPF_FRAME_VM        0              host side only: a C frame of the VM. One run
+**                                      of Lua frames belongs here
 **   SPF_FRAME_CUT       number of frames left out here, then the number of
 **                                      CBOUND and RESUME (Lua side) or VM (host
 **                                      side) among them <ULEB128>
-**   SPF_FRAME_BROKEN    SPF_BROKEN_*: unknown frames stand here, and why
+**   SPF_FRAME_BROKEN    SPF_BROKEN_*: frames are unknown here, and why
 **   SPF_FRAME_TRACE     number of a trace * 2, + 1 within its loop, then how many
 **                                      of the next frames (rootward) are its
 **                                      compiled code <ULEB128>; Lua side only
-**   SPF_FRAME_WORK      SPF_WORK_*: what the VM itself does for the frames before
-**                                      it (rootward), then its argument <ULEB128>;
+**   SPF_FRAME_WORK      SPF_WORK_*: work of the VM for the frames before it
+**                                      (rootward), then its argument <ULEB128>;
 **                                      Lua side only, at the leaf
 **
-** Joining: walk both sides from the leaf. Each SPF_FRAME_VM on the host side
-** takes the Lua frames up to the next CBOUND or RESUME, which it consumes.
+** Joining: the reader walks both sides from the leaf. Each SPF_FRAME_VM on the
+** host side stands for the Lua frames up to the next CBOUND or RESUME, and
+** consumes that one.
 **
 ** String := <ULEB128> length, then the bytes. <U32> is little-endian.
 **
-** Definitions are valid from where they stand. A chunk is self-contained: what
-** its samples refer to is defined in it (again), functions with the same ids as
-** before, stacks with numbers that mean nothing in another chunk.
-** SPF_META, SPF_EVENT, SPF_THREAD and SPF_MODULE stand in the first chunk (and
-** where they change), SPF_HSYM and SPF_FFUNC before SPF_END.
+** A definition is valid from its place on. Each chunk defines again the functions
+** and stacks that its samples refer to, except the stacks that before counts.
+** Functions keep their ids; the numbers of stacks change from chunk to chunk.
+** SPF_META, SPF_EVENT, SPF_THREAD and SPF_MODULE stand in the first chunk, and
+** where they change. SPF_HSYM and SPF_FFUNC stand before SPF_END.
 */
 
 #define SPF_SYMTAB_VERSION 3
@@ -165,7 +169,7 @@
 #define SPF_SAMPLE_EVENT          0x30
 #define SPF_SAMPLE_STATE          0x0f
 
-/* Events of a session at a time, and the units of their weights. */
+/* Most events of a session at a time, and the units of their weights. */
 #define SPF_EVENTS_MAX 4
 #define SPF_UNIT_US    0 /* Microseconds of the thread's CPU time. */
 #define SPF_UNIT_COUNT 1 /* Occurrences. */
@@ -188,8 +192,8 @@
 /* Work of the VM, and its argument. */
 #define SPF_WORK_GC     0 /* Collects garbage: SPF_GC_*. */
 #define SPF_WORK_RECORD 1 /* Records a trace: 0. */
-#define SPF_WORK_OPT    2 /* Optimises it: 0. */
-#define SPF_WORK_ASM    3 /* Generates its machine code: 0. */
+#define SPF_WORK_OPT    2 /* Optimises a trace: 0. */
+#define SPF_WORK_ASM    3 /* Generates machine code of a trace: 0. */
 #define SPF_WORK_EXIT   4 /* Leaves a trace: number * 65536 + exit. */
 
 /* Phases of the garbage collector. */
@@ -224,9 +228,9 @@
 #define SPF_BROKEN_TRACE      7 /* No position is known for compiled code. */
 #define SPF_BROKEN__MAX       8
 
-/* Check that refused a stack. A broken stack has one code; its group is SPF_BROKEN_*.
-** Of several candidates for the top frame, the one that the walk followed the furthest
-** gives the code; of equals, the first one.
+/* Check that refused a stack. A broken stack has one code; its group is SPF_BROKEN_*. If
+** all candidates for the top frame fail, the code is that of the candidate that the walk
+** followed the furthest; of equals, the first one.
 */
 /* Lua side, SPF_BROKEN_NO_BASE. */
 #define SPF_REFUSED_NO_THREAD 0 /* No coroutine of this VM is known to run. */
@@ -235,8 +239,8 @@
 #define SPF_REFUSED_FRAME_OUTSIDE      2  /* The frame is outside the Lua stack. */
 #define SPF_REFUSED_FRAME_UNREADABLE   3  /* The frame is not readable. */
 #define SPF_REFUSED_SLOT_NOT_FUNCTION  4  /* The function slot holds another type. */
-#define SPF_REFUSED_SLOT_NOT_THREAD    5  /* It holds another coroutine. */
-#define SPF_REFUSED_FUNC_INVALID       6  /* It points to no function object. */
+#define SPF_REFUSED_SLOT_NOT_THREAD    5  /* The slot holds another coroutine. */
+#define SPF_REFUSED_FUNC_INVALID       6  /* The slot points to no function object. */
 #define SPF_REFUSED_PROTO_INVALID      7  /* The function has no valid prototype. */
 #define SPF_REFUSED_CFUNC_INVALID      8  /* The C function has no header of this VM. */
 #define SPF_REFUSED_NO_ID              9  /* The prototype got no id. */
@@ -264,7 +268,7 @@
 /* Lua side, SPF_BROKEN_NO_CFI. */
 #define SPF_REFUSED_RESUMER_UNREADABLE 31 /* The last VM frame is not readable. */
 #define SPF_REFUSED_RESUMER_UNLINKED   32 /* The resumer's VM frame is not linked. */
-#define SPF_REFUSED_RESUMER_UNKNOWN    33 /* The host stack does not show it. */
+#define SPF_REFUSED_RESUMER_UNKNOWN    33 /* The host stack does not show the resumer. */
 /* Lua side, SPF_BROKEN_TRACE. */
 #define SPF_REFUSED_NO_POSITION 34 /* No position is known for the machine code. */
 /* Lua side, SPF_BROKEN_STACK_MOVE. */
@@ -281,7 +285,7 @@
 /* Host side, SPF_BROKEN_NO_CFI. */
 #define SPF_REFUSED_HOST_NO_CFRAME 43 /* Code of the VM has no VM frame. */
 #define SPF_REFUSED_HOST_NO_OBJECT 44 /* The address is in no loaded object. */
-#define SPF_REFUSED_HOST_NO_RULE   45 /* The object has no rule for it. */
+#define SPF_REFUSED_HOST_NO_RULE   45 /* The object has no rule for the address. */
 #define SPF_REFUSED_HOST_STEPS_MAX 46 /* The stack is too deep. */
 /* Host side, SPF_BROKEN_FAULT. */
 #define SPF_REFUSED_HOST_SAVED    47 /* A saved register is not readable. */
@@ -294,7 +298,7 @@
 #define SPF_COUNTER_UNCOPIED       15 /* Pages read in place, see lj_safeload.h. */
 #define SPF_COUNTER_LOST_BUFFER    16 /* Lost: no room in the buffer. */
 #define SPF_COUNTER_LOST_WRITER    17 /* Lost: the writer failed. */
-#define SPF_COUNTER_LOST_NESTED    18 /* Lost: handler was running. */
+#define SPF_COUNTER_LOST_NESTED    18 /* Lost: the handler was running. */
 #define SPF_COUNTER_OVERRUNS       19 /* Timer ticks merged in one signal. */
 #define SPF_COUNTER_HANDLER_NS     20 /* CPU time in the handler. */
 #define SPF_COUNTER_HANDLER_MAX_NS 21 /* Time in the handler, maximum. */
@@ -309,7 +313,7 @@
 #define SPF_COUNTER_SIGNAL_NS   31 /* Interrupts and signals of the ticks, if measured. */
 #define SPF_COUNTER_LUA_BROKEN  32 /* + SPF_BROKEN_*: Lua side broken. */
 #define SPF_COUNTER_HOST_BROKEN 48 /* + SPF_BROKEN_*: host side broken. */
-#define SPF_COUNTER_REFUSED     64 /* + SPF_REFUSED_*: by what refused them. */
+#define SPF_COUNTER_REFUSED     64 /* + SPF_REFUSED_*: stacks that a check refused. */
 #define SPF_COUNTER__MAX        128
 
 #endif
