@@ -170,10 +170,10 @@ struct luam_Sysprof_SelfReport {
   uint64_t signal_mean_ns;  /* Time of interrupt and signal per sample. 0: not
 			   ** measured, since no clock exceeds 5,000 samples per
 			   ** second. */
-  uint64_t uncopied;        /* Pages that another thread may unmap, and that the handler
-			** reads in place, since the kernel refuses to copy them. */
+  uint64_t uncopied;        /* Pages that the handler read in place, because the kernel
+			** refuses to copy them. Another thread may unmap them. */
   char signal[64];          /* Signals of the clocks, a list, such as SIGPROF. */
-  uint32_t shared;          /* 1: the program has a handler for one of them. */
+  uint32_t shared;          /* 1: the program has a handler for one of these. */
 };
 
 /* -- Callbacks -------------------------------------------------------------- */
@@ -186,8 +186,8 @@ struct luam_Sysprof_SelfReport {
 ** With FLUSH_HANDLER it runs in the signal handler, so it must be async-signal-safe, see
 ** signal-safety(7). It may set *data to another buffer of the same size, which is filled
 ** next.
-** With FLUSH_VM and FLUSH_THREAD it runs outside of the handler, on one thread at a time
-** for each sampled thread. It must not use the API or set *data to another buffer.
+** With FLUSH_VM and FLUSH_THREAD it runs outside of the handler. For each sampled thread it
+** runs on one thread at a time. It must not use the API or set *data to another buffer.
 **
 ** Setting *data to NULL ends the stream. Later samples count as lost.
 */

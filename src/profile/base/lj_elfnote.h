@@ -2,7 +2,7 @@
 ** Build-id of a loaded ELF object, by its headers in memory.
 ** Context: handler. Async-signal-safe.
 **
-** Another thread may unload the object meanwhile, so every load goes through lj_safeload.
+** Another thread may unload the object at any time, so every load goes through lj_safeload.
 */
 
 #ifndef _LJ_ELFNOTE_H
@@ -19,18 +19,18 @@
 LJ_FUNC const uint8_t *lj_elfnote_find(SafeLoad *pk, const uint8_t *notes, size_t sz,
 				       uint32_t *len);
 
-/* The same in the notes that n program headers at ph name. bias: added to their
-** addresses.
+/* Find the build-id in the notes that n program headers at ph point to. bias: added to
+** their addresses.
 */
 LJ_FUNC const uint8_t *lj_elfnote_segments(SafeLoad *pk, const void *ph, uint32_t n,
 					   uintptr_t bias, uint32_t *len);
 
-/* Program headers of the object whose first segment is at start, and how many there are.
-** Returns NULL if the segment begins with no ELF header.
+/* Program headers of the object that begins at start, and their number. Returns NULL if
+** no ELF header is there.
 */
 LJ_FUNC const void *lj_elfnote_headers(SafeLoad *pk, uintptr_t start, uint32_t *n);
 
-/* What to add to the addresses in an object's program headers. */
+/* Difference between an object's addresses in memory and in its program headers. */
 LJ_FUNC uintptr_t lj_elfnote_bias(SafeLoad *pk, uintptr_t start, const void *ph,
 				  uint32_t n);
 

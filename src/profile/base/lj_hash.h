@@ -14,8 +14,8 @@
 /* 2^64 divided by the golden ratio: odd, and without a pattern. */
 #define HASH_FACTOR U64x(9e3779b9, 7f4a7c15)
 
-/* Hash of a word behind others, which have the hash h; 0 for none. Different words have
-** different hashes.
+/* Hash of a list: of the words so far (h, first 0), and the next word. Different next
+** words give different hashes.
 */
 static LJ_AINLINE uint64_t hash_next(uint64_t h, uint64_t v)
 {
@@ -32,8 +32,8 @@ static LJ_AINLINE uint32_t hash_slot(uint64_t v, int bits)
 /* A key without a pattern. */
 #define HASH_KEY U64x(a0761d64, 78bd642f)
 
-/* Hash of two words. A sum of these, each with a key of its own, is a hash of many words
-** that the processor computes side by side.
+/* Hash of two words. The sum of several, each with its own key, is a hash of many words.
+** The processor computes them side by side.
 */
 static LJ_AINLINE uint64_t hash_pair(uint64_t a, uint64_t b)
 {

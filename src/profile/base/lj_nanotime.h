@@ -11,7 +11,7 @@
 
 #include "lj_def.h"
 
-/* Time of a clock, 0 if there is none: a thread may have ended. */
+/* Time of a clock. 0: the thread of the clock has ended. */
 static LJ_AINLINE uint64_t clock_ns(clockid_t id)
 {
   struct timespec ts;

@@ -32,17 +32,17 @@ typedef struct ProcessMark {
   pid_t pid;   /* Without the kernel's help: process that has this id. */
 } ProcessMark;
 
-static ProcessMark *mark;    /* The page, or: */
-static ProcessMark own_mark; /* memory that a child inherits. */
-static uint32_t last_id;     /* The newest one; a child inherits it. */
+static ProcessMark *mark;    /* A page that the kernel clears in a child, or own_mark. */
+static ProcessMark own_mark; /* Memory that a child inherits. */
+static uint32_t last_id;     /* The newest id; a child inherits it. */
 
 static void mark_clear(void)
 {
   relaxed_set(&own_mark.id, 0);
 }
 
-/* Kernels before 4.14 clear no page. There the C library's fork() clears the mark, and the
-** process id tells of other children, unless they have the same.
+/* Kernels before 4.14 clear no page. There the C library's fork() clears the mark. Other
+** children differ by their process id, except in a new pid namespace.
 */
 static ProcessMark *mark_new(void)
 {
@@ -71,8 +71,8 @@ static ProcessMark *mark_get(void)
   return m;
 }
 
-/* last_id is never below the id of the process, so a child that inherits it takes a new
-** one, whenever the fork happens.
+/* Take a new id. last_id is never below the id of the process. So a child that inherits
+** last_id gets another id than its parent, whenever the fork happens.
 */
 uint32_t lj_osprocess_id(void)
 {

@@ -2,9 +2,9 @@
 ** Identity of the process across fork(), and the library's stay in it.
 ** Context: any thread, not the handler.
 **
-** A process id cannot tell a child from its parent: in pid namespaces both may have the
-** same one. The kernel clears a page of ours in every child that has memory of its own,
-** also in one that was made without the C library's fork().
+** A process id does not distinguish a child from its parent: in pid namespaces both may
+** have the same. The kernel clears a page of ours in every child that has its own memory.
+** It does so without the C library's fork(), too.
 */
 
 #ifndef _LJ_OSPROCESS_H
@@ -12,14 +12,14 @@
 
 #include "lj_def.h"
 
-/* The process, never 0. No ancestor of the process has or had the same. Memory that
-** fork() copied can be recognized by it.
+/* Id of the process, never 0. No ancestor of the process has or had the same. Its owner
+** recognizes memory that fork() copied by it.
 */
 LJ_FUNC uint32_t lj_osprocess_id(void);
 
-/* Keep this library loaded until the process ends: another thread may run our handler, or
-** have a signal for it pending, after a dlclose(). Takes the dynamic linker's lock, so not
-** under a lock of ours.
+/* Keep this library loaded until the process ends. After a dlclose(), another thread may
+** run our handler, or have a signal pending that calls it. Takes the dynamic linker's
+** lock, so the caller must not hold a lock of ours.
 */
 LJ_FUNC void lj_osprocess_pin(void);
 

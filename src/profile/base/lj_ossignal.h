@@ -46,13 +46,15 @@ typedef uint64_t SignalMask;
 
 #define ossignal_bit(signo) ((SignalMask)1 << ((signo)-1))
 
-/* Blocked in our handlers. No handler of the program runs on top of ours, because it may
-** leave by siglongjmp(); nor does that of SIGCANCEL, which ends the thread: C libraries
-** before glibc 2.41 make blocking calls cancellable at any instruction. Our handler would
-** never end, and who waits for it would wait for ever. Not blocked are faults, which kill
-** a thread that blocks them, and SIGSETXID, for which setuid() of another thread waits.
+/* Signals blocked in our handlers: all except faults and SIGSETXID.
 **
-** The kernel sets the mask with the signal's frame and restores it with sigreturn, so no
+** If another handler ran on top of ours, ours might never end, and a thread that waits for
+** it would wait for ever. A handler of the program may leave by siglongjmp(). The handler
+** of SIGCANCEL ends the thread: before glibc 2.41, blocking calls are cancellable at any
+** instruction. A fault kills a thread that blocks it. A setuid() of another thread waits
+** for SIGSETXID.
+**
+** The kernel sets the mask with the signal's frame and restores it with sigreturn. So no
 ** instruction of ours runs without it.
 */
 #define OSSIGNAL_BLOCKED \

@@ -24,7 +24,7 @@
 /* Id of the calling thread, 0 before the first call of lj_osthread_self. */
 static __thread int own_tid __attribute__((tls_model("initial-exec")));
 
-static int hidden_tid; /* 0: none. */
+static int hidden_tid; /* Thread that each leaves out, or 0. */
 
 /* A directory entry of getdents64(2). */
 typedef struct Dent {

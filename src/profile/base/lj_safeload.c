@@ -313,8 +313,8 @@ void lj_safeload_reset(SafeLoad *sl)
 
 /* -- The thread's stack ------------------------------------------------------ */
 
-/* A stack is in use above the stack pointer, hence mapped. The main thread's stack may be
-** as large as its limit, but within this size the kernel maps nothing else there.
+/* A stack is in use above the stack pointer, so it is mapped. The main thread's stack may
+** be as large as its limit, but the kernel maps nothing else within this size.
 */
 #define THREAD_STACK_MAX ((uintptr_t)128 << 20)
 

@@ -5,15 +5,14 @@
 ** Every read of the interrupted program's state goes through here. There is no lock, no
 ** allocation and no SIGSEGV handler. Who may unmap an address decides how it is read:
 ** - Nobody: the part of the thread's own stack that is in use. It is loaded.
-** - The VM's thread only: memory of the VM. That thread is in the handler, or waits for it
-**   (lj_vmgate.h), so that a page which was once readable stays so. A system call that
-**   fails with EFAULT probes the page, lj_safeload_ok and lj_safeload_vm say so, and the
-**   caller loads. For this sample, the answer is cached. It is cached until the page is
-**   unmapped if it is known to be the VM's: LuaJIT's allocator announces what it unmaps
-**   (lj_safeload_unmap).
-** - Any thread: all else, such as what a wrong register points to, or a library. Between
-**   a probe and a load another thread may unmap it. So lj_safeload_word and
-**   lj_safeload_copy load from a copy of the page, which process_vm_readv(2) makes, once a
+** - The VM's thread only: memory of the VM. That thread is in the handler, or waits for
+**   the handler (lj_vmgate.h), so a readable page stays readable. lj_safeload_ok and
+**   lj_safeload_vm probe the page by a system call that fails with EFAULT, and the caller
+**   loads. The answer is cached for this sample. For pages that are known to be the VM's,
+**   it is cached until LuaJIT's allocator announces the unmap (lj_safeload_unmap).
+** - Any thread: all other memory, such as a library, or the target of a wrong register.
+**   Another thread may unmap it between a probe and a load. So lj_safeload_word and
+**   lj_safeload_copy load from a copy of the page, which process_vm_readv(2) makes once a
 **   sample. Where that call is refused or deadly, they probe, load and count.
 */
 
@@ -58,11 +57,11 @@ LJ_FUNC void lj_safeload_warmup(void);
 /* Begin a sample: forget the pages that are not kept. */
 LJ_FUNC void lj_safeload_reset(SafeLoad *sl);
 
-/* Forget all pages, where no allocator announces what it unmaps. */
+/* Forget all pages. For callers without an allocator that announces unmaps. */
 LJ_FUNC void lj_safeload_forget(SafeLoad *sl);
 
-/* The sampled thread's stack is from lo to hi, both 0 if unknown, and it was interrupted
-** with the stack pointer sp.
+/* Set the sampled thread's stack, from lo to hi, or both 0 if unknown. sp: its stack
+** pointer at the interrupt.
 */
 LJ_FUNC void lj_safeload_stack(SafeLoad *sl, uintptr_t lo, uintptr_t hi, uintptr_t sp);
 
@@ -75,8 +74,8 @@ LJ_FUNC void lj_safeload_unmapped(void);
 /* Copy sz bytes at p; returns 0 if they are not readable. Any thread may unmap them. */
 LJ_FUNC int lj_safeload_copy(SafeLoad *sl, void *to, const void *p, size_t sz);
 
-/* The same, not more than SAFELOAD_PAGE bytes, as they are now, and not as this sample has
-** copied them.
+/* Copy at most SAFELOAD_PAGE bytes as they are now, even if this sample has copied the
+** page before.
 */
 LJ_FUNC int lj_safeload_copynow(SafeLoad *sl, void *to, const void *p, size_t sz);
 
@@ -108,8 +107,8 @@ static LJ_AINLINE int lj_safeload_ok(SafeLoad *sl, const void *p, size_t sz)
   return first == last || lj_safeload_known(sl, last) || lj_safeload_probe(sl, last);
 }
 
-/* The same for memory of the VM only: objects of the garbage collector and Lua stacks, if
-** the stacks are what they seem to be.
+/* Are sz bytes at p readable, if they are memory of the VM: an object of the garbage
+** collector, or a valid Lua stack?
 */
 static LJ_AINLINE int lj_safeload_vm(SafeLoad *sl, const void *p, size_t sz)
 {
@@ -125,7 +124,9 @@ static LJ_AINLINE int lj_safeload_vm(SafeLoad *sl, const void *p, size_t sz)
 
 #define SAFELOAD_NEAR (2 * sizeof(uintptr_t))
 
-/* The same for two words, most often in the page of the last two. */
+/* Are two words of the VM's memory readable? Most often they are in the page of the last
+** two.
+*/
 static LJ_AINLINE int lj_safeload_near(SafeLoad *sl, uintptr_t addr)
 {
   return LJ_LIKELY(addr - sl->near < sl->near_size) || lj_safeload_nearslow(sl, addr);

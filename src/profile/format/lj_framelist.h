@@ -2,9 +2,9 @@
 ** Frame list: the frames of one side of a sample, as words of the stream.
 ** Context: handler.
 **
-** Filled from the leaf to the root, without allocation. Keeps the FRAMELIST_LEAF
-** innermost and the FRAMELIST_ROOT outermost frames. It cuts and counts the frames between
-** them, so memory and size are bounded whatever the depth.
+** The walk fills it from the leaf to the root, without allocation. It keeps the
+** FRAMELIST_LEAF innermost and the FRAMELIST_ROOT outermost frames. It cuts and counts the
+** frames between them, so its size is bounded.
 */
 
 #ifndef _LJ_FRAMELIST_H
@@ -91,8 +91,8 @@ static LJ_AINLINE int frame_isfunc(FrameWord w)
 	 kind == SPF_FRAME_HOST;
 }
 
-/* Keep only the innermost function of a completed list, and the frames that describe it:
-** work of the VM for it, its trace.
+/* Keep only the innermost function of a completed list, with its trace and the VM's work
+** in it.
 */
 static LJ_AINLINE void lj_framelist_keepleaf(FrameList *fr)
 {

@@ -54,8 +54,8 @@ LJ_FUNC void lj_wbuf_str(WBuf *wb, const char *s, size_t len);
 LJ_FUNC size_t lj_wbuf_def_begin(WBuf *wb, uint8_t tag);
 LJ_FUNC void lj_wbuf_def_end(WBuf *wb, size_t mark);
 
-/* The same for a short record: the bits mask of its tag are its length. If all of them are
-** set, the rest of the length follows the tag.
+/* Open and close a short record. The bits mask of its tag hold its length; if all these
+** bits are set, the rest of the length follows the tag.
 */
 LJ_FUNC size_t lj_wbuf_short_begin(WBuf *wb);
 LJ_FUNC void lj_wbuf_short_end(WBuf *wb, size_t mark, uint8_t tag, uint8_t mask);
@@ -79,8 +79,8 @@ typedef struct DefSink {
 /* Appends the payload of a definition. */
 typedef void (*DefPayload)(WBuf *wb, const void *def);
 
-/* Append a definition and commit it, in the next chunk if this one has no room. A
-** definition that no chunk has room for is left out.
+/* Append a definition and commit it, in the next chunk if this one has no room. Leaves out
+** a definition that fits into no chunk.
 */
 LJ_FUNC void lj_wbuf_define(const DefSink *to, uint8_t tag, DefPayload put,
 			    const void *def);

@@ -2,10 +2,10 @@
 ** DWARF unwinder: one step from a C frame to its caller, by call frame information.
 ** Context: handler.
 **
-** Our own interpreter of .eh_frame (DWARF 5, section 6.4, and the Linux Standard Base,
-** "Exception Frames"), because it runs in a signal handler, on stacks that may be
-** damaged. It takes no lock, allocates nothing, and checks every address before it reads
-** there. x86-64.
+** Interprets .eh_frame (DWARF 5, section 6.4, and the Linux Standard Base, "Exception
+** Frames"). Libraries for this assume an intact stack, and take locks. This one runs in a
+** signal handler, on stacks that may be damaged: it takes no lock, allocates nothing, and
+** checks every address before it reads there. x86-64.
 */
 
 #ifndef _LJ_CFI_H
@@ -33,8 +33,8 @@ LJ_FUNC CfiResult lj_cfi_step(SafeLoad *pk, EhCopy *copy, CfiRegs *regs);
 /* Registers that a called function preserves, without the stack pointer. */
 #define CFI_NSAVED 6
 
-/* The step of nearly all compiled code: the canonical frame address (CFA) is a register
-** plus an offset, the return address is below it, and saved registers are below that.
+/* The step of nearly all compiled code. The canonical frame address (CFA) is a register
+** plus an offset. The return address is below the CFA, the saved registers below that.
 */
 typedef struct CfiRule {
   int32_t cfa_ofs;

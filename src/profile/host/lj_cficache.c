@@ -1,5 +1,5 @@
 /*
-** Unwind cache.
+** Unwind cache: identity of objects, lookup of steps.
 ** Context: handler; see the header.
 */
 
@@ -14,7 +14,7 @@
 
 /* -- Is it still the same object? --------------------------------------------- */
 
-#define ID_MAX ELFNOTE_ID_MAX /* Bytes that tell objects apart. */
+#define ID_MAX ELFNOTE_ID_MAX /* Bytes that distinguish objects. */
 
 static uint64_t bytes_sum(uint64_t sum, const uint8_t *p, const uint8_t *end)
 {
@@ -100,7 +100,7 @@ static uint64_t row_sum(CfiCache *cc, SafeLoad *pk, const CfiObject *o, int32_t 
 
 /* -- Steps -------------------------------------------------------------------- */
 
-/* Find the rule of an address, and what it depends on. Returns 0 if it cannot be cached. */
+/* Find the rule of an address, with its check. Returns 0 if it cannot be cached. */
 static int row_make(CfiCache *cc, SafeLoad *pk, uintptr_t pc, const CfiObject *o,
 		    CfiRow *row)
 {

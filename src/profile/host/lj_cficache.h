@@ -2,11 +2,11 @@
 ** Unwind cache: the steps of host stack unwinding, by address.
 ** Context: handler.
 **
-** Finding and interpreting the call frame information of an address takes hundreds of
-** nanoseconds, and the result fits into a few bytes. The program can unload a library and
-** load another one in its place. So a cached step counts only if the object that is loaded
-** there now is the same: same addresses, same build-id, which one copy a sample tells. If
-** it has no build-id, the step's own entry must have the same bytes. Objects that stay
+** It takes hundreds of nanoseconds to find and interpret the call frame information of an
+** address. The result fits into a few bytes. The program can unload a library and load
+** another one in its place. So a cached step counts only while the same object is loaded
+** there: same addresses, same build-id. The handler copies the build-id once a sample.
+** Without a build-id, the step's own entry must have the same bytes. Objects that stay
 ** loaded need no such check: the program, the C library, the loader, this library.
 ** lj_cfi_step takes the steps that a CfiRule cannot express.
 **

@@ -16,8 +16,8 @@
 #include "lj_frame.h"
 #include "profile/base/lj_safeload.h"
 
-/* From a frame's address upwards (lj_frame.h, CFRAME_*): locals, the saved
-** registers, the return address.
+/* From a frame's address upwards (lj_frame.h, CFRAME_*): locals, the saved registers, the
+** return address.
 */
 #define VMFRAME_R14 (CFRAME_SIZE - 5 * 8)
 #define VMFRAME_R15 (CFRAME_SIZE - 4 * 8)
@@ -36,30 +36,30 @@
 */
 #define VMFRAME_TRACE_MAX (65536 + 1024)
 
-/* Code that ran on a C frame of the VM when it was left towards the leaf.
+/* Code that ran on a C frame of the VM when it called or was interrupted.
 **
-** VMF_TRACE: code is in the machine code of a trace. sp includes the trace's own
-** adjustment, so it leads to the values that the trace has on its C frame. If the leaf is
-** a helper of the VM without a frame, code is the call of it.
+** VMF_TRACE: code is in the machine code of a trace. sp includes the trace's adjustment,
+** so it leads to the values that the trace keeps on its C frame. If the leaf is a helper
+** of the VM without a frame, code is the call of that helper.
 **
 ** VMF_EXIT: code is in
 ** - an exit stub: jit_base is set, vmstate is the trace, registers are its own;
-** - lj_vm_exit_handler before it calls lj_trace_exit: sets vmstate to EXIT, then
-**   J->exitno, then J->parent (these two are of an older exit until then), then
-**   L->base to jit_base, then jit_base to 0;
-** - lj_vm_exit_handler during that call or after it: jit_base is 0 and vmstate
-**   EXIT, unless C code called from there has changed them; L->base is that of
-**   the trace's entry until lj_snap_restore changes it; on return of the call
-**   the interpreter's stack is complete, L->base and the PC in the VM frame
-**   are right and the registers are not yet;
-** - lj_vm_exit_interp, entered from the end of a trace: jit_base is set and
-**   vmstate is the trace still, but the Lua stack and the interpreter's BASE and
-**   PC are complete. Entered from lj_vm_exit_handler, the same code is
-**   VMF_INTERP, and vmstate is EXIT for its first instructions.
+** - lj_vm_exit_handler before it calls lj_trace_exit: it sets vmstate to EXIT, then
+**   J->exitno, then J->parent, then L->base to jit_base, then jit_base to 0. Until
+**   then, exitno and parent belong to an older exit;
+** - lj_vm_exit_handler during that call or after it: jit_base is 0 and vmstate is
+**   EXIT, unless C code called from there has changed them. L->base is that of the
+**   trace's entry until lj_snap_restore changes it. When the call returns, the
+**   interpreter's stack is complete, and L->base and the PC in the VM frame are
+**   right. The registers are not right yet;
+** - lj_vm_exit_interp, entered from the end of a trace: jit_base is set and vmstate
+**   is still the trace. But the Lua stack and the interpreter's BASE and PC are
+**   complete. Entered from lj_vm_exit_handler, the same code is VMF_INTERP, and
+**   vmstate is EXIT for its first instructions.
 **
-** VMF_INTERP: anything else. The interpreter's registers are valid, except on the way
-** into and out of it. vmstate does not tell: the interpreter sets jit_base, and the trace
-** sets vmstate later, with its first instructions.
+** VMF_INTERP: all other code. The interpreter's registers are valid, except on the way
+** into and out of it. vmstate does not distinguish it from a trace: the interpreter sets
+** jit_base, and the trace sets vmstate later, with its first instructions.
 */
 typedef enum VMPlace {
   VMF_INTERP, /* The interpreter, or another part of the assembler VM. */

@@ -1,5 +1,5 @@
 /*
-** Index of the unwind table of a program that has none.
+** Unwind table index for a program without one.
 ** Context: VM thread, under the lock; see the header.
 */
 

@@ -1,10 +1,10 @@
 /*
-** Index of the unwind table of a program that has none, as `gcc -static` links it.
+** Unwind table index for a program without one, such as `gcc -static` links it.
 ** Context: VM thread, under the lock.
 **
-** Such a program has a section .eh_frame, but no header with a sorted index, and no
-** segment that names it. The first start finds the section by /proc/self/exe, reads it
-** in memory and sorts its entries. The index is never freed.
+** Such a program has a section .eh_frame, but no header with a sorted index. Nor does a
+** segment name the section. The first start finds it by /proc/self/exe, reads it in
+** memory and sorts its entries. The index is never freed.
 */
 
 #ifndef _LJ_EHINDEX_H

@@ -1,5 +1,5 @@
 /*
-** Cache of the last host walk.
+** Cache of the last host walk: reusing and recording of steps.
 ** Context: handler; see the header.
 */
 
@@ -89,8 +89,8 @@ static void add_word(HostMemo *hm, uintptr_t addr)
   ts->value[ts->nword++] = *(const uintptr_t *)addr;
 }
 
-/* Add a step that loads up to some words between lo and hi. Returns 0 if there is no room,
-** or if they are outside of the stack.
+/* Add a step that loads the words between lo and hi. Returns 0 if the list is full, or if
+** they are outside of the stack.
 */
 static int add_step(HostMemo *hm, const CfiRegs *regs, FrameWord frame, uint32_t words,
 		    uintptr_t lo, uintptr_t hi)

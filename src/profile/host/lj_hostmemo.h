@@ -2,19 +2,18 @@
 ** Cache of the last host walk: the frames that this sample shares with the last one.
 ** Context: handler.
 **
-** A step from a frame to its caller follows from the registers in that frame and from the
-** words of the stack that it loads: the return address, saved registers, the link of a VM
-** frame. The memo saves these for each step of the last walk, from the outermost step up
-** to the first one that depends on anything else.
+** A step leads from a frame to its caller. It depends on the registers in that frame, and
+** on the words of the stack that it loads: the return address, saved registers, the link
+** of a VM frame. The memo saves these for the steps of the last walk. It saves from the
+** outermost step up to the first one that depends on anything else.
 **
-** A walk begins by loading the saved words again, from the outermost step on, until one
-** has changed. These steps are verified. When the walk comes to a verified step with the
-** same registers, it copies the rest of the last walk.
+** A walk first loads the saved words again, from the outermost step on, until one has
+** changed. The steps before that are verified. When the walk reaches a verified step with
+** the same registers, it copies the rest of the last walk. Each walk compares all words,
+** so the program may do anything between two samples.
 **
-** The memo saves steps of C code in objects that stay loaded, and of VM frames where the
-** interpreter has called C code. Both are on the stack that the thread began with. The
-** order of the samples and the program's actions between them do not matter: each walk
-** compares all.
+** The memo saves two kinds of steps, both on the stack that the thread began with: C code
+** in objects that stay loaded, and VM frames where the interpreter has called C code.
 **
 ** Takes no lock, allocates nothing. Loads only from the used part of the thread's stack.
 */

@@ -1,5 +1,5 @@
 /*
-** Host stack walk.
+** Host stack walk: C code, VM frames, unwinding of the C library.
 ** Context: handler, VM thread for the warmup; see the header. x86-64.
 */
 
@@ -197,7 +197,7 @@ static int walk_trace_fits(const Walk *w, const global_State *g, const lua_State
 
 /* -- Frames of other VMs ----------------------------------------------------- */
 
-/* Is this another VM, by its main thread? Another thread may close it meanwhile. */
+/* Is this another VM, by its main thread? Another thread may close it at any time. */
 static int foreign_is(Walk *w, global_State *g)
 {
   SafeLoad *pk = w->hs->pk;
@@ -249,8 +249,8 @@ static int walk_foreign(Walk *w, VMCode part, int *ok)
 /* -- Going from frame to frame -------------------------------------------- */
 
 /* Shortly before the C library's unwinder lands in the VM, it overwrites two return
-** addresses: its own with that of the C function which the VM had called, and that one
-** with the landing place. Then the frames up to there are gone.
+** addresses. Its own one becomes that of the C function which the VM had called. That one
+** becomes the landing place. Then the frames up to there are gone.
 */
 static int walk_landing(Walk *w, int *ok)
 {

@@ -4,8 +4,8 @@
 **
 ** Starts at the interrupted instruction and unwinds to the outermost frame. It crosses C
 ** code by call frame information (lj_cfi.h), and the VM's frames by their fixed layout.
-** The CFI of the assembler VM holds only between its prologue and epilogue, and compiled
-** traces have none. Below a trace, the chain of lua_State.cframe leads to the VM's frame.
+** The CFI of the assembler VM holds only between its prologue and epilogue. Compiled traces
+** have no CFI. Below a trace, the chain of lua_State.cframe leads to the VM's frame.
 **
 ** Takes no lock, allocates nothing, checks every load.
 */

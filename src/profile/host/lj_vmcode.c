@@ -190,11 +190,11 @@ int lj_vmcode_islanding(uintptr_t pc)
 
 /* -- Compiled code -------------------------------------------------------- */
 
-#define MCODE_AREAS_MAX   4096 /* Areas of machine code read, */
-#define MCODE_FOREIGN_MAX 64   /* and of another VM. */
+#define MCODE_AREAS_MAX   4096 /* Areas of machine code that are read. */
+#define MCODE_FOREIGN_MAX 64   /* Areas of another VM that are read. */
 
-/* Bytes of a group of exit stubs: a "push imm8; jmp short" for each but the
-** last, which falls into "push imm8; jmp near".
+/* Bytes of a group of exit stubs. Each stub is "push imm8; jmp short", except the last one,
+** which falls into "push imm8; jmp near".
 */
 #define EXITSTUBS_SIZE (4 * EXITSTUBS_PER_GROUP - 2 + 2 + 5)
 

@@ -2,9 +2,9 @@
 ** Machine code of the VM: the state of the C stack at an address in it.
 ** Context: handler, unless a function says otherwise.
 **
-** The frame of the assembler VM has a fixed layout. In the instructions that build and
-** remove it, only parts of it are on the stack. lj_vmcode_warmup finds these places by
-** their bytes. The VM's list of areas tells which code is compiled.
+** The frame of the assembler VM has a fixed layout. During the instructions that build or
+** remove it, only a part of it is on the stack. lj_vmcode_warmup finds these places by
+** their bytes. The VM's list of areas shows which code is compiled.
 **
 ** Takes no lock, allocates nothing, checks every load. x86-64.
 */
@@ -25,7 +25,7 @@ typedef enum VMCode {
   VMCODE_CALLBACK     /* On a frame that a C function has to link first. */
 } VMCode;
 
-/* Areas of compiled code at the last search; neighbours count as one. All zero: none yet. */
+/* Areas of compiled code at the last search; neighbours count as one. Zero at first. */
 #define VMCODE_RANGES 16
 
 typedef struct VMCodeAreas {

@@ -1,6 +1,6 @@
 /*
 ** Lookup of machine code: trace, bytecode position and inlined functions of an address.
-** Context: handler
+** Context: handler.
 */
 
 #define lj_jitfind_c

@@ -1,9 +1,9 @@
 /*
 ** Lookup of machine code: trace, bytecode position and inlined functions of an address.
-** Context: handler
+** Context: handler.
 **
-** The handler reads what lj_jitmap.h records, and may interrupt the VM thread while that
-** records. It takes no lock and allocates nothing. What it can see is always complete.
+** The handler reads the map of lj_jitmap.h, and may interrupt the VM thread while that
+** records the map. It takes no lock and allocates nothing. All that it can see is complete.
 */
 
 #ifndef _LJ_JITFIND_H
@@ -23,14 +23,15 @@ typedef struct JitFind {
 
 #if LJ_HASJIT
 
-/* Find the place of an address of machine code; for a return address, of the call. Returns
-** 0 outside of all traces. Async-signal-safe.
+/* Find the place of an address of machine code. For a return address, find the place of
+** the call. Returns 0 outside of all traces. Async-signal-safe.
 */
 LJ_FUNC int lj_jitfind_code(global_State *g, uintptr_t addr, JitFind *ta);
 
 /* Find the place where the processor spent the time before an interrupt at an address, or
 ** where it called a function. The processor takes an interrupt after a slow instruction,
-** and reports the address of the next one. Else as lj_jitfind_code.
+** and reports the address of the next one. Returns 0 outside of all traces.
+** Async-signal-safe.
 */
 LJ_FUNC int lj_jitfind_waited(global_State *g, uintptr_t addr, JitFind *ta);
 

@@ -1,6 +1,6 @@
 /*
 ** Map of machine code: bytecode positions and inlined functions of compiled traces.
-** Context: VM thread
+** Context: VM thread.
 */
 
 #define lj_jitmap_c
@@ -139,9 +139,9 @@ static uint32_t frames_node(JitMap *tp, jit_State *J)
   return node;
 }
 
-/* Node of the current function, if it is one of the known frames, or if the innermost known
-** frame called it. While a function runs, the frames below it do not change, and the map
-** notes each bytecode that runs.
+/* Node of the current function. The function must be one of the known frames, or the
+** innermost known frame must have called it. While a function runs, the frames below it do
+** not change, and the map notes each bytecode that runs.
 */
 static uint32_t frames_step(JitMap *tp, jit_State *J)
 {

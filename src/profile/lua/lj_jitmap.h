@@ -1,14 +1,14 @@
 /*
 ** Map of machine code: bytecode positions and inlined functions of compiled traces.
-** Context: VM thread
+** Context: VM thread.
 **
 ** LuaJIT calls the functions below while it records, unrolls and assembles a trace
 ** (etc/luajit/edits.cmake). They do not change the compiled code. A trace keeps its map
-** until LuaJIT frees it, so a profile covers traces that are older than the profile.
+** until LuaJIT frees it. So a profile can place samples in traces that are older.
 **
 ** Recording numbers the IR, so the map keeps the first IR instruction of each bytecode.
-** Machine code has the order of the IR, so the map keeps where the code of each IR
-** instruction begins. The handler reads the map through lj_jitfind.h at any time.
+** Machine code has the order of the IR, so the map keeps the place where the code of each
+** IR instruction begins. The handler reads the map through lj_jitfind.h at any time.
 */
 
 #ifndef _LJ_JITMAP_H
@@ -73,7 +73,7 @@ typedef struct JitMap {
   const TValue *base; /* Base and function of the last bytecode, */
   const GCfunc *fn;
   const BCIns *bc;  /* where its bytecode begins, */
-  MSize sizebc;     /* its length, 0 if it has none, */
+  MSize sizebc;     /* its length, 0 without bytecode, */
   uint32_t current; /* and its node. */
   int failed;       /* No memory, or too large. */
   TraceNode *node;

@@ -1,6 +1,6 @@
 /*
 ** Checked reading of Lua frames.
-** Context: handler
+** Context: handler.
 */
 
 #define lj_luaframe_c

@@ -1,6 +1,6 @@
 /*
 ** Checked reading of Lua frames.
-** Context: handler
+** Context: handler.
 **
 ** A sample may interrupt the VM while a Lua stack is half-written. So each address is
 ** range-checked and probed before it is read, and each object is checked for its type.
@@ -14,7 +14,7 @@
 #include "profile/base/lj_safeload.h"
 #include "profile/host/lj_hostwalk.h"
 
-/* A function that only refused candidates reach. */
+/* For functions that only refused candidates reach. */
 #define LUAFRAME_COLD __attribute__((noinline, cold))
 
 /* Input of the search for the top frame and of the walk. */
@@ -41,7 +41,7 @@ typedef struct FrameFunc {
   GCproto *pt; /* Prototype of a Lua function, else NULL. */
 } FrameFunc;
 
-/* Set up the stack of a valid coroutine. Returns 0 if it has none. */
+/* Set up the stack of a valid coroutine. Returns 0 if the coroutine has no stack. */
 LJ_FUNC int lj_luaframe_area(LuaArea *a, const LuaInput *in, lua_State *L);
 
 /* Does the address hold a prototype? */
@@ -50,8 +50,8 @@ LJ_FUNC int lj_luaframe_isproto(SafeLoad *pk, const GCproto *pt);
 /* Read the function of a frame, after lj_luaframe_has. Returns 0 if it is not valid. */
 LJ_FUNC int lj_luaframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff);
 
-/* Frame below a Lua frame whose caller continues at pc, and its function. Returns
-** 0 if the caller's frame is not that of the Lua function that pc belongs to.
+/* Find the caller of a Lua frame: its frame and function. pc: where the caller continues.
+** Returns 0 if pc does not belong to the function in the caller's frame.
 */
 LJ_FUNC uintptr_t lj_luaframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc,
 				     FrameFunc *ff);

@@ -1,6 +1,6 @@
 /*
 ** Cache of the outer Lua frames that consecutive samples share.
-** Context: handler
+** Context: handler.
 */
 
 #define lj_luamemo_c

@@ -1,21 +1,21 @@
 /*
 ** Cache of the outer Lua frames that consecutive samples share.
-** Context: handler
+** Context: handler.
 **
-** A step of the walk goes from a Lua frame to the frame below. Its result follows from
-** the PC in the frame, from the next VM frame, and from words that the step loads: link
-** and function slot, head and code of the function, words of passed VM frames, and what
-** a continuation needs. A step also reads prototypes and bytecode, which stay the same
+** A step of the walk goes from a Lua frame to the frame below. Its result depends on the
+** PC in the frame, on the next VM frame, and on the words that the step loads. These are
+** link and function slot, head and code of the function, words of passed VM frames, and
+** words for a continuation. A step also reads prototypes and bytecode, which stay the same
 ** until the VM frees a prototype.
 **
 ** When a walk is valid to the bottom, the handler saves the steps of its outermost
 ** coroutine. The next walk verifies the saved words from the bottom upwards, until one
-** differs. It reuses the rest of the saved steps when it reaches a saved frame with the
-** same PC and VM frame, and all words from there to the bottom are verified.
+** differs. When it reaches a saved frame with the same PC and VM frame, it may reuse the
+** rest of the steps: if all words from there to the bottom are verified.
 **
-** Each walk compares all words, so the order of samples does not matter. The handler
-** saves nothing while memory may be unmapped unnoticed (lj_safeload.h), or while a
-** function still needs a name.
+** Each walk compares all words, so the order of samples does not matter. The handler saves
+** nothing while a function still needs a name, or while an unmap may go unnoticed
+** (lj_safeload.h).
 */
 
 #ifndef _LJ_LUAMEMO_H
@@ -52,8 +52,8 @@ typedef struct LuaChain {
 typedef struct LuaMemoState {
   uintptr_t pc;                 /* PC in the frame. */
   uintptr_t cf;                 /* Next VM frame. */
-  uint32_t word, load, nbound;  /* What was pushed, loaded and counted by the steps
-				** before in the list or, if kept, with this one. */
+  uint32_t word, load, nbound;  /* Words pushed, words loaded and boundaries of the steps
+				** before in the list; in saved steps, with this one. */
   uint8_t resume, may_lack_lua; /* As in LuaChain. */
   uint8_t skip;                 /* It is the lower part of a vararg frame. */
 } LuaMemoState;

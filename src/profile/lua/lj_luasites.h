@@ -1,8 +1,8 @@
 /*
 ** Cache of call sites in Lua functions, by return PC.
-** Context: handler
+** Context: handler.
 **
-** The return PC of a frame tells its caller: function id, line, and distance to the
+** The return PC of a frame identifies its caller: function id, line, and distance to the
 ** caller's frame. All three come from memory of the VM that does not change while the
 ** prototype lives. The VM announces each freed prototype; then the cache is empty.
 */

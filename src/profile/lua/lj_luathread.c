@@ -1,6 +1,6 @@
 /*
 ** Unwinder of one coroutine: checks its Lua frames and lists them.
-** Context: handler
+** Context: handler.
 */
 
 #define lj_luathread_c
@@ -204,7 +204,7 @@ static uintptr_t node_pc(const GCproto *pt, BCPos pos)
 }
 
 /* Push the functions of a trace, from its current place to the function at its base. Returns
-** 0 if one of them is not readable.
+** 0 if one is not readable.
 */
 static int push_trace(LuaWalk *ls, const JitFind *at)
 {

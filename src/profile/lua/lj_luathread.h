@@ -1,6 +1,6 @@
 /*
 ** Unwinder of one coroutine: checks its Lua frames and lists them.
-** Context: handler
+** Context: handler.
 **
 ** A walk goes from the top frame to the bottom of the coroutine's stack. It passes one
 ** VM frame for each boundary between C and Lua. It ends at the first check that fails.

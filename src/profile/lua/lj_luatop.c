@@ -1,6 +1,6 @@
 /*
 ** Candidates for the top frame of a sample's Lua stack.
-** Context: handler
+** Context: handler.
 */
 
 #define lj_luatop_c
@@ -129,8 +129,8 @@ static uint32_t iterator_ffid(const LuaArea *a, uintptr_t f, uintptr_t pc)
 }
 
 /* Candidate below a builtin that calls C after it has written results over its own frame.
-** RB holds the builtin's base then. PC is the link of the overwritten frame, or still the
-** builtin's own PC, with the link in the frame.
+** RB then holds the builtin's base. PC is the link of the overwritten frame. Or PC is still
+** the builtin's own, and the link is in the frame.
 */
 static void cand_add_overwritten(LuaTop *cs, const LuaArea *a, uintptr_t base, uintptr_t pc)
 {

@@ -1,6 +1,6 @@
 /*
 ** Candidates for the top frame of a sample's Lua stack.
-** Context: handler
+** Context: handler.
 **
 ** The VM keeps no record of its top frame while it runs Lua code. The handler reads the
 ** frame base from the places where the VM may hold it at the interrupted instruction.
@@ -28,8 +28,8 @@ typedef struct LuaTop {
   Candidate c[LUATOP_CANDIDATES];
 } LuaTop;
 
-/* List candidates for the top frame of the innermost VM frame's coroutine, or of the main
-** thread if no VM frame exists. Async-signal-safe.
+/* List candidates for the top frame of a coroutine: that of the innermost VM frame, or the
+** main thread if no VM frame exists. Async-signal-safe.
 */
 LJ_FUNC void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a,
 			    const ucontext_t *uc);

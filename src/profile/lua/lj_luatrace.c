@@ -1,6 +1,6 @@
 /*
 ** Lua stack of compiled code: running traces and trace exits. x86-64.
-** Context: handler
+** Context: handler.
 */
 
 #define lj_luatrace_c

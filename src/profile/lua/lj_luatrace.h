@@ -1,9 +1,9 @@
 /*
 ** Lua stack of compiled code: running traces and trace exits.
-** Context: handler
+** Context: handler.
 **
-** Functions inlined into a running trace have no frames on the Lua stack. The stack stands
-** at jit_base, as it did at the trace's entry. The position in the machine code gives the
+** Functions inlined into a running trace have no frames on the Lua stack. The stack ends
+** at jit_base, like at the trace's entry. The position in the machine code gives the
 ** functions above. An exit goes through an exit stub, lj_vm_exit_handler and
 ** lj_trace_exit, which rebuilds the frames at some point.
 */

@@ -1,6 +1,6 @@
 /*
 ** Unwinder of the Lua stack: frames of a sample, from the interrupted machine state.
-** Context: handler
+** Context: handler.
 */
 
 #define lj_luawalk_c

@@ -1,6 +1,6 @@
 /*
 ** Unwinder of the Lua stack: frames of a sample, from the interrupted machine state.
-** Context: handler
+** Context: handler.
 **
 ** The walk tries each candidate for the top frame (lj_luatop.h). It checks function
 ** slots, links and PCs against each other, from the top frame to the bottom of the

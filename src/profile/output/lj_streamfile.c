@@ -150,7 +150,7 @@ static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
     close(fd);
     free(fresh);
   } else {
-    if (f && !(shared && st->st_size == f->size)) { /* Somebody changed it. */
+    if (f && !(shared && st->st_size == f->size)) { /* It was changed. */
       list_remove(f);
       free(f);
       f = NULL;

@@ -28,7 +28,7 @@ static struct {
   pthread_t thread;
   void (*work)(int look);
   sem_t begun;
-  uint32_t word; /* 1: somebody woke the thread. */
+  uint32_t word; /* 1: another thread has woken this one. */
   int end;       /* 1: the thread must end. */
 } helper;
 

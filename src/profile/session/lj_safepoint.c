@@ -3,13 +3,13 @@
 ** Context: request: handler | keep, reached: VM thread.
 **
 ** LuaJIT's profiler sets its hook in the handler, by the mask of hooks and by
-** lj_dispatch_update. If the handler interrupts that function or a change of the mask,
-** modes and table may differ from then on, and the program loses its hooks. While the mask
-** has the hook, LuaJIT neither counts nor reports exits of traces.
+** lj_dispatch_update. This is unsafe if the handler interrupts that function, or a change
+** of the mask. Then modes and table differ from each other, and the program loses its
+** hooks. While the mask has the hook, LuaJIT neither counts nor reports exits of traces.
 **
-** This handler writes the hook into the dispatch table only, which is all that the
-** interpreter reads. lj_dispatch_update may overwrite the hook, so lj_safepoint_keep writes
-** it again after each update. The safe point rewrites the whole table.
+** This handler writes the hook into the dispatch table only: the interpreter reads nothing
+** else. lj_dispatch_update may overwrite the hook, so lj_safepoint_keep writes it again
+** after each update. The safe point rewrites the whole table.
 */
 
 #define lj_safepoint_c
@@ -64,7 +64,7 @@ int lj_safepoint_reached(global_State *g, int *what)
   uint32_t *wanted = &G2GG(g)->safepoint;
   int hooked = (g->hookmask & HOOK_PROFILE) != 0;
   *what = 0;
-  do { /* Repeat if a handler asks again meanwhile. */
+  do { /* Repeat if a handler has asked again. */
     *what |= (int)__atomic_exchange_n(wanted, 0, __ATOMIC_RELAXED);
     if (!hooked) {
       g->dispatchmode = MODE_ALL;

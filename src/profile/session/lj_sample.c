@@ -59,7 +59,7 @@ static void backtrace(Sampler *s, const ucontext_t *uc)
 
 /* -- Which thread runs the VM ------------------------------------------------ */
 
-/* Return the innermost C frame of the coroutine that ran last, 0 if it has none. */
+/* Return the innermost C frame of the coroutine that ran last, 0 without such a frame. */
 static uintptr_t vm_head(Sampler *s, lua_State **L)
 {
   uintptr_t cur_L = (uintptr_t)relaxed_get(&s->gate->g->cur_L.gcptr64);
@@ -73,9 +73,9 @@ static uintptr_t vm_head(Sampler *s, lua_State **L)
 **
 ** The thread runs the VM if it is in the VM's own code, or if the VM's innermost C frame is
 ** on its stack. Hosts that switch C stacks, or coroutines without a resume, leave another C
-** frame as the innermost one. So while the VM has run on one thread only, any C frame of
-** the VM on that stack is enough. Another thread with frames of the VM waits for the VM in
-** C code. Host code on the VM thread may call the API without any frame of the VM.
+** frame as the innermost one. So if the VM has run on one thread only, any C frame of the
+** VM on that thread's stack is enough. Another thread with frames of the VM waits for the
+** VM in C code. Host code on the VM thread may call the API without any frame of the VM.
 */
 static int vm_runs(Sampler *s)
 {
@@ -279,7 +279,7 @@ static uint64_t tick_interval(const SampleEvent *ev, uint64_t now_ns)
 }
 
 /* CPU time of the handler, which began real_ns ago. If it took unusually long, another
-** thread may have run in between, so the function reads the thread's CPU clock.
+** thread may have run in between. Then only the thread's CPU clock is right.
 */
 static uint64_t handler_ns(const Sampler *s, uint64_t real_ns)
 {

@@ -51,7 +51,7 @@ typedef struct Sampler {
   Throttle throttle;
   uint64_t begin_cpu_ns; /* CPU time of the thread when the tick began. */
   uint64_t spent_ns;     /* Handler's time for the last sample. The next tick counts it,
-			  ** since counting takes time as well. */
+			  ** since counting takes time, too. */
   uintptr_t leaf_pc;     /* Interrupted address, for backtracers. */
   SampleEvent event[SPF_EVENTS_MAX];
   uint64_t counters[SPF_COUNTER__MAX];

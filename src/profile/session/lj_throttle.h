@@ -1,16 +1,16 @@
 /*
-** Throttle: the program gets at least as much time as its samples take.
+** Throttle: gives the program at least as much time as its samples take.
 ** Context: handler, on the sampled thread | begin: before the clocks are armed.
 **
 ** A sample takes more than the handler's own time: the timer's interrupt and the delivery
 ** of the signal come before it. The thread cannot measure those two directly. So a fast
-** clock first ticks some times as fast as it can. Then nothing of the program lies between
-** two samples, and the mean time from one to the next, less the handler's, is what
-** interrupt and signal take. Of several means the shortest counts: another thread may run
-** in between. From then on the clock's period is at least twice all that.
+** clock first ticks a few times as fast as it can, and the program does not run between
+** two samples. The mean time from one sample to the next, less the handler's, is the time
+** of interrupt and signal. Another thread may run in between, so the shortest of several
+** means counts. From then on the clock's period is at least twice the whole time.
 **
-** Slow clocks need no measurement. For them, and for events, one rule remains: a sample
-** that takes longer than half an interval is followed by a rest of the same length.
+** Slow clocks need no measurement. For them, and for events, one rule remains: after a
+** sample that takes longer than half an interval comes a rest of the same length.
 */
 
 #ifndef _LJ_THROTTLE_H
@@ -33,7 +33,9 @@ typedef struct Throttle {
   int probes;             /* Ticks that are still to come as fast as they can. */
 } Throttle;
 
-/* Prepare it for a session whose fastest clock has this period in ns, 0 for none. */
+/* Prepare for a session. period_ns: period of its fastest clock, or 0 if no clock ticks by
+** time.
+*/
 LJ_FUNC void lj_throttle_begin(Throttle *t, uint64_t period_ns);
 
 /* Begin a tick of a clock. Returns 0 if the tick must not take a sample. */

@@ -32,8 +32,8 @@ static int wait_for_thread(int tid, int *tries)
   return 1;
 }
 
-/* Wait until a reader has left. A handler on the calling thread cannot be at work, so its
-** mark means that the program jumped out of the handler.
+/* Wait until a reader has left. The calling thread is not in a handler. If its mark is set,
+** the program has jumped out of the handler.
 */
 static void wait_for_reader(VmReader *reader, int own_tid)
 {

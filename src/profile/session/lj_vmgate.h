@@ -14,8 +14,8 @@
 ** interrupts the VM thread itself. The VM thread never waits for its own handler. It
 ** ignores a reader whose thread has ended.
 **
-** How a reader leaves. Hooks walk the list of readers without a lock. Whoever unlinks a
-** reader waits until the hook that may see it has left.
+** How a reader leaves. Hooks walk the list of readers without a lock. A thread that unlinks
+** a reader waits until the hook that may see it has left.
 */
 
 #ifndef _LJ_VMGATE_H

@@ -7,8 +7,8 @@
 ** end of the stream. A writer first claims the queue, and releases it in the same thread,
 ** never in the handler. Only the end of the stream waits for a claim.
 **
-** A set of bits tells which buffers are free. The handler takes from it, the writer adds
-** to it. So a fast writer keeps the number of touched buffers small. Allocates nothing.
+** A set of bits holds the free buffers. The handler takes from it, the writer adds to it.
+** So a fast writer keeps the number of touched buffers small. Allocates nothing.
 */
 
 #ifndef _LJ_CHUNKQUEUE_H

@@ -21,7 +21,7 @@
 #define END_KEY    U64x(bf58476d, 1ce4e5b9)
 #define END_FACTOR U64x(94d049bb, 133111eb)
 
-/* The processor hashes the pairs of frames side by side: none waits for another. */
+/* The processor hashes the pairs of frames side by side: no hash depends on another. */
 uint64_t lj_stacktab_hash(const FrameList *fr)
 {
   uint64_t h = fr->len, key = HASH_KEY;
@@ -35,8 +35,8 @@ uint64_t lj_stacktab_hash(const FrameList *fr)
 
 /* -- Writing ----------------------------------------------------------------- */
 
-/* Slot of the n outermost frames, by the hashes in t->path: the one that has them, or a
-** slot for them.
+/* Slot of the n outermost frames, by the hashes in t->path: their slot, or a slot for
+** them.
 */
 static StackPrefix *prefix_slot(StackTab *t, uint32_t n)
 {
@@ -46,8 +46,8 @@ static StackPrefix *prefix_slot(StackTab *t, uint32_t n)
   return p + 1;
 }
 
-/* Number of outermost frames that another stack of this chunk shares; its id goes to *base.
-** From now on, the longer beginnings belong to the stack with this id.
+/* Number of outermost frames that another stack of this chunk shares. *base gets the id of
+** that stack. From now on, the longer beginnings belong to the stack with this id.
 */
 static uint32_t prefix_share(StackTab *t, const FrameList *fr, uint32_t id, uint32_t *base)
 {

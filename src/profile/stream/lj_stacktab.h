@@ -2,8 +2,8 @@
 ** Stack table: writes each stack once in a chunk, and refers to it by its id.
 ** Context: handler.
 **
-** A chunk has the frames of a stack at the first reference, as a difference to another
-** stack of the chunk. Allocates nothing.
+** A chunk holds the frames of a stack before its first reference. It holds them as a
+** difference to another stack of the chunk. Allocates nothing.
 */
 
 #ifndef _LJ_STACKTAB_H

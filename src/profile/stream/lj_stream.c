@@ -59,9 +59,9 @@ static void counters_put(Stream *s)
   s->wb.reserve = STREAM_RESERVE;
 }
 
-/* Does the next chunk keep the stacks of this one? Where a chunk comes each second, their
-** definitions would be most of it. A damaged chunk costs what refers to its stacks: so they
-** begin again as often as without a thread.
+/* Does the next chunk keep the stacks of this one? If a chunk ended each second, repeated
+** definitions would fill most of it. A damaged chunk also costs the later chunks that refer
+** to its stacks. So the stacks begin again as often as without a background thread.
 */
 static int stacks_go_on(const Stream *s)
 {
@@ -275,8 +275,8 @@ static void step_learn(Stream *s, uint64_t dt)
   else if (dt < s->typical_us) s->typical_us -= by;
 }
 
-/* Must the sample wait for the writer? While the queue has no room, the end of the chunk
-** is left to modules, which the stream writes only once.
+/* Must the sample wait for the writer? While the queue has no room, the stream keeps the
+** end of the chunk for modules, which it writes only once.
 */
 static int is_full(Stream *s)
 {

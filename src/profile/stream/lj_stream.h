@@ -14,14 +14,14 @@
 #include "profile/format/lj_wbuf.h"
 #include "profile/stream/lj_chunkqueue.h"
 
-/* The stream flushes a chunk of this age, so that a killed process loses little. It
-** flushes the first ones each time the profile is twice as old.
+/* The stream flushes a chunk of this age, so that a killed process loses little. At first
+** it flushes more often: each time the profile is twice as old.
 */
 #define STREAM_CHUNK_US 10000000
 #define STREAM_FIRST_US 1000000
-/* Where a background thread writes, a killed process loses at most one second, with the
-** thread's delay. The handler flushes a chunk when its first sample has this age; the
-** thread does it where no sample comes.
+/* With a background thread, a killed process loses at most one second, plus the thread's
+** delay. The handler flushes a chunk when its first sample has this age. If no sample
+** comes, the thread flushes it.
 */
 #define STREAM_THREAD_US  850000
 #define STREAM_OVERDUE_US (STREAM_THREAD_US + 20000)

@@ -2,7 +2,7 @@
 ** Bytecode names: variables and fields, from the bytecode and debug information.
 ** Context: handler, VM thread.
 **
-** Tells where an instruction takes a value from, and where it stores a function. All
+** Finds where an instruction takes a value from, and where it stores a function. All
 ** loads are checked and all loops bounded. The caller has checked the header of each
 ** prototype that it passes.
 */

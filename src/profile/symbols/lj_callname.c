@@ -1,5 +1,5 @@
 /*
-** Call names: how its caller names a Lua function.
+** Call names: the name that a caller uses for a Lua function.
 ** Context: handler; see the header.
 */
 
@@ -240,9 +240,9 @@ static void name_site(const Call *c, FuncEntry *fe, uintptr_t pc)
   fe->tries++;
 }
 
-/* Name a function that C code called, if that is a finalizer. The collector calls it
-** protected, with hooks disabled. The metatable of its object confirms it, unless the
-** object is of a C type, or the function has no parameter for it.
+/* Name a function that C code called, if the function is a finalizer. The collector calls
+** finalizers protected, with hooks disabled. The metatable of the object confirms it, unless
+** the object is of a C type, or the function has no parameter.
 */
 static void name_fromc(const Call *c, FuncEntry *fe, int frametype)
 {

@@ -1,8 +1,8 @@
 /*
-** Call names: how its caller names a Lua function.
+** Call names: the name that a caller uses for a Lua function.
 ** Context: handler.
 **
-** The instruction that called a function tells how the caller names it: as a global, a
+** The instruction that called a function shows how the caller names it: as a global, a
 ** field, a method or a local. Such a name counts only if it leads to the function that
 ** runs. After a tail call, the function that runs differs from the called one. The
 ** search drops a name that it cannot verify.

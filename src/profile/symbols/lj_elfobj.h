@@ -2,7 +2,7 @@
 ** Loaded ELF objects: range, build-id, path, and whether one has replaced another.
 ** Context: handler, unless a function says otherwise.
 **
-** Reads the object in memory. Another thread may unload it meanwhile, so that all loads go
+** Reads the object in memory. Another thread may unload it at any time, so all loads go
 ** through lj_safeload_copy. Strings and tables are bounded, and nothing takes a lock.
 */
 
@@ -13,7 +13,7 @@
 #include "profile/base/lj_elfnote.h"
 #include "profile/base/lj_safeload.h"
 
-#define ELFOBJ_ID_MAX   ELFNOTE_ID_MAX /* Bytes that tell objects apart. */
+#define ELFOBJ_ID_MAX   ELFNOTE_ID_MAX /* Bytes that distinguish objects. */
 #define ELFOBJ_PATH_MAX 4096           /* Bytes of a path, with the zero. */
 
 struct dl_find_object; /* Of <dlfcn.h>, */
@@ -41,7 +41,7 @@ typedef struct ElfRecord {
   char *path;                /* Room for ELFOBJ_PATH_MAX bytes; set by the caller. */
 } ElfRecord;
 
-/* Is a known object the one that the dynamic linker has there now? */
+/* Is a known object still the one that the dynamic linker has at its address? */
 LJ_FUNC int lj_elfobj_same(SafeLoad *pk, const ElfObj *o, const struct dl_find_object *dl);
 
 /* Describe the object that the dynamic linker has at an address. */

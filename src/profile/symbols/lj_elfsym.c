@@ -2,9 +2,9 @@
 ** ELF symbols: names of host addresses.
 ** Context: VM thread.
 **
-** The names come from the file of an object, if it is still the loaded one: from
-** .symtab, because that has the static functions, and from .dynsym. If the file is
-** gone or was replaced, they come from mapped memory: the dynamic linker's symbols.
+** The names come from the file of an object, if that is still the loaded one. Both
+** .symtab and .dynsym count; only .symtab has the static functions. If the file is gone
+** or was replaced, the dynamic linker's symbols in memory give the names.
 */
 
 #define lj_elfsym_c

@@ -11,8 +11,8 @@
 #include "profile/format/lj_wbuf.h"
 
 /* Append the symbols of n addresses, which are among size words; the other words are 0.
-** The symbols are those of the objects that are loaded now, so the load map has to be up
-** to date. Returns 0 without memory: then names are missing.
+** The symbols come from the objects that are loaded now, so the caller first brings the
+** load map up to date. Returns 0 without memory: then names are missing.
 */
 LJ_FUNC int lj_elfsym_put(const uintptr_t *addr, size_t size, size_t n, const DefSink *to);
 

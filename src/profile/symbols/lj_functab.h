@@ -2,10 +2,10 @@
 ** Function ids: a small number for each Lua function that samples refer to.
 ** Context: handler, unless a function says otherwise.
 **
-** The handler gives a prototype an id when it first sees it. The prototype keeps its
-** id while the table knows it. LuaJIT tells when it frees a prototype, and the key
-** covers the place of a function in its source. So a prototype that takes over
-** the memory of another one gets an id of its own. Fixed memory.
+** The handler gives a prototype an id when it first sees it. The prototype keeps its id
+** while the table knows it. LuaJIT announces a freed prototype, and the key covers the
+** place of a function in its source. So a prototype that takes over the memory of
+** another one gets its own id. Fixed memory.
 */
 
 #ifndef _LJ_FUNCTAB_H
@@ -36,8 +36,8 @@ typedef struct NamePart {
   uint32_t len;
 } NamePart;
 
-/* A Lua function. The table replaces no function of the current sample, as long as
-** that has fewer functions than half of the table.
+/* A Lua function. The table replaces no function of the current sample, unless the sample
+** has as many functions as half of the table.
 */
 typedef struct FuncEntry {
   uint64_t key;      /* Hash of the prototype's identity. */

@@ -2,9 +2,9 @@
 ** Heap names: names of Lua functions from the globals, modules and upvalues that hold them.
 ** Context: VM thread, while it stops or dumps a profile. The VM does not run.
 **
-** Searches for the functions of the profile in the globals, the loaded modules and the
-** tables in them, in the upvalues of the functions there, and for their definitions in
-** the bytecode of the functions around them.
+** Searches the globals and the loaded modules, with the tables in them, for the functions
+** of the profile. Then searches the upvalues of the functions there. Last, searches the
+** bytecode of enclosing functions for their definitions.
 **
 ** Only reads the VM: no metamethod runs, nothing allocates memory of the VM, and nothing
 ** can raise an error. The VM may be in any state, so every load is checked and the search
@@ -18,9 +18,8 @@
 #include "profile/base/lj_safeload.h"
 #include "profile/symbols/lj_functab.h"
 
-/* Find names for the functions that have none yet, or a less telling one. Without
-** memory, the search finds none. Returns 1 if the VM and the prototypes that are left
-** can be read.
+/* Find names for functions without a name, and better names for others. Finds nothing
+** without memory. Returns 1 if the VM and the prototypes that are left are readable.
 */
 LJ_FUNC int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g);
 

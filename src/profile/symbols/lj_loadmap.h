@@ -3,8 +3,8 @@
 ** Context: handler, unless a function says otherwise.
 **
 ** At start, the map gets all loaded objects. The handler compares the addresses of each
-** sample with it: the first sample in a newer object finds that object, even if it has
-** replaced another one. Takes no lock: _dl_find_object(3) gives the object of an
+** sample with the map. The first sample in a newer object adds that object, even if it
+** has replaced another one. Takes no lock: _dl_find_object(3) gives the object of an
 ** address. Fixed memory.
 **
 ** The handler never compares objects that stay loaded: the program, the C library, the

@@ -1,6 +1,6 @@
 /*
 ** Name records: builtin functions, Lua functions, C code.
-** Context: VM thread.
+** Context: VM thread, while it stops or dumps a profile.
 */
 
 #define lj_symrecords_c

@@ -9,9 +9,9 @@
 #include "profile/format/lj_wbuf.h"
 #include "profile/symbols/lj_symtab.h"
 
-/* Append the names of builtin functions and host addresses, and define the Lua functions
-** again that have got a name since their definition. Returns 0 without memory: then
-** names are missing.
+/* Append the names of builtin functions and host addresses. Define Lua functions again
+** that got a name after their definition. Returns 0 without memory: then names are
+** missing.
 */
 LJ_FUNC int lj_symrecords_put(Symtab *st, const DefSink *to);
 

@@ -10,9 +10,7 @@
 #include "profile/base/lj_hash.h"
 #include "profile/symbols/lj_symtab.h"
 
-/* The name as it is written: a main chunk needs none, and a function without lines has
-** one.
-*/
+/* Append the name: "" for a main chunk, and "?" for a nameless function without lines. */
 static void put_name(WBuf *wb, const FuncEntry *fe, const GCproto *pt)
 {
   if (lj_functab_ismain(pt)) lj_wbuf_str(wb, "", 0);
