@@ -1,8 +1,8 @@
 /* What is put into a stream comes out of it again: times, weights, events and
 ** stacks of samples, over many chunks, with the largest and smallest differences.
 ** Also through a queue that is written now and then, and is full at times: samples
-** are lost then, and no other ones. The decoder here follows the format's description and shares no code with the
-** profiler.
+** are lost then, and no other ones. The decoder here follows the description of the format,
+** and shares no code with the profiler.
 */
 
 #include <stdio.h>
@@ -323,12 +323,31 @@ static int round_trip(int queued)
   return kept;
 }
 
+static size_t ignore(const void **data, size_t len, void *ctx)
+{
+  (void)data;
+  (void)ctx;
+  return len;
+}
+
+/* What the stream subtracts from the times between samples, at first. */
+static uint64_t first_step(int index, int unit)
+{
+  lj_stream_init(&stream, &symtab, counters, 4321, buf, CHUNK, ignore, NULL, SESSION);
+  lj_stream_event(&stream, index, "name", unit, 1000000);
+  CHECK_EQ(lj_stream_begin(&stream), 0);
+  return stream.step_us;
+}
+
 int main(void)
 {
   int kept;
   defined = (Shape *)calloc(2 * SHAPES, sizeof(Shape));
   REQUIRE(defined);
   make_shapes();
+  CHECK_EQ(first_step(0, SPF_UNIT_US), 1000);
+  CHECK_EQ(first_step(1, SPF_UNIT_US), 0);
+  CHECK_EQ(first_step(0, SPF_UNIT_COUNT), 0);
   CHECK_EQ(round_trip(0), SAMPLES);
   kept = round_trip(1);
   printf("%d of %d samples kept by a queue\n", kept, SAMPLES);
