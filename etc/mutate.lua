@@ -326,7 +326,19 @@ for _, name in ipairs(files) do
   collect(path, tonumber(line), changes)
 end
 
--- As many of each kind.
+-- Take a change out of the list: any one of the folder with the fewest changes so far.
+local changed_in = {}
+local function draw(list)
+  local fewest, choices = math.huge, {}
+  for i, c in ipairs(list) do
+    local n = changed_in[c.path:match("^.*/")] or 0
+    if n < fewest then fewest, choices = n, {} end
+    if n == fewest then choices[#choices + 1] = i end
+  end
+  return table.remove(list, choices[math.random(#choices)])
+end
+
+-- As many of each kind, and of each folder.
 local begin, made, found, empty = os.time(), 0, 0, 0
 while made < number and empty < #changes.kinds do
   empty = 0
@@ -334,7 +346,12 @@ while made < number and empty < #changes.kinds do
     local result
     local list = changes[kind]
     while result == nil and #list > 0 and made < number and os.time() - begin < seconds do
-      result = try(table.remove(list, math.random(#list)))
+      local c = draw(list)
+      result = try(c)
+      if result ~= nil then
+        local folder = c.path:match("^.*/")
+        changed_in[folder] = (changed_in[folder] or 0) + 1
+      end
     end
     if result == nil then empty = empty + 1 else made = made + 1 end
     if result then found = found + 1 end
