@@ -184,7 +184,7 @@ end
 -- Run tests, up to the first that fails. Returns its name, nil if none does.
 local function first_failure(expression, left_out, limit)
   local _, out = run(("ctest --test-dir %s -j %d --stop-on-failure --timeout %d -R %s -E %s"):format(quote(build), jobs,
-    limit or slowest, quote(expression), quote(any_of(left_out or {}))))
+    limit or 10 * slowest + 10, quote(expression), quote(any_of(left_out or {}))))
   return out:match("Test +#%d+: (%S+) %.+[^\n*]*%*%*%*[^S]")
 end
 
@@ -231,7 +231,7 @@ end
 local STAGES = { 0.3, 1, 3, 10, math.huge }
 local hits, useless = {}, {}
 local function stages_of(path)
-  local cost, stages, limits, done = costs(), { {} }, { slowest }, {}
+  local cost, stages, limits, done = costs(), { {} }, {}, {}
   for _, name in ipairs(useless) do done[name] = true end
   for _, name in ipairs(hits[path] or {}) do
     if not done[name] then
@@ -240,7 +240,7 @@ local function stages_of(path)
     end
   end
   for i, most in ipairs(STAGES) do
-    stages[i + 1], limits[i + 1] = {}, math.min(slowest, 10 * most + 10)
+    stages[i + 1], limits[i + 1] = {}, 10 * math.min(most, slowest) + 10
     for _, name in ipairs(names_of(path)) do
       if not done[name] and (cost[name] or 0) <= math.min(most, slowest) then
         done[name] = true
