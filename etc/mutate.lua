@@ -181,10 +181,11 @@ local function any_of(names)
   return "^(" .. table.concat(names, "|") .. ")$"
 end
 
--- Run tests, up to the first that fails. Returns its name, nil if none does.
-local function first_failure(expression, left_out, limit)
+-- Run tests, up to the first that fails. limit: seconds for each. Returns its name, nil if
+-- none does.
+local function first_failure(expression, limit, left_out)
   local _, out = run(("ctest --test-dir %s -j %d --stop-on-failure --timeout %d -R %s -E %s"):format(quote(build), jobs,
-    limit or 10 * slowest + 10, quote(expression), quote(any_of(left_out or {}))))
+    limit, quote(expression), quote(any_of(left_out or {}))))
   return out:match("Test +#%d+: (%S+) %.+[^\n*]*%*%*%*[^S]")
 end
 
@@ -227,11 +228,11 @@ local function rebuild(c, tests)
 end
 
 -- Tests in the order in which they run: first those that found others in this file, then by
--- time. Returns a list of lists, and the time limit of each.
+-- time. Returns a list of lists.
 local STAGES = { 0.3, 1, 3, 10, math.huge }
 local hits, useless = {}, {}
 local function stages_of(path)
-  local cost, stages, limits, done = costs(), { {} }, {}, {}
+  local cost, stages, done = costs(), { {} }, {}
   for _, name in ipairs(useless) do done[name] = true end
   for _, name in ipairs(hits[path] or {}) do
     if not done[name] then
@@ -240,7 +241,7 @@ local function stages_of(path)
     end
   end
   for i, most in ipairs(STAGES) do
-    stages[i + 1], limits[i + 1] = {}, 10 * math.min(most, slowest) + 10
+    stages[i + 1] = {}
     for _, name in ipairs(names_of(path)) do
       if not done[name] and (cost[name] or 0) <= math.min(most, slowest) then
         done[name] = true
@@ -248,24 +249,27 @@ local function stages_of(path)
       end
     end
   end
-  return stages, limits
+  return stages
 end
 
 -- The test that finds the change c. It must fail again alone, and pass on the old text, so
 -- that no test that fails now and then counts. nil: none.
 local passes = {}
 local function found_by(c, old, new)
-  local stages, limits = stages_of(c.path)
+  local cost, stages = costs(), stages_of(c.path)
   hits[c.path] = hits[c.path] or {}
-  for i, stage in ipairs(stages) do
-    local left_out = {}
+  for _, stage in ipairs(stages) do
+    local left_out, longest = {}, 0
+    for _, name in ipairs(stage) do longest = math.max(longest, cost[name] or 0) end
     if #stage > 0 then rebuild(c, stage) end
-    for name in function() return #stage > #left_out and first_failure(any_of(stage), left_out, limits[i]) or nil end do
-      local only = "^" .. name .. "$"
-      local again = first_failure(only)
+    for name in function()
+      return #stage > #left_out and first_failure(any_of(stage), 10 * longest + 10, left_out) or nil
+    end do
+      local only, limit = "^" .. name .. "$", 10 * (cost[name] or 0) + 10
+      local again = first_failure(only, limit)
       if again and passes[name] == nil then
         write(tree .. c.path, old)
-        passes[name] = rebuild(c, { name }) and not first_failure(only)
+        passes[name] = rebuild(c, { name }) and not first_failure(only, limit)
         write(tree .. c.path, new)
         rebuild(c, stage)
         if not passes[name] then useless[#useless + 1] = name end
