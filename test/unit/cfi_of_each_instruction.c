@@ -12,6 +12,7 @@
 #include <ucontext.h>
 
 #include "lj_arch.h"
+#include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_cficache.h"
 #include "check.h"
@@ -176,7 +177,7 @@ int main(void)
   const size_t n = sizeof(cases) / sizeof(cases[0]);
   size_t i, cached = 0, theirs = 0;
   lj_safeload_warmup();
-  lj_ehframe_warmup();
+  lj_osobjects_warmup();
   for (i = 0; i < WORDS; i++) stack[i] = WORD(i);
   for (i = 0; i < n; i++) {
     const Case *c = &cases[i];

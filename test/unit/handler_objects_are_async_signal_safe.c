@@ -36,7 +36,10 @@ static const Allowed allowed[] = {
   { "lj_luawalk", "lj_vm_*", "addresses to compare with" },
   { "lj_luathread", "lj_cont_*", "addresses to compare with" },
   { "lj_ehframe", "_dl_find_object", "documented as async-signal-safe" },
-  { "lj_ehframe", "getauxval", "start only" },
+  { "lj_osobjects", "_dl_find_object", "start only" },
+  { "lj_osobjects", "dl_iterate_phdr", "start only" },
+  { "lj_osobjects", "getauxval", "start only" },
+  { "lj_osobjects", "str*", "start only" },
   { "lj_hostwalk", "lj_ehindex_warmup", "start only" },
   { "lj_safeload", "lj_seccomp_isdeadly", "start only" },
   { "lj_vmcode", "lj_vm_*", "addresses to compare with" },
@@ -108,7 +111,7 @@ static const char *const objects[] = {
   "lj_stream",    "lj_stacktab", "lj_chunkqueue",  "lj_sample",     "lj_throttle",
   "lj_clockops",  "lj_clocksig", "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
   "lj_loadmap",   "lj_elfnote",  "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
-  "lj_procfile",  "lj_ossignal"
+  "lj_procfile",  "lj_ossignal", "lj_osobjects"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

@@ -5,11 +5,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For dl_iterate_phdr. */
 #endif
+#include <dlfcn.h>
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "lj_obj.h"
+#include "profile/base/lj_osobjects.h"
 #include "profile/symbols/lj_loadmap.h"
 #include "check.h"
 #include "chunks.h"
@@ -142,11 +144,16 @@ int main(void)
   uintptr_t addr[3];
   uint8_t *hole = (uint8_t *)mmap(NULL, 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 				  0);
+  char path[1024];
   Record r, first;
   LoadedObj *m, fake;
   int objects = 0, i;
   REQUIRE(hole != MAP_FAILED);
   lj_wbuf_init(&wb, buf, sizeof(buf), 0, writer, NULL);
+  REQUIRE(getenv("SYSPROF_BUILD") != NULL);
+  snprintf(path, sizeof(path), "%s/test/replaced_a.so", getenv("SYSPROF_BUILD"));
+  REQUIRE(dlopen(path, RTLD_NOW) != NULL);
+  lj_osobjects_warmup();
   dl_iterate_phdr(count_objects, &objects);
 
   /* At start: each object once. */

@@ -3,6 +3,9 @@
 ** code now, and is written again, behind the new module.
 */
 
+#include <dlfcn.h>
+
+#include "profile/base/lj_osobjects.h"
 #include "profile/stream/lj_stream.h"
 #include "check.h"
 #include "chunks.h"
@@ -53,7 +56,12 @@ int main(void)
   const uintptr_t own = (uintptr_t)&main;
   uintptr_t other;
   LoadMap *lm = &symtab.loadmap;
+  char path[1024];
   uint32_t i;
+  REQUIRE(getenv("SYSPROF_BUILD") != NULL);
+  snprintf(path, sizeof(path), "%s/test/replaced_a.so", getenv("SYSPROF_BUILD"));
+  REQUIRE(dlopen(path, RTLD_NOW) != NULL);
+  lj_osobjects_warmup();
   lj_stream_init(&stream, &symtab, counters, 1, buf, sizeof(buf), writer, NULL, 0);
   CHECK_EQ(lj_stream_begin(&stream), 0);
   for (i = 0; i < lm->n && (lm->list[i].obj.stays || !lm->list[i].obj.map);) i++;

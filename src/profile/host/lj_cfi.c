@@ -6,6 +6,7 @@
 #define lj_cfi_c
 #define LUA_CORE
 
+#include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_cfi.h"
 
 /* Call frame instructions, DWARF 5 table 7.29, and one of GNU. */
@@ -377,7 +378,7 @@ int lj_cfi_rule(SafeLoad *pk, uintptr_t pc, EhCopy *copy, CfiRule *rule, Fde *fd
   rule->cfa_ofs = (int32_t)row->cfa_ofs;
   rule->is_root = (ret->kind == RULE_UNDEFINED);
   rule->is_inner = (pc + 1 - fde->pc_begin < fde->pc_size);
-  rule->stays = lj_ehframe_stays(pc);
+  rule->stays = lj_osobjects_stay(pc);
   rule->depth = 1;
   if (rule->is_root) return 1;
   if (ret->kind != RULE_OFFSET || ret->ofs != -8) return 0;

@@ -25,7 +25,7 @@ typedef struct CfiRegs {
   ((1u << CFI_REG_BX) | (1u << CFI_REG_BP) | (1u << CFI_REG_SP) | (1u << CFI_REG_R12) | \
    (1u << CFI_REG_R13) | (1u << CFI_REG_R14) | (1u << CFI_REG_R15) | (1u << CFI_REG_PC))
 
-/* Replace the registers of a frame by its caller's. Needs lj_ehframe_warmup. May change
+/* Replace the registers of a frame by its caller's. Needs lj_osobjects_warmup. May change
 ** errno.
 */
 LJ_FUNC CfiResult lj_cfi_step(SafeLoad *pk, EhCopy *copy, CfiRegs *regs);
@@ -41,7 +41,7 @@ typedef struct CfiRule {
   uint8_t cfa_reg : 5;
   uint8_t is_root : 1;       /* This is the outermost frame. */
   uint8_t is_inner : 1;      /* The next address is in the same function. */
-  uint8_t stays : 1;         /* lj_ehframe_stays: its object stays loaded. */
+  uint8_t stays : 1;         /* lj_osobjects_stay: its object stays loaded. */
   uint8_t depth;             /* Words below the CFA that the step loads. */
   uint8_t saved[CFI_NSAVED]; /* Words below it of each, 0: not saved. */
 } CfiRule;

@@ -7,7 +7,7 @@
 ** another one in its place. So a cached step counts only while the same object is loaded
 ** there: same addresses, same build-id. The handler copies the build-id once a sample.
 ** Without a build-id, the step's own entry must have the same bytes. Objects that stay
-** loaded need no such check: the program, the C library, the loader, this library.
+** loaded need no such check (lj_osobjects.h).
 ** lj_cfi_step takes the steps that a CfiRule cannot express.
 **
 ** Takes no lock, allocates nothing, checks every load of the stack.
@@ -51,7 +51,7 @@ typedef struct CfiCache {
 } CfiCache;
 
 /* Rule of the step from an address, NULL: use lj_cfi_step. Valid until the next call.
-** Needs lj_ehframe_warmup.
+** Needs lj_osobjects_warmup.
 */
 LJ_FUNC const CfiRule *lj_cficache_find(CfiCache *cc, SafeLoad *pk, uintptr_t pc);
 

@@ -11,8 +11,8 @@
 #endif
 #include <dlfcn.h>
 #include <string.h>
-#include <sys/auxv.h>
 
+#include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_ehframe.h"
 
 /* -- Reading an entry ----------------------------------------------------- */
@@ -173,44 +173,12 @@ int lj_ehframe_begin(const uint8_t *p, uintptr_t *pc)
 
 /* -- Finding it ----------------------------------------------------------- */
 
-#define STAYING 5
-
-/* Written by the first start. */
-static struct {
-  uintptr_t begin, size;
-} staying[STAYING];
-
 /* The program, if it has no index of its own. Written by the first start. */
 static EhObject program;
 
 void lj_ehframe_setindex(const EhObject *obj)
 {
   program = *obj;
-}
-
-void lj_ehframe_warmup(void)
-{
-  uintptr_t addr[STAYING];
-  int i;
-  addr[0] = (uintptr_t)(void *)lj_ehframe_warmup;  /* Ours, */
-  addr[1] = (uintptr_t)getauxval(AT_ENTRY);        /* the program, */
-  addr[2] = (uintptr_t)(void *)memmove;            /* the C library, */
-  addr[3] = (uintptr_t)getauxval(AT_BASE);         /* the loader, */
-  addr[4] = (uintptr_t)getauxval(AT_SYSINFO_EHDR); /* the kernel's own. */
-  for (i = 0; i < STAYING; i++) {
-    struct dl_find_object obj;
-    if (staying[i].size || _dl_find_object((void *)addr[i], &obj) != 0) continue;
-    staying[i].begin = (uintptr_t)obj.dlfo_map_start;
-    staying[i].size = (uintptr_t)obj.dlfo_map_end - staying[i].begin;
-  }
-}
-
-int lj_ehframe_stays(uintptr_t pc)
-{
-  int i;
-  for (i = 0; i < STAYING; i++)
-    if (pc - staying[i].begin < staying[i].size) return 1;
-  return 0;
 }
 
 #define HDR_SIZE 12 /* Bytes of .eh_frame_hdr in front of its table. */
@@ -238,7 +206,7 @@ CfiResult lj_ehframe_object(uintptr_t pc, EhObject *obj)
   obj->map = found.dlfo_link_map;
   obj->hdr = (const uint8_t *)found.dlfo_eh_frame;
   obj->table = obj->hdr + HDR_SIZE;
-  obj->stays = lj_ehframe_stays(pc);
+  obj->stays = lj_osobjects_stay(pc);
   return CFI_STEP;
 }
 

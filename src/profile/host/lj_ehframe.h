@@ -4,8 +4,8 @@
 **
 ** Reads DWARF 5, section 6.4, and the Linux Standard Base, "Exception Frames", as linkers
 ** produce it for x86-64. _dl_find_object(3) gives the object of an address without a
-** lock. The reader loads directly from objects that stay loaded. Another thread may unload
-** any other object at any time. From such an object it copies index and entries by
+** lock. The reader loads directly from objects that stay (lj_osobjects.h). Another thread
+** may unload any other object at any time. From such an object it copies index and entries by
 ** lj_safeload_copy, and reads the copies: a wrong entry is possible, a fault is not.
 */
 
@@ -120,14 +120,6 @@ typedef struct Fde {
   unsigned enc;           /* Encoding of addresses. */
   int is_signal;          /* Frame of a signal handler's trampoline. */
 } Fde;
-
-/* Is an address in an object that stays loaded while this code runs? Needs
-** lj_ehframe_warmup.
-*/
-LJ_FUNC int lj_ehframe_stays(uintptr_t pc);
-
-/* Find these objects, once, before the first sample. VM thread. */
-LJ_FUNC void lj_ehframe_warmup(void);
 
 /* First address that an entry of .eh_frame describes. Returns 0 if the entry is not
 ** an FDE, or describes nothing. VM thread.

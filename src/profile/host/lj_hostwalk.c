@@ -13,6 +13,7 @@
 #include "lj_frame.h"
 #include "lj_jit.h"
 #include "lj_dispatch.h"
+#include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_ehindex.h"
 #include "profile/host/lj_hostwalk.h"
@@ -20,7 +21,7 @@
 int lj_hostwalk_warmup(void)
 {
   lj_safeload_warmup();
-  lj_ehframe_warmup();
+  lj_osobjects_warmup();
   lj_ehindex_warmup();
   return lj_vmcode_warmup();
 }

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 
 #include "profile/base/lj_hash.h"
+#include "profile/base/lj_osobjects.h"
 #include "profile/symbols/lj_elfobj.h"
 
 /* Path of the code that follows an unloaded object at its addresses. */
@@ -162,29 +163,6 @@ void lj_elfobj_none(ElfRecord *d, const ElfObj *o)
   d->pathlen = path_is(d->path, NO_OBJECT_PATH);
 }
 
-/* Does an object stay as long as this code does? */
-static int stays(const ElfObj *o, const char *name)
-{
-  const uintptr_t own = (uintptr_t)&lj_elfobj_loaded, libc = (uintptr_t)&syscall;
-  return !name[0] || o->start == (uintptr_t)getauxval(AT_SYSINFO_EHDR) ||
-	 (own >= o->start && own < o->end) || (libc >= o->start && libc < o->end);
-}
-
-int lj_elfobj_range(const struct dl_phdr_info *info, uintptr_t *start, uintptr_t *end)
-{
-  int i;
-  *start = ~(uintptr_t)0;
-  *end = 0;
-  for (i = 0; i < info->dlpi_phnum; i++) {
-    const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-    uintptr_t at = info->dlpi_addr + ph->p_vaddr;
-    if (ph->p_type != PT_LOAD) continue;
-    if (at < *start) *start = at;
-    if (at + ph->p_memsz > *end) *end = at + ph->p_memsz;
-  }
-  return *start < *end;
-}
-
 void lj_elfobj_loaded(SafeLoad *pk, ElfRecord *d, const struct dl_phdr_info *info,
 		      const struct dl_find_object *dl)
 {
@@ -192,13 +170,13 @@ void lj_elfobj_loaded(SafeLoad *pk, ElfRecord *d, const struct dl_phdr_info *inf
   uint32_t len = 0;
   memset(&d->obj, 0, sizeof(d->obj));
   d->bias = info->dlpi_addr;
-  lj_elfobj_range(info, &d->obj.start, &d->obj.end);
+  lj_osobjects_range(info, &d->obj.start, &d->obj.end);
   if (dl) {
     d->obj.map = dl->dlfo_link_map;
     d->obj.eh_frame = dl->dlfo_eh_frame;
   }
   id = lj_elfnote_segments(pk, info->dlpi_phdr, info->dlpi_phnum, d->bias, &len);
   take_id(pk, d, id, len, info->dlpi_name);
-  d->obj.stays = stays(&d->obj, info->dlpi_name);
+  d->obj.stays = lj_osobjects_stay(d->obj.start);
   d->pathlen = path_of(pk, d->path, d->obj.start, info->dlpi_name);
 }

@@ -50,13 +50,9 @@ LJ_FUNC void lj_elfobj_found(SafeLoad *pk, ElfRecord *d, const struct dl_find_ob
 /* Describe the memory of an object that was unloaded. */
 LJ_FUNC void lj_elfobj_none(ElfRecord *d, const ElfObj *o);
 
-/* Addresses of an object of dl_iterate_phdr(3). Returns 0 if nothing of it is loaded.
-** VM thread.
+/* Describe an object of dl_iterate_phdr(3). dl: the result of _dl_find_object for it, or
+** NULL. Needs lj_osobjects_warmup. VM thread.
 */
-LJ_FUNC int lj_elfobj_range(const struct dl_phdr_info *info, uintptr_t *start,
-			    uintptr_t *end);
-
-/* Describe such an object. dl: the result of _dl_find_object for it, or NULL. VM thread. */
 LJ_FUNC void lj_elfobj_loaded(SafeLoad *pk, ElfRecord *d, const struct dl_phdr_info *info,
 			      const struct dl_find_object *dl);
 

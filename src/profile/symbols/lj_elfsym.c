@@ -25,6 +25,7 @@
 
 #include "lj_obj.h"
 #include "profile/symbols/lj_elfsym.h"
+#include "profile/base/lj_osobjects.h"
 #include "profile/symbols/lj_elfobj.h"
 
 #define SYM_NAME_MAX 400 /* Bytes of a symbol's name that are kept. */
@@ -280,7 +281,7 @@ static int object_init(Object *ob, const Names *names, const struct dl_phdr_info
   ob->bias = info->dlpi_addr;
   ob->phdr = info->dlpi_phdr;
   ob->nphdr = info->dlpi_phnum;
-  if (!lj_elfobj_range(info, &ob->start, &ob->end)) return 0;
+  if (!lj_osobjects_range(info, &ob->start, &ob->end)) return 0;
   i = seen_below(names->seen, names->nseen, ob->start);
   ob->seen = names->seen + i;
   ob->nseen = seen_below(ob->seen, names->nseen - i, ob->end);

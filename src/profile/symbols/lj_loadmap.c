@@ -13,6 +13,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "profile/base/lj_osobjects.h"
 #include "profile/symbols/lj_loadmap.h"
 
 /* -- The map ----------------------------------------------------------------- */
@@ -103,7 +104,7 @@ static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
   uintptr_t start, end;
   int found;
   UNUSED(sz);
-  if (!lj_elfobj_range(info, &start, &end)) return 0;
+  if (!lj_osobjects_range(info, &start, &end)) return 0;
   lj_safeload_reset(&lm->pk); /* It copies so many pages of each. */
   found = _dl_find_object((void *)start, &dl) == 0;
   have = find(lm, start);

@@ -7,8 +7,7 @@
 ** has replaced another one. Takes no lock: _dl_find_object(3) gives the object of an
 ** address. Fixed memory.
 **
-** The handler never compares objects that stay loaded: the program, the C library, the
-** vdso, and the object that contains this code.
+** The handler never compares objects that stay loaded (lj_osobjects.h).
 */
 
 #ifndef _LJ_LOADMAP_H
@@ -37,7 +36,9 @@ typedef struct LoadMap {
   LoadedObj list[LOADMAP_MAX]; /* By address, without overlaps. */
 } LoadMap;
 
-/* Append the loaded objects that are not known yet, or have replaced others. VM thread. */
+/* Append the loaded objects that are not known yet, or have replaced others. Needs
+** lj_osobjects_warmup. VM thread.
+*/
 LJ_FUNC void lj_loadmap_note(LoadMap *lm, const DefSink *to);
 
 /* Append the unknown objects of a sample's addresses. Returns 1 if there were any: then
