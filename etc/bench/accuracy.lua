@@ -2,8 +2,8 @@
 --
 --   accuracy.lua                       prints the names of the programs
 --   accuracy.lua NAME SAMPLES CLOCK    runs one, prints its table and appends
---                                      to "result"
---   accuracy.lua summary FILE          adds up what was appended to FILE
+--                                      a line to "result"
+--   accuracy.lua summary FILE          adds up the lines of FILE
 --
 -- An order is exact if the parts by profile are in the order of their costs.
 
@@ -11,7 +11,7 @@ local accuracy = require("accuracy")
 local programs = require("accuracy_programs")
 
 local Z_MAX = 3
--- Of a normal distribution, outside of Z_MAX standard errors.
+-- Share of a normal distribution outside of Z_MAX standard errors.
 local OUTSIDE = 0.0027
 
 local function order_exact(result)
@@ -38,7 +38,7 @@ local function run(name, samples, clock)
 	 "CPU time - weights: at most %.2f ms of a profile"):format(
     exact and "exact" or "NOT exact", outside, #r, z2 / #r, r.elsewhere,
     r.missing_us / 1e3))
-  if r.wrong then print("NOT as it should be: " .. r.wrong) end
+  if r.wrong then print("WRONG: " .. r.wrong) end
   print()
   local file = assert(io.open("result", "a"))
   file:write(("%d %d %d %d %.17g\n"):format(#r, outside, exact and 1 or 0, r.samples, z2))

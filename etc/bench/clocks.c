@@ -1,5 +1,5 @@
 /*
-** Rates, weights, costs and fairness of the clocks; called by etc/bench/clocks.
+** Rates, weights, costs and fairness of the clocks. Built and run by etc/bench/clocks.
 */
 
 #ifndef _GNU_SOURCE
@@ -30,7 +30,7 @@ static void work(uint64_t loops)
   sink += x;
 }
 
-/* Loops in a second, by the best of some runs. */
+/* Loops in a second, by the best of several runs. */
 static double calibrate(void)
 {
   uint64_t best = ~(uint64_t)0, t;
@@ -44,7 +44,7 @@ static double calibrate(void)
   return 20e6 / ((double)best / 1e9);
 }
 
-/* The clock as it was asked for, or errmsg it is not there. */
+/* Start the requested clock. Prints the reason and returns 0 if it is unavailable. */
 static int start(Ticks *t, const char *name, double interval_ms, int tid)
 {
   ClockSpec spec = ticks_spec(name, (uint64_t)(interval_ms * 1e6 + 0.5), 0);
@@ -54,9 +54,7 @@ static int start(Ticks *t, const char *name, double interval_ms, int tid)
   return 0;
 }
 
-/* The same work without and with the clock: what it takes more is the
-** ticks'.
-*/
+/* Run the same work without and with the clock. The difference is the cost of the ticks. */
 static void row(const char *name, double interval_ms, double loops_in_second)
 {
   uint64_t loops = (uint64_t)(loops_in_second * seconds);
@@ -97,7 +95,7 @@ static void *thread_main(void *arg)
   while (!go) usleep(100);
   work(loops_each);
   __atomic_add_fetch(&finished, 1, __ATOMIC_SEQ_CST);
-  while (go != 2) usleep(1000); /* The clock can be read as long as it is there. */
+  while (go != 2) usleep(1000); /* The clock is readable until the thread ends. */
   return NULL;
 }
 

@@ -2,10 +2,10 @@
 ** Cost of a sample in the handler, as a whole and in parts. Built and run by
 ** etc/bench/handler.
 **
-** Runs a session of the C API. A handler of this program takes the clock's signal first
-** and keeps it. Then the program sends that signal to itself from stacks of known depth,
-** and measures how long sysprof's handler runs. For the parts, it calls the modules of
-** the handler in the same way, on state of its own.
+** Runs a session of the C API. A handler of this program takes the clock's first signal
+** and keeps it. Then the program sends that signal to itself on stacks of known depth. It
+** measures how long sysprof's handler runs. For the parts, it calls the handler's modules
+** in the same way, with its own state.
 **
 ** cold: before each call, the program evicts caches, the TLB and the branch history.
 ** steps: a parent process single-steps the handler and writes each address that ran.
@@ -52,7 +52,7 @@ static void die(const char *what)
 
 typedef enum Part { PART_WHOLE, PART_CLOCKS, PART_HOST, PART_LUA, PART__MAX } Part;
 
-/* What was measured in one scene. */
+/* Results of one scene. */
 static struct {
   uint32_t n;
   uint32_t host, lua; /* Frames. */
@@ -90,8 +90,8 @@ static void ins_open(void)
   ins_fd = (int)syscall(SYS_perf_event_open, &a, 0, -1, -1, 0);
 }
 
-/* Times and instructions are taken in turns: to read a counter is a system call,
-** which makes what follows slower.
+/* Times and instructions are measured in turns: reading a counter is a system call, which
+** slows down the code after it.
 */
 typedef struct Meter {
   uint64_t begin;
@@ -198,8 +198,8 @@ static void step_mark(void)
   if (is_stepped) __asm__ volatile("int3");
 }
 
-/* Run a child process under the control of this one, and write the addresses of all
-** instructions between two marks. A mark of its own line ends each pair.
+/* Single-step a child process. Write the addresses of all instructions between two marks,
+** and a line "end" after each pair.
 */
 static void step_child(const char *path)
 {
@@ -237,7 +237,7 @@ static void step_child(const char *path)
 
 /* -- The handler ------------------------------------------------------------- */
 
-/* State for the parts, as in a session. */
+/* State for the parts, like that of a session. */
 static struct {
   global_State *g;
   SafeLoad peek;
@@ -380,7 +380,7 @@ static void take_ticks(void)
     replay = 1;
     if (syscall(SYS_tgkill, pid, pid, SIGPROF) != 0) die("tgkill");
     replay = 0;
-    if (!count_ins && ins_fd >= 0) scene.n--; /* The next one completes it. */
+    if (!count_ins && ins_fd >= 0) scene.n--; /* The next tick adds the instructions. */
   }
 }
 
@@ -391,8 +391,8 @@ static int l_tick(lua_State *l)
   return 0;
 }
 
-/* Stacks of different functions, as in a program, and not of one that calls
-** itself: each has its own prototype and its own addresses.
+/* Stacks of different functions, like in a program, instead of a recursion: each function
+** has its own prototype and its own addresses.
 */
 #define D10(m, n) \
   m(n##0) m(n##1) m(n##2) m(n##3) m(n##4) m(n##5) m(n##6) m(n##7) m(n##8) m(n##9)
@@ -442,8 +442,8 @@ static const char *const lua_funcs =
   "end\n"
   "return function(n) return funcs['work' .. n](funcs, n, 'text') end\n";
 
-/* FrameList of a scene that are not its own: pseudo frames of the Lua side, main
-** and what calls it, the VM's C frames.
+/* Frames around those of a scene: pseudo frames on the Lua side; on the host side main, its
+** callers, and the VM's C frames.
 */
 #define LUA_LEAST  2
 #define HOST_LEAST 10
@@ -460,7 +460,7 @@ static void call_lua(void)
   }
 }
 
-/* Print the medians; what is left of the whole is all the rest. */
+/* Print the medians. The rest is the whole less its parts. */
 static void print_medians(uint32_t v[PART__MAX][TICKS_MAX])
 {
   uint32_t i, m, rest = 0;
@@ -499,7 +499,7 @@ static void session_start(int mode)
   struct sigaction sa;
   memset(&opt, 0, sizeof(opt));
   opt.mode = (uint8_t)mode;
-  opt.interval = 200; /* A sample of half of that would make sysprof rest. */
+  opt.interval = 200; /* sysprof rests after a sample of half the interval. */
   opt.buf = buf;
   opt.len = sizeof(buf);
   if (luaM_sysprof_set_writer(drop) || luaM_sysprof_set_on_stop(stopped) ||

@@ -3,7 +3,7 @@
 --
 --   luajit handler.lua WORK
 --
--- WORK/steps has the addresses that ran, WORK/map the linker's map, WORK/symbols the
+-- WORK/steps holds the addresses that ran, WORK/map the linker's map, WORK/symbols the
 -- program's symbols.
 ----------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ local function read_symbols()
   return list
 end
 
--- The last element whose key is not above x.
+-- The last element with a key of at most x.
 local function before(list, x, key)
   local lo, hi = 1, #list
   while lo <= hi do

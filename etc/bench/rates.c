@@ -1,5 +1,5 @@
 /*
-** Busy threads of etc/bench/rates: each does the same work, and ends.
+** Busy threads of etc/bench/rates: each does the same work and ends.
 */
 
 #include <pthread.h>

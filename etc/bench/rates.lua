@@ -68,7 +68,8 @@ local function median(list)
   return n % 2 == 1 and list[(n + 1) / 2] or (list[n / 2] + list[n / 2 + 1]) / 2
 end
 
--- Returns the two ratios and the last report; nil and a message without the clock.
+-- Returns the two ratios and the last report; nil and a message if the clock is
+-- unavailable.
 local function row(name, f, clock, hz)
   local real, cpu, report = {}, {}, nil
   for i = 1, PAIRS do

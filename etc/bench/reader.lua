@@ -1,13 +1,13 @@
 ----------------------------------------------------------------------------
--- Streams for etc/bench/reader, and one reading of them.
+-- Streams for etc/bench/reader: writes one, or reads one and measures.
 --
 --   generate KIND FILE MEGABYTES STACKS   writes a stream
 --   read FILE                             prints samples, seconds, peak memory
 --
--- KIND: "full" has a whole stack in every sample, as Tarantool's version 2;
+-- KIND: "full" has a whole stack in every sample, like Tarantool's version 2;
 -- "chunks" is our version 3, as the profiler writes it. Stacks are call paths of
--- a made-up program, some of them much more frequent than others; all numbers
--- come from a fixed seed.
+-- a made-up program. Some are much more frequent than others. All numbers come
+-- from a fixed seed.
 ----------------------------------------------------------------------------
 
 local B = require("stream_builder")
@@ -51,7 +51,7 @@ local function make_stacks(count)
   return list
 end
 
--- More than half of the samples are of a tenth of the stacks.
+-- A tenth of the stacks gets more than half of the samples.
 local function pick(count)
   return math.floor(count * math.random()^4) + 1
 end
@@ -105,8 +105,8 @@ local function sides(stacks)
   return all
 end
 
--- Defines frames as what differs from the stack before it on this side; base is a
--- reference to that.
+-- Defines a stack as the difference to the stack before it on this side. base: a
+-- reference to that stack.
 local function define(frames, before, base)
   local keep = 0
   while before and keep < #frames and frames[keep + 1] == before[keep + 1] do
@@ -115,7 +115,7 @@ local function define(frames, before, base)
   return B.stack(keep > 0 and base or 0, keep, table.concat(frames, "", keep + 1))
 end
 
--- The checksum of the reader: that of the builder is made to be looked at.
+-- Uses the reader's checksum, because the builder's is slow.
 local function chunk(seq, records)
   local bytes, ffi = require("sysprof.base.bytes"), require("ffi")
   local s = records .. B.u32(seq) .. B.u32(#records)
@@ -138,7 +138,7 @@ function generate.chunks(write, bytes, stacks)
       if not number[n] then
 	number[n] = count + 1
 	for side = 1, 2 do
-	  -- The one before it on this side is the last but one, then the last.
+	  -- The sides take turns, so the stack before it on this side is the last but one.
 	  part[#part + 1] = define(list[n][side], before[side], 2)
 	  len = len + #part[#part]
 	  before[side] = list[n][side]

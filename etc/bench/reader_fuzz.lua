@@ -1,6 +1,6 @@
 -- Rounds of etc/bench/reader_fuzz in one process. Arguments: seed, first round,
--- last round. Prints the peak of the memory and of the time for one stream; the
--- status is 1 if a round fails, and its stream is written to the file "failed".
+-- last round. Prints the peak memory, and the longest time for one stream. If a
+-- round fails, the status is 1 and the file "failed" holds its stream.
 
 local ffi = require("ffi")
 local mutations = require("mutations")

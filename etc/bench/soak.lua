@@ -1,9 +1,11 @@
 ----------------------------------------------------------------------------
--- etc/soak: soak.lua MINUTES. Real workloads in turns, one profile at 10 kHz.
+-- Endurance test of etc/soak: real workloads in turns, one profile at 10 kHz.
 --
--- What grows is told from what is only used later than other things by the two
--- halves of the time after the first fifth, which fills caches: the largest of the
--- second must not be above that of the first by more than chance makes.
+--   luajit soak.lua MINUTES
+--
+-- The first fifth of the time fills caches, so it does not count. Two halves
+-- follow. The largest value in the second half must not exceed the largest one in
+-- the first by more than chance.
 ----------------------------------------------------------------------------
 
 local coverage = require("coverage")
@@ -11,7 +13,7 @@ local workloads = require("workloads")
 
 local SECONDS = assert(tonumber(arg[1]), "expected minutes") * 60
 local LINES = 30
-local SLACK_KB = 2048		-- Of resident memory: what the program's own allocator does.
+local SLACK_KB = 2048		-- Of resident memory, for the program's own allocator.
 
 local function read_file(path)
   local f = io.open(path)

@@ -27,9 +27,9 @@ local function samples()
   return misc.sysprof.report().samples
 end
 
--- -- What is in the process ------------------------------------------------
+-- -- Processes -------------------------------------------------------------
 
--- Each returns what to do while the profile is taken.
+-- Each sets up its process, and returns a function to run during the profile.
 local make = {}
 
 local function count(n)

@@ -45,9 +45,9 @@ local function signed(n)
   return n % 2 == 0 and n / 2 or -(n + 1) / 2
 end
 
--- Reads the frames of a stack behind the keep first ones of another. Each has
--- its size if nothing is written as a difference, and the host address, the Lua
--- function and its line that are the nearest.
+-- Reads the frames of a stack, which follow the keep first ones of another stack. Each
+-- frame gets its size without differences. It also gets the nearest host address, Lua
+-- function and line.
 local function read_frames(s, pos, stop, base, keep, add)
   local stack, last = { total = 0 }, {}
   local function push(f)
@@ -80,8 +80,8 @@ local function read_frames(s, pos, stop, base, keep, add)
   return stack
 end
 
--- Adds up the records of a chunk. Its first record, SPF_CONTEXT, says whether it goes on
--- with the stacks of the chunk before.
+-- Adds up the records of a chunk. Its first record, SPF_CONTEXT, shows whether it keeps
+-- the stacks of the chunk before.
 local function chunk_sizes(s, pos, stop, sum)
   local at, before, defined = pos + 2, 0, 0
   for _ = 1, 4 do before, at = uleb(s, at) end

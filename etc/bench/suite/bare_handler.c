@@ -1,8 +1,8 @@
 /*
-** Benchmark suite: takes the place of the profiler's handler in a running session.
-** Clock, signal and flags are those of the profiler, only the handler does
-** nothing: what is compared with it differs by the handler alone. Used through
-** the FFI by the thread that is profiled.
+** Bare handler of the benchmark suite: replaces the profiler's handler in a session.
+** Clock, signal and flags stay the profiler's, but this handler does nothing. So the
+** difference to a session is the handler's cost alone. The profiled thread calls these
+** functions through the FFI.
 */
 
 #include <signal.h>
@@ -23,15 +23,15 @@ static void on_tick(int signo, siginfo_t *info, void *context)
   ticks++;
 }
 
-/* To be called before the profiler starts for the first time. */
+/* Note the program's handlers. The caller has not started the profiler yet. */
 void bare_handler_note(void)
 {
   int i;
   for (i = 1; i <= SIGNALS; i++) sigaction(i, NULL, &before[i]);
 }
 
-/* To be called when it runs. Returns the number of signals whose handler is another
-** one now: the profiler's.
+/* Find the profiler's handler, while the profiler runs: a signal's handler that has
+** changed. Returns the number of such signals.
 */
 int bare_handler_find(void)
 {
@@ -44,7 +44,9 @@ int bare_handler_find(void)
   return nchanged;
 }
 
-/* The profiler's handler is to be back before it stops. */
+/* Install the bare handler, or the profiler's again. The caller restores the profiler's
+** before it stops the profiler.
+*/
 void bare_handler_set(int bare)
 {
   int i;
@@ -55,7 +57,7 @@ void bare_handler_set(int bare)
   }
 }
 
-/* Signals that did nothing. */
+/* Number of signals that the bare handler took. */
 uint64_t bare_handler_ticks(void)
 {
   return ticks;

@@ -1,14 +1,13 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: divides the time of a part among its measurements.
+-- Time budget of a part of the benchmark suite: divides it among measurements.
 ----------------------------------------------------------------------------
 
 local proc = require("proc")
 
 local budget = {}
 
--- For so many measurements in so many seconds. next() returns for how long the
--- next one may measure: its share of what is left, less what the ones before it
--- took beyond their shares, on average.
+-- Divides seconds among count measurements. next() returns the seconds of the next
+-- measurement: its share of the time left, less the mean overrun of those before.
 function budget.new(seconds, count)
   local till = proc.now() + seconds
   local done, given, last, extra = 0, 0, nil, 0

@@ -1,13 +1,13 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: which clocks of sysprof can be had, and the rates that are
--- measured.
+-- Clocks and rates of the benchmark suite: those that are available here.
 ----------------------------------------------------------------------------
 
 local clocks = {}
 
 local DEFAULT_MS = 10
 
--- The first of some clocks that can be had. Returns nil and why the last cannot.
+-- Returns the first available clock of a list; else nil, and why the last one is
+-- unavailable.
 function clocks.first(names)
   local sysprof = require("misc").sysprof
   local why
@@ -23,9 +23,9 @@ function clocks.first(names)
   return nil, why
 end
 
--- Returns a list of { id=, title=, ours= }, the last a kind of profilers.lua, and a list
--- of what is missing, as in a report. Above the rate of the kernel's tick, the clock
--- is the one that reaches it at the least cost.
+-- Returns a list of rates { id=, title=, ours= }, and a list { what=, why= } of the
+-- missing ones. ours is a kind of profilers.lua. Above the rate of the kernel's tick, it
+-- has the cheapest clock that reaches the rate.
 function clocks.rates()
   local rates, missing = {}, {}
   local cpu, why = clocks.first({ "cpu" })

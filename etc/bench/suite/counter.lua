@@ -1,6 +1,6 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: the processor's counters of cycles and instructions of this
--- thread, by perf_event_open(2).
+-- Processor counters of the benchmark suite: cycles and instructions of this thread,
+-- by perf_event_open(2).
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -20,8 +20,8 @@ local EVENTS = { cycles = 0, instructions = 1 }
 local ATTR_WORDS, ATTR_SIZE_BITS, ATTR_CONFIG, ATTR_FLAGS = 14, 32, 1, 5
 local EXCLUDE_KERNEL, EXCLUDE_HV = 2^5, 2^6
 
--- Returns a function that returns the events so far, as a number; nil if they
--- cannot be counted. user: without those in the kernel.
+-- Returns a function that returns the number of events so far; nil if the machine
+-- does not count them. user: leaves out events in the kernel.
 function counter.open(event, user)
   if not PERF_EVENT_OPEN then return nil end
   local attr = ffi.new("uint64_t[?]", ATTR_WORDS)

@@ -1,12 +1,12 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: a value as JSON. Keys of an object are in alphabetic order.
+-- JSON encoder of the benchmark suite. Keys of an object are in alphabetic order.
 ----------------------------------------------------------------------------
 
 local json = {}
 
 local function quote(s)
   return '"' .. s:gsub('[%c"\\\127-\255]', function(c)
-    -- What is not ASCII is kept, as UTF-8.
+    -- Bytes of UTF-8 stay as they are.
     return c:byte() >= 128 and c or ("\\u%04x"):format(c:byte())
   end) .. '"'
 end
@@ -40,7 +40,7 @@ local function encode(value, indent)
 	 indent .. close
 end
 
--- nil as a value of a table is false.
+-- Encodes a value. Tables write false in place of nil.
 function json.encode(value)
   return encode(value, "") .. "\n"
 end

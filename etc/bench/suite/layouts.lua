@@ -1,14 +1,13 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: our build and plain LuaJIT at random places in memory.
+-- Random code layouts of the benchmark suite, for our build and plain LuaJIT.
 --
--- Where code lies decides on some percent of its time: which of its parts share
--- lines of the caches and of the branch predictor, for virtual addresses by the
--- order of linking, for physical ones by the pages that the file got. That is
--- luck, and stays for as long as a file is not made anew. So each pair gets
--- programs that are linked anew: both with the same objects of LuaJIT in the same
--- random order, from the same random address; what only ours has comes last.
--- Mytkowicz et al., "Producing Wrong Data Without Doing Anything Obviously
--- Wrong!", ASPLOS 2009, is on how much that changes.
+-- The place of code decides some percent of its time: parts of it share lines of the
+-- caches and of the branch predictor. The order of linking gives the virtual
+-- addresses, the pages of the file give the physical ones. Both are luck that lasts
+-- until the file is made again. So each pair gets newly linked programs. Both have
+-- the same objects of LuaJIT in the same random order, from the same random address.
+-- Our own objects come last. Mytkowicz et al., "Producing Wrong Data Without Doing
+-- Anything Obviously Wrong!", ASPLOS 2009, measures the effect.
 ----------------------------------------------------------------------------
 
 local proc = require("proc")
@@ -16,8 +15,8 @@ local proc = require("proc")
 local layouts = {}
 
 local CC = os.getenv("CC") or "cc"
--- Code begins somewhere in 64 KiB: a page, and what predictors take of an address.
--- Less than that comes before it, the table of calls into libraries.
+-- Code begins at a random place in 64 KiB from CODE_FIRST. That covers a page, and the
+-- bits of an address that predictors use. The table of calls into libraries fits before.
 local CODE_FIRST, CODE_STEP, CODE_STEPS = 0x20000, 16, 4096
 
 local function lines(args, out)
@@ -28,8 +27,8 @@ local function lines(args, out)
   return list
 end
 
--- The objects of a build of LuaJIT: those of the program alone, and the library's
--- names, extracted into a folder.
+-- The objects of a build of LuaJIT: the program's own, and the names of the library's,
+-- which it extracts into a folder.
 local function objects(suite, name)
   local src = ("%s/luajit/%s/src/"):format(suite.build, name)
   local folder = ("%s/objects_%s/"):format(suite.work, name)
@@ -41,13 +40,13 @@ local function objects(suite, name)
   ok, why = proc.run({ "ar", "x", "--output", folder, archive }, { err = suite.work .. "/ar.err" })
   if not ok then return nil, why end
   local program = { src .. "luajit.o" }
-  -- OpenResty's LuaJIT looks at the processor first.
+  -- OpenResty's LuaJIT has a file that detects the processor first.
   if proc.size(src .. "lj_init.o") then program[2] = src .. "lj_init.o" end
   return { program = program, members = members, folder = folder }
 end
 
--- Prepares. Returns a function that links both programs anew and returns their
--- paths, { ours =, plain = }; or nil and why that cannot be done.
+-- Returns a function that links both programs again and returns their paths,
+-- { ours =, plain = }; or nil and why linking fails.
 function layouts.new(suite)
   local sides, why = {}
   for side, name in pairs({ ours = "sysprof", plain = "plain" }) do
@@ -95,7 +94,7 @@ function layouts.new(suite)
     return linked
   end
 
-  -- A build with flags of its own may need more than is known here.
+  -- A build with its own flags may need options that this file does not know.
   local linked, why = relink()
   if not linked then return nil, why end
   return relink

@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: the machine and the versions of what is measured.
+-- Machine and software versions, for the report of the benchmark suite.
 ----------------------------------------------------------------------------
 
 local proc = require("proc")
@@ -11,7 +11,7 @@ local function line_of(path, pattern)
   return text and text:match(pattern) or "unknown"
 end
 
--- What a command prints first; "not installed" if it cannot be run.
+-- The first line that a command prints; "not installed" if it does not run.
 local function version(work, args)
   local path = work .. "/version"
   proc.wait(proc.start(args, { out = path, err = path .. ".err", seconds = 10 }))

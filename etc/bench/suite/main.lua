@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: the parts of etc/bench/run, one after the other.
+-- Benchmark suite: runs the parts of etc/bench/run, one after the other.
 --
 -- Arguments: source folder, build folder, folder for the report, folder for
--- temporary files, seconds in total, and lists with commas of parts and of
--- programs, "" for all.
+-- temporary files, seconds in total, parts, programs. Commas separate parts and
+-- programs; "" selects all.
 ----------------------------------------------------------------------------
 
 local source, build, folder, work, seconds, parts, names = ...
@@ -15,12 +15,12 @@ local programs = require("programs")
 local report = require("report")
 local summary = require("summary")
 
--- Each with its share of the time. run(suite, seconds, add) calls add for each table.
+-- Parts, each with its share of the time. run(suite, seconds, add) calls add for each table.
 local PARTS = {
   { "off", 0.26 }, { "on", 0.4 }, { "peers", 0.15 }, { "nginx", 0.07 }, { "session", 0.12 },
 }
 
--- With less time, some things are left out, or done once.
+-- With less time, parts leave out some measurements, or repeat none.
 local QUICK_SECONDS, HASTY_SECONDS = 300, 20
 
 local function words(list)

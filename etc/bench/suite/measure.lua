@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: has slices.lua measure a program, and reads what it prints.
+-- Measurements of the benchmark suite: runs slices.lua and reads its output.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
@@ -9,7 +9,7 @@ local profilers = require("profilers")
 
 local measure = {}
 
--- Seconds that a child may take beyond what it was given.
+-- Seconds that a child may take beyond its time.
 local PATIENCE = 60
 
 local WARM_SECONDS = 0.15	-- The program runs before the first slice.
@@ -53,13 +53,13 @@ local function read_lines(text)
   return result
 end
 
--- Runs slices.lua. job holds what differs of its arguments: program, kinds or blocks (see
--- there and profilers), seconds, collect; besides jit ("on" or "off"), env, and
--- around: a function that returns what the command begins with, if not with luajit.
--- Returns nil and why, or { kinds = { NAME = { cpu=, wall=, cycles=, samples=, handler=,
--- profiled=, returned=, numbers= } }, collected=, parent= }: lists with one value for
--- each slice, times in ns, of what is unknown an empty one; the last two lists have one
--- for each session, profiled is the time of all.
+-- Runs slices.lua. job holds some of its arguments: program, kinds or blocks (see there and
+-- profilers), seconds, collect. It also holds jit ("on" or "off"), env, and around: a
+-- function that returns the words before luajit in the command.
+-- Returns { kinds = { NAME = { cpu=, wall=, cycles=, samples=, handler=, profiled=,
+-- returned=, numbers= } }, collected=, parent= }; or nil and why. returned and numbers are
+-- lists with one value for each session. profiled is the time of all sessions. The others
+-- are lists with one value for each slice, times in ns; a list of unknown values is empty.
 function measure.run(suite, job)
   local folder = suite.work .. "/slices"
   proc.run({ "rm", "-rf", folder })
@@ -90,7 +90,7 @@ function measure.run(suite, job)
   return result
 end
 
--- What the profiles of a kind of sysprof say: { samples=, lost=, throttled= }.
+-- Totals of the profiles of a kind of sysprof: { samples=, lost=, throttled= }.
 function measure.reports(result, kind)
   local sum = { samples = 0, lost = 0, throttled = 0 }
   for _, n in ipairs(result.kinds[kind].numbers) do
@@ -106,7 +106,7 @@ function measure.reports(result, kind)
   return sum
 end
 
--- What kind a takes more than kind b for each sample, in ns, a list; a takes rate
+-- Time that kind a costs more than kind b for each sample, a list in ns. a takes rate
 -- samples in each ns of CPU time.
 function measure.costs(result, a, b, rate)
   local base, costs = result.kinds[b].cpu, {}

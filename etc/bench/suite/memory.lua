@@ -1,8 +1,9 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: the memory of a session; run by part_session.lua in a process
--- of its own. Arguments: seconds, clock or "off" for the same without the
--- profiler, file. Prints KiB of resident memory before, started, after so many
--- seconds at 1 kHz, stopped.
+-- Memory of a session, for the benchmark suite. part_session.lua runs it in its own
+-- process.
+--
+-- Arguments: seconds; clock, or "off" for no profiler; file. Prints KiB of resident
+-- memory before the start, after it, after these seconds at 1 kHz, and after the stop.
 ----------------------------------------------------------------------------
 
 local programs = require("programs")
@@ -10,7 +11,7 @@ local sysprof = require("misc").sysprof
 
 local WARM_SECONDS = 0.3
 
--- Of all mappings together, what is this process' own.
+-- Private memory of this process, in all mappings.
 local function private_kib()
   local sum = 0
   for line in io.lines("/proc/self/smaps_rollup") do

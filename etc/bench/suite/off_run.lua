@@ -1,13 +1,13 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: one program for the table "Off"; run by off_state.lua.
+-- One program for the table "Off" of the benchmark suite. off_state.lua runs it.
 --
 -- Arguments: source folder, program, JIT (on or off), iterations. Prints CPU seconds,
--- cycles, and instructions that are not in the kernel, "-" for what cannot be counted.
+-- cycles, and instructions outside of the kernel. "-" stands for an unknown count.
 ----------------------------------------------------------------------------
 
 local source, name, jit_mode, iterations = ...
 
--- There is no library `package` here.
+-- This Lua state has no library `package`.
 local modules = { ffi = ffi, bit = bit, jit = jit }
 
 function require(module)
@@ -21,8 +21,8 @@ end
 
 if jit_mode == "off" then jit.off() end
 
--- The state itself is larger by some bytes in our build. The collector starts by the
--- size of the heap, and a cycle more is half a percent here: have it equal in both.
+-- The state itself is larger by some bytes in our build. The collector starts by the size
+-- of the heap, and one more cycle costs half a percent here. So both get equal heaps.
 local HEAP_STEP = 65536
 local padding = ("x"):rep(HEAP_STEP - collectgarbage("count") * 1024 % HEAP_STEP)
 

@@ -1,11 +1,11 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: runs off_run.lua in a Lua state of its own, which is the same
--- in our build and in plain LuaJIT.
+-- Equal Lua states for the benchmark suite: runs off_run.lua in a new state, which is
+-- the same in our build and in plain LuaJIT.
 --
--- luajit's state is not: names and tables of our library and of its paths shift
--- the numbers of all strings and the pace of the collector, by which programs
--- differ that do the same. So the new state has LuaJIT's libraries, but neither
--- ours nor `package`. Arguments: source folder, and those of off_run.lua.
+-- The state of the program luajit differs. The names and tables of our library, and
+-- its paths, shift the numbers of all strings and the pace of the collector. Equal
+-- programs then take different times. So the new state has LuaJIT's libraries, but
+-- neither ours nor `package`. Arguments: source folder, then off_run.lua's others.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -48,7 +48,7 @@ local function open(library, name, results)
   C.lua_call(L, 1, results)
 end
 
--- The error is the topmost value.
+-- Ends the program after a failed call, with the error on top of the stack.
 local function check(status)
   if status == 0 then return end
   io.stderr:write(ffi.string(C.lua_tolstring(L, -1, nil)), "\n")

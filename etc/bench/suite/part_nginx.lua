@@ -1,5 +1,6 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: nginx with a Lua handler, under wrk; its library is ours.
+-- Part "nginx" of the benchmark suite: nginx with our library and a Lua handler, under
+-- wrk.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -37,7 +38,7 @@ local function address(port)
   return ffi.new("uint8_t[16]", { AF_INET, 0, math.floor(port / 256), port % 256, 127, 0, 0, 1 })
 end
 
--- A TCP port that nobody uses.
+-- A free TCP port.
 local function free_port()
   local addr, len = address(0), ffi.new("unsigned[1]", ADDRESS_SIZE)
   local fd = ffi.C.socket(AF_INET, SOCK_STREAM, 0)
@@ -47,7 +48,7 @@ local function free_port()
   return addr[2] * 256 + addr[3]
 end
 
--- What the server answers, or nil and why there is none.
+-- The server's answer, or nil and why it is missing.
 local function get(port, path)
   local fd = ffi.C.socket(AF_INET, SOCK_STREAM, 0)
   local request = ("GET %s HTTP/1.0\r\n\r\n"):format(path)
@@ -67,7 +68,7 @@ end
 
 -- -- The server ------------------------------------------------------------
 
--- FOLDER, PORT and MODULES are filled in. The profiler has its default options.
+-- start() replaces FOLDER, PORT and MODULES. The profiler has its default options.
 local CONFIG = [[
 daemon off;
 worker_processes 1;
@@ -158,8 +159,8 @@ end
 
 -- -- Runs ------------------------------------------------------------------
 
--- Requests a second, p99, and the CPU time of the worker for each request, with the
--- profiler on or off; nil and why.
+-- Requests a second, p99, and the worker's CPU time per request, with the profiler on or
+-- off; or nil and why.
 local function measure(suite, folder, port, worker, which)
   local run, answer, why
   if which == "on" then
@@ -178,8 +179,8 @@ local function measure(suite, folder, port, worker, which)
   return run
 end
 
--- One server from its start to its end, for so many pairs. Adds to found.off and
--- found.on; returns nil and why if it cannot.
+-- Measures pairs on one server, from its start to its end. Adds to found.off and
+-- found.on. Returns nil and why on a failure.
 local function serve(suite, folder, found, pairs)
   local port = free_port()
   local server, why = start(suite, folder, port)
@@ -212,7 +213,7 @@ local function lacks(suite)
   if not proc.size(MODULES .. "ngx_http_lua_module.so") then
     return "the package libnginx-mod-http-lua is not installed"
   end
-  -- The library of a build with the address sanitizer cannot be loaded by nginx.
+  -- nginx cannot load the library of a build with the address sanitizer.
   local out = suite.work .. "/version"
   local ok, why = proc.run({ proc.which("nginx"), "-V" },
     { err = out, env = { LD_LIBRARY_PATH = suite.build .. "/lib" }, seconds = 10 })
@@ -232,8 +233,8 @@ local ROWS = {
 
 function nginx.run(suite, seconds, add)
   local t = report.table("nginx", "nginx", [[
-A Lua handler under wrk, one worker, with our library, off and on at the default rate in turn, a second
-each, in one process; another one after some pairs. CPU time is that of the worker.]], COLUMNS)
+A Lua handler under wrk: one worker with our library, in turns off and on at the default rate, a second
+each. A new process follows after some pairs. CPU time is that of the worker.]], COLUMNS)
   local why = lacks(suite)
   if why then
     report.miss(t, "nginx", why)

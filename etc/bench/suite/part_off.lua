@@ -1,11 +1,11 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: what the profiler costs while it is off, against LuaJIT
--- without our files.
+-- Part "off" of the benchmark suite: the profiler's cost while it is off, against
+-- LuaJIT without our files.
 --
--- Two processes of one program differ by percents in what has nothing to do with
--- it: LuaJIT's random numbers, and where code and data lie. So both of a pair get the
--- same random numbers, the same order of LuaJIT's code (layouts.lua), and each a new
--- copy of its file; other pairs have others.
+-- Two processes of one program differ by percents, because of LuaJIT's random numbers
+-- and of the places of code and data. So both of a pair get the same random numbers
+-- and the same order of LuaJIT's code (layouts.lua). Each gets a new copy of its file.
+-- The next pair gets others.
 ----------------------------------------------------------------------------
 
 local layouts = require("layouts")
@@ -23,7 +23,7 @@ local off = {}
 
 local copies = { made = 0 }
 
--- Returns the path of a new one, in other pages of the memory. All paths are of one
+-- Returns the path of a new copy, in other pages of memory. All paths have the same
 -- length.
 local function copy(suite, luajit)
   copies.made = copies.made + 1
@@ -36,7 +36,7 @@ end
 
 -- -- Runs --------------------------------------------------------------------
 
--- One process. Returns { seconds=, cycles=, instructions= }, or nil and why.
+-- Runs one process. Returns { seconds=, cycles=, instructions= }, or nil and why.
 local function run(suite, luajit, bench, random)
   local out = suite.work .. "/seconds"
   local ok, why = proc.run({ luajit, suite.here .. "/off_state.lua", suite.source,
@@ -53,8 +53,8 @@ local function run(suite, luajit, bench, random)
   return found
 end
 
--- Returns the programs with the iterations that they get, and how they are run: with
--- the same random numbers, if the library can be loaded.
+-- Returns the programs with their iterations, and 1 if both of a pair can get the same
+-- random numbers, else nil.
 local function prepare(suite, t)
   local list, random = {}, 1
   local probe = { program = suite.programs[1], jit = "on", iterations = 1 }
@@ -80,7 +80,7 @@ local function prepare(suite, t)
   return list, random
 end
 
--- fixed: the programs to take where relink is nil.
+-- fixed: the programs to run if relink is nil.
 local function run_pairs(suite, fixed, relink, list, random, till)
   local round = 0
   repeat
@@ -101,8 +101,8 @@ end
 local function new_table()
   return report.table("off", "Off", [[
 Our build, not profiling, over the same LuaJIT without our files: CPU time, cycles of the processor,
-and instructions outside of the kernel. A process of its own each time. Both programs are linked anew for
-each round, LuaJIT's code at another random place. The row `all` is of the means of each round.]], {
+and instructions outside of the kernel. Each run is a process. Each round links both programs again, with
+LuaJIT's code at another random place. The row `all` has the means of each round.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "ratio", title = "CPU, ours / plain", digits = 4, from = 1 },
     { key = "noise", title = "noise, %", digits = 2 },
@@ -123,7 +123,7 @@ local function add_row(t, row, ratios)
   t.rows[#t.rows + 1] = row
 end
 
--- The ratios of what both of a pair have.
+-- The ratios of a value, for pairs in which both have it.
 local function ratios_of(bench, key)
   local ratios = {}
   for i, ours in ipairs(bench.ours) do
@@ -133,8 +133,8 @@ local function ratios_of(bench, key)
   return ratios
 end
 
--- The mean of some lists for each place. All programs of a round have one layout, so
--- their ratios are no independent values, but the rounds are.
+-- The mean of several lists at each index, which is a round. All programs of a round
+-- share one layout. So their ratios depend on each other, but rounds are independent.
 local function means(lists)
   local result = {}
   for i = 1, lists[1] and #lists[1] or 0 do

@@ -1,6 +1,6 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: what the profiler costs while it is on, in total and beyond
--- the bare signals of its clock, and for each sample.
+-- Part "on" of the benchmark suite: the profiler's cost while it is on. The cost is
+-- measured in total, beyond the bare signals of the clock, and for each sample.
 ----------------------------------------------------------------------------
 
 local budget = require("budget")
@@ -9,17 +9,17 @@ local measure = require("measure")
 local report = require("report")
 local stat = require("stat")
 
--- The sessions of a round: rate, pairs of slices in it, and slices without that go with
--- it. The total counts most at the default rate, so that has more sessions; the others want
--- pairs with bare signals.
+-- The sessions of a round: rate, pairs of slices in the session, slices without profiler
+-- beside it. At the default rate the total counts most, so that rate has more sessions.
+-- The other rates need pairs with bare signals.
 local BLOCKS = { { 1, 1, 1 }, { 2, 8, 1 }, { 1, 1, 1 }, { 1, 1, 1 }, { 3, 4, 1 }, { 1, 1, 1 } }
 local QUICK_BLOCKS = { { 1, 1, 1 }, { 2, 3, 1 }, { 3, 2, 1 } }
 
--- Where a process has its memory may make a program faster by a percent with a session than
--- without, or slower. So there are some processes for each program.
+-- The addresses of a process's memory may make a program a percent faster or slower with a
+-- session. So each program runs in several processes.
 local PROCESSES, QUICK_PROCESSES = 3, 1
 
--- Columns with ratios: kind, divided by kind, of which list.
+-- Columns with ratios: { column, kind, divided by kind, list }.
 local RATIOS = {
   { "cpu", "on", "off", "cpu" }, { "wall", "on", "off", "wall" },
   { "cycles", "on", "off", "cycles" }, { "bare", "bare", "off", "cpu" },
@@ -31,9 +31,9 @@ local on = {}
 
 local function on_table(rate)
   return report.table("on-" .. rate.id, "On, mode C, " .. rate.title, [[
-Time with the profiler over that without, and over that with the same session when its signals do nothing
-(bare): CPU time, real time, cycles of the processor. Handler: the time in the handler by its own report,
-as a share of the CPU time. Left out: ticks, because the sample before took long.]], {
+Time with the profiler, divided by the time without it (off), or by the time of the same session when its
+signals do nothing (bare): CPU time, real time, cycles of the processor. Handler: time in the handler by
+its own report, as a share of the CPU time. Left out: ticks after a sample that took long.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "rate", title = "samples/s" },
     { key = "cpu", title = "CPU, on / off", digits = 4, from = 1 },
@@ -49,10 +49,10 @@ end
 
 local function cost_table(rate)
   return report.table("sample-" .. rate.id, "One sample, " .. rate.title, [[
-Microseconds of CPU time. Handler: by its own report; in the first slice of a session, where nearly all
-functions and stacks are new; and p99, with the first samples. Added: (on - bare) /
-samples, by the clock of CPU time and by the processor's cycles. Added / handler: by cycles if they are
-counted, in brackets the 95 % interval. Total: (on - off) / samples, with the signal.]], {
+Microseconds of CPU time. Handler: by its own report. First: in the first slice of a session, where nearly
+all functions and stacks are new. p99: includes the first samples. Added: (on - bare) / samples, by the
+clock of CPU time and by the processor's cycles. Added / handler: by cycles if the machine counts them, in
+brackets the 95 % interval. Total: (on - off) / samples, with the signal.]], {
     { key = "program", title = "program" }, { key = "jit", title = "JIT" },
     { key = "samples", title = "samples" },
     { key = "handler", title = "handler", digits = 2 },
@@ -87,7 +87,7 @@ local function paired(of, a, b, key)
   return by_session(x, sessions), by_session(y, sessions)
 end
 
--- What one of so many costs more, of slices or of sessions.
+-- The cost of one sample, from the difference of a and b in each slice or session.
 local function cost_of_one(of, a, b, key, scale)
   local x, y = paired(of, a, b, key)
   local counts = b == "off" and by_session(of[a].samples, #of.on.numbers) or of[a].samples
@@ -98,7 +98,7 @@ local function cost_of_one(of, a, b, key, scale)
   return stat.summary(costs)
 end
 
--- Nanoseconds of a sample in the handler, the median of the slices, or of each n-th.
+-- Nanoseconds of a sample in the handler: the median of the slices, or of each n-th slice.
 local function handler_of(slices, n)
   local means = {}
   for i = 1, #slices.samples, n or 1 do
@@ -109,7 +109,7 @@ local function handler_of(slices, n)
   return of_all and of_all.median
 end
 
--- Nanoseconds of a cycle in these slices, nil if they were not counted.
+-- Nanoseconds of a cycle in these slices, nil if the machine does not count cycles.
 local function ns_per_cycle(of)
   local ns, cycles = 0, 0
   for _, kind in pairs(of) do
@@ -119,7 +119,7 @@ local function ns_per_cycle(of)
   return cycles > 0 and ns / cycles or nil
 end
 
--- The whole interval is shown, as that is what tells whether two figures agree.
+-- Shows the 95 % interval in place of the quartiles: it shows whether two figures agree.
 local function ratio_to(summary, value)
   if not summary or value == 0 then return nil end
   local low, high = summary.low / value, summary.high / value
@@ -176,7 +176,7 @@ end
 
 -- -- Part --------------------------------------------------------------------
 
--- What goes wrong before anything can be measured.
+-- An empty table with the reasons, if no clock is available.
 local function nothing(missing)
   local t = report.table("on", "On", "", {})
   for _, m in ipairs(missing) do report.miss(t, m.what, m.why) end
@@ -195,8 +195,8 @@ local function append(list, more)
   for _, v in ipairs(more) do list[#list + 1] = v end
 end
 
--- As of measure.run, of several processes; said has what measure.reports returns, by the
--- kind.
+-- Joins the results of measure.run from several processes. said holds the sums of
+-- measure.reports, by kind.
 local function measure_program(suite, rates, program, jit, seconds)
   local all = { kinds = {}, said = {} }
   local n = suite.quick and QUICK_PROCESSES or PROCESSES

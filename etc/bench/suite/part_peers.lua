@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: sysprof beside the profilers that one would use instead.
+-- Part "peers" of the benchmark suite: sysprof beside other profilers.
 --
--- Each is switched on and off in the same program, asked for a sample every
--- millisecond; some get as many as the kernel's tick allows.
+-- The same program switches each profiler on and off, and requests a sample every
+-- millisecond. For some, the kernel's tick allows fewer.
 ----------------------------------------------------------------------------
 
 local budget = require("budget")
@@ -24,9 +24,12 @@ local peers = {}
 
 -- -- Profilers -------------------------------------------------------------
 
--- Each has probe(suite), nil and why if it is not there; kind(), of profilers.lua;
--- job, what is added to that of measure.run; samples(suite, kind, result), their
--- number in all slices; full(suite, kind, result), what functions of stacks return.
+-- Fields of a profiler:
+-- probe(suite)                 returns nil and why if it is unavailable
+-- kind()                       returns its kind of profilers.lua
+-- job                          its additions to the job of measure.run
+-- samples(suite, kind, result) returns the number of samples in all slices
+-- full(suite, kind, result)    returns the result of a function of stacks
 
 local function collected(result, kind)
   return profilers.path(result.folder, kind, result.collected[kind].number)
@@ -69,7 +72,7 @@ local function perf(name, options)
   }
 end
 
--- On the clock that perf has, and on the one that jit.p and gperftools have.
+-- With the clock task-clock, like perf, and with wall, like jit.p and gperftools.
 local function sysprof(clock)
   return {
     name = "sysprof, " .. clock, job = {},
@@ -124,22 +127,22 @@ local COLUMNS = {
   { key = "full", title = "whole Lua stack, %", digits = 2 },
 }
 
--- What the row of all programs has.
+-- Columns of the row of all programs.
 local POOLED = { "cpu", "wall", "cost", "full", "bytes", "rate" }
 
 local NOTE = [[
-One sample every millisecond of each profiler, with JIT. A sample: (CPU on - CPU off) / samples, what
-the kernel and a process of the profiler take included. Whole Lua stack: samples whose Lua functions
-are known down to the main chunk; of perf and gperftools, those with any Lua function. These two show C
-functions: the interpreter and LuaJIT's own, and addresses without a name for compiled code.]]
+Each profiler takes one sample every millisecond, with JIT. A sample: (CPU on - CPU off) / samples, with
+the time of the kernel and of a process of the profiler. Whole Lua stack: samples with all Lua functions
+down to the main chunk; for perf and gperftools, samples with any Lua function. These two show C functions:
+the interpreter and LuaJIT's own, and addresses without a name for compiled code.]]
 
--- What the process of perf does is paid for by its samples.
+-- The samples of perf pay for the time of its process.
 local function add_parent(result, kind)
   local k = result.kinds[kind]
   for i, cpu in ipairs(k.cpu) do k.cpu[i] = cpu * (1 + result.parent / k.profiled) end
 end
 
--- Some end in a crash of the program now and then.
+-- Measures one profiler. Some crash the program now and then, so it tries several times.
 local function measure_peer(suite, t, peer, program, seconds)
   local kind = peer.kind()
   local job = { program = program, jit = "on", kinds = "off," .. kind,
@@ -170,7 +173,7 @@ local function measure_peer(suite, t, peer, program, seconds)
   return row, not samples and full or nil
 end
 
--- All programs, or some of them; says so in the table.
+-- All programs; with less time, some, and a note in the table.
 local function programs_of(suite, t)
   if not suite.quick or #suite.programs <= QUICK_EVERY then return suite.programs end
   local some = {}

@@ -1,6 +1,6 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: the handler by depth of the stacks, start and stop, memory,
--- bytes of the stream, reading it, size of the program.
+-- Part "session" of the benchmark suite: the handler by depth of the stacks, start and
+-- stop, memory, bytes of the stream, the reader, size of the program.
 ----------------------------------------------------------------------------
 
 local clocks = require("clocks")
@@ -13,8 +13,8 @@ local stat = require("stat")
 
 local session = {}
 
--- Runs a program in the folder for temporary files, whatever its status; returns
--- what it prints, or nil and why.
+-- Runs a program in the folder for temporary files. Returns its output, whatever its
+-- status, or nil and why.
 local function output(suite, ...)
   local out = suite.work .. "/printed"
   proc.wait(proc.start({ "sh", "-c", 'cd "$0" && exec "$@"', suite.work, ... },
@@ -29,11 +29,11 @@ end
 local HANDLER_KEYS = { "mode", "lua", "host", "whole", "clocks", "host_walk", "lua_walk", "rest",
 		       "instructions" }
 
--- By etc/bench/handler: a line for each depth, nanoseconds, then instructions.
+-- Runs etc/bench/handler, which prints a line for each depth: nanoseconds, instructions.
 local function handler(suite)
   local t = report.table("handler", "The handler", [[
-Nanoseconds of one sample in the handler, by the depth of both stacks, warm: all of it, and its parts.
-What the kernel does for a signal is not in it.]], {
+Nanoseconds of one sample in the handler, by the depth of both stacks, with warm caches: the whole and its
+parts. The kernel's work for a signal is not included.]], {
     { key = "mode", title = "mode" }, { key = "lua", title = "Lua frames" },
     { key = "host", title = "host frames" }, { key = "whole", title = "all, ns" },
     { key = "clocks", title = "clocks" }, { key = "host_walk", title = "host stack" },
@@ -57,11 +57,11 @@ end
 
 local START_KEYS = { "start", "start_cpu", "start_first", "stop", "stop_cpu", "stop_first" }
 
--- By etc/bench/start: a line for each kind of process.
+-- Runs etc/bench/start, which prints a line for each kind of process.
 local function latency(suite)
   local t = report.table("latency", "Start and stop", [[
-Milliseconds in mode C: real time, CPU time, and CPU time of the first in the process. Heap: 50,000
-functions and 500 MB of tables. Libraries: 300 MB of them, with 600,000 symbols.]], {
+Milliseconds in mode C: real time, CPU time, and CPU time of the first profile in the process. Heap:
+50,000 functions and 500 MB of tables. Libraries: 300 MB with 600,000 symbols.]], {
     { key = "process", title = "process" },
     { key = "start", title = "start", digits = 2 },
     { key = "start_cpu", title = "CPU", digits = 2 },
@@ -103,8 +103,8 @@ end
 
 local function memory(suite, clock)
   local t = report.table("memory", "Memory", [[
-KiB of private resident memory that a profile in mode C at 1 kHz adds, less what the same program
-without it adds in that time; of several processes.]], {
+KiB of private resident memory that a profile in mode C at 1 kHz adds, in several processes. The growth of
+the same program without a profile is subtracted.]], {
     { key = "when", title = "when" }, { key = "kib", title = "KiB", digits = 0 } })
   local found = { {}, {}, {} }
   local seconds = suite.hasty and "0.2" or suite.quick and "0.5" or "2"
@@ -127,7 +127,7 @@ end
 
 local function stream(suite)
   local t = report.table("stream", "Stream", [[
-Size of a profile in mode C with JIT, all included. A short one is mostly names.]], {
+Size of a whole profile in mode C with JIT. A short profile holds mostly names.]], {
     { key = "program", title = "program" }, { key = "rate", title = "rate" },
     { key = "samples", title = "samples" },
     { key = "second", title = "bytes a second" },
@@ -157,8 +157,8 @@ end
 
 local function read_speed(suite)
   local t = report.table("reader", "Reader", [[
-Streams of made-up stacks, see etc/bench/reader.lua: ours, and one with a whole stack in each sample,
-as Tarantool's.]], {
+Streams of made-up stacks, see etc/bench/reader.lua: ours, and one with a whole stack in each sample, like
+Tarantool's.]], {
     { key = "stream", title = "stream" }, { key = "megabytes", title = "MB" },
     { key = "speed", title = "MB/s", digits = 1 },
     { key = "samples", title = "million samples/s", digits = 2 },
@@ -197,7 +197,7 @@ end
 
 -- -- Binary ----------------------------------------------------------------
 
--- Bytes of code and data, as size(1) counts, nil without it.
+-- Bytes of code and data by size(1), nil if that is missing.
 local function sections(suite, path)
   local out = suite.work .. "/size"
   if not proc.run({ "size", path }, { out = out, seconds = 20 }) then return nil end
@@ -217,7 +217,7 @@ local function base_tree(suite)
   end
 end
 
--- The same without the profiler.
+-- Builds LuaJIT without the profiler. Returns the build folder, or nil and why.
 local function build_disabled(suite)
   local base = base_tree(suite)
   if not base then return nil, "the LuaJIT of the build is not found" end
@@ -232,7 +232,7 @@ end
 
 local function binaries(suite)
   local t = report.table("binary", "Binaries", [[
-Bytes of the program and of the library: of the file, symbols included, and of code and data.]], {
+Bytes of the program and of the library: the file with its symbols, and code and data.]], {
     { key = "build", title = "build" }, { key = "program", title = "luajit" },
     { key = "program_sections", title = "code and data" },
     { key = "library", title = "libluajit-5.1.so.2" },

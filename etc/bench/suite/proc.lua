@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: child processes, with what they cost.
+-- Child processes of the benchmark suite, with their CPU time and memory.
 --
--- A child gets no input; its output goes to files. wait4(2) tells the CPU time
--- and the peak of the memory of a child and of those that it has waited for.
+-- A child gets no input; its output goes to files. wait4(2) reports the CPU time and
+-- the peak memory of a child and of the children that it has waited for.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -23,7 +23,7 @@ int clock_gettime(int, void *);
 char *strerror(int);
 ]]
 
--- Of Linux, for x86-64 and arm64.
+-- Constants of Linux, for x86-64 and arm64.
 local O_RDONLY, O_WRITE_NEW = 0, 0x241	-- The second: write, create, truncate.
 local EINTR = 4
 local CLOCK_MONOTONIC = 1
@@ -68,9 +68,9 @@ local function redirect(fd, path, flags)
   if from < 0 or C.dup2(from, fd) < 0 then C._exit(126) end
 end
 
--- Starts a program by a list of its name and arguments. Options: out, err: files
--- of its output, /dev/null if not given; env: variables to set, to false to remove
--- them; seconds: it is killed after these.
+-- Starts a program by a list of its name and arguments. Options: out, err: files for
+-- its output, else /dev/null. env: variables to set; false removes one. seconds: time
+-- until it is killed.
 function proc.start(args, options)
   options = options or {}
   local list = {}
@@ -102,8 +102,8 @@ function proc.signal(child, signo)
   C.kill(child.pid, signo)
 end
 
--- Waits for its end. Returns { status=, cpu=, wall=, peak_kib= }, seconds; the
--- status is 128 + the signal that has ended it.
+-- Waits for the end of a child. Returns { status=, cpu=, wall=, peak_kib= }, times in
+-- seconds. The status is 128 + the signal if a signal ended the child.
 function proc.wait(child)
   local status, usage = ffi.new("int[1]"), ffi.new("int64_t[18]")
   while C.wait4(child.pid, status, 0, usage) < 0 do
@@ -118,8 +118,8 @@ function proc.wait(child)
 	   status = signo ~= 0 and 128 + signo or math.floor(status[0] / 256) % 256 }
 end
 
--- Both at once. Returns the result of proc.wait if the status is 0; else nil and
--- why: the last line that the program wrote to options.err.
+-- Starts a program and waits for it. Returns the result of proc.wait if the status is
+-- 0; else nil and why: the last line that the program wrote to options.err.
 function proc.run(args, options)
   local result = proc.wait(proc.start(args, options))
   if result.status == 0 then return result end
@@ -133,7 +133,7 @@ function proc.run(args, options)
   return nil, last and why .. ", " .. last or why
 end
 
--- Where a program is on the PATH, or nil.
+-- The path of a program on the PATH, or nil.
 function proc.which(name)
   for folder in ((os.getenv("PATH") or "") .. ":/usr/sbin"):gmatch("[^:]+") do
     local path = folder .. "/" .. name

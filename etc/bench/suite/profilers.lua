@@ -1,11 +1,11 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: what can be switched on and off in a running program.
+-- Profilers of the benchmark suite, to switch on and off in a running program.
 --
 -- A kind is written NAME, NAME/INTERVAL_MS or NAME/INTERVAL_MS/CLOCK. Each entry is
--- function(job, interval_ms, clock) returning start(n), stop() and, if the profiler
--- knows, look(): samples so far and the time of its handler in ns. Ours has bare(on),
--- too: whether its signals do nothing. The n-th profile goes to the file that
--- profilers.path says. Used by slices.lua, in the process that is measured.
+-- function(job, interval_ms, clock). It returns start(n), stop() and, if the profiler
+-- counts, look(): samples so far, and the time of its handler in ns. Ours also returns
+-- bare(on), which makes its signals do nothing. profilers.path gives the file of the
+-- n-th profile. slices.lua calls these functions, in the measured process.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -43,8 +43,8 @@ function entries.off()
   return function() end, function() end
 end
 
--- Stop returns the time of the handler that 99 % of the samples took at most, in ns.
--- While the handler is a bare one, look returns its signals, and no time.
+-- stop returns the 99th percentile of the handler's time, in ns. While the handler is
+-- bare, look returns the number of its signals, and no time.
 function entries.ours(job, interval_ms, clock)
   local sysprof = require("misc").sysprof
   local lib = job.bare_library and ffi.load(job.bare_library)
@@ -68,8 +68,8 @@ function entries.ours(job, interval_ms, clock)
   end
 end
 
--- With whole stacks, as far as it goes. What ends a profile at the end of the
--- program is a finalizer, and would end the next one.
+-- With stacks as deep as jit.p allows. A finalizer ends a profile with the program. It
+-- would also end the next profile, so stop collects it.
 function entries.jitp(job, interval_ms)
   local jitp = require("jit.p")
   return function(n)
@@ -80,7 +80,7 @@ function entries.jitp(job, interval_ms)
   end
 end
 
--- The library was loaded before the program, by LD_PRELOAD.
+-- LD_PRELOAD has loaded the library.
 function entries.gperftools(job)
   return function(n)
     if ffi.C.ProfilerStart(profilers.path(job.folder, "gperftools", n)) == 0 then
@@ -91,7 +91,7 @@ end
 
 local PERF_ANSWER = "ack\n\0"
 
--- perf is our parent process. It is told over a pipe, and answers over another.
+-- perf is our parent process. It takes commands from one pipe and answers over another.
 function entries.perf(job)
   local control = assert(io.open(job.folder .. "/control", "w"))
   local answer = assert(io.open(job.folder .. "/answer", "r"))

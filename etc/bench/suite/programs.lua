@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: the programs that are measured.
+-- Programs that the benchmark suite measures.
 --
--- The real workloads of the tests, and five of the kind that users profile, in
--- the same form: run(iterations) is deterministic and returns a checksum; one
--- iteration takes some 50 ms in the interpreter.
+-- They are the real workloads of the tests, and five like those that users profile.
+-- run(iterations) is deterministic and returns a checksum. One iteration takes some
+-- 50 ms in the interpreter.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -19,7 +19,7 @@ end
 
 for _, w in ipairs(workloads.list) do programs.list[#programs.list + 1] = w end
 
--- rounds: of the loop in run, for one iteration.
+-- rounds: turns of the loop in run that make one iteration.
 local function add(name, rounds, run)
   programs.list[#programs.list + 1] = {
     name = name,
@@ -77,8 +77,7 @@ local function decode_string(s, at)
   return text, stop + 1
 end
 
--- Reads items up to a closing bracket; each by read_item(at), which returns where
--- it ends.
+-- Reads items up to a closing bracket. read_item(at) reads one and returns its end.
 local function decode_items(s, at, close, read_item)
   if s:byte(at) == close then return at + 1 end
   while true do
@@ -153,8 +152,8 @@ local function html(value)
   return (tostring(value):gsub('[<>&"]', entities))
 end
 
--- Makes a function of a template: text goes out as it is, <%= %> as a value, <% %>
--- is code.
+-- Compiles a template into a function: text is printed, <%= %> is a value, <% %> is
+-- code.
 local function compile(template)
   local code = { "local html, out, title, rows = ..." }
   local at = 1
@@ -177,7 +176,7 @@ end
 add("template", 450, function(iterations)
   local sum, view = 0, nil
   for i = 1, iterations do
-    -- A new one now and then, as in a server that loads its pages again.
+    -- Now and then compile it again, like a server that reloads its pages.
     if i % 30 == 1 then view = compile(page) end
     local rows = {}
     for k = 1, 50 do

@@ -1,10 +1,10 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: tables as Markdown and JSON.
+-- Report of the benchmark suite: tables as Markdown and JSON.
 --
 -- A table is { id=, title=, note=, columns=, rows=, missing=, remarks= }. A column is
--- { key=, title=, digits=, from=, scale= }; a row holds for each key a text, a
--- number or a summary of stat, nil if there is none. from: the value that means
--- no difference. missing is a list of { what=, why= }, remarks one of texts.
+-- { key=, title=, digits=, from=, scale= }; from is the value that means no difference.
+-- A row holds for each key a text, a number, a summary of stat, or nil. missing is a
+-- list of { what=, why= }, remarks a list of texts.
 ----------------------------------------------------------------------------
 
 local json = require("json")
@@ -23,7 +23,7 @@ function report.table(id, title, note, columns)
 	   remarks = {} }
 end
 
--- Notes once that something could not be measured.
+-- Notes once why a measurement is missing.
 function report.miss(t, what, why)
   for _, m in ipairs(t.missing) do
     if m.what == what and m.why == why then return end
@@ -48,7 +48,7 @@ local function cell(column, value)
   return column.from and stat.is_noise(value, column.from) and text .. " ~" or text
 end
 
--- Texts stand left, numbers right.
+-- Is a column text? Texts are aligned left, numbers right.
 local function is_text(t, column)
   for _, row in ipairs(t.rows) do
     if type(row[column.key]) == "string" then return true end
@@ -97,9 +97,9 @@ function report.markdown(t)
 end
 
 local HEAD = [[
-Ratios are of paired runs that take turns, A B B A. A cell is the median, in brackets the quartiles.
-`~` means that the difference is within the noise: the 95 % interval of the median holds the value of
-no difference, or there are too few pairs to tell. How to read each table: doc/benchmarks.md.
+Ratios come from paired runs that take turns, A B B A. A cell holds the median, in brackets the quartiles.
+`~` means that the difference is within the noise: the 95 % interval of the median includes no difference,
+or the pairs are too few for an interval. doc/benchmarks.md explains each table.
 ]]
 
 local function head(self)
@@ -121,7 +121,7 @@ local function write(path, text)
   file:close()
 end
 
--- Adds a finished table, and writes all so far into a folder, the summary first.
+-- Adds a finished table, and writes all tables so far into a folder, the summary first.
 function report:add(t, folder)
   self.tables[#self.tables + 1] = t
   local tables, text = { self.summary(self.tables) }, { head(self) }

@@ -1,7 +1,7 @@
 /*
-** Benchmark suite: LuaJIT's random numbers come from the variable SAME_RANDOM, so
-** two processes with the same have the same: what collides in tables and which
-** traces come out depends on them, by percents. For LD_PRELOAD.
+** Equal random numbers for the benchmark suite: LuaJIT gets them from the variable
+** SAME_RANDOM. Collisions in tables and the choice of traces depend on them, by percents
+** of the time. For LD_PRELOAD.
 */
 
 #define _GNU_SOURCE

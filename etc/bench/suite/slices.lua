@@ -1,18 +1,20 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: measures one program in slices, with and without profilers.
+-- Slices of the benchmark suite: measures one program with and without profilers.
 --
--- The program runs in this process all the time, so its compiled code and the
--- layout of its memory are the same with and without. Arguments: KEY=VALUE, see
--- measure.lua. Sessions take turns: of kinds=A,B,C A B C C B A, each with a start, so many
--- slices as session_slices, and a stop; of blocks=A:4:2,B:3:1 slices without profiler, and
--- pairs of slices in one session, with the handler of A and with one that does nothing: 4
--- pairs, and 2 without. Prints
+-- The program runs in this process all the time. So its compiled code and the layout of
+-- its memory are the same with and without. Arguments: KEY=VALUE, see measure.lua.
 --
---   slice KIND CPU WALL CYCLES SAMPLES HANDLER   ns; cycles, and what the profiler says
---                                           of the slice, are - if unknown. In blocks
+-- kinds=A,B,C: sessions take turns, A B C C B A. Each is a start, session_slices slices,
+-- and a stop.
+-- blocks=A:4:2,B:3:1: for A, 2 slices without profiler, and a session with 4 pairs of
+-- slices: one with the handler of A, one with a handler that does nothing. Then B.
+--
+-- Prints these lines, times in ns, - for an unknown value:
+--
+--   slice KIND CPU WALL CYCLES SAMPLES HANDLER   the last two by the profiler. In blocks
 --                                           KIND is A, "bare A" or "off A"
 --   session KIND N PROFILED RETURNED        the profile N: CPU time from start to stop,
---                                           and what stop returned
+--                                           and the result of stop
 --   collected KIND CPU WALL N               the profile N, of job.collect seconds
 --   parent CPU                              of the parent process, in all slices
 ----------------------------------------------------------------------------
@@ -55,7 +57,7 @@ for kind, pairs, offs in (job.blocks or ""):gmatch("([^,:]+):(%d+):(%d+)") do
 end
 local parent_clock = job.parent == 1 and profilers.parent_clock()
 
--- Until all is compiled; then how many iterations make a slice.
+-- Runs the program until all is compiled. Then computes the iterations of a slice.
 local expected = program.run(1)
 local warm_till = nanoseconds(CLOCK_MONOTONIC) + job.warm * 1e9
 local runs, began = 0, nil
@@ -79,13 +81,12 @@ local function number(n)
   return n and ("%.0f"):format(n) or "-"
 end
 
--- Samples that the profiler has taken so far, and the time of its handler, if it
--- knows.
+-- Samples so far, and the time of the handler, if the profiler counts them.
 local function look(kind)
   if looks[kind] then return looks[kind]() end
 end
 
--- label is what is printed as the kind.
+-- label: printed as the kind.
 local function slice(kind, label)
   collectgarbage()
   local samples, handler = look(kind)
@@ -102,10 +103,9 @@ local function slice(kind, label)
 	     number(handler and handler_then - handler))
 end
 
--- What starting and stopping costs is not part of a slice: some iterations run
--- between them and it. Nor are the samples in these. They are a random number, as what
--- comes again after a number of iterations, like a flush of all compiled code, would be
--- in the slices of one kind only.
+-- The costs of start and stop are not part of a slice: some iterations run in between.
+-- Their samples do not count either. Their number is random. Otherwise a regular event,
+-- such as a flush of all compiled code, might fall into slices of one kind only.
 local function session(kind, slices)
   profiles = profiles + 1
   collectgarbage()
@@ -126,9 +126,9 @@ local function alternate(first, n)
   end
 end
 
--- The order of a pair changes with each, that of the block with each round.
--- The slices without profiler are called like the others: to a program that asks for its
--- stack as a text, as errors does, each level and its name is work.
+-- Each pair reverses its order, each round reverses the order of the block. Slices
+-- without profiler have the same callers as the others. A program that requests its stack
+-- as text, such as errors, spends time on each level and name.
 local function block(kind, pairs, offs, first)
   local function without()
     for _ = 1, offs do slice("off", "off " .. kind) end
@@ -180,4 +180,4 @@ if not ok then
   io.stderr:write(tostring(why), "\n")
   os.exit(1)
 end
-os.exit(0, true)	-- Files are completed.
+os.exit(0, true)	-- Completes the files.

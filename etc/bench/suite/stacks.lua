@@ -1,11 +1,11 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: what is in the profiles of each profiler.
+-- Profile readers of the benchmark suite, one for each profiler.
 --
--- Each function takes one profile and returns its number of samples, how many of
--- them have their whole Lua stack, and its size in bytes. A Lua stack is whole if
--- it reaches the main chunk of the program, slices.lua. perf and gperftools can
--- know Lua functions by a name only: there a sample counts if any of its frames
--- is one, a Lua file or code that a map of compiled code names.
+-- Each function takes one profile. It returns the number of samples, the number with a
+-- whole Lua stack, and the size in bytes. A Lua stack is whole if it reaches the main
+-- chunk of the program, slices.lua. perf and gperftools know Lua functions only by
+-- name. There a sample counts if any frame is a Lua function: a Lua file, or compiled
+-- code with a name.
 ----------------------------------------------------------------------------
 
 local coverage = require("coverage")
@@ -20,8 +20,8 @@ function stacks.ours(path)
   return c.samples, c.lua, proc.size(path)
 end
 
--- Lines "frame;frame;.. count", the outermost first. Below the main chunk is the C
--- function of luajit that calls it.
+-- The file has lines "frame;frame;.. count", the outermost frame first. Below the main
+-- chunk is the C function of luajit that calls it.
 function stacks.jitp(path)
   local samples, full = 0, 0
   for line in io.lines(path) do
@@ -43,7 +43,7 @@ local function names_lua(symbol, object)
 	 (object:find("perf%-%d+%.map") or object:find("jitted%-") or object:find("%[JIT%]"))
 end
 
--- Returns nil and why if perf cannot read it.
+-- Returns nil and why if perf cannot read the profile.
 function stacks.perf(path, text)
   local ok, why = proc.run({ "perf", "script", "-i", path, "-F", "tid,ip,sym,dso" },
 			   { out = text, err = text .. ".err", seconds = 300 })
@@ -62,8 +62,8 @@ end
 
 -- -- gperftools ------------------------------------------------------------
 
--- The file begins with words of 8 bytes: 0, n, n further words of header, then for
--- each stack its count, its depth, its addresses; the last has count 0.
+-- The file begins with words of 8 bytes: 0, n, and n more words of header. Then each
+-- stack has its count, its depth and its addresses. The last stack has count 0.
 function stacks.gperftools_samples(path)
   local ffi = require("ffi")
   local s = proc.read(path) or ""
@@ -78,12 +78,12 @@ function stacks.gperftools_samples(path)
   return samples
 end
 
--- With names, by google-pprof; nil and why if it cannot be run.
+-- Reads names by google-pprof. Returns nil and why if that does not run.
 function stacks.gperftools(path, luajit, text)
   local ok, why = proc.run({ "google-pprof", "--text", "--stacks", luajit, path },
 			   { out = text, err = text .. ".err", seconds = 300 })
   if not ok then return nil, why end
-  -- A stack begins with its count, each frame of it is a line with an address.
+  -- A stack begins with its count. Each frame is a line with an address.
   local full, count, seen = 0, 0, false
   for line in io.lines(text) do
     local n, frame = line:match("^(%d*)%s+%(%x+%)%s+(.*)$")

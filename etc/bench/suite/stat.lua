@@ -1,13 +1,13 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: what a list of measurements says.
+-- Statistics of the benchmark suite: medians, quartiles and 95 % intervals.
 ----------------------------------------------------------------------------
 
 local stat = {}
 
--- Fewer values have no interval of 95 %.
+-- Fewer values have no 95 % interval.
 local ENOUGH = 6
 
--- Between the values around a rank, from 0 to 1, of a sorted list.
+-- Value at a rank from 0 to 1 of a sorted list, interpolated.
 local function quantile(sorted, q)
   local at = 1 + q * (#sorted - 1)
   local low = math.floor(at)
@@ -15,9 +15,9 @@ local function quantile(sorted, q)
   return sorted[low] + (at - low) * (sorted[high] - sorted[low])
 end
 
--- Returns { n=, median=, q1=, q3=, low=, high= }, nil for an empty list. The last
--- two are the bounds of the median with 95 %: the values whose ranks are 1.96
--- standard deviations of a binomial from the middle.
+-- Returns { n=, median=, q1=, q3=, low=, high= }, nil for an empty list. low and high
+-- bound the 95 % interval of the median. Their ranks are 1.96 standard deviations of a
+-- binomial distribution from the middle.
 function stat.summary(values)
   local n = #values
   if n == 0 then return nil end
@@ -29,7 +29,7 @@ function stat.summary(values)
 	   q3 = quantile(sorted, 0.75), low = sorted[low], high = sorted[n + 1 - low] }
 end
 
--- The same of what f makes of each value.
+-- The summary of f(value) for each value.
 function stat.map(values, f)
   local list = {}
   for i, v in ipairs(values) do list[i] = f(v, i) end
@@ -48,7 +48,7 @@ function stat.is_noise(summary, from)
   return summary.n < ENOUGH or summary.low <= from and from <= summary.high
 end
 
--- Half of the width of the interval, in percent; nil of too few values.
+-- Half of the width of the interval, in percent; nil for too few values.
 function stat.noise(summary)
   if summary.n < ENOUGH then return nil end
   return 100 * (summary.high - summary.low) / 2
@@ -60,7 +60,7 @@ function stat.sum(values)
   return sum
 end
 
--- Collects values under names, in the order of their first one.
+-- Collects values under names, in the order in which the names come first.
 function stat.pool()
   local pool = { names = {} }
   function pool.add(name, values)

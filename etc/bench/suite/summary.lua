@@ -1,6 +1,6 @@
 ----------------------------------------------------------------------------
--- Benchmark suite: the first table of the report, made from the others: what is
--- asked for, in one line each, and whether it holds.
+-- Summary of the benchmark report: its first table, computed from the others. Each row
+-- is a goal, with its measurement and whether the goal holds.
 ----------------------------------------------------------------------------
 
 local report = require("report")
@@ -17,7 +17,7 @@ local YES, OPEN, NO = "yes", "open", "no"
 
 -- -- Judgements ------------------------------------------------------------
 
--- Each says of a row's interval of 95 % whether it is on one side of a bar.
+-- Each judges whether a row's 95 % interval is on one side of a bar.
 
 local function below(limit)
   return function(s)
@@ -67,8 +67,8 @@ local function add(t, row)
   if row.measured then t.rows[#t.rows + 1] = row end
 end
 
--- Over the rows of programs: the worst by its distance from 1, and how many hold.
--- A value too few for an interval is open.
+-- For the rows of programs: the worst by its distance from 1, and how many hold. A row
+-- with too few values for an interval is open.
 local function over_programs(rows, key, judge, text)
   local count, n, worst, far = { yes = 0, open = 0, no = 0 }, 0, nil, -1
   for _, row in ipairs(rows) do
@@ -132,7 +132,7 @@ local function add_sample(out, t)
     worst = worst, holds = holds })
 end
 
--- leaf: the stacks of its rows are those of the rows of the other mode, in order.
+-- The rows of the mode leaf have the same stacks as those of the other mode, in order.
 local function add_handler(out, t)
   local modes = { callgraph = {}, leaf = {} }
   for _, row in ipairs(t and t.rows or {}) do
@@ -223,13 +223,13 @@ end
 
 -- -- Table -----------------------------------------------------------------
 
--- Of tables as in a report, those that there are so far.
+-- Makes the summary from the report's tables so far.
 function summary.of(list)
   local tables = {}
   for _, t in ipairs(list) do tables[t.id] = t end
   local out = report.table("summary", "Summary", [[
-What is asked for, and whether it holds: for the programs of a table, by the 95 % interval of each
-ratio. Open: the interval is on both sides of the bar, more time would tell. +/-: half of that interval.]], {
+Each goal, and whether it holds: for the programs of a table, by the 95 % interval of each ratio. Open:
+the interval is on both sides of the bar, so more time is necessary. +/-: half of that interval.]], {
     { key = "what", title = "what" }, { key = "bar", title = "bar" },
     { key = "measured", title = "measured, all programs" }, { key = "worst", title = "the worst one" },
     { key = "holds", title = "holds" } })

@@ -1,4 +1,4 @@
--- For wrk: prints requests, microseconds, p99 in microseconds, failed requests.
+-- Report for wrk: prints requests, microseconds, p99 in microseconds, failed requests.
 function done(summary, latency)
   local e = summary.errors
   print(("report %d %d %.0f %d"):format(summary.requests, summary.duration,
