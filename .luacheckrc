@@ -2,7 +2,7 @@
 std = "luajit"
 max_line_length = 120
 
--- Of the LuaJIT that is built here.
+-- Library of the LuaJIT that is built here.
 read_globals = { "misc" }
 
 -- A function that others call takes all arguments of its kind.
@@ -11,15 +11,15 @@ unused_args = false
 -- "not (a < b)" also refuses NaN.
 ignore = { "581" }
 
--- A page, as browsers want it.
+-- The page holds long lines for browsers.
 files["tools/sysprof/formats/flamegraph_page.lua"] = { max_line_length = false }
 
--- Tests and benchmarks use a variable again for each step, and give names to results that
--- they do not look at. Long lines are data.
+-- Tests and benchmarks reuse a variable for each step, and name results that they do not
+-- read. Long lines are data.
 files["test"] = { ignore = { "311", "4.." }, max_line_length = false }
 files["etc"] = { ignore = { "311", "4.." } }
 
--- Programs whose globals are what is tested.
+-- Programs that test globals.
 files["test/lapi/names_*.lua"] = { allow_defined = true, ignore = { "131", "311", "4.." } }
 files["test/lib/semantics/errors.lua"] = { globals = { "undefined_function" } }
 files["test/lib/same_code_run.lua"] = { globals = { "loaded", "preload", "profile" }, ignore = { "121" } }
@@ -28,7 +28,7 @@ files["etc/bench/suite/off_run.lua"] = { globals = { "ffi" }, ignore = { "121" }
 -- wrk calls it.
 files["etc/bench/suite/wrk_report.lua"] = { globals = { "done" } }
 
--- What keeps an object alive, and a loop that ends at once, are the scene.
+-- Here, variables that only keep an object alive, and loops that end at once, are intended.
 files["test/lib/semantics"] = { ignore = { "231", "241", "512" } }
 files["test/lib/trace_programs.lua"] = { ignore = { "241" } }
 files["test/stack"] = { ignore = { "211", "231", "241" } }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the packages that this repository needs on Debian. Run as root, it installs
-# missing packages; otherwise it lists them and stops. Does nothing if none is missing.
+# Installs the Debian packages that this repository needs. Run as root, it installs missing
+# packages; otherwise it lists them and stops. Without missing packages it does nothing.
 #
 # usage: etc/deps.sh [build] [test] [bench] [packages]...   without: build
 
@@ -14,8 +14,8 @@ build='gcc gcc
 make make
 cmake cmake
 dpkg-source dpkg-dev'
-# The oracle of the unwinder's tests, a host program in C++, programs of the
-# distribution that run on LuaJIT, what the guides use, and the lint.
+# For the unwinder's tests, a host program in C++, programs of the distribution that run
+# on LuaJIT, the guides, and the lint.
 test='/usr/include/*/libunwind.h libunwind-dev
 nm binutils
 g++ g++
@@ -33,7 +33,7 @@ dnsperf dnsperf
 curl curl
 nc netcat-openbsd
 luacheck lua-check'
-# What etc/bench/run compares with.
+# For etc/bench/run: other profilers and programs.
 bench='perf linux-perf
 /usr/lib/*/libprofiler.so.0 libgoogle-perftools4
 google-pprof google-perftools
@@ -41,7 +41,7 @@ google-pprof google-perftools
 /usr/lib/nginx/modules/ngx_http_lua_module.so libnginx-mod-http-lua
 wrk wrk
 size binutils'
-# What etc/check_packages.sh needs.
+# For etc/check_packages.
 packages='debootstrap debootstrap
 lintian lintian'
 
@@ -65,7 +65,7 @@ if [ "$(id -u)" != 0 ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get -qq update
-# No package starts a service: it would take a port, and fail where it cannot.
+# No package may start a service: the service would take a port, or fail without one.
 path=$(mktemp -d)
 trap 'rm -rf "$path"' EXIT
 for command in invoke-rc.d deb-systemd-invoke; do

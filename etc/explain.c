@@ -1,10 +1,11 @@
 /*
-** Explains one broken sample. Built and run by etc/explain, which says what is printed.
+** Explanation of one broken sample. Built and run by etc/explain; its --help describes the
+** output.
 **
-** The script runs on the main thread. A timer interrupts it; the handler walks both
-** stacks, and again at each of the next instructions, by the processor's trap flag. At
-** the first broken stack the handler tries each candidate once more, wakes the printing
-** thread, and never returns: so the stacks stay as they are while that thread prints.
+** The script runs on the main thread. A timer interrupts it, and the handler walks both
+** stacks. By the processor's trap flag, it walks again at each of the next instructions. At
+** the first broken stack the handler tries each candidate once more, and wakes the printing
+** thread. It never returns, so the stacks stay the same while that thread prints.
 */
 
 #ifndef _GNU_SOURCE
@@ -119,7 +120,7 @@ static void try_candidates(const ucontext_t *uc)
     }
 }
 
-/* The stacks stay as they are: this thread goes no further. */
+/* Record the broken stack. This thread stops here, so the stacks stay the same. */
 static void found(const ucontext_t *uc, int lua_side, int group, int code)
 {
   run.on = 0;
@@ -133,7 +134,7 @@ static void found(const ucontext_t *uc, int lua_side, int group, int code)
   for (;;) pause();
 }
 
-/* As lj_sample.c does. */
+/* Walk both stacks, like lj_sample.c. */
 static void look(const ucontext_t *uc)
 {
   const Profile *p = G2GG(G(L))->sysprof;
@@ -258,7 +259,7 @@ static void print_bytes(uintptr_t pc)
   }
 }
 
-/* The function in a frame, as far as it can be read. */
+/* Print the function in a frame, if it is readable. */
 static void print_func(const LuaArea *a, uintptr_t f, uintptr_t pc)
 {
   FrameFunc ff;
@@ -419,7 +420,7 @@ static void open_walks(void)
   ls.in.hs = &hs;
   ls.funcs = &funcs;
   ls.frames = &lua_frames;
-  ls.memo.least = ~(uint32_t)0; /* Each walk stands alone. */
+  ls.memo.least = ~(uint32_t)0; /* No walk reuses steps of another one. */
 }
 
 static void start_ticks(long rate)
@@ -457,7 +458,7 @@ int main(int argc, char **argv)
   if ((L = luaL_newstate()) == NULL || sem_init(&run.found, 0, 0)) die("explain");
   luaL_openlibs(L);
   open_walks();
-  /* A profile without samples: the VM announces stacks that it moves. */
+  /* With this profile without samples, the VM announces the stacks that it moves. */
   if (luaL_dostring(L, "assert(misc.sysprof.start { mode = 'D', interval = 1e6 })")) {
     fprintf(stderr, "explain: %s\n", lua_tostring(L, -1));
     return 2;

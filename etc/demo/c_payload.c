@@ -1,5 +1,5 @@
 /*
-** The host side of the demonstration: Fibonacci numbers by recursion, in C.
+** C side of the demonstration: Fibonacci numbers by recursion.
 ** lua_payload.lua calls it by FFI and does the same work in Lua.
 */
 

@@ -1,8 +1,8 @@
--- Reads the profile of lua_payload.lua with the reader's own modules: shows its
--- hottest stacks, and the profile's shares beside those the program measured.
+-- Comparison of a profile of lua_payload.lua with the program's own measurements. Prints
+-- the hottest stacks and both shares. Reads the profile with the reader's modules.
 --
 -- usage: luajit compare.lua PROFILE MEASURED
---   MEASURED  what lua_payload.lua has printed
+--   MEASURED  output of lua_payload.lua
 
 local reader = require("sysprof.reader")
 local view = require("sysprof.view")
@@ -12,7 +12,7 @@ local STACKS = 3
 local profile = assert(reader.read(arg[1]))
 assert(profile.complete, profile:problem_text())
 
--- A stack as text; calls of a function by itself are written once.
+-- A stack as text, with a recursion as one line.
 local function stack_text(names, n)
   local out = {}
   for i = 1, n do
@@ -26,13 +26,13 @@ local function stack_text(names, n)
   return table.concat(out, "\n           ")
 end
 
--- How frames of the two functions are shown; the Lua file has no other function.
+-- Frames of the two functions in the profile. The Lua file has no other function.
 local functions = {
   { name = "c_payload", form = "^c_payload$" },
   { name = "lua_payload", form = "lua_payload%.lua:%d" },
 }
 
--- Count samples: all, by stack, and those with a function in them.
+-- Count samples: all, by stack, and by function.
 local total, by_stack = 0, {}
 view.new(profile, {}):each(function(names, n, value)
   local text = stack_text(names, n)

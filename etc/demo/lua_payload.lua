@@ -1,11 +1,11 @@
--- Computes the same in C and in Lua by turns, profiles itself meanwhile, and
--- measures with os.clock what the profile has to show. Interpreted: JIT is off.
+-- Demonstration program: computes the same in C and in Lua in turns, and profiles itself.
+-- Measures the shares of both with os.clock. The JIT compiler is off.
 --
 -- usage: luajit lua_payload.lua [SECONDS [PROFILE]]
 --   SECONDS  how long it runs, default 10
 --   PROFILE  file to write, default sysprof.bin
 --
--- Needs libc_payload.so, made from c_payload.c, where libraries are searched.
+-- Needs libc_payload.so, built from c_payload.c, on the library path.
 
 local ffi = require("ffi")
 local misc = require("misc")
@@ -29,9 +29,8 @@ end
 
 assert(misc.sysprof.start({ mode = "C", interval = 4, path = path }))
 
--- The two take turns of different lengths: a program whose rounds all take the same
--- time could keep step with the clock that takes the samples. What a turn takes is
--- measured from outside of it.
+-- Turns have different lengths. If all rounds took the same time, the program could keep
+-- step with the clock of the samples. The measurement is outside of a turn.
 local in_c, in_lua, rounds = 0, 0, 0
 local start = os.clock()
 local now = start

@@ -1,9 +1,11 @@
 # Base LuaJIT: selects it, and fetches its source package if necessary.
 #
-# Reads LUAJIT_SOURCE_DIR and LUAJIT_PACKAGE. Sets LUAJIT_BASE, the pristine
-# tree, LUAJIT_BASE_ID, a text that differs for every base, LUAJIT_VERSION, and
-# LUAJIT_BASE_NAME and LUAJIT_BASE_VERSION, those of the source package if it is one.
-# A fetched package stays below the build folder.
+# Reads LUAJIT_SOURCE_DIR and LUAJIT_PACKAGE. A fetched package stays below the build
+# folder. Sets:
+#   LUAJIT_BASE           the pristine tree
+#   LUAJIT_BASE_ID        a text that differs for every base
+#   LUAJIT_VERSION        LuaJIT's own version
+#   LUAJIT_BASE_NAME, LUAJIT_BASE_VERSION   of the source package, if the base is one
 
 if(LUAJIT_SOURCE_DIR)
   get_filename_component(LUAJIT_BASE "${LUAJIT_SOURCE_DIR}" ABSOLUTE
@@ -18,8 +20,8 @@ else()
   if(NOT package OR NOT EXISTS "${fetched}/base/${package}/tree")
     set(packages ${package})
     if(NOT package)
-      # OpenResty's branch, where the release has it: the library that most
-      # programs of the distribution load.
+      # OpenResty's branch, where the release has it: most programs of the
+      # distribution load its library.
       set(packages luajit2 luajit)
     endif()
     list(JOIN packages " or " names)
@@ -28,7 +30,7 @@ else()
       COMMAND sh "${CMAKE_SOURCE_DIR}/etc/luajit/fetch.sh" "${fetched}" ${packages}
       OUTPUT_VARIABLE fetched_package OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
     if(failed)
-      message(FATAL_ERROR "LuaJIT could not be fetched, see above.")
+      message(FATAL_ERROR "Fetching LuaJIT failed, see above.")
     endif()
     if(NOT package)
       set(package "${fetched_package}")

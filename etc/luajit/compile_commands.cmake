@@ -1,9 +1,9 @@
-# Writes a compilation database for editors and linters: our objects, as LuaJIT's
-# Makefile compiles them, and the tests, as CMake's own database has them.
+# Compilation database for editors and linters. The commands for our objects come from
+# LuaJIT's Makefile, those for the tests from CMake's own database.
 #
 # cmake -DMAKE= -DTREE= -DSOURCE= -DTESTS= -DTO= -P compile_commands.cmake
 #   MAKE    GNU make
-#   TREE    tree that was built; TREE.flags holds the arguments of make
+#   TREE    the built tree; TREE.flags holds the arguments of make
 #   SOURCE  our repository: the entries name its files, not their copies
 #   TESTS   CMake's database; it need not exist
 #   TO      file to write
@@ -15,7 +15,7 @@ list(SUBLIST flags 2 -1 flags) # After the base and the version of the compiler.
 file(GLOB modules RELATIVE "${TREE}/src" "${TREE}/src/lib_misc.c" "${TREE}/src/profile/*/*.c")
 list(TRANSFORM modules REPLACE "c$" "o" OUTPUT_VARIABLE objects)
 
-# Print the commands, of all objects and those they depend on; run none.
+# Print the commands of all objects and their dependencies, without running them.
 execute_process(COMMAND "${MAKE}" -C "${TREE}/src" -n -B --no-print-directory ${flags} ${objects}
   OUTPUT_VARIABLE output RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
@@ -36,7 +36,7 @@ foreach(module IN LISTS modules)
   if(NOT output MATCHES "(^|\n)([^\n]*)${pattern}\n")
     message(FATAL_ERROR "make does not compile ${module}")
   endif()
-  # Our folder before the tree's, whose headers are copies of ours.
+  # Our folder comes first: the tree's headers are copies of ours.
   string(REPLACE " -I. " " -I${SOURCE}/src -I. " command "${CMAKE_MATCH_2} ")
   json_text("${command}-c -o ${object} ${SOURCE}/src/${module}" command)
   string(APPEND entries "{\n  \"directory\": \"${TREE}/src\",\n  \"command\": \"${command}\",\n"

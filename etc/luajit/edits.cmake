@@ -122,13 +122,13 @@ luajit_edit(lj_alloc.c [["lj_alloc.h"]]
   "declares the calls below")
 luajit_edit(lj_alloc.c [[int ret = munmap(ptr, size);]]
   BEFORE [[  lj_safeload_unmap(ptr, size);]]
-  "the handler remembers which pages can be read: not these")
+  "the handler must forget that these pages are readable")
 luajit_edit(lj_alloc.c [[int ret = munmap(ptr, size);]]
   AFTER [[  lj_safeload_unmapped();]]
-  "it can remember pages again")
+  "the handler may cache readable pages again")
 luajit_edit(lj_alloc.c [[ptr = mremap(ptr, osz, nsz, flags);]]
   BEFORE [[  lj_safeload_unmap(ptr, osz);]]
-  "the handler remembers which pages can be read: not these")
+  "the handler must forget that these pages are readable")
 luajit_edit(lj_alloc.c [[ptr = mremap(ptr, osz, nsz, flags);]]
   AFTER [[  lj_safeload_unmapped();]]
-  "it can remember pages again")
+  "the handler may cache readable pages again")

@@ -1,13 +1,8 @@
 #!/bin/sh
-# Downloads and unpacks the source package of LuaJIT from the package archive
-# that this machine is set up for.
+# Downloads and unpacks a source package, such as LuaJIT's, from the archive that this
+# machine's apt uses.
 #
-# usage: fetch.sh FOLDER PACKAGE...
-#
-# Takes the first PACKAGE that the archive has, unpacks it to
-# FOLDER/base/PACKAGE/tree and prints its name. apt's
-# settings, lists and cache are in FOLDER/apt meanwhile: needs no root, changes
-# nothing elsewhere.
+# usage: fetch.sh FOLDER PACKAGE.
 
 set -eu
 
@@ -28,8 +23,8 @@ shift
 apt=$folder/apt
 mkdir -p "$apt/sources" "$apt/lists/partial" "$apt/cache/archives/partial"
 
-# The configured sources, as sources of source packages. A medium that has to
-# be inserted first is left out.
+# Turn the configured sources into sources of source packages. Leave out media that a user
+# must insert.
 list=
 parts=
 eval "$(apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d)"
@@ -50,7 +45,7 @@ printf '%s' "$one_line" |
 printf '%s' "$deb822" |
   sed -E 's/^[Tt][Yy][Pp][Ee][Ss]:.*$/Types: deb-src/' >"$apt/sources/base.sources"
 
-# Read after the machine's own settings; its hooks are not for us to run.
+# apt reads these settings after the machine's own. They remove the machine's hooks.
 cat >"$apt/apt.conf" <<EOF
 Dir::Etc::sourcelist "/dev/null";
 Dir::Etc::sourceparts "$apt/sources";
@@ -61,10 +56,10 @@ Acquire::Languages "none";
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
 EOF
-# As root apt would download as another user, who may not write here.
+# Run as root, apt would download as another user, who may not write here.
 [ "$(id -u)" != 0 ] || echo 'APT::Sandbox::User "root";' >>"$apt/apt.conf"
 
-# One unreachable source of several does no harm: what counts is the package.
+# An unreachable source does no harm if another source has the package.
 log=$apt/update.log
 apt-get -c "$apt/apt.conf" update >"$log" 2>&1 || :
 
@@ -76,11 +71,11 @@ for package in "$@"; do
   cd "$base"
   apt-get -c "$apt/apt.conf" -q source --only-source --download-only "$package" >"$log" 2>&1 || {
     cat "$log" >&2
-    die "the source package $package could not be downloaded"
+    die "downloading the source package $package failed"
   }
   dpkg-source --no-check -x ./*.dsc unpacked >"$log" 2>&1 || {
     cat "$log" >&2
-    die "the source package $package could not be unpacked"
+    die "unpacking the source package $package failed"
   }
   mv unpacked tree
   rm -r "$apt"

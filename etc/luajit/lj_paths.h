@@ -1,14 +1,14 @@
 /*
-** Default module paths of a LuaJIT that knows where it is.
+** Default module paths, relative to the executable or shared library.
+** Context: any thread that opens the libraries of a VM.
 **
-** LuaJIT's own defaults are fixed when it is compiled. Here the search for
-** jit.* and sysprof.* starts at the executable or shared library itself, so
-** that the build folder, any install prefix and a moved copy work without
-** environment variables. The other defaults stay: a LuaJIT put in the place
-** of the distribution's own finds the distribution's Lua modules.
+** The compiler fixes LuaJIT's own defaults. Here the search for jit.* and sysprof.*
+** starts at the executable or shared library itself. So the build folder, any install
+** prefix and a moved copy work without environment variables. The other defaults stay:
+** a LuaJIT that replaces the distribution's finds the distribution's Lua modules.
 **
-** Compiled into lib_package.c alone, ahead of it (see GNUmakefile). Runs when
-** a VM opens its libraries, on any thread; keeps no state.
+** The build includes this file before lib_package.c only (see GNUmakefile). It keeps no
+** state.
 */
 
 #ifndef _LJ_PATHS_H
@@ -25,10 +25,10 @@
 
 #include "lua.h"
 
-/* Where jit/ and sysprof/ lie below a prefix. */
+/* Folder of jit/ and sysprof/ below a prefix. */
 #define PATHS_DIR "/share/luajit-2.1"
 
-/* File name of the object this code is in, with no symbolic link in it. */
+/* File name of the object that contains this code, without symbolic links. */
 static int paths_self(char *buf)
 {
 #if defined(__PIC__) && !defined(__PIE__)

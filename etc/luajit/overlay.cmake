@@ -4,8 +4,8 @@
 # cmake -DBASE= -DTREE= -DFLAGS= [-DSOURCE= [-DSYSPROF_DISABLE=1]] -P overlay.cmake
 # cmake -DBASE= -DSOURCE= [-DSYSPROF_DISABLE=1] -DCHECK=1 -P overlay.cmake
 #   BASE    pristine LuaJIT tree, only read
-#   TREE    tree to make or to bring up to date
-#   FLAGS   file with the build's flags; a change of it makes a fresh tree
+#   TREE    tree to make or to update
+#   FLAGS   file with the build's flags; changed flags make a fresh tree
 #   SOURCE  our repository; without it the tree is plain LuaJIT
 #   CHECK   1: try the edits and write nothing
 
@@ -31,7 +31,7 @@ macro(read_once file)
   endif()
 endmacro()
 
-# How often KEY stands in TEXT, and where the last one begins.
+# Find the number of KEYs in TEXT, and the position of the last one.
 function(find_key text key to_count to_position)
   string(LENGTH "${key}" key_length)
   if(key_length EQUAL 0)
@@ -193,7 +193,7 @@ if(DEFINED SOURCE)
     copy("${SOURCE}/src/${file}" "src/${file}")
   endforeach()
   copy("${SOURCE}/etc/luajit/lj_paths.h" "src/lj_paths.h")
-  write("/* What this LuaJIT has. Written by overlay.cmake, as edits.cmake says. */\n${defines}"
+  write("/* Properties of this LuaJIT, from edits.cmake. overlay.cmake writes this file. */\n${defines}"
     "src/lj_base.h")
   file(GLOB ours RELATIVE "${SOURCE}/src" "${SOURCE}/src/profile/*/*.[ch]")
   foreach(file IN LISTS ours)

@@ -1,8 +1,8 @@
-# Puts what make has built in a tree where users look for it, laid out as it is
-# installed. Each file is replaced in one step: a program that runs keeps its own.
+# Copies make's results into the layout of an installation. Replaces each file in one step,
+# so a running program keeps its old files.
 #
 # cmake -DTREE= -DTO= -DLUA_DIR= -P stage.cmake
-#   TREE     tree that make has been run in
+#   TREE     tree that make has built
 #   TO       folder that gets bin/, lib/, include/ and share/
 #   LUA_DIR  name of the folder in share/ for jit/*.lua
 

@@ -1,10 +1,10 @@
-# The part of check_packages.sh that runs in the new Debian, as its root.
+# Checks of the packages inside the new Debian, as root. etc/check_packages runs it.
 #
-# shellcheck disable=SC2317 # What "check" calls.
+# shellcheck disable=SC2317 # "check" calls the functions.
 #
 # usage: bash check_inside.sh VERSION NEWER
 #   /check/older, /check/newer   packages of these two versions of sysprof
-#   /check/other                 those of VERSION on the other LuaJIT, if it can be had
+#   /check/other                 packages of VERSION on the other LuaJIT, if available
 #   /check/doc                   our documents
 
 set -u
@@ -20,7 +20,7 @@ library=$folder/lib
 failed=0
 cd / || exit 1
 
-# Run a command, say whether it succeeded, and show what it printed if not.
+# Run a command and print whether it succeeded. After a failure, print its output.
 check() {
   local what=$1
   shift
@@ -33,13 +33,13 @@ check() {
   fi
 }
 
-# A command for bash, as the ordinary user and as root, in a folder of his own.
+# Run a command for bash as an ordinary user, or as root, in a folder of this user.
 as_user() {
   setpriv --reuid=user --regid=user --clear-groups env HOME=/home/user bash -euc "cd; $1"
 }
 as_root() { bash -euc "mkdir -p /root/work; cd /root/work; $1"; }
 
-# Files of a list of packages without some, as "libluajit-sysprof-default".
+# Files of a list, except those of the package NAME.
 without() {
   local file name=$1
   shift
@@ -50,7 +50,7 @@ without() {
 
 install() { apt-get install -y --no-install-recommends "$@"; }
 
-# All that packages leave in the system: names, modes, contents.
+# State of the system that packages may change: names, modes, contents.
 state() {
   find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /run -o -path /tmp \
     -o -path /check -o -path /home -o -path /root -o -path /var/lib/dpkg \
@@ -104,13 +104,13 @@ new() { diff <(echo "$packages") <(dpkg-query -W) | grep '^[<>]'; }
 only_ours() { [ "$(new | grep -c sysprof)" = "${#files[@]}" ] && ! new | grep -v sysprof; }
 check "they need no other" only_ours
 check "their files are as packed" dpkg --verify
-check "none is in no package" all_owned
+check "each belongs to a package" all_owned
 
 profile_of_burn() {
   echo "luajit-parse-sysprof $1 >folded; grep -q ';main chunk (.*app.lua);burn (.*app.lua:1)' folded"
 }
 for who in as_root as_user; do
-  # As in doc/packages.md and README.md.
+  # The commands of doc/packages.md and README.md.
   check "$who: luajit-sysprof run" $who \
     'luajit-sysprof run -o app.html app.lua; grep -q "burn (app.lua:1)" app.html'
   check "$who: luajit-with-sysprof and luajit-parse-sysprof" $who \
@@ -159,7 +159,7 @@ first_library() { ldconfig -p | awk '$1 == "libluajit-5.1.so.2" { print $NF; exi
 nvim="nvim --headless -u NONE -c 'luafile app.lua' -c qa"
 
 check "luajit and its headers" install luajit libluajit-5.1-dev
-check "both luajits are what they are" as_user "
+check "only one luajit has the profiler" as_user "
   luajit -e 'assert(not misc)'
   luajit-with-sysprof -e 'assert(misc.sysprof.version)'"
 check "neovim and sysbench" install neovim sysbench
@@ -217,8 +217,8 @@ check "dpkg-shlibdeps" as_user "
 
 # -- The other LuaJIT ---------------------------------------------------------------------------
 
-# Those of VERSION on the one and on the other take each other's place, in both directions:
-# one of them is older for dpkg.
+# Packages of VERSION on one LuaJIT replace those on the other, in both directions. For
+# dpkg, one of the two is older.
 version_of() { dpkg-deb -f "$1" Version; }
 is_version() {
   local file
@@ -251,7 +251,7 @@ if [ ${#other_files[@]} -gt 0 ]; then
   exchange "${older_files[@]}"
   exchange "${other_files[@]}"
   exchange "${older_files[@]}"
-  check "a part of the other alone leaves the rest in need" bash -c "
+  check "the other library alone breaks the rest" bash -c "
     dpkg -i /check/other/libluajit-sysprof_*.deb || :; ! apt-get check"
   check "all of it mends that" bash -c "dpkg -i /check/other/*.deb && apt-get check"
   check "all packages are the other's" is_version "${other_files[@]}"

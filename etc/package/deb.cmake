@@ -1,10 +1,11 @@
 # Debian packages, made by 'cpack -G DEB' in the build folder; see doc/packages.md.
 #
-# All files lie in a folder of their own, laid out as cmake --install lays them out, so
-# no package of the distribution is in the way. Outside of it are links by names that
-# the distribution has not, licenses and documents, and, in a package of its own, the
-# line that puts our library before the distribution's.
-# What depends on the moment, or is in all packages, is done by finish.cmake.
+# All files lie in one folder, with the layout of cmake --install. So they conflict with no
+# package of the distribution. Outside of the folder are only:
+#   - links, by names that the distribution does not use
+#   - licenses and documents
+#   - a line that puts our library before the distribution's, in a separate package
+# finish.cmake adds the files that depend on the time, or that all packages have.
 #
 # Reads the components of install() in CMakeLists.txt.
 
@@ -29,8 +30,8 @@ endif()
 
 set(package_work "${CMAKE_BINARY_DIR}/package")
 
-# Install a link PATH to FILE, both absolute, with a component. It is relative if it
-# does not leave /usr, as Debian has it.
+# Install a link PATH to FILE, both absolute, with a component. As Debian demands, the link
+# is relative if it does not leave /usr.
 function(package_link component path file)
   get_filename_component(folder "${path}" DIRECTORY)
   set(target "${file}")
@@ -57,7 +58,7 @@ foreach(command luajit-parse-sysprof luajit-sysprof)
 endforeach()
 package_files(tools /usr/share/bash-completion/completions ${completion_files})
 
-# pkg-config finds it under a name of its own.
+# The name for pkg-config differs from LuaJIT's.
 set(pc /usr/lib/pkgconfig)
 if(CMAKE_LIBRARY_ARCHITECTURE)
   set(pc "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pkgconfig")
@@ -68,9 +69,9 @@ set(PC_INCLUDEDIR "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}/${lua_dir}")
 configure_file(etc/pkgconfig/luajit.pc.in "${package_work}/luajit-sysprof.pc" @ONLY)
 package_files(development "${pc}" "${package_work}/luajit-sysprof.pc")
 
-# The library in the place of the distribution's, for all programs. ldconfig prefers the
-# folder that it reads first, and files in the order of their names. A link, since a file
-# in /etc would outlive the removal of the package.
+# Replaces the distribution's library for all programs: ldconfig reads its files in the
+# order of their names, and prefers the first folder. A file in /etc would outlive the
+# removal of the package, so this one is a link.
 file(WRITE "${package_work}/ld.so.conf"
   "# Before the folder with the distribution's LuaJIT.\n${package_prefix}/${CMAKE_INSTALL_LIBDIR}\n")
 package_files(default ${package_prefix} "${package_work}/ld.so.conf")
@@ -99,7 +100,7 @@ if(NOT SYSPROF_MAINTAINER MATCHES "^[^<>@\n]+ <[^<>@ \n]+@[^<>@ \n]+>$")
     "SYSPROF_MAINTAINER is '${SYSPROF_MAINTAINER}', not of the form: Name <name@host>.")
 endif()
 
-# LuaJIT's license is that of its tree.
+# LuaJIT's license comes from its tree.
 file(READ "${CMAKE_SOURCE_DIR}/LICENSE" license)
 set(copyright "sysprof for LuaJIT:\n\n${license}\n")
 if(EXISTS "${LUAJIT_BASE}/COPYRIGHT")
@@ -108,7 +109,8 @@ if(EXISTS "${LUAJIT_BASE}/COPYRIGHT")
 endif()
 file(CONFIGURE OUTPUT "${package_work}/copyright" CONTENT "@copyright@" @ONLY)
 
-# Describe the package of a component. The rest: what it depends on beside libraries.
+# Describe the package of a component. The other arguments: its dependencies, except
+# libraries.
 function(package component name section summary text)
   string(TOUPPER ${component} key)
   list(JOIN ARGN ", " depends)
@@ -127,24 +129,24 @@ endfunction()
 set(same "(= ${package_version})")
 set(package_components "")
 package(library libluajit-sysprof libs "LuaJIT with the profiler sysprof: shared library"
-  "Takes the place of libluajit-5.1.so.2 of the distribution for programs that are
-started with LD_LIBRARY_PATH=${package_prefix}/${CMAKE_INSTALL_LIBDIR}, or
-for all if libluajit-sysprof-default is installed.")
+  "Replaces the distribution's libluajit-5.1.so.2 in programs that run with
+LD_LIBRARY_PATH=${package_prefix}/${CMAKE_INSTALL_LIBDIR}. With the package
+libluajit-sysprof-default, all programs load it.")
 package(default libluajit-sysprof-default libs "LuaJIT with the profiler sysprof for all programs"
-  "While this is installed, programs load libluajit-5.1.so.2 of libluajit-sysprof
-instead of that of the distribution."
+  "While this package is installed, programs load the libluajit-5.1.so.2 of
+libluajit-sysprof instead of the distribution's."
   "libluajit-sysprof ${same}")
 package(program luajit-with-sysprof interpreters "LuaJIT with the profiler sysprof: program"
-  "The program luajit by the name luajit-with-sysprof, beside the luajit of the
-distribution: the same Lua, with a profiler in it that programs start by
+  "The program luajit with a profiler inside, by the name luajit-with-sysprof. It
+does not replace the distribution's luajit. Programs start the profiler by
 misc.sysprof.start() or the environment variable LUAJIT_SYSPROF."
   "libluajit-sysprof ${same}")
 package(tools luajit-sysprof-tools devel "LuaJIT with the profiler sysprof: commands"
-  "luajit-sysprof profiles a Lua script, luajit-parse-sysprof makes tables, flame
-graphs and other formats of profiles."
+  "luajit-sysprof profiles a Lua script. luajit-parse-sysprof turns profiles into
+tables, flame graphs and other formats."
   "luajit-with-sysprof ${same}")
 package(development libluajit-sysprof-dev libdevel "LuaJIT with the profiler sysprof: headers and static library"
-  "To compile programs that embed this LuaJIT; pkg-config knows it as
+  "Files to compile programs that embed this LuaJIT. Its name for pkg-config is
 luajit-sysprof."
   "libluajit-sysprof ${same}")
 package_files(tools /usr/share/doc/luajit-sysprof-tools README.md CHANGELOG.md)

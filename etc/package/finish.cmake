@@ -1,12 +1,12 @@
-# Run by cpack on the files of the packages, before it packs them: modes, Debian's
-# changelog, compressed manual pages. What it writes depends on the sources alone, so
-# the same sources give the same bytes.
+# Last step before cpack packs the files: sets modes, adds Debian's changelog, compresses
+# manual pages. The result depends on the sources alone, so the same sources give the same
+# bytes.
 #
-# Reads what deb.cmake has set.
+# Reads the variables of deb.cmake.
 
 cmake_policy(VERSION 3.21)
 
-# Folders are open to all, whatever the umask is.
+# All users may read folders, whatever the umask is.
 file(GLOB_RECURSE entries LIST_DIRECTORIES true "${CPACK_TEMPORARY_DIRECTORY}/*")
 foreach(entry IN LISTS entries)
   if(IS_DIRECTORY "${entry}" AND NOT IS_SYMLINK "${entry}")
@@ -15,7 +15,7 @@ foreach(entry IN LISTS entries)
   endif()
 endforeach()
 
-# cpack gives all files this time: the packager's, else that of the last commit.
+# cpack gives all files this time: the packager's, else the last commit's.
 if("$ENV{SOURCE_DATE_EPOCH}" STREQUAL "")
   execute_process(COMMAND git log -1 --format=%ct WORKING_DIRECTORY "${CPACK_SYSPROF_SOURCE_DIR}"
     OUTPUT_VARIABLE seconds OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

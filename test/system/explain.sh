@@ -84,6 +84,6 @@ refused "expected a whole number from 1 to 1000000, got '0'" --rate 0 fine.lua
 refused "expected a whole number from 0 to 1000000, got '-1'" --steps -1 fine.lua
 refused "expected a whole number from 1 to 1000000, got '1e3'" --seconds 1e3 fine.lua
 refused "rate needs a value" --rate
-refused "there is no SCRIPT to run"
+refused "the argument SCRIPT is missing"
 refused "cannot read the script none.lua" none.lua
 exit $status
