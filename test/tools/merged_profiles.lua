@@ -111,6 +111,11 @@ t.equal((merged({ plain(0x10000, "/a/x.so"), plain(0x90000, "/a/x.so") })),
 	"x.so+0x20 2\n", "by path")
 t.equal((merged({ plain(0x10000, "/a/x.so"), plain(0x10000, "/b/y.so") })),
 	"x.so+0x20 1\ny.so+0x20 1\n", "other path, same address")
+-- Neighbours do not overlap: each stays where it is.
+for _, base in ipairs { 0xf000, 0x11000 } do
+  _, p = merged { plain(0x10000, "/a/x.so"), plain(base, "/b/y.so") }
+  t.equal(p.modules[2].path .. " " .. p.modules[2].first, "/b/y.so " .. base, "a neighbour stays")
+end
 local function symbol(base, name)
   local b = B.new():context():stack(1, { F.host(base + 4) }):sample(0, 1)
   return b:hsym(base + 4, base, name):finish()
