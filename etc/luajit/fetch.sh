@@ -2,7 +2,11 @@
 # Downloads and unpacks a source package, such as LuaJIT's, from the archive that this
 # machine's apt uses.
 #
-# usage: fetch.sh FOLDER PACKAGE.
+# usage: fetch.sh FOLDER PACKAGE...
+#
+# Takes the first PACKAGE that the archive has, unpacks it into FOLDER/base/PACKAGE/tree
+# and prints its name. Keeps apt's settings, lists and cache in FOLDER/apt until then. So
+# it needs no root, and changes nothing elsewhere.
 
 set -eu
 

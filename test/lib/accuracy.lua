@@ -1,18 +1,17 @@
 ----------------------------------------------------------------------------
--- Profiles a program of accuracy_programs and compares the shares of its parts
--- with the truth.
+-- Accuracy of a profile: compares the shares of a program's parts with the truth.
 --
--- The truth is measured with a clock in the same run, in turns with the
--- profile and without the profiler, since a machine need not do equal work in
--- equal time. That it agrees with the truth by construction is shown beside.
+-- A clock measures the truth in the same run, in turns with the profile and
+-- without the profiler, since a machine may not do equal work in equal time. The
+-- result also shows the truth by construction.
 --
 -- The bound. Let t be the true share of a part and n the samples on all parts.
--- The parts are run in a random order, or in a loop much shorter than the
--- interval, so samples fall on the part like draws of probability t, and the
--- variance of its share among them is t*(1-t)/n. (Parts that take as long as
--- the interval are hit more evenly; then it is less.) The measured truth is the
--- mean of b batches; its variance u*u is that of the batches by b. The two are
--- independent, so with z = (share - t) / sqrt(t*(1-t)/n + u*u) a bias beyond
+-- The parts run in a random order, or in a loop much shorter than the interval.
+-- So samples fall on the part like draws of probability t, and the variance of
+-- its share is t*(1-t)/n. (Samples hit parts that take as long as the interval
+-- more evenly; then it is less.) The measured truth is the mean of b batches.
+-- Its variance u*u is the variance of the batches, divided by b. The two are
+-- independent. So with z = (share - t) / sqrt(t*(1-t)/n + u*u) a bias beyond
 -- chance shows as |z| > 3, which chance reaches in one of 370 shares.
 ----------------------------------------------------------------------------
 
@@ -30,7 +29,7 @@ ffi.cdef([[
 ]])
 local CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID = 1, 3
 
--- The clock cpu comes no oftener than the kernel's tick.
+-- The clock cpu ticks at most at the rate of the kernel's tick.
 local INTERVAL_MS = { wall = 0.5, cpu = 4 }
 local BATCHES = 12
 local BATCHES_MIN = 3		-- If there is no time for more.
@@ -67,7 +66,7 @@ local function shuffle(list)
   end
 end
 
--- The size with which a step of a program takes as long as it should.
+-- The size with which a step of a program takes the wanted time.
 local function find_size(program)
   local size = 1
   repeat
@@ -81,8 +80,8 @@ local function find_size(program)
   return size
 end
 
--- Shares of the parts by the clock. The median of the times, since some are
--- those of an interrupt or of another process.
+-- Shares of the parts by the clock. Takes the median of the times, since some
+-- include an interrupt or another process.
 local function clock_shares(program, size)
   local times, order = {}, {}
   for k in ipairs(program.timed) do
@@ -108,7 +107,7 @@ end
 
 -- -- Profile -------------------------------------------------------------------
 
--- Adds the samples of a profile to the parts that they fell on.
+-- Adds the samples of a profile to their parts.
 local function count(program, path, result)
   local p = assert(reader.read(path))
   assert(p.complete, p:problem_text())
@@ -143,7 +142,7 @@ local function profile_batch(program, size, order, n, clock, result)
   result.missing_us = math.max(result.missing_us, math.abs(missing_us))
 end
 
--- Few samples may be lost or lie elsewhere: in the loop that calls the parts.
+-- Share of samples that may be lost, or lie in the loop that calls the parts.
 local ELSEWHERE_MAX = 0.05
 local OTHER_STATE_MAX = 0.1
 
@@ -155,23 +154,23 @@ local function judge_program(program, result)
       100 * elsewhere, 100 * program.pad)
   end
   if result.in_state < (1 - OTHER_STATE_MAX) * all then
-    return ("only %.1f %% of the samples are in the state that was expected"):format(
+    return ("only %.1f %% of the samples are in the expected state"):format(
       100 * result.in_state / all)
   end
   return program.check and program.check()
 end
 
--- Runs the program of that name for at least n samples of a clock, "wall" if
--- missing, on its parts; fewer if that takes longer than seconds. Returns a table:
---   [k]         for each part: name; built, truth and share, by construction, by
---               the clock and by the profile; u, the standard error of truth; z
---   samples     on the parts
---   elsewhere   samples that were not
+-- Runs a program until its parts have n samples of a clock ("wall"), or for
+-- these seconds. Returns a table:
+--   [k]         for each part: name; share by construction (built), by the clock
+--               (truth) and by the profile (share); u, standard error of truth; z
+--   samples     samples on the parts
+--   elsewhere   other samples
 --   in_state    samples in the program's state
---   missing_us  difference between the CPU time of a profile, shortly after its
---               start to shortly before its stop, and the sum of its weights; the
---               largest of the profiles
---   wrong       nil, or why this was not the program that it should be
+--   missing_us  largest difference, among the profiles, between CPU time and the
+--               sum of the weights. CPU time counts from shortly after the start
+--               to shortly before the stop
+--   wrong       nil, or why the program did not run as intended
 function accuracy.measure(name, n, clock, seconds)
   local program = programs[name]()
   local parts = program.parts
@@ -221,22 +220,21 @@ function accuracy.print(result)
   end
 end
 
--- The test of a program. Chance must not fail it, and a bias of a few points
--- must. Z_MAX standard errors of TEST_SAMPLES samples are 2.5 points of the
--- largest share of ten parts, and chance exceeds them in one of 2150 shares.
--- One of the ten shares of a measurement is outside, then, in less than one of
--- 215 (Bonferroni), and in each of three measurements in one of 10 million. So
--- the retry leaves room for machines on which something else disturbs one of
--- them, and a share that is wrong by ERROR_MAX is said to be so. A machine that is
--- too slow for as many samples in SECONDS makes the bound wider, not the test
--- fail.
+-- The test of a program. A bias of a few points must fail it, chance must not.
+-- Z_MAX standard errors of TEST_SAMPLES samples are 2.5 points of the largest
+-- share of ten parts. Chance exceeds them in one of 2150 shares. So one of the ten
+-- shares of a measurement is outside in less than one of 215 (Bonferroni). In each
+-- of three measurements that happens once in 10 million. The retry leaves room for
+-- a disturbed measurement. A share that is wrong by ERROR_MAX has its own message.
+-- A machine too slow for so many samples in SECONDS makes the bound wider; that
+-- does not fail the test.
 local TEST_SAMPLES = 3000
 local Z_MAX = 3.5
 local ERROR_MAX = 0.1
 local ATTEMPTS = 3
 local SECONDS = 15	-- Of a measurement, on a loaded machine.
 
--- One measurement. Returns nil if it is good, else why not.
+-- Makes one measurement. Returns nil if it is good, else why not.
 local function attempt(name)
   local result = accuracy.measure(name, TEST_SAMPLES, "wall", SECONDS)
   local z, bias = 0, 0
@@ -245,12 +243,12 @@ local function attempt(name)
   end
   accuracy.print(result)
   if result.wrong then return result.wrong end
-  if bias >= ERROR_MAX then return "a share is wrong by more than can be chance" end
+  if bias >= ERROR_MAX then return "a share is wrong by more than chance" end
   if z > Z_MAX then return "a share is outside of the bound" end
 end
 
--- Each measurement has a process of its own: what one of them has compiled, or
--- has made the compiler give up, is not there for the next.
+-- Each measurement has its own process: compiled code, and code that the compiler
+-- has given up, does not affect the next.
 function accuracy.test(name)
   local n = os.getenv("SYSPROF_ACCURACY_ATTEMPT")
   if n then

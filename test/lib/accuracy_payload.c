@@ -1,7 +1,7 @@
 /*
-** Ten C functions that cost the same for each iteration, once to be called
-** by FFI and once as C functions of Lua. Each iteration waits for the result
-** of the one before, so its time does not depend on where the code lies.
+** Ten C functions of equal cost per iteration. Each exists twice: for calls by FFI, and
+** as a C function of Lua. Each iteration waits for the result of the one before, so its
+** time does not depend on the place of the code.
 */
 
 #include "lua.h"

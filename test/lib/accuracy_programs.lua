@@ -1,31 +1,29 @@
 ----------------------------------------------------------------------------
--- Programs whose parts cost what is known: functions or lines whose work is a
--- number of equal units.
+-- Programs with parts of known cost: functions or lines that run equal units.
 --
--- A unit is x = (x + b) / a. It needs the x of the unit before, so units take
--- their time one after the other, whatever the processor does at once, and
--- their cost does not depend on where the code lies. x has reached its fixed
--- point after the first units: all divisions have the same operands.
+-- A unit is x = (x + b) / a. It needs the x of the unit before, so units never
+-- overlap in the processor, and their cost does not depend on the place of the
+-- code. After a few units x is at its fixed point, so all divisions have the
+-- same operands.
 --
--- An interrupt may be attributed to one of the next instructions instead of
--- the one that took the time. Between parts that follow each other in a loop
--- this moves a unit or so over each border. It does not change the shares if
--- such a row of parts has units of no part before and behind it: each part
--- gets what it loses.
+-- The processor may report an interrupt at one of the next instructions, instead
+-- of the one that took the time. Between parts that follow each other in a loop
+-- this moves about a unit over each border. The shares stay the same if such a
+-- row has units of no part before and behind it: each part gets what it loses.
 --
 -- A program is a table:
 --   parts    list of { name =, units = }
 --   run      run(order, n, size): runs the parts order[1] to order[n], or all
 --            parts n times where they follow each other in a loop
---   step_us  what run({ 1 }, 1, size) should take, by the choice of size
---   timed    list of functions of size whose times tell the costs
---   costs    costs(times): the cost of each part by these
+--   step_us  wanted time of run({ 1 }, 1, size), for the choice of size
+--   timed    list of functions of size, whose times give the costs
+--   costs    costs(times): the cost of each part by these times
 --   part_of  part_of(profile, slot, list): number of the part that a sample
 --            fell on, nil if it was elsewhere
---   pad      share of the time that is spent in units of no part
---   state    state of the VM that it should run in: the interpreter is used for
---            SPF_VMST_LFUNC, else the compiler is on
---   check    check(): nil, or what is wrong with the program after it has run
+--   pad      share of the time in units of no part
+--   state    state of the VM in which it should run. SPF_VMST_LFUNC runs in the
+--            interpreter, other states with the compiler
+--   check    check(): nil, or why the program did not run as intended
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
@@ -43,10 +41,10 @@ local function units(n)
   return (UNIT .. " "):rep(n)
 end
 
--- -- Whom a sample belongs to ------------------------------------------------
+-- -- The part of a sample ----------------------------------------------------
 
--- The innermost Lua function of a sample's stack that was defined in chunk:
--- its definition and its current line.
+-- The innermost Lua function of a sample's stack that chunk defines: its
+-- definition and its current line.
 local function lua_leaf(p, slot, chunk, list)
   local all = p.stacks
   for i = all:list(slot.lua, list), 1, -1 do
@@ -58,8 +56,8 @@ local function lua_leaf(p, slot, chunk, list)
   end
 end
 
--- The number behind prefix in the name of the innermost C function of a
--- sample's stack that begins with it.
+-- The number behind prefix in a C function's name: the innermost one of a
+-- sample's stack with this prefix.
 local function host_leaf(p, slot, prefix, list)
   local all = p.stacks
   for i = all:list(slot.host, list), 1, -1 do
@@ -95,7 +93,7 @@ local function serial(state, run, part_of)
 	   part_of = part_of, pad = 0 }
 end
 
--- Each function is a prototype of its own, in a line of its own.
+-- Each function has its own prototype and its own line.
 local function serial_lua(state)
   local source = {}
   for k = 1, TEN do
@@ -169,8 +167,8 @@ end
 local PAD = 4		-- Units of no part, before and behind the parts.
 local TIMED = 4		-- Times as many iterations as in a step are timed.
 
--- The cost of a part that is a few instructions of a loop cannot be read off a
--- clock. It is the time of the loop with this part only, less that with none.
+-- A part that is a few instructions of a loop is too short for a clock. Its cost is
+-- the time of the loop with this part only, less the time with no part.
 -- source(wanted) returns the source of the program with the parts k for which
 -- wanted(k) is true.
 local function looped(chunk, parts, state, source, part_of)
@@ -194,8 +192,8 @@ local function looped(chunk, parts, state, source, part_of)
 	   costs = costs, part_of = part_of, pad = 2 * PAD / total }
 end
 
--- Returns nil if there is a loop of n units in a trace without a guard between
--- its units, else what there is.
+-- Returns nil if a trace has a loop of n units without a guard between them, else
+-- what it found.
 local function check_no_guard(n)
   local GUARD, said = 0x80, "the loop was not compiled"
   for trace = 1, 1000 do
@@ -219,7 +217,7 @@ local function check_no_guard(n)
   return said
 end
 
--- The part that a function defined in chunk is.
+-- Returns a part_of for parts that are functions of chunk.
 local function part_by_definition(chunk, parts)
   return function(p, slot, list)
     local def = lua_leaf(p, slot, chunk, list)
@@ -249,9 +247,9 @@ function programs.inlined()
   return program
 end
 
--- Functions that are called in six ways, inlined in a loop. What the calls add,
--- loads and guards, is done while the units wait: it costs nothing, but stands
--- between them.
+-- Functions that are called in six ways, inlined in a loop. The calls add loads and
+-- guards between the units. The processor runs these while the units wait, so they
+-- cost no time.
 function programs.calls()
   local names = { "__index", "__add", "__concat", "__call", "vararg", "pcall" }
   local heads = {
@@ -278,7 +276,7 @@ function programs.calls()
 		part_by_definition("=calls", parts))
 end
 
--- Ten lines of a loop, in an order that is not that of their cost.
+-- Ten lines of a loop, not in the order of their costs.
 local COSTS = { 3, 7, 1, 10, 5, 2, 9, 4, 8, 6 }
 local FIRST_LINE = 3	-- Where in the source they begin.
 

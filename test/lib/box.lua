@@ -1,6 +1,6 @@
 ----------------------------------------------------------------------------
--- For tests of programs that run in a folder of their own, "box", some of them beside
--- the test, which then waits for what they do.
+-- Programs that tests run in a folder of their own, "box". Some run beside the test,
+-- which waits for their results.
 ----------------------------------------------------------------------------
 
 local t = require("tools_test")
@@ -16,7 +16,7 @@ function box.fresh()
   t.shell("rm -rf box && mkdir box && chmod 755 box")
 end
 
--- What is in it of a pattern of the shell, a name in each line.
+-- The files of the folder that fit a pattern of the shell, a name in each line.
 function box.files(pattern)
   local _, out = t.shell("cd box && ls " .. (pattern or "") .. " 2>/dev/null")
   return out
@@ -28,35 +28,35 @@ function box.exists(path)
   return file ~= nil
 end
 
--- "" if there is no such file.
+-- The content of a file; "" if it does not exist.
 function box.contents(path)
   return box.exists(path) and t.read_file("box/" .. path) or ""
 end
 
--- Makes a file that is there as a whole at once, in place of the one that is.
+-- Replaces a file in one step: no program sees a part of it.
 function box.put(path, s)
   t.write_file("box/" .. path .. ".new", s)
   assert(ffi.C.rename("box/" .. path .. ".new", "box/" .. path) == 0)
 end
 
--- Runs code to its end, as box.lua beside the folder, in it, under a value of
--- LUAJIT_SYSPROF. Returns status, output and messages.
+-- Runs code to its end in the folder, with a value of LUAJIT_SYSPROF. The file of the
+-- code is box.lua beside the folder. Returns status, output and messages.
 function box.run(value, code, options)
   t.write_file("box.lua", code)
   return t.shell(("cd box && LUAJIT_SYSPROF='%s' '%s' %s ../box.lua")
 		 :format(value, t.luajit, options or ""))
 end
 
--- Starts such a program. It is to end when there is a file "end"; its output is in "out"
--- and "err", then its status in "status".
+-- Starts such a program. It must end when a file "end" exists. The files "out" and "err"
+-- get its output, at the end "status" gets its status.
 function box.start(value, code)
   t.write_file("box.lua", code)
   os.execute(("cd box && { LUAJIT_SYSPROF='%s' '%s' ../box.lua >out 2>err; " ..
 	      "echo $? >status.tmp; mv status.tmp status; } & "):format(value, t.luajit))
 end
 
--- Waits until f() returns something, and returns it. If that takes too long, ends the
--- program and the test.
+-- Waits until f() returns a true value, and returns it. After a minute, ends the program
+-- and the test.
 function box.wait(what, f)
   local deadline = os.time() + PATIENCE_S
   repeat
@@ -69,7 +69,7 @@ function box.wait(what, f)
   t.finish()
 end
 
--- Has the program end, without an error.
+-- Makes the program end, and checks that it ends without an error.
 function box.stop(what)
   box.put("end", "")
   box.wait(what .. ": its end", function() return box.exists("status") end)

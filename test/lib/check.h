@@ -30,7 +30,7 @@ static int check_failures;
     } \
   } while (0)
 
-/* For what the rest of the test needs. */
+/* Checks a condition that the rest of the test needs. */
 #define REQUIRE(cond) \
   do { \
     if (!(cond)) { \

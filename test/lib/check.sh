@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What fails in a test that is written in bash is said, and the test goes on; it ends
-# with the status.
+# Checks for the tests in shell: fail prints a message, and the test goes on. The test ends
+# with $status.
 
 status=0
 

@@ -1,12 +1,12 @@
 ----------------------------------------------------------------------------
--- The programs of etc/check_semantics. list() returns a list of tables:
---   set       name of the set that it belongs to
---   name      of the program
---   command   what follows luajit and its options
---   options   options of luajit; nil: it is run with all
---   expected  { out =, err =, status = } that it must have, where it is known
---   part      pattern of the part of its output that counts, as others are of the
---             time or in the order of pairs()
+-- Programs of etc/check_semantics. list() returns a list of tables:
+--   set       name of the program's set
+--   name      name of the program
+--   command   words after luajit and its options
+--   options   options of luajit; nil: it runs with all
+--   expected  { out =, err =, status = }, if they are known
+--   part      pattern of the part of its output that counts; the rest has times, or
+--             the order of pairs()
 ----------------------------------------------------------------------------
 
 local programs = {}
@@ -33,8 +33,8 @@ end
 
 -- -- LuaJIT's own: files of Test::Base ----------------------------------------
 
--- A file has blocks that begin with "=== NAME"; in each are sections that begin
--- with "--- NAME", and a value behind a colon or in the lines that follow.
+-- A file has blocks that begin with "=== NAME". A block has sections that begin with
+-- "--- NAME". Their value stands behind a colon or in the next lines.
 local function blocks(text)
   local list = {}
   local block, section
@@ -51,7 +51,7 @@ local function blocks(text)
       block[section] = block[section] .. line .. "\n"
     end
   end
-  -- Empty lines at the end separate what follows.
+  -- Empty lines at the end separate sections.
   for _, b in ipairs(list) do
     for key, value in pairs(b) do b[key] = value:gsub("\n+$", "\n"):gsub("^\n$", "") end
   end

@@ -1,11 +1,10 @@
 ----------------------------------------------------------------------------
--- Runs programs in plain LuaJIT, and profiled at 10 kHz, and prints a table of what
--- they do: see etc/check_semantics.
+-- Comparison of etc/check_semantics: runs programs in plain LuaJIT, and profiled at 10
+-- kHz. Prints a table of their results.
 --
--- What a program prints may have addresses and times in it, which are left out.
--- Where the two differ, plain LuaJIT is asked again, and then the other: what plain
--- LuaJIT does not do twice cannot be compared, and what does not come back thrice is
--- not the profiler's.
+-- The comparison leaves out addresses and times. Where two results differ, plain LuaJIT
+-- runs again. If it then differs from itself, the results are not comparable. Otherwise
+-- the profiled LuaJIT runs again. A difference counts only if it comes three times.
 ----------------------------------------------------------------------------
 
 local programs = require("check_programs")
@@ -31,7 +30,7 @@ local function read(path)
   return text
 end
 
--- Without what differs from run to run.
+-- Removes the parts of an output that differ from run to run.
 local function clean(text)
   return (text:gsub("0x%x+", "ADDRESS"):gsub("%d+%.?%d*e%-%d+", "0"):gsub("%d+%.%d+", "0")
 	      :gsub("%d+:%d%d:%d%d", "TIME"):gsub("[^\n]*/bin/luajit: ", ""))
@@ -45,7 +44,7 @@ local function run(program, luajit, options, profiled)
   return { status = status / 256, out = read("out"), err = read("err") }
 end
 
--- Samples of the profiles that were written; they are removed.
+-- Counts the samples of the written profiles, and removes the files.
 local function samples()
   local list, n = io.popen("ls profile.*.bin 2>/dev/null"), 0
   for path in list:lines() do
@@ -61,14 +60,14 @@ local function samples()
   return n
 end
 
--- What a run shows, for comparison. Traces may differ from run to run.
+-- The result of a run, for comparison. Traces may differ from run to run.
 local function shown(program, r)
   if program.part then return ("%d %s"):format(r.status, r.out:match(program.part) or "") end
   local err = r.err:gsub("%[TRACE[^\n]*\n", "")
   return clean(("%d\n%s\n%s"):format(r.status, r.out, err))
 end
 
--- Does it do what it says that it should? An error's message is without its place.
+-- Does the program have its expected result? Compares messages of errors without place.
 local function passes(program, r)
   local e = program.expected
   if not e then return true end

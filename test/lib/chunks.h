@@ -33,7 +33,7 @@ typedef struct Chunk {
   size_t len;
 } Chunk;
 
-/* Read the chunk at p. Returns its size, 0 if it is not whole. */
+/* Read the chunk at p. Returns its size, 0 if the chunk is cut. */
 static inline size_t chunks_read(const uint8_t *p, size_t n, Chunk *c)
 {
   uint8_t tail[8];
@@ -49,7 +49,7 @@ static inline size_t chunks_read(const uint8_t *p, size_t n, Chunk *c)
   return crc == chunks_u32(p + 12) ? 16 + c->len : 0;
 }
 
-/* Read a ULEB128. Returns the bytes read, 0 if it is cut. */
+/* Read a ULEB128. Returns the number of bytes read, 0 if the number is cut. */
 static inline size_t chunks_uleb(const uint8_t *p, size_t n, uint64_t *v)
 {
   size_t i;

@@ -1,13 +1,13 @@
 ----------------------------------------------------------------------------
--- Compile-heavy work: many traces that run shortly.
+-- Compile-heavy work: many traces that run for a short time.
 --
--- Returns its benchmarks by name, functions of a number of rounds with about
--- 10 ms each. The results are the same on every machine.
+-- Returns a table of benchmarks by name: functions of a number of rounds. A round
+-- takes about 10 ms. The results are the same on every machine.
 ----------------------------------------------------------------------------
 
 local benchmarks = {}
 
--- Loops that are new each time: one root trace each.
+-- New loops each time, with one root trace each.
 function benchmarks.loads(rounds)
   local template = [[
     local t, s = ..., 0
@@ -83,7 +83,7 @@ function benchmarks.inlines(rounds)
   return sum
 end
 
--- Loops that cannot be compiled: each is recorded, and given up, again and again.
+-- Loops that the compiler records and gives up, again and again.
 function benchmarks.aborts(rounds)
   local template = [[
     local s = 0

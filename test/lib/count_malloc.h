@@ -1,8 +1,8 @@
 /*
 ** Replacement of malloc for a test's executable: counts the blocks of its own code,
-** including the static library, and fails on demand. Passes on calls of other libraries,
-** since libgcc, where LuaJIT registers machine code, does not survive a failure. The VM's
-** own memory does not come from malloc.
+** including the static library, and fails on demand. It passes on calls of other libraries.
+** For example, LuaJIT registers machine code with libgcc, which does not survive a failure.
+** The VM's own memory does not come from malloc.
 */
 
 #ifndef COUNT_MALLOC_H
@@ -12,15 +12,15 @@
 #include <stddef.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-#define COUNT_MALLOC 0 /* Has its own. */
+#define COUNT_MALLOC 0 /* A sanitizer has its own malloc. */
 #else
 #define COUNT_MALLOC 1
 #endif
 
 static volatile long malloc_live;    /* Blocks that are allocated. */
 static volatile long malloc_calls;   /* Allocations so far. */
-static volatile long malloc_fail_at; /* The call that fails, 0 for none. */
-static volatile int malloc_fail_all; /* And all after it. */
+static volatile long malloc_fail_at; /* Number of the call that fails, or 0. */
+static volatile int malloc_fail_all; /* All calls after it fail, too. */
 
 #if COUNT_MALLOC
 
@@ -45,11 +45,11 @@ static int malloc_fails(void)
   return 1;
 }
 
-/* Its blocks: a block may be freed by other code than allocated it. */
+/* Blocks of the executable. Other code than the allocating one may free a block. */
 #define MALLOC_BLOCKS 4096
 static void *malloc_block[MALLOC_BLOCKS];
 
-/* Put a block in the place of another one; NULL for none. */
+/* Replace a block by another one. NULL: no block. */
 static void *malloc_replace(void *old, void *p)
 {
   int i;

@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
--- How complete the stacks of a profile are, sample by sample.
+-- Completeness of a profile's stacks, sample by sample.
 --
--- For the tests that profile a script from its main chunk: a Lua stack counts
--- as complete if its outermost Lua function is that main chunk and nothing in
--- it is marked as broken or left out. Needs the modules of the reader.
+-- For tests that profile a script from its main chunk. A Lua stack is complete if
+-- its outermost Lua function is that main chunk, and if no frame marks it as broken
+-- or cut. Needs the modules of the reader.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
@@ -17,8 +17,7 @@ local function count(map, key, n)
   map[key] = (map[key] or 0) + n
 end
 
--- What is wrong with a side of a sample, nil if nothing is. What is broken may
--- be cut, too.
+-- The fault of one side of a sample, or nil. A broken side may be cut, too.
 local function fault(p, node, list)
   local all = p.stacks
   local n = all:list(node, list)
@@ -62,15 +61,15 @@ function coverage.of(p)
   return c
 end
 
--- Samples that were taken and are not in the stream.
+-- Samples that the profiler took and the stream lacks.
 function coverage.lost(p)
   return (p.counters[G.SPF_COUNTER_LOST_BUFFER] or 0) +
 	 (p.counters[G.SPF_COUNTER_LOST_QUEUE] or 0) +
 	 (p.counters[G.SPF_COUNTER_LOST_WRITER] or 0)
 end
 
--- Is what the profile says about itself consistent? Returns nil, or what is
--- not. report is misc.sysprof.report() after the stop.
+-- Do the profile's counters agree with its samples? Returns nil, or the difference.
+-- report is misc.sysprof.report() after the stop.
 function coverage.inconsistency(p, report)
   local c = coverage.of(p)
   local lost = coverage.lost(p)
@@ -116,8 +115,8 @@ function coverage.row(name, c)
     percent(c.host), coverage.reasons(c.lua_faults), coverage.reasons(c.host_faults))
 end
 
--- Prints the n most frequent stacks whose Lua side is not complete; with side
--- "host" those whose host side is not.
+-- Prints the n most frequent stacks with an incomplete side: "host", or the Lua
+-- side.
 function coverage.dump(p, n, side)
   local list, found = {}, {}
   local v = view.new(p, { lines = true })

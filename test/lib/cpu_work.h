@@ -39,7 +39,7 @@ static inline void cpu_run_lua(lua_State *L, uint64_t us)
   while (cpu_own_us() < end) session_work(L);
 }
 
-/* The same in C. */
+/* Run C code until the thread has used that much CPU time. */
 __attribute__((noinline, unused)) static void cpu_burn(uint64_t us)
 {
   uint64_t end = cpu_own_us() + us;

@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
--- Shared libraries to find symbols in, and profiles of addresses in them.
+-- Shared libraries for tests of symbols, and profiles of addresses in them.
 --
--- What is expected comes from nm and readelf, not from the reader.
+-- Expected values come from nm and readelf, not from the reader.
 ----------------------------------------------------------------------------
 
 local t = require("tools_test")
@@ -34,7 +34,7 @@ function elf_files.run(command)
 end
 local run = elf_files.run
 
--- Ends the test as skipped if a program is missing.
+-- Skips the test if a program is missing.
 function elf_files.needs(...)
   for _, program in ipairs { ... } do
     if t.shell("command -v " .. program) ~= 0 then
@@ -67,8 +67,8 @@ function elf_files.buildid(path)
   return (hex:gsub("%x%x", function(b) return string.char(tonumber(b, 16)) end)), hex
 end
 
--- Returns a profile of one sample at each of the addresses, given as in the file.
--- add(b) adds to it.
+-- Returns a profile with one sample at each address of the file. add(b) may add
+-- records.
 function elf_files.stream(path, buildid, addresses, add)
   local b = B.new():context()
   b:module(elf_files.BASE, elf_files.BASE + 0x100000, elf_files.BASE, path, buildid)

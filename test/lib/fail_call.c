@@ -1,15 +1,15 @@
 /*
-** Calls of the C library that fail, for test/faults: the profiler's own objects
-** are linked so that they call fault_NAME instead of NAME. LuaJIT itself and the
-** program call the C library as always.
+** Failing calls of the C library, for test/faults. The linker makes the profiler's
+** objects call fault_NAME instead of NAME. LuaJIT itself and the program call the C
+** library directly.
 **
-** In the environment:
-**   FAULT      "NAME N ERRNO": the call number N of NAME, counted from 1, fails with
-**              this errno; "NAME N+ ERRNO": that one and all after it. NAME is a
-**              function, or a system call made by syscall(): "perf_event_open".
-**              Instead of an errno, write and read may have "short": they take half.
-**              "realtime": the clock on the wall is wrong by years.
-**   FAULT_LOG  file that is made, which holds two 64 bit numbers: calls and failures
+** Environment:
+**   FAULT      "NAME N ERRNO": call number N of NAME, counted from 1, fails with this
+**              errno. "NAME N+ ERRNO": this call and all after it fail. NAME is a
+**              function, or a system call by syscall(), such as "perf_event_open".
+**              "short" instead of an errno: write and read take half. "realtime"
+**              instead of NAME: CLOCK_REALTIME is wrong by years.
+**   FAULT_LOG  file to create. It holds two 64 bit numbers: calls and failures
 ** Calls of a child of fork() count, too.
 */
 
@@ -37,12 +37,12 @@
 #include <sys/time.h>
 #include <sys/vfs.h>
 
-#define SHORT -1 /* Instead of an errno. */
+#define SHORT -1 /* In place of an errno. */
 
 static struct {
   char name[32]; /* "" while nothing fails. */
   unsigned long nth;
-  int on; /* All after it, too. */
+  int on; /* All calls after it fail, too. */
   int err;
   uint64_t *calls; /* Two: calls, failures. */
 } fault;
@@ -75,14 +75,14 @@ __attribute__((constructor)) static void fault_init(void)
   fault.err = strcmp(err, "short") == 0 ? SHORT : atoi(err);
 }
 
-/* For the program: nothing fails from now on. */
+/* Called by the program: no call fails from now on. */
 void faults_off(void);
 void faults_off(void)
 {
   fault.name[0] = '\0';
 }
 
-/* Is this call to fail? Returns its errno, SHORT, or 0. Also in the handler. */
+/* Must this call fail? Returns its errno, SHORT, or 0. Also in the handler. */
 static int fault_now(const char *name)
 {
   unsigned long n;
@@ -104,7 +104,7 @@ static int fault_now(const char *name)
     return failed; \
   }
 
-/* One that returns an errno. */
+/* A function that returns an errno. */
 #define RETURNS_ERRNO(name, parameters, arguments) \
   int fault_##name parameters; \
   int fault_##name parameters \
@@ -165,7 +165,7 @@ RETURNS_ERRNO(pthread_getattr_np, (pthread_t t, pthread_attr_t *a), (t, a))
 
 #define JUMP (10 * 365 * 24 * 3600) /* Seconds. */
 
-/* How much the clock on the wall is wrong: forth, back, forth, .. */
+/* Error of CLOCK_REALTIME: forwards, backwards, forwards, .. */
 static time_t jump(void)
 {
   static unsigned int n;
@@ -181,7 +181,7 @@ time_t fault_time(time_t *t)
   return now;
 }
 
-/* Of CPU time only: other clocks are always there. */
+/* Fails for CPU time only: other clocks always work. */
 int fault_clock_gettime(clockid_t id, struct timespec *ts);
 int fault_clock_gettime(clockid_t id, struct timespec *ts)
 {
@@ -195,7 +195,7 @@ int fault_clock_gettime(clockid_t id, struct timespec *ts)
   return -1;
 }
 
-/* What could be taken has been. */
+/* A short write takes half of the bytes. */
 ssize_t fault_write(int fd, const void *p, size_t len);
 ssize_t fault_write(int fd, const void *p, size_t len)
 {
@@ -226,7 +226,7 @@ ssize_t fault_pread64(int fd, void *p, size_t len, off64_t at)
   return -1;
 }
 
-/* There must be none on the wall's clock. */
+/* The profiler must not use a timer of CLOCK_REALTIME. */
 int fault_timer_create(clockid_t id, struct sigevent *ev, timer_t *t);
 int fault_timer_create(clockid_t id, struct sigevent *ev, timer_t *t)
 {
@@ -236,7 +236,7 @@ int fault_timer_create(clockid_t id, struct sigevent *ev, timer_t *t)
   return -1;
 }
 
-/* Linux has closed it all the same. */
+/* Like on Linux, a failed close has closed the descriptor. */
 int fault_close(int fd);
 int fault_close(int fd)
 {
@@ -274,7 +274,7 @@ int fault_openat64(int dir, const char *path, int flags, ...)
   return -1;
 }
 
-/* Those with a third argument have one that is a number or a pointer. */
+/* A third argument is a number or a pointer. */
 int fault_fcntl64(int fd, int what, ...);
 int fault_fcntl64(int fd, int what, ...)
 {
@@ -336,7 +336,7 @@ static void *spin(void *arg)
   return arg;
 }
 
-/* Threads that work, until as many are ended. */
+/* Start n threads that compute until spin_end. */
 int spin_begin(int n);
 int spin_begin(int n)
 {

@@ -1,11 +1,13 @@
 ----------------------------------------------------------------------------
--- What is profiled while something fails: fault_program.lua SCENARIO PATH OUTCOME [CODE]
+-- Program that faults.lua profiles while calls fail:
 --
--- Prints the results of its work, which are the same with and without a profile. The
--- file OUTCOME becomes a Lua table: what start, stop and report have said, and what
--- was left behind. CODE is Lua that runs when the first samples are in the file; more
--- follow then. It may return a function that undoes it after stop. LIMITS in the environment, as "7=10", is a limit of setrlimit(2) while it
--- is profiled. Run by faults.lua, with a luajit of which calls can fail.
+--   faulty_luajit fault_program.lua SCENARIO PATH OUTCOME [CODE]
+--
+-- Prints the results of its work, which are the same with and without a profile. The file
+-- OUTCOME becomes a Lua table: the results of start, stop and report, and the leaks. CODE
+-- is Lua that runs when the first samples are in the file; more samples follow. It may
+-- return a function that undoes its effects after stop. LIMITS in the environment, such
+-- as "7=10", is a limit of setrlimit(2) during the profile.
 ----------------------------------------------------------------------------
 
 local coverage = require("coverage")
@@ -22,10 +24,10 @@ long readlink(const char *path, char *buf, size_t size);
 ]]
 local C = ffi.C
 
-local FD_MAX = 200	-- Descriptors are looked for up to here.
-local SECONDS_MAX = 1	-- CPU time after which fewer samples have to do.
+local FD_MAX = 200	-- Descriptors that the search for leaks covers.
+local SECONDS_MAX = 1	-- CPU time after which fewer samples are enough.
 
--- Options of start, and how many samples are taken.
+-- Options of start, and the number of samples.
 local scenarios = {
   wall = { samples = 250, mode = "C", clock = "wall", hz = 5000, jitter = true },
   cpu = { samples = 5, mode = "C", clock = "cpu", hz = 200 },
@@ -53,7 +55,7 @@ local function tree(seed, depth)
   return a % 2147483648
 end
 
--- Functions that were never there before, with long names: a sample takes kilobytes.
+-- New functions with long names each time: a sample takes kilobytes.
 local LINK = "local list, at = ...  if at > 1 then return list[at-1](list, at - 1) + 1 end  " ..
   "local s = 0  for i = 1, 2000 do s = s + i % 7 end  return s"
 local links = 0
@@ -85,7 +87,7 @@ local function work(samples)
   return expected
 end
 
--- Works until some more samples are taken.
+-- Works until the profile has some more samples.
 local function more(samples)
   assert(work(misc.sysprof.report().samples + samples) == expected)
 end
@@ -100,8 +102,8 @@ local function limit(which, to)
   return old
 end
 
--- Are there samples in this part of a stream? The reader is interpreted: what is under
--- test is not whether the LuaJIT of this base compiles it well.
+-- Does this part of a stream have samples? The reader runs interpreted: this is no test of
+-- LuaJIT's compiler.
 local function has_samples(text)
   jit.off()
   local p = reader.parse_string(text)
@@ -110,7 +112,7 @@ local function has_samples(text)
   return n > 0
 end
 
--- Whether samples can be read in the file. A pipe cannot be looked at.
+-- Does the file have samples yet? A pipe always counts as begun.
 local function is_begun()
   local f = io.open(path, "rb")
   if not f then return false end
@@ -121,7 +123,7 @@ local function is_begun()
   return has_samples(text)
 end
 
--- Works until there is a place within a chunk that has samples before it; returns it.
+-- Works until the file has a chunk behind samples. Returns a place within that chunk.
 local function place_in_a_chunk()
   local till = os.clock() + 20*SECONDS_MAX
   repeat
@@ -148,7 +150,7 @@ local function work_with_code(samples)
   return work(misc.sysprof.report().samples + samples)
 end
 
--- -- What is left behind ---------------------------------------------------
+-- -- Leaks -----------------------------------------------------------------
 
 local function read_file(file)
   local f = assert(io.open(file))
@@ -157,10 +159,10 @@ local function read_file(file)
   return text
 end
 
--- Descriptors by what they are, threads, timers, and what is done with signals.
+-- Descriptors by their targets, threads, timers, and signal handlers.
 local function left()
   local status, till = nil, os.time() + 20
-  repeat  -- A thread that was joined is there for a moment still.
+  repeat  -- The kernel lists a joined thread for another moment.
     status = read_file("/proc/self/status")
   until status:match("Threads:%s*1\n") or os.time() > till
   local fds, target = {}, ffi.new("char[4096]")
@@ -190,7 +192,7 @@ local function stop(key)
   outcome[key] = { ok = ok, message = message, err = err }
 end
 
--- The child works, too; how its profile ends is no matter for the parent.
+-- The child works, too. The end of its profile does not matter to the parent.
 local function fork()
   io.stdout:flush()
   local pid = C.fork()
@@ -229,7 +231,7 @@ local function profile()
   return result
 end
 
--- The first thread of a process has the C library take a signal for itself.
+-- For the first thread of a process, the C library reserves a signal.
 assert(C.spin_begin(1) == 1)
 C.spin_end(1)
 local resource, value = (os.getenv("LIMITS") or ""):match("(%d+)=(%d+)")
@@ -243,7 +245,7 @@ print(result)
 outcome.after = left()
 C.faults_off()
 
--- It is over: the next profile is whole.
+-- The faults are over: the next profile must be complete.
 s.path, s.shared, s.fork = "p.bin.next", nil, nil
 if start("next_start") then work(3) stop("next_stop") end
 outcome.last = left()

@@ -1,12 +1,13 @@
 ----------------------------------------------------------------------------
--- Faults by ordinal: the first, second, .. call of a function that the profiler makes
--- fails, and a program with a known result runs on; see fail_call.c, fault_program.lua.
+-- Faults by ordinal: the first, second, .. call of a function in the profiler fails, and
+-- a program with a known result runs on. See fail_call.c and fault_program.lua.
 --
--- Holds whatever fails: the program ends by itself with its own results; start and
--- stop say what failed, by its errno and, of the file, with its name; the file is whole
--- or can be read up to where it is cut, and the samples in it and those that are
--- counted as lost are all; a start that fails leaves nothing; no descriptor, thread,
--- timer or signal handler is left; the next profile is whole.
+-- Whatever fails, the tests demand:
+-- - The program ends by itself with its own results.
+-- - start and stop report the failure by its errno, a failure of the file with its name.
+-- - The file is complete, or readable up to its cut. Its samples and the lost ones add up.
+-- - A failed start leaves nothing. No descriptor, thread, timer or signal handler leaks.
+-- - The next profile is complete.
 ----------------------------------------------------------------------------
 
 local coverage = require("coverage")
@@ -14,9 +15,9 @@ local reader = require("sysprof.reader")
 
 local faults = {}
 
-local TIMEOUT = 60	-- Seconds for a run: it hangs.
-local CALLS_EACH = 30	-- Ordinals up to here are tried one by one, if the call is made
-			-- as often; beyond, each is half as large again as the last.
+local TIMEOUT = 60	-- Seconds after which a run counts as hung.
+local CALLS_EACH = 30	-- The tests try all ordinals up to here. Beyond, each ordinal is
+			-- half as large again as the last.
 
 local OLD = "ljs\3, which was there before"
 
@@ -27,13 +28,13 @@ faults.errno = {
   ENOSYS = 38, ENODATA = 61, short = "short",
 }
 
--- What is made good at once, so that nothing may be missing.
+-- Faults that the profiler repairs at once: no sample may be missing.
 local MADE_GOOD = { ["realtime short"] = true, ["pread64 EINTR"] = true, ["write short"] = true, ["write EINTR"] = true }
 
--- A file of which only a part can be read may be no profile.
+-- If the profiler can read only a part of a file, the file may belong to another program.
 local IN_DOUBT = { ["pread64 short"] = faults.errno.EEXIST }
 
--- They come when the stream has begun, and would have to be known to fail before.
+-- Calls that come after the beginning of the stream, so their failure leaves a file.
 local AFTER_BEGIN = { write = true, ftruncate64 = true, timer_settime = true, setitimer = true,
 		      ioctl = true, unlinkat = true, fstat64 = true }
 
@@ -65,8 +66,8 @@ end
 local faulty = os.getenv("SYSPROF_BUILD") .. "/test/faulty_luajit"
 local program = os.getenv("SYSPROF_SOURCE") .. "/test/lib/fault_program.lua"
 
--- Runs a scenario while a fault is set. Returns the status, what it printed, the
--- outcome if it has come so far, how many calls and failures there were.
+-- Runs a scenario with a fault. Returns the status, the output, the outcome or nil, the
+-- number of calls and the number of failures.
 local function run(scenario, fault)
   os.execute("rm -f p.bin* outcome.lua log")
   if fault.old then write_file("p.bin", OLD) end
@@ -87,7 +88,7 @@ local function reports_of(o)
   return o.second_start.ok and { o.first_report, o.report } or { o.first_report }
 end
 
--- The file of a profile that was started. Returns what it holds in a word, how many
+-- Judges the file of a started profile. Returns a word for its state, the number of its
 -- samples, and what is wrong.
 local function judge_file(o, stopped_well, is_gone)
   local text = read_file("p.bin")
@@ -109,7 +110,7 @@ local function judge_file(o, stopped_well, is_gone)
   elseif stopped_well and not o.first_report and not o.child then
     wrong = coverage.inconsistency(p, o.report)
   elseif is_gone then
-    wrong = (p.complete or c.samples == 0) and "it is not said that something is missing" or nil
+    wrong = (p.complete or c.samples == 0) and "the reader does not report the loss" or nil
   elseif c.samples + lost ~= all then
     wrong = ("%d samples in the file and %d lost, %d taken"):format(c.samples, lost, all)
   end
@@ -122,10 +123,10 @@ local function table_differs(a, b)
   end
 end
 
--- What a call of start or stop has said must be about what failed.
+-- The result of start or stop must name the failure.
 local function judge_error(fault, result, is_stop)
   if result.ok then return end
-  if MADE_GOOD[fault.call .. " " .. fault.errno] then return "what can be made good is an error" end
+  if MADE_GOOD[fault.call .. " " .. fault.errno] then return "a repairable fault is an error" end
   if result.err ~= faults.errno[fault.errno] and result.err ~= IN_DOUBT[fault.call .. " " .. fault.errno] then
     return ("the errno is %s: %s"):format(tostring(result.err), tostring(result.message))
   end
@@ -181,7 +182,7 @@ end
 
 -- -- Rows ------------------------------------------------------------------
 
--- What the program has seen, without the name of its file.
+-- The results that the program saw, without the name of its file.
 local function saw(o)
   local list = {}
   for _, key in ipairs { "start", "first_stop", "second_start", "stop" } do
@@ -195,7 +196,7 @@ local function saw(o)
   return #list == 0 and "nothing" or table.concat(list, "; ")
 end
 
--- What is counted, and is not without the fault.
+-- Counters of the report that are 0 without the fault.
 local function reported(o, usual)
   local list, r = {}, o.report
   for _, key in ipairs { "writer", "queue", "buffer", "nested" } do
@@ -220,22 +221,22 @@ end
 
 local rows, row_of = {}, {}
 local runs, failures = 0, 0
-local usual = {}	-- What a scenario has without faults, false if it cannot be had here.
+local usual = {}	-- Results of a scenario without faults; false if it does not run here.
 
--- Events are not for everybody, nor on each machine.
+-- Some users and machines have no events.
 local function usual_of(scenario)
   if usual[scenario] == nil then
     local status, out, o = run(scenario, { call = "none", nth = 1, errno = "EIO" })
     assert(status == 0 and o and (o.start.ok or scenario == "events"),
 	   ("%s without faults: status %d, %s"):format(scenario, status, read_file("err")))
-    if not o.start.ok then print(scenario .. " is left out: " .. tostring(o.start.message)) end
+    if not o.start.ok then print("skipped " .. scenario .. ": " .. tostring(o.start.message)) end
     usual[scenario] = o.start.ok and { out = out, report = o.report } or false
   end
   return usual[scenario]
 end
 
--- Rows differ in the fault and in what the program saw of it; the other cells have all
--- that there was in one of the runs.
+-- A row stands for a fault and the results that the program saw. Its other cells collect
+-- the values of all its runs.
 local function add_row(fault, program_saw, o, u)
   local title = fault.title or ("`%s`, %s"):format(fault.call, fault.errno)
   local key = title .. "|" .. program_saw
@@ -258,7 +259,7 @@ local function cell(set)
   return #list == 0 and "-" or table.concat(list, ", ")
 end
 
--- One run. Returns whether the fault has come.
+-- Makes one run. Returns whether the fault came.
 local function try(scenario, fault)
   local u = usual_of(scenario)
   if not u then return false end
@@ -275,13 +276,13 @@ local function try(scenario, fault)
   return hits > 0
 end
 
--- Ordinals that are tried. Without it the test is brief: two, and of the errnos the first
--- and the last.
+-- Ordinals to try. Without the variable the test is brief: two ordinals, the first and the
+-- last errno.
 local LONG = tonumber(os.getenv("SYSPROF_FAULTS"))
 local LIMIT = LONG or 2
 
--- A call fails: the first, the second, .. up to the last that is made, or that is tried;
--- then the first and all after it, and all but the first.
+-- Makes a call fail: the first, the second, .. up to the last one or the limit. Then makes
+-- all calls fail, and all except the first.
 local function each(scenario, call, errno, o)
   local nth, last = 1, 0
   for _ = 1, math.min(o.limit or LIMIT, LIMIT) do
@@ -298,7 +299,7 @@ end
 
 -- -- The table -------------------------------------------------------------
 
--- Prints the table, and ends the program by whether all held; 77: nothing could be tried.
+-- Prints the table and ends the program. Status 0: all held; 77: no fault came.
 function faults.finish()
   print("\n| fault | the program saw | the file | reported | runs |\n|---|---|---|---|---|")
   for _, row in ipairs(rows) do
@@ -308,9 +309,9 @@ function faults.finish()
   os.exit(failures > 0 and 1 or runs == 0 and 77 or 0)
 end
 
--- Tries a list of faults, each of calls, errnos and scenarios; prints the table, and ends
--- the program by whether all held. once: no call fails that is made again and again after
--- a failure; limit: ordinals that are tried; old: there is a profile already.
+-- Tries a list of faults: { calls, errnos, scenarios, options }. Then ends the program, see
+-- faults.finish. Options: once: only one call fails, for calls that the profiler repeats
+-- after a failure; limit: ordinals to try; old: the file holds an old profile.
 function faults.all(list)
   io.stdout:setvbuf("line")
   for _, entry in ipairs(list) do
@@ -325,15 +326,15 @@ function faults.all(list)
   faults.finish()
 end
 
--- Something that happens to the program or its file. what has title; scenario; and any of
---   errno         of what start or stop say; none: nothing is said
+-- Tries an event that hits the program or its file. what has title, scenario, and any of
+--   errno         errno that start or stop reports; without it, they report nothing
 --   code          runs in mid-stream, see fault_program.lua
---   limits        "RESOURCE=VALUE", by their numbers: soft limit while it is profiled
---   path          if it is not p.bin
+--   limits        "RESOURCE=VALUE", in numbers: soft limit during the profile
+--   path          another path than p.bin
 --   before, after shell code around the program
---   maybe         start or stop may say nothing
---   is_gone       somebody else has taken bytes of the file away
---   status        of the program that is ended
+--   maybe         start and stop may report nothing
+--   is_gone       another program has removed bytes of the file
+--   status        status of a program that is killed
 function faults.happens(what)
   io.stdout:setvbuf("line")
   local u = usual_of(what.scenario)
@@ -350,7 +351,7 @@ function faults.happens(what)
     wrong = judge(what.scenario, fault, status, out, o, u.out)
     local said = not wrong and saw(o)
     if said == "nothing" and what.errno and not what.maybe then
-      wrong = "nothing is said"
+      wrong = "start and stop report nothing"
     elseif said and said ~= "nothing" and not what.errno then
       wrong = said
     end
@@ -363,12 +364,12 @@ function faults.happens(what)
   add_row(fault, what.status and "its end" or saw(o), o, u)
 end
 
--- The program was ended: what is in the file can be read.
+-- Judges a killed program: the reader reads its file up to the cut.
 function faults.judge_ended(what, status)
   if status ~= what.status * 256 then return ("status %d"):format(status) end
   local p, err = reader.parse_string(read_file("p.bin") or "")
   if not p then return err end
-  if p.complete then return "it is not said that the end is missing" end
+  if p.complete then return "the reader does not report the missing end" end
   if #p.problems > 1 then return "more than the end is missing: " .. p:problem_text() end
   if coverage.of(p).samples == 0 then return "no samples" end
 end

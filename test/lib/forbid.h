@@ -1,5 +1,5 @@
 /*
-** Seccomp filter that answers one system call instead of the kernel.
+** Seccomp filter that answers one system call in place of the kernel.
 */
 
 #ifndef FORBID_H
@@ -11,7 +11,7 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 
-/* Answer call number nr by SECCOMP_RET_*. Returns 0 if no filter can be installed. */
+/* Answer call number nr by SECCOMP_RET_*. Returns 0 if the kernel takes no filter. */
 static inline int forbid_call(uint32_t nr, uint32_t answer)
 {
   struct sock_filter code[] = {

@@ -1,4 +1,4 @@
--- Prints N ports of 127.0.0.1 on which nobody listens now, neither by TCP nor by UDP:
+-- Free ports: prints N ports of 127.0.0.1 without a listener, for both TCP and UDP.
 --
 --   luajit free_ports.lua N
 
@@ -17,7 +17,7 @@ local function bound(kind, addr)
   return fd, ffi.C.bind(fd, addr, 16) == 0
 end
 
--- All are kept until the program ends, so that they differ.
+-- Each port stays bound until the program ends, so that all differ.
 local function free_port()
   for _ = 1, 100 do
     -- struct sockaddr_in of 127.0.0.1 and any port.

@@ -1,15 +1,15 @@
-# Freezes a process by a control group of its own, and thaws it, again and again.
+# Freezes and thaws a process repeatedly, in a control group of its own.
 #
 # usage: sh freeze.sh PID TIMES
-#   Status 0: it was frozen so many times, and is where it was; 77: there is no freezer
-#   here that can be used; 1: it was not frozen.
+#   Status 0: the process froze so many times, and is in its old group again; 77: this
+#   machine has no usable freezer; 1: the process did not freeze.
 
 set -u
 pid=$1
 times=$2
 
-# Folder of the freezer's groups, of the group that the process is in, what says and
-# sets whether one is frozen.
+# Folders of the freezer's groups and of the process's group; the file that reports, and the
+# file that sets, whether a group is frozen.
 line() { sed -n "s/^[0-9]*:$1://p" "/proc/$pid/cgroup"; }
 mounted() { awk -v kind="$1" -v option="$2" '$3 == kind && ("," $4 ",") ~ option { print $2; exit }' /proc/mounts; }
 root=$(mounted cgroup ',freezer,')
@@ -44,7 +44,7 @@ while [ "$times" -gt 0 ]; do
 done
 echo "$pid" 2>/dev/null >"$home/cgroup.procs"
 looks=500
-until rmdir "$group" 2>/dev/null; do	# It may be in the group for a moment still.
+until rmdir "$group" 2>/dev/null; do	# The process may stay in the group for a moment.
   looks=$((looks - 1))
   [ $looks -gt 0 ] || exit 1
   sleep 0.02

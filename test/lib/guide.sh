@@ -1,21 +1,21 @@
-# Runs a guide of doc/guides as its reader would, for the tests in test/guides.
+# Guide runner for the tests in test/guides: runs a guide of doc/guides like its reader.
 #
-#   guide_needs COMMAND...    ends the test as skipped where one is not installed
+#   guide_needs COMMAND...    skips the test if a command is missing
 #   guide_run NAME [VARIABLE=VALUE...]
 #                             runs the ```sh blocks of doc/guides/NAME.md one after
-#                             the other in one shell, in the current folder; fails
-#                             with the first command that fails. Blocks without
-#                             "sh" are not run. What it has started in the background
-#                             ends with it, and it ends after GUIDE_SECONDS, 100.
-#                             GUIDE_IN is a command with arguments that runs it
-#   guide_tries N FUNCTION    calls it in a shell of its own until it does not fail, N
-#                             times at most: for a program that runs for a time and
-#                             takes few samples on a busy machine
+#                             the other in one shell, in the current folder. It skips
+#                             blocks without "sh", and ends at the first failure, or
+#                             after GUIDE_SECONDS (100). Background programs of the
+#                             guide end with it. GUIDE_IN is a command with arguments
+#                             that runs the shell
+#   guide_tries N FUNCTION    calls the function in a subshell until it succeeds, at
+#                             most N times: for a program that runs for a fixed time,
+#                             with few samples on a busy machine
 #   guide_check PROFILE SHARE STACK...
 #                             see guide_check.lua
 #   guide_server LOW HIGH     an address and a free port, see guide_server.lua
 #
-# A guide finds sysprof in $SYSPROF, the folder that has bin/ and lib/.
+# $SYSPROF is the folder of sysprof, with bin/ and lib/.
 
 set -u
 GUIDE_IN=()
@@ -45,14 +45,14 @@ guide_run() {
   awk '/^```sh$/ { on = 1; next } /^```/ { on = 0 } on' \
     "$SYSPROF_SOURCE/doc/guides/$name.md" >guide.sh
   [ -s guide.sh ] || {
-    echo "FAIL: there is nothing to run in doc/guides/$name.md"
+    echo "FAIL: doc/guides/$name.md has no sh block"
     exit 1
   }
   env "$@" timeout -k 5 "${GUIDE_SECONDS:-100}" "${GUIDE_IN[@]}" \
     bash -eux -c 'trap "kill \$(jobs -p) 2>/dev/null || :" EXIT; . ./guide.sh' \
     >guide.log 2>&1 </dev/null || {
     cat guide.log
-    echo "FAIL: a command of doc/guides/$name.md"
+    echo "FAIL: a command of doc/guides/$name.md failed"
     exit 1
   }
 }

@@ -1,14 +1,14 @@
 ----------------------------------------------------------------------------
--- Checks a profile of a program that we did not write:
+-- Check of a profile of a program that we did not write:
 --
 --   luajit guide_check.lua PROFILE SHARE STACK...
 --
--- PROFILE is a file, or several with blanks between them, which are added up.
--- SHARE of the samples or more, as 0.995, have complete stacks: from a thread's
--- first C frame on, nothing broken and nothing left out. Each STACK is a list of
--- texts with ";" between them: a stack has frames with these texts in this order,
--- root first, others between them or not. A text "a|b" is a or b: functions that
--- a library does not export have no names where its debug symbols are missing.
+-- PROFILE is a file, or several with blanks between them, which this adds up. At
+-- least SHARE of the samples, such as 0.995, must have complete stacks: from a
+-- thread's first C frame on, with no frame broken or cut. Each STACK is a list of
+-- texts with ";" between them. Some stack must have frames with these texts in this
+-- order, root first, with or without others between them. A text "a|b" is a or b:
+-- without debug symbols, functions that a library does not export have no names.
 ----------------------------------------------------------------------------
 
 local path, share = arg[1], tonumber(arg[2])
@@ -19,16 +19,16 @@ local function fail(format, ...)
   print("FAIL: " .. path .. ": " .. format:format(...))
 end
 
--- Frames that say that something is missing.
+-- Frames that stand for missing ones.
 local FAULTS = { "%[lua stack unknown: [^;]*%]", "%[host frames missing: [^;]*%]",
 		 "%[lua frames left out%]", "%[host frames left out%]",
 		 "%[no stack%]", "%[no lua stack%]", "%[no host stack%]" }
--- Where a thread begins.
+-- Outermost C functions of threads.
 local ROOTS = { _start = true, __clone3 = true, clone3 = true, __clone = true,
 		clone = true }
 
--- In a program without symbols only what is called there has a name, and in the C
--- library nothing.
+-- Does a stack begin at the root of its thread? A program without symbols has names only
+-- for the functions that it calls. The C library then has no names at all.
 local function is_root(stack)
   local root, called = stack:match("^([^;]*);?([^;]*)")
   return ROOTS[root] or called:find("^__libc_start_main") or root:find("^libc%.so%.6%+")
@@ -49,7 +49,7 @@ local function has_text(frame, text)
   return false
 end
 
--- Does a stack have these texts, each in a frame of its own?
+-- Does a stack have these texts, each in its own frame?
 local function has(frames, texts)
   local i = 1
   for _, frame in ipairs(frames) do
@@ -86,8 +86,8 @@ for line in pipe:lines() do
 end
 pipe:close()
 
--- How many of n samples may not be complete, if their true share is at the limit: the
--- mean of this Poisson distribution, five standard deviations, and two.
+-- Number of incomplete samples among n that chance allows, if their true share is at the
+-- limit: the mean of this Poisson distribution, five standard deviations, and two.
 local function faults_max(n)
   local mean = (1 - share) * n
   return mean + 5 * math.sqrt(mean) + 2

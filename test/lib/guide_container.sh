@@ -1,12 +1,11 @@
-# Runs a command as in a container, for test/guides/containers.sh: in namespaces
-# of its own, as their process 1, with a read-only root, where only the folder
-# VOLUME and a tmpfs at VOLUME/tmpfs can be written, without capabilities and
-# without perf_event_open.
+# Container for test/guides/containers.sh: runs a command as process 1 of its own
+# namespaces. The root is read-only; only the folder VOLUME and a tmpfs at VOLUME/tmpfs
+# are writable. The command has no capabilities and no perf_event_open.
 #
 # usage: unshare --user --map-root-user --mount --pid --ipc --net --fork \
 #          bash guide_container.sh VOLUME COMMAND ARG...
 #
-# Status 125: the kernel or the container that we are in does not allow it.
+# Status 125: the kernel, or a container around us, forbids it.
 
 volume=$1
 shift
@@ -19,7 +18,7 @@ refuse() {
 mount --make-rprivate / || refuse "mount namespace"
 mount --bind "$volume" "$volume" || refuse "bind mount"
 mount -t proc proc /proc || refuse "proc"
-# All else is read-only, /dev as well; some mounts are locked, as in a container.
+# Make all other mounts read-only, /dev too. Like in a container, some are locked.
 while read -r _ _ _ _ point _; do
   case $point in
   "$volume" | /proc | /proc/*) ;;
@@ -28,7 +27,7 @@ while read -r _ _ _ _ point _; do
 done </proc/self/mountinfo
 mkdir -p "$volume/tmpfs"
 mount -t tmpfs -o size=8m tmpfs "$volume/tmpfs" || refuse "tmpfs"
-cd "$PWD" || refuse "folder"  # In the new mount.
+cd "$PWD" || refuse "folder"  # Enters the new mount.
 for folder in /tmp "$SYSPROF_BUILD"; do
   ! touch "$folder/.guide" 2>/dev/null || {
     rm -f "$folder/.guide"

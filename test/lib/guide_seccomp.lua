@@ -1,10 +1,10 @@
 ----------------------------------------------------------------------------
--- Runs a command under a seccomp filter that forbids perf_event_open, as the
--- default ones of containers do; with --no-threads one that forbids new threads:
+-- Seccomp filter for guides: runs a command without perf_event_open, like the default
+-- filters of containers. With --no-threads, it forbids new threads instead:
 --
 --   luajit guide_seccomp.lua [--no-threads] COMMAND ARG...
 --
--- Status 125, if there can be no filter.
+-- Status 125: the kernel takes no filter.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -30,7 +30,7 @@ local perf = {
   { RETURN, 0, 0, REFUSE + EPERM },
   { RETURN, 0, 0, ALLOW },
 }
--- The flags of clone3 are in memory, which no filter reads.
+-- A filter cannot read the flags of clone3, because they are in memory.
 local threads = {
   { LOAD, 0, 0, 0 },
   { JUMP_IF_EQUAL, 0, 1, CLONE3 },

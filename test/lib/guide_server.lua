@@ -1,10 +1,10 @@
 ----------------------------------------------------------------------------
--- Prints an address and a port for a server of a test, as 127.1.2.3:8080:
+-- Server address for a test: prints an address and a port, such as 127.1.2.3:8080.
 --
 --   luajit guide_server.lua LOW HIGH
 --
--- The address is of this machine and nobody else's: each process has its own. The
--- port is from LOW to HIGH, and one that this user may have.
+-- Each process of this machine gets its own loopback address. The port is from LOW to
+-- HIGH, and this user may use it.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -21,7 +21,7 @@ local TRIES = 100
 
 local low, high = tonumber(arg[1]), tonumber(arg[2])
 local pid = ffi.C.getpid()
--- 127.0 is everybody's.
+-- All programs share 127.0.
 local ip = { 127, 1 + bit.band(bit.rshift(pid, 16), 127), bit.band(bit.rshift(pid, 8), 255),
 	     bit.band(pid, 255) }
 

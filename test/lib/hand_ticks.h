@@ -1,6 +1,6 @@
 /*
-** Profile whose samples a test takes itself: the clock's first tick is an hour away, and the
-** test calls the function that a tick calls.
+** Samples by hand: the clock's first tick is an hour away, and the test calls the function
+** that a tick calls.
 */
 
 #ifndef HAND_TICKS_H

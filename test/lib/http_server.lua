@@ -1,10 +1,9 @@
 ----------------------------------------------------------------------------
--- An HTTP server on a free port of 127.0.0.1, which it prints first:
+-- HTTP server on a free port of 127.0.0.1, which it prints first:
 --
 --   luajit http_server.lua [BODY]
 --
--- Answers each piece that it reads of a connection with BODY. Ends when it is
--- killed.
+-- Answers each piece of input with BODY, and runs until it is killed.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

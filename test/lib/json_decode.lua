@@ -1,5 +1,5 @@
--- Decodes JSON, strictly; raises an error with the place of what is wrong. null
--- becomes json.null.
+-- Strict JSON decoder: raises an error with the place of a fault. null becomes
+-- json.null.
 
 local json = { null = setmetatable({}, { __tostring = function() return "null" end }) }
 

@@ -72,7 +72,7 @@ static inline void lstep_do(const char *code)
   lua_settop(lstep.L, 0);
 }
 
-/* Open a VM. Returns 0, having said so, where nothing can be stepped. */
+/* Open a VM. Returns 0 and prints the reason on a machine without single steps. */
 static inline int lstep_open(void)
 {
   struct sigaction sa;

@@ -26,7 +26,7 @@ static SafeLoad pk;
 static WBuf wb;
 static uint8_t buf[128 * 1024];
 
-/* All that is written is taken. */
+/* A writer that takes all bytes. */
 static size_t made_writer(const void **data, size_t len, void *ctx)
 {
   (void)data;
@@ -44,7 +44,7 @@ static inline void made_name(MadeName *name, const char *text)
 {
   name->s.gct = (uint8_t)~LJ_TSTR;
   name->s.len = (MSize)strlen(text);
-  name->s.hash = 77; /* Hashes may be the same. */
+  name->s.hash = 77; /* Equal hashes must not matter. */
   strcpy(name->text, text);
 }
 
@@ -65,7 +65,7 @@ static inline uint32_t made_id(MadeProto *proto)
   return fe ? fe->fid : 0;
 }
 
-/* Define a function in a chunk. Returns how many bytes that took. */
+/* Define a function in a chunk. Returns the number of bytes. */
 static inline size_t made_define(uint32_t fid, uint32_t epoch)
 {
   size_t before = wb.pos;

@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
--- A profile with something of everything, made up, for tests of formats.
+-- Made-up profile with something of everything, for tests of formats.
 --
 -- Lua functions of two files, builtins, C functions in two modules and outside
 -- of any, compiled code, coroutines, work of the VM; three threads, all states;
--- recursion; names that could do harm; weights that are 0 or large.
+-- recursion; dangerous names; weights that are 0 or large.
 ----------------------------------------------------------------------------
 
 local B = require("stream_builder")
@@ -12,7 +12,7 @@ local F = B.F
 
 local made = {}
 
--- Names that must do no harm in any format.
+-- Names that must not break any format.
 made.HOSTILE = { "<script>alert(1)</script>", "a;b", 'say "hi"', "it's", "a\nb 5",
   "\255\254", "</script>", "a\\b", "&amp;", "\27[31mred", "<!--", "{{data}}",
   "%s%n%d", "x\r\ny", "std::vector<int>::push_back(int&&)", "]]>", "" }
@@ -65,8 +65,7 @@ local function define(b)
   end
 end
 
--- Returns the stream. Its numbers are the same for the same seed, on any
--- machine.
+-- Returns the stream. A seed gives the same numbers on any machine.
 function made.stream(seed)
   local state = seed or 1
   local function random(a, b)

@@ -1,9 +1,7 @@
 ----------------------------------------------------------------------------
--- Streams changed at random, for the reader: test/tools/mutated_streams and
--- etc/bench/reader_fuzz.
+-- Random changes of streams, for test/tools/mutated_streams and etc/bench/reader_fuzz.
 --
--- Everything follows from a seed and the number of a round, so each round can
--- be repeated alone.
+-- A round depends only on a seed and its number, so a test can repeat it alone.
 ----------------------------------------------------------------------------
 
 local B = require("stream_builder")
@@ -15,7 +13,7 @@ local F, uleb = B.F, B.uleb
 
 local OUTPUT_MAX = 4e6	-- Bytes of one output; they are small.
 
--- All that may be there.
+-- All output formats.
 local FORMATS = { "folded", "top", "flamegraph", "svg", "pprof", "speedscope", "gecko",
 		  "json", "tree" }
 
@@ -47,7 +45,7 @@ local function version_3()
   return b:finish()
 end
 
--- Two sessions by turns, with several events and a step.
+-- Two sessions in turns, with several events and a step.
 local function two_sessions()
   local function session(number)
     local b = B.new(number)
@@ -71,7 +69,7 @@ local function two_sessions()
   return a[1] .. a[2] .. b[1] .. b[2] .. a[3] .. b[3]
 end
 
--- Of Tarantool's sysprof: symbols, samples of all kinds, symbols among them.
+-- A stream of Tarantool's sysprof: symbols, samples of all kinds, more symbols.
 local function version_2()
   local function lfunc(addr, line) return uleb(addr) .. B.str("@x.lua") .. uleb(line) end
   local function cfunc(addr, name) return uleb(addr) .. B.str(name) end
@@ -92,8 +90,8 @@ local function version_2()
   return table.concat(out) .. "\128"
 end
 
--- The chunks of a stream, { seq =, records = } or { prologue = }, to be put
--- together again with right checksums.
+-- Splits a stream into chunks, { seq =, records = } or { prologue = }. A change joins
+-- them again with right checksums.
 function mutations.split(stream)
   local list, at = {}, 0
   while at < #stream do
@@ -158,7 +156,7 @@ end
 
 local V3, V2, SESSIONS = version_3(), version_2(), two_sessions()
 
--- A prologue more between two chunks is no change.
+-- Removes the prologues between chunks: one more or less changes nothing.
 local function without_prologues(s)
   local out, at = {}, 1
   repeat
@@ -169,8 +167,8 @@ local function without_prologues(s)
   return table.concat(out)
 end
 
--- Returns the stream of a round; whether the reader must notice the change; and
--- the stream as it was.
+-- Returns the stream of a round, whether the reader must notice the change, and the
+-- original stream.
 function mutations.stream(seed, round)
   math.randomseed(seed * 2^24 + round)
   local kind = round % 6
@@ -186,7 +184,7 @@ end
 
 mutations.originals = { V3, V2, SESSIONS }
 
--- -- What must hold --------------------------------------------------------
+-- -- Checks ----------------------------------------------------------------
 
 local function is_sentence(s)
   return type(s) == "string" and #s > 0 and not s:find("[\r\n]")
@@ -215,7 +213,7 @@ local function read_and_render(s, round)
      (not p.complete and not is_sentence(p:problem_text())) then
     error("no sentence: " .. tostring(p:problem_text()))
   end
-  -- Added to a profile that is whole, or that to it.
+  -- Merge it with a complete profile, in either order.
   if round % 4 < 2 then
     local whole = reader.parse_string(mutations.originals[round % 3 + 1] or s,
 				      { timeline = true })
@@ -238,8 +236,8 @@ local function read_and_render(s, round)
   return p.complete
 end
 
--- Reads and renders a stream. Returns what is wrong, or nil and whether the
--- reader found nothing amiss.
+-- Reads and renders a stream. Returns what is wrong, or nil and whether the reader
+-- found no problem.
 function mutations.try(s, round)
   local ok, silent = pcall(read_and_render, s, round)
   if not ok then return tostring(silent) end

@@ -1,5 +1,5 @@
 /*
-** A host program for the tests of odd binaries: C calls Lua calls C, until the
+** Host program for the tests of odd binaries: C calls Lua, which calls C, until the
 ** profile has enough samples. Argument: file of the profile.
 */
 
@@ -13,7 +13,7 @@
 
 #define SAMPLES 300
 
-/* No frame pointer is needed here, and its early way out needs no frame. */
+/* A compiler may omit the frame pointer, and on the early return the whole frame. */
 __attribute__((noinline)) unsigned host_leaf(unsigned n, unsigned char *p)
 {
   unsigned i, sum = 0;

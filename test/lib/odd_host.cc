@@ -1,7 +1,7 @@
 /*
-** A host program in C++ for the tests: exceptions through Lua and out of it,
-** std::sort with a comparator in Lua, noexcept, until the profile has enough
-** samples. Argument: file of the profile.
+** Host program in C++ for the tests: exceptions through Lua and out of it, std::sort
+** with a comparator in Lua, noexcept. Runs until the profile has enough samples.
+** Argument: file of the profile.
 */
 
 #include <algorithm>
@@ -17,7 +17,7 @@ extern "C" {
 
 static const unsigned SAMPLES = 300;
 
-/* Counts destructors: an error of Lua runs them on its way. */
+/* Counts live objects: an error of Lua runs the destructors on its way. */
 struct Guard {
   static int alive;
   Guard() { alive++; }

@@ -1,6 +1,6 @@
 ----------------------------------------------------------------------------
--- Judges a profile of a host program by structure: no sample has frames in a
--- wrong order, most are complete, and what is missing is marked.
+-- Judge of a host program's profile, by structure: no sample has frames in a wrong order,
+-- most are complete, and marks stand for missing frames.
 ----------------------------------------------------------------------------
 
 local reader = require("sysprof.reader")
@@ -11,8 +11,8 @@ local COMPLETE_MIN = 0.95	-- A loaded machine changes nothing here.
 
 local odd_stacks = {}
 
--- Do the frames that match one of forms occur in their order, root first?
--- Returns how many did, or nil and the frame that is out of order.
+-- Do the frames that match forms come in their order, root first? Returns their number,
+-- or nil and the frame that is out of order.
 local function in_order(names, n, forms)
   local at = 0
   for i = 1, n do
@@ -32,9 +32,9 @@ local function text_of(names, n)
   return table.concat(text, ";")
 end
 
--- path: the profile. spec.root: form of the outermost frame; spec.orders: lists
--- of forms, each of which must be seen whole; spec.broken: the host code has no
--- unwind information.
+-- path: the profile. spec.root: form of the outermost frame. spec.orders: lists of
+-- forms; for each, some stack must have all. spec.broken: the host code has no unwind
+-- information.
 function odd_stacks.judge(path, spec)
   local p = assert(reader.read(path))
   assert(p.complete, p:problem_text())
@@ -62,7 +62,7 @@ function odd_stacks.judge(path, spec)
   assert(not bad, bad)
   assert(total >= SAMPLES_MIN, "too few samples")
   if spec.broken then
-    assert(marked > 0, "nothing is marked")
+    assert(marked > 0, "no mark stands for missing frames")
     return
   end
   assert(complete >= COMPLETE_MIN * total, "too few complete samples")

@@ -1,15 +1,14 @@
-# For tests that build LuaJIT with other options, in the current folder.
+# Builds of LuaJIT with other options, in the current folder, for tests.
 
-# Builds it in build/ with more options for LuaJIT. What it printed is in
-# build.log.
+# Builds in build/ with more options for LuaJIT. build.log gets the output.
 other_build() {
   cmake -S "$SYSPROF_SOURCE" -B build -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" -DBUILD_TESTING=OFF \
     -DCMAKE_BUILD_TYPE=Release -DLUAJIT_XCFLAGS="$1" >build.log 2>&1 &&
     cmake --build build >>build.log 2>&1
 }
 
-# Profiles the real workloads, once each, with results as without the profiler,
-# and reads the profile, by the reader of the usual build: it needs the FFI.
+# Profiles the real workloads, once each. Their results must be the same as without the
+# profiler. Reads the profile with the usual build, because the reader needs the FFI.
 other_profile() {
   LUA_PATH="$SYSPROF_SOURCE/test/lib/?.lua;;" build/bin/luajit - <<'LUA' || {
 local workloads = require("workloads")

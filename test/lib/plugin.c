@@ -1,8 +1,8 @@
-/* A library that is loaded and unloaded: compile with -DINNER=NAME -DFACTOR=N. */
+/* Library for tests that load and unload it: compile with -DINNER=NAME -DFACTOR=N. */
 
 #include "lua.h"
 
-/* Work, call argument 1, ask argument 2 whether that is enough. */
+/* Work, call argument 1, and return whether argument 2 returns true: enough. */
 __attribute__((noinline)) static int INNER(lua_State *L)
 {
   volatile unsigned x = 1;

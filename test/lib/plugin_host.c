@@ -1,15 +1,16 @@
 /*
-** A host program whose libraries come and go while it is profiled:
+** Host program whose libraries come and go during a profile:
 **
 **   plugin_host FILE END LIBRARY...
 **
-** Runs each library until it has SAMPLES samples, and unloads it; of "keep:PATH"
-** it does not; of "gone:PATH" it does not, and deletes that file and its own;
-** "move:PATH" takes the place of the file before, and is loaded by its path.
-** END: stop, exit (without a stop) or kill. Prints where each library was. With
-** "cycles" as END all of this is done CYCLES times at a high rate, with a few
-** samples for each library; "thread:PATH", the last one, is loaded and unloaded
-** by another thread while they run.
+** Runs each library until it has SAMPLES samples, then unloads it. Prints its load
+** address. LIBRARY is a path or:
+**   keep:PATH    stays loaded
+**   gone:PATH    stays loaded; its file and the program's own are deleted
+**   move:PATH    replaces the file before it, and is loaded by that file's path
+**   thread:PATH  the last one: another thread loads and unloads it while they run
+** END is stop, exit (without a stop), kill, or cycles: does all CYCLES times at a high
+** rate, with a few samples for each library.
 */
 
 #define _GNU_SOURCE /* For dlinfo. */
@@ -75,7 +76,7 @@ static void fail(const char *what)
   exit(1);
 }
 
-/* written: until the samples are in the file. */
+/* Run a library. written: until the samples are in the file. */
 static void run(lua_State *L, const char *path, int keep, int written)
 {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL), *f;
@@ -98,7 +99,9 @@ static void run(lua_State *L, const char *path, int keep, int written)
   if (dlopen(path, RTLD_NOW | RTLD_NOLOAD)) fail("not unloaded");
 }
 
-/* Only while a library runs: nobody waits long for the dynamic linker. */
+/* Load and unload a library while another one runs: then nobody waits long for the
+** dynamic linker.
+*/
 static void *load_and_unload(void *path)
 {
   while (!done) {

@@ -1,6 +1,6 @@
--- Decodes files of pprof's format, for tests: gzip of a profile.proto.
+-- Decoder of pprof files for tests: gzip of a profile.proto.
 --
--- Every reference from one part to another is checked on the way.
+-- It checks every reference from one part to another.
 
 local t = require("tools_test")
 local text = require("sysprof.base.text")
@@ -45,8 +45,8 @@ local function packed(s)
   return list
 end
 
--- Returns what a profile.proto holds: lists of its parts, message with its other
--- fields, and str(id), which gives a string. A sample is the list of its locations.
+-- Decodes a profile.proto: returns lists of its parts, message with its other fields,
+-- and str(id), which returns a string. A sample is the list of its locations.
 local function decode(bytes)
   local m = pprof.message(bytes)
   local strings = m[6]
@@ -119,7 +119,7 @@ function pprof.decode(gz)
   return decode(pprof.unzip(gz))
 end
 
--- Folded stacks of what was decoded, by one of its values.
+-- Folded stacks of a decoded profile, by one of its values.
 function pprof.folded(p, value, scale)
   local sums, lines = {}, {}
   for _, s in ipairs(p.samples) do

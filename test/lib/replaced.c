@@ -1,6 +1,5 @@
-/* A library that another one takes the place of, see
-** unit/host_stack_after_library_was_replaced.c: built twice, with frames of
-** different sizes and the same layout otherwise.
+/* Library that another one replaces, for unit/host_stack_after_library_was_replaced.c.
+** The test builds it twice, with frames of different sizes and otherwise the same layout.
 */
 
 #define TEXT_(x) #x

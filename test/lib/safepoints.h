@@ -1,5 +1,5 @@
 /*
-** Asks for safe points of a VM in a signal handler, at a steady rate of real time.
+** Safe points on demand: a signal handler requests them at a steady rate of real time.
 */
 
 #ifndef SAFEPOINTS_H
@@ -28,7 +28,7 @@ static void safepoints_handler(int sig)
   lj_safepoint_request(safepoints_vm, SAFEPOINT_FLUSH);
 }
 
-/* A VM with all libraries, whose safe points will be asked for. */
+/* Open a VM with all libraries. The handler will request its safe points. */
 static lua_State *safepoints_new(void)
 {
   lua_State *L = luaL_newstate();
@@ -47,14 +47,16 @@ static void safepoints_timer(int us)
   REQUIRE(setitimer(ITIMER_REAL, &tm, NULL) == 0);
 }
 
-/* Ask each so many microseconds; the kernel may do it less often. */
+/* Begin to request a safe point each us microseconds. The kernel may make it rarer. */
 static void safepoints_begin(int us)
 {
   safepoints_asked = safepoints_served = 0;
   safepoints_timer(us);
 }
 
-/* Ask no more. Some must have come; nothing is left of them once the VM has run. */
+/* End the requests. Some safe points must have come. After the VM has run, no request is
+** pending.
+*/
 static void safepoints_end(lua_State *L, const char *what)
 {
   safepoints_timer(0);

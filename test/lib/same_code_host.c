@@ -1,17 +1,17 @@
 /*
-** Runs a Lua script so that what LuaJIT compiles is the same in each run, for
-** test/vm_edits/same_code.
+** Host of test/vm_edits/same_code: LuaJIT compiles the same code in each run of a script.
 **
 ** usage: same_code_host SCRIPT [ARGUMENT...]
 **
-** What LuaJIT's decisions depend on besides the program is made equal: the
-** random numbers, where objects lie (hot counters are selected by the address
-** of the bytecode), and the size of the heap when the script starts (the pace
-** of the collector follows from it). The script gets a function profile(on):
-** with SAME_CODE_PROFILE set it starts or stops the profiler, without touching
-** the Lua heap, and returns the number of samples; else it returns 0.
-** SAME_CODE_OPTION is "on", "off" or a parameter of the compiler, as after -j
-** and -O of luajit.
+** LuaJIT's decisions depend on more than the program. The host makes these equal:
+** - the random numbers;
+** - the addresses of objects: the bytecode's address selects the hot counter;
+** - the size of the heap at the start of the script: it sets the collector's pace.
+**
+** The script gets a function profile(on). With SAME_CODE_PROFILE set, it starts or stops
+** the profiler without touching the Lua heap, and returns the number of samples. Else it
+** returns 0. SAME_CODE_OPTION is "on", "off" or a parameter of the compiler, like after
+** -j and -O of luajit.
 */
 
 #define _GNU_SOURCE
@@ -33,7 +33,7 @@
 
 static long (*libc_syscall)(long number, ...);
 
-/* Where LuaJIT gets its seed from: always the same. */
+/* LuaJIT takes its seed from here: always the same. */
 static int fixed_seed(void *buf, size_t len)
 {
   memset(buf, 0x5a, len);
@@ -64,15 +64,15 @@ long syscall(long number, ...)
 
 #define ARENA_START ((char *)0x100000000000)
 #define ARENA_SIZE  ((size_t)1 << 32)
-#define SMALL_MAX   96    /* Less than this is never a function's bytecode. */
+#define SMALL_MAX   96    /* A function's bytecode is larger. */
 #define LARGE_MIN   65536 /* From here on sizes are powers of two. */
-#define PAGE        256   /* Hot counters are selected by the address in it. */
-#define STATE_SIZE  65536 /* Kept for the VM's state, which comes first. */
+#define PAGE        256   /* The address in a page selects the hot counter. */
+#define STATE_SIZE  65536 /* Room for the VM's state, which comes first. */
 
 static char *arena_next = ARENA_START;
 static void *arena_free[SMALL_MAX / 16 + LARGE_MIN / PAGE + 64];
 
-/* Class of a size, and how many bytes a block of that class takes. */
+/* Class of a size, and the bytes of a block of that class. */
 static int size_class(size_t size, size_t *block)
 {
   if (size < SMALL_MAX) {
@@ -88,8 +88,8 @@ static int size_class(size_t size, size_t *block)
   }
 }
 
-/* Blocks that can hold bytecode begin at a multiple of PAGE. So the counters
-** of a loop do not depend on what was allocated before.
+/* Blocks that can hold bytecode begin at a multiple of PAGE. So the counters of a loop do
+** not depend on earlier allocations.
 */
 static void *arena_alloc(size_t size)
 {
@@ -181,8 +181,8 @@ static int profile(lua_State *L)
 
 /* -- The script ---------------------------------------------------------------- */
 
-/* As luaL_openlibs, but without misc, which plain LuaJIT does not have, and
-** package, whose default paths are others. Its tables become globals instead.
+/* Like luaL_openlibs, without misc, which plain LuaJIT lacks, and without package, which
+** has other default paths there. The tables of package become globals instead.
 */
 static void open_libs(lua_State *L)
 {

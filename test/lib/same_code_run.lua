@@ -1,13 +1,13 @@
 ----------------------------------------------------------------------------
--- Runs one workload in same_code_host and writes down what LuaJIT makes of it,
--- as luajit -bl and -jdump do. The last line holds the number of samples.
+-- Code of one workload: runs it in same_code_host and writes LuaJIT's bytecode and
+-- traces, like luajit -bl and -jdump. The last line holds the number of samples.
 --
 -- Arguments: folder of jit/*.lua, output file, file of workloads, name, rounds.
 ----------------------------------------------------------------------------
 
 local modules, path, file, name, rounds = ...
 
--- The host opens no library package.
+-- The host does not open the library package.
 function require(module)
   if not loaded[module] then
     local source = ("%s/%s.lua"):format(modules, module:gsub("%.", "/"))
@@ -17,8 +17,8 @@ function require(module)
   return loaded[module]
 end
 
--- The pace of the collector follows from the length of the dump's strings, and
--- it decides which exits of traces are taken. So it runs only when it is told to.
+-- The strings of the dump set the pace of the collector, and the collector decides which
+-- exits traces take. So it runs only when the script calls it.
 local collect = collectgarbage
 function collectgarbage(...)
   local result = collect(...)

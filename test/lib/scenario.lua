@@ -1,35 +1,34 @@
 ----------------------------------------------------------------------------
 -- Scenarios: exact stacks of code that runs in known places.
 --
--- A scenario has a function, its body, that is called again and again while
--- it is sampled: interpreted; compiled; and compiled anew all the time. It
--- lists the stacks that there can be within the body, as text, root first:
+-- A scenario has a function, its body. The test calls it repeatedly and samples it in
+-- three modes: interpreted, compiled, and compiled again all the time. The scenario
+-- lists the possible stacks within the body, as text, root first:
 --
 --   body@call pcall leaf
 --
 --   leaf           a function of the scenario's file, by its name there
---   leaf@call      the same, and its current line is one with the comment
---                  "-- @call"; a number is that line
---   main(NAME)     main chunk of the chunk NAME; NAME:7 is a function of it that
---                  begins at line 7
---   string.gsub    a builtin; builtin: one that is written in Lua, such as table.foreach
---   C:c_call       a C function called by Lua
---   c:c_burn       another C function; those whose names begin with c_, and those
---                  that the scenario mentions, have to be where they are listed
---   [C]            the next function was called by C code
---   [coroutine]    the next function runs in a coroutine that was resumed here
---   [GC] [EXIT]    work of the VM (SPF_WORK_*); only looked at by scenarios that
---                  mention it
+--   leaf@call      this function at a line with the comment "-- @call"; a number is
+--                  that line
+--   main(NAME)     main chunk of the chunk NAME; NAME:7 is its function that begins at
+--                  line 7
+--   string.gsub    a builtin; builtin: one in Lua bytecode, such as table.foreach
+--   C:c_call       a C function that Lua calls
+--   c:c_burn       another C function. Functions with the prefix c_, and those that the
+--                  scenario mentions, must stand exactly where it lists them
+--   [C]            C code calls the next function
+--   [coroutine]    the next function runs in a coroutine, resumed here
+--   [GC] [EXIT]    work of the VM (SPF_WORK_*), if the scenario mentions it
 --   x?  x{7}  x{1,7}   perhaps x; seven times; one to seven times
 --
--- Every sample within the body has to be one of these stacks, with nothing
--- missing and each Lua function at a line of its own. Every stack of "seen" must
--- occur, those of "seen_compiled" when it is compiled; those of "also" may. Samples
--- outside of the body must be within this file. Samples that are marked as broken
--- do not count, if they are few.
+-- Every sample within the body must be one of these stacks, complete, with each Lua
+-- function at one of its own lines. Every stack of "seen" must occur; a stack of
+-- "seen_compiled" must occur in compiled code; a stack of "also" may occur. Samples
+-- outside of the body must be within this file. Broken samples do not count, if they
+-- are few.
 --
 -- By hand: SCENARIO_SAMPLES=10000 takes more samples, SCENARIO_MODES=compiled runs
--- only that way.
+-- only this mode.
 ----------------------------------------------------------------------------
 
 local expected = require("scenario_expected")
@@ -39,7 +38,7 @@ local scenario = { SKIPPED = 77 }
 
 local INTERVAL_MS = 0.1
 local SAMPLES = tonumber(os.getenv("SCENARIO_SAMPLES")) or 400 -- In each mode.
-local SECONDS_MAX = 8		-- CPU time after which fewer have to do.
+local SECONDS_MAX = 8		-- CPU time after which fewer are enough.
 local BROKEN_SHARE = 0.005	-- Of the samples.
 local NO_LINE_SHARE = 0.02	-- Where the interpreter is between two lines.
 local ATTEMPTS = 3		-- To have so few broken samples, and
@@ -51,15 +50,15 @@ local MODES = { "interpreted", "compiled", "compiling" }
 
 local function count(map, key, n) map[key] = (map[key] or 0) + n end
 
--- How many of n samples may be of a kind whose true share is this: the mean of that
--- Poisson distribution, three standard deviations, and two. Chance exceeds it in less
--- than one of a thousand measurements, and in each of ATTEMPTS in one of a billion.
+-- Number of samples among n that chance allows for a kind with this true share: the mean
+-- of the Poisson distribution, three standard deviations, and two. Chance exceeds it in
+-- less than one of a thousand measurements, and in each of ATTEMPTS in one of a billion.
 local function at_most(share, n)
   local mean = share * n
   return mean + 3 * math.sqrt(mean) + 2
 end
 
--- Adds up measurements of the same.
+-- Adds the counts of a measurement to a sum.
 local function add_counts(sum, c)
   for key, value in pairs(c) do
     if type(value) == "number" then sum[key] = (sum[key] or 0) + value end
@@ -81,7 +80,7 @@ end
 
 -- -- Running ------------------------------------------------------------------
 
--- Calls the body until enough samples were taken.
+-- Calls the body until the profile has enough samples.
 local function rounds(s, mode, samples)
   local body, round = s.body, s.round
   local till = os.clock() + s.seconds
@@ -142,8 +141,8 @@ local function function_line(f) return debug.getinfo(f, "S").linedefined end
 -- Runs a scenario and ends the program with its result. Fields of s:
 --   body           the function
 --   seen, also, seen_compiled   lists of stacks
---   traced         false if the body is not compiled
---   modes          in which ways it runs, all if missing
+--   traced         false if LuaJIT does not compile the body
+--   modes          modes in which it runs, all if missing
 --   broken_share   share of samples that may be broken
 --   round          called before each call of the body
 --   before, after  called before and after the profile, with the mode

@@ -1,13 +1,13 @@
 /*
-** C functions for the scenarios in test/stack: a Lua module, whose functions
-** are called through the FFI, too. Each burns time or calls back in a known
-** place, so none is inlined, and none is left by a tail call.
+** C functions for the scenarios in test/stack: a Lua module. Scenarios also call its
+** functions through the FFI. Each function burns time or calls back in a known place. So
+** the compiler inlines none, and none ends in a tail call.
 */
 
 #include "lua.h"
 #include "lauxlib.h"
 
-#ifdef __clang__ /* It makes no clones, and does not know the attribute. */
+#ifdef __clang__ /* Clang makes no clones, and lacks the attribute. */
 #define KEEP __attribute__((noinline, visibility("default")))
 #else
 #define KEEP __attribute__((noinline, noclone, visibility("default")))
@@ -70,7 +70,7 @@ static int cpcall_target(lua_State *L)
   return 0;
 }
 
-/* lua_cpcall() of a C function. */
+/* Call a C function by lua_cpcall(). */
 KEEP int c_cpcall(lua_State *L)
 {
   int n = (int)luaL_checkinteger(L, 1);
@@ -78,7 +78,7 @@ KEEP int c_cpcall(lua_State *L)
   return 1;
 }
 
-/* Run a function on a new coroutine that is never resumed. */
+/* Run a function on a new coroutine, without a resume. */
 KEEP int c_call_on_thread(lua_State *L)
 {
   lua_State *co = lua_newthread(L);

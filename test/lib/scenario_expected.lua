@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
--- What a scenario expects: its source, and its stacks as text.
+-- Expected stacks of a scenario: parser of its source, and of its stacks as text.
 --
--- See scenario.lua for how stacks are written.
+-- scenario.lua describes the text of stacks.
 ----------------------------------------------------------------------------
 
 local expected = {}
@@ -47,7 +47,7 @@ local function parse_stack(text)
   return items
 end
 
--- The same stack as each of the two sides of a sample shows it.
+-- The same stack on each of the two sides of a sample.
 function expected.stack_sides(text)
   local lua, joined = {}, {}
   for _, item in ipairs(parse_stack(text)) do
@@ -69,8 +69,8 @@ local function frame_fits(item, frame, tags)
   return lines[frame.line]
 end
 
--- Do the items from i on fit the frames from k on? n: how many frames item i
--- has taken.
+-- Do the items from i on fit the frames from k on? n: number of frames that item i has
+-- taken.
 local function fits(items, frames, tags, i, k, n)
   local item = items[i]
   if not item then return k > #frames end

@@ -1,6 +1,6 @@
 ----------------------------------------------------------------------------
--- What a scenario has shown: compares each sample of a profile with the stacks
--- that are expected. See scenario.lua.
+-- Judge of a scenario: compares each sample of a profile with the expected stacks. See
+-- scenario.lua.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
@@ -16,7 +16,7 @@ end
 
 -- -- Seen stacks ------------------------------------------------------------
 
--- Looks at a profile for a scenario s.
+-- A view of a profile for a scenario s.
 local function new_look(s, p)
   local all = p.stacks
   local look = { s = s, p = p, lua = {}, host = {} }
@@ -37,7 +37,7 @@ local function new_look(s, p)
 							       f.firstline), f
   end
 
-  -- What a frame is: name, line and kind; nil if it is no frame to look at.
+  -- Describes a frame: name, line and kind; nil for a frame that does not count.
   function look.frame(number)
     if type(number) == "string" then return { name = number } end
     number = math.abs(number)	-- Compiled code has a mark in joined stacks.
@@ -98,8 +98,8 @@ local function frames_text(frames)
   return table.concat(text, " ")
 end
 
--- Takes away what is below the body. Returns nil if that is not the harness; true
--- if all is the harness.
+-- Removes the frames below the body. Returns nil if these are not the harness; true if
+-- all frames are the harness.
 local function within_body(s, frames)
   local within = {}
   for i, frame in ipairs(frames) do
@@ -125,7 +125,7 @@ local function leaf_of(frames)
   return frames[n], n
 end
 
--- A line has to be one of its function's; it may be unknown at the leaf only.
+-- A line must be one of its function's. It may be unknown at the leaf only.
 local function lines_valid(frames)
   local _, leaf = leaf_of(frames)
   for i, frame in ipairs(frames) do
@@ -140,8 +140,7 @@ local function lines_valid(frames)
   return true
 end
 
--- A VM frame that is being entered or left has no frame of its own, and those of
--- the compiler never have.
+-- The VM frames that the VM enters or leaves have no Lua frame, nor do the compiler's.
 local function drop_empty_runs(frames)
   local i = #frames
   if i > 0 and frames[i].work then i = i - 1 end
@@ -151,8 +150,8 @@ local function drop_empty_runs(frames)
   end
 end
 
--- What marks compiled code and the VM's work has to be in its place: work at the
--- leaf, and each trace before the frames that it covers.
+-- Marks must stand in their places: work of the VM at the leaf, and each trace before the
+-- frames that it covers.
 local function marks_valid(look, n)
   local all, covered = look.p.stacks, 0
   for i = n, 1, -1 do
@@ -173,8 +172,8 @@ local function marks_valid(look, n)
   return covered == 0
 end
 
--- Compares a sample with the expected stacks. Returns what it is, "outside",
--- "broken", "wrong" or an expected stack, and its text.
+-- Compares a sample with the expected stacks. Returns "outside", "broken", "wrong" or an
+-- expected stack; and the sample's text.
 local function judge_sample(s, look, slot)
   local all = look.p.stacks
   local nlua = all:list(slot.lua, look.lua)
@@ -211,8 +210,8 @@ end
 
 local function count(map, key, n) map[key] = (map[key] or 0) + n end
 
--- Returns the counts of a profile: by stack, inside, broken, wrong; traced is how
--- many were within compiled code.
+-- Returns the counts of a profile: by stack, inside, broken, wrong, and traced, within
+-- compiled code.
 local function judge(s, path)
   local p = assert(reader.read(path))
   local look = new_look(s, p)

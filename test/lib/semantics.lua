@@ -1,16 +1,16 @@
 ----------------------------------------------------------------------------
--- What LuaJIT does, as text: programs with known results, each of one area of
--- the VM, to be run with and without the profiler and compared byte by byte.
+-- Semantics of LuaJIT as text: programs with known results, each from one area of the
+-- VM. Tests run them with and without the profiler and compare the text byte by byte.
 --
--- The text has no address, time or size in it, and does not depend on the
--- order of pairs() or on what is compiled. A result that is not the one
--- that is known is marked in it by WRONG, so two runs that are wrong in the same
--- way do not pass. The programs are in semantics/, by area.
+-- The text has no addresses, times or sizes. It does not depend on the order of pairs(),
+-- nor on the code that LuaJIT compiles. WRONG marks a result that differs from the known
+-- one, so two runs that are wrong in the same way do not pass. The programs are in
+-- semantics/, by area.
 --
 -- Each file there returns a function that gets a table:
 --   area(name, f)            a program
 --   out(...)                 adds a line with these values
---   is(what, got, expected)  adds a line, and says if they differ
+--   is(what, got, expected)  adds a line, with WRONG if the two differ
 ----------------------------------------------------------------------------
 
 local semantics = { areas = {} }

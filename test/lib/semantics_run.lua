@@ -1,11 +1,11 @@
--- Runs the programs of semantics.lua, for those that compare its output.
+-- Runs of the programs of semantics.lua, for tests that compare the output.
 --
 --   luajit semantics_run.lua SECONDS [COLLECTOR [PROFILE]]
 --
--- For that many seconds of CPU time, at least twice: the first text goes to
--- standard output, and all others must be the same. COLLECTOR: "default", or
--- "stress", which collects all the time. PROFILE: options of misc.sysprof.start
--- as Lua, for a profile of all that; its samples go to standard error.
+-- Runs all programs for these seconds of CPU time, at least twice. The first text goes to
+-- standard output; all others must be the same. COLLECTOR: "default", or "stress", which
+-- collects all the time. PROFILE: options of misc.sysprof.start as Lua. Then the program
+-- profiles itself, and prints the number of samples on standard error.
 
 local semantics = require("semantics")
 

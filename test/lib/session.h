@@ -1,6 +1,6 @@
 /*
-** Profiles of a test's own VM by the C API: a sink that collects the stream in
-** memory, work that lasts until enough samples came, and the reader.
+** Profiles of a test's own VM by the C API: a sink that collects the stream in memory,
+** work until the profile has enough samples, and the reader.
 */
 
 #ifndef SESSION_H
@@ -21,20 +21,20 @@
 
 #define SINK_MAX (32 * 1024 * 1024)
 
-/* Where a stream goes. Clear it before use. */
+/* Target of a stream. Clear it before use. */
 typedef struct Sink {
   uint8_t *buf;   /* Stream buffer. */
-  uint8_t *bytes; /* What was written. */
+  uint8_t *bytes; /* All written bytes. */
   size_t len;
   volatile int writes; /* Calls of the writer. */
-  int fail_at;         /* Call that fails, and all after it; 0: none. */
-  int end_at;          /* Call that ends the stream; 0: none. */
+  int fail_at;         /* First call that fails; 0: all succeed. */
+  int end_at;          /* Call that ends the stream, or 0. */
   int stops;           /* Calls of on_stop. */
-  uint8_t *stop_buf;   /* What on_stop got. */
-  int stop_result;     /* For on_stop to return. */
+  uint8_t *stop_buf;   /* Argument of on_stop. */
+  int stop_result;     /* Result of on_stop. */
 } Sink;
 
-/* Several threads may write at a time; the kernel would put them one after another. */
+/* Several threads may write at a time. Like the kernel, this takes one after the other. */
 static inline size_t sink_writer(const void **data, size_t len, void *ctx)
 {
   Sink *sink = (Sink *)ctx;
@@ -116,7 +116,7 @@ static inline lua_State *session_vm(void)
   return L;
 }
 
-/* Have work make stacks that differ, so that the buffer is filled often. */
+/* Make work produce many different stacks, so that the buffer fills often. */
 static inline void session_deep(lua_State *L)
 {
   session_script(
@@ -156,7 +156,7 @@ static inline void session_run(lua_State *L, uint64_t n)
   }
 }
 
-/* Run the reader over a stream. Returns its exit status and what it printed. */
+/* Run the reader over a stream. Returns its exit status and its output. */
 static inline int session_parse(const uint8_t *bytes, size_t len, const char *options,
 				char **output)
 {

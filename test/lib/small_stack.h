@@ -1,5 +1,5 @@
 /*
-** C stacks of the smallest possible size: the use of one more byte crashes.
+** C stacks of the smallest possible size: one more byte crashes.
 */
 
 #ifndef SMALL_STACK_H
@@ -16,16 +16,16 @@
 
 #define SMALL_STACK_GUARD 4096
 
-/* What our handler takes of a signal stack below the kernel's frame, at most. */
+/* Most bytes that our handler uses of a signal stack, below the kernel's frame. */
 #define SMALL_STACK_HANDLER (6 * 1024)
 
-/* The largest frame of the kernel; what it saves depends on what a thread uses. */
+/* The largest frame of the kernel. Its real size depends on the registers in use. */
 static inline size_t small_stack_kernel_max(void)
 {
   return (size_t)getauxval(AT_MINSIGSTKSZ);
 }
 
-/* Returns 1, having said why, if such a test cannot be made. */
+/* Returns 1 and prints the reason if such a test is impossible. */
 static inline int small_stack_skipped(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -36,7 +36,7 @@ static inline int small_stack_skipped(void)
 #endif
 }
 
-/* Memory for a stack, which stays; below it is a page that cannot be written. */
+/* Memory for a stack, never freed. The page below it is not writable. */
 static inline void *small_stack(size_t size)
 {
   char *p = (char *)mmap(NULL, size + SMALL_STACK_GUARD, PROT_READ | PROT_WRITE,

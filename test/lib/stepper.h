@@ -26,7 +26,7 @@
 #include "check.h"
 
 #define STEP_TRAP_FLAG  0x100 /* TF of EFLAGS. */
-#define STEP_OTHERS     61    /* Host code: one instruction of so many. */
+#define STEP_OTHERS     61    /* In host code, it walks at one instruction of so many. */
 #define STEP_ROOT_MAX   64
 #define STEP_FAULTS_MAX 6
 
@@ -39,22 +39,22 @@ typedef struct StepFault {
 
 static struct {
   volatile int on;
-  int in_order; /* One coroutine: compare with its chain. */
+  int in_order; /* Only one coroutine: compare with its chain. */
   uint64_t steps, walks;
   uint64_t at_part[VMCODE_CALLBACK + 1], at_jit, at_stub, at_ffi_callback;
   uint64_t place[VMF_EXIT + 1], vmframes_max, on_other;
-  uint64_t joined, joined_vm;    /* Walks that have, and beyond a VM frame. */
-  uintptr_t run_ret;             /* Where step_run returns to. */
-  uintptr_t root[STEP_ROOT_MAX]; /* FrameList from there on, leaf first. */
+  uint64_t joined, joined_vm;    /* Walks that reused steps; also of a VM frame. */
+  uintptr_t run_ret;             /* Return address of step_run. */
+  uintptr_t root[STEP_ROOT_MAX]; /* Frames from there on, leaf first. */
   int nroot;
   uintptr_t other_lo, other_hi; /* Another C stack, */
   uintptr_t other_root;         /* and the function at its root. */
-  uintptr_t let_lo, let_hi;     /* Code where faults are let pass. */
+  uintptr_t let_lo, let_hi;     /* Code in which faults do not count. */
   int nfaults;
   StepFault fault[STEP_FAULTS_MAX];
   SafeLoad pk;
   FrameList frames, alone_frames;
-  HostWalk hs, alone; /* Alone: without the last walk. */
+  HostWalk hs, alone; /* alone: does not reuse the last walk. */
 } step;
 
 static inline void step_fault(const char *what, uintptr_t pc)
@@ -78,8 +78,8 @@ static inline uint32_t step_chain(lua_State *L)
   return n;
 }
 
-/* The coroutine whose VM frame is the innermost one; others are of the main thread.
-** Newer LuaJITs run finalizers and events on a thread of their own, above the others.
+/* The coroutine with the innermost VM frame; the main thread has the other frames. Newer
+** LuaJITs run finalizers and events on a thread of their own, above the others.
 */
 static inline lua_State *step_innermost(global_State *g, lua_State *L)
 {
@@ -92,7 +92,7 @@ static inline lua_State *step_innermost(global_State *g, lua_State *L)
   return L;
 }
 
-/* VM frames of this thread and of the main thread below it. */
+/* VM frames of this coroutine and of the main thread below it. */
 static inline uint32_t step_vmframes(global_State *g, lua_State *L)
 {
   return step_chain(L) + (L != mainthread(g) ? step_chain(mainthread(g)) : 0);
@@ -109,7 +109,7 @@ static inline int step_root_ok(uintptr_t sp)
 {
   int m = (int)step.frames.len, i;
   if (sp - step.other_lo < step.other_hi - step.other_lo) {
-    step.on_other++; /* Behind it is the C library's __start_context. */
+    step.on_other++; /* The next frame is the C library's __start_context. */
     for (i = m - 2; i >= 0 && i >= m - 3; i--)
       if (step_host(i) - step.other_root < 256) return 1;
     return 0;
@@ -120,7 +120,7 @@ static inline int step_root_ok(uintptr_t sp)
   return 1;
 }
 
-/* Is the same walk without the last one the same? */
+/* Does a walk without the last one find the same frames? */
 static inline int step_alone_same(ucontext_t *uc)
 {
   const HostWalk *hs = &step.hs, *alone = &step.alone;
@@ -176,7 +176,7 @@ static inline void step_look(ucontext_t *uc)
 	   (!step.hs.nvm || step.hs.vm[0].code != pc ||
 	    step.hs.vm[0].place != (lj_vmcode_isexitstub(g, pc) ? VMF_EXIT : VMF_TRACE)))
     step_fault("another place", pc);
-  if (!step.nroot) { /* The first walk: nothing of the VM runs. */
+  if (!step.nroot) { /* At the first walk, no VM code runs. */
     int i, m = (int)step.frames.len;
     for (i = 0; i < m && step_host(i) != step.run_ret - 1; i++)
       ;
@@ -198,7 +198,7 @@ static void step_handler(int sig, siginfo_t *info, void *context)
   step.steps++;
 }
 
-/* Prepare for a VM. Returns 0, having said so, where nothing can be stepped. */
+/* Prepare for a VM. Returns 0 and prints the reason on a machine without single steps. */
 static inline int step_init(lua_State *L)
 {
   struct sigaction sa;
@@ -236,7 +236,7 @@ __attribute__((noinline)) static void step_run(const char *name, void (*f)(lua_S
   step.run_ret = (uintptr_t)__builtin_return_address(0);
   step.in_order = in_order;
   step.nroot = step.nfaults = 0;
-  step.steps = 0; /* So that the first is looked at. */
+  step.steps = 0; /* So that it walks at the first instruction. */
   step.on = 1;
   raise(SIGTRAP);
   f(L);

@@ -1,10 +1,10 @@
 ----------------------------------------------------------------------------
--- Builds event streams of version 3 for tests of the reader.
+-- Builder of event streams of version 3, for tests of the reader.
 --
--- A second implementation of the grammar in src/profile/format/lj_sysprof_format.h:
--- it takes the constants from the reader's grammar module, which a test
--- compares with the header, and nothing else from the reader. Strings and
--- plain arithmetic only, so that it can be checked by looking at it.
+-- A second implementation of the grammar in src/profile/format/lj_sysprof_format.h. From
+-- the reader it takes only the constants of the grammar module, which a test compares
+-- with the header. It uses strings and plain arithmetic only, so that a human can check
+-- it.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
@@ -96,7 +96,7 @@ F.vm = frame(G.SPF_FRAME_VM, 0)
 
 -- -- Stream ----------------------------------------------------------------
 
--- session: its number, which the chunks do not give if it is missing.
+-- session: its number; without it, the chunks have none.
 function builder.new(session)
   return setmetatable({ out = { builder.PROLOGUE }, records = {}, seq = 0,
 			last_stack = 0, session = session,
@@ -110,7 +110,7 @@ function methods:add(tag, payload)
   return self
 end
 
--- Adds bytes to the current chunk as they are.
+-- Adds raw bytes to the current chunk.
 function methods:raw(s)
   self.records[#self.records + 1] = s
   return self
@@ -120,7 +120,7 @@ function methods:meta(key, value)
   return self:add(G.SPF_META, str(key) .. str(value))
 end
 
--- step: what times are less (0).
+-- step: subtracted from times (0).
 function methods:context(tid, time, step)
   self.now, self.last_of, self.step = time or 0, {}, step or 0
   for event = 0, G.SPF_EVENTS_MAX - 1 do self.last_of[event] = self.now end
@@ -168,8 +168,7 @@ function builder.stack(base, keep, frames)
 	 (more >= 0 and uleb(more) or "") .. payload
 end
 
--- Stacks have any ids here. What refers to one that is not defined refers to one
--- far away.
+-- Stacks may have any ids here. A reference to an undefined stack points far away.
 function methods:ref(id)
   if id == 0 then return 0 end
   local number = self.number[id]
@@ -193,7 +192,7 @@ function methods:counters(list)
   return self:add(G.SPF_COUNTERS, table.concat(out))
 end
 
--- n samples (default 1) of 1000 microseconds each; weight if not the time.
+-- Adds n samples (default 1) of 1000 microseconds each. weight: if it is not the time.
 function methods:sample(lua, host, n, state, weight, event)
   local tag = G.SPF_SAMPLE + (state or G.SPF_VMST_LFUNC) + (event or 0) * 16 +
 	      (weight and 0 or G.SPF_SAMPLE_WEIGHT_IS_TIME)
@@ -209,7 +208,7 @@ function methods:sample(lua, host, n, state, weight, event)
   return self
 end
 
--- Ends the current chunk. keep: the next one goes on with its stacks.
+-- Ends the current chunk. keep: the next one keeps its stacks.
 function methods:flush(keep)
   self.out[#self.out + 1] = builder.chunk(self.seq, table.concat(self.records))
   self.seq, self.records, self.last_stack = self.seq + 1, {}, 0

@@ -1,7 +1,7 @@
 /*
-** Sums of a stream by session: samples and weights of each event, the totals in the stream,
-** and whether its end is complete. Follows the description of the format, and shares no code
-** with the profiler or the reader.
+** Sums of a stream by session: samples and weights of each event, the stream's totals, and
+** whether it is complete. Follows the description of the format, and shares no code with
+** the profiler or the reader.
 */
 
 #ifndef STREAM_SUMS_H
@@ -24,7 +24,7 @@
 
 typedef struct SessionSums {
   uint32_t number;
-  uint64_t tid, first_tid; /* Of the last chunk, and of the first one. */
+  uint64_t tid, first_tid; /* Thread of the last chunk, and of the first one. */
   uint32_t chunks;
   uint64_t samples[SUMS_EVENTS], weight[SUMS_EVENTS];
   uint64_t state[16]; /* Samples in each state of the VM. */
@@ -50,7 +50,7 @@ static inline SessionSums *sums_session(StreamSums *ss, uint64_t number)
   return &ss->s[ss->n++];
 }
 
-/* A ULEB128 at *p, which is moved on. */
+/* Read the ULEB128 at *p, and move *p behind it. */
 static inline uint64_t sums_uleb(const uint8_t **p, const uint8_t *end)
 {
   uint64_t v = 0;
@@ -59,7 +59,7 @@ static inline uint64_t sums_uleb(const uint8_t **p, const uint8_t *end)
   return v;
 }
 
-/* D * 2, or -D * 2 - 1 if D is negative. */
+/* Read a difference D: D * 2, or -D * 2 - 1 if D is negative. */
 static inline int64_t sums_signed(const uint8_t **p, const uint8_t *end)
 {
   uint64_t v = sums_uleb(p, end);

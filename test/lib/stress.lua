@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
--- Profiles the real workloads at 10 kHz and judges the profiles.
+-- Stress test: profiles the real workloads at 10 kHz and judges the profiles.
 --
--- SYSPROF_STRESS_SECONDS is the CPU time for each workload. Prints a table;
--- ends the program with the status that says whether all held.
+-- SYSPROF_STRESS_SECONDS is the CPU time for each workload. Prints a table. The
+-- program's status is 0 if all held.
 ----------------------------------------------------------------------------
 
 local coverage = require("coverage")
@@ -15,8 +15,8 @@ local SECONDS = tonumber(os.getenv("SYSPROF_STRESS_SECONDS") or "2")
 local parser = ("'%s/bin/luajit-parse-sysprof'"):format(os.getenv("SYSPROF_BUILD"))
 local failures = 0
 
--- How many of n samples may be incomplete, if their true share is BROKEN_MAX: the
--- mean of this Poisson distribution, five standard deviations, and three.
+-- Number of incomplete samples among n that chance allows, if their true share is
+-- BROKEN_MAX: the mean of this Poisson distribution, five standard deviations, and three.
 local function broken_max(n)
   local mean = BROKEN_MAX * n
   return mean + 5 * math.sqrt(mean) + 3
@@ -44,7 +44,7 @@ local function judge(w, path, report)
   print(coverage.row(w.name, c))
   local why = coverage.inconsistency(p, report)
   if why then fail("%s: %s", w.name, why) end
-  -- A machine under load gives fewer, but not none.
+  -- A loaded machine takes fewer samples, but this many at least.
   if c.samples < SECONDS * 100 then fail("%s: only %d samples", w.name, c.samples) end
   if c.samples - math.min(c.lua, c.host) > broken_max(c.samples) then
     fail("%s: too few complete stacks, for example", w.name)

@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
--- Runs a piece of work under the profiler, JIT off and on, at 1 ms and at
--- 100 us: it must survive, give the same result as unprofiled, and leave a
--- profile that is complete and agrees with the counters.
+-- Survival test: runs a piece of work under the profiler, JIT off and on, at 1 ms and at
+-- 100 us. It must survive, and give the same result as without a profile. The profile
+-- must be complete and agree with the counters.
 ----------------------------------------------------------------------------
 
 local coverage = require("coverage")
@@ -26,15 +26,15 @@ local function repeat_work(work, expected)
   return same
 end
 
--- Samples whose Lua stack is not complete, but for an allowed reason.
+-- Number of samples with an incomplete Lua stack, except for an allowed reason.
 local function broken(c, allowed)
   local n = c.samples - c.lua
   for reason in pairs(allowed) do n = n - (c.lua_faults[reason] or 0) end
   return n
 end
 
--- How many of n may be, if their true share is BROKEN_MAX: the mean of this Poisson
--- distribution, five standard deviations, and three.
+-- Number of such samples among n that chance allows, if their true share is BROKEN_MAX:
+-- the mean of this Poisson distribution, five standard deviations, and three.
 local function broken_max(n)
   local mean = BROKEN_MAX * n
   return mean + 5 * math.sqrt(mean) + 3
@@ -64,8 +64,8 @@ local function run(name, work, allowed, mode, interval)
   end
 end
 
--- work() returns the same each time. allowed: set of reasons, as the reader
--- names them, for which Lua stacks may be incomplete.
+-- work() returns the same each time. allowed: set of reasons, in the reader's words, for
+-- which Lua stacks may be incomplete.
 function survive.run(name, work, allowed)
   io.stdout:setvbuf("line")
   print(coverage.HEADER)

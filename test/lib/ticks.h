@@ -1,5 +1,6 @@
 /*
-** Clocks without a session: counts the ticks of each clock, their threads and their weights.
+** Clocks without a session: the test counts the ticks of each clock, and checks their
+** threads and weights.
 */
 
 #ifndef TICKS_H
@@ -24,12 +25,12 @@
 
 typedef struct Ticks {
   Clock clock;
-  _Atomic int running;       /* A tick is a mistake if it is 0. */
+  _Atomic int running;       /* While it is 0, a tick is wrong. */
   _Atomic uint64_t n;        /* Ticks. */
-  _Atomic uint64_t overruns; /* What they stand for besides. */
-  _Atomic uint64_t weights;  /* In the clock's unit, by the ticks. */
-  _Atomic uint64_t last;     /* Total at the last one. */
-  _Atomic int wrong;         /* On another thread, or after the close. */
+  _Atomic uint64_t overruns; /* Further periods that the ticks stand for. */
+  _Atomic uint64_t weights;  /* Sum of the ticks' weights, in the clock's unit. */
+  _Atomic uint64_t last;     /* Total at the last tick. */
+  _Atomic int wrong;         /* Ticks on another thread, or after the close. */
   int event;
 } Ticks;
 
@@ -59,7 +60,7 @@ static inline ClockSpec ticks_spec(const char *name, uint64_t interval_ns, uint6
   return specs[0];
 }
 
-/* Open and arm. Without success sets errno and errmsg[CLOCK_ERRMSG_MAX]. */
+/* Open and arm a clock. On a failure sets errno and errmsg[CLOCK_ERRMSG_MAX]. */
 static inline ClockStatus ticks_open(Ticks *t, const ClockSpec *spec, int tid, int signo,
 				     char *errmsg)
 {
@@ -78,7 +79,7 @@ static inline ClockStatus ticks_open(Ticks *t, const ClockSpec *spec, int tid, i
   return lj_clock_arm(&t->clock);
 }
 
-/* The same of a clock that must be there. */
+/* Open and arm a clock that must be available. */
 static inline void ticks_start(Ticks *t, const char *name, uint64_t interval_ns,
 			       uint64_t period)
 {
@@ -96,7 +97,7 @@ static inline void ticks_stop(Ticks *t)
   CHECK_EQ(t->wrong, 0);
 }
 
-/* Is it available here? If not, prints the reason. */
+/* Is a clock available here? If not, prints the reason. */
 static inline int ticks_available(const char *name)
 {
   ClockSpec spec = ticks_spec(name, 10000000, 0);
@@ -106,7 +107,7 @@ static inline int ticks_available(const char *name)
     lj_clock_close(&t.clock);
     return 1;
   }
-  printf("%s is left out: %s\n", name, errmsg);
+  printf("skipped %s: %s\n", name, errmsg);
   return 0;
 }
 
@@ -127,7 +128,7 @@ static inline void burn_us(uint64_t us)
     for (i = 0; i < 1000; i++) x = x * 5 + 3;
 }
 
-/* How many descriptors are open. */
+/* Number of open descriptors. */
 static inline int descriptors(void)
 {
   int fd, n = 0;
@@ -135,7 +136,7 @@ static inline int descriptors(void)
   return n;
 }
 
-/* Run a part of a test in a child of its own, which it may damage. */
+/* Run a part of a test in its own child, which it may damage. */
 static inline void in_child(void (*part)(void))
 {
   int status;

@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
 -- Checks and helpers for the tests in test/tools.
 --
--- A check that fails prints what was expected and goes on; finish() ends the
--- program with the status that says whether all held. Needs SYSPROF_SOURCE,
--- the source folder, and LUAJIT, the program that runs the reader.
+-- A check that fails prints the expected value and goes on. finish() ends the program
+-- with status 0 if all checks held. Needs SYSPROF_SOURCE, the source folder, and LUAJIT,
+-- the program that runs the reader.
 ----------------------------------------------------------------------------
 
 local t = { source = os.getenv("SYSPROF_SOURCE") or ".",
@@ -26,7 +26,7 @@ function t.equal(got, expected, what)
 			:format(what, show(expected), show(got)))
 end
 
--- s holds a plain text.
+-- Checks that s contains a plain text.
 function t.contains(s, part, what)
   t.ok(type(s) == "string" and s:find(part, 1, true) ~= nil,
        ("%s\n  expected to find %s\n  in               %s")
@@ -72,7 +72,7 @@ function t.shell(command)
   return status, stdout, stderr
 end
 
--- The command line of the reader, to be followed by its arguments.
+-- The command line of the reader, without arguments.
 t.parser = ("'%s' '%s/tools/luajit-parse-sysprof.lua' "):format(t.luajit, t.source)
 
 function t.parse(arguments)
@@ -81,7 +81,7 @@ end
 
 -- -- A profile of this process ---------------------------------------------
 
--- Computes until the running profile has so many samples.
+-- Computes until the running profile has this many samples.
 function t.work_until(samples)
   local deadline = os.time() + 60
   repeat

@@ -1,6 +1,6 @@
 ----------------------------------------------------------------------------
--- Small programs that the JIT compiles in many ways, for the tests of what is
--- known about compiled code: inlined functions, side traces, links of all kinds.
+-- Small programs that the JIT compiles in many ways, for tests of compiled code: inlined
+-- functions, side traces, links of all kinds.
 --
 -- trace_programs.list holds { name = , run = } in a fixed order; run() is
 -- deterministic and returns a number. trace_programs.run() runs all of them and
@@ -15,7 +15,7 @@ end
 
 local N = 400
 
--- -- Functions that are inlined ------------------------------------------------
+-- -- Inlined functions ---------------------------------------------------------
 
 local function square(x) return x * x end
 local function norm(x, y) return square(x) + square(y) end
@@ -124,7 +124,7 @@ add("metamethods", function()
   return sum
 end)
 
--- -- Calls that do not return as they came -----------------------------------------
+-- -- Calls with unusual returns ----------------------------------------------------
 
 add("tail_calls", function()
   local function last(x) return x % 13 end
@@ -234,11 +234,11 @@ add("many_values", function()
   return a + b + c + d + e + f + g + h + p + q + r + s + t + u + v + w
 end)
 
--- -- Code that is not compiled in between -------------------------------------------
+-- -- Interpreted code in between ----------------------------------------------------
 
 add("stitched", function()
   local function touch(i)
-    debug.getinfo(1, "l")  -- Is never compiled.
+    debug.getinfo(1, "l")  -- LuaJIT never compiles it.
     return square(i)
   end
   local sum = 0

@@ -37,7 +37,7 @@ static inline const char *traces_run(lua_State *L, const char *code)
   return lua_tostring(L, -1);
 }
 
-/* A VM whose functions, and so its traces, stay until it is closed. */
+/* Open a VM. Its functions, and so its traces, stay until the VM is closed. */
 static inline lua_State *traces_vm(void)
 {
   lua_State *L = luaL_newstate();
@@ -58,9 +58,9 @@ static inline GCtrace *traces_get(lua_State *L, TraceNo no)
   return o && o != obj2gco(&J->cur) ? gco2trace(o) : NULL;
 }
 
-/* -- FrameList of a snapshot ---------------------------------------------------- */
+/* -- Frames of a snapshot ---------------------------------------------------------- */
 
-/* A function that runs, and what it was called from. */
+/* A running function and the place of its call. */
 typedef struct ChainFrame {
   const GCproto *pt; /* Of a Lua function, else NULL. */
   uint32_t ffid;
@@ -69,8 +69,8 @@ typedef struct ChainFrame {
 
 /* Frames, innermost first. */
 typedef struct Chain {
-  int n;           /* -1: the snapshot does not tell. */
-  const BCIns *pc; /* Where the innermost continues. */
+  int n;           /* Number of frames; -1: unknown. */
+  const BCIns *pc; /* Where the innermost frame continues. */
   ChainFrame f[CHAIN_MAX];
 } Chain;
 
@@ -86,7 +86,7 @@ static inline void chain_setproto(ChainFrame *f, const GCproto *pt)
   f->ffid = FF_LUA;
 }
 
-/* What a snapshot has in a slot; 0 for nothing. */
+/* Entry of a snapshot for a slot, 0 if it has none. */
 static inline SnapEntry snap_at(const GCtrace *T, const SnapShot *snap, BCReg slot)
 {
   const SnapEntry *map = &T->snapmap[snap->mapofs];
@@ -96,9 +96,9 @@ static inline SnapEntry snap_at(const GCtrace *T, const SnapShot *snap, BCReg sl
   return 0;
 }
 
-/* Function that a trace has in a slot as a constant, or that it has made sure
-** of (by its prototype, if it is one of several closures). A value of a side
-** trace may come from its parent, with what the parent has made sure of.
+/* Function in a slot of a trace: a constant, or a value that a guard has checked, perhaps
+** only by its prototype. A side trace may inherit a value, with its guards, from its
+** parent.
 */
 static inline int snap_func(lua_State *L, const GCtrace *T, const SnapShot *snap,
 			    BCReg slot, ChainFrame *f)
@@ -151,7 +151,7 @@ static inline void snap_basefunc(lua_State *L, const GCtrace *T, const SnapShot 
   }
 }
 
-/* FrameList that a snapshot describes, from its own entries alone. */
+/* Frames of a snapshot, from its own entries alone. */
 static inline void snap_chain(lua_State *L, const GCtrace *T, const SnapShot *snap,
 			      Chain *c)
 {
@@ -193,7 +193,7 @@ static inline void snap_chain(lua_State *L, const GCtrace *T, const SnapShot *sn
     if ((link.u64 & FRAME_TYPE) == FRAME_LUA) {
       const BCIns *pc = (const BCIns *)(uintptr_t)link.u64;
       base -= 2 + bc_a(pc[-1]);
-      f->callpos = (BCPos)(uintptr_t)pc; /* Made a position below. */
+      f->callpos = (BCPos)(uintptr_t)pc; /* chain_positions makes it a position. */
     } else {
       if ((link.u64 & FRAME_TYPEP) == FRAME_CONT) {
 	sn = snap_at(T, snap, base - 3);
@@ -204,8 +204,8 @@ static inline void snap_chain(lua_State *L, const GCtrace *T, const SnapShot *sn
   }
 }
 
-/* Turn the PCs of the calls into positions in the callers. Only the lower half
-** of a PC is kept until here: prototypes are smaller than that.
+/* Turn the PCs of the calls into positions in the callers. The lower half of a PC is
+** enough: prototypes are smaller.
 */
 static inline void chain_positions(Chain *c)
 {
@@ -221,7 +221,7 @@ static inline void chain_positions(Chain *c)
   }
 }
 
-/* FrameList of a place in a trace, from the noted positions. */
+/* Frames of a place in a trace, from the map's positions. */
 static inline void node_chain(const TraceBlock *b, uint32_t i, Chain *c)
 {
   c->n = 0;

@@ -1,12 +1,12 @@
 /*
-** A host program that loads libluajit, profiles a VM, and closes the library while
-** the profile is running:
+** Host program that loads libluajit, profiles a VM, and closes the library while the
+** profile is running:
 **
 **   unload_host LIBRARY FILE close|keep|late
 **
-** close: closes the VM before. keep: does not. Both three times, FILE.1 to FILE.3, and
-** works for some ticks in between and at the end. late: once, FILE.1, and then another
-** thread, which has blocked all signals meanwhile, unblocks them.
+** close: closes the VM first. keep: leaves the VM open. Both run three times, into
+** FILE.1 to FILE.3, and work for some ticks in between and at the end. late: runs once,
+** into FILE.1. Then another thread, which has blocked all signals, unblocks them.
 */
 
 #ifndef _GNU_SOURCE
@@ -87,7 +87,7 @@ static void round_trip(const char *path, const char *file, const char *clock, in
 
 static volatile int unblock;
 
-/* Has signals of ours pending in the end: blocks them once it is profiled, and uses time. */
+/* Collects pending signals of ours: blocks them during its profile, and uses CPU time. */
 static void *blocked_thread(void *arg)
 {
   struct sigaction now;
@@ -105,7 +105,7 @@ static void *blocked_thread(void *arg)
   return arg;
 }
 
-/* A thread lets our signals through after the library was closed. */
+/* A thread unblocks our signals after the program has closed the library. */
 static void late_signals(const char *path, const char *file)
 {
   pthread_t t;

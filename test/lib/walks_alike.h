@@ -1,6 +1,6 @@
 /*
 ** Comparison of Lua stack walks: a walk that reuses the last one must find the same frames
-** as a walk without a cache. A walk for the top function only must find the same function.
+** as a walk without the cache. A walk for the top function must find the same function.
 */
 
 #ifndef WALKS_ALIKE_H
@@ -47,7 +47,7 @@ static inline void walks_check(const char *what, const LuaWalk *a, const FrameLi
   if (fa->len == fb->len && i == fa->len && a->broken == b->broken && a->top == b->top &&
       a->nbounds == b->nbounds)
     return;
-  if (++walks_unlike > 10) return; /* Enough to see what it is. */
+  if (++walks_unlike > 10) return; /* Enough for a diagnosis. */
   check_failures++;
   printf("FAILED: %s %ld, joined at %u: %u frames, %u boundaries, broken %d; alone "
 	 "%u, %u, %d; frame %u is the first other one\n",
@@ -55,7 +55,7 @@ static inline void walks_check(const char *what, const LuaWalk *a, const FrameLi
 	 b->nbounds, b->broken, i);
 }
 
-/* To be called after lj_luawalk_walk; completes the list of frames. */
+/* Compare the result of lj_luawalk_walk with other walks. Completes its list of frames. */
 static inline void walks_compare(LuaWalk *ls, const ucontext_t *uc)
 {
   lj_framelist_finish(ls->frames);
@@ -72,8 +72,8 @@ static inline void walks_compare(LuaWalk *ls, const ucontext_t *uc)
   walks_check("leaf of walk", &walk_leaf, &leaf_frames, &walk_alone, &alone_frames);
 }
 
-/* Where the kernel puts memory decides which pages stay remembered: in one run of some 15
-** hardly anything is joined. Then the test begins again, in a new process image.
+/* The addresses of memory decide which pages the cache keeps. In about one run of 15 the
+** walks reuse hardly anything. Then the test begins again, in a new process image.
 */
 static inline void walks_again(void)
 {

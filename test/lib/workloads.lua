@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
 -- Real Lua work of eight kinds, for the tests that profile it.
 --
--- workloads.list holds { name = , run = } in a fixed order. run(iterations)
--- is deterministic and returns a checksum, which must be the same whether it
--- is profiled or not. One iteration takes some 50 ms in the interpreter.
+-- workloads.list holds { name = , run = } in a fixed order. run(iterations) is
+-- deterministic and returns a checksum, which must be the same with and without a
+-- profile. One iteration takes some 50 ms in the interpreter.
 ----------------------------------------------------------------------------
 
 local workloads = { list = {} }
@@ -14,7 +14,7 @@ local function mix(sum, x)
   return (sum * 31 + x) % MOD
 end
 
--- rounds: of the loop in run, for one iteration.
+-- rounds: turns of the loop in run that make one iteration.
 local function add(name, rounds, run)
   workloads.list[#workloads.list + 1] = {
     name = name,
@@ -387,8 +387,8 @@ function workloads.by_name(name)
   end
 end
 
--- Runs a workload for at least so many seconds of CPU time. Returns how often
--- it ran and whether its checksum was expected each time.
+-- Runs a workload for at least these seconds of CPU time. Returns the number of runs,
+-- and whether each had the expected checksum.
 function workloads.repeat_for(w, seconds, expected)
   local runs, same = 0, true
   local till = os.clock() + seconds

@@ -1,5 +1,5 @@
--- Runs a workload of workloads.lua and prints its checksum, which must be the same
--- each time:  luajit workloads_run.lua NAME SECONDS
+-- Run of one workload of workloads.lua: prints its checksum, which must always be the
+-- same.  luajit workloads_run.lua NAME SECONDS
 
 local workloads = require("workloads")
 

@@ -125,7 +125,7 @@ return function(T)
 
   area("stack overflow", function()
     local function endless(n) return 1 + endless(n + 1) end
-    -- Where it happened depends on what is compiled.
+    -- The place of the error depends on the compiled code.
     local function text(ok, message) return ok, tostring(message):match("stack overflow") end
     out(text(pcall(endless, 1)))
     out(text(pcall(string.gsub, ("x"):rep(3), "x", function(c) return endless(c:byte()) end)))

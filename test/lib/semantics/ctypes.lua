@@ -106,7 +106,7 @@ return function(T)
     local length = C.snprintf(buffer, 64, "%d %s %.2f", ffi.new("int", 42), "text", 2.5)
     out(length, ffi.string(buffer))
     is("strtod", C.strtod("2.75x", nil), 2.75)
-    -- errno is the call's own, whatever comes between.
+    -- errno stays the call's own, whatever comes between.
     local wrong = 0
     for i = 1, 300 do
       ffi.errno(0)
@@ -119,7 +119,7 @@ return function(T)
     out(pcall(C.strlen))
   end)
 
-  -- Callbacks must not be run from compiled calls.
+  -- Compiled calls must not run callbacks.
   local function sort(list, size, compare)
     ffi.C.qsort(list, size, 4, compare)
   end

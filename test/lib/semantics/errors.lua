@@ -1,4 +1,4 @@
--- Errors: where they are caught, what they say, what the stack looked like.
+-- Errors: places of the catch, messages, tracebacks.
 
 return function(T)
   local area, out, is = T.area, T.out, T.is
@@ -97,7 +97,7 @@ return function(T)
       local s = traced(depth - 1)
       return s
     end
-    -- In coroutines, as the end of the stack differs by who runs all this.
+    -- In coroutines, because the end of the stack depends on the host program.
     out(text(coroutine.wrap(traced)(3)))
     out(text(coroutine.wrap(traced)(40)))
     local function trace(m) return text(debug.traceback(m, 2)) end

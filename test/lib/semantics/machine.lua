@@ -30,7 +30,7 @@ return function(T)
     collectgarbage()
     collectgarbage()
     is("after it is let go", #order, 7)
-    -- In the order against that of their creation.
+    -- In the reverse order of their creation.
     order = {}
     local anchors = {}
     for i = 1, 8 do anchors[i] = tracked(i) end
@@ -82,7 +82,7 @@ return function(T)
   end)
 
   area("compiler", function()
-    -- Its switches, used while code is recorded and run.
+    -- The compiler's switches, while it records and runs code.
     local function work(n)
       local x = 0
       for i = 1, n do x = (x * 5 + i) % 10007 end
@@ -153,7 +153,7 @@ return function(T)
   end)
 
   area("processes", function()
-    -- They are started and waited for, and reading from them is not cut short.
+    -- Starts programs and waits for them; no signal cuts a read short.
     local f = assert(io.popen("printf 'a\\nb\\n'; sleep 0.01; printf c"))
     is("output", f:read("*a"), "a\nb\nc")
     out(f:close())

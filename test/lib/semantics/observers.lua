@@ -1,5 +1,5 @@
--- Debug hooks, events of the VM and the dumps of bytecode: what watches a
--- program sees the same.
+-- Observers of a program: debug hooks, events of the VM, dumps of bytecode. They
+-- must see the same.
 
 local bc = require("jit.bc")
 local util = require("jit.util")
@@ -74,7 +74,7 @@ return function(T)
       debug.sethook()
       out(n, unpack(result))
       out(debug.gethook())
-      -- Allocates, collects, runs finalizers, resumes coroutines, sets itself anew.
+      -- Allocates, collects, runs finalizers, resumes coroutines, sets itself again.
       local finalized, hooks = 0, 0
       local function hook()
 	hooks = hooks + 1
@@ -92,7 +92,7 @@ return function(T)
       collectgarbage()
       collectgarbage()
       out(hooks, finalized >= 49)
-      -- Each coroutine is seen, as LuaJIT has one hook for all.
+      -- LuaJIT has one hook for all coroutines, so the hook sees each.
       local seen = 0
       debug.sethook(function() seen = seen + 1 end, "l")
       local co = coroutine.wrap(function()
@@ -118,7 +118,7 @@ return function(T)
   end)
 
   area("events", function()
-    -- What the parser made, in order.
+    -- Prototypes from the parser, in order.
     local seen = {}
     local function on_bytecode(f)
       seen[#seen + 1] = util.funcinfo(f).linedefined
@@ -128,7 +128,7 @@ return function(T)
     jit.attach(on_bytecode)
     out("bc", unpack(seen))
     f()
-    -- Traces: each that is begun ends once; a handler that throws is dropped.
+    -- Traces: each trace that begins ends once; LuaJIT drops a handler that throws.
     local begun, ended, bad = 0, 0, 0
     local function on_trace(what)
       if what == "start" then

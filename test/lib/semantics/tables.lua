@@ -23,7 +23,7 @@ return function(T)
       if type(k) == "string" then sum = sum + v end
     end
     out(n, sum)
-    -- Fields may be cleared and set while they are traversed.
+    -- A traversal may clear and set fields.
     for k in pairs(t) do t[k] = nil end
     is("empty", next(t), nil)
     out(pcall(next, {}, "no such key"))
