@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lj_arch.h"
+#include "profile/base/lj_osobjects.h"
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_ehframe.h"
 #include "check.h"
@@ -63,7 +64,7 @@ int main(void)
 					after_call_far_slot };
   size_t i;
   lj_safeload_warmup();
-  lj_ehframe_warmup();
+  lj_osobjects_warmup();
   for (i = 0; i < sizeof(start) / sizeof(start[0]); i++) {
     CHECK(is_start((uintptr_t)start[i], 1));
     CHECK(!is_start((uintptr_t)start[i], 0));
