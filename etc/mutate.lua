@@ -13,8 +13,16 @@ local jobs = 2 * tonumber(io.popen("nproc"):read("*l"))
 
 -- Tests that matter for the files whose path fits, as an expression of ctest. The first row
 -- that fits counts: rows of single modules stand before those of their folders.
+local READER = "^tools/(ann|bytes|comp|cut|demang|dir|exch|filters|format_|formats_a|gram|join|lua_api"
+  .. "|merged|names|order|pprof|refused|samples|sess|sev|svg|symbols|table|tarantool|threads)"
 local TESTS = {
-  { "^tools/", "^tools/" },
+  { "^tools/[^/]*$", "^tools/" },
+  { "^tools/sysprof/[^/]*$", READER },
+  { "^tools/sysprof/cli/", "^tools/(com|filters|lua_api|options|pro|run|sess|symbol)" },
+  { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of)" },
+  { "^tools/sysprof/names/", READER .. "|^tools/(elf|load_map|symbol_files)" },
+  { "^tools/sysprof/read/", READER .. "|^tools/(damaged|deep|load_map|mutated)" },
+  { "^tools/", READER .. "|^tools/(damaged|deep|load_map)" },
   { "/lj_elfnote", "^unit/(host_stack_after|load_map|stacks_are_void|libraries)|^lapi/names_of_the_vdso" },
   { "/lj_osprocess", "^capi/(fork|child)|^lapi/(fork|control_file)" },
   { "/lj_ossignal", "^unit/clock_(and|close|forb|tick)|^capi/(program_has|signal|foreign|blocked|handler_b|handler_i"
