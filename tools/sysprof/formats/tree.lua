@@ -43,7 +43,7 @@ function tree.render(view, write)
 	return calltree.by_name(b, a)
       end)
       if small.n > 0 then
-	small.small = ("(%d more, each below %.1f%%)"):format(small.n, 100 * NARROW)
+	small.small = ("(%d more, each below %g%%)"):format(small.n, 100 * NARROW)
 	todo[#todo + 1] = small
       end
       for _, c in ipairs(kids) do todo[#todo + 1] = c end
