@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** threads = "all" by the Lua API: the sessions of all threads go into one file, whole
-** chunks of each; also of two VMs that share it, and with threads that come and go.
+** threads = "all" by the Lua API: the sessions of all threads write whole chunks into one
+** file. Two VMs share it, and threads come and go.
 */
 
 #ifndef _GNU_SOURCE

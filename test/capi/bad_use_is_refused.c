@@ -1,5 +1,5 @@
-/* Each wrong use has its own status and a sentence that says why, and none of them
-** starts a profile.
+/* Wrong use of the C API: each kind has its own status and a sentence with the reason. No
+** profile starts.
 */
 
 #include "session.h"

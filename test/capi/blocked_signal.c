@@ -1,5 +1,5 @@
-/* A thread that blocks the signal has no samples, whatever it does; after the stop
-** nothing is pending and its mask is as it was.
+/* A thread that blocks the signal has no samples. After the stop no signal is pending,
+** and the thread's mask is unchanged.
 */
 
 #include <signal.h>

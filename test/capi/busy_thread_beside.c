@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** A thread of the host that is busy in C beside the VM: none of its time is charged
-** to the VM. With THREADS_ALL it is a session of its own, host stack only.
+** A thread of the host is busy in C beside the VM: the VM is not charged for its time.
+** With THREADS_ALL the thread is a session of its own, with a host stack only.
 */
 
 #include "cpu_work.h"

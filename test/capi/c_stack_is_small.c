@@ -1,7 +1,7 @@
 /* TIMEOUT: 200
-** C stacks of 64 KiB without a signal stack are enough: of a thread, and one that
-** the host switches to. The profile is started and stopped there, too; behind the
-** end of each is a page that cannot be written.
+** C stacks of 64 KiB without a signal stack are enough: a thread's, and one that the host
+** switches to. The profile also starts and stops there. The page behind the end of each
+** stack is not writable.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** Calls that the kernel restarts after a signal do not return early while another
-** clock than the CPU time's ticks, many times within one call.
+** Calls that the kernel restarts after a signal do not return early. A clock other than
+** CPU time ticks many times within one call.
 */
 
 #ifndef _GNU_SOURCE

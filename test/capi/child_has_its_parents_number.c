@@ -1,8 +1,8 @@
 /* TIMEOUT: 200
-** In nested pid namespaces a child of fork() has its parent's process id, which does not
-** tell the two apart: the parent's profile is not the child's, made by fork() or by
-** clone(). The child can start a profile, also into the file of its parent, and the
-** parent's goes on.
+** In nested pid namespaces a child of fork() has its parent's process id. Still, the
+** child does not take the parent's profile for its own, whether fork() or clone() made
+** it. The child can start a profile, also into its parent's file. The parent's profile
+** goes on.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,9 +1,10 @@
 /* TIMEOUT: 300
-** A compiled loop that never comes to the interpreter. If the VM is to write, the
-** buffers fill up, samples are lost and counted, and after the loop samples are kept
-** again; if a thread writes, chunks are written while the loop runs, more than all
-** buffers hold. What the
-** stream holds and what was lost add up to all samples, and the weights to the time.
+** A compiled loop that never returns to the interpreter.
+**
+** If the VM writes, the buffers fill up, and samples are lost and counted. After the loop
+** the profile keeps samples again. If a thread writes, it writes chunks during the loop,
+** more than all buffers hold. The samples in the stream and the lost ones add up to all
+** samples, and the weights add up to the time.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,5 +1,5 @@
-/* Control by a signal: it lands on another thread than the VM's, comes while VMs are
-** opened and closed, and is the program's where that has a handler.
+/* Control by a signal that lands on another thread than the VM's, or comes while VMs are
+** opened and closed. Where the program has a handler for the signal, the handler gets it.
 */
 
 #define _GNU_SOURCE

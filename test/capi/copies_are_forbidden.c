@@ -1,7 +1,7 @@
 /* TIMEOUT: 120
-** A seccomp filter refuses process_vm_readv, or kills its callers: the stacks through a
-** library that can be unloaded are whole all the same, and the self-report counts the
-** pages that were read in place. Without a filter it counts none.
+** A seccomp filter refuses process_vm_readv, or kills its callers. Stacks through a
+** library that the program can unload are complete all the same. The self-report counts
+** the pages that the handler read in place. Without a filter that count is 0.
 */
 
 #ifndef _GNU_SOURCE

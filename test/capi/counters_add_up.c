@@ -1,5 +1,5 @@
-/* The counters: zero at a start, growing while running, kept after the stop,
-** and their sum is the number of samples. Compiled and interpreted code.
+/* The counters are zero at a start, grow during the profile, and stay after the stop.
+** Their sum is the number of samples, in compiled and interpreted code.
 */
 
 #include "session.h"

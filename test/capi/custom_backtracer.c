@@ -1,6 +1,7 @@
 /* TIMEOUT: 200
-** A backtracer of one's own: frame_no counts from 1, returning addresses; NULL
-** stops it. One by libunwind and one by backtrace(3) give stacks under main.
+** A custom backtracer: frame_no counts from 1, a backtracer returns addresses, and NULL
+** stops it. One backtracer uses libunwind, one uses backtrace(3); both give stacks under
+** main.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,8 +1,8 @@
 /* TIMEOUT: 200
-** A process that ends without a chance to complete its profile, by abort, _exit,
-** quick_exit, a signal, or by becoming another program: what has been written can be
-** read, and the new program is not hit by a signal of the clock. But for the timer of
-** the process: that one stays armed when it becomes another program.
+** A process that ends before it can complete its profile: by abort, _exit, quick_exit, a
+** signal, or exec. The reader reads all data that were written. After exec no signal of
+** the clock hits the new program. The timer of the process is the exception: exec keeps
+** it armed.
 */
 
 #include <fcntl.h>

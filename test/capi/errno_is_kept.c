@@ -1,4 +1,4 @@
-/* Samples leave errno alone. Checked at 10 kHz, in C and through Lua. */
+/* Samples leave errno alone, at 10 kHz, in C and through Lua. */
 
 #include "session.h"
 

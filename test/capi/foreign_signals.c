@@ -1,7 +1,7 @@
 /* TIMEOUT: 200
-** The program's own SIGPROF handler, which shares the signal with the profiler by the
-** program's choice, gets the program's own signals while it is profiled, none of the
-** profiler's, and is back after the stop.
+** The program's own SIGPROF handler, which by its choice shares the signal with the
+** profiler. During the profile the handler gets all of the program's signals, and none of
+** the profiler's. After the stop it is installed again.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** A program with timers of its own that send SIGPROF: each signal reaches its
-** handler, with its value, and none of them is a sample.
+** The program's own timers also send SIGPROF. Each of their signals reaches the program's
+** handler with its value, and takes no sample.
 */
 
 #ifndef _GNU_SOURCE

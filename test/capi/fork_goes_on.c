@@ -1,8 +1,8 @@
 /* TIMEOUT: 200
-** Profiling across fork(): a child of the profiled thread goes on into a stream of
-** its own, also as a daemon, and so does its child; one of another thread does not.
-** The parent's stream stays whole. While other threads start and stop profiles,
-** children can use the profiler.
+** Profiling across fork(). A child of the profiled thread continues into its own stream,
+** also as a daemon, and so does its child. A child of another thread is not profiled. The
+** parent's stream stays complete. While other threads start and stop profiles, children
+** can use the profiler.
 */
 
 #include <fcntl.h>

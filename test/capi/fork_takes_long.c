@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** A fork that takes much longer than the interval: kernels that begin it again
-** when a signal comes would never end it. By the C library's fork() and without it.
+** A fork that takes much longer than the interval. Kernels that restart it when a signal
+** comes would never end it. By the C library's fork() and without it.
 */
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* fork() while profiling: the parent's stream stays whole, the child writes
-** nothing into it, keeps timers of its own, and can start a profile.
+/* fork() during a profile: the parent's stream stays complete. The child writes nothing
+** into it, keeps its own timers, and can start a profile.
 */
 
 #include <signal.h>

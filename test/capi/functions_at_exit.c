@@ -1,6 +1,6 @@
-/* exit() while profiling runs the program's own functions before or after the end of
-** the profile, in the order of their registration; they may stop it, close the VM,
-** or start a new one.
+/* exit() during a profile runs the program's own functions before or after the end of the
+** profile, in the order of their registration. They may stop the profile, close the VM,
+** or start a new profile.
 */
 
 #include "session.h"

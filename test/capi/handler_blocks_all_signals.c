@@ -1,8 +1,8 @@
 /* TIMEOUT: 200
-** While our handler runs, no other handler runs on top of it: neither one of the program,
-** which could leave it by siglongjmp(), nor the C library's for pthread_cancel(). Also when
-** a handler of the program calls ours. Faults and setuid() of another thread get through,
-** also to the profiler's own thread.
+** No other handler runs on top of ours: neither one of the program, which could leave it
+** by siglongjmp(), nor the C library's for pthread_cancel(). This also holds when a
+** handler of the program calls ours. Faults and the setuid() of another thread get
+** through, also to the profiler's own thread.
 */
 
 #ifndef _GNU_SOURCE

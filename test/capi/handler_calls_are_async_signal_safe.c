@@ -1,9 +1,8 @@
 /* TIMEOUT: 200
-** Nothing of malloc, mmap, locks, the dynamic loader or stdio is called while
-** the handler runs. This program defines these functions itself, so that all
-** calls come here, and puts a handler of its own around the profiler's that
-** says when it runs. Cold: no call was made before that could have warmed
-** anything up.
+** The handler calls nothing of malloc, mmap, locks, the dynamic loader or stdio. This
+** program defines these functions itself, so that all calls come here. Its own handler
+** around the profiler's marks when the profiler's runs. No earlier call has warmed up
+** anything.
 */
 
 #ifndef _GNU_SOURCE

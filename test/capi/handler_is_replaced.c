@@ -1,7 +1,6 @@
-/* A program that sets a handler of its own for the signal while it is profiled: it
-** gets the signals from then on, ours among them, nothing breaks, its handler stays,
-** and the profile says that samples are missing. One that passes them on to ours loses
-** nothing, in a later profile neither.
+/* A program replaces our handler of the signal during its profile. Its handler stays, and
+** gets all signals from then on, ours too. The profile reports that samples are missing.
+** A handler that passes our signals on loses no sample, in this profile and in the next.
 */
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* The built-in handler takes little of the signal stack: SMALL_STACK_HANDLER below
-** the kernel's frame, which holds the registers and differs between processors.
+/* The built-in handler uses at most SMALL_STACK_HANDLER bytes of the signal stack below
+** the kernel's frame. That frame holds the registers, and differs between processors.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,8 +1,8 @@
 /* TIMEOUT: 300
-** A profile into a file: no system call of the handler is one that writes, opens or
-** waits, whoever writes the chunks; all of them are written all the same. This program
-** defines these functions itself, so that the library's calls come here, and puts a
-** handler of its own around the profiler's that says when it runs.
+** A profile into a file: the handler makes no system call that writes, opens or waits,
+** whatever thread writes the chunks. Still, all chunks are written. This program defines
+** these functions itself, so that the library's calls come here. Its own handler around
+** the profiler's marks when the profiler's runs.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** A debugger attaches to a process that is profiled, has each of its signals, stops it,
-** and lets it go, several times: the profile goes on, and is whole.
+** A debugger attaches to a profiled process, sees each of its signals, stops it and lets
+** it go, several times. The profile goes on and is complete.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** A signal of the profiler's timer that is still pending at the stop neither
-** ends the program nor reaches its handler; SIGPROF blocked by the program.
+** A signal of the profiler's timer that is pending at the stop neither ends the program
+** nor reaches its handler. The program blocks SIGPROF.
 */
 
 #include <signal.h>

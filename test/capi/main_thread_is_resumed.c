@@ -1,5 +1,5 @@
-/* A host that runs the main thread itself by lua_resume(): between two resumes,
-** and after an error, it runs nothing, and what the host does has no Lua frames.
+/* A host that runs the main thread itself by lua_resume(). Between two resumes, and after
+** an error, the main thread runs nothing, so the host's code has no Lua frames.
 */
 
 #include "session.h"

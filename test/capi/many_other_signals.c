@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** Profiles start and stop while other signals of the program come all the time, on
-** this thread and from another one: none of those is lost, and no profile fails.
+** Profiles start and stop while other signals of the program come all the time, on this
+** thread and from another one. No signal is lost, and no profile fails.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,8 +1,9 @@
 /* TIMEOUT: 200
-** Many VMs, more than there are threads, start and stop their profiles at random,
-** run on whichever thread has them, are closed and made again, with each way to write:
-** nothing crashes, each stream is complete, and no descriptor, timer or memory is left. Arguments: VMs,
-** threads, seconds.
+** More VMs than threads start and stop their profiles at random, with each way to write.
+** Any thread may run any VM; VMs are closed and opened again. Nothing crashes, each
+** stream is complete, and no descriptor, timer or memory leaks.
+**
+**   many_vms [VMS [THREADS [SECONDS]]]
 */
 
 #ifndef _GNU_SOURCE

@@ -1,5 +1,5 @@
-/* Host stacks of many levels, of coroutines that are called and not resumed, and
-** of two VMs on one thread: complete, and the frames in their order.
+/* Host stacks of many levels, of coroutines that the host calls without a resume, and of
+** two VMs on one thread: complete, and with the frames in their order.
 */
 
 #include "session.h"

@@ -1,6 +1,6 @@
-/* Two VMs of a process, profiled by the Lua API into the same path: the second one
-** is refused with a sentence, and the first one's profile is whole. A device may
-** have several.
+/* Two VMs of a process, profiled by the Lua API into the same path. The second one is
+** refused with a sentence, and the first one's profile is complete. A device may have
+** several profiles.
 */
 
 #include "session.h"

@@ -1,4 +1,4 @@
-/* A program profiles into a file by one call, and learns what is wrong with the file. */
+/* A program profiles into a file by one call, and gets the reason if the file fails. */
 
 #include <sys/stat.h>
 

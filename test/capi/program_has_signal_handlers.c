@@ -1,8 +1,8 @@
 /* TIMEOUT: 200
-** A program with handlers for the signals that clocks use: a clock takes a signal without
-** one, and the program's actions stay as they are, with mask and flags. If the program asks
-** for a signal that it handles, the report says so, and ours calls its handler
-** as the kernel would: with the action's mask, SA_NODEFER and SA_RESETHAND.
+** A program with handlers for the signals that clocks use. A clock takes a signal without
+** a handler, and the program's actions keep their masks and flags. If the program
+** requests a signal that it handles, the report says so. Our handler then calls the
+** program's like the kernel: with the action's mask, SA_NODEFER and SA_RESETHAND.
 */
 
 #ifndef _GNU_SOURCE

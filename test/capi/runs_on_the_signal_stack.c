@@ -1,6 +1,4 @@
-/* With an alternate signal stack the handler runs on it, and the stacks that
-** it finds are those of the program.
-*/
+/* With an alternate signal stack the handler runs on it, and finds the program's stacks. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 /* TIMEOUT: 200
-** Several VMs, on one thread and on many, write their profiles by the Lua API into
-** one file that they share: the reader gets all of their samples, also of those that
-** begin when others have ended.
+** Several VMs, on one thread and on many, write their profiles by the Lua API into one
+** shared file. The reader gets the samples of all VMs, also of those that begin when
+** others have ended.
 */
 
 #ifndef _GNU_SOURCE

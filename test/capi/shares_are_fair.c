@@ -1,12 +1,13 @@
 /* TIMEOUT: 200
-** Ten threads with a VM each do equal work, at more threads than processors: each has
-** its share of the samples, and each one's weights are its CPU time.
+** Ten threads with a VM each do equal work, on fewer processors. Each has its share of
+** the samples, and its weights are its CPU time.
 **
-** The truth is the CPU time of each thread, share p of the sum. If each of n samples
-** falls on it with that probability, the share of samples has the standard error
-** sqrt(p (1 - p) / n); ticks of a clock are more even than that. A share outside of
-** Z_MAX of them comes by chance in one case of 2150, one of ten in 215 runs, so there
-** are three attempts, each in a process of its own: all fail in one of 10 million runs.
+** The truth is the CPU time of each thread: share p of the sum. If each of n samples
+** falls on it with that probability, the share of samples has the standard error sqrt(p
+** (1 - p) / n); ticks of a clock are more even. Chance puts a share outside of Z_MAX
+** standard errors in one case of 2150, and one of ten shares in one run of 215. So the
+** test makes three attempts, each in its own process. All three fail in one of 10 million
+** runs.
 */
 
 #include <math.h>

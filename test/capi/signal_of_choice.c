@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** The clocks on another signal than SIGPROF, which stays the program's; two
-** profiles with different signals; and signals that are not possible.
+** Clocks on another signal than SIGPROF, which stays the program's. Two profiles use
+** different signals; impossible signals are refused.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** A signal stack for the kernel's largest frame and SMALL_STACK_HANDLER is enough for
-** the handler; what the program has set stays set.
+** A signal stack for the kernel's largest frame and SMALL_STACK_HANDLER is enough for the
+** handler. The program's signal stack stays set.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,8 +1,8 @@
 /* TIMEOUT: 300
-** Signals of the program, as many as another thread can send, while it is profiled at
-** 10 kHz: each queued one arrives, those with the clock's own number reach the
-** program's handler, and no sample is missing. It prints the rate, which is above
-** 50,000 a second where the machine has nothing else to do.
+** The program gets as many of its own signals as another thread can send, during a
+** profile at 10 kHz. Each queued signal arrives, signals with the clock's own number
+** reach the program's handler, and no sample is missing. The test prints the rate, which
+** is above 50,000 a second on an idle machine.
 **
 ** At length: signal_storm SECONDS.
 */

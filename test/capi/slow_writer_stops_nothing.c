@@ -1,8 +1,8 @@
 /* TIMEOUT: 300
-** A writer that hangs, on the thread of the profiler, as of a disk that does not
-** answer. The program goes on; samples that find no buffer are lost and counted;
-** reports, other profiles and fork go on, too. When the writer answers again, so does
-** the profile. A process that ends meanwhile has a whole stream.
+** A writer that hangs on the thread of the profiler, like on a disk that does not answer.
+** The program goes on. Samples that find no buffer are lost and counted. Reports, other
+** profiles and fork go on, too. When the writer answers again, the profile goes on. A
+** process that ends while the writer hangs has a complete stream.
 */
 
 #ifndef _GNU_SOURCE

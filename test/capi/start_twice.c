@@ -1,4 +1,4 @@
-/* A second start is refused and disturbs nothing; stop works once. */
+/* A second start is refused and disturbs nothing. stop works once. */
 
 #include "session.h"
 

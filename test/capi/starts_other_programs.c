@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** posix_spawn, system and popen while profiling: the other programs run to their
-** end, no signal of the clock hits them, and the profile goes on.
+** posix_spawn, system and popen during a profile: the other programs run to their end, no
+** signal of the clock hits them, and the profile goes on.
 */
 
 #ifndef _GNU_SOURCE

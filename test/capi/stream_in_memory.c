@@ -1,5 +1,5 @@
-/* The use that the RFC shows: a writer of one's own, here into memory; the
-** stream is one that the reader reads. Also with a buffer swapped each time.
+/* The RFC's example: a custom writer, here into memory. The reader reads the stream, also
+** if the writer swaps the buffer each time.
 */
 
 #include "session.h"

@@ -1,7 +1,7 @@
 /* TIMEOUT: 200
-** Odd ends of a profiled thread and of its profile: pthread_exit and a return while
-** running, a stop or an exit by another thread while the VM runs, a stop in a
-** callback of Lua, and vfork.
+** Odd ends of a profiled thread and of its profile: pthread_exit and a return during the
+** profile; a stop or an exit by another thread while the VM runs; a stop in a callback of
+** Lua; vfork.
 */
 
 #include "cpu_work.h"

@@ -1,7 +1,7 @@
 /* TIMEOUT: 200
-** A profile of all threads, whose program starts and ends threads all the time: each
-** that lives long enough has a session of its own, which ends in order; the totals
-** of all are the CPU time of the process. No thread, descriptor or memory is left.
+** A profile of all threads, in a program that starts and ends threads all the time. Each
+** thread that lives long enough has its own session, which ends in order. The totals of
+** all are the CPU time of the process. No thread, descriptor or memory leaks.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,7 +1,8 @@
 /* TIMEOUT: 200
-** Threads that block all signals, and get them by sigwait() or signalfd(), get none of a
-** profile of all threads, whose report counts them. A thread that unblocks the signals
-** has samples from then on; one that blocks them has none, and they are counted.
+** Threads that block all signals, and take them by sigwait() or signalfd(). They get no
+** signal of a profile of all threads, and the report counts them. A thread that unblocks
+** the signals has samples from then on. A thread that blocks them has no more samples,
+** and is counted.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,6 +1,6 @@
 /* TIMEOUT: 150
-** Threads for which the system gives no timer are not sampled: it is counted how many
-** they are, in the report and in the stream. When there are timers again, they are.
+** Threads for which the system has no timer have no samples. The report and the stream
+** count them. When timers are available again, these threads have samples.
 */
 
 #include <pthread.h>

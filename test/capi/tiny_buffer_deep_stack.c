@@ -1,5 +1,5 @@
-/* With the smallest buffer and deep stacks, samples that do not fit are
-** counted as lost; the stream stays readable, and shallow ones are kept.
+/* With the smallest buffer and deep stacks, samples that do not fit count as lost. The
+** stream stays readable, and keeps samples of shallow stacks.
 */
 
 #include "session.h"

@@ -1,7 +1,7 @@
 /* TIMEOUT: 200
-** Two threads with a VM each, profiled at the same time: each stream has the
-** samples of its own thread, and their weights are the thread's CPU time. On both
-** clocks and both ways to stop: each thread its own, and one thread both.
+** Two threads with a VM each, profiled at the same time. Each stream has the samples of
+** its own thread, and their weights are the thread's CPU time. The test uses both clocks
+** and both ways to stop: each thread stops its own profile, or one thread stops both.
 */
 
 #include "cpu_work.h"

@@ -1,5 +1,5 @@
-/* Two VMs of a process are profiled at the same time, each into its own
-** stream, and stopped independently.
+/* Two VMs of a process, profiled at the same time, each into its own stream. They stop
+** independently.
 */
 
 #include "session.h"

@@ -1,8 +1,8 @@
 /* TIMEOUT: 200
-** A VM that its host moves between threads, also by resuming its coroutines there.
-** Its Lua stacks are read on the thread that runs it only: if the host says that it
-** has moved, that thread is sampled; if not, the old one has host stacks only, and
-** with THREADS_ALL the new one is found.
+** A VM that its host moves between threads, also by resuming its coroutines there. Only
+** the thread that runs the VM reads its Lua stacks. If the host reports the move, the
+** profiler samples the new thread. If not, the old thread has host stacks only, and with
+** THREADS_ALL the profiler finds the new one.
 */
 
 #include "cpu_work.h"

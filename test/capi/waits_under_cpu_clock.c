@@ -1,6 +1,6 @@
 /* TIMEOUT: 200
-** A thread that waits uses no CPU time, so no signal of a clock of CPU time comes
-** while it does: no wait returns early, whatever call it is.
+** A waiting thread uses no CPU time, so no signal of a CPU clock comes during the wait.
+** No waiting call returns early.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,12 +1,11 @@
 /* TIMEOUT: 200
-** The weights of a thread's samples and what it used since the last one add up to
-** its CPU time, of a busy thread and of one that sleeps half of the time, at
-** intervals of 10 ms, 1 ms and 100 us, whatever rate the clock reaches; with two
-** clocks at once each one's do. Start and stop take part
-** of it.
+** The weights of a thread's samples, and its use since the last sample, add up to its CPU
+** time. One thread is busy, one sleeps half of the time. The intervals are 10 ms, 1 ms
+** and 100 us, whatever rate the clock reaches. With two clocks, each one's weights add
+** up. Start and stop use a part of the time.
 **
-** A clock of the kernel's ticks sees a thread only that runs while there is one. Beside
-** many others it may run between them for long: then it is tried again.
+** A clock on the kernel's tick sees only the thread that runs at the tick. Beside many
+** other threads, the thread may run between ticks for long. Then the test tries again.
 */
 
 #include "cpu_work.h"

@@ -1,5 +1,5 @@
-/* The writer sets *data to NULL in its n-th call, at the start, while samples
-** come and at the stop: no error, no more calls, on_stop gets NULL.
+/* The writer sets *data to NULL in its n-th call: at the start, during samples, and at
+** the stop. No error follows and no more calls; on_stop gets NULL.
 */
 
 #include "session.h"

@@ -1,6 +1,6 @@
-/* The n-th call of the writer fails. In the start: it fails, and nothing runs.
-** Later: the program goes on, stop says so, the counters go on, and what was
-** written before can be read.
+/* The n-th call of the writer fails. At the start, the start fails and nothing runs.
+** Later, the program goes on, stop reports the failure, the counters go on, and the
+** reader reads all data before the failure.
 */
 
 #include "session.h"

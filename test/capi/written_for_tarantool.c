@@ -1,5 +1,5 @@
-/* What programs for Tarantool's lmisclib.h do: no backtracer is set, an interval is
-** -1ULL, and a writer returns more than it got.
+/* Habits of programs for Tarantool's lmisclib.h: they set no backtracer, use an interval
+** of -1ULL, and have a writer that returns more than it got.
 */
 
 #include "session.h"

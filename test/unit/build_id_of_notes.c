@@ -1,6 +1,6 @@
-/* The build-id of an ELF object in memory: among other notes, behind a name of odd length,
-** of any length up to the longest, and with notes that end anywhere. Headers that are none
-** are refused.
+/* The build-id of an ELF object in memory: among other notes, behind a name of odd
+** length, of any length up to the longest, and in notes that end anywhere. Invalid
+** headers are refused.
 */
 
 #include <elf.h>

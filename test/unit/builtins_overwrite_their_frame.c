@@ -1,8 +1,8 @@
 /*
-** Builtins written in assembler put results where their own frame is, some of them
-** before they call C or while it runs: ipairs' iterator, next, math.modf. At each
-** instruction the walked stack is that of the Lua function that called them, and
-** while C runs for an iterator, the iterator is on top of it.
+** Builtins in assembler put results into their own frame, some before they call C or
+** while C runs: ipairs' iterator, next, math.modf. At each instruction the walk finds the
+** Lua function that called them. While C runs for an iterator, the walk finds the
+** iterator on top.
 */
 
 #include "lua_stepper.h"

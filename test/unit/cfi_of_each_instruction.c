@@ -1,6 +1,6 @@
-/* Each call frame instruction that no compiler here writes, or seldom: assembled
-** functions with .cfi_escape. The unwinder, its cache and libunwind step from them to
-** the caller whose registers are known.
+/* Each call frame instruction that compilers here write seldom or never, in assembled
+** functions with .cfi_escape. The unwinder, its cache and libunwind step from these
+** functions to a caller with known registers.
 */
 
 #ifndef _GNU_SOURCE

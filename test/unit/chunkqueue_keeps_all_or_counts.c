@@ -1,7 +1,7 @@
-/* The queue of full buffers: chunks are written in their order and whole, whoever
-** writes; what finds no buffer is refused and comes back later; what the writer does
-** not take is counted. First step by step, then with one thread that fills and three
-** that write.
+/* The queue of full buffers. Its writers, on any thread, write whole chunks in their
+** order. The queue refuses a chunk that finds no buffer, and takes it later. It counts
+** the chunks that the writer does not take. First step by step, then with one thread that
+** fills and three that write.
 */
 
 #include <errno.h>

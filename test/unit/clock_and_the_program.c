@@ -1,6 +1,5 @@
 /* TIMEOUT: 300
-** What the program does with signals, children and sleep goes on as it was beside
-** the clocks.
+** The program's signals, children and sleeps work beside the clocks like without them.
 */
 
 #ifndef _GNU_SOURCE

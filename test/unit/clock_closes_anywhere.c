@@ -1,7 +1,7 @@
 /* TIMEOUT: 300
-** Another thread closes a clock while it ticks: no tick follows. A signal that is still
-** pending reaches nobody and does not end the program. A descriptor that the program has
-** since then stays open in a child.
+** Another thread closes a clock while it ticks: no tick follows. A pending signal of the
+** clock reaches no handler and does not end the program. If the program then gets a
+** descriptor of the same number, that one stays open in a child.
 */
 
 #include <linux/perf_event.h>

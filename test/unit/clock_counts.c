@@ -1,7 +1,7 @@
 /* TIMEOUT: 300
-** Events are counted exactly: what the ticks stand for and the rest are the total,
-** and that lies between bounds that the kernel's other counters set. Events that
-** come in a storm, each with a tick, do not stop the program.
+** Events are counted exactly: the weights of the ticks and the rest are the total. The
+** total lies between bounds from the kernel's other counters. A storm of events, each
+** with a tick, does not stop the program.
 */
 
 #ifndef _GNU_SOURCE

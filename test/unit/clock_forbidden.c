@@ -1,6 +1,6 @@
 /* TIMEOUT: 300
-** An unavailable clock fails with the reason and a remedy; 'cpu' takes what is left. A
-** seccomp filter forbids system calls, limits forbid descriptors and signals, and the
+** An unavailable clock fails with the reason and a remedy; 'cpu' takes an available one.
+** A seccomp filter forbids system calls, limits forbid descriptors and signals, and the
 ** user nobody may not open perf events.
 */
 

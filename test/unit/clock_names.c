@@ -1,4 +1,4 @@
-/* Lists of clocks and events: what each name means, and what is wrong with others. */
+/* Lists of clocks and events: the meaning of each name, and the messages for wrong ones. */
 
 #include <string.h>
 #include <linux/perf_event.h>

@@ -1,6 +1,6 @@
 /* TIMEOUT: 300
-** Each clock that is available here: its ticks come on its own thread, whichever
-** opened it, and what they stand for is all the CPU time there was.
+** Each clock that is available here: its ticks come on its own thread, whatever thread
+** opened it. Their weights are all of the thread's CPU time.
 */
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Whether an address is in compiled code, by the ranges that are kept from call to
-** call: the same as by LuaJIT's own list of its areas, whatever was compiled or freed
-** since, and with more ranges than are kept.
+/* The ranges of compiled code that lj_vmcode keeps from call to call give the same answer
+** as LuaJIT's own list of areas. The VM compiles and frees code in between, and has more
+** areas than the ranges hold.
 */
 
 #include <stdlib.h>

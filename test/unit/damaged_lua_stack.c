@@ -1,9 +1,9 @@
 /* TIMEOUT: 300
-** The Lua walk on damaged stacks. A deep stack of all kinds of frames is
-** built; then each of its words, of the VM's C frames and of what the walk
-** starts from is replaced by several kinds of garbage. Never a crash, and what
-** comes out is the true stack, or said to be broken, or does not fit the host
-** side (which the session marks as broken).
+** The Lua walk on damaged stacks. The test builds a deep stack of all kinds of frames.
+** Then it replaces each word of the stack, of the VM's C frames, and of the walk's
+** starting point by several kinds of garbage. The walk never crashes. Its result is the
+** true stack, is marked as broken, or does not fit the host side (which the session marks
+** as broken).
 */
 
 #ifndef _GNU_SOURCE

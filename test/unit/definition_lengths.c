@@ -1,6 +1,6 @@
-/* A definition's length takes one byte or two, at each boundary, and what
-** cannot be said in two is not written. That of a short record stands in its tag
-** as far as it goes, and does not need room that is not there.
+/* A definition's length takes one byte or two, at each boundary; a longer definition is
+** not written. A short record has the first part of its length in its tag, and needs no
+** room for more.
 */
 
 #include "profile/format/lj_wbuf.h"

@@ -1,5 +1,5 @@
-/* A file that another user exchanges between the look at it and its open is looked at
-** again. Here openat() exchanges it.
+/* Another user exchanges a file between the profiler's check and its open. The profiler
+** checks again. Here openat() exchanges the file.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,5 +1,5 @@
-/* Deep stacks keep their innermost and outermost frames; what is cut is
-** counted, with the boundaries in it.
+/* Deep stacks keep their innermost and outermost frames. The list counts the frames
+** between them, and their boundaries.
 */
 
 #include <string.h>

@@ -1,7 +1,7 @@
-/* What the objects of the handler refer to is async-signal-safe, one of them,
-** or used by start and stop only, and then listed here with the reason. And
-** the library binds its functions at load time: lazy binding in a handler would
-** take the dynamic loader's locks.
+/* The handler's objects refer only to async-signal-safe functions and to each other. All
+** other references are for start and stop, and listed here with the reason. The library
+** binds its functions at load time: lazy binding in a handler would take the dynamic
+** loader's locks.
 */
 
 #include <string.h>

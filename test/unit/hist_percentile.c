@@ -1,5 +1,5 @@
-/* The histogram of times: its classes cover all values without a gap, and its 99th
-** percentile is that of a sorted list, up to the width of a class.
+/* The histogram of times: its classes cover all values without a gap. Its 99th percentile
+** agrees with a sorted list, up to the width of a class.
 */
 
 #include <string.h>

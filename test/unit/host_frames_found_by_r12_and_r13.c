@@ -1,7 +1,7 @@
 /* TIMEOUT: 120
 ** C functions that find their frames by R12 or R13 call compiled Lua code, which uses
-** these registers for itself: the walk takes them from where the way into the trace has
-** saved them.
+** these registers for itself. The walk takes their values from the place where the way
+** into the trace has saved them.
 */
 
 #ifndef _GNU_SOURCE

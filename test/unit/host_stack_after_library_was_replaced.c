@@ -1,6 +1,6 @@
-/* A library is unloaded, and another one is loaded in its place, with the same
-** functions at the same addresses, but other frames: what was remembered of the
-** first does not count for the second. Once with build-ids, once without.
+/* A library is unloaded, and another one is loaded in its place. It has the same
+** functions at the same addresses, with other frames. Cached steps of the first one do
+** not count for the second. Once with build-ids, once without.
 */
 
 #ifndef _GNU_SOURCE

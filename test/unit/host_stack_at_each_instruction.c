@@ -1,7 +1,7 @@
 /* TIMEOUT: 300
-** The host stack is complete and ends in the same frames at each instruction of
-** the VM: interpreter, its ways in and out, traces, exit stubs, the exit
-** handler, helpers, FFI calls and callbacks, errors, finalizers.
+** The host stack is complete and ends in the same frames at each instruction of the VM:
+** interpreter, its ways in and out, traces, exit stubs, the exit handler, helpers, FFI
+** calls and callbacks, errors, finalizers.
 */
 
 #include "stepper.h"

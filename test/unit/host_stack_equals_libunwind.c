@@ -1,11 +1,12 @@
 /* TIMEOUT: 300
-** The built-in unwinder against libunwind, frame by frame, from the registers
-** of real signals: deep recursion, callbacks of qsort, inside libc, in the PLT,
-** in the vdso, system calls, stacks that change in the middle, while the frames
-** above stay where they are, and handlers of signals, also on a stack above the thread's. Each stack is walked twice: with what was kept of the
-** last walk, and without. Prints what a frame costs in all three.
+** The built-in unwinder against libunwind, frame by frame, from the registers of real
+** signals. Scenes: deep recursion, callbacks of qsort, code inside libc, the PLT and the
+** vdso, system calls, and handlers of signals, also on a stack above the thread's. In
+** some stacks the middle changes while the frames above stay in place. Each stack is
+** walked twice: with the cache of the last walk, and without. Prints the cost of a frame
+** in all three.
 **
-**   host_stack_equals_libunwind [SAMPLES]   of each of the scenes
+**   host_stack_equals_libunwind [SAMPLES]   of each scene
 */
 
 #ifndef _GNU_SOURCE

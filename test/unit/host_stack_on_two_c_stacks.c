@@ -1,8 +1,8 @@
-/* A host program that switches C stacks (ucontext) under the VM: each coroutine
-** of Lua runs on a C stack of its own, they switch back and forth out of C
-** functions, at addresses above and below each other. At each instruction the
-** walked stack ends where the C stack that runs begins. In swapcontext itself
-** registers are of both stacks: nothing is asked there but to survive.
+/* A host program that switches C stacks (ucontext) under the VM. Each Lua coroutine runs
+** on its own C stack. They switch back and forth out of C functions, at addresses above
+** and below each other. At each instruction the walk ends where the running C stack
+** begins. In swapcontext itself, registers belong to both stacks: there the walk must
+** only survive.
 */
 
 #include "stepper.h"

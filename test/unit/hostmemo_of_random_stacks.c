@@ -1,8 +1,8 @@
-/* What the host stack shares with the last sample, on stacks made up of random
-** words, each of which can be a return address or a frame pointer. The address
-** tells the rule of its step. Between two walks, some words change, or the walk
-** begins elsewhere, or the stack is another one: the walk that joins the last one
-** must find what a walk alone finds. Deterministic.
+/* Reuse of the last host walk, on stacks of random words. Each word can be a return
+** address or a frame pointer, and the address gives the rule of its step. Between two
+** walks, some words change, or the walk begins elsewhere, or another stack replaces this
+** one. The walk that reuses the last one must find the same as a walk without it.
+** Deterministic.
 */
 
 #include <string.h>

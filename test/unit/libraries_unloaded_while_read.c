@@ -1,7 +1,7 @@
 /* TIMEOUT: 120
 ** Another thread loads and unloads a library, or maps and unmaps the memory that a
-** register points to, while host stacks are walked and objects are compared. The walks
-** find the tables or report the missing one, and nothing faults.
+** register points to. Meantime this one walks host stacks and compares objects. The walks
+** find the tables, or report the missing one, and nothing faults.
 */
 
 #ifndef _GNU_SOURCE

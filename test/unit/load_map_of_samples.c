@@ -1,5 +1,5 @@
-/* The load map is brought up to date by the addresses of samples: what is known
-** is not written again, what has changed is, and memory stays what it is.
+/* The addresses of samples keep the load map up to date. It does not write known objects
+** again, writes changed ones, and keeps its memory.
 */
 
 #ifndef _GNU_SOURCE

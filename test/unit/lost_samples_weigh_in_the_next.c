@@ -1,7 +1,6 @@
 /*
-** A sample that finds the queue full is lost, and the next one that is kept stands for
-** its time as well: the weights of the stream add up to the total at the last sample,
-** exactly.
+** A sample that finds the queue full is lost, and the next kept one also stands for its
+** time. So the weights of the stream add up exactly to the total at the last sample.
 */
 
 #include "hand_ticks.h"

@@ -1,8 +1,8 @@
 /*
-** The Lua stack at each instruction in which it is reallocated, in coroutines and on
-** the main thread, interpreted and on the way out of traces: it does not change, so
-** all walks must find the same. In a part of these instructions the old memory has
-** been freed and the VM does not have the new address yet.
+** The Lua stack at each instruction of its reallocation: in coroutines and on the main
+** thread, interpreted and on the way out of traces. Its content does not change, so all
+** walks must find the same. At some of these instructions the old memory is freed, and
+** the VM does not have the new address yet.
 */
 
 #include "lua_stepper.h"

@@ -1,6 +1,5 @@
-/* Names of functions that were seen are found in a VM that is only read: in
-** its globals, modules, upvalues and definitions; within bounds; and also if
-** its memory is damaged.
+/* Names of seen functions, from the VM's globals, modules, upvalues and definitions. The
+** search only reads the VM, is bounded, and survives damaged memory.
 */
 
 #include <string.h>

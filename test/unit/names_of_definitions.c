@@ -1,5 +1,5 @@
-/* What a function is stored in, read from the bytecode and debug information
-** of the function around it; also from damaged ones.
+/* The variable or field that stores a function, from the bytecode and debug information
+** of the function around it. Also from damaged ones.
 */
 
 #include <string.h>

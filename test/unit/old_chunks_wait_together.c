@@ -1,7 +1,7 @@
-/* A chunk is handed out at the age of 10 seconds, and before that whenever the profile
-** is twice as old. In a queue it is not, as long as another one waits there: each would
-** take a buffer, however small, and a program that does not write for a minute would
-** lose samples.
+/* The stream flushes a chunk at the age of 10 seconds, and before that each time the
+** profile is twice as old. But while another chunk waits in the queue, it flushes none:
+** each would take a buffer, however small. Then a program that does not write for a
+** minute would lose samples.
 */
 
 #include "profile/stream/lj_stream.h"

@@ -1,5 +1,5 @@
-/* Places in Lua functions are forgotten with the functions, and when an id gets
-** old; two of one slot do not push each other out.
+/* The cache forgets places in Lua functions with the functions, and when an id gets old.
+** Two places of one slot do not evict each other.
 */
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
-** Each check that refuses a stack gives its own code. One word of a valid stack is
-** damaged so that one check must fail, for each check of both walks; then the code and
-** its group are compared.
+** Each check that refuses a stack has its own code. The test damages one word of a valid
+** stack so that one check must fail, for each check of both walks. Then it compares the
+** code and its group.
 */
 
 #ifndef _GNU_SOURCE

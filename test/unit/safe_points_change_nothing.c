@@ -1,7 +1,7 @@
 /* TIMEOUT: 300
-** A safe point that is asked for in a signal handler comes, at whatever time that
-** is, and the program does what it does without: with the compiler, without it, while
-** that changes, in hooks, finalizers and coroutines. Afterwards nothing is left.
+** A signal handler requests safe points at any time. They come, and the program does the
+** same as without: with the compiler, without it, while that changes, in hooks,
+** finalizers and coroutines. Afterwards no request is left.
 */
 
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* TIMEOUT: 300
-** Programs that use all of the VM do the same byte by byte while a signal handler asks
-** for safe points all the time: interpreted, compiled, compiled at once, with a
-** collector that always runs. The compiler tells of each exit of a trace that it tells
-** of otherwise.
+** Programs that use the whole VM print the same bytes while a signal handler requests
+** safe points all the time: interpreted, compiled, compiled at once, with a collector
+** that always runs. The compiler reports the same exits of traces as without.
 */
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* An address with high bits set over a page that is known to be readable is
-** not that page, in whichever sample it is asked for.
+/* An address with high bits set does not count as the readable page with the same low
+** bits, in any sample.
 */
 
 #ifndef _GNU_SOURCE

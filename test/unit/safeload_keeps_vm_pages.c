@@ -1,5 +1,5 @@
-/* Pages of the VM's memory are probed once, and again when its allocator has
-** unmapped them; the part of the stack that is in use is neither probed nor copied.
+/* The handler probes pages of the VM's memory once, and again after the VM's allocator
+** has unmapped them. It neither probes nor copies the part of the stack that is in use.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,7 +1,7 @@
 /* TIMEOUT: 120
-** A page that another thread maps and unmaps all the time is either copied whole or
-** refused. Where the kernel or a seccomp filter does not let pages be copied, they are
-** probed, loaded and counted, and no filter ends the program.
+** A page that another thread maps and unmaps all the time: the handler copies it whole or
+** refuses it. Where the kernel or a seccomp filter refuses copies, the handler probes,
+** loads and counts such pages, and no filter ends the program.
 */
 
 #ifndef _GNU_SOURCE

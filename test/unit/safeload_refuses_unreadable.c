@@ -1,4 +1,4 @@
-/* Fault-safe loads: what cannot be read is refused, never touched. */
+/* Fault-safe loads refuse unreadable memory, and never touch it. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

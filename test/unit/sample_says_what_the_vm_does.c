@@ -1,6 +1,6 @@
 /*
-** Each state of the VM and each phase of the garbage collector, as samples show them:
-** the counter of the state, and the frame for the VM's own work.
+** Each state of the VM and each phase of the garbage collector in samples: the counter of
+** the state, and the frame for the VM's own work.
 */
 
 #include "hand_ticks.h"

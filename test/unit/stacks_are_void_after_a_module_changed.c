@@ -1,6 +1,6 @@
 /*
-** Another module at the addresses of a sample: a stack that was written before is other
-** code now, and is written again, behind the new module.
+** Another module stands at the addresses of a sample. A stack that the stream wrote
+** before now means other code, so the stream writes it again, behind the new module.
 */
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-/* Stacks whose hashes lead to one slot of the table: as many as the table probes are defined
-** once each. One more takes the place of another.
+/* Stacks whose hashes share one slot of the table. The stream defines as many as the
+** table probes once each. One more replaces another.
 */
 
 #include "profile/stream/lj_stacktab.h"

@@ -1,4 +1,4 @@
-/* A return address at the start of a function is that of makecontext(3), which ends the
+/* A return address at the start of a function comes from makecontext(3) and ends the
 ** stack, unless the instruction before it is a call that does not return.
 */
 

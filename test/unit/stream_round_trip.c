@@ -1,8 +1,7 @@
-/* What is put into a stream comes out of it again: times, weights, events and
-** stacks of samples, over many chunks, with the largest and smallest differences.
-** Also through a queue that is written now and then, and is full at times: samples
-** are lost then, and no other ones. The decoder here follows the description of the format,
-** and shares no code with the profiler.
+/* Times, weights, events and stacks of samples come out of a stream as they went in, over
+** many chunks, with the largest and smallest differences. Also through a queue that is
+** sometimes full: then samples are lost, and only then. The decoder here follows the
+** description of the format, and shares no code with the profiler.
 */
 
 #include <stdio.h>

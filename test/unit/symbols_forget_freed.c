@@ -1,5 +1,5 @@
-/* A function that was freed gives neither its id nor its name to the next one
-** at its address; the best name of a function is kept.
+/* A freed function gives neither its id nor its name to the next one at its address. A
+** function keeps its best name.
 */
 
 #include "made_functions.h"

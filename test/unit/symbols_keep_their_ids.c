@@ -1,5 +1,5 @@
-/* Ids of Lua functions: one for each, never the same for two, also if one
-** takes the other's place in memory; each chunk defines what it uses.
+/* Ids of Lua functions: each function has one, and no two share one, even if one takes
+** the other's place in memory. Each chunk defines the functions that it uses.
 */
 
 #include "chunks.h"

@@ -1,5 +1,5 @@
-/* All functions of one sample can be defined, however many functions were seen
-** before: what the sample has referred to is not replaced within it.
+/* All functions of one sample get definitions, however many functions the session has
+** seen. Within a sample the table replaces none of them.
 */
 
 #include "made_functions.h"

@@ -1,7 +1,7 @@
 /*
-** The throttle on made-up times: it lets a fast clock tick as fast as it can, takes the
-** shortest mean time between ticks for what a sample takes, and then sets a period of
-** twice that. It leaves slow clocks alone. A long sample is followed by a rest.
+** The throttle on made-up times. It lets a fast clock tick as fast as it can, and takes
+** the shortest mean time between ticks as the cost of a sample. Then it sets a period of
+** twice that. It leaves slow clocks alone. A rest follows a long sample.
 */
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
-** The positions of compiled code against what else is known of a trace: the
-** bytecodes in the order they were recorded, which an event of the VM tells, and
-** the frames that each snapshot says an exit has to rebuild.
+** The positions of compiled code against two other sources: the bytecodes in the order of
+** their recording, from an event of the VM; and the frames that an exit must rebuild,
+** from each snapshot.
 */
 
 #include "traces.h"

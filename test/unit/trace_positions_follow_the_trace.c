@@ -1,7 +1,7 @@
 /*
-** How long positions of compiled code live: as long as their trace. Nothing is
-** left of flushed and collected traces, of those that were aborted, and of a VM
-** that is closed; a number that is given again has the new trace's positions.
+** Positions of compiled code live as long as their trace. Flushed, collected and aborted
+** traces and a closed VM leave nothing. A reused trace number has the new trace's
+** positions.
 */
 
 #include "count_malloc.h"

@@ -1,7 +1,7 @@
 /*
-** Positions of loops that were unrolled once: the repeated part has the same
-** bytecodes in the same order as the part before, but for what does not change,
-** and each thing it does is at the same place as there.
+** Positions of loops that LuaJIT has unrolled once. The repeated part has the same
+** bytecodes in the same order as the part before, except for invariant ones. Each
+** instruction has the same position as there.
 */
 
 #include "traces.h"

@@ -1,7 +1,7 @@
 /*
-** Positions of compiled code when memory is short: allocation N fails, for
-** N = 1, 2, ..., alone or with all after it. The program gives its results, what
-** is compiled is compiled, and positions are there or not, but never wrong.
+** Positions of compiled code when memory is short: allocation N fails, for N = 1, 2, ...,
+** alone or with all after it. The program has its results, and LuaJIT compiles the same
+** code. Positions may be missing, but are never wrong.
 */
 
 #include "count_malloc.h"

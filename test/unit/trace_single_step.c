@@ -1,8 +1,8 @@
 /* TIMEOUT: 300
-** The Lua stack at every machine instruction of compiled programs. Each program
-** runs in the interpreter first, with a hook that notes the stack before each
-** bytecode; then compiled, one machine instruction after the other by the trap
-** flag. The stacks that the walk finds must come in the order of the first run.
+** The Lua stack at every machine instruction of compiled programs. Each program first
+** runs in the interpreter, with a hook that notes the stack before each bytecode. Then it
+** runs compiled, one machine instruction after the other by the trap flag. The walk's
+** stacks must come in the order of the first run.
 */
 
 #ifndef _GNU_SOURCE

@@ -1,5 +1,5 @@
-/* ULEB128: each value around each power of two comes back, in the shortest
-** form; known vectors of DWARF's appendix.
+/* ULEB128: each value around each power of two comes back, in the shortest form. Also
+** known vectors of DWARF's appendix.
 */
 
 #include "profile/format/lj_wbuf.h"

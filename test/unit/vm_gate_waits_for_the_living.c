@@ -1,7 +1,7 @@
 /* TIMEOUT: 60
-** The gate of a VM: a change waits for a handler that reads, by sleeping, so that a
-** real-time thread leaves its processor. It does not wait for a reader whose thread has
-** ended, nor for the calling thread's own. A removed reader is seen by no hook.
+** The gate of a VM. A change waits for a reading handler by sleeping, so that a real-time
+** thread leaves its processor. It does not wait for a reader of an ended thread, nor for
+** the calling thread's own. No hook sees a removed reader.
 */
 
 #ifndef _GNU_SOURCE

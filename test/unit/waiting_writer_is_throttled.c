@@ -1,6 +1,6 @@
 /*
-** A writer that waits in the handler. Under the wall clock, which goes on meanwhile, a
-** rest of the same length follows. Under the CPU clock, which stands still, none does.
+** A writer that waits in the handler. The wall clock goes on during the wait, so a rest
+** of the same length follows. The CPU clock stands still, so no rest follows.
 */
 
 #include "hand_ticks.h"

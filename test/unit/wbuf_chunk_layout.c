@@ -1,5 +1,5 @@
-/* The write buffer begins with both prologues and cuts the records into
-** numbered chunks with a correct checksum.
+/* The write buffer begins with both prologues, and cuts the records into numbered chunks
+** with a correct checksum.
 */
 
 #include "profile/format/lj_wbuf.h"

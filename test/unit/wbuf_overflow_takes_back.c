@@ -1,5 +1,5 @@
-/* A transaction that does not fit is taken back whole, at every size of the
-** buffer, and nothing behind the buffer or in its reserve is touched.
+/* The buffer takes back a whole transaction that does not fit, at every size of the
+** buffer. It touches nothing behind the buffer or in its reserve.
 */
 
 #include "profile/format/lj_wbuf.h"

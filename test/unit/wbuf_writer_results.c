@@ -1,4 +1,4 @@
-/* What the writer may answer: all, nothing, a part, another buffer, the end. */
+/* Results of a writer: all bytes, none, a part, another buffer, the end. */
 
 #include <errno.h>
 
