@@ -46,7 +46,7 @@ int main(void)
   CHECK_EQ(start(L, o), PROFILE_ERRUSE); /* No on_stop. */
   CHECK_EQ(luaM_sysprof_set_backtracer(NULL), PROFILE_SUCCESS);
   CHECK_EQ(start(L, o), PROFILE_ERRUSE); /* No on_stop. */
-  o.mode = LUAM_SYSPROF_DEFAULT;         /* Needs none of them. */
+  o.mode = LUAM_SYSPROF_DEFAULT;         /* Needs no buffer and no callbacks. */
   CHECK_EQ(start(L, o), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_set_on_stop(sink_on_stop), PROFILE_SUCCESS);

@@ -121,7 +121,7 @@ static void by_the_vm(void)
   CHECK(sink.writes > writes);
   end();
   CHECK(sums.s[0].samples[0] > kept + 100); /* Kept again. */
-  /* The lost time is in the weights: what is missing comes after the last sample. */
+  /* The lost time is in the weights: only the time after the last sample is missing. */
   weight = sums.s[0].counter[SUMS_TOTAL] - sums.s[0].weight[0];
   CHECK(weight < sums.s[0].counter[SUMS_TOTAL] / 4);
 }

@@ -118,7 +118,7 @@ static void *opens_and_closes(void *arg)
   return NULL;
 }
 
-/* Signals all the while, also when there is no VM. */
+/* Send signals all the time, also without a VM. */
 static void while_vms_come_and_go(void)
 {
   pthread_t thread;

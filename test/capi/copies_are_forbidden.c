@@ -29,7 +29,7 @@ static int work(lua_State *L)
   return 0;
 }
 
-/* answer: of the filter, 0: none. */
+/* answer: the filter's; 0: no filter. */
 static int profile(uint32_t answer)
 {
   lua_State *L = session_vm();

@@ -17,7 +17,7 @@ static struct luam_Sysprof_Counters profile(lua_State *L, int mode)
   struct luam_Sysprof_Options opt = session_options(&sink, mode, 65536);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_report(&c), PROFILE_SUCCESS);
-  CHECK(c.samples < 100); /* Not those of the profile before. */
+  CHECK(c.samples < 100); /* Without the last profile's. */
   session_run(L, 100);
   CHECK_EQ(luaM_sysprof_report(&c), PROFILE_SUCCESS);
   CHECK(c.samples >= 100);
@@ -27,7 +27,7 @@ static struct luam_Sysprof_Counters profile(lua_State *L, int mode)
   CHECK(later.samples >= c.samples);
   CHECK_EQ(sum(&later), later.samples);
   session_work(L);
-  CHECK_EQ(session_samples(), later.samples); /* No more of them. */
+  CHECK_EQ(session_samples(), later.samples); /* Unchanged. */
   CHECK_EQ(sink.stops, mode != LUAM_SYSPROF_DEFAULT);
   sink_free(&sink);
   return later;

@@ -113,7 +113,7 @@ static void profile(const char *name, const char *clock, void (*end)(void))
   _exit(98);
 }
 
-/* Returns 0 if there is no such clock. */
+/* Returns 0 if the clock is unavailable. */
 static int check(const char *clock, const char *name, void (*end)(void), int is_signal,
 		 int code)
 {

@@ -66,7 +66,7 @@ int main(void)
   session_run(L, 20);
   CHECK_EQ(got, 0); /* The profiler's are its own. */
   send_some();
-  i = got; /* That of raise() is dropped while a tick is pending. */
+  i = got; /* The kernel drops raise()'s signal while a tick is pending. */
   CHECK(i == 2 || i == 3);
   session_run(L, 40);
   CHECK_EQ(got, i);
@@ -76,7 +76,7 @@ int main(void)
   raise(SIGPROF);
   CHECK_EQ(got, i + 1);
 
-  /* With an interval in hours there is no tick between. */
+  /* With an interval of hours, no tick comes in between. */
   for (i = 0; i < 2; i++) {
     install(i);
     opt.interval_ns = (uint64_t)3600 * 1000000000u;
@@ -84,7 +84,7 @@ int main(void)
     send_some();
     CHECK_EQ(i ? got_info : got, 3);
     if (i) CHECK(got_value == (void *)&got_value); /* With all that came along. */
-    CHECK(session_samples() <= 1);                 /* They are no samples. */
+    CHECK(session_samples() <= 1);                 /* They take no samples. */
     CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   }
   opt.interval_ns = 1000000;
@@ -113,7 +113,7 @@ int main(void)
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   raise(SIGPROF);
 
-  /* A handler that was set meanwhile stays. */
+  /* A handler that the program set during the profile stays. */
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   install(1);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);

@@ -69,7 +69,7 @@ int main(void)
     CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
     for (i = 0; i < NTIMERS; i++) CHECK(got[i] >= before[i] + 5);
   }
-  /* With its own interval in hours, a profile has no samples: the others' are none. */
+  /* With an interval of hours, a profile has no samples: other signals take none. */
   opt.interval_ns = (uint64_t)3600 * 1000000000u;
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   for (i = 0; i < NTIMERS; i++) before[i] = got[i];
@@ -77,7 +77,7 @@ int main(void)
   samples = session_samples();
   CHECK(samples <= 1); /* The first may come after any part of the interval. */
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
-  CHECK_EQ(other, 0); /* None of the profiler's. */
+  CHECK_EQ(other, 0); /* No signal of the profiler. */
   for (i = 0; i < NTIMERS; i++) {
     REQUIRE(timer_gettime(timer[i], &its) == 0);
     CHECK_EQ(its.it_interval.tv_nsec, 2000000);

@@ -242,8 +242,8 @@ static void *start_and_stop(void *arg)
   return NULL;
 }
 
-/* The address sanitizer's allocator has locks that other threads may hold in fork, and
-** which nobody gives back in the child.
+/* Other threads may hold locks of the address sanitizer's allocator in fork. No thread of
+** the child releases them.
 */
 #ifdef __SANITIZE_ADDRESS__
 #define CHILD_ALLOCATES 0
@@ -251,8 +251,8 @@ static void *start_and_stop(void *arg)
 #define CHILD_ALLOCATES 1
 #endif
 
-/* The compiler gives up by an error, and so needs a lock of libgcc that another thread
-** may have held in fork: the children do without.
+/* LuaJIT's compiler gives up by an error, which needs a lock of libgcc. Another thread may
+** have held the lock in fork, so the children do not compile.
 */
 static void fork_among_others(void)
 {

@@ -83,7 +83,7 @@ static void jump_out(int signo)
   siglongjmp(back, 1);
 }
 
-/* Leaves by a jump whatever it interrupts, at a rate near that of the samples. */
+/* Jumps out of the interrupted code, at about the rate of the samples. */
 static void check_jumps(lua_State *L)
 {
   time_t deadline = time(NULL) + 60;
@@ -122,7 +122,7 @@ static uint64_t status_of(const char *tid, const char *key)
   return value;
 }
 
-/* The profiler's thread has all signals blocked but the C library's own. */
+/* The profiler's thread blocks all signals, except the C library's own. */
 static void check_thread(void)
 {
   DIR *dir = opendir("/proc/self/task");
@@ -164,8 +164,8 @@ static void *sets_user(void *arg)
   return NULL;
 }
 
-/* setuid() waits for an answer of each thread. glibc 2.36 waits for ever if a thread ends
-** meanwhile, without the profiler as well: here none does.
+/* setuid() waits for an answer of each thread. Even without the profiler, glibc 2.36 waits
+** for ever if a thread ends then. Here no thread ends.
 */
 static void check_setuid(lua_State *L)
 {

@@ -124,7 +124,7 @@ static void profile_file(lua_State *L, const char *options)
   printf("%s: %d ticks, %llu lost\n", options, ticks, (unsigned long long)r.lost_queue);
 }
 
-/* A writer of the C API that writes: what is looked for is found. */
+/* A writer of the C API that writes: the test must notice its calls. */
 static size_t writing_writer(const void **data, size_t len, void *ctx)
 {
   static int fd = -1;

@@ -15,7 +15,7 @@
 #include "session.h"
 
 #define ROUNDS  4
-#define SIGNALS 25 /* In each of them. */
+#define SIGNALS 25 /* In each attachment. */
 
 static int begun[2], over[2]; /* Pipes. */
 

@@ -19,7 +19,7 @@
 #define BUF_SIZE    8192
 
 typedef struct Vm {
-  pthread_mutex_t lock; /* Whose turn it is. */
+  pthread_mutex_t lock; /* Held by the thread that uses the VM. */
   lua_State *L;
   int running;
   Sink sink;

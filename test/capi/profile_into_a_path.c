@@ -10,7 +10,7 @@ static void write_file(const char *path, const char *text)
   REQUIRE(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0);
 }
 
-/* Samples in the file, by the reader; those of one stack. */
+/* Samples in the file, by the reader; samples of one stack. */
 static uint64_t in_file(const char *path, const char *part)
 {
   uint8_t *bytes = (uint8_t *)malloc(SINK_MAX);

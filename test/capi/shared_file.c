@@ -99,7 +99,7 @@ int main(void)
   CHECK_EQ(errors, 0);
   CHECK_EQ(in_file(), sum);
 
-  /* Without the option the file begins anew, as it does when it was replaced. */
+  /* Without the option, the file begins again, like a replaced file. */
   sum = (uint64_t)run(A, "assert(misc.sysprof.start{ mode = 'C', interval = 0.3,"
 			 " clock = 'wall', path = 'shared.bin' })" WORK STOP);
   CHECK_EQ(in_file(), sum);

@@ -88,7 +88,7 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* Whose default action ends or stops a program, or which say that it is broken. */
+/* Signals that end or stop a program by default, or that report a fault. */
 static void check_impossible(lua_State *L)
 {
   static const int bad[] = { -1,      65,     1000,    SIGKILL, SIGSTOP, SIGSEGV,

@@ -145,7 +145,7 @@ static void *let_go(void *arg)
   return NULL;
 }
 
-/* exit(), or the end of the VM, while the writer hangs: waits for it. */
+/* exit(), or the end of the VM, waits for the writer that hangs. */
 static void test_exit(int close)
 {
   static uint8_t bytes[SINK_MAX];

@@ -35,7 +35,7 @@ static void profile(lua_State *L, int mode, int swap)
   CHECK(sink.stop_buf == (swap && sink.writes % 2 ? spare : sink.buf) ||
 	sink.stop_buf != spare);
   CHECK_EQ(session_parse(sink.bytes, sink.len, "", &folded), 0);
-  CHECK_EQ(folded_count(folded, ""), samples); /* None is lost. */
+  CHECK_EQ(folded_count(folded, ""), samples); /* No sample is lost. */
   if (mode == LUAM_SYSPROF_CALLGRAPH)
     CHECK(folded_count(folded, "main") > samples * 9 / 10);
   CHECK(folded_count(folded, "work.lua:1") > 0);

@@ -65,7 +65,7 @@ static void profile(int clock, int each_stops)
     CHECK_EQ(sums.n, 1);
     CHECK_EQ(s->samples[0], all);
     CHECK(all >= CPU_US / 10000 / 3);
-    /* Not more than the thread has used, and what is missing is an interval. */
+    /* Not more than the thread has used, and at most an interval less. */
     if (each_stops) {
       CHECK(s->counter[SUMS_TOTAL] <= job[i].cpu_us + 1);
       CHECK(s->counter[SUMS_TOTAL] * 100 >= (uint64_t)CPU_US * 99);

@@ -67,7 +67,7 @@ static void *done_when_joined(void *arg)
   return NULL;
 }
 
-/* Run something on another thread; this one is busy meanwhile. */
+/* Run a function on another thread, while this one is busy. */
 static void elsewhere(void *(*f)(void *))
 {
   pthread_t t, joiner;

@@ -95,10 +95,10 @@ static int by_semaphore(void)
   return sem_timedwait(&sem, &ts) < 0 && errno != ETIMEDOUT ? errno : 0;
 }
 
-/* A tick may be due as the thread enters the wait, and that would end it, too. So
-** each wait comes shortly after a tick; if it took long to get asleep, which the
-** machine's load may do, it is not judged. Where the kernel looks at CPU time by its
-** ticks only, one may be due all the same, but not each time.
+/* A tick that is due when the thread enters the wait would end the wait. So each wait comes
+** shortly after a tick. A loaded machine may take long to put the thread to sleep; such a
+** wait does not count. Where the kernel checks CPU time only at its own ticks, one may be
+** due nevertheless, but not each time.
 */
 static void check_wait(lua_State *L, const char *name, int (*wait)(void),
 		       int64_t interval_ns)

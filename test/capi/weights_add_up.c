@@ -58,7 +58,7 @@ static int profile(lua_State *L, const char *clocks, uint64_t interval_ns, int s
 	   clocks, e, (unsigned long long)interval_ns, sleeps ? "sleeps" : "busy",
 	   (unsigned long long)s->samples[e], (unsigned long long)s->weight[e],
 	   (unsigned long long)total, (unsigned long long)(end - begin));
-    /* No more than there was, and no less than what is between. */
+    /* At most the time around the profile, at least the time within. */
     CHECK(total <= around);
     CHECK(total >= end - begin);
     CHECK(s->weight[e] <= total);

@@ -36,7 +36,7 @@ static void again(void)
   lj_safeload_reset(&pk);
 }
 
-/* Length of the build-id in the first sz bytes, 0 for none. */
+/* Length of the build-id in the first sz bytes, 0 without a build-id. */
 static uint32_t length(size_t sz)
 {
   uint32_t len = 0, len2 = 0;
@@ -71,7 +71,7 @@ static void among_notes(void)
   for (sz = 0; sz <= end; sz++) CHECK_EQ(length(sz), sz == end ? 20 : 0);
   memset(notes + before, 0xff, 4); /* A name of 4 GB. */
   CHECK_EQ(length(end), 0);
-  /* Behind so many others, none is looked for. */
+  /* Behind so many notes, the search ends. */
   for (n = 63; n <= 64; n++) {
     uint32_t i;
     again();

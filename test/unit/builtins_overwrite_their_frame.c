@@ -96,7 +96,7 @@ static void look(const ucontext_t *uc)
     wrong |= fr->len == 0 || frame_kind(fr->list[0]) != SPF_FRAME_FFUNC ||
 	     frame_payload_lo(fr->list[0]) != ffid;
   }
-  if (!wrong || ++nwrong > 10) return; /* Enough to see what it is. */
+  if (!wrong || ++nwrong > 10) return; /* Enough for a diagnosis. */
   printf("  wrong at step %ld, VM state %d, ", lstep.steps, (int)state);
   if (lstep.hs.leaf == LEAF_VM)
     printf("lj_vm_asm_begin+0x%lx",
@@ -140,7 +140,7 @@ int main(void)
   CHECK(nin_c > 20 && nalone < ALONE_MAX);
   run("in_calls", NULL);
   CHECK(nalone < ALONE_MAX);
-  if (LJ_HASJIT) { /* What is recorded is run by the interpreter, too. */
+  if (LJ_HASJIT) { /* The interpreter also runs the code that the compiler records. */
     lstep_do("jit.on() jit.opt.start('hotloop=1')");
     run("in_ipairs", NULL);
     lstep_do("jit.flush()");

@@ -17,7 +17,7 @@
 #include "profile/host/lj_cficache.h"
 #include "check.h"
 
-/* A function whose rules are in force at its second instruction. Data is aligned to -8. */
+/* A function with rules from its second instruction on. The data alignment is -8. */
 #define FUNCTION(name, rules) \
   extern const char name[]; \
   __asm__("	.text\n" \

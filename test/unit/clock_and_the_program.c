@@ -31,7 +31,7 @@ static void *writer_main(void *arg)
 }
 
 static void (*clock_handler)(int, siginfo_t *, void *);
-static _Atomic uint64_t signals; /* Of the clock, those without a tick as well. */
+static _Atomic uint64_t signals; /* Signals of the clock, with and without a tick. */
 
 static void counting_handler(int sig, siginfo_t *info, void *uc)
 {
@@ -60,12 +60,12 @@ static uint64_t timer_ns(const Ticks *t)
   return count[0];
 }
 
-/* A clock of CPU time stands still in a sleep. So each interrupted call has had a
-** signal, and each signal takes a whole period of the timer, except one that was due
-** before and one whose period had begun. Signals are counted from the first tick on:
-** until then perf's period is the random first one, which may be a few microseconds.
-** A tick's overruns are the CPU time since the last tick, rounded to periods and less
-** one: they never exceed that time, but ticks and overruns together may.
+/* A clock of CPU time stands still in a sleep. So each interrupted call has had a signal,
+** and each signal takes a whole period of the timer. Two signals are exceptions: one that
+** was due before, and one in a period that had begun. The test counts signals from the
+** first tick on: the first period is random, and may be a few microseconds with perf.
+** A tick's overruns are the CPU time since the last tick, rounded to periods, less one.
+** They never exceed that time, but ticks and overruns together may.
 */
 static void sleep_is_not_interrupted(const char *name, uint64_t interval_ns)
 {
@@ -162,7 +162,7 @@ static void own_perf_event(const char *name)
   signal(SIGPROF, SIG_DFL);
 }
 
-/* Blocked by the program: no tick, and none of the signals is left over. */
+/* The program blocks the signal: no tick comes, and no signal is left over. */
 static void blocked(const char *name)
 {
   time_t deadline = time(NULL) + 120;
@@ -182,7 +182,7 @@ static void blocked(const char *name)
   CHECK(sigpending(&now) == 0 && !sigismember(&now, SIGPROF));
   REQUIRE(pthread_sigmask(SIG_SETMASK, &old, &now) == 0);
   CHECK(sigismember(&now, SIGPROF));
-  /* Unblocked again, what was pending makes one tick, with all of the time. */
+  /* Unblocked again, the pending signal makes one tick, with all of the time. */
   REQUIRE(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
   ticks_start(&t, name, MS, 0);
   burn_us(20000);

@@ -122,7 +122,7 @@ static void instructions(void)
 
 /* -- perf, of the whole program ---------------------------------------------- */
 
-/* This program, as perf runs it: prints what it has counted itself. */
+/* This program under perf: prints its own count. */
 static int profiled(const char *name)
 {
   enum { SLEEPS = 10 };

@@ -93,7 +93,7 @@ static void without_perf_call(void)
   becomes(MS, "ctimer");
 }
 
-/* The call is not made, or the process would end: as in a service of systemd. */
+/* The clock must not make the call, which would kill the process, like in a service of systemd. */
 static void perf_is_deadly(unsigned int how)
 {
   int status;
@@ -165,7 +165,7 @@ static void without_both(void)
   becomes(MS, "itimer");
   REQUIRE(getitimer(ITIMER_PROF, &now) == 0);
   CHECK(now.it_value.tv_sec == 0 && now.it_value.tv_usec == 0);
-  /* The last one is unavailable as well. */
+  /* The last clock is unavailable, too. */
   REQUIRE(setitimer(ITIMER_PROF, &it, NULL) == 0);
   refused("itimer", EBUSY, "setitimer(ITIMER_PROF)", "another clock");
   refused("cpu", EBUSY, "setitimer(ITIMER_PROF)", "ctimer and task-clock are unavailable");
@@ -223,7 +223,7 @@ static void as_nobody(void)
   refused("task-clock", EACCES, text, "sysctl kernel.perf_event_paranoid=1");
   refused("page-faults", EACCES, text, "CAP_PERFMON");
   refused("context-switches", EACCES, text, "CAP_PERFMON");
-  CHECK(strstr(errmsg, "context-switches:u") == NULL); /* There is no such thing. */
+  CHECK(strstr(errmsg, "context-switches:u") == NULL); /* That event has no modifier. */
   becomes(MS, "ctimer");
   if (level == 2) {
     refused("task-clock", EACCES, text, "'task-clock:u'");

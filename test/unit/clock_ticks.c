@@ -147,9 +147,9 @@ static void jitter(void)
   REQUIRE(ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) == CLOCK_OK);
   work(&t, 50);
   ticks_stop(&t);
-  /* Uniform in the two halves beside the period: its mean has a standard error of
-  ** period / sqrt(12 n), a 346th of 10000, and its variance of period^2 / 12 one of
-  ** sqrt(0.8 / n), a 111th; bounds at 8 of them.
+  /* The distribution is uniform in half a period on both sides. The standard error of its
+  ** mean is period / sqrt(12 n), a 346th of 10000. Its variance is period^2 / 12, with the
+  ** standard error sqrt(0.8 / n), a 111th. The bounds are 8 standard errors.
   */
   for (i = 0; i < 10000; i++) {
     uint64_t period = lj_clockops_period(&t.clock);
@@ -163,10 +163,10 @@ static void jitter(void)
   CHECK(fabs(variance * 12 - 1) < 8.0 / 111);
 }
 
-/* Clocks that are armed together do not tick together: the first tick of each comes after
-** a random part of the period. Uniform from 0 to 1, the mean of 400 has a standard error
-** of a 69th, and the variance of a 22nd of itself; bounds at 8 of them. What has passed
-** between arm and here is less than a thousandth of the period, mostly.
+/* Clocks that are armed together do not tick together: the first tick of each comes after a
+** random part of the period. The part is uniform from 0 to 1. So the mean of 400 has a
+** standard error of a 69th, and the variance one of a 22nd of itself. The bounds are 8
+** standard errors. From arm to here takes less than a thousandth of the period, mostly.
 */
 static void first_ticks(void)
 {

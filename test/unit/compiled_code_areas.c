@@ -65,7 +65,7 @@ static void run(lua_State *L, const char *code)
   }
 }
 
-/* The VM's own areas: more and more, none, others. */
+/* The VM's own areas: more and more, then none, then new ones. */
 static void test_compiled(lua_State *L)
 {
   static VMCodeAreas kept;
@@ -94,7 +94,7 @@ static void test_compiled(lua_State *L)
   CHECK(most > 3);
 }
 
-/* Areas that we made, with gaps between, in the place of the VM's. */
+/* Made-up areas with gaps, in place of the VM's. */
 static void test_made(lua_State *L)
 {
   static VMCodeAreas kept;
@@ -127,7 +127,7 @@ static void test_made(lua_State *L)
     if (k == 0) CHECK(kept.n > VMCODE_RANGES);
     else CHECK_EQ(kept.n, 1);
   }
-  /* Freed; others whose newest one is at the same address. */
+  /* Freed; then new areas, the newest at the same address. */
   lj_vmcode_freed();
   ((Area *)J->mcarea)->next = NULL;
   J->szallmcarea = AREA;

@@ -51,7 +51,7 @@ static int is_frame(FrameWord w, FrameWord truth)
 			(uint32_t)w == (uint32_t)truth);
 }
 
-/* Are the frames the true ones, but for the innermost? */
+/* Are the frames the true ones, except the innermost? */
 static int is_suffix(const FrameList *a, const FrameList *b)
 {
   uint32_t n = a->len < b->len ? a->len : b->len;
@@ -109,7 +109,7 @@ static void judge(const char *what, long at, int kind, int exact)
   } else if (!good && ls.nbounds != hs.nvm) {
     nmisfit++;
   } else if (!good) {
-    if (++check_failures > 20) return; /* Enough to see what it is. */
+    if (++check_failures > 20) return; /* Enough for a diagnosis. */
     printf("FAILED: %s %ld, garbage %d: wrong stack of %u frames, not %u\n", what, at, kind,
 	   frames.len, true_frames.len);
   }

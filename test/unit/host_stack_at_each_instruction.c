@@ -16,7 +16,7 @@ static void script(lua_State *L, const char *code)
   }
 }
 
-/* Run what is on top of the stack. */
+/* Call the function on top of the stack. */
 static void run_top(lua_State *L)
 {
   if (lua_pcall(L, 0, 0, 0) != 0) {
@@ -200,7 +200,7 @@ int main(void)
   if (!step_init(vm)) return 77;
   for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     script(vm, cases[i].code);
-    for (k = 0; k < 3; k++) { /* Compiling is not what is looked at. */
+    for (k = 0; k < 3; k++) { /* Compile before the steps. */
       lua_pushvalue(vm, -1);
       run_top(vm);
     }

@@ -56,8 +56,8 @@ static uint64_t now_ns(void)
   return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Code addresses, leaf first, less one for return addresses. The leaf, and what a signal
-** has interrupted, have none.
+/* Code addresses, leaf first, less one for return addresses. The leaf, and the code that a
+** signal has interrupted, have no return address.
 */
 static int walk_libunwind(ucontext_t *uc, uintptr_t *pc, int max)
 {
@@ -249,9 +249,9 @@ static void do_middle(void)
   recurse_through(DEPTH / 4, through_one);
 }
 
-/* FrameList that are found by a frame pointer. What the inner one has below is always
-** at the same place, and returns to the same address; the saved frame pointer
-** there tells how large the frame is.
+/* Frames that a frame pointer leads to. The frame below the inner one is always at the same
+** place, and returns to the same address. The saved frame pointer there gives the size of
+** the frame.
 */
 #define ROOM (64 * 16)
 
@@ -292,8 +292,8 @@ static void do_rooms(void)
 
 /* -- Frames of signals --------------------------------------------------------- */
 
-/* The first instruction of a function ends by SIGILL: the address before it is another
-** function's, whose frame is large.
+/* The first instruction of a function raises SIGILL. The address before it belongs to
+** another function with a large frame.
 */
 void trap(void);
 __asm__("	.text\n"
@@ -357,7 +357,7 @@ static void run(const char *name, void (*work)(void))
   CHECK(hs.stack_hi == 0 || scene.joined > 0);
 }
 
-/* A thread whose stack is below the one of its handlers. */
+/* A thread with its stack below the stack of its handlers. */
 #define LOW_SIZE  (1 << 20)
 #define HIGH_SIZE (1 << 16)
 

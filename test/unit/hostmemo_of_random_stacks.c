@@ -12,7 +12,7 @@
 #include "check.h"
 
 #define WORDS 2000 /* Of the stack. */
-#define ROOT  100  /* Of them, zeros at its end. */
+#define ROOT  100  /* Of these, zeros at the end of the stack. */
 #define RULES 61
 #define WALKS 20000
 #define STEPS WORDS

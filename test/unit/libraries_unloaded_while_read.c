@@ -41,10 +41,10 @@ static void walk(const ucontext_t *uc)
   lj_framelist_finish(&frames);
 }
 
-/* A stack whose only return address is 0, behind some room. */
+/* A stack with one return address, 0, behind some room. */
 static uintptr_t stack[64];
 
-/* An interrupted thread at pc, whose stack begins at sp. */
+/* Registers of a thread interrupted at pc, with its stack from sp on. */
 static void interrupt(ucontext_t *uc, uintptr_t pc, uintptr_t sp, uintptr_t bp)
 {
   memset(uc, 0, sizeof(*uc));
@@ -132,7 +132,7 @@ static void test_libraries(int anonymous)
 	 found, lost, news);
 }
 
-/* The dynamic linker still has the object, but a part of it is not readable. */
+/* The dynamic linker still lists the object, but a part is not readable. */
 static void test_parts(void)
 {
   struct dl_find_object dl;

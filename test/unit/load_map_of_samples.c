@@ -167,7 +167,7 @@ int main(void)
   lj_loadmap_note(&lm, &sink);
   CHECK_EQ(wb.pos, i);
 
-  /* Known addresses, and those of no object. */
+  /* Known addresses, and addresses outside of all objects. */
   m = other_object();
   REQUIRE(m != NULL);
   addr[0] = own;
@@ -198,7 +198,7 @@ int main(void)
   first = r;
   CHECK_EQ(sample_one(addr[0], &r), 0);
 
-  /* Another one was there: each of the signs tells. */
+  /* Another object was there: each of these differences is enough. */
   for (i = 0; i < 5; i++) {
     m = module_of(addr[0]);
     switch (i) {
@@ -206,7 +206,7 @@ int main(void)
     case 1: m->obj.map = &m; break;
     case 2: m->obj.eh_frame = &m; break;
     case 3: m->obj.id = hole; break;  /* Not readable. */
-    case 4: m->obj.map = NULL; break; /* None. */
+    case 4: m->obj.map = NULL; break; /* No object was there. */
     }
     CHECK_EQ(sample_one(addr[0], &r), 1);
     CHECK_EQ(r.start, first.start);
@@ -225,7 +225,7 @@ int main(void)
   CHECK_EQ(sample_one(addr[0], &r), 1);
   CHECK_EQ(r.end, first.end);
 
-  /* Unloaded, and something runs there that is no object. */
+  /* Unloaded; other code runs there, outside of all objects. */
   memset(&fake, 0, sizeof(fake));
   fake.obj.start = (uintptr_t)hole;
   fake.obj.end = fake.obj.start + 65536;

@@ -51,7 +51,7 @@ static void look(const ucontext_t *uc)
   if (lstep.ls.broken < 0 && lstep.ls.nbounds == lstep.hs.nvm && i == fr->len &&
       i == first.len)
     return;
-  if (++nwrong > 10) return; /* Enough to see what it is. */
+  if (++nwrong > 10) return; /* Enough for a diagnosis. */
   printf("  wrong at step %ld, move %ld: broken %d, %u frames, %u at first, frame %u "
 	 "is the first other one\n",
 	 lstep.steps, nmoves, lstep.ls.broken, fr->len, first.len, i);
@@ -72,11 +72,11 @@ int main(void)
 {
   if (!lstep_open()) return 77;
   lstep_do(PROGRAM);
-  /* A profile that takes no sample: the VM tells it of stacks that move. */
+  /* With this profile without samples, the VM announces the stacks that it moves. */
   lstep_do("assert(misc.sysprof.start { mode = 'D', interval = 1e6 })");
   lstep_do("jit.off()");
   run("interpreted");
-  /* LuaJIT's own allocator writes into what is freed. */
+  /* LuaJIT's own allocator writes into freed memory. */
   if (G(lstep.L)->allocf == lj_alloc_f) CHECK(nfound > 0);
   if (LJ_HASJIT) {
     lstep_do("jit.on() jit.opt.start('hotloop=2', 'hotexit=2')");

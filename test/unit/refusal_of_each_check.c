@@ -30,7 +30,7 @@ static FrameList host_frames, frames;
 static FuncTab funcs;
 static LuaWalk ls;
 static uintptr_t gone;          /* An unmapped page, behind a mapped one. */
-static uintptr_t far_frame[16]; /* VM frames that are none. */
+static uintptr_t far_frame[16]; /* Memory that looks like VM frames. */
 static uint8_t provoked[SPF_REFUSED__MAX];
 static ucontext_t uc;
 
@@ -65,7 +65,7 @@ static void walk(void)
 
 /* -- Damaged Lua stacks -------------------------------------------------------- */
 
-/* Innermost frame whose link is of this type, by its link slot. */
+/* Innermost frame with a link of this type, by its link slot. */
 static uintptr_t find_frame(lua_State *L, int type)
 {
   TValue *f = L->base - 1;
@@ -169,7 +169,7 @@ static void damage_chain(lua_State *L, lua_State *main_L)
   WORD(at_end + CFRAME_OFS_PREV) = word;
 }
 
-/* The last VM frame was called by the host, whose stack does not show where. */
+/* The host called the last VM frame. Its stack does not show where. */
 static void damage_resumer(lua_State *L)
 {
   uintptr_t first = (uintptr_t)cframe_raw(L->cframe);

@@ -28,7 +28,7 @@ static const char *const programs[] = {
   "local n = 0 for i = 1, 200 do local u = newproxy(true) "
   "getmetatable(u).__gc = function() for k = 1, 10 do n = n + k end end u = nil "
   "if i % 20 == 0 then collectgarbage() end end collectgarbage() return n",
-  /* Hooks, the dispatch of which changes; compiled code has none. */
+  /* Hooks that change the dispatch table; compiled code has no hooks. */
   "local calls, count = 0, 0 local function f(i) return i * 2 end jit.off(f) "
   "local function run(k) debug.sethook(function(e) calls = calls + 1 end, 'c') "
   "f(k) f(k) debug.sethook() "
@@ -45,7 +45,7 @@ static const char *const programs[] = {
   "for i = 1, 3000 do if i % 3 == 0 then s = s + i elseif i % 5 == 0 then s = s - 1 "
   "else s = s + ('' .. i):len() end end "
   "if jit.status() then jit.opt.start('hotloop=56', 'hotexit=10') end return s",
-  /* The compiler tells what it does. */
+  /* The compiler reports its events. */
   "local n = 0 local f = function(what) n = n + 1 end if jit.status() then "
   "jit.flush() jit.attach(f, 'trace') end local s = 0 for i = 1, 5000 do s = s + i % 3 end "
   "jit.attach(f) return s"

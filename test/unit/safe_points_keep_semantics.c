@@ -31,7 +31,7 @@ static const char setup[] =
   "'/share/luajit-2.1/?.lua' "
   "all = require('semantics').run_all return ''";
 
-/* Each call of sum leaves its trace once, and there are no others. */
+/* Each call of sum leaves its trace once; no other exits occur. */
 static const char exits[] =
   "local n = 0 local f = function() n = n + 1 end jit.off(f) "
   "jit.on() jit.flush() jit.opt.start(3, 'hotloop=2', 'hotexit=60000') "

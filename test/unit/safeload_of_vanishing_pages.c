@@ -72,7 +72,7 @@ static void test_race(void)
     ok = read_word(way, &w);
     n[ok]++;
     torn += w != (ok ? PATTERN : 0);
-    if (ok && way < 2) { /* This sample keeps what it has read. */
+    if (ok && way < 2) { /* This sample keeps its copy. */
       uintptr_t again = 0;
       CHECK(lj_safeload_word(&pk, (uintptr_t)page + PAGE + 16, &again));
       CHECK(again == w);

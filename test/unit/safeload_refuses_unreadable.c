@@ -60,7 +60,7 @@ int main(void)
   REQUIRE(mprotect(m + 2 * PAGE, PAGE, PROT_READ) == 0);
   CHECK(lj_safeload_ok(&pk, m + 3 * PAGE - 4, 8)); /* A refusal is not kept. */
 
-  /* What was readable in this sample may be gone in the next. */
+  /* A page that was readable in this sample may be gone in the next. */
   REQUIRE(munmap(m, PAGE) == 0);
   lj_safeload_reset(&pk);
   CHECK(!word(p, &w));

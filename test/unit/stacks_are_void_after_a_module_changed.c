@@ -74,7 +74,7 @@ int main(void)
   lm->list[i].obj.idhash++; /* Another one was there. */
   CHECK(strcmp(sample(other), "ms") == 0);
   CHECK(strcmp(sample(other), "") == 0);
-  CHECK(strcmp(sample(own), "s") == 0); /* All of them. */
+  CHECK(strcmp(sample(own), "s") == 0); /* All functions of the stack. */
   CHECK_EQ(lj_stream_end(&stream), 0);
   return check_status();
 }

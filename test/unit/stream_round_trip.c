@@ -258,7 +258,7 @@ static uint64_t weight_of(uint64_t since)
   }
 }
 
-/* Is it time to write what is queued? Rarely, for a while, so that it fills up. */
+/* Must the queue be written now? For a while rarely, so that it fills up. */
 static int is_time_to_write(int i)
 {
   return any((i / 4000) % 2 ? 4000 : 40) == 0;
@@ -296,7 +296,7 @@ static int round_trip(int queued)
     e->weight = weight_of(now - last[e->event]);
     e->lua = any(30) == 0 ? -1 : DEEP_SHAPES + (int)any(many ? SHAPES - DEEP_SHAPES : 20);
     e->host = any(30) == 0 ? -1 : DEEP_SHAPES + (int)any(many ? SHAPES - DEEP_SHAPES : 150);
-    if (queued && !lj_chunkqueue_hasroom(&queue)) { /* More than what is left free. */
+    if (queued && !lj_chunkqueue_hasroom(&queue)) { /* More than the free room. */
       e->lua = (int)any(DEEP_SHAPES);
       e->host = (int)any(DEEP_SHAPES);
     }

@@ -63,7 +63,7 @@ int main(void)
   many[FUNCTAB_NAME_MAX] = '\0';
   CHECK(has_name(1, many));
 
-  /* The same prototype in every respect, but the first one was freed. */
+  /* A prototype that is equal in every respect; the first one was freed. */
   lj_functab_free(&st.funcs, &proto[0].pt);
   CHECK(lj_functab_find(&st.funcs, &proto[0].pt) == NULL);
   CHECK_EQ(made_define(a, 2), 0);

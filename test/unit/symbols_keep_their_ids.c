@@ -55,7 +55,7 @@ int main(void)
   make(0, 5, 0);
   CHECK_EQ(id(0), a); /* As it was. */
 
-  /* A definition for each epoch, and what it says. */
+  /* A definition for each epoch, and its content. */
   p = buf + wb.pos;
   CHECK(made_define(a, 1) > 0);
   CHECK_EQ(p[0], SPF_LFUNC);
@@ -87,7 +87,7 @@ int main(void)
     CHECK(made_define(fid, 1) > 0);
     if (wb.pos > sizeof(buf) / 2) lj_wbuf_flush(&wb);
   }
-  /* The first ones were forgotten and get new ids, not those of others. */
+  /* The table has forgotten the first functions. They get new ids. */
   for (i = 0; i < 1000; i++) {
     fid = id(i);
     REQUIRE(fid > 0 && fid < sizeof(seen));

@@ -187,6 +187,6 @@ int main(void)
   slow_clocks_are_left_alone();
   rest(&settable, 1000 * US);
   rest(&fixed, 1000 * US);
-  rest(&fixed, 10 * US); /* A clock whose period cannot be set. */
+  rest(&fixed, 10 * US); /* A clock without setperiod. */
   return check_status();
 }

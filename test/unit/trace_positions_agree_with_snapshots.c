@@ -110,8 +110,8 @@ static void check_segments(const GCtrace *T, const TraceBlock *b)
   }
 }
 
-/* Offset of the last instructions of a trace that jumps to another trace, where
-** the other one's frames are in place: add rsp, imm (if it has moved it); jmp.
+/* Offset of the last instructions of a trace that jumps to another trace. There the other
+** trace's frames are in place: add rsp, imm (if the trace has moved rsp); jmp.
 */
 static uint32_t tail_ofs(const GCtrace *T)
 {
@@ -148,8 +148,8 @@ static void check_code(const GCtrace *T, const TraceBlock *b)
   }
 }
 
-/* What the part before the loop has to be: the bytecodes as they were recorded,
-** but for those that emitted nothing.
+/* Expected part before the loop: the bytecodes in the order of their recording, except
+** those that emitted nothing.
 */
 static Event want[EVENTS_MAX];
 static uint32_t nwant;
@@ -173,8 +173,8 @@ static uint32_t wanted_seg(const Event *e)
   return i;
 }
 
-/* Which of them each segment is. In the loop they come again, but for those
-** that it does not repeat.
+/* The bytecode of each segment. The bytecodes come again in the loop, except those that the
+** loop does not repeat.
 */
 static uint32_t original[EVENTS_MAX];
 
@@ -323,7 +323,7 @@ int main(void)
   }
   printf("%d traces, %d segments, %d snapshots: %d same, %d before, %d unknown\n", ntraces,
 	 nsegs, nsnaps, nsame, nbefore, nunknown);
-  /* The test has seen what it is about. */
+  /* The test has met the cases that it tests. */
   CHECK(ntraces >= 50 && nsegs >= 500 && njumps > 0);
   CHECK(nsame >= nsnaps * 3 / 4 && nunknown <= nsnaps / 20);
   lua_close(L);

@@ -30,7 +30,7 @@ static void check_traces(lua_State *L)
     CHECK_EQ(ta.number, no);
     for (ofs = 0; ofs < T->szmcode; ofs += 16) {
       if (!lj_jitfind_code(G(L), (uintptr_t)T->mcode + ofs, &ta) || !ta.block) {
-	/* The jump to a trace that has none. */
+	/* The jump to a trace without positions. */
 	CHECK(T->link != 0 && ofs + TAIL_MAX >= T->szmcode);
 	continue;
       }

@@ -23,9 +23,9 @@
 #define AHEAD_INTERP 5    /* Those that the interpreter may not. */
 #define BACK_AT_EXIT 12   /* Changes that an exit may take back. */
 
-/* Of a program. In a function that calls itself, the frames that an exit has
-** rebuilt already cannot be told from those below: there the number of frames is
-** not checked in lj_trace_exit, and the place may be marked as unknown.
+/* Properties of a program. In a recursion, the frames that an exit has rebuilt look like
+** those below. There the test does not check the number of frames in lj_trace_exit, and
+** the walk may mark the place as unknown.
 */
 #define RECURSIVE   1
 #define INTERPRETED 2 /* Is run in single steps without the JIT, too. */
@@ -173,7 +173,7 @@ static void report(const ucontext_t *uc, const Stack *s)
   uintptr_t pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
   TraceNo no;
   check_failures++;
-  if (++nwrong > 5) return; /* Enough to see what it is. */
+  if (++nwrong > 5) return; /* Enough for a diagnosis. */
   printf("  wrong at step %ld, VM state %d, place %d", nsteps, (int)G(VL)->vmstate,
 	 (int)hs.vm[0].place);
   for (no = 1; no < L2J(VL)->sizetrace; no++) {
@@ -210,14 +210,14 @@ static void look(const ucontext_t *uc)
   walks_compare(&ls, uc);
   nplace[hs.vm[0].place]++;
   frames_stack(&s);
-  /* On the way into the VM and out of it there is no Lua function. */
+  /* No Lua function runs on the way into the VM and out of it. */
   if (s.n == 0 && ls.broken < 0 && hs.vm[0].place == VMF_INTERP) return;
   is_exit = G(VL)->vmstate == ~LJ_VMST_EXIT || hs.vm[0].place == VMF_EXIT;
   if ((flags & RECURSIVE) && is_exit && !tvref(G(VL)->jit_base)) {
     if (ls.broken >= 0 && ls.broken != SPF_BROKEN_TRACE) report(uc, &s);
     return;
   }
-  /* The interpreter's line may be unknown, that of compiled code may not. */
+  /* The line may be unknown in the interpreter, but not in compiled code. */
   noline = hs.vm[0].place == VMF_INTERP && s.n > 0 && s.f[0].line == 0;
   id = stack_id(&s, 0);
   if (ls.broken >= 0 || s.n == 0 || id < 0 ||

@@ -60,7 +60,7 @@ static void *read_for_long(void *arg)
   return arg;
 }
 
-/* Ends while it reads, as a thread does that is cancelled in the handler. */
+/* Ends while it reads, like a thread that is cancelled in the handler. */
 static void *end_while_reading(void *arg)
 {
   reader.tid = lj_osthread_self();

@@ -66,7 +66,7 @@ int main(void)
   CHECK(lj_wbuf_isopen(&wb));
   CHECK_EQ(wb.bytes, all);
 
-  begin(&wb, ~(size_t)0 - 1, ENOSPC); /* As a negative number: none. */
+  begin(&wb, ~(size_t)0 - 1, ENOSPC); /* Negative as a signed number: no bytes. */
   CHECK(!lj_wbuf_flush(&wb));
   CHECK_EQ(wb.err, ENOSPC);
   CHECK_EQ(wb.bytes, 0);
@@ -81,7 +81,7 @@ int main(void)
   answer.next = NULL;
   CHECK(!lj_wbuf_flush(&wb));
   CHECK(!lj_wbuf_isopen(&wb));
-  CHECK_EQ(wb.failed, 0); /* The end is no failure. */
+  CHECK_EQ(wb.failed, 0); /* The end does not count as a failure. */
   CHECK_EQ(wb.err, 0);
   REQUIRE(chunks_read(bufs[1], sizeof(bufs[1]), &c));
   CHECK_EQ(c.seq, 1);
