@@ -44,6 +44,8 @@ local TESTS = {
   { "/lj_log", "^lapi/(env|paths|results|exit)|^faults/(file_in|limits)" },
   { "/lj_nosig", "^lapi/(env|paths)|^faults/(file_in|limits)" },
   { "^src/profile/api/", "^lapi/[^nk]|^capi/[^hm]" },
+  { "^src/profile/base/", "^unit/(safeload|hist|clock_and|clock_close)|^capi/(late|thread|all_threads|is_traced|many_o)"
+    .. "|^faults/(threads|files)" },
   { "^src/profile/clock/", "^unit/(clock|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|w)|^lapi/(clocks|environment_s)"
     .. "|^faults/clock" },
   { "^src/profile/control/", "^lapi/(control|environment|fork)|^capi/(control|on_stop|foreign|fork|prog)" },
