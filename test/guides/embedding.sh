@@ -6,8 +6,7 @@
 guide_needs cc pkg-config nc
 GUIDE_SECONDS=200 guide_run embedding
 
-# libgcc's unwinder ends in helpers of the interpreter, see the guide.
-guide_check app.bin 0.98 \
+guide_check app.bin 0.995 \
   "_start;main;lua_pcall;main chunk (app.lua);order (app.lua:2);table.sort;auxsort" \
   "main;order (app.lua:2);string.format"
 
