@@ -1,5 +1,6 @@
--- Two functions inlined in a loop of a trace, no guard between: 25 % and 75 %.
--- SERIAL: what else runs makes the time of the parts unequal
+-- The shares of two functions inlined in a loop of a trace, without a guard between: 25 %
+-- and 75 %.
+-- SERIAL: other programs make the times of the parts unequal
 -- TIMEOUT: 300
 
 require("accuracy").test("inlined")

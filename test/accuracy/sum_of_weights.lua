@@ -1,6 +1,6 @@
--- The weights of a profile add up to the CPU time of its thread: nothing is
--- counted twice, and what is missing is the time since the last sample, an
--- interval and, on the clock cpu, the kernel's tick.
+-- The weights of a profile add up to the CPU time of its thread. No time counts twice.
+-- Only the time since the last sample is missing: an interval and, on the clock cpu, the
+-- kernel's tick.
 -- SERIAL: the samples of a loaded machine are late
 
 local ffi = require("ffi")

@@ -1,5 +1,5 @@
--- The clock on the wall jumps by years, forth and back, whenever it is looked at: only
--- the time of the start that is written into the file is it, nothing else.
+-- CLOCK_REALTIME jumps by years, forwards and backwards, at each read. Only the start
+-- time in the file depends on it.
 -- TIMEOUT: 300
 
 local faults = require("faults")

@@ -1,4 +1,4 @@
--- A clock cannot be made, set, read or ended; signals cannot be handled.
+-- Failures to make, set, read or end a clock, and to handle signals.
 -- TIMEOUT: 300
 
 local faults = require("faults")

@@ -1,4 +1,4 @@
--- A close of the profile's file that fails is an error of stop.
+-- If closing the profile's file fails, stop returns the error.
 
 local t = require("tools_test")
 

@@ -1,4 +1,4 @@
--- What happens to the file of a running profile, and to the program that is profiled.
+-- Damage to the file of a running profile, and to the profiled program.
 -- TIMEOUT: 300
 
 local faults = require("faults")

@@ -1,5 +1,5 @@
--- The profile's file, or one of the system's that is read, cannot be opened, read,
--- written or closed; or only in part.
+-- Failures to open, read, write or close the profile's file, or a file of the system, in
+-- whole or in part.
 -- TIMEOUT: 300
 
 local faults = require("faults")

@@ -1,5 +1,5 @@
--- The limits of a process, set low while it is profiled or in mid-stream: descriptors
--- from none on, no queued signal, which timers need, and no memory for the program.
+-- Low limits of a process, from its start or in mid-stream: few or no descriptors, no
+-- queued signals (timers need them), no memory for the program.
 -- TIMEOUT: 300
 
 local faults = require("faults")

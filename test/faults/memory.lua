@@ -1,4 +1,4 @@
--- There is no memory, in the n-th place that asks for some.
+-- The n-th allocation of the profiler fails.
 -- TIMEOUT: 300
 
 local faults = require("faults")

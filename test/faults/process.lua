@@ -1,5 +1,5 @@
--- What is done to a process from outside: it is stopped and goes on, or is frozen and
--- thawed, again and again; a tracer has each of its signals and system calls.
+-- Interventions from outside the process. It is stopped and continued, or frozen and
+-- thawed, repeatedly. A tracer sees each of its signals and system calls.
 -- TIMEOUT: 300
 
 local faults = require("faults")

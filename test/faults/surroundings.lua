@@ -1,5 +1,5 @@
--- What the process has is taken away from it in mid-stream: root's rights, its root
--- folder, /proc, a file system that can be written, the place that this is mounted at.
+-- The process loses its surroundings in mid-stream: root's rights, its root folder,
+-- /proc, a writable file system, the mount point of that.
 -- TIMEOUT: 300
 
 local faults = require("faults")

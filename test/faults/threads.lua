@@ -1,5 +1,5 @@
--- Threads cannot be made, listed or asked; what the system says of the process is
--- missing; no page of the program can be read.
+-- Failures to create, list or query threads. Information about the process is missing; no
+-- page of the program is readable.
 -- TIMEOUT: 300
 
 local faults = require("faults")

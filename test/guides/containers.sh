@@ -1,5 +1,5 @@
-# The guide of containers: in namespaces, read-only, without capabilities and without
-# perf_event_open. Where there can be no namespaces, only without the latter.
+# doc/guides/containers.md: in namespaces, read-only, without capabilities and without
+# perf_event_open. Without namespaces, only the last.
 # TIMEOUT: 240
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"

@@ -1,5 +1,5 @@
-# doc/guides/dns.md: dnsdist with a rule in Lua, on another thread and user than the
-# profile was started with.
+# doc/guides/dns.md: dnsdist with a rule in Lua. The rule runs on another thread, and as
+# another user, than at the start of the profile.
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 

@@ -1,4 +1,4 @@
-# The guide of a program in C that has a writer and a backtracer of its own.
+# doc/guides/embedding.md: a program in C with its own writer and backtracer.
 # TIMEOUT: 240
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"

@@ -1,4 +1,4 @@
-# The guide of nginx with Lua; as root with a port below 1024, and workers that are
+# doc/guides/nginx.md: nginx with Lua, as root with a port below 1024, and with workers of
 # another user.
 # TIMEOUT: 240
 

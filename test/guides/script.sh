@@ -1,4 +1,4 @@
-# The guide of a Lua script.
+# doc/guides/script.md: a Lua script.
 # TIMEOUT: 240
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"

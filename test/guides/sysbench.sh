@@ -1,4 +1,4 @@
-# doc/guides/sysbench.md: a Lua script on several threads, a VM and a profile each.
+# doc/guides/sysbench.md: a Lua script on several threads, each with a VM and a profile.
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 

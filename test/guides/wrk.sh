@@ -1,4 +1,4 @@
-# doc/guides/wrk.md: wrk with a Lua script, whose VM is made on another thread.
+# doc/guides/wrk.md: wrk with a Lua script. Another thread opens its VM.
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 

@@ -1,5 +1,5 @@
--- Each clock and event by its name: it starts and says what it is, or there is one
--- sentence that says why not. The default always starts.
+-- Each clock and event by its name: it starts and reports its name, or fails with one
+-- sentence. The default always starts.
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

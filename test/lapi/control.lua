@@ -1,5 +1,5 @@
--- LUAJIT_SYSPROF=control=...: a signal or a file starts, stops and dumps a program
--- that runs. Each run has a file of its own.
+-- LUAJIT_SYSPROF=control=...: a signal or a file starts, stops and dumps profiles of a
+-- running program. Each run has its own file.
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

@@ -1,6 +1,6 @@
--- LUAJIT_SYSPROF=control=FILE,fork: a process and those that it has forked, before a run
--- and during one, and their children, obey the same file, each in files of its own.
--- Without fork, the children do not.
+-- LUAJIT_SYSPROF=control=FILE,fork: a process, its children from before and during a run,
+-- and their children obey the same file. Each writes its own files. Without fork, the
+-- children do not obey.
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

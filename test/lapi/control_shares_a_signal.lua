@@ -1,4 +1,5 @@
--- Clocks on a signal for which the program has a handler: the start by control says so.
+-- Clocks on a signal for which the program has a handler: the start by control reports
+-- this.
 
 local t = require("tools_test")
 

@@ -1,5 +1,5 @@
--- The profile's file in programs that care for descriptors themselves: they close
--- all of them, leave the standard ones closed, or may not have more.
+-- The profile's file in programs that manage descriptors themselves: they close all,
+-- leave the standard ones closed, or may not have more.
 
 local t = require("tools_test")
 local ffi = require("ffi")

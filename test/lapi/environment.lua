@@ -1,4 +1,4 @@
--- LUAJIT_SYSPROF: a profile without a change of the program.
+-- LUAJIT_SYSPROF: a profile of an unchanged program.
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

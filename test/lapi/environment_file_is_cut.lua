@@ -1,5 +1,5 @@
--- The file of a profile that the environment has asked for cannot be written to its
--- end, and the program does not ask: that is said once on standard error, in one line.
+-- A profile of LUAJIT_SYSPROF whose file is cut short, in a program that does not check.
+-- Standard error gets one line, once.
 
 local t = require("tools_test")
 local fresh = require("box").fresh

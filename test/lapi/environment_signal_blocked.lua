@@ -1,5 +1,5 @@
--- A program is started with signals of the clocks blocked: that it has no samples so is
--- said on standard error, in one line, and nothing if it has some all the same.
+-- A program that starts with the clocks' signals blocked. If it has no samples, standard
+-- error gets one line. If it has some nevertheless, it gets none.
 
 local t = require("tools_test")
 

@@ -1,4 +1,4 @@
--- However a program ends without stop: its profile is a complete file.
+-- A program without stop has a complete profile, however it ends.
 
 local t = require("tools_test")
 local parse = "'" .. os.getenv("SYSPROF_BUILD") .. "/bin/luajit-parse-sysprof' "

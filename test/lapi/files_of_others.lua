@@ -1,5 +1,5 @@
--- Where a profile is written and where not: links, files, FIFOs that somebody has put
--- into a folder where other users may write, and files that are no profile.
+-- Paths that a profile may and may not be written to: links, files and FIFOs of others,
+-- in folders where other users may write; files that are not profiles.
 
 local t = require("tools_test")
 local ffi = require("ffi")

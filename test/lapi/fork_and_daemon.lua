@@ -1,5 +1,5 @@
--- Children of fork, made by the program or by daemon(3): without the option they are
--- not profiled and leave the profile alone; with it each has a file of its own.
+-- Children of fork, made by the program or by daemon(3). Without the option they are not
+-- profiled, and leave the profile alone. With it, each has its own file.
 
 local t = require("tools_test")
 local parse = "'" .. os.getenv("SYSPROF_BUILD") .. "/bin/luajit-parse-sysprof' "

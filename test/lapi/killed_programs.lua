@@ -1,7 +1,6 @@
--- A signal ends a compiled loop: the profile of LUAJIT_SYSPROF and of luajit-sysprof run
--- lacks one second at most, and a tick of the kernel. Likewise of a program that waits.
--- Where no thread can be made, the VM writes the profile, and a line on standard error
--- tells that.
+-- A signal kills a compiled loop, or a program that waits. The profile of LUAJIT_SYSPROF
+-- and of luajit-sysprof run lacks at most one second and a tick of the kernel. Where no
+-- thread starts, the VM writes the profile, and a line on standard error reports this.
 -- TIMEOUT: 300
 
 local t = require("tools_test")

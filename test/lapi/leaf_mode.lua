@@ -1,4 +1,4 @@
--- Mode L keeps the innermost frame of both sides, mode C all of them.
+-- Mode L keeps the innermost frame of both sides, mode C keeps all frames.
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

@@ -1,4 +1,4 @@
--- The library "misc" is there as any other one.
+-- The library "misc" is present like any other one.
 
 local t = require("tools_test")
 

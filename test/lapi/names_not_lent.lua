@@ -1,6 +1,6 @@
 -- TIMEOUT: 300
--- A function that is freed lends its name to none that takes its place in
--- memory, not even to one of the same chunk, lines and size.
+-- A freed function does not pass its name to a function that takes its place in memory,
+-- not even to one of the same chunk, lines and size.
 
 local t = require("tools_test")
 local G = require("sysprof.grammar")

@@ -1,6 +1,6 @@
 -- TIMEOUT: 300
--- Bytecode without debug information, as `luajit -b` writes it: its functions have no
--- lines. They are not taken for main chunks, and not for each other.
+-- Bytecode without debug information, from `luajit -b`: its functions have no lines. The
+-- profile does not mix them up with main chunks, nor with each other.
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

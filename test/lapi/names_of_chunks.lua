@@ -1,6 +1,6 @@
 -- TIMEOUT: 300
--- Chunks are shown by their file or name, or by a short beginning of their
--- source on one line, whatever bytes that has.
+-- A chunk's name in the profile is its file or name, or a short beginning of its source
+-- on one line, whatever bytes it has.
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

@@ -1,9 +1,9 @@
 -- TIMEOUT: 240
--- Each Lua function has the best name that is known for it, and no wrong one.
+-- Each Lua function has its best known name, and no wrong one.
 --
--- A function whose line ends in "NAME: x" must be named x in the profile. The
--- functions of call() are in chunks that are garbage by then and in no variable
--- that is left: only the call tells how they are named.
+-- A function in a line that ends in "NAME: x" must have the name x in the profile. The
+-- functions of call() are in chunks that are garbage by then, and in no variable. Only
+-- the call gives their names.
 
 local t = require("tools_test")
 local reader = require("sysprof.reader")

@@ -1,4 +1,4 @@
--- Code of the vdso, which has no file, is named by its own symbols.
+-- Code of the vdso, which has no file, gets names from the vdso's own symbols.
 
 local t = require("tools_test")
 local ffi = require("ffi")

@@ -1,6 +1,6 @@
 -- TIMEOUT: 300
--- A profile is complete, with names, wherever in a program it is stopped:
--- names are looked up in a VM that is in the middle of something.
+-- A profile is complete, with names, wherever the program stops it. The search for names
+-- then reads a VM in the middle of its work.
 
 local t = require("tools_test")
 local reader = require("sysprof.reader")

@@ -1,4 +1,4 @@
--- jit.profile and jit.p work as documented; they and sysprof exclude each other.
+-- jit.profile and jit.p work as documented. They and sysprof exclude each other.
 
 local t = require("tools_test")
 local profile = require("jit.profile")

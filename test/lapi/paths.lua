@@ -1,4 +1,4 @@
--- Where the profile goes, and what is said if it cannot.
+-- The path of a profile, and the messages of a wrong path.
 
 local t = require("tools_test")
 local ffi = require("ffi")

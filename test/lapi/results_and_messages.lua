@@ -1,4 +1,5 @@
--- What start, stop and report return: success, twice, idle, each mode, limits.
+-- Results of start, stop and report: success, a second call, without a profile, each
+-- mode, limits.
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

@@ -1,5 +1,4 @@
--- What report() says about the profile itself, at all times, and that the file says
--- the same.
+-- The self-report of report(), at all times. The file has the same.
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

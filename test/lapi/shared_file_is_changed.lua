@@ -1,5 +1,5 @@
--- A shared file between two profiles: the second one joins the first if nobody has
--- changed the file, else it begins the file anew.
+-- A shared file between two profiles. The second profile joins the first if the file is
+-- unchanged, else it begins the file again.
 
 local t = require("tools_test")
 local reader = require("sysprof.reader")

@@ -1,5 +1,5 @@
--- Each wrong option is refused with nil, "profiler misuse" and a number; nothing
--- is started and no file is made.
+-- Each wrong option is refused with nil, "profiler misuse" and a number. No profile
+-- starts and no file appears.
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

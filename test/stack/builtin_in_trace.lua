@@ -1,4 +1,4 @@
--- Builtins: frames of their own in the interpreter, inlined in a trace.
+-- Builtins: with own frames in the interpreter, inlined in a trace.
 
 local scenario = require("scenario")
 

@@ -1,4 +1,4 @@
--- Functions that are created and called in a loop.
+-- Functions that a loop creates and calls.
 
 local scenario = require("scenario")
 

@@ -1,4 +1,4 @@
--- A coroutine that is resumed within a pcall, and has one of its own.
+-- A coroutine that runs within a pcall and has one of its own.
 
 local scenario = require("scenario")
 

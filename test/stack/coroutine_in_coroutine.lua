@@ -1,4 +1,4 @@
--- A coroutine that resumes another one: both resumers are below.
+-- A coroutine that resumes another one. Both resumers are in the stack.
 
 local scenario = require("scenario")
 

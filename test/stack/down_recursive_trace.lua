@@ -1,5 +1,5 @@
--- The way back from deep recursion: the returns lead to frames that are below
--- those the trace began in. Work halfway down has an exact depth.
+-- The way back from deep recursion: the returns lead to frames below those at the trace's
+-- beginning. Work halfway down has an exact depth.
 
 local scenario = require("scenario")
 

@@ -1,5 +1,5 @@
--- A finalizer that fails: the error ends with it. Newer LuaJITs call error_finalizer of
--- luajit.c then, by the event ERRFIN, which prints it.
+-- A finalizer that fails: the error ends with it. Newer LuaJITs then call error_finalizer
+-- of luajit.c by the event ERRFIN, which prints it.
 
 local scenario = require("scenario")
 

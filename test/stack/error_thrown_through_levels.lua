@@ -1,5 +1,5 @@
--- An error that is raised five calls below the pcall that catches it, and goes
--- through another pcall, which raises it again.
+-- An error raised five calls below the pcall that catches it. On its way another pcall
+-- catches it and raises it again.
 
 local scenario = require("scenario")
 

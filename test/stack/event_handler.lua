@@ -1,5 +1,5 @@
--- A handler of a VM event, called by the parser, which runs protected; also in a coroutine.
--- Newer LuaJITs run it on a thread of its own.
+-- A handler of a VM event, which the parser calls protected; also in a coroutine. Newer
+-- LuaJITs run it on its own thread.
 
 local scenario = require("scenario")
 

@@ -1,5 +1,5 @@
--- Many branches that are all taken now and then: more exits of traces than
--- rounds, until they are side traces.
+-- Many branches, each taken now and then: more exits of traces than rounds, until LuaJIT
+-- compiles side traces.
 
 local scenario = require("scenario")
 

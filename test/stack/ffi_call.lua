@@ -1,5 +1,4 @@
--- C functions called through the FFI; in compiled code without a frame of the
--- FFI's own.
+-- C functions called through the FFI. In compiled code the FFI has no frame.
 
 local scenario = require("scenario")
 local C = scenario.ffi()

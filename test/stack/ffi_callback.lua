@@ -1,4 +1,4 @@
--- A Lua function called by a C function that was called through the FFI.
+-- A C function, called through the FFI, calls a Lua function.
 
 local scenario = require("scenario")
 local ffi = require("ffi")

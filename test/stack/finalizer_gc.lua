@@ -1,4 +1,4 @@
--- Finalizers, of a userdata and of a cdata, run by a collection.
+-- Finalizers of a userdata and of a cdata, run by a collection.
 
 local scenario = require("scenario")
 local ffi = require("ffi")

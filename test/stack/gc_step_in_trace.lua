@@ -1,6 +1,6 @@
--- Allocation in a loop: the collector's steps are marked. In the interpreter they
--- belong to the line that allocates; compiled code looks once in each round
--- whether one is due, where the loop begins.
+-- Allocation in a loop: marks show the collector's steps. In the interpreter they belong
+-- to the line that allocates. Compiled code checks once in each round, at the loop's
+-- beginning, whether a step is due.
 
 local scenario = require("scenario")
 

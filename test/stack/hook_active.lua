@@ -1,5 +1,5 @@
--- A hook by debug.sethook, called for lines, calls and counts; code runs
--- interpreted meanwhile.
+-- A hook of debug.sethook for lines, calls and counts. With the hook, code runs
+-- interpreted.
 
 local scenario = require("scenario")
 

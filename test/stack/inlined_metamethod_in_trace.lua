@@ -1,4 +1,4 @@
--- Metamethods that are inlined into a trace.
+-- Metamethods inlined into a trace.
 
 local scenario = require("scenario")
 

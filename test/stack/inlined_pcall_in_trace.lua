@@ -1,4 +1,4 @@
--- pcall is inlined into a trace with what it calls.
+-- pcall and its function, inlined into a trace.
 
 local scenario = require("scenario")
 

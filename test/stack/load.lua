@@ -1,5 +1,5 @@
--- The function that load gets the pieces of a chunk from, called by the parser;
--- and the chunk.
+-- The function that gives load the pieces of a chunk, called by the parser; and the
+-- chunk.
 
 local scenario = require("scenario")
 

@@ -1,4 +1,4 @@
--- A C function run by lua_cpcall, which runs on a C frame of the VM.
+-- A C function run by lua_cpcall, on a C frame of the VM.
 
 local scenario = require("scenario")
 local c = scenario.c()

@@ -1,4 +1,4 @@
--- A function called on a coroutine that is never resumed, as some C programs do.
+-- A function called on a coroutine without a resume, like in some C programs.
 
 local scenario = require("scenario")
 local c = scenario.c()

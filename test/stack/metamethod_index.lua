@@ -1,4 +1,4 @@
--- The metamethod __index, called for a field that the table has not.
+-- The metamethod __index, called for a field that the table lacks.
 
 local scenario = require("scenario")
 

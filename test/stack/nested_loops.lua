@@ -1,5 +1,4 @@
--- Loops in loops, of three kinds: traces of the inner ones within those of the
--- outer ones.
+-- Loops in loops, of three kinds: traces of inner loops within those of outer loops.
 
 local scenario = require("scenario")
 

@@ -1,4 +1,4 @@
--- A function called by pcall, and by a pcall that pcall called.
+-- A function called by pcall, and one called by a pcall within a pcall.
 
 local scenario = require("scenario")
 

@@ -1,4 +1,4 @@
--- Two calls of itself, on two lines.
+-- A recursion with calls on two lines.
 
 local scenario = require("scenario")
 

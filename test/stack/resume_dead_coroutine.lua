@@ -1,5 +1,5 @@
--- Coroutines that end, by a return or by an error, and are resumed once more:
--- nothing of them is left in the stack.
+-- Coroutines that end by a return or by an error. Another resume leaves nothing of them
+-- in the stack.
 
 local scenario = require("scenario")
 

@@ -1,4 +1,4 @@
--- A loop with two branches: the rarer one is a side trace.
+-- A loop with two branches. The rarer one is a side trace.
 
 local scenario = require("scenario")
 

@@ -1,4 +1,4 @@
--- A side trace that begins within a function that was inlined.
+-- A side trace that begins within an inlined function.
 
 local scenario = require("scenario")
 

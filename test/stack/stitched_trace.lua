@@ -1,4 +1,5 @@
--- A loop with a builtin that is not compiled: the trace is stitched around it.
+-- A loop with a builtin that LuaJIT does not compile: it stitches the trace around the
+-- builtin.
 
 local scenario = require("scenario")
 

@@ -1,5 +1,5 @@
--- A callback of string.gsub that is a trace of its own: compiled code, called
--- by C code, called by compiled or interpreted code.
+-- A callback of string.gsub with its own trace: compiled code, called by C code, called
+-- by compiled or interpreted code.
 
 local scenario = require("scenario")
 

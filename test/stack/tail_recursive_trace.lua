@@ -1,4 +1,4 @@
--- A function that tail-calls itself is a loop: one frame, however often.
+-- A function that tail-calls itself is a loop: it has one frame at any depth.
 
 local scenario = require("scenario")
 

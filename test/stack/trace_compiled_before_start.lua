@@ -1,4 +1,4 @@
--- Code that was compiled before the profiler was started.
+-- Code that LuaJIT compiled before the profiler started.
 
 local scenario = require("scenario")
 

@@ -1,4 +1,4 @@
--- Compiled code that calls C by the FFI, in a function that is inlined.
+-- Compiled code that calls C by the FFI, in an inlined function.
 
 local scenario = require("scenario")
 local C = scenario.ffi()

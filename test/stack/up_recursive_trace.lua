@@ -1,5 +1,5 @@
--- A function that calls itself until it works at the bottom: a trace of it goes
--- up the stack, several calls in each round.
+-- A recursion that works at the bottom. Its trace goes up the stack, several calls in
+-- each round.
 
 local scenario = require("scenario")
 

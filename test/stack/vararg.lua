@@ -1,5 +1,4 @@
--- Functions with variable arguments, which have two frames in the VM and one
--- in the stack.
+-- Functions with variable arguments. They have two frames in the VM and one in the stack.
 
 local scenario = require("scenario")
 

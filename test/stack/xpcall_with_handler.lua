@@ -1,4 +1,4 @@
--- The handler of xpcall runs on top of what raised the error, not below it.
+-- The handler of xpcall runs on top of the function that raised the error, not below it.
 
 local scenario = require("scenario")
 

@@ -1,4 +1,4 @@
--- A coroutine that yields from within a pcall, and is resumed from other places.
+-- A coroutine that yields within a pcall. Other places resume it.
 
 local scenario = require("scenario")
 

@@ -1,5 +1,5 @@
--- Allocation and garbage collection from compiled code: survived. Trees,
--- objects and text, as a JSON library makes them.
+-- Survives allocation and garbage collection from compiled code: trees, objects and text,
+-- like in a JSON library.
 -- SERIAL: the samples of a loaded machine are few
 
 local workloads = require("workloads")

@@ -1,6 +1,6 @@
-# Each command of etc/ and etc/bench/ says by --help what it does and how it is called,
-# and refuses an option that there is not, a build folder that there is not, and what is no
-# number, in one line each. Nothing else is done.
+# Each command of etc/ and etc/bench/ prints its purpose and usage by --help. It refuses
+# an unknown option, a missing build folder and a wrong number in one line each, and does
+# nothing else.
 # TIMEOUT: 300
 
 set -u

@@ -1,4 +1,4 @@
--- Coroutines resumed, nested and failing all the time: survived.
+-- Survives coroutines that are resumed, nested and failing all the time.
 -- SERIAL: the samples of a loaded machine are few
 
 local work = require("workloads").by_name("coroutines")

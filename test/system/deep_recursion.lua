@@ -1,5 +1,5 @@
--- The Lua stack grows, moves and overflows while it is being sampled, down to
--- 60,000 Lua frames in nested coroutines: survived.
+-- Survives a Lua stack that grows, moves and overflows during samples, down to 60,000 Lua
+-- frames in nested coroutines.
 -- TIMEOUT: 300
 -- SERIAL: the samples of a loaded machine are few
 

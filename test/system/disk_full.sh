@@ -1,5 +1,5 @@
-# The disk is full in mid-stream: the program goes on, stop() says so, and what
-# was written is readable and says what is missing.
+# The disk is full in mid-stream. The program goes on, and stop() reports it. The written
+# part is readable and reports the missing rest.
 # TIMEOUT: 900
 
 set -u

@@ -1,4 +1,4 @@
-# Programs of the distribution work on our library in the place of their own.
+# Programs of the distribution work on our library in place of their own.
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

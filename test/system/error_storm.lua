@@ -1,4 +1,4 @@
--- Errors thrown and caught all the time, through C and Lua: survived.
+-- Survives errors that are thrown and caught all the time, through C and Lua.
 -- SERIAL: the samples of a loaded machine are few
 
 local work = require("workloads").by_name("errors")

@@ -1,6 +1,6 @@
-# etc/explain stops at a broken sample, of the host side and of the Lua side, and prints the
-# check that refused it, the candidates and the bytes around the PC. Wrong use is refused in
-# one line.
+# etc/explain stops at a broken sample, of the host side and of the Lua side. It prints
+# the check that refused the sample, the candidates and the bytes around the PC. It
+# refuses wrong use in one line.
 # TIMEOUT: 300
 
 set -u

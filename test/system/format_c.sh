@@ -1,5 +1,5 @@
-# C code is formatted as .clang-format says, by clang-format 14, Debian 12's: other
-# versions format the same file in another way.
+# C code has the format of .clang-format, by clang-format 14 of Debian 12. Other versions
+# format differently.
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

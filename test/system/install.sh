@@ -1,5 +1,5 @@
-# What cmake --install puts into a prefix works from there, also after the
-# folder was moved and without the build folder's help.
+# The results of cmake --install work from their prefix, also after a move of the folder,
+# and without the build folder.
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,5 +1,5 @@
--- Libraries that are loaded and unloaded while they are profiled, one at the
--- addresses of the other: each sample has the names of what was there.
+-- Libraries that are loaded and unloaded during a profile, one at the addresses of the
+-- other. Each sample has the names of the library that was loaded then.
 -- TIMEOUT: 300
 
 local t = require("tools_test")

@@ -1,5 +1,5 @@
-# The tables of modules in doc/design.md have each module of the profiler and of the
-# reader once, and no other.
+# The tables of modules in doc/design.md list each module of the profiler and of the
+# reader once, and no other module.
 
 set -u
 rm -rf ./*

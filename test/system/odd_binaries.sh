@@ -1,5 +1,5 @@
-# Host programs that are stripped, static, without frame pointer, at fixed
-# addresses, or without unwind information: their stacks are right, or marked.
+# Host programs that are stripped, static, without frame pointer, at fixed addresses, or
+# without unwind information. Their stacks are right, or marked.
 # TIMEOUT: 400
 
 set -u

@@ -1,5 +1,5 @@
-# A host program in C++: exceptions through Lua, errors of Lua through C++, a
-# comparator of std::sort in Lua. Its stacks are right, also while it throws.
+# A host program in C++: exceptions through Lua, errors of Lua through C++, a comparator
+# of std::sort in Lua. Its stacks are right, also during a throw.
 # TIMEOUT: 300
 
 set -u

@@ -1,6 +1,6 @@
-# The Debian packages that cpack makes: names, dependencies and files, none of which
-# the distribution's packages of LuaJIT own, and that what is in them works. They
-# are unpacked into a folder, not installed.
+# The Debian packages of cpack: names, dependencies and files. No package of the
+# distribution's LuaJIT has the same files, and the contents work. The test unpacks them
+# into a folder, and does not install them.
 # TIMEOUT: 300
 
 set -u

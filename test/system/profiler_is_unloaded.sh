@@ -1,5 +1,5 @@
-# A program closes libluajit while a profile is running. The library stays, so that
-# late signals find its handler; each profile is complete at the end of the program.
+# A program closes libluajit during a profile. The library stays, so that late signals
+# find its handler. Each profile is complete at the end of the program.
 # TIMEOUT: 200
 
 set -u

@@ -1,9 +1,8 @@
-# The RFC's example, the one of etc/demo: c_payload, called by FFI, stands under
-# the Lua main chunk, which stands under main, and the shares of c_payload and
-# lua_payload are those that the program measures itself. What is right fails once in
-# some hundred thousand runs by chance; but on a busy machine a program loses the
-# processor where it calls the kernel, so that a tick comes there more seldom than
-# elsewhere: three attempts.
+# The RFC's example, like etc/demo: c_payload, called by FFI, stands above the Lua main
+# chunk, which stands above main. The shares of c_payload and lua_payload agree with the
+# program's own measurement. Chance fails a right profile once in some hundred thousand
+# runs. But a program on a busy machine loses the processor where it calls the kernel, so
+# ticks are rarer there. So the test makes three attempts.
 # TIMEOUT: 400
 # SERIAL: it measures time
 

@@ -1,6 +1,6 @@
--- The reader's modules stand in rooms. doc/design.md has their order in one line:
--- a module requires modules of its own room and of lower rooms only, never in a
--- circle. A file beside the rooms only forwards a documented name.
+-- The reader's modules stand in rooms. doc/design.md has their order in one line. A
+-- module requires modules of its own room and of lower rooms only, never in a circle. A
+-- file beside the rooms only forwards a documented name.
 
 local source = assert(os.getenv("SYSPROF_SOURCE"))
 local root = source .. "/tools/sysprof/"

@@ -1,5 +1,5 @@
--- Programs that use all of the VM do the same byte by byte in plain LuaJIT, with
--- sysprof in it, and profiled at 10 kHz: interpreted, compiled with each level of
+-- Programs that use the whole VM print the same bytes in plain LuaJIT, with sysprof
+-- inside, and profiled at 10 kHz. They run interpreted, compiled with each level of
 -- optimisation, compiled at once, and with a collector that always runs.
 -- TIMEOUT: 300
 

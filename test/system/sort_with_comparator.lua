@@ -1,4 +1,4 @@
--- table.sort moves results over frames while the comparator runs: survived.
+-- Survives table.sort, which moves results over frames while the comparator runs.
 -- SERIAL: the samples of a loaded machine are few
 
 local work = require("workloads").by_name("sort")

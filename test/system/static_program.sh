@@ -1,5 +1,5 @@
-# A program that is linked statically has whole host stacks: one whose unwind table has
-# no index, as gcc -static links it, one with an index, and one that is also position
+# Statically linked programs have complete host stacks: one without an index of its unwind
+# table, as gcc -static links it, one with an index, and one that is also position
 # independent.
 
 set -u

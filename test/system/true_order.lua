@@ -1,5 +1,5 @@
--- The stack that is sampled is the stack that is there: C, Lua and builtin
--- frames in their true order. Each case burns CPU time in one known place.
+-- A sampled stack is the true one: C, Lua and builtin frames in their order. Each case
+-- burns CPU time in one known place.
 -- SERIAL: the samples of a loaded machine are few
 
 local ffi = require("ffi")

@@ -1,5 +1,5 @@
-# A process for which /proc is not mounted, as in a chroot: it is profiled, or told why
-# not, and its results are its own.
+# A process without /proc, like in a chroot: it is profiled, or gets the reason, and has
+# its own results.
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,5 +1,5 @@
--- Numbers, checksums, input windows, the maps and parts of stacks, each against a
--- plain implementation.
+-- Numbers, checksums, input windows, the maps and parts of stacks, each against a plain
+-- implementation.
 
 local ffi = require("ffi")
 local bit = require("bit")

@@ -1,4 +1,4 @@
-# What --completion=bash prints completes the command lines.
+# The output of --completion=bash completes command lines.
 
 set -u
 status=0

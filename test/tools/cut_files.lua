@@ -1,6 +1,5 @@
--- A file cut at every 1,000th byte: all that stands before the cut in whole
--- chunks is there, and the reader says where the cut is and what is missing. A
--- file that is still being written is such a file.
+-- A file cut at every 1,000th byte. The reader shows all whole chunks before the cut, and
+-- reports the cut and the loss. A file that a program is still writing is such a file.
 -- TIMEOUT: 300
 
 local t = require("tools_test")

@@ -1,4 +1,4 @@
--- Damaged and cut streams: what is whole is used, the rest is never silent.
+-- Damaged and cut streams: the reader uses the whole parts, and always reports the rest.
 -- TIMEOUT: 300
 
 local t = require("tools_test")

@@ -1,6 +1,6 @@
 -- A few bytes can stand for a stack of thousands of frames, and each sample for another
--- such stack. What is read and written is bounded by the size of the profile: what
--- there is no room for is left out and counted, and one sentence says so.
+-- such stack. The size of the profile bounds the reader's memory and output. The reader
+-- leaves out the samples without room, counts them, and reports them in one sentence.
 -- TIMEOUT: 300
 
 local t = require("tools_test")

@@ -1,4 +1,4 @@
--- Names of C++ and versions of symbols, as users know them; hostile names do no
+-- Names of C++ and versions of symbols, in the form that users know. Hostile names do no
 -- harm.
 
 local t = require("tools_test")

@@ -1,5 +1,5 @@
--- Characters that turn the direction of text around are "?" in each format, as
--- control characters are, wherever a stream may have them.
+-- Characters that reverse the direction of text become "?" in each format, like control
+-- characters, anywhere in a stream.
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,5 @@
--- Symbol tables of ELF files: the right symbol for each address, and no crash or
--- wrong name whatever a file holds.
+-- Symbol tables of ELF files: the right symbol for each address. No content of a file
+-- causes a crash or a wrong name.
 -- TIMEOUT: 240
 
 local t = require("tools_test")

@@ -1,5 +1,5 @@
--- json, speedscope and gecko: decoded, they are the folded stacks again, sample
--- by sample in the order of time.
+-- json, speedscope and gecko: decoded, they give the folded stacks again, sample by
+-- sample in the order of time.
 
 local t = require("tools_test")
 local B = require("stream_builder")

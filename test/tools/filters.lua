@@ -1,4 +1,4 @@
--- Which samples are shown: patterns, states, threads, times, root and depth.
+-- Filters of samples: patterns, states, threads, times, root and depth.
 
 local t = require("tools_test")
 local B = require("stream_builder")

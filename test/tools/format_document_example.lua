@@ -1,5 +1,4 @@
--- The worked example in doc/format.md is a stream that decodes to what the
--- document says.
+-- The worked example in doc/format.md is a stream that decodes to the document's text.
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,4 @@
--- Whatever numbers and texts are in a stream: each format ends, and what it
--- writes is well-formed.
+-- Streams with any numbers and texts: each format ends, and its output is well-formed.
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,4 +1,4 @@
--- The two sides of a sample are joined as doc/format.md says.
+-- The reader joins the two sides of a sample by the rules of doc/format.md.
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,5 @@
--- An address is code of the module that was there when its stack was defined:
--- modules come, go, and take the place of others.
+-- An address belongs to the module that was loaded when its stack was defined. Modules
+-- come, go, and replace others.
 
 local t = require("tools_test")
 local B = require("stream_builder")

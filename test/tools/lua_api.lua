@@ -1,5 +1,5 @@
--- The reader as modules of another program: the example in doc/tool.md runs,
--- and the fields that the document names are there.
+-- The reader as modules of another program: the example in doc/tool.md runs, and has the
+-- documented fields.
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,5 @@
--- Several files become one profile: what is the same gets the same name and row,
--- whatever its number or address was in each run; what is not stays apart.
+-- Several files become one profile. Equal things get the same name and row, whatever
+-- their numbers and addresses in each run. Different things stay separate.
 
 local t = require("tools_test")
 local B = require("stream_builder")

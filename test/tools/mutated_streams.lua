@@ -1,6 +1,6 @@
--- Streams changed at random, most with their checksums set right again: never
--- an error, never silent, always one sentence. etc/bench/reader_fuzz does many
--- more of them and measures time and memory; here a hang ends by the timeout.
+-- Streams changed at random, most with right checksums again. The reader never fails with
+-- an error and is never silent: it always prints one sentence. etc/bench/reader_fuzz
+-- tries many more, and measures time and memory. Here the timeout ends a hang.
 -- TIMEOUT: 300
 
 local t = require("tools_test")

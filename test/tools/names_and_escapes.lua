@@ -1,4 +1,4 @@
--- Names of frames, and that no name does harm in any format.
+-- Names of frames. No name does harm in any format.
 
 local t = require("tools_test")
 local B = require("stream_builder")

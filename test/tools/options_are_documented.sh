@@ -1,6 +1,6 @@
-# The options that --help of a command lists are those of its manual page, of its
-# document, and of its completion; and those of LUAJIT_SYSPROF those of its documents.
-# One that is missing or too many is named.
+# The options in --help of a command are the options of its manual page, its document and
+# its completion. The options of LUAJIT_SYSPROF are those of its documents. The test names
+# each missing or extra option.
 
 set -u
 status=0

@@ -1,5 +1,5 @@
--- Single samples come in the order of time, those of the same time in the order of
--- the stream, however the threads' runs lie.
+-- Single samples come in the order of time; samples of the same time come in the order of
+-- the stream. The order of the threads does not matter.
 
 local t = require("tools_test")
 local timeline = require("sysprof.model.timeline")

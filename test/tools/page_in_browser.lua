@@ -1,5 +1,5 @@
--- The flame graph's page in a browser: search, tooltips, zoom, reset, keys, and
--- the numbers of the folded stacks. Needs Chromium, and is skipped without.
+-- The flame graph's page in a browser: search, tooltips, zoom, reset, keys, and the
+-- numbers of the folded stacks. Skipped without Chromium.
 -- TIMEOUT: 180
 
 local t = require("tools_test")

@@ -1,5 +1,5 @@
--- The script of the flame graph's page: its trees are the folded stacks again,
--- forward and reversed. Run by Node, where it is installed.
+-- The script of the flame graph's page: its trees are the folded stacks again, forward
+-- and reversed. Node runs it, if it is installed.
 
 local t = require("tools_test")
 local json = require("json_decode")

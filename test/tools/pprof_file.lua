@@ -1,5 +1,5 @@
--- The format pprof: decoded by the tests' own decoder, and by Go's own tool where
--- it is installed.
+-- The format pprof, decoded by the tests' own decoder, and by Go's tool if it is
+-- installed.
 
 local t = require("tools_test")
 local made = require("made_profile")

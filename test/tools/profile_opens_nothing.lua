@@ -1,5 +1,5 @@
--- A profile from somebody that is not trusted: names in it make the reader run nothing,
--- and open nothing but regular files that fit.
+-- A profile from an untrusted source: its names make the reader run nothing, and open
+-- only regular files that fit.
 
 local t = require("tools_test")
 local E = require("elf_files")

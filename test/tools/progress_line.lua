@@ -1,4 +1,4 @@
--- Progress is shown on a terminal only, after a second, and removed at the end.
+-- A progress line appears on a terminal only, after a second, and disappears at the end.
 
 local t = require("tools_test")
 local B = require("stream_builder")

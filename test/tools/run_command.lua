@@ -1,5 +1,5 @@
--- luajit-sysprof run: the script behaves and ends as without a profile, and the
--- profile is there however it ends.
+-- luajit-sysprof run: the script behaves and ends like without a profile. However it
+-- ends, the profile is complete.
 -- TIMEOUT: 300
 
 local t = require("tools_test")

@@ -1,5 +1,5 @@
--- Samples and stacks at the limits of their encodings: what the reader makes of the
--- differences, lengths and references in them.
+-- Samples and stacks at the limits of their encodings: the reader's results for their
+-- differences, lengths and references.
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,5 @@
--- Several sessions in one stream: their chunks in any order, each with ids,
--- numbers of chunks, names and an end of its own; and several events.
+-- Several sessions in one stream: their chunks in any order, each session with its own
+-- ids, numbers of chunks, names and end. Also several events.
 
 local t = require("tools_test")
 local B = require("stream_builder")

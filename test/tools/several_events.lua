@@ -1,5 +1,5 @@
--- Samples of several events: never mixed, chosen by --event, with the weights in
--- the unit of the event.
+-- Samples of several events: never mixed, chosen by --event, with weights in the event's
+-- unit.
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,5 +1,5 @@
--- Where symbols are looked for: the module itself, the folders of --symbols, debug
--- files by build-id and debug link. What is missing or does not fit is named.
+-- Places of symbols: the module itself, the folders of --symbols, debug files by build-id
+-- and debug link. The reader names missing and wrong files.
 
 local t = require("tools_test")
 local E = require("elf_files")

@@ -1,5 +1,5 @@
--- A profile whose end is missing gets the same names of C code from the files as
--- the profiler has written.
+-- A profile without its end gets its names of C code from the files, the same as the
+-- profiler would have written.
 
 local t = require("tools_test")
 local demangle = require("sysprof.names.demangle")

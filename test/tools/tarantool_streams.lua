@@ -1,4 +1,4 @@
--- Streams of Tarantool's sysprof, versions 1 and 2, give joined stacks, too.
+-- Streams of Tarantool's sysprof, versions 1 and 2, also give joined stacks.
 
 local t = require("tools_test")
 local B = require("stream_builder")

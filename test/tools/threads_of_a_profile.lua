@@ -1,5 +1,5 @@
--- Threads: names in all formats, the same id in two processes is two threads, and
--- what a profile says about several sessions.
+-- Threads: names in all formats, the same id in two processes as two threads, and a
+-- profile's report on several sessions.
 
 local t = require("tools_test")
 local B = require("stream_builder")

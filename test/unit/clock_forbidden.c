@@ -93,7 +93,9 @@ static void without_perf_call(void)
   becomes(MS, "ctimer");
 }
 
-/* The clock must not make the call, which would kill the process, like in a service of systemd. */
+/* The clock must not make the call. It would kill the process, like in a service of
+** systemd.
+*/
 static void perf_is_deadly(unsigned int how)
 {
   int status;

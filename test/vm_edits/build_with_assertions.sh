@@ -1,6 +1,6 @@
 # TIMEOUT: 900
-# LuaJIT with all of its assertions and without its FFI builds with sysprof; no
-# assertion fails while the real workloads are profiled.
+# LuaJIT with all its assertions and without its FFI builds with sysprof. No assertion
+# fails during a profile of the real workloads.
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/other_build.sh"

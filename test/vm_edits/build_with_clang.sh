@@ -1,6 +1,6 @@
 # TIMEOUT: 600
-# Our files and the tests in C compile with clang without a warning. Nothing is linked
-# or run: that takes a whole build, see CONTRIBUTING.md.
+# Our files and the tests in C compile with clang without a warning. Linking and running
+# them needs a whole build, see CONTRIBUTING.md.
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

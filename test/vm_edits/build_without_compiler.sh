@@ -1,6 +1,6 @@
 # TIMEOUT: 900
-# LuaJIT without its compiler (LUAJIT_DISABLE_JIT) builds with sysprof and
-# profiles, if that LuaJIT can be built so at all.
+# LuaJIT without its compiler (LUAJIT_DISABLE_JIT) builds with sysprof and profiles, if
+# that LuaJIT builds at all.
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/other_build.sh"

@@ -1,5 +1,5 @@
-# CMake stops with one sentence where the C library has no _dl_find_object; here a macro
-# takes it away. A build without the profiler does not need it.
+# CMake stops with one sentence if the C library has no _dl_find_object; here a macro
+# hides it. A build without the profiler does not need it.
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,7 +1,7 @@
 # TIMEOUT: 600
-# A build without sysprof is LuaJIT as it was: start and stop return false, and
-# the files that the profiler's edits touch compile to what they were. On the
-# way: a second build does nothing, a changed file is all that is compiled.
+# A build without sysprof is unchanged LuaJIT. start and stop return false, and the files
+# that the profiler's edits touch compile to the same code. Also, a second build does
+# nothing, and a changed file is the only one that is compiled.
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,5 +1,5 @@
-# The shared library must export what the plain one of the same base exports,
-# and besides only the public C API of sysprof.
+# The shared library exports the symbols of the plain one of the same base, and besides
+# only sysprof's public C API.
 
 plain=$SYSPROF_BUILD/plain/lib/libluajit-5.1.so.2
 ours=$SYSPROF_BUILD/lib/libluajit-5.1.so.2

@@ -1,7 +1,6 @@
-# An edit whose key is missing or ambiguous must stop CMake, and say where.
-# Every edit is tried, on copies of the base from which its key was taken away
-# or in which it stands twice. Several bad keys are one message, and CMake says it
-# when it configures.
+# An edit with a missing or ambiguous key stops CMake with its place. The test tries every
+# edit, on copies of the base without its key or with a second one. One message reports
+# several bad keys, when CMake configures.
 
 set -u
 overlay=$SYSPROF_SOURCE/etc/luajit/overlay.cmake

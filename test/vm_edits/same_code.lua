@@ -1,11 +1,11 @@
--- What LuaJIT compiles is the same with the profiler running, with the profiler
--- off, and without it in LuaJIT: bytecode, traces in their order, IR, snapshots
--- and machine code, on the real workloads and on compile-heavy ones.
--- TIMEOUT: 300
+-- LuaJIT compiles the same code with the profiler running, with the profiler off, and
+-- without it: bytecode, traces in their order, IR, snapshots and machine code, on the
+-- real workloads and on compile-heavy ones.
 --
--- same_code_host makes runs equal that LuaJIT itself makes different. Where a
--- difference is found all is done again, plain LuaJIT twice: it counts only if
--- plain LuaJIT agrees with itself, and if it comes back each time.
+-- same_code_host removes LuaJIT's own differences between runs. After a difference the
+-- test runs all again, plain LuaJIT twice. The difference counts only if plain LuaJIT
+-- agrees with itself, and if the difference comes each time.
+-- TIMEOUT: 300
 
 local source, build = os.getenv("SYSPROF_SOURCE"), os.getenv("SYSPROF_BUILD")
 local ATTEMPTS = 3
