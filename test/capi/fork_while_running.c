@@ -17,7 +17,9 @@ static int child_exits(lua_State *L)
 static int child_closes(lua_State *L)
 {
   session_work(L);
+  CHECK_EQ(sink.stops, 0);
   lua_close(L);
+  CHECK_EQ(sink.stops, 1); /* What on_stop frees is the child's too. */
   CHECK_EQ(sink.writes, 0);
   return 0;
 }
@@ -72,7 +74,7 @@ static void in_child(lua_State *L, int (*child)(lua_State *))
   pid = fork();
   REQUIRE(pid >= 0);
   if (pid == 0) {
-    sink.writes = 0;
+    sink.writes = sink.stops = 0;
     check_failures = 0;
     child(L);
     exit(check_status());
