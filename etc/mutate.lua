@@ -19,7 +19,7 @@ local TESTS = {
   { "^tools/[^/]*$", "^tools/" },
   { "^tools/sysprof/[^/]*$", READER },
   { "^tools/sysprof/cli/", "^tools/(com|filters|lua_api|options|pro|run|sess|symbol)" },
-  { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of)" },
+  { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of|deep)" },
   { "^tools/sysprof/names/", READER .. "|^tools/(elf|load_map|symbol_files)" },
   { "^tools/sysprof/read/", READER .. "|^tools/(damaged|deep|load_map|mutated)" },
   { "^tools/", READER .. "|^tools/(damaged|deep|load_map)" },
