@@ -10,6 +10,7 @@ local reader = require("sysprof.reader")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local view = require("sysprof.view")
+local F = B.F
 
 local function render(stream, format, options)
   local p = assert(reader.parse_string(stream, { timeline = true }))
@@ -138,6 +139,13 @@ for _, frame in ipairs(s.shared.frames) do
   t.ok(frame.line == nil or frame.line > 0, "speedscope: line")
 end
 
+-- A first line that cannot be right counts as none.
+local large = B.new():context():lfunc(1, 2^31 - 1, "@l.lua", "f"):lfunc(2, 2^31, "@l.lua", "g")
+large:stack(1, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 3) }):sample(1, 0)
+for _, frame in ipairs(check_speedscope(large:finish(), {}).shared.frames) do
+  t.equal(frame.line, frame.name:find("^f ") and 2^31 - 1 or nil, "speedscope: line of " .. frame.name)
+end
+
 -- -- gecko -----------------------------------------------------------------
 
 -- A name without what the profiler needs to know a kind of function.
@@ -191,8 +199,8 @@ local b = B.new():context(7, 0):meta("interval_ns", "1000000")
 b:meta("start_time", "1700000000"):meta("pid", "77")
 b:module(0x1000, 0x2000, 0x1000, "/bin/p"):hsym(0x1010, 0x1000, "main")
 b:lfunc(1, 0, "@dir/x.lua"):lfunc(2, 5, "@dir/x.lua", "f")
-b:stack(1, { B.F.cbound, B.F.lfunc(1, 3), B.F.lfunc(2, 6), B.F.trace(1, 1) })
-b:stack(2, { B.F.host(0x1010), B.F.vm, B.F.host(0x5000) })
+b:stack(1, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 6), F.trace(1, 1) })
+b:stack(2, { F.host(0x1010), F.vm, F.host(0x5000) })
 b:sample(1, 2, 3):context(8, 1500):sample(0, 2, 1)
 local g, got = check_gecko(b:finish(), {})
 t.equal(got, "main;0x5000 1\nmain;main chunk (dir/x.lua);f (dir/x.lua:5);0x5000 3\n",
@@ -221,8 +229,8 @@ b = B.new():context():module(0x1000, 0x2000, 0x1000, "/bin/a (b)")
 local ODD = { "x:5", "x (y:5)", "x:5[3]", "x (in y)", "x" }
 for i, name in ipairs(ODD) do
   b:hsym(i, i, name):ffunc(i, name):lfunc(i, 1, "@f", name):lfunc(i + 10, 7, "=" .. name)
-  b:stack(i, { B.F.cbound, B.F.lfunc(i, 1), B.F.ffunc(i), B.F.lfunc(i + 10, 1) })
-  b:stack(i + 10, { B.F.host(i), B.F.host(0x1000 + i), B.F.vm }):sample(i, i + 10)
+  b:stack(i, { F.cbound, F.lfunc(i, 1), F.ffunc(i), F.lfunc(i + 10, 1) })
+  b:stack(i + 10, { F.host(i), F.host(0x1000 + i), F.vm }):sample(i, i + 10)
 end
 g = check_gecko(b:meta("start_time", "1700000000"):finish(), {})
 for _, row in ipairs(g.threads[1].frameTable.data) do
