@@ -16,7 +16,8 @@ local jobs = 2 * tonumber(io.popen("nproc"):read("*l"))
 local READER = "^tools/(ann|bytes|comp|cut|demang|dir|exch|filters|format_|formats_a|gram|join|lua_api"
   .. "|merged|names|order|pprof|refused|samples|sess|sev|svg|symbols|table|tarantool|threads)"
 local TESTS = {
-  { "^tools/[^/]*$", "^tools/" },
+  { "^tools/luajit%-sysprof", "^tools/(completion|options|pro|run)" },
+  { "^tools/luajit%-parse", "^tools/(ann|com|cut|filters|options|pro|sev|symbol_files|table)" },
   { "^tools/sysprof/[^/]*$", READER },
   { "^tools/sysprof/cli/", "^tools/(com|filters|lua_api|options|pro|run|sess|symbol)" },
   { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of|deep)" },
