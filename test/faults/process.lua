@@ -15,7 +15,7 @@ for _, scenario in ipairs { "wall", "cpu", "task", "threads", "fork" } do
     end]] }
 end
 
--- The freezer of control groups, of which the process sees nothing.
+-- The freezer of control groups, which the process does not notice.
 local FREEZE = [[sh "$SYSPROF_SOURCE/test/lib/freeze.sh"]]
 local can = os.execute("sleep 60 & " .. FREEZE .. " $! 1; status=$?; kill $!; exit $status") / 256
 if can == 0 then

@@ -10,7 +10,7 @@ local function mounting(first, last)
   return ([[unshare --mount sh -c "%s && \"\$@\"; status=\$?; %s; exit \$status" sh env]]):format(first, last or ":")
 end
 
--- Can it be done here? That it cannot is said.
+-- Is it possible here? If not, prints the reason.
 local function can(what, command)
   local ok = os.execute("LC_ALL=C " .. command .. " >message 2>&1") == 0
   if not ok then print(("not allowed here: %s: %s"):format(what, io.open("message"):read("*l"))) end

@@ -11,7 +11,7 @@ end_server() {
 profile() {
   local ports
   end_server
-  # Another program may take one of them before dnsdist does.
+  # Another program may take a port before dnsdist does.
   mapfile -t ports < <("$LUAJIT" "$SYSPROF_SOURCE/test/lib/free_ports.lua" 2)
   guide_run dns PORT="${ports[0]}" CONSOLE="${ports[1]}"
   guide_check dnsdist.bin 0.995 \

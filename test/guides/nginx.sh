@@ -4,7 +4,7 @@
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 
-SAMPLES_MIN=300		# The rarest stack that is looked for is in 8 % of them.
+SAMPLES_MIN=300		# The rarest expected stack has 8 % of the samples.
 
 guide_needs nginx wrk curl
 [ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || {

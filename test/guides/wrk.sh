@@ -26,6 +26,6 @@ read -t 60 -r port <port || {
   echo "FAIL: the HTTP server has not started"
   exit 1
 }
-# With it, the C library would not look at files.
+# With this variable set, the C library would read no files.
 unset TZ
 guide_tries 3 profile

@@ -15,7 +15,7 @@ local function work(seconds)
   return s
 end
 
--- A message is a sentence about what was asked for, in one line.
+-- A message is one line with a sentence on the requested clock.
 local function check_message(what, message, code)
   t.equal(type(message), "string", what .. ": message")
   t.ok(#message > 20, what .. ": a sentence: " .. tostring(message))
@@ -38,7 +38,7 @@ for _, clock in ipairs({ "cpu", "ctimer", "wall" }) do
   end
 end
 
--- What "cpu" becomes is one of three, also at a rate above that of any tick.
+-- "cpu" becomes one of three clocks, also at a rate above any tick's.
 for _, hz in ipairs({ 50, 1000, 5000 }) do
   t.equal(sysprof.start({ mode = "C", hz = hz, path = "c.bin" }), true, hz .. " Hz")
   work(0.1)

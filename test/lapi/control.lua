@@ -46,7 +46,7 @@ local function run(value, code) return box.run(value, HEAD .. code) end
 
 -- -- By a signal: the program sends it to itself ---------------------------
 
--- Three rounds, of which each is complete when it is stopped.
+-- Three rounds. Each profile is complete at its stop.
 fresh()
 local status, out, err = run("control=SIGUSR2,paused,hz=1000,clock=wall", [[
 function first() work(20) end
@@ -127,7 +127,7 @@ assert(stopped(), "interpreted")
 ]])
 t.equal(status .. err, "0", "where it is served")
 
--- A process that is told from outside while it waits.
+-- A waiting process gets commands from outside.
 local function start_program(value, code) box.start(value, HEAD .. code) end
 
 -- Says its number, then works until there is a file "end". Compiled code might never
@@ -167,7 +167,7 @@ local function count(path)
   return p and p:totals() or -1, p and p.complete
 end
 
--- What is no word, and what somebody else could have written.
+-- Wrong words, and files that another user could have written.
 local function refused()
   put("control", "begin")
   wait("an unknown word", function() return contents("err"):find("the first word is unknown", 1, true) end)
@@ -333,7 +333,7 @@ wrong("control=" .. here .. "/box/all,paused", "box/all: other users may write t
 wrong("control=" .. here .. "/box/fifo", "box/fifo: not a regular file")
 wrong("control=" .. here .. "/box/link", "box/link: not a regular file")
 
--- A run that cannot begin is told, and the program goes on.
+-- A run that cannot begin is reported, and the program goes on.
 fresh()
 status, out, err = run("control=SIGUSR2,paused,path=none/x%r.bin", "signal() signal() io.write(5)")
 t.equal(status .. out, "05", "no such folder")

@@ -12,9 +12,9 @@ local exists, contents, put, wait = box.exists, box.contents, box.put, box.wait
 local _, here = t.shell("pwd")
 here = here:gsub("\n", "")
 
--- Makes a child when it is told by a file "fork", that one has another child, and all
--- work until there is a file "end". Each says its number. Compiled code might never be
--- left.
+-- Makes a child when a file "fork" exists. The child makes another one. All work until a
+-- file "end" exists. Each prints its process number. LuaJIT might never leave compiled
+-- code.
 local PROGRAM = [[
 local ffi = require("ffi")
 local C = ffi.C

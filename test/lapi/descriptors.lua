@@ -23,7 +23,7 @@ local function descriptor_of(name)
   end
 end
 
--- Closed by the program, and its number is that of another file meanwhile.
+-- The program closes the descriptor, and another file gets its number.
 t.write_file("other.txt", "")
 assert(sysprof.start({ mode = "C", interval = 1, clock = "wall", path = "closed.bin" }))
 local fd = descriptor_of("/closed.bin")
@@ -42,8 +42,8 @@ other:close()
 t.equal(t.read_file("other.txt"), "mine", "nothing is written into another file")
 t.equal((t.shell(parse .. "closed.bin")), 3, "what was written before can be read")
 
--- The same with the descriptor of a clock, where it has one: there are no more samples,
--- and the other file is left alone.
+-- The program closes a clock's descriptor, if the clock has one. No more samples come, and
+-- the other file stays unchanged.
 if sysprof.start({ mode = "C", clock = "task-clock", interval = 1, path = "clock.bin" }) then
   fd = descriptor_of("anon_inode:[perf_event]")
   t.ok(fd, "the clock has a descriptor")
@@ -58,7 +58,7 @@ else
   print("without perf: no descriptor of a clock")
 end
 
--- A program that was started without standard files prints into none of ours.
+-- A program that starts without standard files prints into no file of ours.
 t.write_file("daemon.lua", [[
 assert(misc.sysprof.start({ mode = "C", interval = 1, clock = "wall", path = "no_std.bin" }))
 local s = 0
@@ -74,7 +74,8 @@ t.equal((t.shell(("'%s' daemon.lua <&- >&- 2>&-"):format(t.luajit))), 0, "no sta
 t.equal((t.shell(parse .. "no_std.bin")), 0, "their profile is whole")
 t.equal(t.read_file("no_std.bin"):find("nowhere", 1, true), nil, "nothing printed is in it")
 
--- No descriptor to be had: one sentence, and the mode without a file needs none.
+-- Without a free descriptor, start fails with one sentence. The mode without a file needs
+-- no descriptor.
 local limit, few = ffi.new("struct rlimit_"), ffi.new("struct rlimit_")
 t.equal(ffi.C.getrlimit(RLIMIT_NOFILE, limit), 0, "getrlimit")
 few.cur, few.max = 3, limit.max

@@ -288,7 +288,7 @@ end
 
 -- -- More rights than the user has -----------------------------------------
 
--- A copy of luajit that runs as somebody else, if we may make one.
+-- A copy of luajit that runs as another user, if we may make one.
 local function secure()
   if (os.getenv("CFLAGS") or ""):find("sanitize") then return "built with sanitizers" end
   if ffi.C.geteuid() ~= 0 then return "only root can make such a program" end

@@ -31,8 +31,8 @@ end
 work(3)
 ]]
 
--- Runs code under a value of the variable. Returns status, output and messages, which
--- go through pipes: they are no files that may not grow.
+-- Runs code with a value of the variable. Returns status, output and messages. These go
+-- through pipes, because files may not grow here.
 local PIPES = "{ { { LUAJIT_SYSPROF='clock=wall,hz=500,%s' timeout 100 '%s' ../box.lua; echo $? >status; } " ..
   "2>&1 >&3 3>&- | cat >&2; } 3>&1 | cat; }"
 local function run(value, code)
@@ -51,7 +51,7 @@ local function without_folder(err)
 end
 local LARGE, GONE, CUT = "File too large", "No such file or directory", "No data available"
 
--- -- However it fails, however it ends -------------------------------------
+-- -- All failures and all ends ---------------------------------------------
 
 local faults = {
   { "limit()", LARGE },
@@ -126,7 +126,7 @@ t.equal(err, message("x2.bin", LARGE), "a run by control")
 
 -- -- What standard error is ------------------------------------------------
 
--- The program has closed it, and the descriptor is that of a file with its data.
+-- The program has closed the descriptor, and its own data file has the same number.
 fresh()
 status = run("path=x.bin", [[
 os.remove("x.bin")

@@ -87,7 +87,7 @@ fresh("ln -s a mine/l0 && for i in $(seq 60); do ln -s l$((i-1)) mine/l$i; done"
 written("40 links", { path = "mine/l39" }, "mine/a")
 refused("41 links", { path = "mine/l40" }, ELOOP, "")
 
--- A start that fails removes what it has made, and only that.
+-- A failed start removes its own file, and no other.
 fresh("ln -s made mine/link; : >mine/empty")
 for _, path in ipairs { "mine/made", "mine/link", "mine/empty" } do
   local there = select(2, t.shell("ls -lR --full-time --inode mine"))
@@ -98,7 +98,7 @@ for _, path in ipairs { "mine/made", "mine/link", "mine/empty" } do
 	  there:gsub("total %d+", ""), "no such clock, " .. path .. ": left alone")
 end
 
--- -- What is ours in a folder of everybody's -------------------------------
+-- -- Our files in a folder of all users ------------------------------------
 
 fresh("ln -s ../mine/x all/link && ln -s nowhere all/new && mkdir -m 777 all/d")
 written("a new file", { path = "all/y" })
@@ -118,7 +118,7 @@ written("a file of two names, force", { path = "all/x", force = true })
 
 -- -- Other kinds of files --------------------------------------------------
 
--- A FIFO of mine, with a reader; its writer waits for none.
+-- My own FIFO, with a reader; the writer never waits for one.
 fresh("mkfifo all/fifo")
 refused("a FIFO", { path = "all/fifo", regular = true }, EINVAL, "not a regular file")
 refused("a FIFO, force", { path = "all/fifo", regular = true, force = true }, EINVAL,
@@ -136,7 +136,7 @@ t.shell(("'%s' -e 'misc.sysprof.start { mode = \"C\", path = \"/dev/stdout\" }' 
 	:format(t.luajit))
 t.equal(t.read_file("mine/stdout"):sub(1, 3), "ljs", "standard output is a file")
 
--- -- What is somebody else's -----------------------------------------------
+-- -- Files of other users --------------------------------------------------
 
 local function somebody()
   if ffi.C.geteuid() ~= 0 then return "only root can make files of somebody else" end
@@ -193,7 +193,7 @@ local function others()
   fresh(": >mine/x && chown 65534 mine/x")
   written("somebody's file in a folder of mine", { path = "mine/x" })
 
-  -- Another effective user: what is his and root's is to be trusted, nothing else is.
+  -- With another effective user, only that user's files and root's are trusted.
   fresh("ln -s ../mine/x all/his; ln -s ../mine/y all/roots; ln -s ../mine/z all/others; : >all/file; "
 	.. ": >all/foreign; chmod 666 all/foreign; chown -h 65534 all/his all/file mine; "
 	.. "chown -h 65533 all/others all/foreign")
@@ -243,7 +243,7 @@ local function others()
   end
   t.equal(io.open("mine/caught"), nil, "the file of a child: no link is followed")
 
-  -- Somebody exchanges what is there all the time.
+  -- Another process exchanges the file all the time.
   fresh(": >mine/caught")
   t.write_file("mine/exchange.lua", [[
     local ffi = require("ffi")

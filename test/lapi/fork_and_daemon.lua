@@ -4,8 +4,8 @@
 local t = require("tools_test")
 local parse = "'" .. os.getenv("SYSPROF_BUILD") .. "/bin/luajit-parse-sysprof' "
 
--- What the programs begin with. A child tells its process number in a file, at its
--- end: a daemon has no parent that waits for it.
+-- First lines of the programs. A child writes its process number into a file at its
+-- end, because no parent waits for a daemon.
 local HEAD = [[
 local ffi = require("ffi")
 ffi.cdef "int fork(void); int waitpid(int, int *, int); int getpid(void); int daemon(int, int);"
@@ -45,7 +45,7 @@ end
 local _, here = t.shell("pwd")
 here = here:gsub("\n", "")
 
--- Runs a program; returns the process numbers it has told, waiting for them.
+-- Runs a program. Waits for the process numbers of its children, and returns them.
 local function run(what, fork, code, names)
   for _, name in ipairs(names) do os.remove(name) end
   t.write_file("program.lua", HEAD:format(tostring(fork), here) .. code)
@@ -121,14 +121,14 @@ t.ok(samples >= 60, "the parent's samples")
 status, samples = read("parent.bin." .. child)
 t.equal(status, 0, "the child's profile is whole")
 t.ok(samples >= 60, "the child's samples")
--- Ended by exit; the name goes on from that of its own parent.
+-- Ends by exit. The name extends the name of its own parent.
 local path = "parent.bin." .. grandchild
 if not exists(path) then path = "parent.bin." .. child .. "." .. grandchild end
 status, samples = read(path)
 t.equal(status, 0, "the grandchild's profile is whole")
 t.ok(samples >= 30, "the grandchild's samples")
 
--- Counters only: no file, but a count.
+-- Counters only, without a file.
 run("counters", true, [[
 assert(misc.sysprof.start({ mode = "D", interval = 1, clock = "wall", fork = true }))
 work(30)
@@ -169,7 +169,7 @@ told("daemon")
 ]], { "daemon" })
 t.ok(not exists("daemon.bin." .. pid), "no file of the daemon")
 local deadline = os.time() + 60
-repeat  -- It ends after it has told.
+repeat  -- It writes its number before it ends.
   status, samples = read("later.bin")
 until status == 0 or os.time() > deadline
 t.equal(status, 0, "a daemon that starts a profile itself")

@@ -13,8 +13,8 @@ local TICK_S = 0.01	-- Of the slowest kernel.
 local TRIES = 3		-- A loaded machine may delay the thread that writes.
 local SIGKILL, SIGPIPE, SIGTERM = 9, 13, 15
 
--- The program keeps its CPU time and the real time in a file that survives it. A child,
--- which no profile is of, kills it when both have reached what it is given.
+-- The program keeps its CPU time and the real time in a file that survives it. A child
+-- without a profile kills it when both have reached their limits.
 local HEAD = [[
 local ffi = require("ffi")
 ffi.cdef "int open(const char *, int, int); int ftruncate(int, long);"

@@ -15,7 +15,7 @@ local function leaf()
   return s
 end
 
--- The only functions of their names, so that a stack tells which is meant.
+-- Functions with unique names, so that a stack identifies them.
 function spin_a() return leaf(), 1 end
 function spin_b() return leaf(), 1 end
 

@@ -51,7 +51,7 @@ end
 t.equal(why, nil, "not found")
 t.equal(missing("bytecode.bin bytecode.bin"), nil, "two profiles: not found")
 
--- A line is unknown, and that of a function with debug information is not.
+-- The line is unknown, but known for a function with debug information.
 local _, out = t.shell(("'%s/bin/luajit-parse-sysprof' --no-host --lines bytecode.bin")
 		       :format(os.getenv("SYSPROF_BUILD")))
 t.contains(out, "first (code.bc:?)", "--lines")

@@ -135,7 +135,7 @@ do
   local q = hold("for iterator", "s, c", "if not c then return 1 end")
   run(function() for _ in held[q] do end end)
 
-  -- The name of a call is not lent to what is called in its place.
+  -- The name of a call does not pass to a function that a tail call runs instead.
   local r = hold("")
   local function tail(f) return f() end
   run(function() tail(held[r]) end)

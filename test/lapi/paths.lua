@@ -15,7 +15,7 @@ local function refused(path, errno, what)
     t.contains(r[2], path, what .. ": the message names the path")
     t.equal(select(2, sysprof.stop()), "profiler is not running", what)
   end
-  -- Mode D has no use for it.
+  -- Mode D ignores it.
   t.equal(sysprof.start({ mode = "D", path = path }), true, what .. ", mode D")
   t.equal(sysprof.stop(), true, what .. ", mode D")
 end

@@ -67,7 +67,7 @@ end
 -- A coroutine asks for the same VM.
 t.equal(coroutine.wrap(function() return sysprof.report().clock end)(), "wall", "coroutine")
 
--- Of an event there is no rate to ask for.
+-- An event has no requested rate.
 local ok, message = sysprof.start({ mode = "C", clock = "page-faults", path = "e.bin" })
 if ok then
   t.equal(check("events").asked_hz, 0, "asked_hz of an event")

@@ -30,8 +30,8 @@ end
 
 scenario.run({
   body = body,
-  -- While an exit rebuilds the frames of a function that calls itself, it cannot
-  -- be known how many are there already.
+  -- While an exit rebuilds the frames of a recursion, the number of rebuilt frames is
+  -- unknown.
   broken_share = 0.03,
   seen = { "body@call down@down{1,100} down", "body@call down@down{50} down@half leaf" },
   also = { "body", "body@call down" },

@@ -15,8 +15,8 @@ end
 
 scenario.run({
   body = body,
-  -- While an exit rebuilds the frames of a function that calls itself, it cannot
-  -- be known how many are there already.
+  -- While an exit rebuilds the frames of a recursion, the number of rebuilt frames is
+  -- unknown.
   broken_share = 0.03,
   seen = { "body@start fib@call{7} fib", "body@start fib@call{8} fib" },
   also = { "body", "body@start fib", "body@start fib@call{1,13} fib" },

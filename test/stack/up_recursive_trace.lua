@@ -27,8 +27,8 @@ end
 
 scenario.run({
   body = body,
-  -- While an exit rebuilds the frames of a function that calls itself, it cannot
-  -- be known how many are there already.
+  -- While an exit rebuilds the frames of a recursion, the number of rebuilt frames is
+  -- unknown.
   broken_share = 0.03,
   -- The innermost up() calls leaf() in its own place.
   seen = { "body@call up@up{50} leaf", "body@call up@up{1,50} up" },

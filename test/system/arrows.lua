@@ -10,12 +10,12 @@ local FLOORS = {
   { "base" }, { "format" }, { "clock", "host", "output", "symbols" },
   { "lua", "stream" }, { "session" }, { "control" }, { "api" },
 }
--- `base = format`: one floor, whose two folders may use each other's headers.
+-- `base = format`: one floor. Its two folders may use each other's headers.
 local floor_of = {}
 for height, folders in ipairs(FLOORS) do
   for _, folder in ipairs(folders) do floor_of[folder] = math.max(height, 2) end
 end
-local TOP = #FLOORS + 1 -- Of what is beside the folders.
+local TOP = #FLOORS + 1 -- Floor of files beside the folders.
 
 -- -- Reading ------------------------------------------------------------------
 

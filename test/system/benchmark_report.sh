@@ -44,14 +44,14 @@ end
 assert(ratios >= 20, "too few cells: " .. ratios)
 LUA
 
-# Each table is whole: as many cells in each line as in its head.
+# Each line of a table has as many cells as its head.
 awk -F'|' '
   !/^\|/ { cells = 0 }
   /^\|/ && cells && NF != cells { print "line " NR ": " $0; bad = 1 }
   /^\|/ { cells = NF; lines++ }
   END { exit bad || lines < 20 }' report/report.md || fail "the tables of report.md"
 
-# What is wrong is said in one line.
+# Wrong use is refused in one line.
 for wrong in --seconds=x --parts=all --programs=none --bad; do
   "$run" "$SYSPROF_BUILD" -o report $wrong >said 2>&1 && fail "$wrong: status 0"
   [ "$(wc -l <said)" = 1 ] || {

@@ -36,7 +36,7 @@ assert(misc.sysprof.report().samples > 100)
 assert(misc.sysprof.start({ mode = "D" }) and misc.sysprof.stop())
 LUA
 
-# check FILE: it is cut, and what is there is readable.
+# check FILE: the file is cut, and readable up to the cut.
 check() {
   "$SYSPROF_BUILD/bin/luajit-parse-sysprof" "$1" >folded 2>message
   code=$?

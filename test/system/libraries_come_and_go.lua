@@ -46,9 +46,9 @@ local function profile(what, ending, libraries, program)
   os.exit(77)
 end
 
--- Compares the samples of names with what is expected: true for those of a
--- library, false for none, "few" for places without a symbol, as the procedure
--- linkage table. The stacks of nearly all go through the right functions.
+-- Compares the samples of each name with the expected value: true for samples in a
+-- library, false for no samples, "few" for places without a symbol, such as the procedure
+-- linkage table. The stacks of nearly all samples go through the right functions.
 local function check(what, expected, options)
   local status, out, err = t.parse((options or "") .. " p.bin")
   t.equal(status, what == "killed" and 3 or 0, what .. ": " .. err)
@@ -116,7 +116,7 @@ check("one version", { inner_one = true, inner_two = false })
 profile("new version", "stop", "./lib.so move:./new.so")
 check("new version", { inner_one = false, inner_two = true, ["lib.so+0x"] = true })
 
--- Deleted files: of the program all is known, of a library what it exports.
+-- Deleted files: all names of the program are known, of a library the exported ones.
 for _, style in ipairs { "gnu", "sysv" } do
   local what = "deleted, hash table " .. style
   make_libraries("-Wl,--hash-style=" .. style)

@@ -44,8 +44,8 @@ pack() {
 
 rm -rf packages again root files program* script.lua profile* log
 export SOURCE_DATE_EPOCH=1700000000	# 2023-11-14.
-# The umask is none of the files' business, nor is the time. (What cpack writes around
-# them has the umask's mode.)
+# Neither umask nor time may change the files. (Files that cpack writes around them have the
+# umask's mode.)
 umask 077
 pack again
 until [ "$(date +%s)" -gt "$(stat -c %Y again)" ]; do :; done
@@ -133,7 +133,7 @@ while read -r path; do
 done <files
 # dpkg-deb has seen these paths in the loop above, if there were any.
 [ "$(wc -l <files)" -gt 50 ] || fail "only $(wc -l <files) files"
-# A link out of /usr is absolute: what it points to is in root here.
+# A link out of /usr is absolute: here its target is below root.
 link=root/etc/ld.so.conf.d/00-luajit-sysprof.conf
 ln -sfn "../..$(readlink $link)" $link
 broken=$(find root -xtype l)

@@ -82,7 +82,7 @@ end
 -- A pattern that finds nothing would find no fault.
 if arrows < 100 then fail("found only ", arrows, " arrows") end
 
--- Circles: what is being visited must not be met again.
+-- Circles: the search must not meet a module that it is visiting.
 local state = {}
 local function visit(name, trail)
   if state[name] == "done" then return end

@@ -8,7 +8,7 @@ local build, source = os.getenv("SYSPROF_BUILD"), os.getenv("SYSPROF_SOURCE")
 local RUN = source .. "/test/lib/semantics_run.lua"
 local SECONDS = 0.06		-- CPU time of a profiled run, in rounds of some 20 ms.
 
--- What is compiled, and when; whether all modes and collectors are tried.
+-- Options of the compiler; whether to try all modes and collectors.
 local JIT = {
   { "-joff", true }, { "-O0" }, { "-O1" }, { "-O2" }, { "-O3" },
   { "-Ohotloop=1,hotexit=1", true }, { "-Ohotloop=2,minstitch=1" },

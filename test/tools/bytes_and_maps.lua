@@ -40,7 +40,7 @@ t.equal(str("\4abc"), nil, "string behind the end")
 t.equal(str("\255\255\255\255\255\255\255\255\127"), nil, "huge string")
 t.equal(str("\3abc", 0), nil, "string at the end")
 
--- CRC-32. The check value is that of the definition.
+-- CRC-32, with the check value of the definition.
 t.equal(B.crc32("123456789"), 0xcbf43926, "the builder's CRC-32")
 for len = 0, 70 do
   local s = {}

@@ -40,7 +40,7 @@ local function check(what, arguments, status, out, err)
 end
 
 t.with_file(profile(), function(path)
-  -- What it prints.
+  -- Output.
   check("folded", path, 0, FOLDED)
   check("folded by name", "--format=folded " .. path, 0, FOLDED)
   check("value apart", "--format folded " .. path, 0, FOLDED)
@@ -163,7 +163,7 @@ t.with_file(profile(true), function(path)
 	     "3 (3 the writer failed)", "lost samples in the table")
 end)
 
--- Input that is none.
+-- Invalid input.
 check("no such file", "/no/such/file", 1, "", "/no/such/file: No such file")
 check("a folder", "/", 1, "", "/: Is a directory")
 check("empty", "/dev/null", 1, "", "/dev/null: empty file")

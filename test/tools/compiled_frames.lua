@@ -82,7 +82,7 @@ t.equal(top:match("\n( +self.*)$"), [[
 t.contains(t.render(mixed, "top", { lines = true, limit = 1 }),
 	   "... 3 more lines (--limit=0 shows all)", "table of lines")
 
--- Where a coroutine was resumed has a row, as in the other formats.
+-- The resume of a coroutine has a row, like in the other formats.
 local resumed = stream(function(b)
   b:stack(1, { F.cbound, A, F.resume, BB }):stack(2, { F.cbound, A, F.resume })
   b:stack(3, { F.resume })

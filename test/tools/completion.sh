@@ -15,7 +15,7 @@ mkdir -p files/folder
 touch files/file.lua "files/with space.lua"
 cd files || exit 1
 
-# What is before the arrow is completed to what is behind it. bash passes
+# Completes the text before the arrow to the text behind it. bash passes
 # "--name=value" as three words.
 try() {
   local expected

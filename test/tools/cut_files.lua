@@ -10,8 +10,8 @@ local F, uleb = B.F, B.uleb
 
 math.randomseed(3)
 
--- Many chunks of all sizes. Returns the stream, where its chunks begin, and how
--- many samples are in the stream before each of them.
+-- Many chunks of all sizes. Returns the stream, the places of its chunks, and the number
+-- of samples before each chunk.
 local function make_stream(chunks)
   local b, at, samples, sum = B.new(), {}, {}, 0
   local size = #b:bytes()
@@ -34,7 +34,7 @@ local stream, at, samples = make_stream(20)
 t.ok(#stream > 100000, "the stream is long")
 t.equal(reader.parse_string(stream):problem_text(), nil, "whole")
 
--- Returns how many whole chunks stand before a cut, and what is said about it.
+-- Returns the number of whole chunks before a cut, and the expected problem.
 local function expected(cut)
   local whole = 0
   while at[whole + 2] and at[whole + 2] <= cut do whole = whole + 1 end
@@ -89,7 +89,7 @@ while written < #stream do
 end
 file:close()
 
--- What the command says, and that it prints what is there.
+-- The command reports the cut, and prints the rest.
 t.write_file(path, stream:sub(1, at[9] + 100))
 local status, out, err = t.parse("--no-host " .. path)
 local whole, text = expected(at[9] + 100)

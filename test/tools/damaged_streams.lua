@@ -142,9 +142,9 @@ check("text", "frame;frame 5\n" .. ("x"):rep(20), nil, "not a sysprof profile")
 check("other version", put(stream, 11, "\4"), nil, "version 4")
 check("zeros", ("\0"):rep(100), nil, "not a sysprof profile")
 
--- -- Records that do not fit, in chunks whose checksum does ----------------
+-- -- Records that do not fit, in chunks with a right checksum ---------------
 
--- What follows a chunk is none of its bytes: a record ends at the latest with it.
+-- A record must not extend into the bytes behind its chunk.
 for what, bytes in pairs {
   ["a record one byte longer than its chunk"] = "\63\1",
   ["a sample that begins in its chunk"] =
@@ -256,7 +256,7 @@ local function bad_stream(what, s, output, problem)
 end
 bad_stream("sample without context", B.new():sample(0, 0):finish(), "", RECORD)
 bad_stream("cut sample", B.new():context():raw("\193\1"):flush():bytes(), "", RECORD)
--- Chunks that continue the stacks of earlier chunks, some of them missing.
+-- Chunks that keep the stacks of earlier chunks, some of which are missing.
 local function three_chunks(without)
   local c = B.new():context():stack(1, { F.host(1) }):stack(2, { F.host(2) }):sample(0, 1)
   c:flush(true):context(1, 1000):stack(3, { F.host(3) }, 1, 2):sample(0, 3):sample(0, 1)
@@ -274,7 +274,7 @@ bad_stream("stacks of a missing chunk", three_chunks(2),
 bad_stream("stacks of a missing first chunk", three_chunks(1), "[stack not defined in the stream] 3\n",
   "between are missing")
 
--- As many stacks of an older chunk are not those of the missing one.
+-- The same number of stacks of an older chunk does not replace those of the missing one.
 local other = B.new():context():stack(1, { F.host(1) }):sample(0, 1)
 other:flush():context():stack(1, { F.host(2) }):sample(0, 1)
 other:flush(true):context():sample(0, 1):finish()

@@ -73,7 +73,7 @@ local shown = 0
 for n in out:gmatch(" (%d+)\n") do shown = shown + n end
 t.equal(v.left_out, SAMPLES - shown, "folded: the output ends early")
 
--- The flame graph's sums are those of what is shown.
+-- The flame graph's sums cover the shown samples.
 v, out = render(roots, "tree", { node_room = 20 * DEPTH })
 t.equal(tonumber(out:match("\n%s*(%d+)%s+100%.0[^\n]*  all\n")), SAMPLES - v.left_out, "tree: sum")
 

@@ -60,7 +60,7 @@ for name, expected in pairs {
   t.equal(shown(name), expected, name)
   t.equal(shown(name, { no_demangle = true }), (name:gsub("@.*", "")), name .. " as it is")
 end
--- What is none, or stands for more than any memory holds.
+-- Invalid names, and names that would expand beyond any memory.
 for _, name in ipairs {
   "_R", "_Rust", "_RN", "_RNv", "_RNvC", "_RNvC1", "_RNvC5ab", "_RNvC1a", "_RNvC1a9999a", "_RNvB_1a",
   "_RNvBz_1a", "_RINvC1a1f", "_RINvC1a1fm", "_RNvC1a1f!", "_RINvC1a1fKE", "_RINvC1a1fK!_E", "_RX", "_RC1aB_",
@@ -102,7 +102,7 @@ local function implementations(n)
 end
 t.equal(shown(implementations(2)), "a::f::<a, <a>, <<a>>>", "implementations")
 t.equal(shown(implementations(16)), implementations(16), "steps of references")
--- Text: few parts, one of them long.
+-- Text with few parts, one long.
 local function long_names(n)
   local parts, at = { "_RINvC1a1f", "C0900", ("x"):rep(900) }, 8
   parts[2] = "C900"

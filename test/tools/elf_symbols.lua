@@ -13,8 +13,8 @@ E.needs("g++", "nm", "readelf", "strip")
 E.make("libx.so")
 local addr, id = E.addresses("libx.so"), E.buildid("libx.so")
 
--- Looks the addresses up in the folder dir; returns name and start in the file
--- of each, or false, and what is missing.
+-- Looks up addresses in the folder dir. Returns for each its name and start in the file,
+-- or false; and the missing files.
 local function look_up(list, dir, buildid)
   local p = assert(reader.parse_string(E.stream("/gone/libx.so", buildid or id, list)))
   local files, names = symbolfiles.new(p, { dir }), {}
@@ -74,7 +74,7 @@ for i in ipairs(all) do
   t.equal(names[i], named(expected[i]), "last byte of " .. expected[i])
 end
 
--- Without .symtab only what is exported has a name; what is behind it has none.
+-- Without .symtab only exported symbols have names; addresses behind them have none.
 E.run("mkdir -p stripped && strip -o stripped/libx.so libx.so")
 names, messages = look_up(list, "stripped")
 t.equal(names[1], false, "stripped: not exported")
@@ -104,8 +104,7 @@ end
 local whole = t.read_file("libx.so")
 E.run("mkdir -p damaged")
 
--- Names that are found are right; of damaged files is said in one sentence what is
--- wrong with them.
+-- All names found are right. For a damaged file, one sentence reports the fault.
 local function damaged(what, s, may_differ)
   t.write_file("damaged/libx.so", s)
   local ok, found, missing = pcall(look_up, list, "damaged")

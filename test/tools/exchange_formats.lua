@@ -37,7 +37,7 @@ local function collector()
       if value > 0 then lines[#lines + 1] = ("%s %.0f\n"):format(line, value) end
     end
     table.sort(lines)
-    -- The order of folded lines is that of the stacks.
+    -- Folded lines have the order of the stacks.
     return table.concat(lines)
   end
 end
@@ -216,7 +216,7 @@ t.equal(th.stringTable[4], "f (dir/x.lua:5)", "gecko: function")
 t.equal(th.frameTable.data[3][6], 6, "gecko: line")
 t.equal(th.stringTable[th.frameTable.data[3][4] + 1], "jit", "gecko: compiled")
 
--- How the profiler tells functions apart: a script's, one of a file, others.
+-- Kinds of functions that the profiler distinguishes: of a script, of a file, others.
 local function kind_of(location)
   if location:find("^.* %(in [^)]*%)$") then return "file" end
   if location:find("^.* %(.+:%d+%)$") or location:find("^.+:%d+$") or

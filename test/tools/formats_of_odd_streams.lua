@@ -42,7 +42,7 @@ local function check(stream, what)
   end
 end
 
--- -- Numbers and metas that make no sense ----------------------------------
+-- -- Senseless numbers and metadata ----------------------------------------
 
 local LONG = ("\255"):rep(9) .. "\1"	-- 2^64 - 1.
 for _, number in ipairs { "nan", "inf", "-1", "0x10", "1e300", "", "1e10", "x", "-inf" } do

@@ -36,7 +36,7 @@ for reason = 0, G.SPF_BROKEN__MAX - 1 do
   t.ok(not join.reason(reason):find("%d"), "words for broken reason " .. reason)
 end
 
--- The checks that the reader has words for, and their groups, as in the header.
+-- The reader has words for each check, and the same groups as the header.
 local refusals = require("sysprof.show.refusals")
 local checks, group, side = 0, nil, nil
 for line in header:gmatch("[^\n]+") do

@@ -14,10 +14,10 @@ local BROKEN_LUA = "[lua stack unknown: invalid frame chain]"
 local BROKEN_HOST = "[host frames missing: no unwind information]"
 local EARLY = "[host frames missing: the host stack ends early]"
 
--- Words: a..e Lua functions; name() a C function that Lua calls; name a host
--- function; | a call from C; ~ a resume; * a frame of the VM; ?lua and ?host
--- broken; <n,m> m boundaries or VM frames among n frames that were cut; #n,m
--- trace n that covers m frames, and #n,mL in its loop; ! a garbage collection.
+-- Words: a..e: Lua functions; name(): a C function that Lua calls; name: a host function;
+-- |: a call from C; ~: a resume; *: a frame of the VM; ?lua and ?host: broken; <n,m>: n
+-- cut frames with m boundaries or VM frames; #n,m: trace n, which covers m frames; #n,mL:
+-- the same in its loop; !: a garbage collection.
 local function frame(word)
   local trace, covered, loop = word:match("^#(%d+),(%d+)(L?)$")
   if trace then return F.trace(tonumber(trace), tonumber(covered), loop == "L") end

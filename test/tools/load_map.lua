@@ -13,7 +13,7 @@ local function module(b, name, at, size)
   b:module(at or A, (at or A) + (size or 0x1000), at or A, "/lib/" .. name .. ".so", name .. "\1\2")
 end
 
--- One sample at an address: id is that of its stack.
+-- One sample at an address. id: its stack's.
 local function at(b, id, addr, more)
   b:stack(id, { F.host(addr), more }):sample(0, id)
 end
@@ -120,7 +120,7 @@ check("modules that cannot be", function(b)
   at(b, 1, A + 16)
 end, "all20.so+0x7f0000000010 1\n")
 
--- More modules than are told apart: no time is lost with them.
+-- More modules than the reader distinguishes: they cost no time.
 local many = B.new():context()
 for i = 1, 20000 do many:module(A, A + 0x1000, A, "/lib/" .. i) end
 at(many, 1, A + 16)
@@ -128,7 +128,7 @@ local status
 local out = t.render(many:finish())
 t.ok(out:find("+0x10 1\n", 1, true), "many modules: " .. out)
 
--- Two sessions of a process, of which the second one has found out earlier.
+-- Two sessions of a process. The second one notices the change first.
 local one, two = B.new(0):context(), B.new(1):context()
 module(one, "one")
 module(two, "one")

@@ -24,7 +24,7 @@ local function merged(streams, options)
   return table.concat(out), p, paths, err, bad
 end
 
--- A run whose numbers of functions and addresses are moved.
+-- A run with other function numbers and addresses.
 local function run(fid, base, tid, extra)
   local b = B.new():meta("clock", "cpu"):meta("pid", tostring(tid))
   b:module(base, base + 0x10000, base, "/lib/libx.so", "\1\2\3")

@@ -8,7 +8,7 @@ local F = B.F
 
 -- -- Names -----------------------------------------------------------------
 
--- Renders one sample whose Lua side is one frame; define adds definitions.
+-- Renders one sample with one frame on its Lua side; define adds definitions.
 local function name_of(frame, define, options)
   local b = B.new():context()
   if define then define(b) end

@@ -5,7 +5,7 @@
 set -u
 status=0
 
-# The options in "got" are compared with those of the program in "expected".
+# Compares the options in "got" with the program's options in "expected".
 same() {
   LC_ALL=C sort -u got | diff expected - >difference || {
     echo "FAIL: options of $1 ('<': in the program only, '>': not in it):"
@@ -51,13 +51,13 @@ for command in luajit-sysprof luajit-parse-sysprof; do
   same "its completion"
 done
 
-# luajit itself prints its options to standard error. "-" and "--" are none.
+# luajit itself prints its options to standard error. "-" and "--" are not options.
 "$LUAJIT" -h 2>help
 grep -oE '^  -[A-Za-z]' help | tr -d ' ' | LC_ALL=C sort -u >expected
 manual "$SYSPROF_SOURCE/etc/man/luajit-with-sysprof.1" | grep -oE '^-[A-Za-z]' >got
 same "luajit-with-sysprof(1)"
 
-# Those of LUAJIT_SYSPROF: the library says which there are.
+# Options of LUAJIT_SYSPROF: the library lists them in a message.
 LUAJIT_SYSPROF="no_option=!" "$LUAJIT" -e '' 2>log
 sed -n 's/.* expected on, off, or \([a-z, ]*\) with .*/\1/p' log | grep -oE '[a-z]+' | LC_ALL=C sort -u >expected
 [ "$(wc -l <expected)" -gt 5 ] || {

@@ -166,7 +166,7 @@ t.contains(r.zoomed[1].cells[3][4], "100.00 % of zoomed", "share of the zoomed f
 t.equal(r.afterReset.name, "all", "after the reset")
 t.ok(r.byKeys[1].name == r.byKeys[2].name, "zoomed by keys")
 t.equal(table.concat(r.pressed, " "), "true true", "icicle and reverse by keys")
--- Elements of the page itself, none of a name.
+-- Elements of the page itself; names must not add any.
 t.equal(table.concat(r.elements, " "), "b button canvas dialog div footer form h1 header i " ..
 	"input kbd noscript p script span table tbody td th tr", "elements")
 

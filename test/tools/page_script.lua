@@ -11,8 +11,8 @@ if t.shell("node --version") ~= 0 then
   os.exit(77)
 end
 
--- Prints each tree as folded stacks with self, base and compiled, and checks
--- that totals are sums and boxes lie within their callers.
+-- Prints each tree as folded stacks with self, base and compiled. Checks that totals are
+-- sums, and that boxes lie within their callers.
 local DRIVER = [=[
 const data = JSON.parse(require("fs").readFileSync(process.argv[2], "utf8"));
 const first = new Map();

@@ -20,7 +20,7 @@ local id = E.buildid("box/libx.so")
 local _, here = t.shell("pwd")
 here = here:gsub("\n", "")
 
--- What the reader opens in the folder box is told by the kernel.
+-- The kernel reports the files that the reader opens in the folder box.
 local watch = ffi.C.inotify_init1(IN_NONBLOCK)
 if watch < 0 or ffi.C.inotify_add_watch(watch, "box", IN_OPEN) < 0 then
   print("skipped: no inotify")
@@ -43,7 +43,7 @@ end
 
 local FORMATS = { "folded", "pprof" }
 
--- Reads a profile whose module has this path, from within the folder box.
+-- Reads a profile with a module of this path, from within the folder box.
 local function read(path, format, options)
   t.write_file("p.bin", E.stream(path, id, { addr.plain }))
   opened()

@@ -30,7 +30,7 @@ t.equal(written[3], "\r\27[K", "removed")
 p:finish()
 t.equal(#written, 3, "removed once")
 
--- By the reader, for a file and for what is no profile.
+-- By the reader, for a profile and for another file.
 written = {}
 local stream = B.new():context():sample(0, 0, 200000):finish()
 t.with_file(stream, function(path)

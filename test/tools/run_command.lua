@@ -10,8 +10,8 @@ local WAIT = 1200	-- Steps of 50 ms until a script must have said something.
 
 os.execute("rm -f luajit-sysprof-* out.* sysprof.bin")	-- Of a run that was broken off.
 
--- Computes until it has used enough CPU time for some samples, tells that it is
--- there, then does what it is told.
+-- Computes until it has used enough CPU time for some samples. Prints that it is there,
+-- then runs its command.
 t.write_file("spin.lua", [[
 local function spin()
   local s = 0
@@ -87,7 +87,7 @@ status, out = t.shell(RUN .. "run -o out.folded -- -s.lua")
 t.equal(status, 0, "name like an option")
 t.equal(out, "-s.lua\tluajit\tnil\n", "name like an option: output")
 
--- Killed: the same signal, and what was written until then.
+-- Killed: the same signal, and the profile so far.
 local _, err
 _, out, err = t.shell(("sh -c \"%s run -o out.bin spin.lua kill\" ; echo status $?"):format(RUN))
 t.contains(out, "status 137", "killed: status")
@@ -96,9 +96,8 @@ t.equal(t.read_file("out.bin"):sub(1, 3), "ljs", "killed: profile")
 
 -- -- Interrupted -----------------------------------------------------------
 
--- Runs a command, sends SIGINT to the process that it says (child) or to the one
--- that was started, when the script has said that it is there. Returns the
--- status, and standard error.
+-- Runs a command. When the script has printed that it is there, sends SIGINT to the child
+-- (child) or to the command itself. Returns the status, and standard error.
 local function interrupt(command, to_child)
   os.remove("said")
   local script = ([[

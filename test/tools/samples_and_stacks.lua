@@ -20,7 +20,7 @@ local function samples_of(b, what)
   return list
 end
 
--- A sample as its numbers stand in the stream; weight nil: it has none.
+-- A sample by its numbers in the stream; weight nil: no weight.
 local function sample(event, time, weight)
   local tag = G.SPF_SAMPLE + G.SPF_VMST_LFUNC + event * 16 +
 	      (weight and 0 or G.SPF_SAMPLE_WEIGHT_IS_TIME)

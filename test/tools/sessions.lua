@@ -7,8 +7,8 @@ local G = require("sysprof.grammar")
 local reader = require("sysprof.reader")
 local F = B.F
 
--- A session: chunk n has n samples in a function of its own and in the host
--- symbol "main". Its ids are those of the other sessions, too. Returns its chunks.
+-- A session: chunk n has n samples in a function of its own and in the host symbol "main".
+-- Other sessions have the same ids. Returns its chunks.
 local function session(number, chunks)
   local start = tostring(9000 - number)
   local b, list = B.new(number), {}

@@ -13,7 +13,7 @@ local F = B.F
 
 local US, COUNT = G.SPF_UNIT_US, G.SPF_UNIT_COUNT
 
--- cpu takes what it can get; 3 samples of it, 2 of page faults, 1 of cycles.
+-- cpu takes an available clock: 3 samples of it, 2 of page faults, 1 of cycles.
 local function stream(clock, used)
   local b = B.new():context(7, 0)
   b:meta("clock", clock or "cpu,page-faults,cycles:u/period=500/"):meta("pid", "9")

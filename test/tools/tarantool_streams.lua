@@ -140,7 +140,7 @@ local out, p = t.render(good .. "x")
 t.equal(out, "main;main chunk (x.lua);x.lua:5 3\n", "bytes behind the end")
 t.equal(p.complete, false, "bytes behind the end: incomplete")
 
--- There is no checksum, so a changed byte can pass; but nothing breaks.
+-- Without a checksum a changed byte can pass, but nothing breaks.
 for offset = 0, #good - 1 do
   for _, new in ipairs { 0, 1, 2, 3, 9, 10, 127, 128, 255 } do
     local s = good:sub(1, offset) .. string.char(new) .. good:sub(offset + 2)

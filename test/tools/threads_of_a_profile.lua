@@ -112,7 +112,7 @@ end)
 
 -- -- Several processes -----------------------------------------------------
 
--- The same id in two processes, as in two containers.
+-- The same id in two processes, like in two containers.
 p = read({ stream(7, "worker", "71", 2), stream(7, nil, "72", 4), stream(8, nil, "72", 1) },
 	 { timeline = true })
 t.equal(rows_by_thread(p), "4 7 of process 72\n2 worker (7 of process 71)\n1 8", "two processes")

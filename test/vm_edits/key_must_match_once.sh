@@ -82,7 +82,7 @@ names() {
   }
 }
 
-# A choice between keys: each alone is a LuaJIT that exists, none and both are not.
+# A choice between keys: LuaJITs with one key exist, without a key or with both they do not.
 for name in 0 1; do
   key='lj_dispatch_update(global_State *g)'
   [ $name = 0 ] || key='lj_dispatch_update(global_State *g, int nolock)'

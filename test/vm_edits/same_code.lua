@@ -50,9 +50,9 @@ end
 
 local ADDRESS_MIN = 0x8000	-- Offsets into structures are below this.
 
--- Reads a dump by lines. Addresses become numbers in the order in which they
--- appear in a trace, those of the machine code offsets from its start. Returns
--- the lines, the number of traces, and that of samples.
+-- Reads a dump by lines. Addresses become numbers, in the order of their first use in a
+-- trace. Addresses of machine code become offsets from its start. Returns the lines, the
+-- number of traces, and the number of samples.
 local function normalised(path)
   local lines, traces = {}, 0
   local ids, n, start
@@ -92,7 +92,7 @@ local function dump(w, prefix, options)
   return normalised("dump")
 end
 
--- The first difference of two dumps, nil if there is none.
+-- The first difference of two dumps, or nil.
 local function difference(a, b)
   for i = 1, math.max(#a, #b) do
     if a[i] ~= b[i] then
