@@ -167,6 +167,13 @@ do
     _ = a + 1 _ = 1 - a _ = a * b _ = a / b _ = a % b _ = a ^ b _ = -a
     _ = a .. "x" _ = a == b _ = a < b _ = a <= b
   end)
+  -- A path of the object that is too long for a name.
+  local c = hold("__call", "...")
+  run(function()
+    local o = setmetatable({}, { __call = held[c] })
+    o.x = o
+    o.x.x.x.x.x.x()
+  end)
   local g = hold("__gc")
   run(function()
     getmetatable(newproxy(true)).__gc = held[g]
