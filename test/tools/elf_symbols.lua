@@ -3,6 +3,7 @@
 -- TIMEOUT: 240
 
 local t = require("tools_test")
+local B = require("stream_builder")
 local E = require("elf_files")
 local demangle = require("sysprof.names.demangle")
 local elf = require("sysprof.names.elf")
@@ -131,6 +132,16 @@ local sections = tonumber(E.run("readelf -h libx.so"):match("Start of section he
 local function change(offset, byte)
   return whole:sub(1, offset) .. byte .. whole:sub(offset + 2)
 end
+-- An empty table at the end of the file is there.
+for at = sections, #whole - 64, 64 do
+  if whole:sub(at + 5, at + 8) == "\2\0\0\0" then
+    local place = B.u32(#whole) .. ("\0"):rep(12)
+    t.write_file("damaged/libx.so", whole:sub(1, at + 24) .. place .. whole:sub(at + 41))
+  end
+end
+local file = elf.open("damaged/libx.so")
+t.equal((file:symbols("symtab") or {}).n, 0, "an empty table")
+file:close()
 for offset = 0, 63 do
   for _, byte in ipairs { "\0", "\127", "\255" } do
     damaged("header " .. offset, change(offset, byte), true)
