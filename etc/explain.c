@@ -145,6 +145,7 @@ static void look(const ucontext_t *uc)
   lj_hostwalk_walk(&hs, uc);
   ls.in.moving = p ? p->gate.moving : NULL;
   ls.in.moving_from = p ? p->gate.moving_from : 0;
+  ls.in.unmaps = p ? p->gate.unmaps : 0;
   lj_luawalk_walk(&ls, uc);
   group = ls.broken;
   code = ls.refused;

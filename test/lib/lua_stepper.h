@@ -58,6 +58,7 @@ static void lstep_handler(int sig, siginfo_t *info, void *context)
   p = G2GG(G(lstep.L))->sysprof;
   lstep.ls.in.moving = p ? p->gate.moving : NULL;
   lstep.ls.in.moving_from = p ? p->gate.moving_from : 0;
+  lstep.ls.in.unmaps = p ? p->gate.unmaps : 0;
   lj_luawalk_walk(&lstep.ls, uc);
   lj_framelist_finish(&lstep.frames);
   lstep.look(uc);

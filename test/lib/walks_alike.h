@@ -33,6 +33,7 @@ static inline void walk_like(LuaWalk *ls, const LuaWalk *as, FrameList *fr,
   ls->funcs = as->funcs;
   ls->in.moving = as->in.moving;
   ls->in.moving_from = as->in.moving_from;
+  ls->in.unmaps = as->in.unmaps;
   ls->frames = fr;
   lj_luawalk_walk(ls, uc);
   lj_framelist_finish(fr);

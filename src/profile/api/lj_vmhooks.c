@@ -87,6 +87,7 @@ void lj_vmhooks_stack_move(lua_State *L, int begin)
   if (begin) {
     lj_vmgate_change_begin(&p->gate);
     p->gate.moving_from = (uintptr_t)tvref(L->stack);
+    p->gate.unmaps = lj_safeload_unmaps();
     p->gate.moving = L;
   } else {
     p->gate.moving = NULL;

@@ -99,8 +99,9 @@ int lj_safeload_vmslow(SafeLoad *sl, const void *p, size_t sz)
 {
   uintptr_t first = (uintptr_t)p >> SAFELOAD_PAGE_BITS;
   uintptr_t last = ((uintptr_t)p + sz - 1) >> SAFELOAD_PAGE_BITS;
-  if (!lj_safeload_ok(sl, p, sz)) return 0;
-  if (page_iskept(sl, first) && (first == last || page_iskept(sl, last))) return 1;
+  int is_kept = page_iskept(sl, first) && (first == last || page_iskept(sl, last));
+  if ((sl->kept_only && !is_kept) || !lj_safeload_ok(sl, p, sz)) return 0;
+  if (is_kept) return 1;
   sl->fresh++;
   if (sl->keeping) {
     page_set(sl, first, sl->kept);
@@ -212,6 +213,20 @@ int lj_safeload_copy(SafeLoad *sl, void *to, const void *p, size_t sz)
   return 1;
 }
 
+int lj_safeload_vmcopyslow(SafeLoad *sl, void *to, const void *p, size_t sz)
+{
+  uintptr_t first = (uintptr_t)p >> SAFELOAD_PAGE_BITS;
+  uintptr_t last = ((uintptr_t)p + sz - 1) >> SAFELOAD_PAGE_BITS;
+  if (!lj_safeload_copy(sl, to, p, sz)) return 0;
+  if (page_isowned(sl, first) && page_isowned(sl, last)) return 1;
+  sl->fresh++;
+  if (sl->keeping) {
+    page_set(sl, first, sl->kept);
+    page_set(sl, last, sl->kept);
+  }
+  return 1;
+}
+
 int lj_safeload_copynow(SafeLoad *sl, void *to, const void *p, size_t sz)
 {
   if (relaxed_get(&copy_refused) || sl->copies == SAFELOAD_COPY_MAX)
@@ -245,6 +260,16 @@ void lj_safeload_unmap(const void *p, size_t sz)
 void lj_safeload_unmapped(void)
 {
   __atomic_fetch_add(&unmaps_done, 1, __ATOMIC_SEQ_CST);
+}
+
+uint32_t lj_safeload_unmaps(void)
+{
+  return __atomic_load_n(&unmaps_begun, __ATOMIC_SEQ_CST);
+}
+
+void lj_safeload_keptonly(SafeLoad *sl, uint32_t unmaps)
+{
+  sl->kept_only = lj_safeload_unmaps() != unmaps;
 }
 
 static void forget_range(SafeLoad *sl, uintptr_t first, uintptr_t last)
@@ -286,7 +311,7 @@ void lj_safeload_reset(SafeLoad *sl)
   sl->stack_size = 0;
   sl->near_size = 0;
   sl->probes = sl->fresh = sl->copies = 0;
-  sl->keeping = 0;
+  sl->keeping = sl->kept_only = 0;
   if (sl->kept_pages == 0) {
     lj_safeload_forget(sl);
     sl->unmaps = begun;

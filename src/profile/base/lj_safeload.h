@@ -9,7 +9,9 @@
 **   the handler (lj_vmgate.h), so a readable page stays readable. lj_safeload_ok and
 **   lj_safeload_vm probe the page by a system call that fails with EFAULT, and the caller
 **   loads. The answer is cached for this sample. For pages that are known to be the VM's,
-**   it is cached until LuaJIT's allocator announces the unmap (lj_safeload_unmap).
+**   it is cached until LuaJIT's allocator announces the unmap (lj_safeload_unmap). Where an
+**   address may be anything, lj_safeload_vmcopy copies at first sight. While the VM moves a
+**   Lua stack, and after an unmap since then, lj_safeload_keptonly refuses new pages.
 ** - Any thread: all other memory, such as a library, or the target of a wrong register.
 **   Another thread may unmap it between a probe and a load. So lj_safeload_word and
 **   lj_safeload_copy load from a copy of the page, which process_vm_readv(2) makes once a
@@ -18,6 +20,8 @@
 
 #ifndef _LJ_SAFELOAD_H
 #define _LJ_SAFELOAD_H
+
+#include <string.h>
 
 #include "lj_def.h"
 
@@ -41,6 +45,7 @@ typedef struct SafeLoad {
   uint32_t fresh;              /* Calls of lj_safeload_vm for a page not kept. */
   uint32_t copies;             /* Pages copied. */
   int keeping;                 /* lj_safeload_vm keeps its pages. */
+  int kept_only;               /* lj_safeload_vm refuses pages that are not kept. */
   /* Of all samples. */
   uint64_t kept_pages;              /* Generation of the pages that are kept. */
   uint32_t unmaps;                  /* Announcements that they reflect. */
@@ -71,6 +76,14 @@ LJ_FUNC void lj_safeload_stack(SafeLoad *sl, uintptr_t lo, uintptr_t hi, uintptr
 LJ_FUNC void lj_safeload_unmap(const void *p, size_t sz);
 LJ_FUNC void lj_safeload_unmapped(void);
 
+/* Unmaps that allocators have announced so far, of all VMs. Any thread. */
+LJ_FUNC uint32_t lj_safeload_unmaps(void);
+
+/* The VM has begun to move a Lua stack when there were so many unmaps. If there are more, the
+** old memory may be another thread's: this sample reads only pages that are kept.
+*/
+LJ_FUNC void lj_safeload_keptonly(SafeLoad *sl, uint32_t unmaps);
+
 /* Copy sz bytes at p; returns 0 if they are not readable. Any thread may unmap them. */
 LJ_FUNC int lj_safeload_copy(SafeLoad *sl, void *to, const void *p, size_t sz);
 
@@ -85,6 +98,8 @@ LJ_FUNC int lj_safeload_wordslow(SafeLoad *sl, uintptr_t addr, uintptr_t *w);
 LJ_FUNC int lj_safeload_probe(SafeLoad *sl, uintptr_t pageno);
 /* Slow path of lj_safeload_vm. */
 LJ_FUNC int lj_safeload_vmslow(SafeLoad *sl, const void *p, size_t sz);
+/* Slow path of lj_safeload_vmcopy. */
+LJ_FUNC int lj_safeload_vmcopyslow(SafeLoad *sl, void *to, const void *p, size_t sz);
 /* Slow path of lj_safeload_near. */
 LJ_FUNC int lj_safeload_nearslow(SafeLoad *sl, uintptr_t addr);
 
@@ -120,6 +135,22 @@ static LJ_AINLINE int lj_safeload_vm(SafeLoad *sl, const void *p, size_t sz)
 	(first == last || (sl->page[last & (SAFELOAD_SLOTS - 1)] ^ last) == sl->kept)))
     return 1;
   return lj_safeload_vmslow(sl, p, sz);
+}
+
+/* Copy sz bytes at p; returns 0 if they are not readable. The address may be anything, but on
+** a valid walk it is of the VM. Only the first sight of a page costs a system call.
+*/
+static LJ_AINLINE int lj_safeload_vmcopy(SafeLoad *sl, void *to, const void *p, size_t sz)
+{
+  uintptr_t first = (uintptr_t)p >> SAFELOAD_PAGE_BITS;
+  uintptr_t last = ((uintptr_t)p + sz - 1) >> SAFELOAD_PAGE_BITS;
+  if (LJ_UNLIKELY(
+	((uintptr_t)p >> SAFELOAD_ADDR_BITS) != 0 ||
+	(sl->page[first & (SAFELOAD_SLOTS - 1)] ^ first) != sl->owned ||
+	(first != last && (sl->page[last & (SAFELOAD_SLOTS - 1)] ^ last) != sl->owned)))
+    return lj_safeload_vmcopyslow(sl, to, p, sz);
+  memcpy(to, p, sz);
+  return 1;
 }
 
 #define SAFELOAD_NEAR (2 * sizeof(uintptr_t))

@@ -60,10 +60,12 @@ int lj_luaframe_func(const LuaArea *a, uintptr_t f, FrameFunc *ff)
 
 uintptr_t lj_luaframe_caller(const LuaArea *a, uintptr_t f, uintptr_t pc, FrameFunc *ff)
 {
-  const BCIns *call = (const BCIns *)pc - 1;
+  BCIns call;
   uintptr_t prev;
-  if ((pc & 3) != 0 || !lj_safeload_vm(a->pk, call, sizeof(BCIns))) return 0;
-  prev = f - (uintptr_t)(1 + LJ_FR2 + bc_a(*call)) * sizeof(TValue);
+  if ((pc & 3) != 0 ||
+      !lj_safeload_vmcopy(a->pk, &call, (const BCIns *)pc - 1, sizeof(call)))
+    return 0;
+  prev = f - (uintptr_t)(1 + LJ_FR2 + bc_a(call)) * sizeof(TValue);
   if (prev >= f || !lj_luaframe_has(a, prev) || !lj_luaframe_func(a, prev, ff) || !ff->pt ||
       !lj_luaframe_pcinproto(ff->pt, pc))
     return 0;
@@ -97,12 +99,13 @@ int lj_luaframe_refusal(const LuaArea *a, uintptr_t f)
 
 int lj_luaframe_caller_refusal(const LuaArea *a, uintptr_t f, uintptr_t pc)
 {
-  const BCIns *call = (const BCIns *)pc - 1;
+  BCIns call;
   uintptr_t prev;
   FrameFunc ff;
-  if ((pc & 3) != 0 || !lj_safeload_vm(a->pk, call, sizeof(BCIns)))
+  if ((pc & 3) != 0 ||
+      !lj_safeload_vmcopy(a->pk, &call, (const BCIns *)pc - 1, sizeof(call)))
     return SPF_REFUSED_PC_UNREADABLE;
-  prev = f - (uintptr_t)(1 + LJ_FR2 + bc_a(*call)) * sizeof(TValue);
+  prev = f - (uintptr_t)(1 + LJ_FR2 + bc_a(call)) * sizeof(TValue);
   if (prev >= f || !lj_luaframe_has(a, prev)) return SPF_REFUSED_CALLER_OUTSIDE;
   if (!lj_luaframe_func(a, prev, &ff)) return SPF_REFUSED_CALLER_INVALID;
   return ff.pt ? SPF_REFUSED_PC_NOT_IN_CALLER : SPF_REFUSED_CALLER_NOT_LUA;

@@ -4,6 +4,15 @@
 **
 ** A sample may interrupt the VM while a Lua stack is half-written. So each address is
 ** range-checked and probed before it is read, and each object is checked for its type.
+**
+** A page that is seen for the first time is probed, then loaded. Its memory cannot vanish in
+** between, because it is the VM's:
+** - A slot of a Lua stack refers to no freed object. Before the collector frees anything,
+**   it marks the slots below the top, and clears those above it.
+** - An object refers to memory that it owns, and to objects that are not freed.
+** A PC is read from a register, or from a slot of any type, so it may point anywhere. Its
+** instruction is copied. An allocator of the program does not announce what it unmaps. With
+** such a one, a hole remains while the VM moves a Lua stack.
 */
 
 #ifndef _LJ_LUAFRAME_H
@@ -24,6 +33,7 @@ typedef struct LuaInput {
   const HostWalk *hs;    /* Walked host stack: VM frames, leaf. */
   lua_State *moving;     /* The VM moves the stack of this coroutine, or NULL. */
   uintptr_t moving_from; /* Address of that stack before the move. */
+  uint32_t unmaps;       /* lj_safeload_unmaps before the move. */
   uintptr_t moving_to;   /* Its new address if the old memory is freed, or 0. */
 } LuaInput;
 

@@ -155,6 +155,7 @@ void lj_luawalk_walk(LuaWalk *ls, const ucontext_t *uc)
 {
   int res;
   if (!memory_istold(ls->in.g)) lj_safeload_forget(ls->in.pk);
+  else if (ls->in.moving) lj_safeload_keptonly(ls->in.pk, ls->in.unmaps);
   lj_luamemo_sample(&ls->memo);
   ls->in.moving_to = 0;
   res = walk_candidates(ls, uc);

@@ -150,6 +150,7 @@ static void walk_lua(Sampler *s, ucontext_t *uc)
   lua_State *moving = s->gate->moving;
   s->lua.in.moving = moving;
   s->lua.in.moving_from = s->gate->moving_from;
+  s->lua.in.unmaps = s->gate->unmaps;
   lj_luawalk_walk(&s->lua, uc);
   s->state = vm_state(s);
   if (s->opt->mode == LUAM_SYSPROF_CALLGRAPH && !s->opt->cb.backtracer) compare_sides(s);

@@ -39,6 +39,7 @@ typedef struct VmGate {
   volatile int in_hook;           /* Thread in a hook, which walks the list; or 0. */
   lua_State *volatile moving;     /* Coroutine whose stack the VM is moving, or NULL. */
   volatile uintptr_t moving_from; /* Old address of that stack. */
+  volatile uint32_t unmaps;       /* lj_safeload_unmaps before the move. */
   VmReader *volatile first;       /* List, newest first. Changed under the lock. */
   VmReader outsider;              /* Reads under the lock, on any thread. */
 } VmGate;

@@ -30,6 +30,7 @@ typedef struct Call {
   uintptr_t slots;         /* Live slots of the caller, */
   uintptr_t slots_end;     /* up to here; 0 for none. */
   cTValue *arg[2];         /* First two arguments, NULL if unknown. */
+  TValue *found;           /* Room for the value of a field. */
 } Call;
 
 /* -- Checked reading of values ---------------------------------------------- */
@@ -40,18 +41,26 @@ static int gcobj_ok(SafeLoad *pk, const void *o, size_t sz, uint32_t it)
 	 ((const GChead *)o)->gct == (uint8_t)~it;
 }
 
-/* Raw lookup of a string key. Returns NULL without such a field. */
-static cTValue *tab_getstr(SafeLoad *pk, const GCtab *t, const GCstr *key)
+/* Raw lookup of a string key. Returns NULL without such a field. While the VM resizes a
+** table, its size and its nodes do not fit, and the node may be outside of the VM's memory.
+*/
+static cTValue *tab_getstr(const Call *c, const GCtab *t, const GCstr *key)
 {
   const Node *n;
+  Node node;
   int i;
-  if (!gcobj_ok(pk, t, sizeof(GCtab), LJ_TTAB) || !lj_safeload_ok(pk, key, sizeof(GCstr)))
+  if (!gcobj_ok(c->pk, t, sizeof(GCtab), LJ_TTAB) ||
+      !lj_safeload_ok(c->pk, key, sizeof(GCstr)))
     return NULL;
   n = hashstr(t, key);
   for (i = 0; n && i < NODES_MAX; i++) {
-    if (((uintptr_t)n & 7) != 0 || !lj_safeload_ok(pk, n, sizeof(Node))) break;
-    if (tvisstr(&n->key) && strV(&n->key) == key) return tvisnil(&n->val) ? NULL : &n->val;
-    n = nextnode(n);
+    if (((uintptr_t)n & 7) != 0 || !lj_safeload_copy(c->pk, &node, n, sizeof(node))) break;
+    if (tvisstr(&node.key) && strV(&node.key) == key) {
+      if (tvisnil(&node.val)) return NULL;
+      *c->found = node.val;
+      return c->found;
+    }
+    n = nextnode(&node);
   }
   return NULL;
 }
@@ -80,7 +89,7 @@ static const GCtab *value_meta(const Call *c, cTValue *o)
 static cTValue *value_metafield(const Call *c, cTValue *o, MMS mm)
 {
   const GCtab *mt = value_meta(c, o);
-  return mt ? tab_getstr(c->pk, mt, mmname_str(c->g, mm)) : NULL;
+  return mt ? tab_getstr(c, mt, mmname_str(c->g, mm)) : NULL;
 }
 
 /* A field of a value, through tables in __index if needed. */
@@ -89,7 +98,7 @@ static cTValue *value_index(const Call *c, cTValue *o, const GCstr *key)
   int i;
   for (i = 0; o && i < INDEX_MAX; i++) {
     if (tvistab(o)) {
-      cTValue *v = tab_getstr(c->pk, tabV(o), key);
+      cTValue *v = tab_getstr(c, tabV(o), key);
       if (v) return v;
     }
     o = value_metafield(c, o, MM_index);
@@ -136,7 +145,7 @@ static cTValue *caller_upval(const Call *c, uint32_t idx)
 static cTValue *caller_global(const Call *c, const GCstr *key)
 {
   const GCtab *env = table_of(c->callerfn ? c->callerfn->env : mainthread(c->g)->env);
-  return tab_getstr(c->pk, env, key);
+  return tab_getstr(c, env, key);
 }
 
 /* -- Names of calls --------------------------------------------------------- */
@@ -277,7 +286,8 @@ static void call_args(Call *c, const CallFrame *cf)
 void lj_callname_frame(FuncTab *ft, FuncEntry *fe, SafeLoad *pk, global_State *g,
 		       const CallFrame *cf)
 {
-  Call c = { ft, pk, g, fe->pt, cf->fn, NULL, NULL, 0, 0, { NULL, NULL } };
+  TValue found;
+  Call c = { ft, pk, g, fe->pt, cf->fn, NULL, NULL, 0, 0, { NULL, NULL }, &found };
   uint64_t link = *(const uint64_t *)cf->f;
   const GCfunc *fn;
   if ((link & FRAME_TYPEP) == FRAME_VARG) return;
@@ -322,6 +332,7 @@ int lj_callname_isfinal(const FuncEntry *fe, const global_State *g, const CallFr
 void lj_callname_inlined(FuncTab *ft, FuncEntry *fe, SafeLoad *pk, global_State *g,
 			 const GCproto *caller, uintptr_t pc)
 {
-  Call c = { ft, pk, g, fe->pt, NULL, caller, NULL, 0, 0, { NULL, NULL } };
+  TValue found;
+  Call c = { ft, pk, g, fe->pt, NULL, caller, NULL, 0, 0, { NULL, NULL }, &found };
   name_site(&c, fe, pc);
 }
