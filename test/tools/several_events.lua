@@ -58,6 +58,13 @@ t.equal(err, "the event 'page-faults' counts occurrences, use --weight=event",
 local samples, us = p:totals()
 t.ok(samples == 6 and us == 2600, "totals")
 
+-- Only the same name and unit make an event that is described again the same one.
+for what, again in pairs { same = { "a", COUNT, 1 }, name = { "b", COUNT, 2 }, unit = { "a", US, 2 } } do
+  local b = B.new():context(7, 0):lfunc(1, 1, "@a.lua", "f"):stack(1, { F.lfunc(1, 1) })
+  b:event(0, "a", COUNT, 10):sample(1, 0):event(0, again[1], again[2], 20):sample(1, 0)
+  t.equal(#reader.parse_string(b:finish()).slots, again[3], "described again: " .. what)
+end
+
 -- -- Formats ---------------------------------------------------------------
 
 local out = t.render(bytes, "top", {})
