@@ -110,16 +110,16 @@ local SPECS = {
   { name = "event", key = "event", arg = "NAME", help = {
     "show this one of several clocks or events" } },
   { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "event", "cpu" },
-    help = { "samples: count samples (default); event: sum what they",
-    "stand for, occurrences or CPU time; cpu: CPU time only" } },
+    help = { "samples: count samples (default); event: sum their",
+    "weights, occurrences or CPU time; cpu: CPU time only" } },
   { name = "lines", key = "lines", help = { "name Lua frames by current lines" } },
   { name = "traces", key = "traces", help = { "show compiled code as [trace N]" } },
   { name = "no-host", key = "no_host", help = { "leave out host frames" } },
   { name = "no-lua", key = "no_lua", help = { "leave out Lua frames" } },
   { short = "j", key = "j", arg = "CMD", list = true, help = {
-    "for luajit, as are -O and -l" } },
-  { short = "O", key = "O", arg = "OPT", list = true, help = { "for luajit" } },
-  { short = "l", key = "l", arg = "NAME", list = true, help = { "for luajit" } },
+    "option of luajit, like -O and -l" } },
+  { short = "O", key = "O", arg = "OPT", list = true, help = { "option of luajit" } },
+  { short = "l", key = "l", arg = "NAME", list = true, help = { "option of luajit" } },
   { name = "help", short = "h", key = "help", help = { "show this help" } },
   { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
   { name = "completion", key = "completion", arg = "SHELL", choice = { "bash" }, help = {
@@ -181,7 +181,7 @@ local function finish(paths, format, opt)
   local renderer = format ~= "bin" and require("sysprof.formats." .. format) or {}
   local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
 						progress = progress.new() })
-  if not profile then return nil, "no profile was made: " .. err end
+  if not profile then return nil, "the profile is missing: " .. err end
   opt.limit = 60
   local shown_view, ok
   shown_view, err = view.new(profile, opt)
