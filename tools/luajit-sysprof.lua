@@ -145,8 +145,8 @@ local say = this.say
 
 -- -- The profile -----------------------------------------------------------
 
--- Says what was sampled, and the hottest functions of what is shown. paths: of the
--- profiles of the script and its children.
+-- Prints a summary of the samples, and the hottest functions of those shown. paths: of
+-- the profiles of the script and its children.
 local function summary(shown_view, paths, opt)
   local profile, path = shown_view.profile, opt.output
   say(selfreport.totals(profile), ", written to ", path)
@@ -175,8 +175,8 @@ local function summary(shown_view, paths, opt)
   end
 end
 
--- Reads the profiles at some paths, of the script and its children, and writes what
--- was asked for. Returns true, or nil and a message.
+-- Reads the profiles of the script and its children, and writes the requested output.
+-- Returns true, or nil and a message.
 local function finish(paths, format, opt)
   local renderer = format ~= "bin" and require("sysprof.formats." .. format) or {}
   local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
@@ -241,8 +241,8 @@ local function luajit_options(opt)
   return list
 end
 
--- Returns the paths of the profiles of a script and of its children; before: those
--- of children that were there already.
+-- Returns the paths of the profiles of a script and of its children; before: files
+-- of children from before the run.
 local function profiles(opt, path, before)
   local list, old = { path }, {}
   for _, name in ipairs(before) do old[name] = true end

@@ -60,8 +60,8 @@ local function wants_interrupt(pid)
   return has("SigCgt") and not has("ShdPnd")
 end
 
--- What the terminal sends goes to the child, too; what somebody sends may be
--- meant for it, but comes to us alone.
+-- The terminal's signals also reach the child. A signal from another process may be meant
+-- for the child, but reaches only us.
 local function forward(pid, signo, code)
   if code == SI_KERNEL then return end
   if signo == SIGINT and not wants_interrupt(pid) then return end

@@ -45,7 +45,7 @@ function command.new(program)
     io.stderr:write(program, ": ", text.clean(table.concat({ ... })), "\n")
   end
 
-  -- Says what is wrong with the command line; returns the status.
+  -- Reports a wrong command line; returns the status.
   function self.usage_error(message)
     self.say(message, ("; see '%s --help'"):format(program))
     return command.USAGE

@@ -48,7 +48,7 @@ $COMMAND_WORD    else
 complete -F $FUNCTION $PROGRAM
 ]=]
 
--- The parts of it for a command, behind which a script and what is its own follow.
+-- Parts of the bash script for a command that takes a script with its own arguments.
 local END_OF_OPTIONS = [=[
     elif ((i != 1)) || [[ $word != %s ]]; then
       option=script
@@ -85,8 +85,8 @@ end
 
 local completion = {}
 
--- Returns the script of a program. command: word that stands before the options,
--- what follows the first other argument is a script's then; nil: none.
+-- Returns the bash script of a program. command: word before the options, or nil. With it,
+-- the first other argument is a script, and the rest is the script's.
 function completion.bash(program, specs, command)
   local with_value, cases, all = {}, {}, {}
   for _, spec in ipairs(specs) do

@@ -24,8 +24,8 @@ void globfree(void *);
 char *strerror(int);
 ]]
 
--- Lua code that starts the profiler with a table of options and leaves the script's
--- arg table as it is without us: n arguments of luajit are ours.
+-- Lua code that starts the profiler with a table of options. It removes our n arguments of
+-- luajit from the script's arg table.
 local START = [[
 local options, ok, err = { %s }
 if misc then ok, err = misc.sysprof.start(options) end
@@ -83,7 +83,7 @@ local function luajit_arguments(luajit, options, passed, rest, note)
   return args
 end
 
--- Returns what is in a file, and removes it; nil if it is not there.
+-- Returns the content of a file, and removes the file; nil if it does not exist.
 local function take(path)
   local file = io.open(path, "rb")
   if not file then return nil end
@@ -109,7 +109,7 @@ end
 
 -- Runs a script to its end. options: of misc.sysprof.start; passed: a list of options
 -- of luajit; rest: the script and its arguments. Returns its status, or nil and the
--- signal that ended it. A third result tells why there is no profile.
+-- signal that ended it. A third result is the reason for a missing profile.
 function launch.run(options, passed, rest)
   local note, err = launch.temporary()
   if not note then return FAILED, nil, err end

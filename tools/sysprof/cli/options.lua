@@ -12,11 +12,11 @@ local options = {}
 --   short   letter, or nil
 --   key     where the value goes
 --   arg     name of the argument in the help, or nil
---   choice  list of the values that are allowed, nil for any
+--   choice  list of the allowed values, nil for any
 --   number  true if the value is a whole number
---   convert function(value): returns what is kept of it, or nil and what would
---           be expected instead
---   list    true if it can be given several times: the key has a list
+--   convert function(value): returns the value to keep, or nil and the expected
+--           value
+--   list    true if the option is repeatable: the key holds a list
 --   help    lines of text
 
 local function find(specs, field, name)

@@ -34,7 +34,7 @@ local function write(s)
   io.stderr:flush()
 end
 
--- Returns an object that shows progress, or nil if there is no terminal. system
+-- Returns an object that shows progress, or nil without a terminal. system
 -- replaces parts of the world for tests: terminal, now and write.
 function progress.new(system)
   system = system or { terminal = ffi.C.isatty(STDERR) ~= 0 }
@@ -64,7 +64,7 @@ function methods:finish()
   self.shown = false
 end
 
--- Removes what is shown, also if the reading was broken off.
+-- Removes the progress line, also after a failure.
 function progress.erase()
   if last then last:finish() end
 end

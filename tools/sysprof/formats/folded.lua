@@ -39,9 +39,9 @@ local function name_of(tree, entry)
   return id
 end
 
--- Adds v to what the stack of names has in a table. Returns false if there is no room.
+-- Adds v to the value of a stack of names in a table. Returns false without room.
 local function add(tree, to, names, n, v)
-  -- Most of a stack is as in the one before.
+  -- Most frames are the same as in the stack before.
   local node, same, path, last = 0, true, tree.path, tree.last
   for i = 1, n do
     local entry = names[i]
@@ -63,8 +63,8 @@ end
 
 -- -- Lines -----------------------------------------------------------------
 
--- Returns what follows a node, in the order of lines: a list of { key, node }. Of the
--- child "a", the line has the key "a", and the lines of what it calls "a;".
+-- Returns the lines that follow a node, in their order: a list of { key, node }. The key is
+-- "a" for the line of the child "a" itself, and "a;" for the lines of its callees.
 local function followers(tree, node)
   local list, id = {}, tree.first[node]
   while id do

@@ -44,7 +44,7 @@ local function u16(n)
   return string.char(band(n, 255), rshift(n, 8))
 end
 
--- Returns the bytes in blocks that are stored; an empty one if there are none.
+-- Returns the bytes in stored blocks; no bytes give one empty block.
 local function store(s)
   local out, at = {}, 1
   repeat

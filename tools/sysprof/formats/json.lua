@@ -119,7 +119,7 @@ local function write_stack_lists(tree, write)
   return number
 end
 
--- What is the same in all samples of a slot.
+-- Values that all samples of a slot share.
 local function sample_rest(slot, list, stack)
   local name
   for _, e in ipairs(list) do

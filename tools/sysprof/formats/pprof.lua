@@ -64,7 +64,7 @@ local function value_type(w, field, name, unit)
 			  VALUE_TYPE.unit, string_id(w, unit) })
 end
 
--- Functions are told apart by name and place, as the other formats do by name.
+-- Name and place identify a function; in the other formats, the name does.
 local function function_id(w, entry, place)
   local by_place = w.functions[entry.plain]
   if not by_place then

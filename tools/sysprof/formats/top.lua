@@ -216,8 +216,8 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- Shows at most view.options.limit rows, all of them if that is 0. There is a
--- column for compiled code only if some was sampled.
+-- Shows at most view.options.limit rows, or all if that is 0. The column for compiled
+-- code appears only if samples have compiled code.
 function top.render(view, write)
   if view.base then return render_comparison(view, write) end
   local rows, sum = top.count(view)

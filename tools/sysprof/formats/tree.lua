@@ -9,8 +9,8 @@ local tree = {}
 local NARROW = 0.005	-- Share of the whole below which nodes are left out.
 local DEPTH_MAX = 60	-- Deeper levels are not indented further.
 
--- Writes the tree, the hottest of siblings first. What is too small to be a row
--- of its own is summed up, so the totals of children and self are complete.
+-- Writes the tree, the hottest of siblings first. A row sums up
+-- the nodes below the smallest share, so the totals of children and self are complete.
 function tree.render(view, write)
   local root = calltree.build(view, true)
   local whole = root.total

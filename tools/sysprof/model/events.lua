@@ -2,8 +2,8 @@
 -- Events of a profile: clocks and counters that caused its samples.
 --
 -- Each session numbers its own events (profile.slots[].event): { session, index, name,
--- unit, period }, the last three as in SPF_EVENT. Users see events by the names that they
--- asked for: "cpu" is one event, whatever clock each thread got.
+-- unit, period }, the last three as in SPF_EVENT. Users see events by their requested names:
+-- "cpu" is one event, whatever clock each thread got.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
@@ -22,8 +22,8 @@ function events.of_index(session, index)
   return e
 end
 
--- Returns what was asked for to get an event, without a period; nil if that is
--- not known. What was asked for again has a number.
+-- Returns the requested name of an event, without a period; nil if it is unknown. A second
+-- request of the same name has a number.
 local function asked_name(e)
   local index, times = 0, {}
   for item in ((e.session.meta.clock or "") .. ","):gmatch("([^,]*),") do
@@ -72,7 +72,7 @@ local function new_event(e, key)
 	   used = {},		-- Names of the clocks and events that were used.
 	   periods = {},	-- See SPF_EVENT.
 	   samples = 0, weight = 0,
-	   total = nil,		-- What was counted, sampled or not; if known.
+	   total = nil,		-- All occurrences, sampled or not; nil if unknown.
 	   wall_us = 0,		-- Since the starts of its processes' profiles.
 	   processes = {},	-- Set of their ids.
 	   members = {} }	-- Set of the events of sessions.

@@ -18,8 +18,8 @@ local FREE_ID = 2^40		-- Above all that a stream gives.
 local ALIGN = 2^21
 local EXACT_MAX = 2^53
 
--- Interprets a function: the LuaJIT of Debian 12 may exchange only the lower halves of
--- key and value where it compiles pairs(), and the program ends by a fault.
+-- Runs a function interpreted. Where the LuaJIT of Debian 12 compiles pairs(), it may
+-- exchange only the lower halves of key and value. Then the program ends by a fault.
 local function interpreted(f)
   jit.off(f)
   return f
@@ -27,7 +27,7 @@ end
 
 -- -- Functions -------------------------------------------------------------
 
--- What has no lines is told apart by its name.
+-- Functions without lines are identified by their names.
 local function place_key(f)
   return ("%.0f\0%.0f\0%s\0%s"):format(f.firstline, f.lastline, f.chunk,
 				      f.lastline == 0 and f.name or "")
@@ -86,7 +86,7 @@ local function module_key(mod)
     mod.last - mod.first, mod.bias < EXACT_MAX and mod.first - mod.bias or -1)
 end
 
--- A module or symbol that cannot be right counts as none.
+-- Ignores an impossible module or symbol.
 local function module_at(list, addr)
   for i = #list, 1, -1 do
     local mod = list[i]
@@ -214,7 +214,7 @@ local set_counters = interpreted(function(p, counters)
   for id, value in pairs(counters) do p:set_counter(id, value) end
 end)
 
--- Facts and counters stay those of the sessions that they are of.
+-- Facts and counters stay with their sessions.
 local function add_sessions(m, q)
   local p = m.profile
   for _, session in ipairs(q.sessions) do
@@ -232,8 +232,8 @@ local function add_sessions(m, q)
   end
 end
 
--- Threads of two processes are two, even if they have the same id. Those of the
--- profile p have their process from now on, unless it is the same for all.
+-- Threads of two processes are different, even with the same id. From now on, threads of the
+-- profile p have their process, unless all threads have the same.
 local function remember_thread(m, p, thread)
   if not m.same_process then thread.pid = thread.pid or p.meta.pid or "" end
   local key = ("%s\0%.0f"):format(thread.pid or "", thread.tid)
@@ -262,7 +262,7 @@ local remember_starts = interpreted(function(m, q)
   for _, symbol in pairs(q.hsyms) do m.starts[symbol.addr] = symbol end
 end)
 
--- What is known of the profile that others are added to.
+-- Known parts of the profile that others are added to.
 local new_merger = interpreted(function(p, same_process)
   local m = { profile = p, same_process = same_process, id = FREE_ID, address = FREE_ADDRESS,
 	      by_place = {}, by_name = {}, by_ffunc = {}, by_module = {},
@@ -322,7 +322,7 @@ local function add(m, q)
 end
 
 -- Returns a function add(q) that adds the profile q to p, see above. same_process:
--- all of them are sessions of one process.
+-- all are sessions of one process.
 function merge.into(p, same_process)
   local m = new_merger(p, same_process)
   return function(q) return add(m, q) end

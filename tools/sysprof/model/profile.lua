@@ -19,7 +19,7 @@ local timeline = require("sysprof.model.timeline")
 local EXACT_MAX = bytes.EXACT_MAX
 local STATES = 16	-- Above any state of the VM; a power of two.
 local NODES = stacks.LIMIT
-local LANES = 2^16	-- Pairs of a thread and an event that can be told apart.
+local LANES = 2^16	-- Pairs of a thread and an event that the profile distinguishes.
 
 local META_MAX = 2^12	-- Bytes of a list of values from which on it does not grow.
 
@@ -78,7 +78,7 @@ function profile.new(options)
     stacks = stacks.new(),
     -- Samples.
     slots = {}, slot_samples = {}, slot_weight = {},
-    keys = pairmap.new(),	-- Slot by what tells a sample apart.
+    keys = pairmap.new(),	-- Slot by the properties of a sample.
     sessions = {},	-- { meta = , counters = , events = }
     thread_list = {},	-- See sysprof.names.threads; those that have samples.
     threads = {}, thread_names = {},	-- Of the session, by id.
@@ -94,7 +94,7 @@ function profile.new(options)
     -- What the reader found out about the input.
     version = nil,	-- Of the stream.
     complete = true,	-- The whole input was read and nothing is missing.
-    problems = {},	-- What is not complete: { offset = , text = }.
+    problems = {},	-- Losses and damage: { offset = , text = }.
     whole = true,	-- All times were asked for.
     timeline = nil,	-- See sysprof.model.timeline.
   }, mt)
@@ -106,7 +106,7 @@ end
 
 -- -- Definitions -----------------------------------------------------------
 
--- What follows is of another session.
+-- Begins another session.
 function methods:add_session()
   self.session = { meta = {}, counters = {}, events = {} }
   self.sessions[#self.sessions + 1] = self.session
@@ -242,7 +242,7 @@ function methods:states()
   return by_state
 end
 
--- Says in one sentence what is missing; nil if the profile is complete.
+-- Describes the missing parts in one sentence; nil if the profile is complete.
 function methods:problem_text()
   local list = self.problems
   if #list == 0 then return nil end

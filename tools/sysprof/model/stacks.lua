@@ -53,8 +53,8 @@ local node_array = ffi.typeof([=[struct {
 local NODE_SIZE = ffi.sizeof(node_array, 1)
 local NODES_FIRST = 32
 
--- Frame that was asked for last, by hash. It may be one of other stacks: then its
--- number is that of another frame, or of none.
+-- The last frame looked up, by hash. It may belong to other stacks; then its number means
+-- another frame here, or no frame.
 local recent = {}
 for i = 0, CACHE - 1 do recent[i] = 0 end
 

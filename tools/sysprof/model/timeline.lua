@@ -27,8 +27,8 @@ local timeline = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns an array of a type in the place of another one (or nil), out of sight of
--- the garbage collector: it would let memory grow to twice as much.
+-- Returns an array of a type in place of another one (or nil), outside of the garbage
+-- collector: the collector would let memory grow to twice as much.
 local function resize(old, pointer, n, size)
   if old then ffi.gc(old, nil) end
   local p = ffi.C.realloc(old, n * size)
@@ -108,7 +108,7 @@ function methods:in_order()
   end
 end
 
--- Makes a profile keep what its options ask for, see sysprof.model.profile.
+-- Makes a profile keep its samples by its options, see sysprof.model.profile.
 function timeline.attach(profile, options)
   if not (options.timeline or options.from or options.to) then return end
   local add = profile.add

@@ -43,7 +43,7 @@ local function cxx_name(name)
   return #text <= TEXT_MAX and text or nil
 end
 
--- Cuts the version off the name of a symbol, as in "memcpy@@GLIBC_2.14".
+-- Cuts the version off the name of a symbol, such as "memcpy@@GLIBC_2.14".
 function demangle.without_version(name)
   return name:match("^([^@]+)@") or name
 end

@@ -75,9 +75,10 @@ local function regular_size(fd)
   return ffi.cast("uint64_t *", buf + STATX_LENGTH)[0]
 end
 
--- To open something else could wait, or do something; so could a file of /proc, which
--- has no size. A descriptor that is only a place opens nothing, and what it is cannot
--- be exchanged any more. Returns a file, nil, or nil and a message.
+-- Opens a regular file. Opening anything else could wait, or have an effect; so could a
+-- file of /proc, which has no size. So this first takes a descriptor that is only a place
+-- (O_PATH). It opens nothing, and no one can exchange its file any more. Returns a file,
+-- nil, or nil and a message.
 local function open_regular(path)
   local fd = ffi.C.open(path, O_PATH + O_CLOEXEC)
   if fd < 0 then return nil end
@@ -167,8 +168,8 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- Opens a file. Returns nil if it does not exist, nil and what is wrong with it, or
--- an object with its path, the buildid or nil, and the methods below.
+-- Opens a file. Returns an object with its path, the buildid or nil, and the methods below.
+-- Returns nil if the file does not exist; nil and the reason if it is wrong.
 function elf.open(path)
   if path:find("%z") then return nil end
   local file, err = open_regular(path)
@@ -220,7 +221,7 @@ end
 
 -- Returns the table ".symtab" or ".dynsym" (wanted is "symtab" or "dynsym"): an
 -- array symbols of n, the first one empty, and their strings. Returns nil if
--- there is none, nil and what is wrong with it.
+-- the file has no such table; nil and the reason if it is wrong.
 function methods:symbols(wanted)
   local want = wanted == "symtab" and SHT_SYMTAB or SHT_DYNSYM
   for i = 1, self.nsections - 1 do

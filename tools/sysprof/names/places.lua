@@ -60,7 +60,7 @@ function places.module_name(profile, place, entry)
 end
 
 -- Returns a function that gives the place of a part of a joined stack, see
--- sysprof.show.join: a table, the same one each time, with what is known of
+-- sysprof.show.join: a table, the same one each time, with the known ones of
 --   file, chunk  of a Lua function; chunk is "=name" or the text if no file
 --   source       its chunk as the profile has it
 --   first, line  line where it is defined, and the current one

@@ -43,8 +43,8 @@ end
 
 -- -- Names that begin with _R: parts ---------------------------------------
 
--- d has the name without its first two bytes, and the position of what is next.
--- What does not fit raises an error, that of FAIL.
+-- d has the name without its first two bytes, and the position of the next byte. A wrong
+-- name raises the error FAIL.
 local FAIL = {}
 
 local function fail() error(FAIL, 0) end
@@ -72,7 +72,7 @@ local function base62(d)
   return digits == "_" and 0 or n + 1
 end
 
--- Returns what tells equal names apart, 0 if there is nothing.
+-- Returns the number that distinguishes equal names, or 0.
 local function disambiguator(d)
   return accept(d, "s") and base62(d) + 1 or 0
 end
@@ -271,7 +271,7 @@ end
 local function read_name(s)
   local d = { s = s, at = 1, steps = 0, depth = 0 }
   local text = path(d, true)
-  -- What else is there: the crate that it was made for, and suffixes of tools.
+  -- The rest: the crate that instantiated the function, and suffixes of tools.
   if not d.s:find("^[%u.$]", d.at) and d.at <= #d.s then fail() end
   return text
 end

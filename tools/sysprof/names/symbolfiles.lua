@@ -2,8 +2,8 @@
 -- Symbol files: names of host addresses without a name in the stream.
 --
 -- The symbols come from the ELF file of the module, its copy in a folder of the user, or
--- a debug file. Its build-id must be that of the module. A module without a build-id is
--- looked for in the user's folders only.
+-- a debug file. Its build-id must be the module's. For a module without a build-id, only
+-- the user's folders count.
 --
 -- A table with wanted addresses is read once, from beginning to end. The addresses are
 -- searched, not the symbols.
@@ -35,9 +35,9 @@ local RANK = { [0] = 1, 3, 2 }	-- STB_LOCAL, STB_GLOBAL, STB_WEAK.
 
 -- -- Addresses and symbols -------------------------------------------------
 
--- Adds up what the files of a module say about its addresses: wanted.addr[0]
--- to [n - 1], ascending, as in the file. For each the innermost symbol that it
--- lies in, and the last one of all that begins before it.
+-- Collects symbols from the files of a module for its addresses: wanted.addr[0] to [n - 1],
+-- ascending, as in the file. Keeps for each address the innermost symbol that contains it,
+-- and the last symbol that begins before it.
 local function new_wanted(list)
   table.sort(list)
   return { n = #list, addr = ffi.new("double[?]", #list + 1, list),
@@ -79,8 +79,8 @@ local function offer(wanted, i, from, to, rank, strings, name)
   end
 end
 
--- Any symbol is remembered at the first address behind its start. Of two with
--- the same start, one whose size is known says more: its name is false.
+-- Remembers any symbol at the first address behind its start. Of two with the same start,
+-- a symbol of known size says more: its name is false.
 local function remember_near(wanted, i, from, rank, section, strings, name)
   local have = wanted.near[i]
   if have and (have > from or (have == from and wanted.near_rank[i] >= rank)) then return end
@@ -91,7 +91,7 @@ end
 
 local SIZED_RANK = 4	-- Above all of RANK.
 
--- Only a full table tells where a symbol without a size ends.
+-- Only a full table gives the end of a symbol without a size.
 local function take_table(wanted, t, full)
   local symbols, sections, strings = t.symbols, t.sections, t.strings
   for k = 1, t.n - 1 do
@@ -137,7 +137,7 @@ end
 
 -- -- Files -----------------------------------------------------------------
 
--- What is wrong with a file, for the user; only the first one is told.
+-- Problem of a file, for the user. Keeps only the first one.
 local function complain(search, path, why)
   search.problem = search.problem or ("'%s' %s"):format(text.excerpt(path, SHOWN_MAX), why)
 end
@@ -223,7 +223,7 @@ local function candidates(search)
   return list
 end
 
--- Finds names for the addresses of a module, and says what is missing.
+-- Finds names for the addresses of a module, and reports missing files.
 local function search_module(self, m)
   local search = { path = m.path, buildid = m.buildid, dirs = self.dirs,
 		   wanted = new_wanted(m.list), tried = {}, problem = nil }
@@ -293,7 +293,7 @@ end
 function symbolfiles.new(profile, dirs)
   return setmetatable({ profile = profile, dirs = dirs or {},
 			found = nil,	-- Symbol by address.
-			messages = {},	-- What is missing in the user's folders.
+			messages = {},	-- Files that are missing in the user's folders.
   }, mt)
 end
 

@@ -192,7 +192,7 @@ function methods:name(part)
   return e
 end
 
--- Returns a list of sentences: what was not found in the folders with symbols.
+-- Returns a list of sentences on files that are missing in the folders with symbols.
 function methods:missing()
   return self.files.messages
 end

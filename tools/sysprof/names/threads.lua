@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
 -- Names of threads.
 --
--- A thread is { tid, name, pid, ambiguous }. name is nil if unknown, pid is nil if it is
--- that of the profile. Threads of several processes with the same id are ambiguous.
+-- A thread is { tid, name, pid, ambiguous }. name is nil if unknown; pid is nil for the
+-- profile's process. Threads of several processes with the same id are ambiguous.
 ----------------------------------------------------------------------------
 
 local text = require("sysprof.base.text")
@@ -28,8 +28,8 @@ function threads.title(thread)
   return (thread.name and "" or "thread ") .. threads.text(thread)
 end
 
--- Moves the thread that its process has begun with to the front of a list of tables,
--- the thread of an item being item.thread.
+-- Moves the first thread of its process to the front of a list of tables. item.thread is
+-- the thread of an item.
 function threads.main_first(profile, list)
   for i, item in ipairs(list) do
     if ("%.0f"):format(item.thread.tid) == threads.pid(profile, item.thread) then

@@ -41,7 +41,7 @@ local function is_magic(buf, pos)
 	 buf[pos+2] == M2 and buf[pos+3] == M3
 end
 
--- Returns how many bytes at the front of the window are those of a prologue.
+-- Returns the number of bytes at the front of the window that fit a prologue.
 local function in_prologue(self)
   local input, prologue, same = self.input, self.prologue, 0
   local have = math.min(input:need(#prologue), #prologue)
@@ -51,9 +51,9 @@ local function in_prologue(self)
   return same
 end
 
--- Looks at the front of the window. Returns the length of the payload if a
--- whole chunk is there, else nil, what is wrong, and what is wrong if it turns
--- out that the input does not end here.
+-- Checks the front of the window. Returns the length of the payload if a whole chunk is
+-- there. Else returns nil and a problem, and another problem in case that the input does
+-- not end here.
 local function chunks_check(self)
   local input = self.input
   local have = input:need(HEADER)

@@ -2,7 +2,7 @@
 -- Stacks of a chunk, by reference.
 --
 -- Ref 0 is the empty stack, 1 and 2 are the last two of the chunk, n + 2 is its n-th. A
--- chunk that goes on with the stacks of the one before counts from the first of those.
+-- chunk that keeps the stacks of the chunk before counts from the first of those.
 -- A stack is the number of its node (sysprof.model.stacks), or NONE.
 ----------------------------------------------------------------------------
 
@@ -21,7 +21,7 @@ function chunkstacks.new()
   return setmetatable({ list = nodes(16), size = 16, used = 0 }, mt):clear()
 end
 
--- Forgets the stacks; in no time, however many there were.
+-- Forgets the stacks, in constant time.
 function methods:clear()
   self.used = FIRST
   self.list[0], self.list[LAST], self.list[BEFORE] = 0, NONE, NONE

@@ -34,7 +34,7 @@ local function new(fetch)
     pos = 0, fill = 0,
     base = 0,		-- Offset in the input of buf[0].
     eof = false,
-    progress = nil,	-- Function that is told how many bytes were read.
+    progress = nil,	-- Function that gets the number of bytes read.
     err = nil,		-- Message if reading failed; eof is set, too.
   }, mt)
 end

@@ -15,14 +15,14 @@ local ADDRESS_MAX = 2^47	-- Above all addresses of a program.
 local PLACE_MIN = 2^48		-- Where modules are moved to,
 local PLACE_MAX = 2^50		-- and where they end.
 local ALIGN = 2^21
-local MODULES_MAX = 2^14	-- Modules that are told apart.
+local MODULES_MAX = 2^14	-- Modules that the map distinguishes.
 
 -- The modules of a stream go to a profile.
 function loadmap.new(profile)
   return setmetatable({
     profile = profile,
     ranges = {},	-- { first, last } of all that were not moved.
-    shifts = {}, count = 0,	-- By how much a module was moved, by what it is.
+    shifts = {}, count = 0,	-- Distance by which a module was moved, by its identity.
     moved = {},		-- { first, last, shift } of those that are there now,
     places = {},	-- and of all, at their new addresses.
     free = PLACE_MIN,

@@ -26,8 +26,8 @@ local VERSION_AT = PROLOGUE:find(G.MAGIC_PROFILE, 1, true) + #G.MAGIC_PROFILE - 
 
 -- -- Prologue --------------------------------------------------------------
 
--- Returns true, or nil and what is wrong with the first bytes of the input, and
--- whether they may begin a stream of Tarantool's sysprof.
+-- Checks the first bytes of the input. Returns true; or nil, the problem, and whether they
+-- may begin a stream of Tarantool's sysprof.
 local function check_prologue(inp)
   local have = math.min(inp:need(SIZE), SIZE)
   if inp.err then return nil, inp.err end

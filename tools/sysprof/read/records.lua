@@ -141,7 +141,7 @@ define[G.SPF_MODULE] = function(d, buf, pos, stop)
   if not buildid then return nil end
   path = str(buf, pos, stop)
   if not path then return nil end
-  -- What was remembered may be other code now.
+  -- Cached addresses may be other code now.
   if d.map:define(first, last, bias, buildid, path) then d.seen:clear() end
   return true
 end
@@ -273,9 +273,9 @@ end
 -- Reads records up to stop or an SPF_END. Returns the position of what follows,
 -- or of the record that does not fit and true.
 --
--- This is the hot loop. A function that is called several times in it gets hot
--- before the loop, and then the JIT compiles the two apart. So numbers of up to
--- two bytes, which most are, are read without a call.
+-- This is the hot loop. A function that the loop calls several times gets hot before the
+-- loop, and then the JIT compiles the two separately. So the loop reads numbers of up to two
+-- bytes, which are the most frequent, without a call.
 local function read_records(d, buf, pos, stop)
   local add, ids, now, step, last_of = d.profile.add, d.ids, d.now, d.step, d.last_of
   local all, known = d.profile.stacks, d.seen

@@ -1,12 +1,11 @@
 ----------------------------------------------------------------------------
 -- Cache of decoded byte strings.
 --
--- Streams repeat themselves. The cache keeps bytes with what was decoded from them, so the
--- next occurrence costs a comparison. It forgets everything when it is full: it only
--- saves time.
+-- Streams repeat themselves. The cache keeps bytes with their decoded values, so the next
+-- occurrence costs a comparison. When the cache is full, it forgets everything.
 --
 -- seen.prefixes() finds the string that begins at a position, in a crit-bit tree. No
--- string may begin another one; records tell their own end, so none does.
+-- string may begin another one. Records mark their own end, so no record does.
 --
 -- seen.strings() finds a string of known length under a whole number.
 ----------------------------------------------------------------------------
@@ -54,9 +53,9 @@ end
 local prefixes = {}
 local prefixes_mt = { __index = prefixes }
 
--- A node of the tree is four numbers: a place in the string, by how much to
--- shift the byte there to get the bit, and what follows for 0 and 1: a node, or
--- -1 - a string. A string is three: where it is kept, its length, its number.
+-- A node of the tree is four numbers: a place in the string, the shift of the bit in the
+-- byte there, and the next items for 0 and 1. An item is a node, or -1 - a string. A string
+-- is three numbers: its place in memory, its length, its number.
 local NODE, ITEM = 4, 3
 
 function seen.prefixes()
@@ -146,9 +145,9 @@ end
 local strings = {}
 local strings_mt = { __index = strings }
 
--- A string is kept behind four numbers: its key, its hash, its length and its
--- number, so that one look in memory finds all. A place is the index of the first
--- of them, in numbers of four bytes, plus 1; 0 is free.
+-- Four numbers stand before a string: its key, its hash, its length and its number. So one
+-- access to memory finds all. A place is the index of the first number, in units of four
+-- bytes, plus 1; 0 is free.
 local KEY, HASH, LENGTH, NUMBER, HEAD = 0, 1, 2, 3, 4
 local PROBES = 16	-- Places that are looked at.
 
@@ -165,15 +164,15 @@ function strings:clear()
   return self
 end
 
--- Whether a string is that of a place.
+-- Does a string equal the one at a place?
 local function is_at(self, place, key, h, buf, pos, len)
   local w, at = self.words, place - 1
   return w[at + HASH] == h and w[at + KEY] == key and w[at + LENGTH] == len and
 	 same(buf, pos, self.kept, (at + HEAD) * 4, len)
 end
 
--- Returns the number of len bytes (at least one) under key, a whole number below
--- 2^31, or nil and what put() wants to know. Numbers are above 0.
+-- Returns the number of len bytes (at least one) under key, a whole number below 2^31; or
+-- nil and the argument for put(). Numbers are above 0.
 function strings:find(key, buf, pos, len)
   local h = hash(key, buf, pos, len)
   local list, mask = self.places, self.size - 1

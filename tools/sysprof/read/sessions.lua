@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
 -- Sessions of a stream.
 --
--- Each session is decoded into a profile of its own, because its ids mean something only
--- there. When it has ended, its profile is added to that of the first ended session. So
--- memory holds only sessions that run at the same time.
+-- Each session is decoded into its own profile, because its ids have a meaning only there.
+-- When the session has ended, its profile is added to the first ended session's. So memory
+-- holds only sessions that run at the same time.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
@@ -64,9 +64,9 @@ local function session_of(self, number, offset)
   return s
 end
 
--- Reports a chunk whose number is not the one that is due; where a damaged
--- place was reported before it, the number after that is due, too. False: not
--- to be used, since its samples are counted already.
+-- Reports a chunk with an unexpected number. After a reported damage, the number after that
+-- is expected, too. Returns false if the chunk must not be used: its samples are counted
+-- already.
 local function check_seq(self, s, offset, seq)
   local due, damaged = s.due, s.damages < self.damages
   if not s.decoder then
@@ -86,7 +86,7 @@ local function check_seq(self, s, offset, seq)
   return true
 end
 
--- Adds what was decoded of a session to the others.
+-- Adds a session's profile to the others.
 local function take_over(self, s, offset)
   local p = s.decoder.profile
   s.decoder = nil
@@ -106,7 +106,7 @@ local function take_over(self, s, offset)
 end
 
 -- Decodes a chunk: its records from first to before stop, its offset. Its first
--- record tells its session, number 0 if not.
+-- record names its session; without a number it is session 0.
 function methods:chunk(buf, seq, first, stop, offset)
   local context, rest = records.context(buf, first, stop)
   local s = session_of(self, context and context.session or 0, offset)

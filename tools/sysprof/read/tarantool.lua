@@ -175,8 +175,8 @@ local function read_host(d, buf, pos, stop, list)
   return nil
 end
 
--- Returns the node of frames list[n..1]. boundary[i] tells that C has called
--- what is leafward of frame i.
+-- Returns the node of frames list[n..1]. boundary[i]: C has called the
+-- frame leafward of frame i.
 local function push_all(d, list, n, boundary)
   local all, node = d.profile.stacks, 0
   if boundary and n > 0 then node = all:push(node, d.cbound) end
@@ -189,9 +189,9 @@ local function push_all(d, list, n, boundary)
   return node
 end
 
--- C functions that are not the leaf have called Lua. A builtin may have, too:
--- it is so if all of them together give as many runs as there are VM frames.
--- Returns where these boundaries are, and the number of runs without the builtins'.
+-- C functions that are not the leaf have called Lua. Builtins may have, too: they have if
+-- all together give as many runs as VM frames exist. Returns the places of these boundaries,
+-- and the number of runs without the builtins'.
 local function boundaries(d, lua, n, vms)
   local kind, at = d.profile.stacks.kind, {}
   local runs, builtins = 1, 0
@@ -272,8 +272,8 @@ end
 
 -- -- Stream ----------------------------------------------------------------
 
--- Counts the samples from pos on that are known. Returns the position of what is
--- not. At least known.longest bytes must follow each.
+-- Counts the known samples from pos on. Returns the position of the first unknown byte. At
+-- least known.longest bytes must follow each.
 local function read_known(d, buf, pos, stop)
   local known, slots, add = d.known, d.profile.slots, d.profile.add
   local last = stop - known.longest
@@ -287,7 +287,7 @@ local function read_known(d, buf, pos, stop)
   return pos
 end
 
--- Reads records up to FINAL. Returns true, or nil and what is wrong.
+-- Reads records up to FINAL. Returns true, or nil and the problem.
 local function read_records(d)
   local inp, window, known = d.input, WINDOW, d.known
   while true do
@@ -332,7 +332,7 @@ end
 local tarantool = {}
 
 -- Reads a stream from its first byte on. options: see sysprof.model.profile. Returns
--- a profile, or nil and a message if there is no profile in it.
+-- a profile; or nil and a message if the stream has no profile.
 function tarantool.read(inp, options)
   local function wrong(what)
     return nil, ("offset %.0f: %s"):format(inp:offset(), what)

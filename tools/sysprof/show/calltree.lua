@@ -30,8 +30,8 @@ end
 -- not compiled first. plain: compiled and interpreted code share a node.
 function calltree.build(view, plain)
   local root, path, room = new_node(nil, 0), {}, view.node_room
-  -- Returns the node of a stack, or nil if there is no room for it. Most of a stack
-  -- is as in the one before, whose nodes are the path.
+  -- Returns the node of a stack, or nil without room. Most frames are the same as in the
+  -- stack before, which the path holds as nodes.
   local function node_of(names, n)
     local node, same = root, true
     for i = 1, n do

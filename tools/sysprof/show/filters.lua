@@ -13,7 +13,7 @@ local mt = { __index = methods }
 
 -- -- Patterns --------------------------------------------------------------
 
--- Returns a function that tells whether a text matches a pattern.
+-- Returns a function that returns whether a text matches a pattern.
 local function matcher(pattern)
   local at_start, at_end = pattern:sub(1, 1) == "^", #pattern > 1 and pattern:sub(-1) == "$"
   pattern = pattern:sub(at_start and 2 or 1, at_end and -2 or -1)
@@ -43,8 +43,8 @@ local function matcher(pattern)
 end
 filters.matcher = matcher
 
--- Returns a function that tells whether the entry of a name matches one of the
--- patterns, nil if there are none.
+-- Returns a function that returns whether the entry of a name matches one of the patterns;
+-- nil without patterns.
 local function any_of(patterns)
   if patterns == nil or #patterns == 0 then return nil end
   local tests, known = {}, {}

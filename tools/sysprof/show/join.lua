@@ -53,11 +53,10 @@ end
 
 -- -- One walk --------------------------------------------------------------
 
--- A walk holds both sides, root first, and how far it came: frames up to
--- lua[i] and host[h] are still to be taken. out is leaf first. hidden is how
--- many VM frames come next whose runs the Lua side does not have; cut_left is
--- how many the current CUT frame of the host side still stands for; the next
--- covered frames of the Lua side are compiled code of trace.
+-- A walk holds both sides, root first, and its progress: the frames up to lua[i] and host[h]
+-- are left. out is leaf first. hidden: number of next VM frames without a run on the Lua
+-- side. cut_left: number of VM frames that the host side's current CUT still stands for.
+-- covered: number of next frames of the Lua side that are compiled code of trace.
 
 local function emit(w, what)
   w.n = w.n + 1
@@ -100,8 +99,8 @@ local function is_kind(w, part, kind)
   return type(part) == "number" and w.all.kind[part] == kind
 end
 
--- The C function that Lua called is on the host side, too, just leafward. Then
--- what the VM does for it stands leafward of it.
+-- The C function that Lua called is also on the host side, just leafward. Then the VM's work
+-- for it stands leafward of it.
 local function cfunc_is_there(w, frame)
   local all, out, at = w.all, w.out, w.n
   local works = is_kind(w, out[at], WORK)
@@ -114,7 +113,7 @@ local function cfunc_is_there(w, frame)
   return true
 end
 
--- The frames of a trace end here, whether all of them were there or not.
+-- The frames of a trace end here, whether all were there or not.
 local function close_trace(w)
   if w.trace and w.show_traces then emit(w, w.trace) end
   w.trace, w.covered = false, 0
@@ -266,11 +265,11 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- Returns a function that joins frames lua[1..nlua] and host[1..nhost], both
--- numbers of frames of all (sysprof.model.stacks) with the root first, and writes
--- frames and markers into out, root first; it returns how many there are.
--- symaddr(addr) gives the start of the symbol that a code address lies in;
--- empty is the marker for a sample without any frame. options, all off if
+-- Returns a function that joins the frames lua[1..nlua] and host[1..nhost]. Both are numbers
+-- of frames of all (sysprof.model.stacks), root first. The function writes frames and
+-- markers into out, root first, and returns their number. symaddr(addr) returns the start
+-- of the symbol that contains a code address. empty is the marker for a sample without any
+-- frame. options, all off if
 -- missing: no_coroutine_mark, coroutine, traces, see sysprof.show.view.
 function join.new(all, symaddr, empty, options)
   local w = {

@@ -77,8 +77,8 @@ function selfreport.nothing(profile)
   return ("no samples in %.3f s of CPU time"):format(e.total / 1e6)
 end
 
--- Appends a line for the broken stacks of a side ("lua", "host"), and a line for each
--- group of them that tells which checks refused them.
+-- Appends a line for the broken stacks of a side ("lua", "host"), and for each group a
+-- line with the checks that refused its stacks.
 local function add_broken(list, profile, side)
   local first = G["SPF_COUNTER_" .. side:upper() .. "_BROKEN"]
   local total, parts, lines = 0, {}, {}
@@ -110,7 +110,7 @@ end
 
 -- -- Events ----------------------------------------------------------------
 
--- What was sampled, and of how much: the end of a thread has no sample.
+-- Sampled amount of an event, and its total: the end of a thread has no sample.
 local function sums_text(e, whole)
   local in_us = e.unit == G.SPF_UNIT_US
   local function amount(v) return in_us and ("%.3f s"):format(v / 1e6) or number(v) end

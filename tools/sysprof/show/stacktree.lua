@@ -20,7 +20,7 @@ function stacktree.new(view, frame_of, all)
   local depth = {}
   local room, path, last = view.node_room, {}, {}
   view:each_joined(function(parts, n, _, slot)
-    -- Most of a stack is as in the one before, whose nodes are the path.
+    -- Most frames are the same as in the stack before, which the path holds as nodes.
     local node, same = 0, true
     for i = 1, n do
       local part = parts[i]
@@ -49,7 +49,7 @@ function methods:list(node, list)
   return n
 end
 
--- Returns the threads that have samples, by first sample, but that of the process
+-- Returns the threads with samples, by first sample; the first thread of the process comes
 -- first.
 function methods:threads()
   local list, seen = {}, {}
@@ -64,7 +64,7 @@ end
 
 -- Returns a function that gives time, weight, node and slot of the next sample,
 -- nil at the end. The profile needs a timeline. Samples of streams without times
--- stand one apart, in the order of the stream.
+-- have the distance 1, in the order of the stream.
 function methods:samples()
   local next_sample, of_slot = self.view.profile.timeline:in_order(), self.of_slot
   local has_times = self.view.profile.version >= G.SPF_VERSION

@@ -16,9 +16,9 @@ local methods = {}
 local mt = { __index = methods }
 
 -- A few bytes of a stream can stand for a stack of thousands of frames. So the work on
--- a profile is bounded by its size: frames that a pass over its stacks may visit, nodes
--- that a tree of them may have, bytes of text that may be made of them. Each is
--- a part for any profile, and one for each byte of it.
+-- a profile is bounded by its size: the frames that a pass over its stacks may visit, the
+-- nodes of a tree, the bytes of text. Each bound has a part for any profile, and a part for
+-- each byte of it.
 local FRAMES, FRAMES_PER_BYTE = 2^26, 2^6
 local NODES, NODES_PER_BYTE = 2^18, 2
 local TEXT, TEXT_PER_BYTE = 2^28, 2^9
@@ -69,10 +69,10 @@ end
 -- Calls visit(parts, n, value, slot) for each distinct sample that counts: parts
 -- of its joined stack (frames and markers of sysprof.show.join), root first, valid
 -- during the call, its value in the unit of the view, and its slot in the
--- profile. What is worth 0 counts only with zeros, samples of other events only
--- with all. visit() returns false if it has no room for the sample; share: the pass
--- may visit only this part of the frames, because it keeps them. Then, and when
--- too many frames were visited, the rest of the samples is left out.
+-- profile. A sample with the value 0 counts only with zeros, samples of other
+-- events only with all. visit() returns false if it has no room for the sample; share: the pass
+-- may visit only this part of the frames, because it keeps them. Then, and after
+-- too many visited frames, the pass leaves out the other samples.
 function methods:each_joined(visit, zeros, all, share)
   local p, opt, syms = self.profile, self.options, self.symbols
   local value_of = self.unit == "samples" and p.slot_samples or p.slot_weight
@@ -114,7 +114,7 @@ function methods:leave_out(samples)
   self.left_out = self.left_out + samples
 end
 
--- Says in one sentence that samples were left out; nil if none were.
+-- Returns a sentence on samples that were left out, or nil.
 function methods:room_text()
   if self.left_out == 0 then return nil end
   return ("%.0f sample%s left out: the stacks have too many frames for a profile of " ..
@@ -126,7 +126,7 @@ end
 function methods:each(visit)
   local syms, names, last = self.symbols, {}, {}
   self:each_joined(function(parts, n, value, slot)
-    -- Most of a stack is as in the one before.
+    -- Most frames are the same as in the stack before.
     for i = 1, n do
       local part = parts[i]
       if last[i] ~= part then last[i], names[i] = part, syms:name(part) end
@@ -149,7 +149,7 @@ function methods:compare_with(base)
 end
 
 -- Calls visit(names, n, value) for each distinct sample of the base, with names
--- of this view, none of them compiled.
+-- of this view, without compiled ones.
 function methods:each_of_base(visit)
   local syms, names, known = self.symbols, {}, {}
   self.base:each(function(base_names, n, value)
@@ -167,7 +167,7 @@ function methods:one_of_several()
   return self.options.event ~= nil or #events.list(self.profile) > 1
 end
 
--- Returns a title: a name of the profile, and what is shown of it.
+-- Returns a title: a name of the profile, with the event's name if it has several.
 function methods:default_title(name)
   return self:one_of_several() and name .. ", " .. self.event.name or name
 end
