@@ -16,15 +16,16 @@
 
 static Throttle t;
 static Clock c;
+static Clock second;           /* Of the same session. */
 static uint64_t calls[NCALLS]; /* Periods that the throttle set. */
 static int ncalls;
 static uint64_t now;
 
 static void setperiod(Clock *clock, uint64_t ns)
 {
-  CHECK(clock == &c);
+  CHECK(clock == &c || clock == &second);
   REQUIRE(ncalls < NCALLS);
-  calls[ncalls++] = ns;
+  if (clock == &c) calls[ncalls++] = ns;
   clock->period_set = ns;
 }
 
@@ -35,19 +36,25 @@ static void begin(uint64_t period_ns, const ClockOps *ops)
 {
   memset(&t, 0x55, sizeof(t));
   memset(&c, 0, sizeof(c));
-  c.ops = ops;
+  memset(&second, 0, sizeof(second));
+  c.ops = second.ops = ops;
   c.spec.period = period_ns;
   ncalls = 0;
   now = 1000000 * US;
   lj_throttle_begin(&t, period_ns);
 }
 
-/* A tick that is not left out. gap: since the last one began. */
-static uint64_t tick(uint64_t gap, uint64_t spent)
+/* A tick of a clock that is not left out. gap: since the last one began. */
+static uint64_t tick_of(Clock *clock, uint64_t gap, uint64_t spent)
 {
   now += gap;
   CHECK(lj_throttle_enter(&t, now));
-  return lj_throttle_leave(&t, &c, now + spent, spent, c.spec.period);
+  return lj_throttle_leave(&t, clock, now + spent, spent, clock->spec.period);
+}
+
+static uint64_t tick(uint64_t gap, uint64_t spent)
+{
+  return tick_of(&c, gap, spent);
 }
 
 /* Ticks until the throttle has measured. Each takes cycle, spent of it in the handler;
@@ -143,6 +150,35 @@ static void mean_is_followed(void)
   CHECK_EQ(c.period_set, 14 * US);
 }
 
+/* Of two clocks, one fast clock is measured. It gets its period with the last probe,
+** whichever clock ticks then. The other clock is not made faster. Ticks of a slow clock before
+** the first fast one are no probes.
+*/
+static void one_of_two_is_measured(uint64_t other)
+{
+  int i, last;
+  for (last = 0; last <= 1; last++) {
+    begin(10 * US, &settable);
+    second.spec.period = other;
+    if (other >= THROTTLE_BELOW_NS)
+      for (i = 0; i < 50; i++) tick_of(&second, other, 3 * US);
+    tick(100 * US, 3 * US);
+    CHECK_EQ(c.period_set, PROBE_NS);
+    for (i = 0; t.probes > 1; i++) {
+      REQUIRE(i < 64);
+      tick_of(i % 3 ? &c : &second, 7 * US, 3 * US);
+      CHECK_EQ(second.period_set, 0);
+    }
+    tick_of(last ? &c : &second, 7 * US, 3 * US);
+    CHECK_EQ(ncalls, 2);
+    CHECK_EQ(t.signal_ns, 4 * US);
+    CHECK_EQ(c.period_set, 14 * US);
+    CHECK_EQ(second.period_set, last || other >= 14 * US ? 0 : 14 * US);
+    tick_of(&second, 7 * US, 3 * US);
+    CHECK_EQ(second.period_set, other >= 14 * US ? 0 : 14 * US);
+  }
+}
+
 static void slow_clocks_are_left_alone(void)
 {
   static const uint64_t period[] = { THROTTLE_BELOW_NS, 2 * THROTTLE_BELOW_NS, 10000 * US };
@@ -185,6 +221,9 @@ int main(void)
   windows();
   mean_is_followed();
   slow_clocks_are_left_alone();
+  one_of_two_is_measured(5 * US);
+  one_of_two_is_measured(20 * US);
+  one_of_two_is_measured(10000 * US);
   rest(&settable, 1000 * US);
   rest(&fixed, 1000 * US);
   rest(&fixed, 10 * US); /* A clock without setperiod. */

@@ -19,6 +19,7 @@ void lj_throttle_begin(Throttle *t, uint64_t period_ns)
   t->rest_until_ns = t->window_ns = t->handler_ns = 0;
   t->signal_ns = t->mean_ns = 0;
   t->outside_ns = THROTTLE_NONE;
+  t->probed = NULL;
   t->probes = period_ns && period_ns < THROTTLE_BELOW_NS ? THROTTLE_PROBES : 0;
 }
 
@@ -45,6 +46,11 @@ static uint64_t period_for(const Throttle *t, const Clock *c)
   return least > c->spec.period ? least : 0;
 }
 
+static int is_fast(const Clock *c)
+{
+  return c->spec.unit == SPF_UNIT_US && c->spec.period < THROTTLE_BELOW_NS;
+}
+
 static int differ(uint64_t a, uint64_t b)
 {
   uint64_t most = a > b ? a : b, diff = a > b ? a - b : b - a;
@@ -60,16 +66,19 @@ uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns, uint64_t spen
   else t->mean_ns += spent_ns / THROTTLE_WEIGHT - t->mean_ns / THROTTLE_WEIGHT;
   if (!c->ops->setperiod) return 0;
   if (t->probes > 0) {
-    t->rest_until_ns = 0;
-    t->handler_ns += spent_ns;
-    if (--t->probes > 0) {
-      if (c->period_set != THROTTLE_PROBE_NS) c->ops->setperiod(c, THROTTLE_PROBE_NS);
+    if (!t->probed && !is_fast(c)) { /* The first window has not begun. */
+      t->window_ns = 0;
       return 0;
     }
+    t->rest_until_ns = 0;
+    t->handler_ns += spent_ns;
+    if (!t->probed) c->ops->setperiod(t->probed = c, THROTTLE_PROBE_NS);
+    if (--t->probes > 0) return 0;
     t->mean_ns = spent_ns; /* The first samples took longer: their caches were cold. */
     t->signal_ns = t->outside_ns ? t->outside_ns : 1; /* 0 is for a clock not measured. */
-    c->ops->setperiod(c, period_for(t, c));
-  } else if (t->signal_ns) {
+    t->probed->ops->setperiod(t->probed, period_for(t, t->probed));
+  }
+  if (t->signal_ns) {
     uint64_t period = period_for(t, c);
     if (differ(period, c->period_set)) c->ops->setperiod(c, period);
   }

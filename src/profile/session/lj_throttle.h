@@ -3,9 +3,9 @@
 ** Context: handler, on the sampled thread | begin: before the clocks are armed.
 **
 ** A sample takes more than the handler's own time: the timer's interrupt and the delivery
-** of the signal come before it. The thread cannot measure those two directly. So a fast
-** clock first ticks a few times as fast as it can, and the program does not run between
-** two samples. The mean time from one sample to the next, less the handler's, is the time
+** of the signal come before it. The thread cannot measure those two directly. So one
+** fast clock first ticks a few times as fast as it can, and the program does not run
+** between two samples. The mean time from one sample to the next, less the handler's, is the time
 ** of interrupt and signal. Another thread may run in between, so the shortest of several
 ** means counts. From then on the clock's period is at least twice the whole time.
 **
@@ -31,6 +31,7 @@ typedef struct Throttle {
   uint64_t signal_ns;     /* Interrupt and signal of a tick; 0: not measured. */
   uint64_t mean_ns;       /* Moving mean of the handler's time for a sample. */
   int probes;             /* Ticks that are still to come as fast as they can. */
+  Clock *probed;          /* Clock that ticks so: the first fast one. NULL: none yet. */
 } Throttle;
 
 /* Prepare for a session. period_ns: period of its fastest clock, or 0 if no clock ticks by
