@@ -89,16 +89,21 @@ end
 
 -- -- References ------------------------------------------------------------
 
--- Stack n has the frame n; each is referred to by its number, and from the end.
-local N = 300
+-- Stack n has the frame n; each is referred to by its number, and from the end. Numbers of
+-- one, two and three bytes.
+local N = 16601	-- Odd, so that no two samples are equal.
 b = B.new():context()
 for n = 1, N do
   b:raw(B.stack(0, 0, F.host(n)))
   b:raw("\193" .. uleb(0) .. uleb(n > 1 and 2 or 0) .. uleb(1))
 end
-for n = 1, N do b:raw("\193" .. uleb(0) .. uleb(n + 2) .. uleb(0)) end
+for n = 1, N do b:raw("\193" .. uleb(0) .. uleb(n + 2) .. uleb(N - n + 3)) end
 b:raw(B.stack(2, 1, F.host(5000))):raw(B.stack(1, 2, F.host(6000)))
 b:raw(B.stack(3, 1, F.host(7000))):raw("\193" .. uleb(0) .. uleb(2) .. uleb(1))
+local BASES = { 1, 125, 126, 16381, 16382, 16509, 16510, N }
+for _, n in ipairs(BASES) do
+  b:raw(B.stack(n + 2, 1, F.host(8000))):raw("\193" .. uleb(0) .. uleb(1) .. uleb(0))
+end
 local p = reader.parse_string(b:finish())
 t.equal(p:problem_text(), nil, "references")
 local function text_of(node)
@@ -109,8 +114,17 @@ end
 local function slot_text(i) return text_of(p.slots[i].lua) .. "|" .. text_of(p.slots[i].host) end
 t.equal(slot_text(1), "|1", "the first stack")
 for n = 2, N do t.equal(slot_text(n), n - 1 .. "|" .. n, "the last two of " .. n) end
-for n = 1, N do t.equal(slot_text(N + n), n .. "|", "by the number " .. n) end
-t.equal(slot_text(2 * N + 1), "299 5000 6000|1 7000", "bases")
-t.equal(#p.slots, 2 * N + 1, "distinct samples")
+for n = 1, N do t.equal(slot_text(N + n), n .. "|" .. N - n + 1, "by the number " .. n) end
+t.equal(slot_text(2 * N + 1), N - 1 .. " 5000 6000|1 7000", "bases")
+for i, n in ipairs(BASES) do t.equal(slot_text(2 * N + 1 + i), n .. " 8000|", "base " .. n) end
+t.equal(#p.slots, 2 * N + 1 + #BASES, "distinct samples")
+
+-- Outermost frames that a stack has of another one.
+for _, keep in ipairs { 1, 127, 128, 129, 16383, 16384 } do
+  b = B.new():context():raw(B.stack(0, 0, F.vm:rep(16384))):raw(B.stack(1, keep, ""))
+  p = reader.parse_string(b:raw("\193" .. uleb(0) .. uleb(0) .. uleb(1)):finish())
+  t.equal(p:problem_text(), nil, "frames of another stack: " .. keep)
+  t.equal(p.stacks:depth(p.slots[1].host), keep, "frames of another stack")
+end
 
 t.finish()
