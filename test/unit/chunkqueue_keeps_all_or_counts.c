@@ -48,6 +48,7 @@ static size_t writer(const void **data, size_t len, void *ctx)
 
 static void begin(void)
 {
+  memset(&q, 0x5a, sizeof(q)); /* It was another queue. */
   lj_chunkqueue_init(&q, mem, sizeof(mem), writer, &calls);
   CHECK_EQ(q.size, SIZE);
   buf = mem;
