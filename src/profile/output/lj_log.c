@@ -72,14 +72,12 @@ void lj_say(const char *format, ...)
   write_stderr(line, n + 1);
 }
 
-void lj_log_cut(const char *path, pid_t child, int err)
+void lj_log_cut(const char *path, const char *ending, int err)
 {
   static int said;
   size_t len = strlen(path), cut = len > LOG_PROBLEM_MAX ? len - LOG_PROBLEM_MAX : 0;
-  char number[24] = "";
   if (__atomic_fetch_add(&said, 1, __ATOMIC_RELAXED) >= CUT_MAX) return;
-  if (child) snprintf(number, sizeof(number), ".%ld", (long)child);
-  lj_say(": %s%s%s: %s; the profile is incomplete", cut ? "..." : "", path + cut, number,
+  lj_say(": %s%s%s: %s; the profile is incomplete", cut ? "..." : "", path + cut, ending,
 	 strerror(err));
 }
 

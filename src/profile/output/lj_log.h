@@ -25,10 +25,10 @@ LJ_FUNC void lj_log_begin(void);
 /* Write one line. The text follows the name of the variable. */
 LJ_FUNC void lj_say(const char *format, ...);
 
-/* Report that the file of a profile is incomplete, a few times in a process. child: the
-** process number at the end of its name, or 0.
+/* Report that the file of a profile is incomplete, a few times in a process. ending:
+** what follows the path in its name.
 */
-LJ_FUNC void lj_log_cut(const char *path, pid_t child, int err);
+LJ_FUNC void lj_log_cut(const char *path, const char *ending, int err);
 
 /* Report once that the VM thread writes the profile, since the background thread did not
 ** start.

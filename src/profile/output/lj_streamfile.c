@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "profile/base/lj_nanotime.h"
@@ -30,7 +31,7 @@
 #include "profile/output/lj_streamfile.h"
 
 #define PATIENCE_MS 1000 /* Time to wait for the reader of a full pipe. */
-#define PATH_EXTRA  24   /* Bytes that a child appends to its path, at most. */
+#define NAMES_MAX   99   /* Files that a child tries. */
 
 /* A file and its sessions. The lock protects all fields. The writer reads some without it. */
 struct OpenFile {
@@ -272,7 +273,9 @@ StreamFileStatus lj_streamfile_open(const char *path, int how, int shared, int c
   if (!sf) return STREAMFILE_ERROR;
   sf->err = 0;
   sf->is_told = 0;
-  sf->child = 0;
+  sf->ending[0] = '\0';
+  /* The clock of the files' times. */
+  if (clock_gettime(CLOCK_REALTIME_COARSE, &sf->started) != 0) sf->started.tv_sec = 0;
   sf->how = how;
   sf->path = children ? absolute_path(path) : strdup(path);
   if (sf->path && (status = file_open(path, shared, sf, problem)) == STREAMFILE_OK) {
@@ -363,28 +366,68 @@ int lj_streamfile_close(void *ctx, uint8_t *buf)
   int err = file_release(sf->file);
   UNUSED(buf);
   if (sf->is_told && (sf->err || err))
-    lj_log_cut(sf->path, sf->child, sf->err ? sf->err : err);
+    lj_log_cut(sf->path, sf->ending, sf->err ? sf->err : err);
   free(sf->path);
   free(sf);
   errno = err;
   return err ? -1 : 0;
 }
 
+/* -- Children ---------------------------------------------------------------- */
+
+/* Was the file written, or removed, since the first process opened its own? */
+static int file_iswritten(const OpenFile *f, const StreamFile *sf)
+{
+  struct stat st;
+  if (fstat(f->fd, &st) != 0) return 0;
+  return st.st_nlink == 0 || st.st_mtim.tv_sec > sf->started.tv_sec ||
+	 (st.st_mtim.tv_sec == sf->started.tv_sec &&
+	  st.st_mtim.tv_nsec >= sf->started.tv_nsec);
+}
+
+/* Does a child's file belong to another process with the same number? Locks the file
+** otherwise. File systems without locks and without exact times cannot tell.
+*/
+static int file_isothers(OpenFile *f, const StreamFile *sf)
+{
+  if (!f->is_regular || f->users > 1 || f->begun) return 0; /* Nobody's, or ours. */
+  if (!f->created && file_iswritten(f, sf)) return 1;
+  if (flock(f->fd, LOCK_EX | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  return !f->created && file_iswritten(f, sf); /* While we were about to lock it. */
+}
+
+/* Open a child's file. name: room for its path, in which the parent's path has len bytes.
+** Returns 1, 0 if it is another process's file, or -1.
+*/
+static int child_open(StreamFile *sf, int shared, char *name, size_t len)
+{
+  const char *problem;
+  memcpy(name, sf->path, len);
+  strcpy(name + len, sf->ending);
+  if (file_open(name, shared, sf, &problem) != STREAMFILE_OK) return -1;
+  if (!file_isothers(sf->file, sf)) return 1;
+  sf->file->created = 0;
+  file_release(sf->file);
+  return 0;
+}
+
 void *lj_streamfile_fork(void *ctx)
 {
   StreamFile *sf = (StreamFile *)ctx;
   OpenFile *inherited = sf->file;
-  const char *problem;
-  size_t len = strlen(sf->path) + PATH_EXTRA;
-  char *path = (char *)malloc(len);
-  StreamFileStatus status = STREAMFILE_ERROR;
-  if (path) {
-    sf->child = getpid();
-    snprintf(path, len, "%s.%ld", sf->path, (long)sf->child);
-    status = file_open(path, inherited->shared, sf, &problem);
-    free(path);
+  size_t len = strlen(sf->path);
+  char *name = (char *)malloc(len + STREAMFILE_ENDING);
+  int n, pid = getpid(), opened = name ? 0 : -1;
+  for (n = 1; n <= NAMES_MAX && opened == 0; n++) {
+    if (n == 1) snprintf(sf->ending, sizeof(sf->ending), ".%d", pid);
+    else snprintf(sf->ending, sizeof(sf->ending), ".%d.%d", pid, n);
+    opened = child_open(sf, inherited->shared, name, len);
   }
-  if (status != STREAMFILE_OK) return NULL;
+  free(name);
+  if (opened <= 0) {
+    sf->file = inherited;
+    return NULL;
+  }
   sf->err = 0;
   file_release(inherited);
   return sf;

@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 #include <sys/types.h>
 
 #include "lj_def.h"
@@ -18,6 +19,8 @@
 #define STREAMFILE_BUFFER (256 * 1024)
 /* Session numbers that each start reserves, one for each of its threads. */
 #define STREAMFILE_SESSIONS 65536
+
+#define STREAMFILE_ENDING 32 /* Bytes that a child appends to its path, with the zero. */
 
 typedef struct OpenFile OpenFile;
 
@@ -33,7 +36,8 @@ typedef struct StreamFileOptions {
 typedef struct StreamFile {
   OpenFile *file;                 /* File that the session writes into. */
   char *path;                     /* Absolute if children are profiled. */
-  pid_t child;                    /* Process number at the end of its path, or 0. */
+  char ending[STREAMFILE_ENDING]; /* What a child appended to the path. */
+  struct timespec started;        /* Time of the open; of the first one after forks. */
   int how;                        /* OUTFILE_*. */
   uint32_t session;               /* Number of the start's first session in the file. */
   volatile int err;               /* errno of the first write that failed. */
@@ -68,7 +72,10 @@ LJ_FUNC int lj_streamfile_close(void *ctx, uint8_t *buf);
 ** no caller reads the status of its end.
 */
 LJ_FUNC void lj_streamfile_unasked(void *ctx);
-/* In a child of fork(): go on in a new file, PATH.PID. */
+/* In a child of fork(): go on in a new file, PATH.PID. Processes in several pid namespaces may
+** have the same number. So if another process has written that file since the first process
+** opened PATH, or locks it, the child takes PATH.PID.2, and so on.
+*/
 LJ_FUNC void *lj_streamfile_fork(void *ctx);
 
 #endif
