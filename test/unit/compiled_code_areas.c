@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "lua.h"
 #include "lauxlib.h"
@@ -139,6 +140,40 @@ static void test_made(lua_State *L)
   free(memory);
 }
 
+/* A list that leads to memory without an area: unreadable, or at an odd address. */
+static void test_damaged(lua_State *L)
+{
+  global_State *g = G(L);
+  jit_State *J = G2J(g), old = *J;
+  char *memory = (char *)mmap(NULL, 2 * AREA, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  Area *a = (Area *)memory;
+  int i;
+  REQUIRE(memory != MAP_FAILED && mprotect(memory + AREA, AREA, PROT_NONE) == 0);
+  a->size = AREA / 2;
+  J->mcarea = (MCode *)a;
+  J->szmcarea = 0;
+  J->szallmcarea = a->size;
+  for (i = 0; i < 2; i++) {
+    char *wrong = i == 0 ? memory + AREA : memory + AREA / 2 + 4;
+    const size_t size = AREA / 4;
+    VMCodeAreas fresh;
+    a->next = (Area *)wrong;
+    if (i == 1) memcpy(wrong + sizeof(a->next), &size, sizeof(size));
+    lj_vmcode_freed();
+    lj_safeload_reset(&pk);
+    memset(&fresh, 0, sizeof(fresh));
+    CHECK(lj_vmcode_isjit(&fresh, &pk, g, (uintptr_t)memory));
+    CHECK(!lj_vmcode_isjit(&fresh, &pk, g, (uintptr_t)wrong + 16));
+    CHECK(lj_vmcode_isjit(NULL, &pk, g, (uintptr_t)memory));
+    CHECK(!lj_vmcode_isjit(NULL, &pk, g, (uintptr_t)wrong + 16));
+  }
+  J->mcarea = old.mcarea;
+  J->szmcarea = old.szmcarea;
+  J->szallmcarea = old.szallmcarea;
+  munmap(memory, 2 * AREA);
+}
+
 int main(void)
 {
   lua_State *L = luaL_newstate();
@@ -146,6 +181,7 @@ int main(void)
   luaL_openlibs(L);
   test_compiled(L);
   test_made(L);
+  test_damaged(L);
   lua_close(L);
   return check_status();
 }
