@@ -58,6 +58,7 @@ int main(void)
   struct stat st;
   unlink("a.bin");
   unlink("b.bin");
+  unlink("c.bin");
 
   /* Without options, and without any callback set; the path is copied. */
   CHECK_EQ(luaM_sysprof_start_path(L, NULL, path), PROFILE_SUCCESS);
