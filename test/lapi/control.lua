@@ -156,7 +156,7 @@ for i = 1, 3 do
   end)
 end
 box.stop("by a signal")
-t.equal(contents("err"), "", "by a signal: nothing is said")
+t.equal(contents("err"), "", "by a signal: no message")
 t.equal(files(), "r1.bin\nr2.bin\nr3.bin\n", "by a signal: files")
 
 -- -- By a file -------------------------------------------------------------
@@ -181,7 +181,7 @@ local function refused()
     t.shell("cd box && rm control && echo stop >d && mv d control")
     wait("another user's", function() return contents("err"):find("another user owns the file", 1, true) end)
   else
-    print("a control file of somebody else not tested")
+    print("skipped: a control file of another user")
   end
 end
 

@@ -76,7 +76,7 @@ end
 
 local function ended(what)
   box.stop(what)
-  t.equal(contents("err"), "", what .. ": nothing is said")
+  t.equal(contents("err"), "", what .. ": no message")
 end
 
 local function parse(path)

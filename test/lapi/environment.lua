@@ -44,7 +44,7 @@ for _, code in ipairs { "work(3)", "work(3) os.exit(0)", "work(3) misc.sysprof.s
   fresh()
   local status, pid, out, err = run("on", code .. " print('out')")
   t.equal(status, 0, code)
-  t.equal(err, "", code .. ": nothing is said")
+  t.equal(err, "", code .. ": no message")
   if not code:find("exit") then t.equal(out, "out\n", code) end
   local path = ("sysprof.%s.1.bin"):format(pid)
   t.equal(files(), path .. "\n", code .. ": its file")
@@ -62,7 +62,7 @@ for _, value in ipairs { "", "off" } do
   fresh()
   local status, _, out, err = run(value, "print(misc.sysprof.stop())")
   t.equal(status, 0, "off")
-  t.equal(err, "", "off: nothing is said")
+  t.equal(err, "", "off: no message")
   t.equal(out, "nil\tprofiler is not running\t22\n", "off: nothing runs")
   t.equal(files(), "", "off: no file")
 end
@@ -78,7 +78,7 @@ local function with(value, code)
   fresh()
   local status, pid, printed, err = run(value .. ",path=x.bin", code or "")
   t.equal(status, 0, value .. ": " .. err)
-  t.equal(err, "", value .. ": nothing is said")
+  t.equal(err, "", value .. ": no message")
   return parse("x.bin").meta, printed, pid
 end
 
@@ -209,7 +209,7 @@ fresh()
 _, _, _, err = run("path=none/%n.bin", HOST .. "for i = 1, 50 do C.lua_close(vm(C.luaL_openlibs)) end")
 t.equal(select(2, err:gsub("\n", "")), 10, "not said for each of many VMs")
 _, _, _, err = run("hz=x", HOST .. "for i = 1, 50 do C.lua_close(vm(C.luaL_openlibs)) end")
-t.equal(select(2, err:gsub("\n", "")), 1, "a wrong value is said once")
+t.equal(select(2, err:gsub("\n", "")), 1, "one message for a wrong value")
 
 -- -- Wrong values ----------------------------------------------------------
 
@@ -276,7 +276,7 @@ for _, text in ipairs { "text of somebody", "lj", "\27LJ\2" } do
   wrong("path=kept", "kept: not a profile")
   t.equal(t.read_file("box/kept"), text, "left alone")
   _, _, _, err = run("path=kept,force", "")
-  t.equal(err, "", "force: nothing is said")
+  t.equal(err, "", "force: no message")
   t.equal(parse("kept").meta.mode, "callgraph", "force: overwritten")
 end
 fresh()

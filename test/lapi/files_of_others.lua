@@ -139,11 +139,11 @@ t.equal(t.read_file("mine/stdout"):sub(1, 3), "ljs", "standard output is a file"
 -- -- Files of other users --------------------------------------------------
 
 local function somebody()
-  if ffi.C.geteuid() ~= 0 then return "only root can make files of somebody else" end
+  if ffi.C.geteuid() ~= 0 then return "only root can make files of another user" end
   fresh()
   local status = t.shell(": >mine/x && chown " .. SOMEBODY .. " mine/x && ln -s x mine/l && chown -h "
 			 .. SOMEBODY .. " mine/l")
-  return status ~= 0 and "this root cannot make files of somebody else"
+  return status ~= 0 and "this root cannot make files of another user"
 end
 
 local LINK = "another user owns a symbolic link of the path, in a folder that other users may "
@@ -158,11 +158,11 @@ local function others()
 	  .. "ln -s ../all/x mine/link")
     for _, path in ipairs { "all/x", "all/new", "all/d/x", "all/d/new", "all/two", "mine/link",
 			    "all/d/link" } do
-      refused("somebody's link, " .. mode, { path = path }, EACCES, LINK)
-      refused("somebody's link, force, " .. mode, { path = path, force = true }, EACCES, LINK)
+      refused("another user's link, " .. mode, { path = path }, EACCES, LINK)
+      refused("another user's link, force, " .. mode, { path = path, force = true }, EACCES, LINK)
     end
-    written("somebody's link, follow", { path = "all/new", follow = true }, "mine/new")
-    written("through somebody's link, follow", { path = "all/d/x", follow = true }, "mine/x")
+    written("another user's link, follow", { path = "all/new", follow = true }, "mine/new")
+    written("through another user's link, follow", { path = "all/d/x", follow = true }, "mine/x")
   end
   -- Its owner may write into any folder, whatever its mode.
   for _, mode in ipairs { "755", "700", "555" } do
@@ -171,27 +171,27 @@ local function others()
 	  .. "ln -s ../../mine/x mine/sub/x; chown -h 65534 mine/sub mine/sub/x; ln -s sub/x mine/two")
     for _, path in ipairs { "all/x", "all/new", "all/d/x", "all/d/new", "all/d/sub/x", "mine/sub/x",
 			    "mine/two" } do
-      refused("somebody's link in a folder of his own, " .. mode, { path = path }, EACCES, LINK)
+      refused("another user's link in a folder of his own, " .. mode, { path = path }, EACCES, LINK)
     end
-    written("somebody's link in a folder of his own, follow", { path = "all/x", follow = true }, "mine/x")
-    written("a new file in somebody's folder", { path = "all/y" })
-    written("my file in somebody's folder", { path = "all/y" })
+    written("another user's link in a folder of his own, follow", { path = "all/x", follow = true }, "mine/x")
+    written("a new file in another user's folder", { path = "all/y" })
+    written("my file in another user's folder", { path = "all/y" })
   end
   fresh("ln -s ../mine/x all/x && chown 65534 all")
-  written("my link in somebody's folder", { path = "all/x" }, "mine/x")
+  written("my link in another user's folder", { path = "all/x" }, "mine/x")
 
   for what, make in pairs { empty = ": >", profile = "printf 'ljs\\001' >", fifo = "mkfifo ",
 			    text = "echo text >" } do
     fresh(make .. "all/x && chmod 666 all/x && chown 65534 all/x")
-    refused("somebody's " .. what, { path = "all/x" }, EACCES, OWNER)
-    refused("somebody's " .. what .. ", follow", { path = "all/x", follow = true }, EACCES, OWNER)
-    if what ~= "fifo" then written("somebody's, force", { path = "all/x", force = true }) end
+    refused("another user's " .. what, { path = "all/x" }, EACCES, OWNER)
+    refused("another user's " .. what .. ", follow", { path = "all/x", follow = true }, EACCES, OWNER)
+    if what ~= "fifo" then written("another user's, force", { path = "all/x", force = true }) end
   end
   fresh(": >mine/x && chown 65534 mine/x mine")
-  refused("somebody's file in a folder of his own", { path = "mine/x" }, EACCES, OWNER)
-  written("somebody's file in a folder of his own, force", { path = "mine/x", force = true })
+  refused("another user's file in a folder of his own", { path = "mine/x" }, EACCES, OWNER)
+  written("another user's file in a folder of his own, force", { path = "mine/x", force = true })
   fresh(": >mine/x && chown 65534 mine/x")
-  written("somebody's file in a folder of mine", { path = "mine/x" })
+  written("another user's file in a folder of mine", { path = "mine/x" })
 
   -- With another effective user, only that user's files and root's are trusted.
   fresh("ln -s ../mine/x all/his; ln -s ../mine/y all/roots; ln -s ../mine/z all/others; : >all/file; "
@@ -279,6 +279,6 @@ local function others()
 end
 
 local why = somebody()
-if why then print("files of somebody else not tested: " .. why) else others() end
+if why then print("skipped: files of another user: " .. why) else others() end
 fresh()
 t.finish()

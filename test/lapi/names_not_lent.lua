@@ -1,6 +1,6 @@
 -- TIMEOUT: 300
--- A freed function does not pass its name to a function that takes its place in memory,
--- not even to one of the same chunk, lines and size.
+-- A freed function keeps its name for itself. The next function in its place in memory does
+-- not get it, not even one of the same chunk, lines and size.
 
 local t = require("tools_test")
 local G = require("sysprof.grammar")

@@ -1,6 +1,6 @@
 -- TIMEOUT: 300
--- A chunk's name in the profile is its file or name, or a short beginning of its source
--- on one line, whatever bytes it has.
+-- Names of chunks: the file, the chunk's name, or a short beginning of the source on one
+-- line, whatever bytes it has.
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

@@ -1,9 +1,9 @@
 ----------------------------------------------------------------------------
 -- Accuracy of a profile: compares the shares of a program's parts with the truth.
 --
--- A clock measures the truth in the same run, in turns with the profile and
--- without the profiler, since a machine may not do equal work in equal time. The
--- result also shows the truth by construction.
+-- A clock measures the truth in the same run, because a machine may not do equal
+-- work in equal time. Measurements and profiles take turns. The result also shows
+-- the truth by construction.
 --
 -- The bound. Let t be the true share of a part and n the samples on all parts.
 -- The parts run in a random order, or in a loop much shorter than the interval.
@@ -11,8 +11,8 @@
 -- its share is t*(1-t)/n. (Samples hit parts that take as long as the interval
 -- more evenly; then it is less.) The measured truth is the mean of b batches.
 -- Its variance u*u is the variance of the batches, divided by b. The two are
--- independent. So with z = (share - t) / sqrt(t*(1-t)/n + u*u) a bias beyond
--- chance shows as |z| > 3, which chance reaches in one of 370 shares.
+-- independent, so z = (share - t) / sqrt(t*(1-t)/n + u*u). A bias shows as |z| > 3,
+-- which chance reaches in one of 370 shares.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")

@@ -89,7 +89,7 @@ local function reports_of(o)
 end
 
 -- Judges the file of a started profile. Returns a word for its state, the number of its
--- samples, and what is wrong.
+-- samples, and the fault or nil.
 local function judge_file(o, stopped_well, is_gone)
   local text = read_file("p.bin")
   local lost, all = 0, 0

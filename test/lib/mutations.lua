@@ -236,8 +236,8 @@ local function read_and_render(s, round)
   return p.complete
 end
 
--- Reads and renders a stream. Returns what is wrong, or nil and whether the reader
--- found no problem.
+-- Reads and renders a stream. Returns the fault, or nil and whether the reader found
+-- no problem.
 function mutations.try(s, round)
   local ok, silent = pcall(read_and_render, s, round)
   if not ok then return tostring(silent) end

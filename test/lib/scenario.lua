@@ -42,7 +42,7 @@ local SECONDS_MAX = 8		-- CPU time after which fewer are enough.
 local BROKEN_SHARE = 0.005	-- Of the samples.
 local NO_LINE_SHARE = 0.02	-- Where the interpreter is between two lines.
 local ATTEMPTS = 3		-- To have so few broken samples, and
-local ATTEMPTS_MAX = 10		-- to see what is rare.
+local ATTEMPTS_MAX = 10		-- for rare stacks.
 
 local MODES = { "interpreted", "compiled", "compiling" }
 

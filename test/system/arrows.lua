@@ -1,7 +1,6 @@
--- The folders of src/profile are floors: a file includes and calls its own folder's
--- files and those of lower floors only, and no files include or call each other in a
--- circle. A header declares its own file's functions only. LuaJIT's edits include one
--- header.
+-- The folders of src/profile are floors. A file includes and calls files of its own
+-- folder and of lower floors only. No files include or call each other in a circle. A
+-- header declares its own file's functions only. LuaJIT's edits include one header.
 
 local SOURCE, BUILD = os.getenv("SYSPROF_SOURCE"), os.getenv("SYSPROF_BUILD")
 

@@ -11,7 +11,7 @@ run=$SYSPROF_SOURCE/etc/bench/run
   cat printed log
   fail "status $?"
 }
-cmp printed report/report.md || fail "what is printed is not what is written"
+cmp printed report/report.md || fail "the printed report differs from the written one"
 
 "$LUAJIT" - <<'LUA' || fail "report.json"
 local json = require("json_decode")

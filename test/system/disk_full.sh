@@ -41,7 +41,7 @@ check() {
   "$SYSPROF_BUILD/bin/luajit-parse-sysprof" "$1" >folded 2>message
   code=$?
   [ $code = 3 ] || fail "$1: the reader's status is $code: $(cat message)"
-  [ -s message ] || fail "$1: the reader does not say what is missing"
+  [ -s message ] || fail "$1: the reader does not report the loss"
   [ -s folded ] || fail "$1: nothing is readable"
 }
 

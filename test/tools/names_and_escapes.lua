@@ -91,7 +91,7 @@ t.equal((t.render(B.new():context():stack(1, { F.host(0x7ffff7fc1234) })
 		   :sample(0, 1):finish())), "0x7ffff7fc1234 1\n", "long address")
 t.equal((t.render(B.new():context():stack(1, { "\133" .. ("\128"):rep(7) .. "\16" })
 		   :sample(0, 1):finish())), "[frame out of range] 1\n",
-	"address that is none")
+	"invalid address")
 
 -- What the VM does itself.
 local WORK = {

@@ -57,7 +57,7 @@ local DRIVER = [=[
     }
     return list;
   });
-  // Zoom to what is three levels up, which then fills the width.
+  // Zoom to the frame three levels up, which then fills the width.
   mouse("click", 300, 3);
   out.zoomed = [tip(5, 3), tip(300, 3), tip(innerWidth - 30, 3)];
   $("reset").click();

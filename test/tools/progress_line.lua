@@ -44,7 +44,7 @@ t.with_file(stream, function(path)
   written, time = {}, time + 10
   shown:update("x", 0)
   reader.read("/dev/null", { progress = shown })
-  t.equal(written[#written], "\r\27[K", "removed for what is no profile")
+  t.equal(written[#written], "\r\27[K", "removed for a file that is not a profile")
 end)
 
 -- When the reading was broken off, it is removed before a message.

@@ -283,11 +283,11 @@ t.write_file("says.lua", "print('it runs')")
 for _, output in ipairs { "new.bin", "new.folded", "old.bin", "old.folded" } do
   wrong("clock, " .. output, "run --clock=sun -o " .. output .. " says.lua", 1, "cannot profile: ")
 end
-t.equal(t.read_file("old.bin"), "old", "a clock that is none: an old output")
-t.equal(io.open("new.bin"), nil, "a clock that is none: a new output")
-t.equal(io.open("new.folded"), nil, "a clock that is none: a new output of another format")
+t.equal(t.read_file("old.bin"), "old", "an unknown clock: an old output")
+t.equal(io.open("new.bin"), nil, "an unknown clock: a new output")
+t.equal(io.open("new.folded"), nil, "an unknown clock: a new output of another format")
 _, _, err = t.shell(RUN .. "run --clock=sun -o new.bin says.lua")
-t.equal(select(2, err:gsub("\n", "")), 1, "a clock that is none: one line: " .. err)
+t.equal(select(2, err:gsub("\n", "")), 1, "an unknown clock: one line: " .. err)
 wrong("no such module", "run -l no_such_module -o new.bin says.lua 2>&1 >/dev/null | " ..
       "tail -n 1 >&2; false", 1, "luajit ended before the script began")
 wrong("output in no folder", "run -o /no/such/x.html short.lua", 1, "cannot write /no/such/x.html")

@@ -88,7 +88,7 @@ check("a session without its end", { a[1], b[1], a[2], c[1], a[3] }, without_b2,
 check("a chunk of a session is missing", { a[1], b[1], a[3], c[1], b[2] },
   (whole:gsub("main;f2 %(s0[^\n]*\n", "")),
   "expected chunk number 1, found 2")
-check("the number of the session is said", { b[2], a[1], a[2], a[3], c[1] }, without_b1,
+check("the message has the session's number", { b[2], a[1], a[2], a[3], c[1] }, without_b1,
   "expected chunk number 0 of session 1, found 1")
 check("a damaged chunk between is nobody's", { a[1], "junk of no chunk", b[1], a[2], c[1],
   b[2], a[3] }, whole, "expected a chunk")

@@ -154,6 +154,6 @@ status, out = t.parse("--symbols=own p.bin p.bin")
 t.equal(out, "hidden(int) 4\n", "two mappings, two profiles")
 status, out, err = t.parse("--format=top --diff=p.bin --symbols=other p.bin")
 t.equal(status, 0, "two profiles to compare")
-t.equal(select(2, err:gsub("another build%-id", "")), 2, "both say what is missing")
+t.equal(select(2, err:gsub("another build%-id", "")), 2, "both report the missing files")
 
 t.finish()

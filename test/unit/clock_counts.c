@@ -159,7 +159,7 @@ static void as_perf(const char *self, const char *name)
     return;
   }
   if (strcmp(name, "task-clock") == 0) by_perf *= 1000; /* It has milliseconds. */
-  printf("%s: %llu counted of perf's %.0f\n", name, counted, by_perf);
+  printf("%s: %llu counted, %.0f by perf\n", name, counted, by_perf);
   /* perf counts from the program's start to its end. */
   CHECK(counted > 0 && (double)counted <= by_perf + 1);
 }

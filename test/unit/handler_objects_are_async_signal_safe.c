@@ -29,7 +29,7 @@ static const Allowed allowed[] = {
   { NULL, "__stack_chk_fail", "ends the program" },
   { NULL, "__asan_*", "sanitizer" },
   { NULL, "__ubsan_*", "sanitizer" },
-  { NULL, "__tls_get_addr", "initial-exec is used, but for sanitizers" },
+  { NULL, "__tls_get_addr", "only sanitizers call it: ours is initial-exec" },
   { "lj_luathread", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
   { "lj_luawalk", "lj_alloc_f", "an address to compare with" },
   { "lj_luathread", "lj_vm_*", "addresses to compare with" },

@@ -61,7 +61,7 @@ static void run(const char *what)
 {
   nmoves = nwalks = nfound = nwrong = 0;
   lstep_run("run", look);
-  printf("%s: stacks moved %ld times, %ld walks meanwhile, %ld of them by the new "
+  printf("%s: stacks moved %ld times, %ld walks then, %ld of them by the new "
 	 "address, %ld wrong\n",
 	 what, nmoves, nwalks, nfound, nwrong);
   CHECK(nmoves >= 5);

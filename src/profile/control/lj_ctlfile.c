@@ -2,9 +2,9 @@
 ** Control file: polls for changes and reads commands.
 ** Context: background thread, under the lock of the slots | begin: VM thread.
 **
-** The poll obeys a changed file when two polls in a row find it the same, so that it does
-** not read a file while a writer is at work. An empty file has to stay empty for more
-** polls, since a writer often truncates a file first and fills it later.
+** The poll obeys a changed file when two polls in a row find it the same. So it does not
+** read a file while a writer is at work. An empty file must stay empty for more polls,
+** since a writer often truncates a file first and fills it later.
 */
 
 #define lj_ctlfile_c

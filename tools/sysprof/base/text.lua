@@ -13,9 +13,9 @@ local function is_control_80(c)
   return c == 0x8e or c == 0x8f or c >= 0xa8 and c <= 0xae
 end
 
--- Returns the length of the valid UTF-8 sequence at byte i, and whether it is
--- a control character, a line break, or sets the direction of text (U+061C, U+200E,
--- U+200F, U+202A to U+202E, U+2066 to U+2069). Returns nil for an invalid sequence.
+-- Returns the length of the valid UTF-8 sequence at byte i, and whether it is a control
+-- character, a line break, or a direction character. Returns nil for an invalid sequence.
+-- Direction characters are U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
 local function utf8_at(s, i)
   local a, b, c, d = s:byte(i, i + 3)
   if a < 0x80 then return 1, a < 0x20 or a == 0x7f end

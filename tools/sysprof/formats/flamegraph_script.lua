@@ -104,7 +104,7 @@ function paint(i, x, y, w) {
 // -- Drawing -------------------------------------------------------------------
 
 // Calls box(node, x, width) for all that is at least NARROW wide: the zoomed
-// node's callers in full width, then what is below it.
+// node's callers in full width, then its callees.
 function layout(box) {
   const above = [];
   for (let i = zoom; i >= 0; i = tree.parent[i]) above.unshift(i);
@@ -224,7 +224,7 @@ function matcher(query) {
   return name => name.toLowerCase().includes(lower);
 }
 
-// Sum of what is in a matching frame or called by one.
+// Sum of the values in a matching frame or its callees.
 function matchedTotal() {
   let sum = 0;
   for (let i = 1; i < tree.n;) {

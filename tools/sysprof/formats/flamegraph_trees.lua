@@ -24,7 +24,7 @@ function makeTree(n) {
   };
 }
 
-// Completes a tree of which depth, name and self are known.
+// Completes a tree with known depth, name and self.
 function finishTree(t) {
   const open = [];
   for (let i = 0; i < t.n; i++) {

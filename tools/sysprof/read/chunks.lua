@@ -105,9 +105,9 @@ local function chunks_next_magic(self)
   return false
 end
 
--- Returns the buffer with the next chunk, its number, where its records begin
--- and end in the buffer, and the offset in the input of buffer position 0; nil
--- at the end. The buffer is valid until the next call.
+-- Returns the buffer with the next chunk, the chunk's number, the begin and end of its
+-- records in the buffer, and the input's offset of buffer position 0. Returns nil at the
+-- end. The buffer is valid until the next call.
 function methods:next()
   local input = self.input
   while in_prologue(self) == #self.prologue do input:skip(#self.prologue) end

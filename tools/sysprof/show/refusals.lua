@@ -93,8 +93,8 @@ for side, groups in pairs(GROUPS) do
   end
 end
 
--- Returns a list of { count, words } of the checks that refused stacks of a side
--- ("lua", "host") in a group, in the order of their codes.
+-- Returns a list of { count, words }: the checks that refused stacks of a side ("lua",
+-- "host") in a group. They have the order of their codes.
 function refusals.list(profile, side, group)
   local list = {}
   for code = 0, G.SPF_REFUSED__MAX - 1 do
