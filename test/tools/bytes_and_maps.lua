@@ -175,4 +175,11 @@ for _ = 1, 200 do
   end
 end
 
+-- A file that ends one byte behind a block.
+t.with_file(("x"):rep(256 * 1024 + 1), function(path)
+  local window = input.from_file(assert(io.open(path, "rb")))
+  t.equal(window:need(2^20), 256 * 1024 + 1, "the last byte of a file")
+  t.equal(window.err, nil, "the end of a file")
+end)
+
 t.finish()

@@ -155,6 +155,11 @@ t.with_file(profile(), function(path)
 			   :format(t.luajit, t.source, path))
   t.equal(stdout, FOLDED, "from another folder")
   t.equal(status, 0, "from another folder: status")
+  for folder, program in pairs { ["/"] = t.source .. "/tools/", [t.source .. "/tools"] = "" } do
+    status, stdout = t.shell(("export LUA_PATH=none; cd '%s' && '%s' '%sluajit-parse-sysprof.lua' %s")
+			     :format(folder, t.luajit, program, path))
+    t.equal(status .. stdout, 0 .. FOLDED, "modules beside the program, from " .. folder)
+  end
 end)
 
 t.with_file(profile(true), function(path)
@@ -170,5 +175,10 @@ check("empty", "/dev/null", 1, "", "/dev/null: empty file")
 check("endless", "/dev/zero", 1, "", "/dev/zero: not a sysprof profile")
 check("closed input", "- <&-", 1, "", "standard input: ")
 check("itself", "'" .. t.source .. "/tools/luajit-parse-sysprof.lua'", 1, "", "not a sysprof profile")
+
+-- An error of the program itself is one line, too.
+local status, stdout, stderr = t.shell(("'%s' -e 'require(\"sysprof.cli.command\").new(\"it\").run(function() " ..
+  "error(\"a\\nb\", 0) end)'"):format(t.luajit))
+t.equal(status .. stdout .. stderr, "1it: internal error: a b\n", "an internal error")
 
 t.finish()

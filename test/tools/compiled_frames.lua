@@ -79,6 +79,13 @@ t.equal(top:match("\n( +self.*)$"), [[
            0     0.0           10   100.0       0.0  a (x:1)
            0     0.0           10   100.0            main
 ]], "table: once in a sample")
+-- Compiled code of a function has one row, whatever its line.
+local lines = stream(function(b)
+  b:stack(1, { F.cbound, F.lfunc(1, 3), F.trace(5, 1) }):stack(2, { F.cbound, F.lfunc(1, 4), F.trace(5, 1) })
+  b:sample(1, 100, 4):sample(2, 100, 3)
+end)
+local _, rows = t.render(lines, "svg"):gsub("<title>a %(x:1%) %(7 samples", "%0")
+t.equal(rows, 1, "frames of compiled code at two lines")
 t.contains(t.render(mixed, "top", { lines = true, limit = 1 }),
 	   "... 3 more lines (--limit=0 shows all)", "table of lines")
 

@@ -1,6 +1,7 @@
 -- Names of C++ and versions of symbols, in the form that users know. Hostile names do no
 -- harm.
 
+local ffi = require("ffi")
 local t = require("tools_test")
 local B = require("stream_builder")
 local pprof = require("pprof_decode")
@@ -112,7 +113,7 @@ end
 t.equal(#shown(long_names(2)), #"a::f::<, , >" + 3 * 900, "a long text")
 t.equal(shown(long_names(5)), long_names(5), "too long a text")
 
-if demangle.name("_Z1fv") == "_Z1fv" then
+if demangle.name("_Z1fv") == "_Z1fv" and not pcall(ffi.load, "libstdc++.so.6") then
   print("skipped: no C++ library")
   os.exit(77)
 end

@@ -84,7 +84,7 @@ t.equal(names[4], named("plain"), "stripped: exported")
 -- What follows it is not known to be something else.
 t.equal(names[5], false, "stripped: exported, size 0")
 t.equal(#messages, 1, "stripped: one sentence")
-t.contains(messages[1], "of '/gone/libx.so'", "stripped: which file")
+t.contains(messages[1], " addresses of '/gone/libx.so'", "stripped: which file")
 t.contains(messages[1], "no file with its symbols was found", "stripped: why")
 
 -- -- Other files -----------------------------------------------------------

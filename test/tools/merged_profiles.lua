@@ -4,6 +4,7 @@
 local t = require("tools_test")
 local B = require("stream_builder")
 local G = require("sysprof.grammar")
+local merge = require("sysprof.model.merge")
 local reader = require("sysprof.reader")
 local view = require("sysprof.view")
 local F = B.F
@@ -111,6 +112,9 @@ t.equal((merged({ plain(0x10000, "/a/x.so"), plain(0x90000, "/a/x.so") })),
 	"x.so+0x20 2\n", "by path")
 t.equal((merged({ plain(0x10000, "/a/x.so"), plain(0x10000, "/b/y.so") })),
 	"x.so+0x20 1\ny.so+0x20 1\n", "other path, same address")
+-- A module that cannot be right is defined again with each list of modules.
+p = B.new():module(32, 16, 16, "/x"):module(33, 16, 16, "/y"):module(32, 16, 16, "/x")
+t.equal(#reader.parse_string(p:finish()).modules, 2, "the same module again")
 -- Neighbours do not overlap: each stays where it is.
 for _, base in ipairs { 0xf000, 0x11000 } do
   _, p = merged { plain(0x10000, "/a/x.so"), plain(base, "/b/y.so") }
@@ -133,6 +137,12 @@ out, p, paths, err, bad = merged({ run(1, A, 70), "text" })
 t.equal(p, nil, "one is no profile")
 t.contains(err, "not a sysprof profile", "one is no profile: why")
 t.equal(bad, paths[2], "one is no profile: which")
+
+-- Without room for more stacks, a profile keeps what it has.
+p = reader.parse_string(run(1, A, 70))
+p.stacks = setmetatable({ push = function() end }, { __index = p.stacks })
+t.equal(merge.into(p)(reader.parse_string(nameless("n"))), false, "no room for stacks")
+t.equal(p:totals(), 3, "no room for stacks: samples")
 
 -- Times.
 out, p = merged({ run(1, A, 70), run(30, Z, 71) }, { timeline = true })

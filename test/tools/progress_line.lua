@@ -10,6 +10,8 @@ local system = { terminal = true, now = function() return time end,
 		 write = function(s) written[#written + 1] = s end }
 
 t.equal(progress.new({ terminal = false }), nil, "no terminal")
+local _, out = t.shell(("'%s' -e 'print(require(\"sysprof.cli.progress\").new())'"):format(t.luajit))
+t.equal(out, "nil\n", "standard error is a file")
 
 local p = progress.new(system)
 time = 100.9

@@ -100,6 +100,8 @@ for cut = #s - #B.PROLOGUE + 4, #s - 1 do
   t.contains(q:problem_text(), ("%d of the %d bytes of this prologue are missing")
 	     :format(#s - cut, #B.PROLOGUE), "a prologue is cut at " .. cut)
 end
+local _, damaged = t.render(B.PROLOGUE .. "junk of no chunk" .. a[1])
+t.contains(damaged:problem_text(), ": the end record is missing", "damaged, and without its end")
 check("half a prologue between", { a[1], B.PROLOGUE:sub(1, 9), a[2], a[3] },
   (whole:gsub("[^\n]*s1[^\n]*\n", ""):gsub("[^\n]*s77[^\n]*\n", "")), "expected a chunk")
 

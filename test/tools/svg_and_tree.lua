@@ -50,8 +50,11 @@ t.equal(count.script, nil, "svg: no script")
 t.equal(text.clean(svg:gsub("\n", "")), (svg:gsub("\n", "")), "svg: clean text")
 
 -- Totals of all frames that are wide enough, by name.
-local titles, boxes = {}, {}
-for title, x, width in svg:gmatch('<g><title>(.-)</title><rect x="([%d.]+)" y="%d+" width="([%d.]+)"') do
+local titles, boxes, rows = {}, {}, {}
+for title, x, y, width, height in svg:gmatch('<g><title>(.-)</title><rect x="([%d.]+)" y="(%d+)" ' ..
+					     'width="([%d.]+)" height="(%d+)"') do
+  rows[#rows + 1] = tonumber(y)
+  t.equal(tonumber(height), 16, "svg: height of a frame")
   local name, value = unescape(title):match("^(.*) %((%d+) samples?, [%d.]+%%%)$")
   t.ok(name, "svg: title " .. title)
   titles[name] = (titles[name] or 0) + tonumber(value)
@@ -59,6 +62,7 @@ for title, x, width in svg:gmatch('<g><title>(.-)</title><rect x="([%d.]+)" y="%
 			width = tonumber(width) }
 end
 t.equal(boxes[1].name, "all", "svg: root")
+for _, y in ipairs(rows) do t.equal((rows[1] - y) % 17, 0, "svg: row of a frame") end
 local _, p = t.render(stream)
 t.equal(boxes[1].value, (p:totals()), "svg: samples")
 for _, box in ipairs(boxes) do

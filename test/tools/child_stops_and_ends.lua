@@ -1,5 +1,5 @@
 -- A child that stops tells its parent by SIGCHLD. The parent keeps that signal, and waits
--- on for the child's end.
+-- on for the child's end; then it can end in the same way.
 
 local t = require("tools_test")
 local child = require("sysprof.cli.child")
@@ -25,5 +25,20 @@ while state=$(grep State: "/proc/$(cat pid)/status"); do
   sleep 0.01
 done; } >/dev/null 2>&1 &]])
 t.equal(child.run(t.luajit, { "luajit", "stops.lua" }), 0, "status of a child that stops")
+
+-- A process that ends in the way of its child ends by the same signal, even where it has
+-- blocked and ignored that one. Of other signals it has the status.
+local END = [[
+local child, ffi, signo = require("sysprof.cli.child"), require("ffi"), %d
+ffi.C.signal(signo, ffi.cast("void *", 1))
+ffi.C.sigprocmask(0, ffi.new("uint64_t[16]", { 2^(signo - 1) }), nil)
+child.die(signo)
+]]
+for _, signo in ipairs { 1, 2, 13, 15, 9, 14 } do
+  local status, by = child.run(t.luajit, { "luajit", "-e", END:format(signo) })
+  local ends = signo ~= 9 and signo ~= 14
+  t.equal(by, ends and signo or nil, "signal of the end: " .. signo)
+  t.equal(status, not ends and 128 + signo or nil, "status of the end: " .. signo)
+end
 
 t.finish()
