@@ -22,6 +22,7 @@ typedef struct MadeProto {
 } MadeProto;
 
 static Symtab st;
+static Batch batch;
 static SafeLoad pk;
 static WBuf wb;
 static uint8_t buf[128 * 1024];
@@ -65,11 +66,14 @@ static inline uint32_t made_id(MadeProto *proto)
   return fe ? fe->fid : 0;
 }
 
-/* Define a function in a chunk. Returns the number of bytes. */
+/* Capture a function, and define it in a chunk. Returns the number of bytes. */
 static inline size_t made_define(uint32_t fid, uint32_t epoch)
 {
   size_t before = wb.pos;
-  lj_symtab_define(&st, &wb, fid, epoch);
+  lj_batch_reset(&batch);
+  REQUIRE(symtab_capture(&st, &batch, fid));
+  if (batch.used) lj_symtab_note(&st, &batch, 0);
+  lj_symtab_define(&st, &batch, &wb, fid, epoch);
   REQUIRE(lj_wbuf_commit(&wb));
   return wb.pos - before;
 }

@@ -14,6 +14,7 @@
 
 static Stream stream;
 static Symtab symtab;
+static Batch batch;
 static uint64_t counters[SPF_COUNTER__MAX];
 static uint8_t buf[CHUNK];
 static uint64_t now;
@@ -54,14 +55,18 @@ static size_t writer(const void **data, size_t len, void *ctx)
 static void sample(uint64_t after, uint64_t address, int depth)
 {
   static FrameList lua, host;
+  FrameSpan lua_span, host_span;
   lj_framelist_reset(&lua);
   lj_framelist_reset(&host);
   while (depth--)
     lj_framelist_push(&host, frame_word(SPF_FRAME_HOST, address + ((depth & 1u) << 20)));
   lj_framelist_finish(&lua);
   lj_framelist_finish(&host);
+  lua_span = lj_framelist_span(&lua);
+  host_span = lj_framelist_span(&host);
   now += after;
-  CHECK(lj_stream_sample(&stream, 0, SPF_VMST_CFUNC, now, after, &lua, &host));
+  CHECK(lj_stream_sample(&stream, &batch, 0, SPF_VMST_CFUNC, now, after, &lua_span,
+			 &host_span));
 }
 
 static void begin(void)

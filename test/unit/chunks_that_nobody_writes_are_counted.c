@@ -14,6 +14,7 @@
 
 static Stream stream;
 static Symtab symtab;
+static Batch batch;
 static ChunkQueue queue;
 static uint64_t counters[SPF_COUNTER__MAX];
 static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
@@ -33,13 +34,17 @@ static size_t writer(const void **data, size_t len, void *ctx)
 static void sample(void)
 {
   static FrameList lua, host;
+  FrameSpan lua_span, host_span;
   lj_framelist_reset(&lua);
   lj_framelist_reset(&host);
   lj_framelist_push(&host, frame_word(SPF_FRAME_HOST, 0x1234));
   lj_framelist_finish(&lua);
   lj_framelist_finish(&host);
+  lua_span = lj_framelist_span(&lua);
+  host_span = lj_framelist_span(&host);
   now += 1000;
-  CHECK(lj_stream_sample(&stream, 0, SPF_VMST_CFUNC, now, 1000, &lua, &host));
+  CHECK(
+    lj_stream_sample(&stream, &batch, 0, SPF_VMST_CFUNC, now, 1000, &lua_span, &host_span));
 }
 
 /* The chunk in the queue is the second that is written, the last is the third. */

@@ -16,18 +16,21 @@ static uint64_t weighed; /* Total at the last sample that was kept. */
 static int take(void)
 {
   SampleEvent *ev = &sampler->event[0];
-  uint64_t lost = sampler->counters[SPF_COUNTER_LOST_QUEUE], taken = ev->taken;
+  uint64_t lost = sampler->counters[SPF_COUNTER_LOST_QUEUE];
+  uint64_t carried = sampler->encoder.lost[0];
   uint64_t total = ev->total;
   while (clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000 < sampler->begin_cpu_ns / 1000 + 2)
     ;
   sampler->throttle.rest_until_ns = 0;
   hand_take(sampler);
+  lj_sample_encode(sampler);
   CHECK(ev->total > total);
+  CHECK_EQ(ev->taken, ev->total);
   if (sampler->counters[SPF_COUNTER_LOST_QUEUE] != lost) {
-    CHECK_EQ(ev->taken, taken);
+    CHECK_EQ(sampler->encoder.lost[0], carried + ev->total - total);
     return 0;
   }
-  CHECK_EQ(ev->taken, ev->total);
+  CHECK_EQ(sampler->encoder.lost[0], 0);
   weighed = ev->total;
   return 1;
 }

@@ -11,6 +11,7 @@
 
 static Stream stream;
 static Symtab symtab;
+static Batch batch;
 static ChunkQueue queue;
 static uint64_t counters[SPF_COUNTER__MAX];
 static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
@@ -30,6 +31,7 @@ static size_t writer(const void **data, size_t len, void *ctx)
 static int seconds(uint64_t *now, int limit)
 {
   static FrameList lua, host;
+  FrameSpan lua_span, host_span;
   uint32_t head = queue.head;
   int i, before = writes;
   lj_framelist_reset(&lua);
@@ -37,9 +39,12 @@ static int seconds(uint64_t *now, int limit)
   lj_framelist_push(&host, frame_word(SPF_FRAME_HOST, 0x1234));
   lj_framelist_finish(&lua);
   lj_framelist_finish(&host);
+  lua_span = lj_framelist_span(&lua);
+  host_span = lj_framelist_span(&host);
   for (i = 1; i < limit && writes == before && queue.head == head; i++) {
     *now += 1000000;
-    CHECK(lj_stream_sample(&stream, 0, SPF_VMST_CFUNC, *now, 1000000, &lua, &host));
+    CHECK(lj_stream_sample(&stream, &batch, 0, SPF_VMST_CFUNC, *now, 1000000, &lua_span,
+			   &host_span));
   }
   return i;
 }

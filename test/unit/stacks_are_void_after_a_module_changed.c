@@ -6,14 +6,26 @@
 #include <dlfcn.h>
 
 #include "profile/base/lj_osobjects.h"
-#include "profile/stream/lj_stream.h"
+#include "profile/stream/lj_encoder.h"
 #include "check.h"
 #include "chunks.h"
 
 static Stream stream;
 static Symtab symtab;
+static Batch batch;
+static Encoder encoder;
 static uint64_t counters[SPF_COUNTER__MAX], now;
 static uint8_t buf[256 * 1024];
+
+static int commit(void *ctx)
+{
+  REQUIRE(lj_batch_def_end(&batch, 0, 0));
+  lj_batch_def_begin(&batch);
+  (void)ctx;
+  return 1;
+}
+
+static const DefSink sink = { &batch.def, commit, NULL };
 
 static size_t writer(const void **data, size_t len, void *ctx)
 {
@@ -35,7 +47,10 @@ static const char *sample(uintptr_t addr)
   lj_framelist_finish(&lua);
   lj_framelist_finish(&host);
   now += 1000;
-  CHECK(lj_stream_sample(&stream, 0, SPF_VMST_CFUNC, now, 1000, &lua, &host));
+  lj_batch_def_begin(&batch);
+  lj_loadmap_sample(&symtab.loadmap, &lua, &host, &sink);
+  CHECK(lj_batch_sample(&batch, 0, SPF_VMST_CFUNC, now, 1000, &lua, &host));
+  lj_encoder_run(&encoder, &stream, &batch);
   while (*p < SPF_SAMPLE) {
     int is_stack = *p >= SPF_STACK;
     uint64_t len = *p & SPF_STACK_LENGTH;

@@ -7,6 +7,7 @@
 
 static StackTab tab;
 static Symtab symtab;
+static Batch batch;
 static WBuf wb;
 static uint8_t buf[4096];
 
@@ -20,11 +21,13 @@ static size_t writer(const void **data, size_t len, void *ctx)
 static uint32_t id(uint32_t i)
 {
   static FrameList fr;
+  FrameSpan span;
   lj_framelist_reset(&fr);
   lj_framelist_push(&fr, frame_word(SPF_FRAME_HOST, 0x1000 * (i + 1)));
   lj_framelist_finish(&fr);
+  span = lj_framelist_span(&fr);
   /* The last slot: the next ones are the first. */
-  return lj_stacktab_id(&tab, &symtab, &wb, &fr,
+  return lj_stacktab_id(&tab, &symtab, &batch, &wb, &span,
 			(uint64_t)(i + 1) << 32 | (STACKTAB_STACKS - 1));
 }
 

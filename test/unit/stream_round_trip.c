@@ -32,6 +32,7 @@ typedef struct Expected {
 
 static Stream stream;
 static Symtab symtab;
+static Batch batch;
 static uint64_t counters[SPF_COUNTER__MAX];
 static ChunkQueue queue;
 static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
@@ -225,14 +226,14 @@ static void make_shapes(void)
   }
 }
 
-static const FrameList *frames_of(FrameList *fr, int i)
+static FrameSpan frames_of(FrameList *fr, int i)
 {
   int k;
   lj_framelist_reset(fr);
   for (k = i < 0 ? 0 : shape[i].n; k-- > 0;)
     lj_framelist_push(fr, frame_word(SPF_FRAME_HOST, shape[i].frame[k]));
   lj_framelist_finish(fr);
-  return fr;
+  return lj_framelist_span(fr);
 }
 
 /* Time since the sample before. */
@@ -288,6 +289,7 @@ static int round_trip(int queued)
   CHECK_EQ(lj_stream_begin(&stream), 0);
   for (i = 0; i < SAMPLES; i++) {
     Expected *e = &expected[kept];
+    FrameSpan lua_span, host_span;
     int many = (i / 1000) % 4 == 3; /* Now and then, nearly all are new. */
     now += interval();
     e->event = any(10) == 0 ? (int)any(SPF_EVENTS_MAX) : 0;
@@ -300,8 +302,10 @@ static int round_trip(int queued)
       e->lua = (int)any(DEEP_SHAPES);
       e->host = (int)any(DEEP_SHAPES);
     }
-    if (lj_stream_sample(&stream, e->event, e->state, now, e->weight,
-			 frames_of(&lua, e->lua), frames_of(&host, e->host))) {
+    lua_span = frames_of(&lua, e->lua);
+    host_span = frames_of(&host, e->host);
+    if (lj_stream_sample(&stream, &batch, e->event, e->state, now, e->weight, &lua_span,
+			 &host_span)) {
       last[e->event] = now;
       kept++;
     } else {

@@ -43,6 +43,12 @@ typedef struct Frames {
   FrameWord ring[FRAMELIST_ROOT]; /* Outermost frames while pushing. */
 } FrameList;
 
+/* Words of one side of a sample, leaf first. */
+typedef struct FrameSpan {
+  const FrameWord *list;
+  uint32_t len;
+} FrameSpan;
+
 static LJ_AINLINE int frame_hasaux(FrameWord w)
 {
   int kind = frame_kind(w);
@@ -105,6 +111,13 @@ static LJ_AINLINE void lj_framelist_keepleaf(FrameList *fr)
   } else if (fr->len > 1) {
     fr->len = 1;
   }
+}
+
+/* Words of a completed list. */
+static LJ_AINLINE FrameSpan lj_framelist_span(const FrameList *fr)
+{
+  FrameSpan span = { fr->list, fr->len };
+  return span;
 }
 
 /* Complete the list: afterwards list[0..len) is valid. */

@@ -92,11 +92,20 @@ void lj_wbuf_signed(WBuf *wb, int64_t d)
   lj_wbuf_uleb(wb, wbuf_signed(d));
 }
 
+void lj_wbuf_bytes(WBuf *wb, const uint8_t *s, size_t len)
+{
+  if (LJ_UNLIKELY(wb->pos + wb->reserve + len > wb->cap)) {
+    wb->overflow = 1;
+    return;
+  }
+  memcpy(wb->buf + wb->pos, s, len);
+  wb->pos += len;
+}
+
 void lj_wbuf_str(WBuf *wb, const char *s, size_t len)
 {
-  size_t i;
   lj_wbuf_uleb(wb, len);
-  for (i = 0; i < len; i++) lj_wbuf_byte(wb, (uint8_t)s[i]);
+  lj_wbuf_bytes(wb, (const uint8_t *)s, len);
 }
 
 /* The length comes before the payload. It gets two bytes, which are enough for 16383

@@ -48,6 +48,7 @@ LJ_FUNC void lj_wbuf_init(WBuf *wb, uint8_t *buf, size_t cap, size_t reserve,
 LJ_FUNC void lj_wbuf_byte(WBuf *wb, uint8_t b);
 LJ_FUNC void lj_wbuf_uleb(WBuf *wb, uint64_t v);
 LJ_FUNC void lj_wbuf_signed(WBuf *wb, int64_t d);
+LJ_FUNC void lj_wbuf_bytes(WBuf *wb, const uint8_t *s, size_t len);
 LJ_FUNC void lj_wbuf_str(WBuf *wb, const char *s, size_t len);
 
 /* Open and close a definition around its payload. */

@@ -241,8 +241,68 @@ static void ask_flush(Sampler *s, int runs_vm)
   else if (runs_vm && s->host.nvm > 0) lj_safepoint_request(s->gate->g, SAFEPOINT_FLUSH);
 }
 
+/* End the record of a loaded object. If the batch is full, encodes it: then one more try is
+** due.
+*/
+static int module_commit(void *sampler)
+{
+  Sampler *s = (Sampler *)sampler;
+  int done = lj_batch_def_end(&s->batch, 0, 0);
+  if (!done) lj_sample_encode(s);
+  lj_batch_def_begin(&s->batch);
+  return done;
+}
+
+/* Copy what the sample's words refer to. Returns 0 if the batch has no room. */
+static int funcs_capture(Sampler *s)
+{
+  const FrameList *lua = &s->lua_frames;
+  uint32_t i;
+  for (i = 0; i < lua->len; i++)
+    if (frame_kind(lua->list[i]) == SPF_FRAME_LFUNC &&
+	!symtab_capture(&s->symtab, &s->batch, frame_payload_lo(lua->list[i])))
+      return 0;
+  return 1;
+}
+
+/* Append the walked sample to the batch. A sample that does not fit into an empty batch is
+** lost; the next one carries its weight.
+*/
+static void capture(Sampler *s, SampleEvent *ev, uint64_t time_us)
+{
+  DefSink to = { &s->batch.def, module_commit, s };
+  int event = (int)(ev - s->event), tries;
+  lj_batch_def_begin(&s->batch);
+  lj_loadmap_sample(&s->symtab.loadmap, &s->lua_frames, &s->host_frames, &to);
+  for (tries = 0; tries < 2; tries++) {
+    if (funcs_capture(s) &&
+	lj_batch_sample(&s->batch, event, s->state, time_us, ev->total - ev->taken,
+			&s->lua_frames, &s->host_frames)) {
+      ev->taken = ev->total;
+      return;
+    }
+    lj_sample_encode(s);
+  }
+  relaxed_add(&s->counters[SPF_COUNTER_LOST_BUFFER], 1);
+}
+
+/* Age at which a tick encodes the batch. */
+#define ENCODE_US STREAM_THREAD_US
+
+void lj_sample_encode(Sampler *s)
+{
+  lj_encoder_run(&s->encoder, &s->stream, &s->batch);
+}
+
+int lj_sample_isoverdue(const Sampler *s, uint64_t time_us)
+{
+  return relaxed_get(&s->batch.nsample) != 0 &&
+	 time_us >= relaxed_get(&s->batch.first_us) + STREAM_OVERDUE_US;
+}
+
 static void take(Sampler *s, SampleEvent *ev, ucontext_t *uc, uint64_t now_ns)
 {
+  uint64_t time_us = (now_ns - s->origin_ns) / 1000;
   int reads;
   totals(s, ev, now_ns);
   reads = walk_both(s, uc);
@@ -259,11 +319,8 @@ static void take(Sampler *s, SampleEvent *ev, ucontext_t *uc, uint64_t now_ns)
       relaxed_add(&s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken], 1);
       relaxed_add(&s->counters[SPF_COUNTER_REFUSED + s->host.refused], 1);
     }
-    /* After a lost sample, the next one carries the weight of both. */
-    if (lj_stream_sample(&s->stream, (int)(ev - s->event), s->state,
-			 (now_ns - s->origin_ns) / 1000, ev->total - ev->taken,
-			 &s->lua_frames, &s->host_frames))
-      ev->taken = ev->total;
+    capture(s, ev, time_us);
+    if (time_us - s->batch.first_us >= ENCODE_US) lj_sample_encode(s);
     if (sampler_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
   }
   if (reads) vmgate_read_end(&s->reader);

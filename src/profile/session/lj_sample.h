@@ -16,6 +16,7 @@
 #include "profile/session/lj_throttle.h"
 #include "profile/session/lj_vmgate.h"
 #include "profile/stream/lj_chunkqueue.h"
+#include "profile/stream/lj_encoder.h"
 #include "profile/stream/lj_stream.h"
 
 /* A clock or event of a sampler. Its total counts occurrences on the sampled threads since
@@ -61,7 +62,9 @@ typedef struct Sampler {
   LuaWalk lua;
   FrameList host_frames, lua_frames;
   Symtab symtab;
-  Stream stream;
+  Batch batch; /* Captured samples, */
+  Encoder encoder;
+  Stream stream;    /* and what they become. */
   ChunkQueue queue; /* Queue of its chunks, unless the handler writes them. */
 } Sampler;
 
@@ -73,6 +76,12 @@ static LJ_AINLINE int sampler_isqueued(const Sampler *s)
 
 /* Handle a tick of a sampler's clock, see ClockTick. Async-signal-safe. */
 LJ_FUNC void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc);
+
+/* Encode the captured samples. In the handler, or while no tick runs. */
+LJ_FUNC void lj_sample_encode(Sampler *s);
+
+/* Has no tick encoded the captured samples in time? Any thread. */
+LJ_FUNC int lj_sample_isoverdue(const Sampler *s, uint64_t time_us);
 
 /* Count the handler's time for the last sample. No tick may run. */
 LJ_FUNC void lj_sample_account(Sampler *s);

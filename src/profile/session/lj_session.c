@@ -261,6 +261,7 @@ Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int late
   s->sm.lua.memo.least = LUAMEMO_LEAST;
   s->sm.lua.leaf_only = (opt->mode == LUAM_SYSPROF_LEAF);
   if (opt->mode == LUAM_SYSPROF_DEFAULT) return s;
+  lj_batch_reset(&s->sm.batch);
   if (!buf) {
     buf = s->buf = (uint8_t *)memory_new(opt->len, tid);
     if (!buf) {
@@ -373,6 +374,7 @@ void lj_session_halt(Session *s)
 int lj_session_end(Session *s, int with_names)
 {
   if (s->sm.opt->mode == LUAM_SYSPROF_DEFAULT) return 0;
+  lj_sample_encode(&s->sm);
   if (with_names)
     s->sm.symtab.vm_readable = lj_heapname_find(&s->sm.symtab.funcs, &s->sm.peek,
 						s->sm.gate->g);
@@ -392,6 +394,7 @@ int lj_session_dump(Session *s, int with_names)
     nanosleep(&wait, NULL);
   }
   lj_sample_account(&s->sm);
+  lj_sample_encode(&s->sm);
   if (with_names)
     s->sm.symtab.vm_readable = lj_heapname_find(&s->sm.symtab.funcs, &s->sm.peek,
 						s->sm.gate->g);
@@ -428,8 +431,11 @@ int lj_session_resume(Session *s, char *errmsg)
 void lj_session_handover(Session *s)
 {
   uint64_t time_us = (mono_ns() - s->sm.origin_ns) / 1000;
-  if (!sampler_isqueued(&s->sm) || !lj_stream_isoverdue(&s->sm.stream, time_us)) return;
+  if (!sampler_isqueued(&s->sm) || (!lj_sample_isoverdue(&s->sm, time_us) &&
+				    !lj_stream_isoverdue(&s->sm.stream, time_us)))
+    return;
   if (__atomic_exchange_n(&s->sm.in_handler, 1, __ATOMIC_ACQUIRE)) return;
+  if (lj_sample_isoverdue(&s->sm, time_us)) lj_sample_encode(&s->sm);
   if (lj_stream_isoverdue(&s->sm.stream, time_us)) lj_stream_handover(&s->sm.stream);
   __atomic_store_n(&s->sm.in_handler, 0, __ATOMIC_RELEASE);
 }
@@ -441,7 +447,9 @@ int lj_session_move(Session *s, char *errmsg)
   s->sm.reader.tid = lj_osthread_self();
   totals_begin(s);
   lj_osthread_stack(&s->sm.host.stack_lo, &s->sm.host.stack_hi);
-  if (s->sm.opt->mode != LUAM_SYSPROF_DEFAULT)
+  if (s->sm.opt->mode != LUAM_SYSPROF_DEFAULT) {
+    lj_sample_encode(&s->sm);
     lj_stream_move(&s->sm.stream, (uint32_t)s->sm.reader.tid);
+  }
   return lj_session_resume(s, errmsg);
 }

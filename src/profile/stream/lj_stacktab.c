@@ -22,7 +22,7 @@
 #define END_FACTOR U64x(94d049bb, 133111eb)
 
 /* The processor hashes the pairs of frames side by side: no hash depends on another. */
-uint64_t lj_stacktab_hash(const FrameList *fr)
+uint64_t lj_stacktab_hash(const FrameSpan *fr)
 {
   uint64_t h = fr->len, key = HASH_KEY;
   uint32_t i;
@@ -49,7 +49,7 @@ static StackPrefix *prefix_slot(StackTab *t, uint32_t n)
 /* Number of outermost frames that another stack of this chunk shares. *base gets the id of
 ** that stack. From now on, the longer beginnings belong to the stack with this id.
 */
-static uint32_t prefix_share(StackTab *t, const FrameList *fr, uint32_t id, uint32_t *base)
+static uint32_t prefix_share(StackTab *t, const FrameSpan *fr, uint32_t id, uint32_t *base)
 {
   uint64_t h = 0;
   uint32_t n;
@@ -115,8 +115,8 @@ void lj_stacktab_ref(const StackTab *t, WBuf *wb, uint32_t id)
 }
 
 /* Write a stack, as a difference to another one of this chunk. */
-static void stack_define(StackTab *t, Symtab *st, WBuf *wb, StackEntry *e,
-			 const FrameList *fr)
+static void stack_define(StackTab *t, Symtab *st, const Batch *b, WBuf *wb, StackEntry *e,
+			 const FrameSpan *fr)
 {
   uint32_t i, base, keep = prefix_share(t, fr, e->id, &base);
   uint32_t fresh = fr->len - keep;
@@ -125,7 +125,7 @@ static void stack_define(StackTab *t, Symtab *st, WBuf *wb, StackEntry *e,
   for (i = 0; i < fr->len; i++) {
     FrameWord w = fr->list[i];
     if (frame_kind(w) == SPF_FRAME_LFUNC) {
-      lj_symtab_define(st, wb, frame_payload_lo(w), t->epoch);
+      lj_symtab_define(st, b, wb, frame_payload_lo(w), t->epoch);
       if (i >= fresh && !above.lua) above.lua = w;
     } else if (frame_kind(w) == SPF_FRAME_HOST) {
       if (i >= fresh && !above.host) above.host = w;
@@ -141,8 +141,8 @@ static void stack_define(StackTab *t, Symtab *st, WBuf *wb, StackEntry *e,
   t->nstack = e->id;
 }
 
-uint32_t lj_stacktab_id(StackTab *t, Symtab *st, WBuf *wb, const FrameList *fr,
-			uint64_t hash)
+uint32_t lj_stacktab_id(StackTab *t, Symtab *st, const Batch *b, WBuf *wb,
+			const FrameSpan *fr, uint64_t hash)
 {
   StackEntry *e = NULL;
   uint32_t i, slot = (uint32_t)hash & (STACKTAB_STACKS - 1);
@@ -158,7 +158,7 @@ uint32_t lj_stacktab_id(StackTab *t, Symtab *st, WBuf *wb, const FrameList *fr,
   }
   if (e->epoch != t->epoch) {
     e->id = t->nstack + 1;
-    stack_define(t, st, wb, e, fr);
+    stack_define(t, st, b, wb, e, fr);
   }
   return e->id;
 }

@@ -57,13 +57,13 @@ static LJ_AINLINE void stacktab_next(StackTab *t)
 }
 
 /* Hash of a list of frames, never 0. */
-LJ_FUNC uint64_t lj_stacktab_hash(const FrameList *fr);
+LJ_FUNC uint64_t lj_stacktab_hash(const FrameSpan *fr);
 
 /* Id of a list with this hash, 0 if it is empty. Defines the list in this chunk, and its
-** functions before it, unless the chunk has it already.
+** functions before it, unless the chunk has it already. The batch has the functions.
 */
-LJ_FUNC uint32_t lj_stacktab_id(StackTab *t, Symtab *st, WBuf *wb, const FrameList *fr,
-				uint64_t hash);
+LJ_FUNC uint32_t lj_stacktab_id(StackTab *t, Symtab *st, const Batch *b, WBuf *wb,
+				const FrameSpan *fr, uint64_t hash);
 
 /* Write the reference to a stack of this chunk. */
 LJ_FUNC void lj_stacktab_ref(const StackTab *t, WBuf *wb, uint32_t id);

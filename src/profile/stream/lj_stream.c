@@ -288,6 +288,17 @@ static int is_full(Stream *s)
   return s->full;
 }
 
+void lj_stream_module(Stream *s, const uint8_t *record, size_t len)
+{
+  int tries;
+  stacktab_void(&s->stacks);
+  is_full(s);
+  for (tries = 0; tries < 2 && lj_wbuf_isopen(&s->wb); tries++) {
+    lj_wbuf_bytes(&s->wb, record, len);
+    if (def_commit(s)) return;
+  }
+}
+
 /* Is a chunk still in the queue? Then one that is not full would waste a buffer. */
 static int is_waiting(const Stream *s)
 {
@@ -310,23 +321,20 @@ static int count_lost(Stream *s, int counter)
   return 0;
 }
 
-int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us, uint64_t weight,
-		     const FrameList *lua, const FrameList *host)
+int lj_stream_sample(Stream *s, const Batch *b, int event, int state, uint64_t time_us,
+		     uint64_t weight, const FrameSpan *lua, const FrameSpan *host)
 {
   uint64_t lua_hash = lj_stacktab_hash(lua), host_hash = lj_stacktab_hash(host);
-  DefSink to = stream_sink(s);
   int tries;
   if (is_full(s)) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
-  if (lj_wbuf_isopen(&s->wb) && lj_loadmap_sample(&s->st->loadmap, lua, host, &to))
-    stacktab_void(&s->stacks); /* The same addresses have other code now. */
   for (tries = 0; tries < 2; tries++) {
     int64_t dt = (int64_t)(time_us - s->time_us);
     int64_t more = (int64_t)(weight - (time_us - s->event_us[event]));
     uint32_t lua_id, host_id;
     if (!lj_wbuf_isopen(&s->wb)) return count_lost(s, SPF_COUNTER_LOST_WRITER);
     if (s->full) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
-    lua_id = lj_stacktab_id(&s->stacks, s->st, &s->wb, lua, lua_hash);
-    host_id = lj_stacktab_id(&s->stacks, s->st, &s->wb, host, host_hash);
+    lua_id = lj_stacktab_id(&s->stacks, s->st, b, &s->wb, lua, lua_hash);
+    host_id = lj_stacktab_id(&s->stacks, s->st, b, &s->wb, host, host_hash);
     lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | sample_event(event) | state |
 				   (more == 0 ? SPF_SAMPLE_WEIGHT_IS_TIME : 0)));
     lj_wbuf_signed(&s->wb, dt - (int64_t)s->step_us);

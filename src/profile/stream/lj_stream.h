@@ -8,6 +8,7 @@
 #ifndef _LJ_STREAM_H
 #define _LJ_STREAM_H
 
+#include "profile/format/lj_batch.h"
 #include "profile/format/lj_framelist.h"
 #include "profile/stream/lj_stacktab.h"
 #include "profile/symbols/lj_symtab.h"
@@ -74,11 +75,17 @@ LJ_FUNC void lj_stream_thread(Stream *s, const char *name);
 /* The next samples are of another thread. Waits for the writer. VM thread. */
 LJ_FUNC void lj_stream_move(Stream *s, uint32_t tid);
 
-/* Append a sample. time_us: microseconds since the start; weight: in the unit of its
-** event. If there is no room, counts the sample as lost and returns 0.
+/* Append a sample of a batch. time_us: microseconds since the start; weight: in the unit
+** of its event. If there is no room, counts the sample as lost and returns 0.
 */
-LJ_FUNC int lj_stream_sample(Stream *s, int event, int state, uint64_t time_us,
-			     uint64_t weight, const FrameList *lua, const FrameList *host);
+LJ_FUNC int lj_stream_sample(Stream *s, const Batch *b, int event, int state,
+			     uint64_t time_us, uint64_t weight, const FrameSpan *lua,
+			     const FrameSpan *host);
+
+/* Append the record of an object that is loaded now. Earlier stacks are void: the same
+** addresses have other code.
+*/
+LJ_FUNC void lj_stream_module(Stream *s, const uint8_t *record, size_t len);
 
 /* Has the current chunk samples that the handler should have flushed? Any thread. */
 LJ_FUNC int lj_stream_isoverdue(const Stream *s, uint64_t time_us);

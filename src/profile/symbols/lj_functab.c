@@ -65,7 +65,7 @@ FuncEntry *lj_functab_see(FuncTab *ft, SafeLoad *pk, const GCproto *pt)
   fe->key = key;
   fe->pt = pt;
   fe->fid = ft->nfid;
-  fe->epoch = 0;
+  fe->batch = 0;
   ft->index[slot] = (uint16_t)(fe - ft->func + 1);
   return fe;
 }
@@ -105,7 +105,7 @@ void lj_functab_setname(FuncEntry *fe, NameRank rank, const NamePart *part, uint
   }
   fe->namelen = (uint8_t)len;
   fe->rank = (uint8_t)rank;
-  fe->epoch = 0; /* To be defined anew. */
+  fe->batch = 0; /* To be defined anew. */
 }
 
 int lj_functab_ismain(const GCproto *pt)

@@ -43,7 +43,7 @@ typedef struct FuncEntry {
   uint64_t key;      /* Hash of the prototype's identity. */
   const GCproto *pt; /* The prototype, NULL after it was freed. */
   uint32_t fid;      /* Id, 0 for a free entry. */
-  uint32_t epoch;    /* Chunk (or retry) that defines it. */
+  uint32_t batch;    /* Batch that has its definition, 0 for none. */
   uint32_t site;     /* Call at which a name was last searched. */
   uint8_t tries;     /* Calls at which the search found none. */
   uint8_t rank;      /* NameRank of the name. */

@@ -78,18 +78,22 @@ static void ffunc_put(WBuf *wb, const void *ffid)
 
 #define EPOCH_STOP (~(uint32_t)0) /* Of definitions that no stack refers to. */
 
-/* Define the functions again that got a name after their last definition. */
+/* Define the functions again whose name is better than in their last definition. */
 static void lfuncs_put(Symtab *st, const DefSink *to)
 {
   uint32_t i;
   if (!st->vm_readable) return;
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
     FuncEntry *fe = &st->funcs.func[i];
-    if (fe->rank == NAME_NONE || fe->epoch != 0 || !fe->pt ||
-	lj_functab_find(&st->funcs, fe->pt) != fe)
+    FuncDef *d = &st->def[i];
+    if (fe->rank == NAME_NONE || !fe->pt || lj_functab_find(&st->funcs, fe->pt) != fe ||
+	(d->fid == fe->fid && d->rank >= fe->rank))
       continue;
     lj_wbuf_define(to, SPF_LFUNC, lj_symtab_putfunc, fe);
-    fe->epoch = EPOCH_STOP;
+    d->fid = fe->fid;
+    d->rank = fe->rank;
+    d->epoch = EPOCH_STOP;
+    d->batch = 0;
   }
 }
 

@@ -6,6 +6,8 @@
 #define lj_symtab_c
 #define LUA_CORE
 
+#include <string.h>
+
 #include "lj_obj.h"
 #include "profile/base/lj_hash.h"
 #include "profile/symbols/lj_symtab.h"
@@ -38,16 +40,57 @@ void lj_symtab_putfunc(WBuf *wb, const void *func)
   }
 }
 
-void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid, uint32_t epoch)
+/* -- Definitions of functions ------------------------------------------------ */
+
+int lj_symtab_addfunc(Batch *b, FuncEntry *fe)
 {
-  FuncEntry *fe = lj_functab_entry(&st->funcs, fid);
   size_t mark;
-  if (fe->fid != fid || fe->epoch == epoch || !fe->pt) return;
-  fe->epoch = epoch;
-  mark = lj_wbuf_def_begin(wb, SPF_LFUNC);
-  lj_symtab_putfunc(wb, fe);
-  lj_wbuf_def_end(wb, mark);
+  if (!fe->pt) return 1; /* Freed: no sample can have it. */
+  lj_batch_def_begin(b);
+  mark = lj_wbuf_def_begin(&b->def, SPF_LFUNC);
+  lj_symtab_putfunc(&b->def, fe);
+  lj_wbuf_def_end(&b->def, mark);
+  if (!lj_batch_def_end(b, fe->fid, fe->rank)) return 0;
+  fe->batch = b->number;
+  return 1;
 }
+
+static FuncDef *def_of(Symtab *st, uint32_t fid)
+{
+  FuncDef *d = &st->def[fid % FUNCTAB_FUNCS];
+  if (d->fid != fid) {
+    memset(d, 0, sizeof(*d));
+    d->fid = fid;
+  }
+  return d;
+}
+
+void lj_symtab_note(Symtab *st, const Batch *b, uint32_t at)
+{
+  const RawDef *raw = (const RawDef *)batch_at(b, at);
+  FuncDef *d = def_of(st, raw->id);
+  if (raw->rank > d->rank) d->epoch = 0; /* To be defined anew. */
+  d->batch = b->number;
+  d->at = at;
+}
+
+void lj_symtab_define(Symtab *st, const Batch *b, WBuf *wb, uint32_t fid, uint32_t epoch)
+{
+  FuncDef *d = def_of(st, fid);
+  const RawDef *raw;
+  if (d->epoch == epoch) return;
+  if (d->batch != b->number) {
+    d->at = lj_batch_find(b, fid);
+    d->batch = b->number;
+  }
+  if (d->at == BATCH_SIZE) return;
+  raw = (const RawDef *)batch_at(b, d->at);
+  d->epoch = epoch;
+  d->rank = raw->rank;
+  lj_wbuf_bytes(wb, rawdef_bytes(raw), raw->len);
+}
+
+/* -- Addresses and builtins --------------------------------------------------- */
 
 static void addr_see(Symtab *st, uintptr_t addr)
 {

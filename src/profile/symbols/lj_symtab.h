@@ -11,6 +11,7 @@
 #define _LJ_SYMTAB_H
 
 #include "lj_obj.h"
+#include "profile/format/lj_batch.h"
 #include "profile/format/lj_framelist.h"
 #include "profile/format/lj_wbuf.h"
 #include "profile/symbols/lj_functab.h"
@@ -20,9 +21,19 @@
 #define SYMTAB_ADDRS     (1 << SYMTAB_ADDR_BITS) /* Host addresses remembered. */
 #define SYMTAB_PROBES    16                      /* Slots of that table tried. */
 
+/* Definition of a Lua function in the stream. */
+typedef struct FuncDef {
+  uint32_t fid;   /* The function, 0 for none. */
+  uint32_t epoch; /* Chunk (or retry) that has it, 0 for none. */
+  uint32_t rank;  /* NameRank of its name there. */
+  uint32_t batch; /* Batch whose definition is at an offset. */
+  uint32_t at;
+} FuncDef;
+
 /* Clear it before use. */
 typedef struct Symtab {
-  FuncTab funcs;                /* Lua functions. */
+  FuncTab funcs;                /* Lua functions. Captured. */
+  FuncDef def[FUNCTAB_FUNCS];   /* Their definitions, by id. Encoder only. */
   int vm_readable;              /* At stop: the prototypes are readable. */
   uint32_t naddr;               /* Addresses remembered. */
   uint8_t ffid[256];            /* Builtin functions seen. */
@@ -30,10 +41,24 @@ typedef struct Symtab {
   LoadMap loadmap;
 } Symtab;
 
-/* Append the definition of a Lua function, unless this epoch has it already.
-** Only in the sample that has got its id.
+/* Copy the definition of a function of the current sample into the batch. Returns 0 if
+** there is no room.
 */
-LJ_FUNC void lj_symtab_define(Symtab *st, WBuf *wb, uint32_t fid, uint32_t epoch);
+LJ_FUNC int lj_symtab_addfunc(Batch *b, FuncEntry *fe);
+
+/* The same, unless the batch has it. */
+static LJ_AINLINE int symtab_capture(Symtab *st, Batch *b, uint32_t fid)
+{
+  FuncEntry *fe = lj_functab_entry(&st->funcs, fid);
+  return LJ_LIKELY(fe->batch == b->number) || lj_symtab_addfunc(b, fe);
+}
+
+/* Note the definition of a function, which is in the batch at an offset. */
+LJ_FUNC void lj_symtab_note(Symtab *st, const Batch *b, uint32_t at);
+
+/* Append the definition of a function of the batch, unless this epoch has it already. */
+LJ_FUNC void lj_symtab_define(Symtab *st, const Batch *b, WBuf *wb, uint32_t fid,
+			      uint32_t epoch);
 
 /* Append the payload of that definition. A DefPayload of a FuncEntry, whose prototype
 ** can be read.

@@ -1,0 +1,80 @@
+/*
+** Batch of captured samples: raw records between the handler and the encoder.
+** Context: handler, or any thread while no tick runs.
+*/
+
+#define lj_batch_c
+#define LUA_CORE
+
+#include <string.h>
+
+#include "profile/base/lj_relaxed.h"
+#include "profile/format/lj_batch.h"
+
+void lj_batch_reset(Batch *b)
+{
+  b->used = 0;
+  relaxed_set(&b->nsample, 0);
+  if (++b->number == 0) b->number = 1;
+}
+
+static uint8_t *batch_end(Batch *b)
+{
+  return (uint8_t *)b->mem + b->used;
+}
+
+int lj_batch_sample(Batch *b, int event, int state, uint64_t time_us, uint64_t weight,
+		    const FrameList *lua, const FrameList *host)
+{
+  RawSample *r = (RawSample *)batch_end(b);
+  size_t size = sizeof(*r) + (lua->len + host->len) * sizeof(FrameWord);
+  FrameWord *words = (FrameWord *)(r + 1);
+  if (size > BATCH_SIZE - b->used) return 0;
+  r->head.size = (uint32_t)size;
+  r->head.tag = SPF_SAMPLE;
+  r->head.event = (uint8_t)event;
+  r->head.state = (uint8_t)state;
+  r->time_us = time_us;
+  r->weight = weight;
+  r->nlua = lua->len;
+  r->nhost = host->len;
+  memcpy(words, lua->list, lua->len * sizeof(FrameWord));
+  memcpy(words + lua->len, host->list, host->len * sizeof(FrameWord));
+  b->used += (uint32_t)size;
+  if (b->nsample == 0) relaxed_set(&b->first_us, time_us);
+  relaxed_set(&b->nsample, b->nsample + 1);
+  return 1;
+}
+
+void lj_batch_def_begin(Batch *b)
+{
+  size_t room = BATCH_SIZE - b->used;
+  b->def.buf = batch_end(b) + sizeof(RawDef);
+  b->def.cap = room > sizeof(RawDef) ? room - sizeof(RawDef) : 0;
+  b->def.pos = 0;
+  b->def.overflow = 0;
+}
+
+int lj_batch_def_end(Batch *b, uint32_t id, uint32_t rank)
+{
+  RawDef *d = (RawDef *)batch_end(b);
+  size_t size = (sizeof(*d) + b->def.pos + 7) & ~(size_t)7;
+  if (b->def.overflow || size > BATCH_SIZE - b->used) return 0;
+  d->head.size = (uint32_t)size;
+  d->head.tag = rawdef_bytes(d)[0];
+  d->len = (uint32_t)b->def.pos;
+  d->id = id;
+  d->rank = rank;
+  b->used += (uint32_t)size;
+  return 1;
+}
+
+uint32_t lj_batch_find(const Batch *b, uint32_t id)
+{
+  uint32_t at, found = BATCH_SIZE;
+  for (at = 0; at < b->used; at += batch_at(b, at)->size) {
+    const RawDef *d = (const RawDef *)batch_at(b, at);
+    if (d->head.tag == SPF_LFUNC && d->id == id) found = at;
+  }
+  return found;
+}

@@ -1,0 +1,89 @@
+/*
+** Batch of captured samples: raw records between the handler and the encoder.
+** Context: handler, or any thread while no tick runs.
+**
+** The handler appends a sample as it walked it: a header and the frames' words. What may
+** be freed later is copied before the sample: the record of a Lua function, once in a
+** batch, and that of a loaded object. So the encoder reads the batch only. It needs
+** neither the VM nor the dynamic linker, and may run on any thread. Fixed memory.
+*/
+
+#ifndef _LJ_BATCH_H
+#define _LJ_BATCH_H
+
+#include "profile/format/lj_framelist.h"
+#include "profile/format/lj_wbuf.h"
+
+#define BATCH_SIZE (64 * 1024) /* Bytes of raw records. */
+
+/* A raw record begins with this. All are multiples of eight bytes long. */
+typedef struct RawHead {
+  uint32_t size; /* Bytes, with the head. */
+  uint8_t tag;   /* SPF_SAMPLE, or the tag of a definition's record. */
+  uint8_t event; /* Of a sample: its event, */
+  uint8_t state; /* and SPF_VMST_*. */
+  uint8_t unused;
+} RawHead;
+
+/* A sample. The words of the Lua side follow, then those of the host side. */
+typedef struct RawSample {
+  RawHead head;
+  uint64_t time_us;
+  uint64_t weight; /* Growth of the event's total since the last sample. */
+  uint32_t nlua, nhost;
+} RawSample;
+
+/* A definition. Its record follows, as in the stream. */
+typedef struct RawDef {
+  RawHead head;
+  uint32_t len;  /* Bytes of the record. */
+  uint32_t id;   /* Of the function, or 0. */
+  uint32_t rank; /* NameRank of the function's name. */
+  uint32_t unused;
+} RawDef;
+
+/* Clear it before use. */
+typedef struct Batch {
+  uint32_t number;   /* Of the batch, from 1. */
+  uint32_t used;     /* Bytes in mem. */
+  uint32_t nsample;  /* Samples in it. */
+  uint64_t first_us; /* Time of the first sample. */
+  WBuf def;          /* Record of the definition that is being appended. */
+  uint64_t mem[BATCH_SIZE / sizeof(uint64_t)];
+} Batch;
+
+/* Return the raw record at an offset below used. */
+static LJ_AINLINE const RawHead *batch_at(const Batch *b, uint32_t at)
+{
+  return (const RawHead *)((const char *)b->mem + at);
+}
+
+/* Return the record of a definition. */
+static LJ_AINLINE const uint8_t *rawdef_bytes(const RawDef *d)
+{
+  return (const uint8_t *)(d + 1);
+}
+
+/* Return the words of a sample. */
+static LJ_AINLINE const FrameWord *rawsample_words(const RawSample *r)
+{
+  return (const FrameWord *)(r + 1);
+}
+
+/* Empty the batch. */
+LJ_FUNC void lj_batch_reset(Batch *b);
+
+/* Append a sample. Returns 0 if there is no room. */
+LJ_FUNC int lj_batch_sample(Batch *b, int event, int state, uint64_t time_us,
+			    uint64_t weight, const FrameList *lua, const FrameList *host);
+
+/* Begin a definition: append its record to b->def, then end it. Returns 0 if there is no
+** room.
+*/
+LJ_FUNC void lj_batch_def_begin(Batch *b);
+LJ_FUNC int lj_batch_def_end(Batch *b, uint32_t id, uint32_t rank);
+
+/* Offset of the definition of a function, BATCH_SIZE if the batch has none. */
+LJ_FUNC uint32_t lj_batch_find(const Batch *b, uint32_t id);
+
+#endif
