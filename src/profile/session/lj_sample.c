@@ -320,7 +320,8 @@ static void take(Sampler *s, SampleEvent *ev, ucontext_t *uc, uint64_t now_ns)
       relaxed_add(&s->counters[SPF_COUNTER_REFUSED + s->host.refused], 1);
     }
     capture(s, ev, time_us);
-    if (time_us - s->batch.first_us >= ENCODE_US) lj_sample_encode(s);
+    if (time_us - s->batch.first_us >= ENCODE_US || lj_stream_isdue(&s->stream, time_us))
+      lj_sample_encode(s);
     if (sampler_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
   }
   if (reads) vmgate_read_end(&s->reader);

@@ -315,6 +315,13 @@ static uint64_t chunk_age(const Stream *s)
 				 : age;
 }
 
+/* Where a thread writes, an old chunk without samples is not due. */
+int lj_stream_isdue(const Stream *s, uint64_t time_us)
+{
+  return (s->in_chunk != 0 || !s->age_us) && time_us - s->chunk_us >= chunk_age(s) &&
+	 !is_waiting(s);
+}
+
 static int count_lost(Stream *s, int counter)
 {
   relaxed_add(&s->counters[counter], 1);
@@ -344,10 +351,9 @@ int lj_stream_sample(Stream *s, const Batch *b, int event, int state, uint64_t t
     if (lj_wbuf_commit(&s->wb)) {
       step_learn(s, (uint64_t)dt);
       s->time_us = s->event_us[event] = time_us;
-      /* An old chunk without samples is not due. */
       if (s->in_chunk == 0 && s->age_us) s->chunk_us = time_us;
       relaxed_set(&s->in_chunk, s->in_chunk + 1);
-      if (time_us - s->chunk_us >= chunk_age(s) && !is_waiting(s)) chunk_flush(s);
+      if (lj_stream_isdue(s, time_us)) chunk_flush(s);
       return 1;
     }
     /* Did not fit: its definitions are void. */

@@ -87,6 +87,9 @@ LJ_FUNC int lj_stream_sample(Stream *s, const Batch *b, int event, int state,
 */
 LJ_FUNC void lj_stream_module(Stream *s, const uint8_t *record, size_t len);
 
+/* Is the current chunk old enough to be flushed with the next sample? */
+LJ_FUNC int lj_stream_isdue(const Stream *s, uint64_t time_us);
+
 /* Has the current chunk samples that the handler should have flushed? Any thread. */
 LJ_FUNC int lj_stream_isoverdue(const Stream *s, uint64_t time_us);
 
