@@ -11,6 +11,7 @@
 
 static StackTab tab;
 static Symtab symtab;
+static Batch batch;
 static WBuf wb;
 static uint8_t buf[65536];
 
@@ -25,6 +26,7 @@ static size_t writer(const void **data, size_t len, void *ctx)
 static size_t bytes(uint32_t same, uint32_t leaf)
 {
   static FrameList fr;
+  FrameSpan span;
   size_t before = wb.pos;
   uint32_t i;
   lj_framelist_reset(&fr);
@@ -32,7 +34,8 @@ static size_t bytes(uint32_t same, uint32_t leaf)
     lj_framelist_push(
       &fr, frame_word(SPF_FRAME_HOST, 0x10000 + 16 * i + (i < same ? 0 : 0x10000 * leaf)));
   lj_framelist_finish(&fr);
-  lj_stacktab_id(&tab, &symtab, &wb, &fr, lj_stacktab_hash(&fr));
+  span = lj_framelist_span(&fr);
+  lj_stacktab_id(&tab, &symtab, &batch, &wb, &span, lj_stacktab_hash(&span));
   return wb.pos - before;
 }
 
