@@ -155,10 +155,10 @@ static void as_perf(const char *self, const char *name)
     else if (strstr(line, name) && line[0] >= '0' && line[0] <= '9') by_perf = atof(line);
   }
   if (pclose(f) != 0 || by_perf < 0) {
-    printf("perf stat -e %s is left out: perf is missing, or has no such count\n", name);
+    printf("skipped perf stat -e %s: perf is missing, or has no such count\n", name);
     return;
   }
-  if (strcmp(name, "task-clock") == 0) by_perf *= 1000; /* It has milliseconds. */
+  if (strcmp(name, "task-clock") == 0) by_perf *= 1000; /* perf prints milliseconds. */
   printf("%s: %llu counted, %.0f by perf\n", name, counted, by_perf);
   /* perf counts from the program's start to its end. */
   CHECK(counted > 0 && (double)counted <= by_perf + 1);

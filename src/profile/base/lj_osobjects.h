@@ -6,8 +6,8 @@
 ** dynamic linker, the C library, this library, and all that the dynamic linker loaded at
 ** the program's start. glibc unloads only what dlopen(3) has loaded. It lists objects in
 ** the order in which it loaded them: the program, LD_PRELOAD, what the program needs
-** (DT_NEEDED), what the next object needs, and so on. The list is followed by these names
-** up to the first object that does not fit. Later objects count as unloadable.
+** (DT_NEEDED), what the next object needs, and so on. warmup follows the list by these
+** names, up to the first object that does not fit. Later objects count as unloadable.
 */
 
 #ifndef _LJ_OSOBJECTS_H

@@ -10,9 +10,9 @@
 ** - A slot of a Lua stack refers to no freed object. Before the collector frees anything,
 **   it marks the slots below the top, and clears those above it.
 ** - An object refers to memory that it owns, and to objects that are not freed.
-** A PC is read from a register, or from a slot of any type, so it may point anywhere. Its
-** instruction is copied. An allocator of the program does not announce what it unmaps. With
-** such a one, a hole remains while the VM moves a Lua stack.
+** A PC comes from a register, or from a slot of any type, so it may point anywhere. The
+** walk copies its instruction. An allocator of the program does not announce its unmaps.
+** With such an allocator, a gap remains while the VM moves a Lua stack.
 */
 
 #ifndef _LJ_LUAFRAME_H
