@@ -197,6 +197,9 @@ static void test_stack(void)
   CHECK(lj_safeload_word(&pk, hi - 8, &w));
   CHECK(!lj_safeload_word(&pk, hi - 4, &w));
   CHECK_EQ(pk.probes + pk.copies, 0);
+  lj_safeload_stack(&pk, lo, hi, lo + 2 * PAGE + 64);
+  CHECK(lj_safeload_word(&pk, lo + 2 * PAGE, &w)); /* Below, in the same page. */
+  CHECK_EQ(pk.probes + pk.copies, 0);
   CHECK(lj_safeload_word(&pk, lo + 2 * PAGE - 8, &w));
   CHECK(lj_safeload_word(&pk, hi, &w));
   CHECK_EQ(pk.copies, 2);

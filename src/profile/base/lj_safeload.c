@@ -153,12 +153,13 @@ void lj_safeload_warmup(void)
   errno = err;
 }
 
-/* Is memory never unmapped while it is read? */
+/* Is a page never unmapped while it is read? The lowest page of the stack that is in use counts
+** as a whole: functions that are about to return leave saved registers below the stack pointer.
+*/
 static int page_stays(SafeLoad *sl, uintptr_t pageno)
 {
-  uintptr_t p = pageno << SAFELOAD_PAGE_BITS;
-  return page_isowned(sl, pageno) || (p - sl->stack < sl->stack_size &&
-				      p + SAFELOAD_PAGE - sl->stack <= sl->stack_size);
+  uintptr_t last = (pageno << SAFELOAD_PAGE_BITS) + SAFELOAD_PAGE - 1;
+  return page_isowned(sl, pageno) || last - sl->stack < sl->stack_size;
 }
 
 /* Where to load the bytes of a page: from the page itself or from its copy. Returns NULL
