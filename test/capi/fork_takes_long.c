@@ -1,8 +1,10 @@
 /* TIMEOUT: 200
 ** A fork that takes much longer than the interval. Kernels that restart it when a signal
-** comes would never end it. By the C library's fork() and without it.
+** comes would never end it: the C library's fork() blocks the clock's signal meanwhile, on
+** any kernel. Also a fork without the C library.
 */
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -15,6 +17,21 @@
 #define INTERVAL_NS 20000
 
 static Sink sink;
+
+static int blocked; /* The clock's signal, at the last fork() of the C library. */
+
+static int is_blocked(void)
+{
+  sigset_t set;
+  REQUIRE(pthread_sigmask(SIG_BLOCK, NULL, &set) == 0);
+  return sigismember(&set, SIGPROF);
+}
+
+/* Runs after the profiler's, which the start registers later. */
+static void before_fork(void)
+{
+  blocked = is_blocked();
+}
 
 static uint64_t now_ns(void)
 {
@@ -42,9 +59,12 @@ static uint64_t forks(lua_State *L, pid_t (*make)(void))
     uint64_t begin = now_ns(), spent;
     pid_t pid = make();
     REQUIRE(pid >= 0);
-    if (pid == 0) _exit(0);
+    if (pid == 0) _exit(is_blocked());
     spent = now_ns() - begin;
     if (spent > longest) longest = spent;
+    CHECK(!is_blocked());
+    CHECK_EQ(blocked, make == fork_library);
+    blocked = 0;
     while (waitpid(pid, &status, 0) < 0) REQUIRE(errno == EINTR);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     session_run(L, session_samples() + 10);
@@ -61,7 +81,7 @@ int main(void)
   uint64_t samples, by_library, by_kernel;
   char *folded;
   size_t i;
-  REQUIRE(mem != MAP_FAILED);
+  REQUIRE(mem != MAP_FAILED && pthread_atfork(before_fork, NULL, NULL) == 0);
   madvise(mem, MEMORY, MADV_NOHUGEPAGE);
   for (i = 0; i < MEMORY; i += PAGE) mem[i] = 1;
   opt.clock = LUAM_SYSPROF_CLOCK_WALL;
@@ -70,6 +90,8 @@ int main(void)
   by_library = forks(L, fork_library);
   by_kernel = forks(L, fork_kernel);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  if (fork() == 0) _exit(0);
+  CHECK(!blocked && !is_blocked());
   printf("interval %d us, fork took %.0f us, without the C library %.0f us\n",
 	 INTERVAL_NS / 1000, (double)by_library / 1000, (double)by_kernel / 1000);
   samples = session_samples();
