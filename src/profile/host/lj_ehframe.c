@@ -54,9 +54,9 @@ uintptr_t lj_ehframe_pointer(Bytes *b, unsigned enc, int relative)
 
 /* Where entries are read from. */
 typedef struct Source {
-  SafeLoad *pk;  /* Copies entries of an object that may be unloaded. */
-  EhCopy *copy;  /* The copies, or NULL: nobody unloads the object. */
-  int is_copied; /* All copies could be made. */
+  SafeLoad *pk; /* Copies entries of an object that may be unloaded. */
+  EhCopy *copy; /* The copies, or NULL: nobody unloads the object. */
+  int is_gone;  /* A copy failed. */
 } Source;
 
 /* Length-prefixed entry of .eh_frame, without the length, in memory that stays. */
@@ -77,7 +77,7 @@ static Bytes entry_copy(Source *src, const uint8_t *p, uint8_t *to, size_t max)
 {
   Bytes b;
   uint32_t len = 0;
-  if (!lj_safeload_copy(src->pk, &len, p, sizeof(len))) src->is_copied = 0;
+  if (!lj_safeload_copy(src->pk, &len, p, sizeof(len))) src->is_gone = 1;
   b.p = b.end = to;
   b.moved = (intptr_t)((uintptr_t)p + sizeof(len) - (uintptr_t)to);
   b.bad = (len == 0 || len > max);
@@ -86,7 +86,7 @@ static Bytes entry_copy(Source *src, const uint8_t *p, uint8_t *to, size_t max)
     b.end = to + len;
   } else {
     b.bad = 1;
-    src->is_copied = 0;
+    src->is_gone = 1;
   }
   return b;
 }
@@ -164,7 +164,7 @@ static int fde_parse(Source *src, const uint8_t *p, Fde *fde)
 
 int lj_ehframe_begin(const uint8_t *p, uintptr_t *pc)
 {
-  Source src = { NULL, NULL, 1 };
+  Source src = { .copy = NULL };
   Fde fde;
   if (!fde_parse(&src, p, &fde) || fde.pc_size == 0) return 0;
   *pc = fde.pc_begin;
@@ -224,9 +224,9 @@ CfiResult lj_ehframe_header(SafeLoad *pk, EhObject *obj)
 
 CfiResult lj_ehframe_entry(SafeLoad *pk, const uint8_t *at, EhCopy *copy, Fde *fde)
 {
-  Source src = { pk, copy, 1 };
+  Source src = { .pk = pk, .copy = copy };
   if (fde_parse(&src, at, fde)) return CFI_STEP;
-  return src.is_copied ? CFI_NONE : CFI_UNLOADED;
+  return src.is_gone ? CFI_UNLOADED : CFI_NONE;
 }
 
 /* Search the sorted index that the linker put in front of .eh_frame. */
