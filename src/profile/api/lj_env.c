@@ -155,7 +155,7 @@ static int option_valid(lua_State *L, const char *name)
   int ok;
   if (strcmp(name, "control") == 0) return control_valid(lua_tostring(L, -1));
   if (strcmp(name, "paused") == 0) return lua_isboolean(L, -1);
-  lua_createtable(L, 0, 2);
+  lua_newtable(L);
   lua_pushliteral(L, ENV_MODE);
   lua_setfield(L, -2, "mode");
   lua_pushvalue(L, -2);
@@ -361,7 +361,7 @@ static int env_start(lua_State *L)
 		     "");
   number = __atomic_add_fetch(&vms, 1, __ATOMIC_RELAXED);
   lua_settop(L, 0);
-  lua_createtable(L, 0, 8);
+  lua_newtable(L);
   if (!options_read(L, e.value)) return 0;
   lua_getfield(L, OPTIONS, "mode");
   nofile = strcmp(lua_tostring(L, -1), "D") == 0;
