@@ -118,6 +118,12 @@ static void wake_ups(Control *c)
   CHECK_EQ(wakes, before + 1);
   lj_ctlfile_poll(c);
   CHECK_EQ(wakes, before + 2);
+  /* The interval doubles up to 5120 polls. */
+  for (i = 0; i < 20000; i++) lj_ctlfile_poll(c);
+  before = wakes;
+  for (i = 0; i < 10 * 5120; i++) lj_ctlfile_poll(c);
+  CHECK_EQ(wakes, before + 10);
+  before = wakes - 2;
   c->pending = 0;
   for (i = 0; i < 200; i++) lj_ctlfile_poll(c);
   CHECK_EQ(wakes, before + 2);

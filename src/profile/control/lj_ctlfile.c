@@ -28,7 +28,7 @@
 #define WORD_MAX       64   /* Bytes that a poll reads of the file. */
 #define EMPTY_POLLS    10   /* Polls that have to find a file empty. */
 #define WAKE_POLLS     20   /* Polls from one wake-up of the VM thread to the next, */
-#define WAKE_POLLS_MAX 4800 /* and their limit. */
+#define WAKE_POLLS_MAX 5120 /* and their limit, reached by doubling. */
 #define LOGGED_MAX     10   /* Problems that are logged. */
 
 static int logged;
