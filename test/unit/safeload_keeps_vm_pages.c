@@ -142,6 +142,7 @@ static void test_near(void)
   keep(1100);
   CHECK(lj_safeload_near(&pk, at));
   CHECK_EQ(pk.near, at);
+  CHECK_EQ(pk.near_size, PAGE - 16 + 1); /* Two words lie in the page. */
   CHECK(lj_safeload_near(&pk, at + PAGE - 16));
   CHECK_EQ(pk.probes, 1);
   CHECK(lj_safeload_near(&pk, at + PAGE - 8));
