@@ -1,14 +1,20 @@
 /* TIMEOUT: 200
 ** More VMs than threads start and stop their profiles at random, with each way to write.
-** Any thread may run any VM; VMs are closed and opened again. Nothing crashes, each
-** stream is complete, and no descriptor, timer or memory leaks.
+** Any thread may run any VM; VMs are closed and opened again. Nothing crashes, each result
+** is right, each stream is complete, and no descriptor, timer or memory leaks. Each signal
+** of the program reaches its thread once.
 **
-**   many_vms [VMS [THREADS [SECONDS]]]
+**   many_vms [VMS [THREADS [SECONDS [SIGNALS]]]]     SIGNALS: a second
 */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "count_kept.h"
 #include "cpu_work.h"
@@ -20,6 +26,7 @@
 
 typedef struct Vm {
   pthread_mutex_t lock; /* Held by the thread that uses the VM. */
+  double result;        /* Of work, without the profiler. */
   lua_State *L;
   int running;
   Sink sink;
@@ -28,9 +35,9 @@ typedef struct Vm {
 } Vm;
 
 static Vm vms[VMS_MAX];
-static int nvms = 24, nthreads = 6;
-static _Atomic int done;
-static uint64_t streams, moves, samples;
+static int nvms = 24, nthreads = 6, signal_hz = 5000;
+static _Atomic int done, no_signals;
+static uint64_t streams, moves, samples, signals;
 
 static size_t vm_writer(const void **data, size_t len, void *ctx)
 {
@@ -49,14 +56,75 @@ static uint32_t random_next(uint32_t *x)
   return *x;
 }
 
+/* -- Signals of the program ----------------------------------------------------- */
+
+/* A thread has at most one signal on the way, so that the kernel merges none. */
+typedef struct Target {
+  pthread_t thread;
+  _Atomic int ready; /* Its handler counts. */
+  uint64_t sent;
+  _Atomic uint64_t got;
+} Target;
+
+static Target targets[THREADS_MAX];
+static __thread Target *own_target;
+
+static void on_signal(int sig)
+{
+  (void)sig;
+  if (own_target) own_target->got++;
+}
+
+static void send_to(Target *t, uint64_t *sent)
+{
+  if (!t->ready || t->got != t->sent) return;
+  t->sent++;
+  REQUIRE(pthread_kill(t->thread, SIGUSR1) == 0);
+  (*sent)++;
+}
+
+/* Returns the number of signals sent, all of which have arrived. */
+static void *send_signals(void *arg)
+{
+  uint64_t begin = cpu_us(CLOCK_MONOTONIC), sent = 0;
+  int i;
+  (void)arg;
+  /* Without the right to do this, a busy machine sees fewer signals. */
+  (void)!setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), -20);
+  while (!no_signals) {
+    for (i = 0; i < nthreads; i++) send_to(&targets[i], &sent);
+    if (sent * 1000000 > (cpu_us(CLOCK_MONOTONIC) - begin) * (uint64_t)signal_hz)
+      cpu_sleep_us(1000000 / signal_hz);
+    else sched_yield();
+  }
+  for (i = 0; i < nthreads; i++)
+    while (targets[i].got != targets[i].sent) cpu_sleep_us(1000);
+  return (void *)(uintptr_t)sent;
+}
+
+/* -- VMs ---------------------------------------------------------------------- */
+
+static double vm_work(Vm *vm)
+{
+  double result = 0;
+  lua_getglobal(vm->L, "work");
+  if (lua_pcall(vm->L, 0, 1, 0) == 0) result = lua_tonumber(vm->L, -1);
+  else printf("FAILED: %s\n", lua_tostring(vm->L, -1));
+  lua_pop(vm->L, 1);
+  return result;
+}
+
 static void vm_make(Vm *vm, uint32_t r)
 {
   vm->L = session_vm();
   if (r & 1) session_script(vm->L, "jit.off()");
   session_script(
-    vm->L, "function work() local t = {}"
-	   " for i = 1, 3000 do t[i % 50] = {i} end load('return 1')()"
-	   " coroutine.wrap(function() for i = 1, 1000 do local x = i % 7 end end)() end");
+    vm->L, "function work() local t, sum = {}, 0"
+	   " for i = 1, 3000 do t[i % 50] = {i} end sum = sum + load('return 1')()"
+	   " coroutine.wrap(function() for i = 1, 1000 do sum = sum + i % 7 end end)()"
+	   " for i = 0, 49 do sum = sum + t[i][1] end return sum end");
+  vm->result = vm_work(vm);
+  CHECK_EQ(vm->result, 1 + 3003 + 148775);
 }
 
 static void vm_check(Vm *vm)
@@ -87,7 +155,7 @@ static void vm_step(Vm *vm, uint32_t r)
     CHECK_EQ(luaM_sysprof_moved(vm->L), PROFILE_SUCCESS);
     __atomic_fetch_add(&moves, 1, __ATOMIC_SEQ_CST);
   }
-  session_work(vm->L);
+  CHECK(vm_work(vm) == vm->result);
   if (((r >> 16) & 3) == 0) {
     if ((r >> 20) & 1) {
       CHECK_EQ(luaM_sysprof_stop(vm->L), PROFILE_SUCCESS);
@@ -103,6 +171,9 @@ static void vm_step(Vm *vm, uint32_t r)
 static void *run(void *arg)
 {
   uint32_t x = 12345 + 7919 * (uint32_t)(uintptr_t)arg;
+  own_target = &targets[(uintptr_t)arg - 1];
+  own_target->thread = pthread_self();
+  own_target->ready = 1;
   while (!done) {
     uint32_t r = random_next(&x);
     Vm *vm = &vms[r % (uint32_t)nvms];
@@ -115,11 +186,15 @@ static void *run(void *arg)
 
 static void all(int seconds)
 {
-  pthread_t thread[THREADS_MAX];
+  pthread_t thread[THREADS_MAX], sender;
+  void *sent;
   int i;
-  done = 0;
   for (i = 0; i < nthreads; i++) thread[i] = cpu_thread(run, (void *)(uintptr_t)(i + 1));
+  sender = cpu_thread(send_signals, NULL);
   cpu_sleep_us(seconds * 1000000L);
+  no_signals = 1;
+  REQUIRE(pthread_join(sender, &sent) == 0);
+  signals = (uintptr_t)sent;
   done = 1;
   for (i = 0; i < nthreads; i++) REQUIRE(pthread_join(thread[i], NULL) == 0);
   for (i = 0; i < nvms; i++) {
@@ -135,10 +210,13 @@ static void all(int seconds)
 int main(int argc, char **argv)
 {
   int i, files, timers, seconds = 3;
+  struct sigaction sa;
   if (argc > 1) nvms = atoi(argv[1]);
   if (argc > 2) nthreads = atoi(argv[2]);
   if (argc > 3) seconds = atoi(argv[3]);
-  REQUIRE(nvms > 0 && nvms <= VMS_MAX && nthreads > 0 && nthreads <= THREADS_MAX);
+  if (argc > 4) signal_hz = atoi(argv[4]);
+  REQUIRE(nvms > 0 && nvms <= VMS_MAX && nthreads > 0 && nthreads <= THREADS_MAX &&
+	  signal_hz > 0 && seconds > 0);
   for (i = 0; i < nvms; i++) {
     Vm *vm = &vms[i];
     pthread_mutex_init(&vm->lock, NULL);
@@ -150,6 +228,10 @@ int main(int argc, char **argv)
     vm->sums = (StreamSums *)malloc(sizeof(StreamSums));
     REQUIRE(vm->opt.buf && vm->sink.bytes && vm->sums);
   }
+  memset(&sa, 0, sizeof(sa));
+  sa.sa_handler = on_signal;
+  sa.sa_flags = SA_RESTART;
+  REQUIRE(sigaction(SIGUSR1, &sa, NULL) == 0);
   luaM_sysprof_set_writer(vm_writer);
   luaM_sysprof_set_on_stop(sink_on_stop);
   luaM_sysprof_set_backtracer(NULL);
@@ -158,9 +240,12 @@ int main(int argc, char **argv)
   all(seconds);
   CHECK_EQ(count_entries("/proc/self/fd"), files);
   CHECK_EQ(count_lines("/proc/self/timers"), timers);
-  printf("%d VMs, %d threads, %d s: %llu streams, %llu samples, %llu moves\n", nvms,
-	 nthreads, seconds, (unsigned long long)streams, (unsigned long long)samples,
-	 (unsigned long long)moves);
-  CHECK(streams > 0);
+  printf(
+    "%d VMs, %d threads, %llu starts and stops, %llu moves, %llu signals (%llu a second), "
+    "%llu samples\n",
+    nvms, nthreads, (unsigned long long)streams, (unsigned long long)moves,
+    (unsigned long long)signals, (unsigned long long)signals / (unsigned long long)seconds,
+    (unsigned long long)samples);
+  CHECK(streams > 0 && signals > 0);
   return check_status();
 }

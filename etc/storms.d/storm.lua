@@ -1,0 +1,55 @@
+----------------------------------------------------------------------------
+-- Lua side of the storms of etc/storms: programs with known results, and
+-- profiles that must agree with their own counters.
+----------------------------------------------------------------------------
+
+local coverage = require("coverage")
+local semantics = require("semantics")
+
+local storm = {}
+local expected = {}		-- Text of each area without the profiler.
+local at = 0			-- Area that ran last.
+local path			-- Of the profile.
+
+for i, area in ipairs(semantics.areas) do
+  expected[i] = semantics.run(area)
+  assert(not expected[i]:find("WRONG"), expected[i])
+end
+
+-- Runs the next program. Fails if its results are not those without the profiler.
+function storm.round()
+  at = at % #expected + 1
+  local area = semantics.areas[at]
+  local text = semantics.run(area)
+  if text ~= expected[at] then
+    error(("%s: expected\n%sgot\n%s"):format(area.name, expected[at], text))
+  end
+end
+
+function storm.start(options)
+  path = options.path
+  options.mode, options.hz = "C", 10000
+  local ok, message = misc.sysprof.start(options)
+  if not ok then error("start: " .. message) end
+end
+
+local function judge(file)
+  local why = coverage.inconsistency(coverage.read(file), misc.sysprof.report())
+  os.remove(file)
+  if why then error(file .. ": " .. why) end
+end
+
+-- Completes the profile. Returns the number of samples.
+function storm.stop()
+  local ok, message = misc.sysprof.stop()
+  if not ok then error("stop: " .. message) end
+  judge(path)
+  return misc.sysprof.report().samples
+end
+
+-- In a child of fork(): completes the profile that went on, if it did.
+function storm.stop_inherited(pid)
+  if misc.sysprof.stop() then judge(path .. "." .. pid) end
+end
+
+return storm

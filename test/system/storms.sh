@@ -1,0 +1,20 @@
+# Short storms of etc/storms: threads are cancelled, handlers jump, libraries and namespaces
+# come and go, VMs start and stop. Each passes and takes samples.
+# TIMEOUT: 600
+
+set -u
+. "$SYSPROF_SOURCE/test/lib/check.sh"
+
+case $(nm -D "$SYSPROF_BUILD/lib/libluajit-5.1.so.2") in
+*__tsan_*)
+  echo "skipped: the thread sanitizer delays signals"
+  exit 77
+  ;;
+esac
+"$SYSPROF_SOURCE/etc/storms" "$SYSPROF_BUILD" 2 >out 2>&1 || fail "status $?"
+cat out
+for storm in cancel jump libraries namespaces vms; do
+  grep -Eq "^$storm +2 s: (passed: .*, [1-9][0-9]* samples|skipped: .*)$" out ||
+    fail "$storm: no figures"
+done
+exit $status
