@@ -426,7 +426,8 @@ int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, int n
 	break;
       }
     }
-    if (here.pt && ls->unnamed) {
+    /* In a trace, a tail call may have replaced the function of this frame. */
+    if (here.pt && ls->unnamed && ls->unnamed->pt == here.pt) {
       CallFrame cf = { here.fn, f, slots, prev, pc };
       int is_final = lj_callname_isfinal(ls->unnamed, ls->in.g, &cf);
       if (!is_final && !ls->in.pk->keeping) {
