@@ -98,14 +98,14 @@ static int is_wanted(int group, int code)
   return (want.group < 0 || want.group == group) && (want.code < 0 || want.code == code);
 }
 
-static void try_candidates(const ucontext_t *uc)
+static void try_candidates(void)
 {
   lua_State *walked;
   LuaTop top;
   LuaArea a;
   int i, bare;
   if (!lj_luawalk_begin(&ls, &walked, &a)) return;
-  lj_luatop_find(&top, &ls.in, &a, uc);
+  lj_luatop_find(&top, &ls.in, &a);
   for (i = 0; i < top.n; i++)
     for (bare = 0; bare <= 1; bare++) {
       Attempt *at = &run.attempt[run.nattempt++];
@@ -129,7 +129,7 @@ static void found(const ucontext_t *uc, int lua_side, int group, int code)
   run.group = group;
   run.code = code;
   lj_framelist_finish(&host_frames);
-  if (lua_side) try_candidates(uc);
+  if (lua_side) try_candidates();
   sem_post(&run.found);
   for (;;) pause();
 }

@@ -20,6 +20,9 @@ typedef struct CfiRegs {
   int is_return;             /* r[CFI_REG_PC] is a return address. */
 } CfiRegs;
 
+/* All registers are known where a signal interrupted the code. */
+#define CFI_ALL ((1u << CFI_REG__MAX) - 1)
+
 /* Registers that a called function preserves, so that its caller has them. */
 #define CFI_PRESERVED \
   ((1u << CFI_REG_BX) | (1u << CFI_REG_BP) | (1u << CFI_REG_SP) | (1u << CFI_REG_R12) | \

@@ -17,7 +17,10 @@
 
 /* Registers by their DWARF numbers (System V ABI for AMD64, figure 3.36). */
 enum {
-  CFI_REG_BX = 3,
+  CFI_REG_AX = 0,
+  CFI_REG_DX,
+  CFI_REG_CX,
+  CFI_REG_BX,
   CFI_REG_BP = 6,
   CFI_REG_SP = 7,
   CFI_REG_R12 = 12,

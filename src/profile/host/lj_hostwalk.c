@@ -241,7 +241,7 @@ static int walk_foreign(Walk *w, VMCode part, int *ok)
     }
     if (cf > end) return 0;
   }
-  if (walk_exact(w)) w->hs->leaf = LEAF_HOST;
+  if (walk_exact(w)) w->hs->leaf = LEAF_HOST; /* Its registers are not this VM's. */
   walk_push_host(w);
   *ok = from_trace ? walk_leave_trace(w, cf) : walk_leave(w, cf);
   return 1;
@@ -380,7 +380,7 @@ static void walk_init(Walk *w, HostWalk *hs, const ucontext_t *uc)
   int i;
   for (i = 0; i < CFI_REG__MAX; i++)
     w->regs.r[regmap[i].reg] = (uintptr_t)uc->uc_mcontext.gregs[regmap[i].greg];
-  w->regs.valid = (1u << CFI_REG__MAX) - 1;
+  w->regs.valid = CFI_ALL;
   w->regs.is_return = 0;
   for (i = 0; i < CFRAME_CHAINS; i++) w->chains.c[i].L = NULL;
   w->chains.turn = w->chains.links = 0;
@@ -391,6 +391,17 @@ static void walk_init(Walk *w, HostWalk *hs, const ucontext_t *uc)
     w->L = (lua_State *)cur_L;
     w->expect = (uintptr_t)cframe_raw(w->L->cframe);
   }
+}
+
+/* The current frame is in the VM's code. If a signal interrupted it there, keep the
+** registers: ours, or one for a handler of the program that our signal interrupted.
+*/
+static LJ_AINLINE void walk_leaf(Walk *w)
+{
+  HostWalk *hs = w->hs;
+  if (!walk_exact(w) || hs->nvm > 0 || w->regs.valid != CFI_ALL) return;
+  hs->leaf = LEAF_VM;
+  hs->regs = w->regs;
 }
 
 /* Has the walk crossed all VM frames that the top Lua frame can depend on? Below the
@@ -425,7 +436,7 @@ void lj_hostwalk_walk(HostWalk *hs, const ucontext_t *uc)
   walk_init(&w, hs, uc);
   hs->nvm = 0;
   hs->broken = -1;
-  hs->leaf = lj_hostwalk_isvm(w.regs.r[CFI_REG_PC]) ? LEAF_VM : LEAF_HOST;
+  hs->leaf = LEAF_HOST;
   lj_hostmemo_begin(&hs->memo, hs->pk, !hs->few_vm_frames);
   for (steps = 0; more && steps < HOSTWALK_STEPS; steps++) {
     VMCode part = lj_vmcode_part(lj_cfi_lookup_pc(&w.regs));
@@ -437,6 +448,7 @@ void lj_hostwalk_walk(HostWalk *hs, const ucontext_t *uc)
     }
     w.recorded = 0;
     if (part != VMCODE_NONE) {
+      walk_leaf(&w);
       more = walk_vm(&w, part);
       if (!more && hs->broken < 0) walk_broken(&w, SPF_BROKEN_FAULT, walk_vmrefusal(&w));
     } else {

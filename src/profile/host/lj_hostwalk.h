@@ -26,7 +26,9 @@
 #define HOSTWALK_FEW      4    /* Enough VM frames to find the top Lua frame. */
 #define HOSTWALK_STEPS    8192 /* Frames unwound at most. */
 
-/* Place of the interrupted instruction. */
+/* Place of the interrupted instruction. A handler of the program may have interrupted the
+** VM's code, and our handler then that handler: then this is the VM's instruction.
+*/
 typedef enum LeafPlace {
   LEAF_HOST, /* C code, or unknown code. */
   LEAF_VM,   /* The interpreter, or another part of the assembler VM. */
@@ -43,6 +45,7 @@ typedef struct HostWalk {
   uintptr_t stack_lo, stack_hi; /* The thread's C stack; 0: not known. */
   /* Results. */
   LeafPlace leaf;                /* Place of the interrupted instruction. */
+  CfiRegs regs;                  /* Registers there, if it is LEAF_VM. */
   int broken;                    /* SPF_BROKEN_* of the first gap, or -1. */
   int refused;                   /* SPF_REFUSED_* of that gap. */
   uint32_t nvm;                  /* VM frames crossed. */

@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For REG_RBX and friends. */
+#define _GNU_SOURCE /* For REG_RSP and friends. */
 #endif
 #include "lj_obj.h"
 #include "lj_bc.h"
@@ -17,9 +17,9 @@
 #include "profile/lua/lj_luatop.h"
 
 /* Registers of the interpreter, vm_x64.dasc. */
-#define REG_BASE REG_RDX
-#define REG_PC   REG_RBX
-#define REG_RB   REG_RBP
+#define REG_BASE CFI_REG_DX
+#define REG_PC   CFI_REG_BX
+#define REG_RB   CFI_REG_BP
 
 LJ_ASMF void lj_vm_ffi_callback(void);
 LJ_ASMF void lj_cont_ffi_callback(void);
@@ -259,12 +259,11 @@ static int vm_goeson(const uint8_t *ip)
 ** VM. vf: the VM frame that it runs on, or NULL before the VM has made one.
 */
 static void collect_interpreter(LuaTop *cs, const LuaInput *in, const LuaArea *a,
-				const VMFrame *vf, uintptr_t Lbase, const ucontext_t *uc)
+				const VMFrame *vf, uintptr_t Lbase)
 {
-  const greg_t *greg = uc->uc_mcontext.gregs;
-  const uint8_t *ip = (const uint8_t *)greg[REG_RIP];
-  uintptr_t base = (uintptr_t)greg[REG_BASE], pc = (uintptr_t)greg[REG_PC];
-  uintptr_t rb = (uintptr_t)greg[REG_RB], saved;
+  const uintptr_t *reg = in->hs->regs.r;
+  const uint8_t *ip = (const uint8_t *)reg[CFI_REG_PC];
+  uintptr_t base = reg[REG_BASE], pc = reg[REG_PC], rb = reg[REG_RB], saved;
   uint64_t delta;
   uint32_t i;
   if (vm_goeson(ip)) pc += sizeof(BCIns);
@@ -344,7 +343,7 @@ static uintptr_t moved_base(const LuaInput *in, const LuaArea *a, uintptr_t base
   return base;
 }
 
-void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a, const ucontext_t *uc)
+void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a)
 {
   const HostWalk *hs = in->hs;
   const VMFrame *vf = hs->nvm ? &hs->vm[0] : NULL, *code = vf;
@@ -369,7 +368,10 @@ void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a, const uco
 #if LJ_HASJIT
   if (code && code->place != VMF_INTERP) {
     TraceStack *ts = &top->ts;
-    lj_luatrace_look(ts, a, in->g, code, Lbase, in->moving == a->L, code == vf ? uc : NULL);
+    TraceLeaf leaf;
+    leaf.reg = hs->leaf == LEAF_VM ? hs->regs.r : NULL;
+    lj_luatrace_look(ts, a, in->g, code, Lbase, in->moving == a->L,
+		     code == vf ? &leaf : NULL);
     if (ts->runs) {
       cand_add(top, moved_base(in, a, ts->base), 0);
       return;
@@ -377,7 +379,7 @@ void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a, const uco
     if (ts->pc) cand_add_fitting(top, a, ts->base, ts->pc);
   }
 #endif
-  if (hs->leaf == LEAF_VM) collect_interpreter(top, in, a, vf, Lbase, uc);
+  if (hs->leaf == LEAF_VM) collect_interpreter(top, in, a, vf, Lbase);
   else collect_called(top, in, a, code, Lbase);
 }
 

@@ -10,6 +10,8 @@
 #ifndef _LJ_LUATOP_H
 #define _LJ_LUATOP_H
 
+#include <ucontext.h>
+
 #include "profile/lua/lj_luaframe.h"
 #include "profile/lua/lj_luatrace.h"
 
@@ -31,8 +33,7 @@ typedef struct LuaTop {
 /* List candidates for the top frame of a coroutine: that of the innermost VM frame, or the
 ** main thread if no VM frame exists. Async-signal-safe.
 */
-LJ_FUNC void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a,
-			    const ucontext_t *uc);
+LJ_FUNC void lj_luatop_find(LuaTop *top, const LuaInput *in, const LuaArea *a);
 
 /* Can a VM frame exist without a Lua frame? See lj_luatop_hasnoframe. */
 LJ_FUNC int lj_luatop_maynoframe(SafeLoad *pk, uintptr_t cf);

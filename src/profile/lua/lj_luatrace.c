@@ -6,9 +6,6 @@
 #define lj_luatrace_c
 #define LUA_CORE
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For REG_RAX and friends. */
-#endif
 #include "lj_obj.h"
 #include "lj_frame.h"
 #include "lj_jit.h"
@@ -20,9 +17,9 @@
 #if LJ_HASJIT
 
 /* Registers of the VM's code, vm_x64.dasc. */
-#define REG_RA   REG_RCX
-#define REG_RC   REG_RAX
-#define REG_BASE REG_RDX
+#define REG_RA   CFI_REG_CX
+#define REG_RC   CFI_REG_AX
+#define REG_BASE CFI_REG_DX
 
 #define OP_CALL 0xe8 /* call rel32 */
 
@@ -91,14 +88,13 @@ static int exit_isonstack(const uint8_t *ip)
 ** stack, then in registers, then in jit_State.
 */
 static int exit_inhandler(TraceStack *ts, SafeLoad *pk, global_State *g, const VMFrame *vf,
-			  const ucontext_t *uc)
+			  const uintptr_t *reg)
 {
-  const greg_t *greg = uc->uc_mcontext.gregs;
   uint32_t low, high;
   uintptr_t sp;
-  ts->from = (TraceNo)(g->vmstate < 0 ? greg[REG_RA] : g->vmstate);
-  ts->exitno = (ExitNo)greg[REG_RC];
-  if (exit_isonstack((const uint8_t *)greg[REG_RIP])) {
+  ts->from = (TraceNo)(g->vmstate < 0 ? reg[REG_RA] : (uintptr_t)g->vmstate);
+  ts->exitno = (ExitNo)reg[REG_RC];
+  if (exit_isonstack((const uint8_t *)reg[CFI_REG_PC])) {
     sp = trace_sp(g, vf, ts->from);
     if (!sp || !pushed_byte(pk, sp - 8, &low) || !pushed_byte(pk, sp - 16, &high)) return 0;
     ts->exitno = (high << 8) | low;
@@ -133,17 +129,16 @@ static int exit_istop(const LuaArea *a, uintptr_t base, const BCIns *pc)
 ** in the trace until lj_trace_exit returns.
 */
 static int exit_isrestored(const TraceStack *ts, const LuaArea *a, global_State *g,
-			   uintptr_t base, const ucontext_t *uc, uintptr_t savedpc)
+			   uintptr_t base, const TraceLeaf *leaf, uintptr_t savedpc)
 {
   const GCtrace *T = lj_jitfind_trace(g, ts->from);
   const BCIns *pc;
   const SnapShot *snap;
-  uintptr_t ip;
   JitFind at;
   if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap) return 1;
-  if (!uc) return G2J(g)->state != LJ_TRACE_IDLE;
-  ip = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
-  if (lj_hostwalk_isvm(ip) && ip >= VM_EXIT) return *(const uint8_t *)ip != OP_CALL;
+  if (!leaf) return G2J(g)->state != LJ_TRACE_IDLE;
+  if (leaf->reg && leaf->reg[CFI_REG_PC] >= VM_EXIT)
+    return *(const uint8_t *)leaf->reg[CFI_REG_PC] != OP_CALL;
   if (lj_jitfind_exit(g, ts->from, ts->exitno, &at) && at.block &&
       at.block->node[at.seg->node].parent == TRACENODE_NONE)
     return 0;
@@ -191,14 +186,14 @@ static uintptr_t exit_base(const TraceStack *ts, const LuaArea *a, global_State 
 /* In lj_vm_exit_interp, after the end of a trace. The last snapshot has the PC of the next
 ** instruction. The register may point to a copy of that instruction.
 */
-static void look_end(TraceStack *ts, global_State *g, const ucontext_t *uc)
+static void look_end(TraceStack *ts, global_State *g, const TraceLeaf *leaf)
 {
   const GCtrace *T = lj_jitfind_trace(g, (TraceNo)g->vmstate);
   const SnapShot *snap;
-  if (g->vmstate <= 0 || !T || T->nsnap == 0 || !uc) return;
+  if (g->vmstate <= 0 || !T || T->nsnap == 0 || !leaf || !leaf->reg) return;
   snap = &T->snap[T->nsnap - 1];
   ts->pc = (uintptr_t)snap_pc(&T->snapmap[snap->mapofs + snap->nent]) + sizeof(BCIns);
-  ts->base = (uintptr_t)uc->uc_mcontext.gregs[REG_BASE];
+  ts->base = leaf->reg[REG_BASE];
 }
 
 /* PC of the first instruction after an exit. The saved PC may point to a copy of the
@@ -214,24 +209,24 @@ static uintptr_t exit_pc(const TraceStack *ts, global_State *g, uintptr_t savedp
 }
 
 static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g, const VMFrame *vf,
-		      uintptr_t base, int moves, const ucontext_t *uc)
+		      uintptr_t base, int moves, const TraceLeaf *leaf)
 {
   SafeLoad *pk = a->pk;
   const jit_State *J = G2J(g);
   uintptr_t jit_base = (uintptr_t)tvref(g->jit_base), savedpc = 0;
   if (vf->code - VM_EXIT_INTERP < VM_EXIT_INTERP_END - VM_EXIT_INTERP) {
-    look_end(ts, g, uc);
+    look_end(ts, g, leaf);
     return; /* The interpreter runs, so the registers have its values. */
   }
   if (!lj_hostwalk_isvm(vf->code)) {
     if (g->vmstate <= 0 || !exit_instub(ts, pk, g, vf)) return;
-  } else if (uc && jit_base) {
-    if (!exit_inhandler(ts, pk, g, vf, uc)) return;
+  } else if (leaf && jit_base) {
+    if (!leaf->reg || !exit_inhandler(ts, pk, g, vf, leaf->reg)) return;
   } else {
     ts->from = J->parent;
     ts->exitno = J->exitno;
     lj_safeload_word(pk, vf->cf + CFRAME_OFS_PC, &savedpc);
-    if (exit_isrestored(ts, a, g, base, uc, savedpc)) {
+    if (exit_isrestored(ts, a, g, base, leaf, savedpc)) {
       ts->exits = (g->vmstate == ~LJ_VMST_EXIT);
       ts->pc = exit_pc(ts, g, savedpc) + sizeof(BCIns);
       ts->base = base;
@@ -247,12 +242,12 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g, const V
     /* lj_snap_restore sets the PC first and the top last. */
     uintptr_t pc = exit_pc(ts, g, savedpc), begun = pc + sizeof(BCIns);
     ts->base = base;
-    if (!uc) lj_safeload_word(pk, vf[-1].cf + CFRAME_OFS_PC, &begun);
-    if (begun == pc + sizeof(BCIns) && (!uc || savedpc != pc)) {
+    if (!leaf) lj_safeload_word(pk, vf[-1].cf + CFRAME_OFS_PC, &begun);
+    if (begun == pc + sizeof(BCIns) && (!leaf || savedpc != pc)) {
       if (exit_istop(a, base, (const BCIns *)pc)) {
 	ts->runs = 0;
 	ts->pc = pc + sizeof(BCIns);
-      } else if (!uc) {
+      } else if (!leaf) {
 	ts->at.block = NULL;
       }
     }
@@ -262,7 +257,7 @@ static void look_exit(TraceStack *ts, const LuaArea *a, global_State *g, const V
 /* -- Running a trace ---------------------------------------------------------- */
 
 void lj_luatrace_look(TraceStack *ts, const LuaArea *a, global_State *g, const VMFrame *vf,
-		      uintptr_t base, int moves, const ucontext_t *uc)
+		      uintptr_t base, int moves, const TraceLeaf *leaf)
 {
   ts->runs = ts->exits = 0;
   ts->pc = 0;
@@ -270,7 +265,7 @@ void lj_luatrace_look(TraceStack *ts, const LuaArea *a, global_State *g, const V
   ts->at.number = 0;
   ts->at.in_loop = 0;
   if (vf->place == VMF_EXIT) {
-    look_exit(ts, a, g, vf, base, moves, uc);
+    look_exit(ts, a, g, vf, base, moves, leaf);
   } else if (vf->place == VMF_TRACE) {
     ts->runs = 1;
     ts->base = (uintptr_t)tvref(g->jit_base);

@@ -11,8 +11,6 @@
 #ifndef _LJ_LUATRACE_H
 #define _LJ_LUATRACE_H
 
-#include <ucontext.h>
-
 #include "lj_obj.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/lua/lj_luaframe.h"
@@ -30,12 +28,18 @@ typedef struct TraceStack {
 				** are rebuilt, else 0. */
 } TraceStack;
 
-/* Find the trace or the exit that runs on a VM frame. uc: the interrupted state for the
-** innermost VM frame, else NULL. base: address of L->base. moves: the VM is moving the Lua
+/* What runs on the innermost VM frame. */
+typedef struct TraceLeaf {
+  const uintptr_t *reg; /* Registers of the VM's interrupted code, by CFI_REG_*; NULL: the
+			** VM has called C. */
+} TraceLeaf;
+
+/* Find the trace or the exit that runs on a VM frame. leaf: of the innermost VM frame, NULL
+** for another one. base: address of L->base. moves: the VM is moving the Lua
 ** stack. Async-signal-safe.
 */
 LJ_FUNC void lj_luatrace_look(TraceStack *ts, const LuaArea *a, global_State *g,
 			      const VMFrame *vf, uintptr_t base, int moves,
-			      const ucontext_t *uc);
+			      const TraceLeaf *leaf);
 
 #endif

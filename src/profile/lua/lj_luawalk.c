@@ -117,7 +117,7 @@ int lj_luawalk_begin(LuaWalk *ls, lua_State **L, LuaArea *a)
 /* Walk from the candidates for the top frame. Returns 1 if one of them is valid,
 ** 0 without a Lua stack, -1 if no candidate is valid.
 */
-static int walk_candidates(LuaWalk *ls, const ucontext_t *uc)
+static int walk_candidates(LuaWalk *ls)
 {
   SafeLoad *pk = ls->in.pk;
   lua_State *L;
@@ -125,7 +125,7 @@ static int walk_candidates(LuaWalk *ls, const ucontext_t *uc)
   LuaArea a;
   int i;
   if (!lj_luawalk_begin(ls, &L, &a)) return 0;
-  lj_luatop_find(&top, &ls->in, &a, uc);
+  lj_luatop_find(&top, &ls->in, &a);
   for (i = 0; i < top.n; i++) {
     int no_lua_frame, res;
     /* While a VM frame is entered or left, it has no Lua frame of its own. */
@@ -158,10 +158,10 @@ void lj_luawalk_walk(LuaWalk *ls, const ucontext_t *uc)
   else if (ls->in.moving) lj_safeload_keptonly(ls->in.pk, ls->in.unmaps);
   lj_luamemo_sample(&ls->memo);
   ls->in.moving_to = 0;
-  res = walk_candidates(ls, uc);
+  res = walk_candidates(ls);
   if (res < 0 && ls->in.moving) {
     ls->in.moving_to = lj_luatop_newstack(&ls->in, uc);
-    if (ls->in.moving_to) res = walk_candidates(ls, uc);
+    if (ls->in.moving_to) res = walk_candidates(ls);
   }
   if (res > 0) return;
   ls->broken = res < 0 ? SPF_BROKEN_CHAIN : SPF_BROKEN_NO_BASE;
