@@ -104,9 +104,14 @@ t.equal((merged({ nameless(""), nameless("n") })), "n (n.lua:2) 2\n", "name in t
 t.equal((merged({ nameless("n"), nameless("") })), "n (n.lua:2) 2\n", "name in the first")
 
 -- No build-id: by path. No module: by symbol.
-local function plain(base, path)
+local function plain(base, path, at)
   local b = B.new():module(base, base + 0x1000, base, path):context()
-  return b:stack(1, { F.host(base + 0x20) }):sample(0, 1):finish()
+  return b:stack(1, { F.host(base + (at or 0x20)) }):sample(0, 1):finish()
+end
+for at, expected in pairs { [0] = "x.so+0x0 2\n", [0xfff] = "x.so+0xfff 2\n",
+			    [0x1000] = "0x11000 1\n0x91000 1\n", [-1] = "0x8ffff 1\n0xffff 1\n" } do
+  t.equal((merged { plain(0x10000, "/x.so", at), plain(0x90000, "/x.so", at) }), expected,
+	  "address at an end of a module")
 end
 t.equal((merged({ plain(0x10000, "/a/x.so"), plain(0x90000, "/a/x.so") })),
 	"x.so+0x20 2\n", "by path")
