@@ -20,7 +20,7 @@ local TESTS = {
   { "^tools/luajit%-parse", "^tools/(ann|com|cut|filters|options|pro|sev|symbol_files|table)" },
   { "^tools/sysprof/[^/]*$", READER },
   { "^tools/sysprof/cli/", "^tools/(child|com|filters|lua_api|options|pro|run|sess|symbol)" },
-  { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of|deep)" },
+  { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of)" },
   { "^tools/sysprof/names/", READER .. "|^tools/(elf|load_map|symbol_files)" },
   { "^tools/sysprof/read/", READER .. "|^tools/(damaged|deep|load_map|mutated)" },
   { "^tools/", READER .. "|^tools/(damaged|deep|load_map)" },
