@@ -39,6 +39,15 @@ check("the address behind a module", function(b)
   at(b, 2, A + 0x1000)
 end, "0x7f0000001000 1\ntwo.so+0xfff 1\n")
 
+-- Neighbours do not replace each other: their addresses stay.
+for _, place in ipairs { A - 0x1000, A + 0x1000 } do
+  local b = B.new():context()
+  module(b, "one")
+  module(b, "two", place)
+  local _, p = t.render(b:finish())
+  t.equal(p.modules[2].first, place, "a neighbour")
+end
+
 check("names are those of the module that is there", function(b)
   module(b, "one")
   at(b, 1, A + 16)
