@@ -92,6 +92,16 @@ t.equal(stopped[1], true, "mode D without a descriptor")
 t.equal(sysprof.start({ mode = "C", path = "few.bin" }), true, "and with one again")
 t.equal(sysprof.stop(), true, "stop")
 
+-- The same where only a number below that of a standard file is free.
+t.write_file("standard.lua", [[
+local ffi = require("ffi")
+ffi.cdef "int close(int); struct rlimit_ { unsigned long cur, max; }; int setrlimit(int, const struct rlimit_ *);"
+assert(ffi.C.close(0) == 0 and ffi.C.setrlimit(7, ffi.new("struct rlimit_", 3, 3)) == 0)
+print(misc.sysprof.start({ mode = "C", path = "standard.bin", clock = "wall", flush = "vm" }))
+]])
+local _, said = t.shell(("'%s' standard.lua"):format(t.luajit))
+t.equal(said, "nil\tstandard.bin: Too many open files\t" .. EMFILE .. "\n", "no descriptor above the standard ones")
+
 -- Nothing is left open.
 local before, after = descriptor_of("/few.bin"), descriptor_of(".bin")
 t.equal(before, nil, "few.bin is closed")
