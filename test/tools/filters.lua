@@ -28,6 +28,16 @@ for _, p in ipairs(PATTERNS) do
   t.equal(filters.matcher(p[1])(p[2]), p[3], ("%q on %q"):format(p[1], p[2]))
 end
 
+-- A name is compared once with a pattern, however often it occurs.
+local compared = 0
+local name = setmetatable({}, { __index = function()
+  compared = compared + 1
+  return "f"
+end })
+local names, once = { name = function() return name end }, filters.new({ include = { "f" } })
+for _ = 1, 3 do t.equal(once:cut({ 1, 1 }, 2, names), 2, "a name that matches") end
+t.equal(compared, 1, "a name that is known")
+
 -- -- On a profile ----------------------------------------------------------
 
 local b = B.new():context(7, 0)

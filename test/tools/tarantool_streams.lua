@@ -3,6 +3,7 @@
 local t = require("tools_test")
 local B = require("stream_builder")
 local G = require("sysprof.grammar")
+local seen = require("sysprof.read.seen")
 
 local uleb, str = B.uleb, B.str
 local FINAL = "\128"
@@ -148,6 +149,21 @@ for offset = 0, #good - 1 do
     t.ok(ok, ("byte %d is %d: %s"):format(offset, new, tostring(err)))
   end
 end
+
+-- Samples of the same bytes are decoded once, but for the last ones of the stream.
+local prefixes, decoded = seen.prefixes, 0
+seen.prefixes = function()
+  local known = prefixes()
+  local put = known.put
+  known.put = function(...)
+    decoded = decoded + 1
+    return put(...)
+  end
+  return known
+end
+check("many equal samples", 2, (state("GC") .. host(0x4000, 0x1000)):rep(1000), "main;malloc 1000\n")
+t.ok(decoded >= 1 and decoded < 10, "samples that were decoded: " .. decoded)
+seen.prefixes = prefixes
 
 -- No CPU time in it.
 t.with_file(good, function(path)
