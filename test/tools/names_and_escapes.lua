@@ -136,6 +136,27 @@ for _, c in ipairs(CLEAN) do
   t.equal(text.clean(c[1]), c[2], ("clean %q"):format(c[1]))
 end
 
+-- First and last characters of each length, and their neighbours that are none or control.
+local function utf8(c)
+  if c < 0x80 then return string.char(c) end
+  if c < 0x800 then return string.char(0xc0 + math.floor(c / 64), 0x80 + c % 64) end
+  local last = string.char(0x80 + math.floor(c / 64) % 64, 0x80 + c % 64)
+  if c < 0x10000 then return string.char(0xe0 + math.floor(c / 4096)) .. last end
+  return string.char(0xf0 + math.floor(c / 2^18), 0x80 + math.floor(c / 4096) % 64) .. last
+end
+for _, c in ipairs { 0x20, 0x7e, 0xa0, 0x61b, 0x61d, 0x7ff, 0x800, 0x200d, 0x2010, 0x2027, 0x202f, 0x2065,
+		     0x206a, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff } do
+  t.equal(text.clean(utf8(c)), utf8(c), ("U+%04X stays"):format(c))
+end
+for _, c in ipairs { 0, 0x1f, 0x7f, 0x80, 0x9f, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069 } do
+  t.equal(text.clean(utf8(c)), "?", ("U+%04X is control"):format(c))
+end
+for _, odd in ipairs { "\128", "\191", "\193\191", "\194\127", "\194\192", "\224\159\191", "\224\160\192",
+		       "\237\160\128", "\240\143\191\191", "\240\144\128\192", "\244\144\128\128", "\245\128\128\128" } do
+  local escaped = odd:gsub("[\128-\255]", function(c) return ("\\x%02x"):format(c:byte()) end):gsub("\127", "?")
+  t.equal(text.clean(odd), escaped, "invalid: " .. escaped)
+end
+
 -- -- Formats ---------------------------------------------------------------
 
 local BAD = { "<script>alert(1)</script>", "a;b", 'say "hi"', "it's", "a\nb 5",
