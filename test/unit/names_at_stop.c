@@ -177,6 +177,18 @@ int main(void)
   see_all(L);
   lj_heapname_find(&ft, &pk, G(L));
   check_all(L, 2);
+
+  /* A function that is only on the stack, and its upvalue. */
+  lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
+  lua_setglobal(L, "seen");
+  CHECK_EQ(luaL_loadstring(L,
+			   "local held = loadstring('return function() end', '=held')() "
+			   "seen.held = held seen = nil return function() return held end"),
+	   0);
+  CHECK_EQ(lua_pcall(L, 0, 1, 0), 0);
+  see_all(L);
+  lj_heapname_find(&ft, &pk, G(L));
+  check_all(L, 3);
   lua_close(L);
   return check_status();
 }

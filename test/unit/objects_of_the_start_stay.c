@@ -128,6 +128,7 @@ static int count_object(struct dl_phdr_info *info, size_t sz, void *arg)
   if (!lj_osobjects_stay(start)) return 0;
   count->staying++;
   CHECK(lj_osobjects_stay(end - 1));
+  if (end % SAFELOAD_PAGE != 0) CHECK(!lj_osobjects_stay(end)); /* No other one begins. */
   return 0;
 }
 

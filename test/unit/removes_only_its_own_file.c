@@ -3,6 +3,7 @@
 */
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include <sys/stat.h>
 
@@ -51,6 +52,18 @@ int main(void)
     CHECK(!is_there("file"));
     CHECK(is_there("link") && is_there("second"));
     lj_outfile_remove(path, 0, made.st_dev, made.st_ino);
+  }
+  /* Links may lead to paths of 4094 bytes. */
+  for (hops = 4094; hops <= 4095; hops++) {
+    char path[4096];
+    memset(path, '/', sizeof(path));
+    path[0] = '.';
+    strcpy(path + hops - 4, "file");
+    unlink("link");
+    make("file");
+    REQUIRE(symlink(path, "link") == 0 && stat("link", &made) == 0);
+    lj_outfile_remove("link", 0, made.st_dev, made.st_ino);
+    CHECK_EQ(is_there("file"), hops == 4095);
   }
   lj_outfile_remove("loop", 0, made.st_dev, made.st_ino);
   CHECK(is_there("loop"));
