@@ -224,6 +224,9 @@ t.equal(status, 0, "odd name: " .. err)
 t.equal(out, "nil\nnil\nnil\n", "environment of the script")
 local _, files = t.shell("ls out.* sysprof.* 2>/dev/null")
 t.equal(files, "out.a,b%p.bin\nsysprof.bin\n", "files")
+-- The installed command keeps LUA_INIT for the script.
+_, out = t.shell("SYSPROF_RUN_LUA_INIT='x = 1' " .. RUN .. "run -o out.bin starts.lua")
+t.equal(out, "nil\nx = 1\nnil\n", "environment of the script, with LUA_INIT")
 os.execute("rm -f out.*")
 
 -- -- Several clocks, and events ---------------------------------------------
