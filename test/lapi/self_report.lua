@@ -76,4 +76,11 @@ if ok then
 else
   print("without events: " .. message)
 end
+-- What interrupt and signal take is measured where a clock is fast, and in no other profile.
+for _, ms in ipairs({ 0.1, 1 }) do
+  assert(sysprof.start({ mode = "C", clock = "wall", interval = ms, path = "signal.bin" }))
+  t.work_until(300)
+  assert(sysprof.stop())
+  t.equal(sysprof.report().handler.signal_us > 0, ms < 0.2, "time of interrupt and signal, each " .. ms .. " ms")
+end
 t.finish()
