@@ -26,7 +26,7 @@ int main(void)
   lua_State *L = session_vm();
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 2048);
-  uint64_t samples;
+  uint64_t samples, n;
   stack_t ss;
   char *folded;
   stack = (char *)small_stack(SIZE);
@@ -37,7 +37,8 @@ int main(void)
   CHECK_EQ(luaM_sysprof_set_writer(checking_writer), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   outside = 0; /* Calls by the start. */
-  session_run(L, 200);
+  /* The handler writes when the captured samples fill a chunk. */
+  for (n = 200; n <= 20000 && inside + outside == 0; n += 200) session_run(L, n);
   CHECK(inside > 0);
   CHECK_EQ(outside, 0);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
