@@ -26,7 +26,7 @@ local TESTS = {
   { "^tools/", READER .. "|^tools/(damaged|deep|load_map)" },
   { "/lj_elfnote", "^unit/(host_stack_after|load_map|stacks_are_void|libraries)|^lapi/names_of_the_vdso" },
   { "/lj_osobjects", "^unit/(objects|load_map|stacks_are_void|libraries|start_of|cfi)" },
-  { "/lj_osprocess", "^capi/(fork|child)|^lapi/(fork|control_file)" },
+  { "/lj_osprocess", "^capi/(fork|child)|^lapi/(fork|control_file)|^system/profiler_is" },
   { "/lj_ossignal", "^unit/clock_(and|close|forb|tick)|^capi/(program_has|signal|foreign|blocked|handler_b|handler_i"
     .. "|late|threads_that)" },
   { "/lj_osthread", "^capi/(all_threads|thread|more_threads|busy_thread)|^faults/threads" },
