@@ -139,7 +139,8 @@ for i = 1, 40000 do
   end
 end
 t.equal(wrong, 0, "strings with the number of another")
-t.ok(missed < 4000, "strings are found: " .. missed .. " were not")
+-- At most half of the places are taken: 16 in a row hardly ever.
+t.ok(missed < 40, "strings are found: " .. missed .. " were not")
 
 -- Prefixes: strings that end with their only "z", in one long text.
 local prefixes, numbers, text, at = seen.prefixes(), {}, {}, {}
