@@ -50,11 +50,11 @@ static void profile(int clock, int threads)
   CHECK(sums_all_ended(&sums));
   CHECK(folded_count(folded, "work.lua") > 10);
   if (threads == LUAM_SYSPROF_THREADS_OWN) {
-    CHECK_EQ(folded_count(folded, "busy"), 0);
+    CHECK_EQ(folded_count(folded, "busy_in_c"), 0);
     CHECK_EQ(sums.n, 1);
   } else {
     CHECK(sums.n >= 2);
-    CHECK(folded_count(folded, "busy") > 0);
+    CHECK(folded_count(folded, "busy_in_c") > 0);
   }
   for (i = 0; i < sums.n; i++) {
     const SessionSums *s = &sums.s[i];
@@ -73,7 +73,7 @@ static void profile(int clock, int threads)
     char *own;
     snprintf(option, sizeof(option), "--thread=%ld", (long)getpid());
     CHECK_EQ(session_parse(sink.bytes, sink.len, option, &own), 0);
-    CHECK_EQ(folded_count(own, "busy"), 0);
+    CHECK_EQ(folded_count(own, "busy_in_c"), 0);
     CHECK(folded_count(own, "work.lua") == folded_count(folded, "work.lua"));
     free(own);
   }
