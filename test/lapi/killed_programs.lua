@@ -103,6 +103,8 @@ for signo, name in pairs { [SIGKILL] = "SIGKILL", [SIGTERM] = "SIGTERM", [SIGPIP
 end
 check("a run of two seconds", env(",hz=1000"), COMPILED:format(SIGKILL, 2, 0), SIGKILL)
 check("all threads", env(",threads=all"), COMPILED:format(SIGKILL, 2.5, 0), SIGKILL)
+check("all threads, flush=vm", env(",threads=all,flush=vm"), COMPILED:format(SIGKILL, 2.5, 0),
+      SIGKILL)
 
 -- The VM does not write while it runs compiled code: the checks above can fail.
 local lost = missing("flush=vm", env(",flush=vm"), COMPILED:format(SIGKILL, 2.5, 0), SIGKILL)
