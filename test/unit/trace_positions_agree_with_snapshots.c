@@ -23,7 +23,7 @@ typedef struct Log {
 
 static lua_State *L;
 static Log current, *logs[TRACES_MAX];
-static int ntraces, nsegs, nsnaps, nsame, nbefore, nunknown, njumps;
+static int ntraces, nsegs, nsnaps, nsame, nbefore, nunknown, njumps, nnext;
 
 /* -- Recording ---------------------------------------------------------------- */
 
@@ -146,6 +146,25 @@ static void check_code(const GCtrace *T, const TraceBlock *b)
     while (i + 1 < b->nseg && b->seg[i + 1].ofs <= ofs) i++;
     CHECK(ta.seg == &b->seg[i]);
   }
+}
+
+/* The byte behind the machine code is not of this trace, although it is the current one. Often
+** the next trace begins there.
+*/
+static void check_end(const GCtrace *T)
+{
+  uintptr_t end = (uintptr_t)T->mcode + T->szmcode;
+  const GCtrace *next = NULL;
+  TraceNo no;
+  JitFind ta;
+  for (no = 1; no < L2J(L)->sizetrace; no++) {
+    const GCtrace *other = traces_get(L, no);
+    if (other && end - (uintptr_t)other->mcode < other->szmcode) next = other;
+  }
+  G(L)->vmstate = (int32_t)T->traceno;
+  CHECK_EQ(lj_jitfind_code(G(L), end, &ta) ? ta.number : 0, next ? next->traceno : 0);
+  G(L)->vmstate = ~LJ_VMST_C;
+  nnext += (next != NULL);
 }
 
 /* Expected part before the loop: the bytecodes in the order of their recording, except
@@ -317,6 +336,7 @@ int main(void)
     REQUIRE(ta.block != NULL && logs[no] != NULL);
     check_segments(T, ta.block);
     check_code(T, ta.block);
+    check_end(T);
     set_wanted(logs[no]);
     check_recorded(T, ta.block);
     check_snapshots(T, ta.block, logs[no]);
@@ -324,7 +344,7 @@ int main(void)
   printf("%d traces, %d segments, %d snapshots: %d same, %d before, %d unknown\n", ntraces,
 	 nsegs, nsnaps, nsame, nbefore, nunknown);
   /* The test has met the cases that it tests. */
-  CHECK(ntraces >= 50 && nsegs >= 500 && njumps > 0);
+  CHECK(ntraces >= 50 && nsegs >= 500 && njumps > 0 && nnext > 0);
   CHECK(nsame >= nsnaps * 3 / 4 && nunknown <= nsnaps / 20);
   lua_close(L);
   return check_status();
