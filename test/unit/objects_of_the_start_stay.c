@@ -23,6 +23,8 @@
 #include "profile/symbols/lj_loadmap.h"
 #include "check.h"
 
+int nameless_one(void); /* In a library that only its file names. */
+
 static SafeLoad pk;
 static HostWalk hs;
 static FrameList frames, no_frames;
@@ -140,6 +142,7 @@ static int check_objects(int is_preloaded)
   uint32_t copies;
   volatile double x = 1;
   CHECK(sin(x) > 0); /* The program needs libm. */
+  CHECK_EQ(nameless_one(), 1);
   dl_iterate_phdr(count_object, &count);
   CHECK_EQ(count.staying, 0); /* Nothing is known yet. */
   other = load(library("a"));
@@ -152,6 +155,7 @@ static int check_objects(int is_preloaded)
   CHECK(lj_osobjects_stay((uintptr_t)&check_objects));
   CHECK(lj_osobjects_stay(address_of("malloc")));
   CHECK(lj_osobjects_stay(address_of("sin")));
+  CHECK(lj_osobjects_stay(address_of("nameless_one")));
   CHECK(lj_osobjects_stay((uintptr_t)getauxval(AT_BASE)));
   CHECK(lj_osobjects_stay((uintptr_t)getauxval(AT_SYSINFO_EHDR)));
   CHECK(!lj_osobjects_stay(other));
