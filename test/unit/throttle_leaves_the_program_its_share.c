@@ -1,7 +1,7 @@
 /*
 ** The throttle on made-up times. It lets a fast clock tick as fast as it can, and takes
 ** the shortest mean time between ticks as the cost of a sample. Then it sets a period of
-** twice that. It leaves slow clocks alone. A rest follows a long sample.
+** THROTTLE_CYCLES times that. It leaves slow clocks alone. A rest follows a long sample.
 */
 
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "check.h"
 
 #define US       ((uint64_t)1000)
+#define N        THROTTLE_CYCLES
 #define NCALLS   64
 #define PROBE_NS 1000
 #define LONG_NS  (1000 * US) /* Another thread runs in between. */
@@ -79,30 +80,30 @@ static uint64_t measure(uint64_t cycle, uint64_t spent, uint64_t longer)
   return left_out;
 }
 
-static void period_is_twice_the_cycle(void)
+static void period_is_some_cycles(void)
 {
   uint64_t asked;
   for (asked = 10 * US; asked < 200 * US; asked += 13 * US) {
     begin(asked, &settable);
-    CHECK_EQ(measure(250 * US, 200 * US, 0), 500 * US / asked - 1);
+    CHECK_EQ(measure(250 * US, 200 * US, 0), N * 250 * US / asked - 1);
     CHECK_EQ(t.signal_ns, 50 * US);
-    CHECK_EQ(c.period_set, 500 * US);
+    CHECK_EQ(c.period_set, N * 250 * US);
   }
   /* The asked period is kept where it is long enough: just so, and longer. */
-  begin(10 * US, &settable);
+  begin(N * 5 * US, &settable);
   CHECK_EQ(measure(5 * US, 2 * US, 0), 0);
   CHECK_EQ(calls[1], 0);
-  begin(10 * US, &settable);
+  begin(N * 5 * US, &settable);
   CHECK_EQ(measure(4 * US, 2 * US, 0), 0);
   CHECK_EQ(calls[1], 0);
-  begin(10 * US, &settable);
+  begin(N * 5 * US, &settable);
   CHECK_EQ(measure(5 * US + 1, 2 * US, 0), 0);
-  CHECK_EQ(calls[1], 10 * US + 2);
+  CHECK_EQ(calls[1], N * (5 * US + 1));
   /* A handler that takes all the time: signals take some. */
   begin(10 * US, &settable);
   measure(20 * US, 21 * US, 0);
   CHECK_EQ(t.signal_ns, 1);
-  CHECK_EQ(c.period_set, 2 * (21 * US + 1));
+  CHECK_EQ(c.period_set, N * (21 * US + 1));
 }
 
 /* The gap before the first tick does not count. Gap i > 0 lies in one of three windows. */
@@ -113,31 +114,31 @@ static void windows(void)
   for (i = 0; i < 25; i++) {
     begin(10 * US, &settable);
     measure(7 * US, 3 * US, (uint64_t)1 << i);
-    CHECK_EQ(c.period_set, 14 * US);
+    CHECK_EQ(c.period_set, N * 7 * US);
   }
   for (i = 0; i < 24; i += 8) { /* In two windows of three: one is enough. */
     begin(10 * US, &settable);
     measure(7 * US, 3 * US, ((uint64_t)0x1fffffe & ~(whole << i)));
-    CHECK_EQ(c.period_set, 14 * US);
+    CHECK_EQ(c.period_set, N * 7 * US);
   }
   /* In each of the three: the shortest mean, with one long gap in eight. */
   begin(10 * US, &settable);
   measure(7 * US, 3 * US, (uint64_t)3 << 1 | (uint64_t)1 << 9 | (uint64_t)3 << 17);
-  CHECK_EQ(c.period_set, 2 * (7 * US + LONG_NS / 8));
+  CHECK_EQ(c.period_set, N * (7 * US + LONG_NS / 8));
 }
 
 /* The handler's time is followed, small changes are not. */
 static void mean_is_followed(void)
 {
   int i;
-  begin(10 * US, &settable);
+  begin(N * 5 * US, &settable);
   measure(7 * US, 3 * US, 0);
   for (i = 0; i < 100; i++) CHECK_EQ(tick(20 * US, 3 * US + (i & 1) * 300), 0);
   CHECK_EQ(ncalls, 2);
   for (i = 0; i < 100; i++) tick(20 * US, 9 * US);
   /* The mean is near 9 us, and the period no more than an eighth away. */
   CHECK(t.mean_ns > 8900 && t.mean_ns <= 9 * US);
-  CHECK(c.period_set >= 22 * US && c.period_set <= 26 * US);
+  CHECK(c.period_set >= N * 11 * US && c.period_set <= N * 13 * US);
   CHECK(ncalls > 3 && ncalls < 12);
   CHECK_EQ(tick(26 * US, 9 * US), 1);
   for (i = 0; i < 200; i++) tick(26 * US, 100);
@@ -147,7 +148,7 @@ static void mean_is_followed(void)
   for (i = 0; i < 4; i++) tick(84 * US, 80 * US);
   tick(84 * US, 3 * US);
   while (t.probes > 0) tick(7 * US, 3 * US);
-  CHECK_EQ(c.period_set, 14 * US);
+  CHECK_EQ(c.period_set, N * 7 * US);
 }
 
 /* Of two clocks, one fast clock is measured. It gets its period with the last probe,
@@ -172,10 +173,10 @@ static void one_of_two_is_measured(uint64_t other)
     tick_of(last ? &c : &second, 7 * US, 3 * US);
     CHECK_EQ(ncalls, 2);
     CHECK_EQ(t.signal_ns, 4 * US);
-    CHECK_EQ(c.period_set, 14 * US);
-    CHECK_EQ(second.period_set, last || other >= 14 * US ? 0 : 14 * US);
+    CHECK_EQ(c.period_set, N * 7 * US);
+    CHECK_EQ(second.period_set, last || other >= N * 7 * US ? 0 : N * 7 * US);
     tick_of(&second, 7 * US, 3 * US);
-    CHECK_EQ(second.period_set, other >= 14 * US ? 0 : 14 * US);
+    CHECK_EQ(second.period_set, other >= N * 7 * US ? 0 : N * 7 * US);
   }
 }
 
@@ -217,7 +218,7 @@ static void rest(const ClockOps *ops, uint64_t period)
 
 int main(void)
 {
-  period_is_twice_the_cycle();
+  period_is_some_cycles();
   windows();
   mean_is_followed();
   slow_clocks_are_left_alone();

@@ -37,12 +37,12 @@ int lj_throttle_enter(Throttle *t, uint64_t begin_ns)
   return 1;
 }
 
-/* Return the period that leaves the program half of the time, or 0 if the requested period
-** does.
+/* Return the period that leaves the program two thirds of the time, or 0 if the requested
+** period does.
 */
 static uint64_t period_for(const Throttle *t, const Clock *c)
 {
-  uint64_t least = 2 * (t->signal_ns + t->mean_ns);
+  uint64_t least = THROTTLE_CYCLES * (t->signal_ns + t->mean_ns);
   return least > c->spec.period ? least : 0;
 }
 
