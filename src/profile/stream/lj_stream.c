@@ -37,8 +37,8 @@ static void chunk_begin(Stream *s, int goes_on)
   }
   lj_wbuf_def_end(&s->wb, mark);
   lj_wbuf_commit(&s->wb);
-  s->in_chunk = 0;
-  s->chunk_us = s->time_us;
+  relaxed_set(&s->in_chunk, 0);
+  relaxed_set(&s->chunk_us, s->time_us);
   for (i = 0; i < SPF_EVENTS_MAX; i++) s->event_us[i] = s->time_us;
 }
 
@@ -87,7 +87,7 @@ static int chunk_flush(Stream *s)
     return 1;
   }
   if (s->wb.failed) relaxed_add(&s->counters[SPF_COUNTER_LOST_WRITER], lost);
-  s->in_chunk = 0;
+  relaxed_set(&s->in_chunk, 0);
   return 0;
 }
 
@@ -351,7 +351,7 @@ int lj_stream_sample(Stream *s, const Batch *b, int event, int state, uint64_t t
     if (lj_wbuf_commit(&s->wb)) {
       step_learn(s, (uint64_t)dt);
       s->time_us = s->event_us[event] = time_us;
-      if (s->in_chunk == 0 && s->age_us) s->chunk_us = time_us;
+      if (s->in_chunk == 0 && s->age_us) relaxed_set(&s->chunk_us, time_us);
       relaxed_set(&s->in_chunk, s->in_chunk + 1);
       if (lj_stream_isdue(s, time_us)) chunk_flush(s);
       return 1;
