@@ -83,7 +83,7 @@ static void send_to(Target *t, uint64_t *sent)
   (*sent)++;
 }
 
-/* Returns the number of signals sent, all of which have arrived. */
+/* Waits for all signals to arrive. Returns their number. */
 static void *send_signals(void *arg)
 {
   uint64_t begin = cpu_us(CLOCK_MONOTONIC), sent = 0;

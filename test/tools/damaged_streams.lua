@@ -256,7 +256,7 @@ local function bad_stream(what, s, output, problem)
 end
 bad_stream("sample without context", B.new():sample(0, 0):finish(), "", RECORD)
 bad_stream("cut sample", B.new():context():raw("\193\1"):flush():bytes(), "", RECORD)
--- Chunks that keep the stacks of earlier chunks, some of which are missing.
+-- Chunks that keep the stacks of earlier chunks. Some earlier chunks are missing.
 local function three_chunks(without)
   local c = B.new():context():stack(1, { F.host(1) }):stack(2, { F.host(2) }):sample(0, 1)
   c:flush(true):context(1, 1000):stack(3, { F.host(3) }, 1, 2):sample(0, 3):sample(0, 1)

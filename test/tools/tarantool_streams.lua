@@ -150,7 +150,7 @@ for offset = 0, #good - 1 do
   end
 end
 
--- Samples of the same bytes are decoded once, but for the last ones of the stream.
+-- The reader decodes samples of the same bytes once, except the last ones of the stream.
 local prefixes, decoded = seen.prefixes, 0
 seen.prefixes = function()
   local known = prefixes()
