@@ -2,10 +2,10 @@
 ** Batch of captured samples: raw records between the handler and the encoder.
 ** Context: handler, or any thread while no tick runs.
 **
-** The handler appends a sample as it walked it: a header and the frames' words. What may
-** be freed later is copied before the sample: the record of a Lua function, once in a
-** batch, and that of a loaded object. So the encoder reads the batch only. It needs
-** neither the VM nor the dynamic linker, and may run on any thread. Fixed memory.
+** The handler appends each sample as a header and the words of its frames. Before the
+** sample, it copies what may be freed later. That is the record of each Lua function, once
+** in a batch, and the record of each new object. So the encoder reads the batch only, and
+** may run on any thread. Fixed memory.
 */
 
 #ifndef _LJ_BATCH_H
@@ -22,7 +22,6 @@ typedef struct RawHead {
   uint8_t tag;   /* SPF_SAMPLE, or the tag of a definition's record. */
   uint8_t event; /* Of a sample: its event, */
   uint8_t state; /* and SPF_VMST_*. */
-  uint8_t unused;
 } RawHead;
 
 /* A sample. The words of the Lua side follow, then those of the host side. */
@@ -39,7 +38,6 @@ typedef struct RawDef {
   uint32_t len;  /* Bytes of the record. */
   uint32_t id;   /* Of the function, or 0. */
   uint32_t rank; /* NameRank of the function's name. */
-  uint32_t unused;
 } RawDef;
 
 /* Clear it before use. */

@@ -22,6 +22,9 @@
 /* Real time that nearly all samples stay below. */
 #define SAMPLE_LONG_NS 20000
 
+/* Age at which a tick encodes the batch. */
+#define ENCODE_US STREAM_THREAD_US
+
 /* -- Custom backtracer ------------------------------------------------------- */
 
 /* The sampler whose backtracer runs on this thread. */
@@ -241,8 +244,8 @@ static void ask_flush(Sampler *s, int runs_vm)
   else if (runs_vm && s->host.nvm > 0) lj_safepoint_request(s->gate->g, SAFEPOINT_FLUSH);
 }
 
-/* End the record of a loaded object. If the batch is full, encodes it: then one more try is
-** due.
+/* End the record of a loaded object. Encodes a full batch and returns 0: then the caller
+** tries once more.
 */
 static int module_commit(void *sampler)
 {
@@ -265,8 +268,8 @@ static int funcs_capture(Sampler *s)
   return 1;
 }
 
-/* Append the walked sample to the batch. A sample that does not fit into an empty batch is
-** lost; the next one carries its weight.
+/* Append the walked sample to the batch. A sample that is too large for an empty batch is
+** lost. The next one carries its weight.
 */
 static void capture(Sampler *s, SampleEvent *ev, uint64_t time_us)
 {
@@ -285,9 +288,6 @@ static void capture(Sampler *s, SampleEvent *ev, uint64_t time_us)
   }
   relaxed_add(&s->counters[SPF_COUNTER_LOST_BUFFER], 1);
 }
-
-/* Age at which a tick encodes the batch. */
-#define ENCODE_US STREAM_THREAD_US
 
 void lj_sample_encode(Sampler *s)
 {

@@ -5,8 +5,8 @@
 ** A sample takes more than the handler's own time: the timer's interrupt and the delivery
 ** of the signal come before it. The thread cannot measure those two directly. So one
 ** fast clock first ticks a few times as fast as it can, and the program does not run
-** between two samples. The mean time from one sample to the next, less the handler's, is the time
-** of interrupt and signal. Another thread may run in between, so the shortest of several
+** between two samples. The mean time from one sample to the next, less the handler's, is
+** the time of interrupt and signal. Another thread may run in between, so the shortest of several
 ** means counts. From then on the clock's period is at least three times the whole time.
 **
 ** Slow clocks need no measurement. For them, and for events, one rule remains: after a
