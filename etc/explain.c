@@ -138,15 +138,17 @@ static void found(const ucontext_t *uc, int lua_side, int group, int code)
 static void look(const ucontext_t *uc)
 {
   const Profile *p = G2GG(G(L))->sysprof;
+  CfiRegs regs;
   int group, code;
   run.samples++;
+  lj_hostwalk_regs(&regs, uc);
   lj_safeload_reset(&pk);
   lj_framelist_reset(&host_frames);
-  lj_hostwalk_walk(&hs, uc);
+  lj_hostwalk_walk(&hs, &regs);
   ls.in.moving = p ? p->gate.moving : NULL;
   ls.in.moving_from = p ? p->gate.moving_from : 0;
   ls.in.unmaps = p ? p->gate.unmaps : 0;
-  lj_luawalk_walk(&ls, uc);
+  lj_luawalk_walk(&ls, &regs);
   group = ls.broken;
   code = ls.refused;
   if (group < 0 && hs.broken < 0 && ls.nbounds != hs.nvm) {

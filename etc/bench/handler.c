@@ -298,7 +298,9 @@ static void own_init(lua_State *L)
 
 static void measure_parts(ucontext_t *uc)
 {
+  CfiRegs regs;
   Meter m;
+  lj_hostwalk_regs(&regs, uc);
   evict();
   meter_begin(&m);
   now_ns(CLOCK_MONOTONIC);
@@ -310,11 +312,11 @@ static void measure_parts(ucontext_t *uc)
   evict();
   meter_begin(&m);
   lj_safeload_reset(&own.peek);
-  lj_hostwalk_walk(&own.host, uc);
+  lj_hostwalk_walk(&own.host, &regs);
   meter_end(&m, PART_HOST);
   evict();
   meter_begin(&m);
-  lj_luawalk_walk(&own.lua, uc);
+  lj_luawalk_walk(&own.lua, &regs);
   meter_end(&m, PART_LUA);
   lj_framelist_finish(&own.host_frames);
   lj_framelist_finish(&own.lua_frames);

@@ -23,6 +23,7 @@
 #include "profile/lua/lj_luawalk.h"
 #include "profile/session/lj_vmprofile.h"
 #include "check.h"
+#include "regs_of.h"
 
 #define LSTEP_TRAP_FLAG 0x100 /* TF of EFLAGS. */
 
@@ -53,13 +54,13 @@ static void lstep_handler(int sig, siginfo_t *info, void *context)
   if (!lstep.look) return;
   lj_safeload_reset(&lstep.pk);
   lj_framelist_reset(&lstep.host_frames);
-  lj_hostwalk_walk(&lstep.hs, uc);
+  lj_hostwalk_walk(&lstep.hs, regs_of(uc));
   if (lstep.hs.nvm == 0) return;
   p = G2GG(G(lstep.L))->sysprof;
   lstep.ls.in.moving = p ? p->gate.moving : NULL;
   lstep.ls.in.moving_from = p ? p->gate.moving_from : 0;
   lstep.ls.in.unmaps = p ? p->gate.unmaps : 0;
-  lj_luawalk_walk(&lstep.ls, uc);
+  lj_luawalk_walk(&lstep.ls, regs_of(uc));
   lj_framelist_finish(&lstep.frames);
   lstep.look(uc);
 }

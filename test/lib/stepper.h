@@ -24,6 +24,7 @@
 #include "lj_frame.h"
 #include "profile/host/lj_hostwalk.h"
 #include "check.h"
+#include "regs_of.h"
 
 #define STEP_TRAP_FLAG  0x100 /* TF of EFLAGS. */
 #define STEP_OTHERS     61    /* In host code, it walks at one instruction of so many. */
@@ -131,7 +132,7 @@ static inline int step_alone_same(ucontext_t *uc)
   }
   lj_framelist_reset(&step.alone_frames);
   step.alone.memo.hi = 0;
-  lj_hostwalk_walk(&step.alone, uc);
+  lj_hostwalk_walk(&step.alone, regs_of(uc));
   lj_framelist_finish(&step.alone_frames);
   return hs->leaf == alone->leaf && hs->broken == alone->broken && hs->nvm == alone->nvm &&
 	 memcmp(hs->vm, alone->vm, n * sizeof(VMFrame)) == 0 &&
@@ -160,7 +161,7 @@ static inline void step_look(ucontext_t *uc)
   step.at_stub += (uint64_t)(isjit && lj_vmcode_isexitstub(g, pc));
   step.at_ffi_callback += lj_vmcode_callback(&step.pk, g, pc, &saved) >= 0;
   lj_framelist_reset(&step.frames);
-  lj_hostwalk_walk(&step.hs, uc);
+  lj_hostwalk_walk(&step.hs, regs_of(uc));
   lj_framelist_finish(&step.frames);
   if (step.hs.nvm > step.vmframes_max) step.vmframes_max = step.hs.nvm;
   if (step.hs.nvm) step.place[step.hs.vm[0].place]++;

@@ -13,6 +13,7 @@
 
 #include "profile/lua/lj_luawalk.h"
 #include "check.h"
+#include "regs_of.h"
 
 static LuaWalk walk_alone, walk_leaf;
 static FrameList alone_frames, leaf_frames;
@@ -35,7 +36,7 @@ static inline void walk_like(LuaWalk *ls, const LuaWalk *as, FrameList *fr,
   ls->in.moving_from = as->in.moving_from;
   ls->in.unmaps = as->in.unmaps;
   ls->frames = fr;
-  lj_luawalk_walk(ls, uc);
+  lj_luawalk_walk(ls, regs_of(uc));
   lj_framelist_finish(fr);
 }
 

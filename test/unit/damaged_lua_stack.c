@@ -22,6 +22,7 @@
 #include "profile/lua/lj_luawalk.h"
 #include "check.h"
 #include "walks_alike.h"
+#include "regs_of.h"
 
 #define PAGE 4096
 
@@ -38,8 +39,8 @@ static void walk(const ucontext_t *uc)
 {
   lj_safeload_reset(&pk);
   lj_framelist_reset(&host_frames);
-  lj_hostwalk_walk(&hs, uc);
-  lj_luawalk_walk(&ls, uc);
+  lj_hostwalk_walk(&hs, regs_of(uc));
+  lj_luawalk_walk(&ls, regs_of(uc));
   walks_compare(&ls, uc);
   nwalks++;
 }

@@ -19,6 +19,7 @@
 #include "lj_obj.h"
 #include "profile/host/lj_hostwalk.h"
 #include "check.h"
+#include "regs_of.h"
 
 #define ENOUGH 50 /* Samples while the trace uses the register. */
 
@@ -64,7 +65,7 @@ static void handler(int sig, siginfo_t *info, void *context)
   (void)info;
   lj_safeload_reset(&pk);
   lj_framelist_reset(&frames);
-  lj_hostwalk_walk(&hs, uc);
+  lj_hostwalk_walk(&hs, regs_of(uc));
   lj_framelist_finish(&frames);
   if (hs.nvm == 0 || hs.vm[0].place != VMF_TRACE) return;
   scene.in_trace++;

@@ -15,6 +15,7 @@
 #include "lj_obj.h"
 #include "profile/host/lj_hostwalk.h"
 #include "check.h"
+#include "regs_of.h"
 
 #define TRIES 20
 
@@ -27,7 +28,7 @@ static void walk(HostWalk *hs, FrameList *frames, const ucontext_t *uc)
 {
   lj_safeload_reset(&pk);
   lj_framelist_reset(frames);
-  lj_hostwalk_walk(hs, uc);
+  lj_hostwalk_walk(hs, regs_of(uc));
   lj_framelist_finish(frames);
 }
 

@@ -30,6 +30,7 @@
 #include "lj_obj.h"
 #include "profile/host/lj_hostwalk.h"
 #include "check.h"
+#include "regs_of.h"
 
 #define SAMPLES 4000 /* In each scene. */
 #define SCENE_S 6    /* Seconds for that many, at most. */
@@ -92,12 +93,12 @@ static void handler(int sig, siginfo_t *info, void *context)
   t0 = now_ns();
   lj_safeload_reset(&pk);
   lj_framelist_reset(&frames);
-  lj_hostwalk_walk(&hs, uc);
+  lj_hostwalk_walk(&hs, regs_of(uc));
   lj_framelist_finish(&frames);
   t1 = now_ns();
   lj_framelist_reset(&alone_frames);
   alone.memo.hi = 0;
-  lj_hostwalk_walk(&alone, uc);
+  lj_hostwalk_walk(&alone, regs_of(uc));
   lj_framelist_finish(&alone_frames);
   t2 = now_ns();
   n = walk_libunwind(uc, theirs, FRAMELIST_MAX);

@@ -18,6 +18,7 @@
 #include "lj_obj.h"
 #include "profile/host/lj_hostwalk.h"
 #include "check.h"
+#include "regs_of.h"
 
 static SafeLoad pk;
 static HostWalk hs;
@@ -31,7 +32,7 @@ static void walk(const ucontext_t *uc)
 {
   lj_safeload_reset(&pk);
   lj_framelist_reset(&frames);
-  lj_hostwalk_walk(&hs, uc);
+  lj_hostwalk_walk(&hs, regs_of(uc));
   lj_framelist_finish(&frames);
 }
 

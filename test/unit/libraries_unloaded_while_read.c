@@ -20,6 +20,7 @@
 #include "profile/host/lj_hostwalk.h"
 #include "profile/symbols/lj_loadmap.h"
 #include "check.h"
+#include "regs_of.h"
 
 #define PAGE   4096
 #define ENOUGH 4000 /* Unloads during the walks, and walks with each result. */
@@ -37,7 +38,7 @@ static void walk(const ucontext_t *uc)
 {
   lj_safeload_reset(&pk);
   lj_framelist_reset(&frames);
-  lj_hostwalk_walk(&hs, uc);
+  lj_hostwalk_walk(&hs, regs_of(uc));
   lj_framelist_finish(&frames);
 }
 

@@ -6,6 +6,7 @@
 */
 
 #include "lua_stepper.h"
+#include "regs_of.h"
 
 #define PROGRAM \
   "local function add(a, b) return a + b end\n" \
@@ -40,10 +41,10 @@ static void on_inner(int sig, siginfo_t *info, void *context)
   (void)info;
   lj_safeload_reset(&inner.pk);
   lj_framelist_reset(&inner.host_frames);
-  lj_hostwalk_walk(&inner.hs, uc);
+  lj_hostwalk_walk(&inner.hs, regs_of(uc));
   inner.ls.in.moving = lstep.ls.in.moving;
   inner.ls.in.moving_from = lstep.ls.in.moving_from;
-  lj_luawalk_walk(&inner.ls, uc);
+  lj_luawalk_walk(&inner.ls, regs_of(uc));
   lj_framelist_finish(&inner.frames);
 }
 

@@ -23,6 +23,7 @@
 #include "lj_frame.h"
 #include "profile/lua/lj_luawalk.h"
 #include "check.h"
+#include "regs_of.h"
 
 #define PAGE   4096
 #define ENOUGH 2000 /* Walks with each result. */
@@ -71,8 +72,8 @@ static void walk(const ucontext_t *uc)
 {
   lj_safeload_reset(&pk);
   lj_framelist_reset(&host_frames);
-  lj_hostwalk_walk(&hs, uc);
-  lj_luawalk_walk(&ls, uc);
+  lj_hostwalk_walk(&hs, regs_of(uc));
+  lj_luawalk_walk(&ls, regs_of(uc));
 }
 
 /* A PC, as a register may hold it. */

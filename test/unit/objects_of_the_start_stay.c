@@ -22,6 +22,7 @@
 #include "profile/host/lj_hostwalk.h"
 #include "profile/symbols/lj_loadmap.h"
 #include "check.h"
+#include "regs_of.h"
 
 int nameless_one(void); /* In a library that only its file names. */
 
@@ -100,7 +101,7 @@ static uint32_t copies_at(uintptr_t pc)
   hs.stack_lo = (uintptr_t)stack;
   hs.stack_hi = (uintptr_t)(stack + 64);
   lj_framelist_reset(&frames);
-  lj_hostwalk_walk(&hs, &uc);
+  lj_hostwalk_walk(&hs, regs_of(&uc));
   lj_framelist_finish(&frames);
   CHECK_EQ(frames.len, 1);
   CHECK_EQ(hs.broken, -1);

@@ -19,6 +19,7 @@
 #include "lj_vm.h"
 #include "profile/lua/lj_luawalk.h"
 #include "check.h"
+#include "regs_of.h"
 
 #define PAGE 4096
 typedef uint64_t __attribute__((may_alias)) AnyWord;
@@ -49,7 +50,7 @@ static void walk(void)
 {
   lj_safeload_reset(&pk);
   ls.refused = -1;
-  lj_luawalk_walk(&ls, &uc);
+  lj_luawalk_walk(&ls, regs_of(&uc));
 }
 
 /* The walk with another word must be refused with this code. */
@@ -260,7 +261,7 @@ static int probe(lua_State *L)
   getcontext(&uc);
   lj_safeload_reset(&pk);
   lj_framelist_reset(&host_frames);
-  lj_hostwalk_walk(&hs, &uc);
+  lj_hostwalk_walk(&hs, regs_of(&uc));
   walk();
   CHECK(ls.broken < 0);
   CHECK_EQ(ls.nbounds, hs.nvm);
@@ -282,7 +283,7 @@ static void walk_host(const ucontext_t *from)
   lj_safeload_reset(&pk);
   lj_framelist_reset(&host_frames);
   host.refused = -1;
-  lj_hostwalk_walk(&host, from);
+  lj_hostwalk_walk(&host, regs_of(from));
 }
 
 static void host_at(uintptr_t pc, uintptr_t sp, int group, int code, const char *what)

@@ -14,6 +14,7 @@
 #include "traces.h"
 #include "profile/lua/lj_luawalk.h"
 #include "walks_alike.h"
+#include "regs_of.h"
 
 #define TRAP_FLAG    0x100
 #define STACKS_MAX   8192  /* Different stacks. */
@@ -204,9 +205,9 @@ static void look(const ucontext_t *uc)
       ahead != AHEAD_INTERP && !tvref(G(VL)->jit_base) && G(VL)->vmstate != ~LJ_VMST_EXIT)
     return; /* The interpreter has its own run. */
   lj_framelist_reset(&host_frames);
-  lj_hostwalk_walk(&hs, uc);
+  lj_hostwalk_walk(&hs, regs_of(uc));
   if (hs.nvm == 0) return;
-  lj_luawalk_walk(&ls, uc);
+  lj_luawalk_walk(&ls, regs_of(uc));
   walks_compare(&ls, uc);
   nplace[hs.vm[0].place]++;
   frames_stack(&s);

@@ -366,8 +366,7 @@ static int walk_host(Walk *w)
   }
 }
 
-/* Start with the interrupted registers and the coroutine that ran last. */
-static void walk_init(Walk *w, HostWalk *hs, const ucontext_t *uc)
+void lj_hostwalk_regs(CfiRegs *regs, const ucontext_t *uc)
 {
   static const struct {
     uint8_t reg, greg;
@@ -376,12 +375,19 @@ static void walk_init(Walk *w, HostWalk *hs, const ucontext_t *uc)
 		 { 8, REG_R8 },          { 9, REG_R9 },   { 10, REG_R10 }, { 11, REG_R11 },
 		 { 12, REG_R12 },        { 13, REG_R13 }, { 14, REG_R14 }, { 15, REG_R15 },
 		 { CFI_REG_PC, REG_RIP } };
-  uintptr_t cur_L = hs->no_vm_access ? 0 : (uintptr_t)gcref(hs->g->cur_L);
   int i;
   for (i = 0; i < CFI_REG__MAX; i++)
-    w->regs.r[regmap[i].reg] = (uintptr_t)uc->uc_mcontext.gregs[regmap[i].greg];
-  w->regs.valid = CFI_ALL;
-  w->regs.is_return = 0;
+    regs->r[regmap[i].reg] = (uintptr_t)uc->uc_mcontext.gregs[regmap[i].greg];
+  regs->valid = CFI_ALL;
+  regs->is_return = 0;
+}
+
+/* Start with the registers of the innermost frame and the coroutine that ran last. */
+static void walk_init(Walk *w, HostWalk *hs, const CfiRegs *regs)
+{
+  uintptr_t cur_L = hs->no_vm_access ? 0 : (uintptr_t)gcref(hs->g->cur_L);
+  int i;
+  w->regs = *regs;
   for (i = 0; i < CFRAME_CHAINS; i++) w->chains.c[i].L = NULL;
   w->chains.turn = w->chains.links = 0;
   w->hs = hs;
@@ -425,15 +431,14 @@ static void walk_reuse(Walk *w, uint32_t n)
   if (hs->frames) lj_framelist_pushall(hs->frames, ts->frame, n);
 }
 
-void lj_hostwalk_walk(HostWalk *hs, const ucontext_t *uc)
+void lj_hostwalk_walk(HostWalk *hs, const CfiRegs *regs)
 {
   Walk w;
   int more = 1, steps;
-  lj_safeload_stack(hs->pk, hs->stack_lo, hs->stack_hi,
-		    (uintptr_t)uc->uc_mcontext.gregs[REG_RSP]);
+  lj_safeload_stack(hs->pk, hs->stack_lo, hs->stack_hi, regs->r[CFI_REG_SP]);
   /* During the walk, another thread may unmap memory of the VM. */
   if (hs->cross_thread || hs->no_vm_access) lj_safeload_forget(hs->pk);
-  walk_init(&w, hs, uc);
+  walk_init(&w, hs, regs);
   hs->nvm = 0;
   hs->broken = -1;
   hs->leaf = LEAF_HOST;

@@ -56,8 +56,14 @@ typedef struct HostWalk {
   VMCodeAreas areas; /* Of the VM's compiled code. */
 } HostWalk;
 
-/* Walk the stack of an interrupted thread. Needs lj_hostwalk_warmup. */
-LJ_FUNC void lj_hostwalk_walk(HostWalk *hs, const ucontext_t *uc);
+/* Walk the stack of this thread, from the registers of its innermost frame: all those that a
+** signal interrupted, or the preserved ones of a function that has called here. Needs
+** lj_hostwalk_warmup.
+*/
+LJ_FUNC void lj_hostwalk_walk(HostWalk *hs, const CfiRegs *regs);
+
+/* Get the registers that a signal interrupted. */
+LJ_FUNC void lj_hostwalk_regs(CfiRegs *regs, const ucontext_t *uc);
 
 /* Prepare for walks, once. Returns 0 if the layout of the VM's machine code is unknown.
 ** VM thread.

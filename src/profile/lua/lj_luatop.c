@@ -6,9 +6,6 @@
 #define lj_luatop_c
 #define LUA_CORE
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For REG_RSP and friends. */
-#endif
 #include "lj_obj.h"
 #include "lj_bc.h"
 #include "lj_frame.h"
@@ -407,19 +404,18 @@ static int is_copy(SafeLoad *pk, lua_State *L, uintptr_t from, uintptr_t to)
   return 1;
 }
 
-uintptr_t lj_luatop_newstack(const LuaInput *in, const ucontext_t *uc)
+uintptr_t lj_luatop_newstack(const LuaInput *in, const CfiRegs *regs)
 {
   SafeLoad *pk = in->pk;
   lua_State *L = in->moving;
   const uintptr_t from = in->moving_from;
-  const greg_t *greg = uc->uc_mcontext.gregs;
-  uintptr_t sp = (uintptr_t)greg[REG_RSP] & ~(uintptr_t)7, to;
+  uintptr_t sp = regs->r[CFI_REG_SP] & ~(uintptr_t)7, to;
   int i;
   if ((uintptr_t)tvref(L->stack) != from ||
       (uintptr_t)L->top - from > (uintptr_t)L->stacksize * sizeof(TValue))
     return 0;
-  for (i = REG_R8; i <= REG_RCX; i++)
-    if (is_copy(pk, L, from, (uintptr_t)greg[i])) return (uintptr_t)greg[i];
+  for (i = 0; i < CFI_REG__MAX; i++)
+    if ((regs->valid & (1u << i)) && is_copy(pk, L, from, regs->r[i])) return regs->r[i];
   for (i = 0; i < MOVE_CWORDS; i++)
     if (lj_safeload_word(pk, sp + (uintptr_t)i * 8, &to) && is_copy(pk, L, from, to))
       return to;

@@ -10,8 +10,6 @@
 #ifndef _LJ_LUATOP_H
 #define _LJ_LUATOP_H
 
-#include <ucontext.h>
-
 #include "profile/lua/lj_luaframe.h"
 #include "profile/lua/lj_luatrace.h"
 
@@ -48,6 +46,6 @@ LJ_FUNC int lj_luatop_hasnoframe(const LuaArea *a, uintptr_t cf, uintptr_t frame
 ** In between, the allocator may write words of its own into the old memory. The
 ** interrupted code holds the new address in a register or on the C stack.
 */
-LJ_FUNC uintptr_t lj_luatop_newstack(const LuaInput *in, const ucontext_t *uc);
+LJ_FUNC uintptr_t lj_luatop_newstack(const LuaInput *in, const CfiRegs *regs);
 
 #endif

@@ -151,7 +151,7 @@ static int walk_candidates(LuaWalk *ls)
   return -1;
 }
 
-void lj_luawalk_walk(LuaWalk *ls, const ucontext_t *uc)
+void lj_luawalk_walk(LuaWalk *ls, const CfiRegs *regs)
 {
   int res;
   if (!memory_istold(ls->in.g)) lj_safeload_forget(ls->in.pk);
@@ -160,7 +160,7 @@ void lj_luawalk_walk(LuaWalk *ls, const ucontext_t *uc)
   ls->in.moving_to = 0;
   res = walk_candidates(ls);
   if (res < 0 && ls->in.moving) {
-    ls->in.moving_to = lj_luatop_newstack(&ls->in, uc);
+    ls->in.moving_to = lj_luatop_newstack(&ls->in, regs);
     if (ls->in.moving_to) res = walk_candidates(ls);
   }
   if (res > 0) return;

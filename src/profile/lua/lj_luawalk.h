@@ -13,12 +13,12 @@
 #ifndef _LJ_LUAWALK_H
 #define _LJ_LUAWALK_H
 
-#include <ucontext.h>
-
 #include "profile/lua/lj_luathread.h"
 
-/* Walk the Lua stack of an interrupted thread. Async-signal-safe. */
-LJ_FUNC void lj_luawalk_walk(LuaWalk *ls, const ucontext_t *uc);
+/* Walk the Lua stack of this thread, after its host stack and from the same registers.
+** Async-signal-safe.
+*/
+LJ_FUNC void lj_luawalk_walk(LuaWalk *ls, const CfiRegs *regs);
 
 /* Find the coroutine where the walk of an interrupted thread begins, and its stack. Returns
 ** 0 and sets ls->refused without one. Async-signal-safe.

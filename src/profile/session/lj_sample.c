@@ -1,14 +1,10 @@
 /*
-** Sampler: takes a sample at each tick.
-** Context: handler, on the sampled thread.
+** Sampler: takes samples, for clocks and other sources.
+** Context: handler, or any code of the sampled thread.
 */
 
 #define lj_sample_c
 #define LUA_CORE
-
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For REG_RIP. */
-#endif
 
 #include "lj_obj.h"
 #include "lj_frame.h"
@@ -50,10 +46,10 @@ static void *backtrace_frame(int frame_no, void *addr)
   return addr;
 }
 
-static void backtrace(Sampler *s, const ucontext_t *uc)
+static void backtrace(Sampler *s, const CfiRegs *regs)
 {
   Sampler *outer = backtraced;
-  s->leaf_pc = (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+  s->leaf_pc = regs->r[CFI_REG_PC];
   lj_framelist_reset(&s->host_frames);
   backtraced = s;
   s->opt->cb.backtracer(backtrace_frame);
@@ -148,13 +144,13 @@ static void compare_sides(Sampler *s)
 }
 
 /* Walk the Lua stack of a thread that runs the VM. */
-static void walk_lua(Sampler *s, ucontext_t *uc)
+static void walk_lua(Sampler *s, const CfiRegs *regs)
 {
   lua_State *moving = s->gate->moving;
   s->lua.in.moving = moving;
   s->lua.in.moving_from = s->gate->moving_from;
   s->lua.in.unmaps = s->gate->unmaps;
-  lj_luawalk_walk(&s->lua, uc);
+  lj_luawalk_walk(&s->lua, regs);
   s->state = vm_state(s);
   if (s->opt->mode == LUAM_SYSPROF_CALLGRAPH && !s->opt->cb.backtracer) compare_sides(s);
   if (s->lua.broken >= 0 && moving)
@@ -184,7 +180,7 @@ static void walk_nolua(Sampler *s)
 /* Walk both stacks. Returns 1 if the sampler is still a reader of the VM: then the caller
 ** ends the reading.
 */
-static int walk_both(Sampler *s, ucontext_t *uc)
+static int walk_both(Sampler *s, const CfiRegs *regs)
 {
   VmGate *gate = s->gate;
   int reads;
@@ -194,14 +190,14 @@ static int walk_both(Sampler *s, ucontext_t *uc)
   reads = vmgate_read_begin(gate, &s->reader);
   s->host.no_vm_access = !reads;
   s->host.cross_thread = vmgate_isshared(gate) || !vmgate_runson(gate, s->reader.tid);
-  lj_hostwalk_walk(&s->host, uc);
+  lj_hostwalk_walk(&s->host, regs);
   if (reads && !vm_runs(s)) {
     vmgate_read_end(&s->reader);
     reads = 0;
   }
-  if (reads) walk_lua(s, uc);
+  if (reads) walk_lua(s, regs);
   else walk_nolua(s);
-  if (s->opt->mode != LUAM_SYSPROF_DEFAULT && s->opt->cb.backtracer) backtrace(s, uc);
+  if (s->opt->mode != LUAM_SYSPROF_DEFAULT && s->opt->cb.backtracer) backtrace(s, regs);
   lj_framelist_finish(&s->host_frames);
   lj_framelist_finish(&s->lua_frames);
   if (s->opt->mode == LUAM_SYSPROF_LEAF) {
@@ -213,26 +209,33 @@ static int walk_both(Sampler *s, ucontext_t *uc)
 
 /* -- Samples ----------------------------------------------------------------- */
 
-/* Update the totals of all clocks of time, and of the event of this tick. */
-static void totals(Sampler *s, const SampleEvent *of, uint64_t now_ns)
+static void total_raise(Sampler *s, SampleEvent *ev, uint64_t total)
 {
-  uint64_t cpu_us;
+  if (total > ev->total) ev->total = total;
+  relaxed_set(&s->counters[SPF_COUNTER_TOTAL + (ev - s->event)], ev->total);
+}
+
+/* Update the totals of all clocks of time. Returns the total of the event of this tick. */
+static uint64_t totals(Sampler *s, const SampleEvent *of, uint64_t now_ns)
+{
+  uint64_t cpu_us, result = of->total;
   int i;
   s->begin_cpu_ns = lj_clocksig_cpu_ns(&of->clock);
   cpu_us = s->begin_cpu_ns / 1000;
   relaxed_set(&s->cpu_us, s->cpu_before + cpu_us - s->cpu_base);
   for (i = 0; i < s->nevent; i++) {
     SampleEvent *ev = &s->event[i];
-    uint64_t now = cpu_us, total;
+    uint64_t now = cpu_us;
     if (ev->clock.spec.unit != SPF_UNIT_US) {
       if (ev != of) continue;
       now = lj_clocksig_total(&ev->clock);
     }
-    total = ev->before + now - ev->base;
-    if (total > ev->total) ev->total = total;
-    relaxed_set(&s->counters[SPF_COUNTER_TOTAL + i], ev->total);
+    now = ev->before + now - ev->base;
+    if (ev == of) result = now;
+    else total_raise(s, ev, now);
   }
   relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (now_ns - s->start_ns) / 1000);
+  return result;
 }
 
 /* Ask for a write of the chunks that wait. The handler may ask the VM thread for a safe
@@ -300,12 +303,11 @@ int lj_sample_isoverdue(const Sampler *s, uint64_t time_us)
 	 time_us >= relaxed_get(&s->batch.first_us) + STREAM_OVERDUE_US;
 }
 
-static void take(Sampler *s, SampleEvent *ev, ucontext_t *uc, uint64_t now_ns)
+/* Take a sample, and end its reading of the VM. */
+static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const CfiRegs *regs)
 {
   uint64_t time_us = (now_ns - s->origin_ns) / 1000;
-  int reads;
-  totals(s, ev, now_ns);
-  reads = walk_both(s, uc);
+  int reads = walk_both(s, regs);
   if (LJ_UNLIKELY(s->peek.uncopied))
     relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
   relaxed_add(&ev->samples, 1);
@@ -326,6 +328,31 @@ static void take(Sampler *s, SampleEvent *ev, ucontext_t *uc, uint64_t now_ns)
   }
   if (reads) vmgate_read_end(&s->reader);
 }
+
+int lj_sample_hold(Sampler *s)
+{
+  return !__atomic_exchange_n(&s->in_use, 1, __ATOMIC_ACQUIRE);
+}
+
+void lj_sample_release(Sampler *s)
+{
+  __atomic_store_n(&s->in_use, 0, __ATOMIC_RELEASE);
+}
+
+void lj_sample_take(Sampler *s, int event, const SampleValues *v, const CfiRegs *regs)
+{
+  SampleEvent *ev = &s->event[event];
+  if (!lj_sample_hold(s)) {
+    relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
+    return;
+  }
+  total_raise(s, ev, v->total);
+  lj_sample_account(s);
+  take(s, ev, v->time_ns, regs);
+  lj_sample_release(s);
+}
+
+/* -- Ticks of clocks --------------------------------------------------------- */
 
 /* Time from the last tick to this one: the period of a clock. Events have no period in
 ** time, so their interval is measured.
@@ -365,21 +392,23 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
   Sampler *s = (Sampler *)sampler;
   SampleEvent *ev = &s->event[event];
   uint64_t begin = ev->clock.begin_ns, end, spent, interval, left_out;
-  if (__atomic_exchange_n(&s->in_handler, 1, __ATOMIC_ACQUIRE)) {
-    relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
+  SampleValues v = { begin, ev->total };
+  CfiRegs regs;
+  lj_hostwalk_regs(&regs, uc);
+  if (LJ_UNLIKELY(relaxed_get(&s->in_use))) { /* This tick has interrupted a sample. */
+    lj_sample_take(s, event, &v, &regs);
     return;
   }
   if (overrun > 0 && s->throttle.probes == 0)
     relaxed_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
   if (!lj_throttle_enter(&s->throttle, begin)) {
     relaxed_add(&s->counters[SPF_COUNTER_THROTTLED], 1);
-    __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
     return;
   }
   interval = tick_interval(ev, begin);
   ev->tick_ns = begin;
-  lj_sample_account(s);
-  take(s, ev, uc, begin);
+  v.total = totals(s, ev, begin);
+  lj_sample_take(s, event, &v, &regs);
   end = mono_ns();
   spent = handler_ns(s, end - begin);
   relaxed_set(&s->spent_ns, spent);
@@ -388,5 +417,4 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
   if (ev->clock.spec.kind == CLOCK_WALL) spent = end - begin;
   left_out = lj_throttle_leave(&s->throttle, &ev->clock, end, spent, interval);
   if (left_out) relaxed_add(&s->counters[SPF_COUNTER_THROTTLED], left_out);
-  __atomic_store_n(&s->in_handler, 0, __ATOMIC_RELEASE);
 }

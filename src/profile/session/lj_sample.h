@@ -1,9 +1,10 @@
 /*
-** Sampler: takes a sample at each tick, and owns all that the handler touches.
+** Sampler: takes the samples of a thread, and owns all that a sample touches.
 ** Context: handler, on the sampled thread | else as each function says.
 **
-** A tick of a clock becomes a sample: totals, both stacks, a record of the stream. The
-** handler takes no lock. It touches its own sampler and, through the gate, the VM.
+** A clock's tick, or other code of the sampled thread, takes a sample: totals, both stacks,
+** a record of the stream. It takes no lock. It touches its own sampler and, through the
+** gate, the VM.
 */
 
 #ifndef _LJ_SAMPLE_H
@@ -47,7 +48,7 @@ typedef struct Sampler {
   uint64_t cpu_base;   /* CPU time of this thread when it began. */
   /* Handler only, while the clocks run. */
   uint64_t cpu_us; /* CPU time of all these threads at the last tick. */
-  int in_handler;  /* 1: a tick or a dump is at work, so another tick is lost. */
+  int in_use;      /* 1: a sample or a dump is at work, so another sample is lost. */
   int state;       /* SPF_VMST_* of the current sample. */
   Throttle throttle;
   uint64_t begin_cpu_ns; /* CPU time of the thread when the tick began. */
@@ -74,8 +75,25 @@ static LJ_AINLINE int sampler_isqueued(const Sampler *s)
   return s->stream.queue != NULL;
 }
 
-/* Handle a tick of a sampler's clock, see ClockTick. Async-signal-safe. */
+/* What a source knows of a sample. */
+typedef struct SampleValues {
+  uint64_t time_ns; /* CLOCK_MONOTONIC. */
+  uint64_t total;   /* Of the event, since the start of the profile. */
+} SampleValues;
+
+/* Take a sample of an event, on the sampled thread: from a signal, with the interrupted
+** registers, or from ordinary code, with those of a function that called it. May change
+** errno. Async-signal-safe.
+*/
+LJ_FUNC void lj_sample_take(Sampler *s, int event, const SampleValues *v,
+			    const CfiRegs *regs);
+
+/* Handle a tick of a sampler's clock, see ClockSample. Async-signal-safe. */
 LJ_FUNC void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc);
+
+/* Hold a sampler against samples. Returns 0 if a sample is at work. Any thread. */
+LJ_FUNC int lj_sample_hold(Sampler *s);
+LJ_FUNC void lj_sample_release(Sampler *s);
 
 /* Encode the captured samples. In the handler, or while no tick runs. */
 LJ_FUNC void lj_sample_encode(Sampler *s);

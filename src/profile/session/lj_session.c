@@ -389,7 +389,7 @@ int lj_session_dump(Session *s, int with_names)
   static const struct timespec wait = { 0, DUMP_WAIT_NS };
   int tries = 0, err;
   if (s->sm.opt->mode == LUAM_SYSPROF_DEFAULT) return 0;
-  while (__atomic_exchange_n(&s->sm.in_handler, 1, __ATOMIC_ACQUIRE)) {
+  while (!lj_sample_hold(&s->sm)) {
     if (++tries == DUMP_TRIES) return EBUSY;
     nanosleep(&wait, NULL);
   }
@@ -400,7 +400,7 @@ int lj_session_dump(Session *s, int with_names)
 						s->sm.gate->g);
   err = lj_stream_dump(&s->sm.stream);
   s->sm.symtab.vm_readable = 0;
-  __atomic_store_n(&s->sm.in_handler, 0, __ATOMIC_RELEASE);
+  lj_sample_release(&s->sm);
   return err;
 }
 
@@ -434,10 +434,10 @@ void lj_session_handover(Session *s)
   if (!sampler_isqueued(&s->sm) || (!lj_sample_isoverdue(&s->sm, time_us) &&
 				    !lj_stream_isoverdue(&s->sm.stream, time_us)))
     return;
-  if (__atomic_exchange_n(&s->sm.in_handler, 1, __ATOMIC_ACQUIRE)) return;
+  if (!lj_sample_hold(&s->sm)) return;
   if (lj_sample_isoverdue(&s->sm, time_us)) lj_sample_encode(&s->sm);
   if (lj_stream_isoverdue(&s->sm.stream, time_us)) lj_stream_handover(&s->sm.stream);
-  __atomic_store_n(&s->sm.in_handler, 0, __ATOMIC_RELEASE);
+  lj_sample_release(&s->sm);
 }
 
 int lj_session_move(Session *s, char *errmsg)
