@@ -1,6 +1,7 @@
 -- A signal kills a compiled loop, or a program that waits. The profile of LUAJIT_SYSPROF
 -- and of luajit-sysprof run lacks at most one second and a tick of the kernel. Where no
 -- thread starts, the VM writes the profile, and a line on standard error reports this.
+-- SYSPROF_STRESS_KILLS is the number of random moments at which SIGKILL comes (6).
 -- TIMEOUT: 300
 
 local t = require("tools_test")
@@ -11,6 +12,7 @@ local reader = require("sysprof.reader")
 local LOST_S = 1
 local TICK_S = 0.01	-- Of the slowest kernel.
 local TRIES = 3		-- A loaded machine may delay the thread that writes.
+local MOMENTS = tonumber(os.getenv("SYSPROF_STRESS_KILLS") or "6")
 local SIGKILL, SIGPIPE, SIGTERM = 9, 13, 15
 
 -- The program keeps its CPU time in a file that survives it. A child without a profile
@@ -46,6 +48,20 @@ end
 local COMPILED = HEAD .. [[
 jit.opt.start("hotloop=2")
 while true do C.clock_gettime(3, cpu) end
+]]
+local TURNS = HEAD .. [[
+local function spin(n) local s = 0 for i = 1, n do s = s + i %% 7 end return s end
+local n = 0
+while true do
+  n = n + 1
+  local f = load("local spin, n = ... local s = spin(n) return s", "=chunk_" .. n)
+  for _ = 1, n %% 50 * 10 do
+    f(spin, 1e4)
+    C.clock_gettime(3, cpu)
+  end
+  collectgarbage()
+  C.clock_gettime(3, cpu)
+end
 ]]
 local WAITS = HEAD .. [[
 while seconds(0) < cpu_s do C.clock_gettime(3, cpu) end
@@ -109,6 +125,16 @@ check("all threads, flush=vm", env(",threads=all,flush=vm"), COMPILED:format(SIG
 -- The VM does not write while it runs compiled code: the checks above can fail.
 local lost = missing("flush=vm", env(",flush=vm"), COMPILED:format(SIGKILL, 2.5, 0), SIGKILL)
 t.ok(lost > 2, ("flush=vm: %.3f s are missing, more expected"):format(lost))
+
+-- -- Any moment -----------------------------------------------------------
+
+math.randomseed(os.time())
+for i = 1, MOMENTS do
+  local hz, code = ({ 100, 1000, 5000 })[i % 3 + 1], i % 2 == 0 and COMPILED or TURNS
+  local cpu_s = 3 * math.random()
+  check(("after %.3f s at %d Hz"):format(cpu_s, hz), env(",hz=" .. hz),
+	code:format(SIGKILL, cpu_s, 0), SIGKILL)
+end
 
 -- -- A program that waits --------------------------------------------------
 

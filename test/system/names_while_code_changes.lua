@@ -126,9 +126,11 @@ local function turn_of(f, line)
   if kind ~= "main" then
     if f.firstline ~= from + shift or f.lastline ~= to + shift then return number, "lines" end
     if f.name ~= "" and f.name ~= kind .. "_" .. number then return number, "name" end
-    if line < f.firstline or line > f.lastline then return number, "current line" end
-  elseif line < 1 + shift or line > 13 + shift then
-    return number, "current line of the chunk"
+    if line ~= 0 and (line < f.firstline or line > f.lastline) then -- 0: unknown.
+      return number, ("line %d"):format(line)
+    end
+  elseif line ~= 0 and (line < 1 + shift or line > 13 + shift) then
+    return number, ("line %d of the chunk"):format(line)
   end
   return number, nil
 end
