@@ -37,7 +37,7 @@ for _, t in ipairs(r.tables) do
     end
   end
 end
-for _, id in ipairs({ "off", "on-default", "on-1kHz", "on-10kHz", "sample-1kHz", "sample-10kHz",
+for _, id in ipairs({ "off", "on-default", "on-1kHz", "on-10kHz", "sample-10kHz",
 		      "peers", "nginx", "handler", "latency", "memory", "stream", "reader", "binary" }) do
   assert(seen[id], "no table " .. id)
 end

@@ -2,6 +2,7 @@
 -- Machine and software versions, for the report of the benchmark suite.
 ----------------------------------------------------------------------------
 
+local counter = require("counter")
 local proc = require("proc")
 
 local machine = {}
@@ -50,6 +51,7 @@ function machine.describe(work, source)
     { "virtual", (proc.read("/proc/cpuinfo") or ""):find("hypervisor") and "yes" or "no" },
     { "memory", ("%.1f GiB"):format((tonumber(line_of("/proc/meminfo",
 		 "MemTotal:%s*(%d+)")) or 0) / 2^20) },
+    { "counts cycles", counter.open("cycles", true) and "yes" or "no" },
     { "kernel", line_of("/proc/version", "^(%S+ %S+ %S+)") },
     { "perf_event_paranoid", line_of("/proc/sys/kernel/perf_event_paranoid", "%S+") },
     { "load before", line_of("/proc/loadavg", "^%S+ %S+ %S+") },

@@ -2,11 +2,11 @@
 -- Benchmark suite: runs the parts of etc/bench/run, one after the other.
 --
 -- Arguments: source folder, build folder, folder for the report, folder for
--- temporary files, seconds in total, parts, programs. Commas separate parts and
--- programs; "" selects all.
+-- temporary files, seconds in total, parts, programs, another build. Commas separate parts
+-- and programs; "" selects all, or no other build.
 ----------------------------------------------------------------------------
 
-local source, build, folder, work, seconds, parts, names = ...
+local source, build, folder, work, seconds, parts, names, old = ...
 local here = arg[0]:match("^(.*)/")
 
 local machine = require("machine")
@@ -17,7 +17,8 @@ local summary = require("summary")
 
 -- Parts, each with its share of the time. run(suite, seconds, add) calls add for each table.
 local PARTS = {
-  { "off", 0.26 }, { "on", 0.4 }, { "peers", 0.15 }, { "nginx", 0.07 }, { "session", 0.12 },
+  { "1kHz", 0.35 }, { "off", 0.2 }, { "on", 0.18 }, { "peers", 0.12 }, { "nginx", 0.05 },
+  { "session", 0.1 },
 }
 
 -- With less time, parts leave out some measurements, or repeat none.
@@ -36,7 +37,9 @@ end
 
 local suite = {
   source = source, build = build, work = work, here = here,
-  luajit = build .. "/bin/luajit", bare_library = work .. "/bare_handler.so",
+  luajit = build .. "/bin/luajit",
+  old = old ~= "" and old .. "/bin/luajit" or nil,	-- Of another build.
+  bare_library = work .. "/bare_handler.so",
   random_library = work .. "/same_random.so",
   programs = words(names), seconds = tonumber(seconds),
   quick = tonumber(seconds) < QUICK_SECONDS, hasty = tonumber(seconds) < HASTY_SECONDS,
@@ -59,7 +62,7 @@ for _, name in ipairs(wanted) do
   wanted[name] = true
   local known
   for _, part in ipairs(PARTS) do known = known or part[1] == name end
-  if not known then fail("no part '%s'; there are off, on, peers, nginx, session", name) end
+  if not known then fail("no part '%s'; there are 1kHz, off, on, peers, nginx, session", name) end
 end
 for _, part in ipairs(PARTS) do
   if #wanted == 0 or wanted[part[1]] then
@@ -73,7 +76,7 @@ local function main()
   for _, part in ipairs(run) do
     local began, share = proc.now(), suite.seconds * part[2] / share_sum
     io.stderr:write(("bench: %s, %.0f s\n"):format(part[1], share))
-    require("part_" .. part[1]).run(suite, share, function(t) r:add(t, folder) end)
+    require("part_" .. part[1]:lower()).run(suite, share, function(t) r:add(t, folder) end)
     io.stderr:write(("bench: %s took %.0f s\n"):format(part[1], proc.now() - began))
   end
   r:print()

@@ -54,8 +54,9 @@ local function read_lines(text)
 end
 
 -- Runs slices.lua. job holds some of its arguments: program, kinds or blocks (see there and
--- profilers), seconds, collect. It also holds jit ("on" or "off"), env, and around: a
--- function that returns the words before luajit in the command.
+-- profilers), seconds, collect. It also holds jit ("on" or "off"), env, limit: seconds after
+-- which it is killed, and around: a function that returns the words before luajit in the
+-- command.
 -- Returns { kinds = { NAME = { cpu=, wall=, cycles=, samples=, handler=, profiled=,
 -- returned=, numbers= } }, collected=, parent= }; or nil and why. returned and numbers are
 -- lists with one value for each session. profiled is the time of all sessions. The others
@@ -82,7 +83,7 @@ function measure.run(suite, job)
   end
   local out = folder .. "/out"
   local ok, why = proc.run(args, { out = out, err = folder .. "/err", env = job.env,
-				   seconds = 3 * job.seconds + PATIENCE })
+				   seconds = job.limit or 3 * job.seconds + PATIENCE })
   if not ok then return nil, why end
   local result = read_lines(proc.read(out))
   if not next(result.kinds) then return nil, "nothing was measured" end

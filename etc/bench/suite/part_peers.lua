@@ -51,15 +51,7 @@ local function perf(name, options)
   return {
     name = name, kind = function() return "perf" end, job = {
       parent = 1,
-      around = function(folder)
-	assert(proc.run({ "mkfifo", folder .. "/control", folder .. "/answer" }))
-	local args = { "perf", "record", "-o", folder .. "/perf.data", "-e", "task-clock",
-		       "-c", tostring(INTERVAL_MS * 1e6), "-D", "-1",
-		       "--control=fifo:" .. folder .. "/control," .. folder .. "/answer" }
-	for _, option in ipairs(options) do args[#args + 1] = option end
-	args[#args + 1] = "--"
-	return args
-      end,
+      around = function(folder) return profilers.perf_command(folder, INTERVAL_MS, options) end,
     },
     probe = function(suite)
       local args = { "perf", "record", "-o", suite.work .. "/probe", "-e", "task-clock" }

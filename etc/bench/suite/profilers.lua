@@ -9,6 +9,7 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local proc = require("proc")
 
 local profilers = {}
 
@@ -87,6 +88,17 @@ function entries.gperftools(job)
       error("ProfilerStart has failed", 0)
     end
   end, function() ffi.C.ProfilerStop() end
+end
+
+-- The words before luajit in a command that perf records.
+function profilers.perf_command(folder, interval_ms, options)
+  assert(proc.run({ "mkfifo", folder .. "/control", folder .. "/answer" }))
+  local args = { "perf", "record", "-o", folder .. "/perf.data", "-e", "task-clock",
+		 "-c", ("%.0f"):format(interval_ms * 1e6), "-D", "-1",
+		 "--control=fifo:" .. folder .. "/control," .. folder .. "/answer" }
+  for _, option in ipairs(options) do args[#args + 1] = option end
+  args[#args + 1] = "--"
+  return args
 end
 
 local PERF_ANSWER = "ack\n\0"
