@@ -22,6 +22,7 @@ typedef struct MadeProto {
 } MadeProto;
 
 static Symtab st;
+static FuncTab funcs;
 static Batch batch;
 static SafeLoad pk;
 static WBuf wb;
@@ -62,7 +63,7 @@ static inline void made_proto(MadeProto *proto, MadeName *name, int line, int nu
 
 static inline uint32_t made_id(MadeProto *proto)
 {
-  FuncEntry *fe = lj_functab_see(&st.funcs, &pk, &proto->pt);
+  FuncEntry *fe = lj_functab_see(&funcs, &pk, &proto->pt);
   return fe ? fe->fid : 0;
 }
 
@@ -71,7 +72,7 @@ static inline size_t made_define(uint32_t fid, uint32_t epoch)
 {
   size_t before = wb.pos;
   lj_batch_reset(&batch);
-  REQUIRE(symtab_capture(&st, &batch, fid));
+  REQUIRE(symtab_capture(&funcs, &batch, fid));
   if (batch.used) lj_symtab_note(&st, &batch, 0);
   lj_symtab_define(&st, &batch, &wb, fid, epoch);
   REQUIRE(lj_wbuf_commit(&wb));

@@ -14,11 +14,11 @@ static uint32_t capture(uint32_t fid, int line)
 {
   uint32_t at = batch.used;
   FuncEntry *fe;
-  st.funcs.nfid = fid - 1;
+  funcs.nfid = fid - 1;
   made_proto(&proto, &chunkname, line, 1);
-  fe = lj_functab_see(&st.funcs, &pk, &proto.pt);
+  fe = lj_functab_see(&funcs, &pk, &proto.pt);
   REQUIRE(fe != NULL && fe->fid == fid);
-  REQUIRE(symtab_capture(&st, &batch, fid));
+  REQUIRE(symtab_capture(&funcs, &batch, fid));
   CHECK(batch.used > at);
   return at;
 }
@@ -60,14 +60,14 @@ int main(void)
   lj_batch_reset(&batch);
   do {
     used = batch.used;
-    lj_functab_entry(&st.funcs, b)->batch = 0;
-  } while (symtab_capture(&st, &batch, b));
+    lj_functab_entry(&funcs, b)->batch = 0;
+  } while (symtab_capture(&funcs, &batch, b));
   CHECK_EQ(batch.used, used);
   CHECK(used > BATCH_SIZE - 512);
   CHECK(lj_batch_find(&batch, b) < used);
   lj_batch_reset(&batch);
   CHECK_EQ(lj_batch_find(&batch, b), BATCH_SIZE);
-  CHECK(symtab_capture(&st, &batch, b));
+  CHECK(symtab_capture(&funcs, &batch, b));
   CHECK_EQ(lj_batch_find(&batch, b), 0);
   return check_status();
 }

@@ -14,6 +14,7 @@
 
 static Stream stream;
 static Symtab symtab;
+static SafeLoad peek;
 static Batch batch;
 static uint64_t counters[SPF_COUNTER__MAX];
 static uint8_t buf[CHUNK];
@@ -76,6 +77,7 @@ static void begin(void)
   lj_stream_init(&stream, &symtab, counters, 1, buf, CHUNK, writer, NULL, 0);
   stream.age_us = STREAM_THREAD_US;
   lj_stream_event(&stream, 0, "wall", SPF_UNIT_US, STEP_US * 1000);
+  symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   CHECK_EQ(seen.n, 1);
 }

@@ -14,6 +14,7 @@
 
 static Stream stream;
 static Symtab symtab;
+static SafeLoad peek;
 static Batch batch;
 static ChunkQueue queue;
 static uint64_t counters[SPF_COUNTER__MAX];
@@ -61,6 +62,7 @@ static void run(int end, int fail, int err, uint64_t lost)
   lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_chunkqueue_put, &queue,
 		 0);
   lj_stream_event(&stream, 0, "wall", SPF_UNIT_US, 1000000);
+  symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   CHECK_EQ(writes, 1);
   for (i = 0; i < IN_QUEUE; i++) sample();

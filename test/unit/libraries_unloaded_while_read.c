@@ -107,6 +107,7 @@ static void test_libraries(int anonymous)
   lj_wbuf_init(&wb, buf, sizeof(buf), 0, no_writer, NULL);
   memset(&hs.cfi, 0, sizeof(hs.cfi));
   memset(&lm, 0, sizeof(lm));
+  lm.pk = &pk;
   done = 0;
   from = unloads;
   REQUIRE(dlclose(load()) == 0);

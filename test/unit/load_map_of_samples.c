@@ -19,6 +19,7 @@
 #define HOST(addr) frame_word(SPF_FRAME_HOST, (uintptr_t)(addr))
 
 static LoadMap lm;
+static SafeLoad peek;
 static WBuf wb;
 static uint8_t buf[256 * 1024];
 static FrameList lua, host;
@@ -157,6 +158,7 @@ int main(void)
   dl_iterate_phdr(count_objects, &objects);
 
   /* At start: each object once. */
+  lm.pk = &peek;
   lj_loadmap_note(&lm, &sink);
   CHECK_EQ(records(buf + wb.chunk + SPF_CHUNK_HEADER, &r), objects);
   CHECK_EQ(lm.n, objects);

@@ -94,6 +94,7 @@ static uintptr_t load_namesake(void)
 static uint32_t copies_at(uintptr_t pc)
 {
   ucontext_t uc;
+  uint32_t copies;
   memset(&uc, 0, sizeof(uc));
   uc.uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
   uc.uc_mcontext.gregs[REG_RSP] = (greg_t)stack;
@@ -105,8 +106,9 @@ static uint32_t copies_at(uintptr_t pc)
   lj_framelist_finish(&frames);
   CHECK_EQ(frames.len, 1);
   CHECK_EQ(hs.broken, -1);
+  copies = pk.copies;
   lj_loadmap_sample(&lm, &no_frames, &frames, &sink);
-  return pk.copies + lm.pk.copies;
+  return copies + pk.copies;
 }
 
 static uintptr_t address_of(const char *name)
@@ -164,6 +166,7 @@ static int check_objects(int is_preloaded)
   CHECK(!lj_osobjects_stay((uintptr_t)&namesake));
   CHECK(!lj_osobjects_stay(0) && !lj_osobjects_stay(~(uintptr_t)0));
 
+  lm.pk = &pk;
   lj_loadmap_note(&lm, &sink);
   copies = copies_at((uintptr_t)&check_objects); /* Of the coroutine only. */
   CHECK_EQ(copies_at(address_of("sin")), copies);

@@ -11,6 +11,7 @@
 
 static Stream stream;
 static Symtab symtab;
+static SafeLoad peek;
 static Batch batch;
 static ChunkQueue queue;
 static uint64_t counters[SPF_COUNTER__MAX];
@@ -65,6 +66,7 @@ int main(void)
   lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_chunkqueue_put, &queue,
 		 0);
   lj_stream_event(&stream, 0, "wall", SPF_UNIT_US, 1000000);
+  symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   CHECK_EQ(seconds(&now, 100), 2); /* The first one. */
   CHECK(lj_chunkqueue_ispending(&queue));
@@ -79,6 +81,7 @@ int main(void)
   stream.queue = NULL;
   queue.head = queue.tail;
   lj_stream_init(&stream, &symtab, counters, 1, buf, CHUNK, writer, NULL, 0);
+  symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   for (n = 0, now = 0; n < 7; n++) {
     static const uint64_t at[7] = { 1, 2, 4, 8, 16, 26, 36 };

@@ -12,6 +12,7 @@
 
 static Stream stream;
 static Symtab symtab;
+static SafeLoad peek;
 static Batch batch;
 static Encoder encoder;
 static uint64_t counters[SPF_COUNTER__MAX], now;
@@ -78,6 +79,7 @@ int main(void)
   REQUIRE(dlopen(path, RTLD_NOW) != NULL);
   lj_osobjects_warmup();
   lj_stream_init(&stream, &symtab, counters, 1, buf, sizeof(buf), writer, NULL, 0);
+  symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   for (i = 0; i < lm->n && (lm->list[i].obj.stays || !lm->list[i].obj.map);) i++;
   REQUIRE(i < lm->n);

@@ -32,6 +32,7 @@ typedef struct Expected {
 
 static Stream stream;
 static Symtab symtab;
+static SafeLoad peek;
 static Batch batch;
 static uint64_t counters[SPF_COUNTER__MAX];
 static ChunkQueue queue;
@@ -286,6 +287,7 @@ static int round_trip(int queued)
   lj_stream_event(&stream, 0, "cpu-clock", SPF_UNIT_US, 1000000);
   lj_stream_event(&stream, 1, "page-faults", SPF_UNIT_COUNT, 100);
   lj_stream_thread(&stream, "worker");
+  symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   for (i = 0; i < SAMPLES; i++) {
     Expected *e = &expected[kept];
@@ -338,6 +340,7 @@ static uint64_t first_step(int index, int unit)
 {
   lj_stream_init(&stream, &symtab, counters, 4321, buf, CHUNK, ignore, NULL, SESSION);
   lj_stream_event(&stream, index, "name", unit, 1000000);
+  symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   return stream.step_us;
 }

@@ -17,7 +17,7 @@ static uint32_t id(int i)
 /* Name a function by up to two parts. */
 static void name(int i, NameRank rank, const char *a, const char *b)
 {
-  FuncEntry *fe = lj_functab_find(&st.funcs, &proto[i].pt);
+  FuncEntry *fe = lj_functab_find(&funcs, &proto[i].pt);
   NamePart part[2];
   REQUIRE(fe != NULL);
   part[0].s = a;
@@ -29,7 +29,7 @@ static void name(int i, NameRank rank, const char *a, const char *b)
 
 static int has_name(int i, const char *expected)
 {
-  const FuncEntry *fe = lj_functab_find(&st.funcs, &proto[i].pt);
+  const FuncEntry *fe = lj_functab_find(&funcs, &proto[i].pt);
   return fe && fe->namelen == strlen(expected) &&
 	 memcmp(fe->name, expected, fe->namelen) == 0;
 }
@@ -64,15 +64,15 @@ int main(void)
   CHECK(has_name(1, many));
 
   /* A prototype that is equal in every respect; the first one was freed. */
-  lj_functab_free(&st.funcs, &proto[0].pt);
-  CHECK(lj_functab_find(&st.funcs, &proto[0].pt) == NULL);
+  lj_functab_free(&funcs, &proto[0].pt);
+  CHECK(lj_functab_find(&funcs, &proto[0].pt) == NULL);
   CHECK_EQ(made_define(a, 2), 0);
   fid = id(0);
   CHECK(fid != a && fid != b);
   CHECK(has_name(0, ""));
   CHECK_EQ(id(0), fid);
   CHECK_EQ(id(1), b);
-  lj_functab_free(&st.funcs, &proto[OTHERS - 1].pt); /* Was never seen. */
+  lj_functab_free(&funcs, &proto[OTHERS - 1].pt); /* Was never seen. */
 
   /* One that is renewed keeps its name. */
   name(0, NAME_CALL, "kept", NULL);
@@ -81,8 +81,8 @@ int main(void)
   CHECK(a != fid);
   CHECK(has_name(0, "kept"));
   /* Both of its ids are gone when it is freed. */
-  lj_functab_free(&st.funcs, &proto[0].pt);
-  CHECK(lj_functab_find(&st.funcs, &proto[0].pt) == NULL);
+  lj_functab_free(&funcs, &proto[0].pt);
+  CHECK(lj_functab_find(&funcs, &proto[0].pt) == NULL);
   fid = id(0);
   CHECK(fid > a);
   CHECK(has_name(0, ""));
@@ -91,7 +91,7 @@ int main(void)
   last = fid;
   for (i = 0; i < 10 * FUNCTAB_FUNCS; i++) {
     int k = i % 7;
-    lj_functab_free(&st.funcs, &proto[k].pt);
+    lj_functab_free(&funcs, &proto[k].pt);
     fid = id(k);
     CHECK(fid > last);
     CHECK_EQ(id(k), fid);

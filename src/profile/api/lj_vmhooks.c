@@ -99,11 +99,9 @@ void lj_vmhooks_stack_move(lua_State *L, int begin)
 void lj_vmhooks_proto_free(global_State *g, GCproto *pt)
 {
   Profile *p = vmhook_enter(g);
-  Session *s;
   if (!p) return;
   lj_vmgate_change_begin(&p->gate);
-  for (s = profile_first(p); s; s = session_next(s))
-    if (s->sm.symtab.funcs.nfid) lj_functab_free(&s->sm.symtab.funcs, pt);
+  lj_functab_free(&p->plan.vm->funcs, pt);
   lj_vmgate_change_end(&p->gate);
   vmhook_leave(p);
 }

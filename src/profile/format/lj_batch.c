@@ -15,7 +15,10 @@ void lj_batch_reset(Batch *b)
 {
   b->used = 0;
   relaxed_set(&b->nsample, 0);
-  if (++b->number == 0) b->number = 1;
+  do
+    b->number = b->numbers ? __atomic_add_fetch(b->numbers, 1, __ATOMIC_RELAXED)
+			   : b->number + 1;
+  while (b->number == 0);
 }
 
 static uint8_t *batch_end(Batch *b)

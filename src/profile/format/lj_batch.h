@@ -42,6 +42,7 @@ typedef struct RawDef {
 
 /* Clear it before use. */
 typedef struct Batch {
+  uint32_t *numbers; /* Last number of all batches of a VM; NULL: this is the only batch. */
   uint32_t number;   /* Of the batch, from 1. */
   uint32_t used;     /* Bytes in mem. */
   uint32_t nsample;  /* Samples in it. */

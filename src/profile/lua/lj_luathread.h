@@ -25,6 +25,14 @@ typedef enum TopFunc {
   TOP_UNKNOWN /* The stack is broken. */
 } TopFunc;
 
+/* What the walk of a sample has found. */
+typedef struct LuaResult {
+  TopFunc top;      /* Kind of the top function. */
+  int broken;       /* SPF_BROKEN_* or -1. */
+  int refused;      /* SPF_REFUSED_* of a broken stack. */
+  uint32_t nbounds; /* CBOUND and RESUME frames pushed. */
+} LuaResult;
+
 typedef struct LuaWalk {
   /* Set by the caller, which clears the rest. */
   LuaInput in;       /* Start of the walk; moving_to is a result. */

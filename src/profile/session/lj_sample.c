@@ -147,16 +147,24 @@ static void compare_sides(Sampler *s)
 static void walk_lua(Sampler *s, const CfiRegs *regs)
 {
   lua_State *moving = s->gate->moving;
-  s->lua.in.moving = moving;
-  s->lua.in.moving_from = s->gate->moving_from;
-  s->lua.in.unmaps = s->gate->unmaps;
-  lj_luawalk_walk(&s->lua, regs);
+  LuaWalk *ls = &s->vm->lua;
+  ls->in.pk = &s->peek;
+  ls->in.hs = &s->host;
+  ls->in.moving = moving;
+  ls->in.moving_from = s->gate->moving_from;
+  ls->in.unmaps = s->gate->unmaps;
+  ls->frames = &s->lua_frames;
+  lj_luawalk_walk(ls, regs);
+  s->lua.top = ls->top;
+  s->lua.broken = ls->broken;
+  s->lua.refused = ls->refused;
+  s->lua.nbounds = ls->nbounds;
   s->state = vm_state(s);
   if (s->opt->mode == LUAM_SYSPROF_CALLGRAPH && !s->opt->cb.backtracer) compare_sides(s);
   if (s->lua.broken >= 0 && moving)
     lua_broken(s, SPF_BROKEN_STACK_MOVE,
 	       s->lua.broken != SPF_BROKEN_CHAIN ? SPF_REFUSED_MOVE_OTHER
-	       : s->lua.in.moving_to             ? SPF_REFUSED_MOVE_INVALID
+	       : ls->in.moving_to                ? SPF_REFUSED_MOVE_INVALID
 						 : SPF_REFUSED_MOVE_NO_COPY);
 }
 
@@ -177,8 +185,15 @@ static void walk_nolua(Sampler *s)
 				    : SPF_REFUSED_VM_WAITED);
 }
 
-/* Walk both stacks. Returns 1 if the sampler is still a reader of the VM: then the caller
-** ends the reading.
+/* End the use of the VM and of its tables. */
+static void vm_leave(Sampler *s)
+{
+  vmtables_release(s->vm);
+  vmgate_read_end(&s->reader);
+}
+
+/* Walk both stacks. Returns 1 if the sampler still reads the VM and has claimed its tables:
+** then the caller calls vm_leave.
 */
 static int walk_both(Sampler *s, const CfiRegs *regs)
 {
@@ -191,7 +206,7 @@ static int walk_both(Sampler *s, const CfiRegs *regs)
   s->host.no_vm_access = !reads;
   s->host.cross_thread = vmgate_isshared(gate) || !vmgate_runson(gate, s->reader.tid);
   lj_hostwalk_walk(&s->host, regs);
-  if (reads && !vm_runs(s)) {
+  if (reads && !(vm_runs(s) && vmtables_claim(s->vm, s->reader.tid))) {
     vmgate_read_end(&s->reader);
     reads = 0;
   }
@@ -266,7 +281,7 @@ static int funcs_capture(Sampler *s)
   uint32_t i;
   for (i = 0; i < lua->len; i++)
     if (frame_kind(lua->list[i]) == SPF_FRAME_LFUNC &&
-	!symtab_capture(&s->symtab, &s->batch, frame_payload_lo(lua->list[i])))
+	!symtab_capture(&s->vm->funcs, &s->batch, frame_payload_lo(lua->list[i])))
       return 0;
   return 1;
 }
@@ -326,7 +341,7 @@ static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const CfiRegs *re
       lj_sample_encode(s);
     if (sampler_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
   }
-  if (reads) vmgate_read_end(&s->reader);
+  if (reads) vm_leave(s);
 }
 
 int lj_sample_hold(Sampler *s)

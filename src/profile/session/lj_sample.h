@@ -16,6 +16,7 @@
 #include "profile/session/lj_profileopts.h"
 #include "profile/session/lj_throttle.h"
 #include "profile/session/lj_vmgate.h"
+#include "profile/session/lj_vmtables.h"
 #include "profile/stream/lj_chunkqueue.h"
 #include "profile/stream/lj_encoder.h"
 #include "profile/stream/lj_stream.h"
@@ -40,6 +41,7 @@ typedef struct Sampler {
   VmReader reader; /* The handler as a reader of the VM, and the sampled thread. */
   /* Set before the start. */
   VmGate *gate;
+  VmTables *vm;
   const ProfileOptions *opt;
   uint64_t start_ns;  /* CLOCK_MONOTONIC at the start of the profile. */
   uint64_t origin_ns; /* Time 0 of the stream. */
@@ -60,7 +62,7 @@ typedef struct Sampler {
   Hist handler; /* Time in the handler. */
   SafeLoad peek;
   HostWalk host;
-  LuaWalk lua;
+  LuaResult lua;
   FrameList host_frames, lua_frames;
   Symtab symtab;
   Batch batch; /* Captured samples, */

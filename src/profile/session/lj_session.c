@@ -6,31 +6,26 @@
 #define lj_session_c
 #define LUA_CORE
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For MAP_POPULATE. */
-#endif
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <sys/mman.h>
 
 #include "lj_obj.h"
 #include "luajit.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osmemory.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/session/lj_session.h"
-#include "profile/symbols/lj_heapname.h"
 
 #define SIGNALS_MAX    128
 #define SIGNAL_SHARED  " (shared with a handler of the program)"
 #define DUMP_WAIT_NS   100000 /* Time between two tries while another thread ticks. */
 #define DUMP_TRIES     10000
-#define MEMORY_PAGE    4096         /* Smallest page size of the platform. */
 #define MEMORY_TOUCHED (256 * 1024) /* Bytes of a buffer that a start touches, at most. */
 
 /* -- Totals ------------------------------------------------------------------ */
@@ -210,25 +205,12 @@ void lj_session_like(Session *s, const Session *other)
 
 /* -- Memory ------------------------------------------------------------------ */
 
-/* Allocate memory for a handler on this or another thread. Returns NULL without memory. For
-** the calling thread, maps all pages now: a page fault in the handler costs more than the
-** whole sample. For other threads, pages come into being when they run.
+/* Allocate memory for a handler on this or another thread. Returns NULL without memory. The
+** memory of another thread gets its pages when that thread runs.
 */
-static void *memory_new(size_t size, int tid)
+static void *memory_new(size_t size, size_t touched, int tid)
 {
-  int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-  void *p;
-  if (tid == lj_osthread_self()) flags |= MAP_POPULATE;
-  p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, -1, 0);
-  return p == MAP_FAILED ? NULL : p;
-}
-
-/* Map the pages of the caller's buffer, up to a size. */
-static void memory_touch(uint8_t *buf, size_t size)
-{
-  size_t i;
-  for (i = 0; i < size && i < MEMORY_TOUCHED; i += MEMORY_PAGE)
-    ((volatile uint8_t *)buf)[i] = 0;
+  return lj_osmemory_new(size, tid == lj_osthread_self() ? touched : 0);
 }
 
 /* -- Sessions ---------------------------------------------------------------- */
@@ -236,10 +218,11 @@ static void memory_touch(uint8_t *buf, size_t size)
 Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later)
 {
   const ProfileOptions *opt = plan->opt;
-  Session *s = (Session *)memory_new(sizeof(Session), tid);
+  Session *s = (Session *)memory_new(sizeof(Session), sizeof(Session), tid);
   if (!s) return NULL;
   s->sm.opt = opt;
   s->sm.gate = plan->gate;
+  s->sm.vm = plan->vm;
   s->sm.start_ns = plan->start_ns;
   s->sm.origin_ns = plan->origin_ns;
   s->sm.reader.tid = tid;
@@ -253,23 +236,18 @@ Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int late
 			? NULL
 			: &s->sm.host_frames;
   s->sm.host.few_vm_frames = opt->mode != LUAM_SYSPROF_CALLGRAPH;
-  s->sm.lua.in.pk = &s->sm.peek;
-  s->sm.lua.in.g = plan->gate->g;
-  s->sm.lua.in.hs = &s->sm.host;
-  s->sm.lua.funcs = &s->sm.symtab.funcs;
-  s->sm.lua.frames = &s->sm.lua_frames;
-  s->sm.lua.memo.least = LUAMEMO_LEAST;
-  s->sm.lua.leaf_only = (opt->mode == LUAM_SYSPROF_LEAF);
+  s->sm.symtab.loadmap.pk = &s->sm.peek;
+  s->sm.batch.numbers = &plan->vm->nbatch;
   if (opt->mode == LUAM_SYSPROF_DEFAULT) return s;
   lj_batch_reset(&s->sm.batch);
   if (!buf) {
-    buf = s->buf = (uint8_t *)memory_new(opt->len, tid);
+    buf = s->buf = (uint8_t *)memory_new(opt->len, MEMORY_TOUCHED, tid);
     if (!buf) {
-      munmap(s, sizeof(Session));
+      lj_osmemory_free(s, sizeof(Session));
       return NULL;
     }
   } else {
-    memory_touch(buf, opt->len);
+    lj_osmemory_touch(buf, opt->len < MEMORY_TOUCHED ? opt->len : MEMORY_TOUCHED);
   }
   if (opt->flush == LUAM_SYSPROF_FLUSH_HANDLER) {
     lj_stream_init(&s->sm.stream, &s->sm.symtab, s->sm.counters, (uint32_t)tid, buf,
@@ -285,8 +263,8 @@ Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int late
 
 void lj_session_forget(Session *s)
 {
-  if (s->buf) munmap(s->buf, s->sm.opt->len);
-  munmap(s, sizeof(Session));
+  lj_osmemory_free(s->buf, s->sm.opt->len);
+  lj_osmemory_free(s, sizeof(Session));
 }
 
 void lj_session_free(Session *s)
@@ -371,20 +349,18 @@ void lj_session_halt(Session *s)
   totals_end(s);
 }
 
-int lj_session_end(Session *s, int with_names)
+int lj_session_end(Session *s, FuncTab *named)
 {
   if (s->sm.opt->mode == LUAM_SYSPROF_DEFAULT) return 0;
   lj_sample_encode(&s->sm);
-  if (with_names)
-    s->sm.symtab.vm_readable = lj_heapname_find(&s->sm.symtab.funcs, &s->sm.peek,
-						s->sm.gate->g);
+  s->sm.symtab.named = named;
   return lj_stream_end(&s->sm.stream);
 }
 
 /* Waits for a tick of another thread. A tick never ends if the program jumped out of it, so
 ** the wait is limited.
 */
-int lj_session_dump(Session *s, int with_names)
+int lj_session_dump(Session *s, FuncTab *named)
 {
   static const struct timespec wait = { 0, DUMP_WAIT_NS };
   int tries = 0, err;
@@ -395,11 +371,9 @@ int lj_session_dump(Session *s, int with_names)
   }
   lj_sample_account(&s->sm);
   lj_sample_encode(&s->sm);
-  if (with_names)
-    s->sm.symtab.vm_readable = lj_heapname_find(&s->sm.symtab.funcs, &s->sm.peek,
-						s->sm.gate->g);
+  s->sm.symtab.named = named;
   err = lj_stream_dump(&s->sm.stream);
-  s->sm.symtab.vm_readable = 0;
+  s->sm.symtab.named = NULL;
   lj_sample_release(&s->sm);
   return err;
 }

@@ -18,6 +18,7 @@
 typedef struct SessionPlan {
   const ProfileOptions *opt;
   VmGate *gate;
+  VmTables *vm;       /* Tables of the VM. */
   pid_t pid;          /* Process that started the profile. */
   uint64_t start_ns;  /* CLOCK_MONOTONIC at the start. */
   uint64_t origin_ns; /* Time 0 of its streams. */
@@ -97,12 +98,12 @@ LJ_FUNC void lj_session_halt(Session *s);
 ** another thread during the dump are lost. Call it on the VM thread, with the signals of
 ** the clocks blocked. Returns 0 or the errno of a failed writer.
 */
-LJ_FUNC int lj_session_dump(Session *s, int with_names);
+LJ_FUNC int lj_session_dump(Session *s, FuncTab *named);
 
-/* Complete the stream. with_names: no other thread runs the VM, so the search for names may
-** read it. Returns 0 or the errno of a failed writer.
+/* Complete the stream. named: functions of lj_vmtables_name, or NULL. Returns 0 or the errno
+** of a failed writer.
 */
-LJ_FUNC int lj_session_end(Session *s, int with_names);
+LJ_FUNC int lj_session_end(Session *s, FuncTab *named);
 
 /* Free the memory. No handler or hook may use the session. lj_session_free waits for a
 ** writer of its chunks. lj_session_forget does not wait: it is for a child of fork().

@@ -25,14 +25,20 @@
 /* Start of the latest profile that began a file. Under the lock. */
 static uint64_t origin_ns;
 
+static void tables_free(Profile *p)
+{
+  lj_vmtables_free(p->plan.vm);
+  p->plan.vm = NULL;
+}
+
 /* -- End --------------------------------------------------------------------- */
 
 /* Complete the stream of a session without clocks, and remove the session from its profile.
 ** Sets buf to the session's last buffer. Returns 0 or the errno of a failed writer.
 */
-static int session_close(Profile *p, Session *s, int with_names, uint8_t **buf)
+static int session_close(Profile *p, Session *s, FuncTab *named, uint8_t **buf)
 {
-  int err = lj_session_end(s, with_names);
+  int err = lj_session_end(s, named);
   *buf = sampler_isqueued(&s->sm) ? p->opt.buf : s->sm.stream.wb.buf;
   lj_vmgate_remove(&p->gate, &s->sm.reader);
   lj_session_count(s, &p->ended.of);
@@ -71,12 +77,16 @@ void lj_vmprofile_halt(Profile *p)
 int lj_vmprofile_end(Profile *p)
 {
   Session *s;
+  FuncTab *named = NULL;
   uint8_t *buf = NULL;
   int err = 0, stop_err;
+  if (p->with_names && p->opt.mode != LUAM_SYSPROF_DEFAULT)
+    named = lj_vmtables_name(p->plan.vm);
   while ((s = profile_first(p)) != NULL) {
-    int res = session_close(p, s, p->with_names, &buf); /* The VM's session is the last. */
+    int res = session_close(p, s, named, &buf); /* The VM's session is the last. */
     if (res) err = res;
   }
+  tables_free(p);
   p->ended.wall_us = p->ended.of.counters[SPF_COUNTER_WALL_US];
   stop_err = call_on_stop(p, buf);
   if (!err) err = stop_err;
@@ -98,7 +108,7 @@ static void thread_end(Profile *p, Session *s)
 {
   uint8_t *buf;
   lj_session_halt(s);
-  session_close(p, s, 0, &buf);
+  session_close(p, s, NULL, &buf);
 }
 
 /* Begin the session of one more thread. It starts paused if the thread blocks the signals of
@@ -248,6 +258,7 @@ int lj_vmprofile_needsthread(const Profile *p)
 int lj_vmprofile_open(Profile *p, char *errmsg)
 {
   Session *s;
+  ClockStatus status;
   int err;
   p->plan.opt = &p->opt;
   p->plan.gate = &p->gate;
@@ -258,16 +269,20 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   p->plan.origin_ns = origin_ns;
   p->plan.nsession = 0;
   lj_vmgate_open(&p->gate);
+  p->plan.vm = lj_vmtables_new(p->gate.g, p->opt.mode == LUAM_SYSPROF_LEAF);
+  if (!p->plan.vm) return PROFILE_ERRMEM;
   s = lj_session_new(&p->plan, lj_osthread_self(), p->opt.buf, 0);
-  if (!s) return PROFILE_ERRMEM;
-  switch (lj_session_open(s, errmsg)) {
-  case CLOCK_OK: break;
-  case CLOCK_BUSY: lj_session_free(s); return PROFILE_ERRRUN;
-  default:
+  if (!s) {
+    tables_free(p);
+    return PROFILE_ERRMEM;
+  }
+  status = lj_session_open(s, errmsg);
+  if (status != CLOCK_OK) {
     err = errno;
     lj_session_free(s);
+    tables_free(p);
     errno = err;
-    return PROFILE_ERRIO;
+    return status == CLOCK_BUSY ? PROFILE_ERRRUN : PROFILE_ERRIO;
   }
   p->plan.nsession = 1;
   lj_vmgate_add(&p->gate, &s->sm.reader);
@@ -300,21 +315,26 @@ void lj_vmprofile_abandon(Profile *p)
   lj_vmgate_stop(&p->gate);
   lj_vmgate_remove(&p->gate, &s->sm.reader);
   lj_session_free(s);
+  tables_free(p);
 }
 
 /* -- While it runs ----------------------------------------------------------- */
 
 int lj_vmprofile_dump(Profile *p)
 {
-  int with_names = lj_vmgate_isours(&p->gate), err = 0;
+  FuncTab *named = NULL;
+  int err = 0;
   sigset_t ticks, old;
   Session *s;
   lj_clockaction_signals(&ticks);
   pthread_sigmask(SIG_BLOCK, &ticks, &old);
+  if (lj_vmgate_isours(&p->gate) && p->opt.mode != LUAM_SYSPROF_DEFAULT)
+    named = lj_vmtables_name(p->plan.vm);
   for (s = profile_first(p); s; s = session_next(s)) {
-    int res = lj_session_dump(s, with_names);
+    int res = lj_session_dump(s, named);
     if (res) err = res;
   }
+  if (named) vmtables_release(p->plan.vm);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   return err;
 }
@@ -352,6 +372,7 @@ int lj_vmprofile_fork(Profile *p, int forked)
     was_profiled |= (s->sm.reader.tid == forked);
     lj_session_forget(s);
   }
+  tables_free(p);
   memset(&p->ended, 0, sizeof(p->ended));
   p->inherited = 1;
   if (was_profiled && p->opt.on_fork) ctx = p->opt.on_fork(p->opt.ctx);

@@ -105,14 +105,14 @@ static int note_object(struct dl_phdr_info *info, size_t sz, void *arg)
   int found;
   UNUSED(sz);
   if (!lj_osobjects_range(info, &start, &end)) return 0;
-  lj_safeload_reset(&lm->pk); /* It copies so many pages of each. */
+  lj_safeload_reset(lm->pk); /* It copies so many pages of each. */
   found = _dl_find_object((void *)start, &dl) == 0;
   have = find(lm, start);
   if (have && (have->obj.stays ||
-	       (found ? lj_elfobj_same(&lm->pk, &have->obj, &dl) : !have->obj.map)))
+	       (found ? lj_elfobj_same(lm->pk, &have->obj, &dl) : !have->obj.map)))
     return 0;
   d.path = lm->path;
-  lj_elfobj_loaded(&lm->pk, &d, info, found ? &dl : NULL);
+  lj_elfobj_loaded(lm->pk, &d, info, found ? &dl : NULL);
   add(lm, &d, note->to);
   return 0;
 }
@@ -138,11 +138,11 @@ static int is_new(LoadMap *lm, uintptr_t addr, LoadedObj *have, ElfRecord *d)
     lj_elfobj_none(d, &have->obj);
     return 1;
   }
-  if (have && lj_elfobj_same(&lm->pk, &have->obj, &dl)) {
+  if (have && lj_elfobj_same(lm->pk, &have->obj, &dl)) {
     have->sample = lm->sample;
     return 0;
   }
-  lj_elfobj_found(&lm->pk, d, &dl);
+  lj_elfobj_found(lm->pk, d, &dl);
   return d->obj.start <= addr && addr < d->obj.end;
 }
 
@@ -186,7 +186,7 @@ static int sample_side(LoadMap *lm, const FrameList *fr, const DefSink *to)
 int lj_loadmap_sample(LoadMap *lm, const FrameList *lua, const FrameList *host,
 		      const DefSink *to)
 {
-  lj_safeload_reset(&lm->pk);
+  lj_safeload_reset(lm->pk);
   lm->sample++;
   return sample_side(lm, lua, to) | sample_side(lm, host, to);
 }

@@ -26,12 +26,12 @@ typedef struct LoadedObj {
   uint32_t sample; /* Number of the last sample that compared it. */
 } LoadedObj;
 
-/* Clear it before use. */
+/* Clear it before use, and set pk. */
 typedef struct LoadMap {
-  uint32_t n;      /* Objects known. */
-  uint32_t sample; /* Number of the current sample. */
-  uint32_t oldest; /* Object that was replaced last, if there are too many. */
-  SafeLoad pk;
+  uint32_t n;                  /* Objects known. */
+  uint32_t sample;             /* Number of the current sample. */
+  uint32_t oldest;             /* Object that was replaced last, if there are too many. */
+  SafeLoad *pk;                /* Begins a sample of its own. */
   char path[ELFOBJ_PATH_MAX];  /* Of the object that is being added. */
   LoadedObj list[LOADMAP_MAX]; /* By address, without overlaps. */
 } LoadMap;

@@ -81,12 +81,13 @@ static void ffunc_put(WBuf *wb, const void *ffid)
 /* Define the functions again whose name is better than in their last definition. */
 static void lfuncs_put(Symtab *st, const DefSink *to)
 {
+  FuncTab *ft = st->named;
   uint32_t i;
-  if (!st->vm_readable) return;
+  if (!ft || !st->has_funcs) return;
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
-    FuncEntry *fe = &st->funcs.func[i];
+    FuncEntry *fe = &ft->func[i];
     FuncDef *d = &st->def[i];
-    if (fe->rank == NAME_NONE || !fe->pt || lj_functab_find(&st->funcs, fe->pt) != fe ||
+    if (fe->rank == NAME_NONE || !fe->pt || lj_functab_find(ft, fe->pt) != fe ||
 	(d->fid == fe->fid && d->rank >= fe->rank))
       continue;
     lj_wbuf_define(to, SPF_LFUNC, lj_symtab_putfunc, fe);

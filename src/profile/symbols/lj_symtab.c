@@ -69,6 +69,7 @@ void lj_symtab_note(Symtab *st, const Batch *b, uint32_t at)
 {
   const RawDef *raw = (const RawDef *)batch_at(b, at);
   FuncDef *d = def_of(st, raw->id);
+  st->has_funcs = 1;
   if (raw->rank > d->rank) d->epoch = 0; /* To be defined anew. */
   d->batch = b->number;
   d->at = at;

@@ -2,9 +2,8 @@
 ** Symbol table of a session: functions, host addresses and builtins that were seen.
 ** Context: handler.
 **
-** The handler remembers all functions and addresses of the samples. At stop, the VM thread
-** writes their names (lj_symrecords). Holds the function ids and the load map.
-** Fixed memory.
+** The encoder remembers all functions and addresses of the samples. At stop, the VM thread
+** writes their names (lj_symrecords). Holds the load map. Fixed memory.
 */
 
 #ifndef _LJ_SYMTAB_H
@@ -30,11 +29,11 @@ typedef struct FuncDef {
   uint32_t at;
 } FuncDef;
 
-/* Clear it before use. */
+/* Clear it before use, and set loadmap.pk. */
 typedef struct Symtab {
-  FuncTab funcs;                /* Lua functions. Captured. */
-  FuncDef def[FUNCTAB_FUNCS];   /* Their definitions, by id. Encoder only. */
-  int vm_readable;              /* At stop: the prototypes are readable. */
+  FuncDef def[FUNCTAB_FUNCS];   /* Definitions of Lua functions, by id. */
+  int has_funcs;                /* There were definitions. */
+  FuncTab *named;               /* At stop: functions with readable prototypes, or NULL. */
   uint32_t naddr;               /* Addresses remembered. */
   uint8_t ffid[256];            /* Builtin functions seen. */
   uintptr_t addr[SYMTAB_ADDRS]; /* Hash table of addresses. */
@@ -47,9 +46,9 @@ typedef struct Symtab {
 LJ_FUNC int lj_symtab_addfunc(Batch *b, FuncEntry *fe);
 
 /* The same, unless the batch has it. */
-static LJ_AINLINE int symtab_capture(Symtab *st, Batch *b, uint32_t fid)
+static LJ_AINLINE int symtab_capture(FuncTab *ft, Batch *b, uint32_t fid)
 {
-  FuncEntry *fe = lj_functab_entry(&st->funcs, fid);
+  FuncEntry *fe = lj_functab_entry(ft, fid);
   return LJ_LIKELY(fe->batch == b->number) || lj_symtab_addfunc(b, fe);
 }
 
