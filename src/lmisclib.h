@@ -151,7 +151,7 @@ struct luam_Sysprof_SelfReport {
   uint64_t overruns;    /* Ticks that the kernel merged into an earlier signal. */
   uint64_t lost_buffer; /* Samples lost: the buffer was too small for them. */
   uint64_t lost_writer; /* Samples lost: the writer failed or ended the stream. */
-  uint64_t lost_nested; /* Ticks lost: the handler was still busy with a tick. */
+  uint64_t lost_nested; /* Ticks lost: another thread was writing the session. */
   uint64_t throttled;   /* Ticks skipped: the previous sample took too long. */
   uint64_t lua_broken[LUAM_SYSPROF_BROKEN__MAX];  /* Lua stacks cut short. */
   uint64_t host_broken[LUAM_SYSPROF_BROKEN__MAX]; /* Host stacks cut short. */

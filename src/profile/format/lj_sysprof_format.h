@@ -190,11 +190,12 @@
 #define SPF_FRAME_LSAME  12
 
 /* Work of the VM, and its argument. */
-#define SPF_WORK_GC     0 /* Collects garbage: SPF_GC_*. */
-#define SPF_WORK_RECORD 1 /* Records a trace: 0. */
-#define SPF_WORK_OPT    2 /* Optimises a trace: 0. */
-#define SPF_WORK_ASM    3 /* Generates machine code of a trace: 0. */
-#define SPF_WORK_EXIT   4 /* Leaves a trace: number * 65536 + exit. */
+#define SPF_WORK_GC       0 /* Collects garbage: SPF_GC_*. */
+#define SPF_WORK_RECORD   1 /* Records a trace: 0. */
+#define SPF_WORK_OPT      2 /* Optimises a trace: 0. */
+#define SPF_WORK_ASM      3 /* Generates machine code of a trace: 0. */
+#define SPF_WORK_EXIT     4 /* Leaves a trace: number * 65536 + exit. */
+#define SPF_WORK_PROFILER 5 /* Takes a sample, which this one has interrupted: 0. */
 
 /* Phases of the garbage collector. */
 #define SPF_GC_PAUSE       0
@@ -298,7 +299,7 @@
 #define SPF_COUNTER_UNCOPIED       15 /* Pages read in place, see lj_safeload.h. */
 #define SPF_COUNTER_LOST_BUFFER    16 /* Lost: no room in the buffer. */
 #define SPF_COUNTER_LOST_WRITER    17 /* Lost: the writer failed. */
-#define SPF_COUNTER_LOST_NESTED    18 /* Lost: the handler was running. */
+#define SPF_COUNTER_LOST_NESTED    18 /* Lost: another thread was writing. */
 #define SPF_COUNTER_OVERRUNS       19 /* Timer ticks merged in one signal. */
 #define SPF_COUNTER_HANDLER_NS     20 /* CPU time in the handler. */
 #define SPF_COUNTER_HANDLER_MAX_NS 21 /* Time in the handler, maximum. */

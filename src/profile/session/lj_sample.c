@@ -9,6 +9,7 @@
 #include "lj_obj.h"
 #include "lj_frame.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/session/lj_bgthread.h"
@@ -318,6 +319,12 @@ int lj_sample_isoverdue(const Sampler *s, uint64_t time_us)
 	 time_us >= relaxed_get(&s->batch.first_us) + STREAM_OVERDUE_US;
 }
 
+static void count(Sampler *s, SampleEvent *ev)
+{
+  relaxed_add(&ev->samples, 1);
+  relaxed_add(&s->counters[s->state], 1);
+}
+
 /* Take a sample, and end its reading of the VM. */
 static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const CfiRegs *regs)
 {
@@ -325,8 +332,7 @@ static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const CfiRegs *re
   int reads = walk_both(s, regs);
   if (LJ_UNLIKELY(s->peek.uncopied))
     relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
-  relaxed_add(&ev->samples, 1);
-  relaxed_add(&s->counters[s->state], 1);
+  count(s, ev);
   if (s->lua.broken >= 0) {
     relaxed_add(&s->counters[SPF_COUNTER_LUA_BROKEN + s->lua.broken], 1);
     relaxed_add(&s->counters[SPF_COUNTER_REFUSED + s->lua.refused], 1);
@@ -344,26 +350,71 @@ static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const CfiRegs *re
   if (reads) vm_leave(s);
 }
 
+/* -- Samples that interrupt others ------------------------------------------- */
+
+/* Note a sample that has interrupted another one, or the profiler on its own thread. */
+static LJ_NOINLINE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total, int user)
+{
+  if (user != SAMPLER_THREAD) {
+    relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
+    return;
+  }
+  if (total > relaxed_get(&ev->nested_total)) relaxed_set(&ev->nested_total, total);
+  __atomic_add_fetch(&ev->nested, 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);
+}
+
+/* Append one sample for all that an event has noted. */
+static void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
+{
+  uint32_t n = __atomic_exchange_n(&ev->nested, 0, __ATOMIC_ACQUIRE);
+  if (n == 0) return;
+  if (ev->is_open) total_raise(s, ev, totals(s, ev, now_ns));
+  total_raise(s, ev, relaxed_get(&ev->nested_total));
+  lj_framelist_reset(&s->host_frames);
+  lj_framelist_reset(&s->lua_frames);
+  lj_framelist_push(&s->lua_frames, frame_word2(SPF_FRAME_WORK, SPF_WORK_PROFILER, 0));
+  lj_framelist_finish(&s->host_frames);
+  lj_framelist_finish(&s->lua_frames);
+  count(s, ev);
+  relaxed_add(&s->counters[SPF_COUNTER_OVERRUNS], n - 1);
+  if (s->opt->mode != LUAM_SYSPROF_DEFAULT) capture(s, ev, (now_ns - s->origin_ns) / 1000);
+}
+
+void lj_sample_nested(Sampler *s)
+{
+  int i;
+  if (LJ_LIKELY(!__atomic_exchange_n(&s->has_nested, 0, __ATOMIC_ACQUIRE))) return;
+  for (i = 0; i < s->nevent; i++) take_noted(s, &s->event[i], mono_ns());
+}
+
+/* -- Taking samples ---------------------------------------------------------- */
+
 int lj_sample_hold(Sampler *s)
 {
-  return !__atomic_exchange_n(&s->in_use, 1, __ATOMIC_ACQUIRE);
+  int user = s->reader.tid == lj_osthread_self() ? SAMPLER_THREAD : SAMPLER_OTHER, none = 0;
+  return __atomic_compare_exchange_n(&s->user, &none, user, 0, __ATOMIC_ACQUIRE,
+				     __ATOMIC_RELAXED);
 }
 
 void lj_sample_release(Sampler *s)
 {
-  __atomic_store_n(&s->in_use, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&s->user, 0, __ATOMIC_RELEASE);
 }
 
 void lj_sample_take(Sampler *s, int event, const SampleValues *v, const CfiRegs *regs)
 {
   SampleEvent *ev = &s->event[event];
-  if (!lj_sample_hold(s)) {
-    relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
+  int user = 0;
+  if (LJ_UNLIKELY(!__atomic_compare_exchange_n(&s->user, &user, SAMPLER_THREAD, 0,
+					       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
+    note_nested(s, ev, v->total, user);
     return;
   }
   total_raise(s, ev, v->total);
   lj_sample_account(s);
   take(s, ev, v->time_ns, regs);
+  if (LJ_UNLIKELY(relaxed_get(&s->has_nested))) lj_sample_nested(s);
   lj_sample_release(s);
 }
 
@@ -410,7 +461,7 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
   SampleValues v = { begin, ev->total };
   CfiRegs regs;
   lj_hostwalk_regs(&regs, uc);
-  if (LJ_UNLIKELY(relaxed_get(&s->in_use))) { /* This tick has interrupted a sample. */
+  if (LJ_UNLIKELY(relaxed_get(&s->user))) {
     lj_sample_take(s, event, &v, &regs);
     return;
   }

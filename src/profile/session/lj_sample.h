@@ -5,6 +5,9 @@
 ** A clock's tick, or other code of the sampled thread, takes a sample: totals, both stacks,
 ** a record of the stream. It takes no lock. It touches its own sampler and, through the
 ** gate, the VM.
+**
+** A signal may interrupt the sample of other code. Then it only notes that, and the sample
+** that it interrupted also appends one of the work SPF_WORK_PROFILER, without a walk.
 */
 
 #ifndef _LJ_SAMPLE_H
@@ -27,15 +30,21 @@
 */
 typedef struct SampleEvent {
   Clock clock;
-  int is_open;      /* The clock is open. */
-  uint64_t before;  /* Total of the threads before this one. */
-  uint64_t base;    /* The clock's count when this thread began. */
-  uint64_t total;   /* Total at the last tick. Handler only. */
-  uint64_t seen;    /* Total at the last poll. Session only. */
-  uint64_t taken;   /* Total at the last sample in the stream. */
-  uint64_t samples; /* Samples taken. */
-  uint64_t tick_ns; /* Time of the last tick. */
+  int is_open;           /* The clock is open. */
+  uint64_t before;       /* Total of the threads before this one. */
+  uint64_t base;         /* The clock's count when this thread began. */
+  uint64_t total;        /* Total at the last tick. Handler only. */
+  uint64_t seen;         /* Total at the last poll. Session only. */
+  uint64_t taken;        /* Total at the last sample in the stream. */
+  uint64_t samples;      /* Samples taken. */
+  uint64_t tick_ns;      /* Time of the last tick. */
+  uint32_t nested;       /* Samples that have interrupted another one. */
+  uint64_t nested_total; /* Total at the last of them, if known. */
 } SampleEvent;
+
+/* Who uses a sampler. Nobody: 0. */
+#define SAMPLER_THREAD 1 /* The sampled thread: its samples meanwhile are noted. */
+#define SAMPLER_OTHER  2 /* Another thread: samples meanwhile are lost. */
 
 typedef struct Sampler {
   VmReader reader; /* The handler as a reader of the VM, and the sampled thread. */
@@ -50,7 +59,8 @@ typedef struct Sampler {
   uint64_t cpu_base;   /* CPU time of this thread when it began. */
   /* Handler only, while the clocks run. */
   uint64_t cpu_us; /* CPU time of all these threads at the last tick. */
-  int in_use;      /* 1: a sample or a dump is at work, so another sample is lost. */
+  int user;        /* SAMPLER_*: who is at work. */
+  int has_nested;  /* An event has noted a sample. */
   int state;       /* SPF_VMST_* of the current sample. */
   Throttle throttle;
   uint64_t begin_cpu_ns; /* CPU time of the thread when the tick began. */
@@ -93,7 +103,10 @@ LJ_FUNC void lj_sample_take(Sampler *s, int event, const SampleValues *v,
 /* Handle a tick of a sampler's clock, see ClockSample. Async-signal-safe. */
 LJ_FUNC void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc);
 
-/* Hold a sampler against samples. Returns 0 if a sample is at work. Any thread. */
+/* Append samples that were noted. The caller holds the sampler, or no tick may run. */
+LJ_FUNC void lj_sample_nested(Sampler *s);
+
+/* Hold a sampler. Returns 0 if it is in use. Any thread. */
 LJ_FUNC int lj_sample_hold(Sampler *s);
 LJ_FUNC void lj_sample_release(Sampler *s);
 

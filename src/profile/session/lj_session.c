@@ -84,6 +84,7 @@ static void totals_end(Session *s)
     s->sm.counters[SPF_COUNTER_TOTAL + i] = ev->total;
   }
   s->sm.counters[SPF_COUNTER_WALL_US] = (mono_ns() - s->sm.start_ns) / 1000;
+  lj_sample_nested(&s->sm);
 }
 
 /* The session's thread may be counting at the same time. */

@@ -62,6 +62,7 @@ return {
   SPF_WORK_OPT = 2,
   SPF_WORK_ASM = 3,
   SPF_WORK_EXIT = 4,
+  SPF_WORK_PROFILER = 5,
 
   -- Phases of the garbage collector.
   SPF_GC_PAUSE = 0,

@@ -27,6 +27,8 @@ namer[G.SPF_WORK_RECORD] = function() return "[record trace]" end
 namer[G.SPF_WORK_OPT] = function() return "[optimise trace]" end
 namer[G.SPF_WORK_ASM] = function() return "[assemble trace]" end
 
+namer[G.SPF_WORK_PROFILER] = function() return "[profiler]" end
+
 namer[G.SPF_WORK_EXIT] = function(arg)
   return ("[side exit %.0f of trace %.0f]"):format(arg % EXITS,
 						   math.floor(arg / EXITS))

@@ -29,7 +29,7 @@ local LOST = {
   { G.SPF_COUNTER_LOST_BUFFER, "no room in the buffer" },
   { G.SPF_COUNTER_LOST_QUEUE, "all buffers waited to be written" },
   { G.SPF_COUNTER_LOST_WRITER, "the writer failed" },
-  { G.SPF_COUNTER_LOST_NESTED, "the handler was running" },
+  { G.SPF_COUNTER_LOST_NESTED, "another thread was writing the session" },
 }
 
 local function number(n)
