@@ -1,6 +1,6 @@
 # The benchmark suite prints its tables and writes them as Markdown and valid JSON. Each
 # cell has a ratio or a reason. The values do not matter here.
-# TIMEOUT: 600
+# TIMEOUT: 1000
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

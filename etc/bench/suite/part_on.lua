@@ -239,6 +239,7 @@ function on.run(suite, seconds, add)
 		   tables_cost[i], pools[i])
 	else
 	  report.miss(tables_on[i], program .. ", JIT " .. jit, why)
+	  report.miss(tables_cost[i], program .. ", JIT " .. jit, why)
 	end
       end
     end
