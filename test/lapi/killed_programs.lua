@@ -2,7 +2,7 @@
 -- and of luajit-sysprof run lacks at most one second and a tick of the kernel. Where no
 -- thread starts, the VM writes the profile, and a line on standard error reports this.
 -- SYSPROF_STRESS_KILLS is the number of random moments at which SIGKILL comes (6).
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local t = require("tools_test")
 package.path = t.source .. "/tools/?.lua;" .. package.path

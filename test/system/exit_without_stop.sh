@@ -1,5 +1,5 @@
 # A program that ends without stop() leaves a complete file, however it ends.
-# TIMEOUT: 300
+# TIMEOUT: 900
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,7 +1,7 @@
 -- Streams changed at random, most with right checksums again. The reader never fails with
 -- an error and is never silent: it always prints one sentence. etc/bench/reader_fuzz
 -- tries many more, and measures time and memory. Here the timeout ends a hang.
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local t = require("tools_test")
 local B = require("stream_builder")
