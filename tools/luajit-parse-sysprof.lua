@@ -154,7 +154,7 @@ end
 
 -- Returns a view of a profile, or nil and why it cannot be shown as asked.
 local function new_view(profile, opt)
-  if (opt.from or opt.to) and profile.version < G.SPF_VERSION then
+  if (opt.from or opt.to) and profile.version < G.SPF_VERSION_OLDEST then
     return nil, "the profile holds no times, --from and --to need them"
   end
   local shown_view, err = view.new(profile, opt)

@@ -128,7 +128,7 @@ end
 function generate.chunks(write, bytes, stacks)
   write(B.PROLOGUE)
   local list, size, seq = sides(stacks), 0, 0
-  local head = string.char(G.SPF_SAMPLE + G.SPF_SAMPLE_WEIGHT_IS_TIME +
+  local head = string.char(G.SPF_SAMPLE + G.SPF_SAMPLE_WEIGHT_USUAL +
 			   G.SPF_VMST_LFUNC)
   while size < bytes do
     local part, len, number, count, before = {}, 0, {}, 0, {}

@@ -22,7 +22,7 @@ for name, value in pairs(G) do
 end
 local PAIRED = {
   [G.SPF_FRAME_LFUNC] = true, [G.SPF_FRAME_CUT] = true,
-  [G.SPF_FRAME_TRACE] = true, [G.SPF_FRAME_WORK] = true,
+  [G.SPF_FRAME_TRACE] = true, [G.SPF_FRAME_WORK] = true, [G.SPF_FRAME_REPEAT] = true,
 }
 
 local function uleb(s, pos)
@@ -107,7 +107,7 @@ local function chunk_sizes(s, pos, stop, sum)
       local _, lua, host
       field("sample tag", 1)
       _, pos = number("sample time", pos + 1)
-      if bit.band(tag, G.SPF_SAMPLE_WEIGHT_IS_TIME) == 0 then
+      if bit.band(tag, G.SPF_SAMPLE_WEIGHT_USUAL) == 0 then
 	_, pos = number("sample weight", pos)
       end
       local refs = pos

@@ -38,7 +38,7 @@ static inline size_t chunks_read(const uint8_t *p, size_t n, Chunk *c)
 {
   uint8_t tail[8];
   uint32_t crc;
-  if (n < 16 || memcmp(p, "ljc\3", 4) != 0) return 0;
+  if (n < 16 || memcmp(p, "ljc\4", 4) != 0) return 0;
   c->seq = chunks_u32(p + 4);
   c->len = chunks_u32(p + 8);
   c->records = p + 16;

@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Builder of event streams of version 3, for tests of the reader.
+-- Builder of event streams of version 4 or 3, for tests of the reader.
 --
 -- A second implementation of the grammar in src/profile/format/lj_sysprof_format.h. From
 -- the reader it takes only the constants of the grammar module, which a test compares
@@ -56,13 +56,15 @@ function builder.crc32(s)
   return bit.bnot(crc) % 2^32
 end
 
-builder.PROLOGUE = G.MAGIC_SYMTAB ..
-  string.char(G.SPF_SYMTAB_VERSION, 0, 0, 0, G.SPF_SYMTAB_END) ..
-  G.MAGIC_PROFILE .. string.char(G.SPF_VERSION, 0, 0, 0)
+function builder.prologue(version)
+  return G.MAGIC_SYMTAB .. string.char(G.SPF_SYMTAB_VERSION, 0, 0, 0, G.SPF_SYMTAB_END) ..
+	 G.MAGIC_PROFILE .. string.char(version, 0, 0, 0)
+end
+builder.PROLOGUE = builder.prologue(G.SPF_VERSION)
 
-function builder.chunk(seq, records)
+function builder.chunk(seq, records, version)
   local crc = builder.crc32(records .. u32(seq) .. u32(#records))
-  return G.MAGIC_CHUNK .. string.char(G.SPF_VERSION) .. u32(seq) ..
+  return G.MAGIC_CHUNK .. string.char(version or G.SPF_VERSION) .. u32(seq) ..
 	 u32(#records) .. u32(crc) .. records
 end
 
@@ -90,16 +92,19 @@ function F.trace(number, covered, in_loop)
   return frame(G.SPF_FRAME_TRACE, number * 2 + (in_loop and 1 or 0), covered)
 end
 function F.work(what, arg) return frame(G.SPF_FRAME_WORK, what, arg or 0) end
+function F.again(times, group) return frame(G.SPF_FRAME_REPEAT, times, group) end
 F.cbound = frame(G.SPF_FRAME_CBOUND, 0)
 F.resume = frame(G.SPF_FRAME_RESUME, 0)
 F.vm = frame(G.SPF_FRAME_VM, 0)
 
 -- -- Stream ----------------------------------------------------------------
 
--- session: its number; without it, the chunks have none.
-function builder.new(session)
-  return setmetatable({ out = { builder.PROLOGUE }, records = {}, seq = 0,
-			last_stack = 0, session = session,
+-- session: its number; without it, the chunks have none. version: of the stream.
+function builder.new(session, version)
+  version = version or G.SPF_VERSION
+  return setmetatable({ out = { builder.prologue(version) }, records = {}, seq = 0,
+			version = version, last_stack = 0, session = session,
+			usual = {},	-- Weight that is written as 0, if not the time.
 			step = 0, now = 0, last_of = {},	-- See sample().
 			number = {}, nstack = 0 }, mt)		-- See stack().
 end
@@ -130,8 +135,19 @@ function methods:context(tid, time, step)
 		  ((step or keeps) and uleb(step or 0) or "") .. (keeps and uleb(self.nstack) or ""))
 end
 
-function methods:event(index, name, unit, period)
-  return self:add(G.SPF_EVENT, uleb(index) .. str(name) .. uleb(unit) .. uleb(period))
+-- fields: a list of { kind, name }.
+function methods:event(index, name, unit, period, fields)
+  local out = { uleb(index) .. str(name) .. uleb(unit) .. uleb(period) }
+  for i, field in ipairs(fields or {}) do out[i + 1] = uleb(field[1]) .. str(field[2]) end
+  self.usual[index] = self.version > 3 and unit ~= G.SPF_UNIT_US and period or nil
+  return self:add(G.SPF_EVENT, table.concat(out))
+end
+
+-- The samples that follow have these labels; 0 is none.
+function methods:labelled(id)
+  local more = id - G.SPF_LABELLED_ID
+  return self:raw(string.char(G.SPF_LABELLED + math.min(id, G.SPF_LABELLED_ID)) ..
+		  (more >= 0 and uleb(more) or ""))
 end
 
 function methods:thread(tid, name)
@@ -192,25 +208,30 @@ function methods:counters(list)
   return self:add(G.SPF_COUNTERS, table.concat(out))
 end
 
--- Adds n samples (default 1) of 1000 microseconds each. weight: if it is not the time.
-function methods:sample(lua, host, n, state, weight, event)
-  local tag = G.SPF_SAMPLE + (state or G.SPF_VMST_LFUNC) + (event or 0) * 16 +
-	      (weight and 0 or G.SPF_SAMPLE_WEIGHT_IS_TIME)
-  local refs, last_of = uleb(self:ref(lua)) .. uleb(self:ref(host)), self.last_of
+-- Adds n samples (default 1) of 1000 microseconds each. weight: if it is not the usual one.
+-- fields: a number for each field of the event.
+function methods:sample(lua, host, n, state, weight, event, fields)
   event = event or 0
+  local in_tag = self.version > 3 and G.SPF_EVENT_IN_TAG or event
+  local tag = string.char(G.SPF_SAMPLE + (state or G.SPF_VMST_LFUNC) +
+			  math.min(event, in_tag) * 16 +
+			  (weight and 0 or G.SPF_SAMPLE_WEIGHT_USUAL)) ..
+	      (self.version > 3 and event >= in_tag and uleb(event - in_tag) or "")
+  local refs, last_of = uleb(self:ref(lua)) .. uleb(self:ref(host)), self.last_of
+  for i = #(fields or {}), 1, -1 do refs = uleb(fields[i]) .. refs end
   for _ = 1, n or 1 do
     self.now = self.now + 1000
-    local since = self.now - (last_of[event] or 0)
+    local usual = self.usual[event] or self.now - (last_of[event] or 0)
     last_of[event] = self.now
-    self:raw(string.char(tag) .. uleb(signed(1000 - self.step)) ..
-	     (weight and uleb(signed(weight - since)) or "") .. refs)
+    self:raw(tag .. uleb(signed(1000 - self.step)) ..
+	     (weight and uleb(signed(weight - usual)) or "") .. refs)
   end
   return self
 end
 
 -- Ends the current chunk. keep: the next one keeps its stacks.
 function methods:flush(keep)
-  self.out[#self.out + 1] = builder.chunk(self.seq, table.concat(self.records))
+  self.out[#self.out + 1] = builder.chunk(self.seq, table.concat(self.records), self.version)
   self.seq, self.records, self.last_stack = self.seq + 1, {}, 0
   if not keep then self.number, self.nstack = {}, 0 end
   return self

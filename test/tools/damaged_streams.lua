@@ -87,11 +87,14 @@ for offset = 0, #stream - 1 do
       local s = put(stream, offset, string.char(new))
       local out, prof = t.render(s)
       local what = ("byte %d from %d to %d"):format(offset, old, new)
-      if offset < G.SPF_PROLOGUE_SIZE then
+      if offset == 11 and new == G.SPF_VERSION_OLDEST then
+	t.equal(out, "", what .. ": no chunk of that version")
+	t.contains(prof:problem_text(), "expected a chunk", what)
+      elseif offset < G.SPF_PROLOGUE_SIZE then
 	t.ok(out == nil, what .. ": no output")
 	-- Without its magic it is anything.
 	t.ok(type(prof) == "string" and (offset < #G.MAGIC_SYMTAB and prof == "not a sysprof profile" or
-	     prof:find("^sysprof profile of stream version %d+, expected version 3; [^\n]+$") or
+	     prof:find("^sysprof profile of stream version %d+, expected version 3 or 4; [^\n]+$") or
 	     prof:find("^offset %d+: [^\n]+$")),
 	     what .. ": message")
       else
@@ -122,7 +125,7 @@ check("junk between", head .. part(1) .. "some junk" .. part(2) .. part(3) .. pa
 check("more is missing than was damaged", head .. part(1) .. "some junk" .. part(4),
       (expected(1, 1) .. expected(4, 4)):gsub("^(one[^\n]*\n)(four[^\n]*\n)", "%2%1"),
       "expected chunk number 1, found 3")
-check("junk with a magic", head .. part(1) .. "ljc\3xxljc\3" .. part(2) .. part(3) .. part(4),
+check("junk with a magic", head .. part(1) .. "ljc\4xxljc\4" .. part(2) .. part(3) .. part(4),
       expected(1, 4), "offset " .. at[2])
 check("junk at the end", stream .. "x", expected(1, 4), "offset " .. #stream)
 check("zeros at the end", stream .. ("\0"):rep(5000), expected(1, 4),
@@ -139,16 +142,16 @@ check("length behind the end", put(stream, at[2] + 8, B.u32(100000)),
       expected(1, 4, 2), "more than follow")
 check("only a prologue", head, "", "the stream ends here")
 check("text", "frame;frame 5\n" .. ("x"):rep(20), nil, "not a sysprof profile")
-check("other version", put(stream, 11, "\4"), nil, "version 4")
+check("other version", put(stream, 11, "\5"), nil, "version 5")
 check("zeros", ("\0"):rep(100), nil, "not a sysprof profile")
 
 -- -- Records that do not fit, in chunks with a right checksum ---------------
 
 -- A record must not extend into the bytes behind its chunk.
 for what, bytes in pairs {
-  ["a record one byte longer than its chunk"] = "\63\1",
+  ["a record one byte longer than its chunk"] = "\31\1",
   ["a sample that begins in its chunk"] =
-    string.char(G.SPF_SAMPLE + G.SPF_SAMPLE_WEIGHT_IS_TIME + G.SPF_VMST_LFUNC) .. "\2",
+    string.char(G.SPF_SAMPLE + G.SPF_SAMPLE_WEIGHT_USUAL + G.SPF_VMST_LFUNC) .. "\2",
 } do
   local b = B.new():context():lfunc(1, 1, "@x", "f"):stack(1, { F.lfunc(1) }):sample(1, 0)
   local s = b:raw(bytes):flush():context():finish()
@@ -172,13 +175,13 @@ bad_record("a state above all", function(b) b:sample(1, 0, 1, G.SPF_VMST__MAX) e
 	   "expected a record")
 
 local RECORD = "expected a record"
-bad_record("unknown tag", function(b) b:add(0x3f, "anything") end)
-bad_record("unknown tag of no bytes", function(b) b:add(0x30, "") end)
+bad_record("unknown tag", function(b) b:add(0x1f, "anything") end)
+bad_record("unknown tag of no bytes", function(b) b:add(0x10, "") end)
 bad_record("longer than known", function(b)
   b:raw(B.record(G.SPF_META, B.str("k") .. B.str("v") .. "more"))
 end)
-bad_record("length behind the chunk", function(b) b:raw("\63\200\1") end, RECORD)
-bad_record("length of many bytes", function(b) b:raw("\63" .. ("\255"):rep(12)) end, RECORD)
+bad_record("length behind the chunk", function(b) b:raw("\31\200\1") end, RECORD)
+bad_record("length of many bytes", function(b) b:raw("\31" .. ("\255"):rep(12)) end, RECORD)
 bad_record("symbol at a number of many bytes", function(b)
   b:raw(B.record(G.SPF_HSYM, ("\255"):rep(10) .. B.str("f") .. ("\255"):rep(10)))
 end, RECORD)

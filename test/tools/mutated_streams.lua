@@ -28,8 +28,8 @@ for round = 1, ROUNDS do
 end
 
 -- Streams made to be expensive: magics everywhere, deep stacks.
-for i, s in ipairs { B.PROLOGUE .. ("ljc\3"):rep(200000),
-		     B.PROLOGUE .. ("ljc\3\0\0\0\0\0\0\8\0zzzz"):rep(60000) } do
+for i, s in ipairs { B.PROLOGUE .. ("ljc\4"):rep(200000),
+		     B.PROLOGUE .. ("ljc\4\0\0\0\0\0\0\8\0zzzz"):rep(60000) } do
   t.equal(mutations.try(s, 0), nil, "many magics " .. i)
 end
 local b = B.new():context()

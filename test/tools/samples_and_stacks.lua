@@ -23,8 +23,8 @@ end
 -- A sample by its numbers in the stream; weight nil: no weight.
 local function sample(event, time, weight)
   local tag = G.SPF_SAMPLE + G.SPF_VMST_LFUNC + event * 16 +
-	      (weight and 0 or G.SPF_SAMPLE_WEIGHT_IS_TIME)
-  return string.char(tag) .. uleb(signed(time)) ..
+	      (weight and 0 or G.SPF_SAMPLE_WEIGHT_USUAL)
+  return string.char(tag) .. (event == G.SPF_EVENT_IN_TAG and "\0" or "") .. uleb(signed(time)) ..
 	 (weight and uleb(signed(weight)) or "") .. "\0\0"
 end
 

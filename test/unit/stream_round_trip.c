@@ -162,16 +162,19 @@ static void read_chunk(const Chunk *c)
       const Expected *e = &expected[nread++];
       int event = (tag & SPF_SAMPLE_EVENT) >> 4;
       int64_t more = 0;
+      uint64_t usual;
       REQUIRE(nread <= SAMPLES);
+      if (event == SPF_EVENT_IN_TAG) event += (int)num();
       CHECK_EQ(event, e->event);
       CHECK_EQ(tag & SPF_SAMPLE_STATE, e->state);
       now += step + (uint64_t)diff();
       CHECK_EQ(now, e->time);
-      if (!(tag & SPF_SAMPLE_WEIGHT_IS_TIME)) {
+      if (!(tag & SPF_SAMPLE_WEIGHT_USUAL)) {
 	more = diff();
 	CHECK(more != 0);
       }
-      CHECK_EQ(now - last[event] + (uint64_t)more, e->weight);
+      usual = event == 1 ? 100 : now - last[event]; /* See read_definition. */
+      CHECK_EQ(usual + (uint64_t)more, e->weight);
       last[event] = now;
       CHECK(is_shape(num(), e->lua));
       CHECK(is_shape(num(), e->host));
@@ -256,6 +259,7 @@ static uint64_t weight_of(uint64_t since)
   case 1: return any(1000);
   case 2: return any(100) == 0 ? (uint64_t)1 << 45 : 10000;
   case 3: return since + 1;
+  case 4: return 100;
   default: return since;
   }
 }

@@ -19,7 +19,7 @@ static size_t writer(const void **data, size_t len, void *ctx)
 
 int main(void)
 {
-  static const uint8_t prologue[] = "ljs\3\0\0\0\x80ljp\3\0\0";
+  static const uint8_t prologue[] = "ljs\3\0\0\0\x80ljp\4\0\0";
   uint8_t buf[256];
   const uint8_t *p;
   WBuf wb;

@@ -52,9 +52,9 @@ typedef struct Batch {
 } Batch;
 
 /* Return the raw record at an offset below used. */
-static LJ_AINLINE const RawHead *batch_at(const Batch *b, uint32_t at)
+static LJ_AINLINE RawHead *batch_at(const Batch *b, uint32_t at)
 {
-  return (const RawHead *)((const char *)b->mem + at);
+  return (RawHead *)((char *)b->mem + at);
 }
 
 /* Return the record of a definition. */
@@ -64,9 +64,9 @@ static LJ_AINLINE const uint8_t *rawdef_bytes(const RawDef *d)
 }
 
 /* Return the words of a sample. */
-static LJ_AINLINE const FrameWord *rawsample_words(const RawSample *r)
+static LJ_AINLINE FrameWord *rawsample_words(RawSample *r)
 {
-  return (const FrameWord *)(r + 1);
+  return (FrameWord *)(r + 1);
 }
 
 /* Empty the batch. */

@@ -53,7 +53,7 @@ static LJ_AINLINE int frame_hasaux(FrameWord w)
 {
   int kind = frame_kind(w);
   return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_CUT || kind == SPF_FRAME_TRACE ||
-	 kind == SPF_FRAME_WORK;
+	 kind == SPF_FRAME_WORK || kind == SPF_FRAME_REPEAT;
 }
 
 static LJ_AINLINE int frame_isbound(FrameWord w)

@@ -1,5 +1,5 @@
 /*
-** Stream format, version 3: the one specification of the bytes of a profile.
+** Stream format, version 4: the one specification of the bytes of a profile.
 ** Context: any thread (constants only).
 **
 ** The reader mirrors these names in tools/sysprof/base/grammar.lua; a test compares
@@ -20,7 +20,7 @@
 ** paylen     := <U32>   bytes of the records that follow, below SPF_CHUNK_MAX
 ** crc        := <U32>   CRC-32 (IEEE 802.3) of the records, then seq and paylen
 **
-** record     := sample | stack | definition
+** record     := sample | stack | labels | definition
 **
 ** Several sessions of a process may write into one file, chunk by chunk. Each VM
 ** is a session, and so is each thread of a program that is sampled as a whole.
@@ -28,7 +28,7 @@
 ** which no other session of the file has. Each session has its own numbers of
 ** chunks, definitions, ids, events, counters and end.
 **
-** definition := tag length payload      tag < SPF_STACK; unknown tags are skipped
+** definition := tag length payload      tag < SPF_LABELLED; unknown tags are skipped
 ** length     := <ULEB128>               bytes of the payload
 ** A payload may be longer than its known fields; the rest is ignored.
 **
@@ -45,17 +45,26 @@
 **                          stack, 1 the last one, 2 the one before that; n + 2
 **                          is the n-th of the chunk
 **
-** sample     := sample-tag time [weight] lua host
+** labels     := <BYTE> [001LLLLL] [more]
+**                          from here on, samples of this chunk have these labels
+**   LLLLL : id of an SPF_LABELS; 0 is no label, as at the beginning of a chunk
+** more       := <ULEB128>  rest of the id beyond 31; only if LLLLL is 31
+**
+** sample     := sample-tag [index] time [weight] field* lua host
 ** sample-tag := <BYTE> [1WEESSSS]
 **   SSSS : state of the VM, SPF_VMST_*
-**   EE   : index of the event that caused the sample, see SPF_EVENT
+**   EE   : index of the event that caused the sample, see SPF_EVENT. 3 means that
+**          index follows
 **   W    : 1 if weight is absent, which means 0
+** index      := <ULEB128>  of the event, less 3
 ** time       := signed     microseconds of CLOCK_MONOTONIC since the last sample,
 **                          or since a later SPF_CONTEXT; less the step of the
 **                          latest SPF_CONTEXT
-** weight     := signed     the thread's use or occurrences since the event's last
-**                          sample, in the event's unit; less the microseconds
-**                          since the last sample or a later SPF_CONTEXT
+** weight     := signed     what the sample stands for, in the event's unit: mostly
+**                          the growth since the event's last sample. In
+**                          SPF_UNIT_US, less the microseconds since that sample or
+**                          a later SPF_CONTEXT. In another unit, less the period
+** field      := <ULEB128>  one for each field of the event, in that order
 ** lua        := ref        Lua side of the stack
 ** host       := ref        host side of the stack
 **
@@ -67,19 +76,26 @@
 **                 clock (as requested), interval_ns, signal (of the clocks),
 **                 mode, pid, start_time (Unix time in seconds), base (version
 **                 of LuaJIT)
-** SPF_CONTEXT  := tid time session step before thread of the samples that follow.
+** SPF_CONTEXT  := tid time session step before since
+**                 thread of the samples that follow.
 **                 time: microseconds of CLOCK_MONOTONIC since the start, which
 **                 all sessions of the file share.
 **                 session: its number in the file.
 **                 step: subtracted from the times of samples.
 **                 before: stacks of the session's last chunks that this chunk
 **                 may refer to.
-**                 The last three are 0 if absent.
-** SPF_EVENT    := index name unit period      cause of the samples with this EE.
+**                 since: 1 if the session's chunks before are not needed. Then this
+**                 chunk has each SPF_META, SPF_EVENT, SPF_THREAD and SPF_MODULE that
+**                 holds, and before is 0. So a file of fixed size may begin here.
+**                 The last four are 0 if absent.
+** SPF_EVENT    := index name unit period (kind name)*
+**                 cause of the samples with this index.
 **                 name: a string, the clock or event in use.
 **                 unit: SPF_UNIT_*.
 **                 period: requested weight of one sample, in nanoseconds for
 **                 SPF_UNIT_US, else in the unit.
+**                 kind name: a field of its samples. kind: SPF_FIELD_*; name: a
+**                 string.
 **                 Without any SPF_EVENT, the META clock causes all samples, in
 **                 SPF_UNIT_US.
 ** SPF_THREAD   := tid name                    name of a thread
@@ -102,6 +118,13 @@
 **                 profile. The latest value of an id counts; a missing one is 0.
 **                 SPF_COUNTER_REFUSED stands before SPF_END only.
 ** SPF_END      :=                             the profiler stopped in order
+** SPF_TEXT     := id text                     a string that fields refer to
+** SPF_LABELS   := id (key value)*             a set of labels: strings. ids from 1
+** SPF_MARK     := time kind number*           a moment without weight: microseconds of
+**                 CLOCK_MONOTONIC since the start, SPF_MARK_*, its arguments
+** SPF_ENDED    := index how (thing age)*      things that samples of this event began
+**                 have ended. how: SPF_ENDED_*. age: cycles of the garbage collector
+**                 since the sample
 **
 ** frame      := <ULEB128>  payload * 16 + kind (64 bits), SPF_FRAME_*, then by kind:
 **   SPF_FRAME_LFUNC     fid            then line <ULEB128>, 0 if unknown
@@ -130,6 +153,10 @@
 **   SPF_FRAME_WORK      SPF_WORK_*: work of the VM for the frames before it
 **                                      (rootward), then its argument <ULEB128>;
 **                                      Lua side only, at the leaf
+**   SPF_FRAME_REPEAT    how often the nearest frames rootward follow once more, then
+**                                      how many frames these are <ULEB128>: 1 to
+**                                      SPF_REPEAT_FRAMES, without a REPEAT among
+**                                      them. keep counts it as one frame
 **
 ** Joining: the reader walks both sides from the leaf. Each SPF_FRAME_VM on the
 ** host side stands for the Lua frames up to the next CBOUND or RESUME, and
@@ -137,42 +164,72 @@
 **
 ** String := <ULEB128> length, then the bytes. <U32> is little-endian.
 **
-** A definition is valid from its place on. Each chunk defines again the functions
-** and stacks that its samples refer to, except the stacks that before counts.
-** Functions keep their ids; the numbers of stacks change from chunk to chunk.
+** A definition is valid from its place on. Each chunk defines again the functions,
+** texts, labels and stacks that its samples refer to, except the stacks that before
+** counts. Functions, texts and labels keep their ids; the numbers of stacks change from
+** chunk to chunk. A thing has its number in all chunks, until it ends or a later sample
+** has the same number. So a reader remembers no more things than the writer does.
+**
+** Version 3 has the same records, without labels, index, field, since, SPF_TEXT,
+** SPF_LABELS, SPF_MARK, SPF_ENDED and SPF_FRAME_REPEAT. There, each weight is less the
+** microseconds, whatever its unit, and EE 3 is the index.
 ** SPF_META, SPF_EVENT, SPF_THREAD and SPF_MODULE stand in the first chunk, and
 ** where they change. SPF_HSYM and SPF_FFUNC stand before SPF_END.
 */
 
 #define SPF_SYMTAB_VERSION 3
 #define SPF_SYMTAB_END     0x80
-#define SPF_VERSION        3
+#define SPF_VERSION        4
+#define SPF_VERSION_OLDEST 3                  /* That the reader reads. */
 #define SPF_PROLOGUE_SIZE  15                 /* symtab and the prologue of profile. */
 #define SPF_CHUNK_HEADER   16                 /* magic, seq, paylen, crc. */
 #define SPF_CHUNK_MAX      (16 * 1024 * 1024) /* Bytes of a whole chunk. */
 
 /* Tags of records. */
-#define SPF_META                  0x01
-#define SPF_CONTEXT               0x02
-#define SPF_MODULE                0x03
-#define SPF_LFUNC                 0x04
-#define SPF_FFUNC                 0x05
-#define SPF_HSYM                  0x06
-#define SPF_COUNTERS              0x08
-#define SPF_END                   0x09
-#define SPF_EVENT                 0x0a
-#define SPF_THREAD                0x0b
-#define SPF_STACK                 0x40
-#define SPF_STACK_LENGTH          0x3f
-#define SPF_SAMPLE                0x80
-#define SPF_SAMPLE_WEIGHT_IS_TIME 0x40
-#define SPF_SAMPLE_EVENT          0x30
-#define SPF_SAMPLE_STATE          0x0f
+#define SPF_META                0x01
+#define SPF_CONTEXT             0x02
+#define SPF_MODULE              0x03
+#define SPF_LFUNC               0x04
+#define SPF_FFUNC               0x05
+#define SPF_HSYM                0x06
+#define SPF_COUNTERS            0x08
+#define SPF_END                 0x09
+#define SPF_EVENT               0x0a
+#define SPF_THREAD              0x0b
+#define SPF_TEXT                0x0c
+#define SPF_LABELS              0x0d
+#define SPF_MARK                0x0e
+#define SPF_ENDED               0x0f
+#define SPF_LABELLED            0x20
+#define SPF_LABELLED_ID         0x1f
+#define SPF_STACK               0x40
+#define SPF_STACK_LENGTH        0x3f
+#define SPF_SAMPLE              0x80
+#define SPF_SAMPLE_WEIGHT_USUAL 0x40
+#define SPF_SAMPLE_EVENT        0x30
+#define SPF_SAMPLE_STATE        0x0f
 
 /* Most events of a session at a time, and the units of their weights. */
-#define SPF_EVENTS_MAX 4
-#define SPF_UNIT_US    0 /* Microseconds of the thread's CPU time. */
-#define SPF_UNIT_COUNT 1 /* Occurrences. */
+#define SPF_EVENTS_MAX   4
+#define SPF_EVENT_IN_TAG 3 /* Indices below are in the tag of a sample. */
+#define SPF_UNIT_US      0 /* Microseconds of the thread's CPU time. */
+#define SPF_UNIT_COUNT   1 /* Occurrences. */
+#define SPF_UNIT_BYTES   2 /* Bytes of memory. */
+#define SPF_UNIT_NS      3 /* Nanoseconds of real time. */
+
+/* Fields of samples. */
+#define SPF_FIELD_COUNT  0 /* A second weight: occurrences. */
+#define SPF_FIELD_THING  1 /* Number of a thing that began here and may end; 0: none. */
+#define SPF_FIELD_TEXT   2 /* Id of an SPF_TEXT; 0: none. */
+#define SPF_FIELD_NUMBER 3 /* A fact. */
+#define SPF_FIELD__MAX   4
+#define SPF_FIELDS_MAX   8 /* Of an event. */
+
+/* Marks, and how things end. */
+#define SPF_MARK_DUMP     0 /* A dump of the profile: no argument. */
+#define SPF_MARK_LABELS   1 /* A set of labels is given up: its id. */
+#define SPF_ENDED_GONE    0 /* The thing does not exist any more. */
+#define SPF_ENDED_DROPPED 1 /* The writer forgot it; what follows is unknown. */
 
 /* Kinds of frames. */
 #define SPF_FRAME_LFUNC  0
@@ -188,6 +245,9 @@
 #define SPF_FRAME_WORK   10
 #define SPF_FRAME_NEAR   11
 #define SPF_FRAME_LSAME  12
+#define SPF_FRAME_REPEAT 13
+
+#define SPF_REPEAT_FRAMES 32 /* Most frames that repeat together. */
 
 /* Work of the VM, and its argument. */
 #define SPF_WORK_GC       0 /* Collects garbage: SPF_GC_*. */

@@ -7,11 +7,13 @@
 #define LUA_CORE
 
 #include "profile/stream/lj_encoder.h"
+#include "profile/stream/lj_frameruns.h"
 
-static void sample_put(Encoder *e, Stream *s, const Batch *b, const RawSample *r)
+static void sample_put(Encoder *e, Stream *s, const Batch *b, RawSample *r)
 {
-  const FrameWord *words = rawsample_words(r);
-  FrameSpan lua = { words, r->nlua }, host = { words + r->nlua, r->nhost };
+  FrameWord *words = rawsample_words(r);
+  FrameSpan lua = lj_frameruns_fold(words, r->nlua);
+  FrameSpan host = lj_frameruns_fold(words + r->nlua, r->nhost);
   uint64_t weight = r->weight + e->lost[r->head.event];
   int kept = lj_stream_sample(s, b, r->head.event, r->head.state, r->time_us, weight, &lua,
 			      &host);
@@ -22,10 +24,10 @@ void lj_encoder_run(Encoder *e, Stream *s, Batch *b)
 {
   uint32_t at;
   for (at = 0; at < b->used; at += batch_at(b, at)->size) {
-    const RawHead *head = batch_at(b, at);
+    RawHead *head = batch_at(b, at);
     const RawDef *def = (const RawDef *)head;
     switch (head->tag) {
-    case SPF_SAMPLE: sample_put(e, s, b, (const RawSample *)head); break;
+    case SPF_SAMPLE: sample_put(e, s, b, (RawSample *)head); break;
     case SPF_LFUNC: lj_symtab_note(s->st, b, at); break;
     default: lj_stream_module(s, rawdef_bytes(def), def->len); break;
     }

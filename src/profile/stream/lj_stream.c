@@ -122,6 +122,7 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid, uin
   s->session = session;
   s->time_us = s->typical_us = s->age_us = 0;
   s->full = 0;
+  memset(s->period, 0, sizeof(s->period));
   lj_stacktab_reset(&s->stacks);
   lj_wbuf_init(&s->wb, buf, cap, STREAM_RESERVE, writer, ctx);
   set_outside(s, 1);
@@ -165,6 +166,7 @@ void lj_stream_event(Stream *s, int index, const char *name, int unit, uint64_t 
 {
   DefSink to = stream_sink(s);
   EventDef e = { index, unit, name, period };
+  s->period[index] = unit == SPF_UNIT_US ? 0 : period;
   if (index == 0 && unit == SPF_UNIT_US) s->typical_us = period / 1000;
   lj_wbuf_define(&to, SPF_EVENT, event_put, &e);
 }
@@ -336,14 +338,17 @@ int lj_stream_sample(Stream *s, const Batch *b, int event, int state, uint64_t t
   if (is_full(s)) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
   for (tries = 0; tries < 2; tries++) {
     int64_t dt = (int64_t)(time_us - s->time_us);
-    int64_t more = (int64_t)(weight - (time_us - s->event_us[event]));
+    uint64_t usual = s->period[event] ? s->period[event] : time_us - s->event_us[event];
+    int64_t more = (int64_t)(weight - usual);
     uint32_t lua_id, host_id;
     if (!lj_wbuf_isopen(&s->wb)) return count_lost(s, SPF_COUNTER_LOST_WRITER);
     if (s->full) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
     lua_id = lj_stacktab_id(&s->stacks, s->st, b, &s->wb, lua, lua_hash);
     host_id = lj_stacktab_id(&s->stacks, s->st, b, &s->wb, host, host_hash);
     lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | sample_event(event) | state |
-				   (more == 0 ? SPF_SAMPLE_WEIGHT_IS_TIME : 0)));
+				   (more == 0 ? SPF_SAMPLE_WEIGHT_USUAL : 0)));
+    if (event >= SPF_EVENT_IN_TAG)
+      lj_wbuf_uleb(&s->wb, (uint64_t)(event - SPF_EVENT_IN_TAG));
     lj_wbuf_signed(&s->wb, dt - (int64_t)s->step_us);
     if (more != 0) lj_wbuf_signed(&s->wb, more);
     lj_stacktab_ref(&s->stacks, &s->wb, lua_id);

@@ -46,6 +46,7 @@ typedef struct Stream {
   uint64_t age_us;                   /* Age of a chunk to flush; 0: STREAM_CHUNK_US. */
   uint64_t time_us;                  /* Time of the last sample or context. */
   uint64_t event_us[SPF_EVENTS_MAX]; /* The same by event. */
+  uint64_t period[SPF_EVENTS_MAX];   /* Usual weight, 0: the time. */
   uint64_t typical_us;               /* Typical time between samples. */
   uint64_t step_us;                  /* Subtracted from the times of this chunk. */
   StackTab stacks;                   /* Stacks that the chunk has defined. */

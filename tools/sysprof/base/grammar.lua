@@ -13,7 +13,8 @@ return {
 
   SPF_SYMTAB_VERSION = 3,
   SPF_SYMTAB_END = 0x80,
-  SPF_VERSION = 3,
+  SPF_VERSION = 4,
+  SPF_VERSION_OLDEST = 3,
   SPF_PROLOGUE_SIZE = 15,
   SPF_CHUNK_HEADER = 16,
   SPF_CHUNK_MAX = 16 * 1024 * 1024,
@@ -29,17 +30,40 @@ return {
   SPF_END = 0x09,
   SPF_EVENT = 0x0a,
   SPF_THREAD = 0x0b,
+  SPF_TEXT = 0x0c,
+  SPF_LABELS = 0x0d,
+  SPF_MARK = 0x0e,
+  SPF_ENDED = 0x0f,
+  SPF_LABELLED = 0x20,
+  SPF_LABELLED_ID = 0x1f,
   SPF_STACK = 0x40,
   SPF_STACK_LENGTH = 0x3f,
   SPF_SAMPLE = 0x80,
-  SPF_SAMPLE_WEIGHT_IS_TIME = 0x40,
+  SPF_SAMPLE_WEIGHT_USUAL = 0x40,
   SPF_SAMPLE_EVENT = 0x30,
   SPF_SAMPLE_STATE = 0x0f,
 
   -- Events of a session.
   SPF_EVENTS_MAX = 4,
+  SPF_EVENT_IN_TAG = 3,
   SPF_UNIT_US = 0,
   SPF_UNIT_COUNT = 1,
+  SPF_UNIT_BYTES = 2,
+  SPF_UNIT_NS = 3,
+
+  -- Fields of samples.
+  SPF_FIELD_COUNT = 0,
+  SPF_FIELD_THING = 1,
+  SPF_FIELD_TEXT = 2,
+  SPF_FIELD_NUMBER = 3,
+  SPF_FIELD__MAX = 4,
+  SPF_FIELDS_MAX = 8,
+
+  -- Marks, and how things end.
+  SPF_MARK_DUMP = 0,
+  SPF_MARK_LABELS = 1,
+  SPF_ENDED_GONE = 0,
+  SPF_ENDED_DROPPED = 1,
 
   -- Kinds of frames.
   SPF_FRAME_LFUNC = 0,
@@ -55,6 +79,8 @@ return {
   SPF_FRAME_WORK = 10,
   SPF_FRAME_NEAR = 11,
   SPF_FRAME_LSAME = 12,
+  SPF_FRAME_REPEAT = 13,
+  SPF_REPEAT_FRAMES = 32,
 
   -- Work of the VM.
   SPF_WORK_GC = 0,

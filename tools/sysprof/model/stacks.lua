@@ -4,7 +4,8 @@
 -- A frame is its kind, payload and extra (second) number in the stream. In an
 -- SPF_FRAME_WORK the two numbers are exchanged: only a payload can be large. A stack is a
 -- node of a tree; each step from the root adds a frame. Equal frames have equal numbers,
--- equal stacks equal nodes. Node 0 is the empty stack.
+-- equal stacks equal nodes. Node 0 is the empty stack. An SPF_FRAME_REPEAT is one node, and
+-- list() writes what it stands for.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -32,7 +33,10 @@ local WIDE_EXTRA_MIN = 2^26	-- and extra numbers from here on.
 
 stacks.LIMIT = LIMIT
 
-local HOST, LFUNC = G.SPF_FRAME_HOST, G.SPF_FRAME_LFUNC
+-- Most frames of a REPEAT that is believed.
+local REPEATED_MAX = 16384
+
+local HOST, LFUNC, REPEAT = G.SPF_FRAME_HOST, G.SPF_FRAME_LFUNC, G.SPF_FRAME_REPEAT
 
 local known_kind = { [stacks.UNDEFINED] = true, [stacks.WIDE] = true }
 for name, kind in pairs(G) do
@@ -45,7 +49,8 @@ known_kind[G.SPF_FRAME_NEAR], known_kind[G.SPF_FRAME_LSAME] = nil, nil
 local node_array = ffi.typeof([=[struct {
   int32_t parent;
   int32_t frame;
-  int32_t depth;	/* Number of frames. */
+  int32_t depth;	/* Number of nodes. */
+  int32_t frames;	/* Number of frames. */
   int32_t jump;		/* A node further up, for outermost(). */
   int32_t child;	/* Child that was asked for last. */
   int32_t host, lua;	/* Its leafmost host frame and Lua function, or 0. */
@@ -96,13 +101,30 @@ local function grow(self)
   ffi.copy(self.node, old, size * NODE_SIZE)
 end
 
--- Returns the node of the stack of node with one frame more, or nil if there
--- are too many.
+-- Returns how many frames a REPEAT stands for on a node, or nil if it does not fit.
+local function repeated(self, node, frame)
+  local times, group = self.payload[frame], self.extra[frame]
+  local n = times * group
+  if group < 1 or group > G.SPF_REPEAT_FRAMES or group > self.node[node].depth or
+     not (n >= 2 and n <= REPEATED_MAX) then
+    return nil
+  end
+  for _ = 1, group do
+    if self.kind[self.node[node].frame] == REPEAT then return nil end
+    node = self.node[node].parent
+  end
+  return n
+end
+
+-- Returns the node of the stack of node with one frame more. Returns nil if there are too
+-- many nodes, or if a REPEAT does not fit.
 function methods:push(node, frame)
   local list = self.node
   local id = list[node].child
   if list[id].frame == frame then return id end
-  local new
+  local kind, more, new = self.kind[frame], 1, nil
+  if kind == REPEAT then more = repeated(self, node, frame) end
+  if not more then return nil end
   id, new = self.nodes:put(node, frame)
   if id >= LIMIT then return nil end
   if new then
@@ -114,7 +136,7 @@ function methods:push(node, frame)
     local far = list[up].jump
     local n = list[id]
     n.parent, n.frame, n.child, n.depth = node, frame, 0, depth + 1
-    local kind = self.kind[frame]
+    n.frames = list[node].frames + more
     n.host = kind == HOST and frame or list[node].host
     n.lua = kind == LFUNC and frame or list[node].lua
     -- Two jumps of the same length make one of twice that and one.
@@ -147,11 +169,16 @@ function methods:leaf(node)
 end
 
 -- Returns the number of frames of a stack.
+function methods:length(node)
+  return self.node[node].frames
+end
+
+-- Returns the number of its nodes, where a REPEAT is one.
 function methods:depth(node)
   return self.node[node].depth
 end
 
--- Returns the node of the n outermost frames of a stack that has as many. The
+-- Returns the node of the n outermost nodes of a stack that has as many. The
 -- number of steps grows with the logarithm of the depth.
 function methods:outermost(node, n)
   local list = self.node
@@ -162,14 +189,31 @@ function methods:outermost(node, n)
   return node
 end
 
+-- Writes the n frames that a REPEAT on a node stands for, up to out[last].
+local function list_repeated(self, node, group, n, out, last)
+  local list = self.node
+  for i = last, last - group + 1, -1 do
+    out[i], node = list[node].frame, list[node].parent
+  end
+  for i = last - group, last - n + 1, -1 do out[i] = out[i + group] end
+end
+
 -- Writes the frames of a stack into list, root first; returns their number.
 function methods:list(node, out)
   local list = self.node
-  local n = list[node].depth
-  for i = n, 1, -1 do
-    out[i], node = list[node].frame, list[node].parent
+  local all = list[node].frames
+  local i = all
+  while i > 0 do
+    local frame, up = list[node].frame, list[node].parent
+    local n = i - list[up].frames
+    if n == 1 then
+      out[i] = frame
+    else
+      list_repeated(self, up, self.extra[frame], n, out, i)
+    end
+    i, node = i - n, up
   end
-  return n
+  return all
 end
 
 return stacks

@@ -13,8 +13,8 @@ local bytes = require("sysprof.base.bytes")
 local crc32, u32, tobit = bytes.crc32, bytes.u32, bit.tobit
 
 local HEADER = G.SPF_CHUNK_HEADER
-local MAGIC = G.MAGIC_CHUNK .. string.char(G.SPF_VERSION)
-local M0, M1, M2, M3 = MAGIC:byte(1, 4)
+local M0, M1, M2 = G.MAGIC_CHUNK:byte(1, 3)
+local MAGIC_SIZE = #G.MAGIC_CHUNK + 1	-- With the version.
 local SEQ, PAYLEN, CRC = 4, 8, 12	-- Offsets in the header.
 
 local CUT = "the file is cut or still being written, "
@@ -26,19 +26,19 @@ local chunks = {}
 local methods = {}
 local mt = { __index = methods }
 
--- report(offset, text) is called for each damaged place.
-function chunks.new(input, prologue, report)
+-- version, prologue: of the stream. report(offset, text) is called for each damaged place.
+function chunks.new(input, version, prologue, report)
   return setmetatable({
-    input = input, prologue = prologue, report = report,
+    input = input, version = version, prologue = prologue, report = report,
     work = 8 * CHUNK_MAX,	-- Bytes that may yet be summed up in vain: these,
 				-- and as many as are in whole chunks.
     cut = false,		-- The end of the input cut a chunk.
   }, mt)
 end
 
-local function is_magic(buf, pos)
+local function is_magic(buf, pos, version)
   return buf[pos] == M0 and buf[pos+1] == M1 and
-	 buf[pos+2] == M2 and buf[pos+3] == M3
+	 buf[pos+2] == M2 and buf[pos+3] == version
 end
 
 -- Returns the number of bytes at the front of the window that fit a prologue.
@@ -58,7 +58,7 @@ local function chunks_check(self)
   local input = self.input
   local have = input:need(HEADER)
   local buf, pos = input.buf, input.pos
-  if have >= #MAGIC and not is_magic(buf, pos) then
+  if have >= MAGIC_SIZE and not is_magic(buf, pos, self.version) then
     local why = ("expected a chunk that begins with '%s'"):format(G.MAGIC_CHUNK)
     if in_prologue(self) < have then return nil, why end
     return nil, (CUT .. "%d of the %d bytes of this prologue are missing")
@@ -91,12 +91,12 @@ end
 
 -- Drops bytes up to the next magic, at least one. False at the end.
 local function chunks_next_magic(self)
-  local input = self.input
+  local input, version = self.input, self.version
   input:skip(1)
-  while input:need(HEADER) >= #MAGIC do
+  while input:need(HEADER) >= MAGIC_SIZE do
     local buf, pos = input.buf, input.pos
-    local stop = input.fill - #MAGIC
-    while pos <= stop and not is_magic(buf, pos) do pos = pos + 1 end
+    local stop = input.fill - MAGIC_SIZE
+    while pos <= stop and not is_magic(buf, pos, version) do pos = pos + 1 end
     self.work = self.work + 2 * (pos - input.pos)
     input:skip(pos - input.pos)
     if pos <= stop then return true end

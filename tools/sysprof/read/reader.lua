@@ -18,25 +18,31 @@ local tarantool = require("sysprof.read.tarantool")
 local reader = {}
 
 local SIZE = G.SPF_PROLOGUE_SIZE
-local PROLOGUE = G.MAGIC_SYMTAB ..
-  string.char(G.SPF_SYMTAB_VERSION, 0, 0, 0, G.SPF_SYMTAB_END) ..
-  G.MAGIC_PROFILE .. string.char(G.SPF_VERSION, 0, 0, 0)
-local CHUNK = G.MAGIC_CHUNK .. string.char(G.SPF_VERSION)
-local VERSION_AT = PROLOGUE:find(G.MAGIC_PROFILE, 1, true) + #G.MAGIC_PROFILE - 1
+local OLDEST, NEWEST = G.SPF_VERSION_OLDEST, G.SPF_VERSION
 
 -- -- Prologue --------------------------------------------------------------
 
--- Checks the first bytes of the input. Returns true; or nil, the problem, and whether they
--- may begin a stream of Tarantool's sysprof.
+-- By version.
+local prologues = {}
+for version = OLDEST, NEWEST do
+  prologues[version] = G.MAGIC_SYMTAB ..
+    string.char(G.SPF_SYMTAB_VERSION, 0, 0, 0, G.SPF_SYMTAB_END) ..
+    G.MAGIC_PROFILE .. string.char(version, 0, 0, 0)
+end
+local VERSION_AT = prologues[NEWEST]:find(G.MAGIC_PROFILE, 1, true) + #G.MAGIC_PROFILE
+
+-- Checks the first bytes of the input. Returns the version; or nil, the problem, and whether
+-- they may begin a stream of Tarantool's sysprof.
 local function check_prologue(inp)
   local have = math.min(inp:need(SIZE), SIZE)
   if inp.err then return nil, inp.err end
   local head = ffi.string(inp.buf + inp.pos, have)
-  local same = 0
-  while same < have and head:byte(same + 1) == PROLOGUE:byte(same + 1) do
+  local version = prologues[head:byte(VERSION_AT)] and head:byte(VERSION_AT) or NEWEST
+  local prologue, same = prologues[version], 0
+  while same < have and head:byte(same + 1) == prologue:byte(same + 1) do
     same = same + 1
   end
-  if same == SIZE then return true end
+  if same == SIZE then return version end
   if have == 0 then
     return nil, "empty file, expected a sysprof profile"
   elseif same == have then
@@ -44,38 +50,43 @@ local function check_prologue(inp)
 		 "of %d bytes"):format(have, SIZE)
   end
   local found = head:byte(same + 1)
-  if same == VERSION_AT then
-    return nil, ("sysprof profile of stream version %d, expected version %d; use the " ..
-		 "reader of the sysprof that wrote it"):format(found, G.SPF_VERSION),
-	   found < G.SPF_VERSION
+  if same == VERSION_AT - 1 then
+    return nil, ("sysprof profile of stream version %d, expected version %d or %d; use the " ..
+		 "reader of the sysprof that wrote it"):format(found, OLDEST, NEWEST),
+	   found < OLDEST
   end
   return nil, "not a sysprof profile", same >= #G.MAGIC_SYMTAB
 end
 
--- Who writes appends, so what follows a truncation is at the front then.
-local function begins_with_chunk(inp)
-  return inp:need(#CHUNK) >= #CHUNK and ffi.string(inp.buf + inp.pos, #CHUNK) == CHUNK
+-- Who writes appends, so what follows a truncation is at the front then. Returns the version
+-- of the chunk that the input begins with, or nil.
+local function chunk_version(inp)
+  local size = #G.MAGIC_CHUNK + 1
+  local head = inp:need(size) >= size and ffi.string(inp.buf + inp.pos, size) or ""
+  local version = head:byte(size)
+  return head:sub(1, -2) == G.MAGIC_CHUNK and prologues[version] and version or nil
 end
 
 -- -- API -------------------------------------------------------------------
 
 local function parse_input(inp, options)
-  local ok, err, is_other = check_prologue(inp)
-  local is_late = not ok and begins_with_chunk(inp)
+  local version, err, is_other = check_prologue(inp)
+  local late = not version and chunk_version(inp)
   if is_other then
     local p, why = tarantool.read(inp, options)
     if p then p.size = inp.base + inp.fill end
     return p, why
   end
-  if not ok and not is_late then return nil, err end
-  local all = sessions.new(options)
-  if is_late then
+  if not version and not late then return nil, err end
+  version = version or late
+  local all = sessions.new(version, options)
+  if late then
     all:problem(0, "the beginning of the stream is missing: the file was truncated " ..
 		   "while the profiler wrote it")
   else
     inp:skip(SIZE)
   end
-  local stream = chunks.new(inp, PROLOGUE, function(offset, text)
+  local stream = chunks.new(inp, version, prologues[version], function(offset, text)
     all:damage(offset, text)
   end)
   for buf, seq, first, stop, base in stream.next, stream do
@@ -84,7 +95,7 @@ local function parse_input(inp, options)
   local offset = inp.base + inp.fill
   if inp.err then all:problem(offset, "reading failed: " .. inp.err) end
   local p = all:finish(offset, inp.err or stream.cut)
-  p.version, p.size = G.SPF_VERSION, offset
+  p.version, p.size = version, offset
   return p
 end
 

@@ -5,7 +5,7 @@
 -- profile.add. A chunk refers to stacks that it defines, or that the ones before did
 -- (sysprof.read.chunkstacks).
 -- Each number is checked against the end of its record; the first record that does not
--- fit ends the chunk.
+-- fit ends the chunk. Labels, texts, marks and things that end are checked, and passed over.
 --
 -- Most of a stream is samples and stacks. One loop reads them, which the JIT compiles as a
 -- whole. The frames of a stack are decoded once.
@@ -31,9 +31,10 @@ local SIGNED_MAX, NEAR_MAX = 2^51, 2^49
 local NONE = chunkstacks.NONE
 local STACK, LENGTH = G.SPF_STACK, G.SPF_STACK_LENGTH
 local SAMPLE, STATE = G.SPF_SAMPLE, G.SPF_SAMPLE_STATE
-local WEIGHT_IS_TIME = G.SPF_SAMPLE_WEIGHT_IS_TIME
+local WEIGHT_USUAL = G.SPF_SAMPLE_WEIGHT_USUAL
 local EVENT = G.SPF_SAMPLE_EVENT
 local EVENT_SHIFT = 4
+local LABELLED, LABELLED_ID = G.SPF_LABELLED, G.SPF_LABELLED_ID
 local STATE_MAX = G.SPF_VMST__MAX
 local WORK = G.SPF_FRAME_WORK
 local HOST, NEAR, CFUNC = G.SPF_FRAME_HOST, G.SPF_FRAME_NEAR, G.SPF_FRAME_CFUNC
@@ -48,10 +49,11 @@ has_second[G.SPF_FRAME_LFUNC] = true
 has_second[G.SPF_FRAME_CUT] = true
 has_second[G.SPF_FRAME_TRACE] = true
 has_second[WORK] = true
+has_second[G.SPF_FRAME_REPEAT] = true
 
--- Deepest stack that is believed. It bounds the work on a stream made up of
+-- Most frames of a stack that is believed. It bounds the work on a stream made up of
 -- stacks that share almost all of their frames.
-local DEPTH_MAX = 16384
+local LENGTH_MAX = 16384
 
 -- A difference that may be negative, from the number that it is written as.
 local function signed(n)
@@ -86,14 +88,15 @@ end
 
 -- Reads the payload of an SPF_CONTEXT; returns its numbers, or nil.
 local function read_context(buf, pos, stop)
-  local session, step, before = 0, 0, 0
+  local session, step, before, since = 0, 0, 0, 0
   local tid, time, at = pair(buf, pos, stop)
   if not tid or tid >= EXACT_MAX or time >= EXACT_MAX then return nil end
   if at < stop then session, at = uleb(buf, at) end
   if at < stop then step, at = uleb(buf, at) end
   if at < stop then before, at = uleb(buf, at) end
+  if at < stop then since, at = uleb(buf, at) end
   if at > stop or not (session < EXACT_MAX and step < EXACT_MAX) then return nil end
-  return tid, time, session, step, before
+  return tid, time, session, step, before, since
 end
 
 local function set_context(d, tid, time, step)
@@ -115,8 +118,19 @@ define[G.SPF_EVENT] = function(d, buf, pos, stop)
   if pos > stop or index >= G.SPF_EVENTS_MAX then return nil end
   name, pos = str(buf, pos, stop)
   if not name then return nil end
-  unit, period = pair(buf, pos, stop)
+  unit, period, pos = pair(buf, pos, stop)
   if not unit then return nil end
+  local fields = 0
+  while pos < stop do
+    local kind
+    kind, pos = uleb(buf, pos)
+    if pos > stop or kind >= G.SPF_FIELD__MAX or fields == G.SPF_FIELDS_MAX then return nil end
+    name, pos = str(buf, pos, stop)
+    if not name then return nil end
+    fields = fields + 1
+  end
+  d.usual[index] = d.version > 3 and unit ~= G.SPF_UNIT_US and period or 0
+  d.fields[index] = fields
   d.profile:set_event(index, name, unit, period)
   return true
 end
@@ -198,6 +212,32 @@ define[G.SPF_COUNTERS] = function(d, buf, pos, stop)
   return true
 end
 
+define[G.SPF_TEXT] = function(_, buf, pos, stop)
+  local _, at = uleb(buf, pos)
+  return at <= stop and str(buf, at, stop) ~= nil
+end
+
+define[G.SPF_LABELS] = function(_, buf, pos, stop)
+  local text
+  _, pos = uleb(buf, pos)
+  while pos < stop do
+    for _ = 1, 2 do
+      text, pos = str(buf, pos, stop)
+      if not text then return nil end
+    end
+  end
+  return pos == stop
+end
+
+-- Numbers up to the end.
+local function numbers(_, buf, pos, stop)
+  while pos < stop do _, pos = uleb(buf, pos) end
+  return pos == stop
+end
+
+define[G.SPF_MARK] = numbers
+define[G.SPF_ENDED] = numbers
+
 define[G.SPF_END] = function(d)
   d.ended = true
   return true
@@ -239,7 +279,7 @@ local function push_frames(d, node, buf, pos, stop)
     local frame
     frame, pos = read_frame(all, map, node, buf, pos)
     node = frame and all:push(node, frame)
-    if not node or pos > stop or all:depth(node) > DEPTH_MAX then return nil end
+    if not node or pos > stop or all:length(node) > LENGTH_MAX then return nil end
   end
   return node
 end
@@ -278,22 +318,31 @@ end
 -- bytes, which are the most frequent, without a call.
 local function read_records(d, buf, pos, stop)
   local add, ids, now, step, last_of = d.profile.add, d.ids, d.now, d.step, d.last_of
-  local all, known = d.profile.stacks, d.seen
+  local all, known, usual, fields = d.profile.stacks, d.seen, d.usual, d.fields
+  local in_tag = d.version > 3 and G.SPF_EVENT_IN_TAG or G.SPF_EVENTS_MAX
   while pos < stop do
     local tag, at = buf[pos], pos
     local b1, b2 = buf[pos + 1], buf[pos + 2]
     if tag >= SAMPLE then
+      local event = rshift(band(tag, EVENT), EVENT_SHIFT)
       local time, weight, lua, host
+      if event >= in_tag then
+	event, pos = uleb(buf, pos + 1)
+	event, pos = event + in_tag, pos - 1
+	if event >= G.SPF_EVENTS_MAX then return at, true end
+	b1, b2 = buf[pos + 1], buf[pos + 2]
+      end
       if b1 < 128 then time, pos = b1, pos + 2
       elseif b2 < 128 then time, pos = b1 - 128 + b2 * 128, pos + 3
       else time, pos = uleb(buf, pos + 1) end
       weight = 0
-      if band(tag, WEIGHT_IS_TIME) == 0 then
+      if band(tag, WEIGHT_USUAL) == 0 then
 	weight, b2 = buf[pos], buf[pos + 1]
 	if weight < 128 then pos = pos + 1
 	elseif b2 < 128 then weight, pos = weight - 128 + b2 * 128, pos + 2
 	else weight, pos = uleb(buf, pos) end
       end
+      for _ = 1, fields[event] do b2, pos = uleb(buf, pos) end
       lua, b2 = buf[pos], buf[pos + 1]
       if lua < 128 then pos = pos + 1
       elseif b2 < 128 then lua, pos = lua - 128 + b2 * 128, pos + 2
@@ -306,9 +355,10 @@ local function read_records(d, buf, pos, stop)
 	 band(tag, STATE) >= STATE_MAX then
 	return at, true
       end
-      local event = rshift(band(tag, EVENT), EVENT_SHIFT)
       now = now + step + signed(time)		-- NaN if there was no SPF_CONTEXT.
-      weight = now - last_of[event] + signed(weight)
+      local expected = usual[event]
+      if expected == 0 then expected = now - last_of[event] end
+      weight = expected + signed(weight)
       last_of[event] = now
       if not (now >= 0 and weight >= 0 and now + weight < EXACT_MAX) then
 	return at, true
@@ -348,6 +398,10 @@ local function read_records(d, buf, pos, stop)
 	pos = last
       end
       ids:add(node)
+    elseif tag >= LABELLED then
+      pos = pos + 1
+      if tag - LABELLED == LABELLED_ID then b2, pos = uleb(buf, pos) end
+      if pos > stop then return at, true end
     else
       d.now = now
       pos = read_other(d, tag, buf, pos, stop)
@@ -363,10 +417,13 @@ local records = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns a decoder of the chunks of a session.
-function records.new(profile)
+-- Returns a decoder of the chunks of a session. version: of the stream.
+function records.new(profile, version)
   return setmetatable({
     profile = profile,
+    version = version,
+    usual = times(G.SPF_EVENTS_MAX),	-- Weight that is written as 0; 0: the time.
+    fields = times(G.SPF_EVENTS_MAX),	-- Number of the fields of a sample.
     map = loadmap.new(profile),
     seen = seen.strings(),	-- Node by node and the frames put on it.
     -- Of the current chunk.
@@ -386,9 +443,10 @@ function records.context(buf, pos, stop)
   if pos == stop or buf[pos] ~= G.SPF_CONTEXT then return nil end
   local len, first = uleb(buf, pos + 1)
   if not (len <= stop - first) then return nil end
-  local tid, time, session, step, before = read_context(buf, first, first + len)
+  local tid, time, session, step, before, since = read_context(buf, first, first + len)
   if not tid then return nil end
-  return { tid = tid, time = time, session = session, step = step, before = before }, first + len
+  return { tid = tid, time = time, session = session, step = step, before = before,
+	   since = since }, first + len
 end
 
 -- Decodes the records from pos to before stop into the profile. context: what

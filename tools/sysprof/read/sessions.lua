@@ -17,9 +17,10 @@ local sessions = {}
 local methods = {}
 local mt = { __index = methods }
 
--- options: see sysprof.model.profile.
-function sessions.new(options)
+-- version: of the stream. options: see sysprof.model.profile.
+function sessions.new(version, options)
   return setmetatable({
+    version = version,
     options = options,
     by_number = {}, list = {},
     merged = nil,	-- Profile of the sessions that have ended.
@@ -54,9 +55,9 @@ local function session_of(self, number, offset)
   end
   s = {
     text = number > 0 and (" of session %.0f"):format(number) or "",
-    due = 0,		-- Number of its next chunk.
+    due = nil,		-- Number of its next chunk; nil before the first one.
     damages = 0,	-- Damaged places before its last chunk.
-    decoder = records.new(profile.new(self.options)),	-- Until its end.
+    decoder = records.new(profile.new(self.options), self.version), -- Until its end.
     bad_stacks = 0, bad_at = nil,	-- Stacks that are not defined.
     late = false,	-- A chunk follows its end.
   }
@@ -65,10 +66,10 @@ local function session_of(self, number, offset)
 end
 
 -- Reports a chunk with an unexpected number. After a reported damage, the number after that
--- is expected, too. Returns false if the chunk must not be used: its samples are counted
--- already.
-local function check_seq(self, s, offset, seq)
-  local due, damaged = s.due, s.damages < self.damages
+-- is expected, too. since: 1 if a session may begin with the chunk. Returns false if the
+-- chunk must not be used: its samples are counted already.
+local function check_seq(self, s, offset, seq, since)
+  local due, damaged = s.due or since == 1 and seq or 0, s.damages < self.damages
   if not s.decoder then
     if not s.late then
       self:problem(offset, "a chunk follows the end of the stream" .. s.text)
@@ -110,7 +111,7 @@ end
 function methods:chunk(buf, seq, first, stop, offset)
   local context, rest = records.context(buf, first, stop)
   local s = session_of(self, context and context.session or 0, offset)
-  if not s or not check_seq(self, s, offset, seq) then return end
+  if not s or not check_seq(self, s, offset, seq, context and context.since) then return end
   local decoder = s.decoder
   local failed = decoder:decode(buf, rest or first, stop, context, seq == s.due)
   s.due, s.damages = seq + 1, self.damages

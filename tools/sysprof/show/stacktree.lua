@@ -67,7 +67,7 @@ end
 -- have the distance 1, in the order of the stream.
 function methods:samples()
   local next_sample, of_slot = self.view.profile.timeline:in_order(), self.of_slot
-  local has_times = self.view.profile.version >= G.SPF_VERSION
+  local has_times = self.view.profile.version >= G.SPF_VERSION_OLDEST
   local number = -1
   return function()
     local time, weight, slot = next_sample()

@@ -89,8 +89,8 @@ function methods:each_joined(visit, zeros, all, share)
     if (value_of[i] > 0 or zeros) and (all or is_of_event[slot.event]) and
        (not filter or filter:takes(slot)) then
       local n = 0
-      local nlua = opt.no_lua and 0 or p.stacks:depth(slot.lua)
-      local nhost = opt.no_host and 0 or p.stacks:depth(slot.host)
+      local nlua = opt.no_lua and 0 or p.stacks:length(slot.lua)
+      local nhost = opt.no_host and 0 or p.stacks:length(slot.host)
       room = room - nlua - nhost
       if room >= 0 then
 	if nlua > 0 then p.stacks:list(slot.lua, lua) end
