@@ -189,30 +189,33 @@ function methods:outermost(node, n)
   return node
 end
 
--- Writes the n frames that a REPEAT on a node stands for, up to out[last].
-local function list_repeated(self, node, group, n, out, last)
+-- Writes the frames of n nodes up to out[last]. Returns the node above them.
+local function list_nodes(self, node, n, out, last)
   local list = self.node
-  for i = last, last - group + 1, -1 do
+  for i = last, last - n + 1, -1 do
     out[i], node = list[node].frame, list[node].parent
   end
-  for i = last - group, last - n + 1, -1 do out[i] = out[i + group] end
+  return node
 end
 
--- Writes the frames of a stack into list, root first; returns their number.
+-- Writes the frames of a stack into out, root first; returns their number.
 function methods:list(node, out)
   local list = self.node
   local all = list[node].frames
   local i = all
-  while i > 0 do
-    local frame, up = list[node].frame, list[node].parent
+  while i > list[node].depth do	-- A REPEAT is here or above.
+    local up = list[node].parent
     local n = i - list[up].frames
     if n == 1 then
-      out[i] = frame
+      out[i] = list[node].frame
     else
-      list_repeated(self, up, self.extra[frame], n, out, i)
+      local group = self.extra[list[node].frame]
+      list_nodes(self, up, group, out, i)
+      for at = i - group, i - n + 1, -1 do out[at] = out[at + group] end
     end
     i, node = i - n, up
   end
+  list_nodes(self, node, i, out, i)
   return all
 end
 
