@@ -27,9 +27,11 @@ static inline Sampler *hand_start(lua_State *L, struct luam_Sysprof_Options *opt
 /* Take a sample here, on the sampled thread. */
 static inline void hand_take(Sampler *s)
 {
+  Clock *c = &s->event[0].clock;
   ucontext_t uc;
   getcontext(&uc);
-  s->event[0].clock.begin_ns = mono_ns();
+  c->begin_ns = mono_ns();
+  c->last = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   lj_sample_tick(s, 0, 0, &uc);
 }
 

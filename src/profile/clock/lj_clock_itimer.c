@@ -113,7 +113,7 @@ static uint64_t itimer_count(const Clock *c)
 
 static int itimer_tick(Clock *c, const siginfo_t *info)
 {
-  uint64_t now = thread_ns(c->tid), delta = now - c->last;
+  uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID), delta = now - c->last;
   UNUSED(info);
   relaxed_set(&c->last, now);
   return lj_clockops_overrun(c, delta);

@@ -358,6 +358,7 @@ static int perf_arm(Clock *c, uint64_t first)
 {
   int err = period_set(c, first);
   c->period_now = first;
+  lj_clockops_cpu_forget(c);
   c->last = c->raw = c->enabled_ns = c->running_ns = 0;
   c->last = perf_count(c);
   __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
@@ -410,7 +411,7 @@ int lj_clock_perf_isdue(const Clock *c)
 static int perf_tick(Clock *c, const siginfo_t *info)
 {
   Count now = { c->raw, c->enabled_ns, c->running_ns }; /* If it cannot be read. */
-  uint64_t count = c->spec.unit == SPF_UNIT_US ? clock_ns(CLOCK_THREAD_CPUTIME_ID)
+  uint64_t count = c->spec.unit == SPF_UNIT_US ? lj_clockops_cpu(c, c->period_now)
 					       : count_read(c, &now);
   uint64_t delta = count - c->last;
   uint64_t period = lj_clockops_period(c);

@@ -30,6 +30,22 @@ uint64_t lj_clockops_period(Clock *c)
   return c->spec.jitter ? period / 2 + lj_clockops_random(c, period) : period;
 }
 
+#define CPU_TICKS 16 /* At least one of so many ticks reads the CPU time. */
+#define CPU_ERROR 32 /* Else it agrees with the real time to this part of a period. */
+
+uint64_t lj_clockops_cpu(Clock *c, uint64_t ticked_ns)
+{
+  uint64_t passed = c->begin_ns - c->read_ns, error = c->spec.period / CPU_ERROR;
+  c->ticked_ns += ticked_ns;
+  if (passed - c->ticked_ns + error <= 2 * error && ++c->nticked < CPU_TICKS)
+    return c->read_cpu_ns + passed;
+  c->nticked = 0;
+  c->read_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  c->read_ns = mono_ns();
+  c->ticked_ns = c->begin_ns - c->read_ns; /* The next period began at this tick. */
+  return c->read_cpu_ns;
+}
+
 int lj_clockops_overrun(const Clock *c, uint64_t amount)
 {
   uint64_t n = (amount + c->spec.period / 2) / c->spec.period;

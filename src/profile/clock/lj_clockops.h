@@ -79,6 +79,9 @@ struct Clock {
   uint64_t last;       /* Total at the last tick, in nanoseconds or occurrences. */
   uint64_t period_now; /* Period until the next tick. */
   uint64_t period_set; /* By setperiod, in place of the spec's; or 0. */
+  uint64_t read_ns, read_cpu_ns;        /* CLOCK_MONOTONIC and CPU time at the last read. */
+  uint64_t ticked_ns;                   /* Periods of the ticks since then, */
+  uint32_t nticked;                     /* and how many. */
   uint64_t raw, enabled_ns, running_ns; /* CLOCK_PERF: last values read. */
   uint32_t saving; /* CLOCK_PERF: odd while a tick changes last and these. */
 };
@@ -93,6 +96,20 @@ LJ_FUNC uint64_t lj_clockops_random(Clock *c, uint64_t n);
 ** and one and a half of that, and its mean is that.
 */
 LJ_FUNC uint64_t lj_clockops_period(Clock *c);
+
+/* CPU time of the calling thread, the clock's, at its tick; ticked_ns: the periods that have
+** passed since the last tick. A system call reads it, unless that is needless: the thread
+** has used at least the periods since the last read, and at most the real time. So if the
+** two agree, the thread was never off the processor, and the real time is the CPU time. Each
+** read corrects what was left out before, so the sum of all weights stays the CPU time.
+*/
+LJ_FUNC uint64_t lj_clockops_cpu(Clock *c, uint64_t ticked_ns);
+
+/* Read it at the next tick. */
+static LJ_AINLINE void lj_clockops_cpu_forget(Clock *c)
+{
+  c->read_ns = 0;
+}
 
 /* Periods beyond the first one in an amount, to the nearest. */
 LJ_FUNC int lj_clockops_overrun(const Clock *c, uint64_t amount);
