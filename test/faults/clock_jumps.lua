@@ -1,6 +1,6 @@
 -- CLOCK_REALTIME jumps by years, forwards and backwards, at each read. Only the start
 -- time in the file depends on it.
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local faults = require("faults")
 

@@ -1,5 +1,5 @@
 -- Failures to make, set, read or end a clock, and to handle signals.
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local faults = require("faults")
 

@@ -1,5 +1,5 @@
 -- Damage to the file of a running profile, and to the profiled program.
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local faults = require("faults")
 

@@ -1,6 +1,6 @@
 -- Failures to open, read, write or close the profile's file, or a file of the system, in
 -- whole or in part.
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local faults = require("faults")
 

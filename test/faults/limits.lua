@@ -1,6 +1,6 @@
 -- Low limits of a process, from its start or in mid-stream: few or no descriptors, no
 -- queued signals (timers need them), no memory for the program.
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local faults = require("faults")
 

@@ -1,5 +1,5 @@
 -- The n-th allocation of the profiler fails.
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local faults = require("faults")
 

@@ -1,6 +1,6 @@
 -- Interventions from outside the process. It is stopped and continued, or frozen and
 -- thawed, repeatedly. A tracer sees each of its signals and system calls.
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local faults = require("faults")
 

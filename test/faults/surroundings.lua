@@ -1,6 +1,6 @@
 -- The process loses its surroundings in mid-stream: root's rights, its root folder,
 -- /proc, a writable file system, the mount point of that.
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local faults = require("faults")
 

@@ -1,6 +1,6 @@
 -- Failures to create, list or query threads. Information about the process is missing; no
 -- page of the program is readable.
--- TIMEOUT: 300
+-- TIMEOUT: 900
 
 local faults = require("faults")
 

@@ -35,7 +35,7 @@ times[4] = times[0] * 1000000000 + times[1]		-- CPU time before the work.
 local pid = C.getpid()
 C.signal(signo, nil)
 if C.fork() == 0 then
-  for _ = 1, 6000 do
+  for _ = 1, 60000 do
     C.usleep(10000)
     C.clock_gettime(1, ffi.cast("void *", times + 6))	-- CLOCK_MONOTONIC.
     if C.getppid() ~= pid then break end

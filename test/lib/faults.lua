@@ -15,7 +15,7 @@ local reader = require("sysprof.reader")
 
 local faults = {}
 
-local TIMEOUT = 60	-- Seconds after which a run counts as hung.
+local TIMEOUT = 200	-- Seconds after which a run counts as hung.
 local CALLS_EACH = 30	-- The tests try all ordinals up to here. Beyond, each ordinal is
 			-- half as large again as the last.
 
