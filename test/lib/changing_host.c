@@ -1,12 +1,13 @@
 /*
-** Host program of two VMs whose code changes all the time, each with a profile of its own:
+** Host program of two VMs whose code changes all the time:
 **
-**   changing_host FLUSH HZ SAMPLES LIBRARY LIBRARY
+**   changing_host FLUSH THREADS HZ SAMPLES LIBRARY LIBRARY
 **
 ** The main thread runs functions.lua, which makes, calls and frees Lua functions. Another
 ** thread runs libraries.lua, which loads, calls and unloads the two libraries in turns. Each
 ** ends when its profile has SAMPLES samples, or after twice the time that these take and a
-** minute. FLUSH is a number, LUAM_SYSPROF_FLUSH_*.
+** minute. FLUSH is a number, LUAM_SYSPROF_FLUSH_*. THREADS is own, or all: then only the
+** first VM has a profile, of both threads.
 **
 ** Writes functions.bin and libraries.bin. Prints how often a library took the other's
 ** address, and what each profile lost.
@@ -42,7 +43,8 @@ typedef struct Vm {
 static Vm functions = { .program = "functions.lua", .path = "functions.bin" };
 static Vm libraries = { .program = "libraries.lua", .path = "libraries.bin" };
 static uint64_t samples_wanted;
-static int flush_how, hz;
+static int flush_how, hz, all_threads;
+static _Atomic int functions_ended;
 static double length_max_us;
 static char **library;
 static uintptr_t last_place;
@@ -88,6 +90,7 @@ static void begin(Vm *vm)
   opt.len = sizeof(vm->buf);
   opt.ctx = vm;
   opt.flush = (uint8_t)flush_how;
+  opt.threads = all_threads ? LUAM_SYSPROF_THREADS_ALL : LUAM_SYSPROF_THREADS_OWN;
   vm->fd = open(vm->path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
   if (vm->fd < 0) fail(vm->path);
   vm->begin_us[0] = now_us();
@@ -108,6 +111,10 @@ static void end(Vm *vm)
 static int enough(lua_State *L)
 {
   Vm *vm = (Vm *)lua_touserdata(L, lua_upvalueindex(1));
+  if (all_threads && vm == &libraries) {
+    lua_pushboolean(L, functions_ended);
+    return 1;
+  }
   if (luaM_sysprof_selfreport(L, &vm->report, sizeof(vm->report)) != PROFILE_SUCCESS)
     return luaL_error(L, "no report");
   lua_pushboolean(L, vm->report.samples >= samples_wanted ||
@@ -172,13 +179,19 @@ static void vm_open(Vm *vm)
   lua_setglobal(L, "since_start");
 }
 
-static void *vm_run(void *arg)
+static void vm_run(Vm *vm)
 {
-  Vm *vm = (Vm *)arg;
-  begin(vm);
   if (luaL_dofile(vm->L, vm->program)) fail(lua_tostring(vm->L, -1));
-  end(vm);
-  return NULL;
+}
+
+static void *run_libraries(void *arg)
+{
+  if (all_threads)
+    memcpy(libraries.begin_us, functions.begin_us, sizeof(libraries.begin_us));
+  else begin(&libraries);
+  vm_run(&libraries);
+  if (!all_threads) end(&libraries);
+  return arg;
 }
 
 static void vm_report(const Vm *vm)
@@ -193,25 +206,30 @@ static void vm_report(const Vm *vm)
 int main(int argc, char **argv)
 {
   pthread_t thread;
-  if (argc != 6) return 2;
+  if (argc != 7) return 2;
   flush_how = atoi(argv[1]);
-  hz = atoi(argv[2]);
-  samples_wanted = strtoull(argv[3], NULL, 10);
+  all_threads = strcmp(argv[2], "all") == 0;
+  hz = atoi(argv[3]);
+  samples_wanted = strtoull(argv[4], NULL, 10);
   length_max_us = (60 + 2.0 * (double)samples_wanted / hz) * 1e6;
-  library = argv + 4;
+  library = argv + 5;
   if (luaM_sysprof_set_writer(write_stream) != PROFILE_SUCCESS ||
       luaM_sysprof_set_on_stop(close_stream) != PROFILE_SUCCESS ||
       luaM_sysprof_set_backtracer(NULL) != PROFILE_SUCCESS)
     fail("setters");
   vm_open(&functions);
   vm_open(&libraries);
-  if (pthread_create(&thread, NULL, vm_run, &libraries) != 0) fail("pthread_create");
+  begin(&functions);
+  if (pthread_create(&thread, NULL, run_libraries, NULL) != 0) fail("pthread_create");
   vm_run(&functions);
+  functions_ended = 1;
+  if (!all_threads) end(&functions);
   if (pthread_join(thread, NULL) != 0) fail("pthread_join");
+  if (all_threads) end(&functions);
   lua_close(functions.L);
   lua_close(libraries.L);
   vm_report(&functions);
-  vm_report(&libraries);
+  if (!all_threads) vm_report(&libraries);
   printf("%llu loads, %llu at the address of the other library\n",
 	 (unsigned long long)loads, (unsigned long long)replaced);
   return 0;
