@@ -16,9 +16,11 @@ int main(void)
   session_script(
     L, "jit.off()\n"
        "local function spin() for i = 1, 1e5 do end end\n"
-       "local function deep(n) if n == 0 then spin() else deep(n - 1) end return n end\n"
+       /* Many functions: a recursion of one would be a run, which fits. */
+       "local fs, call = {}, 'local fs, n = ... return function() fs[n]() return n end'\n"
+       "for n = 1, 500 do fs[n] = loadstring(call)(fs, n + 1) end fs[501] = spin\n"
        /* At random: in turns they might keep step with the clock. */
-       "function work() if math.random(2) == 1 then deep(500) else spin() end end");
+       "function work() if math.random(2) == 1 then fs[1]() else spin() end end");
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   session_run(L, 200);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
