@@ -242,6 +242,8 @@ static struct {
   global_State *g;
   SafeLoad peek;
   HostWalk host;
+  HostMemoLists host_memo;
+  CfiMore host_rows;
   LuaWalk lua;
   FrameList host_frames, lua_frames;
   FuncTab funcs;
@@ -286,6 +288,8 @@ static void own_init(lua_State *L)
   own.host.pk = own.lua.in.pk = &own.peek;
   own.host.g = own.lua.in.g = own.g;
   own.host.frames = &own.host_frames;
+  own.host.memo.lists = &own.host_memo;
+  own.host.cfi.more = &own.host_rows;
   own.host.few_vm_frames = leaf;
   own.host.stack_lo = stack_lo;
   own.host.stack_hi = stack_hi;

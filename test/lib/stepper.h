@@ -55,7 +55,8 @@ static struct {
   StepFault fault[STEP_FAULTS_MAX];
   SafeLoad pk;
   FrameList frames, alone_frames;
-  HostWalk hs, alone; /* alone: does not reuse the last walk. */
+  HostWalk hs, alone;  /* alone: does not reuse the last walk. */
+  HostMemoLists lists; /* Of hs. */
 } step;
 
 static inline void step_fault(const char *what, uintptr_t pc)
@@ -128,10 +129,9 @@ static inline int step_alone_same(ucontext_t *uc)
   uint32_t n = hs->nvm < HOSTWALK_VMFRAMES ? hs->nvm : HOSTWALK_VMFRAMES;
   if (hs->memo.reused) {
     step.joined++;
-    if (hs->memo.saved.step[hs->memo.reused - 1].vm) step.joined_vm++;
+    if (hs->memo.lists->saved.step[hs->memo.reused - 1].vm) step.joined_vm++;
   }
   lj_framelist_reset(&step.alone_frames);
-  step.alone.memo.hi = 0;
   lj_hostwalk_walk(&step.alone, regs_of(uc));
   lj_framelist_finish(&step.alone_frames);
   return hs->leaf == alone->leaf && hs->broken == alone->broken && hs->nvm == alone->nvm &&
@@ -207,6 +207,7 @@ static inline int step_init(lua_State *L)
   void *stack;
   size_t size;
   step.hs.pk = &step.pk;
+  step.hs.memo.lists = &step.lists;
   step.hs.g = G(L);
   step.hs.frames = &step.frames;
   REQUIRE(pthread_getattr_np(pthread_self(), &attr) == 0 &&

@@ -48,7 +48,8 @@ static volatile int in_trap; /* A handler of SIGILL runs. */
 static timer_t timer;
 static SafeLoad pk;
 static FrameList frames, alone_frames;
-static HostWalk hs, alone;
+static HostWalk hs, alone; /* alone: does not reuse the last walk. */
+static HostMemoLists lists;
 
 static uint64_t now_ns(void)
 {
@@ -97,7 +98,6 @@ static void handler(int sig, siginfo_t *info, void *context)
   lj_framelist_finish(&frames);
   t1 = now_ns();
   lj_framelist_reset(&alone_frames);
-  alone.memo.hi = 0;
   lj_hostwalk_walk(&alone, regs_of(uc));
   lj_framelist_finish(&alone_frames);
   t2 = now_ns();
@@ -409,6 +409,7 @@ int main(int argc, char **argv)
   if (argc > 1) samples_max = atoi(argv[1]);
   REQUIRE(L != NULL && samples_max > 0);
   hs.pk = &pk;
+  hs.memo.lists = &lists;
   hs.g = G(L);
   hs.frames = &frames;
   REQUIRE(pthread_getattr_np(pthread_self(), &attr) == 0 &&

@@ -20,7 +20,8 @@
 static uintptr_t stack[WORDS];
 static CfiRule rules[RULES];
 static SafeLoad pk;
-static HostMemo memo;
+static HostMemoLists lists;
+static HostMemo memo = { .lists = &lists };
 
 typedef struct List {
   int n, ok; /* Whether it came to the root. */
@@ -71,7 +72,7 @@ static void walk(List *l, CfiRegs regs, HostMemo *ht)
     const CfiRule *rule = &rules[(regs.r[CFI_REG_PC] - (uintptr_t)stack) / 8 % RULES];
     uint32_t n = ht ? lj_hostmemo_reuse(ht, &regs, NULL, 0) : 0;
     if (n > 0) {
-      while (n > 0) l->frame[l->n++] = ht->saved.frame[--n];
+      while (n > 0) l->frame[l->n++] = ht->lists->saved.frame[--n];
       l->ok = 1;
       break;
     }

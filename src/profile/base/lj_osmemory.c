@@ -15,19 +15,17 @@
 
 #include "profile/base/lj_osmemory.h"
 
-#define PAGE ((uintptr_t)4096) /* Smallest page size of the platform. */
-
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Since Linux 5.14. */
 #endif
 
 void lj_osmemory_touch(void *p, size_t size)
 {
-  uintptr_t lo = (uintptr_t)p & ~(PAGE - 1), hi = (uintptr_t)p + size;
+  uintptr_t lo = (uintptr_t)p & ~(OSMEMORY_PAGE - 1), hi = (uintptr_t)p + size;
   int err = errno;
   if (size == 0) return;
   if (madvise((void *)lo, hi - lo, MADV_POPULATE_WRITE) != 0)
-    for (lo = (uintptr_t)p; lo < hi; lo = (lo & ~(PAGE - 1)) + PAGE)
+    for (lo = (uintptr_t)p; lo < hi; lo = (lo & ~(OSMEMORY_PAGE - 1)) + OSMEMORY_PAGE)
       __atomic_fetch_or((uint8_t *)lo, 0, __ATOMIC_RELAXED);
   errno = err;
 }

@@ -8,6 +8,8 @@
 
 #include "lj_def.h"
 
+#define OSMEMORY_PAGE ((size_t)4096) /* Smallest page size of the platform. */
+
 /* Map zeroed memory. The first bytes of it, touched of them, get their pages now: a page
 ** fault in the handler costs more than a sample. The rest gets pages at the first write.
 ** Returns NULL without memory.

@@ -21,6 +21,11 @@ void lj_batch_reset(Batch *b)
   while (b->number == 0);
 }
 
+static size_t batch_room(const Batch *b)
+{
+  return BATCH_SIZE - b->less - b->used;
+}
+
 static uint8_t *batch_end(Batch *b)
 {
   return (uint8_t *)b->mem + b->used;
@@ -32,7 +37,7 @@ int lj_batch_sample(Batch *b, int event, int state, uint64_t time_us, uint64_t w
   RawSample *r = (RawSample *)batch_end(b);
   size_t size = sizeof(*r) + (lua->len + host->len) * sizeof(FrameWord);
   FrameWord *words = (FrameWord *)(r + 1);
-  if (size > BATCH_SIZE - b->used) return 0;
+  if (size > batch_room(b)) return 0;
   r->head.size = (uint32_t)size;
   r->head.tag = SPF_SAMPLE;
   r->head.event = (uint8_t)event;
@@ -51,7 +56,7 @@ int lj_batch_sample(Batch *b, int event, int state, uint64_t time_us, uint64_t w
 
 void lj_batch_def_begin(Batch *b)
 {
-  size_t room = BATCH_SIZE - b->used;
+  size_t room = batch_room(b);
   b->def.buf = batch_end(b) + sizeof(RawDef);
   b->def.cap = room > sizeof(RawDef) ? room - sizeof(RawDef) : 0;
   b->def.pos = 0;
@@ -62,7 +67,7 @@ int lj_batch_def_end(Batch *b, uint32_t id, uint32_t rank)
 {
   RawDef *d = (RawDef *)batch_end(b);
   size_t size = (sizeof(*d) + b->def.pos + 7) & ~(size_t)7;
-  if (b->def.overflow || size > BATCH_SIZE - b->used) return 0;
+  if (b->def.overflow || size > batch_room(b)) return 0;
   d->head.size = (uint32_t)size;
   d->head.tag = rawdef_bytes(d)[0];
   d->len = (uint32_t)b->def.pos;

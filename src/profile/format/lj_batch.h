@@ -44,6 +44,7 @@ typedef struct RawDef {
 typedef struct Batch {
   uint32_t *numbers; /* Last number of all batches of a VM; NULL: this is the only batch. */
   uint32_t number;   /* Of the batch, from 1. */
+  uint32_t less;     /* Bytes at the end of mem that do not exist. */
   uint32_t used;     /* Bytes in mem. */
   uint32_t nsample;  /* Samples in it. */
   uint64_t first_us; /* Time of the first sample. */

@@ -19,8 +19,10 @@
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_ehframe.h"
 
-#define CFICACHE_BITS  11
-#define CFICACHE_SLOTS (1 << CFICACHE_BITS) /* Steps cached. */
+#define CFICACHE_BITS      10
+#define CFICACHE_SLOTS     (1 << CFICACHE_BITS) /* Steps cached, */
+#define CFICACHE_MORE_BITS 11
+#define CFICACHE_MORE      (1 << CFICACHE_MORE_BITS) /* and with more memory. */
 
 #define CFICACHE_OBJECTS 8 /* Objects known that may be unloaded. */
 
@@ -42,8 +44,14 @@ typedef struct CfiObject {
   uint64_t sum; /* Of these bytes and of the object's place. */
 } CfiObject;
 
+/* Rows in place of those of CfiCache. Clear it before use. */
+typedef struct CfiMore {
+  LJ_ALIGN(32) CfiRow row[CFICACHE_MORE];
+} CfiMore;
+
 /* Clear it before use. */
 typedef struct CfiCache {
+  CfiMore *more;                      /* More rows, or NULL. */
   uint32_t at, turn;                  /* Object of the last address; replaced next. */
   CfiObject object[CFICACHE_OBJECTS]; /* The last ones. */
   EhCopy copy;                        /* Entries that are being read. */

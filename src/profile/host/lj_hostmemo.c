@@ -40,12 +40,12 @@ static uint32_t words_verify(const MemoSteps *ts, uintptr_t hi, uint32_t n)
 
 void lj_hostmemo_begin(HostMemo *hm, const SafeLoad *pk, int whole)
 {
-  const MemoSteps *ts = &hm->saved;
+  MemoSteps *ts = &hm->lists->saved;
   uint32_t n = 0, same;
-  lj_hostmemo_restart(hm);
   hm->verified = hm->reused = 0;
-  hm->on = (whole && pk->stack_size != 0);
+  hm->on = (whole && pk->stack_size != 0 && hm->lists);
   if (!hm->on) return;
+  lj_hostmemo_restart(hm);
   hm->lo = pk->stack;
   if (hm->hi == pk->stack + pk->stack_size) {
     n = ts->nstep;
@@ -54,7 +54,7 @@ void lj_hostmemo_begin(HostMemo *hm, const SafeLoad *pk, int whole)
     while (n > 0 && saved_words(ts, n) > same) n--;
   } else {
     hm->hi = pk->stack + pk->stack_size;
-    hm->saved.nstep = hm->saved.nword = hm->saved.nvm = 0;
+    ts->nstep = ts->nword = ts->nvm = 0;
   }
   hm->verified = n;
 }
@@ -62,7 +62,7 @@ void lj_hostmemo_begin(HostMemo *hm, const SafeLoad *pk, int whole)
 uint32_t lj_hostmemo_reuse(HostMemo *hm, const CfiRegs *regs, const lua_State *L,
 			   uintptr_t expect)
 {
-  const MemoSteps *ts = &hm->saved;
+  const MemoSteps *ts = &hm->lists->saved;
   const MemoStep *step;
   uintptr_t sp = regs->r[CFI_REG_SP], diff = 0;
   uint32_t n = hm->verified;
@@ -84,7 +84,7 @@ uint32_t lj_hostmemo_reuse(HostMemo *hm, const CfiRegs *regs, const lua_State *L
 
 static void add_word(HostMemo *hm, uintptr_t addr)
 {
-  MemoSteps *ts = &hm->recording;
+  MemoSteps *ts = &hm->lists->recording;
   ts->at[ts->nword] = (int32_t)((intptr_t)(addr - hm->hi) / 8);
   ts->value[ts->nword++] = *(const uintptr_t *)addr;
 }
@@ -95,7 +95,7 @@ static void add_word(HostMemo *hm, uintptr_t addr)
 static int add_step(HostMemo *hm, const CfiRegs *regs, FrameWord frame, uint32_t words,
 		    uintptr_t lo, uintptr_t hi)
 {
-  MemoSteps *ts = &hm->recording;
+  MemoSteps *ts = &hm->lists->recording;
   MemoStep *step = &ts->step[ts->nstep];
   uintptr_t sp = regs->r[CFI_REG_SP];
   int i;
@@ -134,7 +134,7 @@ static const int16_t vm_words[] = { CFRAME_OFS_PREV, VMFRAME_R14, VMFRAME_R15,
 
 int lj_hostmemo_vm(HostMemo *hm, const VMFrame *vf, const CfiRegs *regs, FrameWord frame)
 {
-  MemoSteps *ts = &hm->recording;
+  MemoSteps *ts = &hm->lists->recording;
   size_t i;
   if (ts->nvm == HOSTMEMO_VMS ||
       !add_step(hm, regs, frame, VM_WORDS, vf->cf, vf->cf + CFRAME_SIZE))
@@ -159,11 +159,12 @@ static uint32_t recording_fitting(const MemoSteps *from, uint32_t n, uint32_t wo
 
 void lj_hostmemo_end(HostMemo *hm)
 {
-  MemoSteps *to = &hm->saved;
-  const MemoSteps *from = &hm->recording;
-  uint32_t n = hm->reused;
-  uint32_t words = saved_words(to, n), vms = n ? to->step[n - 1].vm : 0, i, j;
-  if (from->nstep == 0) return;
+  MemoSteps *to = &hm->lists->saved;
+  const MemoSteps *from = &hm->lists->recording;
+  uint32_t n = hm->reused, words, vms, i, j;
+  if (!hm->on || from->nstep == 0) return;
+  words = saved_words(to, n);
+  vms = n ? to->step[n - 1].vm : 0;
   i = recording_fitting(from, n, words, vms);
   if (i == from->nstep) return; /* No room for more. */
   to->nstep = n + from->nstep - i;

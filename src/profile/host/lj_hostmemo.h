@@ -50,14 +50,19 @@ typedef struct MemoSteps {
   VMFrame vm[HOSTMEMO_VMS];
 } MemoSteps;
 
-/* Clear it before use. */
-typedef struct HostMemo {
-  int on;              /* This walk uses the memo. */
-  uintptr_t lo, hi;    /* The used part of the thread's stack. */
-  uint32_t verified;   /* Saved steps whose words are the same. */
-  uint32_t reused;     /* Steps that this walk has copied. */
+/* Steps of two walks. Clear it before use. */
+typedef struct HostMemoLists {
   MemoSteps saved;     /* Of the last walk, from the root to the leaf. */
   MemoSteps recording; /* Of this walk, from the leaf to the root. */
+} HostMemoLists;
+
+/* Clear it before use, and set lists. */
+typedef struct HostMemo {
+  HostMemoLists *lists; /* NULL: without a memo. */
+  int on;               /* This walk uses the memo. */
+  uintptr_t lo, hi;     /* The used part of the thread's stack. */
+  uint32_t verified;    /* Saved steps whose words are the same. */
+  uint32_t reused;      /* Steps that this walk has copied. */
 } HostMemo;
 
 /* Begin a walk, and verify saved steps. whole: it goes to the root. */
@@ -72,7 +77,8 @@ LJ_FUNC uint32_t lj_hostmemo_reuse(HostMemo *hm, const CfiRegs *regs, const lua_
 /* The memo cannot record a step, so it drops the steps before it. */
 static LJ_AINLINE void lj_hostmemo_restart(HostMemo *hm)
 {
-  hm->recording.nstep = hm->recording.nword = hm->recording.nvm = 0;
+  MemoSteps *ts = &hm->lists->recording;
+  if (hm->on) ts->nstep = ts->nword = ts->nvm = 0;
 }
 
 /* Record a step by a rule, or the crossing of a VM frame in the interpreter. regs: of a

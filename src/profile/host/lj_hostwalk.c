@@ -424,7 +424,7 @@ static int walk_hasfew(const Walk *w)
 static void walk_reuse(Walk *w, uint32_t n)
 {
   HostWalk *hs = w->hs;
-  const MemoSteps *ts = &hs->memo.saved;
+  const MemoSteps *ts = &hs->memo.lists->saved;
   uint32_t i;
   for (i = ts->step[n - 1].vm; i-- > 0; hs->nvm++)
     if (hs->nvm < HOSTWALK_VMFRAMES) hs->vm[hs->nvm] = ts->vm[i];

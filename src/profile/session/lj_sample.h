@@ -75,10 +75,10 @@ typedef struct Sampler {
   LuaResult lua;
   FrameList host_frames, lua_frames;
   Symtab symtab;
-  Batch batch; /* Captured samples, */
   Encoder encoder;
-  Stream stream;    /* and what they become. */
+  Stream stream;    /* What captured samples become. */
   ChunkQueue queue; /* Queue of its chunks, unless the handler writes them. */
+  Batch batch;      /* Captured samples. Last: its end may be missing. */
 } Sampler;
 
 /* Does a writer outside of the handler write the chunks? */

@@ -26,7 +26,11 @@
 #define SIGNAL_SHARED  " (shared with a handler of the program)"
 #define DUMP_WAIT_NS   100000 /* Time between two tries while another thread ticks. */
 #define DUMP_TRIES     10000
-#define MEMORY_TOUCHED (256 * 1024) /* Bytes of a buffer that a start touches, at most. */
+#define BUFFER_TOUCHED (16 * 1024) /* Bytes of a buffer that a start touches, at most. */
+
+/* Other threads seldom run the VM. So their sessions have smaller buffers and batches. */
+#define OTHER_BUFFER (32 * 1024 * CHUNKQUEUE_BUFFERS)
+#define OTHER_LESS   (BATCH_SIZE / 2)
 
 /* -- Totals ------------------------------------------------------------------ */
 
@@ -206,12 +210,29 @@ void lj_session_like(Session *s, const Session *other)
 
 /* -- Memory ------------------------------------------------------------------ */
 
-/* Allocate memory for a handler on this or another thread. Returns NULL without memory. The
-** memory of another thread gets its pages when that thread runs.
+/* Allocate a session with its buffer, which may be the caller's. The memory of another
+** thread gets its pages when that thread has samples.
 */
-static void *memory_new(size_t size, size_t touched, int tid)
+static Session *memory_new(int is_first, size_t len, uint8_t **buf)
 {
-  return lj_osmemory_new(size, tid == lj_osthread_self() ? touched : 0);
+  size_t less = is_first ? 0 : OTHER_LESS;
+  size_t size = (sizeof(Session) - less + OSMEMORY_PAGE - 1) & ~(OSMEMORY_PAGE - 1);
+  Session *s = (Session *)lj_osmemory_new(size + (*buf ? 0 : len), is_first ? size : 0);
+  if (!s) return NULL;
+  s->size = size + (*buf ? 0 : len);
+  s->sm.batch.less = (uint32_t)less;
+  if (!*buf) *buf = (uint8_t *)s + size;
+  else lj_osmemory_touch(*buf, len < BUFFER_TOUCHED ? len : BUFFER_TOUCHED);
+  return s;
+}
+
+/* The thread that starts a profile most often runs its VM. */
+static void memory_more(Session *s, VmTables *vt)
+{
+  s->sm.host.cfi.more = &vt->cfi;
+  s->sm.host.memo.lists = &vt->memo;
+  s->sm.symtab.more = &vt->symbols;
+  s->sm.stream.stacks.more = &vt->stacks;
 }
 
 /* -- Sessions ---------------------------------------------------------------- */
@@ -219,8 +240,13 @@ static void *memory_new(size_t size, size_t touched, int tid)
 Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later)
 {
   const ProfileOptions *opt = plan->opt;
-  Session *s = (Session *)memory_new(sizeof(Session), sizeof(Session), tid);
+  int is_first = (plan->nsession == 0);
+  size_t len = opt->mode == LUAM_SYSPROF_DEFAULT     ? 0
+	       : is_first || opt->len < OTHER_BUFFER ? opt->len
+						     : OTHER_BUFFER;
+  Session *s = memory_new(is_first, len, &buf);
   if (!s) return NULL;
+  if (is_first) memory_more(s, plan->vm);
   s->sm.opt = opt;
   s->sm.gate = plan->gate;
   s->sm.vm = plan->vm;
@@ -241,21 +267,12 @@ Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int late
   s->sm.batch.numbers = &plan->vm->nbatch;
   if (opt->mode == LUAM_SYSPROF_DEFAULT) return s;
   lj_batch_reset(&s->sm.batch);
-  if (!buf) {
-    buf = s->buf = (uint8_t *)memory_new(opt->len, MEMORY_TOUCHED, tid);
-    if (!buf) {
-      lj_osmemory_free(s, sizeof(Session));
-      return NULL;
-    }
-  } else {
-    lj_osmemory_touch(buf, opt->len < MEMORY_TOUCHED ? opt->len : MEMORY_TOUCHED);
-  }
   if (opt->flush == LUAM_SYSPROF_FLUSH_HANDLER) {
-    lj_stream_init(&s->sm.stream, &s->sm.symtab, s->sm.counters, (uint32_t)tid, buf,
-		   opt->len, opt->cb.writer, opt->ctx, s->number);
+    lj_stream_init(&s->sm.stream, &s->sm.symtab, s->sm.counters, (uint32_t)tid, buf, len,
+		   opt->cb.writer, opt->ctx, s->number);
   } else {
     ChunkQueue *q = s->sm.stream.queue = &s->sm.queue;
-    lj_chunkqueue_init(q, buf, opt->len, opt->cb.writer, opt->ctx);
+    lj_chunkqueue_init(q, buf, len, opt->cb.writer, opt->ctx);
     lj_stream_init(&s->sm.stream, &s->sm.symtab, s->sm.counters, (uint32_t)tid, buf,
 		   q->size, lj_chunkqueue_put, q, s->number);
   }
@@ -264,8 +281,7 @@ Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int late
 
 void lj_session_forget(Session *s)
 {
-  lj_osmemory_free(s->buf, s->sm.opt->len);
-  lj_osmemory_free(s, sizeof(Session));
+  lj_osmemory_free(s, s->size);
 }
 
 void lj_session_free(Session *s)

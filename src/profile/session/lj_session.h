@@ -37,22 +37,23 @@ typedef struct SessionTotals {
 } SessionTotals;
 
 typedef struct Session {
-  Sampler sm;      /* First: its reader links the sessions of a profile. */
   pid_t pid;       /* Process that started the profile. */
   uint32_t number; /* Number in the file. */
-  uint8_t *buf;    /* Buffer that the session owns, or NULL. */
+  size_t size;     /* Bytes of its memory, which may hold a buffer, too. */
   int later;       /* The thread began after the profile. */
   int paused;      /* The clocks are closed: the thread blocks their signals. */
   uint64_t asked_cpu_us, asked_samples; /* State at the last lj_session_isblocked. */
   int seen;                             /* The last scan found the thread. */
   struct Session *chain;                /* Next session in the same bucket of a scan. */
   uint64_t seen_cpu_us;                 /* CPU time at the last poll. */
+  Sampler
+    sm; /* Last: its end may be missing. Its reader links the sessions of a profile. */
 } Session;
 
 /* Return the session of a gate's reader; NULL for NULL. */
 static LJ_AINLINE Session *session_of(VmReader *reader)
 {
-  return (Session *)reader;
+  return reader ? (Session *)((char *)reader - offsetof(Session, sm.reader)) : NULL;
 }
 
 /* Return the next session of the same profile, or NULL. Under the lock, or in a hook. */
@@ -61,8 +62,9 @@ static LJ_AINLINE Session *session_next(const Session *s)
   return session_of(__atomic_load_n(&s->sm.reader.next, __ATOMIC_SEQ_CST));
 }
 
-/* Create the session of a thread. buf: its buffer, or NULL to allocate one. later: the
-** thread began after the profile. Returns NULL without memory.
+/* Create the session of a thread. buf: buffer of the first session of a profile, which also
+** gets the larger tables of the VM; else NULL. later: the thread began after the profile.
+** Returns NULL without memory.
 */
 LJ_FUNC Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later);
 

@@ -17,8 +17,8 @@
 #define CLAIM_WAIT_NS 100000 /* Between two tries. */
 #define CLAIM_TRIES   10000
 
-/* Bytes that most profiles use: not the functions. */
-#define TOUCHED offsetof(VmTables, funcs.func)
+/* Bytes that most profiles use. */
+#define TOUCHED offsetof(VmTables, symbols)
 
 VmTables *lj_vmtables_new(global_State *g, int leaf_only)
 {

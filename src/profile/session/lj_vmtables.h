@@ -5,18 +5,28 @@
 ** All sessions of a profile share the tables of its VM. One thread at a time runs the VM, so
 ** one handler at a time uses them. A handler that finds them in use treats its thread as one
 ** that does not run the VM.
+**
+** The first session of a profile also gets larger tables of what each session has.
 */
 
 #ifndef _LJ_VMTABLES_H
 #define _LJ_VMTABLES_H
 
 #include "profile/lua/lj_luawalk.h"
+#include "profile/stream/lj_stacktab.h"
+#include "profile/symbols/lj_symtab.h"
 
 typedef struct VmTables {
   int user;        /* Thread whose handler uses them, or 0. */
   int last;        /* Thread that used them last. */
   uint32_t nbatch; /* Last number of a batch. Any thread. */
   LuaWalk lua;
+  /* Of the first session. */
+  HostMemoLists memo;
+  CfiMore cfi;
+  SymtabMore symbols;
+  StackMore stacks;
+  /* Of the user. */
   FuncTab funcs; /* Ids of the Lua functions. */
   SafeLoad peek; /* For the search for names. */
 } VmTables;

@@ -35,13 +35,20 @@ uint64_t lj_stacktab_hash(const FrameSpan *fr)
 
 /* -- Writing ----------------------------------------------------------------- */
 
+/* The two slots of a beginning are side by side. */
+static StackPrefix *prefix_home(StackTab *t, uint64_t hash)
+{
+  return t->has_moved ? &t->more->prefix[(hash >> 40) & (STACKTAB_MORE_PREFIXES - 2)]
+		      : &t->prefix[(hash >> 40) & (STACKTAB_PREFIXES - 2)];
+}
+
 /* Slot of the n outermost frames, by the hashes in t->path: their slot, or a slot for
 ** them.
 */
 static StackPrefix *prefix_slot(StackTab *t, uint32_t n)
 {
   uint64_t hash = t->path[n - 1];
-  StackPrefix *p = &t->prefix[(hash >> 40) & (STACKTAB_PREFIXES - 2)];
+  StackPrefix *p = prefix_home(t, hash);
   if (p[0].hash == hash || p[0].epoch != t->epoch) return p;
   return p + 1;
 }
@@ -64,6 +71,7 @@ static uint32_t prefix_share(StackTab *t, const FrameSpan *fr, uint32_t id, uint
     p->hash = t->path[n - 1];
     p->id = id;
     p->epoch = t->epoch;
+    t->nprefix++;
   }
   return n;
 }
@@ -141,22 +149,56 @@ static void stack_define(StackTab *t, Symtab *st, const Batch *b, WBuf *wb, Stac
   t->nstack = e->id;
 }
 
+/* Slot of the stack with a hash, or a slot for it: a free or void one if there is one. */
+static StackEntry *stack_slot(StackTab *t, uint64_t hash)
+{
+  StackEntry *table = t->has_moved ? t->more->stack : t->stack, *found = NULL;
+  uint32_t mask = (t->has_moved ? STACKTAB_MORE_STACKS : STACKTAB_STACKS) - 1;
+  uint32_t i, slot = (uint32_t)hash & mask;
+  for (i = 0; i < STACKTAB_PROBES; i++) {
+    StackEntry *e = &table[(slot + i) & mask];
+    if (e->hash == hash) return e;
+    if (!found && e->epoch != t->epoch) found = e;
+    if (e->hash == 0) break;
+  }
+  if (!found) found = &table[slot]; /* Replace another. */
+  found->epoch = 0;
+  return found;
+}
+
+/* Do the stacks of this chunk fill half of a table that can be larger? */
+static int is_filling(const StackTab *t)
+{
+  return t->more && !t->has_moved &&
+	 (t->nstack >= STACKTAB_STACKS / 2 || t->nprefix >= STACKTAB_PREFIXES / 2);
+}
+
+/* Move all stacks of this chunk to the larger tables. */
+static void move(StackTab *t)
+{
+  uint32_t i;
+  t->has_moved = 1;
+  for (i = 0; i < STACKTAB_STACKS; i++)
+    if (t->stack[i].epoch == t->epoch) *stack_slot(t, t->stack[i].hash) = t->stack[i];
+  for (i = 0; i < STACKTAB_PREFIXES; i++)
+    if (t->prefix[i].epoch == t->epoch) {
+      StackPrefix *p = prefix_home(t, t->prefix[i].hash);
+      *(p->epoch == t->epoch ? p + 1 : p) = t->prefix[i];
+    }
+}
+
 uint32_t lj_stacktab_id(StackTab *t, Symtab *st, const Batch *b, WBuf *wb,
 			const FrameSpan *fr, uint64_t hash)
 {
-  StackEntry *e = NULL;
-  uint32_t i, slot = (uint32_t)hash & (STACKTAB_STACKS - 1);
+  StackEntry *e;
   if (fr->len == 0) return 0;
-  for (i = 0; i < STACKTAB_PROBES; i++) {
-    e = &t->stack[(slot + i) & (STACKTAB_STACKS - 1)];
-    if (e->hash == hash || e->hash == 0) break;
-  }
-  if (e->hash != hash) {
-    if (i == STACKTAB_PROBES) e = &t->stack[slot]; /* Replace another. */
-    e->hash = hash;
-    e->epoch = 0;
-  }
+  e = stack_slot(t, hash);
   if (e->epoch != t->epoch) {
+    if (LJ_UNLIKELY(is_filling(t))) {
+      move(t);
+      e = stack_slot(t, hash);
+    }
+    e->hash = hash;
     e->id = t->nstack + 1;
     stack_define(t, st, b, wb, e, fr);
   }
@@ -168,5 +210,7 @@ void lj_stacktab_reset(StackTab *t)
   if (t->epoch == 0) return;
   memset(t->stack, 0, sizeof(t->stack));
   memset(t->prefix, 0, sizeof(t->prefix));
+  if (t->has_moved) memset(t->more, 0, sizeof(*t->more));
+  t->has_moved = 0;
   t->epoch = 0;
 }

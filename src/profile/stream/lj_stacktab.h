@@ -13,9 +13,11 @@
 #include "profile/symbols/lj_symtab.h"
 #include "profile/format/lj_wbuf.h"
 
-#define STACKTAB_STACKS   16384 /* Stacks in the table, a power of two. */
-#define STACKTAB_PROBES   8     /* Slots of the table tried. */
-#define STACKTAB_PREFIXES 8192  /* Beginnings of stacks, a power of two. */
+#define STACKTAB_STACKS        2048  /* Stacks in the table, a power of two. */
+#define STACKTAB_PREFIXES      2048  /* Beginnings of stacks, a power of two. */
+#define STACKTAB_MORE_STACKS   16384 /* The same of the larger tables. */
+#define STACKTAB_MORE_PREFIXES 8192
+#define STACKTAB_PROBES        8 /* Slots of a table tried. */
 
 typedef struct StackEntry {
   uint64_t hash;  /* Of its frames, 0 for a free slot. */
@@ -30,9 +32,18 @@ typedef struct StackPrefix {
   uint32_t epoch; /* Epoch of its definition. */
 } StackPrefix;
 
+/* Larger tables. Clear it before use. */
+typedef struct StackMore {
+  StackEntry stack[STACKTAB_MORE_STACKS];
+  StackPrefix prefix[STACKTAB_MORE_PREFIXES];
+} StackMore;
+
 typedef struct StackTab {
-  uint32_t epoch;  /* Definitions of older epochs are void. */
-  uint32_t nstack; /* Stacks defined in this chunk. */
+  StackMore *more;  /* Larger tables, or NULL. */
+  int has_moved;    /* The stacks are in the larger tables. */
+  uint32_t epoch;   /* Definitions of older epochs are void. */
+  uint32_t nstack;  /* Stacks defined in this chunk. */
+  uint32_t nprefix; /* Beginnings of them. */
   StackEntry stack[STACKTAB_STACKS];
   StackPrefix prefix[STACKTAB_PREFIXES];
   uint64_t path[FRAMELIST_MAX]; /* Hashes of a stack's beginnings. */
@@ -53,7 +64,7 @@ static LJ_AINLINE void stacktab_void(StackTab *t)
 static LJ_AINLINE void stacktab_next(StackTab *t)
 {
   stacktab_void(t);
-  t->nstack = 0;
+  t->nstack = t->nprefix = 0;
 }
 
 /* Hash of a list of frames, never 0. */

@@ -86,7 +86,7 @@ static void lfuncs_put(Symtab *st, const DefSink *to)
   if (!ft || !st->has_funcs) return;
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
     FuncEntry *fe = &ft->func[i];
-    FuncDef *d = &st->def[i];
+    FuncDef *d = symtab_def(st, fe->fid);
     if (fe->rank == NAME_NONE || !fe->pt || lj_functab_find(ft, fe->pt) != fe ||
 	(d->fid == fe->fid && d->rank >= fe->rank))
       continue;
@@ -104,5 +104,6 @@ int lj_symrecords_put(Symtab *st, const DefSink *to)
   for (i = 0; i < sizeof(ffnames) / sizeof(ffnames[0]); i++)
     if (st->ffid[i]) lj_wbuf_define(to, SPF_FFUNC, ffunc_put, &i);
   lfuncs_put(st, to);
-  return lj_elfsym_put(st->addr, SYMTAB_ADDRS, st->naddr, to);
+  return st->has_moved ? lj_elfsym_put(st->more->addr, SYMTAB_MORE, st->naddr, to)
+		       : lj_elfsym_put(st->addr, SYMTAB_ADDRS, st->naddr, to);
 }

@@ -57,7 +57,7 @@ int lj_symtab_addfunc(Batch *b, FuncEntry *fe)
 
 static FuncDef *def_of(Symtab *st, uint32_t fid)
 {
-  FuncDef *d = &st->def[fid % FUNCTAB_FUNCS];
+  FuncDef *d = symtab_def(st, fid);
   if (d->fid != fid) {
     memset(d, 0, sizeof(*d));
     d->fid = fid;
@@ -93,17 +93,35 @@ void lj_symtab_define(Symtab *st, const Batch *b, WBuf *wb, uint32_t fid, uint32
 
 /* -- Addresses and builtins --------------------------------------------------- */
 
-static void addr_see(Symtab *st, uintptr_t addr)
+/* Add an address to a table. Returns 1 if the table did not have it, -1 without room. */
+static int addr_add(uintptr_t *table, int bits, uintptr_t addr)
 {
-  uint32_t i, slot = hash_slot(addr, SYMTAB_ADDR_BITS);
-  for (i = 0; i < SYMTAB_PROBES; i++, slot = (slot + 1) & (SYMTAB_ADDRS - 1)) {
-    if (st->addr[slot] == addr) return;
-    if (st->addr[slot] == 0) {
-      st->addr[slot] = addr;
-      st->naddr++;
-      return;
+  uint32_t i, slot = hash_slot(addr, bits);
+  for (i = 0; i < SYMTAB_PROBES; i++, slot = (slot + 1) & ((1u << bits) - 1)) {
+    if (table[slot] == addr) return 0;
+    if (table[slot] == 0) {
+      table[slot] = addr;
+      return 1;
     }
   }
+  return -1;
+}
+
+/* Without room, all addresses move to the larger table. */
+static void addr_see(Symtab *st, uintptr_t addr)
+{
+  int added = -1;
+  uint32_t i;
+  if (!st->has_moved) {
+    added = addr_add(st->addr, SYMTAB_BITS, addr);
+    if (added < 0 && st->more) {
+      for (i = 0; i < SYMTAB_ADDRS; i++)
+	if (st->addr[i]) addr_add(st->more->addr, SYMTAB_MORE_BITS, st->addr[i]);
+      st->has_moved = 1;
+    }
+  }
+  if (st->has_moved) added = addr_add(st->more->addr, SYMTAB_MORE_BITS, addr);
+  if (added > 0) st->naddr++;
 }
 
 void lj_symtab_see(Symtab *st, FrameWord w)

@@ -16,9 +16,12 @@
 #include "profile/symbols/lj_functab.h"
 #include "profile/symbols/lj_loadmap.h"
 
-#define SYMTAB_ADDR_BITS 15
-#define SYMTAB_ADDRS     (1 << SYMTAB_ADDR_BITS) /* Host addresses remembered. */
-#define SYMTAB_PROBES    16                      /* Slots of that table tried. */
+#define SYMTAB_BITS      11
+#define SYMTAB_ADDRS     (1 << SYMTAB_BITS) /* Host addresses remembered, */
+#define SYMTAB_MORE_BITS 15
+#define SYMTAB_MORE      (1 << SYMTAB_MORE_BITS) /* and with more memory. */
+#define SYMTAB_PROBES    16                      /* Slots of these tables tried. */
+#define SYMTAB_FUNCS     512                     /* Functions whose definition is known. */
 
 /* Definition of a Lua function in the stream. */
 typedef struct FuncDef {
@@ -29,16 +32,30 @@ typedef struct FuncDef {
   uint32_t at;
 } FuncDef;
 
+/* Larger tables. Clear it before use. */
+typedef struct SymtabMore {
+  FuncDef def[FUNCTAB_FUNCS];
+  uintptr_t addr[SYMTAB_MORE];
+} SymtabMore;
+
 /* Clear it before use, and set loadmap.pk. */
 typedef struct Symtab {
-  FuncDef def[FUNCTAB_FUNCS];   /* Definitions of Lua functions, by id. */
+  SymtabMore *more;             /* Larger tables, or NULL. */
+  FuncDef def[SYMTAB_FUNCS];    /* Definitions of Lua functions, by id. */
   int has_funcs;                /* There were definitions. */
   FuncTab *named;               /* At stop: functions with readable prototypes, or NULL. */
   uint32_t naddr;               /* Addresses remembered. */
+  int has_moved;                /* They are in the larger table. */
   uint8_t ffid[256];            /* Builtin functions seen. */
   uintptr_t addr[SYMTAB_ADDRS]; /* Hash table of addresses. */
   LoadMap loadmap;
 } Symtab;
+
+/* Slot of a function's definition. */
+static LJ_AINLINE FuncDef *symtab_def(Symtab *st, uint32_t fid)
+{
+  return st->more ? &st->more->def[fid % FUNCTAB_FUNCS] : &st->def[fid % SYMTAB_FUNCS];
+}
 
 /* Copy the definition of a function of the current sample into the batch. Returns 0 if
 ** there is no room.
