@@ -143,6 +143,16 @@ static void mean_is_followed(void)
   CHECK_EQ(tick(26 * US, 9 * US), 1);
   for (i = 0; i < 200; i++) tick(26 * US, 100);
   CHECK_EQ(c.period_set, 0); /* As asked for, again. */
+  /* Another thread runs for long within one sample: the period doubles at most. */
+  begin(10 * US, &settable);
+  measure(7 * US, 3 * US, 0);
+  tick(21 * US, 50 * LONG_NS);
+  CHECK(t.mean_ns <= 6 * US);
+  CHECK(c.period_set <= N * 10 * US);
+  begin(10 * US, &settable);
+  while (t.probes > 1) tick(7 * US, 3 * US);
+  tick(7 * US, 50 * LONG_NS); /* The last probe. */
+  CHECK(t.mean_ns <= 6 * US);
   /* The first samples took longer, with cold caches: they do not count. */
   begin(10 * US, &settable);
   for (i = 0; i < 4; i++) tick(84 * US, 80 * US);

@@ -13,6 +13,7 @@
 #define THROTTLE_PROBE_NS 1000           /* The kernel raises it to the clock's limit. */
 #define THROTTLE_NONE     (~(uint64_t)0) /* No window has been measured. */
 #define THROTTLE_WEIGHT   8 /* A sample has 1/8 of the weight in the moving mean. */
+#define THROTTLE_JUMP     8 /* It counts as so many means at most. */
 
 void lj_throttle_begin(Throttle *t, uint64_t period_ns)
 {
@@ -57,13 +58,26 @@ static int differ(uint64_t a, uint64_t b)
   return diff * THROTTLE_WEIGHT > most;
 }
 
+/* Follow the handler's time. On a busy machine other threads run for milliseconds while a
+** sample is taken. One such sample must not make the next hundreds rare.
+*/
+static void follow(Throttle *t, uint64_t spent_ns)
+{
+  uint64_t most = THROTTLE_JUMP * t->mean_ns;
+  if (t->mean_ns == 0) {
+    t->mean_ns = spent_ns;
+    return;
+  }
+  if (spent_ns > most) spent_ns = most;
+  t->mean_ns += spent_ns / THROTTLE_WEIGHT - t->mean_ns / THROTTLE_WEIGHT;
+}
+
 uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns, uint64_t spent_ns,
 			   uint64_t interval_ns)
 {
   uint64_t left_out = 0;
   if (spent_ns > interval_ns / 2) t->rest_until_ns = end_ns + spent_ns;
-  if (t->mean_ns == 0) t->mean_ns = spent_ns;
-  else t->mean_ns += spent_ns / THROTTLE_WEIGHT - t->mean_ns / THROTTLE_WEIGHT;
+  follow(t, spent_ns);
   if (!c->ops->setperiod) return 0;
   if (t->probes > 0) {
     if (!t->probed && !is_fast(c)) { /* The first window has not begun. */
@@ -74,7 +88,8 @@ uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns, uint64_t spen
     t->handler_ns += spent_ns;
     if (!t->probed) c->ops->setperiod(t->probed = c, THROTTLE_PROBE_NS);
     if (--t->probes > 0) return 0;
-    t->mean_ns = spent_ns; /* The first samples took longer: their caches were cold. */
+    /* The first samples took longer: their caches were cold. */
+    if (spent_ns < t->mean_ns) t->mean_ns = spent_ns;
     t->signal_ns = t->outside_ns ? t->outside_ns : 1; /* 0 is for a clock not measured. */
     t->probed->ops->setperiod(t->probed, period_for(t, t->probed));
   }
