@@ -197,10 +197,12 @@ static void *run_libraries(void *arg)
 static void vm_report(const Vm *vm)
 {
   const struct luam_Sysprof_SelfReport *r = &vm->report;
-  printf("%s: %llu samples, %llu lost in the queue, %llu in the buffer, %llu throttled\n",
+  printf("%s: %llu samples, %llu lost in the queue, %llu in the buffer, %llu throttled, "
+	 "handler %.1f us, signal %.1f us\n",
 	 vm->path, (unsigned long long)r->samples, (unsigned long long)r->lost_queue,
 	 (unsigned long long)(r->lost_buffer + r->lost_writer),
-	 (unsigned long long)r->throttled);
+	 (unsigned long long)r->throttled, (double)r->handler_mean_ns / 1e3,
+	 (double)r->signal_mean_ns / 1e3);
 }
 
 int main(int argc, char **argv)

@@ -42,18 +42,22 @@ static void chunk_begin(Stream *s, int goes_on)
   for (i = 0; i < SPF_EVENTS_MAX; i++) s->event_us[i] = s->time_us;
 }
 
-/* Append the totals, into the reserved room. */
+/* Append the totals, into the reserved room. The handler may count ticks it leaves out
+** while another thread hands over the chunk.
+*/
 static void counters_put(Stream *s)
 {
   size_t mark;
   uint32_t i;
   s->wb.reserve = 0;
   mark = lj_wbuf_def_begin(&s->wb, SPF_COUNTERS);
-  for (i = 0; i < SPF_COUNTER_REFUSED; i++)
-    if (s->counters[i]) {
+  for (i = 0; i < SPF_COUNTER_REFUSED; i++) {
+    uint64_t n = relaxed_get(&s->counters[i]);
+    if (n) {
       lj_wbuf_uleb(&s->wb, i);
-      lj_wbuf_uleb(&s->wb, s->counters[i]);
+      lj_wbuf_uleb(&s->wb, n);
     }
+  }
   lj_wbuf_def_end(&s->wb, mark);
   lj_wbuf_commit(&s->wb);
   s->wb.reserve = STREAM_RESERVE;
