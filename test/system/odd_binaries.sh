@@ -1,6 +1,6 @@
 # Host programs that are stripped, static, without frame pointer, at fixed addresses, or
 # without unwind information. Their stacks are right, or marked.
-# TIMEOUT: 400
+# TIMEOUT: 900
 
 set -u
 rm -rf ./*
@@ -25,7 +25,7 @@ build()
 judge()
 {
   echo "$1:"
-  if ! timeout 60 ./"$1" "$1.bin" || ! "$LUAJIT" -e "local named = { '^main\$', '^main chunk', 'host_call\$', '^host_leaf' }
+  if ! timeout 300 ./"$1" "$1.bin" || ! "$LUAJIT" -e "local named = { '^main\$', '^main chunk', 'host_call\$', '^host_leaf' }
 local unnamed = { '^__libc_start_main', '^main chunk', '^inner' }
 local lua = { '^main\$', '^main chunk', ':3' }
 require('odd_stacks').judge('$1.bin', $2)"
