@@ -20,6 +20,7 @@
 #include "lualib.h"
 #include "lj_obj.h"
 #include "lj_dispatch.h"
+#include "profile/lua/lj_luastate.h"
 #include "profile/lua/lj_luawalk.h"
 #include "profile/session/lj_vmprofile.h"
 #include "check.h"
@@ -37,7 +38,19 @@ static struct {
   HostWalk hs;
   LuaWalk ls;
   FrameList host_frames, frames;
+  long states[TOP_UNKNOWN]; /* Steps whose state needs no walk. */
 } lstep;
+
+/* The state without a walk is that of the walk, or unknown. */
+static void lstep_state(const ucontext_t *uc)
+{
+  TopFunc top;
+  if (lstep.ls.in.moving || lstep.ls.broken >= 0) return;
+  top = lj_luastate_top(&lstep.pk, G(lstep.L), regs_of(uc));
+  if (top == TOP_UNKNOWN) return;
+  lstep.states[top]++;
+  CHECK_EQ(top, lstep.ls.top);
+}
 
 static void lstep_handler(int sig, siginfo_t *info, void *context)
 {
@@ -62,6 +75,7 @@ static void lstep_handler(int sig, siginfo_t *info, void *context)
   lstep.ls.in.unmaps = p ? p->gate.unmaps : 0;
   lj_luawalk_walk(&lstep.ls, regs_of(uc));
   lj_framelist_finish(&lstep.frames);
+  lstep_state(uc);
   lstep.look(uc);
 }
 

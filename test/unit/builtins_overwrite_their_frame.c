@@ -147,5 +147,10 @@ int main(void)
     run("in_next", NULL);
   }
   lua_close(lstep.L);
+  printf(
+    "states without a walk: %ld of Lua functions, %ld of builtins, %ld of C functions\n",
+    lstep.states[TOP_LUA], lstep.states[TOP_FAST], lstep.states[TOP_C]);
+  CHECK(lstep.states[TOP_LUA] > 500);
+  CHECK(lstep.states[TOP_FAST] + lstep.states[TOP_C] > 20);
   return check_status();
 }

@@ -31,6 +31,7 @@ static const Allowed allowed[] = {
   { NULL, "__ubsan_*", "sanitizer" },
   { NULL, "__tls_get_addr", "only sanitizers call it: ours is initial-exec" },
   { "lj_luathread", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
+  { "lj_luastate", "lj_alloc_f", "an address to compare with" },
   { "lj_luawalk", "lj_alloc_f", "an address to compare with" },
   { "lj_luathread", "lj_vm_*", "addresses to compare with" },
   { "lj_luawalk", "lj_vm_*", "addresses to compare with" },
@@ -105,15 +106,15 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_safeload",    "lj_cfi",        "lj_cficache",     "lj_ehframe",  "lj_vmcode",
-  "lj_cframe",      "lj_hostwalk",   "lj_hostmemo",     "lj_luawalk",  "lj_luamemo",
-  "lj_luathread",   "lj_luatop",     "lj_luaframe",     "lj_luatrace", "lj_jitfind",
-  "lj_batch",       "lj_encoder",    "lj_frameruns",    "lj_symtab",   "lj_functab",
-  "lj_callname",    "lj_bcname",     "lj_wbuf",         "lj_stream",   "lj_stacktab",
-  "lj_chunkqueue",  "lj_sample",     "lj_throttle",     "lj_clockops", "lj_clocksig",
-  "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer", "lj_loadmap",  "lj_elfnote",
-  "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",       "lj_procfile", "lj_ossignal",
-  "lj_osobjects"
+  "lj_safeload",  "lj_cfi",         "lj_cficache",   "lj_ehframe",      "lj_vmcode",
+  "lj_cframe",    "lj_hostwalk",    "lj_hostmemo",   "lj_luawalk",      "lj_luamemo",
+  "lj_luathread", "lj_luastate",    "lj_luatop",     "lj_luaframe",     "lj_luatrace",
+  "lj_jitfind",   "lj_batch",       "lj_encoder",    "lj_frameruns",    "lj_symtab",
+  "lj_functab",   "lj_callname",    "lj_bcname",     "lj_wbuf",         "lj_stream",
+  "lj_stacktab",  "lj_chunkqueue",  "lj_sample",     "lj_throttle",     "lj_clockops",
+  "lj_clocksig",  "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer", "lj_loadmap",
+  "lj_elfnote",   "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",       "lj_procfile",
+  "lj_ossignal",  "lj_osobjects"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

@@ -137,6 +137,16 @@ static LJ_AINLINE int lj_safeload_vm(SafeLoad *sl, const void *p, size_t sz)
   return lj_safeload_vmslow(sl, p, sz);
 }
 
+/* Has an earlier walk found sz bytes at p in the VM's memory? Probes nothing. */
+static LJ_AINLINE int lj_safeload_isowned(const SafeLoad *sl, const void *p, size_t sz)
+{
+  uintptr_t first = (uintptr_t)p >> SAFELOAD_PAGE_BITS;
+  uintptr_t last = ((uintptr_t)p + sz - 1) >> SAFELOAD_PAGE_BITS;
+  return ((uintptr_t)p >> SAFELOAD_ADDR_BITS) == 0 &&
+	 (sl->page[first & (SAFELOAD_SLOTS - 1)] ^ first) == sl->owned &&
+	 (first == last || (sl->page[last & (SAFELOAD_SLOTS - 1)] ^ last) == sl->owned);
+}
+
 /* Copy sz bytes at p; returns 0 if they are not readable. The address may be anything, but on
 ** a valid walk it is of the VM. Only the first sight of a page costs a system call.
 */

@@ -12,6 +12,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clocksig.h"
+#include "profile/lua/lj_luastate.h"
 #include "profile/session/lj_bgthread.h"
 #include "profile/session/lj_safepoint.h"
 #include "profile/session/lj_sample.h"
@@ -97,6 +98,7 @@ static int vm_runs(Sampler *s)
 
 /* -- Stacks ------------------------------------------------------------------ */
 
+/* State of a VM that runs on this thread, by its state and its top function. */
 static int vm_state(const Sampler *s)
 {
   int32_t st = s->gate->g->vmstate;
@@ -193,6 +195,25 @@ static void vm_leave(Sampler *s)
   vmgate_read_end(&s->reader);
 }
 
+/* Find the state alone, if that needs no walk: the VM runs on one thread, this one, and not
+** on a C stack that the program has made. Returns 0 if it needs a walk.
+*/
+static int state_find(Sampler *s, const CfiRegs *regs)
+{
+  VmGate *gate = s->gate;
+  const HostWalk *hs = &s->host;
+  lua_State *L;
+  int has_state = gate->g->vmstate >= 0 || ~gate->g->vmstate > LJ_VMST_C;
+  if (vmgate_isshared(gate) || !vmgate_runson(gate, s->reader.tid) || gate->moving ||
+      lj_hostwalk_iselsewhere(hs, regs->r[CFI_REG_SP]) ||
+      lj_hostwalk_iselsewhere(hs, vm_head(s, &L)))
+    return 0;
+  s->lua.top = has_state ? TOP_NONE : lj_luastate_top(&s->peek, gate->g, regs);
+  s->lua.broken = s->host.broken = -1;
+  s->state = vm_state(s);
+  return s->lua.top != TOP_UNKNOWN;
+}
+
 /* Walk both stacks. Returns 1 if the sampler still reads the VM and has claimed its tables:
 ** then the caller calls vm_leave.
 */
@@ -204,6 +225,10 @@ static int walk_both(Sampler *s, const CfiRegs *regs)
   lj_framelist_reset(&s->host_frames);
   lj_framelist_reset(&s->lua_frames);
   reads = vmgate_read_begin(gate, &s->reader);
+  if (reads && s->opt->mode == LUAM_SYSPROF_DEFAULT && state_find(s, regs)) {
+    vmgate_read_end(&s->reader);
+    return 0;
+  }
   s->host.no_vm_access = !reads;
   s->host.cross_thread = vmgate_isshared(gate) || !vmgate_runson(gate, s->reader.tid);
   lj_hostwalk_walk(&s->host, regs);
