@@ -34,6 +34,7 @@ void *lj_osmemory_new(size_t size, size_t touched)
 {
   void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) return NULL;
+  madvise(p, size, MADV_NOHUGEPAGE); /* A huge page would fill memory that nobody uses. */
   lj_osmemory_touch(p, touched < size ? touched : size);
   return p;
 }

@@ -166,15 +166,15 @@ static StackEntry *stack_slot(StackTab *t, uint64_t hash)
   return found;
 }
 
-/* Do the stacks of this chunk fill half of a table that can be larger? */
-static int is_filling(const StackTab *t)
+/* Do the stacks of this chunk fill half of a small table, and is a larger one there? */
+static int must_grow(const StackTab *t)
 {
   return t->more && !t->has_moved &&
 	 (t->nstack >= STACKTAB_STACKS / 2 || t->nprefix >= STACKTAB_PREFIXES / 2);
 }
 
 /* Move all stacks of this chunk to the larger tables. */
-static void move(StackTab *t)
+static void grow(StackTab *t)
 {
   uint32_t i;
   t->has_moved = 1;
@@ -194,8 +194,8 @@ uint32_t lj_stacktab_id(StackTab *t, Symtab *st, const Batch *b, WBuf *wb,
   if (fr->len == 0) return 0;
   e = stack_slot(t, hash);
   if (e->epoch != t->epoch) {
-    if (LJ_UNLIKELY(is_filling(t))) {
-      move(t);
+    if (LJ_UNLIKELY(must_grow(t))) {
+      grow(t);
       e = stack_slot(t, hash);
     }
     e->hash = hash;

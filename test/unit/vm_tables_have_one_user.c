@@ -1,0 +1,89 @@
+/* The tables of a VM have one user at a time. A new user's walk reuses no steps of the last
+** one's, and batches of all sessions have different numbers.
+*/
+
+#include <pthread.h>
+#include <string.h>
+
+#include "profile/session/lj_vmtables.h"
+#include "check.h"
+
+#define THREADS 8
+#define CLAIMS  200000
+
+static VmTables *vt;
+static volatile int started;
+static uint32_t sum; /* Changed by the user only. */
+static uint32_t claimed;
+
+static void *claim_often(void *arg)
+{
+  int tid = *(int *)arg, i;
+  __atomic_add_fetch(&started, 1, __ATOMIC_SEQ_CST);
+  while (__atomic_load_n(&started, __ATOMIC_SEQ_CST) < THREADS)
+    ;
+  for (i = 0; i < CLAIMS; i++)
+    if (vmtables_claim(vt, tid)) {
+      uint32_t before = sum;
+      CHECK_EQ(vt->last, tid);
+      sum = before + 1;
+      vmtables_release(vt);
+      __atomic_add_fetch(&claimed, 1, __ATOMIC_RELAXED);
+    }
+  return NULL;
+}
+
+static void test_threads(void)
+{
+  static pthread_t thread[THREADS];
+  static int tid[THREADS];
+  int i;
+  for (i = 0; i < THREADS; i++) {
+    tid[i] = i + 1;
+    REQUIRE(pthread_create(&thread[i], NULL, claim_often, &tid[i]) == 0);
+  }
+  for (i = 0; i < THREADS; i++) REQUIRE(pthread_join(thread[i], NULL) == 0);
+  CHECK_EQ(sum, claimed);
+  CHECK(claimed > 0);
+}
+
+static void test_users(void)
+{
+  static lua_State thread;
+  CHECK(vmtables_claim(vt, 11));
+  CHECK(!vmtables_claim(vt, 12));
+  CHECK(vmtables_claim(vt, 11)); /* It has jumped out of its handler. */
+  vt->lua.memo.key.L = &thread;
+  vmtables_release(vt);
+  CHECK(vmtables_claim(vt, 11));
+  CHECK(vt->lua.memo.key.L == &thread);
+  vmtables_release(vt);
+  CHECK(vmtables_claim(vt, 12));
+  CHECK(vt->lua.memo.key.L == NULL);
+  vmtables_release(vt);
+}
+
+static void test_batches(void)
+{
+  static Batch a, b;
+  a.numbers = b.numbers = &vt->nbatch;
+  vt->nbatch = ~(uint32_t)0 - 2;
+  lj_batch_reset(&a);
+  lj_batch_reset(&b);
+  CHECK(a.number != b.number);
+  lj_batch_reset(&a); /* 0 is no number. */
+  CHECK_EQ(a.number, 1);
+  lj_batch_reset(&b);
+  CHECK_EQ(b.number, 2);
+}
+
+int main(void)
+{
+  vt = lj_vmtables_new(NULL, 0);
+  REQUIRE(vt != NULL);
+  test_users();
+  test_batches();
+  test_threads();
+  lj_vmtables_free(vt);
+  return check_status();
+}
