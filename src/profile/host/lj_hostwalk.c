@@ -26,6 +26,9 @@ int lj_hostwalk_warmup(void)
   return lj_vmcode_warmup();
 }
 
+/* For what few walks do: its code lies elsewhere. */
+#define HOSTWALK_RARE __attribute__((noinline, cold))
+
 /* Words of the frames that the C library's unwinder leaves, at most. */
 #define LANDING_MAX 4096
 
@@ -53,7 +56,7 @@ static void walk_push_host(Walk *w)
 }
 
 /* refused: SPF_REFUSED_* of this gap. */
-static void walk_broken(Walk *w, int reason, int refused)
+static HOSTWALK_RARE void walk_broken(Walk *w, int reason, int refused)
 {
   if (w->hs->broken < 0) {
     w->hs->broken = reason;
@@ -88,7 +91,7 @@ static int walk_return(Walk *w, uintptr_t addr)
 }
 
 /* Return from an incomplete frame, which has n saved registers. */
-static int walk_partial(Walk *w, int n, const uint8_t *saved)
+static HOSTWALK_RARE int walk_partial(Walk *w, int n, const uint8_t *saved)
 {
   uintptr_t sp = w->regs.r[CFI_REG_SP];
   int i;
@@ -178,7 +181,7 @@ static int walk_mayjump(const Walk *w)
 }
 
 /* The walk cannot go on: skip the frames up to the next VM frame. */
-static int walk_gap(Walk *w, int reason, int refused)
+static HOSTWALK_RARE int walk_gap(Walk *w, int reason, int refused)
 {
   walk_broken(w, reason, refused);
   if (w->expect <= w->regs.r[CFI_REG_SP] || !walk_mayjump(w) ||
@@ -199,7 +202,7 @@ static int walk_trace_fits(const Walk *w, const global_State *g, const lua_State
 /* -- Frames of other VMs ----------------------------------------------------- */
 
 /* Is this another VM, by its main thread? Another thread may close it at any time. */
-static int foreign_is(Walk *w, global_State *g)
+static HOSTWALK_RARE int foreign_is(Walk *w, global_State *g)
 {
   SafeLoad *pk = w->hs->pk;
   uintptr_t L;
@@ -208,7 +211,7 @@ static int foreign_is(Walk *w, global_State *g)
 }
 
 /* VM of the dispatch table in R14, where compiled code has its own. */
-static global_State *foreign_vm(Walk *w)
+static HOSTWALK_RARE global_State *foreign_vm(Walk *w)
 {
   global_State *g = (global_State *)(w->regs.r[CFI_REG_R14] - GG_G2DISP);
   return (w->regs.valid & (1u << CFI_REG_R14)) && foreign_is(w, g) ? g : NULL;
@@ -217,7 +220,7 @@ static global_State *foreign_vm(Walk *w)
 /* Is the current frame one of another VM on this thread? Pushes it as host code and leaves
 ** it, or returns 0.
 */
-static int walk_foreign(Walk *w, VMCode part, int *ok)
+static HOSTWALK_RARE int walk_foreign(Walk *w, VMCode part, int *ok)
 {
   SafeLoad *pk = w->hs->pk;
   uintptr_t sp = w->regs.r[CFI_REG_SP], cf = 0;
@@ -253,7 +256,7 @@ static int walk_foreign(Walk *w, VMCode part, int *ok)
 ** addresses. Its own one becomes that of the C function which the VM had called. That one
 ** becomes the landing place. Then the frames up to there are gone.
 */
-static int walk_landing(Walk *w, int *ok)
+static HOSTWALK_RARE int walk_landing(Walk *w, int *ok)
 {
   HostWalk *hs = w->hs;
   uintptr_t pc = w->regs.r[CFI_REG_PC], sp = w->regs.r[CFI_REG_SP];
@@ -311,7 +314,7 @@ static int walk_vm(Walk *w, VMCode part)
 }
 
 /* Which part of a frame of the VM was not readable? */
-static int walk_vmrefusal(const Walk *w)
+static HOSTWALK_RARE int walk_vmrefusal(const Walk *w)
 {
   const uint8_t *saved;
   return walk_exact(w) && lj_vmcode_partial(w->regs.r[CFI_REG_PC], &saved) >= 0

@@ -206,7 +206,7 @@ static uintptr_t node_pc(const GCproto *pt, BCPos pos)
 /* Push the functions of a trace, from its current place to the function at its base. Returns
 ** 0 if one is not readable.
 */
-static int push_trace(LuaWalk *ls, const JitFind *at)
+static LJ_NOINLINE int push_trace(LuaWalk *ls, const JitFind *at)
 {
   const TraceBlock *b = at->block;
   const TraceNode *n;
@@ -295,6 +295,53 @@ static LJ_AINLINE uintptr_t frame_caller(LuaWalk *ls, const LuaArea *a, uintptr_
   }
   *site = NULL;
   return lj_luaframe_caller(a, f, pc, ff);
+}
+
+/* Find the frame below one that no Lua function has called, and where it continues: *pc.
+** Returns 0 and sets *refused to SPF_REFUSED_* if the link is not valid.
+*/
+static LJ_NOINLINE uintptr_t link_other(LuaWalk *ls, const LuaArea *a, LuaChain *ch,
+					uintptr_t f, uint64_t link, uintptr_t *pc,
+					int *refused)
+{
+  uint64_t delta = link & ~(uint64_t)FRAME_TYPEP;
+  uintptr_t prev = f - (uintptr_t)delta, cont;
+  *pc = 0;
+  if (delta == 0) {
+    *refused = SPF_REFUSED_LINK_ZERO;
+    return 0;
+  }
+  if (delta > f - a->bot) {
+    *refused = SPF_REFUSED_LINK_OUTSIDE;
+    return 0;
+  }
+  switch (link & FRAME_TYPEP) {
+  case FRAME_C:
+  case FRAME_CP:
+    if (chain_pass(ls, ch)) *pc = chain_savedpc(ls, ch);
+    else *refused = chain_refusal(ch, SPF_REFUSED_CALL_NO_CFRAME);
+    break;
+  case FRAME_CONT:
+    if (!frame_contvalid(a, f, prev, &cont, pc)) {
+      *refused = cont_refusal(a, f, prev);
+      break;
+    }
+    lj_luamemo_load(&ls->memo, f - 24, cont);
+    lj_luamemo_load(&ls->memo, f - 16, *pc);
+    if (LJ_HASFFI && cont == LJ_CONT_FFI_CALLBACK) {
+      if (chain_pass(ls, ch)) *pc = chain_savedpc(ls, ch);
+      else *refused = chain_refusal(ch, SPF_REFUSED_CALLBACK_NO_CFRAME);
+    }
+    break;
+  case FRAME_VARG: /* The lower part holds the same function. */
+    if (!lj_luaframe_has(a, prev) || lj_luaframe_slot(prev) != lj_luaframe_slot(f))
+      *refused = SPF_REFUSED_VARARG_DIFFERS;
+    break;
+  default: /* FRAME_PCALL, FRAME_PCALLH */
+    if (!frame_ispcallfunc(a, prev)) *refused = SPF_REFUSED_PCALL_DIFFERS;
+    break;
+  }
+  return prev;
 }
 
 /* Reuse the rest of the coroutine from the last walk, from its n-th frame to the bottom.
@@ -387,44 +434,10 @@ int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, int n
 	return lj_luathread_refuse(ls, depth, lj_luaframe_caller_refusal(a, f, pc));
       known = 1;
     } else {
-      uint64_t delta = link & ~(uint64_t)FRAME_TYPEP;
-      if (delta == 0) return lj_luathread_refuse(ls, depth, SPF_REFUSED_LINK_ZERO);
-      if (delta > f - a->bot)
-	return lj_luathread_refuse(ls, depth, SPF_REFUSED_LINK_OUTSIDE);
-      prev = f - (uintptr_t)delta;
-      pc = 0;
-      switch (link & FRAME_TYPEP) {
-      case FRAME_C:
-      case FRAME_CP:
-	if (!chain_pass(ls, ch))
-	  return lj_luathread_refuse(ls, depth,
-				     chain_refusal(ch, SPF_REFUSED_CALL_NO_CFRAME));
-	pc = chain_savedpc(ls, ch);
-	break;
-      case FRAME_CONT: {
-	uintptr_t cont;
-	if (!frame_contvalid(a, f, prev, &cont, &pc))
-	  return lj_luathread_refuse(ls, depth, cont_refusal(a, f, prev));
-	lj_luamemo_load(memo, f - 24, cont);
-	lj_luamemo_load(memo, f - 16, pc);
-	if (LJ_HASFFI && cont == LJ_CONT_FFI_CALLBACK) {
-	  if (!chain_pass(ls, ch))
-	    return lj_luathread_refuse(ls, depth,
-				       chain_refusal(ch, SPF_REFUSED_CALLBACK_NO_CFRAME));
-	  pc = chain_savedpc(ls, ch);
-	}
-	break;
-      }
-      case FRAME_VARG: /* The lower part holds the same function. */
-	if (!lj_luaframe_has(a, prev) || lj_luaframe_slot(prev) != lj_luaframe_slot(f))
-	  return lj_luathread_refuse(ls, depth, SPF_REFUSED_VARARG_DIFFERS);
-	skip = 1;
-	break;
-      default: /* FRAME_PCALL, FRAME_PCALLH */
-	if (!frame_ispcallfunc(a, prev))
-	  return lj_luathread_refuse(ls, depth, SPF_REFUSED_PCALL_DIFFERS);
-	break;
-      }
+      int refused = -1;
+      prev = link_other(ls, a, ch, f, link, &pc, &refused);
+      if (LJ_UNLIKELY(refused >= 0)) return lj_luathread_refuse(ls, depth, refused);
+      skip = ((link & FRAME_TYPEP) == FRAME_VARG);
     }
     /* In a trace, a tail call may have replaced the function of this frame. */
     if (here.pt && ls->unnamed && ls->unnamed->pt == here.pt) {
