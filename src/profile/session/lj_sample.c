@@ -23,6 +23,9 @@
 /* Age at which a tick encodes the batch. */
 #define ENCODE_US STREAM_THREAD_US
 
+/* For what few samples do: its code lies elsewhere. */
+#define SAMPLE_RARE __attribute__((noinline, cold))
+
 /* -- Custom backtracer ------------------------------------------------------- */
 
 /* The sampler whose backtracer runs on this thread. */
@@ -31,7 +34,7 @@ static __thread Sampler *backtraced __attribute__((tls_model("initial-exec")));
 /* Take one frame from the backtracer. The handler's own frames end at the interrupted
 ** address, so that address empties the list. A backtracer may also start elsewhere.
 */
-static void *backtrace_frame(int frame_no, void *addr)
+static SAMPLE_RARE void *backtrace_frame(int frame_no, void *addr)
 {
   Sampler *s = backtraced;
   uintptr_t pc = (uintptr_t)addr;
@@ -48,7 +51,7 @@ static void *backtrace_frame(int frame_no, void *addr)
   return addr;
 }
 
-static void backtrace(Sampler *s, const CfiRegs *regs)
+static SAMPLE_RARE void backtrace(Sampler *s, const CfiRegs *regs)
 {
   Sampler *outer = backtraced;
   s->leaf_pc = regs->r[CFI_REG_PC];
@@ -121,7 +124,7 @@ static int vm_state(const Sampler *s)
 }
 
 /* Mark the Lua stack as broken. reason: SPF_BROKEN_*. refused: SPF_REFUSED_*. */
-static void lua_broken(Sampler *s, int reason, int refused)
+static SAMPLE_RARE void lua_broken(Sampler *s, int reason, int refused)
 {
   s->lua.broken = reason;
   s->lua.refused = refused;
@@ -129,13 +132,13 @@ static void lua_broken(Sampler *s, int reason, int refused)
   lj_framelist_push(&s->lua_frames, frame_word(SPF_FRAME_BROKEN, reason));
 }
 
-/* Compare the number of boundaries between C and Lua, which both stacks know. */
-static void compare_sides(Sampler *s)
+/* The sides know a different number of boundaries between C and Lua: the one with fewer is
+** broken.
+*/
+static SAMPLE_RARE void sides_differ(Sampler *s)
 {
-  uint32_t nvm = s->host.nvm, nbounds = s->lua.nbounds;
   FrameWord broken = frame_word(SPF_FRAME_BROKEN, SPF_BROKEN_JOIN);
-  if (nvm == nbounds || s->host.broken >= 0 || s->lua.broken >= 0) return;
-  if (nvm > nbounds) {
+  if (s->host.nvm > s->lua.nbounds) {
     s->lua.broken = SPF_BROKEN_JOIN;
     s->lua.refused = SPF_REFUSED_LUA_FEWER;
     lj_framelist_push(&s->lua_frames, broken);
@@ -163,8 +166,10 @@ static void walk_lua(Sampler *s, const CfiRegs *regs)
   s->lua.refused = ls->refused;
   s->lua.nbounds = ls->nbounds;
   s->state = vm_state(s);
-  if (s->opt->mode == LUAM_SYSPROF_CALLGRAPH && !s->opt->cb.backtracer) compare_sides(s);
-  if (s->lua.broken >= 0 && moving)
+  if (LJ_UNLIKELY(s->host.nvm != s->lua.nbounds) && s->host.broken < 0 &&
+      s->lua.broken < 0 && s->opt->mode == LUAM_SYSPROF_CALLGRAPH && !s->opt->cb.backtracer)
+    sides_differ(s);
+  if (LJ_UNLIKELY(s->lua.broken >= 0) && moving)
     lua_broken(s, SPF_BROKEN_STACK_MOVE,
 	       s->lua.broken != SPF_BROKEN_CHAIN ? SPF_REFUSED_MOVE_OTHER
 	       : ls->in.moving_to                ? SPF_REFUSED_MOVE_INVALID
@@ -175,7 +180,7 @@ static void walk_lua(Sampler *s, const CfiRegs *regs)
 ** stack belong to calls that wait for the VM. Nobody can read their Lua frames, so the
 ** sample counts as broken. With THREADS_OWN every such sample counts as broken.
 */
-static void walk_nolua(Sampler *s)
+static SAMPLE_RARE void walk_nolua(Sampler *s)
 {
   s->lua.top = TOP_NONE;
   s->lua.broken = -1;
@@ -248,6 +253,34 @@ static int walk_both(Sampler *s, const CfiRegs *regs)
   return reads;
 }
 
+/* -- Time in the handler ----------------------------------------------------- */
+
+/* List the time of the last sample. */
+static LJ_AINLINE void spent_list(Sampler *s)
+{
+  if (s->spent_ns == 0) return;
+  s->spent[s->nspent] = s->spent_ns;
+  relaxed_set(&s->spent_ns, 0);
+  relaxed_set(&s->nspent, s->nspent + 1);
+  if (LJ_UNLIKELY(s->nspent == SAMPLER_SPENT)) lj_sample_account(s);
+}
+
+SAMPLE_RARE void lj_sample_account(Sampler *s)
+{
+  uint32_t i, n;
+  if (s->nspent < SAMPLER_SPENT) spent_list(s);
+  n = s->nspent;
+  relaxed_set(&s->nspent, 0);
+  for (i = 0; i < n; i++) {
+    uint64_t ns = s->spent[i];
+    relaxed_add(&s->counters[SPF_COUNTER_HANDLER_NS], ns);
+    if (ns > s->counters[SPF_COUNTER_HANDLER_MAX_NS])
+      relaxed_set(&s->counters[SPF_COUNTER_HANDLER_MAX_NS], ns);
+    hist_add(&s->handler, hist_class(ns), 1);
+  }
+  relaxed_set(&s->counters[SPF_COUNTER_HANDLER_P99_NS], hist_p99(&s->handler));
+}
+
 /* -- Samples ----------------------------------------------------------------- */
 
 static void total_raise(Sampler *s, SampleEvent *ev, uint64_t total)
@@ -282,7 +315,7 @@ static uint64_t totals(Sampler *s, const SampleEvent *of, uint64_t now_ns)
 /* Ask for a write of the chunks that wait. The handler may ask the VM thread for a safe
 ** point only while that thread runs the VM.
 */
-static void ask_flush(Sampler *s, int runs_vm)
+static SAMPLE_RARE void ask_flush(Sampler *s, int runs_vm)
 {
   if (s->opt->flush == LUAM_SYSPROF_FLUSH_THREAD) lj_bgthread_wake();
   else if (runs_vm && s->host.nvm > 0) lj_safepoint_request(s->gate->g, SAFEPOINT_FLUSH);
@@ -291,7 +324,7 @@ static void ask_flush(Sampler *s, int runs_vm)
 /* End the record of a loaded object. Encodes a full batch and returns 0: then the caller
 ** tries once more.
 */
-static int module_commit(void *sampler)
+static SAMPLE_RARE int module_commit(void *sampler)
 {
   Sampler *s = (Sampler *)sampler;
   int done = lj_batch_def_end(&s->batch, 0, 0);
@@ -333,8 +366,9 @@ static void capture(Sampler *s, SampleEvent *ev, uint64_t time_us)
   relaxed_add(&s->counters[SPF_COUNTER_LOST_BUFFER], 1);
 }
 
-void lj_sample_encode(Sampler *s)
+SAMPLE_RARE void lj_sample_encode(Sampler *s)
 {
+  lj_sample_account(s); /* For the counters in the chunks. */
   lj_encoder_run(&s->encoder, &s->stream, &s->batch);
 }
 
@@ -350,6 +384,12 @@ static void count(Sampler *s, SampleEvent *ev)
   relaxed_add(&s->counters[s->state], 1);
 }
 
+static SAMPLE_RARE void count_broken(Sampler *s, int counter, int refused)
+{
+  relaxed_add(&s->counters[counter], 1);
+  relaxed_add(&s->counters[SPF_COUNTER_REFUSED + refused], 1);
+}
+
 /* Take a sample, and end its reading of the VM. */
 static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const CfiRegs *regs)
 {
@@ -358,15 +398,11 @@ static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const CfiRegs *re
   if (LJ_UNLIKELY(s->peek.uncopied))
     relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
   count(s, ev);
-  if (s->lua.broken >= 0) {
-    relaxed_add(&s->counters[SPF_COUNTER_LUA_BROKEN + s->lua.broken], 1);
-    relaxed_add(&s->counters[SPF_COUNTER_REFUSED + s->lua.refused], 1);
-  }
+  if (LJ_UNLIKELY(s->lua.broken >= 0))
+    count_broken(s, SPF_COUNTER_LUA_BROKEN + s->lua.broken, s->lua.refused);
   if (s->opt->mode != LUAM_SYSPROF_DEFAULT) {
-    if (s->host.broken >= 0) {
-      relaxed_add(&s->counters[SPF_COUNTER_HOST_BROKEN + s->host.broken], 1);
-      relaxed_add(&s->counters[SPF_COUNTER_REFUSED + s->host.refused], 1);
-    }
+    if (LJ_UNLIKELY(s->host.broken >= 0))
+      count_broken(s, SPF_COUNTER_HOST_BROKEN + s->host.broken, s->host.refused);
     capture(s, ev, time_us);
     if (time_us - s->batch.first_us >= ENCODE_US || lj_stream_isdue(&s->stream, time_us))
       lj_sample_encode(s);
@@ -378,7 +414,7 @@ static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const CfiRegs *re
 /* -- Samples that interrupt others ------------------------------------------- */
 
 /* Note a sample that has interrupted another one, or the profiler on its own thread. */
-static LJ_NOINLINE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total, int user)
+static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total, int user)
 {
   if (user != SAMPLER_THREAD) {
     relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
@@ -390,7 +426,7 @@ static LJ_NOINLINE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total,
 }
 
 /* Append one sample for all that an event has noted. */
-static void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
+static SAMPLE_RARE void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
 {
   uint32_t n = __atomic_exchange_n(&ev->nested, 0, __ATOMIC_ACQUIRE);
   if (n == 0) return;
@@ -406,7 +442,7 @@ static void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
   if (s->opt->mode != LUAM_SYSPROF_DEFAULT) capture(s, ev, (now_ns - s->origin_ns) / 1000);
 }
 
-void lj_sample_nested(Sampler *s)
+SAMPLE_RARE void lj_sample_nested(Sampler *s)
 {
   int i;
   if (LJ_LIKELY(!__atomic_exchange_n(&s->has_nested, 0, __ATOMIC_ACQUIRE))) return;
@@ -437,7 +473,7 @@ void lj_sample_take(Sampler *s, int event, const SampleValues *v, const CfiRegs 
     return;
   }
   total_raise(s, ev, v->total);
-  lj_sample_account(s);
+  spent_list(s);
   take(s, ev, v->time_ns, regs);
   if (LJ_UNLIKELY(relaxed_get(&s->has_nested))) lj_sample_nested(s);
   lj_sample_release(s);
@@ -455,27 +491,13 @@ static uint64_t tick_interval(const SampleEvent *ev, uint64_t now_ns)
 					    : ~(uint64_t)0;
 }
 
-/* CPU time of the handler, which began real_ns ago. If it took unusually long, another
-** thread may have run in between. Then only the thread's CPU clock is right.
+/* CPU time of the handler, which began real_ns ago and took unusually long: another thread
+** may have run in between.
 */
-static uint64_t handler_ns(const Sampler *s, uint64_t real_ns)
+static SAMPLE_RARE uint64_t handler_ns(const Sampler *s, uint64_t real_ns)
 {
-  uint64_t cpu_ns;
-  if (real_ns < SAMPLE_LONG_NS) return real_ns;
-  cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - s->begin_cpu_ns;
+  uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - s->begin_cpu_ns;
   return cpu_ns < real_ns ? cpu_ns : real_ns;
-}
-
-void lj_sample_account(Sampler *s)
-{
-  uint64_t spent = s->spent_ns;
-  if (spent == 0) return;
-  relaxed_set(&s->spent_ns, 0);
-  relaxed_add(&s->counters[SPF_COUNTER_HANDLER_NS], spent);
-  if (spent > s->counters[SPF_COUNTER_HANDLER_MAX_NS])
-    relaxed_set(&s->counters[SPF_COUNTER_HANDLER_MAX_NS], spent);
-  hist_add(&s->handler, hist_class(spent), 1);
-  relaxed_set(&s->counters[SPF_COUNTER_HANDLER_P99_NS], hist_p99(&s->handler));
 }
 
 void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
@@ -501,7 +523,8 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
   v.total = totals(s, ev, begin);
   lj_sample_take(s, event, &v, &regs);
   end = mono_ns();
-  spent = handler_ns(s, end - begin);
+  spent = end - begin;
+  if (LJ_UNLIKELY(spent >= SAMPLE_LONG_NS)) spent = handler_ns(s, spent);
   relaxed_set(&s->spent_ns, spent);
   relaxed_add(&s->counters[SPF_COUNTER_SIGNAL_NS], s->throttle.signal_ns);
   /* A clock of real time goes on while the handler waits for the processor. */

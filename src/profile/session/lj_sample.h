@@ -46,6 +46,8 @@ typedef struct SampleEvent {
 #define SAMPLER_THREAD 1 /* The sampled thread: its samples meanwhile are noted. */
 #define SAMPLER_OTHER  2 /* Another thread: samples meanwhile are lost. */
 
+#define SAMPLER_SPENT 64 /* Times of samples that are counted together. */
+
 typedef struct Sampler {
   VmReader reader; /* The handler as a reader of the VM, and the sampled thread. */
   /* Set before the start. */
@@ -64,9 +66,10 @@ typedef struct Sampler {
   int state;       /* SPF_VMST_* of the current sample. */
   Throttle throttle;
   uint64_t begin_cpu_ns; /* CPU time of the thread when the tick began. */
-  uint64_t spent_ns;     /* Handler's time for the last sample. The next tick counts it,
-			  ** since counting takes time, too. */
-  uintptr_t leaf_pc;     /* Interrupted address, for backtracers. */
+  uint64_t spent_ns;     /* Handler's time for the last sample, which the next one lists. */
+  uint64_t spent[SAMPLER_SPENT]; /* Times that lj_sample_account has not counted. */
+  uint32_t nspent;
+  uintptr_t leaf_pc; /* Interrupted address, for backtracers. */
   SampleEvent event[SPF_EVENTS_MAX];
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler; /* Time in the handler. */
@@ -116,7 +119,9 @@ LJ_FUNC void lj_sample_encode(Sampler *s);
 /* Has no tick encoded the captured samples in time? Any thread. */
 LJ_FUNC int lj_sample_isoverdue(const Sampler *s, uint64_t time_us);
 
-/* Count the handler's time for the last sample. No tick may run. */
+/* Count the handler's times of the last samples. The caller holds the sampler, or no tick
+** may run.
+*/
 LJ_FUNC void lj_sample_account(Sampler *s);
 
 #endif

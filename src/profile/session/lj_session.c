@@ -91,11 +91,19 @@ static void totals_end(Session *s)
   lj_sample_nested(&s->sm);
 }
 
+static void count_spent(SessionTotals *t, uint64_t ns)
+{
+  t->counters[SPF_COUNTER_HANDLER_NS] += ns;
+  if (ns > t->counters[SPF_COUNTER_HANDLER_MAX_NS])
+    t->counters[SPF_COUNTER_HANDLER_MAX_NS] = ns;
+  hist_add(&t->handler, hist_class(ns), 1);
+}
+
 /* The session's thread may be counting at the same time. */
 void lj_session_count(const Session *s, SessionTotals *t)
 {
   uint64_t cpu_us = relaxed_get(&s->sm.cpu_us), spent = relaxed_get(&s->sm.spent_ns);
-  uint32_t i;
+  uint32_t i, nspent;
   for (i = 0; i < SPF_COUNTER__MAX; i++) {
     uint64_t n = relaxed_get(&s->sm.counters[i]);
     if (i != SPF_COUNTER_HANDLER_MAX_NS && i != SPF_COUNTER_WALL_US) t->counters[i] += n;
@@ -105,12 +113,10 @@ void lj_session_count(const Session *s, SessionTotals *t)
     uint32_t n = relaxed_get(&s->sm.handler.n[i]);
     if (n) hist_add(&t->handler, i, n);
   }
-  if (spent) { /* Time of the last sample, which no tick has counted yet. */
-    t->counters[SPF_COUNTER_HANDLER_NS] += spent;
-    if (spent > t->counters[SPF_COUNTER_HANDLER_MAX_NS])
-      t->counters[SPF_COUNTER_HANDLER_MAX_NS] = spent;
-    hist_add(&t->handler, hist_class(spent), 1);
-  }
+  /* Times that the handler has only listed. */
+  nspent = relaxed_get(&s->sm.nspent);
+  for (i = 0; i < nspent; i++) count_spent(t, relaxed_get(&s->sm.spent[i]));
+  if (spent) count_spent(t, spent);
   t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
   t->counters[SPF_COUNTER_LOST_WRITER] += relaxed_get(&s->sm.queue.lost);
   for (i = 0; i < (uint32_t)s->sm.nevent; i++) {
