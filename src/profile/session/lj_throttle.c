@@ -8,8 +8,15 @@
 
 #include "profile/session/lj_throttle.h"
 
-#define THROTTLE_WINDOW   8 /* Probes of one mean. */
-#define THROTTLE_PROBES   (1 + 3 * THROTTLE_WINDOW)
+#define THROTTLE_WINDOW 8 /* Probes of one mean. */
+#ifdef __SANITIZE_THREAD__
+/* ThreadSanitizer delays handlers. A clock would stop the program by ticks before the
+** handler ran that slows it down.
+*/
+#define THROTTLE_PROBES 0
+#else
+#define THROTTLE_PROBES (1 + 3 * THROTTLE_WINDOW)
+#endif
 #define THROTTLE_PROBE_NS 1000           /* The kernel raises it to the clock's limit. */
 #define THROTTLE_NONE     (~(uint64_t)0) /* No window has been measured. */
 #define THROTTLE_WEIGHT   8 /* A sample has 1/8 of the weight in the moving mean. */
