@@ -281,6 +281,8 @@ Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int late
     lj_chunkqueue_init(q, buf, len, opt->cb.writer, opt->ctx);
     lj_stream_init(&s->sm.stream, &s->sm.symtab, s->sm.counters, (uint32_t)tid, buf,
 		   q->size, lj_chunkqueue_put, q, s->number);
+    /* A smaller buffer must not repeat definitions more often. */
+    if (!is_first) s->sm.stream.stacks_max = opt->len / CHUNKQUEUE_BUFFERS;
   }
   return s;
 }

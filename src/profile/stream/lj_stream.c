@@ -69,7 +69,7 @@ static void counters_put(Stream *s)
 */
 static int stacks_go_on(const Stream *s)
 {
-  return s->age_us && s->stacks.nstack != 0 && s->stacks_bytes < s->wb.cap &&
+  return s->age_us && s->stacks.nstack != 0 && s->stacks_bytes < s->stacks_max &&
 	 s->time_us - s->stacks_us < STREAM_CHUNK_US;
 }
 
@@ -129,6 +129,7 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid, uin
   memset(s->period, 0, sizeof(s->period));
   lj_stacktab_reset(&s->stacks);
   lj_wbuf_init(&s->wb, buf, cap, STREAM_RESERVE, writer, ctx);
+  s->stacks_max = s->wb.cap;
   set_outside(s, 1);
   chunk_begin(s, 0);
 }

@@ -32,19 +32,20 @@
 #define STREAM_MODULES 8192
 
 typedef struct Stream {
-  WBuf wb;                           /* The bytes. */
-  ChunkQueue *queue;                 /* Full chunks for the writer, or NULL. */
-  int full;                          /* The queue had no room for the last chunk. */
-  Symtab *st;                        /* The symbols. */
-  uint64_t *counters;                /* Totals, SPF_COUNTER__MAX of them. */
-  uint32_t tid;                      /* Thread of the samples. */
-  uint32_t session;                  /* Number in the file. */
-  uint32_t in_chunk;                 /* Samples in the current chunk. */
-  uint64_t chunk_us;                 /* Time of its beginning, or of its first sample. */
-  uint64_t stacks_us;                /* Time of the beginning of the table of stacks. */
-  size_t stacks_bytes;               /* Bytes of the chunks before that have its stacks. */
-  uint64_t age_us;                   /* Age of a chunk to flush; 0: STREAM_CHUNK_US. */
-  uint64_t time_us;                  /* Time of the last sample or context. */
+  WBuf wb;             /* The bytes. */
+  ChunkQueue *queue;   /* Full chunks for the writer, or NULL. */
+  int full;            /* The queue had no room for the last chunk. */
+  Symtab *st;          /* The symbols. */
+  uint64_t *counters;  /* Totals, SPF_COUNTER__MAX of them. */
+  uint32_t tid;        /* Thread of the samples. */
+  uint32_t session;    /* Number in the file. */
+  uint32_t in_chunk;   /* Samples in the current chunk. */
+  uint64_t chunk_us;   /* Time of its beginning, or of its first sample. */
+  uint64_t stacks_us;  /* Time of the beginning of the table of stacks. */
+  size_t stacks_bytes; /* Bytes of the chunks before that have its stacks. */
+  size_t stacks_max;   /* So many at most; set by init to the buffer's size. */
+  uint64_t age_us;     /* Age of a chunk to flush; 0: STREAM_CHUNK_US. */
+  uint64_t time_us;    /* Time of the last sample or context. */
   uint64_t event_us[SPF_EVENTS_MAX]; /* The same by event. */
   uint64_t period[SPF_EVENTS_MAX];   /* Usual weight, 0: the time. */
   uint64_t typical_us;               /* Typical time between samples. */
