@@ -97,6 +97,7 @@ static const Allowed allowed[] = {
   { "lj_safepoint", "lj_vm_profhook", "an address to store" },
   { "lj_safepoint", "lj_dispatch_update", "at the safe point only" },
   { "lj_sample", "lj_osthread_self", "a bare system call, once a thread" },
+  { "lj_sample", "lj_vmtables_inherit", "atomics and a bare system call" },
   { "lj_sample", "lj_bgthread_wake", "atomics and a bare system call" },
   { "lj_chunkqueue", "lj_osthread_exists", "outside of the handler only" },
   { "lj_chunkqueue", "lj_osthread_self", "outside of the handler only" },

@@ -1,10 +1,12 @@
-/* The tables of a VM have one user at a time. A new user's walk reuses no steps of the last
+/* The tables of a VM have one user at a time. If it ends in its handler, the next one takes
+** the tables over. A new user's walk reuses no steps of the last
 ** one's, and batches of all sessions have different numbers.
 */
 
 #include <pthread.h>
 #include <string.h>
 
+#include "profile/base/lj_osthread.h"
 #include "profile/session/lj_vmtables.h"
 #include "check.h"
 
@@ -18,7 +20,8 @@ static uint32_t claimed;
 
 static void *claim_often(void *arg)
 {
-  int tid = *(int *)arg, i;
+  int tid = lj_osthread_self(), i;
+  (void)arg;
   __atomic_add_fetch(&started, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&started, __ATOMIC_SEQ_CST) < THREADS)
     ;
@@ -36,29 +39,44 @@ static void *claim_often(void *arg)
 static void test_threads(void)
 {
   static pthread_t thread[THREADS];
-  static int tid[THREADS];
   int i;
-  for (i = 0; i < THREADS; i++) {
-    tid[i] = i + 1;
-    REQUIRE(pthread_create(&thread[i], NULL, claim_often, &tid[i]) == 0);
-  }
+  for (i = 0; i < THREADS; i++)
+    REQUIRE(pthread_create(&thread[i], NULL, claim_often, NULL) == 0);
   for (i = 0; i < THREADS; i++) REQUIRE(pthread_join(thread[i], NULL) == 0);
   CHECK_EQ(sum, claimed);
   CHECK(claimed > 0);
 }
 
+/* Claims the tables, and ends without a release. */
+static void *claim_for_ever(void *claimed_it)
+{
+  *(int *)claimed_it = vmtables_claim(vt, lj_osthread_self());
+  return NULL;
+}
+
+static int claim_on_thread(void)
+{
+  pthread_t thread;
+  int claimed_it;
+  REQUIRE(pthread_create(&thread, NULL, claim_for_ever, &claimed_it) == 0);
+  REQUIRE(pthread_join(thread, NULL) == 0);
+  return claimed_it;
+}
+
 static void test_users(void)
 {
   static lua_State thread;
-  CHECK(vmtables_claim(vt, 11));
-  CHECK(!vmtables_claim(vt, 12));
-  CHECK(vmtables_claim(vt, 11)); /* It has jumped out of its handler. */
+  int tid = lj_osthread_self();
+  CHECK(vmtables_claim(vt, tid));
+  CHECK(!claim_on_thread());
+  CHECK(vmtables_claim(vt, tid)); /* It has jumped out of its handler. */
   vt->lua.memo.key.L = &thread;
   vmtables_release(vt);
-  CHECK(vmtables_claim(vt, 11));
+  CHECK(vmtables_claim(vt, tid));
   CHECK(vt->lua.memo.key.L == &thread);
   vmtables_release(vt);
-  CHECK(vmtables_claim(vt, 12));
+  CHECK(claim_on_thread());
+  CHECK(vmtables_claim(vt, tid)); /* That thread has ended. */
   CHECK(vt->lua.memo.key.L == NULL);
   vmtables_release(vt);
 }

@@ -1,6 +1,6 @@
 /*
 ** Tables of a VM for its samples: memory, names.
-** Context: under the lock, outside of the handler.
+** Context: under the lock, outside of the handler; see the header.
 */
 
 #define lj_vmtables_c
@@ -34,6 +34,13 @@ VmTables *lj_vmtables_new(global_State *g, int leaf_only)
 void lj_vmtables_free(VmTables *vt)
 {
   lj_osmemory_free(vt, sizeof(VmTables));
+}
+
+int lj_vmtables_inherit(VmTables *vt, int user, int tid)
+{
+  return !lj_osthread_exists(user) &&
+	 __atomic_compare_exchange_n(&vt->user, &user, tid, 0, __ATOMIC_ACQUIRE,
+				     __ATOMIC_RELAXED);
 }
 
 FuncTab *lj_vmtables_name(VmTables *vt)

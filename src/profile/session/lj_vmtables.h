@@ -37,15 +37,20 @@ LJ_FUNC VmTables *lj_vmtables_new(global_State *g, int leaf_only);
 /* Free them. No handler or hook may use them. NULL: does nothing. */
 LJ_FUNC void lj_vmtables_free(VmTables *vt);
 
+/* Take over the tables of a thread that has ended within its handler. Returns 0 if it has
+** not. Async-signal-safe.
+*/
+LJ_FUNC int lj_vmtables_inherit(VmTables *vt, int user, int tid);
+
 /* Claim the tables for this thread. Returns 0 if another thread uses them. A thread that has
-** jumped out of its handler claims them again. Async-signal-safe.
+** jumped out of its handler claims them again. May change errno. Async-signal-safe.
 */
 static LJ_AINLINE int vmtables_claim(VmTables *vt, int tid)
 {
   int user = 0;
   if (LJ_UNLIKELY(!__atomic_compare_exchange_n(&vt->user, &user, tid, 0, __ATOMIC_ACQUIRE,
 					       __ATOMIC_RELAXED)) &&
-      user != tid)
+      user != tid && !lj_vmtables_inherit(vt, user, tid))
     return 0;
   if (LJ_UNLIKELY(vt->last != tid)) {
     vt->last = tid;
