@@ -1,5 +1,5 @@
 -- The shares of ten compiled functions that cost 1 to 10.
 -- SERIAL: other programs make the times of the parts unequal
--- TIMEOUT: 300
+-- TIMEOUT: 600
 
 require("accuracy").test("jon")

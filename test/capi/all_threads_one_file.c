@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** threads = "all" by the Lua API: the sessions of all threads write whole chunks into one
 ** file. Two VMs share it, and threads come and go.
 */

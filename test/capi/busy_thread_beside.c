@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** A thread of the host is busy in C beside the VM: the VM is not charged for its time.
 ** With THREADS_ALL the thread is a session of its own, with a host stack only.
 */

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** C stacks of 64 KiB without a signal stack are enough: a thread's, and one that the host
 ** switches to. The profile also starts and stops there. The page behind the end of each
 ** stack is not writable.
@@ -21,7 +21,7 @@ static const char profile[] =
   "  for i = 1, 3e4 do s = s + i % 7 end return s end\n"
   "for _, flush in ipairs { 'vm', 'thread' } do\n"
   "  assert(misc.sysprof.start { mode = 'C', clock = 'wall', hz = 10000, path = path, flush = flush })\n"
-  "  local till = os.time() + 30\n"
+  "  local till = os.time() + 200\n"
   "  repeat\n"
   "    pcall(deep, 30) pcall(string.gsub, ('x'):rep(9), 'x', function() deep(3) end)\n"
   "    coroutine.wrap(deep)(10)\n"

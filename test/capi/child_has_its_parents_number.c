@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** In nested pid namespaces a child of fork() has its parent's process id. Still, the
 ** child does not take the parent's profile for its own, whether fork() or clone() made
 ** it. The child can start a profile, also into its parent's file. The parent's profile
@@ -42,7 +42,7 @@ static void in_child(lua_State *L)
 {
   struct luam_Sysprof_Options opt = options();
   check_failures = 0;
-  alarm(60); /* A hang ends the child. */
+  alarm(200); /* A hang ends the child. */
   CHECK_EQ(getpid(), 1);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
   session_work(L);

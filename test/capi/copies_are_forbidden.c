@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 600
 ** A seccomp filter refuses process_vm_readv, or kills its callers. Stacks through a
 ** library that the program can unload are complete all the same. The self-report counts
 ** the pages that the handler read in place. Without a filter that count is 0.

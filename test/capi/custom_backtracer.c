@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** A custom backtracer: frame_no counts from 1, a backtracer returns addresses, and NULL
 ** stops it. One backtracer uses libunwind, one uses backtrace(3); both give stacks under
 ** main.

@@ -1,4 +1,4 @@
-/* TIMEOUT: 300
+/* TIMEOUT: 600
 ** A thousand starts and stops leave no descriptor, timer or memory behind.
 */
 

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** A process that ends before it can complete its profile: by abort, _exit, quick_exit, a
 ** signal, or exec. The reader reads all data that were written. After exec no signal of
 ** the clock hits the new program. The timer of the process is the exception: exec keeps
@@ -92,7 +92,7 @@ static void profile(const char *name, const char *clock, void (*end)(void))
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH,
 						    LUAM_SYSPROF_BUF_MIN);
-  time_t deadline = time(NULL) + 30;
+  time_t deadline = time(NULL) + 200;
   check_failures = 0;
   setrlimit(RLIMIT_CORE, &no_core);
   fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);

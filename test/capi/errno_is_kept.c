@@ -8,7 +8,7 @@ int main(void)
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 4096);
   struct luam_Sysprof_Counters c;
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 200;
   long changed = 0;
   int i;
   opt.interval_ns = 100000;

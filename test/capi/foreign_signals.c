@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** The program's own SIGPROF handler, which by its choice shares the signal with the
 ** profiler. During the profile the handler gets all of the program's signals, and none of
 ** the profiler's. After the stop it is installed again.

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** The program's own timers also send SIGPROF. Each of their signals reaches the program's
 ** handler with its value, and takes no sample.
 */
@@ -45,7 +45,7 @@ int main(void)
   timer_t timer[NTIMERS];
   uint64_t samples;
   int i, round, before[NTIMERS];
-  time_t deadline = time(NULL) + 40;
+  time_t deadline = time(NULL) + 200;
   memset(&sa, 0, sizeof(sa));
   sa.sa_flags = SA_SIGINFO | SA_RESTART;
   sa.sa_sigaction = handler;

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** Profiling across fork(). A child of the profiled thread continues into its own stream,
 ** also as a daemon, and so does its child. A child of another thread is not profiled. The
 ** parent's stream stays complete. While other threads start and stop profiles, children
@@ -274,7 +274,7 @@ static void fork_among_others(void)
       opt.buf = buf;
       opt.len = sizeof(buf);
       opt.interval_ns = 1000000;
-      alarm(60);
+      alarm(200);
       CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
       session_work(L);
       if (i & 1) CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);

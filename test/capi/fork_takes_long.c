@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** A fork that takes much longer than the interval. Kernels that restart it when a signal
 ** comes would never end it: the C library's fork() blocks the clock's signal meanwhile, on
 ** any kernel. Also a fork without the C library.

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** No other handler runs on top of ours: neither one of the program, which could leave it
 ** by siglongjmp(), nor the C library's for pthread_cancel(). This also holds when a
 ** handler of the program calls ours. Faults and the setuid() of another thread get
@@ -86,7 +86,7 @@ static void jump_out(int signo)
 /* Jumps out of the interrupted code, at about the rate of the samples. */
 static void check_jumps(lua_State *L)
 {
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 200;
   struct sigevent ev;
   struct itimerspec it = { { 0, 370000 }, { 0, 370000 } };
   timer_t timer;
@@ -201,7 +201,7 @@ int main(void)
   lua_State *L = session_vm();
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
-  alarm(150);
+  alarm(200);
   CHECK_EQ(luaM_sysprof_set_backtracer(backtracer), PROFILE_SUCCESS);
   opt.clock = LUAM_SYSPROF_CLOCK_WALL;
   opt.interval_ns = 500000;
@@ -218,7 +218,7 @@ int main(void)
   opt.interval_ns = 500000;
   opt.threads = LUAM_SYSPROF_THREADS_ALL;
   signal(SIGALRM, SIG_DFL);
-  alarm(150);
+  alarm(200);
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   check_thread();
   check_setuid(L);

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** The handler calls nothing of malloc, mmap, locks, the dynamic loader or stdio. This
 ** program defines these functions itself, so that all calls come here. Its own handler
 ** around the profiler's marks when the profiler's runs. No earlier call has warmed up

@@ -28,7 +28,7 @@ static void check(lua_State *L, int mode, int put_back)
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, mode, 65536);
   struct sigaction sa, ours, now;
-  time_t deadline = time(NULL) + 30;
+  time_t deadline = time(NULL) + 200;
   uint64_t samples;
   memset(&sa, 0, sizeof(sa));
   sa.sa_handler = handler;

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** A debugger attaches to a profiled process, sees each of its signals, stops it and lets
 ** it go, several times. The profile goes on and is complete.
 */

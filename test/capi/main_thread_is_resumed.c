@@ -23,7 +23,7 @@ static void run(lua_State *L, const char *code, int status)
 {
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 1 << 20);
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 200;
   char *folded;
   uint64_t host;
   CHECK_EQ(luaL_loadbuffer(L, code, strlen(code), "@work.lua"), 0);

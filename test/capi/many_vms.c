@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** More VMs than threads start and stop their profiles at random, with each way to write.
 ** Any thread may run any VM; VMs are closed and opened again. Nothing crashes, each result
 ** is right, each stream is complete, and no descriptor, timer or memory leaks. Each signal

@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 600
 ** More threads than clocks: the report counts the threads without a clock. The profiler
 ** maps no memory for each of them: eight failures in a row end the attempts of a scan.
 */

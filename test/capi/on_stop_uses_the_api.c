@@ -1,4 +1,4 @@
-/* TIMEOUT: 20
+/* TIMEOUT: 600
 ** on_stop runs outside of the handler and may ask for the counters.
 */
 

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** A program with handlers for the signals that clocks use. A clock takes a signal without
 ** a handler, and the program's actions keep their masks and flags. If the program
 ** requests a signal that it handles, the report says so. Our handler then calls the

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** Ten threads with a VM each do equal work, on fewer processors. Each has its share of
 ** the samples, and its weights are its CPU time.
 **

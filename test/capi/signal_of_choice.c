@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** Clocks on another signal than SIGPROF, which stays the program's. Two profiles use
 ** different signals; impossible signals are refused.
 */

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** A signal stack for the kernel's largest frame and SMALL_STACK_HANDLER is enough for the
 ** handler. The program's signal stack stays set.
 */

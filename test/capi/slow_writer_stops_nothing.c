@@ -1,4 +1,4 @@
-/* TIMEOUT: 300
+/* TIMEOUT: 600
 ** A writer that hangs on the thread of the profiler, like on a disk that does not answer.
 ** The program goes on. Samples that find no buffer are lost and counted. Reports, other
 ** profiles and fork go on, too. When the writer answers again, the profile goes on. A
@@ -43,14 +43,14 @@ static struct luam_Sysprof_SelfReport report(lua_State *L)
 static void work(lua_State *L, uint64_t lost, uint64_t kept)
 {
   struct luam_Sysprof_SelfReport r = report(L);
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 200;
   lost += r.lost_queue;
   kept += r.samples - r.lost_queue;
   do {
     session_work(L);
     r = report(L);
     if (time(NULL) > deadline) {
-      CHECK(!"too few samples in a minute");
+      CHECK(!"too few samples in time");
       return;
     }
   } while (r.lost_queue < lost || r.samples - r.lost_queue < kept);
@@ -109,7 +109,7 @@ static void test_hangs(lua_State *L)
 {
   Sink sink;
   struct luam_Sysprof_SelfReport r;
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 200;
   int writes;
   begin(L, &sink);
   work(L, 0, 200);

@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 600
 ** With a background thread, chunks come each second. They refer to the stacks of the chunks
 ** before: definitions would be most of such a chunk.
 */
@@ -34,7 +34,7 @@ int main(void)
   lua_State *L = session_vm();
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH,
 						    1024 * 1024);
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 200;
   struct timespec begin, now;
   opt.flush = LUAM_SYSPROF_FLUSH_THREAD;
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** posix_spawn, system and popen during a profile: the other programs run to their end, no
 ** signal of the clock hits them, and the profile goes on.
 */

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** Odd ends of a profiled thread and of its profile: pthread_exit and a return during the
 ** profile; a stop or an exit by another thread while the VM runs; a stop in a callback of
 ** Lua; vfork.

@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** A profile of all threads, in a program that starts and ends threads all the time. Each
 ** thread that lives long enough has its own session, which ends in order. The totals of
 ** all are the CPU time of the process. No thread, descriptor or memory leaks.

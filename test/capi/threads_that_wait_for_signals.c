@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** Threads that block all signals, and take them by sigwait() or signalfd(). They get no
 ** signal of a profile of all threads, and the report counts them. A thread that unblocks
 ** the signals has samples from then on. A thread that blocks them has no more samples,
@@ -84,10 +84,10 @@ static uint64_t samples_in_c(void)
   return c.vmst_cfunc;
 }
 
-/* Work until the threads without a VM have more samples. Returns 0 after a minute. */
+/* Work until the threads without a VM have more samples. Returns 0 after minutes. */
 static int more_in_c(lua_State *L, uint64_t n)
 {
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 200;
   uint64_t end = samples_in_c() + n;
   while (samples_in_c() < end && time(NULL) < deadline) session_work(L);
   return samples_in_c() >= end;

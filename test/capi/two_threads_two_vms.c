@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** Two threads with a VM each, profiled at the same time. Each stream has the samples of
 ** its own thread, and their weights are the thread's CPU time. The test uses both clocks
 ** and both ways to stop: each thread stops its own profile, or one thread stops both.

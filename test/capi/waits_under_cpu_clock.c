@@ -1,4 +1,4 @@
-/* TIMEOUT: 200
+/* TIMEOUT: 600
 ** A waiting thread uses no CPU time, so no signal of a CPU clock comes during the wait.
 ** No waiting call returns early.
 */

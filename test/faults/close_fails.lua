@@ -10,7 +10,7 @@ for _, case in ipairs { { "5", "nil\tx: Input/output error\t5\n" }, { "28", "nil
 			{ "4", "true\n" } } do
   local errno, expected = case[1], case[2]
   os.remove("x")
-  local status, out, err = t.shell(("FAULT='close 1+ %s' timeout 60 '%s/test/faulty_luajit' program.lua")
+  local status, out, err = t.shell(("FAULT='close 1+ %s' timeout 300 '%s/test/faulty_luajit' program.lua")
 				   :format(errno, os.getenv("SYSPROF_BUILD")))
   t.equal(status .. err, "0", "errno " .. errno .. ": the program goes on")
   t.equal(out, expected, "errno " .. errno)

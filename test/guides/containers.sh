@@ -1,6 +1,6 @@
 # doc/guides/containers.md: in namespaces, read-only, without capabilities and without
 # perf_event_open. Without namespaces, only the last.
-# TIMEOUT: 240
+# TIMEOUT: 600
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 
@@ -22,7 +22,7 @@ fi
 
 GUIDE_IN=("${container[@]}")
 mkdir -p tmpfs
-GUIDE_SECONDS=200 guide_run containers PROFILES="$PWD/tmpfs"
+GUIDE_SECONDS=300 guide_run containers PROFILES="$PWD/tmpfs"
 {
   grep -q '^event cpu .*; by ctimer$' guide.log &&
     grep -q "^LUAJIT_SYSPROF=.*: clock 'task-clock': .*seccomp.*; this VM is not profiled$" guide.log &&

@@ -1,10 +1,10 @@
 # doc/guides/embedding.md: a program in C with its own writer and backtracer.
-# TIMEOUT: 240
+# TIMEOUT: 600
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 
 guide_needs cc pkg-config nc
-GUIDE_SECONDS=200 guide_run embedding
+GUIDE_SECONDS=300 guide_run embedding
 
 guide_check app.bin 0.995 \
   "_start;main;lua_pcall;main chunk (app.lua);order (app.lua:2);table.sort;auxsort" \

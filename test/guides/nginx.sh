@@ -1,6 +1,6 @@
 # doc/guides/nginx.md: nginx with Lua, as root with a port below 1024, and with workers of
 # another user.
-# TIMEOUT: 240
+# TIMEOUT: 600
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 
@@ -51,7 +51,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 
 # Under load, the server gets little of the time.
-GUIDE_SECONDS=120
+GUIDE_SECONDS=300
 for seconds in 3 10 20; do
   rm -rf "${folder:?}"/*
   server=$(guide_server $low $high) || server=$(guide_server 20000 30000) || {

@@ -1,10 +1,10 @@
 # doc/guides/script.md: a Lua script.
-# TIMEOUT: 240
+# TIMEOUT: 600
 
 . "$SYSPROF_SOURCE/test/lib/guide.sh"
 
 guide_needs
-GUIDE_SECONDS=200 guide_run script
+GUIDE_SECONDS=300 guide_run script
 guide_check before.bin 0.995 \
   "main;lua_pcall;main chunk (words.lua);listing (words.lua:11);lj_str_new" \
   "main chunk (words.lua);count (words.lua:2);string."

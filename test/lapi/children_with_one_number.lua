@@ -27,10 +27,10 @@ local function wait(pid)
 end
 
 local function work()
-  local s, deadline = 0, os.time() + 60
+  local s, deadline = 0, os.time() + 200
   repeat
     for i = 1, 1e5 do s = s + i % 3 end
-    assert(os.time() < deadline, "too few samples in a minute")
+    assert(os.time() < deadline, "too few samples in time")
   until misc.sysprof.report().samples >= 30
 end
 

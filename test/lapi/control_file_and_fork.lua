@@ -27,7 +27,7 @@ local function say(who)
   file:close()
   os.rename(who .. ".tmp", who)
 end
-local deadline = os.time() + 100
+local deadline = os.time() + 900
 local function work(file)
   local s = 0
   while not is_there(file) and not is_there("end") and os.time() < deadline do

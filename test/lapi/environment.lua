@@ -16,10 +16,10 @@ local ffi = require("ffi")
 ffi.cdef "int getpid(void);"
 io.write(ffi.C.getpid(), "\n")
 function work(samples)
-  local s, deadline = 0, os.time() + 60
+  local s, deadline = 0, os.time() + 200
   repeat
     for i = 1, 1e5 do s = s + i % 3 end
-    assert(os.time() < deadline, "too few samples in a minute")
+    assert(os.time() < deadline, "too few samples in time")
   until misc.sysprof.report().samples >= samples
 end
 ]]

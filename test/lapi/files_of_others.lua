@@ -123,7 +123,7 @@ fresh("mkfifo all/fifo")
 refused("a FIFO", { path = "all/fifo", regular = true }, EINVAL, "not a regular file")
 refused("a FIFO, force", { path = "all/fifo", regular = true, force = true }, EINVAL,
 	"not a regular file")
-local reader = io.popen("timeout 60 cat all/fifo | head -c 3")
+local reader = io.popen("timeout 300 cat all/fifo | head -c 3")
 t.equal(try({ path = "all/fifo" }), true, "a FIFO with a reader")
 t.equal(reader:read("*a"), "ljs", "a FIFO with a reader")
 reader:close()
@@ -251,7 +251,7 @@ local function others()
     int rename(const char *, const char *); int unlink(const char *); int creat(const char *, unsigned);\
     int mkfifo(const char *, unsigned); int close(int); unsigned alarm(unsigned);"
     local C = ffi.C
-    C.alarm(60)
+    C.alarm(200)
     while C.unlink("mine/stop") ~= 0 do
       C.symlink("../mine/caught", "all/l")
       C.lchown("all/l", 65534, 65534)

@@ -1,4 +1,4 @@
--- TIMEOUT: 300
+-- TIMEOUT: 600
 -- A freed function keeps its name for itself. The next function in its place in memory does
 -- not get it, not even one of the same chunk, lines and size.
 

@@ -1,4 +1,4 @@
--- TIMEOUT: 300
+-- TIMEOUT: 600
 -- Builtin functions have the names that users write.
 
 local t = require("tools_test")

@@ -1,4 +1,4 @@
--- TIMEOUT: 300
+-- TIMEOUT: 600
 -- Names of chunks: the file, the chunk's name, or a short beginning of the source on one
 -- line, whatever bytes it has.
 

@@ -1,4 +1,4 @@
--- TIMEOUT: 240
+-- TIMEOUT: 600
 -- Each Lua function has its best known name, and no wrong one.
 --
 -- A function in a line that ends in "NAME: x" must have the name x in the profile. The

@@ -1,4 +1,4 @@
--- TIMEOUT: 300
+-- TIMEOUT: 600
 -- A profile is complete, with names, wherever the program stops it. The search for names
 -- then reads a VM in the middle of its work.
 

@@ -7,7 +7,7 @@ local t = require("tools_test")
 local ffi = require("ffi")
 ffi.cdef("int rename(const char *, const char *);")
 
-local PATIENCE_S = 60
+local PATIENCE_S = 200
 
 local box = {}
 
@@ -55,7 +55,7 @@ function box.start(value, code)
 	      "echo $? >status.tmp; mv status.tmp status; } & "):format(value, t.luajit))
 end
 
--- Waits until f() returns a true value, and returns it. After a minute, ends the program
+-- Waits until f() returns a true value, and returns it. After minutes, ends the program
 -- and the test.
 function box.wait(what, f)
   local deadline = os.time() + PATIENCE_S
@@ -65,7 +65,7 @@ function box.wait(what, f)
     t.shell("sleep 0.02")
   until os.time() > deadline
   box.put("end", "")
-  t.ok(false, what .. ": not within a minute, " .. box.contents("err"))
+  t.ok(false, what .. ": not in time, " .. box.contents("err"))
   t.finish()
 end
 

@@ -161,7 +161,7 @@ end
 
 -- Descriptors by their targets, threads, timers, and signal handlers.
 local function left()
-  local status, till = nil, os.time() + 20
+  local status, till = nil, os.time() + 200
   repeat  -- The kernel lists a joined thread for another moment.
     status = read_file("/proc/self/status")
   until status:match("Threads:%s*1\n") or os.time() > till

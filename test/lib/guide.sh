@@ -5,7 +5,7 @@
 #                             runs the ```sh blocks of doc/guides/NAME.md one after
 #                             the other in one shell, in the current folder. It skips
 #                             blocks without "sh", and ends at the first failure, or
-#                             after GUIDE_SECONDS (100). Background programs of the
+#                             after GUIDE_SECONDS (300). Background programs of the
 #                             guide end with it. GUIDE_IN is a command with arguments
 #                             that runs the shell
 #   guide_tries N FUNCTION    calls the function in a subshell until it succeeds, at
@@ -48,7 +48,7 @@ guide_run() {
     echo "FAIL: doc/guides/$name.md has no sh block"
     exit 1
   }
-  env "$@" timeout -k 5 "${GUIDE_SECONDS:-100}" "${GUIDE_IN[@]}" \
+  env "$@" timeout -k 5 "${GUIDE_SECONDS:-300}" "${GUIDE_IN[@]}" \
     bash -eux -c 'trap "kill \$(jobs -p) 2>/dev/null || :" EXIT; . ./guide.sh' \
     >guide.log 2>&1 </dev/null || {
     cat guide.log

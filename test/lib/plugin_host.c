@@ -32,7 +32,7 @@
 #include "lmisclib.h"
 
 #define SAMPLES     60
-#define SECONDS_MAX 60
+#define SECONDS_MAX 200
 #define CYCLES      100
 
 static uint8_t buffer[LUAM_SYSPROF_BUF_MIN];
@@ -65,7 +65,7 @@ static unsigned long samples(void)
 
 static int enough(lua_State *L)
 {
-  if (time(NULL) > deadline) luaL_error(L, "too few samples in a minute");
+  if (time(NULL) > deadline) luaL_error(L, "too few samples in time");
   lua_pushboolean(L, samples() >= enough_samples && writes >= enough_writes);
   return 1;
 }

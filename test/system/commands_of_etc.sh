@@ -1,7 +1,7 @@
 # Each command of etc/ and etc/bench/ prints its purpose and usage by --help. It refuses
 # an unknown option, a missing build folder and a wrong number in one line each, and does
 # nothing else.
-# TIMEOUT: 300
+# TIMEOUT: 600
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

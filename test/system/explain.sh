@@ -1,7 +1,7 @@
 # etc/explain stops at a broken sample, of the host side and of the Lua side. It prints
 # the check that refused the sample, the candidates and the bytes around the PC. It
 # refuses wrong use in one line.
-# TIMEOUT: 300
+# TIMEOUT: 600
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"

@@ -1,6 +1,6 @@
 -- Libraries that are loaded and unloaded during a profile, one at the addresses of the
 -- other. Each sample has the names of the library that was loaded then.
--- TIMEOUT: 300
+-- TIMEOUT: 600
 
 local t = require("tools_test")
 local build, source = os.getenv("SYSPROF_BUILD"), os.getenv("SYSPROF_SOURCE")

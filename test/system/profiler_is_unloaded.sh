@@ -1,6 +1,6 @@
 # A program closes libluajit during a profile. The library stays, so that late signals
 # find its handler. Each profile is complete at the end of the program.
-# TIMEOUT: 200
+# TIMEOUT: 600
 
 set -u
 rm -rf ./*

@@ -1,7 +1,7 @@
 -- Programs that use the whole VM print the same bytes in plain LuaJIT, with sysprof
 -- inside, and profiled at 10 kHz. They run interpreted, compiled with each level of
 -- optimisation, compiled at once, and with a collector that always runs.
--- TIMEOUT: 300
+-- TIMEOUT: 600
 
 local build, source = os.getenv("SYSPROF_BUILD"), os.getenv("SYSPROF_SOURCE")
 

@@ -1,6 +1,6 @@
 -- A file cut at every 1,000th byte. The reader shows all whole chunks before the cut, and
 -- reports the cut and the loss. A file that a program is still writing is such a file.
--- TIMEOUT: 300
+-- TIMEOUT: 600
 
 local t = require("tools_test")
 local B = require("stream_builder")

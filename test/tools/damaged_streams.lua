@@ -1,5 +1,5 @@
 -- Damaged and cut streams: the reader uses the whole parts, and always reports the rest.
--- TIMEOUT: 300
+-- TIMEOUT: 600
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,7 +1,7 @@
 -- A few bytes can stand for a stack of thousands of frames, and each sample for another
 -- such stack. The size of the profile bounds the reader's memory and output. The commands
 -- leave out the samples without room, and report their number in one sentence.
--- TIMEOUT: 300
+-- TIMEOUT: 600
 
 local t = require("tools_test")
 local reader = require("sysprof.reader")

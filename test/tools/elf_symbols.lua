@@ -1,6 +1,6 @@
 -- Symbol tables of ELF files: the right symbol for each address. No content of a file
 -- causes a crash or a wrong name.
--- TIMEOUT: 240
+-- TIMEOUT: 600
 
 local t = require("tools_test")
 local B = require("stream_builder")

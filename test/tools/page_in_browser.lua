@@ -1,6 +1,6 @@
 -- The flame graph's page in a browser: search, tooltips, zoom, reset, keys, and the
 -- numbers of the folded stacks. Skipped without Chromium.
--- TIMEOUT: 180
+-- TIMEOUT: 600
 
 local t = require("tools_test")
 local B = require("stream_builder")

@@ -1,6 +1,6 @@
 -- luajit-sysprof run: the script behaves and ends like without a profile. However it
 -- ends, the profile is complete.
--- TIMEOUT: 300
+-- TIMEOUT: 600
 
 local t = require("tools_test")
 

@@ -1,4 +1,4 @@
-/* TIMEOUT: 300
+/* TIMEOUT: 600
 ** The program's signals, children and sleeps work beside the clocks like without them.
 */
 
@@ -72,7 +72,7 @@ static void sleep_is_not_interrupted(const char *name, uint64_t interval_ns)
   static const struct timespec moment = { 0, 2000000 };
   struct epoll_event event;
   pthread_t writer;
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 200;
   uint64_t begin = thread_us(), spent, ran_ns, interrupted = 0;
   int epoll = epoll_create1(EPOLL_CLOEXEC), i;
   char c;
@@ -131,7 +131,7 @@ static void own_perf_event(const char *name)
 {
   struct perf_event_attr attr;
   struct f_owner_ex owner = { F_OWNER_TID, lj_osthread_self() };
-  time_t deadline = time(NULL) + 120;
+  time_t deadline = time(NULL) + 200;
   struct sigaction sa;
   Ticks t;
   memset(&attr, 0, sizeof(attr));
@@ -165,7 +165,7 @@ static void own_perf_event(const char *name)
 /* The program blocks the signal: no tick comes, and no signal is left over. */
 static void blocked(const char *name)
 {
-  time_t deadline = time(NULL) + 120;
+  time_t deadline = time(NULL) + 200;
   sigset_t set, old, now;
   Ticks t;
   sigemptyset(&set);
@@ -198,7 +198,7 @@ static void blocked(const char *name)
 static void children(const char *name)
 {
   int before = descriptors(), status, i;
-  time_t deadline = time(NULL) + 120;
+  time_t deadline = time(NULL) + 200;
   uint64_t n;
   Ticks t;
   ticks_start(&t, name, MS, 0);

@@ -1,4 +1,4 @@
-/* TIMEOUT: 300
+/* TIMEOUT: 600
 ** Another thread closes a clock while it ticks: no tick follows. A pending signal of the
 ** clock reaches no handler and does not end the program. If the program then gets a
 ** descriptor of the same number, that one stays open in a child.
@@ -57,7 +57,7 @@ static void worker_stop(Worker *w)
 static void while_it_ticks(const char *name, uint64_t interval_ns, int rounds,
 			   int sleep_max_us)
 {
-  time_t deadline = time(NULL) + 120;
+  time_t deadline = time(NULL) + 200;
   ClockSpec spec = ticks_spec(name, interval_ns, 0);
   char errmsg[CLOCK_ERRMSG_MAX];
   uint64_t ticks = 0;
@@ -89,7 +89,7 @@ static void handler(int sig)
 static void while_it_is_pending(const char *name, int with_handler)
 {
   ClockSpec spec = ticks_spec(name, MS, 0);
-  time_t deadline = time(NULL) + 120;
+  time_t deadline = time(NULL) + 200;
   struct sigaction sa;
   char errmsg[CLOCK_ERRMSG_MAX];
   Worker w;
@@ -120,7 +120,7 @@ static void while_it_is_pending(const char *name, int with_handler)
 static void descriptor_is_reused(const char *name)
 {
   ClockSpec spec = ticks_spec(name, MS, 0);
-  time_t deadline = time(NULL) + 120;
+  time_t deadline = time(NULL) + 200;
   struct perf_event_attr attr;
   char errmsg[CLOCK_ERRMSG_MAX];
   int fd, own, status;

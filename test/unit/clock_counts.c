@@ -1,4 +1,4 @@
-/* TIMEOUT: 300
+/* TIMEOUT: 600
 ** Events are counted exactly: the weights of the ticks and the rest are the total. The
 ** total lies between bounds from the kernel's other counters. A storm of events, each
 ** with a tick, does not stop the program.

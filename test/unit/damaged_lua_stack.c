@@ -1,4 +1,4 @@
-/* TIMEOUT: 300
+/* TIMEOUT: 600
 ** The Lua walk on damaged stacks. The test builds a deep stack of all kinds of frames.
 ** Then it replaces each word of the stack, of the VM's C frames, and of the walk's
 ** starting point by several kinds of garbage. The walk never crashes. Its result is the

@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 600
 ** C functions that find their frames by R12 or R13 call compiled Lua code, which uses
 ** these registers for itself. The walk takes their values from the place where the way
 ** into the trace has saved them.
@@ -90,7 +90,7 @@ static void call(lua_State *L, int (*via)(lua_State *, TValue *, int))
 static void test_function(lua_State *L, int (*via)(lua_State *, TValue *, int),
 			  const char *end, int reg, const char *name)
 {
-  time_t deadline = time(NULL) + 60;
+  time_t deadline = time(NULL) + 200;
   struct itimerval tick, none;
   memset(&scene, 0, sizeof(scene));
   memcpy(&scene.begin, &via, sizeof(via));

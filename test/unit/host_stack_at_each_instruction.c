@@ -1,4 +1,4 @@
-/* TIMEOUT: 300
+/* TIMEOUT: 600
 ** The host stack is complete and ends in the same frames at each instruction of the VM:
 ** interpreter, its ways in and out, traces, exit stubs, the exit handler, helpers, FFI
 ** calls and callbacks, errors, finalizers.

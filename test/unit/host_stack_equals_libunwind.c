@@ -1,4 +1,4 @@
-/* TIMEOUT: 300
+/* TIMEOUT: 600
 ** The built-in unwinder against libunwind, frame by frame, from the registers of real
 ** signals. Scenes: deep recursion, callbacks of qsort, code inside libc, the PLT and the
 ** vdso, system calls, and handlers of signals, also on a stack above the thread's. In

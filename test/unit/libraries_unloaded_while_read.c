@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 600
 ** Another thread loads and unloads a library, or maps and unmaps the memory that a
 ** register points to. Meantime this one walks host stacks and compares objects. The walks
 ** find the tables, or report the missing one, and nothing faults.

@@ -1,4 +1,4 @@
-/* TIMEOUT: 120
+/* TIMEOUT: 600
 ** Another thread maps and unmaps a page all the time, while the Lua walk meets its address:
 ** as a PC, as nodes of a table that is being resized, and as a Lua stack that the VM moves
 ** and whose memory it has unmapped. The walk refuses the page or reads it, and nothing

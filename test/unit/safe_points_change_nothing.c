@@ -1,4 +1,4 @@
-/* TIMEOUT: 300
+/* TIMEOUT: 600
 ** A signal handler requests safe points at any time. They come, and the program does the
 ** same as without: with the compiler, without it, while that changes, in hooks,
 ** finalizers and coroutines. Afterwards no request is left.

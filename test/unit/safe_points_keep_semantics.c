@@ -1,4 +1,4 @@
-/* TIMEOUT: 300
+/* TIMEOUT: 600
 ** Programs that use the whole VM print the same bytes while a signal handler requests
 ** safe points all the time: interpreted, compiled, compiled at once, with a collector
 ** that always runs. The compiler reports the same exits of traces as without.

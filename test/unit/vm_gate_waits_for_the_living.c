@@ -1,4 +1,4 @@
-/* TIMEOUT: 60
+/* TIMEOUT: 600
 ** The gate of a VM. A change waits for a reading handler by sleeping, so that a real-time
 ** thread leaves its processor. It does not wait for a reader of an ended thread, nor for
 ** the calling thread's own. No hook sees a removed reader.

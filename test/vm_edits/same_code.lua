@@ -5,7 +5,7 @@
 -- same_code_host removes LuaJIT's own differences between runs. After a difference the
 -- test runs all again, plain LuaJIT twice. The difference counts only if plain LuaJIT
 -- agrees with itself, and if the difference comes each time.
--- TIMEOUT: 300
+-- TIMEOUT: 600
 
 local source, build = os.getenv("SYSPROF_SOURCE"), os.getenv("SYSPROF_BUILD")
 local ATTEMPTS = 3
