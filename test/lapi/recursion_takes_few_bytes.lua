@@ -15,6 +15,7 @@ local function down(n)
 end
 
 -- Two functions, and a call through C.
+local odd
 local function even(n) if n == 0 then return down(0) end return odd(n - 1) + 1 end
 function odd(n) return select(2, pcall(even, n - 1)) + 1 end
 

@@ -1,7 +1,7 @@
 # The Debian packages of cpack: names, dependencies and files. No package of the
 # distribution's LuaJIT has the same files, and the contents work. The test unpacks them
 # into a folder, and does not install them.
-# TIMEOUT: 600
+# TIMEOUT: 900
 
 set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"
