@@ -5,7 +5,7 @@
 --   read FILE                             prints samples, seconds, peak memory
 --
 -- KIND: "full" has a whole stack in every sample, like Tarantool's version 2;
--- "chunks" is our version 3, as the profiler writes it. Stacks are call paths of
+-- "chunks" is our the stream, as the profiler writes it. Stacks are call paths of
 -- a made-up program. Some are much more frequent than others. All numbers come
 -- from a fixed seed.
 ----------------------------------------------------------------------------
@@ -19,35 +19,43 @@ local FUNCTIONS, C_FUNCTIONS = 400, 300
 local LUA_DEPTH, HOST_DEPTH = 14, 8	-- At most; half of it at least.
 local CHUNK = 128 * 1024
 local SAMPLES_PER_WRITE = 4096
+local KEPT_MAX = 16384	-- As in the writer's table of stacks.
 
 -- -- Stacks ----------------------------------------------------------------
 
 local function proto(i) return 0x7f1200000000 + i * 0x3c8 end
 local function code(i) return 0x55d000001000 + i * 0x400 end
 
--- Returns lists { lua = {{ function, line }...}, host = { address... } }, leaf
--- first. Callers have few callees, so paths share their beginnings.
-local function make_stacks(count)
-  local list, seen = {}, {}
-  while #list < count do
-    local lua, host, f = {}, {}, 1
-    for i = math.random(LUA_DEPTH / 2, LUA_DEPTH), 1, -1 do
-      lua[i] = { f, f * 10 + math.random(0, 2) }
-      f = (f * 7 + math.random(0, 3) * 31) % FUNCTIONS + 1
-    end
-    local c = 1
-    for i = math.random(HOST_DEPTH / 2, HOST_DEPTH), 1, -1 do
-      host[i] = code(c) + math.random(0, 3) * 16
-      c = (c * 5 + math.random(0, 3) * 17) % C_FUNCTIONS + 1
-    end
-    local key = {}
-    for i, frame in ipairs(lua) do key[i] = frame[1] * 1e5 + frame[2] end
-    key = table.concat(key, " ") .. "|" .. table.concat(host, " ")
-    if not seen[key] then
-      seen[key] = true
-      list[#list + 1] = { lua = lua, host = host }
+-- Returns a function that makes another stack { lua = {{ function, line }...}, host =
+-- { address... } }, leaf first. Callers have few callees, so paths share their beginnings.
+local function stack_maker()
+  local seen = {}
+  return function()
+    while true do
+      local lua, host, f = {}, {}, 1
+      for i = math.random(LUA_DEPTH / 2, LUA_DEPTH), 1, -1 do
+	lua[i] = { f, f * 10 + math.random(0, 2) }
+	f = (f * 7 + math.random(0, 3) * 31) % FUNCTIONS + 1
+      end
+      local c = 1
+      for i = math.random(HOST_DEPTH / 2, HOST_DEPTH), 1, -1 do
+	host[i] = code(c) + math.random(0, 3) * 16
+	c = (c * 5 + math.random(0, 3) * 17) % C_FUNCTIONS + 1
+      end
+      local key = {}
+      for i, frame in ipairs(lua) do key[i] = frame[1] * 1e5 + frame[2] end
+      key = table.concat(key, " ") .. "|" .. table.concat(host, " ")
+      if not seen[key] then
+	seen[key] = true
+	return { lua = lua, host = host }
+      end
     end
   end
+end
+
+local function make_stacks(count)
+  local make, list = stack_maker(), {}
+  for i = 1, count do list[i] = make() end
   return list
 end
 
@@ -60,7 +68,8 @@ end
 
 local generate = {}
 
-function generate.full(write, bytes, stacks)
+function generate.full(write, bytes, count)
+  local stacks = make_stacks(count)
   local out = { "ljs\3\0\0\0" }
   for i = 1, FUNCTIONS do
     out[#out + 1] = "\0" .. uleb(proto(i)) .. B.str("@app/module" .. i % 20 .. ".lua") ..
@@ -92,17 +101,13 @@ function generate.full(write, bytes, stacks)
   write("\128")
 end
 
--- The stacks of version 3, root first, as strings of frames.
-local function sides(stacks)
-  local all = {}
-  for i, s in ipairs(stacks) do
-    local lua, host = { F.cbound }, { }
-    for j = #s.lua, 1, -1 do lua[#lua + 1] = F.lfunc(s.lua[j][1], s.lua[j][2]) end
-    for j = #s.host, 1, -1 do host[#host + 1] = F.host(s.host[j]) end
-    host[#host + 1] = F.vm
-    all[i] = { lua, host }
-  end
-  return all
+-- The sides of a stack of the stream, root first: lists of strings of frames.
+local function sides(s)
+  local lua, host = { F.cbound }, { }
+  for j = #s.lua, 1, -1 do lua[#lua + 1] = F.lfunc(s.lua[j][1], s.lua[j][2]) end
+  for j = #s.host, 1, -1 do host[#host + 1] = F.host(s.host[j]) end
+  host[#host + 1] = F.vm
+  return { lua, host }
 end
 
 -- Defines a stack as the difference to the stack before it on this side. base: a
@@ -125,34 +130,38 @@ local function chunk(seq, records)
 	 B.u32(#records) .. B.u32(bytes.crc32(0, buf, 0, #s) % 2^32) .. records
 end
 
-function generate.chunks(write, bytes, stacks)
+-- Writes chunks of samples. next_stack() returns a key of a stack and the stack, nil at
+-- the end. kept: number of stacks that a chunk may keep of the chunks before.
+local function write_chunks(write, next_stack, kept)
   write(B.PROLOGUE)
-  local list, size, seq = sides(stacks), 0, 0
   local head = string.char(G.SPF_SAMPLE + G.SPF_SAMPLE_WEIGHT_USUAL +
 			   G.SPF_VMST_LFUNC)
-  while size < bytes do
-    local part, len, number, count, before = {}, 0, {}, 0, {}
-    part[1] = B.record(G.SPF_CONTEXT, uleb(1) .. uleb(0) .. uleb(0) .. uleb(1000))
-    while len < CHUNK do
-      local n = pick(#list)
-      if not number[n] then
-	number[n] = count + 1
-	for side = 1, 2 do
+  local seq, number, count, before = 0, {}, 0, {}
+  local key, stack = next_stack()
+  while key do
+    if count > kept then number, count, before = {}, 0, {} end
+    local part, len, old = {}, 0, count
+    part[1] = B.record(G.SPF_CONTEXT, uleb(1) .. uleb(0) .. uleb(0) .. uleb(1000) .. uleb(old))
+    while key and len < CHUNK do
+      if not number[key] then
+	number[key] = count + 1
+	for side, frames in ipairs(sides(stack)) do
 	  -- The sides take turns, so the stack before it on this side is the last but one.
-	  part[#part + 1] = define(list[n][side], before[side], 2)
+	  part[#part + 1] = define(frames, count + side > old + 2 and before[side], 2)
 	  len = len + #part[#part]
-	  before[side] = list[n][side]
+	  before[side] = frames
 	end
 	count = count + 2
       end
-      local lua = number[n]
-      local refs = lua == count - 1 and uleb(2) .. uleb(1) or uleb(lua + 2) .. uleb(lua + 3)
+      local lua = number[key]
+      local refs = lua == count - 1 and lua > old and uleb(2) .. uleb(1) or
+		   uleb(lua + 2) .. uleb(lua + 3)
       part[#part + 1] = head .. uleb(B.signed(math.random(-20, 20))) .. refs
       len = len + #part[#part]
+      key, stack = next_stack()
     end
-    local s = chunk(seq, table.concat(part))
-    write(s)
-    seq, size = seq + 1, size + #s
+    write(chunk(seq, table.concat(part)))
+    seq = seq + 1
   end
   local names = {}
   for i = 1, FUNCTIONS do
@@ -160,6 +169,38 @@ function generate.chunks(write, bytes, stacks)
       B.str("@app/module" .. i % 20 .. ".lua") .. B.str("f" .. i))
   end
   write(chunk(seq, table.concat(names) .. B.record(G.SPF_END, "")))
+end
+
+-- Returns write() and next_stack() of a stream of so many bytes.
+local function limited(write, bytes, stacks)
+  local size = 0
+  return function(s)
+    size = size + #s
+    return write(s)
+  end, function()
+    if size >= bytes then return nil end
+    local n = pick(#stacks)
+    return n, stacks[n]
+  end
+end
+
+function generate.chunks(write, bytes, count)
+  local counted, next_stack = limited(write, bytes, make_stacks(count))
+  write_chunks(counted, next_stack, 0)
+end
+
+function generate.kept(write, bytes, count)
+  local counted, next_stack = limited(write, bytes, make_stacks(count))
+  write_chunks(counted, next_stack, KEPT_MAX)
+end
+
+function generate.distinct(write, _, count)
+  local make, n = stack_maker(), 0
+  write_chunks(write, function()
+    if n == count then return nil end
+    n = n + 1
+    return n, make()
+  end, 0)
 end
 
 -- -- Commands --------------------------------------------------------------
@@ -170,7 +211,7 @@ function command.generate(kind, path, megabytes, stacks)
   math.randomseed(4)
   local file = assert(io.open(path, "wb"))
   generate[kind](function(s) assert(file:write(s)) end, tonumber(megabytes) * 1e6,
-		 make_stacks(tonumber(stacks)))
+		 tonumber(stacks))
   assert(file:close())
 end
 
@@ -190,7 +231,7 @@ function command.read(path)
   local p = assert(reader.read(path))
   local seconds = os.clock() - start
   local samples = p:totals()
-  local stacks = #p.slots
+  local stacks = p.slots:count()
   require("sysprof.folded").render(require("sysprof.view").new(p), function() end)
   local rendered = os.clock() - start - seconds
   print(("%8.1f MB %10d samples %6d stacks %7.2f s %7.1f MB/s %7.2f Msamples/s" ..

@@ -38,7 +38,7 @@ local wrong, right, total = 0, 0, 0
 local function look(p)
   local all = p.stacks
   local names = {}
-  for i = 1, #p.slots do
+  for i = 1, p.slots:count() do
     local n = all:list(p.slots[i].lua, names)
     for k = 1, n - 1 do
       local f, g = p.lfuncs[all.payload[names[k]]], p.lfuncs[all.payload[names[k + 1]]]

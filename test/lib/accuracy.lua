@@ -112,8 +112,8 @@ local function count(program, path, result)
   local p = assert(reader.read(path))
   assert(p.complete, p:problem_text())
   local list = {}
-  for i, slot in ipairs(p.slots) do
-    local k, n = program.part_of(p, slot, list), p.slot_samples[i]
+  for _, slot in p.slots:each() do
+    local k, n = program.part_of(p, slot, list), slot.samples
     if k then
       result.counts[k] = result.counts[k] + n
       result.samples = result.samples + n

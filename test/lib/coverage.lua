@@ -50,8 +50,8 @@ end
 function coverage.of(p)
   local c = { samples = 0, lua = 0, host = 0, lua_faults = {}, host_faults = {} }
   local list = {}
-  for i, slot in ipairs(p.slots) do
-    local n = p.slot_samples[i]
+  for _, slot in p.slots:each() do
+    local n = slot.samples
     c.samples = c.samples + n
     local bad = fault(p, slot.lua, list) or root_fault(p, slot.lua, list)
     if bad then count(c.lua_faults, bad, n) else c.lua = c.lua + n end
@@ -127,8 +127,8 @@ function coverage.dump(p, n, side)
     texts[#texts + 1] = table.concat(text, ";")
   end)
   local at = 0
-  for i, slot in ipairs(p.slots) do
-    if p.slot_samples[i] > 0 then
+  for _, slot in p.slots:each() do
+    if slot.samples > 0 then
       at = at + 1
       local bad
       if side == "host" then
@@ -137,7 +137,7 @@ function coverage.dump(p, n, side)
 	bad = fault(p, slot.lua, list) or root_fault(p, slot.lua, list)
       end
       if bad then
-	found[#found + 1] = { n = p.slot_samples[i], text = texts[at], bad = bad,
+	found[#found + 1] = { n = slot.samples, text = texts[at], bad = bad,
 			      state = slot.state }
       end
     end

@@ -218,8 +218,8 @@ local function judge(s, path)
   local c = { total = 0, inside = 0, broken = 0, wrong = 0, traced = 0,
 	      no_line = 0, outside = 0, by_stack = {}, bad = {} }
   assert(p.complete, p:problem_text())
-  for i, slot in ipairs(p.slots) do
-    local n = p.slot_samples[i]
+  for _, slot in p.slots:each() do
+    local n = slot.samples
     local what, text, no_line = judge_sample(s, look, slot)
     c.total = c.total + n
     if slot.state == G.SPF_VMST_TRACE then c.traced = c.traced + n end

@@ -79,7 +79,7 @@ end
 
 out, p = merged({ run(1, A, 70), run(1, A, 70), run(2, Z, 70) })
 t.equal(out, STACKS:format(6, 3), "three runs")
-t.equal(#p.slots, 2, "three runs of one thread: distinct samples")
+t.equal(p.slots:count(), 2, "three runs of one thread: distinct samples")
 out = merged({ (run(1, A, 70)) })
 t.equal(out, STACKS:format(2, 1), "one run")
 

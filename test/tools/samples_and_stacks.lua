@@ -117,7 +117,7 @@ for n = 2, N do t.equal(slot_text(n), n - 1 .. "|" .. n, "the last two of " .. n
 for n = 1, N do t.equal(slot_text(N + n), n .. "|" .. N - n + 1, "by the number " .. n) end
 t.equal(slot_text(2 * N + 1), N - 1 .. " 5000 6000|1 7000", "bases")
 for i, n in ipairs(BASES) do t.equal(slot_text(2 * N + 1 + i), n .. " 8000|", "base " .. n) end
-t.equal(#p.slots, 2 * N + 1 + #BASES, "distinct samples")
+t.equal(p.slots:count(), 2 * N + 1 + #BASES, "distinct samples")
 
 -- Outermost frames that a stack has of another one.
 for _, keep in ipairs { 1, 127, 128, 129, 16383, 16384 } do

@@ -62,7 +62,7 @@ t.ok(samples == 6 and us == 2600, "totals")
 for what, again in pairs { same = { "a", COUNT, 1 }, name = { "b", COUNT, 2 }, unit = { "a", US, 2 } } do
   local b = B.new():context(7, 0):lfunc(1, 1, "@a.lua", "f"):stack(1, { F.lfunc(1, 1) })
   b:event(0, "a", COUNT, 10):sample(1, 0):event(0, again[1], again[2], 20):sample(1, 0)
-  t.equal(#reader.parse_string(b:finish()).slots, again[3], "described again: " .. what)
+  t.equal(reader.parse_string(b:finish()).slots:count(), again[3], "described again: " .. what)
 end
 
 -- -- Formats ---------------------------------------------------------------
@@ -155,7 +155,7 @@ t.with_file(bytes, function(path)
     t.equal(list[1].samples, 6, "two runs: samples of the clock")
     t.equal(list[1].total, 5400, "two runs: total")
     t.equal(table.concat(list[1].used, ", "), "task-clock, ctimer", "two runs: clocks")
-    t.equal(#all.slots, 5, "two runs: distinct samples")
+    t.equal(all.slots:count(), 5, "two runs: distinct samples")
     local status, stdout, stderr = t.parse(("--diff=%s --event=ctimer %s"):format(second, path))
     t.equal(status, 1, "a clock that one of two has: status")
     t.equal(stdout, "", "a clock that one of two has: output")

@@ -139,7 +139,7 @@ t.equal(render(p, "folded", { threads = { 7 } }), f .. "6\n", "filter: both of t
 -- The same thread in two files of one process; only one has its name.
 p = read { stream(7, nil, "71", 2), stream(7, "worker", "71", 4), two_sessions() }
 t.equal(rows_by_thread(p), "6 worker (7)\n5 " .. CLEAN .. " (71)\n3 main (70)", "the same thread")
-t.equal(#p.slots, 3, "the same thread: distinct samples")
+t.equal(p.slots:count(), 3, "the same thread: distinct samples")
 -- The thread of the process is the first one, whichever has the first sample.
 p = read({ stream(70, "second", "71", 2), stream(71, "first", "71", 2) }, { timeline = true })
 d = json.decode(render(p, "speedscope", {}))

@@ -1,25 +1,39 @@
 ----------------------------------------------------------------------------
--- Hash map that numbers pairs of whole numbers, from 1.
+-- Numbered records that are found by a pair of whole numbers.
 --
--- The numbers follow the order of insertion. Open addressing in FFI arrays is several
--- times faster than a Lua table with combined keys, and needs half the memory.
+-- The numbers count from 1 in the order of insertion. The records lie in one array, so a
+-- record takes its own size. A hash index finds them: open addressing, four bytes a place,
+-- at most half of the places used. A search compares with the pair in the record.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
 local bit = require("bit")
+local array = require("sysprof.base.array")
 local band, bxor, rshift, tobit = bit.band, bit.bxor, bit.rshift, bit.tobit
 
--- One place: a pair and its number, 0 if free. Four lie in a cache line.
-local places = ffi.typeof("struct { double a; int32_t b, id; }[?]")
-
 local FIRST = 16	-- Places at first; a power of two.
+
+local numbers = array.kind("int32_t")
 
 local pairmap = {}
 local methods = {}
 local mt = { __index = methods }
 
-function pairmap.new()
-  return setmetatable({ count = 0, size = FIRST, places = places(FIRST) }, mt)
+-- Returns the kind of records with these fields of C: the pair a and b come first, and the
+-- others are 0 in a new record. b is an int32_t.
+function pairmap.kind(fields)
+  return array.kind("struct { " .. fields .. " }")
+end
+
+local PAIR = pairmap.kind("double a; int32_t b;")
+
+-- kind: of the records; a pair alone if missing. list[number] is a record, list[0] is free
+-- for the caller.
+function pairmap.new(kind)
+  kind = kind or PAIR
+  return setmetatable({ count = 0, kind = kind,
+			list = array.zeros(kind, FIRST / 2 + 1), room = FIRST / 2,
+			index = array.zeros(numbers, FIRST), places = FIRST }, mt)
 end
 
 -- The multipliers keep products below 2^52, where bit.tobit is exact.
@@ -30,42 +44,49 @@ local function hash(a, b)
   return bxor(h, rshift(h, 16))
 end
 
--- Returns where a pair is, or where it would be put.
-local function find(list, size, a, b)
-  local at = band(hash(a, b), size - 1)
-  while list[at].id ~= 0 and (list[at].a ~= a or list[at].b ~= b) do
-    at = band(at + 1, size - 1)
-  end
+-- Returns the free place that ends the search for a pair.
+local function free_place(index, places, a, b)
+  local at = band(hash(a, b), places - 1)
+  while index[at] ~= 0 do at = band(at + 1, places - 1) end
   return at
 end
 
 local function grow(self)
-  local old, list, size = self.places, places(self.size * 2), self.size * 2
-  for i = 0, self.size - 1 do
-    if old[i].id ~= 0 then
-      list[find(list, size, old[i].a, old[i].b)] = old[i]
-    end
+  local list, places = self.list, self.places * 2
+  local index = array.zeros(numbers, places)
+  for id = 1, self.count do
+    index[free_place(index, places, list[id].a, list[id].b)] = id
   end
-  self.places, self.size = list, size
+  array.free(self.index)
+  self.index, self.places, self.room = index, places, places / 2
+  self.list = array.resize(self.kind, list, self.room + 1)
 end
 
--- Returns the number of a pair, and true if it is new. Both are whole, a is
--- below 2^51 and b below 2^31.
-function methods:put(a, b)
-  local list = self.places
-  local at = band(hash(a, b), self.size - 1)
-  -- Mostly it is in the first place, and code without a loop compiles best.
-  if list[at].a == a and list[at].b == b and list[at].id ~= 0 then
-    return list[at].id, false
-  end
-  at = find(list, self.size, a, b)
-  local id = list[at].id
-  if id ~= 0 then return id, false end
-  id = self.count + 1
+local function add(self, a, b)
+  if self.count == self.room then grow(self) end
+  local id = self.count + 1
+  self.index[free_place(self.index, self.places, a, b)] = id
   self.count = id
-  list[at].a, list[at].b, list[at].id = a, b, id
-  if id * 2 > self.size then grow(self) end
-  return id, true
+  ffi.fill(self.list + id, self.kind.size)
+  local record = self.list[id]
+  record.a, record.b = a, b
+  return id
+end
+
+-- Returns the number of the record of a pair, and true if it is new. a is below 2^51, or what
+-- its field holds; b is below 2^31.
+function methods:put(a, b)
+  local index, list, mask = self.index, self.list, self.places - 1
+  local at = band(hash(a, b), mask)
+  local id = index[at]
+  -- Mostly it is in the first place, and code without a loop compiles best.
+  if id ~= 0 and list[id].b == b and list[id].a == a then return id, false end
+  while id ~= 0 do
+    if list[id].b == b and list[id].a == a then return id, false end
+    at = band(at + 1, mask)
+    id = index[at]
+  end
+  return add(self, a, b), true
 end
 
 return pairmap

@@ -104,7 +104,7 @@ local function write_samples(write, tree, thread)
   write(('"samples":{"schema":{"stack":0,"time":1,%s},"data":[\n'):format(
     in_us and '"threadCPUDelta":2,"responsiveness":3' or '"responsiveness":2'))
   for time, weight, node, slot in tree:samples() do
-    if slots[slot].thread == thread then
+    if slots:thread(slot) == thread then
       write((in_us and "%s[%d,%.3f,%.0f]" or "%s[%d,%.3f]")
 	    :format(comma, node - 1, time / 1e3, weight))
       comma = ",\n"

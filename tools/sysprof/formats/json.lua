@@ -104,7 +104,7 @@ local function write_stack_lists(tree, write)
   local add, finish = lister(write, "stacks", "[", "]")
   local number, count, list = {}, 0, {}
   local room = tree.view.frame_room * WRITTEN
-  for slot = 1, #tree.view.profile.slots do
+  for slot = 1, tree.view.profile.slots:count() do
     local node = tree.of_slot[slot]
     if node and not number[node] then
       room = room - tree.depth[node]

@@ -169,8 +169,8 @@ local function put_samples(w, view, list)
     for i = 1, n do ids[i] = location_id(w, parts[n + 1 - i]) end
     local s, m = p.slots[slot], {}
     local at = first[s.event]
-    values[at] = p.slot_samples[slot]
-    values[at + 1] = p.slot_weight[slot] * list[(at + 1) / 2].scale
+    values[at] = s.samples
+    values[at + 1] = s.weight * list[(at + 1) / 2].scale
     protobuf.numbers(m, SAMPLE.location_id, ids, n)
     protobuf.numbers(m, SAMPLE.value, values, #values)
     values[at], values[at + 1] = 0, 0

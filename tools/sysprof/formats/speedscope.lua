@@ -45,7 +45,7 @@ local function by_thread(tree)
   local room, left_out = view.frame_room * WRITTEN, 0
   local weighted = view.unit ~= "samples"
   for _, weight, node, slot in tree:samples() do
-    local thread = view.profile.slots[slot].thread
+    local thread = view.profile.slots:thread(slot)
     local t = of_thread[thread]
     if not t then
       t = { thread = thread, nodes = {}, values = {}, sum = 0 }

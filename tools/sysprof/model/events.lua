@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- Events of a profile: clocks and counters that caused its samples.
 --
--- Each session numbers its own events (profile.slots[].event): { session, index, name,
+-- Each session numbers its own events (of lanes, sysprof.model.slots): { session, index, name,
 -- unit, period }, the last three as in SPF_EVENT. Users see events by their requested names:
 -- "cpu" is one event, whatever clock each thread got.
 ----------------------------------------------------------------------------
@@ -120,14 +120,16 @@ function events.list(profile)
     end
   end
   local members = {}
-  for i, slot in ipairs(profile.slots) do
-    local all = members[slot.event]
+  local slots = profile.slots
+  for i = 1, slots:count() do
+    local event = slots:event(i)
+    local all = members[event]
     if not all then
-      all = add(slot.event)
-      members[slot.event] = all
+      all = add(event)
+      members[event] = all
     end
-    all.samples = all.samples + profile.slot_samples[i]
-    all.weight = all.weight + profile.slot_weight[i]
+    all.samples = all.samples + slots:samples(i)
+    all.weight = all.weight + slots:weight(i)
   end
   return list
 end

@@ -296,17 +296,18 @@ local function add(m, q)
   for _, thread in ipairs(q.thread_list) do
     thread_of[thread] = remember_thread(m, q, thread)
   end
-  local slot_of = {}
-  for i, slot in ipairs(q.slots) do
-    local lua, host = map_stack(m, q, slot.lua), map_stack(m, q, slot.host)
+  local slots, slot_of = q.slots, {}
+  for i = 1, slots:count() do
+    local lua, host = map_stack(m, q, slots:lua(i)), map_stack(m, q, slots:host(i))
     if lua and host then
-      local event = event_of[slot.event]
+      local old = slots:event(i)
+      local event = event_of[old]
       if not event then
-	event = m.by_event[events.key(slot.event)] or slot.event
-	event_of[slot.event] = event
+	event = m.by_event[events.key(old)] or old
+	event_of[old] = event
       end
-      slot_of[i] = p:add_slot(thread_of[slot.thread], event, slot.state, lua, host,
-			      q.slot_samples[i], q.slot_weight[i])
+      slot_of[i] = p:add_slot(thread_of[slots:thread(i)], event, slots:state(i), lua, host,
+			      slots:samples(i), slots:weight(i))
     else
       fits = false
     end

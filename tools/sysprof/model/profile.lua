@@ -12,15 +12,11 @@
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
-local pairmap = require("sysprof.base.pairmap")
+local slots = require("sysprof.model.slots")
 local stacks = require("sysprof.model.stacks")
 local timeline = require("sysprof.model.timeline")
 
 local EXACT_MAX = bytes.EXACT_MAX
-local STATES = 16	-- Above any state of the VM; a power of two.
-local NODES = stacks.LIMIT
-local LANES = 2^16	-- Pairs of a thread and an event that the profile distinguishes.
-
 local META_MAX = 2^12	-- Bytes of a list of values from which on it does not grow.
 
 -- Counters that do not add up.
@@ -35,38 +31,27 @@ local mt = { __index = methods }
 local function lane_of(p, thread, event)
   local lane = thread.lanes[event]
   if not lane then
-    if p.lane_count < LANES - 1 then p.lane_count = p.lane_count + 1 end
-    lane = p.lane_count
+    lane = p.slots:new_lane(thread, event)
     thread.lanes[event] = lane
   end
   return lane
-end
-
-local function new_slot(p, slot, thread, event, state, lua, host)
-  p.slots[slot] = { tid = thread.tid, thread = thread, event = event,
-		    state = state, lua = lua, host = host }
-  p.slot_samples[slot], p.slot_weight[slot] = 0, 0
 end
 
 -- Returns the function that counts a sample, which is the hot spot of the
 -- reader. It returns false if there are too many distinct samples, and the slot
 -- that was counted.
 local function profile_adder(p)
-  local slot_samples, slot_weight = p.slot_samples, p.slot_weight
+  local slots = p.slots
+  local add = slots.add
   return function(now, weight, state, lua, host, event)
     local lane = p.lanes[event]
     if not lane then
       lane = lane_of(p, p.thread, events.of_index(p.session, event))
       p.lanes[event] = lane
     end
-    local slot, new = p.keys:put(lane * NODES + lua, host * STATES + state)
-    if new then
-      new_slot(p, slot, p.thread, events.of_index(p.session, event), state, lua, host)
-    end
-    slot_samples[slot] = slot_samples[slot] + 1
-    slot_weight[slot] = slot_weight[slot] + weight
+    local slot, sum = add(slots, lane, state, lua, host, 1, weight)
     p.last_time = now
-    return slot_weight[slot] < EXACT_MAX, slot
+    return sum < EXACT_MAX, slot
   end
 end
 
@@ -76,14 +61,12 @@ end
 function profile.new(options)
   local p = setmetatable({
     stacks = stacks.new(),
-    -- Samples.
-    slots = {}, slot_samples = {}, slot_weight = {},
-    keys = pairmap.new(),	-- Slot by the properties of a sample.
+    slots = slots.new(),	-- Samples, counted.
     sessions = {},	-- { meta = , counters = , events = }
     thread_list = {},	-- See sysprof.names.threads; those that have samples.
     threads = {}, thread_names = {},	-- Of the session, by id.
     session = nil, thread = nil,	-- Of the samples that follow,
-    lanes = {}, lane_count = 0,	-- and their lanes by index of the event.
+    lanes = {},		-- and their lanes by index of the event.
     size = 0,		-- Bytes of the stream, of all that were added up.
     last_time = 0,	-- Microseconds from the start to the last sample.
     -- Definitions.
@@ -211,12 +194,7 @@ end
 -- Counts samples of a thread and event at once, which profile.add does one by
 -- one. Returns their slot.
 function methods:add_slot(thread, event, state, lua, host, samples, weight)
-  local lane = lane_of(self, thread, event)
-  local slot, new = self.keys:put(lane * NODES + lua, host * STATES + state)
-  if new then new_slot(self, slot, thread, event, state, lua, host) end
-  self.slot_samples[slot] = self.slot_samples[slot] + samples
-  self.slot_weight[slot] = self.slot_weight[slot] + weight
-  return slot
+  return (self.slots:add(lane_of(self, thread, event), state, lua, host, samples, weight))
 end
 
 -- -- Looking at it ---------------------------------------------------------
@@ -225,7 +203,7 @@ end
 -- event that measures it; true if no event measures it.
 function methods:totals()
   local samples = 0
-  for slot = 1, #self.slots do samples = samples + self.slot_samples[slot] end
+  for i = 1, self.slots:count() do samples = samples + self.slots:samples(i) end
   local list = events.list(self)
   for _, e in ipairs(list) do
     if e.unit == G.SPF_UNIT_US then return samples, e.weight end
@@ -235,9 +213,10 @@ end
 
 -- Returns the number of samples by state of the VM.
 function methods:states()
-  local by_state = {}
-  for slot, s in ipairs(self.slots) do
-    by_state[s.state] = (by_state[s.state] or 0) + self.slot_samples[slot]
+  local by_state, list = {}, self.slots
+  for i = 1, list:count() do
+    local state = list:state(i)
+    by_state[state] = (by_state[state] or 0) + list:samples(i)
   end
   return by_state
 end

@@ -5,10 +5,10 @@
 -- SPF_FRAME_WORK the two numbers are exchanged: only a payload can be large. A stack is a
 -- node of a tree; each step from the root adds a frame. Equal frames have equal numbers,
 -- equal stacks equal nodes. Node 0 is the empty stack. An SPF_FRAME_REPEAT is one node, and
--- list() writes what it stands for.
+-- list() writes what it stands for. A node takes 28 bytes; the index that finds it by parent
+-- and frame takes 8 to 16.
 ----------------------------------------------------------------------------
 
-local ffi = require("ffi")
 local bit = require("bit")
 local G = require("sysprof.base.grammar")
 local pairmap = require("sysprof.base.pairmap")
@@ -45,18 +45,14 @@ end
 -- A stack has frames, no differences to them.
 known_kind[G.SPF_FRAME_NEAR], known_kind[G.SPF_FRAME_LSAME] = nil, nil
 
--- One node of the tree.
-local node_array = ffi.typeof([=[struct {
-  int32_t parent;
-  int32_t frame;
+-- A node of the tree.
+local NODE = pairmap.kind [[
+  int32_t a, b;		/* Its parent and its frame. */
   int32_t depth;	/* Number of nodes. */
   int32_t frames;	/* Number of frames. */
   int32_t jump;		/* A node further up, for outermost(). */
-  int32_t child;	/* Child that was asked for last. */
   int32_t host, lua;	/* Its leafmost host frame and Lua function, or 0. */
-}[?]]=])
-local NODE_SIZE = ffi.sizeof(node_array, 1)
-local NODES_FIRST = 32
+]]
 
 -- The last frame looked up, by hash. It may belong to other stacks; then its number means
 -- another frame here, or no frame.
@@ -67,8 +63,7 @@ function stacks.new()
   return setmetatable({
     frames = pairmap.new(),
     kind = { [0] = -1 }, payload = { [0] = -1 }, extra = { [0] = -1 },
-    nodes = pairmap.new(),	-- Node by parent and frame.
-    node = node_array(NODES_FIRST), node_size = NODES_FIRST,
+    nodes = pairmap.new(NODE),
   }, mt)
 end
 
@@ -95,23 +90,17 @@ function methods:frame(kind, payload, extra)
   return id
 end
 
-local function grow(self)
-  local old, size = self.node, self.node_size
-  self.node, self.node_size = node_array(size * 2), size * 2
-  ffi.copy(self.node, old, size * NODE_SIZE)
-end
-
 -- Returns how many frames a REPEAT stands for on a node, or nil if it does not fit.
 local function repeated(self, node, frame)
-  local times, group = self.payload[frame], self.extra[frame]
+  local times, group, list = self.payload[frame], self.extra[frame], self.nodes.list
   local n = times * group
-  if group < 1 or group > G.SPF_REPEAT_FRAMES or group > self.node[node].depth or
+  if group < 1 or group > G.SPF_REPEAT_FRAMES or group > list[node].depth or
      not (n >= 2 and n <= REPEATED_MAX) then
     return nil
   end
   for _ = 1, group do
-    if self.kind[self.node[node].frame] == REPEAT then return nil end
-    node = self.node[node].parent
+    if self.kind[list[node].b] == REPEAT then return nil end
+    node = list[node].a
   end
   return n
 end
@@ -119,97 +108,90 @@ end
 -- Returns the node of the stack of node with one frame more. Returns nil if there are too
 -- many nodes, or if a REPEAT does not fit.
 function methods:push(node, frame)
-  local list = self.node
-  local id = list[node].child
-  if list[id].frame == frame then return id end
-  local kind, more, new = self.kind[frame], 1, nil
+  local kind, more = self.kind[frame], 1
   if kind == REPEAT then more = repeated(self, node, frame) end
   if not more then return nil end
-  id, new = self.nodes:put(node, frame)
+  local nodes = self.nodes
+  local id, new = nodes:put(node, frame)
   if id >= LIMIT then return nil end
   if new then
-    if id == self.node_size then
-      grow(self)
-      list = self.node
-    end
-    local depth, up = list[node].depth, list[node].jump
+    local list = nodes.list
+    local n, parent = list[id], list[node]
+    local depth, up = parent.depth, parent.jump
     local far = list[up].jump
-    local n = list[id]
-    n.parent, n.frame, n.child, n.depth = node, frame, 0, depth + 1
-    n.frames = list[node].frames + more
-    n.host = kind == HOST and frame or list[node].host
-    n.lua = kind == LFUNC and frame or list[node].lua
+    n.depth, n.frames = depth + 1, parent.frames + more
+    n.host = kind == HOST and frame or parent.host
+    n.lua = kind == LFUNC and frame or parent.lua
     -- Two jumps of the same length make one of twice that and one.
     n.jump = depth - list[up].depth == list[up].depth - list[far].depth and far or node
   end
-  list[node].child = id
   return id
 end
 
 -- Returns the leafmost host frame of a stack, or nil.
 function methods:leafmost_host(node)
-  local frame = self.node[node].host
+  local frame = self.nodes.list[node].host
   return frame ~= 0 and frame or nil
 end
 
 -- Returns the leafmost Lua function of a stack, or nil.
 function methods:leafmost_lua(node)
-  local frame = self.node[node].lua
+  local frame = self.nodes.list[node].lua
   return frame ~= 0 and frame or nil
 end
 
 -- Returns the stack without its leaf.
 function methods:parent(node)
-  return self.node[node].parent
+  return self.nodes.list[node].a
 end
 
 -- Returns the leafmost frame of a stack.
 function methods:leaf(node)
-  return self.node[node].frame
+  return self.nodes.list[node].b
 end
 
 -- Returns the number of frames of a stack.
 function methods:length(node)
-  return self.node[node].frames
+  return self.nodes.list[node].frames
 end
 
 -- Returns the number of its nodes, where a REPEAT is one.
 function methods:depth(node)
-  return self.node[node].depth
+  return self.nodes.list[node].depth
 end
 
 -- Returns the node of the n outermost nodes of a stack that has as many. The
 -- number of steps grows with the logarithm of the depth.
 function methods:outermost(node, n)
-  local list = self.node
+  local list = self.nodes.list
   while list[node].depth > n do
     local up = list[node].jump
-    node = list[up].depth >= n and up or list[node].parent
+    node = list[up].depth >= n and up or list[node].a
   end
   return node
 end
 
 -- Writes the frames of n nodes up to out[last]. Returns the node above them.
 local function list_nodes(self, node, n, out, last)
-  local list = self.node
+  local list = self.nodes.list
   for i = last, last - n + 1, -1 do
-    out[i], node = list[node].frame, list[node].parent
+    out[i], node = list[node].b, list[node].a
   end
   return node
 end
 
 -- Writes the frames of a stack into out, root first; returns their number.
 function methods:list(node, out)
-  local list = self.node
+  local list = self.nodes.list
   local all = list[node].frames
   local i = all
   while i > list[node].depth do	-- A REPEAT is here or above.
-    local up = list[node].parent
+    local up = list[node].a
     local n = i - list[up].frames
     if n == 1 then
-      out[i] = list[node].frame
+      out[i] = list[node].b
     else
-      local group = self.extra[list[node].frame]
+      local group = self.extra[list[node].b]
       list_nodes(self, up, group, out, i)
       for at = i - group, i - n + 1, -1 do out[at] = out[at + group] end
     end

@@ -6,17 +6,10 @@
 -- under), 16 bytes.
 ----------------------------------------------------------------------------
 
-local ffi = require("ffi")
+local array = require("sysprof.base.array")
 
-ffi.cdef [[
-void *realloc(void *, size_t);
-void free(void *);
-]]
-
-local sample_type = ffi.typeof("struct { double time; float weight; int32_t slot; }")
-local sample_pointer = ffi.typeof("$ *", sample_type)
-local index_pointer = ffi.typeof("int32_t *")
-local SAMPLE_SIZE, INDEX_SIZE = ffi.sizeof(sample_type), ffi.sizeof("int32_t")
+local singles = array.kind("struct { double time; float weight; int32_t slot; }")
+local numbers = array.kind("int32_t")
 
 local FIRST = 1024	-- Samples that there is room for at first.
 
@@ -27,15 +20,6 @@ local timeline = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns an array of a type in place of another one (or nil), outside of the garbage
--- collector: the collector would let memory grow to twice as much.
-local function resize(old, pointer, n, size)
-  if old then ffi.gc(old, nil) end
-  local p = ffi.C.realloc(old, n * size)
-  if p == nil then error("not enough memory for single samples", 0) end
-  return ffi.gc(ffi.cast(pointer, p), ffi.C.free)
-end
-
 function timeline.new()
   return setmetatable({ n = 0, cap = 0, list = nil,
 			heavy = {},	-- Larger weights by sample.
@@ -44,7 +28,7 @@ end
 
 local function timeline_grow(self)
   self.cap = math.max(FIRST, self.cap * 2)
-  self.list = resize(self.list, sample_pointer, self.cap, SAMPLE_SIZE)
+  self.list = array.resize(singles, self.list, self.cap)
 end
 
 function methods:add(time, weight, slot)
@@ -77,8 +61,8 @@ local function timeline_order(self)
     if i == 0 or list[i].time < list[i - 1].time then runs[#runs + 1] = i end
   end
   if #runs < 2 then return false end
-  local from = resize(nil, index_pointer, n, INDEX_SIZE)
-  local to = resize(nil, index_pointer, n, INDEX_SIZE)
+  local from = array.resize(numbers, nil, n)
+  local to = array.resize(numbers, nil, n)
   for i = 0, n - 1 do from[i] = i end
   while #runs > 1 do
     local longer = {}

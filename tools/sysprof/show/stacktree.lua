@@ -54,7 +54,7 @@ end
 function methods:threads()
   local list, seen = {}, {}
   for _, _, _, slot in self:samples() do
-    local thread = self.view.profile.slots[slot].thread
+    local thread = self.view.profile.slots:thread(slot)
     if not seen[thread] then seen[thread], list[#list + 1] = true, { thread = thread } end
   end
   threads.main_first(self.view.profile, list)

@@ -75,7 +75,8 @@ end
 -- too many visited frames, the pass leaves out the other samples.
 function methods:each_joined(visit, zeros, all, share)
   local p, opt, syms = self.profile, self.options, self.symbols
-  local value_of = self.unit == "samples" and p.slot_samples or p.slot_weight
+  local slots = p.slots
+  local value_of = self.unit == "samples" and slots.samples or slots.weight
   local is_of_event = self.event.members
   local lua, host, joined = {}, {}, {}
   local function symaddr(addr) return syms:symaddr(addr) end
@@ -85,24 +86,25 @@ function methods:each_joined(visit, zeros, all, share)
   local filter = self.filter
   local room, left_out = self.frame_room * (share or 1), 0
   self.shown = 0
-  for i, slot in ipairs(p.slots) do
-    if (value_of[i] > 0 or zeros) and (all or is_of_event[slot.event]) and
-       (not filter or filter:takes(slot)) then
-      local n = 0
-      local nlua = opt.no_lua and 0 or p.stacks:length(slot.lua)
-      local nhost = opt.no_host and 0 or p.stacks:length(slot.host)
+  for i = 1, slots:count() do
+    local value = value_of(slots, i)
+    if (value > 0 or zeros) and (all or is_of_event[slots:event(i)]) and
+       (not filter or filter:takes(slots[i])) then
+      local n, lua_node, host_node = 0, slots:lua(i), slots:host(i)
+      local nlua = opt.no_lua and 0 or p.stacks:length(lua_node)
+      local nhost = opt.no_host and 0 or p.stacks:length(host_node)
       room = room - nlua - nhost
       if room >= 0 then
-	if nlua > 0 then p.stacks:list(slot.lua, lua) end
-	if nhost > 0 then p.stacks:list(slot.host, host) end
+	if nlua > 0 then p.stacks:list(lua_node, lua) end
+	if nhost > 0 then p.stacks:list(host_node, host) end
 	n = join_sides(lua, nlua, host, nhost, joined)
 	if filter then n = filter:cut(joined, n, syms) end
-	if n > 0 and visit(joined, n, value_of[i], i) == false then room = -1 end
+	if n > 0 and visit(joined, n, value, i) == false then room = -1 end
       end
       if room < 0 then
-	left_out = left_out + p.slot_samples[i]
+	left_out = left_out + slots:samples(i)
       elseif n > 0 then
-	self.shown = self.shown + p.slot_samples[i]
+	self.shown = self.shown + slots:samples(i)
       end
     end
   end

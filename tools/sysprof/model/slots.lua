@@ -1,0 +1,85 @@
+----------------------------------------------------------------------------
+-- Samples of a profile, counted by lane, state of the VM, Lua stack and host stack.
+--
+-- A lane stands for a thread and an event. A slot takes 32 bytes: what it counts, packed into
+-- the two numbers of its key, and its counts. The index that finds it takes 8 to 16 bytes.
+-- slots[i] makes a table of slot i, for users of the Lua API.
+----------------------------------------------------------------------------
+
+local bit = require("bit")
+local pairmap = require("sysprof.base.pairmap")
+local stacks = require("sysprof.model.stacks")
+
+local band, rshift = bit.band, bit.rshift
+local floor = math.floor
+
+local STATES = 16	-- Above any state of the VM; a power of two.
+local STATE_BITS = 4
+local NODES = stacks.LIMIT
+local LANES = 2^26	-- Lanes that can be distinguished.
+
+local SLOT = pairmap.kind [[
+  double a;		/* lane * NODES + node of the Lua stack. */
+  int32_t b;		/* Node of the host stack * STATES + state. */
+  double samples, weight;
+]]
+
+local slots = {}
+local methods = {}
+
+-- Returns a slot as a table.
+local function record(self, i)
+  if type(i) ~= "number" or i < 1 or i > self.map.count then return nil end
+  local lane = self.lanes[self:lane(i)]
+  return { tid = lane.thread.tid, thread = lane.thread, event = lane.event,
+	   state = self:state(i), lua = self:lua(i), host = self:host(i),
+	   samples = self:samples(i), weight = self:weight(i) }
+end
+
+local mt = { __index = function(self, key)
+  return methods[key] or record(self, key)
+end }
+
+function slots.new()
+  return setmetatable({ map = pairmap.new(SLOT),
+			lanes = {} }, mt)	-- { thread =, event = }
+end
+
+-- Returns the number of a new lane. The last one that can be distinguished has all further
+-- ones, too.
+function methods:new_lane(thread, event)
+  local n = #self.lanes
+  if n == LANES - 1 then return n end
+  self.lanes[n + 1] = { thread = thread, event = event }
+  return n + 1
+end
+
+-- Counts samples with a sum of weights. Returns their slot and its weight.
+function methods:add(lane, state, lua, host, samples, weight)
+  local map = self.map
+  local i = map:put(lane * NODES + lua, host * STATES + state)
+  local s = map.list[i]
+  local sum = s.weight + weight
+  s.samples, s.weight = s.samples + samples, sum
+  return i, sum
+end
+
+function methods:count() return self.map.count end
+function methods:samples(i) return self.map.list[i].samples end
+function methods:weight(i) return self.map.list[i].weight end
+function methods:state(i) return band(self.map.list[i].b, STATES - 1) end
+function methods:host(i) return rshift(self.map.list[i].b, STATE_BITS) end
+function methods:lua(i) return self.map.list[i].a % NODES end
+function methods:lane(i) return floor(self.map.list[i].a / NODES) end
+function methods:thread(i) return self.lanes[self:lane(i)].thread end
+function methods:event(i) return self.lanes[self:lane(i)].event end
+
+-- Returns an iterator over the numbers of the slots and their tables.
+function methods:each()
+  return function(list, i)
+    local slot = list[i + 1]
+    if slot then return i + 1, slot end
+  end, self, 0
+end
+
+return slots
