@@ -5,7 +5,7 @@
 --   read FILE                             prints samples, seconds, peak memory
 --
 -- KIND: "full" has a whole stack in every sample, like Tarantool's version 2;
--- "chunks" is our the stream, as the profiler writes it. Stacks are call paths of
+-- "chunks" is our stream, as the profiler writes it. Stacks are call paths of
 -- a made-up program. Some are much more frequent than others. All numbers come
 -- from a fixed seed.
 ----------------------------------------------------------------------------
@@ -101,7 +101,7 @@ function generate.full(write, bytes, count)
   write("\128")
 end
 
--- The sides of a stack of the stream, root first: lists of strings of frames.
+-- The sides of a stack, root first: lists of strings of frames.
 local function sides(s)
   local lua, host = { F.cbound }, { }
   for j = #s.lua, 1, -1 do lua[#lua + 1] = F.lfunc(s.lua[j][1], s.lua[j][2]) end

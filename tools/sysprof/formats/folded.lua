@@ -4,8 +4,8 @@
 -- Lines are sorted by bytes, one for each stack. A comparison has "base count" in place
 -- of the count; flame graph programs read that.
 --
--- Memory holds the stacks as a tree of names, and each line is made when it is written:
--- all lines together can be far longer than the profile.
+-- Memory holds the stacks as a tree of names, 24 bytes a node and 8 to 16 in its index. Each
+-- line is made when it is written: all lines together can be far longer than the profile.
 ----------------------------------------------------------------------------
 
 local pairmap = require("sysprof.base.pairmap")
@@ -18,12 +18,17 @@ local GARBAGE_MAX = 2^25	-- Bytes of lines that are written between two collecti
 -- -- Tree ------------------------------------------------------------------
 
 -- A node is a number, 0 the root. Names that look the same are the same.
+local NODE = pairmap.kind [[
+  int32_t a, b;		/* Its parent and the number of its name. */
+  int32_t first, next;	/* Its last child; the sibling before it. 0: none. */
+  double value;		/* Of the stack that ends here, 0 if none does. */
+]]
+
 local function new_tree(view)
-  return { nodes = pairmap.new(), room = view.node_room,
+  return { nodes = pairmap.new(NODE), room = view.node_room,
 	   path = {}, last = {},	-- Nodes and entries of the stack before.
 	   number = {}, names = {}, of_entry = {},	-- Names: number, text.
-	   name = {}, first = {}, next = {},	-- By node: its name, children, siblings.
-	   value = {}, base = {} }		-- By node: of the stack that ends there.
+	   base = {} }		-- Value in the base by node where a stack ends.
 end
 
 local function name_of(tree, entry)
@@ -39,8 +44,8 @@ local function name_of(tree, entry)
   return id
 end
 
--- Adds v to the value of a stack of names in a table. Returns false without room.
-local function add(tree, to, names, n, v)
+-- Returns the node of a stack of names, or nil without room.
+local function node_of(tree, names, n)
   -- Most frames are the same as in the stack before.
   local node, same, path, last = 0, true, tree.path, tree.last
   for i = 1, n do
@@ -50,15 +55,29 @@ local function add(tree, to, names, n, v)
       local name = name_of(tree, entry)
       local id, new = tree.nodes:put(node, name)
       if new then
-	tree.name[id] = name
-	tree.next[id], tree.first[node] = tree.first[node], id
+	local list = tree.nodes.list
+	list[id].next, list[node].first = list[node].first, id
       end
       path[i], last[i] = id, entry
     end
     node = path[i]
   end
-  if tree.nodes.count > tree.room then return false end
-  to[node] = (to[node] or 0) + v
+  return tree.nodes.count <= tree.room and node or nil
+end
+
+-- Both add v to the value of a stack of names. They return false without room.
+
+local function add(tree, names, n, v)
+  local node = node_of(tree, names, n)
+  if not node then return false end
+  local record = tree.nodes.list[node]
+  record.value = record.value + v
+end
+
+local function add_base(tree, names, n, v)
+  local node = node_of(tree, names, n)
+  if not node then return false end
+  tree.base[node] = (tree.base[node] or 0) + v
 end
 
 -- -- Lines -----------------------------------------------------------------
@@ -66,12 +85,13 @@ end
 -- Returns the lines that follow a node, in their order: a list of { key, node }. The key is
 -- "a" for the line of the child "a" itself, and "a;" for the lines of its callees.
 local function followers(tree, node)
-  local list, id = {}, tree.first[node]
-  while id do
-    local name = tree.names[tree.name[id]]
-    if tree.value[id] or tree.base[id] then list[#list + 1] = { name, id } end
-    if tree.first[id] then list[#list + 1] = { name .. ";", id, true } end
-    id = tree.next[id]
+  local nodes, list = tree.nodes.list, {}
+  local id = nodes[node].first
+  while id ~= 0 do
+    local name = tree.names[nodes[id].b]
+    if nodes[id].value > 0 or tree.base[id] then list[#list + 1] = { name, id } end
+    if nodes[id].first ~= 0 then list[#list + 1] = { name .. ";", id, true } end
+    id = nodes[id].next
   end
   table.sort(list, function(a, b) return a[1] < b[1] end)
   return list
@@ -101,17 +121,18 @@ end
 -- write(s) takes the parts of the output.
 function folded.render(view, write)
   local tree = new_tree(view)
-  view:each(function(names, n, v) return add(tree, tree.value, names, n, v) end)
+  view:each(function(names, n, v) return add(tree, names, n, v) end)
   if view.base then
-    view:each_of_base(function(names, n, v) return add(tree, tree.base, names, n, v) end)
+    view:each_of_base(function(names, n, v) return add_base(tree, names, n, v) end)
   end
+  local list = tree.nodes.list
   local room, garbage, left_out = view.text_room, 0, 0
   each_line(tree, function(callers, name, node)
     local before = view.base and (" %.0f"):format(tree.base[node] or 0) or ""
-    local rest = ("%s%s %.0f\n"):format(name, before, tree.value[node] or 0)
+    local rest = ("%s%s %.0f\n"):format(name, before, list[node].value)
     room, garbage = room - #callers - #rest, garbage + #callers
     if room < 0 then return false end
-    tree.value[node] = nil
+    list[node].value = 0	-- Written.
     write(callers)
     write(rest)
     -- The collector of LuaJIT does not keep up with long strings.
@@ -122,8 +143,9 @@ function folded.render(view, write)
   end)
   if room < 0 then
     -- Of other units than samples, it is the number of lines.
-    for _, v in pairs(tree.value) do
-      left_out = left_out + (view.unit == "samples" and v or 1)
+    for id = 0, tree.nodes.count do
+      local v = list[id].value
+      if v > 0 then left_out = left_out + (view.unit == "samples" and v or 1) end
     end
     view:leave_out(left_out)
   end
