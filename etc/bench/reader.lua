@@ -5,9 +5,10 @@
 --   read FILE                             prints samples, seconds, peak memory
 --
 -- KIND: "full" has a whole stack in every sample, like Tarantool's version 2;
--- "chunks" is our stream, as the profiler writes it. Stacks are call paths of
--- a made-up program. Some are much more frequent than others. All numbers come
--- from a fixed seed.
+-- in our streams, a chunk of "chunks" defines all its stacks, and one of "kept" keeps
+-- those of the chunks before, as the profiler writes it. In "distinct" each of STACKS
+-- stacks has one sample. Stacks are call paths of a made-up program. Some are much more
+-- frequent than others. All numbers come from a fixed seed.
 ----------------------------------------------------------------------------
 
 local B = require("stream_builder")
@@ -231,7 +232,7 @@ function command.read(path)
   local p = assert(reader.read(path))
   local seconds = os.clock() - start
   local samples = p:totals()
-  local stacks = p.slots:count()
+  local stacks = p.slots.count and p.slots:count() or #p.slots	-- Of an old reader.
   require("sysprof.folded").render(require("sysprof.view").new(p), function() end)
   local rendered = os.clock() - start - seconds
   print(("%8.1f MB %10d samples %6d stacks %7.2f s %7.1f MB/s %7.2f Msamples/s" ..

@@ -94,7 +94,24 @@ for _ = 1, 50000 do
   if known[key] ~= id then t.equal(id, known[key], "pair " .. key) end
 end
 t.equal(map.count, count, "number of pairs")
-t.ok(bit.band(map.size, map.size - 1) == 0, "size is a power of two")
+t.ok(bit.band(map.places, map.places - 1) == 0, "number of places is a power of two")
+
+-- Records: what was put into each, after all arrays grew.
+local records = pairmap.new(pairmap.kind("int32_t a, b; double sum;"))
+for i = 1, 40000 do
+  local id, new = records:put(i % 10000, i % 7)
+  local r = records.list[id]
+  if new and r.sum ~= 0 then t.equal(r.sum, 0, "a new record " .. id) end
+  r.sum = r.sum + i % 10000
+end
+local wrong = 0
+for id = 1, records.count do
+  local r = records.list[id]
+  if r.a % 10000 ~= r.a or r.b >= 7 or r.sum ~= r.a * math.floor(r.sum / math.max(r.a, 1)) then
+    wrong = wrong + 1
+  end
+end
+t.equal(wrong, 0, "records with fields of another")
 
 -- Stacks of chunks: of one chunk only, by their numbers and from the end.
 local refs, NONE = chunkstacks.new(), chunkstacks.NONE
@@ -125,7 +142,8 @@ local function any_string(max)
   for i = 1, math.random(max) do s[i] = string.char(math.random(0, 2)) end
   return table.concat(s)
 end
-local strings, number_of, wrong, missed = seen.strings(), {}, 0, 0
+local strings, number_of, missed = seen.strings(), {}, 0
+wrong = 0
 for i = 1, 40000 do
   local key, s = math.random(0, 3), any_string(math.random(30))
   local buf = buffer("xyz" .. s)
