@@ -17,7 +17,6 @@
 
 #include "profile/clock/lj_clock_timer.h"
 #include "profile/base/lj_nanotime.h"
-#include "profile/base/lj_relaxed.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -75,7 +74,6 @@ static void timer_stop(Clock *c)
 static int timer_arm(Clock *c, uint64_t first)
 {
   struct itimerspec its;
-  c->period_now = first;
   its.it_value = timespec_of(first);
   its.it_interval = timespec_of(c->period_set ? c->period_set : c->spec.period);
   __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
@@ -94,22 +92,6 @@ static int timer_tick(Clock *c, const siginfo_t *info)
   return info->si_code == SI_TIMER && info->si_overrun > 0 ? info->si_overrun : 0;
 }
 
-static int ctimer_arm(Clock *c, uint64_t first)
-{
-  lj_clockops_cpu_forget(c);
-  c->last = timer_count(c);
-  return timer_arm(c, first);
-}
-
-static int ctimer_tick(Clock *c, const siginfo_t *info)
-{
-  uint64_t ticked = c->period_now;
-  int overrun = timer_tick(c, info);
-  if (!c->spec.jitter) c->period_now = c->spec.period;
-  relaxed_set(&c->last, lj_clockops_cpu(c, ticked + (uint64_t)overrun * c->spec.period));
-  return overrun;
-}
-
 static void wall_setperiod(Clock *c, uint64_t ns)
 {
   c->period_set = ns;
@@ -117,11 +99,10 @@ static void wall_setperiod(Clock *c, uint64_t ns)
 }
 
 const ClockOps lj_clock_ctimer_ops = { .open = ctimer_open,
-				       .arm = ctimer_arm,
+				       .arm = timer_arm,
 				       .stop = timer_stop,
 				       .count = timer_count,
-				       .tick = ctimer_tick,
-				       .has_last = 1 };
+				       .tick = timer_tick };
 
 const ClockOps lj_clock_wall_ops = { .open = wall_open,
 				     .arm = timer_arm,

@@ -30,12 +30,14 @@ uint64_t lj_clockops_period(Clock *c)
   return c->spec.jitter ? period / 2 + lj_clockops_random(c, period) : period;
 }
 
-#define CPU_TICKS 16 /* At least one of so many ticks reads the CPU time. */
-#define CPU_ERROR 32 /* Else it agrees with the real time to this part of a period. */
+#define CPU_TICKS    8     /* At least one of so many ticks reads the CPU time. */
+#define CPU_PART     32    /* Else it agrees with the real time to this part of a period, */
+#define CPU_ERROR_NS 20000 /* and to this time. */
 
 uint64_t lj_clockops_cpu(Clock *c, uint64_t ticked_ns)
 {
-  uint64_t passed = c->begin_ns - c->read_ns, error = c->spec.period / CPU_ERROR;
+  uint64_t passed = c->begin_ns - c->read_ns, error = c->spec.period / CPU_PART;
+  if (error > CPU_ERROR_NS) error = CPU_ERROR_NS;
   c->ticked_ns += ticked_ns;
   if (passed - c->ticked_ns + error <= 2 * error && ++c->nticked < CPU_TICKS)
     return c->read_cpu_ns + passed;

@@ -97,11 +97,12 @@ LJ_FUNC uint64_t lj_clockops_random(Clock *c, uint64_t n);
 */
 LJ_FUNC uint64_t lj_clockops_period(Clock *c);
 
-/* CPU time of the calling thread, the clock's, at its tick; ticked_ns: the periods that have
+/* CPU time of the calling thread, the clock's, at its tick; ticked_ns: its period, which has
 ** passed since the last tick. A system call reads it, unless that is needless: the thread
 ** has used at least the periods since the last read, and at most the real time. So if the
 ** two agree, the thread was never off the processor, and the real time is the CPU time. Each
-** read corrects what was left out before, so the sum of all weights stays the CPU time.
+** read corrects what was left out before, so the sum of all weights stays the CPU time. Only
+** for a clock with exact ticks: one on the kernel's tick may come a whole tick late.
 */
 LJ_FUNC uint64_t lj_clockops_cpu(Clock *c, uint64_t ticked_ns);
 
