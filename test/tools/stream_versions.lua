@@ -116,6 +116,7 @@ local last = B.chunk(9, B.record(G.SPF_CONTEXT, uleb(1) .. uleb(0)) .. B.record(
 out, p = t.render(B.PROLOGUE .. chunk(7, 1) .. chunk(8, 0) .. last)
 t.equal(out, "f (x:1) 2\n", "a later chunk is the first one")
 t.equal(p:problem_text(), nil, "nothing is missing")
+local _
 _, p = t.render(B.PROLOGUE .. chunk(7, 0) .. chunk(8, 0) .. last)
 t.contains(p:problem_text(), "expected chunk number 0, found 7", "the chunks before are missing")
 _, p = t.render(B.PROLOGUE .. chunk(7, 1) .. chunk(6, 1) .. last)

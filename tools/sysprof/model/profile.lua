@@ -41,15 +41,15 @@ end
 -- reader. It returns false if there are too many distinct samples, and the slot
 -- that was counted.
 local function profile_adder(p)
-  local slots = p.slots
-  local add = slots.add
+  local sums = p.slots
+  local add = sums.add
   return function(now, weight, state, lua, host, event)
     local lane = p.lanes[event]
     if not lane then
       lane = lane_of(p, p.thread, events.of_index(p.session, event))
       p.lanes[event] = lane
     end
-    local slot, sum = add(slots, lane, state, lua, host, 1, weight)
+    local slot, sum = add(sums, lane, state, lua, host, 1, weight)
     p.last_time = now
     return sum < EXACT_MAX, slot
   end

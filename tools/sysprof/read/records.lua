@@ -342,7 +342,10 @@ local function read_records(d, buf, pos, stop)
 	elseif b2 < 128 then weight, pos = weight - 128 + b2 * 128, pos + 2
 	else weight, pos = uleb(buf, pos) end
       end
-      for _ = 1, fields[event] do b2, pos = uleb(buf, pos) end
+      for _ = 1, fields[event] do
+	local _
+	_, pos = uleb(buf, pos)
+      end
       lua, b2 = buf[pos], buf[pos + 1]
       if lua < 128 then pos = pos + 1
       elseif b2 < 128 then lua, pos = lua - 128 + b2 * 128, pos + 2
@@ -400,7 +403,10 @@ local function read_records(d, buf, pos, stop)
       ids:add(node)
     elseif tag >= LABELLED then
       pos = pos + 1
-      if tag - LABELLED == LABELLED_ID then b2, pos = uleb(buf, pos) end
+      if tag - LABELLED == LABELLED_ID then
+	local _
+	_, pos = uleb(buf, pos)
+      end
       if pos > stop then return at, true end
     else
       d.now = now
