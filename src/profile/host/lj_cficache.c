@@ -120,9 +120,7 @@ static int row_make(CfiCache *cc, SafeLoad *pk, uintptr_t pc, const CfiObject *o
 
 const CfiRule *lj_cficache_find(CfiCache *cc, SafeLoad *pk, uintptr_t pc)
 {
-  /* Its two slots are side by side. */
-  CfiRow *first = cc->more ? &cc->more->row[hash_slot(pc, CFICACHE_MORE_BITS) & ~1u]
-			   : &cc->row[hash_slot(pc, CFICACHE_BITS) & ~1u];
+  CfiRow *first = cficache_slot(cc, pc);
   CfiRow *row = first->pc == pc ? first : first + 1;
   CfiObject *o = &cc->object[cc->at];
   CfiRow found;

@@ -17,6 +17,7 @@
 #define _LJ_CFICACHE_H
 
 #include "profile/host/lj_cfi.h"
+#include "profile/base/lj_hash.h"
 #include "profile/host/lj_ehframe.h"
 
 #define CFICACHE_BITS      10
@@ -57,6 +58,22 @@ typedef struct CfiCache {
   EhCopy copy;                        /* Entries that are being read. */
   LJ_ALIGN(32) CfiRow row[CFICACHE_SLOTS];
 } CfiCache;
+
+/* First of the two slots of an address, which are side by side. */
+static LJ_AINLINE CfiRow *cficache_slot(CfiCache *cc, uintptr_t pc)
+{
+  return LJ_UNLIKELY(cc->more != NULL)
+	   ? &cc->more->row[hash_slot(pc, CFICACHE_MORE_BITS) & ~1u]
+	   : &cc->row[hash_slot(pc, CFICACHE_BITS) & ~1u];
+}
+
+/* Cached rule of the step from an address in an object that stays loaded, or NULL. */
+static LJ_AINLINE const CfiRule *cficache_staying(CfiCache *cc, uintptr_t pc)
+{
+  const CfiRow *row = cficache_slot(cc, pc);
+  if (row->pc != pc) row++;
+  return LJ_LIKELY(row->pc == pc && row->rule.stays) ? &row->rule : NULL;
+}
 
 /* Rule of the step from an address, NULL: use lj_cfi_step. Valid until the next call.
 ** Needs lj_osobjects_warmup.

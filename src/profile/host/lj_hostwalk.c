@@ -336,12 +336,15 @@ static int walk_host(Walk *w)
     walk_push(w, here);
     return walk_partial(w, n, saved);
   }
-  /* A trace runs on the VM frame that it was entered from. */
-  if (!hs->no_vm_access &&
-      lj_vmcode_isjit(&hs->areas, hs->pk, hs->g, lj_cfi_lookup_pc(&w->regs)) &&
-      walk_trace_fits(w, hs->g, w->L, w->expect))
-    return walk_cross(w, w->expect, w->L, 0);
-  rule = lj_cficache_find(&hs->cfi, hs->pk, lj_cfi_lookup_pc(&w->regs));
+  rule = cficache_staying(&hs->cfi, lj_cfi_lookup_pc(&w->regs));
+  if (!rule) {
+    /* A trace runs on the VM frame that it was entered from. */
+    if (!hs->no_vm_access &&
+	lj_vmcode_isjit(&hs->areas, hs->pk, hs->g, lj_cfi_lookup_pc(&w->regs)) &&
+	walk_trace_fits(w, hs->g, w->L, w->expect))
+      return walk_cross(w, w->expect, w->L, 0);
+    rule = lj_cficache_find(&hs->cfi, hs->pk, lj_cfi_lookup_pc(&w->regs));
+  }
   if (!(rule && rule->is_inner) && lj_cfi_isstart(hs->pk, &hs->cfi.copy, &w->regs)) {
     walk_push(w, frame_word(SPF_FRAME_HOST, pc));
     return 0;

@@ -67,17 +67,11 @@ static uint32_t steps_verified(const LuaMemoSteps *ts, const LuaArea *a, uintptr
   uint32_t i = 1, n = ts->nstep, at = (uint32_t)((top - bot) >> 3), loads;
   while (n > 0 && ts->at[n - 1] > at) n--; /* Above the top frame. */
   if (n == 0) return 0;
-  if (with_funcs) {
-    for (; i + 2 <= n; i += 2)
-      if ((slots_differ(ts, bot, i) | slots_differ(ts, bot, i + 1)) ||
-	  (func_differs(ts, i) | func_differs(ts, i + 1)))
-	break;
-    while (i < n && !slots_differ(ts, bot, i) && !func_differs(ts, i)) i++;
-  } else {
-    for (; i + 2 <= n; i += 2)
-      if (slots_differ(ts, bot, i) | slots_differ(ts, bot, i + 1)) break;
-    while (i < n && !slots_differ(ts, bot, i)) i++;
-  }
+  for (; i + 2 <= n; i += 2)
+    if ((slots_differ(ts, bot, i) | slots_differ(ts, bot, i + 1)) ||
+	(with_funcs && (func_differs(ts, i) | func_differs(ts, i + 1))))
+      break;
+  while (i < n && !slots_differ(ts, bot, i) && !(with_funcs && func_differs(ts, i))) i++;
   loads = loads_verified(ts, a->pk, ts->state[i - 1].load);
   while (i > 0 && ts->state[i - 1].load > loads) i--;
   return i;
