@@ -62,11 +62,14 @@ local function grow(self)
   self.list = array.resize(self.kind, list, self.room + 1)
 end
 
-local function add(self, a, b)
-  if self.count == self.room then grow(self) end
+-- Adds a record, whose free place is at.
+local function add(self, at, a, b)
+  if self.count == self.room then
+    grow(self)
+    at = free_place(self.index, self.places, a, b)
+  end
   local id = self.count + 1
-  self.index[free_place(self.index, self.places, a, b)] = id
-  self.count = id
+  self.index[at], self.count = id, id
   ffi.fill(self.list + id, self.kind.size)
   local record = self.list[id]
   record.a, record.b = a, b
@@ -86,7 +89,7 @@ function methods:put(a, b)
     at = band(at + 1, mask)
     id = index[at]
   end
-  return add(self, a, b), true
+  return add(self, at, a, b), true
 end
 
 return pairmap
