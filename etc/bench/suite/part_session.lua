@@ -157,17 +157,19 @@ end
 
 local function read_speed(suite)
   local t = report.table("reader", "Reader", [[
-Streams of made-up stacks, see etc/bench/reader.lua: ours, and one with a whole stack in each sample, like
-Tarantool's.]], {
+Streams of made-up stacks, see etc/bench/reader.lua: ours, whose chunks keep the stacks of those before (kept) or
+define all they use (chunks), and one with a whole stack in each sample, like Tarantool's (full).]], {
     { key = "stream", title = "stream" }, { key = "megabytes", title = "MB" },
     { key = "speed", title = "MB/s", digits = 1 },
     { key = "samples", title = "million samples/s", digits = 2 },
     { key = "peak", title = "peak memory, MiB", digits = 1 } })
   local megabytes = suite.hasty and 1 or suite.quick and 10 or 100
   local script, path = suite.source .. "/etc/bench/reader.lua", suite.work .. "/stream"
-  for _, kind in ipairs({ "chunks", "full" }) do
+  for _, kind in ipairs({ "kept", "chunks", "full" }) do
     local out = suite.work .. "/reader"
-    local ok, why = proc.run({ suite.luajit, script, "generate", kind, path, tostring(megabytes),
+    -- Samples of kept stacks are a tenth as long.
+    local size = kind == "kept" and math.ceil(megabytes / 3) or megabytes
+    local ok, why = proc.run({ suite.luajit, script, "generate", kind, path, tostring(size),
 			       "5000" }, { err = out .. ".err", seconds = 120 })
     local found = { speed = {}, samples = {}, peak = {} }
     for _ = 1, ok and (suite.quick and 1 or 5) or 0 do
@@ -185,7 +187,7 @@ Tarantool's.]], {
     end
     os.remove(path)
     if ok then
-      t.rows[#t.rows + 1] = { stream = kind, megabytes = megabytes,
+      t.rows[#t.rows + 1] = { stream = kind, megabytes = size,
 	speed = stat.summary(found.speed), samples = stat.summary(found.samples),
 	peak = stat.summary(found.peak) }
     else

@@ -217,9 +217,9 @@ local function add_session(out, tables)
     add(out, { what = "stream, " .. rate,
       measured = ("%.1f KB/s"):format(stat.summary(by_rate[rate]).median / 1e3) })
   end
-  local chunks = row_where(tables.reader, "stream", "chunks")
-  add(out, { what = "reader", measured = chunks and
-    ("%.0f MB/s, %.1f million samples/s"):format(chunks.speed.median, chunks.samples.median) })
+  local kept = row_where(tables.reader, "stream", "kept")
+  add(out, { what = "reader", measured = kept and
+    ("%.0f MB/s, %.1f million samples/s"):format(kept.speed.median, kept.samples.median) })
 end
 
 local function cheaper(a, b)
