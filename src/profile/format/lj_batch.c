@@ -40,8 +40,10 @@ static LJ_AINLINE void words_copy(FrameWord *to, const FrameList *fr)
 #if LJ_TARGET_X64
   const FrameWord *from = fr->list;
   size_t n = fr->len;
-  for (; n > 0 && n < WORDS_FEW; n--) *to++ = *from++;
-  __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+  if (n >= WORDS_FEW)
+    __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
+  else
+    while (n > 0) n--, to[n] = from[n];
 #else
   memcpy(to, fr->list, fr->len * sizeof(FrameWord));
 #endif
