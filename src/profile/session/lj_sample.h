@@ -73,12 +73,12 @@ typedef struct Sampler {
   SampleEvent event[SPF_EVENTS_MAX];
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler; /* Time in the handler. */
+  LuaResult lua;
+  Encoder encoder;
+  Symtab symtab;
   SafeLoad peek;
   HostWalk host;
-  LuaResult lua;
   FrameList host_frames, lua_frames;
-  Symtab symtab;
-  Encoder encoder;
   Stream stream;    /* What captured samples become. */
   ChunkQueue queue; /* Queue of its chunks, unless the handler writes them. */
   Batch batch;      /* Captured samples. Last: its end may be missing. */

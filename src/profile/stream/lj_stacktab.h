@@ -38,15 +38,16 @@ typedef struct StackMore {
   StackPrefix prefix[STACKTAB_MORE_PREFIXES];
 } StackMore;
 
+/* The tables stand first, so that the rest shares a page with what follows. */
 typedef struct StackTab {
-  StackMore *more;  /* Larger tables, or NULL. */
-  int has_moved;    /* The stacks are in the larger tables. */
-  uint32_t epoch;   /* Definitions of older epochs are void. */
-  uint32_t nstack;  /* Stacks defined in this chunk. */
-  uint32_t nprefix; /* Beginnings of them. */
   StackEntry stack[STACKTAB_STACKS];
   StackPrefix prefix[STACKTAB_PREFIXES];
   uint64_t path[FRAMELIST_MAX]; /* Hashes of a stack's beginnings. */
+  StackMore *more;              /* Larger tables, or NULL. */
+  int has_moved;                /* The stacks are in the larger tables. */
+  uint32_t epoch;               /* Definitions of older epochs are void. */
+  uint32_t nstack;              /* Stacks defined in this chunk. */
+  uint32_t nprefix;             /* Beginnings of them. */
 } StackTab;
 
 /* Forget all. Does not touch memory that is still zero: untouched pages cost nothing. */

@@ -32,6 +32,7 @@
 #define STREAM_MODULES 8192
 
 typedef struct Stream {
+  StackTab stacks;     /* Stacks that the chunk has defined. */
   WBuf wb;             /* The bytes. */
   ChunkQueue *queue;   /* Full chunks for the writer, or NULL. */
   int full;            /* The queue had no room for the last chunk. */
@@ -50,7 +51,6 @@ typedef struct Stream {
   uint64_t period[SPF_EVENTS_MAX];   /* Usual weight, 0: the time. */
   uint64_t typical_us;               /* Typical time between samples. */
   uint64_t step_us;                  /* Subtracted from the times of this chunk. */
-  StackTab stacks;                   /* Stacks that the chunk has defined. */
 } Stream;
 
 /* Start a stream into a buffer, in memory that is zero or was a stream. session: its

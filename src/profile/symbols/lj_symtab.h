@@ -40,15 +40,15 @@ typedef struct SymtabMore {
 
 /* Clear it before use, and set loadmap.pk. */
 typedef struct Symtab {
-  SymtabMore *more;             /* Larger tables, or NULL. */
-  FuncDef def[SYMTAB_FUNCS];    /* Definitions of Lua functions, by id. */
-  int has_funcs;                /* There were definitions. */
-  FuncTab *named;               /* At stop: functions with readable prototypes, or NULL. */
-  uint32_t naddr;               /* Addresses remembered. */
-  int has_moved;                /* They are in the larger table. */
-  uint8_t ffid[256];            /* Builtin functions seen. */
-  uintptr_t addr[SYMTAB_ADDRS]; /* Hash table of addresses. */
+  SymtabMore *more;  /* Larger tables, or NULL. */
+  int has_funcs;     /* There were definitions. */
+  FuncTab *named;    /* At stop: functions with readable prototypes, or NULL. */
+  uint32_t naddr;    /* Addresses remembered. */
+  int has_moved;     /* They are in the larger table. */
+  uint8_t ffid[256]; /* Builtin functions seen. */
   LoadMap loadmap;
+  FuncDef def[SYMTAB_FUNCS];    /* Definitions of Lua functions, by id. */
+  uintptr_t addr[SYMTAB_ADDRS]; /* Hash table of addresses. */
 } Symtab;
 
 /* Slot of a function's definition. */
