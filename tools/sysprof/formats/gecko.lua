@@ -89,9 +89,10 @@ end
 
 local function stack_rows(tree)
   local rows = {}
-  for node, up in ipairs(tree.parent) do
+  for node = 1, tree:count() do
+    local up = tree:parent(node)
     rows[node] = ("[%s,%d]"):format(up > 0 and ("%d"):format(up - 1) or "null",
-				    tree.frame[node] - 1)
+				    tree:frame(node) - 1)
   end
   return rows
 end

@@ -105,9 +105,9 @@ local function write_stack_lists(tree, write)
   local number, count, list = {}, 0, {}
   local room = tree.view.frame_room * WRITTEN
   for slot = 1, tree.view.profile.slots:count() do
-    local node = tree.of_slot[slot]
+    local node = tree:node(slot)
     if node and not number[node] then
-      room = room - tree.depth[node]
+      room = room - tree:depth(node)
       if room < 0 then break end
       number[node], count = count, count + 1
       local n = tree:list(node, list)

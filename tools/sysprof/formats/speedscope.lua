@@ -53,7 +53,7 @@ local function by_thread(tree)
     end
     local n, value = #t.nodes, weighted and weight or 1
     if t.nodes[n] ~= node then
-      n, room = n + 1, room - tree.depth[node]
+      n, room = n + 1, room - tree:depth(node)
       if room >= 0 then t.nodes[n], t.values[n] = node, 0 end
     end
     if room >= 0 then

@@ -8,6 +8,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local array = require("sysprof.base.array")
 local events = require("sysprof.model.events")
 
 local LFUNC, FFUNC, CFUNC = G.SPF_FRAME_LFUNC, G.SPF_FRAME_FFUNC, G.SPF_FRAME_CFUNC
@@ -17,6 +18,9 @@ local FREE_ADDRESS = 2^47	-- Above all of a program.
 local FREE_ID = 2^40		-- Above all that a stream gives.
 local ALIGN = 2^21
 local EXACT_MAX = 2^53
+
+local numbers = array.kind("int32_t")
+local NO_ROOM = -1	-- In place of the node of a stack that did not fit.
 
 -- Runs a function interpreted. Where the LuaJIT of Debian 12 compiles pairs(), it may
 -- exchange only the lower halves of key and value. Then the program ends by a fault.
@@ -183,17 +187,18 @@ local function map_frame(m, q, frame)
   return to
 end
 
--- A stack begins as the one that it stands on, which may be known. Returns nil if
+-- A stack begins as the one that it stands on, which may be known. Returns NO_ROOM if
 -- there are too many.
 local function map_stack(m, q, node)
   local nodes, above, n = m.nodes, m.list, 0
-  while nodes[node] == nil do
+  while node ~= 0 and nodes[node] == 0 do
     n = n + 1
     above[n], node = node, q.stacks:parent(node)
   end
   local to = nodes[node]
   for i = n, 1, -1 do
-    to = to and m.profile.stacks:push(to, map_frame(m, q, q.stacks:leaf(above[i]))) or false
+    to = to ~= NO_ROOM and m.profile.stacks:push(to, map_frame(m, q, q.stacks:leaf(above[i]))) or
+	 NO_ROOM
     nodes[above[i]] = to
   end
   return to
@@ -288,7 +293,8 @@ local merge = {}
 -- distinct stacks; what did not fit is left out.
 local function add(m, q)
   local p, fits = m.profile, true
-  m.frames, m.nodes, m.addresses = {}, { [0] = 0 }, {}
+  m.frames, m.addresses = {}, {}
+  m.nodes = array.zeros(numbers, q.stacks:count() + 1)	-- 0: not known yet, but for node 0.
   m.ids = { [LFUNC] = {}, [FFUNC] = {}, [CFUNC] = {}, [HOST] = {} }
   remember_starts(m, q)
   remember_events(m, q.sessions)
@@ -296,10 +302,11 @@ local function add(m, q)
   for _, thread in ipairs(q.thread_list) do
     thread_of[thread] = remember_thread(m, q, thread)
   end
-  local slots, slot_of = q.slots, {}
+  local slots = q.slots
+  local slot_of = array.zeros(numbers, slots:count() + 1)	-- 0: left out.
   for i = 1, slots:count() do
     local lua, host = map_stack(m, q, slots:lua(i)), map_stack(m, q, slots:host(i))
-    if lua and host then
+    if lua ~= NO_ROOM and host ~= NO_ROOM then
       local old = slots:event(i)
       local event = event_of[old]
       if not event then
@@ -314,9 +321,11 @@ local function add(m, q)
   end
   if p.timeline and q.timeline then
     for time, weight, slot in q.timeline:in_order() do
-      if slot_of[slot] then p.timeline:add(time, weight, slot_of[slot]) end
+      if slot_of[slot] ~= 0 then p.timeline:add(time, weight, slot_of[slot]) end
     end
   end
+  array.free(slot_of)
+  array.free(m.nodes)
   p.last_time = math.max(p.last_time, q.last_time)
   add_sessions(m, q)
   return fits

@@ -128,6 +128,11 @@ function methods:push(node, frame)
   return id
 end
 
+-- Returns the number of nodes, besides node 0.
+function methods:count()
+  return self.nodes.count
+end
+
 -- Returns the leafmost host frame of a stack, or nil.
 function methods:leafmost_host(node)
   local frame = self.nodes.list[node].host

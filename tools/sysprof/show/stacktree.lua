@@ -6,6 +6,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local array = require("sysprof.base.array")
 local pairmap = require("sysprof.base.pairmap")
 local threads = require("sysprof.names.threads")
 
@@ -13,11 +14,17 @@ local stacktree = {}
 local methods = {}
 local mt = { __index = methods }
 
+local NODE = pairmap.kind [[
+  int32_t a, b;		/* Its parent and the number of its frame. */
+  int32_t depth;
+]]
+local numbers = array.kind("int32_t")
+
 -- frame_of(part) returns the number of the frame of a part of a joined stack,
 -- from 1 on and below 2^31. all: of the samples of all events.
 function stacktree.new(view, frame_of, all)
-  local nodes, parent, frame, of_slot = pairmap.new(), {}, {}, {}
-  local depth = {}
+  local nodes = pairmap.new(NODE)
+  local of_slot = array.zeros(numbers, view.profile.slots:count() + 1)	-- 0: left out.
   local room, path, last = view.node_room, {}, {}
   view:each_joined(function(parts, n, _, slot)
     -- Most frames are the same as in the stack before, which the path holds as nodes.
@@ -26,9 +33,8 @@ function stacktree.new(view, frame_of, all)
       local part = parts[i]
       same = same and last[i] == part
       if not same then
-	local f = frame_of(part)
-	local id, new = nodes:put(node, f)
-	if new then parent[id], frame[id], depth[id] = node, f, i end
+	local id, new = nodes:put(node, frame_of(part))
+	if new then nodes.list[id].depth = i end
 	path[i], last[i] = id, part
       end
       node = path[i]
@@ -36,16 +42,26 @@ function stacktree.new(view, frame_of, all)
     if nodes.count > room then return false end
     of_slot[slot] = node
   end, true, all)
-  return setmetatable({ view = view, parent = parent, frame = frame, depth = depth,
-			of_slot = of_slot }, mt)
+  return setmetatable({ view = view, nodes = nodes, of_slot = of_slot }, mt)
 end
 
--- Writes the numbers of the frames of a stack into list, root first; returns
+-- Returns the node of a slot of the profile, or nil if it was left out.
+function methods:node(slot)
+  local node = self.of_slot[slot]
+  return node ~= 0 and node or nil
+end
+
+function methods:count() return self.nodes.count end
+function methods:parent(node) return self.nodes.list[node].a end
+function methods:frame(node) return self.nodes.list[node].b end
+function methods:depth(node) return self.nodes.list[node].depth end
+
+-- Writes the numbers of the frames of a stack into out, root first; returns
 -- how many there are.
-function methods:list(node, list)
-  local n, up = 0, node
-  while up ~= 0 do n, up = n + 1, self.parent[up] end
-  for i = n, 1, -1 do list[i], node = self.frame[node], self.parent[node] end
+function methods:list(node, out)
+  local list = self.nodes.list
+  local n = list[node].depth
+  for i = n, 1, -1 do out[i], node = list[node].b, list[node].a end
   return n
 end
 
@@ -66,18 +82,18 @@ end
 -- nil at the end. The profile needs a timeline. Samples of streams without times
 -- have the distance 1, in the order of the stream.
 function methods:samples()
-  local next_sample, of_slot = self.view.profile.timeline:in_order(), self.of_slot
+  local next_sample = self.view.profile.timeline:in_order()
   local has_times = self.view.profile.version >= G.SPF_VERSION_OLDEST
   local number = -1
   return function()
     local time, weight, slot = next_sample()
     number = number + 1
-    while time and not of_slot[slot] do
+    while time and not self:node(slot) do
       time, weight, slot = next_sample()
       number = number + 1
     end
     if not time then return nil end
-    return has_times and time or number, weight, of_slot[slot], slot
+    return has_times and time or number, weight, self:node(slot), slot
   end
 end
 
