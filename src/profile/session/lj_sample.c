@@ -259,7 +259,7 @@ static int walk_both(Sampler *s, const CfiRegs *regs)
 static LJ_AINLINE void spent_list(Sampler *s)
 {
   if (s->spent_ns == 0) return;
-  s->spent[s->nspent] = s->spent_ns;
+  relaxed_set(&s->spent[s->nspent], s->spent_ns);
   relaxed_set(&s->spent_ns, 0);
   relaxed_set(&s->nspent, s->nspent + 1);
   if (LJ_UNLIKELY(s->nspent == SAMPLER_SPENT)) lj_sample_account(s);
