@@ -258,8 +258,9 @@ static int walk_both(Sampler *s, const CfiRegs *regs)
 /* List the time of the last sample. */
 static LJ_AINLINE void spent_list(Sampler *s)
 {
-  if (s->spent_ns == 0) return;
-  relaxed_set(&s->spent[s->nspent], s->spent_ns);
+  uint64_t ns = relaxed_get(&s->spent_ns); /* A tick sets it when it has released. */
+  if (ns == 0) return;
+  relaxed_set(&s->spent[s->nspent], ns);
   relaxed_set(&s->spent_ns, 0);
   relaxed_set(&s->nspent, s->nspent + 1);
   if (LJ_UNLIKELY(s->nspent == SAMPLER_SPENT)) lj_sample_account(s);
