@@ -48,7 +48,8 @@ function array.free(list)
   C.free(ffi.gc(list, nil))
 end
 
--- Interpreted: when compiled code of LuaJIT 2.1 grew arrays, memory was freed twice.
+-- Interpreted, which costs nothing: an array seldom grows. With an earlier pairmap, a search
+-- in compiled code once found no free place. The cause is unknown.
 jit.off(owned)
 for _, name in ipairs { "resize", "zeros", "free" } do jit.off(array[name]) end
 
