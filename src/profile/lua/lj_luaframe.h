@@ -19,6 +19,7 @@
 #define _LJ_LUAFRAME_H
 
 #include "lj_obj.h"
+#include "lj_alloc.h"
 #include "lj_bc.h"
 #include "profile/base/lj_safeload.h"
 #include "profile/host/lj_hostwalk.h"
@@ -50,6 +51,17 @@ typedef struct FrameFunc {
   GCfunc *fn;  /* NULL for the dummy frame of an error. */
   GCproto *pt; /* Prototype of a Lua function, else NULL. */
 } FrameFunc;
+
+/* Does LuaJIT's own allocator provide the memory, and announce what it unmaps? */
+static LJ_AINLINE int luaframe_istold(const global_State *g)
+{
+#ifdef LUAJIT_USE_SYSMALLOC
+  UNUSED(g);
+  return 0;
+#else
+  return g->allocf == lj_alloc_f;
+#endif
+}
 
 /* Set up the stack of a valid coroutine. Returns 0 if the coroutine has no stack. */
 LJ_FUNC int lj_luaframe_area(LuaArea *a, const LuaInput *in, lua_State *L);

@@ -7,7 +7,6 @@
 #define LUA_CORE
 
 #include "lj_obj.h"
-#include "lj_alloc.h"
 #include "lj_frame.h"
 #include "lj_jit.h"
 #include "lj_dispatch.h"
@@ -56,22 +55,11 @@ static TopFunc top_interpreted(SafeLoad *pk, const lua_State *L, const uintptr_t
 	   : TOP_UNKNOWN;
 }
 
-/* Does LuaJIT's own allocator provide the memory, and announce what it unmaps? */
-static int memory_istold(const global_State *g)
-{
-#ifdef LUAJIT_USE_SYSMALLOC
-  UNUSED(g);
-  return 0;
-#else
-  return g->allocf == lj_alloc_f;
-#endif
-}
-
 TopFunc lj_luastate_top(SafeLoad *pk, global_State *g, const CfiRegs *regs)
 {
   const lua_State *L = gco2th(gcref(g->cur_L));
   int in_vm = lj_hostwalk_isvm(regs->r[CFI_REG_PC]);
-  if (!memory_istold(g) || regs->valid != CFI_ALL || ((uintptr_t)L & 7) != 0 ||
+  if (!luaframe_istold(g) || regs->valid != CFI_ALL || ((uintptr_t)L & 7) != 0 ||
       !lj_safeload_isowned(pk, L, sizeof(lua_State)) || L->gct != (uint8_t)~LJ_TTHREAD ||
       G(L) != g)
     return TOP_UNKNOWN;

@@ -7,7 +7,6 @@
 #define LUA_CORE
 
 #include "lj_obj.h"
-#include "lj_alloc.h"
 #include "lj_frame.h"
 #include "profile/lua/lj_luawalk.h"
 
@@ -92,17 +91,6 @@ int lj_luawalk_try(LuaWalk *ls, lua_State *L, const LuaTop *top, int i, int no_l
   return res;
 }
 
-/* Does LuaJIT's own allocator provide the memory, and announce what it unmaps? */
-static int memory_istold(const global_State *g)
-{
-#ifdef LUAJIT_USE_SYSMALLOC
-  UNUSED(g);
-  return 0;
-#else
-  return g->allocf == lj_alloc_f;
-#endif
-}
-
 int lj_luawalk_begin(LuaWalk *ls, lua_State **L, LuaArea *a)
 {
   const HostWalk *hs = ls->in.hs;
@@ -154,7 +142,7 @@ static int walk_candidates(LuaWalk *ls)
 void lj_luawalk_walk(LuaWalk *ls, const CfiRegs *regs)
 {
   int res;
-  if (!memory_istold(ls->in.g)) lj_safeload_forget(ls->in.pk);
+  if (!luaframe_istold(ls->in.g)) lj_safeload_forget(ls->in.pk);
   else if (ls->in.moving) lj_safeload_keptonly(ls->in.pk, ls->in.unmaps);
   lj_luamemo_sample(&ls->memo);
   ls->in.moving_to = 0;

@@ -294,7 +294,8 @@ local merge = {}
 local function add(m, q)
   local p, fits = m.profile, true
   m.frames, m.addresses = {}, {}
-  m.nodes = array.zeros(numbers, q.stacks:count() + 1)	-- 0: not known yet, but for node 0.
+  -- Nodes of p by those of q; 0: not mapped yet.
+  m.nodes = array.zeros(numbers, q.stacks:count() + 1)
   m.ids = { [LFUNC] = {}, [FFUNC] = {}, [CFUNC] = {}, [HOST] = {} }
   remember_starts(m, q)
   remember_events(m, q.sessions)
