@@ -22,7 +22,7 @@ local mutations = {}
 -- -- Streams to change -----------------------------------------------------
 
 -- Three chunks with every kind of record, frame and sample.
-local function version_3()
+local function version_4()
   local b = B.new():meta("clock", "cpu")
   b:module(0x1000, 0x9000, 0x1000, "/lib/libx.so", "\1\2\3\4")
   for chunk = 1, 3 do
@@ -38,6 +38,13 @@ local function version_3()
 		 F.work(G.SPF_WORK_EXIT, 7 * 65536 + 1) })
     b:sample(1, 3, 4):sample(2, 4, 2, G.SPF_VMST_GC, 500):sample(5, 3):sample(0, 0)
     b:sample(6, 3, 2, G.SPF_VMST_EXIT)
+    b:stack(7, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 4), F.again(5, 2), F.lsame(1) })
+    b:stack(8, { F.host(0x1234), F.again(90, 1), F.near(7) })
+    b:event(3, "alloc", G.SPF_UNIT_BYTES, 4096,
+	    { { G.SPF_FIELD_COUNT, "objects" }, { G.SPF_FIELD_THING, "object" } })
+    b:add(G.SPF_LABELS, uleb(1) .. B.str("route") .. B.str("/a")):add(G.SPF_TEXT, uleb(2) .. B.str("why"))
+    b:labelled(1):sample(7, 8, 2, nil, 5000, 3, { 2, 300 }):labelled(200):sample(7, 0)
+    b:add(G.SPF_ENDED, uleb(3) .. "\0" .. uleb(300) .. "\2"):add(G.SPF_MARK, uleb(900) .. "\1\1")
     b:counters { { 1, 7 }, { G.SPF_COUNTER_LOST_BUFFER, 2 } }
     if chunk < 3 then b:flush() end
   end
@@ -154,7 +161,7 @@ local function records_changed(stream)
   return mutations.join(chunks)
 end
 
-local V3, V2, SESSIONS = version_3(), version_2(), two_sessions()
+local V3, V2, SESSIONS = version_4(), version_2(), two_sessions()
 
 -- Removes the prologues between chunks: one more or less changes nothing.
 local function without_prologues(s)

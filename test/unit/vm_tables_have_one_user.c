@@ -4,6 +4,7 @@
 */
 
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 #include "profile/base/lj_osthread.h"
@@ -47,20 +48,27 @@ static void test_threads(void)
   CHECK(claimed > 0);
 }
 
+typedef struct Claimer {
+  int tid, claimed_it;
+} Claimer;
+
 /* Claims the tables, and ends without a release. */
-static void *claim_for_ever(void *claimed_it)
+static void *claim_for_ever(void *arg)
 {
-  *(int *)claimed_it = vmtables_claim(vt, lj_osthread_self());
+  Claimer *c = (Claimer *)arg;
+  c->tid = lj_osthread_self();
+  c->claimed_it = vmtables_claim(vt, c->tid);
   return NULL;
 }
 
 static int claim_on_thread(void)
 {
   pthread_t thread;
-  int claimed_it;
-  REQUIRE(pthread_create(&thread, NULL, claim_for_ever, &claimed_it) == 0);
+  Claimer c;
+  REQUIRE(pthread_create(&thread, NULL, claim_for_ever, &c) == 0);
   REQUIRE(pthread_join(thread, NULL) == 0);
-  return claimed_it;
+  while (lj_osthread_exists(c.tid)) sched_yield(); /* The kernel removes it after that. */
+  return c.claimed_it;
 }
 
 static void test_users(void)
@@ -89,7 +97,7 @@ static void test_batches(void)
   lj_batch_reset(&a);
   lj_batch_reset(&b);
   CHECK(a.number != b.number);
-  lj_batch_reset(&a); /* 0 is no number. */
+  lj_batch_reset(&a); /* No batch has the number 0. */
   CHECK_EQ(a.number, 1);
   lj_batch_reset(&b);
   CHECK_EQ(b.number, 2);
