@@ -161,7 +161,7 @@ local function records_changed(stream)
   return mutations.join(chunks)
 end
 
-local V3, V2, SESSIONS = version_4(), version_2(), two_sessions()
+local V4, V2, SESSIONS = version_4(), version_2(), two_sessions()
 
 -- Removes the prologues between chunks: one more or less changes nothing.
 local function without_prologues(s)
@@ -179,7 +179,7 @@ end
 function mutations.stream(seed, round)
   math.randomseed(seed * 2^24 + round)
   local kind = round % 6
-  local whole = round % 12 < 6 and V3 or SESSIONS
+  local whole = round % 12 < 6 and V4 or SESSIONS
   if kind == 0 then
     local s = bytes_changed(whole)
     return s, without_prologues(s) ~= without_prologues(whole), whole
@@ -189,7 +189,7 @@ function mutations.stream(seed, round)
   return records_changed(whole), false, whole
 end
 
-mutations.originals = { V3, V2, SESSIONS }
+mutations.originals = { V4, V2, SESSIONS }
 
 -- -- Checks ----------------------------------------------------------------
 
