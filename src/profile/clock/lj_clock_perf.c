@@ -29,8 +29,9 @@
 #include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
-#define COUNT_TRIES 1000 /* Reads of values that the handler may be changing. */
-#define PARANOID    "/proc/sys/kernel/perf_event_paranoid"
+#define COUNT_TRIES      1000   /* Reads of values that the handler may be changing. */
+#define ONESHOT_BELOW_NS 500000 /* An interrupt takes up to 65 us on virtual machines. */
+#define PARANOID         "/proc/sys/kernel/perf_event_paranoid"
 
 /* -- Descriptors ------------------------------------------------------------- */
 
@@ -354,9 +355,37 @@ static int period_set(const Clock *c, uint64_t period)
   return ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &period) == 0 ? 0 : errno;
 }
 
+/* Start the event. A one-shot event stops after its next overflow. Each such start permits
+** one overflow more, so it must not run yet.
+*/
+static int event_start(const Clock *c)
+{
+  return c->oneshot ? ioctl(c->fd, PERF_EVENT_IOC_REFRESH, 1)
+		    : ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+/* On the clock's thread: has an overflow stopped the one-shot event? Its time stands still
+** then.
+*/
+static int event_isstopped(const Clock *c)
+{
+  Count a, b;
+  return c->oneshot && event_isopen(c->fd) && read(c->fd, &a, sizeof(a)) == sizeof(a) &&
+	 read(c->fd, &b, sizeof(b)) == sizeof(b) && a.enabled_ns == b.enabled_ns;
+}
+
+/* An interrupt may take longer than a short period. A task clock that ran on would interrupt
+** its thread without end, and the handler would never run. So one with a short period stops
+** after each overflow, and the first period of another one is not short.
+*/
 static int perf_arm(Clock *c, uint64_t first)
 {
-  int err = period_set(c, first);
+  const uint64_t least = ONESHOT_BELOW_NS;
+  int is_timed = c->spec.unit == SPF_UNIT_US, err;
+  c->oneshot = is_timed && c->spec.period < least;
+  if (is_timed && !c->oneshot && first < least)
+    first = least - 1 + lj_clockops_random(c, c->spec.period - least + 1);
+  err = period_set(c, first);
   c->period_now = first;
   lj_clockops_cpu_forget(c);
   c->last = c->raw = c->enabled_ns = c->running_ns = 0;
@@ -364,14 +393,18 @@ static int perf_arm(Clock *c, uint64_t first)
   __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
   if (err == 0 && c->count_fd >= 0 && ioctl(c->count_fd, PERF_EVENT_IOC_ENABLE, 0) != 0)
     err = errno;
-  if (err == 0 && ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0) != 0) err = errno;
+  if (err == 0 && event_start(c) != 0) err = errno;
   return err;
 }
 
-/* A child of fork() may hold the descriptors too, so a close alone does not stop it. */
+/* A child of fork() may hold the descriptors too, so a close alone does not stop it. The
+** kernel sends the signal of an overflow later, from an interrupt of its own. Without O_ASYNC
+** it sends none.
+*/
 static void perf_stop(Clock *c)
 {
   ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0);
+  if (event_isopen(c->fd)) fcntl(c->fd, F_SETFL, O_NONBLOCK);
   if (c->count_fd >= 0) ioctl(c->count_fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
@@ -402,11 +435,11 @@ static int perf_signo(const ClockSpec *spec)
 
 int lj_clock_perf_isdue(const Clock *c)
 {
-  return perf_count(c) - c->last >= c->period_now;
+  return perf_count(c) - c->last >= c->period_now || event_isstopped(c);
 }
 
 /* Has a period passed? A signal long before its time comes from a closed clock that had
-** this descriptor.
+** this descriptor. Starts the event again if it has stopped.
 */
 static int perf_tick(Clock *c, const siginfo_t *info)
 {
@@ -415,14 +448,18 @@ static int perf_tick(Clock *c, const siginfo_t *info)
 					       : count_read(c, &now);
   uint64_t delta = count - c->last;
   uint64_t period = lj_clockops_period(c);
-  UNUSED(info);
-  if (delta < c->period_now / 4) return -1;
-  count_save(c, count, &now);
+  int is_stopped =
+    c->oneshot &&
+    ((info->si_code == POLL_HUP && info->si_fd == c->fd) || event_isstopped(c));
+  int is_due = delta >= c->period_now / 4;
+  if (!is_due && !is_stopped) return -1;
+  if (is_due) count_save(c, count, &now);
   if (period != c->period_now) {
     c->period_now = period;
     period_set(c, period);
   }
-  return lj_clockops_overrun(c, delta);
+  if (is_stopped) event_start(c);
+  return is_due ? lj_clockops_overrun(c, delta) : -1;
 }
 
 /* Set the period of the task clock. Other events keep theirs. */

@@ -73,6 +73,7 @@ struct Clock {
   int armed;        /* Started. */
   timer_t timer;    /* CLOCK_CTIMER, CLOCK_WALL. */
   int fd, count_fd; /* CLOCK_PERF: one that signals, one that counts; else -1. */
+  int oneshot;      /* CLOCK_PERF: it stops after each overflow; the tick starts it. */
   /* Set by the handler only, once armed. */
   uint64_t begin_ns;   /* CLOCK_MONOTONIC when the handler began with this tick. */
   uint64_t random;     /* State of lj_clockops_random. */

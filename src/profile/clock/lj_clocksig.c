@@ -170,6 +170,7 @@ static uintptr_t value_of(const siginfo_t *info)
   case SI_TIMER:
   case SI_QUEUE: /* From itimer_deliver. */ return value_istagged(value) ? value : 0;
   case POLL_IN:
+  case POLL_HUP: /* The event has stopped itself. */
   case SI_SIGIO: return lj_clock_perf_value(info->si_fd);
   default: return 0;
   }
@@ -196,6 +197,20 @@ static LJ_AINLINE void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t
   relaxed_add(&slot->delivering, -1);
 }
 
+/* Deliver to a perf clock of this thread, if a period has passed. */
+static void due_deliver(const ClockSlot *slot, const siginfo_t *info, ucontext_t *uc)
+{
+  uintptr_t value = relaxed_get(&slot->value);
+  Clock *c;
+  if (relaxed_get(&slot->kind) != CLOCK_PERF || !value_istagged(value)) return;
+  c = slot_use(value);
+  if (!c) return;
+  /* Another thread may be opening a clock that is not armed. */
+  if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST) && lj_clock_perf_isdue(c))
+    clock_deliver(c, info, uc, mono_ns());
+  slot_done(value);
+}
+
 /* Deliver to the other perf clocks of the thread. The kernel drops the signal of an event
 ** while one with the same number is pending. Without this, only one of two events that
 ** always occur together would get samples.
@@ -207,18 +222,19 @@ static LJ_NOINLINE void siblings_deliver(uintptr_t value, int tid, int signo,
   int n;
   for (slot = slot_next(first), n = 0; slot != first && n < SIBLINGS_MAX;
        slot = slot_next(slot), n++) {
-    uintptr_t v = relaxed_get(&slot->value);
-    Clock *c;
     if (relaxed_get(&slot->tid) != tid || relaxed_get(&slot->signo) != signo)
       return; /* Another thread changes the ring. */
-    if (relaxed_get(&slot->kind) != CLOCK_PERF || !value_istagged(v)) continue;
-    c = slot_use(v);
-    if (!c) continue;
-    /* Another thread may be opening a clock that is not armed. */
-    if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST) && lj_clock_perf_isdue(c))
-      clock_deliver(c, info, uc, mono_ns());
-    slot_done(v);
+    due_deliver(slot, info, uc);
   }
+}
+
+/* A signal of another sender was pending, so the kernel dropped those of our perf clocks. */
+static LJ_NOINLINE void foreign_deliver(int signo, const siginfo_t *info, ucontext_t *uc)
+{
+  int tid = lj_osthread_self(), top = relaxed_get(&slots_top), i;
+  for (i = 0; i < top; i++)
+    if (relaxed_get(&slots[i].tid) == tid && relaxed_get(&slots[i].signo) == signo)
+      due_deliver(&slots[i], info, uc);
 }
 
 /* Deliver to the clock of a value. */
@@ -228,7 +244,8 @@ static void value_deliver(uintptr_t value, int signo, const siginfo_t *info, uco
   Clock *c = slot_use(value);
   int tid, is_own;
   if (!c) { /* Its clock is closed. */
-    if (info->si_code == POLL_IN || info->si_code == SI_SIGIO)
+    if (info->si_code == POLL_IN || info->si_code == POLL_HUP ||
+	info->si_code == SI_SIGIO)
       lj_clock_perf_unlist(info->si_fd, value);
     return;
   }
@@ -276,7 +293,10 @@ static LJ_AINLINE void signal_handle(int signo, siginfo_t *info, void *uc,
   if (value) value_deliver(value, signo, info, (ucontext_t *)uc, begin_ns);
   else if (lj_clock_itimer_issignal(signo, info->si_code))
     itimer_deliver(info, (ucontext_t *)uc);
-  else pass_on(signo, info, uc, before);
+  else {
+    foreign_deliver(signo, info, (ucontext_t *)uc);
+    pass_on(signo, info, uc, before);
+  }
 }
 
 /* A handler of the program has been installed over ours and calls it. */
