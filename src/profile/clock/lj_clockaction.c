@@ -18,6 +18,7 @@
 
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clocksig.h"
+#include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_procfile.h"
@@ -134,19 +135,52 @@ int lj_clockaction_ispending(const Clock *c)
   return thread_haspending(c->tid, c->signo);
 }
 
+#define DELIVERY_CPU_NS  1000000  /* CPU time in which the kernel delivers a signal. */
+#define DELIVERY_WAIT_NS 20000000 /* Real time in which all threads reach that. */
+#define DELIVERY_POLL_NS 100000
+
+static int thread_sleeps(int tid)
+{
+  char text[STATUS_MAX];
+  return lj_procfile_task(tid, "status", text, sizeof(text)) > 0 &&
+	 strstr(text, "\nState:\tS") != NULL;
+}
+
+/* The kernel takes a signal off the list of pending ones, and reads the action a moment
+** later. A thread that sleeps or has run since is past that moment. Returns 0 if the thread is
+** not until the deadline.
+*/
+static int thread_isdelivered(int tid, uint64_t deadline_ns)
+{
+  static const struct timespec poll = { 0, DELIVERY_POLL_NS };
+  uint64_t begin = thread_ns(tid), now;
+  if (tid == lj_osthread_self()) return 1;
+  while (!thread_sleeps(tid)) {
+    now = thread_ns(tid);
+    if (now == 0 || now - begin >= DELIVERY_CPU_NS) return 1;
+    if (mono_ns() >= deadline_ns) return 0;
+    nanosleep(&poll, NULL);
+  }
+  return 1;
+}
+
 typedef struct PendingScan {
   int signo, found;
+  uint64_t deadline_ns;
 } PendingScan;
 
 static void pending_scan(void *ctx, int tid)
 {
   PendingScan *scan = (PendingScan *)ctx;
-  if (!scan->found) scan->found = thread_haspending(tid, scan->signo);
+  if (!scan->found)
+    scan->found = thread_haspending(tid, scan->signo) ||
+		  !thread_isdelivered(tid, scan->deadline_ns);
 }
 
+/* May a thread still meet the signal of a closed clock? */
 static int any_haspending(int signo)
 {
-  PendingScan scan = { signo, 0 };
+  PendingScan scan = { signo, 0, mono_ns() + DELIVERY_WAIT_NS };
   return !lj_osthread_each(pending_scan, &scan) || scan.found;
 }
 
