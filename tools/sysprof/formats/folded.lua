@@ -8,6 +8,7 @@
 -- line is made when it is written: all lines together can be far longer than the profile.
 ----------------------------------------------------------------------------
 
+local cursor = require("sysprof.show.cursor")
 local pairmap = require("sysprof.base.pairmap")
 local text = require("sysprof.base.text")
 
@@ -24,13 +25,6 @@ local NODE = pairmap.kind [[
   double value;		/* Of the stack that ends here, 0 if none does. */
 ]]
 
-local function new_tree(view)
-  return { nodes = pairmap.new(NODE), room = view.node_room,
-	   path = {}, last = {},	-- Nodes and entries of the stack before.
-	   number = {}, names = {}, of_entry = {},	-- Names: number, text.
-	   base = {} }		-- Value in the base by node where a stack ends.
-end
-
 local function name_of(tree, entry)
   local id = tree.of_entry[entry]
   if id then return id end
@@ -44,38 +38,37 @@ local function name_of(tree, entry)
   return id
 end
 
--- Returns the node of a stack of names, or nil without room.
-local function node_of(tree, names, n)
-  -- Most frames are the same as in the stack before.
-  local node, same, path, last = 0, true, tree.path, tree.last
-  for i = 1, n do
-    local entry = names[i]
-    same = same and last[i] == entry
-    if not same then
-      local name = name_of(tree, entry)
-      local id, new = tree.nodes:put(node, name)
-      if new then
-	local list = tree.nodes.list
-	list[id].next, list[node].first = list[node].first, id
-      end
-      path[i], last[i] = id, entry
-    end
-    node = path[i]
+-- Returns the node of a name below a node, or nil without room.
+local function child_of(tree, parent, entry)
+  local nodes = tree.nodes
+  local id, new = nodes:put(parent, name_of(tree, entry))
+  if new then
+    if nodes.count > tree.room then return nil end
+    local list = nodes.list
+    list[id].next, list[parent].first = list[parent].first, id
   end
-  return tree.nodes.count <= tree.room and node or nil
+  return id
+end
+
+local function new_tree(view)
+  local tree = { nodes = pairmap.new(NODE), room = view.node_room,
+		 number = {}, names = {}, of_entry = {},	-- Names: number, text.
+		 base = {} }		-- Value in the base by node where a stack ends.
+  tree.go = cursor.new(0, function(parent, entry) return child_of(tree, parent, entry) end)
+  return tree
 end
 
 -- Both add v to the value of a stack of names. They return false without room.
 
 local function add(tree, names, n, v)
-  local node = node_of(tree, names, n)
+  local node = tree.go(names, n)
   if not node then return false end
   local record = tree.nodes.list[node]
   record.value = record.value + v
 end
 
 local function add_base(tree, names, n, v)
-  local node = node_of(tree, names, n)
+  local node = tree.go(names, n)
   if not node then return false end
   tree.base[node] = (tree.base[node] or 0) + v
 end

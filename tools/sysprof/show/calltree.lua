@@ -7,6 +7,8 @@
 -- there, and stacks of the base alone have nodes too.
 ----------------------------------------------------------------------------
 
+local cursor = require("sysprof.show.cursor")
+
 local calltree = {}
 
 local function new_node(entry, depth)
@@ -29,37 +31,23 @@ end
 -- Returns the root. Children are in the order of their names, those that are
 -- not compiled first. plain: compiled and interpreted code share a node.
 function calltree.build(view, plain)
-  local root, path, room = new_node(nil, 0), {}, view.node_room
-  -- Returns the node of a stack, or nil without room. Most frames are the same as in the
-  -- stack before, which the path holds as nodes.
-  local function node_of(names, n)
-    local node, same = root, true
-    for i = 1, n do
-      local entry, c = plain and names[i].plain or names[i], path[i]
-      same = same and c ~= nil and c.entry == entry
-      if not same then
-	c = node.by_entry[entry]
-	if not c then
-	  if room == 0 then return nil end
-	  room, c = room - 1, new_child(node, entry)
-	end
-	path[i] = c
-      end
-      node = c
+  local root, room = new_node(nil, 0), view.node_room
+  local go = cursor.new(root, function(parent, entry)
+    if plain then entry = entry.plain end
+    local c = parent.by_entry[entry]
+    if not c and room > 0 then
+      room, c = room - 1, new_child(parent, entry)
     end
-    return node
-  end
+    return c
+  end)
   view:each(function(names, n, v)
-    local node = node_of(names, n)
-    if not node then
-      path = {}
-      return false
-    end
+    local node = go(names, n)
+    if not node then return false end
     node.self = node.self + v
   end)
   if view.base then
     view:each_of_base(function(names, n, v)
-      local node = node_of(names, n)
+      local node = go(names, n)
       if not node then return false end
       node.base = node.base + v
     end)
@@ -69,7 +57,7 @@ function calltree.build(view, plain)
     table.sort(node.children, calltree.by_name)
     all[#all + 1] = node
   end)
-  -- Those that were called before those that call them.
+  -- Callees before their callers.
   for i = #all, 1, -1 do
     local node, total = all[i], all[i].self
     for _, c in ipairs(node.children) do total = total + c.total end

@@ -7,6 +7,7 @@
 
 local G = require("sysprof.base.grammar")
 local array = require("sysprof.base.array")
+local cursor = require("sysprof.show.cursor")
 local pairmap = require("sysprof.base.pairmap")
 local threads = require("sysprof.names.threads")
 
@@ -25,21 +26,18 @@ local numbers = array.kind("int32_t")
 function stacktree.new(view, frame_of, all)
   local nodes = pairmap.new(NODE)
   local of_slot = array.zeros(numbers, view.profile.slots:count() + 1)	-- 0: left out.
-  local room, path, last = view.node_room, {}, {}
-  view:each_joined(function(parts, n, _, slot)
-    -- Most frames are the same as in the stack before, which the path holds as nodes.
-    local node, same = 0, true
-    for i = 1, n do
-      local part = parts[i]
-      same = same and last[i] == part
-      if not same then
-	local id, new = nodes:put(node, frame_of(part))
-	if new then nodes.list[id].depth = i end
-	path[i], last[i] = id, part
-      end
-      node = path[i]
+  local room = view.node_room
+  local go = cursor.new(0, function(parent, part, depth)
+    local id, new = nodes:put(parent, frame_of(part))
+    if new then
+      if nodes.count > room then return nil end
+      nodes.list[id].depth = depth
     end
-    if nodes.count > room then return false end
+    return id
+  end)
+  view:each_joined(function(parts, n, _, slot)
+    local node = go(parts, n)
+    if not node then return false end
     of_slot[slot] = node
   end, true, all)
   return setmetatable({ view = view, nodes = nodes, of_slot = of_slot }, mt)
