@@ -448,9 +448,8 @@ static int perf_tick(Clock *c, const siginfo_t *info)
 					       : count_read(c, &now);
   uint64_t delta = count - c->last;
   uint64_t period = lj_clockops_period(c);
-  int is_stopped =
-    c->oneshot &&
-    ((info->si_code == POLL_HUP && info->si_fd == c->fd) || event_isstopped(c));
+  int is_stopped = c->oneshot && ((info->si_code == POLL_HUP && info->si_fd == c->fd) ||
+				  event_isstopped(c));
   int is_due = delta >= c->period_now / 4;
   if (!is_due && !is_stopped) return -1;
   if (is_due) count_save(c, count, &now);

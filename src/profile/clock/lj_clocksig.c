@@ -244,8 +244,7 @@ static void value_deliver(uintptr_t value, int signo, const siginfo_t *info, uco
   Clock *c = slot_use(value);
   int tid, is_own;
   if (!c) { /* Its clock is closed. */
-    if (info->si_code == POLL_IN || info->si_code == POLL_HUP ||
-	info->si_code == SI_SIGIO)
+    if (info->si_code == POLL_IN || info->si_code == POLL_HUP || info->si_code == SI_SIGIO)
       lj_clock_perf_unlist(info->si_fd, value);
     return;
   }
