@@ -1,0 +1,305 @@
+----------------------------------------------------------------------------
+-- Generator of Lua programs in which each function has exactly one legal call stack.
+--
+-- The functions form a tree. A function has one caller, which calls it in one way: directly,
+-- by pcall, as a metamethod, in a coroutine, by a callback from C and others. A tail call
+-- takes the caller off the stack. So the stack of a sample follows from its innermost
+-- function alone. A seed gives the same program on each machine.
+----------------------------------------------------------------------------
+
+local random_program = {
+  FILE = "p.lua",	-- Name of the program's file, which runs in its own folder.
+}
+
+local FUNCTIONS = 60
+local CHILDREN_MAX = 4
+local DEPTH_MAX = 14
+local RECURSION = 3	-- Calls of a recursive function by itself.
+local YIELDS = 2
+
+-- -- Ways to call ----------------------------------------------------------
+
+-- A way, NAME being the function and OWN a name for what belongs to it:
+--   call     in the caller's body
+--   setup    behind the function's definition
+--   sig, ret parameters and last statement of the function ("a", "return x")
+--   between  builtins that stand between caller and function
+--   yields   statement that yields, in the function's own body
+--   free     the caller may end by a tail call: nobody uses what it returns
+--   not_hot  plain LuaJIT fails with it when each loop is compiled at once
+--   nojit    the caller must not be compiled: a callback in compiled code is an error
+local ways = {
+  direct = { call = "NAME(x)", free = true },
+  method = { setup = "local OWN = { m = NAME }", call = "OWN:m(x)", free = true },
+  field = { setup = "local OWN = { m = { NAME } }", call = "OWN.m[1](x)", free = true },
+  vararg = { sig = "...", call = "NAME(1, x, nil)", free = true },
+  pcall = { call = "pcall(NAME, x)", between = { "pcall" }, free = true },
+  pcall_error = { call = "pcall(NAME, x)", between = { "pcall" }, ret = "error(false)" },
+  xpcall = { call = "xpcall(NAME, tostring, x)", between = { "xpcall" }, free = true },
+  xpcall_error = { call = "xpcall(NAME, type, x)", between = { "xpcall" },
+		   ret = "error(false)" },
+  handler = { call = "xpcall(error, NAME, false)", between = { "xpcall", "error" },
+	      free = true },
+  wrap = { call = "coroutine.wrap(NAME)(x)", between = { "coroutine" }, free = true },
+  resume = { call = "coroutine.resume(coroutine.create(NAME), x)",
+	     between = { "coroutine" }, free = true },
+  resume_error = { call = "coroutine.resume(coroutine.create(NAME))",
+		   between = { "coroutine" }, ret = "error(false)" },
+  yields = { call = ("local OWN = coroutine.wrap(NAME) for _ = 0, %d do OWN() end")
+		    :format(YIELDS), yields = "coroutine.yield(x)",
+	     between = { "coroutine" }, free = true },
+  yields_in_pcall = { call = ("local OWN = coroutine.create(NAME) " ..
+		       "for _ = 0, %d do coroutine.resume(OWN) end"):format(YIELDS),
+		      yields = "pcall(coroutine.yield, x)", between = { "coroutine" },
+		      free = true },
+  iterator = { call = "for _ in NAME, 2, 0 do x = x + 1 end", sig = "limit, i",
+	       ret = "if i < limit then return i + 1 end" },
+  wrap_iterator = { call = "for _ in coroutine.wrap(NAME) do x = x + 1 end",
+		    yields = "coroutine.yield(x)", ret = "return nil",
+		    between = { "coroutine" } },
+  sort = { call = "table.sort({ 3, 1, 2 }, NAME)", sig = "a, b", ret = "return a < b",
+	   between = { "table.sort" } },
+  gsub = { call = "string.gsub('ab', '.', NAME)", ret = "return nil",
+	   between = { "string.gsub" } },
+  gsub_index = { setup = "local OWN = setmetatable({}, { __index = NAME })",
+		 call = "string.gsub('ab', '.', OWN)", ret = "return nil",
+		 between = { "string.gsub" } },
+  foreach = { call = "table.foreach({ 1, 2 }, NAME)", ret = "return nil",
+	      between = { "foreach" }, not_hot = true },
+  foreachi = { call = "table.foreachi({ 1, 2 }, NAME)", ret = "return nil",
+	       between = { "foreachi" }, not_hot = true },
+  tostring = { setup = "local OWN = setmetatable({}, { __tostring = NAME })",
+	       call = "tostring(OWN)", ret = "return 'x'", between = { "tostring" } },
+  load = { call = "assert(load(OWN, '=NAME'))()", chunk = true, free = true },
+  loaded = { setup = "local NAME = assert(loadstring(OWN, '=NAME'))",
+	     call = "NAME()", chunk = true, free = true },
+  load_reader = { call = "load(NAME)", ret = "return nil", between = { "load" } },
+  closure = { call = "NAME(x)", inner = true, free = true },
+  tail = { call = "return NAME(x)", tail = true },
+  tail_pcall = { call = "return pcall(NAME, x)", between = { "pcall" }, tail = true },
+  recursive = { call = ("NAME(%d)"):format(RECURSION), sig = "n", recursion = RECURSION,
+		free = true },
+  ffi_callback = { setup = "local OWN = ffi.cast('int (*)(int)', NAME)", call = "OWN(1)",
+		   between = { "cdata.__call" },
+		   ret = "return 0", nojit = true },
+  ffi_qsort = { setup = "local OWN = ffi.cast('int (*)(const int *, const int *)', NAME)",
+		call = "ffi.C.qsort(ffi.new('int[3]', 3, 1, 2), 3, 4, OWN)", sig = "a, b",
+		between = { "cdata.__call" },
+		ret = "return a[0] - b[0]", nojit = true },
+  metatype_call = { setup = "local OWN = ffi.metatype(ffi.typeof('struct { int x; }'), " ..
+			    "{ __call = NAME })()", call = "OWN(x)", between = { "cdata.__call" } },
+  metatype_add = { setup = "local OWN = ffi.metatype(ffi.typeof('struct { int x; }'), " ..
+			   "{ __add = NAME })()", call = "local _ = OWN + 1",
+		   between = { "cdata.__add" } },
+  metatype_index = { setup = "local OWN = ffi.metatype(ffi.typeof('struct { int x; }'), " ..
+			     "{ __index = NAME })()", call = "local _ = OWN.y",
+		     between = { "cdata.__index" } },
+  meta_len = { setup = "local OWN = newproxy(true) getmetatable(OWN).__len = NAME",
+	       call = "local _ = #OWN" },
+  meta_index_chain = { setup = "local OWN = setmetatable({}, { __index = " ..
+			       "setmetatable({}, { __index = NAME }) })",
+		       call = "local _ = OWN.k" },
+}
+
+for event, call in pairs {
+  index = "local _ = OWN.k", newindex = "OWN.k = x", call = "OWN(x)", unm = "local _ = -OWN",
+  add = "local _ = OWN + 1", sub = "local _ = 1 - OWN", mul = "local _ = OWN * OWN",
+  div = "local _ = OWN / 2", mod = "local _ = OWN % 3", pow = "local _ = OWN ^ 2",
+  concat = "local _ = OWN .. 'x'", lt = "local _ = OWN < OWN", le = "local _ = OWN <= OWN",
+} do
+  ways["meta_" .. event] = { call = call, free = true,
+    setup = ("local OWN = setmetatable({}, { __%s = NAME })"):format(event) }
+end
+ways.meta_eq = { call = "local _ = OWN[1] == OWN[2]",
+  setup = "local OWN = { { __eq = NAME } } OWN[2] = setmetatable({}, OWN[1]) " ..
+	  "OWN[1] = setmetatable({}, OWN[1])" }
+
+local way_names = {}
+for name in pairs(ways) do way_names[#way_names + 1] = name end
+table.sort(way_names)
+
+random_program.ways = way_names
+
+-- Statements that take time.
+local WORK = {
+  "for i = 1, N do x = x + i % 7 end",
+  "for i = 1, N do x = x + #tostring(i) end",
+  "local t = {} for i = 1, N do t[i] = i end x = x + #t",
+  "for i = 1, N do x = x + math.floor(i / 3) end",
+  "for i = 1, N do x = x + #string.sub('abcdef', i % 4) end",
+  "local s = '' for i = 1, N / 8 do s = s .. i end x = x + #s",
+  "for i = 1, N do local v = { i } x = x + v[1] % 5 end",
+}
+
+-- -- The tree --------------------------------------------------------------
+
+-- A generator of numbers from 1 to n.
+local function generator(seed)
+  local state = seed % 2147483646 + 1
+  return function(n)
+    state = (state * 16807) % 2147483647
+    return state % n + 1
+  end
+end
+
+local function pick_way(random, parent, hot)
+  while true do
+    local name = way_names[random(#way_names)]
+    local way = ways[name]
+    if not (way.tail and (parent.tail_child or not parent.returns_freely)) and
+       not (way.not_hot and hot) then
+      return name, way
+    end
+  end
+end
+
+-- Adds a function below a parent.
+local function add_function(list, random, parent, hot)
+  local name, way = pick_way(random, parent, hot)
+  local node = { id = #list + 1, parent = parent, depth = parent.depth + 1, way_name = name,
+		 way = way, children = {}, returns_freely = way.free or false }
+  node.name = "f" .. node.id
+  -- A tail call returns to the parent's caller.
+  if way.tail then
+    parent.tail_child, node.returns_freely = node, true
+  end
+  if way.nojit then parent.nojit = true end
+  list[node.id], parent.children[#parent.children + 1] = node, node
+end
+
+-- hot: each loop is compiled at once.
+local function make_tree(random, hot)
+  local root = { id = 1, name = "f1", depth = 1, way = ways.direct, way_name = "direct",
+		 children = {}, returns_freely = true }
+  local list = { root }
+  while #list < FUNCTIONS do
+    -- Of two functions the younger one: trees become deep.
+    local parent = list[math.max(random(#list), random(#list))]
+    if #parent.children < CHILDREN_MAX and parent.depth < DEPTH_MAX then
+      add_function(list, random, parent, hot)
+    end
+  end
+  return list
+end
+
+-- -- Stacks ----------------------------------------------------------------
+
+local function copy(list)
+  local out = {}
+  for i, v in ipairs(list) do out[i] = v end
+  return out
+end
+
+-- Sets the ids below a function on the stack, and what may stand between the last of these
+-- and the function.
+local function set_stack(node)
+  local up, way = node.parent, node.way
+  local below, between = {}, {}
+  if up then
+    below = copy(up.below)
+    for _ = 1, (up.way.recursion or 0) + 1 do below[#below + 1] = up.id end
+    if way.tail then
+      below[#below] = nil
+      for name in pairs(up.between) do between[name] = true end
+    end
+  end
+  for _, name in ipairs(way.between or {}) do between[name] = true end
+  node.below, node.between = below, between
+end
+
+-- -- Text ------------------------------------------------------------------
+
+-- What a chunk of its own calls is global, the rest is local.
+local function fill(node, text)
+  if node.is_global then text = text:gsub("local OWN", "OWN"):gsub("local NAME", "NAME") end
+  return (text:gsub("NAME", node.name):gsub("OWN", "own" .. node.id))
+end
+
+local write_function
+
+-- Writes the statements of a function. out: the lines of its chunk.
+local function write_body(node, out, random)
+  local way = node.way
+  local function put(text) out[#out + 1] = text end
+  local function work()
+    put("  do " .. WORK[random(#WORK)]:gsub("N", tostring(20 + random(60))) .. " end")
+  end
+  put(way.sig == "..." and "  local x = select('#', ...)" or "  local x = 1")
+  work()
+  if way.recursion then put(("  if n > 0 then %s(n - 1) return end"):format(node.name)) end
+  for _ = 1, way.yields and YIELDS or 0 do
+    put("  " .. way.yields)
+    work()
+  end
+  for _, c in ipairs(node.children) do
+    if c.way.inner then write_function(c, out, random) end
+    if c ~= node.tail_child then
+      put("  do " .. fill(c, c.way.call) .. " end")
+      if random(2) == 1 then work() end
+    end
+  end
+  local last = node.tail_child
+  put("  " .. (last and fill(last, last.way.call) or way.ret or "return x"))
+end
+
+function write_function(node, out, random)
+  node.chunk, node.first = out.chunk, #out + 1
+  out[#out + 1] = ("%sfunction %s(%s)"):format(node.is_global and "" or "local ", node.name,
+						node.way.sig or "a")
+  write_body(node, out, random)
+  out[#out + 1] = "end"
+  node.last = #out
+end
+
+-- Writes a function that is a chunk of its own, as the text that is loaded.
+local function write_chunk(node, out, random)
+  local own = { chunk = node.name }
+  write_body(node, own, random)
+  node.chunk, node.first, node.last = own.chunk, 0, #own
+  local text = fill(node, "local OWN = ") .. ("%q"):format(table.concat(own, "\n"))
+  for line in (text .. "\n"):gmatch("([^\n]*)\n") do out[#out + 1] = line end
+end
+
+-- Writes a function behind those that it calls. in_chunk: its caller is within a chunk.
+local function write_all(node, out, random, in_chunk)
+  local way = node.way
+  local holds_chunk = way.chunk or way.inner and in_chunk
+  node.is_global = in_chunk and not way.inner
+  for _, c in ipairs(node.children) do write_all(c, out, random, holds_chunk or false) end
+  if way.inner then return end
+  if way.chunk then write_chunk(node, out, random) else write_function(node, out, random) end
+  if way.setup then out[#out + 1] = fill(node, way.setup) end
+  if node.nojit and not way.chunk then out[#out + 1] = ("jit.off(%s)"):format(node.name) end
+end
+
+local HEAD = [[
+ffi = require("ffi")
+ffi.cdef "void qsort(void *, size_t, size_t, int (*)(const int *, const int *));"
+]]
+
+-- Takes its samples and ends.
+local TAIL = [[
+local samples, path, seconds = tonumber(arg[1]), arg[2], tonumber(arg[3])
+assert(misc.sysprof.start{ mode = "C", clock = "wall", interval = 0.1, path = path })
+repeat f1() until misc.sysprof.report().samples >= samples or os.clock() > seconds
+assert(misc.sysprof.stop())
+]]
+
+-- -- API -------------------------------------------------------------------
+
+-- Returns the text of a program and the list of its functions: { id, name, way_name, chunk,
+-- first, last: lines; below: ids on the stack below it; between: set of builtins
+-- between it and the last of these; way.recursion }. hot: each loop is compiled at once.
+-- The program's arguments are a number of samples, the file of the profile and the most
+-- seconds of CPU time.
+function random_program.make(seed, hot)
+  local random = generator(seed)
+  local list = make_tree(random, hot)
+  for _, node in ipairs(list) do set_stack(node) end
+  local out = { chunk = random_program.FILE }
+  for line in HEAD:gmatch("[^\n]+") do out[#out + 1] = line end
+  write_all(list[1], out, random, false)
+  return table.concat(out, "\n") .. "\n" .. TAIL, list
+end
+
+return random_program

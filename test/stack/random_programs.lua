@@ -1,0 +1,7 @@
+-- Random programs whose functions have one legal stack each: no format shows another one.
+-- The programs are those of the day.
+
+local keep = "kept"
+assert(os.execute("rm -rf " .. keep .. " && mkdir " .. keep) == 0)
+local seed = tonumber(os.date("!%Y%m%d")) * 1000
+os.exit(require("random_stacks").run(seed, 20, keep) and 0 or 1)
