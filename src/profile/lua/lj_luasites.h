@@ -4,7 +4,9 @@
 **
 ** The return PC of a frame identifies its caller: function id, line, and distance to the
 ** caller's frame. All three come from memory of the VM that does not change while the
-** prototype lives. The VM announces each freed prototype; then the cache is empty.
+** prototype lives. The VM announces each freed prototype; then the cache is empty. The VM
+** does change the instruction of a loop with an iterator, so for these the cache has no
+** distance.
 */
 
 #ifndef _LJ_LUASITES_H
@@ -25,7 +27,7 @@ typedef struct LuaSite {
   const GCproto *pt; /* Prototype of the function. */
   FrameWord word;    /* Frame word of the function. */
   uint32_t freed;    /* FuncTab.freed when the place was cached. */
-  uint16_t delta;    /* Distance from a frame that returns there to its caller. */
+  uint16_t delta;    /* Distance from a frame that returns there to its caller, or 0. */
   uint16_t is_named; /* The function needs no name. */
 } LuaSite;
 
@@ -81,12 +83,14 @@ static LJ_AINLINE void lj_luasites_set(LuaSites *ls, const FuncTab *ft, const GC
 				       uintptr_t pc, FrameWord word)
 {
   LuaSite *site = lj_luasites_slots(ls, pc);
+  const BCIns call = ((const BCIns *)pc)[-1];
+  int is_constant = bc_op(call) == BC_CALL || bc_op(call) == BC_CALLM;
   if (site->pc != pc) site[1] = site[0];
   site->pc = pc;
   site->pt = pt;
   site->word = word;
   site->freed = ft->freed;
-  site->delta = (uint16_t)((1 + LJ_FR2 + bc_a(((const BCIns *)pc)[-1])) * sizeof(TValue));
+  site->delta = is_constant ? (uint16_t)((1 + LJ_FR2 + bc_a(call)) * sizeof(TValue)) : 0;
   site->is_named = 0;
 }
 

@@ -287,7 +287,7 @@ static LJ_AINLINE uintptr_t frame_caller(LuaWalk *ls, const LuaArea *a, uintptr_
 					 uintptr_t pc, FrameFunc *ff, LuaSite **site)
 {
   LuaSite *s = lj_luasites_at(&ls->sites, ls->funcs, pc, f);
-  if (LJ_LIKELY(s != NULL)) {
+  if (LJ_LIKELY(s != NULL && s->delta != 0)) {
     uintptr_t prev = f - s->delta;
     *site = s;
     if (LJ_LIKELY(lj_luaframe_has(a, prev) && lj_luaframe_isof(a, prev, s->pt, ff)))
