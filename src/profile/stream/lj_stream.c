@@ -213,7 +213,7 @@ void lj_stream_move(Stream *s, uint32_t tid)
 }
 
 /* Append the names of all functions and addresses, if there is room for a chunk. From here
-** on, the writer gets chunks at once.
+** on, the writer gets chunks at once. New modules may stand at addresses of known stacks.
 */
 static void names_put(Stream *s)
 {
@@ -221,6 +221,7 @@ static void names_put(Stream *s)
   set_outside(s, 1);
   if (s->full && lj_wbuf_isopen(&s->wb)) chunk_flush(s);
   if (lj_wbuf_isopen(&s->wb)) {
+    stacktab_void(&s->stacks);
     lj_loadmap_note(&s->st->loadmap, &to);
     lj_symrecords_put(s->st, &to);
   }
