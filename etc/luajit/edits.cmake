@@ -57,6 +57,12 @@ luajit_edit(lj_state.c [[uvval(gco2uv(up)) +]]
   AFTER [[  lj_vmhooks_stack_move(L, 0);]]
   "pointers to the Lua stack are valid again")
 
+luajit_edit(lj_err.c [["lj_err.h"]]
+  AFTER [[#include "profile/api/lj_vmhooks.h"]]
+  "declares the call below")
+luajit_edit(lj_err.c [[/* Don't touch the stack during lua_open. */]]
+  BEFORE [[  lj_vmhooks_stack_move(L, 0);]]
+  "a Lua stack that cannot grow stays where it is")
 luajit_edit(lj_state.c [[if (obj2gco(L) == gcref(g->cur_L))]]
   BEFORE [[  lj_vmhooks_thread_free(g, L);]]
   "handlers of other threads must not read a coroutine that LuaJIT frees")

@@ -18,7 +18,7 @@
 /* lua_close is about to free the VM. Takes the lock. */
 LJ_FUNC void lj_vmhooks_close(global_State *g);
 
-/* The VM begins to move a Lua stack (begin = 1), or has moved it (0). */
+/* The VM begins to move a Lua stack (begin = 1), or has moved it or failed to (0). */
 LJ_FUNC void lj_vmhooks_stack_move(lua_State *L, int begin);
 
 /* The collector is about to free a prototype. */
