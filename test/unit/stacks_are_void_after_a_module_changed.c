@@ -93,7 +93,7 @@ int main(void)
   CHECK(strcmp(sample(other), "ms") == 0);
   CHECK(strcmp(sample(other), "") == 0);
   CHECK(strcmp(sample(own), "s") == 0); /* All functions of the stack. */
-  stream.age_us = 1000000; /* Chunks keep the stacks of those before. */
+  stream.age_us = 1000000;              /* Chunks keep the stacks of those before. */
   lm->list[i].obj.idhash++; /* A dump notes what is there now, before a sample does. */
   CHECK_EQ(lj_stream_dump(&stream), 0);
   CHECK(strcmp(sample(other), "s") == 0);
