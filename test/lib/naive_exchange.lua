@@ -1,0 +1,295 @@
+----------------------------------------------------------------------------
+-- Naive formats of other programs: pprof, speedscope, gecko, json.
+--
+-- Each check renders a case (naive_profile.lua) and compares it with loops over all samples.
+----------------------------------------------------------------------------
+
+local gzip = require("sysprof.formats.gzip")
+local json = require("json_decode")
+local naive = require("naive_profile")
+local pprof = require("pprof_decode")
+local t = require("tools_test")
+
+local same, thread_key, rows_of = naive.same, naive.thread_key, naive.rows_of
+local rows_by_time, unit_of, thread_text = naive.rows_by_time, naive.unit_of, naive.thread_text
+local thread_title, by_thread, render = naive.thread_title, naive.by_thread, naive.render
+local stack_text = naive.stack_text
+
+local checks = {}
+
+-- pprof's files stay uncompressed: a program for each would take most of the time. The test
+-- pprof_file decompresses them.
+gzip.compress = function(s) return s end
+pprof.unzip = function(s) return s end
+
+-- -- pprof -----------------------------------------------------------------
+
+local function pprof_key(thread, state, list)
+  return thread .. "\n" .. state .. "\n" .. table.concat(list, "\n")
+end
+
+local function add_value(sums, key, value, type_name)
+  if value == 0 then return end
+  key = key .. "\n" .. type_name
+  sums[key] = (sums[key] or 0) + value
+end
+
+-- Returns the names of the two values of each event, and what its weights are multiplied by.
+local function pprof_types(profile)
+  local types, scales, has_cpu = {}, {}, false
+  for i, e in ipairs(profile.events) do
+    local is_time = e.unit == "us"
+    types[2 * i - 1] = (i == 1 and "samples" or e.name .. "-samples") .. "/count"
+    types[2 * i] = (is_time and not has_cpu and "cpu" or e.name) ..
+		   (is_time and "/nanoseconds" or "/count")
+    has_cpu, scales[i] = has_cpu or is_time, is_time and 1000 or 1
+  end
+  return types, scales
+end
+
+local function pprof_expected(profile, o)
+  local sums, types, scales = {}, pprof_types(profile)
+  for _, row in ipairs(rows_of(profile, o, true)) do
+    local list, s = {}, row.sample
+    for i, part in ipairs(row.parts) do
+      list[i] = ("%s, line %d"):format(part.text, part.line or part.first or 0)
+      if profile.has_sources then
+	list[i] = ("%s of %s:%d"):format(list[i], part.file or part.chunk or "", part.first or 0)
+      end
+    end
+    local key = pprof_key(thread_text(profile, s), s.state, list)
+    for i, e in ipairs(profile.events) do
+      if e.name == s.event then
+	add_value(sums, key, 1, types[2 * i - 1])
+	add_value(sums, key, s.weight * scales[i], types[2 * i])
+      end
+    end
+  end
+  return sums, types
+end
+
+function checks.pprof(case)
+  local expected, types = pprof_expected(case.naive, case.options)
+  local d, got = pprof.decode(render(case, "pprof")), {}
+  same(d.types, types, case.what .. ", pprof: types")
+  for _, s in ipairs(d.samples) do
+    local list = {}
+    for i, l in ipairs(s) do
+      local text = ("%s, line %d"):format(l.func.name, l.line)
+      if case.naive.has_sources then
+	text = ("%s of %s:%d"):format(text, l.func.file, l.func.first)
+      end
+      list[#s + 1 - i] = text
+    end
+    local key = pprof_key(s.labels.thread, s.labels.vmstate, list)
+    for i, value in ipairs(s.values) do add_value(got, key, value, d.types[i]) end
+  end
+  same(got, expected, case.what .. ", pprof")
+end
+
+-- -- speedscope ------------------------------------------------------------
+
+local function speedscope_frame(name, file, line)
+  return ("%s in %s:%s"):format(name, file or "", line or "")
+end
+
+-- Returns the lines of a thread: the sum of values and the stack of consecutive same stacks.
+local function speedscope_lines(rows, o, weighted)
+  local list = {}
+  for _, row in ipairs(rows) do
+    local stack = stack_text(row.parts, function(part)
+      local line = not o.lines and (part.first or 0) > 0 and part.first
+      return speedscope_frame(part.text, part.file, line)
+    end)
+    local last, value = list[#list], weighted and row.sample.weight or 1
+    if last and last.stack == stack then
+      last.value = last.value + value
+    else
+      list[#list + 1] = { stack = stack, value = value }
+    end
+  end
+  return list
+end
+
+local function check_speedscope_thread(what, data, got, list, o)
+  local shown, expected, sum = {}, {}, 0
+  for i, item in ipairs(list) do
+    expected[i], sum = ("%.0f %s"):format(item.value, item.stack), sum + item.value
+  end
+  for i, frames in ipairs(got.samples) do
+    local names = {}
+    for k, id in ipairs(frames) do
+      local frame = data.shared.frames[id + 1]
+      names[k] = speedscope_frame(frame.name, frame.file, not o.lines and frame.line)
+    end
+    shown[i] = ("%.0f %s"):format(got.weights[i], table.concat(names, "\n"))
+  end
+  same(shown, expected, what)
+  t.equal(got.endValue, sum, what .. ": length")
+end
+
+function checks.speedscope(case)
+  local profile, o, what = case.naive, case.options, case.what .. ", speedscope"
+  local data, unit = json.decode(render(case, "speedscope")), unit_of(profile, o)
+  local threads = by_thread(rows_by_time(profile, o))
+  t.equal(#data.profiles, math.max(#threads, 1), what .. ": threads")
+  local seen, is_once = {}, true
+  for _, frame in ipairs(data.shared.frames) do
+    local key = speedscope_frame(frame.name, frame.file)
+    is_once, seen[key] = is_once and not seen[key], true
+  end
+  t.ok(is_once, what .. ": a function is one frame")
+  for i, rows in ipairs(threads) do
+    local got = data.profiles[i] or { samples = {}, weights = {} }
+    local title = thread_title(profile, rows[1].sample)
+    t.equal(got.name, title, what .. ": thread")
+    t.equal(got.unit, unit == "us" and "microseconds" or "none", what .. ": unit")
+    check_speedscope_thread(what .. ", " .. title, data, got,
+      speedscope_lines(rows, o, unit ~= "samples"), o)
+  end
+end
+
+-- -- gecko -----------------------------------------------------------------
+
+-- Categories in their order.
+local CATEGORIES = { "marker", "lua", "compiled", "builtin", "c", "vm", "unknown" }
+
+-- The profiler wants more behind some names.
+local function is_location(got, text)
+  local rest = got:sub(1, #text) == text and got:sub(#text + 1)
+  return rest and (rest == "" or rest == " " or rest:find("^ %(in [^)]*%)$") or
+		   rest:find("^ %(.*:%d+%)$")) and true
+end
+
+local function gecko_frame(text, kind, line)
+  return ("%s, %s, line %s"):format(text, kind, line or "")
+end
+
+-- Returns the stack of a row of the stack table, root first, with the expected names where
+-- they fit.
+local function gecko_stack(thread, at, parts)
+  local rows = {}
+  while at ~= json.null do
+    local stack = thread.stackTable.data[at + 1]
+    table.insert(rows, 1, thread.frameTable.data[stack[2] + 1])
+    at = stack[1]
+  end
+  local list = {}
+  for i, row in ipairs(rows) do
+    local text = thread.stringTable[row[1] + 1]
+    if parts[i] and is_location(text, parts[i].text) then text = parts[i].text end
+    list[i] = gecko_frame(text, CATEGORIES[row[8] + 1], row[6] ~= json.null and row[6])
+  end
+  return table.concat(list, "\n")
+end
+
+local function gecko_expected(parts)
+  return stack_text(parts, function(part)
+    return gecko_frame(part.text, part.compiled and "compiled" or part.kind, part.line)
+  end)
+end
+
+local function check_gecko_thread(what, thread, rows, is_time)
+  local shown, expected = {}, {}
+  for i, row in ipairs(rows) do
+    expected[i] = ("%.3f %s %s"):format(row.sample.time / 1e3, is_time and row.sample.weight or "",
+					gecko_expected(row.parts))
+  end
+  for i, s in ipairs(thread.samples.data) do
+    shown[i] = ("%.3f %s %s"):format(s[2], s[3] or "",
+				     gecko_stack(thread, s[1], rows[i] and rows[i].parts or {}))
+  end
+  same(shown, expected, what)
+  local seen, is_once = {}, true
+  for _, stack in ipairs(thread.stackTable.data) do
+    local key = tostring(stack[1]) .. " " .. stack[2]
+    is_once, seen[key] = is_once and not seen[key], true
+  end
+  t.ok(is_once, what .. ": a stack has one row")
+end
+
+function checks.gecko(case)
+  local profile, o, what = case.naive, case.options, case.what .. ", gecko"
+  local data, threads = json.decode(render(case, "gecko")), by_thread(rows_by_time(profile, o))
+  local is_time = unit_of(profile, { event = o.event, weight = "event" }) == "us"
+  t.equal(#data.threads, #threads, what .. ": threads")
+  for i, rows in ipairs(threads) do
+    local title, got = thread_title(profile, rows[1].sample), data.threads[i]
+    t.equal(got and got.name, title, what .. ": thread")
+    t.equal(got and got.tid, rows[1].sample.tid, what .. ": id of a thread")
+    if got then check_gecko_thread(what .. ", " .. title, got, rows, is_time) end
+  end
+end
+
+-- -- json ------------------------------------------------------------------
+
+local function json_frame(name, kind, file, first, line, module)
+  return ("%s, %s, %s:%s, line %s, %s"):format(name, kind, file or "", first or "", line or "",
+					       module or "")
+end
+
+local function json_expected(part)
+  return json_frame(part.text, part.compiled and "compiled" or part.kind, part.file, part.first,
+		    part.line, part.module)
+end
+
+-- Returns the samples of a decoded profile, one text each, and checks that stacks differ.
+local function samples_of_json(d, what)
+  local stacks, seen, list, is_once = {}, {}, {}, true
+  for i, stack in ipairs(d.stacks) do
+    local names, ids = {}, table.concat(stack, ",")
+    for k, id in ipairs(stack) do
+      local f = d.frames[id + 1]
+      local module = f.module and d.modules[f.module + 1].path
+      names[k] = json_frame(f.name, f.kind, f.file, f.first_line, f.line, module)
+    end
+    is_once = is_once and not seen[ids]
+    seen[ids], stacks[i] = true, table.concat(names, "\n")
+  end
+  t.ok(is_once, what .. ": a stack stands once")
+  for i, s in ipairs(d.samples) do
+    list[i] = ("%.0f %.0f %s %d %s %s\n%s"):format(s.time, s.weight, s.event, s.thread,
+      s.pid or "", s.state, tostring(stacks[s.stack + 1]))
+  end
+  return list
+end
+
+local function check_json_rest(d, profile, rows, what)
+  local got, expected = {}, {}
+  for i, e in ipairs(profile.events) do
+    local n, weight = 0, 0
+    for _, s in ipairs(profile.samples) do
+      if s.event == e.name then n, weight = n + 1, weight + s.weight end
+    end
+    expected[i] = ("%s %s %d %.0f"):format(e.name, e.unit, n, weight)
+  end
+  for i, e in ipairs(d.events) do
+    got[i] = ("%s %s %d %.0f"):format(e.name, e.unit, e.samples, e.weight)
+  end
+  same(got, expected, what .. ": events")
+  got, expected = {}, {}
+  for i, thread in ipairs(by_thread(rows)) do
+    local s = thread[1].sample
+    expected[i] = ("%d %s %s"):format(s.tid, s.pid, profile.names[thread_key(s)] or "")
+  end
+  for i, thread in ipairs(d.threads) do
+    got[i] = ("%d %s %s"):format(thread.tid, thread.pid, thread.name or "")
+  end
+  same(got, expected, what .. ": threads")
+end
+
+function checks.json(case)
+  local profile, o, what = case.naive, case.options, case.what .. ", json"
+  local d, expected = json.decode(render(case, "json")), {}
+  local rows = rows_by_time(profile, o, not o.event)
+  for i, row in ipairs(rows) do
+    local s = row.sample
+    local pid = thread_text(profile, s):find(" of process ", 1, true) and s.pid or ""
+    expected[i] = ("%.0f %.0f %s %d %s %s\n%s"):format(s.time, s.weight, s.event, s.tid, pid,
+      s.state, stack_text(row.parts, json_expected))
+  end
+  same(samples_of_json(d, what), expected, what)
+  check_json_rest(d, profile, rows, what)
+end
+
+return checks

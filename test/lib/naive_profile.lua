@@ -1,0 +1,301 @@
+----------------------------------------------------------------------------
+-- Naive profile: a plain list of samples, and what each format must show of it.
+--
+-- Each figure is a loop over all samples, with texts as keys. Nothing is remembered from one
+-- stack to the next. The reader's code only renders; what is expected shares nothing with it.
+--
+-- A naive profile is { samples, events, names, stack }. A sample is { time, weight, event,
+-- state, tid, pid }, events a list of { name, unit }, names the threads' names by thread_key().
+-- stack(sample, options) returns a list of parts { text, kind, compiled, file, first, line }, and,
+-- with has_sources in the profile, chunk, module, and row: the part's row in a table by module.
+----------------------------------------------------------------------------
+
+local t = require("tools_test")
+local G = require("sysprof.grammar")
+local view = require("sysprof.view")
+
+local naive = {}
+
+-- -- Differences -----------------------------------------------------------
+
+-- Returns what stands around the byte from which on two texts differ.
+local function excerpt(value, at)
+  local s = tostring(value)
+  return (at > 120 and "..." or "") .. s:sub(math.max(at - 120, 1), at + 200) ..
+	 (#s > at + 200 and "..." or "")
+end
+
+local function print_difference(got, expected, key, count, what)
+  local a, b, at = tostring(got), tostring(expected), 1
+  while at <= #a and a:byte(at) == b:byte(at) do at = at + 1 end
+  t.ok(false, ("%s: %d differ, the first is %s\n  expected %s\n  got      %s")
+       :format(what, count, excerpt(key, 1), excerpt(b, at), excerpt(a, at)))
+end
+
+local function comes_before(a, b)
+  if type(a) == type(b) then return a < b end
+  return type(a) == "number"
+end
+
+-- Compares two tables of texts or numbers by any key. Only the first difference is printed.
+local function same(got, expected, what)
+  local first, count, keys = nil, 0, {}
+  for _, side in ipairs { got, expected } do
+    for key in pairs(side) do keys[key] = true end
+  end
+  for key in pairs(keys) do
+    if got[key] ~= expected[key] then
+      count = count + 1
+      if first == nil or comes_before(key, first) then first = key end
+    end
+  end
+  if count == 0 then
+    t.ok(true)
+  else
+    print_difference(got[first], expected[first], first, count, what)
+  end
+end
+
+local function lines_of(s)
+  local list = {}
+  for line in s:gmatch("[^\n]*\n?") do list[#list + 1] = line end
+  return list
+end
+
+local function same_text(got, expected, what)
+  same(lines_of(got), lines_of(expected), what)
+end
+
+-- -- The samples that are shown --------------------------------------------
+
+local function place_of(parts, pattern)
+  for i, part in ipairs(parts) do
+    if part.text:find(pattern, 1, true) then return i end
+  end
+end
+
+local function has_any(parts, patterns)
+  for _, pattern in ipairs(patterns) do
+    if place_of(parts, pattern) then return true end
+  end
+  return false
+end
+
+-- Returns what the filters leave of a stack, nil without the sample.
+local function filtered(parts, o)
+  if o.include and not has_any(parts, o.include) or
+     o.exclude and has_any(parts, o.exclude) then
+    return nil
+  end
+  local first, out = o.root and place_of(parts, o.root) or 1, {}
+  if o.root and not place_of(parts, o.root) then return nil end
+  for i = first, #parts do
+    if not o.depth or #out < o.depth then out[#out + 1] = parts[i] end
+  end
+  return out
+end
+
+local function one_of(list, a, b)
+  for _, v in ipairs(list) do
+    if v == a or v == b then return true end
+  end
+  return false
+end
+
+local function thread_key(s)
+  return s.pid .. " " .. s.tid
+end
+
+local function is_shown(profile, s, o, all)
+  return (all or s.event == (o.event or profile.events[1].name)) and
+    (not o.threads or one_of(o.threads, s.tid, profile.names[thread_key(s)])) and
+    (not o.states or one_of(o.states, G["SPF_VMST_" .. s.state]))
+end
+
+-- Returns a list of { sample, parts, value }, in the order of the stream. all: of all events.
+local function rows_of(profile, o, all)
+  local rows = {}
+  for i, s in ipairs(profile.samples) do
+    local parts = is_shown(profile, s, o, all) and filtered(profile.stack(s, o), o)
+    if parts then
+      local by_event = o.weight == "cpu" or o.weight == "event"
+      rows[#rows + 1] = { sample = s, parts = parts, value = by_event and s.weight or 1, at = i }
+    end
+  end
+  return rows
+end
+
+-- Returns the rows in the order of time. Equal times keep the order of the stream.
+local function rows_by_time(profile, o, all)
+  local rows = rows_of(profile, o, all)
+  table.sort(rows, function(a, b)
+    if a.sample.time ~= b.sample.time then return a.sample.time < b.sample.time end
+    return a.at < b.at
+  end)
+  return rows
+end
+
+local function sum_of(rows)
+  local sum = 0
+  for _, row in ipairs(rows) do sum = sum + row.value end
+  return sum
+end
+
+-- -- Texts -----------------------------------------------------------------
+
+-- Returns the unit of the values, and the name of the event.
+local function unit_of(profile, o)
+  local event = profile.events[1]
+  for _, e in ipairs(profile.events) do
+    if e.name == o.event then event = e end
+  end
+  local by_event = o.weight == "cpu" or o.weight == "event"
+  return by_event and event.unit or "samples", event.name
+end
+
+local function value_text(unit, value)
+  if unit == "us" then return ("%.3f"):format(value / 1e3) end
+  return ("%.0f"):format(value)
+end
+
+local function amount_text(unit, event, value)
+  return value_text(unit, value) .. " " ..
+    (unit == "us" and "ms" or unit == "count" and event or value == 1 and "sample" or "samples")
+end
+
+local function column(unit, name)
+  return unit == "us" and name .. " ms" or name
+end
+
+-- Threads of two processes may have the same id.
+local function thread_text(profile, s)
+  local name, id = profile.names[thread_key(s)], tostring(s.tid)
+  for _, other in ipairs(profile.samples) do
+    if other.tid == s.tid and other.pid ~= s.pid then
+      id = ("%d of process %s"):format(s.tid, s.pid)
+    end
+  end
+  return name and ("%s (%s)"):format(name, id) or id
+end
+
+local function thread_title(profile, s)
+  return (profile.names[thread_key(s)] and "" or "thread ") .. thread_text(profile, s)
+end
+
+-- Returns a list of lists of rows, one for each thread. They have the order of their first
+-- samples, but the first thread of a process comes first.
+local function by_thread(rows)
+  local list, of = {}, {}
+  for _, row in ipairs(rows) do
+    local key = thread_key(row.sample)
+    if not of[key] then
+      of[key] = {}
+      list[#list + 1] = of[key]
+    end
+    table.insert(of[key], row)
+  end
+  for i, thread in ipairs(list) do
+    if tostring(thread[1].sample.tid) == thread[1].sample.pid then
+      table.insert(list, 1, table.remove(list, i))
+      break
+    end
+  end
+  return list
+end
+
+-- -- Rendering -------------------------------------------------------------
+
+-- A case is { reader, naive, options, what, base }: a profile of the reader and the naive one,
+-- which must show the same. base is the case that it is compared with.
+local function render(case, format)
+  local v = assert(view.new(case.reader, case.options))
+  if case.base then v:compare_with(assert(view.new(case.base.reader, case.options))) end
+  local out = {}
+  require("sysprof." .. format).render(v, function(s) out[#out + 1] = s end)
+  t.equal(v.left_out, 0, case.what .. ", " .. format .. ": samples left out")
+  return table.concat(out)
+end
+
+-- Returns the rows of a case and of its base, and what the values of the base are
+-- multiplied by.
+local function both_rows(case)
+  local rows = rows_of(case.naive, case.options)
+  local base = case.base and rows_of(case.base.naive, case.options) or {}
+  return rows, base, sum_of(base) > 0 and sum_of(rows) / sum_of(base) or 0
+end
+
+-- -- Paths -----------------------------------------------------------------
+
+local function plain(part) return part.text end
+local function exact(part) return part.text .. (part.compiled and "\1" or "") end
+local function folded(part) return (part.text:gsub(";", ":")) end
+
+local function stack_text(parts, label, separator)
+  local list = {}
+  for i, part in ipairs(parts) do list[i] = label(part) end
+  return table.concat(list, separator or "\n")
+end
+
+-- Adds all beginnings of the stacks of rows to a table, by their text: { key, up (the key of the
+-- caller), part, total, self, base }. is_base: the rows count as base of the whole stack only.
+local function add_paths(all, rows, label, is_base)
+  for _, row in ipairs(rows) do
+    local key = ""
+    for i, part in ipairs(row.value > 0 and row.parts or {}) do
+      local up = key
+      key = i == 1 and label(part) or up .. "\n" .. label(part)
+      local node = all[key] or { key = key, up = up, part = part, total = 0, self = 0, base = 0 }
+      local field = is_base and "base" or "self"
+      all[key] = node
+      if not is_base then node.total = node.total + row.value end
+      if i == #row.parts then node[field] = node[field] + row.value end
+    end
+  end
+  return all
+end
+
+local function paths(rows, label)
+  return add_paths({}, rows, label)
+end
+
+-- -- Keys and shares -------------------------------------------------------
+
+local function sorted_keys(...)
+  local set, list = {}, {}
+  for _, side in ipairs { ... } do
+    for key in pairs(side) do set[key] = true end
+  end
+  for key in pairs(set) do list[#list + 1] = key end
+  table.sort(list)
+  return list
+end
+
+local function percent(part, whole)
+  return ("%.1f"):format(100 * part / whole)
+end
+
+-- -- API -------------------------------------------------------------------
+
+-- Several naive profiles become one.
+function naive.joined(list)
+  local all = { samples = {}, events = {}, names = {}, has_sources = true, stack = list[1].stack }
+  local known = {}
+  for _, profile in ipairs(list) do
+    for _, s in ipairs(profile.samples) do table.insert(all.samples, s) end
+    for key, name in pairs(profile.names) do all.names[key] = name end
+    for _, e in ipairs(profile.events) do
+      if not known[e.name] then table.insert(all.events, e) end
+      known[e.name] = true
+    end
+  end
+  return all
+end
+
+naive.same, naive.same_text, naive.thread_key, naive.rows_of = same, same_text, thread_key, rows_of
+naive.rows_by_time, naive.sum_of, naive.unit_of, naive.value_text = rows_by_time, sum_of, unit_of, value_text
+naive.amount_text, naive.column, naive.thread_text, naive.thread_title = amount_text, column, thread_text, thread_title
+naive.by_thread, naive.render, naive.both_rows, naive.plain = by_thread, render, both_rows, plain
+naive.exact, naive.folded, naive.stack_text, naive.add_paths = exact, folded, stack_text, add_paths
+naive.paths, naive.sorted_keys, naive.percent = paths, sorted_keys, percent
+
+return naive

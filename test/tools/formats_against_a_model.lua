@@ -1,0 +1,216 @@
+-- Each format shows of a random profile what a naive model of it tells (naive_profile.lua).
+-- "luajit formats_against_a_model.lua SEED" repeats one profile.
+
+local B = require("stream_builder")
+local made = require("made_profile")
+local naive = require("naive_profile")
+local reader = require("sysprof.reader")
+local t = require("tools_test")
+local naive_formats = require("naive_formats")
+local random_stack = require("random_stack")
+local random_stream = require("random_stream")
+
+local random_of, random_recipes = random_stack.random_of, random_stack.random_recipes
+local random_layout, random_profile = random_stream.random_layout, random_stream.random_profile
+local EVENTS = random_stream.EVENTS
+
+local SEEDS = 20	-- Besides the one of the day.
+
+-- -- Options ---------------------------------------------------------------
+
+-- Returns sets of options to try; the first ones always.
+local function random_options(random, events)
+  local second = events[2].name
+  local list = {
+    { no_host = true }, { no_lua = true }, { lines = true }, { traces = true },
+    { no_coroutine_mark = true }, { coroutine = true }, { traces = true, lines = true, no_host = true },
+    { event = second }, { event = second, weight = "event" }, { event = "cpu", weight = "cpu" },
+    { threads = { 77 } }, { threads = { 78, "a;b" }, weight = "event" },
+    { states = { 1, 2, 3, 9 } }, { include = { "f (a.lua", "pcall" } }, { exclude = { "call" } },
+    { root = "f (" }, { depth = random(4) }, { root = "[coroutine]", depth = 2 },
+    { no_host = true, weight = "event", include = { "f (" } }, { by = "module" },
+    { by = "module", no_coroutine_mark = true }, { by = "vmstate" }, { by = "thread", weight = "event" },
+  }
+  local chosen = { {}, { weight = "event" } }
+  for i = 3, 4 do chosen[i] = table.remove(list, random(#list)) end
+  for _, o in ipairs(chosen) do o.limit = 0 end
+  return chosen
+end
+
+local function text_of(o)
+  local list = {}
+  for key, value in pairs(o) do
+    if type(value) == "table" then value = table.concat(value, "|") end
+    list[#list + 1] = key .. "=" .. tostring(value)
+  end
+  table.sort(list)
+  return table.concat(list, " ")
+end
+
+-- -- Checks ----------------------------------------------------------------
+
+local source = {}
+for i = 1, 20 do source[i] = "line " .. i end
+t.write_file("a.lua", table.concat(source, "\n"))
+
+local function check_all(p, model, o, what)
+  local case = { reader = p, naive = model, options = o, what = ("%s, %s"):format(what, text_of(o)) }
+  t.equal(p:problem_text(), nil, case.what .. ": problems")
+  naive_formats.check(case, naive_formats.FORMATS)
+  naive_formats.check_annotated(case, "a.lua", source)
+  return case
+end
+
+local function merged(streams)
+  local paths = {}
+  for i, stream in ipairs(streams) do
+    paths[i] = os.tmpname()
+    t.write_file(paths[i], stream)
+  end
+  local p = assert(reader.read_all(paths, { timeline = true }))
+  for _, path in ipairs(paths) do os.remove(path) end
+  return p
+end
+
+-- Returns the events of a profile: one of time, and one or two of counts.
+local function random_events(random)
+  local list = { EVENTS[2], EVENTS[3] }
+  if random(2) == 1 then table.remove(list, random(2)) end
+  table.insert(list, random(4) == 1 and 2 or 1, EVENTS[1])
+  return list
+end
+
+local function parse(stream)
+  return assert(reader.parse_string(stream, { timeline = true }))
+end
+
+-- Two profiles compared, both of the event of time.
+local function check_comparison(random, what, p, model, base, base_model)
+  for _, o in ipairs { {}, { weight = "event" }, { lines = true }, { no_host = true } } do
+    if random(2) == 1 then
+      o.event, o.limit = "cpu", 0
+      naive_formats.check({ reader = p, naive = model, options = o,
+			    what = ("%s, compared, %s"):format(what, text_of(o)),
+			    base = { reader = base, naive = base_model } }, naive_formats.COMPARED)
+    end
+  end
+end
+
+-- Two or three profiles merged: of processes that may have the same number.
+local function check_merge(random, what, recipes, streams, models)
+  if random(2) == 1 then
+    local layout = random_layout(random, random(76, 78))
+    streams[3], models[3] = random_profile(random, recipes, layout, random_events(random))
+  end
+  local p, model = merged(streams), naive.joined(models)
+  local o = random_options(random, { model.events[1], model.events[2] })[random(4)]
+  check_all(p, model, o, ("%s, %d merged"):format(what, #streams))
+end
+
+-- Two sessions of a process in one stream.
+local function check_sessions(random, what, recipes, layout, events)
+  local first, model = random_profile(random, recipes, layout, events, 0)
+  local second, other = random_profile(random, recipes, layout, events, 1)
+  local p = parse(first .. second:sub(#B.PROLOGUE + 1))
+  local o = random_options(random, events)
+  check_all(p, naive.joined { model, other }, o[random(4)], what .. ", two sessions")
+end
+
+local function check_seed(seed, given, name)
+  local random, what = random_of(seed), (name or "") .. "seed " .. seed
+  local recipes, events = given or random_recipes(random), random_events(random)
+  local layout = random_layout(random, 77)
+  local stream, model = random_profile(random, recipes, layout, events)
+  local p = parse(stream)
+  for _, o in ipairs(random_options(random, events)) do check_all(p, model, o, what) end
+  local other_layout = random_layout(random, random(76, 78))
+  local other, other_model = random_profile(random, recipes, other_layout, random_events(random))
+  check_comparison(random, what, p, model, parse(other), other_model)
+  check_merge(random, what, recipes, { stream, other }, { model, other_model })
+  if seed % 2 == 1 then check_sessions(random, what, recipes, layout, events) end
+end
+
+-- The smallest case of a stack that goes on below another one than the stack before: the last
+-- one has the caller of the second and the callee of the first.
+local function siblings()
+  local function stack(...)
+    local steps = {}
+    for i, f in ipairs { ... } do steps[i] = { kind = "lua", f = f, line = 0 } end
+    return steps
+  end
+  return { stack(1, 2, 7, 8), stack(1, 5), stack(1, 5, 7) }
+end
+
+-- -- Real profiles ---------------------------------------------------------
+
+local PROGRAM_TEXT = [[
+local function fib(n)
+  if n < 2 then return n end
+  return fib(n - 1) + fib(n - 2)
+end
+
+local function down(n, f)
+  if n == 0 then return f() end
+  return (down(n - 1, f))
+end
+
+local function leaves(n)
+  if n == 0 then coroutine.yield(fib(10)) return end
+  leaves(n - 1)
+  leaves(n - 1)
+end
+
+local function upper(s)
+  return (s:gsub("%w+", function(word) return word:upper():rep(3) end))
+end
+
+local function check(n)
+  if n % 2 == 0 then error { n } end
+  return fib(n % 12)
+end
+
+return function(turn)
+  for _ in coroutine.wrap(function() leaves(4) end) do fib(7) end
+  for i = 1, 30 do pcall(check, i) end
+  down(turn % 60, function() return fib(13) end)
+  upper(("one two three "):rep(40))
+  local list = {}
+  for i = 1, 300 do list[i] = i * 7919 % 1009 end
+  table.sort(list, function(a, b) return a > b end)
+  down(200, function() return upper("four five") end)
+end
+]]
+
+-- Profiles this process while it runs the program.
+local function check_real_profile()
+  t.write_file("work.lua", PROGRAM_TEXT)
+  local work, lines = assert(loadfile("work.lua"))(), {}
+  for line in PROGRAM_TEXT:gmatch("([^\n]*)\n") do lines[#lines + 1] = line end
+  assert(misc.sysprof.start { mode = "C", interval = 1, path = "real.bin" })
+  for turn = 1, 60 do work(turn) end
+  t.work_until(300)
+  assert(misc.sysprof.stop())
+  naive_formats.agree(assert(reader.read("real.bin", { timeline = true })), "real profile", "work.lua", lines)
+end
+
+-- -- All -------------------------------------------------------------------
+
+if arg and arg[1] then
+  check_seed(tonumber(arg[1]))
+  t.finish()
+end
+
+check_real_profile()
+
+-- Most code of what follows runs a few times only. To compile it takes longer than to run it.
+jit.off()
+jit.flush()
+for seed = 1, 2 do naive_formats.agree(parse(made.stream(seed)), "made profile " .. seed) end
+local of_day = tonumber(os.date("%Y%m%d"))
+print("seed of the day: " .. of_day)
+for seed = 1, 2 do check_seed(seed, siblings(), "siblings, ") end
+for seed = 1, SEEDS do check_seed(seed) end
+check_seed(of_day)
+
+t.finish()
+
