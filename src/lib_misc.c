@@ -226,6 +226,8 @@ static void set_selfreport(lua_State *L, const struct luam_Sysprof_SelfReport *r
   lua_setfield(L, -2, "replaced");
   lua_pushstring(L, r->signal);
   lua_setfield(L, -2, "signal");
+  lua_pushstring(L, r->limit);
+  lua_setfield(L, -2, "limit");
   lua_pushboolean(L, r->shared != 0);
   lua_setfield(L, -2, "shared");
   lua_createtable(L, 0, 4);

@@ -108,6 +108,9 @@ struct luam_Sysprof_Options {
   uint32_t session;             /* Number of the session in a stream that several sessions
 			** share, else 0. THREADS_ALL uses the numbers after it. */
   uint8_t flush;                /* LUAM_SYSPROF_FLUSH_*. */
+  uint8_t prefer_tick;          /* 1: where timer interrupts at interval would take over
+			   ** 2 % of the time, the clock cpu samples on the kernel's
+			   ** tick. */
 };
 
 /* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. FLUSH_VM and
@@ -152,7 +155,8 @@ struct luam_Sysprof_SelfReport {
   uint64_t lost_buffer; /* Samples lost: the buffer was too small for them. */
   uint64_t lost_writer; /* Samples lost: the writer failed or ended the stream. */
   uint64_t lost_nested; /* Ticks lost: another thread was writing the session. */
-  uint64_t throttled;   /* Ticks skipped: the previous sample took too long. */
+  uint64_t throttled;   /* Ticks left out, so that ticks take at most a third of the
+			** time. */
   uint64_t lua_broken[LUAM_SYSPROF_BROKEN__MAX];  /* Lua stacks cut short. */
   uint64_t host_broken[LUAM_SYSPROF_BROKEN__MAX]; /* Host stacks cut short. */
   uint64_t handler_mean_ns; /* Time in the handler per sample: mean, */
@@ -167,13 +171,15 @@ struct luam_Sysprof_SelfReport {
   uint32_t unsampled;       /* Threads without samples: memory, timers or descriptors
 			** ran out, or the thread blocked the signal. The largest
 			** number at one time. */
-  uint64_t signal_mean_ns;  /* Time of interrupt and signal per sample. 0: not
-			   ** measured, since no clock exceeds 5,000 samples per
-			   ** second. */
+  uint64_t signal_mean_ns;  /* Time of interrupt and signal per sample, as measured at
+			   ** the start. 0: the clocks are on the kernel's tick, which
+			   ** comes anyway. */
   uint64_t uncopied;        /* Pages that the handler read in place, because the kernel
 			** refuses to copy them. Another thread may unmap them. */
   char signal[64];          /* Signals of the clocks, a list, such as SIGPROF. */
   uint32_t shared;          /* 1: the program has a handler for one of these. */
+  char limit[192];          /* Why a clock takes fewer samples than it was asked for: one
+			   ** sentence. Empty if no limit is known. */
 };
 
 /* -- Callbacks -------------------------------------------------------------- */

@@ -20,6 +20,7 @@ local options = require("sysprof.cli.options")
 local progress = require("sysprof.cli.progress")
 local reader = require("sysprof.read.reader")
 local selfreport = require("sysprof.show.selfreport")
+local text = require("sysprof.base.text")
 local top = require("sysprof.formats.top")
 local view = require("sysprof.show.view")
 
@@ -82,7 +83,8 @@ local SPECS = {
     table.concat(FORMATS, " ", 5) } },
   { name = "interval", short = "i", key = "interval", arg = "MS",
     convert = to_interval, help = {
-    ("milliseconds between samples, default %d"):format(INTERVAL_MS) } },
+    ("milliseconds between samples, default %d; where that"):format(INTERVAL_MS),
+    "costs over 2 % of the time, default the kernel's tick" } },
   { name = "hz", key = "hz", arg = "N", convert = to_hz, help = {
     "samples a second, instead of the interval" } },
   { name = "clock", key = "clock", arg = "LIST", help = {
@@ -160,6 +162,7 @@ local function summary(shown_view, paths, opt)
   for i = 2, #paths do
     say("with the profile of a child", opt.format == "bin" and ", " .. paths[i] or "")
   end
+  if profile.meta.limit then say(text.clean(profile.meta.limit)) end
   local lost, lost_text = selfreport.lost(profile)
   if lost > 0 then say("warning: samples lost: ", lost_text) end
   if not profile.complete then say("warning: ", profile:problem_text()) end
@@ -227,6 +230,7 @@ end
 local function start_options(opt, path)
   return { mode = opt.mode or "C", path = path, clock = opt.clock,
 	   interval = opt.interval or not opt.hz and INTERVAL_MS or nil, hz = opt.hz,
+	   prefer_tick = not (opt.interval or opt.hz) or nil,
 	   period = opt.period, threads = opt.all_threads and "all" or nil,
 	   signal = opt.signal, jitter = opt.jitter, fork = opt.fork,
 	   flush = opt.flush or "thread", force = opt.force, follow = opt.follow }

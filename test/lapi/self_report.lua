@@ -76,11 +76,29 @@ if ok then
 else
   print("without events: " .. message)
 end
--- What interrupt and signal take is measured where a clock is fast, and in no other profile.
-for _, ms in ipairs({ 0.1, 1 }) do
-  assert(sysprof.start({ mode = "C", clock = "wall", interval = ms, path = "signal.bin" }))
+-- What interrupt and signal take is measured, except for clocks on the kernel's tick.
+for _, case in ipairs({ { "wall", 0.1 }, { "wall", 1 }, { "ctimer", 10 } }) do
+  local clock, ms = case[1], case[2]
+  assert(sysprof.start({ mode = "C", clock = clock, interval = ms, path = "signal.bin" }))
   t.work_until(300)
   assert(sysprof.stop())
-  t.equal(sysprof.report().handler.signal_us > 0, ms < 0.2, "time of interrupt and signal, each " .. ms .. " ms")
+  local report = sysprof.report()
+  t.equal(report.handler.signal_us > 0, clock == "wall", clock .. ": interrupt and signal")
+  t.equal(type(report.limit), "string", clock .. ": limit")
+end
+-- A rate that no machine serves is lowered at once, and the report says so.
+assert(sysprof.start({ mode = "C", clock = "wall", interval = 0.01, path = "limit.bin" }))
+t.work_until(100)
+t.ok(sysprof.report().limit:find("^wall takes about %d+ samples a second instead of 100000: "),
+  "the limit is said: " .. sysprof.report().limit)
+assert(sysprof.stop())
+t.ok(sysprof.report().limit ~= "", "and after the stop")
+-- A rate that is only preferred gives way to the kernel's tick where interrupts are costly.
+for _, prefers in ipairs({ true, false }) do
+  assert(sysprof.start({ mode = "C", clock = "wall", interval = 0.1, prefer_tick = prefers,
+			 path = "prefer.bin" }))
+  assert(sysprof.stop())
+  local hz = sysprof.report().asked_hz
+  t.ok(prefers and hz <= 1000 or not prefers and hz == 10000, "preferred: " .. hz)
 end
 t.finish()

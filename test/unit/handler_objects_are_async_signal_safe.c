@@ -82,6 +82,13 @@ static const Allowed allowed[] = {
   { "lj_clock_perf", "close", "signal-safety(7)" },
   { "lj_clock_perf", "fcntl64", "open only" },
   { "lj_clock_perf", "atoi", "open only" },
+  { "lj_clock_perf", "strtoull", "open only" },
+  { "lj_clock_perf", "clock_getres", "open only" },
+  { "lj_clockbudget", "clock_getres", "open only" },
+  { "lj_clockbudget", "sched_getaffinity", "arm only" },
+  { "lj_clockbudget", "__sched_cpucount", "arm only" },
+  { "lj_clockbudget", "snprintf", "outside of the handler only" },
+  { "lj_clockbudget", "__snprintf_chk", "outside of the handler only" },
   { "lj_clock_perf", "strtol", "open only" },
   { "lj_clock_perf", "strchr", "open only" },
   { "lj_clock_perf", "strerror", "open only" },
@@ -107,15 +114,15 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_safeload",  "lj_cfi",         "lj_cficache",   "lj_ehframe",      "lj_vmcode",
-  "lj_cframe",    "lj_hostwalk",    "lj_hostmemo",   "lj_luawalk",      "lj_luamemo",
-  "lj_luathread", "lj_luastate",    "lj_luatop",     "lj_luaframe",     "lj_luatrace",
-  "lj_jitfind",   "lj_batch",       "lj_encoder",    "lj_frameruns",    "lj_symtab",
-  "lj_functab",   "lj_callname",    "lj_bcname",     "lj_wbuf",         "lj_stream",
-  "lj_stacktab",  "lj_chunkqueue",  "lj_sample",     "lj_throttle",     "lj_clockops",
-  "lj_clocksig",  "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer", "lj_loadmap",
-  "lj_elfnote",   "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",       "lj_procfile",
-  "lj_ossignal",  "lj_osobjects"
+  "lj_safeload",    "lj_cfi",        "lj_cficache",    "lj_ehframe",    "lj_vmcode",
+  "lj_cframe",      "lj_hostwalk",   "lj_hostmemo",    "lj_luawalk",    "lj_luamemo",
+  "lj_luathread",   "lj_luastate",   "lj_luatop",      "lj_luaframe",   "lj_luatrace",
+  "lj_jitfind",     "lj_batch",      "lj_encoder",     "lj_frameruns",  "lj_symtab",
+  "lj_functab",     "lj_callname",   "lj_bcname",      "lj_wbuf",       "lj_stream",
+  "lj_stacktab",    "lj_chunkqueue", "lj_sample",      "lj_throttle",   "lj_clockops",
+  "lj_clockbudget", "lj_clocksig",   "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
+  "lj_loadmap",     "lj_elfnote",    "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
+  "lj_procfile",    "lj_ossignal",   "lj_osobjects"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

@@ -171,17 +171,18 @@ static int option_how(lua_State *L, int *how)
 
 int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt, StreamFileOptions *fo)
 {
-  int jitter;
+  int jitter, prefer_tick;
   memset(opt, 0, sizeof(*opt));
   fo->path = SYSPROF_PATH;
   if (lua_type(L, 1) != LUA_TTABLE || !option_mode(L, opt) || !option_interval(L, opt) ||
       !option_period(L, opt) || !option_signal(L, opt) ||
-      !option_flag(L, "jitter", &jitter) || !option_threads(L, opt) ||
-      !option_flush(L, opt) || !option_flag(L, "fork", &fo->children) ||
-      !option_flag(L, "shared", &fo->shared) || !option_flag(L, "told", &fo->told) ||
-      !option_how(L, &fo->how) || !option_string(L, "clock", &opt->clocks) ||
-      !option_string(L, "path", &fo->path))
+      !option_flag(L, "jitter", &jitter) || !option_flag(L, "prefer_tick", &prefer_tick) ||
+      !option_threads(L, opt) || !option_flush(L, opt) ||
+      !option_flag(L, "fork", &fo->children) || !option_flag(L, "shared", &fo->shared) ||
+      !option_flag(L, "told", &fo->told) || !option_how(L, &fo->how) ||
+      !option_string(L, "clock", &opt->clocks) || !option_string(L, "path", &fo->path))
     return 0;
   opt->jitter = (uint8_t)jitter;
+  opt->prefer_tick = (uint8_t)prefer_tick;
   return 1;
 }

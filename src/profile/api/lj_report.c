@@ -90,4 +90,5 @@ void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
   r->shared = (uint32_t)t.of.shared;
   r->unsampled = (uint32_t)n[SPF_COUNTER_UNSAMPLED];
   r->uncopied = n[SPF_COUNTER_UNCOPIED];
+  snprintf(r->limit, sizeof(r->limit), "%s", t.of.limit);
 }

@@ -31,6 +31,7 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
 		       : opt->clock == LUAM_SYSPROF_CLOCK_WALL ? "wall"
 							       : "cpu";
   uint64_t interval_ns = opt->interval_ns;
+  int i;
   if (!lj_options_valid(opt, cb)) return 0;
   if (!interval_ns) {
     uint64_t ms = opt->interval < INTERVAL_MS_MAX ? opt->interval : INTERVAL_MS_MAX;
@@ -38,6 +39,8 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
   }
   o->nspec = lj_clockspec_parse(clocks, interval_ns, opt->period, opt->jitter, o->spec,
 				errmsg);
+  for (i = 0; i < o->nspec; i++) /* Others have a period of their own. */
+    o->spec[i].prefer_tick = opt->prefer_tick && o->spec[i].period == interval_ns;
   o->mode = opt->mode;
   o->threads = opt->threads;
   o->flush = opt->flush;

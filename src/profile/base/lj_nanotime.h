@@ -37,6 +37,14 @@ static LJ_AINLINE uint64_t mono_ns(void)
   return clock_ns(CLOCK_MONOTONIC);
 }
 
+/* Time from one tick of the kernel to the next. 0: unknown. */
+static LJ_AINLINE uint64_t kernel_tick_ns(void)
+{
+  struct timespec ts;
+  if (clock_getres(CLOCK_MONOTONIC_COARSE, &ts) != 0 || ts.tv_sec != 0) return 0;
+  return (uint64_t)ts.tv_nsec;
+}
+
 static LJ_AINLINE int64_t mono_ms(void)
 {
   return (int64_t)(mono_ns() / 1000000);

@@ -21,6 +21,7 @@
 #include "profile/clock/lj_clock_perf.h"
 #include "profile/clock/lj_clock_timer.h"
 #include "profile/clock/lj_clockaction.h"
+#include "profile/clock/lj_clockbudget.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osprocess.h"
@@ -58,6 +59,7 @@ void lj_clock_forget(void)
   for (i = 0; i < CLOCK__MAX; i++)
     if (kinds[i]->forget) kinds[i]->forget();
   lj_osthread_forget();
+  lj_clockbudget_forget();
   lj_clocksig_forget();
   lj_clockaction_forget();
   nclocks = jitp_running = 0;
@@ -119,6 +121,7 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
   c->process = relaxed_get(&clocks_process);
   c->armed = 0;
   c->fd = c->count_fd = -1;
+  c->kernel_ns = c->left = 0;
   c->saving = 0;
   lj_clockops_seed(c);
 }
@@ -185,9 +188,12 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
 			      char *errmsg)
 {
   ClockStatus status = CLOCK_ERROR;
+  ClockSpec preferred = *spec;
   int err, asked = c->signo;
   lj_clock_forget();
   pthread_mutex_lock(&clock_lock);
+  lj_clockbudget_prefer(&preferred);
+  spec = &preferred;
   if (nclocks > 0 && (is_jitp || jitp_running)) {
     status = CLOCK_BUSY;
     err = 0;
@@ -217,6 +223,7 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
   }
   if (status != CLOCK_OK) goto out;
   lj_clocksig_kind(c);
+  c->signal_ns = lj_clockbudget_signal(c->spec.kind);
   nclocks++;
   relaxed_set(&jitp_running, is_jitp);
 out:
@@ -234,10 +241,14 @@ ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *errmsg
 
 ClockStatus lj_clock_arm(Clock *c)
 {
-  uint64_t first = lj_clockops_random(c, c->spec.period);
+  uint64_t least;
   int err;
   pthread_mutex_lock(&clock_lock);
-  err = c->ops->arm(c, first);
+  lj_clockbudget_join(c);
+  least = lj_clockbudget_least(c, CLOCKBUDGET_SAMPLE_NS);
+  c->period_set = c->spec.unit == SPF_UNIT_US && least > c->spec.period ? least : 0;
+  err = c->ops->arm(c, lj_clockops_random(c, lj_clockops_mean(c)));
+  if (err != 0) lj_clockbudget_leave(c);
   pthread_mutex_unlock(&clock_lock);
   if (err == 0) return CLOCK_OK;
   __atomic_store_n(&c->armed, 0, __ATOMIC_SEQ_CST);
@@ -250,6 +261,7 @@ void lj_clock_close(Clock *c)
   int err = errno;
   if (c->process != lj_osprocess_id()) return;
   pthread_mutex_lock(&clock_lock);
+  lj_clockbudget_leave(c);
   c->ops->stop(c);
   pthread_mutex_unlock(&clock_lock);
   lj_clocksig_retire(c); /* Without the lock: another thread's tick may take long. */

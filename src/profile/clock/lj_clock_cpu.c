@@ -18,6 +18,7 @@
 #include "profile/clock/lj_clock_itimer.h"
 #include "profile/clock/lj_clock_perf.h"
 #include "profile/clock/lj_clock_timer.h"
+#include "profile/base/lj_nanotime.h"
 
 typedef struct Choice {
   ClockKind kind;
@@ -42,13 +43,14 @@ static const Choice slow[CHOICES] = {
 /* The kernel checks CPU timers on its own tick, so they cost no interrupt. A shorter period
 ** needs the task clock, which costs an interrupt for each of its ticks.
 */
+int lj_clock_cpu_isfast(const ClockSpec *spec)
+{
+  return spec->period < kernel_tick_ns();
+}
+
 static const Choice *choices_of(const ClockSpec *spec)
 {
-  struct timespec ts;
-  return clock_getres(CLOCK_MONOTONIC_COARSE, &ts) == 0 &&
-	     spec->period < (uint64_t)ts.tv_nsec
-	   ? fast
-	   : slow;
+  return lj_clock_cpu_isfast(spec) ? fast : slow;
 }
 
 static int cpu_open(Clock *c, char *errmsg)

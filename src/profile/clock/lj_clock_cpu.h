@@ -8,6 +8,9 @@
 
 #include "profile/clock/lj_clockops.h"
 
+/* Does it need a clock that is faster than the kernel's tick? */
+LJ_FUNC int lj_clock_cpu_isfast(const ClockSpec *spec);
+
 /* open chooses a clock, and replaces ops, kind and name by that clock's. */
 LJ_DATA const ClockOps lj_clock_cpu_ops;
 

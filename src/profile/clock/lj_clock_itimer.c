@@ -115,8 +115,15 @@ static int itimer_tick(Clock *c, const siginfo_t *info)
 {
   uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID), delta = now - c->last;
   UNUSED(info);
+  if (delta < c->period_set) return -1;
   relaxed_set(&c->last, now);
   return lj_clockops_overrun(c, delta);
+}
+
+/* The timer is the process's, so the clock leaves out its ticks. */
+static void itimer_setperiod(Clock *c, uint64_t ns)
+{
+  relaxed_set(&c->period_set, ns);
 }
 
 /* Is a thread running, or ready to run? A signal would wake one that sleeps. The state
@@ -133,8 +140,8 @@ static int is_runnable(int tid)
 int lj_clock_itimer_isstarved(const Clock *c)
 {
   uint64_t now = thread_ns(c->tid), last = relaxed_get(&c->last);
-  return now > last && now - last >= PERIODS_STARVED * c->spec.period &&
-	 is_runnable(c->tid);
+  uint64_t set = relaxed_get(&c->period_set), period = set ? set : c->spec.period;
+  return now > last && now - last >= PERIODS_STARVED * period && is_runnable(c->tid);
 }
 
 const ClockOps lj_clock_itimer_ops = { .open = itimer_open,
@@ -143,4 +150,5 @@ const ClockOps lj_clock_itimer_ops = { .open = itimer_open,
 				       .forget = itimer_forget,
 				       .count = itimer_count,
 				       .tick = itimer_tick,
+				       .setperiod = itimer_setperiod,
 				       .has_last = 1 };

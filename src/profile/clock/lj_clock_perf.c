@@ -31,7 +31,9 @@
 
 #define COUNT_TRIES      1000   /* Reads of values that the handler may be changing. */
 #define ONESHOT_BELOW_NS 500000 /* An interrupt takes up to 65 us on virtual machines. */
+#define ONESHOT_CYCLES   8      /* Periods that last as many interrupts are no shorter. */
 #define PARANOID         "/proc/sys/kernel/perf_event_paranoid"
+#define MAX_RATE         "/proc/sys/kernel/perf_event_max_sample_rate"
 
 /* -- Descriptors ------------------------------------------------------------- */
 
@@ -172,9 +174,8 @@ static uint64_t count_read(const Clock *c, Count *n)
 {
   uint64_t last, delta, enabled, running;
   Count saved;
-  int fd = c->count_fd >= 0 ? c->count_fd : c->fd;
-  if (!count_saved(c, &last, &saved) || !event_isopen(fd) ||
-      read(fd, n, sizeof(*n)) != sizeof(*n))
+  if (!count_saved(c, &last, &saved) || !event_isopen(c->count_fd) ||
+      read(c->count_fd, n, sizeof(*n)) != sizeof(*n))
     return last;
   delta = n->value - saved.value;
   enabled = n->enabled_ns - saved.enabled_ns;
@@ -296,8 +297,8 @@ static int event_open(const struct perf_event_attr *attr, int tid)
   return (int)syscall(SYS_perf_event_open, attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* The kernel throttles an event of the processor that occurs too often, and stops its
-** counter. So a second descriptor counts, and sends no signals.
+/* An event that has stopped does not count, so a second descriptor counts, and sends no
+** signals. The kernel counts the time of a clock itself.
 */
 static int events_open(Clock *c)
 {
@@ -305,7 +306,7 @@ static int events_open(Clock *c)
   attr_fill(&attr, &c->spec);
   c->fd = event_open(&attr, c->tid);
   if (c->fd < 0) return errno;
-  if (c->spec.type == PERF_TYPE_SOFTWARE) return 0;
+  if (c->spec.unit == SPF_UNIT_US) return 0;
   attr.sample_period = 0;
   attr.precise_ip = 0;
   c->count_fd = event_open(&attr, c->tid);
@@ -317,6 +318,18 @@ static void events_close(Clock *c)
   event_close(c->fd);
   event_close(c->count_fd);
   c->fd = c->count_fd = -1;
+}
+
+/* The kernel lets an event overflow so often in one of its own ticks, and then stops it until
+** the next tick. Returns the shortest period without such stops, or 0 if it is unknown.
+*/
+static uint64_t kernel_period(void)
+{
+  uint64_t tick_ns = kernel_tick_ns(), times;
+  char text[24];
+  if (lj_procfile_read(MAX_RATE, text, sizeof(text)) <= 0) return 0;
+  times = strtoull(text, NULL, 10) * tick_ns / 1000000000u;
+  return times > 1 ? (tick_ns + times - 2) / (times - 1) : tick_ns;
 }
 
 /* Refuse real-time signals: the kernel queues them. When the queue is full it sends SIGIO,
@@ -335,6 +348,7 @@ static int perf_open(Clock *c, char *errmsg)
   }
   owner.type = F_OWNER_TID;
   owner.pid = c->tid;
+  c->kernel_ns = c->spec.unit == SPF_UNIT_US ? kernel_period() : 0;
   err = events_open(c);
   if (err == 0) {
     if (!fds_add(c->fd, c->count_fd, c->value)) err = EMFILE;
@@ -374,15 +388,17 @@ static int event_isstopped(const Clock *c)
 	 read(c->fd, &b, sizeof(b)) == sizeof(b) && a.enabled_ns == b.enabled_ns;
 }
 
-/* An interrupt may take longer than a short period. A task clock that ran on would interrupt
-** its thread without end, and the handler would never run. So one with a short period stops
-** after each overflow, and the first period of another one is not short.
+/* An interrupt may take longer than a short period. An event that ran on would interrupt its
+** thread without end, and the handler would never run. So it stops after each overflow. Only
+** a clock with a long period runs on, which saves a system call, and its first period is
+** long, too.
 */
 static int perf_arm(Clock *c, uint64_t first)
 {
-  const uint64_t least = ONESHOT_BELOW_NS;
+  uint64_t least = ONESHOT_CYCLES * c->signal_ns;
   int is_timed = c->spec.unit == SPF_UNIT_US, err;
-  c->oneshot = is_timed && c->spec.period < least;
+  if (least < ONESHOT_BELOW_NS) least = ONESHOT_BELOW_NS;
+  c->oneshot = !is_timed || c->spec.period < least;
   if (is_timed && !c->oneshot && first < least)
     first = least - 1 + lj_clockops_random(c, c->spec.period - least + 1);
   err = period_set(c, first);
@@ -461,11 +477,9 @@ static int perf_tick(Clock *c, const siginfo_t *info)
   return is_due ? lj_clockops_overrun(c, delta) : -1;
 }
 
-/* Set the period of the task clock. Other events keep theirs. */
-static void perf_setperiod(Clock *c, uint64_t ns)
+static void perf_setperiod(Clock *c, uint64_t period)
 {
-  if (c->spec.unit != SPF_UNIT_US) return;
-  c->period_set = ns;
+  c->period_set = period;
   c->period_now = lj_clockops_period(c);
   period_set(c, c->period_now);
 }

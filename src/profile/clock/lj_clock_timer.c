@@ -70,12 +70,14 @@ static void timer_stop(Clock *c)
 
 /* -- Handler ----------------------------------------------------------------- */
 
-/* Start the timer. It repeats by itself, even if a signal is lost. */
+/* Start the timer. It repeats by itself, even if a signal is lost. The kernel sets up the
+** next expiry when the thread takes the signal. So there is one interrupt a handler at most.
+*/
 static int timer_arm(Clock *c, uint64_t first)
 {
   struct itimerspec its;
   its.it_value = timespec_of(first);
-  its.it_interval = timespec_of(c->period_set ? c->period_set : c->spec.period);
+  its.it_interval = timespec_of(lj_clockops_mean(c));
   __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
   return timer_settime(c->timer, 0, &its, NULL) == 0 ? 0 : errno;
 }
@@ -92,7 +94,7 @@ static int timer_tick(Clock *c, const siginfo_t *info)
   return info->si_code == SI_TIMER && info->si_overrun > 0 ? info->si_overrun : 0;
 }
 
-static void wall_setperiod(Clock *c, uint64_t ns)
+static void timer_setperiod(Clock *c, uint64_t ns)
 {
   c->period_set = ns;
   timer_arm(c, lj_clockops_period(c));
@@ -102,11 +104,12 @@ const ClockOps lj_clock_ctimer_ops = { .open = ctimer_open,
 				       .arm = timer_arm,
 				       .stop = timer_stop,
 				       .count = timer_count,
-				       .tick = timer_tick };
+				       .tick = timer_tick,
+				       .setperiod = timer_setperiod };
 
 const ClockOps lj_clock_wall_ops = { .open = wall_open,
 				     .arm = timer_arm,
 				     .stop = timer_stop,
 				     .count = timer_count,
 				     .tick = timer_tick,
-				     .setperiod = wall_setperiod };
+				     .setperiod = timer_setperiod };

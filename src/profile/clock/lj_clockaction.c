@@ -192,8 +192,8 @@ static int handler_install(int signo)
   struct sigaction now;
   int is_ours = lj_ossignal_ishandler(signo, lj_clocksig_handler, &now);
   if (is_ours < 0) return -1;
-  actions[signo].closed_elsewhere = 0;
   if (is_ours) return 0;
+  actions[signo].closed_elsewhere = 0;
   actions[signo].oldsa = now;
   lj_clocksig_passto(signo, &now);
   return lj_ossignal_install(signo, lj_clocksig_handler);

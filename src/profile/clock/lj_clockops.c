@@ -26,7 +26,7 @@ uint64_t lj_clockops_random(Clock *c, uint64_t n)
 
 uint64_t lj_clockops_period(Clock *c)
 {
-  uint64_t period = c->period_set ? c->period_set : c->spec.period;
+  uint64_t period = lj_clockops_mean(c);
   return c->spec.jitter ? period / 2 + lj_clockops_random(c, period) : period;
 }
 
@@ -50,6 +50,6 @@ uint64_t lj_clockops_cpu(Clock *c, uint64_t ticked_ns)
 
 int lj_clockops_overrun(const Clock *c, uint64_t amount)
 {
-  uint64_t n = (amount + c->spec.period / 2) / c->spec.period;
+  uint64_t period = lj_clockops_mean(c), n = (amount + period / 2) / period;
   return n > 1 ? (int)(n > 0x7fffffff ? 0x7fffffff : n - 1) : 0;
 }

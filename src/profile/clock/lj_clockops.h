@@ -51,10 +51,10 @@ typedef struct ClockOps {
   ** has passed. Sets up the next period.
   */
   int (*tick)(Clock *c, const siginfo_t *info);
-  /* On the clock's thread: tick each ns from now on, 0 for the spec's period. Stores it in
-  ** Clock.period_set. NULL: cannot, or ticks at the kernel's rate anyway.
+  /* On the clock's thread: tick after each period from now on, in the spec's unit; 0 for the
+  ** spec's own. Stores it in Clock.period_set.
   */
-  void (*setperiod)(Clock *c, uint64_t ns);
+  void (*setperiod)(Clock *c, uint64_t period);
 
   uint8_t has_last; /* tick stores the total in Clock.last. */
 } ClockOps;
@@ -72,14 +72,22 @@ struct Clock {
   uint32_t process; /* Process that opened it: a child does not inherit clocks. */
   int armed;        /* Started. */
   timer_t timer;    /* CLOCK_CTIMER, CLOCK_WALL. */
-  int fd, count_fd; /* CLOCK_PERF: one that signals, one that counts; else -1. */
-  int oneshot;      /* CLOCK_PERF: it stops after each overflow; the tick starts it. */
+  int fd;           /* CLOCK_PERF: the event that signals; else -1. */
+  int count_fd; /* CLOCK_PERF: of an event that is no clock, one that counts; else -1. */
+  int oneshot;  /* CLOCK_PERF: it stops after each overflow; the tick starts it. */
+  uint64_t kernel_ns;  /* Shortest period that the kernel allows; 0: any. Set by open. */
+  uint64_t signal_ns;  /* Interrupt and signal of a tick, once open; 0: none of its own. */
+  uint32_t processors; /* On which its thread may run. */
+  uint32_t
+    in_thread;      /* Armed clocks of its thread, of real time or of CPU time like this. */
+  Clock *part_next; /* Next clock with a part of the budget, see lj_clockbudget.c. */
   /* Set by the handler only, once armed. */
   uint64_t begin_ns;   /* CLOCK_MONOTONIC when the handler began with this tick. */
   uint64_t random;     /* State of lj_clockops_random. */
   uint64_t last;       /* Total at the last tick, in nanoseconds or occurrences. */
   uint64_t period_now; /* Period until the next tick. */
-  uint64_t period_set; /* By setperiod, in place of the spec's; or 0. */
+  uint64_t period_set; /* In place of the spec's, by the budget; or 0. */
+  uint64_t left;       /* Left out by period_set, below a period of the spec. */
   uint64_t read_ns, read_cpu_ns;        /* CLOCK_MONOTONIC and CPU time at the last read. */
   uint64_t ticked_ns;                   /* Periods of the ticks since then, */
   uint32_t nticked;                     /* and how many. */
@@ -111,6 +119,12 @@ LJ_FUNC uint64_t lj_clockops_cpu(Clock *c, uint64_t ticked_ns);
 static LJ_AINLINE void lj_clockops_cpu_forget(Clock *c)
 {
   c->read_ns = 0;
+}
+
+/* The period without jitter. */
+static LJ_AINLINE uint64_t lj_clockops_mean(const Clock *c)
+{
+  return c->period_set ? c->period_set : c->spec.period;
 }
 
 /* Periods beyond the first one in an amount, to the nearest. */

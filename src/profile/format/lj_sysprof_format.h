@@ -75,7 +75,7 @@
 ** SPF_META     := key value                   two strings about the profile:
 **                 clock (as requested), interval_ns, signal (of the clocks),
 **                 mode, pid, start_time (Unix time in seconds), base (version
-**                 of LuaJIT)
+**                 of LuaJIT), limit (why a clock does not reach its rate)
 ** SPF_CONTEXT  := tid time session step before since
 **                 thread of the samples that follow.
 **                 time: microseconds of CLOCK_MONOTONIC since the start, which

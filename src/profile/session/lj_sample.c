@@ -513,8 +513,7 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
     lj_sample_take(s, event, &v, &regs);
     return;
   }
-  if (overrun > 0 && s->throttle.probes == 0)
-    relaxed_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
+  if (overrun > 0) relaxed_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
   if (!lj_throttle_enter(&s->throttle, begin)) {
     relaxed_add(&s->counters[SPF_COUNTER_THROTTLED], 1);
     return;
@@ -527,7 +526,7 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
   spent = end - begin;
   if (LJ_UNLIKELY(spent >= SAMPLE_LONG_NS)) spent = handler_ns(s, spent);
   relaxed_set(&s->spent_ns, spent);
-  relaxed_add(&s->counters[SPF_COUNTER_SIGNAL_NS], s->throttle.signal_ns);
+  relaxed_add(&s->counters[SPF_COUNTER_SIGNAL_NS], ev->clock.signal_ns);
   /* A clock of real time goes on while the handler waits for the processor. */
   if (ev->clock.spec.kind == CLOCK_WALL) spent = end - begin;
   left_out = lj_throttle_leave(&s->throttle, &ev->clock, end, spent, interval);

@@ -19,6 +19,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clockaction.h"
+#include "profile/clock/lj_clockbudget.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/session/lj_session.h"
 
@@ -99,6 +100,15 @@ static void count_spent(SessionTotals *t, uint64_t ns)
   hist_add(&t->handler, hist_class(ns), 1);
 }
 
+/* Say why the first clock that does not reach its rate does not. */
+static void limit_text(const Session *s, char *text)
+{
+  int i;
+  text[0] = '\0';
+  for (i = 0; i < s->sm.nevent && !text[0]; i++)
+    lj_clockbudget_limit(&s->sm.event[i].clock, text);
+}
+
 /* The session's thread may be counting at the same time. */
 void lj_session_count(const Session *s, SessionTotals *t)
 {
@@ -124,6 +134,7 @@ void lj_session_count(const Session *s, SessionTotals *t)
     t->signo[i] = s->sm.event[i].clock.signo;
     t->shared |= s->sm.event[i].clock.shared;
   }
+  limit_text(s, t->limit);
   t->ticks += relaxed_get(&s->sm.event[0].samples);
   t->cpu_us += cpu_us > s->seen_cpu_us ? cpu_us : s->seen_cpu_us;
 }
@@ -165,14 +176,8 @@ static ClockStatus clocks_open(Session *s, char *errmsg)
 /* Start all clocks. Returns 0 or an errno. */
 static int clocks_arm(Session *s, char *errmsg)
 {
-  uint64_t fastest = 0;
   int i;
-  for (i = 0; i < s->sm.nevent; i++) {
-    const ClockSpec *spec = &s->sm.event[i].clock.spec;
-    if (spec->unit == SPF_UNIT_US && (fastest == 0 || spec->period < fastest))
-      fastest = spec->period;
-  }
-  lj_throttle_begin(&s->sm.throttle, fastest);
+  memset(&s->sm.throttle, 0, sizeof(s->sm.throttle));
   for (i = 0; i < s->sm.nevent; i++)
     if (lj_clock_arm(&s->sm.event[i].clock) != CLOCK_OK) {
       int err = errno ? errno : EINVAL;
@@ -310,6 +315,13 @@ static void meta_number(Session *s, const char *key, unsigned long long n)
   lj_stream_meta(&s->sm.stream, key, num);
 }
 
+static void meta_limit(Session *s)
+{
+  char text[CLOCKBUDGET_TEXT_MAX];
+  limit_text(s, text);
+  if (text[0]) lj_stream_meta(&s->sm.stream, "limit", text);
+}
+
 static void meta_signal(Session *s)
 {
   char text[SIGNALS_MAX];
@@ -338,6 +350,7 @@ static int describe(Session *s)
   lj_stream_meta(&s->sm.stream, "clock", clocks);
   meta_number(s, "interval_ns", opt->interval_ns);
   meta_signal(s);
+  meta_limit(s);
   lj_stream_meta(&s->sm.stream, "mode", modes[opt->mode]);
   meta_number(s, "pid", (unsigned long long)s->pid);
   meta_number(s, "start_time", (unsigned long long)time(NULL));

@@ -12,6 +12,7 @@
 
 #include <sys/types.h>
 
+#include "profile/clock/lj_clockbudget.h"
 #include "profile/session/lj_sample.h"
 
 /* Data that all sessions of a profile share. */
@@ -27,9 +28,10 @@ typedef struct SessionPlan {
 
 /* Sums of the counters of several sessions. */
 typedef struct SessionTotals {
-  ClockSpec used[SPF_EVENTS_MAX]; /* Clocks in use, */
-  int signo[SPF_EVENTS_MAX];      /* and their signals. */
-  int shared;                     /* The program has a handler for one of these. */
+  ClockSpec used[SPF_EVENTS_MAX];   /* Clocks in use, */
+  int signo[SPF_EVENTS_MAX];        /* and their signals. */
+  int shared;                       /* The program has a handler for one of these. */
+  char limit[CLOCKBUDGET_TEXT_MAX]; /* Why a clock does not reach its rate; "": it does. */
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler;    /* Time in the handler. */
   uint64_t ticks;  /* Samples of the first event. */

@@ -17,6 +17,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clockaction.h"
+#include "profile/clock/lj_clockcost.h"
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_vmprofile.h"
 
@@ -271,6 +272,7 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   lj_vmgate_open(&p->gate);
   p->plan.vm = lj_vmtables_new(p->gate.g, p->opt.mode == LUAM_SYSPROF_LEAF);
   if (!p->plan.vm) return PROFILE_ERRMEM;
+  lj_clockcost_measure(p->opt.spec, p->opt.nspec, p->opt.signo);
   s = lj_session_new(&p->plan, lj_osthread_self(), p->opt.buf, 0);
   if (!s) {
     tables_free(p);

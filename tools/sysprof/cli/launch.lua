@@ -49,7 +49,8 @@ until arg[i] == nil
 
 -- Options of misc.sysprof.start, as they are written in Lua.
 local START_OPTIONS = { "mode", "path", "interval", "hz", "clock", "period", "threads",
-			"signal", "jitter", "fork", "flush", "force", "follow" }
+			"signal", "jitter", "fork", "flush", "force", "follow",
+			"prefer_tick" }
 
 local function table_text(options)
   local out = {}

@@ -1,0 +1,143 @@
+/*
+** Budget of all clocks: their parts, and the time that a tick takes.
+** Context: see the header.
+*/
+
+#define lj_clockbudget_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For CPU_COUNT. */
+#endif
+#include <sched.h>
+#include <stdio.h>
+
+#include "profile/clock/lj_clockbudget.h"
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_relaxed.h"
+
+/* Under the lock; the handler reads the numbers. */
+static Clock *parts;    /* Clocks with a part, linked by part_next. */
+static uint32_t ntimed; /* Of these, clocks of CPU time and events, */
+static uint32_t nwall;  /* and clocks of real time. */
+static uint64_t perf_ns = CLOCKBUDGET_SIGNAL_NS; /* Interrupt and signal. */
+static uint64_t wall_ns = CLOCKBUDGET_SIGNAL_NS;
+
+/* -- Costs ------------------------------------------------------------------- */
+
+void lj_clockbudget_measured(ClockKind kind, uint64_t ns)
+{
+  *(kind == CLOCK_PERF ? &perf_ns : &wall_ns) = ns;
+}
+
+uint64_t lj_clockbudget_signal(ClockKind kind)
+{
+  return kind == CLOCK_PERF ? perf_ns : kind == CLOCK_WALL ? wall_ns : 0;
+}
+
+#define PREFER_PARTS 50 /* Interrupts of a preferred rate take one part of so many. */
+
+void lj_clockbudget_prefer(ClockSpec *spec)
+{
+  uint64_t tick = kernel_tick_ns();
+  uint64_t signal = lj_clockbudget_signal(spec->kind == CLOCK_CPU ? CLOCK_PERF
+								  : spec->kind);
+  spec->on_tick = spec->prefer_tick && spec->unit == SPF_UNIT_US && spec->period < tick &&
+		  PREFER_PARTS * signal > spec->period;
+  if (spec->on_tick) spec->period = tick;
+}
+
+/* -- Parts ------------------------------------------------------------------- */
+
+/* Processors on which a thread may run. A number too small is safe. */
+static uint32_t processors_of(int tid)
+{
+  cpu_set_t set;
+  return sched_getaffinity(tid, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+static uint32_t *kind_count(const Clock *c)
+{
+  return c->spec.kind == CLOCK_WALL ? &nwall : &ntimed;
+}
+
+/* Tell the clocks of a thread and a kind of time how many they are. */
+static void thread_count(const Clock *like)
+{
+  const uint32_t *kind = kind_count(like);
+  uint32_t n = 0;
+  Clock *c;
+  for (c = parts; c; c = c->part_next) n += (c->tid == like->tid && kind_count(c) == kind);
+  for (c = parts; c; c = c->part_next)
+    if (c->tid == like->tid && kind_count(c) == kind) relaxed_set(&c->in_thread, n);
+}
+
+void lj_clockbudget_join(Clock *c)
+{
+  c->processors = processors_of(c->tid);
+  c->part_next = parts;
+  parts = c;
+  relaxed_add(kind_count(c), 1);
+  thread_count(c);
+}
+
+void lj_clockbudget_leave(Clock *c)
+{
+  Clock **p = &parts;
+  while (*p && *p != c) p = &(*p)->part_next;
+  if (!*p) return;
+  *p = c->part_next;
+  relaxed_add(kind_count(c), (uint32_t)-1);
+  thread_count(c);
+}
+
+void lj_clockbudget_forget(void)
+{
+  parts = NULL;
+  relaxed_set(&ntimed, 0);
+  relaxed_set(&nwall, 0);
+}
+
+/* -- Least times ------------------------------------------------------------- */
+
+/* Parts into which a third of one processor is divided for a clock. */
+static uint64_t divisor_of(const Clock *c)
+{
+  uint64_t timed = relaxed_get(&ntimed), wall = relaxed_get(&nwall), all;
+  uint64_t n = relaxed_get(&c->in_thread), kinds = timed > 0 && wall > 0 ? 2 : 1;
+  if (n == 0) n = 1;
+  n *= kinds;
+  if (c->spec.kind != CLOCK_WALL || c->processors == 0) return n;
+  all = (wall * kinds + c->processors - 1) / c->processors;
+  return n > all ? n : all;
+}
+
+uint64_t lj_clockbudget_least(const Clock *c, uint64_t sample_ns)
+{
+  uint64_t least = CLOCKBUDGET_CYCLES * divisor_of(c) * (c->signal_ns + sample_ns);
+  return least > c->kernel_ns ? least : c->kernel_ns;
+}
+
+void lj_clockbudget_limit(const Clock *c, char *text)
+{
+  uint64_t period = c->spec.period;
+  uint64_t least = CLOCKBUDGET_CYCLES * (c->signal_ns + CLOCKBUDGET_SAMPLE_NS);
+  text[0] = '\0';
+  if (c->spec.unit != SPF_UNIT_US) return;
+  if (c->kernel_ns > least && c->kernel_ns > period)
+    snprintf(text, CLOCKBUDGET_TEXT_MAX,
+	     "%s takes %.0f samples a second instead of %.0f: "
+	     "kernel.perf_event_max_sample_rate allows no more",
+	     c->spec.name, 1e9 / (double)c->kernel_ns, 1e9 / (double)period);
+  else if (c->signal_ns > 0 && least > period)
+    snprintf(text, CLOCKBUDGET_TEXT_MAX,
+	     "%s takes about %.0f samples a second instead of %.0f: a timer interrupt "
+	     "costs %.0f us here",
+	     c->spec.name, 1e9 / (double)least, 1e9 / (double)period,
+	     (double)c->signal_ns / 1e3);
+  else if (c->spec.on_tick)
+    snprintf(text, CLOCKBUDGET_TEXT_MAX,
+	     "%s takes %.0f samples a second: a timer interrupt costs %.0f us here, so "
+	     "more would take over 2 %% of the time; hz=1000 asks for more",
+	     c->spec.name, 1e9 / (double)period, (double)perf_ns / 1e3);
+}

@@ -1,0 +1,123 @@
+/*
+** Cost of a timer interrupt and its signal: a loop that sees itself interrupted.
+** Context: any thread, not the handler.
+**
+** The calling thread reads the time in a loop. Each tick makes one step of the loop long. The
+** step, less the time in the handler, is the cost. The clock arms each tick from the handler
+** of the one before, so the ticks are single.
+*/
+
+#define lj_clockcost_c
+#define LUA_CORE
+
+#include <string.h>
+
+#include "profile/clock/lj_clock.h"
+#include "profile/clock/lj_clock_cpu.h"
+#include "profile/clock/lj_clockbudget.h"
+#include "profile/clock/lj_clockcost.h"
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osthread.h"
+#include "profile/base/lj_relaxed.h"
+
+#define TICKS     5       /* The second shortest counts: other threads may run in a step. */
+#define PERIOD_NS 20000   /* From the handler of a tick to the next tick. */
+#define WAIT_NS   5000000 /* For a tick. */
+#define FRESH_NS  10000000000u
+
+typedef struct Probe {
+  Clock clock;
+  uint32_t n;          /* Ticks. */
+  uint64_t handler_ns; /* Handler's time for the last tick. */
+} Probe;
+
+static void probe_tick(void *owner, int event, int overrun, ucontext_t *uc)
+{
+  Probe *p = (Probe *)owner;
+  UNUSED(event);
+  UNUSED(overrun);
+  UNUSED(uc);
+  relaxed_set(&p->handler_ns, mono_ns() - p->clock.begin_ns);
+  relaxed_add(&p->n, 1);
+}
+
+/* Wait for the next tick, in a loop. Returns its cost, or 0 if none came. */
+static uint64_t next_tick(Probe *p)
+{
+  uint32_t n = relaxed_get(&p->n);
+  uint64_t begin = mono_ns(), before = begin, now = begin;
+  while (now - begin < WAIT_NS) {
+    before = now;
+    now = mono_ns();
+    if (relaxed_get(&p->n) != n) {
+      uint64_t step = mono_ns() - before, handler = relaxed_get(&p->handler_ns);
+      return step > handler ? step - handler : 1;
+    }
+  }
+  return 0;
+}
+
+static void sort(uint64_t *v, int n)
+{
+  int i, k;
+  for (i = 1; i < n; i++)
+    for (k = i; k > 0 && v[k - 1] > v[k]; k--) {
+      uint64_t more = v[k - 1];
+      v[k - 1] = v[k];
+      v[k] = more;
+    }
+}
+
+/* Returns the cost of a tick, or 0 if it cannot be measured. */
+static uint64_t measure(const char *name, int signo)
+{
+  char errmsg[CLOCK_ERRMSG_MAX];
+  uint64_t cost[TICKS];
+  ClockSpec spec;
+  Probe p;
+  int i = 0;
+  memset(&p, 0, sizeof(p));
+  p.clock.sample = probe_tick;
+  p.clock.owner = &p;
+  p.clock.signo = signo;
+  if (!lj_clockspec_parse(name, PERIOD_NS, 0, 0, &spec, errmsg) ||
+      lj_clock_open(&p.clock, &spec, lj_osthread_self(), errmsg) != CLOCK_OK)
+    return 0;
+  if (lj_clock_arm(&p.clock) == CLOCK_OK)
+    while (i < TICKS && (cost[i] = next_tick(&p)) != 0) i++;
+  lj_clock_close(&p.clock);
+  if (i < TICKS) return 0;
+  sort(cost, TICKS);
+  return cost[1];
+}
+
+/* ThreadSanitizer delays handlers, so it keeps the value that nobody has measured. */
+static void measure_kind(ClockKind kind, const char *name, int signo)
+{
+#ifdef __SANITIZE_THREAD__
+  UNUSED(kind);
+  UNUSED(name);
+  UNUSED(signo);
+#else
+  static uint64_t measured_ns[CLOCK__MAX];
+  uint64_t now = mono_ns(), old = lj_clockbudget_signal(kind), cost;
+  if (measured_ns[kind] != 0 && now - measured_ns[kind] < FRESH_NS) return;
+  lj_clockbudget_measured(kind, 1);
+  cost = measure(name, signo);
+  lj_clockbudget_measured(kind, cost ? cost : old);
+  if (cost) measured_ns[kind] = now;
+#endif
+}
+
+void lj_clockcost_measure(const ClockSpec *specs, int n, int signo)
+{
+  int perf = 0, wall = 0, i;
+  for (i = 0; i < n; i++) {
+    wall |= (specs[i].kind == CLOCK_WALL);
+    perf |= (specs[i].kind == CLOCK_PERF ||
+	     (specs[i].kind == CLOCK_CPU && lj_clock_cpu_isfast(&specs[i])));
+  }
+  /* At the modifier u, ordinary users may open it at perf_event_paranoid 2. */
+  if (perf) measure_kind(CLOCK_PERF, "task-clock:u", signo);
+  if (wall) measure_kind(CLOCK_WALL, "wall", signo);
+}
