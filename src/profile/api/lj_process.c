@@ -49,8 +49,8 @@ static void scan_threads(void)
   next_ns = begin_ns + SCAN_SHARE * (mono_ns() - begin_ns);
 }
 
-/* Hand over chunks whose samples have waited for a second, since no tick came. */
-static void hand_over(void)
+/* Look after sessions without ticks. */
+static void look_after(void)
 {
   static uint64_t next_ns;
   uint64_t begin_ns = mono_ns();
@@ -58,7 +58,7 @@ static void hand_over(void)
   if (begin_ns < next_ns || pthread_mutex_trylock(&process_lock) != 0) return;
   for (p = lj_registry_first(); p; p = p->next)
     if (profile_isrunning(p) && p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD)
-      lj_vmprofile_handover(p);
+      lj_vmprofile_look(p);
   pthread_mutex_unlock(&process_lock);
   next_ns = begin_ns + SCAN_SHARE * (mono_ns() - begin_ns);
 }
@@ -82,7 +82,7 @@ static ChunkQueue *queue_find(void)
 static void bgthread_work(int scan)
 {
   ChunkQueue *q;
-  if (scan) hand_over();
+  if (scan) look_after();
   while ((q = queue_find()) != NULL) {
     lj_chunkqueue_drain(q);
     lj_chunkqueue_release(q);

@@ -122,6 +122,7 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
   c->armed = 0;
   c->fd = c->count_fd = -1;
   c->kernel_ns = c->left = 0;
+  c->look_cpu_ns = c->look_enabled_ns = 0;
   c->saving = 0;
   lj_clockops_seed(c);
 }
@@ -254,6 +255,14 @@ ClockStatus lj_clock_arm(Clock *c)
   __atomic_store_n(&c->armed, 0, __ATOMIC_SEQ_CST);
   errno = err;
   return CLOCK_ERROR;
+}
+
+void lj_clock_revive(Clock *c)
+{
+  if (!c->ops->revive || c->process != lj_osprocess_id()) return;
+  pthread_mutex_lock(&clock_lock);
+  if (relaxed_get(&c->armed)) c->ops->revive(c);
+  pthread_mutex_unlock(&clock_lock);
 }
 
 void lj_clock_close(Clock *c)

@@ -33,6 +33,11 @@ LJ_FUNC ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char
 */
 LJ_FUNC ClockStatus lj_clock_arm(Clock *c);
 
+/* Start a clock again whose signal the program has taken, by sigwait() for example. Call it
+** now and then for a clock that has not ticked for a while.
+*/
+LJ_FUNC void lj_clock_revive(Clock *c);
+
 /* Stop and close an open clock, armed or not. Waits for a tick that runs on another
 ** thread; no tick follows.
 */

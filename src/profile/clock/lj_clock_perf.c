@@ -413,6 +413,26 @@ static int perf_arm(Clock *c, uint64_t first)
   return err;
 }
 
+#define REVIVE_CPU_NS 20000000 /* CPU time in which an event that runs counts some time. */
+
+/* Each start permits one overflow more. So if the handler starts the event at the same time,
+** or its signal is pending still, one interrupt more comes.
+*/
+static void perf_revive(Clock *c)
+{
+  uint64_t cpu_ns = thread_ns(c->tid);
+  Count n;
+  if (!c->oneshot || !event_isopen(c->fd) || read(c->fd, &n, sizeof(n)) != sizeof(n))
+    return;
+  if (c->look_cpu_ns == 0 || n.enabled_ns != c->look_enabled_ns) {
+    c->look_cpu_ns = cpu_ns;
+    c->look_enabled_ns = n.enabled_ns;
+  } else if (cpu_ns > c->look_cpu_ns + REVIVE_CPU_NS) {
+    c->look_cpu_ns = 0;
+    event_start(c);
+  }
+}
+
 /* A child of fork() may hold the descriptors too, so a close alone does not stop it. The
 ** kernel sends the signal of an overflow later, from an interrupt of its own. Without O_ASYNC
 ** it sends none.
@@ -489,6 +509,7 @@ const ClockOps lj_clock_perf_ops = { .open = perf_open,
 				     .stop = perf_stop,
 				     .drained = perf_drained,
 				     .close = perf_close,
+				     .revive = perf_revive,
 				     .forget = perf_forget,
 				     .signo = perf_signo,
 				     .count = perf_count,

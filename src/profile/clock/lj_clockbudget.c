@@ -16,23 +16,26 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_relaxed.h"
 
+static uint64_t perf_ns = CLOCKBUDGET_SIGNAL_NS; /* Interrupt and signal. */
+static uint64_t wall_ns = CLOCKBUDGET_SIGNAL_NS;
+
 /* Under the lock; the handler reads the numbers. */
 static Clock *parts;    /* Clocks with a part, linked by part_next. */
 static uint32_t ntimed; /* Of these, clocks of CPU time and events, */
 static uint32_t nwall;  /* and clocks of real time. */
-static uint64_t perf_ns = CLOCKBUDGET_SIGNAL_NS; /* Interrupt and signal. */
-static uint64_t wall_ns = CLOCKBUDGET_SIGNAL_NS;
 
 /* -- Costs ------------------------------------------------------------------- */
 
 void lj_clockbudget_measured(ClockKind kind, uint64_t ns)
 {
-  *(kind == CLOCK_PERF ? &perf_ns : &wall_ns) = ns;
+  relaxed_set(kind == CLOCK_PERF ? &perf_ns : &wall_ns, ns);
 }
 
 uint64_t lj_clockbudget_signal(ClockKind kind)
 {
-  return kind == CLOCK_PERF ? perf_ns : kind == CLOCK_WALL ? wall_ns : 0;
+  return kind == CLOCK_PERF   ? relaxed_get(&perf_ns)
+	 : kind == CLOCK_WALL ? relaxed_get(&wall_ns)
+			      : 0;
 }
 
 #define PREFER_PARTS 50 /* Interrupts of a preferred rate take one part of so many. */
@@ -139,5 +142,6 @@ void lj_clockbudget_limit(const Clock *c, char *text)
     snprintf(text, CLOCKBUDGET_TEXT_MAX,
 	     "%s takes %.0f samples a second: a timer interrupt costs %.0f us here, so "
 	     "more would take over 2 %% of the time; hz=1000 asks for more",
-	     c->spec.name, 1e9 / (double)period, (double)perf_ns / 1e3);
+	     c->spec.name, 1e9 / (double)period,
+	     (double)lj_clockbudget_signal(CLOCK_PERF) / 1e3);
 }

@@ -1,6 +1,6 @@
 /*
 ** Budget of all clocks: the least time between two ticks that leaves the program its share.
-** Context: least in the handler | the rest under the lock of lj_clock.
+** Context: least in the handler | measured, signal: any | the rest under the lock of lj_clock.
 **
 ** A tick takes an interrupt, a signal and a sample. The clocks of a process take at most a
 ** third of the time of its processors. A clock of CPU time ticks on a running thread only.

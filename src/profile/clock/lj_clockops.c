@@ -36,7 +36,7 @@ uint64_t lj_clockops_period(Clock *c)
 
 uint64_t lj_clockops_cpu(Clock *c, uint64_t ticked_ns)
 {
-  uint64_t passed = c->begin_ns - c->read_ns, error = c->spec.period / CPU_PART;
+  uint64_t passed = c->begin_ns - c->read_ns, error = lj_clockops_mean(c) / CPU_PART;
   if (error > CPU_ERROR_NS) error = CPU_ERROR_NS;
   c->ticked_ns += ticked_ns;
   if (passed - c->ticked_ns + error <= 2 * error && ++c->nticked < CPU_TICKS)

@@ -41,7 +41,11 @@ typedef struct ClockOps {
   void (*stop)(Clock *c);    /* Send no more signals. */
   void (*drained)(Clock *c); /* Stopped, and no signal is pending. NULL: nothing. */
   void (*close)(Clock *c);   /* Free what it holds; no tick runs. NULL: nothing. */
-  void (*forget)(void);      /* In a child of fork(): forget all clocks. NULL: nothing. */
+  /* The program may have taken the signal that would have started it again. Starts it if it
+  ** has stood still since the last call, while its thread ran. NULL: it repeats by itself.
+  */
+  void (*revive)(Clock *c);
+  void (*forget)(void); /* In a child of fork(): forget all clocks. NULL: nothing. */
   int (*signo)(const ClockSpec *spec); /* Default signal. NULL: SIGPROF. */
 
   /* -- Async-signal-safe -- */
@@ -92,6 +96,7 @@ struct Clock {
   uint64_t ticked_ns;                   /* Periods of the ticks since then, */
   uint32_t nticked;                     /* and how many. */
   uint64_t raw, enabled_ns, running_ns; /* CLOCK_PERF: last values read. */
+  uint64_t look_cpu_ns, look_enabled_ns; /* CLOCK_PERF: at the last revive; else 0. */
   uint32_t saving; /* CLOCK_PERF: odd while a tick changes last and these. */
 };
 

@@ -188,7 +188,7 @@ static LJ_AINLINE void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t
 {
   ClockSlot *slot = slot_of(c->value);
   relaxed_add(&slot->delivering, 1);
-  c->begin_ns = begin_ns;
+  relaxed_set(&c->begin_ns, begin_ns);
   /* Not armed: a late signal of a clock that had this descriptor before. */
   if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
     int overrun = c->ops->tick(c, info);

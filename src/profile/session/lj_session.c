@@ -439,6 +439,20 @@ int lj_session_resume(Session *s, char *errmsg)
   return err;
 }
 
+#define SILENT_NS 50000000 /* Since the last tick of a clock that is looked at. */
+
+/* The handler sets begin_ns. */
+void lj_session_revive(Session *s)
+{
+  uint64_t now = mono_ns();
+  int i;
+  for (i = 0; i < s->sm.nevent; i++) {
+    SampleEvent *ev = &s->sm.event[i];
+    if (ev->is_open && now - relaxed_get(&ev->clock.begin_ns) > SILENT_NS)
+      lj_clock_revive(&ev->clock);
+  }
+}
+
 /* Does nothing while a tick runs on the thread: that tick hands over the chunk. */
 void lj_session_handover(Session *s)
 {

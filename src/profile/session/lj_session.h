@@ -123,6 +123,9 @@ LJ_FUNC int lj_session_move(Session *s, char *errmsg);
 */
 LJ_FUNC void lj_session_look(Session *s);
 
+/* Start clocks again that the program has stopped, because it took their signals. */
+LJ_FUNC void lj_session_revive(Session *s);
+
 /* Hand over samples that have waited for a second, since no tick came. */
 LJ_FUNC void lj_session_handover(Session *s);
 

@@ -233,10 +233,13 @@ void lj_vmprofile_scan(Profile *p, int later)
   count_unsampled(p, scan.unsampled);
 }
 
-void lj_vmprofile_handover(const Profile *p)
+void lj_vmprofile_look(const Profile *p)
 {
   Session *s;
-  for (s = profile_first(p); s; s = session_next(s)) lj_session_handover(s);
+  for (s = profile_first(p); s; s = session_next(s)) {
+    lj_session_revive(s);
+    lj_session_handover(s);
+  }
 }
 
 ChunkQueue *lj_vmprofile_claim(const Profile *p)

@@ -91,8 +91,10 @@ LJ_FUNC int lj_vmprofile_move(Profile *p, char *errmsg);
 */
 LJ_FUNC void lj_vmprofile_scan(Profile *p, int later);
 
-/* Hand over chunks whose samples have waited for a second, since no tick came. */
-LJ_FUNC void lj_vmprofile_handover(const Profile *p);
+/* Look after sessions without ticks: start their clocks again if the program has taken the
+** signals, and hand over chunks whose samples have waited for a second.
+*/
+LJ_FUNC void lj_vmprofile_look(const Profile *p);
 
 /* Claim a queue that has chunks to write, or return NULL. The claim keeps the session until
 ** lj_chunkqueue_release. Under the lock, or in a hook.
