@@ -1,10 +1,21 @@
 # Builds of LuaJIT with other options, in the current folder, for tests.
 
-# Builds in build/ with more options for LuaJIT. build.log gets the output.
+# Configures in build/ with more options for LuaJIT, and builds the program luajit there.
+# build.log gets the output. Nothing needs the library, or code that is fast.
 other_build() {
   cmake -S "$SYSPROF_SOURCE" -B build -DLUAJIT_SOURCE_DIR="$LUAJIT_BASE" -DBUILD_TESTING=OFF \
-    -DCMAKE_BUILD_TYPE=Release -DLUAJIT_XCFLAGS="$1" >build.log 2>&1 &&
-    cmake --build build >>build.log 2>&1
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_FLAGS=-O1 -DLUAJIT_XCFLAGS="$1" >build.log 2>&1 &&
+    other_make >>build.log 2>&1
+}
+
+# As CMake's target: the edited tree, then LuaJIT's own Makefile.
+other_make() {
+  tree=build/luajit/sysprof
+  mapfile -t flags < <(sed 1,2d "$tree.flags")
+  cmake -DBASE="$LUAJIT_BASE" -DTREE="$PWD/$tree" -DFLAGS="$PWD/$tree.flags" \
+    -DSOURCE="$SYSPROF_SOURCE" -P "$SYSPROF_SOURCE/etc/luajit/overlay.cmake" &&
+    make -C "$tree/src" -j "$(nproc)" "${flags[@]}" BUILDMODE=static &&
+    ln -sf "$PWD/$tree/src/luajit" build/bin/luajit
 }
 
 # Profiles the real workloads, once each. Their results must be the same as without the
