@@ -149,62 +149,78 @@ static int is_allowed(const char *object, const char *symbol)
   return 0;
 }
 
-static FILE *run(const char *format, const char *build, const char *object)
+static FILE *run(const char *format, const char *build)
 {
   char command[2048];
   FILE *f;
-  snprintf(command, sizeof(command), format, build, object);
+  snprintf(command, sizeof(command), format, build);
   f = popen(command, "r");
   REQUIRE(f != NULL);
   return f;
 }
 
+/* Index of the object that nm names in a line, "FOLDERS/OBJECT.o:...", or -1. */
+static int object_of(const char *line)
+{
+  const char *end = strstr(line, ".o:"), *begin;
+  size_t i;
+  if (!end) return -1;
+  for (begin = end; begin > line && begin[-1] != '/'; begin--) {}
+  for (i = 0; i < NOBJECTS; i++)
+    if (strlen(objects[i]) == (size_t)(end - begin) &&
+	strncmp(objects[i], begin, (size_t)(end - begin)) == 0)
+      return (int)i;
+  return -1;
+}
+
 int main(void)
 {
-  static const char profile[] = "nm %s '%s/luajit/sysprof/src/profile'/*/%%s.o";
   const char *build = getenv("SYSPROF_BUILD");
-  char line[512], symbol[256], format[256];
-  int n = 0, now = 0;
-  size_t i;
+  char line[1024], symbol[256];
+  int seen[NOBJECTS] = { 0 };
+  int n = 0, now = 0, i;
   FILE *f;
   if (system("nm --version >/dev/null && readelf --version >/dev/null") != 0) {
     puts("skipped: no nm, install the Debian package 'binutils'");
     return 77;
   }
   REQUIRE(build != NULL);
-  for (i = 0; i < NOBJECTS; i++) {
-    snprintf(format, sizeof(format), profile, "--defined-only", "%s");
-    f = run(format, build, objects[i]);
-    while (fgets(line, sizeof(line), f) && ndefined < DEFINED_MAX)
-      if (sscanf(line, "%*s %*s %79s", defined[ndefined]) == 1) ndefined++;
-    CHECK_EQ(pclose(f), 0);
+  f = run("cd '%s/luajit/sysprof/src/profile' && nm -A --defined-only */*.o", build);
+  while (fgets(line, sizeof(line), f)) {
+    if ((i = object_of(line)) < 0) continue;
+    seen[i] = 1;
+    REQUIRE(ndefined < DEFINED_MAX);
+    if (sscanf(strstr(line, ".o:"), "%*s %*s %79s", defined[ndefined]) == 1) ndefined++;
   }
-  CHECK(ndefined > 40 && ndefined < DEFINED_MAX);
-  for (i = 0; i < NOBJECTS; i++) {
-    snprintf(format, sizeof(format), profile, "--undefined-only", "%s");
-    f = run(format, build, objects[i]);
-    while (fgets(line, sizeof(line), f)) {
-      if (sscanf(line, " U %255s", symbol) != 1) continue;
-      n++;
-      if (!is_allowed(objects[i], symbol)) {
-	printf("%s.o uses %s\n", objects[i], symbol);
-	CHECK(!"a function that is not known to be async-signal-safe");
-      }
+  CHECK_EQ(pclose(f), 0);
+  CHECK(ndefined > 40);
+  for (i = 0; i < (int)NOBJECTS; i++) {
+    if (!seen[i]) printf("there is no %s.o\n", objects[i]);
+    CHECK(seen[i]);
+  }
+  f = run("cd '%s/luajit/sysprof/src/profile' && nm -A --undefined-only */*.o", build);
+  while (fgets(line, sizeof(line), f)) {
+    if ((i = object_of(line)) < 0) continue;
+    if (sscanf(strstr(line, ".o:"), ".o: U %255s", symbol) != 1) continue;
+    n++;
+    if (!is_allowed(objects[i], symbol)) {
+      printf("%s.o uses %s\n", objects[i], symbol);
+      CHECK(!"a function that is not known to be async-signal-safe");
     }
-    CHECK_EQ(pclose(f), 0);
   }
+  CHECK_EQ(pclose(f), 0);
   CHECK(n > 20);
   CHECK(!is_allowed("lj_stream", "malloc"));
   CHECK(!is_allowed("lj_luawalk", "lj_mem_realloc"));
   CHECK(!is_allowed("lj_wbuf", "pthread_mutex_lock"));
 
-  f = run("readelf -d '%s/lib/libluajit-5.1.so.2%s'", build, "");
+  f = run("readelf -d '%s/lib/libluajit-5.1.so.2'", build);
   while (fgets(line, sizeof(line), f))
     if (strstr(line, "BIND_NOW") || (strstr(line, "FLAGS_1") && strstr(line, "NOW")))
       now = 1;
   CHECK_EQ(pclose(f), 0);
   CHECK(now);
-  f = run("readelf -d '%s/bin/luajit%s'", build, "");
+  f = run("readelf -d '%s/bin/luajit'", build);
   for (now = 0; fgets(line, sizeof(line), f);)
     if (strstr(line, "BIND_NOW") || (strstr(line, "FLAGS_1") && strstr(line, "NOW")))
       now = 1;
