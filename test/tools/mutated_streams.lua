@@ -8,7 +8,7 @@ local B = require("stream_builder")
 local mutations = require("mutations")
 local F = B.F
 
-local ROUNDS, SEED = 3000, 20
+local ROUNDS, SEED = 1000, 20
 
 for _, stream in ipairs(mutations.originals) do
   local wrong, silent = mutations.try(stream, 1)
