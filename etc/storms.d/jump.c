@@ -1,6 +1,7 @@
 /*
 ** Storm of etc/storms: a handler of the program leaves by siglongjmp whatever it meets,
-** 10,000 times a second on each of three threads, and another thread calls setuid in a loop.
+** up to 10,000 times a second on each of three threads, and another thread calls setuid in
+** a loop.
 ** With signal = 'SIGALRM' our handler calls that of the program, which then leaves ours.
 **
 ** The jumps spare the C library's own handler for setuid, which waits for ever for a thread
@@ -8,6 +9,7 @@
 */
 
 #include "storm.h"
+#include "signal_cost.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -19,9 +21,9 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-#define JUMPERS   2 /* And the VM's thread. */
-#define ALARM_NS  100000
-#define SETXID    33 /* The C library's signal for setuid. */
+#define JUMPERS   2      /* And the VM's thread. */
+#define ALARM_NS  100000 /* At most so often, on each thread. */
+#define SETXID    33     /* The C library's signal for setuid. */
 #define MASK_WORD (8 * sizeof(unsigned long))
 
 typedef struct Jumper {
@@ -35,6 +37,7 @@ typedef struct Jumper {
 static Jumper jumpers[JUMPERS + 1];
 static __thread Jumper *self;
 static int bare, pipe_ends[2], null_fd;
+static long alarm_ns;
 
 /* The kernel blocks a signal while its handler runs. */
 static int in_setxid(const ucontext_t *uc)
@@ -109,7 +112,7 @@ static timer_t begin_alarms(Jumper *j)
   ev.sigev_signo = SIGALRM;
   ev.sigev_notify_thread_id = (int)syscall(SYS_gettid);
   its.it_interval.tv_sec = its.it_value.tv_sec = 0;
-  its.it_interval.tv_nsec = its.it_value.tv_nsec = ALARM_NS;
+  its.it_interval.tv_nsec = its.it_value.tv_nsec = alarm_ns;
   j->random = (uint32_t)(j - jumpers) * 7919 + 1;
   self = j;
   REQUIRE(timer_create(CLOCK_MONOTONIC, &ev, &timer) == 0);
@@ -164,6 +167,7 @@ int main(int argc, char **argv)
   timer_t timer;
   int i;
   bare = (argc > 2);
+  alarm_ns = (long)signal_interval_ns(ALARM_NS, JUMPERS + 1);
   null_fd = open("/dev/null", O_WRONLY);
   REQUIRE(null_fd >= 0 && pipe(pipe_ends) == 0);
   memset(&sa, 0, sizeof(sa));

@@ -11,6 +11,7 @@
 #include <sys/time.h>
 
 #include "session.h"
+#include "signal_cost.h"
 
 #define CYCLES 150
 
@@ -18,6 +19,7 @@ static volatile int alarms, queued, over;
 static volatile uint64_t work_in_handler;
 static pthread_t target;
 static int sent;
+static uint64_t pause_ns;
 
 static void on_alarm(int sig)
 {
@@ -37,7 +39,7 @@ static void on_queued(int sig, siginfo_t *info, void *uc)
 /* Real-time signals: each one that is sent arrives. */
 static void *sender(void *arg)
 {
-  struct timespec pause = { 0, 200000 };
+  struct timespec pause = { 0, (long)pause_ns };
   union sigval v;
   (void)arg;
   v.sival_int = 4711;
@@ -51,13 +53,16 @@ static void *sender(void *arg)
 int main(void)
 {
   static const struct itimerval off;
-  struct itimerval tick = { { 0, 700 }, { 0, 700 } };
+  struct itimerval tick = { { 0, 0 }, { 0, 0 } };
   lua_State *L = session_vm();
   struct sigaction sa, now;
   pthread_t thread;
   sigset_t all, old;
   time_t deadline;
   int i, mode;
+  pause_ns = signal_interval_ns(200000, 2);
+  tick.it_interval.tv_usec = (suseconds_t)(signal_interval_ns(700000, 2) / 1000);
+  tick.it_value = tick.it_interval;
   memset(&sa, 0, sizeof(sa));
   sa.sa_flags = SA_RESTART;
   sa.sa_handler = on_alarm;

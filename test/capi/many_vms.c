@@ -4,7 +4,8 @@
 ** is right, each stream is complete, and no descriptor, timer or memory leaks. Each signal
 ** of the program reaches its thread once.
 **
-**   many_vms [VMS [THREADS [SECONDS [SIGNALS]]]]     SIGNALS: a second
+**   many_vms [VMS [THREADS [SECONDS [SIGNALS]]]]     SIGNALS: a second,
+**   or as many as leave the threads half of a processor
 */
 
 #ifndef _GNU_SOURCE
@@ -18,6 +19,7 @@
 
 #include "count_kept.h"
 #include "cpu_work.h"
+#include "signal_cost.h"
 #include "stream_sums.h"
 
 #define VMS_MAX     256
@@ -223,6 +225,7 @@ int main(int argc, char **argv)
   if (argc > 4) signal_hz = atoi(argv[4]);
   REQUIRE(nvms > 0 && nvms <= VMS_MAX && nthreads > 0 && nthreads <= THREADS_MAX &&
 	  signal_hz > 0 && seconds > 0);
+  signal_hz = (int)(1000000000 / signal_interval_ns(1000000000u / (unsigned)signal_hz, 1));
   for (i = 0; i < nvms; i++) {
     Vm *vm = &vms[i];
     pthread_mutex_init(&vm->lock, NULL);

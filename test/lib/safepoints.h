@@ -16,6 +16,7 @@
 #include "lj_vm.h"
 #include "profile/session/lj_safepoint.h"
 #include "check.h"
+#include "signal_cost.h"
 
 static global_State *safepoints_vm;
 static volatile unsigned int safepoints_asked, safepoints_served;
@@ -47,11 +48,15 @@ static void safepoints_timer(int us)
   REQUIRE(setitimer(ITIMER_REAL, &tm, NULL) == 0);
 }
 
-/* Begin to request a safe point each us microseconds. The kernel may make it rarer. */
+/* Begin to request a safe point each us microseconds, or as often as the program keeps
+** half of its time.
+*/
 static void safepoints_begin(int us)
 {
+  static int interval_us;
+  if (!interval_us) interval_us = (int)(signal_interval_ns((uint64_t)us * 1000, 1) / 1000);
   safepoints_asked = safepoints_served = 0;
-  safepoints_timer(us);
+  safepoints_timer(interval_us);
 }
 
 /* End the requests. Some safe points must have come. After the VM has run, no request is

@@ -9,7 +9,7 @@
 
 #include "safepoints.h"
 
-#define INTERVAL_US 40
+#define INTERVAL_US 40 /* At most so often. */
 #define ROUNDS      100
 
 /* Each returns a text that is the same each time. */

@@ -10,7 +10,7 @@
 
 #include "safepoints.h"
 
-#define INTERVAL_US 20
+#define INTERVAL_US 20 /* At most so often. */
 #define ROUNDS      3
 
 /* Run code that returns a text; the caller frees it. */
