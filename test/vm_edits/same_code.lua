@@ -17,7 +17,7 @@ local plain = build .. "/plain"
 
 local work = {}
 for _, w in ipairs(dofile(WORKLOADS).list) do
-  work[#work + 1] = { name = w.name, file = WORKLOADS, rounds = 2 }
+  work[#work + 1] = { name = w.name, file = WORKLOADS, rounds = 1 }
 end
 for name in pairs(dofile(COMPILES)) do
   work[#work + 1] = { name = name, file = COMPILES, rounds = 1 }
