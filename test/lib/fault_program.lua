@@ -29,7 +29,7 @@ local SECONDS_MAX = 1	-- CPU time after which fewer samples are enough.
 
 -- Options of start, and the number of samples.
 local scenarios = {
-  wall = { samples = 250, mode = "C", clock = "wall", hz = 5000, jitter = true },
+  wall = { samples = 80, mode = "C", clock = "wall", hz = 5000, jitter = true },
   cpu = { samples = 5, mode = "C", clock = "cpu", hz = 200 },
   itimer = { samples = 5, mode = "C", clock = "itimer", hz = 200 },
   task = { samples = 40, mode = "C", clock = "cpu", hz = 2000 },

@@ -69,12 +69,12 @@ local program = os.getenv("SYSPROF_SOURCE") .. "/test/lib/fault_program.lua"
 -- Runs a scenario with a fault. Returns the status, the output, the outcome or nil, the
 -- number of calls and the number of failures.
 local function run(scenario, fault)
-  os.execute("rm -f p.bin* outcome.lua log")
-  if fault.old then write_file("p.bin", OLD) end
+  if fault.old then write_file("old", OLD) end
   local command = ("FAULT='%s %s %s' FAULT_LOG=log LIMITS='%s' timeout -s ABRT %d '%s' '%s' %s %s outcome.lua %s >out 2>err")
     :format(fault.call, fault.nth or 1, faults.errno[fault.errno], fault.limits or "", TIMEOUT, faulty,
       program, scenario, fault.path or "p.bin", fault.code and "'" .. fault.code .. "'" or "")
-  local status = os.execute(("%s %s %s"):format(fault.before or "", command, fault.after or ""))
+  local status = os.execute(("rm -f p.bin* outcome.lua log; %s %s %s %s"):format(
+    fault.old and "mv old p.bin;" or "", fault.before or "", command, fault.after or ""))
   local outcome = loadfile("outcome.lua")
   local calls, failures = log_numbers(read_file("log"))
   return status, read_file("out"), outcome and outcome(), calls, failures
