@@ -5,11 +5,16 @@ set -u
 . "$SYSPROF_SOURCE/test/lib/check.sh"
 rm -rf ./*
 
-# ends NAME STATUS CODE: a program that ends by CODE.
+# ends NAME STATUS CODE: a program that ends by CODE, interpreted and compiled, with few and
+# with many samples.
 ends() {
   local name=$1 expected=$2 code=$3 mode interval file
   for mode in off on; do
     for interval in 1 0.1; do
+      case $name,$mode,$interval in
+      return,*) ;;
+      *,off,0.1 | *,on,1) continue ;; # How it ends depends on one of them at most.
+      esac
       file=$name.$mode.$interval.bin
       cat >program.lua <<LUA
 local sort = require("workloads").by_name("sort")
