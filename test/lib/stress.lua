@@ -10,7 +10,7 @@ local workloads = require("workloads")
 
 local INTERVAL_MS = 0.1
 local BROKEN_MAX = 0.001	-- Share of the samples with an incomplete stack.
-local SECONDS = tonumber(os.getenv("SYSPROF_STRESS_SECONDS") or "2")
+local SECONDS = tonumber(os.getenv("SYSPROF_STRESS_SECONDS") or "1")
 
 local parser = ("'%s/bin/luajit-parse-sysprof'"):format(os.getenv("SYSPROF_BUILD"))
 local failures = 0

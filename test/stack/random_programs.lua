@@ -4,4 +4,4 @@
 local keep = "kept"
 assert(os.execute("rm -rf " .. keep .. " && mkdir " .. keep) == 0)
 local seed = tonumber(os.date("!%Y%m%d")) * 1000
-os.exit(require("random_stacks").run(seed, 20, keep) and 0 or 1)
+os.exit(require("random_stacks").run(seed, 10, keep) and 0 or 1)

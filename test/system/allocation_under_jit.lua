@@ -1,6 +1,5 @@
 -- Survives allocation and garbage collection from compiled code: trees, objects and text,
 -- like in a JSON library.
--- SERIAL: the samples of a loaded machine are few
 
 local workloads = require("workloads")
 

@@ -1,7 +1,6 @@
 -- Survives a Lua stack that grows, moves and overflows during samples, down to 60,000 Lua
 -- frames in nested coroutines.
 -- TIMEOUT: 600
--- SERIAL: the samples of a loaded machine are few
 
 local function down(n)
   if n == 0 then return 0 end

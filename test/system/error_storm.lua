@@ -1,5 +1,4 @@
 -- Survives errors that are thrown and caught all the time, through C and Lua.
--- SERIAL: the samples of a loaded machine are few
 
 local work = require("workloads").by_name("errors")
 require("survive").run("errors", function() return work.run(1) end)

@@ -1,7 +1,6 @@
 -- Real Lua programs under the profiler at 10 kHz, interpreted: no crash, the
 -- same results, and at least 99.9 % of the samples with complete stacks.
 -- TIMEOUT: 600
--- SERIAL: the samples of a loaded machine are few
 
 jit.off()
 require("stress")("off")

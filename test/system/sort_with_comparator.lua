@@ -1,5 +1,4 @@
 -- Survives table.sort, which moves results over frames while the comparator runs.
--- SERIAL: the samples of a loaded machine are few
 
 local work = require("workloads").by_name("sort")
 require("survive").run("sort", function() return work.run(1) end)

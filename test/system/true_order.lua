@@ -1,6 +1,5 @@
 -- A sampled stack is the true one: C, Lua and builtin frames in their order. Each case
 -- burns CPU time in one known place.
--- SERIAL: the samples of a loaded machine are few
 
 local ffi = require("ffi")
 local reader = require("sysprof.reader")
