@@ -277,7 +277,7 @@ local function try(scenario, fault)
 end
 
 -- Ordinals to try. Without the variable the test is brief: two ordinals, the first and the
--- last errno.
+-- last errno. The last one fails the first call only, unless it is no plain failure.
 local LONG = tonumber(os.getenv("SYSPROF_FAULTS"))
 local LIMIT = LONG or 2
 
@@ -318,7 +318,11 @@ function faults.all(list)
     for _, call in ipairs(entry[1]) do
       for i, errno in ipairs(entry[2]) do
 	if not LONG and i > 1 and i < #entry[2] then goto continue end
-	for _, scenario in ipairs(entry[3]) do each(scenario, call, errno, entry) end
+	local o = entry
+	if not LONG and i > 1 and errno ~= "short" and errno ~= "EINTR" then
+	  o = { limit = 1, once = true, old = entry.old }
+	end
+	for _, scenario in ipairs(entry[3]) do each(scenario, call, errno, o) end
 	::continue::
       end
     end

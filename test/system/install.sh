@@ -71,4 +71,13 @@ DESTDIR=$moved/dest cmake --install "$SYSPROF_BUILD" --prefix /opt/x >"$moved/lo
   fail "cmake --install with DESTDIR"
 [ -x "$moved/dest/opt/x/bin/luajit" ] || fail "DESTDIR is not heeded"
 
+# Packages of this LuaJIT would have this version, see system/packages.
+config=$SYSPROF_BUILD/CPackConfig.cmake
+if [ -f "$config" ]; then
+  version=$("$moved/bin/luajit" -e 'print((misc.sysprof.version:gsub("^sysprof ", "")
+    :gsub(", ", "+"):gsub(" ", "+"):gsub("[^%w.+~]", ".")))')
+  grep -qxF "set(CPACK_PACKAGE_VERSION \"$version\")" "$config" ||
+    fail "packages: not version $version but $(grep 'CPACK_PACKAGE_VERSION ' "$config")"
+fi
+
 exit $status
