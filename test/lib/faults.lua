@@ -277,7 +277,7 @@ local function try(scenario, fault)
 end
 
 -- Ordinals to try. Without the variable the test is brief: two ordinals, the first and the
--- last errno. The last one fails the first call only, unless it is no plain failure.
+-- last errno. The last one does not fail all calls, unless it is no plain failure.
 local LONG = tonumber(os.getenv("SYSPROF_FAULTS"))
 local LIMIT = LONG or 2
 
@@ -320,7 +320,7 @@ function faults.all(list)
 	if not LONG and i > 1 and i < #entry[2] then goto continue end
 	local o = entry
 	if not LONG and i > 1 and errno ~= "short" and errno ~= "EINTR" then
-	  o = { limit = 1, once = true, old = entry.old }
+	  o = { limit = entry.limit, once = true, old = entry.old }
 	end
 	for _, scenario in ipairs(entry[3]) do each(scenario, call, errno, o) end
 	::continue::
