@@ -121,7 +121,8 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
   c->process = relaxed_get(&clocks_process);
   c->armed = 0;
   c->fd = c->count_fd = -1;
-  c->kernel_ns = c->left = 0;
+  c->kernel_ns = c->left = c->period_set = 0;
+  c->nlate = c->ncalm = 0;
   c->look_cpu_ns = c->look_enabled_ns = 0;
   c->saving = 0;
   lj_clockops_seed(c);
@@ -224,7 +225,7 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
   }
   if (status != CLOCK_OK) goto out;
   lj_clocksig_kind(c);
-  c->signal_ns = lj_clockbudget_signal(c->spec.kind);
+  c->signal_ns = c->signal_least_ns = lj_clockbudget_signal(c->spec.kind);
   nclocks++;
   relaxed_set(&jitp_running, is_jitp);
 out:
@@ -240,15 +241,22 @@ ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *errmsg
 
 /* -- Arm, close -------------------------------------------------------------- */
 
-ClockStatus lj_clock_arm(Clock *c)
+/* Give the clock its part of the budget. Returns the time until its first tick. */
+static uint64_t first_period(Clock *c)
 {
   uint64_t least;
-  int err;
-  pthread_mutex_lock(&clock_lock);
+  if (c->single) return c->spec.period;
   lj_clockbudget_join(c);
   least = lj_clockbudget_least(c, CLOCKBUDGET_SAMPLE_NS);
   c->period_set = c->spec.unit == SPF_UNIT_US && least > c->spec.period ? least : 0;
-  err = c->ops->arm(c, lj_clockops_random(c, lj_clockops_mean(c)));
+  return lj_clockops_random(c, lj_clockops_mean(c));
+}
+
+ClockStatus lj_clock_arm(Clock *c)
+{
+  int err;
+  pthread_mutex_lock(&clock_lock);
+  err = c->ops->arm(c, first_period(c));
   if (err != 0) lj_clockbudget_leave(c);
   pthread_mutex_unlock(&clock_lock);
   if (err == 0) return CLOCK_OK;

@@ -28,8 +28,8 @@ typedef enum ClockStatus {
 */
 LJ_FUNC ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *errmsg);
 
-/* Start it; the first tick comes after a random part of the period. CLOCK_OK or
-** CLOCK_ERROR.
+/* Start it; the first tick comes after a random part of the period. A single clock ticks once,
+** after its period, and may be armed again then. CLOCK_OK or CLOCK_ERROR.
 */
 LJ_FUNC ClockStatus lj_clock_arm(Clock *c);
 

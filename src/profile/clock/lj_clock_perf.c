@@ -493,7 +493,7 @@ static int perf_tick(Clock *c, const siginfo_t *info)
     c->period_now = period;
     period_set(c, period);
   }
-  if (is_stopped) event_start(c);
+  if (is_stopped && !c->single) event_start(c);
   return is_due ? lj_clockops_overrun(c, delta) : -1;
 }
 

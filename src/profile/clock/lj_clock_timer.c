@@ -77,7 +77,7 @@ static int timer_arm(Clock *c, uint64_t first)
 {
   struct itimerspec its;
   its.it_value = timespec_of(first);
-  its.it_interval = timespec_of(lj_clockops_mean(c));
+  its.it_interval = timespec_of(c->single ? 0 : lj_clockops_mean(c));
   __atomic_store_n(&c->armed, 1, __ATOMIC_SEQ_CST);
   return timer_settime(c->timer, 0, &its, NULL) == 0 ? 0 : errno;
 }

@@ -2,9 +2,9 @@
 ** Cost of a timer interrupt and its signal: a loop that sees itself interrupted.
 ** Context: any thread, not the handler.
 **
-** The calling thread reads the time in a loop. Each tick makes one step of the loop long. The
-** step, less the time in the handler, is the cost. The clock arms each tick from the handler
-** of the one before, so the ticks are single.
+** The calling thread arms a clock for a single tick, and reads the time in a loop. The tick
+** makes one step of the loop long. The step, less the time in the handler, is the cost. So
+** no tick can keep the loop from its end, whatever it costs.
 */
 
 #define lj_clockcost_c
@@ -41,11 +41,12 @@ static void probe_tick(void *owner, int event, int overrun, ucontext_t *uc)
   relaxed_add(&p->n, 1);
 }
 
-/* Wait for the next tick, in a loop. Returns its cost, or 0 if none came. */
-static uint64_t next_tick(Probe *p)
+/* Wait for a tick, in a loop. Returns its cost, or 0 if none came. */
+static uint64_t tick_cost(Probe *p)
 {
   uint32_t n = relaxed_get(&p->n);
-  uint64_t begin = mono_ns(), before = begin, now = begin;
+  uint64_t begin = mono_ns(), before, now = begin;
+  if (lj_clock_arm(&p->clock) != CLOCK_OK) return 0;
   while (now - begin < WAIT_NS) {
     before = now;
     now = mono_ns();
@@ -80,11 +81,11 @@ static uint64_t measure(const char *name, int signo)
   p.clock.sample = probe_tick;
   p.clock.owner = &p;
   p.clock.signo = signo;
+  p.clock.single = 1;
   if (!lj_clockspec_parse(name, PERIOD_NS, 0, 0, &spec, errmsg) ||
       lj_clock_open(&p.clock, &spec, lj_osthread_self(), errmsg) != CLOCK_OK)
     return 0;
-  if (lj_clock_arm(&p.clock) == CLOCK_OK)
-    while (i < TICKS && (cost[i] = next_tick(&p)) != 0) i++;
+  while (i < TICKS && (cost[i] = tick_cost(&p)) != 0) i++;
   lj_clock_close(&p.clock);
   if (i < TICKS) return 0;
   sort(cost, TICKS);
@@ -100,12 +101,12 @@ static void measure_kind(ClockKind kind, const char *name, int signo)
   UNUSED(signo);
 #else
   static uint64_t measured_ns[CLOCK__MAX];
-  uint64_t now = mono_ns(), old = lj_clockbudget_signal(kind), cost;
+  uint64_t now = mono_ns(), cost;
   if (measured_ns[kind] != 0 && now - measured_ns[kind] < FRESH_NS) return;
-  lj_clockbudget_measured(kind, 1);
   cost = measure(name, signo);
-  lj_clockbudget_measured(kind, cost ? cost : old);
-  if (cost) measured_ns[kind] = now;
+  if (!cost) return;
+  lj_clockbudget_measured(kind, cost);
+  measured_ns[kind] = now;
 #endif
 }
 
