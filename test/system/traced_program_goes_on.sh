@@ -44,7 +44,7 @@ for clock in wall task-clock:u; do
   strace -f -o trace.out -p "$program" 2>/dev/null &
   tracer=$!
   until grep -q '^TracerPid:.[1-9]' "/proc/$program/status"; do sleep 0.05; done
-  steps 500 || fail "$clock: the traced program ended"
+  steps 200 || fail "$clock: the traced program ended"
   kill "$tracer"
   wait "$tracer"
   steps 20 || fail "$clock: the program ended"
