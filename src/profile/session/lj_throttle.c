@@ -16,6 +16,11 @@
 #define THROTTLE_COST_MAX 100000000 /* It counts no more: ten ticks a second. */
 #define THROTTLE_GROW     8 /* Times that the period of an event grows at once, at most. */
 
+int lj_throttle_enter(const Throttle *t, uint64_t begin_ns)
+{
+  return begin_ns >= t->rest_until_ns;
+}
+
 /* Follow the handler's time. On a busy machine other threads run for milliseconds while a
 ** sample is taken. One such sample must not make the next hundreds rare.
 */

@@ -26,10 +26,7 @@ typedef struct Throttle {
 } Throttle;
 
 /* Begin a tick of a clock. Returns 0 if the tick must not take a sample. */
-static LJ_AINLINE int lj_throttle_enter(const Throttle *t, uint64_t begin_ns)
-{
-  return begin_ns >= t->rest_until_ns;
-}
+LJ_FUNC int lj_throttle_enter(const Throttle *t, uint64_t begin_ns);
 
 /* End a tick's sample. The handler took spent_ns of the clock's time. The tick came
 ** interval_ns after the last one, and stands for overrun further periods. Sets the clock's period. Returns the ticks that the longer
