@@ -141,7 +141,7 @@ static ClockStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
 	     CLOCKS_MAX);
     return CLOCK_BUSY;
   }
-  if (lj_clockaction_use(c->signo) != 0) {
+  if (lj_clockaction_use(c) != 0) {
     *err = errno;
     lj_clocksig_free(c, 1);
     snprintf(errmsg, CLOCK_ERRMSG_MAX, "the handler of signal %d cannot be installed: %s",

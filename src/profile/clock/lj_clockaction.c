@@ -186,14 +186,16 @@ static int any_haspending(int signo)
 
 /* -- Actions ----------------------------------------------------------------- */
 
-/* Install our handler. If it is still installed, the program's is known already. */
-static int handler_install(int signo)
+/* Install our handler. If it is still installed, the program's is known already. A single clock
+** is open too briefly for late signals of other clocks to come.
+*/
+static int handler_install(int signo, int single)
 {
   struct sigaction now;
   int is_ours = lj_ossignal_ishandler(signo, lj_clocksig_handler, &now);
   if (is_ours < 0) return -1;
+  if (!single || !is_ours) actions[signo].closed_elsewhere = 0;
   if (is_ours) return 0;
-  actions[signo].closed_elsewhere = 0;
   actions[signo].oldsa = now;
   lj_clocksig_passto(signo, &now);
   return lj_ossignal_install(signo, lj_clocksig_handler);
@@ -215,9 +217,10 @@ int lj_clockaction_isshared(int signo)
   return is_ours >= 0 && lj_ossignal_isprograms(is_ours ? &actions[signo].oldsa : &now);
 }
 
-int lj_clockaction_use(int signo)
+int lj_clockaction_use(const Clock *c)
 {
-  if (actions[signo].users == 0 && handler_install(signo) != 0) return -1;
+  int signo = c->signo;
+  if (actions[signo].users == 0 && handler_install(signo, c->single) != 0) return -1;
   relaxed_add(&actions[signo].users, 1);
   relaxed_set(&inuse, inuse | ossignal_bit(signo));
   return 0;

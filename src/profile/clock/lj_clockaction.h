@@ -19,10 +19,10 @@ LJ_FUNC int lj_clockaction_isfree(int signo, char *errmsg);
 /* Does the program have a handler for a signal, installed or below ours? */
 LJ_FUNC int lj_clockaction_isshared(int signo);
 
-/* Count a clock that uses a signal; the first one installs our handler. Returns 0, or -1
+/* Count a clock, which uses its signal; the first one installs our handler. Returns 0, or -1
 ** and errno.
 */
-LJ_FUNC int lj_clockaction_use(int signo);
+LJ_FUNC int lj_clockaction_use(const Clock *c);
 
 /* Take back the signals of closed clocks that are pending for the calling thread, the
 ** clock's. Other signals stay pending.
