@@ -31,7 +31,13 @@ static int forker;          /* Thread that is in fork(). */
 
 /* -- Background thread ------------------------------------------------------- */
 
-#define SCAN_SHARE 50 /* Scans take at most 1/50 of the background thread's time. */
+#define SCAN_SHARE 50 /* Scans take at most 1/50 of a processor. */
+
+/* CPU time of this thread. On a busy machine real time would include that of other threads. */
+static uint64_t own_cpu_ns(void)
+{
+  return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
 
 /* Find threads that began or ended. With thousands of threads a scan takes long, so the
 ** next scan waits longer.
@@ -39,28 +45,28 @@ static int forker;          /* Thread that is in fork(). */
 static void scan_threads(void)
 {
   static uint64_t next_ns;
-  uint64_t begin_ns = mono_ns();
+  uint64_t begin_ns = mono_ns(), begin_cpu_ns = own_cpu_ns();
   Profile *p;
   if (begin_ns < next_ns || pthread_mutex_trylock(&process_lock) != 0) return;
   for (p = lj_registry_first(); p; p = p->next)
     if (profile_isrunning(p) && p->opt.threads == LUAM_SYSPROF_THREADS_ALL)
       lj_vmprofile_scan(p, 1);
   pthread_mutex_unlock(&process_lock);
-  next_ns = begin_ns + SCAN_SHARE * (mono_ns() - begin_ns);
+  next_ns = begin_ns + SCAN_SHARE * (own_cpu_ns() - begin_cpu_ns);
 }
 
 /* Look after sessions without ticks. */
 static void look_after(void)
 {
   static uint64_t next_ns;
-  uint64_t begin_ns = mono_ns();
+  uint64_t begin_ns = mono_ns(), begin_cpu_ns = own_cpu_ns();
   Profile *p;
   if (begin_ns < next_ns || pthread_mutex_trylock(&process_lock) != 0) return;
   for (p = lj_registry_first(); p; p = p->next)
     if (profile_isrunning(p) && p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD)
       lj_vmprofile_look(p);
   pthread_mutex_unlock(&process_lock);
-  next_ns = begin_ns + SCAN_SHARE * (mono_ns() - begin_ns);
+  next_ns = begin_ns + SCAN_SHARE * (own_cpu_ns() - begin_cpu_ns);
 }
 
 /* Claim a queue for the background thread to write. The claim keeps the session until the
