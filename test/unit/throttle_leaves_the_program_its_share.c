@@ -175,6 +175,16 @@ static void cost_is_followed(void)
   late = 3;
   for (i = 0; i < 1000; i++) tick(3 * US);
   CHECK_EQ(c.period_set, 0);
+  /* Events, and clocks that leave out the kernel, are often late. */
+  begin(200 * US, 50 * US, SPF_UNIT_US);
+  c.spec.exclude_kernel = 1;
+  late = 3;
+  for (i = 0; i < 1000; i++) tick(3 * US);
+  CHECK_EQ(c.signal_ns, 50 * US);
+  begin(100, 50 * US, SPF_UNIT_COUNT);
+  late = 3;
+  for (i = 0; i < 1000; i++) tick_after(1000 * US, 3 * US);
+  CHECK_EQ(c.signal_ns, 50 * US);
   /* It does not grow for ever. */
   begin(1000 * US, 50 * US, SPF_UNIT_US);
   late = 3;

@@ -40,13 +40,17 @@ uint64_t lj_clockbudget_signal(ClockKind kind)
 
 #define PREFER_PARTS 50 /* Interrupts of a preferred rate take one part of so many. */
 
+/* Interrupt and signal of a clock that is faster than the kernel's tick. */
+static uint64_t cost_of(const ClockSpec *spec)
+{
+  return lj_clockbudget_signal(spec->kind == CLOCK_WALL ? CLOCK_WALL : CLOCK_PERF);
+}
+
 void lj_clockbudget_prefer(ClockSpec *spec)
 {
   uint64_t tick = kernel_tick_ns();
-  uint64_t signal = lj_clockbudget_signal(spec->kind == CLOCK_CPU ? CLOCK_PERF
-								  : spec->kind);
   spec->on_tick = spec->prefer_tick && spec->unit == SPF_UNIT_US && spec->period < tick &&
-		  PREFER_PARTS * signal > spec->period;
+		  PREFER_PARTS * cost_of(spec) > spec->period;
   if (spec->on_tick) spec->period = tick;
 }
 
@@ -142,6 +146,5 @@ void lj_clockbudget_limit(const Clock *c, char *text)
     snprintf(text, CLOCKBUDGET_TEXT_MAX,
 	     "%s takes %.0f samples a second: a timer interrupt costs %.0f us here, so "
 	     "more would take over 2 %% of the time; hz=1000 asks for more",
-	     c->spec.name, 1e9 / (double)period,
-	     (double)lj_clockbudget_signal(CLOCK_PERF) / 1e3);
+	     c->spec.name, 1e9 / (double)period, (double)cost_of(&c->spec) / 1e3);
 }

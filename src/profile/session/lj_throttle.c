@@ -33,9 +33,12 @@ static void follow(Throttle *t, uint64_t spent_ns)
   t->mean_ns += spent_ns / THROTTLE_WEIGHT - t->mean_ns / THROTTLE_WEIGHT;
 }
 
-/* Does the clock tick in time? */
+/* Does the clock tick in time? A clock of the program's part only ticks late after each long
+** system call, and an event overflows several times in one.
+*/
 static void follow_cost(Clock *c, int overrun)
 {
+  if (c->spec.unit != SPF_UNIT_US || c->spec.exclude_kernel) return;
   if (LJ_UNLIKELY(overrun > 0)) {
     c->ncalm = 0;
     if (++c->nlate < THROTTLE_LATE) return;
