@@ -83,8 +83,8 @@ local SPECS = {
     table.concat(FORMATS, " ", 5) } },
   { name = "interval", short = "i", key = "interval", arg = "MS",
     convert = to_interval, help = {
-    ("milliseconds between samples, default %d; where that"):format(INTERVAL_MS),
-    "costs over 2 % of the time, default the kernel's tick" } },
+    ("milliseconds between samples, default %d, or the"):format(INTERVAL_MS),
+    "kernel's tick if interrupts would take over 2 %" } },
   { name = "hz", key = "hz", arg = "N", convert = to_hz, help = {
     "samples a second, instead of the interval" } },
   { name = "clock", key = "clock", arg = "LIST", help = {

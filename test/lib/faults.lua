@@ -277,7 +277,7 @@ local function try(scenario, fault)
 end
 
 -- Ordinals to try. Without the variable the test is brief: two ordinals, the first and the
--- last errno. The last one does not fail all calls, unless it is no plain failure.
+-- last errno. The last errno fails one call; only `short` and EINTR fail all.
 local LONG = tonumber(os.getenv("SYSPROF_FAULTS"))
 local LIMIT = LONG or 2
 

@@ -149,7 +149,7 @@ int main(int argc, char **argv)
   }
   prctl(PR_SET_PDEATHSIG, SIGTERM); /* Should ctest itself be killed. */
   memset(&usual, 0, sizeof(usual));
-  usual.sa_handler = SIG_DFL; /* If it is ignored, there is no status. */
+  usual.sa_handler = SIG_DFL; /* Ignored, it would lose the status. */
   sigaction(SIGCHLD, &usual, &old);
   guardian = fork();
   if (guardian < 0) die("fork");

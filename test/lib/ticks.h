@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -126,6 +127,15 @@ static inline void burn_us(uint64_t us)
   int i;
   while (thread_us() < end)
     for (i = 0; i < 1000; i++) x = x * 5 + 3;
+}
+
+/* Cause one page fault at least. */
+static inline void fault_page(void)
+{
+  void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  *(volatile char *)page = 1;
+  munmap(page, 4096);
 }
 
 /* Number of open descriptors. */

@@ -98,18 +98,18 @@ static void alone(void)
   Clock *c = clock_set(0, CLOCK_PERF, 1, 50 * US), *other;
   int i;
   lj_clockbudget_join(c);
-  CHECK_EQ(lj_clockbudget_least(c, 5 * US), CLOCKBUDGET_CYCLES * 55 * US);
+  CHECK_EQ(lj_clockbudget_least(c, 5 * US), SPF_TICK_CYCLES * 55 * US);
   for (i = 1; i < CLOCKS; i++)
     lj_clockbudget_join(clock_set(i, CLOCK_PERF, 1 + i, 50 * US));
-  CHECK_EQ(lj_clockbudget_least(c, 5 * US), CLOCKBUDGET_CYCLES * 55 * US);
+  CHECK_EQ(lj_clockbudget_least(c, 5 * US), SPF_TICK_CYCLES * 55 * US);
   for (i = 1; i < CLOCKS; i++) lj_clockbudget_leave(&clocks[i]);
   other = clock_set(1, CLOCK_CTIMER, 1, 0);
   lj_clockbudget_join(other);
-  CHECK_EQ(lj_clockbudget_least(c, 5 * US), 2 * CLOCKBUDGET_CYCLES * 55 * US);
-  CHECK_EQ(lj_clockbudget_least(other, 5 * US), 2 * CLOCKBUDGET_CYCLES * 5 * US);
+  CHECK_EQ(lj_clockbudget_least(c, 5 * US), 2 * SPF_TICK_CYCLES * 55 * US);
+  CHECK_EQ(lj_clockbudget_least(other, 5 * US), 2 * SPF_TICK_CYCLES * 5 * US);
   lj_clockbudget_forget();
   CHECK_EQ(lj_clockbudget_least(clock_set(2, CLOCK_WALL, 1, 50 * US), 5 * US),
-	   CLOCKBUDGET_CYCLES * 55 * US);
+	   SPF_TICK_CYCLES * 55 * US);
 }
 
 /* A thread of this process has the processors that it may run on. */

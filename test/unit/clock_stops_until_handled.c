@@ -4,8 +4,6 @@
 ** handler starts it. A clock with a long period runs on, and pays no system call for that.
 */
 
-#include <sys/mman.h>
-
 #include "profile/clock/lj_clock_perf.h"
 #include "profile/base/lj_nanotime.h"
 #include "ticks.h"
@@ -42,12 +40,8 @@ static int looking_tick(Clock *c, const siginfo_t *info)
 /* Cause page faults and switches, and take time. */
 static void do_all(void)
 {
-  char *page = (char *)mmap(NULL, 16 * 4096, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   int i;
-  REQUIRE(page != MAP_FAILED);
-  for (i = 0; i < 16; i++) ((volatile char *)page)[i * 4096] = 1;
-  munmap(page, 16 * 4096);
+  for (i = 0; i < 16; i++) fault_page();
   burn_us(200);
   usleep(1);
 }

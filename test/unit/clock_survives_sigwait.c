@@ -5,7 +5,6 @@
 */
 
 #include <signal.h>
-#include <sys/mman.h>
 
 #include "profile/base/lj_nanotime.h"
 #include "ticks.h"
@@ -14,10 +13,7 @@
 
 static void fault_and_burn(void)
 {
-  void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  REQUIRE(page != MAP_FAILED);
-  *(volatile char *)page = 1;
-  munmap(page, 4096);
+  fault_page();
   burn_us(1000);
 }
 

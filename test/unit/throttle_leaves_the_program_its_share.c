@@ -11,14 +11,13 @@
 #include "check.h"
 
 #define US      ((uint64_t)1000)
-#define N       CLOCKBUDGET_CYCLES
+#define N       SPF_TICK_CYCLES
 #define LONG_NS (1000 * US) /* Another thread runs in between. */
 
 static Throttle t;
 static Clock c;
 static int ncalls; /* Periods that the throttle has set. */
 static uint64_t now;
-static int late; /* Overruns of each tick. */
 
 static void setperiod(Clock *clock, uint64_t period)
 {
@@ -37,8 +36,7 @@ static void begin(uint64_t period, uint64_t signal_ns, int unit)
   c.spec.kind = CLOCK_PERF;
   c.spec.unit = unit;
   c.spec.period = period;
-  c.signal_ns = c.signal_least_ns = signal_ns;
-  late = 0;
+  c.signal_ns = signal_ns;
   ncalls = 0;
   now = 1000000 * US;
 }
@@ -47,7 +45,7 @@ static uint64_t tick_after(uint64_t interval, uint64_t spent)
 {
   now += interval;
   CHECK(lj_throttle_enter(&t, now));
-  return lj_throttle_leave(&t, &c, now + spent, spent, interval, late);
+  return lj_throttle_leave(&t, &c, now + spent, spent, interval);
 }
 
 static uint64_t tick(uint64_t spent)
@@ -145,53 +143,6 @@ static void events_are_made_rare(void)
     }
 }
 
-/* Ticks whose cost has grown tenfold: a tick is late if the period is shorter. The program gets
-** its share soon, and the asked period again, when the cost is the measured one.
-*/
-static void cost_is_followed(void)
-{
-  const uint64_t real = 500 * US;
-  uint64_t starved = 0, period;
-  int i;
-  begin(200 * US, 50 * US, SPF_UNIT_US);
-  for (i = 0; i < 2000; i++) {
-    period = c.period_set ? c.period_set : c.spec.period;
-    late = period < real;
-    starved += (uint64_t)late;
-    tick(3 * US);
-  }
-  CHECK(starved < 200);
-  late = 0;
-  for (i = 0; i < 1000; i++) tick(3 * US);
-  CHECK_EQ(c.period_set, 0);
-  CHECK_EQ(c.signal_ns, 50 * US);
-  /* Now and then a late tick changes nothing, nor does a clock without cost. */
-  for (i = 0; i < 1000; i++) {
-    late = i % 2;
-    tick(3 * US);
-  }
-  CHECK_EQ(c.signal_ns, 50 * US);
-  begin(1000 * US, 0, SPF_UNIT_US);
-  late = 3;
-  for (i = 0; i < 1000; i++) tick(3 * US);
-  CHECK_EQ(c.period_set, 0);
-  /* Events, and clocks that leave out the kernel, are often late. */
-  begin(200 * US, 50 * US, SPF_UNIT_US);
-  c.spec.exclude_kernel = 1;
-  late = 3;
-  for (i = 0; i < 1000; i++) tick(3 * US);
-  CHECK_EQ(c.signal_ns, 50 * US);
-  begin(100, 50 * US, SPF_UNIT_COUNT);
-  late = 3;
-  for (i = 0; i < 1000; i++) tick_after(1000 * US, 3 * US);
-  CHECK_EQ(c.signal_ns, 50 * US);
-  /* It does not grow for ever. */
-  begin(1000 * US, 50 * US, SPF_UNIT_US);
-  late = 3;
-  for (i = 0; i < 10000; i++) tick(3 * US);
-  CHECK(c.signal_ns < 1000000 * US);
-}
-
 /* A sample of more than half an interval is followed by a rest of its own length. */
 static void rest(uint64_t period)
 {
@@ -212,7 +163,6 @@ int main(void)
   what_is_left_out_is_counted();
   slow_clocks_are_left_alone();
   events_are_made_rare();
-  cost_is_followed();
   rest(1000 * US);
   rest(10 * US);
   return check_status();

@@ -122,7 +122,6 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
   c->armed = 0;
   c->fd = c->count_fd = -1;
   c->kernel_ns = c->left = c->period_set = 0;
-  c->nlate = c->ncalm = 0;
   c->look_cpu_ns = c->look_enabled_ns = 0;
   c->saving = 0;
   lj_clockops_seed(c);
@@ -225,7 +224,7 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
   }
   if (status != CLOCK_OK) goto out;
   lj_clocksig_kind(c);
-  c->signal_ns = c->signal_least_ns = lj_clockbudget_signal(c->spec.kind);
+  c->signal_ns = lj_clockbudget_signal(c->spec.kind);
   nclocks++;
   relaxed_set(&jitp_running, is_jitp);
 out:

@@ -121,14 +121,14 @@ static uint64_t divisor_of(const Clock *c)
 
 uint64_t lj_clockbudget_least(const Clock *c, uint64_t sample_ns)
 {
-  uint64_t least = CLOCKBUDGET_CYCLES * divisor_of(c) * (c->signal_ns + sample_ns);
+  uint64_t least = SPF_TICK_CYCLES * divisor_of(c) * (c->signal_ns + sample_ns);
   return least > c->kernel_ns ? least : c->kernel_ns;
 }
 
 void lj_clockbudget_limit(const Clock *c, char *text)
 {
   uint64_t period = c->spec.period;
-  uint64_t least = CLOCKBUDGET_CYCLES * (c->signal_ns + CLOCKBUDGET_SAMPLE_NS);
+  uint64_t least = SPF_TICK_CYCLES * (c->signal_ns + CLOCKBUDGET_SAMPLE_NS);
   text[0] = '\0';
   if (c->spec.unit != SPF_UNIT_US) return;
   if (c->kernel_ns > least && c->kernel_ns > period)

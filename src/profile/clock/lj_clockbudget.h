@@ -16,9 +16,6 @@
 
 #include "profile/clock/lj_clockops.h"
 
-/* Time from one tick to the next, in times that a tick takes. */
-#define CLOCKBUDGET_CYCLES 3
-
 /* Time of an interrupt and its signal until it is measured: the longest that was seen. */
 #define CLOCKBUDGET_SIGNAL_NS 65000
 

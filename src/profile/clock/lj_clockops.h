@@ -72,19 +72,17 @@ struct Clock {
   int shared;         /* The program has a handler for the signal. Set by open. */
   const ClockOps *ops;
   ClockSpec spec;
-  int tid;          /* The thread. */
-  uintptr_t value;  /* Identifies its signals, see lj_clocksig.c. */
-  uint32_t process; /* Process that opened it: a child does not inherit clocks. */
-  int armed;        /* Started. */
-  timer_t timer;    /* CLOCK_CTIMER, CLOCK_WALL. */
-  int fd;           /* CLOCK_PERF: the event that signals; else -1. */
-  int count_fd; /* CLOCK_PERF: of an event that is no clock, one that counts; else -1. */
-  int oneshot;  /* CLOCK_PERF: it stops after each overflow; the tick starts it. */
-  uint64_t kernel_ns; /* Shortest period that the kernel allows; 0: any. Set by open. */
-  uint64_t signal_ns; /* Interrupt and signal of a tick, once open; 0: none of its own. */
-  uint64_t signal_least_ns; /* The same, as it was measured. */
-  uint32_t nlate, ncalm;    /* Ticks in a row with an overrun, and without. */
-  uint32_t processors;      /* On which its thread may run. */
+  int tid;             /* The thread. */
+  uintptr_t value;     /* Identifies its signals, see lj_clocksig.c. */
+  uint32_t process;    /* Process that opened it: a child does not inherit clocks. */
+  int armed;           /* Started. */
+  timer_t timer;       /* CLOCK_CTIMER, CLOCK_WALL. */
+  int fd;              /* CLOCK_PERF: descriptor that signals; else -1. */
+  int count_fd;        /* CLOCK_PERF: descriptor that counts an event; -1 for a clock. */
+  int oneshot;         /* CLOCK_PERF: it stops after each overflow; the tick starts it. */
+  uint64_t kernel_ns;  /* Shortest period that the kernel allows; 0: any. Set by open. */
+  uint64_t signal_ns;  /* Interrupt and signal of a tick, once open; 0: none of its own. */
+  uint32_t processors; /* On which its thread may run. */
   uint32_t
     in_thread;      /* Armed clocks of its thread, of real time or of CPU time like this. */
   Clock *part_next; /* Next clock with a part of the budget, see lj_clockbudget.c. */

@@ -210,7 +210,10 @@
 #define SPF_SAMPLE_STATE        0x0f
 
 /* Most events of a session at a time, and the units of their weights. */
-#define SPF_EVENTS_MAX   4
+#define SPF_EVENTS_MAX 4
+
+/* Time from one tick of a clock to the next, in times that a tick takes, at least. */
+#define SPF_TICK_CYCLES  3
 #define SPF_EVENT_IN_TAG 3 /* Indices below are in the tag of a sample. */
 #define SPF_UNIT_US      0 /* Microseconds of the thread's CPU time. */
 #define SPF_UNIT_COUNT   1 /* Occurrences. */

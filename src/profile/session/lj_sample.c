@@ -529,6 +529,6 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
   relaxed_add(&s->counters[SPF_COUNTER_SIGNAL_NS], ev->clock.signal_ns);
   /* A clock of real time goes on while the handler waits for the processor. */
   if (ev->clock.spec.kind == CLOCK_WALL) spent = end - begin;
-  left_out = lj_throttle_leave(&s->throttle, &ev->clock, end, spent, interval, overrun);
+  left_out = lj_throttle_leave(&s->throttle, &ev->clock, end, spent, interval);
   if (left_out) relaxed_add(&s->counters[SPF_COUNTER_THROTTLED], left_out);
 }

@@ -9,12 +9,9 @@
 #include "profile/clock/lj_clockbudget.h"
 #include "profile/session/lj_throttle.h"
 
-#define THROTTLE_WEIGHT   8  /* A sample has 1/8 of the weight in the moving mean. */
-#define THROTTLE_JUMP     8  /* It counts as so many means at most. */
-#define THROTTLE_LATE     4  /* Late ticks in a row that double the cost of a tick. */
-#define THROTTLE_CALM     64 /* Ticks in time that halve it. */
-#define THROTTLE_COST_MAX 100000000 /* It counts no more: ten ticks a second. */
-#define THROTTLE_GROW     8 /* Times that the period of an event grows at once, at most. */
+#define THROTTLE_WEIGHT 8 /* A sample has 1/8 of the weight in the moving mean. */
+#define THROTTLE_JUMP   8 /* It counts as so many means at most. */
+#define THROTTLE_GROW   8 /* Times that the period of an event grows at once, at most. */
 
 int lj_throttle_enter(const Throttle *t, uint64_t begin_ns)
 {
@@ -31,26 +28,6 @@ static void follow(Throttle *t, uint64_t spent_ns)
   most = THROTTLE_JUMP * t->mean_ns;
   if (spent_ns > most) spent_ns = most;
   t->mean_ns += spent_ns / THROTTLE_WEIGHT - t->mean_ns / THROTTLE_WEIGHT;
-}
-
-/* Does the clock tick in time? A clock of the program's part only ticks late after each long
-** system call, and an event overflows several times in one.
-*/
-static void follow_cost(Clock *c, int overrun)
-{
-  if (c->spec.unit != SPF_UNIT_US || c->spec.exclude_kernel) return;
-  if (LJ_UNLIKELY(overrun > 0)) {
-    c->ncalm = 0;
-    if (++c->nlate < THROTTLE_LATE) return;
-    c->nlate = 0;
-    if (c->signal_ns < THROTTLE_COST_MAX) c->signal_ns *= 2;
-    return;
-  }
-  c->nlate = 0;
-  if (LJ_LIKELY(++c->ncalm < THROTTLE_CALM)) return;
-  c->ncalm = 0;
-  c->signal_ns /= 2;
-  if (c->signal_ns < c->signal_least_ns) c->signal_ns = c->signal_least_ns;
 }
 
 /* The period of an event that has just ticked interval_ns after its last tick. */
@@ -83,12 +60,11 @@ static uint64_t left_out(Clock *c)
 }
 
 uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns, uint64_t spent_ns,
-			   uint64_t interval_ns, int overrun)
+			   uint64_t interval_ns)
 {
   uint64_t period;
   if (spent_ns > interval_ns / 2) t->rest_until_ns = end_ns + spent_ns;
   follow(t, spent_ns);
-  follow_cost(c, overrun);
   period = lj_clockbudget_least(c, t->mean_ns);
   if (c->spec.unit != SPF_UNIT_US) period = event_period(c, period, interval_ns);
   if (period <= c->spec.period) period = 0;

@@ -7,10 +7,6 @@
 ** If it ticks sooner, its period becomes longer by up to eight times, and shorter again when
 ** it ticks later.
 **
-** The cost of a tick may grow, for example because a debugger attaches to the program. Then
-** each tick comes late, and the program gets no time. So the cost counts twice after some late
-** ticks in a row, and half as much, down to what was measured, after many in time.
-**
 ** One more rule is for single samples: after one that takes longer than half an interval
 ** comes a rest of the same length.
 */
@@ -29,10 +25,10 @@ typedef struct Throttle {
 LJ_FUNC int lj_throttle_enter(const Throttle *t, uint64_t begin_ns);
 
 /* End a tick's sample. The handler took spent_ns of the clock's time. The tick came
-** interval_ns after the last one, and stands for overrun further periods. Sets the clock's period. Returns the ticks that the longer
+** interval_ns after the last one. Sets the clock's period. Returns the ticks that the longer
 ** period leaves out.
 */
 LJ_FUNC uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns,
-				   uint64_t spent_ns, uint64_t interval_ns, int overrun);
+				   uint64_t spent_ns, uint64_t interval_ns);
 
 #endif

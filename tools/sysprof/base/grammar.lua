@@ -45,6 +45,7 @@ return {
 
   -- Events of a session.
   SPF_EVENTS_MAX = 4,
+  SPF_TICK_CYCLES = 3,
   SPF_EVENT_IN_TAG = 3,
   SPF_UNIT_US = 0,
   SPF_UNIT_COUNT = 1,

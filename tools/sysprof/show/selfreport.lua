@@ -32,9 +32,6 @@ local LOST = {
   { G.SPF_COUNTER_LOST_NESTED, "another thread was writing the session" },
 }
 
--- A clock gives the program the rest of so many times what a sample takes.
-local CYCLES = 3
-
 local function number(n)
   return ("%.0f"):format(n)
 end
@@ -181,7 +178,7 @@ local function handler(profile, list)
   local signals = c[G.SPF_COUNTER_SIGNAL_NS] or 0
   if signals > 0 then
     parts[#parts + 1] = ("interrupt and signal %.1f us mean: at most %.0f samples a second")
-      :format(signals / runs / 1e3, 1e9 * runs / (CYCLES * (total + signals)))
+      :format(signals / runs / 1e3, 1e9 * runs / (G.SPF_TICK_CYCLES * (total + signals)))
   end
   for _, e in ipairs(list) do
     local us = e.unit == G.SPF_UNIT_US and (e.total or profile.whole and e.weight) or 0
