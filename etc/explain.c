@@ -138,10 +138,10 @@ static void found(const ucontext_t *uc, int lua_side, int group, int code)
 static void look(const ucontext_t *uc)
 {
   const Profile *p = G2GG(G(L))->sysprof;
-  CfiRegs regs;
+  WalkRegs regs;
   int group, code;
   run.samples++;
-  lj_hostwalk_regs(&regs, uc);
+  lj_walkregs_interrupted(&regs, uc);
   lj_safeload_reset(&pk);
   lj_framelist_reset(&host_frames);
   lj_hostwalk_walk(&hs, &regs);

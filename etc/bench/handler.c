@@ -302,9 +302,9 @@ static void own_init(lua_State *L)
 
 static void measure_parts(ucontext_t *uc)
 {
-  CfiRegs regs;
+  WalkRegs regs;
   Meter m;
-  lj_hostwalk_regs(&regs, uc);
+  lj_walkregs_interrupted(&regs, uc);
   evict();
   meter_begin(&m);
   now_ns(CLOCK_MONOTONIC); /* Seven of eight samples read no other clock. */

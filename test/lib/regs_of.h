@@ -5,13 +5,13 @@
 #ifndef REGS_OF_H
 #define REGS_OF_H
 
-#include "profile/host/lj_hostwalk.h"
+#include "profile/event/lj_walkregs.h"
 
 /* The result is valid until this thread's next call. */
-static inline const CfiRegs *regs_of(const ucontext_t *uc)
+static inline const WalkRegs *regs_of(const ucontext_t *uc)
 {
-  static __thread CfiRegs regs;
-  lj_hostwalk_regs(&regs, uc);
+  static __thread WalkRegs regs;
+  lj_walkregs_interrupted(&regs, uc);
   return &regs;
 }
 

@@ -87,29 +87,29 @@ typedef struct Case {
   }
 #define SAME(f, cfa) CASE(f, cfa, BX0, ADDR(R12), ADDR(R13), R14_0, R15_0)
 
-static const uint8_t regno[5] = { CFI_REG_BX, CFI_REG_R12, CFI_REG_R13, CFI_REG_R14,
-				  CFI_REG_R15 };
+static const uint8_t regno[5] = { WALKREG_BX, WALKREG_R12, WALKREG_R13, WALKREG_R14,
+				  WALKREG_R15 };
 
-static void fill(CfiRegs *regs, uintptr_t pc)
+static void fill(WalkRegs *regs, uintptr_t pc)
 {
   memset(regs, 0, sizeof(*regs));
-  regs->r[CFI_REG_BX] = BX0;
-  regs->r[CFI_REG_BP] = ADDR(BP);
-  regs->r[CFI_REG_SP] = ADDR(SP);
-  regs->r[CFI_REG_R12] = ADDR(R12);
-  regs->r[CFI_REG_R13] = ADDR(R13);
-  regs->r[CFI_REG_R14] = R14_0;
-  regs->r[CFI_REG_R15] = R15_0;
-  regs->r[CFI_REG_PC] = pc;
-  regs->valid = (1u << CFI_REG__MAX) - 1;
+  regs->r[WALKREG_BX] = BX0;
+  regs->r[WALKREG_BP] = ADDR(BP);
+  regs->r[WALKREG_SP] = ADDR(SP);
+  regs->r[WALKREG_R12] = ADDR(R12);
+  regs->r[WALKREG_R13] = ADDR(R13);
+  regs->r[WALKREG_R14] = R14_0;
+  regs->r[WALKREG_R15] = R15_0;
+  regs->r[WALKREG_PC] = pc;
+  regs->valid = (1u << WALKREG__MAX) - 1;
 }
 
-static void judge(const Case *c, const char *by, const CfiRegs *regs)
+static void judge(const Case *c, const char *by, const WalkRegs *regs)
 {
   const uintptr_t expected[5] = { c->bx, c->r12, c->r13, c->r14, c->r15 };
-  int i, bad = regs->r[CFI_REG_SP] != ADDR(c->cfa) ||
-	       regs->r[CFI_REG_PC] != WORD(c->cfa - 1) || !regs->is_return ||
-	       regs->r[CFI_REG_BP] != ADDR(BP);
+  int i, bad = regs->r[WALKREG_SP] != ADDR(c->cfa) ||
+	       regs->r[WALKREG_PC] != WORD(c->cfa - 1) || !regs->is_return ||
+	       regs->r[WALKREG_BP] != ADDR(BP);
   for (i = 0; i < 5; i++) {
     int known = (regs->valid >> regno[i]) & 1;
     bad |= expected[i] == LOST ? known : !known || regs->r[regno[i]] != expected[i];
@@ -183,7 +183,7 @@ int main(void)
     const Case *c = &cases[i];
     uintptr_t pc = (uintptr_t)c->function + 1;
     const CfiRule *rule;
-    CfiRegs regs;
+    WalkRegs regs;
     lj_safeload_reset(&pk);
     fill(&regs, pc);
     CHECK_EQ(lj_cfi_step(&pk, &copy, &regs), CFI_STEP);

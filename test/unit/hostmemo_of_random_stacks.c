@@ -48,7 +48,7 @@ static void make_rules(void)
   for (i = 0; i < RULES; i++) {
     CfiRule *r = &rules[i];
     int by_bp = (i % 8 == 0);
-    r->cfa_reg = by_bp ? CFI_REG_BP : CFI_REG_SP;
+    r->cfa_reg = by_bp ? WALKREG_BP : WALKREG_SP;
     r->cfa_ofs = (int32_t)(by_bp ? 2 : 8 + random_below(8)) * 8;
     r->stays = 1;
     r->depth = 1;
@@ -62,14 +62,14 @@ static void make_rules(void)
 }
 
 /* Walk from these registers, alone or with the memo. */
-static void walk(List *l, CfiRegs regs, HostMemo *ht)
+static void walk(List *l, WalkRegs regs, HostMemo *ht)
 {
   CfiResult res = CFI_STEP;
   l->n = l->ok = 0;
   if (ht) lj_hostmemo_begin(ht, &pk, 1);
   while (res == CFI_STEP && l->n < STEPS) {
-    FrameWord w = frame_word(SPF_FRAME_HOST, regs.r[CFI_REG_PC]);
-    const CfiRule *rule = &rules[(regs.r[CFI_REG_PC] - (uintptr_t)stack) / 8 % RULES];
+    FrameWord w = frame_word(SPF_FRAME_HOST, regs.r[WALKREG_PC]);
+    const CfiRule *rule = &rules[(regs.r[WALKREG_PC] - (uintptr_t)stack) / 8 % RULES];
     uint32_t n = ht ? lj_hostmemo_reuse(ht, &regs, NULL, 0) : 0;
     if (n > 0) {
       while (n > 0) l->frame[l->n++] = ht->lists->saved.frame[--n];
@@ -87,12 +87,12 @@ static void walk(List *l, CfiRegs regs, HostMemo *ht)
 int main(void)
 {
   static List with, alone;
-  CfiRegs regs;
+  WalkRegs regs;
   uint32_t i, k, joined = 0, whole = 0, steps = 0;
   make_rules();
   for (i = 0; i < WORDS - ROOT; i++) stack[i] = place_above(i);
   memset(&regs, 0, sizeof(regs));
-  regs.valid = CFI_PRESERVED;
+  regs.valid = WALKREG_PRESERVED;
   regs.is_return = 1;
   for (i = 0; i < WALKS; i++) {
     uint32_t at = random_below(8) * 4, end = WORDS - (random_below(50) == 0);
@@ -103,10 +103,10 @@ int main(void)
     lj_safeload_reset(&pk);
     lj_safeload_stack(&pk, (uintptr_t)stack, (uintptr_t)(stack + end),
 		      (uintptr_t)&stack[at]);
-    regs.r[CFI_REG_SP] = (uintptr_t)&stack[at];
-    regs.r[CFI_REG_PC] = stack[at];
-    regs.r[CFI_REG_BP] = (uintptr_t)&stack[at + 40 + random_below(4) * 4];
-    regs.r[CFI_REG_BX] = random_below(2);
+    regs.r[WALKREG_SP] = (uintptr_t)&stack[at];
+    regs.r[WALKREG_PC] = stack[at];
+    regs.r[WALKREG_BP] = (uintptr_t)&stack[at + 40 + random_below(4) * 4];
+    regs.r[WALKREG_BX] = random_below(2);
     walk(&with, regs, &memo);
     walk(&alone, regs, NULL);
     CHECK_EQ(with.ok, alone.ok);

@@ -39,12 +39,12 @@ static __attribute__((noinline)) void take_here(uint64_t total)
 {
   const uintptr_t *frame = (const uintptr_t *)__builtin_frame_address(0);
   SampleValues v = { mono_ns(), total };
-  CfiRegs regs;
+  WalkRegs regs;
   memset(&regs, 0, sizeof(regs));
-  regs.r[CFI_REG_PC] = frame[1];
-  regs.r[CFI_REG_SP] = (uintptr_t)(frame + 2);
-  regs.r[CFI_REG_BP] = frame[0];
-  regs.valid = (1u << CFI_REG_PC) | (1u << CFI_REG_SP) | (1u << CFI_REG_BP);
+  regs.r[WALKREG_PC] = frame[1];
+  regs.r[WALKREG_SP] = (uintptr_t)(frame + 2);
+  regs.r[WALKREG_BP] = frame[0];
+  regs.valid = (1u << WALKREG_PC) | (1u << WALKREG_SP) | (1u << WALKREG_BP);
   regs.is_return = 1;
   lj_sample_take(sampler, 0, &v, &regs);
 }

@@ -45,11 +45,11 @@ static EhCopy copy;
 
 static int is_start(uintptr_t pc, int is_return)
 {
-  CfiRegs regs;
+  WalkRegs regs;
   memset(&regs, 0, sizeof(regs));
-  regs.r[CFI_REG_PC] = pc;
+  regs.r[WALKREG_PC] = pc;
   regs.is_return = is_return;
-  regs.valid = (1u << CFI_REG__MAX) - 1;
+  regs.valid = (1u << WALKREG__MAX) - 1;
   lj_safeload_reset(&pk);
   return lj_cfi_isstart(&pk, &copy, &regs);
 }

@@ -45,7 +45,7 @@ typedef struct Rule {
 } Rule;
 
 typedef struct Row {
-  Rule reg[CFI_REG__MAX];
+  Rule reg[WALKREG__MAX];
   Rule cfa; /* RULE_REGISTER (with cfa_ofs) or RULE_EXPR. */
   int64_t cfa_ofs;
 } Row;
@@ -60,7 +60,7 @@ typedef struct Machine {
 static void rule_set(Machine *m, uint64_t reg, RuleKind kind, int64_t ofs, Bytes *b)
 {
   if (ofs != (int32_t)ofs) b->bad = 1;
-  if (reg >= CFI_REG__MAX) return; /* Not a register that matters here. */
+  if (reg >= WALKREG__MAX) return; /* Not a register that matters here. */
   m->row.reg[reg].kind = (uint8_t)kind;
   m->row.reg[reg].ofs = (int32_t)ofs;
 }
@@ -88,7 +88,7 @@ static int machine_run(Machine *m, const Fde *fde, Bytes b, uintptr_t pc)
       rule_set(m, low, RULE_OFFSET, (int64_t)bytes_uleb(&b) * fde->data_align, &b);
       continue;
     case CFA_RESTORE:
-      if (low < CFI_REG__MAX) m->row.reg[low] = m->initial.reg[low];
+      if (low < WALKREG__MAX) m->row.reg[low] = m->initial.reg[low];
       continue;
     default: break;
     }
@@ -116,7 +116,7 @@ static int machine_run(Machine *m, const Fde *fde, Bytes b, uintptr_t pc)
       break;
     case CFA_RESTORE_EXTENDED:
       reg = bytes_uleb(&b);
-      if (reg < CFI_REG__MAX) m->row.reg[reg] = m->initial.reg[reg];
+      if (reg < WALKREG__MAX) m->row.reg[reg] = m->initial.reg[reg];
       break;
     case CFA_UNDEFINED: rule_set(m, bytes_uleb(&b), RULE_UNDEFINED, 0, &b); break;
     case CFA_SAME_VALUE: rule_set(m, bytes_uleb(&b), RULE_SAME, 0, &b); break;
@@ -191,7 +191,7 @@ enum {
 ** result; CFI_NONE for operations that do not occur in practice; CFI_FAULT if it reads
 ** memory that is not readable. The PLT and signal frames have expressions.
 */
-static CfiResult expr_eval(SafeLoad *pk, const uint8_t *expr, const CfiRegs *regs,
+static CfiResult expr_eval(SafeLoad *pk, const uint8_t *expr, const WalkRegs *regs,
 			   const uintptr_t *cfa, uintptr_t *result)
 {
   uintptr_t st[STACK_MAX + 1];
@@ -209,7 +209,7 @@ static CfiResult expr_eval(SafeLoad *pk, const uint8_t *expr, const CfiRegs *reg
     if (n >= STACK_MAX) return CFI_NONE;
     if (op >= OP_LIT0 && op < OP_LIT0 + 32) {
       st[n++] = op - OP_LIT0;
-    } else if (op >= OP_BREG0 && op < OP_BREG0 + CFI_REG__MAX) {
+    } else if (op >= OP_BREG0 && op < OP_BREG0 + WALKREG__MAX) {
       if (!(regs->valid & (1u << (op - OP_BREG0)))) return CFI_NONE;
       st[n++] = regs->r[op - OP_BREG0] + (uintptr_t)bytes_sleb(&b);
     } else if (op >= OP_CONST1U && op <= OP_CONSTS) {
@@ -272,10 +272,10 @@ static CfiResult expr_eval(SafeLoad *pk, const uint8_t *expr, const CfiRegs *reg
 /* -- Stepping ------------------------------------------------------------- */
 
 /* Apply the rules of the current row. */
-static CfiResult row_apply(SafeLoad *pk, const Machine *m, CfiRegs *regs, int is_signal)
+static CfiResult row_apply(SafeLoad *pk, const Machine *m, WalkRegs *regs, int is_signal)
 {
   const Row *row = &m->row;
-  CfiRegs out;
+  WalkRegs out;
   uintptr_t cfa;
   CfiResult res;
   unsigned i;
@@ -284,18 +284,18 @@ static CfiResult row_apply(SafeLoad *pk, const Machine *m, CfiRegs *regs, int is
     if (res != CFI_STEP) return res;
   } else {
     uint32_t reg = (uint32_t)row->cfa.ofs;
-    if (row->cfa.kind != RULE_REGISTER || reg >= CFI_REG__MAX ||
+    if (row->cfa.kind != RULE_REGISTER || reg >= WALKREG__MAX ||
 	!(regs->valid & (1u << reg)))
       return CFI_NONE;
     cfa = regs->r[reg] + (uintptr_t)row->cfa_ofs;
   }
-  if (row->reg[CFI_REG_PC].kind == RULE_UNDEFINED) return CFI_ROOT;
+  if (row->reg[WALKREG_PC].kind == RULE_UNDEFINED) return CFI_ROOT;
   /* The stack grows down, so a frame's end lies above its start. The unwinder's
   ** last instruction is a jump with an empty frame.
   */
-  if (!is_signal && cfa < regs->r[CFI_REG_SP] + (regs->is_return ? 8 : 0)) return CFI_NONE;
-  out.valid = regs->valid & CFI_PRESERVED;
-  for (i = 0; i < CFI_REG__MAX; i++) {
+  if (!is_signal && cfa < regs->r[WALKREG_SP] + (regs->is_return ? 8 : 0)) return CFI_NONE;
+  out.valid = regs->valid & WALKREG_PRESERVED;
+  for (i = 0; i < WALKREG__MAX; i++) {
     const Rule *rule = &row->reg[i];
     uintptr_t v = regs->r[i];
     switch (rule->kind) {
@@ -305,7 +305,7 @@ static CfiResult row_apply(SafeLoad *pk, const Machine *m, CfiRegs *regs, int is
       break;
     case RULE_VAL_OFFSET: v = cfa + (intptr_t)rule->ofs; break;
     case RULE_REGISTER:
-      if ((uint32_t)rule->ofs >= CFI_REG__MAX || !(regs->valid & (1u << rule->ofs)))
+      if ((uint32_t)rule->ofs >= WALKREG__MAX || !(regs->valid & (1u << rule->ofs)))
 	return CFI_NONE;
       v = regs->r[rule->ofs];
       break;
@@ -323,13 +323,13 @@ static CfiResult row_apply(SafeLoad *pk, const Machine *m, CfiRegs *regs, int is
     out.r[i] = v;
     out.valid |= 1u << i;
   }
-  if (row->reg[CFI_REG_SP].kind == RULE_SAME) {
-    out.r[CFI_REG_SP] = cfa;
-    out.valid |= 1u << CFI_REG_SP;
+  if (row->reg[WALKREG_SP].kind == RULE_SAME) {
+    out.r[WALKREG_SP] = cfa;
+    out.valid |= 1u << WALKREG_SP;
   }
-  if (row->reg[CFI_REG_PC].kind == RULE_SAME) return CFI_NONE;
+  if (row->reg[WALKREG_PC].kind == RULE_SAME) return CFI_NONE;
   out.is_return = !is_signal;
-  if (out.r[CFI_REG_PC] == 0) return CFI_ROOT;
+  if (out.r[WALKREG_PC] == 0) return CFI_ROOT;
   *regs = out;
   return CFI_STEP;
 }
@@ -341,7 +341,7 @@ static CfiResult machine_find(Machine *m, SafeLoad *pk, uintptr_t pc, EhCopy *co
   CfiResult res = lj_ehframe_find(pk, pc, copy, fde);
   int i;
   if (res != CFI_STEP) return res;
-  for (i = 0; i < CFI_REG__MAX; i++) {
+  for (i = 0; i < WALKREG__MAX; i++) {
     m->row.reg[i].kind = RULE_SAME;
     m->row.reg[i].ofs = 0;
   }
@@ -355,7 +355,7 @@ static CfiResult machine_find(Machine *m, SafeLoad *pk, uintptr_t pc, EhCopy *co
   return CFI_STEP;
 }
 
-CfiResult lj_cfi_step(SafeLoad *pk, EhCopy *copy, CfiRegs *regs)
+CfiResult lj_cfi_step(SafeLoad *pk, EhCopy *copy, WalkRegs *regs)
 {
   Fde fde;
   Machine m;
@@ -367,12 +367,12 @@ int lj_cfi_rule(SafeLoad *pk, uintptr_t pc, EhCopy *copy, CfiRule *rule, Fde *fd
 {
   Machine m;
   const Row *row = &m.row;
-  const Rule *ret = &row->reg[CFI_REG_PC];
-  uint32_t preserved = CFI_PRESERVED & ~(1u << CFI_REG_PC);
+  const Rule *ret = &row->reg[WALKREG_PC];
+  uint32_t preserved = WALKREG_PRESERVED & ~(1u << WALKREG_PC);
   int i;
   if (machine_find(&m, pk, pc, copy, fde) != CFI_STEP || fde->is_signal ||
       row->cfa.kind != RULE_REGISTER || row->cfa_ofs != (int32_t)row->cfa_ofs ||
-      (uint32_t)row->cfa.ofs >= CFI_REG__MAX)
+      (uint32_t)row->cfa.ofs >= WALKREG__MAX)
     return 0;
   rule->cfa_reg = (uint8_t)row->cfa.ofs;
   rule->cfa_ofs = (int32_t)row->cfa_ofs;
@@ -393,7 +393,7 @@ int lj_cfi_rule(SafeLoad *pk, uintptr_t pc, EhCopy *copy, CfiRule *rule, Fde *fd
     rule->saved[i] = (uint8_t)words;
     if (words > rule->depth) rule->depth = (uint8_t)words;
   }
-  for (i = 0; i < CFI_REG__MAX; i++) /* The stack pointer. */
+  for (i = 0; i < WALKREG__MAX; i++) /* The stack pointer. */
     if ((preserved & (1u << i)) && row->reg[i].kind != RULE_SAME) return 0;
   return 1;
 }
@@ -408,9 +408,9 @@ static int code_iscalled(const uint8_t *p)
   return 0;
 }
 
-int lj_cfi_isstart(SafeLoad *pk, EhCopy *copy, const CfiRegs *regs)
+int lj_cfi_isstart(SafeLoad *pk, EhCopy *copy, const WalkRegs *regs)
 {
-  uintptr_t pc = regs->r[CFI_REG_PC];
+  uintptr_t pc = regs->r[WALKREG_PC];
   uint8_t code[8]; /* Ends at that address. */
   Fde fde;
   return regs->is_return && (pc & 15) == 0 &&

@@ -14,24 +14,10 @@
 #include "profile/base/lj_safeload.h"
 #include "profile/host/lj_ehframe.h"
 
-typedef struct CfiRegs {
-  uintptr_t r[CFI_REG__MAX]; /* Values. */
-  uint32_t valid;            /* Bit set of the known ones. */
-  int is_return;             /* r[CFI_REG_PC] is a return address. */
-} CfiRegs;
-
-/* All registers are known where a signal interrupted the code. */
-#define CFI_ALL ((1u << CFI_REG__MAX) - 1)
-
-/* Registers that a called function preserves, so that its caller has them. */
-#define CFI_PRESERVED \
-  ((1u << CFI_REG_BX) | (1u << CFI_REG_BP) | (1u << CFI_REG_SP) | (1u << CFI_REG_R12) | \
-   (1u << CFI_REG_R13) | (1u << CFI_REG_R14) | (1u << CFI_REG_R15) | (1u << CFI_REG_PC))
-
 /* Replace the registers of a frame by its caller's. Needs lj_osobjects_warmup. May change
 ** errno.
 */
-LJ_FUNC CfiResult lj_cfi_step(SafeLoad *pk, EhCopy *copy, CfiRegs *regs);
+LJ_FUNC CfiResult lj_cfi_step(SafeLoad *pk, EhCopy *copy, WalkRegs *regs);
 
 /* Registers that a called function preserves, without the stack pointer. */
 #define CFI_NSAVED 6
@@ -50,8 +36,8 @@ typedef struct CfiRule {
 } CfiRule;
 
 /* Order of CfiRule.saved. */
-static const uint8_t lj_cfi_saved[CFI_NSAVED] = { CFI_REG_BX,  CFI_REG_BP,  CFI_REG_R12,
-						  CFI_REG_R13, CFI_REG_R14, CFI_REG_R15 };
+static const uint8_t lj_cfi_saved[CFI_NSAVED] = { WALKREG_BX,  WALKREG_BP,  WALKREG_R12,
+						  WALKREG_R13, WALKREG_R14, WALKREG_R15 };
 
 /* Find the rule of an address, and its entry. Returns 0 without an entry, or if a
 ** CfiRule cannot express it.
@@ -59,14 +45,14 @@ static const uint8_t lj_cfi_saved[CFI_NSAVED] = { CFI_REG_BX,  CFI_REG_BP,  CFI_
 LJ_FUNC int lj_cfi_rule(SafeLoad *pk, uintptr_t pc, EhCopy *copy, CfiRule *rule, Fde *fde);
 
 /* Address to look up for a frame: inside of the call for a return address. */
-static LJ_AINLINE uintptr_t lj_cfi_lookup_pc(const CfiRegs *regs)
+static LJ_AINLINE uintptr_t lj_cfi_lookup_pc(const WalkRegs *regs)
 {
-  return regs->r[CFI_REG_PC] - (regs->is_return ? 1 : 0);
+  return regs->r[WALKREG_PC] - (regs->is_return ? 1 : 0);
 }
 
 /* Is this return address the start of a function? makecontext(3) makes such outermost
 ** frames.
 */
-LJ_FUNC int lj_cfi_isstart(SafeLoad *pk, EhCopy *copy, const CfiRegs *regs);
+LJ_FUNC int lj_cfi_isstart(SafeLoad *pk, EhCopy *copy, const WalkRegs *regs);
 
 #endif

@@ -140,7 +140,7 @@ const CfiRule *lj_cficache_find(CfiCache *cc, SafeLoad *pk, uintptr_t pc)
 
 /* Load a register that is saved below the CFA. */
 static LJ_AINLINE void load_saved(const CfiRule *rule, int i, int reg, uintptr_t cfa,
-				  CfiRegs *regs)
+				  WalkRegs *regs)
 {
   if (rule->saved[i]) {
     regs->r[reg] = ((const uintptr_t *)cfa)[-(int)rule->saved[i]];
@@ -152,7 +152,7 @@ static LJ_AINLINE void load_saved(const CfiRule *rule, int i, int reg, uintptr_t
 ** readable; registers unchanged.
 */
 static LJ_NOINLINE int step_elsewhere(const CfiRule *rule, SafeLoad *pk, uintptr_t cfa,
-				      CfiRegs *regs, uintptr_t *pc)
+				      WalkRegs *regs, uintptr_t *pc)
 {
   uintptr_t w[CFI_NSAVED];
   int i;
@@ -161,7 +161,7 @@ static LJ_NOINLINE int step_elsewhere(const CfiRule *rule, SafeLoad *pk, uintptr
     if (rule->saved[i] && !lj_safeload_word(pk, cfa - (uintptr_t)rule->saved[i] * 8, &w[i]))
       return 0;
   if (*pc == 0) return 1;
-  regs->valid = (regs->valid & CFI_PRESERVED) | 1u << CFI_REG_SP | 1u << CFI_REG_PC;
+  regs->valid = (regs->valid & WALKREG_PRESERVED) | 1u << WALKREG_SP | 1u << WALKREG_PC;
   for (i = 0; i < CFI_NSAVED; i++) {
     if (!rule->saved[i]) continue;
     regs->r[lj_cfi_saved[i]] = w[i];
@@ -170,31 +170,31 @@ static LJ_NOINLINE int step_elsewhere(const CfiRule *rule, SafeLoad *pk, uintptr
   return 1;
 }
 
-CfiResult lj_cficache_step(const CfiRule *rule, SafeLoad *pk, CfiRegs *regs)
+CfiResult lj_cficache_step(const CfiRule *rule, SafeLoad *pk, WalkRegs *regs)
 {
   uintptr_t cfa = regs->r[rule->cfa_reg] + (uintptr_t)(intptr_t)rule->cfa_ofs;
   uintptr_t lowest = cfa - (uintptr_t)rule->depth * 8, pc;
   if (!(regs->valid & (1u << rule->cfa_reg))) return CFI_NONE;
   if (rule->is_root) return CFI_ROOT;
-  if (cfa < regs->r[CFI_REG_SP] + (regs->is_return ? 8 : 0)) return CFI_NONE;
+  if (cfa < regs->r[WALKREG_SP] + (regs->is_return ? 8 : 0)) return CFI_NONE;
   /* All on the thread's stack in use? */
   if (LJ_LIKELY((cfa & 7) == 0 && lowest <= cfa && lowest >= pk->stack &&
 		cfa - pk->stack <= pk->stack_size)) {
     pc = *(const uintptr_t *)(cfa - 8);
     if (pc == 0) return CFI_ROOT;
-    regs->valid = (regs->valid & CFI_PRESERVED) | 1u << CFI_REG_SP | 1u << CFI_REG_PC;
-    load_saved(rule, 0, CFI_REG_BX, cfa, regs); /* As in lj_cfi_saved. */
-    load_saved(rule, 1, CFI_REG_BP, cfa, regs);
-    load_saved(rule, 2, CFI_REG_R12, cfa, regs);
-    load_saved(rule, 3, CFI_REG_R13, cfa, regs);
-    load_saved(rule, 4, CFI_REG_R14, cfa, regs);
-    load_saved(rule, 5, CFI_REG_R15, cfa, regs);
+    regs->valid = (regs->valid & WALKREG_PRESERVED) | 1u << WALKREG_SP | 1u << WALKREG_PC;
+    load_saved(rule, 0, WALKREG_BX, cfa, regs); /* As in lj_cfi_saved. */
+    load_saved(rule, 1, WALKREG_BP, cfa, regs);
+    load_saved(rule, 2, WALKREG_R12, cfa, regs);
+    load_saved(rule, 3, WALKREG_R13, cfa, regs);
+    load_saved(rule, 4, WALKREG_R14, cfa, regs);
+    load_saved(rule, 5, WALKREG_R15, cfa, regs);
   } else {
     if (!step_elsewhere(rule, pk, cfa, regs, &pc)) return CFI_FAULT;
     if (pc == 0) return CFI_ROOT;
   }
-  regs->r[CFI_REG_SP] = cfa;
-  regs->r[CFI_REG_PC] = pc;
+  regs->r[WALKREG_SP] = cfa;
+  regs->r[WALKREG_PC] = pc;
   regs->is_return = 1;
   return CFI_STEP;
 }

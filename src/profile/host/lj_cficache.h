@@ -81,6 +81,6 @@ static LJ_AINLINE const CfiRule *cficache_staying(CfiCache *cc, uintptr_t pc)
 LJ_FUNC const CfiRule *lj_cficache_find(CfiCache *cc, SafeLoad *pk, uintptr_t pc);
 
 /* Replace the registers of a frame by its caller's, as lj_cfi_step does, by a rule. */
-LJ_FUNC CfiResult lj_cficache_step(const CfiRule *rule, SafeLoad *pk, CfiRegs *regs);
+LJ_FUNC CfiResult lj_cficache_step(const CfiRule *rule, SafeLoad *pk, WalkRegs *regs);
 
 #endif

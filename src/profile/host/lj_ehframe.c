@@ -105,7 +105,7 @@ static int cie_parse(Bytes b, Fde *fde, int *has_augmentation)
   if (b.bad) return 0;
   fde->code_align = bytes_uleb(&b);
   fde->data_align = bytes_sleb(&b);
-  if ((version == 1 ? bytes_uint(&b, 1) : bytes_uleb(&b)) != CFI_REG_PC) return 0;
+  if ((version == 1 ? bytes_uint(&b, 1) : bytes_uleb(&b)) != WALKREG_PC) return 0;
   fde->enc = PE_ABSPTR;
   fde->is_signal = 0;
   *has_augmentation = (*aug == 'z');

@@ -14,22 +14,7 @@
 
 #include "lj_def.h"
 #include "profile/base/lj_safeload.h"
-
-/* Registers by their DWARF numbers (System V ABI for AMD64, figure 3.36). */
-enum {
-  CFI_REG_AX = 0,
-  CFI_REG_DX,
-  CFI_REG_CX,
-  CFI_REG_BX,
-  CFI_REG_BP = 6,
-  CFI_REG_SP = 7,
-  CFI_REG_R12 = 12,
-  CFI_REG_R13,
-  CFI_REG_R14,
-  CFI_REG_R15,
-  CFI_REG_PC = 16,
-  CFI_REG__MAX
-};
+#include "profile/event/lj_walkregs.h"
 
 typedef enum CfiResult {
   CFI_ROOT,      /* This is the outermost frame. */

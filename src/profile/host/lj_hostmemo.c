@@ -11,9 +11,9 @@
 #include "profile/host/lj_hostmemo.h"
 
 /* MemoStep.r */
-static const uint8_t memo_reg[HOSTMEMO_REGS] = { CFI_REG_PC,  CFI_REG_BX,  CFI_REG_BP,
-						 CFI_REG_R12, CFI_REG_R13, CFI_REG_R14,
-						 CFI_REG_R15 };
+static const uint8_t memo_reg[HOSTMEMO_REGS] = { WALKREG_PC,  WALKREG_BX,  WALKREG_BP,
+						 WALKREG_R12, WALKREG_R13, WALKREG_R14,
+						 WALKREG_R15 };
 
 /* -- Reusing saved steps ------------------------------------------------------ */
 
@@ -59,12 +59,12 @@ void lj_hostmemo_begin(HostMemo *hm, const SafeLoad *pk, int whole)
   hm->verified = n;
 }
 
-uint32_t lj_hostmemo_reuse(HostMemo *hm, const CfiRegs *regs, const lua_State *L,
+uint32_t lj_hostmemo_reuse(HostMemo *hm, const WalkRegs *regs, const lua_State *L,
 			   uintptr_t expect)
 {
   const MemoSteps *ts = &hm->lists->saved;
   const MemoStep *step;
-  uintptr_t sp = regs->r[CFI_REG_SP], diff = 0;
+  uintptr_t sp = regs->r[WALKREG_SP], diff = 0;
   uint32_t n = hm->verified;
   int i;
   while (n > 0 && ts->step[n - 1].sp < sp) n--;
@@ -92,12 +92,12 @@ static void add_word(HostMemo *hm, uintptr_t addr)
 /* Add a step that loads the words between lo and hi. Returns 0 if the list is full, or if
 ** they are outside of the stack.
 */
-static int add_step(HostMemo *hm, const CfiRegs *regs, FrameWord frame, uint32_t words,
+static int add_step(HostMemo *hm, const WalkRegs *regs, FrameWord frame, uint32_t words,
 		    uintptr_t lo, uintptr_t hi)
 {
   MemoSteps *ts = &hm->lists->recording;
   MemoStep *step = &ts->step[ts->nstep];
-  uintptr_t sp = regs->r[CFI_REG_SP];
+  uintptr_t sp = regs->r[WALKREG_SP];
   int i;
   if (!hm->on || ts->nstep == HOSTMEMO_STEPS || ts->nword + words > HOSTMEMO_WORDS ||
       sp < hm->lo || lo < sp || hi < lo || hi > hm->hi || (hi & 7) != 0)
@@ -111,10 +111,10 @@ static int add_step(HostMemo *hm, const CfiRegs *regs, FrameWord frame, uint32_t
   return 1;
 }
 
-int lj_hostmemo_host(HostMemo *hm, const CfiRule *rule, const CfiRegs *regs,
+int lj_hostmemo_host(HostMemo *hm, const CfiRule *rule, const WalkRegs *regs,
 		     FrameWord frame)
 {
-  uintptr_t sp = regs->r[CFI_REG_SP];
+  uintptr_t sp = regs->r[WALKREG_SP];
   uintptr_t cfa = regs->r[rule->cfa_reg] + (uintptr_t)(intptr_t)rule->cfa_ofs;
   int i;
   if (!(regs->valid & (1u << rule->cfa_reg))) return 0;
@@ -132,7 +132,7 @@ static const int16_t vm_words[] = { CFRAME_OFS_PREV, VMFRAME_R14, VMFRAME_R15,
 				    VMFRAME_BX,      VMFRAME_BP,  VMFRAME_PC };
 #define VM_WORDS (sizeof(vm_words) / sizeof(vm_words[0]))
 
-int lj_hostmemo_vm(HostMemo *hm, const VMFrame *vf, const CfiRegs *regs, FrameWord frame)
+int lj_hostmemo_vm(HostMemo *hm, const VMFrame *vf, const WalkRegs *regs, FrameWord frame)
 {
   MemoSteps *ts = &hm->lists->recording;
   size_t i;

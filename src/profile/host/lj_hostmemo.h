@@ -34,7 +34,7 @@
 typedef struct MemoStep {
   uintptr_t sp;
   uintptr_t r[HOSTMEMO_REGS];
-  uint32_t valid; /* As in CfiRegs. */
+  uint32_t valid; /* As in WalkRegs. */
   uint32_t word;  /* Words of the steps before it in the list. */
   uint32_t vm;    /* VM frames that the steps before it cross; in saved
 				** steps, with its own. */
@@ -71,7 +71,7 @@ LJ_FUNC void lj_hostmemo_begin(HostMemo *hm, const SafeLoad *pk, int whole);
 /* Do the registers of a caller and the next expected VM frame agree with a verified step?
 ** Returns the number of steps from it to the root, or 0.
 */
-LJ_FUNC uint32_t lj_hostmemo_reuse(HostMemo *hm, const CfiRegs *regs, const lua_State *L,
+LJ_FUNC uint32_t lj_hostmemo_reuse(HostMemo *hm, const WalkRegs *regs, const lua_State *L,
 				   uintptr_t expect);
 
 /* The memo cannot record a step, so it drops the steps before it. */
@@ -84,9 +84,9 @@ static LJ_AINLINE void lj_hostmemo_restart(HostMemo *hm)
 /* Record a step by a rule, or the crossing of a VM frame in the interpreter. regs: of a
 ** caller, before the step. Returns 0 if the memo cannot record it.
 */
-LJ_FUNC int lj_hostmemo_host(HostMemo *hm, const CfiRule *rule, const CfiRegs *regs,
+LJ_FUNC int lj_hostmemo_host(HostMemo *hm, const CfiRule *rule, const WalkRegs *regs,
 			     FrameWord frame);
-LJ_FUNC int lj_hostmemo_vm(HostMemo *hm, const VMFrame *vf, const CfiRegs *regs,
+LJ_FUNC int lj_hostmemo_vm(HostMemo *hm, const VMFrame *vf, const WalkRegs *regs,
 			   FrameWord frame);
 
 /* The walk came to the root, or reused steps: save the recorded steps. */

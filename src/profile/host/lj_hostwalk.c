@@ -35,7 +35,7 @@ int lj_hostwalk_warmup(void)
 /* State of a walk. */
 typedef struct Walk {
   HostWalk *hs;
-  CfiRegs regs;        /* Registers of the current frame. */
+  WalkRegs regs;       /* Registers of the current frame. */
   CFrameChains chains; /* Chains of the crossed VM frames. */
   lua_State *L;        /* Coroutine that ran last, or NULL. */
   uintptr_t expect;    /* Its next VM frame, or 0. */
@@ -83,9 +83,9 @@ static int walk_return(Walk *w, uintptr_t addr)
 {
   uintptr_t pc;
   if (!lj_safeload_word(w->hs->pk, addr, &pc)) return 0;
-  w->regs.r[CFI_REG_PC] = pc;
-  w->regs.r[CFI_REG_SP] = addr + 8;
-  w->regs.valid &= CFI_PRESERVED;
+  w->regs.r[WALKREG_PC] = pc;
+  w->regs.r[WALKREG_SP] = addr + 8;
+  w->regs.valid &= WALKREG_PRESERVED;
   w->regs.is_return = 1;
   return 1;
 }
@@ -93,7 +93,7 @@ static int walk_return(Walk *w, uintptr_t addr)
 /* Return from an incomplete frame, which has n saved registers. */
 static HOSTWALK_RARE int walk_partial(Walk *w, int n, const uint8_t *saved)
 {
-  uintptr_t sp = w->regs.r[CFI_REG_SP];
+  uintptr_t sp = w->regs.r[WALKREG_SP];
   int i;
   for (i = 0; i < n; i++) walk_load(w, saved[i], sp + (uintptr_t)i * 8);
   return walk_return(w, sp + (uintptr_t)n * 8);
@@ -104,18 +104,18 @@ static HOSTWALK_RARE int walk_partial(Walk *w, int n, const uint8_t *saved)
 /* Leave a complete VM frame. */
 static int walk_leave(Walk *w, uintptr_t cf)
 {
-  walk_load(w, CFI_REG_R14, cf + VMFRAME_R14);
-  walk_load(w, CFI_REG_R15, cf + VMFRAME_R15);
-  walk_load(w, CFI_REG_BX, cf + VMFRAME_BX);
-  walk_load(w, CFI_REG_BP, cf + VMFRAME_BP);
+  walk_load(w, WALKREG_R14, cf + VMFRAME_R14);
+  walk_load(w, WALKREG_R15, cf + VMFRAME_R15);
+  walk_load(w, WALKREG_BX, cf + VMFRAME_BX);
+  walk_load(w, WALKREG_BP, cf + VMFRAME_BP);
   return walk_return(w, cf + VMFRAME_PC);
 }
 
 /* Leave a VM frame from compiled code, or from the way out of it. */
 static int walk_leave_trace(Walk *w, uintptr_t cf)
 {
-  walk_load(w, CFI_REG_R12, cf + VMFRAME_TRACE_R12);
-  walk_load(w, CFI_REG_R13, cf + (intptr_t)VMFRAME_TRACE_R13);
+  walk_load(w, WALKREG_R12, cf + VMFRAME_TRACE_R12);
+  walk_load(w, WALKREG_R13, cf + (intptr_t)VMFRAME_TRACE_R13);
   return walk_leave(w, cf);
 }
 
@@ -138,7 +138,7 @@ static VMPlace walk_place(const Walk *w, uintptr_t code)
 static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
 {
   HostWalk *hs = w->hs;
-  uintptr_t sp = w->regs.r[CFI_REG_SP];
+  uintptr_t sp = w->regs.r[WALKREG_SP];
   uintptr_t code = gap ? 0 : lj_cfi_lookup_pc(&w->regs);
   VMPlace place = gap ? VMF_INTERP : walk_place(w, code);
   walk_push(w, frame_word(SPF_FRAME_VM, 0));
@@ -150,8 +150,8 @@ static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
     vf->place = place;
     vf->code = code;
     vf->sp = gap ? 0 : sp;
-    vf->pc = (known & (1u << CFI_REG_BX)) ? w->regs.r[CFI_REG_BX] : 0;
-    vf->rb = (known & (1u << CFI_REG_BP)) ? w->regs.r[CFI_REG_BP] : 0;
+    vf->pc = (known & (1u << WALKREG_BX)) ? w->regs.r[WALKREG_BX] : 0;
+    vf->rb = (known & (1u << WALKREG_BP)) ? w->regs.r[WALKREG_BP] : 0;
     if (hs->memo.on && !gap && !walk_exact(w) && cf == w->expect && L == w->L &&
 	lj_vmcode_part(code) == VMCODE_INTERP)
       w->recorded = lj_hostmemo_vm(&hs->memo, vf, &w->regs, frame_word(SPF_FRAME_VM, 0));
@@ -160,8 +160,8 @@ static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
   w->L = L;
   w->expect = lj_cframe_pass(hs->pk, &w->chains, L, cf);
   if (gap) {
-    walk_forget(w, CFI_REG_R12);
-    walk_forget(w, CFI_REG_R13);
+    walk_forget(w, WALKREG_R12);
+    walk_forget(w, WALKREG_R13);
   } else if (place != VMF_INTERP ||
 	     (cf != sp && lj_vmcode_part(code) == VMCODE_EXIT_INTERP)) {
     return walk_leave_trace(w, cf);
@@ -175,7 +175,7 @@ static int walk_cross(Walk *w, uintptr_t cf, lua_State *L, int gap)
 static int walk_mayjump(const Walk *w)
 {
   const HostWalk *hs = w->hs;
-  if (lj_hostwalk_iselsewhere(hs, w->regs.r[CFI_REG_SP]) || !hs->stack_hi)
+  if (lj_hostwalk_iselsewhere(hs, w->regs.r[WALKREG_SP]) || !hs->stack_hi)
     return !hs->cross_thread;
   return !lj_hostwalk_iselsewhere(hs, w->expect);
 }
@@ -184,7 +184,7 @@ static int walk_mayjump(const Walk *w)
 static HOSTWALK_RARE int walk_gap(Walk *w, int reason, int refused)
 {
   walk_broken(w, reason, refused);
-  if (w->expect <= w->regs.r[CFI_REG_SP] || !walk_mayjump(w) ||
+  if (w->expect <= w->regs.r[WALKREG_SP] || !walk_mayjump(w) ||
       lj_cframe_L(w->hs->pk, w->hs->g, w->expect) != w->L)
     return 0;
   return walk_cross(w, w->expect, w->L, 1);
@@ -194,7 +194,7 @@ static HOSTWALK_RARE int walk_gap(Walk *w, int reason, int refused)
 static int walk_trace_fits(const Walk *w, const global_State *g, const lua_State *L,
 			   uintptr_t cf)
 {
-  uintptr_t sp = w->regs.r[CFI_REG_SP];
+  uintptr_t sp = w->regs.r[WALKREG_SP];
   return cf - VMFRAME_SLACK - sp <= VMFRAME_TRACE_MAX && L &&
 	 lj_cframe_L(w->hs->pk, g, cf) == L;
 }
@@ -213,8 +213,8 @@ static HOSTWALK_RARE int foreign_is(Walk *w, global_State *g)
 /* VM of the dispatch table in R14, where compiled code has its own. */
 static HOSTWALK_RARE global_State *foreign_vm(Walk *w)
 {
-  global_State *g = (global_State *)(w->regs.r[CFI_REG_R14] - GG_G2DISP);
-  return (w->regs.valid & (1u << CFI_REG_R14)) && foreign_is(w, g) ? g : NULL;
+  global_State *g = (global_State *)(w->regs.r[WALKREG_R14] - GG_G2DISP);
+  return (w->regs.valid & (1u << WALKREG_R14)) && foreign_is(w, g) ? g : NULL;
 }
 
 /* Is the current frame one of another VM on this thread? Pushes it as host code and leaves
@@ -223,7 +223,7 @@ static HOSTWALK_RARE global_State *foreign_vm(Walk *w)
 static HOSTWALK_RARE int walk_foreign(Walk *w, VMCode part, int *ok)
 {
   SafeLoad *pk = w->hs->pk;
-  uintptr_t sp = w->regs.r[CFI_REG_SP], cf = 0;
+  uintptr_t sp = w->regs.r[WALKREG_SP], cf = 0;
   int from_trace = (part == VMCODE_NONE || part == VMCODE_EXIT);
   if (from_trace) {
     global_State *g = foreign_vm(w);
@@ -259,7 +259,7 @@ static HOSTWALK_RARE int walk_foreign(Walk *w, VMCode part, int *ok)
 static HOSTWALK_RARE int walk_landing(Walk *w, int *ok)
 {
   HostWalk *hs = w->hs;
-  uintptr_t pc = w->regs.r[CFI_REG_PC], sp = w->regs.r[CFI_REG_SP];
+  uintptr_t pc = w->regs.r[WALKREG_PC], sp = w->regs.r[WALKREG_SP];
   uintptr_t cf = w->expect, to;
   int n;
   if (cf > sp && lj_safeload_word(hs->pk, cf - 8, &to) &&
@@ -284,7 +284,7 @@ static HOSTWALK_RARE int walk_landing(Walk *w, int *ok)
 static int walk_vm(Walk *w, VMCode part)
 {
   HostWalk *hs = w->hs;
-  uintptr_t pc = w->regs.r[CFI_REG_PC], sp = w->regs.r[CFI_REG_SP];
+  uintptr_t pc = w->regs.r[WALKREG_PC], sp = w->regs.r[WALKREG_SP];
   uintptr_t cf, end = sp + (walk_exact(w) ? VMFRAME_SLACK : 0);
   const uint8_t *saved;
   lua_State *L;
@@ -317,7 +317,7 @@ static int walk_vm(Walk *w, VMCode part)
 static HOSTWALK_RARE int walk_vmrefusal(const Walk *w)
 {
   const uint8_t *saved;
-  return walk_exact(w) && lj_vmcode_partial(w->regs.r[CFI_REG_PC], &saved) >= 0
+  return walk_exact(w) && lj_vmcode_partial(w->regs.r[WALKREG_PC], &saved) >= 0
 	   ? SPF_REFUSED_HOST_PARTIAL
 	   : SPF_REFUSED_HOST_RETURN;
 }
@@ -326,7 +326,7 @@ static HOSTWALK_RARE int walk_vmrefusal(const Walk *w)
 static int walk_host(Walk *w)
 {
   HostWalk *hs = w->hs;
-  uintptr_t pc = w->regs.r[CFI_REG_PC];
+  uintptr_t pc = w->regs.r[WALKREG_PC];
   FrameWord here = frame_word(SPF_FRAME_HOST, lj_cfi_lookup_pc(&w->regs));
   const uint8_t *saved;
   const CfiRule *rule;
@@ -372,24 +372,8 @@ static int walk_host(Walk *w)
   }
 }
 
-void lj_hostwalk_regs(CfiRegs *regs, const ucontext_t *uc)
-{
-  static const struct {
-    uint8_t reg, greg;
-  } regmap[] = { { 0, REG_RAX },         { 1, REG_RDX },  { 2, REG_RCX },  { 3, REG_RBX },
-		 { 4, REG_RSI },         { 5, REG_RDI },  { 6, REG_RBP },  { 7, REG_RSP },
-		 { 8, REG_R8 },          { 9, REG_R9 },   { 10, REG_R10 }, { 11, REG_R11 },
-		 { 12, REG_R12 },        { 13, REG_R13 }, { 14, REG_R14 }, { 15, REG_R15 },
-		 { CFI_REG_PC, REG_RIP } };
-  int i;
-  for (i = 0; i < CFI_REG__MAX; i++)
-    regs->r[regmap[i].reg] = (uintptr_t)uc->uc_mcontext.gregs[regmap[i].greg];
-  regs->valid = CFI_ALL;
-  regs->is_return = 0;
-}
-
 /* Start with the registers of the innermost frame and the coroutine that ran last. */
-static void walk_init(Walk *w, HostWalk *hs, const CfiRegs *regs)
+static void walk_init(Walk *w, HostWalk *hs, const WalkRegs *regs)
 {
   uintptr_t cur_L = hs->no_vm_access ? 0 : (uintptr_t)gcref(hs->g->cur_L);
   int i;
@@ -411,7 +395,7 @@ static void walk_init(Walk *w, HostWalk *hs, const CfiRegs *regs)
 static LJ_AINLINE void walk_leaf(Walk *w)
 {
   HostWalk *hs = w->hs;
-  if (!walk_exact(w) || hs->nvm > 0 || w->regs.valid != CFI_ALL) return;
+  if (!walk_exact(w) || hs->nvm > 0 || w->regs.valid != WALKREG_ALL) return;
   hs->leaf = LEAF_VM;
   hs->regs = w->regs;
 }
@@ -437,11 +421,11 @@ static void walk_reuse(Walk *w, uint32_t n)
   if (hs->frames) lj_framelist_pushall(hs->frames, ts->frame, n);
 }
 
-void lj_hostwalk_walk(HostWalk *hs, const CfiRegs *regs)
+void lj_hostwalk_walk(HostWalk *hs, const WalkRegs *regs)
 {
   Walk w;
   int more = 1, steps;
-  lj_safeload_stack(hs->pk, hs->stack_lo, hs->stack_hi, regs->r[CFI_REG_SP]);
+  lj_safeload_stack(hs->pk, hs->stack_lo, hs->stack_hi, regs->r[WALKREG_SP]);
   /* During the walk, another thread may unmap memory of the VM. */
   if (hs->cross_thread || hs->no_vm_access) lj_safeload_forget(hs->pk);
   walk_init(&w, hs, regs);

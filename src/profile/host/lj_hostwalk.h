@@ -13,8 +13,6 @@
 #ifndef _LJ_HOSTWALK_H
 #define _LJ_HOSTWALK_H
 
-#include <ucontext.h>
-
 #include "lj_obj.h"
 #include "profile/host/lj_cframe.h"
 #include "profile/host/lj_cficache.h"
@@ -45,7 +43,7 @@ typedef struct HostWalk {
   uintptr_t stack_lo, stack_hi; /* The thread's C stack; 0: not known. */
   /* Results. */
   LeafPlace leaf;                /* Place of the interrupted instruction. */
-  CfiRegs regs;                  /* Registers there, if it is LEAF_VM. */
+  WalkRegs regs;                 /* Registers there, if it is LEAF_VM. */
   int broken;                    /* SPF_BROKEN_* of the first gap, or -1. */
   int refused;                   /* SPF_REFUSED_* of that gap. */
   uint32_t nvm;                  /* VM frames crossed. */
@@ -60,10 +58,7 @@ typedef struct HostWalk {
 ** signal interrupted, or the preserved ones of a function that has called here. Needs
 ** lj_hostwalk_warmup.
 */
-LJ_FUNC void lj_hostwalk_walk(HostWalk *hs, const CfiRegs *regs);
-
-/* Get the registers that a signal interrupted. */
-LJ_FUNC void lj_hostwalk_regs(CfiRegs *regs, const ucontext_t *uc);
+LJ_FUNC void lj_hostwalk_walk(HostWalk *hs, const WalkRegs *regs);
 
 /* Prepare for walks, once. Returns 0 if the layout of the VM's machine code is unknown.
 ** VM thread.

@@ -110,7 +110,7 @@ int lj_vmcode_warmup(void)
 int lj_vmcode_partial(uintptr_t pc, const uint8_t **regs)
 {
   /* From the lowest address on. The last ones are the first that are pushed. */
-  static const uint8_t saved[4] = { CFI_REG_R14, CFI_REG_R15, CFI_REG_BX, CFI_REG_BP };
+  static const uint8_t saved[4] = { WALKREG_R14, WALKREG_R15, WALKREG_BX, WALKREG_BP };
   int i, n = -1;
   switch (lj_vmcode_part(pc)) {
   case VMCODE_LEAF:
@@ -163,7 +163,7 @@ int lj_vmcode_callback(SafeLoad *pk, const global_State *g, uintptr_t pc,
   ** on its way to lj_vm_ffi_callback. These come after the push.
   */
   enum { MOV_AH = 0xb4, MOV_RBP = 0x48, JMP_VM = 0xff };
-  static const uint8_t saved[1] = { CFI_REG_BP };
+  static const uint8_t saved[1] = { WALKREG_BP };
   const CTState *cts = mref(g->ctype_state, const CTState);
   uint8_t code;
   if (!cts || !lj_safeload_ok(pk, &cts->cb, sizeof(cts->cb)) ||

@@ -14,9 +14,9 @@
 #include "profile/lua/lj_luastate.h"
 
 /* Registers of the interpreter, vm_x64.dasc. */
-#define REG_BASE     CFI_REG_DX
-#define REG_PC       CFI_REG_BX
-#define REG_DISPATCH CFI_REG_R14
+#define REG_BASE     WALKREG_DX
+#define REG_PC       WALKREG_BX
+#define REG_DISPATCH WALKREG_R14
 
 /* Function in the frame with a base, or NULL. */
 static const GCfunc *func_at(SafeLoad *pk, const lua_State *L, uintptr_t base)
@@ -55,11 +55,11 @@ static TopFunc top_interpreted(SafeLoad *pk, const lua_State *L, const uintptr_t
 	   : TOP_UNKNOWN;
 }
 
-TopFunc lj_luastate_top(SafeLoad *pk, global_State *g, const CfiRegs *regs)
+TopFunc lj_luastate_top(SafeLoad *pk, global_State *g, const WalkRegs *regs)
 {
   const lua_State *L = gco2th(gcref(g->cur_L));
-  int in_vm = lj_hostwalk_isvm(regs->r[CFI_REG_PC]);
-  if (!luaframe_istold(g) || regs->valid != CFI_ALL || ((uintptr_t)L & 7) != 0 ||
+  int in_vm = lj_hostwalk_isvm(regs->r[WALKREG_PC]);
+  if (!luaframe_istold(g) || regs->valid != WALKREG_ALL || ((uintptr_t)L & 7) != 0 ||
       !lj_safeload_isowned(pk, L, sizeof(lua_State)) || L->gct != (uint8_t)~LJ_TTHREAD ||
       G(L) != g)
     return TOP_UNKNOWN;

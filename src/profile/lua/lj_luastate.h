@@ -16,6 +16,6 @@
 /* Find the kind of the top function of a VM that runs on this thread and moves no stack.
 ** Returns TOP_UNKNOWN if only a walk can tell. Async-signal-safe.
 */
-LJ_FUNC TopFunc lj_luastate_top(SafeLoad *pk, global_State *g, const CfiRegs *regs);
+LJ_FUNC TopFunc lj_luastate_top(SafeLoad *pk, global_State *g, const WalkRegs *regs);
 
 #endif

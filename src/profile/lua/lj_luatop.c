@@ -14,9 +14,9 @@
 #include "profile/lua/lj_luatop.h"
 
 /* Registers of the interpreter, vm_x64.dasc. */
-#define REG_BASE CFI_REG_DX
-#define REG_PC   CFI_REG_BX
-#define REG_RB   CFI_REG_BP
+#define REG_BASE WALKREG_DX
+#define REG_PC   WALKREG_BX
+#define REG_RB   WALKREG_BP
 
 LJ_ASMF void lj_vm_ffi_callback(void);
 LJ_ASMF void lj_cont_ffi_callback(void);
@@ -259,7 +259,7 @@ static void collect_interpreter(LuaTop *cs, const LuaInput *in, const LuaArea *a
 				const VMFrame *vf, uintptr_t Lbase)
 {
   const uintptr_t *reg = in->hs->regs.r;
-  const uint8_t *ip = (const uint8_t *)reg[CFI_REG_PC];
+  const uint8_t *ip = (const uint8_t *)reg[WALKREG_PC];
   uintptr_t base = reg[REG_BASE], pc = reg[REG_PC], rb = reg[REG_RB], saved;
   uint64_t delta;
   uint32_t i;
@@ -404,17 +404,17 @@ static int is_copy(SafeLoad *pk, lua_State *L, uintptr_t from, uintptr_t to)
   return 1;
 }
 
-uintptr_t lj_luatop_newstack(const LuaInput *in, const CfiRegs *regs)
+uintptr_t lj_luatop_newstack(const LuaInput *in, const WalkRegs *regs)
 {
   SafeLoad *pk = in->pk;
   lua_State *L = in->moving;
   const uintptr_t from = in->moving_from;
-  uintptr_t sp = regs->r[CFI_REG_SP] & ~(uintptr_t)7, to;
+  uintptr_t sp = regs->r[WALKREG_SP] & ~(uintptr_t)7, to;
   int i;
   if ((uintptr_t)tvref(L->stack) != from ||
       (uintptr_t)L->top - from > (uintptr_t)L->stacksize * sizeof(TValue))
     return 0;
-  for (i = 0; i < CFI_REG__MAX; i++)
+  for (i = 0; i < WALKREG__MAX; i++)
     if ((regs->valid & (1u << i)) && is_copy(pk, L, from, regs->r[i])) return regs->r[i];
   for (i = 0; i < MOVE_CWORDS; i++)
     if (lj_safeload_word(pk, sp + (uintptr_t)i * 8, &to) && is_copy(pk, L, from, to))

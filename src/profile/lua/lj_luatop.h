@@ -46,6 +46,6 @@ LJ_FUNC int lj_luatop_hasnoframe(const LuaArea *a, uintptr_t cf, uintptr_t frame
 ** In between, the allocator may write words of its own into the old memory. The
 ** interrupted code holds the new address in a register or on the C stack.
 */
-LJ_FUNC uintptr_t lj_luatop_newstack(const LuaInput *in, const CfiRegs *regs);
+LJ_FUNC uintptr_t lj_luatop_newstack(const LuaInput *in, const WalkRegs *regs);
 
 #endif

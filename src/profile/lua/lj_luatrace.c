@@ -17,9 +17,9 @@
 #if LJ_HASJIT
 
 /* Registers of the VM's code, vm_x64.dasc. */
-#define REG_RA   CFI_REG_CX
-#define REG_RC   CFI_REG_AX
-#define REG_BASE CFI_REG_DX
+#define REG_RA   WALKREG_CX
+#define REG_RC   WALKREG_AX
+#define REG_BASE WALKREG_DX
 
 #define OP_CALL 0xe8 /* call rel32 */
 
@@ -94,7 +94,7 @@ static int exit_inhandler(TraceStack *ts, SafeLoad *pk, global_State *g, const V
   uintptr_t sp;
   ts->from = (TraceNo)(g->vmstate < 0 ? reg[REG_RA] : (uintptr_t)g->vmstate);
   ts->exitno = (ExitNo)reg[REG_RC];
-  if (exit_isonstack((const uint8_t *)reg[CFI_REG_PC])) {
+  if (exit_isonstack((const uint8_t *)reg[WALKREG_PC])) {
     sp = trace_sp(g, vf, ts->from);
     if (!sp || !pushed_byte(pk, sp - 8, &low) || !pushed_byte(pk, sp - 16, &high)) return 0;
     ts->exitno = (high << 8) | low;
@@ -137,8 +137,8 @@ static int exit_isrestored(const TraceStack *ts, const LuaArea *a, global_State 
   JitFind at;
   if (g->vmstate != ~LJ_VMST_EXIT || !T || ts->exitno >= T->nsnap) return 1;
   if (!leaf) return G2J(g)->state != LJ_TRACE_IDLE;
-  if (leaf->reg && leaf->reg[CFI_REG_PC] >= VM_EXIT)
-    return *(const uint8_t *)leaf->reg[CFI_REG_PC] != OP_CALL;
+  if (leaf->reg && leaf->reg[WALKREG_PC] >= VM_EXIT)
+    return *(const uint8_t *)leaf->reg[WALKREG_PC] != OP_CALL;
   if (lj_jitfind_exit(g, ts->from, ts->exitno, &at) && at.block &&
       at.block->node[at.seg->node].parent == TRACENODE_NONE)
     return 0;

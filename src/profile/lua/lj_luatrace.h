@@ -30,7 +30,7 @@ typedef struct TraceStack {
 
 /* What runs on the innermost VM frame. */
 typedef struct TraceLeaf {
-  const uintptr_t *reg; /* Registers of the VM's interrupted code, by CFI_REG_*; NULL: the
+  const uintptr_t *reg; /* Registers of the VM's interrupted code, by WALKREG_*; NULL: the
 			** VM has called C. */
 } TraceLeaf;
 

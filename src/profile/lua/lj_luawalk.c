@@ -139,7 +139,7 @@ static int walk_candidates(LuaWalk *ls)
   return -1;
 }
 
-void lj_luawalk_walk(LuaWalk *ls, const CfiRegs *regs)
+void lj_luawalk_walk(LuaWalk *ls, const WalkRegs *regs)
 {
   int res;
   if (!luaframe_istold(ls->in.g)) lj_safeload_forget(ls->in.pk);

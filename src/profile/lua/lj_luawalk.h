@@ -18,7 +18,7 @@
 /* Walk the Lua stack of this thread, after its host stack and from the same registers.
 ** Async-signal-safe.
 */
-LJ_FUNC void lj_luawalk_walk(LuaWalk *ls, const CfiRegs *regs);
+LJ_FUNC void lj_luawalk_walk(LuaWalk *ls, const WalkRegs *regs);
 
 /* Find the coroutine where the walk of an interrupted thread begins, and its stack. Returns
 ** 0 and sets ls->refused without one. Async-signal-safe.

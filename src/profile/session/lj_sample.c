@@ -51,10 +51,10 @@ static SAMPLE_RARE void *backtrace_frame(int frame_no, void *addr)
   return addr;
 }
 
-static SAMPLE_RARE void backtrace(Sampler *s, const CfiRegs *regs)
+static SAMPLE_RARE void backtrace(Sampler *s, const WalkRegs *regs)
 {
   Sampler *outer = backtraced;
-  s->leaf_pc = regs->r[CFI_REG_PC];
+  s->leaf_pc = regs->r[WALKREG_PC];
   lj_framelist_reset(&s->host_frames);
   backtraced = s;
   s->opt->cb.backtracer(backtrace_frame);
@@ -150,7 +150,7 @@ static SAMPLE_RARE void sides_differ(Sampler *s)
 }
 
 /* Walk the Lua stack of a thread that runs the VM. */
-static void walk_lua(Sampler *s, const CfiRegs *regs)
+static void walk_lua(Sampler *s, const WalkRegs *regs)
 {
   lua_State *moving = s->gate->moving;
   LuaWalk *ls = &s->vm->lua;
@@ -203,14 +203,14 @@ static void vm_leave(Sampler *s)
 /* Find the state alone, if that needs no walk: the VM runs on one thread, this one, and not
 ** on a C stack that the program has made. Returns 0 if it needs a walk.
 */
-static int state_find(Sampler *s, const CfiRegs *regs)
+static int state_find(Sampler *s, const WalkRegs *regs)
 {
   VmGate *gate = s->gate;
   const HostWalk *hs = &s->host;
   lua_State *L;
   int has_state = gate->g->vmstate >= 0 || ~gate->g->vmstate > LJ_VMST_C;
   if (vmgate_isshared(gate) || !vmgate_runson(gate, s->reader.tid) || gate->moving ||
-      lj_hostwalk_iselsewhere(hs, regs->r[CFI_REG_SP]) ||
+      lj_hostwalk_iselsewhere(hs, regs->r[WALKREG_SP]) ||
       lj_hostwalk_iselsewhere(hs, vm_head(s, &L)))
     return 0;
   s->lua.top = has_state ? TOP_NONE : lj_luastate_top(&s->peek, gate->g, regs);
@@ -222,7 +222,7 @@ static int state_find(Sampler *s, const CfiRegs *regs)
 /* Walk both stacks. Returns 1 if the sampler still reads the VM and has claimed its tables:
 ** then the caller calls vm_leave.
 */
-static int walk_both(Sampler *s, const CfiRegs *regs)
+static int walk_both(Sampler *s, const WalkRegs *regs)
 {
   VmGate *gate = s->gate;
   int reads;
@@ -392,7 +392,7 @@ static SAMPLE_RARE void count_broken(Sampler *s, int counter, int refused)
 }
 
 /* Take a sample, and end its reading of the VM. */
-static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const CfiRegs *regs)
+static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const WalkRegs *regs)
 {
   uint64_t time_us = (now_ns - s->origin_ns) / 1000;
   int reads = walk_both(s, regs);
@@ -464,7 +464,7 @@ void lj_sample_release(Sampler *s)
   __atomic_store_n(&s->user, 0, __ATOMIC_RELEASE);
 }
 
-void lj_sample_take(Sampler *s, int event, const SampleValues *v, const CfiRegs *regs)
+void lj_sample_take(Sampler *s, int event, const SampleValues *v, const WalkRegs *regs)
 {
   SampleEvent *ev = &s->event[event];
   int user = 0;
@@ -507,8 +507,8 @@ void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
   SampleEvent *ev = &s->event[event];
   uint64_t begin = ev->clock.begin_ns, end, spent, interval, left_out;
   SampleValues v = { begin, ev->total };
-  CfiRegs regs;
-  lj_hostwalk_regs(&regs, uc);
+  WalkRegs regs;
+  lj_walkregs_interrupted(&regs, uc);
   if (LJ_UNLIKELY(relaxed_get(&s->user))) {
     lj_sample_take(s, event, &v, &regs);
     return;

@@ -101,7 +101,7 @@ typedef struct SampleValues {
 ** errno. Async-signal-safe.
 */
 LJ_FUNC void lj_sample_take(Sampler *s, int event, const SampleValues *v,
-			    const CfiRegs *regs);
+			    const WalkRegs *regs);
 
 /* Handle a tick of a sampler's clock, see ClockSample. Async-signal-safe. */
 LJ_FUNC void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc);

@@ -1,0 +1,47 @@
+/*
+** Registers that a stack walk starts from: of a signal, or of a function's caller.
+** Context: handler, or any code of the sampled thread. Async-signal-safe. x86-64.
+*/
+
+#ifndef _LJ_WALKREGS_H
+#define _LJ_WALKREGS_H
+
+#include <ucontext.h>
+
+#include "lj_def.h"
+
+/* Registers by their DWARF numbers (System V ABI for AMD64, figure 3.36). */
+enum {
+  WALKREG_AX = 0,
+  WALKREG_DX,
+  WALKREG_CX,
+  WALKREG_BX,
+  WALKREG_BP = 6,
+  WALKREG_SP = 7,
+  WALKREG_R12 = 12,
+  WALKREG_R13,
+  WALKREG_R14,
+  WALKREG_R15,
+  WALKREG_PC = 16,
+  WALKREG__MAX
+};
+
+/* Registers of a frame. */
+typedef struct WalkRegs {
+  uintptr_t r[WALKREG__MAX]; /* Values. */
+  uint32_t valid;            /* Bit set of the known ones. */
+  int is_return;             /* r[WALKREG_PC] is a return address. */
+} WalkRegs;
+
+/* All registers are known where a signal interrupted the code. */
+#define WALKREG_ALL ((1u << WALKREG__MAX) - 1)
+
+/* Registers that a called function preserves, so that its caller has them. */
+#define WALKREG_PRESERVED \
+  ((1u << WALKREG_BX) | (1u << WALKREG_BP) | (1u << WALKREG_SP) | (1u << WALKREG_R12) | \
+   (1u << WALKREG_R13) | (1u << WALKREG_R14) | (1u << WALKREG_R15) | (1u << WALKREG_PC))
+
+/* Get the registers that a signal interrupted. */
+LJ_FUNC void lj_walkregs_interrupted(WalkRegs *regs, const ucontext_t *uc);
+
+#endif
