@@ -36,7 +36,7 @@
 #include "lj_obj.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/lua/lj_luawalk.h"
-#include "profile/session/lj_throttle.h"
+#include "profile/clock/lj_throttle.h"
 #include "profile/symbols/lj_functab.h"
 
 #define BUF_SIZE  (1024 * 1024)

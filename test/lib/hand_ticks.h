@@ -9,6 +9,7 @@
 #include "session.h"
 #include "lj_obj.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/clock/lj_clocktick.h"
 #include "profile/session/lj_registry.h"
 
 #define HAND_HOUR_NS ((uint64_t)3600 * 1000000000)
@@ -27,12 +28,13 @@ static inline Sampler *hand_start(lua_State *L, struct luam_Sysprof_Options *opt
 /* Take a sample here, on the sampled thread. */
 static inline void hand_take(Sampler *s)
 {
-  Clock *c = &s->event[0].clock;
+  Event *ev = &s->event[0].e;
+  Clock *c = &clocksource_of(ev)->clock;
   ucontext_t uc;
   getcontext(&uc);
   c->begin_ns = mono_ns();
   c->last = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  lj_sample_tick(s, 0, 0, &uc);
+  lj_clocktick_sample(ev, 0, &uc);
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include "lj_obj.h"
 #include "profile/symbols/lj_symtab.h"
 #include "check.h"
+#include "test_batch.h"
 
 typedef struct MadeName {
   GCstr s;
@@ -23,7 +24,6 @@ typedef struct MadeProto {
 
 static Symtab st;
 static FuncTab funcs;
-static Batch batch;
 static SafeLoad pk;
 static WBuf wb;
 static uint8_t buf[128 * 1024];

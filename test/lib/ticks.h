@@ -32,17 +32,16 @@ typedef struct Ticks {
   _Atomic uint64_t weights;  /* Sum of the ticks' weights, in the clock's unit. */
   _Atomic uint64_t last;     /* Total at the last tick. */
   _Atomic int wrong;         /* Ticks on another thread, or after the close. */
-  int event;
 } Ticks;
 
 /* Signal of the clocks, 0 for the default of each clock. */
 static int ticks_signo;
 
-static inline void ticks_tick(void *owner, int event, int overrun, ucontext_t *uc)
+static inline void ticks_tick(void *owner, int overrun, ucontext_t *uc)
 {
   Ticks *t = (Ticks *)owner;
   uint64_t total = lj_clocksig_total(&t->clock);
-  if (!t->running || event != t->event || !uc || overrun < 0 || total < t->last ||
+  if (!t->running || !uc || overrun < 0 || total < t->last ||
       t->clock.tid != lj_osthread_self())
     t->wrong++;
   t->n++;
@@ -53,12 +52,13 @@ static inline void ticks_tick(void *owner, int event, int overrun, ucontext_t *u
 
 static inline ClockSpec ticks_spec(const char *name, uint64_t interval_ns, uint64_t period)
 {
-  ClockSpec specs[SPF_EVENTS_MAX];
+  EventDefaults by = { interval_ns, period, 0, 0 };
+  ClockSpec spec;
   char errmsg[CLOCK_ERRMSG_MAX] = "";
-  if (lj_clockspec_parse(name, interval_ns, period, 0, specs, errmsg) != 1)
+  if (lj_clockspec_parse(name, strlen(name), &by, &spec, errmsg) != EVENT_PARSED)
     printf("%s: %s\n", name, errmsg);
   REQUIRE(errmsg[0] == '\0');
-  return specs[0];
+  return spec;
 }
 
 /* Open and arm a clock. On a failure sets errno and errmsg[CLOCK_ERRMSG_MAX]. */
@@ -67,10 +67,8 @@ static inline ClockStatus ticks_open(Ticks *t, const ClockSpec *spec, int tid, i
 {
   ClockStatus status;
   memset(t, 0, sizeof(*t));
-  t->event = (int)((uintptr_t)t >> 4) & 3;
   t->clock.sample = ticks_tick;
   t->clock.owner = t;
-  t->clock.event = t->event;
   t->clock.signo = signo ? signo : ticks_signo;
   errmsg[0] = '\0';
   status = lj_clock_open(&t->clock, spec, tid, errmsg);

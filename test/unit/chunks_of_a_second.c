@@ -7,6 +7,8 @@
 
 #include "profile/stream/lj_stream.h"
 #include "check.h"
+#include "test_batch.h"
+#include "test_event.h"
 #include "chunks.h"
 
 #define CHUNK   (16 * 1024)
@@ -15,7 +17,6 @@
 static Stream stream;
 static Symtab symtab;
 static SafeLoad peek;
-static Batch batch;
 static uint64_t counters[SPF_COUNTER__MAX];
 static uint8_t buf[CHUNK];
 static uint64_t now;
@@ -76,7 +77,7 @@ static void begin(void)
   now = 0;
   lj_stream_init(&stream, &symtab, counters, 1, buf, CHUNK, writer, NULL, 0);
   stream.age_us = STREAM_THREAD_US;
-  lj_stream_event(&stream, 0, "wall", SPF_UNIT_US, STEP_US * 1000);
+  lj_stream_event(&stream, 0, event_spec("wall", SPF_UNIT_US, STEP_US * 1000));
   symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   CHECK_EQ(seen.n, 1);

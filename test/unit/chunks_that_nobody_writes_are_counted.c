@@ -7,6 +7,8 @@
 
 #include "profile/stream/lj_stream.h"
 #include "check.h"
+#include "test_batch.h"
+#include "test_event.h"
 
 #define CHUNK    4096
 #define IN_QUEUE 50 /* Samples of the first chunk. */
@@ -15,7 +17,6 @@
 static Stream stream;
 static Symtab symtab;
 static SafeLoad peek;
-static Batch batch;
 static ChunkQueue queue;
 static uint64_t counters[SPF_COUNTER__MAX];
 static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
@@ -61,7 +62,7 @@ static void run(int end, int fail, int err, uint64_t lost)
   stream.queue = &queue;
   lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_chunkqueue_put, &queue,
 		 0);
-  lj_stream_event(&stream, 0, "wall", SPF_UNIT_US, 1000000);
+  lj_stream_event(&stream, 0, event_spec("wall", SPF_UNIT_US, 1000000));
   symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   CHECK_EQ(writes, 1);

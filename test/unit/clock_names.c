@@ -4,6 +4,7 @@
 #include <linux/perf_event.h>
 
 #include "profile/clock/lj_clockspec.h"
+#include "profile/session/lj_sources.h"
 #include "check.h"
 
 #define MS ((uint64_t)1000000)
@@ -13,11 +14,27 @@
 static ClockSpec specs[SPF_EVENTS_MAX];
 static char errmsg[CLOCK_ERRMSG_MAX];
 
+static int parse_by(const char *list, uint64_t interval_ns, uint64_t period, int jitter)
+{
+  EventDefaults by = { interval_ns, period, jitter, 0 };
+  EventSpec found[SPF_EVENTS_MAX];
+  int n, i;
+  memset(found, 0x55, sizeof(found));
+  errmsg[0] = '\0';
+  n = lj_sources_parse(list, &by, found, errmsg);
+  for (i = 0; i < n; i++) {
+    memcpy(&specs[i], &found[i].own, sizeof(specs[i]));
+    CHECK(strcmp(specs[i].name, found[i].name) == 0);
+    CHECK_EQ(specs[i].unit, found[i].unit);
+    CHECK_EQ(specs[i].period, found[i].period);
+    CHECK_EQ(specs[i].unit == SPF_UNIT_US, eventspec_istime(&found[i]));
+  }
+  return n;
+}
+
 static int parse(const char *list)
 {
-  memset(specs, 0x55, sizeof(specs));
-  errmsg[0] = '\0';
-  return lj_clockspec_parse(list, 10 * MS, 0, 0, specs, errmsg);
+  return parse_by(list, 10 * MS, 0, 0);
 }
 
 static void is_clock(const char *name, ClockKind kind)
@@ -115,7 +132,7 @@ static void periods(void)
   CHECK_EQ(specs[0].period, 123456);
   CHECK_EQ(parse("wall/period=500000/"), 1); /* Nanoseconds, as perf has it. */
   CHECK_EQ(specs[0].period, 500000);
-  CHECK_EQ(lj_clockspec_parse("cycles,cpu,r1/period=7/", MS, 99, 1, specs, errmsg), 3);
+  CHECK_EQ(parse_by("cycles,cpu,r1/period=7/", MS, 99, 1), 3);
   CHECK_EQ(specs[0].period, 99);
   CHECK_EQ(specs[1].period, MS);
   CHECK_EQ(specs[2].period, 7);
@@ -134,8 +151,8 @@ static void periods(void)
   is_wrong("ctimer/period=9999/", "between 10 us and a day");
   is_wrong("ctimer/period=86400000000001/", "between 10 us and a day");
   CHECK_EQ(parse("ctimer/period=86400000000000/"), 1);
-  CHECK_EQ(lj_clockspec_parse("cpu", 9999, 0, 0, specs, errmsg), 0);
-  CHECK_EQ(lj_clockspec_parse("cycles", 10 * MS, ~(uint64_t)0, 0, specs, errmsg), 0);
+  CHECK_EQ(parse_by("cpu", 9999, 0, 0), 0);
+  CHECK_EQ(parse_by("cycles", 10 * MS, ~(uint64_t)0, 0), 0);
   CHECK(strstr(errmsg, "too long") != NULL);
 }
 

@@ -103,7 +103,9 @@ static const Allowed allowed[] = {
   { "lj_ctlsig", "strerror", "add only" },
   { "lj_safepoint", "lj_vm_profhook", "an address to store" },
   { "lj_safepoint", "lj_dispatch_update", "at the safe point only" },
-  { "lj_sample", "lj_osthread_self", "a bare system call, once a thread" },
+  { "lj_sampler", "lj_osthread_self", "a bare system call, once a thread" },
+  { "lj_sampler", "lj_osthread_exists", "outside of the handler only" },
+  { "lj_sampler", "nanosleep", "outside of the handler only" },
   { "lj_sample", "lj_vmtables_inherit", "atomics and a bare system call" },
   { "lj_sample", "lj_bgthread_wake", "atomics and a bare system call" },
   { "lj_chunkqueue", "lj_osthread_exists", "outside of the handler only" },
@@ -114,15 +116,16 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_safeload",    "lj_cfi",        "lj_cficache",    "lj_ehframe",    "lj_vmcode",
-  "lj_cframe",      "lj_hostwalk",   "lj_hostmemo",    "lj_luawalk",    "lj_luamemo",
-  "lj_luathread",   "lj_luastate",   "lj_luatop",      "lj_luaframe",   "lj_luatrace",
-  "lj_jitfind",     "lj_batch",      "lj_encoder",     "lj_frameruns",  "lj_symtab",
-  "lj_functab",     "lj_callname",   "lj_bcname",      "lj_wbuf",       "lj_stream",
-  "lj_stacktab",    "lj_chunkqueue", "lj_sample",      "lj_throttle",   "lj_clockops",
-  "lj_clockbudget", "lj_clocksig",   "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
-  "lj_loadmap",     "lj_elfnote",    "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
-  "lj_procfile",    "lj_ossignal",   "lj_osobjects"
+  "lj_safeload",  "lj_cfi",         "lj_cficache",   "lj_ehframe",      "lj_vmcode",
+  "lj_cframe",    "lj_hostwalk",    "lj_hostmemo",   "lj_luawalk",      "lj_luamemo",
+  "lj_luathread", "lj_luastate",    "lj_luatop",     "lj_luaframe",     "lj_luatrace",
+  "lj_jitfind",   "lj_batch",       "lj_encoder",    "lj_frameruns",    "lj_symtab",
+  "lj_functab",   "lj_callname",    "lj_bcname",     "lj_wbuf",         "lj_stream",
+  "lj_stacktab",  "lj_chunkqueue",  "lj_sample",     "lj_throttle",     "lj_clockops",
+  "lj_sampler",   "lj_totals",      "lj_clocktick",  "lj_walkregs",     "lj_clockbudget",
+  "lj_clocksig",  "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer", "lj_loadmap",
+  "lj_elfnote",   "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",       "lj_procfile",
+  "lj_ossignal",  "lj_osobjects"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

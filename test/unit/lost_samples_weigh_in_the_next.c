@@ -19,11 +19,13 @@ static int take(void)
   uint64_t lost = sampler->counters[SPF_COUNTER_LOST_QUEUE];
   uint64_t carried = sampler->encoder.lost[0];
   uint64_t total = ev->total;
-  while (clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000 < sampler->begin_cpu_ns / 1000 + 2)
+  static uint64_t thread_us;
+  while (clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000 < thread_us + 2)
     ;
-  sampler->throttle.rest_until_ns = 0;
+  lj_clocktick_rest_ns = 0;
   hand_take(sampler);
-  lj_sample_encode(sampler);
+  thread_us = clocksource_of(&ev->e)->clock.last / 1000;
+  lj_sampler_encode(sampler);
   CHECK(ev->total > total);
   CHECK_EQ(ev->taken, ev->total);
   if (sampler->counters[SPF_COUNTER_LOST_QUEUE] != lost) {

@@ -6,13 +6,14 @@
 
 #include "profile/stream/lj_stream.h"
 #include "check.h"
+#include "test_batch.h"
+#include "test_event.h"
 
 #define CHUNK (16 * 1024)
 
 static Stream stream;
 static Symtab symtab;
 static SafeLoad peek;
-static Batch batch;
 static ChunkQueue queue;
 static uint64_t counters[SPF_COUNTER__MAX];
 static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
@@ -65,7 +66,7 @@ int main(void)
   stream.queue = &queue;
   lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_chunkqueue_put, &queue,
 		 0);
-  lj_stream_event(&stream, 0, "wall", SPF_UNIT_US, 1000000);
+  lj_stream_event(&stream, 0, event_spec("wall", SPF_UNIT_US, 1000000));
   symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   CHECK_EQ(seconds(&now, 100), 2); /* The first one. */

@@ -9,12 +9,12 @@
 #include "profile/base/lj_osobjects.h"
 #include "profile/stream/lj_encoder.h"
 #include "check.h"
+#include "test_batch.h"
 #include "chunks.h"
 
 static Stream stream;
 static Symtab symtab;
 static SafeLoad peek;
-static Batch batch;
 static Encoder encoder;
 static uint64_t counters[SPF_COUNTER__MAX], now;
 static uint8_t buf[256 * 1024];

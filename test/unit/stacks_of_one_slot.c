@@ -4,10 +4,10 @@
 
 #include "profile/stream/lj_stacktab.h"
 #include "check.h"
+#include "test_batch.h"
 
 static StackTab tab;
 static Symtab symtab;
-static Batch batch;
 static WBuf wb;
 static uint8_t buf[4096];
 

@@ -4,6 +4,7 @@
 
 #include "profile/stream/lj_stacktab.h"
 #include "check.h"
+#include "test_batch.h"
 
 #define DEPTH 100
 #define FEW   12 /* Bytes of a stack without its frames, */
@@ -11,7 +12,6 @@
 
 static StackTab tab;
 static Symtab symtab;
-static Batch batch;
 static WBuf wb;
 static uint8_t buf[65536];
 

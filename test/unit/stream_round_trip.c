@@ -10,6 +10,8 @@
 
 #include "profile/stream/lj_stream.h"
 #include "check.h"
+#include "test_batch.h"
+#include "test_event.h"
 #include "chunks.h"
 
 #define SAMPLES     20000
@@ -33,7 +35,6 @@ typedef struct Expected {
 static Stream stream;
 static Symtab symtab;
 static SafeLoad peek;
-static Batch batch;
 static uint64_t counters[SPF_COUNTER__MAX];
 static ChunkQueue queue;
 static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
@@ -288,8 +289,8 @@ static int round_trip(int queued)
   } else {
     lj_stream_init(&stream, &symtab, counters, 4321, buf, CHUNK, writer, NULL, SESSION);
   }
-  lj_stream_event(&stream, 0, "cpu-clock", SPF_UNIT_US, 1000000);
-  lj_stream_event(&stream, 1, "page-faults", SPF_UNIT_COUNT, 100);
+  lj_stream_event(&stream, 0, event_spec("cpu-clock", SPF_UNIT_US, 1000000));
+  lj_stream_event(&stream, 1, event_spec("page-faults", SPF_UNIT_COUNT, 100));
   lj_stream_thread(&stream, "worker");
   symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
@@ -343,7 +344,7 @@ static size_t ignore(const void **data, size_t len, void *ctx)
 static uint64_t first_step(int index, int unit)
 {
   lj_stream_init(&stream, &symtab, counters, 4321, buf, CHUNK, ignore, NULL, SESSION);
-  lj_stream_event(&stream, index, "name", unit, 1000000);
+  lj_stream_event(&stream, index, event_spec("name", unit, 1000000));
   symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   return stream.step_us;

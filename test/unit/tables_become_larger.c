@@ -4,6 +4,7 @@
 
 #include "profile/stream/lj_stacktab.h"
 #include "check.h"
+#include "test_batch.h"
 
 #define STACKS    (STACKTAB_STACKS * 3)
 #define ADDRESSES (SYMTAB_ADDRS * 4)
@@ -13,7 +14,6 @@ static StackTab tab;
 static StackMore more_stacks;
 static Symtab symtab;
 static SymtabMore more_symbols;
-static Batch batch;
 static WBuf wb;
 static uint8_t buf[1024 * 1024];
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "profile/clock/lj_clockbudget.h"
-#include "profile/session/lj_throttle.h"
+#include "profile/clock/lj_throttle.h"
 #include "check.h"
 
 #define US      ((uint64_t)1000)

@@ -19,29 +19,31 @@ static size_t waiting_writer(const void **data, size_t len, void *ctx)
   return taken;
 }
 
-static void run(lua_State *L, int clock, int is_wall)
+static void run(lua_State *L, int which, int is_wall)
 {
   static Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 2048);
+  ClockSource *clock;
   uint64_t end_ns;
   int writes, i;
-  opt.clock = (uint8_t)clock;
+  opt.clock = (uint8_t)which;
   opt.flush = LUAM_SYSPROF_FLUSH_HANDLER;
   CHECK_EQ(luaM_sysprof_set_writer(waiting_writer), PROFILE_SUCCESS);
   sampler = hand_start(L, &opt);
-  CHECK_EQ(sampler->event[0].clock.spec.kind == CLOCK_WALL, is_wall);
-  sampler->event[0].clock.spec.period = WAIT_NS; /* An interval of as long. */
+  clock = clocksource_of(&sampler->event[0].e);
+  CHECK_EQ(clock->clock.spec.kind == CLOCK_WALL, is_wall);
+  clock->clock.spec.period = WAIT_NS; /* An interval of as long. */
   writes = sink.writes;
   waits = 1;
   for (i = 0; sink.writes == writes; i++) {
     REQUIRE(i < 100000);
-    sampler->throttle.rest_until_ns = 0;
+    lj_clocktick_rest_ns = 0;
     hand_take(sampler);
   }
   waits = 0;
-  end_ns = sampler->event[0].clock.begin_ns + WAIT_NS;
-  if (is_wall) CHECK(sampler->throttle.rest_until_ns >= end_ns + WAIT_NS);
-  else CHECK_EQ(sampler->throttle.rest_until_ns, 0);
+  end_ns = clock->clock.begin_ns + WAIT_NS;
+  if (is_wall) CHECK(lj_clocktick_rest_ns >= end_ns + WAIT_NS);
+  else CHECK_EQ(lj_clocktick_rest_ns, 0);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   sink_free(&sink);
 }

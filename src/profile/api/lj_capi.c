@@ -17,7 +17,6 @@
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_report.h"
 #include "profile/api/lj_sysprof.h"
-#include "profile/clock/lj_clockspec.h"
 #include "profile/output/lj_streamfile.h"
 
 #define PATH_INTERVAL_MS 10 /* Interval of luaM_sysprof_start_path without options. */
@@ -70,7 +69,7 @@ static void errmsg_default(int status, int err)
     break;
   default: s = strerror(err ? err : status == PROFILE_ERRMEM ? ENOMEM : EIO); break;
   }
-  snprintf(lj_options_errmsg(), CLOCK_ERRMSG_MAX, "%s", s);
+  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX, "%s", s);
 }
 
 LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt)
@@ -78,7 +77,7 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
   char *errmsg = lj_options_errmsg();
   int status = PROFILE_ERRUSE, err;
   errmsg[0] = '\0';
-  if (!L || !opt) snprintf(errmsg, CLOCK_ERRMSG_MAX, "the argument L or opt is NULL");
+  if (!L || !opt) snprintf(errmsg, EVENT_ERRMSG_MAX, "the argument L or opt is NULL");
   else status = lj_sysprof_start(L, opt, &configured);
   err = errno;
   if (status == PROFILE_SUCCESS || errmsg[0] == '\0') errmsg_default(status, err);
@@ -104,7 +103,7 @@ static StreamFile *open_path(const char *path)
     if (!problem) problem = strerror(err);
     break;
   }
-  snprintf(errmsg, CLOCK_ERRMSG_MAX, "%s: %s", path, problem);
+  snprintf(errmsg, EVENT_ERRMSG_MAX, "%s: %s", path, problem);
   errno = err;
   return NULL;
 }
@@ -129,7 +128,7 @@ static int start_path(lua_State *L, struct luam_Sysprof_Options *opt, const char
   if (status != PROFILE_SUCCESS) {
     if (sf->err) {
       err = sf->err;
-      snprintf(errmsg, CLOCK_ERRMSG_MAX, "%s: %s", path, strerror(err));
+      snprintf(errmsg, EVENT_ERRMSG_MAX, "%s: %s", path, strerror(err));
     }
     lj_streamfile_close(sf, NULL);
   }
@@ -146,9 +145,9 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
   int status = PROFILE_ERRUSE, err;
   errmsg[0] = '\0';
   if (!L || !path) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX, "the argument L or path is NULL");
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "the argument L or path is NULL");
   } else if (opt && opt->mode == LUAM_SYSPROF_DEFAULT) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "mode LUAM_SYSPROF_DEFAULT has no stream; expected "
 	     "LUAM_SYSPROF_LEAF or _CALLGRAPH");
   } else if (lj_sysprof_isrunning(G(L))) { /* Before the file is touched. */

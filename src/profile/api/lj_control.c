@@ -24,7 +24,7 @@
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_relaxed.h"
-#include "profile/clock/lj_clockspec.h"
+#include "profile/session/lj_sources.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
@@ -40,12 +40,12 @@ static const char *options_problem(const struct luam_Sysprof_Options *opt)
 {
   static const SysprofCallbacks none;
   struct luam_Sysprof_Options o = *opt;
-  ClockSpec spec[SPF_EVENTS_MAX];
+  EventDefaults by = { opt->interval_ns, opt->period, opt->jitter, opt->prefer_tick };
+  EventSpec spec[SPF_EVENTS_MAX];
   char *errmsg = lj_options_errmsg();
   o.mode = LUAM_SYSPROF_DEFAULT; /* The buffer does not exist yet. */
   if (lj_options_valid(&o, &none) &&
-      lj_clockspec_parse(o.clocks ? o.clocks : "cpu", o.interval_ns, o.period, o.jitter,
-			 spec, errmsg))
+      lj_sources_parse(o.clocks ? o.clocks : "cpu", &by, spec, errmsg))
     return NULL;
   return errmsg;
 }

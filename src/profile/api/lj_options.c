@@ -12,9 +12,8 @@
 
 #include "lj_obj.h"
 #include "profile/api/lj_options.h"
-#include "profile/clock/lj_clockspec.h"
 
-static __thread char start_why[CLOCK_ERRMSG_MAX];
+static __thread char start_why[EVENT_ERRMSG_MAX];
 
 char *lj_options_errmsg(void)
 {

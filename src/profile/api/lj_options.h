@@ -8,7 +8,7 @@
 
 #include "profile/session/lj_profileopts.h"
 
-/* Buffer for the reason why the calling thread's last start failed, CLOCK_ERRMSG_MAX bytes.
+/* Buffer for the reason why the calling thread's last start failed, EVENT_ERRMSG_MAX bytes.
 ** The start writes it, and leaves "" if it succeeds.
 */
 LJ_FUNC char *lj_options_errmsg(void);

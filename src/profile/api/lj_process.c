@@ -23,6 +23,7 @@
 #include "profile/control/lj_ctlslot.h"
 #include "profile/session/lj_bgthread.h"
 #include "profile/session/lj_registry.h"
+#include "profile/session/lj_sources.h"
 
 static pthread_mutex_t process_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 /* Under the lock. */
@@ -142,7 +143,7 @@ int lj_process_start(Profile *p, char *errmsg)
   int status = lj_vmprofile_open(p, errmsg), err = 0;
   if (status != PROFILE_SUCCESS) return status;
   if (lj_vmprofile_needsthread(p) && (err = set_thread()) != 0) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "the background thread of the profiler did not start: %s", strerror(err));
     if (vm_writes(p, err)) err = 0;
   }
@@ -180,10 +181,10 @@ void lj_process_close(Profile *p)
 */
 static void forget_parent(int forked)
 {
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   Profile *p;
   process_id = lj_osprocess_id();
-  lj_clock_forget();
+  lj_sources_forget();
   lj_osthread_forget();
   lj_bgthread_forget();
   lj_ctlslot_fork(forked);

@@ -29,7 +29,7 @@ LJ_FUNC int lj_process_begin(void);
 LJ_FUNC int lj_process_setthread(void);
 
 /* Start a profile with the options that are set. Returns a PROFILE_* status; without
-** success sets errno, and errmsg[CLOCK_ERRMSG_MAX] if that does not say it all. Under the lock.
+** success sets errno, and errmsg[EVENT_ERRMSG_MAX] if that does not say it all. Under the lock.
 */
 LJ_FUNC int lj_process_start(Profile *p, char *errmsg);
 

@@ -16,6 +16,7 @@
 #include "profile/control/lj_ctlslot.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/session/lj_registry.h"
+#include "profile/session/lj_sources.h"
 
 #if !(LJ_TARGET_X64 && LJ_TARGET_LINUX && LJ_FR2)
 #error "sysprof needs Linux on x86-64 and a GC64 build of LuaJIT"
@@ -31,16 +32,17 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
 		       : opt->clock == LUAM_SYSPROF_CLOCK_WALL ? "wall"
 							       : "cpu";
   uint64_t interval_ns = opt->interval_ns;
-  int i;
+  EventDefaults by;
   if (!lj_options_valid(opt, cb)) return 0;
   if (!interval_ns) {
     uint64_t ms = opt->interval < INTERVAL_MS_MAX ? opt->interval : INTERVAL_MS_MAX;
     interval_ns = ms * 1000000;
   }
-  o->nspec = lj_clockspec_parse(clocks, interval_ns, opt->period, opt->jitter, o->spec,
-				errmsg);
-  for (i = 0; i < o->nspec; i++) /* Others have a period of their own. */
-    o->spec[i].prefer_tick = opt->prefer_tick && o->spec[i].period == interval_ns;
+  by.interval_ns = interval_ns;
+  by.period = opt->period;
+  by.jitter = opt->jitter;
+  by.prefer_tick = opt->prefer_tick;
+  o->nspec = lj_sources_parse(clocks, &by, o->spec, errmsg);
   o->mode = opt->mode;
   o->threads = opt->threads;
   o->flush = opt->flush;

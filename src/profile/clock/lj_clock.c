@@ -294,10 +294,9 @@ void lj_clock_close(Clock *c)
 
 static Clock jitp_clock;
 
-static void jitp_sample(void *owner, int event, int overrun, ucontext_t *uc)
+static void jitp_sample(void *owner, int overrun, ucontext_t *uc)
 {
   void (*handler)(int);
-  UNUSED(event);
   UNUSED(overrun);
   UNUSED(uc);
   memcpy(&handler, &owner, sizeof(handler));

@@ -22,7 +22,7 @@ typedef enum ClockStatus {
 } ClockStatus;
 
 /* Create a clock of a thread of this process and install the signal handler. The caller
-** has set sample, owner, event and signo. The kind CLOCK_CPU becomes the kind that was
+** has set sample, owner and signo. The kind CLOCK_CPU becomes the kind that was
 ** opened, see c->spec. On CLOCK_ERROR, errmsg[CLOCK_ERRMSG_MAX] gets one sentence with
 ** the reason and the remedy.
 */

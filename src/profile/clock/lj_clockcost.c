@@ -31,10 +31,9 @@ typedef struct Probe {
   uint64_t handler_ns; /* Handler's time for the last tick. */
 } Probe;
 
-static void probe_tick(void *owner, int event, int overrun, ucontext_t *uc)
+static void probe_tick(void *owner, int overrun, ucontext_t *uc)
 {
   Probe *p = (Probe *)owner;
-  UNUSED(event);
   UNUSED(overrun);
   UNUSED(uc);
   relaxed_set(&p->handler_ns, mono_ns() - p->clock.begin_ns);
@@ -73,6 +72,7 @@ static void sort(uint64_t *v, int n)
 static uint64_t measure(const char *name, int signo)
 {
   char errmsg[CLOCK_ERRMSG_MAX];
+  EventDefaults by = { PERIOD_NS, 0, 0, 0 };
   uint64_t cost[TICKS];
   ClockSpec spec;
   Probe p;
@@ -82,7 +82,7 @@ static uint64_t measure(const char *name, int signo)
   p.clock.owner = &p;
   p.clock.signo = signo;
   p.clock.single = 1;
-  if (!lj_clockspec_parse(name, PERIOD_NS, 0, 0, &spec, errmsg) ||
+  if (lj_clockspec_parse(name, strlen(name), &by, &spec, errmsg) != EVENT_PARSED ||
       lj_clock_open(&p.clock, &spec, lj_osthread_self(), errmsg) != CLOCK_OK)
     return 0;
   while (i < TICKS && (cost[i] = tick_cost(&p)) != 0) i++;
@@ -110,15 +110,10 @@ static void measure_kind(ClockKind kind, const char *name, int signo)
 #endif
 }
 
-void lj_clockcost_measure(const ClockSpec *specs, int n, int signo)
+void lj_clockcost_measure(const ClockSpec *spec, int signo)
 {
-  int perf = 0, wall = 0, i;
-  for (i = 0; i < n; i++) {
-    wall |= (specs[i].kind == CLOCK_WALL);
-    perf |= (specs[i].kind == CLOCK_PERF ||
-	     (specs[i].kind == CLOCK_CPU && lj_clock_cpu_isfast(&specs[i])));
-  }
   /* At the modifier u, ordinary users may open it at perf_event_paranoid 2. */
-  if (perf) measure_kind(CLOCK_PERF, "task-clock:u", signo);
-  if (wall) measure_kind(CLOCK_WALL, "wall", signo);
+  if (spec->kind == CLOCK_PERF || (spec->kind == CLOCK_CPU && lj_clock_cpu_isfast(spec)))
+    measure_kind(CLOCK_PERF, "task-clock:u", signo);
+  else if (spec->kind == CLOCK_WALL) measure_kind(CLOCK_WALL, "wall", signo);
 }

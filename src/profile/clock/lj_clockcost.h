@@ -8,11 +8,11 @@
 
 #include "profile/clock/lj_clockspec.h"
 
-/* Measure the clocks among n specs that add interrupts, on the calling thread. It takes less
-** than a millisecond, and nothing if a measurement is less than ten seconds old. If no tick
+/* Measure a clock that adds interrupts, on the calling thread. It takes less than a
+** millisecond, and nothing if a measurement is less than ten seconds old. If no tick
 ** comes, for example because the thread blocks the signal, the old value stays. signo: signal
 ** of the clocks, or 0. Under a lock of the caller.
 */
-LJ_FUNC void lj_clockcost_measure(const ClockSpec *specs, int n, int signo);
+LJ_FUNC void lj_clockcost_measure(const ClockSpec *spec, int signo);
 
 #endif

@@ -1,11 +1,9 @@
 /*
-** Sources of samples: one table of functions per kind of clock.
+** Kinds of clocks: one table of functions for each.
 ** Context: handler or any thread, as ClockOps says of each function.
 **
-** Every source implements open, arm, stop and count, and close if it holds anything.
-** Clock.sample runs in the sampled thread when a period has passed. A source that sends
-** signals also implements tick: lj_clocksig finds the clock of a signal, calls tick, then
-** sample. Any other source calls sample itself.
+** lj_clocksig finds the clock of a signal, calls tick, and then Clock.sample if a period
+** has passed.
 */
 
 #ifndef _LJ_CLOCKOPS_H
@@ -26,7 +24,7 @@ typedef struct Clock Clock;
 /* Take a sample. In the handler, on the clock's thread; the handler keeps errno.
 ** overrun: further periods that this sample stands for.
 */
-typedef void (*ClockSample)(void *owner, int event, int overrun, ucontext_t *uc);
+typedef void (*ClockSample)(void *owner, int overrun, ucontext_t *uc);
 
 typedef struct ClockOps {
   /* -- Under the lock of lj_clock, not in the handler -- */
@@ -64,9 +62,8 @@ typedef struct ClockOps {
 } ClockOps;
 
 struct Clock {
-  ClockSample sample; /* Set before open, like the next three. */
+  ClockSample sample; /* Set before open, like the next two. */
   void *owner;        /* Passed to sample. */
-  int event;          /* Passed to sample: index of the event. */
   int signo;          /* The signal. 0: the default, which open stores here. */
   int single;         /* Each arm is for one tick. Set before open. */
   int shared;         /* The program has a handler for the signal. Set by open. */

@@ -192,7 +192,7 @@ static LJ_AINLINE void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t
   /* Not armed: a late signal of a clock that had this descriptor before. */
   if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
     int overrun = c->ops->tick(c, info);
-    if (overrun >= 0) c->sample(c->owner, c->event, overrun, uc);
+    if (overrun >= 0) c->sample(c->owner, overrun, uc);
   }
   relaxed_add(&slot->delivering, -1);
 }

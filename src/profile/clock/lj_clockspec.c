@@ -1,5 +1,5 @@
 /*
-** Clock and event names: the table of names, and the parser.
+** Names of clocks and perf events: their table, and the parser of an item.
 ** Context: any thread, not the handler.
 */
 
@@ -116,7 +116,6 @@ static int name_find(const char *s, size_t len, ClockSpec *spec, ClockName *foun
       return 1;
     }
   }
-  if (len == 0) return fail(errmsg, "the list of clocks has an empty name");
   return fail(errmsg,
 	      "'%.*s' is not a clock or event; choose cpu, ctimer, task-clock, itimer, "
 	      "wall, or a perf event: cycles, instructions, cache-misses, "
@@ -185,62 +184,54 @@ static void name_write(const ClockName *n, const char *s, size_t len, ClockSpec 
   }
 }
 
-static int item_parse(const char *s, size_t len, uint64_t interval_ns, uint64_t period,
-		      ClockSpec *spec, char *errmsg)
+/* The period: of the item, or the one that all items share. */
+static int period_set(const char *s, size_t len, const ClockName *n,
+		      const EventDefaults *by, ClockSpec *spec, char *errmsg)
 {
-  const char *colon = memchr(s, ':', len), *slash = memchr(s, '/', len);
-  const char *end = s + len, *mods_end = slash ? slash : end;
-  const char *name_end = colon && colon < mods_end ? colon : mods_end;
-  ClockName n;
-  if (!name_find(s, (size_t)(name_end - s), spec, &n, errmsg)) return 0;
-  spec->kind = n.kind;
-  spec->type = n.type;
-  spec->unit = n.period ? SPF_UNIT_COUNT : SPF_UNIT_US;
-  spec->in_kernel = (n.kind == CLOCK_PERF && n.mods == 0);
-  if (name_end < mods_end &&
-      !mods_parse(name_end + 1, (size_t)(mods_end - name_end - 1), &n, spec, errmsg))
-    return 0;
-  if (slash) {
-    if (!period_parse(slash, (size_t)(end - slash), &n, spec, errmsg)) return 0;
-  } else if (n.period == 0) {
-    spec->period = interval_ns;
+  int is_clock = (n->period == 0);
+  if (len > 0) {
+    if (!period_parse(s, len, n, spec, errmsg)) return 0;
+  } else if (is_clock) {
+    spec->period = by->interval_ns;
+    spec->prefer_tick = by->prefer_tick != 0;
   } else {
-    spec->period = period ? period : n.period;
+    spec->period = by->period ? by->period : n->period;
   }
   if (spec->period > PERIOD_MAX)
-    return fail(errmsg, "the period of '%s' is too long", n.name);
+    return fail(errmsg, "the period of '%s' is too long", n->name);
   if (spec->type == PERF_TYPE_SOFTWARE && spec->period == 1 &&
       spec->config == PERF_COUNT_SW_CONTEXT_SWITCHES)
     return fail(errmsg,
 		"the period of '%s' is 1; it must be 2 or more, because a sample "
 		"of a call that sleeps causes another switch",
-		n.name);
-  if (n.period == 0 && (spec->period < INTERVAL_NS_MIN || spec->period > INTERVAL_NS_MAX))
+		n->name);
+  if (is_clock && (spec->period < INTERVAL_NS_MIN || spec->period > INTERVAL_NS_MAX))
     return fail(errmsg,
 		"the interval of clock '%s' is %llu ns; it must be between "
 		"10 us and a day",
-		n.name, (unsigned long long)spec->period);
-  name_write(&n, s, (size_t)(name_end - s), spec);
+		n->name, (unsigned long long)spec->period);
   return 1;
 }
 
-int lj_clockspec_parse(const char *list, uint64_t interval_ns, uint64_t period, int jitter,
-		       ClockSpec *specs, char *errmsg)
+EventParsed lj_clockspec_parse(const char *item, size_t len, const EventDefaults *by,
+			       ClockSpec *spec, char *errmsg)
 {
-  const char *s = list;
-  int n = 0, i;
-  for (;;) {
-    size_t len = strcspn(s, ",");
-    if (n == SPF_EVENTS_MAX)
-      return fail(errmsg, "the list of clocks has more than %d", SPF_EVENTS_MAX);
-    memset(&specs[n], 0, sizeof(specs[n]));
-    if (!item_parse(s, len, interval_ns, period, &specs[n], errmsg)) return 0;
-    specs[n].jitter = jitter != 0;
-    for (i = 0; i < n; i++)
-      if (strcmp(specs[i].name, specs[n].name) == 0)
-	return fail(errmsg, "the list of clocks has '%s' twice", specs[n].name);
-    n++;
-    if (!s[len]) return n;
-    s += len + 1;
-  }
+  const char *colon = memchr(item, ':', len), *slash = memchr(item, '/', len);
+  const char *end = item + len, *mods_end = slash ? slash : end;
+  const char *name_end = colon && colon < mods_end ? colon : mods_end;
+  ClockName n;
+  memset(spec, 0, sizeof(*spec));
+  if (!name_find(item, (size_t)(name_end - item), spec, &n, errmsg)) return EVENT_UNKNOWN;
+  spec->kind = n.kind;
+  spec->type = n.type;
+  spec->unit = n.period ? SPF_UNIT_COUNT : SPF_UNIT_US;
+  spec->in_kernel = (n.kind == CLOCK_PERF && n.mods == 0);
+  spec->jitter = by->jitter != 0;
+  if (name_end < mods_end &&
+      !mods_parse(name_end + 1, (size_t)(mods_end - name_end - 1), &n, spec, errmsg))
+    return EVENT_REFUSED;
+  if (!period_set(mods_end, (size_t)(end - mods_end), &n, by, spec, errmsg))
+    return EVENT_REFUSED;
+  name_write(&n, item, (size_t)(name_end - item), spec);
+  return EVENT_PARSED;
 }

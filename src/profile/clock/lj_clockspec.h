@@ -1,8 +1,7 @@
 /*
-** Clock and event names: the parser of the option `clock`.
+** Names of clocks and perf events: their items of the option `clock`.
 ** Context: any thread, not the handler.
 **
-**   list  := item (',' item)*
 **   item  := name [':' modifier+] ['/period=' N '/']
 **
 ** Clocks are:
@@ -20,10 +19,10 @@
 #include <stddef.h>
 
 #include "lj_def.h"
-#include "profile/format/lj_sysprof_format.h"
+#include "profile/event/lj_event.h"
 
-#define CLOCK_NAME_MAX   48  /* Bytes of a name, with its NUL. */
-#define CLOCK_ERRMSG_MAX 256 /* Bytes of an error message, with its NUL. */
+#define CLOCK_NAME_MAX   EVENT_NAME_MAX
+#define CLOCK_ERRMSG_MAX EVENT_ERRMSG_MAX
 
 /* The kinds of clocks, each with its ClockOps lj_clock_NAME_ops. A new kind needs a line
 ** here, its name in lj_clockspec.c, and a file with its table (see lj_clockops.h).
@@ -60,11 +59,9 @@ typedef struct ClockSpec {
   uint8_t in_kernel; /* Happens in the kernel only. */
 } ClockSpec;
 
-/* Parse a list of clocks into specs[SPF_EVENTS_MAX]. interval_ns: period of each clock.
-** period: of each event whose item has none; 0: the event's default. Returns the number
-** of specs, or 0 and one sentence in errmsg[CLOCK_ERRMSG_MAX].
-*/
-LJ_FUNC int lj_clockspec_parse(const char *list, uint64_t interval_ns, uint64_t period,
-			       int jitter, ClockSpec *specs, char *errmsg);
+/* Read an item of the option `clock`, see SourceOps.parse. */
+LJ_FUNC EventParsed lj_clockspec_parse(const char *item, size_t len,
+				       const EventDefaults *by, ClockSpec *spec,
+				       char *errmsg);
 
 #endif

@@ -6,6 +6,9 @@
 #define lj_walkregs_c
 #define LUA_CORE
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For the names of the registers in ucontext_t. */
+#endif
 #include "profile/event/lj_walkregs.h"
 
 void lj_walkregs_interrupted(WalkRegs *regs, const ucontext_t *uc)

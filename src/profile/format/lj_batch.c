@@ -1,6 +1,6 @@
 /*
 ** Batch of captured samples: raw records between the handler and the encoder.
-** Context: handler, or any thread while no tick runs.
+** Context: whoever holds the sampler.
 */
 
 #define lj_batch_c
@@ -24,7 +24,7 @@ void lj_batch_reset(Batch *b)
 
 static size_t batch_room(const Batch *b)
 {
-  return BATCH_SIZE - b->less - b->used;
+  return b->size - b->used;
 }
 
 static uint8_t *batch_end(Batch *b)

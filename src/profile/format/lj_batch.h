@@ -1,6 +1,6 @@
 /*
 ** Batch of captured samples: raw records between the handler and the encoder.
-** Context: handler, or any thread while no tick runs.
+** Context: whoever holds the sampler.
 **
 ** The handler appends each sample as a header and the words of its frames. Before the
 ** sample, it copies what may be freed later. That is the record of each Lua function, once
@@ -14,7 +14,7 @@
 #include "profile/format/lj_framelist.h"
 #include "profile/format/lj_wbuf.h"
 
-#define BATCH_SIZE (64 * 1024) /* Bytes of raw records. */
+#define BATCH_SIZE (64 * 1024) /* Bytes of raw records, at most. */
 
 /* A raw record begins with this. All are multiples of eight bytes long. */
 typedef struct RawHead {
@@ -40,16 +40,16 @@ typedef struct RawDef {
   uint32_t rank; /* NameRank of the function's name. */
 } RawDef;
 
-/* Clear it before use. */
+/* Clear it before use, then set mem and size. */
 typedef struct Batch {
   uint32_t *numbers; /* Last number of all batches of a VM; NULL: this is the only batch. */
   uint32_t number;   /* Of the batch, from 1. */
-  uint32_t less;     /* Bytes at the end of mem that do not exist. */
-  uint32_t used;     /* Bytes in mem. */
+  uint64_t *mem;     /* Raw records. Set by the owner, like size. */
+  uint32_t size;     /* Bytes of mem. */
+  uint32_t used;     /* Bytes in it. */
   uint32_t nsample;  /* Samples in it. */
   uint64_t first_us; /* Time of the first sample. */
   WBuf def;          /* Record of the definition that is being appended. */
-  uint64_t mem[BATCH_SIZE / sizeof(uint64_t)];
 } Batch;
 
 /* Return the raw record at an offset below used. */

@@ -1,5 +1,5 @@
 /*
-** Options of a profile: clocks, mode, callbacks, buffer.
+** Options of a profile: events, mode, callbacks, buffer.
 ** Context: written before the start | read by any thread and the handler.
 */
 
@@ -7,8 +7,7 @@
 #define _LJ_PROFILEOPTS_H
 
 #include "lmisclib.h"
-#include "profile/clock/lj_clockspec.h"
-#include "profile/format/lj_sysprof_format.h"
+#include "profile/event/lj_event.h"
 
 /* Callbacks of a profile. The setters of the C API fill in one of these. */
 typedef struct SysprofCallbacks {
@@ -25,7 +24,7 @@ typedef struct ProfileOptions {
   int mode;    /* LUAM_SYSPROF_*. */
   int threads; /* LUAM_SYSPROF_THREADS_*. */
   int flush;   /* LUAM_SYSPROF_FLUSH_*, with a stream. */
-  int signo;   /* Signal of the clocks. */
+  int signo;   /* Signal of the samples, or 0. */
   SysprofCallbacks cb;
   void *ctx;    /* Argument of the callbacks. */
   uint8_t *buf; /* Buffer of the first session. */
@@ -34,7 +33,7 @@ typedef struct ProfileOptions {
   uint32_t number; /* Number of the first session in the file. */
   uint64_t interval_ns;
   int nspec; /* Number of events. */
-  ClockSpec spec[SPF_EVENTS_MAX];
+  EventSpec spec[SPF_EVENTS_MAX];
 } ProfileOptions;
 
 #endif

@@ -1,5 +1,5 @@
 /*
-** Sampler: takes samples, for clocks and other sources.
+** Samples: walks both stacks, captures the sample, counts it.
 ** Context: handler, or any code of the sampled thread.
 */
 
@@ -11,11 +11,11 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
-#include "profile/clock/lj_clocksig.h"
 #include "profile/lua/lj_luastate.h"
 #include "profile/session/lj_bgthread.h"
 #include "profile/session/lj_safepoint.h"
 #include "profile/session/lj_sample.h"
+#include "profile/session/lj_totals.h"
 
 /* Real time that nearly all samples stay below. */
 #define SAMPLE_LONG_NS 20000
@@ -253,65 +253,7 @@ static int walk_both(Sampler *s, const WalkRegs *regs)
   return reads;
 }
 
-/* -- Time in the handler ----------------------------------------------------- */
-
-/* List the time of the last sample. */
-static LJ_AINLINE void spent_list(Sampler *s)
-{
-  uint64_t ns = relaxed_get(&s->spent_ns); /* A tick sets it when it has released. */
-  if (ns == 0) return;
-  relaxed_set(&s->spent[s->nspent], ns);
-  relaxed_set(&s->spent_ns, 0);
-  relaxed_set(&s->nspent, s->nspent + 1);
-  if (LJ_UNLIKELY(s->nspent == SAMPLER_SPENT)) lj_sample_account(s);
-}
-
-SAMPLE_RARE void lj_sample_account(Sampler *s)
-{
-  uint32_t i, n;
-  if (s->nspent < SAMPLER_SPENT) spent_list(s);
-  n = s->nspent;
-  relaxed_set(&s->nspent, 0);
-  for (i = 0; i < n; i++) {
-    uint64_t ns = s->spent[i];
-    relaxed_add(&s->counters[SPF_COUNTER_HANDLER_NS], ns);
-    if (ns > s->counters[SPF_COUNTER_HANDLER_MAX_NS])
-      relaxed_set(&s->counters[SPF_COUNTER_HANDLER_MAX_NS], ns);
-    hist_add(&s->handler, hist_class(ns), 1);
-  }
-  relaxed_set(&s->counters[SPF_COUNTER_HANDLER_P99_NS], hist_p99(&s->handler));
-}
-
 /* -- Samples ----------------------------------------------------------------- */
-
-static void total_raise(Sampler *s, SampleEvent *ev, uint64_t total)
-{
-  if (total > ev->total) ev->total = total;
-  relaxed_set(&s->counters[SPF_COUNTER_TOTAL + (ev - s->event)], ev->total);
-}
-
-/* Update the totals of all clocks of time. Returns the total of the event of this tick. */
-static uint64_t totals(Sampler *s, const SampleEvent *of, uint64_t now_ns)
-{
-  uint64_t cpu_us, result = of->total;
-  int i;
-  s->begin_cpu_ns = lj_clocksig_cpu_ns(&of->clock);
-  cpu_us = s->begin_cpu_ns / 1000;
-  relaxed_set(&s->cpu_us, s->cpu_before + cpu_us - s->cpu_base);
-  for (i = 0; i < s->nevent; i++) {
-    SampleEvent *ev = &s->event[i];
-    uint64_t now = cpu_us;
-    if (ev->clock.spec.unit != SPF_UNIT_US) {
-      if (ev != of) continue;
-      now = lj_clocksig_total(&ev->clock);
-    }
-    now = ev->before + now - ev->base;
-    if (ev == of) result = now;
-    else total_raise(s, ev, now);
-  }
-  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (now_ns - s->start_ns) / 1000);
-  return result;
-}
 
 /* Ask for a write of the chunks that wait. The handler may ask the VM thread for a safe
 ** point only while that thread runs the VM.
@@ -329,7 +271,7 @@ static SAMPLE_RARE int module_commit(void *sampler)
 {
   Sampler *s = (Sampler *)sampler;
   int done = lj_batch_def_end(&s->batch, 0, 0);
-  if (!done) lj_sample_encode(s);
+  if (!done) lj_sampler_encode(s);
   lj_batch_def_begin(&s->batch);
   return done;
 }
@@ -352,31 +294,19 @@ static int funcs_capture(Sampler *s)
 static void capture(Sampler *s, SampleEvent *ev, uint64_t time_us)
 {
   DefSink to = { &s->batch.def, module_commit, s };
-  int event = (int)(ev - s->event), tries;
+  int tries;
   lj_batch_def_begin(&s->batch);
   lj_loadmap_sample(&s->symtab.loadmap, &s->lua_frames, &s->host_frames, &to);
   for (tries = 0; tries < 2; tries++) {
     if (funcs_capture(s) &&
-	lj_batch_sample(&s->batch, event, s->state, time_us, ev->total - ev->taken,
+	lj_batch_sample(&s->batch, ev->e.index, s->state, time_us, ev->total - ev->taken,
 			&s->lua_frames, &s->host_frames)) {
       ev->taken = ev->total;
       return;
     }
-    lj_sample_encode(s);
+    lj_sampler_encode(s);
   }
   relaxed_add(&s->counters[SPF_COUNTER_LOST_BUFFER], 1);
-}
-
-SAMPLE_RARE void lj_sample_encode(Sampler *s)
-{
-  lj_sample_account(s); /* For the counters in the chunks. */
-  lj_encoder_run(&s->encoder, &s->stream, &s->batch);
-}
-
-int lj_sample_isoverdue(const Sampler *s, uint64_t time_us)
-{
-  return relaxed_get(&s->batch.nsample) != 0 &&
-	 time_us >= relaxed_get(&s->batch.first_us) + STREAM_OVERDUE_US;
 }
 
 static void count(Sampler *s, SampleEvent *ev)
@@ -392,9 +322,9 @@ static SAMPLE_RARE void count_broken(Sampler *s, int counter, int refused)
 }
 
 /* Take a sample, and end its reading of the VM. */
-static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const WalkRegs *regs)
+static void take(Sampler *s, SampleEvent *ev, uint64_t time_ns, const WalkRegs *regs)
 {
-  uint64_t time_us = (now_ns - s->origin_ns) / 1000;
+  uint64_t time_us = (time_ns - s->origin_ns) / 1000;
   int reads = walk_both(s, regs);
   if (LJ_UNLIKELY(s->peek.uncopied))
     relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
@@ -406,7 +336,7 @@ static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const WalkRegs *r
       count_broken(s, SPF_COUNTER_HOST_BROKEN + s->host.broken, s->host.refused);
     capture(s, ev, time_us);
     if (time_us - s->batch.first_us >= ENCODE_US || lj_stream_isdue(&s->stream, time_us))
-      lj_sample_encode(s);
+      lj_sampler_encode(s);
     if (sampler_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
   }
   if (reads) vm_leave(s);
@@ -414,7 +344,9 @@ static void take(Sampler *s, SampleEvent *ev, uint64_t now_ns, const WalkRegs *r
 
 /* -- Samples that interrupt others ------------------------------------------- */
 
-/* Note a sample that has interrupted another one, or the profiler on its own thread. */
+/* Note a sample that has interrupted another one, or the profiler on its own thread.
+** total: of the source, or 0.
+*/
 static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total, int user)
 {
   if (user != SAMPLER_THREAD) {
@@ -431,8 +363,8 @@ static SAMPLE_RARE void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
 {
   uint32_t n = __atomic_exchange_n(&ev->nested, 0, __ATOMIC_ACQUIRE);
   if (n == 0) return;
-  if (ev->is_open) total_raise(s, ev, totals(s, ev, now_ns));
-  total_raise(s, ev, relaxed_get(&ev->nested_total));
+  if (ev->e.is_open) totals_raise(ev, ev->e.spec.ops->total(&ev->e));
+  totals_raise(ev, __atomic_exchange_n(&ev->nested_total, 0, __ATOMIC_RELAXED));
   lj_framelist_reset(&s->host_frames);
   lj_framelist_reset(&s->lua_frames);
   lj_framelist_push(&s->lua_frames, frame_word2(SPF_FRAME_WORK, SPF_WORK_PROFILER, 0));
@@ -452,83 +384,37 @@ SAMPLE_RARE void lj_sample_nested(Sampler *s)
 
 /* -- Taking samples ---------------------------------------------------------- */
 
-int lj_sample_hold(Sampler *s)
-{
-  int user = s->reader.tid == lj_osthread_self() ? SAMPLER_THREAD : SAMPLER_OTHER, none = 0;
-  return __atomic_compare_exchange_n(&s->user, &none, user, 0, __ATOMIC_ACQUIRE,
-				     __ATOMIC_RELAXED);
-}
-
-void lj_sample_release(Sampler *s)
-{
-  __atomic_store_n(&s->user, 0, __ATOMIC_RELEASE);
-}
-
-void lj_sample_take(Sampler *s, int event, const SampleValues *v, const WalkRegs *regs)
-{
-  SampleEvent *ev = &s->event[event];
-  int user = 0;
-  if (LJ_UNLIKELY(!__atomic_compare_exchange_n(&s->user, &user, SAMPLER_THREAD, 0,
-					       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
-    note_nested(s, ev, v->total, user);
-    return;
-  }
-  total_raise(s, ev, v->total);
-  spent_list(s);
-  take(s, ev, v->time_ns, regs);
-  if (LJ_UNLIKELY(relaxed_get(&s->has_nested))) lj_sample_nested(s);
-  lj_sample_release(s);
-}
-
-/* -- Ticks of clocks --------------------------------------------------------- */
-
-/* Time from the last tick to this one: the period of a clock. Events have no period in
-** time, so their interval is measured.
+/* Time that the thread ran for a sample which took unusually long: another thread may have
+** run in between.
 */
-static uint64_t tick_interval(const SampleEvent *ev, uint64_t now_ns)
+static SAMPLE_RARE uint64_t long_ns(const SampleHead *head, uint64_t real_ns)
 {
-  return ev->clock.spec.unit == SPF_UNIT_US ? ev->clock.spec.period
-	 : ev->tick_ns                      ? now_ns - ev->tick_ns
-					    : ~(uint64_t)0;
-}
-
-/* CPU time of the handler, which began real_ns ago and took unusually long: another thread
-** may have run in between.
-*/
-static SAMPLE_RARE uint64_t handler_ns(const Sampler *s, uint64_t real_ns)
-{
-  uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - s->begin_cpu_ns;
+  uint64_t cpu_ns;
+  if (head->cpu_ns == 0) return real_ns;
+  cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - head->cpu_ns;
   return cpu_ns < real_ns ? cpu_ns : real_ns;
 }
 
-void lj_sample_tick(void *sampler, int event, int overrun, ucontext_t *uc)
+int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)
 {
-  Sampler *s = (Sampler *)sampler;
-  SampleEvent *ev = &s->event[event];
-  uint64_t begin = ev->clock.begin_ns, end, spent, interval, left_out;
-  SampleValues v = { begin, ev->total };
-  WalkRegs regs;
-  lj_walkregs_interrupted(&regs, uc);
-  if (LJ_UNLIKELY(relaxed_get(&s->user))) {
-    lj_sample_take(s, event, &v, &regs);
-    return;
+  SampleEvent *ev = (SampleEvent *)e;
+  Sampler *s = ev->sampler;
+  int user = 0;
+  if (LJ_UNLIKELY(!__atomic_compare_exchange_n(&s->user, &user, SAMPLER_THREAD, 0,
+					       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))) {
+    note_nested(s, ev, head->total, user);
+    return 0;
   }
-  if (overrun > 0) relaxed_add(&s->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
-  if (!lj_throttle_enter(&s->throttle, begin)) {
-    relaxed_add(&s->counters[SPF_COUNTER_THROTTLED], 1);
-    return;
-  }
-  interval = tick_interval(ev, begin);
-  ev->tick_ns = begin;
-  v.total = totals(s, ev, begin);
-  lj_sample_take(s, event, &v, &regs);
-  end = mono_ns();
-  spent = end - begin;
-  if (LJ_UNLIKELY(spent >= SAMPLE_LONG_NS)) spent = handler_ns(s, spent);
-  relaxed_set(&s->spent_ns, spent);
-  relaxed_add(&s->counters[SPF_COUNTER_SIGNAL_NS], ev->clock.signal_ns);
-  /* A clock of real time goes on while the handler waits for the processor. */
-  if (ev->clock.spec.kind == CLOCK_WALL) spent = end - begin;
-  left_out = lj_throttle_leave(&s->throttle, &ev->clock, end, spent, interval);
-  if (left_out) relaxed_add(&s->counters[SPF_COUNTER_THROTTLED], left_out);
+  totals_raise(ev, head->total);
+  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (head->time_ns - s->start_ns) / 1000);
+  totals_list(s);
+  take(s, ev, head->time_ns, regs);
+  if (LJ_UNLIKELY(relaxed_get(&s->has_nested))) lj_sample_nested(s);
+  head->end_ns = mono_ns();
+  head->spent_ns = head->end_ns - head->time_ns;
+  if (LJ_UNLIKELY(head->spent_ns >= SAMPLE_LONG_NS))
+    head->spent_ns = long_ns(head, head->spent_ns);
+  relaxed_set(&s->spent_ns, head->spent_ns);
+  lj_sampler_release(s);
+  return 1;
 }

@@ -1,5 +1,5 @@
 /*
-** Session of a thread: memory, clocks, begin and end of the stream.
+** Session of a thread: memory, events, begin and end of the stream.
 ** Context: under the lock of lj_process.h, on any thread, outside of the handler.
 */
 
@@ -13,225 +13,154 @@
 
 #include "lj_obj.h"
 #include "luajit.h"
-#include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osmemory.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
-#include "profile/clock/lj_clockaction.h"
-#include "profile/clock/lj_clockbudget.h"
-#include "profile/clock/lj_clocksig.h"
+#include "profile/session/lj_sample.h"
 #include "profile/session/lj_session.h"
+#include "profile/session/lj_totals.h"
 
 #define SIGNALS_MAX    128
 #define SIGNAL_SHARED  " (shared with a handler of the program)"
-#define DUMP_WAIT_NS   100000 /* Time between two tries while another thread ticks. */
-#define DUMP_TRIES     10000
 #define BUFFER_TOUCHED (16 * 1024) /* Bytes of a buffer that a start touches, at most. */
 
 /* Other threads seldom run the VM. So their sessions have smaller buffers and batches. */
 #define OTHER_BUFFER (32 * 1024 * CHUNKQUEUE_BUFFERS)
-#define OTHER_LESS   (BATCH_SIZE / 2)
+#define OTHER_BATCH  (BATCH_SIZE / 2)
 
-/* -- Totals ------------------------------------------------------------------ */
+#define CACHE_LINE 64
 
-/* Read the CPU time of a thread. Returns 0 if the thread has ended. */
-static int thread_cpu_us(int tid, uint64_t *us)
-{
-  uint64_t ns = thread_ns(tid);
-  if (ns) *us = ns / 1000;
-  return ns != 0;
-}
+/* -- Events ------------------------------------------------------------------ */
 
-/* Record the counts at which the clocks begin. For a thread that began after the profile,
-** all of its CPU time counts.
-*/
-static void totals_begin(Session *s)
-{
-  uint64_t cpu_us = 0;
-  int i;
-  thread_cpu_us(s->sm.reader.tid, &cpu_us);
-  if (s->later) cpu_us = 0;
-  s->sm.cpu_base = cpu_us;
-  for (i = 0; i < s->sm.nevent; i++) {
-    SampleEvent *ev = &s->sm.event[i];
-    ev->base = ev->clock.spec.unit == SPF_UNIT_US ? cpu_us
-	       : ev->is_open                      ? lj_clocksig_total(&ev->clock)
-						  : 0;
-  }
-}
-
-void lj_session_look(Session *s)
-{
-  uint64_t cpu_us;
-  int i, alive = thread_cpu_us(s->sm.reader.tid, &cpu_us);
-  if (alive) s->seen_cpu_us = s->sm.cpu_before + cpu_us - s->sm.cpu_base;
-  for (i = 0; i < s->sm.nevent; i++) {
-    SampleEvent *ev = &s->sm.event[i];
-    if (!ev->is_open && !s->paused) continue;
-    if (ev->clock.spec.unit == SPF_UNIT_US) {
-      if (alive) ev->seen = ev->before + cpu_us - ev->base;
-    } else if (ev->is_open) {
-      ev->seen = ev->before + lj_clocksig_total(&ev->clock) - ev->base;
-    }
-  }
-}
-
-/* Raise the totals to the last poll, after the last tick. */
-static void totals_end(Session *s)
+static void events_stop(Session *s)
 {
   int i;
-  lj_sample_account(&s->sm);
-  if (s->seen_cpu_us > s->sm.cpu_us) s->sm.cpu_us = s->seen_cpu_us;
-  for (i = 0; i < s->sm.nevent; i++) {
-    SampleEvent *ev = &s->sm.event[i];
-    if (ev->seen > ev->total) ev->total = ev->seen;
-    s->sm.counters[SPF_COUNTER_TOTAL + i] = ev->total;
+  for (i = s->sm.nevent; i-- > 0;) {
+    Event *e = &s->sm.event[i].e;
+    if (e->is_open) e->spec.ops->stop(e);
+    e->is_open = 0;
   }
-  s->sm.counters[SPF_COUNTER_WALL_US] = (mono_ns() - s->sm.start_ns) / 1000;
-  lj_sample_nested(&s->sm);
 }
 
-static void count_spent(SessionTotals *t, uint64_t ns)
-{
-  t->counters[SPF_COUNTER_HANDLER_NS] += ns;
-  if (ns > t->counters[SPF_COUNTER_HANDLER_MAX_NS])
-    t->counters[SPF_COUNTER_HANDLER_MAX_NS] = ns;
-  hist_add(&t->handler, hist_class(ns), 1);
-}
-
-/* Say why the first clock that does not reach its rate does not. */
-static void limit_text(const Session *s, char *text)
-{
-  int i;
-  text[0] = '\0';
-  for (i = 0; i < s->sm.nevent && !text[0]; i++)
-    lj_clockbudget_limit(&s->sm.event[i].clock, text);
-}
-
-/* The session's thread may be counting at the same time. */
-void lj_session_count(const Session *s, SessionTotals *t)
-{
-  uint64_t cpu_us = relaxed_get(&s->sm.cpu_us), spent = relaxed_get(&s->sm.spent_ns);
-  uint32_t i, nspent;
-  for (i = 0; i < SPF_COUNTER__MAX; i++) {
-    uint64_t n = relaxed_get(&s->sm.counters[i]);
-    if (i != SPF_COUNTER_HANDLER_MAX_NS && i != SPF_COUNTER_WALL_US) t->counters[i] += n;
-    else if (n > t->counters[i]) t->counters[i] = n;
-  }
-  for (i = 0; i < HIST_CLASSES; i++) {
-    uint32_t n = relaxed_get(&s->sm.handler.n[i]);
-    if (n) hist_add(&t->handler, i, n);
-  }
-  /* Times that the handler has only listed. */
-  nspent = relaxed_get(&s->sm.nspent);
-  for (i = 0; i < nspent; i++) count_spent(t, relaxed_get(&s->sm.spent[i]));
-  if (spent) count_spent(t, spent);
-  t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
-  t->counters[SPF_COUNTER_LOST_WRITER] += relaxed_get(&s->sm.queue.lost);
-  for (i = 0; i < (uint32_t)s->sm.nevent; i++) {
-    t->used[i] = s->sm.event[i].clock.spec;
-    t->signo[i] = s->sm.event[i].clock.signo;
-    t->shared |= s->sm.event[i].clock.shared;
-  }
-  limit_text(s, t->limit);
-  t->ticks += relaxed_get(&s->sm.event[0].samples);
-  t->cpu_us += cpu_us > s->seen_cpu_us ? cpu_us : s->seen_cpu_us;
-}
-
-/* -- Clocks ------------------------------------------------------------------ */
-
-static void clocks_close(Session *s)
-{
-  int i;
-  for (i = s->sm.nevent; i-- > 0;)
-    if (s->sm.event[i].is_open) {
-      lj_clock_close(&s->sm.event[i].clock);
-      s->sm.event[i].is_open = 0;
-    }
-}
-
-static ClockStatus clocks_open(Session *s, char *errmsg)
+EventStatus lj_session_open(Session *s, char *errmsg)
 {
   int i;
   for (i = 0; i < s->sm.nevent; i++) {
-    SampleEvent *ev = &s->sm.event[i];
-    ClockStatus status;
-    ev->clock.sample = lj_sample_tick;
-    ev->clock.owner = &s->sm;
-    ev->clock.event = i;
-    ev->clock.signo = s->sm.opt->signo;
-    status = lj_clock_open(&ev->clock, &s->sm.opt->spec[i], s->sm.reader.tid, errmsg);
-    if (status != CLOCK_OK) {
+    Event *e = &s->sm.event[i].e;
+    EventStatus status;
+    e->tid = s->sm.reader.tid;
+    e->spec = s->sm.opt->spec[i];
+    e->signo = s->sm.opt->signo;
+    status = e->spec.ops->open(e, errmsg);
+    if (status != EVENT_OK) {
       int err = errno;
-      clocks_close(s);
+      events_stop(s);
       errno = err;
       return status;
     }
-    ev->is_open = 1;
+    e->is_open = 1;
   }
-  return CLOCK_OK;
+  return EVENT_OK;
 }
 
-/* Start all clocks. Returns 0 or an errno. */
-static int clocks_arm(Session *s, char *errmsg)
+/* Returns 0 or an errno. */
+static int events_arm(Session *s, char *errmsg)
 {
   int i;
-  memset(&s->sm.throttle, 0, sizeof(s->sm.throttle));
-  for (i = 0; i < s->sm.nevent; i++)
-    if (lj_clock_arm(&s->sm.event[i].clock) != CLOCK_OK) {
-      int err = errno ? errno : EINVAL;
-      snprintf(errmsg, CLOCK_ERRMSG_MAX, "the clock %s did not start: %s",
-	       s->sm.event[i].clock.spec.name, strerror(err));
-      clocks_close(s);
-      return err;
-    }
+  for (i = 0; i < s->sm.nevent; i++) {
+    Event *e = &s->sm.event[i].e;
+    int err = e->spec.ops->arm(e);
+    if (err == 0) continue;
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "the clock %s did not start: %s", e->spec.name,
+	     strerror(err));
+    events_stop(s);
+    return err;
+  }
   return 0;
+}
+
+void lj_session_revive(Session *s)
+{
+  int i;
+  for (i = 0; i < s->sm.nevent; i++) {
+    Event *e = &s->sm.event[i].e;
+    if (e->is_open && e->spec.ops->revive) e->spec.ops->revive(e);
+  }
+}
+
+int lj_session_isreplaced(const Session *s)
+{
+  int i, is_replaced = 0;
+  for (i = 0; i < s->sm.nevent; i++) {
+    const Event *e = &s->sm.event[i].e;
+    if (e->is_open && e->spec.ops->replaced) is_replaced |= e->spec.ops->replaced(e);
+  }
+  return is_replaced;
 }
 
 /* -- Blocked signals --------------------------------------------------------- */
 
-static int signals_areblocked(const Session *s)
+static int events_areblocked(const Session *s)
 {
   int i;
-  for (i = 0; i < s->sm.nevent; i++)
-    if (lj_clockaction_isblocked(s->sm.reader.tid, s->sm.event[i].clock.signo)) return 1;
+  for (i = 0; i < s->sm.nevent; i++) {
+    const Event *e = &s->sm.event[i].e;
+    if (e->spec.ops->blocked && e->spec.ops->blocked(e)) return 1;
+  }
   return 0;
 }
 
 int lj_session_isblocked(Session *s)
 {
   uint64_t samples = relaxed_get(&s->sm.event[0].samples);
-  int has_run = s->seen_cpu_us != s->asked_cpu_us;
+  int has_run = s->sm.cpu_us != s->asked_cpu_us;
   int has_ticked = samples != s->asked_samples;
-  s->asked_cpu_us = s->seen_cpu_us;
+  s->asked_cpu_us = s->sm.cpu_us;
   s->asked_samples = samples;
-  return has_run && !has_ticked ? signals_areblocked(s) : s->paused;
+  return has_run && !has_ticked ? events_areblocked(s) : s->paused;
 }
 
 void lj_session_like(Session *s, const Session *other)
 {
   int i;
   for (i = 0; i < s->sm.nevent; i++) {
-    s->sm.event[i].clock.spec = other->sm.event[i].clock.spec;
-    s->sm.event[i].clock.signo = other->sm.event[i].clock.signo;
+    s->sm.event[i].e.spec = other->sm.event[i].e.spec;
+    s->sm.event[i].e.signo = other->sm.event[i].e.signo;
   }
-  s->paused = signals_areblocked(s);
+  s->paused = events_areblocked(s);
 }
 
 /* -- Memory ------------------------------------------------------------------ */
 
-/* Allocate a session with its buffer, which may be the caller's. The memory of another
-** thread gets its pages when that thread has samples.
-*/
-static Session *memory_new(int is_first, size_t len, uint8_t **buf)
+static size_t round_up(size_t n, size_t to)
 {
-  size_t less = is_first ? 0 : OTHER_LESS;
-  size_t size = (sizeof(Session) - less + OSMEMORY_PAGE - 1) & ~(OSMEMORY_PAGE - 1);
-  Session *s = (Session *)lj_osmemory_new(size + (*buf ? 0 : len), is_first ? size : 0);
+  return (n + to - 1) & ~(to - 1);
+}
+
+/* Allocate a session with the memory of its sources, its batch, and its buffer, which may be
+** the caller's. The memory of another thread gets its pages when that thread has samples.
+*/
+static Session *memory_new(const ProfileOptions *opt, int is_first, size_t len,
+			   uint8_t **buf)
+{
+  size_t batch = opt->mode == LUAM_SYSPROF_DEFAULT ? 0
+		 : is_first                        ? BATCH_SIZE
+						   : OTHER_BATCH;
+  size_t at = round_up(sizeof(Session), CACHE_LINE), size = at + batch;
+  Session *s;
+  int i;
+  for (i = 0; i < opt->nspec; i++) size += round_up(opt->spec[i].ops->size, CACHE_LINE);
+  size = round_up(size, OSMEMORY_PAGE);
+  s = (Session *)lj_osmemory_new(size + (*buf ? 0 : len), is_first ? size : 0);
   if (!s) return NULL;
+  for (i = 0; i < opt->nspec; i++) {
+    s->sm.event[i].e.source = (char *)s + at;
+    at += round_up(opt->spec[i].ops->size, CACHE_LINE);
+  }
+  s->sm.batch.mem = (uint64_t *)((char *)s + at);
+  s->sm.batch.size = (uint32_t)batch;
   s->size = size + (*buf ? 0 : len);
-  s->sm.batch.less = (uint32_t)less;
   if (!*buf) *buf = (uint8_t *)s + size;
   else lj_osmemory_touch(*buf, len < BUFFER_TOUCHED ? len : BUFFER_TOUCHED);
   return s;
@@ -246,52 +175,6 @@ static void memory_more(Session *s, VmTables *vt)
   s->sm.stream.stacks.more = &vt->stacks;
 }
 
-/* -- Sessions ---------------------------------------------------------------- */
-
-Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later)
-{
-  const ProfileOptions *opt = plan->opt;
-  int is_first = (plan->nsession == 0);
-  size_t len = opt->mode == LUAM_SYSPROF_DEFAULT     ? 0
-	       : is_first || opt->len < OTHER_BUFFER ? opt->len
-						     : OTHER_BUFFER;
-  Session *s = memory_new(is_first, len, &buf);
-  if (!s) return NULL;
-  if (is_first) memory_more(s, plan->vm);
-  s->sm.opt = opt;
-  s->sm.gate = plan->gate;
-  s->sm.vm = plan->vm;
-  s->sm.start_ns = plan->start_ns;
-  s->sm.origin_ns = plan->origin_ns;
-  s->sm.reader.tid = tid;
-  s->sm.nevent = opt->nspec;
-  s->pid = plan->pid;
-  s->number = opt->number + plan->nsession;
-  s->later = later;
-  s->sm.host.pk = &s->sm.peek;
-  s->sm.host.g = plan->gate->g;
-  s->sm.host.frames = opt->cb.backtracer || opt->mode == LUAM_SYSPROF_DEFAULT
-			? NULL
-			: &s->sm.host_frames;
-  s->sm.host.few_vm_frames = opt->mode != LUAM_SYSPROF_CALLGRAPH;
-  s->sm.symtab.loadmap.pk = &s->sm.peek;
-  s->sm.batch.numbers = &plan->vm->nbatch;
-  if (opt->mode == LUAM_SYSPROF_DEFAULT) return s;
-  lj_batch_reset(&s->sm.batch);
-  if (opt->flush == LUAM_SYSPROF_FLUSH_HANDLER) {
-    lj_stream_init(&s->sm.stream, &s->sm.symtab, s->sm.counters, (uint32_t)tid, buf, len,
-		   opt->cb.writer, opt->ctx, s->number);
-  } else {
-    ChunkQueue *q = s->sm.stream.queue = &s->sm.queue;
-    lj_chunkqueue_init(q, buf, len, opt->cb.writer, opt->ctx);
-    lj_stream_init(&s->sm.stream, &s->sm.symtab, s->sm.counters, (uint32_t)tid, buf,
-		   q->size, lj_chunkqueue_put, q, s->number);
-    /* A smaller buffer must not repeat definitions more often. */
-    if (!is_first) s->sm.stream.stacks_max = opt->len / CHUNKQUEUE_BUFFERS;
-  }
-  return s;
-}
-
 void lj_session_forget(Session *s)
 {
   lj_osmemory_free(s, s->size);
@@ -303,10 +186,77 @@ void lj_session_free(Session *s)
   lj_session_forget(s);
 }
 
-ClockStatus lj_session_open(Session *s, char *errmsg)
+/* -- New --------------------------------------------------------------------- */
+
+static void sampler_init(Sampler *sm, const SessionPlan *plan, int tid)
 {
-  return clocks_open(s, errmsg);
+  const ProfileOptions *opt = plan->opt;
+  int i;
+  sm->opt = opt;
+  sm->gate = plan->gate;
+  sm->vm = plan->vm;
+  sm->start_ns = plan->start_ns;
+  sm->origin_ns = plan->origin_ns;
+  sm->reader.tid = tid;
+  sm->nevent = opt->nspec;
+  for (i = 0; i < opt->nspec; i++) {
+    SampleEvent *ev = &sm->event[i];
+    ev->sampler = sm;
+    ev->e.spec = opt->spec[i];
+    ev->e.index = i;
+    ev->e.tid = tid;
+    ev->e.take = lj_sample_take;
+    ev->e.counters = sm->counters;
+  }
+  sm->host.pk = &sm->peek;
+  sm->host.g = plan->gate->g;
+  sm->host.frames = opt->cb.backtracer || opt->mode == LUAM_SYSPROF_DEFAULT
+		      ? NULL
+		      : &sm->host_frames;
+  sm->host.few_vm_frames = opt->mode != LUAM_SYSPROF_CALLGRAPH;
+  sm->symtab.loadmap.pk = &sm->peek;
+  sm->batch.numbers = &plan->vm->nbatch;
+  lj_sampler_hold(sm);
 }
+
+static void stream_init(Session *s, const SessionPlan *plan, uint8_t *buf, size_t len)
+{
+  const ProfileOptions *opt = plan->opt;
+  Stream *stream = &s->sm.stream;
+  uint32_t tid = (uint32_t)s->sm.reader.tid;
+  lj_batch_reset(&s->sm.batch);
+  if (opt->flush == LUAM_SYSPROF_FLUSH_HANDLER) {
+    lj_stream_init(stream, &s->sm.symtab, s->sm.counters, tid, buf, len, opt->cb.writer,
+		   opt->ctx, s->number);
+  } else {
+    ChunkQueue *q = stream->queue = &s->sm.queue;
+    lj_chunkqueue_init(q, buf, len, opt->cb.writer, opt->ctx);
+    lj_stream_init(stream, &s->sm.symtab, s->sm.counters, tid, buf, q->size,
+		   lj_chunkqueue_put, q, s->number);
+    /* A smaller buffer must not repeat definitions more often. */
+    if (plan->nsession > 0) stream->stacks_max = opt->len / CHUNKQUEUE_BUFFERS;
+  }
+}
+
+Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later)
+{
+  const ProfileOptions *opt = plan->opt;
+  int is_first = (plan->nsession == 0);
+  size_t len = opt->mode == LUAM_SYSPROF_DEFAULT     ? 0
+	       : is_first || opt->len < OTHER_BUFFER ? opt->len
+						     : OTHER_BUFFER;
+  Session *s = memory_new(opt, is_first, len, &buf);
+  if (!s) return NULL;
+  if (is_first) memory_more(s, plan->vm);
+  s->pid = plan->pid;
+  s->number = opt->number + plan->nsession;
+  s->later = later;
+  sampler_init(&s->sm, plan, tid);
+  if (opt->mode != LUAM_SYSPROF_DEFAULT) stream_init(s, plan, buf, len);
+  return s;
+}
+
+/* -- Begin ------------------------------------------------------------------- */
 
 static void meta_number(Session *s, const char *key, unsigned long long n)
 {
@@ -317,8 +267,8 @@ static void meta_number(Session *s, const char *key, unsigned long long n)
 
 static void meta_limit(Session *s)
 {
-  char text[CLOCKBUDGET_TEXT_MAX];
-  limit_text(s, text);
+  char text[EVENT_TEXT_MAX];
+  lj_totals_limit(&s->sm, text);
   if (text[0]) lj_stream_meta(&s->sm.stream, "limit", text);
 }
 
@@ -327,8 +277,8 @@ static void meta_signal(Session *s)
   char text[SIGNALS_MAX];
   int signo[SPF_EVENTS_MAX], shared = 0, i;
   for (i = 0; i < s->sm.nevent; i++) {
-    signo[i] = s->sm.event[i].clock.signo;
-    shared |= s->sm.event[i].clock.shared;
+    signo[i] = s->sm.event[i].e.signo;
+    shared |= s->sm.event[i].e.shared;
   }
   lj_ossignal_names(signo, i, text, SIGNALS_MAX - sizeof(SIGNAL_SHARED));
   if (shared) strcat(text, SIGNAL_SHARED);
@@ -340,7 +290,7 @@ static int describe(Session *s)
 {
   static const char *const modes[] = { "default", "leaf", "callgraph" };
   const ProfileOptions *opt = s->sm.opt;
-  char clocks[SPF_EVENTS_MAX * CLOCK_NAME_MAX], name[OSTHREAD_NAME_MAX];
+  char clocks[SPF_EVENTS_MAX * EVENT_NAME_MAX], name[OSTHREAD_NAME_MAX];
   size_t n = 0;
   int i;
   clocks[0] = '\0';
@@ -355,10 +305,8 @@ static int describe(Session *s)
   meta_number(s, "pid", (unsigned long long)s->pid);
   meta_number(s, "start_time", (unsigned long long)time(NULL));
   lj_stream_meta(&s->sm.stream, "base", LUAJIT_VERSION);
-  for (i = 0; i < s->sm.nevent; i++) {
-    const ClockSpec *spec = &s->sm.event[i].clock.spec;
-    lj_stream_event(&s->sm.stream, i, spec->name, spec->unit, spec->period);
-  }
+  for (i = 0; i < s->sm.nevent; i++)
+    lj_stream_event(&s->sm.stream, i, &s->sm.event[i].e.spec);
   lj_osthread_name(s->sm.reader.tid, name);
   if (name[0]) lj_stream_thread(&s->sm.stream, name);
   return lj_stream_begin(&s->sm.stream);
@@ -376,55 +324,55 @@ int lj_session_begin(Session *s, char *errmsg)
     lj_osthread_stack(&s->sm.host.stack_lo, &s->sm.host.stack_hi);
   s->seen = 1;
   lj_safeload_reset(&s->sm.peek);
-  totals_begin(s);
-  return s->paused ? 0 : clocks_arm(s, errmsg);
+  lj_totals_begin(&s->sm, s->later);
+  lj_sampler_release(&s->sm);
+  return s->paused ? 0 : events_arm(s, errmsg);
 }
 
-void lj_session_halt(Session *s)
+/* -- End --------------------------------------------------------------------- */
+
+void lj_session_stop(Session *s)
 {
-  lj_session_look(s);
-  clocks_close(s);
-  totals_end(s);
+  lj_totals_look(&s->sm);
+  events_stop(s);
+}
+
+void lj_session_settle(Session *s)
+{
+  lj_sampler_seize(&s->sm);
+  lj_totals_settle(&s->sm);
+  lj_sample_nested(&s->sm);
 }
 
 int lj_session_end(Session *s, FuncTab *named)
 {
   if (s->sm.opt->mode == LUAM_SYSPROF_DEFAULT) return 0;
-  lj_sample_encode(&s->sm);
+  lj_sampler_encode(&s->sm);
   s->sm.symtab.named = named;
   return lj_stream_end(&s->sm.stream);
 }
 
-/* Waits for a tick of another thread. A tick never ends if the program jumped out of it, so
-** the wait is limited.
-*/
 int lj_session_dump(Session *s, FuncTab *named)
 {
-  static const struct timespec wait = { 0, DUMP_WAIT_NS };
-  int tries = 0, err;
+  int err;
   if (s->sm.opt->mode == LUAM_SYSPROF_DEFAULT) return 0;
-  while (!lj_sample_hold(&s->sm)) {
-    if (++tries == DUMP_TRIES) return EBUSY;
-    nanosleep(&wait, NULL);
-  }
-  lj_sample_account(&s->sm);
-  lj_sample_encode(&s->sm);
+  lj_sampler_encode(&s->sm);
   s->sm.symtab.named = named;
   err = lj_stream_dump(&s->sm.stream);
   s->sm.symtab.named = NULL;
-  lj_sample_release(&s->sm);
   return err;
 }
 
+/* -- Pause and move ---------------------------------------------------------- */
+
 void lj_session_pause(Session *s)
 {
-  int i;
-  lj_session_halt(s);
+  lj_session_stop(s);
+  lj_session_settle(s);
   s->paused = 1;
   s->later = 0;
-  s->sm.cpu_before = s->sm.cpu_us;
-  for (i = 0; i < s->sm.nevent; i++) s->sm.event[i].before = s->sm.event[i].total;
-  totals_begin(s);
+  lj_totals_keep(&s->sm);
+  lj_sampler_release(&s->sm);
 }
 
 /* The time of the pause counts: the next sample carries its weight. */
@@ -432,50 +380,27 @@ int lj_session_resume(Session *s, char *errmsg)
 {
   int err;
   lj_session_pause(s);
-  if (clocks_open(s, errmsg) != CLOCK_OK) return errno ? errno : EINVAL;
-  totals_begin(s);
-  err = clocks_arm(s, errmsg);
+  if (lj_session_open(s, errmsg) != EVENT_OK) return errno ? errno : EINVAL;
+  lj_totals_begin(&s->sm, 0);
+  err = events_arm(s, errmsg);
   s->paused = (err != 0);
   return err;
 }
 
-#define SILENT_NS 50000000 /* Since the last tick of a clock that is looked at. */
-
-/* The handler sets begin_ns. */
-void lj_session_revive(Session *s)
-{
-  uint64_t now = mono_ns();
-  int i;
-  for (i = 0; i < s->sm.nevent; i++) {
-    SampleEvent *ev = &s->sm.event[i];
-    if (ev->is_open && now - relaxed_get(&ev->clock.begin_ns) > SILENT_NS)
-      lj_clock_revive(&ev->clock);
-  }
-}
-
-/* Does nothing while a tick runs on the thread: that tick hands over the chunk. */
-void lj_session_handover(Session *s)
-{
-  uint64_t time_us = (mono_ns() - s->sm.origin_ns) / 1000;
-  if (!sampler_isqueued(&s->sm) || (!lj_sample_isoverdue(&s->sm, time_us) &&
-				    !lj_stream_isoverdue(&s->sm.stream, time_us)))
-    return;
-  if (!lj_sample_hold(&s->sm)) return;
-  if (lj_sample_isoverdue(&s->sm, time_us)) lj_sample_encode(&s->sm);
-  if (lj_stream_isoverdue(&s->sm.stream, time_us)) lj_stream_handover(&s->sm.stream);
-  lj_sample_release(&s->sm);
-}
-
 int lj_session_move(Session *s, char *errmsg)
 {
+  int i;
   if (s->sm.reader.tid == lj_osthread_self()) return 0;
   lj_session_pause(s);
+  lj_sampler_seize(&s->sm);
   s->sm.reader.tid = lj_osthread_self();
-  totals_begin(s);
+  for (i = 0; i < s->sm.nevent; i++) s->sm.event[i].e.tid = s->sm.reader.tid;
+  lj_totals_begin(&s->sm, 0);
   lj_osthread_stack(&s->sm.host.stack_lo, &s->sm.host.stack_hi);
   if (s->sm.opt->mode != LUAM_SYSPROF_DEFAULT) {
-    lj_sample_encode(&s->sm);
+    lj_sampler_encode(&s->sm);
     lj_stream_move(&s->sm.stream, (uint32_t)s->sm.reader.tid);
   }
+  lj_sampler_release(&s->sm);
   return lj_session_resume(s, errmsg);
 }

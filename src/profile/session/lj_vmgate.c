@@ -49,10 +49,11 @@ static void wait_for_reader(VmReader *reader, int own_tid)
 
 static void wait_for_hook(VmGate *gate)
 {
-  int tid, tries = 0, own_tid = lj_osthread_self();
-  while ((tid = __atomic_load_n(&gate->in_hook, __ATOMIC_SEQ_CST)) != 0 && tid != own_tid &&
-	 wait_for_thread(tid, &tries))
-    ;
+  int tries = 0, own_tid = lj_osthread_self();
+  while (__atomic_load_n(&gate->hooks, __ATOMIC_SEQ_CST) > 0) {
+    int tid = relaxed_get(&gate->hook_tid);
+    if (tid == own_tid || !wait_for_thread(tid, &tries)) return;
+  }
 }
 
 /* -- Reading ----------------------------------------------------------------- */
@@ -74,12 +75,22 @@ int lj_vmgate_isours(VmGate *gate)
 
 /* -- Hooks of the VM --------------------------------------------------------- */
 
+/* Hooks of another thread have ended with it: one thread at a time runs the VM. */
+static void hook_count(VmGate *gate, int tid)
+{
+  if (LJ_UNLIKELY(gate->hook_tid != tid)) {
+    relaxed_set(&gate->hooks, 0);
+    relaxed_set(&gate->hook_tid, tid);
+  }
+  __atomic_store_n(&gate->hooks, gate->hooks + 1, __ATOMIC_SEQ_CST);
+}
+
 int lj_vmgate_enter(VmGate *gate)
 {
   int tid;
   if (LJ_LIKELY(!__atomic_load_n(&gate->running, __ATOMIC_RELAXED))) return 0;
   tid = lj_osthread_self();
-  __atomic_store_n(&gate->in_hook, tid, __ATOMIC_SEQ_CST);
+  hook_count(gate, tid);
   if (!__atomic_load_n(&gate->running, __ATOMIC_SEQ_CST)) {
     lj_vmgate_leave(gate);
     return 0;
@@ -90,7 +101,7 @@ int lj_vmgate_enter(VmGate *gate)
 
 void lj_vmgate_leave(VmGate *gate)
 {
-  __atomic_store_n(&gate->in_hook, 0, __ATOMIC_SEQ_CST);
+  __atomic_store_n(&gate->hooks, gate->hooks - 1, __ATOMIC_SEQ_CST);
 }
 
 void lj_vmgate_change_begin(VmGate *gate)
@@ -111,7 +122,7 @@ void lj_vmgate_change_end(VmGate *gate)
 
 /* -- Readers ----------------------------------------------------------------- */
 
-/* Keeps in_hook: the VM may be in a hook, and resets it on leaving. */
+/* Keeps hooks: the VM may be in a hook, and counts it down on leaving. */
 void lj_vmgate_open(VmGate *gate)
 {
   relaxed_set(&gate->vm_tid, lj_osthread_self());
@@ -149,7 +160,7 @@ void lj_vmgate_remove(VmGate *gate, VmReader *reader)
 VmReader *lj_vmgate_forget(VmGate *gate)
 {
   VmReader *first = gate->first;
-  gate->running = gate->in_hook = gate->changing = 0;
+  gate->running = gate->hooks = gate->changing = 0;
   gate->first = NULL;
   gate->outsider.reading = 0;
   return first;

@@ -31,13 +31,14 @@ typedef struct VmReader {
 } VmReader;
 
 typedef struct VmGate {
-  global_State *g;                /* The VM. Set once. */
-  volatile int running;           /* Readers exist or will exist. */
-  volatile int vm_tid;            /* Thread that last ran the VM, as far as known. */
-  volatile int shared;            /* The VM has run on several threads. */
-  volatile int changing;          /* The VM is freeing or moving memory. */
-  volatile int in_hook;           /* Thread in a hook, which walks the list; or 0. */
-  lua_State *volatile moving;     /* Coroutine whose stack the VM is moving, or NULL. */
+  global_State *g;            /* The VM. Set once. */
+  volatile int running;       /* Readers exist or will exist. */
+  volatile int vm_tid;        /* Thread that last ran the VM, as far as known. */
+  volatile int shared;        /* The VM has run on several threads. */
+  volatile int changing;      /* The VM is freeing or moving memory. */
+  volatile int hook_tid;      /* Thread of the last hook. */
+  volatile int hooks;         /* Hooks that it is in, one in another: they walk the list. */
+  lua_State *volatile moving; /* Coroutine whose stack the VM is moving, or NULL. */
   volatile uintptr_t moving_from; /* Old address of that stack. */
   volatile uint32_t unmaps;       /* lj_safeload_unmaps before the move. */
   VmReader *volatile first;       /* List, newest first. Changed under the lock. */

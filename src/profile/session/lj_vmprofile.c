@@ -7,17 +7,15 @@
 #define LUA_CORE
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lj_obj.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
-#include "profile/clock/lj_clockaction.h"
-#include "profile/clock/lj_clockcost.h"
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_vmprofile.h"
 
@@ -34,7 +32,7 @@ static void tables_free(Profile *p)
 
 /* -- End --------------------------------------------------------------------- */
 
-/* Complete the stream of a session without clocks, and remove the session from its profile.
+/* Complete the stream of a settled session, and remove the session from its profile.
 ** Sets buf to the session's last buffer. Returns 0 or the errno of a failed writer.
 */
 static int session_close(Profile *p, Session *s, FuncTab *named, uint8_t **buf)
@@ -42,7 +40,7 @@ static int session_close(Profile *p, Session *s, FuncTab *named, uint8_t **buf)
   int err = lj_session_end(s, named);
   *buf = sampler_isqueued(&s->sm) ? p->opt.buf : s->sm.stream.wb.buf;
   lj_vmgate_remove(&p->gate, &s->sm.reader);
-  lj_session_count(s, &p->ended.of);
+  lj_totals_add(&s->sm, &p->ended.of);
   lj_session_free(s);
   return err;
 }
@@ -59,10 +57,7 @@ static int call_on_stop(Profile *p, uint8_t *buf)
 static int is_replaced(Profile *p)
 {
   const Session *s = profile_first(p);
-  int i;
-  for (i = 0; s && i < s->sm.nevent; i++)
-    if (s->sm.event[i].is_open && lj_clockaction_isreplaced(s->sm.event[i].clock.signo))
-      p->ended.replaced = 1;
+  if (s && lj_session_isreplaced(s)) p->ended.replaced = 1;
   return p->ended.replaced;
 }
 
@@ -71,8 +66,9 @@ void lj_vmprofile_halt(Profile *p)
   Session *s;
   p->with_names = lj_vmgate_isours(&p->gate);
   is_replaced(p);
-  for (s = profile_first(p); s; s = session_next(s)) lj_session_halt(s);
+  for (s = profile_first(p); s; s = session_next(s)) lj_session_stop(s);
   lj_vmgate_stop(&p->gate);
+  for (s = profile_first(p); s; s = session_next(s)) lj_session_settle(s);
 }
 
 int lj_vmprofile_end(Profile *p)
@@ -108,20 +104,21 @@ void lj_vmprofile_disown(Profile *p)
 static void thread_end(Profile *p, Session *s)
 {
   uint8_t *buf;
-  lj_session_halt(s);
+  lj_session_stop(s);
+  lj_session_settle(s);
   session_close(p, s, NULL, &buf);
 }
 
 /* Begin the session of one more thread. It starts paused if the thread blocks the signals of
-** the clocks. Returns 0 on a failure; the thread may have ended.
+** the events. Returns 0 on a failure; the thread may have ended.
 */
 static int thread_begin(Profile *p, int tid, int later)
 {
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   Session *s = lj_session_new(&p->plan, tid, NULL, later);
   if (!s) return 0;
   lj_session_like(s, profile_first(p));
-  if (!s->paused && lj_session_open(s, errmsg) != CLOCK_OK) {
+  if (!s->paused && lj_session_open(s, errmsg) != EVENT_OK) {
     lj_session_free(s);
     return 0;
   }
@@ -185,12 +182,12 @@ static void thread_found(void *ctx, int tid)
   }
 }
 
-/* Close the clocks of a thread that blocks their signals, and open them again later.
+/* Close the events of a thread that blocks their signals, and open them again later.
 ** Reading a mask costs 10 us, so a scan of many threads reads only a part of the masks.
 */
 static void thread_pause(ThreadScan *scan, Session *s)
 {
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   uint32_t turns = 1 + scan->nsession / MASKS_MAX;
   if ((s->number + scan->number) % turns == 0) {
     int is_blocked = lj_session_isblocked(s);
@@ -224,7 +221,7 @@ void lj_vmprofile_scan(Profile *p, int later)
   for (s = profile_first(p); s; s = next) {
     next = session_next(s);
     if (s->seen) {
-      lj_session_look(s);
+      lj_totals_look(&s->sm);
       if (next) thread_pause(&scan, s); /* The last in the list is the VM's session. */
     } else if (next) { /* The VM's session has the buffer for on_stop, so it stays. */
       thread_end(p, s);
@@ -238,7 +235,7 @@ void lj_vmprofile_look(const Profile *p)
   Session *s;
   for (s = profile_first(p); s; s = session_next(s)) {
     lj_session_revive(s);
-    lj_session_handover(s);
+    lj_sampler_handover(&s->sm);
   }
 }
 
@@ -259,10 +256,17 @@ int lj_vmprofile_needsthread(const Profile *p)
 				   p->opt.mode != LUAM_SYSPROF_DEFAULT));
 }
 
+static void events_prepare(const ProfileOptions *opt)
+{
+  int i;
+  for (i = 0; i < opt->nspec; i++)
+    if (opt->spec[i].ops->prepare) opt->spec[i].ops->prepare(&opt->spec[i], opt->signo);
+}
+
 int lj_vmprofile_open(Profile *p, char *errmsg)
 {
   Session *s;
-  ClockStatus status;
+  EventStatus status;
   int err;
   p->plan.opt = &p->opt;
   p->plan.gate = &p->gate;
@@ -275,19 +279,19 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   lj_vmgate_open(&p->gate);
   p->plan.vm = lj_vmtables_new(p->gate.g, p->opt.mode == LUAM_SYSPROF_LEAF);
   if (!p->plan.vm) return PROFILE_ERRMEM;
-  lj_clockcost_measure(p->opt.spec, p->opt.nspec, p->opt.signo);
+  events_prepare(&p->opt);
   s = lj_session_new(&p->plan, lj_osthread_self(), p->opt.buf, 0);
   if (!s) {
     tables_free(p);
     return PROFILE_ERRMEM;
   }
   status = lj_session_open(s, errmsg);
-  if (status != CLOCK_OK) {
+  if (status != EVENT_OK) {
     err = errno;
     lj_session_free(s);
     tables_free(p);
     errno = err;
-    return status == CLOCK_BUSY ? PROFILE_ERRRUN : PROFILE_ERRIO;
+    return status == EVENT_BUSY ? PROFILE_ERRRUN : PROFILE_ERRIO;
   }
   p->plan.nsession = 1;
   lj_vmgate_add(&p->gate, &s->sm.reader);
@@ -300,7 +304,7 @@ int lj_vmprofile_begin(Profile *p, char *errmsg)
   int all = (p->opt.threads == LUAM_SYSPROF_THREADS_ALL), err;
   if (all && !lj_osthread_each(thread_ignore, NULL)) {
     err = errno ? errno : EIO;
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "listing the threads of the process failed: "
 	     "/proc/self/task: %s",
 	     strerror(err));
@@ -316,7 +320,7 @@ int lj_vmprofile_begin(Profile *p, char *errmsg)
 void lj_vmprofile_abandon(Profile *p)
 {
   Session *s = profile_first(p);
-  lj_session_halt(s);
+  lj_session_stop(s);
   lj_vmgate_stop(&p->gate);
   lj_vmgate_remove(&p->gate, &s->sm.reader);
   lj_session_free(s);
@@ -325,22 +329,51 @@ void lj_vmprofile_abandon(Profile *p)
 
 /* -- While it runs ----------------------------------------------------------- */
 
+#define DUMP_WAIT_NS 100000 /* Between two tries while another thread takes a sample. */
+#define DUMP_TRIES   10000
+
+/* Hold a session's sampler for a dump. Waits for a sample of another thread. That never ends if
+** the program has jumped out of it, so the wait is limited.
+*/
+static int dump_hold(Session *s)
+{
+  static const struct timespec wait = { 0, DUMP_WAIT_NS };
+  int tries = 0;
+  while (!lj_sampler_hold(&s->sm)) {
+    if (++tries == DUMP_TRIES) return 0;
+    nanosleep(&wait, NULL);
+  }
+  return 1;
+}
+
+static Session *session_of_thread(const Profile *p, int tid)
+{
+  Session *s = profile_first(p);
+  while (s && s->sm.reader.tid != tid) s = session_next(s);
+  return s;
+}
+
+/* No sample of this thread may use the tables of the VM while the search for names does. So
+** this thread's sampler is held from the beginning.
+*/
 int lj_vmprofile_dump(Profile *p)
 {
+  Session *own = session_of_thread(p, lj_osthread_self()), *s;
   FuncTab *named = NULL;
   int err = 0;
-  sigset_t ticks, old;
-  Session *s;
-  lj_clockaction_signals(&ticks);
-  pthread_sigmask(SIG_BLOCK, &ticks, &old);
+  if (own && !dump_hold(own)) return EBUSY;
   if (lj_vmgate_isours(&p->gate) && p->opt.mode != LUAM_SYSPROF_DEFAULT)
     named = lj_vmtables_name(p->plan.vm);
   for (s = profile_first(p); s; s = session_next(s)) {
-    int res = lj_session_dump(s, named);
+    int res = EBUSY;
+    if (s == own || dump_hold(s)) {
+      res = lj_session_dump(s, named);
+      if (s != own) lj_sampler_release(&s->sm);
+    }
     if (res) err = res;
   }
   if (named) vmtables_release(p->plan.vm);
-  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  if (own) lj_sampler_release(&own->sm);
   return err;
 }
 
@@ -357,7 +390,10 @@ void lj_vmprofile_totals(Profile *p, ProfileTotals *t)
 {
   Session *s;
   *t = p->ended;
-  for (s = profile_first(p); s; s = session_next(s)) lj_session_count(s, &t->of);
+  for (s = profile_first(p); s; s = session_next(s)) {
+    lj_totals_look(&s->sm);
+    lj_totals_add(&s->sm, &t->of);
+  }
   t->opt = p->opt;
   t->sessions = p->plan.nsession;
   if (!profile_isrunning(p)) return;

@@ -4,8 +4,8 @@
 **
 ** lj_process starts and ends the background thread between the steps:
 **
-**   open: memory -> clocks		begin: stream -> ticks
-**   halt: clocks -> hooks		end:   streams -> on_stop -> memory
+**   open: memory -> events		begin: stream -> samples
+**   halt: events -> hooks -> totals	end:   streams -> on_stop -> memory
 */
 
 #ifndef _LJ_VMPROFILE_H
@@ -14,11 +14,12 @@
 #include "lj_obj.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_session.h"
+#include "profile/session/lj_totals.h"
 
 /* Totals and options of a profile. */
 typedef struct ProfileTotals {
   ProfileOptions opt;
-  SessionTotals of;  /* Sums of its sessions. */
+  SampleTotals of;   /* Sums of its sessions. */
   uint64_t wall_us;  /* Real time since the start. */
   uint32_t sessions; /* Sessions begun. */
   int replaced;      /* The program has replaced the signal's handler. */
@@ -49,18 +50,21 @@ static LJ_AINLINE Session *profile_first(const Profile *p)
 }
 
 /* Open the first session with the options of the profile. The profile runs then, without
-** ticks. Returns a PROFILE_* status. On a failure, sets errno, and the reason in
-** errmsg[CLOCK_ERRMSG_MAX] if errno is not enough.
+** samples. Returns a PROFILE_* status. On a failure, sets errno, and the reason in
+** errmsg[EVENT_ERRMSG_MAX] if errno is not enough.
 */
 LJ_FUNC int lj_vmprofile_open(Profile *p, char *errmsg);
 
-/* Begin an open profile: ticks may come. Returns 0, or an errno and the reason: then the
+/* Begin an open profile: samples may come. Returns 0, or an errno and the reason: then the
 ** caller must abandon the profile.
 */
 LJ_FUNC int lj_vmprofile_begin(Profile *p, char *errmsg);
 LJ_FUNC void lj_vmprofile_abandon(Profile *p);
 
-/* Stop the clocks of a running profile. It does not run after this returns. */
+/* Stop the events of a running profile. It does not run after this returns. First the sources
+** stop, then the hooks of the VM. So nobody is on the way to a sampler any more. Then each
+** sampler is held, which waits for its last sample.
+*/
 LJ_FUNC void lj_vmprofile_halt(Profile *p);
 
 /* End a halted profile. Returns a PROFILE_* status and sets errno. */
@@ -91,7 +95,7 @@ LJ_FUNC int lj_vmprofile_move(Profile *p, char *errmsg);
 */
 LJ_FUNC void lj_vmprofile_scan(Profile *p, int later);
 
-/* Look after sessions without ticks: start their clocks again if the program has taken the
+/* Look after sessions without samples: start their events again if the program has taken the
 ** signals, and hand over chunks whose samples have waited for a second.
 */
 LJ_FUNC void lj_vmprofile_look(const Profile *p);

@@ -1,6 +1,6 @@
 /*
 ** Encoder: turns a batch of captured samples into records of the stream.
-** Context: handler, or any thread while no tick runs.
+** Context: whoever holds the sampler.
 */
 
 #define lj_encoder_c

@@ -1,6 +1,6 @@
 /*
 ** Encoder: turns a batch of captured samples into records of the stream.
-** Context: handler, or any thread while no tick runs.
+** Context: whoever holds the sampler.
 **
 ** Reads the batch and its own tables only, in bounded time: neither the VM nor the dynamic
 ** linker. Takes no lock, allocates nothing.

@@ -153,26 +153,25 @@ void lj_stream_meta(Stream *s, const char *key, const char *value)
 }
 
 typedef struct EventDef {
-  int index, unit;
-  const char *name;
-  uint64_t period;
+  int index;
+  const EventSpec *spec;
 } EventDef;
 
 static void event_put(WBuf *wb, const void *def)
 {
   const EventDef *e = (const EventDef *)def;
   lj_wbuf_uleb(wb, (uint64_t)e->index);
-  lj_wbuf_str(wb, e->name, strlen(e->name));
-  lj_wbuf_uleb(wb, (uint64_t)e->unit);
-  lj_wbuf_uleb(wb, e->period);
+  lj_wbuf_str(wb, e->spec->name, strlen(e->spec->name));
+  lj_wbuf_uleb(wb, (uint64_t)e->spec->unit);
+  lj_wbuf_uleb(wb, e->spec->period);
 }
 
-void lj_stream_event(Stream *s, int index, const char *name, int unit, uint64_t period)
+void lj_stream_event(Stream *s, int index, const EventSpec *spec)
 {
   DefSink to = stream_sink(s);
-  EventDef e = { index, unit, name, period };
-  s->period[index] = unit == SPF_UNIT_US ? 0 : period;
-  if (index == 0 && unit == SPF_UNIT_US) s->typical_us = period / 1000;
+  EventDef e = { index, spec };
+  s->period[index] = spec->unit == SPF_UNIT_US ? 0 : spec->period;
+  if (index == 0 && eventspec_istime(spec)) s->typical_us = spec->period / 1000;
   lj_wbuf_define(&to, SPF_EVENT, event_put, &e);
 }
 

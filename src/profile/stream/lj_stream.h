@@ -8,6 +8,7 @@
 #ifndef _LJ_STREAM_H
 #define _LJ_STREAM_H
 
+#include "profile/event/lj_event.h"
 #include "profile/format/lj_batch.h"
 #include "profile/format/lj_framelist.h"
 #include "profile/stream/lj_stacktab.h"
@@ -64,12 +65,10 @@ LJ_FUNC void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t 
 /* Append a fact about the profile. Only between init and begin. VM thread. */
 LJ_FUNC void lj_stream_meta(Stream *s, const char *key, const char *value);
 
-/* Append the cause of samples with this event index, below SPF_EVENTS_MAX. unit:
-** SPF_UNIT_*; period: of a sample, in nanoseconds or in the unit, see SPF_EVENT.
-** Only between init and begin. VM thread.
+/* Append the event of samples with this index, below SPF_EVENTS_MAX. Only between init and
+** begin. VM thread.
 */
-LJ_FUNC void lj_stream_event(Stream *s, int index, const char *name, int unit,
-			     uint64_t period);
+LJ_FUNC void lj_stream_event(Stream *s, int index, const EventSpec *spec);
 
 /* Append the name of the samples' thread. Only between init and begin. VM thread. */
 LJ_FUNC void lj_stream_thread(Stream *s, const char *name);
@@ -95,7 +94,7 @@ LJ_FUNC int lj_stream_isdue(const Stream *s, uint64_t time_us);
 /* Has the current chunk samples that the handler should have flushed? Any thread. */
 LJ_FUNC int lj_stream_isoverdue(const Stream *s, uint64_t time_us);
 
-/* Flush the current chunk into the queue. Any thread, while no tick runs. */
+/* Flush the current chunk into the queue. The holder of the sampler. */
 LJ_FUNC void lj_stream_handover(Stream *s);
 
 /* Append the load map, and flush. Returns 0, or the errno of a failed writer. VM thread. */

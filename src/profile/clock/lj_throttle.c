@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #include "profile/clock/lj_clockbudget.h"
-#include "profile/session/lj_throttle.h"
+#include "profile/clock/lj_throttle.h"
 
 #define THROTTLE_WEIGHT 8 /* A sample has 1/8 of the weight in the moving mean. */
 #define THROTTLE_JUMP   8 /* It counts as so many means at most. */

@@ -1,0 +1,119 @@
+/*
+** Clocks as a source of samples: parse, open, arm, stop.
+** Context: as SourceOps says, not in the handler.
+*/
+
+#define lj_clocksource_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <string.h>
+
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/clock/lj_clockaction.h"
+#include "profile/clock/lj_clockbudget.h"
+#include "profile/clock/lj_clockcost.h"
+#include "profile/clock/lj_clocksource.h"
+#include "profile/clock/lj_clocktick.h"
+
+#define SILENT_NS 50000000 /* Since the last tick of a clock that revive looks at. */
+
+LJ_STATIC_ASSERT(sizeof(ClockSpec) <= EVENT_OWN);
+LJ_STATIC_ASSERT(CLOCKBUDGET_TEXT_MAX <= EVENT_TEXT_MAX);
+
+/* -- Specs ------------------------------------------------------------------- */
+
+static const ClockSpec *clockspec_of(const EventSpec *spec)
+{
+  return (const ClockSpec *)&spec->own;
+}
+
+/* Enter a clock into the spec of its event. */
+static void spec_set(EventSpec *spec, const ClockSpec *cs)
+{
+  memcpy(&spec->own, cs, sizeof(*cs));
+  memcpy(spec->name, cs->name, EVENT_NAME_MAX);
+  spec->unit = cs->unit;
+  spec->period = cs->period;
+  spec->base = cs->unit != SPF_UNIT_US  ? EVENT_OCCURRENCES
+	       : cs->kind == CLOCK_WALL ? EVENT_REAL_TIME
+					: EVENT_CPU_TIME;
+}
+
+static EventParsed source_parse(const char *item, size_t len, const EventDefaults *by,
+				EventSpec *spec, char *errmsg)
+{
+  ClockSpec cs;
+  EventParsed parsed = lj_clockspec_parse(item, len, by, &cs, errmsg);
+  if (parsed == EVENT_PARSED) spec_set(spec, &cs);
+  return parsed;
+}
+
+static void source_prepare(const EventSpec *spec, int signo)
+{
+  lj_clockcost_measure(clockspec_of(spec), signo);
+}
+
+/* -- Open, arm, stop --------------------------------------------------------- */
+
+static EventStatus source_open(Event *ev, char *errmsg)
+{
+  Clock *c = &clocksource_of(ev)->clock;
+  c->sample = lj_clocktick_sample;
+  c->owner = ev;
+  c->signo = ev->signo;
+  switch (lj_clock_open(c, clockspec_of(&ev->spec), ev->tid, errmsg)) {
+  case CLOCK_OK: break;
+  case CLOCK_BUSY: return EVENT_BUSY;
+  default: return EVENT_ERROR;
+  }
+  spec_set(&ev->spec, &c->spec);
+  ev->signo = c->signo;
+  ev->shared = c->shared;
+  return EVENT_OK;
+}
+
+static int source_arm(Event *ev)
+{
+  memset(&clocksource_of(ev)->throttle, 0, sizeof(Throttle));
+  return lj_clock_arm(&clocksource_of(ev)->clock) == CLOCK_OK ? 0 : errno ? errno : EINVAL;
+}
+
+static void source_stop(Event *ev)
+{
+  lj_clock_close(&clocksource_of(ev)->clock);
+}
+
+/* -- Signals ----------------------------------------------------------------- */
+
+static int source_blocked(const Event *ev)
+{
+  return lj_clockaction_isblocked(ev->tid, ev->signo);
+}
+
+static int source_replaced(const Event *ev)
+{
+  return lj_clockaction_isreplaced(ev->signo);
+}
+
+/* The handler sets begin_ns. */
+static void source_revive(Event *ev)
+{
+  Clock *c = &clocksource_of(ev)->clock;
+  if (mono_ns() - relaxed_get(&c->begin_ns) > SILENT_NS) lj_clock_revive(c);
+}
+
+/* Also of a clock that is closed now. */
+static void source_limit(const Event *ev, char *text)
+{
+  const Clock *c = &clocksource_of(ev)->clock;
+  text[0] = '\0';
+  if (c->ops) lj_clockbudget_limit(c, text); /* Else it was never open. */
+}
+
+const SourceOps lj_clocksource_ops = {
+  sizeof(ClockSource), source_parse, source_prepare,  source_open,
+  source_arm,          source_stop,  source_blocked,  source_revive,
+  source_replaced,     source_limit, lj_clock_forget, lj_clocktick_total
+};

@@ -1,0 +1,65 @@
+/*
+** Ticks of a clock as samples of its event: total, throttle, counters.
+** Context: handler, on the clock's thread.
+*/
+
+#define lj_clocktick_c
+#define LUA_CORE
+
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/clock/lj_clocksig.h"
+#include "profile/clock/lj_clocktick.h"
+
+__thread uint64_t lj_clocktick_rest_ns __attribute__((tls_model("initial-exec")));
+
+/* Time from the last tick to this one: the period of a clock. Events have no period in
+** time, so their interval is measured.
+*/
+static uint64_t tick_interval(const ClockSource *src, uint64_t now_ns)
+{
+  return src->clock.spec.unit == SPF_UNIT_US ? src->clock.spec.period
+	 : src->tick_ns                      ? now_ns - src->tick_ns
+					     : ~(uint64_t)0;
+}
+
+/* Total of the event at this tick. cpu_ns: CPU time of the thread. */
+static uint64_t tick_total(const Clock *c, uint64_t cpu_ns)
+{
+  return c->spec.unit == SPF_UNIT_US ? cpu_ns / 1000 : lj_clocksig_total(c);
+}
+
+void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
+{
+  Event *ev = (Event *)owner;
+  ClockSource *src = clocksource_of(ev);
+  Clock *c = &src->clock;
+  uint64_t interval, spent, left_out;
+  SampleHead head;
+  WalkRegs regs;
+  head.time_ns = c->begin_ns;
+  if (overrun > 0) relaxed_add(&ev->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
+  src->throttle.rest_until_ns = lj_clocktick_rest_ns;
+  if (!lj_throttle_enter(&src->throttle, head.time_ns)) {
+    relaxed_add(&ev->counters[SPF_COUNTER_THROTTLED], 1);
+    return;
+  }
+  lj_walkregs_interrupted(&regs, uc);
+  interval = tick_interval(src, head.time_ns);
+  head.cpu_ns = lj_clocksig_cpu_ns(c);
+  head.total = tick_total(c, head.cpu_ns);
+  if (!ev->take(ev, &head, &regs)) return;
+  src->tick_ns = head.time_ns;
+  relaxed_add(&ev->counters[SPF_COUNTER_SIGNAL_NS], c->signal_ns);
+  /* A clock of real time goes on while the handler waits for the processor. */
+  spent = c->spec.kind == CLOCK_WALL ? head.end_ns - head.time_ns : head.spent_ns;
+  left_out = lj_throttle_leave(&src->throttle, c, head.end_ns, spent, interval);
+  lj_clocktick_rest_ns = src->throttle.rest_until_ns;
+  if (left_out) relaxed_add(&ev->counters[SPF_COUNTER_THROTTLED], left_out);
+}
+
+uint64_t lj_clocktick_total(const Event *ev)
+{
+  if (ev->spec.unit == SPF_UNIT_US) return thread_ns(ev->tid) / 1000;
+  return ev->is_open ? lj_clocksig_total(&clocksource_of(ev)->clock) : 0;
+}

@@ -1,0 +1,37 @@
+/*
+** Ticks of a clock as samples of its event: total, throttle, counters.
+** Context: handler, on the clock's thread.
+*/
+
+#ifndef _LJ_CLOCKTICK_H
+#define _LJ_CLOCKTICK_H
+
+#include "profile/clock/lj_clock.h"
+#include "profile/clock/lj_throttle.h"
+#include "profile/event/lj_event.h"
+
+/* Event.source of a clock. */
+typedef struct ClockSource {
+  Clock clock;
+  /* Handler only, once armed. */
+  Throttle throttle;
+  uint64_t tick_ns; /* Time of the last tick. */
+} ClockSource;
+
+static LJ_AINLINE ClockSource *clocksource_of(const Event *ev)
+{
+  return (ClockSource *)ev->source;
+}
+
+/* CLOCK_MONOTONIC until which no clock of this thread takes a sample, see lj_throttle.h. */
+LJ_DATA __thread uint64_t lj_clocktick_rest_ns __attribute__((tls_model("initial-exec")));
+
+/* Take the sample of a tick, see ClockSample. owner: the Event. */
+LJ_FUNC void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc);
+
+/* See SourceOps.total. A clock of time also has one while it is closed: the CPU time of its
+** thread. Any thread.
+*/
+LJ_FUNC uint64_t lj_clocktick_total(const Event *ev);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+** Totals of a sampler: of its events, its counters and its time.
+** Context: the holder of the sampler | look, add: under the lock, while samples come.
+*/
+
+#define lj_totals_c
+#define LUA_CORE
+
+#include "profile/base/lj_nanotime.h"
+#include "profile/session/lj_totals.h"
+
+/* -- Events ------------------------------------------------------------------ */
+
+static uint64_t source_total(const SampleEvent *ev)
+{
+  return ev->e.spec.ops->total(&ev->e);
+}
+
+void lj_totals_begin(Sampler *s, int later)
+{
+  int i;
+  s->cpu_base = later ? 0 : thread_ns(s->reader.tid) / 1000;
+  for (i = 0; i < s->nevent; i++) s->event[i].base = later ? 0 : source_total(&s->event[i]);
+}
+
+void lj_totals_look(Sampler *s)
+{
+  uint64_t cpu_us = thread_ns(s->reader.tid) / 1000;
+  int i;
+  if (cpu_us) s->cpu_us = s->cpu_before + cpu_us - s->cpu_base;
+  for (i = 0; i < s->nevent; i++) {
+    SampleEvent *ev = &s->event[i];
+    uint64_t total = source_total(ev);
+    if (total) ev->seen = ev->before + total - ev->base;
+  }
+}
+
+void lj_totals_settle(Sampler *s)
+{
+  int i;
+  lj_totals_account(s);
+  for (i = 0; i < s->nevent; i++) {
+    SampleEvent *ev = &s->event[i];
+    if (ev->seen > ev->total) ev->total = ev->seen;
+    s->counters[SPF_COUNTER_TOTAL + i] = ev->total;
+  }
+  s->counters[SPF_COUNTER_WALL_US] = (mono_ns() - s->start_ns) / 1000;
+}
+
+void lj_totals_keep(Sampler *s)
+{
+  int i;
+  s->cpu_before = s->cpu_us;
+  for (i = 0; i < s->nevent; i++) s->event[i].before = s->event[i].total;
+  lj_totals_begin(s, 0);
+}
+
+/* -- Time of samples --------------------------------------------------------- */
+
+/* Context: handler, too. */
+__attribute__((noinline, cold)) void lj_totals_account(Sampler *s)
+{
+  uint32_t i, n;
+  if (s->nspent < SAMPLER_SPENT) totals_list(s);
+  n = s->nspent;
+  relaxed_set(&s->nspent, 0);
+  for (i = 0; i < n; i++) {
+    uint64_t ns = s->spent[i];
+    relaxed_add(&s->counters[SPF_COUNTER_HANDLER_NS], ns);
+    if (ns > s->counters[SPF_COUNTER_HANDLER_MAX_NS])
+      relaxed_set(&s->counters[SPF_COUNTER_HANDLER_MAX_NS], ns);
+    hist_add(&s->handler, hist_class(ns), 1);
+  }
+  relaxed_set(&s->counters[SPF_COUNTER_HANDLER_P99_NS], hist_p99(&s->handler));
+}
+
+/* -- Sums -------------------------------------------------------------------- */
+
+void lj_totals_limit(const Sampler *s, char *text)
+{
+  int i;
+  text[0] = '\0';
+  for (i = 0; i < s->nevent && !text[0]; i++) {
+    const Event *e = &s->event[i].e;
+    if (e->spec.ops->limit) e->spec.ops->limit(e, text);
+  }
+}
+
+static void add_spent(SampleTotals *t, uint64_t ns)
+{
+  t->counters[SPF_COUNTER_HANDLER_NS] += ns;
+  if (ns > t->counters[SPF_COUNTER_HANDLER_MAX_NS])
+    t->counters[SPF_COUNTER_HANDLER_MAX_NS] = ns;
+  hist_add(&t->handler, hist_class(ns), 1);
+}
+
+void lj_totals_add(const Sampler *s, SampleTotals *t)
+{
+  uint64_t spent = relaxed_get(&s->spent_ns);
+  uint32_t i, nspent;
+  for (i = 0; i < SPF_COUNTER__MAX; i++) {
+    uint64_t n = relaxed_get(&s->counters[i]);
+    if (i != SPF_COUNTER_HANDLER_MAX_NS && i != SPF_COUNTER_WALL_US) t->counters[i] += n;
+    else if (n > t->counters[i]) t->counters[i] = n;
+  }
+  for (i = 0; i < HIST_CLASSES; i++) {
+    uint32_t n = relaxed_get(&s->handler.n[i]);
+    if (n) hist_add(&t->handler, i, n);
+  }
+  /* Times that samples have only listed. */
+  nspent = relaxed_get(&s->nspent);
+  for (i = 0; i < nspent; i++) add_spent(t, relaxed_get(&s->spent[i]));
+  if (spent) add_spent(t, spent);
+  t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
+  t->counters[SPF_COUNTER_LOST_WRITER] += relaxed_get(&s->queue.lost);
+  for (i = 0; i < (uint32_t)s->nevent; i++) {
+    t->used[i] = s->event[i].e.spec;
+    t->signo[i] = s->event[i].e.signo;
+    t->shared |= s->event[i].e.shared;
+  }
+  lj_totals_limit(s, t->limit);
+  t->ticks += relaxed_get(&s->event[0].samples);
+  t->cpu_us += s->cpu_us;
+}

@@ -1,0 +1,70 @@
+/*
+** Totals of a sampler: of its events, its counters and its time.
+** Context: the holder of the sampler | look, add: under the lock, while samples come.
+*/
+
+#ifndef _LJ_TOTALS_H
+#define _LJ_TOTALS_H
+
+#include "profile/base/lj_relaxed.h"
+#include "profile/session/lj_sampler.h"
+
+/* Sums of several samplers. */
+typedef struct SampleTotals {
+  EventSpec used[SPF_EVENTS_MAX]; /* Events in use, */
+  int signo[SPF_EVENTS_MAX];      /* and their signals. */
+  int shared;                     /* The program has a handler for one of these. */
+  char limit[EVENT_TEXT_MAX];     /* Why an event does not reach its rate; "": it does. */
+  uint64_t counters[SPF_COUNTER__MAX];
+  Hist handler;    /* Times of samples. */
+  uint64_t ticks;  /* Samples of the first event. */
+  uint64_t cpu_us; /* CPU time of the threads. */
+} SampleTotals;
+
+/* Raise the total of an event to a total of its source. */
+static LJ_AINLINE void totals_raise(SampleEvent *ev, uint64_t total)
+{
+  uint64_t now = ev->before + total - ev->base;
+  if (total != 0 && now > ev->total) ev->total = now;
+  relaxed_set(&ev->sampler->counters[SPF_COUNTER_TOTAL + ev->e.index], ev->total);
+}
+
+/* Begin the totals of a thread. later: it began after the profile, so all of its time
+** counts.
+*/
+LJ_FUNC void lj_totals_begin(Sampler *s, int later);
+
+/* Read the totals from outside of the thread. When the thread has ended, they lack only the
+** time since the last look.
+*/
+LJ_FUNC void lj_totals_look(Sampler *s);
+
+/* Raise the totals to the last look. */
+LJ_FUNC void lj_totals_settle(Sampler *s);
+
+/* Keep the totals for the next thread of the sampler, then begin. */
+LJ_FUNC void lj_totals_keep(Sampler *s);
+
+/* Count the times of the last samples. */
+LJ_FUNC void lj_totals_account(Sampler *s);
+
+/* List the time of the last sample. */
+static LJ_AINLINE void totals_list(Sampler *s)
+{
+  uint64_t ns = s->spent_ns;
+  if (ns == 0) return;
+  relaxed_set(&s->spent[s->nspent], ns);
+  relaxed_set(&s->spent_ns, 0);
+  relaxed_set(&s->nspent, s->nspent + 1);
+  if (LJ_UNLIKELY(s->nspent == SAMPLER_SPENT)) lj_totals_account(s);
+}
+
+/* Write why the first event that does not reach its rate does not into text[EVENT_TEXT_MAX];
+** "" if each does.
+*/
+LJ_FUNC void lj_totals_limit(const Sampler *s, char *text);
+
+/* Add the sampler's totals to the sums. */
+LJ_FUNC void lj_totals_add(const Sampler *s, SampleTotals *t);
+
+#endif
