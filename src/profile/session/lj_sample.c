@@ -405,8 +405,7 @@ int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)
     note_nested(s, ev, head->total, user);
     return 0;
   }
-  totals_raise(ev, head->total);
-  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (head->time_ns - s->start_ns) / 1000);
+  totals_sample(ev, head);
   totals_list(s);
   take(s, ev, head->time_ns, regs);
   if (LJ_UNLIKELY(relaxed_get(&s->has_nested))) lj_sample_nested(s);

@@ -57,17 +57,18 @@ typedef struct Sampler {
   uint64_t start_ns;  /* CLOCK_MONOTONIC at the start of the profile. */
   uint64_t origin_ns; /* Time 0 of the stream. */
   int nevent;
-  /* Under the lock. */
+  /* Under the lock. In microseconds. */
   uint64_t cpu_before; /* CPU time of the threads before this one. */
   uint64_t cpu_base;   /* CPU time of this thread when it began. */
-  uint64_t cpu_us;     /* CPU time of all these threads at the last look. */
+  uint64_t cpu_seen;   /* CPU time of all these threads at the last look. */
   /* Any thread. */
   int user; /* SAMPLER_*: who holds it. */
   /* Handler of the sampled thread. */
   int has_nested; /* An event has noted a sample. */
   /* Of the holder. */
-  int state;                     /* SPF_VMST_* of the current sample. */
-  uint64_t spent_ns;             /* Time of the last sample, which the next one lists. */
+  int state;         /* SPF_VMST_* of the current sample. */
+  uint64_t cpu_us;   /* CPU time of all these threads at the last sample that read it. */
+  uint64_t spent_ns; /* Time of the last sample, which the next one lists. */
   uint64_t spent[SAMPLER_SPENT]; /* Times that lj_totals_account has not counted. */
   uint32_t nspent;
   uintptr_t leaf_pc; /* Interrupted address, for backtracers. */

@@ -114,9 +114,9 @@ static int events_areblocked(const Session *s)
 int lj_session_isblocked(Session *s)
 {
   uint64_t samples = relaxed_get(&s->sm.event[0].samples);
-  int has_run = s->sm.cpu_us != s->asked_cpu_us;
+  int has_run = s->sm.cpu_seen != s->asked_cpu_us;
   int has_ticked = samples != s->asked_samples;
-  s->asked_cpu_us = s->sm.cpu_us;
+  s->asked_cpu_us = s->sm.cpu_seen;
   s->asked_samples = samples;
   return has_run && !has_ticked ? events_areblocked(s) : s->paused;
 }

@@ -27,7 +27,7 @@ void lj_totals_look(Sampler *s)
 {
   uint64_t cpu_us = thread_ns(s->reader.tid) / 1000;
   int i;
-  if (cpu_us) s->cpu_us = s->cpu_before + cpu_us - s->cpu_base;
+  if (cpu_us) s->cpu_seen = s->cpu_before + cpu_us - s->cpu_base;
   for (i = 0; i < s->nevent; i++) {
     SampleEvent *ev = &s->event[i];
     uint64_t total = source_total(ev);
@@ -39,6 +39,7 @@ void lj_totals_settle(Sampler *s)
 {
   int i;
   lj_totals_account(s);
+  if (s->cpu_seen > s->cpu_us) s->cpu_us = s->cpu_seen;
   for (i = 0; i < s->nevent; i++) {
     SampleEvent *ev = &s->event[i];
     if (ev->seen > ev->total) ev->total = ev->seen;
@@ -96,7 +97,7 @@ static void add_spent(SampleTotals *t, uint64_t ns)
 
 void lj_totals_add(const Sampler *s, SampleTotals *t)
 {
-  uint64_t spent = relaxed_get(&s->spent_ns);
+  uint64_t spent = relaxed_get(&s->spent_ns), cpu_us = relaxed_get(&s->cpu_us);
   uint32_t i, nspent;
   for (i = 0; i < SPF_COUNTER__MAX; i++) {
     uint64_t n = relaxed_get(&s->counters[i]);
@@ -120,5 +121,5 @@ void lj_totals_add(const Sampler *s, SampleTotals *t)
   }
   lj_totals_limit(s, t->limit);
   t->ticks += relaxed_get(&s->event[0].samples);
-  t->cpu_us += s->cpu_us;
+  t->cpu_us += cpu_us > s->cpu_seen ? cpu_us : s->cpu_seen;
 }

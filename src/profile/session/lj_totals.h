@@ -29,6 +29,16 @@ static LJ_AINLINE void totals_raise(SampleEvent *ev, uint64_t total)
   relaxed_set(&ev->sampler->counters[SPF_COUNTER_TOTAL + ev->e.index], ev->total);
 }
 
+/* Raise the totals to those that a sample brings. */
+static LJ_AINLINE void totals_sample(SampleEvent *ev, const SampleHead *head)
+{
+  Sampler *s = ev->sampler;
+  totals_raise(ev, head->total);
+  if (head->cpu_ns)
+    relaxed_set(&s->cpu_us, s->cpu_before + head->cpu_ns / 1000 - s->cpu_base);
+  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (head->time_ns - s->start_ns) / 1000);
+}
+
 /* Begin the totals of a thread. later: it began after the profile, so all of its time
 ** counts.
 */

@@ -390,10 +390,7 @@ void lj_vmprofile_totals(Profile *p, ProfileTotals *t)
 {
   Session *s;
   *t = p->ended;
-  for (s = profile_first(p); s; s = session_next(s)) {
-    lj_totals_look(&s->sm);
-    lj_totals_add(&s->sm, &t->of);
-  }
+  for (s = profile_first(p); s; s = session_next(s)) lj_totals_add(&s->sm, &t->of);
   t->opt = p->opt;
   t->sessions = p->plan.nsession;
   if (!profile_isrunning(p)) return;
