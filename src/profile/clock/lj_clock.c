@@ -22,7 +22,7 @@
 #include "profile/clock/lj_clock_timer.h"
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clockbudget.h"
-#include "profile/clock/lj_clocksig.h"
+#include "profile/clock/lj_clockslot.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
@@ -60,7 +60,7 @@ void lj_clock_forget(void)
     if (kinds[i]->forget) kinds[i]->forget();
   lj_osthread_forget();
   lj_clockbudget_forget();
-  lj_clocksig_forget();
+  lj_clockslot_forget();
   lj_clockaction_forget();
   nclocks = jitp_running = 0;
 }
@@ -109,7 +109,7 @@ static void clock_release(Clock *c)
   int own = (c->tid == lj_osthread_self());
   if (own) lj_clockaction_take(c);
   if (c->ops->drained && (own || !lj_clockaction_ispending(c))) c->ops->drained(c);
-  lj_clocksig_free(c, own);
+  lj_clockslot_free(c, own);
   lj_clockaction_done(c, own);
 }
 
@@ -133,7 +133,7 @@ static ClockStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
 {
   clock_init(c, spec, tid);
   *err = 0;
-  if (!lj_clocksig_claim(c)) {
+  if (!lj_clockslot_claim(c)) {
     snprintf(errmsg, CLOCK_ERRMSG_MAX,
 	     "all %d clocks of the process are in use; "
 	     "stop a profile, or ask for fewer clocks or threads",
@@ -142,14 +142,14 @@ static ClockStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
   }
   if (lj_clockaction_use(c) != 0) {
     *err = errno;
-    lj_clocksig_free(c, 1);
+    lj_clockslot_free(c, 1);
     snprintf(errmsg, CLOCK_ERRMSG_MAX, "the handler of signal %d cannot be installed: %s",
 	     c->signo, strerror(*err));
     return CLOCK_ERROR;
   }
   *err = c->ops->open(c, errmsg);
   if (*err == 0) return CLOCK_OK;
-  lj_clocksig_retire(c);
+  lj_clockslot_retire(c);
   clock_release(c);
   return CLOCK_ERROR;
 }
@@ -223,7 +223,7 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
     status = clock_try(c, spec, tid, &err, errmsg);
   }
   if (status != CLOCK_OK) goto out;
-  lj_clocksig_kind(c);
+  lj_clockslot_setkind(c);
   c->signal_ns = lj_clockbudget_signal(c->spec.kind);
   nclocks++;
   relaxed_set(&jitp_running, is_jitp);
@@ -280,7 +280,7 @@ void lj_clock_close(Clock *c)
   lj_clockbudget_leave(c);
   c->ops->stop(c);
   pthread_mutex_unlock(&clock_lock);
-  lj_clocksig_retire(c); /* Without the lock: another thread's tick may take long. */
+  lj_clockslot_retire(c); /* Without the lock: another thread's tick may take long. */
   pthread_mutex_lock(&clock_lock);
   clock_release(c);
   if (c->ops->close) c->ops->close(c);

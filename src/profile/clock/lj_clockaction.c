@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 
 #include "profile/clock/lj_clockaction.h"
+#include "profile/clock/lj_clockforeign.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_ossignal.h"
@@ -197,7 +198,7 @@ static int handler_install(int signo, int single)
   if (!single || !is_ours) actions[signo].closed_elsewhere = 0;
   if (is_ours) return 0;
   actions[signo].oldsa = now;
-  lj_clocksig_passto(signo, &now);
+  lj_clockforeign_setaction(signo, &now);
   return lj_ossignal_install(signo, lj_clocksig_handler);
 }
 
@@ -205,7 +206,7 @@ static int handler_install(int signo, int single)
 static void handler_restore(int signo)
 {
   struct sigaction now;
-  if (lj_clocksig_isreset(signo)) actions[signo].oldsa.sa_handler = SIG_DFL;
+  if (lj_clockforeign_isreset(signo)) actions[signo].oldsa.sa_handler = SIG_DFL;
   if (lj_ossignal_ishandler(signo, lj_clocksig_handler, &now) == 1)
     sigaction(signo, &actions[signo].oldsa, NULL);
 }

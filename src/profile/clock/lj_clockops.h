@@ -70,7 +70,7 @@ struct Clock {
   const ClockOps *ops;
   ClockSpec spec;
   int tid;             /* The thread. */
-  uintptr_t value;     /* Identifies its signals, see lj_clocksig.c. */
+  uintptr_t value;     /* Identifies its signals, see lj_clockslot.h. */
   uint32_t process;    /* Process that opened it: a child does not inherit clocks. */
   int armed;           /* Started. */
   timer_t timer;       /* CLOCK_CTIMER, CLOCK_WALL. */
