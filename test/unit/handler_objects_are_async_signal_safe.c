@@ -59,6 +59,7 @@ static const Allowed allowed[] = {
   { "lj_clockslot", "lj_osthread_self", "close only" },
   { "lj_clockslot", "lj_osthread_exists", "close only" },
   { "lj_clockslot", "nanosleep", "close only" },
+  { "lj_clockkinds", "lj_clock_cpu_ops", "data" },
   { "lj_clock_timer", "timer_create", "open only" },
   { "lj_clock_timer", "timer_delete", "close only" },
   { "lj_clock_timer", "timer_settime", "signal-safety(7)" },
@@ -126,7 +127,7 @@ static const char *const objects[] = {
   "lj_sampler",   "lj_totals",      "lj_clocktick",  "lj_walkregs",     "lj_clockbudget",
   "lj_clocksig",  "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer", "lj_loadmap",
   "lj_elfnote",   "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",       "lj_procfile",
-  "lj_ossignal",  "lj_osobjects",   "lj_clockslot",  "lj_clockforeign"
+  "lj_ossignal",  "lj_osobjects",   "lj_clockslot",  "lj_clockforeign", "lj_clockkinds"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

@@ -49,18 +49,19 @@ int main(void)
   static Clock c;
   pthread_t t;
   int tries;
+  c.ops = &lj_clock_itimer_ops;
   c.spec.period = PERIOD;
   c.tid = lj_osthread_self();
   use(2 * PERIODS * PERIOD);
-  CHECK(lj_clock_itimer_isstarved(&c));
+  CHECK(c.ops->isstarved(&c));
   c.last = cpu_ns();
-  CHECK(!lj_clock_itimer_isstarved(&c));
+  CHECK(!c.ops->isstarved(&c));
   c.last = cpu_ns() - PERIODS * PERIOD;
-  CHECK(lj_clock_itimer_isstarved(&c));
+  CHECK(c.ops->isstarved(&c));
   c.last = cpu_ns() - (PERIODS - 1) * PERIOD;
-  CHECK(!lj_clock_itimer_isstarved(&c));
+  CHECK(!c.ops->isstarved(&c));
   c.last = cpu_ns() + PERIOD; /* Of another thread. */
-  CHECK(!lj_clock_itimer_isstarved(&c));
+  CHECK(!c.ops->isstarved(&c));
 
   REQUIRE(pipe(pipes) == 0);
   REQUIRE(pthread_create(&t, NULL, thread, NULL) == 0);
@@ -68,11 +69,11 @@ int main(void)
   while (!tid) usleep(1000);
   c.tid = tid;
   /* It sleeps within ten seconds. */
-  for (tries = 0; tries < 10000 && lj_clock_itimer_isstarved(&c); tries++) usleep(1000);
-  CHECK(!lj_clock_itimer_isstarved(&c));
+  for (tries = 0; tries < 10000 && c.ops->isstarved(&c); tries++) usleep(1000);
+  CHECK(!c.ops->isstarved(&c));
   REQUIRE(write(pipes[1], "", 1) == 1);
   pthread_join(t, NULL);
   c.tid = 0x3fffffff; /* No such thread. */
-  CHECK(!lj_clock_itimer_isstarved(&c));
+  CHECK(!c.ops->isstarved(&c));
   return check_status();
 }

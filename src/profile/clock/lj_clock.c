@@ -16,23 +16,14 @@
 #include <string.h>
 
 #include "profile/clock/lj_clock.h"
-#include "profile/clock/lj_clock_cpu.h"
-#include "profile/clock/lj_clock_itimer.h"
-#include "profile/clock/lj_clock_perf.h"
-#include "profile/clock/lj_clock_timer.h"
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clockbudget.h"
+#include "profile/clock/lj_clockkinds.h"
 #include "profile/clock/lj_clockslot.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
-
-static const ClockOps *const kinds[CLOCK__MAX] = {
-#define KINDOPS(kind, name) &lj_clock_##name##_ops,
-  CLOCKKINDDEF(KINDOPS)
-#undef KINDOPS
-};
 
 /* Under the lock. */
 static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,7 +48,7 @@ void lj_clock_forget(void)
     return;
   clock_lock = unlocked;
   for (i = 0; i < CLOCK__MAX; i++)
-    if (kinds[i]->forget) kinds[i]->forget();
+    if (lj_clockkinds[i]->forget) lj_clockkinds[i]->forget();
   lj_osthread_forget();
   lj_clockbudget_forget();
   lj_clockslot_forget();
@@ -116,7 +107,7 @@ static void clock_release(Clock *c)
 static void clock_init(Clock *c, const ClockSpec *spec, int tid)
 {
   c->spec = *spec;
-  c->ops = kinds[spec->kind];
+  c->ops = lj_clockkinds[spec->kind];
   c->tid = tid;
   c->process = relaxed_get(&clocks_process);
   c->armed = 0;
@@ -161,11 +152,11 @@ static ClockStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
 static int signal_choose(const ClockSpec *spec)
 {
   static const int choices[] = { SIGPROF, SIGURG, SIGVTALRM, SIGSTKFLT };
-  const ClockOps *ops = kinds[spec->kind];
+  const ClockOps *ops = lj_clockkinds[spec->kind];
   int first = ops->signo ? ops->signo(spec) : SIGPROF;
   size_t i;
   if (!lj_clockaction_isshared(first)) return first;
-  if (spec->kind == CLOCK_ITIMER) return 0; /* Works with SIGPROF only. */
+  if (ops->only_signo) return 0;
   for (i = 0; i < sizeof(choices) / sizeof(choices[0]); i++)
     if (!lj_clockaction_isshared(choices[i])) return choices[i];
   return 0;
@@ -173,12 +164,15 @@ static int signal_choose(const ClockSpec *spec)
 
 static void signal_errmsg(const ClockSpec *spec, char *errmsg)
 {
-  if (spec->kind == CLOCK_ITIMER)
+  int only = lj_clockkinds[spec->kind]->only_signo;
+  char name[OSSIGNAL_NAME_MAX];
+  if (only) {
+    lj_ossignal_name(only, name);
     snprintf(errmsg, CLOCK_ERRMSG_MAX,
-	     "clock '%s': the program has a handler for SIGPROF, its only signal; use "
+	     "clock '%s': the program has a handler for %s, its only signal; use "
 	     "another clock",
-	     spec->name);
-  else
+	     spec->name, name);
+  } else
     snprintf(errmsg, CLOCK_ERRMSG_MAX,
 	     "clock '%s': the program has handlers for SIGPROF, SIGURG, SIGVTALRM and "
 	     "SIGSTKFLT; choose another signal, such as SIGRTMIN+3",
@@ -217,9 +211,9 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
   }
   c->shared = asked && lj_clockaction_isshared(asked);
   status = clock_try(c, spec, tid, &err, errmsg);
-  if (err != 0 && !asked && spec->kind == CLOCK_CPU && c->spec.kind == CLOCK_ITIMER &&
-      c->signo != SIGPROF && !lj_clockaction_isshared(SIGPROF)) {
-    c->signo = SIGPROF; /* The only signal of setitimer(), the last choice. */
+  if (err != 0 && !asked && c->ops->only_signo && c->signo != c->ops->only_signo &&
+      !lj_clockaction_isshared(c->ops->only_signo)) {
+    c->signo = c->ops->only_signo; /* Of the kind that was tried last. */
     status = clock_try(c, spec, tid, &err, errmsg);
   }
   if (status != CLOCK_OK) goto out;

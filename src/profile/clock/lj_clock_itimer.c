@@ -101,9 +101,14 @@ static void itimer_forget(void)
 
 /* -- Handler ----------------------------------------------------------------- */
 
-int lj_clock_itimer_issignal(int signo, int si_code)
+static int itimer_issignal(int signo, int si_code)
 {
-  return relaxed_get(&users) > 0 && signo == SIGPROF && si_code == SI_KERNEL;
+  return signo == SIGPROF && si_code == SI_KERNEL;
+}
+
+static int itimer_isused(void)
+{
+  return relaxed_get(&users) > 0;
 }
 
 static uint64_t itimer_count(const Clock *c)
@@ -137,7 +142,7 @@ static int is_runnable(int tid)
   return len > 0 && text[len] == ' ' && text[len + 1] == 'R';
 }
 
-int lj_clock_itimer_isstarved(const Clock *c)
+static int itimer_isstarved(const Clock *c)
 {
   uint64_t now = thread_ns(c->tid), last = relaxed_get(&c->last);
   uint64_t set = relaxed_get(&c->period_set), period = set ? set : c->spec.period;
@@ -151,4 +156,8 @@ const ClockOps lj_clock_itimer_ops = { .open = itimer_open,
 				       .count = itimer_count,
 				       .tick = itimer_tick,
 				       .setperiod = itimer_setperiod,
+				       .issignal = itimer_issignal,
+				       .isused = itimer_isused,
+				       .isstarved = itimer_isstarved,
+				       .only_signo = SIGPROF,
 				       .has_last = 1 };

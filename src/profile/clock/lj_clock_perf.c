@@ -54,7 +54,8 @@ static struct {
 
 #define fds_place(fd, i) (((unsigned int)(fd) + (unsigned int)(i)) % FDS_SIZE)
 
-uintptr_t lj_clock_perf_value(int fd)
+/* Value of the clock that has a descriptor, or had it until it closed. 0: no clock. */
+static uintptr_t fds_value(int fd)
 {
   int i;
   for (i = 0; i < FDS_PLACES && fd >= 0; i++) {
@@ -67,7 +68,8 @@ uintptr_t lj_clock_perf_value(int fd)
   return 0;
 }
 
-void lj_clock_perf_unlist(int fd, uintptr_t value)
+/* Remove the entry of a clock. */
+static void fds_remove(int fd, uintptr_t value)
 {
   int i;
   for (i = 0; i < FDS_PLACES && fd >= 0; i++) {
@@ -357,7 +359,7 @@ static int perf_open(Clock *c, char *errmsg)
 	     fcntl(c->fd, F_SETFL, O_ASYNC | O_NONBLOCK) != 0)
       err = errno;
     if (err == 0) return 0;
-    lj_clock_perf_unlist(c->fd, c->value);
+    fds_remove(c->fd, c->value);
   }
   events_close(c);
   perf_errmsg(err, &c->spec, errmsg);
@@ -446,7 +448,7 @@ static void perf_stop(Clock *c)
 
 static void perf_drained(Clock *c)
 {
-  lj_clock_perf_unlist(c->fd, c->value);
+  fds_remove(c->fd, c->value);
 }
 
 /* Free the signalling descriptor. The counting one still gives the total. */
@@ -469,7 +471,23 @@ static int perf_signo(const ClockSpec *spec)
 
 /* -- Ticks, in the handler --------------------------------------------------- */
 
-int lj_clock_perf_isdue(const Clock *c)
+/* Did an event send the signal? POLL_HUP: the event has stopped itself. */
+static int is_events(const siginfo_t *info)
+{
+  return info->si_code == POLL_IN || info->si_code == POLL_HUP || info->si_code == SI_SIGIO;
+}
+
+static uintptr_t perf_value(const siginfo_t *info)
+{
+  return is_events(info) ? fds_value(info->si_fd) : 0;
+}
+
+static void perf_late(const siginfo_t *info, uintptr_t value)
+{
+  if (is_events(info)) fds_remove(info->si_fd, value);
+}
+
+static int perf_isdue(const Clock *c)
 {
   return perf_count(c) - c->last >= c->period_now || event_isstopped(c);
 }
@@ -515,4 +533,7 @@ const ClockOps lj_clock_perf_ops = { .open = perf_open,
 				     .count = perf_count,
 				     .tick = perf_tick,
 				     .setperiod = perf_setperiod,
+				     .isdue = perf_isdue,
+				     .value = perf_value,
+				     .late = perf_late,
 				     .has_last = 1 };

@@ -77,7 +77,7 @@ void lj_clockaction_take(const Clock *c)
   if (pthread_sigmask(SIG_BLOCK, &set, &old) != 0) return;
   while (n < FOREIGN_MAX && sigtimedwait(&set, &info[n], &now) == signo)
     if (!lj_clocksig_isstale(&info[n]) &&
-	!(c->spec.kind == CLOCK_ITIMER && info[n].si_code == SI_KERNEL))
+	!(c->ops->issignal && c->ops->issignal(signo, info[n].si_code)))
       n++;
   for (i = 0; i < n; i++) lj_ossignal_queue(getpid(), c->tid, signo, &info[i]);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -227,7 +227,7 @@ int lj_clockaction_use(const Clock *c)
   return 0;
 }
 
-/* The timer of the process sends its signal to the process, not to a thread. */
+/* A timer of the process sends its signal to the process, not to a thread. */
 void lj_clockaction_done(const Clock *c, int own)
 {
   int signo = c->signo;
@@ -235,7 +235,7 @@ void lj_clockaction_done(const Clock *c, int own)
   relaxed_add(&actions[signo].users, -1);
   if (actions[signo].users > 0) return;
   relaxed_set(&inuse, inuse & ~ossignal_bit(signo));
-  if (c->spec.kind == CLOCK_ITIMER && status_has(getpid(), "\nShdPnd:", signo)) return;
+  if (c->ops->issignal && status_has(getpid(), "\nShdPnd:", signo)) return;
   if (!actions[signo].closed_elsewhere || !any_haspending(signo)) handler_restore(signo);
 }
 

@@ -57,7 +57,26 @@ typedef struct ClockOps {
   ** spec's own. Stores it in Clock.period_set.
   */
   void (*setperiod)(Clock *c, uint64_t period);
+  /* On the thread of an armed clock: has a period passed since the last tick? The kernel may
+  ** have dropped the signal. NULL: it drops none.
+  */
+  int (*isdue)(const Clock *c);
 
+  /* -- Async-signal-safe: signals that carry a number instead of Clock.value. Or NULL -- */
+  /* Value of the clock that sent a signal. 0: another sender. The kernel uses numbers again,
+  ** so a late signal may name the clock of another thread.
+  */
+  uintptr_t (*value)(const siginfo_t *info);
+  /* A signal of a closed clock has arrived, its last one: forget the number. */
+  void (*late)(const siginfo_t *info, uintptr_t value);
+
+  /* -- Async-signal-safe: one timer of the process for all clocks of the kind. Or NULL -- */
+  int (*issignal)(int signo, int si_code); /* Does it send such signals? */
+  int (*isused)(void);                     /* Do clocks use it? Else the program may. */
+  /* Has the kernel passed over the running thread of this clock? */
+  int (*isstarved)(const Clock *c);
+
+  int only_signo;   /* The only signal that it can send. 0: any. */
   uint8_t has_last; /* tick stores the total in Clock.last. */
 } ClockOps;
 

@@ -12,9 +12,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "profile/clock/lj_clock_itimer.h"
-#include "profile/clock/lj_clock_perf.h"
 #include "profile/clock/lj_clockforeign.h"
+#include "profile/clock/lj_clockkinds.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/clock/lj_clockslot.h"
 #include "profile/base/lj_nanotime.h"
@@ -27,20 +26,21 @@
 #define SIBLINGS_MAX 32 /* Further clocks of the thread that a signal checks. */
 #define SCAN_MAX     8  /* Other threads that a signal of the process checks. */
 
-static unsigned int scan_from; /* Slot at which itimer_deliver begins. */
+static unsigned int scan_from; /* Slot at which process_deliver begins. */
 
-/* Value of the clock that sent a signal. 0: another sender, or the timer of the process. */
+/* Value of the clock that sent a signal. 0: another sender, or a timer of the process. */
 static uintptr_t value_of(const siginfo_t *info)
 {
-  uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
-  switch (info->si_code) {
-  case SI_TIMER:
-  case SI_QUEUE: /* From itimer_deliver. */ return lj_clockslot_istagged(value) ? value : 0;
-  case POLL_IN:
-  case POLL_HUP: /* The event has stopped itself. */
-  case SI_SIGIO: return lj_clock_perf_value(info->si_fd);
-  default: return 0;
+  uintptr_t value = 0;
+  int kind;
+  /* process_deliver sends SI_QUEUE. */
+  if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE) {
+    value = (uintptr_t)info->si_value.sival_ptr;
+    return lj_clockslot_istagged(value) ? value : 0;
   }
+  for (kind = 0; kind < CLOCK__MAX && !value; kind++)
+    if (lj_clockkinds[kind]->value) value = lj_clockkinds[kind]->value(info);
+  return value;
 }
 
 int lj_clocksig_isstale(const siginfo_t *info)
@@ -55,7 +55,7 @@ static LJ_AINLINE void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t
 {
   lj_clockslot_enter(c->value);
   relaxed_set(&c->begin_ns, begin_ns);
-  /* Not armed: a late signal of a clock that had this descriptor before. */
+  /* Not armed: a late signal of a clock that had the same number before. */
   if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
     int overrun = c->ops->tick(c, info);
     if (overrun >= 0) c->sample(c->owner, overrun, uc);
@@ -63,21 +63,24 @@ static LJ_AINLINE void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t
   lj_clockslot_leave(c->value);
 }
 
-/* Deliver to a perf clock of this thread, if a period has passed. */
+/* Deliver to a clock of this thread whose signal the kernel may have dropped, if a period has
+** passed.
+*/
 static void due_deliver(const ClockSlot *slot, const siginfo_t *info, ucontext_t *uc)
 {
+  const ClockOps *ops = lj_clockkinds[relaxed_get(&slot->kind)];
   uintptr_t value = relaxed_get(&slot->value);
   Clock *c;
-  if (relaxed_get(&slot->kind) != CLOCK_PERF || !lj_clockslot_istagged(value)) return;
+  if (!ops->isdue || !lj_clockslot_istagged(value)) return;
   c = lj_clockslot_use(value);
   if (!c) return;
   /* Another thread may be opening a clock that is not armed. */
-  if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST) && lj_clock_perf_isdue(c))
+  if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST) && ops->isdue(c))
     clock_deliver(c, info, uc, mono_ns());
   lj_clockslot_done(value);
 }
 
-/* Deliver to the other perf clocks of the thread. The kernel drops the signal of an event
+/* Deliver to the other clocks of the thread. The kernel drops the signal of an event
 ** while one with the same number is pending. Without this, only one of two events that
 ** always occur together would get samples.
 */
@@ -93,7 +96,7 @@ static LJ_NOINLINE void siblings_deliver(uintptr_t value, int tid, int signo,
   }
 }
 
-/* A signal of another sender was pending, so the kernel dropped those of our perf clocks. */
+/* A signal of another sender was pending, so the kernel may have dropped ours. */
 static LJ_NOINLINE void foreign_deliver(int signo, const siginfo_t *info, ucontext_t *uc)
 {
   int tid = lj_osthread_self(), top = relaxed_get(&lj_clockslot_top), i;
@@ -102,30 +105,48 @@ static LJ_NOINLINE void foreign_deliver(int signo, const siginfo_t *info, uconte
       due_deliver(&lj_clockslot_table[i], info, uc);
 }
 
+/* The last signal of a closed clock has arrived. */
+static LJ_NOINLINE void late_forget(const siginfo_t *info, uintptr_t value)
+{
+  int kind;
+  for (kind = 0; kind < CLOCK__MAX; kind++)
+    if (lj_clockkinds[kind]->late) lj_clockkinds[kind]->late(info, value);
+}
+
 /* Deliver to the clock of a value. */
 static void value_deliver(uintptr_t value, int signo, const siginfo_t *info, ucontext_t *uc,
 			  uint64_t begin_ns)
 {
   Clock *c = lj_clockslot_use(value);
   int tid, is_own;
-  if (!c) { /* Its clock is closed. */
-    if (info->si_code == POLL_IN || info->si_code == POLL_HUP || info->si_code == SI_SIGIO)
-      lj_clock_perf_unlist(info->si_fd, value);
+  if (!c) {
+    late_forget(info, value);
     return;
   }
   tid = c->tid;
-  /* A late signal may name the descriptor of another thread's clock. */
-  is_own = (c->spec.kind != CLOCK_PERF || tid == lj_osthread_self());
+  /* A late signal may carry the number of another thread's clock. */
+  is_own = (!c->ops->value || tid == lj_osthread_self());
   if (is_own) clock_deliver(c, info, uc, begin_ns);
   lj_clockslot_done(value);
   if (is_own && lj_clockslot_next(lj_clockslot_of(value)) != lj_clockslot_of(value))
     siblings_deliver(value, tid, signo, info, uc);
 }
 
-/* Deliver the timer of the process to this thread's clock. Forward the signal to threads
-** that the kernel has passed over.
+/* Kind of the timer of the process that sent a signal. CLOCK__MAX: another sender. */
+static int process_kind(int signo, int si_code)
+{
+  int kind;
+  for (kind = 0; kind < CLOCK__MAX; kind++) {
+    const ClockOps *ops = lj_clockkinds[kind];
+    if (ops->issignal && ops->isused() && ops->issignal(signo, si_code)) break;
+  }
+  return kind;
+}
+
+/* Deliver the timer of the process to this thread's clock. Send the signal on to threads that
+** the kernel has passed over.
 */
-static LJ_NOINLINE void itimer_deliver(const siginfo_t *info, ucontext_t *uc)
+static LJ_NOINLINE void process_deliver(int kind, const siginfo_t *info, ucontext_t *uc)
 {
   int tid = lj_osthread_self(), top = relaxed_get(&lj_clockslot_top), scanned = 0, i;
   unsigned int from = relaxed_get(&scan_from);
@@ -134,7 +155,7 @@ static LJ_NOINLINE void itimer_deliver(const siginfo_t *info, ucontext_t *uc)
     const ClockSlot *slot = &lj_clockslot_table[at];
     uintptr_t value = relaxed_get(&slot->value);
     Clock *c;
-    if (relaxed_get(&slot->kind) != CLOCK_ITIMER || !lj_clockslot_istagged(value) ||
+    if (relaxed_get(&slot->kind) != kind || !lj_clockslot_istagged(value) ||
 	(relaxed_get(&slot->tid) != tid && scanned >= SCAN_MAX))
       continue;
     c = lj_clockslot_use(value);
@@ -143,9 +164,21 @@ static LJ_NOINLINE void itimer_deliver(const siginfo_t *info, ucontext_t *uc)
       clock_deliver(c, info, uc, mono_ns());
     } else if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
       if (++scanned == SCAN_MAX) relaxed_set(&scan_from, at + 1);
-      if (lj_clock_itimer_isstarved(c)) lj_ossignal_send(getpid(), c->tid, c->signo, value);
+      if (c->ops->isstarved(c)) lj_ossignal_send(getpid(), c->tid, c->signo, value);
     }
     lj_clockslot_done(value);
+  }
+}
+
+static LJ_NOINLINE void nameless_handle(int signo, siginfo_t *info, void *uc,
+					SignalMask before)
+{
+  int kind = process_kind(signo, info->si_code);
+  if (kind < CLOCK__MAX) {
+    process_deliver(kind, info, (ucontext_t *)uc);
+  } else {
+    foreign_deliver(signo, info, (ucontext_t *)uc);
+    lj_clockforeign_forward(signo, info, uc, before);
   }
 }
 
@@ -155,12 +188,7 @@ static LJ_AINLINE void signal_handle(int signo, siginfo_t *info, void *uc,
 {
   uintptr_t value = value_of(info);
   if (value) value_deliver(value, signo, info, (ucontext_t *)uc, begin_ns);
-  else if (lj_clock_itimer_issignal(signo, info->si_code))
-    itimer_deliver(info, (ucontext_t *)uc);
-  else {
-    foreign_deliver(signo, info, (ucontext_t *)uc);
-    lj_clockforeign_forward(signo, info, uc, before);
-  }
+  else nameless_handle(signo, info, uc, before);
 }
 
 /* A handler of the program has been installed over ours and calls it. */

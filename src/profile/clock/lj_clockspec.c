@@ -142,9 +142,8 @@ static int mods_parse(const char *s, size_t len, const ClockName *n, ClockSpec *
     if (!(n->mods & mod))
       return fail(errmsg, "'%s' has no modifier '%c': %s", n->name, s[i],
 		  mod == MOD_PRECISE ? "only hardware events have precise addresses"
-		  : n->kind != CLOCK_PERF || n->period == 0
-		    ? "it counts the time in the program and in the kernel"
-		    : "it happens in the kernel only");
+		  : n->period == 0   ? "it counts the time in the program and in the kernel"
+				     : "it happens in the kernel only");
     if (mod == MOD_USER) user = 1;
     else if (mod == MOD_KERNEL) kernel = 1;
     else if (spec->precise++ == PRECISE_MAX)
@@ -225,7 +224,7 @@ EventParsed lj_clockspec_parse(const char *item, size_t len, const EventDefaults
   spec->kind = n.kind;
   spec->type = n.type;
   spec->unit = n.period ? SPF_UNIT_COUNT : SPF_UNIT_US;
-  spec->in_kernel = (n.kind == CLOCK_PERF && n.mods == 0);
+  spec->in_kernel = (n.period && n.mods == 0);
   spec->jitter = by->jitter != 0;
   if (name_end < mods_end &&
       !mods_parse(name_end + 1, (size_t)(mods_end - name_end - 1), &n, spec, errmsg))

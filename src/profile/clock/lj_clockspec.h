@@ -26,7 +26,7 @@
 
 /* The kinds of clocks, each with its ClockOps lj_clock_NAME_ops. A new kind needs a line
 ** here, its name in lj_clockspec.c, and a file with its table (see lj_clockops.h).
-** lj_clock.c includes the header of that file.
+** lj_clockkinds.c includes the header of that file.
 */
 /* clang-format off */
 #define CLOCKKINDDEF(_) \
