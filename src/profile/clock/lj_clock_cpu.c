@@ -34,7 +34,7 @@ static const Choice slow[CHOICES] = {
   { CLOCK_PERF, &lj_clock_perf_ops, "task-clock" },
   { CLOCK_ITIMER, &lj_clock_itimer_ops, "itimer" }
 }, fast[CHOICES] = {
-  { CLOCK_PERF, &lj_clock_perf_ops, "task-clock" },
+  { CLOCK_CPU_FAST, &lj_clock_perf_ops, "task-clock" },
   { CLOCK_CTIMER, &lj_clock_ctimer_ops, "ctimer" },
   { CLOCK_ITIMER, &lj_clock_itimer_ops, "itimer" }
 };

@@ -8,7 +8,10 @@
 
 #include "profile/clock/lj_clockops.h"
 
-/* Does it need a clock that is faster than the kernel's tick? */
+/* Kind of CPU time that is faster than the kernel's tick. */
+#define CLOCK_CPU_FAST CLOCK_PERF
+
+/* Does it need that kind? */
 LJ_FUNC int lj_clock_cpu_isfast(const ClockSpec *spec);
 
 /* open chooses a clock, and replaces ops, kind and name by that clock's. */

@@ -522,6 +522,7 @@ static void perf_setperiod(Clock *c, uint64_t period)
   period_set(c, c->period_now);
 }
 
+/* At the modifier u, ordinary users may open the probe at perf_event_paranoid 2. */
 const ClockOps lj_clock_perf_ops = { .open = perf_open,
 				     .arm = perf_arm,
 				     .stop = perf_stop,
@@ -536,4 +537,5 @@ const ClockOps lj_clock_perf_ops = { .open = perf_open,
 				     .isdue = perf_isdue,
 				     .value = perf_value,
 				     .late = perf_late,
+				     .probe = "task-clock:u",
 				     .has_last = 1 };

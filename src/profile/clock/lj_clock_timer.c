@@ -112,4 +112,5 @@ const ClockOps lj_clock_wall_ops = { .open = wall_open,
 				     .stop = timer_stop,
 				     .count = timer_count,
 				     .tick = timer_tick,
-				     .setperiod = timer_setperiod };
+				     .setperiod = timer_setperiod,
+				     .probe = "wall" };

@@ -12,12 +12,13 @@
 #include <sched.h>
 #include <stdio.h>
 
+#include "profile/clock/lj_clock_cpu.h"
 #include "profile/clock/lj_clockbudget.h"
+#include "profile/clock/lj_clockkinds.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_relaxed.h"
 
-static uint64_t perf_ns = CLOCKBUDGET_SIGNAL_NS; /* Interrupt and signal. */
-static uint64_t wall_ns = CLOCKBUDGET_SIGNAL_NS;
+static uint64_t signal_ns[CLOCK__MAX]; /* Interrupt and signal. 0: not measured. */
 
 /* Under the lock; the handler reads the numbers. */
 static Clock *parts;    /* Clocks with a part, linked by part_next. */
@@ -28,14 +29,14 @@ static uint32_t nwall;  /* and clocks of real time. */
 
 void lj_clockbudget_measured(ClockKind kind, uint64_t ns)
 {
-  relaxed_set(kind == CLOCK_PERF ? &perf_ns : &wall_ns, ns);
+  relaxed_set(&signal_ns[kind], ns);
 }
 
 uint64_t lj_clockbudget_signal(ClockKind kind)
 {
-  return kind == CLOCK_PERF   ? relaxed_get(&perf_ns)
-	 : kind == CLOCK_WALL ? relaxed_get(&wall_ns)
-			      : 0;
+  uint64_t ns = relaxed_get(&signal_ns[kind]);
+  if (!lj_clockkinds[kind]->probe) return 0;
+  return ns ? ns : CLOCKBUDGET_SIGNAL_NS;
 }
 
 #define PREFER_PARTS 50 /* Interrupts of a preferred rate take one part of so many. */
@@ -43,7 +44,8 @@ uint64_t lj_clockbudget_signal(ClockKind kind)
 /* Interrupt and signal of a clock that is faster than the kernel's tick. */
 static uint64_t cost_of(const ClockSpec *spec)
 {
-  return lj_clockbudget_signal(spec->kind == CLOCK_WALL ? CLOCK_WALL : CLOCK_PERF);
+  int is_fast = (lj_clockkinds[spec->kind]->probe != NULL);
+  return lj_clockbudget_signal(is_fast ? spec->kind : CLOCK_CPU_FAST);
 }
 
 void lj_clockbudget_prefer(ClockSpec *spec)

@@ -16,6 +16,7 @@
 #include "profile/clock/lj_clock_cpu.h"
 #include "profile/clock/lj_clockbudget.h"
 #include "profile/clock/lj_clockcost.h"
+#include "profile/clock/lj_clockkinds.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
@@ -93,17 +94,16 @@ static uint64_t measure(const char *name, int signo)
 }
 
 /* ThreadSanitizer delays handlers, so it keeps the value that nobody has measured. */
-static void measure_kind(ClockKind kind, const char *name, int signo)
+static void measure_kind(ClockKind kind, int signo)
 {
 #ifdef __SANITIZE_THREAD__
   UNUSED(kind);
-  UNUSED(name);
   UNUSED(signo);
 #else
   static uint64_t measured_ns[CLOCK__MAX];
   uint64_t now = mono_ns(), cost;
   if (measured_ns[kind] != 0 && now - measured_ns[kind] < FRESH_NS) return;
-  cost = measure(name, signo);
+  cost = measure(lj_clockkinds[kind]->probe, signo);
   if (!cost) return;
   lj_clockbudget_measured(kind, cost);
   measured_ns[kind] = now;
@@ -112,8 +112,7 @@ static void measure_kind(ClockKind kind, const char *name, int signo)
 
 void lj_clockcost_measure(const ClockSpec *spec, int signo)
 {
-  /* At the modifier u, ordinary users may open it at perf_event_paranoid 2. */
-  if (spec->kind == CLOCK_PERF || (spec->kind == CLOCK_CPU && lj_clock_cpu_isfast(spec)))
-    measure_kind(CLOCK_PERF, "task-clock:u", signo);
-  else if (spec->kind == CLOCK_WALL) measure_kind(CLOCK_WALL, "wall", signo);
+  int is_fast = (spec->kind == CLOCK_CPU && lj_clock_cpu_isfast(spec));
+  ClockKind kind = is_fast ? CLOCK_CPU_FAST : spec->kind;
+  if (lj_clockkinds[kind]->probe) measure_kind(kind, signo);
 }

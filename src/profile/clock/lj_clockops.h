@@ -76,8 +76,11 @@ typedef struct ClockOps {
   /* Has the kernel passed over the running thread of this clock? */
   int (*isstarved)(const Clock *c);
 
-  int only_signo;   /* The only signal that it can send. 0: any. */
-  uint8_t has_last; /* tick stores the total in Clock.last. */
+  int only_signo;    /* The only signal that it can send. 0: any. */
+  const char *probe; /* Name of the clock that measures the interrupt of a tick. NULL: the
+		     ** ticks come with the kernel's own, without an interrupt.
+		     */
+  uint8_t has_last;  /* tick stores the total in Clock.last. */
 } ClockOps;
 
 struct Clock {
