@@ -27,9 +27,8 @@
 #include "profile/api/lj_luaopts.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_report.h"
+#include "profile/api/lj_startfile.h"
 #include "profile/api/lj_sysprof.h"
-#include "profile/output/lj_log.h"
-#include "profile/output/lj_streamfile.h"
 
 /* Registry key for the path of the last profile. */
 #define SYSPROF_PATH_KEY "sysprof.path"
@@ -61,39 +60,10 @@ static int push_syserror(lua_State *L, const char *path, int err)
 
 /* -- Functions --------------------------------------------------------------- */
 
-/* on_fork of the mode "D": the counters of a child need no file. */
-static void *counters_fork(void *ctx)
+static int push_file_error(lua_State *L, const char *path, const StartResult *r)
 {
-  return ctx;
-}
-
-/* Open the file of a profile. Returns 0, or the number of results that report a failure. */
-static int open_file(lua_State *L, struct luam_Sysprof_Options *opt,
-		     const StreamFileOptions *fo, StreamFile **sfp)
-{
-  int n;
-  const char *problem;
-  switch (lj_streamfile_open(fo->path, fo->how, fo->shared, fo->children, sfp, &problem)) {
-  case STREAMFILE_OK: break;
-  case STREAMFILE_INUSE:
-    lua_pushfstring(L,
-		    "%s: another profile of this process is being written "
-		    "into this file; give each its own path, or all of them "
-		    "shared = true",
-		    fo->path);
-    return push_error(L, lua_tostring(L, -1), EBUSY);
-  default:
-    if (!problem) return push_syserror(L, fo->path, errno);
-    n = errno;
-    lua_pushfstring(L, "%s: %s", fo->path, problem);
-    return push_error(L, lua_tostring(L, -1), n);
-  }
-  opt->buf = (*sfp)->buf;
-  opt->len = sizeof((*sfp)->buf);
-  opt->ctx = *sfp;
-  opt->session = (*sfp)->session;
-  if (fo->children) opt->on_fork = lj_streamfile_fork;
-  return 0;
+  lua_pushfstring(L, "%s: %s", path, r->problem);
+  return push_error(L, lua_tostring(L, -1), r->err);
 }
 
 static int push_start_error(lua_State *L, int status, int err)
@@ -110,38 +80,20 @@ static int push_start_error(lua_State *L, int status, int err)
 
 static int sysprof_start(lua_State *L)
 {
-  static const SysprofCallbacks none;
-  SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, NULL, NULL, NULL };
-  static char counters_ctx;
   struct luam_Sysprof_Options opt;
   StreamFileOptions fo;
-  StreamFile *sf = NULL;
-  int status, err, n;
+  StartResult r;
   if (!lj_luaopts_read(L, &opt, &fo)) return push_misuse(L);
-  if (lj_sysprof_isrunning(G(L))) /* Before the file is touched. */
-    return push_error(L, "profiler is running already", EINVAL);
-  if (opt.mode != LUAM_SYSPROF_DEFAULT) {
-    if ((n = open_file(L, &opt, &fo, &sf)) != 0) return n;
-  } else if (fo.children) {
-    opt.on_fork = counters_fork;
-    opt.ctx = &counters_ctx;
-  }
-  if (fo.told) {
-    file.unasked = lj_streamfile_unasked;
-    file.no_thread = lj_log_nothread;
-  }
-  lj_options_errmsg()[0] = '\0';
-  status = lj_sysprof_start(L, &opt, sf ? &file : &none);
-  err = errno;
-  if (status == PROFILE_SUCCESS) {
+  if (lj_startfile(L, &opt, &fo, NULL, &r)) {
     lua_pushstring(L, fo.path);
     lua_setfield(L, LUA_REGISTRYINDEX, SYSPROF_PATH_KEY);
     lua_pushboolean(L, 1);
     return 1;
   }
-  n = sf ? sf->err : 0;
-  if (sf) lj_streamfile_close(sf, NULL);
-  return n ? push_syserror(L, fo.path, n) : push_start_error(L, status, err);
+  if (r.inuse)
+    r.problem = "another profile of this process is being written into this file; give "
+		"each its own path, or all of them shared = true";
+  return r.problem ? push_file_error(L, fo.path, &r) : push_start_error(L, r.status, r.err);
 }
 
 static int sysprof_stop(lua_State *L)

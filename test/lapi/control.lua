@@ -272,6 +272,30 @@ t.equal(status .. err, "0", "a child without the option")
 t.equal(out:match(" (%d+)"), tostring(SIGUSR2), "a child without the option: the signal is its own")
 t.equal(files(), "x1.bin\n", "a child without the option: files")
 
+-- Without a file, the message has no path.
+fresh()
+status, out, err = run("control=SIGUSR2,paused,mode=D", [[
+require("jit.profile").start("i10", function() end)
+signal()
+for i = 1, 1e6 do tostring(i) end
+]])
+t.equal(status .. err, "0LUAJIT_SYSPROF: start of run 1 of VM 1: profiler is running already\n",
+	"mode=D: message")
+
+-- A child goes on counting, as one with a file goes on writing.
+for _, how in ipairs { "", "control=SIGUSR2," } do
+  fresh()
+  status, out, err = run(how .. "fork,mode=D", [[
+local child = C.fork()
+if child == 0 then os.exit(misc.sysprof.stop() and 7 or 8) end
+local status = ffi.new("int[1]")
+while C.waitpid(child, status, 0) < 0 do end
+io.write(status[0] / 256)
+]])
+  t.equal(status .. err .. out, "07", how .. "mode=D: the child counts")
+  t.equal(files(), "", how .. "mode=D: no file")
+end
+
 -- Each process has a control file of its own, by its number.
 fresh()
 status, out, err = run("control=" .. here .. "/box/c.%p,paused,fork,path=x%r.bin", [[

@@ -2,8 +2,8 @@
 ** Public C API: the functions of lmisclib.h.
 ** Context: any thread that may use the VM, outside of the handler.
 **
-** Stores the callbacks, opens files, and keeps the reason of a failed start. lj_sysprof.c
-** starts and stops profiles.
+** Stores the callbacks, and keeps the reason of a failed start. lj_sysprof.c starts and
+** stops profiles, lj_startfile.c opens files.
 */
 
 #define lj_capi_c
@@ -16,8 +16,8 @@
 #include "lj_obj.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_report.h"
+#include "profile/api/lj_startfile.h"
 #include "profile/api/lj_sysprof.h"
-#include "profile/output/lj_streamfile.h"
 
 #define PATH_INTERVAL_MS 10 /* Interval of luaM_sysprof_start_path without options. */
 
@@ -85,55 +85,18 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
   return status;
 }
 
-/* Open the file of a profile. Returns it, or NULL: errno and the reason say why. */
-static StreamFile *open_path(const char *path)
-{
-  char *errmsg = lj_options_errmsg();
-  const char *problem;
-  StreamFile *sf;
-  int err;
-  switch (lj_streamfile_open(path, 0, 0, 0, &sf, &problem)) {
-  case STREAMFILE_OK: return sf;
-  case STREAMFILE_INUSE:
-    err = EBUSY;
-    problem = "another profile of this process writes to this file; choose another path";
-    break;
-  default:
-    err = errno;
-    if (!problem) problem = strerror(err);
-    break;
-  }
-  snprintf(errmsg, EVENT_ERRMSG_MAX, "%s: %s", path, problem);
-  errno = err;
-  return NULL;
-}
-
-/* Start with a file as the stream. */
+/* Start with a file as the stream. Its writer does not run in the handler. */
 static int start_path(lua_State *L, struct luam_Sysprof_Options *opt, const char *path)
 {
-  SysprofCallbacks cb = { lj_streamfile_write, lj_streamfile_close, NULL, NULL, NULL };
-  char *errmsg = lj_options_errmsg();
-  StreamFile *sf = open_path(path);
-  int status, err;
-  if (!sf) return errno == ENOMEM ? PROFILE_ERRMEM : PROFILE_ERRIO;
-  cb.backtracer = configured.backtracer;
-  opt->buf = sf->buf;
-  opt->len = sizeof(sf->buf);
-  opt->ctx = sf;
-  opt->session = sf->session;
-  opt->on_fork = NULL;
+  StreamFileOptions fo = { path, 0, 0, 0, 0 };
+  StartResult r;
   if (opt->flush == LUAM_SYSPROF_FLUSH_HANDLER) opt->flush = LUAM_SYSPROF_FLUSH_VM;
-  status = lj_sysprof_start(L, opt, &cb);
-  err = errno;
-  if (status != PROFILE_SUCCESS) {
-    if (sf->err) {
-      err = sf->err;
-      snprintf(errmsg, EVENT_ERRMSG_MAX, "%s: %s", path, strerror(err));
-    }
-    lj_streamfile_close(sf, NULL);
-  }
-  errno = err;
-  return status;
+  lj_startfile(L, opt, &fo, configured.backtracer, &r);
+  if (r.inuse)
+    r.problem = "another profile of this process writes to this file; choose another path";
+  if (r.problem) snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX, "%s: %s", path, r.problem);
+  errno = r.err;
+  return r.status;
 }
 
 LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
@@ -150,8 +113,6 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
     snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "mode LUAM_SYSPROF_DEFAULT has no stream; expected "
 	     "LUAM_SYSPROF_LEAF or _CALLGRAPH");
-  } else if (lj_sysprof_isrunning(G(L))) { /* Before the file is touched. */
-    status = PROFILE_ERRRUN;
   } else {
     if (opt) {
       o = *opt;

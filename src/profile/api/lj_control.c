@@ -21,6 +21,7 @@
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_report.h"
+#include "profile/api/lj_startfile.h"
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_relaxed.h"
@@ -87,8 +88,10 @@ static void say(const Control *c, const char *what, const char *errmsg)
 
 /* -- Profiles ---------------------------------------------------------------- */
 
+/* Returns the reason of a failure. The mode DEFAULT has no path. */
 static const char *fail(const char *path, const char *errmsg)
 {
+  if (!path[0]) return errmsg;
   snprintf(problem_text, PROBLEM_MAX, "%.300s: %s", path, errmsg);
   return problem_text;
 }
@@ -115,36 +118,18 @@ static const char *start_errmsg(int status, int err)
 
 static const char *run_start(Control *c, lua_State *L)
 {
-  static const SysprofCallbacks none;
-  static const SysprofCallbacks file = { lj_streamfile_write, lj_streamfile_close, NULL,
-					 lj_streamfile_unasked, lj_log_nothread };
-  struct luam_Sysprof_Options opt = c->opt;
+  StreamFileOptions fo = c->fo;
   struct luam_Sysprof_SelfReport report;
-  StreamFile *sf = NULL;
+  StartResult r;
   char path[PATH_MAX];
   const char *errmsg;
-  int status, err;
-  path[0] = '\0';
   c->runs++;
-  if (opt.mode != LUAM_SYSPROF_DEFAULT) {
-    if ((errmsg = run_path(c, path, sizeof(path))) != NULL) return errmsg;
-    switch (
-      lj_streamfile_open(path, c->fo.how, c->fo.shared, c->fo.children, &sf, &errmsg)) {
-    case STREAMFILE_OK: break;
-    case STREAMFILE_INUSE:
-      return fail(path, "another profile of this process writes to this file; "
-			"put %n into the path, or set shared");
-    default: return fail(path, errmsg ? errmsg : strerror(errno));
-    }
-    opt.buf = sf->buf;
-    opt.len = sizeof(sf->buf);
-    opt.ctx = sf;
-    opt.session = sf->session;
-    if (c->fo.children) opt.on_fork = lj_streamfile_fork;
-  }
-  lj_options_errmsg()[0] = '\0';
-  status = lj_sysprof_start(L, &opt, sf ? &file : &none);
-  if (status == PROFILE_SUCCESS) {
+  path[0] = '\0';
+  fo.path = path;
+  if (c->opt.mode != LUAM_SYSPROF_DEFAULT &&
+      (errmsg = run_path(c, path, sizeof(path))) != NULL)
+    return errmsg;
+  if (lj_startfile(L, &c->opt, &fo, NULL, &r)) {
     lj_report_self(G(L), &report);
     if (report.shared)
       say(c, "start",
@@ -152,9 +137,10 @@ static const char *run_start(Control *c, lua_State *L)
 	  "are restarted");
     return NULL;
   }
-  err = sf && sf->err ? sf->err : errno;
-  if (sf) lj_streamfile_close(sf, NULL);
-  return fail(path, start_errmsg(status, err));
+  if (r.inuse)
+    r.problem = "another profile of this process writes to this file; put %n into the "
+		"path, or set shared";
+  return fail(path, r.problem ? r.problem : start_errmsg(r.status, r.err));
 }
 
 const char *lj_control_start(lua_State *L)
