@@ -35,7 +35,9 @@ local TESTS = {
   { "/lj_clockspec", "^unit/clock_names|^lapi/(clocks|wrong_options|results)" },
   { "/lj_report", "^lapi/(self_report|results)|^capi/(threads_w|more_threads|threads_that|copies)" },
   { "/lj_env", "^lapi/(env|control|paths|exit|fork)|^faults/(files|close)" },
-  { "/lj_startfile", "^lapi/(control|env|results|fork|paths)|^capi/(bad_use|profile_into|shared)|^faults/(files|memory)" },
+  { "/lj_startfile", "^lapi/(control|env|results|fork|paths)|^capi/(bad_use|profile_into|shared)"
+    .. "|^faults/(files|memory)" },
+  { "/lj_opttable", "^lapi/(wrong|results|paths|clocks|env)" },
   { "/lj_luaopts", "^lapi/(wrong|results|paths|leaf|clocks|self|one_pro)" },
   { "/lj_jit", "^unit/(trace|damaged|lua_stack)|^stack/" },
   { "/lj_cfi", "^unit/(cfi|host|libraries|damaged|trace_single)|^capi/runs_on" },

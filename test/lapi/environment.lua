@@ -138,6 +138,17 @@ t.equal(parse("x.bin." .. child).meta.pid, child, "fork: the child's profile")
 with("hz=20", FORK)
 t.equal(files(), "x.bin\n", "no fork")
 
+-- The message on an unknown option lists those of the guide, in its order.
+fresh()
+local _, _, _, said = run("nonsense", "")
+local documented = {}
+for name in t.read_file(t.source .. "/doc/environment.md"):match("## Options\n(.-)\n## "):gmatch("\n| `(%l+)") do
+  documented[#documented + 1] = name
+end
+t.equal(said, "LUAJIT_SYSPROF: 'nonsense' is not an option; expected on, off, or "
+	.. table.concat(documented, ", ") .. " with commas between; the program is not profiled\n",
+	"the names of all options")
+
 -- Counters only.
 fresh()
 local status, _, _, err = run("mode=D", "work(3) assert(misc.sysprof.stop())")

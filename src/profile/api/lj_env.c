@@ -3,7 +3,7 @@
 ** Context: VM thread, outside of the handler.
 **
 ** The variable's text becomes a table of options for misc.sysprof.start, which checks
-** them. Only control and paused are options of the variable alone.
+** them. lj_opttable.h lists the options; control and paused are the variable's alone.
 */
 
 #define lj_env_c
@@ -23,6 +23,7 @@
 #include "profile/api/lj_control.h"
 #include "profile/api/lj_env.h"
 #include "profile/api/lj_luaopts.h"
+#include "profile/api/lj_opttable.h"
 #include "profile/api/lj_report.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
@@ -37,32 +38,6 @@
 #define ENV_SAY_VMS   10                     /* Reports of VMs that have no profile. */
 
 #define OPTIONS 1 /* Stack index of the table of options. */
-
-typedef enum EnvKind { ENV_TEXT, ENV_NUMBER, ENV_FLAG } EnvKind;
-
-static const struct EnvOption {
-  const char *name;
-  EnvKind kind;
-  const char *expected;
-} env_options[] = {
-  { "path", ENV_TEXT, "the name of a file" },
-  { "mode", ENV_TEXT, "C, L or D" },
-  { "hz", ENV_NUMBER, "samples per second, from one a day to 100000" },
-  { "interval", ENV_NUMBER, "milliseconds, from 0.01 to 86400000 (a day)" },
-  { "clock", ENV_TEXT, "names of clocks and events with '+' between them" },
-  { "period", ENV_NUMBER, "a whole number above 0" },
-  { "threads", ENV_TEXT, "own or all" },
-  { "signal", ENV_NUMBER, "a signal such as SIGUSR2" },
-  { "flush", ENV_TEXT, "vm or thread" },
-  { "jitter", ENV_FLAG, "true or false" },
-  { "fork", ENV_FLAG, "true or false" },
-  { "shared", ENV_FLAG, "true or false" },
-  { "force", ENV_FLAG, "true or false" },
-  { "follow", ENV_FLAG, "true or false" },
-  { "control", ENV_TEXT, "a signal such as SIGUSR2, or the absolute path of a file" },
-  { "paused", ENV_FLAG, "true or false" }
-};
-#define ENV_NOPTION (sizeof(env_options) / sizeof(env_options[0]))
 
 typedef struct EnvStart {
   lua_CFunction start;
@@ -101,30 +76,36 @@ static int say_vm(const char *value, const char *problem)
 
 /* -- Options ----------------------------------------------------------------- */
 
-static const struct EnvOption *option_find(const char *s, size_t len)
+static const OptionSpec *option_find(const char *s, size_t len)
 {
-  size_t i;
-  for (i = 0; i < ENV_NOPTION; i++)
-    if (strlen(env_options[i].name) == len && memcmp(env_options[i].name, s, len) == 0)
-      return &env_options[i];
+  const OptionSpec *o;
+  for (o = lj_opttable; o->name; o++)
+    if ((o->where & OPTION_ENV) && strlen(o->name) == len && memcmp(o->name, s, len) == 0)
+      return o;
   return NULL;
 }
 
+/* Does the option accept numbers? */
+static int option_isnumber(const OptionSpec *o)
+{
+  return o->kind == OPTION_NUMBER || o->kind == OPTION_COUNT || o->kind == OPTION_SIGNAL;
+}
+
 /* Push the Lua value that the text of an option stands for, else the text itself. */
-static void option_push(lua_State *L, const struct EnvOption *o, const char *s, size_t len)
+static void option_push(lua_State *L, const OptionSpec *o, const char *s, size_t len)
 {
   lua_pushlstring(L, s, len);
-  if (o->kind == ENV_NUMBER && lua_isnumber(L, -1)) {
+  if (option_isnumber(o) && lua_isnumber(L, -1)) {
     lua_pushnumber(L, lua_tonumber(L, -1));
     lua_remove(L, -2);
-  } else if (o->kind == ENV_FLAG) {
+  } else if (o->kind == OPTION_FLAG) {
     const char *text = lua_tostring(L, -1);
     int on = strcmp(text, "true") == 0;
     if (on || strcmp(text, "false") == 0) {
       lua_pop(L, 1);
       lua_pushboolean(L, on);
     }
-  } else if (strcmp(o->name, "clock") == 0) {
+  } else if (o->kind == OPTION_LIST) {
     luaL_gsub(L, lua_tostring(L, -1), "+", ",");
     lua_remove(L, -2);
   }
@@ -138,50 +119,25 @@ static int table_valid(lua_State *L)
   return lj_luaopts_read(L, &opt, &fo);
 }
 
-/* Is it an absolute path, or a signal that is free for programs? The clocks use SIGPROF and
-** SIGURG by default, so control takes neither.
-*/
-static int control_valid(const char *s)
-{
-  int signo;
-  if (*s == '/') return 1;
-  signo = lj_luaopts_signal(s);
-  return signo == SIGUSR1 || signo == SIGUSR2 || signo >= SIGRTMIN;
-}
-
-/* Does the option accept the value on the top of the stack? */
-static int option_valid(lua_State *L, const char *name)
-{
-  int ok;
-  if (strcmp(name, "control") == 0) return control_valid(lua_tostring(L, -1));
-  if (strcmp(name, "paused") == 0) return lua_isboolean(L, -1);
-  lua_newtable(L);
-  lua_pushliteral(L, ENV_MODE);
-  lua_setfield(L, -2, "mode");
-  lua_pushvalue(L, -2);
-  lua_setfield(L, -2, name);
-  lua_insert(L, 1); /* The reader of options takes index 1. */
-  ok = table_valid(L);
-  lua_remove(L, 1);
-  return ok;
-}
-
 /* Report an unknown option. The Lua API separates clocks with commas, so a user may write
 ** a comma here too.
 */
 static int option_unknown(lua_State *L, const char *s, size_t len, int has_value)
 {
+  char problem[LOG_PROBLEM_MAX] = "is not an option; expected on, off, or ";
+  const OptionSpec *o;
+  size_t n = strlen(problem);
   lua_getfield(L, OPTIONS, "clock");
   if (!has_value && !lua_isnil(L, -1))
     return say_value(s, (int)len,
 		     "is not an option; to give several clocks, write '+' between "
 		     "them: clock=cpu+wall",
 		     "");
-  return say_value(s, (int)len,
-		   "is not an option; expected on, off, or path, mode, "
-		   "hz, interval, clock, period, threads, signal, flush, jitter, fork, "
-		   "shared, force, follow, control, paused with commas between",
-		   "");
+  for (o = lj_opttable; o->name && n < sizeof(problem); o++)
+    if (o->where & OPTION_ENV)
+      n += (size_t)snprintf(problem + n, sizeof(problem) - n, "%s%s",
+			    o == lj_opttable ? "" : ", ", o->name);
+  return say_value(s, (int)len, problem, " with commas between");
 }
 
 /* Put NAME=VALUE, or NAME for a flag, into the table. Returns 0 if it is wrong. */
@@ -189,7 +145,7 @@ static int option_read(lua_State *L, const char *s, size_t len)
 {
   const char *eq = memchr(s, '=', len);
   size_t name_len = eq ? (size_t)(eq - s) : len;
-  const struct EnvOption *o = option_find(s, name_len);
+  const OptionSpec *o = option_find(s, name_len);
   int top = lua_gettop(L);
   if (len == 3 && memcmp(s, "off", 3) == 0)
     return say_value(s, (int)len, "takes no other options", "");
@@ -197,11 +153,11 @@ static int option_read(lua_State *L, const char *s, size_t len)
   lua_getfield(L, OPTIONS, o->name);
   if (!lua_isnil(L, -1)) return say_value(s, (int)name_len, "is given twice", "");
   if (eq && name_len + 1 < len) option_push(L, o, eq + 1, len - name_len - 1);
-  else if (!eq && o->kind == ENV_FLAG) lua_pushboolean(L, 1);
+  else if (!eq && o->kind == OPTION_FLAG) lua_pushboolean(L, 1);
   else return say_value(s, (int)len, "has no value; expected ", o->expected);
   lua_pushvalue(L, -1);
   lua_setfield(L, OPTIONS, o->name);
-  if (!option_valid(L, o->name))
+  if (!lj_luaopts_accepts(L, o))
     return say_value(s, (int)len, "has a wrong value; expected ", o->expected);
   lua_settop(L, top);
   return 1;

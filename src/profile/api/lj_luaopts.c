@@ -15,117 +15,11 @@
 
 #include "lua.h"
 #include "profile/api/lj_luaopts.h"
-#include "profile/output/lj_outfile.h"
 
-#define SYSPROF_PATH            "sysprof.bin" /* Default file. */
-#define SYSPROF_INTERVAL_MS     10            /* Default interval. */
-#define SYSPROF_INTERVAL_MS_MAX 86400000.0    /* A day. */
-#define SYSPROF_HZ_MIN          (1e3 / SYSPROF_INTERVAL_MS_MAX)
-#define SYSPROF_HZ_MAX          1e9
-#define SYSPROF_PERIOD_MAX      9007199254740992.0 /* 2^53, whole numbers. */
+#define SYSPROF_PATH        "sysprof.bin" /* Default file. */
+#define SYSPROF_INTERVAL_MS 10            /* Default interval. */
 
-static int option_mode(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  size_t len;
-  const char *s;
-  lua_getfield(L, 1, "mode");
-  if (lua_type(L, -1) != LUA_TSTRING) return 0;
-  s = lua_tolstring(L, -1, &len);
-  if (len != 1) return 0;
-  switch (*s) {
-  case 'D': opt->mode = LUAM_SYSPROF_DEFAULT; break;
-  case 'L': opt->mode = LUAM_SYSPROF_LEAF; break;
-  case 'C': opt->mode = LUAM_SYSPROF_CALLGRAPH; break;
-  default: return 0;
-  }
-  lua_pop(L, 1);
-  return 1;
-}
-
-/* Read a number in [min, max]. Keeps *n if the option is nil. Returns 0 if it is wrong. */
-static int option_number(lua_State *L, const char *name, lua_Number min, lua_Number max,
-			 lua_Number *n)
-{
-  int ok = 1;
-  lua_getfield(L, 1, name);
-  if (lua_type(L, -1) == LUA_TNUMBER) {
-    *n = lua_tonumber(L, -1);
-    ok = (*n >= min && *n <= max); /* False for NaN. */
-  } else if (!lua_isnil(L, -1)) {
-    ok = 0;
-  }
-  lua_pop(L, 1);
-  return ok;
-}
-
-static int option_flag(lua_State *L, const char *name, int *flag)
-{
-  int type;
-  lua_getfield(L, 1, name);
-  type = lua_type(L, -1);
-  *flag = lua_toboolean(L, -1);
-  lua_pop(L, 1);
-  return type == LUA_TBOOLEAN || type == LUA_TNIL;
-}
-
-/* Read interval, in milliseconds, or hz. */
-static int option_interval(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  lua_Number ms = 0, hz = 0;
-  if (!option_number(L, "interval", 1e-6, SYSPROF_INTERVAL_MS_MAX, &ms) ||
-      !option_number(L, "hz", SYSPROF_HZ_MIN, SYSPROF_HZ_MAX, &hz))
-    return 0;
-  if (hz > 0) {
-    if (ms > 0) return 0;
-    opt->interval_ns = (uint64_t)(1e9 / hz + 0.5);
-  } else {
-    if (ms == 0) ms = SYSPROF_INTERVAL_MS;
-    opt->interval_ns = (uint64_t)(ms * 1e6 + 0.5);
-  }
-  return 1;
-}
-
-static int option_period(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  lua_Number n = 0;
-  if (!option_number(L, "period", 1, SYSPROF_PERIOD_MAX, &n)) return 0;
-  opt->period = (uint64_t)n;
-  return (lua_Number)opt->period == n;
-}
-
-/* Read a string without zero bytes and leave it on the stack. Keeps *sp if the option is
-** nil or has another type.
-*/
-static int option_string(lua_State *L, const char *name, const char **sp)
-{
-  size_t len;
-  lua_getfield(L, 1, name);
-  if (lua_isnil(L, -1)) return 1;
-  if (lua_type(L, -1) != LUA_TSTRING) return 0;
-  *sp = lua_tolstring(L, -1, &len);
-  return strlen(*sp) == len;
-}
-
-static int option_threads(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  const char *s = "own";
-  if (!option_string(L, "threads", &s)) return 0;
-  if (strcmp(s, "all") == 0) opt->threads = LUAM_SYSPROF_THREADS_ALL;
-  else if (strcmp(s, "own") != 0) return 0;
-  lua_pop(L, 1);
-  return 1;
-}
-
-static int option_flush(lua_State *L, struct luam_Sysprof_Options *opt)
-{
-  const char *s = "vm";
-  if (!option_string(L, "flush", &s)) return 0;
-  if (strcmp(s, "vm") == 0) opt->flush = LUAM_SYSPROF_FLUSH_VM;
-  else if (strcmp(s, "thread") == 0) opt->flush = LUAM_SYSPROF_FLUSH_THREAD;
-  else return 0;
-  lua_pop(L, 1);
-  return 1;
-}
+/* -- Single options ---------------------------------------------------------- */
 
 int lj_luaopts_signal(const char *name)
 {
@@ -144,45 +38,140 @@ int lj_luaopts_signal(const char *name)
   return 0;
 }
 
-static int option_signal(lua_State *L, struct luam_Sysprof_Options *opt)
+/* Is it an absolute path, or a signal that is free for programs? The clocks use SIGPROF and
+** SIGURG by default, so control takes neither.
+*/
+static int control_valid(const char *s)
 {
-  const char *name = NULL;
-  lua_Number n = 0;
-  int is_name = option_string(L, "signal", &name);
-  if (name) opt->signo = is_name ? lj_luaopts_signal(name) : 0;
-  lua_pop(L, 1);
-  if (name) return opt->signo != 0;
-  if (!option_number(L, "signal", 1, SIGRTMAX, &n)) return 0;
-  opt->signo = (int)n;
-  return (lua_Number)opt->signo == n;
+  int signo;
+  if (*s == '/') return 1;
+  signo = lj_luaopts_signal(s);
+  return signo == SIGUSR1 || signo == SIGUSR2 || signo >= SIGRTMIN;
 }
 
-/* Read the flags that say how the file may be opened. */
-static int option_how(lua_State *L, int *how)
+/* Return the string on the top of the stack, or NULL if it is not one without zero bytes. */
+static const char *value_string(lua_State *L)
 {
-  int force, follow, regular;
-  if (!option_flag(L, "force", &force) || !option_flag(L, "follow", &follow) ||
-      !option_flag(L, "regular", &regular))
-    return 0;
-  *how = (force ? OUTFILE_FORCE : 0) | (follow ? OUTFILE_FOLLOW : 0) |
-	 (regular ? OUTFILE_REGULAR : 0);
+  size_t len;
+  const char *s;
+  if (lua_type(L, -1) != LUA_TSTRING) return NULL;
+  s = lua_tolstring(L, -1, &len);
+  return strlen(s) == len ? s : NULL;
+}
+
+/* Read the number on the top of the stack. Returns 0 if it is not one in [min, max]. */
+static int value_number(lua_State *L, lua_Number min, lua_Number max, lua_Number *n)
+{
+  if (lua_type(L, -1) != LUA_TNUMBER) return 0;
+  *n = lua_tonumber(L, -1);
+  return *n >= min && *n <= max; /* False for NaN. */
+}
+
+static int value_count(lua_State *L, lua_Number min, lua_Number max, uint64_t *n)
+{
+  lua_Number number;
+  if (!value_number(L, min, max, &number)) return 0;
+  *n = (uint64_t)number;
+  return (lua_Number)*n == number;
+}
+
+static int value_signal(lua_State *L, int *signo)
+{
+  const char *name = value_string(L);
+  uint64_t n = 0;
+  if (name) n = (uint64_t)lj_luaopts_signal(name);
+  else if (!value_count(L, 1, SIGRTMAX, &n)) return 0;
+  *signo = (int)n;
+  return n != 0;
+}
+
+static int value_choice(lua_State *L, const OptionChoice *c, uint8_t *to)
+{
+  const char *name = value_string(L);
+  if (!name) return 0;
+  while (c->name && strcmp(c->name, name) != 0) c++;
+  *to = c->value;
+  return c->name != NULL;
+}
+
+static int value_flag(lua_State *L, const OptionSpec *o, void *to)
+{
+  if (lua_type(L, -1) != LUA_TBOOLEAN) return 0;
+  if (!lua_toboolean(L, -1)) return 1;
+  if (o->size == sizeof(int)) *(int *)to |= o->bits;
+  else *(uint8_t *)to |= o->bits;
   return 1;
+}
+
+/* Put the value on the top of the stack into its field. Returns 0 if it is wrong. */
+static int option_take(lua_State *L, const OptionSpec *o, OptionValues *v)
+{
+  void *to = (char *)v + o->offset;
+  const char *s;
+  switch ((OptionKind)o->kind) {
+  case OPTION_FLAG: return value_flag(L, o, to);
+  case OPTION_NUMBER: return value_number(L, o->min, o->max, (lua_Number *)to);
+  case OPTION_COUNT: return value_count(L, o->min, o->max, (uint64_t *)to);
+  case OPTION_CHOICE: return value_choice(L, o->choices, (uint8_t *)to);
+  case OPTION_SIGNAL: return value_signal(L, (int *)to);
+  case OPTION_TEXT:
+  case OPTION_LIST:
+  case OPTION_CONTROL:
+    *(const char **)to = s = value_string(L);
+    return s && (o->kind != OPTION_CONTROL || control_valid(s));
+  }
+  return 0;
+}
+
+int lj_luaopts_accepts(lua_State *L, const OptionSpec *o)
+{
+  OptionValues v;
+  memset(&v, 0, sizeof(v));
+  return option_take(L, o, &v);
+}
+
+/* -- Tables ------------------------------------------------------------------ */
+
+/* Does the option keep its string on the stack? */
+static int option_keeps(const OptionSpec *o)
+{
+  return o->kind == OPTION_TEXT || o->kind == OPTION_LIST;
+}
+
+/* Read the options of the table that keep their strings, or the others. Returns 0 if one is
+** wrong.
+*/
+static int table_read(lua_State *L, OptionValues *v, int keeps)
+{
+  const OptionSpec *o;
+  for (o = lj_opttable; o->name; o++) {
+    if (!(o->where & OPTION_LUA) || option_keeps(o) != keeps) continue;
+    lua_getfield(L, 1, o->name);
+    if (lua_isnil(L, -1) ? (o->where & OPTION_REQUIRED) : !option_take(L, o, v)) return 0;
+    if (!keeps) lua_pop(L, 1);
+  }
+  return 1;
+}
+
+/* Set the interval from interval, in milliseconds, or hz. Returns 0 if both are given. */
+static int set_interval(OptionValues *v)
+{
+  double ns = v->hz > 0 ? 1e9 / v->hz
+			: (v->interval_ms > 0 ? v->interval_ms : SYSPROF_INTERVAL_MS) * 1e6;
+  v->opt.interval_ns = (uint64_t)(ns + 0.5);
+  return !(v->hz > 0 && v->interval_ms > 0);
 }
 
 int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt, StreamFileOptions *fo)
 {
-  int jitter, prefer_tick;
-  memset(opt, 0, sizeof(*opt));
-  fo->path = SYSPROF_PATH;
-  if (lua_type(L, 1) != LUA_TTABLE || !option_mode(L, opt) || !option_interval(L, opt) ||
-      !option_period(L, opt) || !option_signal(L, opt) ||
-      !option_flag(L, "jitter", &jitter) || !option_flag(L, "prefer_tick", &prefer_tick) ||
-      !option_threads(L, opt) || !option_flush(L, opt) ||
-      !option_flag(L, "fork", &fo->children) || !option_flag(L, "shared", &fo->shared) ||
-      !option_flag(L, "told", &fo->told) || !option_how(L, &fo->how) ||
-      !option_string(L, "clock", &opt->clocks) || !option_string(L, "path", &fo->path))
-    return 0;
-  opt->jitter = (uint8_t)jitter;
-  opt->prefer_tick = (uint8_t)prefer_tick;
-  return 1;
+  OptionValues v;
+  int ok;
+  memset(&v, 0, sizeof(v));
+  v.fo.path = SYSPROF_PATH;
+  v.opt.flush = LUAM_SYSPROF_FLUSH_VM;
+  ok = lua_type(L, 1) == LUA_TTABLE && table_read(L, &v, 0) && table_read(L, &v, 1) &&
+       set_interval(&v);
+  *opt = v.opt;
+  *fo = v.fo;
+  return ok;
 }

@@ -2,8 +2,8 @@
 ** Option table of misc.sysprof.start: turns a Lua table into options of the C API.
 ** Context: VM thread, outside of the handler.
 **
-** Checks types and ranges. lj_clockspec checks the names of clocks, and lj_options the
-** signal.
+** Checks types and ranges by lj_opttable.h. lj_clockspec checks the names of clocks, and
+** lj_options the signal.
 */
 
 #ifndef _LJ_LUAOPTS_H
@@ -11,6 +11,7 @@
 
 #include "lj_obj.h"
 #include "lmisclib.h"
+#include "profile/api/lj_opttable.h"
 #include "profile/output/lj_streamfile.h"
 
 /* Read the table at stack index 1. Its strings stay on the stack: the options point to
@@ -19,6 +20,9 @@
 */
 LJ_FUNC int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt,
 			    StreamFileOptions *fo);
+
+/* Does an option accept the value on the top of the stack? */
+LJ_FUNC int lj_luaopts_accepts(lua_State *L, const OptionSpec *o);
 
 /* Return the number of a signal by its name, such as "SIGUSR2" or "SIGRTMIN+3"; else 0. */
 LJ_FUNC int lj_luaopts_signal(const char *name);
