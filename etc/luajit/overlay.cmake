@@ -195,6 +195,12 @@ if(DEFINED SOURCE)
   copy("${SOURCE}/etc/luajit/lj_paths.h" "src/lj_paths.h")
   write("/* Properties of this LuaJIT, from edits.cmake. overlay.cmake writes this file. */\n${defines}"
     "src/lj_base.h")
+  set(objects ${edited})
+  list(FILTER objects INCLUDE REGEX "\\.c$")
+  list(TRANSFORM objects REPLACE "c$" "o")
+  list(JOIN objects " " objects)
+  write("# Edited objects of LuaJIT, from edits.cmake. overlay.cmake writes this file.\nEDITED_O:= ${objects}\n"
+    "src/edited.mk")
   file(GLOB ours RELATIVE "${SOURCE}/src" "${SOURCE}/src/profile/*/*.[ch]")
   foreach(file IN LISTS ours)
     copy("${SOURCE}/src/${file}" "src/${file}")

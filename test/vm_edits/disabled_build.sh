@@ -35,9 +35,9 @@ same_flags=
 if [ -d "$plain" ] && cmp -s <(grep -E "$flags" "$plain.flags") <(grep -E "$flags" "$ours.flags"); then
   same_flags=yes
   cp -a "$plain" "$ours" && cp "$ours.flags" "$ours/sysprof.flags"
-  edited=$(sed -n 's/^EDITED_O:= *//p' "$SYSPROF_SOURCE/src/GNUmakefile")
-  [ -n "$edited" ] || fail "src/GNUmakefile lists no edited files"
-  for object in $edited; do
+  edited=$(sed -n 's/^EDITED_O:= *//p' "$SYSPROF_BUILD/luajit/sysprof/src/edited.mk")
+  [ -n "$edited" ] || fail "the usual build lists no edited files"
+  for object in $edited lib_package.o; do
     rm "$ours/src/$object" "$ours/src/${object%.o}_dyn.o" || fail "no $object"
   done
   rm "$ours/src/luajit" "$ours"/src/libluajit.*
