@@ -160,7 +160,7 @@ local function new_view(profile, opt)
   local shown_view, err = view.new(profile, opt)
   if not shown_view then return nil, err end
   local e = shown_view.event
-  if shown_view.unit == "us" and e.samples > 0 and e.weight == 0 then
+  if shown_view.unit.is_cpu and e.samples > 0 and e.weight == 0 then
     return nil, "the profile holds no CPU times, use --weight=samples"
   end
   return shown_view

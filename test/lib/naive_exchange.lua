@@ -34,15 +34,16 @@ local function add_value(sums, key, value, type_name)
   sums[key] = (sums[key] or 0) + value
 end
 
+local PPROF_UNIT = { us = "nanoseconds", ns = "nanoseconds", count = "count", bytes = "bytes" }
+
 -- Returns the names of the two values of each event, and what its weights are multiplied by.
 local function pprof_types(profile)
   local types, scales, has_cpu = {}, {}, false
   for i, e in ipairs(profile.events) do
-    local is_time = e.unit == "us"
+    local is_cpu = e.unit == "us"
     types[2 * i - 1] = (i == 1 and "samples" or e.name .. "-samples") .. "/count"
-    types[2 * i] = (is_time and not has_cpu and "cpu" or e.name) ..
-		   (is_time and "/nanoseconds" or "/count")
-    has_cpu, scales[i] = has_cpu or is_time, is_time and 1000 or 1
+    types[2 * i] = (is_cpu and not has_cpu and "cpu" or e.name) .. "/" .. PPROF_UNIT[e.unit]
+    has_cpu, scales[i] = has_cpu or is_cpu, is_cpu and 1000 or 1
   end
   return types, scales
 end
@@ -128,6 +129,8 @@ local function check_speedscope_thread(what, data, got, list, o)
   t.equal(got.endValue, sum, what .. ": length")
 end
 
+local SPEEDSCOPE_UNIT = { us = "microseconds", ns = "nanoseconds", bytes = "bytes" }
+
 function checks.speedscope(case)
   local profile, o, what = case.naive, case.options, case.what .. ", speedscope"
   local data, unit = json.decode(render(case, "speedscope")), unit_of(profile, o)
@@ -143,7 +146,7 @@ function checks.speedscope(case)
     local got = data.profiles[i] or { samples = {}, weights = {} }
     local title = thread_title(profile, rows[1].sample)
     t.equal(got.name, title, what .. ": thread")
-    t.equal(got.unit, unit == "us" and "microseconds" or "none", what .. ": unit")
+    t.equal(got.unit, SPEEDSCOPE_UNIT[unit] or "none", what .. ": unit")
     check_speedscope_thread(what .. ", " .. title, data, got,
       speedscope_lines(rows, o, unit ~= "samples"), o)
   end

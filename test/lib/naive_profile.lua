@@ -153,18 +153,29 @@ local function unit_of(profile, o)
   return by_event and event.unit or "samples", event.name
 end
 
+-- Bytes are written in the first unit that needs no more than three digits and a half.
+local function bytes_text(value)
+  for power, name in ipairs { "B", "KiB", "MiB", "GiB", "TiB" } do
+    local s = (power == 1 and "%.0f" or "%.1f"):format(value / 1024 ^ (power - 1))
+    if tonumber(s) < 1024 then return s:gsub("%.0$", "") .. " " .. name end
+  end
+end
+
+local MS = { us = 1e3, ns = 1e6 }	-- In a millisecond.
+
 local function value_text(unit, value)
-  if unit == "us" then return ("%.3f"):format(value / 1e3) end
-  return ("%.0f"):format(value)
+  if MS[unit] then return ("%.3f"):format(value / MS[unit]) end
+  return unit == "bytes" and bytes_text(value) or ("%.0f"):format(value)
 end
 
 local function amount_text(unit, event, value)
+  if unit == "bytes" then return value_text(unit, value) end
   return value_text(unit, value) .. " " ..
-    (unit == "us" and "ms" or unit == "count" and event or value == 1 and "sample" or "samples")
+    (MS[unit] and "ms" or unit == "count" and event or value == 1 and "sample" or "samples")
 end
 
 local function column(unit, name)
-  return unit == "us" and name .. " ms" or name
+  return MS[unit] and name .. " ms" or name
 end
 
 -- Threads of two processes may have the same id.

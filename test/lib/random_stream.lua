@@ -164,8 +164,10 @@ local EVENTS = {
   { name = "cpu", unit = "us", period = 1000000 },
   { name = "page-faults", unit = "count", period = 10 },
   { name = "cycles:u", unit = "count", period = 500 },
+  { name = "alloc", unit = "bytes", period = 4096 },
+  { name = "lock-wait", unit = "ns", period = 1000000 },
 }
-local UNITS = { us = G.SPF_UNIT_US, count = G.SPF_UNIT_COUNT }
+local UNITS = { us = G.SPF_UNIT_US, count = G.SPF_UNIT_COUNT, bytes = G.SPF_UNIT_BYTES, ns = G.SPF_UNIT_NS }
 local THREADS = { { tid = 77, name = "main" }, { tid = 78 }, { tid = 79, name = "a;b" } }
 
 local function begin_stream(w)

@@ -72,10 +72,10 @@ local function merged(streams)
   return p
 end
 
--- Returns the events of a profile: one of time, and one or two of counts.
+-- Returns the events of a profile: one of CPU time, and one or two of other units.
 local function random_events(random)
-  local list = { EVENTS[2], EVENTS[3] }
-  if random(2) == 1 then table.remove(list, random(2)) end
+  local list, others = {}, { EVENTS[2], EVENTS[3], EVENTS[4], EVENTS[5] }
+  for i = 1, random(2) do list[i] = table.remove(others, random(#others)) end
   table.insert(list, random(4) == 1 and 2 or 1, EVENTS[1])
   return list
 end

@@ -13,6 +13,7 @@ local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local calltree = require("sysprof.show.calltree")
 local trees = require("sysprof.formats.flamegraph_trees")
+local values = require("sysprof.formats.flamegraph_values")
 
 local flamegraph = {}
 
@@ -45,7 +46,7 @@ local function write_data(view, write)
     nodes[#nodes + 1] = ("%d,%d,%.0f"):format(node.depth, number[e], node.self) ..
 			(view.base and (",%.6g"):format(node.base) or "")
   end)
-  write(('{"unit":"%s","event":%s,"diff":%s,\n'):format(view.unit,
+  write(('{"unit":"%s","event":%s,"diff":%s,\n'):format(view.unit.name,
     text.json(view.event.name), tostring(view.base ~= nil)))
   write_list(write, "names", names)
   write(",\n")
@@ -79,7 +80,9 @@ function flamegraph.render(view, write)
     data = function() write_data(view, write) end,
     palette = function() write(palette) end,
     trees = function() write(trees) end,
-    script = function() write(script) end,
+    script = function()
+      write((script:gsub("{{values}}", function() return values[view.unit.name] end)))
+    end,
   }
   -- The page has places {{name}} for these.
   local at = 1

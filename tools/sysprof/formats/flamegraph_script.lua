@@ -3,7 +3,7 @@
 --
 -- Draws only visible frames on a canvas, so its speed does not depend on the number of
 -- frames. Uses sysprof.formats.flamegraph_trees and flamegraph_palette. Names get to the
--- page only as text, never as HTML.
+-- page only as text, never as HTML. sysprof.formats.flamegraph puts in how values are written.
 ----------------------------------------------------------------------------
 
 return [=[
@@ -41,12 +41,7 @@ let charWidth = 7;
 
 // -- Texts -------------------------------------------------------------------
 
-function valueText(v) {
-  if (data.unit === "count") return v.toLocaleString("en") + " " + data.event;
-  if (data.unit !== "us") return v.toLocaleString("en") + (v === 1 ? " sample" : " samples");
-  return v >= 1e6 ? (v / 1e6).toFixed(3) + " s" : (v / 1e3).toFixed(3) + " ms";
-}
-
+{{values}}
 function percent(v, whole) {
   return (whole ? 100 * v / whole : 0).toFixed(2) + " %";
 }

@@ -11,6 +11,7 @@
 local cursor = require("sysprof.show.cursor")
 local pairmap = require("sysprof.base.pairmap")
 local text = require("sysprof.base.text")
+local units = require("sysprof.model.units")
 
 local folded = {}
 
@@ -138,7 +139,7 @@ function folded.render(view, write)
     -- Of other units than samples, it is the number of lines.
     for id = 0, tree.nodes.count do
       local v = list[id].value
-      if v > 0 then left_out = left_out + (view.unit == "samples" and v or 1) end
+      if v > 0 then left_out = left_out + (view.unit == units.SAMPLES and v or 1) end
     end
     view:leave_out(left_out)
   end

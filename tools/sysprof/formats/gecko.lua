@@ -6,12 +6,12 @@
 -- count as script code: the profiler's filter "JavaScript" shows Lua alone.
 ----------------------------------------------------------------------------
 
-local G = require("sysprof.base.grammar")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
 local stacktree = require("sysprof.show.stacktree")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
+local units = require("sysprof.model.units")
 
 local gecko = { needs_timeline = true }	-- Shows samples one by one.
 
@@ -101,12 +101,12 @@ end
 -- a column.
 local function write_samples(write, tree, thread)
   local slots, comma = tree.view.profile.slots, ""
-  local in_us = tree.view.event.unit == G.SPF_UNIT_US
+  local is_cpu = units.of(tree.view.event.unit).is_cpu
   write(('"samples":{"schema":{"stack":0,"time":1,%s},"data":[\n'):format(
-    in_us and '"threadCPUDelta":2,"responsiveness":3' or '"responsiveness":2'))
+    is_cpu and '"threadCPUDelta":2,"responsiveness":3' or '"responsiveness":2'))
   for time, weight, node, slot in tree:samples() do
     if slots:thread(slot) == thread then
-      write((in_us and "%s[%d,%.3f,%.0f]" or "%s[%d,%.3f]")
+      write((is_cpu and "%s[%d,%.3f,%.0f]" or "%s[%d,%.3f]")
 	    :format(comma, node - 1, time / 1e3, weight))
       comma = ",\n"
     end
@@ -141,6 +141,7 @@ end
 
 local function write_meta(write, view, title)
   local p, event, categories = view.profile, view.event, {}
+  local unit = units.of(event.unit)
   for i, c in ipairs(CATEGORIES) do
     categories[i] = ('{"name":"%s","color":"%s","subcategories":["Other"]}')
 		    :format(c[1], c[2])
@@ -148,10 +149,10 @@ local function write_meta(write, view, title)
   write(('"meta":{"version":%d,"interval":%.6f,"startTime":%.0f,"shutdownTime":null,' ..
 	 '"processType":0,"product":%s,"stackwalk":1,"debug":0,"gcpoison":0,' ..
 	 '"asyncstack":0,"presymbolicated":true,\n')
-	:format(VERSION, (event.unit == G.SPF_UNIT_US and event.periods[1] or 1e6) / 1e6,
+	:format(VERSION, (unit.is_time and event.periods[1] or 1e6) / 1e6,
 		(selfreport.start_time(p) or 0) * 1e3, title))
   write(('"sampleUnits":{"time":"ms","eventDelay":"ms"%s},\n')
-	:format(event.unit == G.SPF_UNIT_US and ',"threadCPUDelta":"\194\181s"' or ""))
+	:format(unit.is_cpu and ',"threadCPUDelta":"\194\181s"' or ""))
   write(('"categories":[%s],\n"markerSchema":[]},\n')
 	:format(table.concat(categories, ",")))
 end

@@ -4,13 +4,13 @@
 -- doc/tool.md describes it. Each frame, stack and sample has a line of its own.
 ----------------------------------------------------------------------------
 
-local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
 local stacktree = require("sysprof.show.stacktree")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
+local units = require("sysprof.model.units")
 
 local json = { needs_timeline = true }	-- Shows samples one by one.
 
@@ -48,7 +48,7 @@ local function write_events(write, list)
   local add, finish = lister(write, "events", "[", "]")
   for _, e in ipairs(list) do
     local out = { ('{"name":%s,"unit":"%s","samples":%.0f,"weight":%.0f'):format(
-      text.json(e.name), e.unit == G.SPF_UNIT_US and "us" or "count", e.samples, e.weight) }
+      text.json(e.name), units.of(e.unit).name, e.samples, e.weight) }
     if e.total then out[#out + 1] = ('"total":%.0f'):format(e.total) end
     if #e.periods == 1 then out[#out + 1] = ('"period":%.0f'):format(e.periods[1]) end
     add(table.concat(out, ",") .. "}")

@@ -7,7 +7,6 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
-local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
 local gzip = require("sysprof.formats.gzip")
 local places = require("sysprof.names.places")
@@ -15,6 +14,7 @@ local protobuf = require("sysprof.formats.protobuf")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
+local units = require("sysprof.model.units")
 
 local KEPT = 1/8	-- Of the frames that a pass may visit; here all are kept.
 
@@ -135,11 +135,11 @@ end
 local function columns(profile)
   local list, has_cpu = {}, false
   for i, e in ipairs(events.list(profile)) do
-    local in_us = e.unit == G.SPF_UNIT_US
+    local unit = units.of(e.unit)
     list[i] = { event = e, samples = i == 1 and "samples" or e.name .. "-samples",
-		sum = in_us and not has_cpu and "cpu" or e.name,
-		unit = in_us and "nanoseconds" or "count", scale = in_us and 1000 or 1 }
-    has_cpu = has_cpu or in_us
+		sum = unit.is_cpu and not has_cpu and "cpu" or e.name,
+		unit = unit.pprof, scale = unit.pprof_scale }
+    has_cpu = has_cpu or unit.is_cpu
   end
   -- There have to be some.
   list[1] = list[1] or { samples = "samples", sum = "cpu", unit = "nanoseconds" }
@@ -152,7 +152,7 @@ local function put_types(w, view, list)
     value_type(w, PROFILE.sample_type, column.samples, "count")
     value_type(w, PROFILE.sample_type, column.sum, column.unit)
     if column.event and column.event.key == view.event.key then
-      default = view.unit == "samples" and column.samples or column.sum
+      default = view.unit == units.SAMPLES and column.samples or column.sum
     end
   end
   put_number(w.out, PROFILE.default_sample_type, string_id(w, default))
@@ -187,8 +187,7 @@ local function put_head(w, view)
   local list = columns(p)
   put_types(w, view, list)
   if #event.periods == 1 then
-    local in_us = event.unit == G.SPF_UNIT_US
-    value_type(w, PROFILE.period_type, event.name, in_us and "nanoseconds" or "count")
+    value_type(w, PROFILE.period_type, event.name, units.of(event.unit).pprof)
     put_number(w.out, PROFILE.period, math.floor(event.periods[1]))
   end
   -- More than a double holds.

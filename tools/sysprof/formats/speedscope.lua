@@ -9,6 +9,7 @@ local places = require("sysprof.names.places")
 local stacktree = require("sysprof.show.stacktree")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
+local units = require("sysprof.model.units")
 
 local speedscope = { needs_timeline = true }	-- Shows samples one by one.
 
@@ -43,7 +44,7 @@ end
 local function by_thread(tree)
   local view, list, of_thread = tree.view, {}, {}
   local room, left_out = view.frame_room * WRITTEN, 0
-  local weighted = view.unit ~= "samples"
+  local weighted = view.unit ~= units.SAMPLES
   for _, weight, node, slot in tree:samples() do
     local thread = view.profile.slots:thread(slot)
     local t = of_thread[thread]
@@ -68,9 +69,9 @@ local function by_thread(tree)
 end
 
 local function write_thread(tree, t, write)
-  local unit = tree.view.unit == "us" and "microseconds" or "none"
   write(('{"type":"sampled","name":%s,"unit":"%s","startValue":0,' ..
-	 '"endValue":%.0f,\n"samples":['):format(text.json(t.thread and threads.title(t.thread) or "none"), unit, t.sum))
+	 '"endValue":%.0f,\n"samples":['):format(text.json(t.thread and threads.title(t.thread) or "none"),
+		tree.view.unit.speedscope, t.sum))
   local list = {}
   for i, node in ipairs(t.nodes) do
     local n = tree:list(node, list)

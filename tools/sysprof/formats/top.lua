@@ -11,6 +11,7 @@ local join = require("sysprof.show.join")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
 local threads = require("sysprof.names.threads")
+local units = require("sysprof.model.units")
 
 local LABEL_WIDTH = 18	-- Of the head, at least.
 
@@ -136,8 +137,8 @@ local function write_head(view, sum, write)
   for _, line in ipairs(lines) do put(line[1], line[2]) end
   local event = view:one_of_several() and view.event.name .. ": " or ""
   if view.filter or event ~= "" then
-    local value = view.unit ~= "samples" and
-		  view:value_text(sum) .. (view.unit == "us" and " ms, " or ", ") or ""
+    local symbol = view.unit.symbol and " " .. view.unit.symbol or ""
+    local value = view.unit ~= units.SAMPLES and view:value_text(sum) .. symbol .. ", " or ""
     put("shown", ("%s%s%.0f sample%s"):format(event, value, view.shown,
 					      view.shown == 1 and "" or "s"))
   end

@@ -15,6 +15,7 @@ local events = require("sysprof.model.events")
 local slots = require("sysprof.model.slots")
 local stacks = require("sysprof.model.stacks")
 local timeline = require("sysprof.model.timeline")
+local units = require("sysprof.model.units")
 
 local EXACT_MAX = bytes.EXACT_MAX
 local META_MAX = 2^12	-- Bytes of a list of values from which on it does not grow.
@@ -206,7 +207,7 @@ function methods:totals()
   for i = 1, self.slots:count() do samples = samples + self.slots:samples(i) end
   local list = events.list(self)
   for _, e in ipairs(list) do
-    if e.unit == G.SPF_UNIT_US then return samples, e.weight end
+    if units.of(e.unit).is_cpu then return samples, e.weight end
   end
   return samples, 0, #list > 0
 end

@@ -19,6 +19,7 @@ local chunkstacks = require("sysprof.read.chunkstacks")
 local loadmap = require("sysprof.read.loadmap")
 local seen = require("sysprof.read.seen")
 local stacks = require("sysprof.model.stacks")
+local units = require("sysprof.model.units")
 
 local band, rshift = bit.band, bit.rshift
 local uleb, str = bytes.uleb, bytes.str
@@ -129,7 +130,7 @@ define[G.SPF_EVENT] = function(d, buf, pos, stop)
     if not name then return nil end
     fields = fields + 1
   end
-  d.usual[index] = d.version > 3 and unit ~= G.SPF_UNIT_US and period or 0
+  d.usual[index] = d.version > 3 and not units.of(unit).is_cpu and period or 0
   d.fields[index] = fields
   d.profile:set_event(index, name, unit, period)
   return true

@@ -10,6 +10,7 @@ local events = require("sysprof.model.events")
 local join = require("sysprof.show.join")
 local refusals = require("sysprof.show.refusals")
 local text = require("sysprof.base.text")
+local units = require("sysprof.model.units")
 
 local selfreport = {}
 
@@ -73,7 +74,7 @@ end
 function selfreport.nothing(profile)
   if profile:totals() > 0 then return nil end
   local e = events.list(profile)[1]
-  if not e or e.unit ~= G.SPF_UNIT_US or not e.total then return "no samples" end
+  if not e or not units.of(e.unit).is_cpu or not e.total then return "no samples" end
   return ("no samples in %.3f s of CPU time"):format(e.total / 1e6)
 end
 
@@ -112,29 +113,30 @@ end
 
 -- Sampled amount of an event, and its total: the end of a thread has no sample.
 local function sums_text(e, whole)
-  local in_us = e.unit == G.SPF_UNIT_US
-  local function amount(v) return in_us and ("%.3f s"):format(v / 1e6) or number(v) end
+  local unit = units.of(e.unit)
   local s = ("%.0f sample%s, %s"):format(e.samples, e.samples == 1 and "" or "s",
-					 amount(e.weight))
+					 unit.total(e.weight))
   if e.total and e.total > 0 and whole then
-    s = s .. (" of %s (%.1f%%)"):format(amount(e.total), 100 * e.weight / e.total)
+    s = s .. (" of %s (%.1f%%)"):format(unit.total(e.total), 100 * e.weight / e.total)
   end
-  return s .. (in_us and " of CPU time" or " counted")
+  return s .. unit.of
 end
 
 -- How often it was sampled. The clock wall ticks while its thread waits, too.
 local function rate_text(e, whole)
-  local parts, period = {}, e.periods[1]
+  local parts, period, unit = {}, e.periods[1], units.of(e.unit)
   local asked = #e.periods == 1 and period > 0
   local spent = e.total or e.weight
   if e.name == "wall" then spent = e.wall_us or 0 end
   local known = whole and e.samples > 0 and spent > 0
-  if e.unit == G.SPF_UNIT_US then
+  if unit.is_cpu then
     if asked then parts[1] = ("%.6g samples a second asked"):format(1e9 / period) end
     if known then parts[#parts + 1] = ("%.1f got"):format(e.samples * 1e6 / spent) end
   else
-    if asked then parts[1] = ("one in %.0f asked"):format(period) end
-    if known then parts[#parts + 1] = ("one in %.1f got"):format(spent / e.samples) end
+    if asked then parts[1] = ("one in %s asked"):format(unit.period(period)) end
+    if known then
+      parts[#parts + 1] = ("one in %s got"):format(unit.mean(spent / e.samples))
+    end
   end
   if #parts > 0 then return table.concat(parts, ", ") end
 end
@@ -181,7 +183,7 @@ local function handler(profile, list)
       :format(signals / runs / 1e3, 1e9 * runs / (G.SPF_TICK_CYCLES * (total + signals)))
   end
   for _, e in ipairs(list) do
-    local us = e.unit == G.SPF_UNIT_US and (e.total or profile.whole and e.weight) or 0
+    local us = units.of(e.unit).is_cpu and (e.total or profile.whole and e.weight) or 0
     if us > 0 then
       parts[#parts + 1] = ("%.2f%% of the CPU time"):format((total + signals) / us / 10)
       break

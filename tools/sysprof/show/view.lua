@@ -5,11 +5,11 @@
 -- they know from here.
 ----------------------------------------------------------------------------
 
-local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
 local symbols = require("sysprof.names.symbols")
+local units = require("sysprof.model.units")
 
 local view = {}
 local methods = {}
@@ -42,10 +42,9 @@ function view.new(profile, options)
   options = options or {}
   local event, err = events.choose(profile, options.event)
   if not event then return nil, err end
-  local in_us = event.unit == G.SPF_UNIT_US
-  if options.weight == "cpu" and not in_us then
-    return nil, ("the event '%s' counts occurrences, use --weight=event")
-		:format(event.name)
+  local unit = units.of(event.unit)
+  if options.weight == "cpu" and not unit.is_cpu then
+    return nil, ("the event '%s' %s, use --weight=event"):format(event.name, unit.measures)
   end
   local by_event = options.weight == "cpu" or options.weight == "event"
   local size = profile.size
@@ -53,7 +52,7 @@ function view.new(profile, options)
     profile = profile,
     options = options,
     event = event,
-    unit = not by_event and "samples" or in_us and "us" or "count",
+    unit = by_event and unit or units.SAMPLES,
     symbols = symbols.new(profile, options.lines, options.no_demangle,
 			  options.symbols),
     filter = filters.new(options),
@@ -76,7 +75,7 @@ end
 function methods:each_joined(visit, zeros, all, share)
   local p, opt, syms = self.profile, self.options, self.symbols
   local slots = p.slots
-  local value_of = self.unit == "samples" and slots.samples or slots.weight
+  local value_of = self.unit == units.SAMPLES and slots.samples or slots.weight
   local is_of_event = self.event.members
   local lua, host, joined = {}, {}, {}
   local function symaddr(addr) return syms:symaddr(addr) end
@@ -174,22 +173,19 @@ function methods:default_title(name)
   return self:one_of_several() and name .. ", " .. self.event.name or name
 end
 
--- A value for people: microseconds become milliseconds.
+-- A value for people.
 function methods:value_text(value)
-  return (self.unit == "us" and "%.3f" or "%.0f"):format(
-    self.unit == "us" and value / 1e3 or value)
+  return self.unit.text(value)
 end
 
 -- The same with its unit.
 function methods:amount_text(value)
-  local unit = self.unit == "us" and "ms" or self.unit == "count" and self.event.name or
-	       value == 1 and "sample" or "samples"
-  return self:value_text(value) .. " " .. unit
+  return units.amount(self.unit, value, self.event.name)
 end
 
 -- The head of a column of values.
 function methods:column(name)
-  return self.unit == "us" and name .. " ms" or name
+  return units.column(self.unit, name)
 end
 
 return view

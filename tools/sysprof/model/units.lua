@@ -1,0 +1,92 @@
+----------------------------------------------------------------------------
+-- Units of weights: names, texts for people, scales.
+--
+-- No other module compares a unit with SPF_UNIT_*. A unit that the reader does not know
+-- counts occurrences.
+--
+-- A unit has:
+--   name          in the formats json and flamegraph
+--   is_time       it measures time; then periods are nanoseconds
+--   is_cpu        this is CPU time of the thread
+--   us            microseconds in one, for times
+--   measures      what an event in this unit does
+--   symbol        stands behind text() or in the head of its column; nil if none does
+--   text(v)       a value in a table
+--   total(v)      a value in a report, which may be large
+--   of            says behind total() what that is
+--   period(v), mean(v)   what one sample stands for, asked for and reached
+--   pprof, pprof_scale   unit of profile.proto, and how many of it are one
+--   speedscope    unit of speedscope
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+
+local units = {}
+
+local function whole(v) return ("%.0f"):format(v) end
+
+-- Returns a function that divides and writes a value.
+local function divided(by, form)
+  return function(v) return form:format(v / by) end
+end
+
+local PREFIXES = { "KiB", "MiB", "GiB", "TiB", "PiB" }
+
+-- Writes bytes with at most one digit behind the point: "17 B", "512 KiB", "1.5 MiB".
+local function bytes(v)
+  if v < 1023.5 then return ("%.0f B"):format(v) end
+  local prefix = 1
+  v = v / 1024
+  while v >= 1023.95 and PREFIXES[prefix + 1] do v, prefix = v / 1024, prefix + 1 end
+  return (("%.1f"):format(v):gsub("%.0$", "")) .. " " .. PREFIXES[prefix]
+end
+
+-- What a view shows that counts samples: their weights do not matter.
+units.SAMPLES = { name = "samples", text = whole, speedscope = "none" }
+
+local COUNT = {
+  name = "count", measures = "counts occurrences", text = whole, total = whole,
+  of = " counted", period = whole, mean = divided(1, "%.1f"),
+  pprof = "count", pprof_scale = 1, speedscope = "none",
+}
+units.COUNT = COUNT
+
+local by_number = {
+  [G.SPF_UNIT_COUNT] = COUNT,
+  [G.SPF_UNIT_US] = {
+    name = "us", is_time = true, is_cpu = true, us = 1, measures = "measures CPU time",
+    symbol = "ms", text = divided(1e3, "%.3f"), total = divided(1e6, "%.3f s"),
+    of = " of CPU time", pprof = "nanoseconds", pprof_scale = 1000,
+    speedscope = "microseconds",
+  },
+  [G.SPF_UNIT_BYTES] = {
+    name = "bytes", measures = "counts bytes", text = bytes, total = bytes,
+    of = " counted", period = bytes, mean = bytes,
+    pprof = "bytes", pprof_scale = 1, speedscope = "bytes",
+  },
+  [G.SPF_UNIT_NS] = {
+    name = "ns", is_time = true, us = 1e-3, measures = "measures real time",
+    symbol = "ms", text = divided(1e6, "%.3f"), total = divided(1e9, "%.3f s"),
+    of = " of real time", period = divided(1e6, "%.3f ms"), mean = divided(1e6, "%.3f ms"),
+    pprof = "nanoseconds", pprof_scale = 1, speedscope = "nanoseconds",
+  },
+}
+
+-- Returns the unit of a number SPF_UNIT_*.
+function units.of(number)
+  return by_number[number] or COUNT
+end
+
+-- Returns a value with its unit. what: name of what is counted.
+function units.amount(unit, v, what)
+  if unit == units.SAMPLES then what = v == 1 and "sample" or "samples" end
+  local behind = unit.symbol or (unit == COUNT or unit == units.SAMPLES) and what
+  return behind and unit.text(v) .. " " .. behind or unit.text(v)
+end
+
+-- Returns the head of a column of values.
+function units.column(unit, name)
+  return unit.symbol and name .. " " .. unit.symbol or name
+end
+
+return units
