@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
--- Record decoder: definitions, stacks and samples of a chunk.
+-- Record decoder: stacks and samples of a chunk.
 --
--- decode() hands definitions to methods of sysprof.model.profile, and each sample to
--- profile.add. A chunk refers to stacks that it defines, or that the ones before did
+-- decode() hands each sample to profile.add of sysprof.model.profile, and definitions to
+-- sysprof.read.definitions. A chunk refers to stacks that it defines, or that the ones before did
 -- (sysprof.read.chunkstacks).
 -- Each number is checked against the end of its record; the first record that does not
 -- fit ends the chunk. Labels, texts, marks and things that end are checked, and passed over.
@@ -16,13 +16,13 @@ local bit = require("bit")
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local chunkstacks = require("sysprof.read.chunkstacks")
+local definitions = require("sysprof.read.definitions")
 local loadmap = require("sysprof.read.loadmap")
 local seen = require("sysprof.read.seen")
 local stacks = require("sysprof.model.stacks")
-local units = require("sysprof.model.units")
 
 local band, rshift = bit.band, bit.rshift
-local uleb, str = bytes.uleb, bytes.str
+local uleb = bytes.uleb
 local EXACT_MAX = bytes.EXACT_MAX
 
 -- What a difference is written as must be below; for bit.band() to be exact,
@@ -60,188 +60,6 @@ local LENGTH_MAX = 16384
 local function signed(n)
   local odd = band(n, 1)
   return (n - odd) / 2 * (1 - 2 * odd) - odd
-end
-
--- -- Definitions -----------------------------------------------------------
-
--- Each gets the decoder's state, the buffer and the payload's first and last
--- position + 1. Returns nil if the payload is not as expected.
-local define = {}
-
--- Reads two numbers; returns them and the next position, or nil.
-local function pair(buf, pos, stop)
-  local a, b
-  a, pos = uleb(buf, pos)
-  b, pos = uleb(buf, pos)
-  if pos > stop then return nil end
-  return a, b, pos
-end
-
-define[G.SPF_META] = function(d, buf, pos, stop)
-  local key, value
-  key, pos = str(buf, pos, stop)
-  if not key then return nil end
-  value = str(buf, pos, stop)
-  if not value then return nil end
-  d.profile:set_meta(key, value)
-  return true
-end
-
--- Reads the payload of an SPF_CONTEXT; returns its numbers, or nil.
-local function read_context(buf, pos, stop)
-  local session, step, before, since = 0, 0, 0, 0
-  local tid, time, at = pair(buf, pos, stop)
-  if not tid or tid >= EXACT_MAX or time >= EXACT_MAX then return nil end
-  if at < stop then session, at = uleb(buf, at) end
-  if at < stop then step, at = uleb(buf, at) end
-  if at < stop then before, at = uleb(buf, at) end
-  if at < stop then since, at = uleb(buf, at) end
-  if at > stop or not (session < EXACT_MAX and step < EXACT_MAX) then return nil end
-  return tid, time, session, step, before, since
-end
-
-local function set_context(d, tid, time, step)
-  d.now, d.step = time, step
-  for event = 0, G.SPF_EVENTS_MAX - 1 do d.last_of[event] = time end
-  d.profile:set_thread(tid)
-end
-
-define[G.SPF_CONTEXT] = function(d, buf, pos, stop)
-  local tid, time, _, step = read_context(buf, pos, stop)
-  if not tid then return nil end
-  set_context(d, tid, time, step)
-  return true
-end
-
-define[G.SPF_EVENT] = function(d, buf, pos, stop)
-  local index, name, unit, period
-  index, pos = uleb(buf, pos)
-  if pos > stop or index >= G.SPF_EVENTS_MAX then return nil end
-  name, pos = str(buf, pos, stop)
-  if not name then return nil end
-  unit, period, pos = pair(buf, pos, stop)
-  if not unit then return nil end
-  local fields = 0
-  while pos < stop do
-    local kind
-    kind, pos = uleb(buf, pos)
-    if pos > stop or kind >= G.SPF_FIELD__MAX or fields == G.SPF_FIELDS_MAX then return nil end
-    name, pos = str(buf, pos, stop)
-    if not name then return nil end
-    fields = fields + 1
-  end
-  d.usual[index] = d.version > 3 and not units.of(unit).is_cpu and period or 0
-  d.fields[index] = fields
-  d.profile:set_event(index, name, unit, period)
-  return true
-end
-
-define[G.SPF_THREAD] = function(d, buf, pos, stop)
-  local tid, name
-  tid, pos = uleb(buf, pos)
-  if pos > stop or tid >= EXACT_MAX then return nil end
-  name = str(buf, pos, stop)
-  if not name then return nil end
-  d.profile:set_thread_name(tid, name)
-  return true
-end
-
-define[G.SPF_MODULE] = function(d, buf, pos, stop)
-  local first, last, bias, buildid, path
-  first, last, pos = pair(buf, pos, stop)
-  if not first then return nil end
-  bias, pos = uleb(buf, pos)
-  if pos > stop then return nil end
-  buildid, pos = str(buf, pos, stop)
-  if not buildid then return nil end
-  path = str(buf, pos, stop)
-  if not path then return nil end
-  -- Cached addresses may be other code now.
-  if d.map:define(first, last, bias, buildid, path) then d.seen:clear() end
-  return true
-end
-
-define[G.SPF_LFUNC] = function(d, buf, pos, stop)
-  local fid, first, last, chunk, name
-  fid, first, pos = pair(buf, pos, stop)
-  if not fid then return nil end
-  last, pos = uleb(buf, pos)
-  if pos > stop then return nil end
-  chunk, pos = str(buf, pos, stop)
-  if not chunk then return nil end
-  name = str(buf, pos, stop)
-  if not name then return nil end
-  d.profile:set_lfunc(fid, first, last, chunk, name)
-  return true
-end
-
-define[G.SPF_FFUNC] = function(d, buf, pos, stop)
-  local ffid, name
-  ffid, pos = uleb(buf, pos)
-  if pos > stop then return nil end
-  name = str(buf, pos, stop)
-  if not name then return nil end
-  d.profile:set_ffunc(ffid, name)
-  return true
-end
-
-define[G.SPF_HSYM] = function(d, buf, pos, stop)
-  local symaddr, name
-  symaddr, pos = uleb(buf, pos)
-  if pos > stop then return nil end
-  name, pos = str(buf, pos, stop)
-  if not name then return nil end
-  local addr = symaddr
-  while pos < stop do
-    local diff
-    diff, pos = uleb(buf, pos)
-    addr = addr + diff
-    if pos > stop or addr == math.huge then return nil end
-    local place = d.map:place(addr)
-    d.profile:set_hsym(place, place - (addr - symaddr), name)
-  end
-  return true
-end
-
-define[G.SPF_COUNTERS] = function(d, buf, pos, stop)
-  while pos < stop do
-    local id, value
-    id, value, pos = pair(buf, pos, stop)
-    if not id then return nil end
-    d.profile:set_counter(id, value)
-  end
-  return true
-end
-
-define[G.SPF_TEXT] = function(_, buf, pos, stop)
-  local _, at = uleb(buf, pos)
-  return at <= stop and str(buf, at, stop) ~= nil
-end
-
-define[G.SPF_LABELS] = function(_, buf, pos, stop)
-  local text
-  _, pos = uleb(buf, pos)
-  while pos < stop do
-    for _ = 1, 2 do
-      text, pos = str(buf, pos, stop)
-      if not text then return nil end
-    end
-  end
-  return pos == stop
-end
-
--- Numbers up to the end.
-local function numbers(_, buf, pos, stop)
-  while pos < stop do _, pos = uleb(buf, pos) end
-  return pos == stop
-end
-
-define[G.SPF_MARK] = numbers
-define[G.SPF_ENDED] = numbers
-
-define[G.SPF_END] = function(d)
-  d.ended = true
-  return true
 end
 
 -- -- Stacks ----------------------------------------------------------------
@@ -300,7 +118,9 @@ end
 
 -- -- Chunk -----------------------------------------------------------------
 
--- Reads a definition of any other kind; returns the position behind it, or nil
+local define = definitions.by_tag
+
+-- Reads a definition of any kind; returns the position behind it, or nil
 -- if it does not fit.
 local function read_other(d, tag, buf, pos, stop)
   local len
@@ -450,7 +270,7 @@ function records.context(buf, pos, stop)
   if pos == stop or buf[pos] ~= G.SPF_CONTEXT then return nil end
   local len, first = uleb(buf, pos + 1)
   if not (len <= stop - first) then return nil end
-  local tid, time, session, step, before, since = read_context(buf, first, first + len)
+  local tid, time, session, step, before, since = definitions.read_context(buf, first, first + len)
   if not tid then return nil end
   return { tid = tid, time = time, session = session, step = step, before = before,
 	   since = since }, first + len
@@ -469,7 +289,9 @@ function methods:decode(buf, pos, stop, context, follows)
     known:clear()
   end
   self.now, self.ended, self.undefined = 0/0, false, 0
-  if context then set_context(self, context.tid, context.time, context.step) end
+  if context then
+    definitions.set_context(self, context.tid, context.time, context.step)
+  end
   local bad
   pos, bad = read_records(self, buf, pos, stop)
   if bad or pos < stop then return pos end

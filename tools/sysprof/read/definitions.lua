@@ -1,0 +1,201 @@
+----------------------------------------------------------------------------
+-- Definitions of a chunk: what its stacks and samples refer to, and facts.
+--
+-- Each number and string is checked against the end of its record. Texts are checked, and
+-- passed over.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local bytes = require("sysprof.base.bytes")
+local units = require("sysprof.model.units")
+
+local uleb, str = bytes.uleb, bytes.str
+local EXACT_MAX = bytes.EXACT_MAX
+
+local definitions = {}
+
+-- By tag. Each gets the decoder's state (sysprof.read.records), the buffer and the payload's
+-- first and last position + 1. Returns nil if the payload is not as expected.
+local define = {}
+definitions.by_tag = define
+
+-- Reads two numbers; returns them and the next position, or nil.
+local function pair(buf, pos, stop)
+  local a, b
+  a, pos = uleb(buf, pos)
+  b, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  return a, b, pos
+end
+
+define[G.SPF_META] = function(d, buf, pos, stop)
+  local key, value
+  key, pos = str(buf, pos, stop)
+  if not key then return nil end
+  value = str(buf, pos, stop)
+  if not value then return nil end
+  d.profile:set_meta(key, value)
+  return true
+end
+
+-- Reads the payload of an SPF_CONTEXT; returns its numbers, or nil.
+local function read_context(buf, pos, stop)
+  local session, step, before, since = 0, 0, 0, 0
+  local tid, time, at = pair(buf, pos, stop)
+  if not tid or tid >= EXACT_MAX or time >= EXACT_MAX then return nil end
+  if at < stop then session, at = uleb(buf, at) end
+  if at < stop then step, at = uleb(buf, at) end
+  if at < stop then before, at = uleb(buf, at) end
+  if at < stop then since, at = uleb(buf, at) end
+  if at > stop or not (session < EXACT_MAX and step < EXACT_MAX) then return nil end
+  return tid, time, session, step, before, since
+end
+definitions.read_context = read_context
+
+-- The samples that follow are of this thread, and of times from this one on.
+local function set_context(d, tid, time, step)
+  d.now, d.step = time, step
+  for event = 0, G.SPF_EVENTS_MAX - 1 do d.last_of[event] = time end
+  d.profile:set_thread(tid)
+end
+definitions.set_context = set_context
+
+define[G.SPF_CONTEXT] = function(d, buf, pos, stop)
+  local tid, time, _, step = read_context(buf, pos, stop)
+  if not tid then return nil end
+  set_context(d, tid, time, step)
+  return true
+end
+
+define[G.SPF_EVENT] = function(d, buf, pos, stop)
+  local index, name, unit, period
+  index, pos = uleb(buf, pos)
+  if pos > stop or index >= G.SPF_EVENTS_MAX then return nil end
+  name, pos = str(buf, pos, stop)
+  if not name then return nil end
+  unit, period, pos = pair(buf, pos, stop)
+  if not unit then return nil end
+  local fields = 0
+  while pos < stop do
+    local kind
+    kind, pos = uleb(buf, pos)
+    if pos > stop or kind >= G.SPF_FIELD__MAX or fields == G.SPF_FIELDS_MAX then return nil end
+    name, pos = str(buf, pos, stop)
+    if not name then return nil end
+    fields = fields + 1
+  end
+  d.usual[index] = d.version > 3 and not units.of(unit).is_cpu and period or 0
+  d.fields[index] = fields
+  d.profile:set_event(index, name, unit, period)
+  return true
+end
+
+define[G.SPF_THREAD] = function(d, buf, pos, stop)
+  local tid, name
+  tid, pos = uleb(buf, pos)
+  if pos > stop or tid >= EXACT_MAX then return nil end
+  name = str(buf, pos, stop)
+  if not name then return nil end
+  d.profile:set_thread_name(tid, name)
+  return true
+end
+
+define[G.SPF_MODULE] = function(d, buf, pos, stop)
+  local first, last, bias, buildid, path
+  first, last, pos = pair(buf, pos, stop)
+  if not first then return nil end
+  bias, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  buildid, pos = str(buf, pos, stop)
+  if not buildid then return nil end
+  path = str(buf, pos, stop)
+  if not path then return nil end
+  -- Cached addresses may be other code now.
+  if d.map:define(first, last, bias, buildid, path) then d.seen:clear() end
+  return true
+end
+
+define[G.SPF_LFUNC] = function(d, buf, pos, stop)
+  local fid, first, last, chunk, name
+  fid, first, pos = pair(buf, pos, stop)
+  if not fid then return nil end
+  last, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  chunk, pos = str(buf, pos, stop)
+  if not chunk then return nil end
+  name = str(buf, pos, stop)
+  if not name then return nil end
+  d.profile:set_lfunc(fid, first, last, chunk, name)
+  return true
+end
+
+define[G.SPF_FFUNC] = function(d, buf, pos, stop)
+  local ffid, name
+  ffid, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  name = str(buf, pos, stop)
+  if not name then return nil end
+  d.profile:set_ffunc(ffid, name)
+  return true
+end
+
+define[G.SPF_HSYM] = function(d, buf, pos, stop)
+  local symaddr, name
+  symaddr, pos = uleb(buf, pos)
+  if pos > stop then return nil end
+  name, pos = str(buf, pos, stop)
+  if not name then return nil end
+  local addr = symaddr
+  while pos < stop do
+    local diff
+    diff, pos = uleb(buf, pos)
+    addr = addr + diff
+    if pos > stop or addr == math.huge then return nil end
+    local place = d.map:place(addr)
+    d.profile:set_hsym(place, place - (addr - symaddr), name)
+  end
+  return true
+end
+
+define[G.SPF_COUNTERS] = function(d, buf, pos, stop)
+  while pos < stop do
+    local id, value
+    id, value, pos = pair(buf, pos, stop)
+    if not id then return nil end
+    d.profile:set_counter(id, value)
+  end
+  return true
+end
+
+define[G.SPF_TEXT] = function(_, buf, pos, stop)
+  local _, at = uleb(buf, pos)
+  return at <= stop and str(buf, at, stop) ~= nil
+end
+
+define[G.SPF_LABELS] = function(_, buf, pos, stop)
+  local text
+  _, pos = uleb(buf, pos)
+  while pos < stop do
+    for _ = 1, 2 do
+      text, pos = str(buf, pos, stop)
+      if not text then return nil end
+    end
+  end
+  return pos == stop
+end
+
+-- Numbers up to the end.
+local function numbers(_, buf, pos, stop)
+  while pos < stop do _, pos = uleb(buf, pos) end
+  return pos == stop
+end
+
+define[G.SPF_MARK] = numbers
+define[G.SPF_ENDED] = numbers
+
+define[G.SPF_END] = function(d)
+  d.ended = true
+  return true
+end
+
+return definitions
