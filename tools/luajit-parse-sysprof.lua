@@ -63,8 +63,10 @@ local SPECS = {
   { name = "event", key = "event", arg = "NAME", help = {
     "samples of this event or clock only (default: the first one)" } },
   { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "event", "cpu" },
-    help = { "samples: count samples (default); event: sum their weights,",
-    "occurrences or CPU time; cpu: the same, CPU time only" } },
+    others = true, help = {
+    "samples: count samples (default); event: sum their weights,",
+    "occurrences or CPU time; cpu: the same, CPU time only;",
+    "or what else the event counts, such as objects" } },
   { name = "lines", key = "lines", help = {
     "name Lua frames by their current lines, not their functions" } },
   { name = "traces", key = "traces", help = {

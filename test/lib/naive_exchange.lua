@@ -36,20 +36,22 @@ end
 
 local PPROF_UNIT = { us = "nanoseconds", ns = "nanoseconds", count = "count", bytes = "bytes" }
 
--- Returns the names of the two values of each event, and what its weights are multiplied by.
+-- Returns the names of the values of each event, all names, and what weights are multiplied by.
 local function pprof_types(profile)
-  local types, scales, has_cpu = {}, {}, false
+  local of_event, types, scales, has_cpu = {}, {}, {}, false
   for i, e in ipairs(profile.events) do
-    local is_cpu = e.unit == "us"
-    types[2 * i - 1] = (i == 1 and "samples" or e.name .. "-samples") .. "/count"
-    types[2 * i] = (is_cpu and not has_cpu and "cpu" or e.name) .. "/" .. PPROF_UNIT[e.unit]
-    has_cpu, scales[i] = has_cpu or is_cpu, is_cpu and 1000 or 1
+    local is_cpu, own = e.unit == "us", {}
+    own[1] = (i == 1 and "samples" or e.name .. "-samples") .. "/count"
+    own[2] = (is_cpu and not has_cpu and "cpu" or e.name) .. "/" .. PPROF_UNIT[e.unit]
+    own[3] = e.second and ("%s-%s/count"):format(e.name, e.second)
+    has_cpu, scales[i], of_event[i] = has_cpu or is_cpu, is_cpu and 1000 or 1, own
+    for _, name in ipairs(own) do types[#types + 1] = name end
   end
-  return types, scales
+  return of_event, types, scales
 end
 
 local function pprof_expected(profile, o)
-  local sums, types, scales = {}, pprof_types(profile)
+  local sums, of_event, types, scales = {}, pprof_types(profile)
   for _, row in ipairs(rows_of(profile, o, true)) do
     local list, s = {}, row.sample
     for i, part in ipairs(row.parts) do
@@ -61,8 +63,9 @@ local function pprof_expected(profile, o)
     local key = pprof_key(thread_text(profile, s), s.state, list)
     for i, e in ipairs(profile.events) do
       if e.name == s.event then
-	add_value(sums, key, 1, types[2 * i - 1])
-	add_value(sums, key, s.weight * scales[i], types[2 * i])
+	add_value(sums, key, 1, of_event[i][1])
+	add_value(sums, key, s.weight * scales[i], of_event[i][2])
+	if e.second then add_value(sums, key, s.second, of_event[i][3]) end
       end
     end
   end
@@ -95,14 +98,14 @@ local function speedscope_frame(name, file, line)
 end
 
 -- Returns the lines of a thread: the sum of values and the stack of consecutive same stacks.
-local function speedscope_lines(rows, o, weighted)
+local function speedscope_lines(rows, o)
   local list = {}
   for _, row in ipairs(rows) do
     local stack = stack_text(row.parts, function(part)
       local line = not o.lines and (part.first or 0) > 0 and part.first
       return speedscope_frame(part.text, part.file, line)
     end)
-    local last, value = list[#list], weighted and row.sample.weight or 1
+    local last, value = list[#list], row.value
     if last and last.stack == stack then
       last.value = last.value + value
     else
@@ -148,7 +151,7 @@ function checks.speedscope(case)
     t.equal(got.name, title, what .. ": thread")
     t.equal(got.unit, SPEEDSCOPE_UNIT[unit] or "none", what .. ": unit")
     check_speedscope_thread(what .. ", " .. title, data, got,
-      speedscope_lines(rows, o, unit ~= "samples"), o)
+      speedscope_lines(rows, o), o)
   end
 end
 
@@ -251,8 +254,8 @@ local function samples_of_json(d, what)
   end
   t.ok(is_once, what .. ": a stack stands once")
   for i, s in ipairs(d.samples) do
-    list[i] = ("%.0f %.0f %s %d %s %s\n%s"):format(s.time, s.weight, s.event, s.thread,
-      s.pid or "", s.state, tostring(stacks[s.stack + 1]))
+    list[i] = ("%.0f %.0f %s %s %d %s %s\n%s"):format(s.time, s.weight, s.second_weight or "", s.event,
+      s.thread, s.pid or "", s.state, tostring(stacks[s.stack + 1]))
   end
   return list
 end
@@ -260,14 +263,16 @@ end
 local function check_json_rest(d, profile, rows, what)
   local got, expected = {}, {}
   for i, e in ipairs(profile.events) do
-    local n, weight = 0, 0
+    local n, weight, second = 0, 0, 0
     for _, s in ipairs(profile.samples) do
-      if s.event == e.name then n, weight = n + 1, weight + s.weight end
+      if s.event == e.name then n, weight, second = n + 1, weight + s.weight, second + (s.second or 0) end
     end
-    expected[i] = ("%s %s %d %.0f"):format(e.name, e.unit, n, weight)
+    expected[i] = ("%s %s %d %.0f"):format(e.name, e.unit, n, weight) ..
+      (e.second and (" %s %.0f"):format(e.second, second) or "")
   end
   for i, e in ipairs(d.events) do
-    got[i] = ("%s %s %d %.0f"):format(e.name, e.unit, e.samples, e.weight)
+    got[i] = ("%s %s %d %.0f"):format(e.name, e.unit, e.samples, e.weight) ..
+      (e.second and (" %s %.0f"):format(e.second, e.second_weight) or "")
   end
   same(got, expected, what .. ": events")
   got, expected = {}, {}
@@ -288,7 +293,7 @@ function checks.json(case)
   for i, row in ipairs(rows) do
     local s = row.sample
     local pid = thread_text(profile, s):find(" of process ", 1, true) and s.pid or ""
-    expected[i] = ("%.0f %.0f %s %d %s %s\n%s"):format(s.time, s.weight, s.event, s.tid, pid,
+    expected[i] = ("%.0f %.0f %s %s %d %s %s\n%s"):format(s.time, s.weight, s.second or "", s.event, s.tid, pid,
       s.state, stack_text(row.parts, json_expected))
   end
   same(samples_of_json(d, what), expected, what)

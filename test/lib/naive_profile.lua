@@ -4,8 +4,8 @@
 -- Each figure is a loop over all samples, with texts as keys. Nothing is remembered from one
 -- stack to the next. The reader's code only renders; what is expected shares nothing with it.
 --
--- A naive profile is { samples, events, names, stack }. A sample is { time, weight, event,
--- state, tid, pid }, events a list of { name, unit }, names the threads' names by thread_key().
+-- A naive profile is { samples, events, names, stack }. A sample is { time, weight, second, event,
+-- state, tid, pid }, events a list of { name, unit, second (what the second weight counts) }, names the threads' names by thread_key().
 -- stack(sample, options) returns a list of parts { text, kind, compiled, file, first, line }, and,
 -- with has_sources in the profile, chunk, module, and row: the part's row in a table by module.
 ----------------------------------------------------------------------------
@@ -118,8 +118,9 @@ local function rows_of(profile, o, all)
   for i, s in ipairs(profile.samples) do
     local parts = is_shown(profile, s, o, all) and filtered(profile.stack(s, o), o)
     if parts then
-      local by_event = o.weight == "cpu" or o.weight == "event"
-      rows[#rows + 1] = { sample = s, parts = parts, value = by_event and s.weight or 1, at = i }
+      local by_event, by_samples = o.weight == "cpu" or o.weight == "event", not o.weight
+      rows[#rows + 1] = { sample = s, parts = parts, at = i,
+			  value = by_samples and 1 or by_event and s.weight or s.second or 0 }
     end
   end
   return rows
@@ -143,13 +144,14 @@ end
 
 -- -- Texts -----------------------------------------------------------------
 
--- Returns the unit of the values, and the name of the event.
+-- Returns the unit of the values, and what they count.
 local function unit_of(profile, o)
   local event = profile.events[1]
   for _, e in ipairs(profile.events) do
     if e.name == o.event then event = e end
   end
   local by_event = o.weight == "cpu" or o.weight == "event"
+  if o.weight and o.weight == event.second then return "count", event.second end
   return by_event and event.unit or "samples", event.name
 end
 

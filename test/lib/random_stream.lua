@@ -160,11 +160,15 @@ local function use(w, frames)
   end
 end
 
+local FIELD = { COUNT = G.SPF_FIELD_COUNT, TEXT = G.SPF_FIELD_TEXT, NUMBER = G.SPF_FIELD_NUMBER }
+
+-- second: name of the first COUNT.
 local EVENTS = {
   { name = "cpu", unit = "us", period = 1000000 },
-  { name = "page-faults", unit = "count", period = 10 },
+  { name = "page-faults", unit = "count", period = 10, fields = { { FIELD.NUMBER, "address" } } },
   { name = "cycles:u", unit = "count", period = 500 },
-  { name = "alloc", unit = "bytes", period = 4096 },
+  { name = "alloc", unit = "bytes", period = 4096, second = "objects",
+    fields = { { FIELD.NUMBER, "size" }, { FIELD.COUNT, "objects" }, { FIELD.COUNT, "blocks" } } },
   { name = "lock-wait", unit = "ns", period = 1000000 },
 }
 local UNITS = { us = G.SPF_UNIT_US, count = G.SPF_UNIT_COUNT, bytes = G.SPF_UNIT_BYTES, ns = G.SPF_UNIT_NS }
@@ -175,7 +179,7 @@ local function begin_stream(w)
   b:meta("pid", w.layout.pid)
   for i, e in ipairs(w.events) do asked[i] = e.name end
   b:meta("clock", table.concat(asked, ",") .. "/period=5/")
-  for i, e in ipairs(w.events) do b:event(i - 1, i == 1 and "used" or e.name, UNITS[e.unit], e.period) end
+  for i, e in ipairs(w.events) do b:event(i - 1, i == 1 and "used" or e.name, UNITS[e.unit], e.period, e.fields) end
   b:module(w.layout.program, w.layout.program + 0x8000, w.layout.program, PROGRAM, "\1" .. w.layout.build)
   b:module(w.layout.library, w.layout.library + 0x8000, w.layout.library, LIBRARY)
   for _, thread in ipairs(THREADS) do
@@ -197,12 +201,17 @@ local function add_samples(w, tid, time)
     local state, n, e = random(0, G.SPF_VMST__MAX - 1), random(3), w.events[event]
     local weight = pick(random, { 0, 0, 1, 999, 1000, 60000, 2^24 + 1, 3e9, -1 })
     if weight < 0 then weight = nil end
-    w.b:sample(lua, host, n, state, weight, event - 1)
+    local fields, second = {}, nil
+    for i, field in ipairs(e.fields or {}) do
+      fields[i] = pick(random, { 0, 1, 3, 127, 128, 5e6 })
+      if field[2] == e.second then second = fields[i] end
+    end
+    w.b:sample(lua, host, n, state, weight, event - 1, fields)
     for _ = 1, n do
       time = time + 1000
       local usual = e.unit == "us" and time - last[event] or e.period
       last[event] = time
-      table.insert(w.samples, { time = time, weight = weight or usual, event = e.name, tid = tid,
+      table.insert(w.samples, { time = time, weight = weight or usual, second = second, event = e.name, tid = tid,
 	pid = w.layout.pid, state = w.state_names[state], recipe = recipe, lua = sides_of.lua,
 	host = sides_of.host })
     end

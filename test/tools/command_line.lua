@@ -122,7 +122,8 @@ t.with_file(profile(), function(path)
   check("no number", "--limit=x " .. path, 2, "", "expected a whole number")
   check("no number either", "--limit=-1 " .. path, 2, "", "expected a whole number")
   check("huge number", "--limit=99999999999999999999 " .. path, 2, "", "expected a whole number")
-  check("unknown weight", "--weight=time " .. path, 2, "", "samples or event or cpu")
+  check("unknown weight", "--weight=time " .. path, 1, "",
+	"has no weight 'time', its weights are: samples, event, cpu\n")
   check("nothing left", "--no-lua --no-host " .. path, 2, "", "leave nothing")
   check("no Lua frames for coroutines", "--no-lua --coroutine " .. path, 2, "",
 	"--coroutine needs the Lua frames")

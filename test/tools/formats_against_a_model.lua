@@ -32,6 +32,9 @@ local function random_options(random, events)
     { by = "module", no_coroutine_mark = true }, { by = "vmstate" }, { by = "thread", weight = "event" },
   }
   local chosen = { {}, { weight = "event" } }
+  for _, e in ipairs(events) do
+    if e.second then chosen[2] = { event = e.name, weight = e.second } end
+  end
   for i = 3, 4 do chosen[i] = table.remove(list, random(#list)) end
   for _, o in ipairs(chosen) do o.limit = 0 end
   return chosen

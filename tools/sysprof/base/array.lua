@@ -43,6 +43,14 @@ function array.zeros(kind, n)
   return owned(kind, C.calloc(n, kind.size))
 end
 
+-- Returns an array of n elements in place of an old one of have elements, or of nil. Elements
+-- behind the old ones are 0.
+function array.widen(kind, old, have, n)
+  local list = array.resize(kind, old, n)
+  ffi.fill(list + have, (n - have) * kind.size)
+  return list
+end
+
 -- Frees an array now.
 function array.free(list)
   C.free(ffi.gc(list, nil))
@@ -51,6 +59,6 @@ end
 -- Interpreted, which costs nothing: an array seldom grows. With an earlier pairmap, a search
 -- in compiled code once found no free place. The cause is unknown.
 jit.off(owned)
-for _, name in ipairs { "resize", "zeros", "free" } do jit.off(array[name]) end
+for _, name in ipairs { "resize", "widen", "zeros", "free" } do jit.off(array[name]) end
 
 return array

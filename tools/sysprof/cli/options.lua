@@ -13,6 +13,7 @@ local options = {}
 --   key     where the value goes
 --   arg     name of the argument in the help, or nil
 --   choice  list of the allowed values, nil for any
+--   others  true if choice only proposes values
 --   number  true if the value is a whole number
 --   convert function(value): returns the value to keep, or nil and the expected
 --           value
@@ -35,7 +36,7 @@ end
 -- Puts the value of an option where it belongs; returns nil and a message if
 -- it is not allowed.
 local function set(values, spec, shown, value)
-  if spec.choice and not has(spec.choice, value) then
+  if spec.choice and not spec.others and not has(spec.choice, value) then
     return nil, ("option '%s': expected %s, got '%s'")
 		:format(shown, table.concat(spec.choice, " or "), value)
   elseif spec.number then

@@ -47,7 +47,7 @@ local function write_data(view, write)
 			(view.base and (",%.6g"):format(node.base) or "")
   end)
   write(('{"unit":"%s","event":%s,"diff":%s,\n'):format(view.unit.name,
-    text.json(view.event.name), tostring(view.base ~= nil)))
+    text.json(view.what), tostring(view.base ~= nil)))
   write_list(write, "names", names)
   write(",\n")
   write_list(write, "kinds", kinds)

@@ -50,6 +50,10 @@ local function write_events(write, list)
     local out = { ('{"name":%s,"unit":"%s","samples":%.0f,"weight":%.0f'):format(
       text.json(e.name), units.of(e.unit).name, e.samples, e.weight) }
     if e.total then out[#out + 1] = ('"total":%.0f'):format(e.total) end
+    if e.second then
+      out[#out + 1] = ('"second":%s,"second_weight":%.0f'):format(text.json(e.second),
+								   e.second_weight)
+    end
     if #e.periods == 1 then out[#out + 1] = ('"period":%.0f'):format(e.periods[1]) end
     add(table.concat(out, ",") .. "}")
   end
@@ -119,15 +123,15 @@ local function write_stack_lists(tree, write)
   return number
 end
 
--- Values that all samples of a slot share.
+-- Returns the values that all samples of a slot share, and whether they have second weights.
 local function sample_rest(slot, list, stack)
-  local name
+  local name, has_second
   for _, e in ipairs(list) do
-    if e.members[slot.event] then name = e.name end
+    if e.members[slot.event] then name, has_second = e.name, e.second ~= nil end
   end
   local pid = slot.thread.ambiguous and ',"pid":' .. str(slot.thread.pid) or ""
   return (',"event":%s,"thread":%.0f%s,"state":"%s","stack":%d}'):format(text.json(name),
-    slot.thread.tid, pid, selfreport.state_name(slot.state), stack)
+    slot.thread.tid, pid, selfreport.state_name(slot.state), stack), has_second
 end
 
 function json.render(view, write)
@@ -140,18 +144,19 @@ function json.render(view, write)
   write_modules(write, p)
   local tree = write_stacks(view, write)
   local number = write_stack_lists(tree, write)
-  local list, rest_of, left_out = events.list(p), {}, 0
+  local list, rest_of, has_second, left_out = events.list(p), {}, {}, 0
   write_events(write, list)
   write_threads(write, tree)
   local add, finish = lister(write, "samples", "[", "]")
-  for time, weight, node, slot in tree:samples() do
+  for time, weight, node, slot, second in tree:samples() do
     local rest = rest_of[slot]
     if not number[node] then
       rest, left_out = false, left_out + 1
     elseif not rest then
-      rest = sample_rest(p.slots[slot], list, number[node])
+      rest, has_second[slot] = sample_rest(p.slots[slot], list, number[node])
       rest_of[slot] = rest
     end
+    if rest and has_second[slot] then rest = (',"second_weight":%.0f'):format(second) .. rest end
     if rest then add(('{"time":%.0f,"weight":%.0f%s'):format(time, weight, rest)) end
   end
   view:leave_out(left_out)

@@ -129,51 +129,57 @@ end
 
 -- -- Values ----------------------------------------------------------------
 
--- Each event has a number of samples and a sum. The names are those that tools
--- know, where they can be: "cpu" and "samples" of the first event. Returns a list
--- of { event=, samples=, sum=, unit=, scale= }.
+-- Each event has a number of samples, a sum, and maybe a second one. The names are those that
+-- tools know, where they can be: "cpu" and "samples" of the first event. Returns a list of
+-- { event=, first= (place of its number of samples), samples=, weight=, second= (names or
+-- nil), unit=, scale= }, and the number of values.
 local function columns(profile)
-  local list, has_cpu = {}, false
+  local list, has_cpu, count = {}, false, 0
   for i, e in ipairs(events.list(profile)) do
     local unit = units.of(e.unit)
-    list[i] = { event = e, samples = i == 1 and "samples" or e.name .. "-samples",
-		sum = unit.is_cpu and not has_cpu and "cpu" or e.name,
+    list[i] = { event = e, first = count + 1, samples = i == 1 and "samples" or e.name .. "-samples",
+		weight = unit.is_cpu and not has_cpu and "cpu" or e.name,
+		second = e.second and e.name .. "-" .. e.second,
 		unit = unit.pprof, scale = unit.pprof_scale }
+    count = count + (e.second and 3 or 2)
     has_cpu = has_cpu or unit.is_cpu
   end
   -- There have to be some.
-  list[1] = list[1] or { samples = "samples", sum = "cpu", unit = "nanoseconds" }
-  return list
+  list[1] = list[1] or { samples = "samples", weight = "cpu", unit = "nanoseconds" }
+  return list, math.max(count, 2)
 end
 
 local function put_types(w, view, list)
   local default = list[1].samples
   for _, column in ipairs(list) do
     value_type(w, PROFILE.sample_type, column.samples, "count")
-    value_type(w, PROFILE.sample_type, column.sum, column.unit)
+    value_type(w, PROFILE.sample_type, column.weight, column.unit)
+    if column.second then value_type(w, PROFILE.sample_type, column.second, "count") end
     if column.event and column.event.key == view.event.key then
-      default = view.unit == units.SAMPLES and column.samples or column.sum
+      default = column[view.weight]
     end
   end
   put_number(w.out, PROFILE.default_sample_type, string_id(w, default))
 end
 
-local function put_samples(w, view, list)
-  local p, ids, values, first = view.profile, {}, {}, {}
-  for i, column in ipairs(list) do
-    for e in pairs(column.event and column.event.members or {}) do first[e] = 2 * i - 1 end
-    values[2 * i - 1], values[2 * i] = 0, 0
+local function put_samples(w, view, list, count)
+  local p, ids, values, column_of = view.profile, {}, {}, {}
+  for _, column in ipairs(list) do
+    for e in pairs(column.event and column.event.members or {}) do column_of[e] = column end
   end
+  for i = 1, count do values[i] = 0 end
   view:each_joined(function(parts, n, _, slot)
     -- The leaf is the first.
     for i = 1, n do ids[i] = location_id(w, parts[n + 1 - i]) end
     local s, m = p.slots[slot], {}
-    local at = first[s.event]
-    values[at] = s.samples
-    values[at + 1] = s.weight * list[(at + 1) / 2].scale
+    local column = column_of[s.event]
+    local at = column.first
+    values[at], values[at + 1] = s.samples, s.weight * column.scale
+    if column.second then values[at + 2] = s.second end
     protobuf.numbers(m, SAMPLE.location_id, ids, n)
     protobuf.numbers(m, SAMPLE.value, values, #values)
     values[at], values[at + 1] = 0, 0
+    if column.second then values[at + 2] = 0 end
     put_bytes(m, SAMPLE.label, label(w, "thread", threads.text(s.thread)))
     put_bytes(m, SAMPLE.label, label(w, "vmstate", selfreport.state_name(s.state)))
     put_bytes(w.out, PROFILE.sample, table.concat(m))
@@ -184,7 +190,7 @@ end
 
 local function put_head(w, view)
   local p, event = view.profile, view.event
-  local list = columns(p)
+  local list, count = columns(p)
   put_types(w, view, list)
   if #event.periods == 1 then
     value_type(w, PROFILE.period_type, event.name, units.of(event.unit).pprof)
@@ -199,7 +205,7 @@ local function put_head(w, view)
     comments[i] = string_id(w, line[1] .. ": " .. line[2])
   end
   protobuf.numbers(w.out, PROFILE.comment, comments, #comments)
-  return list
+  return list, count
 end
 
 function pprof.render(view, write)
@@ -210,9 +216,9 @@ function pprof.render(view, write)
     locations = {}, location_count = 0,	-- Ids by part.
     place = places.new(view.profile), symbols = view.symbols,
   }
-  local list = put_head(w, view)
+  local list, count = put_head(w, view)
   put_mappings(w, view.profile)
-  put_samples(w, view, list)
+  put_samples(w, view, list, count)
   for _, s in ipairs(w.strings) do put_bytes(w.out, PROFILE.string_table, s) end
   write(gzip.compress(table.concat(w.out)))
 end

@@ -9,7 +9,6 @@ local places = require("sysprof.names.places")
 local stacktree = require("sysprof.show.stacktree")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
-local units = require("sysprof.model.units")
 
 local speedscope = { needs_timeline = true }	-- Shows samples one by one.
 
@@ -44,15 +43,14 @@ end
 local function by_thread(tree)
   local view, list, of_thread = tree.view, {}, {}
   local room, left_out = view.frame_room * WRITTEN, 0
-  local weighted = view.unit ~= units.SAMPLES
-  for _, weight, node, slot in tree:samples() do
+  for _, weight, node, slot, second in tree:samples() do
     local thread = view.profile.slots:thread(slot)
     local t = of_thread[thread]
     if not t then
       t = { thread = thread, nodes = {}, values = {}, sum = 0 }
       of_thread[thread], list[#list + 1] = t, t
     end
-    local n, value = #t.nodes, weighted and weight or 1
+    local n, value = #t.nodes, view:sample_value(weight, second)
     if t.nodes[n] ~= node then
       n, room = n + 1, room - tree:depth(node)
       if room >= 0 then t.nodes[n], t.values[n] = node, 0 end

@@ -137,8 +137,9 @@ local function write_head(view, sum, write)
   for _, line in ipairs(lines) do put(line[1], line[2]) end
   local event = view:one_of_several() and view.event.name .. ": " or ""
   if view.filter or event ~= "" then
-    local symbol = view.unit.symbol and " " .. view.unit.symbol or ""
-    local value = view.unit ~= units.SAMPLES and view:value_text(sum) .. symbol .. ", " or ""
+    local symbol = view.unit.symbol or view.weight == "second" and view.what
+    local value = view.unit == units.SAMPLES and "" or
+		  view:value_text(sum) .. (symbol and " " .. symbol or "") .. ", "
     put("shown", ("%s%s%.0f sample%s"):format(event, value, view.shown,
 					      view.shown == 1 and "" or "s"))
   end

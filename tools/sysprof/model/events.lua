@@ -2,8 +2,8 @@
 -- Events of a profile: clocks and counters that caused its samples.
 --
 -- Each session numbers its own events (of lanes, sysprof.model.slots): { session, index, name,
--- unit, period }, the last three as in SPF_EVENT. Users see events by their requested names:
--- "cpu" is one event, whatever clock each thread got.
+-- unit, period, second }, as in SPF_EVENT; second is the name of its second weight, or nil.
+-- Users see events by their requested names: "cpu" is one event, whatever clock each thread got.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
@@ -72,6 +72,7 @@ local function new_event(e, key)
 	   used = {},		-- Names of the clocks and events that were used.
 	   periods = {},	-- See SPF_EVENT.
 	   samples = 0, weight = 0,
+	   second = nil, second_weight = 0,	-- What the second weights count; their sum.
 	   total = nil,		-- All occurrences, sampled or not; nil if unknown.
 	   wall_us = 0,		-- Since the starts of its processes' profiles.
 	   processes = {},	-- Set of their ids.
@@ -105,6 +106,7 @@ function events.list(profile)
       local name, period = e.name and text.clean(e.name), period_of(e)
       if name and name ~= all.name then put(all.used, name) end
       if period then put(all.periods, period) end
+      all.second = all.second or e.second and text.clean(e.second)
     end
     return all
   end
@@ -130,6 +132,7 @@ function events.list(profile)
     end
     all.samples = all.samples + slots:samples(i)
     all.weight = all.weight + slots:weight(i)
+    all.second_weight = all.second_weight + slots:second(i)
   end
   return list
 end

@@ -315,14 +315,17 @@ local function add(m, q)
 	event_of[old] = event
       end
       slot_of[i] = p:add_slot(thread_of[slots:thread(i)], event, slots:state(i), lua, host,
-			      slots:samples(i), slots:weight(i))
+			      slots:samples(i), slots:weight(i), slots:second(i))
     else
       fits = false
     end
   end
   if p.timeline and q.timeline then
-    for time, weight, slot in q.timeline:in_order() do
-      if slot_of[slot] ~= 0 then p.timeline:add(time, weight, slot_of[slot]) end
+    for time, weight, slot, second in q.timeline:in_order() do
+      if slot_of[slot] ~= 0 then
+	p.timeline:add(time, weight, slot_of[slot])
+	if second > 0 then p.timeline:set_second(second) end
+      end
     end
   end
   array.free(slot_of)

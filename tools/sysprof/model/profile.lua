@@ -110,16 +110,17 @@ function methods:set_meta(key, value)
   end
 end
 
--- What causes the samples of an index, from here on. unit: SPF_UNIT_*.
-function methods:set_event(index, name, unit, period)
+-- What causes the samples of an index, from here on. unit: SPF_UNIT_*. second: what their
+-- second weights count, or nil.
+function methods:set_event(index, name, unit, period, second)
   local session = self.session
   local e = session.events[index]
   if e and e.name == name and e.unit == unit then
-    e.period = period
+    e.period, e.second = period, e.second or second
     return
   end
   session.events[index] = { session = session, index = index, name = name,
-			    unit = unit, period = period }
+			    unit = unit, period = period, second = second }
   self.lanes = {}
 end
 
@@ -192,10 +193,19 @@ function methods:add_problem(offset, text, file)
   self.problems[#self.problems + 1] = { offset = offset, text = text, file = file }
 end
 
+-- Counts the second weight of the last sample, which profile.add has counted in a slot.
+-- Returns false if the sum is too large.
+function methods:add_second(slot, value)
+  if self.timeline then self.timeline:set_second(value) end
+  return self.slots:add_second(slot, value) < EXACT_MAX
+end
+
 -- Counts samples of a thread and event at once, which profile.add does one by
 -- one. Returns their slot.
-function methods:add_slot(thread, event, state, lua, host, samples, weight)
-  return (self.slots:add(lane_of(self, thread, event), state, lua, host, samples, weight))
+function methods:add_slot(thread, event, state, lua, host, samples, weight, second)
+  local slot = self.slots:add(lane_of(self, thread, event), state, lua, host, samples, weight)
+  if second > 0 then self.slots:add_second(slot, second) end
+  return slot
 end
 
 -- -- Looking at it ---------------------------------------------------------

@@ -2,11 +2,13 @@
 -- Samples of a profile, counted by lane, state of the VM, Lua stack and host stack.
 --
 -- A lane stands for a thread and an event. A slot takes 32 bytes: what it counts, packed into
--- the two numbers of its key, and its counts. The index that finds it takes 8 to 16 bytes.
+-- the two numbers of its key, and its counts. The index that finds it takes 8 to 16 bytes. In a
+-- profile with second weights, each slot has one, 8 bytes.
 -- slots[i] makes a table of slot i, for users of the Lua API.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
+local array = require("sysprof.base.array")
 local pairmap = require("sysprof.base.pairmap")
 local stacks = require("sysprof.model.stacks")
 
@@ -24,6 +26,8 @@ local SLOT = pairmap.kind [[
   double samples, weight;
 ]]
 
+local numbers = array.kind("double")
+
 local slots = {}
 local methods = {}
 
@@ -33,7 +37,7 @@ local function record(self, i)
   local lane = self.lanes[self:lane(i)]
   return { tid = lane.thread.tid, thread = lane.thread, event = lane.event,
 	   state = self:state(i), lua = self:lua(i), host = self:host(i),
-	   samples = self:samples(i), weight = self:weight(i) }
+	   samples = self:samples(i), weight = self:weight(i), second = self:second(i) }
 end
 
 local mt = { __index = function(self, key)
@@ -42,6 +46,7 @@ end }
 
 function slots.new()
   return setmetatable({ map = pairmap.new(SLOT),
+			seconds = nil, seconds_size = 0,	-- Second weights.
 			lanes = {} }, mt)	-- { thread =, event = }
 end
 
@@ -64,9 +69,22 @@ function methods:add(lane, state, lua, host, samples, weight)
   return i, sum
 end
 
+-- Adds to the second weight of a slot. Returns the sum.
+function methods:add_second(i, value)
+  if i >= self.seconds_size then
+    local size = self.map.room + 1
+    self.seconds = array.widen(numbers, self.seconds, self.seconds_size, size)
+    self.seconds_size = size
+  end
+  local sum = self.seconds[i] + value
+  self.seconds[i] = sum
+  return sum
+end
+
 function methods:count() return self.map.count end
 function methods:samples(i) return self.map.list[i].samples end
 function methods:weight(i) return self.map.list[i].weight end
+function methods:second(i) return i < self.seconds_size and self.seconds[i] or 0 end
 function methods:state(i) return band(self.map.list[i].b, STATES - 1) end
 function methods:host(i) return rshift(self.map.list[i].b, STATE_BITS) end
 function methods:lua(i) return self.map.list[i].a % NODES end

@@ -3,13 +3,14 @@
 --
 -- Formats that show single samples, and parts of the time, need it; otherwise a profile
 -- keeps only counts. A sample is time, weight and slot (what the profile counts it
--- under), 16 bytes.
+-- under), 16 bytes. In a profile with second weights, each sample has one, 8 bytes.
 ----------------------------------------------------------------------------
 
 local array = require("sysprof.base.array")
 
 local singles = array.kind("struct { double time; float weight; int32_t slot; }")
 local numbers = array.kind("int32_t")
+local doubles = array.kind("double")
 
 local FIRST = 1024	-- Samples that there is room for at first.
 
@@ -23,6 +24,7 @@ local mt = { __index = methods }
 function timeline.new()
   return setmetatable({ n = 0, cap = 0, list = nil,
 			heavy = {},	-- Larger weights by sample.
+			seconds = nil, seconds_size = 0,	-- Second weights.
 			order = nil, order_of = nil }, mt)	-- Of so many.
 end
 
@@ -38,6 +40,15 @@ function methods:add(time, weight, slot)
   s.time, s.weight, s.slot = time, weight, slot
   if weight > WEIGHT_MAX then self.heavy[i] = weight end
   self.n = i + 1
+end
+
+-- The second weight of the sample that was added last.
+function methods:set_second(value)
+  if self.n > self.seconds_size then
+    self.seconds = array.widen(doubles, self.seconds, self.seconds_size, self.cap)
+    self.seconds_size = self.cap
+  end
+  self.seconds[self.n - 1] = value
 end
 
 -- Merges the samples from[first..middle-1] and from[middle..last-1], which are in
@@ -76,10 +87,11 @@ local function timeline_order(self)
   return from
 end
 
--- Returns a function that gives time, weight and slot of the next sample, nil
--- at the end. Samples of several threads can be out of order in a stream.
+-- Returns a function that gives time, weight, slot and second weight of the next sample,
+-- nil at the end. Samples of several threads can be out of order in a stream.
 function methods:in_order()
   local list, n, heavy = self.list, self.n, self.heavy
+  local seconds, seconds_size = self.seconds, self.seconds_size
   if self.order_of ~= n then self.order, self.order_of = timeline_order(self), n end
   local order = self.order
   local at = 0
@@ -88,7 +100,7 @@ function methods:in_order()
     at = at + 1
     local i = order and order[at - 1] or at - 1
     local s = list[i]
-    return s.time, heavy[i] or s.weight, s.slot
+    return s.time, heavy[i] or s.weight, s.slot, i < seconds_size and seconds[i] or 0
   end
 end
 
@@ -104,7 +116,7 @@ function timeline.attach(profile, options)
     if now < from or now >= to then return true end
     local ok, slot = add(now, weight, state, lua, host, event)
     if line then line:add(now, weight, slot) end
-    return ok
+    return ok, slot
   end
 end
 

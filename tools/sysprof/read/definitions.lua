@@ -7,6 +7,7 @@
 
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
+local fields = require("sysprof.read.fields")
 local units = require("sysprof.model.units")
 
 local uleb, str = bytes.uleb, bytes.str
@@ -75,18 +76,19 @@ define[G.SPF_EVENT] = function(d, buf, pos, stop)
   if not name then return nil end
   unit, period, pos = pair(buf, pos, stop)
   if not unit then return nil end
-  local fields = 0
+  local kinds, names, n = {}, {}, 0
   while pos < stop do
-    local kind
-    kind, pos = uleb(buf, pos)
-    if pos > stop or kind >= G.SPF_FIELD__MAX or fields == G.SPF_FIELDS_MAX then return nil end
-    name, pos = str(buf, pos, stop)
-    if not name then return nil end
-    fields = fields + 1
+    if n == G.SPF_FIELDS_MAX then return nil end
+    n = n + 1
+    kinds[n], pos = uleb(buf, pos)
+    if pos > stop or kinds[n] >= G.SPF_FIELD__MAX then return nil end
+    names[n], pos = str(buf, pos, stop)
+    if not names[n] then return nil end
   end
+  local f = fields.new(kinds, names)
   d.usual[index] = d.version > 3 and not units.of(unit).is_cpu and period or 0
-  d.fields[index] = fields
-  d.profile:set_event(index, name, unit, period)
+  d.field_count[index], d.fields[index] = n, f
+  d.profile:set_event(index, name, unit, period, f.name)
   return true
 end
 

@@ -17,6 +17,7 @@ local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local chunkstacks = require("sysprof.read.chunkstacks")
 local definitions = require("sysprof.read.definitions")
+local fields = require("sysprof.read.fields")
 local loadmap = require("sysprof.read.loadmap")
 local seen = require("sysprof.read.seen")
 local stacks = require("sysprof.model.stacks")
@@ -139,7 +140,7 @@ end
 -- bytes, which are the most frequent, without a call.
 local function read_records(d, buf, pos, stop)
   local add, ids, now, step, last_of = d.profile.add, d.ids, d.now, d.step, d.last_of
-  local all, known, usual, fields = d.profile.stacks, d.seen, d.usual, d.fields
+  local all, known, usual, field_count = d.profile.stacks, d.seen, d.usual, d.field_count
   local in_tag = d.version > 3 and G.SPF_EVENT_IN_TAG or G.SPF_EVENTS_MAX
   while pos < stop do
     local tag, at = buf[pos], pos
@@ -163,9 +164,9 @@ local function read_records(d, buf, pos, stop)
 	elseif b2 < 128 then weight, pos = weight - 128 + b2 * 128, pos + 2
 	else weight, pos = uleb(buf, pos) end
       end
-      for _ = 1, fields[event] do
-	local _
-	_, pos = uleb(buf, pos)
+      if field_count[event] > 0 then
+	pos = fields.read(d.fields[event], buf, pos, stop)
+	if not pos then return at, true end
       end
       lua, b2 = buf[pos], buf[pos + 1]
       if lua < 128 then pos = pos + 1
@@ -190,7 +191,10 @@ local function read_records(d, buf, pos, stop)
       lua, host = ids:get2(lua, host)
       if lua == NONE then lua = undefined_stack(d) end
       if host == NONE then host = undefined_stack(d) end
-      if not add(now, weight, band(tag, STATE), lua, host, event) then
+      local fits, slot = add(now, weight, band(tag, STATE), lua, host, event)
+      if not fits then return at, true end
+      if field_count[event] > 0 and slot and
+	 not fields.keep(d.fields[event], d.profile, slot) then
 	return at, true
       end
     elseif tag >= STACK then
@@ -250,7 +254,8 @@ function records.new(profile, version)
     profile = profile,
     version = version,
     usual = times(G.SPF_EVENTS_MAX),	-- Weight that is written as 0; 0: the time.
-    fields = times(G.SPF_EVENTS_MAX),	-- Number of the fields of a sample.
+    field_count = times(G.SPF_EVENTS_MAX),	-- Number of the fields of a sample,
+    fields = {},		-- and the fields, by event.
     map = loadmap.new(profile),
     seen = seen.strings(),	-- Node by node and the frames put on it.
     -- Of the current chunk.

@@ -119,7 +119,9 @@ local function sums_text(e, whole)
   if e.total and e.total > 0 and whole then
     s = s .. (" of %s (%.1f%%)"):format(unit.total(e.total), 100 * e.weight / e.total)
   end
-  return s .. unit.of
+  s = s .. unit.of
+  if e.second then s = s .. (", %.0f %s"):format(e.second_weight, e.second) end
+  return s
 end
 
 -- How often it was sampled. The clock wall ticks while its thread waits, too.

@@ -76,22 +76,22 @@ function methods:threads()
   return list
 end
 
--- Returns a function that gives time, weight, node and slot of the next sample,
--- nil at the end. The profile needs a timeline. Samples of streams without times
+-- Returns a function that gives time, weight, node, slot and second weight of the next
+-- sample, nil at the end. The profile needs a timeline. Samples of streams without times
 -- have the distance 1, in the order of the stream.
 function methods:samples()
   local next_sample = self.view.profile.timeline:in_order()
   local has_times = self.view.profile.version >= G.SPF_VERSION_OLDEST
   local number = -1
   return function()
-    local time, weight, slot = next_sample()
+    local time, weight, slot, second = next_sample()
     number = number + 1
     while time and not self:node(slot) do
-      time, weight, slot = next_sample()
+      time, weight, slot, second = next_sample()
       number = number + 1
     end
     if not time then return nil end
-    return has_times and time or number, weight, self:node(slot), slot
+    return has_times and time or number, weight, self:node(slot), slot, second
   end
 end
 

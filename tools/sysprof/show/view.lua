@@ -9,6 +9,7 @@ local events = require("sysprof.model.events")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
 local symbols = require("sysprof.names.symbols")
+local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
 local view = {}
@@ -23,6 +24,24 @@ local FRAMES, FRAMES_PER_BYTE = 2^26, 2^6
 local NODES, NODES_PER_BYTE = 2^18, 2
 local TEXT, TEXT_PER_BYTE = 2^28, 2^9
 
+-- Returns what a slot counts by the option for weights, its unit, and the name of what is
+-- counted; or nil and a message.
+local function choose_weight(event, option)
+  local unit = units.of(event.unit)
+  if option == "cpu" and not unit.is_cpu then
+    return nil, ("the event '%s' %s, use --weight=event"):format(event.name, unit.measures)
+  elseif option == "cpu" or option == "event" then
+    return "weight", unit, event.name
+  elseif option == nil or option == "samples" then
+    return "samples", units.SAMPLES, event.name
+  elseif option == event.second then
+    return "second", units.COUNT, event.second
+  end
+  return nil, ("the event '%s' has no weight '%s', its weights are: samples, event%s%s")
+	      :format(event.name, text.clean(option), unit.is_cpu and ", cpu" or "",
+		      event.second and ", " .. event.second or "")
+end
+
 -- options, all off if missing:
 --   lines              name Lua functions by their current lines
 --   traces             show the frames [trace N]
@@ -32,27 +51,26 @@ local TEXT, TEXT_PER_BYTE = 2^28, 2^9
 --   event              name of the event whose samples are shown, see
 --                      sysprof.model.events; the first one if missing
 --   weight             "samples" (also if missing), "event" (what they stand for
---                      in the unit of the event) or "cpu" (the same, microseconds)
+--                      in the unit of the event), "cpu" (the same, microseconds),
+--                      or what the second weights of the event count
 --   include, exclude, root, depth, states, threads   see sysprof.show.filters
 --   symbols            folders with files that have symbols
 --   no_demangle        C++ names stay as they are in the symbol tables
 --   by, limit, title   of a table, of a page
--- Returns nil and a message if there is no such event, or no CPU time in it.
+-- Returns nil and a message if there is no such event or weight.
 function view.new(profile, options)
   options = options or {}
   local event, err = events.choose(profile, options.event)
   if not event then return nil, err end
-  local unit = units.of(event.unit)
-  if options.weight == "cpu" and not unit.is_cpu then
-    return nil, ("the event '%s' %s, use --weight=event"):format(event.name, unit.measures)
-  end
-  local by_event = options.weight == "cpu" or options.weight == "event"
+  local weight, unit, what = choose_weight(event, options.weight)
+  if not weight then return nil, unit end
   local size = profile.size
   return setmetatable({
     profile = profile,
     options = options,
     event = event,
-    unit = by_event and unit or units.SAMPLES,
+    weight = weight,	-- Of a slot: "samples", "weight" or "second".
+    unit = unit, what = what,	-- Of its values (sysprof.model.units); what they count.
     symbols = symbols.new(profile, options.lines, options.no_demangle,
 			  options.symbols),
     filter = filters.new(options),
@@ -75,7 +93,7 @@ end
 function methods:each_joined(visit, zeros, all, share)
   local p, opt, syms = self.profile, self.options, self.symbols
   local slots = p.slots
-  local value_of = self.unit == units.SAMPLES and slots.samples or slots.weight
+  local value_of = slots[self.weight]
   local is_of_event = self.event.members
   local lua, host, joined = {}, {}, {}
   local function symaddr(addr) return syms:symaddr(addr) end
@@ -173,6 +191,11 @@ function methods:default_title(name)
   return self:one_of_several() and name .. ", " .. self.event.name or name
 end
 
+-- Returns the value of one sample in the unit of the view.
+function methods:sample_value(weight, second)
+  return self.weight == "samples" and 1 or self.weight == "weight" and weight or second
+end
+
 -- A value for people.
 function methods:value_text(value)
   return self.unit.text(value)
@@ -180,7 +203,7 @@ end
 
 -- The same with its unit.
 function methods:amount_text(value)
-  return units.amount(self.unit, value, self.event.name)
+  return units.amount(self.unit, value, self.what)
 end
 
 -- The head of a column of values.
