@@ -42,6 +42,11 @@ local function to_thread(s)
   return s:find("^%d+$") and #s <= 10 and tonumber(s) or s
 end
 
+local function to_label(s)
+  if s:find("^[^=]+=") then return s end
+  return nil, "KEY=VALUE"
+end
+
 -- Formats that can compare two profiles.
 local COMPARES = { folded = true, top = true, flamegraph = true }
 
@@ -91,6 +96,8 @@ local SPECS = {
     "only samples in this VM state; --by=vmstate lists them" } },
   { name = "thread", key = "threads", arg = "THREAD", list = true, convert = to_thread,
     help = { "only samples of threads with this id or name" } },
+  { name = "label", key = "labels", arg = "LABEL", list = true, convert = to_label,
+    help = { "only samples with this label, KEY=VALUE" } },
   { name = "from", key = "from", arg = "SECONDS", convert = to_microseconds,
     help = { "only samples from this time on, counted from the start" } },
   { name = "to", key = "to", arg = "SECONDS", convert = to_microseconds,

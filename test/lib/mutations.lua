@@ -42,7 +42,7 @@ local function version_4()
     b:stack(8, { F.host(0x1234), F.again(90, 1), F.near(7) })
     b:event(3, "alloc", G.SPF_UNIT_BYTES, 4096,
 	    { { G.SPF_FIELD_COUNT, "objects" }, { G.SPF_FIELD_THING, "object" } })
-    b:add(G.SPF_LABELS, uleb(1) .. B.str("route") .. B.str("/a")):add(G.SPF_TEXT, uleb(2) .. B.str("why"))
+    b:add(G.SPF_LABELS, uleb(1) .. B.str("route") .. B.str("/a")):add(G.SPF_LABELS, uleb(200)):add(G.SPF_TEXT, uleb(2) .. B.str("why"))
     b:labelled(1):sample(7, 8, 2, nil, 5000, 3, { 2, 300 }):labelled(200):sample(7, 0)
     b:add(G.SPF_ENDED, uleb(3) .. "\0" .. uleb(300) .. "\2"):add(G.SPF_MARK, uleb(900) .. "\1\1")
     b:counters { { 1, 7 }, { G.SPF_COUNTER_LOST_BUFFER, 2 } }

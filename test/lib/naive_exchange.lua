@@ -13,7 +13,7 @@ local t = require("tools_test")
 local same, thread_key, rows_of = naive.same, naive.thread_key, naive.rows_of
 local rows_by_time, unit_of, thread_text = naive.rows_by_time, naive.unit_of, naive.thread_text
 local thread_title, by_thread, render = naive.thread_title, naive.by_thread, naive.render
-local stack_text = naive.stack_text
+local stack_text, labels_text = naive.stack_text, naive.labels_text
 
 local checks = {}
 
@@ -24,8 +24,8 @@ pprof.unzip = function(s) return s end
 
 -- -- pprof -----------------------------------------------------------------
 
-local function pprof_key(thread, state, list)
-  return thread .. "\n" .. state .. "\n" .. table.concat(list, "\n")
+local function pprof_key(thread, state, labels, list)
+  return thread .. "\n" .. state .. "\n" .. labels .. "\n" .. table.concat(list, "\n")
 end
 
 local function add_value(sums, key, value, type_name)
@@ -60,7 +60,7 @@ local function pprof_expected(profile, o)
 	list[i] = ("%s of %s:%d"):format(list[i], part.file or part.chunk or "", part.first or 0)
       end
     end
-    local key = pprof_key(thread_text(profile, s), s.state, list)
+    local key = pprof_key(thread_text(profile, s), s.state, labels_text(s), list)
     for i, e in ipairs(profile.events) do
       if e.name == s.event then
 	add_value(sums, key, 1, of_event[i][1])
@@ -85,7 +85,11 @@ function checks.pprof(case)
       end
       list[#s + 1 - i] = text
     end
-    local key = pprof_key(s.labels.thread, s.labels.vmstate, list)
+    local labels = {}
+    for name, value in pairs(s.labels) do
+      if name ~= "thread" and name ~= "vmstate" then labels[#labels + 1] = { name, value } end
+    end
+    local key = pprof_key(s.labels.thread, s.labels.vmstate, labels_text { labels = labels }, list)
     for i, value in ipairs(s.values) do add_value(got, key, value, d.types[i]) end
   end
   same(got, expected, case.what .. ", pprof")
@@ -255,7 +259,7 @@ local function samples_of_json(d, what)
   t.ok(is_once, what .. ": a stack stands once")
   for i, s in ipairs(d.samples) do
     list[i] = ("%.0f %.0f %s %s %d %s %s\n%s"):format(s.time, s.weight, s.second_weight or "", s.event,
-      s.thread, s.pid or "", s.state, tostring(stacks[s.stack + 1]))
+      s.thread, s.pid or "", s.state .. " " .. labels_text { labels = naive.pairs_of(s.labels) }, tostring(stacks[s.stack + 1]))
   end
   return list
 end
@@ -294,7 +298,7 @@ function checks.json(case)
     local s = row.sample
     local pid = thread_text(profile, s):find(" of process ", 1, true) and s.pid or ""
     expected[i] = ("%.0f %.0f %s %s %d %s %s\n%s"):format(s.time, s.weight, s.second or "", s.event, s.tid, pid,
-      s.state, stack_text(row.parts, json_expected))
+      s.state .. " " .. labels_text(s), stack_text(row.parts, json_expected))
   end
   same(samples_of_json(d, what), expected, what)
   check_json_rest(d, profile, rows, what)

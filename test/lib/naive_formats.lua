@@ -48,7 +48,7 @@ local function from_json(d)
 		       line = f.line }
     end
   end
-  for _, s in ipairs(d.samples) do s.second = s.second_weight end
+  for _, s in ipairs(d.samples) do s.second, s.labels = s.second_weight, naive.pairs_of(s.labels) end
   for _, s in ipairs(d.samples) do s.tid, s.pid = s.thread, s.pid or pid_of[s.thread] end
   function profile.stack(s) return stacks[s.stack + 1] end
   return profile

@@ -5,7 +5,7 @@
 -- stack to the next. The reader's code only renders; what is expected shares nothing with it.
 --
 -- A naive profile is { samples, events, names, stack }. A sample is { time, weight, second, event,
--- state, tid, pid }, events a list of { name, unit, second (what the second weight counts) }, names the threads' names by thread_key().
+-- state, tid, pid, labels (a list of { key, value }) }, events a list of { name, unit, second (what the second weight counts) }, names the threads' names by thread_key().
 -- stack(sample, options) returns a list of parts { text, kind, compiled, file, first, line }, and,
 -- with has_sources in the profile, chunk, module, and row: the part's row in a table by module.
 ----------------------------------------------------------------------------
@@ -106,9 +106,32 @@ local function thread_key(s)
   return s.pid .. " " .. s.tid
 end
 
+-- Returns the labels of a sample as one text.
+local function labels_text(s)
+  local list = {}
+  for i, pair in ipairs(s.labels or {}) do list[i] = pair[1] .. "=" .. pair[2] end
+  table.sort(list)
+  return table.concat(list, "\n")
+end
+
+-- Returns whether a sample has one of the wanted labels of each key.
+local function has_labels(s, wanted)
+  local keys, found = {}, {}
+  for _, label in ipairs(wanted) do
+    local key = label:match("^[^=]*")
+    keys[key] = true
+    if ("\n" .. labels_text(s) .. "\n"):find("\n" .. label .. "\n", 1, true) then found[key] = true end
+  end
+  for key in pairs(keys) do
+    if not found[key] then return false end
+  end
+  return true
+end
+
 local function is_shown(profile, s, o, all)
   return (all or s.event == (o.event or profile.events[1].name)) and
     (not o.threads or one_of(o.threads, s.tid, profile.names[thread_key(s)])) and
+    (not o.labels or has_labels(s, o.labels)) and
     (not o.states or one_of(o.states, G["SPF_VMST_" .. s.state]))
 end
 
@@ -307,6 +330,14 @@ end
 naive.same, naive.same_text, naive.thread_key, naive.rows_of = same, same_text, thread_key, rows_of
 naive.rows_by_time, naive.sum_of, naive.unit_of, naive.value_text = rows_by_time, sum_of, unit_of, value_text
 naive.amount_text, naive.column, naive.thread_text, naive.thread_title = amount_text, column, thread_text, thread_title
+-- Returns the labels of a decoded sample of json.
+function naive.pairs_of(object)
+  local list = {}
+  for key, value in pairs(object or {}) do list[#list + 1] = { key, value } end
+  return list
+end
+
+naive.labels_text = labels_text
 naive.by_thread, naive.render, naive.both_rows, naive.plain = by_thread, render, both_rows, plain
 naive.exact, naive.folded, naive.stack_text, naive.add_paths = exact, folded, stack_text, add_paths
 naive.paths, naive.sorted_keys, naive.percent = paths, sorted_keys, percent

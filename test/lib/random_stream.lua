@@ -174,6 +174,12 @@ local EVENTS = {
 local UNITS = { us = G.SPF_UNIT_US, count = G.SPF_UNIT_COUNT, bytes = G.SPF_UNIT_BYTES, ns = G.SPF_UNIT_NS }
 local THREADS = { { tid = 77, name = "main" }, { tid = 78 }, { tid = 79, name = "a;b" } }
 
+-- Sets of labels by id. Two of them are the same for users.
+local LABELS = {
+  [0] = {}, [1] = { { "route", "/a" } }, [31] = { { "route", "/b" }, { "tenant", "x;=y" } },
+  [5000] = { { "tenant", "x;=y" }, { "route", "/b" } }, [7] = {},
+}
+
 local function begin_stream(w)
   local b, asked = w.b, {}
   b:meta("pid", w.layout.pid)
@@ -192,6 +198,11 @@ local function add_samples(w, tid, time)
   local random, last = w.random, {}
   for i = 1, #w.events do last[i] = time end
   for _ = 1, random(20) do
+    if random(4) == 1 then
+      local id = pick(random, { 0, 1, 7, 31, 5000 })
+      w.b:labelled(id)
+      w.labels = LABELS[id]
+    end
     -- Often the next one: these belong together.
     w.at = random(5) > 1 and w.at % #w.recipes + 1 or random(#w.recipes)
     local recipe, sides, event = w.recipes[w.at], random(20), random(#w.events)
@@ -211,7 +222,7 @@ local function add_samples(w, tid, time)
       time = time + 1000
       local usual = e.unit == "us" and time - last[event] or e.period
       last[event] = time
-      table.insert(w.samples, { time = time, weight = weight or usual, second = second, event = e.name, tid = tid,
+      table.insert(w.samples, { time = time, weight = weight or usual, second = second, labels = w.labels, event = e.name, tid = tid,
 	pid = w.layout.pid, state = w.state_names[state], recipe = recipe, lua = sides_of.lua,
 	host = sides_of.host })
     end
@@ -228,6 +239,10 @@ local function add_chunks(w, tids)
       w.b:context(tid, time, random(2) == 1 and 990 or nil)
       if part == 1 then
 	if chunk == 1 then begin_stream(w) end
+	w.labels = LABELS[0]
+	for id, set in pairs(LABELS) do
+	  if id > 0 then w.b:labels(id, set) end
+	end
 	define_functions(w)
 	if chunk == 1 and not names_at_end then define_names(w) end
       end

@@ -143,6 +143,13 @@ function methods:event(index, name, unit, period, fields)
   return self:add(G.SPF_EVENT, table.concat(out))
 end
 
+-- pairs: a list of { key, value }.
+function methods:labels(id, pairs_of_set)
+  local out = { uleb(id) }
+  for i, pair in ipairs(pairs_of_set) do out[i + 1] = str(pair[1]) .. str(pair[2]) end
+  return self:add(G.SPF_LABELS, table.concat(out))
+end
+
 -- The samples that follow have these labels; 0 is none.
 function methods:labelled(id)
   local more = id - G.SPF_LABELLED_ID

@@ -27,6 +27,7 @@ local function random_options(random, events)
     { event = second }, { event = second, weight = "event" }, { event = "cpu", weight = "cpu" },
     { threads = { 77 } }, { threads = { 78, "a;b" }, weight = "event" },
     { states = { 1, 2, 3, 9 } }, { include = { "f (a.lua", "pcall" } }, { exclude = { "call" } },
+    { labels = { "route=/b" } }, { labels = { "route=/a", "tenant=x;=y", "route=/b" }, weight = "event" },
     { root = "f (" }, { depth = random(4) }, { root = "[coroutine]", depth = 2 },
     { no_host = true, weight = "event", include = { "f (" } }, { by = "module" },
     { by = "module", no_coroutine_mark = true }, { by = "vmstate" }, { by = "thread", weight = "event" },

@@ -70,6 +70,7 @@ b:event(0, "alloc", G.SPF_UNIT_BYTES, 524288,
 	{ { G.SPF_FIELD_COUNT, "objects" }, { G.SPF_FIELD_THING, "object" } })
 b:event(1, "trace-abort", G.SPF_UNIT_COUNT, 1, { { G.SPF_FIELD_TEXT, "reason" } })
 b:labelled(1):sample(1, 0, 2, nil, 524300, 0, { 3, 300 })
+for _, id in ipairs { 30, 31, 32 } do b:labels(id, { { "id", tostring(id) } }) end
 for _, id in ipairs { 0, 30, 31, 32, 5000 } do
   b:labelled(id):sample(1, 0, 1, nil, nil, 1, { id })
 end

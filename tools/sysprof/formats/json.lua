@@ -123,6 +123,14 @@ local function write_stack_lists(tree, write)
   return number
 end
 
+-- Returns the key and value of the labels of a sample, or nothing.
+local function labels_text(set)
+  if not set then return "" end
+  local list = {}
+  for i, pair in ipairs(set) do list[i] = str(pair[1]) .. ":" .. str(pair[2]) end
+  return ',"labels":{' .. table.concat(list, ",") .. "}"
+end
+
 -- Returns the values that all samples of a slot share, and whether they have second weights.
 local function sample_rest(slot, list, stack)
   local name, has_second
@@ -130,8 +138,9 @@ local function sample_rest(slot, list, stack)
     if e.members[slot.event] then name, has_second = e.name, e.second ~= nil end
   end
   local pid = slot.thread.ambiguous and ',"pid":' .. str(slot.thread.pid) or ""
-  return (',"event":%s,"thread":%.0f%s,"state":"%s","stack":%d}'):format(text.json(name),
-    slot.thread.tid, pid, selfreport.state_name(slot.state), stack), has_second
+  return (',"event":%s,"thread":%.0f%s,"state":"%s","stack":%d%s}'):format(text.json(name),
+    slot.thread.tid, pid, selfreport.state_name(slot.state), stack,
+    labels_text(slot.labels)), has_second
 end
 
 function json.render(view, write)

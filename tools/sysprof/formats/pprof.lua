@@ -182,6 +182,9 @@ local function put_samples(w, view, list, count)
     if column.second then values[at + 2] = 0 end
     put_bytes(m, SAMPLE.label, label(w, "thread", threads.text(s.thread)))
     put_bytes(m, SAMPLE.label, label(w, "vmstate", selfreport.state_name(s.state)))
+    for _, pair in ipairs(s.labels or {}) do
+      put_bytes(m, SAMPLE.label, label(w, text.clean(pair[1]), text.clean(pair[2])))
+    end
     put_bytes(w.out, PROFILE.sample, table.concat(m))
   end, true, true, KEPT)
 end

@@ -299,7 +299,7 @@ local function add(m, q)
   m.ids = { [LFUNC] = {}, [FFUNC] = {}, [CFUNC] = {}, [HOST] = {} }
   remember_starts(m, q)
   remember_events(m, q.sessions)
-  local thread_of, event_of = {}, {}
+  local thread_of, event_of, set_of = {}, {}, {}
   for _, thread in ipairs(q.thread_list) do
     thread_of[thread] = remember_thread(m, q, thread)
   end
@@ -314,7 +314,12 @@ local function add(m, q)
 	event = m.by_event[events.key(old)] or old
 	event_of[old] = event
       end
-      slot_of[i] = p:add_slot(thread_of[slots:thread(i)], event, slots:state(i), lua, host,
+      local set = slots:labels(i)
+      if set then
+	set_of[set] = set_of[set] or p.label_sets:set(set)
+	set = set_of[set]
+      end
+      slot_of[i] = p:add_slot(thread_of[slots:thread(i)], event, set, slots:state(i), lua, host,
 			      slots:samples(i), slots:weight(i), slots:second(i))
     else
       fits = false

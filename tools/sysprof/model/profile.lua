@@ -2,7 +2,7 @@
 -- Profile in memory: stacks with their counts, names, counters.
 --
 -- sysprof.read.reader fills it, sysprof.show.view looks at it. Samples are counted by
--- thread, event, state of the VM, Lua stack and host stack. Joining and naming wait
+-- thread, event, labels, state of the VM, Lua stack and host stack. Joining and naming wait
 -- until the profile is looked at, because names come at the end of a stream.
 --
 -- A profile holds one session, unless sysprof.model.merge adds others. Each session keeps
@@ -12,6 +12,7 @@
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
+local labels = require("sysprof.model.labels")
 local slots = require("sysprof.model.slots")
 local stacks = require("sysprof.model.stacks")
 local timeline = require("sysprof.model.timeline")
@@ -28,12 +29,18 @@ local profile = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns the number of the lane of a thread's samples of an event.
-local function lane_of(p, thread, event)
-  local lane = thread.lanes[event]
+-- Returns the number of the lane of a thread's samples of an event with a set of labels, which
+-- may be nil.
+local function lane_of(p, thread, event, set)
+  local lanes = thread.lanes
+  if set then
+    lanes = thread.labelled[set] or {}
+    thread.labelled[set] = lanes
+  end
+  local lane = lanes[event]
   if not lane then
-    lane = p.slots:new_lane(thread, event)
-    thread.lanes[event] = lane
+    lane = p.slots:new_lane(thread, event, set)
+    lanes[event] = lane
   end
   return lane
 end
@@ -47,7 +54,7 @@ local function profile_adder(p)
   return function(now, weight, state, lua, host, event)
     local lane = p.lanes[event]
     if not lane then
-      lane = lane_of(p, p.thread, events.of_index(p.session, event))
+      lane = lane_of(p, p.thread, events.of_index(p.session, event), p.labels)
       p.lanes[event] = lane
     end
     local slot, sum = add(sums, lane, state, lua, host, 1, weight)
@@ -66,7 +73,8 @@ function profile.new(options)
     sessions = {},	-- { meta = , counters = , events = }
     thread_list = {},	-- See sysprof.names.threads; those that have samples.
     threads = {}, thread_names = {},	-- Of the session, by id.
-    session = nil, thread = nil,	-- Of the samples that follow,
+    label_sets = labels.new(),
+    session = nil, thread = nil, labels = nil,	-- Of the samples that follow,
     lanes = {},		-- and their lanes by index of the event.
     size = 0,		-- Bytes of the stream, of all that were added up.
     last_time = 0,	-- Microseconds from the start to the last sample.
@@ -125,7 +133,7 @@ function methods:set_event(index, name, unit, period, second)
 end
 
 function methods:new_thread(tid, name)
-  local thread = { tid = tid, name = name, lanes = {} }
+  local thread = { tid = tid, name = name, lanes = {}, labelled = {} }
   self.thread_list[#self.thread_list + 1] = thread
   return thread
 end
@@ -138,6 +146,11 @@ function methods:set_thread(tid)
     self.threads[tid] = thread
   end
   if thread ~= self.thread then self.thread, self.lanes = thread, {} end
+end
+
+-- The samples that follow have the labels of this set, or none.
+function methods:set_labels(set)
+  if set ~= self.labels then self.labels, self.lanes = set, {} end
 end
 
 function methods:set_thread_name(tid, name)
@@ -200,10 +213,11 @@ function methods:add_second(slot, value)
   return self.slots:add_second(slot, value) < EXACT_MAX
 end
 
--- Counts samples of a thread and event at once, which profile.add does one by
+-- Counts samples of a thread, event and set of labels at once, which profile.add does one by
 -- one. Returns their slot.
-function methods:add_slot(thread, event, state, lua, host, samples, weight, second)
-  local slot = self.slots:add(lane_of(self, thread, event), state, lua, host, samples, weight)
+function methods:add_slot(thread, event, set, state, lua, host, samples, weight, second)
+  local lane = lane_of(self, thread, event, set)
+  local slot = self.slots:add(lane, state, lua, host, samples, weight)
   if second > 0 then self.slots:add_second(slot, second) end
   return slot
 end

@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- Samples of a profile, counted by lane, state of the VM, Lua stack and host stack.
 --
--- A lane stands for a thread and an event. A slot takes 32 bytes: what it counts, packed into
+-- A lane stands for a thread, an event and a set of labels. A slot takes 32 bytes: what it counts, packed into
 -- the two numbers of its key, and its counts. The index that finds it takes 8 to 16 bytes. In a
 -- profile with second weights, each slot has one, 8 bytes.
 -- slots[i] makes a table of slot i, for users of the Lua API.
@@ -35,7 +35,7 @@ local methods = {}
 local function record(self, i)
   if type(i) ~= "number" or i < 1 or i > self.map.count then return nil end
   local lane = self.lanes[self:lane(i)]
-  return { tid = lane.thread.tid, thread = lane.thread, event = lane.event,
+  return { tid = lane.thread.tid, thread = lane.thread, event = lane.event, labels = lane.labels,
 	   state = self:state(i), lua = self:lua(i), host = self:host(i),
 	   samples = self:samples(i), weight = self:weight(i), second = self:second(i) }
 end
@@ -47,15 +47,15 @@ end }
 function slots.new()
   return setmetatable({ map = pairmap.new(SLOT),
 			seconds = nil, seconds_size = 0,	-- Second weights.
-			lanes = {} }, mt)	-- { thread =, event = }
+			lanes = {} }, mt)	-- { thread =, event =, labels = }
 end
 
 -- Returns the number of a new lane. The last one that can be distinguished has all further
 -- ones, too.
-function methods:new_lane(thread, event)
+function methods:new_lane(thread, event, labels)
   local n = #self.lanes
   if n == LANES - 1 then return n end
-  self.lanes[n + 1] = { thread = thread, event = event }
+  self.lanes[n + 1] = { thread = thread, event = event, labels = labels }
   return n + 1
 end
 
@@ -91,6 +91,7 @@ function methods:lua(i) return self.map.list[i].a % NODES end
 function methods:lane(i) return floor(self.map.list[i].a / NODES) end
 function methods:thread(i) return self.lanes[self:lane(i)].thread end
 function methods:event(i) return self.lanes[self:lane(i)].event end
+function methods:labels(i) return self.lanes[self:lane(i)].labels end
 
 -- Returns an iterator over the numbers of the slots and their tables.
 function methods:each()

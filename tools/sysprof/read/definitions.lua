@@ -174,16 +174,28 @@ define[G.SPF_TEXT] = function(_, buf, pos, stop)
   return at <= stop and str(buf, at, stop) ~= nil
 end
 
-define[G.SPF_LABELS] = function(_, buf, pos, stop)
-  local text
-  _, pos = uleb(buf, pos)
+define[G.SPF_LABELS] = function(d, buf, pos, stop)
+  local list = {}
+  local id, at = uleb(buf, pos)
+  pos = at
   while pos < stop do
-    for _ = 1, 2 do
-      text, pos = str(buf, pos, stop)
-      if not text then return nil end
-    end
+    local key, value
+    key, pos = str(buf, pos, stop)
+    if not key then return nil end
+    value, pos = str(buf, pos, stop)
+    if not value then return nil end
+    list[#list + 1] = { key, value }
   end
-  return pos == stop
+  if pos > stop then return nil end
+  d.labels[id] = d.profile.label_sets:set(list) or false
+  return true
+end
+
+-- The samples that follow in the chunk have the labels with this id.
+function definitions.use_labels(d, id)
+  local set = d.labels[id]
+  if set == nil then d.undefined_labels = d.undefined_labels + 1 end
+  d.profile:set_labels(set or nil)
 end
 
 -- Numbers up to the end.

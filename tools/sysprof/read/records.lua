@@ -5,7 +5,7 @@
 -- sysprof.read.definitions. A chunk refers to stacks that it defines, or that the ones before did
 -- (sysprof.read.chunkstacks).
 -- Each number is checked against the end of its record; the first record that does not
--- fit ends the chunk. Labels, texts, marks and things that end are checked, and passed over.
+-- fit ends the chunk.
 --
 -- Most of a stream is samples and stacks. One loop reads them, which the JIT compiles as a
 -- whole. The frames of a stack are decoded once.
@@ -227,12 +227,11 @@ local function read_records(d, buf, pos, stop)
       end
       ids:add(node)
     elseif tag >= LABELLED then
+      local id, more = tag - LABELLED, 0
       pos = pos + 1
-      if tag - LABELLED == LABELLED_ID then
-	local _
-	_, pos = uleb(buf, pos)
-      end
+      if id == LABELLED_ID then more, pos = uleb(buf, pos) end
       if pos > stop then return at, true end
+      definitions.use_labels(d, id + more)
     else
       d.now = now
       pos = read_other(d, tag, buf, pos, stop)
@@ -264,8 +263,10 @@ function records.new(profile, version)
     now = 0/0,			-- Time of the last sample.
     step = 0,			-- What times are less, see SPF_CONTEXT.
     last_of = times(G.SPF_EVENTS_MAX),	-- Time of the last sample by event.
+    labels = { [0] = false },	-- Sets by id; false for one without labels.
     ended = false,		-- SPF_END was there.
-    undefined = 0,		-- Stacks of samples that are not defined.
+    undefined = 0,		-- Stacks of samples that are not defined,
+    undefined_labels = 0,	-- and sets of labels.
   }, mt)
 end
 
@@ -293,7 +294,8 @@ function methods:decode(buf, pos, stop, context, follows)
     self.ids = chunkstacks.unknown
     known:clear()
   end
-  self.now, self.ended, self.undefined = 0/0, false, 0
+  self.now, self.ended, self.undefined, self.undefined_labels = 0/0, false, 0, 0
+  self.profile:set_labels(nil)
   if context then
     definitions.set_context(self, context.tid, context.time, context.step)
   end

@@ -13,6 +13,9 @@ local records = require("sysprof.read.records")
 
 local SESSIONS_MAX = 2^16	-- Sessions that are believed.
 
+-- What a decoder counts in a chunk that has no definition.
+local UNDEFINED = { { "undefined", "stacks of samples" }, { "undefined_labels", "sets of labels" } }
+
 local sessions = {}
 local methods = {}
 local mt = { __index = methods }
@@ -58,7 +61,7 @@ local function session_of(self, number, offset)
     due = nil,		-- Number of its next chunk; nil before the first one.
     damages = 0,	-- Damaged places before its last chunk.
     decoder = records.new(profile.new(self.options), self.version), -- Until its end.
-    bad_stacks = 0, bad_at = nil,	-- Stacks that are not defined.
+    bad = {},		-- { number, offset of the first chunk } by UNDEFINED.
     late = false,	-- A chunk follows its end.
   }
   self.by_number[number], self.list[#self.list + 1] = s, s
@@ -91,9 +94,11 @@ end
 local function take_over(self, s, offset)
   local p = s.decoder.profile
   s.decoder = nil
-  if s.bad_stacks > 0 then
-    self:problem(s.bad_at, ("from this chunk on, %d stacks of samples are not " ..
-			    "defined"):format(s.bad_stacks))
+  for _, what in ipairs(UNDEFINED) do
+    local bad = s.bad[what]
+    if bad then
+      self:problem(bad[2], ("from this chunk on, %d %s are not defined"):format(bad[1], what[2]))
+    end
   end
   if not self.merged then
     self.merged = p
@@ -115,8 +120,13 @@ function methods:chunk(buf, seq, first, stop, offset)
   local decoder = s.decoder
   local failed = decoder:decode(buf, rest or first, stop, context, seq == s.due)
   s.due, s.damages = seq + 1, self.damages
-  s.bad_stacks = s.bad_stacks + decoder.undefined
-  if decoder.undefined > 0 then s.bad_at = s.bad_at or offset end
+  for _, what in ipairs(UNDEFINED) do
+    local n = decoder[what[1]]
+    if n > 0 then
+      s.bad[what] = s.bad[what] or { 0, offset }
+      s.bad[what][1] = s.bad[what][1] + n
+    end
+  end
   if failed then
     self:problem(offset + G.SPF_CHUNK_HEADER + failed - first,
       ("expected a record of sysprof, skipped the last %d bytes of this chunk")

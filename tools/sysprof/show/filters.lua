@@ -1,11 +1,12 @@
 ----------------------------------------------------------------------------
 -- Filters: which samples are shown, and which of their frames.
 --
--- Thread and state of the VM decide before a stack is joined, names afterwards. A pattern
+-- Thread, labels and state of the VM decide before a stack is joined, names afterwards. A pattern
 -- is a text anywhere in a name; "*" is any text, "^" the beginning and "$" the end.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local labels = require("sysprof.model.labels")
 
 local filters = {}
 local methods = {}
@@ -76,12 +77,29 @@ local function set_of(list)
   return set
 end
 
+-- Returns a list of { key, set of values }, from a list of texts "KEY=VALUE".
+local function wanted_labels(list)
+  if list == nil or #list == 0 then return nil end
+  local wanted, of_key = {}, {}
+  for _, label in ipairs(list) do
+    local key, value = label:match("^([^=]*)=?(.*)$")
+    if not of_key[key] then
+      of_key[key] = {}
+      wanted[#wanted + 1] = { key, of_key[key] }
+    end
+    of_key[key][value] = true
+  end
+  return wanted
+end
+
 -- Takes from the options of a view, all optional:
 --   include, exclude  lists of patterns: only stacks with a frame that matches
 --                     one, no stacks with one
 --   root              pattern: only stacks with such a frame, from it on
 --   depth             only so many frames, from the root on
 --   states, threads   lists of states of the VM, and of ids or names of threads
+--   labels            list of texts "KEY=VALUE": samples that have, of each of these
+--                     keys, one of its values
 -- Returns nil without any of them.
 function filters.new(options)
   local f = setmetatable({
@@ -89,12 +107,17 @@ function filters.new(options)
     root = options.root and any_of({ options.root }),
     depth = options.depth,
     states = set_of(options.states), threads = set_of(options.threads),
+    labels = wanted_labels(options.labels),
   }, mt)
   return next(f) and f or nil
 end
 
 -- Whether the samples of a slot of the profile are to be looked at.
 function methods:takes(slot)
+  for _, wanted in ipairs(self.labels or {}) do
+    local value = labels.value(slot.labels, wanted[1])
+    if not value or not wanted[2][value] then return false end
+  end
   return (not self.states or self.states[slot.state] or false) and
 	 (not self.threads or self.threads[slot.tid] or
 	  self.threads[slot.thread.name] or false)

@@ -53,7 +53,7 @@ end
 --   weight             "samples" (also if missing), "event" (what they stand for
 --                      in the unit of the event), "cpu" (the same, microseconds),
 --                      or what the second weights of the event count
---   include, exclude, root, depth, states, threads   see sysprof.show.filters
+--   include, exclude, root, depth, states, threads, labels   see sysprof.show.filters
 --   symbols            folders with files that have symbols
 --   no_demangle        C++ names stay as they are in the symbol tables
 --   by, limit, title   of a table, of a page

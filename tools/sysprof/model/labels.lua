@@ -1,0 +1,42 @@
+----------------------------------------------------------------------------
+-- Sets of labels, each once.
+--
+-- Samples have labels, pairs of a key and a value: what the program did for whom. A set is a
+-- list of pairs { key, value } in the order of the keys. Equal sets of a profile are the same
+-- table. Keys and values are any bytes.
+----------------------------------------------------------------------------
+
+local labels = {}
+local methods = {}
+local mt = { __index = methods }
+
+function labels.new()
+  return setmetatable({ by_text = {} }, mt)
+end
+
+-- Returns the set of a list of pairs, or nil if it is empty. Of equal keys the last one counts.
+function methods:set(list)
+  local value_of, set, parts = {}, {}, {}
+  for _, pair in ipairs(list) do
+    if not value_of[pair[1]] then set[#set + 1] = { pair[1] } end
+    value_of[pair[1]] = pair[2]
+  end
+  if #set == 0 then return nil end
+  table.sort(set, function(a, b) return a[1] < b[1] end)
+  for i, pair in ipairs(set) do
+    pair[2] = value_of[pair[1]]
+    parts[i] = ("%d %d %s%s"):format(#pair[1], #pair[2], pair[1], pair[2])
+  end
+  local text = table.concat(parts)
+  self.by_text[text] = self.by_text[text] or set
+  return self.by_text[text]
+end
+
+-- Returns the value of a key in a set, or nil. A set may be nil.
+function labels.value(set, key)
+  for _, pair in ipairs(set or {}) do
+    if pair[1] == key then return pair[2] end
+  end
+end
+
+return labels
