@@ -105,7 +105,7 @@ LJ_FUNC void lj_sampler_seize(Sampler *s);
 /* Encode the captured samples. */
 LJ_FUNC void lj_sampler_encode(Sampler *s);
 
-/* Hand over samples that no tick has handed over in time. Returns if the sampler is held:
+/* Hand over samples that no later one has handed over in time. Returns if the sampler is held:
 ** that holder hands them over. Any thread, not in the handler.
 */
 LJ_FUNC void lj_sampler_handover(Sampler *s);

@@ -32,7 +32,7 @@ typedef struct ChunkQueue {
   size_t size;  /* Of each. */
   luam_Sysprof_writer writer;
   void *ctx; /* The writer's. */
-  /* Of the producer: the handler, or the VM thread while no tick can come. */
+  /* Of the producer: the holder of the sampler. */
   int outside;      /* Not in the handler: write at once. */
   uint32_t current; /* Buffer that the producer fills. */
   uint32_t samples; /* In the next chunk; set by the stream. */

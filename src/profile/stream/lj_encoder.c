@@ -29,7 +29,8 @@ void lj_encoder_run(Encoder *e, Stream *s, Batch *b)
     switch (head->tag) {
     case SPF_SAMPLE: sample_put(e, s, b, (RawSample *)head); break;
     case SPF_LFUNC: lj_symtab_note(s->st, b, at); break;
-    default: lj_stream_module(s, rawdef_bytes(def), def->len); break;
+    case SPF_MODULE: lj_stream_module(s, rawdef_bytes(def), def->len); break;
+    default: break; /* No source of today appends another one. */
     }
   }
   lj_batch_reset(b);

@@ -1,6 +1,6 @@
 /*
 ** Frame runs: frames that repeat, as in a recursion, become one word.
-** Context: handler, or any thread while no tick runs.
+** Context: whoever holds the sampler.
 */
 
 #define lj_frameruns_c

@@ -1,6 +1,6 @@
 /*
 ** Frame runs: frames that repeat, as in a recursion, become one word.
-** Context: handler, or any thread while no tick runs.
+** Context: whoever holds the sampler.
 **
 ** A stack of thousands of equal frames, or of equal groups of up to SPF_REPEAT_FRAMES
 ** frames, takes a few bytes in the stream. Bounded work for each frame, fixed memory.
