@@ -264,6 +264,25 @@ local function samples_of_json(d, what)
   return list
 end
 
+-- What has become of things, and marks.
+local function check_json_story(d, profile, what)
+  for _, e in ipairs(d.events) do
+    local all = e.things
+    t.equal(all and ("%d began, %d gone, %d dropped, %.0f, %.0f"):format(all.began, all.ended,
+	      all.dropped, all.left_weight, all.left_second_weight) or "",
+	    naive.things_text(profile.stories, e.name), what .. ": things of " .. e.name)
+  end
+  local got, expected = {}, {}
+  for i, mark in ipairs(profile.marks) do expected[i] = ("%6d %s"):format(mark.time, mark.kind) end
+  for i, mark in ipairs(d.marks or {}) do
+    got[i] = ("%6d %s"):format(mark.time, mark.kind)
+    t.ok(i == 1 or got[i - 1]:sub(1, 6) <= got[i]:sub(1, 6), what .. ": marks in order of time")
+  end
+  table.sort(got)
+  table.sort(expected)
+  same(got, expected, what .. ": marks")
+end
+
 local function check_json_rest(d, profile, rows, what)
   local got, expected = {}, {}
   for i, e in ipairs(profile.events) do
@@ -279,6 +298,7 @@ local function check_json_rest(d, profile, rows, what)
       (e.second and (" %s %.0f"):format(e.second, e.second_weight) or "")
   end
   same(got, expected, what .. ": events")
+  if profile.stories then check_json_story(d, profile, what) end
   got, expected = {}, {}
   for i, thread in ipairs(by_thread(rows)) do
     local s = thread[1].sample

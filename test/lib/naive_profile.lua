@@ -4,7 +4,7 @@
 -- Each figure is a loop over all samples, with texts as keys. Nothing is remembered from one
 -- stack to the next. The reader's code only renders; what is expected shares nothing with it.
 --
--- A naive profile is { samples, events, names, stack }. A sample is { time, weight, second, event,
+-- A naive profile is { samples, events, names, stack, stories, marks }. A sample is { time, weight, second, event,
 -- state, tid, pid, labels (a list of { key, value }) }, events a list of { name, unit, second (what the second weight counts) }, names the threads' names by thread_key().
 -- stack(sample, options) returns a list of parts { text, kind, compiled, file, first, line }, and,
 -- with has_sources in the profile, chunk, module, and row: the part's row in a table by module.
@@ -312,12 +312,38 @@ end
 
 -- -- API -------------------------------------------------------------------
 
+-- A story is a list of { event, begins (number of a thing), weight, second } and { event, ends,
+-- gone }, in the order of a session. Returns what has become of the things of an event, as a text.
+function naive.things_text(stories, event)
+  local n, weight, second = { began = 0, gone = 0, dropped = 0 }, 0, 0
+  for _, story in ipairs(stories) do
+    for i, item in ipairs(story) do
+      if item.event == event and item.begins then
+	local fate
+	for k = #story, i + 1, -1 do
+	  local later = story[k]
+	  if later.event == event and (later.begins or later.ends) == item.begins then
+	    fate = later.gone and "gone" or "dropped"
+	  end
+	end
+	n.began = n.began + 1
+	if fate then n[fate] = n[fate] + 1 end
+	if not fate then weight, second = weight + item.weight, second + item.second end
+      end
+    end
+  end
+  return n.began > 0 and ("%d began, %d gone, %d dropped, %.0f, %.0f")
+			 :format(n.began, n.gone, n.dropped, weight, second) or ""
+end
+
 -- Several naive profiles become one.
 function naive.joined(list)
-  local all = { samples = {}, events = {}, names = {}, has_sources = true, stack = list[1].stack }
+  local all = { samples = {}, events = {}, names = {}, stories = {}, marks = {}, has_sources = true, stack = list[1].stack }
   local known = {}
   for _, profile in ipairs(list) do
     for _, s in ipairs(profile.samples) do table.insert(all.samples, s) end
+    for _, story in ipairs(profile.stories) do table.insert(all.stories, story) end
+    for _, mark in ipairs(profile.marks) do table.insert(all.marks, mark) end
     for key, name in pairs(profile.names) do all.names[key] = name end
     for _, e in ipairs(profile.events) do
       if not known[e.name] then table.insert(all.events, e) end

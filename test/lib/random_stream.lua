@@ -160,7 +160,8 @@ local function use(w, frames)
   end
 end
 
-local FIELD = { COUNT = G.SPF_FIELD_COUNT, TEXT = G.SPF_FIELD_TEXT, NUMBER = G.SPF_FIELD_NUMBER }
+local FIELD = { COUNT = G.SPF_FIELD_COUNT, TEXT = G.SPF_FIELD_TEXT, NUMBER = G.SPF_FIELD_NUMBER,
+		THING = G.SPF_FIELD_THING }
 
 -- second: name of the first COUNT.
 local EVENTS = {
@@ -168,7 +169,8 @@ local EVENTS = {
   { name = "page-faults", unit = "count", period = 10, fields = { { FIELD.NUMBER, "address" } } },
   { name = "cycles:u", unit = "count", period = 500 },
   { name = "alloc", unit = "bytes", period = 4096, second = "objects",
-    fields = { { FIELD.NUMBER, "size" }, { FIELD.COUNT, "objects" }, { FIELD.COUNT, "blocks" } } },
+    fields = { { FIELD.NUMBER, "size" }, { FIELD.COUNT, "objects" }, { FIELD.COUNT, "blocks" },
+	       { FIELD.THING, "block" }, { FIELD.THING, "other" } } },
   { name = "lock-wait", unit = "ns", period = 1000000 },
 }
 local UNITS = { us = G.SPF_UNIT_US, count = G.SPF_UNIT_COUNT, bytes = G.SPF_UNIT_BYTES, ns = G.SPF_UNIT_NS }
@@ -193,6 +195,25 @@ local function begin_stream(w)
   end
 end
 
+local MARKS = { dump = G.SPF_MARK_DUMP, labels = G.SPF_MARK_LABELS, unknown = 12 }
+
+local function add_mark(w)
+  local name, time = pick(w.random, { "dump", "labels", "unknown" }), w.random(0, 50000)
+  w.b:mark(time, MARKS[name], 1)
+  table.insert(w.marks, { time = time, kind = name })
+end
+
+-- Ends things of an event; most events have none, and most things are not there.
+local function add_ends(w, event)
+  local list, how = {}, w.random(0, 2)
+  for i = 1, w.random(0, 3) do
+    list[i] = { pick(w.random, { 1, 3, 127, 128, 5e6 }), w.random(0, 3) }
+    table.insert(w.story, { event = w.events[event].name, ends = list[i][1],
+			    gone = how == G.SPF_ENDED_GONE })
+  end
+  w.b:ended(event - 1, how, list)
+end
+
 -- Adds samples of a thread.
 local function add_samples(w, tid, time)
   local random, last = w.random, {}
@@ -209,19 +230,25 @@ local function add_samples(w, tid, time)
     local sides_of = { lua = sides > 3, host = sides > 1 and sides < 18 }
     local lua = sides_of.lua and define(w, w.lua_side[recipe]) or 0
     local host = sides_of.host and define(w, w.host_side[recipe]) or 0
+    if random(10) == 1 then add_mark(w) end
+    if random(4) == 1 then add_ends(w, random(#w.events)) end
     local state, n, e = random(0, G.SPF_VMST__MAX - 1), random(3), w.events[event]
     local weight = pick(random, { 0, 0, 1, 999, 1000, 60000, 2^24 + 1, 3e9, -1 })
     if weight < 0 then weight = nil end
-    local fields, second = {}, nil
+    local fields, second, thing = {}, nil, nil
     for i, field in ipairs(e.fields or {}) do
       fields[i] = pick(random, { 0, 1, 3, 127, 128, 5e6 })
       if field[2] == e.second then second = fields[i] end
+      if field[2] == "block" then thing = fields[i] end
     end
     w.b:sample(lua, host, n, state, weight, event - 1, fields)
     for _ = 1, n do
       time = time + 1000
       local usual = e.unit == "us" and time - last[event] or e.period
       last[event] = time
+      if thing and thing > 0 then
+	table.insert(w.story, { event = e.name, begins = thing, weight = weight or usual, second = second })
+      end
       table.insert(w.samples, { time = time, weight = weight or usual, second = second, labels = w.labels, event = e.name, tid = tid,
 	pid = w.layout.pid, state = w.state_names[state], recipe = recipe, lua = sides_of.lua,
 	host = sides_of.host })
@@ -279,7 +306,7 @@ end
 -- Returns a stream of samples of the recipes, and its naive profile. events: a list.
 local function random_profile(random, recipes, layout, events, session)
   local w = { b = B.new(session), random = random, layout = layout, events = events, stacks = {},
-	      next_id = 0, at = 1, recipes = some(random, recipes), samples = {}, lua_side = {},
+	      next_id = 0, at = 1, recipes = some(random, recipes), samples = {}, story = {}, marks = {}, lua_side = {},
 	      host_side = {}, used = {}, state_names = state_names }
   for _, recipe in ipairs(w.recipes) do
     w.lua_side[recipe], w.host_side[recipe] = side_of(recipe, false), side_of(recipe, true)
@@ -292,7 +319,7 @@ local function random_profile(random, recipes, layout, events, session)
   for _, thread in ipairs(THREADS) do
     names[naive.thread_key { tid = thread.tid, pid = layout.pid }] = thread.name
   end
-  return w.b:finish(), { samples = w.samples, events = events, names = names, stack = joined,
+  return w.b:finish(), { samples = w.samples, stories = { w.story }, marks = w.marks, events = events, names = names, stack = joined,
 			 has_sources = true }
 end
 

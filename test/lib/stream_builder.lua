@@ -157,6 +157,19 @@ function methods:labelled(id)
 		  (more >= 0 and uleb(more) or ""))
 end
 
+function methods:mark(time, kind, ...)
+  local out = { uleb(time), uleb(kind) }
+  for i, value in ipairs { ... } do out[i + 2] = uleb(value) end
+  return self:add(G.SPF_MARK, table.concat(out))
+end
+
+-- things: a list of { number, age }.
+function methods:ended(index, how, things)
+  local out = { uleb(index) .. uleb(how) }
+  for i, thing in ipairs(things) do out[i + 1] = uleb(thing[1]) .. uleb(thing[2]) end
+  return self:add(G.SPF_ENDED, table.concat(out))
+end
+
 function methods:thread(tid, name)
   return self:add(G.SPF_THREAD, uleb(tid) .. str(name))
 end

@@ -44,6 +44,13 @@ local function write_modules(write, profile)
   finish()
 end
 
+local function things_text(e)
+  local all = e.things
+  return ('"things":{"name":%s,"began":%.0f,"ended":%.0f,"dropped":%.0f,"left_weight":%.0f%s}')
+	 :format(text.json(e.thing), all.began, all.ended, all.dropped, all.weight,
+    e.second and (',"left_second_weight":%.0f'):format(all.second_weight) or "")
+end
+
 local function write_events(write, list)
   local add, finish = lister(write, "events", "[", "]")
   for _, e in ipairs(list) do
@@ -54,8 +61,19 @@ local function write_events(write, list)
       out[#out + 1] = ('"second":%s,"second_weight":%.0f'):format(text.json(e.second),
 								   e.second_weight)
     end
+    if e.things then out[#out + 1] = things_text(e) end
     if #e.periods == 1 then out[#out + 1] = ('"period":%.0f'):format(e.periods[1]) end
     add(table.concat(out, ",") .. "}")
+  end
+  finish()
+end
+
+local function write_marks(write, profile)
+  local list = profile.marks:in_order()
+  if #list == 0 then return end
+  local add, finish = lister(write, "marks", "[", "]")
+  for _, mark in ipairs(list) do
+    add(('{"time":%.0f,"kind":"%s"}'):format(mark[1], mark[2]))
   end
   finish()
 end
@@ -156,6 +174,7 @@ function json.render(view, write)
   local list, rest_of, has_second, left_out = events.list(p), {}, {}, 0
   write_events(write, list)
   write_threads(write, tree)
+  write_marks(write, p)
   local add, finish = lister(write, "samples", "[", "]")
   for time, weight, node, slot, second in tree:samples() do
     local rest = rest_of[slot]

@@ -2,7 +2,8 @@
 -- Events of a profile: clocks and counters that caused its samples.
 --
 -- Each session numbers its own events (of lanes, sysprof.model.slots): { session, index, name,
--- unit, period, second }, as in SPF_EVENT; second is the name of its second weight, or nil.
+-- unit, period, second, thing }, as in SPF_EVENT; second is the name of its second weight, thing
+-- that of what its samples begin, or nil.
 -- Users see events by their requested names: "cpu" is one event, whatever clock each thread got.
 ----------------------------------------------------------------------------
 
@@ -21,6 +22,45 @@ function events.of_index(session, index)
   end
   return e
 end
+
+-- -- Things that samples begin ----------------------------------------------
+
+-- What samples of an event have begun: numbers of things, and the sums of the weights of those
+-- that have not ended.
+local function things_of(e)
+  e.things = e.things or { began = 0, ended = 0, dropped = 0, weight = 0, second_weight = 0 }
+  return e.things
+end
+
+function events.begin_thing(e, weight, second)
+  local all = things_of(e)
+  all.began, all.weight, all.second_weight =
+    all.began + 1, all.weight + weight, all.second_weight + second
+end
+
+-- gone: it does not exist any more; otherwise it is not known whether it does.
+function events.end_thing(e, gone, weight, second)
+  local all = things_of(e)
+  if gone then all.ended = all.ended + 1 else all.dropped = all.dropped + 1 end
+  all.weight, all.second_weight = all.weight - weight, all.second_weight - second
+end
+
+local function add_things(to, things)
+  local all = things_of(to)
+  for _, key in ipairs { "began", "ended", "dropped", "weight", "second_weight" } do
+    all[key] = all[key] + things[key]
+  end
+end
+
+-- An event becomes another one.
+function events.move_things(from, to)
+  if from ~= to and from.things then
+    add_things(to, from.things)
+    to.thing, from.things = to.thing or from.thing, nil
+  end
+end
+
+-- -- Names -----------------------------------------------------------------
 
 -- Returns the requested name of an event, without a period; nil if it is unknown. A second
 -- request of the same name has a number.
@@ -73,6 +113,7 @@ local function new_event(e, key)
 	   periods = {},	-- See SPF_EVENT.
 	   samples = 0, weight = 0,
 	   second = nil, second_weight = 0,	-- What the second weights count; their sum.
+	   thing = nil, things = nil,	-- What its samples begin; see things_of().
 	   total = nil,		-- All occurrences, sampled or not; nil if unknown.
 	   wall_us = 0,		-- Since the starts of its processes' profiles.
 	   processes = {},	-- Set of their ids.
@@ -107,6 +148,8 @@ function events.list(profile)
       if name and name ~= all.name then put(all.used, name) end
       if period then put(all.periods, period) end
       all.second = all.second or e.second and text.clean(e.second)
+      all.thing = all.thing or e.thing and text.clean(e.thing)
+      if e.things then add_things(all, e.things) end
     end
     return all
   end

@@ -313,6 +313,7 @@ local function add(m, q)
       if not event then
 	event = m.by_event[events.key(old)] or old
 	event_of[old] = event
+	events.move_things(old, event)
       end
       local set = slots:labels(i)
       if set then
@@ -335,6 +336,7 @@ local function add(m, q)
   end
   array.free(slot_of)
   array.free(m.nodes)
+  p.marks:merge(q.marks)
   p.last_time = math.max(p.last_time, q.last_time)
   add_sessions(m, q)
   return fits

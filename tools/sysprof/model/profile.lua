@@ -13,6 +13,7 @@ local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
 local labels = require("sysprof.model.labels")
+local marks = require("sysprof.model.marks")
 local slots = require("sysprof.model.slots")
 local stacks = require("sysprof.model.stacks")
 local timeline = require("sysprof.model.timeline")
@@ -89,10 +90,12 @@ function profile.new(options)
     problems = {},	-- Losses and damage: { offset = , text = }.
     whole = true,	-- All times were asked for.
     timeline = nil,	-- See sysprof.model.timeline.
+    marks = nil, from = 0, to = math.huge,	-- And the times that they count in.
   }, mt)
   p.add = profile_adder(p)
   p:add_session()
   timeline.attach(p, options or {})
+  p.marks = marks.new(p.timeline ~= nil)
   return p
 end
 
@@ -119,16 +122,16 @@ function methods:set_meta(key, value)
 end
 
 -- What causes the samples of an index, from here on. unit: SPF_UNIT_*. second: what their
--- second weights count, or nil.
-function methods:set_event(index, name, unit, period, second)
+-- second weights count, thing: what they begin, or nil. Returns true if it was so before.
+function methods:set_event(index, name, unit, period, second, thing)
   local session = self.session
   local e = session.events[index]
   if e and e.name == name and e.unit == unit then
-    e.period, e.second = period, e.second or second
-    return
+    e.period, e.second, e.thing = period, e.second or second, e.thing or thing
+    return true
   end
   session.events[index] = { session = session, index = index, name = name,
-			    unit = unit, period = period, second = second }
+			    unit = unit, period = period, second = second, thing = thing }
   self.lanes = {}
 end
 
@@ -211,6 +214,11 @@ end
 function methods:add_second(slot, value)
   if self.timeline then self.timeline:set_second(value) end
   return self.slots:add_second(slot, value) < EXACT_MAX
+end
+
+-- kind: SPF_MARK_*.
+function methods:add_mark(time, kind)
+  if time >= self.from and time < self.to then self.marks:add(time, kind) end
 end
 
 -- Counts samples of a thread, event and set of labels at once, which profile.add does one by

@@ -111,7 +111,7 @@ function timeline.attach(profile, options)
   local from, to = options.from or 0, options.to or math.huge
   local line = options.timeline and timeline.new()
   profile.timeline = line or nil
-  profile.whole = not (options.from or options.to)
+  profile.whole, profile.from, profile.to = not (options.from or options.to), from, to
   profile.add = function(now, weight, state, lua, host, event)
     if now < from or now >= to then return true end
     local ok, slot = add(now, weight, state, lua, host, event)

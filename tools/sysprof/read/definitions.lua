@@ -7,6 +7,7 @@
 
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
+local events = require("sysprof.model.events")
 local fields = require("sysprof.read.fields")
 local units = require("sysprof.model.units")
 
@@ -85,10 +86,12 @@ define[G.SPF_EVENT] = function(d, buf, pos, stop)
     names[n], pos = str(buf, pos, stop)
     if not names[n] then return nil end
   end
-  local f = fields.new(kinds, names)
   d.usual[index] = d.version > 3 and not units.of(unit).is_cpu and period or 0
+  local f = fields.new(kinds, names)
+  if d.profile:set_event(index, name, unit, period, f.count_name, f.thing_name) then
+    f = fields.new(kinds, names, d.fields[index])
+  end
   d.field_count[index], d.fields[index] = n, f
-  d.profile:set_event(index, name, unit, period, f.name)
   return true
 end
 
@@ -198,14 +201,33 @@ function definitions.use_labels(d, id)
   d.profile:set_labels(set or nil)
 end
 
--- Numbers up to the end.
-local function numbers(_, buf, pos, stop)
-  while pos < stop do _, pos = uleb(buf, pos) end
-  return pos == stop
+-- Arguments of a mark are passed over.
+define[G.SPF_MARK] = function(d, buf, pos, stop)
+  local time, kind, at = pair(buf, pos, stop)
+  if not time or not (time < EXACT_MAX) then return nil end
+  while at < stop do
+    local _
+    _, at = uleb(buf, at)
+  end
+  if at > stop then return nil end
+  d.profile:add_mark(time, kind)
+  return true
 end
 
-define[G.SPF_MARK] = numbers
-define[G.SPF_ENDED] = numbers
+-- The ages of things are passed over.
+define[G.SPF_ENDED] = function(d, buf, pos, stop)
+  local index, how, at = pair(buf, pos, stop)
+  if not index or index >= G.SPF_EVENTS_MAX then return nil end
+  local f = d.fields[index]
+  local event = f and events.of_index(d.profile.session, index)
+  while at < stop do
+    local thing, _
+    thing, _, at = pair(buf, at, stop)
+    if not thing then return nil end
+    if f then fields.end_thing(f, event, how, thing) end
+  end
+  return true
+end
 
 define[G.SPF_END] = function(d)
   d.ended = true

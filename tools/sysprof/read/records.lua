@@ -194,7 +194,7 @@ local function read_records(d, buf, pos, stop)
       local fits, slot = add(now, weight, band(tag, STATE), lua, host, event)
       if not fits then return at, true end
       if field_count[event] > 0 and slot and
-	 not fields.keep(d.fields[event], d.profile, slot) then
+	 not fields.keep(d.fields[event], d.profile, slot, event, weight) then
 	return at, true
       end
     elseif tag >= STACK then

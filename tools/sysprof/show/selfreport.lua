@@ -143,6 +143,22 @@ local function rate_text(e, whole)
   if #parts > 0 then return table.concat(parts, ", ") end
 end
 
+-- Returns { label, text } of what samples of an event have begun.
+local function things_line(e)
+  local all = e.things
+  local alive = all.began - all.ended - all.dropped
+  local s = ("%.0f began, %.0f ended, %.0f dropped, %.0f left: %s"):format(all.began, all.ended,
+    all.dropped, alive, units.amount(units.of(e.unit), all.weight, e.name))
+  if e.second then s = s .. (", %.0f %s"):format(all.second_weight, e.second) end
+  return { ("%s: %s"):format(e.name, e.thing), s }
+end
+
+local function marks_text(profile)
+  local list = profile.marks:kinds()
+  for i, kind in ipairs(list) do list[i] = ("%.0f %s"):format(kind[2], kind[1]) end
+  return #list > 0 and table.concat(list, ", ") or nil
+end
+
 -- Returns { label, text } of an event. whole: all samples of the profile are there.
 local function event_line(e, whole)
   local s = sums_text(e, whole)
@@ -219,9 +235,13 @@ function selfreport.lines(profile)
   local function add(label, value)
     if value then list[#list + 1] = { label, value } end
   end
-  for i, e in ipairs(all_events) do
-    table.insert(list, 1 + i, event_line(e, profile.whole))
+  local at = 1
+  for _, e in ipairs(all_events) do
+    table.insert(list, at + 1, event_line(e, profile.whole))
+    if e.things then table.insert(list, at + 2, things_line(e)) end
+    at = at + (e.things and 2 or 1)
   end
+  add("marks", marks_text(profile))
   add("timer overruns", c[G.SPF_COUNTER_OVERRUNS] and
       number(c[G.SPF_COUNTER_OVERRUNS]))
   add("throttled ticks", c[G.SPF_COUNTER_THROTTLED] and

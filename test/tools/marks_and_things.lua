@@ -1,0 +1,122 @@
+-- Marks are counted. Things that samples begin are followed until they end.
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local G = require("sysprof.grammar")
+local events = require("sysprof.events")
+local json = require("json_decode")
+local reader = require("sysprof.reader")
+local view = require("sysprof.view")
+local uleb = B.uleb
+
+local FIELDS = { { G.SPF_FIELD_THING, "object" }, { G.SPF_FIELD_COUNT, "objects" } }
+local GONE, DROPPED = G.SPF_ENDED_GONE, G.SPF_ENDED_DROPPED
+
+local function render(p, format)
+  local out = {}
+  require("sysprof." .. format).render(view.new(p), function(s) out[#out + 1] = s end)
+  return table.concat(out)
+end
+
+local function read(bytes, options)
+  local p = assert(reader.parse_string(bytes, options or { timeline = true }))
+  t.equal(p:problem_text(), nil, "complete")
+  return p
+end
+
+local function new(session)
+  return B.new(session):context(7, 0):meta("clock", "alloc"):meta("pid", "7")
+    :event(0, "alloc", G.SPF_UNIT_BYTES, 1024, FIELDS)
+end
+
+-- Returns what is known of the things of the first event, as one text.
+local function things(p)
+  local all = events.list(p)[1].things
+  return all and ("%d %d %d, %.0f, %.0f"):format(all.began, all.ended, all.dropped, all.weight, all.second_weight)
+end
+
+-- -- Things ----------------------------------------------------------------
+
+local function stream(session)
+  local b = new(session)
+  b:sample(0, 0, 1, nil, 1000, 0, { 5, 10 }):sample(0, 0, 1, nil, 2000, 0, { 6, 20 })
+  b:sample(0, 0, 1, nil, 4000, 0, { 0, 40 })		-- Begins nothing.
+  b:sample(0, 0, 1, nil, 8000, 0, { 2^45, 80 }):sample(0, 0, 1, nil, 16000, 0, { 7, 0 })
+  b:flush():context(7, 10000, session and 0):event(0, "alloc", G.SPF_UNIT_BYTES, 1024, FIELDS)
+  b:ended(0, GONE, { { 5, 2 }, { 99, 0 } }):ended(0, DROPPED, { { 2^45, 1 } }):ended(0, GONE, { { 5, 9 } })
+  b:ended(1, GONE, { { 6, 1 } })			-- Of an event that there is not.
+  b:sample(0, 0, 1, nil, 32000, 0, { 6, 160 })		-- The number again.
+  return b
+end
+
+local p = read(stream():finish())
+t.equal(things(p), "5 1 2, 48000, 160", "things")
+t.equal(#events.list(p), 1, "no other event")
+t.contains(render(p, "top"), "\nalloc: object      5 began, 1 ended, 2 dropped, 2 left: 46.9 KiB, 160 objects\n", "report")
+local d = json.decode(render(p, "json")).events[1].things
+t.equal(("%s %d %d %d %d %d"):format(d.name, d.began, d.ended, d.dropped, d.left_weight, d.left_second_weight),
+	"object 5 1 2 48000 160", "json")
+t.equal(things(read(stream():finish(), {})), "5 1 2, 48000, 160", "without single samples")
+t.equal(things(read(stream():finish(), { from = 0, to = 2500 })), "2 1 0, 2000, 20", "a part of the time")
+
+-- Numbers belong to a session.
+local two = stream(0):finish() .. stream(1):finish():sub(#B.PROLOGUE + 1)
+t.equal(things(read(two)), "10 2 4, 96000, 320", "two sessions")
+t.with_file(two, function(path)
+  t.equal(things(reader.read_all { path, path }), "20 4 8, 192000, 640", "two profiles")
+end)
+
+-- Another event of the same index has things of its own.
+local b = new():sample(0, 0, 1, nil, 1000, 0, { 5, 10 })
+b:event(0, "wait", G.SPF_UNIT_NS, 1024, FIELDS):sample(0, 0, 1, nil, 3000, 0, { 5, 1 }):ended(0, GONE, { { 5, 0 } })
+local sums = {}
+for i, e in ipairs(events.list(read(b:finish()))) do
+  sums[i] = ("%s %d %.0f"):format(e.thing, e.things.began - e.things.ended, e.things.weight)
+end
+t.equal(table.concat(sums, ", "), "object 0 0, object 1 1000", "another event of the index")
+
+-- Many that come and go.
+b = new()
+for i = 1, 5000 do
+  b:sample(0, 0, 1, nil, 10, 0, { i, 1 })
+  if i > 100 then b:ended(0, GONE, { { i - 100, 0 } }) end
+end
+t.equal(things(read(b:finish())), "5000 4900 0, 1000, 100", "many")
+
+-- -- Marks -----------------------------------------------------------------
+
+b = new():mark(900, G.SPF_MARK_LABELS, 1):mark(5000, 99, 1, 2, 3):sample(0, 0, 1, nil, nil, 0, { 0, 0 })
+b:mark(200, G.SPF_MARK_DUMP):mark(900, G.SPF_MARK_DUMP)
+local bytes = b:finish()
+p = read(bytes)
+local list = {}
+for i, mark in ipairs(json.decode(render(p, "json")).marks) do list[i] = mark.time .. " " .. mark.kind end
+t.equal(table.concat(list, ", "), "200 dump, 900 labels, 900 dump, 5000 unknown", "json: marks")
+t.contains(render(p, "top"), "\nmarks              2 dump, 1 labels, 1 unknown\n", "report: marks")
+t.contains(render(read(bytes, {}), "top"), "\nmarks              2 dump, 1 labels, 1 unknown\n", "without single samples")
+t.contains(render(read(bytes, { from = 500, to = 5000 }), "top"), "\nmarks              1 dump, 1 labels\n", "part of the time")
+t.with_file(bytes, function(path)
+  local all = reader.read_all({ path, path }, { timeline = true })
+  t.contains(render(all, "top"), "\nmarks              4 dump, 2 labels, 2 unknown\n", "marks of two profiles")
+  t.equal(#json.decode(render(all, "json")).marks, 8, "json: marks of two profiles")
+end)
+t.equal(json.decode(render(read(new():finish()), "json")).marks, nil, "json: no marks")
+
+-- -- Damage ----------------------------------------------------------------
+
+for what, add in pairs {
+  ["a mark without a kind"] = function(x) x:add(G.SPF_MARK, "\1") end,
+  ["a mark of a huge time"] = function(x) x:mark(2^60, 0) end,
+  ["an empty mark"] = function(x) x:add(G.SPF_MARK, "") end,
+  ["an end without a reason"] = function(x) x:add(G.SPF_ENDED, "\0") end,
+  ["an end of an unknown index"] = function(x) x:ended(G.SPF_EVENTS_MAX, GONE, {}) end,
+  ["a thing without an age"] = function(x) x:add(G.SPF_ENDED, "\0\0\5") end,
+  ["a huge thing"] = function(x) x:sample(0, 0, 1, nil, nil, 0, { 2^53, 0 }) end,
+  ["fields that are cut"] = function(x) x:raw(string.char(G.SPF_SAMPLE) .. uleb(2) .. uleb(2) .. ("\255"):rep(30)) end,
+} do
+  local x = new()
+  add(x)
+  t.contains(reader.parse_string(x:finish()):problem_text(), "expected a record", what)
+end
+
+t.finish()
