@@ -48,12 +48,13 @@ typedef struct LuaChain {
 */
 #define LUAMEMO_HEAD ((uint32_t)~0xff)
 
-/* Before a step. */
+/* State of the walk before a step. Its sums are those of the steps before it in the list. In a
+** saved step they include the step itself.
+*/
 typedef struct LuaMemoState {
   uintptr_t pc;                 /* PC in the frame. */
   uintptr_t cf;                 /* Next VM frame. */
-  uint32_t word, load, nbound;  /* Words pushed, words loaded and boundaries of the steps
-				** before in the list; in saved steps, with this one. */
+  uint32_t word, load, nbound;  /* Sums: words pushed, words loaded, boundaries. */
   uint8_t resume, may_lack_lua; /* As in LuaChain. */
   uint8_t skip;                 /* It is the lower part of a vararg frame. */
 } LuaMemoState;

@@ -30,7 +30,7 @@ static struct {
   sem_t begun;
   uint32_t word; /* 1: another thread has woken this one. */
   int end;       /* 1: the thread must end. */
-} helper;
+} bgthread;
 
 /* Sleep at most ns while the word is 0, see futex(2). */
 static void word_wait(uint64_t ns)
@@ -38,14 +38,14 @@ static void word_wait(uint64_t ns)
   struct timespec ts;
   ts.tv_sec = (time_t)(ns / 1000000000);
   ts.tv_nsec = (long)(ns % 1000000000);
-  syscall(SYS_futex, &helper.word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
+  syscall(SYS_futex, &bgthread.word, FUTEX_WAIT_PRIVATE, 0, &ts, NULL, 0);
 }
 
 /* Makes the system call only if the thread may be asleep. */
 void lj_bgthread_wake(void)
 {
-  if (__atomic_exchange_n(&helper.word, 1, __ATOMIC_RELEASE) == 0)
-    syscall(SYS_futex, &helper.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+  if (__atomic_exchange_n(&bgthread.word, 1, __ATOMIC_RELEASE) == 0)
+    syscall(SYS_futex, &bgthread.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 static void *bgthread_main(void *arg)
@@ -54,19 +54,19 @@ static void *bgthread_main(void *arg)
   UNUSED(arg);
   lj_osthread_hide(lj_osthread_self());
   pthread_setname_np(pthread_self(), "sysprof");
-  sem_post(&helper.begun);
+  sem_post(&bgthread.begun);
   for (;;) {
     uint64_t now = mono_ns();
     int woken;
     if (now < due) word_wait(due - now);
-    woken = __atomic_exchange_n(&helper.word, 0, __ATOMIC_ACQUIRE);
-    if (__atomic_load_n(&helper.end, __ATOMIC_ACQUIRE)) break;
+    woken = __atomic_exchange_n(&bgthread.word, 0, __ATOMIC_ACQUIRE);
+    if (__atomic_load_n(&bgthread.end, __ATOMIC_ACQUIRE)) break;
     now = mono_ns();
     if (now >= due) {
-      helper.work(1);
+      bgthread.work(1);
       due = now + LOOK_NS;
     } else if (woken) {
-      helper.work(0);
+      bgthread.work(0);
     }
   }
   return NULL;
@@ -76,35 +76,35 @@ int lj_bgthread_begin(void (*work)(int look))
 {
   sigset_t all, old;
   int err;
-  if (helper.runs) return 0;
-  helper.work = work;
-  __atomic_store_n(&helper.word, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&helper.end, 0, __ATOMIC_RELAXED);
-  sem_init(&helper.begun, 0, 0);
+  if (bgthread.runs) return 0;
+  bgthread.work = work;
+  __atomic_store_n(&bgthread.word, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&bgthread.end, 0, __ATOMIC_RELAXED);
+  sem_init(&bgthread.begun, 0, 0);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  err = pthread_create(&helper.thread, NULL, bgthread_main, NULL);
+  err = pthread_create(&bgthread.thread, NULL, bgthread_main, NULL);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (err) return err;
-  while (sem_wait(&helper.begun) != 0)
+  while (sem_wait(&bgthread.begun) != 0)
     ;
-  helper.runs = 1;
+  bgthread.runs = 1;
   return 0;
 }
 
 void lj_bgthread_end(void)
 {
-  if (!helper.runs) return;
-  __atomic_store_n(&helper.end, 1, __ATOMIC_RELEASE);
+  if (!bgthread.runs) return;
+  __atomic_store_n(&bgthread.end, 1, __ATOMIC_RELEASE);
   lj_bgthread_wake();
-  pthread_join(helper.thread, NULL);
-  sem_destroy(&helper.begun);
+  pthread_join(bgthread.thread, NULL);
+  sem_destroy(&bgthread.begun);
   lj_osthread_hide(0);
-  helper.runs = 0;
+  bgthread.runs = 0;
 }
 
 void lj_bgthread_forget(void)
 {
   lj_osthread_hide(0);
-  helper.runs = 0;
+  bgthread.runs = 0;
 }
