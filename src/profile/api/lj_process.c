@@ -29,6 +29,8 @@ static pthread_mutex_t process_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 /* Under the lock. */
 static uint32_t process_id; /* Process that the profiles belong to, see lj_osprocess.h. */
 static int forker;          /* Thread that is in fork(). */
+static int depth;           /* How often the holder has taken the lock. */
+static int cancel_state;    /* Of the holder before. */
 
 /* -- Background thread ------------------------------------------------------- */
 
@@ -250,14 +252,21 @@ int lj_process_begin(void)
 
 /* -- Lock -------------------------------------------------------------------- */
 
-/* A program may create a child without the C library's fork(), so no fork handler ran. */
+/* The program may cancel a thread at any time. If one ended here, the lock would stay taken.
+** A program may create a child without the C library's fork(), so no fork handler ran.
+*/
 void lj_process_lock(void)
 {
+  int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   pthread_mutex_lock(&process_lock);
+  if (depth++ == 0) cancel_state = state;
   if (process_id && process_id != lj_osprocess_id()) forget_parent(0);
 }
 
 void lj_process_unlock(void)
 {
+  int is_last = (--depth == 0), state = cancel_state;
   pthread_mutex_unlock(&process_lock);
+  if (is_last) pthread_setcancelstate(state, &state);
 }

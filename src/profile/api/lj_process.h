@@ -14,7 +14,9 @@
 #include "lj_obj.h"
 #include "profile/session/lj_vmprofile.h"
 
-/* Take the lock. In a new child process, drops the parent's profiles first. */
+/* Take the lock. In a new child process, drops the parent's profiles first. Until unlock, the
+** thread cannot be cancelled.
+*/
 LJ_FUNC void lj_process_lock(void);
 LJ_FUNC void lj_process_unlock(void);
 

@@ -51,9 +51,11 @@ static uint64_t cost_of(const ClockSpec *spec)
 void lj_clockbudget_prefer(ClockSpec *spec)
 {
   uint64_t tick = kernel_tick_ns();
-  spec->on_tick = spec->prefer_tick && spec->unit == SPF_UNIT_US && spec->period < tick &&
-		  PREFER_PARTS * cost_of(spec) > spec->period;
-  if (spec->on_tick) spec->period = tick;
+  if (spec->prefer_tick && spec->unit == SPF_UNIT_US && spec->period < tick &&
+      PREFER_PARTS * cost_of(spec) > spec->period) {
+    spec->given_up = spec->period;
+    spec->period = tick;
+  }
 }
 
 /* -- Parts ------------------------------------------------------------------- */
@@ -131,6 +133,7 @@ void lj_clockbudget_limit(const Clock *c, char *text)
 {
   uint64_t period = c->spec.period;
   uint64_t least = SPF_TICK_CYCLES * (c->signal_ns + CLOCKBUDGET_SAMPLE_NS);
+  double cost = (double)cost_of(&c->spec);
   text[0] = '\0';
   if (c->spec.unit != SPF_UNIT_US) return;
   if (c->kernel_ns > least && c->kernel_ns > period)
@@ -144,9 +147,17 @@ void lj_clockbudget_limit(const Clock *c, char *text)
 	     "costs %.0f us here",
 	     c->spec.name, 1e9 / (double)least, 1e9 / (double)period,
 	     (double)c->signal_ns / 1e3);
-  else if (c->spec.on_tick)
-    snprintf(text, CLOCKBUDGET_TEXT_MAX,
-	     "%s takes %.0f samples a second: a timer interrupt costs %.0f us here, so "
-	     "more would take over 2 %% of the time; hz=1000 asks for more",
-	     c->spec.name, 1e9 / (double)period, (double)cost_of(&c->spec) / 1e3);
+  else if (c->spec.given_up)
+    snprintf(
+      text, CLOCKBUDGET_TEXT_MAX,
+      "%s takes %.0f samples a second: a timer interrupt costs %.0f us here, so %.0f "
+      "would take %.1f %% of the time; hz=%.0f asks for them",
+      c->spec.name, 1e9 / (double)period, cost / 1e3, 1e9 / (double)c->spec.given_up,
+      1e2 * cost / (double)c->spec.given_up, 1e9 / (double)c->spec.given_up);
+  else if (c->ops && !c->ops->probe && period < kernel_tick_ns())
+    snprintf(
+      text, CLOCKBUDGET_TEXT_MAX,
+      "%s takes %.0f samples a second instead of %.0f: it keeps to the kernel's tick; "
+      "task-clock:u and wall take more",
+      c->spec.name, 1e9 / (double)kernel_tick_ns(), 1e9 / (double)period);
 }

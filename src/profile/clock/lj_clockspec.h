@@ -51,7 +51,7 @@ typedef struct ClockSpec {
   uint64_t period;           /* Nanoseconds of a clock, occurrences of an event. */
   int jitter;                /* Vary each period at random. */
   uint8_t prefer_tick; /* Of a clock: if interrupts are costly, take the kernel's tick. */
-  uint8_t on_tick;     /* Once open: it is taken for that reason. */
+  uint64_t given_up;   /* Once open: the period in whose place the tick is taken; or 0. */
   /* CLOCK_PERF only, fields of perf_event_attr. */
   uint32_t type;
   uint64_t config;
