@@ -314,9 +314,9 @@ static int describe(Session *s)
 
 int lj_session_begin(Session *s, char *errmsg)
 {
+  int err = 0;
   if (s->sm.opt->mode != LUAM_SYSPROF_DEFAULT) {
-    int err = describe(s);
-    if (err) return err;
+    err = describe(s);
     if (s->sm.opt->flush == LUAM_SYSPROF_FLUSH_THREAD)
       s->sm.stream.age_us = STREAM_THREAD_US;
   }
@@ -325,8 +325,8 @@ int lj_session_begin(Session *s, char *errmsg)
   s->seen = 1;
   lj_safeload_reset(&s->sm.peek);
   lj_totals_begin(&s->sm, s->later);
-  lj_sampler_release(&s->sm);
-  return s->paused ? 0 : events_arm(s, errmsg);
+  lj_sampler_release(&s->sm); /* Also for the end that follows a failure. */
+  return err || s->paused ? err : events_arm(s, errmsg);
 }
 
 /* -- End --------------------------------------------------------------------- */
