@@ -9,6 +9,7 @@
 
 set -eu
 . "$(dirname "$0")/usage.sh"
+. "$(dirname "$0")/build.sh"
 usage "$@"
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$source/build}
@@ -52,12 +53,12 @@ show_progress() {
 }
 
 step "Fetching LuaJIT into $build"
-cmake -S "$source" -B "$build" >"$log" 2>&1 || build_failed
+configure "$source" "$build" >"$log" 2>&1 || build_failed
 
 # The profiler and its LuaJIT; no test.
 step "Building LuaJIT with sysprof: some 140 files, if none is built yet"
 rm -f "$demo/built"
-{ cmake --build "$build" --target sysprof -j "$(nproc)" 2>&1 && : >"$demo/built"; } |
+{ compile "$build" --target sysprof 2>&1 && : >"$demo/built"; } |
   show_progress 3>&1
 [ -f "$demo/built" ] || build_failed
 "${CC:-gcc}" -O1 -fPIC -shared -Wl,-Bsymbolic "$source/etc/demo/c_payload.c" \

@@ -8,6 +8,7 @@
 
 set -eu
 . "$(dirname "$0")/usage.sh"
+. "$(dirname "$0")/build.sh"
 usage "${1-}"
 source=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$source/build}
@@ -32,10 +33,9 @@ try() {
   of_base=$3
   shift 3
   echo "== $package"
-  mkdir -p "$folder"
   log=$folder/build.log
-  cmake -S "$source" -B "$folder" -DLUAJIT_PACKAGE="$package" -DSYSPROF_BUILD_PLAIN=ON \
-    -DSYSPROF_WERROR=ON -DSYSPROF_TESTS_OF_BASE="$of_base" >"$log" 2>&1 && cmake --build "$folder" -j "$jobs" >>"$log" 2>&1 || {
+  build_tree "$log" "$source" "$folder" -DLUAJIT_PACKAGE="$package" -DSYSPROF_BUILD_PLAIN=ON \
+    -DSYSPROF_WERROR=ON -DSYSPROF_TESTS_OF_BASE="$of_base" || {
     cat "$log"
     echo "the build on $package failed"
     failed=$((failed + 1))
