@@ -32,44 +32,38 @@ static int forker;          /* Thread that is in fork(). */
 static int depth;           /* How often the holder has taken the lock. */
 static int cancel_state;    /* Of the holder before. */
 
-/* -- Background thread ------------------------------------------------------- */
+/* -- Jobs of the background thread ------------------------------------------- */
 
-#define SCAN_SHARE 50 /* Scans take at most 1/50 of a processor. */
-
-/* CPU time of this thread. On a busy machine real time would include that of other threads. */
-static uint64_t own_cpu_ns(void)
+/* Call visit for each running profile. Does nothing if another thread holds the lock. */
+static void each_profile(void (*visit)(Profile *p))
 {
-  return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  Profile *p;
+  if (pthread_mutex_trylock(&process_lock) != 0) return;
+  for (p = lj_registry_first(); p; p = p->next)
+    if (profile_isrunning(p)) visit(p);
+  pthread_mutex_unlock(&process_lock);
 }
 
-/* Find threads that began or ended. With thousands of threads a scan takes long, so the
-** next scan waits longer.
-*/
-static void scan_threads(void)
+static void profile_look(Profile *p)
 {
-  static uint64_t next_ns;
-  uint64_t begin_ns = mono_ns(), begin_cpu_ns = own_cpu_ns();
-  Profile *p;
-  if (begin_ns < next_ns || pthread_mutex_trylock(&process_lock) != 0) return;
-  for (p = lj_registry_first(); p; p = p->next)
-    if (profile_isrunning(p) && p->opt.threads == LUAM_SYSPROF_THREADS_ALL)
-      lj_vmprofile_scan(p, 1);
-  pthread_mutex_unlock(&process_lock);
-  next_ns = begin_ns + SCAN_SHARE * (own_cpu_ns() - begin_cpu_ns);
+  if (p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD) lj_vmprofile_look(p);
 }
 
 /* Look after sessions without ticks. */
 static void look_after(void)
 {
-  static uint64_t next_ns;
-  uint64_t begin_ns = mono_ns(), begin_cpu_ns = own_cpu_ns();
-  Profile *p;
-  if (begin_ns < next_ns || pthread_mutex_trylock(&process_lock) != 0) return;
-  for (p = lj_registry_first(); p; p = p->next)
-    if (profile_isrunning(p) && p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD)
-      lj_vmprofile_look(p);
-  pthread_mutex_unlock(&process_lock);
-  next_ns = begin_ns + SCAN_SHARE * (own_cpu_ns() - begin_cpu_ns);
+  each_profile(profile_look);
+}
+
+static void profile_scan(Profile *p)
+{
+  if (p->opt.threads == LUAM_SYSPROF_THREADS_ALL) lj_vmprofile_scan(p, 1);
+}
+
+/* Find threads that began or ended. */
+static void scan_threads(void)
+{
+  each_profile(profile_scan);
 }
 
 /* Claim a queue for the background thread to write. The claim keeps the session until the
@@ -87,26 +81,76 @@ static ChunkQueue *queue_find(void)
   return q;
 }
 
-/* The writer may be slow, so it runs without the lock. */
-static void bgthread_work(int scan)
+/* Write all queues. The writer may be slow, so it runs without the lock. */
+static void write_queues(void)
 {
   ChunkQueue *q;
-  if (scan) look_after();
   while ((q = queue_find()) != NULL) {
     lj_chunkqueue_drain(q);
     lj_chunkqueue_release(q);
   }
-  if (!scan) return;
-  scan_threads();
-  lj_ctlslot_poll();
 }
 
-static int needs_thread(void)
+/* Does a profile need the thread? Under the lock. */
+static int has_profile(void)
 {
   const Profile *p;
   for (p = lj_registry_first(); p; p = p->next)
     if (lj_vmprofile_needsthread(p)) return 1;
-  return lj_ctlslot_hasfile();
+  return 0;
+}
+
+#define JOB_SHARE 50 /* A job with a limit takes at most 1/50 of a processor. */
+
+typedef struct Job {
+  void (*run)(void);
+  int (*needed)(void); /* Does the job need the thread? Under the lock. */
+  int at_wake;         /* 1: also runs after each wake-up. */
+  int share;           /* The job takes at most 1/share of a processor. 0: no limit. */
+  uint64_t next_ns;    /* Earliest time of the next run. Background thread only. */
+} Job;
+
+/* They run in this order, every BGTHREAD_LOOK_MS. */
+static Job jobs[] = {
+  { look_after, has_profile, 0, JOB_SHARE, 0 },
+  { write_queues, has_profile, 1, 0, 0 },
+  { scan_threads, has_profile, 0, JOB_SHARE, 0 },
+  { lj_ctlslot_poll, lj_ctlslot_hasfile, 0, 0, 0 },
+};
+#define JOBS (int)(sizeof(jobs) / sizeof(jobs[0]))
+
+/* With thousands of threads a run takes long, so the next one waits longer. Counts the CPU
+** time of this thread: on a busy machine, real time includes that of other threads.
+*/
+static void job_run(Job *job)
+{
+  uint64_t begin_ns, begin_cpu_ns;
+  if (!job->share) {
+    job->run();
+    return;
+  }
+  begin_ns = mono_ns();
+  if (begin_ns < job->next_ns) return;
+  begin_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  job->run();
+  job->next_ns = begin_ns +
+		 (uint64_t)job->share * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_cpu_ns);
+}
+
+/* look: BGTHREAD_LOOK_MS have passed. Otherwise another thread has woken this one. */
+static void bgthread_work(int look)
+{
+  int i;
+  for (i = 0; i < JOBS; i++)
+    if (look || jobs[i].at_wake) job_run(&jobs[i]);
+}
+
+static int needs_thread(void)
+{
+  int i;
+  for (i = 0; i < JOBS; i++)
+    if (jobs[i].needed()) return 1;
+  return 0;
 }
 
 static int set_thread(void)
