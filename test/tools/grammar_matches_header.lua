@@ -30,6 +30,17 @@ t.equal(G.MAGIC_SYMTAB, magic_of("symtab"), "magic of the symbol table")
 t.equal(G.MAGIC_PROFILE, magic_of("profile"), "magic of the profile")
 t.equal(G.MAGIC_CHUNK, magic_of("magic"), "magic of a chunk")
 
+-- Counters with an index have room for all indices.
+local function check_room(first, count)
+  for name, value in pairs(defined) do
+    local is_inside = name:find("^SPF_COUNTER_") and value > G[first] and value < G[first] + count
+    t.ok(not is_inside, ("%s + %d is %s"):format(first, value - G[first], name))
+  end
+end
+check_room("SPF_COUNTER_TOTAL", G.SPF_EVENTS_MAX)
+check_room("SPF_COUNTER_LUA_BROKEN", G.SPF_BROKEN__MAX)
+check_room("SPF_COUNTER_HOST_BROKEN", G.SPF_BROKEN__MAX)
+
 -- The reasons that the reader has words for.
 local join = require("sysprof.show.join")
 for reason = 0, G.SPF_BROKEN__MAX - 1 do
