@@ -91,7 +91,7 @@ define[G.SPF_EVENT] = function(d, buf, pos, stop)
   if d.profile:set_event(index, name, unit, period, f.count_name, f.thing_name) then
     f = fields.new(kinds, names, d.fields[index])
   end
-  d.field_count[index], d.fields[index] = n, f
+  d.fields[index], d.has_fields = n > 0 and f or nil, d.has_fields or n > 0
   return true
 end
 

@@ -140,7 +140,7 @@ end
 -- bytes, which are the most frequent, without a call.
 local function read_records(d, buf, pos, stop)
   local add, ids, now, step, last_of = d.profile.add, d.ids, d.now, d.step, d.last_of
-  local all, known, usual, field_count = d.profile.stacks, d.seen, d.usual, d.field_count
+  local all, known, usual, has_fields = d.profile.stacks, d.seen, d.usual, d.has_fields
   local in_tag = d.version > 3 and G.SPF_EVENT_IN_TAG or G.SPF_EVENTS_MAX
   while pos < stop do
     local tag, at = buf[pos], pos
@@ -164,7 +164,7 @@ local function read_records(d, buf, pos, stop)
 	elseif b2 < 128 then weight, pos = weight - 128 + b2 * 128, pos + 2
 	else weight, pos = uleb(buf, pos) end
       end
-      if field_count[event] > 0 then
+      if has_fields and d.fields[event] then
 	pos = fields.read(d.fields[event], buf, pos, stop)
 	if not pos then return at, true end
       end
@@ -193,7 +193,7 @@ local function read_records(d, buf, pos, stop)
       if host == NONE then host = undefined_stack(d) end
       local fits, slot = add(now, weight, band(tag, STATE), lua, host, event)
       if not fits then return at, true end
-      if field_count[event] > 0 and slot and
+      if has_fields and d.fields[event] and slot and
 	 not fields.keep(d.fields[event], d.profile, slot, event, weight) then
 	return at, true
       end
@@ -235,7 +235,7 @@ local function read_records(d, buf, pos, stop)
     else
       d.now = now
       pos = read_other(d, tag, buf, pos, stop)
-      now, step = d.now, d.step
+      now, step, has_fields = d.now, d.step, d.has_fields
       if not pos then return at, true end
       if d.ended then break end
     end
@@ -253,8 +253,7 @@ function records.new(profile, version)
     profile = profile,
     version = version,
     usual = times(G.SPF_EVENTS_MAX),	-- Weight that is written as 0; 0: the time.
-    field_count = times(G.SPF_EVENTS_MAX),	-- Number of the fields of a sample,
-    fields = {},		-- and the fields, by event.
+    fields = {}, has_fields = false,	-- Of samples, by event; whether there are any.
     map = loadmap.new(profile),
     seen = seen.strings(),	-- Node by node and the frames put on it.
     -- Of the current chunk.
