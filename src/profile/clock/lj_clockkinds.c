@@ -17,3 +17,15 @@ const ClockOps *const lj_clockkinds[CLOCK__MAX] = {
   CLOCKKINDDEF(KINDOPS)
 #undef KINDOPS
 };
+
+/* Each tick of an event comes here. Unrolled, because a loop over the table takes longer. */
+uintptr_t lj_clockkinds_value(const siginfo_t *info)
+{
+  uintptr_t value;
+#define KINDVALUE(kind, name) \
+  if (lj_clock_##name##_ops.value && (value = lj_clock_##name##_ops.value(info)) != 0) \
+    return value;
+  CLOCKKINDDEF(KINDVALUE)
+#undef KINDVALUE
+  return 0;
+}

@@ -62,7 +62,7 @@ typedef struct ClockOps {
   */
   int (*isdue)(const Clock *c);
 
-  /* -- Async-signal-safe: signals that carry a number instead of Clock.value. Or NULL -- */
+  /* -- Async-signal-safe. NULL, unless signals carry a number in place of Clock.value -- */
   /* Value of the clock that sent a signal. 0: another sender. The kernel uses numbers again,
   ** so a late signal may name the clock of another thread.
   */
@@ -70,9 +70,9 @@ typedef struct ClockOps {
   /* A signal of a closed clock has arrived, its last one: forget the number. */
   void (*late)(const siginfo_t *info, uintptr_t value);
 
-  /* -- Async-signal-safe: one timer of the process for all clocks of the kind. Or NULL -- */
-  int (*issignal)(int signo, int si_code); /* Does it send such signals? */
-  int (*isused)(void);                     /* Do clocks use it? Else the program may. */
+  /* -- Async-signal-safe. NULL, unless all clocks of the kind share a timer -- */
+  int (*issignal)(int signo, int si_code); /* Does the timer send such signals? */
+  int (*isused)(void);                     /* Do clocks use the timer now? */
   /* Has the kernel passed over the running thread of this clock? */
   int (*isstarved)(const Clock *c);
 

@@ -29,18 +29,12 @@
 static unsigned int scan_from; /* Slot at which process_deliver begins. */
 
 /* Value of the clock that sent a signal. 0: another sender, or a timer of the process. */
-static uintptr_t value_of(const siginfo_t *info)
+static LJ_AINLINE uintptr_t value_of(const siginfo_t *info)
 {
-  uintptr_t value = 0;
-  int kind;
-  /* process_deliver sends SI_QUEUE. */
-  if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE) {
-    value = (uintptr_t)info->si_value.sival_ptr;
-    return lj_clockslot_istagged(value) ? value : 0;
-  }
-  for (kind = 0; kind < CLOCK__MAX && !value; kind++)
-    if (lj_clockkinds[kind]->value) value = lj_clockkinds[kind]->value(info);
-  return value;
+  uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
+  if (info->si_code != SI_TIMER && info->si_code != SI_QUEUE) /* From process_deliver. */
+    return lj_clockkinds_value(info);
+  return lj_clockslot_istagged(value) ? value : 0;
 }
 
 int lj_clocksig_isstale(const siginfo_t *info)
