@@ -39,13 +39,15 @@ static struct luam_Sysprof_SelfReport report(lua_State *L)
   return r;
 }
 
-/* Work until some more samples are lost or kept. */
+/* Work until so many more samples are lost, and so many kept. Samples that wait in the batch
+** may still get lost. So without a number of kept ones, theirs may even fall.
+*/
 static void work(lua_State *L, uint64_t lost, uint64_t kept)
 {
   struct luam_Sysprof_SelfReport r = report(L);
   time_t deadline = time(NULL) + 200;
   lost += r.lost_queue;
-  kept += r.samples - r.lost_queue;
+  if (kept) kept += r.samples - r.lost_queue;
   do {
     session_work(L);
     r = report(L);
