@@ -48,8 +48,8 @@ static double calibrate(void)
 static int start(Ticks *t, const char *name, double interval_ms, int tid)
 {
   ClockSpec spec = ticks_spec(name, (uint64_t)(interval_ms * 1e6 + 0.5), 0);
-  char errmsg[CLOCK_ERRMSG_MAX];
-  if (ticks_open(t, &spec, tid, 0, errmsg) == CLOCK_OK) return 1;
+  char errmsg[EVENT_ERRMSG_MAX];
+  if (ticks_open(t, &spec, tid, 0, errmsg) == EVENT_OK) return 1;
   printf("%-14s %7g   %s\n", name, interval_ms, errmsg);
   return 0;
 }

@@ -339,11 +339,11 @@ int __wrap_lj_ossignal_isentry(const void *return_addr)
 }
 
 /* A single-stepped handler seems to take milliseconds. It must not rest for that. */
-int __real_lj_throttle_enter(const Throttle *t, uint64_t now_ns);
-int __wrap_lj_throttle_enter(const Throttle *t, uint64_t now_ns);
-int __wrap_lj_throttle_enter(const Throttle *t, uint64_t now_ns)
+int __real_lj_throttle_enter(uint64_t now_ns);
+int __wrap_lj_throttle_enter(uint64_t now_ns);
+int __wrap_lj_throttle_enter(uint64_t now_ns)
 {
-  return __real_lj_throttle_enter(t, now_ns) || is_stepped;
+  return __real_lj_throttle_enter(now_ns) || is_stepped;
 }
 
 /* The bench's signals come at any time. As in a thread that runs all the time, a period has

@@ -17,7 +17,7 @@ static inline const EventSpec *event_spec(const char *name, int unit, uint64_t p
   memset(&spec, 0, sizeof(spec));
   snprintf(spec.name, sizeof(spec.name), "%s", name);
   spec.unit = unit;
-  spec.base = unit == SPF_UNIT_US ? EVENT_CPU_TIME : EVENT_OCCURRENCES;
+  spec.measures = unit == SPF_UNIT_US ? EVENT_CPU_TIME : EVENT_OCCURRENCES;
   spec.period = period;
   return &spec;
 }

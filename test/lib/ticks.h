@@ -54,25 +54,25 @@ static inline ClockSpec ticks_spec(const char *name, uint64_t interval_ns, uint6
 {
   EventDefaults by = { interval_ns, period, 0, 0 };
   ClockSpec spec;
-  char errmsg[CLOCK_ERRMSG_MAX] = "";
+  char errmsg[EVENT_ERRMSG_MAX] = "";
   if (lj_clockspec_parse(name, strlen(name), &by, &spec, errmsg) != EVENT_PARSED)
     printf("%s: %s\n", name, errmsg);
   REQUIRE(errmsg[0] == '\0');
   return spec;
 }
 
-/* Open and arm a clock. On a failure sets errno and errmsg[CLOCK_ERRMSG_MAX]. */
-static inline ClockStatus ticks_open(Ticks *t, const ClockSpec *spec, int tid, int signo,
+/* Open and arm a clock. On a failure sets errno and errmsg[EVENT_ERRMSG_MAX]. */
+static inline EventStatus ticks_open(Ticks *t, const ClockSpec *spec, int tid, int signo,
 				     char *errmsg)
 {
-  ClockStatus status;
+  EventStatus status;
   memset(t, 0, sizeof(*t));
   t->clock.sample = ticks_tick;
   t->clock.owner = t;
   t->clock.signo = signo ? signo : ticks_signo;
   errmsg[0] = '\0';
   status = lj_clock_open(&t->clock, spec, tid, errmsg);
-  if (status != CLOCK_OK) return status;
+  if (status != EVENT_OK) return status;
   t->running = 1;
   t->last = lj_clocksig_total(&t->clock);
   return lj_clock_arm(&t->clock);
@@ -83,10 +83,10 @@ static inline void ticks_start(Ticks *t, const char *name, uint64_t interval_ns,
 			       uint64_t period)
 {
   ClockSpec spec = ticks_spec(name, interval_ns, period);
-  char errmsg[CLOCK_ERRMSG_MAX];
-  ClockStatus status = ticks_open(t, &spec, lj_osthread_self(), 0, errmsg);
-  if (status != CLOCK_OK) printf("%s\n", errmsg);
-  REQUIRE(status == CLOCK_OK);
+  char errmsg[EVENT_ERRMSG_MAX];
+  EventStatus status = ticks_open(t, &spec, lj_osthread_self(), 0, errmsg);
+  if (status != EVENT_OK) printf("%s\n", errmsg);
+  REQUIRE(status == EVENT_OK);
 }
 
 static inline void ticks_stop(Ticks *t)
@@ -101,8 +101,8 @@ static inline int ticks_available(const char *name)
 {
   ClockSpec spec = ticks_spec(name, 10000000, 0);
   Ticks t;
-  char errmsg[CLOCK_ERRMSG_MAX];
-  if (ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) == CLOCK_OK) {
+  char errmsg[EVENT_ERRMSG_MAX];
+  if (ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) == EVENT_OK) {
     lj_clock_close(&t.clock);
     return 1;
   }

@@ -123,7 +123,7 @@ static void processors(void)
 
 static int says(const Clock *c, const char *part)
 {
-  char text[CLOCKBUDGET_TEXT_MAX];
+  char text[EVENT_TEXT_MAX];
   lj_clockbudget_limit(c, text);
   return *part ? strstr(text, part) != NULL : !*text;
 }

@@ -59,14 +59,14 @@ static void while_it_ticks(const char *name, uint64_t interval_ns, int rounds,
 {
   time_t deadline = time(NULL) + 200;
   ClockSpec spec = ticks_spec(name, interval_ns, 0);
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   uint64_t ticks = 0;
   Worker w;
   Ticks t;
   int i;
   worker_start(&w, 0);
   for (i = 0; i <= rounds; i++) {
-    REQUIRE(ticks_open(&t, &spec, w.tid, 0, errmsg) == CLOCK_OK);
+    REQUIRE(ticks_open(&t, &spec, w.tid, 0, errmsg) == EVENT_OK);
     if (i % 4) usleep((unsigned int)(i * 37 % sleep_max_us));
     while (i == rounds && !t.n && time(NULL) < deadline) usleep(1000);
     ticks_stop(&t);
@@ -91,12 +91,12 @@ static void while_it_is_pending(const char *name, int with_handler)
   ClockSpec spec = ticks_spec(name, MS, 0);
   time_t deadline = time(NULL) + 200;
   struct sigaction sa;
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   Worker w;
   Ticks t;
   signal(SIGPROF, with_handler ? handler : SIG_DFL);
   worker_start(&w, 1);
-  REQUIRE(ticks_open(&t, &spec, w.tid, 0, errmsg) == CLOCK_OK);
+  REQUIRE(ticks_open(&t, &spec, w.tid, 0, errmsg) == EVENT_OK);
   while (!w.pending && time(NULL) < deadline) usleep(1000);
   CHECK(w.pending);
   CHECK_EQ(t.n, 0);
@@ -122,13 +122,13 @@ static void descriptor_is_reused(const char *name)
   ClockSpec spec = ticks_spec(name, MS, 0);
   time_t deadline = time(NULL) + 200;
   struct perf_event_attr attr;
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   int fd, own, status;
   pid_t pid;
   Worker w;
   Ticks t;
   worker_start(&w, 1);
-  REQUIRE(ticks_open(&t, &spec, w.tid, 0, errmsg) == CLOCK_OK);
+  REQUIRE(ticks_open(&t, &spec, w.tid, 0, errmsg) == EVENT_OK);
   while (!w.pending && time(NULL) < deadline) usleep(1000);
   CHECK(w.pending);
   fd = t.clock.fd;
@@ -158,11 +158,11 @@ static void descriptor_is_reused(const char *name)
 static void after_the_thread(const char *name)
 {
   ClockSpec spec = ticks_spec(name, MS, 0);
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   Worker w;
   Ticks t;
   worker_start(&w, 0);
-  REQUIRE(ticks_open(&t, &spec, w.tid, 0, errmsg) == CLOCK_OK);
+  REQUIRE(ticks_open(&t, &spec, w.tid, 0, errmsg) == EVENT_OK);
   usleep(3000);
   worker_stop(&w);
   ticks_stop(&t);
@@ -177,16 +177,16 @@ static void as_many_as_there_are(void)
 {
   static Ticks t[CLOCKS_MAX + 1];
   ClockSpec spec = ticks_spec("itimer", 1000 * MS, 0);
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   int i;
   for (i = 0; i < CLOCKS_MAX; i++)
-    if (ticks_open(&t[i], &spec, lj_osthread_self(), 0, errmsg) != CLOCK_OK) break;
+    if (ticks_open(&t[i], &spec, lj_osthread_self(), 0, errmsg) != EVENT_OK) break;
   CHECK_EQ(i, CLOCKS_MAX);
-  CHECK_EQ(ticks_open(&t[CLOCKS_MAX], &spec, lj_osthread_self(), 0, errmsg), CLOCK_BUSY);
+  CHECK_EQ(ticks_open(&t[CLOCKS_MAX], &spec, lj_osthread_self(), 0, errmsg), EVENT_BUSY);
   CHECK_EQ(lj_clock_jitp_start(jitp_tick, 10), 0);
   while (i-- > 0) ticks_stop(&t[i]);
   CHECK_EQ(lj_clock_jitp_start(jitp_tick, 10), 1);
-  CHECK_EQ(ticks_open(&t[0], &spec, lj_osthread_self(), 0, errmsg), CLOCK_BUSY);
+  CHECK_EQ(ticks_open(&t[0], &spec, lj_osthread_self(), 0, errmsg), EVENT_BUSY);
   CHECK_EQ(lj_clock_jitp_start(jitp_tick, 10), 0);
   lj_clock_jitp_stop();
 }

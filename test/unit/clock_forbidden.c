@@ -21,7 +21,7 @@
 #define MS ((uint64_t)1000000)
 
 static int has_perf; /* Task clock, with the kernel's part. */
-static char errmsg[CLOCK_ERRMSG_MAX];
+static char errmsg[EVENT_ERRMSG_MAX];
 
 /* Have system calls answered so, SECCOMP_RET_*. */
 static void answer(int nr1, int nr2, unsigned int how)
@@ -54,12 +54,12 @@ static void refused(const char *name, int err, const char *text1, const char *te
 {
   ClockSpec spec = ticks_spec(name, 10 * MS, 0);
   Ticks t;
-  CHECK_EQ(ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg), CLOCK_ERROR);
+  CHECK_EQ(ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg), EVENT_ERROR);
   CHECK_EQ(errno, err);
   CHECK(strstr(errmsg, name) != NULL);
   CHECK(strstr(errmsg, text1) != NULL);
   CHECK(strstr(errmsg, text2) != NULL);
-  CHECK(strlen(errmsg) < CLOCK_ERRMSG_MAX - 1);
+  CHECK(strlen(errmsg) < EVENT_ERRMSG_MAX - 1);
   printf("  %s\n", errmsg);
 }
 
@@ -175,7 +175,7 @@ static void without_both(void)
   CHECK(now.it_interval.tv_sec == 1000); /* The program's own goes on. */
   memset(&it, 0, sizeof(it));
   REQUIRE(setitimer(ITIMER_PROF, &it, NULL) == 0);
-  CHECK_EQ(ticks_open(&t, &spec, lj_osthread_self(), SIGUSR1, errmsg), CLOCK_ERROR);
+  CHECK_EQ(ticks_open(&t, &spec, lj_osthread_self(), SIGUSR1, errmsg), EVENT_ERROR);
   CHECK(strstr(errmsg, "SIGPROF only") != NULL);
 }
 
@@ -243,13 +243,13 @@ static void signals(void)
   Ticks t;
   size_t i;
   for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-    CHECK_EQ(ticks_open(&t, &cpu, lj_osthread_self(), wrong[i], errmsg), CLOCK_ERROR);
+    CHECK_EQ(ticks_open(&t, &cpu, lj_osthread_self(), wrong[i], errmsg), EVENT_ERROR);
     CHECK_EQ(errno, EINVAL);
     CHECK(strstr(errmsg, "is not available to clocks") != NULL);
   }
   for (i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
     time_t deadline = time(NULL) + 200;
-    REQUIRE(ticks_open(&t, &cpu, lj_osthread_self(), right[i], errmsg) == CLOCK_OK);
+    REQUIRE(ticks_open(&t, &cpu, lj_osthread_self(), right[i], errmsg) == EVENT_OK);
     REQUIRE(sigaction(right[i], NULL, &sa) == 0);
     CHECK((sa.sa_flags & SA_RESTART) && (sa.sa_flags & SA_ONSTACK));
     while (t.n < 3 && time(NULL) < deadline) burn_us(1000);
@@ -258,10 +258,10 @@ static void signals(void)
     REQUIRE(sigaction(right[i], NULL, &sa) == 0);
     CHECK(sa.sa_handler == SIG_DFL);
   }
-  CHECK_EQ(ticks_open(&t, &event, lj_osthread_self(), SIGRTMIN, errmsg), CLOCK_ERROR);
+  CHECK_EQ(ticks_open(&t, &event, lj_osthread_self(), SIGRTMIN, errmsg), EVENT_ERROR);
   CHECK(strstr(errmsg, "real-time signal") != NULL);
-  CHECK_EQ(ticks_open(&t, &event, 0x3ffffff, 0, errmsg), CLOCK_ERROR);
-  CHECK_EQ(ticks_open(&t, &cpu, 0x3ffffff, 0, errmsg), CLOCK_ERROR);
+  CHECK_EQ(ticks_open(&t, &event, 0x3ffffff, 0, errmsg), EVENT_ERROR);
+  CHECK_EQ(ticks_open(&t, &cpu, 0x3ffffff, 0, errmsg), EVENT_ERROR);
   CHECK(strstr(errmsg, "the thread has ended") != NULL);
 }
 

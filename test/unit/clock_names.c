@@ -12,7 +12,7 @@
 #define SW PERF_TYPE_SOFTWARE
 
 static ClockSpec specs[SPF_EVENTS_MAX];
-static char errmsg[CLOCK_ERRMSG_MAX];
+static char errmsg[EVENT_ERRMSG_MAX];
 
 static int parse_by(const char *list, uint64_t interval_ns, uint64_t period, int jitter)
 {
@@ -66,7 +66,7 @@ static void is_wrong(const char *list, const char *text)
   CHECK_EQ(parse(list), 0);
   if (!strstr(errmsg, text)) printf("'%s' says: %s\n", list, errmsg);
   CHECK(strstr(errmsg, text) != NULL);
-  CHECK(strlen(errmsg) < CLOCK_ERRMSG_MAX - 1); /* Not cut. */
+  CHECK(strlen(errmsg) < EVENT_ERRMSG_MAX - 1); /* Not cut. */
 }
 
 static void names(void)

@@ -50,14 +50,14 @@ static void do_all(void)
 static int look(const char *name, uint64_t interval_ns, uint64_t period)
 {
   ClockSpec spec = ticks_spec(name, interval_ns, period);
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   time_t deadline = time(NULL) + 200;
   ClockOps ops = lj_clock_perf_ops;
   Ticks t;
   memset(&t, 0, sizeof(t));
   t.clock.sample = ticks_tick;
   t.clock.owner = &t;
-  if (lj_clock_open(&t.clock, &spec, lj_osthread_self(), errmsg) != CLOCK_OK) {
+  if (lj_clock_open(&t.clock, &spec, lj_osthread_self(), errmsg) != EVENT_OK) {
     printf("%s: not here: %s\n", name, errmsg);
     return 0;
   }
@@ -65,7 +65,7 @@ static int look(const char *name, uint64_t interval_ns, uint64_t period)
   t.clock.ops = &ops;
   t.running = 1;
   stopped = ran_on = 0;
-  REQUIRE(lj_clock_arm(&t.clock) == CLOCK_OK);
+  REQUIRE(lj_clock_arm(&t.clock) == EVENT_OK);
   t.clock.ops->setperiod(&t.clock, 0); /* No budget: as fast as the kernel allows. */
   while (t.n < TICKS && time(NULL) < deadline) do_all();
   CHECK(t.n >= TICKS);

@@ -36,12 +36,12 @@ static void take_signal(int signo)
 static void revived(const char *name, uint64_t interval_ns, uint64_t period)
 {
   ClockSpec spec = ticks_spec(name, interval_ns, period);
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   time_t deadline = time(NULL) + 200;
   uint64_t n;
   Ticks t;
   int i;
-  if (ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) != CLOCK_OK) {
+  if (ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) != EVENT_OK) {
     printf("skipped %s: %s\n", name, errmsg);
     return;
   }
@@ -64,11 +64,11 @@ static void revived(const char *name, uint64_t interval_ns, uint64_t period)
 static void left_alone(void)
 {
   ClockSpec spec = ticks_spec("page-faults:u", 0, 1000000);
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   uint64_t seen = 0;
   Ticks t;
   int i, k;
-  if (ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) != CLOCK_OK) return;
+  if (ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) != EVENT_OK) return;
   for (i = 0; i < 5; i++) {
     for (k = 0; k < 30; k++) fault_and_burn();
     lj_clock_revive(&t.clock);

@@ -87,7 +87,7 @@ static void other_threads(const char *name)
   Worker w[WORKERS];
   Ticks t[WORKERS];
   ClockSpec spec = ticks_spec(name, 5 * MS, 0);
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   time_t deadline = time(NULL) + 200;
   int i, n;
   for (i = 0; i < WORKERS; i++) {
@@ -97,7 +97,7 @@ static void other_threads(const char *name)
   }
   for (i = 0; i < WORKERS; i++) {
     while (!w[i].tid) usleep(100);
-    REQUIRE(ticks_open(&t[i], &spec, w[i].tid, 0, errmsg) == CLOCK_OK);
+    REQUIRE(ticks_open(&t[i], &spec, w[i].tid, 0, errmsg) == EVENT_OK);
   }
   do {
     usleep(1000);
@@ -113,7 +113,7 @@ static void other_threads(const char *name)
   while (syscall(SYS_tgkill, getpid(), w[0].tid, 0) == 0 && time(NULL) < deadline)
     usleep(1000);
   CHECK_EQ(lj_clocksig_total(&t[0].clock), 0); /* Its thread is gone. */
-  REQUIRE(ticks_open(&t[0], &spec, w[0].tid, 0, errmsg) == CLOCK_ERROR ||
+  REQUIRE(ticks_open(&t[0], &spec, w[0].tid, 0, errmsg) == EVENT_ERROR ||
 	  spec.kind == CLOCK_ITIMER);
   if (spec.kind != CLOCK_ITIMER) CHECK(strstr(errmsg, "the thread has ended") != NULL);
   else ticks_stop(&t[0]);
@@ -140,11 +140,11 @@ static void jitter(void)
 {
   ClockSpec spec = ticks_spec("wall", MS, 0);
   double sum = 0, squares = 0, variance;
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   Ticks t;
   int i;
   spec.jitter = 1;
-  REQUIRE(ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) == CLOCK_OK);
+  REQUIRE(ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) == EVENT_OK);
   work(&t, 50);
   ticks_stop(&t);
   /* The distribution is uniform in half a period on both sides. The standard error of its
@@ -173,12 +173,12 @@ static void first_ticks(void)
   const uint64_t period = 10000 * (uint64_t)MS;
   ClockSpec spec = ticks_spec("wall", period, 0);
   double sum = 0, squares = 0, x;
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   struct itimerspec left;
   Ticks t;
   int i;
   for (i = 0; i < 400; i++) {
-    REQUIRE(ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) == CLOCK_OK);
+    REQUIRE(ticks_open(&t, &spec, lj_osthread_self(), 0, errmsg) == EVENT_OK);
     REQUIRE(timer_gettime(t.clock.timer, &left) == 0);
     ticks_stop(&t);
     x = ((double)left.it_value.tv_sec * 1e9 + (double)left.it_value.tv_nsec) /

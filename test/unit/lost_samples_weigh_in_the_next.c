@@ -22,7 +22,7 @@ static int take(void)
   static uint64_t thread_us;
   while (clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000 < thread_us + 2)
     ;
-  lj_clocktick_rest_ns = 0;
+  lj_throttle_rest_ns = 0;
   hand_take(sampler);
   thread_us = clocksource_of(&ev->e)->clock.last / 1000;
   lj_sampler_encode(sampler);

@@ -37,13 +37,13 @@ static void run(lua_State *L, int which, int is_wall)
   waits = 1;
   for (i = 0; sink.writes == writes; i++) {
     REQUIRE(i < 100000);
-    lj_clocktick_rest_ns = 0;
+    lj_throttle_rest_ns = 0;
     hand_take(sampler);
   }
   waits = 0;
   end_ns = clock->clock.begin_ns + WAIT_NS;
-  if (is_wall) CHECK(lj_clocktick_rest_ns >= end_ns + WAIT_NS);
-  else CHECK_EQ(lj_clocktick_rest_ns, 0);
+  if (is_wall) CHECK(lj_throttle_rest_ns >= end_ns + WAIT_NS);
+  else CHECK_EQ(lj_throttle_rest_ns, 0);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   sink_free(&sink);
 }

@@ -62,7 +62,7 @@ void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
     if (t.of.used[i].name[0]) /* Empty if the start failed. */
       at += (size_t)snprintf(r->clock + at, sizeof(r->clock) - at, "%s%s", at ? "," : "",
 			     t.of.used[i].name);
-  us = first->base == EVENT_REAL_TIME ? t.wall_us : t.of.cpu_us;
+  us = first->measures == EVENT_REAL_TIME ? t.wall_us : t.of.cpu_us;
   if (t.opt.nspec && eventspec_istime(first) && first->period)
     r->asked_hz = 1e9 / (double)first->period;
   if (us) r->achieved_hz = (double)t.of.ticks * 1e6 / (double)us;

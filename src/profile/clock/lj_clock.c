@@ -119,30 +119,30 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
 }
 
 /* Open a clock on the signal c->signo. Returns a status and *err. */
-static ClockStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
+static EventStatus clock_try(Clock *c, const ClockSpec *spec, int tid, int *err,
 			     char *errmsg)
 {
   clock_init(c, spec, tid);
   *err = 0;
   if (!lj_clockslot_claim(c)) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "all %d clocks of the process are in use; "
 	     "stop a profile, or ask for fewer clocks or threads",
 	     CLOCKS_MAX);
-    return CLOCK_BUSY;
+    return EVENT_BUSY;
   }
   if (lj_clockaction_use(c) != 0) {
     *err = errno;
     lj_clockslot_free(c, 1);
-    snprintf(errmsg, CLOCK_ERRMSG_MAX, "the handler of signal %d cannot be installed: %s",
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "the handler of signal %d cannot be installed: %s",
 	     c->signo, strerror(*err));
-    return CLOCK_ERROR;
+    return EVENT_ERROR;
   }
   *err = c->ops->open(c, errmsg);
-  if (*err == 0) return CLOCK_OK;
+  if (*err == 0) return EVENT_OK;
   lj_clockslot_retire(c);
   clock_release(c);
-  return CLOCK_ERROR;
+  return EVENT_ERROR;
 }
 
 /* Choose the signal of a clock: one that has no handler of the program. Such a handler has
@@ -168,21 +168,21 @@ static void signal_errmsg(const ClockSpec *spec, char *errmsg)
   char name[OSSIGNAL_NAME_MAX];
   if (only) {
     lj_ossignal_name(only, name);
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "clock '%s': the program has a handler for %s, its only signal; use "
 	     "another clock",
 	     spec->name, name);
   } else
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "clock '%s': the program has handlers for SIGPROF, SIGURG, SIGVTALRM and "
 	     "SIGSTKFLT; choose another signal, such as SIGRTMIN+3",
 	     spec->name);
 }
 
-static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_jitp,
+static EventStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_jitp,
 			      char *errmsg)
 {
-  ClockStatus status = CLOCK_ERROR;
+  EventStatus status = EVENT_ERROR;
   ClockSpec preferred = *spec;
   int err, asked = c->signo;
   lj_clock_forget();
@@ -190,13 +190,13 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
   lj_clockbudget_prefer(&preferred);
   spec = &preferred;
   if (nclocks > 0 && (is_jitp || jitp_running)) {
-    status = CLOCK_BUSY;
+    status = EVENT_BUSY;
     err = 0;
     goto out;
   }
   err = fork_register();
   if (err != 0) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX, "no memory");
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "no memory");
     goto out;
   }
   if (!lj_clockaction_isfree(asked ? asked : SIGPROF, errmsg)) {
@@ -216,7 +216,7 @@ static ClockStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
     c->signo = c->ops->only_signo; /* Of the kind that was tried last. */
     status = clock_try(c, spec, tid, &err, errmsg);
   }
-  if (status != CLOCK_OK) goto out;
+  if (status != EVENT_OK) goto out;
   lj_clockslot_setkind(c);
   c->signal_ns = lj_clockbudget_signal(c->spec.kind);
   nclocks++;
@@ -227,7 +227,7 @@ out:
   return status;
 }
 
-ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *errmsg)
+EventStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *errmsg)
 {
   return clock_open(c, spec, tid, 0, errmsg);
 }
@@ -245,17 +245,17 @@ static uint64_t first_period(Clock *c)
   return lj_clockops_random(c, lj_clockops_mean(c));
 }
 
-ClockStatus lj_clock_arm(Clock *c)
+EventStatus lj_clock_arm(Clock *c)
 {
   int err;
   pthread_mutex_lock(&clock_lock);
   err = c->ops->arm(c, first_period(c));
   if (err != 0) lj_clockbudget_leave(c);
   pthread_mutex_unlock(&clock_lock);
-  if (err == 0) return CLOCK_OK;
+  if (err == 0) return EVENT_OK;
   __atomic_store_n(&c->armed, 0, __ATOMIC_SEQ_CST);
   errno = err;
-  return CLOCK_ERROR;
+  return EVENT_ERROR;
 }
 
 void lj_clock_revive(Clock *c)
@@ -299,7 +299,7 @@ static void jitp_sample(void *owner, int overrun, ucontext_t *uc)
 
 int lj_clock_jitp_start(void (*handler)(int), int interval)
 {
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   Clock *c = &jitp_clock;
   ClockSpec spec;
   lj_osprocess_pin();
@@ -311,8 +311,8 @@ int lj_clock_jitp_start(void (*handler)(int), int interval)
   c->sample = jitp_sample;
   c->signo = 0;
   memcpy(&c->owner, &handler, sizeof(handler));
-  if (clock_open(c, &spec, lj_osthread_self(), 1, errmsg) != CLOCK_OK) return 0;
-  if (lj_clock_arm(c) == CLOCK_OK) return 1;
+  if (clock_open(c, &spec, lj_osthread_self(), 1, errmsg) != EVENT_OK) return 0;
+  if (lj_clock_arm(c) == EVENT_OK) return 1;
   lj_clock_close(c);
   return 0;
 }

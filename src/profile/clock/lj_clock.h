@@ -15,23 +15,17 @@
 #include "lj_def.h"
 #include "profile/clock/lj_clockops.h"
 
-typedef enum ClockStatus {
-  CLOCK_OK,
-  CLOCK_BUSY, /* The other kind of profiler runs, or too many clocks are open. */
-  CLOCK_ERROR /* The clock is unavailable: see errno and errmsg. */
-} ClockStatus;
-
 /* Create a clock of a thread of this process and install the signal handler. The caller
 ** has set sample, owner and signo. The kind CLOCK_CPU becomes the kind that was
-** opened, see c->spec. On CLOCK_ERROR, errmsg[CLOCK_ERRMSG_MAX] gets one sentence with
+** opened, see c->spec. On EVENT_ERROR, errmsg[EVENT_ERRMSG_MAX] gets one sentence with
 ** the reason and the remedy.
 */
-LJ_FUNC ClockStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *errmsg);
+LJ_FUNC EventStatus lj_clock_open(Clock *c, const ClockSpec *spec, int tid, char *errmsg);
 
 /* Start it; the first tick comes after a random part of the period. A single clock ticks once,
-** after its period, and may be armed again then. CLOCK_OK or CLOCK_ERROR.
+** after its period, and may be armed again then. EVENT_OK or EVENT_ERROR.
 */
-LJ_FUNC ClockStatus lj_clock_arm(Clock *c);
+LJ_FUNC EventStatus lj_clock_arm(Clock *c);
 
 /* Start a clock again whose signal the program has taken, by sigwait() for example. Call it
 ** now and then for a clock that has not ticked for a while.

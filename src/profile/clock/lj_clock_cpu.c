@@ -56,7 +56,7 @@ static const Choice *choices_of(const ClockSpec *spec)
 static int cpu_open(Clock *c, char *errmsg)
 {
   const Choice *choice = choices_of(&c->spec), *end = choice + CHOICES;
-  char last[CLOCK_ERRMSG_MAX];
+  char last[EVENT_ERRMSG_MAX];
   int err = 0;
   c->spec.type = PERF_TYPE_SOFTWARE;
   c->spec.config = PERF_COUNT_SW_TASK_CLOCK;
@@ -67,7 +67,7 @@ static int cpu_open(Clock *c, char *errmsg)
     err = c->ops->open(c, last);
     if (err == 0) return 0;
   }
-  snprintf(errmsg, CLOCK_ERRMSG_MAX,
+  snprintf(errmsg, EVENT_ERRMSG_MAX,
 	   "clock 'cpu': ctimer and task-clock are unavailable, and %.160s", last);
   return err;
 }

@@ -51,14 +51,14 @@ static int itimer_open(Clock *c, char *errmsg)
 {
   struct itimerval it;
   if (c->signo != SIGPROF) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "clock '%s' works with the signal SIGPROF only, not with %d", c->spec.name,
 	     c->signo);
     return EINVAL;
   }
   if (users == 0 && getitimer(ITIMER_PROF, &it) == 0 &&
       (it.it_value.tv_sec || it.it_value.tv_usec)) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "clock '%s': the program uses setitimer(ITIMER_PROF) "
 	     "itself; stop that, or choose another clock",
 	     c->spec.name);

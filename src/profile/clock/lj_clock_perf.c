@@ -210,19 +210,19 @@ static void errmsg_access(const ClockSpec *spec, char *errmsg)
   int level = paranoid_level();
   size_t n;
   if (level < 2 || (level == 2 && spec->exclude_kernel)) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "clock '%s': a security module of this system "
 	     "forbids perf events; allow them there, or grant CAP_PERFMON",
 	     spec->name);
     return;
   }
-  snprintf(errmsg, CLOCK_ERRMSG_MAX,
+  snprintf(errmsg, EVENT_ERRMSG_MAX,
 	   "clock '%s': kernel.perf_event_paranoid is %d, which "
 	   "forbids it; run `sysctl kernel.perf_event_paranoid=1` or grant CAP_PERFMON",
 	   spec->name, level);
   n = strlen(errmsg);
   if (level == 2 && !strchr(spec->name, ':') && !spec->in_kernel)
-    snprintf(errmsg + n, CLOCK_ERRMSG_MAX - n,
+    snprintf(errmsg + n, EVENT_ERRMSG_MAX - n,
 	     ", or choose '%s:u', which leaves out the kernel", spec->name);
 }
 
@@ -243,7 +243,7 @@ static void perf_errmsg(int err, const ClockSpec *spec, char *errmsg)
     break;
   case EMFILE:
     getrlimit(RLIMIT_NOFILE, &limit);
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "clock '%s': all %llu file descriptors that the "
 	     "process may have are open; raise `ulimit -n`",
 	     spec->name, (unsigned long long)limit.rlim_cur);
@@ -268,7 +268,7 @@ static void perf_errmsg(int err, const ClockSpec *spec, char *errmsg)
   case ESRCH: text = "the thread has ended"; break;
   default: text = strerror(err); break;
   }
-  snprintf(errmsg, CLOCK_ERRMSG_MAX, "clock '%s': %s", spec->name, text);
+  snprintf(errmsg, EVENT_ERRMSG_MAX, "clock '%s': %s", spec->name, text);
 }
 
 /* -- The clock --------------------------------------------------------------- */
@@ -342,7 +342,7 @@ static int perf_open(Clock *c, char *errmsg)
   struct f_owner_ex owner;
   int err;
   if (c->signo >= 32) {
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "clock '%s' does not support the real-time signal "
 	     "%d; use SIGPROF or another standard signal",
 	     c->spec.name, c->signo);

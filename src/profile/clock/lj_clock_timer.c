@@ -43,7 +43,7 @@ static int timer_open(Clock *c, clockid_t id, char *errmsg)
   ev.sigev_notify_thread_id = c->tid;
   if (timer_create(id, &ev, &c->timer) == 0) return 0;
   err = errno;
-  snprintf(errmsg, CLOCK_ERRMSG_MAX, "clock '%s': %s", c->spec.name,
+  snprintf(errmsg, EVENT_ERRMSG_MAX, "clock '%s': %s", c->spec.name,
 	   err == EAGAIN   ? "too many timers or queued signals; raise `ulimit -i`"
 	   : err == EINVAL ? "the thread has ended"
 	   : err == EPERM || err == ENOSYS

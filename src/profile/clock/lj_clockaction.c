@@ -44,7 +44,7 @@ int lj_clockaction_isfree(int signo, char *errmsg)
   for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
     if (signo == taken[i]) is_free = 0;
   if (!is_free)
-    snprintf(errmsg, CLOCK_ERRMSG_MAX,
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "signal %d is not available to clocks; use SIGPROF (%d), or another signal "
 	     "that the program does not use",
 	     signo, SIGPROF);

@@ -13,7 +13,7 @@
 
 #include "profile/clock/lj_clockops.h"
 
-/* May clocks use a signal? If not, errmsg[CLOCK_ERRMSG_MAX] gets one sentence. */
+/* May clocks use a signal? If not, errmsg[EVENT_ERRMSG_MAX] gets one sentence. */
 LJ_FUNC int lj_clockaction_isfree(int signo, char *errmsg);
 
 /* Does the program have a handler for a signal, installed or below ours? */

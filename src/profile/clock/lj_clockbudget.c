@@ -137,26 +137,26 @@ void lj_clockbudget_limit(const Clock *c, char *text)
   text[0] = '\0';
   if (c->spec.unit != SPF_UNIT_US) return;
   if (c->kernel_ns > least && c->kernel_ns > period)
-    snprintf(text, CLOCKBUDGET_TEXT_MAX,
+    snprintf(text, EVENT_TEXT_MAX,
 	     "%s takes %.0f samples a second instead of %.0f: "
 	     "kernel.perf_event_max_sample_rate allows no more",
 	     c->spec.name, 1e9 / (double)c->kernel_ns, 1e9 / (double)period);
   else if (c->signal_ns > 0 && least > period)
-    snprintf(text, CLOCKBUDGET_TEXT_MAX,
+    snprintf(text, EVENT_TEXT_MAX,
 	     "%s takes about %.0f samples a second instead of %.0f: a timer interrupt "
 	     "costs %.0f us here",
 	     c->spec.name, 1e9 / (double)least, 1e9 / (double)period,
 	     (double)c->signal_ns / 1e3);
   else if (c->spec.given_up)
     snprintf(
-      text, CLOCKBUDGET_TEXT_MAX,
+      text, EVENT_TEXT_MAX,
       "%s takes %.0f samples a second: a timer interrupt costs %.0f us here, so %.0f "
       "would take %.1f %% of the time; hz=%.0f asks for them",
       c->spec.name, 1e9 / (double)period, cost / 1e3, 1e9 / (double)c->spec.given_up,
       1e2 * cost / (double)c->spec.given_up, 1e9 / (double)c->spec.given_up);
   else if (c->ops && !c->ops->probe && period < kernel_tick_ns())
     snprintf(
-      text, CLOCKBUDGET_TEXT_MAX,
+      text, EVENT_TEXT_MAX,
       "%s takes %.0f samples a second instead of %.0f: it keeps to the kernel's tick; "
       "task-clock:u and wall take more",
       c->spec.name, 1e9 / (double)kernel_tick_ns(), 1e9 / (double)period);

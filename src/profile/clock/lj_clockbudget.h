@@ -22,9 +22,6 @@
 /* Time of a sample until it is measured. */
 #define CLOCKBUDGET_SAMPLE_NS 5000
 
-/* Bytes of lj_clockbudget_limit, with its NUL. */
-#define CLOCKBUDGET_TEXT_MAX 192
-
 /* Store the time of an interrupt and its signal for a kind of clocks. */
 LJ_FUNC void lj_clockbudget_measured(ClockKind kind, uint64_t ns);
 
@@ -50,7 +47,7 @@ LJ_FUNC void lj_clockbudget_forget(void);
 */
 LJ_FUNC uint64_t lj_clockbudget_least(const Clock *c, uint64_t sample_ns);
 
-/* Write one sentence into text[CLOCKBUDGET_TEXT_MAX] if an open clock does not reach its rate
+/* Write one sentence into text[EVENT_TEXT_MAX] if an open clock does not reach its rate
 ** on this machine: the rate, and why. Otherwise "".
 */
 LJ_FUNC void lj_clockbudget_limit(const Clock *c, char *text);

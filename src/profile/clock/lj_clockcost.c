@@ -46,7 +46,7 @@ static uint64_t tick_cost(Probe *p)
 {
   uint32_t n = relaxed_get(&p->n);
   uint64_t begin = mono_ns(), before, now = begin;
-  if (lj_clock_arm(&p->clock) != CLOCK_OK) return 0;
+  if (lj_clock_arm(&p->clock) != EVENT_OK) return 0;
   while (now - begin < WAIT_NS) {
     before = now;
     now = mono_ns();
@@ -72,7 +72,7 @@ static void sort(uint64_t *v, int n)
 /* Returns the cost of a tick, or 0 if it cannot be measured. */
 static uint64_t measure(const char *name, int signo)
 {
-  char errmsg[CLOCK_ERRMSG_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
   EventDefaults by = { PERIOD_NS, 0, 0, 0 };
   uint64_t cost[TICKS];
   ClockSpec spec;
@@ -84,7 +84,7 @@ static uint64_t measure(const char *name, int signo)
   p.clock.signo = signo;
   p.clock.single = 1;
   if (lj_clockspec_parse(name, strlen(name), &by, &spec, errmsg) != EVENT_PARSED ||
-      lj_clock_open(&p.clock, &spec, lj_osthread_self(), errmsg) != CLOCK_OK)
+      lj_clock_open(&p.clock, &spec, lj_osthread_self(), errmsg) != EVENT_OK)
     return 0;
   while (i < TICKS && (cost[i] = tick_cost(&p)) != 0) i++;
   lj_clock_close(&p.clock);

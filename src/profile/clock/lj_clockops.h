@@ -29,7 +29,7 @@ typedef void (*ClockSample)(void *owner, int overrun, ucontext_t *uc);
 typedef struct ClockOps {
   /* -- Under the lock of lj_clock, not in the handler -- */
   /* Create it, stopped. Returns 0, or an errno and one sentence in
-  ** errmsg[CLOCK_ERRMSG_MAX].
+  ** errmsg[EVENT_ERRMSG_MAX].
   */
   int (*open)(Clock *c, char *errmsg);
   /* Start it. first: until the first tick, in the spec's unit. Sets Clock.armed before a

@@ -20,7 +20,6 @@
 #define SILENT_NS 50000000 /* Since the last tick of a clock that revive looks at. */
 
 LJ_STATIC_ASSERT(sizeof(ClockSpec) <= EVENT_OWN);
-LJ_STATIC_ASSERT(CLOCKBUDGET_TEXT_MAX <= EVENT_TEXT_MAX);
 
 /* -- Specs ------------------------------------------------------------------- */
 
@@ -36,9 +35,9 @@ static void spec_set(EventSpec *spec, const ClockSpec *cs)
   memcpy(spec->name, cs->name, EVENT_NAME_MAX);
   spec->unit = cs->unit;
   spec->period = cs->period;
-  spec->base = cs->unit != SPF_UNIT_US  ? EVENT_OCCURRENCES
-	       : cs->kind == CLOCK_WALL ? EVENT_REAL_TIME
-					: EVENT_CPU_TIME;
+  spec->measures = cs->unit != SPF_UNIT_US  ? EVENT_OCCURRENCES
+		   : cs->kind == CLOCK_WALL ? EVENT_REAL_TIME
+					    : EVENT_CPU_TIME;
 }
 
 static EventParsed source_parse(const char *item, size_t len, const EventDefaults *by,
@@ -60,14 +59,12 @@ static void source_prepare(const EventSpec *spec, int signo)
 static EventStatus source_open(Event *ev, char *errmsg)
 {
   Clock *c = &clocksource_of(ev)->clock;
+  EventStatus status;
   c->sample = lj_clocktick_sample;
   c->owner = ev;
   c->signo = ev->signo;
-  switch (lj_clock_open(c, clockspec_of(&ev->spec), ev->tid, errmsg)) {
-  case CLOCK_OK: break;
-  case CLOCK_BUSY: return EVENT_BUSY;
-  default: return EVENT_ERROR;
-  }
+  status = lj_clock_open(c, clockspec_of(&ev->spec), ev->tid, errmsg);
+  if (status != EVENT_OK) return status;
   spec_set(&ev->spec, &c->spec);
   ev->signo = c->signo;
   ev->shared = c->shared;
@@ -77,7 +74,7 @@ static EventStatus source_open(Event *ev, char *errmsg)
 static int source_arm(Event *ev)
 {
   memset(&clocksource_of(ev)->throttle, 0, sizeof(Throttle));
-  return lj_clock_arm(&clocksource_of(ev)->clock) == CLOCK_OK ? 0 : errno ? errno : EINVAL;
+  return lj_clock_arm(&clocksource_of(ev)->clock) == EVENT_OK ? 0 : errno ? errno : EINVAL;
 }
 
 static void source_stop(Event *ev)

@@ -73,7 +73,7 @@ static int fail(char *errmsg, const char *format, ...)
 {
   va_list args;
   va_start(args, format);
-  vsnprintf(errmsg, CLOCK_ERRMSG_MAX, format, args);
+  vsnprintf(errmsg, EVENT_ERRMSG_MAX, format, args);
   va_end(args);
   return 0;
 }
@@ -174,11 +174,11 @@ static int period_parse(const char *s, size_t len, const ClockName *n, ClockSpec
 static void name_write(const ClockName *n, const char *s, size_t len, ClockSpec *spec)
 {
   const char *u = spec->exclude_kernel ? "u" : "", *k = spec->exclude_user ? "k" : "";
-  if (n->type == PERF_TYPE_RAW) snprintf(spec->name, CLOCK_NAME_MAX, "%.*s", (int)len, s);
-  else snprintf(spec->name, CLOCK_NAME_MAX, "%s", n->name);
+  if (n->type == PERF_TYPE_RAW) snprintf(spec->name, EVENT_NAME_MAX, "%.*s", (int)len, s);
+  else snprintf(spec->name, EVENT_NAME_MAX, "%s", n->name);
   if (*u || *k || spec->precise) {
     size_t at = strlen(spec->name);
-    snprintf(spec->name + at, CLOCK_NAME_MAX - at, ":%s%s%.*s", u, k, (int)spec->precise,
+    snprintf(spec->name + at, EVENT_NAME_MAX - at, ":%s%s%.*s", u, k, (int)spec->precise,
 	     "ppp");
   }
 }

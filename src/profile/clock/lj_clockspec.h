@@ -21,9 +21,6 @@
 #include "lj_def.h"
 #include "profile/event/lj_event.h"
 
-#define CLOCK_NAME_MAX   EVENT_NAME_MAX
-#define CLOCK_ERRMSG_MAX EVENT_ERRMSG_MAX
-
 /* The kinds of clocks, each with its ClockOps lj_clock_NAME_ops. A new kind needs a line
 ** here, its name in lj_clockspec.c, and a file with its table (see lj_clockops.h).
 ** lj_clockkinds.c includes the header of that file.
@@ -46,7 +43,7 @@ CLOCKKINDDEF(CLOCKKINDENUM)
 
 typedef struct ClockSpec {
   ClockKind kind;
-  char name[CLOCK_NAME_MAX]; /* As requested; once open, the clock in use. */
+  char name[EVENT_NAME_MAX]; /* As requested; once open, the clock in use. */
   int unit;                  /* SPF_UNIT_*, of the weights. */
   uint64_t period;           /* Nanoseconds of a clock, occurrences of an event. */
   int jitter;                /* Vary each period at random. */

@@ -11,8 +11,6 @@
 #include "profile/clock/lj_clocksig.h"
 #include "profile/clock/lj_clocktick.h"
 
-__thread uint64_t lj_clocktick_rest_ns __attribute__((tls_model("initial-exec")));
-
 /* Time from the last tick to this one: the period of a clock. Events have no period in
 ** time, so their interval is measured.
 */
@@ -39,8 +37,7 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   WalkRegs regs;
   head.time_ns = c->begin_ns;
   if (overrun > 0) relaxed_add(&ev->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
-  src->throttle.rest_until_ns = lj_clocktick_rest_ns;
-  if (!lj_throttle_enter(&src->throttle, head.time_ns)) {
+  if (!lj_throttle_enter(head.time_ns)) {
     relaxed_add(&ev->counters[SPF_COUNTER_THROTTLED], 1);
     return;
   }
@@ -54,7 +51,6 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   /* A clock of real time goes on while the handler waits for the processor. */
   spent = c->spec.kind == CLOCK_WALL ? head.end_ns - head.time_ns : head.spent_ns;
   left_out = lj_throttle_leave(&src->throttle, c, head.end_ns, spent, interval);
-  lj_clocktick_rest_ns = src->throttle.rest_until_ns;
   if (left_out) relaxed_add(&ev->counters[SPF_COUNTER_THROTTLED], left_out);
 }
 

@@ -23,9 +23,6 @@ static LJ_AINLINE ClockSource *clocksource_of(const Event *ev)
   return (ClockSource *)ev->source;
 }
 
-/* CLOCK_MONOTONIC until which no clock of this thread takes a sample, see lj_throttle.h. */
-LJ_DATA __thread uint64_t lj_clocktick_rest_ns __attribute__((tls_model("initial-exec")));
-
 /* Take the sample of a tick, see ClockSample. owner: the Event. */
 LJ_FUNC void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc);
 

@@ -13,9 +13,11 @@
 #define THROTTLE_JUMP   8 /* It counts as so many means at most. */
 #define THROTTLE_GROW   8 /* Times that the period of an event grows at once, at most. */
 
-int lj_throttle_enter(const Throttle *t, uint64_t begin_ns)
+__thread uint64_t lj_throttle_rest_ns __attribute__((tls_model("initial-exec")));
+
+int lj_throttle_enter(uint64_t begin_ns)
 {
-  return begin_ns >= t->rest_until_ns;
+  return begin_ns >= lj_throttle_rest_ns;
 }
 
 /* Follow the handler's time. On a busy machine other threads run for milliseconds while a
@@ -63,7 +65,7 @@ uint64_t lj_throttle_leave(Throttle *t, Clock *c, uint64_t end_ns, uint64_t spen
 			   uint64_t interval_ns)
 {
   uint64_t period;
-  if (spent_ns > interval_ns / 2) t->rest_until_ns = end_ns + spent_ns;
+  if (spent_ns > interval_ns / 2) lj_throttle_rest_ns = end_ns + spent_ns;
   follow(t, spent_ns);
   period = lj_clockbudget_least(c, t->mean_ns);
   if (c->spec.unit != SPF_UNIT_US) period = event_period(c, period, interval_ns);

@@ -8,7 +8,7 @@
 ** it ticks later.
 **
 ** One more rule is for single samples: after one that takes longer than half an interval
-** comes a rest of the same length.
+** comes a rest of the same length, for all clocks of the thread.
 */
 
 #ifndef _LJ_THROTTLE_H
@@ -17,12 +17,14 @@
 #include "profile/clock/lj_clockops.h"
 
 typedef struct Throttle {
-  uint64_t rest_until_ns; /* No sample is taken before. */
-  uint64_t mean_ns;       /* Moving mean of the handler's time for a sample; 0: none yet. */
+  uint64_t mean_ns; /* Moving mean of the handler's time for a sample; 0: none yet. */
 } Throttle;
 
-/* Begin a tick of a clock. Returns 0 if the tick must not take a sample. */
-LJ_FUNC int lj_throttle_enter(const Throttle *t, uint64_t begin_ns);
+/* CLOCK_MONOTONIC until which no clock of this thread takes a sample. */
+LJ_DATA __thread uint64_t lj_throttle_rest_ns __attribute__((tls_model("initial-exec")));
+
+/* Begin a tick. Returns 0 if it must not take a sample. */
+LJ_FUNC int lj_throttle_enter(uint64_t begin_ns);
 
 /* End a tick's sample. The handler took spent_ns of the clock's time. The tick came
 ** interval_ns after the last one. Sets the clock's period. Returns the ticks that the longer

@@ -28,18 +28,18 @@
 /* -- What a start asks for --------------------------------------------------- */
 
 /* What the period of an event measures. */
-typedef enum EventBase {
+typedef enum EventMeasure {
   EVENT_CPU_TIME,   /* CPU time of the thread, in nanoseconds. */
   EVENT_REAL_TIME,  /* Real time, in nanoseconds. */
   EVENT_OCCURRENCES /* Occurrences, in the event's unit. */
-} EventBase;
+} EventMeasure;
 
 typedef struct EventSpec {
   const struct SourceOps *ops;
   char name[EVENT_NAME_MAX]; /* As requested; once open, the event in use. */
-  EventBase base;
-  int unit;        /* SPF_UNIT_*, of the weights. */
-  uint64_t period; /* Usual distance of two samples, see base. */
+  EventMeasure measures;     /* The period. */
+  int unit;                  /* SPF_UNIT_*, of the weights. */
+  uint64_t period;           /* Usual distance of two samples. */
   union {
     uint64_t align;
     char bytes[EVENT_OWN];
@@ -49,7 +49,7 @@ typedef struct EventSpec {
 /* Does the period measure time? */
 static LJ_AINLINE int eventspec_istime(const EventSpec *spec)
 {
-  return spec->base != EVENT_OCCURRENCES;
+  return spec->measures != EVENT_OCCURRENCES;
 }
 
 /* What the items of a list share. */

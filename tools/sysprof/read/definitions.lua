@@ -105,31 +105,30 @@ define[G.SPF_THREAD] = function(d, buf, pos, stop)
   return true
 end
 
+-- Reads three numbers and two strings; returns nothing if they do not fit.
+local function numbers_and_strings(buf, pos, stop)
+  local a, b, c, text, more
+  a, b, pos = pair(buf, pos, stop)
+  if not a then return end
+  c, pos = uleb(buf, pos)
+  if pos > stop then return end
+  text, pos = str(buf, pos, stop)
+  if not text then return end
+  more = str(buf, pos, stop)
+  if more then return a, b, c, text, more end
+end
+
 define[G.SPF_MODULE] = function(d, buf, pos, stop)
-  local first, last, bias, buildid, path
-  first, last, pos = pair(buf, pos, stop)
+  local first, last, bias, buildid, path = numbers_and_strings(buf, pos, stop)
   if not first then return nil end
-  bias, pos = uleb(buf, pos)
-  if pos > stop then return nil end
-  buildid, pos = str(buf, pos, stop)
-  if not buildid then return nil end
-  path = str(buf, pos, stop)
-  if not path then return nil end
   -- Cached addresses may be other code now.
   if d.map:define(first, last, bias, buildid, path) then d.seen:clear() end
   return true
 end
 
 define[G.SPF_LFUNC] = function(d, buf, pos, stop)
-  local fid, first, last, chunk, name
-  fid, first, pos = pair(buf, pos, stop)
+  local fid, first, last, chunk, name = numbers_and_strings(buf, pos, stop)
   if not fid then return nil end
-  last, pos = uleb(buf, pos)
-  if pos > stop then return nil end
-  chunk, pos = str(buf, pos, stop)
-  if not chunk then return nil end
-  name = str(buf, pos, stop)
-  if not name then return nil end
   d.profile:set_lfunc(fid, first, last, chunk, name)
   return true
 end
