@@ -17,6 +17,8 @@
 #include <sys/time.h>
 
 #include "ticks.h"
+#include "profile/base/lj_nanotime.h"
+#include "profile/clock/lj_clockbudget.h"
 
 #define MS ((uint64_t)1000000)
 
@@ -67,11 +69,17 @@ static void refused(const char *name, int err, const char *text1, const char *te
 static void becomes(uint64_t interval_ns, const char *name)
 {
   time_t deadline = time(NULL) + 200;
+  char limit[EVENT_TEXT_MAX];
   Ticks t;
   ticks_start(&t, "cpu", interval_ns, 0);
   if (strcmp(t.clock.spec.name, name) != 0)
     printf("cpu became %s, not %s\n", t.clock.spec.name, name);
   CHECK(strcmp(t.clock.spec.name, name) == 0);
+  /* No limit is left of a kind that did not open. */
+  if (t.clock.fd < 0) CHECK_EQ(t.clock.kernel_ns, 0);
+  lj_clockbudget_limit(&t.clock, limit);
+  if (t.clock.fd < 0 && interval_ns < kernel_tick_ns())
+    CHECK(strstr(limit, "keeps to the kernel's tick") != NULL);
   while (t.n < 5 && time(NULL) < deadline) burn_us(1000);
   CHECK(t.n >= 5);
   ticks_stop(&t);

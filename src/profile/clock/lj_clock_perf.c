@@ -362,6 +362,7 @@ static int perf_open(Clock *c, char *errmsg)
     fds_remove(c->fd, c->value);
   }
   events_close(c);
+  c->kernel_ns = 0; /* Another kind may be opened in its place. */
   perf_errmsg(err, &c->spec, errmsg);
   return err;
 }
