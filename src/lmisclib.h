@@ -113,8 +113,8 @@ struct luam_Sysprof_Options {
 			   ** tick. */
 };
 
-/* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. FLUSH_VM and
-** FLUSH_THREAD need as much for each part.
+/* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. Each event after the
+** first needs 80 bytes more. FLUSH_VM and FLUSH_THREAD need as much for each part.
 */
 #define LUAM_SYSPROF_BUF_MIN 1024
 

@@ -58,7 +58,7 @@ static void profile(int clock, int threads)
   }
   for (i = 0; i < sums.n; i++) {
     const SessionSums *s = &sums.s[i];
-    CHECK(s->weight[0] <= s->counter[SUMS_TOTAL]);
+    CHECK(s->weight[0] <= s->counter[SUMS_TOTAL(0)]);
     if (s->tid == (uint64_t)getpid()) {
       CHECK(s->weight[0] <= used + 1); /* Both are cut to microseconds. */
       CHECK_EQ(s->counter[SUMS_LUA_NOT_VM], 0);

@@ -93,7 +93,7 @@ static uint64_t end(void)
   CHECK_EQ(s->samples[0] + r.lost_queue + r.lost_buffer, r.samples);
   CHECK_EQ(s->counter[SUMS_LOST_QUEUE], r.lost_queue);
   CHECK_EQ(r.lost_writer, 0);
-  CHECK(s->weight[0] <= s->counter[SUMS_TOTAL]);
+  CHECK(s->weight[0] <= s->counter[SUMS_TOTAL(0)]);
   printf("%llu samples, %llu in the stream, %llu lost, %d chunks\n",
 	 (unsigned long long)r.samples, (unsigned long long)s->samples[0],
 	 (unsigned long long)r.lost_queue, sink.writes);
@@ -122,8 +122,8 @@ static void by_the_vm(void)
   end();
   CHECK(sums.s[0].samples[0] > kept + 100); /* Kept again. */
   /* The lost time is in the weights: only the time after the last sample is missing. */
-  weight = sums.s[0].counter[SUMS_TOTAL] - sums.s[0].weight[0];
-  CHECK(weight < sums.s[0].counter[SUMS_TOTAL] / 4);
+  weight = sums.s[0].counter[SUMS_TOTAL(0)] - sums.s[0].weight[0];
+  CHECK(weight < sums.s[0].counter[SUMS_TOTAL(0)] / 4);
 }
 
 /* A thread writes, while the loop runs: more than all buffers hold. */

@@ -65,9 +65,9 @@ static int attempt(const char *clocks)
     const SessionSums *s = &sums[i].s[0];
     sums_read(&sums[i], jobs[i].sink.bytes, jobs[i].sink.len);
     CHECK(sums[i].fault == NULL && sums[i].n == 1 && s->ended);
-    CHECK(s->counter[SUMS_TOTAL] + 1 >= jobs[i].cpu_us); /* Cut to microseconds. */
-    CHECK(s->counter[SUMS_TOTAL] <= jobs[i].around_us + 1);
-    CHECK(s->weight[0] <= s->counter[SUMS_TOTAL]);
+    CHECK(s->counter[SUMS_TOTAL(0)] + 1 >= jobs[i].cpu_us); /* Cut to microseconds. */
+    CHECK(s->counter[SUMS_TOTAL(0)] <= jobs[i].around_us + 1);
+    CHECK(s->weight[0] <= s->counter[SUMS_TOTAL(0)]);
     n += s->samples[0];
     cpu += jobs[i].cpu_us;
   }

@@ -20,7 +20,7 @@ static void check_stream(uint64_t at_least)
   CHECK_EQ(sums.n, 1);
   CHECK(sums_all_ended(&sums));
   CHECK(sums.s[0].samples[0] >= at_least);
-  CHECK(sums.s[0].weight[0] <= sums.s[0].counter[SUMS_TOTAL]);
+  CHECK(sums.s[0].weight[0] <= sums.s[0].counter[SUMS_TOTAL(0)]);
   CHECK_EQ(session_parse(sink.bytes, sink.len, "", &folded), 0);
   CHECK_EQ(folded_count(folded, ""), sums.s[0].samples[0]);
   if (at_least) CHECK(folded_count(folded, "work.lua") > 0);

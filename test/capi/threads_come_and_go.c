@@ -72,11 +72,11 @@ static void profile(lua_State *L, int mode)
     for (i = 0; i < sums.n; i++) {
       const SessionSums *s = &sums.s[i];
       sum += s->weight[0];
-      total += s->counter[SUMS_TOTAL];
+      total += s->counter[SUMS_TOTAL(0)];
       samples += s->samples[0];
       in_order += s->number >= 7 && s->number < 7 + (uint32_t)sums.n;
       named += s->tid == (uint64_t)getpid() && strcmp(s->thread, "with_vm") == 0;
-      CHECK(s->weight[0] <= s->counter[SUMS_TOTAL]);
+      CHECK(s->weight[0] <= s->counter[SUMS_TOTAL(0)]);
       if (s->tid != (uint64_t)getpid()) CHECK_EQ(s->state[3], s->samples[0]);
     }
     printf("%d sessions, %llu samples, weights %llu, totals %llu of %llu us\n", sums.n,

@@ -67,10 +67,10 @@ static void profile(int clock, int each_stops)
     CHECK(all >= CPU_US / 10000 / 3);
     /* Not more than the thread has used, and at most an interval less. */
     if (each_stops) {
-      CHECK(s->counter[SUMS_TOTAL] <= job[i].cpu_us + 1);
-      CHECK(s->counter[SUMS_TOTAL] * 100 >= (uint64_t)CPU_US * 99);
+      CHECK(s->counter[SUMS_TOTAL(0)] <= job[i].cpu_us + 1);
+      CHECK(s->counter[SUMS_TOTAL(0)] * 100 >= (uint64_t)CPU_US * 99);
     }
-    CHECK(s->weight[0] <= s->counter[SUMS_TOTAL]);
+    CHECK(s->weight[0] <= s->counter[SUMS_TOTAL(0)]);
     CHECK_EQ(s->counter[SUMS_LUA_NOT_VM], 0);
     lua_close(job[i].L);
     sink_free(&job[i].sink);

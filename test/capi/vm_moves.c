@@ -120,7 +120,7 @@ static void profile(int threads, int announced)
   for (i = 0; i < sums.n; i++) {
     const SessionSums *s = &sums.s[i];
     not_vm += s->counter[SUMS_LUA_NOT_VM];
-    CHECK(s->weight[0] <= s->counter[SUMS_TOTAL]);
+    CHECK(s->weight[0] <= s->counter[SUMS_TOTAL(0)]);
   }
   CHECK_EQ(session_parse(sink.bytes, sink.len, "", &folded), 0);
   CHECK(folded_count(folded, "work.lua:2") > 5);

@@ -53,7 +53,7 @@ static int profile(lua_State *L, const char *clocks, uint64_t interval_ns, int s
   CHECK_EQ(sums.n, 1);
   CHECK_EQ(s->ended, 1);
   for (e = 0; e < n; e++) {
-    uint64_t total = s->counter[SUMS_TOTAL + e];
+    uint64_t total = s->counter[SUMS_TOTAL(e)];
     printf("%s[%d] %llu ns, %s: %llu samples, weights %llu, total %llu us of %llu\n",
 	   clocks, e, (unsigned long long)interval_ns, sleeps ? "sleeps" : "busy",
 	   (unsigned long long)s->samples[e], (unsigned long long)s->weight[e],

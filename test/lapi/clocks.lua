@@ -83,7 +83,7 @@ for clock, part in pairs({
   [",cpu"] = "empty", ["cpu,cpu"] = "twice", ["cpu,nothing"] = "nothing",
   ["cpu:u"] = "modifier", ["page-faults:x"] = "'x'", ["page-faults/period=0/"] = "period",
   ["page-faults/period=x/"] = "period", ["page-faults/period=5"] = "period",
-  ["rXYZ"] = "rXYZ", ["cpu,wall,page-faults,context-switches,cycles"] = "more than",
+  ["rXYZ"] = "rXYZ", ["cpu,wall,page-faults,r1,r2,r3,r4,r5,r6,r7,r8,r9,ra,rb,rc,rd,re"] = "more than",
 }) do
   local what = "'" .. clock .. "'"
   local r = { sysprof.start({ mode = "C", clock = clock, path = "none.bin" }) }

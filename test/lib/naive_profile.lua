@@ -135,13 +135,27 @@ local function is_shown(profile, s, o, all)
     (not o.states or one_of(o.states, G["SPF_VMST_" .. s.state]))
 end
 
+-- Returns the event that the options choose.
+local function event_of(profile, o)
+  for _, e in ipairs(profile.events) do
+    if e.name == o.event then return e end
+  end
+  return profile.events[1]
+end
+
+-- Returns the weight that the options choose: bytes and real time are shown by themselves.
+local function weight_of(profile, o)
+  local unit = event_of(profile, o).unit
+  return o.weight or (unit == "bytes" or unit == "ns") and "event" or "samples"
+end
+
 -- Returns a list of { sample, parts, value }, in the order of the stream. all: of all events.
 local function rows_of(profile, o, all)
-  local rows = {}
+  local rows, weight = {}, weight_of(profile, o)
   for i, s in ipairs(profile.samples) do
     local parts = is_shown(profile, s, o, all) and filtered(profile.stack(s, o), o)
     if parts then
-      local by_event, by_samples = o.weight == "cpu" or o.weight == "event", not o.weight
+      local by_event, by_samples = weight == "cpu" or weight == "event", weight == "samples"
       rows[#rows + 1] = { sample = s, parts = parts, at = i,
 			  value = by_samples and 1 or by_event and s.weight or s.second or 0 }
     end
@@ -169,12 +183,9 @@ end
 
 -- Returns the unit of the values, and what they count.
 local function unit_of(profile, o)
-  local event = profile.events[1]
-  for _, e in ipairs(profile.events) do
-    if e.name == o.event then event = e end
-  end
-  local by_event = o.weight == "cpu" or o.weight == "event"
-  if o.weight and o.weight == event.second then return "count", event.second end
+  local event, weight = event_of(profile, o), weight_of(profile, o)
+  local by_event = weight == "cpu" or weight == "event"
+  if weight == event.second then return "count", event.second end
   return by_event and event.unit or "samples", event.name
 end
 

@@ -11,16 +11,17 @@
 #include "check.h"
 
 #define SUMS_SESSIONS 256
-#define SUMS_EVENTS   4
-#define SUMS_COUNTERS 64
+#define SUMS_EVENTS   16
+#define SUMS_COUNTERS 384
 
 /* Counters, as the format numbers them. */
-#define SUMS_OVERRUNS    19
-#define SUMS_LOST_BUFFER 16
-#define SUMS_LOST_WRITER 17
-#define SUMS_LOST_NESTED 18
-#define SUMS_TOTAL       24 /* + event */
-#define SUMS_LUA_NOT_VM  (32 + 5)
+#define SUMS_LOST_BUFFER              16
+#define SUMS_LOST_WRITER              17
+#define SUMS_LOST_NESTED              18
+#define SUMS_LUA_NOT_VM               (32 + 5)
+#define SUMS_OF_EVENT(event, counter) (128 + 16 * (event) + (counter))
+#define SUMS_TOTAL(event)             SUMS_OF_EVENT(event, 0)
+#define SUMS_OVERRUNS(event)          SUMS_OF_EVENT(event, 4)
 
 typedef struct SessionSums {
   uint32_t number;
@@ -29,7 +30,10 @@ typedef struct SessionSums {
   uint64_t samples[SUMS_EVENTS], weight[SUMS_EVENTS];
   uint64_t state[16]; /* Samples in each state of the VM. */
   uint64_t counter[SUMS_COUNTERS];
-  char thread[32]; /* Its name. */
+  int fields[SUMS_EVENTS];      /* Of the samples of each event. */
+  int is_count[SUMS_EVENTS];    /* The unit is not time, */
+  uint64_t period[SUMS_EVENTS]; /* so weights are less the period. */
+  char thread[32];              /* Its name. */
   int ended;
 } SessionSums;
 
@@ -66,6 +70,20 @@ static inline int64_t sums_signed(const uint8_t **p, const uint8_t *end)
   return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 }
 
+static inline void sums_event(SessionSums *s, const uint8_t *p, const uint8_t *end)
+{
+  uint64_t index = sums_uleb(&p, end), len = sums_uleb(&p, end);
+  REQUIRE(index < SUMS_EVENTS);
+  p += len;
+  s->is_count[index] = sums_uleb(&p, end) != 0;
+  s->period[index] = sums_uleb(&p, end);
+  for (s->fields[index] = 0; p < end; s->fields[index]++) {
+    sums_uleb(&p, end);
+    len = sums_uleb(&p, end);
+    p += len;
+  }
+}
+
 static inline void sums_definition(StreamSums *ss, SessionSums *s, int tag,
 				   const uint8_t *p, const uint8_t *end)
 {
@@ -75,6 +93,8 @@ static inline void sums_definition(StreamSums *ss, SessionSums *s, int tag,
       uint64_t id = sums_uleb(&p, end), value = sums_uleb(&p, end);
       if (id < SUMS_COUNTERS) s->counter[id] = value;
     }
+  } else if (tag == 0x0a) {
+    sums_event(s, p, end);
   } else if (tag == 0x09) {
     s->ended = 1;
   } else if (tag == 0x0b) {
@@ -111,15 +131,19 @@ static inline SessionSums *sums_context(StreamSums *ss, SumsTimes *times, const 
 static inline void sums_sample(SessionSums *s, SumsTimes *times, int tag, const uint8_t **p,
 			       const uint8_t *end)
 {
-  int event = (tag >> 4) & 3;
+  int event = (tag >> 4) & 3, i;
   int64_t weight;
+  if (event == 3) event += (int)sums_uleb(p, end);
+  REQUIRE(event < SUMS_EVENTS);
   times->now += times->step + (uint64_t)sums_signed(p, end);
-  weight = (int64_t)(times->now - times->event[event]);
+  weight = (int64_t)(s->is_count[event] ? s->period[event]
+					: times->now - times->event[event]);
   if (!(tag & 0x40)) weight += sums_signed(p, end);
   times->event[event] = times->now;
   s->samples[event]++;
   s->state[tag & 15]++;
   s->weight[event] += (uint64_t)weight;
+  for (i = 0; i < s->fields[event]; i++) sums_uleb(p, end);
   sums_uleb(p, end);
   sums_uleb(p, end);
 }
@@ -137,6 +161,10 @@ static inline void sums_chunk(StreamSums *ss, const Chunk *c)
       if (s) sums_sample(s, &times, tag, &p, end);
     } else {
       const uint8_t *payload;
+      if (tag >= 0x20 && tag < 0x40) { /* Labels. */
+	if (tag == 0x3f) sums_uleb(&p, end);
+	continue;
+      }
       if (tag >= 0x40) { /* A stack. */
 	len = (uint64_t)(tag & 0x3f);
 	if (len == 0x3f) len += sums_uleb(&p, end);

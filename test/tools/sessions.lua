@@ -193,7 +193,7 @@ p = reader.parse_string(events(0, "cpu-clock", "branches", 100) ..
 t.equal(totals(p, "branches"), "10 535 535", "the same event in both")
 
 -- What does not fit.
-for i, payload in ipairs { "", "\4\1x\0\0", "\1\5x", "\1\1x", "\1\1x\0", "\1\1x\0\128" } do
+for i, payload in ipairs { "", "\16\1x\0\0", "\1\5x", "\1\1x", "\1\1x\0", "\1\1x\0\128" } do
   local _, q = t.render(B.new():context():add(G.SPF_EVENT, payload):finish())
   t.contains(q:problem_text(), "expected a record", "event " .. i)
 end

@@ -126,7 +126,7 @@ local function check_exchange(case, s, name)
   d = json.decode(render(s, "speedscope", BY_EVENT))
   t.equal(d.profiles[1].unit, case.speedscope, name .. ": speedscope, unit")
   t.equal(d.profiles[1].endValue, 2 * small + large, name .. ": speedscope, sum")
-  t.equal(json.decode(render(s, "speedscope", {})).profiles[1].unit, "none", name .. ": speedscope, samples")
+  t.equal(json.decode(render(s, "speedscope", { weight = "samples" })).profiles[1].unit, "none", name .. ": speedscope, samples")
   d = json.decode(render(s, "json", {}))
   t.equal(("%s %s %.0f %.0f"):format(d.events[1].name, d.events[1].unit, d.events[1].weight,
 				     d.events[1].period),

@@ -64,10 +64,10 @@ int main(void)
   } while (symtab_capture(&funcs, &batch, b));
   CHECK_EQ(batch.used, used);
   CHECK(used > BATCH_SIZE - 512);
-  CHECK(lj_batch_find(&batch, b) < used);
+  CHECK(lj_batch_find(&batch, SPF_LFUNC, b) < used);
   lj_batch_reset(&batch);
-  CHECK_EQ(lj_batch_find(&batch, b), BATCH_SIZE);
+  CHECK_EQ(lj_batch_find(&batch, SPF_LFUNC, b), BATCH_SIZE);
   CHECK(symtab_capture(&funcs, &batch, b));
-  CHECK_EQ(lj_batch_find(&batch, b), 0);
+  CHECK_EQ(lj_batch_find(&batch, SPF_LFUNC, b), 0);
   return check_status();
 }

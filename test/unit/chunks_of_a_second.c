@@ -17,7 +17,7 @@
 static Stream stream;
 static Symtab symtab;
 static SafeLoad peek;
-static uint64_t counters[SPF_COUNTER__MAX];
+static uint64_t counters[SPF_COUNTER__MAX], of_event[SPF_EVENT__MAX];
 static uint8_t buf[CHUNK];
 static uint64_t now;
 static struct {
@@ -67,8 +67,8 @@ static void sample(uint64_t after, uint64_t address, int depth)
   lua_span = lj_framelist_span(&lua);
   host_span = lj_framelist_span(&host);
   now += after;
-  CHECK(lj_stream_sample(&stream, &batch, 0, SPF_VMST_CFUNC, now, after, &lua_span,
-			 &host_span));
+  CHECK(lj_stream_sample(&stream, &batch, raw_sample(0, SPF_VMST_CFUNC, now, after),
+			 &lua_span, &host_span));
 }
 
 static void begin(void)
@@ -77,7 +77,7 @@ static void begin(void)
   now = 0;
   lj_stream_init(&stream, &symtab, counters, 1, buf, CHUNK, writer, NULL, 0);
   stream.age_us = STREAM_THREAD_US;
-  lj_stream_event(&stream, 0, event_spec("wall", SPF_UNIT_US, STEP_US * 1000));
+  lj_stream_event(&stream, 0, event_spec("wall", SPF_UNIT_US, STEP_US * 1000), of_event);
   symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   CHECK_EQ(seen.n, 1);

@@ -18,7 +18,7 @@ static Stream stream;
 static Symtab symtab;
 static SafeLoad peek;
 static ChunkQueue queue;
-static uint64_t counters[SPF_COUNTER__MAX];
+static uint64_t counters[SPF_COUNTER__MAX], of_event[SPF_EVENT__MAX];
 static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
 static uint64_t now;
 static int writes, end_at, fail_at;
@@ -45,8 +45,8 @@ static void sample(void)
   lua_span = lj_framelist_span(&lua);
   host_span = lj_framelist_span(&host);
   now += 1000;
-  CHECK(
-    lj_stream_sample(&stream, &batch, 0, SPF_VMST_CFUNC, now, 1000, &lua_span, &host_span));
+  CHECK(lj_stream_sample(&stream, &batch, raw_sample(0, SPF_VMST_CFUNC, now, 1000),
+			 &lua_span, &host_span));
 }
 
 /* The chunk in the queue is the second that is written, the last is the third. */
@@ -62,7 +62,7 @@ static void run(int end, int fail, int err, uint64_t lost)
   stream.queue = &queue;
   lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_chunkqueue_put, &queue,
 		 0);
-  lj_stream_event(&stream, 0, event_spec("wall", SPF_UNIT_US, 1000000));
+  lj_stream_event(&stream, 0, event_spec("wall", SPF_UNIT_US, 1000000), of_event);
   symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   CHECK_EQ(writes, 1);

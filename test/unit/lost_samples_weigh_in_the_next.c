@@ -17,8 +17,8 @@ static int take(void)
 {
   SampleEvent *ev = &sampler->event[0];
   uint64_t lost = sampler->counters[SPF_COUNTER_LOST_QUEUE];
-  uint64_t carried = sampler->encoder.lost[0];
-  uint64_t total = ev->total;
+  uint64_t carried = sampler->stream.event[0].lost;
+  uint64_t total = sampleevent_total(ev);
   static uint64_t thread_us;
   while (clock_ns(CLOCK_THREAD_CPUTIME_ID) / 1000 < thread_us + 2)
     ;
@@ -26,14 +26,14 @@ static int take(void)
   hand_take(sampler);
   thread_us = clocksource_of(&ev->e)->clock.last / 1000;
   lj_sampler_encode(sampler);
-  CHECK(ev->total > total);
-  CHECK_EQ(ev->taken, ev->total);
+  CHECK(sampleevent_total(ev) > total);
+  CHECK_EQ(ev->taken, sampleevent_total(ev));
   if (sampler->counters[SPF_COUNTER_LOST_QUEUE] != lost) {
-    CHECK_EQ(sampler->encoder.lost[0], carried + ev->total - total);
+    CHECK_EQ(sampler->stream.event[0].lost, carried + sampleevent_total(ev) - total);
     return 0;
   }
-  CHECK_EQ(sampler->encoder.lost[0], 0);
-  weighed = ev->total;
+  CHECK_EQ(sampler->stream.event[0].lost, 0);
+  weighed = sampleevent_total(ev);
   return 1;
 }
 

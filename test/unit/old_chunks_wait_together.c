@@ -15,7 +15,7 @@ static Stream stream;
 static Symtab symtab;
 static SafeLoad peek;
 static ChunkQueue queue;
-static uint64_t counters[SPF_COUNTER__MAX];
+static uint64_t counters[SPF_COUNTER__MAX], of_event[SPF_EVENT__MAX];
 static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
 static int writes;
 
@@ -45,8 +45,8 @@ static int seconds(uint64_t *now, int limit)
   host_span = lj_framelist_span(&host);
   for (i = 1; i < limit && writes == before && queue.head == head; i++) {
     *now += 1000000;
-    CHECK(lj_stream_sample(&stream, &batch, 0, SPF_VMST_CFUNC, *now, 1000000, &lua_span,
-			   &host_span));
+    CHECK(lj_stream_sample(&stream, &batch, raw_sample(0, SPF_VMST_CFUNC, *now, 1000000),
+			   &lua_span, &host_span));
   }
   return i;
 }
@@ -66,7 +66,7 @@ int main(void)
   stream.queue = &queue;
   lj_stream_init(&stream, &symtab, counters, 1, buf, queue.size, lj_chunkqueue_put, &queue,
 		 0);
-  lj_stream_event(&stream, 0, event_spec("wall", SPF_UNIT_US, 1000000));
+  lj_stream_event(&stream, 0, event_spec("wall", SPF_UNIT_US, 1000000), of_event);
   symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   CHECK_EQ(seconds(&now, 100), 2); /* The first one. */

@@ -15,7 +15,6 @@
 static Stream stream;
 static Symtab symtab;
 static SafeLoad peek;
-static Encoder encoder;
 static uint64_t counters[SPF_COUNTER__MAX], now;
 static uint8_t buf[256 * 1024];
 
@@ -51,8 +50,9 @@ static const char *sample(uintptr_t addr)
   now += 1000;
   lj_batch_def_begin(&batch);
   lj_loadmap_sample(&symtab.loadmap, &lua, &host, &sink);
-  CHECK(lj_batch_sample(&batch, 0, SPF_VMST_CFUNC, now, 1000, &lua, &host));
-  lj_encoder_run(&encoder, &stream, &batch);
+  CHECK(
+    lj_batch_sample(&batch, raw_sample(0, SPF_VMST_CFUNC, now, 1000), NULL, &lua, &host));
+  lj_encoder_run(&stream, &batch);
   while (*p < SPF_SAMPLE) {
     int is_stack = *p >= SPF_STACK;
     uint64_t len = *p & SPF_STACK_LENGTH;

@@ -1,5 +1,6 @@
-/* Times, weights, events and stacks of samples come out of a stream as they went in, over
-** many chunks, with the largest and smallest differences. Also through a queue that is
+/* Times, weights, events, fields, labels and stacks of samples come out of a stream as they
+** went in, over many chunks, with the largest and smallest differences. So do marks, ends of
+** things, and the counters of each event. Also through a queue that is
 ** sometimes full: then samples are lost, and only then. The decoder here follows the
 ** description of the format, and shares no code with the profiler.
 */
@@ -27,20 +28,33 @@ typedef struct Shape {
   uint64_t frame[DEEP];
 } Shape;
 
+#define NFIELDS 4
+#define TEXTS   70 /* Ids of texts and of labels. More than a batch can have in its slots. */
+#define ALLOC   2  /* The event with fields. */
+
 typedef struct Expected {
   int event, state, lua, host; /* lua, host: index of a shape, or -1. */
-  uint64_t time, weight;
+  uint64_t time, weight, field[NFIELDS];
+  uint32_t labels;
 } Expected;
+
+static const EventField fields[NFIELDS] = {
+  { SPF_FIELD_COUNT, "objects" },
+  { SPF_FIELD_THING, "object" },
+  { SPF_FIELD_TEXT, "type" },
+  { SPF_FIELD_NUMBER, "size" },
+};
 
 static Stream stream;
 static Symtab symtab;
 static SafeLoad peek;
-static uint64_t counters[SPF_COUNTER__MAX];
+static uint64_t counters[SPF_COUNTER__MAX], of_event[SPF_EVENTS_MAX][SPF_EVENT__MAX];
+static uint64_t read_counter[SPF_COUNTER_EVENT + SPF_EVENTS_MAX * SPF_COUNTER_EVENT_STEP];
 static ChunkQueue queue;
 static uint8_t buf[CHUNKQUEUE_BUFFERS * CHUNK];
 static Shape shape[SHAPES];
 static Expected expected[SAMPLES];
-static int nread, nchunks, nevents, nthreads, longest;
+static int nread, nchunks, nevents, nthreads, longest, nmarks, nends;
 
 /* -- Decoder ---------------------------------------------------------------- */
 
@@ -68,6 +82,9 @@ static int is_text(const char *s)
   p += len;
   return same;
 }
+
+/* Texts and labels of a chunk: 1 if it has defined them. */
+static uint8_t has_text[TEXTS], has_labels[TEXTS];
 
 /* Stacks of a chunk by number. Addresses only. */
 static Shape *defined;
@@ -123,16 +140,64 @@ static int is_shape(uint64_t ref, int i)
 	 memcmp(sh->frame, shape[i].frame, sizeof(uint64_t) * (size_t)sh->n) == 0;
 }
 
+/* The text of an id. */
+static const char *text_of(uint32_t id)
+{
+  static char text[200];
+  memset(text, 'a' + (int)id % 26, sizeof(text));
+  text[1 + id * 2] = '\0';
+  return text;
+}
+
+static void read_event(const uint8_t *last)
+{
+  static const int units[] = { SPF_UNIT_US, SPF_UNIT_COUNT, SPF_UNIT_BYTES };
+  static const char *const names[] = { "cpu-clock", "page-faults", "alloc", "other" };
+  uint64_t index = num();
+  int i;
+  CHECK(is_text(names[index < 3 ? index : 3]));
+  CHECK_EQ(num(), units[index < 3 ? index : 0]);
+  CHECK_EQ(num(), index == 1 ? 100 : 1000000);
+  for (i = 0; index == ALLOC && i < NFIELDS; i++) {
+    CHECK_EQ(num(), fields[i].kind);
+    CHECK(is_text(fields[i].name));
+  }
+  CHECK(p == last);
+  nevents++;
+}
+
 static void read_definition(int tag)
 {
   size_t len = (size_t)num();
   const uint8_t *last = p + len;
   if (tag == SPF_EVENT) {
-    uint64_t index = num();
-    CHECK(is_text(index ? "page-faults" : "cpu-clock"));
-    CHECK_EQ(num(), index ? SPF_UNIT_COUNT : SPF_UNIT_US);
-    CHECK_EQ(num(), index ? 100 : 1000000);
-    nevents++;
+    read_event(last);
+  } else if (tag == SPF_TEXT) {
+    uint64_t id = num();
+    REQUIRE(id > 0 && id < TEXTS);
+    CHECK(is_text(text_of((uint32_t)id)));
+    has_text[id] = 1;
+  } else if (tag == SPF_LABELS) {
+    uint64_t id = num();
+    REQUIRE(id > 0 && id < TEXTS);
+    CHECK(is_text("key") && is_text(text_of((uint32_t)id)));
+    has_labels[id] = 1;
+  } else if (tag == SPF_MARK) {
+    CHECK_EQ(num(), nmarks);
+    CHECK_EQ(num(), SPF_MARK_DUMP);
+    nmarks++;
+  } else if (tag == SPF_ENDED) {
+    CHECK_EQ(num(), ALLOC);
+    CHECK_EQ(num(), SPF_ENDED_GONE);
+    CHECK_EQ(num(), nends);
+    CHECK_EQ(num(), 7);
+    nends++;
+  } else if (tag == SPF_COUNTERS) {
+    while (p < last) {
+      uint64_t id = num();
+      REQUIRE(id < sizeof(read_counter) / sizeof(read_counter[0]));
+      read_counter[id] = num();
+    }
   } else if (tag == SPF_THREAD) {
     CHECK_EQ(num(), 4321);
     CHECK(is_text("worker"));
@@ -143,8 +208,10 @@ static void read_definition(int tag)
 
 static void read_chunk(const Chunk *c)
 {
-  uint64_t step, now, last[SPF_EVENTS_MAX];
+  uint64_t step, now, last[SPF_EVENTS_MAX], labels = 0;
   int i;
+  memset(has_text, 0, sizeof(has_text));
+  memset(has_labels, 0, sizeof(has_labels));
   p = c->records;
   stop = p + c->len;
   CHECK_EQ(c->seq, nchunks);
@@ -174,13 +241,23 @@ static void read_chunk(const Chunk *c)
 	more = diff();
 	CHECK(more != 0);
       }
-      usual = event == 1 ? 100 : now - last[event]; /* See read_definition. */
+      usual = event == 1       ? 100 /* See read_event. */
+	      : event == ALLOC ? 1000000
+			       : now - last[event];
       CHECK_EQ(usual + (uint64_t)more, e->weight);
       last[event] = now;
+      CHECK_EQ(labels, e->labels);
+      for (i = 0; event == ALLOC && i < NFIELDS; i++) CHECK_EQ(num(), e->field[i]);
+      if (event == ALLOC) CHECK(e->field[2] == 0 || has_text[e->field[2]]);
       CHECK(is_shape(num(), e->lua));
       CHECK(is_shape(num(), e->host));
     } else if (tag >= SPF_STACK) {
       read_stack(tag);
+    } else if (tag >= SPF_LABELLED) {
+      labels = (uint64_t)tag & SPF_LABELLED_ID;
+      if (labels == SPF_LABELLED_ID) labels += num();
+      REQUIRE(labels < TEXTS);
+      CHECK(labels == 0 || has_labels[labels]);
     } else {
       read_definition(tag);
     }
@@ -265,6 +342,97 @@ static uint64_t weight_of(uint64_t since)
   }
 }
 
+/* Labels for some time, and the fields of one event. */
+static void set_fields(Expected *e)
+{
+  int i;
+  memset(e->field, 0, sizeof(e->field));
+  e->labels = any(3) == 0 ? 0 : any(TEXTS);
+  if (e->event != ALLOC) return;
+  for (i = 0; i < NFIELDS; i++) e->field[i] = any(9) == 0 ? (uint64_t)1 << 60 : any(300);
+  e->field[2] = any(TEXTS);
+}
+
+/* Have the batch define a text or labels. */
+static void define(int tag, uint32_t id)
+{
+  uint8_t payload[210];
+  WBuf wb;
+  uint32_t at = batch.used;
+  if (id == 0) return;
+  memset(&wb, 0, sizeof(wb));
+  wb.buf = payload;
+  wb.cap = sizeof(payload);
+  if (tag == SPF_LABELS) lj_wbuf_str(&wb, "key", 3);
+  lj_wbuf_str(&wb, text_of(id), strlen(text_of(id)));
+  REQUIRE(lj_batch_ref(&batch, tag, id, payload, (uint32_t)wb.pos));
+  if (batch.used > at) lj_stream_note(&stream, &batch, at);
+}
+
+/* Append what a sample refers to, and the sample. Batches are of ten samples. */
+static int put(int i, const Expected *e, const FrameSpan *lua, const FrameSpan *host)
+{
+  RawSample *raw = raw_sample(e->event, e->state, e->time, e->weight);
+  if (i % 10 == 0) lj_batch_reset(&batch);
+  define(SPF_LABELS, e->labels);
+  if (e->event == ALLOC) {
+    define(SPF_TEXT, (uint32_t)e->field[2]);
+    raw->head.nfield = NFIELDS;
+    memcpy(rawsample_fields(raw), e->field, sizeof(e->field));
+  }
+  raw->labels = e->labels;
+  return lj_stream_sample(&stream, &batch, raw, lua, host);
+}
+
+/* Append a mark or an end of a thing. Returns 1 if the stream has it. */
+static int put_record(int tag, uint64_t a, uint64_t b, uint64_t c, int n)
+{
+  uint8_t bytes[64];
+  WBuf wb;
+  size_t mark;
+  memset(&wb, 0, sizeof(wb));
+  wb.buf = bytes;
+  wb.cap = sizeof(bytes);
+  mark = lj_wbuf_def_begin(&wb, (uint8_t)tag);
+  lj_wbuf_uleb(&wb, a);
+  lj_wbuf_uleb(&wb, b);
+  if (n > 2) lj_wbuf_uleb(&wb, c);
+  if (n > 2) lj_wbuf_uleb(&wb, 7);
+  lj_wbuf_def_end(&wb, mark);
+  return lj_stream_record(&stream, bytes, wb.pos);
+}
+
+static void put_events(void)
+{
+  int i, k;
+  for (i = 0; i < SPF_EVENTS_MAX; i++) {
+    EventSpec spec = *event_spec(i == 0   ? "cpu-clock"
+				 : i == 1 ? "page-faults"
+				 : i == 2 ? "alloc"
+					  : "other",
+				 i == 1   ? SPF_UNIT_COUNT
+				 : i == 2 ? SPF_UNIT_BYTES
+					  : SPF_UNIT_US,
+				 i == 1 ? 100 : 1000000);
+    if (i == ALLOC) {
+      spec.field = fields;
+      spec.nfield = NFIELDS;
+    }
+    lj_stream_event(&stream, i, &spec, of_event[i]);
+    for (k = 0; k < SPF_EVENT__MAX; k++)
+      of_event[i][k] = any(3) == 0 ? ((uint64_t)1 << 50) - any(9) : any(1000);
+  }
+}
+
+static void check_counters(void)
+{
+  int i, k;
+  for (i = 0; i < SPF_EVENTS_MAX; i++)
+    for (k = 0; k < SPF_EVENT__MAX; k++)
+      CHECK_EQ(read_counter[SPF_COUNTER_EVENT + i * SPF_COUNTER_EVENT_STEP + k],
+	       of_event[i][k]);
+}
+
 /* Must the queue be written now? For a while rarely, so that it fills up. */
 static int is_time_to_write(int i)
 {
@@ -277,8 +445,9 @@ static int round_trip(int queued)
   static FrameList lua, host;
   static uint64_t last[SPF_EVENTS_MAX];
   uint64_t now = 0;
-  int i, kept = 0;
-  nread = nchunks = nevents = nthreads = longest = 0;
+  int i, kept = 0, marks = 0, ends = 0;
+  nread = nchunks = nevents = nthreads = longest = nmarks = nends = 0;
+  memset(read_counter, 0, sizeof(read_counter));
   memset(last, 0, sizeof(last));
   memset(counters, 0, sizeof(counters));
   if (queued) {
@@ -289,8 +458,7 @@ static int round_trip(int queued)
   } else {
     lj_stream_init(&stream, &symtab, counters, 4321, buf, CHUNK, writer, NULL, SESSION);
   }
-  lj_stream_event(&stream, 0, event_spec("cpu-clock", SPF_UNIT_US, 1000000));
-  lj_stream_event(&stream, 1, event_spec("page-faults", SPF_UNIT_COUNT, 100));
+  put_events();
   lj_stream_thread(&stream, "worker");
   symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
@@ -309,10 +477,13 @@ static int round_trip(int queued)
       e->lua = (int)any(DEEP_SHAPES);
       e->host = (int)any(DEEP_SHAPES);
     }
+    set_fields(e);
     lua_span = frames_of(&lua, e->lua);
     host_span = frames_of(&host, e->host);
-    if (lj_stream_sample(&stream, &batch, e->event, e->state, now, e->weight, &lua_span,
-			 &host_span)) {
+    if (any(50) == 0) marks += put_record(SPF_MARK, (uint64_t)marks, SPF_MARK_DUMP, 0, 2);
+    if (any(50) == 0)
+      ends += put_record(SPF_ENDED, ALLOC, SPF_ENDED_GONE, (uint64_t)ends, 4);
+    if (put(i, e, &lua_span, &host_span)) {
       last[e->event] = now;
       kept++;
     } else {
@@ -326,7 +497,11 @@ static int round_trip(int queued)
   CHECK_EQ(lj_stream_end(&stream), 0);
   CHECK_EQ(nread, kept);
   CHECK_EQ(counters[SPF_COUNTER_LOST_QUEUE], SAMPLES - kept);
-  CHECK_EQ(nevents, 2);
+  CHECK_EQ(nevents, SPF_EVENTS_MAX);
+  CHECK_EQ(nmarks, marks);
+  CHECK_EQ(nends, ends);
+  CHECK(marks > SAMPLES / 100 && ends > SAMPLES / 100);
+  check_counters();
   CHECK_EQ(nthreads, 1);
   CHECK(nchunks > 10);
   CHECK(longest > SPF_STACK_LENGTH + 128);
@@ -344,7 +519,7 @@ static size_t ignore(const void **data, size_t len, void *ctx)
 static uint64_t first_step(int index, int unit)
 {
   lj_stream_init(&stream, &symtab, counters, 4321, buf, CHUNK, ignore, NULL, SESSION);
-  lj_stream_event(&stream, index, event_spec("name", unit, 1000000));
+  lj_stream_event(&stream, index, event_spec("name", unit, 1000000), of_event[index]);
   symtab.loadmap.pk = &peek;
   CHECK_EQ(lj_stream_begin(&stream), 0);
   return stream.step_us;

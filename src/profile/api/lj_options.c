@@ -12,6 +12,7 @@
 
 #include "lj_obj.h"
 #include "profile/api/lj_options.h"
+#include "profile/stream/lj_stream.h"
 
 static __thread char start_why[EVENT_ERRMSG_MAX];
 
@@ -84,4 +85,13 @@ int lj_options_valid(const struct luam_Sysprof_Options *opt, const SysprofCallba
     return fail("the stream has no %s; call luaM_sysprof_set_%s first",
 		cb->writer ? "on_stop" : "writer", cb->writer ? "on_stop" : "writer");
   return 1;
+}
+
+int lj_options_fitevents(const struct luam_Sysprof_Options *opt, int nevent)
+{
+  size_t parts = opt->flush ? LUAM_SYSPROF_FLUSH_BUFFERS : 1;
+  size_t least = LUAM_SYSPROF_BUF_MIN + (size_t)(nevent - 1) * STREAM_RESERVE_EVENT;
+  if (opt->mode == LUAM_SYSPROF_DEFAULT || opt->len / parts >= least) return 1;
+  return fail("len %zu is too small for %d events; expected a buffer of at least %zu bytes",
+	      opt->len, nevent, least * parts);
 }

@@ -19,4 +19,7 @@ LJ_FUNC char *lj_options_errmsg(void);
 LJ_FUNC int lj_options_valid(const struct luam_Sysprof_Options *opt,
 			     const SysprofCallbacks *cb);
 
+/* Has the buffer room for so many events? If not, writes the reason. */
+LJ_FUNC int lj_options_fitevents(const struct luam_Sysprof_Options *opt, int nevent);
+
 #endif

@@ -23,6 +23,15 @@ static uint64_t samples_of(const uint64_t *n)
   return sum;
 }
 
+/* Sum of a counter of all events. */
+static uint64_t events_sum(const ProfileTotals *t, int counter)
+{
+  uint64_t sum = 0;
+  int i;
+  for (i = 0; i < t->opt.nspec; i++) sum += t->of.event[i][counter];
+  return sum;
+}
+
 static void totals_of(global_State *g, ProfileTotals *t)
 {
   lj_process_lock();
@@ -65,21 +74,21 @@ void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
   us = first->measures == EVENT_REAL_TIME ? t.wall_us : t.of.cpu_us;
   if (t.opt.nspec && eventspec_istime(first) && first->period)
     r->asked_hz = 1e9 / (double)first->period;
-  if (us) r->achieved_hz = (double)t.of.ticks * 1e6 / (double)us;
+  if (us) r->achieved_hz = (double)t.of.event[0][SPF_EVENT_SAMPLES] * 1e6 / (double)us;
   r->samples = samples_of(n);
-  r->overruns = n[SPF_COUNTER_OVERRUNS];
+  r->overruns = events_sum(&t, SPF_EVENT_OVERRUNS);
   r->lost_buffer = n[SPF_COUNTER_LOST_BUFFER];
   r->lost_writer = n[SPF_COUNTER_LOST_WRITER];
   r->lost_queue = n[SPF_COUNTER_LOST_QUEUE];
   r->lost_nested = n[SPF_COUNTER_LOST_NESTED];
-  r->throttled = n[SPF_COUNTER_THROTTLED];
+  r->throttled = events_sum(&t, SPF_EVENT_THROTTLED);
   for (i = 0; i < SPF_BROKEN__MAX; i++) {
     r->lua_broken[i] = n[SPF_COUNTER_LUA_BROKEN + i];
     r->host_broken[i] = n[SPF_COUNTER_HOST_BROKEN + i];
   }
   if (t.of.handler.total)
     r->handler_mean_ns = n[SPF_COUNTER_HANDLER_NS] / t.of.handler.total;
-  if (r->samples) r->signal_mean_ns = n[SPF_COUNTER_SIGNAL_NS] / r->samples;
+  if (r->samples) r->signal_mean_ns = events_sum(&t, SPF_EVENT_SIGNAL_NS) / r->samples;
   r->handler_p99_ns = n[SPF_COUNTER_HANDLER_P99_NS];
   r->handler_max_ns = n[SPF_COUNTER_HANDLER_MAX_NS];
   r->cpu_us = t.of.cpu_us;

@@ -56,7 +56,7 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
   o->len = opt->len;
   o->on_fork = opt->on_fork;
   o->number = opt->session;
-  return o->nspec != 0;
+  return o->nspec != 0 && lj_options_fitevents(opt, o->nspec);
 }
 
 int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,

@@ -109,8 +109,10 @@ static void source_limit(const Event *ev, char *text)
   if (c->ops) lj_clockbudget_limit(c, text); /* Else it was never open. */
 }
 
-const SourceOps lj_clocksource_ops = {
-  sizeof(ClockSource), source_parse, source_prepare,  source_open,
-  source_arm,          source_stop,  source_blocked,  source_revive,
-  source_replaced,     source_limit, lj_clock_forget, lj_clocktick_total
-};
+const SourceOps lj_clocksource_ops = { sizeof(ClockSource), 0,
+				       source_parse,        source_prepare,
+				       source_open,         source_arm,
+				       source_stop,         source_blocked,
+				       source_revive,       source_replaced,
+				       source_limit,        lj_clock_forget,
+				       lj_clocktick_total };

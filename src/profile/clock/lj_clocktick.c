@@ -36,22 +36,24 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   SampleHead head;
   WalkRegs regs;
   head.time_ns = c->begin_ns;
-  if (overrun > 0) relaxed_add(&ev->counters[SPF_COUNTER_OVERRUNS], (uint64_t)overrun);
+  if (overrun > 0) relaxed_add(&ev->counters[SPF_EVENT_OVERRUNS], (uint64_t)overrun);
   if (!lj_throttle_enter(head.time_ns)) {
-    relaxed_add(&ev->counters[SPF_COUNTER_THROTTLED], 1);
+    relaxed_add(&ev->counters[SPF_EVENT_THROTTLED], 1);
     return;
   }
   lj_walkregs_interrupted(&regs, uc);
   interval = tick_interval(src, head.time_ns);
   head.cpu_ns = lj_clocksig_cpu_ns(c);
   head.total = tick_total(c, head.cpu_ns);
+  head.labels = 0;
+  head.ndef = 0;
   if (!ev->take(ev, &head, &regs)) return;
   src->tick_ns = head.time_ns;
-  relaxed_add(&ev->counters[SPF_COUNTER_SIGNAL_NS], c->signal_ns);
+  relaxed_add(&ev->counters[SPF_EVENT_SIGNAL_NS], c->signal_ns);
   /* A clock of real time goes on while the handler waits for the processor. */
   spent = c->spec.kind == CLOCK_WALL ? head.end_ns - head.time_ns : head.spent_ns;
   left_out = lj_throttle_leave(&src->throttle, c, head.end_ns, spent, interval);
-  if (left_out) relaxed_add(&ev->counters[SPF_COUNTER_THROTTLED], left_out);
+  if (left_out) relaxed_add(&ev->counters[SPF_EVENT_THROTTLED], left_out);
 }
 
 uint64_t lj_clocktick_total(const Event *ev)

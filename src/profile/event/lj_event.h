@@ -6,7 +6,11 @@
 ** the event's name, and calls Event.take in the sampled thread when a period has passed. A
 ** source knows no session. A session knows no source: it loops over SourceOps.
 **
-** A new source needs a folder, its SourceOps, and a line in session/lj_sources.c.
+** A source samples threads, like a clock, or a VM, like an allocator. An event of threads is
+** open in each session of a profile. An event of a VM is open in the first one only. The
+** session of the calling thread gets its samples.
+**
+** A new source needs a folder, its SourceOps, and a line in session/lj_sourcetable.c.
 **
 **   parse -> open -> arm -> (samples) -> stop
 */
@@ -34,12 +38,22 @@ typedef enum EventMeasure {
   EVENT_OCCURRENCES /* Occurrences, in the event's unit. */
 } EventMeasure;
 
+/* A field of an event's samples, see SPF_EVENT. */
+typedef struct EventField {
+  int kind;         /* SPF_FIELD_*. */
+  const char *name; /* What it counts. */
+} EventField;
+
 typedef struct EventSpec {
   const struct SourceOps *ops;
   char name[EVENT_NAME_MAX]; /* As requested; once open, the event in use. */
   EventMeasure measures;     /* The period. */
   int unit;                  /* SPF_UNIT_*, of the weights. */
   uint64_t period;           /* Usual distance of two samples. */
+  int has_weights; /* The source gives the weight of each sample. 0: it is the growth of
+		   ** the total since the last sample in the stream. */
+  int nfield;      /* Fields of its samples, at most SPF_FIELDS_MAX. */
+  const EventField *field; /* They outlive the profile. */
   union {
     uint64_t align;
     char bytes[EVENT_OWN];
@@ -68,14 +82,40 @@ typedef enum EventParsed {
 
 /* -- What a sample brings ---------------------------------------------------- */
 
+/* A definition that a sample refers to: of its labels, or of a text in its fields. The
+** profiler copies it.
+*/
+typedef struct SampleDef {
+  int tag;                /* SPF_LABELS or SPF_TEXT. */
+  uint32_t id;            /* Not 0. Always the same for the same bytes. */
+  const uint8_t *payload; /* As in the stream, after the id. */
+  uint32_t len;           /* At most SAMPLE_DEF_MAX. */
+} SampleDef;
+
+#define SAMPLE_DEF_MAX 4096
+
 typedef struct SampleHead {
   uint64_t time_ns; /* CLOCK_MONOTONIC when the source began with it. */
   uint64_t cpu_ns;  /* CPU time of the thread then; 0: not read. */
   uint64_t total;   /* Total of the source, see SourceOps.total; 0: not read. */
+  uint64_t weight;  /* If the spec has weights. */
+  uint32_t labels;  /* Id of an SPF_LABELS; 0: none. */
+  int ndef;         /* Definitions that it refers to. */
+  const SampleDef *def;
+  uint64_t field[SPF_FIELDS_MAX]; /* As many as the spec has. */
   /* Set by take. */
   uint64_t end_ns;   /* CLOCK_MONOTONIC at the end. */
   uint64_t spent_ns; /* Time since time_ns in which the thread ran, about. */
+  uint32_t session;  /* Number of the session that has it. */
 } SampleHead;
+
+/* A thing of SPF_FIELD_THING that has ended. */
+typedef struct SampleEnd {
+  uint64_t thing; /* Its number. */
+  uint64_t age;   /* Cycles of the garbage collector since the sample. */
+} SampleEnd;
+
+#define SAMPLE_ENDS_MAX 256 /* Of one call. */
 
 /* -- An open event ----------------------------------------------------------- */
 
@@ -85,27 +125,49 @@ typedef enum EventStatus {
   EVENT_ERROR /* The event is unavailable: see errno and errmsg. */
 } EventStatus;
 
-/* An event of a session. The session clears it, and sets the first members before open. */
+/* The way from code of the VM to its running profile. Lives as long as the VM. */
 typedef struct Event Event;
+typedef struct EventDoor EventDoor;
+struct EventDoor {
+  /* Return the event of a source in the session of the calling thread, which runs the VM. It
+  ** is there until leave. NULL: no profile with it runs, or the profile does not sample the
+  ** thread; then do not leave. Not in the handler.
+  */
+  Event *(*enter)(EventDoor *door, const struct SourceOps *ops);
+  void (*leave)(EventDoor *door);
+};
+
+/* An event of a session. The session clears it, and sets the first members before open. */
 struct Event {
   EventSpec spec;
   /* Take a sample of the event, on the sampled thread: from a signal, with the registers that
-  ** it interrupted, or from ordinary code, with those of a function that called it. Returns
-  ** 0 if it interrupted another sample, which notes it. May change errno. Async-signal-safe.
+  ** it interrupted, or from ordinary code, with those of walkregs_here. Returns 0 if it took
+  ** none: it interrupted another sample, which notes it, or the profile does not sample the
+  ** thread. May change errno. Async-signal-safe.
   */
   int (*take)(Event *ev, SampleHead *head, const WalkRegs *regs);
-  uint64_t *counters; /* SPF_COUNTER__MAX of them, to which its source adds. */
-  void *source;       /* SourceOps.size bytes, cleared. */
-  int index;          /* Of the event in the profile. */
-  int tid;            /* The sampled thread. */
-  int is_open;
+  /* Append a moment without weight, now. kind: SPF_MARK_*, with n arguments. Returns 0 if
+  ** the session is in use: try again later. Not in the handler.
+  */
+  int (*mark)(Event *ev, int kind, const uint64_t *arg, int n);
+  /* Things that samples of a session began have ended. how: SPF_ENDED_*. n: at most
+  ** SAMPLE_ENDS_MAX. Returns 0 if that session is in use: try again later. Not in the handler.
+  */
+  int (*ended)(Event *ev, uint32_t session, int how, const SampleEnd *end, int n);
+  EventDoor *door;                   /* For a source of a VM. */
+  uint64_t counters[SPF_EVENT__MAX]; /* SPF_EVENT_*. Its source adds to some. */
+  void *source;                      /* SourceOps.size bytes, cleared. */
+  int index;                         /* Of the event in the profile. */
+  int tid;                           /* The sampled thread. */
+  int is_open, is_armed;
   int signo;  /* Signal of its samples. 0: the source chooses one, or needs none. */
   int shared; /* Once open: the program has a handler for the signal. */
 };
 
 /* A source of samples. Functions that may be missing say what NULL means. */
 typedef struct SourceOps {
-  size_t size; /* Bytes of Event.source. */
+  size_t size;  /* Bytes of Event.source. */
+  int is_of_vm; /* It samples a VM, not a thread. */
   /* Read an item of the option `clock`. Sets all of a cleared spec but ops. Unless it is
   ** parsed, errmsg[EVENT_ERRMSG_MAX] gets one sentence. Any thread.
   */
@@ -119,8 +181,11 @@ typedef struct SourceOps {
   ** one sentence in errmsg[EVENT_ERRMSG_MAX] with the reason and the remedy.
   */
   EventStatus (*open)(Event *ev, char *errmsg);
-  int (*arm)(Event *ev);   /* Samples may come from now on. Returns 0 or an errno. */
-  void (*stop)(Event *ev); /* Close an open event. No sample comes after this returns. */
+  int (*arm)(Event *ev); /* Samples may come from now on. Returns 0 or an errno. */
+  /* Close an open event. No sample comes after this returns. Code of the VM may still be
+  ** between enter and leave: the profile waits for it before it ends.
+  */
+  void (*stop)(Event *ev);
   /* Does the thread block the samples, so that the event should not be open? NULL: no. */
   int (*blocked)(const Event *ev);
   /* Samples may have stopped because the program took their signals. NULL: nothing. */
@@ -134,8 +199,8 @@ typedef struct SourceOps {
   void (*forget)(void); /* In a child of fork(): forget all events. NULL: nothing. */
 
   /* -- Any thread, async-signal-safe -- */
-  /* Total of the thread so far, in the unit of the spec. 0: the thread has ended, or the
-  ** event is closed and cannot tell.
+  /* Total of the thread or VM so far, in the unit of the spec. 0: the thread has ended, or
+  ** the event is closed and cannot tell.
   */
   uint64_t (*total)(const Event *ev);
 } SourceOps;

@@ -15,6 +15,8 @@
 void lj_batch_reset(Batch *b)
 {
   b->used = 0;
+  if (b->has_refs) memset(b->refs, 0, sizeof(b->refs));
+  b->has_refs = 0;
   relaxed_set(&b->nsample, 0);
   do
     b->number = b->numbers ? __atomic_add_fetch(b->numbers, 1, __ATOMIC_RELAXED)
@@ -49,26 +51,42 @@ static LJ_AINLINE void words_copy(FrameWord *to, const FrameList *fr)
 #endif
 }
 
-int lj_batch_sample(Batch *b, int event, int state, uint64_t time_us, uint64_t weight,
-		    const FrameList *lua, const FrameList *host)
+int lj_batch_sample(Batch *b, RawSample *r, const uint64_t *field, const FrameList *lua,
+		    const FrameList *host)
 {
-  RawSample *r = (RawSample *)batch_end(b);
-  size_t size = sizeof(*r) + (lua->len + host->len) * sizeof(FrameWord);
-  FrameWord *words = (FrameWord *)(r + 1);
+  RawSample *to = (RawSample *)batch_end(b);
+  uint32_t nfield = r->head.nfield, i;
+  size_t size = sizeof(*r) + (nfield + lua->len + host->len) * sizeof(FrameWord);
+  FrameWord *words;
   if (size > batch_room(b)) return 0;
   r->head.size = (uint32_t)size;
   r->head.tag = SPF_SAMPLE;
-  r->head.event = (uint8_t)event;
-  r->head.state = (uint8_t)state;
-  r->time_us = time_us;
-  r->weight = weight;
-  r->nlua = lua->len;
-  r->nhost = host->len;
+  r->nlua = (uint16_t)lua->len;
+  r->nhost = (uint16_t)host->len;
+  *to = *r;
+  for (i = 0; i < nfield; i++) rawsample_fields(to)[i] = field[i];
+  words = rawsample_words(to);
   words_copy(words, lua);
   words_copy(words + lua->len, host);
   b->used += (uint32_t)size;
-  if (b->nsample == 0) relaxed_set(&b->first_us, time_us);
+  if (b->nsample == 0) relaxed_set(&b->first_us, r->time_us);
   relaxed_set(&b->nsample, b->nsample + 1);
+  return 1;
+}
+
+int lj_batch_ref(Batch *b, int tag, uint32_t id, const uint8_t *payload, uint32_t len)
+{
+  uint64_t *slot = &b->refs[batch_refslot(tag, id)];
+  size_t mark;
+  if (*slot == batch_refkey(tag, id)) return 1;
+  lj_batch_def_begin(b);
+  mark = lj_wbuf_def_begin(&b->def, (uint8_t)tag);
+  lj_wbuf_uleb(&b->def, id);
+  lj_wbuf_bytes(&b->def, payload, len);
+  lj_wbuf_def_end(&b->def, mark);
+  if (!lj_batch_def_end(b, id, 0)) return 0;
+  *slot = batch_refkey(tag, id);
+  b->has_refs = 1;
   return 1;
 }
 
@@ -95,12 +113,12 @@ int lj_batch_def_end(Batch *b, uint32_t id, uint32_t rank)
   return 1;
 }
 
-uint32_t lj_batch_find(const Batch *b, uint32_t id)
+uint32_t lj_batch_find(const Batch *b, int tag, uint32_t id)
 {
   uint32_t at, found = BATCH_SIZE;
   for (at = 0; at < b->used; at += batch_at(b, at)->size) {
     const RawDef *d = (const RawDef *)batch_at(b, at);
-    if (d->head.tag == SPF_LFUNC && d->id == id) found = at;
+    if (d->head.tag == tag && d->id == id) found = at;
   }
   return found;
 }

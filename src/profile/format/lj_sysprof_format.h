@@ -116,6 +116,7 @@
 **                 diff, each next one is the last one + diff.
 ** SPF_COUNTERS := (counter-id value)*         totals since the start of the
 **                 profile. The latest value of an id counts; a missing one is 0.
+**                 SPF_COUNTER_*, or SPF_COUNTER_EVENT and more for an event.
 **                 SPF_COUNTER_REFUSED stands before SPF_END only.
 ** SPF_END      :=                             the profiler stopped in order
 ** SPF_TEXT     := id text                     a string that fields refer to
@@ -210,7 +211,7 @@
 #define SPF_SAMPLE_STATE        0x0f
 
 /* Most events of a session at a time, and the units of their weights. */
-#define SPF_EVENTS_MAX 4
+#define SPF_EVENTS_MAX 16
 
 /* Time from one tick of a clock to the next, in times that a tick takes, at least. */
 #define SPF_TICK_CYCLES  3
@@ -359,25 +360,41 @@
 #define SPF_REFUSED__MAX          51
 
 /* Counters. Ids 0..9 count samples by SPF_VMST_*, the lost ones included. */
+#define SPF_COUNTER_LOST_MARKS     14 /* Lost marks: no room in the buffer. */
 #define SPF_COUNTER_UNCOPIED       15 /* Pages read in place, see lj_safeload.h. */
 #define SPF_COUNTER_LOST_BUFFER    16 /* Lost: no room in the buffer. */
 #define SPF_COUNTER_LOST_WRITER    17 /* Lost: the writer failed. */
 #define SPF_COUNTER_LOST_NESTED    18 /* Lost: another thread was writing. */
-#define SPF_COUNTER_OVERRUNS       19 /* Timer ticks merged in one signal. */
+#define SPF_COUNTER_OVERRUNS       19 /* Of older streams: sum of SPF_EVENT_OVERRUNS. */
 #define SPF_COUNTER_HANDLER_NS     20 /* CPU time in the handler. */
 #define SPF_COUNTER_HANDLER_MAX_NS 21 /* Time in the handler, maximum. */
-#define SPF_COUNTER_THROTTLED      22 /* Ticks left out, see lj_sample.c. */
+#define SPF_COUNTER_THROTTLED      22 /* Of older streams: sum of SPF_EVENT_THROTTLED. */
 #define SPF_COUNTER_HANDLER_P99_NS 23 /* Time in the handler, 99 % below. */
-#define SPF_COUNTER_TOTAL          24 /* + index: total of an event. */
+#define SPF_COUNTER_TOTAL          24 /* + index: of older streams, SPF_EVENT_TOTAL. */
 #define SPF_COUNTER_WALL_US        28 /* Time since the start. */
 #define SPF_COUNTER_LOST_QUEUE     29 /* Lost: all buffers wait. */
 #define SPF_COUNTER_UNSAMPLED \
   30                               /* Threads that could not be sampled, at
 						** most at a time. */
-#define SPF_COUNTER_SIGNAL_NS   31 /* Interrupts and signals of the ticks, if measured. */
+#define SPF_COUNTER_SIGNAL_NS   31 /* Of older streams: sum of SPF_EVENT_SIGNAL_NS. */
 #define SPF_COUNTER_LUA_BROKEN  32 /* + SPF_BROKEN_*: Lua side broken. */
 #define SPF_COUNTER_HOST_BROKEN 48 /* + SPF_BROKEN_*: host side broken. */
 #define SPF_COUNTER_REFUSED     64 /* + SPF_REFUSED_*: stacks that a check refused. */
 #define SPF_COUNTER__MAX        128
+
+/* Counters of an event have the ids SPF_COUNTER_EVENT + index * SPF_COUNTER_EVENT_STEP +
+** one of these.
+*/
+#define SPF_COUNTER_EVENT      128
+#define SPF_COUNTER_EVENT_STEP 16
+#define SPF_EVENT_TOTAL        0 /* All in its unit, sampled or not. */
+#define SPF_EVENT_SAMPLES      1 /* Samples, the lost ones included. */
+#define SPF_EVENT_LUA_BROKEN   2 /* Samples whose Lua side is broken. */
+#define SPF_EVENT_HOST_BROKEN  3 /* Samples whose host side is broken. */
+#define SPF_EVENT_OVERRUNS     4 /* Ticks merged in one signal. */
+#define SPF_EVENT_THROTTLED    5 /* Ticks left out, see lj_throttle.h. */
+#define SPF_EVENT_SIGNAL_NS    6 /* Interrupts and signals of the ticks, if measured. */
+#define SPF_EVENT_LOST_ENDS    7 /* Ends of things that the stream has no room for. */
+#define SPF_EVENT__MAX         8
 
 #endif

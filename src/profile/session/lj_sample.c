@@ -276,6 +276,12 @@ static SAMPLE_RARE int module_commit(void *sampler)
   return done;
 }
 
+/* Time in the stream. */
+static uint64_t time_us(const Sampler *s, uint64_t ns)
+{
+  return (ns - s->origin_ns) / 1000;
+}
+
 /* Copy what the sample's words refer to. Returns 0 if the batch has no room. */
 static int funcs_capture(Sampler *s)
 {
@@ -288,20 +294,38 @@ static int funcs_capture(Sampler *s)
   return 1;
 }
 
+/* Copy the definitions of its labels and texts. Returns 0 if the batch has no room. */
+static SAMPLE_RARE int defs_capture(Sampler *s, const SampleHead *head)
+{
+  int i;
+  for (i = 0; i < head->ndef; i++) {
+    const SampleDef *def = &head->def[i];
+    if (!lj_batch_ref(&s->batch, def->tag, def->id, def->payload, def->len)) return 0;
+  }
+  return 1;
+}
+
 /* Append the walked sample to the batch. A sample that is too large for an empty batch is
-** lost. The next one carries its weight.
+** lost. Unless the source gives weights, the next one carries its weight.
 */
-static void capture(Sampler *s, SampleEvent *ev, uint64_t time_us)
+static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head)
 {
   DefSink to = { &s->batch.def, module_commit, s };
+  uint64_t total = sampleevent_total(ev);
+  RawSample raw;
   int tries;
+  raw.head.event = (uint8_t)ev->e.index;
+  raw.head.state = (uint8_t)s->state;
+  raw.head.nfield = (uint8_t)ev->e.spec.nfield;
+  raw.time_us = time_us(s, head->time_ns);
+  raw.weight = ev->e.spec.has_weights ? head->weight : total - ev->taken;
+  raw.labels = head->labels;
   lj_batch_def_begin(&s->batch);
   lj_loadmap_sample(&s->symtab.loadmap, &s->lua_frames, &s->host_frames, &to);
   for (tries = 0; tries < 2; tries++) {
-    if (funcs_capture(s) &&
-	lj_batch_sample(&s->batch, ev->e.index, s->state, time_us, ev->total - ev->taken,
-			&s->lua_frames, &s->host_frames)) {
-      ev->taken = ev->total;
+    if (funcs_capture(s) && (LJ_LIKELY(head->ndef == 0) || defs_capture(s, head)) &&
+	lj_batch_sample(&s->batch, &raw, head->field, &s->lua_frames, &s->host_frames)) {
+      ev->taken = total;
       return;
     }
     lj_sampler_encode(s);
@@ -311,31 +335,35 @@ static void capture(Sampler *s, SampleEvent *ev, uint64_t time_us)
 
 static void count(Sampler *s, SampleEvent *ev)
 {
-  relaxed_add(&ev->samples, 1);
+  relaxed_add(&ev->e.counters[SPF_EVENT_SAMPLES], 1);
   relaxed_add(&s->counters[s->state], 1);
 }
 
-static SAMPLE_RARE void count_broken(Sampler *s, int counter, int refused)
+static SAMPLE_RARE void count_broken(Sampler *s, uint64_t *of_event, int counter,
+				     int refused)
 {
+  relaxed_add(of_event, 1);
   relaxed_add(&s->counters[counter], 1);
   relaxed_add(&s->counters[SPF_COUNTER_REFUSED + refused], 1);
 }
 
 /* Take a sample, and end its reading of the VM. */
-static void take(Sampler *s, SampleEvent *ev, uint64_t time_ns, const WalkRegs *regs)
+static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const WalkRegs *regs)
 {
-  uint64_t time_us = (time_ns - s->origin_ns) / 1000;
+  uint64_t now_us = time_us(s, head->time_ns), *counters = ev->e.counters;
   int reads = walk_both(s, regs);
   if (LJ_UNLIKELY(s->peek.uncopied))
     relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
   count(s, ev);
   if (LJ_UNLIKELY(s->lua.broken >= 0))
-    count_broken(s, SPF_COUNTER_LUA_BROKEN + s->lua.broken, s->lua.refused);
+    count_broken(s, &counters[SPF_EVENT_LUA_BROKEN], SPF_COUNTER_LUA_BROKEN + s->lua.broken,
+		 s->lua.refused);
   if (s->opt->mode != LUAM_SYSPROF_DEFAULT) {
     if (LJ_UNLIKELY(s->host.broken >= 0))
-      count_broken(s, SPF_COUNTER_HOST_BROKEN + s->host.broken, s->host.refused);
-    capture(s, ev, time_us);
-    if (time_us - s->batch.first_us >= ENCODE_US || lj_stream_isdue(&s->stream, time_us))
+      count_broken(s, &counters[SPF_EVENT_HOST_BROKEN],
+		   SPF_COUNTER_HOST_BROKEN + s->host.broken, s->host.refused);
+    capture(s, ev, head);
+    if (now_us - s->batch.first_us >= ENCODE_US || lj_stream_isdue(&s->stream, now_us))
       lj_sampler_encode(s);
     if (sampler_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
   }
@@ -344,12 +372,12 @@ static void take(Sampler *s, SampleEvent *ev, uint64_t time_ns, const WalkRegs *
 
 /* -- Samples that interrupt others ------------------------------------------- */
 
-/* Note a sample that has interrupted another one, or the profiler on its own thread.
-** total: of the source, or 0.
+/* Note a sample that has interrupted another one, or the profiler on its own thread. One
+** with a weight of its own is lost. total: of the source, or 0.
 */
 static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total, int user)
 {
-  if (user != SAMPLER_THREAD) {
+  if (user != SAMPLER_THREAD || ev->e.spec.has_weights) {
     relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
     return;
   }
@@ -361,6 +389,7 @@ static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total,
 /* Append one sample for all that an event has noted. */
 static SAMPLE_RARE void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
 {
+  SampleHead head = { .time_ns = now_ns };
   uint32_t n = __atomic_exchange_n(&ev->nested, 0, __ATOMIC_ACQUIRE);
   if (n == 0) return;
   if (ev->e.is_open) totals_raise(ev, ev->e.spec.ops->total(&ev->e));
@@ -371,8 +400,8 @@ static SAMPLE_RARE void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
   lj_framelist_finish(&s->host_frames);
   lj_framelist_finish(&s->lua_frames);
   count(s, ev);
-  relaxed_add(&s->counters[SPF_COUNTER_OVERRUNS], n - 1);
-  if (s->opt->mode != LUAM_SYSPROF_DEFAULT) capture(s, ev, (now_ns - s->origin_ns) / 1000);
+  relaxed_add(&ev->e.counters[SPF_EVENT_OVERRUNS], n - 1);
+  if (s->opt->mode != LUAM_SYSPROF_DEFAULT) capture(s, ev, &head);
 }
 
 SAMPLE_RARE void lj_sample_nested(Sampler *s)
@@ -407,13 +436,14 @@ int lj_sample_take(Event *e, SampleHead *head, const WalkRegs *regs)
   }
   totals_sample(ev, head);
   totals_list(s);
-  take(s, ev, head->time_ns, regs);
+  take(s, ev, head, regs);
   if (LJ_UNLIKELY(relaxed_get(&s->has_nested))) lj_sample_nested(s);
   head->end_ns = mono_ns();
   head->spent_ns = head->end_ns - head->time_ns;
   if (LJ_UNLIKELY(head->spent_ns >= SAMPLE_LONG_NS))
     head->spent_ns = long_ns(head, head->spent_ns);
   relaxed_set(&s->spent_ns, head->spent_ns);
+  head->session = s->number;
   lj_sampler_release(s);
   return 1;
 }

@@ -52,7 +52,7 @@ void lj_sampler_seize(Sampler *s)
 __attribute__((noinline, cold)) void lj_sampler_encode(Sampler *s)
 {
   lj_totals_account(s); /* For the counters in the chunks. */
-  lj_encoder_run(&s->encoder, &s->stream, &s->batch);
+  lj_encoder_run(&s->stream, &s->batch);
 }
 
 /* Has no sample encoded the captured ones in time? */

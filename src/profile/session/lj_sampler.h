@@ -25,22 +25,26 @@
 #include "profile/stream/lj_stream.h"
 
 /* An event of a sampler. Its total counts in the event's unit, on the sampled threads, since
-** the start. The weight of a sample is the total's growth since the last sample in the
-** stream.
+** the start. Unless its source gives weights, the weight of a sample is the total's growth
+** since the last sample in the stream. e.counters has the total at the last sample.
 */
 typedef struct SampleEvent {
   Event e; /* What its source knows. First. */
   struct Sampler *sampler;
-  uint64_t before;  /* Total of the threads before this one. */
-  uint64_t base;    /* The source's total when this thread began. */
-  uint64_t total;   /* Total at the last sample. */
-  uint64_t seen;    /* Total at the last look. Under the lock. */
-  uint64_t taken;   /* Total at the last sample in the stream. */
-  uint64_t samples; /* Samples taken. */
+  uint64_t before; /* Total of the threads before this one. */
+  uint64_t base;   /* The source's total when this thread began. */
+  uint64_t seen;   /* Total at the last look. Under the lock. */
+  uint64_t taken;  /* Total at the last sample in the stream. */
   /* Of samples that have interrupted another one. Handler of the sampled thread. */
   uint32_t nested;       /* How many. */
   uint64_t nested_total; /* Total at the last of them, if known. */
 } SampleEvent;
+
+/* Return the total at the last sample. */
+static LJ_AINLINE uint64_t sampleevent_total(const SampleEvent *ev)
+{
+  return ev->e.counters[SPF_EVENT_TOTAL];
+}
 
 /* Who holds a sampler. Nobody: 0. */
 #define SAMPLER_THREAD 1 /* The sampled thread: its samples meanwhile are noted. */
@@ -54,6 +58,7 @@ typedef struct Sampler {
   VmGate *gate;
   VmTables *vm;
   const ProfileOptions *opt;
+  uint32_t number;    /* Number of its session in the file. */
   uint64_t start_ns;  /* CLOCK_MONOTONIC at the start of the profile. */
   uint64_t origin_ns; /* Time 0 of the stream. */
   int nevent;
@@ -71,12 +76,11 @@ typedef struct Sampler {
   uint64_t spent_ns; /* Time of the last sample, which the next one lists. */
   uint64_t spent[SAMPLER_SPENT]; /* Times that lj_totals_account has not counted. */
   uint32_t nspent;
-  uintptr_t leaf_pc; /* Interrupted address, for backtracers. */
-  SampleEvent event[SPF_EVENTS_MAX];
+  uintptr_t leaf_pc;  /* Interrupted address, for backtracers. */
+  SampleEvent *event; /* nevent of them. */
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler; /* Times of samples. */
   LuaResult lua;
-  Encoder encoder;
   Symtab symtab;
   SafeLoad peek;
   HostWalk host;
@@ -85,6 +89,12 @@ typedef struct Sampler {
   Stream stream;    /* What they become. */
   ChunkQueue queue; /* Queue of its chunks, unless the handler writes them. */
 } Sampler;
+
+/* Return the sampler of a gate's reader. */
+static LJ_AINLINE Sampler *sampler_of_reader(VmReader *reader)
+{
+  return (Sampler *)reader;
+}
 
 /* Does a writer outside of the handler write the chunks? */
 static LJ_AINLINE int sampler_isqueued(const Sampler *s)

@@ -17,6 +17,7 @@
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
+#include "profile/session/lj_marks.h"
 #include "profile/session/lj_sample.h"
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_totals.h"
@@ -33,13 +34,15 @@
 
 /* -- Events ------------------------------------------------------------------ */
 
-static void events_stop(Session *s)
+/* of_vm: also those of the VM. */
+static void events_stop(Session *s, int of_vm)
 {
   int i;
   for (i = s->sm.nevent; i-- > 0;) {
     Event *e = &s->sm.event[i].e;
-    if (e->is_open) e->spec.ops->stop(e);
-    e->is_open = 0;
+    if (!e->is_open || (e->spec.ops->is_of_vm && !of_vm)) continue;
+    e->spec.ops->stop(e);
+    e->is_open = e->is_armed = 0;
   }
 }
 
@@ -50,12 +53,13 @@ EventStatus lj_session_open(Session *s, char *errmsg)
     Event *e = &s->sm.event[i].e;
     EventStatus status;
     e->tid = s->sm.reader.tid;
+    if (e->is_open || (e->spec.ops->is_of_vm && !s->is_first)) continue;
     e->spec = s->sm.opt->spec[i];
     e->signo = s->sm.opt->signo;
     status = e->spec.ops->open(e, errmsg);
     if (status != EVENT_OK) {
       int err = errno;
-      events_stop(s);
+      events_stop(s, !s->paused);
       errno = err;
       return status;
     }
@@ -70,11 +74,14 @@ static int events_arm(Session *s, char *errmsg)
   int i;
   for (i = 0; i < s->sm.nevent; i++) {
     Event *e = &s->sm.event[i].e;
-    int err = e->spec.ops->arm(e);
+    int err;
+    if (!e->is_open || e->is_armed) continue;
+    err = e->spec.ops->arm(e);
+    e->is_armed = (err == 0);
     if (err == 0) continue;
     snprintf(errmsg, EVENT_ERRMSG_MAX, "the clock %s did not start: %s", e->spec.name,
 	     strerror(err));
-    events_stop(s);
+    events_stop(s, !s->paused);
     return err;
   }
   return 0;
@@ -111,9 +118,18 @@ static int events_areblocked(const Session *s)
   return 0;
 }
 
+static uint64_t events_samples(const Session *s)
+{
+  uint64_t sum = 0;
+  int i;
+  for (i = 0; i < s->sm.nevent; i++)
+    sum += relaxed_get(&s->sm.event[i].e.counters[SPF_EVENT_SAMPLES]);
+  return sum;
+}
+
 int lj_session_isblocked(Session *s)
 {
-  uint64_t samples = relaxed_get(&s->sm.event[0].samples);
+  uint64_t samples = events_samples(s);
   int has_run = s->sm.cpu_seen != s->asked_cpu_us;
   int has_ticked = samples != s->asked_samples;
   s->asked_cpu_us = s->sm.cpu_seen;
@@ -138,7 +154,7 @@ static size_t round_up(size_t n, size_t to)
   return (n + to - 1) & ~(to - 1);
 }
 
-/* Allocate a session with the memory of its sources, its batch, and its buffer, which may be
+/* Allocate a session with the memory of its events, their sources, its batch, and its buffer, which may be
 ** the caller's. The memory of another thread gets its pages when that thread has samples.
 */
 static Session *memory_new(const ProfileOptions *opt, int is_first, size_t len,
@@ -147,13 +163,17 @@ static Session *memory_new(const ProfileOptions *opt, int is_first, size_t len,
   size_t batch = opt->mode == LUAM_SYSPROF_DEFAULT ? 0
 		 : is_first                        ? BATCH_SIZE
 						   : OTHER_BATCH;
-  size_t at = round_up(sizeof(Session), CACHE_LINE), size = at + batch;
+  size_t at = round_up(sizeof(Session), CACHE_LINE);
+  size_t events = round_up((size_t)opt->nspec * sizeof(SampleEvent), CACHE_LINE);
+  size_t size = at + events + batch;
   Session *s;
   int i;
   for (i = 0; i < opt->nspec; i++) size += round_up(opt->spec[i].ops->size, CACHE_LINE);
   size = round_up(size, OSMEMORY_PAGE);
   s = (Session *)lj_osmemory_new(size + (*buf ? 0 : len), is_first ? size : 0);
   if (!s) return NULL;
+  s->sm.event = (SampleEvent *)((char *)s + at);
+  at += events;
   for (i = 0; i < opt->nspec; i++) {
     s->sm.event[i].e.source = (char *)s + at;
     at += round_up(opt->spec[i].ops->size, CACHE_LINE);
@@ -205,8 +225,10 @@ static void sampler_init(Sampler *sm, const SessionPlan *plan, int tid)
     ev->e.spec = opt->spec[i];
     ev->e.index = i;
     ev->e.tid = tid;
+    ev->e.door = &plan->gate->door;
     ev->e.take = lj_sample_take;
-    ev->e.counters = sm->counters;
+    ev->e.mark = lj_marks_mark;
+    ev->e.ended = lj_marks_ended;
   }
   sm->host.pk = &sm->peek;
   sm->host.g = plan->gate->g;
@@ -227,12 +249,12 @@ static void stream_init(Session *s, const SessionPlan *plan, uint8_t *buf, size_
   lj_batch_reset(&s->sm.batch);
   if (opt->flush == LUAM_SYSPROF_FLUSH_HANDLER) {
     lj_stream_init(stream, &s->sm.symtab, s->sm.counters, tid, buf, len, opt->cb.writer,
-		   opt->ctx, s->number);
+		   opt->ctx, s->sm.number);
   } else {
     ChunkQueue *q = stream->queue = &s->sm.queue;
     lj_chunkqueue_init(q, buf, len, opt->cb.writer, opt->ctx);
     lj_stream_init(stream, &s->sm.symtab, s->sm.counters, tid, buf, q->size,
-		   lj_chunkqueue_put, q, s->number);
+		   lj_chunkqueue_put, q, s->sm.number);
     /* A smaller buffer must not repeat definitions more often. */
     if (plan->nsession > 0) stream->stacks_max = opt->len / CHUNKQUEUE_BUFFERS;
   }
@@ -249,7 +271,8 @@ Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int late
   if (!s) return NULL;
   if (is_first) memory_more(s, plan->vm);
   s->pid = plan->pid;
-  s->number = opt->number + plan->nsession;
+  s->is_first = is_first;
+  s->sm.number = opt->number + plan->nsession;
   s->later = later;
   sampler_init(&s->sm, plan, tid);
   if (opt->mode != LUAM_SYSPROF_DEFAULT) stream_init(s, plan, buf, len);
@@ -306,7 +329,7 @@ static int describe(Session *s)
   meta_number(s, "start_time", (unsigned long long)time(NULL));
   lj_stream_meta(&s->sm.stream, "base", LUAJIT_VERSION);
   for (i = 0; i < s->sm.nevent; i++)
-    lj_stream_event(&s->sm.stream, i, &s->sm.event[i].e.spec);
+    lj_stream_event(&s->sm.stream, i, &s->sm.event[i].e.spec, s->sm.event[i].e.counters);
   lj_osthread_name(s->sm.reader.tid, name);
   if (name[0]) lj_stream_thread(&s->sm.stream, name);
   return lj_stream_begin(&s->sm.stream);
@@ -334,7 +357,7 @@ int lj_session_begin(Session *s, char *errmsg)
 void lj_session_stop(Session *s)
 {
   lj_totals_look(&s->sm);
-  events_stop(s);
+  events_stop(s, 1);
 }
 
 void lj_session_settle(Session *s)
@@ -367,7 +390,8 @@ int lj_session_dump(Session *s, FuncTab *named)
 
 void lj_session_pause(Session *s)
 {
-  lj_session_stop(s);
+  lj_totals_look(&s->sm);
+  events_stop(s, 0);
   lj_session_settle(s);
   s->paused = 1;
   s->later = 0;

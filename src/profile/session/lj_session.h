@@ -24,12 +24,12 @@ typedef struct SessionPlan {
 } SessionPlan;
 
 typedef struct Session {
-  Sampler sm;      /* First. Its reader links the sessions of a profile. */
-  pid_t pid;       /* Process that started the profile. */
-  uint32_t number; /* Number in the file. */
-  size_t size;     /* Bytes of its memory, which may hold a buffer, too. */
-  int later;       /* The thread began after the profile. */
-  int paused;      /* The events are closed: the thread blocks their signals. */
+  Sampler sm;   /* First. Its reader links the sessions of a profile. */
+  pid_t pid;    /* Process that started the profile. */
+  int is_first; /* Of its profile. It has the events of the VM. */
+  size_t size;  /* Bytes of its memory, which may hold a buffer, too. */
+  int later;    /* The thread began after the profile. */
+  int paused;   /* The events are closed: the thread blocks their signals. */
   uint64_t asked_cpu_us, asked_samples; /* State at the last lj_session_isblocked. */
   int seen;                             /* The last scan found the thread. */
   struct Session *chain;                /* Next session in the same bucket of a scan. */
@@ -67,7 +67,7 @@ LJ_FUNC int lj_session_isblocked(Session *s);
 */
 LJ_FUNC void lj_session_like(Session *s, const Session *other);
 
-/* Close the events of a session that goes on, and open them again. Resume returns 0, or an
+/* Close the events of threads of a session that goes on, and open them again. Resume returns 0, or an
 ** errno and the reason.
 */
 LJ_FUNC void lj_session_pause(Session *s);

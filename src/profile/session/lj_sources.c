@@ -1,5 +1,5 @@
 /*
-** Table of all sources of samples, and the parser of the option `clock`.
+** Parser of the option `clock`, over the table of all sources of samples.
 ** Context: any thread, not the handler.
 */
 
@@ -9,27 +9,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profile/clock/lj_clocksource.h"
 #include "profile/session/lj_sources.h"
-
-/* The last one refuses names that no source knows. */
-static const SourceOps *const sources[] = { &lj_clocksource_ops };
-#define NSOURCES (sizeof(sources) / sizeof(sources[0]))
+#include "profile/session/lj_sourcetable.h"
 
 /* Returns 0, and one sentence in errmsg, if no source takes the item. */
 static int item_parse(const char *item, size_t len, const EventDefaults *by,
 		      EventSpec *spec, char *errmsg)
 {
   EventParsed parsed = EVENT_UNKNOWN;
-  size_t i;
+  int i;
   if (strcspn(item, ":/,") == 0) {
     snprintf(errmsg, EVENT_ERRMSG_MAX, "the list of clocks has an empty name");
     return 0;
   }
-  for (i = 0; i < NSOURCES && parsed == EVENT_UNKNOWN; i++) {
+  for (i = 0; lj_sourcetable[i] && parsed == EVENT_UNKNOWN; i++) {
     memset(spec, 0, sizeof(*spec));
-    spec->ops = sources[i];
-    parsed = sources[i]->parse(item, len, by, spec, errmsg);
+    spec->ops = lj_sourcetable[i];
+    parsed = spec->ops->parse(item, len, by, spec, errmsg);
   }
   return parsed == EVENT_PARSED;
 }
@@ -61,7 +57,7 @@ int lj_sources_parse(const char *list, const EventDefaults *by, EventSpec *specs
 
 void lj_sources_forget(void)
 {
-  size_t i;
-  for (i = 0; i < NSOURCES; i++)
-    if (sources[i]->forget) sources[i]->forget();
+  int i;
+  for (i = 0; lj_sourcetable[i]; i++)
+    if (lj_sourcetable[i]->forget) lj_sourcetable[i]->forget();
 }

@@ -1,5 +1,5 @@
 /*
-** Table of all sources of samples, and the parser of the option `clock`.
+** Parser of the option `clock`, over the table of all sources of samples.
 ** Context: any thread, not the handler.
 **
 **   list  := item (',' item)*

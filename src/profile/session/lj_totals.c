@@ -11,8 +11,10 @@
 
 /* -- Events ------------------------------------------------------------------ */
 
+/* Only the first session has the events of the VM. */
 static uint64_t source_total(const SampleEvent *ev)
 {
+  if (ev->e.spec.ops->is_of_vm && !ev->e.is_open) return 0;
   return ev->e.spec.ops->total(&ev->e);
 }
 
@@ -42,8 +44,8 @@ void lj_totals_settle(Sampler *s)
   if (s->cpu_seen > s->cpu_us) s->cpu_us = s->cpu_seen;
   for (i = 0; i < s->nevent; i++) {
     SampleEvent *ev = &s->event[i];
-    if (ev->seen > ev->total) ev->total = ev->seen;
-    s->counters[SPF_COUNTER_TOTAL + i] = ev->total;
+    if (ev->seen > sampleevent_total(ev))
+      relaxed_set(&ev->e.counters[SPF_EVENT_TOTAL], ev->seen);
   }
   s->counters[SPF_COUNTER_WALL_US] = (mono_ns() - s->start_ns) / 1000;
 }
@@ -52,7 +54,7 @@ void lj_totals_keep(Sampler *s)
 {
   int i;
   s->cpu_before = s->cpu_us;
-  for (i = 0; i < s->nevent; i++) s->event[i].before = s->event[i].total;
+  for (i = 0; i < s->nevent; i++) s->event[i].before = sampleevent_total(&s->event[i]);
   lj_totals_begin(s, 0);
 }
 
@@ -98,7 +100,7 @@ static void add_spent(SampleTotals *t, uint64_t ns)
 void lj_totals_add(const Sampler *s, SampleTotals *t)
 {
   uint64_t spent = relaxed_get(&s->spent_ns), cpu_us = relaxed_get(&s->cpu_us);
-  uint32_t i, nspent;
+  uint32_t i, k, nspent;
   for (i = 0; i < SPF_COUNTER__MAX; i++) {
     uint64_t n = relaxed_get(&s->counters[i]);
     if (i != SPF_COUNTER_HANDLER_MAX_NS && i != SPF_COUNTER_WALL_US) t->counters[i] += n;
@@ -115,11 +117,12 @@ void lj_totals_add(const Sampler *s, SampleTotals *t)
   t->counters[SPF_COUNTER_HANDLER_P99_NS] = hist_p99(&t->handler);
   t->counters[SPF_COUNTER_LOST_WRITER] += relaxed_get(&s->queue.lost);
   for (i = 0; i < (uint32_t)s->nevent; i++) {
-    t->used[i] = s->event[i].e.spec;
-    t->signo[i] = s->event[i].e.signo;
-    t->shared |= s->event[i].e.shared;
+    const Event *e = &s->event[i].e;
+    t->used[i] = e->spec;
+    t->signo[i] = e->signo;
+    t->shared |= e->shared;
+    for (k = 0; k < SPF_EVENT__MAX; k++) t->event[i][k] += relaxed_get(&e->counters[k]);
   }
   lj_totals_limit(s, t->limit);
-  t->ticks += relaxed_get(&s->event[0].samples);
   t->cpu_us += cpu_us > s->cpu_seen ? cpu_us : s->cpu_seen;
 }

@@ -16,17 +16,17 @@ typedef struct SampleTotals {
   int shared;                     /* The program has a handler for one of these. */
   char limit[EVENT_TEXT_MAX];     /* Why an event does not reach its rate; "": it does. */
   uint64_t counters[SPF_COUNTER__MAX];
-  Hist handler;    /* Times of samples. */
-  uint64_t ticks;  /* Samples of the first event. */
-  uint64_t cpu_us; /* CPU time of the threads. */
+  uint64_t event[SPF_EVENTS_MAX][SPF_EVENT__MAX]; /* Counters of the events. */
+  Hist handler;                                   /* Times of samples. */
+  uint64_t cpu_us;                                /* CPU time of the threads. */
 } SampleTotals;
 
 /* Raise the total of an event to a total of its source. */
 static LJ_AINLINE void totals_raise(SampleEvent *ev, uint64_t total)
 {
   uint64_t now = ev->before + total - ev->base;
-  if (total != 0 && now > ev->total) ev->total = now;
-  relaxed_set(&ev->sampler->counters[SPF_COUNTER_TOTAL + ev->e.index], ev->total);
+  if (total != 0 && now > sampleevent_total(ev))
+    relaxed_set(&ev->e.counters[SPF_EVENT_TOTAL], now);
 }
 
 /* Raise the totals to those that a sample brings. */

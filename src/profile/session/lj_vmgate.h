@@ -22,6 +22,7 @@
 #define _LJ_VMGATE_H
 
 #include "lj_obj.h"
+#include "profile/event/lj_event.h"
 
 /* One handler that may read the VM. */
 typedef struct VmReader {
@@ -32,6 +33,7 @@ typedef struct VmReader {
 
 typedef struct VmGate {
   global_State *g;            /* The VM. Set once. */
+  EventDoor door;             /* For sources of the VM. */
   volatile int running;       /* Readers exist or will exist. */
   volatile int vm_tid;        /* Thread that last ran the VM, as far as known. */
   volatile int shared;        /* The VM has run on several threads. */

@@ -17,6 +17,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_session.h"
+#include "profile/session/lj_vmdoor.h"
 #include "profile/session/lj_vmprofile.h"
 
 #define MASKS_MAX 64 /* Signal masks that a scan reads, about. */
@@ -189,7 +190,7 @@ static void thread_pause(ThreadScan *scan, Session *s)
 {
   char errmsg[EVENT_ERRMSG_MAX];
   uint32_t turns = 1 + scan->nsession / MASKS_MAX;
-  if ((s->number + scan->number) % turns == 0) {
+  if ((s->sm.number + scan->number) % turns == 0) {
     int is_blocked = lj_session_isblocked(s);
     if (is_blocked && !s->paused) lj_session_pause(s);
     else if (!is_blocked && s->paused) lj_session_resume(s, errmsg);
@@ -277,6 +278,7 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   p->plan.origin_ns = origin_ns;
   p->plan.nsession = 0;
   lj_vmgate_open(&p->gate);
+  lj_vmdoor_init(&p->gate);
   p->plan.vm = lj_vmtables_new(p->gate.g, p->opt.mode == LUAM_SYSPROF_LEAF);
   if (!p->plan.vm) return PROFILE_ERRMEM;
   events_prepare(&p->opt);

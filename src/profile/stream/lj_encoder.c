@@ -6,31 +6,44 @@
 #define lj_encoder_c
 #define LUA_CORE
 
+#include "profile/base/lj_relaxed.h"
 #include "profile/stream/lj_encoder.h"
 #include "profile/stream/lj_frameruns.h"
 
-static void sample_put(Encoder *e, Stream *s, const Batch *b, RawSample *r)
+static void sample_put(Stream *s, const Batch *b, RawSample *r)
 {
+  StreamEvent *ev = &s->event[r->head.event];
   FrameWord *words = rawsample_words(r);
   FrameSpan lua = lj_frameruns_fold(words, r->nlua);
   FrameSpan host = lj_frameruns_fold(words + r->nlua, r->nhost);
-  uint64_t weight = r->weight + e->lost[r->head.event];
-  int kept = lj_stream_sample(s, b, r->head.event, r->head.state, r->time_us, weight, &lua,
-			      &host);
-  e->lost[r->head.event] = kept ? 0 : weight;
+  int is_kept;
+  r->weight += ev->lost;
+  is_kept = lj_stream_sample(s, b, r, &lua, &host);
+  ev->lost = is_kept || ev->has_weights ? 0 : r->weight;
 }
 
-void lj_encoder_run(Encoder *e, Stream *s, Batch *b)
+/* Append a mark, or the ends of things. */
+static void record_put(Stream *s, const RawDef *def)
+{
+  if (lj_stream_record(s, rawdef_bytes(def), def->len)) return;
+  if (def->head.tag == SPF_ENDED)
+    relaxed_add(&s->event[def->id].counters[SPF_EVENT_LOST_ENDS], def->rank);
+  else relaxed_add(&s->counters[SPF_COUNTER_LOST_MARKS], 1);
+}
+
+void lj_encoder_run(Stream *s, Batch *b)
 {
   uint32_t at;
   for (at = 0; at < b->used; at += batch_at(b, at)->size) {
     RawHead *head = batch_at(b, at);
     const RawDef *def = (const RawDef *)head;
     switch (head->tag) {
-    case SPF_SAMPLE: sample_put(e, s, b, (RawSample *)head); break;
+    case SPF_SAMPLE: sample_put(s, b, (RawSample *)head); break;
     case SPF_LFUNC: lj_symtab_note(s->st, b, at); break;
+    case SPF_LABELS:
+    case SPF_TEXT: lj_stream_note(s, b, at); break;
     case SPF_MODULE: lj_stream_module(s, rawdef_bytes(def), def->len); break;
-    default: break; /* No source of today appends another one. */
+    default: record_put(s, def); break;
     }
   }
   lj_batch_reset(b);

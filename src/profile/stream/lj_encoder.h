@@ -2,7 +2,7 @@
 ** Encoder: turns a batch of captured samples into records of the stream.
 ** Context: whoever holds the sampler.
 **
-** Reads the batch and its own tables only, in bounded time: neither the VM nor the dynamic
+** Reads the batch and the stream's tables only, in bounded time: neither the VM nor the dynamic
 ** linker. Takes no lock, allocates nothing.
 */
 
@@ -12,12 +12,7 @@
 #include "profile/format/lj_batch.h"
 #include "profile/stream/lj_stream.h"
 
-/* Clear it before use. */
-typedef struct Encoder {
-  uint64_t lost[SPF_EVENTS_MAX]; /* Weight of lost samples, which the next one carries. */
-} Encoder;
-
 /* Append the batch to the stream, and empty it. */
-LJ_FUNC void lj_encoder_run(Encoder *e, Stream *s, Batch *b);
+LJ_FUNC void lj_encoder_run(Stream *s, Batch *b);
 
 #endif

@@ -12,11 +12,21 @@
 #include "profile/stream/lj_stream.h"
 #include "profile/symbols/lj_symrecords.h"
 
-/* Bits of the event in the tag of a sample. */
-#define EVENT_SHIFT         4
-#define sample_event(index) (((uint32_t)(index) << EVENT_SHIFT) & SPF_SAMPLE_EVENT)
+#define EVENT_SHIFT 4 /* Of the event in the tag of a sample. */
+
+/* Bits of an event in the tag of a sample. */
+static LJ_AINLINE uint32_t sample_event(int index)
+{
+  return (uint32_t)(index < SPF_EVENT_IN_TAG ? index : SPF_EVENT_IN_TAG) << EVENT_SHIFT;
+}
 
 /* -- Chunks ------------------------------------------------------------------ */
+
+/* The chunk (or the retry) has no labels and texts yet. */
+static void refs_next(Stream *s)
+{
+  if (++s->ref_epoch == 0) s->ref_epoch = 1;
+}
 
 /* goes_on: the chunk refers to the stacks of the chunks before, too. */
 static void chunk_begin(Stream *s, int goes_on)
@@ -39,7 +49,16 @@ static void chunk_begin(Stream *s, int goes_on)
   lj_wbuf_commit(&s->wb);
   relaxed_set(&s->in_chunk, 0);
   relaxed_set(&s->chunk_us, s->time_us);
-  for (i = 0; i < SPF_EVENTS_MAX; i++) s->event_us[i] = s->time_us;
+  s->labels = 0;
+  refs_next(s);
+  for (i = 0; i < SPF_EVENTS_MAX; i++) s->event[i].last_us = s->time_us;
+}
+
+static void counter_put(Stream *s, uint32_t id, uint64_t n)
+{
+  if (n == 0) return;
+  lj_wbuf_uleb(&s->wb, id);
+  lj_wbuf_uleb(&s->wb, n);
 }
 
 /* Append the totals, into the reserved room. The handler may count ticks it leaves out
@@ -48,19 +67,18 @@ static void chunk_begin(Stream *s, int goes_on)
 static void counters_put(Stream *s)
 {
   size_t mark;
-  uint32_t i;
+  uint32_t i, k;
   s->wb.reserve = 0;
   mark = lj_wbuf_def_begin(&s->wb, SPF_COUNTERS);
-  for (i = 0; i < SPF_COUNTER_REFUSED; i++) {
-    uint64_t n = relaxed_get(&s->counters[i]);
-    if (n) {
-      lj_wbuf_uleb(&s->wb, i);
-      lj_wbuf_uleb(&s->wb, n);
-    }
+  for (i = 0; i < SPF_COUNTER_REFUSED; i++) counter_put(s, i, relaxed_get(&s->counters[i]));
+  for (i = 0; i < (uint32_t)s->nevent; i++) {
+    uint32_t first = SPF_COUNTER_EVENT + i * SPF_COUNTER_EVENT_STEP;
+    for (k = 0; k < SPF_EVENT__MAX && s->event[i].counters; k++)
+      counter_put(s, first + k, relaxed_get(&s->event[i].counters[k]));
   }
   lj_wbuf_def_end(&s->wb, mark);
   lj_wbuf_commit(&s->wb);
-  s->wb.reserve = STREAM_RESERVE;
+  s->wb.reserve = s->reserve;
 }
 
 /* Does the next chunk keep the stacks of this one? If a chunk ended each second, repeated
@@ -126,9 +144,12 @@ void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t tid, uin
   s->session = session;
   s->time_us = s->typical_us = s->age_us = 0;
   s->full = 0;
-  memset(s->period, 0, sizeof(s->period));
+  s->nevent = 0;
+  memset(s->event, 0, sizeof(s->event));
+  memset(s->ref, 0, sizeof(s->ref));
+  s->reserve = STREAM_RESERVE;
   lj_stacktab_reset(&s->stacks);
-  lj_wbuf_init(&s->wb, buf, cap, STREAM_RESERVE, writer, ctx);
+  lj_wbuf_init(&s->wb, buf, cap, s->reserve, writer, ctx);
   s->stacks_max = s->wb.cap;
   set_outside(s, 1);
   chunk_begin(s, 0);
@@ -160,17 +181,31 @@ typedef struct EventDef {
 static void event_put(WBuf *wb, const void *def)
 {
   const EventDef *e = (const EventDef *)def;
+  int i;
   lj_wbuf_uleb(wb, (uint64_t)e->index);
   lj_wbuf_str(wb, e->spec->name, strlen(e->spec->name));
   lj_wbuf_uleb(wb, (uint64_t)e->spec->unit);
   lj_wbuf_uleb(wb, e->spec->period);
+  for (i = 0; i < e->spec->nfield; i++) {
+    const EventField *f = &e->spec->field[i];
+    lj_wbuf_uleb(wb, (uint64_t)f->kind);
+    lj_wbuf_str(wb, f->name, strlen(f->name));
+  }
 }
 
-void lj_stream_event(Stream *s, int index, const EventSpec *spec)
+void lj_stream_event(Stream *s, int index, const EventSpec *spec, uint64_t *counters)
 {
   DefSink to = stream_sink(s);
   EventDef e = { index, spec };
-  s->period[index] = spec->unit == SPF_UNIT_US ? 0 : spec->period;
+  StreamEvent *ev = &s->event[index];
+  ev->counters = counters;
+  ev->usual = spec->unit == SPF_UNIT_US ? 0 : spec->period;
+  ev->has_weights = spec->has_weights;
+  ev->nfield = spec->nfield;
+  ev->field = spec->field;
+  if (index >= s->nevent) s->nevent = index + 1;
+  s->reserve += STREAM_RESERVE_EVENT;
+  s->wb.reserve = s->reserve;
   if (index == 0 && eventspec_istime(spec)) s->typical_us = spec->period / 1000;
   lj_wbuf_define(&to, SPF_EVENT, event_put, &e);
 }
@@ -295,15 +330,27 @@ static int is_full(Stream *s)
   return s->full;
 }
 
-void lj_stream_module(Stream *s, const uint8_t *record, size_t len)
+/* Append a record. Returns 0 if there is no room. */
+static int record_put(Stream *s, const uint8_t *record, size_t len)
 {
   int tries;
-  stacktab_void(&s->stacks);
-  is_full(s);
   for (tries = 0; tries < 2 && lj_wbuf_isopen(&s->wb); tries++) {
     lj_wbuf_bytes(&s->wb, record, len);
-    if (def_commit(s)) return;
+    if (def_commit(s)) return lj_wbuf_isopen(&s->wb);
   }
+  return 0;
+}
+
+void lj_stream_module(Stream *s, const uint8_t *record, size_t len)
+{
+  stacktab_void(&s->stacks);
+  is_full(s);
+  record_put(s, record, len);
+}
+
+int lj_stream_record(Stream *s, const uint8_t *record, size_t len)
+{
+  return !is_full(s) && record_put(s, record, len);
 }
 
 /* Is a chunk still in the queue? Then one that is not full would waste a buffer. */
@@ -335,39 +382,102 @@ static int count_lost(Stream *s, int counter)
   return 0;
 }
 
-int lj_stream_sample(Stream *s, const Batch *b, int event, int state, uint64_t time_us,
-		     uint64_t weight, const FrameSpan *lua, const FrameSpan *host)
+/* -- Labels and texts -------------------------------------------------------- */
+
+void lj_stream_note(Stream *s, const Batch *b, uint32_t at)
+{
+  const RawDef *def = (const RawDef *)batch_at(b, at);
+  StreamRef *ref = &s->ref[batch_refslot(def->head.tag, def->id)];
+  ref->key = batch_refkey(def->head.tag, def->id);
+  ref->at = at;
+  ref->epoch = 0;
+}
+
+/* Append the definition of labels or of a text of the batch, unless the chunk has it. */
+static void ref_define(Stream *s, const Batch *b, int tag, uint32_t id)
+{
+  StreamRef *ref = &s->ref[batch_refslot(tag, id)];
+  const RawDef *def;
+  if (id == 0) return;
+  if (LJ_UNLIKELY(ref->key != batch_refkey(tag, id))) { /* Another one has the slot. */
+    uint32_t at = lj_batch_find(b, tag, id);
+    if (at == BATCH_SIZE) return;
+    lj_stream_note(s, b, at);
+  }
+  if (ref->epoch == s->ref_epoch) return;
+  def = (const RawDef *)batch_at(b, ref->at);
+  lj_wbuf_bytes(&s->wb, rawdef_bytes(def), def->len);
+  ref->epoch = s->ref_epoch;
+}
+
+/* Append what the labels and fields of a sample refer to, and switch to the labels. */
+static void refs_put(Stream *s, const Batch *b, const RawSample *r)
+{
+  const StreamEvent *ev = &s->event[r->head.event];
+  int i;
+  for (i = 0; i < ev->nfield; i++)
+    if (ev->field[i].kind == SPF_FIELD_TEXT)
+      ref_define(s, b, SPF_TEXT, (uint32_t)rawsample_fields(r)[i]);
+  if (LJ_LIKELY(r->labels == s->labels)) return;
+  ref_define(s, b, SPF_LABELS, r->labels);
+  if (r->labels < SPF_LABELLED_ID) {
+    lj_wbuf_byte(&s->wb, (uint8_t)(SPF_LABELLED | r->labels));
+  } else {
+    lj_wbuf_byte(&s->wb, SPF_LABELLED | SPF_LABELLED_ID);
+    lj_wbuf_uleb(&s->wb, r->labels - SPF_LABELLED_ID);
+  }
+}
+
+/* -- Samples ----------------------------------------------------------------- */
+
+/* Append the record of a sample. usual: its usual weight. */
+static void sample_put(Stream *s, const RawSample *r, uint64_t usual, uint32_t lua_id,
+		       uint32_t host_id)
+{
+  int event = r->head.event, i;
+  int64_t more = (int64_t)(r->weight - usual);
+  lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | sample_event(event) | r->head.state |
+				 (more == 0 ? SPF_SAMPLE_WEIGHT_USUAL : 0)));
+  if (event >= SPF_EVENT_IN_TAG) lj_wbuf_uleb(&s->wb, (uint64_t)(event - SPF_EVENT_IN_TAG));
+  lj_wbuf_signed(&s->wb, (int64_t)(r->time_us - s->time_us) - (int64_t)s->step_us);
+  if (more != 0) lj_wbuf_signed(&s->wb, more);
+  for (i = 0; i < r->head.nfield; i++) lj_wbuf_uleb(&s->wb, rawsample_fields(r)[i]);
+  lj_stacktab_ref(&s->stacks, &s->wb, lua_id);
+  lj_stacktab_ref(&s->stacks, &s->wb, host_id);
+}
+
+static void sample_kept(Stream *s, StreamEvent *ev, const RawSample *r)
+{
+  step_learn(s, r->time_us - s->time_us);
+  s->time_us = ev->last_us = r->time_us;
+  s->labels = r->labels;
+  if (s->in_chunk == 0 && s->age_us) relaxed_set(&s->chunk_us, r->time_us);
+  relaxed_set(&s->in_chunk, s->in_chunk + 1);
+  if (lj_stream_isdue(s, r->time_us)) chunk_flush(s);
+}
+
+int lj_stream_sample(Stream *s, const Batch *b, const RawSample *r, const FrameSpan *lua,
+		     const FrameSpan *host)
 {
   uint64_t lua_hash = lj_stacktab_hash(lua), host_hash = lj_stacktab_hash(host);
+  StreamEvent *ev = &s->event[r->head.event];
   int tries;
   if (is_full(s)) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
   for (tries = 0; tries < 2; tries++) {
-    int64_t dt = (int64_t)(time_us - s->time_us);
-    uint64_t usual = s->period[event] ? s->period[event] : time_us - s->event_us[event];
-    int64_t more = (int64_t)(weight - usual);
     uint32_t lua_id, host_id;
     if (!lj_wbuf_isopen(&s->wb)) return count_lost(s, SPF_COUNTER_LOST_WRITER);
     if (s->full) return count_lost(s, SPF_COUNTER_LOST_QUEUE);
     lua_id = lj_stacktab_id(&s->stacks, s->st, b, &s->wb, lua, lua_hash);
     host_id = lj_stacktab_id(&s->stacks, s->st, b, &s->wb, host, host_hash);
-    lj_wbuf_byte(&s->wb, (uint8_t)(SPF_SAMPLE | sample_event(event) | state |
-				   (more == 0 ? SPF_SAMPLE_WEIGHT_USUAL : 0)));
-    if (event >= SPF_EVENT_IN_TAG)
-      lj_wbuf_uleb(&s->wb, (uint64_t)(event - SPF_EVENT_IN_TAG));
-    lj_wbuf_signed(&s->wb, dt - (int64_t)s->step_us);
-    if (more != 0) lj_wbuf_signed(&s->wb, more);
-    lj_stacktab_ref(&s->stacks, &s->wb, lua_id);
-    lj_stacktab_ref(&s->stacks, &s->wb, host_id);
+    refs_put(s, b, r);
+    sample_put(s, r, ev->usual ? ev->usual : r->time_us - ev->last_us, lua_id, host_id);
     if (lj_wbuf_commit(&s->wb)) {
-      step_learn(s, (uint64_t)dt);
-      s->time_us = s->event_us[event] = time_us;
-      if (s->in_chunk == 0 && s->age_us) relaxed_set(&s->chunk_us, time_us);
-      relaxed_set(&s->in_chunk, s->in_chunk + 1);
-      if (lj_stream_isdue(s, time_us)) chunk_flush(s);
+      sample_kept(s, ev, r);
       return 1;
     }
     /* Did not fit: its definitions are void. */
     stacktab_next(&s->stacks);
+    refs_next(s);
     if (tries == 0) chunk_flush(s);
   }
   return count_lost(s, SPF_COUNTER_LOST_BUFFER);

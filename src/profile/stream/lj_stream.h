@@ -27,10 +27,29 @@
 */
 #define STREAM_THREAD_US  850000
 #define STREAM_OVERDUE_US (STREAM_THREAD_US + 20000)
-/* Room for all counters at the end of a chunk. */
-#define STREAM_RESERVE 400
+/* Room for all counters at the end of a chunk, and for those of each event. */
+#define STREAM_RESERVE       336
+#define STREAM_RESERVE_EVENT (SPF_EVENT__MAX * 10)
 /* Room for the modules of a sample, left free while the queue takes no chunk. */
 #define STREAM_MODULES 8192
+
+/* An event of a stream. */
+typedef struct StreamEvent {
+  uint64_t *counters;      /* SPF_EVENT__MAX of them; NULL: there is no such event. */
+  uint64_t last_us;        /* Time of its last sample, or of a later context. */
+  uint64_t usual;          /* Usual weight, 0: the time. */
+  int has_weights, nfield; /* See EventSpec. */
+  const EventField *field;
+  uint64_t
+    lost; /* Weight of lost samples, which the next one carries. Unless it has weights. */
+} StreamEvent;
+
+/* Labels or a text that samples refer to. */
+typedef struct StreamRef {
+  uint64_t key;   /* batch_refkey */
+  uint32_t at;    /* Offset of the definition in the batch. */
+  uint32_t epoch; /* Chunk (or retry) that has it, 0 for none. */
+} StreamRef;
 
 typedef struct Stream {
   StackTab stacks;     /* Stacks that the chunk has defined. */
@@ -42,16 +61,20 @@ typedef struct Stream {
   uint32_t tid;        /* Thread of the samples. */
   uint32_t session;    /* Number in the file. */
   uint32_t in_chunk;   /* Samples in the current chunk. */
+  uint32_t labels;     /* Labels of the last one, see SPF_LABELLED. */
   uint64_t chunk_us;   /* Time of its beginning, or of its first sample. */
   uint64_t stacks_us;  /* Time of the beginning of the table of stacks. */
   size_t stacks_bytes; /* Bytes of the chunks before that have its stacks. */
   size_t stacks_max;   /* So many at most; set by init to the buffer's size. */
+  size_t reserve;      /* Room for all counters. */
   uint64_t age_us;     /* Age of a chunk to flush; 0: STREAM_CHUNK_US. */
   uint64_t time_us;    /* Time of the last sample or context. */
-  uint64_t event_us[SPF_EVENTS_MAX]; /* The same by event. */
-  uint64_t period[SPF_EVENTS_MAX];   /* Usual weight, 0: the time. */
-  uint64_t typical_us;               /* Typical time between samples. */
-  uint64_t step_us;                  /* Subtracted from the times of this chunk. */
+  uint64_t typical_us; /* Typical time between samples. */
+  uint64_t step_us;    /* Subtracted from the times of this chunk. */
+  uint32_t ref_epoch;  /* Number of the chunk (or retry). */
+  int nevent;          /* Events up to the highest index. */
+  StreamEvent event[SPF_EVENTS_MAX];
+  StreamRef ref[BATCH_REFS];
 } Stream;
 
 /* Start a stream into a buffer, in memory that is zero or was a stream. session: its
@@ -65,10 +88,11 @@ LJ_FUNC void lj_stream_init(Stream *s, Symtab *st, uint64_t *counters, uint32_t 
 /* Append a fact about the profile. Only between init and begin. VM thread. */
 LJ_FUNC void lj_stream_meta(Stream *s, const char *key, const char *value);
 
-/* Append the event of samples with this index, below SPF_EVENTS_MAX. Only between init and
-** begin. VM thread.
+/* Append the event of samples with this index, below SPF_EVENTS_MAX. counters:
+** SPF_EVENT__MAX of them. Only between init and begin. VM thread.
 */
-LJ_FUNC void lj_stream_event(Stream *s, int index, const EventSpec *spec);
+LJ_FUNC void lj_stream_event(Stream *s, int index, const EventSpec *spec,
+			     uint64_t *counters);
 
 /* Append the name of the samples' thread. Only between init and begin. VM thread. */
 LJ_FUNC void lj_stream_thread(Stream *s, const char *name);
@@ -76,12 +100,17 @@ LJ_FUNC void lj_stream_thread(Stream *s, const char *name);
 /* The next samples are of another thread. Waits for the writer. VM thread. */
 LJ_FUNC void lj_stream_move(Stream *s, uint32_t tid);
 
-/* Append a sample of a batch. time_us: microseconds since the start; weight: in the unit
-** of its event. If there is no room, counts the sample as lost and returns 0.
+/* Append a sample of a batch, with the words of its two sides. If there is no room, counts
+** the sample as lost and returns 0.
 */
-LJ_FUNC int lj_stream_sample(Stream *s, const Batch *b, int event, int state,
-			     uint64_t time_us, uint64_t weight, const FrameSpan *lua,
-			     const FrameSpan *host);
+LJ_FUNC int lj_stream_sample(Stream *s, const Batch *b, const RawSample *r,
+			     const FrameSpan *lua, const FrameSpan *host);
+
+/* Note the definition of labels or of a text, which is in the batch at an offset. */
+LJ_FUNC void lj_stream_note(Stream *s, const Batch *b, uint32_t at);
+
+/* Append another definition's record. Returns 0 if there is no room. */
+LJ_FUNC int lj_stream_record(Stream *s, const uint8_t *record, size_t len);
 
 /* Append the record of an object that is loaded now. Earlier stacks are void: the same
 ** addresses have other code.

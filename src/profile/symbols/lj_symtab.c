@@ -81,7 +81,7 @@ void lj_symtab_define(Symtab *st, const Batch *b, WBuf *wb, uint32_t fid, uint32
   const RawDef *raw;
   if (d->epoch == epoch) return;
   if (d->batch != b->number) {
-    d->at = lj_batch_find(b, fid);
+    d->at = lj_batch_find(b, SPF_LFUNC, fid);
     d->batch = b->number;
   }
   if (d->at == BATCH_SIZE) return;

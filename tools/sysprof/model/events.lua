@@ -60,6 +60,35 @@ function events.move_things(from, to)
   end
 end
 
+-- -- Counters --------------------------------------------------------------
+
+-- Counters that older streams have for all events together, and the total for the first
+-- OLD_TOTALS of them.
+local OLD = { [G.SPF_EVENT_OVERRUNS] = G.SPF_COUNTER_OVERRUNS,
+	      [G.SPF_EVENT_THROTTLED] = G.SPF_COUNTER_THROTTLED,
+	      [G.SPF_EVENT_SIGNAL_NS] = G.SPF_COUNTER_SIGNAL_NS }
+local OLD_TOTALS = 4
+
+-- Returns a counter of the event with an index, or nil. kind: SPF_EVENT_*.
+local function counter_of(counters, index, kind)
+  local value = counters[G.SPF_COUNTER_EVENT + index * G.SPF_COUNTER_EVENT_STEP + kind]
+  if not value and kind == G.SPF_EVENT_TOTAL and index < OLD_TOTALS then
+    value = counters[G.SPF_COUNTER_TOTAL + index]
+  end
+  return value
+end
+
+-- Returns the sum of a counter of all events, or nil.
+function events.counter_sum(profile, kind)
+  local counters = profile.counters
+  local sum = OLD[kind] and counters[OLD[kind]]
+  for index = 0, G.SPF_EVENTS_MAX - 1 do
+    local value = counter_of(counters, index, kind)
+    if value then sum = (sum or 0) + value end
+  end
+  return sum
+end
+
 -- -- Names -----------------------------------------------------------------
 
 -- Returns the requested name of an event, without a period; nil if it is unknown. A second
@@ -115,6 +144,7 @@ local function new_event(e, key)
 	   second = nil, second_weight = 0,	-- What the second weights count; their sum.
 	   thing = nil, things = nil,	-- What its samples begin; see things_of().
 	   total = nil,		-- All occurrences, sampled or not; nil if unknown.
+	   counters = {},	-- Other counters, by SPF_EVENT_*.
 	   wall_us = 0,		-- Since the starts of its processes' profiles.
 	   processes = {},	-- Set of their ids.
 	   members = {} }	-- Set of the events of sessions.
@@ -126,6 +156,15 @@ local function add_wall_time(e, session)
   if e.processes[pid] or not wall_us then e.wall_us = nil end
   e.processes[pid] = true
   e.wall_us = e.wall_us and e.wall_us + wall_us
+end
+
+local function add_counters(e, counters, index)
+  local total = counter_of(counters, index, G.SPF_EVENT_TOTAL)
+  if total then e.total = (e.total or 0) + total end
+  for kind = G.SPF_EVENT_TOTAL + 1, G.SPF_EVENT__MAX - 1 do
+    local value = counter_of(counters, index, kind)
+    if value then e.counters[kind] = (e.counters[kind] or 0) + value end
+  end
 end
 
 -- Returns the events of a profile, in the order of the streams. Those without
@@ -158,8 +197,8 @@ function events.list(profile)
     for index = 0, G.SPF_EVENTS_MAX - 1 do
       local e = session.events[index]
       if e then
-	local all, total = add(e), session.counters[G.SPF_COUNTER_TOTAL + index]
-	if total then all.total = (all.total or 0) + total end
+	local all = add(e)
+	add_counters(all, session.counters, index)
 	add_wall_time(all, session)
       end
     end

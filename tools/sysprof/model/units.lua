@@ -9,6 +9,7 @@
 --   is_time       it measures time; then periods are nanoseconds
 --   is_cpu        this is CPU time of the thread
 --   us            microseconds in one, for times
+--   varies        samples have very different weights, so a view shows these
 --   measures      what an event in this unit does
 --   symbol        stands behind text() or in the head of its column; nil if none does
 --   text(v)       a value in a table
@@ -60,12 +61,12 @@ local by_number = {
     speedscope = "microseconds",
   },
   [G.SPF_UNIT_BYTES] = {
-    name = "bytes", measures = "counts bytes", text = bytes, total = bytes,
+    name = "bytes", varies = true, measures = "counts bytes", text = bytes, total = bytes,
     of = " counted", period = bytes, mean = bytes,
     pprof = "bytes", pprof_scale = 1, speedscope = "bytes",
   },
   [G.SPF_UNIT_NS] = {
-    name = "ns", is_time = true, us = 1e-3, measures = "measures real time",
+    name = "ns", varies = true, is_time = true, us = 1e-3, measures = "measures real time",
     symbol = "ms", text = divided(1e6, "%.3f"), total = divided(1e9, "%.3f s"),
     of = " of real time", period = divided(1e6, "%.3f ms"), mean = divided(1e6, "%.3f ms"),
     pprof = "nanoseconds", pprof_scale = 1, speedscope = "nanoseconds",

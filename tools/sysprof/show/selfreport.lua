@@ -30,7 +30,7 @@ local LOST = {
   { G.SPF_COUNTER_LOST_BUFFER, "no room in the buffer" },
   { G.SPF_COUNTER_LOST_QUEUE, "all buffers waited to be written" },
   { G.SPF_COUNTER_LOST_WRITER, "the writer failed" },
-  { G.SPF_COUNTER_LOST_NESTED, "another thread was writing the session" },
+  { G.SPF_COUNTER_LOST_NESTED, "the profiler was writing the session" },
 }
 
 local function number(n)
@@ -150,6 +150,8 @@ local function things_line(e)
   local s = ("%.0f began, %.0f ended, %.0f dropped, %.0f left: %s"):format(all.began, all.ended,
     all.dropped, alive, units.amount(units.of(e.unit), all.weight, e.name))
   if e.second then s = s .. (", %.0f %s"):format(all.second_weight, e.second) end
+  local lost = e.counters[G.SPF_EVENT_LOST_ENDS]
+  if lost then s = s .. ("; %.0f ends were lost, so fewer are left"):format(lost) end
   return { ("%s: %s"):format(e.name, e.thing), s }
 end
 
@@ -159,11 +161,23 @@ local function marks_text(profile)
   return #list > 0 and table.concat(list, ", ") or nil
 end
 
+-- Samples with a broken stack. The lines of a single event say it, too.
+local function broken_text(e)
+  local parts = {}
+  for kind, side in pairs { [G.SPF_EVENT_LUA_BROKEN] = "Lua", [G.SPF_EVENT_HOST_BROKEN] = "C" } do
+    local n = e.counters[kind]
+    if n then parts[#parts + 1] = ("%.0f with a broken %s stack"):format(n, side) end
+  end
+  table.sort(parts)
+  return #parts > 0 and table.concat(parts, ", ") or nil
+end
+
 -- Returns { label, text } of an event. whole: all samples of the profile are there.
-local function event_line(e, whole)
+local function event_line(e, whole, is_only)
   local s = sums_text(e, whole)
-  local rate = rate_text(e, whole)
+  local rate, broken = rate_text(e, whole), not is_only and broken_text(e)
   if rate then s = s .. "; " .. rate end
+  if broken then s = s .. "; " .. broken end
   if #e.used > 0 then s = s .. "; by " .. table.concat(e.used, ", ") end
   return { "event " .. e.name, s }
 end
@@ -195,7 +209,7 @@ local function handler(profile, list)
   end
   parts[#parts + 1] = ("%.1f us at most"):format(most / 1e3)
   parts[#parts + 1] = ("%.3f ms in total"):format(total / 1e6)
-  local signals = c[G.SPF_COUNTER_SIGNAL_NS] or 0
+  local signals = events.counter_sum(profile, G.SPF_EVENT_SIGNAL_NS) or 0
   if signals > 0 then
     parts[#parts + 1] = ("interrupt and signal %.1f us mean: at most %.0f samples a second")
       :format(signals / runs / 1e3, 1e9 * runs / (G.SPF_TICK_CYCLES * (total + signals)))
@@ -237,15 +251,16 @@ function selfreport.lines(profile)
   end
   local at = 1
   for _, e in ipairs(all_events) do
-    table.insert(list, at + 1, event_line(e, profile.whole))
+    table.insert(list, at + 1, event_line(e, profile.whole, #all_events == 1))
     if e.things then table.insert(list, at + 2, things_line(e)) end
     at = at + (e.things and 2 or 1)
   end
   add("marks", marks_text(profile))
-  add("timer overruns", c[G.SPF_COUNTER_OVERRUNS] and
-      number(c[G.SPF_COUNTER_OVERRUNS]))
-  add("throttled ticks", c[G.SPF_COUNTER_THROTTLED] and
-      number(c[G.SPF_COUNTER_THROTTLED]))
+  add("lost marks", c[G.SPF_COUNTER_LOST_MARKS] and number(c[G.SPF_COUNTER_LOST_MARKS]))
+  local overruns = events.counter_sum(profile, G.SPF_EVENT_OVERRUNS)
+  local throttled = events.counter_sum(profile, G.SPF_EVENT_THROTTLED)
+  add("timer overruns", overruns and number(overruns))
+  add("throttled ticks", throttled and number(throttled))
   add("pages read uncopied", (c[G.SPF_COUNTER_UNCOPIED] or 0) > 0 and
       number(c[G.SPF_COUNTER_UNCOPIED]) .. ", the kernel or a seccomp filter refuses" ..
       " process_vm_readv")

@@ -28,11 +28,12 @@ local TEXT, TEXT_PER_BYTE = 2^28, 2^9
 -- counted; or nil and a message.
 local function choose_weight(event, option)
   local unit = units.of(event.unit)
+  option = option or unit.varies and "event" or "samples"
   if option == "cpu" and not unit.is_cpu then
     return nil, ("the event '%s' %s, use --weight=event"):format(event.name, unit.measures)
   elseif option == "cpu" or option == "event" then
     return "weight", unit, event.name
-  elseif option == nil or option == "samples" then
+  elseif option == "samples" then
     return "samples", units.SAMPLES, event.name
   elseif option == event.second then
     return "second", units.COUNT, event.second
@@ -50,9 +51,10 @@ end
 --   no_host, no_lua    leave out that side
 --   event              name of the event whose samples are shown, see
 --                      sysprof.model.events; the first one if missing
---   weight             "samples" (also if missing), "event" (what they stand for
---                      in the unit of the event), "cpu" (the same, microseconds),
---                      or what the second weights of the event count
+--   weight             "samples", "event" (what they stand for in the unit of the event),
+--                      "cpu" (the same, microseconds), or what the second weights of the
+--                      event count; if missing, "event" for bytes and real time, else
+--                      "samples"
 --   include, exclude, root, depth, states, threads, labels   see sysprof.show.filters
 --   symbols            folders with files that have symbols
 --   no_demangle        C++ names stay as they are in the symbol tables

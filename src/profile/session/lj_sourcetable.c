@@ -1,0 +1,13 @@
+/*
+** Table of all sources of samples: one line for each.
+** Context: any thread (constants only).
+*/
+
+#define lj_sourcetable_c
+#define LUA_CORE
+
+#include "profile/clock/lj_clocksource.h"
+#include "profile/session/lj_sourcetable.h"
+
+/* The last one refuses names that no source knows. */
+LJ_DATADEF const SourceOps *const lj_sourcetable[] = { &lj_clocksource_ops, NULL };

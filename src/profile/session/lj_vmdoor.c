@@ -1,0 +1,51 @@
+/*
+** Door of a VM: its sources' way from code of the VM to the running profile.
+** Context: ordinary code of the thread that runs the VM.
+*/
+
+#define lj_vmdoor_c
+#define LUA_CORE
+
+#include <stddef.h>
+
+#include "profile/session/lj_sampler.h"
+#include "profile/session/lj_vmdoor.h"
+
+static VmGate *gate_of(EventDoor *door)
+{
+  return (VmGate *)((char *)door - offsetof(VmGate, door));
+}
+
+/* Return the sampler of the thread of the hook, or NULL. */
+static Sampler *sampler_find(VmGate *gate)
+{
+  VmReader *reader = __atomic_load_n(&gate->first, __ATOMIC_SEQ_CST);
+  while (reader && !vmgate_runson(gate, reader->tid))
+    reader = __atomic_load_n(&reader->next, __ATOMIC_SEQ_CST);
+  return reader ? sampler_of_reader(reader) : NULL;
+}
+
+/* A hook keeps the session. */
+static Event *door_enter(EventDoor *door, const SourceOps *ops)
+{
+  VmGate *gate = gate_of(door);
+  Sampler *s;
+  int i;
+  if (!lj_vmgate_enter(gate)) return NULL;
+  s = sampler_find(gate);
+  for (i = 0; s && i < s->nevent; i++)
+    if (s->event[i].e.spec.ops == ops) return &s->event[i].e;
+  lj_vmgate_leave(gate);
+  return NULL;
+}
+
+static void door_leave(EventDoor *door)
+{
+  lj_vmgate_leave(gate_of(door));
+}
+
+void lj_vmdoor_init(VmGate *gate)
+{
+  gate->door.enter = door_enter;
+  gate->door.leave = door_leave;
+}
