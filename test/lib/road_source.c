@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clocksource.h"
 #include "profile/session/lj_sourcetable.h"
 #include "road_source.h"
@@ -23,8 +24,8 @@ static const EventField fields[] = {
 };
 
 /* One VM of a process has the source. Its door stays. */
-static EventDoor *volatile door;
-static volatile int armed;
+static EventDoor *door;
+static int armed;
 static uint64_t total;
 
 static EventParsed road_parse(const char *item, size_t len, const EventDefaults *by,
@@ -51,27 +52,27 @@ static EventParsed road_parse(const char *item, size_t len, const EventDefaults 
 static EventStatus road_open(Event *ev, char *errmsg)
 {
   (void)errmsg;
-  door = ev->door;
+  relaxed_set(&door, ev->door);
   return EVENT_OK;
 }
 
 static int road_arm(Event *ev)
 {
   (void)ev;
-  armed = 1;
+  relaxed_set(&armed, 1);
   return 0;
 }
 
 static void road_stop(Event *ev)
 {
   (void)ev;
-  armed = 0;
+  relaxed_set(&armed, 0);
 }
 
 static uint64_t road_total(const Event *ev)
 {
   (void)ev;
-  return __atomic_load_n(&total, __ATOMIC_RELAXED);
+  return relaxed_get(&total);
 }
 
 static const SourceOps road_ops = {
@@ -108,10 +109,15 @@ static SampleDef def_of(int tag, uint32_t id, uint8_t *payload)
   return def;
 }
 
+static Event *enter(void)
+{
+  return relaxed_get(&armed) ? door->enter(door, &road_ops) : NULL;
+}
+
 uint32_t road_take(uint32_t bytes, uint32_t objects, uint32_t thing, uint32_t type,
 		   uint32_t labels)
 {
-  Event *ev = armed ? door->enter(door, &road_ops) : NULL;
+  Event *ev = enter();
   uint8_t payload[2][32];
   SampleDef def[2];
   SampleHead head;
@@ -138,18 +144,19 @@ uint32_t road_take(uint32_t bytes, uint32_t objects, uint32_t thing, uint32_t ty
 
 uint32_t road_end(uint32_t session, uint32_t thing, uint32_t age)
 {
-  Event *ev = armed ? door->enter(door, &road_ops) : NULL;
+  Event *ev = enter();
   SampleEnd end = { thing, age };
   int done;
   if (!ev) return 0;
-  while (!(done = ev->ended(ev, session - 1, SPF_ENDED_GONE, &end, 1)) && armed) {}
+  while (!(done = ev->ended(ev, session - 1, SPF_ENDED_GONE, &end, 1)) &&
+	 relaxed_get(&armed)) {}
   door->leave(door);
   return (uint32_t)done;
 }
 
 uint32_t road_mark(uint32_t kind, uint32_t arg)
 {
-  Event *ev = armed ? door->enter(door, &road_ops) : NULL;
+  Event *ev = enter();
   uint64_t number = arg;
   int done;
   if (!ev) return 0;

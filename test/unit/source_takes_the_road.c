@@ -132,15 +132,13 @@ static void check_exact(void)
 
 /* -- Another thread stops ---------------------------------------------------- */
 
-static volatile int stopped;
+static int stopped;
 
 static void *stop(void *arg)
 {
-  struct timespec wait = { 0, 1000 * (long)(1 + any(9000)) };
-  (void)arg;
-  nanosleep(&wait, NULL);
+  nanosleep((const struct timespec *)arg, NULL);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
-  stopped = 1;
+  __atomic_store_n(&stopped, 1, __ATOMIC_SEQ_CST);
   return NULL;
 }
 
@@ -151,11 +149,12 @@ static void check_stops(void)
   for (i = 0; i < STOPS; i++) {
     static Sink sink;
     struct luam_Sysprof_Options opt = options(&sink);
+    struct timespec wait = { 0, 1000 * (long)(1 + any(9000)) };
     pthread_t thread;
-    stopped = 0;
+    __atomic_store_n(&stopped, 0, __ATOMIC_SEQ_CST);
     begin(&opt);
-    REQUIRE(pthread_create(&thread, NULL, stop, NULL) == 0);
-    while (!stopped) run(20);
+    REQUIRE(pthread_create(&thread, NULL, stop, &wait) == 0);
+    while (!__atomic_load_n(&stopped, __ATOMIC_SEQ_CST)) run(20);
     pthread_join(thread, NULL);
     run(20); /* Nothing records it. */
     CHECK_EQ(road_take(1, 1, 1, 1, 1), 0);

@@ -373,7 +373,8 @@ static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const Walk
 /* -- Samples that interrupt others ------------------------------------------- */
 
 /* Note a sample that has interrupted another one, or the profiler on its own thread. One
-** with a weight of its own is lost. total: of the source, or 0.
+** with a weight of its own is lost. Only here its source is surely not stopped. total: of the
+** source, or 0.
 */
 static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total, int user)
 {
@@ -381,6 +382,7 @@ static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total,
     relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
     return;
   }
+  if (total == 0) total = ev->e.spec.ops->total(&ev->e);
   if (total > relaxed_get(&ev->nested_total)) relaxed_set(&ev->nested_total, total);
   __atomic_add_fetch(&ev->nested, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);
@@ -392,7 +394,6 @@ static SAMPLE_RARE void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
   SampleHead head = { .time_ns = now_ns };
   uint32_t n = __atomic_exchange_n(&ev->nested, 0, __ATOMIC_ACQUIRE);
   if (n == 0) return;
-  if (ev->e.is_open) totals_raise(ev, ev->e.spec.ops->total(&ev->e));
   totals_raise(ev, __atomic_exchange_n(&ev->nested_total, 0, __ATOMIC_RELAXED));
   lj_framelist_reset(&s->host_frames);
   lj_framelist_reset(&s->lua_frames);
