@@ -278,7 +278,74 @@ void lj_luathread_pushtop(LuaWalk *ls, const LuaTop *top, int i)
   if (top->c[i].ffid) push_cfunc(ls, top->c[i].ffid, NULL);
 }
 
-/* -- Walking one coroutine --------------------------------------------------- */
+/* -- Steps ------------------------------------------------------------------- */
+
+/* Where a walk is: a frame, and what the steps above it have found out. Nothing takes its
+** address, so that the compiler keeps its members in registers.
+*/
+typedef struct LuaStep {
+  uintptr_t f, pc;   /* The frame, and the PC in it. */
+  uintptr_t slots;   /* First slot of the function: vararg frames have two parts. */
+  FrameFunc ff;      /* Its function, */
+  int known;         /* if the step above has read it. */
+  LuaSite *site;     /* Place of the frame, if cached. */
+  int skip;          /* The function is pushed already: this is the lower part of a vararg
+		     ** frame, or a trace has included it. */
+  const JitFind *at; /* The trace that runs on the frame, or NULL. */
+  LuaChain *chain;
+} LuaStep;
+
+#define STEP_VALID (-1) /* No check has refused the step; else SPF_REFUSED_*. */
+
+/* Pass the VM frames that have no Lua frame here. */
+static LJ_AINLINE int step_bounds(LuaWalk *ls, const LuaArea *a, LuaStep *st)
+{
+  LuaChain *ch = st->chain;
+  if (ch->may_lack_lua) chain_recordkind(ls, ch);
+  while (ch->may_lack_lua && lj_luatop_hasnoframe(a, ch->cf, st->f))
+    if (!chain_pass(ls, ch)) return SPF_REFUSED_CFRAME_UNREADABLE;
+  return STEP_VALID;
+}
+
+/* Push the functions of the trace that runs on the frame. They include the frame's own. */
+static LJ_AINLINE int step_trace(LuaWalk *ls, LuaStep *st)
+{
+#if LJ_HASJIT
+  const JitFind *at = st->at;
+  if (LJ_LIKELY(!at)) return STEP_VALID;
+  if (!push_trace(ls, at)) return SPF_REFUSED_INLINED_INVALID;
+  st->skip = (at->block != NULL);
+  st->at = NULL;
+#else
+  UNUSED(ls);
+  UNUSED(st);
+#endif
+  return STEP_VALID;
+}
+
+/* Read the function of the frame, and push it. */
+static LJ_AINLINE int step_push(LuaWalk *ls, const LuaArea *a, LuaStep *st)
+{
+  int refused;
+  if (!st->known) {
+    FrameFunc ff;
+    if (!lj_luaframe_has(a, st->f) || !lj_luaframe_func(a, st->f, &ff))
+      return lj_luaframe_refusal(a, st->f);
+    st->ff = ff;
+  }
+  st->known = 0;
+  refused = step_trace(ls, st);
+  if (LJ_UNLIKELY(refused != STEP_VALID)) return refused;
+  if (!st->skip) {
+    FrameFunc ff = st->ff;
+    if (st->site) push_site(ls, st->site);
+    else if (ff.fn && !push_func(ls, &ff, st->pc)) return SPF_REFUSED_NO_ID;
+    st->slots = st->f + 8;
+  }
+  st->site = NULL;
+  st->skip = 0;
+  return STEP_VALID;
+}
 
 /* Find the frame below a Lua frame, its function and, if cached, the place where it
 ** continues. Returns 0 if the frame is not valid.
@@ -344,6 +411,47 @@ static LJ_NOINLINE uintptr_t link_other(LuaWalk *ls, const LuaArea *a, LuaChain 
   return prev;
 }
 
+/* Find the frame below: *prev, and the PC where it continues. */
+static LJ_AINLINE int step_link(LuaWalk *ls, const LuaArea *a, LuaStep *st, uintptr_t *prev)
+{
+  uint64_t link = lj_luaframe_link(st->f);
+  uintptr_t pc = (uintptr_t)link;
+  int refused = STEP_VALID;
+  if ((link & FRAME_TYPE) == FRAME_LUA) {
+    FrameFunc ff;
+    LuaSite *site;
+    *prev = frame_caller(ls, a, st->f, pc, &ff, &site);
+    if (*prev == 0) return lj_luaframe_caller_refusal(a, st->f, pc);
+    st->ff = ff;
+    st->site = site;
+    st->known = 1;
+  } else {
+    *prev = link_other(ls, a, st->chain, st->f, link, &pc, &refused);
+    st->skip = ((link & FRAME_TYPEP) == FRAME_VARG);
+  }
+  st->pc = pc;
+  return refused;
+}
+
+/* Look for a name of the function that the step has pushed: in the call. Returns 0 if a later
+** walk may find a better one, so that this step must not be saved. In a trace, a tail call may
+** have replaced the function of the frame.
+*/
+static LJ_AINLINE int step_name(LuaWalk *ls, const FrameFunc *ff, const LuaStep *st,
+				uintptr_t prev)
+{
+  if (LJ_LIKELY(!ls->unnamed) || !ff->pt || ls->unnamed->pt != ff->pt) return 1;
+  {
+    CallFrame cf = { ff->fn, st->f, st->slots, prev, st->pc };
+    if (lj_callname_isfinal(ls->unnamed, ls->in.g, &cf)) return 1;
+    if (ls->in.pk->keeping) return 0;
+    lj_callname_frame(ls->funcs, ls->unnamed, ls->in.pk, ls->in.g, &cf);
+    return lj_callname_isfinal(ls->unnamed, ls->in.g, &cf);
+  }
+}
+
+/* -- Walking one coroutine --------------------------------------------------- */
+
 /* Reuse the rest of the coroutine from the last walk, from its n-th frame to the bottom.
 */
 static void walk_reuse(LuaWalk *ls, LuaChain *ch, uint32_t n)
@@ -371,86 +479,40 @@ static int walk_bottom(LuaWalk *ls, const LuaChain *ch, uint32_t depth)
 int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top, int no_lua_frame,
 		      const JitFind *at)
 {
-  uintptr_t f = top->frame, pc = top->pc, slots = 0;
-  FrameFunc ff;
-  LuaSite *site = NULL; /* Place of this frame, if cached. */
-  int known = 0;        /* The walk has read the function of this frame. */
-  int skip = 0;         /* This frame is the lower part of a vararg frame. */
   LuaMemo *memo = &ls->memo;
-  LuaChain chain, *const ch = &chain;
+  LuaChain chain = { 0, 0, 0, 0 }, *const ch = &chain;
+  LuaStep st = { .f = top->frame, .pc = top->pc, .at = at, .chain = ch };
   uint32_t depth = 0;
-  ch->cf = ch->last = 0;
   chain_set(ls, ch, (uintptr_t)a->L->cframe);
   if (no_lua_frame && !chain_pass(ls, ch))
     return lj_luathread_refuse(ls, 0, chain_refusal(ch, SPF_REFUSED_ENTRY_NO_CFRAME));
-  lj_luamemo_begin(memo, a, ls->funcs, f, !ls->leaf_only);
+  lj_luamemo_begin(memo, a, ls->funcs, st.f, !ls->leaf_only);
   for (;;) {
-    uint64_t link;
+    int keeps = memo->records && ls->top != TOP_NONE, refused;
+    FrameFunc ff;
     uintptr_t prev;
-    FrameFunc here;
-    int keeps = memo->records && ls->top != TOP_NONE;
     uint32_t n;
     if (memo->verified > 0 && ls->top != TOP_NONE &&
-	(n = lj_luamemo_reuse(memo, f, pc, ch, skip)) > 0) {
+	(n = lj_luamemo_reuse(memo, st.f, st.pc, ch, st.skip)) > 0) {
       walk_reuse(ls, ch, n);
       return walk_bottom(ls, ch, depth + n);
     }
     depth++;
-    if (keeps) lj_luamemo_step(memo, f, pc, ch, skip, ls->nbounds);
-    if (ch->may_lack_lua) chain_recordkind(ls, ch);
-    while (ch->may_lack_lua && lj_luatop_hasnoframe(a, ch->cf, f))
-      if (!chain_pass(ls, ch))
-	return lj_luathread_refuse(ls, depth, SPF_REFUSED_CFRAME_UNREADABLE);
-    if (f == a->bot) {
-      if (keeps) lj_luamemo_save(memo, f, NULL);
-      memo->walked_nbound = ls->nbounds;
-      return walk_bottom(ls, ch, depth);
-    }
-    if (!known && (!lj_luaframe_has(a, f) || !lj_luaframe_func(a, f, &ff)))
-      return lj_luathread_refuse(ls, depth, lj_luaframe_refusal(a, f));
-    known = 0;
-#if LJ_HASJIT
-    if (at) {
-      if (!push_trace(ls, at))
-	return lj_luathread_refuse(ls, depth, SPF_REFUSED_INLINED_INVALID);
-      skip = (at->block != NULL); /* The functions of the trace include this one. */
-      at = NULL;
-    }
-#else
-    UNUSED(at);
-#endif
-    if (site && !skip) push_site(ls, site);
-    else if (ff.fn && !skip && !push_func(ls, &ff, pc))
-      return lj_luathread_refuse(ls, depth, SPF_REFUSED_NO_ID);
-    site = NULL;
-    if (!skip) slots = f + 8;
-    skip = 0;
-    link = lj_luaframe_link(f);
-    here = ff;
-    if ((link & FRAME_TYPE) == FRAME_LUA) {
-      pc = (uintptr_t)link;
-      prev = frame_caller(ls, a, f, pc, &ff, &site);
-      if (prev == 0)
-	return lj_luathread_refuse(ls, depth, lj_luaframe_caller_refusal(a, f, pc));
-      known = 1;
-    } else {
-      int refused = -1;
-      prev = link_other(ls, a, ch, f, link, &pc, &refused);
-      if (LJ_UNLIKELY(refused >= 0)) return lj_luathread_refuse(ls, depth, refused);
-      skip = ((link & FRAME_TYPEP) == FRAME_VARG);
-    }
-    /* In a trace, a tail call may have replaced the function of this frame. */
-    if (here.pt && ls->unnamed && ls->unnamed->pt == here.pt) {
-      CallFrame cf = { here.fn, f, slots, prev, pc };
-      int is_final = lj_callname_isfinal(ls->unnamed, ls->in.g, &cf);
-      if (!is_final && !ls->in.pk->keeping) {
-	lj_callname_frame(ls->funcs, ls->unnamed, ls->in.pk, ls->in.g, &cf);
-	is_final = lj_callname_isfinal(ls->unnamed, ls->in.g, &cf);
+    if (keeps) lj_luamemo_step(memo, st.f, st.pc, ch, st.skip, ls->nbounds);
+    refused = step_bounds(ls, a, &st);
+    if (LJ_LIKELY(refused == STEP_VALID)) {
+      if (st.f == a->bot) {
+	if (keeps) lj_luamemo_save(memo, st.f, NULL);
+	memo->walked_nbound = ls->nbounds;
+	return walk_bottom(ls, ch, depth);
       }
-      keeps = keeps && is_final;
+      refused = step_push(ls, a, &st);
     }
-    if (keeps && here.fn) lj_luamemo_save(memo, f, here.fn);
+    ff = st.ff;
+    if (LJ_LIKELY(refused == STEP_VALID)) refused = step_link(ls, a, &st, &prev);
+    if (LJ_UNLIKELY(refused != STEP_VALID)) return lj_luathread_refuse(ls, depth, refused);
+    if (step_name(ls, &ff, &st, prev) && keeps && ff.fn) lj_luamemo_save(memo, st.f, ff.fn);
     else lj_luamemo_restart(memo);
-    f = prev;
+    st.f = prev;
   }
 }
