@@ -15,6 +15,7 @@ static uint32_t capture(uint32_t fid, int line)
   uint32_t at = batch.used;
   FuncEntry *fe;
   funcs.nfid = fid - 1;
+  funcs.is_full = 1; /* Else it would not replace a function. */
   made_proto(&proto, &chunkname, line, 1);
   fe = lj_functab_see(&funcs, &pk, &proto.pt);
   REQUIRE(fe != NULL && fe->fid == fid);

@@ -20,6 +20,35 @@ static uint32_t id(int i)
   return made_id(&proto[i]);
 }
 
+/* Functions come and go without end. One that stays keeps its id, and stays in the table. */
+static void check_churn(void)
+{
+  static uint8_t seen[32 * PROTOS];
+  uint32_t stays, fid = 0;
+  int i, k;
+  memset(&funcs, 0, sizeof(funcs));
+  make(0, 1, 0);
+  stays = id(0);
+  for (k = 0; k < 20; k++) {
+    for (i = 1; i < FUNCTAB_FUNCS / 4; i++) {
+      make(i, i, k & 1);
+      fid = id(i);
+      REQUIRE(fid > 0 && fid < sizeof(seen));
+      CHECK_EQ(seen[fid], 0);
+      seen[fid] = 1;
+      CHECK_EQ(id(0), stays);
+    }
+    for (i = 1; i < FUNCTAB_FUNCS / 4; i++) {
+      CHECK(lj_functab_find(&funcs, &proto[i].pt) != NULL);
+      lj_functab_free(&funcs, &proto[i].pt);
+      CHECK(lj_functab_find(&funcs, &proto[i].pt) == NULL);
+    }
+  }
+  CHECK(fid > 4 * FUNCTAB_FUNCS);
+  CHECK(!funcs.is_full);
+  CHECK(lj_functab_find(&funcs, &proto[0].pt) == lj_functab_entry(&funcs, stays));
+}
+
 int main(void)
 {
   static uint8_t seen[3 * PROTOS];
@@ -94,5 +123,6 @@ int main(void)
     CHECK_EQ(seen[fid], 0);
     seen[fid] = 1;
   }
+  check_churn();
   return check_status();
 }

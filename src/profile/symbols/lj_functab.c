@@ -32,11 +32,34 @@ static uint64_t func_key(const GCproto *pt, const GCstr *name)
   return hash_next(key, pt->sizebc);
 }
 
+/* Has the entry of an id a function that was not freed? */
+static int is_live(FuncTab *ft, uint32_t fid)
+{
+  const FuncEntry *fe = lj_functab_entry(ft, fid);
+  return fe->fid != 0 && fe->pt != NULL;
+}
+
+/* Return the next id whose entry is free or may be replaced, 0 if there are no more ids. Entries
+** become live only here. So a run of them was seen when it was half a table ahead, before any
+** could be replaced, and the loop ends.
+*/
+static uint32_t next_id(FuncTab *ft)
+{
+  uint32_t fid = ft->nfid;
+  do {
+    if (fid == FRAME_PAYLOAD_LO_MAX) return 0;
+    fid++;
+    ft->run = is_live(ft, fid + FUNCTAB_FUNCS / 2) ? ft->run + 1 : 0;
+    if (ft->run == FUNCTAB_RUN) ft->is_full = 1;
+  } while (!ft->is_full && is_live(ft, fid));
+  return fid;
+}
+
 FuncEntry *lj_functab_see(FuncTab *ft, SafeLoad *pk, const GCproto *pt)
 {
   const GCstr *name = proto_chunkname(pt);
   uint64_t key;
-  uint32_t i, home = func_slot(pt), slot = ~(uint32_t)0;
+  uint32_t i, home = func_slot(pt), slot = ~(uint32_t)0, fid;
   FuncEntry *fe, *old = NULL;
   if (!lj_safeload_vm(pk, name, sizeof(GCstr))) return NULL;
   key = func_key(pt, name);
@@ -54,19 +77,22 @@ FuncEntry *lj_functab_see(FuncTab *ft, SafeLoad *pk, const GCproto *pt)
       slot = s;
       break;
     }
-    if (!fe->pt && slot == ~(uint32_t)0) slot = s; /* Was freed. */
+    if ((!fe->pt || ft->at[e - 1] != s) && slot == ~(uint32_t)0)
+      slot = s; /* Its function was freed, or has another slot. */
   }
-  if (ft->nfid == FRAME_PAYLOAD_LO_MAX) return NULL;
+  fid = next_id(ft);
+  if (fid == 0) return NULL;
   if (slot == ~(uint32_t)0) slot = home;
-  ft->nfid++;
-  fe = lj_functab_entry(ft, ft->nfid);
+  ft->nfid = fid;
+  fe = lj_functab_entry(ft, fid);
   if (old && old != fe) *fe = *old; /* Keeps its name. */
   else fe->site = fe->tries = fe->rank = fe->namelen = 0;
   fe->key = key;
   fe->pt = pt;
-  fe->fid = ft->nfid;
+  fe->fid = fid;
   fe->batch = 0;
   ft->index[slot] = (uint16_t)(fe - ft->func + 1);
+  ft->at[fe - ft->func] = (uint16_t)slot;
   return fe;
 }
 

@@ -6,6 +6,11 @@
 ** while the table knows it. LuaJIT announces a freed prototype, and the key covers the
 ** place of a function in its source. So a prototype that takes over the memory of
 ** another one gets its own id. Fixed memory.
+**
+** A new function takes the next entry that no live function has. So functions that stay keep
+** their ids in a program that loads others without end. When the next entries are all taken,
+** the table is full. From then on, a new function replaces the oldest one. A function in use
+** gets a new id before its entry's turn comes.
 */
 
 #ifndef _LJ_FUNCTAB_H
@@ -16,6 +21,7 @@
 
 #define FUNCTAB_FUNCS      4096 /* Functions known at a time, a power of two. */
 #define FUNCTAB_PROBES     16   /* Slots of the hash table tried. */
+#define FUNCTAB_RUN        64   /* Live functions in a row that make the table full. */
 #define FUNCTAB_NAME_MAX   64   /* Bytes of a function's name that are kept. */
 #define FUNCTAB_CHUNK_MAX  240  /* Bytes of a chunk's name that are kept. */
 #define FUNCTAB_NAME_TRIES 8    /* Calls at which a name is searched. */
@@ -36,7 +42,7 @@ typedef struct NamePart {
   uint32_t len;
 } NamePart;
 
-/* A Lua function. The table replaces no function of the current sample, unless the sample
+/* A Lua function. A full table replaces no function of the current sample, unless the sample
 ** has as many functions as half of the table.
 */
 typedef struct FuncEntry {
@@ -54,17 +60,20 @@ typedef struct FuncEntry {
 /* Clear it before use. */
 typedef struct FuncTab {
   uint32_t nfid;                     /* Last id given. */
+  int is_full;                       /* New functions replace others. */
+  uint32_t run;                      /* Live functions in a row, half a table ahead. */
   uint32_t freed;                    /* Prototypes freed. */
   uint32_t lookups;                  /* Names searched in this sample, */
   uint64_t lookups_gen;              /* which is this SafeLoad.generation. */
   uint16_t index[FUNCTAB_FUNCS * 2]; /* Hash table over func, plus 1. */
-  FuncEntry func[FUNCTAB_FUNCS];     /* By id; a new one replaces the oldest. */
+  uint16_t at[FUNCTAB_FUNCS];        /* Slot in index of each entry of func. */
+  FuncEntry func[FUNCTAB_FUNCS];     /* By id modulo FUNCTAB_FUNCS. */
 } FuncTab;
 
-/* Is an id too young to be replaced in this sample? */
+/* Is the entry of an id too young to be replaced in this sample? */
 static LJ_AINLINE int lj_functab_isrecent(const FuncTab *ft, uint32_t fid)
 {
-  return ft->nfid - fid < FUNCTAB_FUNCS / 2;
+  return !ft->is_full || ft->nfid - fid < FUNCTAB_FUNCS / 2;
 }
 
 /* Entry that has this id, or has replaced it. */
