@@ -73,6 +73,7 @@ local function to_signal(s)
   return nil, "a signal, such as SIGUSR2"
 end
 
+-- start: misc.sysprof.start has an option of this key.
 local SPECS = {
   { name = "output", short = "o", key = "output", arg = "FILE", help = {
     "write to FILE, default " .. DEFAULT_OUTPUT .. "; its ending gives the",
@@ -81,33 +82,33 @@ local SPECS = {
   { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, help = {
     "this format, whatever the ending: " .. table.concat(FORMATS, " ", 1, 4),
     table.concat(FORMATS, " ", 5) } },
-  { name = "interval", short = "i", key = "interval", arg = "MS",
+  { name = "interval", short = "i", key = "interval", start = true, arg = "MS",
     convert = to_interval, help = {
     ("milliseconds between samples, default %d, or the"):format(INTERVAL_MS),
     "kernel's tick if interrupts would take over 2 %" } },
-  { name = "hz", key = "hz", arg = "N", convert = to_hz, help = {
+  { name = "hz", key = "hz", start = true, arg = "N", convert = to_hz, help = {
     "samples a second, instead of the interval" } },
-  { name = "clock", key = "clock", arg = "LIST", help = {
+  { name = "clock", key = "clock", start = true, arg = "LIST", help = {
     "cpu: CPU time (default); wall: CPU time and waiting;",
     "events, such as page-faults or cycles. Separate",
     "several by commas" } },
-  { name = "period", key = "period", arg = "N", convert = to_period, help = {
+  { name = "period", key = "period", start = true, arg = "N", convert = to_period, help = {
     "occurrences of an event between two samples" } },
   { name = "threads", key = "all_threads", help = { "sample all threads of the process" } },
-  { name = "fork", key = "fork", help = { "also profile children that the script forks" } },
-  { name = "signal", key = "signal", arg = "SIGNAL", convert = to_signal, help = {
+  { name = "fork", key = "fork", start = true, help = { "also profile children that the script forks" } },
+  { name = "signal", key = "signal", start = true, arg = "SIGNAL", convert = to_signal, help = {
     "the profiler's signal; default: one that the program",
     "does not handle" } },
-  { name = "flush", key = "flush", arg = "WHERE", choice = { "vm", "thread" }, help = {
+  { name = "flush", key = "flush", start = true, arg = "WHERE", choice = { "vm", "thread" }, help = {
     "who writes the profile: thread (default), once a",
     "second; vm: the program stays single-threaded" } },
-  { name = "force", key = "force", help = {
+  { name = "force", key = "force", start = true, help = {
     "let a profile overwrite a FILE that is not a profile" } },
-  { name = "follow", key = "follow", help = {
+  { name = "follow", key = "follow", start = true, help = {
     "follow another user's link in a folder where other",
     "users may write" } },
-  { name = "jitter", key = "jitter", help = { "vary the interval at random" } },
-  { name = "mode", key = "mode", arg = "MODE", choice = { "C", "L" }, help = {
+  { name = "jitter", key = "jitter", start = true, help = { "vary the interval at random" } },
+  { name = "mode", key = "mode", start = true, arg = "MODE", choice = { "C", "L" }, help = {
     "C: whole stacks (default), L: their innermost frames" } },
   { name = "event", key = "event", arg = "NAME", help = {
     "show this one of several clocks or events" } },
@@ -228,12 +229,14 @@ end
 
 -- Returns the options of misc.sysprof.start for a profile at a path.
 local function start_options(opt, path)
-  return { mode = opt.mode or "C", path = path, clock = opt.clock,
-	   interval = opt.interval or not opt.hz and INTERVAL_MS or nil, hz = opt.hz,
-	   prefer_tick = not (opt.interval or opt.hz) or nil,
-	   period = opt.period, threads = opt.all_threads and "all" or nil,
-	   signal = opt.signal, jitter = opt.jitter, fork = opt.fork,
-	   flush = opt.flush or "thread", force = opt.force, follow = opt.follow }
+  local start = { path = path }
+  for _, spec in ipairs(SPECS) do
+    if spec.start then start[spec.key] = opt[spec.key] end
+  end
+  start.mode, start.flush = opt.mode or "C", opt.flush or "thread"
+  start.threads = opt.all_threads and "all" or nil
+  if not (opt.interval or opt.hz) then start.interval, start.prefer_tick = INTERVAL_MS, true end
+  return start
 end
 
 -- Returns the list of options for luajit.

@@ -47,20 +47,13 @@ repeat
 until arg[i] == nil
 ]]
 
--- Options of misc.sysprof.start, as they are written in Lua.
-local START_OPTIONS = { "mode", "path", "interval", "hz", "clock", "period", "threads",
-			"signal", "jitter", "fork", "flush", "force", "follow",
-			"prefer_tick" }
-
+-- Returns options of misc.sysprof.start as they are written in Lua.
 local function table_text(options)
   local out = {}
-  for _, key in ipairs(START_OPTIONS) do
-    local value = options[key]
-    if value ~= nil then
-      out[#out + 1] = key .. " = " .. (type(value) == "string" and ("%q"):format(value) or
-				       type(value) == "number" and ("%.17g"):format(value) or
-				       tostring(value))
-    end
+  for key, value in pairs(options) do
+    out[#out + 1] = key .. " = " .. (type(value) == "string" and ("%q"):format(value) or
+				     type(value) == "number" and ("%.17g"):format(value) or
+				     tostring(value))
   end
   return table.concat(out, ", ")
 end
