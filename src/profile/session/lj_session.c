@@ -34,7 +34,7 @@
 
 /* -- Events ------------------------------------------------------------------ */
 
-/* of_vm: also those of the VM. */
+/* of_vm: also those of the VM, which a paused session keeps. */
 static void events_stop(Session *s, int of_vm)
 {
   int i;
@@ -118,18 +118,17 @@ static int events_areblocked(const Session *s)
   return 0;
 }
 
-static uint64_t events_samples(const Session *s)
+/* Samples of the first event of threads. */
+static uint64_t thread_samples(const Session *s)
 {
-  uint64_t sum = 0;
-  int i;
-  for (i = 0; i < s->sm.nevent; i++)
-    sum += relaxed_get(&s->sm.event[i].e.counters[SPF_EVENT_SAMPLES]);
-  return sum;
+  int i = 0;
+  while (i < s->sm.nevent && s->sm.event[i].e.spec.ops->is_of_vm) i++;
+  return i < s->sm.nevent ? relaxed_get(&s->sm.event[i].e.counters[SPF_EVENT_SAMPLES]) : 0;
 }
 
 int lj_session_isblocked(Session *s)
 {
-  uint64_t samples = events_samples(s);
+  uint64_t samples = thread_samples(s);
   int has_run = s->sm.cpu_seen != s->asked_cpu_us;
   int has_ticked = samples != s->asked_samples;
   s->asked_cpu_us = s->sm.cpu_seen;
