@@ -31,7 +31,7 @@ build_folder() {
 # End the command unless the value of an argument is a whole number above 0.
 whole_number() {
   case $2 in
-  '' | 0* | *[!0-9]* | ??????????*)
+  '' | 0* | *[!0-9]* | ????????????*)
     echo "$0: $1: expected a whole number above 0, got '$2'; see --help" >&2
     exit 2
     ;;
