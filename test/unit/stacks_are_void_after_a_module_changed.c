@@ -41,6 +41,7 @@ static const char *sample(uintptr_t addr)
   static FrameList lua, host;
   static char kinds[16];
   const uint8_t *p = buf + stream.wb.pos;
+  RawSample *raw;
   int n = 0;
   lj_framelist_reset(&lua);
   lj_framelist_reset(&host);
@@ -50,8 +51,12 @@ static const char *sample(uintptr_t addr)
   now += 1000;
   lj_batch_def_begin(&batch);
   lj_loadmap_sample(&symtab.loadmap, &lua, &host, &sink);
-  CHECK(
-    lj_batch_sample(&batch, raw_sample(0, SPF_VMST_CFUNC, now, 1000), NULL, &lua, &host));
+  raw = lj_batch_sample(&batch, now, NULL, 0, &lua, &host);
+  REQUIRE(raw != NULL);
+  raw->head.event = 0;
+  raw->head.state = SPF_VMST_CFUNC;
+  raw->weight = 1000;
+  raw->labels = 0;
   lj_encoder_run(&stream, &batch);
   while (*p < SPF_SAMPLE) {
     int is_stack = *p >= SPF_STACK;

@@ -51,27 +51,28 @@ static LJ_AINLINE void words_copy(FrameWord *to, const FrameList *fr)
 #endif
 }
 
-int lj_batch_sample(Batch *b, RawSample *r, const uint64_t *field, const FrameList *lua,
-		    const FrameList *host)
+RawSample *lj_batch_sample(Batch *b, uint64_t time_us, const uint64_t *field, int nfield,
+			   const FrameList *lua, const FrameList *host)
 {
-  RawSample *to = (RawSample *)batch_end(b);
-  uint32_t nfield = r->head.nfield, i;
-  size_t size = sizeof(*r) + (nfield + lua->len + host->len) * sizeof(FrameWord);
+  RawSample *r = (RawSample *)batch_end(b);
+  size_t size = sizeof(*r) + ((size_t)nfield + lua->len + host->len) * sizeof(FrameWord);
   FrameWord *words;
-  if (size > batch_room(b)) return 0;
+  int i;
+  if (size > batch_room(b)) return NULL;
   r->head.size = (uint32_t)size;
   r->head.tag = SPF_SAMPLE;
+  r->head.nfield = (uint8_t)nfield;
+  r->time_us = time_us;
   r->nlua = (uint16_t)lua->len;
   r->nhost = (uint16_t)host->len;
-  *to = *r;
-  for (i = 0; i < nfield; i++) rawsample_fields(to)[i] = field[i];
-  words = rawsample_words(to);
+  for (i = 0; i < nfield; i++) rawsample_fields(r)[i] = field[i];
+  words = rawsample_words(r);
   words_copy(words, lua);
   words_copy(words + lua->len, host);
   b->used += (uint32_t)size;
-  if (b->nsample == 0) relaxed_set(&b->first_us, r->time_us);
+  if (b->nsample == 0) relaxed_set(&b->first_us, time_us);
   relaxed_set(&b->nsample, b->nsample + 1);
-  return 1;
+  return r;
 }
 
 int lj_batch_ref(Batch *b, int tag, uint32_t id, const uint8_t *payload, uint32_t len)

@@ -89,11 +89,11 @@ static LJ_AINLINE FrameWord *rawsample_words(const RawSample *r)
 /* Empty the batch. */
 LJ_FUNC void lj_batch_reset(Batch *b);
 
-/* Append a sample. Sets what r lacks: its size, tag and numbers of words. Returns 0 if there
-** is no room.
+/* Append a sample with its fields and words. The caller sets its event, state, weight and
+** labels. Returns NULL if there is no room.
 */
-LJ_FUNC int lj_batch_sample(Batch *b, RawSample *r, const uint64_t *field,
-			    const FrameList *lua, const FrameList *host);
+LJ_FUNC RawSample *lj_batch_sample(Batch *b, uint64_t time_us, const uint64_t *field,
+				   int nfield, const FrameList *lua, const FrameList *host);
 
 /* Append the definition of labels or of a text, unless the batch has it. payload: as in the
 ** stream, after the id. Returns 0 if there is no room.

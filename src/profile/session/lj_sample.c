@@ -308,23 +308,24 @@ static SAMPLE_RARE int defs_capture(Sampler *s, const SampleHead *head)
 /* Append the walked sample to the batch. A sample that is too large for an empty batch is
 ** lost. Unless the source gives weights, the next one carries its weight.
 */
-static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head)
+static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head, uint64_t now_us)
 {
   DefSink to = { &s->batch.def, module_commit, s };
+  const EventSpec *spec = &ev->e.spec;
   uint64_t total = sampleevent_total(ev);
-  RawSample raw;
   int tries;
-  raw.head.event = (uint8_t)ev->e.index;
-  raw.head.state = (uint8_t)s->state;
-  raw.head.nfield = (uint8_t)ev->e.spec.nfield;
-  raw.time_us = time_us(s, head->time_ns);
-  raw.weight = ev->e.spec.has_weights ? head->weight : total - ev->taken;
-  raw.labels = head->labels;
   lj_batch_def_begin(&s->batch);
   lj_loadmap_sample(&s->symtab.loadmap, &s->lua_frames, &s->host_frames, &to);
   for (tries = 0; tries < 2; tries++) {
-    if (funcs_capture(s) && (LJ_LIKELY(head->ndef == 0) || defs_capture(s, head)) &&
-	lj_batch_sample(&s->batch, &raw, head->field, &s->lua_frames, &s->host_frames)) {
+    RawSample *raw = NULL;
+    if (funcs_capture(s) && (LJ_LIKELY(head->ndef == 0) || defs_capture(s, head)))
+      raw = lj_batch_sample(&s->batch, now_us, head->field, spec->nfield, &s->lua_frames,
+			    &s->host_frames);
+    if (LJ_LIKELY(raw != NULL)) {
+      raw->head.event = (uint8_t)ev->e.index;
+      raw->head.state = (uint8_t)s->state;
+      raw->weight = spec->has_weights ? head->weight : total - ev->taken;
+      raw->labels = head->labels;
       ev->taken = total;
       return;
     }
@@ -362,7 +363,7 @@ static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const Walk
     if (LJ_UNLIKELY(s->host.broken >= 0))
       count_broken(s, &counters[SPF_EVENT_HOST_BROKEN],
 		   SPF_COUNTER_HOST_BROKEN + s->host.broken, s->host.refused);
-    capture(s, ev, head);
+    capture(s, ev, head, now_us);
     if (now_us - s->batch.first_us >= ENCODE_US || lj_stream_isdue(&s->stream, now_us))
       lj_sampler_encode(s);
     if (sampler_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
@@ -391,7 +392,7 @@ static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total,
 /* Append one sample for all that an event has noted. */
 static SAMPLE_RARE void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
 {
-  SampleHead head = { .time_ns = now_ns };
+  SampleHead head = { 0 };
   uint32_t n = __atomic_exchange_n(&ev->nested, 0, __ATOMIC_ACQUIRE);
   if (n == 0) return;
   totals_raise(ev, __atomic_exchange_n(&ev->nested_total, 0, __ATOMIC_RELAXED));
@@ -402,7 +403,7 @@ static SAMPLE_RARE void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
   lj_framelist_finish(&s->lua_frames);
   count(s, ev);
   relaxed_add(&ev->e.counters[SPF_EVENT_OVERRUNS], n - 1);
-  if (s->opt->mode != LUAM_SYSPROF_DEFAULT) capture(s, ev, &head);
+  if (s->opt->mode != LUAM_SYSPROF_DEFAULT) capture(s, ev, &head, time_us(s, now_ns));
 }
 
 SAMPLE_RARE void lj_sample_nested(Sampler *s)
