@@ -55,6 +55,23 @@ __attribute__((noinline, cold)) void lj_sampler_encode(Sampler *s)
   lj_encoder_run(&s->stream, &s->batch);
 }
 
+int lj_sampler_dump(Sampler *s, FuncTab *named)
+{
+  int err;
+  lj_sampler_encode(s);
+  s->symtab.named = named;
+  err = lj_stream_dump(&s->stream);
+  s->symtab.named = NULL;
+  return err;
+}
+
+int lj_sampler_end(Sampler *s, FuncTab *named)
+{
+  lj_sampler_encode(s);
+  s->symtab.named = named;
+  return lj_stream_end(&s->stream);
+}
+
 /* Has no sample encoded the captured ones in time? */
 static int batch_isoverdue(const Sampler *s, uint64_t time_us)
 {

@@ -1,5 +1,5 @@
 /*
-** Session of a thread: its sampler, its memory, its events and its stream.
+** Session of a thread: its sampler, from new to free.
 ** Context: under the lock, on any thread, outside of the handler.
 **
 **   new -> open -> begin -> (samples) -> stop -> settle -> end -> free
@@ -8,20 +8,7 @@
 #ifndef _LJ_SESSION_H
 #define _LJ_SESSION_H
 
-#include <sys/types.h>
-
-#include "profile/session/lj_sampler.h"
-
-/* Data that all sessions of a profile share. */
-typedef struct SessionPlan {
-  const ProfileOptions *opt;
-  VmGate *gate;
-  VmTables *vm;       /* Tables of the VM. */
-  pid_t pid;          /* Process that started the profile. */
-  uint64_t start_ns;  /* CLOCK_MONOTONIC at the start. */
-  uint64_t origin_ns; /* Time 0 of its streams. */
-  uint32_t nsession;  /* Sessions begun so far. */
-} SessionPlan;
+#include "profile/session/lj_samplermem.h"
 
 typedef struct Session {
   Sampler sm;   /* First. Its reader links the sessions of a profile. */
@@ -30,9 +17,9 @@ typedef struct Session {
   size_t size;  /* Bytes of its memory, which may hold a buffer, too. */
   int later;    /* The thread began after the profile. */
   int paused;   /* The events are closed: the thread blocks their signals. */
-  uint64_t asked_cpu_us, asked_samples; /* State at the last lj_session_isblocked. */
-  int seen;                             /* The last scan found the thread. */
-  struct Session *chain;                /* Next session in the same bucket of a scan. */
+  uint64_t asked_cpu_us, asked_ticks; /* State at the last lj_session_isblocked. */
+  int seen;                           /* The last scan found the thread. */
+  struct Session *chain;              /* Next session in the same bucket of a scan. */
 } Session;
 
 /* Return the session of a gate's reader; NULL for NULL. */
@@ -104,11 +91,5 @@ LJ_FUNC void lj_session_forget(Session *s);
 
 /* Sample the calling thread from now on. Returns 0, or an errno and the reason. */
 LJ_FUNC int lj_session_move(Session *s, char *errmsg);
-
-/* Start events again that the program has stopped, because it took their signals. */
-LJ_FUNC void lj_session_revive(Session *s);
-
-/* Has the program replaced the handler of an event's signal? */
-LJ_FUNC int lj_session_isreplaced(const Session *s);
 
 #endif

@@ -16,6 +16,7 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
+#include "profile/session/lj_eventlist.h"
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_vmdoor.h"
 #include "profile/session/lj_vmprofile.h"
@@ -58,7 +59,7 @@ static int call_on_stop(Profile *p, uint8_t *buf)
 static int is_replaced(Profile *p)
 {
   const Session *s = profile_first(p);
-  if (s && lj_session_isreplaced(s)) p->ended.replaced = 1;
+  if (s && lj_eventlist_isreplaced(&s->sm)) p->ended.replaced = 1;
   return p->ended.replaced;
 }
 
@@ -235,7 +236,7 @@ void lj_vmprofile_look(const Profile *p)
 {
   Session *s;
   for (s = profile_first(p); s; s = session_next(s)) {
-    lj_session_revive(s);
+    lj_eventlist_revive(&s->sm);
     lj_sampler_handover(&s->sm);
   }
 }

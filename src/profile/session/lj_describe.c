@@ -1,0 +1,75 @@
+/*
+** Metadata of a profile: what a session writes before its first sample.
+** Context: under the lock, on any thread, outside of the handler.
+*/
+
+#define lj_describe_c
+#define LUA_CORE
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "lj_obj.h"
+#include "luajit.h"
+#include "profile/base/lj_ossignal.h"
+#include "profile/base/lj_osthread.h"
+#include "profile/session/lj_describe.h"
+#include "profile/session/lj_totals.h"
+
+#define SIGNALS_MAX   128
+#define SIGNAL_SHARED " (shared with a handler of the program)"
+
+static void meta_number(Sampler *s, const char *key, unsigned long long n)
+{
+  char num[40];
+  snprintf(num, sizeof(num), "%llu", n);
+  lj_stream_meta(&s->stream, key, num);
+}
+
+static void meta_limit(Sampler *s)
+{
+  char text[EVENT_TEXT_MAX];
+  lj_totals_limit(s, text);
+  if (text[0]) lj_stream_meta(&s->stream, "limit", text);
+}
+
+static void meta_signal(Sampler *s)
+{
+  char text[SIGNALS_MAX];
+  int signo[SPF_EVENTS_MAX], shared = 0, i;
+  for (i = 0; i < s->nevent; i++) {
+    signo[i] = s->event[i].e.signo;
+    shared |= s->event[i].e.shared;
+  }
+  lj_ossignal_names(signo, i, text, SIGNALS_MAX - sizeof(SIGNAL_SHARED));
+  if (shared) strcat(text, SIGNAL_SHARED);
+  lj_stream_meta(&s->stream, "signal", text);
+}
+
+int lj_describe_profile(Sampler *s, pid_t pid)
+{
+  static const char *const modes[] = { "default", "leaf", "callgraph" };
+  const ProfileOptions *opt = s->opt;
+  char clocks[SPF_EVENTS_MAX * EVENT_NAME_MAX], name[OSTHREAD_NAME_MAX];
+  size_t n = 0;
+  int i;
+  clocks[0] = '\0';
+  for (i = 0; i < opt->nspec && n < sizeof(clocks); i++)
+    n += (size_t)snprintf(clocks + n, sizeof(clocks) - n, "%s%s", i ? "," : "",
+			  opt->spec[i].name);
+  lj_stream_meta(&s->stream, "clock", clocks);
+  meta_number(s, "interval_ns", opt->interval_ns);
+  meta_signal(s);
+  meta_limit(s);
+  lj_stream_meta(&s->stream, "mode", modes[opt->mode]);
+  meta_number(s, "pid", (unsigned long long)pid);
+  meta_number(s, "start_time", (unsigned long long)time(NULL));
+  lj_stream_meta(&s->stream, "base", LUAJIT_VERSION);
+  for (i = 0; i < s->nevent; i++)
+    lj_stream_event(&s->stream, i, &s->event[i].e.spec, s->event[i].e.counters);
+  lj_osthread_name(s->reader.tid, name);
+  if (name[0]) lj_stream_thread(&s->stream, name);
+  if (opt->flush == LUAM_SYSPROF_FLUSH_THREAD) s->stream.age_us = STREAM_THREAD_US;
+  return lj_stream_begin(&s->stream);
+}

@@ -1,0 +1,18 @@
+/*
+** Metadata of a profile: what a session writes before its first sample.
+** Context: under the lock, on any thread, outside of the handler.
+*/
+
+#ifndef _LJ_DESCRIBE_H
+#define _LJ_DESCRIBE_H
+
+#include <sys/types.h>
+
+#include "profile/session/lj_sampler.h"
+
+/* Write the facts about a profile, its events, its thread, and the load map. pid: the process
+** that started it. Returns 0 or the errno of a failed writer.
+*/
+LJ_FUNC int lj_describe_profile(Sampler *s, pid_t pid);
+
+#endif

@@ -1,0 +1,137 @@
+/*
+** Events of a sampler: open, arm, stop, and what the program did to their signals.
+** Context: under the lock, on any thread, outside of the handler.
+*/
+
+#define lj_eventlist_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profile/base/lj_relaxed.h"
+#include "profile/session/lj_eventlist.h"
+#include "profile/session/lj_marks.h"
+#include "profile/session/lj_sample.h"
+
+void lj_eventlist_init(Sampler *s)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    SampleEvent *ev = &s->event[i];
+    ev->sampler = s;
+    ev->e.spec = s->opt->spec[i];
+    ev->e.index = i;
+    ev->e.door = &s->gate->door;
+    ev->e.take = lj_sample_take;
+    ev->e.mark = lj_marks_mark;
+    ev->e.ended = lj_marks_ended;
+  }
+}
+
+/* -- Open, arm, stop --------------------------------------------------------- */
+
+static void event_stop(Event *e)
+{
+  if (!e->is_open) return;
+  e->spec.ops->stop(e);
+  e->is_open = e->is_armed = 0;
+}
+
+EventStatus lj_eventlist_open(Sampler *s, int of_vm, char *errmsg)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    Event *e = &s->event[i].e;
+    EventStatus status;
+    e->tid = s->reader.tid;
+    if (e->is_open || (e->spec.ops->is_of_vm && !of_vm)) continue;
+    e->spec = s->opt->spec[i];
+    e->signo = s->opt->signo;
+    status = e->spec.ops->open(e, errmsg);
+    if (status != EVENT_OK) {
+      int err = errno;
+      while (i-- > 0)
+	if (!s->event[i].e.is_armed) event_stop(&s->event[i].e);
+      errno = err;
+      return status;
+    }
+    e->is_open = 1;
+  }
+  return EVENT_OK;
+}
+
+int lj_eventlist_arm(Sampler *s, char *errmsg)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    Event *e = &s->event[i].e;
+    int err;
+    if (!e->is_open || e->is_armed) continue;
+    err = e->spec.ops->arm(e);
+    e->is_armed = (err == 0);
+    if (err == 0) continue;
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "the clock %s did not start: %s", e->spec.name,
+	     strerror(err));
+    lj_eventlist_stop(s, 0);
+    return err;
+  }
+  return 0;
+}
+
+void lj_eventlist_stop(Sampler *s, int of_vm)
+{
+  int i;
+  for (i = s->nevent; i-- > 0;) {
+    Event *e = &s->event[i].e;
+    if (of_vm || !e->spec.ops->is_of_vm) event_stop(e);
+  }
+}
+
+void lj_eventlist_like(Sampler *s, const Sampler *other)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    s->event[i].e.spec = other->event[i].e.spec;
+    s->event[i].e.signo = other->event[i].e.signo;
+  }
+}
+
+/* -- Signals ----------------------------------------------------------------- */
+
+void lj_eventlist_revive(Sampler *s)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    Event *e = &s->event[i].e;
+    if (e->is_open && e->spec.ops->revive) e->spec.ops->revive(e);
+  }
+}
+
+int lj_eventlist_isreplaced(const Sampler *s)
+{
+  int i, is_replaced = 0;
+  for (i = 0; i < s->nevent; i++) {
+    const Event *e = &s->event[i].e;
+    if (e->is_open && e->spec.ops->replaced) is_replaced |= e->spec.ops->replaced(e);
+  }
+  return is_replaced;
+}
+
+int lj_eventlist_isblocked(const Sampler *s)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    const Event *e = &s->event[i].e;
+    if (e->spec.ops->blocked && e->spec.ops->blocked(e)) return 1;
+  }
+  return 0;
+}
+
+uint64_t lj_eventlist_ticks(const Sampler *s)
+{
+  int i = 0;
+  while (i < s->nevent && s->event[i].e.spec.ops->is_of_vm) i++;
+  return i < s->nevent ? relaxed_get(&s->event[i].e.counters[SPF_EVENT_SAMPLES]) : 0;
+}

@@ -1,0 +1,42 @@
+/*
+** Events of a sampler: open, arm, stop, and what the program did to their signals.
+** Context: under the lock, on any thread, outside of the handler.
+*/
+
+#ifndef _LJ_EVENTLIST_H
+#define _LJ_EVENTLIST_H
+
+#include "profile/session/lj_sampler.h"
+
+/* Fill in the events that a start asks for. They are not open. */
+LJ_FUNC void lj_eventlist_init(Sampler *s);
+
+/* Open the events of threads. of_vm: also those of the VM. Skips open events. On EVENT_ERROR
+** closes those that it has opened, and sets errno and errmsg[EVENT_ERRMSG_MAX].
+*/
+LJ_FUNC EventStatus lj_eventlist_open(Sampler *s, int of_vm, char *errmsg);
+
+/* Arm the open events. Returns 0, or an errno and the reason: then those of threads are
+** closed.
+*/
+LJ_FUNC int lj_eventlist_arm(Sampler *s, char *errmsg);
+
+/* Close the open events of threads. of_vm: also those of the VM. */
+LJ_FUNC void lj_eventlist_stop(Sampler *s, int of_vm);
+
+/* Copy the events in use from another sampler. */
+LJ_FUNC void lj_eventlist_like(Sampler *s, const Sampler *other);
+
+/* Start events again that the program has stopped, because it took their signals. */
+LJ_FUNC void lj_eventlist_revive(Sampler *s);
+
+/* Has the program replaced the handler of an event's signal? */
+LJ_FUNC int lj_eventlist_isreplaced(const Sampler *s);
+
+/* Does the thread block a signal of an event? */
+LJ_FUNC int lj_eventlist_isblocked(const Sampler *s);
+
+/* Samples of the first event of threads. */
+LJ_FUNC uint64_t lj_eventlist_ticks(const Sampler *s);
+
+#endif
