@@ -180,7 +180,9 @@ local function main()
     assert(misc.sysprof.start { mode = "C", path = profile, clock = "road,cpu", hz = 10000 })
   end
   while samples() < takes do
+    local before = samples()
     rounds(DEPTHS)
+    assert(samples() > before, "nothing is recorded")
     if C.road_mark(1, 5) ~= 0 then marks = marks + 1 end
   end
   if profile then assert(misc.sysprof.stop()) end

@@ -44,7 +44,7 @@ static void meta_signal(Sampler *s)
   }
   lj_ossignal_names(signo, i, text, SIGNALS_MAX - sizeof(SIGNAL_SHARED));
   if (shared) strcat(text, SIGNAL_SHARED);
-  lj_stream_meta(&s->stream, "signal", text);
+  if (text[0]) lj_stream_meta(&s->stream, "signal", text);
 }
 
 int lj_describe_profile(Sampler *s, pid_t pid)
