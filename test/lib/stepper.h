@@ -129,7 +129,7 @@ static inline int step_alone_same(ucontext_t *uc)
   uint32_t n = hs->nvm < HOSTWALK_VMFRAMES ? hs->nvm : HOSTWALK_VMFRAMES;
   if (hs->memo.reused) {
     step.joined++;
-    if (hs->memo.lists->saved.step[hs->memo.reused - 1].vm) step.joined_vm++;
+    if (hs->memo.lists->saved.step[hs->memo.reused - 1].sum.extra) step.joined_vm++;
   }
   lj_framelist_reset(&step.alone_frames);
   lj_hostwalk_walk(&step.alone, regs_of(uc));

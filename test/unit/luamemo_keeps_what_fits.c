@@ -23,7 +23,7 @@ static uint32_t saved(uint32_t reused, uint32_t steps, uint32_t nword, uint32_t 
   memo.reused = to->nstep = reused;
   for (i = 0; i < reused; i++) {
     to->at[i] = i;
-    to->state[i].word = i + 1;
+    to->state[i].sum.word = i + 1;
     to->word[i] = i;
   }
   to->nword = reused;
@@ -32,8 +32,8 @@ static uint32_t saved(uint32_t reused, uint32_t steps, uint32_t nword, uint32_t 
   from->nload = steps * nload;
   for (i = 0; i < steps; i++) { /* From the leaf. */
     from->at[i] = reused + steps - 1 - i;
-    from->state[i].word = i * nword;
-    from->state[i].load = i * nload;
+    from->state[i].sum.word = i * nword;
+    from->state[i].sum.extra = i * nload;
   }
   for (i = 0; i < from->nword; i++) from->word[i] = reused + from->nword - 1 - i;
   for (i = 0; i < from->nload; i++) from->load[i].value = from->nload - 1 - i;
@@ -43,8 +43,8 @@ static uint32_t saved(uint32_t reused, uint32_t steps, uint32_t nword, uint32_t 
   for (i = 0; i < to->nload; i++) CHECK_EQ(to->load[i].value, i);
   for (i = reused; i < to->nstep; i++) {
     k = i - reused + 1;
-    CHECK_EQ(to->state[i].word, reused + k * nword);
-    CHECK_EQ(to->state[i].load, k * nload);
+    CHECK_EQ(to->state[i].sum.word, reused + k * nword);
+    CHECK_EQ(to->state[i].sum.extra, k * nload);
   }
   if (to->nstep > reused) {
     CHECK_EQ(memo.reach, reused);

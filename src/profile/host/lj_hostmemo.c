@@ -20,7 +20,7 @@ static const uint8_t memo_reg[HOSTMEMO_REGS] = { WALKREG_PC,  WALKREG_BX,  WALKR
 /* Words of the first n saved steps. */
 static uint32_t saved_words(const MemoSteps *ts, uint32_t n)
 {
-  return n < ts->nstep ? ts->step[n].word : ts->nword;
+  return n < ts->nstep ? ts->step[n].sum.word : ts->nword;
 }
 
 /* Number of the first n words that have not changed. */
@@ -73,8 +73,8 @@ uint32_t lj_hostmemo_reuse(HostMemo *hm, const WalkRegs *regs, const lua_State *
   step = &ts->step[n - 1];
   if (step->sp != sp || step->valid != regs->valid) return 0;
   for (i = 0; i < HOSTMEMO_REGS; i++) diff |= step->r[i] ^ regs->r[memo_reg[i]];
-  if (step->vm > 0) {
-    const VMFrame *next = &ts->vm[step->vm - 1];
+  if (step->sum.extra > 0) {
+    const VMFrame *next = &ts->vm[step->sum.extra - 1];
     diff |= ((uintptr_t)L ^ (uintptr_t)next->L) | (expect ^ next->cf);
   }
   return hm->reused = (diff == 0 ? n : 0);
@@ -105,8 +105,8 @@ static int add_step(HostMemo *hm, const WalkRegs *regs, FrameWord frame, uint32_
   step->sp = sp;
   for (i = 0; i < HOSTMEMO_REGS; i++) step->r[i] = regs->r[memo_reg[i]];
   step->valid = regs->valid;
-  step->word = ts->nword;
-  step->vm = ts->nvm;
+  step->sum.word = ts->nword;
+  step->sum.extra = ts->nvm;
   ts->frame[ts->nstep++] = frame;
   return 1;
 }
@@ -144,44 +144,33 @@ int lj_hostmemo_vm(HostMemo *hm, const VMFrame *vf, const WalkRegs *regs, FrameW
   return 1;
 }
 
-/* First recorded step from which on all fit behind n saved ones. */
-static uint32_t recording_fitting(const MemoSteps *from, uint32_t n, uint32_t words,
-				  uint32_t vms)
-{
-  uint32_t i;
-  for (i = 0; i < from->nstep; i++)
-    if (n + from->nstep - i <= HOSTMEMO_STEPS &&
-	words + from->nword - from->step[i].word <= HOSTMEMO_WORDS &&
-	vms + from->nvm - from->step[i].vm <= HOSTMEMO_VMS)
-      break;
-  return i;
-}
+static const StepRoom room = { HOSTMEMO_STEPS, { HOSTMEMO_WORDS, HOSTMEMO_VMS } };
 
 void lj_hostmemo_end(HostMemo *hm)
 {
   MemoSteps *to = &hm->lists->saved;
   const MemoSteps *from = &hm->lists->recording;
-  uint32_t n = hm->reused, words, vms, i, j;
+  const MemoStep *step = from->step;
+  StepSums all = { from->nword, from->nvm }, saved;
+  uint32_t n = hm->reused, words, vms, i;
   if (!hm->on || from->nstep == 0) return;
-  words = saved_words(to, n);
-  vms = n ? to->step[n - 1].vm : 0;
-  i = recording_fitting(from, n, words, vms);
+  saved.word = saved_words(to, n);
+  saved.extra = n ? to->step[n - 1].sum.extra : 0;
+  i = steplist_fitting(&step->sum, sizeof(*step), from->nstep, all, n, saved, room);
   if (i == from->nstep) return; /* No room for more. */
+  words = saved.word + all.word;
+  vms = saved.extra + all.extra;
   to->nstep = n + from->nstep - i;
-  to->nword = words + from->nword - from->step[i].word;
-  to->nvm = vms + from->nvm - from->step[i].vm;
-  for (j = from->step[i].vm; j < from->nvm; j++)
-    to->vm[vms + from->nvm - 1 - j] = from->vm[j];
-  for (j = from->step[i].word; j < from->nword; j++) {
-    to->at[words + from->nword - 1 - j] = from->at[j];
-    to->value[words + from->nword - 1 - j] = from->value[j];
-  }
+  to->nword = words - step[i].sum.word;
+  to->nvm = vms - step[i].sum.extra;
+  steplist_reverse(to->vm, vms, from->vm, step[i].sum.extra, all.extra);
+  steplist_reverse(to->at, words, from->at, step[i].sum.word, all.word);
+  steplist_reverse(to->value, words, from->value, step[i].sum.word, all.word);
+  steplist_reverse(to->step, n + from->nstep, step, i, from->nstep);
+  steplist_reverse(to->frame, n + from->nstep, from->frame, i, from->nstep);
   for (; i < from->nstep; i++) {
-    MemoStep *step = &to->step[n + from->nstep - 1 - i];
-    *step = from->step[i];
-    to->frame[n + from->nstep - 1 - i] = from->frame[i];
-    step->word = words + from->nword -
-		 (i + 1 < from->nstep ? from->step[i + 1].word : from->nword);
-    step->vm = vms + from->nvm - from->step[i].vm;
+    StepSums *sum = &to->step[n + from->nstep - 1 - i].sum;
+    sum->word = words - (i + 1 < from->nstep ? step[i + 1].sum.word : all.word);
+    sum->extra = vms - step[i].sum.extra;
   }
 }

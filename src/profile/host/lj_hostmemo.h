@@ -21,6 +21,7 @@
 #ifndef _LJ_HOSTMEMO_H
 #define _LJ_HOSTMEMO_H
 
+#include "profile/base/lj_steplist.h"
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_cframe.h"
 #include "profile/format/lj_framelist.h"
@@ -35,9 +36,8 @@ typedef struct MemoStep {
   uintptr_t sp;
   uintptr_t r[HOSTMEMO_REGS];
   uint32_t valid; /* As in WalkRegs. */
-  uint32_t word;  /* Words of the steps before it in the list. */
-  uint32_t vm;    /* VM frames that the steps before it cross; in saved
-				** steps, with its own. */
+  StepSums sum;   /* Words, and VM frames: of the steps before it in the list. The VM
+				** frames of a saved step include its own. */
 } MemoStep;
 
 /* Some steps. */

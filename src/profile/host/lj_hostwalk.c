@@ -416,7 +416,7 @@ static void walk_reuse(Walk *w, uint32_t n)
   HostWalk *hs = w->hs;
   const MemoSteps *ts = &hs->memo.lists->saved;
   uint32_t i;
-  for (i = ts->step[n - 1].vm; i-- > 0; hs->nvm++)
+  for (i = ts->step[n - 1].sum.extra; i-- > 0; hs->nvm++)
     if (hs->nvm < HOSTWALK_VMFRAMES) hs->vm[hs->nvm] = ts->vm[i];
   if (hs->frames) lj_framelist_pushall(hs->frames, ts->frame, n);
 }

@@ -72,8 +72,8 @@ static uint32_t steps_verified(const LuaMemoSteps *ts, const LuaArea *a, uintptr
 	(with_funcs && (func_differs(ts, i) | func_differs(ts, i + 1))))
       break;
   while (i < n && !slots_differ(ts, bot, i) && !(with_funcs && func_differs(ts, i))) i++;
-  loads = loads_verified(ts, a->pk, ts->state[i - 1].load);
-  while (i > 0 && ts->state[i - 1].load > loads) i--;
+  loads = loads_verified(ts, a->pk, ts->state[i - 1].sum.extra);
+  while (i > 0 && ts->state[i - 1].sum.extra > loads) i--;
   return i;
 }
 
@@ -114,55 +114,43 @@ uint32_t lj_luamemo_reuse(LuaMemo *t, uintptr_t f, uintptr_t pc, const LuaChain 
 
 /* -- Saving steps ------------------------------------------------------------ */
 
-/* Return the first recorded step such that it and all later ones fit behind n saved ones. */
-static uint32_t recording_fitting(const LuaMemoSteps *from, uint32_t n, uint32_t words,
-				  uint32_t loads)
-{
-  uint32_t i;
-  for (i = 0; i < from->nstep; i++)
-    if (n + from->nstep - i <= LUAMEMO_STEPS &&
-	words + from->nword - from->state[i].word <= LUAMEMO_WORDS &&
-	loads + from->nload - from->state[i].load <= LUAMEMO_LOADS)
-      break;
-  return i;
-}
+static const StepRoom room = { LUAMEMO_STEPS, { LUAMEMO_WORDS, LUAMEMO_LOADS } };
 
 void lj_luamemo_end(LuaMemo *t, const FuncTab *ft)
 {
   LuaMemoSteps *to = &t->saved;
   const LuaMemoSteps *from = &t->recording;
-  uint32_t n = t->reused, words, loads, bounds, i, j, k;
+  const LuaMemoState *state = from->state;
+  StepSums all = { from->nword, from->nload }, saved = { 0, 0 };
+  uint32_t n = t->reused, bounds = t->walked_nbound, end, i, k;
   if (n > t->reach && t->credit < LUAMEMO_CREDIT) t->credit += (int32_t)(n - t->reach);
   if (!t->records || from->nstep == 0 || ft->nfid != t->walked.nfid) return;
-  words = n ? to->state[n - 1].word : 0;
-  loads = n ? to->state[n - 1].load : 0;
-  bounds = n ? to->state[n - 1].nbound : 0;
-  i = recording_fitting(from, n, words, loads);
+  if (n) saved = to->state[n - 1].sum;
+  if (n) bounds += to->state[n - 1].nbound;
+  i = steplist_fitting(&state->sum, sizeof(*state), from->nstep, all, n, saved, room);
   if (i == from->nstep) return; /* No room is left. */
   t->credit -= (int32_t)from->nstep;
   t->reach = n;
   t->key = t->walked;
   t->last = t->walked_last;
-  to->nstep = n + from->nstep - i;
-  words += from->nword;
-  loads += from->nload;
-  bounds += t->walked_nbound;
-  for (k = n, j = from->nstep; j-- > i; k++) {
+  end = n + from->nstep;
+  to->nstep = end - i;
+  saved.word += all.word;
+  saved.extra += all.extra;
+  steplist_reverse(to->at, end, from->at, i, from->nstep);
+  steplist_reverse(to->link, end, from->link, i, from->nstep);
+  steplist_reverse(to->slot, end, from->slot, i, from->nstep);
+  steplist_reverse(to->head, end, from->head, i, from->nstep);
+  steplist_reverse(to->code, end, from->code, i, from->nstep);
+  steplist_reverse(to->state, end, state, i, from->nstep);
+  for (k = n; k < to->nstep; k++) {
     LuaMemoState *s = &to->state[k];
-    to->at[k] = from->at[j];
-    to->link[k] = from->link[j];
-    to->slot[k] = from->slot[j];
-    to->head[k] = from->head[j];
-    to->code[k] = from->code[j];
-    *s = from->state[j];
-    s->word = words - s->word;
-    s->load = loads - s->load;
+    s->sum.word = saved.word - s->sum.word;
+    s->sum.extra = saved.extra - s->sum.extra;
     s->nbound = bounds - s->nbound;
   }
-  to->nword = to->state[k - 1].word;
-  to->nload = to->state[k - 1].load;
-  for (j = from->state[i].word; j < from->nword; j++)
-    to->word[words - 1 - j] = from->word[j];
-  for (j = from->state[i].load; j < from->nload; j++)
-    to->load[loads - 1 - j] = from->load[j];
+  to->nword = to->state[k - 1].sum.word;
+  to->nload = to->state[k - 1].sum.extra;
+  steplist_reverse(to->word, saved.word, from->word, state[i].sum.word, all.word);
+  steplist_reverse(to->load, saved.extra, from->load, state[i].sum.extra, all.extra);
 }

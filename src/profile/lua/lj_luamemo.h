@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "lj_obj.h"
+#include "profile/base/lj_steplist.h"
 #include "profile/format/lj_framelist.h"
 #include "profile/lua/lj_luaframe.h"
 #include "profile/symbols/lj_functab.h"
@@ -48,13 +49,14 @@ typedef struct LuaChain {
 */
 #define LUAMEMO_HEAD ((uint32_t)~0xff)
 
-/* State of the walk before a step. Its sums are those of the steps before it in the list. In a
-** saved step they include the step itself.
+/* State of the walk before a step. Its sums, of words and loads, are those of the steps before
+** it in the list, like the boundaries. In a saved step they include the step itself.
 */
 typedef struct LuaMemoState {
   uintptr_t pc;                 /* PC in the frame. */
   uintptr_t cf;                 /* Next VM frame. */
-  uint32_t word, load, nbound;  /* Sums: words pushed, words loaded, boundaries. */
+  StepSums sum;                 /* Words pushed, words loaded. */
+  uint32_t nbound;              /* Boundaries. */
   uint8_t resume, may_lack_lua; /* As in LuaChain. */
   uint8_t skip;                 /* It is the lower part of a vararg frame. */
 } LuaMemoState;
@@ -179,8 +181,8 @@ static LJ_AINLINE void lj_luamemo_step(LuaMemo *t, uintptr_t f, uintptr_t pc,
   s->resume = (uint8_t)ch->resume;
   s->may_lack_lua = (uint8_t)ch->may_lack_lua;
   s->skip = (uint8_t)skip;
-  s->word = ts->nword;
-  s->load = ts->nload;
+  s->sum.word = ts->nword;
+  s->sum.extra = ts->nload;
   s->nbound = nbound;
 }
 

@@ -462,7 +462,7 @@ static void walk_reuse(LuaWalk *ls, LuaChain *ch, uint32_t n)
   ls->nbounds += s->nbound;
   if (s->nbound > 0) ch->last = ls->memo.last;
   ch->cf = 0;
-  if (!ls->leaf_only) lj_framelist_pushall(ls->frames, ts->word, s->word);
+  if (!ls->leaf_only) lj_framelist_pushall(ls->frames, ts->word, s->sum.word);
 }
 
 /* End the walk at the bottom. Returns -1 if VM frames are left over, else 1. */
