@@ -42,6 +42,7 @@ local TESTS = {
   { "/lj_jit", "^unit/(trace|damaged|lua_stack)|^stack/" },
   { "/lj_cfi", "^unit/(cfi|host|libraries|damaged|trace_single)|^capi/runs_on" },
   { "/lj_hostmemo", "^unit/(hostmemo|host)" },
+  { "/lj_steplist", "^unit/(hostmemo|luamemo|host_stack_eq)|^stack/" },
   { "/lj_vmcode", "^unit/(compiled|host|builtins|trace_single|damaged)|^stack/" },
   { "/lj_throttle", "^unit/(throttle|waiting)|^capi/weights|^lapi/self" },
   { "/lj_bgthread",
@@ -51,20 +52,21 @@ local TESTS = {
   { "^src/profile/api/", "^lapi/[^nk]|^capi/[^hm]" },
   { "^src/profile/base/", "^unit/(safeload|hist|clock_and|clock_close)|^capi/(late|thread|all_threads|is_traced|many_o)"
     .. "|^faults/(threads|files)" },
-  { "^src/profile/event/", "^unit/(samples_within|start_of|host_stack_on)" },
+  { "^src/profile/event/", "^unit/(samples_within|source|start_of|host_stack_on)" },
   { "^src/profile/clock/", "^unit/(clock|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|w)|^lapi/(clocks|environment_s)"
     .. "|^faults/clock" },
   { "^src/profile/control/", "^lapi/(control|environment|fork)|^capi/(control|on_stop|foreign|fork|prog)" },
-  { "^src/profile/format/", "^unit/(wbuf|uleb|stream|definition|chunk|names)|^capi/(tiny|writer|stream)" },
+  { "^src/profile/format/", "^unit/(wbuf|uleb|stream|source|batch|definition|chunk|names)|^capi/(tiny|writer|stream)" },
   { "^src/profile/host/", "^unit/(host|frames|compiled|builtins|refusal|damaged|safeload|trace_single)"
     .. "|^stack/|^capi/(runs_on|vm_moves)" },
   { "^src/profile/lua/", "^unit/(trace|lua_|damaged|frames|builtins|names|refusal"
     .. "|sample|places|safe_points|host_stack_on)|^stack/|^capi/(odd|main_t|vm_m)" },
   { "^src/profile/output/", "^lapi/(d|env|ex|fi|pa|r|sh)|^unit/exchanged|^faults/(clos|file)"
     .. "|^capi/(shared|one_file|all_threads|profile_into|control)" },
-  { "^src/profile/session/", "^unit/(throttle|sample|lost|waiting|safe_points|old|stream|lua_stack_while|vm_gate)"
+  { "^src/profile/session/", "^unit/(throttle|sample|source|lost|waiting|safe_points|old|stream|vm_gate)"
+    .. "|^unit/lua_stack_while"
     .. "|^capi/[^hm]|^lapi/(self|fork|exit|results|clocks)" },
-  { "^src/profile/stream/", "^unit/(stream|stacks|chunk|old|lost|definition)"
+  { "^src/profile/stream/", "^unit/(stream|source|stacks|chunk|old|lost|definition)"
     .. "|^capi/(compiled|counters|slow|stream|tiny|weights|writer|signal_storm)" },
   { "^src/profile/symbols/", "^unit/(names|symbols|places|load_map|definition|compiled|damaged|stacks)"
     .. "|^lapi/names|^capi/(vm_moves|many_vms)" },

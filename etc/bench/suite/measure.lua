@@ -3,6 +3,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
+local events = require("sysprof.events")
 local reader = require("sysprof.reader")
 local proc = require("proc")
 local profilers = require("profilers")
@@ -100,7 +101,7 @@ function measure.reports(result, kind)
     if not p then error(("%s: %s"):format(path, why), 0) end
     if not p.complete then error(("%s: %s"):format(path, p:problem_text()), 0) end
     sum.samples = sum.samples + p:totals()
-    sum.throttled = sum.throttled + (p.counters[G.SPF_COUNTER_THROTTLED] or 0)
+    sum.throttled = sum.throttled + (events.counter_sum(p, G.SPF_EVENT_THROTTLED) or 0)
     sum.lost = sum.lost + (p.counters[G.SPF_COUNTER_LOST_BUFFER] or 0) +
 	       (p.counters[G.SPF_COUNTER_LOST_WRITER] or 0)
   end
