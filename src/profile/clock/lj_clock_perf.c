@@ -169,6 +169,14 @@ static int count_saved(const Clock *c, uint64_t *last, Count *n)
   return 0;
 }
 
+/* Read a counter. Returns 0 on a failure. A bare system call: read() is a cancellation point,
+** which in the handler would end a thread that the program has cancelled.
+*/
+static int count_load(int fd, Count *n)
+{
+  return syscall(SYS_read, fd, n, sizeof(*n)) == (long)sizeof(*n);
+}
+
 /* Events take turns if the processor has fewer counters. Like perf, this scales the count
 ** by the share of time in which the event had a counter.
 */
@@ -177,7 +185,7 @@ static uint64_t count_read(const Clock *c, Count *n)
   uint64_t last, delta, enabled, running;
   Count saved;
   if (!count_saved(c, &last, &saved) || !event_isopen(c->count_fd) ||
-      read(c->count_fd, n, sizeof(*n)) != sizeof(*n))
+      !count_load(c->count_fd, n))
     return last;
   delta = n->value - saved.value;
   enabled = n->enabled_ns - saved.enabled_ns;
@@ -387,8 +395,8 @@ static int event_start(const Clock *c)
 static int event_isstopped(const Clock *c)
 {
   Count a, b;
-  return c->oneshot && event_isopen(c->fd) && read(c->fd, &a, sizeof(a)) == sizeof(a) &&
-	 read(c->fd, &b, sizeof(b)) == sizeof(b) && a.enabled_ns == b.enabled_ns;
+  return c->oneshot && event_isopen(c->fd) && count_load(c->fd, &a) &&
+	 count_load(c->fd, &b) && a.enabled_ns == b.enabled_ns;
 }
 
 /* An interrupt may take longer than a short period. An event that ran on would interrupt its
@@ -425,8 +433,7 @@ static void perf_revive(Clock *c)
 {
   uint64_t cpu_ns = thread_ns(c->tid);
   Count n;
-  if (!c->oneshot || !event_isopen(c->fd) || read(c->fd, &n, sizeof(n)) != sizeof(n))
-    return;
+  if (!c->oneshot || !event_isopen(c->fd) || !count_load(c->fd, &n)) return;
   if (c->look_cpu_ns == 0 || n.enabled_ns != c->look_enabled_ns) {
     c->look_cpu_ns = cpu_ns;
     c->look_enabled_ns = n.enabled_ns;
