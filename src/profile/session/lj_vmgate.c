@@ -8,6 +8,8 @@
 
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
+#include <sys/syscall.h>
 
 #include "lj_obj.h"
 #include "profile/base/lj_osthread.h"
@@ -19,7 +21,9 @@
 
 /* -- Waiting ----------------------------------------------------------------- */
 
-/* Let another thread run. Returns 0 once that thread has ended. */
+/* Let another thread run. Returns 0 once that thread has ended. A bare system call: nanosleep()
+** is a cancellation point, and code of the VM has none.
+*/
 static int wait_for_thread(int tid, int *tries)
 {
   static const struct timespec nap = { 0, GATE_SLEEP_NS };
@@ -28,7 +32,7 @@ static int wait_for_thread(int tid, int *tries)
     return 1;
   }
   if (!lj_osthread_exists(tid)) return 0;
-  nanosleep(&nap, NULL);
+  syscall(SYS_nanosleep, &nap, NULL);
   return 1;
 }
 
