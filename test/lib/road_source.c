@@ -26,7 +26,6 @@ static const EventField fields[] = {
 /* One VM of a process has the source. Its door stays. */
 static EventDoor *door;
 static int armed;
-static uint64_t total;
 
 static EventParsed road_parse(const char *item, size_t len, const EventDefaults *by,
 			      EventSpec *spec, char *errmsg)
@@ -69,19 +68,12 @@ static void road_stop(Event *ev)
   relaxed_set(&armed, 0);
 }
 
-static uint64_t road_total(const Event *ev)
-{
-  (void)ev;
-  return relaxed_get(&total);
-}
-
 static const SourceOps road_ops = {
   .is_of_vm = 1,
   .parse = road_parse,
   .open = road_open,
   .arm = road_arm,
   .stop = road_stop,
-  .total = road_total,
 };
 
 const SourceOps *const lj_sourcetable[] = { &road_ops, &lj_clocksource_ops, NULL };
@@ -127,7 +119,6 @@ uint32_t road_take(uint32_t bytes, uint32_t objects, uint32_t thing, uint32_t ty
   memset(&head, 0, sizeof(head));
   head.time_ns = mono_ns();
   head.weight = bytes;
-  head.total = __atomic_add_fetch(&total, bytes, __ATOMIC_RELAXED);
   head.def = def;
   if (type) def[head.ndef++] = def_of(SPF_TEXT, type, payload[0]);
   if (labels) def[head.ndef++] = def_of(SPF_LABELS, labels, payload[1]);
@@ -137,6 +128,7 @@ uint32_t road_take(uint32_t bytes, uint32_t objects, uint32_t thing, uint32_t ty
   head.field[2] = type;
   head.field[3] = bytes;
   walkregs_here(&regs);
+  relaxed_add(&ev->counters[SPF_EVENT_TOTAL], bytes);
   taken = ev->take(ev, &head, &regs);
   door->leave(door);
   return taken ? head.session + 1 : 0;

@@ -184,6 +184,7 @@ static void *run_here(void *arg)
 
 static void check_threads(void)
 {
+  static StreamSums sums;
   static Sink sink;
   struct luam_Sysprof_Options opt = options(&sink);
   int i;
@@ -203,6 +204,10 @@ static void check_threads(void)
     run(TAKES / 10);
   }
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  sums_read(&sums, sink.bytes, sink.len);
+  CHECK(sums.fault == NULL);
+  CHECK_EQ(sum_of(&sums, SPF_EVENT_SAMPLES), did.samples);
+  CHECK_EQ(sum_of(&sums, SPF_EVENT_TOTAL), did.bytes);
   sink_free(&sink);
 }
 

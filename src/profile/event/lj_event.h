@@ -142,8 +142,8 @@ struct Event {
   EventSpec spec;
   /* Take a sample of the event, on the sampled thread: from a signal, with the registers that
   ** it interrupted, or from ordinary code, with those of walkregs_here. Returns 0 if it took
-  ** none: it interrupted another sample, which notes it, or the profile does not sample the
-  ** thread. May change errno. Async-signal-safe.
+  ** none: it interrupted another sample. That one notes it, unless the spec has weights: then
+  ** it is lost. May change errno. Async-signal-safe.
   */
   int (*take)(Event *ev, SampleHead *head, const WalkRegs *regs);
   /* Append a moment without weight, now. kind: SPF_MARK_*, with n arguments. Returns 0 if
@@ -199,8 +199,9 @@ typedef struct SourceOps {
   void (*forget)(void); /* In a child of fork(): forget all events. NULL: nothing. */
 
   /* -- Any thread, async-signal-safe -- */
-  /* Total of the thread or VM so far, in the unit of the spec. 0: the thread has ended, or
-  ** the event is closed and cannot tell.
+  /* Total of the thread so far, in the unit of the spec. 0: the thread has ended, or the event
+  ** is closed and cannot tell. NULL: its samples have weights, and it adds to the counter
+  ** SPF_EVENT_TOTAL of the event that has them.
   */
   uint64_t (*total)(const Event *ev);
 } SourceOps;

@@ -11,11 +11,9 @@
 
 /* -- Events ------------------------------------------------------------------ */
 
-/* Only the first session has the events of the VM. */
 static uint64_t source_total(const SampleEvent *ev)
 {
-  if (ev->e.spec.ops->is_of_vm && !ev->e.is_open) return 0;
-  return ev->e.spec.ops->total(&ev->e);
+  return ev->e.spec.ops->total ? ev->e.spec.ops->total(&ev->e) : 0;
 }
 
 void lj_totals_begin(Sampler *s, int later)
