@@ -4,6 +4,7 @@
 */
 
 #include "hand_ticks.h"
+#include "profile/session/lj_handover.h"
 #include "stream_sums.h"
 
 #define LOST 5
@@ -25,7 +26,7 @@ static int take(void)
   lj_throttle_rest_ns = 0;
   hand_take(sampler);
   thread_us = clocksource_of(&ev->e)->clock.last / 1000;
-  lj_sampler_encode(sampler);
+  lj_handover_encode(sampler);
   CHECK(sampleevent_total(ev) > total);
   CHECK_EQ(ev->taken, sampleevent_total(ev));
   if (sampler->counters[SPF_COUNTER_LOST_QUEUE] != lost) {

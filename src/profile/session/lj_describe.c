@@ -70,6 +70,5 @@ int lj_describe_profile(Sampler *s, pid_t pid)
     lj_stream_event(&s->stream, i, &s->event[i].e.spec, s->event[i].e.counters);
   lj_osthread_name(s->reader.tid, name);
   if (name[0]) lj_stream_thread(&s->stream, name);
-  if (opt->flush == LUAM_SYSPROF_FLUSH_THREAD) s->stream.age_us = STREAM_THREAD_US;
   return lj_stream_begin(&s->stream);
 }

@@ -8,6 +8,7 @@
 
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_relaxed.h"
+#include "profile/session/lj_handover.h"
 #include "profile/session/lj_marks.h"
 #include "profile/session/lj_sample.h"
 
@@ -39,7 +40,7 @@ static int put(Sampler *s, uint8_t tag, const Numbers *num, uint32_t id, uint32_
   if (s->opt->mode == LUAM_SYSPROF_DEFAULT) return 1;
   if (!lj_sampler_hold(s)) return 0;
   if (!batch_put(&s->batch, tag, num, id, things)) {
-    lj_sampler_encode(s);
+    lj_handover_encode(s);
     batch_put(&s->batch, tag, num, id, things);
   }
   lj_sample_nested(s);

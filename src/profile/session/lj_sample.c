@@ -13,6 +13,7 @@
 #include "profile/base/lj_relaxed.h"
 #include "profile/lua/lj_luastate.h"
 #include "profile/session/lj_bgthread.h"
+#include "profile/session/lj_handover.h"
 #include "profile/session/lj_safepoint.h"
 #include "profile/session/lj_sample.h"
 #include "profile/session/lj_totals.h"
@@ -271,7 +272,7 @@ static SAMPLE_RARE int module_commit(void *sampler)
 {
   Sampler *s = (Sampler *)sampler;
   int done = lj_batch_def_end(&s->batch, 0, 0);
-  if (!done) lj_sampler_encode(s);
+  if (!done) lj_handover_encode(s);
   lj_batch_def_begin(&s->batch);
   return done;
 }
@@ -329,7 +330,7 @@ static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head, uint64_
       ev->taken = total;
       return;
     }
-    lj_sampler_encode(s);
+    lj_handover_encode(s);
   }
   relaxed_add(&s->counters[SPF_COUNTER_LOST_BUFFER], 1);
 }
@@ -365,7 +366,7 @@ static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const Walk
 		   SPF_COUNTER_HOST_BROKEN + s->host.broken, s->host.refused);
     capture(s, ev, head, now_us);
     if (now_us - s->batch.first_us >= ENCODE_US || lj_stream_isdue(&s->stream, now_us))
-      lj_sampler_encode(s);
+      lj_handover_encode(s);
     if (sampler_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
   }
   if (reads) vm_leave(s);
@@ -374,8 +375,8 @@ static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const Walk
 /* -- Samples that interrupt others ------------------------------------------- */
 
 /* Note a sample that has interrupted another one, or the profiler on its own thread. One
-** with a weight of its own is lost. Only here its source is surely not stopped. total: of the
-** source, or 0.
+** with a weight of its own is lost. Its source still runs, so its total can be read. total:
+** of the source, or 0.
 */
 static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total, int user)
 {

@@ -1,6 +1,6 @@
 /*
-** Sampler: who holds it, and what a holder does with captured samples.
-** Context: hold, release, encode: handler or any thread | the rest: not in the handler.
+** Sampler: who holds it.
+** Context: hold, release: handler or any thread | seize: not in the handler.
 */
 
 #define lj_sampler_c
@@ -12,7 +12,6 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_sampler.h"
-#include "profile/session/lj_totals.h"
 
 #define SEIZE_WAIT_NS 20000 /* Between two tries while another thread takes a sample. */
 
@@ -45,48 +44,4 @@ void lj_sampler_seize(Sampler *s)
     }
     nanosleep(&wait, NULL);
   }
-}
-
-/* -- Captured samples -------------------------------------------------------- */
-
-__attribute__((noinline, cold)) void lj_sampler_encode(Sampler *s)
-{
-  lj_totals_account(s); /* For the counters in the chunks. */
-  lj_encoder_run(&s->stream, &s->batch);
-}
-
-int lj_sampler_dump(Sampler *s, FuncTab *named)
-{
-  int err;
-  lj_sampler_encode(s);
-  s->symtab.named = named;
-  err = lj_stream_dump(&s->stream);
-  s->symtab.named = NULL;
-  return err;
-}
-
-int lj_sampler_end(Sampler *s, FuncTab *named)
-{
-  lj_sampler_encode(s);
-  s->symtab.named = named;
-  return lj_stream_end(&s->stream);
-}
-
-/* Has no sample encoded the captured ones in time? */
-static int batch_isoverdue(const Sampler *s, uint64_t time_us)
-{
-  return relaxed_get(&s->batch.nsample) != 0 &&
-	 time_us >= relaxed_get(&s->batch.first_us) + STREAM_OVERDUE_US;
-}
-
-void lj_sampler_handover(Sampler *s)
-{
-  uint64_t time_us = (mono_ns() - s->origin_ns) / 1000;
-  if (!sampler_isqueued(s) ||
-      (!batch_isoverdue(s, time_us) && !lj_stream_isoverdue(&s->stream, time_us)))
-    return;
-  if (!lj_sampler_hold(s)) return;
-  if (batch_isoverdue(s, time_us)) lj_sampler_encode(s);
-  if (lj_stream_isoverdue(&s->stream, time_us)) lj_stream_handover(&s->stream);
-  lj_sampler_release(s);
 }

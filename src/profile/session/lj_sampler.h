@@ -112,18 +112,4 @@ LJ_FUNC void lj_sampler_release(Sampler *s);
 */
 LJ_FUNC void lj_sampler_seize(Sampler *s);
 
-/* Encode the captured samples. */
-LJ_FUNC void lj_sampler_encode(Sampler *s);
-
-/* Write all data up to now, with names of these functions of the VM, or NULL. The end also
-** completes the stream. Not in the handler. Returns 0 or the errno of a failed writer.
-*/
-LJ_FUNC int lj_sampler_dump(Sampler *s, FuncTab *named);
-LJ_FUNC int lj_sampler_end(Sampler *s, FuncTab *named);
-
-/* Hand over samples that no later one has handed over in time. Returns if the sampler is held:
-** that holder hands them over. Any thread, not in the handler.
-*/
-LJ_FUNC void lj_sampler_handover(Sampler *s);
-
 #endif

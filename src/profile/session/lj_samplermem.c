@@ -116,6 +116,7 @@ static void stream_init(Sampler *s, uint8_t *buf, size_t len)
     lj_chunkqueue_init(q, buf, len, opt->cb.writer, opt->ctx);
     lj_stream_init(&s->stream, &s->symtab, s->counters, tid, buf, q->size,
 		   lj_chunkqueue_put, q, s->number);
+    if (opt->flush == LUAM_SYSPROF_FLUSH_THREAD) s->stream.age_us = STREAM_THREAD_US;
     /* A smaller buffer must not repeat definitions more often. */
     if (s->number != opt->number) s->stream.stacks_max = opt->len / CHUNKQUEUE_BUFFERS;
   }

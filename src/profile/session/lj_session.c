@@ -13,6 +13,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/session/lj_describe.h"
 #include "profile/session/lj_eventlist.h"
+#include "profile/session/lj_handover.h"
 #include "profile/session/lj_sample.h"
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_totals.h"
@@ -102,12 +103,12 @@ void lj_session_settle(Session *s)
 
 int lj_session_end(Session *s, FuncTab *named)
 {
-  return has_stream(s) ? lj_sampler_end(&s->sm, named) : 0;
+  return has_stream(s) ? lj_handover_end(&s->sm, named) : 0;
 }
 
 int lj_session_dump(Session *s, FuncTab *named)
 {
-  return has_stream(s) ? lj_sampler_dump(&s->sm, named) : 0;
+  return has_stream(s) ? lj_handover_dump(&s->sm, named) : 0;
 }
 
 /* -- Pause and move ---------------------------------------------------------- */
@@ -144,7 +145,7 @@ int lj_session_move(Session *s, char *errmsg)
   lj_samplermem_thread(&s->sm, tid);
   lj_totals_begin(&s->sm, 0);
   if (has_stream(s)) {
-    lj_sampler_encode(&s->sm);
+    lj_handover_encode(&s->sm);
     lj_stream_move(&s->sm.stream, (uint32_t)tid);
   }
   lj_sampler_release(&s->sm);

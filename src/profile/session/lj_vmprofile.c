@@ -17,6 +17,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_eventlist.h"
+#include "profile/session/lj_handover.h"
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_vmdoor.h"
 #include "profile/session/lj_vmprofile.h"
@@ -237,7 +238,7 @@ void lj_vmprofile_look(const Profile *p)
   Session *s;
   for (s = profile_first(p); s; s = session_next(s)) {
     lj_eventlist_revive(&s->sm);
-    lj_sampler_handover(&s->sm);
+    lj_handover_overdue(&s->sm);
   }
 }
 

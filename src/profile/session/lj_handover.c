@@ -1,0 +1,54 @@
+/*
+** Captured samples of a sampler: encodes them, and hands chunks to the writer.
+** Context: encode: handler or any thread | the rest: not in the handler.
+*/
+
+#define lj_handover_c
+#define LUA_CORE
+
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/session/lj_handover.h"
+#include "profile/session/lj_totals.h"
+
+__attribute__((noinline, cold)) void lj_handover_encode(Sampler *s)
+{
+  lj_totals_account(s); /* For the counters in the chunks. */
+  lj_encoder_run(&s->stream, &s->batch);
+}
+
+int lj_handover_dump(Sampler *s, FuncTab *named)
+{
+  int err;
+  lj_handover_encode(s);
+  s->symtab.named = named;
+  err = lj_stream_dump(&s->stream);
+  s->symtab.named = NULL;
+  return err;
+}
+
+int lj_handover_end(Sampler *s, FuncTab *named)
+{
+  lj_handover_encode(s);
+  s->symtab.named = named;
+  return lj_stream_end(&s->stream);
+}
+
+/* Has no sample encoded the captured ones in time? */
+static int batch_isoverdue(const Sampler *s, uint64_t time_us)
+{
+  return relaxed_get(&s->batch.nsample) != 0 &&
+	 time_us >= relaxed_get(&s->batch.first_us) + STREAM_OVERDUE_US;
+}
+
+void lj_handover_overdue(Sampler *s)
+{
+  uint64_t time_us = (mono_ns() - s->origin_ns) / 1000;
+  if (!sampler_isqueued(s) ||
+      (!batch_isoverdue(s, time_us) && !lj_stream_isoverdue(&s->stream, time_us)))
+    return;
+  if (!lj_sampler_hold(s)) return;
+  if (batch_isoverdue(s, time_us)) lj_handover_encode(s);
+  if (lj_stream_isoverdue(&s->stream, time_us)) lj_stream_handover(&s->stream);
+  lj_sampler_release(s);
+}
