@@ -388,9 +388,10 @@ void lj_stream_note(Stream *s, const Batch *b, uint32_t at)
 {
   const RawDef *def = (const RawDef *)batch_at(b, at);
   StreamRef *ref = &s->ref[batch_refslot(def->head.tag, def->id)];
-  ref->key = batch_refkey(def->head.tag, def->id);
+  uint64_t key = batch_refkey(def->head.tag, def->id);
+  if (ref->key != key) ref->epoch = 0; /* Else the chunk may have the same definition. */
+  ref->key = key;
   ref->at = at;
-  ref->epoch = 0;
 }
 
 /* Append the definition of labels or of a text of the batch, unless the chunk has it. */

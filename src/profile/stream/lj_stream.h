@@ -40,8 +40,7 @@ typedef struct StreamEvent {
   uint64_t usual;          /* Usual weight, 0: the time. */
   int has_weights, nfield; /* See EventSpec. */
   const EventField *field;
-  uint64_t
-    lost; /* Weight of lost samples, which the next one carries. Unless it has weights. */
+  uint64_t lost; /* Weight of lost samples for the next one, unless it has weights. */
 } StreamEvent;
 
 /* Labels or a text that samples refer to. */
