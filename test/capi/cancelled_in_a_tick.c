@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-#include "session.h"
+#include "cpu_work.h"
 
 #define ROUNDS   12
 #define THREADS  6
@@ -25,18 +25,12 @@ static void *work_on(void *arg)
   __atomic_add_fetch(&running, 1, __ATOMIC_SEQ_CST);
   for (;;) {
     int i;
-    for (i = 0; i < 2000; i++) sum += i;
+    for (i = 0; i < 2000; i++) sum = sum + i;
     page[0] = 1;
     madvise(page, PAGE, MADV_DONTNEED);
     pthread_testcancel();
   }
   return arg;
-}
-
-static void nap_us(unsigned int us)
-{
-  struct timespec ts = { 0, (long)us * 1000 };
-  nanosleep(&ts, NULL);
 }
 
 int main(void)
@@ -57,12 +51,12 @@ int main(void)
     __atomic_store_n(&running, 0, __ATOMIC_SEQ_CST);
     for (k = 0; k < THREADS; k++)
       REQUIRE(pthread_create(&thread[k], NULL, work_on, NULL) == 0);
-    while (__atomic_load_n(&running, __ATOMIC_SEQ_CST) < THREADS) nap_us(1000);
+    while (__atomic_load_n(&running, __ATOMIC_SEQ_CST) < THREADS) cpu_sleep_us(1000);
     if (luaM_sysprof_start(L, &opt) != PROFILE_SUCCESS) {
       printf("SKIPPED: no events here: %s\n", luaM_sysprof_error());
       return 77;
     }
-    nap_us(100000);
+    cpu_sleep_us(100000);
     for (k = 0; k < THREADS; k++) CHECK_EQ(pthread_cancel(thread[k]), 0);
     for (k = 0; k < THREADS; k++) {
       void *result;

@@ -3,9 +3,7 @@
 ** free: other threads start and stop profiles, and the program exits.
 */
 
-#include <pthread.h>
-
-#include "session.h"
+#include "cpu_work.h"
 
 #define ROUNDS   60
 #define DEADLINE 240 /* Seconds. A lock that a dead thread holds ends the test. */
@@ -29,12 +27,6 @@ static void *start_and_stop(void *arg)
   return NULL;
 }
 
-static void nap_us(unsigned int us)
-{
-  struct timespec ts = { 0, (long)us * 1000 };
-  nanosleep(&ts, NULL);
-}
-
 int main(void)
 {
   static Sink sink;
@@ -48,7 +40,7 @@ int main(void)
     void *result;
     lua_State *other = session_vm(); /* A cancelled thread leaves it in no known state. */
     REQUIRE(pthread_create(&thread, NULL, start_and_stop, other) == 0);
-    nap_us(200 + i * 397 % 5000);
+    cpu_sleep_us(200 + i * 397 % 5000);
     CHECK_EQ(pthread_cancel(thread), 0);
     REQUIRE(pthread_join(thread, &result) == 0);
     CHECK(result == PTHREAD_CANCELED);
