@@ -70,8 +70,9 @@ local SPECS = {
   { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "event", "cpu" },
     others = true, help = {
     "samples: count samples (default); event: sum their weights,",
-    "occurrences or CPU time; cpu: the same, CPU time only;",
-    "or what else the event counts, such as objects" } },
+    "such as CPU time or bytes (default for bytes); cpu: the",
+    "same, CPU time only; or what else the event counts, such",
+    "as objects" } },
   { name = "lines", key = "lines", help = {
     "name Lua frames by their current lines, not their functions" } },
   { name = "traces", key = "traces", help = {

@@ -77,6 +77,12 @@ int main(void)
     o = opt;
     o.len = LUAM_SYSPROF_BUF_MIN - 1;
     if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o.len = LUAM_SYSPROF_BUF_MIN + 79; /* Each event after the first needs 80 bytes. */
+    o.clocks = "cpu,wall";
+    if (mode != LUAM_SYSPROF_DEFAULT) {
+      CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+      CHECK(strstr(luaM_sysprof_error(), "too small for 2 events; expected") != NULL);
+    }
     CHECK_EQ(start(NULL, opt), PROFILE_ERRUSE);
     CHECK_EQ(luaM_sysprof_start(L, NULL), PROFILE_ERRUSE);
     CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN); /* Nothing has started. */

@@ -164,11 +164,10 @@ end
 -- Samples with a broken stack. The lines of a single event say it, too.
 local function broken_text(e)
   local parts = {}
-  for kind, side in pairs { [G.SPF_EVENT_LUA_BROKEN] = "Lua", [G.SPF_EVENT_HOST_BROKEN] = "C" } do
-    local n = e.counters[kind]
-    if n then parts[#parts + 1] = ("%.0f with a broken %s stack"):format(n, side) end
+  for _, side in ipairs { { G.SPF_EVENT_LUA_BROKEN, "Lua" }, { G.SPF_EVENT_HOST_BROKEN, "C" } } do
+    local n = e.counters[side[1]]
+    if n then parts[#parts + 1] = ("%.0f with a broken %s stack"):format(n, side[2]) end
   end
-  table.sort(parts)
   return #parts > 0 and table.concat(parts, ", ") or nil
 end
 
