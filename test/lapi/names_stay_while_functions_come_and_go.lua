@@ -6,7 +6,7 @@ local reader = require("sysprof.reader")
 local view = require("sysprof.view")
 
 local SAMPLES = 12000
-local LOADED = 3000	-- Of them, at least. More than the profiler knew at a time once.
+local LOADED = 3000	-- Of these, sampled at least. Ids were given anew after 2048 once.
 local PATH = "names.bin"
 
 jit.off()

@@ -109,10 +109,17 @@ static void source_limit(const Event *ev, char *text)
   if (c->ops) lj_clockbudget_limit(c, text); /* Else it was never open. */
 }
 
-const SourceOps lj_clocksource_ops = { sizeof(ClockSource), 0,
-				       source_parse,        source_prepare,
-				       source_open,         source_arm,
-				       source_stop,         source_blocked,
-				       source_revive,       source_replaced,
-				       source_limit,        lj_clock_forget,
-				       lj_clocktick_total };
+const SourceOps lj_clocksource_ops = {
+  .size = sizeof(ClockSource),
+  .parse = source_parse,
+  .prepare = source_prepare,
+  .open = source_open,
+  .arm = source_arm,
+  .stop = source_stop,
+  .blocked = source_blocked,
+  .revive = source_revive,
+  .replaced = source_replaced,
+  .limit = source_limit,
+  .forget = lj_clock_forget,
+  .total = lj_clocktick_total,
+};
