@@ -32,7 +32,7 @@ build_folder() {
 whole_number() {
   case $2 in
   '' | 0* | *[!0-9]* | ????????????*)
-    echo "$0: $1: expected a whole number above 0, got '$2'; see --help" >&2
+    echo "$0: $1: expected a whole number above 0 of at most 11 digits, got '$2'; see --help" >&2
     exit 2
     ;;
   esac

@@ -200,8 +200,8 @@ typedef struct SourceOps {
 
   /* -- Any thread, async-signal-safe -- */
   /* Total of the thread so far, in the unit of the spec. 0: the thread has ended, or the event
-  ** is closed and cannot tell. NULL: its samples have weights, and it adds to the counter
-  ** SPF_EVENT_TOTAL of the event that has them.
+  ** is closed and cannot tell. NULL: the source gives weights, and itself adds to the counter
+  ** SPF_EVENT_TOTAL of the event that has the sample.
   */
   uint64_t (*total)(const Event *ev);
 } SourceOps;

@@ -280,8 +280,8 @@ void lj_luathread_pushtop(LuaWalk *ls, const LuaTop *top, int i)
 
 /* -- Steps ------------------------------------------------------------------- */
 
-/* Where a walk is: a frame, and what the steps above it have found out. Nothing takes its
-** address, so that the compiler keeps its members in registers.
+/* Where a walk is: a frame, and what the steps above it have found out. Only inlined functions
+** get its address, so that the compiler keeps its members in registers.
 */
 typedef struct LuaStep {
   uintptr_t f, pc;   /* The frame, and the PC in it. */

@@ -1,6 +1,6 @@
 /*
 ** Captured samples of a sampler: encodes them, and hands chunks to the writer.
-** Context: encode: handler or any thread | the rest: not in the handler.
+** Context: the holder of the sampler | overdue: any thread, not in the handler.
 */
 
 #define lj_handover_c
