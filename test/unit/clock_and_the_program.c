@@ -11,6 +11,8 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
+#include "profile/base/lj_ossignal.h"
+#include "profile/clock/lj_clockaction.h"
 #include "ticks.h"
 
 #define MS ((uint64_t)1000000)
@@ -193,6 +195,24 @@ static void blocked(const char *name)
   ticks_stop(&t);
 }
 
+/* The program's mask counts, that of the C library and of our handlers does not. */
+static void whose_mask(void)
+{
+  SignalMask profs = ossignal_bit(SIGPROF), old = lj_ossignal_setmask(0);
+  int tid = (int)syscall(SYS_gettid);
+  CHECK(!lj_clockaction_isblocked(tid, SIGPROF));
+  lj_ossignal_setmask(profs);
+  CHECK(lj_clockaction_isblocked(tid, SIGPROF));
+  CHECK(!lj_clockaction_isblocked(tid, SIGURG));
+  lj_ossignal_setmask(~(SignalMask)0 & ~ossignal_bit(OSSIGNAL_CANCEL));
+  CHECK(lj_clockaction_isblocked(tid, SIGPROF));
+  lj_ossignal_setmask(~(SignalMask)0);
+  CHECK(!lj_clockaction_isblocked(tid, SIGPROF));
+  lj_ossignal_setmask(OSSIGNAL_BLOCKED);
+  CHECK(!lj_clockaction_isblocked(tid, SIGPROF));
+  lj_ossignal_setmask(old);
+}
+
 /* -- Children ---------------------------------------------------------------- */
 
 static void children(const char *name)
@@ -246,6 +266,7 @@ int main(void)
     blocked("task-clock:u");
     children("task-clock:u");
   }
+  whose_mask();
   blocked("ctimer");
   blocked("wall");
   blocked("itimer");

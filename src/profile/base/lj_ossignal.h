@@ -62,6 +62,7 @@ typedef uint64_t SignalMask;
      ossignal_bit(SIGILL) | ossignal_bit(SIGTRAP) | ossignal_bit(SIGSYS) | \
      ossignal_bit(OSSIGNAL_SETXID)))
 
+#define OSSIGNAL_CANCEL 32
 #define OSSIGNAL_SETXID 33
 
 /* A C library's set as a mask. */

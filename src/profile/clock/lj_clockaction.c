@@ -116,12 +116,16 @@ static int thread_waits(int tid)
 	 strtol(text, &end, 10) == SYS_rt_sigtimedwait && end > text;
 }
 
+/* Only the C library and our handlers block SIGCANCEL, and for a moment: a new thread does,
+** until it runs its function.
+*/
 int lj_clockaction_isblocked(int tid, int signo)
 {
   char text[STATUS_MAX];
   uint64_t signals;
   if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0 ||
-      !status_signals(text, "\nSigBlk:", &signals))
+      !status_signals(text, "\nSigBlk:", &signals) ||
+      (signals & ossignal_bit(OSSIGNAL_CANCEL)) != 0)
     return 0;
   return (signals & ossignal_bit(signo)) != 0 || thread_waits(tid);
 }
