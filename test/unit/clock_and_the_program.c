@@ -195,11 +195,37 @@ static void blocked(const char *name)
   ticks_stop(&t);
 }
 
+/* Waits for the signal with a mask that the program made by a system call of its own. */
+static void *waits_with_raw_mask(void *tid)
+{
+  sigset_t set;
+  int signo;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPROF);
+  lj_ossignal_setmask(~(SignalMask)0);
+  __atomic_store_n((int *)tid, lj_osthread_self(), __ATOMIC_SEQ_CST);
+  CHECK(sigwait(&set, &signo) == 0 && signo == SIGPROF);
+  return NULL;
+}
+
+static void wait_counts(void)
+{
+  time_t deadline = time(NULL) + 200;
+  pthread_t thread;
+  int waiter = 0;
+  REQUIRE(pthread_create(&thread, NULL, waits_with_raw_mask, &waiter) == 0);
+  while (!__atomic_load_n(&waiter, __ATOMIC_SEQ_CST)) usleep(1000);
+  while (!lj_clockaction_isblocked(waiter, SIGPROF) && time(NULL) < deadline) usleep(1000);
+  CHECK(lj_clockaction_isblocked(waiter, SIGPROF));
+  pthread_kill(thread, SIGPROF);
+  pthread_join(thread, NULL);
+}
+
 /* The program's mask counts, that of the C library and of our handlers does not. */
 static void whose_mask(void)
 {
   SignalMask profs = ossignal_bit(SIGPROF), old = lj_ossignal_setmask(0);
-  int tid = (int)syscall(SYS_gettid);
+  int tid = lj_osthread_self();
   CHECK(!lj_clockaction_isblocked(tid, SIGPROF));
   lj_ossignal_setmask(profs);
   CHECK(lj_clockaction_isblocked(tid, SIGPROF));
@@ -267,6 +293,7 @@ int main(void)
     children("task-clock:u");
   }
   whose_mask();
+  wait_counts();
   blocked("ctimer");
   blocked("wall");
   blocked("itimer");

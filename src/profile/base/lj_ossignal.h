@@ -39,10 +39,13 @@ LJ_FUNC void lj_ossignal_names(const int *signos, int n, char *text, size_t size
 
 /* -- Signal masks ------------------------------------------------------------ */
 
-/* A mask as the kernel has it: bit signo-1. The C library's functions never block its own
-** signals, 32 (SIGCANCEL of pthread_cancel) and 33 (SIGSETXID of setuid).
+/* A mask as the kernel has it: bit signo-1. Programs cannot block the C library's own signals
+** through it: SIGCANCEL of pthread_cancel, and SIGSETXID of setuid.
 */
 typedef uint64_t SignalMask;
+
+#define OSSIGNAL_CANCEL 32
+#define OSSIGNAL_SETXID 33
 
 #define ossignal_bit(signo) ((SignalMask)1 << ((signo)-1))
 
@@ -61,9 +64,6 @@ typedef uint64_t SignalMask;
   (~(ossignal_bit(SIGSEGV) | ossignal_bit(SIGBUS) | ossignal_bit(SIGFPE) | \
      ossignal_bit(SIGILL) | ossignal_bit(SIGTRAP) | ossignal_bit(SIGSYS) | \
      ossignal_bit(OSSIGNAL_SETXID)))
-
-#define OSSIGNAL_CANCEL 32
-#define OSSIGNAL_SETXID 33
 
 /* A C library's set as a mask. */
 LJ_FUNC SignalMask lj_ossignal_maskof(const sigset_t *set);

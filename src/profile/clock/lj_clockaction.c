@@ -116,18 +116,18 @@ static int thread_waits(int tid)
 	 strtol(text, &end, 10) == SYS_rt_sigtimedwait && end > text;
 }
 
-/* Only the C library and our handlers block SIGCANCEL, and for a moment: a new thread does,
-** until it runs its function.
+/* A mask with SIGCANCEL is not the program's, and lasts for a moment: a new thread blocks all
+** signals until it runs its function, and so does our handler.
 */
 int lj_clockaction_isblocked(int tid, int signo)
 {
   char text[STATUS_MAX];
   uint64_t signals;
   if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0 ||
-      !status_signals(text, "\nSigBlk:", &signals) ||
-      (signals & ossignal_bit(OSSIGNAL_CANCEL)) != 0)
+      !status_signals(text, "\nSigBlk:", &signals))
     return 0;
-  return (signals & ossignal_bit(signo)) != 0 || thread_waits(tid);
+  if (signals & ossignal_bit(signo)) return !(signals & ossignal_bit(OSSIGNAL_CANCEL));
+  return thread_waits(tid);
 }
 
 static int thread_haspending(int tid, int signo)

@@ -41,7 +41,7 @@ LJ_FUNC void lj_clockaction_done(const Clock *c, int own);
 LJ_FUNC void lj_clockaction_forget(void);
 
 /* Does a thread of this process block a signal, or wait for signals in sigwait()? In doubt,
-** no. The mask of a thread that begins, or runs our handler, does not count.
+** no. A mask with SIGCANCEL does not count: pthread_sigmask() cannot make one.
 */
 LJ_FUNC int lj_clockaction_isblocked(int tid, int signo);
 
