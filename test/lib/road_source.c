@@ -128,8 +128,8 @@ uint32_t road_take(uint32_t bytes, uint32_t objects, uint32_t thing, uint32_t ty
   head.field[2] = type;
   head.field[3] = bytes;
   walkregs_here(&regs);
-  relaxed_add(&ev->counters[SPF_EVENT_TOTAL], bytes);
   taken = ev->take(ev, &head, &regs);
+  if (taken) relaxed_add(&ev->counters[SPF_EVENT_TOTAL], bytes);
   door->leave(door);
   return taken ? head.session + 1 : 0;
 }

@@ -85,6 +85,7 @@ static int is_text(const char *s)
 
 /* Texts and labels of a chunk: 1 if it has defined them. */
 static uint8_t has_text[TEXTS], has_labels[TEXTS];
+static uint64_t in_slot[BATCH_REFS]; /* Last definition of each slot in the chunk. */
 
 /* Stacks of a chunk by number. Addresses only. */
 static Shape *defined;
@@ -149,6 +150,14 @@ static const char *text_of(uint32_t id)
   return text;
 }
 
+/* A chunk repeats a definition only after another one took its slot. */
+static void check_repeats(int tag, uint64_t id)
+{
+  uint64_t *last = &in_slot[batch_refslot(tag, id)];
+  CHECK(*last != batch_refkey(tag, id));
+  *last = batch_refkey(tag, id);
+}
+
 static void read_event(const uint8_t *last)
 {
   static const int units[] = { SPF_UNIT_US, SPF_UNIT_COUNT, SPF_UNIT_BYTES };
@@ -177,11 +186,13 @@ static void read_definition(int tag)
     REQUIRE(id > 0 && id < TEXTS);
     CHECK(is_text(text_of((uint32_t)id)));
     has_text[id] = 1;
+    check_repeats(tag, id);
   } else if (tag == SPF_LABELS) {
     uint64_t id = num();
     REQUIRE(id > 0 && id < TEXTS);
     CHECK(is_text("key") && is_text(text_of((uint32_t)id)));
     has_labels[id] = 1;
+    check_repeats(tag, id);
   } else if (tag == SPF_MARK) {
     CHECK_EQ(num(), nmarks);
     CHECK_EQ(num(), SPF_MARK_DUMP);
@@ -212,6 +223,7 @@ static void read_chunk(const Chunk *c)
   int i;
   memset(has_text, 0, sizeof(has_text));
   memset(has_labels, 0, sizeof(has_labels));
+  memset(in_slot, 0, sizeof(in_slot));
   p = c->records;
   stop = p + c->len;
   CHECK_EQ(c->seq, nchunks);
