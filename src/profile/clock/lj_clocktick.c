@@ -45,6 +45,7 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   interval = tick_interval(src, head.time_ns);
   head.cpu_ns = lj_clocksig_cpu_ns(c);
   head.total = tick_total(c, head.cpu_ns);
+  head.inner = 0;
   head.labels = 0;
   head.ndef = 0;
   if (!ev->take(ev, &head, &regs)) return;

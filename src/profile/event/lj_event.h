@@ -99,8 +99,9 @@ typedef struct SampleHead {
   uint64_t cpu_ns;  /* CPU time of the thread then; 0: not read. */
   uint64_t total;   /* Total of the source, see SourceOps.total; 0: not read. */
   uint64_t weight;  /* If the spec has weights. */
-  uint32_t labels;  /* Id of an SPF_LABELS; 0: none. */
-  int ndef;         /* Definitions that it refers to. */
+  uint32_t inner;  /* Innermost host frames that it leaves out: of the source's own work. */
+  uint32_t labels; /* Id of an SPF_LABELS; 0: none. */
+  int ndef;        /* Definitions that it refers to. */
   const SampleDef *def;
   uint64_t field[SPF_FIELDS_MAX]; /* As many as the spec has. */
   /* Set by take. */
@@ -129,12 +130,15 @@ typedef enum EventStatus {
 typedef struct Event Event;
 typedef struct EventDoor EventDoor;
 struct EventDoor {
+  void *vm; /* Its global_State. */
   /* Return the event of a source in the session of the calling thread, which runs the VM. It
   ** is there until leave. NULL: no profile with it runs, or the profile does not sample the
   ** thread; then do not leave. Not in the handler.
   */
   Event *(*enter)(EventDoor *door, const struct SourceOps *ops);
   void (*leave)(EventDoor *door);
+  /* Does no other thread run the VM? Under the lock. */
+  int (*is_ours)(EventDoor *door);
 };
 
 /* An event of a session. The session clears it, and sets the first members before open. */

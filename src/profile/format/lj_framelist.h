@@ -10,6 +10,8 @@
 #ifndef _LJ_FRAMELIST_H
 #define _LJ_FRAMELIST_H
 
+#include <string.h>
+
 #include "lj_def.h"
 #include "profile/format/lj_sysprof_format.h"
 
@@ -95,6 +97,18 @@ static LJ_AINLINE int frame_isfunc(FrameWord w)
   int kind = frame_kind(w);
   return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_FFUNC || kind == SPF_FRAME_CFUNC ||
 	 kind == SPF_FRAME_HOST;
+}
+
+/* Leave out at most n of the innermost host frames of a completed list. n is below
+** FRAMELIST_LEAF.
+*/
+static LJ_AINLINE void lj_framelist_dropleaf(FrameList *fr, uint32_t n)
+{
+  uint32_t i = 0;
+  while (i < n && i < fr->len && frame_kind(fr->list[i]) == SPF_FRAME_HOST) i++;
+  if (i == 0) return;
+  fr->len -= i;
+  memmove(fr->list, fr->list + i, fr->len * sizeof(fr->list[0]));
 }
 
 /* Keep only the innermost function of a completed list, with its trace and the VM's work

@@ -220,10 +220,10 @@ static int state_find(Sampler *s, const WalkRegs *regs)
   return s->lua.top != TOP_UNKNOWN;
 }
 
-/* Walk both stacks. Returns 1 if the sampler still reads the VM and has claimed its tables:
-** then the caller calls vm_leave.
+/* Walk both stacks, and leave out the innermost host frames. Returns 1 if the sampler still
+** reads the VM and has claimed its tables: then the caller calls vm_leave.
 */
-static int walk_both(Sampler *s, const WalkRegs *regs)
+static int walk_both(Sampler *s, const WalkRegs *regs, uint32_t inner)
 {
   VmGate *gate = s->gate;
   int reads;
@@ -247,6 +247,7 @@ static int walk_both(Sampler *s, const WalkRegs *regs)
   if (s->opt->mode != LUAM_SYSPROF_DEFAULT && s->opt->cb.backtracer) backtrace(s, regs);
   lj_framelist_finish(&s->host_frames);
   lj_framelist_finish(&s->lua_frames);
+  if (LJ_UNLIKELY(inner != 0)) lj_framelist_dropleaf(&s->host_frames, inner);
   if (s->opt->mode == LUAM_SYSPROF_LEAF) {
     lj_framelist_keepleaf(&s->host_frames);
     lj_framelist_keepleaf(&s->lua_frames);
@@ -353,7 +354,7 @@ static SAMPLE_RARE void count_broken(Sampler *s, uint64_t *of_event, int counter
 static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const WalkRegs *regs)
 {
   uint64_t now_us = time_us(s, head->time_ns), *counters = ev->e.counters;
-  int reads = walk_both(s, regs);
+  int reads = walk_both(s, regs, head->inner);
   if (LJ_UNLIKELY(s->peek.uncopied))
     relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
   count(s, ev);
