@@ -104,7 +104,7 @@ void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi)
 
 int lj_osthread_onstack(const void *addr)
 {
-  uintptr_t lo, hi;
-  lj_osthread_stack(&lo, &hi);
+  static __thread uintptr_t lo, hi;
+  if (hi == 0) lj_osthread_stack(&lo, &hi);
   return (uintptr_t)addr - lo < hi - lo;
 }

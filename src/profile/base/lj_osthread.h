@@ -38,4 +38,14 @@ LJ_FUNC void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi);
 /* Is an address on the calling thread's C stack? */
 LJ_FUNC int lj_osthread_onstack(const void *addr);
 
+/* A number that no other thread has while this one lives: its thread pointer (System V ABI for
+** AMD64, "Thread-Local Storage").
+*/
+static LJ_AINLINE uintptr_t osthread_pointer(void)
+{
+  uintptr_t p;
+  __asm__("movq %%fs:0, %0" : "=r"(p));
+  return p;
+}
+
 #endif

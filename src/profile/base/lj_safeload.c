@@ -138,6 +138,11 @@ static int copy_by_kernel(void *to, uintptr_t from, size_t sz)
   return n == (long)sz;
 }
 
+int lj_safeload_once(void *to, const void *p, size_t sz)
+{
+  return !relaxed_get(&copy_refused) && copy_by_kernel(to, (uintptr_t)p, sz);
+}
+
 void lj_safeload_warmup(void)
 {
   static int known;

@@ -92,6 +92,11 @@ LJ_FUNC int lj_safeload_copy(SafeLoad *sl, void *to, const void *p, size_t sz);
 */
 LJ_FUNC int lj_safeload_copynow(SafeLoad *sl, void *to, const void *p, size_t sz);
 
+/* Copy sz bytes at p as they are now, without a SafeLoad. Returns 0 if they are not readable,
+** or if the kernel refuses to copy.
+*/
+LJ_FUNC int lj_safeload_once(void *to, const void *p, size_t sz);
+
 /* Slow path of lj_safeload_word. */
 LJ_FUNC int lj_safeload_wordslow(SafeLoad *sl, uintptr_t addr, uintptr_t *w);
 /* Slow path of lj_safeload_ok: search the second slot for a page, then probe it. */
