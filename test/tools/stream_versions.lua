@@ -65,14 +65,15 @@ end
 
 b = B.new():context(1, 0):lfunc(1, 1, "@x", "f"):stack(1, { F.lfunc(1) })
 b:add(G.SPF_LABELS, uleb(1) .. str("route") .. str("/a") .. str("tenant") .. str("7"))
-b:add(G.SPF_LABELS, uleb(5000)):add(G.SPF_TEXT, uleb(3) .. str("NYI: bytecode"))
+b:add(G.SPF_LABELS, uleb(5000))
+for _, id in ipairs { 30, 31, 32 } do b:add(G.SPF_TEXT, uleb(id) .. str("reason " .. id)) end
 b:event(0, "alloc", G.SPF_UNIT_BYTES, 524288,
 	{ { G.SPF_FIELD_COUNT, "objects" }, { G.SPF_FIELD_THING, "object" } })
 b:event(1, "trace-abort", G.SPF_UNIT_COUNT, 1, { { G.SPF_FIELD_TEXT, "reason" } })
 b:labelled(1):sample(1, 0, 2, nil, 524300, 0, { 3, 300 })
 for _, id in ipairs { 30, 31, 32 } do b:labels(id, { { "id", tostring(id) } }) end
 for _, id in ipairs { 0, 30, 31, 32, 5000 } do
-  b:labelled(id):sample(1, 0, 1, nil, nil, 1, { id })
+  b:labelled(id):sample(1, 0, 1, nil, nil, 1, { id % 5000 })
 end
 b:add(G.SPF_ENDED, uleb(0) .. uleb(G.SPF_ENDED_GONE) .. uleb(300) .. uleb(2))
 b:add(G.SPF_MARK, uleb(1500) .. uleb(G.SPF_MARK_LABELS) .. uleb(1))
@@ -80,6 +81,19 @@ b:sample(1, 0, 1, nil, nil, 0, { 0, 2^40 })
 local list, profile = read(b:finish())
 t.equal(list, "524300 0, 524300 0, 1 1, 1 1, 1 1, 1 1, 1 1, 524288 0", "labels and fields")
 t.equal(profile:problem_text(), nil, "labels and fields: complete")
+local texts = {}
+for i = 1, profile.slots:count() do
+  for _, pair in ipairs(profile.slots[i].labels or {}) do
+    if pair[1] == "reason" then texts[#texts + 1] = pair[2] end
+  end
+end
+t.equal(table.concat(texts, ", "), "reason 30, reason 31, reason 32", "texts are labels")
+
+b = B.new():context(1, 0):lfunc(1, 1, "@x", "f"):stack(1, { F.lfunc(1) })
+b:event(0, "trace-abort", G.SPF_UNIT_COUNT, 1, { { G.SPF_FIELD_TEXT, "reason" } })
+b:sample(1, 0, 2, nil, nil, 0, { 7 }):sample(1, 0, 2, nil, nil, 0, { 0 })
+t.contains(select(2, read(b:finish())):problem_text(), "2 texts of samples are not defined",
+	   "a text that is not defined")
 
 local many = {}
 for i = 1, G.SPF_FIELDS_MAX do many[i] = { G.SPF_FIELD_NUMBER, "n" } end

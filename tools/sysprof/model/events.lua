@@ -188,6 +188,7 @@ function events.list(profile)
       if period then put(all.periods, period) end
       all.second = all.second or e.second and text.clean(e.second)
       all.thing = all.thing or e.thing and text.clean(e.thing)
+      all.text = all.text or e.text
       if e.things then add_things(all, e.things) end
     end
     return all

@@ -122,16 +122,19 @@ function methods:set_meta(key, value)
 end
 
 -- What causes the samples of an index, from here on. unit: SPF_UNIT_*. second: what their
--- second weights count, thing: what they begin, or nil. Returns true if it was so before.
-function methods:set_event(index, name, unit, period, second, thing)
+-- second weights count, thing: what they begin, text: the key of their label, or nil. Returns
+-- true if it was so before.
+function methods:set_event(index, name, unit, period, second, thing, text)
   local session = self.session
   local e = session.events[index]
   if e and e.name == name and e.unit == unit then
     e.period, e.second, e.thing = period, e.second or second, e.thing or thing
+    e.text = e.text or text
     return true
   end
   session.events[index] = { session = session, index = index, name = name,
-			    unit = unit, period = period, second = second, thing = thing }
+			    unit = unit, period = period, second = second, thing = thing,
+			    text = text }
   self.lanes = {}
 end
 
@@ -154,6 +157,24 @@ end
 -- The samples that follow have the labels of this set, or none.
 function methods:set_labels(set)
   if set ~= self.labels then self.labels, self.lanes = set, {} end
+end
+
+-- The next sample of an event has one more label, unless the value is nil.
+function methods:set_text(index, key, value)
+  local lanes = self.lanes
+  local texts = lanes.texts or {}	-- Lanes by index and value.
+  local lane_with = texts[index] or {}
+  lanes.texts, texts[index] = texts, lane_with
+  local lane = lane_with[value or false]
+  if not lane then
+    local list, set = {}, self.labels
+    for i, pair in ipairs(set or {}) do list[i] = pair end
+    list[#list + 1] = value and { key, value }
+    if value then set = self.label_sets:set(list) end
+    lane = lane_of(self, self.thread, events.of_index(self.session, index), set)
+    lane_with[value or false] = lane
+  end
+  lanes[index] = lane
 end
 
 function methods:set_thread_name(tid, name)

@@ -88,7 +88,7 @@ define[G.SPF_EVENT] = function(d, buf, pos, stop)
   end
   d.usual[index] = d.version > 3 and not units.of(unit).is_cpu and period or 0
   local f = fields.new(kinds, names)
-  if d.profile:set_event(index, name, unit, period, f.count_name, f.thing_name) then
+  if d.profile:set_event(index, name, unit, period, f.count_name, f.thing_name, f.text_name) then
     f = fields.new(kinds, names, d.fields[index])
   end
   d.fields[index], d.has_fields = n > 0 and f or nil, d.has_fields or n > 0
@@ -171,9 +171,19 @@ define[G.SPF_COUNTERS] = function(d, buf, pos, stop)
   return true
 end
 
-define[G.SPF_TEXT] = function(_, buf, pos, stop)
-  local _, at = uleb(buf, pos)
-  return at <= stop and str(buf, at, stop) ~= nil
+define[G.SPF_TEXT] = function(d, buf, pos, stop)
+  local id, at = uleb(buf, pos)
+  local text = at <= stop and str(buf, at, stop)
+  if not text then return nil end
+  d.texts[id] = text
+  return true
+end
+
+-- The next sample of an event has the text with this id in the field of a name.
+function definitions.use_text(d, index, name, id)
+  local text = d.texts[id]
+  if not text and id ~= 0 then d.undefined_texts = d.undefined_texts + 1 end
+  d.profile:set_text(index, name, text)
 end
 
 define[G.SPF_LABELS] = function(d, buf, pos, stop)

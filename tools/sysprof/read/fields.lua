@@ -2,8 +2,9 @@
 -- Fields of samples: the second weight, and things that begin and may end.
 --
 -- An event has the fields that its SPF_EVENT describes. The first SPF_FIELD_COUNT is the
--- second weight of its samples, the first SPF_FIELD_THING the thing that each begins; others
--- are passed over. A thing is remembered until it ends, or another sample has its number.
+-- second weight of its samples, the first SPF_FIELD_THING the thing that each begins, the first
+-- SPF_FIELD_TEXT a label with the field's name; others are passed over. A thing is remembered
+-- until it ends, or another sample has its number.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
@@ -21,12 +22,14 @@ function fields.new(kinds, names, old)
   local f = { n = #kinds,
 	      count = nil, count_name = nil,	-- Place and name of the second weight, or nil;
 	      thing = nil, thing_name = nil,	-- the same of things.
-	      second = 0, number = 0,		-- Of the last sample.
+	      text = nil, text_name = nil,	-- the same of texts.
+	      second = 0, number = 0, text_id = 0,	-- Of the last sample.
 	      -- Weights of the things that have not ended, by number.
 	      weights = old and old.weights or {}, seconds = old and old.seconds or {} }
   for i = #kinds, 1, -1 do
     if kinds[i] == G.SPF_FIELD_COUNT then f.count, f.count_name = i, names[i] end
     if kinds[i] == G.SPF_FIELD_THING then f.thing, f.thing_name = i, names[i] end
+    if kinds[i] == G.SPF_FIELD_TEXT then f.text, f.text_name = i, names[i] end
   end
   return f
 end
@@ -41,6 +44,8 @@ function fields.read(f, buf, pos, stop)
     if i == f.count or i == f.thing then
       if not (value < EXACT_MAX) then return nil end
       if i == f.count then f.second = value else f.number = value end
+    elseif i == f.text then
+      f.text_id = value
     end
   end
   return pos

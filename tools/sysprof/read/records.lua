@@ -165,8 +165,10 @@ local function read_records(d, buf, pos, stop)
 	else weight, pos = uleb(buf, pos) end
       end
       if has_fields and d.fields[event] then
-	pos = fields.read(d.fields[event], buf, pos, stop)
+	local f = d.fields[event]
+	pos = fields.read(f, buf, pos, stop)
 	if not pos then return at, true end
+	if f.text then definitions.use_text(d, event, f.text_name, f.text_id) end
       end
       lua, b2 = buf[pos], buf[pos + 1]
       if lua < 128 then pos = pos + 1
@@ -263,9 +265,11 @@ function records.new(profile, version)
     step = 0,			-- What times are less, see SPF_CONTEXT.
     last_of = times(G.SPF_EVENTS_MAX),	-- Time of the last sample by event.
     labels = { [0] = false },	-- Sets by id; false for one without labels.
+    texts = {},			-- By id.
     ended = false,		-- SPF_END was there.
     undefined = 0,		-- Stacks of samples that are not defined,
-    undefined_labels = 0,	-- and sets of labels.
+    undefined_labels = 0,	-- sets of labels,
+    undefined_texts = 0,	-- and texts.
   }, mt)
 end
 
@@ -293,7 +297,8 @@ function methods:decode(buf, pos, stop, context, follows)
     self.ids = chunkstacks.unknown
     known:clear()
   end
-  self.now, self.ended, self.undefined, self.undefined_labels = 0/0, false, 0, 0
+  self.now, self.ended = 0/0, false
+  self.undefined, self.undefined_labels, self.undefined_texts = 0, 0, 0
   self.profile:set_labels(nil)
   if context then
     definitions.set_context(self, context.tid, context.time, context.step)

@@ -14,7 +14,8 @@ local records = require("sysprof.read.records")
 local SESSIONS_MAX = 2^16	-- Sessions that are believed.
 
 -- What a decoder counts in a chunk that has no definition.
-local UNDEFINED = { { "undefined", "stacks of samples" }, { "undefined_labels", "sets of labels" } }
+local UNDEFINED = { { "undefined", "stacks of samples" }, { "undefined_labels", "sets of labels" },
+		    { "undefined_texts", "texts of samples" } }
 
 local sessions = {}
 local methods = {}
