@@ -67,20 +67,19 @@ local SPECS = {
     "write to FILE instead of standard output" } },
   { name = "event", key = "event", arg = "NAME", help = {
     "samples of this event or clock only (default: the first one)" } },
-  { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "event", "cpu" },
-    others = true, help = {
+  { name = "weight", key = "weight", arg = "UNIT",
+    choice = { "samples", "event", "cpu", "bytes", "objects" }, others = true, help = {
     "samples: count samples (default); event: sum their weights,",
-    "such as CPU time or bytes (default for bytes); cpu: the",
-    "same, CPU time only; or what else the event counts, such",
-    "as objects" } },
+    "such as CPU time or bytes (default for bytes); cpu, bytes:",
+    "the same; or what else the event counts, such as objects" } },
   { name = "lines", key = "lines", help = {
     "name Lua frames by their current lines, not their functions" } },
   { name = "traces", key = "traces", help = {
     "show compiled code as frames [trace N] and [trace N loop]" } },
   { name = "by", key = "by", arg = "WHAT",
-    choice = { "function", "line", "module", "vmstate", "thread" }, help = {
+    choice = { "function", "line", "module", "vmstate", "thread", "type" }, help = {
     "top: rows are functions (default), lines, modules,",
-    "states of the VM, or threads" } },
+    "states of the VM, threads, or types of allocations" } },
   { name = "diff", key = "diff", arg = "BASE", help = {
     "folded, top, flamegraph: compare with the profile BASE" } },
   { name = "include", key = "include", arg = "PATTERN", list = true, help = {

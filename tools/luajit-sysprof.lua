@@ -90,10 +90,12 @@ local SPECS = {
     "samples a second, instead of the interval" } },
   { name = "clock", key = "clock", start = true, arg = "LIST", help = {
     "cpu: CPU time (default); wall: CPU time and waiting;",
+    "alloc: allocations of memory, and who makes them;",
     "events, such as page-faults or cycles. Separate",
     "several by commas" } },
   { name = "period", key = "period", start = true, arg = "N", convert = to_period, help = {
-    "occurrences of an event between two samples" } },
+    "occurrences of an event, or bytes of alloc, between",
+    "two samples" } },
   { name = "threads", key = "all_threads", help = { "sample all threads of the process" } },
   { name = "fork", key = "fork", start = true, help = { "also profile children that the script forks" } },
   { name = "signal", key = "signal", start = true, arg = "SIGNAL", convert = to_signal, help = {
@@ -112,10 +114,11 @@ local SPECS = {
     "C: whole stacks (default), L: their innermost frames" } },
   { name = "event", key = "event", arg = "NAME", help = {
     "show this one of several clocks or events" } },
-  { name = "weight", key = "weight", arg = "UNIT", choice = { "samples", "event", "cpu" },
-    help = { "samples: count samples (default); event: sum their",
-    "weights, occurrences, CPU time or bytes (default for",
-    "bytes); cpu: CPU time only" } },
+  { name = "weight", key = "weight", arg = "UNIT",
+    choice = { "samples", "event", "cpu", "bytes", "objects" }, help = {
+    "samples: count samples (default); event: sum their",
+    "weights, such as CPU time, bytes (default for alloc);",
+    "cpu, bytes: the same; objects: count them, for alloc" } },
   { name = "lines", key = "lines", help = { "name Lua frames by current lines" } },
   { name = "traces", key = "traces", help = { "show compiled code as [trace N]" } },
   { name = "no-host", key = "no_host", help = { "leave out host frames" } },
@@ -157,7 +160,7 @@ local function summary(shown_view, paths, opt)
   if shown_view:one_of_several() then
     local counts = {}
     for i, e in ipairs(events.list(profile)) do
-      counts[i] = ("%s %.0f"):format(e.name, e.samples)
+      counts[i] = e.name .. " " .. selfreport.samples(e)
     end
     say("samples of each event: ", table.concat(counts, ", "), "; shown: ", shown_view.event.name)
   end

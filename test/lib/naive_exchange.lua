@@ -43,7 +43,10 @@ local function pprof_types(profile)
     local is_cpu, own = e.unit == "us", {}
     own[1] = (i == 1 and "samples" or e.name .. "-samples") .. "/count"
     own[2] = (is_cpu and not has_cpu and "cpu" or e.name) .. "/" .. PPROF_UNIT[e.unit]
-    own[3] = e.second and ("%s-%s/count"):format(e.name, e.second)
+    if e.second then -- In place of the number of samples, as in Go's heap profiles.
+      own[1] = ("%s_%s/count"):format(e.name, e.second)
+      if e.unit == "bytes" then own[2] = e.name .. "_space/bytes" end
+    end
     has_cpu, scales[i], of_event[i] = has_cpu or is_cpu, is_cpu and 1000 or 1, own
     for _, name in ipairs(own) do types[#types + 1] = name end
   end
@@ -63,9 +66,8 @@ local function pprof_expected(profile, o)
     local key = pprof_key(thread_text(profile, s), s.state, labels_text(s), list)
     for i, e in ipairs(profile.events) do
       if e.name == s.event then
-	add_value(sums, key, 1, of_event[i][1])
+	add_value(sums, key, e.second and s.second or 1, of_event[i][1])
 	add_value(sums, key, s.weight * scales[i], of_event[i][2])
-	if e.second then add_value(sums, key, s.second, of_event[i][3]) end
       end
     end
   end

@@ -59,14 +59,14 @@ t.equal(table.concat(list, ", "), "alloc 4096 3, alloc 4096 3, alloc 8192 300, c
 t.equal(("%s %s"):format(d.events[1].second, d.events[1].second_weight), "objects 306", "json: event")
 t.equal(d.events[2].second, nil, "json: an event without one")
 
--- Both weights are values of the same samples.
+-- Both weights are values of the same samples, under the names of Go's heap profiles.
 d = pprof.decode(render("pprof", BY_SECOND))
-t.equal(table.concat(d.types, " "), "samples/count alloc/bytes alloc-objects/count cpu-samples/count cpu/nanoseconds",
+t.equal(table.concat(d.types, " "), "alloc_objects/count alloc_space/bytes cpu-samples/count cpu/nanoseconds",
 	"pprof: types")
-t.equal(d.str(d.message[14][1]), "alloc-objects", "pprof: the default type")
-t.equal(pprof.folded(d, 3, 1), FOLDED, "pprof: second weights")
+t.equal(d.str(d.message[14][1]), "alloc_objects", "pprof: the default type")
+t.equal(pprof.folded(d, 1, 1), FOLDED, "pprof: second weights")
 t.equal(pprof.folded(d, 2, 1), render("folded", { weight = "event" }), "pprof: weights")
-t.equal(pprof.folded(d, 5, 1000), render("folded", { event = "cpu", weight = "cpu" }), "pprof: another event")
+t.equal(pprof.folded(d, 4, 1000), render("folded", { event = "cpu", weight = "cpu" }), "pprof: another event")
 t.equal(#d.samples, 3, "pprof: samples")
 
 -- -- Names -----------------------------------------------------------------
@@ -76,7 +76,7 @@ t.with_file(bytes, function(path)
   t.equal(status .. out .. err, 0 .. FOLDED, "--weight=objects")
   status, out, err = t.parse("--weight=more " .. path)
   t.equal(status .. out, "1", "the second COUNT is no weight")
-  t.contains(err, "the event 'alloc' has no weight 'more', its weights are: samples, event, objects\n", "unknown weight")
+  t.contains(err, "the event 'alloc' has no weight 'more', its weights are: samples, event, bytes, objects\n", "unknown weight")
   err = select(3, t.parse("--event=cpu --weight=objects " .. path))
   t.contains(err, "the event 'cpu' has no weight 'objects', its weights are: samples, event, cpu\n", "of another event")
 end)

@@ -84,8 +84,8 @@ local function check_formats(file, expected, times)
   for _, s in ipairs(p.samples) do
     for i in ipairs(sums) do sums[i] = sums[i] + s.values[i] end
   end
-  t.equal(sums[column["road/bytes"]], bytes, "pprof: " .. table.concat(p.types, " "))
-  t.equal(sums[column["road-objects/count"]], objects, "pprof: objects")
+  t.equal(sums[column["road_space/bytes"]], bytes, "pprof: " .. table.concat(p.types, " "))
+  t.equal(sums[column["road_objects/count"]], objects, "pprof: objects")
   d = json.decode(parse("--format=speedscope --event=road --weight=event", file))
   sum = 0
   for _, one in ipairs(d.profiles) do

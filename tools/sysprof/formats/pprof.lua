@@ -129,24 +129,28 @@ end
 
 -- -- Values ----------------------------------------------------------------
 
--- Each event has a number of samples, a sum, and maybe a second one. The names are those that
--- tools know, where they can be: "cpu" and "samples" of the first event. Returns a list of
--- { event=, first= (place of its number of samples), samples=, weight=, second= (names or
--- nil), unit=, scale= }, and the number of values.
+-- Each event has a number of samples and a sum. One with second weights has these in place of
+-- the number: its samples stand for very different amounts. The names are those that tools
+-- know, where they can be: "samples" and "cpu" of the first event, "alloc_objects" and
+-- "alloc_space". Returns a list of { event=, first= (place of its first value), samples=,
+-- weight= (names), unit=, scale= }, and the number of values.
 local function columns(profile)
-  local list, has_cpu, count = {}, false, 0
+  local list, has_cpu = {}, false
   for i, e in ipairs(events.list(profile)) do
     local unit = units.of(e.unit)
-    list[i] = { event = e, first = count + 1, samples = i == 1 and "samples" or e.name .. "-samples",
+    list[i] = { event = e, first = 2 * i - 1,
+		samples = i == 1 and "samples" or e.name .. "-samples",
 		weight = unit.is_cpu and not has_cpu and "cpu" or e.name,
-		second = e.second and e.name .. "-" .. e.second,
 		unit = unit.pprof, scale = unit.pprof_scale }
-    count = count + (e.second and 3 or 2)
+    if e.second then
+      list[i].samples = e.name .. "_" .. e.second
+      list[i].weight = e.name .. (unit.pprof_suffix or "")
+    end
     has_cpu = has_cpu or unit.is_cpu
   end
   -- There have to be some.
   list[1] = list[1] or { samples = "samples", weight = "cpu", unit = "nanoseconds" }
-  return list, math.max(count, 2)
+  return list, 2 * #list
 end
 
 local function put_types(w, view, list)
@@ -154,9 +158,9 @@ local function put_types(w, view, list)
   for _, column in ipairs(list) do
     value_type(w, PROFILE.sample_type, column.samples, "count")
     value_type(w, PROFILE.sample_type, column.weight, column.unit)
-    if column.second then value_type(w, PROFILE.sample_type, column.second, "count") end
     if column.event and column.event.key == view.event.key then
-      default = column[view.weight]
+      default = view.weight == "samples" and not column.event.second and column.samples or
+		view.weight == "second" and column.samples or column.weight
     end
   end
   put_number(w.out, PROFILE.default_sample_type, string_id(w, default))
@@ -174,12 +178,11 @@ local function put_samples(w, view, list, count)
     local s, m = p.slots[slot], {}
     local column = column_of[s.event]
     local at = column.first
-    values[at], values[at + 1] = s.samples, s.weight * column.scale
-    if column.second then values[at + 2] = s.second end
+    values[at] = column.event.second and s.second or s.samples
+    values[at + 1] = s.weight * column.scale
     protobuf.numbers(m, SAMPLE.location_id, ids, n)
     protobuf.numbers(m, SAMPLE.value, values, #values)
     values[at], values[at + 1] = 0, 0
-    if column.second then values[at + 2] = 0 end
     put_bytes(m, SAMPLE.label, label(w, "thread", threads.text(s.thread)))
     put_bytes(m, SAMPLE.label, label(w, "vmstate", selfreport.state_name(s.state)))
     for _, pair in ipairs(s.labels or {}) do

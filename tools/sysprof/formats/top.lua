@@ -7,10 +7,12 @@
 -- The profile's report stands before the table. Two profiles are compared by shares.
 ----------------------------------------------------------------------------
 
+local labels = require("sysprof.model.labels")
 local join = require("sysprof.show.join")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
 local threads = require("sysprof.names.threads")
+local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
 local LABEL_WIDTH = 18	-- Of the head, at least.
@@ -90,14 +92,15 @@ end
 local slot_text = {
   vmstate = function(slot) return selfreport.state_name(slot.state) end,
   thread = function(slot) return threads.text(slot.thread) end,
+  type = function(slot) return text.clean(labels.value(slot.labels, "type") or "[no type]") end,
 }
 
 local function count_slots(view, text_of)
   local rows, sum, entries = {}, 0, {}
   view:each_joined(function(_, _, v, slot)
-    local text = text_of(view.profile.slots[slot])
-    entries[text] = entries[text] or { text = text, kind = "marker" }
-    local row = row_of(rows, entries[text])
+    local name = text_of(view.profile.slots[slot])
+    entries[name] = entries[name] or { text = name, kind = "marker" }
+    local row = row_of(rows, entries[name])
     row.self, row.total, sum = row.self + v, row.total + v, sum + v
   end)
   return rows, sum

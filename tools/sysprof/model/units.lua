@@ -6,6 +6,7 @@
 --
 -- A unit has:
 --   name          in the formats json and flamegraph
+--   weight        the option --weight that means these weights, beside "event"; nil: none
 --   is_time       it measures time; then periods are nanoseconds
 --   is_cpu        this is CPU time of the thread
 --   us            microseconds in one, for times
@@ -17,6 +18,7 @@
 --   of            says behind total() what that is
 --   period(v), mean(v)   what one sample stands for, asked for and reached
 --   pprof, pprof_scale   unit of profile.proto, and how many of it are one
+--   pprof_suffix  stands behind the event's name if it has second weights; nil: nothing
 --   speedscope    unit of speedscope
 ----------------------------------------------------------------------------
 
@@ -55,15 +57,17 @@ units.COUNT = COUNT
 local by_number = {
   [G.SPF_UNIT_COUNT] = COUNT,
   [G.SPF_UNIT_US] = {
-    name = "us", is_time = true, is_cpu = true, us = 1, measures = "measures CPU time",
+    name = "us", weight = "cpu", is_time = true, is_cpu = true, us = 1,
+    measures = "measures CPU time",
     symbol = "ms", text = divided(1e3, "%.3f"), total = divided(1e6, "%.3f s"),
     of = " of CPU time", pprof = "nanoseconds", pprof_scale = 1000,
     speedscope = "microseconds",
   },
   [G.SPF_UNIT_BYTES] = {
-    name = "bytes", varies = true, measures = "counts bytes", text = bytes, total = bytes,
+    name = "bytes", weight = "bytes", varies = true, measures = "counts bytes",
+    text = bytes, total = bytes,
     of = " counted", period = bytes, mean = bytes,
-    pprof = "bytes", pprof_scale = 1, speedscope = "bytes",
+    pprof = "bytes", pprof_scale = 1, pprof_suffix = "_space", speedscope = "bytes",
   },
   [G.SPF_UNIT_NS] = {
     name = "ns", varies = true, is_time = true, us = 1e-3, measures = "measures real time",

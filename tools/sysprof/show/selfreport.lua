@@ -223,12 +223,24 @@ local function handler(profile, list)
   return table.concat(parts, ", ")
 end
 
--- Returns the number of samples and the CPU time, as a text.
+-- Returns the number of an event's samples, and what they stand for unless that is time or a
+-- count, as a text.
+function selfreport.samples(e)
+  local unit = units.of(e.unit)
+  return unit.varies and ("%.0f (%s)"):format(e.samples, unit.total(e.weight)) or number(e.samples)
+end
+
+-- Returns the number of samples and the CPU time, as a text. Without CPU time, bytes or real
+-- time of the first event; not if unnamed.
 function selfreport.totals(profile, unnamed)
   local samples, us, no_time = profile:totals()
   local s = unnamed and number(samples) or
 	    ("%.0f sample%s"):format(samples, samples == 1 and "" or "s")
-  return no_time and s or s .. (", %.3f s of CPU time"):format(us / 1e6)
+  if not no_time then return s .. (", %.3f s of CPU time"):format(us / 1e6) end
+  local e = events.list(profile)[1]
+  local unit = e and units.of(e.unit)
+  if unnamed or not e or not unit.varies then return s end
+  return ("%s, %s of %s"):format(s, unit.total(e.weight), e.name)
 end
 
 -- Returns a list of { label, text }.

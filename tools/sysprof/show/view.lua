@@ -31,7 +31,7 @@ local function choose_weight(event, option)
   option = option or unit.varies and "event" or "samples"
   if option == "cpu" and not unit.is_cpu then
     return nil, ("the event '%s' %s, use --weight=event"):format(event.name, unit.measures)
-  elseif option == "cpu" or option == "event" then
+  elseif option == "event" or option == unit.weight then
     return "weight", unit, event.name
   elseif option == "samples" then
     return "samples", units.SAMPLES, event.name
@@ -39,7 +39,8 @@ local function choose_weight(event, option)
     return "second", units.COUNT, event.second
   end
   return nil, ("the event '%s' has no weight '%s', its weights are: samples, event%s%s")
-	      :format(event.name, text.clean(option), unit.is_cpu and ", cpu" or "",
+	      :format(event.name, text.clean(option),
+		      unit.weight and ", " .. unit.weight or "",
 		      event.second and ", " .. event.second or "")
 end
 
@@ -52,20 +53,24 @@ end
 --   event              name of the event whose samples are shown, see
 --                      sysprof.model.events; the first one if missing
 --   weight             "samples", "event" (what they stand for in the unit of the event),
---                      "cpu" (the same, microseconds), or what the second weights of the
---                      event count; if missing, "event" for bytes and real time, else
---                      "samples"
+--                      "cpu" (the same, microseconds), "bytes" (the same), or what the
+--                      second weights of the event count; if missing, "event" for bytes and
+--                      real time, else "samples"
 --   include, exclude, root, depth, states, threads, labels   see sysprof.show.filters
 --   symbols            folders with files that have symbols
 --   no_demangle        C++ names stay as they are in the symbol tables
 --   by, limit, title   of a table, of a page
--- Returns nil and a message if there is no such event or weight.
+-- Returns nil and a message if there is no such event, weight or type.
 function view.new(profile, options)
   options = options or {}
   local event, err = events.choose(profile, options.event)
   if not event then return nil, err end
   local weight, unit, what = choose_weight(event, options.weight)
   if not weight then return nil, unit end
+  if options.by == "type" and event.text ~= "type" then
+    return nil, ("the event '%s' has no types; choose an event with types, such as alloc")
+		:format(event.name)
+  end
   local size = profile.size
   return setmetatable({
     profile = profile,
