@@ -52,6 +52,7 @@ local TESTS = {
   { "^src/profile/api/", "^lapi/[^nk]|^capi/[^hm]" },
   { "^src/profile/base/", "^unit/(safeload|hist|clock_and|clock_close)|^capi/(late|thread|all_threads|is_traced|many_o)"
     .. "|^faults/(threads|files)" },
+  { "^src/profile/alloc/", "^unit/draws|^capi/allocations|^lapi/types|^accuracy/alloc" },
   { "^src/profile/event/", "^unit/(samples_within|source|start_of|host_stack_on)" },
   { "^src/profile/clock/", "^unit/(clock|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|w)|^lapi/(clocks|environment_s)"
     .. "|^faults/clock" },

@@ -33,6 +33,8 @@ static const Allowed allowed[] = {
   { "lj_luathread", "lj_debug_line", "LuaJIT's, computes only; its input is checked" },
   { "lj_luastate", "lj_alloc_f", "an address to compare with" },
   { "lj_luawalk", "lj_alloc_f", "an address to compare with" },
+  { "lj_luastate", "lj_allochook_f", "an address to compare with" },
+  { "lj_luawalk", "lj_allochook_f", "an address to compare with" },
   { "lj_luathread", "lj_vm_*", "addresses to compare with" },
   { "lj_luawalk", "lj_vm_*", "addresses to compare with" },
   { "lj_luathread", "lj_cont_*", "addresses to compare with" },

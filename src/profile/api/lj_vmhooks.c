@@ -13,6 +13,7 @@
 #include "lj_obj.h"
 #include "lj_frame.h"
 #include "lj_dispatch.h"
+#include "profile/alloc/lj_allochook.h"
 #include "profile/api/lj_control.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_vmhooks.h"
@@ -74,6 +75,7 @@ void lj_vmhooks_close(global_State *g)
   if (!p) return; /* Never started. */
   lj_process_lock();
   lj_process_close(p);
+  lj_allochook_close(g);
   lj_registry_remove(p);
   lj_process_unlock();
 }

@@ -118,7 +118,7 @@ static int name_find(const char *s, size_t len, ClockSpec *spec, ClockName *foun
   }
   return fail(errmsg,
 	      "'%.*s' is not a clock or event; choose cpu, ctimer, task-clock, itimer, "
-	      "wall, or a perf event: cycles, instructions, cache-misses, "
+	      "wall, alloc, or a perf event: cycles, instructions, cache-misses, "
 	      "branch-misses, page-faults, context-switches, rHEX and others",
 	      (int)(len < 32 ? len : 32), s);
 }

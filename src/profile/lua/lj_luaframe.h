@@ -19,8 +19,8 @@
 #define _LJ_LUAFRAME_H
 
 #include "lj_obj.h"
-#include "lj_alloc.h"
 #include "lj_bc.h"
+#include "profile/alloc/lj_allochook.h"
 #include "profile/base/lj_safeload.h"
 #include "profile/host/lj_hostwalk.h"
 
@@ -55,12 +55,7 @@ typedef struct FrameFunc {
 /* Does LuaJIT's own allocator provide the memory, and announce what it unmaps? */
 static LJ_AINLINE int luaframe_istold(const global_State *g)
 {
-#ifdef LUAJIT_USE_SYSMALLOC
-  UNUSED(g);
-  return 0;
-#else
-  return g->allocf == lj_alloc_f;
-#endif
+  return allochook_islj(allochook_below(g));
 }
 
 /* Set up the stack of a valid coroutine. Returns 0 if the coroutine has no stack. */

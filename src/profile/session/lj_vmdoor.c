@@ -44,8 +44,15 @@ static void door_leave(EventDoor *door)
   lj_vmgate_leave(gate_of(door));
 }
 
+static int door_isours(EventDoor *door)
+{
+  return lj_vmgate_isours(gate_of(door));
+}
+
 void lj_vmdoor_init(VmGate *gate)
 {
+  gate->door.vm = gate->g;
+  gate->door.is_ours = door_isours;
   gate->door.enter = door_enter;
   gate->door.leave = door_leave;
 }

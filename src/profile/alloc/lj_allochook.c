@@ -1,0 +1,216 @@
+/*
+** Allocation hook: the VM's memory allocator, with a countdown of bytes in front of it.
+** Context: under the lock of lj_process, unless a function says otherwise.
+*/
+
+#define lj_allochook_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "profile/alloc/lj_allochook.h"
+#include "profile/base/lj_osthread.h"
+#include "profile/base/lj_safeload.h"
+
+static AllocHook *hooks;
+
+/* -- The function ------------------------------------------------------------ */
+
+/* Does this thread run the VM, although it did not at the last look? Another thread may do so,
+** and free the coroutine meanwhile.
+*/
+static int has_moved(const AllocHook *h)
+{
+  global_State *g = relaxed_get(&h->g);
+  uintptr_t L;
+  void *cframe;
+  return g && lj_safeload_once(&L, &g->cur_L, sizeof(L)) &&
+	 lj_safeload_once(&cframe, &((lua_State *)L)->cframe, sizeof(cframe)) &&
+	 lj_osthread_onstack(cframe);
+}
+
+/* Count a block, and take a sample if the countdown has run out. */
+static void count(AllocHook *h, size_t osize, size_t size, const WalkRegs *regs)
+{
+  if (relaxed_get(&h->owner) != osthread_pointer()) {
+    if (relaxed_get(&h->owner) == 0) {
+      relaxed_add(&h->calls, 1);
+      return;
+    }
+    if (!has_moved(h)) return;
+    relaxed_set(&h->owner, osthread_pointer());
+  }
+  if (size > h->left) h->sample(h, osize, size, regs);
+  else relaxed_set(&h->left, h->left - size);
+}
+
+/* A Lua stack that moves can be walked only before it does. So a resize counts even if it
+** fails; a new block does not.
+*/
+void *lj_allochook_call(AllocHook *h, void *p, size_t osize, size_t nsize, WalkRegs *regs)
+{
+  void *block;
+  int err;
+  regs->valid = WALKREG_PRESERVED;
+  regs->is_return = 1;
+  if (p && nsize != 0) {
+    err = errno;
+    count(h, osize, nsize, regs);
+    errno = err;
+  }
+  block = h->below(h->below_ud, p, osize, nsize);
+  if (!p && block) {
+    err = errno;
+    count(h, 0, nsize, regs);
+    errno = err;
+  }
+  return block;
+}
+
+/* Call lj_allochook_call with the registers of our caller: in 168 bytes on the stack. */
+LJ_STATIC_ASSERT(sizeof(WalkRegs) <= 168 && offsetof(WalkRegs, r) == 0);
+
+#define UNUSED_ARG __attribute__((unused))
+__attribute__((naked, noinline)) static void *allochook_slow(UNUSED_ARG void *ud,
+							     UNUSED_ARG void *p,
+							     UNUSED_ARG size_t osize,
+							     UNUSED_ARG size_t nsize)
+{
+  __asm__("subq $168, %rsp\n\t"
+	  ".cfi_adjust_cfa_offset 168\n\t"
+	  "movq %rsp, %r8\n\t"
+	  "movq %rbx, 24(%r8)\n\t"
+	  "movq %rbp, 48(%r8)\n\t"
+	  "movq %r12, 96(%r8)\n\t"
+	  "movq %r13, 104(%r8)\n\t"
+	  "movq %r14, 112(%r8)\n\t"
+	  "movq %r15, 120(%r8)\n\t"
+	  "leaq 176(%rsp), %rax\n\t"
+	  "movq %rax, 56(%r8)\n\t"
+	  "movq 168(%rsp), %rax\n\t"
+	  "movq %rax, 128(%r8)\n\t"
+	  "call lj_allochook_call\n\t"
+	  "addq $168, %rsp\n\t"
+	  ".cfi_adjust_cfa_offset -168\n\t"
+	  "ret");
+}
+
+void *lj_allochook_f(void *ud, void *p, size_t osize, size_t nsize)
+{
+  AllocHook *h = (AllocHook *)ud;
+  uint64_t left = h->left;
+  if (LJ_UNLIKELY(relaxed_get(&h->owner) != osthread_pointer() || nsize > left))
+    return allochook_slow(ud, p, osize, nsize);
+  relaxed_set(&h->left, left - nsize);
+  return h->below(h->below_ud, p, osize, nsize);
+}
+
+/* -- The VM's allocator ------------------------------------------------------ */
+
+/* A handler may come between the two stores, and call allochook_below. */
+static void put_in(AllocHook *h)
+{
+  global_State *g = h->g;
+  h->below = g->allocf;
+  h->below_ud = g->allocd;
+  g->allocd = h;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  g->allocf = lj_allochook_f;
+  h->is_in = 1;
+}
+
+static void take_out(AllocHook *h)
+{
+  global_State *g = h->g;
+  if (g->allocf != lj_allochook_f || g->allocd != h) return;
+  g->allocf = h->below;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  g->allocd = h->below_ud;
+  h->is_in = 0;
+}
+
+/* Find the hook of a VM, or one whose VM was closed. A library may have kept that one, so its
+** allocator must be the same.
+*/
+static AllocHook *hook_find(const global_State *g)
+{
+  AllocHook *h;
+  for (h = hooks; h; h = h->next)
+    if (h->g == g) return h;
+  for (h = hooks; h; h = h->next)
+    if (!h->g && !h->is_in && h->below == g->allocf && h->below_ud == g->allocd) return h;
+  return NULL;
+}
+
+AllocHook *lj_allochook_of(global_State *g)
+{
+  AllocHook *h = hook_find(g);
+  /* What replaced the hook may still call it, so it must not be below that. */
+  if (h && h->is_in && !lj_allochook_isin(h)) {
+    relaxed_set(&h->g, NULL);
+    h = NULL;
+  }
+  if (!h) {
+    h = (AllocHook *)calloc(1, sizeof(*h));
+    if (!h) return NULL;
+    h->next = hooks;
+    hooks = h;
+  }
+  relaxed_set(&h->g, g);
+  return h;
+}
+
+/* The program may have put a wrapper around the hook, or an allocator in place of it. */
+int lj_allochook_isin(AllocHook *h)
+{
+  global_State *g = h->g;
+  uintptr_t owner = h->owner;
+  uint32_t calls = h->calls;
+  void *block;
+  if (!h->is_in) return 0;
+  if (g->allocf == lj_allochook_f && g->allocd == h) return 1;
+  relaxed_set(&h->owner, 0);
+  block = g->allocf(g->allocd, NULL, 0, sizeof(void *));
+  if (block) g->allocf(g->allocd, block, sizeof(void *), 0);
+  relaxed_set(&h->owner, owner);
+  return h->calls != calls;
+}
+
+void lj_allochook_start(AllocHook *h)
+{
+  if (!lj_allochook_isin(h)) put_in(h);
+  relaxed_set(&h->owner, osthread_pointer());
+}
+
+void lj_allochook_stop(AllocHook *h, int is_ours)
+{
+  relaxed_set(&h->owner, 0);
+  if (is_ours && h->g) take_out(h);
+}
+
+/* LuaJIT unmaps all blocks of its own allocator, so nobody can use the hook after that. */
+void lj_allochook_close(global_State *g)
+{
+  AllocHook **at = &hooks;
+  while (*at) {
+    AllocHook *h = *at;
+    if (h->g == g) {
+      lj_allochook_stop(h, 1);
+      relaxed_set(&h->g, NULL);
+      if (!h->is_in && allochook_islj(h->below)) {
+	*at = h->next;
+	free(h);
+	continue;
+      }
+    }
+    at = &h->next;
+  }
+}
+
+void lj_allochook_forget(void)
+{
+  AllocHook *h;
+  for (h = hooks; h; h = h->next) relaxed_set(&h->owner, 0);
+}

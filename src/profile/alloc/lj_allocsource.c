@@ -1,0 +1,181 @@
+/*
+** Allocations as a source of samples: the event `alloc`.
+** Context: as SourceOps says | samples: ordinary code of the VM's thread.
+*/
+
+#define lj_allocsource_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profile/alloc/lj_allocdraw.h"
+#include "profile/alloc/lj_allochook.h"
+#include "profile/alloc/lj_allocsource.h"
+#include "profile/alloc/lj_alloctype.h"
+#include "profile/base/lj_nanotime.h"
+
+/* Fields of a sample. */
+enum { FIELD_OBJECTS, FIELD_TYPE, FIELD__MAX };
+
+static const EventField fields[FIELD__MAX] = {
+  { SPF_FIELD_COUNT, "objects" },
+  { SPF_FIELD_TEXT, "type" },
+};
+
+/* Part of an event that belongs to this source. */
+typedef struct AllocSource {
+  AllocHook *hook;  /* Of an open event. */
+  AllocTypes types; /* Of any event: of its thread. */
+} AllocSource;
+
+static AllocSource *source_of(const Event *ev)
+{
+  return (AllocSource *)ev->source;
+}
+
+/* -- Samples ----------------------------------------------------------------- */
+
+/* Count bytes in the total of an event. Another thread may stop the source meanwhile. */
+static void count(Event *ev, AllocHook *h, uint64_t bytes)
+{
+  bytes += __atomic_exchange_n(&h->uncounted, 0, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], bytes, __ATOMIC_RELAXED);
+}
+
+/* Begin a countdown. */
+static void begin(AllocHook *h)
+{
+  uint64_t drawn = lj_allocdraw_distance(&h->draw, h->period);
+  relaxed_set(&h->drawn, drawn);
+  relaxed_set(&h->left, drawn);
+}
+
+/* Take a sample by the event of the thread's session. */
+static void take(Event *ev, AllocHook *h, size_t osize, size_t size, const WalkRegs *regs)
+{
+  const global_State *g = (const global_State *)ev->door->vm;
+  AllocSite site;
+  uint8_t name[32];
+  SampleDef def = { SPF_TEXT, 0, name, 0 };
+  SampleHead head = { 0 };
+  head.time_ns = mono_ns();
+  site = lj_alloctype_find(&source_of(ev)->types, regs, g->vmstate, osize, size);
+  def.id = (uint32_t)site.type;
+  def.len = (uint32_t)strlen(lj_alloctype_name(site.type));
+  memcpy(name + 1, lj_alloctype_name(site.type), def.len);
+  name[0] = (uint8_t)def.len++;
+  head.def = &def;
+  head.ndef = 1;
+  head.field[FIELD_TYPE] = def.id;
+  head.inner = site.inner;
+  lj_allocdraw_weights(&h->draw, h->period, size, &head.weight, &head.field[FIELD_OBJECTS]);
+  ev->take(ev, &head, regs);
+}
+
+/* The door lives as long as the VM; an event, only until leave. */
+static void alloc_sample(AllocHook *h, size_t osize, size_t size, const WalkRegs *regs)
+{
+  Event *ev;
+  __atomic_add_fetch(&h->uncounted, h->drawn - h->left + size, __ATOMIC_RELAXED);
+  begin(h);
+  ev = h->door->enter(h->door, &lj_allocsource_ops);
+  if (!ev) return;
+  count(ev, h, 0);
+  take(ev, h, osize, size, regs);
+  h->door->leave(h->door);
+}
+
+/* -- Source ------------------------------------------------------------------ */
+
+/* Parse "N/", with N bytes; one above the maximum stands for more. Returns 0 if it is anything
+** else.
+*/
+static int period_parse(const char *s, size_t len, uint64_t *period)
+{
+  size_t i;
+  *period = 0;
+  if (len < 2 || s[len - 1] != '/') return 0;
+  for (i = 0; i < len - 1; i++) {
+    if (s[i] < '0' || s[i] > '9') return 0;
+    if (*period <= ALLOC_PERIOD_MAX) *period = *period * 10 + (uint64_t)(s[i] - '0');
+  }
+  return 1;
+}
+
+static EventParsed alloc_parse(const char *item, size_t len, const EventDefaults *by,
+			       EventSpec *spec, char *errmsg)
+{
+  static const char name[] = "alloc", key[] = "/period=";
+  size_t nlen = sizeof(name) - 1, klen = sizeof(key) - 1;
+  if (len < nlen || memcmp(item, name, nlen) != 0 ||
+      (len > nlen && item[nlen] != '/' && item[nlen] != ':'))
+    return EVENT_UNKNOWN;
+  spec->period = by->period ? by->period : ALLOC_PERIOD;
+  if (len > nlen && (len < nlen + klen || memcmp(item + nlen, key, klen) != 0 ||
+		     !period_parse(item + nlen + klen, len - nlen - klen, &spec->period))) {
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
+	     "'alloc' is followed by '%.*s'; expected /period=BYTES/, such as "
+	     "alloc/period=524288/",
+	     (int)(len - nlen < 32 ? len - nlen : 32), item + nlen);
+    return EVENT_REFUSED;
+  }
+  if (spec->period == 0 || spec->period > ALLOC_PERIOD_MAX) {
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
+	     "the period of 'alloc' is %llu bytes; it must be between 1 and %llu",
+	     (unsigned long long)spec->period, (unsigned long long)ALLOC_PERIOD_MAX);
+    return EVENT_REFUSED;
+  }
+  strcpy(spec->name, name);
+  spec->measures = EVENT_OCCURRENCES;
+  spec->unit = SPF_UNIT_BYTES;
+  spec->has_weights = 1;
+  spec->nfield = FIELD__MAX;
+  spec->field = fields;
+  return EVENT_PARSED;
+}
+
+static EventStatus alloc_open(Event *ev, char *errmsg)
+{
+  AllocSource *as = source_of(ev);
+  as->hook = lj_allochook_of((global_State *)ev->door->vm);
+  if (!as->hook) {
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
+	     "the event alloc has no memory for its hook; free some memory");
+    errno = ENOMEM;
+    return EVENT_ERROR;
+  }
+  return EVENT_OK;
+}
+
+static int alloc_arm(Event *ev)
+{
+  AllocHook *h = source_of(ev)->hook;
+  h->door = ev->door;
+  h->period = ev->spec.period;
+  h->uncounted = 0;
+  h->sample = alloc_sample;
+  lj_allocdraw_seed(&h->draw, mono_ns() ^ (uintptr_t)ev);
+  begin(h);
+  lj_allochook_start(h);
+  return 0;
+}
+
+/* The rest of the countdown counts in this event, whatever thread it was for. */
+static void alloc_stop(Event *ev)
+{
+  AllocHook *h = source_of(ev)->hook;
+  lj_allochook_stop(h, ev->door->is_ours(ev->door));
+  if (ev->is_armed) count(ev, h, relaxed_get(&h->drawn) - relaxed_get(&h->left));
+}
+
+const SourceOps lj_allocsource_ops = {
+  .size = sizeof(AllocSource),
+  .is_of_vm = 1,
+  .parse = alloc_parse,
+  .open = alloc_open,
+  .arm = alloc_arm,
+  .stop = alloc_stop,
+  .forget = lj_allochook_forget,
+};

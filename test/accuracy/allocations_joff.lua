@@ -1,0 +1,5 @@
+-- Shares of ten lines that allocate, interpreted, in bytes and in blocks.
+-- TIMEOUT: 600
+
+jit.off()
+require("alloc_program").run()

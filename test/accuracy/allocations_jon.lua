@@ -1,0 +1,4 @@
+-- Shares of ten lines that allocate, compiled and inlined, in bytes and in blocks.
+-- TIMEOUT: 600
+
+require("alloc_program").run()

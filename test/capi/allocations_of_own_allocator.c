@@ -1,0 +1,352 @@
+/* TIMEOUT: 600
+** A host gives its VM an allocator that counts. At a period of 1 byte, the event alloc has
+** each block of it, no more and no less: interpreted and compiled, around and below a wrapper,
+** on two threads in turn, beside another VM that uses the hook, while the VM is closed. All
+** memory returns to the host.
+*/
+
+#include <pthread.h>
+
+#include "session.h"
+#include "stream_sums.h"
+
+#define SPF_TOTAL   0 /* Counters of an event, as the format numbers them. */
+#define SPF_SAMPLES 1
+
+/* What an allocator has provided, on this thread. */
+static __thread struct {
+  uint64_t blocks, bytes;
+} given;
+
+typedef struct Host {
+  int64_t live; /* Blocks that are not freed. */
+} Host;
+
+static void *host_alloc(void *ud, void *p, size_t osize, size_t nsize)
+{
+  Host *h = (Host *)ud;
+  void *q;
+  (void)osize;
+  if (nsize == 0) {
+    if (p) __atomic_sub_fetch(&h->live, 1, __ATOMIC_RELAXED);
+    free(p);
+    return NULL;
+  }
+  q = realloc(p, nsize);
+  if (!q) return NULL;
+  if (!p) __atomic_add_fetch(&h->live, 1, __ATOMIC_RELAXED);
+  given.blocks++;
+  given.bytes += nsize;
+  return q;
+}
+
+/* A wrapper of a host around any allocator. */
+typedef struct Wrapper {
+  lua_Alloc f;
+  void *ud;
+} Wrapper;
+
+static void *wrap_alloc(void *ud, void *p, size_t osize, size_t nsize)
+{
+  Wrapper *w = (Wrapper *)ud;
+  return w->f(w->ud, p, osize, nsize);
+}
+
+static const char program[] =
+  "local keep\n"
+  "local function closure(i) return function() return i end end\n"
+  "function work()\n"
+  "  local t = {}\n"
+  "  for i = 1, 300 do t[i] = { i, tostring(i) } end\n"
+  "  for i = 1, 300 do t['k' .. i] = closure(i) end\n"
+  "  for i = 1, 20 do t[i] = coroutine.wrap(function() return ('x'):rep(i * 100) end)() end\n"
+  "  local function deep(n) if n > 0 then return 1 + deep(n - 1) end return 0 end\n"
+  "  coroutine.wrap(deep)(3000)\n"
+  "  keep = t\n"
+  "end\n";
+
+static lua_State *vm_new(lua_Alloc f, void *ud, const char *code)
+{
+  lua_State *L = lua_newstate(f, ud);
+  REQUIRE(L != NULL);
+  luaL_openlibs(L);
+  session_script(L, code);
+  return L;
+}
+
+static void begin(lua_State *L, Sink *sink)
+{
+  struct luam_Sysprof_Options opt = session_options(sink, LUAM_SYSPROF_CALLGRAPH,
+						    1024 * 1024);
+  opt.clocks = "alloc/period=1/";
+  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  given.blocks = given.bytes = 0;
+}
+
+/* Check the profile of a VM after its stop. */
+static void check(Sink *sink, uint64_t blocks, uint64_t bytes, const char *what)
+{
+  static StreamSums sums;
+  uint64_t samples = 0, weight = 0, total = 0;
+  char *folded;
+  int i;
+  sums_read(&sums, sink->bytes, sink->len);
+  CHECK(sums.fault == NULL);
+  CHECK(sums_all_ended(&sums));
+  for (i = 0; i < sums.n; i++) {
+    samples += sums.s[i].samples[0];
+    weight += sums.s[i].weight[0];
+    total += sums.s[i].counter[SUMS_OF_EVENT(0, SPF_TOTAL)];
+    CHECK_EQ(sums.s[i].counter[SUMS_LOST_NESTED], 0);
+  }
+  printf("%s: %llu blocks, %llu bytes\n", what, (unsigned long long)blocks,
+	 (unsigned long long)bytes);
+  CHECK_EQ(samples, blocks);
+  CHECK_EQ(weight, bytes);
+  CHECK_EQ(total, bytes);
+  CHECK_EQ(session_parse(sink->bytes, sink->len, "--weight=objects", &folded), 0);
+  CHECK_EQ(folded_count(folded, ""), blocks);
+  free(folded);
+  sink_free(sink);
+}
+
+static void end(lua_State *L, Sink *sink, const char *what)
+{
+  uint64_t blocks = given.blocks, bytes = given.bytes;
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  check(sink, blocks, bytes, what);
+}
+
+static void work(lua_State *L, int n)
+{
+  while (n-- > 0) session_work(L);
+}
+
+static void check_exact(int jit)
+{
+  Host host = { 0 };
+  Sink sink;
+  lua_State *L = vm_new(host_alloc, &host, program);
+  if (!jit) session_script(L, "jit.off()");
+  begin(L, &sink);
+  work(L, 20);
+  end(L, &sink, jit ? "JIT on" : "JIT off");
+  begin(L, &sink);
+  work(L, 20);
+  end(L, &sink, "again");
+  lua_close(L);
+  CHECK_EQ(host.live, 0);
+}
+
+/* -- Wrappers ---------------------------------------------------------------- */
+
+static void wrap(lua_State *L, Wrapper *w)
+{
+  w->f = lua_getallocf(L, &w->ud);
+  lua_setallocf(L, wrap_alloc, w);
+}
+
+static void check_wrappers(void)
+{
+  Host host = { 0 };
+  Wrapper before, within;
+  Sink sink;
+  lua_State *L = vm_new(host_alloc, &host, program);
+  wrap(L, &before);
+  begin(L, &sink);
+  work(L, 2);
+  wrap(L, &within); /* The hook is below it from here on. */
+  work(L, 2);
+  end(L, &sink, "wrappers");
+  work(L, 1);
+  begin(L, &sink);
+  work(L, 2);
+  end(L, &sink, "again below a wrapper");
+  lua_close(L);
+  CHECK_EQ(host.live, 0);
+}
+
+/* The program takes its own wrapper off. The hook is in front again. */
+static void check_wrapper_leaves(void)
+{
+  Host host = { 0 };
+  Wrapper w;
+  Sink sink;
+  lua_State *L = vm_new(host_alloc, &host, program);
+  begin(L, &sink);
+  wrap(L, &w);
+  work(L, 2);
+  lua_setallocf(L, w.f, w.ud);
+  work(L, 2);
+  end(L, &sink, "a wrapper that leaves");
+  lua_close(L);
+  CHECK_EQ(host.live, 0);
+}
+
+/* The program puts its allocator back in place of the hook. */
+static void check_replaced(void)
+{
+  Host host = { 0 };
+  Sink sink;
+  uint64_t blocks, bytes;
+  lua_State *L = vm_new(host_alloc, &host, program);
+  begin(L, &sink);
+  work(L, 2);
+  blocks = given.blocks;
+  bytes = given.bytes;
+  lua_setallocf(L, host_alloc, &host);
+  work(L, 2);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  check(&sink, blocks, bytes, "replaced");
+  begin(L, &sink);
+  work(L, 2);
+  end(L, &sink, "after it was replaced");
+  lua_close(L);
+  CHECK_EQ(host.live, 0);
+}
+
+/* -- Threads ----------------------------------------------------------------- */
+
+static void *run_elsewhere(void *arg)
+{
+  static uint64_t got[2];
+  work((lua_State *)arg, 3);
+  got[0] = given.blocks;
+  got[1] = given.bytes;
+  return got;
+}
+
+/* The host moves the VM to a thread, without telling us, and back. */
+static void check_moves(void)
+{
+  Host host = { 0 };
+  Sink sink;
+  pthread_t thread;
+  uint64_t *there;
+  struct luam_Sysprof_Options opt;
+  lua_State *L = vm_new(host_alloc, &host, program);
+  opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 1024 * 1024);
+  opt.clocks = "alloc/period=1/";
+  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  given.blocks = given.bytes = 0;
+  work(L, 2);
+  REQUIRE(pthread_create(&thread, NULL, run_elsewhere, L) == 0);
+  pthread_join(thread, (void **)&there);
+  work(L, 2);
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  {
+    static StreamSums sums;
+    sums_read(&sums, sink.bytes, sink.len);
+    CHECK(sums.fault == NULL);
+    /* The other thread has no session, so it has no samples; its bytes count. */
+    CHECK_EQ(sums.s[0].counter[SUMS_OF_EVENT(0, SPF_TOTAL)], given.bytes + there[1]);
+    CHECK_EQ(sums.s[0].samples[0], given.blocks);
+  }
+  sink_free(&sink);
+  lua_close(L);
+  CHECK_EQ(host.live, 0);
+}
+
+typedef struct Other {
+  Wrapper of;
+  volatile int stop;
+  uint64_t rounds;
+} Other;
+
+/* Runs a VM of its own on the allocator that lua_getallocf gave. */
+static void *run_other_vm(void *arg)
+{
+  Other *o = (Other *)arg;
+  while (!o->stop) {
+    lua_State *L = vm_new(o->of.f, o->of.ud, program);
+    work(L, 1);
+    lua_close(L);
+    o->rounds++;
+  }
+  return NULL;
+}
+
+static void check_other_vm(void)
+{
+  Host host = { 0 };
+  Other other = { { NULL, NULL }, 0, 0 };
+  Sink sink;
+  pthread_t thread;
+  uint64_t blocks, bytes;
+  lua_State *L = vm_new(host_alloc, &host, program);
+  begin(L, &sink);
+  other.of.f = lua_getallocf(L, &other.of.ud);
+  REQUIRE(pthread_create(&thread, NULL, run_other_vm, &other) == 0);
+  work(L, 30);
+  blocks = given.blocks;
+  bytes = given.bytes;
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  lua_close(L);
+  usleep(20000); /* The other VM outlives this one. */
+  other.stop = 1;
+  pthread_join(thread, NULL);
+  CHECK(other.rounds > 0);
+  CHECK_EQ(host.live, 0);
+  check(&sink, blocks, bytes, "beside another VM");
+}
+
+/* -- End --------------------------------------------------------------------- */
+
+static void *close_vm(void *arg)
+{
+  lua_close((lua_State *)arg);
+  return NULL;
+}
+
+static void check_close(int elsewhere)
+{
+  Host host = { 0 };
+  Sink sink;
+  pthread_t thread;
+  uint64_t blocks, bytes;
+  lua_State *L = vm_new(host_alloc, &host, program);
+  begin(L, &sink);
+  work(L, 2);
+  blocks = given.blocks;
+  bytes = given.bytes;
+  if (elsewhere) {
+    REQUIRE(pthread_create(&thread, NULL, close_vm, L) == 0);
+    pthread_join(thread, NULL);
+  } else {
+    lua_close(L);
+  }
+  CHECK_EQ(host.live, 0);
+  CHECK_EQ(sink.stops, 1);
+  check(&sink, blocks, bytes, elsewhere ? "closed by another thread" : "closed");
+}
+
+/* LuaJIT's own allocator: lua_close compares it. */
+static void check_own(void)
+{
+  int i;
+  for (i = 0; i < 20; i++) {
+    Sink sink;
+    lua_State *L = session_vm();
+    begin(L, &sink);
+    work(L, 2);
+    if (i % 2) CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+    lua_close(L);
+    CHECK_EQ(sink.stops, 1);
+    sink_free(&sink);
+  }
+}
+
+int main(void)
+{
+  check_exact(0);
+  check_exact(1);
+  check_wrappers();
+  check_wrapper_leaves();
+  check_replaced();
+  check_moves();
+  check_other_vm();
+  check_close(0);
+  check_close(1);
+  check_own();
+  return check_status();
+}
