@@ -40,11 +40,12 @@ static uint32_t words_verify(const MemoSteps *ts, uintptr_t hi, uint32_t n)
 
 void lj_hostmemo_begin(HostMemo *hm, const SafeLoad *pk, int whole)
 {
-  MemoSteps *ts = &hm->lists->saved;
+  MemoSteps *ts;
   uint32_t n = 0, same;
   hm->verified = hm->reused = 0;
   hm->on = (whole && pk->stack_size != 0 && hm->lists);
   if (!hm->on) return;
+  ts = &hm->lists->saved;
   lj_hostmemo_restart(hm);
   hm->lo = pk->stack;
   if (hm->hi == pk->stack + pk->stack_size) {
@@ -148,12 +149,17 @@ static const StepRoom room = { HOSTMEMO_STEPS, { HOSTMEMO_WORDS, HOSTMEMO_VMS } 
 
 void lj_hostmemo_end(HostMemo *hm)
 {
-  MemoSteps *to = &hm->lists->saved;
-  const MemoSteps *from = &hm->lists->recording;
-  const MemoStep *step = from->step;
-  StepSums all = { from->nword, from->nvm }, saved;
+  MemoSteps *to;
+  const MemoSteps *from;
+  const MemoStep *step;
+  StepSums all, saved;
   uint32_t n = hm->reused, words, vms, i;
-  if (!hm->on || from->nstep == 0) return;
+  if (!hm->on || hm->lists->recording.nstep == 0) return;
+  to = &hm->lists->saved;
+  from = &hm->lists->recording;
+  step = from->step;
+  all.word = from->nword;
+  all.extra = from->nvm;
   saved.word = saved_words(to, n);
   saved.extra = n ? to->step[n - 1].sum.extra : 0;
   i = steplist_fitting(&step->sum, sizeof(*step), from->nstep, all, n, saved, room);

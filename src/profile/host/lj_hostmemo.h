@@ -77,8 +77,10 @@ LJ_FUNC uint32_t lj_hostmemo_reuse(HostMemo *hm, const WalkRegs *regs, const lua
 /* The memo cannot record a step, so it drops the steps before it. */
 static LJ_AINLINE void lj_hostmemo_restart(HostMemo *hm)
 {
-  MemoSteps *ts = &hm->lists->recording;
-  if (hm->on) ts->nstep = ts->nword = ts->nvm = 0;
+  if (hm->on) {
+    MemoSteps *ts = &hm->lists->recording;
+    ts->nstep = ts->nword = ts->nvm = 0;
+  }
 }
 
 /* Record a step by a rule, or the crossing of a VM frame in the interpreter. regs: of a
