@@ -10,8 +10,7 @@
 #include "session.h"
 #include "stream_sums.h"
 
-#define SPF_TOTAL   0 /* Counters of an event, as the format numbers them. */
-#define SPF_SAMPLES 1
+#define SPF_TOTAL 0 /* Counter of an event, as the format numbers it. */
 
 /* What an allocator has provided, on this thread. */
 static __thread struct {
@@ -122,6 +121,13 @@ static void work(lua_State *L, int n)
   while (n-- > 0) session_work(L);
 }
 
+/* Everything that the VM took returns to its host. */
+static void vm_close(lua_State *L, const Host *host)
+{
+  lua_close(L);
+  CHECK_EQ(host->live, 0);
+}
+
 static void check_exact(int jit)
 {
   Host host = { 0 };
@@ -134,8 +140,7 @@ static void check_exact(int jit)
   begin(L, &sink);
   work(L, 20);
   end(L, &sink, "again");
-  lua_close(L);
-  CHECK_EQ(host.live, 0);
+  vm_close(L, &host);
 }
 
 /* -- Wrappers ---------------------------------------------------------------- */
@@ -162,8 +167,7 @@ static void check_wrappers(void)
   begin(L, &sink);
   work(L, 2);
   end(L, &sink, "again below a wrapper");
-  lua_close(L);
-  CHECK_EQ(host.live, 0);
+  vm_close(L, &host);
 }
 
 /* The program takes its own wrapper off. The hook is in front again. */
@@ -179,8 +183,7 @@ static void check_wrapper_leaves(void)
   lua_setallocf(L, w.f, w.ud);
   work(L, 2);
   end(L, &sink, "a wrapper that leaves");
-  lua_close(L);
-  CHECK_EQ(host.live, 0);
+  vm_close(L, &host);
 }
 
 /* The program puts its allocator back in place of the hook. */
@@ -201,8 +204,7 @@ static void check_replaced(void)
   begin(L, &sink);
   work(L, 2);
   end(L, &sink, "after it was replaced");
-  lua_close(L);
-  CHECK_EQ(host.live, 0);
+  vm_close(L, &host);
 }
 
 /* -- Threads ----------------------------------------------------------------- */
@@ -223,12 +225,8 @@ static void check_moves(void)
   Sink sink;
   pthread_t thread;
   uint64_t *there;
-  struct luam_Sysprof_Options opt;
   lua_State *L = vm_new(host_alloc, &host, program);
-  opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 1024 * 1024);
-  opt.clocks = "alloc/period=1/";
-  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
-  given.blocks = given.bytes = 0;
+  begin(L, &sink);
   work(L, 2);
   REQUIRE(pthread_create(&thread, NULL, run_elsewhere, L) == 0);
   pthread_join(thread, (void **)&there);
@@ -243,8 +241,7 @@ static void check_moves(void)
     CHECK_EQ(sums.s[0].samples[0], given.blocks);
   }
   sink_free(&sink);
-  lua_close(L);
-  CHECK_EQ(host.live, 0);
+  vm_close(L, &host);
 }
 
 typedef struct Other {

@@ -1,6 +1,5 @@
--- What is wrong with an event alloc, or with a question about one, is said in one sentence:
--- by the Lua API, LUAJIT_SYSPROF, luajit-sysprof and luajit-parse-sysprof. The event itself
--- goes all four ways.
+-- The Lua API, LUAJIT_SYSPROF and luajit-sysprof refuse a wrong event alloc with one sentence,
+-- and take a right one. luajit-parse-sysprof refuses wrong questions about a profile.
 
 local t = require("tools_test")
 local sysprof = misc.sysprof

@@ -100,7 +100,7 @@ __attribute__((naked, noinline)) static void *allochook_slow(UNUSED_ARG void *ud
 void *lj_allochook_f(void *ud, void *p, size_t osize, size_t nsize)
 {
   AllocHook *h = (AllocHook *)ud;
-  uint64_t left = h->left;
+  uint64_t left = relaxed_get(&h->left);
   if (LJ_UNLIKELY(relaxed_get(&h->owner) != osthread_pointer() || nsize > left))
     return allochook_slow(ud, p, osize, nsize);
   relaxed_set(&h->left, left - nsize);
@@ -131,6 +131,24 @@ static void take_out(AllocHook *h)
   h->is_in = 0;
 }
 
+/* Does each allocation of the VM still pass through the hook? The program may have put a
+** wrapper around the hook, or an allocator in place of it.
+*/
+static int is_in(AllocHook *h)
+{
+  global_State *g = h->g;
+  uintptr_t owner = h->owner;
+  uint32_t calls = h->calls;
+  void *block;
+  if (!h->is_in) return 0;
+  if (g->allocf == lj_allochook_f && g->allocd == h) return 1;
+  relaxed_set(&h->owner, 0);
+  block = g->allocf(g->allocd, NULL, 0, sizeof(void *));
+  if (block) g->allocf(g->allocd, block, sizeof(void *), 0);
+  relaxed_set(&h->owner, owner);
+  return h->calls != calls;
+}
+
 /* Find the hook of a VM, or one whose VM was closed. A library may have kept that one, so its
 ** allocator must be the same.
 */
@@ -148,7 +166,7 @@ AllocHook *lj_allochook_of(global_State *g)
 {
   AllocHook *h = hook_find(g);
   /* What replaced the hook may still call it, so it must not be below that. */
-  if (h && h->is_in && !lj_allochook_isin(h)) {
+  if (h && h->is_in && !is_in(h)) {
     relaxed_set(&h->g, NULL);
     h = NULL;
   }
@@ -162,25 +180,9 @@ AllocHook *lj_allochook_of(global_State *g)
   return h;
 }
 
-/* The program may have put a wrapper around the hook, or an allocator in place of it. */
-int lj_allochook_isin(AllocHook *h)
-{
-  global_State *g = h->g;
-  uintptr_t owner = h->owner;
-  uint32_t calls = h->calls;
-  void *block;
-  if (!h->is_in) return 0;
-  if (g->allocf == lj_allochook_f && g->allocd == h) return 1;
-  relaxed_set(&h->owner, 0);
-  block = g->allocf(g->allocd, NULL, 0, sizeof(void *));
-  if (block) g->allocf(g->allocd, block, sizeof(void *), 0);
-  relaxed_set(&h->owner, owner);
-  return h->calls != calls;
-}
-
 void lj_allochook_start(AllocHook *h)
 {
-  if (!lj_allochook_isin(h)) put_in(h);
+  if (!is_in(h)) put_in(h);
   relaxed_set(&h->owner, osthread_pointer());
 }
 

@@ -28,8 +28,8 @@ typedef struct AllocHook AllocHook;
 struct AllocHook {
   uintptr_t owner; /* osthread_pointer of the thread that counts, or 0. */
   uint64_t left;   /* Bytes until the next sample. */
-  lua_Alloc below; /* The allocator in front of which the hook is, */
-  void *below_ud;  /* and its data. */
+  lua_Alloc below; /* The hook passes calls on to this allocator, */
+  void *below_ud;  /* with this data. */
   /* A block of size bytes was allocated, or is resized from osize, and the countdown has run
   ** out. Sets left. regs: of the call of the allocator. Ordinary code of the VM's thread.
   */
@@ -56,11 +56,6 @@ LJ_FUNC void lj_allochook_start(AllocHook *h);
 
 /* End counting. is_ours: no other thread runs the VM. */
 LJ_FUNC void lj_allochook_stop(AllocHook *h, int is_ours);
-
-/* Does each allocation of the VM still pass through the hook? On the thread that runs the VM.
-** It may make an allocation.
-*/
-LJ_FUNC int lj_allochook_isin(AllocHook *h);
 
 /* The VM is about to be freed, on this thread. */
 LJ_FUNC void lj_allochook_close(global_State *g);
