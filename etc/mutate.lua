@@ -45,6 +45,7 @@ local TESTS = {
   { "/lj_steplist", "^unit/(hostmemo|luamemo|host_stack_eq)|^stack/" },
   { "/lj_vmcode", "^unit/(compiled|host|builtins|trace_single|damaged)|^stack/" },
   { "/lj_throttle", "^unit/(throttle|waiting)|^capi/weights|^lapi/self" },
+  { "/lj_memprof", "^capi/memory|^lapi/(alloc|memprof)" },
   { "/lj_bgthread",
     "^lapi/(killed|self|fork|descriptors)|^capi/(slow|threads_w|cycles|fork|handler_w)|^faults/threads" },
   { "/lj_log", "^lapi/(env|paths|results|exit)|^faults/(file_in|limits)" },
@@ -52,7 +53,7 @@ local TESTS = {
   { "^src/profile/api/", "^lapi/[^nk]|^capi/[^hm]" },
   { "^src/profile/base/", "^unit/(safeload|hist|clock_and|clock_close)|^capi/(late|thread|all_threads|is_traced|many_o)"
     .. "|^faults/(threads|files)" },
-  { "^src/profile/alloc/", "^unit/draws|^capi/allocations|^lapi/types|^accuracy/alloc" },
+  { "^src/profile/alloc/", "^unit/draws|^capi/(alloc|memory)|^lapi/(types|alloc)|^accuracy/alloc" },
   { "^src/profile/event/", "^unit/(samples_within|source|start_of|host_stack_on)" },
   { "^src/profile/clock/", "^unit/(clock|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|w)|^lapi/(clocks|environment_s)"
     .. "|^faults/clock" },

@@ -1,5 +1,5 @@
 /*
-** Lua library "misc": misc.sysprof.start, stop and report.
+** Lua library "misc": misc.sysprof.start, stop and report; misc.memprof.start, stop and count.
 ** Context: VM thread.
 **
 ** Checks arguments and turns results into Lua values. The profiler itself is in profile/.
@@ -25,6 +25,7 @@
 #include "lj_obj.h"
 #include "profile/api/lj_env.h"
 #include "profile/api/lj_luaopts.h"
+#include "profile/api/lj_memprof.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_report.h"
 #include "profile/api/lj_startfile.h"
@@ -58,7 +59,7 @@ static int push_syserror(lua_State *L, const char *path, int err)
   return 3;
 }
 
-/* -- Functions --------------------------------------------------------------- */
+/* -- Start and stop ---------------------------------------------------------- */
 
 static int push_file_error(lua_State *L, const char *path, const StartResult *r)
 {
@@ -96,9 +97,8 @@ static int sysprof_start(lua_State *L)
   return r.problem ? push_file_error(L, fo.path, &r) : push_start_error(L, r.status, r.err);
 }
 
-static int sysprof_stop(lua_State *L)
+static int push_stopped(lua_State *L, int status, int err)
 {
-  int status = lj_sysprof_stop(G(L)), err = errno;
   switch (status) {
   case PROFILE_SUCCESS: lua_pushboolean(L, 1); return 1;
   case PROFILE_ERRRUN: return push_error(L, "profiler is not running", EINVAL);
@@ -106,6 +106,73 @@ static int sysprof_stop(lua_State *L)
     lua_getfield(L, LUA_REGISTRYINDEX, SYSPROF_PATH_KEY);
     return push_syserror(L, lua_tostring(L, -1), err);
   }
+}
+
+static int sysprof_stop(lua_State *L)
+{
+  int status = lj_sysprof_stop(G(L));
+  return push_stopped(L, status, errno);
+}
+
+/* Does the table at index 1 have a field? */
+static int has_field(lua_State *L, const char *name)
+{
+  int has;
+  lua_getfield(L, 1, name);
+  has = !lua_isnil(L, -1);
+  lua_pop(L, 1);
+  return has;
+}
+
+static void set_field(lua_State *L, const char *name, const char *value)
+{
+  lua_pushstring(L, value);
+  lua_setfield(L, 1, name);
+}
+
+/* Replace the argument of memprof.start, a path or a table, by a new table. */
+static int memprof_options(lua_State *L)
+{
+  lua_settop(L, 1);
+  lua_createtable(L, 0, 4);
+  if (lua_type(L, 1) == LUA_TSTRING) {
+    lua_pushvalue(L, 1);
+    lua_setfield(L, 2, "path");
+  } else if (lua_istable(L, 1)) {
+    lua_pushnil(L);
+    while (lua_next(L, 1)) {
+      lua_pushvalue(L, -2);
+      lua_insert(L, -2);
+      lua_rawset(L, 2);
+    }
+  } else if (!lua_isnil(L, 1)) {
+    return 0;
+  }
+  lua_replace(L, 1);
+  return 1;
+}
+
+static int memprof_start(lua_State *L)
+{
+  if (!memprof_options(L)) return push_misuse(L);
+  if (has_field(L, "clock") || has_field(L, "mode"))
+    return push_error(L,
+		      "misc.memprof.start takes no clock and no mode: it samples the event "
+		      "alloc; misc.sysprof.start takes them",
+		      EINVAL);
+  if (!has_field(L, "path")) set_field(L, "path", "memprof.bin");
+  set_field(L, "mode", "C");
+  set_field(L, "clock", "alloc");
+  return sysprof_start(L);
+}
+
+static int memprof_stop(lua_State *L)
+{
+  int status = lj_memprof_stop(G(L)), err = errno;
+  if (status == PROFILE_ERRRUN && lj_sysprof_isrunning(G(L)))
+    return push_error(
+      L, "the running profile has no event alloc; misc.sysprof.stop stops it", EINVAL);
+  return push_stopped(L, status, err);
 }
 
 #else /* LUAJIT_DISABLE_SYSPROF */
@@ -116,9 +183,14 @@ static int sysprof_start(lua_State *L)
   return 1;
 }
 
-#define sysprof_stop sysprof_start
+#define sysprof_stop  sysprof_start
+#define memprof_start sysprof_start
+#define memprof_stop  sysprof_start
+#define memprof_count sysprof_start
 
 #endif
+
+/* -- Report ------------------------------------------------------------------ */
 
 static void set_number(lua_State *L, const char *name, lua_Number n)
 {
@@ -224,9 +296,84 @@ static int sysprof_report(lua_State *L)
 
 #endif
 
+/* -- Allocations of a function ----------------------------------------------- */
+
+#ifndef LUAJIT_DISABLE_SYSPROF
+
+#define COUNT_RUNS 100 /* Default, */
+#define COUNT_MAX  1e9 /* and maximum. */
+
+/* The value at an index as a whole number, nil: the default. */
+static uint32_t check_count(lua_State *L, int idx, const char *name, lua_Number min,
+			    lua_Number default_n)
+{
+  lua_Number n = lua_isnil(L, idx) ? default_n : lua_tonumber(L, idx);
+  if (!lua_isnil(L, idx) &&
+      (lua_type(L, idx) != LUA_TNUMBER || !(n >= min && n <= COUNT_MAX) ||
+       n != (lua_Number)(uint32_t)n)) {
+    const char *value = lua_isnumber(L, idx) ? lua_tostring(L, idx) : luaL_typename(L, idx);
+    luaL_error(L, "%s is %s; expected a whole number from %d to %d", name, value, (int)min,
+	       (int)COUNT_MAX);
+  }
+  return (uint32_t)n;
+}
+
+/* Set allocs and bytes of the table on the top, for one of so many calls. */
+static void set_amount(lua_State *L, const struct luam_Memprof_Amount *amount,
+		       uint32_t runs)
+{
+  set_number(L, "allocs", (lua_Number)amount->allocs / runs);
+  set_number(L, "bytes", (lua_Number)amount->bytes / runs);
+}
+
+static void push_types(lua_State *L, const struct luam_Memprof_Count *c, uint32_t runs)
+{
+  int i;
+  lua_createtable(L, 0, LUAM_MEMPROF__MAX);
+  for (i = 0; i < LUAM_MEMPROF__MAX; i++) {
+    if (c->type[i].allocs == 0) continue;
+    lua_createtable(L, 0, 2);
+    set_amount(L, &c->type[i], runs);
+    lua_setfield(L, -2, lj_memprof_typename(i));
+  }
+}
+
+static int memprof_count(lua_State *L)
+{
+  struct luam_Memprof_Count c;
+  uint32_t runs, warmup = 1;
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 3);
+  runs = check_count(L, 2, "runs", 1, COUNT_RUNS);
+  if (!lua_isnil(L, 3)) {
+    luaL_checktype(L, 3, LUA_TTABLE);
+    lua_getfield(L, 3, "warmup");
+    warmup = check_count(L, 4, "warmup", 0, 1);
+  }
+  lua_pushvalue(L, 1);
+  if (lj_memprof_count(L, runs, warmup, &c) != PROFILE_SUCCESS)
+    return luaL_error(L, "%s", lj_options_errmsg());
+  lua_createtable(L, 0, 5);
+  set_amount(L, &c.all, runs);
+  set_number(L, "freed", (lua_Number)c.freed / runs);
+  lua_createtable(L, 0, 2);
+  set_amount(L, &c.compiler, runs);
+  lua_setfield(L, -2, "compiler");
+  push_types(L, &c, runs);
+  lua_setfield(L, -2, "types");
+  return 1;
+}
+
+#endif
+
 static const luaL_Reg sysprof_funcs[] = { { "start", sysprof_start },
 					  { "stop", sysprof_stop },
 					  { "report", sysprof_report },
+					  { NULL, NULL } };
+
+static const luaL_Reg memprof_funcs[] = { { "start", memprof_start },
+					  { "stop", memprof_stop },
+					  { "count", memprof_count },
 					  { NULL, NULL } };
 
 static const luaL_Reg misc_funcs[] = { { NULL, NULL } };
@@ -239,6 +386,9 @@ LUALIB_API int luaopen_misc(lua_State *L)
   lua_pushliteral(L, SYSPROF_VERSION);
   lua_setfield(L, -2, "version");
   lua_setfield(L, -2, "sysprof");
+  lua_createtable(L, 0, 3);
+  luaL_register(L, NULL, memprof_funcs);
+  lua_setfield(L, -2, "memprof");
 #ifndef LUAJIT_DISABLE_SYSPROF
   lj_env_start(L, sysprof_start);
 #endif

@@ -1,5 +1,5 @@
 /*
-** Public C API of sysprof, the sampling profiler inside LuaJIT.
+** Public C API of sysprof, the sampling profiler inside LuaJIT, and of its memory profiler.
 ** Context: any thread that may use the VM, outside of signal handlers.
 **
 ** Programs that were written for Tarantool's lmisclib.h compile unchanged.
@@ -248,8 +248,8 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
 					const struct luam_Sysprof_Options *opt,
 					const char *path);
 
-/* Reason why the calling thread's last start failed: one sentence, with a remedy where one
-** exists. Empty if the start succeeded, never NULL. Valid until the thread's next start.
+/* Reason why the calling thread's last start or count failed: one sentence, with a remedy where one
+** exists. Empty if that succeeded, never NULL. Valid until the thread's next start or count.
 ** The profiler owns the string.
 */
 LUAMISC_API const char *luaM_sysprof_error(void);
@@ -279,6 +279,64 @@ LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters);
 */
 LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfReport *r,
 					size_t size);
+
+/* -- Memory ----------------------------------------------------------------- */
+
+/* Types of allocations, the indices of luam_Memprof_Count.type. */
+#define LUAM_MEMPROF_STRING     1
+#define LUAM_MEMPROF_TABLE      2
+#define LUAM_MEMPROF_TABLE_PART 3 /* Array or hash part of a table. */
+#define LUAM_MEMPROF_FUNCTION   4
+#define LUAM_MEMPROF_UPVALUE    5
+#define LUAM_MEMPROF_THREAD     6 /* Coroutine, or its Lua stack. */
+#define LUAM_MEMPROF_CDATA      7
+#define LUAM_MEMPROF_USERDATA   8
+#define LUAM_MEMPROF_BUFFER     9
+#define LUAM_MEMPROF_PROTOTYPE  10
+#define LUAM_MEMPROF_TRACE      11
+#define LUAM_MEMPROF_VM         12 /* Tables of the VM itself, and of its parser. */
+#define LUAM_MEMPROF_OTHER      13 /* C code called the VM's allocator. */
+#define LUAM_MEMPROF__MAX       14
+
+struct luam_Memprof_Amount {
+  uint64_t allocs; /* Blocks. A block that is resized counts as a new one. */
+  uint64_t bytes;
+};
+
+/* Allocations of all counted calls. LuaJIT's own total, lua_gc(L, LUA_GCCOUNT), has grown
+** by all.bytes + compiler.bytes - type[LUAM_MEMPROF_OTHER].bytes - freed bytes, if no C code
+** has freed blocks of the type OTHER.
+*/
+struct luam_Memprof_Count {
+  struct luam_Memprof_Amount all;      /* Sum of the types. */
+  struct luam_Memprof_Amount compiler; /* What the compiler allocated for itself. */
+  uint64_t freed;                      /* Bytes freed, also of blocks from before. */
+  struct luam_Memprof_Amount type[LUAM_MEMPROF__MAX];
+};
+
+/* Starts a profile of the VM's allocations into the file path, as luaM_sysprof_start_path
+** does with both stacks and the event `alloc`. opt->period is the mean distance of samples in
+** bytes; 0 selects 512 KiB. Ignores mode, clock and interval. opt may be NULL.
+** PROFILE_ERRUSE: also if opt->clocks is not NULL. luaM_sysprof_error has the reason.
+*/
+LUAMISC_API int luaM_memprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
+				   const char *path);
+
+/* Stops the VM's profile, as luaM_sysprof_stop does, if it has the event `alloc`.
+** PROFILE_ERRRUN: no such profile runs.
+*/
+LUAMISC_API int luaM_memprof_stop(lua_State *L);
+
+/* Counts the allocations of the function on the top of the stack: calls it warmup times, and
+** then runs times with the collector stopped. Pops the function if it succeeds. Raises the
+** function's error. A profile may run meanwhile. size is sizeof(*count): the library clears
+** fields that it does not know.
+** PROFILE_ERRUSE: an argument is NULL, no function, or runs is 0. PROFILE_ERRRUN: the VM
+** counts already, or the function has replaced the VM's allocator. PROFILE_ERRMEM: no memory.
+** luaM_sysprof_error has the reason.
+*/
+LUAMISC_API int luaM_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
+				   struct luam_Memprof_Count *count, size_t size);
 
 #ifdef __cplusplus
 }

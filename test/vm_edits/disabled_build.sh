@@ -49,6 +49,9 @@ local misc = require("misc")
 assert(misc.sysprof.start{mode = "D"} == false)
 assert(misc.sysprof.start() == false)
 assert(misc.sysprof.stop() == false)
+for _, name in ipairs{"start", "stop", "count"} do
+  assert(misc.memprof[name](print) == false)
+end
 local report = misc.sysprof.report()
 assert(report.samples == 0 and report.vmstate.LFUNC == 0)
 LUA

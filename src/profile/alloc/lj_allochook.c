@@ -31,41 +31,51 @@ static int has_moved(const AllocHook *h)
 	 lj_osthread_onstack(cframe);
 }
 
-/* Count a block, and take a sample if the countdown has run out. */
-static void count(AllocHook *h, size_t osize, size_t size, const WalkRegs *regs)
+static void set_owner(AllocHook *h, uintptr_t owner)
 {
-  if (relaxed_get(&h->owner) != osthread_pointer()) {
-    if (relaxed_get(&h->owner) == 0) {
-      relaxed_add(&h->calls, 1);
-      return;
-    }
-    if (!has_moved(h)) return;
-    relaxed_set(&h->owner, osthread_pointer());
+  relaxed_set(&h->owner, owner);
+  relaxed_set(&h->quick, h->each ? 0 : owner);
+}
+
+/* Does the hook count this call? */
+static int is_counted(AllocHook *h)
+{
+  uintptr_t owner = relaxed_get(&h->owner);
+  if (owner == osthread_pointer()) return 1;
+  if (owner == 0) {
+    relaxed_add(&h->calls, 1);
+    return 0;
   }
+  if (!has_moved(h)) return 0;
+  set_owner(h, osthread_pointer());
+  return 1;
+}
+
+/* Count a block down, and take a sample if the countdown has run out. */
+static void count_down(AllocHook *h, size_t osize, size_t size, const WalkRegs *regs)
+{
+  if (!relaxed_get(&h->samples)) return;
   if (size > h->left) h->sample(h, osize, size, regs);
   else relaxed_set(&h->left, h->left - size);
 }
 
-/* A Lua stack that moves can be walked only before it does. So a resize counts even if it
+/* A Lua stack that moves can be walked only before it does. So a resize counts down even if it
 ** fails; a new block does not.
 */
 void *lj_allochook_call(AllocHook *h, void *p, size_t osize, size_t nsize, WalkRegs *regs)
 {
+  int err = errno, counted = (nsize != 0 || h->each) && is_counted(h);
   void *block;
-  int err;
   regs->valid = WALKREG_PRESERVED;
   regs->is_return = 1;
-  if (p && nsize != 0) {
-    err = errno;
-    count(h, osize, nsize, regs);
-    errno = err;
-  }
+  if (counted && p && nsize != 0) count_down(h, osize, nsize, regs);
+  errno = err;
   block = h->below(h->below_ud, p, osize, nsize);
-  if (!p && block) {
-    err = errno;
-    count(h, 0, nsize, regs);
-    errno = err;
-  }
+  if (!counted || (!block && nsize != 0)) return block;
+  err = errno;
+  if (!p) count_down(h, 0, nsize, regs);
+  if (h->each) h->each(h->each_ud, p ? osize : 0, nsize, regs);
+  errno = err;
   return block;
 }
 
@@ -101,7 +111,7 @@ void *lj_allochook_f(void *ud, void *p, size_t osize, size_t nsize)
 {
   AllocHook *h = (AllocHook *)ud;
   uint64_t left = relaxed_get(&h->left);
-  if (LJ_UNLIKELY(relaxed_get(&h->owner) != osthread_pointer() || nsize > left))
+  if (LJ_UNLIKELY(relaxed_get(&h->quick) != osthread_pointer() || nsize > left))
     return allochook_slow(ud, p, osize, nsize);
   relaxed_set(&h->left, left - nsize);
   return h->below(h->below_ud, p, osize, nsize);
@@ -142,10 +152,10 @@ static int is_in(AllocHook *h)
   void *block;
   if (!h->is_in) return 0;
   if (g->allocf == lj_allochook_f && g->allocd == h) return 1;
-  relaxed_set(&h->owner, 0);
+  set_owner(h, 0);
   block = g->allocf(g->allocd, NULL, 0, sizeof(void *));
   if (block) g->allocf(g->allocd, block, sizeof(void *), 0);
-  relaxed_set(&h->owner, owner);
+  set_owner(h, owner);
   return h->calls != calls;
 }
 
@@ -180,16 +190,50 @@ AllocHook *lj_allochook_of(global_State *g)
   return h;
 }
 
-void lj_allochook_start(AllocHook *h)
+/* Begin to count, for a countdown or somebody who watches. */
+static void begin(AllocHook *h)
 {
   if (!is_in(h)) put_in(h);
-  relaxed_set(&h->owner, osthread_pointer());
+  set_owner(h, osthread_pointer());
+}
+
+/* End it, unless the other one goes on. */
+static void end(AllocHook *h, int is_ours)
+{
+  if (relaxed_get(&h->samples) || h->each) {
+    set_owner(h, h->owner);
+    return;
+  }
+  set_owner(h, 0);
+  if (is_ours && h->g) take_out(h);
+}
+
+void lj_allochook_start(AllocHook *h)
+{
+  relaxed_set(&h->samples, 1);
+  begin(h);
 }
 
 void lj_allochook_stop(AllocHook *h, int is_ours)
 {
-  relaxed_set(&h->owner, 0);
-  if (is_ours && h->g) take_out(h);
+  relaxed_set(&h->samples, 0);
+  end(h, is_ours);
+}
+
+void lj_allochook_watch(AllocHook *h,
+			void (*each)(void *, size_t, size_t, const WalkRegs *), void *ud)
+{
+  h->each = each;
+  h->each_ud = ud;
+  begin(h);
+}
+
+int lj_allochook_unwatch(AllocHook *h)
+{
+  int was_in = is_in(h);
+  h->each = NULL;
+  end(h, 1);
+  return was_in;
 }
 
 /* LuaJIT unmaps all blocks of its own allocator, so nobody can use the hook after that. */
@@ -199,6 +243,7 @@ void lj_allochook_close(global_State *g)
   while (*at) {
     AllocHook *h = *at;
     if (h->g == g) {
+      h->each = NULL;
       lj_allochook_stop(h, 1);
       relaxed_set(&h->g, NULL);
       if (!h->is_in && allochook_islj(h->below)) {
@@ -214,5 +259,5 @@ void lj_allochook_close(global_State *g)
 void lj_allochook_forget(void)
 {
   AllocHook *h;
-  for (h = hooks; h; h = h->next) relaxed_set(&h->owner, 0);
+  for (h = hooks; h; h = h->next) lj_allochook_stop(h, 0);
 }

@@ -4,7 +4,8 @@
 **
 ** LuaJIT calls lua_Alloc for each block. A hook puts a function of ours in place of the VM's,
 ** so a VM without a hook pays nothing. Our function counts bytes down, and passes each call
-** on to the allocator below. When the countdown has run out, it calls AllocHook.sample.
+** on to the allocator below. When the countdown has run out, it calls AllocHook.sample. It
+** calls AllocHook.each for every call, while somebody watches.
 **
 ** Only the thread that runs the VM counts. A library may call lua_getallocf, and then call our
 ** function on another thread, even for another VM: such calls only pass through.
@@ -26,7 +27,7 @@
 
 typedef struct AllocHook AllocHook;
 struct AllocHook {
-  uintptr_t owner; /* osthread_pointer of the thread that counts, or 0. */
+  uintptr_t quick; /* The owner, or 0 while somebody watches. */
   uint64_t left;   /* Bytes until the next sample. */
   lua_Alloc below; /* The hook passes calls on to this allocator, */
   void *below_ud;  /* with this data. */
@@ -43,7 +44,14 @@ struct AllocHook {
   global_State *g;    /* The VM, or NULL once it is closed. */
   int is_in;          /* The hook may be in use: by the VM, a wrapper, or a library. */
   uint32_t calls;     /* Of its function while it does not count. */
-  AllocHook *next;    /* All hooks. */
+  uintptr_t owner;    /* osthread_pointer of the thread that counts, or 0. */
+  int samples;        /* The countdown runs. */
+  /* A block of osize bytes was resized to nsize, allocated (osize 0), or freed (nsize 0). NULL:
+  ** nobody watches. Ordinary code of the VM's thread.
+  */
+  void (*each)(void *ud, size_t osize, size_t nsize, const WalkRegs *regs);
+  void *each_ud;
+  AllocHook *next; /* All hooks. */
 };
 
 /* Get the hook of a VM, or make one. Returns NULL without memory. On the thread that runs the
@@ -51,16 +59,24 @@ struct AllocHook {
 */
 LJ_FUNC AllocHook *lj_allochook_of(global_State *g);
 
-/* Begin to count, with the members left and sample set. On the thread that runs the VM. */
+/* Begin the countdown, with the members left and sample set. On the thread that runs the VM. */
 LJ_FUNC void lj_allochook_start(AllocHook *h);
 
-/* End counting. is_ours: no other thread runs the VM. */
+/* End the countdown. is_ours: no other thread runs the VM. */
 LJ_FUNC void lj_allochook_stop(AllocHook *h, int is_ours);
+
+/* Begin and end to watch each call. On the thread that runs the VM. The end returns 0 if the
+** program has replaced the VM's allocator meanwhile, so that calls may be missing.
+*/
+LJ_FUNC void lj_allochook_watch(AllocHook *h,
+				void (*each)(void *, size_t, size_t, const WalkRegs *),
+				void *ud);
+LJ_FUNC int lj_allochook_unwatch(AllocHook *h);
 
 /* The VM is about to be freed, on this thread. */
 LJ_FUNC void lj_allochook_close(global_State *g);
 
-/* In a child of fork(): no hook counts. */
+/* In a child of fork(): no hook samples. */
 LJ_FUNC void lj_allochook_forget(void);
 
 /* Called by lj_allochook_f when it cannot just count down. regs: of its caller. */

@@ -10,6 +10,7 @@
 #include "lj_gc.h"
 #include "lj_bcdump.h"
 #include "lj_buf.h"
+#include "lj_frame.h"
 #include "lj_func.h"
 #include "lj_parse.h"
 #include "lj_state.h"
@@ -86,16 +87,17 @@ static const TypeRule rules[] = {
   RULE(lj_snap_grow_buf_, NONE, TRACE),
   RULE(lj_snap_grow_map_, NONE, TRACE),
   RULE(lj_trace_alloc, TRACE, TRACE),
-  RULE(lj_trace_ins, NONE, TRACE),
   RULE(lj_tab_new1, TABLE, TABLE_PART), /* Only compiled code calls it. */
+  RULE(lj_trace_ins, NONE, TRACE),      /* The last rule. */
 #endif
 };
 #define NRULES (sizeof(rules) / sizeof(rules[0]))
 
-/* Numbers of the first rules, from 1 on; 0: none. */
-#define RULE_NEWGCO  1
-#define RULE_REALLOC 2
-#define RULE_GROW    3
+/* Numbers of the first rules, from 1 on, and of the last; 0: none. */
+#define RULE_NEWGCO    1
+#define RULE_REALLOC   2
+#define RULE_GROW      3
+#define RULE_TRACE_INS NRULES
 
 /* -- Rules ------------------------------------------------------------------- */
 
@@ -129,8 +131,9 @@ static int step(AllocTypes *at, WalkRegs *regs)
 }
 
 /* Type of a block without a known function around its allocation. */
-static AllocType last_rule(uint8_t direct, size_t osize, size_t size)
+static AllocType last_rule(uint8_t direct, int is_compiler, size_t osize, size_t size)
 {
+  if (is_compiler) return ALLOC_TRACE;
   if (direct == RULE_NEWGCO) return ALLOC_CDATA; /* lj_cdata_new is inlined everywhere. */
   if (direct == RULE_REALLOC || direct == RULE_GROW) return ALLOC_VM;
   return osize == 0 && size == sizeof(GCtab) ? ALLOC_TABLE : ALLOC_OTHER;
@@ -154,19 +157,56 @@ static AllocType type_by(uint8_t rule, uint8_t direct, size_t size)
   return (AllocType)(direct == RULE_NEWGCO ? r->object : r->memory);
 }
 
-/* How many of the C frames belong to the allocation? n: they are this many. known: up to the
-** outermost known function. is_vm: Lua code follows them.
+#if LJ_HASJIT
+/* Has C code entered a frame of the VM only to catch errors of other C code? */
+static int runs_no_lua(AllocTypes *at, const WalkRegs *regs)
+{
+  uintptr_t nres;
+  return lj_safeload_word(&at->pk, regs->r[WALKREG_SP] + CFRAME_OFS_NRES, &nres) &&
+	 (int32_t)nres < 0;
+}
+#endif
+
+/* Does the compiler allocate? Between it and its entry, lj_trace_ins, are only C functions,
+** and frames of the VM that catch their errors. regs: of the VM's code, in a call.
+*/
+static int called_by_compiler(AllocTypes *at, WalkRegs *regs)
+{
+#if LJ_HASJIT
+  int n;
+  for (n = 0; n < STEPS_MAX; n++) {
+    uintptr_t pc = lj_cfi_lookup_pc(regs);
+    VMCode part = lj_vmcode_part(pc);
+    if (part == VMCODE_NONE ? rule_of(at, pc) == RULE_TRACE_INS
+			    : part != VMCODE_INTERP || !runs_no_lua(at, regs))
+      return part == VMCODE_NONE;
+    if (!step(at, regs)) return 0;
+  }
+#else
+  UNUSED(at);
+  UNUSED(regs);
+#endif
+  return 0;
+}
+
+/* How many of the C frames belong to the allocation of a program? n: they are this many.
+** known: up to the outermost known function. is_vm: Lua code follows them.
 */
 static uint32_t inner_frames(int32_t vmstate, uint32_t n, uint32_t known, int is_vm)
 {
-  if (vmstate >= 0 || vmstate == ~LJ_VMST_INTERP) return is_vm ? n : known;
-  return vmstate == ~LJ_VMST_C ? known : 0;
+  if (vmstate >= 0) return is_vm ? n : known;
+  switch (~(uint32_t)vmstate) {
+  case LJ_VMST_INTERP:
+  case LJ_VMST_RECORD: return is_vm ? n : known; /* The interpreter runs, too. */
+  case LJ_VMST_C: return known;
+  default: return 0;
+  }
 }
 
 AllocSite lj_alloctype_find(AllocTypes *at, const WalkRegs *from, int32_t vmstate,
 			    size_t osize, size_t size)
 {
-  AllocSite site = { 0, 0 };
+  AllocSite site = { 0, 0, 0 };
   WalkRegs regs = *from;
   uint32_t n, known = 0;
   uint8_t direct = 0, rule;
@@ -185,8 +225,9 @@ AllocSite lj_alloctype_find(AllocTypes *at, const WalkRegs *from, int32_t vmstat
       break;
     }
   }
-  if (!site.type) site.type = last_rule(direct, osize, size);
-  site.inner = inner_frames(vmstate, n, known, is_vm);
+  site.is_compiler = vmstate < 0 && is_vm && called_by_compiler(at, &regs);
+  if (!site.type) site.type = last_rule(direct, site.is_compiler, osize, size);
+  if (!site.is_compiler) site.inner = inner_frames(vmstate, n, known, is_vm);
   return site;
 }
 

@@ -53,7 +53,8 @@ typedef struct AllocTypes {
 /* Where a block is allocated. */
 typedef struct AllocSite {
   AllocType type;
-  uint32_t inner; /* Innermost C frames that belong to the allocation. */
+  uint32_t inner;  /* Innermost C frames that belong to the allocation. */
+  int is_compiler; /* The compiler allocates it, for itself. */
 } AllocSite;
 
 /* Find the site of a block. regs: of the call of the VM's allocator. vmstate: of the VM.

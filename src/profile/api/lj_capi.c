@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lj_obj.h"
+#include "profile/api/lj_memprof.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_report.h"
 #include "profile/api/lj_startfile.h"
@@ -160,4 +161,47 @@ LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfRe
   memset(r, 0, size);
   memcpy(r, &mine, size < sizeof(mine) ? size : sizeof(mine));
   return PROFILE_SUCCESS;
+}
+
+/* -- Memory ------------------------------------------------------------------ */
+
+LUAMISC_API int luaM_memprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
+				   const char *path)
+{
+  struct luam_Sysprof_Options o;
+  if (opt && opt->clocks) {
+    snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX,
+	     "clocks is %.64s; expected NULL: a memory profile samples the event alloc",
+	     opt->clocks);
+    return PROFILE_ERRUSE;
+  }
+  memset(&o, 0, sizeof(o));
+  if (opt) o = *opt;
+  o.mode = LUAM_SYSPROF_CALLGRAPH;
+  o.clocks = "alloc";
+  o.interval = PATH_INTERVAL_MS;
+  return luaM_sysprof_start_path(L, &o, path);
+}
+
+LUAMISC_API int luaM_memprof_stop(lua_State *L)
+{
+  return L ? lj_memprof_stop(G(L)) : PROFILE_ERRUSE;
+}
+
+LUAMISC_API int luaM_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
+				   struct luam_Memprof_Count *count, size_t size)
+{
+  struct luam_Memprof_Count mine;
+  char *errmsg = lj_options_errmsg();
+  int status;
+  errmsg[0] = '\0';
+  if (!L || !count) {
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "the argument L or count is NULL");
+    return PROFILE_ERRUSE;
+  }
+  status = lj_memprof_count(L, runs, warmup, &mine);
+  if (status != PROFILE_SUCCESS) return status;
+  memset(count, 0, size);
+  memcpy(count, &mine, size < sizeof(mine) ? size : sizeof(mine));
+  return status;
 }

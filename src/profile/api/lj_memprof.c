@@ -1,0 +1,167 @@
+/*
+** Memory profiler: profiles of the event `alloc`, and exact allocations of a function's calls.
+** Context: VM thread, outside of the handler. Takes the lock.
+*/
+
+#define lj_memprof_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lua.h"
+#include "lauxlib.h"
+#include "lj_obj.h"
+#include "profile/alloc/lj_alloccount.h"
+#include "profile/api/lj_memprof.h"
+#include "profile/api/lj_options.h"
+#include "profile/api/lj_process.h"
+#include "profile/api/lj_sysprof.h"
+#include "profile/base/lj_osprocess.h"
+#include "profile/host/lj_hostwalk.h"
+#include "profile/session/lj_registry.h"
+
+/* The public numbers of types are those of the samples. */
+LJ_STATIC_ASSERT(LUAM_MEMPROF_STRING == (int)ALLOC_STRING);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_TABLE == (int)ALLOC_TABLE);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_TABLE_PART == (int)ALLOC_TABLE_PART);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_FUNCTION == (int)ALLOC_FUNCTION);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_UPVALUE == (int)ALLOC_UPVALUE);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_THREAD == (int)ALLOC_THREAD);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_CDATA == (int)ALLOC_CDATA);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_USERDATA == (int)ALLOC_USERDATA);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_BUFFER == (int)ALLOC_BUFFER);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_PROTOTYPE == (int)ALLOC_PROTOTYPE);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_TRACE == (int)ALLOC_TRACE);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_VM == (int)ALLOC_VM);
+LJ_STATIC_ASSERT(LUAM_MEMPROF_OTHER == (int)ALLOC_OTHER);
+LJ_STATIC_ASSERT(LUAM_MEMPROF__MAX == (int)ALLOC__MAX);
+
+/* -- Profiles ---------------------------------------------------------------- */
+
+static int has_alloc(const Profile *p)
+{
+  int i;
+  for (i = 0; i < p->opt.nspec; i++)
+    if (strcmp(p->opt.spec[i].name, "alloc") == 0) return 1;
+  return 0;
+}
+
+int lj_memprof_stop(global_State *g)
+{
+  Profile *p;
+  int status = PROFILE_ERRRUN;
+  lj_process_lock();
+  p = lj_registry_of(g);
+  if (!p || !profile_isrunning(p) || has_alloc(p)) status = lj_sysprof_stop(g);
+  lj_process_unlock();
+  return status;
+}
+
+/* -- Exact counts ------------------------------------------------------------ */
+
+/* Write the reason of a failure. Returns the status. */
+static int fail(int status, const char *reason)
+{
+  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX, "%s", reason);
+  return status;
+}
+
+/* The close of a VM ends its hook if the VM is in the registry. Returns 0 or an errno. */
+static int begin(AllocCount *c, global_State *g)
+{
+  int err = ENOMEM;
+  lj_osprocess_pin();
+  lj_process_lock();
+  if (lj_registry_get(g) && (err = lj_process_begin()) == 0)
+    err = lj_hostwalk_warmup() ? lj_alloccount_begin(c, g) : ENOTSUP;
+  lj_process_unlock();
+  return err;
+}
+
+static int end(AllocCount *c)
+{
+  int is_whole;
+  lj_process_lock();
+  is_whole = lj_alloccount_end(c);
+  lj_process_unlock();
+  return is_whole;
+}
+
+/* Call the function on the top of the stack so many times, without the collector. A call may
+** start it: the next one begins without it again. Returns 0, or the status of lua_pcall with
+** an error on the top.
+*/
+static int call(lua_State *L, uint32_t times)
+{
+  GCSize threshold = G(L)->gc.threshold;
+  int status = 0;
+  for (; times > 0 && status == 0; times--) {
+    lua_gc(L, LUA_GCSTOP, 0);
+    lua_pushvalue(L, -1);
+    status = lua_pcall(L, 0, 0, 0);
+  }
+  G(L)->gc.threshold = threshold;
+  return status;
+}
+
+static void add(struct luam_Memprof_Amount *to, const AllocAmount *amount)
+{
+  to->allocs += amount->blocks;
+  to->bytes += amount->bytes;
+}
+
+static void fill(struct luam_Memprof_Count *to, const AllocSums *sums)
+{
+  int i;
+  memset(to, 0, sizeof(*to));
+  for (i = 0; i < ALLOC__MAX; i++) {
+    add(&to->type[i], &sums->of[i]);
+    add(&to->all, &sums->of[i]);
+  }
+  add(&to->compiler, &sums->compiler);
+  to->freed = sums->freed;
+}
+
+static int failed_begin(int err)
+{
+  if (err == EBUSY)
+    return fail(PROFILE_ERRRUN, "this VM counts the allocations of a function already; "
+				"count another one after that");
+  errno = err;
+  return fail(PROFILE_ERRMEM, strerror(err));
+}
+
+int lj_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
+		     struct luam_Memprof_Count *count)
+{
+  AllocCount *c;
+  int err, status, is_whole;
+  if (!lua_isfunction(L, -1)) return fail(PROFILE_ERRUSE, "there is no function to call");
+  if (runs == 0) return fail(PROFILE_ERRUSE, "runs is 0; expected at least 1");
+  luaL_checkstack(L, 2, NULL);
+  if (!(c = (AllocCount *)calloc(1, sizeof(*c)))) return failed_begin(ENOMEM);
+  if ((err = begin(c, G(L))) != 0) {
+    free(c);
+    return failed_begin(err);
+  }
+  status = call(L, warmup);
+  memset(&c->sums, 0, sizeof(c->sums));
+  if (status == 0) status = call(L, runs);
+  is_whole = end(c);
+  fill(count, &c->sums);
+  free(c);
+  if (status != 0) lua_error(L);
+  lua_pop(L, 1);
+  if (is_whole) return PROFILE_SUCCESS;
+  return fail(PROFILE_ERRRUN,
+	      "the function has replaced the VM's allocator, so allocations "
+	      "are missing; count a function that does not");
+}
+
+const char *lj_memprof_typename(int type)
+{
+  return lj_alloctype_name((AllocType)type);
+}
