@@ -204,9 +204,9 @@ end
 -- -- Annotated source ------------------------------------------------------
 
 -- Returns self and total by line and of the whole file, and the sum. Line 0 is not known.
-local function count_lines(case, path)
+local function count_lines(case, path, options)
   local lines, file = {}, { self = 0, total = 0 }
-  local rows = rows_of(case.naive, case.options)
+  local rows = rows_of(case.naive, options)
   for _, row in ipairs(rows) do
     local seen = {}
     for i, part in ipairs(row.value > 0 and row.parts or {}) do
@@ -225,34 +225,68 @@ local function count_lines(case, path)
   return lines, file, sum_of(rows)
 end
 
+-- Returns what stands beside: { name, unit, lines, total } of each other event and of each second
+-- weight with samples in the file.
+local function beside(case, path)
+  local list, events = {}, case.naive.events
+  local function add(event, weight)
+    local o = { event = event, weight = weight }
+    for key, value in pairs(case.options) do o[key] = value end
+    local lines, file = count_lines(case, path, o)
+    local unit, name = unit_of(case.naive, o)
+    if file.total > 0 then
+      list[#list + 1] = { name = name, unit = unit, lines = lines, total = file.total }
+    end
+  end
+  if case.options.event or case.options.weight then return list end
+  for i, event in ipairs(events) do
+    if i > 1 then add(event.name) end
+    if event.second then add(event.name, event.second) end
+  end
+  return list
+end
+
 -- source: a list of the lines of the file, without tabs.
 local function annotated_text(case, path, source)
-  local lines, file, sum = count_lines(case, path)
+  local lines, file, sum = count_lines(case, path, case.options)
+  local others = beside(case, path)
   local unit, event = unit_of(case.naive, case.options)
   local function share(v) return v > 0 and percent(v, sum) or "" end
   local function value(v) return v > 0 and value_text(unit, v) or "" end
   local function of_all(v)
     return ("%s of %s, %s%%"):format(value_text(unit, v), amount_text(unit, event, sum),
-				     percent(v, sum))
+				     sum > 0 and percent(v, sum) or "0.0")
   end
   local out = { ("file               %s\ncounted as         %s\nself               %s\n" ..
-		 "total              %s\n\n"):format(path, path, of_all(file.self), of_all(file.total)) }
-  local function row(self, self_share, total, total_share, number, text)
-    local line = ("%12s %7s %12s %7s %7s  %s"):format(self, self_share, total, total_share,
-						      number, text)
-    out[#out + 1] = line:gsub(" +$", "") .. "\n"
+		 "total              %s\n"):format(path, path, of_all(file.self), of_all(file.total)) }
+  local function row(self, self_share, total, total_share, more, number, text)
+    local line = ("%12s %7s %12s %7s"):format(self, self_share, total, total_share)
+    for _, s in ipairs(more) do line = ("%s %12s"):format(line, s) end
+    out[#out + 1] = ("%s %7s  %s"):format(line, number, text):gsub(" +$", "") .. "\n"
   end
-  row(column(unit, "self"), "self%", column(unit, "total"), "total%", "line", "text")
+  local heads, numbers = {}, { lines }
+  for i, other in ipairs(others) do
+    out[#out + 1] = ("%-18s %s\n"):format("total " .. other.name,
+      amount_text(other.unit, other.name, other.total))
+    heads[i], numbers[i + 1] = column(other.unit, other.name), other.lines
+  end
+  out[#out + 1] = "\n"
+  row(column(unit, "self"), "self%", column(unit, "total"), "total%", heads, "line", "text")
   local function line(number, text, shown_as)
-    local l = lines[number] or { self = 0, total = 0 }
-    row(value(l.self), share(l.self), value(l.total), share(l.total), shown_as or number, text)
+    local l, more = lines[number] or { self = 0, total = 0 }, {}
+    for i, other in ipairs(others) do
+      local its = other.lines[number]
+      more[i] = its and its.total > 0 and value_text(other.unit, its.total) or ""
+    end
+    row(value(l.self), share(l.self), value(l.total), share(l.total), more, shown_as or number, text)
   end
   for number, text in ipairs(source) do line(number, text) end
-  for _, number in ipairs(sorted_keys(lines)) do
+  local known = sorted_keys(unpack(numbers))
+  for _, number in ipairs(known) do
     if number > #source then line(number, "[not in this file]") end
   end
-  if lines[0] then line(0, "[line not known]", "?") end
-  return file.total > 0 and table.concat(out) or nil
+  if known[1] == 0 then line(0, "[line not known]", "?") end
+  return (file.total > 0 or #others > 0) and table.concat(out) or nil
 end
 
 -- Compares the annotated source of the file of a path, which must be there.

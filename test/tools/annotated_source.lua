@@ -2,6 +2,7 @@
 
 local t = require("tools_test")
 local B = require("stream_builder")
+local G = require("sysprof.grammar")
 local F = B.F
 
 local SOURCE = "local function f(n)\r\n\treturn g(n) * 2\n\nend\n" ..
@@ -127,6 +128,47 @@ out = run(stream("@empty.lua"), "--annotate empty.lua")
 t.contains(out, HEAD .. "                                                1\n" ..
 		"          12    12.0           18    18.0       2  [not in this file]\n",
 	   "empty file")
+
+-- Other events and second weights stand beside the first event, as totals.
+local function several(first, unit, second)
+  local b = B.new():context():meta("clock", first .. "," .. second)
+  local alloc = first == "alloc" and 0 or 1
+  b:event(alloc, "alloc", G.SPF_UNIT_BYTES, 4096, { { G.SPF_FIELD_COUNT, "objects" } })
+  b:event(1 - alloc, "cpu", unit, 1000000)
+  b:lfunc(1, 1, "@app.lua"):lfunc(2, 2, "@app.lua", "f")
+  b:stack(1, { F.lfunc(1, 5) }):stack(2, { F.lfunc(1, 5), F.lfunc(2, 2) })
+  b:stack(3, { F.lfunc(1, 5), F.lfunc(2, 9) })
+  b:sample(1, 0, 3, nil, 100, 1 - alloc)
+  b:sample(2, 0, 2, nil, 2048, alloc, { 7 }):sample(3, 0, 1, nil, 1024, alloc, { 3 })
+  return b:finish()
+end
+out = run(several("cpu", G.SPF_UNIT_US, "alloc"), "--annotate app.lua")
+t.equal(out, [[
+file               app.lua
+counted as         app.lua
+self               3 of 3 samples, 100.0%
+total              3 of 3 samples, 100.0%
+total alloc        5 KiB
+total objects      17 objects
+
+        self   self%        total  total%        alloc      objects    line  text
+                                                                          1  local function f(n)
+                                                 4 KiB           14       2          return g(n) * 2
+                                                                          3
+                                                                          4  end
+           3   100.0            3   100.0        5 KiB           17       5  x       call?(f)\xff
+                                                                          6  last
+                                                 1 KiB            3       9  [not in this file]
+]], "bytes and objects beside CPU time")
+out = run(several("alloc", G.SPF_UNIT_US, "cpu"), "--annotate app.lua")
+t.contains(out, "        self   self%        total  total%      objects          cpu    line  text\n",
+	   "objects and CPU time beside bytes")
+t.contains(out, "                            5 KiB   100.0           17            3       5  x",
+	   "their values")
+for _, chosen in ipairs { "--event=alloc", "--weight=samples", "--event=alloc --weight=objects" } do
+  out = run(several("cpu", G.SPF_UNIT_US, "alloc"), "--annotate app.lua " .. chosen)
+  t.contains(out, HEAD, chosen .. ": one event alone")
+end
 
 -- Messages.
 local function refused(what, s, arguments, expected)

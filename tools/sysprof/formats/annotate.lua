@@ -3,10 +3,14 @@
 --
 -- Self counts the samples in the line itself. Total counts the samples with the line
 -- anywhere on the stack, once each. Chunk names tell which functions are of the file.
+-- Beside them stand the totals of other events and of second weights, such as bytes and objects,
+-- unless the user has chosen an event or a weight.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
 local text = require("sysprof.base.text")
+local view_of = require("sysprof.show.view")
 
 local annotate = {}
 
@@ -91,6 +95,33 @@ local function count(view, chunks)
   return rows, file, sum
 end
 
+-- Returns views of the profile's other events with samples, and of second weights.
+local function other_views(view)
+  local list = {}
+  if view.options.event or view.options.weight then return list end
+  local function add(event, weight)
+    local options = {}
+    for key, value in pairs(view.options) do options[key] = value end
+    options.event, options.weight = event.name, weight
+    list[#list + 1] = view_of.new(view.profile, options)
+  end
+  for _, event in ipairs(events.list(view.profile)) do
+    if event.name ~= view.event.name and event.samples > 0 then add(event) end
+    if event.second and event.second_weight > 0 then add(event, event.second) end
+  end
+  return list
+end
+
+-- Returns { view=, rows=, file= } of each of them, if it has samples in the file.
+local function count_others(view, chunks)
+  local list = {}
+  for _, v in ipairs(other_views(view)) do
+    local rows, file = count(v, chunks)
+    if file.total > 0 then list[#list + 1] = { view = v, rows = rows, file = file } end
+  end
+  return list
+end
+
 -- -- Source ----------------------------------------------------------------
 
 -- Makes a line of a source text printable.
@@ -132,22 +163,29 @@ function annotate.new(view, path)
   if not lines then return nil, "cannot read " .. err end
   local chunks, counted = chunks_of(view.profile, path)
   local rows, file, sum = count(view, chunks)
-  if file.total == 0 then
+  local others = count_others(view, chunks)
+  if file.total == 0 and #others == 0 then
     return nil, ("the profile has no samples in '%s'"):format(text.clean(path))
   end
   return setmetatable({ view = view, path = path, lines = lines, rows = rows,
-			file = file, sum = sum, counted = counted }, mt)
+			file = file, sum = sum, others = others, counted = counted }, mt)
 end
 
--- One row of the table; row is nil for a line without samples.
-local function write_row(self, write, row, number, line)
-  local function value(v) return v > 0 and self.view:value_text(v) or "" end
+-- One row of the table. number: of the line in the file; name: as it is shown.
+local function write_row(self, write, number, name, line)
+  local function value(view, v) return v > 0 and view:value_text(v) or "" end
   local function share(v)
     return v > 0 and ("%.1f"):format(100 * v / self.sum) or ""
   end
+  local row = self.rows[number]
   local s, t = row and row.self or 0, row and row.total or 0
-  write((("%12s %7s %12s %7s %7s  %s"):format(value(s), share(s), value(t),
-    share(t), number, line):gsub(" +$", "")) .. "\n")
+  local columns = { ("%12s %7s %12s %7s"):format(value(self.view, s), share(s),
+						 value(self.view, t), share(t)) }
+  for _, other in ipairs(self.others) do
+    local its = other.rows[number]
+    columns[#columns + 1] = ("%12s"):format(value(other.view, its and its.total or 0))
+  end
+  write((("%s %7s  %s"):format(table.concat(columns, " "), name, line):gsub(" +$", "")) .. "\n")
 end
 
 local function write_head(self, write)
@@ -155,7 +193,7 @@ local function write_head(self, write)
   local function head(label, what) write(("%-18s %s\n"):format(label, what)) end
   local function of_all(v)
     return ("%s of %s, %.1f%%"):format(view:value_text(v), view:amount_text(self.sum),
-      100 * v / self.sum)
+      self.sum > 0 and 100 * v / self.sum or 0)
   end
   head("file", text.clean(self.path))
   for i, chunk in ipairs(self.counted) do
@@ -163,31 +201,48 @@ local function write_head(self, write)
   end
   head("self", of_all(self.file.self))
   head("total", of_all(self.file.total))
-  write(("\n%12s %7s %12s %7s %7s  %s\n"):format(view:column("self"), "self%",
-    view:column("total"), "total%", "line", "text"))
+  local columns = { ("%12s %7s %12s %7s"):format(view:column("self"), "self%",
+						 view:column("total"), "total%") }
+  for _, other in ipairs(self.others) do
+    local v = other.view
+    head("total " .. v.what, v:amount_text(other.file.total))
+    columns[#columns + 1] = ("%12s"):format(v:column(v.what))
+  end
+  write(("\n%s %7s  %s\n"):format(table.concat(columns, " "), "line", "text"))
 end
 
 -- Lines with samples that the file does not have: it is another version.
 local function missing_lines(self)
-  local list = {}
-  for line in pairs(self.rows) do
-    if line > #self.lines then list[#list + 1] = line end
+  local list, seen = {}, {}
+  local function add(rows)
+    for line in pairs(rows) do
+      if line > #self.lines and not seen[line] then
+	seen[line], list[#list + 1] = true, line
+      end
+    end
   end
+  add(self.rows)
+  for _, other in ipairs(self.others) do add(other.rows) end
   table.sort(list)
   return list
+end
+
+-- Has a line samples?
+local function has_row(self, number)
+  local has = self.rows[number] ~= nil
+  for _, other in ipairs(self.others) do has = has or other.rows[number] ~= nil end
+  return has
 end
 
 function methods:render(write)
   write_head(self, write)
   for number, line in ipairs(self.lines) do
-    write_row(self, write, self.rows[number], ("%d"):format(number), line)
+    write_row(self, write, number, ("%d"):format(number), line)
   end
   for _, number in ipairs(missing_lines(self)) do
-    write_row(self, write, self.rows[number], ("%.0f"):format(number), MISSING)
+    write_row(self, write, number, ("%.0f"):format(number), MISSING)
   end
-  if self.rows[0] then
-    write_row(self, write, self.rows[0], "?", "[line not known]")
-  end
+  if has_row(self, 0) then write_row(self, write, 0, "?", "[line not known]") end
 end
 
 return annotate
