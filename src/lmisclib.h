@@ -178,7 +178,7 @@ struct luam_Sysprof_SelfReport {
 			** refuses to copy them. Another thread may unmap them. */
   char signal[64];          /* Signals of the clocks, a list, such as SIGPROF. */
   uint32_t shared;          /* 1: the program has a handler for one of these. */
-  char limit[192];          /* Why a clock takes fewer samples than it was asked for: one
+  char limit[192];          /* Why an event takes fewer samples than it was asked for: one
 			   ** sentence. Empty if no limit is known. */
 };
 

@@ -39,6 +39,8 @@ struct AllocHook {
   EventDoor *door;
   AllocDraw draw;
   uint64_t period;    /* Bytes. */
+  uint64_t since_ns;  /* Samples were weighed last (CLOCK_MONOTONIC), */
+  uint64_t spent_ns;  /* and have taken this time since then. */
   uint64_t drawn;     /* Bytes that the countdown began with, */
   uint64_t uncounted; /* and those before it that no event has counted. */
   global_State *g;    /* The VM, or NULL once it is closed. */

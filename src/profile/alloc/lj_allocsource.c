@@ -26,9 +26,21 @@ static const EventField fields[FIELD__MAX] = {
 
 /* Part of an event that belongs to this source. */
 typedef struct AllocSource {
-  AllocHook *hook;  /* Of an open event. */
-  AllocTypes types; /* Of any event: of its thread. */
+  AllocHook *hook; /* Of an open event. */
+  /* Of any event: of its thread. */
+  AllocTypes types;
+  uint64_t longest; /* The longest period, if it was not the asked one; else 0. */
 } AllocSource;
+
+#define LOOK_NS   100000000 /* Time from one look at the time of samples to the next. */
+#define SHARE     100       /* Samples may take 1/SHARE of the time. */
+#define SHARE_LOW 400       /* Below this, the period gets shorter again. */
+
+/* Is it the default period? */
+static int spec_adapts(const EventSpec *spec)
+{
+  return spec->own.bytes[0];
+}
 
 static AllocSource *source_of(const Event *ev)
 {
@@ -52,38 +64,63 @@ static void begin(AllocHook *h)
   relaxed_set(&h->left, drawn);
 }
 
-/* Take a sample by the event of the thread's session. */
-static void take(Event *ev, AllocHook *h, size_t osize, size_t size, const WalkRegs *regs)
+/* Take a sample by the event of the thread's session. Returns 0 if it took none. */
+static int take(Event *ev, AllocHook *h, size_t osize, size_t size, const WalkRegs *regs,
+		SampleHead *head)
 {
   const global_State *g = (const global_State *)ev->door->vm;
   AllocSite site;
   uint8_t name[32];
   SampleDef def = { SPF_TEXT, 0, name, 0 };
-  SampleHead head = { 0 };
-  head.time_ns = mono_ns();
+  head->time_ns = mono_ns();
   site = lj_alloctype_find(&source_of(ev)->types, regs, g->vmstate, osize, size);
   def.id = (uint32_t)site.type;
   def.len = (uint32_t)strlen(lj_alloctype_name(site.type));
   memcpy(name + 1, lj_alloctype_name(site.type), def.len);
   name[0] = (uint8_t)def.len++;
-  head.def = &def;
-  head.ndef = 1;
-  head.field[FIELD_TYPE] = def.id;
-  head.inner = site.inner;
-  lj_allocdraw_weights(&h->draw, h->period, size, &head.weight, &head.field[FIELD_OBJECTS]);
-  ev->take(ev, &head, regs);
+  head->def = &def;
+  head->ndef = 1;
+  head->field[FIELD_TYPE] = def.id;
+  head->inner = site.inner;
+  lj_allocdraw_weights(&h->draw, h->period, size, &head->weight,
+		       &head->field[FIELD_OBJECTS]);
+  return ev->take(ev, head, regs);
+}
+
+/* The period of a program that allocates fast gets longer. Only the default one does: who asks
+** for a period gets it. A countdown and the weight of its sample have the same period, so sums
+** stay unbiased.
+*/
+static void adapt(Event *ev, AllocHook *h, const SampleHead *head)
+{
+  uint64_t passed_ns = head->end_ns - h->since_ns, period = h->period;
+  h->spent_ns += head->spent_ns;
+  if (passed_ns < LOOK_NS) return;
+  for (; h->spent_ns > passed_ns / SHARE && period < ALLOC_PERIOD_MAX; period *= 2)
+    h->spent_ns /= 2;
+  if (period == h->period && h->spent_ns < passed_ns / SHARE_LOW &&
+      period > ev->spec.period)
+    period /= 2;
+  if (period > source_of(ev)->longest && period > ev->spec.period)
+    relaxed_set(&source_of(ev)->longest, period);
+  h->since_ns = head->end_ns;
+  h->spent_ns = 0;
+  if (period == h->period) return;
+  h->period = period;
+  begin(h);
 }
 
 /* The door lives as long as the VM; an event, only until leave. */
 static void alloc_sample(AllocHook *h, size_t osize, size_t size, const WalkRegs *regs)
 {
+  SampleHead head = { 0 };
   Event *ev;
   __atomic_add_fetch(&h->uncounted, h->drawn - h->left + size, __ATOMIC_RELAXED);
   begin(h);
   ev = h->door->enter(h->door, &lj_allocsource_ops);
   if (!ev) return;
   count(ev, h, 0);
-  take(ev, h, osize, size, regs);
+  if (take(ev, h, osize, size, regs, &head) && spec_adapts(&ev->spec)) adapt(ev, h, &head);
   h->door->leave(h->door);
 }
 
@@ -113,6 +150,7 @@ static EventParsed alloc_parse(const char *item, size_t len, const EventDefaults
       (len > nlen && item[nlen] != '/' && item[nlen] != ':'))
     return EVENT_UNKNOWN;
   spec->period = by->period ? by->period : ALLOC_PERIOD;
+  spec->own.bytes[0] = (len == nlen && !by->period);
   if (len > nlen && (len < nlen + klen || memcmp(item + nlen, key, klen) != 0 ||
 		     !period_parse(item + nlen + klen, len - nlen - klen, &spec->period))) {
     snprintf(errmsg, EVENT_ERRMSG_MAX,
@@ -154,6 +192,8 @@ static int alloc_arm(Event *ev)
   AllocHook *h = source_of(ev)->hook;
   h->door = ev->door;
   h->period = ev->spec.period;
+  h->since_ns = mono_ns();
+  h->spent_ns = 0;
   h->uncounted = 0;
   h->sample = alloc_sample;
   lj_allocdraw_seed(&h->draw, mono_ns() ^ (uintptr_t)ev);
@@ -170,6 +210,19 @@ static void alloc_stop(Event *ev)
   if (ev->is_armed) count(ev, h, relaxed_get(&h->drawn) - relaxed_get(&h->left));
 }
 
+static void alloc_limit(const Event *ev, char *text)
+{
+  uint64_t longest = relaxed_get(&source_of(ev)->longest);
+  text[0] = '\0';
+  if (longest)
+    snprintf(
+      text, EVENT_TEXT_MAX,
+      "alloc: the program allocates fast; the period grew from %llu to %llu KiB, so that "
+      "samples take 1/%d of the time",
+      (unsigned long long)(ev->spec.period >> 10), (unsigned long long)(longest >> 10),
+      SHARE);
+}
+
 const SourceOps lj_allocsource_ops = {
   .size = sizeof(AllocSource),
   .is_of_vm = 1,
@@ -177,5 +230,6 @@ const SourceOps lj_allocsource_ops = {
   .open = alloc_open,
   .arm = alloc_arm,
   .stop = alloc_stop,
+  .limit = alloc_limit,
   .forget = lj_allochook_forget,
 };

@@ -72,3 +72,8 @@ int lj_describe_profile(Sampler *s, pid_t pid)
   if (name[0]) lj_stream_thread(&s->stream, name);
   return lj_stream_begin(&s->stream);
 }
+
+void lj_describe_end(Sampler *s)
+{
+  meta_limit(s);
+}

@@ -1,5 +1,5 @@
 /*
-** Metadata of a profile: what a session writes before its first sample.
+** Metadata of a profile: what a session writes before its first sample, and at its end.
 ** Context: under the lock, on any thread, outside of the handler.
 */
 
@@ -14,5 +14,8 @@
 ** that started it. Returns 0 or the errno of a failed writer.
 */
 LJ_FUNC int lj_describe_profile(Sampler *s, pid_t pid);
+
+/* Write what is known at the end only. Holder of the sampler. */
+LJ_FUNC void lj_describe_end(Sampler *s);
 
 #endif

@@ -103,7 +103,9 @@ void lj_session_settle(Session *s)
 
 int lj_session_end(Session *s, FuncTab *named)
 {
-  return has_stream(s) ? lj_handover_end(&s->sm, named) : 0;
+  if (!has_stream(s)) return 0;
+  lj_describe_end(&s->sm);
+  return lj_handover_end(&s->sm, named);
 }
 
 int lj_session_dump(Session *s, FuncTab *named)

@@ -6,6 +6,8 @@
 #define lj_totals_c
 #define LUA_CORE
 
+#include <string.h>
+
 #include "profile/base/lj_nanotime.h"
 #include "profile/session/lj_totals.h"
 
@@ -98,6 +100,7 @@ static void add_spent(SampleTotals *t, uint64_t ns)
 void lj_totals_add(const Sampler *s, SampleTotals *t)
 {
   uint64_t spent = relaxed_get(&s->spent_ns), cpu_us = relaxed_get(&s->cpu_us);
+  char limit[EVENT_TEXT_MAX];
   uint32_t i, k, nspent;
   for (i = 0; i < SPF_COUNTER__MAX; i++) {
     uint64_t n = relaxed_get(&s->counters[i]);
@@ -121,6 +124,7 @@ void lj_totals_add(const Sampler *s, SampleTotals *t)
     t->shared |= e->shared;
     for (k = 0; k < SPF_EVENT__MAX; k++) t->event[i][k] += relaxed_get(&e->counters[k]);
   }
-  lj_totals_limit(s, t->limit);
+  lj_totals_limit(s, limit);
+  if (limit[0]) strcpy(t->limit, limit);
   t->cpu_us += cpu_us > s->cpu_seen ? cpu_us : s->cpu_seen;
 }
