@@ -1,6 +1,6 @@
 ----------------------------------------------------------------------------
 -- Comparison of etc/check_semantics: runs programs in plain LuaJIT, and profiled at 10
--- kHz. Prints a table of their results.
+-- kHz and with each allocation sampled. Prints a table of their results.
 --
 -- The comparison leaves out addresses and times. Where two results differ, plain LuaJIT
 -- runs again. If it then differs from itself, the results are not comparable. Otherwise
@@ -13,7 +13,7 @@ local reader = require("sysprof.reader")
 local build = os.getenv("SYSPROF_BUILD")
 local ATTEMPTS = 3
 local LIMIT = 600		-- Seconds for a run.
-local PROFILE = "path=%s/profile.%%p.%%n.bin,hz=10000,clock=wall,mode=C"
+local PROFILE = "path=%s/profile.%%p.%%n.bin,hz=10000,clock=wall+alloc/period=1/,mode=C"
 local STRESS = [[-e "collectgarbage('setpause', 0) collectgarbage('setstepmul', 100)"]]
 
 local OPTIONS = { "-joff", "-O0", "-O1", "-O2", "-O3", "-Ohotloop=1,hotexit=1",
