@@ -19,7 +19,7 @@ static void count(void *ud, size_t osize, size_t nsize, const WalkRegs *regs)
   AllocSite site;
   sums->freed += osize;
   if (nsize == 0) return;
-  site = lj_alloctype_find(&c->types, regs, c->g->vmstate, osize, nsize);
+  site = lj_alloctype_find(&c->types, regs, c->g, osize, nsize);
   amount = site.is_compiler ? &sums->compiler : &sums->of[site.type];
   amount->blocks++;
   amount->bytes += nsize;

@@ -59,10 +59,14 @@ static void count_down(AllocHook *h, size_t osize, size_t size, const WalkRegs *
   else relaxed_set(&h->left, h->left - size);
 }
 
+/* Link-time optimisation does not see calls by assembler. */
+#define CALLED_BY_ASSEMBLER __attribute__((used))
+
 /* A Lua stack that moves can be walked only before it does. So a resize counts down even if it
 ** fails; a new block does not.
 */
-void *lj_allochook_call(AllocHook *h, void *p, size_t osize, size_t nsize, WalkRegs *regs)
+CALLED_BY_ASSEMBLER void *lj_allochook_call(AllocHook *h, void *p, size_t osize,
+					    size_t nsize, WalkRegs *regs)
 {
   int err = errno, counted = (nsize != 0 || h->each) && is_counted(h);
   void *block;
@@ -79,16 +83,36 @@ void *lj_allochook_call(AllocHook *h, void *p, size_t osize, size_t nsize, WalkR
   return block;
 }
 
-/* Call lj_allochook_call with the registers of our caller: in 168 bytes on the stack. */
+/* In assembler, because it must leave no frame of its own, however it is compiled: it jumps to
+** the allocator below, and captures the registers of its caller, in 168 bytes on the stack.
+**
+**   if (h->quick != osthread_pointer() || nsize > h->left)
+**     return lj_allochook_call(h, p, osize, nsize, registers of the caller);
+**   h->left -= nsize;
+**   return h->below(h->below_ud, p, osize, nsize);
+*/
+LJ_STATIC_ASSERT(offsetof(AllocHook, quick) == 0 && offsetof(AllocHook, left) == 8);
+LJ_STATIC_ASSERT(offsetof(AllocHook, below) == 16 && offsetof(AllocHook, below_ud) == 24);
 LJ_STATIC_ASSERT(sizeof(WalkRegs) <= 168 && offsetof(WalkRegs, r) == 0);
 
 #define UNUSED_ARG __attribute__((unused))
-__attribute__((naked, noinline)) static void *allochook_slow(UNUSED_ARG void *ud,
-							     UNUSED_ARG void *p,
-							     UNUSED_ARG size_t osize,
-							     UNUSED_ARG size_t nsize)
+__attribute__((naked, noinline)) void *lj_allochook_f(UNUSED_ARG void *ud,
+						      UNUSED_ARG void *p,
+						      UNUSED_ARG size_t osize,
+						      UNUSED_ARG size_t nsize)
 {
-  __asm__("subq $168, %rsp\n\t"
+  __asm__("movq (%rdi), %rax\n\t"
+	  "cmpq %fs:0, %rax\n\t"
+	  "jne 1f\n\t"
+	  "movq 8(%rdi), %rax\n\t"
+	  "subq %rcx, %rax\n\t"
+	  "jb 1f\n\t"
+	  "movq %rax, 8(%rdi)\n\t"
+	  "movq 16(%rdi), %rax\n\t"
+	  "movq 24(%rdi), %rdi\n\t"
+	  "jmp *%rax\n"
+	  "1:\n\t"
+	  "subq $168, %rsp\n\t"
 	  ".cfi_adjust_cfa_offset 168\n\t"
 	  "movq %rsp, %r8\n\t"
 	  "movq %rbx, 24(%r8)\n\t"
@@ -105,16 +129,6 @@ __attribute__((naked, noinline)) static void *allochook_slow(UNUSED_ARG void *ud
 	  "addq $168, %rsp\n\t"
 	  ".cfi_adjust_cfa_offset -168\n\t"
 	  "ret");
-}
-
-void *lj_allochook_f(void *ud, void *p, size_t osize, size_t nsize)
-{
-  AllocHook *h = (AllocHook *)ud;
-  uint64_t left = relaxed_get(&h->left);
-  if (LJ_UNLIKELY(relaxed_get(&h->quick) != osthread_pointer() || nsize > left))
-    return allochook_slow(ud, p, osize, nsize);
-  relaxed_set(&h->left, left - nsize);
-  return h->below(h->below_ud, p, osize, nsize);
 }
 
 /* -- The VM's allocator ------------------------------------------------------ */

@@ -73,7 +73,7 @@ static int take(Event *ev, AllocHook *h, size_t osize, size_t size, const WalkRe
   uint8_t name[32];
   SampleDef def = { SPF_TEXT, 0, name, 0 };
   head->time_ns = mono_ns();
-  site = lj_alloctype_find(&source_of(ev)->types, regs, g->vmstate, osize, size);
+  site = lj_alloctype_find(&source_of(ev)->types, regs, g, osize, size);
   def.id = (uint32_t)site.type;
   def.len = (uint32_t)strlen(lj_alloctype_name(site.type));
   memcpy(name + 1, lj_alloctype_name(site.type), def.len);

@@ -12,6 +12,7 @@
 #include "lj_buf.h"
 #include "lj_frame.h"
 #include "lj_func.h"
+#include "lj_ff.h"
 #include "lj_parse.h"
 #include "lj_state.h"
 #include "lj_str.h"
@@ -130,11 +131,25 @@ static int step(AllocTypes *at, WalkRegs *regs)
   return res == CFI_STEP;
 }
 
+/* Has Lua code called buffer.new? Link-time optimisation inlines lj_udata_new there. */
+static int in_buffer_new(const global_State *g)
+{
+#if LJ_HASBUFFER
+  const lua_State *L = &gcref(g->cur_L)->th;
+  return g->vmstate == ~LJ_VMST_C && curr_func(L)->c.ffid == FF_buffer_new;
+#else
+  UNUSED(g);
+  return 0;
+#endif
+}
+
 /* Type of a block without a known function around its allocation. */
-static AllocType last_rule(uint8_t direct, int is_compiler, size_t osize, size_t size)
+static AllocType last_rule(const global_State *g, uint8_t direct, int is_compiler,
+			   size_t osize, size_t size)
 {
   if (is_compiler) return ALLOC_TRACE;
-  if (direct == RULE_NEWGCO) return ALLOC_CDATA; /* lj_cdata_new is inlined everywhere. */
+  if (direct == RULE_NEWGCO) /* lj_cdata_new is inlined everywhere. */
+    return in_buffer_new(g) ? ALLOC_USERDATA : ALLOC_CDATA;
   if (direct == RULE_REALLOC || direct == RULE_GROW) return ALLOC_VM;
   return osize == 0 && size == sizeof(GCtab) ? ALLOC_TABLE : ALLOC_OTHER;
 }
@@ -203,9 +218,10 @@ static uint32_t inner_frames(int32_t vmstate, uint32_t n, uint32_t known, int is
   }
 }
 
-AllocSite lj_alloctype_find(AllocTypes *at, const WalkRegs *from, int32_t vmstate,
+AllocSite lj_alloctype_find(AllocTypes *at, const WalkRegs *from, const global_State *g,
 			    size_t osize, size_t size)
 {
+  int32_t vmstate = g->vmstate;
   AllocSite site = { 0, 0, 0 };
   WalkRegs regs = *from;
   uint32_t n, known = 0;
@@ -226,7 +242,7 @@ AllocSite lj_alloctype_find(AllocTypes *at, const WalkRegs *from, int32_t vmstat
     }
   }
   site.is_compiler = vmstate < 0 && is_vm && called_by_compiler(at, &regs);
-  if (!site.type) site.type = last_rule(direct, site.is_compiler, osize, size);
+  if (!site.type) site.type = last_rule(g, direct, site.is_compiler, osize, size);
   if (!site.is_compiler) site.inner = inner_frames(vmstate, n, known, is_vm);
   return site;
 }

@@ -57,11 +57,11 @@ typedef struct AllocSite {
   int is_compiler; /* The compiler allocates it, for itself. */
 } AllocSite;
 
-/* Find the site of a block. regs: of the call of the VM's allocator. vmstate: of the VM.
-** osize: of the old block, or 0.
+/* Find the site of a block of a VM. regs: of the call of its allocator. osize: of the old block,
+** or 0.
 */
-LJ_FUNC AllocSite lj_alloctype_find(AllocTypes *at, const WalkRegs *regs, int32_t vmstate,
-				    size_t osize, size_t size);
+LJ_FUNC AllocSite lj_alloctype_find(AllocTypes *at, const WalkRegs *regs,
+				    const global_State *g, size_t osize, size_t size);
 
 /* Name of a type, as users see it. */
 LJ_FUNC const char *lj_alloctype_name(AllocType type);

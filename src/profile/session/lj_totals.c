@@ -125,6 +125,6 @@ void lj_totals_add(const Sampler *s, SampleTotals *t)
     for (k = 0; k < SPF_EVENT__MAX; k++) t->event[i][k] += relaxed_get(&e->counters[k]);
   }
   lj_totals_limit(s, limit);
-  if (limit[0]) strcpy(t->limit, limit);
+  if (limit[0]) memcpy(t->limit, limit, sizeof(limit));
   t->cpu_us += cpu_us > s->cpu_seen ? cpu_us : s->cpu_seen;
 }
