@@ -248,8 +248,8 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
 					const struct luam_Sysprof_Options *opt,
 					const char *path);
 
-/* Reason why the calling thread's last start or count failed: one sentence, with a remedy where one
-** exists. Empty if that succeeded, never NULL. Valid until the thread's next start or count.
+/* Reason why the calling thread's last start or count failed: one sentence, with a remedy where
+** one exists. Empty if that succeeded, never NULL. Valid until the thread's next start or count.
 ** The profiler owns the string.
 */
 LUAMISC_API const char *luaM_sysprof_error(void);

@@ -59,10 +59,15 @@ for _, case in ipairs({
 end
 
 -- The caller's table stays as it is.
-local options = { path = "same.bin" }
+local options = { path = "same.bin", period = 2 ^ 40 }
 assert(memprof.start(options))
+keep[1] = {}
 assert(memprof.stop())
-t.equal(next(options, next(options)), nil, "the options are the caller's")
+t.ok(options.path == "same.bin" and options.period == 2 ^ 40 and not options.clock,
+     "the options are the caller's")
+local _, _, said = t.parse("same.bin")
+t.ok(said:find("same.bin: warning: no samples: alloc counted %d+ B, one in 1 TiB has a sample\n"),
+     "nothing sampled: " .. said)
 
 -- -- Beside misc.sysprof ---------------------------------------------------
 

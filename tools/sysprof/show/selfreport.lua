@@ -70,12 +70,17 @@ function selfreport.lost(profile)
   return total, total_of(total, parts)
 end
 
--- Returns a text that says that a profile has no sample, and in how much time, or nil.
+-- Returns a text that says that a profile has no sample, and in how much of its first event,
+-- or nil.
 function selfreport.nothing(profile)
   if profile:totals() > 0 then return nil end
   local e = events.list(profile)[1]
-  if not e or not units.of(e.unit).is_cpu or not e.total then return "no samples" end
-  return ("no samples in %.3f s of CPU time"):format(e.total / 1e6)
+  local unit = e and units.of(e.unit)
+  if not e or not e.total or unit.is_time and not unit.is_cpu then return "no samples" end
+  if unit.is_cpu then return ("no samples in %.3f s of CPU time"):format(e.total / 1e6) end
+  local period = e.periods[1]
+  return ("no samples: %s counted %s%s"):format(e.name, unit.total(e.total),
+    period and (", one in %s has a sample"):format(unit.period(period)) or "")
 end
 
 -- Appends a line for the broken stacks of a side ("lua", "host"), and for each group a
