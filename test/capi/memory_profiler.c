@@ -260,6 +260,50 @@ static void check_profile(uint64_t period)
   lua_close(L);
 }
 
+/* -- Cancelled threads ------------------------------------------------------- */
+
+static int nap(lua_State *L)
+{
+  (void)L;
+  usleep(1000);
+  return 0;
+}
+
+static void *count_without_end(void *arg)
+{
+  struct luam_Memprof_Count c;
+  push((lua_State *)arg, "while true do local t = {} nap() end");
+  luaM_memprof_count((lua_State *)arg, 1, 0, &c, sizeof(c));
+  return NULL;
+}
+
+/* The host cancels a thread within the function, and goes on with the VM. */
+static void check_cancelled(void)
+{
+  int i;
+  for (i = 0; i < 10; i++) {
+    struct luam_Memprof_Count c;
+    pthread_t thread;
+    void *result;
+    lua_State *L = vm_new();
+    lua_register(L, "nap", nap);
+    REQUIRE(pthread_create(&thread, NULL, count_without_end, L) == 0);
+    usleep(5000);
+    CHECK_EQ(pthread_cancel(thread), 0);
+    CHECK_EQ(pthread_join(thread, &result), 0);
+    CHECK(result == PTHREAD_CANCELED);
+    push(L, "work()");
+    CHECK_EQ(luaM_memprof_count(L, 3, 1, &c, sizeof(c)), PROFILE_SUCCESS);
+    CHECK_EQ(c.type[LUAM_MEMPROF_FUNCTION].allocs, 3 * 300);
+    session_script(
+      L, "local gone = false\n"
+	 "getmetatable(newproxy(true)).__gc = function() gone = true end\n"
+	 "for i = 1, 1e6 do local t = { i } keep = t if gone then return end end\n"
+	 "error('the collector is stopped')");
+    lua_close(L);
+  }
+}
+
 /* -- Processes --------------------------------------------------------------- */
 
 static int exit_code(pid_t pid)
@@ -304,6 +348,7 @@ int main(void)
   check_refused();
   check_profile(0);
   check_profile(1);
+  check_cancelled();
   check_fork();
   check_exit();
   return check_status();

@@ -7,6 +7,7 @@
 #define LUA_CORE
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,30 +82,51 @@ static int begin(AllocCount *c, global_State *g)
   return err;
 }
 
-static int end(AllocCount *c)
+/* Calls of a function that are counted. */
+typedef struct Calls {
+  lua_State *L; /* The function is on its top. */
+  AllocCount *count;
+  GCSize threshold; /* Of the collector, before. */
+  int status;       /* Of lua_pcall. */
+  int is_whole;     /* No allocation is missing. */
+} Calls;
+
+/* End the count. The collector is as it was. */
+static void end(Calls *calls)
 {
-  int is_whole;
+  G(calls->L)->gc.threshold = calls->threshold;
   lj_process_lock();
-  is_whole = lj_alloccount_end(c);
+  calls->is_whole = lj_alloccount_end(calls->count);
   lj_process_unlock();
-  return is_whole;
 }
 
-/* Call the function on the top of the stack so many times, without the collector. A call may
-** start it: the next one begins without it again. Returns 0, or the status of lua_pcall with
-** an error on the top.
-*/
-static int call(lua_State *L, uint32_t times)
+/* The program has cancelled the thread within the function. */
+static void cancelled(void *arg)
 {
-  GCSize threshold = G(L)->gc.threshold;
-  int status = 0;
-  for (; times > 0 && status == 0; times--) {
-    lua_gc(L, LUA_GCSTOP, 0);
-    lua_pushvalue(L, -1);
-    status = lua_pcall(L, 0, 0, 0);
+  end((Calls *)arg);
+  free(((Calls *)arg)->count);
+}
+
+/* Call the function so many times, without the collector, until a call fails. A call may start
+** the collector: the next one begins without it again. An error stays on the top.
+*/
+static void call(Calls *calls, uint32_t times)
+{
+  for (; times > 0 && calls->status == 0; times--) {
+    lua_gc(calls->L, LUA_GCSTOP, 0);
+    lua_pushvalue(calls->L, -1);
+    calls->status = lua_pcall(calls->L, 0, 0, 0);
   }
-  G(L)->gc.threshold = threshold;
-  return status;
+}
+
+static void call_all(Calls *calls, uint32_t warmup, uint32_t runs)
+{
+  pthread_cleanup_push(cancelled, calls);
+  call(calls, warmup);
+  memset(&calls->count->sums, 0, sizeof(calls->count->sums));
+  call(calls, runs);
+  pthread_cleanup_pop(0);
+  end(calls);
 }
 
 static void add(struct luam_Memprof_Amount *to, const AllocAmount *amount)
@@ -137,25 +159,25 @@ static int failed_begin(int err)
 int lj_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
 		     struct luam_Memprof_Count *count)
 {
-  AllocCount *c;
-  int err, status, is_whole;
+  Calls calls = { 0 };
+  int err;
   if (!lua_isfunction(L, -1)) return fail(PROFILE_ERRUSE, "there is no function to call");
   if (runs == 0) return fail(PROFILE_ERRUSE, "runs is 0; expected at least 1");
   luaL_checkstack(L, 2, NULL);
-  if (!(c = (AllocCount *)calloc(1, sizeof(*c)))) return failed_begin(ENOMEM);
-  if ((err = begin(c, G(L))) != 0) {
-    free(c);
+  if (!(calls.count = (AllocCount *)calloc(1, sizeof(*calls.count))))
+    return failed_begin(ENOMEM);
+  if ((err = begin(calls.count, G(L))) != 0) {
+    free(calls.count);
     return failed_begin(err);
   }
-  status = call(L, warmup);
-  memset(&c->sums, 0, sizeof(c->sums));
-  if (status == 0) status = call(L, runs);
-  is_whole = end(c);
-  fill(count, &c->sums);
-  free(c);
-  if (status != 0) lua_error(L);
+  calls.L = L;
+  calls.threshold = G(L)->gc.threshold;
+  call_all(&calls, warmup, runs);
+  fill(count, &calls.count->sums);
+  free(calls.count);
+  if (calls.status != 0) lua_error(L);
   lua_pop(L, 1);
-  if (is_whole) return PROFILE_SUCCESS;
+  if (calls.is_whole) return PROFILE_SUCCESS;
   return fail(PROFILE_ERRRUN,
 	      "the function has replaced the VM's allocator, so allocations "
 	      "are missing; count a function that does not");
