@@ -81,7 +81,7 @@ int main(void)
   Sink sink;
   char *out;
   lua_State *L = vm_new();
-  run(L, "alloc", "work(100, 400000)", &sink, &report);
+  run(L, "alloc", "work(100, 100000)", &sink, &report);
   CHECK(strstr(report.limit,
 	       "alloc: the program allocates fast; the period grew from 512 to ") ==
 	report.limit);
