@@ -9,6 +9,8 @@
 
 #define BUFFERS    4 /* Blocks that a VM keeps for all traces. */
 #define TRACES_MAX 1000
+/* Turns until a loop is compiled, even if an aborted one has set its counter back. */
+#define HOT "1e5"
 
 static lua_State *L;
 
@@ -63,11 +65,11 @@ static void test_flush(long base)
 
 static void test_reuse(void)
 {
-  const char *second = "\n\n\nlocal s = 0 for i = 1, 200 do s = s + i end";
-  traces_run(L, "jit.flush() local s = 0 for i = 1, 200 do s = s + i end");
+  const char *second = "\n\n\nlocal s = 0 for i = 1, " HOT " do s = s + i end";
+  traces_run(L, "jit.flush() local s = 0 for i = 1, " HOT " do s = s + i end");
   CHECK_EQ(first_line(1), 0); /* The main chunk of that code. */
   traces_run(L, "jit.flush()\n\n"
-		"local function f() local s = 0 for i = 1, 200 do s = s + i end end\n"
+		"local function f() local s = 0 for i = 1, " HOT " do s = s + i end end\n"
 		"f()");
   CHECK_EQ(first_line(1), 3);
   CHECK_EQ(count_traces(), 1);
@@ -81,10 +83,11 @@ static void test_collect(void)
 {
   long live = malloc_live;
   int before = count_traces();
-  traces_run(L, "for i = 1, 20 do\n"
-		"  local f = loadstring('local s = 0 for i = 1, 200 do s = s + i end')\n"
-		"  f()\n"
-		"end\n");
+  traces_run(L,
+	     "for i = 1, 20 do\n"
+	     "  local f = loadstring('local s = 0 for i = 1, " HOT " do s = s + i end')\n"
+	     "  f()\n"
+	     "end\n");
   lua_settop(L, 0);
   CHECK(count_traces() >= before + 20);
   CHECK(malloc_live >= live + 20);
