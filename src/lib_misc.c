@@ -23,6 +23,7 @@
 #ifndef LUAJIT_DISABLE_SYSPROF
 
 #include "lj_obj.h"
+#include "profile/alloc/lj_alloctype.h"
 #include "profile/api/lj_env.h"
 #include "profile/api/lj_luaopts.h"
 #include "profile/api/lj_memprof.h"
@@ -311,7 +312,8 @@ static uint32_t check_count(lua_State *L, int idx, const char *name, lua_Number 
   if (!lua_isnil(L, idx) &&
       (lua_type(L, idx) != LUA_TNUMBER || !(n >= min && n <= COUNT_MAX) ||
        n != (lua_Number)(uint32_t)n)) {
-    const char *value = lua_isnumber(L, idx) ? lua_tostring(L, idx) : luaL_typename(L, idx);
+    const char *value = lua_type(L, idx) == LUA_TNUMBER ? lua_tostring(L, idx)
+							: luaL_typename(L, idx);
     luaL_error(L, "%s is %s; expected a whole number from %d to %d", name, value, (int)min,
 	       (int)COUNT_MAX);
   }
@@ -334,7 +336,7 @@ static void push_types(lua_State *L, const struct luam_Memprof_Count *c, uint32_
     if (c->type[i].allocs == 0) continue;
     lua_createtable(L, 0, 2);
     set_amount(L, &c->type[i], runs);
-    lua_setfield(L, -2, lj_memprof_typename(i));
+    lua_setfield(L, -2, lj_alloctype_name((AllocType)i));
   }
 }
 

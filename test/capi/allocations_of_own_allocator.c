@@ -7,49 +7,11 @@
 
 #include <pthread.h>
 
+#include "own_allocator.h"
 #include "session.h"
 #include "stream_sums.h"
 
 #define SPF_TOTAL 0 /* Counter of an event, as the format numbers it. */
-
-/* What an allocator has provided, on this thread. */
-static __thread struct {
-  uint64_t blocks, bytes;
-} given;
-
-typedef struct Host {
-  int64_t live; /* Blocks that are not freed. */
-} Host;
-
-static void *host_alloc(void *ud, void *p, size_t osize, size_t nsize)
-{
-  Host *h = (Host *)ud;
-  void *q;
-  (void)osize;
-  if (nsize == 0) {
-    if (p) __atomic_sub_fetch(&h->live, 1, __ATOMIC_RELAXED);
-    free(p);
-    return NULL;
-  }
-  q = realloc(p, nsize);
-  if (!q) return NULL;
-  if (!p) __atomic_add_fetch(&h->live, 1, __ATOMIC_RELAXED);
-  given.blocks++;
-  given.bytes += nsize;
-  return q;
-}
-
-/* A wrapper of a host around any allocator. */
-typedef struct Wrapper {
-  lua_Alloc f;
-  void *ud;
-} Wrapper;
-
-static void *wrap_alloc(void *ud, void *p, size_t osize, size_t nsize)
-{
-  Wrapper *w = (Wrapper *)ud;
-  return w->f(w->ud, p, osize, nsize);
-}
 
 static const char program[] =
   "local keep\n"
@@ -144,12 +106,6 @@ static void check_exact(int jit)
 }
 
 /* -- Wrappers ---------------------------------------------------------------- */
-
-static void wrap(lua_State *L, Wrapper *w)
-{
-  w->f = lua_getallocf(L, &w->ud);
-  lua_setallocf(L, wrap_alloc, w);
-}
 
 static void check_wrappers(void)
 {

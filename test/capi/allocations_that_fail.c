@@ -104,9 +104,7 @@ static int run_apart(uint64_t n, int profiled, char *seen)
 {
   int status;
   pid_t pid;
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) {
     run(n, profiled, seen);
     _exit(0);

@@ -60,9 +60,7 @@ static void in_child(uint32_t answer)
 {
   int status = -1;
   pid_t pid;
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) _exit(profile(answer));
   REQUIRE(waitpid(pid, &status, 0) == pid);
   CHECK(WIFEXITED(status));

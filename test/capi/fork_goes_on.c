@@ -104,9 +104,7 @@ static int wait_for(pid_t pid)
 static pid_t start_child(void)
 {
   pid_t pid;
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) check_failures = 0;
   return pid;
 }

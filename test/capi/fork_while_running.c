@@ -70,9 +70,7 @@ static void in_child(lua_State *L, int (*child)(lua_State *))
 {
   int status;
   pid_t pid;
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) {
     sink.writes = sink.stops = 0;
     check_failures = 0;

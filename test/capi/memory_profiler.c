@@ -10,52 +10,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "own_allocator.h"
 #include "session.h"
 
-/* What the host's allocator has provided and taken back. */
-static struct {
-  uint64_t blocks, bytes, freed;
-} given, seen; /* Seen: at a look. */
+static Host host;  /* Of one VM at a time. */
+static Given seen; /* At the last look. */
 
-static void *host_alloc(void *ud, void *p, size_t osize, size_t nsize)
-{
-  void *q = NULL;
-  (void)ud;
-  if (nsize == 0) {
-    free(p);
-  } else {
-    q = realloc(p, nsize);
-    if (!q) return NULL;
-    given.blocks++;
-    given.bytes += nsize;
-  }
-  if (p) given.freed += osize;
-  return q;
-}
-
-/* A wrapper of a host around any allocator. */
-typedef struct Wrapper {
-  lua_Alloc f;
-  void *ud;
-} Wrapper;
-
-static void *wrap_alloc(void *ud, void *p, size_t osize, size_t nsize)
-{
-  Wrapper *w = (Wrapper *)ud;
-  return w->f(w->ud, p, osize, nsize);
-}
-
-static int wrap(lua_State *L)
+static int wrap_once(lua_State *L)
 {
   static Wrapper w;
-  w.f = lua_getallocf(L, &w.ud);
-  lua_setallocf(L, wrap_alloc, &w);
+  wrap(L, &w);
   return 0;
 }
 
 static int replace(lua_State *L)
 {
-  lua_setallocf(L, host_alloc, NULL);
+  lua_setallocf(L, host_alloc, &host);
   return 0;
 }
 
@@ -75,16 +45,22 @@ static int look(lua_State *L)
 
 static void *keep_on_thread(void *L)
 {
+  static Given there;
   session_script((lua_State *)L, "keep = {}");
-  return NULL;
+  there = given;
+  return &there;
 }
 
 /* Another thread runs the VM for a while. */
 static int run_elsewhere(lua_State *L)
 {
   pthread_t thread;
+  void *there;
   REQUIRE(pthread_create(&thread, NULL, keep_on_thread, L) == 0);
-  pthread_join(thread, NULL);
+  REQUIRE(pthread_join(thread, &there) == 0);
+  given.blocks += ((Given *)there)->blocks;
+  given.bytes += ((Given *)there)->bytes;
+  given.freed += ((Given *)there)->freed;
   return 0;
 }
 
@@ -93,18 +69,16 @@ static pid_t child; /* Of fork_here, 0 in it. */
 static int fork_here(lua_State *L)
 {
   (void)L;
-  fflush(stdout);
-  child = fork();
-  REQUIRE(child >= 0);
+  child = flush_and_fork();
   return 0;
 }
 
 static lua_State *vm_new(void)
 {
-  lua_State *L = lua_newstate(host_alloc, NULL);
+  lua_State *L = lua_newstate(host_alloc, &host);
   REQUIRE(L != NULL);
   luaL_openlibs(L);
-  lua_register(L, "wrap", wrap);
+  lua_register(L, "wrap", wrap_once);
   lua_register(L, "replace", replace);
   lua_register(L, "reset", reset);
   lua_register(L, "look", look);
@@ -114,6 +88,13 @@ static lua_State *vm_new(void)
 		    "  keep[i] = { i, tostring(i), function() return i end }\n"
 		    "  keep['k' .. i] = coroutine.create(print) end end");
   return L;
+}
+
+/* All memory returns to the host. */
+static void vm_close(lua_State *L)
+{
+  lua_close(L);
+  CHECK_EQ(host.live, 0);
 }
 
 static void push(lua_State *L, const char *code)
@@ -151,7 +132,7 @@ static void check_count(const char *code, uint32_t warmup)
   CHECK_EQ(luaM_memprof_count(L, 1, 0, &c, sizeof(c)), PROFILE_SUCCESS);
   CHECK_EQ(c.all.allocs + c.compiler.allocs, seen.blocks);
   CHECK_EQ(c.all.bytes + c.compiler.bytes, seen.bytes);
-  lua_close(L);
+  vm_close(L);
 }
 
 /* Blocks by their types, in a program without the compiler. */
@@ -169,7 +150,7 @@ static void check_types(void)
   CHECK_EQ(c.type[LUAM_MEMPROF_THREAD].allocs, 5 * 600);
   CHECK(c.type[LUAM_MEMPROF_TABLE_PART].allocs > 5 * 8);
   CHECK_EQ(c.compiler.allocs, 0);
-  lua_close(L);
+  vm_close(L);
 }
 
 /* The caller's struct may be of an older or a newer version. */
@@ -191,7 +172,7 @@ static void check_size(void)
     luaM_memprof_count(L, 1, 1, (struct luam_Memprof_Count *)(void *)&all, sizeof(all)),
     PROFILE_SUCCESS);
   CHECK_EQ(all.allocs, big.c.all.allocs);
-  lua_close(L);
+  vm_close(L);
 }
 
 /* -- Refusals ---------------------------------------------------------------- */
@@ -230,7 +211,7 @@ static void check_refused(void)
 	0);
   CHECK_EQ(luaM_memprof_start(L, NULL, "no/such/folder"), PROFILE_ERRIO);
   CHECK_EQ(access("a.bin", F_OK), -1);
-  lua_close(L);
+  vm_close(L);
 }
 
 /* -- Profiles ---------------------------------------------------------------- */
@@ -257,7 +238,7 @@ static void check_profile(uint64_t period)
   CHECK_EQ(luaM_sysprof_start_path(L, NULL, "time.bin"), PROFILE_SUCCESS);
   CHECK_EQ(luaM_memprof_stop(L), PROFILE_ERRRUN);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
-  lua_close(L);
+  vm_close(L);
 }
 
 /* -- Cancelled threads ------------------------------------------------------- */
@@ -300,7 +281,7 @@ static void check_cancelled(void)
 	 "getmetatable(newproxy(true)).__gc = function() gone = true end\n"
 	 "for i = 1, 1e6 do local t = { i } keep = t if gone then return end end\n"
 	 "error('the collector is stopped')");
-    lua_close(L);
+    vm_close(L);
   }
 }
 
@@ -325,8 +306,7 @@ static void check_fork(void)
 static void check_exit(void)
 {
   struct luam_Memprof_Count c;
-  pid_t pid = fork();
-  REQUIRE(pid >= 0);
+  pid_t pid = flush_and_fork();
   if (pid == 0) {
     lua_State *L = vm_new();
     push(L, "work() os.exit(7, true)");

@@ -96,9 +96,7 @@ static void fork_and_use(void)
 {
   int status;
   pid_t pid;
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) {
     use_another();
     exit(check_status()); /* With the parent's profile, which is not written. */
@@ -158,9 +156,7 @@ static void test_exit(int close)
   ssize_t n;
   pid_t pid;
   REQUIRE(fd >= 0);
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) {
     Sink sink;
     pthread_t t;

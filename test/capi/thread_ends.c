@@ -118,9 +118,7 @@ static void exit_by_another(int clock)
 {
   pid_t pid;
   int status;
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) {
     struct luam_Sysprof_Options opt;
     L = session_vm();

@@ -199,7 +199,7 @@ local function errors()
     { "runs is 0" .. RANGE .. "1 to 1000000000", print, 0 },
     { "runs is -1" .. RANGE, print, -1 }, { "runs is 1.5" .. RANGE, print, 1.5 },
     { "runs is 10000000000" .. RANGE, print, 1e10 }, { "runs is nan" .. RANGE, print, 0 / 0 },
-    { "runs is string" .. RANGE, print, "many" }, { "runs is 5" .. RANGE, print, "5" },
+    { "runs is string" .. RANGE, print, "many" }, { "runs is string" .. RANGE, print, "5" },
     { "warmup is -1" .. RANGE .. "0 to 1000000000", print, 1, { warmup = -1 } },
     { "warmup is boolean" .. RANGE, print, 1, { warmup = true } },
     { "#3", print, 1, 5 }, { "#1", nil }, { "#1", {} } }) do

@@ -17,7 +17,7 @@ local wrong = {
   { "alloc/", BYTES }, { "alloc:u", BYTES }, { "alloc/size=1/", BYTES },
   { "alloc/period=1/x", BYTES },
   { "alloc+alloc", "'alloc' twice" }, { "cpu+alloc+alloc/period=1/", "'alloc' twice" },
-  { "allocs", "'allocs' is not a clock or event; choose cpu, " },
+  { "allocs", "'allocs' is not a clock or event; choose alloc, cpu, " },
   { "allo", "'allo' is not a clock or event" },
 }
 t.write_file("none.lua", "print('ran')\n")

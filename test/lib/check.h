@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static int check_failures;
 
@@ -38,6 +39,16 @@ static int check_failures;
       exit(1); \
     } \
   } while (0)
+
+/* fork(), without a text in both processes that stdout has still to write. */
+static inline pid_t flush_and_fork(void)
+{
+  pid_t pid;
+  fflush(stdout);
+  pid = fork();
+  REQUIRE(pid >= 0);
+  return pid;
+}
 
 static inline int check_status(void)
 {

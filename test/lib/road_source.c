@@ -70,6 +70,7 @@ static void road_stop(Event *ev)
 
 static const SourceOps road_ops = {
   .is_of_vm = 1,
+  .names = "road",
   .parse = road_parse,
   .open = road_open,
   .arm = road_arm,

@@ -149,9 +149,7 @@ static inline void in_child(void (*part)(void))
 {
   int status;
   pid_t pid;
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) {
     check_failures = 0;
     part();

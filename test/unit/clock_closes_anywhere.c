@@ -143,9 +143,7 @@ static void descriptor_is_reused(const char *name)
     REQUIRE(dup2(own, fd) == fd);
     close(own);
   }
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) _exit(fcntl(fd, F_GETFD) < 0);
   REQUIRE(waitpid(pid, &status, 0) == pid);
   CHECK_EQ(status, 0);

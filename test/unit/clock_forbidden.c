@@ -278,9 +278,7 @@ static int perf_is_there(void)
 {
   int status;
   pid_t pid;
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) {
     status = ticks_available("task-clock");
     fflush(stdout);

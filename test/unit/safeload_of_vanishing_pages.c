@@ -150,9 +150,7 @@ static void test_refused(uint32_t answer, int late)
 {
   int status = 0;
   pid_t pid;
-  fflush(stdout);
-  pid = fork();
-  REQUIRE(pid >= 0);
+  pid = flush_and_fork();
   if (pid == 0) {
     map_middle();
     munmap(page + 2 * PAGE, PAGE);

@@ -10,21 +10,12 @@
 #define _LJ_ALLOCCOUNT_H
 
 #include "lj_obj.h"
+#include "lmisclib.h"
 #include "profile/alloc/lj_allochook.h"
 #include "profile/alloc/lj_alloctype.h"
 
-typedef struct AllocAmount {
-  uint64_t blocks, bytes;
-} AllocAmount;
-
-typedef struct AllocSums {
-  AllocAmount of[ALLOC__MAX]; /* Without the compiler's. */
-  AllocAmount compiler;
-  uint64_t freed; /* Bytes, also of older blocks. */
-} AllocSums;
-
 typedef struct AllocCount {
-  AllocSums sums; /* The owner may clear them. */
+  struct luam_Memprof_Count sums; /* So far. The owner may clear them. */
   global_State *g;
   AllocHook *hook;
   AllocTypes types;

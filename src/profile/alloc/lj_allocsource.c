@@ -226,6 +226,7 @@ static void alloc_limit(const Event *ev, char *text)
 const SourceOps lj_allocsource_ops = {
   .size = sizeof(AllocSource),
   .is_of_vm = 1,
+  .names = "alloc",
   .parse = alloc_parse,
   .open = alloc_open,
   .arm = alloc_arm,

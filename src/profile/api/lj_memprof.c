@@ -16,6 +16,7 @@
 #include "lauxlib.h"
 #include "lj_obj.h"
 #include "profile/alloc/lj_alloccount.h"
+#include "profile/alloc/lj_allocsource.h"
 #include "profile/api/lj_memprof.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_process.h"
@@ -24,29 +25,13 @@
 #include "profile/host/lj_hostwalk.h"
 #include "profile/session/lj_registry.h"
 
-/* The public numbers of types are those of the samples. */
-LJ_STATIC_ASSERT(LUAM_MEMPROF_STRING == (int)ALLOC_STRING);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_TABLE == (int)ALLOC_TABLE);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_TABLE_PART == (int)ALLOC_TABLE_PART);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_FUNCTION == (int)ALLOC_FUNCTION);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_UPVALUE == (int)ALLOC_UPVALUE);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_THREAD == (int)ALLOC_THREAD);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_CDATA == (int)ALLOC_CDATA);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_USERDATA == (int)ALLOC_USERDATA);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_BUFFER == (int)ALLOC_BUFFER);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_PROTOTYPE == (int)ALLOC_PROTOTYPE);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_TRACE == (int)ALLOC_TRACE);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_VM == (int)ALLOC_VM);
-LJ_STATIC_ASSERT(LUAM_MEMPROF_OTHER == (int)ALLOC_OTHER);
-LJ_STATIC_ASSERT(LUAM_MEMPROF__MAX == (int)ALLOC__MAX);
-
 /* -- Profiles ---------------------------------------------------------------- */
 
 static int has_alloc(const Profile *p)
 {
   int i;
   for (i = 0; i < p->opt.nspec; i++)
-    if (strcmp(p->opt.spec[i].name, "alloc") == 0) return 1;
+    if (p->opt.spec[i].ops == &lj_allocsource_ops) return 1;
   return 0;
 }
 
@@ -129,24 +114,6 @@ static void call_all(Calls *calls, uint32_t warmup, uint32_t runs)
   end(calls);
 }
 
-static void add(struct luam_Memprof_Amount *to, const AllocAmount *amount)
-{
-  to->allocs += amount->blocks;
-  to->bytes += amount->bytes;
-}
-
-static void fill(struct luam_Memprof_Count *to, const AllocSums *sums)
-{
-  int i;
-  memset(to, 0, sizeof(*to));
-  for (i = 0; i < ALLOC__MAX; i++) {
-    add(&to->type[i], &sums->of[i]);
-    add(&to->all, &sums->of[i]);
-  }
-  add(&to->compiler, &sums->compiler);
-  to->freed = sums->freed;
-}
-
 static int failed_begin(int err)
 {
   if (err == EBUSY)
@@ -173,7 +140,7 @@ int lj_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
   calls.L = L;
   calls.threshold = G(L)->gc.threshold;
   call_all(&calls, warmup, runs);
-  fill(count, &calls.count->sums);
+  *count = calls.count->sums;
   free(calls.count);
   if (calls.status != 0) lua_error(L);
   lua_pop(L, 1);
@@ -181,9 +148,4 @@ int lj_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
   return fail(PROFILE_ERRRUN,
 	      "the function has replaced the VM's allocator, so allocations "
 	      "are missing; count a function that does not");
-}
-
-const char *lj_memprof_typename(int type)
-{
-  return lj_alloctype_name((AllocType)type);
 }

@@ -23,7 +23,4 @@ LJ_FUNC int lj_memprof_stop(global_State *g);
 LJ_FUNC int lj_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
 			     struct luam_Memprof_Count *count);
 
-/* Name of a type of allocations. */
-LJ_FUNC const char *lj_memprof_typename(int type);
-
 #endif

@@ -111,6 +111,8 @@ static void source_limit(const Event *ev, char *text)
 
 const SourceOps lj_clocksource_ops = {
   .size = sizeof(ClockSource),
+  .names = "cpu, ctimer, task-clock, itimer, wall, or a perf event: cycles, instructions, "
+	   "cache-misses, branch-misses, page-faults, context-switches, rHEX and others",
   .parse = source_parse,
   .prepare = source_prepare,
   .open = source_open,

@@ -170,10 +170,11 @@ struct Event {
 
 /* A source of samples. Functions that may be missing say what NULL means. */
 typedef struct SourceOps {
-  size_t size;  /* Bytes of Event.source. */
-  int is_of_vm; /* It samples a VM, not a thread. */
-  /* Read an item of the option `clock`. Sets all of a cleared spec but ops. Unless it is
-  ** parsed, errmsg[EVENT_ERRMSG_MAX] gets one sentence. Any thread.
+  size_t size;       /* Bytes of Event.source. */
+  int is_of_vm;      /* It samples a VM, not a thread. */
+  const char *names; /* Of its events: a list for users, the end of a sentence. */
+  /* Read an item of the option `clock`. Sets all of a cleared spec but ops. If it is refused,
+  ** errmsg[EVENT_ERRMSG_MAX] gets one sentence. Any thread.
   */
   EventParsed (*parse)(const char *item, size_t len, const EventDefaults *by,
 		       EventSpec *spec, char *errmsg);

@@ -12,6 +12,20 @@
 #include "profile/session/lj_sources.h"
 #include "profile/session/lj_sourcetable.h"
 
+#define NAME_SHOWN 32 /* Bytes of an unknown name that a message shows. */
+
+/* Write that no source knows a name, and what they know. */
+static void say_unknown(const char *name, size_t len, char *errmsg)
+{
+  size_t at = (size_t)snprintf(errmsg, EVENT_ERRMSG_MAX,
+			       "'%.*s' is not a clock or event; choose ",
+			       (int)(len < NAME_SHOWN ? len : NAME_SHOWN), name);
+  int i;
+  for (i = 0; lj_sourcetable[i] && at < EVENT_ERRMSG_MAX; i++)
+    at += (size_t)snprintf(errmsg + at, EVENT_ERRMSG_MAX - at, "%s%s", i ? ", " : "",
+			   lj_sourcetable[i]->names);
+}
+
 /* Returns 0, and one sentence in errmsg, if no source takes the item. */
 static int item_parse(const char *item, size_t len, const EventDefaults *by,
 		      EventSpec *spec, char *errmsg)
@@ -27,6 +41,7 @@ static int item_parse(const char *item, size_t len, const EventDefaults *by,
     spec->ops = lj_sourcetable[i];
     parsed = spec->ops->parse(item, len, by, spec, errmsg);
   }
+  if (parsed == EVENT_UNKNOWN) say_unknown(item, strcspn(item, ":/,"), errmsg);
   return parsed == EVENT_PARSED;
 }
 

@@ -10,6 +10,5 @@
 #include "profile/clock/lj_clocksource.h"
 #include "profile/session/lj_sourcetable.h"
 
-/* The last one refuses names that no source knows. */
 LJ_DATADEF const SourceOps *const lj_sourcetable[] = { &lj_allocsource_ops,
 						       &lj_clocksource_ops, NULL };
