@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "lj_obj.h"
+#include "lj_gc.h"
 #include "lj_bc.h"
 #include "lj_tab.h"
 #include "profile/base/lj_hash.h"
@@ -337,8 +338,16 @@ static const GCtab *find_loaded(Search *s, const GCtab *reg)
   return NULL;
 }
 
+/* Is a prototype alive, and readable? The collector frees strings before prototypes: the name
+** of a dead one's chunk may be another string by now.
+*/
+static int is_alive(Search *s, const GCproto *pt)
+{
+  return read_isproto(&s->read, pt) && !isdead(s->g, obj2gco(pt));
+}
+
 /* Does the VM still exist? A program may have freed its memory without lua_close. Forgets
-** prototypes that are not readable.
+** prototypes that are not alive.
 */
 static int check_vm(Search *s)
 {
@@ -347,7 +356,7 @@ static int check_vm(Search *s)
 	      read_isobj(&s->read, mainthread(s->g), sizeof(lua_State), LJ_TTHREAD);
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
     FuncEntry *lf = &s->ft->func[i];
-    if (lf->pt && !(valid && read_isproto(&s->read, lf->pt))) lf->pt = NULL;
+    if (lf->pt && !(valid && is_alive(s, lf->pt))) lf->pt = NULL;
   }
   return valid;
 }
