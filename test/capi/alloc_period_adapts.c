@@ -98,7 +98,7 @@ int main(void)
   sink_free(&sink);
   run(
     L, "alloc",
-    "local t, x = nil, 1 for i = 1, 2e5 do t = { i } for _ = 1, 1000 do x = x * 1.0001 end end",
+    "local t, x = nil, 1 for i = 1, 5e4 do t = { i } for _ = 1, 4000 do x = x * 1.0001 end end",
     &sink, &report);
   CHECK(report.limit[0] == '\0');
   sink_free(&sink);
