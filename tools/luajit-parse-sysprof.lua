@@ -77,9 +77,10 @@ local SPECS = {
   { name = "traces", key = "traces", help = {
     "show compiled code as frames [trace N] and [trace N loop]" } },
   { name = "by", key = "by", arg = "WHAT",
-    choice = { "function", "line", "module", "vmstate", "thread", "type" }, help = {
+    choice = { "function", "line", "module", "vmstate", "thread", "type", "age" }, help = {
     "top: rows are functions (default), lines, modules,",
-    "states of the VM, threads, or types of allocations" } },
+    "states of the VM, threads, types of allocations, or",
+    "ages of what is live, in cycles of the collector" } },
   { name = "diff", key = "diff", arg = "BASE", help = {
     "folded, top, flamegraph: compare with the profile BASE" } },
   { name = "include", key = "include", arg = "PATTERN", list = true, help = {

@@ -116,6 +116,13 @@ luajit_edit(lj_trace.c [[lj_mem_freevec(g, J->snapmapbuf,]]
   BEFORE [[  lj_jitmap_close(g);]]
   "frees the remaining buffers with the VM")
 
+luajit_edit(lj_gc.c [["lj_gc.h"]]
+  AFTER [[#include "profile/api/lj_vmhooks.h"]]
+  "declares the call below")
+luajit_edit(lj_gc.c [[/* Need any finalizations? */]]
+  BEFORE [[      lj_vmhooks_gc_cycle(g);]]
+  "a cycle of the collector has ended: objects that are left have lived through one more")
+
 luajit_edit(lj_func.c [["lj_func.h"]]
   AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the call below")

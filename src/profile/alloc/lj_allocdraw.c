@@ -46,10 +46,21 @@ static uint64_t round_at_random(AllocDraw *d, double v)
   return (uint64_t)whole + (draw(d) <= v - whole);
 }
 
+/* Probability that a block is sampled. */
+static double chance(uint64_t period, uint64_t size)
+{
+  return period <= 1 ? 1 : -expm1(-(double)size / (double)period);
+}
+
 void lj_allocdraw_weights(AllocDraw *d, uint64_t period, uint64_t size, uint64_t *bytes,
 			  uint64_t *blocks)
 {
-  double p = period <= 1 ? 1 : -expm1(-(double)size / (double)period);
+  double p = chance(period, size);
   *bytes = round_at_random(d, (double)size / p);
   *blocks = round_at_random(d, 1 / p);
+}
+
+int lj_allocdraw_keeps(AllocDraw *d, uint64_t size, uint64_t period, uint64_t longer)
+{
+  return longer <= period || draw(d) * chance(period, size) <= chance(longer, size);
 }

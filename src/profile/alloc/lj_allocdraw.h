@@ -28,4 +28,8 @@ LJ_FUNC uint64_t lj_allocdraw_distance(AllocDraw *d, uint64_t period);
 LJ_FUNC void lj_allocdraw_weights(AllocDraw *d, uint64_t period, uint64_t size,
 				  uint64_t *bytes, uint64_t *blocks);
 
+/* Does a sampled block stay, if the period becomes longer? With the ratio of the probabilities. */
+LJ_FUNC int lj_allocdraw_keeps(AllocDraw *d, uint64_t size, uint64_t period,
+			       uint64_t longer);
+
 #endif

@@ -68,17 +68,22 @@ static void count_down(AllocHook *h, size_t osize, size_t size, const WalkRegs *
 CALLED_BY_ASSEMBLER void *lj_allochook_call(AllocHook *h, void *p, size_t osize,
 					    size_t nsize, WalkRegs *regs)
 {
-  int err = errno, counted = (nsize != 0 || h->each) && is_counted(h);
+  int err = errno, was_sampled = p && alloclive_mayhave(&h->live, p);
+  int counted = (nsize != 0 || was_sampled || h->each) && is_counted(h);
   void *block;
   regs->valid = WALKREG_PRESERVED;
   regs->is_return = 1;
   if (counted && p && nsize != 0) count_down(h, osize, nsize, regs);
   errno = err;
   block = h->below(h->below_ud, p, osize, nsize);
-  if (!counted || (!block && nsize != 0)) return block;
+  if (!counted) return block;
   err = errno;
-  if (!p) count_down(h, 0, nsize, regs);
-  if (h->each) h->each(h->each_ud, p ? osize : 0, nsize, regs);
+  if (block || nsize == 0) {
+    if (was_sampled) lj_alloclive_free(&h->live, p);
+    if (!p) count_down(h, 0, nsize, regs);
+    if (h->each) h->each(h->each_ud, p ? osize : 0, nsize, regs);
+  }
+  if (h->live.coming) lj_alloclive_enter(&h->live, block);
   errno = err;
   return block;
 }
@@ -86,13 +91,15 @@ CALLED_BY_ASSEMBLER void *lj_allochook_call(AllocHook *h, void *p, size_t osize,
 /* In assembler, because it must leave no frame of its own, however it is compiled: it jumps to
 ** the allocator below, and captures the registers of its caller, in 168 bytes on the stack.
 **
-**   if (h->quick != osthread_pointer() || nsize > h->left)
+**   if (h->quick != osthread_pointer() || alloclive_mayhave(&h->live, p) || nsize > h->left)
 **     return lj_allochook_call(h, p, osize, nsize, registers of the caller);
 **   h->left -= nsize;
 **   return h->below(h->below_ud, p, osize, nsize);
 */
 LJ_STATIC_ASSERT(offsetof(AllocHook, quick) == 0 && offsetof(AllocHook, left) == 8);
 LJ_STATIC_ASSERT(offsetof(AllocHook, below) == 16 && offsetof(AllocHook, below_ud) == 24);
+LJ_STATIC_ASSERT(offsetof(AllocHook, live) == 32 && offsetof(AllocLive, filter) == 0);
+LJ_STATIC_ASSERT(ALLOCLIVE_FILTER == 65536);
 LJ_STATIC_ASSERT(sizeof(WalkRegs) <= 168 && offsetof(WalkRegs, r) == 0);
 
 #define UNUSED_ARG __attribute__((unused))
@@ -103,6 +110,11 @@ __attribute__((naked, noinline)) void *lj_allochook_f(UNUSED_ARG void *ud,
 {
   __asm__("movq (%rdi), %rax\n\t"
 	  "cmpq %fs:0, %rax\n\t"
+	  "jne 1f\n\t"
+	  "movq %rsi, %rax\n\t"
+	  "shrq $4, %rax\n\t"
+	  "movzwl %ax, %eax\n\t"
+	  "cmpb $0, 32(%rdi,%rax)\n\t"
 	  "jne 1f\n\t"
 	  "movq 8(%rdi), %rax\n\t"
 	  "subq %rcx, %rax\n\t"
@@ -262,6 +274,7 @@ void lj_allochook_close(global_State *g)
       relaxed_set(&h->g, NULL);
       if (!h->is_in && allochook_islj(h->below)) {
 	*at = h->next;
+	lj_alloclive_close(&h->live);
 	free(h);
 	continue;
       }

@@ -5,7 +5,8 @@
 ** LuaJIT calls lua_Alloc for each block. A hook puts a function of ours in place of the VM's,
 ** so a VM without a hook pays nothing. Our function counts bytes down, and passes each call
 ** on to the allocator below. When the countdown has run out, it calls AllocHook.sample. It
-** calls AllocHook.each for every call, while somebody watches.
+** knows when a sampled block is freed (lj_alloclive.h). It calls AllocHook.each for every
+** call, while somebody watches.
 **
 ** Only the thread that runs the VM counts. A library may call lua_getallocf, and then call our
 ** function on another thread, even for another VM: such calls only pass through.
@@ -22,6 +23,7 @@
 #include "lj_obj.h"
 #include "lj_alloc.h"
 #include "profile/alloc/lj_allocdraw.h"
+#include "profile/alloc/lj_alloclive.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/event/lj_event.h"
 
@@ -31,12 +33,15 @@ struct AllocHook {
   uint64_t left;   /* Bytes until the next sample. */
   lua_Alloc below; /* The hook passes calls on to this allocator, */
   void *below_ud;  /* with this data. */
+  AllocLive live;  /* Sampled blocks. */
   /* A block of size bytes was allocated, or is resized from osize, and the countdown has run
-  ** out. Sets left. regs: of the call of the allocator. Ordinary code of the VM's thread.
+  ** out. Sets left, and may begin a block in live. regs: of the call of the allocator. Ordinary
+  ** code of the VM's thread.
   */
   void (*sample)(AllocHook *h, size_t osize, size_t size, const WalkRegs *regs);
   /* Of the source. Only the VM's thread draws. */
   EventDoor *door;
+  Event *home; /* Of the VM's own session. */
   AllocDraw draw;
   uint64_t period;    /* Bytes. */
   uint64_t since_ns;  /* Samples were weighed last (CLOCK_MONOTONIC), */

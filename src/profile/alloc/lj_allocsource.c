@@ -17,11 +17,14 @@
 #include "profile/base/lj_nanotime.h"
 
 /* Fields of a sample. */
-enum { FIELD_OBJECTS, FIELD_TYPE, FIELD__MAX };
+enum { FIELD_OBJECTS, FIELD_TYPE, FIELD_LIVE, FIELD_SIZE, FIELD_CYCLE, FIELD__MAX };
 
 static const EventField fields[FIELD__MAX] = {
   { SPF_FIELD_COUNT, "objects" },
   { SPF_FIELD_TEXT, "type" },
+  { SPF_FIELD_THING, "live" },
+  { SPF_FIELD_SIZE, "size" },
+  { SPF_FIELD_CYCLE, "cycle" },
 };
 
 /* Part of an event that belongs to this source. */
@@ -56,6 +59,25 @@ static void count(Event *ev, AllocHook *h, uint64_t bytes)
   __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], bytes, __ATOMIC_RELAXED);
 }
 
+/* The event of the VM's session counts what the VM holds. The collector's cycles and the period
+** of what is left are the same in all sessions.
+*/
+static void count_vm(AllocHook *h)
+{
+  EventDoor *door = h->door;
+  uint64_t *counters = h->home->counters;
+  uint64_t cycles = relaxed_get(&door->gc_cycles);
+  relaxed_set(&counters[SPF_EVENT_HELD],
+	      (uint64_t)relaxed_get(&((global_State *)door->vm)->gc.total));
+  if (cycles)
+    relaxed_set(&counters[SPF_EVENT_CYCLE_US],
+		(mono_ns() - relaxed_get(&door->gc_end_ns)) / 1000);
+  if (cycles != counters[SPF_EVENT_CYCLES])
+    door->set_all(door, &lj_allocsource_ops, SPF_EVENT_CYCLES, cycles);
+  if (h->live.period != counters[SPF_EVENT_LEFT_PERIOD])
+    door->set_all(door, &lj_allocsource_ops, SPF_EVENT_LEFT_PERIOD, h->live.period);
+}
+
 /* Begin a countdown. */
 static void begin(AllocHook *h)
 {
@@ -81,10 +103,21 @@ static int take(Event *ev, AllocHook *h, size_t osize, size_t size, const WalkRe
   head->def = &def;
   head->ndef = 1;
   head->field[FIELD_TYPE] = def.id;
+  if (lj_alloclive_makeroom(&h->live, &h->draw, ev))
+    head->field[FIELD_LIVE] = lj_alloclive_begin(&h->live, &h->draw, h->period, size);
+  else relaxed_add(&ev->counters[SPF_EVENT_LOST_ENDS], 1);
+  count_vm(h);
+  head->field[FIELD_SIZE] = size;
+  head->field[FIELD_CYCLE] = relaxed_get(&ev->door->gc_cycles);
   head->inner = site.inner;
   lj_allocdraw_weights(&h->draw, h->period, size, &head->weight,
 		       &head->field[FIELD_OBJECTS]);
-  return ev->take(ev, head, regs);
+  if (ev->take(ev, head, regs)) {
+    lj_alloclive_sampled(&h->live, head->session);
+    return 1;
+  }
+  lj_alloclive_lost(&h->live);
+  return 0;
 }
 
 /* The period of a program that allocates fast gets longer. Only the default one does: who asks
@@ -107,6 +140,7 @@ static void adapt(Event *ev, AllocHook *h, const SampleHead *head)
   h->spent_ns = 0;
   if (period == h->period) return;
   h->period = period;
+  if (period > h->live.period) lj_alloclive_thin(&h->live, &h->draw, period);
   begin(h);
 }
 
@@ -178,9 +212,10 @@ static EventStatus alloc_open(Event *ev, char *errmsg)
 {
   AllocSource *as = source_of(ev);
   as->hook = lj_allochook_of((global_State *)ev->door->vm);
-  if (!as->hook) {
+  if (!as->hook ||
+      !lj_alloclive_open(&as->hook->live, ev->spec.period, &ev->door->gc_cycles)) {
     snprintf(errmsg, EVENT_ERRMSG_MAX,
-	     "the event alloc has no memory for its hook; free some memory");
+	     "the event alloc has no memory for its table; free some memory");
     errno = ENOMEM;
     return EVENT_ERROR;
   }
@@ -191,6 +226,7 @@ static int alloc_arm(Event *ev)
 {
   AllocHook *h = source_of(ev)->hook;
   h->door = ev->door;
+  h->home = ev;
   h->period = ev->spec.period;
   h->since_ns = mono_ns();
   h->spent_ns = 0;
@@ -202,12 +238,32 @@ static int alloc_arm(Event *ev)
   return 0;
 }
 
+/* Only the thread that runs the VM knows which blocks have ended. */
+static void report(Event *ev, AllocHook *h, int is_ours)
+{
+  count_vm(h);
+  if (!is_ours || !lj_alloclive_report(&h->live, ev))
+    relaxed_add(&ev->counters[SPF_EVENT_LOST_ENDS], relaxed_get(&h->live.nended));
+}
+
+static void alloc_sync(Event *ev)
+{
+  AllocHook *h = source_of(ev)->hook;
+  count_vm(h);
+  if (ev->door->is_ours(ev->door)) lj_alloclive_report(&h->live, ev);
+}
+
 /* The rest of the countdown counts in this event, whatever thread it was for. */
 static void alloc_stop(Event *ev)
 {
   AllocHook *h = source_of(ev)->hook;
-  lj_allochook_stop(h, ev->door->is_ours(ev->door));
-  if (ev->is_armed) count(ev, h, relaxed_get(&h->drawn) - relaxed_get(&h->left));
+  int is_ours = ev->door->is_ours(ev->door);
+  lj_allochook_stop(h, is_ours);
+  if (ev->is_armed) {
+    count(ev, h, relaxed_get(&h->drawn) - relaxed_get(&h->left));
+    report(ev, h, is_ours);
+  }
+  if (is_ours) lj_alloclive_close(&h->live);
 }
 
 static void alloc_limit(const Event *ev, char *text)
@@ -231,6 +287,7 @@ const SourceOps lj_allocsource_ops = {
   .open = alloc_open,
   .arm = alloc_arm,
   .stop = alloc_stop,
+  .sync = alloc_sync,
   .limit = alloc_limit,
   .forget = lj_allochook_forget,
 };

@@ -3,7 +3,8 @@
 ** Context: as SourceOps says.
 **
 ** It samples the allocations of one VM, gross: a block that is resized counts as a new one. A
-** sample has the weight in bytes, and the fields `objects` (blocks) and `type`.
+** sample has the weight in bytes, and the fields `objects` (blocks) and `type`. Its block is a
+** thing of the stream, `live`, with its size and the cycle of its birth: its end is reported.
 */
 
 #ifndef _LJ_ALLOCSOURCE_H

@@ -17,6 +17,7 @@
 #include "profile/api/lj_control.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_vmhooks.h"
+#include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/host/lj_vmcode.h"
 #include "profile/session/lj_registry.h"
@@ -81,6 +82,15 @@ void lj_vmhooks_close(global_State *g)
 }
 
 /* -- Memory that is freed or moved ------------------------------------------- */
+
+void lj_vmhooks_gc_cycle(global_State *g)
+{
+  Profile *p = vmhook_enter(g);
+  if (!p) return;
+  relaxed_set(&p->gate.door.gc_cycles, p->gate.door.gc_cycles + 1);
+  relaxed_set(&p->gate.door.gc_end_ns, mono_ns());
+  vmhook_leave(p);
+}
 
 void lj_vmhooks_stack_move(lua_State *L, int begin)
 {

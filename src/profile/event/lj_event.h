@@ -139,6 +139,16 @@ struct EventDoor {
   void (*leave)(EventDoor *door);
   /* Does no other thread run the VM? Under the lock. */
   int (*is_ours)(EventDoor *door);
+  /* Set a counter SPF_EVENT_* of the event of a source in all sessions. Between enter and
+  ** leave, or under the lock.
+  */
+  void (*set_all)(EventDoor *door, const struct SourceOps *ops, int counter,
+		  uint64_t value);
+  /* Of the garbage collector, since the profile began. Only the thread that runs the VM sets
+  ** them.
+  */
+  uint32_t gc_cycles; /* Cycles that have ended. */
+  uint64_t gc_end_ns; /* CLOCK_MONOTONIC at the end of the last one. */
 };
 
 /* An event of a session. The session clears it, and sets the first members before open. */
@@ -191,6 +201,10 @@ typedef struct SourceOps {
   ** between enter and leave: the profile waits for it before it ends.
   */
   void (*stop)(Event *ev);
+  /* A dump follows: bring the counters up to now, and report what has ended. Under the lock,
+  ** while samples come. NULL: nothing.
+  */
+  void (*sync)(Event *ev);
   /* Does the thread block the samples, so that the event should not be open? NULL: no. */
   int (*blocked)(const Event *ev);
   /* Samples may have stopped because the program took their signals. NULL: nothing. */

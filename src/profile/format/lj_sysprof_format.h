@@ -226,7 +226,9 @@
 #define SPF_FIELD_THING  1 /* Number of a thing that began here and may end; 0: none. */
 #define SPF_FIELD_TEXT   2 /* Id of an SPF_TEXT; 0: none. */
 #define SPF_FIELD_NUMBER 3 /* A fact. */
-#define SPF_FIELD__MAX   4
+#define SPF_FIELD_SIZE   4 /* Size of the thing, in the event's unit. */
+#define SPF_FIELD_CYCLE  5 /* Cycles of the garbage collector that ended before it. */
+#define SPF_FIELD__MAX   6
 #define SPF_FIELDS_MAX   8 /* Of an event. */
 
 /* Marks, and how things end. */
@@ -395,6 +397,10 @@
 #define SPF_EVENT_THROTTLED    5 /* Ticks left out, see lj_throttle.h. */
 #define SPF_EVENT_SIGNAL_NS    6 /* Interrupts and signals of the ticks, if measured. */
 #define SPF_EVENT_LOST_ENDS    7 /* Ends of things that the stream has no room for. */
-#define SPF_EVENT__MAX         8
+#define SPF_EVENT_LEFT_PERIOD  8 /* Period by which things are left; 0: the event's. */
+#define SPF_EVENT_HELD         9 /* What the VM holds, in the event's unit. */
+#define SPF_EVENT_CYCLES       10 /* Cycles of the garbage collector that have ended. */
+#define SPF_EVENT_CYCLE_US     11 /* Microseconds since the last one has ended. */
+#define SPF_EVENT__MAX         12
 
 #endif

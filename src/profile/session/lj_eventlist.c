@@ -89,6 +89,15 @@ void lj_eventlist_stop(Sampler *s, int of_vm)
   }
 }
 
+void lj_eventlist_sync(Sampler *s)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    Event *e = &s->event[i].e;
+    if (e->is_armed && e->spec.ops->sync) e->spec.ops->sync(e);
+  }
+}
+
 void lj_eventlist_like(Sampler *s, const Sampler *other)
 {
   int i;

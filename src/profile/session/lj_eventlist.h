@@ -24,6 +24,9 @@ LJ_FUNC int lj_eventlist_arm(Sampler *s, char *errmsg);
 /* Close the open events of threads. of_vm: also those of the VM. */
 LJ_FUNC void lj_eventlist_stop(Sampler *s, int of_vm);
 
+/* Bring counters up to now, and report what has ended: a dump follows. */
+LJ_FUNC void lj_eventlist_sync(Sampler *s);
+
 /* Copy the events in use from another sampler. */
 LJ_FUNC void lj_eventlist_like(Sampler *s, const Sampler *other);
 

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 
+#include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_sampler.h"
 #include "profile/session/lj_vmdoor.h"
 
@@ -49,10 +50,26 @@ static int door_isours(EventDoor *door)
   return lj_vmgate_isours(gate_of(door));
 }
 
+static void door_set_all(EventDoor *door, const SourceOps *ops, int counter,
+			 uint64_t value)
+{
+  VmReader *reader = __atomic_load_n(&gate_of(door)->first, __ATOMIC_SEQ_CST);
+  for (; reader; reader = __atomic_load_n(&reader->next, __ATOMIC_SEQ_CST)) {
+    Sampler *s = sampler_of_reader(reader);
+    int i;
+    for (i = 0; i < s->nevent; i++)
+      if (s->event[i].e.spec.ops == ops)
+	relaxed_set(&s->event[i].e.counters[counter], value);
+  }
+}
+
 void lj_vmdoor_init(VmGate *gate)
 {
   gate->door.vm = gate->g;
   gate->door.is_ours = door_isours;
   gate->door.enter = door_enter;
   gate->door.leave = door_leave;
+  gate->door.set_all = door_set_all;
+  gate->door.gc_cycles = 0;
+  gate->door.gc_end_ns = 0;
 }

@@ -5,6 +5,7 @@
 ----------------------------------------------------------------------------
 
 local events = require("sysprof.model.events")
+local labels = require("sysprof.model.labels")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
 local stacktree = require("sysprof.show.stacktree")
@@ -46,9 +47,12 @@ end
 
 local function things_text(e)
   local all = e.things
-  return ('"things":{"name":%s,"began":%.0f,"ended":%.0f,"dropped":%.0f,"left_weight":%.0f%s}')
-	 :format(text.json(e.thing), all.began, all.ended, all.dropped, all.weight,
-    e.second and (',"left_second_weight":%.0f'):format(all.second_weight) or "")
+  local ages = {}
+  for i, age in ipairs(labels.age_counts(all.ages)) do
+    ages[i] = ('%s:%.0f'):format(text.json(age[1]), age[2])
+  end
+  return ('"things":{"name":%s,"began":%.0f,"ended":%.0f,"dropped":%.0f,"ended_after":{%s}}')
+	 :format(text.json(e.thing), all.began, all.ended, all.dropped, table.concat(ages, ","))
 end
 
 local function write_events(write, list)
@@ -62,6 +66,10 @@ local function write_events(write, list)
 								   e.second_weight)
     end
     if e.things then out[#out + 1] = things_text(e) end
+    if e.of then
+      out[#out + 1] = ('"left_of":%s,"standard_error":%.0f'):format(text.json(e.of),
+								     math.sqrt(e.variance))
+    end
     if #e.periods == 1 then out[#out + 1] = ('"period":%.0f'):format(e.periods[1]) end
     add(table.concat(out, ",") .. "}")
   end

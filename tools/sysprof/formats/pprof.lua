@@ -129,10 +129,13 @@ end
 
 -- -- Values ----------------------------------------------------------------
 
+-- What other tools call an event.
+local KNOWN_NAMES = { live = "inuse" }
+
 -- Each event has a number of samples and a sum. One with second weights has these in place of
 -- the number: its samples stand for very different amounts. The names are those that tools
--- know, where they can be: "samples" and "cpu" of the first event, "alloc_objects" and
--- "alloc_space". Returns a list of { event=, first= (place of its first value), samples=,
+-- know, where they can be: "samples" and "cpu" of the first event, "alloc_objects",
+-- "alloc_space", "inuse_objects" and "inuse_space". Returns a list of { event=, first= (place of its first value), samples=,
 -- weight= (names), unit=, scale= }, and the number of values.
 local function columns(profile)
   local list, has_cpu = {}, false
@@ -143,8 +146,9 @@ local function columns(profile)
 		weight = unit.is_cpu and not has_cpu and "cpu" or e.name,
 		unit = unit.pprof, scale = unit.pprof_scale }
     if e.second then
-      list[i].samples = e.name .. "_" .. e.second
-      list[i].weight = e.name .. (unit.pprof_suffix or "")
+      local name = KNOWN_NAMES[e.name] or e.name
+      list[i].samples = name .. "_" .. e.second
+      list[i].weight = name .. (unit.pprof_suffix or "")
     end
     has_cpu = has_cpu or unit.is_cpu
   end

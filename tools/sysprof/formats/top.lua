@@ -3,7 +3,8 @@
 --
 -- Self counts samples in the function itself. Total counts samples in it or in its
 -- callees; a recursive function counts once per sample. Marks such as [coroutine] are
--- rows too, except among modules. Rows can also be lines, modules, VM states or threads.
+-- rows too, except among modules. Rows can also be lines, modules, VM states, threads, types or
+-- ages.
 -- The profile's report stands before the table. Two profiles are compared by shares.
 ----------------------------------------------------------------------------
 
@@ -92,6 +93,7 @@ end
 local slot_text = {
   vmstate = function(slot) return selfreport.state_name(slot.state) end,
   thread = function(slot) return threads.text(slot.thread) end,
+  age = function(slot) return text.clean(labels.value(slot.labels, labels.AGE) or "[no age]") end,
   type = function(slot) return text.clean(labels.value(slot.labels, "type") or "[no type]") end,
 }
 

@@ -3,11 +3,13 @@
 --
 -- Each session numbers its own events (of lanes, sysprof.model.slots): { session, index, name,
 -- unit, period, second, thing }, as in SPF_EVENT; second is the name of its second weight, thing
--- that of what its samples begin, or nil.
+-- that of what its samples begin, or nil. What is left of these things at the end is an event,
+-- too: e.left, with e.of for the event that began them.
 -- Users see events by their requested names: "cpu" is one event, whatever clock each thread got.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local labels = require("sysprof.model.labels")
 local text = require("sysprof.base.text")
 
 local events = {}
@@ -25,31 +27,33 @@ end
 
 -- -- Things that samples begin ----------------------------------------------
 
--- What samples of an event have begun: numbers of things, and the sums of the weights of those
--- that have not ended.
+-- Numbers of things that samples of an event have begun. ages: of those that have ended, by
+-- labels.age_text().
 local function things_of(e)
-  e.things = e.things or { began = 0, ended = 0, dropped = 0, weight = 0, second_weight = 0 }
+  e.things = e.things or { began = 0, ended = 0, dropped = 0, ages = {} }
   return e.things
 end
 
-function events.begin_thing(e, weight, second)
+function events.begin_thing(e)
   local all = things_of(e)
-  all.began, all.weight, all.second_weight =
-    all.began + 1, all.weight + weight, all.second_weight + second
+  all.began = all.began + 1
 end
 
 -- gone: it does not exist any more; otherwise it is not known whether it does.
-function events.end_thing(e, gone, weight, second)
+function events.end_thing(e, gone, age)
   local all = things_of(e)
-  if gone then all.ended = all.ended + 1 else all.dropped = all.dropped + 1 end
-  all.weight, all.second_weight = all.weight - weight, all.second_weight - second
+  if not gone then
+    all.dropped = all.dropped + 1
+    return
+  end
+  local text = labels.age_text(age)
+  all.ended, all.ages[text] = all.ended + 1, (all.ages[text] or 0) + 1
 end
 
 local function add_things(to, things)
   local all = things_of(to)
-  for _, key in ipairs { "began", "ended", "dropped", "weight", "second_weight" } do
-    all[key] = all[key] + things[key]
-  end
+  for _, key in ipairs { "began", "ended", "dropped" } do all[key] = all[key] + things[key] end
+  for text, n in pairs(things.ages) do all.ages[text] = (all.ages[text] or 0) + n end
 end
 
 -- An event becomes another one.
@@ -58,6 +62,18 @@ function events.move_things(from, to)
     add_things(to, from.things)
     to.thing, from.things = to.thing or from.thing, nil
   end
+end
+
+-- Returns the event of what is left of things.
+function events.left_of(e)
+  e.left = e.left or { of = e, session = e.session, index = e.index, name = e.thing, unit = e.unit,
+		       period = nil, second = e.second, text = e.text, variance = 0 }
+  return e.left
+end
+
+-- Adds to the variance of the weights of what is left.
+function events.add_left(left, variance)
+  left.variance = left.variance + variance
 end
 
 -- -- Counters --------------------------------------------------------------
@@ -76,6 +92,16 @@ local function counter_of(counters, index, kind)
     value = counters[G.SPF_COUNTER_TOTAL + index]
   end
   return value
+end
+
+-- Returns the period by which things of an event are left, and cycles of the collector so far.
+function events.left_period(e)
+  local period = counter_of(e.session.counters, e.index, G.SPF_EVENT_LEFT_PERIOD) or 0
+  return period > 0 and period or e.period or 0
+end
+
+function events.cycles(e)
+  return counter_of(e.session.counters, e.index, G.SPF_EVENT_CYCLES) or 0
 end
 
 -- Returns the sum of a counter of all events, or nil.
@@ -108,6 +134,7 @@ end
 
 -- Returns the name of an event, as users see it.
 local function name_of(e)
+  if e.of then return text.clean(e.name) end
   local name = asked_name(e) or e.name or e.index == 0 and "cpu" or
 	       ("event %.0f"):format(e.index)
   return text.clean(name)
@@ -120,6 +147,7 @@ end
 
 -- Returns what one sample of an event was asked to stand for, nil if not known.
 local function period_of(e)
+  if e.of then return events.left_period(e.of) end
   if e.period then return e.period end
   local ns = e.index == 0 and tonumber(e.session.meta.interval_ns)
   return ns and ns >= 1 and ns < 2^53 and ns or nil
@@ -143,12 +171,18 @@ local function new_event(e, key)
 	   samples = 0, weight = 0,
 	   second = nil, second_weight = 0,	-- What the second weights count; their sum.
 	   thing = nil, things = nil,	-- What its samples begin; see things_of().
+	   of = nil,	-- Name of the event that began what is left, nil of others;
+	   variance = 0,	-- of the sum of its weights.
 	   total = nil,		-- All occurrences, sampled or not; nil if unknown.
 	   counters = {},	-- Other counters, by SPF_EVENT_*.
 	   wall_us = 0,		-- Since the starts of its processes' profiles.
 	   processes = {},	-- Set of their ids.
 	   members = {} }	-- Set of the events of sessions.
 end
+
+-- Counters that do not add up.
+local LARGEST = { [G.SPF_EVENT_LEFT_PERIOD] = true, [G.SPF_EVENT_CYCLES] = true,
+		  [G.SPF_EVENT_CYCLE_US] = true }
 
 -- When a thread has begun is not known, so with several in a process nothing is.
 local function add_wall_time(e, session)
@@ -163,8 +197,17 @@ local function add_counters(e, counters, index)
   if total then e.total = (e.total or 0) + total end
   for kind = G.SPF_EVENT_TOTAL + 1, G.SPF_EVENT__MAX - 1 do
     local value = counter_of(counters, index, kind)
-    if value then e.counters[kind] = (e.counters[kind] or 0) + value end
+    if value then
+      local before = e.counters[kind] or 0
+      e.counters[kind] = LARGEST[kind] and math.max(before, value) or before + value
+    end
   end
+end
+
+-- What the VM holds is the total of what is left.
+local function add_held(left, counters, index)
+  local held = counter_of(counters, index, G.SPF_EVENT_HELD)
+  if held then left.total = (left.total or 0) + held end
 end
 
 -- Returns the events of a profile, in the order of the streams. Those without
@@ -190,6 +233,7 @@ function events.list(profile)
       all.thing = all.thing or e.thing and text.clean(e.thing)
       all.text = all.text or e.text
       if e.things then add_things(all, e.things) end
+      if e.of then all.of, all.variance = name_of(e.of), all.variance + e.variance end
     end
     return all
   end
@@ -201,6 +245,7 @@ function events.list(profile)
 	local all = add(e)
 	add_counters(all, session.counters, index)
 	add_wall_time(all, session)
+	if e.left then add_held(add(e.left), session.counters, index) end
       end
     end
   end

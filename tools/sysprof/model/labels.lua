@@ -32,6 +32,29 @@ function methods:set(list)
   return self.by_text[text]
 end
 
+-- -- Age --------------------------------------------------------------------
+
+-- Key of the age of what is left: cycles of the garbage collector that it has lived through.
+labels.AGE = "age"
+
+-- Returns an age as a text: ages of one class have the same.
+function labels.age_text(cycles)
+  if cycles < 2 then return cycles == 1 and "1 cycle" or "0 cycles" end
+  local first = 2
+  while first * 2 <= cycles do first = first * 2 end
+  return ("%.0f-%.0f cycles"):format(first, first * 2 - 1)
+end
+
+-- Returns a list of { text, count } by increasing age, from counts by text.
+function labels.age_counts(counts)
+  local list = {}
+  for text, n in pairs(counts) do list[#list + 1] = { text, n } end
+  table.sort(list, function(a, b) return tonumber(a[1]:match("%d+")) < tonumber(b[1]:match("%d+")) end)
+  return list
+end
+
+-- -- Values -----------------------------------------------------------------
+
 -- Returns the value of a key in a set, or nil. A set may be nil.
 function labels.value(set, key)
   for _, pair in ipairs(set or {}) do

@@ -256,8 +256,10 @@ end
 local remember_events = interpreted(function(m, sessions)
   for _, session in ipairs(sessions) do
     for _, e in pairs(session.events) do
-      local key = events.key(e)
-      m.by_event[key] = m.by_event[key] or e
+      for _, one in ipairs { e, e.left } do
+	local key = events.key(one)
+	m.by_event[key] = m.by_event[key] or one
+      end
     end
   end
 end)

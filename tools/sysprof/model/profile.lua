@@ -253,11 +253,15 @@ end
 
 -- -- Looking at it ---------------------------------------------------------
 
+-- What is left of things was sampled when it began. So these do not count it.
+
 -- Returns the numbers of samples, and of microseconds of CPU time by the first
 -- event that measures it; true if no event measures it.
 function methods:totals()
-  local samples = 0
-  for i = 1, self.slots:count() do samples = samples + self.slots:samples(i) end
+  local samples, slots = 0, self.slots
+  for i = 1, slots:count() do
+    if not slots:event(i).of then samples = samples + slots:samples(i) end
+  end
   local list = events.list(self)
   for _, e in ipairs(list) do
     if units.of(e.unit).is_cpu then return samples, e.weight end
@@ -270,7 +274,7 @@ function methods:states()
   local by_state, list = {}, self.slots
   for i = 1, list:count() do
     local state = list:state(i)
-    by_state[state] = (by_state[state] or 0) + list:samples(i)
+    if not list:event(i).of then by_state[state] = (by_state[state] or 0) + list:samples(i) end
   end
   return by_state
 end

@@ -9,6 +9,7 @@ local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
 local fields = require("sysprof.read.fields")
+local things = require("sysprof.read.things")
 local units = require("sysprof.model.units")
 
 local uleb, str = bytes.uleb, bytes.str
@@ -87,9 +88,12 @@ define[G.SPF_EVENT] = function(d, buf, pos, stop)
     if not names[n] then return nil end
   end
   d.usual[index] = d.version > 3 and not units.of(unit).is_cpu and period or 0
-  local f = fields.new(kinds, names)
+  local f, old = fields.new(kinds, names), d.fields[index]
+  local event = old and events.of_index(d.profile.session, index)
   if d.profile:set_event(index, name, unit, period, f.count_name, f.thing_name, f.text_name) then
-    f = fields.new(kinds, names, d.fields[index])
+    f = fields.new(kinds, names, old)
+  elseif old and old.thing_name then
+    things.finish(old.things, event, d.profile)
   end
   d.fields[index], d.has_fields = n > 0 and f or nil, d.has_fields or n > 0
   return true
@@ -223,17 +227,16 @@ define[G.SPF_MARK] = function(d, buf, pos, stop)
   return true
 end
 
--- The ages of things are passed over.
 define[G.SPF_ENDED] = function(d, buf, pos, stop)
   local index, how, at = pair(buf, pos, stop)
   if not index or index >= G.SPF_EVENTS_MAX then return nil end
   local f = d.fields[index]
   local event = f and events.of_index(d.profile.session, index)
   while at < stop do
-    local thing, _
-    thing, _, at = pair(buf, at, stop)
+    local thing, age
+    thing, age, at = pair(buf, at, stop)
     if not thing then return nil end
-    if f then fields.end_thing(f, event, how, thing) end
+    if f then things.ended(f.things, event, how, thing, age) end
   end
   return true
 end

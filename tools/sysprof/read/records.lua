@@ -17,10 +17,12 @@ local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local chunkstacks = require("sysprof.read.chunkstacks")
 local definitions = require("sysprof.read.definitions")
+local events = require("sysprof.model.events")
 local fields = require("sysprof.read.fields")
 local loadmap = require("sysprof.read.loadmap")
 local seen = require("sysprof.read.seen")
 local stacks = require("sysprof.model.stacks")
+local things = require("sysprof.read.things")
 
 local band, rshift = bit.band, bit.rshift
 local uleb = bytes.uleb
@@ -283,6 +285,16 @@ function records.context(buf, pos, stop)
   if not tid then return nil end
   return { tid = tid, time = time, session = session, step = step, before = before,
 	   since = since }, first + len
+end
+
+-- The session has ended: its profile gets what is left of the things that samples began.
+function methods:finish()
+  for index = 0, G.SPF_EVENTS_MAX - 1 do
+    local f = self.fields[index]
+    if f and f.thing_name then
+      things.finish(f.things, events.of_index(self.profile.session, index), self.profile)
+    end
+  end
 end
 
 -- Decodes the records from pos to before stop into the profile. context: what

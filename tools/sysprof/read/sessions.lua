@@ -94,6 +94,7 @@ end
 -- Adds a session's profile to the others.
 local function take_over(self, s, offset)
   local p = s.decoder.profile
+  s.decoder:finish()
   s.decoder = nil
   for _, what in ipairs(UNDEFINED) do
     local bad = s.bad[what]

@@ -8,6 +8,7 @@
 local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
 local join = require("sysprof.show.join")
+local labels = require("sysprof.model.labels")
 local refusals = require("sysprof.show.refusals")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
@@ -148,16 +149,50 @@ local function rate_text(e, whole)
   if #parts > 0 then return table.concat(parts, ", ") end
 end
 
--- Returns { label, text } of what samples of an event have begun.
+-- Returns { label, text } of the ends of what samples of an event have begun.
 local function things_line(e)
-  local all = e.things
-  local alive = all.began - all.ended - all.dropped
-  local s = ("%.0f began, %.0f ended, %.0f dropped, %.0f left: %s"):format(all.began, all.ended,
-    all.dropped, alive, units.amount(units.of(e.unit), all.weight, e.name))
-  if e.second then s = s .. (", %.0f %s"):format(all.second_weight, e.second) end
-  local lost = e.counters[G.SPF_EVENT_LOST_ENDS]
-  if lost then s = s .. ("; %.0f ends were lost, so fewer are left"):format(lost) end
-  return { ("%s: %s"):format(e.name, e.thing), s }
+  local all, parts = e.things, {}
+  for i, age in ipairs(labels.age_counts(all.ages)) do
+    parts[i] = ("%.0f after %s"):format(age[2], age[1])
+  end
+  local s = ("%s of %.0f, %.0f dropped, %.0f left"):format(total_of(all.ended, parts), all.began,
+    all.dropped, all.began - all.ended - all.dropped)
+  local lost = e.counters[G.SPF_EVENT_LOST_ENDS] or 0
+  if lost > 0 then s = s .. ("; %.0f ends were lost, so fewer are left"):format(lost) end
+  return { e.name .. ": ended", s }
+end
+
+-- Appends lines of what is left: what it stands for, and the rest of what the VM holds.
+local function add_left(list, e, whole)
+  local unit, held = units.of(e.unit), whole and e.total
+  local s = ("%.0f sample%s, %s"):format(e.samples, e.samples == 1 and "" or "s",
+					 unit.total(e.weight))
+  if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
+  s = ("%s, standard error %s"):format(s, unit.total(math.sqrt(e.variance)))
+  if e.second then s = s .. (", %.0f %s"):format(e.second_weight, e.second) end
+  if #e.periods == 1 and e.periods[1] > 0 then
+    s = ("%s; one in %s"):format(s, unit.period(e.periods[1]))
+  end
+  list[#list + 1] = { "event " .. e.name, s }
+  if held then
+    local rest = held - e.weight
+    list[#list + 1] = { e.name .. ": the rest",
+      ("%s%s, from before the start"):format(rest < 0 and "-" or "", unit.total(math.abs(rest))) }
+  end
+end
+
+-- Returns when the collector has run, as a text; nil if that is not known.
+local function collector_text(list)
+  local has_held, cycles, us = false, 0, nil
+  for _, e in ipairs(list) do
+    has_held = has_held or e.of and e.total
+    local n = e.counters[G.SPF_EVENT_CYCLES] or 0
+    if n > cycles then cycles, us = n, e.counters[G.SPF_EVENT_CYCLE_US] end
+  end
+  if not has_held then return nil end
+  if cycles == 0 then return "no cycle has ended" end
+  local s = ("%.0f cycle%s"):format(cycles, cycles == 1 and "" or "s")
+  return us and ("%s, the last one ended %.3f s before the end"):format(s, us / 1e6) or s
 end
 
 local function marks_text(profile)
@@ -257,20 +292,23 @@ function selfreport.lines(profile)
   local list = {
     { "samples", ("%s, %d thread%s"):format(selfreport.totals(profile, true),
       #profile.thread_list, #profile.thread_list == 1 and "" or "s") },
-    { "lost", lost },
   }
+  for _, e in ipairs(all_events) do
+    if e.of then
+      add_left(list, e, profile.whole)
+    else
+      list[#list + 1] = event_line(e, profile.whole, #all_events == 1)
+      if e.things then list[#list + 1] = things_line(e) end
+    end
+  end
+  list[#list + 1] = { "lost", lost }
   add_broken(list, profile, "lua")
   add_broken(list, profile, "host")
   list[#list + 1] = { "vm states", states(profile, samples) }
   local function add(label, value)
     if value then list[#list + 1] = { label, value } end
   end
-  local at = 1
-  for _, e in ipairs(all_events) do
-    table.insert(list, at + 1, event_line(e, profile.whole, #all_events == 1))
-    if e.things then table.insert(list, at + 2, things_line(e)) end
-    at = at + (e.things and 2 or 1)
-  end
+  add("collector", collector_text(all_events))
   add("marks", marks_text(profile))
   add("lost marks", c[G.SPF_COUNTER_LOST_MARKS] and number(c[G.SPF_COUNTER_LOST_MARKS]))
   local overruns = events.counter_sum(profile, G.SPF_EVENT_OVERRUNS)

@@ -71,6 +71,10 @@ function view.new(profile, options)
     return nil, ("the event '%s' has no types; choose an event with types, such as alloc")
 		:format(event.name)
   end
+  if options.by == "age" and not event.of then
+    return nil, ("the event '%s' has no ages; choose an event of what is left, such as live")
+		:format(event.name)
+  end
   local size = profile.size
   return setmetatable({
     profile = profile,

@@ -1,0 +1,130 @@
+----------------------------------------------------------------------------
+-- Things that samples begin, and what is left of them at the end of a session.
+--
+-- A thing, such as a block of memory, is remembered until it ends, or another sample has its
+-- number. What is left becomes an event of its own (events.left_of), with the stacks, states and
+-- labels of the samples, and one label more: the age.
+--
+-- The writer keeps a thing of n bytes with the probability p = 1 - e^(-n/period), whatever the
+-- period of its sample was. So it stands for n/p bytes and 1/p objects. Weights are whole numbers:
+-- each takes over the rest of the one before it, so that sums are exact. A thing without a
+-- size weighs what its sample does.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local bytes = require("sysprof.base.bytes")
+local events = require("sysprof.model.events")
+local labels = require("sysprof.model.labels")
+
+local EXACT_MAX = bytes.EXACT_MAX
+local SMALL = 1e-5	-- Below, 1 - e^(-x) loses digits.
+
+local things = {}
+
+-- Returns the things of an event, none so far.
+function things.new()
+  return { slot = {}, time = {}, size = {}, weight = {}, second = {}, cycle = {} }	-- By number.
+end
+
+local function forget(all, number)
+  all.slot[number], all.time[number], all.size[number] = nil, nil, nil
+  all.weight[number], all.second[number], all.cycle[number] = nil, nil, nil
+end
+
+-- A thing has ended, if it is known. how: SPF_ENDED_*; what the reader does not know is dropped.
+function things.ended(all, event, how, number, age)
+  if not all.slot[number] then return end
+  events.end_thing(event, how == G.SPF_ENDED_GONE, age)
+  forget(all, number)
+end
+
+-- The last sample of a profile has begun a thing. sample: { size =, second =, cycle = }, each or
+-- nil.
+function things.begin(all, event, profile, slot, weight, sample)
+  local number = sample.number
+  things.ended(all, event, G.SPF_ENDED_DROPPED, number)
+  events.begin_thing(event)
+  all.slot[number], all.time[number], all.cycle[number] = slot, profile.last_time, sample.cycle
+  if sample.size then
+    all.size[number] = sample.size
+  else
+    all.weight[number], all.second[number] = weight, sample.second
+  end
+end
+
+-- -- What is left ----------------------------------------------------------
+
+-- Returns 1 - e^(-x).
+local function chance(x)
+  return x < SMALL and x - x * x / 2 or 1 - math.exp(-x)
+end
+
+-- Returns bytes and objects that a thing stands for, and the variance of the bytes; not whole.
+local function weights_of(all, number, period)
+  local size = all.size[number]
+  if not size then return all.weight[number], all.second[number] or 0, 0 end
+  if size == 0 then return 0, 0, 0 end
+  local p = period > 1 and chance(size / period) or 1
+  return size / p, 1 / p, (size / p) ^ 2 * (1 - p)
+end
+
+-- Returns a function that makes numbers whole.
+local function rounder()
+  local rest = 0
+  return function(v)
+    local whole = math.floor(v + rest + 0.5)
+    rest = v + rest - whole
+    return whole
+  end
+end
+
+-- Returns a function that gives the labels of a slot and the age of a thing.
+local function labeller(profile)
+  local known = {}
+  return function(set, age)
+    local of_set = known[set or false] or {}
+    known[set or false] = of_set
+    local text = labels.age_text(age)
+    if not of_set[text] then
+      local list = {}
+      for i, pair in ipairs(set or {}) do list[i] = pair end
+      list[#list + 1] = { labels.AGE, text }
+      of_set[text] = profile.label_sets:set(list)
+    end
+    return of_set[text]
+  end
+end
+
+local function sorted_numbers(all)
+  local list = {}
+  for number in pairs(all.slot) do list[#list + 1] = number end
+  table.sort(list)
+  return list
+end
+
+-- The session ends: counts what is left in a profile.
+function things.finish(all, event, profile)
+  local left = events.left_of(event)
+  local slots, sum, second_sum = profile.slots, 0, 0
+  local period, cycles = events.left_period(event), events.cycles(event)
+  local whole, whole_second, with_age = rounder(), rounder(), labeller(profile)
+  for _, number in ipairs(sorted_numbers(all)) do
+    local weight, second, variance = weights_of(all, number, period)
+    weight, second = whole(weight), whole_second(second)
+    sum, second_sum = sum + weight, second_sum + second
+    if not (sum < EXACT_MAX and second_sum < EXACT_MAX) then break end
+    local from, cycle = all.slot[number], all.cycle[number]
+    local set = slots:labels(from)
+    if cycle then set = with_age(set, math.max(cycles - cycle, 0)) end
+    local slot = profile:add_slot(slots:thread(from), left, set, slots:state(from), slots:lua(from),
+				  slots:host(from), 1, weight, second)
+    events.add_left(left, variance)
+    if profile.timeline then
+      profile.timeline:add(all.time[number], weight, slot)
+      if second > 0 then profile.timeline:set_second(second) end
+    end
+    forget(all, number)
+  end
+end
+
+return things
