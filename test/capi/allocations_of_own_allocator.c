@@ -1,10 +1,11 @@
 /* TIMEOUT: 600
 ** A host gives its VM an allocator that counts. At a period of 1 byte, the event alloc has
-** each block of it, no more and no less: interpreted and compiled, around and below a wrapper,
-** on two threads in turn, beside another VM that uses the hook, while the VM is closed. All
-** memory returns to the host.
+** each block of it, no more and no less, and the event live each block that is not freed:
+** interpreted and compiled, around and below a wrapper, on two threads in turn, beside another
+** VM that uses the hook, while the VM is closed. All memory returns to the host.
 */
 
+#define _GNU_SOURCE /* For memmem. */
 #include <pthread.h>
 
 #include "own_allocator.h"
@@ -41,15 +42,44 @@ static void begin(lua_State *L, Sink *sink)
 						    1024 * 1024);
   opt.clocks = "alloc/period=1/";
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
-  given.blocks = given.bytes = 0;
+  left_begin();
+}
+
+/* What the host knows when a profile ends. */
+typedef struct Known {
+  Given given;
+  Left left;
+} Known;
+
+static Known known_now(void)
+{
+  Known k;
+  k.given = given;
+  k.left = left;
+  return k;
+}
+
+static uint64_t sum_of(const Sink *sink, const char *options)
+{
+  char *folded;
+  uint64_t sum;
+  CHECK_EQ(session_parse(sink->bytes, sink->len, options, &folded), 0);
+  sum = folded_count(folded, "");
+  free(folded);
+  return sum;
+}
+
+static int contains(const Sink *sink, const char *text)
+{
+  return memmem(sink->bytes, sink->len, text, strlen(text)) != NULL;
 }
 
 /* Check the profile of a VM after its stop. */
-static void check(Sink *sink, uint64_t blocks, uint64_t bytes, const char *what)
+static void check(Sink *sink, const Known *known, const char *what)
 {
+  uint64_t blocks = known->given.blocks, bytes = known->given.bytes;
   static StreamSums sums;
   uint64_t samples = 0, weight = 0, total = 0;
-  char *folded;
   int i;
   sums_read(&sums, sink->bytes, sink->len);
   CHECK(sums.fault == NULL);
@@ -60,22 +90,23 @@ static void check(Sink *sink, uint64_t blocks, uint64_t bytes, const char *what)
     total += sums.s[i].counter[SUMS_OF_EVENT(0, SPF_TOTAL)];
     CHECK_EQ(sums.s[i].counter[SUMS_LOST_NESTED], 0);
   }
-  printf("%s: %llu blocks, %llu bytes\n", what, (unsigned long long)blocks,
-	 (unsigned long long)bytes);
+  printf("%s: %llu blocks, %llu bytes; %llu blocks, %llu bytes are left\n", what,
+	 (unsigned long long)blocks, (unsigned long long)bytes,
+	 (unsigned long long)known->left.blocks, (unsigned long long)known->left.bytes);
   CHECK_EQ(samples, blocks);
   CHECK_EQ(weight, bytes);
   CHECK_EQ(total, bytes);
-  CHECK_EQ(session_parse(sink->bytes, sink->len, "--weight=objects", &folded), 0);
-  CHECK_EQ(folded_count(folded, ""), blocks);
-  free(folded);
+  CHECK_EQ(sum_of(sink, "--weight=objects"), blocks);
+  CHECK_EQ(sum_of(sink, "--event=live --weight=objects"), known->left.blocks);
+  CHECK_EQ(sum_of(sink, "--event=live"), known->left.bytes);
   sink_free(sink);
 }
 
 static void end(lua_State *L, Sink *sink, const char *what)
 {
-  uint64_t blocks = given.blocks, bytes = given.bytes;
+  Known known = known_now();
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
-  check(sink, blocks, bytes, what);
+  check(sink, &known, what);
 }
 
 static void work(lua_State *L, int n)
@@ -147,16 +178,17 @@ static void check_replaced(void)
 {
   Host host = { 0 };
   Sink sink;
-  uint64_t blocks, bytes;
+  Known known;
   lua_State *L = vm_new(host_alloc, &host, program);
   begin(L, &sink);
   work(L, 2);
-  blocks = given.blocks;
-  bytes = given.bytes;
+  known = known_now();
   lua_setallocf(L, host_alloc, &host);
   work(L, 2);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
-  check(&sink, blocks, bytes, "replaced");
+  known.left.blocks = known.left.bytes = 0; /* What is left is not known any more. */
+  CHECK(contains(&sink, "the program has replaced the VM's allocator"));
+  check(&sink, &known, "replaced");
   begin(L, &sink);
   work(L, 2);
   end(L, &sink, "after it was replaced");
@@ -196,6 +228,7 @@ static void check_moves(void)
     CHECK_EQ(sums.s[0].counter[SUMS_OF_EVENT(0, SPF_TOTAL)], given.bytes + there[1]);
     CHECK_EQ(sums.s[0].samples[0], given.blocks);
   }
+  CHECK_EQ(sum_of(&sink, "--event=live"), left.bytes);
   sink_free(&sink);
   vm_close(L, &host);
 }
@@ -225,14 +258,13 @@ static void check_other_vm(void)
   Other other = { { NULL, NULL }, 0, 0 };
   Sink sink;
   pthread_t thread;
-  uint64_t blocks, bytes;
+  Known known;
   lua_State *L = vm_new(host_alloc, &host, program);
   begin(L, &sink);
   other.of.f = lua_getallocf(L, &other.of.ud);
   REQUIRE(pthread_create(&thread, NULL, run_other_vm, &other) == 0);
   work(L, 30);
-  blocks = given.blocks;
-  bytes = given.bytes;
+  known = known_now();
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   lua_close(L);
   usleep(20000); /* The other VM outlives this one. */
@@ -240,7 +272,7 @@ static void check_other_vm(void)
   pthread_join(thread, NULL);
   CHECK(other.rounds > 0);
   CHECK_EQ(host.live, 0);
-  check(&sink, blocks, bytes, "beside another VM");
+  check(&sink, &known, "beside another VM");
 }
 
 /* -- End --------------------------------------------------------------------- */
@@ -256,12 +288,11 @@ static void check_close(int elsewhere)
   Host host = { 0 };
   Sink sink;
   pthread_t thread;
-  uint64_t blocks, bytes;
+  Known known;
   lua_State *L = vm_new(host_alloc, &host, program);
   begin(L, &sink);
   work(L, 2);
-  blocks = given.blocks;
-  bytes = given.bytes;
+  known = known_now();
   if (elsewhere) {
     REQUIRE(pthread_create(&thread, NULL, close_vm, L) == 0);
     pthread_join(thread, NULL);
@@ -270,7 +301,7 @@ static void check_close(int elsewhere)
   }
   CHECK_EQ(host.live, 0);
   CHECK_EQ(sink.stops, 1);
-  check(&sink, blocks, bytes, elsewhere ? "closed by another thread" : "closed");
+  check(&sink, &known, elsewhere ? "closed by another thread" : "closed");
 }
 
 /* LuaJIT's own allocator: lua_close compares it. */

@@ -1,12 +1,15 @@
 ----------------------------------------------------------------------------
 -- Ten lines that allocate 1:2:...:10, in bytes and in blocks, of sizes from 16 bytes to 1 MiB:
--- the profile of the event alloc gives each its share.
+-- the profile of the event alloc gives each its share. After random deaths, the event live gives
+-- each its share of what is alive.
 --
 -- A line allocates cdata or tables. Before the profile, each is called without a collection,
 -- and LuaJIT's own account gives the bytes of a call.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local events = require("sysprof.events")
+local reader = require("sysprof.reader")
 local truth = require("alloc_truth")
 
 local program = {}
@@ -111,12 +114,86 @@ local function run_inlined()
   report("inlined", { inlined = ((got[1] or 0) - mean) / math.sqrt(var) })
 end
 
+-- Lines that keep what they allocate.
+local keepers = {
+  function(list, from, to, size) for i = from, to do list[i] = bytes(size) end end,
+  function(list, from, to, size) for i = from, to do list[i] = bytes(size) end end,
+  function(list, from, to, size) for i = from, to do list[i] = bytes(size) end end,
+  function(list, from, to, size) for i = from, to do list[i] = bytes(size) end end,
+  function(list, from, to, size) for i = from, to do list[i] = bytes(size) end end,
+}
+
+-- Returns the period of what is live in a profile.
+local function live_period(path)
+  for _, e in ipairs(events.list(assert(reader.read(path)))) do
+    if e.name == "live" then return e.periods[1] end
+  end
+end
+
+local PIECE = 500
+
+-- Of k * scale bytes on the k-th line, each block dies at random. is_full: the table of the
+-- profiler becomes full, and its period longer.
+local function run_live(period, scale, is_full)
+  local table_new = require("table.new")
+  local kept, alive, parts = {}, {}, { bytes = {}, objects = {} }
+  for k in ipairs(keepers) do
+    kept[k] = {}
+    for i in ipairs(SIZES) do kept[k][i] = table_new(math.ceil(k * scale / SIZES[i]) + 1, 0) end
+  end
+  local size_of = {}
+  for i, size in ipairs(SIZES) do size_of[i] = block_size(size) end
+  assert(misc.sysprof.start { mode = "C", clock = ("alloc/period=%d/"):format(period), path = "live.bin",
+			      force = true })
+  for k, f in ipairs(keepers) do
+    alive[k] = {}
+    for i, list in ipairs(kept[k]) do
+      local n, left = math.ceil(k * scale / #SIZES / size_of[i]), 0
+      -- A compiled loop does not write the profile. This function is not compiled.
+      for j = 1, n, PIECE do f(list, j, math.min(j + PIECE - 1, n), SIZES[i]) end
+      for j = 1, n do
+	if math.random(10) > k then list[j] = false else left = left + 1 end
+      end
+      alive[k][i] = left
+    end
+  end
+  collectgarbage()
+  collectgarbage()
+  assert(misc.sysprof.stop())
+  local longer = live_period("live.bin")
+  assert(is_full and longer > period or longer == period, "the period is " .. longer)
+  for k, f in ipairs(keepers) do
+    local mean, var, blocks, blocks_var = 0, 0, 0, 0
+    for i, left in ipairs(alive[k]) do
+      local a, b, c, d = truth.moments(left, size_of[i], longer)
+      mean, var, blocks, blocks_var = mean + a, var + b, blocks + c, blocks_var + d
+    end
+    parts.bytes[line_of(f)] = { mean = mean, var = var }
+    parts.objects[line_of(f)] = { mean = blocks, var = blocks_var }
+  end
+  for _, weight in ipairs { "bytes", "objects" } do
+    -- The compiler's traces are live, too.
+    local sums = truth.sums("live.bin", weight, function(stack, type)
+      local line = tonumber(stack:match(".*alloc_program%.lua:(%d+)"))
+      return type == "cdata" and parts.bytes[line] and line
+    end, "live")
+    report(("live, %s, one in %d"):format(weight, longer), truth.errors(parts[weight], sums))
+  end
+  assert(kept)
+end
+
+jit.off(run_live)
+
 function program.run()
   run("bytes", PERIOD, 5e7)
   run("bytes", 16384, 5e6)
   run("objects", 4096, 20000)
   run("objects", 65536, 400000)
   run_inlined()
+  run_live(524288, 4e7)
+  run_live(4096, 2e6)
+  run_live(1, 2e5)
+  run_live(1, 6e6, true)
 end
 
 return program

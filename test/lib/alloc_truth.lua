@@ -25,11 +25,11 @@ function alloc_truth.moments(n, size, period)
 end
 
 -- Returns the sums of a profile by a key, which key_of gives for a folded stack and the type of
--- the allocation. weight: "bytes" or "objects".
-function alloc_truth.sums(path, weight, key_of)
+-- the allocation. weight: "bytes" or "objects". event: "alloc" if missing.
+function alloc_truth.sums(path, weight, key_of, event)
   local p = assert(reader.read(path))
   assert(p.complete, p:problem_text())
-  local v = assert(view.new(p, { no_host = true, lines = true, weight = weight, event = "alloc" }))
+  local v = assert(view.new(p, { no_host = true, lines = true, weight = weight, event = event or "alloc" }))
   local sums = {}
   v:each_joined(function(parts, n, count, slot)
     local names = {}

@@ -44,8 +44,9 @@ local function pprof_types(profile)
     own[1] = (i == 1 and "samples" or e.name .. "-samples") .. "/count"
     own[2] = (is_cpu and not has_cpu and "cpu" or e.name) .. "/" .. PPROF_UNIT[e.unit]
     if e.second then -- In place of the number of samples, as in Go's heap profiles.
-      own[1] = ("%s_%s/count"):format(e.name, e.second)
-      if e.unit == "bytes" then own[2] = e.name .. "_space/bytes" end
+      local name = e.name == "live" and "inuse" or e.name
+      own[1] = ("%s_%s/count"):format(name, e.second)
+      if e.unit == "bytes" then own[2] = name .. "_space/bytes" end
     end
     has_cpu, scales[i], of_event[i] = has_cpu or is_cpu, is_cpu and 1000 or 1, own
     for _, name in ipairs(own) do types[#types + 1] = name end
@@ -270,9 +271,11 @@ end
 local function check_json_story(d, profile, what)
   for _, e in ipairs(d.events) do
     local all = e.things
-    t.equal(all and ("%d began, %d gone, %d dropped, %.0f, %.0f"):format(all.began, all.ended,
-	      all.dropped, all.left_weight, all.left_second_weight) or "",
-	    naive.things_text(profile.stories, e.name), what .. ": things of " .. e.name)
+    local list = all and { "began " .. all.began, "dropped " .. all.dropped, "gone " .. all.ended } or {}
+    for class, count in pairs(all and all.ended_after or {}) do list[#list + 1] = class .. " " .. count end
+    table.sort(list)
+    t.equal(table.concat(list, ", "), naive.things_text(profile.stories, e.name),
+	    what .. ": things of " .. e.name)
   end
   local got, expected = {}, {}
   for i, mark in ipairs(profile.marks) do expected[i] = ("%6d %s"):format(mark.time, mark.kind) end

@@ -5,7 +5,8 @@
 -- stack to the next. The reader's code only renders; what is expected shares nothing with it.
 --
 -- A naive profile is { samples, events, names, stack, stories, marks }. A sample is { time, weight, second, event,
--- state, tid, pid, labels (a list of { key, value }) }, events a list of { name, unit, second (what the second weight counts) }, names the threads' names by thread_key().
+-- state, tid, pid, labels (a list of { key, value }) }, events a list of { name, unit, second (what the second weight counts),
+-- left_of (name of the event whose things are left) }, names the threads' names by thread_key().
 -- stack(sample, options) returns a list of parts { text, kind, compiled, file, first, line }, and,
 -- with has_sources in the profile, chunk, module, and row: the part's row in a table by module.
 ----------------------------------------------------------------------------
@@ -323,28 +324,69 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- A story is a list of { event, begins (number of a thing), weight, second } and { event, ends,
--- gone }, in the order of a session. Returns what has become of the things of an event, as a text.
+-- Returns what ended the thing that an item of a story began, or nil.
+local function end_of(story, i)
+  for k = i + 1, #story do
+    local later = story[k]
+    if later.event == story[i].event and (later.begins or later.ends) == story[i].begins then return later end
+  end
+end
+
+-- Returns the class of an age, as a text.
+local function age_class(age)
+  for first = 52, 1, -1 do
+    if age >= 2 ^ first then return ("%d-%d cycles"):format(2 ^ first, 2 ^ (first + 1) - 1) end
+  end
+  return age == 1 and "1 cycle" or "0 cycles"
+end
+
+-- A story is a list of { event, begins (number of a thing), sample, size, cycle } and { event, ends,
+-- gone, age }, in the order of a session. Returns what has become of the things of an event, as a text.
 function naive.things_text(stories, event)
-  local n, weight, second = { began = 0, gone = 0, dropped = 0 }, 0, 0
+  local n, list = { began = 0, gone = 0, dropped = 0 }, {}
   for _, story in ipairs(stories) do
     for i, item in ipairs(story) do
       if item.event == event and item.begins then
-	local fate
-	for k = #story, i + 1, -1 do
-	  local later = story[k]
-	  if later.event == event and (later.begins or later.ends) == item.begins then
-	    fate = later.gone and "gone" or "dropped"
-	  end
-	end
+	local ending = end_of(story, i)
 	n.began = n.began + 1
-	if fate then n[fate] = n[fate] + 1 end
-	if not fate then weight, second = weight + item.weight, second + item.second end
+	if ending and ending.gone then
+	  local class = age_class(ending.age)
+	  n.gone, n[class] = n.gone + 1, (n[class] or 0) + 1
+	elseif ending then
+	  n.dropped = n.dropped + 1
+	end
       end
     end
   end
-  return n.began > 0 and ("%d began, %d gone, %d dropped, %.0f, %.0f")
-			 :format(n.began, n.gone, n.dropped, weight, second) or ""
+  for key, count in pairs(n) do list[#list + 1] = ("%s %d"):format(key, count) end
+  table.sort(list)
+  return n.began > 0 and table.concat(list, ", ") or ""
+end
+
+-- Returns samples of what is left of the things of an event at the end of a session, in the order of
+-- their numbers. left: the event of what is left; things with sizes need its period, and cycles.
+function naive.left(story, left)
+  local items, list, rest, second_rest = {}, {}, 0, 0
+  for i, item in ipairs(story) do
+    if item.event == left.left_of and item.begins and not end_of(story, i) then items[#items + 1] = item end
+  end
+  table.sort(items, function(a, b) return a.begins < b.begins end)
+  for i, item in ipairs(items) do
+    local s = {}
+    for key, value in pairs(item.sample) do s[key] = value end
+    s.event, s.labels = left.name, {}
+    for k, pair in ipairs(item.sample.labels or {}) do s.labels[k] = pair end
+    if item.size then
+      local p = left.period > 1 and 1 - math.exp(-item.size / left.period) or 1
+      local weight = item.size > 0 and item.size / p or 0
+      local second = item.size > 0 and 1 / p or 0
+      s.weight, s.second = math.floor(weight + rest + 0.5), math.floor(second + second_rest + 0.5)
+      rest, second_rest = weight + rest - s.weight, second + second_rest - s.second
+    end
+    if item.cycle then table.insert(s.labels, { "age", age_class(math.max(left.cycles - item.cycle, 0)) }) end
+    list[i] = s
+  end
+  return list
 end
 
 -- Several naive profiles become one.

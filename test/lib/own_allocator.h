@@ -1,5 +1,6 @@
 /*
-** Allocator of a host for its VMs: counts what it provides; wrappers around any allocator.
+** Allocator of a host for its VMs: counts what it provides, and what is left of it; wrappers
+** around any allocator.
 */
 
 #ifndef OWN_ALLOCATOR_H
@@ -7,6 +8,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lua.h"
 
@@ -17,6 +19,36 @@ typedef struct Given {
 
 static __thread Given given;
 
+/* What is left of the blocks that threads have provided since a moment. */
+typedef struct Left {
+  uint32_t moment; /* Blocks with this mark count. */
+  uint64_t blocks, bytes;
+} Left;
+
+static Left left;
+static __thread uint32_t given_mark; /* Of the blocks that this thread provides. */
+
+/* Stands in front of each block. */
+typedef struct BlockHead {
+  uint32_t mark;
+  uint64_t size;
+} BlockHead;
+
+/* From now on, the blocks that this thread provides count. */
+static inline void left_begin(void)
+{
+  memset(&given, 0, sizeof(given));
+  left.blocks = left.bytes = 0;
+  given_mark = ++left.moment;
+}
+
+static inline void left_count(const BlockHead *b, int sign)
+{
+  if (b->mark == 0 || b->mark != __atomic_load_n(&left.moment, __ATOMIC_RELAXED)) return;
+  __atomic_add_fetch(&left.blocks, (uint64_t)sign, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&left.bytes, (uint64_t)sign * b->size, __ATOMIC_RELAXED);
+}
+
 /* Data of the allocator. Clear it before use. */
 typedef struct Host {
   int64_t live; /* Blocks that are not freed. */
@@ -25,19 +57,24 @@ typedef struct Host {
 static inline void *host_alloc(void *ud, void *p, size_t osize, size_t nsize)
 {
   Host *h = (Host *)ud;
-  void *q = NULL;
-  if (nsize == 0) {
-    if (p) __atomic_sub_fetch(&h->live, 1, __ATOMIC_RELAXED);
-    free(p);
-  } else {
-    q = realloc(p, nsize);
-    if (!q) return NULL;
-    if (!p) __atomic_add_fetch(&h->live, 1, __ATOMIC_RELAXED);
-    given.blocks++;
-    given.bytes += nsize;
-  }
+  BlockHead *b = p ? (BlockHead *)p - 1 : NULL;
+  if (nsize == 0 && !p) return NULL;
+  if (p) left_count(b, -1);
   if (p) given.freed += osize;
-  return q;
+  if (nsize == 0) {
+    __atomic_sub_fetch(&h->live, 1, __ATOMIC_RELAXED);
+    free(b);
+    return NULL;
+  }
+  b = (BlockHead *)realloc(b, sizeof(*b) + nsize);
+  if (!b) abort();
+  if (!p) __atomic_add_fetch(&h->live, 1, __ATOMIC_RELAXED);
+  given.blocks++;
+  given.bytes += nsize;
+  b->mark = given_mark;
+  b->size = nsize;
+  left_count(b, 1);
+  return b + 1;
 }
 
 typedef struct Wrapper {

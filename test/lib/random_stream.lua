@@ -161,17 +161,20 @@ local function use(w, frames)
 end
 
 local FIELD = { COUNT = G.SPF_FIELD_COUNT, TEXT = G.SPF_FIELD_TEXT, NUMBER = G.SPF_FIELD_NUMBER,
-		THING = G.SPF_FIELD_THING }
+		THING = G.SPF_FIELD_THING, SIZE = G.SPF_FIELD_SIZE, CYCLE = G.SPF_FIELD_CYCLE }
 
--- second: name of the first COUNT.
+-- second: name of the first COUNT. thing: of the first THING.
 local EVENTS = {
   { name = "cpu", unit = "us", period = 1000000 },
   { name = "page-faults", unit = "count", period = 10, fields = { { FIELD.NUMBER, "address" } } },
   { name = "cycles:u", unit = "count", period = 500 },
-  { name = "alloc", unit = "bytes", period = 4096, second = "objects",
+  { name = "alloc", unit = "bytes", period = 4096, second = "objects", thing = "block",
     fields = { { FIELD.NUMBER, "size" }, { FIELD.COUNT, "objects" }, { FIELD.COUNT, "blocks" },
 	       { FIELD.THING, "block" }, { FIELD.THING, "other" } } },
   { name = "lock-wait", unit = "ns", period = 1000000 },
+  { name = "memory", unit = "bytes", period = 127, second = "objects", thing = "live",
+    fields = { { FIELD.THING, "live" }, { FIELD.CYCLE, "cycle" }, { FIELD.SIZE, "size" },
+	       { FIELD.COUNT, "objects" }, { FIELD.SIZE, "other" } } },
 }
 local UNITS = { us = G.SPF_UNIT_US, count = G.SPF_UNIT_COUNT, bytes = G.SPF_UNIT_BYTES, ns = G.SPF_UNIT_NS }
 local THREADS = { { tid = 77, name = "main" }, { tid = 78 }, { tid = 79, name = "a;b" } }
@@ -209,7 +212,7 @@ local function add_ends(w, event)
   for i = 1, w.random(0, 3) do
     list[i] = { pick(w.random, { 1, 3, 127, 128, 5e6 }), w.random(0, 3) }
     table.insert(w.story, { event = w.events[event].name, ends = list[i][1],
-			    gone = how == G.SPF_ENDED_GONE })
+			    gone = how == G.SPF_ENDED_GONE, age = list[i][2] })
   end
   w.b:ended(event - 1, how, list)
 end
@@ -235,23 +238,25 @@ local function add_samples(w, tid, time)
     local state, n, e = random(0, G.SPF_VMST__MAX - 1), random(3), w.events[event]
     local weight = pick(random, { 0, 0, 1, 999, 1000, 60000, 2^24 + 1, 3e9, -1 })
     if weight < 0 then weight = nil end
-    local fields, second, thing = {}, nil, nil
+    local fields, named = {}, {}
     for i, field in ipairs(e.fields or {}) do
       fields[i] = pick(random, { 0, 1, 3, 127, 128, 5e6 })
-      if field[2] == e.second then second = fields[i] end
-      if field[2] == "block" then thing = fields[i] end
+      named[field[2]] = fields[i]
     end
+    local second, thing = named[e.second], named[e.thing]
     w.b:sample(lua, host, n, state, weight, event - 1, fields)
     for _ = 1, n do
       time = time + 1000
       local usual = e.unit == "us" and time - last[event] or e.period
       last[event] = time
-      if thing and thing > 0 then
-	table.insert(w.story, { event = e.name, begins = thing, weight = weight or usual, second = second })
-      end
       table.insert(w.samples, { time = time, weight = weight or usual, second = second, labels = w.labels, event = e.name, tid = tid,
 	pid = w.layout.pid, state = w.state_names[state], recipe = recipe, lua = sides_of.lua,
 	host = sides_of.host })
+      if thing and thing > 0 then
+	local has_size = e.name == "memory"
+	table.insert(w.story, { event = e.name, begins = thing, sample = w.samples[#w.samples],
+				size = has_size and named.size, cycle = has_size and named.cycle })
+      end
     end
   end
 end
@@ -303,6 +308,26 @@ local function some(random, recipes)
   return random(2) == 1 and #list > 0 and list or recipes
 end
 
+-- Adds the events of what is left of things. Returns the list of all.
+local function add_left(w)
+  local list = {}
+  for i, e in ipairs(w.events) do
+    list[#list + 1] = e
+    if e.thing then
+      local left = { name = e.thing, unit = e.unit, second = e.second, left_of = e.name, period = e.period,
+		     cycles = 0 }
+      local longer, cycles = pick(w.random, { 0, 0, 300, 5000 }), pick(w.random, { 0, 1, 4, 200, 6e6 })
+      if longer > 0 then left.period = longer end
+      left.cycles = cycles
+      local first = G.SPF_COUNTER_EVENT + (i - 1) * G.SPF_COUNTER_EVENT_STEP
+      w.b:counters { { first + G.SPF_EVENT_LEFT_PERIOD, longer }, { first + G.SPF_EVENT_CYCLES, cycles } }
+      list[#list + 1] = left
+      for _, s in ipairs(naive.left(w.story, left)) do table.insert(w.samples, s) end
+    end
+  end
+  return list
+end
+
 -- Returns a stream of samples of the recipes, and its naive profile. events: a list.
 local function random_profile(random, recipes, layout, events, session)
   local w = { b = B.new(session), random = random, layout = layout, events = events, stacks = {},
@@ -319,7 +344,8 @@ local function random_profile(random, recipes, layout, events, session)
   for _, thread in ipairs(THREADS) do
     names[naive.thread_key { tid = thread.tid, pid = layout.pid }] = thread.name
   end
-  return w.b:finish(), { samples = w.samples, stories = { w.story }, marks = w.marks, events = events, names = names, stack = joined,
+  local all = add_left(w)
+  return w.b:finish(), { samples = w.samples, stories = { w.story }, marks = w.marks, events = all, names = names, stack = joined,
 			 has_sources = true }
 end
 

@@ -78,7 +78,7 @@ end
 
 -- Returns the events of a profile: one of CPU time, and one or two of other units.
 local function random_events(random)
-  local list, others = {}, { EVENTS[2], EVENTS[3], EVENTS[4], EVENTS[5] }
+  local list, others = {}, { EVENTS[2], EVENTS[3], EVENTS[4], EVENTS[5], EVENTS[6] }
   for i = 1, random(2) do list[i] = table.remove(others, random(#others)) end
   table.insert(list, random(4) == 1 and 2 or 1, EVENTS[1])
   return list
@@ -107,7 +107,7 @@ local function check_merge(random, what, recipes, streams, models)
     streams[3], models[3] = random_profile(random, recipes, layout, random_events(random))
   end
   local p, model = merged(streams), naive.joined(models)
-  local o = random_options(random, { model.events[1], model.events[2] })[random(4)]
+  local o = random_options(random, model.events)[random(4)]
   check_all(p, model, o, ("%s, %d merged"):format(what, #streams))
 end
 
@@ -116,7 +116,7 @@ local function check_sessions(random, what, recipes, layout, events)
   local first, model = random_profile(random, recipes, layout, events, 0)
   local second, other = random_profile(random, recipes, layout, events, 1)
   local p = parse(first .. second:sub(#B.PROLOGUE + 1))
-  local o = random_options(random, events)
+  local o = random_options(random, model.events)
   check_all(p, naive.joined { model, other }, o[random(4)], what .. ", two sessions")
 end
 
@@ -126,7 +126,7 @@ local function check_seed(seed, given, name)
   local layout = random_layout(random, 77)
   local stream, model = random_profile(random, recipes, layout, events)
   local p = parse(stream)
-  for _, o in ipairs(random_options(random, events)) do check_all(p, model, o, what) end
+  for _, o in ipairs(random_options(random, model.events)) do check_all(p, model, o, what) end
   local other_layout = random_layout(random, random(76, 78))
   local other, other_model = random_profile(random, recipes, other_layout, random_events(random))
   check_comparison(random, what, p, model, parse(other), other_model)

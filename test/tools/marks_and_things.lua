@@ -29,10 +29,17 @@ local function new(session)
     :event(0, "alloc", G.SPF_UNIT_BYTES, 1024, FIELDS)
 end
 
--- Returns what is known of the things of the first event, as one text.
+-- Returns what is known of the things of the event alloc, and what is left of them, as one text.
 local function things(p)
-  local all = events.list(p)[1].things
-  return all and ("%d %d %d, %.0f, %.0f"):format(all.began, all.ended, all.dropped, all.weight, all.second_weight)
+  local list, text = events.list(p), ""
+  for _, e in ipairs(list) do
+    local all = e.name == "alloc" and e.things
+    if all then text = text .. ("%d %d %d"):format(all.began, all.ended, all.dropped) end
+    if e.of == "alloc" then
+      text = text .. (", %d: %.0f, %.0f"):format(e.samples, e.weight, e.second_weight)
+    end
+  end
+  return text
 end
 
 -- -- Things ----------------------------------------------------------------
@@ -50,30 +57,31 @@ local function stream(session)
 end
 
 local p = read(stream():finish())
-t.equal(things(p), "5 1 2, 48000, 160", "things")
-t.equal(#events.list(p), 1, "no other event")
-t.contains(render(p, "top"), "\nalloc: object      5 began, 1 ended, 2 dropped, 2 left: 46.9 KiB, 160 objects\n", "report")
-local d = json.decode(render(p, "json")).events[1].things
-t.equal(("%s %d %d %d %d %d"):format(d.name, d.began, d.ended, d.dropped, d.left_weight, d.left_second_weight),
-	"object 5 1 2 48000 160", "json")
-t.equal(things(read(stream():finish(), {})), "5 1 2, 48000, 160", "without single samples")
-t.equal(things(read(stream():finish(), { from = 0, to = 2500 })), "2 1 0, 2000, 20", "a part of the time")
+t.equal(things(p), "5 1 2, 2: 48000, 160", "things")
+t.equal(#events.list(p), 2, "no other event")
+t.contains(render(p, "top"), "\nalloc: ended       1 (1 after 2-3 cycles) of 5 sampled, 2 dropped, 2 left\n", "report")
+local d = json.decode(render(p, "json"))
+local e = d.events[1].things
+t.equal(("%s %d %d %d %d"):format(e.name, e.began, e.ended, e.dropped, e.ended_after["2-3 cycles"]),
+	"object 5 1 2 1", "json")
+e = d.events[2]
+t.equal(("%s of %s, %s, %d: %d, %d %s"):format(e.name, e.left_of, e.unit, e.samples, e.weight, e.second_weight,
+  e.second), "object of alloc, bytes, 2: 48000, 160 objects", "json: what is left")
+t.equal(things(read(stream():finish(), {})), "5 1 2, 2: 48000, 160", "without single samples")
+t.equal(things(read(stream():finish(), { from = 0, to = 2500 })), "2 1 0, 1: 2000, 20", "a part of the time")
 
 -- Numbers belong to a session.
 local two = stream(0):finish() .. stream(1):finish():sub(#B.PROLOGUE + 1)
-t.equal(things(read(two)), "10 2 4, 96000, 320", "two sessions")
+t.equal(things(read(two)), "10 2 4, 4: 96000, 320", "two sessions")
 t.with_file(two, function(path)
-  t.equal(things(reader.read_all { path, path }), "20 4 8, 192000, 640", "two profiles")
+  t.equal(things(reader.read_all { path, path }), "20 4 8, 8: 192000, 640", "two profiles")
 end)
 
 -- Another event of the same index has things of its own.
 local b = new():sample(0, 0, 1, nil, 1000, 0, { 5, 10 })
 b:event(0, "wait", G.SPF_UNIT_NS, 1024, FIELDS):sample(0, 0, 1, nil, 3000, 0, { 5, 1 }):ended(0, GONE, { { 5, 0 } })
-local sums = {}
-for i, e in ipairs(events.list(read(b:finish()))) do
-  sums[i] = ("%s %d %.0f"):format(e.thing, e.things.began - e.things.ended, e.things.weight)
-end
-t.equal(table.concat(sums, ", "), "object 0 0, object 1 1000", "another event of the index")
+p = read(b:finish())
+t.equal(things(p), "1 1 0, 0: 0, 0, 1: 1000, 10", "another event of the index, and the one before it")
 
 -- Many that come and go.
 b = new()
@@ -81,7 +89,7 @@ for i = 1, 5000 do
   b:sample(0, 0, 1, nil, 10, 0, { i, 1 })
   if i > 100 then b:ended(0, GONE, { { i - 100, 0 } }) end
 end
-t.equal(things(read(b:finish())), "5000 4900 0, 1000, 100", "many")
+t.equal(things(read(b:finish())), "5000 4900 0, 100: 1000, 100", "many")
 
 -- -- Marks -----------------------------------------------------------------
 

@@ -75,8 +75,9 @@ local function check_formats(file, expected, times)
   end
   t.equal(sum, bytes, "json: weights")
   t.equal(second, objects, "json: objects of samples")
-  t.equal(d.events[2].name, "cpu", "json: the clock beside it")
-  t.ok(d.events[2].samples > 0, "json: samples of the clock")
+  t.equal(d.events[2].name, "object", "json: what is left")
+  t.equal(d.events[3].name, "cpu", "json: the clock beside it")
+  t.ok(d.events[3].samples > 0, "json: samples of the clock")
 
   local p = pprof.decode(parse("--format=pprof", file))
   local column, sums = {}, {}
@@ -110,10 +111,13 @@ local function check_labels(file, expected, times)
 end
 
 local function check_things(file, expected)
-  local line = parse("--format=top", file):match("road: object +([^\n]*)")
-  t.contains(line, ("%d began, %d ended"):format(expected.began, expected.ended), file .. ": things")
+  local line = parse("--format=top", file):match("road: ended +([^\n]*)")
+  t.equal(line:match("^%d+"), tostring(expected.ended), file .. ": ended things")
+  t.contains(line, (" of %d sampled"):format(expected.began), file .. ": things")
   local d = json.decode(parse("--format=json", file))
-  t.equal(d.events[1].things.left_weight, expected.alive, file .. ": bytes of what is left")
+  local all = d.events[1].things
+  t.equal(d.events[2].samples, all.began - all.ended - all.dropped, file .. ": left")
+  t.equal(d.events[2].weight, expected.alive, file .. ": bytes of what is left")
 end
 
 local both

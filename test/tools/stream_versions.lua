@@ -79,7 +79,7 @@ b:add(G.SPF_ENDED, uleb(0) .. uleb(G.SPF_ENDED_GONE) .. uleb(300) .. uleb(2))
 b:add(G.SPF_MARK, uleb(1500) .. uleb(G.SPF_MARK_LABELS) .. uleb(1))
 b:sample(1, 0, 1, nil, nil, 0, { 0, 2^40 })
 local list, profile = read(b:finish())
-t.equal(list, "524300 0, 524300 0, 1 1, 1 1, 1 1, 1 1, 1 1, 524288 0", "labels and fields")
+t.equal(list, "524300 0, 524300 0, 1 1, 1 1, 1 1, 1 1, 1 1, 524288 0, 524288 0", "labels and fields")
 t.equal(profile:problem_text(), nil, "labels and fields: complete")
 local texts = {}
 for i = 1, profile.slots:count() do

@@ -167,10 +167,7 @@ static void take_out(AllocHook *h)
   h->is_in = 0;
 }
 
-/* Does each allocation of the VM still pass through the hook? The program may have put a
-** wrapper around the hook, or an allocator in place of it.
-*/
-static int is_in(AllocHook *h)
+int lj_allochook_isin(AllocHook *h)
 {
   global_State *g = h->g;
   uintptr_t owner = h->owner;
@@ -202,7 +199,7 @@ AllocHook *lj_allochook_of(global_State *g)
 {
   AllocHook *h = hook_find(g);
   /* What replaced the hook may still call it, so it must not be below that. */
-  if (h && h->is_in && !is_in(h)) {
+  if (h && h->is_in && !lj_allochook_isin(h)) {
     relaxed_set(&h->g, NULL);
     h = NULL;
   }
@@ -219,7 +216,7 @@ AllocHook *lj_allochook_of(global_State *g)
 /* Begin to count, for a countdown or somebody who watches. */
 static void begin(AllocHook *h)
 {
-  if (!is_in(h)) put_in(h);
+  if (!lj_allochook_isin(h)) put_in(h);
   set_owner(h, osthread_pointer());
 }
 
@@ -256,7 +253,7 @@ void lj_allochook_watch(AllocHook *h,
 
 int lj_allochook_unwatch(AllocHook *h)
 {
-  int was_in = is_in(h);
+  int was_in = lj_allochook_isin(h);
   h->each = NULL;
   end(h, 1);
   return was_in;

@@ -69,6 +69,12 @@ LJ_FUNC AllocHook *lj_allochook_of(global_State *g);
 /* Begin the countdown, with the members left and sample set. On the thread that runs the VM. */
 LJ_FUNC void lj_allochook_start(AllocHook *h);
 
+/* Does each allocation of the VM still pass through the hook? The program may have put a
+** wrapper around it, or an allocator in place of it. On the thread that runs the VM. May make
+** an allocation.
+*/
+LJ_FUNC int lj_allochook_isin(AllocHook *h);
+
 /* End the countdown. is_ours: no other thread runs the VM. */
 LJ_FUNC void lj_allochook_stop(AllocHook *h, int is_ours);
 

@@ -125,6 +125,13 @@ void lj_alloclive_thin(AllocLive *l, AllocDraw *d, uint64_t period)
   l->period = period;
 }
 
+void lj_alloclive_drop(AllocLive *l)
+{
+  uint32_t i;
+  for (i = 0; i < ALLOCLIVE_MAX; i++)
+    while (l->table->bucket[i]) take_out(l, &l->table->bucket[i], SPF_ENDED_DROPPED);
+}
+
 int lj_alloclive_makeroom(AllocLive *l, AllocDraw *d, Event *ev)
 {
   if (l->nended >= REPORT_ENDED) lj_alloclive_report(l, ev);

@@ -90,6 +90,9 @@ LJ_FUNC void lj_alloclive_enter(AllocLive *l, const void *p);
 /* Raise the period, and drop blocks by the ratio of the probabilities. */
 LJ_FUNC void lj_alloclive_thin(AllocLive *l, AllocDraw *d, uint64_t period);
 
+/* Blocks may have ended unseen: drop all. */
+LJ_FUNC void lj_alloclive_drop(AllocLive *l);
+
 /* Report all ended blocks by the event. Returns 0 if their session is in use. */
 LJ_FUNC int lj_alloclive_report(AllocLive *l, Event *ev);
 

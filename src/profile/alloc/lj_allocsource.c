@@ -33,6 +33,7 @@ typedef struct AllocSource {
   /* Of any event: of its thread. */
   AllocTypes types;
   uint64_t longest; /* The longest period, if it was not the asked one; else 0. */
+  int is_replaced;  /* The program has replaced the VM's allocator. */
 } AllocSource;
 
 #define LOOK_NS   100000000 /* Time from one look at the time of samples to the next. */
@@ -238,19 +239,24 @@ static int alloc_arm(Event *ev)
   return 0;
 }
 
-/* Only the thread that runs the VM knows which blocks have ended. */
-static void report(Event *ev, AllocHook *h, int is_ours)
+/* Report which blocks have ended; only the thread that runs the VM knows. Returns 0 if it is not
+** known, or the session is in use.
+*/
+static int report(Event *ev, AllocHook *h, int is_ours)
 {
+  AllocSource *as = source_of(ev);
   count_vm(h);
-  if (!is_ours || !lj_alloclive_report(&h->live, ev))
-    relaxed_add(&ev->counters[SPF_EVENT_LOST_ENDS], relaxed_get(&h->live.nended));
+  if (!is_ours) return 0;
+  if (!lj_allochook_isin(h)) {
+    as->is_replaced = 1;
+    lj_alloclive_drop(&h->live);
+  }
+  return lj_alloclive_report(&h->live, ev);
 }
 
 static void alloc_sync(Event *ev)
 {
-  AllocHook *h = source_of(ev)->hook;
-  count_vm(h);
-  if (ev->door->is_ours(ev->door)) lj_alloclive_report(&h->live, ev);
+  report(ev, source_of(ev)->hook, ev->door->is_ours(ev->door));
 }
 
 /* The rest of the countdown counts in this event, whatever thread it was for. */
@@ -258,11 +264,10 @@ static void alloc_stop(Event *ev)
 {
   AllocHook *h = source_of(ev)->hook;
   int is_ours = ev->door->is_ours(ev->door);
+  if (ev->is_armed && !report(ev, h, is_ours))
+    relaxed_add(&ev->counters[SPF_EVENT_LOST_ENDS], relaxed_get(&h->live.nended));
   lj_allochook_stop(h, is_ours);
-  if (ev->is_armed) {
-    count(ev, h, relaxed_get(&h->drawn) - relaxed_get(&h->left));
-    report(ev, h, is_ours);
-  }
+  if (ev->is_armed) count(ev, h, relaxed_get(&h->drawn) - relaxed_get(&h->left));
   if (is_ours) lj_alloclive_close(&h->live);
 }
 
@@ -270,7 +275,11 @@ static void alloc_limit(const Event *ev, char *text)
 {
   uint64_t longest = relaxed_get(&source_of(ev)->longest);
   text[0] = '\0';
-  if (longest)
+  if (relaxed_get(&source_of(ev)->is_replaced))
+    snprintf(text, EVENT_TEXT_MAX,
+	     "alloc: the program has replaced the VM's allocator; later allocations are "
+	     "missing, and what is live is not known");
+  else if (longest)
     snprintf(
       text, EVENT_TEXT_MAX,
       "alloc: the program allocates fast; the period grew from %llu to %llu KiB, so that "

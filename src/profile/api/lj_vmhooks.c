@@ -18,6 +18,7 @@
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_vmhooks.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/host/lj_vmcode.h"
 #include "profile/session/lj_registry.h"
@@ -75,6 +76,7 @@ void lj_vmhooks_close(global_State *g)
   lj_control_close(g);
   if (!p) return; /* Never started. */
   lj_process_lock();
+  vmgate_seton(&p->gate, lj_osthread_self()); /* Another thread may have run it before. */
   lj_process_close(p);
   lj_allochook_close(g);
   lj_registry_remove(p);

@@ -161,11 +161,11 @@ struct Event {
   */
   int (*take)(Event *ev, SampleHead *head, const WalkRegs *regs);
   /* Append a moment without weight, now. kind: SPF_MARK_*, with n arguments. Returns 0 if
-  ** the session is in use: try again later. Not in the handler.
+  ** the session is in use, or its buffers are full: try again later. Not in the handler.
   */
   int (*mark)(Event *ev, int kind, const uint64_t *arg, int n);
   /* Things that samples of a session began have ended. how: SPF_ENDED_*. n: at most
-  ** SAMPLE_ENDS_MAX. Returns 0 if that session is in use: try again later. Not in the handler.
+  ** SAMPLE_ENDS_MAX. Returns 0 as mark does. Not in the handler.
   */
   int (*ended)(Event *ev, uint32_t session, int how, const SampleEnd *end, int n);
   EventDoor *door;                   /* For a source of a VM. */

@@ -34,6 +34,13 @@ int lj_handover_end(Sampler *s, FuncTab *named)
   return lj_stream_end(&s->stream);
 }
 
+void lj_handover_drain(Sampler *s)
+{
+  if (!sampler_isqueued(s) || !lj_chunkqueue_claim(&s->queue)) return;
+  lj_chunkqueue_drain(&s->queue);
+  lj_chunkqueue_release(&s->queue);
+}
+
 /* Has no sample encoded the captured ones in time? */
 static int batch_isoverdue(const Sampler *s, uint64_t time_us)
 {

@@ -17,6 +17,9 @@ LJ_FUNC void lj_handover_encode(Sampler *s);
 LJ_FUNC int lj_handover_dump(Sampler *s, FuncTab *named);
 LJ_FUNC int lj_handover_end(Sampler *s, FuncTab *named);
 
+/* Write the chunks that wait now, unless another thread does. Not in the handler. */
+LJ_FUNC void lj_handover_drain(Sampler *s);
+
 /* Hand over samples that no later one has handed over in time. Returns if the sampler is held:
 ** that holder hands them over.
 */

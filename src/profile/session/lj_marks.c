@@ -34,10 +34,13 @@ static int batch_put(Batch *b, uint8_t tag, const Numbers *num, uint32_t id,
   return lj_batch_def_end(b, id, things);
 }
 
-/* Hold a sampler, and append a record. Returns 0 if it is held. An empty batch has room. */
+/* Hold a sampler, and append a record. Returns 0 if it is held, or if all buffers wait for the
+** writer: then the record would be lost. An empty batch has room.
+*/
 static int put(Sampler *s, uint8_t tag, const Numbers *num, uint32_t id, uint32_t things)
 {
   if (s->opt->mode == LUAM_SYSPROF_DEFAULT) return 1;
+  if (sampler_isqueued(s) && !lj_chunkqueue_hasroom(&s->queue)) return 0;
   if (!lj_sampler_hold(s)) return 0;
   if (!batch_put(&s->batch, tag, num, id, things)) {
     lj_handover_encode(s);

@@ -86,11 +86,18 @@ int lj_session_begin(Session *s, char *errmsg)
   return err || s->paused ? err : lj_eventlist_arm(&s->sm, errmsg);
 }
 
+void lj_session_sync(Session *s)
+{
+  lj_handover_drain(&s->sm); /* So that there is room for what they report. */
+  lj_eventlist_sync(&s->sm);
+}
+
 /* -- End --------------------------------------------------------------------- */
 
 void lj_session_stop(Session *s)
 {
   lj_totals_look(&s->sm);
+  lj_handover_drain(&s->sm);
   lj_eventlist_stop(&s->sm, 1);
 }
 

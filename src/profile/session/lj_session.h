@@ -65,6 +65,9 @@ LJ_FUNC int lj_session_resume(Session *s, char *errmsg);
 */
 LJ_FUNC int lj_session_begin(Session *s, char *errmsg);
 
+/* Let the events report all up to now: a dump follows. */
+LJ_FUNC void lj_session_sync(Session *s);
+
 /* Stop the events. */
 LJ_FUNC void lj_session_stop(Session *s);
 

@@ -365,7 +365,7 @@ int lj_vmprofile_dump(Profile *p)
   Session *own = session_of_thread(p, lj_osthread_self()), *s;
   FuncTab *named = NULL;
   int err = 0;
-  for (s = profile_first(p); s; s = session_next(s)) lj_eventlist_sync(&s->sm);
+  for (s = profile_first(p); s; s = session_next(s)) lj_session_sync(s);
   if (own && !dump_hold(own)) return EBUSY;
   if (lj_vmgate_isours(&p->gate) && p->opt.mode != LUAM_SYSPROF_DEFAULT)
     named = lj_vmtables_name(p->plan.vm);

@@ -155,10 +155,10 @@ local function things_line(e)
   for i, age in ipairs(labels.age_counts(all.ages)) do
     parts[i] = ("%.0f after %s"):format(age[2], age[1])
   end
-  local s = ("%s of %.0f, %.0f dropped, %.0f left"):format(total_of(all.ended, parts), all.began,
+  local s = ("%s of %.0f sampled, %.0f dropped, %.0f left"):format(total_of(all.ended, parts), all.began,
     all.dropped, all.began - all.ended - all.dropped)
   local lost = e.counters[G.SPF_EVENT_LOST_ENDS] or 0
-  if lost > 0 then s = s .. ("; %.0f ends were lost, so fewer are left"):format(lost) end
+  if lost > 0 then s = s .. ("; %.0f beginnings or ends were lost"):format(lost) end
   return { e.name .. ": ended", s }
 end
 
