@@ -111,7 +111,17 @@ static int push_stopped(lua_State *L, int status, int err)
 
 static int sysprof_stop(lua_State *L)
 {
-  int status = lj_sysprof_stop(G(L));
+  int status;
+  lj_sysprof_collect(L);
+  status = lj_sysprof_stop(G(L));
+  return push_stopped(L, status, errno);
+}
+
+static int sysprof_dump(lua_State *L)
+{
+  int status;
+  lj_sysprof_collect(L);
+  status = lj_sysprof_dump(G(L));
   return push_stopped(L, status, errno);
 }
 
@@ -169,7 +179,10 @@ static int memprof_start(lua_State *L)
 
 static int memprof_stop(lua_State *L)
 {
-  int status = lj_memprof_stop(G(L)), err = errno;
+  int status, err;
+  lj_sysprof_collect(L);
+  status = lj_memprof_stop(G(L));
+  err = errno;
   if (status == PROFILE_ERRRUN && lj_sysprof_isrunning(G(L)))
     return push_error(
       L, "the running profile has no event alloc; misc.sysprof.stop stops it", EINVAL);
@@ -185,6 +198,7 @@ static int sysprof_start(lua_State *L)
 }
 
 #define sysprof_stop  sysprof_start
+#define sysprof_dump  sysprof_start
 #define memprof_start sysprof_start
 #define memprof_stop  sysprof_start
 #define memprof_count sysprof_start
@@ -370,6 +384,7 @@ static int memprof_count(lua_State *L)
 
 static const luaL_Reg sysprof_funcs[] = { { "start", sysprof_start },
 					  { "stop", sysprof_stop },
+					  { "dump", sysprof_dump },
 					  { "report", sysprof_report },
 					  { NULL, NULL } };
 

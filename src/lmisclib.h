@@ -111,6 +111,8 @@ struct luam_Sysprof_Options {
   uint8_t prefer_tick;          /* 1: where timer interrupts at interval would take over
 			   ** 2 % of the time, the clock cpu samples on the kernel's
 			   ** tick. */
+  uint8_t gc;                   /* 1: collect garbage before a dump and before the end, if
+			   ** they come from code of the VM or from lua_close. */
 };
 
 /* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. Each event after the
@@ -259,6 +261,12 @@ LUAMISC_API const char *luaM_sysprof_error(void);
 ** The profile has stopped all the same, and the stream may be incomplete.
 */
 LUAMISC_API int luaM_sysprof_stop(lua_State *L);
+
+/* Writes all samples so far, with names: a reader can read the stream up to here. The profile
+** goes on. PROFILE_ERRRUN: the VM is not profiled. PROFILE_ERRIO: the writer failed; errno has
+** the cause.
+*/
+LUAMISC_API int luaM_sysprof_dump(lua_State *L);
 
 /* Tells the profiler that the calling thread runs the VM of L from now on, instead of
 ** another thread. With THREADS_OWN the profiler samples the calling thread from now on.

@@ -98,6 +98,8 @@ local SPECS = {
     "two samples" } },
   { name = "threads", key = "all_threads", help = { "sample all threads of the process" } },
   { name = "fork", key = "fork", start = true, help = { "also profile children that the script forks" } },
+  { name = "gc", key = "gc", start = true, help = {
+    "collect garbage before the end, so that live has none" } },
   { name = "signal", key = "signal", start = true, arg = "SIGNAL", convert = to_signal, help = {
     "the profiler's signal; default: one that the program",
     "does not handle" } },

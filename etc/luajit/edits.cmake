@@ -120,7 +120,7 @@ luajit_edit(lj_gc.c [["lj_gc.h"]]
   AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the call below")
 luajit_edit(lj_gc.c [[/* Need any finalizations? */]]
-  BEFORE [[      lj_vmhooks_gc_cycle(g);]]
+  BEFORE [[      lj_vmhooks_gc_swept(g);]]
   "a cycle of the collector has ended: objects that are left have lived through one more")
 
 luajit_edit(lj_func.c [["lj_func.h"]]

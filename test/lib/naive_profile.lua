@@ -265,10 +265,11 @@ local function render(case, format)
 end
 
 -- Returns the rows of a case and of its base, and what the values of the base are
--- multiplied by.
+-- multiplied by: 1 for what is left of things.
 local function both_rows(case)
   local rows = rows_of(case.naive, case.options)
   local base = case.base and rows_of(case.base.naive, case.options) or {}
+  if event_of(case.naive, case.options).left_of then return rows, base, 1 end
   return rows, base, sum_of(base) > 0 and sum_of(rows) / sum_of(base) or 0
 end
 
@@ -418,7 +419,8 @@ end
 
 naive.labels_text = labels_text
 naive.by_thread, naive.render, naive.both_rows, naive.plain = by_thread, render, both_rows, plain
-naive.exact, naive.folded, naive.stack_text, naive.add_paths = exact, folded, stack_text, add_paths
+naive.event_of, naive.exact, naive.folded = event_of, exact, folded
+naive.stack_text, naive.add_paths = stack_text, add_paths
 naive.paths, naive.sorted_keys, naive.percent = paths, sorted_keys, percent
 
 return naive

@@ -166,6 +166,26 @@ local function top_text(list, sum, unit, by)
   return table.concat(out)
 end
 
+-- What is left of things is compared as amounts.
+local function check_top_amounts(case, got)
+  local rows, base_rows = both_rows(case)
+  local unit = unit_of(case.naive, case.options)
+  local _, now_of = count_top(case, rows)
+  local _, before_of = count_top(case, base_rows)
+  local shown, expected = {}, {}
+  local function change(v)
+    local none = value_text(unit, math.abs(v)) == value_text(unit, 0)
+    return (none and "" or v > 0 and "+" or "-") .. value_text(unit, math.abs(v))
+  end
+  for _, text in ipairs(sorted_keys(now_of, before_of)) do
+    local a, b = now_of[text] or { self = 0, total = 0 }, before_of[text] or { self = 0, total = 0 }
+    expected[text] = ("%11s %11s %11s %11s"):format(value_text(unit, a.self), change(a.self - b.self),
+						    value_text(unit, a.total), change(a.total - b.total))
+  end
+  for line in got:match("\n\n[^\n]*\n(.*)"):gmatch("[^\n]+") do shown[line:sub(50)] = line:sub(1, 47) end
+  same(shown, expected, case.what .. ", top: amounts")
+end
+
 -- Shares in percent and their changes, within what one digit can show.
 local function check_top_comparison(case, got)
   local rows, base_rows = both_rows(case)
@@ -191,7 +211,11 @@ end
 
 function checks.top(case)
   local got, o = render(case, "top"), case.options
-  if case.base then return check_top_comparison(case, got) end
+  if case.base and naive.event_of(case.naive, case.options).left_of then
+    return check_top_amounts(case, got)
+  elseif case.base then
+    return check_top_comparison(case, got)
+  end
   local rows, unit = rows_of(case.naive, o), unit_of(case.naive, o)
   same_text(got:match("\n\n(.*)"), top_text(count_top(case, rows), sum_of(rows), unit,
     o.by or o.lines and "line" or "function"), case.what .. ", top by " .. (o.by or "function"))

@@ -88,11 +88,18 @@ local function parse(stream)
   return assert(reader.parse_string(stream, { timeline = true }))
 end
 
--- Two profiles compared, both of the event of time.
+local function has_event(model, name)
+  for _, e in ipairs(model.events) do
+    if e.name == name then return true end
+  end
+end
+
+-- Two profiles compared, both of the event of time, or of what is live.
 local function check_comparison(random, what, p, model, base, base_model)
-  for _, o in ipairs { {}, { weight = "event" }, { lines = true }, { no_host = true } } do
-    if random(2) == 1 then
-      o.event, o.limit = "cpu", 0
+  for _, o in ipairs { {}, { weight = "event" }, { lines = true }, { no_host = true }, { event = "live" },
+		       { event = "live", weight = "objects", lines = true } } do
+    o.event, o.limit = o.event or "cpu", 0
+    if has_event(model, o.event) and has_event(base_model, o.event) and random(2) == 1 then
       naive_formats.check({ reader = p, naive = model, options = o,
 			    what = ("%s, compared, %s"):format(what, text_of(o)),
 			    base = { reader = base, naive = base_model } }, naive_formats.COMPARED)

@@ -137,7 +137,16 @@ LUAMISC_API const char *luaM_sysprof_error(void)
 
 LUAMISC_API int luaM_sysprof_stop(lua_State *L)
 {
-  return L ? lj_sysprof_stop(G(L)) : PROFILE_ERRUSE;
+  if (!L) return PROFILE_ERRUSE;
+  lj_sysprof_collect(L);
+  return lj_sysprof_stop(G(L));
+}
+
+LUAMISC_API int luaM_sysprof_dump(lua_State *L)
+{
+  if (!L) return PROFILE_ERRUSE;
+  lj_sysprof_collect(L);
+  return lj_sysprof_dump(G(L));
 }
 
 LUAMISC_API int luaM_sysprof_moved(lua_State *L)
@@ -185,7 +194,9 @@ LUAMISC_API int luaM_memprof_start(lua_State *L, const struct luam_Sysprof_Optio
 
 LUAMISC_API int luaM_memprof_stop(lua_State *L)
 {
-  return L ? lj_memprof_stop(G(L)) : PROFILE_ERRUSE;
+  if (!L) return PROFILE_ERRUSE;
+  lj_sysprof_collect(L);
+  return lj_memprof_stop(G(L));
 }
 
 LUAMISC_API int luaM_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,

@@ -161,6 +161,7 @@ void lj_control_serve(lua_State *L)
   relaxed_set(&c->asked, 0);
   what = __atomic_exchange_n(&c->pending, 0, __ATOMIC_RELAXED);
   if (what & CONTROL_TOGGLE) what |= lj_sysprof_isrunning(g) ? CONTROL_STOP : CONTROL_START;
+  if (what & (CONTROL_STOP | CONTROL_DUMP)) lj_sysprof_collect(L);
   if ((what & CONTROL_STOP) && lj_sysprof_isrunning(g) &&
       lj_sysprof_stop(g) != PROFILE_SUCCESS)
     say(c, "stop", strerror(errno));

@@ -61,6 +61,7 @@ LJ_DATADEF const OptionSpec lj_opttable[] = {
   TEXT("signal", OPTION_SIGNAL, BOTH, opt.signo, "a signal such as SIGUSR2"),
   CHOICE("flush", BOTH, opt.flush, flushes, "vm or thread"),
   FLAG("jitter", BOTH, opt.jitter, 1),
+  FLAG("gc", BOTH, opt.gc, 1),
   FLAG("fork", BOTH, fo.children, 1),
   FLAG("shared", BOTH, fo.shared, 1),
   FLAG("force", BOTH, fo.how, OUTFILE_FORCE),

@@ -49,6 +49,7 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
   if (o->flush == LUAM_SYSPROF_FLUSH_VM && o->threads == LUAM_SYSPROF_THREADS_ALL)
     o->flush = LUAM_SYSPROF_FLUSH_THREAD; /* Some threads run no VM. */
   o->signo = opt->signo;
+  o->gc = opt->gc;
   o->interval_ns = interval_ns;
   o->cb = *cb;
   o->ctx = opt->ctx;
@@ -90,6 +91,39 @@ out:
   errno = err;
   return status;
 }
+
+/* -- Collection -------------------------------------------------------------- */
+
+static int wants_collection(global_State *g)
+{
+  Profile *p;
+  int wants;
+  lj_process_lock();
+  p = lj_registry_of(g);
+  wants = p && profile_isrunning(p) && p->opt.gc && lj_vmgate_isours(&p->gate);
+  lj_process_unlock();
+  return wants;
+}
+
+static int collect(lua_State *L)
+{
+  lua_gc(L, LUA_GCCOLLECT, 0);
+  return 0;
+}
+
+void lj_sysprof_collect(lua_State *L)
+{
+  global_State *g = G(L);
+  GCSize threshold = g->gc.threshold;
+  int err = errno;
+  if (wants_collection(g) && lua_checkstack(L, 2)) {
+    if (lua_cpcall(L, collect, NULL) != 0) lua_pop(L, 1);
+    if (threshold == LJ_MAX_MEM) g->gc.threshold = threshold; /* It stays stopped. */
+  }
+  errno = err;
+}
+
+/* -- Stop, dump, move -------------------------------------------------------- */
 
 int lj_sysprof_stop(global_State *g)
 {

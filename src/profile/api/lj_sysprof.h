@@ -15,6 +15,11 @@
 LJ_FUNC int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
 			     const SysprofCallbacks *cb);
 
+/* Collect garbage, if the running profile of the VM asks for it and no other thread runs the VM.
+** Before a stop or a dump. Runs finalizers; their errors are lost. Not under the lock.
+*/
+LJ_FUNC void lj_sysprof_collect(lua_State *L);
+
 /* Stop the VM's profile. Returns a PROFILE_* status, and sets errno with PROFILE_ERRIO. */
 LJ_FUNC int lj_sysprof_stop(global_State *g);
 

@@ -16,6 +16,7 @@
 #include "profile/alloc/lj_allochook.h"
 #include "profile/api/lj_control.h"
 #include "profile/api/lj_process.h"
+#include "profile/api/lj_sysprof.h"
 #include "profile/api/lj_vmhooks.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
@@ -75,6 +76,7 @@ void lj_vmhooks_close(global_State *g)
   Profile *p = lj_registry_of(g);
   lj_control_close(g);
   if (!p) return; /* Never started. */
+  lj_sysprof_collect(mainthread(g));
   lj_process_lock();
   vmgate_seton(&p->gate, lj_osthread_self()); /* Another thread may have run it before. */
   lj_process_close(p);
@@ -85,12 +87,19 @@ void lj_vmhooks_close(global_State *g)
 
 /* -- Memory that is freed or moved ------------------------------------------- */
 
-void lj_vmhooks_gc_cycle(global_State *g)
+/* A full collection first ends the sweep of the cycle before, or one that has nothing to free.
+** Only a cycle that has marked changes the colour of new objects.
+*/
+void lj_vmhooks_gc_swept(global_State *g)
 {
   Profile *p = vmhook_enter(g);
   if (!p) return;
-  relaxed_set(&p->gate.door.gc_cycles, p->gate.door.gc_cycles + 1);
-  relaxed_set(&p->gate.door.gc_end_ns, mono_ns());
+  if (p->gate.white != g->gc.currentwhite) {
+    EventDoor *door = &p->gate.door;
+    p->gate.white = g->gc.currentwhite;
+    relaxed_set(&door->gc_cycles, door->gc_cycles + 1);
+    relaxed_set(&door->gc_end_ns, mono_ns());
+  }
   vmhook_leave(p);
 }
 

@@ -21,8 +21,8 @@ LJ_FUNC void lj_vmhooks_close(global_State *g);
 /* The VM begins to move a Lua stack (begin = 1), or has moved it or failed to (0). */
 LJ_FUNC void lj_vmhooks_stack_move(lua_State *L, int begin);
 
-/* The collector has ended a cycle: it has freed all that was garbage when it marked. */
-LJ_FUNC void lj_vmhooks_gc_cycle(global_State *g);
+/* The collector has swept all objects. */
+LJ_FUNC void lj_vmhooks_gc_swept(global_State *g);
 
 /* The collector is about to free a prototype. */
 LJ_FUNC void lj_vmhooks_proto_free(global_State *g, GCproto *pt);

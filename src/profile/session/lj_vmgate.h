@@ -37,6 +37,7 @@ typedef struct VmGate {
   volatile int running;       /* Readers exist or will exist. */
   volatile int vm_tid;        /* Thread that last ran the VM, as far as known. */
   volatile int shared;        /* The VM has run on several threads. */
+  uint8_t white;              /* Colour of new objects when the last cycle ended. */
   volatile int changing;      /* The VM is freeing or moving memory. */
   volatile int hook_tid;      /* Thread of the last hook. */
   volatile int hooks;         /* Hooks that it is in, one in another: they walk the list. */

@@ -31,7 +31,7 @@ end
 
 -- Writes the JSON object that the script reads: names and their kinds (a name
 -- stands twice if it is also compiled), and depth, name and self value of each
--- node, parents first; if there is a base, its value, too.
+-- node, parents first; if there is a base, its value, too. amounts: they are compared as such.
 local function write_data(view, write)
   local kind_of = {}
   for i, kind in ipairs(symbols.KINDS) do kind_of[kind] = i - 1 end
@@ -46,8 +46,8 @@ local function write_data(view, write)
     nodes[#nodes + 1] = ("%d,%d,%.0f"):format(node.depth, number[e], node.self) ..
 			(view.base and (",%.6g"):format(node.base) or "")
   end)
-  write(('{"unit":"%s","event":%s,"diff":%s,\n'):format(view.unit.name,
-    text.json(view.what), tostring(view.base ~= nil)))
+  write(('{"unit":"%s","event":%s,"diff":%s,"amounts":%s,\n'):format(view.unit.name,
+    text.json(view.what), tostring(view.base ~= nil), tostring(view:compares_amounts())))
   write_list(write, "names", names)
   write(",\n")
   write_list(write, "kinds", kinds)

@@ -299,10 +299,13 @@ function tipRows(i) {
   rows.push(row("self", tree.self[i]), row("total", tree.total[i]));
   if (data.diff) {
     const whole = tree.total[0], before = tree.baseTotal[i];
-    const points = whole ? 100 * (tree.total[i] - before) / whole : 0;
+    const change = tree.total[i] - before, points = whole ? 100 * change / whole : 0;
     const sign = points > 0.005 ? "+" : points < -0.005 ? "-" : "";
-    rows.push(["before", percent(before, whole),
-               sign + Math.abs(points).toFixed(2) + " points"]);
+    if (data.amounts)
+      rows.push(["before", valueText(before), sign + valueText(Math.abs(change))]);
+    else
+      rows.push(["before", percent(before, whole),
+                 sign + Math.abs(points).toFixed(2) + " points"]);
   }
   return rows;
 }

@@ -5,7 +5,8 @@
 -- callees; a recursive function counts once per sample. Marks such as [coroutine] are
 -- rows too, except among modules. Rows can also be lines, modules, VM states, threads, types or
 -- ages.
--- The profile's report stands before the table. Two profiles are compared by shares.
+-- The profile's report stands before the table. Two profiles are compared by shares, or by amounts
+-- (sysprof.show.view).
 ----------------------------------------------------------------------------
 
 local labels = require("sysprof.model.labels")
@@ -154,10 +155,10 @@ end
 -- -- Comparison ------------------------------------------------------------
 
 -- Returns rows { text=, self=, total=, self_change=, total_change= }: shares in
--- percent, and how they have changed since the base. The largest changes first.
+-- percent, or amounts, and how they have changed since the base. The largest changes first.
 local function compare(view)
-  local list, by_text = {}, {}
-  local function share(v, sum) return sum > 0 and 100 * v / sum or 0 end
+  local list, by_text, amounts = {}, {}, view:compares_amounts()
+  local function share(v, sum) return amounts and v or sum > 0 and 100 * v / sum or 0 end
   local function each(rows, sum, sign)
     for _, row in ipairs(rows) do
       local name = row.entry.text
@@ -205,18 +206,21 @@ end
 local function render_comparison(view, write)
   local rows, sum = compare(view)
   write_head(view, sum, write)
-  local function points(v)
-    -- A change of 0 has no sign.
-    local s = ("%+.1f"):format(v)
-    return (s == "+0.0" or s == "-0.0") and "0.0" or s
+  local amounts, form = view:compares_amounts(), "%8s %8s %8s %8s  %s\n"
+  local function value(v) return amounts and view:value_text(v) or ("%.1f"):format(v) end
+  local none = value(0)
+  local function change(v)
+    local s = value(math.abs(v))
+    return (s == none and "" or v > 0 and "+" or "-") .. s
   end
-  local form = "%8s %8s %8s %8s  %s\n"
-  write(form:format("self%", "change", "total%", "change", row_name(view)))
+  if amounts then form = form:gsub("8", "11") end
+  local function head(name) return amounts and view:column(name) or name .. "%" end
+  write(form:format(head("self"), "change", head("total"), "change", row_name(view)))
   local shown = rows_to_show(view, rows)
   for i = 1, shown do
     local r = rows[i]
-    write(form:format(("%.1f"):format(r.self), points(r.self_change),
-		      ("%.1f"):format(r.total), points(r.total_change), r.text))
+    write(form:format(value(r.self), change(r.self_change), value(r.total),
+		      change(r.total_change), r.text))
   end
   write_rest(view, shown, rows, write)
 end

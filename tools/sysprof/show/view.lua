@@ -167,7 +167,7 @@ end
 
 -- Compares with another view, of the same options: the formats that can do so
 -- show what has changed since. Values of the base are multiplied by base_scale,
--- so both have the same sum.
+-- so both have the same sum. What is left of things is compared as it is: it grows.
 function methods:compare_with(base)
   local function sum(v)
     local total = 0
@@ -176,6 +176,12 @@ function methods:compare_with(base)
   end
   local base_sum = sum(base)
   self.base, self.base_scale = base, base_sum > 0 and sum(self) / base_sum or 0
+  if self:compares_amounts() then self.base_scale = 1 end
+end
+
+-- Whether a comparison shows amounts, not shares.
+function methods:compares_amounts()
+  return self.event.of ~= nil
 end
 
 -- Calls visit(names, n, value) for each distinct sample of the base, with names
