@@ -174,7 +174,8 @@ static void check_full(uint64_t period, int n)
   int k, s;
   begin(period);
   for (k = 0; k < n; k++) {
-    uint64_t size = sizes[s = (int)any(SIZES)], p = k % 1000 < 500 ? period : period * 4, id;
+    uint64_t size = sizes[s = (int)any(SIZES)], p = k % 1000 < 500 ? period : period * 4,
+	     id;
     uintptr_t address = 0x7f0000000000 + (uintptr_t)k * 64;
     int stays = any(3) != 0;
     if (p > live.period) lj_alloclive_thin(&live, &draw, p);

@@ -46,7 +46,7 @@ typedef struct AllocLive {
   uint32_t used;                    /* Blocks of the table that were ever in use. */
   uint32_t unused;                  /* List of those that are no longer. */
   uint32_t ended, nended;           /* List of ended blocks, and how many. */
-  uint32_t coming;                  /* The block that was sampled and has no address yet; or 0. */
+  uint32_t coming; /* The block that was sampled and has no address yet; or 0. */
 } AllocLive;
 
 /* Open an empty table. Returns 0 without memory. */

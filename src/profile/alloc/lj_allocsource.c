@@ -20,11 +20,8 @@
 enum { FIELD_OBJECTS, FIELD_TYPE, FIELD_LIVE, FIELD_SIZE, FIELD_CYCLE, FIELD__MAX };
 
 static const EventField fields[FIELD__MAX] = {
-  { SPF_FIELD_COUNT, "objects" },
-  { SPF_FIELD_TEXT, "type" },
-  { SPF_FIELD_THING, "live" },
-  { SPF_FIELD_SIZE, "size" },
-  { SPF_FIELD_CYCLE, "cycle" },
+  { SPF_FIELD_COUNT, "objects" }, { SPF_FIELD_TEXT, "type" },   { SPF_FIELD_THING, "live" },
+  { SPF_FIELD_SIZE, "size" },     { SPF_FIELD_CYCLE, "cycle" },
 };
 
 /* Part of an event that belongs to this source. */

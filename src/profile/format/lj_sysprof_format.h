@@ -389,16 +389,16 @@
 */
 #define SPF_COUNTER_EVENT      128
 #define SPF_COUNTER_EVENT_STEP 16
-#define SPF_EVENT_TOTAL        0 /* All in its unit, sampled or not. */
-#define SPF_EVENT_SAMPLES      1 /* Samples, the lost ones included. */
-#define SPF_EVENT_LUA_BROKEN   2 /* Samples whose Lua side is broken. */
-#define SPF_EVENT_HOST_BROKEN  3 /* Samples whose host side is broken. */
-#define SPF_EVENT_OVERRUNS     4 /* Ticks merged in one signal. */
-#define SPF_EVENT_THROTTLED    5 /* Ticks left out, see lj_throttle.h. */
-#define SPF_EVENT_SIGNAL_NS    6 /* Interrupts and signals of the ticks, if measured. */
-#define SPF_EVENT_LOST_ENDS    7 /* Ends and beginnings of things without room. */
-#define SPF_EVENT_LEFT_PERIOD  8 /* Period by which things are left; 0: the event's. */
-#define SPF_EVENT_HELD         9 /* What the VM holds, in the event's unit. */
+#define SPF_EVENT_TOTAL        0  /* All in its unit, sampled or not. */
+#define SPF_EVENT_SAMPLES      1  /* Samples, the lost ones included. */
+#define SPF_EVENT_LUA_BROKEN   2  /* Samples whose Lua side is broken. */
+#define SPF_EVENT_HOST_BROKEN  3  /* Samples whose host side is broken. */
+#define SPF_EVENT_OVERRUNS     4  /* Ticks merged in one signal. */
+#define SPF_EVENT_THROTTLED    5  /* Ticks left out, see lj_throttle.h. */
+#define SPF_EVENT_SIGNAL_NS    6  /* Interrupts and signals of the ticks, if measured. */
+#define SPF_EVENT_LOST_ENDS    7  /* Ends and beginnings of things without room. */
+#define SPF_EVENT_LEFT_PERIOD  8  /* Period by which things are left; 0: the event's. */
+#define SPF_EVENT_HELD         9  /* What the VM holds, in the event's unit. */
 #define SPF_EVENT_CYCLES       10 /* Cycles of the garbage collector that have ended. */
 #define SPF_EVENT_CYCLE_US     11 /* Microseconds since the last one has ended. */
 #define SPF_EVENT__MAX         12

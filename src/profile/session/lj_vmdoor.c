@@ -50,8 +50,7 @@ static int door_isours(EventDoor *door)
   return lj_vmgate_isours(gate_of(door));
 }
 
-static void door_set_all(EventDoor *door, const SourceOps *ops, int counter,
-			 uint64_t value)
+static void door_set_all(EventDoor *door, const SourceOps *ops, int counter, uint64_t value)
 {
   VmReader *reader = __atomic_load_n(&gate_of(door)->first, __ATOMIC_SEQ_CST);
   for (; reader; reader = __atomic_load_n(&reader->next, __ATOMIC_SEQ_CST)) {
@@ -70,6 +69,7 @@ void lj_vmdoor_init(VmGate *gate)
   gate->door.enter = door_enter;
   gate->door.leave = door_leave;
   gate->door.set_all = door_set_all;
+  gate->white = gate->g->gc.currentwhite;
   gate->door.gc_cycles = 0;
   gate->door.gc_end_ns = 0;
 }

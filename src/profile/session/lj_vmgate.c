@@ -131,7 +131,6 @@ void lj_vmgate_open(VmGate *gate)
 {
   relaxed_set(&gate->vm_tid, lj_osthread_self());
   relaxed_set(&gate->shared, 0);
-  gate->white = gate->g->gc.currentwhite;
   relaxed_set(&gate->changing, 0);
   relaxed_set(&gate->moving, NULL);
   relaxed_set(&gate->outsider.reading, 0);

@@ -135,8 +135,8 @@ local KNOWN_NAMES = { live = "inuse" }
 -- Each event has a number of samples and a sum. One with second weights has these in place of
 -- the number: its samples stand for very different amounts. The names are those that tools
 -- know, where they can be: "samples" and "cpu" of the first event, "alloc_objects",
--- "alloc_space", "inuse_objects" and "inuse_space". Returns a list of { event=, first= (place of its first value), samples=,
--- weight= (names), unit=, scale= }, and the number of values.
+-- "alloc_space", "inuse_objects" and "inuse_space". Returns a list of { event=, first= (place of
+-- its first value), samples=, weight= (names), unit=, scale= }, and the number of values.
 local function columns(profile)
   local list, has_cpu = {}, false
   for i, e in ipairs(events.list(profile)) do

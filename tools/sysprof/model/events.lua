@@ -46,14 +46,14 @@ function events.end_thing(e, gone, age)
     all.dropped = all.dropped + 1
     return
   end
-  local text = labels.age_text(age)
-  all.ended, all.ages[text] = all.ended + 1, (all.ages[text] or 0) + 1
+  local class = labels.age_text(age)
+  all.ended, all.ages[class] = all.ended + 1, (all.ages[class] or 0) + 1
 end
 
 local function add_things(to, things)
   local all = things_of(to)
   for _, key in ipairs { "began", "ended", "dropped" } do all[key] = all[key] + things[key] end
-  for text, n in pairs(things.ages) do all.ages[text] = (all.ages[text] or 0) + n end
+  for class, n in pairs(things.ages) do all.ages[class] = (all.ages[class] or 0) + n end
 end
 
 -- An event becomes another one.

@@ -258,9 +258,9 @@ end
 -- Returns the numbers of samples, and of microseconds of CPU time by the first
 -- event that measures it; true if no event measures it.
 function methods:totals()
-  local samples, slots = 0, self.slots
-  for i = 1, slots:count() do
-    if not slots:event(i).of then samples = samples + slots:samples(i) end
+  local samples, all = 0, self.slots
+  for i = 1, all:count() do
+    if not all:event(i).of then samples = samples + all:samples(i) end
   end
   local list = events.list(self)
   for _, e in ipairs(list) do
