@@ -35,15 +35,16 @@ end
 
 local function line_of(f) return debug.getinfo(f, "S").linedefined end
 
-local list = {}
-local function keep(n) for i = 1, n do list[i] = { i } end end
+local store = { list = {} }	-- Holds what is kept.
+local function clear() store.list = {} end
+local function keep(n) for i = 1, n do store.list[i] = { i } end end
 local function drop(n) for i = 1, n do local _ = { i } end end
-local function strings(n) for i = 1, n do list[i] = "string " .. i end end
+local function strings(n) for i = 1, n do store.list[i] = "string " .. i end end
 
 jit.off(keep)
 jit.off(drop)
 keep(1000)
-list = {}
+clear()
 collectgarbage()
 collectgarbage()
 
@@ -72,7 +73,7 @@ t.contains(report["live: the rest"], "from before the start", "report: the rest"
 t.equal(tonumber((report["event live"]:match("^(%d+) samples"))), e.live.second_weight, "report: samples")
 
 -- The same, with a collection at the end: it stays stopped.
-list = {}
+clear()
 collectgarbage()
 collectgarbage("stop")
 start { gc = true }
@@ -114,7 +115,7 @@ end
 
 local function make(n) local all = {} for i = 1, n do all[i] = { i } end return all end
 jit.off(make)
-list = {}
+clear()
 collectgarbage()
 collectgarbage("stop")
 start()
@@ -155,7 +156,7 @@ collectgarbage("restart")
 t.equal(select(2, misc.sysprof.dump()), "profiler is not running", "a dump without a profile")
 
 -- What grew between two dumps.
-list = {}
+clear()
 collectgarbage()
 start()
 keep(400)
@@ -167,10 +168,9 @@ keep(400)
 collectgarbage()
 assert(misc.sysprof.dump())
 t.write_file("second.bin", t.read_file(FILE))
-list = {}
+clear()
 collectgarbage()
 assert(misc.sysprof.stop())
-t.equal(#list, 0, "nothing is kept")
 local function table_of(file)
   local own, text = by_line(file, "objects"), {}
   for line, name in pairs { [line_of(keep)] = "keep", [line_of(strings)] = "strings" } do
@@ -231,5 +231,7 @@ local pprof = require("pprof_decode")
 local decoded = pprof.decode(select(2, t.parse("--format=pprof second.bin")))
 t.equal(table.concat(decoded.types, " "),
 	"alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes", "Go's four values")
+
+t.equal(#store.list, 0, "nothing is kept at the end")
 
 t.finish()
