@@ -233,6 +233,56 @@ static void check_moves(void)
   vm_close(L, &host);
 }
 
+/* With sessions of all threads, the blocks of each count, whichever thread frees them. */
+typedef struct Mover {
+  lua_State *L;
+  pthread_barrier_t barrier;
+} Mover;
+
+static void *move_to(void *arg)
+{
+  Mover *m = (Mover *)arg;
+  usleep(300000); /* Its session begins. */
+  given_mark = left.moment;
+  pthread_barrier_wait(&m->barrier);
+  work(m->L, 3);
+  pthread_barrier_wait(&m->barrier);
+  pthread_barrier_wait(&m->barrier); /* The profile has ended. */
+  return NULL;
+}
+
+static void check_moves_of_all(void)
+{
+  Host host = { 0 };
+  Mover m;
+  Sink sink;
+  pthread_t thread;
+  Left known;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH,
+						    1024 * 1024);
+  m.L = vm_new(host_alloc, &host, program);
+  opt.clocks = "alloc/period=1/";
+  opt.threads = LUAM_SYSPROF_THREADS_ALL;
+  opt.flush = LUAM_SYSPROF_FLUSH_THREAD;
+  pthread_barrier_init(&m.barrier, NULL, 2);
+  REQUIRE(pthread_create(&thread, NULL, move_to, &m) == 0);
+  CHECK_EQ(luaM_sysprof_start(m.L, &opt), PROFILE_SUCCESS);
+  left_begin();
+  work(m.L, 2);
+  pthread_barrier_wait(&m.barrier);
+  pthread_barrier_wait(&m.barrier);
+  work(m.L, 2);
+  lua_gc(m.L, LUA_GCCOLLECT, 0);
+  known = left;
+  CHECK_EQ(luaM_sysprof_stop(m.L), PROFILE_SUCCESS);
+  pthread_barrier_wait(&m.barrier);
+  pthread_join(thread, NULL);
+  CHECK_EQ(sum_of(&sink, "--event=live"), known.bytes);
+  CHECK_EQ(sum_of(&sink, "--event=live --weight=objects"), known.blocks);
+  sink_free(&sink);
+  vm_close(m.L, &host);
+}
+
 typedef struct Other {
   Wrapper of;
   volatile int stop;
@@ -328,6 +378,7 @@ int main(void)
   check_wrapper_leaves();
   check_replaced();
   check_moves();
+  check_moves_of_all();
   check_other_vm();
   check_close(0);
   check_close(1);

@@ -41,11 +41,14 @@ local function version_4()
     b:stack(7, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 4), F.again(5, 2), F.lsame(1) })
     b:stack(8, { F.host(0x1234), F.again(90, 1), F.near(7) })
     b:event(3, "alloc", G.SPF_UNIT_BYTES, 4096,
-	    { { G.SPF_FIELD_COUNT, "objects" }, { G.SPF_FIELD_THING, "object" } })
+	    { { G.SPF_FIELD_COUNT, "objects" }, { G.SPF_FIELD_THING, "object" }, { G.SPF_FIELD_SIZE, "size" },
+	      { G.SPF_FIELD_CYCLE, "cycle" } })
     b:add(G.SPF_LABELS, uleb(1) .. B.str("route") .. B.str("/a")):add(G.SPF_LABELS, uleb(200)):add(G.SPF_TEXT, uleb(2) .. B.str("why"))
-    b:labelled(1):sample(7, 8, 2, nil, 5000, 3, { 2, 300 }):labelled(200):sample(7, 0)
+    b:labelled(1):sample(7, 8, 2, nil, 5000, 3, { 2, 300, 5000, 1 }):sample(7, 8, 1, nil, 9, 3, { 1, 301 + chunk, 9, 0 }):labelled(200):sample(7, 0)
     b:add(G.SPF_ENDED, uleb(3) .. "\0" .. uleb(300) .. "\2"):add(G.SPF_MARK, uleb(900) .. "\1\1")
-    b:counters { { 1, 7 }, { G.SPF_COUNTER_LOST_BUFFER, 2 } }
+    local of_alloc = G.SPF_COUNTER_EVENT + 3 * G.SPF_COUNTER_EVENT_STEP
+    b:counters { { 1, 7 }, { G.SPF_COUNTER_LOST_BUFFER, 2 }, { of_alloc + G.SPF_EVENT_LEFT_PERIOD, 8192 },
+		 { of_alloc + G.SPF_EVENT_CYCLES, 3 }, { of_alloc + G.SPF_EVENT_HELD, 1e6 } }
     if chunk < 3 then b:flush() end
   end
   b:ffunc(5, "pcall"):hsym(0x1234, 0x1200, "main", { 0x1236, 0x1300 }):hsym(0x2345, 0x2000, "cf")
