@@ -22,7 +22,7 @@ local TESTS = {
   { "^tools/sysprof/cli/", "^tools/(child|com|filters|lua_api|options|pro|run|sess|symbol)" },
   { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of)" },
   { "^tools/sysprof/names/", READER .. "|^tools/(elf|load_map|symbol_files)" },
-  { "^tools/sysprof/read/", READER .. "|^tools/(damaged|deep|load_map|mutated)" },
+  { "^tools/sysprof/read/", READER .. "|^tools/(damaged|deep|load_map|marks|mutated|source|stream_v)|^lapi/live" },
   { "^tools/", READER .. "|^tools/(damaged|deep|load_map)" },
   { "/lj_elfnote", "^unit/(host_stack_after|load_map|stacks_are_void|libraries)|^lapi/names_of_the_vdso" },
   { "/lj_osobjects", "^unit/(objects|load_map|stacks_are_void|libraries|start_of|cfi)" },
@@ -53,7 +53,7 @@ local TESTS = {
   { "^src/profile/api/", "^lapi/[^nk]|^capi/[^hm]" },
   { "^src/profile/base/", "^unit/(safeload|hist|clock_and|clock_close)|^capi/(late|thread|all_threads|is_traced|many_o)"
     .. "|^faults/(threads|files)" },
-  { "^src/profile/alloc/", "^unit/draws|^capi/(alloc|memory)|^lapi/(types|alloc)|^accuracy/alloc" },
+  { "^src/profile/alloc/", "^unit/(draws|live)|^capi/(alloc|memory)|^lapi/(types|alloc|live)|^accuracy/alloc" },
   { "^src/profile/event/", "^unit/(samples_within|source|start_of|host_stack_on)" },
   { "^src/profile/clock/", "^unit/(clock|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|w)|^lapi/(clocks|environment_s)"
     .. "|^faults/clock" },
