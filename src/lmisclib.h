@@ -116,7 +116,7 @@ struct luam_Sysprof_Options {
 };
 
 /* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. Each event after the
-** first needs 80 bytes more. FLUSH_VM and FLUSH_THREAD need as much for each part.
+** first needs 130 bytes more. FLUSH_VM and FLUSH_THREAD need as much for each part.
 */
 #define LUAM_SYSPROF_BUF_MIN 1024
 

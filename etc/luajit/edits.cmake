@@ -145,3 +145,12 @@ luajit_edit(lj_alloc.c [[ptr = mremap(ptr, osz, nsz, flags);]]
 luajit_edit(lj_alloc.c [[ptr = mremap(ptr, osz, nsz, flags);]]
   AFTER [[  lj_safeload_unmapped();]]
   "the handler may cache readable pages again")
+luajit_edit(lj_alloc.c [[hint_addr = addr + size;]]
+  AFTER [[      lj_procmem_count(size, 0);]]
+  "counts what the allocator maps: LuaJIT cannot tell")
+luajit_edit(lj_alloc.c [[int ret = munmap(ptr, size);]]
+  AFTER [[  if (ret == 0) lj_procmem_count(0, size);]]
+  "counts what the allocator unmaps")
+luajit_edit(lj_alloc.c [[ptr = mremap(ptr, osz, nsz, flags);]]
+  AFTER [[  if (ptr != MFAIL) lj_procmem_count(nsz, osz);]]
+  "counts how a mapping grows and shrinks")

@@ -77,7 +77,7 @@ int main(void)
     o = opt;
     o.len = LUAM_SYSPROF_BUF_MIN - 1;
     if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o.len = LUAM_SYSPROF_BUF_MIN + 79; /* Each event after the first needs 80 bytes. */
+    o.len = LUAM_SYSPROF_BUF_MIN + 129; /* Each event after the first needs 130 bytes. */
     o.clocks = "cpu,wall";
     if (mode != LUAM_SYSPROF_DEFAULT) {
       CHECK_EQ(start(L, o), PROFILE_ERRUSE);

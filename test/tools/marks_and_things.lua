@@ -91,6 +91,40 @@ for i = 1, 5000 do
 end
 t.equal(things(read(b:finish())), "5000 4900 0, 100: 1000, 100", "many")
 
+-- Things with sizes stand for more: n/p bytes and 1/p objects. Ages come from the counters.
+local SIZED = { { G.SPF_FIELD_SIZE, "size" }, { G.SPF_FIELD_THING, "live" }, { G.SPF_FIELD_CYCLE, "cycle" },
+		{ G.SPF_FIELD_COUNT, "objects" } }
+local FIRST = G.SPF_COUNTER_EVENT
+local function sized(counters, ...)
+  local x = B.new():context(7, 0):meta("clock", "alloc"):meta("pid", "7")
+    :event(0, "alloc", G.SPF_UNIT_BYTES, 1000, SIZED)
+  for i, size in ipairs { ... } do x:sample(0, 0, 1, nil, nil, 0, { size, i, i, 1 }) end
+  return read(x:counters(counters):finish())
+end
+local function p_of(size, period) return 1 - math.exp(-size / period) end
+
+p = sized({}, 500)
+t.equal(things(p), ("1 0 0, 1: %.0f, %.0f"):format(500 / p_of(500, 1000), 1 / p_of(500, 1000)), "a size")
+p = sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 8000 }, { FIRST + G.SPF_EVENT_CYCLES, 7 }, { FIRST + G.SPF_EVENT_HELD, 1e6 } },
+	  500, 16, 0, 20000)
+local weight = 500 / p_of(500, 8000) + 16 / p_of(16, 8000) + 20000 / p_of(20000, 8000)
+local objects = 1 / p_of(500, 8000) + 1 / p_of(16, 8000) + 1 / p_of(20000, 8000)
+t.equal(things(p), ("4 0 0, 4: %.0f, %.0f"):format(weight, objects), "sizes, by a longer period")
+local variance = (500 / p_of(500, 8000))^2 * (1 - p_of(500, 8000)) + (16 / p_of(16, 8000))^2 * (1 - p_of(16, 8000)) +
+		 (20000 / p_of(20000, 8000))^2 * (1 - p_of(20000, 8000))
+d = json.decode(render(p, "json"))
+t.equal(d.events[2].standard_error, math.floor(math.sqrt(variance) + 0.5), "standard error")
+t.equal(d.events[2].total, 1e6, "what the VM holds")
+local ages = {}
+for _, s in ipairs(d.samples) do
+  if s.event == "live" then ages[#ages + 1] = s.labels.age end
+end
+t.equal(table.concat(ages, ", "), "4-7 cycles, 4-7 cycles, 4-7 cycles, 2-3 cycles", "ages")
+t.contains(render(p, "top"), "\nlive: the rest     ", "report: the rest")
+t.equal(things(sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 1 } }, 500, 3)), "2 0 0, 2: 503, 2", "the period 1")
+t.equal(things(sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 1 } }, 2^52, 2^52, 2^52)), "3 0 0, 1: 4503599627370496, 1",
+	"sums stay exact")
+
 -- -- Marks -----------------------------------------------------------------
 
 b = new():mark(900, G.SPF_MARK_LABELS, 1):mark(5000, 99, 1, 2, 3):sample(0, 0, 1, nil, nil, 0, { 0, 0 })

@@ -67,9 +67,11 @@ static void count_vm(AllocHook *h)
   uint64_t cycles = relaxed_get(&door->gc_cycles);
   relaxed_set(&counters[SPF_EVENT_HELD],
 	      (uint64_t)relaxed_get(&((global_State *)door->vm)->gc.total));
-  if (cycles)
+  if (cycles) {
     relaxed_set(&counters[SPF_EVENT_CYCLE_US],
 		(mono_ns() - relaxed_get(&door->gc_end_ns)) / 1000);
+    relaxed_set(&counters[SPF_EVENT_CYCLE_HELD], relaxed_get(&door->gc_held));
+  }
   if (cycles != counters[SPF_EVENT_CYCLES])
     door->set_all(door, &lj_allocsource_ops, SPF_EVENT_CYCLES, cycles);
   if (h->live.period != counters[SPF_EVENT_LEFT_PERIOD])

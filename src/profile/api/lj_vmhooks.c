@@ -99,6 +99,7 @@ void lj_vmhooks_gc_swept(global_State *g)
     p->gate.white = g->gc.currentwhite;
     relaxed_set(&door->gc_cycles, door->gc_cycles + 1);
     relaxed_set(&door->gc_end_ns, mono_ns());
+    relaxed_set(&door->gc_held, (uint64_t)g->gc.total);
   }
   vmhook_leave(p);
 }

@@ -4,13 +4,15 @@
 **
 ** LuaJIT's edited files include only this header. The headers below declare the other
 ** calls of the edits: jit.profile's clock (lj_clock.h), positions of compiled code
-** (lj_jitmap.h) and pages that the allocator unmaps (lj_safeload.h).
+** (lj_jitmap.h), pages that the allocator unmaps (lj_safeload.h), and how much it has mapped
+** (lj_procmem.h).
 */
 
 #ifndef _LJ_VMHOOKS_H
 #define _LJ_VMHOOKS_H
 
 #include "lj_obj.h"
+#include "profile/base/lj_procmem.h"
 #include "profile/base/lj_safeload.h"
 #include "profile/clock/lj_clock.h"
 #include "profile/lua/lj_jitmap.h"

@@ -148,7 +148,8 @@ struct EventDoor {
   ** them.
   */
   uint32_t gc_cycles; /* Cycles that have ended. */
-  uint64_t gc_end_ns; /* CLOCK_MONOTONIC at the end of the last one. */
+  uint64_t gc_end_ns; /* CLOCK_MONOTONIC at the end of the last one, */
+  uint64_t gc_held;   /* and what the VM held then, in bytes. */
 };
 
 /* An event of a session. The session clears it, and sets the first members before open. */

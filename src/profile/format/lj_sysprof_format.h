@@ -381,6 +381,9 @@
 #define SPF_COUNTER_SIGNAL_NS   31 /* Of older streams: sum of SPF_EVENT_SIGNAL_NS. */
 #define SPF_COUNTER_LUA_BROKEN  32 /* + SPF_BROKEN_*: Lua side broken. */
 #define SPF_COUNTER_HOST_BROKEN 48 /* + SPF_BROKEN_*: host side broken. */
+#define SPF_COUNTER_RESIDENT    56 /* Resident bytes of the process. */
+#define SPF_COUNTER_MAPPED      57 /* Bytes that LuaJIT's allocator has mapped for all VMs. */
+#define SPF_COUNTER_MCODE       58 /* Bytes for machine code of the VM. */
 #define SPF_COUNTER_REFUSED     64 /* + SPF_REFUSED_*: stacks that a check refused. */
 #define SPF_COUNTER__MAX        128
 
@@ -401,6 +404,7 @@
 #define SPF_EVENT_HELD         9  /* What the VM holds, in the event's unit. */
 #define SPF_EVENT_CYCLES       10 /* Cycles of the garbage collector that have ended. */
 #define SPF_EVENT_CYCLE_US     11 /* Microseconds since the last one has ended. */
-#define SPF_EVENT__MAX         12
+#define SPF_EVENT_CYCLE_HELD   12 /* SPF_EVENT_HELD at its end. */
+#define SPF_EVENT__MAX         13
 
 #endif

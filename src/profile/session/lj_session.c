@@ -14,6 +14,7 @@
 #include "profile/session/lj_describe.h"
 #include "profile/session/lj_eventlist.h"
 #include "profile/session/lj_handover.h"
+#include "profile/session/lj_memfacts.h"
 #include "profile/session/lj_sample.h"
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_totals.h"
@@ -88,6 +89,7 @@ int lj_session_begin(Session *s, char *errmsg)
 
 void lj_session_sync(Session *s)
 {
+  lj_memfacts_look(&s->sm);
   lj_handover_drain(&s->sm); /* So that there is room for what they report. */
   lj_eventlist_sync(&s->sm);
 }
@@ -97,6 +99,7 @@ void lj_session_sync(Session *s)
 void lj_session_stop(Session *s)
 {
   lj_totals_look(&s->sm);
+  lj_memfacts_look(&s->sm);
   lj_handover_drain(&s->sm);
   lj_eventlist_stop(&s->sm, 1);
 }

@@ -28,7 +28,7 @@
 #define STREAM_THREAD_US  850000
 #define STREAM_OVERDUE_US (STREAM_THREAD_US + 20000)
 /* Room for all counters at the end of a chunk, and for those of each event. */
-#define STREAM_RESERVE       336
+#define STREAM_RESERVE       360
 #define STREAM_RESERVE_EVENT (SPF_EVENT__MAX * 10)
 /* Room for the modules of a sample, left free while the queue takes no chunk. */
 #define STREAM_MODULES 8192

@@ -181,6 +181,39 @@ local function add_left(list, e, whole)
   end
 end
 
+-- Returns the sum over processes of a counter that all sessions of a process share.
+local function of_processes(profile, id)
+  local of_pid, sum = {}, 0
+  for _, session in ipairs(profile.sessions) do
+    local pid, value = session.meta.pid or "", session.counters[id] or 0
+    if value > (of_pid[pid] or 0) then
+      sum, of_pid[pid] = sum + value - (of_pid[pid] or 0), value
+    end
+  end
+  return sum
+end
+
+-- Appends lines on where the memory of the process is, if the profile knows what the VM holds.
+local function add_memory(list, profile, all_events)
+  local held, at_cycle, bytes = 0, 0, units.of(G.SPF_UNIT_BYTES).total
+  for _, e in ipairs(all_events) do
+    if e.of and e.total then held = held + e.total end
+    at_cycle = at_cycle + (e.counters[G.SPF_EVENT_CYCLE_HELD] or 0)
+  end
+  local resident = of_processes(profile, G.SPF_COUNTER_RESIDENT)
+  if held == 0 or resident == 0 then return end
+  local mapped, code = of_processes(profile, G.SPF_COUNTER_MAPPED), profile.counters[G.SPF_COUNTER_MCODE] or 0
+  local function add(label, value) list[#list + 1] = { "memory: " .. label, value } end
+  add("resident", bytes(resident))
+  add("VM", bytes(held) .. (at_cycle > 0 and
+      (", it held %s when the collector's last cycle ended"):format(bytes(at_cycle)) or ""))
+  local own = math.max(held, mapped)	-- A host may have an allocator of its own.
+  add("free in VM", bytes(own - held))
+  add("machine code", bytes(code))
+  local rest = resident - own - code
+  add("others", ("%s%s: malloc of C code, libraries, stacks"):format(rest < 0 and "-" or "", bytes(math.abs(rest))))
+end
+
 -- Returns when the collector has run, as a text; nil if that is not known.
 local function collector_text(list)
   local has_held, cycles, us = false, 0, nil
@@ -308,6 +341,7 @@ function selfreport.lines(profile)
   local function add(label, value)
     if value then list[#list + 1] = { label, value } end
   end
+  add_memory(list, profile, all_events)
   add("collector", collector_text(all_events))
   add("marks", marks_text(profile))
   add("lost marks", c[G.SPF_COUNTER_LOST_MARKS] and number(c[G.SPF_COUNTER_LOST_MARKS]))
