@@ -112,7 +112,7 @@ for _, threads in ipairs { "own", "all" } do
     put("control", "dump")
     wait("dump of " .. path, function() return #contents(path) > size end)
     local p = parse(path)
-    return p and p:totals() > 0 and not p.complete
+    return p and p:totals() > 0 and p.goes_on and p.complete
   end)
   put("control", "stop\n")
   each(first, "stop", is_complete)

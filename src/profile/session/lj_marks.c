@@ -34,18 +34,24 @@ static int batch_put(Batch *b, uint8_t tag, const Numbers *num, uint32_t id,
   return lj_batch_def_end(b, id, things);
 }
 
+/* Append a record of a sampler that is held. An empty batch has room. */
+static void put_held(Sampler *s, uint8_t tag, const Numbers *num, uint32_t id,
+		     uint32_t things)
+{
+  if (batch_put(&s->batch, tag, num, id, things)) return;
+  lj_handover_encode(s);
+  batch_put(&s->batch, tag, num, id, things);
+}
+
 /* Hold a sampler, and append a record. Returns 0 if it is held, or if all buffers wait for the
-** writer: then the record would be lost. An empty batch has room.
+** writer: then the record would be lost.
 */
 static int put(Sampler *s, uint8_t tag, const Numbers *num, uint32_t id, uint32_t things)
 {
   if (s->opt->mode == LUAM_SYSPROF_DEFAULT) return 1;
   if (sampler_isqueued(s) && !lj_chunkqueue_hasroom(&s->queue)) return 0;
   if (!lj_sampler_hold(s)) return 0;
-  if (!batch_put(&s->batch, tag, num, id, things)) {
-    lj_handover_encode(s);
-    batch_put(&s->batch, tag, num, id, things);
-  }
+  put_held(s, tag, num, id, things);
   lj_sample_nested(s);
   lj_sampler_release(s);
   return 1;
@@ -56,11 +62,23 @@ static Sampler *sampler_of(const Event *ev)
   return ((const SampleEvent *)ev)->sampler;
 }
 
+static Numbers mark_now(const Sampler *s, int kind, const uint64_t *arg, int n)
+{
+  Numbers num = { { (mono_ns() - s->origin_ns) / 1000, (uint64_t)kind }, arg, n };
+  return num;
+}
+
 int lj_marks_mark(Event *ev, int kind, const uint64_t *arg, int n)
 {
   Sampler *s = sampler_of(ev);
-  Numbers num = { { (mono_ns() - s->origin_ns) / 1000, (uint64_t)kind }, arg, n };
+  Numbers num = mark_now(s, kind, arg, n);
   return put(s, SPF_MARK, &num, 0, 0);
+}
+
+void lj_marks_dump(Sampler *s)
+{
+  Numbers num = mark_now(s, SPF_MARK_DUMP, NULL, 0);
+  put_held(s, SPF_MARK, &num, 0, 0);
 }
 
 /* Return the sampler of a session of the same profile, or NULL. Within a hook, or under the

@@ -14,6 +14,7 @@
 #include "profile/session/lj_describe.h"
 #include "profile/session/lj_eventlist.h"
 #include "profile/session/lj_handover.h"
+#include "profile/session/lj_marks.h"
 #include "profile/session/lj_memfacts.h"
 #include "profile/session/lj_sample.h"
 #include "profile/session/lj_session.h"
@@ -120,7 +121,9 @@ int lj_session_end(Session *s, FuncTab *named)
 
 int lj_session_dump(Session *s, FuncTab *named)
 {
-  return has_stream(s) ? lj_handover_dump(&s->sm, named) : 0;
+  if (!has_stream(s)) return 0;
+  lj_marks_dump(&s->sm);
+  return lj_handover_dump(&s->sm, named);
 }
 
 /* -- Pause and move ---------------------------------------------------------- */

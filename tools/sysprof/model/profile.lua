@@ -88,6 +88,7 @@ function profile.new(options)
     version = nil,	-- Of the stream.
     complete = true,	-- The whole input was read and nothing is missing.
     problems = {},	-- Losses and damage: { offset = , text = }.
+    goes_on = false,	-- It ends with a dump of a running profile.
     whole = true,	-- All times were asked for.
     timeline = nil,	-- See sysprof.model.timeline.
     marks = nil, from = 0, to = math.huge,	-- And the times that they count in.

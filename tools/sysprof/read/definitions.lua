@@ -224,6 +224,7 @@ define[G.SPF_MARK] = function(d, buf, pos, stop)
   end
   if at > stop then return nil end
   d.profile:add_mark(time, kind)
+  if kind == G.SPF_MARK_DUMP then d.dumped_at = d.profile.last_time end
   return true
 end
 

@@ -269,6 +269,7 @@ function records.new(profile, version)
     labels = { [0] = false },	-- Sets by id; false for one without labels.
     texts = {},			-- By id.
     ended = false,		-- SPF_END was there.
+    dumped_at = nil,		-- Time of the last sample before the last dump.
     undefined = 0,		-- Stacks of samples that are not defined,
     undefined_labels = 0,	-- sets of labels,
     undefined_texts = 0,	-- and texts.
@@ -295,6 +296,11 @@ function methods:finish()
       things.finish(f.things, events.of_index(self.profile.session, index), self.profile)
     end
   end
+end
+
+-- Is a dump the last that the session has written? Then the profile goes on, and nothing is missing.
+function methods:is_dumped()
+  return self.dumped_at == self.profile.last_time
 end
 
 -- Decodes the records from pos to before stop into the profile. context: what

@@ -140,9 +140,18 @@ function methods:chunk(buf, seq, first, stop, offset)
   end
 end
 
+-- Returns how many sessions go on after a dump, which is the last that they have written.
+local function count_dumped(self)
+  local n = 0
+  for _, s in ipairs(self.list) do
+    if s.decoder and s.decoder:is_dumped() then n = n + 1 end
+  end
+  return n
+end
+
 -- Says what the sessions lack at the end of the input; cut: that this was said.
 local function check_end(self, offset, cut)
-  local missing, all = #self.list - self.ended, #self.list
+  local missing, all = #self.list - self.ended - count_dumped(self), #self.list
   if cut or (missing == 0 and all > 0) then return end
   local which = all > 1 and (" of %d of %d sessions"):format(missing, all) or ""
   if #self.problems > 0 then
@@ -158,10 +167,12 @@ end
 -- reported that a chunk is cut there, or that reading failed.
 function methods:finish(offset, cut)
   check_end(self, offset, cut)
+  local goes_on = count_dumped(self) > 0
   for _, s in ipairs(self.list) do
     if s.decoder then take_over(self, s, offset) end
   end
   local p = self.merged or profile.new(self.options)
+  p.goes_on = goes_on
   for _, problem in ipairs(self.problems) do p:add_problem(problem[1], problem[2]) end
   return p
 end

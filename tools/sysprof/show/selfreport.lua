@@ -343,6 +343,7 @@ function selfreport.lines(profile)
   end
   add_memory(list, profile, all_events)
   add("collector", collector_text(all_events))
+  add("goes on", profile.goes_on and "this is the profile up to a dump" or nil)
   add("marks", marks_text(profile))
   add("lost marks", c[G.SPF_COUNTER_LOST_MARKS] and number(c[G.SPF_COUNTER_LOST_MARKS]))
   local overruns = events.counter_sum(profile, G.SPF_EVENT_OVERRUNS)
