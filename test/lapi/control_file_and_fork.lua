@@ -85,7 +85,7 @@ end
 
 local function is_complete(path)
   local p = parse(path)
-  return p and p.complete
+  return p and p.complete and not p.goes_on
 end
 
 local function each(list, what, f)
@@ -112,7 +112,7 @@ for _, threads in ipairs { "own", "all" } do
     put("control", "dump")
     wait("dump of " .. path, function() return #contents(path) > size end)
     local p = parse(path)
-    return p and p:totals() > 0 and p.goes_on and p.complete
+    return p and p:totals() > 0 and not is_complete(path)
   end)
   put("control", "stop\n")
   each(first, "stop", is_complete)
