@@ -381,6 +381,9 @@ function naive.left(story, left)
       local p = left.period > 1 and 1 - math.exp(-item.size / left.period) or 1
       local weight = item.size > 0 and item.size / p or 0
       local second = item.size > 0 and 1 / p or 0
+      if item.size > 0 and item.sample.weight > weight + 1 then	-- A longer period than that of all.
+	weight, second = item.sample.weight, item.sample.second
+      end
       s.weight, s.second = math.floor(weight + rest + 0.5), math.floor(second + second_rest + 0.5)
       rest, second_rest = weight + rest - s.weight, second + second_rest - s.second
     end

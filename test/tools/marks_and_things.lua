@@ -97,7 +97,7 @@ local SIZED = { { G.SPF_FIELD_SIZE, "size" }, { G.SPF_FIELD_THING, "live" }, { G
 local FIRST = G.SPF_COUNTER_EVENT
 local function sized(counters, ...)
   local x = B.new():context(7, 0):meta("clock", "alloc"):meta("pid", "7")
-    :event(0, "alloc", G.SPF_UNIT_BYTES, 1000, SIZED)
+    :event(0, "alloc", G.SPF_UNIT_BYTES, counters.period or 1000, SIZED)
   for i, size in ipairs { ... } do x:sample(0, 0, 1, nil, nil, 0, { size, i, i, 1 }) end
   return read(x:counters(counters):finish())
 end
@@ -121,7 +121,13 @@ for _, s in ipairs(d.samples) do
 end
 t.equal(table.concat(ages, ", "), "4-7 cycles, 4-7 cycles, 4-7 cycles, 2-3 cycles", "ages")
 t.contains(render(p, "top"), "\nlive: the rest     ", "report: the rest")
-t.equal(things(sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 1 } }, 500, 3)), "2 0 0, 2: 503, 2", "the period 1")
+t.equal(things(sized({ period = 1 }, 500, 1, 3)), "3 0 0, 3: 504, 3", "the period 1")
+b = B.new():context(7, 0):meta("clock", "alloc"):event(0, "alloc", G.SPF_UNIT_BYTES, 1000, SIZED)
+b:sample(0, 0, 1, nil, 5000, 0, { 500, 1, 0, 10 }):sample(0, 0, 1, nil, 1271, 0, { 500, 2, 0, 1 })
+t.equal(things(read(b:finish())), ("2 0 0, 2: %.0f, %.0f"):format(5000 + 500 / p_of(500, 1000), 10 + 1 / p_of(500, 1000)),
+	"a sample with a longer period")
+-- p is 9e-6 - (9e-6)^2 / 2, about.
+t.equal(things(sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 1e6 } }, 9)), "1 0 0, 1: 1000005, 111112", "a small size")
 t.equal(things(sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 1 } }, 2^52, 2^52, 2^52)), "3 0 0, 1: 4503599627370496, 1",
 	"sums stay exact")
 

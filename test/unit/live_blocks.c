@@ -22,6 +22,7 @@ static const uint64_t sizes[SIZES] = { 16, 40, 500, 20000, 1000000 };
 typedef struct Thing {
   uintptr_t address; /* 0: not allocated any more. */
   uint64_t size;
+  uint64_t period;                /* Of its sample. */
   uint32_t session, birth, death; /* Cycles. */
   int ends;                       /* Reports of its end. */
 } Thing;
@@ -166,10 +167,15 @@ static void check_random(void)
 
 /* -- The table is full ------------------------------------------------------- */
 
+static double chance(uint64_t period, uint64_t size)
+{
+  return period <= 1 ? 1 : -expm1(-(double)size / (double)period);
+}
+
 /* Allocates, with samples by a period that changes, frees a third, and compares what stays. */
 static void check_full(uint64_t period, int n)
 {
-  double sum[SIZES] = { 0 }, count[SIZES] = { 0 };
+  double sum[SIZES] = { 0 }, var[SIZES] = { 0 };
   uint64_t truth[SIZES] = { 0 }, i;
   int k, s;
   begin(period);
@@ -178,11 +184,11 @@ static void check_full(uint64_t period, int n)
 	     id;
     uintptr_t address = 0x7f0000000000 + (uintptr_t)k * 64;
     int stays = any(3) != 0;
-    if (p > live.period) lj_alloclive_thin(&live, &draw, p);
     truth[s] += (uint64_t)stays;
     if (!lj_allocdraw_keeps(&draw, size, 1, p)) continue; /* Not sampled. */
     id = sample(p, size, 0);
     if (id == 0) continue;
+    thing[id].period = p;
     enter(id, address);
     if (!stays) release(id);
   }
@@ -190,17 +196,23 @@ static void check_full(uint64_t period, int n)
   for (i = 1; i <= last; i++)
     if (thing[i].ends == 0)
       for (s = 0; s < SIZES; s++)
-	if (thing[i].size == sizes[s]) count[s]++;
+	if (thing[i].size == sizes[s]) {
+	  uint64_t longer = thing[i].period > live.period ? thing[i].period : live.period;
+	  double c = chance(longer, sizes[s]);
+	  sum[s] += 1 / c;
+	  var[s] += (1 - c) / (c * c);
+	}
   CHECK(live.used <= ALLOCLIVE_MAX);
   for (s = 0; s < SIZES; s++) {
-    double p = live.period <= 1 ? 1 : -expm1(-(double)sizes[s] / (double)live.period);
-    double err = sqrt((double)truth[s] * (1 - p) / p);
-    sum[s] = count[s] / p;
+    /* At least as if all had the longest period. */
+    double c = chance(live.period > period * 4 ? live.period : period * 4, sizes[s]);
+    double err = sqrt((double)truth[s] * (1 - c) / c);
     printf("period %llu -> %llu, size %7llu: %.0f of %llu, %+.2f standard errors\n",
 	   (unsigned long long)period, (unsigned long long)live.period,
 	   (unsigned long long)sizes[s], sum[s], (unsigned long long)truth[s],
 	   err > 0 ? (sum[s] - (double)truth[s]) / err : 0);
     CHECK(fabs(sum[s] - (double)truth[s]) <= SIGMA * err);
+    CHECK(var[s] <= err * err * 1.5 + 1 / (c * c) * SIGMA);
   }
   if (n > 1000000) CHECK(dropped > 0);
   finish();

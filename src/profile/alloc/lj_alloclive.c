@@ -118,8 +118,12 @@ void lj_alloclive_thin(AllocLive *l, AllocDraw *d, uint64_t period)
     uint32_t *link = &l->table->bucket[i];
     while (*link) {
       LiveBlock *b = block_of(l, *link);
-      if (lj_allocdraw_keeps(d, b->size, l->period, period)) link = &b->next;
-      else take_out(l, link, SPF_ENDED_DROPPED);
+      if (lj_allocdraw_keeps(d, b->size, b->period, period)) {
+	if (period > b->period) b->period = period;
+	link = &b->next;
+      } else {
+	take_out(l, link, SPF_ENDED_DROPPED);
+      }
     }
   }
   l->period = period;
@@ -154,6 +158,7 @@ uint64_t lj_alloclive_begin(AllocLive *l, AllocDraw *d, uint64_t period, uint64_
   l->coming = take_unused(l);
   b = block_of(l, l->coming);
   b->size = size;
+  b->period = period > l->period ? period : l->period;
   b->cycle = *l->cycles;
   b->thing = ++l->thing;
   return b->thing;

@@ -6,9 +6,10 @@
 ** number, and its end is reported later. A filter of small counters by address tells the
 ** allocator's function at once that it frees a block which is not in the table.
 **
-** A block of n bytes is in the table with the probability 1 - e^(-n/period). When the table is
-** full, its period doubles, and each block stays with the ratio of the two probabilities. So
-** weights by the last period are unbiased, whenever a block came in.
+** A block of n bytes is in the table with the probability 1 - e^(-n/period), where period is
+** that of its sample, or that of the table if this is longer. When the table is full, its
+** period doubles, and each block stays with the ratio of its two probabilities. So weights by
+** the longer of the two periods are unbiased, whenever a block came in.
 */
 
 #ifndef _LJ_ALLOCLIVE_H
@@ -24,6 +25,7 @@
 typedef struct LiveBlock {
   uintptr_t address;
   uint64_t size;
+  uint64_t period;  /* By which it is in the table. */
   uint64_t thing;   /* Its number. */
   uint32_t session; /* That has its sample. */
   uint32_t cycle;   /* Cycles of the collector before it; once it has ended, its age. */
@@ -41,7 +43,7 @@ typedef struct AllocLive {
   uint8_t filter[ALLOCLIVE_FILTER]; /* First: the hook's assembler reads it. */
   LiveTable *table;                 /* NULL: closed. */
   const uint32_t *cycles;           /* Cycles of the collector so far. */
-  uint64_t period;                  /* Bytes. */
+  uint64_t period;                  /* Bytes; blocks have this one or a longer one. */
   uint64_t thing;                   /* Last number. */
   uint32_t used;                    /* Blocks of the table that were ever in use. */
   uint32_t unused;                  /* List of those that are no longer. */
@@ -87,7 +89,7 @@ LJ_FUNC void lj_alloclive_free(AllocLive *l, const void *p);
 /* The coming block has an address, or NULL: the allocation failed. */
 LJ_FUNC void lj_alloclive_enter(AllocLive *l, const void *p);
 
-/* Raise the period, and drop blocks by the ratio of the probabilities. */
+/* Raise the period of the table, and drop blocks by the ratios of their probabilities. */
 LJ_FUNC void lj_alloclive_thin(AllocLive *l, AllocDraw *d, uint64_t period);
 
 /* Blocks may have ended unseen: drop all. */

@@ -140,7 +140,6 @@ static void adapt(Event *ev, AllocHook *h, const SampleHead *head)
   h->spent_ns = 0;
   if (period == h->period) return;
   h->period = period;
-  if (period > h->live.period) lj_alloclive_thin(&h->live, &h->draw, period);
   begin(h);
 }
 

@@ -400,7 +400,7 @@
 #define SPF_EVENT_THROTTLED    5  /* Ticks left out, see lj_throttle.h. */
 #define SPF_EVENT_SIGNAL_NS    6  /* Interrupts and signals of the ticks, if measured. */
 #define SPF_EVENT_LOST_ENDS    7  /* Ends and beginnings of things without room. */
-#define SPF_EVENT_LEFT_PERIOD  8  /* Period by which things are left; 0: the event's. */
+#define SPF_EVENT_LEFT_PERIOD  8  /* Period by which things are left, at least. */
 #define SPF_EVENT_HELD         9  /* What the VM holds, in the event's unit. */
 #define SPF_EVENT_CYCLES       10 /* Cycles of the garbage collector that have ended. */
 #define SPF_EVENT_CYCLE_US     11 /* Microseconds since the last one has ended. */

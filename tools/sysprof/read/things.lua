@@ -5,10 +5,11 @@
 -- number. What is left becomes an event of its own (events.left_of), with the stacks, states and
 -- labels of the samples, and one label more: the age.
 --
--- The writer keeps a thing of n bytes with the probability p = 1 - e^(-n/period), whatever the
--- period of its sample was. So it stands for n/p bytes and 1/p objects. Weights are whole numbers:
--- each takes over the rest of the one before it, so that sums are exact. A thing without a
--- size weighs what its sample does.
+-- The writer keeps a thing of n bytes with the probability p = 1 - e^(-n/period). The period is
+-- that of its sample, or that of all things (events.left_period) if this is longer. So it stands for what its
+-- sample does, or for n/p bytes and 1/p objects. Weights are whole numbers: each takes
+-- over the rest of the one before it, so that sums are exact. A thing without a size weighs what its
+-- sample does.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
@@ -38,18 +39,14 @@ function things.ended(all, event, how, number, age)
   forget(all, number)
 end
 
--- The last sample of a profile has begun a thing. sample: { size =, second =, cycle = }, each or
--- nil.
+-- The last sample of a profile has begun a thing. sample: { number =, size =, second =, cycle = },
+-- where it has these.
 function things.begin(all, event, profile, slot, weight, sample)
   local number = sample.number
   things.ended(all, event, G.SPF_ENDED_DROPPED, number)
   events.begin_thing(event)
   all.slot[number], all.time[number], all.cycle[number] = slot, profile.last_time, sample.cycle
-  if sample.size then
-    all.size[number] = sample.size
-  else
-    all.weight[number], all.second[number] = weight, sample.second
-  end
+  all.size[number], all.weight[number], all.second[number] = sample.size, weight, sample.second
 end
 
 -- -- What is left ----------------------------------------------------------
@@ -61,10 +58,12 @@ end
 
 -- Returns bytes and objects that a thing stands for, and the variance of the bytes; not whole.
 local function weights_of(all, number, period)
-  local size = all.size[number]
-  if not size then return all.weight[number], all.second[number] or 0, 0 end
+  local size, weight, second = all.size[number], all.weight[number], all.second[number] or 0
+  if not size then return weight, second, 0 end
   if size == 0 then return 0, 0, 0 end
   local p = period > 1 and chance(size / period) or 1
+  -- Weights of samples are rounded up or down.
+  if weight > size / p + 1 then return weight, second, weight * (weight - size) end
   return size / p, 1 / p, (size / p) ^ 2 * (1 - p)
 end
 
