@@ -6,10 +6,10 @@
 -- labels of the samples, and one label more: the age.
 --
 -- The writer keeps a thing of n bytes with the probability p = 1 - e^(-n/period). The period is
--- that of its sample, or that of all things (events.left_period) if this is longer. So it stands for what its
--- sample does, or for n/p bytes and 1/p objects. Weights are whole numbers: each takes
--- over the rest of the one before it, so that sums are exact. A thing without a size weighs what its
--- sample does.
+-- that of its sample, or that of all things (events.left_period) if this is longer. So it stands
+-- for what its sample does, or for n/p bytes and 1/p objects. Weights are whole numbers: each
+-- takes over the rest of the one before it, so that sums are exact. A thing without a size
+-- weighs what its sample does.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")

@@ -1,0 +1,78 @@
+----------------------------------------------------------------------------
+-- Memory in the report of a profile: what is live, where the memory of the process is, and when
+-- the collector has run.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local units = require("sysprof.model.units")
+
+local memory = {}
+
+-- Appends lines of what is left: what it stands for, and the rest of what the VM holds.
+function memory.add_left(list, e, whole)
+  local unit, held = units.of(e.unit), whole and e.total
+  local s = ("%.0f sample%s, %s"):format(e.samples, e.samples == 1 and "" or "s",
+					 unit.total(e.weight))
+  if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
+  s = ("%s, standard error %s"):format(s, unit.total(math.sqrt(e.variance)))
+  if e.second then s = s .. (", %.0f %s"):format(e.second_weight, e.second) end
+  if #e.periods == 1 and e.periods[1] > 0 then
+    s = ("%s; one in %s"):format(s, unit.period(e.periods[1]))
+  end
+  list[#list + 1] = { "event " .. e.name, s }
+  if held then
+    local rest = held - e.weight
+    list[#list + 1] = { e.name .. ": the rest",
+      ("%s%s, standard error %s: from before the start"):format(rest < 0 and "-" or "", unit.total(math.abs(rest)),
+	unit.total(math.sqrt(e.variance))) }
+  end
+end
+
+-- Returns the sum over processes of a counter that all sessions of a process share.
+local function of_processes(profile, id)
+  local of_pid, sum = {}, 0
+  for _, session in ipairs(profile.sessions) do
+    local pid, value = session.meta.pid or "", session.counters[id] or 0
+    if value > (of_pid[pid] or 0) then
+      sum, of_pid[pid] = sum + value - (of_pid[pid] or 0), value
+    end
+  end
+  return sum
+end
+
+-- Appends lines on where the memory of the process is, if the profile knows what the VM holds.
+function memory.add_places(list, profile, all_events)
+  local held, at_cycle, bytes = 0, 0, units.of(G.SPF_UNIT_BYTES).total
+  for _, e in ipairs(all_events) do
+    if e.of and e.total then held = held + e.total end
+    at_cycle = at_cycle + (e.counters[G.SPF_EVENT_CYCLE_HELD] or 0)
+  end
+  local resident = of_processes(profile, G.SPF_COUNTER_RESIDENT)
+  if held == 0 or resident == 0 then return end
+  local mapped, code = of_processes(profile, G.SPF_COUNTER_MAPPED), profile.counters[G.SPF_COUNTER_MCODE] or 0
+  local function add(label, value) list[#list + 1] = { "memory: " .. label, value } end
+  add("resident", bytes(resident))
+  add("VM", bytes(held) .. (at_cycle > 0 and
+      (", it held %s when the collector's last cycle ended"):format(bytes(at_cycle)) or ""))
+  local own = math.max(held, mapped)	-- A host may have an allocator of its own.
+  add("free in VM", bytes(own - held))
+  add("machine code", bytes(code))
+  local rest = resident - own - code
+  add("others", ("%s%s: malloc of C code, libraries, stacks"):format(rest < 0 and "-" or "", bytes(math.abs(rest))))
+end
+
+-- Returns when the collector has run, as a text; nil if that is not known.
+function memory.collector_text(list)
+  local has_held, cycles, us = false, 0, nil
+  for _, e in ipairs(list) do
+    has_held = has_held or e.of and e.total
+    local n = e.counters[G.SPF_EVENT_CYCLES] or 0
+    if n > cycles then cycles, us = n, e.counters[G.SPF_EVENT_CYCLE_US] end
+  end
+  if not has_held then return nil end
+  if cycles == 0 then return "no cycle has ended" end
+  local s = ("%.0f cycle%s"):format(cycles, cycles == 1 and "" or "s")
+  return us and ("%s, the last one ended %.3f s before the end"):format(s, us / 1e6) or s
+end
+
+return memory
