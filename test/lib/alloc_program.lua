@@ -29,17 +29,24 @@ local lines = {
   function(n, size) for _ = 1, n do keep = bytes(size) end end,
 }
 
--- Bytes of a block for an array of that many bytes.
-local function block_size(size)
-  for _ = 1, 4 do lines[1](64, size) end -- Compiles the loop.
-  collectgarbage()
-  collectgarbage("stop")
-  local before = collectgarbage("count")
-  lines[1](64, size)
-  local after = collectgarbage("count")
-  collectgarbage("restart")
-  return (after - before) * 1024 / 64
+-- Returns the bytes that f(n, size) allocates, divided by n. The compiler may allocate, too, in some
+-- of the tries.
+local function bytes_of(f, n, size)
+  local least = math.huge
+  for _ = 1, 10 do
+    collectgarbage()
+    collectgarbage("stop")
+    local before = collectgarbage("count")
+    f(n, size)
+    local after = collectgarbage("count")
+    collectgarbage("restart")
+    least = math.min(least, (after - before) * 1024 / n)
+  end
+  return least
 end
+
+-- Bytes of a block for an array of that many bytes.
+local function block_size(size) return bytes_of(lines[1], 64, size) end
 
 -- A table is inlined by the compiler into its caller; a loop calls it.
 local function point(x) return { x, x } end
@@ -96,11 +103,7 @@ end
 
 -- A function that the compiler inlines has what it allocates.
 local function run_inlined()
-  collectgarbage("stop")
-  local before = collectgarbage("count")
-  points(1000)
-  local size = (collectgarbage("count") - before) * 1024 / 1000
-  collectgarbage("restart")
+  local size = bytes_of(points, 1000)
   local n, period = 2000000, 65536
   assert(misc.sysprof.start { mode = "C", clock = ("alloc/period=%d/"):format(period),
 			      path = "inlined.bin", force = true })
