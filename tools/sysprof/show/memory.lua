@@ -55,7 +55,7 @@ function memory.add_places(list, profile, all_events)
   add("VM", bytes(held) .. (at_cycle > 0 and
       (", it held %s when the collector's last cycle ended"):format(bytes(at_cycle)) or ""))
   local own = math.max(held, mapped)	-- A host may have an allocator of its own.
-  add("free in VM", bytes(own - held))
+  if mapped > 0 then add("free in VM", bytes(own - held)) end
   add("machine code", bytes(code))
   local rest = resident - own - code
   add("others", ("%s%s: malloc of C code, libraries, stacks"):format(rest < 0 and "-" or "", bytes(math.abs(rest))))
