@@ -67,13 +67,9 @@ local function check_program(what)
     print("skipped: free in VM: this LuaJIT does not use its own allocator")
     PLACES[3] = nil
   end
-  local sums = { resident = bytes(report["memory: resident"]), code = bytes(report["memory: machine code"]) }
-  local sum = sums.code
-  for _, place in ipairs(PLACES) do
-    sums[place] = bytes(report["memory: " .. place])
-    sum = sum + sums[place]
-  end
-  t.ok(math.abs(sum - sums.resident) < 0.4 * MIB, ("%s: the parts are %.0f, resident is %.0f"):format(what, sum, sums.resident))
+  local sums = { resident = bytes(report["memory: resident"]) }
+  for _, place in ipairs(PLACES) do sums[place] = bytes(report["memory: " .. place]) end
+  -- What the program takes after its own look, and the stop before its look.
   t.ok(math.abs(tonumber(out) - sums.resident) < 2 * MIB, ("%s: the program sees %s, the profile %.0f")
        :format(what, out, sums.resident))
   found[what] = sums
@@ -87,6 +83,7 @@ for what, sums in pairs(found) do
   for _, place in ipairs(PLACES) do
     local more = sums[place] - none[place]
     local expected = place == what and 64 * MIB or 0
+    -- The collector and malloc give back other pages in each program.
     t.ok(math.abs(more - expected) < 4 * MIB, ("%s: %s has %.1f MiB more"):format(what, place, more / MIB))
   end
 end
@@ -97,7 +94,7 @@ keep = ('x'):rep(2^20)
 collectgarbage() collectgarbage() collectgarbage("stop")
 drop = ('y'):rep(2^23)
 ]])
-local at_end, at_cycle = report["memory: VM"]:match("^(.-), it held (.-) when the collector's last cycle ended$")
+local at_end, at_cycle = report["memory: VM"]:match("^(.-); (.-) when the collector's last cycle ended$")
 t.ok(bytes(at_end) - bytes(at_cycle) > 7.5 * MIB and bytes(at_cycle) < 3 * MIB, report["memory: VM"])
 
 -- A clock alone has no such lines.

@@ -4,7 +4,7 @@
 #
 #   $folder         where the guide runs, the current folder
 #   $server         address of the server, after nginx_server
-#   nginx_server    chooses it: as root a port below 1024
+#   nginx_server    chooses the address: for root with a port below 1024
 
 guide_needs nginx wrk curl
 [ -e /usr/lib/nginx/modules/ngx_http_lua_module.so ] || {

@@ -59,7 +59,7 @@ end
 local p = read(stream():finish())
 t.equal(things(p), "5 1 2, 2: 48000, 160", "things")
 t.equal(#events.list(p), 2, "no other event")
-t.contains(render(p, "top"), "\nalloc: ended       1 (1 after 2-3 cycles) of 5 sampled, 2 dropped, 2 left\n", "report")
+t.contains(render(p, "top"), "\nalloc: ended       1 (1 after 2-3 cycles) of 5 tracked, 2 dropped, 2 left\n", "report")
 local d = json.decode(render(p, "json"))
 local e = d.events[1].things
 t.equal(("%s %d %d %d %d"):format(e.name, e.began, e.ended, e.dropped, e.ended_after["2-3 cycles"]),
@@ -149,6 +149,23 @@ t.with_file(bytes, function(path)
   t.equal(#json.decode(render(all, "json")).marks, 8, "json: marks of two profiles")
 end)
 t.equal(json.decode(render(read(new():finish()), "json")).marks, nil, "json: no marks")
+
+-- -- Dumps -----------------------------------------------------------------
+
+-- A dump without samples after it makes the profile whole.
+local function dumped(add, options)
+  local x = new():sample(0, 0, 1, nil, nil, 0, { 0, 0 }):mark(1500, G.SPF_MARK_DUMP):flush():context(7, 2000)
+  if add then add(x) end
+  local q = assert(reader.parse_string(x:flush():bytes(), options))
+  return ("%s %s"):format(q.complete and "whole" or "cut", q.goes_on and "goes on" or "ends")
+end
+local function one_more(x) x:sample(0, 0, 1, nil, nil, 0, { 0, 0 }) end
+t.equal(dumped(), "whole goes on", "a dump at the end")
+t.equal(dumped(function(x) x:counters { { 1, 2 } } end), "whole goes on", "counters after a dump")
+t.equal(dumped(one_more), "cut ends", "a sample after a dump")
+t.equal(dumped(one_more, { to = 1200 }), "cut ends", "a sample after a dump that is not asked for")
+t.equal(dumped(function(x) one_more(x) x:mark(4000, G.SPF_MARK_DUMP) end, { to = 1200 }), "whole goes on", "two dumps")
+t.equal(dumped(function(x) x:add(G.SPF_END, "") end), "whole ends", "the end after a dump")
 
 -- -- Damage ----------------------------------------------------------------
 

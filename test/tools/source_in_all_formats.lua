@@ -113,7 +113,7 @@ end
 local function check_things(file, expected)
   local line = parse("--format=top", file):match("road: ended +([^\n]*)")
   t.equal(line:match("^%d+"), tostring(expected.ended), file .. ": ended things")
-  t.contains(line, (" of %d sampled"):format(expected.began), file .. ": things")
+  t.contains(line, (" of %d tracked"):format(expected.began), file .. ": things")
   local d = json.decode(parse("--format=json", file))
   local all = d.events[1].things
   t.equal(d.events[2].samples, all.began - all.ended - all.dropped, file .. ": left")

@@ -9,9 +9,10 @@
 #include <string.h>
 
 #include "profile/alloc/lj_alloclive.h"
+#include "profile/base/lj_hash.h"
 #include "profile/base/lj_osmemory.h"
 
-#define FILTER_FULL  255 /* Such a counter stays: it no longer knows how many there are. */
+#define FILTER_FULL  255 /* A counter stays there: it no longer knows how many there are. */
 #define REPORT_ENDED 64  /* Ended blocks that wait for a report, about. */
 
 /* -- Lists ------------------------------------------------------------------- */
@@ -23,7 +24,7 @@ static LiveBlock *block_of(const AllocLive *l, uint32_t i)
 
 static uint32_t *bucket_of(const AllocLive *l, uintptr_t p)
 {
-  return &l->table->bucket[((p >> 4) * U64x(9e3779b9, 7f4a7c15)) >> 49];
+  return &l->table->bucket[hash_slot(p, ALLOCLIVE_BITS)];
 }
 
 static void put(AllocLive *l, uint32_t *list, uint32_t i)
@@ -111,7 +112,8 @@ int lj_alloclive_report(AllocLive *l, Event *ev)
   return 1;
 }
 
-void lj_alloclive_thin(AllocLive *l, AllocDraw *d, uint64_t period)
+/* Raise the period of the table, and drop blocks by the ratios of their probabilities. */
+static void thin(AllocLive *l, AllocDraw *d, uint64_t period)
 {
   uint32_t i;
   for (i = 0; i < ALLOCLIVE_MAX; i++) {
@@ -140,7 +142,7 @@ int lj_alloclive_makeroom(AllocLive *l, AllocDraw *d, Event *ev)
 {
   if (l->nended >= REPORT_ENDED) lj_alloclive_report(l, ev);
   while (!has_room(l)) {
-    if (l->ended == 0) lj_alloclive_thin(l, d, l->period * 2);
+    if (l->ended == 0) thin(l, d, l->period * 2);
     else if (!lj_alloclive_report(l, ev)) return 0;
   }
   return 1;
@@ -154,7 +156,7 @@ uint64_t lj_alloclive_begin(AllocLive *l, AllocDraw *d, uint64_t period, uint64_
   LiveBlock *b;
   if (l->coming) end(l, l->coming, SPF_ENDED_DROPPED);
   l->coming = 0;
-  if (!has_room(l) || !lj_allocdraw_keeps(d, size, period, l->period)) return 0;
+  if (!lj_allocdraw_keeps(d, size, period, l->period)) return 0;
   l->coming = take_unused(l);
   b = block_of(l, l->coming);
   b->size = size;

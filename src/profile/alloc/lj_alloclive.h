@@ -2,9 +2,9 @@
 ** Live blocks: which of the sampled blocks of memory still exist.
 ** Context: the thread that runs the VM.
 **
-** A table of fixed size, by address. Each block is a thing of the stream: its sample has the
-** number, and its end is reported later. A filter of small counters by address tells the
-** allocator's function at once that it frees a block which is not in the table.
+** A table of fixed size holds the blocks by address. Each block is a thing of the stream: its
+** sample has the number, and the source reports its end. A filter counts blocks by some bits
+** of the address. So the hook sees at once that a block is not in the table.
 **
 ** A block of n bytes is in the table with the probability 1 - e^(-n/period), where period is
 ** that of its sample, or that of the table if this is longer. When the table is full, its
@@ -18,7 +18,8 @@
 #include "profile/alloc/lj_allocdraw.h"
 #include "profile/event/lj_event.h"
 
-#define ALLOCLIVE_MAX    32768 /* Blocks; a power of two. */
+#define ALLOCLIVE_BITS   15
+#define ALLOCLIVE_MAX    (1 << ALLOCLIVE_BITS) /* Blocks. */
 #define ALLOCLIVE_FILTER 65536 /* Counters; a power of two that the hook knows. */
 
 /* A block of the table, or one that has ended and is not reported yet. */
@@ -89,10 +90,7 @@ LJ_FUNC void lj_alloclive_free(AllocLive *l, const void *p);
 /* The coming block has an address, or NULL: the allocation failed. */
 LJ_FUNC void lj_alloclive_enter(AllocLive *l, const void *p);
 
-/* Raise the period of the table, and drop blocks by the ratios of their probabilities. */
-LJ_FUNC void lj_alloclive_thin(AllocLive *l, AllocDraw *d, uint64_t period);
-
-/* Blocks may have ended unseen: drop all. */
+/* Drop all blocks: the program may have freed some unseen. */
 LJ_FUNC void lj_alloclive_drop(AllocLive *l);
 
 /* Report all ended blocks by the event. Returns 0 if their session is in use. */

@@ -60,7 +60,7 @@ static void count(Event *ev, AllocHook *h, uint64_t bytes)
 /* The event of the VM's session counts what the VM holds. The collector's cycles and the period
 ** of what is left are the same in all sessions.
 */
-static void count_vm(AllocHook *h)
+static void count_vm(AllocHook *h, uint64_t now_ns)
 {
   EventDoor *door = h->door;
   uint64_t *counters = h->home->counters;
@@ -69,7 +69,7 @@ static void count_vm(AllocHook *h)
 	      (uint64_t)relaxed_get(&((global_State *)door->vm)->gc.total));
   if (cycles) {
     relaxed_set(&counters[SPF_EVENT_CYCLE_US],
-		(mono_ns() - relaxed_get(&door->gc_end_ns)) / 1000);
+		(now_ns - relaxed_get(&door->gc_end_ns)) / 1000);
     relaxed_set(&counters[SPF_EVENT_CYCLE_HELD], relaxed_get(&door->gc_held));
   }
   if (cycles != counters[SPF_EVENT_CYCLES])
@@ -106,7 +106,7 @@ static int take(Event *ev, AllocHook *h, size_t osize, size_t size, const WalkRe
   if (lj_alloclive_makeroom(&h->live, &h->draw, ev))
     head->field[FIELD_LIVE] = lj_alloclive_begin(&h->live, &h->draw, h->period, size);
   else relaxed_add(&ev->counters[SPF_EVENT_LOST_ENDS], 1);
-  count_vm(h);
+  count_vm(h, head->time_ns);
   head->field[FIELD_SIZE] = size;
   head->field[FIELD_CYCLE] = relaxed_get(&ev->door->gc_cycles);
   head->inner = site.inner;
@@ -243,7 +243,7 @@ static int alloc_arm(Event *ev)
 static int report(Event *ev, AllocHook *h, int is_ours)
 {
   AllocSource *as = source_of(ev);
-  count_vm(h);
+  count_vm(h, mono_ns());
   if (!is_ours) return 0;
   if (!lj_allochook_isin(h)) {
     as->is_replaced = 1;

@@ -32,6 +32,14 @@ function methods:set(list)
   return self.by_text[text]
 end
 
+-- Returns a set with one more label. The set may be nil.
+function methods:with(set, key, value)
+  local list = {}
+  for i, pair in ipairs(set or {}) do list[i] = pair end
+  list[#list + 1] = { key, value }
+  return self:set(list)
+end
+
 -- -- Age --------------------------------------------------------------------
 
 -- Key of the age of what is left: cycles of the garbage collector that it has lived through.

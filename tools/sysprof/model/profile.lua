@@ -89,6 +89,7 @@ function profile.new(options)
     complete = true,	-- The whole input was read and nothing is missing.
     problems = {},	-- Losses and damage: { offset = , text = }.
     goes_on = false,	-- It ends with a dump of a running profile.
+    last_passed = nil,	-- Time of the last sample that was not asked for.
     whole = true,	-- All times were asked for.
     timeline = nil,	-- See sysprof.model.timeline.
     marks = nil, from = 0, to = math.huge,	-- And the times that they count in.
@@ -168,10 +169,8 @@ function methods:set_text(index, key, value)
   lanes.texts, texts[index] = texts, lane_with
   local lane = lane_with[value or false]
   if not lane then
-    local list, set = {}, self.labels
-    for i, pair in ipairs(set or {}) do list[i] = pair end
-    list[#list + 1] = value and { key, value }
-    if value then set = self.label_sets:set(list) end
+    local set = self.labels
+    if value then set = self.label_sets:with(set, key, value) end
     lane = lane_of(self, self.thread, events.of_index(self.session, index), set)
     lane_with[value or false] = lane
   end

@@ -113,7 +113,10 @@ function timeline.attach(profile, options)
   profile.timeline = line or nil
   profile.whole, profile.from, profile.to = not (options.from or options.to), from, to
   profile.add = function(now, weight, state, lua, host, event)
-    if now < from or now >= to then return true end
+    if now < from or now >= to then
+      profile.last_passed = now
+      return true
+    end
     local ok, slot = add(now, weight, state, lua, host, event)
     if line then line:add(now, weight, slot) end
     return ok, slot

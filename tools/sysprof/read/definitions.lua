@@ -224,7 +224,9 @@ define[G.SPF_MARK] = function(d, buf, pos, stop)
   end
   if at > stop then return nil end
   d.profile:add_mark(time, kind)
-  if kind == G.SPF_MARK_DUMP then d.dumped_at = d.profile.last_time end
+  if kind == G.SPF_MARK_DUMP then
+    d.dumped_at, d.dumped_passed = d.profile.last_time, d.profile.last_passed
+  end
   return true
 end
 

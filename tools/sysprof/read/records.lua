@@ -269,7 +269,8 @@ function records.new(profile, version)
     labels = { [0] = false },	-- Sets by id; false for one without labels.
     texts = {},			-- By id.
     ended = false,		-- SPF_END was there.
-    dumped_at = nil,		-- Time of the last sample before the last dump.
+    -- Times of the last samples before the last dump: of one that counts, and of another.
+    dumped_at = nil, dumped_passed = nil,
     undefined = 0,		-- Stacks of samples that are not defined,
     undefined_labels = 0,	-- sets of labels,
     undefined_texts = 0,	-- and texts.
@@ -298,9 +299,9 @@ function methods:finish()
   end
 end
 
--- Is a dump the last that the session has written? Then the profile goes on, and nothing is missing.
+-- Returns whether no sample follows the last dump. Then nothing is missing, and the profile goes on.
 function methods:is_dumped()
-  return self.dumped_at == self.profile.last_time
+  return self.dumped_at == self.profile.last_time and self.dumped_passed == self.profile.last_passed
 end
 
 -- Decodes the records from pos to before stop into the profile. context: what

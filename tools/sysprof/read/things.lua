@@ -77,23 +77,6 @@ local function rounder()
   end
 end
 
--- Returns a function that gives the labels of a slot and the age of a thing.
-local function labeller(profile)
-  local known = {}
-  return function(set, age)
-    local of_set = known[set or false] or {}
-    known[set or false] = of_set
-    local text = labels.age_text(age)
-    if not of_set[text] then
-      local list = {}
-      for i, pair in ipairs(set or {}) do list[i] = pair end
-      list[#list + 1] = { labels.AGE, text }
-      of_set[text] = profile.label_sets:set(list)
-    end
-    return of_set[text]
-  end
-end
-
 local function sorted_numbers(all)
   local list = {}
   for number in pairs(all.slot) do list[#list + 1] = number end
@@ -106,7 +89,7 @@ function things.finish(all, event, profile)
   local left = events.left_of(event)
   local slots, sum, second_sum = profile.slots, 0, 0
   local period, cycles = events.left_period(event), events.cycles(event)
-  local whole, whole_second, with_age = rounder(), rounder(), labeller(profile)
+  local whole, whole_second = rounder(), rounder()
   for _, number in ipairs(sorted_numbers(all)) do
     local weight, second, variance = weights_of(all, number, period)
     weight, second = whole(weight), whole_second(second)
@@ -114,7 +97,9 @@ function things.finish(all, event, profile)
     if not (sum < EXACT_MAX and second_sum < EXACT_MAX) then break end
     local from, cycle = all.slot[number], all.cycle[number]
     local set = slots:labels(from)
-    if cycle then set = with_age(set, math.max(cycles - cycle, 0)) end
+    if cycle then
+      set = profile.label_sets:with(set, labels.AGE, labels.age_text(math.max(cycles - cycle, 0)))
+    end
     local slot = profile:add_slot(slots:thread(from), left, set, slots:state(from), slots:lua(from),
 				  slots:host(from), 1, weight, second)
     events.add_left(left, variance)

@@ -53,7 +53,7 @@ function memory.add_places(list, profile, all_events)
   local function add(label, value) list[#list + 1] = { "memory: " .. label, value } end
   add("resident", bytes(resident))
   add("VM", bytes(held) .. (at_cycle > 0 and
-      (", it held %s when the collector's last cycle ended"):format(bytes(at_cycle)) or ""))
+      ("; %s when the collector's last cycle ended"):format(bytes(at_cycle)) or ""))
   local own = math.max(held, mapped)	-- A host may have an allocator of its own.
   if mapped > 0 then add("free in VM", bytes(own - held)) end
   add("machine code", bytes(code))

@@ -156,7 +156,7 @@ local function things_line(e)
   for i, age in ipairs(labels.age_counts(all.ages)) do
     parts[i] = ("%.0f after %s"):format(age[2], age[1])
   end
-  local s = ("%s of %.0f sampled, %.0f dropped, %.0f left"):format(total_of(all.ended, parts), all.began,
+  local s = ("%s of %.0f tracked, %.0f dropped, %.0f left"):format(total_of(all.ended, parts), all.began,
     all.dropped, all.began - all.ended - all.dropped)
   local lost = e.counters[G.SPF_EVENT_LOST_ENDS] or 0
   if lost > 0 then s = s .. ("; %.0f beginnings or ends were lost"):format(lost) end
@@ -278,7 +278,7 @@ function selfreport.lines(profile)
   end
   memory.add_places(list, profile, all_events)
   add("collector", memory.collector_text(all_events))
-  add("goes on", profile.goes_on and "this is the profile up to a dump" or nil)
+  add("dump", profile.goes_on and "the profile went on after this dump" or nil)
   add("marks", marks_text(profile))
   add("lost marks", c[G.SPF_COUNTER_LOST_MARKS] and number(c[G.SPF_COUNTER_LOST_MARKS]))
   local overruns = events.counter_sum(profile, G.SPF_EVENT_OVERRUNS)

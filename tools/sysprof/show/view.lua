@@ -72,8 +72,7 @@ function view.new(profile, options)
 		:format(event.name)
   end
   if options.by == "age" and not event.of then
-    return nil, ("the event '%s' has no ages; choose an event of what is left, such as live")
-		:format(event.name)
+    return nil, ("the event '%s' has no ages; choose an event with ages, such as live"):format(event.name)
   end
   local size = profile.size
   return setmetatable({
