@@ -38,7 +38,7 @@ for _, t in ipairs(r.tables) do
   end
 end
 for _, id in ipairs({ "off", "on-default", "on-1kHz", "on-10kHz", "sample-10kHz",
-		      "peers", "nginx", "handler", "latency", "memory", "stream", "reader", "binary" }) do
+		      "alloc", "peers", "nginx", "handler", "latency", "memory", "stream", "reader", "binary" }) do
   assert(seen[id], "no table " .. id)
 end
 assert(ratios >= 20, "too few cells: " .. ratios)

@@ -49,6 +49,8 @@ local function read_lines(text)
       result.collected[word[2]] = { cpu = word[3], wall = word[4], number = word[5] }
     elseif word[1] == "parent" then
       result.parent = word[2]
+    elseif word[1] == "counted" then
+      result.counted = { allocs = word[2], bytes = word[3] }
     end
   end
   return result
@@ -59,7 +61,7 @@ end
 -- which it is killed, and around: a function that returns the words before luajit in the
 -- command.
 -- Returns { kinds = { NAME = { cpu=, wall=, cycles=, samples=, handler=, profiled=,
--- returned=, numbers= } }, collected=, parent= }; or nil and why. returned and numbers are
+-- returned=, numbers= } }, collected=, parent=, counted= }; or nil and why. returned and numbers are
 -- lists with one value for each session. profiled is the time of all sessions. The others
 -- are lists with one value for each slice, times in ns; a list of unknown values is empty.
 function measure.run(suite, job)

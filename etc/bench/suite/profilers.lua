@@ -1,7 +1,8 @@
 ----------------------------------------------------------------------------
 -- Profilers of the benchmark suite, to switch on and off in a running program.
 --
--- A kind is written NAME, NAME/INTERVAL_MS or NAME/INTERVAL_MS/CLOCK. Each entry is
+-- A kind is written NAME, NAME/INTERVAL_MS or NAME/INTERVAL_MS/CLOCK; alloc has no interval:
+-- NAME//alloc. Each entry is
 -- function(job, interval_ms, clock). It returns start(n), stop() and, if the profiler
 -- counts, look(): samples so far, and the time of its handler in ns. Ours also returns
 -- bare(on), which makes its signals do nothing. profilers.path gives the file of the
@@ -48,7 +49,7 @@ end
 -- bare, look returns the number of its signals, and no time.
 function entries.ours(job, interval_ms, clock)
   local sysprof = require("misc").sysprof
-  local lib = job.bare_library and ffi.load(job.bare_library)
+  local lib = interval_ms and job.bare_library and ffi.load(job.bare_library)
   local options = { mode = "C", clock = clock, interval = interval_ms }
   local is_bare = false
   if lib then lib.bare_handler_note() end

@@ -17,6 +17,7 @@
 --                                           and the result of stop
 --   collected KIND CPU WALL N               the profile N, of job.collect seconds
 --   parent CPU                              of the parent process, in all slices
+--   counted ALLOCATIONS BYTES               of a slice, if job.count is 1
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -158,7 +159,14 @@ local function collect(kind, seconds)
   print_line("collected", kind, number(cpu), number(wall), profiles)
 end
 
+-- What a slice allocates, without the compiler's own memory.
+local function count()
+  local counted = require("misc").memprof.count(function() program.run(iterations) end, 1)
+  print_line("counted", number(counted.allocs), number(counted.bytes))
+end
+
 local function main()
+  if job.count then count() end
   local till = nanoseconds(CLOCK_MONOTONIC) + job.seconds * 1e9
   local parent = parent_clock and nanoseconds(parent_clock)
   local round = 0

@@ -12,6 +12,8 @@ local OFF_LOW, OFF_HIGH = 0.995, 1.005
 local NGINX_NOISE = 5		-- Percent; with more, equality says little.
 local AGREE_LOW, AGREE_HIGH = 0.8, 1.2
 local MEMORY_KIB = 2048
+local BLOCK_NS = 5
+local BUSY = 1e6		-- Allocations a second; with fewer, the cost of one is noise.
 
 local YES, OPEN, NO = "yes", "open", "no"
 
@@ -150,6 +152,23 @@ local function add_costs(out, tables)
   end
 end
 
+local function add_alloc(out, t)
+  add_ratio(out, t, "hook", "alloc, no sample, cpu, on / off", nil, below(1))
+  add_ratio(out, t, "cpu", "alloc, 512 KiB, cpu, on / off", "below 1 %", below(1.01))
+  local worst, blocks = nil, {}
+  for _, row in ipairs(rows_of(t)) do
+    if row.block and row.allocs > BUSY then
+      blocks[#blocks + 1] = row.block.median
+      if not (worst and worst.block.median >= row.block.median) then worst = row end
+    end
+  end
+  if not worst then return end
+  add(out, { what = "alloc, an allocation without a sample", bar = ("at most %d ns"):format(BLOCK_NS),
+	     measured = ("%.2f ns (median of the programs)"):format(stat.summary(blocks).median),
+	     worst = ("%s, JIT %s: %.2f ns"):format(worst.program, worst.jit, worst.block.median),
+	     holds = stat.noise(worst.block) and below(BLOCK_NS)(worst.block) or OPEN })
+end
+
 local function add_sample(out, t)
   local rows = rows_of(t)
   local worst, holds = over_programs(rows, "agreement", between(AGREE_LOW, AGREE_HIGH), factor)
@@ -265,6 +284,7 @@ the interval is on both sides of the bar, so more time is necessary. +/-: half o
   add_1khz(out, tables["on-1kHz"])
   add_costs(out, tables)
   add_sample(out, tables["sample-10kHz"])
+  add_alloc(out, tables.alloc)
   add_handler(out, tables.handler)
   add_nginx(out, tables.nginx)
   add_session(out, tables)
