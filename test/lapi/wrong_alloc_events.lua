@@ -18,6 +18,7 @@ local wrong = {
   { "alloc/period=1/x", BYTES },
   { "alloc+alloc", "'alloc' twice" }, { "cpu+alloc+alloc/period=1/", "'alloc' twice" },
   { "allocs", "'allocs' is not a clock or event; choose alloc, cpu, " },
+  { "live", "'live' is recorded by 'alloc'; choose alloc" }, { "lives", "'lives' is not a clock" },
   { "allo", "'allo' is not a clock or event" },
 }
 t.write_file("none.lua", "print('ran')\n")

@@ -33,9 +33,9 @@ typedef struct AllocSource {
   int is_replaced;  /* The program has replaced the VM's allocator. */
 } AllocSource;
 
-#define LOOK_NS   100000000 /* Time from one look at the time of samples to the next. */
-#define SHARE     100       /* Samples may take 1/SHARE of the time. */
-#define SHARE_LOW 400       /* Below this, the period gets shorter again. */
+#define LOOK_NS   1000000000 /* Time from one look at the time of samples to the next. */
+#define SHARE     500        /* Samples may take 1/SHARE of the time. */
+#define SHARE_LOW 2000       /* Below this, the period gets shorter again. */
 
 /* Is it the default period? */
 static int spec_adapts(const EventSpec *spec)
@@ -95,6 +95,7 @@ static int take(Event *ev, AllocHook *h, size_t osize, size_t size, const WalkRe
   uint8_t name[32];
   SampleDef def = { SPF_TEXT, 0, name, 0 };
   head->time_ns = mono_ns();
+  if (spec_adapts(&ev->spec)) head->cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   site = lj_alloctype_find(&source_of(ev)->types, regs, g, osize, size);
   def.id = (uint32_t)site.type;
   def.len = (uint32_t)strlen(lj_alloctype_name(site.type));
@@ -122,18 +123,19 @@ static int take(Event *ev, AllocHook *h, size_t osize, size_t size, const WalkRe
 
 /* The period of a program that allocates fast gets longer. Only the default one does: who asks
 ** for a period gets it. A countdown and the weight of its sample have the same period, so sums
-** stay unbiased.
+** stay unbiased. A program that allocates fast for a moment only doubles it once.
 */
 static void adapt(Event *ev, AllocHook *h, const SampleHead *head)
 {
   uint64_t passed_ns = head->end_ns - h->since_ns, period = h->period;
   h->spent_ns += head->spent_ns;
-  if (passed_ns < LOOK_NS) return;
-  for (; h->spent_ns > passed_ns / SHARE && period < ALLOC_PERIOD_MAX; period *= 2)
-    h->spent_ns /= 2;
-  if (period == h->period && h->spent_ns < passed_ns / SHARE_LOW &&
-      period > ev->spec.period)
+  if (h->spent_ns > LOOK_NS / SHARE) {
+    if (period < ALLOC_PERIOD_MAX) period *= 2;
+  } else if (passed_ns < LOOK_NS) {
+    return;
+  } else if (h->spent_ns < passed_ns / SHARE_LOW && period > ev->spec.period) {
     period /= 2;
+  }
   if (period > source_of(ev)->longest && period > ev->spec.period)
     relaxed_set(&source_of(ev)->longest, period);
   h->since_ns = head->end_ns;
@@ -179,6 +181,11 @@ static EventParsed alloc_parse(const char *item, size_t len, const EventDefaults
 {
   static const char name[] = "alloc", key[] = "/period=";
   size_t nlen = sizeof(name) - 1, klen = sizeof(key) - 1;
+  if (len == 4 && memcmp(item, "live", 4) == 0) {
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
+	     "'live' is recorded by 'alloc'; choose alloc, and show it with --event=live");
+    return EVENT_REFUSED;
+  }
   if (len < nlen || memcmp(item, name, nlen) != 0 ||
       (len > nlen && item[nlen] != '/' && item[nlen] != ':'))
     return EVENT_UNKNOWN;
