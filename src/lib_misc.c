@@ -45,11 +45,6 @@ static int push_error(lua_State *L, const char *msg, int err)
   return 3;
 }
 
-static int push_misuse(lua_State *L)
-{
-  return push_error(L, "profiler misuse", EINVAL);
-}
-
 /* Results of a failed system call, in the form that the io library uses. */
 static int push_syserror(lua_State *L, const char *path, int err)
 {
@@ -72,7 +67,7 @@ static int push_start_error(lua_State *L, int status, int err)
 {
   const char *why = lj_options_errmsg();
   switch (status) {
-  case PROFILE_ERRUSE: return why[0] ? push_error(L, why, EINVAL) : push_misuse(L);
+  case PROFILE_ERRUSE: return push_error(L, why[0] ? why : "profiler misuse", EINVAL);
   case PROFILE_ERRRUN:
     return push_error(L, why[0] ? why : "profiler is running already", EINVAL);
   case PROFILE_ERRMEM: return push_syserror(L, NULL, err ? err : ENOMEM);
@@ -85,7 +80,7 @@ static int sysprof_start(lua_State *L)
   struct luam_Sysprof_Options opt;
   StreamFileOptions fo;
   StartResult r;
-  if (!lj_luaopts_read(L, &opt, &fo)) return push_misuse(L);
+  if (!lj_luaopts_read(L, &opt, &fo)) return push_error(L, lj_options_errmsg(), EINVAL);
   if (lj_startfile(L, &opt, &fo, NULL, &r)) {
     lua_pushstring(L, fo.path);
     lua_setfield(L, LUA_REGISTRYINDEX, SYSPROF_PATH_KEY);
@@ -165,7 +160,9 @@ static int memprof_options(lua_State *L)
 
 static int memprof_start(lua_State *L)
 {
-  if (!memprof_options(L)) return push_misuse(L);
+  if (!memprof_options(L))
+    return push_error(
+      L, "profiler misuse: argument #1 must be a path or a table of options", EINVAL);
   if (has_field(L, "clock") || has_field(L, "mode"))
     return push_error(L,
 		      "misc.memprof.start takes no clock and no mode: it samples the event "

@@ -281,9 +281,6 @@ local function run(opt, rest)
   local status, signo, why = launch.run(start_options(opt, path), luajit_options(opt), rest)
   local paths = profiles(opt, path, before)
   if why then
-    if opt.signal and why:find("profiler misuse$") then
-      why = ("cannot profile: '%s' is not a signal"):format(opt.signal)
-    end
     say(why)
     if format ~= "bin" then os.remove(path) end
     if is_new then os.remove(opt.output) end

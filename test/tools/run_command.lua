@@ -279,7 +279,7 @@ wrong("both", "run --hz=10 -i 1 short.lua", 2, "--interval and --hz both set the
 wrong("period", "run --period=1.5 short.lua", 2, "option '--period': expected a whole number of occ")
 wrong("signal", "run --signal=' ' short.lua", 2, "option '--signal': expected a signal, such as SIGUSR2")
 wrong("no such signal", "run --signal=NONE -o new.bin short.lua", 1,
-      "cannot profile: 'SIGNONE' is not a signal")
+      "cannot profile: profiler misuse: option 'signal' is 'SIGNONE'; expected a signal such as SIGUSR2")
 -- What the profiler says is passed on, in one sentence, and nothing else happens.
 t.write_file("old.bin", "old")
 t.write_file("says.lua", "print('it runs')")

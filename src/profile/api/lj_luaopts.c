@@ -14,7 +14,9 @@
 #include <string.h>
 
 #include "lua.h"
+#include "lauxlib.h"
 #include "profile/api/lj_luaopts.h"
+#include "profile/api/lj_options.h"
 
 #define SYSPROF_PATH        "sysprof.bin" /* Default file. */
 #define SYSPROF_INTERVAL_MS 10            /* Default interval. */
@@ -130,6 +132,42 @@ int lj_luaopts_accepts(lua_State *L, const OptionSpec *o)
   return option_take(L, o, &v);
 }
 
+/* -- Refusals ---------------------------------------------------------------- */
+
+#define VALUE_MAX 48 /* Bytes of a value in a message, with its NUL. */
+
+static int refuse(const char *what, const char *value, const char *expected)
+{
+  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX, "profiler misuse: %s is %s; expected %s",
+	   what, value, expected);
+  return 0;
+}
+
+/* Write the value on the top of the stack for a message. */
+static const char *value_text(lua_State *L, char *text)
+{
+  switch (lua_type(L, -1)) {
+  case LUA_TSTRING: snprintf(text, VALUE_MAX, "'%.40s'", lua_tostring(L, -1)); break;
+  case LUA_TNUMBER: snprintf(text, VALUE_MAX, "%.14g", lua_tonumber(L, -1)); break;
+  case LUA_TBOOLEAN: return lua_toboolean(L, -1) ? "true" : "false";
+  case LUA_TNIL: return "missing";
+  default: snprintf(text, VALUE_MAX, "a %s", luaL_typename(L, -1)); break;
+  }
+  return text;
+}
+
+/* Refuse the value of an option on the top of the stack. */
+static int option_refuse(lua_State *L, const OptionSpec *o)
+{
+  char what[VALUE_MAX], value[VALUE_MAX];
+  snprintf(what, sizeof(what), "option '%s'", o->name);
+  return refuse(what, value_text(L, value),
+		o->kind == OPTION_FLAG ? "true or false"
+		: o->kind == OPTION_LIST
+		  ? "names of clocks and events with ',' between them"
+		  : o->expected);
+}
+
 /* -- Tables ------------------------------------------------------------------ */
 
 /* Does the option keep its string on the stack? */
@@ -147,7 +185,8 @@ static int table_read(lua_State *L, OptionValues *v, int keeps)
   for (o = lj_opttable; o->name; o++) {
     if (!(o->where & OPTION_LUA) || option_keeps(o) != keeps) continue;
     lua_getfield(L, 1, o->name);
-    if (lua_isnil(L, -1) ? (o->where & OPTION_REQUIRED) : !option_take(L, o, v)) return 0;
+    if (lua_isnil(L, -1) ? (o->where & OPTION_REQUIRED) : !option_take(L, o, v))
+      return option_refuse(L, o);
     if (!keeps) lua_pop(L, 1);
   }
   return 1;
@@ -159,18 +198,24 @@ static int set_interval(OptionValues *v)
   double ns = v->hz > 0 ? 1e9 / v->hz
 			: (v->interval_ms > 0 ? v->interval_ms : SYSPROF_INTERVAL_MS) * 1e6;
   v->opt.interval_ns = (uint64_t)(ns + 0.5);
-  return !(v->hz > 0 && v->interval_ms > 0);
+  return !(v->hz > 0 && v->interval_ms > 0) ||
+	 refuse("option 'hz'", "given beside 'interval'", "one of them");
 }
 
 int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt, StreamFileOptions *fo)
 {
   OptionValues v;
+  char value[VALUE_MAX];
   int ok;
   memset(&v, 0, sizeof(v));
   v.fo.path = SYSPROF_PATH;
   v.opt.flush = LUAM_SYSPROF_FLUSH_VM;
-  ok = lua_type(L, 1) == LUA_TTABLE && table_read(L, &v, 0) && table_read(L, &v, 1) &&
-       set_interval(&v);
+  if (lua_type(L, 1) == LUA_TTABLE) {
+    ok = table_read(L, &v, 0) && table_read(L, &v, 1) && set_interval(&v);
+  } else {
+    lua_settop(L, 1); /* The argument may be missing. */
+    ok = refuse("argument #1", value_text(L, value), "a table of options");
+  }
   *opt = v.opt;
   *fo = v.fo;
   return ok;

@@ -16,7 +16,7 @@
 
 /* Read the table at stack index 1. Its strings stay on the stack: the options point to
 ** them. Returns 0 if index 1 is not a table, or a value has a wrong type or is out of
-** range. May raise errors of metamethods.
+** range; then lj_options_errmsg says which. May raise errors of metamethods.
 */
 LJ_FUNC int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt,
 			    StreamFileOptions *fo);
