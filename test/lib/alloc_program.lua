@@ -90,8 +90,8 @@ local function run(what, period, scale)
     parts.objects[line_of(f)] = { mean = blocks, var = blocks_var }
   end
   assert(misc.sysprof.stop())
-  local function key_of(stack)
-    return tonumber(stack:match(".*alloc_program%.lua:(%d+)"))
+  local function key_of(stack, type)	-- The compiler allocates on these lines, too.
+    return type == "cdata" and tonumber(stack:match(".*alloc_program%.lua:(%d+)"))
   end
   for _, weight in ipairs { "bytes", "objects" } do
     -- The few bytes of this function are on lines of their own.
