@@ -7,7 +7,7 @@
 ** thread runs libraries.lua, which loads, calls and unloads the two libraries in turns. Each
 ** ends when its profile has SAMPLES samples, or after twice the time that these take and a
 ** minute. FLUSH is a number, LUAM_SYSPROF_FLUSH_*. THREADS is own, or all: then only the
-** first VM has a profile, of both threads.
+** first VM has a profile, of both threads, until the second one has also loaded enough.
 **
 ** Writes functions.bin and libraries.bin. Prints how often a library took the other's
 ** address, and what each profile lost.
@@ -29,7 +29,8 @@
 #include "lualib.h"
 #include "lmisclib.h"
 
-#define BUF_SIZE (LUAM_SYSPROF_FLUSH_BUFFERS * 16384)
+#define LOADS_LEAST 1000 /* Of libraries, in a profile of both threads. */
+#define BUF_SIZE    (LUAM_SYSPROF_FLUSH_BUFFERS * 16384)
 
 typedef struct Vm {
   const char *program, *path;
@@ -49,7 +50,8 @@ static double length_max_us;
 static char **library;
 static uintptr_t last_place;
 static lua_Integer last_key;
-static uint64_t loads, replaced;
+static _Atomic uint64_t loads;
+static uint64_t replaced;
 static double turn_end_us;
 
 static void fail(const char *what)
@@ -117,8 +119,9 @@ static int enough(lua_State *L)
   }
   if (luaM_sysprof_selfreport(L, &vm->report, sizeof(vm->report)) != PROFILE_SUCCESS)
     return luaL_error(L, "no report");
-  lua_pushboolean(L, vm->report.samples >= samples_wanted ||
-		       now_us() - vm->begin_us[0] > length_max_us);
+  lua_pushboolean(
+    L, (vm->report.samples >= samples_wanted && (!all_threads || loads >= LOADS_LEAST)) ||
+	 now_us() - vm->begin_us[0] > length_max_us);
   return 1;
 }
 
