@@ -128,12 +128,13 @@ static int take(Event *ev, AllocHook *h, size_t osize, size_t size, const WalkRe
 static void adapt(Event *ev, AllocHook *h, const SampleHead *head)
 {
   uint64_t passed_ns = head->end_ns - h->since_ns, period = h->period;
+  uint64_t look_ns = passed_ns < LOOK_NS ? LOOK_NS : passed_ns;
   h->spent_ns += head->spent_ns;
-  if (h->spent_ns > LOOK_NS / SHARE) {
+  if (h->spent_ns > look_ns / SHARE) {
     if (period < ALLOC_PERIOD_MAX) period *= 2;
   } else if (passed_ns < LOOK_NS) {
     return;
-  } else if (h->spent_ns < passed_ns / SHARE_LOW && period > ev->spec.period) {
+  } else if (h->spent_ns < look_ns / SHARE_LOW && period > ev->spec.period) {
     period /= 2;
   }
   if (period > source_of(ev)->longest && period > ev->spec.period)
