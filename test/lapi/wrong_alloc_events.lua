@@ -11,7 +11,8 @@ local RANGE = "it must be between 1 and " .. MAX
 local wrong = {
   { "alloc/period=0/", "the period of 'alloc' is 0 bytes; " .. RANGE },
   { "alloc/period=1099511627777/", RANGE },
-  { "alloc/period=" .. ("9"):rep(40) .. "/", RANGE },
+  { "alloc/period=" .. ("9"):rep(20) .. "/", "the period of 'alloc' is " .. ("9"):rep(20) .. " bytes; " .. RANGE },
+  { "alloc/period=" .. ("9"):rep(41) .. "/", "the period of 'alloc' is " .. ("9"):rep(40) .. "... bytes; " .. RANGE },
   { "alloc/period=-1/", BYTES }, { "alloc/period=10k/", BYTES }, { "alloc/period=1.5/", BYTES },
   { "alloc/period=10", BYTES }, { "alloc/period=/", BYTES }, { "alloc/period/", BYTES },
   { "alloc/", BYTES }, { "alloc:u", BYTES }, { "alloc/size=1/", BYTES },

@@ -162,6 +162,8 @@ static void alloc_sample(AllocHook *h, size_t osize, size_t size, const WalkRegs
 
 /* -- Source ------------------------------------------------------------------ */
 
+#define DIGITS_MAX 40 /* Of a wrong period in a message. */
+
 /* Parse "N/", with N bytes; one above the maximum stands for more. Returns 0 if it is anything
 ** else.
 */
@@ -201,9 +203,17 @@ static EventParsed alloc_parse(const char *item, size_t len, const EventDefaults
     return EVENT_REFUSED;
   }
   if (spec->period == 0 || spec->period > ALLOC_PERIOD_MAX) {
+    char given[24];
+    const char *digits = item + nlen + klen;
+    int n = (int)(len - nlen - klen - 1);
+    if (len == nlen) {
+      n = snprintf(given, sizeof(given), "%llu", (unsigned long long)spec->period);
+      digits = given;
+    }
     snprintf(errmsg, EVENT_ERRMSG_MAX,
-	     "the period of 'alloc' is %llu bytes; it must be between 1 and %llu",
-	     (unsigned long long)spec->period, (unsigned long long)ALLOC_PERIOD_MAX);
+	     "the period of 'alloc' is %.*s%s bytes; it must be between 1 and %llu",
+	     n < DIGITS_MAX ? n : DIGITS_MAX, digits, n > DIGITS_MAX ? "..." : "",
+	     (unsigned long long)ALLOC_PERIOD_MAX);
     return EVENT_REFUSED;
   }
   strcpy(spec->name, name);

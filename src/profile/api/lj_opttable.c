@@ -56,7 +56,7 @@ LJ_DATADEF const OptionSpec lj_opttable[] = {
 	 "milliseconds, from 0.01 to 86400000 (a day)"),
   TEXT("clock", OPTION_LIST, BOTH, opt.clocks,
        "names of clocks and events with '+' between them"),
-  NUMBER("period", OPTION_COUNT, BOTH, opt.period, 1, PERIOD_MAX, "a whole number above 0"),
+  NUMBER("period", OPTION_COUNT, BOTH, opt.period, 1, PERIOD_MAX, "a whole number from 1 to 2^53"),
   CHOICE("threads", BOTH, opt.threads, threads, "own or all"),
   TEXT("signal", OPTION_SIGNAL, BOTH, opt.signo, "a signal such as SIGUSR2"),
   CHOICE("flush", BOTH, opt.flush, flushes, "vm or thread"),
