@@ -160,9 +160,12 @@ static int memprof_options(lua_State *L)
 
 static int memprof_start(lua_State *L)
 {
-  if (!memprof_options(L))
-    return push_error(
-      L, "profiler misuse: argument #1 must be a path or a table of options", EINVAL);
+  if (!memprof_options(L)) {
+    lua_pushfstring(
+      L, "profiler misuse: argument #1 is a %s; expected a path or a table of options",
+      luaL_typename(L, 1));
+    return push_error(L, lua_tostring(L, -1), EINVAL);
+  }
   if (has_field(L, "clock") || has_field(L, "mode"))
     return push_error(L,
 		      "misc.memprof.start takes no clock and no mode: it samples the event "

@@ -52,7 +52,7 @@ local function measure_each(suite, job, line)
 end
 
 local function measure_program(suite, program, jit, seconds, pool)
-  local job = { program = program, jit = jit, count = 1, rounds_min = 1,
+  local job = { program = program, jit = jit, count = 1,
 		session_slices = suite.quick and 1 or SLICES,
 		kinds = ("off,%s,%s"):format(HOOK, DEFAULT), seconds = seconds * (1 - EACH_SHARE) }
   local result, why = measure.run(suite, job)

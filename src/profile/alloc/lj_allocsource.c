@@ -123,7 +123,7 @@ static int take(Event *ev, AllocHook *h, size_t osize, size_t size, const WalkRe
 
 /* The period of a program that allocates fast gets longer. Only the default one does: who asks
 ** for a period gets it. A countdown and the weight of its sample have the same period, so sums
-** stay unbiased. A program that allocates fast for a moment only doubles it once.
+** stay unbiased. A short burst of allocations doubles it only once.
 */
 static void adapt(Event *ev, AllocHook *h, const SampleHead *head)
 {
@@ -162,8 +162,6 @@ static void alloc_sample(AllocHook *h, size_t osize, size_t size, const WalkRegs
 
 /* -- Source ------------------------------------------------------------------ */
 
-#define DIGITS_MAX 40 /* Of a wrong period in a message. */
-
 /* Parse "N/", with N bytes; one above the maximum stands for more. Returns 0 if it is anything
 ** else.
 */
@@ -177,6 +175,16 @@ static int period_parse(const char *s, size_t len, uint64_t *period)
     if (*period <= ALLOC_PERIOD_MAX) *period = *period * 10 + (uint64_t)(s[i] - '0');
   }
   return 1;
+}
+
+#define DIGITS_MAX 40 /* Of a wrong period in a message. */
+
+static void refuse_period(const char *digits, int n, char *errmsg)
+{
+  snprintf(errmsg, EVENT_ERRMSG_MAX,
+	   "the period of 'alloc' is %.*s%s bytes; it must be between 1 and %llu",
+	   n < DIGITS_MAX ? n : DIGITS_MAX, digits, n > DIGITS_MAX ? "..." : "",
+	   (unsigned long long)ALLOC_PERIOD_MAX);
 }
 
 static EventParsed alloc_parse(const char *item, size_t len, const EventDefaults *by,
@@ -204,16 +212,9 @@ static EventParsed alloc_parse(const char *item, size_t len, const EventDefaults
   }
   if (spec->period == 0 || spec->period > ALLOC_PERIOD_MAX) {
     char given[24];
-    const char *digits = item + nlen + klen;
-    int n = (int)(len - nlen - klen - 1);
-    if (len == nlen) {
-      n = snprintf(given, sizeof(given), "%llu", (unsigned long long)spec->period);
-      digits = given;
-    }
-    snprintf(errmsg, EVENT_ERRMSG_MAX,
-	     "the period of 'alloc' is %.*s%s bytes; it must be between 1 and %llu",
-	     n < DIGITS_MAX ? n : DIGITS_MAX, digits, n > DIGITS_MAX ? "..." : "",
-	     (unsigned long long)ALLOC_PERIOD_MAX);
+    int n = snprintf(given, sizeof(given), "%llu", (unsigned long long)spec->period);
+    if (len == nlen) refuse_period(given, n, errmsg);
+    else refuse_period(item + nlen + klen, (int)(len - nlen - klen - 1), errmsg);
     return EVENT_REFUSED;
   }
   strcpy(spec->name, name);
