@@ -68,7 +68,7 @@ local SPECS = {
   { name = "event", key = "event", arg = "NAME", help = {
     "samples of this event or clock only (default: the first one)" } },
   { name = "weight", key = "weight", arg = "UNIT",
-    choice = { "samples", "event", "cpu", "bytes", "objects" }, others = true, help = {
+    choice = { "samples", "event", "cpu", "bytes", "objects", "waits" }, others = true, help = {
     "samples: count samples (default); event: sum their weights,",
     "such as CPU time or bytes (default for bytes); cpu, bytes:",
     "the same; or what else the event counts, such as objects" } },

@@ -90,6 +90,7 @@ local SPECS = {
     "samples a second, instead of the interval" } },
   { name = "clock", key = "clock", start = true, arg = "LIST", help = {
     "cpu: CPU time (default); wall: CPU time and waiting;",
+    "offcpu: waits, and for what, without waking threads;",
     "alloc: allocations of memory, and who makes them;",
     "events, such as page-faults or cycles. Separate",
     "several by commas" } },
@@ -117,10 +118,11 @@ local SPECS = {
   { name = "event", key = "event", arg = "NAME", help = {
     "show this one of several clocks or events" } },
   { name = "weight", key = "weight", arg = "UNIT",
-    choice = { "samples", "event", "cpu", "bytes", "objects" }, help = {
+    choice = { "samples", "event", "cpu", "bytes", "objects", "waits" }, help = {
     "samples: count samples (default); event: sum their",
     "weights, such as CPU time, bytes (default for alloc);",
-    "cpu, bytes: the same; objects: count them, for alloc" } },
+    "cpu, bytes: the same; objects (of alloc), waits (of",
+    "offcpu): count them" } },
   { name = "lines", key = "lines", help = { "name Lua frames by current lines" } },
   { name = "traces", key = "traces", help = { "show compiled code as [trace N]" } },
   { name = "no-host", key = "no_host", help = { "leave out host frames" } },

@@ -18,7 +18,7 @@ local wrong = {
   { "alloc/", BYTES }, { "alloc:u", BYTES }, { "alloc/size=1/", BYTES },
   { "alloc/period=1/x", BYTES },
   { "alloc+alloc", "'alloc' twice" }, { "cpu+alloc+alloc/period=1/", "'alloc' twice" },
-  { "allocs", "'allocs' is not a clock or event; choose alloc, cpu, " },
+  { "allocs", "'allocs' is not a clock or event; choose alloc, offcpu, cpu, " },
   { "live", "'live' is recorded by 'alloc'; choose alloc" }, { "lives", "'lives' is not a clock" },
   { "allo", "'allo' is not a clock or event" },
 }
@@ -105,6 +105,6 @@ for arguments, message in pairs {
 end
 local status, out, err = t.shell(RUN .. "--weight=megabytes -o none.txt none.lua")
 t.equal(status .. out, "2", "run: an unknown weight")
-t.contains(err, "option '--weight': expected samples or event or cpu or bytes or objects, got 'megabytes'",
+t.contains(err, "option '--weight': expected samples or event or cpu or bytes or objects or waits, got 'megabytes'",
 	   "run: an unknown weight")
 t.finish()

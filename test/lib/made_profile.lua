@@ -2,7 +2,7 @@
 -- Made-up profile with something of everything, for tests of formats.
 --
 -- Lua functions of two files, builtins, C functions in two modules and outside
--- of any, compiled code, coroutines, work of the VM; three threads, all states;
+-- of any, compiled code, coroutines, work of the VM, waits; three threads, all states;
 -- recursion; dangerous names; weights that are 0 or large.
 ----------------------------------------------------------------------------
 
@@ -35,6 +35,9 @@ local function lua_side(random)
   if list[#list] == F.resume then list[#list + 1] = F.lfunc(1, 2) end
   if random(3) == 1 then list[#list + 1] = F.trace(random(1, 9), random(1, 2)) end
   if random(5) == 1 then list[#list + 1] = F.work(G.SPF_WORK_GC, random(0, 5)) end
+  if random(5) == 1 then
+    list[#list + 1] = F.work(G.SPF_WORK_WAIT + random(0, 5), random(0, 460))
+  end
   return list
 end
 

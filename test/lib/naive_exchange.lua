@@ -75,10 +75,23 @@ local function pprof_expected(profile, o)
   return sums, types
 end
 
+-- A file has one period at most.
+local function check_pprof_period(case, d)
+  local event, expected = naive.event_of(case.naive, case.options), "none"
+  local periods, kind = naive.periods_of(event), d.message[11][1]
+  if #periods == 1 then
+    expected = ("%s/%s %.0f"):format(event.name, PPROF_UNIT[event.unit], periods[1])
+  end
+  local fields = kind and pprof.message(kind)
+  local got = kind and ("%s/%s %.0f"):format(d.str(fields[1][1]), d.str(fields[2][1]), d.message[12][1] or 0)
+  t.equal(got or d.message[12][1] or "none", expected, case.what .. ", pprof: period")
+end
+
 function checks.pprof(case)
   local expected, types = pprof_expected(case.naive, case.options)
   local d, got = pprof.decode(render(case, "pprof")), {}
   same(d.types, types, case.what .. ", pprof: types")
+  check_pprof_period(case, d)
   for _, s in ipairs(d.samples) do
     local list = {}
     for i, l in ipairs(s) do
@@ -226,6 +239,9 @@ function checks.gecko(case)
   local data, threads = json.decode(render(case, "gecko")), by_thread(rows_by_time(profile, o))
   local is_time = unit_of(profile, { event = o.event, weight = "event" }) == "us"
   t.equal(#data.threads, #threads, what .. ": threads")
+  local event = naive.event_of(profile, o)
+  local has_length = event.unit == "us" or event.unit == "ns"
+  t.equal(data.meta.interval, (has_length and naive.periods_of(event)[1] or 1e6) / 1e6, what .. ": interval")
   for i, rows in ipairs(threads) do
     local title, got = thread_title(profile, rows[1].sample), data.threads[i]
     t.equal(got and got.name, title, what .. ": thread")
@@ -288,6 +304,11 @@ local function check_json_story(d, profile, what)
   same(got, expected, what .. ": marks")
 end
 
+-- Several periods are none.
+local function period_text(periods)
+  return #periods == 1 and (", one in %.0f"):format(periods[1]) or ""
+end
+
 local function check_json_rest(d, profile, rows, what)
   local got, expected = {}, {}
   for i, e in ipairs(profile.events) do
@@ -296,11 +317,11 @@ local function check_json_rest(d, profile, rows, what)
       if s.event == e.name then n, weight, second = n + 1, weight + s.weight, second + (s.second or 0) end
     end
     expected[i] = ("%s %s %d %.0f"):format(e.name, e.unit, n, weight) ..
-      (e.second and (" %s %.0f"):format(e.second, second) or "")
+      (e.second and (" %s %.0f"):format(e.second, second) or "") .. period_text(naive.periods_of(e))
   end
   for i, e in ipairs(d.events) do
     got[i] = ("%s %s %d %.0f"):format(e.name, e.unit, e.samples, e.weight) ..
-      (e.second and (" %s %.0f"):format(e.second, e.second_weight) or "")
+      (e.second and (" %s %.0f"):format(e.second, e.second_weight) or "") .. period_text { e.period }
   end
   same(got, expected, what .. ": events")
   if profile.stories then check_json_story(d, profile, what) end

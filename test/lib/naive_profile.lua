@@ -6,7 +6,8 @@
 --
 -- A naive profile is { samples, events, names, stack, stories, marks }. A sample is { time, weight, second, event,
 -- state, tid, pid, labels (a list of { key, value }) }, events a list of { name, unit, second (what the second weight counts),
--- left_of (name of the event whose things are left) }, names the threads' names by thread_key().
+-- left_of (name of the event whose things are left), period (0 or nil: none) or periods (of several
+-- profiles) }, names the threads' names by thread_key().
 -- stack(sample, options) returns a list of parts { text, kind, compiled, file, first, line }, and,
 -- with has_sources in the profile, chunk, module, and row: the part's row in a table by module.
 ----------------------------------------------------------------------------
@@ -142,6 +143,16 @@ local function event_of(profile, o)
     if e.name == o.event then return e end
   end
   return profile.events[1]
+end
+
+-- Returns the different periods of an event, in the order of the profiles.
+local function periods_of(event)
+  local list, seen = {}, { [0] = true }
+  for _, period in ipairs(event.periods or { event.period }) do
+    if not seen[period] then list[#list + 1] = period end
+    seen[period] = true
+  end
+  return list
 end
 
 -- Returns the weight that the options choose: bytes and real time are shown by themselves.
@@ -403,8 +414,14 @@ function naive.joined(list)
     for _, mark in ipairs(profile.marks) do table.insert(all.marks, mark) end
     for key, name in pairs(profile.names) do all.names[key] = name end
     for _, e in ipairs(profile.events) do
-      if not known[e.name] then table.insert(all.events, e) end
-      known[e.name] = true
+      local joined = known[e.name]
+      if not joined then
+	joined = { periods = {} }
+	for key, value in pairs(e) do joined[key] = value end
+	known[e.name] = joined
+	table.insert(all.events, joined)
+      end
+      table.insert(joined.periods, e.period)
     end
   end
   return all
@@ -422,7 +439,7 @@ end
 
 naive.labels_text = labels_text
 naive.by_thread, naive.render, naive.both_rows, naive.plain = by_thread, render, both_rows, plain
-naive.event_of, naive.exact, naive.folded = event_of, exact, folded
+naive.event_of, naive.exact, naive.folded, naive.periods_of = event_of, exact, folded, periods_of
 naive.stack_text, naive.add_paths = stack_text, add_paths
 naive.paths, naive.sorted_keys, naive.percent = paths, sorted_keys, percent
 

@@ -209,6 +209,27 @@ local function check_top_comparison(case, got)
   same(shown, expected, case.what .. ", top: shares")
 end
 
+-- Returns what the report tells of a period. It knows the period of an event if there is one only.
+local function period_text(event, period)
+  if event.left_of then return "; one in " .. value_text(event.unit, period) end
+  if event.unit == "us" then return ("; %.6g samples a second asked"):format(1e9 / period) end
+  return ("; one in %s%s asked"):format(value_text(event.unit, period), event.unit == "ns" and " ms" or "")
+end
+
+local function check_periods(case, report)
+  for _, event in ipairs(case.naive.events) do
+    local line
+    for label, rest in report:gmatch("event ([^\n]-)  *(%d+ samples?, [^\n]*)") do
+      if label == event.name then line = rest end
+    end
+    local periods = naive.periods_of(event)
+    local expected = #periods == 1 and period_text(event, periods[1]) or ""
+    local got = line and (line:match("; [^;,]* asked") or line:match("; one in [^;,]*$")) or ""
+    if not event.left_of and not got:find(" asked$") then got = "" end
+    t.equal(line and got, expected, ("%s, top: period of %s"):format(case.what, event.name))
+  end
+end
+
 function checks.top(case)
   local got, o = render(case, "top"), case.options
   if case.base and naive.event_of(case.naive, case.options).left_of then
@@ -216,6 +237,7 @@ function checks.top(case)
   elseif case.base then
     return check_top_comparison(case, got)
   end
+  check_periods(case, got:match("^.-\n\n"))
   local rows, unit = rows_of(case.naive, o), unit_of(case.naive, o)
   same_text(got:match("\n\n(.*)"), top_text(count_top(case, rows), sum_of(rows), unit,
     o.by or o.lines and "line" or "function"), case.what .. ", top by " .. (o.by or "function"))

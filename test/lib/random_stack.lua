@@ -7,6 +7,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.grammar")
+local random_waits = require("random_waits")
 
 local random_stack = {}
 
@@ -93,7 +94,8 @@ end
 --   lone           the same, but only on the Lua side
 --   enter, resume  a call from C, and a resume of a coroutine, without C functions between
 --   trace          the last frames of the run are compiled code
--- work: the VM's work at the leaf. fault: what is missing, see faults.
+-- work: the VM's work at the leaf. wait: what the thread waits for (random_waits.lua), leafward of
+-- all. fault: what is missing, see faults.
 
 local function random_step(random, first, last)
   local n = random(first or 1, last or 24)
@@ -176,6 +178,15 @@ local function deep(random, few, old)
   return new
 end
 
+-- Adds stacks that have nothing of Lua but what the thread waits for, with C functions or without.
+local function add_bare_waits(random, waits, list)
+  for hosts = 0, 2 do
+    local steps = { wait = pick(random, waits) }
+    for i = 1, hosts do steps[i] = { kind = "host", code = random(HOSTS), offset = 0 } end
+    table.insert(list, random(#list), steps)
+  end
+end
+
 -- Returns a list of recipes, all made of few steps.
 local function random_recipes(random)
   local few, list = { random_step(random, 1, 8), random_step(random, 9, 13) }, { {} }
@@ -195,12 +206,14 @@ local function random_recipes(random)
   if random(4) == 1 then
     for i = 1, 2 do table.insert(list, random(#list), deep(random, few, list[i])) end
   end
-  local rare = pick(random, { 3, 20 })
+  local rare, waits = pick(random, { 3, 20 }), random_waits.few(random)
   for _, steps in ipairs(list) do
+    steps.wait = random(rare) == 1 and pick(random, waits) or nil
     steps.work = random(rare) == 1 and random(#WORK) or nil
     steps.fault = random(rare) == 1 and random(1000) or nil
     steps.rooted = random(rare) > 1
   end
+  add_bare_waits(random, waits, list)
   return list
 end
 
@@ -378,6 +391,7 @@ local LUA_ITEM = {
   lone = function(s) return { "cfunc", s.code } end,
   trace = function(s) return { "trace", s.number, s.covered, s.loop } end,
   work = function(s) return { "work", s.work } end,
+  wait = function(s) return { "wait", s[1], s[2] } end,
   lua_cut = function(s) return { "cut", 7, s.bounds } end,
   lua_broken = function() return { "broken", G.SPF_BROKEN_CHAIN } end,
   outside = function() return { "broken", G.SPF_BROKEN_NOT_VM } end,
@@ -388,6 +402,7 @@ local SHOWN = {
   c = function(s) return host_part { code = s.code, offset = 0 } end,
   builtin = function(s) return { text = BUILTINS[s.id], kind = "builtin", row = "[Lua builtins]" } end,
   work = function(s) return { text = WORK[s.work][3], kind = "vm", row = "[VM]" } end,
+  wait = function(s) return { text = s[3], kind = "vm", row = "[VM]" } end,
   lua_cut = function() return marker("[lua frames left out]") end,
   lua_broken = function() return marker("[lua stack unknown: invalid frame chain]") end,
   outside = function() return marker("[lua stack unknown: thread outside the VM]") end,
@@ -467,6 +482,10 @@ local function items_of(recipe)
   local items = {}
   for i, segment in ipairs(segments) do add_items(items, segment, i == 1) end
   unite_called(items)
+  if recipe.wait then
+    items[#items + 1] = { side = "lua", kind = "wait", step = recipe.wait,
+			  frame = LUA_ITEM.wait(recipe.wait) }
+  end
   return items
 end
 

@@ -37,6 +37,7 @@ local ENCODE = {
   host = function(l, code, offset) return F.host(address(l, CODE[code], offset)) end,
   trace = function(_, number, covered, loop) return F.trace(number, covered, loop) end,
   work = function(_, id) return F.work(WORK[id][1], WORK[id][2]) end,
+  wait = function(_, what, arg) return F.work(what, arg) end,
   cut = function(_, n, bounds) return F.cut(n, bounds) end,
   broken = function(_, reason) return F.broken(reason) end,
   vm = function() return F.vm end,
@@ -163,7 +164,7 @@ end
 local FIELD = { COUNT = G.SPF_FIELD_COUNT, TEXT = G.SPF_FIELD_TEXT, NUMBER = G.SPF_FIELD_NUMBER,
 		THING = G.SPF_FIELD_THING, SIZE = G.SPF_FIELD_SIZE, CYCLE = G.SPF_FIELD_CYCLE }
 
--- second: name of the first COUNT. thing: of the first THING.
+-- second: name of the first COUNT. thing: of the first THING. period: 0 if it has none.
 local EVENTS = {
   { name = "cpu", unit = "us", period = 1000000 },
   { name = "page-faults", unit = "count", period = 10, fields = { { FIELD.NUMBER, "address" } } },
@@ -172,6 +173,7 @@ local EVENTS = {
     fields = { { FIELD.NUMBER, "size" }, { FIELD.COUNT, "objects" }, { FIELD.COUNT, "blocks" },
 	       { FIELD.THING, "block" }, { FIELD.THING, "other" } } },
   { name = "lock-wait", unit = "ns", period = 1000000 },
+  { name = "offcpu", unit = "ns", period = 0, second = "waits", fields = { { FIELD.COUNT, "waits" } } },
   { name = "memory", unit = "bytes", period = 127, second = "objects", thing = "live",
     fields = { { FIELD.THING, "live" }, { FIELD.CYCLE, "cycle" }, { FIELD.SIZE, "size" },
 	       { FIELD.COUNT, "objects" }, { FIELD.SIZE, "other" } } },
@@ -247,7 +249,8 @@ local function add_samples(w, tid, time)
     w.b:sample(lua, host, n, state, weight, event - 1, fields)
     for _ = 1, n do
       time = time + 1000
-      local usual = e.unit == "us" and time - last[event] or e.period
+      local is_time = e.unit == "us" or e.period == 0
+      local usual = is_time and time - last[event] or e.period
       last[event] = time
       table.insert(w.samples, { time = time, weight = weight or usual, second = second, labels = w.labels, event = e.name, tid = tid,
 	pid = w.layout.pid, state = w.state_names[state], recipe = recipe, lua = sides_of.lua,

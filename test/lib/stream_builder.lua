@@ -135,11 +135,11 @@ function methods:context(tid, time, step)
 		  ((step or keeps) and uleb(step or 0) or "") .. (keeps and uleb(self.nstack) or ""))
 end
 
--- fields: a list of { kind, name }.
+-- fields: a list of { kind, name }. Weights of an event without a period are less the time.
 function methods:event(index, name, unit, period, fields)
   local out = { uleb(index) .. str(name) .. uleb(unit) .. uleb(period) }
   for i, field in ipairs(fields or {}) do out[i + 1] = uleb(field[1]) .. str(field[2]) end
-  self.usual[index] = self.version > 3 and unit ~= G.SPF_UNIT_US and period or nil
+  self.usual[index] = self.version > 3 and unit ~= G.SPF_UNIT_US and period > 0 and period or nil
   return self:add(G.SPF_EVENT, table.concat(out))
 end
 

@@ -29,6 +29,7 @@ local function random_options(random, events)
     { states = { 1, 2, 3, 9 } }, { include = { "f (a.lua", "pcall" } }, { exclude = { "call" } },
     { labels = { "route=/b" } }, { labels = { "route=/a", "tenant=x;=y", "route=/b" }, weight = "event" },
     { root = "f (" }, { depth = random(4) }, { root = "[coroutine]", depth = 2 },
+    { include = { "[waiting" } }, { exclude = { "[waiting", "[page fault]" }, no_host = true },
     { no_host = true, weight = "event", include = { "f (" } }, { by = "module" },
     { by = "module", no_coroutine_mark = true }, { by = "vmstate" }, { by = "thread", weight = "event" },
   }
@@ -76,11 +77,20 @@ local function merged(streams)
   return p
 end
 
+-- Returns an event, or the same without a period.
+local function variant(random, event)
+  local e = {}
+  for key, value in pairs(event) do e[key] = value end
+  if random(5) == 1 then e.period = 0 end
+  return e
+end
+
 -- Returns the events of a profile: one of CPU time, and one or two of other units.
 local function random_events(random)
-  local list, others = {}, { EVENTS[2], EVENTS[3], EVENTS[4], EVENTS[5], EVENTS[6] }
-  for i = 1, random(2) do list[i] = table.remove(others, random(#others)) end
-  table.insert(list, random(4) == 1 and 2 or 1, EVENTS[1])
+  local list, others = {}, {}
+  for i = 2, #EVENTS do others[i - 1] = EVENTS[i] end
+  for i = 1, random(2) do list[i] = variant(random, table.remove(others, random(#others))) end
+  table.insert(list, random(4) == 1 and 2 or 1, variant(random, EVENTS[1]))
   return list
 end
 
@@ -97,7 +107,7 @@ end
 -- Two profiles compared, both of the event of time, or of what is live.
 local function check_comparison(random, what, p, model, base, base_model)
   for _, o in ipairs { {}, { weight = "event" }, { lines = true }, { no_host = true }, { event = "live" },
-		       { event = "live", weight = "objects", lines = true } } do
+		       { event = "live", weight = "objects", lines = true }, { event = "offcpu" } } do
     o.event, o.limit = o.event or "cpu", 0
     if has_event(model, o.event) and has_event(base_model, o.event) and random(2) == 1 then
       naive_formats.check({ reader = p, naive = model, options = o,

@@ -13,15 +13,17 @@ local HOST = { main = 0x1000, pmain = 0x2000, call = 0x3000, leaf = 0x4000,
 local BROKEN_LUA = "[lua stack unknown: invalid frame chain]"
 local BROKEN_HOST = "[host frames missing: no unwind information]"
 local EARLY = "[host frames missing: the host stack ends early]"
+local OUTSIDE = "[lua stack unknown: thread outside the VM]"
 
 -- Words: a..e: Lua functions; name(): a C function that Lua calls; name: a host function;
 -- |: a call from C; ~: a resume; *: a frame of the VM; ?lua and ?host: broken; <n,m>: n
 -- cut frames with m boundaries or VM frames; #n,m: trace n, which covers m frames; #n,mL:
--- the same in its loop; !: a garbage collection.
+-- the same in its loop; !: a garbage collection; w: the thread waits.
 local function frame(word)
   local trace, covered, loop = word:match("^#(%d+),(%d+)(L?)$")
   if trace then return F.trace(tonumber(trace), tonumber(covered), loop == "L") end
   if word == "!" then return F.work(G.SPF_WORK_GC, G.SPF_GC_SWEEP) end
+  if word == "w" then return F.work(G.SPF_WORK_WAIT, 0) end
   local n, bounds = word:match("^<(%d+),(%d+)>$")
   if n then return F.cut(tonumber(n), tonumber(bounds)) end
   local cfunc = word:match("^(%w+)%(%)$")
@@ -130,8 +132,7 @@ check("Lua is broken, no VM frame", "?lua", "main leaf",
 check("both are broken", "?lua", "?host leaf",
       BROKEN_LUA .. ";" .. BROKEN_HOST .. ";leaf")
 check("outside the VM", "?out", "main leaf", "main;leaf")
-check("outside the VM, no host side", "?out", "",
-      "[lua stack unknown: thread outside the VM]")
+check("outside the VM, no host side", "?out", "", OUTSIDE)
 
 -- Frames that were left out.
 check("Lua frames cut in a run", "| a <9,0> c", "main * leaf",
@@ -212,8 +213,48 @@ check("work, --no-lua", "| a !", "main * gc", "main;gc", { no_lua = true })
 check("work, --no-host", "| a !", "main * gc", "a;[gc: sweep]", { no_host = true })
 check("work in the middle", "| a ! b", "main *", "main;a;[gc: sweep];b")
 
--- Traces are hidden, or stand rootward of what they cover.
+-- What the thread waits for is leafward of both sides.
 local TRACES = { traces = true }
+check("wait in C", "| a w", "main * leaf", "main;a;leaf;[waiting]")
+check("wait, no C function", "| a w", "main *", "main;a;[waiting]")
+check("wait, no host side", "| a w", "", "a;[waiting]")
+check("wait, Lua between C", "| a | b w", "main * call * mid leaf", "main;a;call;b;mid;leaf;[waiting]")
+check("wait, no Lua frame", "w", "main leaf", "main;leaf;[waiting]")
+check("wait, a boundary only", "| w", "main leaf", "main;leaf;[waiting]")
+check("wait, an empty run", "| w", "main * leaf", "main;leaf;[waiting]")
+check("wait alone", "w", "", "[waiting]")
+check("wait, only a VM frame", "w", "*", "[waiting]")
+check("wait of a C function", "| a mid() w", "main * mid leaf", "main;a;mid;leaf;[waiting]")
+check("wait of a C function that is the leaf", "| a mid() w", "main * mid", "main;a;mid;[waiting]")
+check("wait of a C function that is not there", "| a mid() w", "main *", "main;a;mid;[waiting]")
+check("wait in a coroutine", "| a ~ b w", "main * * leaf", "main;a;[coroutine];b;leaf;[waiting]")
+check("wait and work", "| a ! w", "main * gc leaf", "main;a;[gc: sweep];gc;leaf;[waiting]")
+check("wait and work of a C function", "| a mid() ! w", "main * mid", "main;a;mid;[gc: sweep];[waiting]")
+check("wait and work for C outside of the VM", "! w", "main gc", "main;gc;[gc: sweep];[waiting]")
+check("wait and work for C, with a boundary", "| ! w", "main gc", "main;gc;[gc: sweep];[waiting]")
+check("wait and work for C, thread outside of the VM", "?out ! w", "main gc", "main;gc;[gc: sweep];[waiting]")
+check("wait outside the VM", "?out w", "main leaf", "main;leaf;[waiting]")
+check("wait outside the VM, no host side", "?out w", "", OUTSIDE .. ";[waiting]")
+check("wait outside the VM, --no-host", "?out w", "main leaf", OUTSIDE .. ";[waiting]", { no_host = true })
+check("wait, host is broken", "| a w", "?host leaf", "a;" .. BROKEN_HOST .. ";leaf;[waiting]")
+check("wait, host just ends", "| a w", "main leaf", "a;" .. EARLY .. ";main;leaf;[waiting]")
+check("wait, host frames cut", "| a | b w", "main <5,2> leaf", "main;[host frames left out];a;b;leaf;[waiting]")
+check("wait, Lua is broken", "?lua w", "main * leaf", "main;" .. BROKEN_LUA .. ";leaf;[waiting]")
+check("wait, Lua frames cut", "| a <9,0> c w", "main * leaf", "main;a;[lua frames left out];c;leaf;[waiting]")
+check("wait, all Lua frames cut", "<9,1> w", "main * leaf", "main;[lua frames left out];leaf;[waiting]")
+check("wait in a trace", "| a b #3,1 w", "main * leaf", "main;a;[trace 3];b;leaf;[waiting]", TRACES)
+check("wait in the middle", "| a w b", "main * leaf", "main;a;[waiting];b;leaf")
+check("wait, leaf", "a w", "leaf", "a;leaf;[waiting]")
+check("wait, leaf: compiled", "a #3,1 w", "*", "a;[waiting]")
+check("wait, --no-host", "| a w", "main * leaf", "a;[waiting]", { no_host = true })
+check("wait, --no-lua", "| a w", "main * leaf", "main;leaf", { no_lua = true })
+check("wait alone, --no-lua", "w", "", "[no host stack]", { no_lua = true })
+check("wait, --coroutine", "| a ~ b w", "main * * leaf", "[coroutine];b;leaf;[waiting]",
+      { coroutine = true })
+check("wait, --coroutine, an empty one, no mark", "| a ~ w", "main * *", "[waiting]",
+      { coroutine = true, no_coroutine_mark = true })
+
+-- Traces are hidden, or stand rootward of what they cover.
 check("trace, hidden", "| a b #3,1", "main * leaf", "main;a;b;leaf")
 check("trace", "| a b #3,1", "main * leaf", "main;a;[trace 3];b;leaf", TRACES)
 check("trace with a loop", "| a b c #3,2L", "main *", "main;a;[trace 3 loop];b;c",

@@ -3,7 +3,7 @@
 ** Then it replaces each word of the stack, of the VM's C frames, and of the walk's
 ** starting point by several kinds of garbage. The walk never crashes. Its result is the
 ** true stack, is marked as broken, or does not fit the host side (which the session marks
-** as broken).
+** as broken). The same for the walk of a sleeping thread, which knows less and only copies.
 */
 
 #ifndef _GNU_SOURCE
@@ -19,6 +19,7 @@
 #include "lj_obj.h"
 #include "lj_frame.h"
 #include "lj_vm.h"
+#include "profile/lua/lj_luasleep.h"
 #include "profile/lua/lj_luawalk.h"
 #include "check.h"
 #include "walks_alike.h"
@@ -35,8 +36,46 @@ static uintptr_t gone, guarded, filled; /* Pages: unmapped, PROT_NONE, 0xff. */
 static uintptr_t lookalike;             /* A function with a wild prototype. */
 static int nwalks, nbroken, nmisfit;
 
+/* Of a thread that sleeps. */
+static SafeLoad sleep_pk;
+static SafeCopies copies;
+static HostWalk sleep_hs;
+static FrameList sleep_host, sleep_frames;
+static LuaSleep sleeper;
+static int nsleep_broken, nsleep_misfit;
+
+/* Walk from another thread: only stack pointer and PC are known. */
+static void walk_sleeper(const ucontext_t *uc)
+{
+  WalkRegs regs = *regs_of(uc);
+  uint32_t i;
+  regs.valid = 1u << WALKREG_SP | 1u << WALKREG_PC;
+  sleep_pk.more = &copies;
+  sleep_hs.pk = sleeper.pk = &sleep_pk;
+  sleep_hs.g = sleeper.g = hs.g;
+  sleep_hs.frames = &sleep_host;
+  sleep_hs.is_remote = sleep_hs.cross_thread = 1;
+  sleeper.hs = &sleep_hs;
+  sleeper.frames = &sleep_frames;
+  lj_safeload_reset(&sleep_pk);
+  lj_framelist_reset(&sleep_host);
+  lj_framelist_reset(&sleep_frames);
+  lj_hostwalk_walk(&sleep_hs, &regs);
+  lj_luasleep_walk(&sleeper);
+  lj_framelist_finish(&sleep_frames);
+  for (i = 0; i < sleep_frames.len; i++) {
+    FrameWord w = sleep_frames.list[i];
+    if (frame_kind(w) == SPF_FRAME_LFUNC) {
+      const SleepFunc *fn = &sleeper.func[frame_payload_lo(w)];
+      FuncEntry *fe = lj_functab_get(&funcs, fn->pt, fn->key);
+      sleep_frames.list[i] = frame_word2(SPF_FRAME_LFUNC, fe->fid, frame_aux(w));
+    }
+  }
+}
+
 static void walk(const ucontext_t *uc)
 {
+  walk_sleeper(uc);
   lj_safeload_reset(&pk);
   lj_framelist_reset(&host_frames);
   lj_hostwalk_walk(&hs, regs_of(uc));
@@ -100,10 +139,23 @@ static int garbage(int i, uint64_t old, uint64_t *v)
   return 1;
 }
 
+static void judge_sleeper(const char *what, long at, int kind, int exact)
+{
+  int good = exact ? is_same(&sleep_frames, &true_frames)
+		   : is_suffix(&sleep_frames, &true_frames);
+  if (sleeper.res.broken >= 0) nsleep_broken++;
+  else if (!good && (sleep_hs.broken >= 0 || sleeper.res.nbounds != sleep_hs.nvm))
+    nsleep_misfit++;
+  else if (!good && ++check_failures <= 20)
+    printf("FAILED: sleeper: %s %ld, garbage %d: wrong stack of %u frames, not %u\n", what,
+	   at, kind, sleep_frames.len, true_frames.len);
+}
+
 /* Judge a walk over damage. */
 static void judge(const char *what, long at, int kind, int exact)
 {
   int good = exact ? is_same(&frames, &true_frames) : is_suffix(&frames, &true_frames);
+  judge_sleeper(what, at, kind, exact);
   if (ls.broken >= 0) {
     nbroken++;
     CHECK(ls.broken < SPF_BROKEN__MAX);
@@ -179,7 +231,7 @@ static void damage_registers(lua_State *L, const ucontext_t *uc)
 static int probe(lua_State *L)
 {
   static ucontext_t uc;
-  HostWalk good;
+  static HostWalk good;
   TValue *base = L->base;
   uint64_t v;
   uint32_t i;
@@ -192,6 +244,8 @@ static int probe(lua_State *L)
   CHECK_EQ(ls.top, TOP_C);
   true_frames = frames;
   good = hs;
+  CHECK(sleeper.res.broken < 0);
+  CHECK(is_same(&sleep_frames, &true_frames));
 
   damage("stack slot", (volatile uint64_t *)tvref(L->stack),
 	 (long)(L->top - tvref(L->stack)), 0, &uc);
@@ -276,10 +330,12 @@ int main(void)
     printf("FAILED: %s\n", lua_tostring(L, -1));
     return 1;
   }
-  printf("%d walks, %d broken, %d misfits\n", nwalks, nbroken, nmisfit);
+  printf("%d walks, %d broken, %d misfits; sleeper: %d broken, %d misfits\n", nwalks,
+	 nbroken, nmisfit, nsleep_broken, nsleep_misfit);
   walks_report();
   CHECK(nwalks > 10000);
   CHECK(nbroken > 500);
+  CHECK(nsleep_broken > 500);
   lua_close(L);
   return check_status();
 }

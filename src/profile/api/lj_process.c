@@ -34,14 +34,15 @@ static int cancel_state;    /* Of the holder before. */
 
 /* -- Jobs of the background thread ------------------------------------------- */
 
-/* Call visit for each running profile. Does nothing if another thread holds the lock. */
-static void each_profile(void (*visit)(Profile *p))
+/* Call visit for each running profile. Returns 0 if another thread holds the lock. */
+static int each_profile(void (*visit)(Profile *p))
 {
   Profile *p;
-  if (pthread_mutex_trylock(&process_lock) != 0) return;
+  if (pthread_mutex_trylock(&process_lock) != 0) return 0;
   for (p = lj_registry_first(); p; p = p->next)
     if (profile_isrunning(p)) visit(p);
   pthread_mutex_unlock(&process_lock);
+  return 1;
 }
 
 static void profile_look(Profile *p)
@@ -64,6 +65,33 @@ static void profile_scan(Profile *p)
 static void scan_threads(void)
 {
   each_profile(profile_scan);
+}
+
+/* Until a profile must look at its threads again. Background thread only. */
+static uint64_t sleepers_ns = ~(uint64_t)0;
+
+static void profile_sleepers(Profile *p)
+{
+  uint64_t ns = lj_vmprofile_haslook(p) ? lj_vmprofile_sleepers(p, mono_ns())
+					: ~(uint64_t)0;
+  if (ns < sleepers_ns) sleepers_ns = ns;
+}
+
+/* Look at threads that sleep. */
+static void look_at_sleepers(void)
+{
+  uint64_t before_ns = sleepers_ns;
+  sleepers_ns = ~(uint64_t)0;
+  if (!each_profile(profile_sleepers)) sleepers_ns = before_ns;
+}
+
+/* Does a profile look at threads that sleep? Under the lock. */
+static int has_look(void)
+{
+  const Profile *p;
+  for (p = lj_registry_first(); p; p = p->next)
+    if (profile_isrunning(p) && lj_vmprofile_haslook(p)) return 1;
+  return 0;
 }
 
 /* Claim a queue for the background thread to write. The claim keeps the session until the
@@ -100,49 +128,72 @@ static int has_profile(void)
   return 0;
 }
 
-#define JOB_SHARE 50 /* A job with a limit takes at most 1/50 of a processor. */
+#define JOB_SHARE   50 /* A job with a limit takes at most 1/50 of a processor. */
+#define SLEEP_SHARE 56 /* The same, with all other work of the thread meanwhile. */
 
 typedef struct Job {
   void (*run)(void);
   int (*needed)(void); /* Does the job need the thread? Under the lock. */
-  int at_wake;         /* 1: also runs after each wake-up. */
+  int at_wake;         /* 1: also runs when no look is due. */
   int share;           /* The job takes at most 1/share of a processor. 0: no limit. */
-  uint64_t next_ns;    /* Earliest time of the next run. Background thread only. */
+  /* Background thread only. */
+  uint64_t next_ns; /* Earliest time of the next run. */
+  uint64_t cpu_ns;  /* CPU time of the thread after the last run. */
 } Job;
 
 /* They run in this order, every BGTHREAD_LOOK_MS. */
+enum { JOB_SLEEPERS };
 static Job jobs[] = {
-  { look_after, has_profile, 0, JOB_SHARE, 0 },
-  { write_queues, has_profile, 1, 0, 0 },
-  { scan_threads, has_profile, 0, JOB_SHARE, 0 },
-  { lj_ctlslot_poll, lj_ctlslot_hasfile, 0, 0, 0 },
+  [JOB_SLEEPERS] = { look_at_sleepers, has_look, 1, SLEEP_SHARE, 0, 0 },
+  { look_after, has_profile, 0, JOB_SHARE, 0, 0 },
+  { write_queues, has_profile, 1, 0, 0, 0 },
+  { scan_threads, has_profile, 0, JOB_SHARE, 0, 0 },
+  { lj_ctlslot_poll, lj_ctlslot_hasfile, 0, 0, 0, 0 },
 };
 #define JOBS (int)(sizeof(jobs) / sizeof(jobs[0]))
 
+/* A job may use its share of so much time at once. Its first run takes longer. */
+#define JOB_CREDIT_NS       200000000
+#define JOB_FIRST_CREDIT_NS 1000000000
+
 /* With thousands of threads a run takes long, so the next one waits longer. Counts the CPU
-** time of this thread: on a busy machine, real time includes that of other threads.
+** time of this thread: on a busy machine, real time includes that of other threads. The job that
+** makes the thread wake up more often counts all of its time since the last run.
 */
 static void job_run(Job *job)
 {
-  uint64_t begin_ns, begin_cpu_ns;
+  uint64_t begin_ns, cpu_ns;
+  int is_first;
   if (!job->share) {
     job->run();
     return;
   }
   begin_ns = mono_ns();
   if (begin_ns < job->next_ns) return;
-  begin_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  is_first = job->cpu_ns == 0 || cpu_ns < job->cpu_ns; /* Of this thread. */
+  if (is_first) job->next_ns = begin_ns - JOB_FIRST_CREDIT_NS;
+  else if (job->next_ns + JOB_CREDIT_NS < begin_ns) job->next_ns = begin_ns - JOB_CREDIT_NS;
+  if (is_first || !job->at_wake) job->cpu_ns = cpu_ns;
   job->run();
-  job->next_ns = begin_ns +
-		 (uint64_t)job->share * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_cpu_ns);
+  cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  job->next_ns += (uint64_t)job->share * (cpu_ns - job->cpu_ns);
+  job->cpu_ns = cpu_ns;
 }
 
-/* look: BGTHREAD_LOOK_MS have passed. Otherwise another thread has woken this one. */
-static void bgthread_work(int look)
+/* look: BGTHREAD_LOOK_MS have passed. Otherwise another thread has woken this one, or threads that
+** sleep are to be looked at.
+*/
+static uint64_t bgthread_work(int look)
 {
+  uint64_t now_ns, next_ns;
   int i;
   for (i = 0; i < JOBS; i++)
     if (look || jobs[i].at_wake) job_run(&jobs[i]);
+  if (sleepers_ns == ~(uint64_t)0) return sleepers_ns;
+  now_ns = mono_ns();
+  next_ns = jobs[JOB_SLEEPERS].next_ns;
+  return next_ns > now_ns + sleepers_ns ? next_ns - now_ns : sleepers_ns;
 }
 
 static int needs_thread(void)
@@ -176,7 +227,8 @@ int lj_process_setthread(void)
 */
 static int vm_writes(Profile *p, int err)
 {
-  if (p->opt.threads != LUAM_SYSPROF_THREADS_OWN || !(p->opt.cb.no_thread || p->inherited))
+  if (p->opt.threads != LUAM_SYSPROF_THREADS_OWN || lj_vmprofile_haslook(p) ||
+      !(p->opt.cb.no_thread || p->inherited))
     return 0;
   if (p->opt.cb.no_thread) p->opt.cb.no_thread(err);
   p->opt.flush = LUAM_SYSPROF_FLUSH_VM;
@@ -201,6 +253,7 @@ int lj_process_start(Profile *p, char *errmsg)
     return PROFILE_ERRIO;
   }
   lj_registry_setlatest(p);
+  if (lj_vmprofile_haslook(p)) lj_bgthread_wake();
   return PROFILE_SUCCESS;
 }
 

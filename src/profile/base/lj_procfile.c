@@ -34,14 +34,29 @@ ssize_t lj_procfile_read(const char *path, char *text, size_t size)
   return n;
 }
 
-ssize_t lj_procfile_task(int tid, const char *name, char *text, size_t size)
+#define TASK_PATH_MAX (sizeof(TASK_DIR) + DIGITS_MAX + 1 + PROCFILE_NAME_MAX)
+
+static void task_path(char *path, int tid, const char *name)
 {
-  char path[sizeof(TASK_DIR) + DIGITS_MAX + 1 + PROCFILE_NAME_MAX], digits[DIGITS_MAX];
+  char digits[DIGITS_MAX];
   size_t at = sizeof(TASK_DIR) - 1, n = 0;
   memcpy(path, TASK_DIR, at);
   for (; tid > 0; tid /= 10) digits[n++] = (char)('0' + tid % 10);
   while (n > 0) path[at++] = digits[--n];
   path[at++] = '/';
   memcpy(path + at, name, strlen(name) + 1);
+}
+
+ssize_t lj_procfile_task(int tid, const char *name, char *text, size_t size)
+{
+  char path[TASK_PATH_MAX];
+  task_path(path, tid, name);
   return lj_procfile_read(path, text, size);
+}
+
+int lj_procfile_taskopen(int tid, const char *name)
+{
+  char path[TASK_PATH_MAX];
+  task_path(path, tid, name);
+  return open(path, O_RDONLY | O_CLOEXEC);
 }

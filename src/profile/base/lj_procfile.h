@@ -18,6 +18,9 @@ LJ_FUNC ssize_t lj_procfile_read(const char *path, char *text, size_t size);
 /* The same of /proc/self/task/TID/NAME. name has at most PROCFILE_NAME_MAX bytes. */
 LJ_FUNC ssize_t lj_procfile_task(int tid, const char *name, char *text, size_t size);
 
+/* Open /proc/self/task/TID/NAME for pread(). Returns a descriptor, or -1 and errno. */
+LJ_FUNC int lj_procfile_taskopen(int tid, const char *name);
+
 #define PROCFILE_NAME_MAX 16
 
 #endif

@@ -143,6 +143,11 @@ int lj_safeload_once(void *to, const void *p, size_t sz)
   return !relaxed_get(&copy_refused) && copy_by_kernel(to, (uintptr_t)p, sz);
 }
 
+int lj_safeload_cancopy(void)
+{
+  return !relaxed_get(&copy_refused);
+}
+
 void lj_safeload_warmup(void)
 {
   static int known;
@@ -167,24 +172,42 @@ static int page_stays(SafeLoad *sl, uintptr_t pageno)
   return page_isowned(sl, pageno) || last - sl->stack < sl->stack_size;
 }
 
+/* Place of the copy of a page: *copied tells which page it has. With few places, the next one in
+** turn, unless one has the page.
+*/
+static uint64_t *copy_place(SafeLoad *sl, uintptr_t pageno, uint64_t **copied)
+{
+  uint32_t i;
+  if (LJ_UNLIKELY(sl->more != NULL)) {
+    i = pageno & (SAFELOAD_MORE - 1);
+    *copied = &sl->more->copied[i];
+    return sl->more->copy[i];
+  }
+  for (i = 0; i < SAFELOAD_COPIES; i++)
+    if (sl->copied[i] == (sl->generation | pageno)) break;
+  if (i == SAFELOAD_COPIES) i = sl->copies & (SAFELOAD_COPIES - 1);
+  *copied = &sl->copied[i];
+  return sl->copy[i];
+}
+
 /* Where to load the bytes of a page: from the page itself or from its copy. Returns NULL
 ** if it is not readable.
 */
 static const char *page_bytes(SafeLoad *sl, uintptr_t pageno)
 {
-  uint32_t i;
   uintptr_t p = pageno << SAFELOAD_PAGE_BITS;
+  uint64_t *copy, *copied;
   if (pageno == 0 || (pageno >> SAFELOAD_PAGENO_BITS) != 0) return NULL;
   if (page_stays(sl, pageno)) return (const char *)p;
-  for (i = 0; i < SAFELOAD_COPIES; i++)
-    if (sl->copied[i] == (sl->generation | pageno)) return (const char *)sl->copy[i];
+  copy = copy_place(sl, pageno, &copied);
+  if (*copied == (sl->generation | pageno)) return (const char *)copy;
   if (LJ_LIKELY(!relaxed_get(&copy_refused))) {
     if (sl->copies == SAFELOAD_COPY_MAX) return NULL;
-    i = sl->copies++ & (SAFELOAD_COPIES - 1);
-    sl->copied[i] = 0;
-    if (copy_by_kernel(sl->copy[i], p, SAFELOAD_PAGE)) {
-      sl->copied[i] = sl->generation | pageno;
-      return (const char *)sl->copy[i];
+    sl->copies++;
+    *copied = 0;
+    if (copy_by_kernel(copy, p, SAFELOAD_PAGE)) {
+      *copied = sl->generation | pageno;
+      return (const char *)copy;
     }
     if (!relaxed_get(&copy_refused)) return NULL;
   }

@@ -33,7 +33,16 @@
 #define SAFELOAD_COPY_MAX  4096                 /* and in one sample. */
 #define SAFELOAD_PAGE      (1u << SAFELOAD_PAGE_BITS)
 
+#define SAFELOAD_MORE 64 /* Copied pages at a time, with more memory. A power of two. */
+
+/* Copies in place of those of SafeLoad. Clear it before use. */
+typedef struct SafeCopies {
+  uint64_t copied[SAFELOAD_MORE];
+  uint64_t copy[SAFELOAD_MORE][SAFELOAD_PAGE / 8];
+} SafeCopies;
+
 typedef struct SafeLoad {
+  SafeCopies *more; /* More copies, or NULL. */
   /* Of this sample. */
   uint64_t generation;         /* Its number, in the upper bits. */
   uint64_t kept;               /* The same for pages that are kept. */
@@ -58,6 +67,9 @@ typedef struct SafeLoad {
 
 /* Find out whether pages can be copied. Any thread, not in the handler, before samples. */
 LJ_FUNC void lj_safeload_warmup(void);
+
+/* Does the kernel copy pages? If not, lj_safeload_copy loads from the pages themselves. */
+LJ_FUNC int lj_safeload_cancopy(void);
 
 /* Begin a sample: forget the pages that are not kept. */
 LJ_FUNC void lj_safeload_reset(SafeLoad *sl);

@@ -104,6 +104,10 @@ typedef struct SampleHead {
   int ndef;        /* Definitions that it refers to. */
   const SampleDef *def;
   uint64_t field[SPF_FIELDS_MAX]; /* As many as the spec has. */
+  /* For append only. */
+  int is_kept;       /* The sample has the stack that keep has read; else it has none. */
+  int work;          /* SPF_WORK_*: its leaf, */
+  uint32_t work_arg; /* with this argument. */
   /* Set by take. */
   uint64_t end_ns;   /* CLOCK_MONOTONIC at the end. */
   uint64_t spent_ns; /* Time since time_ns in which the thread ran, about. */
@@ -129,6 +133,14 @@ typedef enum EventStatus {
 /* The way from code of the VM to its running profile. Lives as long as the VM. */
 typedef struct Event Event;
 typedef struct EventDoor EventDoor;
+
+/* What keep has done. */
+typedef enum EventKept {
+  KEPT_STACK, /* It keeps a stack, which may be broken. */
+  KEPT_MOVED, /* The thread has run meanwhile, so its stack is not known. */
+  KEPT_NOT    /* Fault-safe copies are unavailable. */
+} EventKept;
+
 struct EventDoor {
   void *vm; /* Its global_State. */
   /* Return the event of a source in the session of the calling thread, which runs the VM. It
@@ -169,6 +181,15 @@ struct Event {
   ** SAMPLE_ENDS_MAX. Returns 0 as mark does. Not in the handler.
   */
   int (*ended)(Event *ev, uint32_t session, int how, const SampleEnd *end, int n);
+  /* For a source that looks at sleeping threads. Under the lock, not in the handler. */
+  /* On the background thread: read the stack of the sampled thread, which sleeps with these
+  ** registers, and keep it for append. has_moved: may the thread have run since they were read?
+  */
+  EventKept (*keep)(Event *ev, const WalkRegs *regs, int (*has_moved)(const Event *ev));
+  /* On any thread: append a sample. Returns 0 if the session is in use for long: then it is
+  ** lost.
+  */
+  int (*append)(Event *ev, SampleHead *head);
   EventDoor *door;                   /* For a source of a VM. */
   uint64_t counters[SPF_EVENT__MAX]; /* SPF_EVENT_*. Its source adds to some. */
   void *source;                      /* SourceOps.size bytes, cleared. */
@@ -206,6 +227,10 @@ typedef struct SourceOps {
   ** while samples come. NULL: nothing.
   */
   void (*sync)(Event *ev);
+  /* Look at the thread from the background thread, under the lock, while samples come. Returns
+  ** the nanoseconds until it should look again, at the latest. NULL: nothing.
+  */
+  uint64_t (*look)(Event *ev, uint64_t now_ns);
   /* Does the thread block the samples, so that the event should not be open? NULL: no. */
   int (*blocked)(const Event *ev);
   /* Samples may have stopped because the program took their signals. NULL: nothing. */

@@ -62,8 +62,9 @@
 **                          latest SPF_CONTEXT
 ** weight     := signed     what the sample stands for, in the event's unit: mostly
 **                          the growth since the event's last sample. In
-**                          SPF_UNIT_US, less the microseconds since that sample or
-**                          a later SPF_CONTEXT. In another unit, less the period
+**                          SPF_UNIT_US, and without a period, less the microseconds
+**                          since that sample or a later SPF_CONTEXT. Else less the
+**                          period
 ** field      := <ULEB128>  one for each field of the event, in that order
 ** lua        := ref        Lua side of the stack
 ** host       := ref        host side of the stack
@@ -93,7 +94,7 @@
 **                 name: a string, the clock or event in use.
 **                 unit: SPF_UNIT_*.
 **                 period: requested weight of one sample, in nanoseconds for
-**                 SPF_UNIT_US, else in the unit.
+**                 SPF_UNIT_US, else in the unit. 0: there is none.
 **                 kind name: a field of its samples. kind: SPF_FIELD_*; name: a
 **                 string.
 **                 Without any SPF_EVENT, the META clock causes all samples, in
@@ -152,8 +153,10 @@
 **                                      of the next frames (rootward) are its
 **                                      compiled code <ULEB128>; Lua side only
 **   SPF_FRAME_WORK      SPF_WORK_*: work of the VM for the frames before it
-**                                      (rootward), then its argument <ULEB128>;
-**                                      Lua side only, at the leaf
+**                                      (rootward), or what the thread waits for;
+**                                      then its argument <ULEB128>; Lua side only,
+**                                      at the leaf. From SPF_WORK_WAIT on it is
+**                                      leafward of the host side, too
 **   SPF_FRAME_REPEAT    how often the nearest frames rootward follow once more, then
 **                                      how many frames these are <ULEB128>: 1 to
 **                                      SPF_REPEAT_FRAMES, without a REPEAT among
@@ -255,13 +258,23 @@
 
 #define SPF_REPEAT_FRAMES 32 /* Most frames that repeat together. */
 
-/* Work of the VM, and its argument. */
-#define SPF_WORK_GC       0 /* Collects garbage: SPF_GC_*. */
-#define SPF_WORK_RECORD   1 /* Records a trace: 0. */
-#define SPF_WORK_OPT      2 /* Optimises a trace: 0. */
-#define SPF_WORK_ASM      3 /* Generates machine code of a trace: 0. */
-#define SPF_WORK_EXIT     4 /* Leaves a trace: number * 65536 + exit. */
-#define SPF_WORK_PROFILER 5 /* Takes a sample, which this one has interrupted: 0. */
+/* Work of the VM, or what a thread waits for, and its argument. */
+#define SPF_WORK_GC       0  /* Collects garbage: SPF_GC_*. */
+#define SPF_WORK_RECORD   1  /* Records a trace: 0. */
+#define SPF_WORK_OPT      2  /* Optimises a trace: 0. */
+#define SPF_WORK_ASM      3  /* Generates machine code of a trace: 0. */
+#define SPF_WORK_EXIT     4  /* Leaves a trace: number * 65536 + exit. */
+#define SPF_WORK_PROFILER 5  /* Takes a sample, which this one has interrupted: 0. */
+#define SPF_WORK_WAIT     6  /* Waits in a system call: its number + 1; 0: it is unknown. */
+#define SPF_WORK_FAULT    7  /* Waits for a page of memory: 0. */
+#define SPF_WORK_READY    8  /* Could run, and waits for a processor: 0. */
+#define SPF_WORK_SHORT    9  /* Waits that were too short for a stack: 0. */
+#define SPF_WORK_UNSEEN   10 /* A wait whose stack is unknown: SPF_UNSEEN_*. */
+
+/* Why the stack of a wait is unknown. */
+#define SPF_UNSEEN_LATE   0 /* Nobody looked at the thread in time. */
+#define SPF_UNSEEN_MOVED  1 /* The thread ran while its stack was read. */
+#define SPF_UNSEEN_HIDDEN 2 /* The kernel does not tell where it waits. */
 
 /* Phases of the garbage collector. */
 #define SPF_GC_PAUSE       0

@@ -398,8 +398,7 @@ int lj_cfi_rule(SafeLoad *pk, uintptr_t pc, EhCopy *copy, CfiRule *rule, Fde *fd
   return 1;
 }
 
-/* Does a call end before this address? */
-static int code_iscalled(const uint8_t *p)
+int lj_cfi_iscalled(const uint8_t *p)
 {
   int n;
   if (p[-5] == 0xe8) return 1; /* call rel32 */
@@ -415,6 +414,6 @@ int lj_cfi_isstart(SafeLoad *pk, EhCopy *copy, const WalkRegs *regs)
   Fde fde;
   return regs->is_return && (pc & 15) == 0 &&
 	 lj_safeload_copy(pk, code, (const void *)(pc - sizeof(code)), sizeof(code)) &&
-	 !code_iscalled(code + sizeof(code)) &&
+	 !lj_cfi_iscalled(code + sizeof(code)) &&
 	 lj_ehframe_find(pk, pc, copy, &fde) == CFI_STEP && fde.pc_begin == pc;
 }

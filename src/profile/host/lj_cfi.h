@@ -50,6 +50,9 @@ static LJ_AINLINE uintptr_t lj_cfi_lookup_pc(const WalkRegs *regs)
   return regs->r[WALKREG_PC] - (regs->is_return ? 1 : 0);
 }
 
+/* Does the code before p, of seven bytes, end with a call? */
+LJ_FUNC int lj_cfi_iscalled(const uint8_t *p);
+
 /* Is this return address the start of a function? makecontext(3) makes such outermost
 ** frames.
 */

@@ -17,6 +17,7 @@
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_ehindex.h"
 #include "profile/host/lj_hostwalk.h"
+#include "profile/host/lj_prologue.h"
 
 int lj_hostwalk_warmup(void)
 {
@@ -322,6 +323,16 @@ static HOSTWALK_RARE int walk_vmrefusal(const Walk *w)
 	   : SPF_REFUSED_HOST_RETURN;
 }
 
+/* The step needs the frame pointer, which is not known in a thread that sleeps. */
+static HOSTWALK_RARE int walk_findbp(Walk *w, const CfiRule *rule)
+{
+  HostWalk *hs = w->hs;
+  uintptr_t pc = lj_cfi_lookup_pc(&w->regs);
+  Fde fde;
+  return lj_ehframe_find(hs->pk, pc, &hs->cfi.copy, &fde) == CFI_STEP &&
+	 lj_prologue_find(hs->pk, rule, fde.pc_begin, pc, &w->regs);
+}
+
 /* The current frame is in host code, or in a trace. Returns 0 at the end. */
 static int walk_host(Walk *w)
 {
@@ -351,6 +362,9 @@ static int walk_host(Walk *w)
   }
   if (rule && rule->stays && hs->memo.on && !walk_exact(w))
     w->recorded = lj_hostmemo_host(&hs->memo, rule, &w->regs, here);
+  if (LJ_UNLIKELY(hs->is_remote) && rule && rule->cfa_reg == WALKREG_BP &&
+      !(w->regs.valid & (1u << WALKREG_BP)))
+    walk_findbp(w, rule);
   res = rule ? lj_cficache_step(rule, hs->pk, &w->regs)
 	     : lj_cfi_step(hs->pk, &hs->cfi.copy, &w->regs);
   if (res == CFI_NO_OBJECT) {
@@ -375,7 +389,7 @@ static int walk_host(Walk *w)
 /* Start with the registers of the innermost frame and the coroutine that ran last. */
 static void walk_init(Walk *w, HostWalk *hs, const WalkRegs *regs)
 {
-  uintptr_t cur_L = hs->no_vm_access ? 0 : (uintptr_t)gcref(hs->g->cur_L);
+  uintptr_t cur_L = hs->no_vm_access ? 0 : (uintptr_t)gcref(hs->g->cur_L), cf;
   int i;
   w->regs = *regs;
   for (i = 0; i < CFRAME_CHAINS; i++) w->chains.c[i].L = NULL;
@@ -383,9 +397,10 @@ static void walk_init(Walk *w, HostWalk *hs, const WalkRegs *regs)
   w->hs = hs;
   w->L = NULL;
   w->expect = 0;
-  if (lj_cframe_isthread(hs->pk, hs->g, cur_L)) {
+  if (lj_cframe_isthread(hs->pk, hs->g, cur_L) &&
+      lj_safeload_word(hs->pk, cur_L + offsetof(lua_State, cframe), &cf)) {
     w->L = (lua_State *)cur_L;
-    w->expect = (uintptr_t)cframe_raw(w->L->cframe);
+    w->expect = cf & (uintptr_t)CFRAME_RAWMASK;
   }
 }
 
@@ -428,6 +443,7 @@ void lj_hostwalk_walk(HostWalk *hs, const WalkRegs *regs)
   lj_safeload_stack(hs->pk, hs->stack_lo, hs->stack_hi, regs->r[WALKREG_SP]);
   /* During the walk, another thread may unmap memory of the VM. */
   if (hs->cross_thread || hs->no_vm_access) lj_safeload_forget(hs->pk);
+  hs->areas.by_copy = hs->is_remote;
   walk_init(&w, hs, regs);
   hs->nvm = 0;
   hs->broken = -1;

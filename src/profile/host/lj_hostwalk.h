@@ -40,6 +40,7 @@ typedef struct HostWalk {
   int few_vm_frames;            /* Stop as soon as the top Lua frame can be found. */
   int no_vm_access;             /* The walk must not read the VM. */
   int cross_thread;             /* The VM may run on another thread. */
+  int is_remote;                /* Another thread walks the stack of one that sleeps. */
   uintptr_t stack_lo, stack_hi; /* The thread's C stack; 0: not known. */
   /* Results. */
   LeafPlace leaf;                /* Place of the interrupted instruction. */
@@ -55,8 +56,9 @@ typedef struct HostWalk {
 } HostWalk;
 
 /* Walk the stack of this thread, from the registers of its innermost frame: all those that a
-** signal interrupted, or the preserved ones of a function that has called here. Needs
-** lj_hostwalk_warmup.
+** signal interrupted, or the preserved ones of a function that has called here. Or, with
+** is_remote, that of another thread, from its stack pointer and PC: then cross_thread is set,
+** and the stack is not known. Needs lj_hostwalk_warmup.
 */
 LJ_FUNC void lj_hostwalk_walk(HostWalk *hs, const WalkRegs *regs);
 

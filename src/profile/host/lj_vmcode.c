@@ -210,9 +210,13 @@ void lj_vmcode_freed(void)
 /* Each area begins with the next older one and its own size. Both are missing in an area
 ** that the VM is about to add.
 */
-static int area_load(SafeLoad *pk, uintptr_t area, uintptr_t *next, uintptr_t *size)
+static int area_load(SafeLoad *pk, int by_copy, uintptr_t area, uintptr_t *next,
+		     uintptr_t *size)
 {
   const uintptr_t *p = (const uintptr_t *)area;
+  if (by_copy)
+    return lj_safeload_word(pk, area, next) &&
+	   lj_safeload_word(pk, area + sizeof(uintptr_t), size) && *size != 0;
   if ((area & 7) != 0 || !lj_safeload_ok(pk, p, 2 * sizeof(*p))) return 0;
   *next = p[0];
   *size = p[1];
@@ -254,7 +258,9 @@ static int areas_update(VMCodeAreas *va, SafeLoad *pk, const jit_State *J, uintp
   va->head = 0; /* Unknown, until all is read. */
   for (area = head, i = 0; area != known && va->n <= VMCODE_RANGES; i++) {
     uintptr_t next, size;
-    if (area == 0 || i == MCODE_AREAS_MAX || !area_load(pk, area, &next, &size)) return 0;
+    if (area == 0 || i == MCODE_AREAS_MAX ||
+	!area_load(pk, va->by_copy, area, &next, &size))
+      return 0;
     areas_add(va, area, area + size);
     va->size += size;
     area = next;
@@ -266,12 +272,12 @@ static int areas_update(VMCodeAreas *va, SafeLoad *pk, const jit_State *J, uintp
 }
 
 /* Search the areas themselves. */
-static int areas_search(SafeLoad *pk, uintptr_t area, uintptr_t pc)
+static int areas_search(SafeLoad *pk, int by_copy, uintptr_t area, uintptr_t pc)
 {
   int i;
   for (i = 0; area != 0 && i < MCODE_AREAS_MAX; i++) {
     uintptr_t size, begin = area;
-    if (!area_load(pk, begin, &area, &size)) return 0;
+    if (!area_load(pk, by_copy, begin, &area, &size)) return 0;
     if (pc - begin < size) return 1;
   }
   return 0;
@@ -287,7 +293,8 @@ int lj_vmcode_isjit(VMCodeAreas *va, SafeLoad *pk, const global_State *g, uintpt
   uint32_t i;
   if (head == 0) return 0;
   if (pc - head < J->szmcarea) return 1;
-  if (!va || !areas_update(va, pk, J, head)) return areas_search(pk, head, pc);
+  if (!va || !areas_update(va, pk, J, head))
+    return areas_search(pk, va && va->by_copy, head, pc);
   for (i = 0; i < va->n; i++)
     if (pc - va->range[i].begin < va->range[i].end - va->range[i].begin) return 1;
 #else

@@ -29,6 +29,7 @@ typedef enum VMCode {
 #define VMCODE_RANGES 16
 
 typedef struct VMCodeAreas {
+  int by_copy;    /* Another thread may free them. Set by the caller. */
   uintptr_t head; /* The newest one, 0 for none. */
   uint32_t frees; /* Number of lj_vmcode_freed calls then. */
   uint32_t n;     /* Ranges, or more than there is room for. */

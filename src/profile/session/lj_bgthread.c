@@ -26,7 +26,7 @@
 static struct {
   int runs;
   pthread_t thread;
-  void (*work)(int look);
+  uint64_t (*work)(int look);
   sem_t begun;
   uint32_t word; /* 1: another thread has woken this one. */
   int end;       /* 1: the thread must end. */
@@ -50,29 +50,27 @@ void lj_bgthread_wake(void)
 
 static void *bgthread_main(void *arg)
 {
-  uint64_t due = mono_ns() + LOOK_NS;
+  uint64_t due = mono_ns() + LOOK_NS, soon = due;
   UNUSED(arg);
   lj_osthread_hide(lj_osthread_self());
   pthread_setname_np(pthread_self(), "sysprof");
   sem_post(&bgthread.begun);
   for (;;) {
-    uint64_t now = mono_ns();
+    uint64_t now = mono_ns(), first = soon < due ? soon : due, ns;
     int woken;
-    if (now < due) word_wait(due - now);
+    if (now < first) word_wait(first - now);
     woken = __atomic_exchange_n(&bgthread.word, 0, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&bgthread.end, __ATOMIC_ACQUIRE)) break;
     now = mono_ns();
-    if (now >= due) {
-      bgthread.work(1);
-      due = now + LOOK_NS;
-    } else if (woken) {
-      bgthread.work(0);
-    }
+    if (now < first && !woken) continue;
+    ns = bgthread.work(now >= due);
+    if (now >= due) due = now + LOOK_NS;
+    soon = ns < LOOK_NS ? mono_ns() + ns : due;
   }
   return NULL;
 }
 
-int lj_bgthread_begin(void (*work)(int look))
+int lj_bgthread_begin(uint64_t (*work)(int look))
 {
   sigset_t all, old;
   int err;

@@ -14,10 +14,10 @@
 #define BGTHREAD_LOOK_MS 50
 
 /* Start the thread, unless it runs. It calls work every BGTHREAD_LOOK_MS with look set, and
-** after each wake-up. work must not wait for a lock that the caller of end holds. Returns 0
-** or an errno.
+** after each wake-up. work returns the nanoseconds until it wants to be called again, at the
+** latest. It must not wait for a lock that the caller of end holds. Returns 0 or an errno.
 */
-LJ_FUNC int lj_bgthread_begin(void (*work)(int look));
+LJ_FUNC int lj_bgthread_begin(uint64_t (*work)(int look));
 
 /* Make the thread call work soon. Async-signal-safe: makes at most one system call, which
 ** does not wait. Further calls make none until the thread has woken up.

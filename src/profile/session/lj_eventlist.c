@@ -14,6 +14,7 @@
 #include "profile/session/lj_eventlist.h"
 #include "profile/session/lj_marks.h"
 #include "profile/session/lj_sample.h"
+#include "profile/session/lj_sleeper.h"
 
 void lj_eventlist_init(Sampler *s)
 {
@@ -27,6 +28,8 @@ void lj_eventlist_init(Sampler *s)
     ev->e.take = lj_sample_take;
     ev->e.mark = lj_marks_mark;
     ev->e.ended = lj_marks_ended;
+    ev->e.keep = lj_sleeper_keep;
+    ev->e.append = lj_sleeper_append;
   }
 }
 
@@ -96,6 +99,19 @@ void lj_eventlist_sync(Sampler *s)
     Event *e = &s->event[i].e;
     if (e->is_armed && e->spec.ops->sync) e->spec.ops->sync(e);
   }
+}
+
+uint64_t lj_eventlist_look(Sampler *s, uint64_t now_ns)
+{
+  uint64_t next_ns = ~(uint64_t)0, ns;
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    Event *e = &s->event[i].e;
+    if (!e->is_armed || !e->spec.ops->look) continue;
+    ns = e->spec.ops->look(e, now_ns);
+    if (ns < next_ns) next_ns = ns;
+  }
+  return next_ns;
 }
 
 void lj_eventlist_like(Sampler *s, const Sampler *other)

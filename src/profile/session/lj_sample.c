@@ -308,9 +308,11 @@ static SAMPLE_RARE int defs_capture(Sampler *s, const SampleHead *head)
 }
 
 /* Append the walked sample to the batch. A sample that is too large for an empty batch is
-** lost. Unless the source gives weights, the next one carries its weight.
+** lost. Unless the source gives weights, the next one carries its weight. kept: see
+** lj_sample_append.
 */
-static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head, uint64_t now_us)
+static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head, uint64_t now_us,
+		    const KeptStack *kept)
 {
   DefSink to = { &s->batch.def, module_commit, s };
   const EventSpec *spec = &ev->e.spec;
@@ -320,7 +322,8 @@ static void capture(Sampler *s, SampleEvent *ev, const SampleHead *head, uint64_
   lj_loadmap_sample(&s->symtab.loadmap, &s->lua_frames, &s->host_frames, &to);
   for (tries = 0; tries < 2; tries++) {
     RawSample *raw = NULL;
-    if (funcs_capture(s) && (LJ_LIKELY(head->ndef == 0) || defs_capture(s, head)))
+    if ((LJ_LIKELY(!kept) ? funcs_capture(s) : lj_keptstack_capture(kept, &s->batch)) &&
+	(LJ_LIKELY(head->ndef == 0) || defs_capture(s, head)))
       raw = lj_batch_sample(&s->batch, now_us, head->field, spec->nfield, &s->lua_frames,
 			    &s->host_frames);
     if (LJ_LIKELY(raw != NULL)) {
@@ -350,26 +353,38 @@ static SAMPLE_RARE void count_broken(Sampler *s, uint64_t *of_event, int counter
   relaxed_add(&s->counters[SPF_COUNTER_REFUSED + refused], 1);
 }
 
-/* Take a sample, and end its reading of the VM. */
-static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const WalkRegs *regs)
+/* Count a sample, and append it. reads: the VM is being read. */
+static LJ_AINLINE void put(Sampler *s, SampleEvent *ev, const SampleHead *head,
+			   const KeptStack *kept, int reads)
 {
   uint64_t now_us = time_us(s, head->time_ns), *counters = ev->e.counters;
-  int reads = walk_both(s, regs, head->inner);
-  if (LJ_UNLIKELY(s->peek.uncopied))
-    relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
   count(s, ev);
   if (LJ_UNLIKELY(s->lua.broken >= 0))
     count_broken(s, &counters[SPF_EVENT_LUA_BROKEN], SPF_COUNTER_LUA_BROKEN + s->lua.broken,
 		 s->lua.refused);
-  if (s->opt->mode != LUAM_SYSPROF_DEFAULT) {
-    if (LJ_UNLIKELY(s->host.broken >= 0))
-      count_broken(s, &counters[SPF_EVENT_HOST_BROKEN],
-		   SPF_COUNTER_HOST_BROKEN + s->host.broken, s->host.refused);
-    capture(s, ev, head, now_us);
-    if (now_us - s->batch.first_us >= ENCODE_US || lj_stream_isdue(&s->stream, now_us))
-      lj_handover_encode(s);
-    if (sampler_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
-  }
+  if (s->opt->mode == LUAM_SYSPROF_DEFAULT) return;
+  if (LJ_UNLIKELY(s->host.broken >= 0))
+    count_broken(s, &counters[SPF_EVENT_HOST_BROKEN],
+		 SPF_COUNTER_HOST_BROKEN + s->host.broken, s->host.refused);
+  capture(s, ev, head, now_us, kept);
+  if (now_us - s->batch.first_us >= ENCODE_US || lj_stream_isdue(&s->stream, now_us))
+    lj_handover_encode(s);
+  if (sampler_isqueued(s) && lj_chunkqueue_ispending(&s->queue)) ask_flush(s, reads);
+}
+
+void lj_sample_append(Sampler *s, SampleEvent *ev, const SampleHead *head,
+		      const KeptStack *kept)
+{
+  put(s, ev, head, kept, 0);
+}
+
+/* Take a sample, and end its reading of the VM. */
+static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const WalkRegs *regs)
+{
+  int reads = walk_both(s, regs, head->inner);
+  if (LJ_UNLIKELY(s->peek.uncopied))
+    relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
+  put(s, ev, head, NULL, reads);
   if (reads) vm_leave(s);
 }
 
@@ -405,7 +420,7 @@ static SAMPLE_RARE void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
   lj_framelist_finish(&s->lua_frames);
   count(s, ev);
   relaxed_add(&ev->e.counters[SPF_EVENT_OVERRUNS], n - 1);
-  if (s->opt->mode != LUAM_SYSPROF_DEFAULT) capture(s, ev, &head, time_us(s, now_ns));
+  if (s->opt->mode != LUAM_SYSPROF_DEFAULT) capture(s, ev, &head, time_us(s, now_ns), NULL);
 }
 
 SAMPLE_RARE void lj_sample_nested(Sampler *s)

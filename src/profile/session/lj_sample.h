@@ -9,10 +9,18 @@
 #ifndef _LJ_SAMPLE_H
 #define _LJ_SAMPLE_H
 
+#include "profile/session/lj_keptstack.h"
 #include "profile/session/lj_sampler.h"
 
 /* Take a sample, see Event.take. Async-signal-safe. */
 LJ_FUNC int lj_sample_take(Event *ev, SampleHead *head, const WalkRegs *regs);
+
+/* Count and append a sample whose frames and results are in the sampler. kept: the stack that
+** they come from, which has the definitions of its functions. Context: the holder of the sampler,
+** not in the handler.
+*/
+LJ_FUNC void lj_sample_append(Sampler *s, SampleEvent *ev, const SampleHead *head,
+			      const KeptStack *kept);
 
 /* Append samples that were noted. Context: the holder of the sampler. */
 LJ_FUNC void lj_sample_nested(Sampler *s);

@@ -78,6 +78,8 @@ typedef struct Sampler {
   uint32_t nspent;
   uintptr_t leaf_pc;  /* Interrupted address, for backtracers. */
   SampleEvent *event; /* nevent of them. */
+  struct KeptStack
+    *kept; /* Of the current wait; NULL: no event needs it. Under the lock. */
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler; /* Times of samples. */
   LuaResult lua;

@@ -9,6 +9,7 @@
 #include "lj_obj.h"
 #include "profile/base/lj_osmemory.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/session/lj_keptstack.h"
 #include "profile/session/lj_samplermem.h"
 
 #define BUFFER_TOUCHED (16 * 1024) /* Bytes of a buffer that a start touches, at most. */
@@ -23,7 +24,7 @@
 
 /* Parts of the memory, in this order. In bytes. */
 typedef struct MemParts {
-  size_t session, events, sources, batch, buffer;
+  size_t session, events, sources, batch, kept, buffer;
 } MemParts;
 
 static size_t round_up(size_t n, size_t to)
@@ -35,10 +36,13 @@ static MemParts parts_of(const SessionPlan *plan, size_t size)
 {
   const ProfileOptions *opt = plan->opt;
   int is_first = (plan->nsession == 0), i;
-  MemParts m = { round_up(size, CACHE_LINE), 0, 0, 0, 0 };
+  MemParts m = { round_up(size, CACHE_LINE), 0, 0, 0, 0, 0 };
   m.events = round_up((size_t)opt->nspec * sizeof(SampleEvent), CACHE_LINE);
-  for (i = 0; i < opt->nspec; i++)
+  for (i = 0; i < opt->nspec; i++) {
     m.sources += round_up(opt->spec[i].ops->size, CACHE_LINE);
+    if (opt->spec[i].ops->look && opt->mode != LUAM_SYSPROF_DEFAULT)
+      m.kept = sizeof(KeptStack);
+  }
   if (opt->mode == LUAM_SYSPROF_DEFAULT) return m;
   m.batch = is_first ? BATCH_SIZE : OTHER_BATCH;
   m.buffer = is_first || opt->len < OTHER_BUFFER ? opt->len : OTHER_BUFFER;
@@ -51,12 +55,13 @@ static MemParts parts_of(const SessionPlan *plan, size_t size)
 static Sampler *memory_new(const ProfileOptions *opt, const MemParts *m, int is_first,
 			   uint8_t **buf, size_t *all)
 {
-  size_t fixed = round_up(m->session + m->events + m->sources + m->batch, OSMEMORY_PAGE);
+  size_t touched = round_up(m->session + m->events + m->sources + m->batch, OSMEMORY_PAGE);
+  size_t fixed = touched + round_up(m->kept, OSMEMORY_PAGE);
   char *at;
   Sampler *s;
   int i;
   *all = fixed + (*buf ? 0 : m->buffer);
-  s = (Sampler *)lj_osmemory_new(*all, is_first ? fixed : 0);
+  s = (Sampler *)lj_osmemory_new(*all, is_first ? touched : 0);
   if (!s) return NULL;
   at = (char *)s + m->session;
   s->event = (SampleEvent *)at;
@@ -67,6 +72,7 @@ static Sampler *memory_new(const ProfileOptions *opt, const MemParts *m, int is_
   }
   s->batch.mem = (uint64_t *)at;
   s->batch.size = (uint32_t)m->batch;
+  if (m->kept) s->kept = (KeptStack *)((char *)s + touched);
   if (!*buf) *buf = (uint8_t *)s + fixed;
   else lj_osmemory_touch(*buf, m->buffer < BUFFER_TOUCHED ? m->buffer : BUFFER_TOUCHED);
   return s;

@@ -242,6 +242,17 @@ void lj_vmprofile_look(const Profile *p)
   }
 }
 
+uint64_t lj_vmprofile_sleepers(const Profile *p, uint64_t now_ns)
+{
+  uint64_t next_ns = ~(uint64_t)0;
+  Session *s;
+  for (s = profile_first(p); s; s = session_next(s)) {
+    uint64_t ns = lj_eventlist_look(&s->sm, now_ns);
+    if (ns < next_ns) next_ns = ns;
+  }
+  return next_ns;
+}
+
 ChunkQueue *lj_vmprofile_claim(const Profile *p)
 {
   Session *s;
@@ -252,11 +263,20 @@ ChunkQueue *lj_vmprofile_claim(const Profile *p)
 
 /* -- Begin ------------------------------------------------------------------- */
 
+int lj_vmprofile_haslook(const Profile *p)
+{
+  int i;
+  for (i = 0; i < p->opt.nspec; i++)
+    if (p->opt.spec[i].ops->look) return 1;
+  return 0;
+}
+
 int lj_vmprofile_needsthread(const Profile *p)
 {
-  return profile_isrunning(p) && (p->opt.threads == LUAM_SYSPROF_THREADS_ALL ||
-				  (p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD &&
-				   p->opt.mode != LUAM_SYSPROF_DEFAULT));
+  return profile_isrunning(p) &&
+	 (p->opt.threads == LUAM_SYSPROF_THREADS_ALL || lj_vmprofile_haslook(p) ||
+	  (p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD &&
+	   p->opt.mode != LUAM_SYSPROF_DEFAULT));
 }
 
 static void events_prepare(const ProfileOptions *opt)

@@ -12,9 +12,20 @@
 #ifndef _LJ_VMTABLES_H
 #define _LJ_VMTABLES_H
 
+#include "profile/lua/lj_luasleep.h"
 #include "profile/lua/lj_luawalk.h"
 #include "profile/stream/lj_stacktab.h"
 #include "profile/symbols/lj_symtab.h"
+
+/* For the walk of a thread that sleeps. Under the lock. */
+typedef struct SleepTables {
+  SafeCopies copies;
+  SafeLoad peek;
+  HostWalk host;
+  LuaSleep lua;
+  FrameList host_frames, lua_frames;
+  uint32_t freed; /* FuncTab.freed before the walk. */
+} SleepTables;
 
 typedef struct VmTables {
   int user;        /* Thread whose handler uses them, or 0. */
@@ -29,6 +40,7 @@ typedef struct VmTables {
   /* Of the user. */
   FuncTab funcs; /* Ids of the Lua functions. */
   SafeLoad peek; /* For the search for names. */
+  SleepTables sleep;
 } VmTables;
 
 /* Map tables. leaf_only: as in LuaWalk. Returns NULL without memory. */

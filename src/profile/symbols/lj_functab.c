@@ -22,14 +22,14 @@ static uint32_t func_slot(const GCproto *pt)
   return hash_slot((uintptr_t)pt, INDEX_BITS);
 }
 
-/* Hash of a prototype's identity, name is that of its chunk. */
-static uint64_t func_key(const GCproto *pt, const GCstr *name)
+uint64_t lj_functab_key(const GCproto *pt, const GCproto *head, const GCstr *name)
 {
   uint64_t key = hash_next(0, (uintptr_t)pt);
-  key = hash_next(key, (uintptr_t)name);
+  key = hash_next(key, (uintptr_t)proto_chunkname(head));
   key = hash_next(key, ((uint64_t)name->hash << 32) | name->len);
-  key = hash_next(key, ((uint64_t)(uint32_t)pt->firstline << 32) | (uint32_t)pt->numline);
-  return hash_next(key, pt->sizebc);
+  key = hash_next(key,
+		  ((uint64_t)(uint32_t)head->firstline << 32) | (uint32_t)head->numline);
+  return hash_next(key, head->sizebc);
 }
 
 /* Has the entry of an id a function that was not freed? */
@@ -58,11 +58,14 @@ static uint32_t next_id(FuncTab *ft)
 FuncEntry *lj_functab_see(FuncTab *ft, SafeLoad *pk, const GCproto *pt)
 {
   const GCstr *name = proto_chunkname(pt);
-  uint64_t key;
+  if (!lj_safeload_vm(pk, name, sizeof(GCstr))) return NULL;
+  return lj_functab_get(ft, pt, lj_functab_key(pt, pt, name));
+}
+
+FuncEntry *lj_functab_get(FuncTab *ft, const GCproto *pt, uint64_t key)
+{
   uint32_t i, home = func_slot(pt), slot = ~(uint32_t)0, fid;
   FuncEntry *fe, *old = NULL;
-  if (!lj_safeload_vm(pk, name, sizeof(GCstr))) return NULL;
-  key = func_key(pt, name);
   for (i = 0; i < FUNCTAB_PROBES; i++) {
     uint32_t s = (home + i) & INDEX_MASK, e = ft->index[s];
     if (e == 0) {
@@ -112,7 +115,8 @@ FuncEntry *lj_functab_find(FuncTab *ft, const GCproto *pt)
 void lj_functab_free(FuncTab *ft, const GCproto *pt)
 {
   uint32_t i, home = func_slot(pt);
-  ft->freed++;
+  /* A thread that adds an entry meanwhile sees that, or this thread sees the entry. */
+  __atomic_add_fetch(&ft->freed, 1, __ATOMIC_SEQ_CST);
   for (i = 0; i < FUNCTAB_PROBES; i++) {
     uint32_t e = ft->index[(home + i) & INDEX_MASK];
     if (e == 0) break;

@@ -87,6 +87,16 @@ static LJ_AINLINE FuncEntry *lj_functab_entry(FuncTab *ft, uint32_t fid)
 */
 LJ_FUNC FuncEntry *lj_functab_see(FuncTab *ft, SafeLoad *pk, const GCproto *pt);
 
+/* Hash of a prototype's identity: its address, copies of its head and of the string that is its
+** chunk's name.
+*/
+LJ_FUNC uint64_t lj_functab_key(const GCproto *pt, const GCproto *head, const GCstr *name);
+
+/* Entry of the prototype with this key, with a recent id. Does not read the prototype. Returns
+** NULL without a free id.
+*/
+LJ_FUNC FuncEntry *lj_functab_get(FuncTab *ft, const GCproto *pt, uint64_t key);
+
 /* Entry of a live prototype, NULL if no sample has seen it. Does not read the
 ** prototype. Any thread.
 */

@@ -13,31 +13,36 @@
 #include "profile/symbols/lj_symtab.h"
 
 /* Append the name: "" for a main chunk, and "?" for a nameless function without lines. */
-static void put_name(WBuf *wb, const FuncEntry *fe, const GCproto *pt)
+static void put_name(WBuf *wb, const FuncText *t)
 {
-  if (lj_functab_ismain(pt)) lj_wbuf_str(wb, "", 0);
-  else if (fe->namelen == 0 && pt->firstline == 0) lj_wbuf_str(wb, "?", 1);
-  else lj_wbuf_str(wb, fe->name, fe->namelen);
+  if (lj_functab_ismain(t->head)) lj_wbuf_str(wb, "", 0);
+  else if (t->namelen == 0 && t->head->firstline == 0) lj_wbuf_str(wb, "?", 1);
+  else lj_wbuf_str(wb, t->name, t->namelen);
+}
+
+void lj_symtab_puttext(WBuf *wb, const FuncText *t)
+{
+  lj_wbuf_uleb(wb, t->fid);
+  if (t->head->firstline == ~(BCLine)0) { /* Builtin function made of bytecode. */
+    lj_wbuf_uleb(wb, 1);
+    lj_wbuf_uleb(wb, 1);
+    lj_wbuf_str(wb, "=builtin", 8);
+    lj_wbuf_str(wb, t->chunk, t->chunklen < 64 ? t->chunklen : 64);
+  } else {
+    lj_wbuf_uleb(wb, (uint32_t)t->head->firstline);
+    lj_wbuf_uleb(wb, (uint32_t)(t->head->firstline + t->head->numline));
+    lj_wbuf_str(wb, t->chunk,
+		t->chunklen < FUNCTAB_CHUNK_MAX ? t->chunklen : FUNCTAB_CHUNK_MAX);
+    put_name(wb, t);
+  }
 }
 
 void lj_symtab_putfunc(WBuf *wb, const void *func)
 {
   const FuncEntry *fe = (const FuncEntry *)func;
-  const GCproto *pt = fe->pt;
-  const GCstr *chunk = proto_chunkname(pt);
-  lj_wbuf_uleb(wb, fe->fid);
-  if (pt->firstline == ~(BCLine)0) { /* Builtin function made of bytecode. */
-    lj_wbuf_uleb(wb, 1);
-    lj_wbuf_uleb(wb, 1);
-    lj_wbuf_str(wb, "=builtin", 8);
-    lj_wbuf_str(wb, strdata(chunk), chunk->len < 64 ? chunk->len : 64);
-  } else {
-    lj_wbuf_uleb(wb, (uint32_t)pt->firstline);
-    lj_wbuf_uleb(wb, (uint32_t)(pt->firstline + pt->numline));
-    lj_wbuf_str(wb, strdata(chunk),
-		chunk->len < FUNCTAB_CHUNK_MAX ? chunk->len : FUNCTAB_CHUNK_MAX);
-    put_name(wb, fe, pt);
-  }
+  const GCstr *chunk = proto_chunkname(fe->pt);
+  FuncText text = { fe->fid, fe->pt, strdata(chunk), chunk->len, fe->name, fe->namelen };
+  lj_symtab_puttext(wb, &text);
 }
 
 /* -- Definitions of functions ------------------------------------------------ */
@@ -53,6 +58,17 @@ int lj_symtab_addfunc(Batch *b, FuncEntry *fe)
   if (!lj_batch_def_end(b, fe->fid, fe->rank)) return 0;
   fe->batch = b->number;
   return 1;
+}
+
+int lj_symtab_addpayload(Batch *b, uint32_t fid, uint32_t rank, const uint8_t *payload,
+			 uint32_t len)
+{
+  size_t mark;
+  lj_batch_def_begin(b);
+  mark = lj_wbuf_def_begin(&b->def, SPF_LFUNC);
+  lj_wbuf_bytes(&b->def, payload, len);
+  lj_wbuf_def_end(&b->def, mark);
+  return lj_batch_def_end(b, fid, rank);
 }
 
 static FuncDef *def_of(Symtab *st, uint32_t fid)

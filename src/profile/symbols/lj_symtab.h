@@ -51,6 +51,16 @@ typedef struct Symtab {
   uintptr_t addr[SYMTAB_ADDRS]; /* Hash table of addresses. */
 } Symtab;
 
+/* What a definition says of a function. */
+typedef struct FuncText {
+  uint32_t fid;
+  const GCproto *head; /* Its prototype, or a copy of the head. */
+  const char *chunk;   /* Name of its source. */
+  uint32_t chunklen;
+  const char *name; /* See FuncEntry. */
+  uint32_t namelen;
+} FuncText;
+
 /* Slot of a function's definition. */
 static LJ_AINLINE FuncDef *symtab_def(Symtab *st, uint32_t fid)
 {
@@ -75,6 +85,15 @@ LJ_FUNC void lj_symtab_note(Symtab *st, const Batch *b, uint32_t at);
 /* Append the definition of a function of the batch, unless this epoch has it already. */
 LJ_FUNC void lj_symtab_define(Symtab *st, const Batch *b, WBuf *wb, uint32_t fid,
 			      uint32_t epoch);
+
+/* Append a definition with this payload to the batch. rank: NameRank of the name in it. Returns 0
+** if there is no room.
+*/
+LJ_FUNC int lj_symtab_addpayload(Batch *b, uint32_t fid, uint32_t rank,
+				 const uint8_t *payload, uint32_t len);
+
+/* Append the payload of a definition. */
+LJ_FUNC void lj_symtab_puttext(WBuf *wb, const FuncText *t);
 
 /* Append the payload of that definition. A DefPayload of a FuncEntry, whose prototype
 ** can be read.

@@ -92,6 +92,14 @@ return {
   SPF_WORK_ASM = 3,
   SPF_WORK_EXIT = 4,
   SPF_WORK_PROFILER = 5,
+  SPF_WORK_WAIT = 6,
+  SPF_WORK_FAULT = 7,
+  SPF_WORK_READY = 8,
+  SPF_WORK_SHORT = 9,
+  SPF_WORK_UNSEEN = 10,
+  SPF_UNSEEN_LATE = 0,
+  SPF_UNSEEN_MOVED = 1,
+  SPF_UNSEEN_HIDDEN = 2,
 
   -- Phases of the garbage collector.
   SPF_GC_PAUSE = 0,

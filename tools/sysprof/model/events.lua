@@ -147,8 +147,8 @@ end
 
 -- Returns what one sample of an event was asked to stand for, nil if not known.
 local function period_of(e)
-  if e.of then return events.left_period(e.of) end
-  if e.period then return e.period end
+  local period = e.of and events.left_period(e.of) or e.period
+  if period then return period > 0 and period or nil end
   local ns = e.index == 0 and tonumber(e.session.meta.interval_ns)
   return ns and ns >= 1 and ns < 2^53 and ns or nil
 end

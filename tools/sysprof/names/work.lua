@@ -1,8 +1,9 @@
 ----------------------------------------------------------------------------
--- Names of the VM's own work, and of traces.
+-- Names of the VM's own work, of traces, and of what a thread waits for.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local syscalls = require("sysprof.names.syscalls")
 
 local work = {}
 
@@ -28,6 +29,24 @@ namer[G.SPF_WORK_OPT] = function() return "[optimise trace]" end
 namer[G.SPF_WORK_ASM] = function() return "[assemble trace]" end
 
 namer[G.SPF_WORK_PROFILER] = function() return "[profiler]" end
+
+namer[G.SPF_WORK_WAIT] = function(arg)
+  return arg == 0 and "[waiting]" or ("[waiting: %s]"):format(syscalls.name(arg - 1))
+end
+
+namer[G.SPF_WORK_FAULT] = function() return "[page fault]" end
+namer[G.SPF_WORK_READY] = function() return "[runnable]" end
+namer[G.SPF_WORK_SHORT] = function() return "[short waits]" end
+
+local UNSEEN = {
+  [G.SPF_UNSEEN_LATE] = "seen too late",
+  [G.SPF_UNSEEN_MOVED] = "the thread ran meanwhile",
+  [G.SPF_UNSEEN_HIDDEN] = "hidden by the kernel",
+}
+
+namer[G.SPF_WORK_UNSEEN] = function(why)
+  return ("[stack unknown: %s]"):format(UNSEEN[why] or ("reason %.0f"):format(why))
+end
 
 namer[G.SPF_WORK_EXIT] = function(arg)
   return ("[side exit %.0f of trace %.0f]"):format(arg % EXITS,

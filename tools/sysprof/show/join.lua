@@ -56,7 +56,8 @@ end
 -- A walk holds both sides, root first, and its progress: the frames up to lua[i] and host[h]
 -- are left. out is leaf first. hidden: number of next VM frames without a run on the Lua
 -- side. cut_left: number of VM frames that the host side's current CUT still stands for.
--- covered: number of next frames of the Lua side that are compiled code of trace.
+-- covered: number of next frames of the Lua side that are compiled code of trace. waits: number
+-- of frames in out that stand leafward of all others.
 
 local function emit(w, what)
   w.n = w.n + 1
@@ -165,6 +166,15 @@ local function take_unknown(w, frame, kind)
   return bounds > 0
 end
 
+-- What the thread waits for stands leafward of all.
+local function take_wait(w)
+  local frame = w.lua[w.i]
+  w.waits = 0
+  if w.i == 0 or w.all.kind[frame] ~= WORK or w.all.extra[frame] < G.SPF_WORK_WAIT then return end
+  emit(w, frame)
+  w.i, w.waits = w.i - 1, 1
+end
+
 -- Takes the run of Lua frames that belongs to one VM frame.
 local function take_run(w)
   if w.hidden > 0 then
@@ -232,7 +242,7 @@ local function take_outside_work(w, nhost)
     return false
   end
   w.i = 0
-  table.insert(w.out, 1, work)
+  table.insert(w.out, w.waits + 1, work)
   w.n = w.n + 1
   return true
 end
@@ -254,7 +264,7 @@ local function take_rest(w, nlua, nhost)
   if take_outside_work(w, nhost) then return end
   if w.i == 1 and last == BROKEN then
     -- The host stack of a thread that is not in the VM lacks nothing.
-    if all.payload[w.lua[1]] == G.SPF_BROKEN_NOT_VM and w.n > 0 then return end
+    if all.payload[w.lua[1]] == G.SPF_BROKEN_NOT_VM and w.n > w.waits then return end
   elseif nhost > 0 and all.kind[w.host[1]] ~= BROKEN and
 	 (last ~= CBOUND or w.i > 1) and not is_leaf_mode(w, nlua, nhost) then
     emit(w, host_broken("the host stack ends early"))
@@ -278,11 +288,12 @@ function join.new(all, symaddr, empty, options)
     only_coroutine = options.coroutine or false,
     show_traces = options.traces or false,
     lua = nil, i = 0, host = nil, h = 0, out = nil, n = 0,
-    hidden = 0, cut_left = 0, trace = false, covered = 0,
+    hidden = 0, cut_left = 0, trace = false, covered = 0, waits = 0,
   }
   return function(lua, nlua, host, nhost, out)
     w.lua, w.i, w.host, w.h, w.out, w.n = lua, nlua, host, nhost, out, 0
     w.hidden = 0
+    take_wait(w)
     walk_host(w)
     if w.i > 0 then take_rest(w, nlua, nhost) end
     if w.n == 0 then emit(w, empty) end

@@ -1,0 +1,45 @@
+/*
+** Lua stack of a thread that sleeps, read from another thread by copies alone.
+** Context: background thread or any other, not the handler.
+**
+** The VM may wake up at any moment, and change or free all that is read here. It never waits
+** for this reader. So each object is copied by lj_safeload_copy, and then checked. The caller
+** asks afterwards whether the thread has run: if so, what was read is void.
+**
+** The checks are those of lj_luathread.h. A thread sleeps in C code, so only few places of the
+** VM can be at the top. Functions get numbers of this stack first, so that no table of the VM
+** is needed meanwhile.
+*/
+
+#ifndef _LJ_LUASLEEP_H
+#define _LJ_LUASLEEP_H
+
+#include "profile/lua/lj_luathread.h"
+
+#define LUASLEEP_FUNCS 256 /* Different Lua functions of a stack, at most. */
+
+/* A Lua function of the stack. */
+typedef struct SleepFunc {
+  const GCproto *pt; /* Its address. It may be freed. */
+  GCproto head;      /* Copy of its head. */
+  uint64_t key;      /* See lj_functab_key. */
+  uint8_t chunklen;
+  char chunk[FUNCTAB_CHUNK_MAX]; /* Name of its source. */
+} SleepFunc;
+
+typedef struct LuaSleep {
+  /* Set by the caller. */
+  SafeLoad *pk;       /* Without the range of a stack: it copies all. */
+  global_State *g;    /* The VM. It stays. */
+  const HostWalk *hs; /* Walked host stack, with is_remote. */
+  FrameList *frames;  /* Gets the frames. A Lua function has its index in func as its id. */
+  /* Results. */
+  LuaResult res;
+  uint32_t nfunc;
+  SleepFunc func[LUASLEEP_FUNCS];
+} LuaSleep;
+
+/* Read the Lua stack of a thread that runs the VM. */
+LJ_FUNC void lj_luasleep_walk(LuaSleep *ls);
+
+#endif

@@ -1,0 +1,191 @@
+/*
+** Stacks of sleeping threads, read from another thread, and their samples.
+** Context: keep: the background thread | append: any thread, not in the handler. Under the lock.
+*/
+
+#define lj_sleeper_c
+#define LUA_CORE
+
+#include <time.h>
+
+#include "lj_obj.h"
+#include "lj_frame.h"
+#include "profile/base/lj_osthread.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/session/lj_sample.h"
+#include "profile/session/lj_sleeper.h"
+
+#define HOLD_WAIT_NS 20000 /* Between two tries while the thread takes a sample. */
+#define HOLD_TRIES   50
+
+/* -- Walk -------------------------------------------------------------------- */
+
+/* Does the sleeping thread run the VM? As vm_runs in lj_sample.c, which says why. */
+static int runs_vm(const Sampler *s, const HostWalk *hs)
+{
+  VmGate *gate = s->gate;
+  uintptr_t cur_L = (uintptr_t)relaxed_get(&gate->g->cur_L.gcptr64), head;
+  if (hs->nvm == 0) return 0;
+  if (hs->vm[0].place != VMF_INTERP || !vmgate_isshared(gate)) return 1;
+  return (uintptr_t)hs->vm[0].L == cur_L &&
+	 lj_safeload_word(hs->pk, cur_L + offsetof(lua_State, cframe), &head) &&
+	 (head & (uintptr_t)CFRAME_RAWMASK) == hs->vm[0].cf;
+}
+
+/* Record an empty Lua stack, as walk_nolua in lj_sample.c does. */
+static void walk_nolua(const Sampler *s, SleepTables *st)
+{
+  const HostWalk *hs = &st->host;
+  LuaResult *res = &st->lua.res;
+  res->top = TOP_NONE;
+  res->broken = -1;
+  res->nbounds = 0;
+  st->lua.nfunc = 0;
+  if (hs->nvm == 0 && (s->opt->threads == LUAM_SYSPROF_THREADS_ALL ||
+		       vmgate_runson(s->gate, s->reader.tid)))
+    return;
+  res->broken = SPF_BROKEN_NOT_VM;
+  res->refused = hs->nvm ? SPF_REFUSED_VM_WAITED : SPF_REFUSED_VM_OUTSIDE;
+  lj_framelist_push(&st->lua_frames, frame_word(SPF_FRAME_BROKEN, SPF_BROKEN_NOT_VM));
+}
+
+static void walk(const Sampler *s, SleepTables *st, const WalkRegs *regs)
+{
+  HostWalk *hs = &st->host;
+  st->peek.more = &st->copies;
+  lj_safeload_reset(&st->peek);
+  lj_framelist_reset(&st->host_frames);
+  lj_framelist_reset(&st->lua_frames);
+  hs->pk = &st->peek;
+  hs->g = s->gate->g;
+  hs->frames = &st->host_frames;
+  hs->cross_thread = hs->is_remote = 1;
+  lj_hostwalk_walk(hs, regs);
+  if (runs_vm(s, hs)) {
+    st->lua.pk = &st->peek;
+    st->lua.g = s->gate->g;
+    st->lua.hs = hs;
+    st->lua.frames = &st->lua_frames;
+    lj_luasleep_walk(&st->lua);
+  } else {
+    walk_nolua(s, st);
+  }
+  lj_framelist_finish(&st->host_frames);
+  lj_framelist_finish(&st->lua_frames);
+  if (s->opt->mode != LUAM_SYSPROF_LEAF) return;
+  lj_framelist_keepleaf(&st->host_frames);
+  lj_framelist_keepleaf(&st->lua_frames);
+}
+
+/* State of the VM while the thread sleeps: in the code of a trace, or in C. */
+static int state_of(const SleepTables *st)
+{
+  if (st->host.nvm && st->host.vm[0].place == VMF_TRACE) return SPF_VMST_TRACE;
+  return st->lua.res.top == TOP_FAST ? SPF_VMST_FFUNC : SPF_VMST_CFUNC;
+}
+
+/* -- Functions --------------------------------------------------------------- */
+
+/* Give the functions of the stack their ids. Returns 0 if there are none left, or if a handler
+** uses the table: then the thread has moved.
+*/
+static int ids_find(Sampler *s, SleepTables *st, uint32_t *fid)
+{
+  VmTables *vt = s->vm;
+  FuncTab *ft = &vt->funcs;
+  uint32_t i, before, freed;
+  int user = 0;
+  if (!__atomic_compare_exchange_n(&vt->user, &user, lj_osthread_self(), 0,
+				   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    return 0;
+  before = ft->nfid;
+  for (i = 0; i < st->lua.nfunc; i++) {
+    const SleepFunc *fn = &st->lua.func[i];
+    FuncEntry *fe = lj_functab_get(ft, fn->pt, fn->key);
+    if (!fe || !lj_keptstack_define(s->kept, fn, fe)) break;
+    fid[i] = fe->fid;
+  }
+  /* If LuaJIT frees a prototype meanwhile, it may not have seen the new entry. */
+  freed = __atomic_load_n(&ft->freed, __ATOMIC_SEQ_CST);
+  if (freed != st->freed)
+    for (; before != ft->nfid; before++)
+      relaxed_set(&lj_functab_entry(ft, before + 1)->pt, NULL);
+  vmtables_release(vt);
+  return i == st->lua.nfunc && freed == st->freed;
+}
+
+/* Put the ids in place of the indices. */
+static void ids_set(FrameList *fr, const uint32_t *fid)
+{
+  uint32_t i;
+  for (i = 0; i < fr->len; i++) {
+    FrameWord w = fr->list[i];
+    if (frame_kind(w) == SPF_FRAME_LFUNC)
+      fr->list[i] = frame_word2(SPF_FRAME_LFUNC, fid[frame_payload_lo(w)], frame_aux(w));
+  }
+}
+
+EventKept lj_sleeper_keep(Event *ev, const WalkRegs *regs,
+			  int (*has_moved)(const Event *ev))
+{
+  Sampler *s = ((SampleEvent *)ev)->sampler;
+  SleepTables *st = &s->vm->sleep;
+  uint32_t fid[LUASLEEP_FUNCS];
+  KeptStack *ks = s->kept;
+  if (!ks) return KEPT_MOVED; /* Nobody needs stacks: the profile only counts. */
+  if (!lj_safeload_cancopy()) return KEPT_NOT;
+  st->freed = __atomic_load_n(&s->vm->funcs.freed, __ATOMIC_SEQ_CST);
+  walk(s, st, regs);
+  if (has_moved(ev)) return KEPT_MOVED;
+  lj_keptstack_set(ks, &st->lua_frames, &st->host_frames);
+  if (!ids_find(s, st, fid)) return KEPT_MOVED;
+  ids_set(&st->lua_frames, fid);
+  memcpy(ks->lua_word, st->lua_frames.list, st->lua_frames.len * sizeof(FrameWord));
+  ks->state = state_of(st);
+  ks->lua = st->lua.res;
+  ks->host_broken = st->host.broken;
+  ks->host_refused = st->host.refused;
+  return has_moved(ev) ? KEPT_MOVED : KEPT_STACK;
+}
+
+/* -- Samples ----------------------------------------------------------------- */
+
+static int hold(Sampler *s)
+{
+  static const struct timespec wait = { 0, HOLD_WAIT_NS };
+  int tries = 0;
+  while (!lj_sampler_hold(s)) {
+    if (++tries == HOLD_TRIES) return 0;
+    nanosleep(&wait, NULL);
+  }
+  return 1;
+}
+
+int lj_sleeper_append(Event *ev, SampleHead *head)
+{
+  SampleEvent *se = (SampleEvent *)ev;
+  Sampler *s = se->sampler;
+  FrameWord leaf = frame_word2(SPF_FRAME_WORK, (uint32_t)head->work, head->work_arg);
+  if (!hold(s)) {
+    relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
+    return 0;
+  }
+  lj_framelist_reset(&s->host_frames);
+  lj_framelist_reset(&s->lua_frames);
+  if (head->is_kept) {
+    lj_keptstack_get(s->kept, leaf, &s->lua_frames, &s->host_frames);
+    s->state = s->kept->state;
+    s->lua = s->kept->lua;
+    s->host.broken = s->kept->host_broken;
+    s->host.refused = s->kept->host_refused;
+  } else {
+    lj_framelist_push(&s->lua_frames, leaf);
+    lj_framelist_finish(&s->lua_frames);
+    s->state = SPF_VMST_CFUNC;
+    s->lua.broken = s->host.broken = -1;
+  }
+  lj_sample_append(s, se, head, head->is_kept ? s->kept : NULL);
+  lj_sample_nested(s);
+  lj_sampler_release(s);
+  return 1;
+}

@@ -1,0 +1,411 @@
+/*
+** Looks at one thread: what it has waited for since the last look, and where it waits now.
+** Context: under the lock, on any thread, outside of the handler.
+*/
+
+#define lj_waitlook_c
+#define LUA_CORE
+
+#include <errno.h>
+
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/wait/lj_waitlook.h"
+
+#define PART_NS     1000000000 /* A long wait goes into the stream in parts. */
+#define LOOK_DUE_NS 50000      /* A look is not earlier than that. */
+#define LOOK_MIN_NS 500000     /* The same, if no wait is due. */
+#define LOOK_MAX_NS 50000000
+#define LOOKS_BUSY  16        /* Looks without a switch; then the next ones come later. */
+#define SCHED_NS    500000000 /* Between two readings of WaitSched. */
+#define EXACT_PART  64        /* A long wait is as exact as this part of it. */
+
+/* -- Into the stream --------------------------------------------------------- */
+
+static void append(Event *ev, SampleHead *head, uint64_t ns, uint64_t n)
+{
+  head->weight = ns;
+  head->field[0] = n;
+  __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], ns, __ATOMIC_RELAXED);
+  ev->append(ev, head);
+}
+
+static void append_sum(Event *ev, WaitSum *sum, int work, uint64_t now_ns)
+{
+  SampleHead head = { .time_ns = now_ns, .work = work };
+  if (sum->ns) append(ev, &head, sum->ns, sum->n);
+  sum->ns = sum->n = 0;
+}
+
+static void append_sums(Event *ev, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  append_sum(ev, &wl->too_short, SPF_WORK_SHORT, now_ns);
+  append_sum(ev, &wl->ready, SPF_WORK_READY, now_ns);
+  wl->summed_ns = now_ns;
+}
+
+static void sum_add(WaitLook *wl, WaitSum *sum, uint64_t ns, uint64_t n)
+{
+  sum->ns += ns;
+  sum->n += n;
+  wl->told_off_ns += ns;
+}
+
+/* Append the current wait up to a time, less the time after its end in which it was ready. A
+** part of a wait counts no wait, except the first.
+*/
+static void append_wait(Event *ev, uint64_t to_ns, uint64_t ready_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  SampleHead head = { .time_ns = to_ns, .work = SPF_WORK_UNSEEN };
+  uint64_t ns = to_ns - wl->told_ns, n = (wl->told_ns == wl->begun_ns);
+  ns -= ready_ns < ns ? ready_ns : ns;
+  wl->told_ns = to_ns;
+  wl->told_off_ns += ns;
+  if (wl->stack == STACK_KEPT) {
+    head.is_kept = 1;
+    head.work = wl->place == WAITPLACE_FAULT ? SPF_WORK_FAULT : SPF_WORK_WAIT;
+    head.work_arg = wl->place == WAITPLACE_FAULT ? 0 : wl->nr + 1;
+  } else {
+    head.work_arg = wl->stack == STACK_HIDDEN  ? SPF_UNSEEN_HIDDEN
+		    : wl->stack == STACK_MOVED ? SPF_UNSEEN_MOVED
+					       : SPF_UNSEEN_LATE;
+  }
+  append(ev, &head, ns, n);
+}
+
+/* -- Waits ------------------------------------------------------------------- */
+
+static void wait_begin(WaitLook *wl, uint64_t ns, int preempted)
+{
+  wl->is_off = 1;
+  wl->is_preempted = preempted;
+  wl->begun_ns = wl->told_ns = ns;
+  wl->stack = STACK_NONE;
+}
+
+/* Learn how long waits last: at once if they get shorter, slowly if they get longer. */
+static void learn(Event *ev, uint64_t ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  if (ns < waitlook_threshold(&ev->spec)) return;
+  if (ns < wl->usual_ns) wl->usual_ns = ns;
+  else wl->usual_ns += (ns - wl->usual_ns) / 16;
+}
+
+/* The thread has a processor again. ready_ns: so long it was ready before. */
+static void wait_end(Event *ev, uint64_t ns, uint64_t ready_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t rest = ns > wl->told_ns ? ns - wl->told_ns : 0;
+  wl->is_off = 0;
+  if (rest == 0) return;
+  if (ready_ns > rest) ready_ns = rest;
+  if (wl->is_preempted) {
+    sum_add(wl, &wl->ready, rest, 1);
+  } else {
+    learn(ev, ns - wl->begun_ns);
+    if (wl->stack == STACK_NONE && ns - wl->begun_ns < waitlook_threshold(&ev->spec))
+      sum_add(wl, &wl->too_short, rest - ready_ns, 1);
+    else append_wait(ev, ns, ready_ns);
+    if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0); /* Of the same wait. */
+    wl->owed_ns -= (int64_t)ready_ns;
+  }
+}
+
+/* Time without a processor so far, in the stream or not. */
+static uint64_t off_sofar(const WaitLook *wl, uint64_t now_ns)
+{
+  return wl->told_off_ns + (wl->is_off && now_ns > wl->told_ns ? now_ns - wl->told_ns : 0);
+}
+
+/* The next look begins here. */
+static void mark_look(Event *ev, uint64_t now_ns, uint64_t cpu_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  wl->looked_ns = now_ns;
+  wl->cpu_ns = cpu_ns;
+  wl->off_ns = off_sofar(wl, now_ns);
+}
+
+/* -- Looks by records -------------------------------------------------------- */
+
+/* Time that the thread was ready since the last call. */
+static uint64_t ready_since(Event *ev, uint64_t *runs)
+{
+  WaitLook *wl = waitlook_of(ev);
+  WaitSched now;
+  uint64_t ready_ns;
+  *runs = 0;
+  if (!wl->has_sched || !lj_waitproc_sched(ev->tid, &now)) return 0;
+  ready_ns = now.ready_ns - wl->sched.ready_ns;
+  *runs = now.runs - wl->sched.runs;
+  wl->sched = now;
+  return ready_ns;
+}
+
+/* Time that the thread was ready after each of its wake-ups. The kernel has only the sum of these
+** and of preemptions, and opening its file takes up to 60 us. So it is read at times. The
+** wake-ups of that time have the same part in it. What was taken from waits too much, or too
+** little, goes to the next ones. wakes, preempted_ns: of the records that are about to be taken.
+*/
+static uint64_t ready_of_each(Event *ev, int64_t wakes, int64_t preempted_ns,
+			      uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  int64_t ready_ns, mean_ns, each_ns;
+  uint64_t runs;
+  wl->wakes += wakes;
+  wl->preempted_ns += preempted_ns;
+  wl->owed_ns -= preempted_ns;
+  if (now_ns - wl->sched_ns < SCHED_NS || wl->wakes == 0) return wl->each_ns;
+  ready_ns = (int64_t)ready_since(ev, &runs);
+  wl->owed_ns += ready_ns;
+  mean_ns = (ready_ns - wl->preempted_ns) / wl->wakes;
+  each_ns = mean_ns + (wl->owed_ns - mean_ns * wakes) / wl->wakes;
+  wl->each_ns = each_ns > 0 ? (uint64_t)each_ns : 0;
+  wl->wakes = wl->preempted_ns = 0;
+  wl->sched_ns = now_ns;
+  return wl->each_ns;
+}
+
+/* Records are missing: the time without a processor is real time less CPU time. */
+static void resync(Event *ev, const WaitSwitch *last, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t runs, ready_ns = ready_since(ev, &runs), cpu_ns = thread_ns(ev->tid);
+  uint64_t ran_ns = cpu_ns > wl->cpu_ns ? cpu_ns - wl->cpu_ns : 0;
+  uint64_t off_ns = wl->off_ns + (now_ns - wl->looked_ns), known_ns;
+  wl->is_off = 0;
+  if (last && !last->is_in) wait_begin(wl, last->ns, last->preempt);
+  known_ns = off_sofar(wl, now_ns) + ran_ns;
+  if (off_ns > known_ns) {
+    off_ns -= known_ns;
+    if (ready_ns > off_ns) ready_ns = off_ns;
+    sum_add(wl, &wl->ready, ready_ns, 0);
+    sum_add(wl, &wl->too_short, off_ns - ready_ns, runs);
+  }
+}
+
+static void take_switches(Event *ev, const WaitSwitch *list, int n, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t from_ns = wl->begun_ns, each_ns;
+  int64_t preempted_ns = 0, wakes = 0;
+  int is_off = wl->is_off, preempted = wl->is_preempted, i;
+  for (i = 0; i < n; i++) {
+    if (list[i].is_in && is_off && preempted)
+      preempted_ns += (int64_t)(list[i].ns - from_ns);
+    else if (list[i].is_in && is_off) wakes++;
+    is_off = !list[i].is_in;
+    preempted = list[i].preempt;
+    from_ns = list[i].ns;
+  }
+  each_ns = ready_of_each(ev, wakes, preempted_ns, now_ns);
+  for (i = 0; i < n; i++) {
+    if (!list[i].is_in) wait_begin(wl, list[i].ns, list[i].preempt);
+    else if (wl->is_off) wait_end(ev, list[i].ns, each_ns);
+  }
+}
+
+static void look_records(Event *ev, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  WaitSwitch list[WAITRING_RECORDS];
+  int lost, n;
+  do {
+    n = lj_waitring_read(&wl->ring, list, &lost);
+    if (lost) resync(ev, n ? &list[n - 1] : NULL, now_ns);
+    else if (n) take_switches(ev, list, n, now_ns);
+    if (lost || n) {
+      wl->idle = 0;
+      mark_look(ev, now_ns, thread_ns(ev->tid));
+    }
+  } while (n == WAITRING_RECORDS);
+}
+
+/* -- Looks by figures -------------------------------------------------------- */
+
+/* Waits of so much time since the last look. If the thread has got a processor n times, there were
+** up to n + 1 of them. They share the time evenly.
+*/
+static void share_figures(Event *ev, uint64_t now_ns, uint64_t ns, uint64_t runs)
+{
+  WaitLook *wl = waitlook_of(ev);
+  WalkRegs regs;
+  uint32_t nr;
+  WaitPlaceKind place = lj_waitproc_place(&wl->file, ev->tid, &nr, &regs);
+  int sleeps = place == WAITPLACE_CALL || place == WAITPLACE_FAULT;
+  uint64_t waits = runs - 1 + (uint64_t)wl->is_off + (uint64_t)sleeps;
+  uint64_t share = waits ? ns / waits : 0;
+  if (wl->is_off) {
+    wait_end(ev, wl->looked_ns + share, 0);
+    ns -= share;
+  }
+  if (sleeps) {
+    wait_begin(wl, now_ns - share, 0);
+    ns -= share;
+  }
+  if (ns) sum_add(wl, &wl->too_short, ns, waits);
+}
+
+/* Without records: what the thread's CPU time leaves of the real time since the last look. Unless
+** it has got a processor, it had one all the time, or has left it at the end.
+*/
+static void look_figures(Event *ev, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t cpu_ns = thread_ns(ev->tid), real_ns = now_ns - wl->looked_ns, runs, ready_ns,
+	   off_ns;
+  if (cpu_ns == 0) return; /* It has ended. */
+  off_ns = cpu_ns - wl->cpu_ns < real_ns ? real_ns - (cpu_ns - wl->cpu_ns) : 0;
+  if (cpu_ns == wl->cpu_ns) {
+    if (!wl->is_off) wait_begin(wl, wl->looked_ns - wl->end_ns, 0);
+  } else {
+    ready_ns = ready_since(ev, &runs);
+    if (ready_ns > off_ns) ready_ns = off_ns;
+    if (runs) {
+      wl->idle = 0;
+      share_figures(ev, now_ns, off_ns - ready_ns, runs);
+      if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0);
+    } else {
+      wl->is_off = 0;
+    }
+    wl->end_ns = off_ns;
+  }
+  mark_look(ev, now_ns, cpu_ns);
+}
+
+/* -- Stacks ------------------------------------------------------------------ */
+
+/* May the thread have run since the look? */
+static int has_moved(const Event *ev)
+{
+  const WaitLook *wl = waitlook_of(ev);
+  if (wl->ring.map) return lj_waitring_hasmore(&wl->ring);
+  return thread_ns(ev->tid) != wl->cpu_ns;
+}
+
+static void read_stack(Event *ev)
+{
+  WaitLook *wl = waitlook_of(ev);
+  WalkRegs regs;
+  wl->place = lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs);
+  switch (wl->place) {
+  case WAITPLACE_RUNNING: wl->stack = STACK_LATE; return;
+  case WAITPLACE_HIDDEN:
+    if (errno != ESRCH && errno != ENOENT) relaxed_set(&wl->hidden, errno ? errno : EACCES);
+    wl->stack = STACK_HIDDEN;
+    return;
+  default: break;
+  }
+  switch (ev->keep(ev, &regs, has_moved)) {
+  case KEPT_STACK: wl->stack = STACK_KEPT; break;
+  case KEPT_MOVED: wl->stack = STACK_MOVED; break;
+  default:
+    wl->stack = STACK_HIDDEN;
+    relaxed_set(&wl->hidden, ENOSYS);
+    break;
+  }
+}
+
+/* -- Looks ------------------------------------------------------------------- */
+
+/* With records. A wait that goes on is due when it reaches the threshold. If it is known already,
+** and lasts as usual, a next one that begins at once reaches the threshold after that time, too. A
+** thread that runs may begin to wait now, and must be seen before the usual end.
+*/
+static uint64_t next_byrecords(const Event *ev, uint64_t now_ns)
+{
+  const WaitLook *wl = waitlook_of(ev);
+  uint64_t due_ns = wl->begun_ns + waitlook_threshold(&ev->spec);
+  if (!wl->is_off || wl->is_preempted) return wl->usual_ns - waitlook_threshold(&ev->spec);
+  if (wl->stack != STACK_NONE) return wl->usual_ns;
+  return due_ns > now_ns + LOOK_DUE_NS ? due_ns - now_ns : LOOK_DUE_NS;
+}
+
+/* Without records, a wait is as exact as its end, which may be anywhere between two looks. So their
+** distance is random: looks in step with the waits would take always too much, or too little.
+*/
+static uint64_t next_byfigures(const Event *ev, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t ns = waitlook_threshold(&ev->spec);
+  if (wl->is_off) ns += (now_ns - wl->begun_ns) / EXACT_PART;
+  wl->random = wl->random * 6364136223846793005u + 1442695040888963407u;
+  return ns / 2 + (uint64_t)(((wl->random >> 32) * ns) >> 32);
+}
+
+/* A thread that runs on and on is looked at less often. */
+static uint64_t next_look(const Event *ev, uint64_t now_ns)
+{
+  const WaitLook *wl = waitlook_of(ev);
+  uint64_t ns = wl->ring.map ? next_byrecords(ev, now_ns) : next_byfigures(ev, now_ns);
+  uint32_t i;
+  if (ns < LOOK_MIN_NS && !(wl->ring.map && wl->is_off)) ns = LOOK_MIN_NS;
+  if (!wl->is_off || wl->ring.map)
+    for (i = LOOKS_BUSY; i < wl->idle && ns < LOOK_MAX_NS; i += LOOKS_BUSY) ns *= 2;
+  return ns < LOOK_MAX_NS ? ns : LOOK_MAX_NS;
+}
+
+/* Take what the thread has done since the last look. */
+static void take_news(Event *ev, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  wl->idle++;
+  if (wl->ring.map) look_records(ev, now_ns);
+  else look_figures(ev, now_ns);
+}
+
+uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  take_news(ev, now_ns);
+  if (wl->is_off && !wl->is_preempted && now_ns > wl->begun_ns) {
+    if (wl->stack == STACK_NONE && now_ns - wl->begun_ns >= waitlook_threshold(&ev->spec))
+      read_stack(ev);
+    if (wl->stack != STACK_NONE && now_ns - wl->told_ns >= PART_NS)
+      append_wait(ev, now_ns, 0);
+  }
+  if (now_ns - wl->summed_ns >= PART_NS) append_sums(ev, now_ns);
+  return next_look(ev, now_ns);
+}
+
+/* A wait that goes on, and has no stack yet, gets none: the caller may be the thread that runs the
+** VM, and a signal handler may interrupt it.
+*/
+void lj_waitlook_sync(Event *ev)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t now_ns = mono_ns(), rest;
+  take_news(ev, now_ns);
+  rest = wl->is_off && now_ns > wl->told_ns ? now_ns - wl->told_ns : 0;
+  if (rest && wl->is_preempted) {
+    sum_add(wl, &wl->ready, rest, wl->told_ns == wl->begun_ns);
+    wl->told_ns = now_ns;
+  } else if (rest && wl->stack == STACK_NONE &&
+	     now_ns - wl->begun_ns < waitlook_threshold(&ev->spec)) {
+    sum_add(wl, &wl->too_short, rest, wl->told_ns == wl->begun_ns);
+    wl->told_ns = now_ns;
+  } else if (rest) {
+    append_wait(ev, now_ns, 0);
+  }
+  append_sums(ev, now_ns);
+}
+
+/* A thread that waits already began to wait now, for the profile. */
+void lj_waitlook_begin(Event *ev)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t now_ns = mono_ns();
+  WalkRegs regs;
+  WaitPlaceKind place;
+  place = lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs);
+  wl->looked_ns = wl->summed_ns = wl->sched_ns = now_ns;
+  wl->cpu_ns = thread_ns(ev->tid);
+  wl->usual_ns = 2 * waitlook_threshold(&ev->spec);
+  wl->random = now_ns;
+  if ((place == WAITPLACE_CALL || place == WAITPLACE_FAULT) && !wl->is_off)
+    wait_begin(wl, now_ns, 0);
+}

@@ -1,0 +1,83 @@
+/*
+** Looks at one thread: what it has waited for since the last look, and where it waits now.
+** Context: under the lock, on any thread, outside of the handler.
+**
+** Waits that a look finds over go into the stream: with the stack that an earlier look has kept, or
+** in sums without stacks. A wait that is longer than the threshold, and goes on, gets its stack
+** kept.
+*/
+
+#ifndef _LJ_WAITLOOK_H
+#define _LJ_WAITLOOK_H
+
+#include "profile/event/lj_event.h"
+#include "profile/wait/lj_waitproc.h"
+#include "profile/wait/lj_waitring.h"
+
+/* The stack of the current wait. */
+typedef enum StackState {
+  STACK_NONE,  /* Nobody has read it yet. */
+  STACK_LATE,  /* The thread had been woken up before. */
+  STACK_KEPT,  /* The session keeps it. */
+  STACK_MOVED, /* The thread ran while it was read: the wait is over. */
+  STACK_HIDDEN /* It cannot be read. */
+} StackState;
+
+/* Waits without stacks, until they go into the stream. */
+typedef struct WaitSum {
+  uint64_t ns, n;
+} WaitSum;
+
+/* Part of an event that belongs to the source. */
+typedef struct WaitLook {
+  WaitRing ring; /* Without one, durations come from the figures of looks. */
+  int ring_err;  /* Why there is none. */
+  WaitPlaceFile file;
+  int has_sched;     /* The kernel tells WaitSched. */
+  int hidden;        /* errno: why the kernel does not tell where the thread sleeps. */
+  uint32_t idle;     /* Looks since the last switch. */
+  uint64_t random;   /* State of the distances of looks. */
+  uint64_t usual_ns; /* Most waits above the threshold last as long, or longer. */
+  /* At the last look that found a switch. */
+  uint64_t looked_ns, cpu_ns;
+  uint64_t end_ns; /* Without records: it may have left its processor so long before. */
+  uint64_t off_ns; /* Time without a processor so far. */
+  WaitSched sched;
+  /* Time that the thread was ready after wake-ups, see ready_of_each. */
+  uint64_t sched_ns;    /* When sched was read. */
+  int64_t wakes;        /* Since then. */
+  int64_t preempted_ns; /* Since then. */
+  int64_t owed_ns;      /* What no wait has been reduced by yet. */
+  uint64_t each_ns;     /* What each wait is reduced by. */
+  /* The current wait. */
+  int is_off;       /* The thread has no processor. */
+  int is_preempted; /* But it could run. */
+  uint64_t begun_ns;
+  uint64_t told_ns; /* The time before is in the stream, or in a sum. */
+  StackState stack;
+  WaitPlaceKind place;
+  uint32_t nr; /* Its system call. */
+  /* Waits that are over. */
+  uint64_t told_off_ns; /* All time without a processor, in the stream or in a sum. */
+  WaitSum too_short, ready;
+  uint64_t summed_ns; /* When sums last went into the stream. */
+} WaitLook;
+
+static LJ_AINLINE WaitLook *waitlook_of(const Event *ev)
+{
+  return (WaitLook *)ev->source;
+}
+
+/* Threshold of an event: its source sets it in the spec. In nanoseconds. */
+#define waitlook_threshold(spec) ((spec)->own.align)
+
+/* Begin with an open event. */
+LJ_FUNC void lj_waitlook_begin(Event *ev);
+
+/* Look at the thread, see SourceOps.look. Background thread. */
+LJ_FUNC uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns);
+
+/* Append all up to now. */
+LJ_FUNC void lj_waitlook_sync(Event *ev);
+
+#endif

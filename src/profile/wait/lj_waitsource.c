@@ -1,0 +1,141 @@
+/*
+** Off-CPU time as a source of samples: the event `offcpu`, with exact durations.
+** Context: under the lock: any thread for open to stop, the background thread for look.
+*/
+
+#define lj_waitsource_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profile/base/lj_relaxed.h"
+#include "profile/wait/lj_waitlook.h"
+#include "profile/wait/lj_waitsource.h"
+
+#define THRESHOLD_NS     2000000    /* Default: shorter waits get no stack. */
+#define THRESHOLD_MIN_NS 100000     /* Looks would take too much time. */
+#define THRESHOLD_MAX_NS 1000000000 /* A wait is looked at before its first part counts. */
+
+static const EventField fields[] = { { SPF_FIELD_COUNT, "waits" } };
+
+/* Parse "/threshold=N/", with N nanoseconds. Returns 0 if it is anything else. */
+static int threshold_parse(const char *s, size_t len, uint64_t *ns)
+{
+  static const char key[] = "/threshold=";
+  size_t i = sizeof(key) - 1;
+  *ns = 0;
+  if (len < i + 2 || memcmp(s, key, i) != 0 || s[len - 1] != '/') return 0;
+  for (; i < len - 1; i++) {
+    if (s[i] < '0' || s[i] > '9') return 0;
+    if (*ns <= THRESHOLD_MAX_NS) *ns = *ns * 10 + (uint64_t)(s[i] - '0');
+  }
+  return 1;
+}
+
+static EventParsed wait_parse(const char *item, size_t len, const EventDefaults *by,
+			      EventSpec *spec, char *errmsg)
+{
+  static const char name[] = "offcpu";
+  size_t nlen = sizeof(name) - 1;
+  UNUSED(by);
+  if (len < nlen || memcmp(item, name, nlen) != 0 ||
+      (len > nlen && item[nlen] != '/' && item[nlen] != ':'))
+    return EVENT_UNKNOWN;
+  waitlook_threshold(spec) = THRESHOLD_NS;
+  if (len > nlen && !threshold_parse(item + nlen, len - nlen, &spec->own.align)) {
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
+	     "'offcpu' is followed by '%.*s'; expected /threshold=NANOSECONDS/, such as "
+	     "offcpu/threshold=2000000/",
+	     (int)(len - nlen < 32 ? len - nlen : 32), item + nlen);
+    return EVENT_REFUSED;
+  }
+  if (waitlook_threshold(spec) < THRESHOLD_MIN_NS ||
+      waitlook_threshold(spec) > THRESHOLD_MAX_NS) {
+    snprintf(
+      errmsg, EVENT_ERRMSG_MAX,
+      "the threshold of 'offcpu' is '%.*s'; it must be between %d and %d nanoseconds",
+      (int)(len - nlen < 32 ? len - nlen : 32), item + nlen, THRESHOLD_MIN_NS,
+      THRESHOLD_MAX_NS);
+    return EVENT_REFUSED;
+  }
+  strcpy(spec->name, name);
+  spec->measures = EVENT_REAL_TIME;
+  spec->unit = SPF_UNIT_NS;
+  spec->has_weights = 1;
+  spec->nfield = 1;
+  spec->field = fields;
+  return EVENT_PARSED;
+}
+
+static EventStatus wait_open(Event *ev, char *errmsg)
+{
+  WaitLook *wl = waitlook_of(ev);
+  memset(wl, 0, sizeof(*wl));
+  wl->has_sched = lj_waitproc_sched(ev->tid, &wl->sched);
+  wl->ring_err = lj_waitring_open(&wl->ring, ev->tid);
+  if (wl->ring_err == 0) {
+    strcpy(ev->spec.name, "switch-records");
+  } else if (wl->has_sched) {
+    strcpy(ev->spec.name, "schedstat");
+  } else {
+    errno = wl->ring_err;
+    snprintf(
+      errmsg, EVENT_ERRMSG_MAX,
+      "the event offcpu needs perf events (%s) or /proc/self/task/TID/schedstat, and "
+      "both are unavailable; mount /proc, or allow perf_event_open",
+      strerror(wl->ring_err));
+    return EVENT_ERROR;
+  }
+  return EVENT_OK;
+}
+
+static int wait_arm(Event *ev)
+{
+  lj_waitlook_begin(ev);
+  return 0;
+}
+
+static void wait_stop(Event *ev)
+{
+  if (ev->is_armed) lj_waitlook_sync(ev);
+  lj_waitring_close(&waitlook_of(ev)->ring);
+  lj_waitproc_close(&waitlook_of(ev)->file);
+}
+
+static void wait_limit(const Event *ev, char *text)
+{
+  const WaitLook *wl = waitlook_of(ev);
+  int hidden = relaxed_get(&wl->hidden);
+  text[0] = '\0';
+  if (hidden == ENOSYS)
+    snprintf(
+      text, EVENT_TEXT_MAX,
+      "offcpu: stacks of waits are missing, because a seccomp filter or the kernel forbids "
+      "process_vm_readv; allow it");
+  else if (hidden)
+    snprintf(
+      text, EVENT_TEXT_MAX,
+      "offcpu: the kernel hides where threads wait (/proc/self/task/TID/syscall: %s), so "
+      "stacks are missing",
+      strerror(hidden));
+  else if (wl->ring_err)
+    snprintf(
+      text, EVENT_TEXT_MAX,
+      "offcpu: without perf events (%s), a wait is exact to the time of a look, %.1f ms",
+      strerror(wl->ring_err), (double)waitlook_threshold(&ev->spec) / 1e6);
+}
+
+const SourceOps lj_waitsource_ops = {
+  .size = sizeof(WaitLook),
+  .names = "offcpu",
+  .parse = wait_parse,
+  .open = wait_open,
+  .arm = wait_arm,
+  .stop = wait_stop,
+  .sync = lj_waitlook_sync,
+  .look = lj_waitlook_look,
+  .limit = wait_limit,
+  .forget = lj_waitproc_forget,
+};

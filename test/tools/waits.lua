@@ -1,0 +1,190 @@
+-- What a thread waits for: names in the leaf, and events without a period in each format. The
+-- order in a stack is in join_rules.
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local G = require("sysprof.grammar")
+local events = require("sysprof.events")
+local json = require("json_decode")
+local pprof = require("pprof_decode")
+local reader = require("sysprof.reader")
+local view = require("sysprof.view")
+local F = B.F
+
+-- -- Names -----------------------------------------------------------------
+
+local function name_of(what, arg)
+  local b = B.new():context():stack(1, { F.work(what, arg) }):sample(1, 0)
+  local out, p = t.render(b:finish())
+  t.equal(p:problem_text(), nil, "problems")
+  return (out:gsub(" 1\n$", ""))
+end
+
+for _, w in ipairs {
+  { G.SPF_WORK_WAIT, 0, "[waiting]" },
+  { G.SPF_WORK_WAIT, 1, "[waiting: read]" },
+  { G.SPF_WORK_WAIT, 233, "[waiting: epoll_wait]" },
+  { G.SPF_WORK_WAIT, 335, "[waiting: rseq]" },
+  { G.SPF_WORK_WAIT, 336, "[waiting: system call 335]" },
+  { G.SPF_WORK_WAIT, 401, "[waiting: system call 400]" },
+  { G.SPF_WORK_WAIT, 424, "[waiting: system call 423]" },
+  { G.SPF_WORK_WAIT, 425, "[waiting: pidfd_send_signal]" },
+  { G.SPF_WORK_WAIT, 2^32 - 1, "[waiting: system call 4294967294]" },
+  { G.SPF_WORK_FAULT, 0, "[page fault]" },
+  { G.SPF_WORK_READY, 0, "[runnable]" },
+  { G.SPF_WORK_SHORT, 0, "[short waits]" },
+  { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_LATE, "[stack unknown: seen too late]" },
+  { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_MOVED, "[stack unknown: the thread ran meanwhile]" },
+  { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_HIDDEN, "[stack unknown: hidden by the kernel]" },
+  { G.SPF_WORK_UNSEEN, 9, "[stack unknown: reason 9]" },
+  -- Only a system call and a reason have an argument.
+  { G.SPF_WORK_FAULT, 7, "[page fault]" },
+  { G.SPF_WORK_READY, 7, "[runnable]" },
+  { G.SPF_WORK_SHORT, 7, "[short waits]" },
+} do
+  t.equal(name_of(w[1], w[2]), w[3], w[3])
+end
+for name, value in pairs(G) do
+  if name:find("^SPF_UNSEEN_") then
+    t.ok(not name_of(G.SPF_WORK_UNSEEN, value):find("reason", 1, true), "words for " .. name)
+  end
+end
+
+-- -- An event without a period ---------------------------------------------
+
+local US, COUNT, BYTES, NS = G.SPF_UNIT_US, G.SPF_UNIT_COUNT, G.SPF_UNIT_BYTES, G.SPF_UNIT_NS
+local MS = 1000000	-- Nanoseconds.
+
+-- f waits in epoll_wait twice, g in a page fault; the rest has no stack.
+local function stream()
+  local b = B.new():context(7, 0):meta("clock", "offcpu"):meta("pid", "7")
+  b:event(0, "switch-records", NS, 0, { { G.SPF_FIELD_COUNT, "waits" } })
+  b:lfunc(1, 1, "@a.lua", "f"):lfunc(2, 2, "@a.lua", "g"):hsym(0x1010, 0x1000, "main"):hsym(0x2010, 0x2000, "wait")
+  b:stack(1, { F.cbound, F.lfunc(1, 1), F.work(G.SPF_WORK_WAIT, 233) })
+  b:stack(2, { F.host(0x1010), F.vm, F.host(0x2010) })
+  b:stack(3, { F.cbound, F.lfunc(2, 2), F.work(G.SPF_WORK_FAULT) }):stack(4, { F.host(0x1010), F.vm })
+  b:stack(5, { F.work(G.SPF_WORK_READY) }):stack(6, { F.work(G.SPF_WORK_SHORT) })
+  b:sample(1, 2, 2, nil, 100 * MS, 0, { 1 }):sample(3, 4, 1, nil, 30 * MS, 0, { 1 })
+  b:sample(5, 0, 1, nil, 15 * MS, 0, { 40 }):sample(6, 0, 1, nil, 5 * MS, 0, { 900 })
+  return b:finish()
+end
+
+local bytes = stream()
+local WAIT, FAULT = "main;f (a.lua:1);wait;[waiting: epoll_wait]", "main;g (a.lua:2);[page fault]"
+
+local function render(format, options, s, base)
+  local v = assert(view.new(assert(reader.parse_string(s or bytes, { timeline = true })), options))
+  if base then v:compare_with(view.new(reader.parse_string(base), options)) end
+  local out = {}
+  require("sysprof." .. format).render(v, function(part) out[#out + 1] = part end)
+  return table.concat(out)
+end
+
+local list = events.list(assert(reader.parse_string(bytes)))
+t.equal(#list[1].periods, 0, "periods")
+
+-- Real time is shown by itself, without --weight.
+local FOLDED = ("[runnable] 15000000\n[short waits] 5000000\n%s 200000000\n%s 30000000\n"):format(WAIT, FAULT)
+t.equal(render("folded", {}), FOLDED, "folded")
+t.equal(render("folded", { weight = "waits" }), "[runnable] 40\n[short waits] 900\n" .. WAIT .. " 2\n" .. FAULT .. " 1\n",
+	"folded, --weight=waits")
+t.equal(render("folded", {}, bytes, bytes), (FOLDED:gsub("(%d+)\n", "%1 %1\n")), "folded, compared")
+t.equal(render("folded", { include = { "[waiting" } }), WAIT .. " 200000000\n", "folded, a filter by the wait")
+
+local top = render("top", {})
+local event = top:match("\nevent offcpu[^\n]*")
+t.contains(event or top, "5 samples, 0.250 s of real time, 943 waits", "top: report")
+t.ok(not (event or top):find("asked", 1, true), "top: no period was asked for")
+t.contains(top, "\n     200.000    80.0      200.000    80.0  [waiting: epoll_wait]\n", "top: a wait")
+t.contains(top, "\n       0.000     0.0      200.000    80.0  f (a.lua:1)\n", "top: who waits")
+t.contains(render("top", { by = "module" }), "  [VM]\n", "top: by module")
+t.ok(render("top", {}, bytes, bytes):find("\n +80.0 [^\n]*  %[waiting: epoll_wait%]\n"), "top, compared")
+t.contains(render("tree", {}), "\n     250.000   100.0        0.000     0.0  all\n", "tree: all")
+t.contains(render("tree", {}), "\n     200.000    80.0      200.000    80.0          [waiting: epoll_wait]\n", "tree: a wait")
+t.contains(render("svg", {}), "<title>[waiting: epoll_wait] (200.000 ms, 80.00%)</title>", "svg")
+
+local page = render("flamegraph", {})
+local data = json.decode(page:match('id="data">\n(.-)\n</script>'))
+t.equal(data.unit .. " " .. data.event, "ns offcpu", "flamegraph: unit")
+local values = {}
+for i = 1, #data.nodes, 3 do values[data.names[data.nodes[i + 1] + 1]] = data.nodes[i + 2] end
+t.equal(values["[waiting: epoll_wait]"], 200 * MS, "flamegraph: a wait")
+t.equal(values["[short waits]"], 5 * MS, "flamegraph: short waits")
+
+local d = json.decode(render("json", {}))
+t.equal(("%s %s %.0f %.0f %s"):format(d.events[1].name, d.events[1].unit, d.events[1].weight,
+  d.events[1].second_weight, tostring(d.events[1].period)), "offcpu ns 250000000 943 nil", "json: event")
+local leaf = d.stacks[d.samples[1].stack + 1]
+leaf = d.frames[leaf[#leaf] + 1]
+t.equal(leaf.name .. " " .. leaf.kind, "[waiting: epoll_wait] vm", "json: frame")
+
+d = pprof.decode(render("pprof", {}))
+t.equal(table.concat(d.types, " "), "offcpu_waits/count offcpu/nanoseconds", "pprof: types")
+t.equal(pprof.folded(d, 2, 1), FOLDED, "pprof: values")
+t.ok(#d.message[11] == 0 and #d.message[12] == 0, "pprof: no period")
+
+d = json.decode(render("speedscope", {})).profiles[1]
+t.equal(("%s %.0f"):format(d.unit, d.endValue), "nanoseconds 250000000", "speedscope")
+
+d = json.decode(render("gecko", {}))
+t.equal(d.meta.interval, 1, "gecko: interval")
+t.equal(#d.threads[1].samples.data, 5, "gecko: samples")
+
+t.write_file("a.lua", "one\ntwo\n")
+t.with_file(bytes, function(path)
+  local status, out = t.parse("--annotate=a.lua " .. path)
+  t.equal(status, 0, "annotate: status")
+  t.contains(out, " 200.000    80.0            2       1  one\n", "annotate")
+end)
+
+-- -- No division by zero ---------------------------------------------------
+
+-- Returns a stream of an event without a period, beside CPU time with one.
+local function odd_stream(unit, weight, cpu_first)
+  local b, index = B.new():context(7, 0):meta("clock", cpu_first and "cpu,odd" or "odd,cpu"), cpu_first and 1 or 0
+  b:event(index, "odd", unit, 0):event(1 - index, "cpu", US, MS)
+  b:lfunc(1, 1, "@a.lua", "f"):stack(1, { F.cbound, F.lfunc(1, 1), F.work(G.SPF_WORK_READY) })
+  b:sample(1, 0, 2, nil, weight, index):sample(1, 0, 1, nil, nil, 1 - index)
+  return b:finish()
+end
+
+local function has_no_number(out)
+  return out:find("%f[%a]nan%f[%A]") or out:find("%f[%a]inf%f[%A]") or out:find("one in 0", 1, true)
+end
+
+local function check_odd(unit, weight, cpu_first)
+  local s, what = odd_stream(unit, weight, cpu_first), ("unit %d, weight %d"):format(unit, weight)
+  for _, o in ipairs { { event = "odd" }, { event = "odd", weight = "event" } } do
+    for _, format in ipairs { "folded", "top", "tree", "svg", "speedscope", "gecko", "json" } do
+      t.ok(not has_no_number(render(format, o, s)), ("%s: %s"):format(what, format))
+    end
+    for _, format in ipairs { "folded", "top", "flamegraph" } do
+      local out = render(format, o, s, s):gsub("<script>.-</script>", "")
+      t.ok(not has_no_number(out), ("%s: %s, compared"):format(what, format))
+    end
+    local profile = pprof.decode(render("pprof", o, s))
+    t.ok(#profile.message[11] == 0 and #profile.message[12] == 0, what .. ": pprof")
+    t.equal(json.decode(render("gecko", o, s)).meta.interval, 1, what .. ": gecko, interval")
+  end
+  local all = json.decode(render("json", {}, s)).events
+  t.equal(all[cpu_first and 2 or 1].period, nil, what .. ": json, no period")
+  t.equal(all[cpu_first and 1 or 2].period, MS, what .. ": json, the other event's period")
+end
+
+for _, unit in ipairs { US, COUNT, BYTES, NS } do
+  for _, weight in ipairs { 0, 5 * MS } do
+    check_odd(unit, weight, true)
+    check_odd(unit, weight, false)
+  end
+end
+
+-- Weights are then less the time, as those of CPU time.
+local b = B.new():context(7, 0):event(0, "offcpu", NS, 0):stack(1, { F.work(G.SPF_WORK_READY) })
+t.equal(render("folded", {}, b:sample(1, 0, 2):finish()), "[runnable] 2000\n", "usual weights")
+
+-- What is left of things has no period, either.
+b = B.new():context(7, 0):event(0, "alloc", BYTES, 0, { { G.SPF_FIELD_THING, "live" }, { G.SPF_FIELD_SIZE, "size" } })
+d = json.decode(render("json", {}, b:sample(0, 0, 1, nil, 64, 0, { 1, 64 }):finish()))
+t.equal(d.events[2].name .. " " .. tostring(d.events[2].period), "live nil", "what is left")
+
+t.finish()
