@@ -54,6 +54,8 @@ local TESTS = {
   { "^src/profile/base/", "^unit/(safeload|hist|clock_and|clock_close)|^capi/(late|thread|all_threads|is_traced|many_o)"
     .. "|^faults/(threads|files)" },
   { "^src/profile/alloc/", "^unit/(draws|live)|^capi/(alloc|memory)|^lapi/(types|alloc|live)|^accuracy/alloc" },
+  { "^src/profile/wait/", "^capi/(waits|sleepers)|^lapi/(stacks_of|wrong_off)" },
+  { "/lj_(keptstack|sleeper|luasleep|prologue)", "^unit/damaged|^capi/(waits|sleepers)|^lapi/stacks_of" },
   { "^src/profile/event/", "^unit/(samples_within|source|start_of|host_stack_on)" },
   { "^src/profile/clock/", "^unit/(clock|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|w)|^lapi/(clocks|environment_s)"
     .. "|^faults/clock" },

@@ -72,8 +72,8 @@ static uint64_t sleepers_ns = ~(uint64_t)0;
 
 static void profile_sleepers(Profile *p)
 {
-  uint64_t ns = lj_vmprofile_haslook(p) ? lj_vmprofile_sleepers(p, mono_ns())
-					: ~(uint64_t)0;
+  uint64_t ns = profileopts_haslook(&p->opt) ? lj_vmprofile_sleepers(p, mono_ns())
+					     : ~(uint64_t)0;
   if (ns < sleepers_ns) sleepers_ns = ns;
 }
 
@@ -90,7 +90,7 @@ static int has_look(void)
 {
   const Profile *p;
   for (p = lj_registry_first(); p; p = p->next)
-    if (profile_isrunning(p) && lj_vmprofile_haslook(p)) return 1;
+    if (profile_isrunning(p) && profileopts_haslook(&p->opt)) return 1;
   return 0;
 }
 
@@ -227,7 +227,7 @@ int lj_process_setthread(void)
 */
 static int vm_writes(Profile *p, int err)
 {
-  if (p->opt.threads != LUAM_SYSPROF_THREADS_OWN || lj_vmprofile_haslook(p) ||
+  if (p->opt.threads != LUAM_SYSPROF_THREADS_OWN || profileopts_haslook(&p->opt) ||
       !(p->opt.cb.no_thread || p->inherited))
     return 0;
   if (p->opt.cb.no_thread) p->opt.cb.no_thread(err);
@@ -253,7 +253,7 @@ int lj_process_start(Profile *p, char *errmsg)
     return PROFILE_ERRIO;
   }
   lj_registry_setlatest(p);
-  if (lj_vmprofile_haslook(p)) lj_bgthread_wake();
+  if (profileopts_haslook(&p->opt)) lj_bgthread_wake();
   return PROFILE_SUCCESS;
 }
 

@@ -46,8 +46,10 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
   o->mode = opt->mode;
   o->threads = opt->threads;
   o->flush = opt->flush;
-  if (o->flush == LUAM_SYSPROF_FLUSH_VM && o->threads == LUAM_SYSPROF_THREADS_ALL)
-    o->flush = LUAM_SYSPROF_FLUSH_THREAD; /* Some threads run no VM. */
+  /* Some threads run no VM. While one waits, nobody asks its VM to write. */
+  if (o->flush == LUAM_SYSPROF_FLUSH_VM &&
+      (o->threads == LUAM_SYSPROF_THREADS_ALL || profileopts_haslook(o)))
+    o->flush = LUAM_SYSPROF_FLUSH_THREAD;
   o->signo = opt->signo;
   o->gc = opt->gc;
   o->interval_ns = interval_ns;

@@ -37,4 +37,13 @@ typedef struct ProfileOptions {
   EventSpec spec[SPF_EVENTS_MAX];
 } ProfileOptions;
 
+/* Does an event look at sleeping threads? */
+static LJ_AINLINE int profileopts_haslook(const ProfileOptions *o)
+{
+  int i;
+  for (i = 0; i < o->nspec; i++)
+    if (o->spec[i].ops->look) return 1;
+  return 0;
+}
+
 #endif

@@ -263,18 +263,10 @@ ChunkQueue *lj_vmprofile_claim(const Profile *p)
 
 /* -- Begin ------------------------------------------------------------------- */
 
-int lj_vmprofile_haslook(const Profile *p)
-{
-  int i;
-  for (i = 0; i < p->opt.nspec; i++)
-    if (p->opt.spec[i].ops->look) return 1;
-  return 0;
-}
-
 int lj_vmprofile_needsthread(const Profile *p)
 {
   return profile_isrunning(p) &&
-	 (p->opt.threads == LUAM_SYSPROF_THREADS_ALL || lj_vmprofile_haslook(p) ||
+	 (p->opt.threads == LUAM_SYSPROF_THREADS_ALL || profileopts_haslook(&p->opt) ||
 	  (p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD &&
 	   p->opt.mode != LUAM_SYSPROF_DEFAULT));
 }

@@ -100,10 +100,7 @@ LJ_FUNC void lj_vmprofile_scan(Profile *p, int later);
 */
 LJ_FUNC void lj_vmprofile_look(const Profile *p);
 
-/* Does an event look at sleeping threads? Then let the events of all sessions look, see
-** lj_eventlist_look.
-*/
-LJ_FUNC int lj_vmprofile_haslook(const Profile *p);
+/* Let the events of all sessions look at their threads, see lj_eventlist_look. */
 LJ_FUNC uint64_t lj_vmprofile_sleepers(const Profile *p, uint64_t now_ns);
 
 /* Claim a queue that has chunks to write, or return NULL. The claim keeps the session until

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/wait/lj_waitlook.h"
 
@@ -85,13 +86,17 @@ static void wait_begin(WaitLook *wl, uint64_t ns, int preempted)
   wl->stack = STACK_NONE;
 }
 
-/* Learn how long waits last: at once if they get shorter, slowly if they get longer. */
+/* Learn how long waits last: at once if they get shorter, slowly if they get longer. After one that
+** no look has seen, looks come twice as soon.
+*/
 static void learn(Event *ev, uint64_t ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  if (ns < waitlook_threshold(&ev->spec)) return;
+  uint64_t threshold = waitlook_threshold(&ev->spec);
+  if (ns < threshold) return;
+  if (wl->stack == STACK_NONE) ns = threshold + (ns - threshold) / 2;
   if (ns < wl->usual_ns) wl->usual_ns = ns;
-  else wl->usual_ns += (ns - wl->usual_ns) / 16;
+  else wl->usual_ns += (ns - wl->usual_ns) / 32;
 }
 
 /* The thread has a processor again. ready_ns: so long it was ready before. */
@@ -291,11 +296,13 @@ static void read_stack(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
   WalkRegs regs;
+  int err;
   wl->place = lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs);
   switch (wl->place) {
   case WAITPLACE_RUNNING: wl->stack = STACK_LATE; return;
   case WAITPLACE_HIDDEN:
-    if (errno != ESRCH && errno != ENOENT) relaxed_set(&wl->hidden, errno ? errno : EACCES);
+    err = errno;
+    if (lj_osthread_exists(ev->tid)) relaxed_set(&wl->hidden, err ? err : EACCES);
     wl->stack = STACK_HIDDEN;
     return;
   default: break;

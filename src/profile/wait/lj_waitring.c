@@ -65,7 +65,7 @@ int lj_waitring_open(WaitRing *r, int tid)
   map = mmap(NULL, page_size() + WAITRING_DATA, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   err = errno;
   close(fd);
-  if (map == MAP_FAILED) return err;
+  if (map == MAP_FAILED) return err == EPERM ? ENOBUFS : err;
   r->map = map;
   return 0;
 }

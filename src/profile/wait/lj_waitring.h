@@ -27,8 +27,8 @@ typedef struct WaitRing {
   void *map; /* Mapped ring, NULL: there is none. A child of fork() does not have it. */
 } WaitRing;
 
-/* Open the ring of a thread. It needs no descriptor once it is open. Returns 0 or an errno; EPERM
-** also at the limit of locked memory.
+/* Open the ring of a thread. It needs no descriptor once it is open. Returns 0 or an errno: ENOBUFS
+** at the limit of locked memory.
 */
 LJ_FUNC int lj_waitring_open(WaitRing *r, int tid);
 LJ_FUNC void lj_waitring_close(WaitRing *r);

@@ -108,23 +108,27 @@ static void wait_limit(const Event *ev, char *text)
 {
   const WaitLook *wl = waitlook_of(ev);
   int hidden = relaxed_get(&wl->hidden);
+  double look_ms = (double)waitlook_threshold(&ev->spec) / 1e6;
   text[0] = '\0';
   if (hidden == ENOSYS)
-    snprintf(
-      text, EVENT_TEXT_MAX,
-      "offcpu: stacks of waits are missing, because a seccomp filter or the kernel forbids "
-      "process_vm_readv; allow it");
+    snprintf(text, EVENT_TEXT_MAX,
+	     "offcpu: stacks of waits are missing, because a seccomp filter or the kernel "
+	     "forbids process_vm_readv; allow it");
   else if (hidden)
     snprintf(
       text, EVENT_TEXT_MAX,
-      "offcpu: the kernel hides where threads wait (/proc/self/task/TID/syscall: %s), so "
-      "stacks are missing",
+      "offcpu: stacks of waits are missing, because /proc/self/task/TID/syscall cannot "
+      "be read: %s",
       strerror(hidden));
+  else if (wl->ring_err == ENOBUFS)
+    snprintf(text, EVENT_TEXT_MAX,
+	     "offcpu: a wait is exact to a look, %.1f ms: locked memory is used up; raise "
+	     "kernel.perf_event_mlock_kb or `ulimit -l`",
+	     look_ms);
   else if (wl->ring_err)
-    snprintf(
-      text, EVENT_TEXT_MAX,
-      "offcpu: without perf events (%s), a wait is exact to the time of a look, %.1f ms",
-      strerror(wl->ring_err), (double)waitlook_threshold(&ev->spec) / 1e6);
+    snprintf(text, EVENT_TEXT_MAX,
+	     "offcpu: a wait is exact to a look, %.1f ms: perf_event_open failed: %s",
+	     look_ms, strerror(wl->ring_err));
 }
 
 const SourceOps lj_waitsource_ops = {

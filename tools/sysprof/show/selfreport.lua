@@ -200,12 +200,15 @@ local function sessions_with(profile, id)
   return n
 end
 
--- Time in the handler. It ran for the lost samples, too.
+-- Time in the handler. It ran for the lost samples, too, but not for waits.
 local function handler(profile, list)
   local c, runs = profile.counters, 0
   local total = c[G.SPF_COUNTER_HANDLER_NS]
   for state = 0, G.SPF_VMST__MAX - 1 do runs = runs + (c[state] or 0) end
-  if not total or runs == 0 then return nil end
+  for _, e in ipairs(list) do
+    if units.of(e.unit).by_others then runs = runs - (e.counters[G.SPF_EVENT_SAMPLES] or 0) end
+  end
+  if not total or runs <= 0 then return nil end
   local parts = { ("%.1f us mean"):format(total / runs / 1e3) }
   local p99, most = c[G.SPF_COUNTER_HANDLER_P99_NS], c[G.SPF_COUNTER_HANDLER_MAX_NS] or 0
   if p99 then
