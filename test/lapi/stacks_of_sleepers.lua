@@ -115,6 +115,35 @@ for stack, ns in folded:gmatch("([^\n]*) (%d+)\n") do
     unknown = unknown + tonumber(ns)
   end
 end
+-- A sample keeps 1064 frames, the leaf among them. Of a deeper stack both ends are there.
+local function deep(n)
+  if n == 0 then ffi.C.usleep(30000) return 0 end
+  return 1 + deep(n - 1)
+end
+-- On a busy machine the profiler may come too late for each wait of a profile.
+local DEADLINE = os.time() + 120
+local function deep_stack(n)
+  local stack
+  repeat
+    assert(misc.sysprof.start { mode = "C", clock = "offcpu", path = "deep.bin" })
+    for _ = 1, 10 do deep(n) end
+    assert(misc.sysprof.stop())
+    stack = ("\n" .. select(2, t.parse("--no-host deep.bin"))):match(
+      "\n[^\n]*main chunk ([^\n]*;%[waiting: clock_nanosleep%]) %d+\n")
+    if stack then return stack end
+  until os.time() > DEADLINE
+  error(n .. " frames: no stack is known:\n" .. select(2, t.parse("--no-host deep.bin")))
+end
+local function check_deep(n)
+  local stack = deep_stack(n)
+  local frames = select(2, stack:gsub(";deep ", ""))
+  t.ok(frames >= math.min(n, 1000), ("%d of %d frames"):format(frames, n))
+  return stack:find(";[lua frames left out];", 1, true) ~= nil
+end
+t.equal(check_deep(1050), false, "1050 frames are whole")
+for n = 1055, 1065 do check_deep(n) end	-- The last one that is whole, and the first one that is not.
+t.equal(check_deep(3000), true, "3000 frames are not")
+
 local known = 0
 for chain, ns in pairs(seen) do
   known = known + ns

@@ -19,6 +19,7 @@ local function call(number, name)
   return { G.SPF_WORK_WAIT, number + 1, ("[waiting: %s]"):format(name or ("system call %.0f"):format(number)) }
 end
 
+-- Other waits: { work, argument, shown text }.
 local OTHERS = {
   { G.SPF_WORK_WAIT, 0, "[waiting]" },
   { G.SPF_WORK_FAULT, 0, "[page fault]" },
@@ -31,7 +32,9 @@ local OTHERS = {
   { 40, 7, "[work 40]" },
 }
 
--- Returns a list of a few waits: { work, argument, shown text }.
+random_waits.OTHERS = OTHERS
+
+-- Returns a list of a few waits, as in OTHERS.
 function random_waits.few(random)
   local list = {}
   for i = 1, random(4) do

@@ -93,15 +93,16 @@ end
 
 -- -- Rendering in this process ---------------------------------------------
 
--- Renders a stream; returns the output and the profile, or nil and a message.
-function t.render(stream, format, options)
+-- Renders a stream; returns the output and the profile, or nil and a message. base: a stream to
+-- compare with, or nil.
+function t.render(stream, format, options, base)
   local reader = require("sysprof.reader")
   local view = require("sysprof.view")
-  local p, err = reader.parse_string(stream)
+  local p, err = reader.parse_string(stream, { timeline = true })
   if not p then return nil, err end
-  local out = {}
-  require("sysprof." .. (format or "folded")).render(view.new(p, options),
-    function(s) out[#out + 1] = s end)
+  local v, out = assert(view.new(p, options)), {}
+  if base then v:compare_with(view.new(assert(reader.parse_string(base)), options)) end
+  require("sysprof." .. (format or "folded")).render(v, function(s) out[#out + 1] = s end)
   return table.concat(out), p
 end
 

@@ -8,7 +8,6 @@ local events = require("sysprof.events")
 local json = require("json_decode")
 local pprof = require("pprof_decode")
 local reader = require("sysprof.reader")
-local view = require("sysprof.view")
 local F = B.F
 
 local COUNT, NUMBER = G.SPF_FIELD_COUNT, G.SPF_FIELD_NUMBER
@@ -29,11 +28,7 @@ local bytes = stream()
 local BY_SECOND = { weight = NAME, limit = 0 }
 
 local function render(format, options, s, base)
-  local v = assert(view.new(assert(reader.parse_string(s or bytes, { timeline = true })), options))
-  if base then v:compare_with(view.new(reader.parse_string(base), options)) end
-  local out = {}
-  require("sysprof." .. format).render(v, function(part) out[#out + 1] = part end)
-  return table.concat(out)
+  return (assert(t.render(s or bytes, format, options, base)))
 end
 
 local FOLDED = "f (a.lua:1) 6\ng (a.lua:2) 300\n"

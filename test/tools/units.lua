@@ -6,9 +6,7 @@ local B = require("stream_builder")
 local G = require("sysprof.grammar")
 local json = require("json_decode")
 local pprof = require("pprof_decode")
-local reader = require("sysprof.reader")
 local units = require("sysprof.model.units")
-local view = require("sysprof.view")
 local F = B.F
 
 -- -- Texts of values -------------------------------------------------------
@@ -70,11 +68,7 @@ local CASES = {
 }
 
 local function render(s, format, options, base)
-  local v = assert(view.new(assert(reader.parse_string(s, { timeline = true })), options))
-  if base then v:compare_with(view.new(reader.parse_string(base), options)) end
-  local out = {}
-  require("sysprof." .. format).render(v, function(part) out[#out + 1] = part end)
-  return table.concat(out)
+  return (assert(t.render(s, format, options, base)))
 end
 
 local BY_EVENT = { weight = "event", limit = 0 }

@@ -7,8 +7,8 @@ local G = require("sysprof.grammar")
 local events = require("sysprof.events")
 local json = require("json_decode")
 local pprof = require("pprof_decode")
+local random_waits = require("random_waits")
 local reader = require("sysprof.reader")
-local view = require("sysprof.view")
 local F = B.F
 
 -- -- Names -----------------------------------------------------------------
@@ -21,7 +21,6 @@ local function name_of(what, arg)
 end
 
 for _, w in ipairs {
-  { G.SPF_WORK_WAIT, 0, "[waiting]" },
   { G.SPF_WORK_WAIT, 1, "[waiting: read]" },
   { G.SPF_WORK_WAIT, 233, "[waiting: epoll_wait]" },
   { G.SPF_WORK_WAIT, 335, "[waiting: rseq]" },
@@ -30,13 +29,6 @@ for _, w in ipairs {
   { G.SPF_WORK_WAIT, 424, "[waiting: system call 423]" },
   { G.SPF_WORK_WAIT, 425, "[waiting: pidfd_send_signal]" },
   { G.SPF_WORK_WAIT, 2^32 - 1, "[waiting: system call 4294967294]" },
-  { G.SPF_WORK_FAULT, 0, "[page fault]" },
-  { G.SPF_WORK_READY, 0, "[runnable]" },
-  { G.SPF_WORK_SHORT, 0, "[short waits]" },
-  { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_LATE, "[stack unknown: seen too late]" },
-  { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_MOVED, "[stack unknown: the thread ran meanwhile]" },
-  { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_HIDDEN, "[stack unknown: hidden by the kernel]" },
-  { G.SPF_WORK_UNSEEN, 9, "[stack unknown: reason 9]" },
   -- Only a system call and a reason have an argument.
   { G.SPF_WORK_FAULT, 7, "[page fault]" },
   { G.SPF_WORK_READY, 7, "[runnable]" },
@@ -44,6 +36,7 @@ for _, w in ipairs {
 } do
   t.equal(name_of(w[1], w[2]), w[3], w[3])
 end
+for _, w in ipairs(random_waits.OTHERS) do t.equal(name_of(w[1], w[2]), w[3], w[3]) end
 for name, value in pairs(G) do
   if name:find("^SPF_UNSEEN_") then
     t.ok(not name_of(G.SPF_WORK_UNSEEN, value):find("reason", 1, true), "words for " .. name)
@@ -73,11 +66,7 @@ local bytes = stream()
 local WAIT, FAULT = "main;f (a.lua:1);wait;[waiting: epoll_wait]", "main;g (a.lua:2);[page fault]"
 
 local function render(format, options, s, base)
-  local v = assert(view.new(assert(reader.parse_string(s or bytes, { timeline = true })), options))
-  if base then v:compare_with(view.new(reader.parse_string(base), options)) end
-  local out = {}
-  require("sysprof." .. format).render(v, function(part) out[#out + 1] = part end)
-  return table.concat(out)
+  return (assert(t.render(s or bytes, format, options, base)))
 end
 
 local list = events.list(assert(reader.parse_string(bytes)))

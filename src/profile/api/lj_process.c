@@ -85,15 +85,6 @@ static void look_at_sleepers(void)
   if (!each_profile(profile_sleepers)) sleepers_ns = before_ns;
 }
 
-/* Does a profile look at threads that sleep? Under the lock. */
-static int has_look(void)
-{
-  const Profile *p;
-  for (p = lj_registry_first(); p; p = p->next)
-    if (profile_isrunning(p) && profileopts_haslook(&p->opt)) return 1;
-  return 0;
-}
-
 /* Claim a queue for the background thread to write. The claim keeps the session until the
 ** release. Returns NULL if no queue has chunks.
 */
@@ -144,7 +135,7 @@ typedef struct Job {
 /* They run in this order, every BGTHREAD_LOOK_MS. */
 enum { JOB_SLEEPERS };
 static Job jobs[] = {
-  [JOB_SLEEPERS] = { look_at_sleepers, has_look, 1, SLEEP_SHARE, 0, 0 },
+  [JOB_SLEEPERS] = { look_at_sleepers, has_profile, 1, SLEEP_SHARE, 0, 0 },
   { look_after, has_profile, 0, JOB_SHARE, 0, 0 },
   { write_queues, has_profile, 1, 0, 0, 0 },
   { scan_threads, has_profile, 0, JOB_SHARE, 0, 0 },
@@ -162,7 +153,7 @@ static Job jobs[] = {
 */
 static void job_run(Job *job)
 {
-  uint64_t begin_ns, cpu_ns;
+  uint64_t begin_ns, cpu_ns, credit_ns;
   int is_first;
   if (!job->share) {
     job->run();
@@ -172,8 +163,8 @@ static void job_run(Job *job)
   if (begin_ns < job->next_ns) return;
   cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   is_first = job->cpu_ns == 0 || cpu_ns < job->cpu_ns; /* Of this thread. */
-  if (is_first) job->next_ns = begin_ns - JOB_FIRST_CREDIT_NS;
-  else if (job->next_ns + JOB_CREDIT_NS < begin_ns) job->next_ns = begin_ns - JOB_CREDIT_NS;
+  credit_ns = is_first ? JOB_FIRST_CREDIT_NS : JOB_CREDIT_NS;
+  if (job->next_ns + credit_ns < begin_ns) job->next_ns = begin_ns - credit_ns;
   if (is_first || !job->at_wake) job->cpu_ns = cpu_ns;
   job->run();
   cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);

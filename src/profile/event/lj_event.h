@@ -130,17 +130,16 @@ typedef enum EventStatus {
   EVENT_ERROR /* The event is unavailable: see errno and errmsg. */
 } EventStatus;
 
-/* The way from code of the VM to its running profile. Lives as long as the VM. */
-typedef struct Event Event;
-typedef struct EventDoor EventDoor;
-
-/* What keep has done. */
+/* What Event.keep has done. */
 typedef enum EventKept {
   KEPT_STACK, /* It keeps a stack, which may be broken. */
-  KEPT_MOVED, /* The thread has run meanwhile, so its stack is not known. */
+  KEPT_MOVED, /* The thread has run meanwhile, or the stack has too many functions. */
   KEPT_NOT    /* Fault-safe copies are unavailable. */
 } EventKept;
 
+/* The way from code of the VM to its running profile. Lives as long as the VM. */
+typedef struct Event Event;
+typedef struct EventDoor EventDoor;
 struct EventDoor {
   void *vm; /* Its global_State. */
   /* Return the event of a source in the session of the calling thread, which runs the VM. It
@@ -181,13 +180,13 @@ struct Event {
   ** SAMPLE_ENDS_MAX. Returns 0 as mark does. Not in the handler.
   */
   int (*ended)(Event *ev, uint32_t session, int how, const SampleEnd *end, int n);
-  /* For a source that looks at sleeping threads. Under the lock, not in the handler. */
-  /* On the background thread: read the stack of the sampled thread, which sleeps with these
-  ** registers, and keep it for append. has_moved: may the thread have run since they were read?
+  /* Read the stack of the sampled thread, which sleeps with these registers, and keep it for
+  ** append. has_moved: may the thread have run since they were read? Background thread, under the
+  ** lock.
   */
   EventKept (*keep)(Event *ev, const WalkRegs *regs, int (*has_moved)(const Event *ev));
-  /* On any thread: append a sample. Returns 0 if the session is in use for long: then it is
-  ** lost.
+  /* Append a sample of a wait. Returns 0 if the session is in use for long: then the sample is
+  ** lost. Any thread, under the lock, not in the handler.
   */
   int (*append)(Event *ev, SampleHead *head);
   EventDoor *door;                   /* For a source of a VM. */

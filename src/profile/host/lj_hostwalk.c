@@ -324,13 +324,13 @@ static HOSTWALK_RARE int walk_vmrefusal(const Walk *w)
 }
 
 /* The step needs the frame pointer, which is not known in a thread that sleeps. */
-static HOSTWALK_RARE int walk_findbp(Walk *w, const CfiRule *rule)
+static HOSTWALK_RARE void walk_findbp(Walk *w, const CfiRule *rule)
 {
   HostWalk *hs = w->hs;
   uintptr_t pc = lj_cfi_lookup_pc(&w->regs);
   Fde fde;
-  return lj_ehframe_find(hs->pk, pc, &hs->cfi.copy, &fde) == CFI_STEP &&
-	 lj_prologue_find(hs->pk, rule, fde.pc_begin, pc, &w->regs);
+  if (lj_ehframe_find(hs->pk, pc, &hs->cfi.copy, &fde) == CFI_STEP)
+    lj_prologue_find(hs->pk, rule, fde.pc_begin, pc, &w->regs);
 }
 
 /* The current frame is in host code, or in a trace. Returns 0 at the end. */

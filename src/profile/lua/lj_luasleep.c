@@ -14,11 +14,10 @@
 #include "profile/lua/lj_jitmap.h"
 #include "profile/lua/lj_luasleep.h"
 
-#define STEPS_MAX    (1u << 20) /* Frames, in all coroutines. */
+#define STEPS_MAX    (1u << 17) /* Frames that are read, some of them several times. */
 #define COROUTINES   1000       /* Nested coroutines. */
 #define TRACES_MAX   65536      /* Traces that are searched. */
 #define PROTO_BC_MAX (1u << 26) /* No function has more bytecode. */
-#define NFRAME_STEPS 100000     /* Frames above a C frame without Lua frames. */
 
 /* A function in a slot of the Lua stack: a copy. */
 typedef struct SlotFunc {
@@ -235,12 +234,11 @@ static int has_noframe(LuaSleep *ls, const Thread *t, uintptr_t cf, uintptr_t f)
 {
   uintptr_t w, top, prev;
   int32_t nres;
-  int n;
   if (cf == 0 || !word(ls, cf + CFRAME_OFS_NRES, &w)) return 0;
   nres = (int32_t)(uint32_t)w;
   if (nres >= 0) return 0;
   top = t->bot - LJ_FR2 * sizeof(TValue) + (uintptr_t) - (intptr_t)nres;
-  for (n = 0; f >= top && n < NFRAME_STEPS && f > t->bot; n++, f = prev)
+  for (; f >= top && f > t->bot && ls->steps < STEPS_MAX; ls->steps++, f = prev)
     if ((prev = frame_below(ls, t, f)) == 0) break;
   return f < top;
 }
@@ -397,13 +395,12 @@ static uintptr_t link_other(LuaSleep *ls, Thread *t, uintptr_t f, uintptr_t link
 }
 
 /* Read the frames of a coroutine from f to the bottom. trace: address of the call in the trace
-** that runs on f, or 0. *steps: of all coroutines.
+** that runs on f, or 0.
 */
-static int walk_thread(LuaSleep *ls, Thread *t, uintptr_t f, uintptr_t pc, uintptr_t trace,
-		       uint32_t *steps)
+static int walk_thread(LuaSleep *ls, Thread *t, uintptr_t f, uintptr_t pc, uintptr_t trace)
 {
   int skip = 0;
-  for (; *steps < STEPS_MAX; (*steps)++) {
+  for (; ls->steps < STEPS_MAX; ls->steps++) {
     SlotFunc sf;
     uintptr_t link;
     while (has_noframe(ls, t, t->cf, f))
@@ -511,7 +508,6 @@ static int find_top(LuaSleep *ls, const Thread *t, uintptr_t *f, uintptr_t *pc,
 static int walk_all(LuaSleep *ls)
 {
   uintptr_t L = (uintptr_t)ls->hs->vm[0].L, f, pc, trace;
-  uint32_t steps = 0;
   int n;
   for (n = 0; n < COROUTINES; n++) {
     Thread t;
@@ -519,7 +515,7 @@ static int walk_all(LuaSleep *ls)
     f = (uintptr_t)t.copy.base - 8;
     pc = trace = 0;
     if (n == 0 && !find_top(ls, &t, &f, &pc, &trace)) return 0;
-    if (!walk_thread(ls, &t, f, pc, trace, &steps)) return 0;
+    if (!walk_thread(ls, &t, f, pc, trace)) return 0;
     /* The host is below the main thread, and below a coroutine without a VM frame. */
     if (t.last == 0 || L == (uintptr_t)mainthread(ls->g)) return 1;
     if (!find_resumer(ls, t.last, &L)) return 0;
@@ -533,16 +529,12 @@ void lj_luasleep_walk(LuaSleep *ls)
   ls->res.top = TOP_NONE;
   ls->res.broken = -1;
   ls->res.nbounds = 0;
-  ls->nfunc = 0;
+  ls->nfunc = ls->steps = 0;
   if (ls->hs->nvm == 0) return; /* The host has not entered the VM. */
   if (!walk_all(ls)) {
     ls->res.top = TOP_UNKNOWN;
   } else if (ls->hs->nvm != ls->res.nbounds && ls->hs->broken < 0) {
     refuse(ls, SPF_BROKEN_JOIN,
 	   ls->hs->nvm > ls->res.nbounds ? SPF_REFUSED_LUA_FEWER : SPF_REFUSED_HOST_FEWER);
-  } else {
-    return;
   }
-  lj_framelist_reset(ls->frames);
-  lj_framelist_push(ls->frames, frame_word(SPF_FRAME_BROKEN, ls->res.broken));
 }

@@ -35,11 +35,12 @@ typedef struct LuaSleep {
   FrameList *frames;  /* Gets the frames. A Lua function has its index in func as its id. */
   /* Results. */
   LuaResult res;
+  uint32_t steps; /* Frames read, which bounds the work. */
   uint32_t nfunc;
   SleepFunc func[LUASLEEP_FUNCS];
 } LuaSleep;
 
-/* Read the Lua stack of a thread that runs the VM. */
+/* Read the Lua stack of a thread that runs the VM. If the result is broken, the frames are void. */
 LJ_FUNC void lj_luasleep_walk(LuaSleep *ls);
 
 #endif

@@ -27,7 +27,6 @@ void lj_keptstack_set(KeptStack *ks, const FrameList *lua, const FrameList *host
 {
   words_copy(ks->lua_word, &ks->nlua, lua);
   words_copy(ks->host_word, &ks->nhost, host);
-  ks->ndef = 0;
 }
 
 int lj_keptstack_define(KeptStack *ks, const SleepFunc *fn, const FuncEntry *fe)
@@ -65,9 +64,9 @@ int lj_keptstack_capture(const KeptStack *ks, Batch *b)
 
 void lj_keptstack_get(const KeptStack *ks, FrameWord leaf, FrameList *lua, FrameList *host)
 {
+  memcpy(lua->list, ks->lua_word, ks->nlua * sizeof(FrameWord));
   lua->list[0] = leaf;
-  memcpy(lua->list + 1, ks->lua_word, ks->nlua * sizeof(FrameWord));
-  lua->len = lua->n = ks->nlua + 1;
+  lua->len = lua->n = ks->nlua;
   memcpy(host->list, ks->host_word, ks->nhost * sizeof(FrameWord));
   host->len = host->n = ks->nhost;
 }

@@ -23,7 +23,9 @@ typedef struct KeptStack {
   uint8_t defs[KEPTSTACK_DEFS];
 } KeptStack;
 
-/* Keep a walked stack: completed lists of frames, whose Lua functions have their ids. */
+/* Keep a walked stack: completed lists of frames, whose Lua functions have their ids. The first word
+** of the Lua side is the place of the leaf. Its definitions have been added.
+*/
 LJ_FUNC void lj_keptstack_set(KeptStack *ks, const FrameList *lua, const FrameList *host);
 
 /* Add the definition of a Lua function. Returns 0 if there is no room. */
@@ -32,7 +34,7 @@ LJ_FUNC int lj_keptstack_define(KeptStack *ks, const SleepFunc *fn, const FuncEn
 /* Append the definitions to a batch. Returns 0 if it has no room. */
 LJ_FUNC int lj_keptstack_capture(const KeptStack *ks, Batch *b);
 
-/* Fill in the lists of a sample, with a leaf of the Lua side. */
+/* Fill in the lists of a sample, with the leaf of the Lua side. */
 LJ_FUNC void lj_keptstack_get(const KeptStack *ks, FrameWord leaf, FrameList *lua,
 			      FrameList *host);
 

@@ -9,7 +9,6 @@
 #ifndef _LJ_SAMPLE_H
 #define _LJ_SAMPLE_H
 
-#include "profile/session/lj_keptstack.h"
 #include "profile/session/lj_sampler.h"
 
 /* Take a sample, see Event.take. Async-signal-safe. */

@@ -13,7 +13,9 @@
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_sampler.h"
 
-#define SEIZE_WAIT_NS 20000 /* Between two tries while another thread takes a sample. */
+#define WAIT_NS 20000 /* Between two tries while another thread takes a sample. */
+
+static const struct timespec nap = { 0, WAIT_NS };
 
 /* -- Hold -------------------------------------------------------------------- */
 
@@ -34,14 +36,23 @@ void lj_sampler_release(Sampler *s)
   __atomic_store_n(&s->user, 0, __ATOMIC_RELEASE);
 }
 
+int lj_sampler_holdsoon(Sampler *s, uint64_t ns)
+{
+  uint64_t waited_ns;
+  for (waited_ns = 0; !lj_sampler_hold(s); waited_ns += WAIT_NS) {
+    if (waited_ns >= ns) return 0;
+    nanosleep(&nap, NULL);
+  }
+  return 1;
+}
+
 void lj_sampler_seize(Sampler *s)
 {
-  static const struct timespec wait = { 0, SEIZE_WAIT_NS };
   while (!lj_sampler_hold(s)) {
     if (user_self(s) == SAMPLER_THREAD || !lj_osthread_exists(s->reader.tid)) {
       __atomic_store_n(&s->user, user_self(s), __ATOMIC_SEQ_CST);
       return;
     }
-    nanosleep(&wait, NULL);
+    nanosleep(&nap, NULL);
   }
 }

@@ -17,6 +17,7 @@
 #include "profile/base/lj_hist.h"
 #include "profile/event/lj_event.h"
 #include "profile/lua/lj_luawalk.h"
+#include "profile/session/lj_keptstack.h"
 #include "profile/session/lj_profileopts.h"
 #include "profile/session/lj_vmgate.h"
 #include "profile/session/lj_vmtables.h"
@@ -78,8 +79,7 @@ typedef struct Sampler {
   uint32_t nspent;
   uintptr_t leaf_pc;  /* Interrupted address, for backtracers. */
   SampleEvent *event; /* nevent of them. */
-  struct KeptStack
-    *kept; /* Of the current wait; NULL: no event needs it. Under the lock. */
+  KeptStack *kept;    /* Of the current wait; NULL: no event needs it. Under the lock. */
   uint64_t counters[SPF_COUNTER__MAX];
   Hist handler; /* Times of samples. */
   LuaResult lua;
@@ -107,6 +107,9 @@ static LJ_AINLINE int sampler_isqueued(const Sampler *s)
 /* Hold a sampler. Returns 0 if it is held. Any thread, async-signal-safe. */
 LJ_FUNC int lj_sampler_hold(Sampler *s);
 LJ_FUNC void lj_sampler_release(Sampler *s);
+
+/* The same, but waits for so long at most, because a sample may go on. Not in the handler. */
+LJ_FUNC int lj_sampler_holdsoon(Sampler *s, uint64_t ns);
 
 /* Hold a sampler whose sources are stopped. Waits for a sample of another thread. Takes the
 ** sampler over from a thread that has ended, and from the calling thread, which has jumped

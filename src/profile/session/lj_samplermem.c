@@ -9,7 +9,6 @@
 #include "lj_obj.h"
 #include "profile/base/lj_osmemory.h"
 #include "profile/base/lj_osthread.h"
-#include "profile/session/lj_keptstack.h"
 #include "profile/session/lj_samplermem.h"
 
 #define BUFFER_TOUCHED (16 * 1024) /* Bytes of a buffer that a start touches, at most. */
@@ -38,12 +37,10 @@ static MemParts parts_of(const SessionPlan *plan, size_t size)
   int is_first = (plan->nsession == 0), i;
   MemParts m = { round_up(size, CACHE_LINE), 0, 0, 0, 0, 0 };
   m.events = round_up((size_t)opt->nspec * sizeof(SampleEvent), CACHE_LINE);
-  for (i = 0; i < opt->nspec; i++) {
+  for (i = 0; i < opt->nspec; i++)
     m.sources += round_up(opt->spec[i].ops->size, CACHE_LINE);
-    if (opt->spec[i].ops->look && opt->mode != LUAM_SYSPROF_DEFAULT)
-      m.kept = sizeof(KeptStack);
-  }
   if (opt->mode == LUAM_SYSPROF_DEFAULT) return m;
+  if (profileopts_haslook(opt)) m.kept = sizeof(KeptStack);
   m.batch = is_first ? BATCH_SIZE : OTHER_BATCH;
   m.buffer = is_first || opt->len < OTHER_BUFFER ? opt->len : OTHER_BUFFER;
   return m;

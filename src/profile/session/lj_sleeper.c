@@ -6,8 +6,6 @@
 #define lj_sleeper_c
 #define LUA_CORE
 
-#include <time.h>
-
 #include "lj_obj.h"
 #include "lj_frame.h"
 #include "profile/base/lj_osthread.h"
@@ -15,8 +13,7 @@
 #include "profile/session/lj_sample.h"
 #include "profile/session/lj_sleeper.h"
 
-#define HOLD_WAIT_NS 20000 /* Between two tries while the thread takes a sample. */
-#define HOLD_TRIES   50
+#define HOLD_NS 1000000 /* A sample of the thread takes no longer. */
 
 /* -- Walk -------------------------------------------------------------------- */
 
@@ -32,7 +29,7 @@ static int runs_vm(const Sampler *s, const HostWalk *hs)
 	 (head & (uintptr_t)CFRAME_RAWMASK) == hs->vm[0].cf;
 }
 
-/* Record an empty Lua stack, as walk_nolua in lj_sample.c does. */
+/* Set the result for an empty Lua stack, as walk_nolua in lj_sample.c does. */
 static void walk_nolua(const Sampler *s, SleepTables *st)
 {
   const HostWalk *hs = &st->host;
@@ -46,7 +43,13 @@ static void walk_nolua(const Sampler *s, SleepTables *st)
     return;
   res->broken = SPF_BROKEN_NOT_VM;
   res->refused = hs->nvm ? SPF_REFUSED_VM_WAITED : SPF_REFUSED_VM_OUTSIDE;
-  lj_framelist_push(&st->lua_frames, frame_word(SPF_FRAME_BROKEN, SPF_BROKEN_NOT_VM));
+}
+
+/* Empty the Lua side, but for the place of its leaf. */
+static void lua_reset(SleepTables *st)
+{
+  lj_framelist_reset(&st->lua_frames);
+  lj_framelist_push(&st->lua_frames, frame_word2(SPF_FRAME_WORK, 0, 0));
 }
 
 static void walk(const Sampler *s, SleepTables *st, const WalkRegs *regs)
@@ -55,7 +58,7 @@ static void walk(const Sampler *s, SleepTables *st, const WalkRegs *regs)
   st->peek.more = &st->copies;
   lj_safeload_reset(&st->peek);
   lj_framelist_reset(&st->host_frames);
-  lj_framelist_reset(&st->lua_frames);
+  lua_reset(st);
   hs->pk = &st->peek;
   hs->g = s->gate->g;
   hs->frames = &st->host_frames;
@@ -69,6 +72,10 @@ static void walk(const Sampler *s, SleepTables *st, const WalkRegs *regs)
     lj_luasleep_walk(&st->lua);
   } else {
     walk_nolua(s, st);
+  }
+  if (st->lua.res.broken >= 0) {
+    lua_reset(st);
+    lj_framelist_push(&st->lua_frames, frame_word(SPF_FRAME_BROKEN, st->lua.res.broken));
   }
   lj_framelist_finish(&st->host_frames);
   lj_framelist_finish(&st->lua_frames);
@@ -86,8 +93,8 @@ static int state_of(const SleepTables *st)
 
 /* -- Functions --------------------------------------------------------------- */
 
-/* Give the functions of the stack their ids. Returns 0 if there are none left, or if a handler
-** uses the table: then the thread has moved.
+/* Give the functions of the stack their ids, and keep their definitions. Returns 0 if there is no
+** room, or if a handler uses the table: then the thread has moved.
 */
 static int ids_find(Sampler *s, SleepTables *st, uint32_t *fid)
 {
@@ -99,6 +106,7 @@ static int ids_find(Sampler *s, SleepTables *st, uint32_t *fid)
 				   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
     return 0;
   before = ft->nfid;
+  s->kept->ndef = 0;
   for (i = 0; i < st->lua.nfunc; i++) {
     const SleepFunc *fn = &st->lua.func[i];
     FuncEntry *fe = lj_functab_get(ft, fn->pt, fn->key);
@@ -108,8 +116,7 @@ static int ids_find(Sampler *s, SleepTables *st, uint32_t *fid)
   /* If LuaJIT frees a prototype meanwhile, it may not have seen the new entry. */
   freed = __atomic_load_n(&ft->freed, __ATOMIC_SEQ_CST);
   if (freed != st->freed)
-    for (; before != ft->nfid; before++)
-      relaxed_set(&lj_functab_entry(ft, before + 1)->pt, NULL);
+    while (before != ft->nfid) lj_functab_drop(ft, ++before);
   vmtables_release(vt);
   return i == st->lua.nfunc && freed == st->freed;
 }
@@ -136,11 +143,9 @@ EventKept lj_sleeper_keep(Event *ev, const WalkRegs *regs,
   if (!lj_safeload_cancopy()) return KEPT_NOT;
   st->freed = __atomic_load_n(&s->vm->funcs.freed, __ATOMIC_SEQ_CST);
   walk(s, st, regs);
-  if (has_moved(ev)) return KEPT_MOVED;
-  lj_keptstack_set(ks, &st->lua_frames, &st->host_frames);
-  if (!ids_find(s, st, fid)) return KEPT_MOVED;
+  if (has_moved(ev) || !ids_find(s, st, fid)) return KEPT_MOVED;
   ids_set(&st->lua_frames, fid);
-  memcpy(ks->lua_word, st->lua_frames.list, st->lua_frames.len * sizeof(FrameWord));
+  lj_keptstack_set(ks, &st->lua_frames, &st->host_frames);
   ks->state = state_of(st);
   ks->lua = st->lua.res;
   ks->host_broken = st->host.broken;
@@ -150,23 +155,12 @@ EventKept lj_sleeper_keep(Event *ev, const WalkRegs *regs,
 
 /* -- Samples ----------------------------------------------------------------- */
 
-static int hold(Sampler *s)
-{
-  static const struct timespec wait = { 0, HOLD_WAIT_NS };
-  int tries = 0;
-  while (!lj_sampler_hold(s)) {
-    if (++tries == HOLD_TRIES) return 0;
-    nanosleep(&wait, NULL);
-  }
-  return 1;
-}
-
 int lj_sleeper_append(Event *ev, SampleHead *head)
 {
   SampleEvent *se = (SampleEvent *)ev;
   Sampler *s = se->sampler;
   FrameWord leaf = frame_word2(SPF_FRAME_WORK, (uint32_t)head->work, head->work_arg);
-  if (!hold(s)) {
+  if (!lj_sampler_holdsoon(s, HOLD_NS)) {
     relaxed_add(&s->counters[SPF_COUNTER_LOST_NESTED], 1);
     return 0;
   }

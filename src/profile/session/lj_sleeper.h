@@ -9,7 +9,6 @@
 #ifndef _LJ_SLEEPER_H
 #define _LJ_SLEEPER_H
 
-#include "profile/session/lj_keptstack.h"
 #include "profile/session/lj_sampler.h"
 
 /* Read the stack of a thread that sleeps, and keep it, see Event.keep. */

@@ -345,22 +345,10 @@ void lj_vmprofile_abandon(Profile *p)
 
 /* -- While it runs ----------------------------------------------------------- */
 
-#define DUMP_WAIT_NS 100000 /* Between two tries while another thread takes a sample. */
-#define DUMP_TRIES   10000
-
-/* Hold a session's sampler for a dump. Waits for a sample of another thread. That never ends if
-** the program has jumped out of it, so the wait is limited.
+/* So long a dump waits for a sample of another thread. That never ends if the program has jumped out
+** of it.
 */
-static int dump_hold(Session *s)
-{
-  static const struct timespec wait = { 0, DUMP_WAIT_NS };
-  int tries = 0;
-  while (!lj_sampler_hold(&s->sm)) {
-    if (++tries == DUMP_TRIES) return 0;
-    nanosleep(&wait, NULL);
-  }
-  return 1;
-}
+#define DUMP_WAIT_NS 1000000000
 
 static Session *session_of_thread(const Profile *p, int tid)
 {
@@ -378,12 +366,12 @@ int lj_vmprofile_dump(Profile *p)
   FuncTab *named = NULL;
   int err = 0;
   for (s = profile_first(p); s; s = session_next(s)) lj_session_sync(s);
-  if (own && !dump_hold(own)) return EBUSY;
+  if (own && !lj_sampler_holdsoon(&own->sm, DUMP_WAIT_NS)) return EBUSY;
   if (lj_vmgate_isours(&p->gate) && p->opt.mode != LUAM_SYSPROF_DEFAULT)
     named = lj_vmtables_name(p->plan.vm);
   for (s = profile_first(p); s; s = session_next(s)) {
     int res = EBUSY;
-    if (s == own || dump_hold(s)) {
+    if (s == own || lj_sampler_holdsoon(&s->sm, DUMP_WAIT_NS)) {
       res = lj_session_dump(s, named);
       if (s != own) lj_sampler_release(&s->sm);
     }

@@ -112,6 +112,12 @@ FuncEntry *lj_functab_find(FuncTab *ft, const GCproto *pt)
   return found;
 }
 
+void lj_functab_drop(FuncTab *ft, uint32_t fid)
+{
+  FuncEntry *fe = lj_functab_entry(ft, fid);
+  if (fe->fid == fid) fe->pt = NULL;
+}
+
 void lj_functab_free(FuncTab *ft, const GCproto *pt)
 {
   uint32_t i, home = func_slot(pt);

@@ -102,6 +102,9 @@ LJ_FUNC FuncEntry *lj_functab_get(FuncTab *ft, const GCproto *pt, uint64_t key);
 */
 LJ_FUNC FuncEntry *lj_functab_find(FuncTab *ft, const GCproto *pt);
 
+/* Forget the prototype of this id, if an entry has it: the table never gives the id again. */
+LJ_FUNC void lj_functab_drop(FuncTab *ft, uint32_t fid);
+
 /* LuaJIT frees a prototype: the table never gives its id again. VM thread. */
 LJ_FUNC void lj_functab_free(FuncTab *ft, const GCproto *pt);
 

@@ -2,9 +2,8 @@
 ** Looks at one thread: what it has waited for since the last look, and where it waits now.
 ** Context: under the lock, on any thread, outside of the handler.
 **
-** Waits that a look finds over go into the stream: with the stack that an earlier look has kept, or
-** in sums without stacks. A wait that is longer than the threshold, and goes on, gets its stack
-** kept.
+** A wait that is over goes into the stream: with the stack that an earlier look has kept, or in a
+** sum without a stack. If a wait goes on above the threshold, a look reads its stack.
 */
 
 #ifndef _LJ_WAITLOOK_H

@@ -27,7 +27,10 @@ int lj_waitproc_sched(int tid, WaitSched *ws)
 
 /* -- The file of places ------------------------------------------------------ */
 
-static WaitPlaceFile *files; /* All open ones. */
+#define FILES_MAX 32 /* That stay open. */
+
+static WaitPlaceFile *files; /* All open ones, */
+static int nfile;            /* and their number. */
 
 /* Is a descriptor still that of the file? */
 static int file_isours(const WaitPlaceFile *pf)
@@ -57,6 +60,7 @@ static int file_open(WaitPlaceFile *pf, int tid)
   pf->ino = (uint64_t)st.st_ino;
   pf->next = files;
   files = pf;
+  nfile++;
   return 1;
 }
 
@@ -66,12 +70,14 @@ void lj_waitproc_close(WaitPlaceFile *pf)
   if (!pf->fd1) return;
   while (*link != pf) link = &(*link)->next;
   *link = pf->next;
+  nfile--;
   file_drop(pf);
 }
 
 void lj_waitproc_forget(void)
 {
   for (; files; files = files->next) file_drop(files);
+  nfile = 0;
 }
 
 /* Read the file. Returns 0 and errno on a failure. */
@@ -102,6 +108,7 @@ WaitPlaceKind lj_waitproc_place(WaitPlaceFile *pf, int tid, uint32_t *nr, WalkRe
   long number;
   int i;
   if (!file_read(pf, tid, text, sizeof(text))) return WAITPLACE_HIDDEN;
+  if (nfile > FILES_MAX) lj_waitproc_close(pf);
   if (text[0] == 'r') return WAITPLACE_RUNNING;
   number = strtol(text, &at, 10);
   if (at == text) return WAITPLACE_HIDDEN;

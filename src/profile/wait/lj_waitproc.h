@@ -25,8 +25,9 @@ typedef enum WaitPlaceKind {
   WAITPLACE_HIDDEN   /* The kernel does not tell, or the thread has ended: see errno. */
 } WaitPlaceKind;
 
-/* File that tells where a thread sleeps. It stays open: to open it takes longer than to read it, up
-** to 60 us on virtual machines. Clear it before use.
+/* File that tells where a thread sleeps. The files of some threads stay open: to open one takes
+** longer than to read it, up to 60 us on virtual machines. The other descriptors are the program's.
+** Clear it before use.
 */
 typedef struct WaitPlaceFile {
   struct WaitPlaceFile *next; /* In the list of all. */
