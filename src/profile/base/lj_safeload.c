@@ -172,22 +172,22 @@ static int page_stays(SafeLoad *sl, uintptr_t pageno)
   return page_isowned(sl, pageno) || last - sl->stack < sl->stack_size;
 }
 
-/* Place of the copy of a page: *copied tells which page it has. With few places, the next one in
-** turn, unless one has the page.
-*/
+/* Find the place of a page's copy, or the place for it. *copied tells which page it has. */
 static uint64_t *copy_place(SafeLoad *sl, uintptr_t pageno, uint64_t **copied)
 {
-  uint32_t i;
-  if (LJ_UNLIKELY(sl->more != NULL)) {
-    i = pageno & (SAFELOAD_MORE - 1);
-    *copied = &sl->more->copied[i];
-    return sl->more->copy[i];
+  SafeCopies *more = sl->more;
+  uint32_t set = 0, ways = SAFELOAD_COPIES, i;
+  *copied = sl->copied;
+  if (LJ_UNLIKELY(more != NULL)) {
+    set = pageno & (SAFELOAD_SETS - 1);
+    ways = SAFELOAD_WAYS;
+    *copied = more->copied + set * SAFELOAD_WAYS;
   }
-  for (i = 0; i < SAFELOAD_COPIES; i++)
-    if (sl->copied[i] == (sl->generation | pageno)) break;
-  if (i == SAFELOAD_COPIES) i = sl->copies & (SAFELOAD_COPIES - 1);
-  *copied = &sl->copied[i];
-  return sl->copy[i];
+  for (i = 0; i < ways; i++)
+    if ((*copied)[i] == (sl->generation | pageno)) break;
+  if (i == ways) i = (more ? more->turn[set]++ : sl->copies) & (ways - 1);
+  *copied += i;
+  return more ? more->copy[set * SAFELOAD_WAYS + i] : sl->copy[i];
 }
 
 /* Where to load the bytes of a page: from the page itself or from its copy. Returns NULL

@@ -33,10 +33,14 @@
 #define SAFELOAD_COPY_MAX  4096                 /* and in one sample. */
 #define SAFELOAD_PAGE      (1u << SAFELOAD_PAGE_BITS)
 
-#define SAFELOAD_MORE 64 /* Copied pages at a time, with more memory. A power of two. */
+#define SAFELOAD_SETS 16 /* With more memory: sets of copied pages, a power of two, */
+#define SAFELOAD_WAYS \
+  4 /* and pages of a set. A walk goes to and fro between a few pages. */
+#define SAFELOAD_MORE (SAFELOAD_SETS * SAFELOAD_WAYS)
 
 /* Copies in place of those of SafeLoad. Clear it before use. */
 typedef struct SafeCopies {
+  uint32_t turn[SAFELOAD_SETS]; /* Of each set: the page that is replaced next. */
   uint64_t copied[SAFELOAD_MORE];
   uint64_t copy[SAFELOAD_MORE][SAFELOAD_PAGE / 8];
 } SafeCopies;
