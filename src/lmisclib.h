@@ -50,7 +50,9 @@ LUALIB_API int luaopen_misc(lua_State *L);
 ** system forbids perf_event_open, the clock runs at the rate of the tick.
 */
 #define LUAM_SYSPROF_CLOCK_CPU 0
-/* Real time, also while the thread sleeps. The signal may end a system call early. */
+/* Real time: CPU time, and waits, which a background thread measures. Wakes no thread. The clock
+** "wall-signal" ticks by real time; its signal may end a system call early.
+*/
 #define LUAM_SYSPROF_CLOCK_WALL 1
 
 /* -- Threads ---------------------------------------------------------------- */
@@ -116,7 +118,7 @@ struct luam_Sysprof_Options {
 };
 
 /* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. Each event after the
-** first needs 130 bytes more. FLUSH_VM and FLUSH_THREAD need as much for each part.
+** first needs 140 bytes more. FLUSH_VM and FLUSH_THREAD need as much for each part.
 */
 #define LUAM_SYSPROF_BUF_MIN 1024
 
@@ -149,8 +151,8 @@ struct luam_Sysprof_Counters {
 /* Self-report of a profile: totals since its start. */
 struct luam_Sysprof_SelfReport {
   char clock[192];      /* Names of the clocks and events in use, a list. */
-  double asked_hz;      /* Requested samples per second of CPU time, for wall per
-			** second of real time. 0 for events. */
+  double asked_hz;      /* Requested samples per second of CPU time, for
+			** wall-signal per second of real time. 0 for events. */
   double achieved_hz;   /* Samples per second that the profile took. */
   uint64_t samples;     /* All samples, including the lost ones. */
   uint64_t overruns;    /* Ticks that the kernel merged into an earlier signal. */
@@ -180,8 +182,9 @@ struct luam_Sysprof_SelfReport {
 			** refuses to copy them. Another thread may unmap them. */
   char signal[64];          /* Signals of the clocks, a list, such as SIGPROF. */
   uint32_t shared;          /* 1: the program has a handler for one of these. */
-  char limit[192];          /* Why an event takes fewer samples than it was asked for: one
-			   ** sentence. Empty if no limit is known. */
+  char limit[192];          /* Why events take fewer samples than asked, or what they lack:
+			   ** sentences, as far as there is room, ". " between them. Empty
+			   ** if no limit is known. */
 };
 
 /* -- Callbacks -------------------------------------------------------------- */

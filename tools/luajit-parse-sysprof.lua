@@ -197,6 +197,7 @@ local function read(paths, shown, opt)
   local format = require("sysprof.formats." .. (opt.format or "folded"))
   local profile, err, bad = reader.read_all(paths, {
     from = opt.from, to = opt.to, timeline = format.needs_timeline,
+    activity = format.needs_activity,
     progress = progress.new() })
   local shown_view
   if profile then shown_view, err = new_view(profile, opt) end

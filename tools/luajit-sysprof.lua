@@ -89,7 +89,7 @@ local SPECS = {
   { name = "hz", key = "hz", start = true, arg = "N", convert = to_hz, help = {
     "samples a second, instead of the interval" } },
   { name = "clock", key = "clock", start = true, arg = "LIST", help = {
-    "cpu: CPU time (default); wall: CPU time and waiting;",
+    "cpu: CPU time (default); wall: CPU time and waits;",
     "offcpu: waits, and for what, without waking threads;",
     "alloc: allocations of memory, and who makes them;",
     "events, such as page-faults or cycles. Separate",
@@ -192,6 +192,7 @@ end
 local function finish(paths, format, opt)
   local renderer = format ~= "bin" and require("sysprof.formats." .. format) or {}
   local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
+						activity = renderer.needs_activity,
 						progress = progress.new() })
   if not profile then return nil, "the profile is missing: " .. err end
   opt.limit = 60

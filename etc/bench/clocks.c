@@ -182,8 +182,8 @@ int main(int argc, char **argv)
 	       { "task-clock", 10 },    { "task-clock", 1 },
 	       { "task-clock", 0.1 },   { "task-clock:u", 1 },
 	       { "task-clock:u", 0.1 }, { "itimer", 10 },
-	       { "itimer", 1 },         { "wall", 10 },
-	       { "wall", 1 },           { "wall", 0.1 } };
+	       { "itimer", 1 },         { "wall-signal", 10 },
+	       { "wall-signal", 1 },    { "wall-signal", 0.1 } };
   double loops_in_second;
   size_t i;
   seconds = argc > 1 ? atof(argv[1]) : 1;

@@ -49,7 +49,7 @@ look()
 
 print(("%8s %10s %10s %8s %8s %8s %10s %6s %7s %8s"):format("seconds", "samples", "lost",
   "throttled", "RSS KB", "Lua KB", "file KB", "fds", "timers", "threads"))
-assert(misc.sysprof.start({ mode = "C", clock = "wall", hz = 10000, path = "soak.bin" }))
+assert(misc.sysprof.start({ mode = "C", clock = "wall-signal", hz = 10000, path = "soak.bin" }))
 local began, failures, seen, due = now(), {}, {}, 0
 
 local function lost_of(r) return r.lost.buffer + r.lost.queue + r.lost.writer end

@@ -107,7 +107,7 @@ collectgarbage("stop")
 local start, stop = new_times(), new_times()
 for _ = 1, ROUNDS do
   measure(start, misc.sysprof.start,
-	  { mode = "C", interval = 1, clock = "wall", path = "start.bin" })
+	  { mode = "C", interval = 1, clock = "wall-signal", path = "start.bin" })
   repeat work() until samples() >= SAMPLES
   measure(stop, misc.sysprof.stop)
 end

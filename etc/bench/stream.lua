@@ -205,7 +205,7 @@ local total = { samples = 0, all = 0, full = 0, sample = 0, handler_ns = 0 }
 for _, w in ipairs(workloads.list) do
   if not next(wanted) or wanted[w.name] then
     local expected = w.run(1)
-    assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = 1, path = PATH }))
+    assert(misc.sysprof.start({ mode = "C", clock = "wall-signal", interval = 1, path = PATH }))
     workloads.repeat_for(w, SECONDS, expected)
     assert(misc.sysprof.stop())
     local sum = stream_sizes(PATH)

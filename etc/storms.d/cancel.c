@@ -85,8 +85,9 @@ static void *canceller(void *arg)
 int main(int argc, char **argv)
 {
   static const char *const options[] = {
-    "threads = 'all', clock = 'wall', path = 'cancel.bin'",
+    "threads = 'all', clock = 'wall-signal', path = 'cancel.bin'",
     "threads = 'all', clock = 'task-clock', path = 'cancel.bin'",
+    "threads = 'all', clock = 'wall', path = 'cancel.bin'",
   };
   lua_State *L = storm_open(argc, argv);
   pthread_t t[CANCELLERS];
@@ -94,7 +95,7 @@ int main(int argc, char **argv)
   REQUIRE(pipe(pipe_ends) == 0 && sem_init(&never, 0, 0) == 0);
   for (i = 0; i < CANCELLERS; i++)
     t[i] = storm_thread(canceller, storm_actor("a canceller"), 0);
-  storm_run(L, options, 2);
+  storm_run(L, options, 3);
   for (i = 0; i < CANCELLERS; i++) REQUIRE(pthread_join(t[i], NULL) == 0);
   CHECK_EQ(cleaned, cancelled);
   lua_close(L);

@@ -154,10 +154,11 @@ static uint64_t sum(size_t offset)
 int main(int argc, char **argv)
 {
   static const char *const options[] = {
-    "threads = 'all', clock = 'wall', path = 'jump.bin'",
-    "threads = 'all', clock = 'wall', path = 'jump.bin', signal = 'SIGALRM'",
+    "threads = 'all', clock = 'wall-signal', path = 'jump.bin'",
+    "threads = 'all', clock = 'wall-signal', path = 'jump.bin', signal = 'SIGALRM'",
     "threads = 'all', clock = 'task-clock', path = 'jump.bin'",
     "threads = 'all', clock = 'task-clock', path = 'jump.bin', signal = 'SIGALRM'",
+    "threads = 'all', clock = 'wall', path = 'jump.bin'",
   };
   static const char *const no_profile[] = { NULL };
   lua_State *L = storm_open(argc, argv);
@@ -184,7 +185,7 @@ int main(int argc, char **argv)
     L, "local round = storm.round function storm.round() assert(jump() == 20) round() end");
   timer = begin_alarms(&jumpers[JUMPERS]);
   if (bare) storm_run(L, no_profile, 1);
-  else storm_run(L, options, 4);
+  else storm_run(L, options, 5);
   for (i = 0; i <= JUMPERS; i++) REQUIRE(pthread_join(t[i], NULL) == 0);
   REQUIRE(timer_delete(timer) == 0);
   lua_close(L);

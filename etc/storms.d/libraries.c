@@ -73,6 +73,7 @@ int main(int argc, char **argv)
 {
   static const char *const options[] = {
     "threads = 'all', clock = 'task-clock', path = 'libraries.bin'",
+    "threads = 'all', clock = 'wall-signal', path = 'libraries.bin'",
     "threads = 'all', clock = 'wall', path = 'libraries.bin'",
   };
   lua_State *L = storm_open(argc, argv);
@@ -81,7 +82,7 @@ int main(int argc, char **argv)
   for (i = 0; i < LOADERS; i++) t[i] = storm_thread(loader, storm_actor("a loader"), 0);
   lua_register(L, "spin", lua_spin);
   storm_do(L, "local round = storm.round function storm.round() spin() round() end");
-  storm_run(L, options, 2);
+  storm_run(L, options, 3);
   for (i = 0; i < LOADERS; i++) REQUIRE(pthread_join(t[i], NULL) == 0);
   lua_close(L);
   return storm_close("%llu loads and unloads, %llu calls", (unsigned long long)loads,

@@ -48,11 +48,12 @@ static void rounds(lua_State *L, int n)
 
 static Plan plan_make(int depth, uint32_t r)
 {
-  static const char *const clocks[] = { "task-clock", "ctimer", "wall",
-					"itimer",     "cpu",    "cpu,page-faults" };
+  static const char *const clocks[] = { "task-clock", "ctimer", "wall-signal",
+					"itimer",     "cpu",    "cpu,page-faults",
+					"wall" };
   Plan p;
   p.depth = depth;
-  p.clock = clocks[r % 6];
+  p.clock = clocks[r % 7];
   p.flush_thread = (int)(r >> 4 & 1);
   p.all_threads = (r >> 5 & 3) == 0;
   p.on_fork = (r >> 7 & 3) == 0;

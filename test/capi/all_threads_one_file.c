@@ -45,7 +45,7 @@ static void start(lua_State *L, const char *more)
   char code[256];
   snprintf(code, sizeof(code),
 	   "assert(misc.sysprof.start{ mode = 'C', interval = 0.5,"
-	   " clock = 'wall', path = 'all.bin', threads = 'all'%s })",
+	   " clock = 'wall-signal', path = 'all.bin', threads = 'all'%s })",
 	   more);
   run(L, code);
 }

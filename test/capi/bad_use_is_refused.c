@@ -77,8 +77,8 @@ int main(void)
     o = opt;
     o.len = LUAM_SYSPROF_BUF_MIN - 1;
     if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
-    o.len = LUAM_SYSPROF_BUF_MIN + 129; /* Each event after the first needs 130 bytes. */
-    o.clocks = "cpu,wall";
+    o.len = LUAM_SYSPROF_BUF_MIN + 139; /* Each event after the first needs 140 bytes. */
+    o.clocks = "cpu,wall-signal";
     if (mode != LUAM_SYSPROF_DEFAULT) {
       CHECK_EQ(start(L, o), PROFILE_ERRUSE);
       CHECK(strstr(luaM_sysprof_error(), "too small for 2 events; expected") != NULL);

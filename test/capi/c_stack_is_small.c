@@ -20,7 +20,7 @@ static const char profile[] =
   "local function deep(n) if n > 0 then return (deep(n - 1)) end local s = 0"
   "  for i = 1, 3e4 do s = s + i % 7 end return s end\n"
   "for _, flush in ipairs { 'vm', 'thread' } do\n"
-  "  assert(misc.sysprof.start { mode = 'C', clock = 'wall', hz = 10000, path = path, flush = flush })\n"
+  "  assert(misc.sysprof.start { mode = 'C', clock = 'wall-signal', hz = 10000, path = path, flush = flush })\n"
   "  local till = os.time() + 200\n"
   "  repeat\n"
   "    pcall(deep, 30) pcall(string.gsub, ('x'):rep(9), 'x', function() deep(3) end)\n"

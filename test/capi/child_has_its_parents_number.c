@@ -84,7 +84,7 @@ static void in_parent(lua_State *L)
 
 int main(void)
 {
-  static const char *const names[] = { "task-clock", "ctimer", "itimer", "wall",
+  static const char *const names[] = { "task-clock", "ctimer", "itimer", "wall-signal",
 				       "page-faults:u" };
   lua_State *L = session_vm();
   size_t i;

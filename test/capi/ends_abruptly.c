@@ -156,7 +156,7 @@ static int check(const char *clock, const char *name, void (*end)(void), int is_
 int main(void)
 {
   static const char *const clocks[] = {
-    "cpu", "ctimer", "wall", "task-clock", "page-faults/period=10/", "itimer"
+    "cpu", "ctimer", "wall-signal", "task-clock", "page-faults/period=10/", "itimer"
   };
   size_t i;
   for (i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {

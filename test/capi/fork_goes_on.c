@@ -62,7 +62,7 @@ static struct luam_Sysprof_Options options(const char *path)
   opt.buf = (uint8_t *)malloc(opt.len);
   REQUIRE(opt.buf != NULL);
   opt.ctx = file_new(path, opt.buf);
-  opt.clock = LUAM_SYSPROF_CLOCK_WALL;
+  opt.clocks = "wall-signal";
   opt.interval_ns = 1000000;
   opt.on_fork = on_fork;
   luaM_sysprof_set_writer(file_writer);

@@ -84,7 +84,7 @@ int main(void)
   REQUIRE(mem != MAP_FAILED && pthread_atfork(before_fork, NULL, NULL) == 0);
   madvise(mem, MEMORY, MADV_NOHUGEPAGE);
   for (i = 0; i < MEMORY; i += PAGE) mem[i] = 1;
-  opt.clock = LUAM_SYSPROF_CLOCK_WALL;
+  opt.clocks = "wall-signal";
   opt.interval_ns = INTERVAL_NS;
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   by_library = forks(L, fork_library);

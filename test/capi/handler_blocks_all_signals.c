@@ -203,7 +203,7 @@ int main(void)
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
   alarm(200);
   CHECK_EQ(luaM_sysprof_set_backtracer(backtracer), PROFILE_SUCCESS);
-  opt.clock = LUAM_SYSPROF_CLOCK_WALL;
+  opt.clocks = "wall-signal";
   opt.interval_ns = 500000;
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
   check_samples(L);
@@ -214,7 +214,7 @@ int main(void)
   sink_free(&sink);
   opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
   CHECK_EQ(luaM_sysprof_set_backtracer(NULL), PROFILE_SUCCESS);
-  opt.clock = LUAM_SYSPROF_CLOCK_WALL;
+  opt.clocks = "wall-signal";
   opt.interval_ns = 500000;
   opt.threads = LUAM_SYSPROF_THREADS_ALL;
   signal(SIGALRM, SIG_DFL);

@@ -109,7 +109,7 @@ static void profile_file(lua_State *L, const char *options)
   char code[256];
   snprintf(code, sizeof(code),
 	   "assert(misc.sysprof.start{ mode = 'C', hz = 5000,"
-	   " clock = 'wall', path = 'all.bin', signal = %d, %s })",
+	   " clock = 'wall-signal', path = 'all.bin', signal = %d, %s })",
 	   profile_signal, options);
   session_script(L, code);
   set_around(1);

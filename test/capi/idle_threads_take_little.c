@@ -79,7 +79,7 @@ int main(void)
   return 77;
 #endif
   opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, BUFFER);
-  opt.clock = LUAM_SYSPROF_CLOCK_CPU; /* Idle threads have no ticks. */
+  opt.clocks = "cpu"; /* Idle threads have no ticks. */
   opt.interval_ns = 10000000;
   opt.flush = LUAM_SYSPROF_FLUSH_THREAD;
   pthread_attr_init(&attr);

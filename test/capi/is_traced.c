@@ -69,7 +69,7 @@ static int trace(pid_t pid)
 
 int main(void)
 {
-  static const char *const clocks[] = { "wall", "ctimer", "task-clock" };
+  static const char *const clocks[] = { "wall-signal", "ctimer", "task-clock" };
   size_t i;
   int k;
   for (i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {

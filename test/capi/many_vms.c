@@ -150,11 +150,12 @@ static void vm_check(Vm *vm)
 static void vm_step(Vm *vm, uint32_t r)
 {
   static const uint64_t intervals[] = { 100000, 1000000, 3000000 };
+  static const char *const clocks[] = { "cpu", "wall-signal", "wall" };
   if (!vm->L) vm_make(vm, r);
   if (!vm->running) {
     vm->sink.len = 0;
     vm->sink.stops = 0;
-    vm->opt.clock = (uint8_t)((r >> 8) & 1);
+    vm->opt.clocks = clocks[(r >> 8) % 3];
     vm->opt.interval_ns = intervals[(r >> 9) % 3];
     vm->opt.flush = (uint8_t)((r >> 24) % 3);
     CHECK_EQ(luaM_sysprof_start(vm->L, &vm->opt), PROFILE_SUCCESS);

@@ -45,7 +45,7 @@ int main(void)
   int i, n;
   main_thread = pthread_self();
   opt = session_options(&sink, LUAM_SYSPROF_DEFAULT, 65536);
-  opt.clock = LUAM_SYSPROF_CLOCK_CPU; /* Idle threads have no ticks. */
+  opt.clocks = "cpu"; /* Idle threads have no ticks. */
   opt.interval_ns = 10000000;
   opt.threads = LUAM_SYSPROF_THREADS_ALL;
   pthread_attr_init(&attr);

@@ -27,7 +27,8 @@ int main(void)
   const char *s;
   remove("one.bin");
   remove("link.bin");
-  CHECK(strcmp(result(A, START("one.bin", ", interval = 1, clock = 'wall'")), DONE) == 0);
+  CHECK(strcmp(result(A, START("one.bin", ", interval = 1, clock = 'wall-signal'")),
+	       DONE) == 0);
   REQUIRE(symlink("one.bin", "link.bin") == 0);
   /* The same file, by whatever name. */
   s = result(B, START("one.bin", ""));

@@ -80,7 +80,7 @@ int main(void)
   memset(&opt, 0, sizeof(opt));
   opt.mode = LUAM_SYSPROF_LEAF;
   opt.interval_ns = 1000000;
-  opt.clock = LUAM_SYSPROF_CLOCK_WALL;
+  opt.clocks = "wall-signal";
   opt.len = 1;
   opt.ctx = &opt;
   opt.session = 7;

@@ -131,7 +131,7 @@ static void check_itimer(lua_State *L)
 /* Signals that the handler gets, with and without the profiler, give the same counts. */
 static void shared(lua_State *L, int flags, int with_mask, int profiled, int counts[4])
 {
-  struct luam_Sysprof_Options opt = options("wall");
+  struct luam_Sysprof_Options opt = options("wall-signal");
   struct sigaction now;
   opt.signo = SIGVTALRM;
   opt.interval_ns = (uint64_t)3600 * 1000000000u;
@@ -193,7 +193,7 @@ int main(void)
   unsigned taken;
   signal(SIGUSR1, on_usr1);
   for (taken = 0; taken < 1u << NCHOICES; taken++) {
-    check_choice(L, "wall", 0, taken);
+    check_choice(L, "wall-signal", 0, taken);
     check_choice(L, "ctimer", 0, taken);
     check_choice(L, "task-clock", 1, taken);
   }

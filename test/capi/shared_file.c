@@ -31,7 +31,7 @@ static int run(lua_State *L, const char *code)
 }
 
 #define START \
-  "assert(misc.sysprof.start{ mode = 'C', interval = 0.3, clock = 'wall'," \
+  "assert(misc.sysprof.start{ mode = 'C', interval = 0.3, clock = 'wall-signal'," \
   " path = 'shared.bin', shared = true })"
 #define WORK \
   " local deadline = os.time() + 200" \
@@ -101,7 +101,7 @@ int main(void)
 
   /* Without the option, the file begins again, like a replaced file. */
   sum = (uint64_t)run(A, "assert(misc.sysprof.start{ mode = 'C', interval = 0.3,"
-			 " clock = 'wall', path = 'shared.bin' })" WORK STOP);
+			 " clock = 'wall-signal', path = 'shared.bin' })" WORK STOP);
   CHECK_EQ(in_file(), sum);
   REQUIRE(remove("shared.bin") == 0);
   sum = (uint64_t)run(A, START WORK STOP);

@@ -57,7 +57,7 @@ static void check(lua_State *L, const char *name, int (*call)(void))
 
 int main(void)
 {
-  static const char *const clocks[] = { "ctimer", "wall", "task-clock", "itimer" };
+  static const char *const clocks[] = { "ctimer", "wall-signal", "task-clock", "itimer" };
   lua_State *L = session_vm();
   size_t i;
   for (i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {

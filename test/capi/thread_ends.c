@@ -27,16 +27,18 @@ static void check_stream(uint64_t at_least)
   free(folded);
 }
 
-static void start(int clock)
+static const char *const clocks[] = { "cpu", "wall-signal" };
+
+static void start(const char *clock)
 {
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
-  opt.clock = (uint8_t)clock;
+  opt.clocks = clock;
   CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
 }
 
 static void *start_and_end(void *arg)
 {
-  start(*(int *)arg & 1);
+  start(clocks[*(int *)arg & 1]);
   session_run(L, 5);
   if (*(int *)arg & 2) pthread_exit(NULL);
   return NULL;
@@ -63,7 +65,7 @@ static void ends_while_running(int how)
 
 static void *run_until_finish(void *arg)
 {
-  start(*(int *)arg);
+  start((const char *)arg);
   session_run(L, 5);
   running = 1;
   while (!finish) session_work(L);
@@ -71,7 +73,7 @@ static void *run_until_finish(void *arg)
 }
 
 /* Another thread stops it while the VM runs, and starts it again. */
-static void stopped_by_another(int clock)
+static void stopped_by_another(const char *clock)
 {
   pthread_t t;
   int i;
@@ -79,7 +81,7 @@ static void stopped_by_another(int clock)
   session_script(L, "function work() local t = {} for i = 1, 2000 do t[i] = {} end"
 		    " load('local function f() return 1 end return f')()() end");
   running = finish = 0;
-  t = cpu_thread(run_until_finish, &clock);
+  t = cpu_thread(run_until_finish, (void *)clock);
   while (!running) cpu_sleep_us(1000);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
@@ -114,7 +116,7 @@ static void *exit_soon(void *arg)
   exit(0);
 }
 
-static void exit_by_another(int clock)
+static void exit_by_another(const char *clock)
 {
   pid_t pid;
   int status;
@@ -124,7 +126,7 @@ static void exit_by_another(int clock)
     L = session_vm();
     running = finish = 0;
     opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
-    opt.clock = (uint8_t)clock;
+    opt.clocks = clock;
     luaM_sysprof_set_on_stop(saved_on_stop);
     CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
     cpu_thread(exit_soon, NULL);
@@ -155,7 +157,7 @@ static void stopped_in_a_callback(void)
 {
   L = session_vm();
   lua_register(L, "stop_here", stop_here);
-  start(LUAM_SYSPROF_CLOCK_WALL);
+  start("wall-signal");
   session_run(L, 20);
   session_script(
     L,
@@ -165,7 +167,7 @@ static void stopped_in_a_callback(void)
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);
   check_stream(20);
   sink_free(&sink);
-  start(LUAM_SYSPROF_CLOCK_WALL);
+  start("wall-signal");
   session_run(L, 5);
   lua_close(L);
   check_stream(5);
@@ -173,7 +175,7 @@ static void stopped_in_a_callback(void)
 }
 
 /* A child of vfork() runs on this thread's memory while the thread waits. */
-static void vfork_while_running(int clock)
+static void vfork_while_running(const char *clock)
 {
   uint64_t samples;
   int i, status;
@@ -202,9 +204,9 @@ int main(void)
   int i;
   for (i = 0; i < 16; i++) ends_while_running(i);
   for (i = 0; i < 2; i++) {
-    stopped_by_another(i);
-    exit_by_another(i);
-    vfork_while_running(i);
+    stopped_by_another(clocks[i]);
+    exit_by_another(clocks[i]);
+    vfork_while_running(clocks[i]);
   }
   stopped_in_a_callback();
   return check_status();

@@ -129,7 +129,7 @@ static void check(lua_State *L, const char *clocks)
 int main(void)
 {
   lua_State *L = session_vm();
-  check(L, "wall");
+  check(L, "wall-signal");
   check(L, "cpu");
   check(L, "task-clock,page-faults:u");
   lua_close(L);

@@ -29,7 +29,7 @@ static void *run(void *arg)
   return NULL;
 }
 
-static void profile(int clock, int each_stops)
+static void profile(const char *clock, int each_stops)
 {
   static StreamSums sums;
   Job job[2];
@@ -40,7 +40,7 @@ static void profile(int clock, int each_stops)
     session_script(job[i].L, i ? "jit.off()\n\n\nfunction work() for i = 1, 2e5 do end end"
 			       : "jit.off() function work() for i = 1, 2e5 do end end");
     job[i].opt = session_options(&job[i].sink, LUAM_SYSPROF_CALLGRAPH, 65536);
-    job[i].opt.clock = (uint8_t)clock;
+    job[i].opt.clocks = clock;
     job[i].stops_itself = each_stops;
   }
   for (i = 0; i < 2; i++) thread[i] = cpu_thread(run, &job[i]);
@@ -79,10 +79,11 @@ static void profile(int clock, int each_stops)
 
 int main(void)
 {
-  int clock;
-  for (clock = LUAM_SYSPROF_CLOCK_CPU; clock <= LUAM_SYSPROF_CLOCK_WALL; clock++) {
-    profile(clock, 1);
-    profile(clock, 0);
+  static const char *const clocks[] = { "cpu", "wall-signal" };
+  int i;
+  for (i = 0; i < 2; i++) {
+    profile(clocks[i], 1);
+    profile(clocks[i], 0);
   }
   return check_status();
 }

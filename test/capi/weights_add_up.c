@@ -84,9 +84,9 @@ int main(void)
   for (i = 0; i < 3; i++)
     for (sleeps = 0; sleeps < 2; sleeps++) {
       check(L, "cpu", intervals[i], sleeps);
-      check(L, "wall", intervals[i], sleeps);
+      check(L, "wall-signal", intervals[i], sleeps);
     }
-  check(L, "ctimer,wall", 1000000, 0);
+  check(L, "ctimer,wall-signal", 1000000, 0);
   lua_close(L);
   return check_status();
 }

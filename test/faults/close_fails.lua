@@ -3,7 +3,7 @@
 local t = require("tools_test")
 
 local program = [[
-assert(misc.sysprof.start { mode = "C", path = "x", hz = 20, clock = "wall" })
+assert(misc.sysprof.start { mode = "C", path = "x", hz = 20, clock = "wall-signal" })
 print(misc.sysprof.stop())]]
 t.write_file("program.lua", program)
 for _, case in ipairs { { "5", "nil\tx: Input/output error\t5\n" }, { "28", "nil\tx: No space left on device\t28\n" },

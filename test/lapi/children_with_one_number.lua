@@ -44,7 +44,7 @@ local function first_of_namespace()
   os.exit(DONE)
 end
 
-assert(misc.sysprof.start({ mode = "C", interval = 1, clock = "wall", path = "p.bin",
+assert(misc.sysprof.start({ mode = "C", interval = 1, clock = "wall-signal", path = "p.bin",
 			    fork = true }))
 assert(C.pipe(ends) == 0)
 local pids, result = {}, DONE

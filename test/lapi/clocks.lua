@@ -25,7 +25,7 @@ local function check_message(what, message, code)
 end
 
 -- Always there.
-for _, clock in ipairs({ "cpu", "ctimer", "wall" }) do
+for _, clock in ipairs({ "cpu", "ctimer", "wall-signal" }) do
   for _, mode in ipairs({ "D", "L", "C" }) do
     local what = clock .. ", mode " .. mode
     t.equal(sysprof.start({ mode = mode, clock = clock, interval = 1, path = "c.bin" }), true,
@@ -55,7 +55,7 @@ for _, clock in ipairs({ "task-clock", "itimer", "page-faults", "minor-faults", 
     "context-switches", "cpu-migrations", "alignment-faults", "cycles", "instructions",
     "cache-references", "cache-misses", "branch-instructions", "branch-misses", "rc0",
     "page-faults/period=1/", "page-faults:u/period=10/", "instructions:u", "cycles:pp",
-    "cpu,page-faults", "wall,page-faults/period=3/", "ctimer,wall" }) do
+    "cpu,page-faults", "wall-signal,page-faults/period=3/", "ctimer,wall-signal" }) do
   local r = { sysprof.start({ mode = "C", clock = clock, interval = 1, path = "c.bin" }) }
   if r[1] then
     work(0.05)
@@ -83,7 +83,7 @@ for clock, part in pairs({
   [",cpu"] = "empty", ["cpu,cpu"] = "twice", ["cpu,nothing"] = "nothing",
   ["cpu:u"] = "modifier", ["page-faults:x"] = "'x'", ["page-faults/period=0/"] = "period",
   ["page-faults/period=x/"] = "period", ["page-faults/period=5"] = "period",
-  ["rXYZ"] = "rXYZ", ["cpu,wall,page-faults,r1,r2,r3,r4,r5,r6,r7,r8,r9,ra,rb,rc,rd,re"] = "more than",
+  ["rXYZ"] = "rXYZ", ["cpu,wall-signal,page-faults,r1,r2,r3,r4,r5,r6,r7,r8,r9,ra,rb,rc,rd,re"] = "more than",
 }) do
   local what = "'" .. clock .. "'"
   local r = { sysprof.start({ mode = "C", clock = clock, path = "none.bin" }) }

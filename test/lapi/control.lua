@@ -48,7 +48,7 @@ local function run(value, code) return box.run(value, HEAD .. code) end
 
 -- Three rounds. Each profile is complete at its stop.
 fresh()
-local status, out, err = run("control=SIGUSR2,paused,hz=1000,clock=wall", [[
+local status, out, err = run("control=SIGUSR2,paused,hz=1000,clock=wall-signal", [[
 function first() work(20) end
 function second() work(20) end
 function third() work(20) end
@@ -80,7 +80,7 @@ t.equal(select(2, files():gsub("\n", "")), 3, "three rounds: files")
 
 -- Not paused: the signal stops; the end of the process completes.
 fresh()
-status, out, err = run("control=SIGUSR2,hz=1000,clock=wall,path=x-%r.bin",
+status, out, err = run("control=SIGUSR2,hz=1000,clock=wall-signal,path=x-%r.bin",
 		       "work(5) signal() signal() work(5) signal() signal()")
 t.equal(status .. err, "0", "not paused")
 t.equal(files(), "x-1.bin\nx-2.bin\nx-3.bin\n", "not paused: files")
@@ -144,7 +144,7 @@ while not is_there("end") and os.time() < deadline do
 end
 ]]
 fresh()
-start_program("control=SIGUSR2,paused,hz=500,clock=wall,path=r%r.bin", LOOP)
+start_program("control=SIGUSR2,paused,hz=500,clock=wall-signal,path=r%r.bin", LOOP)
 pid = tonumber(wait("the program", function() return exists("pid") and contents("pid") end))
 for i = 1, 3 do
   ffi.C.kill(pid, SIGUSR2)
@@ -187,7 +187,7 @@ end
 
 for _, mode in ipairs { "threads=own", "threads=all", "threads=own,flush=thread" } do
   fresh()
-  start_program(mode .. ",control=" .. here .. "/box/control,paused,hz=500,clock=wall,path=r%r.bin", LOOP)
+  start_program(mode .. ",control=" .. here .. "/box/control,paused,hz=500,clock=wall-signal,path=r%r.bin", LOOP)
   wait("the program", function() return exists("pid") end)
   put("control", "start\n")
   wait("start", function() return exists("r1.bin") end)

@@ -66,7 +66,7 @@ wait(child)
 
 local function begin(options)
   box.fresh()
-  box.start(("control=%s/box/control,paused,hz=500,clock=wall,path=r%%r.bin%s")
+  box.start(("control=%s/box/control,paused,hz=500,clock=wall-signal,path=r%%r.bin%s")
 	    :format(here, options), PROGRAM)
 end
 

@@ -19,7 +19,7 @@ ffi.C.raise(USR1)
 ]])
 
 local function check(how, shared)
-  local status, out, err = t.shell(("LUAJIT_SYSPROF=control=SIGUSR1,paused,signal=SIGUSR2,clock=wall,path=%s.bin "
+  local status, out, err = t.shell(("LUAJIT_SYSPROF=control=SIGUSR1,paused,signal=SIGUSR2,clock=wall-signal,path=%s.bin "
     .. "'%s' -joff shares.lua %s"):format(how, t.luajit, how))
   t.equal(status, 0, how .. ": status")
   t.equal(out, tostring(shared) .. "\n", how .. ": report")

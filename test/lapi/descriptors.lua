@@ -25,7 +25,7 @@ end
 
 -- The program closes the descriptor, and another file gets its number.
 t.write_file("other.txt", "")
-assert(sysprof.start({ mode = "C", interval = 1, clock = "wall", path = "closed.bin" }))
+assert(sysprof.start({ mode = "C", interval = 1, clock = "wall-signal", path = "closed.bin" }))
 local fd = descriptor_of("/closed.bin")
 t.ok(fd and fd > 2, "the profile has a descriptor of its own")
 t.equal(ffi.C.close(fd), 0, "close")
@@ -60,7 +60,7 @@ end
 
 -- A program that starts without standard files prints into no file of ours.
 t.write_file("daemon.lua", [[
-assert(misc.sysprof.start({ mode = "C", interval = 1, clock = "wall", path = "no_std.bin" }))
+assert(misc.sysprof.start({ mode = "C", interval = 1, clock = "wall-signal", path = "no_std.bin" }))
 local s = 0
 repeat
   for i = 1, 1e5 do s = s + i % 3 end
@@ -97,7 +97,7 @@ t.write_file("standard.lua", [[
 local ffi = require("ffi")
 ffi.cdef "int close(int); struct rlimit_ { unsigned long cur, max; }; int setrlimit(int, const struct rlimit_ *);"
 assert(ffi.C.close(0) == 0 and ffi.C.setrlimit(7, ffi.new("struct rlimit_", 3, 3)) == 0)
-print(misc.sysprof.start({ mode = "C", path = "standard.bin", clock = "wall", flush = "vm" }))
+print(misc.sysprof.start({ mode = "C", path = "standard.bin", clock = "wall-signal", flush = "vm" }))
 ]])
 local _, said = t.shell(("'%s' standard.lua"):format(t.luajit))
 t.equal(said, "nil\tstandard.bin: Too many open files\t" .. EMFILE .. "\n", "no descriptor above the standard ones")

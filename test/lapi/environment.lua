@@ -89,8 +89,8 @@ t.equal(with("hz=200, mode=L").mode, "leaf", "a space behind a comma")
 t.equal(with("interval=2.5").interval_ns, "2500000", "interval")
 t.equal(with("mode=L").mode, "leaf", "mode=L")
 t.equal(with("mode=C").mode, "callgraph", "mode=C")
-t.equal(with("clock=wall").clock, "wall", "clock")
-t.equal(with("clock=wall+cpu/period=5000000/,hz=50").clock, "wall,cpu", "two clocks")
+t.equal(with("clock=wall-signal").clock, "wall-signal", "clock")
+t.equal(with("clock=wall-signal+cpu/period=5000000/,hz=50").clock, "wall-signal,cpu", "two clocks")
 t.equal(with("period=1000").mode, "callgraph", "period, of no use for a clock")
 for _, value in ipairs { "jitter", "jitter=true", "jitter=false", "shared", "shared=true",
 			 "threads=own", "flush=vm", "flush=thread", "force", "follow", "follow=true" } do

@@ -33,7 +33,7 @@ work(3)
 
 -- Runs code with a value of the variable. Returns status, output and messages. These go
 -- through pipes, because files may not grow here.
-local PIPES = "{ { { LUAJIT_SYSPROF='clock=wall,hz=500,%s' timeout 300 '%s' ../box.lua; echo $? >status; } " ..
+local PIPES = "{ { { LUAJIT_SYSPROF='clock=wall-signal,hz=500,%s' timeout 300 '%s' ../box.lua; echo $? >status; } " ..
   "2>&1 >&3 3>&- | cat >&2; } 3>&1 | cat; }"
 local function run(value, code)
   t.write_file("box.lua", HEAD .. code)
@@ -162,7 +162,7 @@ work(6)
 limit()
 os.exit(7)
 ]])
-  status = t.shell(("%scd box && LUAJIT_SYSPROF=clock=wall,hz=500,path=x.bin timeout 300 '%s' ../box.lua '%s' %s")
+  status = t.shell(("%scd box && LUAJIT_SYSPROF=clock=wall-signal,hz=500,path=x.bin timeout 300 '%s' ../box.lua '%s' %s")
     :format(before, t.luajit, redirect, redirect ~= "2>full" and redirect or ""))
   t.equal(status, 7, redirect .. ": status")
 end

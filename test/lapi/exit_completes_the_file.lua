@@ -4,7 +4,7 @@ local t = require("tools_test")
 local parse = "'" .. os.getenv("SYSPROF_BUILD") .. "/bin/luajit-parse-sysprof' "
 
 local program = [[
-assert(misc.sysprof.start{ mode = "C", interval = 1, clock = "wall", path = "end.bin" })
+assert(misc.sysprof.start{ mode = "C", interval = 1, clock = "wall-signal", path = "end.bin" })
 local s = 0
 repeat
   for i = 1, 1e5 do s = s + i %% 3 end

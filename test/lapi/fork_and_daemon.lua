@@ -11,7 +11,7 @@ local ffi = require("ffi")
 ffi.cdef "int fork(void); int waitpid(int, int *, int); int getpid(void); int daemon(int, int);"
 local FORK, HERE = %s, %q
 function start(path)
-  assert(misc.sysprof.start({ mode = "C", interval = 1, clock = "wall", path = path,
+  assert(misc.sysprof.start({ mode = "C", interval = 1, clock = "wall-signal", path = path,
 			      fork = FORK }))
 end
 function work(samples)
@@ -130,7 +130,7 @@ t.ok(samples >= 30, "the grandchild's samples")
 
 -- Counters only, without a file.
 run("counters", true, [[
-assert(misc.sysprof.start({ mode = "D", interval = 1, clock = "wall", fork = true }))
+assert(misc.sysprof.start({ mode = "D", interval = 1, clock = "wall-signal", fork = true }))
 work(30)
 forked(function()
   assert(misc.sysprof.report().samples < 30)

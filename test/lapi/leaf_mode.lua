@@ -16,7 +16,7 @@ local function middle() local s = leaf() return s end
 
 local function depths(mode)
   local path = "leaf_" .. mode .. ".bin"
-  assert(sysprof.start({ mode = mode, interval = 1, clock = "wall", path = path }))
+  assert(sysprof.start({ mode = mode, interval = 1, clock = "wall-signal", path = path }))
   local deadline = os.time() + 200
   repeat pcall(middle) until sysprof.report().samples >= 100 or os.time() > deadline
   assert(sysprof.stop())

@@ -56,7 +56,7 @@ end
 
 local deadline = os.clock() + 30
 repeat
-  assert(sysprof.start({ mode = "C", interval = 0.1, clock = "wall", path = "lent.bin" }))
+  assert(sysprof.start({ mode = "C", interval = 0.1, clock = "wall-signal", path = "lent.bin" }))
   repeat
     for _ = 1, 20 do short_life("a") short_life("b") end
   until sysprof.report().samples >= 1000 or os.clock() > deadline

@@ -21,7 +21,7 @@ unnamed(300)
 local function profile(chunk, path)
   local run = assert(load(string.dump(assert(load(SOURCE)), true), chunk))
   local deadline = os.time() + 200
-  assert(sysprof.start({ mode = "C", interval = 0.1, clock = "wall", path = path }))
+  assert(sysprof.start({ mode = "C", interval = 0.1, clock = "wall-signal", path = path }))
   repeat
     run()
   until sysprof.report().samples >= 1000 or os.time() > deadline

@@ -209,7 +209,7 @@ for _ in pairs(expected) do nexpected = nexpected + 1 end
 local function profile(samples)
   local deadline = os.clock() + 20
   collectgarbage()
-  assert(sysprof.start({ mode = "C", interval = 0.1, clock = "wall", path = "names.bin" }))
+  assert(sysprof.start({ mode = "C", interval = 0.1, clock = "wall-signal", path = "names.bin" }))
   repeat
     for i = 1, #runs do runs[i]() end
   until sysprof.report().samples >= samples or os.clock() > deadline

@@ -18,7 +18,7 @@ local function stays(f)
 end
 local calls = { stays }	-- The call does not tell the name; the end of the profile does.
 
-assert(misc.sysprof.start { mode = "C", clock = "wall", interval = 0.1, path = PATH, force = true })
+assert(misc.sysprof.start { mode = "C", clock = "wall-signal", interval = 0.1, path = PATH, force = true })
 local deadline, n = os.time() + 300, 0
 repeat
   n = n + 1

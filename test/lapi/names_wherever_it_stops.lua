@@ -77,7 +77,7 @@ for _, jit_on in ipairs({ false, true }) do
   for place, code in pairs(places) do
     local path = place .. ".bin"
     local stops = 0
-    assert(sysprof.start({ mode = "C", interval = 0.2, clock = "wall", path = path }))
+    assert(sysprof.start({ mode = "C", interval = 0.2, clock = "wall-signal", path = path }))
     work(30)
     local env = setmetatable({ f = function()
       stops = stops + 1
@@ -96,7 +96,7 @@ for how, code in pairs({ ["end"] = "", exit = "os.exit(0)", close = "os.exit(0, 
   local path = "ends_by_" .. how .. ".bin"
   t.write_file("ends.lua", ([[
     function known() local s = 0 for i = 1, 20000 do s = s + i %% 7 end return s end
-    assert(misc.sysprof.start({ mode = "C", interval = 0.2, clock = "wall", path = %q }))
+    assert(misc.sysprof.start({ mode = "C", interval = 0.2, clock = "wall-signal", path = %q }))
     local deadline = os.clock() + 20
     repeat known() until misc.sysprof.report().samples >= 30 or os.clock() > deadline
     %s]]):format(path, code))

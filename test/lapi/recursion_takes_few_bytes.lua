@@ -22,7 +22,7 @@ function odd(n) return select(2, pcall(even, n - 1)) + 1 end
 -- Returns the bytes of a profile, and its path.
 local function size_of(work, depth, samples)
   local path = "recursion.bin"
-  assert(sysprof.start({ mode = "C", interval = 1, clock = "wall", path = path }))
+  assert(sysprof.start({ mode = "C", interval = 1, clock = "wall-signal", path = path }))
   local deadline = os.time() + 200
   repeat work(depth) until sysprof.report().samples >= samples or os.time() > deadline
   local taken = sysprof.report().samples

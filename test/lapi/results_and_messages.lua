@@ -34,7 +34,7 @@ for _, mode in ipairs({ "D", "L", "C" }) do
   local path = "mode_" .. mode .. ".bin"
   os.remove(path)
   t.equal(select("#", sysprof.start({ mode = "?" })), 3, "results")
-  t.equal(sysprof.start({ mode = mode, interval = 1, path = path, clock = "wall" }),
+  t.equal(sysprof.start({ mode = mode, interval = 1, path = path, clock = "wall-signal" }),
 	  true, mode .. ": start")
   local again = { sysprof.start({ mode = mode, path = path }) }
   t.equal(again[1], nil, mode .. ": start twice")
@@ -69,7 +69,7 @@ end
 
 -- The whole range of intervals, after a profile of many samples.
 local MANY = 2000
-t.equal(sysprof.start({ mode = "D", interval = 0.1, clock = "wall" }), true, "many samples")
+t.equal(sysprof.start({ mode = "D", interval = 0.1, clock = "wall-signal" }), true, "many samples")
 t.work_until(MANY)
 t.equal(sysprof.stop(), true, "many samples")
 for _, interval in ipairs({ 0.1, 0.5, 1, 10, 1000, 86400000 }) do

@@ -38,11 +38,11 @@ t.equal(r.samples + r.asked_hz + r.hz + r.cpu_s + r.wall_s + r.handler.max_us, 0
 
 for _, mode in ipairs({ "D", "L", "C" }) do
   local begin = os.clock()
-  assert(sysprof.start({ mode = mode, clock = "wall", interval = 1, path = mode .. ".bin" }))
+  assert(sysprof.start({ mode = mode, clock = "wall-signal", interval = 1, path = mode .. ".bin" }))
   t.work_until(50)
   local running = check(mode .. ", running")
   t.ok(running.samples >= 50, mode .. ": samples")
-  t.equal(running.clock, "wall", mode .. ": clock")
+  t.equal(running.clock, "wall-signal", mode .. ": clock")
   t.equal(running.asked_hz, 1000, mode .. ": asked_hz")
   t.equal(running.sessions, 1, mode .. ": sessions")
   t.ok(running.hz > 0, mode .. ": hz")
@@ -65,7 +65,7 @@ for _, mode in ipairs({ "D", "L", "C" }) do
 end
 
 -- A coroutine asks for the same VM.
-t.equal(coroutine.wrap(function() return sysprof.report().clock end)(), "wall", "coroutine")
+t.equal(coroutine.wrap(function() return sysprof.report().clock end)(), "wall-signal", "coroutine")
 
 -- An event has no requested rate.
 local ok, message = sysprof.start({ mode = "C", clock = "page-faults", path = "e.bin" })
@@ -77,25 +77,25 @@ else
   print("without events: " .. message)
 end
 -- What interrupt and signal take is measured, except for clocks on the kernel's tick.
-for _, case in ipairs({ { "wall", 0.1 }, { "wall", 1 }, { "ctimer", 10 } }) do
+for _, case in ipairs({ { "wall-signal", 0.1 }, { "wall-signal", 1 }, { "ctimer", 10 } }) do
   local clock, ms = case[1], case[2]
   assert(sysprof.start({ mode = "C", clock = clock, interval = ms, path = "signal.bin" }))
   t.work_until(300)
   assert(sysprof.stop())
   local report = sysprof.report()
-  t.equal(report.handler.signal_us > 0, clock == "wall", clock .. ": interrupt and signal")
+  t.equal(report.handler.signal_us > 0, clock == "wall-signal", clock .. ": interrupt and signal")
   t.equal(type(report.limit), "string", clock .. ": limit")
 end
 -- A rate that no machine serves is lowered at once, and the report says so.
-assert(sysprof.start({ mode = "C", clock = "wall", interval = 0.01, path = "limit.bin" }))
+assert(sysprof.start({ mode = "C", clock = "wall-signal", interval = 0.01, path = "limit.bin" }))
 t.work_until(100)
-t.ok(sysprof.report().limit:find("^wall takes about %d+ samples a second instead of 100000: "),
+t.ok(sysprof.report().limit:find("^wall%-signal takes about %d+ samples a second instead of 100000: "),
   "report().limit names the lowered rate: " .. sysprof.report().limit)
 assert(sysprof.stop())
 t.ok(sysprof.report().limit ~= "", "and after the stop")
 -- A rate that is only preferred gives way to the kernel's tick where interrupts are costly.
 for _, prefers in ipairs({ true, false }) do
-  assert(sysprof.start({ mode = "C", clock = "wall", interval = 0.02, prefer_tick = prefers,
+  assert(sysprof.start({ mode = "C", clock = "wall-signal", interval = 0.02, prefer_tick = prefers,
 			 path = "prefer.bin" }))
   assert(sysprof.stop())
   local hz = sysprof.report().asked_hz

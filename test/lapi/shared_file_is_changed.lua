@@ -7,7 +7,7 @@ local sysprof = misc.sysprof
 
 -- Profiles a moment into the file. Returns the number of samples.
 local function profile()
-  assert(sysprof.start { mode = "C", path = "x", shared = true, interval = 1, clock = "wall" })
+  assert(sysprof.start { mode = "C", path = "x", shared = true, interval = 1, clock = "wall-signal" })
   local deadline = os.time() + 200
   repeat until sysprof.report().samples > 0 or os.time() > deadline
   assert(sysprof.stop())

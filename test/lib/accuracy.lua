@@ -30,7 +30,7 @@ ffi.cdef([[
 local CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID = 1, 3
 
 -- The clock cpu ticks at most at the rate of the kernel's tick.
-local INTERVAL_MS = { wall = 0.5, cpu = 4 }
+local INTERVAL_MS = { ["wall-signal"] = 0.5, cpu = 4 }
 local BATCHES = 12
 local BATCHES_MIN = 3		-- If there is no time for more.
 local BATCHES_MAX = 4 * BATCHES	-- If too few samples are on the parts.
@@ -160,7 +160,7 @@ local function judge_program(program, result)
   return program.check and program.check()
 end
 
--- Runs a program until its parts have n samples of a clock ("wall"), or for
+-- Runs a program until its parts have n samples of a clock ("wall-signal"), or for
 -- these seconds. Returns a table:
 --   [k]         for each part: name; share by construction (built), by the clock
 --               (truth) and by the profile (share); u, standard error of truth; z
@@ -192,7 +192,7 @@ function accuracy.measure(name, n, clock, seconds)
       sum[k], square[k] = sum[k] + share, square[k] + share * share
     end
     batches = batches + 1
-    profile_batch(program, size, order, n / BATCHES, clock or "wall", result)
+    profile_batch(program, size, order, n / BATCHES, clock or "wall-signal", result)
     local late = clock_us(CLOCK_MONOTONIC) > deadline
   until batches >= BATCHES and result.samples >= n or batches >= BATCHES_MAX or
 	late and batches >= BATCHES_MIN
@@ -236,7 +236,7 @@ local SECONDS = 15	-- Of a measurement, on a loaded machine.
 
 -- Makes one measurement. Returns nil if it is good, else why not.
 local function attempt(name)
-  local result = accuracy.measure(name, TEST_SAMPLES, "wall", SECONDS)
+  local result = accuracy.measure(name, TEST_SAMPLES, "wall-signal", SECONDS)
   local z, bias = 0, 0
   for _, r in ipairs(result) do
     z, bias = math.max(z, math.abs(r.z)), math.max(bias, math.abs(r.share - r.truth))

@@ -86,7 +86,7 @@ static void begin(Vm *vm)
   struct luam_Sysprof_Options opt;
   memset(&opt, 0, sizeof(opt));
   opt.mode = LUAM_SYSPROF_CALLGRAPH;
-  opt.clock = LUAM_SYSPROF_CLOCK_WALL;
+  opt.clocks = "wall-signal";
   opt.interval_ns = (uint64_t)(1000000000 / hz);
   opt.buf = vm->buf;
   opt.len = sizeof(vm->buf);

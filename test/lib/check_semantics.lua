@@ -13,7 +13,7 @@ local reader = require("sysprof.reader")
 local build = os.getenv("SYSPROF_BUILD")
 local ATTEMPTS = 3
 local LIMIT = 600		-- Seconds for a run.
-local PROFILE = "path=%s/profile.%%p.%%n.bin,hz=10000,clock=wall+alloc/period=1/,mode=C"
+local PROFILE = "path=%s/profile.%%p.%%n.bin,hz=10000,clock=wall-signal+alloc/period=1/,mode=C"
 local STRESS = [[-e "collectgarbage('setpause', 0) collectgarbage('setstepmul', 100)"]]
 
 local OPTIONS = { "-joff", "-O0", "-O1", "-O2", "-O3", "-Ohotloop=1,hotexit=1",

@@ -29,15 +29,15 @@ local SECONDS_MAX = 1	-- CPU time after which fewer samples are enough.
 
 -- Options of start, and the number of samples.
 local scenarios = {
-  wall = { samples = 80, mode = "C", clock = "wall", hz = 5000, jitter = true },
+  wall = { samples = 80, mode = "C", clock = "wall-signal", hz = 5000, jitter = true },
   cpu = { samples = 5, mode = "C", clock = "cpu", hz = 200 },
   itimer = { samples = 5, mode = "C", clock = "itimer", hz = 200 },
   task = { samples = 40, mode = "C", clock = "cpu", hz = 2000 },
   events = { samples = 20, mode = "L", clock = "cpu,page-faults/period=20/", hz = 1000 },
-  counters = { samples = 20, mode = "D", clock = "wall", hz = 2000 },
-  shared = { samples = 20, mode = "C", clock = "wall", hz = 2000, shared = true, twice = true },
-  threads = { samples = 100, mode = "C", clock = "wall", hz = 1000, threads = "all", spin = 2 },
-  fork = { samples = 20, mode = "C", clock = "wall", hz = 2000, fork = true, forks = true },
+  counters = { samples = 20, mode = "D", clock = "wall-signal", hz = 2000 },
+  shared = { samples = 20, mode = "C", clock = "wall-signal", hz = 2000, shared = true, twice = true },
+  threads = { samples = 100, mode = "C", clock = "wall-signal", hz = 1000, threads = "all", spin = 2 },
+  fork = { samples = 20, mode = "C", clock = "wall-signal", hz = 2000, fork = true, forks = true },
 }
 
 local name, path, outcome_path, code = arg[1], arg[2], arg[3], arg[4]

@@ -50,8 +50,13 @@ local function host_side(random, runs)
   return list
 end
 
-local function define(b)
-  b:meta("clock", "wall"):meta("interval_ns", "1000000")
+local function define(b, real_time)
+  if real_time then
+    b:meta("clock", "cpu,offcpu"):meta("wall", "cpu,offcpu")
+    b:event(0, "task-clock", G.SPF_UNIT_US, 1000000):event(1, "switch-records", G.SPF_UNIT_NS, 0)
+  else
+    b:meta("clock", "wall"):meta("interval_ns", "1000000")
+  end
   b:meta("start_time", "1700000000"):meta("pid", "77")
   b:module(0x100000, 0x180000, 0x100000, "/usr/bin/program", "\171\205\239\1")
   b:module(0x200000, 0x280000, 0x200000, "/usr/lib/lib <x>.so.1", "")
@@ -68,8 +73,9 @@ local function define(b)
   end
 end
 
--- Returns the stream. A seed gives the same numbers on any machine.
-function made.stream(seed)
+-- Returns the stream. A seed gives the same numbers on any machine. real_time: it has CPU time, waits, and
+-- their sum.
+function made.stream(seed, real_time)
   local state = seed or 1
   local function random(a, b)
     state = (state * 16807) % 2147483647
@@ -77,7 +83,7 @@ function made.stream(seed)
     return a + state % (b - a + 1)
   end
   local b = B.new():context(101, 5000)
-  define(b)
+  define(b, real_time)
   for id = 1, STACKS do
     local lua = lua_side(random)
     local runs = 1
@@ -89,7 +95,7 @@ function made.stream(seed)
     for _ = 1, 60 do
       local id = random(1, STACKS)
       b:sample(2 * id, 2 * id + 1, random(1, 3), random(0, G.SPF_VMST__MAX - 1),
-	       random(4) == 1 and 0 or random(1, 60000))
+	       random(4) == 1 and 0 or random(1, 60000), real_time and random(0, 1) or 0)
     end
   end
   b:sample(0, 3, 1, G.SPF_VMST_INTERP, 20000000)

@@ -66,9 +66,9 @@ local function pprof_expected(profile, o)
     end
     local key = pprof_key(thread_text(profile, s), s.state, labels_text(s), list)
     for i, e in ipairs(profile.events) do
-      if e.name == s.event then
+      if naive.counts_for(s, e) then
 	add_value(sums, key, e.second and s.second or 1, of_event[i][1])
-	add_value(sums, key, s.weight * scales[i], of_event[i][2])
+	add_value(sums, key, naive.weight_in(s, e) * scales[i], of_event[i][2])
       end
     end
   end
@@ -178,7 +178,7 @@ end
 -- -- gecko -----------------------------------------------------------------
 
 -- Categories in their order.
-local CATEGORIES = { "marker", "lua", "compiled", "builtin", "c", "vm", "unknown" }
+local CATEGORIES = { "marker", "lua", "compiled", "builtin", "c", "vm", "unknown", "waiting" }
 
 -- The profiler wants more behind some names.
 local function is_location(got, text)
@@ -215,14 +215,25 @@ local function gecko_expected(parts)
   end)
 end
 
-local function check_gecko_thread(what, thread, rows, is_time)
+-- Whether an event or a part of it measures CPU time.
+local function has_cpu(profile, event)
+  for _, e in ipairs(profile.events) do
+    for _, name in ipairs(event.parts or { event.name }) do
+      if e.name == name and e.unit == "us" then return true end
+    end
+  end
+  return false
+end
+
+-- Waits have no CPU time.
+local function check_gecko_thread(what, thread, rows, with_cpu)
   local shown, expected = {}, {}
   for i, row in ipairs(rows) do
-    expected[i] = ("%.3f %s %s"):format(row.sample.time / 1e3, is_time and row.sample.weight or "",
-					gecko_expected(row.parts))
+    local cpu = with_cpu and ("%.0f"):format(row.sample.unit == "us" and row.sample.weight or 0) or ""
+    expected[i] = ("%.3f %s %s"):format(row.sample.time / 1e3, cpu, gecko_expected(row.parts))
   end
   for i, s in ipairs(thread.samples.data) do
-    shown[i] = ("%.3f %s %s"):format(s[2], s[3] or "",
+    shown[i] = ("%.3f %s %s"):format(s[2], s[3] and ("%.0f"):format(s[3]) or "",
 				     gecko_stack(thread, s[1], rows[i] and rows[i].parts or {}))
   end
   same(shown, expected, what)
@@ -237,16 +248,17 @@ end
 function checks.gecko(case)
   local profile, o, what = case.naive, case.options, case.what .. ", gecko"
   local data, threads = json.decode(render(case, "gecko")), by_thread(rows_by_time(profile, o))
-  local is_time = unit_of(profile, { event = o.event, weight = "event" }) == "us"
   t.equal(#data.threads, #threads, what .. ": threads")
   local event = naive.event_of(profile, o)
+  local with_cpu = has_cpu(profile, event)
+  t.equal(data.meta.sampleUnits.threadCPUDelta ~= nil, with_cpu, what .. ": unit of CPU time")
   local has_length = event.unit == "us" or event.unit == "ns"
   t.equal(data.meta.interval, (has_length and naive.periods_of(event)[1] or 1e6) / 1e6, what .. ": interval")
   for i, rows in ipairs(threads) do
     local title, got = thread_title(profile, rows[1].sample), data.threads[i]
     t.equal(got and got.name, title, what .. ": thread")
     t.equal(got and got.tid, rows[1].sample.tid, what .. ": id of a thread")
-    if got then check_gecko_thread(what .. ", " .. title, got, rows, is_time) end
+    if got then check_gecko_thread(what .. ", " .. title, got, rows, with_cpu) end
   end
 end
 
@@ -309,19 +321,27 @@ local function period_text(periods)
   return #periods == 1 and (", one in %.0f"):format(periods[1]) or ""
 end
 
+local function sum_text(total, parts)
+  return (total and (", of %.0f"):format(total) or "") .. (parts and ", sum of " .. table.concat(parts, " ") or "")
+end
+
 local function check_json_rest(d, profile, rows, what)
   local got, expected = {}, {}
   for i, e in ipairs(profile.events) do
     local n, weight, second = 0, 0, 0
     for _, s in ipairs(profile.samples) do
-      if s.event == e.name then n, weight, second = n + 1, weight + s.weight, second + (s.second or 0) end
+      if naive.counts_for(s, e) then
+	n, weight, second = n + 1, weight + naive.weight_in(s, e), second + (s.second or 0)
+      end
     end
     expected[i] = ("%s %s %d %.0f"):format(e.name, e.unit, n, weight) ..
-      (e.second and (" %s %.0f"):format(e.second, second) or "") .. period_text(naive.periods_of(e))
+      (e.second and (" %s %.0f"):format(e.second, second) or "") .. period_text(naive.periods_of(e)) ..
+      sum_text(naive.total_of(e), e.parts)
   end
   for i, e in ipairs(d.events) do
     got[i] = ("%s %s %d %.0f"):format(e.name, e.unit, e.samples, e.weight) ..
-      (e.second and (" %s %.0f"):format(e.second, e.second_weight) or "") .. period_text { e.period }
+      (e.second and (" %s %.0f"):format(e.second, e.second_weight) or "") .. period_text { e.period } ..
+      sum_text(e.total, e.parts)
   end
   same(got, expected, what .. ": events")
   if profile.stories then check_json_story(d, profile, what) end

@@ -32,9 +32,13 @@ end
 naive_formats.check_annotated = checks.annotated
 
 -- Returns the naive profile that the format json shows.
-local function from_json(d)
-  local profile, stacks = { samples = d.samples, events = d.events, names = {} }, {}
-  local pid_of = {}
+local function from_json(d, o)
+  local profile, stacks = { samples = d.samples, events = d.events, names = {}, no_leaves = o.no_lua }, {}
+  local pid_of, unit_of, in_sum = {}, {}, {}
+  for _, e in ipairs(d.events) do
+    unit_of[e.name] = e.unit
+    for _, name in ipairs(e.parts or {}) do in_sum[name] = true end
+  end
   for _, thread in ipairs(d.threads) do
     pid_of[thread.tid] = thread.pid
     profile.names[thread_key(thread)] = thread.name
@@ -49,7 +53,14 @@ local function from_json(d)
     end
   end
   for _, s in ipairs(d.samples) do s.second, s.labels = s.second_weight, naive.pairs_of(s.labels) end
-  for _, s in ipairs(d.samples) do s.tid, s.pid = s.thread, s.pid or pid_of[s.thread] end
+  for _, s in ipairs(d.samples) do
+    local stack = stacks[s.stack + 1]
+    local leaf = stack[#stack].text
+    s.tid, s.pid = s.thread, s.pid or pid_of[s.thread]
+    s.unit, s.in_sum, s.session = unit_of[s.event], in_sum[s.event], profile
+    s.runnable = leaf == "[runnable]"
+    s.is_many = s.runnable or leaf == "[short waits]"
+  end
   function profile.stack(s) return stacks[s.stack + 1] end
   return profile
 end
@@ -62,7 +73,7 @@ function naive_formats.agree(p, what, path, source)
     no_lua = { no_lua = true }, traces = { traces = true, no_coroutine_mark = true },
   } do
     local case = { reader = p, options = o, what = ("%s, %s"):format(what, name) }
-    case.naive = from_json(json.decode(render(case, "json")))
+    case.naive = from_json(json.decode(render(case, "json")), o)
     t.equal(#case.naive.samples, (p:totals()), case.what .. ": samples")
     o.limit = 0
     for _, e in ipairs(case.naive.events) do

@@ -6,23 +6,26 @@
 
 local json = require("json_decode")
 local naive = require("naive_profile")
+local naive_activity = require("naive_activity")
 local t = require("tools_test")
 
 local same, rows_of, sum_of = naive.same, naive.rows_of, naive.sum_of
 local unit_of, amount_text, render = naive.unit_of, naive.amount_text, naive.render
 local both_rows, plain, exact = naive.both_rows, naive.plain, naive.exact
-local add_paths, paths = naive.add_paths, naive.paths
+local add_paths, paths, has_states = naive.add_paths, naive.paths, naive.has_states
 
 local checks = {}
 
 -- -- flamegraph ------------------------------------------------------------
 
-local KINDS = { "lua", "compiled", "builtin", "c", "vm", "marker", "unknown" }
+local KINDS = { "lua", "compiled", "builtin", "c", "vm", "marker", "unknown", "waiting" }
 
--- Returns self and base by path of the page's data; a function that is also compiled is two.
+-- Returns self and other (that of the base, or what is off CPU) by path of the page's data; a function that
+-- is also compiled is two.
 local function nodes_of_page(case, page)
   local data = json.decode(page:match('id="data">\n(.-)\n</script>'))
-  local got, path, items = {}, {}, case.base and 4 or 3
+  local has_other = case.base or has_states(case)
+  local got, path, items = {}, {}, has_other and 4 or 3
   local in_order, is_once = true, true
   for i = 1, #data.nodes, items do
     local depth, name = data.nodes[i], data.nodes[i + 1] + 1
@@ -33,7 +36,7 @@ local function nodes_of_page(case, page)
     path[depth] = text
     local key = table.concat(path, "\n")
     is_once = is_once and not got[key]
-    got[key] = { self = data.nodes[i + 2], base = case.base and data.nodes[i + 3] or 0,
+    got[key] = { self = data.nodes[i + 2], other = has_other and data.nodes[i + 3] or 0,
 		 kind = KINDS[data.kinds[name] + 1] }
   end
   t.ok(in_order, case.what .. ", flamegraph: callers come first, siblings by name")
@@ -47,15 +50,19 @@ function checks.flamegraph(case)
   local got, data = nodes_of_page(case, render(case, "flamegraph"))
   local unit, event = unit_of(case.naive, case.options)
   t.equal(data.unit .. " " .. data.event, unit .. " " .. event, case.what .. ", flamegraph: unit")
+  t.equal(data.diff, case.base ~= nil, case.what .. ", flamegraph: has a base")
+  t.equal(data.states, has_states(case), case.what .. ", flamegraph: has states")
+  naive_activity.check_page(case, data.threads)
   local shown, expected = {}, {}
   for key, node in pairs(all) do
     local is_compiled = key:sub(-1) == "\1"
     expected[key] = ("%s %.0f"):format(is_compiled and "compiled" or node.part.kind, node.self)
   end
   for key, node in pairs(got) do
-    local before = all[key] and all[key].base * scale or 0
-    local fits = math.abs(node.base - before) <= 1e-5 * before
-    shown[key] = ("%s %.0f%s"):format(node.kind, node.self, fits and "" or " base " .. node.base)
+    local other = all[key] and (case.base and all[key].base * scale or has_states(case) and all[key].off) or 0
+    local fits = math.abs(node.other - other) <= 1e-5 * other
+    shown[key] = ("%s %.0f%s"):format(node.kind, node.self, fits and "" or
+      ("with %.6g, not %.6g"):format(node.other, other))
   end
   same(shown, expected, case.what .. ", flamegraph")
 end
@@ -63,20 +70,28 @@ end
 -- -- svg -------------------------------------------------------------------
 
 local WIDE, NARROW, ROW = 860, 0.6, 17
+local RIGHT = 0.021	-- Widths and places have two digits.
 
 local function unescape(s)
   return (s:gsub("&lt;", "<"):gsub("&gt;", ">"):gsub("&quot;", '"'):gsub("&#39;", "'")
 	   :gsub("&amp;", "&"))
 end
 
--- Returns the boxes of a picture: { name, title, x, width, depth }.
+local RECT = '<rect x="([%d.]+)" y="(%d+)" width="([%d.]+)" height="16" fill="hsl%((%d+),[^"]*"/>'
+
+-- Returns the boxes of a picture: { name, title, x, width, depth, hue, right }. right is a second rectangle, or nil:
+-- { x, width, hue, is_beside }.
 local function boxes_of(svg)
   local list, bottom = {}, nil
-  for title, x, y, width in svg:gmatch('<g><title>(.-)</title><rect x="([%d.]+)" y="(%d+)" ' ..
-				       'width="([%d.]+)"') do
+  for title, x, y, width, hue, rest in svg:gmatch("<g><title>(.-)</title>" .. RECT .. "(.-)</g>") do
     title, bottom = unescape(title), bottom or tonumber(y)
-    list[#list + 1] = { name = title:match("^(.*) %([^()]*%%%)$"), title = title,
-			x = tonumber(x), width = tonumber(width), depth = (bottom - y) / ROW }
+    local box = { name = title:match("^(.*) %([^()]*%%%)$"), title = title, x = tonumber(x), width = tonumber(width),
+		  depth = (bottom - y) / ROW, hue = tonumber(hue) }
+    local x2, y2, width2, hue2 = rest:match("^" .. RECT)
+    if x2 then
+      box.right = { x = tonumber(x2), width = tonumber(width2), hue = tonumber(hue2), is_beside = y2 == y }
+    end
+    list[#list + 1] = box
   end
   return list
 end
@@ -110,22 +125,56 @@ local function count_boxes(boxes, what)
   return count
 end
 
+-- Hues of the states.
+local function is_on(hue) return math.abs(hue - 18) <= 8 end
+local function is_off(hue) return math.abs(hue - 212) <= 8 end
+
+-- Checks the parts of the boxes that are off CPU. widths: lists of their widths by path and title.
+local function check_states(boxes, widths, what)
+  local got, fits, is_right = {}, true, true
+  for _, box in ipairs(boxes) do
+    local right, key = box.right, box.path .. "\n" .. box.title
+    fits = fits and (not right or right.is_beside and is_on(box.hue) and is_off(right.hue) and
+		     math.abs(right.x + right.width - box.x - box.width) < RIGHT)
+    fits = fits and (is_on(box.hue) or is_off(box.hue))
+    got[key] = got[key] or {}
+    table.insert(got[key], right and right.width or is_off(box.hue) and box.width or 0)
+  end
+  t.ok(fits, what .. ", svg: what is off CPU stands at the right")
+  for key, list in pairs(widths) do
+    table.sort(list)
+    table.sort(got[key] or {})
+    for i, width in ipairs(list) do
+      is_right = is_right and got[key] and math.abs(width - (got[key][i] or -1)) < RIGHT
+    end
+  end
+  t.ok(is_right, what .. ", svg: as wide as the share off CPU")
+end
+
 function checks.svg(case)
   local rows = rows_of(case.naive, case.options)
-  local whole, expected = sum_of(rows), {}
+  local whole, off, expected, widths = sum_of(rows), 0, {}, {}
   local unit, event = unit_of(case.naive, case.options)
-  local function add(path, text, total)
+  local function add(path, text, total, off_total)
     if total * (WIDE / whole) < NARROW then return end
     local key = ("%s\n%s (%s, %.2f%%)"):format(path:gsub("\1", ""), text,
       amount_text(unit, event, total), 100 * total / whole)
-    expected[key] = (expected[key] or 0) + 1
+    expected[key], widths[key] = (expected[key] or 0) + 1, widths[key] or {}
+    table.insert(widths[key], off_total * (WIDE / whole))
   end
-  if whole > 0 then add("\nall", "all", whole) end
+  for _, row in ipairs(rows) do off = off + (naive.is_off(row.sample) and row.value or 0) end
+  if whole > 0 then add("\nall", "all", whole, off) end
   for key, node in pairs(paths(rows, exact)) do
-    add("\nall\n" .. key, node.part.text, node.total)
+    add("\nall\n" .. key, node.part.text, node.total, node.off_total)
   end
-  local boxes = boxes_of(render(case, "svg"))
+  local boxes, has_right = boxes_of(render(case, "svg")), false
   same(count_boxes(boxes, case.what), expected, case.what .. ", svg")
+  for _, box in ipairs(boxes) do has_right = has_right or box.right ~= nil end
+  if has_states(case) then
+    check_states(boxes, widths, case.what)
+  else
+    t.ok(not has_right, case.what .. ", svg: one rectangle for a box")
+  end
 end
 
 return checks

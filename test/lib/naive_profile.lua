@@ -5,9 +5,12 @@
 -- stack to the next. The reader's code only renders; what is expected shares nothing with it.
 --
 -- A naive profile is { samples, events, names, stack, stories, marks }. A sample is { time, weight, second, event,
--- state, tid, pid, labels (a list of { key, value }) }, events a list of { name, unit, second (what the second weight counts),
--- left_of (name of the event whose things are left), period (0 or nil: none) or periods (of several
--- profiles) }, names the threads' names by thread_key().
+-- unit, state, tid, pid, labels (a list of { key, value }) }, events a list of { name, unit, second (what the
+-- second weight counts), left_of (name of the event whose things are left), period (0 or nil: none) or periods (of
+-- several profiles) }, names the threads' names by thread_key().
+-- A sum is an event with parts, the names of other events. It has sessions, a list of { pid, wall_us }, or total.
+-- Its samples have in_sum. By their leaf on the Lua side they have runnable (the thread lacked a processor only)
+-- and is_many (many waits, or ready time), unless the profile has no_leaves. session is one object for each.
 -- stack(sample, options) returns a list of parts { text, kind, compiled, file, first, line }, and,
 -- with has_sources in the profile, chunk, module, and row: the part's row in a table by module.
 ----------------------------------------------------------------------------
@@ -130,19 +133,35 @@ local function has_labels(s, wanted)
   return true
 end
 
-local function is_shown(profile, s, o, all)
-  return (all or s.event == (o.event or profile.events[1].name)) and
-    (not o.threads or one_of(o.threads, s.tid, profile.names[thread_key(s)])) and
-    (not o.labels or has_labels(s, o.labels)) and
-    (not o.states or one_of(o.states, G["SPF_VMST_" .. s.state]))
-end
-
 -- Returns the event that the options choose.
 local function event_of(profile, o)
   for _, e in ipairs(profile.events) do
     if e.name == o.event then return e end
   end
   return profile.events[1]
+end
+
+-- Whether a sample counts for an event.
+local function counts_for(s, event)
+  if event.parts then return s.in_sum or false end
+  return s.event == event.name
+end
+
+-- Returns what a sample stands for in the unit of an event.
+local function weight_in(s, event)
+  return event.parts and s.unit == "us" and 1000 * s.weight or s.weight
+end
+
+-- Whether the thread of a sample has no processor.
+local function is_off(s)
+  return s.unit == "ns"
+end
+
+local function is_shown(profile, s, o, all)
+  return (all or counts_for(s, event_of(profile, o))) and
+    (not o.threads or one_of(o.threads, s.tid, profile.names[thread_key(s)])) and
+    (not o.labels or has_labels(s, o.labels)) and
+    (not o.states or one_of(o.states, G["SPF_VMST_" .. s.state]))
 end
 
 -- Returns the different periods of an event, in the order of the profiles.
@@ -155,6 +174,22 @@ local function periods_of(event)
   return list
 end
 
+-- Returns the real time of a sum's processes in nanoseconds, or nil: of two sessions of a process it is not
+-- known what they share.
+local function total_of(event)
+  local sum, seen = 0, {}
+  for _, session in ipairs(event.sessions or {}) do
+    if not session.wall_us or seen[session.pid] then return nil end
+    sum, seen[session.pid] = sum + 1000 * session.wall_us, true
+  end
+  return event.sessions and sum or event.total
+end
+
+-- Whether a case shows states of threads.
+local function has_states(case)
+  return event_of(case.naive, case.options).parts ~= nil and not case.base
+end
+
 -- Returns the weight that the options choose: bytes and real time are shown by themselves.
 local function weight_of(profile, o)
   local unit = event_of(profile, o).unit
@@ -163,13 +198,13 @@ end
 
 -- Returns a list of { sample, parts, value }, in the order of the stream. all: of all events.
 local function rows_of(profile, o, all)
-  local rows, weight = {}, weight_of(profile, o)
+  local rows, weight, event = {}, weight_of(profile, o), event_of(profile, o)
   for i, s in ipairs(profile.samples) do
     local parts = is_shown(profile, s, o, all) and filtered(profile.stack(s, o), o)
     if parts then
       local by_event, by_samples = weight == "cpu" or weight == "event", weight == "samples"
       rows[#rows + 1] = { sample = s, parts = parts, at = i,
-			  value = by_samples and 1 or by_event and s.weight or s.second or 0 }
+			  value = by_samples and 1 or by_event and weight_in(s, event) or s.second or 0 }
     end
   end
   return rows
@@ -297,18 +332,22 @@ local function stack_text(parts, label, separator)
 end
 
 -- Adds all beginnings of the stacks of rows to a table, by their text: { key, up (the key of the
--- caller), part, total, self, base }. is_base: the rows count as base of the whole stack only.
+-- caller), part, total, self, base, off and off_total (what of self and total is off CPU) }. is_base: the rows
+-- count as base of the whole stack only.
 local function add_paths(all, rows, label, is_base)
   for _, row in ipairs(rows) do
     local key = ""
     for i, part in ipairs(row.value > 0 and row.parts or {}) do
       local up = key
       key = i == 1 and label(part) or up .. "\n" .. label(part)
-      local node = all[key] or { key = key, up = up, part = part, total = 0, self = 0, base = 0 }
+      local node = all[key] or { key = key, up = up, part = part, total = 0, self = 0, base = 0,
+				 off = 0, off_total = 0 }
       local field = is_base and "base" or "self"
       all[key] = node
+      local off = is_off(row.sample) and not is_base and row.value or 0
       if not is_base then node.total = node.total + row.value end
-      if i == #row.parts then node[field] = node[field] + row.value end
+      node.off_total = node.off_total + off
+      if i == #row.parts then node[field], node.off = node[field] + row.value, node.off + off end
     end
   end
   return all
@@ -404,6 +443,13 @@ function naive.left(story, left)
   return list
 end
 
+local function put(list, value)
+  for _, v in ipairs(list) do
+    if v == value then return end
+  end
+  table.insert(list, value)
+end
+
 -- Several naive profiles become one.
 function naive.joined(list)
   local all = { samples = {}, events = {}, names = {}, stories = {}, marks = {}, has_sources = true, stack = list[1].stack }
@@ -418,10 +464,13 @@ function naive.joined(list)
       if not joined then
 	joined = { periods = {} }
 	for key, value in pairs(e) do joined[key] = value end
+	if e.parts then joined.parts, joined.sessions = {}, {} end
 	known[e.name] = joined
 	table.insert(all.events, joined)
       end
       table.insert(joined.periods, e.period)
+      for _, name in ipairs(e.parts or {}) do put(joined.parts, name) end
+      for _, session in ipairs(e.sessions or {}) do table.insert(joined.sessions, session) end
     end
   end
   return all
@@ -439,6 +488,8 @@ end
 
 naive.labels_text = labels_text
 naive.by_thread, naive.render, naive.both_rows, naive.plain = by_thread, render, both_rows, plain
+naive.counts_for, naive.weight_in, naive.is_off = counts_for, weight_in, is_off
+naive.total_of, naive.has_states = total_of, has_states
 naive.event_of, naive.exact, naive.folded, naive.periods_of = event_of, exact, folded, periods_of
 naive.stack_text, naive.add_paths = stack_text, add_paths
 naive.paths, naive.sorted_keys, naive.percent = paths, sorted_keys, percent

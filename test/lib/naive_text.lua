@@ -216,7 +216,23 @@ local function period_text(event, period)
   return ("; one in %s%s asked"):format(value_text(event.unit, period), event.unit == "ns" and " ms" or "")
 end
 
-local function check_periods(case, report)
+-- Returns what the report tells of a sum.
+local function sum_text(profile, event)
+  local n, sum, total = 0, { on = 0, waiting = 0, runnable = 0 }, naive.total_of(event)
+  for _, s in ipairs(profile.samples) do
+    if naive.counts_for(s, event) then
+      local state = not naive.is_off(s) and "on" or s.runnable and "runnable" or "waiting"
+      n, sum[state] = n + 1, sum[state] + naive.weight_in(s, event)
+    end
+  end
+  local all = sum.on + sum.waiting + sum.runnable
+  local of_total = total and total > 0 and
+    (" of %.3f s (%.1f%%)"):format(total / 1e9, 100 * all / total) or ""
+  return ("%d %s, %.3f s%s of real time: %.3f s on CPU, %.3f s waiting, %.3f s runnable"):format(n,
+    n == 1 and "sample" or "samples", all / 1e9, of_total, sum.on / 1e9, sum.waiting / 1e9, sum.runnable / 1e9)
+end
+
+local function check_report(case, report)
   for _, event in ipairs(case.naive.events) do
     local line
     for label, rest in report:gmatch("event ([^\n]-)  *(%d+ samples?, [^\n]*)") do
@@ -227,6 +243,9 @@ local function check_periods(case, report)
     local got = line and (line:match("; [^;,]* asked") or line:match("; one in [^;,]*$")) or ""
     if not event.left_of and not got:find(" asked$") then got = "" end
     t.equal(line and got, expected, ("%s, top: period of %s"):format(case.what, event.name))
+    if event.parts and not case.naive.no_leaves then
+      t.equal(line, sum_text(case.naive, event), ("%s, top: %s"):format(case.what, event.name))
+    end
   end
 end
 
@@ -237,7 +256,7 @@ function checks.top(case)
   elseif case.base then
     return check_top_comparison(case, got)
   end
-  check_periods(case, got:match("^.-\n\n"))
+  check_report(case, got:match("^.-\n\n"))
   local rows, unit = rows_of(case.naive, o), unit_of(case.naive, o)
   same_text(got:match("\n\n(.*)"), top_text(count_top(case, rows), sum_of(rows), unit,
     o.by or o.lines and "line" or "function"), case.what .. ", top by " .. (o.by or "function"))

@@ -49,7 +49,7 @@ __attribute__((noinline)) static int host_main(lua_State *L, const char *path)
 	      "  for i = 1, 50 do x = x + host_call() end return x end\n"
 	      "local function spin() local x = 0\n"
 	      "  for i = 1, 3e4 do x = (x + i) % 7 end return x end\n"
-	      "assert(misc.sysprof.start({ mode = 'C', clock = 'wall', interval = 1,"
+	      "assert(misc.sysprof.start({ mode = 'C', clock = 'wall-signal', interval = 1,"
 	      "  path = path }))\n"
 	      "while not enough() do inner() spin() end\n"
 	      "assert(misc.sysprof.stop())\n") ||

@@ -20,8 +20,14 @@ static const unsigned SAMPLES = 300;
 /* Counts live objects: an error of Lua runs the destructors on its way. */
 struct Guard {
   static int alive;
-  Guard() { alive++; }
-  ~Guard() { alive--; }
+  Guard()
+  {
+    alive++;
+  }
+  ~Guard()
+  {
+    alive--;
+  }
 };
 int Guard::alive;
 
@@ -111,16 +117,17 @@ __attribute__((noinline)) static int cxx_main(lua_State *L, const std::string &p
   lua_register(L, "enough", enough);
   lua_pushstring(L, path.c_str());
   lua_setglobal(L, "path");
-  return luaL_loadstring(L,
-    "local function less(a, b) cxx_burn() return a < b end\n"
-    "local function thrown() for i = 0, 5 do\n"
-    "  local ok, e = pcall(cxx_throw, i) assert(not ok) end end\n"
-    "local function caught() return cxx_catch(function() error('lua') end) end\n"
-    "assert(misc.sysprof.start({ mode = 'C', clock = 'wall', interval = 1,"
-    "  path = path }))\n"
-    "while not enough() do assert(cxx_sort(less)) thrown()\n"
-    "  assert(caught() > 0) end\n"
-    "assert(misc.sysprof.stop())\n") || lua_pcall(L, 0, 0, 0);
+  return luaL_loadstring(
+	   L, "local function less(a, b) cxx_burn() return a < b end\n"
+	      "local function thrown() for i = 0, 5 do\n"
+	      "  local ok, e = pcall(cxx_throw, i) assert(not ok) end end\n"
+	      "local function caught() return cxx_catch(function() error('lua') end) end\n"
+	      "assert(misc.sysprof.start({ mode = 'C', clock = 'wall-signal', interval = 1,"
+	      "  path = path }))\n"
+	      "while not enough() do assert(cxx_sort(less)) thrown()\n"
+	      "  assert(caught() > 0) end\n"
+	      "assert(misc.sysprof.stop())\n") ||
+	 lua_pcall(L, 0, 0, 0);
 }
 
 int main(int argc, char **argv)

@@ -26,7 +26,7 @@ local workloads = require("workloads")
 local samples = 0
 for _, w in ipairs(workloads.list) do
   local expected = w.run(1)
-  assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = 0.5, path = "profile.bin" }))
+  assert(misc.sysprof.start({ mode = "C", clock = "wall-signal", interval = 0.5, path = "profile.bin" }))
   assert(w.run(1) == expected, w.name)
   assert(misc.sysprof.stop())
   samples = samples + misc.sysprof.report().samples

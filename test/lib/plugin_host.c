@@ -137,7 +137,7 @@ int main(int argc, char **argv)
   fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC, 0666);
   memset(&opt, 0, sizeof(opt));
   opt.mode = LUAM_SYSPROF_CALLGRAPH;
-  opt.clock = LUAM_SYSPROF_CLOCK_WALL;
+  opt.clocks = "wall-signal";
   opt.interval_ns = cycles > 1 ? 100000 : 1000000;
   opt.buf = buffer;
   opt.len = sizeof(buffer);

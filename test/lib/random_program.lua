@@ -280,7 +280,7 @@ ffi.cdef "void qsort(void *, size_t, size_t, int (*)(const int *, const int *));
 -- Takes its samples and ends.
 local TAIL = [[
 local samples, path, seconds = tonumber(arg[1]), arg[2], tonumber(arg[3])
-assert(misc.sysprof.start{ mode = "C", clock = "wall", interval = 0.1, path = path })
+assert(misc.sysprof.start{ mode = "C", clock = "wall-signal", interval = 0.1, path = path })
 repeat f1() until misc.sysprof.report().samples >= samples or os.clock() > seconds
 assert(misc.sysprof.stop())
 ]]

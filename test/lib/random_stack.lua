@@ -402,7 +402,10 @@ local SHOWN = {
   c = function(s) return host_part { code = s.code, offset = 0 } end,
   builtin = function(s) return { text = BUILTINS[s.id], kind = "builtin", row = "[Lua builtins]" } end,
   work = function(s) return { text = WORK[s.work][3], kind = "vm", row = "[VM]" } end,
-  wait = function(s) return { text = s[3], kind = "vm", row = "[VM]" } end,
+  wait = function(s)
+    local is_wait = not s.no_wait
+    return { text = s[3], kind = is_wait and "waiting" or "vm", row = is_wait and "[waiting]" or "[VM]" }
+  end,
   lua_cut = function() return marker("[lua frames left out]") end,
   lua_broken = function() return marker("[lua stack unknown: invalid frame chain]") end,
   outside = function() return marker("[lua stack unknown: thread outside the VM]") end,

@@ -192,6 +192,7 @@ local function begin_stream(w)
   b:meta("pid", w.layout.pid)
   for i, e in ipairs(w.events) do asked[i] = e.name end
   b:meta("clock", table.concat(asked, ",") .. "/period=5/")
+  if w.events.wall then b:meta("wall", table.concat(w.events.wall, ",")) end
   for i, e in ipairs(w.events) do b:event(i - 1, i == 1 and "used" or e.name, UNITS[e.unit], e.period, e.fields) end
   b:module(w.layout.program, w.layout.program + 0x8000, w.layout.program, PROGRAM, "\1" .. w.layout.build)
   b:module(w.layout.library, w.layout.library + 0x8000, w.layout.library, LIBRARY)
@@ -217,6 +218,20 @@ local function add_ends(w, event)
 			    gone = how == G.SPF_ENDED_GONE, age = list[i][2] })
   end
   w.b:ended(event - 1, how, list)
+end
+
+-- Whether an event is a part of the sum that the session asks for.
+local function in_sum(w, event)
+  for _, name in ipairs(w.events.wall or {}) do
+    if name == event.name then return event.unit == "us" or event.unit == "ns" end
+  end
+  return false
+end
+
+-- Whether the leaf of the Lua side of a sample is some work.
+local function has_leaf(sample, work)
+  local wait = sample.lua and sample.recipe.wait
+  return wait and wait[1] == work or false
 end
 
 -- Adds samples of a thread.
@@ -252,9 +267,12 @@ local function add_samples(w, tid, time)
       local is_time = e.unit == "us" or e.period == 0
       local usual = is_time and time - last[event] or e.period
       last[event] = time
-      table.insert(w.samples, { time = time, weight = weight or usual, second = second, labels = w.labels, event = e.name, tid = tid,
+      local s = { time = time, weight = weight or usual, second = second, labels = w.labels, event = e.name, tid = tid,
 	pid = w.layout.pid, state = w.state_names[state], recipe = recipe, lua = sides_of.lua,
-	host = sides_of.host })
+	host = sides_of.host, unit = e.unit, in_sum = in_sum(w, e), session = w.session }
+      s.runnable = has_leaf(s, G.SPF_WORK_READY)
+      s.is_many = s.runnable or has_leaf(s, G.SPF_WORK_SHORT)
+      table.insert(w.samples, s)
       if thing and thing > 0 then
 	local has_size = e.name == "memory"
 	table.insert(w.story, { event = e.name, begins = thing, sample = w.samples[#w.samples],
@@ -267,10 +285,10 @@ end
 -- Each thread's samples have times of their own, which may be those of other threads.
 local function add_chunks(w, tids)
   local random, names_at_end = w.random, w.random(2) == 1
-  local chunks = random(4)
+  local chunks, far = random(4), pick(random, { 1, 1, 30, 5000 })
   for chunk = 1, chunks do
     for part = 1, random(3) do
-      local tid, time = pick(random, tids), 1000 * random(0, 40)
+      local tid, time = pick(random, tids), 1000 * far * random(0, 40)
       w.b:context(tid, time, random(2) == 1 and 990 or nil)
       if part == 1 then
 	if chunk == 1 then begin_stream(w) end
@@ -311,10 +329,24 @@ local function some(random, recipes)
   return random(2) == 1 and #list > 0 and list or recipes
 end
 
--- Adds the events of what is left of things. Returns the list of all.
-local function add_left(w)
-  local list = {}
+-- Adds the sum before the first of its parts. Returns it.
+local function add_sum(w, list)
+  local sum = { name = "wall", unit = "ns", parts = {}, sessions = {} }
+  local wall_us = pick(w.random, { 0, 5000000, 3e12, -1, -1 })
+  if wall_us < 0 then wall_us = nil else w.b:counters { { G.SPF_COUNTER_WALL_US, wall_us } } end
+  sum.sessions[1], list[#list + 1] = { pid = w.layout.pid, wall_us = wall_us }, sum
+  return sum
+end
+
+-- Adds the events that the profile has beside those that were asked for: the sum, and what is left of
+-- things. Returns the list of all.
+local function all_events(w)
+  local list, sum = {}, nil
   for i, e in ipairs(w.events) do
+    if in_sum(w, e) then
+      sum = sum or add_sum(w, list)
+      table.insert(sum.parts, e.name)
+    end
     list[#list + 1] = e
     if e.thing then
       local left = { name = e.thing, unit = e.unit, second = e.second, left_of = e.name, period = e.period,
@@ -331,11 +363,12 @@ local function add_left(w)
   return list
 end
 
--- Returns a stream of samples of the recipes, and its naive profile. events: a list.
+-- Returns a stream of samples of the recipes, and its naive profile. events: a list; its field wall lists
+-- the names of a sum's parts.
 local function random_profile(random, recipes, layout, events, session)
   local w = { b = B.new(session), random = random, layout = layout, events = events, stacks = {},
-	      next_id = 0, at = 1, recipes = some(random, recipes), samples = {}, story = {}, marks = {}, lua_side = {},
-	      host_side = {}, used = {}, state_names = state_names }
+	      next_id = 0, at = 1, recipes = some(random, recipes), samples = {}, story = {}, session = {},
+	      marks = {}, lua_side = {}, host_side = {}, used = {}, state_names = state_names }
   for _, recipe in ipairs(w.recipes) do
     w.lua_side[recipe], w.host_side[recipe] = side_of(recipe, false), side_of(recipe, true)
     use(w, w.lua_side[recipe])
@@ -347,12 +380,12 @@ local function random_profile(random, recipes, layout, events, session)
   for _, thread in ipairs(THREADS) do
     names[naive.thread_key { tid = thread.tid, pid = layout.pid }] = thread.name
   end
-  local all = add_left(w)
+  local all = all_events(w)
   return w.b:finish(), { samples = w.samples, stories = { w.story }, marks = w.marks, events = all, names = names, stack = joined,
 			 has_sources = true }
 end
 
 random_stream.random_layout, random_stream.random_profile = random_layout, random_profile
-random_stream.EVENTS = EVENTS
+random_stream.EVENTS, random_stream.pick = EVENTS, pick
 
 return random_stream

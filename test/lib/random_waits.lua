@@ -19,7 +19,7 @@ local function call(number, name)
   return { G.SPF_WORK_WAIT, number + 1, ("[waiting: %s]"):format(name or ("system call %.0f"):format(number)) }
 end
 
--- Other waits: { work, argument, shown text }.
+-- Other waits: { work, argument, shown text }. no_wait: a thread that waits for nothing.
 local OTHERS = {
   { G.SPF_WORK_WAIT, 0, "[waiting]" },
   { G.SPF_WORK_FAULT, 0, "[page fault]" },
@@ -28,6 +28,7 @@ local OTHERS = {
   { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_LATE, "[stack unknown: seen too late]" },
   { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_MOVED, "[stack unknown: the thread ran meanwhile]" },
   { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_HIDDEN, "[stack unknown: hidden by the kernel]" },
+  { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_NO_TICK, "[stack unknown: no tick came]", no_wait = true },
   { G.SPF_WORK_UNSEEN, 9, "[stack unknown: reason 9]" },
   { 40, 7, "[work 40]" },
 }

@@ -164,7 +164,7 @@ static int profile(lua_State *L)
     opt.mode = LUAM_SYSPROF_CALLGRAPH;
     opt.buf = buf;
     opt.len = sizeof(buf);
-    opt.clock = LUAM_SYSPROF_CLOCK_WALL;
+    opt.clocks = "wall-signal";
     opt.interval_ns = 1000000;
     luaM_sysprof_set_writer(discard);
     luaM_sysprof_set_on_stop(on_stop);

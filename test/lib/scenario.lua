@@ -97,7 +97,7 @@ local function measure(s, mode, samples)
   collectgarbage()	-- What the harness has left runs no finalizer later.
   collectgarbage()
   if s.before then s.before(mode) end
-  assert(misc.sysprof.start({ mode = "C", clock = "wall", path = path,
+  assert(misc.sysprof.start({ mode = "C", clock = "wall-signal", path = path,
 			      interval = INTERVAL_MS }))
   rounds(s, mode, samples)
   assert(misc.sysprof.stop())

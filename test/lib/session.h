@@ -77,7 +77,7 @@ static inline struct luam_Sysprof_Options session_options(Sink *sink, int mode,
   opt.buf = sink->buf;
   opt.len = buffer_size;
   opt.ctx = sink;
-  opt.clock = LUAM_SYSPROF_CLOCK_WALL;
+  opt.clocks = "wall-signal";
   opt.interval_ns = 1000000;
   CHECK_EQ(luaM_sysprof_set_writer(sink_writer), PROFILE_SUCCESS);
   CHECK_EQ(luaM_sysprof_set_on_stop(sink_on_stop), PROFILE_SUCCESS);

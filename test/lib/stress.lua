@@ -29,7 +29,7 @@ end
 
 local function profile(w, path)
   local expected = w.run(1)
-  assert(misc.sysprof.start({ mode = "C", clock = "wall",
+  assert(misc.sysprof.start({ mode = "C", clock = "wall-signal",
 			      interval = INTERVAL_MS, path = path }))
   local runs, same = workloads.repeat_for(w, SECONDS, expected)
   local ok, err = misc.sysprof.stop()

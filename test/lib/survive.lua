@@ -45,7 +45,7 @@ local function run(name, work, allowed, mode, interval)
   local what = ("%s, JIT %s, %g ms"):format(name, mode, interval)
   local path = ("%s.%s.%g.bin"):format(name, mode, interval)
   local expected = work()
-  assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = interval,
+  assert(misc.sysprof.start({ mode = "C", clock = "wall-signal", interval = interval,
 			      path = path }))
   local same = repeat_work(work, expected)
   local ok, err = misc.sysprof.stop()

@@ -110,7 +110,7 @@ static void late_signals(const char *path, const char *file)
 {
   pthread_t t;
   if (pthread_create(&t, NULL, blocked_thread, NULL) != 0) exit(2);
-  round_trip(path, file, "wall", 1);
+  round_trip(path, file, "wall-signal", 1);
   unblock = 1;
   pthread_join(t, NULL);
 }
@@ -129,7 +129,8 @@ int main(int argc, char **argv)
   for (i = 1; i <= ROUNDS; i++) {
     clock_t end;
     snprintf(file, sizeof(file), "%s.%d", argv[2], i);
-    round_trip(argv[1], file, i == 2 ? "cpu" : "wall", strcmp(argv[3], "close") == 0);
+    round_trip(argv[1], file, i == 2 ? "cpu" : "wall-signal",
+	       strcmp(argv[3], "close") == 0);
     for (end = clock() + WORK_CLOCKS; clock() < end;) x = x * 31 + 7;
   }
   return 0;

@@ -69,7 +69,7 @@ end
 local many, custom = {}, { is_custom = true }
 for i = 1, 1000 do many["k" .. i] = i end
 
-assert(misc.sysprof.start { mode = "C", clock = "wall", interval = 1, path = FILE })
+assert(misc.sysprof.start { mode = "C", clock = "wall-signal", interval = 1, path = FILE })
 run(called_by_name, many, 2000, 0.5)
 run(work, many, 2000, 0.5)
 run(called_by_name, custom, 5, 0.5)

@@ -44,7 +44,7 @@ local path, mode, interval, errno = arg[1], arg[2], tonumber(arg[3]), tonumber(a
 local work = dofile("work.lua")
 jit[mode]()
 work.first()
-assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = interval, path = path }))
+assert(misc.sysprof.start({ mode = "C", clock = "wall-signal", interval = interval, path = path }))
 work.until_lost()
 local ok, message, code = misc.sysprof.stop()
 print(mode, interval, ok, message, code)
@@ -106,7 +106,7 @@ for flush in vm thread; do
   "$LUAJIT" - $flush <<'LUA' || fail "a pipe without a reader, flush = $flush"
 local work = dofile("work.lua")
 work.first()
-assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = 0.1, path = "pipe", flush = arg[1] }))
+assert(misc.sysprof.start({ mode = "C", clock = "wall-signal", interval = 0.1, path = "pipe", flush = arg[1] }))
 work.until_lost()
 local ok, message, code = misc.sysprof.stop()
 print(arg[1], ok, message, code)

@@ -19,7 +19,7 @@ ends() {
       cat >program.lua <<LUA
 local sort = require("workloads").by_name("sort")
 jit.$mode()
-assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = $interval, path = "$file" }))
+assert(misc.sysprof.start({ mode = "C", clock = "wall-signal", interval = $interval, path = "$file" }))
 for i = 1, 4 do sort.run(1) end
 $code
 LUA

@@ -17,7 +17,7 @@ local JIT = {
 
 -- The wall clock is there on each machine. The small buffer is written out often, at
 -- safe points of the VM.
-local WALL = "hz = 10000, clock = 'wall'"
+local WALL = "hz = 10000, clock = 'wall-signal'"
 local FILE = ", path = 'profile.bin', buffer = 1024"
 local PROFILES = {
   C = ("{ mode = 'C', %s%s }"):format(WALL, FILE),

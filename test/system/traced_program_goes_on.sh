@@ -17,7 +17,7 @@ for i = 1, 3e7 do x = x + i % 7 end
 print(misc.sysprof.report().samples > 0 and "sampled" or "no samples")
 END
 
-for clock in wall task-clock:u; do
+for clock in wall-signal task-clock:u; do
   timeout 300 strace -f -o trace.out "$LUAJIT" program.lua "$clock" >out 2>&1
   case $?,$(cat out) in
   0,sampled) ;;

@@ -295,7 +295,7 @@ end
 
 for i, c in ipairs(cases) do
   local path = i .. ".bin"
-  assert(misc.sysprof.start({ mode = "C", clock = "wall", interval = INTERVAL_MS,
+  assert(misc.sysprof.start({ mode = "C", clock = "wall-signal", interval = INTERVAL_MS,
 			      path = path }))
   local ok = run_case(c)
   assert(misc.sysprof.stop())

@@ -33,7 +33,7 @@ if ok then assert(misc.sysprof.stop()) end
 print(ok)
 LUA
 
-for options in 'clock="wall"' 'clock="cpu"' 'clock="itimer"' 'clock="wall",fork=true,flush="thread"'; do
+for options in 'clock="wall-signal"' 'clock="cpu"' 'clock="itimer"' 'clock="wall-signal",fork=true,flush="thread"'; do
   rm -f p.bin
   out=$(bare "$LUAJIT" program.lua "hz=1000,$options" 2>message) || fail "$options: status $?"
   [ "$out" = true ] || fail "$options: $out $(cat message)"

@@ -2,8 +2,10 @@
 -- "luajit formats_against_a_model.lua SEED" repeats one profile.
 
 local B = require("stream_builder")
+local G = require("sysprof.grammar")
 local made = require("made_profile")
 local naive = require("naive_profile")
+local naive_activity = require("naive_activity")
 local reader = require("sysprof.reader")
 local t = require("tools_test")
 local naive_formats = require("naive_formats")
@@ -12,11 +14,31 @@ local random_stream = require("random_stream")
 
 local random_of, random_recipes = random_stack.random_of, random_stack.random_recipes
 local random_layout, random_profile = random_stream.random_layout, random_stream.random_profile
-local EVENTS = random_stream.EVENTS
+local EVENTS, pick = random_stream.EVENTS, random_stream.pick
 
 local SEEDS = 20	-- Besides the one of the day.
+local KEEP = { timeline = true, activity = true }	-- What all formats need.
 
 -- -- Options ---------------------------------------------------------------
+
+local function has_event(events, name)
+  for _, e in ipairs(events) do
+    if e.name == name then return true end
+  end
+end
+
+-- Returns options for a sum.
+local function options_of_sum(random)
+  local list = {
+    {}, { weight = "event" }, { weight = "samples" }, { no_host = true }, { no_lua = true, weight = "samples" },
+    { by = "module" }, { exclude = { "[waiting" } }, { include = { "[runnable]", "[short waits]" } },
+    { threads = { 78, "a;b" } }, { states = { 1, 2, 3, 9 } }, { lines = true, depth = random(4) },
+    { coroutine = true }, { by = "thread" }, { by = "vmstate", weight = "samples" }, { traces = true },
+  }
+  local o = pick(random, list)
+  o.event = "wall"
+  return o
+end
 
 -- Returns sets of options to try; the first ones always.
 local function random_options(random, events)
@@ -35,9 +57,14 @@ local function random_options(random, events)
   }
   local chosen = { {}, { weight = "event" } }
   for _, e in ipairs(events) do
-    if e.second then chosen[2] = { event = e.name, weight = e.second } end
+    if e.second and not has_event(events, "wall") then chosen[2] = { event = e.name, weight = e.second } end
   end
   for i = 3, 4 do chosen[i] = table.remove(list, random(#list)) end
+  if has_event(events, "wall") then
+    chosen[2] = options_of_sum(random)
+    if random(2) == 1 then chosen[1] = { event = pick(random, { "cpu", "offcpu" }) } end
+    if not has_event(events, chosen[1].event) then chosen[1] = {} end
+  end
   for _, o in ipairs(chosen) do o.limit = 0 end
   return chosen
 end
@@ -60,6 +87,7 @@ t.write_file("a.lua", table.concat(source, "\n"))
 
 local function check_all(p, model, o, what)
   local case = { reader = p, naive = model, options = o, what = ("%s, %s"):format(what, text_of(o)) }
+  naive_activity.check(p, model, what)
   t.equal(p:problem_text(), nil, case.what .. ": problems")
   naive_formats.check(case, naive_formats.FORMATS)
   naive_formats.check_annotated(case, "a.lua", source)
@@ -72,7 +100,7 @@ local function merged(streams)
     paths[i] = os.tmpname()
     t.write_file(paths[i], stream)
   end
-  local p = assert(reader.read_all(paths, { timeline = true }))
+  local p = assert(reader.read_all(paths, KEEP))
   for _, path in ipairs(paths) do os.remove(path) end
   return p
 end
@@ -85,8 +113,29 @@ local function variant(random, event)
   return e
 end
 
+local function event_named(name)
+  for _, e in ipairs(EVENTS) do
+    if e.name == name then return e end
+  end
+end
+
+-- Returns the events of a profile of real time, sometimes with others. Some names of parts are none.
+local function events_of_real_time(random)
+  local waits = random(4) == 1 and "lock-wait" or "offcpu"
+  local list = { variant(random, EVENTS[1]), variant(random, event_named(waits)) }
+  if random(4) == 1 then list[1], list[2] = list[2], list[1] end
+  if random(2) == 1 then
+    local others = { "page-faults", "page-faults", "alloc", "memory", waits == "offcpu" and "lock-wait" or "offcpu" }
+    table.insert(list, random(3), variant(random, event_named(pick(random, others))))
+  end
+  list.wall = pick(random, { { "cpu", waits }, { "cpu", waits }, { "cpu", waits }, { waits, "cpu" },
+			     { "cpu", waits, "page-faults", "none", "alloc" }, { waits } })
+  return list
+end
+
 -- Returns the events of a profile: one of CPU time, and one or two of other units.
 local function random_events(random)
+  if random(2) == 1 then return events_of_real_time(random) end
   local list, others = {}, {}
   for i = 2, #EVENTS do others[i - 1] = EVENTS[i] end
   for i = 1, random(2) do list[i] = variant(random, table.remove(others, random(#others))) end
@@ -95,21 +144,16 @@ local function random_events(random)
 end
 
 local function parse(stream)
-  return assert(reader.parse_string(stream, { timeline = true }))
-end
-
-local function has_event(model, name)
-  for _, e in ipairs(model.events) do
-    if e.name == name then return true end
-  end
+  return assert(reader.parse_string(stream, KEEP))
 end
 
 -- Two profiles compared, both of the event of time, or of what is live.
 local function check_comparison(random, what, p, model, base, base_model)
   for _, o in ipairs { {}, { weight = "event" }, { lines = true }, { no_host = true }, { event = "live" },
-		       { event = "live", weight = "objects", lines = true }, { event = "offcpu" } } do
+		       { event = "live", weight = "objects", lines = true }, { event = "offcpu" },
+		       { event = "wall" }, { event = "wall", weight = "samples" } } do
     o.event, o.limit = o.event or "cpu", 0
-    if has_event(model, o.event) and has_event(base_model, o.event) and random(2) == 1 then
+    if has_event(model.events, o.event) and has_event(base_model.events, o.event) and random(2) == 1 then
       naive_formats.check({ reader = p, naive = model, options = o,
 			    what = ("%s, compared, %s"):format(what, text_of(o)),
 			    base = { reader = base, naive = base_model } }, naive_formats.COMPARED)
@@ -128,13 +172,22 @@ local function check_merge(random, what, recipes, streams, models)
   check_all(p, model, o, ("%s, %d merged"):format(what, #streams))
 end
 
+-- Returns the events of the second of two sessions: often only one of them has a sum.
+local function second_events(random, events)
+  local list = { wall = events.wall }
+  for i, e in ipairs(events) do list[i] = e end
+  if random(2) == 1 then list.wall = not events.wall and { "cpu", "offcpu" } or nil end
+  return list
+end
+
 -- Two sessions of a process in one stream.
 local function check_sessions(random, what, recipes, layout, events)
   local first, model = random_profile(random, recipes, layout, events, 0)
-  local second, other = random_profile(random, recipes, layout, events, 1)
+  local second, other = random_profile(random, recipes, layout, second_events(random, events), 1)
   local p = parse(first .. second:sub(#B.PROLOGUE + 1))
-  local o = random_options(random, model.events)
-  check_all(p, naive.joined { model, other }, o[random(4)], what .. ", two sessions")
+  local joined = naive.joined { model, other }
+  local o = random_options(random, joined.events)
+  check_all(p, joined, o[random(4)], what .. ", two sessions")
 end
 
 local function check_seed(seed, given, name)
@@ -160,6 +213,31 @@ local function siblings()
     return steps
   end
   return { stack(1, 2, 7, 8), stack(1, 5), stack(1, 5, 7) }
+end
+
+-- -- Many threads ----------------------------------------------------------
+
+-- Activity tells of some threads only. Returns a stream of many, and its samples.
+local function many_threads(pid)
+  local b, samples = B.new(), {}
+  for tid = 1, 300 do
+    b:context(tid, tid * 7000)
+    if tid == 1 then
+      b:meta("clock", "offcpu"):meta("wall", "cpu,offcpu"):meta("pid", pid):event(0, "offcpu", G.SPF_UNIT_NS, 0)
+    end
+    b:sample(0, 0, 1, G.SPF_VMST_C, tid * 12345, 0)
+    samples[tid] = { time = tid * 7000 + 1000, weight = tid * 12345, event = "offcpu", unit = "ns", in_sum = true,
+		     tid = tid, pid = pid, session = pid }
+  end
+  return b:finish(), { samples = samples, names = {} }
+end
+
+local function check_many_threads()
+  local first, model = many_threads("77")
+  local second, other = many_threads("78")
+  naive_activity.check(parse(first), model, "300 threads")
+  for _, s in ipairs(other.samples) do table.insert(model.samples, s) end
+  naive_activity.check(merged { first, second }, model, "600 threads")
 end
 
 -- -- Real profiles ---------------------------------------------------------
@@ -226,7 +304,11 @@ check_real_profile()
 -- Most code of what follows runs a few times only. To compile it takes longer than to run it.
 jit.off()
 jit.flush()
-for seed = 1, 2 do naive_formats.agree(parse(made.stream(seed)), "made profile " .. seed) end
+check_many_threads()
+for seed = 1, 2 do
+  naive_formats.agree(parse(made.stream(seed)), "made profile " .. seed)
+  naive_formats.agree(parse(made.stream(seed, true)), "made profile of real time " .. seed)
+end
 local of_day = tonumber(os.date("%Y%m%d"))
 print("seed of the day: " .. of_day)
 for seed = 1, 2 do check_seed(seed, siblings(), "siblings, ") end

@@ -32,8 +32,8 @@ for (const which of ["forward", "reversed"]) {
     if (sum !== tree.total[i]) throw new Error("total");
     path.length = tree.depth[i];
     if (i) path[tree.depth[i] - 1] = data.names[tree.name[i]];
-    if (tree.self[i] || tree.base[i]) {
-      lines.push([path.slice(0, tree.depth[i]), tree.self[i], tree.base[i]]);
+    if (tree.self[i] || tree.other[i]) {
+      lines.push([path.slice(0, tree.depth[i]), tree.self[i], tree.other[i]]);
     }
   }
   out[which] = lines;

@@ -168,7 +168,7 @@ status, _, err = t.shell(RUN .. "run --hz=1500.5 --threads --fork --jitter --flu
 			 "--event=cpu -o out.txt short.lua")
 t.equal(status, 0, "options of the profiler: " .. err)
 t.contains(t.read_file("out.txt"), "1500.5 samples a second asked", "the rate that was asked for")
-status, _, err = t.shell(RUN .. "run -joff -O1 -ljit.util -i 0.5 --clock=wall --mode=L " ..
+status, _, err = t.shell(RUN .. "run -joff -O1 -ljit.util -i 0.5 --clock=wall-signal --mode=L " ..
 			 "--weight=cpu --lines -o out.folded short.lua")
 t.equal(status, 0, "all options: " .. err)
 
@@ -233,14 +233,14 @@ os.execute("rm -f out.*")
 
 local text
 for _ = 1, TRIES do
-  status, _, err = t.shell(RUN .. "run --clock=cpu,wall -o out.txt spin.lua")
+  status, _, err = t.shell(RUN .. "run --clock=cpu,wall-signal -o out.txt spin.lua")
   text = t.read_file("out.txt")
-  if err:match("cpu [1-9]%d*, wall [1-9]") then break end
+  if err:match("cpu [1-9]%d*, wall%-signal [1-9]") then break end
 end
 t.equal(status, 0, "two clocks: " .. err)
-t.ok(err:match("samples of each event: cpu [1-9]%d*, wall [1-9]%d*; shown: cpu\n"),
+t.ok(err:match("samples of each event: cpu [1-9]%d*, wall%-signal [1-9]%d*; shown: cpu\n"),
      "two clocks: summary: " .. err)
-t.ok(text:match("\nevent cpu +[1-9]%d* samples?, ") and text:match("\nevent wall +[1-9]%d* samples?, "),
+t.ok(text:match("\nevent cpu +[1-9]%d* samples?, ") and text:match("\nevent wall%-signal +[1-9]%d* samples?, "),
      "two clocks: events: " .. text)
 t.contains(text, "\nshown              cpu: ", "two clocks: the first one is shown")
 

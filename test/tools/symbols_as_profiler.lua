@@ -7,7 +7,7 @@ local reader = require("sysprof.reader")
 local symbolfiles = require("sysprof.names.symbolfiles")
 
 t.write_file("work.lua", [[
-assert(misc.sysprof.start{ mode = "C", interval = 1, clock = "wall", path = "p.bin" })
+assert(misc.sysprof.start{ mode = "C", interval = 1, clock = "wall-signal", path = "p.bin" })
 local start = os.time()
 repeat
   local list = {}

@@ -86,7 +86,7 @@ t.contains(event or top, "5 samples, 0.250 s of real time, 943 waits", "top: rep
 t.ok(not (event or top):find("asked", 1, true), "top: no period was asked for")
 t.contains(top, "\n     200.000    80.0      200.000    80.0  [waiting: epoll_wait]\n", "top: a wait")
 t.contains(top, "\n       0.000     0.0      200.000    80.0  f (a.lua:1)\n", "top: who waits")
-t.contains(render("top", { by = "module" }), "  [VM]\n", "top: by module")
+t.contains(render("top", { by = "module" }), "  [waiting]\n", "top: by module")
 t.ok(render("top", {}, bytes, bytes):find("\n +80.0 [^\n]*  %[waiting: epoll_wait%]\n"), "top, compared")
 t.contains(render("tree", {}), "\n     250.000   100.0        0.000     0.0  all\n", "tree: all")
 t.contains(render("tree", {}), "\n     200.000    80.0      200.000    80.0          [waiting: epoll_wait]\n", "tree: a wait")
@@ -105,7 +105,7 @@ t.equal(("%s %s %.0f %.0f %s"):format(d.events[1].name, d.events[1].unit, d.even
   d.events[1].second_weight, tostring(d.events[1].period)), "offcpu ns 250000000 943 nil", "json: event")
 local leaf = d.stacks[d.samples[1].stack + 1]
 leaf = d.frames[leaf[#leaf] + 1]
-t.equal(leaf.name .. " " .. leaf.kind, "[waiting: epoll_wait] vm", "json: frame")
+t.equal(leaf.name .. " " .. leaf.kind, "[waiting: epoll_wait] waiting", "json: frame")
 
 d = pprof.decode(render("pprof", {}))
 t.equal(table.concat(d.types, " "), "offcpu_waits/count offcpu/nanoseconds", "pprof: types")

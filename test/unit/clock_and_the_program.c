@@ -295,10 +295,10 @@ int main(void)
   whose_mask();
   wait_counts();
   blocked("ctimer");
-  blocked("wall");
+  blocked("wall-signal");
   blocked("itimer");
   children("ctimer");
-  children("wall");
+  children("wall-signal");
   children("itimer");
   return check_status();
 }

@@ -54,7 +54,7 @@ static double worst_share(int n, uint32_t processors, uint64_t sample_ns)
   uint32_t i;
   int k, most;
   for (k = 0; k < n; k++) {
-    if (clocks[k].spec.kind == CLOCK_WALL) sum += share(&clocks[k], sample_ns);
+    if (clocks[k].spec.kind == CLOCK_WALL_SIGNAL) sum += share(&clocks[k], sample_ns);
     else thread[clocks[k].tid % THREADS] += share(&clocks[k], sample_ns);
   }
   for (i = 0; i < processors; i++) {
@@ -68,7 +68,8 @@ static double worst_share(int n, uint32_t processors, uint64_t sample_ns)
 
 static void any_set(void)
 {
-  static const ClockKind kinds[] = { CLOCK_CTIMER, CLOCK_PERF, CLOCK_ITIMER, CLOCK_WALL };
+  static const ClockKind kinds[] = { CLOCK_CTIMER, CLOCK_PERF, CLOCK_ITIMER,
+				     CLOCK_WALL_SIGNAL };
   int tries, i, n, used;
   for (tries = 0; tries < 2000; tries++) {
     uint32_t processors = 1 + (uint32_t)random_below(8);
@@ -108,14 +109,14 @@ static void alone(void)
   CHECK_EQ(lj_clockbudget_least(c, 5 * US), 2 * SPF_TICK_CYCLES * 55 * US);
   CHECK_EQ(lj_clockbudget_least(other, 5 * US), 2 * SPF_TICK_CYCLES * 5 * US);
   lj_clockbudget_forget();
-  CHECK_EQ(lj_clockbudget_least(clock_set(2, CLOCK_WALL, 1, 50 * US), 5 * US),
+  CHECK_EQ(lj_clockbudget_least(clock_set(2, CLOCK_WALL_SIGNAL, 1, 50 * US), 5 * US),
 	   SPF_TICK_CYCLES * 55 * US);
 }
 
 /* A thread of this process has the processors that it may run on. */
 static void processors(void)
 {
-  Clock *c = clock_set(0, CLOCK_WALL, lj_osthread_self(), 50 * US);
+  Clock *c = clock_set(0, CLOCK_WALL_SIGNAL, lj_osthread_self(), 50 * US);
   lj_clockbudget_join(c);
   CHECK(c->processors >= 1 && c->processors <= (uint32_t)sysconf(_SC_NPROCESSORS_CONF));
   lj_clockbudget_leave(c);

@@ -202,7 +202,7 @@ static int timers(void)
 
 static void leaks(void)
 {
-  static const char *const names[] = { "cpu",        "wall",        "itimer",
+  static const char *const names[] = { "cpu",        "wall-signal", "itimer",
 				       "task-clock", "page-faults", "cycles" };
   int nfds = descriptors(), ntimers = timers(), i, k;
   for (k = 0; k < 6; k++) {
@@ -221,13 +221,13 @@ int main(void)
 {
   int perf = ticks_available("task-clock");
   ticks_signo = SIGPROF;
-  while_it_ticks("wall", MS / 20, 1000, 400);
+  while_it_ticks("wall-signal", MS / 20, 1000, 400);
   while_it_ticks("itimer", MS, 60, 20000);
-  while_it_is_pending("wall", 0);
-  while_it_is_pending("wall", 1);
+  while_it_is_pending("wall-signal", 0);
+  while_it_is_pending("wall-signal", 1);
   while_it_is_pending("ctimer", 0);
   after_the_thread("ctimer");
-  after_the_thread("wall");
+  after_the_thread("wall-signal");
   after_the_thread("itimer");
   if (perf) {
     while_it_ticks("task-clock", MS / 20, 1000, 400);

@@ -160,7 +160,7 @@ static void without_timers(void)
 {
   forbid(SYS_timer_create, SYS_timer_create, EPERM);
   refused("ctimer", EPERM, "seccomp profile", "'cpu'");
-  refused("wall", EPERM, "seccomp profile", "allow it");
+  refused("wall-signal", EPERM, "seccomp profile", "allow it");
   becomes(10 * MS, has_perf ? "task-clock" : "itimer");
   becomes(MS, has_perf ? "task-clock" : "itimer");
 }

@@ -74,7 +74,7 @@ static void names(void)
   is_clock("cpu", CLOCK_CPU);
   is_clock("ctimer", CLOCK_CTIMER);
   is_clock("itimer", CLOCK_ITIMER);
-  is_clock("wall", CLOCK_WALL);
+  is_clock("wall-signal", CLOCK_WALL_SIGNAL);
   is_clock("task-clock", CLOCK_PERF);
   is_event("task-clock:u", "task-clock:u", SW, PERF_COUNT_SW_TASK_CLOCK, 0, 0, 1);
   CHECK_EQ(specs[0].unit, SPF_UNIT_US);
@@ -117,7 +117,7 @@ static void modifiers(void)
   is_wrong("cycles:pppp", "more than three");
   is_wrong("page-faults:p", "only hardware events");
   is_wrong("cpu:u", "'cpu' has no modifier 'u'");
-  is_wrong("wall:k", "'wall' has no modifier 'k'");
+  is_wrong("wall-signal:k", "'wall-signal' has no modifier 'k'");
   is_wrong("task-clock:k", "'task-clock' has no modifier 'k'");
   is_wrong("context-switches:u", "happens in the kernel only");
   is_wrong("cpu-migrations:k", "happens in the kernel only");
@@ -130,7 +130,7 @@ static void periods(void)
   CHECK(strcmp(specs[0].name, "page-faults") == 0);
   CHECK_EQ(parse("cycles:u/period=123456/"), 1);
   CHECK_EQ(specs[0].period, 123456);
-  CHECK_EQ(parse("wall/period=500000/"), 1); /* Nanoseconds, as perf has it. */
+  CHECK_EQ(parse("wall-signal/period=500000/"), 1); /* Nanoseconds, as perf has it. */
   CHECK_EQ(specs[0].period, 500000);
   CHECK_EQ(parse_by("cycles,cpu,r1/period=7/", MS, 99, 1), 3);
   CHECK_EQ(specs[0].period, 99);
@@ -159,13 +159,13 @@ static void periods(void)
 static void lists(void)
 {
   char longer[400];
-  CHECK_EQ(parse("cpu,page-faults,cycles:u,wall"), 4);
-  CHECK(strcmp(specs[3].name, "wall") == 0);
+  CHECK_EQ(parse("cpu,page-faults,cycles:u,wall-signal"), 4);
+  CHECK(strcmp(specs[3].name, "wall-signal") == 0);
   is_wrong(
-    "cpu,wall,ctimer,itimer,task-clock,page-faults,cycles,branches,r1,r2,r3,r4,r5,r6,"
+    "cpu,wall-signal,ctimer,itimer,task-clock,page-faults,cycles,branches,r1,r2,r3,r4,r5,r6,"
     "r7,r8,r9",
     "has more than 16");
-  is_wrong("cpu,wall,cpu", "'cpu' twice");
+  is_wrong("cpu,wall-signal,cpu", "'cpu' twice");
   is_wrong("cycles,cpu-cycles", "'cycles' twice");
   CHECK_EQ(parse("cycles:u,cycles:k"), 2);
   is_wrong("", "empty name");

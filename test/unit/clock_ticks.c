@@ -30,7 +30,7 @@ static int all_is_counted(const Ticks *t, uint64_t begin)
   uint64_t error_us = sum_us > span_us ? sum_us - span_us : span_us - sum_us;
   CHECK_EQ(t->weights, span_us);
   if (t->clock.spec.kind == CLOCK_CTIMER) return error_us <= 2 * period_us;
-  return t->clock.spec.kind == CLOCK_WALL ||
+  return t->clock.spec.kind == CLOCK_WALL_SIGNAL ||
 	 error_us <= (t->n + 2) * period_us * 3 / 4 + period_us;
 }
 
@@ -126,7 +126,7 @@ static void together(const char *event)
   Ticks cpu, wall, other;
   time_t deadline = time(NULL) + 200;
   ticks_start(&cpu, "cpu", 5 * MS, 0);
-  ticks_start(&wall, "wall", 2 * MS, 0);
+  ticks_start(&wall, "wall-signal", 2 * MS, 0);
   ticks_start(&other, event, 3 * MS, 0);
   while ((cpu.n < 10 || wall.n < 10 || other.n < 10) && time(NULL) < deadline)
     burn_us(1000);
@@ -138,7 +138,7 @@ static void together(const char *event)
 
 static void jitter(void)
 {
-  ClockSpec spec = ticks_spec("wall", MS, 0);
+  ClockSpec spec = ticks_spec("wall-signal", MS, 0);
   double sum = 0, squares = 0, variance;
   char errmsg[EVENT_ERRMSG_MAX];
   Ticks t;
@@ -171,7 +171,7 @@ static void jitter(void)
 static void first_ticks(void)
 {
   const uint64_t period = 10000 * (uint64_t)MS;
-  ClockSpec spec = ticks_spec("wall", period, 0);
+  ClockSpec spec = ticks_spec("wall-signal", period, 0);
   double sum = 0, squares = 0, x;
   char errmsg[EVENT_ERRMSG_MAX];
   struct itimerspec left;
@@ -198,10 +198,10 @@ int main(void)
   own_thread("cpu", MS / 10);
   own_thread("ctimer", 10 * MS);
   own_thread("ctimer", MS / 2);
-  own_thread("wall", MS);
+  own_thread("wall-signal", MS);
   own_thread("itimer", 5 * MS);
   other_threads("ctimer");
-  other_threads("wall");
+  other_threads("wall-signal");
   other_threads("itimer");
   together("ctimer");
   together("itimer");

@@ -57,7 +57,7 @@ int main(void)
   lua_State *L = session_vm();
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH,
 						    LUAM_SYSPROF_FLUSH_BUFFERS * 2048);
-  opt.clock = LUAM_SYSPROF_CLOCK_CPU;
+  opt.clocks = "cpu";
   opt.flush = LUAM_SYSPROF_FLUSH_VM;
   sampler = hand_start(L, &opt);
   lua_pushcfunction(L, fill_and_drain);

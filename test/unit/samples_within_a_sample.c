@@ -129,7 +129,7 @@ static void check_clock(lua_State *L)
 						    64 * 1024);
   const SampleEvent *ev;
   REQUIRE(luaM_sysprof_set_backtracer(backtracer) == PROFILE_SUCCESS);
-  opt.clock = LUAM_SYSPROF_CLOCK_CPU;
+  opt.clocks = "cpu";
   opt.interval_ns = PERIOD_US * 1000;
   REQUIRE(luaM_sysprof_start(L, &opt) == PROFILE_SUCCESS);
   sampler = &profile_first(lj_registry_of(G(L)))->sm;

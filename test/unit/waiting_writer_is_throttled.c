@@ -19,19 +19,19 @@ static size_t waiting_writer(const void **data, size_t len, void *ctx)
   return taken;
 }
 
-static void run(lua_State *L, int which, int is_wall)
+static void run(lua_State *L, const char *which, int is_wall)
 {
   static Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 2048);
   ClockSource *clock;
   uint64_t end_ns;
   int writes, i;
-  opt.clock = (uint8_t)which;
+  opt.clocks = which;
   opt.flush = LUAM_SYSPROF_FLUSH_HANDLER;
   CHECK_EQ(luaM_sysprof_set_writer(waiting_writer), PROFILE_SUCCESS);
   sampler = hand_start(L, &opt);
   clock = clocksource_of(&sampler->event[0].e);
-  CHECK_EQ(clock->clock.spec.kind == CLOCK_WALL, is_wall);
+  CHECK_EQ(clock->clock.spec.kind == CLOCK_WALL_SIGNAL, is_wall);
   clock->clock.spec.period = WAIT_NS; /* An interval of as long. */
   writes = sink.writes;
   waits = 1;
@@ -51,8 +51,8 @@ static void run(lua_State *L, int which, int is_wall)
 int main(void)
 {
   lua_State *L = session_vm();
-  run(L, LUAM_SYSPROF_CLOCK_WALL, 1);
-  run(L, LUAM_SYSPROF_CLOCK_CPU, 0);
+  run(L, "wall-signal", 1);
+  run(L, "cpu", 0);
   lua_close(L);
   return check_status();
 }

@@ -32,7 +32,7 @@ function clocks.rates()
   if not cpu then return rates, { { what = "sysprof", why = why } } end
   rates[1] = { id = "default", title = ("default rate (cpu, %d ms)"):format(DEFAULT_MS),
 	       ours = ("ours/%d/cpu"):format(DEFAULT_MS) }
-  local fast = clocks.first({ "task-clock", "wall" })
+  local fast = clocks.first({ "task-clock", "wall-signal" })
   if fast ~= "task-clock" then
     local _, reason = clocks.first({ "task-clock" })
     missing[1] = { what = "task-clock, so the clock is " .. fast, why = reason }

@@ -64,7 +64,7 @@ local function perf(name, options)
   }
 end
 
--- With the clock task-clock, like perf, and with wall, like jit.p and gperftools.
+-- With the clock task-clock, like perf, and with wall-signal, like jit.p and gperftools.
 local function sysprof(clock)
   return {
     name = "sysprof, " .. clock, job = {},
@@ -78,7 +78,7 @@ end
 local PRELOAD = "libprofiler.so.0"
 
 local list = {
-  sysprof("task-clock"), sysprof("wall"),
+  sysprof("task-clock"), sysprof("wall-signal"),
   {
     name = "jit.p", kind = function() return "jitp/" .. INTERVAL_MS end, job = {},
     probe = function() return true end,

@@ -259,7 +259,7 @@ Bytes of the program and of the library: the file with its symbols, and code and
 end
 
 function session.run(suite, _, add)
-  local clock, why = clocks.first({ "task-clock", "wall" })
+  local clock, why = clocks.first({ "task-clock", "wall-signal" })
   if not clock then
     local t = report.table("session", "Sessions", "", {})
     report.miss(t, "sysprof", why)

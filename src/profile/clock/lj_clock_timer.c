@@ -58,7 +58,7 @@ static int ctimer_open(Clock *c, char *errmsg)
   return timer_open(c, thread_clock(c->tid), errmsg);
 }
 
-static int wall_open(Clock *c, char *errmsg)
+static int wall_signal_open(Clock *c, char *errmsg)
 {
   return timer_open(c, CLOCK_MONOTONIC, errmsg);
 }
@@ -107,10 +107,10 @@ const ClockOps lj_clock_ctimer_ops = { .open = ctimer_open,
 				       .tick = timer_tick,
 				       .setperiod = timer_setperiod };
 
-const ClockOps lj_clock_wall_ops = { .open = wall_open,
-				     .arm = timer_arm,
-				     .stop = timer_stop,
-				     .count = timer_count,
-				     .tick = timer_tick,
-				     .setperiod = timer_setperiod,
-				     .probe = "wall" };
+const ClockOps lj_clock_wall_signal_ops = { .open = wall_signal_open,
+					    .arm = timer_arm,
+					    .stop = timer_stop,
+					    .count = timer_count,
+					    .tick = timer_tick,
+					    .setperiod = timer_setperiod,
+					    .probe = "wall-signal" };

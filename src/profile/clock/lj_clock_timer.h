@@ -9,6 +9,6 @@
 #include "profile/clock/lj_clockops.h"
 
 LJ_DATA const ClockOps lj_clock_ctimer_ops;
-LJ_DATA const ClockOps lj_clock_wall_ops;
+LJ_DATA const ClockOps lj_clock_wall_signal_ops;
 
 #endif

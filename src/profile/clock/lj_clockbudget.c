@@ -69,7 +69,7 @@ static uint32_t processors_of(int tid)
 
 static uint32_t *kind_count(const Clock *c)
 {
-  return c->spec.kind == CLOCK_WALL ? &nwall : &ntimed;
+  return c->spec.kind == CLOCK_WALL_SIGNAL ? &nwall : &ntimed;
 }
 
 /* Tell the clocks of a thread and a kind of time how many they are. */
@@ -118,7 +118,7 @@ static uint64_t divisor_of(const Clock *c)
   uint64_t n = relaxed_get(&c->in_thread), kinds = timed > 0 && wall > 0 ? 2 : 1;
   if (n == 0) n = 1;
   n *= kinds;
-  if (c->spec.kind != CLOCK_WALL || c->processors == 0) return n;
+  if (c->spec.kind != CLOCK_WALL_SIGNAL || c->processors == 0) return n;
   all = (wall * kinds + c->processors - 1) / c->processors;
   return n > all ? n : all;
 }
@@ -158,6 +158,6 @@ void lj_clockbudget_limit(const Clock *c, char *text)
     snprintf(
       text, EVENT_TEXT_MAX,
       "%s takes %.0f samples a second instead of %.0f: it keeps to the kernel's tick; "
-      "task-clock:u and wall take more",
+      "task-clock:u and wall-signal take more",
       c->spec.name, 1e9 / (double)kernel_tick_ns(), 1e9 / (double)period);
 }

@@ -95,7 +95,7 @@ struct Clock {
   uintptr_t value;     /* Identifies its signals, see lj_clockslot.h. */
   uint32_t process;    /* Process that opened it: a child does not inherit clocks. */
   int armed;           /* Started. */
-  timer_t timer;       /* CLOCK_CTIMER, CLOCK_WALL. */
+  timer_t timer;       /* CLOCK_CTIMER, CLOCK_WALL_SIGNAL. */
   int fd;              /* CLOCK_PERF: descriptor that signals; else -1. */
   int count_fd;        /* CLOCK_PERF: descriptor that counts an event; -1 for a clock. */
   int oneshot;         /* CLOCK_PERF: it stops after each overflow; the tick starts it. */

@@ -35,9 +35,9 @@ static void spec_set(EventSpec *spec, const ClockSpec *cs)
   memcpy(spec->name, cs->name, EVENT_NAME_MAX);
   spec->unit = cs->unit;
   spec->period = cs->period;
-  spec->measures = cs->unit != SPF_UNIT_US  ? EVENT_OCCURRENCES
-		   : cs->kind == CLOCK_WALL ? EVENT_REAL_TIME
-					    : EVENT_CPU_TIME;
+  spec->measures = cs->unit != SPF_UNIT_US         ? EVENT_OCCURRENCES
+		   : cs->kind == CLOCK_WALL_SIGNAL ? EVENT_REAL_TIME
+						   : EVENT_CPU_TIME;
 }
 
 static EventParsed source_parse(const char *item, size_t len, const EventDefaults *by,
@@ -111,8 +111,9 @@ static void source_limit(const Event *ev, char *text)
 
 const SourceOps lj_clocksource_ops = {
   .size = sizeof(ClockSource),
-  .names = "cpu, ctimer, task-clock, itimer, wall, or a perf event: cycles, instructions, "
-	   "cache-misses, branch-misses, page-faults, context-switches, rHEX and others",
+  .names = "cpu, ctimer, task-clock, itimer, wall-signal, or a perf event: cycles, "
+	   "instructions, cache-misses, branch-misses, page-faults, context-switches, rHEX "
+	   "and others",
   .parse = source_parse,
   .prepare = source_prepare,
   .open = source_open,

@@ -48,7 +48,7 @@ static const ClockName names[] = {
   { "ctimer", NULL, CLOCK_CTIMER, 0, 0, 0, 0 },
   { "task-clock", NULL, CLOCK_PERF, MOD_USER, SW(TASK_CLOCK), 0 },
   { "itimer", NULL, CLOCK_ITIMER, 0, 0, 0, 0 },
-  { "wall", NULL, CLOCK_WALL, 0, 0, 0, 0 },
+  { "wall-signal", NULL, CLOCK_WALL_SIGNAL, 0, 0, 0, 0 },
   { "cycles", "cpu-cycles", CLOCK_PERF, MOD_HARDWARE, HW(CPU_CYCLES), 2400000 },
   { "instructions", NULL, CLOCK_PERF, MOD_HARDWARE, HW(INSTRUCTIONS), 2400000 },
   { "cache-references", NULL, CLOCK_PERF, MOD_HARDWARE, HW(CACHE_REFERENCES), 100000 },

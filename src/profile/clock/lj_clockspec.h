@@ -9,7 +9,7 @@
 **   ctimer      a timer of a thread's CPU time, timer_create(2)
 **   task-clock  a thread's CPU time, as a perf event
 **   itimer      one timer for the process, setitimer(2)
-**   wall        real time
+**   wall-signal real time; a signal ends some calls early
 ** Events have the names and modifiers of perf-list(1): u, k, and p to ppp.
 */
 
@@ -31,7 +31,7 @@
   _(CTIMER, ctimer) /* timer_create() on the thread's CPU time. */ \
   _(PERF, perf)     /* perf_event_open(): task-clock or an event. */ \
   _(ITIMER, itimer) /* setitimer(ITIMER_PROF). */ \
-  _(WALL, wall)     /* timer_create() on CLOCK_MONOTONIC. */
+  _(WALL_SIGNAL, wall_signal) /* timer_create() on CLOCK_MONOTONIC. */
 
 typedef enum ClockKind {
 #define CLOCKKINDENUM(kind, name) CLOCK_##kind,

@@ -6,6 +6,8 @@
 #define lj_clocktick_c
 #define LUA_CORE
 
+#include <errno.h>
+
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clocksig.h"
@@ -27,6 +29,15 @@ static uint64_t tick_total(const Clock *c, uint64_t cpu_ns)
   return c->spec.unit == SPF_UNIT_US ? cpu_ns / 1000 : lj_clocksig_total(c);
 }
 
+/* Has the signal ended a system call? The instruction that calls the kernel leaves the address
+** behind it in RCX (Intel's manual, SYSCALL).
+*/
+static int has_ended_call(const WalkRegs *regs)
+{
+  return (intptr_t)regs->r[WALKREG_AX] == -EINTR &&
+	 regs->r[WALKREG_CX] == regs->r[WALKREG_PC];
+}
+
 void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
 {
   Event *ev = (Event *)owner;
@@ -37,11 +48,13 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   WalkRegs regs;
   head.time_ns = c->begin_ns;
   if (overrun > 0) relaxed_add(&ev->counters[SPF_EVENT_OVERRUNS], (uint64_t)overrun);
+  lj_walkregs_interrupted(&regs, uc);
+  if (LJ_UNLIKELY(has_ended_call(&regs)))
+    relaxed_add(&ev->counters[SPF_EVENT_ENDED_CALLS], 1);
   if (!lj_throttle_enter(head.time_ns)) {
     relaxed_add(&ev->counters[SPF_EVENT_THROTTLED], 1);
     return;
   }
-  lj_walkregs_interrupted(&regs, uc);
   interval = tick_interval(src, head.time_ns);
   head.cpu_ns = lj_clocksig_cpu_ns(c);
   head.total = tick_total(c, head.cpu_ns);
@@ -52,7 +65,7 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   src->tick_ns = head.time_ns;
   relaxed_add(&ev->counters[SPF_EVENT_SIGNAL_NS], c->signal_ns);
   /* A clock of real time goes on while the handler waits for the processor. */
-  spent = c->spec.kind == CLOCK_WALL ? head.end_ns - head.time_ns : head.spent_ns;
+  spent = c->spec.kind == CLOCK_WALL_SIGNAL ? head.end_ns - head.time_ns : head.spent_ns;
   left_out = lj_throttle_leave(&src->throttle, c, head.end_ns, spent, interval);
   if (left_out) relaxed_add(&ev->counters[SPF_EVENT_THROTTLED], left_out);
 }

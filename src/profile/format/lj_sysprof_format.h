@@ -269,12 +269,13 @@
 #define SPF_WORK_FAULT    7  /* Waits for a page of memory: 0. */
 #define SPF_WORK_READY    8  /* Could run, and waits for a processor: 0. */
 #define SPF_WORK_SHORT    9  /* Waits that were too short for a stack: 0. */
-#define SPF_WORK_UNSEEN   10 /* A wait whose stack is unknown: SPF_UNSEEN_*. */
+#define SPF_WORK_UNSEEN   10 /* A stack is unknown: SPF_UNSEEN_*. */
 
-/* Why the stack of a wait is unknown. */
-#define SPF_UNSEEN_LATE   0 /* Nobody looked at the thread in time. */
-#define SPF_UNSEEN_MOVED  1 /* The thread ran while its stack was read. */
-#define SPF_UNSEEN_HIDDEN 2 /* The kernel does not tell where it waits. */
+/* Why the stack is unknown of a wait, or of CPU time. */
+#define SPF_UNSEEN_LATE    0 /* Nobody looked at the thread in time. */
+#define SPF_UNSEEN_MOVED   1 /* The thread ran while its stack was read. */
+#define SPF_UNSEEN_HIDDEN  2 /* The kernel does not tell where it waits. */
+#define SPF_UNSEEN_NO_TICK 3 /* The thread ran, and no tick of its clock came. */
 
 /* Phases of the garbage collector. */
 #define SPF_GC_PAUSE       0
@@ -418,6 +419,7 @@
 #define SPF_EVENT_CYCLES       10 /* Cycles of the garbage collector that have ended. */
 #define SPF_EVENT_CYCLE_US     11 /* Microseconds since the last one has ended. */
 #define SPF_EVENT_CYCLE_HELD   12 /* SPF_EVENT_HELD at its end. */
-#define SPF_EVENT__MAX         13
+#define SPF_EVENT_ENDED_CALLS  13 /* System calls that a tick ended with EINTR. */
+#define SPF_EVENT__MAX         14
 
 #endif

@@ -18,6 +18,7 @@
 #include "profile/session/lj_totals.h"
 
 #define SIGNALS_MAX   128
+#define LIMITS_MAX    512
 #define SIGNAL_SHARED " (shared with a handler of the program)"
 
 static void meta_number(Sampler *s, const char *key, unsigned long long n)
@@ -29,8 +30,8 @@ static void meta_number(Sampler *s, const char *key, unsigned long long n)
 
 static void meta_limit(Sampler *s)
 {
-  char text[EVENT_TEXT_MAX];
-  lj_totals_limit(s, text);
+  char text[LIMITS_MAX];
+  lj_totals_limit(s, text, sizeof(text));
   if (text[0]) lj_stream_meta(&s->stream, "limit", text);
 }
 
@@ -47,18 +48,37 @@ static void meta_signal(Sampler *s)
   if (text[0]) lj_stream_meta(&s->stream, "signal", text);
 }
 
+/* Names of the events, or only of the parts of a sum: a list. */
+static void meta_events(Sampler *s, const char *key, const char *sum)
+{
+  char names[SPF_EVENTS_MAX * EVENT_NAME_MAX];
+  const ProfileOptions *opt = s->opt;
+  size_t n = 0;
+  int i;
+  names[0] = '\0';
+  for (i = 0; i < opt->nspec && n < sizeof(names); i++)
+    if (!sum || opt->spec[i].sum == sum)
+      n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? "," : "",
+			    opt->spec[i].name);
+  lj_stream_meta(&s->stream, key, names);
+}
+
+static void meta_sum(Sampler *s)
+{
+  const char *sum = NULL;
+  int i;
+  for (i = 0; i < s->opt->nspec && !sum; i++) sum = s->opt->spec[i].sum;
+  if (sum) meta_events(s, sum, sum);
+}
+
 int lj_describe_profile(Sampler *s, pid_t pid)
 {
   static const char *const modes[] = { "default", "leaf", "callgraph" };
   const ProfileOptions *opt = s->opt;
-  char clocks[SPF_EVENTS_MAX * EVENT_NAME_MAX], name[OSTHREAD_NAME_MAX];
-  size_t n = 0;
+  char name[OSTHREAD_NAME_MAX];
   int i;
-  clocks[0] = '\0';
-  for (i = 0; i < opt->nspec && n < sizeof(clocks); i++)
-    n += (size_t)snprintf(clocks + n, sizeof(clocks) - n, "%s%s", i ? "," : "",
-			  opt->spec[i].name);
-  lj_stream_meta(&s->stream, "clock", clocks);
+  meta_events(s, "clock", NULL);
+  meta_sum(s);
   meta_number(s, "interval_ns", opt->interval_ns);
   meta_signal(s);
   meta_limit(s);

@@ -35,6 +35,15 @@ void lj_eventlist_init(Sampler *s)
 
 /* -- Open, arm, stop --------------------------------------------------------- */
 
+static int is_in(const Event *e, EventSet set)
+{
+  const SourceOps *ops = e->spec.ops;
+  if (ops->is_of_vm) return set == EVENTS_ALL;
+  return set == EVENTS_WITHOUT_SIGNALS ? !ops->blocked
+	 : set == EVENTS_BY_SIGNALS    ? ops->blocked != NULL
+				       : 1;
+}
+
 static void event_stop(Event *e)
 {
   if (!e->is_open) return;
@@ -42,14 +51,14 @@ static void event_stop(Event *e)
   e->is_open = e->is_armed = 0;
 }
 
-EventStatus lj_eventlist_open(Sampler *s, int of_vm, char *errmsg)
+EventStatus lj_eventlist_open(Sampler *s, EventSet set, char *errmsg)
 {
   int i;
   for (i = 0; i < s->nevent; i++) {
     Event *e = &s->event[i].e;
     EventStatus status;
     e->tid = s->reader.tid;
-    if (e->is_open || (e->spec.ops->is_of_vm && !of_vm)) continue;
+    if (e->is_open || !is_in(e, set)) continue;
     e->spec = s->opt->spec[i];
     e->signo = s->opt->signo;
     status = e->spec.ops->open(e, errmsg);
@@ -77,18 +86,18 @@ int lj_eventlist_arm(Sampler *s, char *errmsg)
     if (err == 0) continue;
     snprintf(errmsg, EVENT_ERRMSG_MAX, "the clock %s did not start: %s", e->spec.name,
 	     strerror(err));
-    lj_eventlist_stop(s, 0);
+    lj_eventlist_stop(s, EVENTS_OF_THREADS);
     return err;
   }
   return 0;
 }
 
-void lj_eventlist_stop(Sampler *s, int of_vm)
+void lj_eventlist_stop(Sampler *s, EventSet set)
 {
   int i;
   for (i = s->nevent; i-- > 0;) {
     Event *e = &s->event[i].e;
-    if (of_vm || !e->spec.ops->is_of_vm) event_stop(e);
+    if (is_in(e, set)) event_stop(e);
   }
 }
 
@@ -154,9 +163,21 @@ int lj_eventlist_isblocked(const Sampler *s)
   return 0;
 }
 
+uint64_t lj_eventlist_tick_us(const Sampler *s)
+{
+  uint64_t least_us = ~(uint64_t)0;
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    const Event *e = &s->event[i].e;
+    uint64_t us = e->spec.measures == EVENT_CPU_TIME ? e->spec.period / 1000 : 0;
+    if (is_in(e, EVENTS_BY_SIGNALS) && us < least_us) least_us = us;
+  }
+  return least_us;
+}
+
 uint64_t lj_eventlist_ticks(const Sampler *s)
 {
   int i = 0;
-  while (i < s->nevent && s->event[i].e.spec.ops->is_of_vm) i++;
+  while (i < s->nevent && !is_in(&s->event[i].e, EVENTS_BY_SIGNALS)) i++;
   return i < s->nevent ? relaxed_get(&s->event[i].e.counters[SPF_EVENT_SAMPLES]) : 0;
 }

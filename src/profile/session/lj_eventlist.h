@@ -11,18 +11,25 @@
 /* Fill in the events that a start asks for. They are not open. */
 LJ_FUNC void lj_eventlist_init(Sampler *s);
 
-/* Open the events of threads. of_vm: also those of the VM. Skips open events. On EVENT_ERROR
-** closes those that it has opened, and sets errno and errmsg[EVENT_ERRMSG_MAX].
+typedef enum EventSet {
+  EVENTS_WITHOUT_SIGNALS, /* Of threads, without a signal. */
+  EVENTS_BY_SIGNALS,      /* Of threads, with one. */
+  EVENTS_OF_THREADS,      /* Both. */
+  EVENTS_ALL              /* Also those of the VM. */
+} EventSet;
+
+/* Open a set of events. Skips open events. On EVENT_ERROR closes those that it has opened, and
+** sets errno and errmsg[EVENT_ERRMSG_MAX].
 */
-LJ_FUNC EventStatus lj_eventlist_open(Sampler *s, int of_vm, char *errmsg);
+LJ_FUNC EventStatus lj_eventlist_open(Sampler *s, EventSet set, char *errmsg);
 
 /* Arm the open events. Returns 0, or an errno and the reason: then those of threads are
 ** closed.
 */
 LJ_FUNC int lj_eventlist_arm(Sampler *s, char *errmsg);
 
-/* Close the open events of threads. of_vm: also those of the VM. */
-LJ_FUNC void lj_eventlist_stop(Sampler *s, int of_vm);
+/* Close the open events of a set. */
+LJ_FUNC void lj_eventlist_stop(Sampler *s, EventSet set);
 
 /* Bring counters up to now, and report what has ended: a dump follows. */
 LJ_FUNC void lj_eventlist_sync(Sampler *s);
@@ -44,7 +51,12 @@ LJ_FUNC int lj_eventlist_isreplaced(const Sampler *s);
 /* Does the thread block a signal of an event? */
 LJ_FUNC int lj_eventlist_isblocked(const Sampler *s);
 
-/* Samples of the first event of threads. */
+/* CPU time of the thread from one sample with a signal to the next, at least, in microseconds. 0: not
+** known.
+*/
+LJ_FUNC uint64_t lj_eventlist_tick_us(const Sampler *s);
+
+/* Samples of the first event with a signal. */
 LJ_FUNC uint64_t lj_eventlist_ticks(const Sampler *s);
 
 #endif

@@ -406,21 +406,28 @@ static SAMPLE_RARE void note_nested(Sampler *s, SampleEvent *ev, uint64_t total,
   __atomic_store_n(&s->has_nested, 1, __ATOMIC_RELEASE);
 }
 
-/* Append one sample for all that an event has noted. */
-static SAMPLE_RARE void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
+/* Append a sample without stacks. work: SPF_WORK_*. */
+static SAMPLE_RARE void put_work(Sampler *s, SampleEvent *ev, int work, int arg,
+				 uint64_t now_ns)
 {
   SampleHead head = { 0 };
-  uint32_t n = __atomic_exchange_n(&ev->nested, 0, __ATOMIC_ACQUIRE);
-  if (n == 0) return;
-  totals_raise(ev, __atomic_exchange_n(&ev->nested_total, 0, __ATOMIC_RELAXED));
   lj_framelist_reset(&s->host_frames);
   lj_framelist_reset(&s->lua_frames);
-  lj_framelist_push(&s->lua_frames, frame_word2(SPF_FRAME_WORK, SPF_WORK_PROFILER, 0));
+  lj_framelist_push(&s->lua_frames, frame_word2(SPF_FRAME_WORK, work, arg));
   lj_framelist_finish(&s->host_frames);
   lj_framelist_finish(&s->lua_frames);
   count(s, ev);
-  relaxed_add(&ev->e.counters[SPF_EVENT_OVERRUNS], n - 1);
   if (s->opt->mode != LUAM_SYSPROF_DEFAULT) capture(s, ev, &head, time_us(s, now_ns), NULL);
+}
+
+/* Append one sample for all that an event has noted. */
+static SAMPLE_RARE void take_noted(Sampler *s, SampleEvent *ev, uint64_t now_ns)
+{
+  uint32_t n = __atomic_exchange_n(&ev->nested, 0, __ATOMIC_ACQUIRE);
+  if (n == 0) return;
+  totals_raise(ev, __atomic_exchange_n(&ev->nested_total, 0, __ATOMIC_RELAXED));
+  put_work(s, ev, SPF_WORK_PROFILER, 0, now_ns);
+  relaxed_add(&ev->e.counters[SPF_EVENT_OVERRUNS], n - 1);
 }
 
 SAMPLE_RARE void lj_sample_nested(Sampler *s)
@@ -428,6 +435,16 @@ SAMPLE_RARE void lj_sample_nested(Sampler *s)
   int i;
   if (LJ_LIKELY(!__atomic_exchange_n(&s->has_nested, 0, __ATOMIC_ACQUIRE))) return;
   for (i = 0; i < s->nevent; i++) take_noted(s, &s->event[i], mono_ns());
+}
+
+void lj_sample_rest(Sampler *s)
+{
+  int i;
+  for (i = 0; i < s->nevent; i++) {
+    SampleEvent *ev = &s->event[i];
+    if (ev->e.spec.sum && !ev->e.spec.has_weights && sampleevent_total(ev) > ev->taken)
+      put_work(s, ev, SPF_WORK_UNSEEN, SPF_UNSEEN_NO_TICK, mono_ns());
+  }
 }
 
 /* -- Taking samples ---------------------------------------------------------- */

@@ -24,4 +24,9 @@ LJ_FUNC void lj_sample_append(Sampler *s, SampleEvent *ev, const SampleHead *hea
 /* Append samples that were noted. Context: the holder of the sampler. */
 LJ_FUNC void lj_sample_nested(Sampler *s);
 
+/* Append one sample for what each part of a sum has grown by since its last sample, without a
+** stack. Then the sum is whole. Context: the holder of the sampler, its sources are stopped.
+*/
+LJ_FUNC void lj_sample_rest(Sampler *s);
+
 #endif

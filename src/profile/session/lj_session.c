@@ -20,6 +20,11 @@
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_totals.h"
 
+/* A thread is asked for its mask after so many parts of a tick's CPU time. It may have blocked the
+** signal in the last part only: then the tick comes.
+*/
+#define TICK_PARTS 8
+
 static int has_stream(const Session *s)
 {
   return s->sm.opt->mode != LUAM_SYSPROF_DEFAULT;
@@ -56,17 +61,21 @@ void lj_session_free(Session *s)
 
 EventStatus lj_session_open(Session *s, char *errmsg)
 {
-  return lj_eventlist_open(&s->sm, s->is_first, errmsg);
+  EventSet set = s->is_first ? EVENTS_ALL
+		 : s->paused ? EVENTS_WITHOUT_SIGNALS
+			     : EVENTS_OF_THREADS;
+  return lj_eventlist_open(&s->sm, set, errmsg);
 }
 
 int lj_session_isblocked(Session *s)
 {
   uint64_t ticks = lj_eventlist_ticks(&s->sm);
-  int has_run = s->sm.cpu_seen != s->asked_cpu_us;
+  int is_due = s->sm.cpu_seen - s->asked_cpu_us > lj_eventlist_tick_us(&s->sm) / TICK_PARTS;
   int has_ticked = ticks != s->asked_ticks;
+  if (!has_ticked && !is_due) return s->paused;
   s->asked_cpu_us = s->sm.cpu_seen;
   s->asked_ticks = ticks;
-  return has_run && !has_ticked ? lj_eventlist_isblocked(&s->sm) : s->paused;
+  return has_ticked ? s->paused : lj_eventlist_isblocked(&s->sm);
 }
 
 void lj_session_like(Session *s, const Session *other)
@@ -85,7 +94,7 @@ int lj_session_begin(Session *s, char *errmsg)
   lj_safeload_reset(&s->sm.peek);
   lj_totals_begin(&s->sm, s->later);
   lj_sampler_release(&s->sm); /* Also for the end that follows a failure. */
-  return err || s->paused ? err : lj_eventlist_arm(&s->sm, errmsg);
+  return err ? err : lj_eventlist_arm(&s->sm, errmsg);
 }
 
 void lj_session_sync(Session *s)
@@ -102,7 +111,7 @@ void lj_session_stop(Session *s)
   lj_totals_look(&s->sm);
   lj_memfacts_look(&s->sm);
   lj_handover_drain(&s->sm);
-  lj_eventlist_stop(&s->sm, 1);
+  lj_eventlist_stop(&s->sm, EVENTS_ALL);
 }
 
 void lj_session_settle(Session *s)
@@ -110,6 +119,7 @@ void lj_session_settle(Session *s)
   lj_sampler_seize(&s->sm);
   lj_totals_settle(&s->sm);
   lj_sample_nested(&s->sm);
+  lj_sample_rest(&s->sm);
 }
 
 int lj_session_end(Session *s, FuncTab *named)
@@ -128,10 +138,10 @@ int lj_session_dump(Session *s, FuncTab *named)
 
 /* -- Pause and move ---------------------------------------------------------- */
 
-void lj_session_pause(Session *s)
+static void pause(Session *s, EventSet set)
 {
   lj_totals_look(&s->sm);
-  lj_eventlist_stop(&s->sm, 0);
+  lj_eventlist_stop(&s->sm, set);
   lj_session_settle(s);
   s->paused = 1;
   s->later = 0;
@@ -139,14 +149,23 @@ void lj_session_pause(Session *s)
   lj_sampler_release(&s->sm);
 }
 
+void lj_session_pause(Session *s)
+{
+  pause(s, EVENTS_BY_SIGNALS);
+}
+
 /* The time of the pause counts: the next sample carries its weight. */
 int lj_session_resume(Session *s, char *errmsg)
 {
   int err;
   lj_session_pause(s);
-  if (lj_session_open(s, errmsg) != EVENT_OK) return errno ? errno : EINVAL;
-  lj_totals_begin(&s->sm, 0);
-  err = lj_eventlist_arm(&s->sm, errmsg);
+  s->paused = 0;
+  if (lj_session_open(s, errmsg) == EVENT_OK) {
+    lj_totals_begin(&s->sm, 0);
+    err = lj_eventlist_arm(&s->sm, errmsg);
+  } else {
+    err = errno ? errno : EINVAL;
+  }
   s->paused = (err != 0);
   return err;
 }
@@ -155,7 +174,7 @@ int lj_session_move(Session *s, char *errmsg)
 {
   int tid = lj_osthread_self();
   if (s->sm.reader.tid == tid) return 0;
-  lj_session_pause(s);
+  pause(s, EVENTS_OF_THREADS);
   lj_sampler_seize(&s->sm);
   lj_samplermem_thread(&s->sm, tid);
   lj_totals_begin(&s->sm, 0);

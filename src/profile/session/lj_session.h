@@ -16,7 +16,7 @@ typedef struct Session {
   int is_first; /* Of its profile. It has the events of the VM. */
   size_t size;  /* Bytes of its memory, which may hold a buffer, too. */
   int later;    /* The thread began after the profile. */
-  int paused;   /* The events are closed: the thread blocks their signals. */
+  int paused;   /* Events with signals are closed: the thread blocks these. */
   uint64_t asked_cpu_us, asked_ticks; /* State at the last lj_session_isblocked. */
   int seen;                           /* The last scan found the thread. */
   struct Session *chain;              /* Next session in the same bucket of a scan. */
@@ -40,22 +40,24 @@ static LJ_AINLINE Session *session_next(const Session *s)
 */
 LJ_FUNC Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later);
 
-/* Open the events. On EVENT_ERROR, sets errno and errmsg[EVENT_ERRMSG_MAX]. */
+/* Open the events; of a paused session, those without signals. On EVENT_ERROR, sets errno and
+** errmsg[EVENT_ERRMSG_MAX].
+*/
 LJ_FUNC EventStatus lj_session_open(Session *s, char *errmsg);
 
 /* Does its thread block a signal of its events? Such a signal would stay pending, or reach
 ** a sigwait() or signalfd() of the thread. Reads the thread's mask only if the thread has
-** run without a sample since the last call.
+** run for a part of a tick without a sample.
 */
 LJ_FUNC int lj_session_isblocked(Session *s);
 
 /* Copy the events in use from another session, before open. If the thread blocks their
-** signals, the session begins paused and must not be opened.
+** signals, the session begins paused.
 */
 LJ_FUNC void lj_session_like(Session *s, const Session *other);
 
-/* Close the events of threads of a session that goes on, and open them again. Resume returns 0, or an
-** errno and the reason.
+/* Close the events with signals of a session that goes on, and open them again. Resume returns
+** 0, or an errno and the reason.
 */
 LJ_FUNC void lj_session_pause(Session *s);
 LJ_FUNC int lj_session_resume(Session *s, char *errmsg);

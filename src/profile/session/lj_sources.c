@@ -14,11 +14,16 @@
 
 #define NAME_SHOWN 32 /* Bytes of an unknown name that a message shows. */
 
+/* Real time: CPU time and waits. Each part belongs to a source. */
+#define SUM_NAME     "wall"
+#define SUM_MODS_MAX 64 /* Bytes of its modifiers. */
+#define SUM_PART_MAX (SUM_MODS_MAX + 16)
+
 /* Write that no source knows a name, and what they know. */
 static void say_unknown(const char *name, size_t len, char *errmsg)
 {
   size_t at = (size_t)snprintf(errmsg, EVENT_ERRMSG_MAX,
-			       "'%.*s' is not a clock or event; choose ",
+			       "'%.*s' is not a clock or event; choose " SUM_NAME ", ",
 			       (int)(len < NAME_SHOWN ? len : NAME_SHOWN), name);
   int i;
   for (i = 0; lj_sourcetable[i] && at < EVENT_ERRMSG_MAX; i++)
@@ -45,27 +50,67 @@ static int item_parse(const char *item, size_t len, const EventDefaults *by,
   return parsed == EVENT_PARSED;
 }
 
+/* Specs of a list of items. */
+typedef struct SpecList {
+  const EventDefaults *by;
+  EventSpec *specs;
+  int n;
+  char *errmsg;
+} SpecList;
+
+/* Append the spec of an item. sum: see EventSpec. Returns 0, and one sentence in errmsg, if it is
+** wrong.
+*/
+static int list_add(SpecList *to, const char *item, size_t len, const char *sum)
+{
+  EventSpec *spec = &to->specs[to->n];
+  int i;
+  if (to->n == SPF_EVENTS_MAX) {
+    snprintf(to->errmsg, EVENT_ERRMSG_MAX, "the list of clocks has more than %d",
+	     SPF_EVENTS_MAX);
+    return 0;
+  }
+  if (!item_parse(item, len, to->by, spec, to->errmsg)) return 0;
+  spec->sum = sum;
+  for (i = 0; i < to->n; i++)
+    if (strcmp(to->specs[i].name, spec->name) == 0) {
+      snprintf(to->errmsg, EVENT_ERRMSG_MAX, "the list of clocks has '%s' twice%s",
+	       spec->name,
+	       sum || to->specs[i].sum ? ": '" SUM_NAME "' is 'cpu' and 'offcpu'" : "");
+      return 0;
+    }
+  to->n++;
+  return 1;
+}
+
+/* Append both parts of the sum. mods: modifiers behind its name. */
+static int list_addsum(SpecList *to, const char *mods, size_t len)
+{
+  static const char threshold[] = "/threshold=";
+  char cpu[SUM_PART_MAX], offcpu[SUM_PART_MAX];
+  int of_offcpu = len > sizeof(threshold) - 1 &&
+		  memcmp(mods, threshold, sizeof(threshold) - 1) == 0;
+  if (len > SUM_MODS_MAX) len = SUM_MODS_MAX; /* No valid one is as long. */
+  snprintf(cpu, sizeof(cpu), "cpu%.*s", of_offcpu ? 0 : (int)len, mods);
+  snprintf(offcpu, sizeof(offcpu), "offcpu%.*s", of_offcpu ? (int)len : 0, mods);
+  return list_add(to, cpu, strlen(cpu), SUM_NAME) &&
+	 list_add(to, offcpu, strlen(offcpu), SUM_NAME);
+}
+
 int lj_sources_parse(const char *list, const EventDefaults *by, EventSpec *specs,
 		     char *errmsg)
 {
+  static const char name[] = SUM_NAME;
+  SpecList to = { by, specs, 0, errmsg };
   const char *s = list;
-  int n = 0, i;
   for (;;) {
-    size_t len = strcspn(s, ",");
-    if (n == SPF_EVENTS_MAX) {
-      snprintf(errmsg, EVENT_ERRMSG_MAX, "the list of clocks has more than %d",
-	       SPF_EVENTS_MAX);
+    size_t len = strcspn(s, ","), nlen = strcspn(s, ":/,");
+    if (nlen == sizeof(name) - 1 && memcmp(s, name, nlen) == 0) {
+      if (!list_addsum(&to, s + nlen, len - nlen)) return 0;
+    } else if (!list_add(&to, s, len, NULL)) {
       return 0;
     }
-    if (!item_parse(s, len, by, &specs[n], errmsg)) return 0;
-    for (i = 0; i < n; i++)
-      if (strcmp(specs[i].name, specs[n].name) == 0) {
-	snprintf(errmsg, EVENT_ERRMSG_MAX, "the list of clocks has '%s' twice",
-		 specs[n].name);
-	return 0;
-      }
-    n++;
-    if (!s[len]) return n;
+    if (!s[len]) return to.n;
     s += len + 1;
   }
 }

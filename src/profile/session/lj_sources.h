@@ -3,7 +3,9 @@
 ** Context: any thread, not the handler.
 **
 **   list  := item (',' item)*
-**   item  := name [':' modifier+] ['/period=' N '/']
+**   item  := name [':' modifier+] ['/' key '=' N '/']
+**
+** `wall` stands for `cpu` and `offcpu`. A threshold behind it belongs to `offcpu`, all else to `cpu`.
 */
 
 #ifndef _LJ_SOURCES_H

@@ -79,13 +79,24 @@ __attribute__((noinline, cold)) void lj_totals_account(Sampler *s)
 
 /* -- Sums -------------------------------------------------------------------- */
 
-void lj_totals_limit(const Sampler *s, char *text)
+void lj_totals_limit(const Sampler *s, char *text, size_t size)
 {
+  char one[EVENT_TEXT_MAX];
+  size_t at = 0, len;
   int i;
   text[0] = '\0';
-  for (i = 0; i < s->nevent && !text[0]; i++) {
+  for (i = 0; i < s->nevent; i++) {
     const Event *e = &s->event[i].e;
-    if (e->spec.ops->limit) e->spec.ops->limit(e, text);
+    one[0] = '\0';
+    if (e->spec.ops->limit) e->spec.ops->limit(e, one);
+    len = strlen(one);
+    if (len == 0 || at + len + sizeof(". ") > size) continue;
+    if (at) {
+      memcpy(text + at, ". ", 2);
+      at += 2;
+    }
+    memcpy(text + at, one, len + 1);
+    at += len;
   }
 }
 
@@ -124,7 +135,7 @@ void lj_totals_add(const Sampler *s, SampleTotals *t)
     t->shared |= e->shared;
     for (k = 0; k < SPF_EVENT__MAX; k++) t->event[i][k] += relaxed_get(&e->counters[k]);
   }
-  lj_totals_limit(s, limit);
+  lj_totals_limit(s, limit, sizeof(limit));
   if (limit[0]) memcpy(t->limit, limit, sizeof(limit));
   t->cpu_us += cpu_us > s->cpu_seen ? cpu_us : s->cpu_seen;
 }

@@ -69,10 +69,10 @@ static LJ_AINLINE void totals_list(Sampler *s)
   if (LJ_UNLIKELY(s->nspent == SAMPLER_SPENT)) lj_totals_account(s);
 }
 
-/* Write why the first event that does not reach its rate does not into text[EVENT_TEXT_MAX];
-** "" if each does.
+/* Write why events do not reach their rates, or lack something: a sentence for each that fits, ". "
+** between them. "": all do.
 */
-LJ_FUNC void lj_totals_limit(const Sampler *s, char *text);
+LJ_FUNC void lj_totals_limit(const Sampler *s, char *text, size_t size);
 
 /* Add the sampler's totals to the sums. */
 LJ_FUNC void lj_totals_add(const Sampler *s, SampleTotals *t);

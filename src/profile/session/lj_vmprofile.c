@@ -121,7 +121,7 @@ static int thread_begin(Profile *p, int tid, int later)
   Session *s = lj_session_new(&p->plan, tid, NULL, later);
   if (!s) return 0;
   lj_session_like(s, profile_first(p));
-  if (!s->paused && lj_session_open(s, errmsg) != EVENT_OK) {
+  if (lj_session_open(s, errmsg) != EVENT_OK) {
     lj_session_free(s);
     return 0;
   }
@@ -185,7 +185,7 @@ static void thread_found(void *ctx, int tid)
   }
 }
 
-/* Close the events of a thread that blocks their signals, and open them again later.
+/* Close the events with signals of a thread that blocks these, and open them again later.
 ** Reading a mask costs 10 us, so a scan of many threads reads only a part of the masks.
 */
 static void thread_pause(ThreadScan *scan, Session *s)

@@ -20,6 +20,7 @@
 #define LOOKS_BUSY  16        /* Looks without a switch; then the next ones come later. */
 #define SCHED_NS    500000000 /* Between two readings of WaitSched. */
 #define EXACT_PART  64        /* A long wait is as exact as this part of it. */
+#define BALANCE_NS  1000000   /* A look is no more exact: the thread goes on meanwhile. */
 
 /* -- Into the stream --------------------------------------------------------- */
 
@@ -38,9 +39,45 @@ static void append_sum(Event *ev, WaitSum *sum, int work, uint64_t now_ns)
   sum->ns = sum->n = 0;
 }
 
+/* Time without a processor so far, in the stream or not. */
+static uint64_t off_sofar(const WaitLook *wl, uint64_t now_ns)
+{
+  return wl->told_off_ns + (wl->is_off && now_ns > wl->told_ns ? now_ns - wl->told_ns : 0);
+}
+
+/* Take up to so much time from a sum. Returns the rest. */
+static uint64_t sum_take(WaitLook *wl, WaitSum *sum, uint64_t ns)
+{
+  uint64_t part = sum->ns < ns ? sum->ns : ns;
+  sum->ns -= part;
+  wl->balanced_ns -= (int64_t)part;
+  return ns - part;
+}
+
+/* CPU time and the time without a processor are real time. Records say more: a switch takes
+** microseconds, which are in its record and in the CPU time of the thread. Or they say less: the
+** hypervisor, or interrupts, had the processor. Then the thread could run.
+*/
+static void balance(Event *ev, uint64_t now_ns)
+{
+  WaitLook *wl = waitlook_of(ev);
+  uint64_t cpu_ns = thread_ns(ev->tid);
+  int64_t more_ns;
+  if (cpu_ns == 0) return; /* It has ended. */
+  more_ns = (int64_t)(off_sofar(wl, now_ns) + cpu_ns - wl->since_cpu_ns) + wl->balanced_ns -
+	    (int64_t)(now_ns - wl->since_ns);
+  if (more_ns > BALANCE_NS) {
+    sum_take(wl, &wl->ready, sum_take(wl, &wl->too_short, (uint64_t)more_ns));
+  } else if (more_ns < -BALANCE_NS) {
+    wl->ready.ns += (uint64_t)-more_ns;
+    wl->balanced_ns -= more_ns;
+  }
+}
+
 static void append_sums(Event *ev, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
+  balance(ev, now_ns);
   append_sum(ev, &wl->too_short, SPF_WORK_SHORT, now_ns);
   append_sum(ev, &wl->ready, SPF_WORK_READY, now_ns);
   wl->summed_ns = now_ns;
@@ -117,12 +154,6 @@ static void wait_end(Event *ev, uint64_t ns, uint64_t ready_ns)
     if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0); /* Of the same wait. */
     wl->owed_ns -= (int64_t)ready_ns;
   }
-}
-
-/* Time without a processor so far, in the stream or not. */
-static uint64_t off_sofar(const WaitLook *wl, uint64_t now_ns)
-{
-  return wl->told_off_ns + (wl->is_off && now_ns > wl->told_ns ? now_ns - wl->told_ns : 0);
 }
 
 /* The next look begins here. */
@@ -410,7 +441,8 @@ void lj_waitlook_begin(Event *ev)
   WaitPlaceKind place;
   place = lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs);
   wl->looked_ns = wl->summed_ns = wl->sched_ns = now_ns;
-  wl->cpu_ns = thread_ns(ev->tid);
+  wl->since_ns = now_ns;
+  wl->since_cpu_ns = wl->cpu_ns = thread_ns(ev->tid);
   wl->usual_ns = 2 * waitlook_threshold(&ev->spec);
   wl->random = now_ns;
   if ((place == WAITPLACE_CALL || place == WAITPLACE_FAULT) && !wl->is_off)

@@ -60,6 +60,9 @@ typedef struct WaitLook {
   uint64_t told_off_ns; /* All time without a processor, in the stream or in a sum. */
   WaitSum too_short, ready;
   uint64_t summed_ns; /* When sums last went into the stream. */
+  /* See balance. */
+  uint64_t since_ns, since_cpu_ns; /* Time and CPU time when it began. */
+  int64_t balanced_ns;             /* What the sums have got so far. */
 } WaitLook;
 
 static LJ_AINLINE WaitLook *waitlook_of(const Event *ev)

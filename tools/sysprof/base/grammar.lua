@@ -100,6 +100,7 @@ return {
   SPF_UNSEEN_LATE = 0,
   SPF_UNSEEN_MOVED = 1,
   SPF_UNSEEN_HIDDEN = 2,
+  SPF_UNSEEN_NO_TICK = 3,
 
   -- Phases of the garbage collector.
   SPF_GC_PAUSE = 0,
@@ -227,5 +228,6 @@ return {
   SPF_EVENT_CYCLES = 10,
   SPF_EVENT_CYCLE_US = 11,
   SPF_EVENT_CYCLE_HELD = 12,
-  SPF_EVENT__MAX = 13,
+  SPF_EVENT_ENDED_CALLS = 13,
+  SPF_EVENT__MAX = 14,
 }

@@ -2,7 +2,7 @@
 -- HTML page of a flame graph.
 --
 -- sysprof.formats.flamegraph fills the places in double braces. The page's script is
--- sysprof.formats.flamegraph_script, _trees and _palette.
+-- sysprof.formats.flamegraph_script, _trees, _threads and _palette.
 ----------------------------------------------------------------------------
 
 return [=[
@@ -51,6 +51,8 @@ button { cursor: pointer; }
 button:hover, input:hover { border-color: var(--soft); }
 button[aria-pressed=true] { border-color: var(--accent); color: var(--accent); }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: -1px; }
+#threads { flex: none; max-height: 30%; overflow-y: auto; display: none; border-bottom: 1px solid var(--line); }
+#times { position: static; }
 #scroll { flex: 1; overflow-x: hidden; overflow-y: auto; position: relative; min-height: 0; }
 #space { position: relative; }
 canvas { position: sticky; top: 0; display: block; width: 100%; cursor: default; }
@@ -81,9 +83,11 @@ kbd { border: 1px solid var(--line); border-radius: 3px; padding: 0 4px; font-si
 <input id="search" type="search" placeholder="Search: text or /regexp/" aria-label="Search" autocomplete="off" spellcheck="false">
 <button id="icicle" aria-pressed="false" title="Root at the top (i)">Icicle</button>
 <button id="reverse" aria-pressed="false" title="Merge from the leaves: who calls it (r)">Reverse</button>
+<button id="kinds" aria-pressed="false" title="Colours of kinds, not of states (k)">Kinds</button>
 <button id="reset" title="Whole profile, no search (Esc)">Reset</button>
 <button id="about">About</button>
 </header>
+<div id="threads"><canvas id="times" aria-label="States of threads over time"></canvas></div>
 <div id="scroll"><div id="space"><canvas id="graph" aria-label="Flame graph"></canvas></div></div>
 <footer><span id="hover"></span><span id="legend"></span></footer>
 <div id="tip"></div>
@@ -92,7 +96,7 @@ kbd { border: 1px solid var(--line); border-radius: 3px; padding: 0 4px; font-si
 {{report}}
 </table>
 <p><kbd>/</kbd> search &nbsp; <kbd>Esc</kbd> reset &nbsp; <kbd>i</kbd> icicle &nbsp;
-<kbd>r</kbd> reverse &nbsp; click: zoom &nbsp; arrow keys: zoom to the caller, the hottest
+<kbd>r</kbd> reverse &nbsp; <kbd>k</kbd> kinds or states &nbsp; click: zoom &nbsp; arrow keys: zoom to the caller, the hottest
 it called, the one beside it</p>
 <form method="dialog"><button>Close</button></form>
 </dialog>
@@ -103,6 +107,7 @@ it called, the one beside it</p>
 <script>
 {{palette}}
 {{trees}}
+{{threads}}
 {{script}}
 </script>
 </body>

@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
 -- Colours of a flame graph, in JavaScript.
 --
--- Each kind of frames has a colour; each name varies it a little.
+-- Each kind of frames has a colour, and each state of a thread; each name varies it a little.
 ----------------------------------------------------------------------------
 
 return [=[
@@ -12,8 +12,13 @@ const palette = (function () {
 const KINDS = [
   ["Lua, interpreted", 96, 48, 66], ["Lua, compiled", 206, 72, 70],
   ["Lua builtin", 172, 45, 64], ["C", 38, 88, 68], ["VM", 12, 78, 72],
-  ["marker", 220, 9, 74], ["no symbol", 268, 32, 76]
+  ["marker", 220, 9, 74], ["no symbol", 268, 32, 76], ["waiting", 226, 34, 80]
 ];
+// The same of the states of threads. Their numbers follow.
+const STATES = [
+  ["on CPU", 18, 84, 70], ["off CPU", 212, 52, 80], ["runnable", 48, 90, 64]
+];
+const ALL = KINDS.concat(STATES), ON = KINDS.length, OFF = ON + 1, RUNNABLE = ON + 2;
 const LUA = 0, COMPILED = 1, MATCH = "#d63ad6";
 
 function css(hue, sat, light) {
@@ -29,7 +34,7 @@ function maker(names) {
     return [(h & 15) - 8, (h >> 4 & 7) - 4];
   });
   return (name, kind, dark, faded) => {
-    const [, hue, sat, light] = KINDS[kind], [turn, lighter] = shades[name];
+    const [, hue, sat, light] = ALL[kind], [turn, lighter] = shades[name];
     return css(hue + turn, faded ? sat * 0.35 : sat,
                light + lighter - (dark ? 12 : 0));
   };
@@ -44,10 +49,11 @@ function changed(change, dark) {
 
 return {
   changed: changed,
-  LUA: LUA, COMPILED: COMPILED, MATCH: MATCH, maker: maker,
+  LUA: LUA, COMPILED: COMPILED, ON: ON, OFF: OFF, RUNNABLE: RUNNABLE, MATCH: MATCH,
+  maker: maker,
   count: KINDS.length,
-  label: kind => KINDS[kind][0],
-  plain: kind => css(...KINDS[kind].slice(1)),
+  label: kind => ALL[kind][0],
+  plain: kind => css(...ALL[kind].slice(1)),
   ofAll: dark => dark ? "#3a404c" : "#d5d9e0"
 };
 })();

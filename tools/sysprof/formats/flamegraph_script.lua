@@ -11,7 +11,7 @@ return [=[
 "use strict";
 
 const ROW = 18, FONT = 12, NARROW = 0.4, TEXT_MIN = 22;
-const { LUA, COMPILED } = palette;
+const { LUA, COMPILED, ON, OFF } = palette;
 
 const $ = id => document.getElementById(id);
 const canvas = $("graph"), ctx = canvas.getContext("2d");
@@ -25,13 +25,14 @@ const first = new Map();
 data.names.forEach((name, i) => { if (!first.has(name)) first.set(name, i); });
 const profile = trees.read(data.nodes, data.names,
   data.kinds.map(kind => kind === COMPILED ? 1 : 0),
-  data.names.map(name => first.get(name)), data.diff);
+  data.names.map(name => first.get(name)), data.diff || data.states);
 
 const forward = profile.forward();
 let reversed = null;       // the same with the leaf first, made when needed
 let tree = forward;        // forward or reversed
 let zoom = 0;              // node that fills the width
 let icicle = false;
+let byState = data.states; // colours are those of states, not of kinds
 let matches = null;        // by name: 1 if it matches; null without search
 let hovered = -1;
 let shownDepth = 0;        // deepest level below the zoomed node
@@ -53,9 +54,14 @@ function compiledShare(i) {
   return tree.total[i] ? tree.compiled[i] / tree.total[i] : 0;
 }
 
+// Share of a node that is off CPU, 0 to 1.
+function offShare(i) {
+  return tree.total[i] ? Math.min(tree.otherTotal[i] / tree.total[i], 1) : 0;
+}
+
 // How a node's total has changed, -1 (not there any more) to 1 (not there before).
 function nodeChange(i) {
-  const now = tree.total[i], before = tree.baseTotal[i];
+  const now = tree.total[i], before = tree.otherTotal[i];
   return now || before ? (now - before) / Math.max(now, before) : 0;
 }
 
@@ -77,21 +83,23 @@ function kindText(i) {
 const colourOf = palette.maker(data.names);
 
 function colour(i, kind) {
-  if (!i) return palette.ofAll(dark.matches);
+  if (!i && !byState) return palette.ofAll(dark.matches);
+  if (!i) return palette.plain(kind);
   if (matches && matches[tree.name[i]]) return palette.MATCH;
   if (data.diff) return palette.changed(nodeChange(i), dark.matches);
   return colourOf(tree.name[i], kind, dark.matches, matches !== null);
 }
 
-// Paints a box of width w; of a function as much as compiled as it was.
+// Paints a box of width w: the left part of a function as compiled as it was, or of a node
+// as long on CPU as it was.
 function paint(i, x, y, w) {
-  const share = i && !data.diff ? compiledShare(i) : 0;
+  const share = byState ? 1 - offShare(i) : i && !data.diff ? compiledShare(i) : 0;
   if (share < 1) {
-    ctx.fillStyle = colour(i, i && nodeKind(i));
+    ctx.fillStyle = colour(i, byState ? OFF : i && nodeKind(i));
     ctx.fillRect(x, y, w, ROW - 1);
   }
   if (share > 0) {
-    ctx.fillStyle = colour(i, COMPILED);
+    ctx.fillStyle = colour(i, byState ? ON : COMPILED);
     ctx.fillRect(x, y, w * share, ROW - 1);
   }
 }
@@ -261,6 +269,13 @@ function setReversed(on) {
   zoomTo(0);
 }
 
+function setByState(on) {
+  byState = on;
+  setPressed("kinds", !on);
+  legend();
+  redraw();
+}
+
 function reset() {
   $("search").value = "";
   matches = null;
@@ -297,8 +312,12 @@ function tipRows(i) {
   }
   const rows = i ? [[kindText(i)]] : [];
   rows.push(row("self", tree.self[i]), row("total", tree.total[i]));
+  if (data.states) {
+    const off = tree.otherTotal[i];
+    rows.push(row("on CPU", tree.total[i] - off), row("off CPU", off));
+  }
   if (data.diff) {
-    const whole = tree.total[0], before = tree.baseTotal[i];
+    const whole = tree.total[0], before = tree.otherTotal[i];
     const change = tree.total[i] - before, points = whole ? 100 * change / whole : 0;
     const sign = points > 0.005 ? "+" : points < -0.005 ? "-" : "";
     if (data.amounts)
@@ -310,18 +329,12 @@ function tipRows(i) {
   return rows;
 }
 
-function hover(i, event) {
+// Shows a name and rows of texts beside the pointer.
+function showTip(title, rows, event) {
   const tip = $("tip");
-  if (i !== hovered) { hovered = i; redraw(); }
-  canvas.style.cursor = i >= 0 ? "pointer" : "default";
-  if (i < 0) {
-    tip.style.display = "none";
-    $("hover").textContent = "";
-    return;
-  }
   const name = document.createElement("b"), table = document.createElement("table");
-  name.textContent = nodeName(i);
-  for (const cells of tipRows(i)) {
+  name.textContent = title;
+  for (const cells of rows) {
     const row = table.insertRow();
     for (const text of cells) row.insertCell().textContent = text;
   }
@@ -331,6 +344,17 @@ function hover(i, event) {
   tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - w - 8)) + "px";
   tip.style.top = Math.max(4, event.clientY + 18 + h > innerHeight ?
                            event.clientY - h - 10 : event.clientY + 18) + "px";
+}
+
+function hover(i, event) {
+  if (i !== hovered) { hovered = i; redraw(); }
+  canvas.style.cursor = i >= 0 ? "pointer" : "default";
+  if (i < 0) {
+    $("tip").style.display = "none";
+    $("hover").textContent = "";
+    return;
+  }
+  showTip(nodeName(i), tipRows(i), event);
   $("hover").textContent = nodeName(i) + " \u2014 self " +
     percent(tree.self[i], tree.total[0]) + ", total " +
     percent(tree.total[i], tree.total[0]);
@@ -358,6 +382,8 @@ function onKey(event) {
     setIcicle(!icicle);
   } else if (event.key === "r") {
     setReversed(tree === forward);
+  } else if (event.key === "k" && data.states) {
+    setByState(!byState);
   } else if (event.key in ARROWS) {
     const towards = ARROWS[event.key];
     const to = trees.neighbour(tree, zoom, icicle && OPPOSITE[towards] || towards);
@@ -376,6 +402,12 @@ function legendItem(colour, label) {
 }
 
 function legend() {
+  $("legend").textContent = "";
+  if (byState) {
+    const kinds = data.threads ? [ON, palette.RUNNABLE, OFF] : [ON, OFF];
+    for (const kind of kinds) legendItem(palette.plain(kind), palette.label(kind));
+    return;
+  }
   if (data.diff) {
     legendItem(palette.changed(1, false), "more than before");
     legendItem(palette.changed(0, false), "the same");
@@ -390,6 +422,10 @@ function legend() {
 
 $("total").textContent = valueText(forward.total[0]);
 legend();
+if (data.threads) threads.show(data.threads, (texts, event) => {
+  if (texts) showTip(texts[0], [[texts[1]], ...texts[2]], event);
+  else $("tip").style.display = "none";
+});
 canvas.addEventListener("mousemove", event => hover(boxAt(event), event));
 canvas.addEventListener("mouseleave", () => hover(-1));
 canvas.addEventListener("click", event => {
@@ -400,6 +436,8 @@ $("scroll").addEventListener("scroll", () => { hover(-1); redraw(); });
 $("search").addEventListener("input", event => search(event.target.value));
 $("icicle").addEventListener("click", () => setIcicle(!icicle));
 $("reverse").addEventListener("click", () => setReversed(tree === forward));
+$("kinds").hidden = !data.states;
+$("kinds").addEventListener("click", () => setByState(!byState));
 $("reset").addEventListener("click", reset);
 $("about").addEventListener("click", () => $("report").showModal());
 document.addEventListener("keydown", onKey);

@@ -11,8 +11,8 @@ const trees = (function () {
 "use strict";
 
 // depth, name, self, total, compiled (the part of total in compiled code of this
-// very frame), base and baseTotal (self and total in what the profile is compared
-// with), parent, end (number after the last descendant), left (what stands
+// very frame), other and otherTotal (a second value beside self and total: that of what
+// the profile is compared with, or the part off CPU), parent, end (number after the last descendant), left (what stands
 // before it on its level); all by number of node.
 function makeTree(n) {
   return {
@@ -20,7 +20,7 @@ function makeTree(n) {
     parent: new Int32Array(n).fill(-1), end: new Int32Array(n),
     self: new Float64Array(n), total: new Float64Array(n),
     compiled: new Float64Array(n), left: new Float64Array(n),
-    base: new Float64Array(n), baseTotal: new Float64Array(n)
+    other: new Float64Array(n), otherTotal: new Float64Array(n)
   };
 }
 
@@ -35,10 +35,10 @@ function finishTree(t) {
   while (open.length) t.end[open.pop()] = t.n;
   for (let i = t.n - 1; i >= 0; i--) {
     t.total[i] += t.self[i];
-    t.baseTotal[i] += t.base[i];
+    t.otherTotal[i] += t.other[i];
     if (!i) continue;
     t.total[t.parent[i]] += t.total[i];
-    t.baseTotal[t.parent[i]] += t.baseTotal[i];
+    t.otherTotal[t.parent[i]] += t.otherTotal[i];
   }
   const used = new Float64Array(t.n);
   for (let i = 1; i < t.n; i++) {
@@ -49,22 +49,22 @@ function finishTree(t) {
   return t;
 }
 
-// The data of the page: depth, name and self of each node, and its base in a
-// comparison. A function that is also compiled is two nodes with two names there.
-function parse(flat, diff) {
-  const items = diff ? 4 : 3, t = makeTree(flat.length / items + 1);
+// The data of the page: depth, name and self of each node, and the second value if there is
+// one. A function that is also compiled is two nodes with two names there.
+function parse(flat, hasOther) {
+  const items = hasOther ? 4 : 3, t = makeTree(flat.length / items + 1);
   for (let i = 1, k = 0; i < t.n; i++, k += items) {
     t.depth[i] = flat[k];
     t.name[i] = flat[k + 1];
     t.self[i] = flat[k + 2];
-    if (diff) t.base[i] = flat[k + 3];
+    if (hasOther) t.other[i] = flat[k + 3];
   }
   return finishTree(t);
 }
 
 // A tree while it grows.
 function makeNode(name) {
-  return { name: name, self: 0, compiled: 0, base: 0, kids: null };
+  return { name: name, self: 0, compiled: 0, other: 0, kids: null };
 }
 
 function child(node, name) {
@@ -94,16 +94,16 @@ function flatten(root, names) {
     t.name[i] = node.name;
     t.self[i] = node.self;
     t.compiled[i] = node.compiled;
-    t.base[i] = node.base;
+    t.other[i] = node.other;
   });
   return finishTree(t);
 }
 
 // names, compiled (1 or 0) and same (number of the first name of the same text)
-// are by number of name. diff: the data have a base. Returns functions that make
-// the two trees.
-function read(flat, names, compiled, same, diff) {
-  const data = parse(flat, diff);
+// are by number of name. hasOther: the data have a second value. Returns functions that
+// make the two trees.
+function read(flat, names, compiled, same, hasOther) {
+  const data = parse(flat, hasOther);
 
   function forward() {
     const path = [makeNode(-1)];
@@ -111,7 +111,7 @@ function read(flat, names, compiled, same, diff) {
       const node = child(path[data.depth[i] - 1], same[data.name[i]]);
       path[data.depth[i]] = node;
       node.self += data.self[i];
-      node.base += data.base[i];
+      node.other += data.other[i];
       if (compiled[data.name[i]]) node.compiled += data.total[i];
     }
     return flatten(path[0], names);
@@ -121,14 +121,14 @@ function read(flat, names, compiled, same, diff) {
   function reversed() {
     const root = makeNode(-1);
     for (let i = 1; i < data.n; i++) {
-      if (data.self[i] === 0 && data.base[i] === 0) continue;
+      if (data.self[i] === 0 && data.other[i] === 0) continue;
       let node = root;
       for (let up = i; up > 0; up = data.parent[up]) {
         node = child(node, same[data.name[up]]);
         if (compiled[data.name[up]]) node.compiled += data.self[i];
       }
       node.self += data.self[i];
-      node.base += data.base[i];
+      node.other += data.other[i];
     }
     return flatten(root, names);
   }

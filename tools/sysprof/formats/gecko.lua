@@ -2,7 +2,7 @@
 -- Gecko profile format, for the Firefox Profiler.
 --
 -- Version 24, which the profiler upgrades; times are in milliseconds. Each thread has its
--- samples in order of time with their CPU time, so the timeline shows load. Lua frames
+-- samples in order of time with their CPU time, so the timeline shows load; waits have none. Lua frames
 -- count as script code: the profiler's filter "JavaScript" shows Lua alone.
 ----------------------------------------------------------------------------
 
@@ -22,10 +22,10 @@ local FILE_MAX = 1024	-- Bytes of a file's name.
 local CATEGORIES = {
   { "Other", "grey" }, { "Lua, interpreted", "green" }, { "Lua, compiled", "blue" },
   { "Lua builtin", "lightblue" }, { "C", "orange" }, { "VM", "red" },
-  { "No symbol", "purple" },
+  { "No symbol", "purple" }, { "Waiting", "transparent" },
 }
 local CATEGORY_OF = { marker = 0, lua = 1, compiled = 2, builtin = 3, c = 4, vm = 5,
-		      unknown = 6 }
+		      unknown = 6, waiting = 7 }
 local IMPLEMENTATION = { lua = "interpreter", compiled = "jit" }
 
 -- -- Strings and frames ----------------------------------------------------
@@ -97,17 +97,25 @@ local function stack_rows(tree)
   return rows
 end
 
+-- Whether samples of an event, or of a part of a sum, measure CPU time.
+local function has_cpu(event)
+  for e in pairs(event.members) do
+    if units.of(e.unit).is_cpu then return true end
+  end
+  return false
+end
+
 -- Rows of samples are written as they come: there can be many. Only CPU time has
 -- a column.
 local function write_samples(write, tree, thread)
   local slots, comma = tree.view.profile.slots, ""
-  local is_cpu = units.of(tree.view.event.unit).is_cpu
+  local is_cpu = has_cpu(tree.view.event)
   write(('"samples":{"schema":{"stack":0,"time":1,%s},"data":[\n'):format(
     is_cpu and '"threadCPUDelta":2,"responsiveness":3' or '"responsiveness":2'))
   for time, weight, node, slot in tree:samples() do
     if slots:thread(slot) == thread then
       write((is_cpu and "%s[%d,%.3f,%.0f]" or "%s[%d,%.3f]")
-	    :format(comma, node - 1, time / 1e3, weight))
+	    :format(comma, node - 1, time / 1e3, units.of(slots:event(slot).unit).is_cpu and weight or 0))
       comma = ",\n"
     end
   end
@@ -152,7 +160,7 @@ local function write_meta(write, view, title)
 	:format(VERSION, (unit.is_time and event.periods[1] or 1e6) / 1e6,
 		(selfreport.start_time(p) or 0) * 1e3, title))
   write(('"sampleUnits":{"time":"ms","eventDelay":"ms"%s},\n')
-	:format(unit.is_cpu and ',"threadCPUDelta":"\194\181s"' or ""))
+	:format(has_cpu(event) and ',"threadCPUDelta":"\194\181s"' or ""))
   write(('"categories":[%s],\n"markerSchema":[]},\n')
 	:format(table.concat(categories, ",")))
 end

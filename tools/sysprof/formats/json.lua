@@ -45,6 +45,12 @@ local function write_modules(write, profile)
   finish()
 end
 
+local function names_text(names)
+  local list = {}
+  for i, name in ipairs(names) do list[i] = text.json(name) end
+  return list
+end
+
 local function things_text(e)
   local all = e.things
   local ages = {}
@@ -66,6 +72,7 @@ local function write_events(write, list)
 								   e.second_weight)
     end
     if e.things then out[#out + 1] = things_text(e) end
+    if e.parts then out[#out + 1] = '"parts":[' .. table.concat(names_text(e.parts), ",") .. "]" end
     if e.of then
       out[#out + 1] = ('"left_of":%s,"standard_error":%.0f'):format(text.json(e.of),
 								     math.sqrt(e.variance))
@@ -161,7 +168,7 @@ end
 local function sample_rest(slot, list, stack)
   local name, has_second
   for _, e in ipairs(list) do
-    if e.members[slot.event] then name, has_second = e.name, e.second ~= nil end
+    if e.members[slot.event] and not e.parts then name, has_second = e.name, e.second ~= nil end
   end
   local pid = slot.thread.ambiguous and ',"pid":' .. str(slot.thread.pid) or ""
   return (',"event":%s,"thread":%.0f%s,"state":"%s","stack":%d%s}'):format(text.json(name),

@@ -3,7 +3,8 @@
 --
 -- A frame is a location: a line of a Lua function, or an address of host code. Functions
 -- have the names of the other formats, so the sums are the same. Each stack, thread, state
--- and event gives one sample. It has the values of its event, and zeros for the others.
+-- and event gives one sample. It has the values of its event and of the sum that this is a part
+-- of, and zeros for the others.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -171,22 +172,28 @@ local function put_types(w, view, list)
 end
 
 local function put_samples(w, view, list, count)
-  local p, ids, values, column_of = view.profile, {}, {}, {}
+  local p, ids, values, columns_of = view.profile, {}, {}, {}
   for _, column in ipairs(list) do
-    for e in pairs(column.event and column.event.members or {}) do column_of[e] = column end
+    for e in pairs(column.event and column.event.members or {}) do
+      columns_of[e] = columns_of[e] or {}
+      table.insert(columns_of[e], column)
+    end
   end
   for i = 1, count do values[i] = 0 end
   view:each_joined(function(parts, n, _, slot)
     -- The leaf is the first.
     for i = 1, n do ids[i] = location_id(w, parts[n + 1 - i]) end
     local s, m = p.slots[slot], {}
-    local column = column_of[s.event]
-    local at = column.first
-    values[at] = column.event.second and s.second or s.samples
-    values[at + 1] = s.weight * column.scale
+    for _, column in ipairs(columns_of[s.event]) do
+      local at, event = column.first, column.event
+      values[at] = event.second and s.second or s.samples
+      values[at + 1] = s.weight * event.members[s.event] * column.scale
+    end
     protobuf.numbers(m, SAMPLE.location_id, ids, n)
     protobuf.numbers(m, SAMPLE.value, values, #values)
-    values[at], values[at + 1] = 0, 0
+    for _, column in ipairs(columns_of[s.event]) do
+      values[column.first], values[column.first + 1] = 0, 0
+    end
     put_bytes(m, SAMPLE.label, label(w, "thread", threads.text(s.thread)))
     put_bytes(m, SAMPLE.label, label(w, "vmstate", selfreport.state_name(s.state)))
     for _, pair in ipairs(s.labels or {}) do
@@ -209,7 +216,7 @@ local function put_head(w, view)
   -- More than a double holds.
   local start = selfreport.start_time(p) or 0
   put_number(w.out, PROFILE.time_nanos, ffi.cast("uint64_t", start) * 1000000000ULL)
-  put_number(w.out, PROFILE.duration_nanos, p.last_time * 1000)
+  put_number(w.out, PROFILE.duration_nanos, p.end_time * 1000)
   local comments = {}
   for i, line in ipairs(selfreport.lines(p)) do
     comments[i] = string_id(w, line[1] .. ": " .. line[2])

@@ -50,7 +50,7 @@ local function by_thread(tree)
       t = { thread = thread, nodes = {}, values = {}, sum = 0 }
       of_thread[thread], list[#list + 1] = t, t
     end
-    local n, value = #t.nodes, view:sample_value(weight, second)
+    local n, value = #t.nodes, view:sample_value(slot, weight, second)
     if t.nodes[n] ~= node then
       n, room = n + 1, room - tree:depth(node)
       if room >= 0 then t.nodes[n], t.values[n] = node, 0 end

@@ -18,7 +18,8 @@ local NARROW, CHAR, TEXT_MIN = 0.6, 6.6, 20
 local COLOURS = {
   lua = { 96, 48, 66 }, compiled = { 206, 72, 70 }, builtin = { 172, 45, 64 },
   c = { 38, 88, 68 }, vm = { 12, 78, 72 }, marker = { 220, 9, 74 },
-  unknown = { 268, 32, 76 }, all = { 220, 12, 86 },
+  unknown = { 268, 32, 76 }, waiting = { 226, 34, 80 }, all = { 220, 12, 86 },
+  on = { 18, 84, 70 }, off = { 212, 52, 80 },	-- States of threads.
 }
 
 local STYLE = "text { font: 11px ui-monospace, 'DejaVu Sans Mono', monospace; " ..
@@ -63,6 +64,30 @@ local function layout(root, box)
   return deepest
 end
 
+-- Returns the coloured part of a box. In a view with states, its left part is the share on CPU.
+local function rectangles(view, node, x, y, width)
+  local name = node.entry and node.entry.text or "all"
+  local function rectangle(from, w, kind)
+    return ('<rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s"/>')
+      :format(from, y, w, ROW - 1, colour(kind, name))
+  end
+  if not view:has_states() then
+    return rectangle(x, width, node.entry and node.entry.kind or "all")
+  end
+  local off = node.total > 0 and node.other_total / node.total or 0
+  return rectangle(x, width, off < 1 and "on" or "off") ..
+	 (off > 0 and off < 1 and rectangle(x + width * (1 - off), width * off, "off") or "")
+end
+
+-- Says which colour means what.
+local function write_legend(write)
+  for i, item in ipairs { { "off", "off CPU" }, { "on", "on CPU" } } do
+    local x = WIDTH - MARGIN - 70 * i
+    write(('<rect x="%d" y="12" width="11" height="11" fill="%s"/><text x="%d" y="21">%s</text>\n')
+      :format(x, colour(item[1], ""), x + 15, item[2]))
+  end
+end
+
 function svg.render(view, write)
   local root = calltree.build(view)
   local height = HEAD + (layout(root, function() end) + 1) * ROW + MARGIN
@@ -72,14 +97,13 @@ function svg.render(view, write)
 	:format(WIDTH, height, WIDTH, height, STYLE))
   write(('<rect width="%d" height="%d" fill="#fff"/>\n'):format(WIDTH, height))
   write(('<text class="title" x="%d" y="21">%s</text>\n'):format(MARGIN, title))
+  if view:has_states() then write_legend(write) end
   layout(root, function(node, x, w)
     local name = node.entry and node.entry.text or "all"
     local y = height - MARGIN - (node.depth + 1) * ROW
-    write(('<g><title>%s (%s, %.2f%%)</title><rect x="%.2f" y="%d" width="%.2f" ' ..
-	   'height="%d" fill="%s"/>'):format(text.html(name),
+    write(("<g><title>%s (%s, %.2f%%)</title>%s"):format(text.html(name),
       text.html(view:amount_text(node.total)),
-      root.total > 0 and 100 * node.total / root.total or 0, x, y, w, ROW - 1,
-      colour(node.entry and node.entry.kind or "all", name)))
+      root.total > 0 and 100 * node.total / root.total or 0, rectangles(view, node, x, y, w)))
     local room = math.floor((w - 6) / CHAR)
     if w >= TEXT_MIN and room >= 3 then
       write(('<text x="%.2f" y="%d">%s</text>'):format(x + 3, y + 11,

@@ -6,13 +6,17 @@
 -- that of what its samples begin, or nil. What is left of these things at the end is an event,
 -- too: e.left, with e.of for the event that began them.
 -- Users see events by their requested names: "cpu" is one event, whatever clock each thread got.
+-- A sum is an event without samples of its own: "wall" has those of "cpu" and "offcpu".
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
 local labels = require("sysprof.model.labels")
 local text = require("sysprof.base.text")
+local units = require("sysprof.model.units")
 
 local events = {}
+
+local SUM = "wall"	-- Key of the metadata that lists its parts, and its name.
 
 -- Returns the event of an index in a session; it may not be known (yet), then it
 -- is the clock of the session.
@@ -145,6 +149,18 @@ function events.key(e)
   return ("%.0f %s"):format(e.unit, name_of(e))
 end
 
+-- Whether an event of a session is a part of the session's sum.
+function events.is_part(e)
+  local parts = e.session.meta[SUM]
+  return parts ~= nil and not e.of and units.of(e.unit).ns ~= nil and
+	 ("," .. parts .. ","):find("," .. name_of(e) .. ",", 1, true) ~= nil
+end
+
+-- The same, but parts of a sum differ from other events.
+function events.origin(e)
+  return events.key(e) .. (events.is_part(e) and " of " .. SUM or "")
+end
+
 -- Returns what one sample of an event was asked to stand for, nil if not known.
 local function period_of(e)
   local period = e.of and events.left_period(e.of) or e.period
@@ -177,7 +193,25 @@ local function new_event(e, key)
 	   counters = {},	-- Other counters, by SPF_EVENT_*.
 	   wall_us = 0,		-- Since the starts of its processes' profiles.
 	   processes = {},	-- Set of their ids.
-	   members = {} }	-- Set of the events of sessions.
+	   parts = nil,		-- Of a sum: their names.
+	   members = {} }	-- By event of a session: what its weights are multiplied by.
+end
+
+-- Returns the sum of a list of events; without one, appends it.
+local function sum_of(list, sum, taken)
+  if sum then return sum end
+  sum = new_event({ name = taken[SUM] and SUM .. " (sum)" or SUM, unit = G.SPF_UNIT_NS, of = true }, SUM)
+  sum.parts, taken[sum.name] = {}, true
+  list[#list + 1] = sum
+  return sum
+end
+
+local function add_part(sum, e, all)
+  sum.members[e] = units.of(e.unit).ns
+  for _, name in ipairs(sum.parts) do
+    if name == all.name then return end
+  end
+  sum.parts[#sum.parts + 1] = all.name
 end
 
 -- Counters that do not add up.
@@ -213,7 +247,7 @@ end
 -- Returns the events of a profile, in the order of the streams. Those without
 -- samples are there, too, if they are described.
 function events.list(profile)
-  local list, by_key, taken = {}, {}, {}
+  local list, by_key, taken, sum = {}, {}, {}, nil
   local function add(e)
     local key = events.key(e)
     local all = by_key[key]
@@ -225,7 +259,7 @@ function events.list(profile)
       by_key[key], list[#list + 1] = all, all
     end
     if not all.members[e] then
-      all.members[e] = all
+      all.members[e] = 1
       local name, period = e.name and text.clean(e.name), period_of(e)
       if name and name ~= all.name then put(all.used, name) end
       if period then put(all.periods, period) end
@@ -242,12 +276,15 @@ function events.list(profile)
     for index = 0, G.SPF_EVENTS_MAX - 1 do
       local e = session.events[index]
       if e then
+	if events.is_part(e) then sum = sum_of(list, sum, taken) end
 	local all = add(e)
+	if events.is_part(e) then add_part(sum, e, all) end
 	add_counters(all, session.counters, index)
 	add_wall_time(all, session)
 	if e.left then add_held(add(e.left), session.counters, index) end
       end
     end
+    if sum and session.meta[SUM] then add_wall_time(sum, session) end
   end
   local members = {}
   local slots = profile.slots
@@ -261,7 +298,12 @@ function events.list(profile)
     all.samples = all.samples + slots:samples(i)
     all.weight = all.weight + slots:weight(i)
     all.second_weight = all.second_weight + slots:second(i)
+    local factor = sum and sum.members[event]
+    if factor then
+      sum.samples, sum.weight = sum.samples + slots:samples(i), sum.weight + slots:weight(i) * factor
+    end
   end
+  if sum and sum.wall_us then sum.total = sum.wall_us * 1000 end
   return list
 end
 

@@ -257,7 +257,7 @@ local remember_events = interpreted(function(m, sessions)
   for _, session in ipairs(sessions) do
     for _, e in pairs(session.events) do
       for _, one in ipairs { e, e.left } do
-	local key = events.key(one)
+	local key = events.origin(one)
 	m.by_event[key] = m.by_event[key] or one
       end
     end
@@ -313,7 +313,7 @@ local function add(m, q)
       local old = slots:event(i)
       local event = event_of[old]
       if not event then
-	event = m.by_event[events.key(old)] or old
+	event = m.by_event[events.origin(old)] or old
 	event_of[old] = event
 	events.move_things(old, event)
       end
@@ -339,7 +339,9 @@ local function add(m, q)
   array.free(slot_of)
   array.free(m.nodes)
   p.marks:merge(q.marks)
+  if p.activity and q.activity then p.activity:merge(q.activity, thread_of) end
   p.last_time = math.max(p.last_time, q.last_time)
+  p.end_time = math.max(p.end_time, q.end_time)
   add_sessions(m, q)
   return fits
 end

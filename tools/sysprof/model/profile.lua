@@ -10,6 +10,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local activity = require("sysprof.model.activity")
 local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
 local labels = require("sysprof.model.labels")
@@ -60,12 +61,14 @@ local function profile_adder(p)
     end
     local slot, sum = add(sums, lane, state, lua, host, 1, weight)
     p.last_time = now
+    if now > p.end_time then p.end_time = now end
     return sum < EXACT_MAX, slot
   end
 end
 
 -- options, all off if missing:
 --   timeline   keep each sample's time, weight and slot (sysprof.model.timeline)
+--   activity   note what threads do over time (sysprof.model.activity)
 --   from, to   count only samples in [from, to), microseconds since the start
 function profile.new(options)
   local p = setmetatable({
@@ -78,7 +81,8 @@ function profile.new(options)
     session = nil, thread = nil, labels = nil,	-- Of the samples that follow,
     lanes = {},		-- and their lanes by index of the event.
     size = 0,		-- Bytes of the stream, of all that were added up.
-    last_time = 0,	-- Microseconds from the start to the last sample.
+    last_time = 0,	-- Microseconds from the start to the last sample in the stream,
+    end_time = 0,	-- and to the latest one.
     -- Definitions.
     meta = {}, meta_keys = {},	-- Value by key, of all sessions; keys in order.
     modules = {},		-- In order of definition.
@@ -91,11 +95,13 @@ function profile.new(options)
     goes_on = false,	-- It ends with a dump of a running profile.
     last_passed = nil,	-- Time of the last sample that was not asked for.
     whole = true,	-- All times were asked for.
-    timeline = nil,	-- See sysprof.model.timeline.
+    timeline = nil,	-- See sysprof.model.timeline,
+    activity = nil,	-- and sysprof.model.activity.
     marks = nil, from = 0, to = math.huge,	-- And the times that they count in.
   }, mt)
   p.add = profile_adder(p)
   p:add_session()
+  activity.attach(p, options or {})
   timeline.attach(p, options or {})
   p.marks = marks.new(p.timeline ~= nil)
   return p

@@ -9,7 +9,7 @@
 --   weight        the option --weight that means these weights, beside "event"; nil: none
 --   is_time       it measures time; then periods are nanoseconds
 --   is_cpu        this is CPU time of the thread
---   us            microseconds in one, for times
+--   ns            nanoseconds in one, for times
 --   by_others     another thread takes the samples, so the handler runs for none of them
 --   varies        samples have very different weights, so a view shows these
 --   measures      what an event in this unit does
@@ -58,7 +58,7 @@ units.COUNT = COUNT
 local by_number = {
   [G.SPF_UNIT_COUNT] = COUNT,
   [G.SPF_UNIT_US] = {
-    name = "us", weight = "cpu", is_time = true, is_cpu = true, us = 1,
+    name = "us", weight = "cpu", is_time = true, is_cpu = true, ns = 1000,
     measures = "measures CPU time",
     symbol = "ms", text = divided(1e3, "%.3f"), total = divided(1e6, "%.3f s"),
     of = " of CPU time", pprof = "nanoseconds", pprof_scale = 1000,
@@ -71,7 +71,8 @@ local by_number = {
     pprof = "bytes", pprof_scale = 1, pprof_suffix = "_space", speedscope = "bytes",
   },
   [G.SPF_UNIT_NS] = {
-    name = "ns", varies = true, is_time = true, us = 1e-3, by_others = true, measures = "measures real time",
+    name = "ns", varies = true, is_time = true, ns = 1, by_others = true,
+    measures = "measures real time",
     symbol = "ms", text = divided(1e6, "%.3f"), total = divided(1e9, "%.3f s"),
     of = " of real time", period = divided(1e6, "%.3f ms"), mean = divided(1e6, "%.3f ms"),
     pprof = "nanoseconds", pprof_scale = 1, speedscope = "nanoseconds",

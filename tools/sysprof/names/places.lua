@@ -44,7 +44,7 @@ end
 place_of[G.SPF_FRAME_CFUNC] = host_place
 place_of[G.SPF_FRAME_HOST] = host_place
 
-local OTHER = { builtin = "[Lua builtins]", vm = "[VM]", lua = "[Lua]",
+local OTHER = { builtin = "[Lua builtins]", vm = "[VM]", lua = "[Lua]", waiting = "[waiting]",
 		unknown = "[unknown]", c = "[unknown]" }
 
 -- Returns the name of what code belongs to, by its place and the entry of its

@@ -19,7 +19,7 @@ local symbols = {}
 local methods = {}
 local mt = { __index = methods }
 
-symbols.KINDS = { "lua", "compiled", "builtin", "c", "vm", "marker", "unknown" }
+symbols.KINDS = { "lua", "compiled", "builtin", "c", "vm", "marker", "unknown", "waiting" }
 
 local EXCERPT_MAX = 40
 local TEXT_MAX = 4096	-- Bytes of a name,
@@ -125,7 +125,7 @@ namer[G.SPF_FRAME_TRACE] = function(self, payload)
 end
 
 namer[G.SPF_FRAME_WORK] = function(self, arg, what)
-  return self:entry(work.name(what, arg), "vm")
+  return self:entry(work.name(what, arg), work.is_wait(what, arg) and "waiting" or "vm")
 end
 
 namer[stacks.UNDEFINED] = function(self)

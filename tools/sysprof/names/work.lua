@@ -42,6 +42,7 @@ local UNSEEN = {
   [G.SPF_UNSEEN_LATE] = "seen too late",
   [G.SPF_UNSEEN_MOVED] = "the thread ran meanwhile",
   [G.SPF_UNSEEN_HIDDEN] = "hidden by the kernel",
+  [G.SPF_UNSEEN_NO_TICK] = "no tick came",
 }
 
 namer[G.SPF_WORK_UNSEEN] = function(why)
@@ -51,6 +52,11 @@ end
 namer[G.SPF_WORK_EXIT] = function(arg)
   return ("[side exit %.0f of trace %.0f]"):format(arg % EXITS,
 						   math.floor(arg / EXITS))
+end
+
+-- Whether it is something that a thread waits for.
+function work.is_wait(what, arg)
+  return what >= G.SPF_WORK_WAIT and not (what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK)
 end
 
 -- Returns the name of work SPF_WORK_* with its argument.

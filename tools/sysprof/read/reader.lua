@@ -9,6 +9,7 @@
 
 local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
+local activity = require("sysprof.model.activity")
 local chunks = require("sysprof.read.chunks")
 local input = require("sysprof.read.input")
 local merge = require("sysprof.model.merge")
@@ -70,6 +71,7 @@ end
 -- -- API -------------------------------------------------------------------
 
 local function parse_input(inp, options)
+  options = activity.shared(options)
   local version, err, is_other = check_prologue(inp)
   local late = not version and chunk_version(inp)
   if is_other then
@@ -145,6 +147,7 @@ end
 -- file that it is about.
 function reader.read_all(paths, options)
   local all, add
+  options = activity.shared(options)
   for i, path in ipairs(paths) do
     local p, err = reader.read(path, options)
     if not p then return nil, err, path end

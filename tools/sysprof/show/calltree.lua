@@ -1,10 +1,11 @@
 ----------------------------------------------------------------------------
 -- Call tree: the stacks of a view merged by callers.
 --
--- A node is { entry, self, total, base, depth, children }; entry is of
+-- A node is { entry, self, total, other, other_total, depth, children }; entry is of
 -- sysprof.names.symbols. Compiled and interpreted functions are separate nodes. The root
--- stands for the whole profile and has no entry. With a base, base is the node's self
--- there, and stacks of the base alone have nodes too.
+-- stands for the whole profile and has no entry. other is a second value beside self. With a
+-- base, it is the node's self there, and stacks of the base alone have nodes too. In a view with
+-- states, it is the part of self that is off CPU.
 ----------------------------------------------------------------------------
 
 local cursor = require("sysprof.show.cursor")
@@ -12,7 +13,7 @@ local cursor = require("sysprof.show.cursor")
 local calltree = {}
 
 local function new_node(entry, depth)
-  return { entry = entry, depth = depth, self = 0, total = 0, base = 0,
+  return { entry = entry, depth = depth, self = 0, total = 0, other = 0, other_total = 0,
 	   children = {}, by_entry = {} }
 end
 
@@ -40,16 +41,18 @@ function calltree.build(view, plain)
     end
     return c
   end)
-  view:each(function(names, n, v)
+  local has_states = view:has_states()
+  view:each(function(names, n, v, slot)
     local node = go(names, n)
     if not node then return false end
     node.self = node.self + v
+    if has_states and view:is_off(slot) then node.other = node.other + v end
   end)
   if view.base then
     view:each_of_base(function(names, n, v)
       local node = go(names, n)
       if not node then return false end
-      node.base = node.base + v
+      node.other = node.other + v
     end)
   end
   local all = {}
@@ -59,9 +62,12 @@ function calltree.build(view, plain)
   end)
   -- Callees before their callers.
   for i = #all, 1, -1 do
-    local node, total = all[i], all[i].self
-    for _, c in ipairs(node.children) do total = total + c.total end
-    node.total = total
+    local node = all[i]
+    local total, other = node.self, node.other
+    for _, c in ipairs(node.children) do
+      total, other = total + c.total, other + c.other_total
+    end
+    node.total, node.other_total = total, other
   end
   return root
 end

@@ -118,9 +118,11 @@ function methods:takes(slot)
     local value = labels.value(slot.labels, wanted[1])
     if not value or not wanted[2][value] then return false end
   end
-  return (not self.states or self.states[slot.state] or false) and
-	 (not self.threads or self.threads[slot.tid] or
-	  self.threads[slot.thread.name] or false)
+  return (not self.states or self.states[slot.state] or false) and self:takes_thread(slot.thread)
+end
+
+function methods:takes_thread(thread)
+  return not self.threads or self.threads[thread.tid] or self.threads[thread.name] or false
 end
 
 local function has(parts, n, symbols, test)

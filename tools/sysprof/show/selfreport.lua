@@ -11,6 +11,7 @@ local join = require("sysprof.show.join")
 local labels = require("sysprof.model.labels")
 local memory = require("sysprof.show.memory")
 local refusals = require("sysprof.show.refusals")
+local states_of = require("sysprof.model.threadstates")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
@@ -118,6 +119,15 @@ end
 
 -- -- Events ----------------------------------------------------------------
 
+-- What threads did in the real time of a sum.
+local function states_text(profile, e)
+  local parts, unit = {}, units.of(e.unit)
+  for state, sum in ipairs(states_of.sums(profile, e)) do
+    parts[state] = ("%s %s"):format(unit.total(sum), states_of.NAMES[state])
+  end
+  return ": " .. table.concat(parts, ", ")
+end
+
 -- Sampled amount of an event, and its total: the end of a thread has no sample.
 local function sums_text(e, whole)
   local unit = units.of(e.unit)
@@ -131,12 +141,13 @@ local function sums_text(e, whole)
   return s
 end
 
--- How often it was sampled. The clock wall ticks while its thread waits, too.
+-- How often it was sampled. The clock wall-signal ticks while its thread waits, too; in older streams it
+-- is wall.
 local function rate_text(e, whole)
   local parts, period, unit = {}, e.periods[1], units.of(e.unit)
   local asked = #e.periods == 1 and period > 0
   local spent = e.total or e.weight
-  if e.name == "wall" then spent = e.wall_us or 0 end
+  if e.name == "wall-signal" or e.name == "wall" then spent = e.wall_us or 0 end
   local known = whole and e.samples > 0 and spent > 0
   if unit.is_cpu then
     if asked then parts[1] = ("%.6g samples a second asked"):format(1e9 / period) end
@@ -179,9 +190,11 @@ local function broken_text(e)
   return #parts > 0 and table.concat(parts, ", ") or nil
 end
 
--- Returns { label, text } of an event. whole: all samples of the profile are there.
-local function event_line(e, whole, is_only)
+-- Returns { label, text } of an event.
+local function event_line(profile, e, is_only)
+  local whole = profile.whole
   local s = sums_text(e, whole)
+  if e.parts then return { "event " .. e.name, s .. states_text(profile, e) } end
   local rate, broken = rate_text(e, whole), not is_only and broken_text(e)
   if rate then s = s .. "; " .. rate end
   if broken then s = s .. "; " .. broken end
@@ -242,14 +255,17 @@ function selfreport.samples(e)
 end
 
 -- Returns the number of samples and the CPU time, as a text. Without CPU time, bytes or real
--- time of the first event; not if unnamed.
+-- time of the first event; not if unnamed. Of a sum, unless unnamed, its real time by state.
 function selfreport.totals(profile, unnamed)
   local samples, us, no_time = profile:totals()
   local s = unnamed and number(samples) or
 	    ("%.0f sample%s"):format(samples, samples == 1 and "" or "s")
-  if not no_time then return s .. (", %.3f s of CPU time"):format(us / 1e6) end
   local e = events.list(profile)[1]
   local unit = e and units.of(e.unit)
+  if e and e.parts and not unnamed then
+    return ("%s, %s%s%s"):format(s, unit.total(e.weight), unit.of, states_text(profile, e))
+  end
+  if not no_time then return s .. (", %.3f s of CPU time"):format(us / 1e6) end
   if unnamed or not e or not unit.varies then return s end
   return ("%s, %s of %s"):format(s, unit.total(e.weight), e.name)
 end
@@ -268,7 +284,7 @@ function selfreport.lines(profile)
     if e.of then
       memory.add_left(list, e, profile.whole)
     else
-      list[#list + 1] = event_line(e, profile.whole, #all_events == 1)
+      list[#list + 1] = event_line(profile, e, #all_events == 1)
       if e.things then list[#list + 1] = things_line(e) end
     end
   end
@@ -288,6 +304,9 @@ function selfreport.lines(profile)
   local throttled = events.counter_sum(profile, G.SPF_EVENT_THROTTLED)
   add("timer overruns", overruns and number(overruns))
   add("throttled ticks", throttled and number(throttled))
+  local ended = events.counter_sum(profile, G.SPF_EVENT_ENDED_CALLS) or 0
+  add("calls ended early", ended > 0 and ("%.0f system call%s returned EINTR because of a tick")
+      :format(ended, ended == 1 and "" or "s") or nil)
   add("pages read uncopied", (c[G.SPF_COUNTER_UNCOPIED] or 0) > 0 and
       number(c[G.SPF_COUNTER_UNCOPIED]) .. ", the kernel or a seccomp filter refuses" ..
       " process_vm_readv")

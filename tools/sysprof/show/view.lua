@@ -8,6 +8,7 @@
 local events = require("sysprof.model.events")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
+local states = require("sysprof.model.threadstates")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
@@ -93,6 +94,16 @@ function view.new(profile, options)
   }, mt)
 end
 
+-- Whether a view shows states of threads: the part of a value that is off CPU counts.
+function methods:has_states()
+  return self.event.parts ~= nil and self.base == nil
+end
+
+-- Whether the thread was without a processor in the samples of a slot.
+function methods:is_off(slot)
+  return states.of(self.profile, slot) ~= states.ON
+end
+
 -- Calls visit(parts, n, value, slot) for each distinct sample that counts: parts
 -- of its joined stack (frames and markers of sysprof.show.join), root first, valid
 -- during the call, its value in the unit of the view, and its slot in the
@@ -103,8 +114,8 @@ end
 function methods:each_joined(visit, zeros, all, share)
   local p, opt, syms = self.profile, self.options, self.symbols
   local slots = p.slots
-  local value_of = slots[self.weight]
-  local is_of_event = self.event.members
+  local value_of, by_weight = slots[self.weight], self.weight == "weight"
+  local factors = self.event.members
   local lua, host, joined = {}, {}, {}
   local function symaddr(addr) return syms:symaddr(addr) end
   local empty = opt.no_host and join.NO_LUA_STACK or
@@ -114,8 +125,9 @@ function methods:each_joined(visit, zeros, all, share)
   local room, left_out = self.frame_room * (share or 1), 0
   self.shown = 0
   for i = 1, slots:count() do
-    local value = value_of(slots, i)
-    if (value > 0 or zeros) and (all or is_of_event[slots:event(i)]) and
+    local value, factor = value_of(slots, i), factors[slots:event(i)]
+    if factor and by_weight then value = value * factor end
+    if (value > 0 or zeros) and (all or factor) and
        (not filter or filter:takes(slots[i])) then
       local n, lua_node, host_node = 0, slots:lua(i), slots:host(i)
       local nlua = opt.no_lua and 0 or p.stacks:length(lua_node)
@@ -208,8 +220,10 @@ function methods:default_title(name)
 end
 
 -- Returns the value of one sample in the unit of the view.
-function methods:sample_value(weight, second)
-  return self.weight == "samples" and 1 or self.weight == "weight" and weight or second
+function methods:sample_value(slot, weight, second)
+  if self.weight == "samples" then return 1 end
+  if self.weight == "second" then return second end
+  return weight * self.event.members[self.profile.slots:event(slot)]
 end
 
 -- A value for people.

@@ -1,0 +1,80 @@
+/* TIMEOUT: 300
+** Calls that return EINTR: the program counts as many as the profile. wall-signal ends most
+** calls. wall ends one only if a tick of CPU time comes on the way into it. offcpu ends none.
+*/
+
+#include <poll.h>
+
+#include "session.h"
+
+#define POLLS    4
+#define POLL_MS  300
+#define SHORT_MS 7
+#define SHORTS   150
+
+typedef struct Calls {
+  int ended; /* With EINTR. */
+  double ms; /* Of the calls that were not. */
+} Calls;
+
+static double now_ms(void)
+{
+  struct timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
+static void poll_once(Calls *c, int ms)
+{
+  double t0 = now_ms();
+  if (poll(NULL, 0, ms) == 0) c->ms += now_ms() - t0;
+  else if (errno == EINTR) c->ended++;
+}
+
+/* Returns what the profile counts. */
+static Calls profile(lua_State *L, const char *clocks, uint64_t *counted)
+{
+  Sink sink;
+  struct luam_Sysprof_Options opt = session_options(&sink, LUAM_SYSPROF_CALLGRAPH, 65536);
+  Calls calls = { 0, 0 };
+  char *text;
+  const char *line;
+  int i;
+  opt.clocks = clocks;
+  opt.interval_ns = 5000000;
+  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  for (i = 0; i < POLLS; i++) poll_once(&calls, POLL_MS);
+  for (i = 0; i < SHORTS; i++) {
+    session_work(L);
+    poll_once(&calls, SHORT_MS);
+  }
+  CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
+  CHECK_EQ(session_parse(sink.bytes, sink.len, "--format=top", &text), 0);
+  line = strstr(text, "\ncalls ended early ");
+  *counted = line ? strtoull(line + strlen("\ncalls ended early "), NULL, 10) : 0;
+  free(text);
+  sink_free(&sink);
+  return calls;
+}
+
+int main(void)
+{
+  lua_State *L = session_vm();
+  uint64_t counted;
+  Calls calls = profile(L, "wall-signal", &counted);
+  CHECK(calls.ended > POLLS);
+  CHECK_EQ(counted, calls.ended);
+  calls = profile(L, "wall", &counted);
+  CHECK_EQ(counted, calls.ended);
+  /* The work takes up to 150 ms of CPU time: some 30 ticks. Of each 100 us of work, some 5 are on the
+  ** way into poll(). So 1.5 calls end, and more than 8 in one run of 10,000.
+  */
+  CHECK(calls.ended <= 8);
+  CHECK(calls.ms >= (POLLS + SHORTS - calls.ended) * SHORT_MS);
+  CHECK(calls.ms >= (POLLS - calls.ended) * POLL_MS);
+  calls = profile(L, "offcpu", &counted);
+  CHECK_EQ(counted, 0);
+  CHECK_EQ(calls.ended, 0);
+  lua_close(L);
+  return check_status();
+}

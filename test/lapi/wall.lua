@@ -1,0 +1,66 @@
+-- Clock wall: its lists, right and wrong, and what a profile of a program that computes and waits shows.
+
+local t = require("tools_test")
+local sysprof = misc.sysprof
+
+for _, case in ipairs {
+  { "wall:u", "'cpu' has no modifier 'u'" }, { "wall/", "expected /period=N/" }, { "wall/x=1/", "expected /period=N/" },
+  { "wall/threshold=5/", "the threshold of 'offcpu' is '/threshold=5/'" },
+  { "wall/threshold=" .. ("9"):rep(80) .. "/", "'offcpu'" }, { "wall/period=" .. ("9"):rep(80) .. "/", "'cpu'" },
+  { "wall,wall", "'cpu' twice: 'wall' is 'cpu' and 'offcpu'" }, { "cpu,wall", "'cpu' twice: 'wall' is 'cpu' and 'offcpu'" },
+  { "wall,offcpu", "'offcpu' twice: 'wall' is 'cpu' and 'offcpu'" }, { "cpu,cpu", "'cpu' twice" },
+  { "walls", "'walls' is not a clock or event; choose wall, " },
+  { "wall,r1,r2,r3,r4,r5,r6,r7,r8,r9,ra,rb,rc,rd,re,rf", "more than 16" },
+  { "r1,r2,r3,r4,r5,r6,r7,r8,r9,ra,rb,rc,rd,re,rf,wall", "more than 16" },
+} do
+  local ok, err, code = sysprof.start { mode = "C", clock = case[1], path = "none.bin" }
+  t.equal(ok, nil, case[1])
+  t.contains(err, case[2], case[1])
+  t.ok(code > 0, case[1] .. ": errno")
+  t.equal(io.open("none.bin"), nil, case[1] .. ": no file")
+end
+
+local ffi = require("ffi")
+ffi.cdef("int usleep(unsigned);")
+
+local function compute(seconds)
+  local till, n = os.clock() + seconds, 0
+  while os.clock() < till do n = n + 1 end
+  return n
+end
+
+-- The cost of the sum's parts is that of the parts: report() names these.
+local BY = { ["switch-records"] = true, schedstat = true }
+for _, list in ipairs { "wall", "wall/threshold=100000/", "wall/period=4000000/", "page-faults,wall" } do
+  t.equal(sysprof.start { mode = "C", clock = list, hz = 100, path = "wall.bin" }, true, list)
+  for _ = 1, 10 do
+    compute(0.02)
+    ffi.C.usleep(20000)
+  end
+  local names = {}
+  for name in sysprof.report().clock:gmatch("[^,]+") do names[#names + 1] = name end
+  t.ok(BY[names[#names]], list .. ": " .. table.concat(names, " "))
+  t.equal(#names, list:find("page") and 3 or 2, list .. ": clocks")
+  t.equal(sysprof.stop(), true, list)
+  local status, out, err = t.parse("--event=wall --format=top wall.bin")
+  t.equal(status .. err, "0", list)
+  -- Each second of real time is there once.
+  local sum, real, share, on, off = out:match("\nevent wall +%d+ samples, ([%d.]+) s of ([%d.]+) s %(([%d.]+)%%%) " ..
+    "of real time: ([%d.]+) s on CPU, ([%d.]+) s waiting, [%d.]+ s runnable\n")
+  t.ok(sum, list .. ": " .. out)
+  if sum then
+    -- A start takes up to 10 ms, see etc/bench/start; much longer on a busy machine.
+    t.ok(tonumber(sum) <= tonumber(real) + 0.002 and tonumber(share) > 80, list .. ": sum " .. sum .. " of " .. real)
+    t.ok(tonumber(on) >= 0.19, list .. ": on CPU " .. on)
+    t.ok(tonumber(off) >= 0.15, list .. ": waiting " .. off)
+  end
+  t.ok(out:find("\nwall +cpu,offcpu\n"), list .. ": metadata")
+end
+
+-- What was asked for first is shown first.
+local _, out = t.parse("wall.bin --format=json")
+local order = {}
+for name in out:gmatch('{"name":"([%w-]+)","unit"') do order[#order + 1] = name end
+t.equal(table.concat(order, " "), "page-faults wall cpu offcpu", "order of events")
+
+t.finish()

@@ -1,0 +1,99 @@
+----------------------------------------------------------------------------
+-- States of threads over time in a flame graph's page, in JavaScript.
+--
+-- One row for each thread, with the states of a step on top of each other: on CPU, runnable,
+-- waiting. The data are { step (microseconds), left_out, list of { name, shares } }; shares are
+-- percent of a step, three for each.
+----------------------------------------------------------------------------
+
+return [=[
+const threads = (function () {
+"use strict";
+
+const ROW = 18, AXIS = 18, NAMES = 170, TICKS = 8;
+const SHOWN = [["on CPU", 0, palette.ON], ["runnable", 2, palette.RUNNABLE],
+               ["waiting", 1, palette.OFF]];
+
+const $ = id => document.getElementById(id);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+let data = null, steps = 0, width = 0;
+
+function seconds(us) {
+  const s = us / 1e6;
+  return s.toFixed(s < 10 ? 3 : s < 100 ? 2 : 1) + " s";
+}
+
+function xOf(step) { return NAMES + (width - NAMES) * step / steps; }
+
+function drawRow(ctx, thread, y) {
+  for (let i = 0; i < steps; i++) {
+    const x = Math.round(xOf(i)), w = Math.round(xOf(i + 1)) - x;
+    let bottom = y + ROW - 2;
+    for (const [, place, kind] of SHOWN) {
+      const h = Math.min(thread.shares[3 * i + place], 100) / 100 * (ROW - 4);
+      ctx.fillStyle = palette.plain(kind);
+      ctx.fillRect(x, Math.max(bottom - h, y + 2), w, Math.min(h, bottom - y - 2));
+      bottom = Math.max(bottom - h, y + 2);
+    }
+  }
+  ctx.fillStyle = dark.matches ? "#e4e7ec" : "#1f2328";
+  ctx.fillText(thread.name, 8, y + ROW / 2, NAMES - 16);
+}
+
+// A round distance of ticks: 1, 2 or 5 times a power of ten.
+function tickStep(span) {
+  const power = Math.pow(10, Math.floor(Math.log10(span / TICKS)));
+  return power * [1, 2, 5, 10].find(n => n * power * TICKS >= span);
+}
+
+function drawAxis(ctx, y) {
+  const span = steps * data.step, step = tickStep(span);
+  ctx.fillStyle = dark.matches ? "#9aa3b0" : "#5d6570";
+  for (let t = 0; t < span; t += step) {
+    const x = xOf(t / data.step);
+    ctx.fillRect(x, y, 1, 4);
+    if (x < width - 50) ctx.fillText(parseFloat((t / 1e6).toPrecision(6)) + " s", x + 3, y + AXIS / 2);
+  }
+  if (data.left_out) ctx.fillText("and " + data.left_out + " more", 8, y + AXIS / 2, NAMES - 16);
+}
+
+function draw() {
+  const canvas = $("times"), ctx = canvas.getContext("2d"), ratio = devicePixelRatio || 1;
+  const height = data.list.length * ROW + AXIS;
+  width = $("threads").clientWidth;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.height = height + "px";
+  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+  ctx.font = "12px system-ui, 'DejaVu Sans', sans-serif";
+  ctx.textBaseline = "middle";
+  data.list.forEach((thread, i) => drawRow(ctx, thread, i * ROW));
+  drawAxis(ctx, data.list.length * ROW);
+}
+
+// Returns the name of the thread and its shares where the pointer is, as texts.
+function textsAt(event) {
+  const place = $("times").getBoundingClientRect();
+  const thread = data.list[Math.floor((event.clientY - place.top) / ROW)];
+  const i = Math.floor((event.clientX - place.left - NAMES) / (width - NAMES) * steps);
+  if (!thread || i < 0 || i >= steps) return null;
+  const rows = SHOWN.map(([name, at]) => [name, thread.shares[3 * i + at] + " %"]);
+  return [thread.name, seconds(i * data.step) + " to " + seconds((i + 1) * data.step), rows];
+}
+
+// tip(texts, event) shows a tooltip; hides it for null.
+function show(list, tip) {
+  data = list;
+  steps = data.list.length ? data.list[0].shares.length / 3 : 0;
+  if (!steps) return;
+  $("threads").style.display = "block";
+  $("times").addEventListener("mousemove", event => tip(textsAt(event), event));
+  $("times").addEventListener("mouseleave", event => tip(null, event));
+  dark.addEventListener("change", draw);
+  addEventListener("resize", draw);
+  draw();
+}
+
+return { show: show };
+})();
+]=]
