@@ -238,6 +238,7 @@ local function check_many_threads()
   naive_activity.check(parse(first), model, "300 threads")
   for _, s in ipairs(other.samples) do table.insert(model.samples, s) end
   naive_activity.check(merged { first, second }, model, "600 threads")
+  t.equal(merged({ first, first }).activity.left_out, 300 - 256, "the same threads twice")
 end
 
 -- -- Real profiles ---------------------------------------------------------

@@ -283,6 +283,7 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   Session *s;
   EventStatus status;
   int err;
+  events_prepare(&p->opt); /* May take long, so the profile starts afterwards. */
   p->plan.opt = &p->opt;
   p->plan.gate = &p->gate;
   p->plan.pid = getpid();
@@ -295,7 +296,6 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   lj_vmdoor_init(&p->gate);
   p->plan.vm = lj_vmtables_new(p->gate.g, p->opt.mode == LUAM_SYSPROF_LEAF);
   if (!p->plan.vm) return PROFILE_ERRMEM;
-  events_prepare(&p->opt);
   s = lj_session_new(&p->plan, lj_osthread_self(), p->opt.buf, 0);
   if (!s) {
     tables_free(p);
