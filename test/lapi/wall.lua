@@ -57,10 +57,20 @@ for _, list in ipairs { "wall", "wall/threshold=100000/", "wall/period=4000000/"
   t.ok(out:find("\nwall +cpu,offcpu\n"), list .. ": metadata")
 end
 
+-- A dump has all up to now.
+t.equal(sysprof.start { mode = "C", clock = "wall", hz = 100, path = "dump.bin" }, true, "dump: start")
+compute(0.05)
+ffi.C.usleep(100000)
+t.equal(sysprof.dump(), true, "dump")
+local _, dumped = t.parse("--format=top dump.bin")
+t.equal(sysprof.stop(), true, "dump: stop")
+local sum, real = dumped:match("\nevent wall +%d+ samples, ([%d.]+) s of ([%d.]+) s")
+t.ok(sum and tonumber(sum) <= tonumber(real) + 0.002 and tonumber(sum) > 0.1, "dump: " .. dumped)
+
 -- What was asked for first is shown first.
-local _, out = t.parse("wall.bin --format=json")
+local _, shown = t.parse("wall.bin --format=json")
 local order = {}
-for name in out:gmatch('{"name":"([%w-]+)","unit"') do order[#order + 1] = name end
+for name in shown:gmatch('{"name":"([%w-]+)","unit"') do order[#order + 1] = name end
 t.equal(table.concat(order, " "), "page-faults wall cpu offcpu", "order of events")
 
 t.finish()

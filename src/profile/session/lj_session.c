@@ -132,6 +132,7 @@ int lj_session_end(Session *s, FuncTab *named)
 int lj_session_dump(Session *s, FuncTab *named)
 {
   if (!has_stream(s)) return 0;
+  lj_totals_time(&s->sm);
   lj_marks_dump(&s->sm);
   return lj_handover_dump(&s->sm, named);
 }

@@ -37,6 +37,11 @@ void lj_totals_look(Sampler *s)
   }
 }
 
+void lj_totals_time(Sampler *s)
+{
+  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (mono_ns() - s->start_ns) / 1000);
+}
+
 void lj_totals_settle(Sampler *s)
 {
   int i;
@@ -47,7 +52,7 @@ void lj_totals_settle(Sampler *s)
     if (ev->seen > sampleevent_total(ev))
       relaxed_set(&ev->e.counters[SPF_EVENT_TOTAL], ev->seen);
   }
-  s->counters[SPF_COUNTER_WALL_US] = (mono_ns() - s->start_ns) / 1000;
+  lj_totals_time(s);
 }
 
 void lj_totals_keep(Sampler *s)

@@ -69,6 +69,9 @@ static LJ_AINLINE void totals_list(Sampler *s)
   if (LJ_UNLIKELY(s->nspent == SAMPLER_SPENT)) lj_totals_account(s);
 }
 
+/* Bring the real time up to now. */
+LJ_FUNC void lj_totals_time(Sampler *s);
+
 /* Write why events do not reach their rates, or lack something: a sentence for each that fits, ". "
 ** between them. "": all do.
 */
