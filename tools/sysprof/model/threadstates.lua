@@ -8,10 +8,10 @@
 local G = require("sysprof.base.grammar")
 local units = require("sysprof.model.units")
 
-local states = {}
+local threadstates = {}
 
-states.ON, states.WAITING, states.RUNNABLE = 1, 2, 3
-states.NAMES = { "on CPU", "waiting", "runnable" }
+threadstates.ON, threadstates.WAITING, threadstates.RUNNABLE = 1, 2, 3
+threadstates.NAMES = { "on CPU", "waiting", "runnable" }
 
 -- Returns SPF_WORK_* of the leaf of the samples of a slot, or nil.
 local function leaf_work(profile, slot)
@@ -21,28 +21,28 @@ local function leaf_work(profile, slot)
 end
 
 -- Returns the state of the thread in the samples of a slot.
-function states.of(profile, slot)
-  if not units.of(profile.slots:event(slot).unit).by_others then return states.ON end
-  return leaf_work(profile, slot) == G.SPF_WORK_READY and states.RUNNABLE or states.WAITING
+function threadstates.of(profile, slot)
+  if not units.of(profile.slots:event(slot).unit).by_others then return threadstates.ON end
+  return leaf_work(profile, slot) == G.SPF_WORK_READY and threadstates.RUNNABLE or threadstates.WAITING
 end
 
 -- Whether a sample of a slot stands for many waits, or for ready time, of up to a second.
-function states.is_sum(profile, slot)
+function threadstates.is_sum(profile, slot)
   local work = leaf_work(profile, slot)
   return work == G.SPF_WORK_READY or work == G.SPF_WORK_SHORT
 end
 
 -- Returns the sums of the weights of an event by state, in its unit.
-function states.sums(profile, event)
+function threadstates.sums(profile, event)
   local slots, sums = profile.slots, { 0, 0, 0 }
   for i = 1, slots:count() do
     local factor = event.members[slots:event(i)]
     if factor then
-      local state = states.of(profile, i)
+      local state = threadstates.of(profile, i)
       sums[state] = sums[state] + slots:weight(i) * factor
     end
   end
   return sums
 end
 
-return states
+return threadstates

@@ -11,8 +11,8 @@ local join = require("sysprof.show.join")
 local labels = require("sysprof.model.labels")
 local memory = require("sysprof.show.memory")
 local refusals = require("sysprof.show.refusals")
-local states_of = require("sysprof.model.threadstates")
 local text = require("sysprof.base.text")
+local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
 
 local selfreport = {}
@@ -122,8 +122,8 @@ end
 -- What threads did in the real time of a sum.
 local function states_text(profile, e)
   local parts, unit = {}, units.of(e.unit)
-  for state, sum in ipairs(states_of.sums(profile, e)) do
-    parts[state] = ("%s %s"):format(unit.total(sum), states_of.NAMES[state])
+  for state, sum in ipairs(threadstates.sums(profile, e)) do
+    parts[state] = ("%s %s"):format(unit.total(sum), threadstates.NAMES[state])
   end
   return ": " .. table.concat(parts, ", ")
 end

@@ -8,9 +8,9 @@
 local events = require("sysprof.model.events")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
-local states = require("sysprof.model.threadstates")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
+local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
 
 local view = {}
@@ -101,7 +101,7 @@ end
 
 -- Whether the thread was without a processor in the samples of a slot.
 function methods:is_off(slot)
-  return states.of(self.profile, slot) ~= states.ON
+  return threadstates.of(self.profile, slot) ~= threadstates.ON
 end
 
 -- Calls visit(parts, n, value, slot) for each distinct sample that counts: parts
