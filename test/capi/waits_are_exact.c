@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 
 #include "forbid.h"
-#include "session.h"
+#include "wait_checks.h"
 
 #define ROUNDS    40
 #define EPOLL_MS  20
@@ -31,13 +31,6 @@ typedef struct Truth {
   double epoll, usleep;
   int early; /* Waits that ended too early. */
 } Truth;
-
-static double now_ns(void)
-{
-  struct timespec ts;
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
 
 static int epoll_fd;
 
@@ -63,11 +56,11 @@ FRAMED static int wait_usleep(void)
 
 static void wait_once(Truth *t)
 {
-  double t0 = now_ns(), t1, t2;
+  double t0 = real_ns(), t1, t2;
   t->early += (wait_epoll() != 0);
-  t1 = now_ns();
+  t1 = real_ns();
   t->early += (wait_usleep() != 0);
-  t2 = now_ns();
+  t2 = real_ns();
   t->epoll += t1 - t0;
   t->usleep += t2 - t1;
 }
@@ -89,23 +82,6 @@ static int lua_waits(lua_State *L)
   wait_once(&of_vm);
   lua_pushboolean(L, 1);
   return 1;
-}
-
-/* Sum of the weights of the folded stacks that contain both texts. */
-static double folded_sum(const char *folded, const char *a, const char *b)
-{
-  double sum = 0;
-  while (*folded) {
-    const char *end = strchr(folded, '\n'), *hit_a, *hit_b, *count;
-    if (!end) end = folded + strlen(folded);
-    hit_a = strstr(folded, a);
-    hit_b = strstr(folded, b);
-    for (count = end; count > folded && count[-1] != ' '; count--)
-      ;
-    if (hit_a && hit_a < end && hit_b && hit_b < end) sum += atof(count);
-    folded = *end ? end + 1 : end;
-  }
-  return sum;
 }
 
 /* elsewhere: time in other stacks that may be part of it. */
@@ -133,8 +109,16 @@ static void check_thread(const char *folded, const char *caller, const Truth *t,
   CHECK(epoll > t->epoll / 2 && sleep > t->usleep / 2);
 }
 
-static int profile(uint32_t nr, uint32_t answer)
+/* A system call that is answered in place of the kernel; 0: none. */
+typedef struct Case {
+  const char *what;
+  uint32_t nr, answer;
+} Case;
+
+static int profile(const void *arg)
 {
+  const Case *c = (const Case *)arg;
+  uint32_t nr = c->nr;
   lua_State *L = session_vm();
   Truth of_other = { 0, 0, 0 };
   Sink sink;
@@ -144,7 +128,7 @@ static int profile(uint32_t nr, uint32_t answer)
   char *text;
   double all;
   int with_stacks = (nr != SYS_process_vm_readv), by_records = (nr != SYS_perf_event_open);
-  if (nr && !forbid_call(nr, answer)) return 77;
+  if (nr && !forbid_call(nr, c->answer)) return NO_FILTER;
   epoll_fd = epoll_create1(0);
   lua_register(L, "waits", lua_waits);
   session_script(L, "function nap() local ok = waits() return ok end\n"
@@ -179,22 +163,17 @@ static int profile(uint32_t nr, uint32_t answer)
   return check_status();
 }
 
-static void in_child(const char *what, uint32_t nr, uint32_t answer)
-{
-  int status = -1;
-  pid_t pid = flush_and_fork();
-  if (pid == 0) _exit(profile(nr, answer));
-  REQUIRE(waitpid(pid, &status, 0) == pid);
-  CHECK(WIFEXITED(status));
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 77) printf("%s: no filter\n", what);
-  else CHECK_EQ(status, 0);
-}
-
 int main(void)
 {
-  in_child("with records", 0, 0);
-  in_child("without perf", SYS_perf_event_open, SECCOMP_RET_ERRNO | EPERM);
-  in_child("perf kills", SYS_perf_event_open, SECCOMP_RET_KILL_PROCESS);
-  in_child("without copies", SYS_process_vm_readv, SECCOMP_RET_ERRNO | EPERM);
-  return check_status();
+  static const Case cases[] = {
+    { "with records", 0, 0 },
+    { "without perf", SYS_perf_event_open, SECCOMP_RET_ERRNO | EPERM },
+    { "perf kills", SYS_perf_event_open, SECCOMP_RET_KILL_PROCESS },
+    { "without copies", SYS_process_vm_readv, SECCOMP_RET_ERRNO | EPERM },
+  };
+  int failed = 0;
+  size_t i;
+  for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+    failed |= child_fails(cases[i].what, profile, &cases[i]);
+  return failed;
 }

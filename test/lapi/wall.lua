@@ -45,14 +45,17 @@ for _, list in ipairs { "wall", "wall/threshold=100000/", "wall/period=4000000/"
   local status, out, err = t.parse("--event=wall --format=top wall.bin")
   t.equal(status .. err, "0", list)
   -- Each second of real time is there once.
-  local sum, real, share, on, off = out:match("\nevent wall +%d+ samples, ([%d.]+) s of ([%d.]+) s %(([%d.]+)%%%) " ..
-    "of real time: ([%d.]+) s on CPU, ([%d.]+) s waiting, [%d.]+ s runnable\n")
+  local sum, real, on, waiting, runnable = out:match("\nevent wall +%d+ samples, ([%d.]+) s of ([%d.]+) s %([%d.]+%%%) " ..
+    "of real time: ([%d.]+) s on CPU, ([%d.]+) s waiting, ([%d.]+) s runnable\n")
   t.ok(sum, list .. ": " .. out)
   if sum then
-    -- A start takes up to 10 ms, see etc/bench/start; much longer on a busy machine.
-    t.ok(tonumber(sum) <= tonumber(real) + 0.002 and tonumber(share) > 80, list .. ": sum " .. sum .. " of " .. real)
-    t.ok(tonumber(on) >= 0.19, list .. ": on CPU " .. on)
-    t.ok(tonumber(off) >= 0.15, list .. ": waiting " .. off)
+    -- The source balances its sums up to 1 ms, and each figure is rounded to one. Ten long waits may each be some 30 us
+    -- too long: the switch counts twice. Real time begins before the events are open, which takes long on a busy machine.
+    t.ok(tonumber(sum) <= tonumber(real) + 0.003, list .. ": sum " .. sum .. " of " .. real)
+    t.ok(tonumber(sum) >= 0.359, list .. ": sum " .. sum)
+    -- os.clock() also counts the profiler's thread, which takes at most 2 %. A tick may end a call of 20 ms.
+    t.ok(tonumber(on) >= 0.195, list .. ": on CPU " .. on)
+    t.ok(waiting + runnable >= 0.179, list .. ": off CPU " .. waiting .. ", " .. runnable)
   end
   t.ok(out:find("\nwall +cpu,offcpu\n"), list .. ": metadata")
 end
@@ -65,7 +68,7 @@ t.equal(sysprof.dump(), true, "dump")
 local _, dumped = t.parse("--format=top dump.bin")
 t.equal(sysprof.stop(), true, "dump: stop")
 local sum, real = dumped:match("\nevent wall +%d+ samples, ([%d.]+) s of ([%d.]+) s")
-t.ok(sum and tonumber(sum) <= tonumber(real) + 0.002 and tonumber(sum) > 0.1, "dump: " .. dumped)
+t.ok(sum and tonumber(sum) <= tonumber(real) + 0.003 and tonumber(sum) > 0.1, "dump: " .. dumped)
 
 -- What was asked for first is shown first.
 local _, shown = t.parse("wall.bin --format=json")

@@ -131,7 +131,7 @@ static int option_unknown(lua_State *L, const char *s, size_t len, int has_value
   if (!has_value && !lua_isnil(L, -1))
     return say_value(s, (int)len,
 		     "is not an option; to give several clocks, write '+' between "
-		     "them: clock=cpu+wall",
+		     "them: clock=cpu+alloc",
 		     "");
   for (o = lj_opttable; o->name && n < sizeof(problem); o++)
     if (o->where & OPTION_ENV)

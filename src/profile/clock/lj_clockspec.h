@@ -5,11 +5,11 @@
 **   item  := name [':' modifier+] ['/period=' N '/']
 **
 ** Clocks are:
-**   cpu         the cheapest clock of CPU time that reaches the rate
-**   ctimer      a timer of a thread's CPU time, timer_create(2)
-**   task-clock  a thread's CPU time, as a perf event
-**   itimer      one timer for the process, setitimer(2)
-**   wall-signal real time; a signal ends some calls early
+**   cpu          the cheapest clock of CPU time that reaches the rate
+**   ctimer       a timer of a thread's CPU time, timer_create(2)
+**   task-clock   a thread's CPU time, as a perf event
+**   itimer       one timer for the process, setitimer(2)
+**   wall-signal  real time; its signals end calls early
 ** Events have the names and modifiers of perf-list(1): u, k, and p to ppp.
 */
 

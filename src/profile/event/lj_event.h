@@ -54,7 +54,8 @@ typedef struct EventSpec {
 		   ** the total since the last sample in the stream. */
   int nfield;      /* Fields of its samples, at most SPF_FIELDS_MAX. */
   const EventField *field; /* They outlive the profile. */
-  const char *sum; /* Name of the sum that it is a part of, such as wall; or NULL. */
+  const char
+    *sum; /* Name of the sum that it is a part of, or NULL. Equal names have one address. */
   union {
     uint64_t align;
     char bytes[EVENT_OWN];

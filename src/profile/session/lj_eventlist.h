@@ -51,8 +51,8 @@ LJ_FUNC int lj_eventlist_isreplaced(const Sampler *s);
 /* Does the thread block a signal of an event? */
 LJ_FUNC int lj_eventlist_isblocked(const Sampler *s);
 
-/* CPU time of the thread from one sample with a signal to the next, at least, in microseconds. 0: not
-** known.
+/* Shortest CPU time between two samples with a signal, in microseconds. 0: unknown. The largest
+** number: no event has a signal.
 */
 LJ_FUNC uint64_t lj_eventlist_tick_us(const Sampler *s);
 

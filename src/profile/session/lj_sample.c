@@ -437,7 +437,7 @@ SAMPLE_RARE void lj_sample_nested(Sampler *s)
   for (i = 0; i < s->nevent; i++) take_noted(s, &s->event[i], mono_ns());
 }
 
-void lj_sample_rest(Sampler *s)
+SAMPLE_RARE void lj_sample_rest(Sampler *s)
 {
   int i;
   for (i = 0; i < s->nevent; i++) {

@@ -24,8 +24,8 @@ LJ_FUNC void lj_sample_append(Sampler *s, SampleEvent *ev, const SampleHead *hea
 /* Append samples that were noted. Context: the holder of the sampler. */
 LJ_FUNC void lj_sample_nested(Sampler *s);
 
-/* Append one sample for what each part of a sum has grown by since its last sample, without a
-** stack. Then the sum is whole. Context: the holder of the sampler, its sources are stopped.
+/* Append one sample without a stack for the CPU time since the last tick, if it is a part of a sum.
+** Then the sum is whole. Context: the holder of the sampler. Its clocks are stopped.
 */
 LJ_FUNC void lj_sample_rest(Sampler *s);
 

@@ -20,8 +20,8 @@
 #include "profile/session/lj_session.h"
 #include "profile/session/lj_totals.h"
 
-/* A thread is asked for its mask after so many parts of a tick's CPU time. It may have blocked the
-** signal in the last part only: then the tick comes.
+/* The thread's mask is read when the thread has used 1 / TICK_PARTS of a tick's CPU time. A thread
+** that blocks the signal in the last part still gets the tick.
 */
 #define TICK_PARTS 8
 
@@ -155,11 +155,9 @@ void lj_session_pause(Session *s)
   pause(s, EVENTS_BY_SIGNALS);
 }
 
-/* The time of the pause counts: the next sample carries its weight. */
-int lj_session_resume(Session *s, char *errmsg)
+static int reopen(Session *s, char *errmsg)
 {
   int err;
-  lj_session_pause(s);
   s->paused = 0;
   if (lj_session_open(s, errmsg) == EVENT_OK) {
     lj_totals_begin(&s->sm, 0);
@@ -171,6 +169,13 @@ int lj_session_resume(Session *s, char *errmsg)
   return err;
 }
 
+/* The time of the pause counts: the next sample carries its weight, unless it is a part of a sum. */
+int lj_session_resume(Session *s, char *errmsg)
+{
+  lj_session_pause(s);
+  return reopen(s, errmsg);
+}
+
 int lj_session_move(Session *s, char *errmsg)
 {
   int tid = lj_osthread_self();
@@ -178,11 +183,10 @@ int lj_session_move(Session *s, char *errmsg)
   pause(s, EVENTS_OF_THREADS);
   lj_sampler_seize(&s->sm);
   lj_samplermem_thread(&s->sm, tid);
-  lj_totals_begin(&s->sm, 0);
   if (has_stream(s)) {
     lj_handover_encode(&s->sm);
     lj_stream_move(&s->sm.stream, (uint32_t)tid);
   }
   lj_sampler_release(&s->sm);
-  return lj_session_resume(s, errmsg);
+  return reopen(s, errmsg);
 }

@@ -45,7 +45,7 @@ static void walk_nolua(const Sampler *s, SleepTables *st)
   res->refused = hs->nvm ? SPF_REFUSED_VM_WAITED : SPF_REFUSED_VM_OUTSIDE;
 }
 
-/* Empty the Lua side, but for the place of its leaf. */
+/* Remove all Lua frames, and push a leaf that append sets later. */
 static void lua_reset(SleepTables *st)
 {
   lj_framelist_reset(&st->lua_frames);

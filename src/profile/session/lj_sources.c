@@ -15,7 +15,9 @@
 #define NAME_SHOWN 32 /* Bytes of an unknown name that a message shows. */
 
 /* Real time: CPU time and waits. Each part belongs to a source. */
-#define SUM_NAME     "wall"
+#define SUM_NAME "wall"
+static const char sum_name[] = SUM_NAME;
+
 #define SUM_MODS_MAX 64 /* Bytes of its modifiers. */
 #define SUM_PART_MAX (SUM_MODS_MAX + 16)
 
@@ -93,19 +95,18 @@ static int list_addsum(SpecList *to, const char *mods, size_t len)
   if (len > SUM_MODS_MAX) len = SUM_MODS_MAX; /* No valid one is as long. */
   snprintf(cpu, sizeof(cpu), "cpu%.*s", of_offcpu ? 0 : (int)len, mods);
   snprintf(offcpu, sizeof(offcpu), "offcpu%.*s", of_offcpu ? (int)len : 0, mods);
-  return list_add(to, cpu, strlen(cpu), SUM_NAME) &&
-	 list_add(to, offcpu, strlen(offcpu), SUM_NAME);
+  return list_add(to, cpu, strlen(cpu), sum_name) &&
+	 list_add(to, offcpu, strlen(offcpu), sum_name);
 }
 
 int lj_sources_parse(const char *list, const EventDefaults *by, EventSpec *specs,
 		     char *errmsg)
 {
-  static const char name[] = SUM_NAME;
   SpecList to = { by, specs, 0, errmsg };
   const char *s = list;
   for (;;) {
     size_t len = strcspn(s, ","), nlen = strcspn(s, ":/,");
-    if (nlen == sizeof(name) - 1 && memcmp(s, name, nlen) == 0) {
+    if (nlen == sizeof(sum_name) - 1 && memcmp(s, sum_name, nlen) == 0) {
       if (!list_addsum(&to, s + nlen, len - nlen)) return 0;
     } else if (!list_add(&to, s, len, NULL)) {
       return 0;

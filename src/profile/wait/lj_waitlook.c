@@ -20,7 +20,7 @@
 #define LOOKS_BUSY  16        /* Looks without a switch; then the next ones come later. */
 #define SCHED_NS    500000000 /* Between two readings of WaitSched. */
 #define EXACT_PART  64        /* A long wait is as exact as this part of it. */
-#define BALANCE_NS  1000000   /* A look is no more exact: the thread goes on meanwhile. */
+#define BALANCE_NS  1000000   /* A look is not more exact: the thread runs on meanwhile. */
 
 /* -- Into the stream --------------------------------------------------------- */
 
@@ -54,9 +54,9 @@ static uint64_t sum_take(WaitLook *wl, WaitSum *sum, uint64_t ns)
   return ns - part;
 }
 
-/* CPU time and the time without a processor are real time. Records say more: a switch takes
-** microseconds, which are in its record and in the CPU time of the thread. Or they say less: the
-** hypervisor, or interrupts, had the processor. Then the thread could run.
+/* CPU time and the time without a processor add up to real time. By the records, the sum can be
+** longer: the kernel counts the microseconds of a switch in the thread's CPU time, too. It can be
+** shorter: the hypervisor or an interrupt had the processor, and the thread could run.
 */
 static void balance(Event *ev, uint64_t now_ns)
 {

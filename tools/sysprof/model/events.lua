@@ -180,8 +180,8 @@ local function put(list, value)
   list[#list + 1] = value
 end
 
-local function new_event(e, key)
-  return { key = key, name = name_of(e), unit = e.unit, index = e.index,
+local function new_event(key, name, unit)
+  return { key = key, name = name, unit = unit,
 	   used = {},		-- Names of the clocks and events that were used.
 	   periods = {},	-- See SPF_EVENT.
 	   samples = 0, weight = 0,
@@ -200,7 +200,7 @@ end
 -- Returns the sum of a list of events; without one, appends it.
 local function sum_of(list, sum, taken)
   if sum then return sum end
-  sum = new_event({ name = taken[SUM] and SUM .. " (sum)" or SUM, unit = G.SPF_UNIT_NS, of = true }, SUM)
+  sum = new_event(SUM, taken[SUM] and SUM .. " (sum)" or SUM, G.SPF_UNIT_NS)
   sum.parts, taken[sum.name] = {}, true
   list[#list + 1] = sum
   return sum
@@ -252,7 +252,7 @@ function events.list(profile)
     local key = events.key(e)
     local all = by_key[key]
     if not all then
-      all = new_event(e, key)
+      all = new_event(key, name_of(e), e.unit)
       -- The same name for time and for occurrences.
       if taken[all.name] then all.name = all.name .. " (other unit)" end
       taken[all.name] = true
@@ -313,7 +313,7 @@ function events.choose(profile, name)
   local list, names = events.list(profile), {}
   if not name then
     local e = list[1] or events.of_index(profile.sessions[1], 0)
-    return list[1] or new_event(e, events.key(e))
+    return list[1] or new_event(events.key(e), name_of(e), e.unit)
   end
   for i, e in ipairs(list) do
     if e.name == name then return e end

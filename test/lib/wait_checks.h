@@ -1,0 +1,48 @@
+/*
+** What the tests of waits share: time, sums of folded stacks, children with a filter.
+*/
+
+#ifndef WAIT_CHECKS_H
+#define WAIT_CHECKS_H
+
+#include "cpu_work.h"
+
+/* Result of a child that could not set up its seccomp filter. */
+#define NO_FILTER 77
+
+static inline double real_ns(void)
+{
+  return (double)cpu_us(CLOCK_MONOTONIC) * 1e3;
+}
+
+/* Sum of the weights of the folded stacks that contain both texts. */
+static inline double folded_sum(const char *folded, const char *a, const char *b)
+{
+  double sum = 0;
+  while (*folded) {
+    const char *end = strchr(folded, '\n'), *hit_a, *hit_b, *count;
+    if (!end) end = folded + strlen(folded);
+    hit_a = strstr(folded, a);
+    hit_b = strstr(folded, b);
+    for (count = end; count > folded && count[-1] != ' '; count--)
+      ;
+    if (hit_a && hit_a < end && hit_b && hit_b < end) sum += atof(count);
+    folded = *end ? end + 1 : end;
+  }
+  return sum;
+}
+
+/* Run a test in a child, which returns check_status() or NO_FILTER. Returns whether it failed. */
+static inline int child_fails(const char *what, int (*test)(const void *), const void *arg)
+{
+  int status = -1, result;
+  pid_t pid = flush_and_fork();
+  if (pid == 0) _exit(test(arg));
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  result = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (result == NO_FILTER) printf("%s: the kernel takes no filter\n", what);
+  else if (result) printf("%s: the child failed, status %d\n", what, status);
+  return result != 0 && result != NO_FILTER;
+}
+
+#endif
