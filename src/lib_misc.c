@@ -1,5 +1,5 @@
 /*
-** Lua library "misc": misc.sysprof.start, stop and report; misc.memprof.start, stop and count.
+** Lua library "misc": misc.sysprof, misc.memprof.
 ** Context: VM thread.
 **
 ** Checks arguments and turns results into Lua values. The profiler itself is in profile/.
@@ -9,6 +9,7 @@
 #define LUA_LIB
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lua.h"
@@ -24,6 +25,7 @@
 
 #include "lj_obj.h"
 #include "profile/alloc/lj_alloctype.h"
+#include "profile/api/lj_codump.h"
 #include "profile/api/lj_env.h"
 #include "profile/api/lj_luaopts.h"
 #include "profile/api/lj_memprof.h"
@@ -120,6 +122,24 @@ static int sysprof_dump(lua_State *L)
   return push_stopped(L, status, errno);
 }
 
+static int sysprof_coroutines(lua_State *L)
+{
+  const char *name = lua_isnoneornil(L, 1) ? "text" : lua_tostring(L, 1);
+  CoFormat format = lua_type(L, 1) != LUA_TNUMBER && name ? lj_cotext_format(name)
+							  : CO_UNKNOWN;
+  char *text;
+  size_t len;
+  if (format == CO_UNKNOWN) {
+    lua_pushfstring(L, "profiler misuse: the format is %s; expected text, json or folded",
+		    name ? name : luaL_typename(L, 1));
+    return push_error(L, lua_tostring(L, -1), EINVAL);
+  }
+  if (!lj_codump_text(L, format, &text, &len)) return push_syserror(L, NULL, ENOMEM);
+  lua_pushlstring(L, text, len);
+  free(text);
+  return 1;
+}
+
 /* Does the table at index 1 have a field? */
 static int has_field(lua_State *L, const char *name)
 {
@@ -197,11 +217,12 @@ static int sysprof_start(lua_State *L)
   return 1;
 }
 
-#define sysprof_stop  sysprof_start
-#define sysprof_dump  sysprof_start
-#define memprof_start sysprof_start
-#define memprof_stop  sysprof_start
-#define memprof_count sysprof_start
+#define sysprof_stop       sysprof_start
+#define sysprof_dump       sysprof_start
+#define sysprof_coroutines sysprof_start
+#define memprof_start      sysprof_start
+#define memprof_stop       sysprof_start
+#define memprof_count      sysprof_start
 
 #endif
 
@@ -386,6 +407,7 @@ static const luaL_Reg sysprof_funcs[] = { { "start", sysprof_start },
 					  { "stop", sysprof_stop },
 					  { "dump", sysprof_dump },
 					  { "report", sysprof_report },
+					  { "coroutines", sysprof_coroutines },
 					  { NULL, NULL } };
 
 static const luaL_Reg memprof_funcs[] = { { "start", memprof_start },
@@ -398,7 +420,7 @@ static const luaL_Reg misc_funcs[] = { { NULL, NULL } };
 LUALIB_API int luaopen_misc(lua_State *L)
 {
   luaL_register(L, LUAM_MISCLIBNAME, misc_funcs);
-  lua_createtable(L, 0, 4);
+  lua_createtable(L, 0, 6);
   luaL_register(L, NULL, sysprof_funcs);
   lua_pushliteral(L, SYSPROF_VERSION);
   lua_setfield(L, -2, "version");

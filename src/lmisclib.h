@@ -253,9 +253,9 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
 					const struct luam_Sysprof_Options *opt,
 					const char *path);
 
-/* Reason why the calling thread's last start or count failed: one sentence, with a remedy where
-** one exists. Empty if that succeeded, never NULL. Valid until the thread's next start or count.
-** The profiler owns the string.
+/* Reason why the calling thread's last start, count or dump of coroutines failed: one sentence,
+** with a remedy where one exists. Empty if that succeeded, never NULL. Valid until the thread's
+** next one. The profiler owns the string.
 */
 LUAMISC_API const char *luaM_sysprof_error(void);
 
@@ -290,6 +290,17 @@ LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters);
 */
 LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfReport *r,
 					size_t size);
+
+/* -- Coroutines -------------------------------------------------------------- */
+
+/* Dumps where all coroutines of the VM of L stand, grouped by stack and state. format: "text",
+** "json" or "folded"; NULL selects "text". *text is a new string of *len bytes, with a NUL after
+** it. The caller frees it by free(). The VM pauses meanwhile. Needs no profile.
+** PROFILE_ERRUSE: the format is unknown, or an argument is NULL. PROFILE_ERRMEM: no memory.
+** luaM_sysprof_error has the reason.
+*/
+LUAMISC_API int luaM_sysprof_coroutines(lua_State *L, const char *format, char **text,
+					size_t *len);
 
 /* -- Memory ----------------------------------------------------------------- */
 

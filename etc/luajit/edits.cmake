@@ -29,7 +29,7 @@ luajit_edit(lj_profile.c [[mask = (g->hookmask & ~HOOK_PROFILE);]]
   "the hook of jit.profile runs the work that sysprof's handler must not do")
 luajit_edit(lj_dispatch.c [["lj_dispatch.h"]]
   AFTER [[#include "profile/api/lj_vmhooks.h"]]
-  "declares the call below")
+  "declares the calls below")
 luajit_choose(LUAJIT_UPDATE_NOLOCK lj_dispatch.h
   "lj_dispatch_update takes a second argument since May 2026"
   [[lj_dispatch_update(global_State *g)]]
@@ -37,6 +37,9 @@ luajit_choose(LUAJIT_UPDATE_NOLOCK lj_dispatch.h
 luajit_edit(lj_dispatch.c [[/* Overwrite dynamic counting ins. */]]
   BEFORE [[    lj_vmhooks_dispatch(g);]]
   "LuaJIT has rewritten the dispatch table: keeps the hook of a requested safe point")
+luajit_edit(lj_dispatch.c [[/* Get FUNC* op. */]]
+  BEFORE [[  lj_vmhooks_call(L);]]
+  "a call is a safe point, too: compiled code may interpret nothing else")
 luajit_edit(lj_profile.c [[timer_start(ps)]]
   REPLACE [[  if (!lj_clock_jitp_start(profile_signal, interval)) { ps->g = NULL; return; }]]
   "jit.profile takes the shared clock; without it, jit.profile does not start")

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "lj_obj.h"
+#include "profile/api/lj_codump.h"
 #include "profile/api/lj_memprof.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_report.h"
@@ -170,6 +171,28 @@ LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfRe
   memset(r, 0, size);
   memcpy(r, &mine, size < sizeof(mine) ? size : sizeof(mine));
   return PROFILE_SUCCESS;
+}
+
+/* -- Coroutines -------------------------------------------------------------- */
+
+LUAMISC_API int luaM_sysprof_coroutines(lua_State *L, const char *format, char **text,
+					size_t *len)
+{
+  CoFormat cf = format ? lj_cotext_format(format) : CO_TEXT;
+  char *errmsg = lj_options_errmsg();
+  errmsg[0] = '\0';
+  if (!L || !text || !len) {
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "the argument L, text or len is NULL");
+    return PROFILE_ERRUSE;
+  }
+  if (cf == CO_UNKNOWN) {
+    snprintf(errmsg, EVENT_ERRMSG_MAX, "the format is %.64s; expected text, json or folded",
+	     format);
+    return PROFILE_ERRUSE;
+  }
+  if (lj_codump_text(L, cf, text, len)) return PROFILE_SUCCESS;
+  snprintf(errmsg, EVENT_ERRMSG_MAX, "%s", strerror(ENOMEM));
+  return PROFILE_ERRMEM;
 }
 
 /* -- Memory ------------------------------------------------------------------ */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "lj_obj.h"
+#include "profile/api/lj_codump.h"
 #include "profile/api/lj_control.h"
 #include "profile/api/lj_luaopts.h"
 #include "profile/api/lj_options.h"
@@ -51,17 +52,18 @@ static const char *options_problem(const struct luam_Sysprof_Options *opt)
   return errmsg;
 }
 
-const char *lj_control_add(lua_State *L, const char *control, int number,
+const char *lj_control_add(lua_State *L, const char *control, int dump_signo, int number,
 			   const struct luam_Sysprof_Options *opt,
 			   const StreamFileOptions *fo)
 {
   const char *errmsg = options_problem(opt);
-  int is_file = (*control == '/'), err;
+  int is_file = (control && *control == '/'), err;
   ControlOptions co;
   if (errmsg) return errmsg;
   lj_osprocess_pin();
   if ((err = lj_process_begin()) != 0) return strerror(err);
-  co.signo = is_file ? 0 : lj_luaopts_signal(control);
+  co.signo = is_file || !control ? 0 : lj_luaopts_signal(control);
+  co.dump_signo = dump_signo;
   co.file = is_file ? control : NULL;
   co.number = number;
   co.opt = opt;
@@ -96,16 +98,20 @@ static const char *fail(const char *path, const char *errmsg)
   return problem_text;
 }
 
-/* Name the file of this run. A child of fork() gets a name that differs from its parent's. */
-static const char *run_path(const Control *c, char *path, size_t size)
+/* Name a file: the pattern and an ending. A child of fork() gets a name that differs from its
+** parent's. Returns 0 if the name does not fit.
+*/
+static int run_path(const Control *c, const char *pattern, int run, const char *ending,
+		    char *path, size_t size)
 {
   size_t len;
-  if (lj_outfile_name(path, size, c->fo.path, c->number, c->runs) <= 0)
-    return fail(c->fo.path, strerror(ENAMETOOLONG));
+  int n;
+  if (lj_outfile_name(path, size, pattern, c->number, run) <= 0) return 0;
   len = strlen(path);
-  if (c->process != lj_osprocess_id() && !strstr(c->fo.path, "%p"))
-    snprintf(path + len, size - len, ".%ld", (long)getpid());
-  return NULL;
+  if (c->process != lj_osprocess_id() && !strstr(pattern, "%p"))
+    n = snprintf(path + len, size - len, ".%ld%s", (long)getpid(), ending);
+  else n = snprintf(path + len, size - len, "%s", ending);
+  return n >= 0 && (size_t)n < size - len;
 }
 
 static const char *start_errmsg(int status, int err)
@@ -122,13 +128,12 @@ static const char *run_start(Control *c, lua_State *L)
   struct luam_Sysprof_SelfReport report;
   StartResult r;
   char path[PATH_MAX];
-  const char *errmsg;
   c->runs++;
   path[0] = '\0';
   fo.path = path;
   if (c->opt.mode != LUAM_SYSPROF_DEFAULT &&
-      (errmsg = run_path(c, path, sizeof(path))) != NULL)
-    return errmsg;
+      !run_path(c, c->fo.path, c->runs, "", path, sizeof(path)))
+    return fail(c->fo.path, strerror(ENAMETOOLONG));
   if (lj_startfile(L, &c->opt, &fo, NULL, &r)) {
     lj_report_self(G(L), &report);
     if (report.shared)
@@ -149,6 +154,30 @@ const char *lj_control_start(lua_State *L)
   return c ? run_start(c, L) : NULL;
 }
 
+/* -- Coroutines -------------------------------------------------------------- */
+
+#define DUMP_NAME "sysprof.%p.%n.%r" /* Without a path. */
+#define DUMP_END  ".coroutines"
+#define DUMPS_MAX 100000
+
+/* Dump the coroutines into a file beside the profiles. Its number is the first one that is free. */
+static void dump_coroutines(Control *c, lua_State *L)
+{
+  const char *pattern = c->fo.path ? c->fo.path : DUMP_NAME, *problem = NULL;
+  char path[PATH_MAX];
+  int done = 0;
+  while (done == 0 && c->dumps < DUMPS_MAX) {
+    c->dumps++;
+    errno = ENAMETOOLONG;
+    if (run_path(c, pattern, c->dumps, DUMP_END, path, sizeof(path)))
+      done = lj_codump_file(L, path, c->fo.how, &problem);
+    else done = -1;
+  }
+  if (done <= 0)
+    lj_say(": dump of the coroutines of VM %d into %s: %s", c->number, path,
+	   problem ? problem : strerror(errno));
+}
+
 /* -- Requests ---------------------------------------------------------------- */
 
 void lj_control_serve(lua_State *L)
@@ -161,6 +190,7 @@ void lj_control_serve(lua_State *L)
   relaxed_set(&c->asked, 0);
   what = __atomic_exchange_n(&c->pending, 0, __ATOMIC_RELAXED);
   if (what & CONTROL_TOGGLE) what |= lj_sysprof_isrunning(g) ? CONTROL_STOP : CONTROL_START;
+  if (what & CONTROL_COROUTINES) dump_coroutines(c, L);
   if (what & (CONTROL_STOP | CONTROL_DUMP)) lj_sysprof_collect(L);
   if ((what & CONTROL_STOP) && lj_sysprof_isrunning(g) &&
       lj_sysprof_stop(g) != PROFILE_SUCCESS)

@@ -1,5 +1,5 @@
 /*
-** Remote control of profiles: a signal or a file starts, stops or dumps a profile.
+** Remote control: a signal or a file starts, stops or dumps a profile, or dumps coroutines.
 ** Context: VM thread, outside of the handler.
 */
 
@@ -11,11 +11,12 @@
 #include "profile/output/lj_streamfile.h"
 
 /* Put a VM of this thread under control. control: the name of a signal such as SIGUSR2, or
-** the absolute path of a file, a pattern. Returns NULL, or the reason of a failure: the end
-** of a sentence, valid until this thread's next call.
+** the absolute path of a file, a pattern; NULL: none. dump_signo: the signal that dumps the
+** coroutines, 0: none. Returns NULL, or the reason of a failure: the end of a sentence, valid
+** until this thread's next call.
 */
-LJ_FUNC const char *lj_control_add(lua_State *L, const char *control, int number,
-				   const struct luam_Sysprof_Options *opt,
+LJ_FUNC const char *lj_control_add(lua_State *L, const char *control, int dump_signo,
+				   int number, const struct luam_Sysprof_Options *opt,
 				   const StreamFileOptions *fo);
 
 /* Start a profile of a VM that was added. Returns as lj_control_add does. */

@@ -3,7 +3,8 @@
 ** Context: VM thread, outside of the handler.
 **
 ** The variable's text becomes a table of options for misc.sysprof.start, which checks
-** them. lj_opttable.h lists the options; control and paused are the variable's alone.
+** them. lj_opttable.h lists the options; control, coroutines and paused are the variable's
+** alone.
 */
 
 #define lj_env_c
@@ -270,27 +271,46 @@ static int start_now(lua_State *L, const EnvStart *e)
   return 0;
 }
 
-/* Put the VM under control, and start a profile unless paused is set. */
-static int start_controlled(lua_State *L, const EnvStart *e, const char *control,
-			    int number)
+/* What controls a VM. At least one is not NULL. */
+typedef struct EnvControl {
+  const char *control;    /* A signal, or the pattern of a file. */
+  const char *coroutines; /* The signal that dumps the coroutines. */
+} EnvControl;
+
+/* Put the VM under control. name: control, expanded. Returns NULL, or why that failed. */
+static const char *add_control(lua_State *L, const EnvControl *ec, const char *name,
+			       int number)
 {
-  char name[PATH_MAX];
   struct luam_Sysprof_Options opt;
   StreamFileOptions fo;
+  int signo = ec->control ? lj_luaopts_signal(name) : 0;
+  int dumps = ec->coroutines ? lj_luaopts_signal(ec->coroutines) : 0;
+  lj_luaopts_read(L, &opt, &fo);
+  if (opt.signo && (opt.signo == signo || opt.signo == dumps))
+    return "the clocks use the same signal; choose another one for signal";
+  if (signo && signo == dumps)
+    return "both use the same signal; choose another one for coroutines";
+  return lj_control_add(L, ec->control, dumps, number, &opt, &fo);
+}
+
+/* Put the VM under control, and start a profile unless paused is set. */
+static int start_controlled(lua_State *L, const EnvStart *e, const EnvControl *ec,
+			    int number)
+{
+  char name[PATH_MAX] = "";
   const char *errmsg;
   int paused;
-  if (strstr(control, "%r") || lj_outfile_name(name, sizeof(name), control, number, 1) == 0)
-    return pattern_wrong("control", control, "p, n, t or %");
+  if (ec->control && (strstr(ec->control, "%r") ||
+		      lj_outfile_name(name, sizeof(name), ec->control, number, 1) == 0))
+    return pattern_wrong("control", ec->control, "p, n, t or %");
   lua_getfield(L, OPTIONS, "paused");
   paused = lua_toboolean(L, -1);
   lua_settop(L, OPTIONS);
-  lj_luaopts_read(L, &opt, &fo);
-  errmsg =
-    opt.signo && opt.signo == lj_luaopts_signal(name)
-      ? "the clocks use the same signal; choose another one for control or for signal"
-      : lj_control_add(L, control, number, &opt, &fo);
-  if (errmsg) {
-    lua_pushfstring(L, "control=%s: %s", name, errmsg);
+  if ((errmsg = add_control(L, ec, name, number)) != NULL) {
+    lua_pushfstring(L, "%s%s%s%s%s: %s", ec->control ? "control=" : "", name,
+		    ec->control && ec->coroutines ? ", " : "",
+		    ec->coroutines ? "coroutines=" : "",
+		    ec->coroutines ? ec->coroutines : "", errmsg);
     return say_vm(e->value, lua_tostring(L, -1));
   }
   if (!paused && (errmsg = lj_control_start(L)) != NULL) return say_vm(e->value, errmsg);
@@ -303,8 +323,8 @@ static int env_start(lua_State *L)
 {
   static int vms; /* VMs of this process, and of its parent before fork(). */
   const EnvStart e = *(const EnvStart *)lua_touserdata(L, 1);
-  const char *control;
-  int number, nofile;
+  EnvControl ec;
+  int number, nofile, has_control;
   lua_getfield(L, LUA_REGISTRYINDEX, ENV_DONE_KEY);
   lua_getfield(L, LUA_REGISTRYINDEX, "LUA_NOENV"); /* luajit -E */
   if (lua_toboolean(L, -2) || lua_toboolean(L, -1)) return 0;
@@ -323,15 +343,18 @@ static int env_start(lua_State *L)
   nofile = strcmp(lua_tostring(L, -1), "D") == 0;
   lua_settop(L, OPTIONS);
   lua_getfield(L, OPTIONS, "control");
-  control = lua_tostring(L, -1);
+  ec.control = lua_tostring(L, -1);
+  lua_getfield(L, OPTIONS, "coroutines");
+  ec.coroutines = lua_tostring(L, -1);
+  has_control = ec.control || ec.coroutines;
   lua_getfield(L, OPTIONS, "paused");
-  if (!control && lua_toboolean(L, -1))
+  if (!has_control && lua_toboolean(L, -1))
     return say_value("paused", 6,
 		     "needs control, which starts the profile later; add control=SIGUSR2",
 		     "");
-  if (!nofile && !path_set(L, number, control != NULL)) return 0;
-  lua_settop(L, OPTIONS + 1); /* Keep the string of control. */
-  return control ? start_controlled(L, &e, control, number) : start_now(L, &e);
+  if (!nofile && !path_set(L, number, has_control)) return 0;
+  lua_settop(L, OPTIONS); /* The table keeps both strings. */
+  return has_control ? start_controlled(L, &e, &ec, number) : start_now(L, &e);
 }
 
 void lj_env_start(lua_State *L, lua_CFunction start)

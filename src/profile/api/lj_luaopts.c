@@ -40,14 +40,12 @@ int lj_luaopts_signal(const char *name)
   return 0;
 }
 
-/* Is it an absolute path, or a signal that is free for programs? The clocks use SIGPROF and
-** SIGURG by default, so control takes neither.
+/* Is it a signal that is free for programs? The clocks use SIGPROF and SIGURG by default, so
+** control takes neither.
 */
-static int control_valid(const char *s)
+static int is_free(const char *s)
 {
-  int signo;
-  if (*s == '/') return 1;
-  signo = lj_luaopts_signal(s);
+  int signo = lj_luaopts_signal(s);
   return signo == SIGUSR1 || signo == SIGUSR2 || signo >= SIGRTMIN;
 }
 
@@ -118,9 +116,11 @@ static int option_take(lua_State *L, const OptionSpec *o, OptionValues *v)
   case OPTION_SIGNAL: return value_signal(L, (int *)to);
   case OPTION_TEXT:
   case OPTION_LIST:
+  case OPTION_FREE:
   case OPTION_CONTROL:
     *(const char **)to = s = value_string(L);
-    return s && (o->kind != OPTION_CONTROL || control_valid(s));
+    if (!s || o->kind == OPTION_TEXT || o->kind == OPTION_LIST) return s != NULL;
+    return is_free(s) || (o->kind == OPTION_CONTROL && *s == '/');
   }
   return 0;
 }

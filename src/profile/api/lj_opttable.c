@@ -71,6 +71,8 @@ LJ_DATADEF const OptionSpec lj_opttable[] = {
   FLAG("prefer_tick", OPTION_LUA, opt.prefer_tick, 1),
   TEXT("control", OPTION_CONTROL, OPTION_ENV, control,
        "a signal such as SIGUSR2, or the absolute path of a file"),
+  TEXT("coroutines", OPTION_FREE, OPTION_ENV, coroutines,
+       "a signal such as SIGUSR1, which dumps the coroutines"),
   FLAG("paused", OPTION_ENV, paused, 1),
   TEXT(NULL, OPTION_TEXT, 0, fo.path, NULL)
 };

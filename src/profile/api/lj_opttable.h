@@ -20,7 +20,8 @@ typedef enum OptionKind {
   OPTION_TEXT,   /* const char *. */
   OPTION_LIST,   /* Names with commas between; in the variable with '+'. const char *. */
   OPTION_SIGNAL, /* The name or number of a signal. int. */
-  OPTION_CONTROL /* A free signal, or an absolute path. const char *. */
+  OPTION_FREE,   /* The name of a signal that is free for programs. const char *. */
+  OPTION_CONTROL /* The same, or an absolute path. const char *. */
 } OptionKind;
 
 /* Where an option may be given, a bit mask. */
@@ -39,7 +40,7 @@ typedef struct OptionValues {
   struct luam_Sysprof_Options opt;
   StreamFileOptions fo;
   lua_Number interval_ms, hz;
-  const char *control;
+  const char *control, *coroutines;
   int paused;
 } OptionValues;
 

@@ -64,6 +64,11 @@ int lj_vmhooks_safepoint(lua_State *L)
   return is_ours;
 }
 
+void lj_vmhooks_call(lua_State *L)
+{
+  if (lj_safepoint_iswanted(G(L))) lj_vmhooks_safepoint(L);
+}
+
 void lj_vmhooks_dispatch(global_State *g)
 {
   lj_safepoint_keep(g);

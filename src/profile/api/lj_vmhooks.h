@@ -40,6 +40,9 @@ LJ_FUNC void lj_vmhooks_code_free(global_State *g, int begin);
 */
 LJ_FUNC int lj_vmhooks_safepoint(lua_State *L);
 
+/* The VM is about to call a function, and a hook, a recording or a request wants to know. */
+LJ_FUNC void lj_vmhooks_call(lua_State *L);
+
 /* The VM has rewritten the dispatch table. */
 LJ_FUNC void lj_vmhooks_dispatch(global_State *g);
 

@@ -114,11 +114,9 @@ static uint32_t word_command(const char *word)
   static const struct {
     const char *word;
     uint32_t command;
-  } words[] = { { "", CONTROL_TOGGLE },
-		{ "toggle", CONTROL_TOGGLE },
-		{ "start", CONTROL_START },
-		{ "stop", CONTROL_STOP },
-		{ "dump", CONTROL_DUMP } };
+  } words[] = { { "", CONTROL_TOGGLE },     { "toggle", CONTROL_TOGGLE },
+		{ "start", CONTROL_START }, { "stop", CONTROL_STOP },
+		{ "dump", CONTROL_DUMP },   { "coroutines", CONTROL_COROUTINES } };
   size_t i;
   for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
     if (strcmp(words[i].word, word) == 0) return words[i].command;
@@ -131,14 +129,14 @@ static void file_obey(Control *c)
   const char *problem = file_read(c->file, word);
   uint32_t command = 0;
   if (!problem && (command = word_command(word)) == 0)
-    problem = "the first word is unknown; expected start, stop, dump or toggle";
+    problem = "the first word is unknown; expected start, stop, dump, toggle or coroutines";
   if (problem) {
     if (logged++ < LOGGED_MAX)
       lj_say(": control file '%s': %s; the file is ignored", c->file, problem);
     return;
   }
   if (command == CONTROL_TOGGLE) __atomic_fetch_xor(&c->pending, command, __ATOMIC_RELAXED);
-  else if (command == CONTROL_DUMP)
+  else if (command == CONTROL_DUMP || command == CONTROL_COROUTINES)
     __atomic_fetch_or(&c->pending, command, __ATOMIC_RELAXED);
   else /* A later command replaces an earlier one. */
     __atomic_store_n(&c->pending, command, __ATOMIC_RELAXED);

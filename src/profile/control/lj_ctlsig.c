@@ -77,10 +77,14 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
 		(value & VALUE_TAG_MASK) == VALUE_TAG;
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
-    if (!__atomic_load_n(&c->g, __ATOMIC_ACQUIRE) || relaxed_get(&c->signo) != signo)
+    int dumps = relaxed_get(&c->dump_signo) == signo;
+    if (!__atomic_load_n(&c->g, __ATOMIC_ACQUIRE) ||
+	(relaxed_get(&c->signo) != signo && !dumps))
       continue;
     if (is_told) {
       if ((value & ~VALUE_TAG_MASK) != (uintptr_t)i) continue;
+    } else if (dumps) {
+      __atomic_fetch_or(&c->pending, CONTROL_COROUTINES, __ATOMIC_RELAXED);
     } else if (relaxed_get(&c->file)) {
       continue; /* A signal from another sender. */
     } else {
@@ -122,8 +126,10 @@ void lj_ctlsig_restore(int signo)
   struct sigaction now;
   int i, is_ours;
   if (!signals[signo].installed) return;
-  for (i = 0; i < CONTROLS_MAX; i++)
-    if (lj_ctlsig_slots[i].g && lj_ctlsig_slots[i].signo == signo) return;
+  for (i = 0; i < CONTROLS_MAX; i++) {
+    const Control *c = &lj_ctlsig_slots[i];
+    if (c->g && (c->signo == signo || c->dump_signo == signo)) return;
+  }
   is_ours = lj_ossignal_ishandler(signo, control_signal, &now);
   if (is_ours < 0) return;
   if (is_ours) sigaction(signo, &signals[signo].oldsa, NULL);

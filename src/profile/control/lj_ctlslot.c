@@ -80,6 +80,7 @@ static void slot_end(Control *c)
   __atomic_store_n(&c->g, NULL, __ATOMIC_SEQ_CST);
   while (!own && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST) > 0) sched_yield();
   lj_ctlsig_restore(c->signo);
+  lj_ctlsig_restore(c->dump_signo);
   slot_free(c);
 }
 
@@ -88,8 +89,9 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   const struct luam_Sysprof_Options *opt = co->opt;
   const StreamFileOptions *fo = co->fo;
   const char *errmsg;
-  relaxed_set(&c->signo, co->file ? FILE_SIGNAL : co->signo);
-  c->asked = c->runs = 0; /* Not users: a handler may be about to leave. */
+  relaxed_set(&c->signo, co->file ? FILE_SIGNAL : co->signo ? co->signo : co->dump_signo);
+  relaxed_set(&c->dump_signo, co->dump_signo);
+  c->asked = c->runs = c->dumps = 0; /* Not users: a handler may be about to leave. */
   relaxed_set(&c->pending, 0);
   c->number = co->number;
   c->process = lj_osprocess_id();
@@ -105,7 +107,9 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   if (co->file && (errmsg = slot_findfile(c)) != NULL) return errmsg;
   slot_setthread(c);
   errmsg = lj_ctlsig_install(c->signo);
-  if (errmsg && co->file)
+  if (!errmsg && c->dump_signo && (errmsg = lj_ctlsig_install(c->dump_signo)) != NULL)
+    lj_ctlsig_restore(c->signo);
+  else if (errmsg && co->file)
     return "the program has a handler for SIGURG, which control by a file needs; "
 	   "choose a signal such as SIGRTMIN+3";
   return errmsg;

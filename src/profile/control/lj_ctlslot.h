@@ -12,10 +12,13 @@
 
 #include "profile/control/lj_ctltypes.h"
 
-/* Options of a VM under control. Either signo or file is set. */
+/* Options of a VM under control. At least one of the first three is set, and not both signo and
+** file.
+*/
 typedef struct ControlOptions {
   int signo;        /* Signal that toggles the profile, or 0. */
   const char *file; /* Absolute path of a control file, a pattern, or NULL. */
+  int dump_signo;   /* Signal that dumps the coroutines, or 0. */
   int number;       /* Number of the VM in its process. */
   const struct luam_Sysprof_Options *opt;
   const StreamFileOptions *fo;

@@ -1,5 +1,6 @@
 /*
-** Control slot: a VM whose profile a signal or a file starts, stops or dumps.
+** Control slot: a VM whose profile a signal or a file starts, stops or dumps, or whose
+** coroutines.
 ** Context: as each field says.
 */
 
@@ -17,10 +18,11 @@
 #define CONTROLS_MAX 64 /* VMs under control at a time. */
 
 /* Requests, a bit mask. */
-#define CONTROL_START  1
-#define CONTROL_STOP   2
-#define CONTROL_TOGGLE 4 /* Start if the profile is stopped, else stop. */
-#define CONTROL_DUMP   8
+#define CONTROL_START      1
+#define CONTROL_STOP       2
+#define CONTROL_TOGGLE     4 /* Start if the profile is stopped, else stop. */
+#define CONTROL_DUMP       8
+#define CONTROL_COROUTINES 16 /* Dump the coroutines. */
 
 /* State of a control file, from stat(2). */
 typedef struct ControlFile {
@@ -38,6 +40,7 @@ typedef struct Control {
   int tid;            /* Thread that last ran the VM, as far as known. */
   uintptr_t stack_hi; /* End of that thread's C stack. */
   int signo;          /* Signal that wakes that thread. */
+  int dump_signo;     /* Signal that dumps the coroutines, or 0. */
   uint32_t pending;   /* CONTROL_*, not served yet. */
   int asked;          /* The handler has asked for the safe point. */
   SafeLoad peek;      /* Handler only, on that thread. */
@@ -49,7 +52,8 @@ typedef struct Control {
   int number;                      /* Number of the VM in its process. */
   uint32_t process;                /* Process that filled the slot. */
   /* Written by the VM thread. */
-  int runs; /* Profiles started. */
+  int runs;  /* Profiles started. */
+  int dumps; /* Dumps of coroutines. */
   /* Written by the background thread. */
   ControlFile now;  /* State of the file at the last poll. */
   ControlFile done; /* State of the file when the poll last obeyed it. */

@@ -1,5 +1,5 @@
 /*
-** Safe points: the hook in the dispatch table.
+** Safe points: the hooks in the dispatch table.
 ** Context: request: handler | keep, reached: VM thread.
 **
 ** LuaJIT's profiler sets its hook in the handler, by the mask of hooks and by
@@ -41,11 +41,14 @@ static void update_table(global_State *g)
 #endif
 }
 
+/* Compiled code interprets no instruction, but it may call builtin functions and C functions. */
 static void set_hook(GG_State *gg)
 {
   uint32_t i;
   for (i = 0; i < GG_LEN_SDISP; i++)
     relaxed_set(&gg->dispatch[i], (ASMFunction)lj_vm_profhook);
+  for (; i < GG_LEN_DDISP; i++)
+    relaxed_set(&gg->dispatch[i], (ASMFunction)lj_vm_callhook);
 }
 
 void lj_safepoint_request(global_State *g, int what)
@@ -59,6 +62,11 @@ void lj_safepoint_keep(global_State *g)
   if (relaxed_get(&G2GG(g)->safepoint) != 0) set_hook(G2GG(g));
 }
 
+int lj_safepoint_iswanted(const global_State *g)
+{
+  return relaxed_get(&G2GG((global_State *)g)->safepoint) != 0;
+}
+
 int lj_safepoint_reached(global_State *g, int *what)
 {
   uint32_t *wanted = &G2GG(g)->safepoint;
@@ -66,10 +74,8 @@ int lj_safepoint_reached(global_State *g, int *what)
   *what = 0;
   do { /* Repeat if a handler has asked again. */
     *what |= (int)__atomic_exchange_n(wanted, 0, __ATOMIC_RELAXED);
-    if (!hooked) {
-      g->dispatchmode = MODE_ALL;
-      update_table(g);
-    }
+    g->dispatchmode = MODE_ALL;
+    update_table(g);
   } while (relaxed_get(wanted) != 0);
   return !hooked;
 }

@@ -338,23 +338,47 @@ static void run_put(WBuf *wb, const void *def)
   }
 }
 
+/* Find the symbols of n addresses, which are among size words. Returns 0 without memory. */
+static int names_find(Names *names, const uintptr_t *addr, size_t size, size_t n)
+{
+  size_t i;
+  names->nseen = 0;
+  names->seen = (Seen *)calloc(n, sizeof(Seen));
+  if (!names->seen) return 0;
+  for (i = 0; i < size && names->nseen < n; i++)
+    if (addr[i]) names->seen[names->nseen++].addr = addr[i];
+  qsort(names->seen, names->nseen, sizeof(Seen), seen_cmp);
+  dl_iterate_phdr(object_names, names);
+  return 1;
+}
+
 int lj_elfsym_put(const uintptr_t *addr, size_t size, size_t n, const DefSink *to)
 {
-  Names names = { NULL, 0 };
+  Names names;
   size_t i;
   if (n == 0) return 1;
-  names.seen = (Seen *)calloc(n, sizeof(Seen));
-  if (!names.seen) return 0;
-  for (i = 0; i < size && names.nseen < n; i++)
-    if (addr[i]) names.seen[names.nseen++].addr = addr[i];
-  qsort(names.seen, names.nseen, sizeof(Seen), seen_cmp);
-  dl_iterate_phdr(object_names, &names);
+  if (!names_find(&names, addr, size, n)) return 0;
   for (i = 0; i < names.nseen;) {
     SymbolRun run;
     run.seen = &names.seen[i];
     run.n = same_symbol(run.seen, names.nseen - i);
     if (run.seen->name) lj_wbuf_define(to, SPF_HSYM, run_put, &run);
     while (run.n-- > 0) free(names.seen[i++].name);
+  }
+  free(names.seen);
+  return 1;
+}
+
+int lj_elfsym_find(const uintptr_t *addr, size_t n,
+		   void (*found)(void *ctx, uintptr_t addr, const char *name), void *ctx)
+{
+  Names names;
+  size_t i;
+  if (n == 0) return 1;
+  if (!names_find(&names, addr, n, n)) return 0;
+  for (i = 0; i < names.nseen; i++) {
+    if (names.seen[i].name) found(ctx, names.seen[i].addr, names.seen[i].name);
+    free(names.seen[i].name);
   }
   free(names.seen);
   return 1;

@@ -1,6 +1,6 @@
 /*
 ** ELF symbols: names of host addresses, from the symbol tables of loaded objects.
-** Context: VM thread, while it stops or dumps a profile.
+** Context: VM thread, outside of the handler.
 **
 ** Opens files, maps and allocates memory.
 */
@@ -15,5 +15,12 @@
 ** load map up to date. Returns 0 without memory: then names are missing.
 */
 LJ_FUNC int lj_elfsym_put(const uintptr_t *addr, size_t size, size_t n, const DefSink *to);
+
+/* Call found for each of n addresses that a symbol of a loaded object covers. The name is valid
+** during the call. Returns 0 without memory.
+*/
+LJ_FUNC int lj_elfsym_find(const uintptr_t *addr, size_t n,
+			   void (*found)(void *ctx, uintptr_t addr, const char *name),
+			   void *ctx);
 
 #endif

@@ -45,9 +45,9 @@ static const char *const libprefixes[][2] = {
 /* Functions that a library function returns end in this. */
 #define ITERATOR_SUFFIX "_aux"
 
-/* The name that users know a builtin function by. Returns its length. */
-static size_t ffunc_name(const char *name, char *buf, size_t sz)
+size_t lj_symrecords_builtin(uint32_t ffid, char *buf, size_t sz)
 {
+  const char *name = ffnames[ffid];
   size_t i, len = strlen(name), suffix = strlen(ITERATOR_SUFFIX);
   const char *pre = "";
   int iterator = len > suffix && strcmp(name + len - suffix, ITERATOR_SUFFIX) == 0;
@@ -69,7 +69,7 @@ static size_t ffunc_name(const char *name, char *buf, size_t sz)
 static void ffunc_put(WBuf *wb, const void *ffid)
 {
   char name[80];
-  size_t len = ffunc_name(ffnames[*(const unsigned *)ffid], name, sizeof(name));
+  size_t len = lj_symrecords_builtin(*(const unsigned *)ffid, name, sizeof(name));
   lj_wbuf_uleb(wb, *(const unsigned *)ffid);
   lj_wbuf_str(wb, name, len);
 }

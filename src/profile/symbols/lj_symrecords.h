@@ -15,4 +15,7 @@
 */
 LJ_FUNC int lj_symrecords_put(Symtab *st, const DefSink *to);
 
+/* Write the name that users know a builtin function by, of at most 80 bytes. Returns its length. */
+LJ_FUNC size_t lj_symrecords_builtin(uint32_t ffid, char *buf, size_t sz);
+
 #endif

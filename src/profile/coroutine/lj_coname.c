@@ -1,0 +1,255 @@
+/*
+** Names of the functions on the stacks of coroutines.
+** Context: ordinary code of the thread that runs the VM.
+*/
+
+#define lj_coname_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For dladdr. */
+#endif
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lj_obj.h"
+#include "lj_frame.h"
+#include "profile/coroutine/lj_coname.h"
+#include "profile/coroutine/lj_cowalk.h"
+#include "profile/symbols/lj_callname.h"
+#include "profile/symbols/lj_elfsym.h"
+#include "profile/symbols/lj_heapname.h"
+#include "profile/symbols/lj_symrecords.h"
+
+#define EXCERPT_MAX 40 /* Bytes of a chunk that was loaded from a string. */
+
+/* -- Printable text ---------------------------------------------------------- */
+
+/* Decode the UTF-8 sequence at s. Returns its length, 0 if it is not valid. */
+static size_t utf8_decode(const unsigned char *s, size_t len, uint32_t *code)
+{
+  static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+  size_t n = *s < 0x80   ? 1
+	     : *s < 0xc2 ? 0
+	     : *s < 0xe0 ? 2
+	     : *s < 0xf0 ? 3
+	     : *s < 0xf5 ? 4
+			 : 0;
+  size_t i;
+  if (n == 0 || n > len) return 0;
+  *code = n == 1 ? *s : *s & (0x7fu >> n);
+  for (i = 1; i < n; i++) {
+    if ((s[i] & 0xc0) != 0x80) return 0;
+    *code = (*code << 6) | (s[i] & 0x3f);
+  }
+  if (*code < least[n] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000)) return 0;
+  return n;
+}
+
+/* Control characters, line breaks, and characters that change the direction of text. */
+static int is_control(uint32_t c)
+{
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+	 (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+void lj_coname_clean(char *to, size_t size, const char *s, size_t len)
+{
+  size_t out = 0, i = 0, n;
+  while (i < len) {
+    uint32_t code;
+    char hex[5];
+    n = utf8_decode((const unsigned char *)s + i, len - i, &code);
+    if (n == 0) {
+      snprintf(hex, sizeof(hex), "\\x%02x", (unsigned char)s[i]);
+      if (out + 4 >= size) break;
+      memcpy(to + out, hex, 4);
+      out += 4;
+    } else if (is_control(code)) {
+      if (out + 1 >= size) break;
+      to[out++] = '?';
+    } else {
+      if (out + n >= size) break;
+      memcpy(to + out, s + i, n);
+      out += n;
+    }
+    i += n ? n : 1;
+  }
+  to[out] = '\0';
+}
+
+/* -- Names ------------------------------------------------------------------- */
+
+/* Give the Lua functions their entries. A table that is full names the first ones only. */
+static void see_funcs(CoNames *cn)
+{
+  size_t i;
+  for (i = 0; i < cn->list->nframe; i++) {
+    const CoFrame *fr = &cn->list->frame[i];
+    const GCproto *pt = (const GCproto *)fr->what;
+    if (fr->kind == CO_LUA && !cn->funcs->is_full && !lj_functab_find(cn->funcs, pt))
+      lj_functab_see(cn->funcs, cn->peek, pt);
+  }
+}
+
+/* Find names by the calls on the stack of one coroutine of each group. */
+static void see_calls(CoNames *cn, const CoGroup *gr)
+{
+  CoWalk w;
+  CoStep callee, caller;
+  lj_cowalk_begin(&w, gr->L);
+  lj_safeload_reset(cn->peek);
+  if (!lj_cowalk_next(&w, &callee)) return;
+  for (; lj_cowalk_next(&w, &caller); callee = caller) {
+    CallFrame cf = { callee.fn, (uintptr_t)callee.frame, (uintptr_t)callee.slots,
+		     (uintptr_t)caller.frame, (uintptr_t)caller.pc };
+    FuncEntry *fe;
+    if (!isluafunc(callee.fn)) continue;
+    fe = lj_functab_find(cn->funcs, funcproto(callee.fn));
+    if (fe && lj_callname_wanted(fe))
+      lj_callname_frame(cn->funcs, fe, cn->peek, cn->list->g, &cf);
+  }
+}
+
+static int symbol_cmp(const void *a, const void *b)
+{
+  uintptr_t x = ((const CoSymbol *)a)->addr, y = ((const CoSymbol *)b)->addr;
+  return x < y ? -1 : x > y;
+}
+
+static CoSymbol *symbol_of(const CoNames *cn, uintptr_t addr)
+{
+  CoSymbol key = { addr, NULL };
+  return (CoSymbol *)bsearch(&key, cn->symbol, cn->nsymbol, sizeof(key), symbol_cmp);
+}
+
+static void symbol_found(void *ctx, uintptr_t addr, const char *name)
+{
+  CoSymbol *sym = symbol_of((const CoNames *)ctx, addr);
+  if (sym && !sym->name) sym->name = strdup(name);
+}
+
+/* Find the names of the C functions. */
+static int see_symbols(CoNames *cn)
+{
+  const CoList *cl = cn->list;
+  uintptr_t *addr;
+  size_t i, n = 0;
+  int ok;
+  for (i = 0; i < cl->nframe; i++) n += cl->frame[i].kind == CO_C;
+  if (n == 0) return 1;
+  cn->symbol = (CoSymbol *)calloc(n, sizeof(CoSymbol));
+  addr = (uintptr_t *)calloc(n, sizeof(uintptr_t));
+  if (!cn->symbol || !addr) {
+    free(addr);
+    return 0;
+  }
+  for (i = n = 0; i < cl->nframe; i++)
+    if (cl->frame[i].kind == CO_C) cn->symbol[n++].addr = cl->frame[i].what;
+  qsort(cn->symbol, n, sizeof(CoSymbol), symbol_cmp);
+  for (i = 0; i < n; i++)
+    if (i == 0 || cn->symbol[i].addr != addr[cn->nsymbol - 1]) {
+      addr[cn->nsymbol] = cn->symbol[i].addr;
+      cn->symbol[cn->nsymbol++].addr = cn->symbol[i].addr;
+    }
+  ok = lj_elfsym_find(addr, cn->nsymbol, symbol_found, cn);
+  free(addr);
+  return ok;
+}
+
+int lj_coname_find(CoNames *cn, const CoList *cl)
+{
+  uint32_t i;
+  cn->list = cl;
+  cn->symbol = NULL;
+  cn->nsymbol = 0;
+  cn->funcs = (FuncTab *)calloc(1, sizeof(FuncTab));
+  cn->peek = (SafeLoad *)calloc(1, sizeof(SafeLoad));
+  if (!cn->funcs || !cn->peek || !see_symbols(cn)) {
+    lj_coname_free(cn);
+    return 0;
+  }
+  lj_safeload_reset(cn->peek);
+  see_funcs(cn);
+  for (i = 0; i < cl->ngroup; i++)
+    if (cl->group[i].state != CO_NEW && cl->group[i].state != CO_DEAD)
+      see_calls(cn, &cl->group[i]);
+  lj_heapname_find(cn->funcs, cn->peek, cl->g);
+  return 1;
+}
+
+void lj_coname_free(CoNames *cn)
+{
+  size_t i;
+  for (i = 0; i < cn->nsymbol; i++) free(cn->symbol[i].name);
+  free(cn->symbol);
+  free(cn->funcs);
+  free(cn->peek);
+}
+
+/* -- Frames ------------------------------------------------------------------ */
+
+/* Name of a chunk, as the reader of profiles writes it. */
+static void chunk_name(char *to, size_t size, const GCstr *chunk)
+{
+  const char *s = strdata(chunk);
+  char text[EXCERPT_MAX + 1];
+  size_t n;
+  if (*s == '@' || *s == '=') {
+    if (chunk->len > 1) lj_coname_clean(to, size, s + 1, chunk->len - 1);
+    else snprintf(to, size, "?");
+    return;
+  }
+  s += strspn(s, " \t\r\n");
+  n = strcspn(s, "\r\n");
+  lj_coname_clean(text, sizeof(text), s, n);
+  snprintf(to, size, "[string \"%s%s\"]", text, s[strlen(text)] ? "..." : "");
+}
+
+static void lua_name(const CoNames *cn, const GCproto *pt, uint32_t line, CoName *out)
+{
+  const GCstr *chunk = proto_chunkname(pt);
+  const FuncEntry *fe = lj_functab_find(cn->funcs, pt);
+  if (pt->firstline == ~(BCLine)0) { /* A builtin function made of bytecode. */
+    lj_coname_clean(out->name, sizeof(out->name), strdata(chunk), chunk->len);
+    return;
+  }
+  out->line = line;
+  chunk_name(out->source, sizeof(out->source), chunk);
+  if (lj_functab_ismain(pt)) strcpy(out->name, "main chunk");
+  else if (fe) lj_coname_clean(out->name, sizeof(out->name), fe->name, fe->namelen);
+}
+
+/* Name of a C function: its symbol, or where it is. */
+static void c_name(const CoNames *cn, uintptr_t addr, CoName *out)
+{
+  const CoSymbol *sym = symbol_of(cn, addr);
+  Dl_info info;
+  if (sym && sym->name) {
+    lj_coname_clean(out->name, sizeof(out->name), sym->name, strlen(sym->name));
+  } else if (dladdr((void *)addr, &info) && info.dli_fname) {
+    const char *file = strrchr(info.dli_fname, '/');
+    file = file ? file + 1 : info.dli_fname;
+    lj_coname_clean(out->name, sizeof(out->name) - 24, file, strlen(file));
+    snprintf(out->name + strlen(out->name), 24, "+0x%llx",
+	     (unsigned long long)(addr - (uintptr_t)info.dli_fbase));
+  } else {
+    snprintf(out->name, sizeof(out->name), "0x%llx", (unsigned long long)addr);
+  }
+}
+
+void lj_coname_frame(const CoNames *cn, const CoFrame *fr, CoName *out)
+{
+  out->name[0] = out->source[0] = '\0';
+  out->line = 0;
+  switch (fr->kind) {
+  case CO_LUA: lua_name(cn, (const GCproto *)fr->what, fr->line, out); break;
+  case CO_BUILTIN:
+    lj_symrecords_builtin((uint32_t)fr->what, out->name, sizeof(out->name));
+    break;
+  case CO_C: c_name(cn, fr->what, out); break;
+  default: break;
+  }
+}

@@ -1,0 +1,50 @@
+/*
+** Names of the functions on the stacks of coroutines, and text that is safe to print.
+** Context: ordinary code of the thread that runs the VM, between two bytecodes.
+**
+** A Lua function has the name that profiles give it, see lj_functab.h.
+*/
+
+#ifndef _LJ_CONAME_H
+#define _LJ_CONAME_H
+
+#include "lj_obj.h"
+#include "profile/coroutine/lj_colist.h"
+#include "profile/symbols/lj_functab.h"
+
+#define CONAME_MAX 1024 /* Bytes of a printed name, with its NUL. */
+
+typedef struct CoSymbol {
+  uintptr_t addr;
+  char *name; /* Allocated; NULL: unknown. */
+} CoSymbol;
+
+typedef struct CoNames {
+  const CoList *list;
+  FuncTab *funcs;
+  SafeLoad *peek;
+  CoSymbol *symbol; /* Of the C functions, by address. */
+  size_t nsymbol;
+} CoNames;
+
+/* What to print of a frame. Valid UTF-8 on one line, without control characters. */
+typedef struct CoName {
+  char name[CONAME_MAX];   /* "": a Lua function without a name. */
+  char source[CONAME_MAX]; /* Name of the Lua function's chunk; "": no Lua function. */
+  uint32_t line;           /* 0: unknown. */
+} CoName;
+
+/* Find the names of all functions of a list. Returns 0 without memory. */
+LJ_FUNC int lj_coname_find(CoNames *cn, const CoList *cl);
+
+LJ_FUNC void lj_coname_free(CoNames *cn);
+
+/* Name a frame that no group has left out. */
+LJ_FUNC void lj_coname_frame(const CoNames *cn, const CoFrame *fr, CoName *out);
+
+/* Copy text in a printable form: control characters, and those that change the direction of
+** text, become '?'. Invalid UTF-8 becomes "\xNN". Cuts what does not fit into size bytes.
+*/
+LJ_FUNC void lj_coname_clean(char *to, size_t size, const char *s, size_t len);
+
+#endif

@@ -1,0 +1,177 @@
+/*
+** Coroutine dump: text, JSON, folded stacks.
+** Context: ordinary code, not in the handler.
+*/
+
+#define lj_cotext_c
+#define LUA_CORE
+
+#include <string.h>
+#include <unistd.h>
+
+#include "lj_obj.h"
+#include "profile/coroutine/lj_cotext.h"
+
+static const char *const states[CO__MAX] = { "running",     "normal",          "suspended",
+					     "not started", "dead with error", "dead" };
+
+static const char *const formats[CO_UNKNOWN] = { "text", "json", "folded" };
+
+CoFormat lj_cotext_format(const char *name)
+{
+  int i;
+  for (i = 0; i < CO_UNKNOWN; i++)
+    if (strcmp(name, formats[i]) == 0) break;
+  return (CoFormat)i;
+}
+
+/* Error message of a failed coroutine, "" if its error is no string. */
+static void error_of(const CoGroup *gr, char *to, size_t size)
+{
+  cTValue *o = gr->L->top - 1;
+  to[0] = '\0';
+  if (gr->state == CO_FAILED && o >= gr->L->base && tvisstr(o))
+    lj_coname_clean(to, size, strVdata(o), strV(o)->len);
+}
+
+/* A frame as one text: "name (source:line)". folded: without ';'. */
+static void frame_text(const CoNames *cn, const CoFrame *fr, int folded, FILE *f)
+{
+  CoName name;
+  char *s;
+  if (fr->kind == CO_CUT) {
+    fprintf(f, "[%llu more frames]", (unsigned long long)fr->what);
+    return;
+  }
+  lj_coname_frame(cn, fr, &name);
+  for (s = name.name; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
+  for (s = name.source; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
+  if (!name.source[0]) fputs(name.name, f);
+  else {
+    char line[12] = "?";
+    if (name.line) snprintf(line, sizeof(line), "%u", name.line);
+    fprintf(f, name.name[0] ? "%s (%s:%s)" : "%s%s:%s", name.name, name.source, line);
+  }
+}
+
+/* -- Text -------------------------------------------------------------------- */
+
+static int frame_isequal(const CoFrame *a, const CoFrame *b)
+{
+  return a->kind == b->kind && a->what == b->what && a->line == b->line;
+}
+
+static void write_text(FILE *f, const CoNames *cn)
+{
+  const CoList *cl = cn->list;
+  char error[CONAME_MAX];
+  uint32_t i, j, same, any = 0;
+  fprintf(f, "%u coroutines of process %ld:", cl->n, (long)getpid());
+  for (i = 0; i < CO__MAX; i++)
+    if (cl->count[i]) fprintf(f, "%s %u %s", any++ ? "," : "", cl->count[i], states[i]);
+  fputc('\n', f);
+  for (i = 0; i < cl->ngroup; i++) {
+    const CoGroup *gr = &cl->group[i];
+    error_of(gr, error, sizeof(error));
+    fprintf(f, "\n%u %s%s%s\n", gr->count, states[gr->state], error[0] ? ": " : "", error);
+    for (j = 0; j < gr->nframe; j += same) {
+      const CoFrame *fr = &cl->frame[gr->at + j];
+      for (same = 1; j + same < gr->nframe && frame_isequal(fr, fr + same); same++)
+	;
+      fputs("    ", f);
+      frame_text(cn, fr, 0, f);
+      if (same > 1) fprintf(f, " [%u times]", same);
+      fputc('\n', f);
+    }
+  }
+}
+
+/* -- JSON -------------------------------------------------------------------- */
+
+/* Write clean text as a string. */
+static void json_string(FILE *f, const char *s)
+{
+  fputc('"', f);
+  for (; *s; s++) {
+    if (*s == '"' || *s == '\\') fputc('\\', f);
+    fputc(*s, f);
+  }
+  fputc('"', f);
+}
+
+static void json_frame(FILE *f, const CoNames *cn, const CoFrame *fr)
+{
+  static const char *const kinds[] = { "lua", "builtin", "c" };
+  CoName name;
+  if (fr->kind == CO_CUT) {
+    fprintf(f, "{\"kind\":\"cut\",\"frames\":%llu}", (unsigned long long)fr->what);
+    return;
+  }
+  lj_coname_frame(cn, fr, &name);
+  fprintf(f, "{\"kind\":\"%s\",\"name\":", kinds[fr->kind]);
+  json_string(f, name.name);
+  if (name.source[0]) {
+    fputs(",\"source\":", f);
+    json_string(f, name.source);
+    if (name.line) fprintf(f, ",\"line\":%u", name.line);
+  }
+  fputc('}', f);
+}
+
+static void json_group(FILE *f, const CoNames *cn, const CoGroup *gr)
+{
+  char error[CONAME_MAX];
+  uint32_t i;
+  error_of(gr, error, sizeof(error));
+  fprintf(f, "{\"count\":%u,\"state\":\"%s\"", gr->count, states[gr->state]);
+  if (error[0]) {
+    fputs(",\"error\":", f);
+    json_string(f, error);
+  }
+  fputs(",\"frames\":[", f);
+  for (i = 0; i < gr->nframe; i++) {
+    if (i) fputc(',', f);
+    json_frame(f, cn, &cn->list->frame[gr->at + i]);
+  }
+  fputs("]}", f);
+}
+
+static void write_json(FILE *f, const CoNames *cn)
+{
+  const CoList *cl = cn->list;
+  uint32_t i;
+  fprintf(f, "{\"pid\":%ld,\"coroutines\":%u,\"states\":{", (long)getpid(), cl->n);
+  for (i = 0; i < CO__MAX; i++)
+    fprintf(f, "%s\"%s\":%u", i ? "," : "", states[i], cl->count[i]);
+  fputs("},\"groups\":[", f);
+  for (i = 0; i < cl->ngroup; i++) {
+    fputs(i ? ",\n" : "\n", f);
+    json_group(f, cn, &cl->group[i]);
+  }
+  fputs("]}\n", f);
+}
+
+/* -- Folded stacks ----------------------------------------------------------- */
+
+static void write_folded(FILE *f, const CoNames *cn)
+{
+  const CoList *cl = cn->list;
+  uint32_t i, j;
+  for (i = 0; i < cl->ngroup; i++) {
+    const CoGroup *gr = &cl->group[i];
+    for (j = gr->nframe; j-- > 0;) {
+      frame_text(cn, &cl->frame[gr->at + j], 1, f);
+      fputc(';', f);
+    }
+    fprintf(f, "[%s] %u\n", states[gr->state], gr->count);
+  }
+}
+
+void lj_cotext_write(FILE *f, const CoNames *cn, CoFormat format)
+{
+  switch (format) {
+  case CO_JSON: write_json(f, cn); break;
+  case CO_FOLDED: write_folded(f, cn); break;
+  default: write_text(f, cn); break;
+  }
+}
