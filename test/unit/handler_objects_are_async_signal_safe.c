@@ -105,6 +105,7 @@ static const Allowed allowed[] = {
   { "lj_ctlsig", "sigaction", "signal-safety(7); add and close only" },
   { "lj_ctlsig", "sigfillset", "signal-safety(7); add only" },
   { "lj_ctlsig", "strerror", "add only" },
+  { "lj_safepoint", "lj_vm_callhook", "an address to store" },
   { "lj_safepoint", "lj_vm_profhook", "an address to store" },
   { "lj_safepoint", "lj_dispatch_update", "at the safe point only" },
   { "lj_sampler", "lj_osthread_self", "a bare system call, once a thread" },

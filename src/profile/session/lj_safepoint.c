@@ -41,12 +41,16 @@ static void update_table(global_State *g)
 #endif
 }
 
-/* Compiled code interprets no instruction, but it may call builtin functions and C functions. */
+/* Compiled code interprets no instruction, but it may call builtin functions and C functions.
+** The hook of calls makes the VM forget the current line. A line hook of the program would see
+** that line twice.
+*/
 static void set_hook(GG_State *gg)
 {
   uint32_t i;
   for (i = 0; i < GG_LEN_SDISP; i++)
     relaxed_set(&gg->dispatch[i], (ASMFunction)lj_vm_profhook);
+  if (relaxed_get(&gg->g.hookmask) & LUA_MASKLINE) return;
   for (; i < GG_LEN_DDISP; i++)
     relaxed_set(&gg->dispatch[i], (ASMFunction)lj_vm_callhook);
 }
