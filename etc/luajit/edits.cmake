@@ -75,6 +75,24 @@ luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
 luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
   AFTER [[  uint32_t safepoint;]]
   "the VM's requests for the next safe point; at the end, so no offset changes")
+luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
+  AFTER [[  struct CoWait *cowait;]]
+  "waits of the VM's coroutines; at the end of the struct, so no offset changes")
+luajit_edit(lj_obj.h [[/* True stack size (incl. LJ_STACK_EXTRA). */]]
+  AFTER [[  uint64_t sysprof_yield;]]
+  "time of a coroutine's last yield; behind what the assembler VM reads")
+luajit_edit(lj_state.c [[L1->dummy_ffid = FF_C;]]
+  AFTER [[  L1->sysprof_yield = 0;]]
+  "a new coroutine has not yielded")
+luajit_edit(lj_api.c [["lj_strfmt.h"]]
+  AFTER [[#include "profile/api/lj_vmhooks.h"]]
+  "declares the calls below")
+luajit_edit(lj_api.c [[/* Regular yield: move results down if needed. */]]
+  AFTER [[      lj_vmhooks_yield(L);]]
+  "notes the time of a yield that a host program makes")
+luajit_edit(lj_api.c [[return lj_vm_resume(L,]]
+  REPLACE [[    return lj_vmhooks_resume(L,]]
+  "a host program resumes a coroutine: its wait ends")
 luajit_edit(lj_trace.c [["lj_trace.h"]]
   AFTER [[#include "profile/api/lj_vmhooks.h"]]
   "declares the calls below")

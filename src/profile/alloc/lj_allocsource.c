@@ -15,6 +15,7 @@
 #include "profile/alloc/lj_allocsource.h"
 #include "profile/alloc/lj_alloctype.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/event/lj_eventparse.h"
 
 /* Fields of a sample. */
 enum { FIELD_OBJECTS, FIELD_TYPE, FIELD_LIVE, FIELD_SIZE, FIELD_CYCLE, FIELD__MAX };
@@ -162,21 +163,6 @@ static void alloc_sample(AllocHook *h, size_t osize, size_t size, const WalkRegs
 
 /* -- Source ------------------------------------------------------------------ */
 
-/* Parse "N/", with N bytes; one above the maximum stands for more. Returns 0 if it is anything
-** else.
-*/
-static int period_parse(const char *s, size_t len, uint64_t *period)
-{
-  size_t i;
-  *period = 0;
-  if (len < 2 || s[len - 1] != '/') return 0;
-  for (i = 0; i < len - 1; i++) {
-    if (s[i] < '0' || s[i] > '9') return 0;
-    if (*period <= ALLOC_PERIOD_MAX) *period = *period * 10 + (uint64_t)(s[i] - '0');
-  }
-  return 1;
-}
-
 #define DIGITS_MAX 40 /* Of a wrong period in a message. */
 
 static void refuse_period(const char *digits, int n, char *errmsg)
@@ -190,20 +176,18 @@ static void refuse_period(const char *digits, int n, char *errmsg)
 static EventParsed alloc_parse(const char *item, size_t len, const EventDefaults *by,
 			       EventSpec *spec, char *errmsg)
 {
-  static const char name[] = "alloc", key[] = "/period=";
-  size_t nlen = sizeof(name) - 1, klen = sizeof(key) - 1;
+  static const char name[] = "alloc";
+  size_t nlen = sizeof(name) - 1, klen = sizeof("/period=") - 1;
   if (len == 4 && memcmp(item, "live", 4) == 0) {
     snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "'live' is recorded by 'alloc'; choose alloc, and show it with --event=live");
     return EVENT_REFUSED;
   }
-  if (len < nlen || memcmp(item, name, nlen) != 0 ||
-      (len > nlen && item[nlen] != '/' && item[nlen] != ':'))
-    return EVENT_UNKNOWN;
+  if (!lj_eventparse_isname(item, len, name)) return EVENT_UNKNOWN;
   spec->period = by->period ? by->period : ALLOC_PERIOD;
   spec->own.bytes[0] = (len == nlen && !by->period);
-  if (len > nlen && (len < nlen + klen || memcmp(item + nlen, key, klen) != 0 ||
-		     !period_parse(item + nlen + klen, len - nlen - klen, &spec->period))) {
+  if (len > nlen && !lj_eventparse_number(item + nlen, len - nlen, "period",
+					  ALLOC_PERIOD_MAX, &spec->period)) {
     snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "'alloc' is followed by '%.*s'; expected /period=BYTES/, such as "
 	     "alloc/period=524288/",

@@ -22,6 +22,7 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/host/lj_vmcode.h"
+#include "profile/host/lj_vmstub.h"
 #include "profile/session/lj_registry.h"
 #include "profile/session/lj_safepoint.h"
 
@@ -67,10 +68,13 @@ int lj_vmhooks_safepoint(lua_State *L)
 void lj_vmhooks_call(lua_State *L)
 {
   if (lj_safepoint_iswanted(G(L))) lj_vmhooks_safepoint(L);
+  if (L2GG(L)->cowait) lj_vmstub_call(L);
 }
 
 void lj_vmhooks_dispatch(global_State *g)
 {
+  const CoWait *w = G2GG(g)->cowait;
+  if (w && relaxed_get(&w->on)) lj_vmstub_put(g);
   lj_safepoint_keep(g);
 }
 
@@ -86,6 +90,7 @@ void lj_vmhooks_close(global_State *g)
   vmgate_seton(&p->gate, lj_osthread_self()); /* Another thread may have run it before. */
   lj_process_close(p);
   lj_allochook_close(g);
+  lj_cowait_close(g);
   lj_registry_remove(p);
   lj_process_unlock();
 }
@@ -129,6 +134,7 @@ void lj_vmhooks_proto_free(global_State *g, GCproto *pt)
 {
   Profile *p = vmhook_enter(g);
   if (!p) return;
+  if (G2GG(g)->cowait) lj_cowait_protofree(G2GG(g)->cowait, pt);
   lj_vmgate_change_begin(&p->gate);
   lj_functab_free(&p->plan.vm->funcs, pt);
   lj_vmgate_change_end(&p->gate);
@@ -139,6 +145,7 @@ void lj_vmhooks_thread_free(global_State *g, lua_State *L)
 {
   Profile *p = vmhook_enter(g);
   if (!p) return;
+  if (G2GG(g)->cowait) lj_cowait_threadfree(G2GG(g)->cowait, L);
   if (obj2gco(L) == gcref(g->cur_L)) relaxed_set(&g->cur_L.gcptr64, 0);
   lj_vmgate_change_begin(&p->gate);
   lj_vmgate_change_end(&p->gate);

@@ -12,9 +12,12 @@
 #define _LJ_VMHOOKS_H
 
 #include "lj_obj.h"
+#include "lj_dispatch.h"
+#include "lj_vm.h"
 #include "profile/base/lj_procmem.h"
 #include "profile/base/lj_safeload.h"
 #include "profile/clock/lj_clock.h"
+#include "profile/coroutine/lj_cowait.h"
 #include "profile/lua/lj_jitmap.h"
 
 /* lua_close is about to free the VM. Takes the lock. */
@@ -42,6 +45,22 @@ LJ_FUNC int lj_vmhooks_safepoint(lua_State *L);
 
 /* The VM is about to call a function, and a hook, a recording or a request wants to know. */
 LJ_FUNC void lj_vmhooks_call(lua_State *L);
+
+/* A host program makes a coroutine yield, or resumes it. */
+static LJ_AINLINE void lj_vmhooks_yield(lua_State *L)
+{
+  if (LJ_UNLIKELY(L2GG(L)->cowait != NULL)) lj_cowait_yield(L);
+}
+
+static LJ_AINLINE int lj_vmhooks_resume(lua_State *L, TValue *base, int nres1, ptrdiff_t ef)
+{
+  int status;
+  if (LJ_LIKELY(L2GG(L)->cowait == NULL)) return lj_vm_resume(L, base, nres1, ef);
+  lj_cowait_resume(L);
+  status = lj_vm_resume(L, base, nres1, ef);
+  lj_cowait_left(L);
+  return status;
+}
 
 /* The VM has rewritten the dispatch table. */
 LJ_FUNC void lj_vmhooks_dispatch(global_State *g);

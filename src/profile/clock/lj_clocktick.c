@@ -61,6 +61,7 @@ void lj_clocktick_sample(void *owner, int overrun, ucontext_t *uc)
   head.inner = 0;
   head.labels = 0;
   head.ndef = 0;
+  head.stack = NULL;
   if (!ev->take(ev, &head, &regs)) return;
   src->tick_ns = head.time_ns;
   relaxed_add(&ev->counters[SPF_EVENT_SIGNAL_NS], c->signal_ns);

@@ -96,6 +96,13 @@ typedef struct SampleDef {
 
 #define SAMPLE_DEF_MAX 4096
 
+/* A Lua stack that a source names, instead of the stacks of the thread. */
+typedef struct SampleStack {
+  struct lua_State *L;      /* A coroutine that does not run: its stack. NULL: */
+  const struct GCproto *pt; /* this Lua function alone, NULL: none, */
+  const void *pc;           /* behind the instruction that it runs. */
+} SampleStack;
+
 typedef struct SampleHead {
   uint64_t time_ns; /* CLOCK_MONOTONIC when the source began with it. */
   uint64_t cpu_ns;  /* CPU time of the thread then; 0: not read. */
@@ -105,10 +112,12 @@ typedef struct SampleHead {
   uint32_t labels; /* Id of an SPF_LABELS; 0: none. */
   int ndef;        /* Definitions that it refers to. */
   const SampleDef *def;
+  const SampleStack
+    *stack; /* For take from ordinary code of the VM; NULL: the thread's stacks. */
   uint64_t field[SPF_FIELDS_MAX]; /* As many as the spec has. */
-  /* For append only. */
-  int is_kept;       /* The sample has the stack that keep has read; else it has none. */
-  int work;          /* SPF_WORK_*: its leaf, */
+  /* For append, and for take with a stack. */
+  int is_kept; /* Append: the sample has the stack that keep has read; else it has none. */
+  int work;    /* SPF_WORK_*: its leaf; take: 0 for none, */
   uint32_t work_arg; /* with this argument. */
   /* Set by take. */
   uint64_t end_ns;   /* CLOCK_MONOTONIC at the end. */

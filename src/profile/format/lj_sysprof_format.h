@@ -270,12 +270,14 @@
 #define SPF_WORK_READY    8  /* Could run, and waits for a processor: 0. */
 #define SPF_WORK_SHORT    9  /* Waits that were too short for a stack: 0. */
 #define SPF_WORK_UNSEEN   10 /* A stack is unknown: SPF_UNSEEN_*. */
+#define SPF_WORK_BUSY     11 /* A coroutine waits while its thread runs other code: 0. */
 
 /* Why the stack is unknown of a wait, or of CPU time. */
 #define SPF_UNSEEN_LATE    0 /* Nobody looked at the thread in time. */
 #define SPF_UNSEEN_MOVED   1 /* The thread ran while its stack was read. */
 #define SPF_UNSEEN_HIDDEN  2 /* The kernel does not tell where it waits. */
 #define SPF_UNSEEN_NO_TICK 3 /* The thread ran, and no tick of its clock came. */
+#define SPF_UNSEEN_MANY    4 /* Samples of so many waits would take too long. */
 
 /* Phases of the garbage collector. */
 #define SPF_GC_PAUSE       0

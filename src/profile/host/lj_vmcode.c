@@ -16,6 +16,7 @@
 #include "lj_vm.h"
 #include "profile/host/lj_cfi.h"
 #include "profile/host/lj_vmcode.h"
+#include "profile/host/lj_vmstub.h"
 
 LJ_ASMF void lj_vm_ffi_callback(void);
 #if !LJ_HASFFI
@@ -37,7 +38,8 @@ LJ_ASMF void lj_vm_ffi_call(void); /* Else declared by lj_ccall.h. */
 
 VMCode lj_vmcode_part(uintptr_t pc)
 {
-  if (pc - VM_BEGIN >= VM_FFI_CALL - VM_BEGIN) return VMCODE_NONE;
+  if (pc - VM_BEGIN >= VM_FFI_CALL - VM_BEGIN)
+    return LJ_UNLIKELY(vmstub_has(pc)) ? VMCODE_INTERP : VMCODE_NONE;
   if (pc < VM_EXIT) return VMCODE_INTERP;
   if (pc < VM_EXIT_INTERP) return VMCODE_EXIT;
   if (pc < VM_LEAF) return VMCODE_EXIT_INTERP;

@@ -12,7 +12,6 @@
 #include "lj_debug.h"
 #include "lj_ff.h"
 #include "lj_gc.h"
-#include "profile/symbols/lj_callname.h"
 #include "profile/lua/lj_luathread.h"
 
 /* -- Refusals ---------------------------------------------------------------- */
@@ -141,6 +140,25 @@ static int push_func(LuaWalk *ls, const FrameFunc *ff, uintptr_t pc)
     lj_luamemo_load(&ls->memo, (uintptr_t)&ff->fn->c.f, (uintptr_t)ff->fn->c.f);
   push_cfunc(ls, ff->fn->c.ffid, ff->fn->c.f);
   return 1;
+}
+
+void lj_luathread_pushproto(LuaWalk *ls, const GCproto *pt, uintptr_t pc)
+{
+  push_proto(ls, pt, pc);
+}
+
+void lj_luathread_push(LuaWalk *ls, const GCfunc *fn, uintptr_t pc)
+{
+  if (isluafunc(fn)) push_proto(ls, funcproto(fn), pc);
+  else push_cfunc(ls, fn->c.ffid, fn->c.f);
+}
+
+void lj_luathread_name(LuaWalk *ls, const CallFrame *cf)
+{
+  if (!ls->unnamed || !isluafunc(cf->fn) || ls->unnamed->pt != funcproto(cf->fn) ||
+      lj_callname_isfinal(ls->unnamed, ls->in.g, cf))
+    return;
+  lj_callname_frame(ls->funcs, ls->unnamed, ls->in.pk, ls->in.g, cf);
 }
 
 /* -- The chain of VM frames ---------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include "profile/lua/lj_luasites.h"
 #include "profile/lua/lj_luamemo.h"
 #include "profile/lua/lj_luatop.h"
+#include "profile/symbols/lj_callname.h"
 #include "profile/symbols/lj_functab.h"
 
 /* Kind of the top function. */
@@ -65,6 +66,15 @@ LJ_FUNC void lj_luathread_pushtop(LuaWalk *ls, const LuaTop *top, int i);
 */
 LJ_FUNC int lj_luathread_walk(LuaWalk *ls, const LuaArea *a, const Candidate *top,
 			      int no_lua_frame, const JitFind *at);
+
+/* Push a function of a valid frame, which runs at pc; 0: unknown. A Lua function without an id is
+** left out.
+*/
+LJ_FUNC void lj_luathread_push(LuaWalk *ls, const GCfunc *fn, uintptr_t pc);
+LJ_FUNC void lj_luathread_pushproto(LuaWalk *ls, const GCproto *pt, uintptr_t pc);
+
+/* Search for a name of the function that was pushed last, if it needs one. */
+LJ_FUNC void lj_luathread_name(LuaWalk *ls, const CallFrame *cf);
 
 /* Note that a check refused the current candidate after this number of steps in this
 ** coroutine. code: SPF_REFUSED_*. Returns 0.

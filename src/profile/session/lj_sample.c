@@ -13,6 +13,7 @@
 #include "profile/base/lj_relaxed.h"
 #include "profile/lua/lj_luastate.h"
 #include "profile/session/lj_bgthread.h"
+#include "profile/session/lj_givenstack.h"
 #include "profile/session/lj_handover.h"
 #include "profile/session/lj_safepoint.h"
 #include "profile/session/lj_sample.h"
@@ -255,6 +256,38 @@ static int walk_both(Sampler *s, const WalkRegs *regs, uint32_t inner)
   return reads;
 }
 
+/* Take the Lua stack that a source names. Returns as walk_both does. */
+static SAMPLE_RARE int take_given(Sampler *s, const SampleHead *head)
+{
+  int reads = vmgate_read_begin(s->gate, &s->reader);
+  lj_safeload_reset(&s->peek);
+  lj_framelist_reset(&s->host_frames);
+  lj_framelist_reset(&s->lua_frames);
+  if (reads && !vmtables_claim(s->vm, s->reader.tid)) {
+    vmgate_read_end(&s->reader);
+    reads = 0;
+  }
+  if (head->work)
+    lj_framelist_push(&s->lua_frames,
+		      frame_word2(SPF_FRAME_WORK, (uint32_t)head->work, head->work_arg));
+  s->lua.top = TOP_NONE;
+  s->lua.broken = s->host.broken = -1;
+  s->lua.nbounds = s->host.nvm = 0;
+  s->state = SPF_VMST_CFUNC;
+  if (reads) {
+    LuaWalk *ls = &s->vm->lua;
+    ls->in.pk = &s->peek;
+    ls->frames = &s->lua_frames;
+    lj_givenstack_push(ls, head->stack);
+  } else {
+    lua_broken(s, SPF_BROKEN_NOT_VM, SPF_REFUSED_VM_CHANGES);
+  }
+  lj_framelist_finish(&s->host_frames);
+  lj_framelist_finish(&s->lua_frames);
+  if (s->opt->mode == LUAM_SYSPROF_LEAF) lj_framelist_keepleaf(&s->lua_frames);
+  return reads;
+}
+
 /* -- Samples ----------------------------------------------------------------- */
 
 /* Ask for a write of the chunks that wait. The handler may ask the VM thread for a safe
@@ -381,7 +414,8 @@ void lj_sample_append(Sampler *s, SampleEvent *ev, const SampleHead *head,
 /* Take a sample, and end its reading of the VM. */
 static void take(Sampler *s, SampleEvent *ev, const SampleHead *head, const WalkRegs *regs)
 {
-  int reads = walk_both(s, regs, head->inner);
+  int reads = LJ_LIKELY(!head->stack) ? walk_both(s, regs, head->inner)
+				      : take_given(s, head);
   if (LJ_UNLIKELY(s->peek.uncopied))
     relaxed_set(&s->counters[SPF_COUNTER_UNCOPIED], s->peek.uncopied);
   put(s, ev, head, NULL, reads);

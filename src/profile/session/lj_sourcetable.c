@@ -8,12 +8,14 @@
 
 #include "profile/alloc/lj_allocsource.h"
 #include "profile/clock/lj_clocksource.h"
+#include "profile/coroutine/lj_cosource.h"
 #include "profile/session/lj_sourcetable.h"
 #include "profile/wait/lj_waitsource.h"
 
 LJ_DATADEF const SourceOps *const lj_sourcetable[] = {
   &lj_allocsource_ops,
   &lj_waitsource_ops,
+  &lj_cosource_ops,
   &lj_clocksource_ops, /* Last: its names end with "and others". */
   NULL,
 };

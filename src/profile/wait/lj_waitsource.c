@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "profile/base/lj_relaxed.h"
+#include "profile/event/lj_eventparse.h"
 #include "profile/wait/lj_waitlook.h"
 #include "profile/wait/lj_waitsource.h"
 
@@ -20,31 +21,16 @@
 
 static const EventField fields[] = { { SPF_FIELD_COUNT, "waits" } };
 
-/* Parse "/threshold=N/", with N nanoseconds. Returns 0 if it is anything else. */
-static int threshold_parse(const char *s, size_t len, uint64_t *ns)
-{
-  static const char key[] = "/threshold=";
-  size_t i = sizeof(key) - 1;
-  *ns = 0;
-  if (len < i + 2 || memcmp(s, key, i) != 0 || s[len - 1] != '/') return 0;
-  for (; i < len - 1; i++) {
-    if (s[i] < '0' || s[i] > '9') return 0;
-    if (*ns <= THRESHOLD_MAX_NS) *ns = *ns * 10 + (uint64_t)(s[i] - '0');
-  }
-  return 1;
-}
-
 static EventParsed wait_parse(const char *item, size_t len, const EventDefaults *by,
 			      EventSpec *spec, char *errmsg)
 {
   static const char name[] = "offcpu";
   size_t nlen = sizeof(name) - 1;
   UNUSED(by);
-  if (len < nlen || memcmp(item, name, nlen) != 0 ||
-      (len > nlen && item[nlen] != '/' && item[nlen] != ':'))
-    return EVENT_UNKNOWN;
+  if (!lj_eventparse_isname(item, len, name)) return EVENT_UNKNOWN;
   waitlook_threshold(spec) = THRESHOLD_NS;
-  if (len > nlen && !threshold_parse(item + nlen, len - nlen, &spec->own.align)) {
+  if (len > nlen && !lj_eventparse_number(item + nlen, len - nlen, "threshold",
+					  THRESHOLD_MAX_NS, &waitlook_threshold(spec))) {
     snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "'offcpu' is followed by '%.*s'; expected /threshold=NANOSECONDS/, such as "
 	     "offcpu/threshold=2000000/",

@@ -97,10 +97,12 @@ return {
   SPF_WORK_READY = 8,
   SPF_WORK_SHORT = 9,
   SPF_WORK_UNSEEN = 10,
+  SPF_WORK_BUSY = 11,
   SPF_UNSEEN_LATE = 0,
   SPF_UNSEEN_MOVED = 1,
   SPF_UNSEEN_HIDDEN = 2,
   SPF_UNSEEN_NO_TICK = 3,
+  SPF_UNSEEN_MANY = 4,
 
   -- Phases of the garbage collector.
   SPF_GC_PAUSE = 0,

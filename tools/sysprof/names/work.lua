@@ -37,12 +37,14 @@ end
 namer[G.SPF_WORK_FAULT] = function() return "[page fault]" end
 namer[G.SPF_WORK_READY] = function() return "[runnable]" end
 namer[G.SPF_WORK_SHORT] = function() return "[short waits]" end
+namer[G.SPF_WORK_BUSY] = function() return "[thread busy]" end
 
 local UNSEEN = {
   [G.SPF_UNSEEN_LATE] = "seen too late",
   [G.SPF_UNSEEN_MOVED] = "the thread ran meanwhile",
   [G.SPF_UNSEEN_HIDDEN] = "hidden by the kernel",
   [G.SPF_UNSEEN_NO_TICK] = "no tick came",
+  [G.SPF_UNSEEN_MANY] = "too many waits",
 }
 
 namer[G.SPF_WORK_UNSEEN] = function(why)

@@ -1,0 +1,411 @@
+/*
+** Waits of coroutines: yields, resumes, sums.
+** Context: as in the header.
+*/
+
+#define lj_cowait_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For RUSAGE_THREAD. */
+#endif
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "lj_obj.h"
+#include "lj_dispatch.h"
+#include "lj_frame.h"
+#include "profile/base/lj_hash.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/coroutine/lj_cosource.h"
+#include "profile/coroutine/lj_cowait.h"
+#include "profile/coroutine/lj_cowalk.h"
+#include "profile/host/lj_vmstub.h"
+
+#define FLUSH_NS      1000000000 /* From one flush of the sums to the next. */
+#define SHARE         50         /* Samples of single waits may take 1/SHARE of the time. */
+#define CREDIT_MAX_NS 5000000    /* A burst of samples takes no longer. */
+#define SAMPLE_MIN_NS 2000  /* A sample counts as at least so long: its bytes cost, too. */
+#define GAP_NS        50000 /* Without yield or resume: the thread may have slept. */
+#define BUSY_NS       10000 /* Shorter times of a busy thread are not told apart. */
+#define PROBES        8     /* Slots of the table of sums that are tried. */
+
+static CoWait *states;
+
+static CoWait *state_of(const global_State *g)
+{
+  return G2GG((global_State *)g)->cowait;
+}
+
+/* -- Samples ----------------------------------------------------------------- */
+
+/* Take a sample of waits. Returns 0 if the session is in use. */
+static int take(Event *ev, SampleHead *head, uint64_t ns, uint64_t waits)
+{
+  head->weight = ns;
+  head->field[0] = waits;
+  if (!ev->take(ev, head, NULL)) return 0;
+  __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], ns, __ATOMIC_RELAXED);
+  return 1;
+}
+
+/* Set the leaf of a sum's sample. */
+static void set_leaf(SampleHead *head, int kind)
+{
+  head->work = kind == COSUM_SHORT ? SPF_WORK_SHORT : SPF_WORK_UNSEEN;
+  head->work_arg = kind == COSUM_SHORT ? 0 : SPF_UNSEEN_MANY;
+}
+
+/* Take samples of the sums of a place, and clear them. */
+static int take_sums(CoWait *w, Event *ev, CoSite *cs, uint64_t now_ns)
+{
+  SampleStack stack = { NULL, cs->pt, (const void *)cs->pc };
+  SampleHead head = { .time_ns = now_ns, .stack = &stack };
+  int kind;
+  for (kind = 0; kind < COSUM__MAX; kind++) {
+    CoSum *sum = &cs->sum[kind];
+    if (sum->waits == 0) continue;
+    set_leaf(&head, kind);
+    if (!take(ev, &head, lj_ticks_ns(&w->rate, sum->ticks), sum->waits)) return 0;
+    relaxed_set(&sum->ticks, 0);
+    relaxed_set(&sum->waits, 0);
+  }
+  return 1;
+}
+
+static void sites_clear(CoWait *w)
+{
+  memset(w->site, 0, sizeof(w->site));
+  memset(w->func, 0, sizeof(w->func));
+}
+
+int lj_cowait_flush(CoWait *w, Event *ev)
+{
+  uint64_t now_ns = mono_ns(), now = lj_ticks_now(&w->rate);
+  int i, ok;
+  lj_ticks_measure(&w->rate, now, now_ns);
+  ok = take_sums(w, ev, &w->other, now_ns);
+  for (i = 0; i < COWAIT_SITES && ok; i++)
+    if (w->site[i].pc) ok = take_sums(w, ev, &w->site[i], now_ns);
+  if (ok) sites_clear(w);
+  return ok;
+}
+
+/* The thread that runs the VM may add to a sum meanwhile: that wait is lost. */
+static void rest_of(CoWait *w, Event *ev, int kind)
+{
+  SampleHead head = { .time_ns = mono_ns() };
+  uint64_t ticks = 0;
+  int i;
+  for (i = -1; i < COWAIT_SITES; i++) {
+    CoSum *sum = &(i < 0 ? &w->other : &w->site[i])->sum[kind];
+    ticks += __atomic_exchange_n(&sum->ticks, 0, __ATOMIC_RELAXED);
+    head.field[0] += __atomic_exchange_n(&sum->waits, 0, __ATOMIC_RELAXED);
+  }
+  set_leaf(&head, kind);
+  head.weight = lj_ticks_ns(&w->rate, ticks);
+  if (head.field[0] && ev->append(ev, &head))
+    __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], head.weight, __ATOMIC_RELAXED);
+}
+
+void lj_cowait_rest(CoWait *w, Event *ev)
+{
+  int kind;
+  for (kind = 0; kind < COSUM__MAX; kind++) rest_of(w, ev, kind);
+}
+
+/* Flush by the event of the running thread, if it has one. */
+static int flush(CoWait *w, uint64_t now)
+{
+  Event *ev = w->door->enter(w->door, &lj_cosource_ops);
+  int done = 0;
+  if (ev) {
+    done = lj_cowait_flush(w, ev);
+    w->door->leave(w->door);
+  }
+  w->flush_at = now + (uint64_t)(FLUSH_NS / w->rate.ns);
+  return done;
+}
+
+/* -- Sums -------------------------------------------------------------------- */
+
+static void sum_add(CoSum *sum, uint64_t ticks, uint64_t waits)
+{
+  relaxed_set(&sum->ticks, sum->ticks + ticks);
+  relaxed_set(&sum->waits, sum->waits + waits);
+}
+
+static uint32_t func_bit(const GCproto *pt)
+{
+  return hash_slot((uintptr_t)pt, COWAIT_BITS);
+}
+
+/* Find the innermost Lua function of a coroutine, and where it is. */
+static void find_func(lua_State *L, CoSite *cs)
+{
+  CoWalk cw;
+  CoStep step;
+  lj_cowalk_begin(&cw, L);
+  while (lj_cowalk_next(&cw, &step))
+    if (isluafunc(step.fn)) {
+      cs->pt = funcproto(step.fn);
+      cs->pc = (uintptr_t)step.pc;
+      return;
+    }
+}
+
+/* Return the sum for a coroutine that yielded at a PC; other if there is no room. */
+static LJ_NOINLINE CoSite *site_new(CoWait *w, lua_State *L, uintptr_t pc)
+{
+  CoSite found = { .pc = 0 };
+  uint32_t i, slot;
+  find_func(L, &found);
+  if (!found.pt || !found.pc) return &w->other;
+  if (found.pc != pc) pc = found.pc;
+  slot = hash_slot(pc, COWAIT_BITS);
+  for (i = 0; i < PROBES; i++, slot = (slot + 1) & (COWAIT_SITES - 1)) {
+    CoSite *cs = &w->site[slot];
+    if (cs->pc == pc) return cs;
+    if (cs->pc) continue;
+    *cs = found;
+    w->func[func_bit(found.pt) / 64] |= (uint64_t)1 << (func_bit(found.pt) % 64);
+    return cs;
+  }
+  return &w->other;
+}
+
+/* Return the sum of the place where a coroutine yielded. Most often a Lua function has called
+** what yielded.
+*/
+static LJ_AINLINE CoSite *site_of(CoWait *w, lua_State *L)
+{
+  uintptr_t pc = (uintptr_t)frame_ftsz(L->base - 1);
+  if (LJ_LIKELY((pc & FRAME_TYPE) == FRAME_LUA)) {
+    uint32_t i, slot = hash_slot(pc, COWAIT_BITS);
+    for (i = 0; i < PROBES; i++, slot = (slot + 1) & (COWAIT_SITES - 1)) {
+      CoSite *cs = &w->site[slot];
+      if (LJ_LIKELY(cs->pc == pc)) return cs;
+      if (!cs->pc) break;
+    }
+  } else {
+    pc = 0;
+  }
+  return site_new(w, L, pc);
+}
+
+void lj_cowait_protofree(CoWait *w, const GCproto *pt)
+{
+  int i, kind;
+  if (!relaxed_get(&w->on) || !((w->func[func_bit(pt) / 64] >> (func_bit(pt) % 64)) & 1))
+    return;
+  if (flush(w, lj_ticks_now(&w->rate))) return;
+  for (i = 0; i < COWAIT_SITES; i++) /* Keep the times, without the functions. */
+    for (kind = 0; kind < COSUM__MAX; kind++) {
+      CoSum *sum = &w->site[i].sum[kind];
+      sum_add(&w->other.sum[kind], sum->ticks, sum->waits);
+    }
+  sites_clear(w);
+}
+
+/* -- Waits ------------------------------------------------------------------- */
+
+/* May a sample of a single wait be taken now? */
+static int has_credit(CoWait *w, uint64_t now)
+{
+  w->credit_ns += (int64_t)(lj_ticks_ns(&w->rate, now - w->credit_at) / SHARE);
+  if (w->credit_ns > CREDIT_MAX_NS) w->credit_ns = CREDIT_MAX_NS;
+  w->credit_at = now;
+  return w->credit_ns >= 0;
+}
+
+/* Take the samples of a wait. Returns 0 if the session is in use. */
+static int take_parts(CoWait *w, Event *ev, SampleHead *head, uint64_t from, uint64_t now)
+{
+  uint64_t all = lj_ticks_ns(&w->rate, now - from);
+  uint64_t busy = lj_ticks_ns(&w->rate, now - (w->slept > from ? w->slept : from));
+  if (busy < BUSY_NS) busy = 0;
+  if (busy == all) {
+    head->work = SPF_WORK_BUSY;
+    return take(ev, head, all, 1);
+  }
+  if (!take(ev, head, all - busy, 1)) return 0;
+  head->work = SPF_WORK_BUSY;
+  if (busy) take(ev, head, busy, 0);
+  return 1;
+}
+
+/* Take samples with the stack of a coroutine. Returns 0 if it took none. */
+static LJ_NOINLINE int take_wait(CoWait *w, lua_State *L, uint64_t from, uint64_t now)
+{
+  SampleStack stack = { L, NULL, NULL };
+  SampleHead head = { .stack = &stack };
+  Event *ev = w->door->enter(w->door, &lj_cosource_ops);
+  int64_t spent_ns;
+  int done;
+  if (!ev) return 0;
+  head.time_ns = mono_ns();
+  lj_ticks_measure(&w->rate, now, head.time_ns);
+  done = take_parts(w, ev, &head, from, now);
+  w->door->leave(w->door);
+  spent_ns = (int64_t)(mono_ns() - head.time_ns);
+  w->credit_ns -= spent_ns > SAMPLE_MIN_NS ? spent_ns : SAMPLE_MIN_NS;
+  return done;
+}
+
+/* Has the thread slept since the last look? A sleep counts unless a coroutine ran: that coroutine
+** has blocked the thread, and others may have been ready.
+*/
+static LJ_NOINLINE void look_for_sleep(CoWait *w, uint64_t now, int is_blocking)
+{
+  struct rusage ru;
+  if (getrusage(RUSAGE_THREAD, &ru) != 0 || ru.ru_nvcsw == w->sleeps) return;
+  w->sleeps = ru.ru_nvcsw;
+  if (!is_blocking) w->slept = now;
+}
+
+/* A wait has ended. A coroutine that was created while the event was off has no time, or an old
+** one.
+*/
+static void wait_ends(CoWait *w, lua_State *L, uint64_t now)
+{
+  uint64_t from = L->sysprof_yield, ticks;
+  if (LJ_UNLIKELY(from < w->since)) from = w->since;
+  ticks = now > from ? now - from : 0;
+  if (LJ_LIKELY(ticks < w->threshold)) {
+    sum_add(&site_of(w, L)->sum[COSUM_SHORT], ticks, 1);
+  } else if (!has_credit(w, now) || !take_wait(w, L, from, now)) {
+    relaxed_set(&w->many, w->many + 1);
+    sum_add(&site_of(w, L)->sum[COSUM_MANY], ticks, 1);
+  }
+  if (LJ_UNLIKELY(now >= w->flush_at)) flush(w, now);
+}
+
+/* The running coroutine yields or ends. */
+static LJ_AINLINE uint64_t run_ends(CoWait *w)
+{
+  uint64_t now = lj_ticks_now(&w->rate);
+  if (LJ_UNLIKELY(now - w->last >= w->gap)) look_for_sleep(w, now, 1);
+  w->running = NULL;
+  return w->last = now;
+}
+
+void lj_cowait_yield(lua_State *L)
+{
+  CoWait *w = state_of(G(L));
+  if (LJ_LIKELY(relaxed_get(&w->on))) L->sysprof_yield = run_ends(w);
+}
+
+void lj_cowait_left(lua_State *L)
+{
+  CoWait *w = state_of(G(L));
+  if (w && relaxed_get(&w->on) && w->running == L) run_ends(w);
+}
+
+/* A builtin function does not tell that a coroutine has ended. If one has, and the thread slept
+** since its last resume, that sleep counts as one after the end.
+*/
+void lj_cowait_resume(lua_State *L)
+{
+  CoWait *w = state_of(G(L));
+  uint64_t now;
+  if (LJ_UNLIKELY(L->cframe || !relaxed_get(&w->on))) return;
+  now = lj_ticks_now(&w->rate);
+  if (LJ_UNLIKELY(now - w->last >= w->gap))
+    look_for_sleep(w, now, w->running && w->running->cframe);
+  w->last = now;
+  if (LJ_LIKELY(L->status == LUA_YIELD)) wait_ends(w, L, now);
+  w->running = L;
+}
+
+void lj_cowait_threadfree(CoWait *w, const lua_State *L)
+{
+  if (w->running == L) w->running = NULL;
+}
+
+/* coroutine.resume(co, ...) */
+static void call_resume(lua_State *L)
+{
+  if (L->top > L->base && tvisthread(L->base)) lj_cowait_resume(threadV(L->base));
+}
+
+/* The function of coroutine.wrap. Its upvalue is the coroutine. */
+static void call_wrap(lua_State *L)
+{
+  cTValue *o = &curr_func(L)->c.upvalue[0];
+  if (tvisthread(o)) lj_cowait_resume(threadV(o));
+}
+
+int lj_cowait_age(const lua_State *L, uint64_t *ns, int *is_least)
+{
+  const CoWait *w = state_of(G(L));
+  uint64_t from = L->sysprof_yield, now;
+  if (!w || !relaxed_get(&w->on) || L->status != LUA_YIELD) return 0;
+  now = lj_ticks_now(&w->rate);
+  *is_least = from < w->since;
+  if (*is_least) from = w->since;
+  *ns = lj_ticks_ns(&w->rate, now > from ? now - from : 0);
+  return 1;
+}
+
+/* -- Begin and end ----------------------------------------------------------- */
+
+CoWait *lj_cowait_of(global_State *g)
+{
+  CoWait *w = state_of(g);
+  if (w) return w;
+  w = (CoWait *)calloc(1, sizeof(*w));
+  if (!w) return NULL;
+  w->g = g;
+  w->next = states;
+  states = w;
+  G2GG(g)->cowait = w;
+  return w;
+}
+
+void lj_cowait_start(CoWait *w, EventDoor *door, uint64_t threshold_ns)
+{
+  lj_ticks_begin(&w->rate);
+  sites_clear(w);
+  memset(&w->other, 0, sizeof(w->other));
+  w->many = 0;
+  w->door = door;
+  w->threshold = (uint64_t)((double)threshold_ns / w->rate.ns);
+  w->gap = (uint64_t)(GAP_NS / w->rate.ns);
+  w->credit_ns = CREDIT_MAX_NS;
+  w->since = w->credit_at = w->last = w->slept = lj_ticks_now(&w->rate);
+  w->running = NULL;
+  look_for_sleep(w, w->since, 1);
+  w->flush_at = w->since + (uint64_t)(FLUSH_NS / w->rate.ns);
+  lj_vmstub_hook[VMSTUB_YIELD] = lj_cowait_yield;
+  lj_vmstub_hook[VMSTUB_RESUME] = call_resume;
+  lj_vmstub_hook[VMSTUB_WRAP] = call_wrap;
+  relaxed_set(&w->on, 1);
+  lj_vmstub_put(w->g);
+}
+
+void lj_cowait_stop(CoWait *w, int is_ours)
+{
+  relaxed_set(&w->on, 0);
+  if (is_ours) lj_vmstub_take(w->g);
+}
+
+void lj_cowait_close(global_State *g)
+{
+  CoWait **at = &states;
+  for (; *at; at = &(*at)->next)
+    if ((*at)->g == g) {
+      CoWait *w = *at;
+      lj_cowait_stop(w, 1);
+      *at = w->next;
+      G2GG(g)->cowait = NULL;
+      free(w);
+      return;
+    }
+}
+
+void lj_cowait_forget(void)
+{
+  CoWait *w;
+  for (w = states; w; w = w->next) lj_cowait_stop(w, 0);
+}

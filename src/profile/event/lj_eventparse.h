@@ -1,0 +1,21 @@
+/*
+** Parser of the modifiers of event names: "/key=NUMBER/".
+** Context: any thread.
+*/
+
+#ifndef _LJ_EVENTPARSE_H
+#define _LJ_EVENTPARSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lj_def.h"
+
+/* Read "/key=N/". A number above max becomes one above max. Returns 0 if it is anything else. */
+LJ_FUNC int lj_eventparse_number(const char *s, size_t len, const char *key, uint64_t max,
+				 uint64_t *n);
+
+/* Does the item begin with the name of an event, and then end or have modifiers? */
+LJ_FUNC int lj_eventparse_isname(const char *item, size_t len, const char *name);
+
+#endif
