@@ -20,6 +20,7 @@
 #include "lj_gc.h"
 #include "profile/base/lj_hash.h"
 #include "profile/coroutine/lj_colist.h"
+#include "profile/coroutine/lj_cowait.h"
 #include "profile/coroutine/lj_cowalk.h"
 
 #define AHEAD_THREAD 16 /* Coroutines whose memory is fetched ahead, */
@@ -85,6 +86,15 @@ static void groups_free(Groups *gs)
 
 /* -- Groups ------------------------------------------------------------------ */
 
+static void age_add(CoAge *to, const CoAge *age)
+{
+  if (age->n == 0) return;
+  if (to->n == 0 || age->min_ns < to->min_ns) to->min_ns = age->min_ns;
+  if (age->max_ns > to->max_ns) to->max_ns = age->max_ns;
+  to->n += age->n;
+  to->nleast += age->nleast;
+}
+
 static int is_equal(const Groups *gs, const CoGroup *a, const CoGroup *b)
 {
   return a->hash == b->hash && a->state == b->state && a->nframe == b->nframe &&
@@ -107,6 +117,7 @@ static int groups_add(Groups *gs, CoGroup *add)
     CoGroup *gr = &gs->group[gs->index[slot] - 1];
     if (is_equal(gs, gr, add)) {
       gr->count += add->count;
+      age_add(&gr->age, &add->age);
       gs->nframe = add->at; /* The frames are there already. */
       return 1;
     }
@@ -149,11 +160,17 @@ static void frame_set(CoFrame *fr, const GCfunc *fn, const BCIns *pc)
 /* Add one coroutine. Returns 0 without memory. */
 static int add_thread(Groups *gs, lua_State *L, CoState state)
 {
-  CoGroup add = { 0, state, 1, L, gs->nframe, 0 };
+  CoGroup add = { .state = state, .count = 1, .L = L, .at = gs->nframe };
+  int is_least;
   uintptr_t cut = 0;
   CoWalk w;
   CoStep step;
   if (!frames_reserve(gs, COLIST_FRAMES + 1)) return 0;
+  if (lj_cowait_age(L, &add.age.min_ns, &is_least)) {
+    add.age.max_ns = add.age.min_ns;
+    add.age.n = 1;
+    add.age.nleast = (uint32_t)is_least;
+  }
   if (state == CO_NEW) {
     frame_set(&gs->frame[gs->nframe++], funcV(L->base), NULL);
   } else if (state != CO_DEAD) {

@@ -34,13 +34,21 @@ typedef struct CoFrame {
 		  ** 0: unknown. */
 } CoFrame;
 
+/* How long coroutines have waited since they yielded. Known while coroutine-wait is recorded. */
+typedef struct CoAge {
+  uint32_t n;      /* Coroutines whose age is known. */
+  uint32_t nleast; /* Those that have waited at least so long. */
+  uint64_t min_ns, max_ns;
+} CoAge;
+
 /* Coroutines with the same stack and state. */
 typedef struct CoGroup {
   uint64_t hash;
   CoState state;
   uint32_t count;
   lua_State *L; /* One of them. */
-  size_t at;    /* Its frames in CoList.frame, leaf first. */
+  CoAge age;
+  size_t at; /* Its frames in CoList.frame, leaf first. */
   uint32_t nframe;
 } CoGroup;
 

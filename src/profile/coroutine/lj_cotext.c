@@ -56,6 +56,31 @@ static void frame_text(const CoNames *cn, const CoFrame *fr, int folded, FILE *f
 
 /* -- Text -------------------------------------------------------------------- */
 
+/* Time in the largest unit that is not above it. */
+static void write_time(FILE *f, uint64_t ns)
+{
+  static const struct {
+    double ns;
+    const char *name;
+  } unit[] = {
+    { 3600e9, "h" }, { 60e9, "min" }, { 1e9, "s" }, { 1e6, "ms" }, { 1e3, "us" }
+  };
+  size_t i = 0;
+  while (i + 1 < sizeof(unit) / sizeof(unit[0]) && (double)ns < unit[i].ns) i++;
+  fprintf(f, "%.1f %s", (double)ns / unit[i].ns, unit[i].name);
+}
+
+/* Ages of the coroutines of a group, if they are known. */
+static void write_age(FILE *f, const CoAge *age)
+{
+  if (age->n == 0) return;
+  fputs(age->nleast == age->n ? ", for at least " : ", for ", f);
+  write_time(f, age->min_ns);
+  if (age->max_ns - age->min_ns < age->max_ns / 100) return;
+  fputs(age->nleast && age->nleast != age->n ? " to at least " : " to ", f);
+  write_time(f, age->max_ns);
+}
+
 static int frame_isequal(const CoFrame *a, const CoFrame *b)
 {
   return a->kind == b->kind && a->what == b->what && a->line == b->line;
@@ -73,7 +98,9 @@ static void write_text(FILE *f, const CoNames *cn)
   for (i = 0; i < cl->ngroup; i++) {
     const CoGroup *gr = &cl->group[i];
     error_of(gr, error, sizeof(error));
-    fprintf(f, "\n%u %s%s%s\n", gr->count, states[gr->state], error[0] ? ": " : "", error);
+    fprintf(f, "\n%u %s", gr->count, states[gr->state]);
+    write_age(f, &gr->age);
+    fprintf(f, "%s%s\n", error[0] ? ": " : "", error);
     for (j = 0; j < gr->nframe; j += same) {
       const CoFrame *fr = &cl->frame[gr->at + j];
       for (same = 1; j + same < gr->nframe && frame_isequal(fr, fr + same); same++)
@@ -128,6 +155,10 @@ static void json_group(FILE *f, const CoNames *cn, const CoGroup *gr)
     fputs(",\"error\":", f);
     json_string(f, error);
   }
+  if (gr->age.n)
+    fprintf(f, ",\"waits\":{\"min_us\":%llu,\"max_us\":%llu,\"at_least\":%u}",
+	    (unsigned long long)gr->age.min_ns / 1000,
+	    (unsigned long long)gr->age.max_ns / 1000, gr->age.nleast);
   fputs(",\"frames\":[", f);
   for (i = 0; i < gr->nframe; i++) {
     if (i) fputc(',', f);
