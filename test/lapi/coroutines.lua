@@ -216,7 +216,7 @@ local probes_left	-- In this program: each costs the whole model.
 -- Objects that nobody reaches are in the dump, until the collector has freed them. The model
 -- does not know them, so the program collects them first. The second cycle frees what the
 -- first one has found in finalizers. All on one line: the stacks of dump and model are equal.
-function probe()
+local function probe()
   if probes_left == 0 then return end
   probes_left = probes_left - 1
   collectgarbage() collectgarbage()

@@ -60,12 +60,8 @@ int lj_codump_file(lua_State *L, const char *path, int how, const char **problem
   size_t len;
   NoSig ns;
   int created, ok, err,
-    fd = lj_outfile_open(path, how | OUTFILE_REGULAR, &created, problem);
-  if (fd < 0) return errno == EEXIST ? 0 : -1;
-  if (!created) {
-    close(fd);
-    return 0;
-  }
+    fd = lj_outfile_open(path, how | OUTFILE_NEW, &created, problem);
+  if (fd < 0) return errno == EEXIST && !*problem ? 0 : -1;
   if (lj_codump_text(L, CO_TEXT, &text, &len)) {
     lj_nosig_begin(&ns);
     ok = write_all(fd, text, len);
