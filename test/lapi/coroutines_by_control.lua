@@ -169,6 +169,25 @@ else
 end
 t.shell("rmdir full")
 
+-- Calls that fail, see test/lib/fail_call.c.
+local function fault(call, errno, path)
+  t.write_file("box.lua", HEAD .. "C.kill(pid, 10) io.write(5)")
+  return t.shell(("cd box && FAULT='%s %d' FAULT_LOG=../log LUAJIT_SYSPROF='coroutines=SIGUSR1,paused,path=%s' " ..
+    "'%s/test/faulty_luajit' ../box.lua"):format(call, errno, path or "x%r.bin", os.getenv("SYSPROF_BUILD")))
+end
+for _, case in ipairs {
+  { "open_memstream 1", 12, "Cannot allocate memory" }, { "calloc 1+", 12, "Cannot allocate memory" },
+  { "realloc 1+", 12, "Cannot allocate memory" }, { "write 1", 28, "No space left on device" },
+  { "write 1", 5, "Input/output error" }, { "close 1+", 5, "Input/output error" },
+} do
+  local what = case[1] .. " " .. case[2]
+  fresh()
+  local status, out, err = fault(case[1], case[2])
+  t.equal(status .. out, "05", what .. ": the program")
+  t.equal(err, "LUAJIT_SYSPROF: dump of the coroutines of VM 1: x1.bin.coroutines: " .. case[3] .. "\n", what)
+  t.equal(box.files("*coroutines*"), "", what .. ": a file is left")
+end
+
 -- -- Wrong values ----------------------------------------------------------
 
 local function wrong(value, ...)
