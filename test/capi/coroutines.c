@@ -199,18 +199,20 @@ static void test_from_a_coroutine(void)
 static void test_collector(lua_State *L)
 {
   int i;
-  session_script(L, "local yield = coroutine.yield "
-		    "local function leaf(i) yield(i) end "
-		    "local function body(i) local t = { i } leaf(t[1]) if i % 3 == 0 then error('x' .. i) end end "
-		    "kept = {} "
-		    "function more(i) "
-		    "  local co = coroutine.create(body) "
-		    "  kept[i % 17] = co "
-		    "  for _ = 1, i % 4 do coroutine.resume(co, i) end "
-		    "  coroutine.wrap(body)(i) "
-		    "end "
-		    "function deep(n) if n > 0 then return 1 + deep(n - 1) end coroutine.yield() return 0 end "
-		    "function deep_ones() local co = coroutine.create(deep) coroutine.resume(co, 300) end");
+  session_script(
+    L,
+    "local yield = coroutine.yield "
+    "local function leaf(i) yield(i) end "
+    "local function body(i) local t = { i } leaf(t[1]) if i % 3 == 0 then error('x' .. i) end end "
+    "kept = {} "
+    "function more(i) "
+    "  local co = coroutine.create(body) "
+    "  kept[i % 17] = co "
+    "  for _ = 1, i % 4 do coroutine.resume(co, i) end "
+    "  coroutine.wrap(body)(i) "
+    "end "
+    "function deep(n) if n > 0 then return 1 + deep(n - 1) end coroutine.yield() return 0 end "
+    "function deep_ones() local co = coroutine.create(deep) coroutine.resume(co, 300) end");
   for (i = 0; i < 3000; i++) {
     static const char *const formats[] = { "text", "json", "folded" };
     lua_getglobal(L, "more");

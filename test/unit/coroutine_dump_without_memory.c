@@ -69,7 +69,8 @@ int main(void)
   malloc_fail_at = 3;
   session_script(L, "result, message, code = misc.sysprof.coroutines()");
   malloc_fail_at = 0;
-  session_script(L, "assert(result == nil and code == 12 and message:find('memory'), message)");
+  session_script(
+    L, "assert(result == nil and code == 12 and message:find('memory'), message)");
   free(whole);
   lua_close(L);
   return check_status();

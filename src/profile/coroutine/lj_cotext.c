@@ -54,7 +54,8 @@ static cTValue *error_slot(const lua_State *L)
   cTValue *top = L->top, *below = top - 1;
   uint32_t ffid = failed_ffid(L);
   if (below < L->base || ends_with(top, below)) return top;
-  if (ends_with(below, top) || (below > L->base && ends_with(below, below - 1))) return below;
+  if (ends_with(below, top) || (below > L->base && ends_with(below, below - 1)))
+    return below;
   if (tvisstr(top) && (ffid != FF_error || tvisstr(below))) return top;
   return ffid == FF_C ? NULL : below; /* It may be an argument of a C function. */
 }

@@ -51,8 +51,7 @@ static void set_hook(GG_State *gg)
   for (i = 0; i < GG_LEN_SDISP; i++)
     relaxed_set(&gg->dispatch[i], (ASMFunction)lj_vm_profhook);
   if (relaxed_get(&gg->g.hookmask) & LUA_MASKLINE) return;
-  for (; i < GG_LEN_DDISP; i++)
-    relaxed_set(&gg->dispatch[i], (ASMFunction)lj_vm_callhook);
+  for (; i < GG_LEN_DDISP; i++) relaxed_set(&gg->dispatch[i], (ASMFunction)lj_vm_callhook);
 }
 
 void lj_safepoint_request(global_State *g, int what)
