@@ -9,6 +9,7 @@
 #define LUA_LIB
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,14 +126,15 @@ static int sysprof_dump(lua_State *L)
 static int sysprof_coroutines(lua_State *L)
 {
   const char *name = lua_isnoneornil(L, 1) ? "text" : lua_tostring(L, 1);
-  CoFormat format = lua_type(L, 1) != LUA_TNUMBER && name ? lj_cotext_format(name)
-							  : CO_UNKNOWN;
+  CoFormat format = name ? lj_cotext_format(name) : CO_UNKNOWN;
   char *text;
   size_t len;
-  if (format == CO_UNKNOWN) {
-    lua_pushfstring(L, "profiler misuse: the format is %s; expected text, json or folded",
-		    name ? name : luaL_typename(L, 1));
-    return push_error(L, lua_tostring(L, -1), EINVAL);
+  if (format == CO_UNKNOWN || lua_objlen(L, 1) > strlen(name)) {
+    char problem[160];
+    snprintf(problem, sizeof(problem),
+	     "profiler misuse: the format is %.64s; expected text, json or folded",
+	     name ? name : luaL_typename(L, 1));
+    return push_error(L, problem, EINVAL);
   }
   if (!lj_codump_text(L, format, &text, &len)) return push_syserror(L, NULL, ENOMEM);
   lua_pushlstring(L, text, len);

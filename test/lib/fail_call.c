@@ -130,6 +130,7 @@ SETS_ERRNO(int, -1, nanosleep, (const struct timespec *ts, struct timespec *left
 	   (ts, left))
 SETS_ERRNO(ssize_t, -1, readlink, (const char *path, char *buf, size_t len),
 	   (path, buf, len))
+SETS_ERRNO(FILE *, NULL, open_memstream, (char **text, size_t *len), (text, len))
 SETS_ERRNO(void *, NULL, realloc, (void *p, size_t size), (p, size))
 SETS_ERRNO(int, -1, setitimer,
 	   (int which, const struct itimerval *it, struct itimerval *old), (which, it, old))

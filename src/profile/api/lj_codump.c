@@ -59,13 +59,9 @@ int lj_codump_file(lua_State *L, const char *path, int how, const char **problem
   char *text = NULL;
   size_t len;
   NoSig ns;
-  int created, ok, err,
-    fd = lj_outfile_open(path, how | OUTFILE_REGULAR, &created, problem);
-  if (fd < 0) return errno == EEXIST ? 0 : -1;
-  if (!created) {
-    close(fd);
-    return 0;
-  }
+  int created, ok, err, is_known,
+    fd = lj_outfile_open(path, how | OUTFILE_NEW, &created, problem);
+  if (fd < 0) return errno == EEXIST && !*problem ? 0 : -1;
   if (lj_codump_text(L, CO_TEXT, &text, &len)) {
     lj_nosig_begin(&ns);
     ok = write_all(fd, text, len);
@@ -76,11 +72,12 @@ int lj_codump_file(lua_State *L, const char *path, int how, const char **problem
     err = ENOMEM;
   }
   free(text);
-  if (!ok && fstat(fd, &st) == 0) lj_outfile_remove(path, how, st.st_dev, st.st_ino);
+  is_known = fstat(fd, &st) == 0;
   if (close(fd) != 0 && ok) {
     ok = 0;
     err = errno;
   }
+  if (!ok && is_known) lj_outfile_remove(path, how, st.st_dev, st.st_ino);
   errno = err;
   return ok ? 1 : -1;
 }

@@ -14,7 +14,7 @@
 */
 LJ_FUNC int lj_codump_text(lua_State *L, CoFormat format, char **text, size_t *len);
 
-/* Dump the coroutines as text into a new file. how: OUTFILE_*. Returns 1; 0 if the file exists;
+/* Dump the coroutines as text into a new file. how: OUTFILE_*. Returns 1; 0 if the name is taken;
 ** else -1 and errno. *problem: reason of a refusal, or NULL. A failed dump leaves no file.
 */
 LJ_FUNC int lj_codump_file(lua_State *L, const char *path, int how, const char **problem);

@@ -156,26 +156,25 @@ const char *lj_control_start(lua_State *L)
 
 /* -- Coroutines -------------------------------------------------------------- */
 
-#define DUMP_NAME "sysprof.%p.%n.%r" /* Without a path. */
 #define DUMP_END  ".coroutines"
 #define DUMPS_MAX 100000
 
 /* Dump the coroutines into a file beside the profiles. Its number is the first one that is free. */
 static void dump_coroutines(Control *c, lua_State *L)
 {
-  const char *pattern = c->fo.path ? c->fo.path : DUMP_NAME, *problem = NULL;
+  const char *problem = NULL;
   char path[PATH_MAX];
-  int done = 0;
+  int done = 0, fits = 1;
   while (done == 0 && c->dumps < DUMPS_MAX) {
     c->dumps++;
+    fits = run_path(c, c->fo.path, c->dumps, DUMP_END, path, sizeof(path));
     errno = ENAMETOOLONG;
-    if (run_path(c, pattern, c->dumps, DUMP_END, path, sizeof(path)))
-      done = lj_codump_file(L, path, c->fo.how, &problem);
-    else done = -1;
+    done = fits ? lj_codump_file(L, path, c->fo.how, &problem) : -1;
   }
-  if (done <= 0)
-    lj_say(": dump of the coroutines of VM %d into %s: %s", c->number, path,
-	   problem ? problem : strerror(errno));
+  if (done > 0) return;
+  if (!problem) problem = strerror(errno);
+  lj_say(": dump of the coroutines of VM %d: %s", c->number,
+	 fail(fits ? path : c->fo.path, problem));
 }
 
 /* -- Requests ---------------------------------------------------------------- */

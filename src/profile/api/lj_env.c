@@ -352,7 +352,7 @@ static int env_start(lua_State *L)
     return say_value("paused", 6,
 		     "needs control, which starts the profile later; add control=SIGUSR2",
 		     "");
-  if (!nofile && !path_set(L, number, has_control)) return 0;
+  if ((has_control || !nofile) && !path_set(L, number, has_control)) return 0;
   lua_settop(L, OPTIONS); /* The table keeps both strings. */
   return has_control ? start_controlled(L, &e, &ec, number) : start_now(L, &e);
 }

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "lj_obj.h"
+#include "lj_ff.h"
+#include "lj_frame.h"
 #include "profile/coroutine/lj_cotext.h"
 
 static const char *const states[CO__MAX] = { "running",     "normal",          "suspended",
@@ -25,13 +27,45 @@ CoFormat lj_cotext_format(const char *name)
   return (CoFormat)i;
 }
 
+/* Does string a end with string b, which is not empty? */
+static int ends_with(cTValue *a, cTValue *b)
+{
+  const GCstr *s, *end;
+  if (!tvisstr(a) || !tvisstr(b)) return 0;
+  s = strV(a);
+  end = strV(b);
+  return end->len > 0 && s->len >= end->len &&
+	 memcmp(strdata(s) + s->len - end->len, strdata(end), end->len) == 0;
+}
+
+/* Id of the function that has failed, FF_LUA or higher. */
+static uint32_t failed_ffid(const lua_State *L)
+{
+  const GCobj *o = frame_gc(L->base - 1);
+  return o->gch.gct == (uint8_t)~LJ_TFUNC ? o->fn.c.ffid : FF_C;
+}
+
+/* Error of a failed coroutine, or NULL. lua_resume leaves it at the top. coroutine.resume and
+** coroutine.wrap pop it, then it is above the top until the collector clears that. The VM and
+** luaL_error first make a message without a place, which stays beside the whole one.
+*/
+static cTValue *error_slot(const lua_State *L)
+{
+  cTValue *top = L->top, *below = top - 1;
+  uint32_t ffid = failed_ffid(L);
+  if (below < L->base || ends_with(top, below)) return top;
+  if (ends_with(below, top) || (below > L->base && ends_with(below, below - 1)))
+    return below;
+  if (tvisstr(top) && (ffid != FF_error || tvisstr(below))) return top;
+  return ffid == FF_C ? NULL : below; /* It may be an argument of a C function. */
+}
+
 /* Error message of a failed coroutine, "" if its error is no string. */
 static void error_of(const CoGroup *gr, char *to, size_t size)
 {
-  cTValue *o = gr->L->top - 1;
+  cTValue *o = gr->state == CO_FAILED ? error_slot(gr->L) : NULL;
   to[0] = '\0';
-  if (gr->state == CO_FAILED && o >= gr->L->base && tvisstr(o))
-    lj_coname_clean(to, size, strVdata(o), strV(o)->len);
+  if (o && tvisstr(o)) lj_coname_clean(to, size, strVdata(o), strV(o)->len);
 }
 
 /* A frame as one text: "name (source:line)". folded: without ';'. */
@@ -130,12 +164,15 @@ static void json_frame(FILE *f, const CoNames *cn, const CoFrame *fr)
 {
   static const char *const kinds[] = { "lua", "builtin", "c" };
   CoName name;
+  int kind;
   if (fr->kind == CO_CUT) {
     fprintf(f, "{\"kind\":\"cut\",\"frames\":%llu}", (unsigned long long)fr->what);
     return;
   }
   lj_coname_frame(cn, fr, &name);
-  fprintf(f, "{\"kind\":\"%s\",\"name\":", kinds[fr->kind]);
+  /* A builtin function made of bytecode has no source. */
+  kind = fr->kind == CO_LUA && !name.source[0] ? CO_BUILTIN : (int)fr->kind;
+  fprintf(f, "{\"kind\":\"%s\",\"name\":", kinds[kind]);
   json_string(f, name.name);
   if (name.source[0]) {
     fputs(",\"source\":", f);

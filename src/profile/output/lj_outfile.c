@@ -293,6 +293,11 @@ static int walk_last(Walk *w, int *created)
     *created = fd >= 0;
     return fd < 0 && errno == EEXIST ? -2 : fd;
   }
+  if (w->how & OUTFILE_NEW) {
+    close(at);
+    errno = EEXIST;
+    return -1;
+  }
   fd = fstat(at, &st);
   if (fd == 0 && S_ISLNK(st.st_mode)) {
     int result = walk_link(w, at, &st, "");
