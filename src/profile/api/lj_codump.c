@@ -9,36 +9,142 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <sys/stat.h>
 
 #include "lj_obj.h"
 #include "profile/api/lj_codump.h"
+#include "profile/control/lj_ctlstack.h"
 #include "profile/output/lj_nosig.h"
 #include "profile/output/lj_outfile.h"
+#include "profile/symbols/lj_symrecords.h"
 
-int lj_codump_text(lua_State *L, CoFormat format, char **text, size_t *len)
+/* Write a text by a function. Returns as lj_codump_text does. */
+static int make_text(void (*put)(FILE *f, const void *what), const void *what, char **text,
+		     size_t *len)
 {
-  CoList cl;
-  CoNames cn;
   FILE *f;
-  int ok = 0;
+  int ok;
   *text = NULL;
-  if (!lj_colist_read(&cl, L)) return 0;
-  if (lj_coname_find(&cn, &cl)) {
-    if ((f = open_memstream(text, len)) != NULL) {
-      lj_cotext_write(f, &cn, format);
-      ok = !ferror(f);
-      if (fclose(f) != 0) ok = 0;
-    }
-    lj_coname_free(&cn);
-  }
-  lj_colist_free(&cl);
-  if (ok) return 1;
+  if ((f = open_memstream(text, len)) == NULL) return 0;
+  put(f, what);
+  ok = !ferror(f);
+  if (fclose(f) == 0 && ok) return 1;
   free(*text);
   *text = NULL;
   return 0;
 }
+
+/* -- All coroutines ---------------------------------------------------------- */
+
+typedef struct Dump {
+  CoNames names;
+  CoFormat format;
+} Dump;
+
+static void put_dump(FILE *f, const void *what)
+{
+  const Dump *d = (const Dump *)what;
+  lj_cotext_write(f, &d->names, d->format);
+}
+
+int lj_codump_text(lua_State *L, CoFormat format, char **text, size_t *len)
+{
+  CoList cl;
+  Dump d;
+  int ok = 0;
+  *text = NULL;
+  if (!lj_colist_read(&cl, L)) return 0;
+  d.format = format;
+  if (lj_coname_find(&d.names, &cl)) {
+    ok = make_text(put_dump, &d, text, len);
+    lj_coname_free(&d.names);
+  }
+  lj_colist_free(&cl);
+  return ok;
+}
+
+/* -- What is known of a VM that does not answer ------------------------------ */
+
+static void put_frame(FILE *f, const CtlFrame *fr, const CoSymbols *symbols)
+{
+  CoName name;
+  memset(&name, 0, sizeof(name));
+  switch (fr->kind) {
+  case SPF_FRAME_LFUNC: {
+    CoLuaText t = { fr->name, fr->namelen, fr->chunk, fr->chunklen, fr->is_main, fr->line };
+    lj_coname_luafunc(&t, &name);
+    break;
+  }
+  case SPF_FRAME_FFUNC:
+    lj_symrecords_builtin((uint32_t)fr->value, name.name, sizeof(name.name));
+    break;
+  case SPF_FRAME_CFUNC:
+  case SPF_FRAME_HOST: lj_coname_cfunc(symbols, (uintptr_t)fr->value, &name); break;
+  case SPF_FRAME_VM: strcpy(name.name, "[Lua]"); break;
+  case SPF_FRAME_TRACE: strcpy(name.name, "[compiled code]"); break;
+  case SPF_FRAME_RESUME: strcpy(name.name, "[coroutine]"); break;
+  case SPF_FRAME_WORK: strcpy(name.name, "[VM]"); break;
+  case SPF_FRAME_CUT: strcpy(name.name, "[more frames]"); break;
+  case SPF_FRAME_BROKEN: strcpy(name.name, "[unknown]"); break;
+  default: return; /* Boundaries to C. */
+  }
+  fputs("    ", f);
+  lj_cotext_name(f, &name);
+  fputc('\n', f);
+}
+
+static void put_frames(FILE *f, const char *title, const CtlFrame *fr, uint32_t n)
+{
+  uintptr_t addr[CTLSTACK_FRAMES] = { 0 };
+  CoSymbols symbols;
+  uint32_t i, naddr = 0;
+  for (i = 0; i < n; i++)
+    if (fr[i].kind == SPF_FRAME_CFUNC || fr[i].kind == SPF_FRAME_HOST)
+      addr[naddr++] = (uintptr_t)fr[i].value;
+  lj_coname_symbols(&symbols, addr, naddr);
+  fprintf(f, "\n%s\n", title);
+  for (i = 0; i < n; i++) put_frame(f, &fr[i], &symbols);
+  lj_coname_symbolsfree(&symbols);
+}
+
+static void put_late(FILE *f, const void *what)
+{
+  const LateDump *ld = (const LateDump *)what;
+  uint32_t i;
+  fprintf(
+    f,
+    "VM %d of process %ld has not answered for a second: it runs compiled or C code.\n"
+    "The list of its coroutines is missing. It follows in the next file when the VM "
+    "answers.\n",
+    ld->number, (long)getpid());
+  if (!ld->stack) {
+    fputs("Its stack is missing, too: its thread did not take the signal.\n", f);
+  } else {
+    put_frames(f, "running", ld->stack->lua, ld->stack->nlua);
+    put_frames(f, "C stack", ld->stack->host, ld->stack->nhost);
+  }
+  if (!ld->has_known) {
+    fputs("\nWhere coroutines wait is known only while coroutine-wait is recorded.\n", f);
+    return;
+  }
+  fputs("\nwaiting coroutines that have yielded since coroutine-wait is recorded\n", f);
+  for (i = 0; i < ld->nplace; i++) {
+    CoName name;
+    lj_coname_clean(name.name, sizeof(name.name), ld->place[i].name,
+		    strlen(ld->place[i].name));
+    fprintf(f, "    %u at %s\n", ld->place[i].n, name.name);
+  }
+  if (ld->nmore) fprintf(f, "    %u at other places\n", ld->nmore);
+}
+
+int lj_codump_late(const LateDump *ld, char **text, size_t *len)
+{
+  return make_text(put_late, ld, text, len);
+}
+
+/* -- Files ------------------------------------------------------------------- */
 
 /* Write all of a text. Returns 0 and sets errno on failure. */
 static int write_all(int fd, const char *s, size_t len)
@@ -53,25 +159,18 @@ static int write_all(int fd, const char *s, size_t len)
   return 1;
 }
 
-int lj_codump_file(lua_State *L, const char *path, int how, const char **problem)
+int lj_codump_file(const char *path, int how, const char *text, size_t len,
+		   const char **problem)
 {
   struct stat st;
-  char *text = NULL;
-  size_t len;
   NoSig ns;
   int created, ok, err, is_known,
     fd = lj_outfile_open(path, how | OUTFILE_NEW, &created, problem);
   if (fd < 0) return errno == EEXIST && !*problem ? 0 : -1;
-  if (lj_codump_text(L, CO_TEXT, &text, &len)) {
-    lj_nosig_begin(&ns);
-    ok = write_all(fd, text, len);
-    err = errno;
-    lj_nosig_end(&ns, ok ? 0 : err);
-  } else {
-    ok = 0;
-    err = ENOMEM;
-  }
-  free(text);
+  lj_nosig_begin(&ns);
+  ok = write_all(fd, text, len);
+  err = errno;
+  lj_nosig_end(&ns, ok ? 0 : err);
   is_known = fstat(fd, &st) == 0;
   if (close(fd) != 0 && ok) {
     ok = 0;

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@
 #include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_sources.h"
 #include "profile/control/lj_ctlslot.h"
+#include "profile/host/lj_hostwalk.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
 
@@ -61,6 +63,7 @@ const char *lj_control_add(lua_State *L, const char *control, int dump_signo, in
   ControlOptions co;
   if (errmsg) return errmsg;
   lj_osprocess_pin();
+  if (!lj_hostwalk_warmup()) return "the layout of this VM's machine code is unknown";
   if ((err = lj_process_begin()) != 0) return strerror(err);
   co.signo = is_file || !control ? 0 : lj_luaopts_signal(control);
   co.dump_signo = dump_signo;
@@ -69,6 +72,7 @@ const char *lj_control_add(lua_State *L, const char *control, int dump_signo, in
   co.opt = opt;
   co.fo = fo;
   if ((errmsg = lj_ctlslot_add(G(L), &co)) != NULL) return errmsg;
+  lj_process_setpoll(lj_control_poll);
   if ((err = lj_process_setthread()) == 0) return NULL;
   lj_control_close(G(L));
   snprintf(problem_text, PROBLEM_MAX,
@@ -98,17 +102,24 @@ static const char *fail(const char *path, const char *errmsg)
   return problem_text;
 }
 
+/* Names of the files of a VM. */
+typedef struct FileNames {
+  const char *pattern;
+  int number;   /* Of the VM. */
+  int is_child; /* The process is a child of the one that named the pattern. */
+} FileNames;
+
 /* Name a file: the pattern and an ending. A child of fork() gets a name that differs from its
 ** parent's. Returns 0 if the name does not fit.
 */
-static int run_path(const Control *c, const char *pattern, int run, const char *ending,
-		    char *path, size_t size)
+static int run_path(const FileNames *fn, int run, const char *ending, char *path,
+		    size_t size)
 {
   size_t len;
   int n;
-  if (lj_outfile_name(path, size, pattern, c->number, run) <= 0) return 0;
+  if (lj_outfile_name(path, size, fn->pattern, fn->number, run) <= 0) return 0;
   len = strlen(path);
-  if (c->process != lj_osprocess_id() && !strstr(pattern, "%p"))
+  if (fn->is_child && !strstr(fn->pattern, "%p"))
     n = snprintf(path + len, size - len, ".%ld%s", (long)getpid(), ending);
   else n = snprintf(path + len, size - len, "%s", ending);
   return n >= 0 && (size_t)n < size - len;
@@ -125,6 +136,7 @@ static const char *start_errmsg(int status, int err)
 static const char *run_start(Control *c, lua_State *L)
 {
   StreamFileOptions fo = c->fo;
+  FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c) };
   struct luam_Sysprof_SelfReport report;
   StartResult r;
   char path[PATH_MAX];
@@ -132,7 +144,7 @@ static const char *run_start(Control *c, lua_State *L)
   path[0] = '\0';
   fo.path = path;
   if (c->opt.mode != LUAM_SYSPROF_DEFAULT &&
-      !run_path(c, c->fo.path, c->runs, "", path, sizeof(path)))
+      !run_path(&fn, c->runs, "", path, sizeof(path)))
     return fail(c->fo.path, strerror(ENAMETOOLONG));
   if (lj_startfile(L, &c->opt, &fo, NULL, &r)) {
     lj_report_self(G(L), &report);
@@ -159,22 +171,50 @@ const char *lj_control_start(lua_State *L)
 #define DUMP_END  ".coroutines"
 #define DUMPS_MAX 100000
 
-/* Dump the coroutines into a file beside the profiles. Its number is the first one that is free. */
-static void dump_coroutines(Control *c, lua_State *L)
+/* Write a text into a file beside the profiles. Its number is the first one that is free. dumps:
+** files so far. text NULL: there was no memory for it.
+*/
+static void write_dump(const FileNames *fn, int how, int *dumps, const char *text,
+		       size_t len)
 {
   const char *problem = NULL;
   char path[PATH_MAX];
-  int done = 0, fits = 1;
-  while (done == 0 && c->dumps < DUMPS_MAX) {
-    c->dumps++;
-    fits = run_path(c, c->fo.path, c->dumps, DUMP_END, path, sizeof(path));
-    errno = ENAMETOOLONG;
-    done = fits ? lj_codump_file(L, path, c->fo.how, &problem) : -1;
+  int done = 0, fits = 1, n = 0;
+  while (done == 0 && n < DUMPS_MAX) {
+    n = __atomic_add_fetch(dumps, 1, __ATOMIC_RELAXED);
+    fits = run_path(fn, n, DUMP_END, path, sizeof(path));
+    errno = fits ? ENOMEM : ENAMETOOLONG;
+    done = fits && text ? lj_codump_file(path, how, text, len, &problem) : -1;
   }
   if (done > 0) return;
   if (!problem) problem = strerror(errno);
-  lj_say(": dump of the coroutines of VM %d: %s", c->number,
-	 fail(fits ? path : c->fo.path, problem));
+  lj_say(": dump of the coroutines of VM %d: %s", fn->number,
+	 fail(fits ? path : fn->pattern, problem));
+}
+
+static void dump_coroutines(Control *c, lua_State *L)
+{
+  FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c) };
+  char *text;
+  size_t len;
+  lj_codump_text(L, CO_TEXT, &text, &len);
+  write_dump(&fn, c->fo.how, &c->dumps, text, len);
+  free(text);
+}
+
+void lj_control_poll(void)
+{
+  LateDump *ld = lj_ctlslot_poll();
+  char *text;
+  size_t len;
+  if (!ld) return;
+  lj_codump_late(ld, &text, &len);
+  {
+    FileNames fn = { ld->pattern, ld->number, ld->is_child };
+    write_dump(&fn, ld->how, ld->dumps, text, len);
+  }
+  free(text);
+  lj_ctlslot_latefree(ld);
 }
 
 /* -- Requests ---------------------------------------------------------------- */

@@ -22,6 +22,11 @@ LJ_FUNC const char *lj_control_add(lua_State *L, const char *control, int dump_s
 /* Start a profile of a VM that was added. Returns as lj_control_add does. */
 LJ_FUNC const char *lj_control_start(lua_State *L);
 
+/* Poll the control files, and write what is known of VMs that do not serve a dump. Background
+** thread.
+*/
+LJ_FUNC void lj_control_poll(void);
+
 /* Serve the pending requests of a VM at its safe point. */
 LJ_FUNC void lj_control_serve(lua_State *L);
 

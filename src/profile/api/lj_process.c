@@ -132,16 +132,25 @@ typedef struct Job {
   uint64_t cpu_ns;  /* CPU time of the thread after the last run. */
 } Job;
 
+static void nothing(void)
+{
+}
+
 /* They run in this order, every BGTHREAD_LOOK_MS. */
-enum { JOB_SLEEPERS };
+enum { JOB_SLEEPERS, JOB_CONTROL };
 static Job jobs[] = {
   [JOB_SLEEPERS] = { look_at_sleepers, has_profile, 1, SLEEP_SHARE, 0, 0 },
+  [JOB_CONTROL] = { nothing, lj_ctlslot_haspoll, 0, 0, 0, 0 },
   { look_after, has_profile, 0, JOB_SHARE, 0, 0 },
   { write_queues, has_profile, 1, 0, 0, 0 },
   { scan_threads, has_profile, 0, JOB_SHARE, 0, 0 },
-  { lj_ctlslot_poll, lj_ctlslot_hasfile, 0, 0, 0, 0 },
 };
 #define JOBS (int)(sizeof(jobs) / sizeof(jobs[0]))
+
+void lj_process_setpoll(void (*poll)(void))
+{
+  jobs[JOB_CONTROL].run = poll;
+}
 
 /* A job may use its share of so much time at once. Its first run takes longer. */
 #define JOB_CREDIT_NS       200000000

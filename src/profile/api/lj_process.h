@@ -25,6 +25,9 @@ LJ_FUNC void lj_process_unlock(void);
 */
 LJ_FUNC int lj_process_begin(void);
 
+/* What the background thread does for the control of VMs, before its first run. */
+LJ_FUNC void lj_process_setpoll(void (*poll)(void));
+
 /* Start the background thread if a profile or a control file needs it, else end it. Takes
 ** the lock. Returns 0 or an errno.
 */

@@ -24,6 +24,7 @@
 #include "profile/base/lj_relaxed.h"
 
 #include "profile/control/lj_ctlsig.h"
+#include "profile/control/lj_ctlstack.h"
 #include "profile/session/lj_safepoint.h"
 
 /* Value of a signal to a VM thread: a tag and the number of the slot. */
@@ -55,15 +56,19 @@ static int vm_ishere(Control *c, const global_State *g, uintptr_t sp)
   return !cf || cf - sp < c->stack_hi - sp;
 }
 
-/* Ask for the safe point on the VM thread. */
-static void slot_ask(Control *c, uintptr_t sp)
+/* Ask for the safe point on the VM thread, and take its stack if the background thread wants it. */
+static void slot_ask(Control *c, const ucontext_t *uc)
 {
+  CtlStack *cs;
   global_State *g;
   __atomic_add_fetch(&c->users, 1, __ATOMIC_SEQ_CST);
   g = __atomic_load_n(&c->g, __ATOMIC_SEQ_CST);
-  if (g && relaxed_get(&c->pending) && vm_ishere(c, g, sp)) {
+  if (g && relaxed_get(&c->pending) &&
+      vm_ishere(c, g, (uintptr_t)uc->uc_mcontext.gregs[REG_RSP])) {
     relaxed_set(&c->asked, 1);
     lj_safepoint_request(g, SAFEPOINT_CONTROL);
+    cs = __atomic_exchange_n(&c->offer, NULL, __ATOMIC_ACQUIRE);
+    if (cs) lj_ctlstack_take(cs, g, uc);
   }
   __atomic_sub_fetch(&c->users, 1, __ATOMIC_SEQ_CST);
 }
@@ -72,7 +77,6 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
 {
   int saved_errno = errno, tid = lj_osthread_self(), i;
   uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
-  uintptr_t sp = (uintptr_t)((ucontext_t *)uc)->uc_mcontext.gregs[REG_RSP];
   int is_told = info->si_code == SI_QUEUE && info->si_pid == getpid() &&
 		(value & VALUE_TAG_MASK) == VALUE_TAG;
   for (i = 0; i < CONTROLS_MAX; i++) {
@@ -90,7 +94,7 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
     } else {
       __atomic_fetch_xor(&c->pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);
     }
-    if (relaxed_get(&c->tid) == tid) slot_ask(c, sp);
+    if (relaxed_get(&c->tid) == tid) slot_ask(c, (ucontext_t *)uc);
     else if (!is_told) lj_ctlsig_wake(c);
   }
   errno = saved_errno;

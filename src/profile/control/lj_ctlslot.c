@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 #include "lj_obj.h"
+#include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/control/lj_ctlfile.h"
 #include "profile/control/lj_ctlsig.h"
 #include "profile/control/lj_ctlslot.h"
+#include "profile/control/lj_ctlstack.h"
 #include "profile/output/lj_outfile.h"
 
 #define FILE_SIGNAL \
@@ -29,7 +31,7 @@
 
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 static int slots_used;  /* Slots in use. Written under the lock. */
-static int slots_files; /* Slots with a control file. Written under the lock. */
+static int slots_polls; /* Slots to poll. Written under the lock. */
 
 Control *lj_ctlslot_of(const global_State *g)
 {
@@ -71,14 +73,32 @@ static const char *slot_findfile(Control *c)
   return lj_ctlfile_begin(c);
 }
 
+/* Does the background thread look after the slot? */
+static int slot_haspoll(const Control *c)
+{
+  return c->file != NULL || c->dump_signo != 0;
+}
+
+/* End the offer of a stack. A handler that has taken it may never return: then it is lost. */
+static void slot_withdraw(Control *c)
+{
+  CtlStack *cs = c->late;
+  if (cs && (__atomic_exchange_n(&c->offer, NULL, __ATOMIC_ACQ_REL) == cs ||
+	     lj_ctlstack_isdone(cs)))
+    lj_ctlstack_free(cs);
+  c->late = NULL;
+  c->late_ms = 0;
+}
+
 /* Free a slot, so that lj_ctlslot_add may fill it again. Under the lock. */
 static void slot_end(Control *c)
 {
   int own = relaxed_get(&c->tid) == lj_osthread_self();
-  if (c->file) relaxed_add(&slots_files, -1);
+  if (slot_haspoll(c)) relaxed_add(&slots_polls, -1);
   relaxed_add(&slots_used, -1);
   __atomic_store_n(&c->g, NULL, __ATOMIC_SEQ_CST);
   while (!own && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST) > 0) sched_yield();
+  slot_withdraw(c);
   lj_ctlsig_restore(c->signo);
   lj_ctlsig_restore(c->dump_signo);
   slot_free(c);
@@ -127,7 +147,7 @@ const char *lj_ctlslot_add(global_State *g, const ControlOptions *co)
     if ((errmsg = slot_fill(c, co)) != NULL) {
       slot_free(c);
     } else {
-      relaxed_add(&slots_files, c->file != NULL);
+      relaxed_add(&slots_polls, slot_haspoll(c));
       relaxed_add(&slots_used, 1);
       __atomic_store_n(&c->g, g, __ATOMIC_SEQ_CST);
     }
@@ -145,13 +165,13 @@ void lj_ctlslot_moved(global_State *g)
 int lj_ctlslot_close(global_State *g)
 {
   Control *c = lj_ctlslot_of(g);
-  int had_file;
+  int had_poll;
   if (!c) return 0;
   pthread_mutex_lock(&slots_lock);
-  had_file = (c->file != NULL);
+  had_poll = slot_haspoll(c);
   slot_end(c);
   pthread_mutex_unlock(&slots_lock);
-  return had_file;
+  return had_poll;
 }
 
 void lj_ctlslot_end(void)
@@ -174,6 +194,7 @@ void lj_ctlslot_fork(int forked)
     if (!c->g) continue;
     c->users = c->asked = 0;
     c->pending = 0;
+    slot_withdraw(c);
     if (!c->fo.children || c->tid != forked) {
       slot_end(c);
       continue;
@@ -183,17 +204,90 @@ void lj_ctlslot_fork(int forked)
   }
 }
 
-int lj_ctlslot_hasfile(void)
+int lj_ctlslot_haspoll(void)
 {
-  return relaxed_get(&slots_files) > 0;
+  return relaxed_get(&slots_polls) > 0;
 }
 
-void lj_ctlslot_poll(void)
+int lj_ctlslot_ischild(const Control *c)
 {
+  return c->process != lj_osprocess_id();
+}
+
+/* -- Late dumps -------------------------------------------------------------- */
+
+#define LATE_MS 1000
+
+static void late_place(void *ctx, const char *place, uint32_t n)
+{
+  LateDump *ld = (LateDump *)ctx;
+  if (!place || ld->nplace == LATEDUMP_PLACES) {
+    ld->nmore += n;
+    return;
+  }
+  strcpy(ld->place[ld->nplace].name, place);
+  ld->place[ld->nplace++].n = n;
+}
+
+/* Collect what is known. The slot keeps the VM. */
+static LateDump *late_new(Control *c)
+{
+  LateDump *ld = (LateDump *)calloc(1, sizeof(*ld));
+  if (!ld) return NULL;
+  if (c->late && lj_ctlstack_isdone(c->late)) {
+    ld->stack = c->late;
+    c->late = NULL;
+  }
+  strcpy(ld->pattern, c->fo.path);
+  ld->number = c->number;
+  ld->is_child = lj_ctlslot_ischild(c);
+  ld->how = c->fo.how;
+  ld->dumps = &c->dumps;
+  ld->has_known = lj_cowait_known(c->g, late_place, ld);
+  return ld;
+}
+
+void lj_ctlslot_latefree(LateDump *ld)
+{
+  if (ld && ld->stack) lj_ctlstack_free(ld->stack);
+  free(ld);
+}
+
+/* A dump that the VM does not serve: after a second, offer a handler to take the stack. When it
+** has, or after another second, return what is known, once.
+*/
+static LateDump *slot_late(Control *c)
+{
+  int64_t now = mono_ms();
+  LateDump *ld;
+  if (!(relaxed_get(&c->pending) & CONTROL_COROUTINES)) {
+    slot_withdraw(c);
+  } else if (c->late_ms == 0) {
+    c->late_ms = now + LATE_MS;
+  } else if (c->late_ms > 0 && !c->late && now >= c->late_ms) {
+    c->late_ms = now + LATE_MS;
+    if ((c->late = lj_ctlstack_new()) == NULL) return NULL;
+    __atomic_store_n(&c->offer, c->late, __ATOMIC_RELEASE);
+    lj_ctlsig_wake(c);
+  } else if (c->late && (lj_ctlstack_isdone(c->late) || now >= c->late_ms)) {
+    ld = late_new(c);
+    slot_withdraw(c);
+    c->late_ms = -1;
+    return ld;
+  }
+  return NULL;
+}
+
+LateDump *lj_ctlslot_poll(void)
+{
+  LateDump *ld = NULL;
   int i;
-  if (!lj_ctlslot_hasfile() || pthread_mutex_trylock(&slots_lock) != 0) return;
-  for (i = 0; i < CONTROLS_MAX; i++)
-    if (lj_ctlsig_slots[i].g && lj_ctlsig_slots[i].file)
-      lj_ctlfile_poll(&lj_ctlsig_slots[i]);
+  if (!lj_ctlslot_haspoll() || pthread_mutex_trylock(&slots_lock) != 0) return NULL;
+  for (i = 0; i < CONTROLS_MAX; i++) {
+    Control *c = &lj_ctlsig_slots[i];
+    if (c->g && c->file) lj_ctlfile_poll(c);
+    if (c->g && !ld) ld = slot_late(c);
+  }
   pthread_mutex_unlock(&slots_lock);
+  return ld;
 }

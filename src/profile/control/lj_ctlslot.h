@@ -10,7 +10,10 @@
 #ifndef _LJ_CTLSLOT_H
 #define _LJ_CTLSLOT_H
 
+#include <limits.h>
+
 #include "profile/control/lj_ctltypes.h"
+#include "profile/coroutine/lj_cowait.h"
 
 /* Options of a VM under control. At least one of the first three is set, and not both signo and
 ** file.
@@ -35,13 +38,36 @@ LJ_FUNC Control *lj_ctlslot_of(const global_State *g);
 /* The calling thread runs the VM from now on. */
 LJ_FUNC void lj_ctlslot_moved(global_State *g);
 
-/* Is there a control file to poll? */
-LJ_FUNC int lj_ctlslot_hasfile(void);
+#define LATEDUMP_PLACES 64
 
-/* Poll the control files. */
-LJ_FUNC void lj_ctlslot_poll(void);
+/* A dump of coroutines that the VM has not served for a second. */
+typedef struct LateDump {
+  /* The name of its file. */
+  char pattern[PATH_MAX];
+  int number, is_child, how;
+  int *dumps; /* Files so far. */
+  /* What is known. */
+  struct CtlStack *stack; /* Of the VM's thread; NULL: it did not take the signal. */
+  int has_known;          /* The event coroutine-wait runs. */
+  uint32_t nplace, nmore; /* Places below, and coroutines elsewhere. */
+  struct {
+    char name[COWAIT_PLACE];
+    uint32_t n; /* Coroutines that wait there. */
+  } place[LATEDUMP_PLACES];
+} LateDump;
 
-/* End the control of a VM. Returns 1 if it had a control file. */
+/* Is there a control file, or a signal for dumps, to look after? */
+LJ_FUNC int lj_ctlslot_haspoll(void);
+
+/* Poll the control files. Returns a dump that is late, or NULL. The caller frees it. */
+LJ_FUNC LateDump *lj_ctlslot_poll(void);
+
+LJ_FUNC void lj_ctlslot_latefree(LateDump *ld);
+
+/* Is this process a child of the one that filled the slot? */
+LJ_FUNC int lj_ctlslot_ischild(const Control *c);
+
+/* End the control of a VM. Returns 1 if the background thread looked after it. */
 LJ_FUNC int lj_ctlslot_close(global_State *g);
 
 /* End the control of all VMs. */

@@ -35,15 +35,16 @@ typedef struct ControlFile {
 
 typedef struct Control {
   /* Shared with the handler. */
-  global_State *g;    /* The VM, or NULL if the slot is free. Set last. */
-  int users;          /* Handlers that read the VM. */
-  int tid;            /* Thread that last ran the VM, as far as known. */
-  uintptr_t stack_hi; /* End of that thread's C stack. */
-  int signo;          /* Signal that wakes that thread. */
-  int dump_signo;     /* Signal that dumps the coroutines, or 0. */
-  uint32_t pending;   /* CONTROL_*, not served yet. */
-  int asked;          /* The handler has asked for the safe point. */
-  SafeLoad peek;      /* Handler only, on that thread. */
+  global_State *g;        /* The VM, or NULL if the slot is free. Set last. */
+  int users;              /* Handlers that read the VM. */
+  int tid;                /* Thread that last ran the VM, as far as known. */
+  uintptr_t stack_hi;     /* End of that thread's C stack. */
+  int signo;              /* Signal that wakes that thread. */
+  int dump_signo;         /* Signal that dumps the coroutines, or 0. */
+  uint32_t pending;       /* CONTROL_*, not served yet. */
+  struct CtlStack *offer; /* For the stack of that thread. Who takes it sets NULL. */
+  int asked;              /* The handler has asked for the safe point. */
+  SafeLoad peek;          /* Handler only, on that thread. */
   /* Set when the slot is filled. */
   const char *file;                /* Control file, or NULL if a signal controls. */
   const char *pattern;             /* Pattern of its name, the same in all processes. */
@@ -59,6 +60,9 @@ typedef struct Control {
   ControlFile done; /* State of the file when the poll last obeyed it. */
   int polls;        /* Polls that found the file unchanged. */
   int wait, waited; /* Polls between two wake-ups, and polls since the last one. */
+  int64_t
+    late_ms; /* When a dump of coroutines that is not served is late (CLOCK_MONOTONIC), */
+  struct CtlStack *late; /* and the stack that was offered then. */
 } Control;
 
 #endif

@@ -119,16 +119,52 @@ static int symbol_cmp(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-static CoSymbol *symbol_of(const CoNames *cn, uintptr_t addr)
+static CoSymbol *symbol_of(const CoSymbols *cs, uintptr_t addr)
 {
   CoSymbol key = { addr, NULL };
-  return (CoSymbol *)bsearch(&key, cn->symbol, cn->nsymbol, sizeof(key), symbol_cmp);
+  if (!cs->list) return NULL;
+  return (CoSymbol *)bsearch(&key, cs->list, cs->n, sizeof(key), symbol_cmp);
 }
 
 static void symbol_found(void *ctx, uintptr_t addr, const char *name)
 {
-  CoSymbol *sym = symbol_of((const CoNames *)ctx, addr);
+  CoSymbol *sym = symbol_of((const CoSymbols *)ctx, addr);
   if (sym && !sym->name) sym->name = strdup(name);
+}
+
+int lj_coname_symbols(CoSymbols *cs, const uintptr_t *addr, size_t n)
+{
+  uintptr_t *once;
+  size_t i;
+  int ok;
+  cs->n = 0;
+  cs->list = NULL;
+  if (n == 0) return 1;
+  cs->list = (CoSymbol *)calloc(n, sizeof(CoSymbol));
+  once = (uintptr_t *)calloc(n, sizeof(uintptr_t));
+  if (!cs->list || !once) {
+    free(once);
+    return 0;
+  }
+  for (i = 0; i < n; i++) cs->list[i].addr = addr[i];
+  qsort(cs->list, n, sizeof(CoSymbol), symbol_cmp);
+  for (i = 0; i < n; i++)
+    if (i == 0 || cs->list[i].addr != once[cs->n - 1]) {
+      once[cs->n] = cs->list[i].addr;
+      cs->list[cs->n++].addr = cs->list[i].addr;
+    }
+  ok = lj_elfsym_find(once, cs->n, symbol_found, cs);
+  free(once);
+  return ok;
+}
+
+void lj_coname_symbolsfree(CoSymbols *cs)
+{
+  size_t i;
+  for (i = 0; i < cs->n; i++) free(cs->list[i].name);
+  free(cs->list);
+  cs->list = NULL;
+  cs->n = 0;
 }
 
 /* Find the names of the C functions. */
@@ -139,22 +175,11 @@ static int see_symbols(CoNames *cn)
   size_t i, n = 0;
   int ok;
   for (i = 0; i < cl->nframe; i++) n += cl->frame[i].kind == CO_C;
-  if (n == 0) return 1;
-  cn->symbol = (CoSymbol *)calloc(n, sizeof(CoSymbol));
-  addr = (uintptr_t *)calloc(n, sizeof(uintptr_t));
-  if (!cn->symbol || !addr) {
-    free(addr);
-    return 0;
-  }
+  addr = (uintptr_t *)calloc(n + 1, sizeof(uintptr_t));
+  if (!addr) return 0;
   for (i = n = 0; i < cl->nframe; i++)
-    if (cl->frame[i].kind == CO_C) cn->symbol[n++].addr = cl->frame[i].what;
-  qsort(cn->symbol, n, sizeof(CoSymbol), symbol_cmp);
-  for (i = 0; i < n; i++)
-    if (i == 0 || cn->symbol[i].addr != addr[cn->nsymbol - 1]) {
-      addr[cn->nsymbol] = cn->symbol[i].addr;
-      cn->symbol[cn->nsymbol++].addr = cn->symbol[i].addr;
-    }
-  ok = lj_elfsym_find(addr, cn->nsymbol, symbol_found, cn);
+    if (cl->frame[i].kind == CO_C) addr[n++] = cl->frame[i].what;
+  ok = lj_coname_symbols(&cn->symbols, addr, n);
   free(addr);
   return ok;
 }
@@ -163,8 +188,7 @@ int lj_coname_find(CoNames *cn, const CoList *cl)
 {
   uint32_t i;
   cn->list = cl;
-  cn->symbol = NULL;
-  cn->nsymbol = 0;
+  memset(&cn->symbols, 0, sizeof(cn->symbols));
   cn->funcs = (FuncTab *)calloc(1, sizeof(FuncTab));
   cn->peek = (SafeLoad *)calloc(1, sizeof(SafeLoad));
   if (!cn->funcs || !cn->peek || !see_symbols(cn)) {
@@ -182,9 +206,7 @@ int lj_coname_find(CoNames *cn, const CoList *cl)
 
 void lj_coname_free(CoNames *cn)
 {
-  size_t i;
-  for (i = 0; i < cn->nsymbol; i++) free(cn->symbol[i].name);
-  free(cn->symbol);
+  lj_coname_symbolsfree(&cn->symbols);
   free(cn->funcs);
   free(cn->peek);
 }
@@ -192,40 +214,43 @@ void lj_coname_free(CoNames *cn)
 /* -- Frames ------------------------------------------------------------------ */
 
 /* Name of a chunk, as the reader of profiles writes it. */
-static void chunk_name(char *to, size_t size, const GCstr *chunk)
+static void chunk_name(char *to, size_t size, const char *s, size_t len)
 {
-  const char *s = strdata(chunk);
   char text[EXCERPT_MAX + 1];
-  size_t n;
-  if (*s == '@' || *s == '=') {
-    if (chunk->len > 1) lj_coname_clean(to, size, s + 1, chunk->len - 1);
+  size_t n = 0;
+  if (len > 0 && (*s == '@' || *s == '=')) {
+    if (len > 1) lj_coname_clean(to, size, s + 1, len - 1);
     else snprintf(to, size, "?");
     return;
   }
-  s += strspn(s, " \t\r\n");
-  n = strcspn(s, "\r\n");
+  for (; len > 0 && memchr(" \t\r\n", *s, 4); len--) s++;
+  while (n < len && s[n] != '\r' && s[n] != '\n') n++;
   lj_coname_clean(text, sizeof(text), s, n);
-  snprintf(to, size, "[string \"%s%s\"]", text, s[strlen(text)] ? "..." : "");
+  snprintf(to, size, "[string \"%s%s\"]", text, strlen(text) < len ? "..." : "");
+}
+
+void lj_coname_luafunc(const CoLuaText *t, CoName *out)
+{
+  out->line = t->line;
+  chunk_name(out->source, sizeof(out->source), t->chunk, t->chunklen);
+  if (t->is_main) strcpy(out->name, "main chunk");
+  else lj_coname_clean(out->name, sizeof(out->name), t->name, t->namelen);
 }
 
 static void lua_name(const CoNames *cn, const GCproto *pt, uint32_t line, CoName *out)
 {
   const GCstr *chunk = proto_chunkname(pt);
   const FuncEntry *fe = lj_functab_find(cn->funcs, pt);
-  if (pt->firstline == ~(BCLine)0) { /* A builtin function made of bytecode. */
+  CoLuaText t = { fe ? fe->name : "", fe ? fe->namelen : 0,  strdata(chunk),
+		  chunk->len,         lj_functab_ismain(pt), line };
+  if (pt->firstline == ~(BCLine)0) /* A builtin function made of bytecode. */
     lj_coname_clean(out->name, sizeof(out->name), strdata(chunk), chunk->len);
-    return;
-  }
-  out->line = line;
-  chunk_name(out->source, sizeof(out->source), chunk);
-  if (lj_functab_ismain(pt)) strcpy(out->name, "main chunk");
-  else if (fe) lj_coname_clean(out->name, sizeof(out->name), fe->name, fe->namelen);
+  else lj_coname_luafunc(&t, out);
 }
 
-/* Name of a C function: its symbol, or where it is. */
-static void c_name(const CoNames *cn, uintptr_t addr, CoName *out)
+void lj_coname_cfunc(const CoSymbols *cs, uintptr_t addr, CoName *out)
 {
-  const CoSymbol *sym = symbol_of(cn, addr);
+  const CoSymbol *sym = symbol_of(cs, addr);
   Dl_info info;
   if (sym && sym->name) {
     lj_coname_clean(out->name, sizeof(out->name), sym->name, strlen(sym->name));
@@ -249,7 +274,7 @@ void lj_coname_frame(const CoNames *cn, const CoFrame *fr, CoName *out)
   case CO_BUILTIN:
     lj_symrecords_builtin((uint32_t)fr->what, out->name, sizeof(out->name));
     break;
-  case CO_C: c_name(cn, fr->what, out); break;
+  case CO_C: lj_coname_cfunc(&cn->symbols, fr->what, out); break;
   default: break;
   }
 }

@@ -19,12 +19,17 @@ typedef struct CoSymbol {
   char *name; /* Allocated; NULL: unknown. */
 } CoSymbol;
 
+/* Symbols of C functions, by address. */
+typedef struct CoSymbols {
+  CoSymbol *list;
+  size_t n;
+} CoSymbols;
+
 typedef struct CoNames {
   const CoList *list;
   FuncTab *funcs;
   SafeLoad *peek;
-  CoSymbol *symbol; /* Of the C functions, by address. */
-  size_t nsymbol;
+  CoSymbols symbols; /* Of the C functions. */
 } CoNames;
 
 /* What to print of a frame. Valid UTF-8 on one line, without control characters. */
@@ -33,6 +38,25 @@ typedef struct CoName {
   char source[CONAME_MAX]; /* Name of the Lua function's chunk; "": no Lua function. */
   uint32_t line;           /* 0: unknown. */
 } CoName;
+
+/* What a Lua function is named by. */
+typedef struct CoLuaText {
+  const char *name;
+  uint32_t namelen;
+  const char *chunk; /* Name of its source, as in lua_Debug.source. */
+  uint32_t chunklen;
+  int is_main;
+  uint32_t line;
+} CoLuaText;
+
+/* Name a Lua function; name a C function by its symbol or its module. Any thread. */
+LJ_FUNC void lj_coname_luafunc(const CoLuaText *t, CoName *out);
+LJ_FUNC void lj_coname_cfunc(const CoSymbols *cs, uintptr_t addr, CoName *out);
+
+/* Find the symbols of n addresses. Any thread. Returns 0 without memory: then there are none. */
+LJ_FUNC int lj_coname_symbols(CoSymbols *cs, const uintptr_t *addr, size_t n);
+
+LJ_FUNC void lj_coname_symbolsfree(CoSymbols *cs);
 
 /* Find the names of all functions of a list. Returns 0 without memory. */
 LJ_FUNC int lj_coname_find(CoNames *cn, const CoList *cl);

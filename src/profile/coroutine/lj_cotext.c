@@ -68,7 +68,15 @@ static void error_of(const CoGroup *gr, char *to, size_t size)
   if (o && tvisstr(o)) lj_coname_clean(to, size, strVdata(o), strV(o)->len);
 }
 
-/* A frame as one text: "name (source:line)". folded: without ';'. */
+void lj_cotext_name(FILE *f, const CoName *name)
+{
+  char line[12] = "?";
+  if (name->line) snprintf(line, sizeof(line), "%u", name->line);
+  if (!name->source[0]) fputs(name->name, f);
+  else fprintf(f, name->name[0] ? "%s (%s:%s)" : "%s%s:%s", name->name, name->source, line);
+}
+
+/* A frame as one text. folded: without ';'. */
 static void frame_text(const CoNames *cn, const CoFrame *fr, int folded, FILE *f)
 {
   CoName name;
@@ -80,12 +88,7 @@ static void frame_text(const CoNames *cn, const CoFrame *fr, int folded, FILE *f
   lj_coname_frame(cn, fr, &name);
   for (s = name.name; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
   for (s = name.source; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
-  if (!name.source[0]) fputs(name.name, f);
-  else {
-    char line[12] = "?";
-    if (name.line) snprintf(line, sizeof(line), "%u", name.line);
-    fprintf(f, name.name[0] ? "%s (%s:%s)" : "%s%s:%s", name.name, name.source, line);
-  }
+  lj_cotext_name(f, &name);
 }
 
 /* -- Text -------------------------------------------------------------------- */

@@ -20,6 +20,9 @@ typedef enum CoFormat {
 /* Return the format of this name, or CO_UNKNOWN. */
 LJ_FUNC CoFormat lj_cotext_format(const char *name);
 
+/* Write a frame as "name (source:line)". */
+LJ_FUNC void lj_cotext_name(FILE *f, const CoName *name);
+
 /* Write a list. The caller checks the file for errors. */
 LJ_FUNC void lj_cotext_write(FILE *f, const CoNames *cn, CoFormat format);
 

@@ -9,11 +9,14 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For RUSAGE_THREAD. */
 #endif
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "lj_obj.h"
+#include "lj_bc.h"
+#include "lj_debug.h"
 #include "lj_dispatch.h"
 #include "lj_frame.h"
 #include "profile/base/lj_hash.h"
@@ -74,10 +77,21 @@ static int take_sums(CoWait *w, Event *ev, CoSite *cs, uint64_t now_ns)
   return 1;
 }
 
-static void sites_clear(CoWait *w)
+static uint32_t func_bit(const GCproto *pt)
 {
-  memset(w->site, 0, sizeof(w->site));
+  return hash_slot((uintptr_t)pt, COWAIT_BITS);
+}
+
+/* Free the sites whose sums are empty and where nobody waits, and all those of a function. */
+static void sites_clear(CoWait *w, const GCproto *pt)
+{
+  int i;
   memset(w->func, 0, sizeof(w->func));
+  for (i = 0; i < COWAIT_SITES; i++) {
+    CoSite *cs = &w->site[i];
+    if (cs->pc && (cs->waiting == 0 || cs->pt == pt)) relaxed_set(&cs->pc, 0);
+    if (cs->pc) w->func[func_bit(cs->pt) / 64] |= (uint64_t)1 << (func_bit(cs->pt) % 64);
+  }
 }
 
 int lj_cowait_flush(CoWait *w, Event *ev)
@@ -88,7 +102,7 @@ int lj_cowait_flush(CoWait *w, Event *ev)
   ok = take_sums(w, ev, &w->other, now_ns);
   for (i = 0; i < COWAIT_SITES && ok; i++)
     if (w->site[i].pc) ok = take_sums(w, ev, &w->site[i], now_ns);
-  if (ok) sites_clear(w);
+  if (ok) sites_clear(w, NULL);
   return ok;
 }
 
@@ -136,9 +150,19 @@ static void sum_add(CoSum *sum, uint64_t ticks, uint64_t waits)
   relaxed_set(&sum->waits, sum->waits + waits);
 }
 
-static uint32_t func_bit(const GCproto *pt)
+/* Write where a site is. */
+static void site_place(CoSite *cs)
 {
-  return hash_slot((uintptr_t)pt, COWAIT_BITS);
+  const GCstr *chunk = proto_chunkname(cs->pt);
+  BCPos pos = proto_bcpos(cs->pt, (const BCIns *)cs->pc) - 1;
+  BCLine line = proto_lineinfo(cs->pt) ? lj_debug_line((GCproto *)cs->pt, pos) : 0;
+  size_t len = chunk->len, cut;
+  const char *s = strdata(chunk);
+  char num[16];
+  snprintf(num, sizeof(num), ":%d", (int)line);
+  if (len > 0 && (*s == '@' || *s == '=')) s++, len--;
+  cut = len + strlen(num) >= COWAIT_PLACE ? len + strlen(num) - COWAIT_PLACE + 1 : 0;
+  snprintf(cs->place, COWAIT_PLACE, "%.*s%s", (int)(len - cut), s + cut, num);
 }
 
 /* Find the innermost Lua function of a coroutine, and where it is. */
@@ -158,7 +182,7 @@ static void find_func(lua_State *L, CoSite *cs)
 /* Return the sum for a coroutine that yielded at a PC; other if there is no room. */
 static LJ_NOINLINE CoSite *site_new(CoWait *w, lua_State *L, uintptr_t pc)
 {
-  CoSite found = { .pc = 0 };
+  CoSite found = { .pc = 0 }, *room = NULL;
   uint32_t i, slot;
   find_func(L, &found);
   if (!found.pt || !found.pc) return &w->other;
@@ -167,31 +191,44 @@ static LJ_NOINLINE CoSite *site_new(CoWait *w, lua_State *L, uintptr_t pc)
   for (i = 0; i < PROBES; i++, slot = (slot + 1) & (COWAIT_SITES - 1)) {
     CoSite *cs = &w->site[slot];
     if (cs->pc == pc) return cs;
-    if (cs->pc) continue;
-    *cs = found;
-    w->func[func_bit(found.pt) / 64] |= (uint64_t)1 << (func_bit(found.pt) % 64);
-    return cs;
+    if (!cs->pc && !room) room = cs;
   }
-  return &w->other;
+  if (!room) return &w->other;
+  *room = found;
+  site_place(room);
+  w->func[func_bit(found.pt) / 64] |= (uint64_t)1 << (func_bit(found.pt) % 64);
+  return room;
 }
 
-/* Return the sum of the place where a coroutine yielded. Most often a Lua function has called
-** what yielded.
-*/
-static LJ_AINLINE CoSite *site_of(CoWait *w, lua_State *L)
+/* Return the site of a PC, or NULL. */
+static LJ_AINLINE CoSite *site_find(CoWait *w, uintptr_t pc)
+{
+  uint32_t i, slot = hash_slot(pc, COWAIT_BITS);
+  for (i = 0; i < PROBES; i++, slot = (slot + 1) & (COWAIT_SITES - 1))
+    if (LJ_LIKELY(w->site[slot].pc == pc)) return &w->site[slot];
+  return NULL;
+}
+
+/* Return the PC of the Lua function that has called what yielded, 0 if no Lua function has. */
+static LJ_AINLINE uintptr_t caller_pc(const lua_State *L)
 {
   uintptr_t pc = (uintptr_t)frame_ftsz(L->base - 1);
-  if (LJ_LIKELY((pc & FRAME_TYPE) == FRAME_LUA)) {
-    uint32_t i, slot = hash_slot(pc, COWAIT_BITS);
-    for (i = 0; i < PROBES; i++, slot = (slot + 1) & (COWAIT_SITES - 1)) {
-      CoSite *cs = &w->site[slot];
-      if (LJ_LIKELY(cs->pc == pc)) return cs;
-      if (!cs->pc) break;
-    }
-  } else {
-    pc = 0;
-  }
-  return site_new(w, L, pc);
+  return LJ_LIKELY((pc & FRAME_TYPE) == FRAME_LUA) ? pc : 0;
+}
+
+/* Return the site where a coroutine yields. */
+static LJ_AINLINE CoSite *site_of(CoWait *w, lua_State *L)
+{
+  uintptr_t pc = caller_pc(L);
+  CoSite *cs = pc ? site_find(w, pc) : NULL;
+  return LJ_LIKELY(cs != NULL) ? cs : site_new(w, L, pc);
+}
+
+/* A coroutine no longer waits. cs: its site; if that has lost count, another one has it. */
+static LJ_AINLINE void waits_less(CoWait *w, CoSite *cs)
+{
+  if (LJ_UNLIKELY(cs->waiting == 0)) cs = &w->other;
+  if (LJ_LIKELY(cs->waiting != 0)) relaxed_set(&cs->waiting, cs->waiting - 1);
 }
 
 void lj_cowait_protofree(CoWait *w, const GCproto *pt)
@@ -199,13 +236,15 @@ void lj_cowait_protofree(CoWait *w, const GCproto *pt)
   int i, kind;
   if (!relaxed_get(&w->on) || !((w->func[func_bit(pt) / 64] >> (func_bit(pt) % 64)) & 1))
     return;
-  if (flush(w, lj_ticks_now(&w->rate))) return;
-  for (i = 0; i < COWAIT_SITES; i++) /* Keep the times, without the functions. */
-    for (kind = 0; kind < COSUM__MAX; kind++) {
-      CoSum *sum = &w->site[i].sum[kind];
-      sum_add(&w->other.sum[kind], sum->ticks, sum->waits);
-    }
-  sites_clear(w);
+  if (!flush(w, lj_ticks_now(&w->rate)))
+    for (i = 0; i < COWAIT_SITES; i++) /* Keep the times, without the functions. */
+      for (kind = 0; kind < COSUM__MAX; kind++) {
+	CoSum *sum = &w->site[i].sum[kind];
+	sum_add(&w->other.sum[kind], sum->ticks, sum->waits);
+	relaxed_set(&sum->ticks, 0);
+	relaxed_set(&sum->waits, 0);
+      }
+  sites_clear(w, pt);
 }
 
 /* -- Waits ------------------------------------------------------------------- */
@@ -269,14 +308,16 @@ static LJ_NOINLINE void look_for_sleep(CoWait *w, uint64_t now, int is_blocking)
 */
 static void wait_ends(CoWait *w, lua_State *L, uint64_t now)
 {
+  CoSite *cs = site_of(w, L);
   uint64_t from = L->sysprof_yield, ticks;
-  if (LJ_UNLIKELY(from < w->since)) from = w->since;
+  if (LJ_LIKELY(from >= w->since)) waits_less(w, cs);
+  else from = w->since;
   ticks = now > from ? now - from : 0;
   if (LJ_LIKELY(ticks < w->threshold)) {
-    sum_add(&site_of(w, L)->sum[COSUM_SHORT], ticks, 1);
+    sum_add(&cs->sum[COSUM_SHORT], ticks, 1);
   } else if (!has_credit(w, now) || !take_wait(w, L, from, now)) {
     relaxed_set(&w->many, w->many + 1);
-    sum_add(&site_of(w, L)->sum[COSUM_MANY], ticks, 1);
+    sum_add(&cs->sum[COSUM_MANY], ticks, 1);
   }
   if (LJ_UNLIKELY(now >= w->flush_at)) flush(w, now);
 }
@@ -290,10 +331,15 @@ static LJ_AINLINE uint64_t run_ends(CoWait *w)
   return w->last = now;
 }
 
+/* Without the mark in its C frame, the coroutine cannot yield, and an error follows. */
 void lj_cowait_yield(lua_State *L)
 {
   CoWait *w = state_of(G(L));
-  if (LJ_LIKELY(relaxed_get(&w->on))) L->sysprof_yield = run_ends(w);
+  CoSite *cs;
+  if (LJ_UNLIKELY(!relaxed_get(&w->on) || !((uintptr_t)L->cframe & CFRAME_RESUME))) return;
+  L->sysprof_yield = run_ends(w);
+  cs = site_of(w, L);
+  relaxed_set(&cs->waiting, cs->waiting + 1);
 }
 
 void lj_cowait_left(lua_State *L)
@@ -321,6 +367,32 @@ void lj_cowait_resume(lua_State *L)
 void lj_cowait_threadfree(CoWait *w, const lua_State *L)
 {
   if (w->running == L) w->running = NULL;
+  if (relaxed_get(&w->on) && L->status == LUA_YIELD && L->sysprof_yield >= w->since) {
+    uintptr_t pc = caller_pc(L);
+    CoSite *cs = pc ? site_find(w, pc) : NULL;
+    waits_less(w, cs ? cs : &w->other);
+  }
+}
+
+int lj_cowait_known(const global_State *g,
+		    void (*known)(void *ctx, const char *place, uint32_t n), void *ctx)
+{
+  const CoWait *w;
+  int i;
+  for (w = states; w && w->g != g; w = w->next)
+    ;
+  if (!w || !relaxed_get(&w->on)) return 0;
+  for (i = 0; i < COWAIT_SITES; i++) {
+    const CoSite *cs = &w->site[i];
+    uintptr_t pc = relaxed_get(&cs->pc);
+    uint32_t n = relaxed_get(&cs->waiting);
+    char place[COWAIT_PLACE];
+    memcpy(place, cs->place, sizeof(place));
+    place[sizeof(place) - 1] = '\0';
+    if (pc && n && relaxed_get(&cs->pc) == pc) known(ctx, place, n);
+  }
+  if (relaxed_get(&w->other.waiting)) known(ctx, NULL, relaxed_get(&w->other.waiting));
+  return 1;
 }
 
 /* coroutine.resume(co, ...) */
@@ -366,7 +438,8 @@ CoWait *lj_cowait_of(global_State *g)
 void lj_cowait_start(CoWait *w, EventDoor *door, uint64_t threshold_ns)
 {
   lj_ticks_begin(&w->rate);
-  sites_clear(w);
+  memset(w->site, 0, sizeof(w->site));
+  memset(w->func, 0, sizeof(w->func));
   memset(&w->other, 0, sizeof(w->other));
   w->many = 0;
   w->door = door;

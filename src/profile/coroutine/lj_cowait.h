@@ -31,11 +31,15 @@ typedef struct CoSum {
   uint64_t ticks, waits;
 } CoSum;
 
+#define COWAIT_PLACE 48 /* Bytes of a place, with its NUL. */
+
 /* Waits of coroutines that yielded at one place. */
 typedef struct CoSite {
   uintptr_t pc;      /* Behind the call that yielded, 0: free. */
   const GCproto *pt; /* Its function. NULL: no Lua function has called. */
   CoSum sum[COSUM__MAX];
+  uint32_t waiting;         /* Coroutines that wait now. */
+  char place[COWAIT_PLACE]; /* "source:line", cut at the left. */
 } CoSite;
 
 /* State of a VM. It lives until the VM is closed. */
@@ -83,9 +87,17 @@ LJ_FUNC void lj_cowait_resume(lua_State *L);
 /* A coroutine that the host program has resumed yields or has ended. */
 LJ_FUNC void lj_cowait_left(lua_State *L);
 
-/* LuaJIT is about to free a function, or a coroutine. */
+/* LuaJIT is about to free a function, or a coroutine, which may refer to freed objects. */
 LJ_FUNC void lj_cowait_protofree(CoWait *w, const GCproto *pt);
 LJ_FUNC void lj_cowait_threadfree(CoWait *w, const lua_State *L);
+
+/* Call known for each place where coroutines wait that have yielded since the event began, as far
+** as places are known; place NULL: elsewhere. Any thread: the numbers may change meanwhile.
+** Returns 0 if the event does not run. Under the lock.
+*/
+LJ_FUNC int lj_cowait_known(const global_State *g,
+			    void (*known)(void *ctx, const char *place, uint32_t n),
+			    void *ctx);
 
 /* How long has a suspended coroutine waited? Returns 0 if it is not known. *ns: at least so long
 ** if *is_least is set: it yielded before the event began.
