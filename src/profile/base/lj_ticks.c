@@ -15,6 +15,7 @@
 
 #define SOURCE_FILE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define MEASURE_NS  50000
+#define TRIES       10 /* The thread may be preempted in some of them. */
 
 /* Is the counter the kernel's clock source? */
 static int is_trusted(void)
@@ -28,13 +29,13 @@ static int is_trusted(void)
 
 void lj_ticks_begin(TickRate *tr)
 {
-  uint64_t ns;
+  int i;
   tr->is_counter = is_trusted();
   tr->ns = 1;
-  tr->ns0 = mono_ns();
-  tr->tick0 = lj_ticks_now(tr);
-  if (!tr->is_counter) return;
-  while ((ns = mono_ns()) - tr->ns0 < MEASURE_NS)
+  for (i = 0; i < TRIES && !lj_ticks_read(tr, &tr->tick0, &tr->ns0); i++)
     ;
-  lj_ticks_measure(tr, lj_ticks_now(tr), ns);
+  if (!tr->is_counter) return;
+  while (mono_ns() - tr->ns0 < MEASURE_NS)
+    ;
+  for (i = 0; i < TRIES && tr->ns == 1; i++) lj_ticks_measure(tr);
 }

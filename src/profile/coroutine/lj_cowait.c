@@ -40,13 +40,16 @@ static CoWait *state_of(const global_State *g)
 
 /* -- Samples ----------------------------------------------------------------- */
 
-/* Take a sample of waits. Returns 0 if the session is in use. */
+/* Take a sample of waits. The next one of the head begins at its end. Returns 0 if the session is
+** in use.
+*/
 static int take(Event *ev, SampleHead *head, uint64_t ns, uint64_t waits)
 {
   head->weight = ns;
   head->field[0] = waits;
   if (!ev->take(ev, head, NULL)) return 0;
   __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], ns, __ATOMIC_RELAXED);
+  head->time_ns = head->end_ns;
   return 1;
 }
 
@@ -58,14 +61,15 @@ static void set_leaf(SampleHead *head, int kind)
 }
 
 /* Take samples of the sums of a place, and clear them. */
-static int take_sums(CoWait *w, Event *ev, CoSite *cs, uint64_t now_ns)
+static int take_sums(CoWait *w, Event *ev, CoSite *cs)
 {
   SampleStack stack = { NULL, cs->pt, (const void *)cs->pc };
-  SampleHead head = { .time_ns = now_ns, .stack = &stack };
+  SampleHead head = { .stack = &stack };
   int kind;
   for (kind = 0; kind < COSUM__MAX; kind++) {
     CoSum *sum = &cs->sum[kind];
     if (sum->waits == 0) continue;
+    head.time_ns = mono_ns();
     set_leaf(&head, kind);
     if (!take(ev, &head, lj_ticks_ns(&w->rate, sum->ticks), sum->waits)) return 0;
     relaxed_set(&sum->ticks, 0);
@@ -82,12 +86,11 @@ static void sites_clear(CoWait *w)
 
 int lj_cowait_flush(CoWait *w, Event *ev)
 {
-  uint64_t now_ns = mono_ns(), now = lj_ticks_now(&w->rate);
   int i, ok;
-  lj_ticks_measure(&w->rate, now, now_ns);
-  ok = take_sums(w, ev, &w->other, now_ns);
+  lj_ticks_measure(&w->rate);
+  ok = take_sums(w, ev, &w->other);
   for (i = 0; i < COWAIT_SITES && ok; i++)
-    if (w->site[i].pc) ok = take_sums(w, ev, &w->site[i], now_ns);
+    if (w->site[i].pc) ok = take_sums(w, ev, &w->site[i]);
   if (ok) sites_clear(w);
   return ok;
 }
@@ -241,14 +244,15 @@ static LJ_NOINLINE int take_wait(CoWait *w, lua_State *L, uint64_t from, uint64_
   SampleStack stack = { L, NULL, NULL };
   SampleHead head = { .stack = &stack };
   Event *ev = w->door->enter(w->door, &lj_cosource_ops);
+  uint64_t begin_ns;
   int64_t spent_ns;
   int done;
   if (!ev) return 0;
-  head.time_ns = mono_ns();
-  lj_ticks_measure(&w->rate, now, head.time_ns);
+  begin_ns = head.time_ns = mono_ns();
+  lj_ticks_measure(&w->rate);
   done = take_parts(w, ev, &head, from, now);
   w->door->leave(w->door);
-  spent_ns = (int64_t)(mono_ns() - head.time_ns);
+  spent_ns = (int64_t)(mono_ns() - begin_ns);
   w->credit_ns -= spent_ns > SAMPLE_MIN_NS ? spent_ns : SAMPLE_MIN_NS;
   return done;
 }
@@ -359,6 +363,10 @@ CoWait *lj_cowait_of(global_State *g)
   w->g = g;
   w->next = states;
   states = w;
+  /* A VM with a state calls them, even if the event never begins. */
+  lj_vmstub_hook[VMSTUB_YIELD] = lj_cowait_yield;
+  lj_vmstub_hook[VMSTUB_RESUME] = call_resume;
+  lj_vmstub_hook[VMSTUB_WRAP] = call_wrap;
   G2GG(g)->cowait = w;
   return w;
 }
@@ -377,9 +385,6 @@ void lj_cowait_start(CoWait *w, EventDoor *door, uint64_t threshold_ns)
   w->running = NULL;
   look_for_sleep(w, w->since, 1);
   w->flush_at = w->since + (uint64_t)(FLUSH_NS / w->rate.ns);
-  lj_vmstub_hook[VMSTUB_YIELD] = lj_cowait_yield;
-  lj_vmstub_hook[VMSTUB_RESUME] = call_resume;
-  lj_vmstub_hook[VMSTUB_WRAP] = call_wrap;
   relaxed_set(&w->on, 1);
   lj_vmstub_put(w->g);
 }
