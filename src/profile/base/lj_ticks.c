@@ -15,7 +15,6 @@
 
 #define SOURCE_FILE "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define MEASURE_NS  50000
-#define TRIES       10 /* The thread may be preempted in some of them. */
 
 /* Is the counter the kernel's clock source? */
 static int is_trusted(void)
@@ -29,13 +28,11 @@ static int is_trusted(void)
 
 void lj_ticks_begin(TickRate *tr)
 {
-  int i;
   tr->is_counter = is_trusted();
   tr->ns = 1;
-  for (i = 0; i < TRIES && !lj_ticks_read(tr, &tr->tick0, &tr->ns0); i++)
-    ;
+  lj_ticks_read(tr, &tr->tick0, &tr->ns0);
   if (!tr->is_counter) return;
   while (mono_ns() - tr->ns0 < MEASURE_NS)
     ;
-  for (i = 0; i < TRIES && tr->ns == 1; i++) lj_ticks_measure(tr);
+  lj_ticks_measure(tr);
 }

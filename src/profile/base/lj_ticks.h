@@ -13,6 +13,7 @@
 #include "profile/base/lj_relaxed.h"
 
 #define TICKS_APART_NS 1000 /* Reads of two clocks that are farther apart do not count. */
+#define TICKS_TRIES    5
 
 /* Rate of the ticks, measured over a time that grows. One thread sets it. */
 typedef struct TickRate {
@@ -29,16 +30,20 @@ static LJ_AINLINE uint64_t lj_ticks_now(const TickRate *tr)
   return LJ_LIKELY(tr->is_counter) ? __builtin_ia32_rdtsc() : mono_ns();
 }
 
-/* Read both clocks at one moment. Returns 0 if the thread was preempted between them: the reads are
+/* Read both clocks at one moment. Returns 0 if the thread was interrupted at each try. The reads are
 ** some 25 ns apart otherwise.
 */
 static LJ_AINLINE int lj_ticks_read(const TickRate *tr, uint64_t *tick, uint64_t *ns)
 {
-  uint64_t before = lj_ticks_now(tr), after;
-  *ns = mono_ns();
-  after = lj_ticks_now(tr);
-  *tick = before + (after - before) / 2;
-  return (double)(after - before) * tr->ns < TICKS_APART_NS;
+  int i;
+  for (i = 0; i < TICKS_TRIES; i++) {
+    uint64_t before = lj_ticks_now(tr), after;
+    *ns = mono_ns();
+    after = lj_ticks_now(tr);
+    *tick = before + (after - before) / 2;
+    if ((double)(after - before) * tr->ns < TICKS_APART_NS) return 1;
+  }
+  return 0;
 }
 
 /* Measure the rate again. The longer ago the begin was, the more exact it is. */

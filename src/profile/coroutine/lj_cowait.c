@@ -16,6 +16,7 @@
 #include "lj_obj.h"
 #include "lj_dispatch.h"
 #include "lj_frame.h"
+#include "lj_gc.h"
 #include "profile/base/lj_hash.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/coroutine/lj_cosource.h"
@@ -81,7 +82,6 @@ static int take_sums(CoWait *w, Event *ev, CoSite *cs)
 static void sites_clear(CoWait *w)
 {
   memset(w->site, 0, sizeof(w->site));
-  memset(w->func, 0, sizeof(w->func));
 }
 
 int lj_cowait_flush(CoWait *w, Event *ev)
@@ -119,16 +119,14 @@ void lj_cowait_rest(CoWait *w, Event *ev)
 }
 
 /* Flush by the event of the running thread, if it has one. */
-static int flush(CoWait *w, uint64_t now)
+static void flush(CoWait *w, uint64_t now)
 {
   Event *ev = w->door->enter(w->door, &lj_cosource_ops);
-  int done = 0;
   if (ev) {
-    done = lj_cowait_flush(w, ev);
+    lj_cowait_flush(w, ev);
     w->door->leave(w->door);
   }
   w->flush_at = now + (uint64_t)(FLUSH_NS / w->rate.ns);
-  return done;
 }
 
 /* -- Sums -------------------------------------------------------------------- */
@@ -137,11 +135,6 @@ static void sum_add(CoSum *sum, uint64_t ticks, uint64_t waits)
 {
   relaxed_set(&sum->ticks, sum->ticks + ticks);
   relaxed_set(&sum->waits, sum->waits + waits);
-}
-
-static uint32_t func_bit(const GCproto *pt)
-{
-  return hash_slot((uintptr_t)pt, COWAIT_BITS);
 }
 
 /* Find the innermost Lua function of a coroutine, and where it is. */
@@ -161,7 +154,7 @@ static void find_func(lua_State *L, CoSite *cs)
 /* Return the sum for a coroutine that yielded at a PC; other if there is no room. */
 static LJ_NOINLINE CoSite *site_new(CoWait *w, lua_State *L, uintptr_t pc)
 {
-  CoSite found = { .pc = 0 };
+  CoSite found = { .pc = 0 }, *room = NULL;
   uint32_t i, slot;
   find_func(L, &found);
   if (!found.pt || !found.pc) return &w->other;
@@ -170,12 +163,12 @@ static LJ_NOINLINE CoSite *site_new(CoWait *w, lua_State *L, uintptr_t pc)
   for (i = 0; i < PROBES; i++, slot = (slot + 1) & (COWAIT_SITES - 1)) {
     CoSite *cs = &w->site[slot];
     if (cs->pc == pc) return cs;
-    if (cs->pc) continue;
-    *cs = found;
-    w->func[func_bit(found.pt) / 64] |= (uint64_t)1 << (func_bit(found.pt) % 64);
-    return cs;
+    if (!room && cs->pc <= COWAIT_GONE) room = cs;
+    if (!cs->pc) break;
   }
-  return &w->other;
+  if (!room) return &w->other;
+  *room = found;
+  return room;
 }
 
 /* Return the sum of the place where a coroutine yielded. Most often a Lua function has called
@@ -197,18 +190,36 @@ static LJ_AINLINE CoSite *site_of(CoWait *w, lua_State *L)
   return site_new(w, L, pc);
 }
 
-void lj_cowait_protofree(CoWait *w, const GCproto *pt)
+/* Take the sums of a function that is about to be freed. If the session is in use, they lose the
+** function. Nobody finds the place any more.
+*/
+static void site_ends(CoWait *w, Event *ev, CoSite *cs)
 {
-  int i, kind;
-  if (!relaxed_get(&w->on) || !((w->func[func_bit(pt) / 64] >> (func_bit(pt) % 64)) & 1))
-    return;
-  if (flush(w, lj_ticks_now(&w->rate))) return;
-  for (i = 0; i < COWAIT_SITES; i++) /* Keep the times, without the functions. */
+  int kind;
+  if (!ev || !take_sums(w, ev, cs))
     for (kind = 0; kind < COSUM__MAX; kind++) {
-      CoSum *sum = &w->site[i].sum[kind];
-      sum_add(&w->other.sum[kind], sum->ticks, sum->waits);
+      sum_add(&w->other.sum[kind], cs->sum[kind].ticks, cs->sum[kind].waits);
+      sum_add(&cs->sum[kind], (uint64_t)0 - cs->sum[kind].ticks,
+	      (uint64_t)0 - cs->sum[kind].waits);
     }
-  sites_clear(w);
+  cs->pc = COWAIT_GONE;
+  cs->pt = NULL;
+}
+
+/* The collector frees strings before functions: so a function that it frees has no name then. */
+void lj_cowait_marked(CoWait *w)
+{
+  Event *ev = NULL;
+  int i, entered = 0;
+  if (!relaxed_get(&w->on)) return;
+  for (i = 0; i < COWAIT_SITES; i++) {
+    CoSite *cs = &w->site[i];
+    if (!cs->pt || !isdead(w->g, obj2gco(cs->pt))) continue;
+    if (!entered) ev = w->door->enter(w->door, &lj_cosource_ops);
+    entered = 1;
+    site_ends(w, ev, cs);
+  }
+  if (ev) w->door->leave(w->door);
 }
 
 /* -- Waits ------------------------------------------------------------------- */

@@ -23,6 +23,7 @@
 
 #define COWAIT_BITS  10
 #define COWAIT_SITES (1 << COWAIT_BITS) /* Lines whose waits are summed at a time. */
+#define COWAIT_GONE  1                  /* PC of a place whose function has been freed. */
 
 /* Why waits are summed. */
 enum { COSUM_SHORT, COSUM_MANY, COSUM__MAX };
@@ -33,7 +34,7 @@ typedef struct CoSum {
 
 /* Waits of coroutines that yielded at one place. */
 typedef struct CoSite {
-  uintptr_t pc;      /* Behind the call that yielded, 0: free. */
+  uintptr_t pc;      /* Behind the call that yielded, 0: free; COWAIT_GONE. */
   const GCproto *pt; /* Its function. NULL: no Lua function has called. */
   CoSum sum[COSUM__MAX];
 } CoSite;
@@ -57,7 +58,6 @@ struct CoWait {
   long sleeps;              /* and how often it had. */
   EventDoor *door;
   CoSite site[COWAIT_SITES], other; /* other: of lines without room. */
-  uint64_t func[COWAIT_SITES / 64]; /* Bits of the functions in site, by address. */
   CoWait *next;                     /* All of them. */
 };
 
@@ -83,8 +83,10 @@ LJ_FUNC void lj_cowait_resume(lua_State *L);
 /* A coroutine that the host program has resumed yields or has ended. */
 LJ_FUNC void lj_cowait_left(lua_State *L);
 
-/* LuaJIT is about to free a function, or a coroutine. */
-LJ_FUNC void lj_cowait_protofree(CoWait *w, const GCproto *pt);
+/* The collector has marked all that lives, and is about to free the rest. */
+LJ_FUNC void lj_cowait_marked(CoWait *w);
+
+/* LuaJIT is about to free a coroutine. */
 LJ_FUNC void lj_cowait_threadfree(CoWait *w, const lua_State *L);
 
 /* How long has a suspended coroutine waited? Returns 0 if it is not known. *ns: at least so long
