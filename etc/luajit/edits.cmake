@@ -139,7 +139,10 @@ luajit_edit(lj_trace.c [[lj_mem_freevec(g, J->snapmapbuf,]]
 
 luajit_edit(lj_gc.c [["lj_gc.h"]]
   AFTER [[#include "profile/api/lj_vmhooks.h"]]
-  "declares the call below")
+  "declares the calls below")
+luajit_edit(lj_gc.c [[/* Start of sweep phase. */]]
+  BEFORE [[    lj_vmhooks_gc_marked(g);]]
+  "functions that the collector is about to free still have their names")
 luajit_edit(lj_gc.c [[/* Need any finalizations? */]]
   BEFORE [[      lj_vmhooks_gc_swept(g);]]
   "a cycle of the collector has ended: objects that are left have lived through one more")

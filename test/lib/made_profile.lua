@@ -52,8 +52,9 @@ end
 
 local function define(b, real_time)
   if real_time then
-    b:meta("clock", "cpu,offcpu"):meta("wall", "cpu,offcpu")
+    b:meta("clock", "cpu,offcpu,coroutine-wait"):meta("wall", "cpu,offcpu")
     b:event(0, "task-clock", G.SPF_UNIT_US, 1000000):event(1, "switch-records", G.SPF_UNIT_NS, 0)
+    b:event(2, "coroutine-wait", G.SPF_UNIT_NS, 0)
   else
     b:meta("clock", "wall"):meta("interval_ns", "1000000")
   end
@@ -73,8 +74,8 @@ local function define(b, real_time)
   end
 end
 
--- Returns the stream. A seed gives the same numbers on any machine. real_time: it has CPU time, waits, and
--- their sum.
+-- Returns the stream. A seed gives the same numbers on any machine. real_time: it has CPU time, waits and
+-- their sum, and waits of coroutines.
 function made.stream(seed, real_time)
   local state = seed or 1
   local function random(a, b)
@@ -95,7 +96,7 @@ function made.stream(seed, real_time)
     for _ = 1, 60 do
       local id = random(1, STACKS)
       b:sample(2 * id, 2 * id + 1, random(1, 3), random(0, G.SPF_VMST__MAX - 1),
-	       random(4) == 1 and 0 or random(1, 60000), real_time and random(0, 1) or 0)
+	       random(4) == 1 and 0 or random(1, 60000), real_time and random(0, 2) or 0)
     end
   end
   b:sample(0, 3, 1, G.SPF_VMST_INTERP, 20000000)

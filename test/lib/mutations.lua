@@ -47,7 +47,10 @@ local function version_4()
     b:labelled(1):sample(7, 8, 2, nil, 5000, 3, { 2, 300, 5000, 1 }):sample(7, 8, 1, nil, 9, 3, { 1, 301 + chunk, 9, 0 }):labelled(200):sample(7, 0)
     b:event(4, "offcpu", G.SPF_UNIT_NS, 0, { { G.SPF_FIELD_COUNT, "waits" } })
     b:stack(9, { F.work(G.SPF_WORK_WAIT, 233) }, 3, 6):stack(10, { F.work(G.SPF_WORK_UNSEEN, 1) })
+    b:event(5, "coroutine-wait", G.SPF_UNIT_NS, 0, { { G.SPF_FIELD_COUNT, "waits" } })
+    b:stack(11, { F.lfunc(1, 3), F.work(G.SPF_WORK_BUSY) }):stack(12, { F.work(G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_MANY) })
     b:sample(9, 8, 2, nil, 3e6, 4, { 1 }):sample(10, 0, 1, nil, nil, 4, { 70 })
+    b:sample(11, 0, 1, nil, 4e6, 5, { 1 }):sample(12, 0, 1, nil, 9e6, 5, { 300 })
     b:add(G.SPF_ENDED, uleb(3) .. "\0" .. uleb(300) .. "\2"):add(G.SPF_MARK, uleb(900) .. "\1\1")
     local of_alloc = G.SPF_COUNTER_EVENT + 3 * G.SPF_COUNTER_EVENT_STEP
     b:counters { { 1, 7 }, { G.SPF_COUNTER_LOST_BUFFER, 2 }, { of_alloc + G.SPF_EVENT_LEFT_PERIOD, 8192 },

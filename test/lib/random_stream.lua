@@ -174,6 +174,8 @@ local EVENTS = {
 	       { FIELD.THING, "block" }, { FIELD.THING, "other" } } },
   { name = "lock-wait", unit = "ns", period = 1000000 },
   { name = "offcpu", unit = "ns", period = 0, second = "waits", fields = { { FIELD.COUNT, "waits" } } },
+  { name = "coroutine-wait", unit = "ns", period = 0, second = "waits",
+    fields = { { FIELD.NUMBER, "other" }, { FIELD.COUNT, "waits" } } },
   { name = "memory", unit = "bytes", period = 127, second = "objects", thing = "live",
     fields = { { FIELD.THING, "live" }, { FIELD.CYCLE, "cycle" }, { FIELD.SIZE, "size" },
 	       { FIELD.COUNT, "objects" }, { FIELD.SIZE, "other" } } },

@@ -51,7 +51,7 @@ local function random_options(random, events)
     { states = { 1, 2, 3, 9 } }, { include = { "f (a.lua", "pcall" } }, { exclude = { "call" } },
     { labels = { "route=/b" } }, { labels = { "route=/a", "tenant=x;=y", "route=/b" }, weight = "event" },
     { root = "f (" }, { depth = random(4) }, { root = "[coroutine]", depth = 2 },
-    { include = { "[waiting" } }, { exclude = { "[waiting", "[page fault]" }, no_host = true },
+    { include = { "[waiting" } }, { include = { "[thread busy]", "too many waits" } }, { exclude = { "[waiting", "[page fault]" }, no_host = true },
     { no_host = true, weight = "event", include = { "f (" } }, { by = "module" },
     { by = "module", no_coroutine_mark = true }, { by = "vmstate" }, { by = "thread", weight = "event" },
   }
@@ -62,7 +62,7 @@ local function random_options(random, events)
   for i = 3, 4 do chosen[i] = table.remove(list, random(#list)) end
   if has_event(events, "wall") then
     chosen[2] = options_of_sum(random)
-    if random(2) == 1 then chosen[1] = { event = pick(random, { "cpu", "offcpu" }) } end
+    if random(2) == 1 then chosen[1] = { event = pick(random, { "cpu", "offcpu", "coroutine-wait" }) } end
     if not has_event(events, chosen[1].event) then chosen[1] = {} end
   end
   for _, o in ipairs(chosen) do o.limit = 0 end
@@ -125,7 +125,7 @@ local function events_of_real_time(random)
   local list = { variant(random, EVENTS[1]), variant(random, event_named(waits)) }
   if random(4) == 1 then list[1], list[2] = list[2], list[1] end
   if random(2) == 1 then
-    local others = { "page-faults", "page-faults", "alloc", "memory", waits == "offcpu" and "lock-wait" or "offcpu" }
+    local others = { "page-faults", "coroutine-wait", "coroutine-wait", "alloc", "memory", waits == "offcpu" and "lock-wait" or "offcpu" }
     table.insert(list, random(3), variant(random, event_named(pick(random, others))))
   end
   list.wall = pick(random, { { "cpu", waits }, { "cpu", waits }, { "cpu", waits }, { waits, "cpu" },
@@ -151,6 +151,7 @@ end
 local function check_comparison(random, what, p, model, base, base_model)
   for _, o in ipairs { {}, { weight = "event" }, { lines = true }, { no_host = true }, { event = "live" },
 		       { event = "live", weight = "objects", lines = true }, { event = "offcpu" },
+		       { event = "coroutine-wait" }, { event = "coroutine-wait", weight = "waits" },
 		       { event = "wall" }, { event = "wall", weight = "samples" } } do
     o.event, o.limit = o.event or "cpu", 0
     if has_event(model.events, o.event) and has_event(base_model.events, o.event) and random(2) == 1 then

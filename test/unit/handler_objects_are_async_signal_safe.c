@@ -105,6 +105,7 @@ static const Allowed allowed[] = {
   { "lj_ctlsig", "sigaction", "signal-safety(7); add and close only" },
   { "lj_ctlsig", "sigfillset", "signal-safety(7); add only" },
   { "lj_ctlsig", "strerror", "add only" },
+  { "lj_ctlsig", "lj_ctlstack_take", "walks and copies as a sample does" },
   { "lj_safepoint", "lj_vm_callhook", "an address to store" },
   { "lj_safepoint", "lj_vm_profhook", "an address to store" },
   { "lj_safepoint", "lj_dispatch_update", "at the safe point only" },

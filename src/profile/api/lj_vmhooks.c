@@ -114,6 +114,11 @@ void lj_vmhooks_gc_swept(global_State *g)
   vmhook_leave(p);
 }
 
+void lj_vmhooks_gc_marked(global_State *g)
+{
+  if (G2GG(g)->cowait) lj_cowait_marked(G2GG(g)->cowait);
+}
+
 void lj_vmhooks_stack_move(lua_State *L, int begin)
 {
   Profile *p = vmhook_enter(G(L));
@@ -134,7 +139,6 @@ void lj_vmhooks_proto_free(global_State *g, GCproto *pt)
 {
   Profile *p = vmhook_enter(g);
   if (!p) return;
-  if (G2GG(g)->cowait) lj_cowait_protofree(G2GG(g)->cowait, pt);
   lj_vmgate_change_begin(&p->gate);
   lj_functab_free(&p->plan.vm->funcs, pt);
   lj_vmgate_change_end(&p->gate);

@@ -26,6 +26,9 @@ LJ_FUNC void lj_vmhooks_close(global_State *g);
 /* The VM begins to move a Lua stack (begin = 1), or has moved it or failed to (0). */
 LJ_FUNC void lj_vmhooks_stack_move(lua_State *L, int begin);
 
+/* The collector has marked all that lives. It frees the rest from here on. */
+LJ_FUNC void lj_vmhooks_gc_marked(global_State *g);
+
 /* The collector has swept all objects. */
 LJ_FUNC void lj_vmhooks_gc_swept(global_State *g);
 

@@ -28,13 +28,11 @@ static int is_trusted(void)
 
 void lj_ticks_begin(TickRate *tr)
 {
-  uint64_t ns;
   tr->is_counter = is_trusted();
   tr->ns = 1;
-  tr->ns0 = mono_ns();
-  tr->tick0 = lj_ticks_now(tr);
+  lj_ticks_read(tr, &tr->tick0, &tr->ns0);
   if (!tr->is_counter) return;
-  while ((ns = mono_ns()) - tr->ns0 < MEASURE_NS)
+  while (mono_ns() - tr->ns0 < MEASURE_NS)
     ;
-  lj_ticks_measure(tr, lj_ticks_now(tr), ns);
+  lj_ticks_measure(tr);
 }

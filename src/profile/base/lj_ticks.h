@@ -12,6 +12,9 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_relaxed.h"
 
+#define TICKS_APART_NS 1000 /* Reads of two clocks that are farther apart do not count. */
+#define TICKS_TRIES    5
+
 /* Rate of the ticks, measured over a time that grows. One thread sets it. */
 typedef struct TickRate {
   int is_counter;      /* Ticks are those of the counter, else nanoseconds. */
@@ -27,12 +30,27 @@ static LJ_AINLINE uint64_t lj_ticks_now(const TickRate *tr)
   return LJ_LIKELY(tr->is_counter) ? __builtin_ia32_rdtsc() : mono_ns();
 }
 
-/* Measure the rate again, with this CLOCK_MONOTONIC at this tick. Two reads are some 50 ns apart.
-** So a time since the begin is exact to that.
+/* Read both clocks at one moment. Returns 0 if the thread was interrupted at each try. The reads are
+** some 25 ns apart otherwise.
 */
-static LJ_AINLINE void lj_ticks_measure(TickRate *tr, uint64_t tick, uint64_t ns)
+static LJ_AINLINE int lj_ticks_read(const TickRate *tr, uint64_t *tick, uint64_t *ns)
 {
-  if (tr->is_counter && tick > tr->tick0)
+  int i;
+  for (i = 0; i < TICKS_TRIES; i++) {
+    uint64_t before = lj_ticks_now(tr), after;
+    *ns = mono_ns();
+    after = lj_ticks_now(tr);
+    *tick = before + (after - before) / 2;
+    if ((double)(after - before) * tr->ns < TICKS_APART_NS) return 1;
+  }
+  return 0;
+}
+
+/* Measure the rate again. The longer ago the begin was, the more exact it is. */
+static LJ_AINLINE void lj_ticks_measure(TickRate *tr)
+{
+  uint64_t tick, ns;
+  if (tr->is_counter && lj_ticks_read(tr, &tick, &ns) && tick > tr->tick0)
     tr->ns = (double)(ns - tr->ns0) / (double)(tick - tr->tick0);
 }
 

@@ -19,9 +19,9 @@
 #include "lj_debug.h"
 #include "lj_dispatch.h"
 #include "lj_frame.h"
+#include "lj_gc.h"
 #include "profile/base/lj_hash.h"
 #include "profile/base/lj_relaxed.h"
-#include "profile/coroutine/lj_cosource.h"
 #include "profile/coroutine/lj_cowait.h"
 #include "profile/coroutine/lj_cowalk.h"
 #include "profile/host/lj_vmstub.h"
@@ -43,13 +43,16 @@ static CoWait *state_of(const global_State *g)
 
 /* -- Samples ----------------------------------------------------------------- */
 
-/* Take a sample of waits. Returns 0 if the session is in use. */
+/* Take a sample of waits. The next one of the head begins at its end. Returns 0 if the session is
+** in use.
+*/
 static int take(Event *ev, SampleHead *head, uint64_t ns, uint64_t waits)
 {
   head->weight = ns;
   head->field[0] = waits;
   if (!ev->take(ev, head, NULL)) return 0;
   __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], ns, __ATOMIC_RELAXED);
+  head->time_ns = head->end_ns;
   return 1;
 }
 
@@ -61,14 +64,15 @@ static void set_leaf(SampleHead *head, int kind)
 }
 
 /* Take samples of the sums of a place, and clear them. */
-static int take_sums(CoWait *w, Event *ev, CoSite *cs, uint64_t now_ns)
+static int take_sums(CoWait *w, Event *ev, CoSite *cs)
 {
   SampleStack stack = { NULL, cs->pt, (const void *)cs->pc };
-  SampleHead head = { .time_ns = now_ns, .stack = &stack };
+  SampleHead head = { .stack = &stack };
   int kind;
   for (kind = 0; kind < COSUM__MAX; kind++) {
     CoSum *sum = &cs->sum[kind];
     if (sum->waits == 0) continue;
+    head.time_ns = mono_ns();
     set_leaf(&head, kind);
     if (!take(ev, &head, lj_ticks_ns(&w->rate, sum->ticks), sum->waits)) return 0;
     relaxed_set(&sum->ticks, 0);
@@ -77,32 +81,25 @@ static int take_sums(CoWait *w, Event *ev, CoSite *cs, uint64_t now_ns)
   return 1;
 }
 
-static uint32_t func_bit(const GCproto *pt)
-{
-  return hash_slot((uintptr_t)pt, COWAIT_BITS);
-}
-
-/* Free the sites whose sums are empty and where nobody waits, and all those of a function. */
-static void sites_clear(CoWait *w, const GCproto *pt)
+/* Free the sites whose sums have been taken and where nobody waits. */
+static void sites_clear(CoWait *w)
 {
   int i;
-  memset(w->func, 0, sizeof(w->func));
-  for (i = 0; i < COWAIT_SITES; i++) {
-    CoSite *cs = &w->site[i];
-    if (cs->pc && (cs->waiting == 0 || cs->pt == pt)) relaxed_set(&cs->pc, 0);
-    if (cs->pc) w->func[func_bit(cs->pt) / 64] |= (uint64_t)1 << (func_bit(cs->pt) % 64);
-  }
+  for (i = 0; i < COWAIT_SITES; i++)
+    if (w->site[i].waiting == 0) {
+      relaxed_set(&w->site[i].pc, 0);
+      w->site[i].pt = NULL;
+    }
 }
 
 int lj_cowait_flush(CoWait *w, Event *ev)
 {
-  uint64_t now_ns = mono_ns(), now = lj_ticks_now(&w->rate);
   int i, ok;
-  lj_ticks_measure(&w->rate, now, now_ns);
-  ok = take_sums(w, ev, &w->other, now_ns);
+  lj_ticks_measure(&w->rate);
+  ok = take_sums(w, ev, &w->other);
   for (i = 0; i < COWAIT_SITES && ok; i++)
-    if (w->site[i].pc) ok = take_sums(w, ev, &w->site[i], now_ns);
-  if (ok) sites_clear(w, NULL);
+    if (w->site[i].pc) ok = take_sums(w, ev, &w->site[i]);
+  if (ok) sites_clear(w);
   return ok;
 }
 
@@ -130,16 +127,14 @@ void lj_cowait_rest(CoWait *w, Event *ev)
 }
 
 /* Flush by the event of the running thread, if it has one. */
-static int flush(CoWait *w, uint64_t now)
+static void flush(CoWait *w, uint64_t now)
 {
-  Event *ev = w->door->enter(w->door, &lj_cosource_ops);
-  int done = 0;
+  Event *ev = w->door->enter(w->door, w->ops);
   if (ev) {
-    done = lj_cowait_flush(w, ev);
+    lj_cowait_flush(w, ev);
     w->door->leave(w->door);
   }
   w->flush_at = now + (uint64_t)(FLUSH_NS / w->rate.ns);
-  return done;
 }
 
 /* -- Sums -------------------------------------------------------------------- */
@@ -196,7 +191,6 @@ static LJ_NOINLINE CoSite *site_new(CoWait *w, lua_State *L, uintptr_t pc)
   if (!room) return &w->other;
   *room = found;
   site_place(room);
-  w->func[func_bit(found.pt) / 64] |= (uint64_t)1 << (func_bit(found.pt) % 64);
   return room;
 }
 
@@ -231,20 +225,38 @@ static LJ_AINLINE void waits_less(CoWait *w, CoSite *cs)
   if (LJ_LIKELY(cs->waiting != 0)) relaxed_set(&cs->waiting, cs->waiting - 1);
 }
 
-void lj_cowait_protofree(CoWait *w, const GCproto *pt)
+/* Take the sums of a function that is about to be freed. If the session is in use, they lose the
+** function. Nobody finds the place any more.
+*/
+static void site_ends(CoWait *w, Event *ev, CoSite *cs)
 {
-  int i, kind;
-  if (!relaxed_get(&w->on) || !((w->func[func_bit(pt) / 64] >> (func_bit(pt) % 64)) & 1))
-    return;
-  if (!flush(w, lj_ticks_now(&w->rate)))
-    for (i = 0; i < COWAIT_SITES; i++) /* Keep the times, without the functions. */
-      for (kind = 0; kind < COSUM__MAX; kind++) {
-	CoSum *sum = &w->site[i].sum[kind];
-	sum_add(&w->other.sum[kind], sum->ticks, sum->waits);
-	relaxed_set(&sum->ticks, 0);
-	relaxed_set(&sum->waits, 0);
-      }
-  sites_clear(w, pt);
+  int kind;
+  if (!ev || !take_sums(w, ev, cs))
+    for (kind = 0; kind < COSUM__MAX; kind++) {
+      sum_add(&w->other.sum[kind], cs->sum[kind].ticks, cs->sum[kind].waits);
+      sum_add(&cs->sum[kind], (uint64_t)0 - cs->sum[kind].ticks,
+	      (uint64_t)0 - cs->sum[kind].waits);
+    }
+  w->other.waiting += cs->waiting; /* They are dead, and are freed soon. */
+  cs->waiting = 0;
+  relaxed_set(&cs->pc, 0);
+  cs->pt = NULL;
+}
+
+/* The collector frees strings before functions: so a function that it frees has no name then. */
+void lj_cowait_marked(CoWait *w)
+{
+  Event *ev = NULL;
+  int i, entered = 0;
+  if (!relaxed_get(&w->on)) return;
+  for (i = 0; i < COWAIT_SITES; i++) {
+    CoSite *cs = &w->site[i];
+    if (!cs->pt || !isdead(w->g, obj2gco(cs->pt))) continue;
+    if (!entered) ev = w->door->enter(w->door, w->ops);
+    entered = 1;
+    site_ends(w, ev, cs);
+  }
+  if (ev) w->door->leave(w->door);
 }
 
 /* -- Waits ------------------------------------------------------------------- */
@@ -279,15 +291,16 @@ static LJ_NOINLINE int take_wait(CoWait *w, lua_State *L, uint64_t from, uint64_
 {
   SampleStack stack = { L, NULL, NULL };
   SampleHead head = { .stack = &stack };
-  Event *ev = w->door->enter(w->door, &lj_cosource_ops);
+  Event *ev = w->door->enter(w->door, w->ops);
+  uint64_t begin_ns;
   int64_t spent_ns;
   int done;
   if (!ev) return 0;
-  head.time_ns = mono_ns();
-  lj_ticks_measure(&w->rate, now, head.time_ns);
+  begin_ns = head.time_ns = mono_ns();
+  lj_ticks_measure(&w->rate);
   done = take_parts(w, ev, &head, from, now);
   w->door->leave(w->door);
-  spent_ns = (int64_t)(mono_ns() - head.time_ns);
+  spent_ns = (int64_t)(mono_ns() - begin_ns);
   w->credit_ns -= spent_ns > SAMPLE_MIN_NS ? spent_ns : SAMPLE_MIN_NS;
   return done;
 }
@@ -431,18 +444,22 @@ CoWait *lj_cowait_of(global_State *g)
   w->g = g;
   w->next = states;
   states = w;
+  /* A VM with a state calls them, even if the event never begins. */
+  lj_vmstub_hook[VMSTUB_YIELD] = lj_cowait_yield;
+  lj_vmstub_hook[VMSTUB_RESUME] = call_resume;
+  lj_vmstub_hook[VMSTUB_WRAP] = call_wrap;
   G2GG(g)->cowait = w;
   return w;
 }
 
-void lj_cowait_start(CoWait *w, EventDoor *door, uint64_t threshold_ns)
+void lj_cowait_start(CoWait *w, const Event *ev, uint64_t threshold_ns)
 {
   lj_ticks_begin(&w->rate);
   memset(w->site, 0, sizeof(w->site));
-  memset(w->func, 0, sizeof(w->func));
   memset(&w->other, 0, sizeof(w->other));
   w->many = 0;
-  w->door = door;
+  w->door = ev->door;
+  w->ops = ev->spec.ops;
   w->threshold = (uint64_t)((double)threshold_ns / w->rate.ns);
   w->gap = (uint64_t)(GAP_NS / w->rate.ns);
   w->credit_ns = CREDIT_MAX_NS;
@@ -450,9 +467,6 @@ void lj_cowait_start(CoWait *w, EventDoor *door, uint64_t threshold_ns)
   w->running = NULL;
   look_for_sleep(w, w->since, 1);
   w->flush_at = w->since + (uint64_t)(FLUSH_NS / w->rate.ns);
-  lj_vmstub_hook[VMSTUB_YIELD] = lj_cowait_yield;
-  lj_vmstub_hook[VMSTUB_RESUME] = call_resume;
-  lj_vmstub_hook[VMSTUB_WRAP] = call_wrap;
   relaxed_set(&w->on, 1);
   lj_vmstub_put(w->g);
 }

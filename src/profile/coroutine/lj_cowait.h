@@ -60,8 +60,8 @@ struct CoWait {
   uint64_t slept;           /* Tick at which the thread had just slept, */
   long sleeps;              /* and how often it had. */
   EventDoor *door;
+  const SourceOps *ops;             /* Of the event. */
   CoSite site[COWAIT_SITES], other; /* other: of lines without room. */
-  uint64_t func[COWAIT_SITES / 64]; /* Bits of the functions in site, by address. */
   CoWait *next;                     /* All of them. */
 };
 
@@ -71,7 +71,7 @@ LJ_FUNC CoWait *lj_cowait_of(global_State *g);
 /* Begin and end to record. is_ours: no other thread runs the VM. Under the lock; begin on the
 ** thread that runs the VM.
 */
-LJ_FUNC void lj_cowait_start(CoWait *w, EventDoor *door, uint64_t threshold_ns);
+LJ_FUNC void lj_cowait_start(CoWait *w, const Event *ev, uint64_t threshold_ns);
 LJ_FUNC void lj_cowait_stop(CoWait *w, int is_ours);
 
 /* Make samples of all sums. Returns 0 if some are left: the session is in use. */
@@ -87,8 +87,10 @@ LJ_FUNC void lj_cowait_resume(lua_State *L);
 /* A coroutine that the host program has resumed yields or has ended. */
 LJ_FUNC void lj_cowait_left(lua_State *L);
 
-/* LuaJIT is about to free a function, or a coroutine, which may refer to freed objects. */
-LJ_FUNC void lj_cowait_protofree(CoWait *w, const GCproto *pt);
+/* The collector has marked all that lives, and is about to free the rest. */
+LJ_FUNC void lj_cowait_marked(CoWait *w);
+
+/* LuaJIT is about to free a coroutine, which may refer to freed objects. */
 LJ_FUNC void lj_cowait_threadfree(CoWait *w, const lua_State *L);
 
 /* Call known for each place where coroutines wait that have yielded since the event began, as far

@@ -121,6 +121,10 @@ end
 
 -- -- Names -----------------------------------------------------------------
 
+-- Events of real time whose samples the thread takes itself. Many things wait at a time, so their times
+-- exceed real time.
+local OF_THINGS = { ["coroutine-wait"] = true }
+
 -- Returns the requested name of an event, without a period; nil if it is unknown. A second
 -- request of the same name has a number.
 local function asked_name(e)
@@ -186,6 +190,7 @@ local function new_event(key, name, unit)
 	   periods = {},	-- See SPF_EVENT.
 	   samples = 0, weight = 0,
 	   second = nil, second_weight = 0,	-- What the second weights count; their sum.
+	   is_of_things = OF_THINGS[name] and units.of(unit).ns == 1,	-- Times of things, not of threads.
 	   thing = nil, things = nil,	-- What its samples begin; see things_of().
 	   of = nil,	-- Name of the event that began what is left, nil of others;
 	   variance = 0,	-- of the sum of its weights.

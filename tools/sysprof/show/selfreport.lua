@@ -136,7 +136,7 @@ local function sums_text(e, whole)
   if e.total and e.total > 0 and whole then
     s = s .. (" of %s (%.1f%%)"):format(unit.total(e.total), 100 * e.weight / e.total)
   end
-  s = s .. unit.of
+  s = s .. (e.is_of_things and " waited" or unit.of)
   if e.second then s = s .. (", %.0f %s"):format(e.second_weight, e.second) end
   return s
 end
@@ -149,6 +149,9 @@ local function rate_text(e, whole)
   local spent = e.total or e.weight
   if e.name == "wall-signal" or e.name == "wall" then spent = e.wall_us or 0 end
   local known = whole and e.samples > 0 and spent > 0
+  if e.is_of_things then
+    return e.second_weight > 0 and unit.mean(e.weight / e.second_weight) .. " each" or nil
+  end
   if unit.is_cpu then
     if asked then parts[1] = ("%.6g samples a second asked"):format(1e9 / period) end
     if known then parts[#parts + 1] = ("%.1f got"):format(e.samples * 1e6 / spent) end
@@ -219,7 +222,7 @@ local function handler(profile, list)
   local total = c[G.SPF_COUNTER_HANDLER_NS]
   for state = 0, G.SPF_VMST__MAX - 1 do runs = runs + (c[state] or 0) end
   for _, e in ipairs(list) do
-    if units.of(e.unit).by_others then runs = runs - (e.counters[G.SPF_EVENT_SAMPLES] or 0) end
+    if units.of(e.unit).by_others and not e.is_of_things then runs = runs - (e.counters[G.SPF_EVENT_SAMPLES] or 0) end
   end
   if not total or runs <= 0 then return nil end
   local parts = { ("%.1f us mean"):format(total / runs / 1e3) }
