@@ -105,7 +105,11 @@ static const Allowed allowed[] = {
   { "lj_ctlsig", "sigaction", "signal-safety(7); add and close only" },
   { "lj_ctlsig", "sigfillset", "signal-safety(7); add only" },
   { "lj_ctlsig", "strerror", "add only" },
-  { "lj_ctlsig", "lj_ctlstack_take", "walks and copies as a sample does" },
+  { "lj_ctlstack", "lj_osmemory_new", "outside of the handler only" },
+  { "lj_ctlstack", "lj_osmemory_free", "outside of the handler only" },
+  { "lj_vmcode", "lj_vmstub_code", "an address to compare" },
+  { "lj_vmcode", "lj_vmstub_end", "an address to compare" },
+  { "lj_sample", "lj_givenstack_push", "ordinary code of the VM only" },
   { "lj_safepoint", "lj_vm_callhook", "an address to store" },
   { "lj_safepoint", "lj_vm_profhook", "an address to store" },
   { "lj_safepoint", "lj_dispatch_update", "at the safe point only" },
@@ -132,7 +136,7 @@ static const char *const objects[] = {
   "lj_clockbudget",  "lj_clocksig",  "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
   "lj_loadmap",      "lj_elfnote",   "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
   "lj_procfile",     "lj_handover",  "lj_ossignal",    "lj_osobjects",  "lj_clockslot",
-  "lj_clockforeign", "lj_clockkinds"
+  "lj_clockforeign", "lj_clockkinds", "lj_ctlstack"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 
