@@ -495,6 +495,31 @@ end)()) do
 end
 t.contains(as_json, "\206\177\226\130\172\240\159\152\128", "other letters stay")
 
+-- -- From places that the VM calls ------------------------------------------
+
+do
+  local seen_at = {}
+  local function show(what) seen_at[what] = dump("folded"):match("([^\n]*;sysprof_coroutines;%[running%] 1)\n") end
+  debug.sethook(function() debug.sethook() show("hook") end, "c")
+  tostring(1)
+  do
+    local p = newproxy(true)
+    getmetatable(p).__gc = function() show("finalizer") end
+  end
+  collectgarbage()
+  xpcall(function() error("x") end, function() show("handler") end)
+  local ffi = require("ffi")
+  ffi.cdef("void qsort(void *, size_t, size_t, int (*)(const void *, const void *));")
+  local compare = ffi.cast("int (*)(const void *, const void *)", function() show("callback") return 0 end)
+  local function sort() ffi.C.qsort(ffi.new("int[3]", 3, 1, 2), 3, 4, compare) end
+  jit.off(sort)	-- LuaJIT cannot call back from compiled code.
+  coroutine.wrap(sort)()
+  for what, part in pairs { hook = ";tostring;", finalizer = ";collectgarbage;__gc (", handler = ";error;",
+			    callback = ";cdata.__call;ffi callback (" } do
+    t.contains(seen_at[what], part, "from a " .. what)
+  end
+end
+
 -- -- Arguments -------------------------------------------------------------
 
 t.equal(dump(), dump("text"), "the default")

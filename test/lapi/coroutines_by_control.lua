@@ -170,10 +170,10 @@ end
 t.shell("rmdir full")
 
 -- Calls that fail, see test/lib/fail_call.c.
-local function fault(call, errno, path)
+local function fault(call, errno)
   t.write_file("box.lua", HEAD .. "C.kill(pid, 10) io.write(5)")
-  return t.shell(("cd box && FAULT='%s %d' FAULT_LOG=../log LUAJIT_SYSPROF='coroutines=SIGUSR1,paused,path=%s' " ..
-    "'%s/test/faulty_luajit' ../box.lua"):format(call, errno, path or "x%r.bin", os.getenv("SYSPROF_BUILD")))
+  return t.shell(("cd box && FAULT='%s %d' FAULT_LOG=../log LUAJIT_SYSPROF='coroutines=SIGUSR1,paused,path=x%%r.bin' " ..
+    "'%s/test/faulty_luajit' ../box.lua"):format(call, errno, os.getenv("SYSPROF_BUILD")))
 end
 for _, case in ipairs {
   { "open_memstream 1", 12, "Cannot allocate memory" }, { "calloc 1+", 12, "Cannot allocate memory" },
