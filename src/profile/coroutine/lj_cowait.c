@@ -9,6 +9,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For RUSAGE_THREAD. */
 #endif
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -37,6 +38,25 @@ static CoWait *states;
 static CoWait *state_of(const global_State *g)
 {
   return G2GG((global_State *)g)->cowait;
+}
+
+/* -- Time of a yield ---------------------------------------------------------- */
+
+/* The halves stand in two gaps of lua_State: so it has the size that the compiler knows. */
+LJ_STATIC_ASSERT(offsetof(lua_State, glref) == 16 &&
+		 offsetof(lua_State, sysprof_yield_lo) == 12);
+LJ_STATIC_ASSERT(offsetof(lua_State, sysprof_yield_hi) ==
+		 offsetof(lua_State, stacksize) + 4);
+
+static LJ_AINLINE uint64_t yield_time(const lua_State *L)
+{
+  return (uint64_t)L->sysprof_yield_hi << 32 | L->sysprof_yield_lo;
+}
+
+static LJ_AINLINE void yield_settime(lua_State *L, uint64_t tick)
+{
+  L->sysprof_yield_lo = (uint32_t)tick;
+  L->sysprof_yield_hi = (uint32_t)(tick >> 32);
 }
 
 /* -- Samples ----------------------------------------------------------------- */
@@ -284,7 +304,7 @@ static LJ_NOINLINE void look_for_sleep(CoWait *w, uint64_t now, int is_blocking)
 */
 static void wait_ends(CoWait *w, lua_State *L, uint64_t now)
 {
-  uint64_t from = L->sysprof_yield, ticks;
+  uint64_t from = yield_time(L), ticks;
   if (LJ_UNLIKELY(from < w->since)) from = w->since;
   ticks = now > from ? now - from : 0;
   if (LJ_LIKELY(ticks < w->threshold)) {
@@ -308,7 +328,7 @@ static LJ_AINLINE uint64_t run_ends(CoWait *w)
 void lj_cowait_yield(lua_State *L)
 {
   CoWait *w = state_of(G(L));
-  if (LJ_LIKELY(relaxed_get(&w->on))) L->sysprof_yield = run_ends(w);
+  if (LJ_LIKELY(relaxed_get(&w->on))) yield_settime(L, run_ends(w));
 }
 
 void lj_cowait_left(lua_State *L)
@@ -354,7 +374,7 @@ static void call_wrap(lua_State *L)
 int lj_cowait_age(const lua_State *L, uint64_t *ns, int *is_least)
 {
   const CoWait *w = state_of(G(L));
-  uint64_t from = L->sysprof_yield, now;
+  uint64_t from = yield_time(L), now;
   if (!w || !relaxed_get(&w->on) || L->status != LUA_YIELD) return 0;
   now = lj_ticks_now(&w->rate);
   *is_least = from < w->since;
