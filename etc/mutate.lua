@@ -50,6 +50,10 @@ local TESTS = {
     "^lapi/(killed|self|fork|descriptors)|^capi/(slow|threads_w|cycles|fork|handler_w)|^faults/threads" },
   { "/lj_log", "^lapi/(env|paths|results|exit)|^faults/(file_in|limits)" },
   { "/lj_nosig", "^lapi/(env|paths)|^faults/(file_in|limits)" },
+  { "/lj_co(sourc|wait)", "^lapi/(coroutine_w|wrong_co)|^capi/coroutine|^unit/coroutine" },
+  { "/lj_vmstub", "^unit/coroutine|^lapi/coroutine_w|^capi/coroutine" },
+  { "/lj_(ticks|givenstack)", "^lapi/coroutine_w|^capi/coroutine" },
+  { "/lj_eventparse", "^lapi/wrong_" },
   { "^src/profile/api/", "^lapi/[^nk]|^capi/[^hm]" },
   { "^src/profile/base/", "^unit/(safeload|hist|clock_and|clock_close)|^capi/(late|thread|all_threads|is_traced|many_o)"
     .. "|^faults/(threads|files)" },
