@@ -119,15 +119,17 @@ int lj_cowait_flush(CoWait *w, Event *ev)
 static void rest_of(CoWait *w, Event *ev, int kind)
 {
   SampleHead head = { .time_ns = mono_ns() };
+  TickRate rate = w->rate;
   uint64_t ticks = 0;
   int i;
+  lj_ticks_measure(&rate);
   for (i = -1; i < COWAIT_SITES; i++) {
     CoSum *sum = &(i < 0 ? &w->other : &w->site[i])->sum[kind];
     ticks += __atomic_exchange_n(&sum->ticks, 0, __ATOMIC_RELAXED);
     head.field[0] += __atomic_exchange_n(&sum->waits, 0, __ATOMIC_RELAXED);
   }
   set_leaf(&head, kind);
-  head.weight = lj_ticks_ns(&w->rate, ticks);
+  head.weight = lj_ticks_ns(&rate, ticks);
   if (head.field[0] && ev->append(ev, &head))
     __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], head.weight, __ATOMIC_RELAXED);
 }
@@ -235,8 +237,11 @@ void lj_cowait_marked(CoWait *w)
   for (i = 0; i < COWAIT_SITES; i++) {
     CoSite *cs = &w->site[i];
     if (!cs->pt || !isdead(w->g, obj2gco(cs->pt))) continue;
-    if (!entered) ev = w->door->enter(w->door, &lj_cosource_ops);
-    entered = 1;
+    if (!entered) {
+      ev = w->door->enter(w->door, &lj_cosource_ops);
+      lj_ticks_measure(&w->rate);
+      entered = 1;
+    }
     site_ends(w, ev, cs);
   }
   if (ev) w->door->leave(w->door);
