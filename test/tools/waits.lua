@@ -128,7 +128,7 @@ end)
 
 -- -- Waits of coroutines ---------------------------------------------------
 
--- A thread computes for 100 ms and sleeps for 400 ms. Meanwhile 5 coroutines wait for 2.25 s.
+-- A thread computes for 100 ms and sleeps for 400 ms. Coroutines wait for 2.25 s.
 local function coroutine_stream(clocks, index)
   local b = B.new():context(7, 500000):meta("clock", clocks):meta("pid", "7"):meta("wall", "cpu,offcpu")
   local _, commas = clocks:gsub(",", "")

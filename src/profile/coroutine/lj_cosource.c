@@ -79,7 +79,7 @@ static EventStatus co_open(Event *ev, char *errmsg)
 
 static int co_arm(Event *ev)
 {
-  lj_cowait_start(wait_of(ev), ev->door, *spec_threshold(&ev->spec));
+  lj_cowait_start(wait_of(ev), ev, *spec_threshold(&ev->spec));
   return 0;
 }
 

@@ -20,7 +20,6 @@
 #include "lj_gc.h"
 #include "profile/base/lj_hash.h"
 #include "profile/base/lj_relaxed.h"
-#include "profile/coroutine/lj_cosource.h"
 #include "profile/coroutine/lj_cowait.h"
 #include "profile/coroutine/lj_cowalk.h"
 #include "profile/host/lj_vmstub.h"
@@ -143,7 +142,7 @@ void lj_cowait_rest(CoWait *w, Event *ev)
 /* Flush by the event of the running thread, if it has one. */
 static void flush(CoWait *w, uint64_t now)
 {
-  Event *ev = w->door->enter(w->door, &lj_cosource_ops);
+  Event *ev = w->door->enter(w->door, w->ops);
   if (ev) {
     lj_cowait_flush(w, ev);
     w->door->leave(w->door);
@@ -238,7 +237,7 @@ void lj_cowait_marked(CoWait *w)
     CoSite *cs = &w->site[i];
     if (!cs->pt || !isdead(w->g, obj2gco(cs->pt))) continue;
     if (!entered) {
-      ev = w->door->enter(w->door, &lj_cosource_ops);
+      ev = w->door->enter(w->door, w->ops);
       lj_ticks_measure(&w->rate);
       entered = 1;
     }
@@ -279,7 +278,7 @@ static LJ_NOINLINE int take_wait(CoWait *w, lua_State *L, uint64_t from, uint64_
 {
   SampleStack stack = { L, NULL, NULL };
   SampleHead head = { .stack = &stack };
-  Event *ev = w->door->enter(w->door, &lj_cosource_ops);
+  Event *ev = w->door->enter(w->door, w->ops);
   uint64_t begin_ns;
   int64_t spent_ns;
   int done;
@@ -407,13 +406,14 @@ CoWait *lj_cowait_of(global_State *g)
   return w;
 }
 
-void lj_cowait_start(CoWait *w, EventDoor *door, uint64_t threshold_ns)
+void lj_cowait_start(CoWait *w, const Event *ev, uint64_t threshold_ns)
 {
   lj_ticks_begin(&w->rate);
   sites_clear(w);
   memset(&w->other, 0, sizeof(w->other));
   w->many = 0;
-  w->door = door;
+  w->door = ev->door;
+  w->ops = ev->spec.ops;
   w->threshold = (uint64_t)((double)threshold_ns / w->rate.ns);
   w->gap = (uint64_t)(GAP_NS / w->rate.ns);
   w->credit_ns = CREDIT_MAX_NS;

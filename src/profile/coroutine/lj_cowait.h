@@ -53,10 +53,11 @@ struct CoWait {
   uint64_t many; /* Waits above the threshold that were summed, because they were many. */
   uint64_t last; /* Tick of the last yield or resume, */
   uint64_t gap;  /* and ticks after which the thread may have slept. */
-  const lua_State *running; /* Coroutine that was resumed last, unless it has yielded. */
-  uint64_t slept;           /* Tick at which the thread had just slept, */
-  long sleeps;              /* and how often it had. */
-  EventDoor *door;
+  const lua_State *running;    /* Coroutine that was resumed last, unless it has yielded. */
+  uint64_t slept;              /* Tick at which the thread had just slept, */
+  long sleeps;                 /* and how often it had. */
+  EventDoor *door;             /* Way to the running profile, */
+  const struct SourceOps *ops; /* and the source of its event. */
   CoSite site[COWAIT_SITES], other; /* other: of lines without room. */
   CoWait *next;                     /* All of them. */
 };
@@ -67,7 +68,7 @@ LJ_FUNC CoWait *lj_cowait_of(global_State *g);
 /* Begin and end to record. is_ours: no other thread runs the VM. Under the lock; begin on the
 ** thread that runs the VM.
 */
-LJ_FUNC void lj_cowait_start(CoWait *w, EventDoor *door, uint64_t threshold_ns);
+LJ_FUNC void lj_cowait_start(CoWait *w, const Event *ev, uint64_t threshold_ns);
 LJ_FUNC void lj_cowait_stop(CoWait *w, int is_ours);
 
 /* Make samples of all sums. Returns 0 if some are left: the session is in use. */
