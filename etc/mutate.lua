@@ -52,6 +52,10 @@ local TESTS = {
   { "/lj_nosig", "^lapi/(env|paths)|^faults/(file_in|limits)" },
   { "/lj_codump", "^lapi/coroutines|^capi/coroutines|^unit/coroutine" },
   { "^src/profile/coroutine/", "^lapi/coroutines|^capi/coroutines|^unit/coroutine" },
+  { "/lj_co(sourc|wait)", "^lapi/(coroutine_w|wrong_co)|^capi/coroutine|^unit/coroutine" },
+  { "/lj_vmstub", "^unit/coroutine|^lapi/coroutine_w|^capi/coroutine" },
+  { "/lj_(ticks|givenstack)", "^lapi/coroutine_w|^capi/coroutine" },
+  { "/lj_eventparse", "^lapi/wrong_" },
   { "^src/profile/api/", "^lapi/[^nk]|^capi/[^hm]" },
   { "^src/profile/base/", "^unit/(safeload|hist|clock_and|clock_close)|^capi/(late|thread|all_threads|is_traced|many_o)"
     .. "|^faults/(threads|files)" },

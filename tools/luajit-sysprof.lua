@@ -91,6 +91,7 @@ local SPECS = {
   { name = "clock", key = "clock", start = true, arg = "LIST", help = {
     "cpu: CPU time (default); wall: CPU time and waits;",
     "offcpu: waits, and for what, without waking threads;",
+    "coroutine-wait: waits of coroutines, and where;",
     "alloc: allocations of memory, and who makes them;",
     "events, such as page-faults or cycles. Separate",
     "several by commas" } },
@@ -122,7 +123,7 @@ local SPECS = {
     "samples: count samples (default); event: sum their",
     "weights, such as CPU time, bytes (default for alloc);",
     "cpu, bytes: the same; objects (of alloc), waits (of",
-    "offcpu): count them" } },
+    "offcpu and coroutine-wait): count them" } },
   { name = "lines", key = "lines", help = { "name Lua frames by current lines" } },
   { name = "traces", key = "traces", help = { "show compiled code as [trace N]" } },
   { name = "no-host", key = "no_host", help = { "leave out host frames" } },

@@ -78,11 +78,14 @@ luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
 luajit_edit(lj_dispatch.h [[BCIns bcff[GG_NUM_ASMFF];]]
   AFTER [[  struct CoWait *cowait;]]
   "waits of the VM's coroutines; at the end of the struct, so no offset changes")
+luajit_edit(lj_obj.h [[/* Thread status. */]]
+  AFTER [[  uint32_t sysprof_yield_lo;]]
+  "time of a coroutine's last yield, lower half; in padding, so no offset changes")
 luajit_edit(lj_obj.h [[/* True stack size (incl. LJ_STACK_EXTRA). */]]
-  AFTER [[  uint64_t sysprof_yield;]]
-  "time of a coroutine's last yield; behind what the assembler VM reads")
+  AFTER [[  uint32_t sysprof_yield_hi;]]
+  "its upper half; in padding, so no offset changes")
 luajit_edit(lj_state.c [[L1->dummy_ffid = FF_C;]]
-  AFTER [[  L1->sysprof_yield = 0;]]
+  AFTER [[  L1->sysprof_yield_lo = L1->sysprof_yield_hi = 0;]]
   "a new coroutine has not yielded")
 luajit_edit(lj_api.c [["lj_strfmt.h"]]
   AFTER [[#include "profile/api/lj_vmhooks.h"]]

@@ -197,6 +197,15 @@ for i = 1, 40 do
   run(list, 20)
 end
 
+-- A dump has all waits so far.
+begin("coroutine-wait")
+for i = 1, 5 do
+  run(list, 100)
+  t.equal(misc.sysprof.dump(), true, "dump")
+  truth.check("waits.bin", truth.line_of, "dump " .. i)
+end
+check_lines("after dumps")
+
 -- -- Stacks -----------------------------------------------------------------
 
 local NAME_OF = { [pcall] = "pcall", [xpcall] = "xpcall", [yield] = "coroutine.yield" }

@@ -126,6 +126,63 @@ t.with_file(bytes, function(path)
   t.contains(out, " 200.000    80.0            2       1  one\n", "annotate")
 end)
 
+-- -- Waits of coroutines ---------------------------------------------------
+
+-- A thread computes for 100 ms and sleeps for 400 ms. Coroutines wait for 2.25 s.
+local function coroutine_stream(clocks, index)
+  local b = B.new():context(7, 500000):meta("clock", clocks):meta("pid", "7"):meta("wall", "cpu,offcpu")
+  local _, commas = clocks:gsub(",", "")
+  if commas == 2 then
+    b:event(1 - index % 2, "task-clock", US, MS):event(2, "switch-records", NS, 0, { { G.SPF_FIELD_COUNT, "waits" } })
+  end
+  b:event(index, "coroutine-wait", NS, 0, { { G.SPF_FIELD_COUNT, "waits" } })
+  b:lfunc(1, 1, "@a.lua", "f"):ffunc(1, "coroutine.yield"):hsym(0x1010, 0x1000, "main")
+  b:stack(1, { F.lfunc(1, 3), F.ffunc(1) }):stack(2, { F.lfunc(1, 3), F.ffunc(1), F.work(G.SPF_WORK_BUSY) })
+  b:stack(3, { F.lfunc(1, 3), F.work(G.SPF_WORK_SHORT) }):stack(4, { F.work(G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_MANY) })
+  b:stack(5, { F.host(0x1010) }):stack(6, { F.work(G.SPF_WORK_WAIT, 233) })
+  if commas == 2 then
+    b:sample(0, 5, 1, G.SPF_VMST_C, 100000, 1 - index % 2):sample(6, 5, 1, G.SPF_VMST_C, 400 * MS, 2, { 1 })
+  end
+  b:sample(1, 0, 2, G.SPF_VMST_CFUNC, 500 * MS, index, { 1 }):sample(2, 0, 1, G.SPF_VMST_CFUNC, 250 * MS, index, { 0 })
+  b:sample(3, 0, 1, G.SPF_VMST_CFUNC, 400 * MS, index, { 40 }):sample(4, 0, 1, G.SPF_VMST_CFUNC, 600 * MS, index, { 3 })
+  local of_event = G.SPF_COUNTER_EVENT + index * G.SPF_COUNTER_EVENT_STEP
+  b:counters { { of_event + G.SPF_EVENT_TOTAL, 2250 * MS }, { of_event + G.SPF_EVENT_SAMPLES, 5 },
+	       { G.SPF_VMST_CFUNC, 5 }, { G.SPF_COUNTER_HANDLER_NS, 50000 } }
+  return b:finish()
+end
+
+local LINE = "event coroutine-wait 5 samples, 2.250 s of 2.250 s (100.0%) waited, 45 waits; 50.000 ms each"
+local COROUTINES = [[
+[stack unknown: too many waits] 600000000
+f (a.lua:1);[short waits] 400000000
+f (a.lua:1);coroutine.yield 1000000000
+f (a.lua:1);coroutine.yield;[thread busy] 250000000
+]]
+
+bytes = coroutine_stream("coroutine-wait/threshold=5/", 0)
+t.equal(render("folded", {}), COROUTINES, "coroutines alone: folded")
+top = render("top", {})
+t.contains(top, "\n" .. LINE .. "\n", "coroutines alone: header")
+-- The thread itself takes these samples.
+t.contains(top, "\nhandler              10.0 us mean", "coroutines alone: time of a sample")
+t.contains(render("json", {}), '"name":"[thread busy]","kind":"waiting"', "coroutines: kind of the leaf")
+
+for _, case in ipairs { { "cpu,coroutine-wait,offcpu", 1 }, { "coroutine-wait,cpu,offcpu", 0 } } do
+  bytes = coroutine_stream(case[1], case[2])
+  local o = { event = "coroutine-wait" }
+  t.equal(render("folded", o), COROUTINES, case[1] .. ": folded")
+  t.contains(render("folded", { event = "coroutine-wait", weight = "waits" }),
+	     "f (a.lua:1);[short waits] 40\nf (a.lua:1);coroutine.yield 2\n", case[1] .. ": waits")
+  t.contains(render("top", o), "\n" .. LINE, case[1] .. ": header")
+  -- The sum and the rows of threads have real time only.
+  t.contains(render("top", { event = "wall" }), "0.500 s of real time: 0.100 s on CPU, 0.400 s waiting, 0.000 s runnable",
+	     case[1] .. ": wall")
+  local p = assert(reader.parse_string(bytes, { activity = true }))
+  local _, tracks = p.activity:tracks()
+  t.equal(#tracks, 1, case[1] .. ": rows")
+  t.ok(math.abs(tracks[1].total - 500000) < 1, ("%s: %.0f us in the row"):format(case[1], tracks[1].total))
+end
+
 -- -- No division by zero ---------------------------------------------------
 
 -- Returns a stream of an event without a period, beside CPU time with one.

@@ -9,6 +9,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For RUSAGE_THREAD. */
 #endif
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,25 @@ static CoWait *states;
 static CoWait *state_of(const global_State *g)
 {
   return G2GG((global_State *)g)->cowait;
+}
+
+/* -- Time of a yield ---------------------------------------------------------- */
+
+/* The halves stand in two gaps of lua_State: so it has the size that the compiler knows. */
+LJ_STATIC_ASSERT(offsetof(lua_State, glref) == 16 &&
+		 offsetof(lua_State, sysprof_yield_lo) == 12);
+LJ_STATIC_ASSERT(offsetof(lua_State, sysprof_yield_hi) ==
+		 offsetof(lua_State, stacksize) + 4);
+
+static LJ_AINLINE uint64_t yield_time(const lua_State *L)
+{
+  return (uint64_t)L->sysprof_yield_hi << 32 | L->sysprof_yield_lo;
+}
+
+static LJ_AINLINE void yield_settime(lua_State *L, uint64_t tick)
+{
+  L->sysprof_yield_lo = (uint32_t)tick;
+  L->sysprof_yield_hi = (uint32_t)(tick >> 32);
 }
 
 /* -- Samples ----------------------------------------------------------------- */
@@ -107,15 +127,17 @@ int lj_cowait_flush(CoWait *w, Event *ev)
 static void rest_of(CoWait *w, Event *ev, int kind)
 {
   SampleHead head = { .time_ns = mono_ns() };
+  TickRate rate = w->rate;
   uint64_t ticks = 0;
   int i;
+  lj_ticks_measure(&rate);
   for (i = -1; i < COWAIT_SITES; i++) {
     CoSum *sum = &(i < 0 ? &w->other : &w->site[i])->sum[kind];
     ticks += __atomic_exchange_n(&sum->ticks, 0, __ATOMIC_RELAXED);
     head.field[0] += __atomic_exchange_n(&sum->waits, 0, __ATOMIC_RELAXED);
   }
   set_leaf(&head, kind);
-  head.weight = lj_ticks_ns(&w->rate, ticks);
+  head.weight = lj_ticks_ns(&rate, ticks);
   if (head.field[0] && ev->append(ev, &head))
     __atomic_add_fetch(&ev->counters[SPF_EVENT_TOTAL], head.weight, __ATOMIC_RELAXED);
 }
@@ -252,8 +274,11 @@ void lj_cowait_marked(CoWait *w)
   for (i = 0; i < COWAIT_SITES; i++) {
     CoSite *cs = &w->site[i];
     if (!cs->pt || !isdead(w->g, obj2gco(cs->pt))) continue;
-    if (!entered) ev = w->door->enter(w->door, w->ops);
-    entered = 1;
+    if (!entered) {
+      ev = w->door->enter(w->door, w->ops);
+      lj_ticks_measure(&w->rate);
+      entered = 1;
+    }
     site_ends(w, ev, cs);
   }
   if (ev) w->door->leave(w->door);
@@ -322,7 +347,7 @@ static LJ_NOINLINE void look_for_sleep(CoWait *w, uint64_t now, int is_blocking)
 static void wait_ends(CoWait *w, lua_State *L, uint64_t now)
 {
   CoSite *cs = site_of(w, L);
-  uint64_t from = L->sysprof_yield, ticks;
+  uint64_t from = yield_time(L), ticks;
   if (LJ_LIKELY(from >= w->since)) waits_less(w, cs);
   else from = w->since;
   ticks = now > from ? now - from : 0;
@@ -350,7 +375,7 @@ void lj_cowait_yield(lua_State *L)
   CoWait *w = state_of(G(L));
   CoSite *cs;
   if (LJ_UNLIKELY(!relaxed_get(&w->on) || !((uintptr_t)L->cframe & CFRAME_RESUME))) return;
-  L->sysprof_yield = run_ends(w);
+  yield_settime(L, run_ends(w));
   cs = site_of(w, L);
   relaxed_set(&cs->waiting, cs->waiting + 1);
 }
@@ -380,7 +405,7 @@ void lj_cowait_resume(lua_State *L)
 void lj_cowait_threadfree(CoWait *w, const lua_State *L)
 {
   if (w->running == L) w->running = NULL;
-  if (relaxed_get(&w->on) && L->status == LUA_YIELD && L->sysprof_yield >= w->since) {
+  if (relaxed_get(&w->on) && L->status == LUA_YIELD && yield_time(L) >= w->since) {
     uintptr_t pc = caller_pc(L);
     CoSite *cs = pc ? site_find(w, pc) : NULL;
     waits_less(w, cs ? cs : &w->other);
@@ -424,7 +449,7 @@ static void call_wrap(lua_State *L)
 int lj_cowait_age(const lua_State *L, uint64_t *ns, int *is_least)
 {
   const CoWait *w = state_of(G(L));
-  uint64_t from = L->sysprof_yield, now;
+  uint64_t from = yield_time(L), now;
   if (!w || !relaxed_get(&w->on) || L->status != LUA_YIELD) return 0;
   now = lj_ticks_now(&w->rate);
   *is_least = from < w->since;

@@ -56,11 +56,11 @@ struct CoWait {
   uint64_t many; /* Waits above the threshold that were summed, because they were many. */
   uint64_t last; /* Tick of the last yield or resume, */
   uint64_t gap;  /* and ticks after which the thread may have slept. */
-  const lua_State *running; /* Coroutine that was resumed last, unless it has yielded. */
-  uint64_t slept;           /* Tick at which the thread had just slept, */
-  long sleeps;              /* and how often it had. */
-  EventDoor *door;
-  const SourceOps *ops;             /* Of the event. */
+  const lua_State *running;    /* Coroutine that was resumed last, unless it has yielded. */
+  uint64_t slept;              /* Tick at which the thread had just slept, */
+  long sleeps;                 /* and how often it had. */
+  EventDoor *door;             /* Way to the running profile, */
+  const struct SourceOps *ops; /* and the source of its event. */
   CoSite site[COWAIT_SITES], other; /* other: of lines without room. */
   CoWait *next;                     /* All of them. */
 };

@@ -58,7 +58,14 @@ LJ_DATADEF USED_BY_ASSEMBLER ASMFunction lj_vmstub_target[VMSTUB__MAX] = {
 LJ_STATIC_ASSERT(CFRAME_OFS_L == 16);
 LJ_STATIC_ASSERT(offsetof(lua_State, base) == 32 && offsetof(lua_State, top) == 40);
 
-USED_BY_ASSEMBLER __attribute__((naked, noinline, noclone)) void lj_vmstub_code(void)
+/* The labels must stand in the object once. */
+#if defined(__has_attribute) && __has_attribute(noclone)
+#define STANDS_ONCE __attribute__((naked, noinline, noclone))
+#else
+#define STANDS_ONCE __attribute__((naked, noinline))
+#endif
+
+USED_BY_ASSEMBLER STANDS_ONCE void lj_vmstub_code(void)
 {
   __asm__(STUB("lj_vmstub_yield", "0") STUB("lj_vmstub_resume", "8")
 	    STUB("lj_vmstub_wrap", "16") ".globl lj_vmstub_end\n\t"

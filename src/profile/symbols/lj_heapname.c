@@ -409,7 +409,7 @@ static void search_all(Search *s)
     search_code(s, s->item[i].o);
   end = s->nitem;
   search_stack(s, mainthread(s->g));
-  search_stack(s, gco2th(gcref(s->g->cur_L)));
+  if (gcref(s->g->cur_L)) search_stack(s, gco2th(gcref(s->g->cur_L)));
   for (i = 1; i < s->nitem && s->wanted > 0; i++) {
     if (i >= first && i < end) continue; /* Visited above. */
     if (i >= end && s->item[i].rank == NAME_UPVAL &&
