@@ -96,7 +96,6 @@ for name, body in pairs(BODIES) do
     t.contains(text, "\nC stack\n", what)
     t.contains(text, "    main\n", what .. ": the C stack")
     if event ~= "" then
-      
       t.contains(text, "    2 at ../box.lua:10\n", what .. ": places: " .. text)
       t.contains(text, "    2 at ../box.lua:11\n", what .. ": places")
       local n = 0
@@ -128,7 +127,7 @@ t.ok(pid > 0)
 -- A thread that blocks the signal, and waits.
 fresh()
 box.start("coroutines=SIGUSR1,paused,path=r%r.bin", HEAD .. [[
-local mask = ffi.new("unsigned long[16]", -1)
+local mask = ffi.new("unsigned long[16]", -1ULL)
 C.raise(10)
 C.pthread_sigmask(0, mask, nil)
 say_pid()
