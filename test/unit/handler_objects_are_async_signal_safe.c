@@ -128,16 +128,16 @@ static const Allowed allowed[] = {
 
 /* Objects with code that runs in the handler. */
 static const char *const objects[] = {
-  "lj_safeload",     "lj_cfi",       "lj_cficache",    "lj_ehframe",    "lj_vmcode",
-  "lj_cframe",       "lj_hostwalk",  "lj_prologue",    "lj_hostmemo",   "lj_luawalk",
-  "lj_luamemo",      "lj_luathread", "lj_luastate",    "lj_luatop",     "lj_luaframe",
-  "lj_luatrace",     "lj_jitfind",   "lj_batch",       "lj_encoder",    "lj_frameruns",
-  "lj_symtab",       "lj_functab",   "lj_callname",    "lj_bcname",     "lj_wbuf",
-  "lj_stream",       "lj_stacktab",  "lj_chunkqueue",  "lj_sample",     "lj_throttle",
-  "lj_clockops",     "lj_sampler",   "lj_totals",      "lj_clocktick",  "lj_walkregs",
-  "lj_clockbudget",  "lj_clocksig",  "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
-  "lj_loadmap",      "lj_elfnote",   "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
-  "lj_procfile",     "lj_handover",  "lj_ossignal",    "lj_osobjects",  "lj_clockslot",
+  "lj_safeload",     "lj_cfi",        "lj_cficache",    "lj_ehframe",    "lj_vmcode",
+  "lj_cframe",       "lj_hostwalk",   "lj_prologue",    "lj_hostmemo",   "lj_luawalk",
+  "lj_luamemo",      "lj_luathread",  "lj_luastate",    "lj_luatop",     "lj_luaframe",
+  "lj_luatrace",     "lj_jitfind",    "lj_batch",       "lj_encoder",    "lj_frameruns",
+  "lj_symtab",       "lj_functab",    "lj_callname",    "lj_bcname",     "lj_wbuf",
+  "lj_stream",       "lj_stacktab",   "lj_chunkqueue",  "lj_sample",     "lj_throttle",
+  "lj_clockops",     "lj_sampler",    "lj_totals",      "lj_clocktick",  "lj_walkregs",
+  "lj_clockbudget",  "lj_clocksig",   "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
+  "lj_loadmap",      "lj_elfnote",    "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
+  "lj_procfile",     "lj_handover",   "lj_ossignal",    "lj_osobjects",  "lj_clockslot",
   "lj_clockforeign", "lj_clockkinds", "lj_ctlstack"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
