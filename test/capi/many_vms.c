@@ -127,10 +127,13 @@ static void vm_make(Vm *vm, uint32_t r)
   vm->L = session_vm();
   if (r & 1) session_script(vm->L, "jit.off()");
   session_script(
-    vm->L, "function work() local t, sum = {}, 0"
-	   " for i = 1, 3000 do t[i % 50] = {i} end sum = sum + load('return 1')()"
-	   " coroutine.wrap(function() for i = 1, 1000 do sum = sum + i % 7 end end)()"
-	   " for i = 0, 49 do sum = sum + t[i][1] end return sum end");
+    vm->L,
+    "function work() local t, sum = {}, 0"
+    " for i = 1, 3000 do t[i % 50] = {i} end sum = sum + load('return 1')()"
+    " local go = coroutine.wrap(function() for i = 1, 1000 do sum = sum + i % 7"
+    " if i % 9 == 0 then coroutine.yield() end end while true do coroutine.yield() end end)"
+    " for i = 1, 150 do go() end"
+    " for i = 0, 49 do sum = sum + t[i][1] end return sum end");
   vm->result = vm_work(vm);
   CHECK_EQ(vm->result, 1 + 3003 + 148775);
 }
@@ -150,12 +153,13 @@ static void vm_check(Vm *vm)
 static void vm_step(Vm *vm, uint32_t r)
 {
   static const uint64_t intervals[] = { 100000, 1000000, 3000000 };
-  static const char *const clocks[] = { "cpu", "wall-signal", "wall" };
+  static const char *const clocks[] = { "cpu", "wall-signal", "wall",
+					"coroutine-wait,cpu" };
   if (!vm->L) vm_make(vm, r);
   if (!vm->running) {
     vm->sink.len = 0;
     vm->sink.stops = 0;
-    vm->opt.clocks = clocks[(r >> 8) % 3];
+    vm->opt.clocks = clocks[(r >> 8) % 4];
     vm->opt.interval_ns = intervals[(r >> 9) % 3];
     vm->opt.flush = (uint8_t)((r >> 24) % 3);
     CHECK_EQ(luaM_sysprof_start(vm->L, &vm->opt), PROFILE_SUCCESS);
