@@ -112,18 +112,20 @@ static void put_frames(FILE *f, const char *title, const CtlFrame *fr, uint32_t 
 static void put_late(FILE *f, const void *what)
 {
   const LateDump *ld = (const LateDump *)what;
+  const CtlStack *cs = ld->stack;
   uint32_t i;
-  fprintf(
-    f,
-    "VM %d of process %ld has not answered for a second: it runs compiled or C code.\n"
-    "The list of its coroutines is missing. It follows in the next file when the VM "
-    "answers.\n",
-    ld->number, (long)getpid());
-  if (!ld->stack) {
-    fputs("Its stack is missing, too: its thread did not take the signal.\n", f);
+  fprintf(f,
+	  "VM %d of process %ld has not answered for a second: %s.\n"
+	  "The list of its coroutines is missing. It follows in the next file when the VM "
+	  "answers.\n",
+	  ld->number, (long)getpid(),
+	  cs && cs->nlua == 0 ? "the program runs no Lua code now"
+			      : "it runs compiled or C code");
+  if (cs) {
+    if (cs->nlua) put_frames(f, "running", cs->lua, cs->nlua);
+    put_frames(f, "C stack", cs->host, cs->nhost);
   } else {
-    put_frames(f, "running", ld->stack->lua, ld->stack->nlua);
-    put_frames(f, "C stack", ld->stack->host, ld->stack->nhost);
+    fputs("Its stack is missing, too: its thread did not take the signal.\n", f);
   }
   if (!ld->has_known) {
     fputs("\nWhere coroutines wait is known only while coroutine-wait is recorded.\n", f);
