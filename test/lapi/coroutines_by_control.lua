@@ -201,7 +201,7 @@ local function wrong(value, ...)
 end
 fresh()
 for _, value in ipairs { "coroutines=SIGKILL", "coroutines=SIGPROF", "coroutines=SIGURG", "coroutines=USR1",
-			 "coroutines=" .. here .. "/box/file", "coroutines=12", "coroutines=true" } do
+			 "coroutines=/a/file", "coroutines=12", "coroutines=true" } do
   wrong(value, "'" .. value .. "' has a wrong value; expected ")
 end
 wrong("coroutines", "'coroutines' has no value; expected ")
