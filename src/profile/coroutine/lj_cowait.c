@@ -415,10 +415,8 @@ void lj_cowait_threadfree(CoWait *w, const lua_State *L)
 int lj_cowait_known(const global_State *g,
 		    void (*known)(void *ctx, const char *place, uint32_t n), void *ctx)
 {
-  const CoWait *w;
+  const CoWait *w = relaxed_get(&G2GG((global_State *)g)->cowait);
   int i;
-  for (w = states; w && w->g != g; w = w->next)
-    ;
   if (!w || !relaxed_get(&w->on)) return 0;
   for (i = 0; i < COWAIT_SITES; i++) {
     const CoSite *cs = &w->site[i];

@@ -62,7 +62,7 @@ struct CoWait {
   EventDoor *door;             /* Way to the running profile, */
   const struct SourceOps *ops; /* and the source of its event. */
   CoSite site[COWAIT_SITES], other; /* other: of lines without room. */
-  CoWait *next;                     /* All of them. */
+  CoWait *next;                     /* All of them. Under the lock. */
 };
 
 /* Get the state of a VM, or make it. Returns NULL without memory. Under the lock. */
@@ -94,8 +94,8 @@ LJ_FUNC void lj_cowait_marked(CoWait *w);
 LJ_FUNC void lj_cowait_threadfree(CoWait *w, const lua_State *L);
 
 /* Call known for each place where coroutines wait that have yielded since the event began, as far
-** as places are known; place NULL: elsewhere. Any thread: the numbers may change meanwhile.
-** Returns 0 if the event does not run. Under the lock.
+** as places are known; place NULL: elsewhere. Any thread that keeps the VM from being closed. The
+** numbers may change meanwhile. Returns 0 if the event does not run.
 */
 LJ_FUNC int lj_cowait_known(const global_State *g,
 			    void (*known)(void *ctx, const char *place, uint32_t n),
