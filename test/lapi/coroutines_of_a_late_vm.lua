@@ -124,6 +124,14 @@ wait_file("r2.bin.coroutines", "by a file", "running\n    ")
 box.stop("by a file")
 t.ok(pid > 0)
 
+-- A path that no file can have.
+pid = start_program("coroutines=SIGUSR1,paused,path=" .. ("x"):rep(9000), BODIES.read[1])
+t.equal(ffi.C.kill(pid, SIGUSR1), 0, "kill")
+wait("a long path", function() return contents("err"):find("\n", 1, true) end)
+t.contains(contents("err"), "LUAJIT_SYSPROF: dump of the coroutines of VM 1: x", "a long path")
+t.contains(contents("err"), "File name too long", "a long path")
+box.stop("a long path")
+
 -- A thread that blocks the signal, and waits.
 fresh()
 box.start("coroutines=SIGUSR1,paused,path=r%r.bin", HEAD .. [[

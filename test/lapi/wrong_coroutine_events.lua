@@ -4,7 +4,7 @@ local t = require("tools_test")
 local sysprof = misc.sysprof
 
 local FORM = "expected /threshold=NANOSECONDS/, such as coroutine-wait/threshold=100000/"
-local RANGE = "it must be at most 1000000000 nanoseconds"
+local RANGE = "it must be between 0 and 1000000000 nanoseconds"
 local wrong = {
   { "coroutine-wait/threshold=1000000001/", RANGE }, { "coroutine-wait/threshold=" .. ("9"):rep(25) .. "/", RANGE },
   { "coroutine-wait/threshold=" .. ("9"):rep(300) .. "/", RANGE },
@@ -19,14 +19,7 @@ local wrong = {
   { "coroutine-wai", "'coroutine-wai' is not a clock or event" },
   { "coroutine", "'coroutine' is not a clock or event" },
 }
-for _, case in ipairs(wrong) do
-  local list, message = case[1], case[2]
-  local ok, err, code = sysprof.start({ mode = "C", clock = list, path = "none.bin" })
-  t.equal(ok, nil, list)
-  t.contains(err, message, list)
-  t.ok(type(code) == "number" and code > 0, list .. ": errno")
-  t.equal(io.open("none.bin"), nil, list .. ": no file")
-end
+for _, case in ipairs(wrong) do t.refuses_clock(case[1], case[2]) end
 
 local _, err = sysprof.start({ mode = "C", clock = "none", path = "none.bin" })
 t.contains(err, "coroutine-wait", "names of events")

@@ -47,6 +47,17 @@ function box.run(value, code, options)
 		 :format(value, t.luajit, options or ""))
 end
 
+-- Checks that a value is refused in one sentence with these parts, and that the program runs on.
+function box.refuses(value, ...)
+  local status, out, err = box.run(value, "print(misc.sysprof.stop()) os.exit(7)")
+  t.equal(status, 7, value .. ": the status is the program's")
+  t.equal(out, "nil\tprofiler is not running\t22\n", value .. ": not profiled")
+  t.equal(select(2, err:gsub("\n", "")), 1, value .. ": one sentence, not " .. err)
+  t.equal(err:find("^LUAJIT_SYSPROF"), 1, value .. ": names the variable: " .. err)
+  for _, part in ipairs { ... } do t.contains(err, part, value) end
+  t.equal(box.files("*.bin*"), "", value .. ": no file")
+end
+
 -- Starts such a program. It must end when a file "end" exists. The files "out" and "err"
 -- get its output, at the end "status" gets its status.
 function box.start(value, code)

@@ -91,6 +91,17 @@ function t.work_until(samples)
   until misc.sysprof.report().samples >= samples or os.time() >= deadline
 end
 
+-- -- Profiles of this process ----------------------------------------------
+
+-- Checks that a list of clocks is refused with a message that has this part.
+function t.refuses_clock(list, part)
+  local ok, err, code = misc.sysprof.start({ mode = "C", clock = list, path = "none.bin" })
+  t.equal(ok, nil, list)
+  t.contains(err, part, list)
+  t.ok(type(code) == "number" and code > 0, list .. ": errno")
+  t.equal(io.open("none.bin"), nil, list .. ": no file")
+end
+
 -- -- Rendering in this process ---------------------------------------------
 
 -- Renders a stream; returns the output and the profile, or nil and a message. base: a stream to

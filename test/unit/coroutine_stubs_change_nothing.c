@@ -10,6 +10,7 @@
 
 #include "session.h"
 #include "safepoints.h"
+#include "semantics.h"
 #include "profile/host/lj_vmstub.h"
 
 #define INTERVAL_US 20 /* At most so often. */
@@ -60,7 +61,7 @@ static int stubs_in(lua_State *L)
   return n;
 }
 
-/* Are both tables the same, but for stubs in the second? Returns how many there are. */
+/* Check that the second table differs from the first one by stubs only. Returns their number. */
 static int compare_tables(const ASMFunction *before, const ASMFunction *during)
 {
   int i, k, n = 0;
@@ -138,23 +139,6 @@ static void start_fails(lua_State *L)
   sink_free(&sink);
 }
 
-/* Run code that returns a text; the caller frees it. */
-static char *result(lua_State *L, const char *code)
-{
-  char *s;
-  if (luaL_dostring(L, code) != 0) printf("%s: ", code);
-  REQUIRE(lua_isstring(L, -1));
-  s = strdup(lua_tostring(L, -1));
-  REQUIRE(s != NULL);
-  lua_settop(L, 0);
-  return s;
-}
-
-static const char setup[] =
-  "package.path = package.path .. ';' .. os.getenv('SYSPROF_BUILD') .. "
-  "'/share/luajit-2.1/?.lua' "
-  "all = require('semantics').run_all return ''";
-
 static const char *const modes[] = {
   "jit.flush() jit.off() return ''", "jit.flush() jit.on() jit.opt.start(3) return ''",
   "jit.flush() jit.opt.start(3, 'hotloop=1', 'hotexit=1') return ''",
@@ -166,15 +150,15 @@ static void semantics(lua_State *L)
   char *expected;
   size_t i;
   int k;
-  free(result(L, setup));
-  expected = result(L, "return all()");
+  semantics_load(L);
+  expected = semantics_run(L, "return all()");
   CHECK(strstr(expected, "WRONG") == NULL);
   for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-    free(result(L, modes[i]));
+    free(semantics_run(L, modes[i]));
     event_begin(L);
     safepoints_begin(INTERVAL_US);
     for (k = 0; k < ROUNDS; k++) {
-      char *got = result(L, "return all()");
+      char *got = semantics_run(L, "return all()");
       CHECK(strcmp(got, expected) == 0);
       free(got);
     }

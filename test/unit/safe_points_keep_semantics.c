@@ -9,27 +9,10 @@
 #include <string.h>
 
 #include "safepoints.h"
+#include "semantics.h"
 
 #define INTERVAL_US 20 /* At most so often. */
 #define ROUNDS      3
-
-/* Run code that returns a text; the caller frees it. */
-static char *result(lua_State *L, const char *code)
-{
-  char *s;
-  if (luaL_dostring(L, code) != 0) printf("%s: ", code);
-  REQUIRE(lua_isstring(L, -1));
-  s = strdup(lua_tostring(L, -1));
-  REQUIRE(s != NULL);
-  lua_settop(L, 0);
-  return s;
-}
-
-/* The modules of LuaJIT are found from its own program, which this is not. */
-static const char setup[] =
-  "package.path = package.path .. ';' .. os.getenv('SYSPROF_BUILD') .. "
-  "'/share/luajit-2.1/?.lua' "
-  "all = require('semantics').run_all return ''";
 
 /* Each call of sum leaves its trace once; no other exits occur. */
 static const char exits[] =
@@ -61,7 +44,7 @@ static void compare(lua_State *L, const char *code, const char *expected)
 {
   int k;
   for (k = 0; k < ROUNDS; k++) {
-    char *got = result(L, code);
+    char *got = semantics_run(L, code);
     if (strcmp(got, expected) != 0) {
       print_difference(expected, got);
       CHECK(!"the same text");
@@ -75,13 +58,13 @@ int main(void)
   lua_State *L = safepoints_new();
   char *expected, *expected_exits;
   size_t i;
-  free(result(L, setup));
-  expected = result(L, "return all()");
+  semantics_load(L);
+  expected = semantics_run(L, "return all()");
   CHECK(strstr(expected, "WRONG") == NULL);
-  expected_exits = result(L, exits);
+  expected_exits = semantics_run(L, exits);
   printf("sum and exits: %s\n", expected_exits);
   for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-    free(result(L, modes[i]));
+    free(semantics_run(L, modes[i]));
     safepoints_begin(INTERVAL_US);
     compare(L, "return all()", expected);
     safepoints_end(L, modes[i]);

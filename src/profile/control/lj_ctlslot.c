@@ -233,12 +233,14 @@ static void late_place(void *ctx, const char *place, uint32_t n)
 static LateDump *late_new(Control *c)
 {
   LateDump *ld = (LateDump *)calloc(1, sizeof(*ld));
-  if (!ld) return NULL;
+  if (!ld || (ld->pattern = strdup(c->fo.path)) == NULL) {
+    free(ld);
+    return NULL;
+  }
   if (c->late && lj_ctlstack_isdone(c->late)) {
     ld->stack = c->late;
     c->late = NULL;
   }
-  strcpy(ld->pattern, c->fo.path);
   ld->number = c->number;
   ld->is_child = lj_ctlslot_ischild(c);
   ld->how = c->fo.how;
@@ -249,7 +251,9 @@ static LateDump *late_new(Control *c)
 
 void lj_ctlslot_latefree(LateDump *ld)
 {
-  if (ld && ld->stack) lj_ctlstack_free(ld->stack);
+  if (!ld) return;
+  if (ld->stack) lj_ctlstack_free(ld->stack);
+  free(ld->pattern);
   free(ld);
 }
 

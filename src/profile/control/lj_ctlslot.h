@@ -10,8 +10,6 @@
 #ifndef _LJ_CTLSLOT_H
 #define _LJ_CTLSLOT_H
 
-#include <limits.h>
-
 #include "profile/control/lj_ctltypes.h"
 #include "profile/coroutine/lj_cowait.h"
 
@@ -43,7 +41,7 @@ LJ_FUNC void lj_ctlslot_moved(global_State *g);
 /* A dump of coroutines that the VM has not served for a second. */
 typedef struct LateDump {
   /* The name of its file. */
-  char pattern[PATH_MAX];
+  char *pattern; /* Of any length. */
   int number, is_child, how;
   int *dumps; /* Files so far. */
   /* What is known. */

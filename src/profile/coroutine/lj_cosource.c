@@ -30,40 +30,13 @@ static CoWait *wait_of(const Event *ev)
   return ((CoSource *)ev->source)->wait;
 }
 
-static uint64_t *spec_threshold(EventSpec *spec)
-{
-  return &spec->own.align;
-}
-
 static EventParsed co_parse(const char *item, size_t len, const EventDefaults *by,
 			    EventSpec *spec, char *errmsg)
 {
-  static const char name[] = "coroutine-wait";
-  size_t nlen = sizeof(name) - 1;
+  static const WaitEvent we = { "coroutine-wait", THRESHOLD_NS, 0, THRESHOLD_MAX_NS,
+				fields };
   UNUSED(by);
-  if (!lj_eventparse_isname(item, len, name)) return EVENT_UNKNOWN;
-  *spec_threshold(spec) = THRESHOLD_NS;
-  if (len > nlen && !lj_eventparse_number(item + nlen, len - nlen, "threshold",
-					  THRESHOLD_MAX_NS, spec_threshold(spec))) {
-    snprintf(errmsg, EVENT_ERRMSG_MAX,
-	     "'%s' is followed by '%.*s'; expected /threshold=NANOSECONDS/, such as "
-	     "%s/threshold=100000/",
-	     name, (int)(len - nlen < 32 ? len - nlen : 32), item + nlen, name);
-    return EVENT_REFUSED;
-  }
-  if (*spec_threshold(spec) > THRESHOLD_MAX_NS) {
-    snprintf(errmsg, EVENT_ERRMSG_MAX,
-	     "the threshold of '%s' is '%.*s'; it must be at most %d nanoseconds", name,
-	     (int)(len - nlen < 32 ? len - nlen : 32), item + nlen, THRESHOLD_MAX_NS);
-    return EVENT_REFUSED;
-  }
-  strcpy(spec->name, name);
-  spec->measures = EVENT_REAL_TIME;
-  spec->unit = SPF_UNIT_NS;
-  spec->has_weights = 1;
-  spec->nfield = 1;
-  spec->field = fields;
-  return EVENT_PARSED;
+  return lj_eventparse_wait(item, len, &we, spec, errmsg);
 }
 
 static EventStatus co_open(Event *ev, char *errmsg)
@@ -79,7 +52,7 @@ static EventStatus co_open(Event *ev, char *errmsg)
 
 static int co_arm(Event *ev)
 {
-  lj_cowait_start(wait_of(ev), ev, *spec_threshold(&ev->spec));
+  lj_cowait_start(wait_of(ev), ev, waitevent_threshold(&ev->spec));
   return 0;
 }
 

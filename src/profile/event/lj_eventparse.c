@@ -6,6 +6,7 @@
 #define lj_eventparse_c
 #define LUA_CORE
 
+#include <stdio.h>
 #include <string.h>
 
 #include "profile/event/lj_eventparse.h"
@@ -31,4 +32,39 @@ int lj_eventparse_isname(const char *item, size_t len, const char *name)
   size_t nlen = strlen(name);
   return len >= nlen && memcmp(item, name, nlen) == 0 &&
 	 (len == nlen || item[nlen] == '/' || item[nlen] == ':');
+}
+
+#define GIVEN_MAX 32 /* Bytes of a wrong modifier in a message. */
+
+EventParsed lj_eventparse_wait(const char *item, size_t len, const WaitEvent *we,
+			       EventSpec *spec, char *errmsg)
+{
+  uint64_t *ns = &waitevent_threshold(spec);
+  size_t nlen = strlen(we->name);
+  int given = (int)(len - nlen < GIVEN_MAX ? len - nlen : GIVEN_MAX);
+  if (!lj_eventparse_isname(item, len, we->name)) return EVENT_UNKNOWN;
+  *ns = we->usual;
+  if (len > nlen &&
+      !lj_eventparse_number(item + nlen, len - nlen, "threshold", we->max, ns)) {
+    snprintf(errmsg, EVENT_ERRMSG_MAX,
+	     "'%s' is followed by '%.*s'; expected /threshold=NANOSECONDS/, such as "
+	     "%s/threshold=%llu/",
+	     we->name, given, item + nlen, we->name, (unsigned long long)we->usual);
+    return EVENT_REFUSED;
+  }
+  if (*ns < we->min || *ns > we->max) {
+    snprintf(
+      errmsg, EVENT_ERRMSG_MAX,
+      "the threshold of '%s' is '%.*s'; it must be between %llu and %llu nanoseconds",
+      we->name, given, item + nlen, (unsigned long long)we->min,
+      (unsigned long long)we->max);
+    return EVENT_REFUSED;
+  }
+  snprintf(spec->name, sizeof(spec->name), "%s", we->name);
+  spec->measures = EVENT_REAL_TIME;
+  spec->unit = SPF_UNIT_NS;
+  spec->has_weights = 1;
+  spec->nfield = 1;
+  spec->field = we->field;
+  return EVENT_PARSED;
 }

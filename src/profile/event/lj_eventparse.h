@@ -9,7 +9,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lj_def.h"
+#include "profile/event/lj_event.h"
+
+/* An event that measures waits, with the modifier "/threshold=NANOSECONDS/". */
+typedef struct WaitEvent {
+  const char *name;
+  uint64_t usual, min, max; /* Thresholds, in nanoseconds. */
+  const EventField *field;  /* The one field of its samples. */
+} WaitEvent;
+
+/* Threshold of such an event. */
+#define waitevent_threshold(spec) ((spec)->own.align)
+
+/* Parse an item of the option `clock` as SourceOps.parse does. */
+LJ_FUNC EventParsed lj_eventparse_wait(const char *item, size_t len, const WaitEvent *we,
+				       EventSpec *spec, char *errmsg);
 
 /* Read "/key=N/". A number above max becomes one above max. Returns 0 if it is anything else. */
 LJ_FUNC int lj_eventparse_number(const char *s, size_t len, const char *key, uint64_t max,

@@ -129,7 +129,7 @@ static void wait_begin(WaitLook *wl, uint64_t ns, int preempted)
 static void learn(Event *ev, uint64_t ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t threshold = waitlook_threshold(&ev->spec);
+  uint64_t threshold = waitevent_threshold(&ev->spec);
   if (ns < threshold) return;
   if (wl->stack == STACK_NONE) ns = threshold + (ns - threshold) / 2;
   if (ns < wl->usual_ns) wl->usual_ns = ns;
@@ -148,7 +148,7 @@ static void wait_end(Event *ev, uint64_t ns, uint64_t ready_ns)
     sum_add(wl, &wl->ready, rest, 1);
   } else {
     learn(ev, ns - wl->begun_ns);
-    if (wl->stack == STACK_NONE && ns - wl->begun_ns < waitlook_threshold(&ev->spec))
+    if (wl->stack == STACK_NONE && ns - wl->begun_ns < waitevent_threshold(&ev->spec))
       sum_add(wl, &wl->too_short, rest - ready_ns, 1);
     else append_wait(ev, ns, ready_ns);
     if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0); /* Of the same wait. */
@@ -357,8 +357,8 @@ static void read_stack(Event *ev)
 static uint64_t next_byrecords(const Event *ev, uint64_t now_ns)
 {
   const WaitLook *wl = waitlook_of(ev);
-  uint64_t due_ns = wl->begun_ns + waitlook_threshold(&ev->spec);
-  if (!wl->is_off || wl->is_preempted) return wl->usual_ns - waitlook_threshold(&ev->spec);
+  uint64_t due_ns = wl->begun_ns + waitevent_threshold(&ev->spec);
+  if (!wl->is_off || wl->is_preempted) return wl->usual_ns - waitevent_threshold(&ev->spec);
   if (wl->stack != STACK_NONE) return wl->usual_ns;
   return due_ns > now_ns + LOOK_DUE_NS ? due_ns - now_ns : LOOK_DUE_NS;
 }
@@ -369,7 +369,7 @@ static uint64_t next_byrecords(const Event *ev, uint64_t now_ns)
 static uint64_t next_byfigures(const Event *ev, uint64_t now_ns)
 {
   WaitLook *wl = waitlook_of(ev);
-  uint64_t ns = waitlook_threshold(&ev->spec);
+  uint64_t ns = waitevent_threshold(&ev->spec);
   if (wl->is_off) ns += (now_ns - wl->begun_ns) / EXACT_PART;
   wl->random = wl->random * 6364136223846793005u + 1442695040888963407u;
   return ns / 2 + (uint64_t)(((wl->random >> 32) * ns) >> 32);
@@ -401,7 +401,7 @@ uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
   WaitLook *wl = waitlook_of(ev);
   take_news(ev, now_ns);
   if (wl->is_off && !wl->is_preempted && now_ns > wl->begun_ns) {
-    if (wl->stack == STACK_NONE && now_ns - wl->begun_ns >= waitlook_threshold(&ev->spec))
+    if (wl->stack == STACK_NONE && now_ns - wl->begun_ns >= waitevent_threshold(&ev->spec))
       read_stack(ev);
     if (wl->stack != STACK_NONE && now_ns - wl->told_ns >= PART_NS)
       append_wait(ev, now_ns, 0);
@@ -423,7 +423,7 @@ void lj_waitlook_sync(Event *ev)
     sum_add(wl, &wl->ready, rest, wl->told_ns == wl->begun_ns);
     wl->told_ns = now_ns;
   } else if (rest && wl->stack == STACK_NONE &&
-	     now_ns - wl->begun_ns < waitlook_threshold(&ev->spec)) {
+	     now_ns - wl->begun_ns < waitevent_threshold(&ev->spec)) {
     sum_add(wl, &wl->too_short, rest, wl->told_ns == wl->begun_ns);
     wl->told_ns = now_ns;
   } else if (rest) {
@@ -443,7 +443,7 @@ void lj_waitlook_begin(Event *ev)
   wl->looked_ns = wl->summed_ns = wl->sched_ns = now_ns;
   wl->since_ns = now_ns;
   wl->since_cpu_ns = wl->cpu_ns = thread_ns(ev->tid);
-  wl->usual_ns = 2 * waitlook_threshold(&ev->spec);
+  wl->usual_ns = 2 * waitevent_threshold(&ev->spec);
   wl->random = now_ns;
   if ((place == WAITPLACE_CALL || place == WAITPLACE_FAULT) && !wl->is_off)
     wait_begin(wl, now_ns, 0);

@@ -10,6 +10,7 @@
 #define _LJ_WAITLOOK_H
 
 #include "profile/event/lj_event.h"
+#include "profile/event/lj_eventparse.h"
 #include "profile/wait/lj_waitproc.h"
 #include "profile/wait/lj_waitring.h"
 
@@ -69,9 +70,6 @@ static LJ_AINLINE WaitLook *waitlook_of(const Event *ev)
 {
   return (WaitLook *)ev->source;
 }
-
-/* Threshold of an event: its source sets it in the spec. In nanoseconds. */
-#define waitlook_threshold(spec) ((spec)->own.align)
 
 /* Begin with an open event. */
 LJ_FUNC void lj_waitlook_begin(Event *ev);

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "profile/base/lj_relaxed.h"
-#include "profile/event/lj_eventparse.h"
 #include "profile/wait/lj_waitlook.h"
 #include "profile/wait/lj_waitsource.h"
 
@@ -24,35 +23,10 @@ static const EventField fields[] = { { SPF_FIELD_COUNT, "waits" } };
 static EventParsed wait_parse(const char *item, size_t len, const EventDefaults *by,
 			      EventSpec *spec, char *errmsg)
 {
-  static const char name[] = "offcpu";
-  size_t nlen = sizeof(name) - 1;
+  static const WaitEvent we = { "offcpu", THRESHOLD_NS, THRESHOLD_MIN_NS, THRESHOLD_MAX_NS,
+				fields };
   UNUSED(by);
-  if (!lj_eventparse_isname(item, len, name)) return EVENT_UNKNOWN;
-  waitlook_threshold(spec) = THRESHOLD_NS;
-  if (len > nlen && !lj_eventparse_number(item + nlen, len - nlen, "threshold",
-					  THRESHOLD_MAX_NS, &waitlook_threshold(spec))) {
-    snprintf(errmsg, EVENT_ERRMSG_MAX,
-	     "'offcpu' is followed by '%.*s'; expected /threshold=NANOSECONDS/, such as "
-	     "offcpu/threshold=2000000/",
-	     (int)(len - nlen < 32 ? len - nlen : 32), item + nlen);
-    return EVENT_REFUSED;
-  }
-  if (waitlook_threshold(spec) < THRESHOLD_MIN_NS ||
-      waitlook_threshold(spec) > THRESHOLD_MAX_NS) {
-    snprintf(
-      errmsg, EVENT_ERRMSG_MAX,
-      "the threshold of 'offcpu' is '%.*s'; it must be between %d and %d nanoseconds",
-      (int)(len - nlen < 32 ? len - nlen : 32), item + nlen, THRESHOLD_MIN_NS,
-      THRESHOLD_MAX_NS);
-    return EVENT_REFUSED;
-  }
-  strcpy(spec->name, name);
-  spec->measures = EVENT_REAL_TIME;
-  spec->unit = SPF_UNIT_NS;
-  spec->has_weights = 1;
-  spec->nfield = 1;
-  spec->field = fields;
-  return EVENT_PARSED;
+  return lj_eventparse_wait(item, len, &we, spec, errmsg);
 }
 
 static EventStatus wait_open(Event *ev, char *errmsg)
@@ -94,7 +68,7 @@ static void wait_limit(const Event *ev, char *text)
 {
   const WaitLook *wl = waitlook_of(ev);
   int hidden = relaxed_get(&wl->hidden);
-  double look_ms = (double)waitlook_threshold(&ev->spec) / 1e6;
+  double look_ms = (double)waitevent_threshold(&ev->spec) / 1e6;
   text[0] = '\0';
   if (hidden == ENOSYS)
     snprintf(text, EVENT_TEXT_MAX,
