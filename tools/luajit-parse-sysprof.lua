@@ -19,6 +19,7 @@ local options = require("sysprof.cli.options")
 local progress = require("sysprof.cli.progress")
 local reader = require("sysprof.read.reader")
 local selfreport = require("sysprof.show.selfreport")
+local top_waits = require("sysprof.formats.top_waits")
 local view = require("sysprof.show.view")
 
 local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
@@ -77,10 +78,17 @@ local SPECS = {
   { name = "traces", key = "traces", help = {
     "show compiled code as frames [trace N] and [trace N loop]" } },
   { name = "by", key = "by", arg = "WHAT",
-    choice = { "function", "line", "module", "vmstate", "thread", "type", "age" }, help = {
+    choice = { "function", "line", "module", "vmstate", "thread", "type", "age", "syscall" }, help = {
     "top: rows are functions (default), lines, modules,",
-    "states of the VM, threads, types of allocations, or",
-    "ages of what is live, in cycles of the collector" } },
+    "states of the VM, threads, types of allocations, ages",
+    "of what is live in cycles of the collector, or system",
+    "calls that threads wait in" } },
+  { name = "blocking", key = "blocking", help = {
+    "only waits that block an event loop or other Lua code;",
+    "prints a table of lines unless --format is given" } },
+  { name = "loop", key = "loops", arg = "NAME", list = true, help = {
+    "--blocking: functions that match the pattern NAME are",
+    "event loops; their waits are idle" } },
   { name = "diff", key = "diff", arg = "BASE", help = {
     "folded, top, flamegraph: compare with the profile BASE" } },
   { name = "include", key = "include", arg = "PATTERN", list = true, help = {
@@ -196,7 +204,7 @@ end
 local function read(paths, shown, opt)
   local format = require("sysprof.formats." .. (opt.format or "folded"))
   local profile, err, bad = reader.read_all(paths, {
-    from = opt.from, to = opt.to, timeline = format.needs_timeline,
+    from = opt.from, to = opt.to, timeline = format.needs_timeline or top_waits.needs_timeline(opt),
     activity = format.needs_activity,
     progress = progress.new() })
   local shown_view
@@ -208,7 +216,7 @@ end
 local function render(paths, opt)
   local shown = name_of(paths[1])
   if #paths > 1 then shown = ("%s and %d more"):format(shown, #paths - 1) end
-  opt.lines = opt.lines or opt.by == "line"
+  opt.lines = opt.lines or opt.by == "line" or opt.blocking and opt.format == "top" and not opt.by
   opt.limit = opt.limit or TOP_LIMIT
   local shown_view = read(paths, shown, opt)
   local base_view = shown_view and opt.diff and read({ opt.diff }, name_of(opt.diff), opt)
@@ -230,7 +238,7 @@ local function render(paths, opt)
   end
   local format = opt.annotate and "annotate" or opt.format or "folded"
   local function is_empty(v)
-    return v.shown == 0 and (v.filter or opt.from or opt.to)
+    return v.shown == 0 and (v.filter or v.kinds or opt.from or opt.to)
   end
   warn(shown, shown_view, format, is_empty(shown_view))
   warn_symbols(shown, shown_view)
@@ -273,6 +281,8 @@ local function contradiction(paths, opt)
     return "--by needs --format=top"
   elseif opt.lines and opt.by and opt.by ~= "line" then
     return "--lines means --by=line; remove it or --by=" .. opt.by
+  elseif opt.loops and not opt.blocking then
+    return "--loop needs --blocking"
   elseif opt.format and opt.annotate then
     return "--annotate and --format both choose the output; remove one"
   end
@@ -287,6 +297,7 @@ local function main(args)
   elseif #rest == 0 then
     return this.usage_error("expected a FILE")
   end
+  if opt.blocking and not opt.annotate then opt.format = opt.format or "top" end
   local wrong = contradiction(rest, opt)
   if wrong then return this.usage_error(wrong) end
   return render(rest, opt)

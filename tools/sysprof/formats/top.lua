@@ -14,6 +14,7 @@ local join = require("sysprof.show.join")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
 local threads = require("sysprof.names.threads")
+local top_waits = require("sysprof.formats.top_waits")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
@@ -96,12 +97,13 @@ local slot_text = {
   thread = function(slot) return threads.text(slot.thread) end,
   age = function(slot) return text.clean(labels.value(slot.labels, labels.AGE) or "[no age]") end,
   type = function(slot) return text.clean(labels.value(slot.labels, "type") or "[no type]") end,
+  syscall = function(_, view, leaf) return top_waits.wait_of(view, leaf).text end,
 }
 
 local function count_slots(view, text_of)
   local rows, sum, entries = {}, 0, {}
-  view:each_joined(function(_, _, v, slot)
-    local name = text_of(view.profile.slots[slot])
+  view:each_joined(function(parts, n, v, slot)
+    local name = text_of(view.profile.slots[slot], view, parts[n])
     entries[name] = entries[name] or { text = name, kind = "marker" }
     local row = row_of(rows, entries[name])
     row.self, row.total, sum = row.self + v, row.total + v, sum + v
@@ -136,13 +138,14 @@ end
 -- Writes the head; sum is what the table shows.
 local function write_head(view, sum, write)
   local lines, width = selfreport.lines(view.profile), LABEL_WIDTH
+  for _, line in ipairs(top_waits.lines(view)) do lines[#lines + 1] = line end
   for _, line in ipairs(lines) do width = math.max(width, #line[1]) end
   local function put(label, value)
     write(("%s%s %s\n"):format(label, (" "):rep(width - #label), value))
   end
   for _, line in ipairs(lines) do put(line[1], line[2]) end
   local event = view:one_of_several() and view.event.name .. ": " or ""
-  if view.filter or event ~= "" then
+  if view.filter or view.kinds or event ~= "" then
     local symbol = view.unit.symbol or view.weight == "second" and view.what
     local value = view.unit == units.SAMPLES and "" or
 		  view:value_text(sum) .. (symbol and " " .. symbol or "") .. ", "
@@ -225,12 +228,21 @@ local function render_comparison(view, write)
   write_rest(view, shown, rows, write)
 end
 
+local function render_waits(view, write)
+  local rows, sum = top_waits.rows(view)
+  write_head(view, sum, write)
+  local shown = rows_to_show(view, rows)
+  top_waits.write(view, rows, sum, shown, write)
+  write_rest(view, shown, rows, write)
+end
+
 -- -- API -------------------------------------------------------------------
 
 -- Shows at most view.options.limit rows, or all if that is 0. The column for compiled
 -- code appears only if samples have compiled code.
 function top.render(view, write)
   if view.base then return render_comparison(view, write) end
+  if top_waits.shows(view) then return render_waits(view, write) end
   local rows, sum = top.count(view)
   table.sort(rows, hotter)
   write_head(view, sum, write)

@@ -191,6 +191,7 @@ local function new_event(key, name, unit)
 	   samples = 0, weight = 0,
 	   second = nil, second_weight = 0,	-- What the second weights count; their sum.
 	   is_of_things = OF_THINGS[name] and units.of(unit).ns == 1,	-- Times of things, not of threads.
+	   has_waits = units.of(unit).by_others and not OF_THINGS[name],	-- Of threads.
 	   thing = nil, things = nil,	-- What its samples begin; see things_of().
 	   of = nil,	-- Name of the event that began what is left, nil of others;
 	   variance = 0,	-- of the sum of its weights.
@@ -310,6 +311,13 @@ function events.list(profile)
   end
   if sum and sum.wall_us then sum.total = sum.wall_us * 1000 end
   return list
+end
+
+-- Returns the name of the first event that measures waits of threads, and nothing else; or nil.
+function events.of_waits(profile)
+  for _, e in ipairs(events.list(profile)) do
+    if e.has_waits and not e.parts then return e.name end
+  end
 end
 
 -- Returns the event of a profile by the name that was asked for or used; the first one

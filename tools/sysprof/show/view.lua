@@ -8,6 +8,7 @@
 local events = require("sysprof.model.events")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
+local loops = require("sysprof.show.loops")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
@@ -45,6 +46,14 @@ local function choose_weight(event, option)
 		      event.second and ", " .. event.second or "")
 end
 
+-- Tells the kinds of the waits by whole stacks, whatever a view leaves out of them.
+local function find_loops(self)
+  local whole = view.new(self.profile, { event = self.event.name })
+  whole.symbols = self.symbols
+  self.kinds, self.loops = loops.kinds(whole, self.options.loops)
+  self.left_out = whole.left_out
+end
+
 -- options, all off if missing:
 --   lines              name Lua functions by their current lines
 --   traces             show the frames [trace N]
@@ -58,13 +67,16 @@ end
 --                      second weights of the event count; if missing, "event" for bytes and
 --                      real time, else "samples"
 --   include, exclude, root, depth, states, threads, labels   see sysprof.show.filters
+--   blocking           only waits that block Lua code or its loop, see sysprof.show.loops
+--   loops              patterns: functions that match are event loops
 --   symbols            folders with files that have symbols
 --   no_demangle        C++ names stay as they are in the symbol tables
 --   by, limit, title   of a table, of a page
 -- Returns nil and a message if there is no such event, weight or type.
 function view.new(profile, options)
   options = options or {}
-  local event, err = events.choose(profile, options.event)
+  local shows_waits = options.blocking or options.by == "syscall"
+  local event, err = events.choose(profile, options.event or shows_waits and events.of_waits(profile) or nil)
   if not event then return nil, err end
   local weight, unit, what = choose_weight(event, options.weight)
   if not weight then return nil, unit end
@@ -75,8 +87,11 @@ function view.new(profile, options)
   if options.by == "age" and not event.of then
     return nil, ("the event '%s' has no ages; choose an event with ages, such as live"):format(event.name)
   end
+  if shows_waits and not event.has_waits then
+    return nil, ("the event '%s' has no waits; choose an event with waits, such as offcpu"):format(event.name)
+  end
   local size = profile.size
-  return setmetatable({
+  local self = setmetatable({
     profile = profile,
     options = options,
     event = event,
@@ -90,8 +105,11 @@ function view.new(profile, options)
     node_room = NODES + NODES_PER_BYTE * size,
     text_room = TEXT + TEXT_PER_BYTE * size,
     left_out = 0,	-- Samples that there was no room for, at most in a pass.
+    kinds = nil, loops = nil,	-- Of the slots, and names of loops: see sysprof.show.loops.
     base = nil, base_scale = nil,	-- See compare_with().
   }, mt)
+  if options.blocking then find_loops(self) end
+  return self
 end
 
 -- Whether a view shows states of threads: the part of a value that is off CPU counts.
@@ -121,14 +139,14 @@ function methods:each_joined(visit, zeros, all, share)
   local empty = opt.no_host and join.NO_LUA_STACK or
 		opt.no_lua and join.NO_HOST_STACK or join.NO_STACK
   local join_sides = join.new(p.stacks, symaddr, empty, opt)
-  local filter = self.filter
+  local filter, kinds = self.filter, self.kinds
   local room, left_out = self.frame_room * (share or 1), 0
   self.shown = 0
   for i = 1, slots:count() do
     local value, factor = value_of(slots, i), factors[slots:event(i)]
     if factor and by_weight then value = value * factor end
     if (value > 0 or zeros) and (all or factor) and
-       (not filter or filter:takes(slots[i])) then
+       (not filter or filter:takes(slots[i])) and (not kinds or kinds[i] == loops.BLOCKING) then
       local n, lua_node, host_node = 0, slots:lua(i), slots:host(i)
       local nlua = opt.no_lua and 0 or p.stacks:length(lua_node)
       local nhost = opt.no_host and 0 or p.stacks:length(host_node)

@@ -1,0 +1,133 @@
+----------------------------------------------------------------------------
+-- Table of waits: how long, how often, and the longest one.
+--
+-- Rows are system calls, or the Lua lines that block. A line is that of the innermost Lua function;
+-- beside it stand what it has called, and what the thread waited for, the one with
+-- the most time. The longest wait needs the profile's single samples.
+----------------------------------------------------------------------------
+
+local loops = require("sysprof.show.loops")
+local threadstates = require("sysprof.model.threadstates")
+local units = require("sysprof.model.units")
+
+local top_waits = {}
+
+local ROWS_ARE_LINES = { ["function"] = true, line = true }
+
+-- Whether the table of a view is one of waits.
+function top_waits.shows(view)
+  local by = view.options.by
+  return not view.base and (by == "syscall" or view.options.blocking and (not by or ROWS_ARE_LINES[by]) or false)
+end
+
+-- Whether the options of a view need single samples.
+function top_waits.needs_timeline(options)
+  return options.blocking or options.by == "syscall"
+end
+
+-- Returns the entry of what a thread waits for, by the leaf of its stack.
+function top_waits.wait_of(view, leaf)
+  local entry = view.symbols:name(leaf)
+  return entry.kind == "waiting" and entry or view.symbols:entry("[on CPU]", "marker")
+end
+
+-- Returns the entry that a row stands for, and a text beside it.
+local function row_key(view, parts, n)
+  local syms = view.symbols
+  local wait = top_waits.wait_of(view, parts[n])
+  if view.options.by == "syscall" then return wait end
+  local line, call = loops.line(view, parts, n)
+  return syms:name(line).plain, (call and syms:name(call).text .. "  " or "") .. wait.text
+end
+
+-- Adds the longest waits to rows by slot. A wait of more than a second has several samples; only the first
+-- one counts a wait.
+local function add_longest(view, row_of)
+  local profile, last_of = view.profile, {}
+  for _, weight, slot, waits in profile.timeline:in_order() do
+    local row = row_of[slot]
+    if row and not threadstates.is_sum(profile, slot) then
+      local thread = profile.slots:thread(slot)
+      local last = last_of[thread]
+      if waits > 0 or not last or last.slot ~= slot then
+	last = { slot = slot, sum = 0 }
+	last_of[thread] = last
+      end
+      last.sum = last.sum + weight * view.event.members[profile.slots:event(slot)]
+      row.longest = math.max(row.longest or 0, last.sum)
+    end
+  end
+end
+
+-- Returns rows { entry =, total =, waits =, longest =, beside = }, those with the most time first, and the
+-- sum. longest is nil where it is not known.
+function top_waits.rows(view)
+  local slots = view.profile.slots
+  local rows, by_entry, row_of, sum = {}, {}, {}, 0
+  view:each_joined(function(parts, n, value, slot)
+    local entry, beside = row_key(view, parts, n)
+    local row = by_entry[entry]
+    if not row then
+      row = { entry = entry, total = 0, waits = 0, longest = nil, besides = {} }
+      by_entry[entry], rows[#rows + 1] = row, row
+    end
+    row_of[slot], sum = row, sum + value
+    row.total, row.waits = row.total + value, row.waits + slots:second(slot)
+    if beside then row.besides[beside] = (row.besides[beside] or 0) + value end
+  end)
+  if view.profile.timeline then add_longest(view, row_of) end
+  table.sort(rows, function(a, b)
+    if a.total ~= b.total then return a.total > b.total end
+    return a.entry.text < b.entry.text
+  end)
+  return rows, sum
+end
+
+-- Returns the text beside a row.
+local function beside_text(row)
+  local best, others = nil, -1	-- Besides the best one.
+  for text, value in pairs(row.besides) do
+    local most = best and row.besides[best] or -1
+    if value > most or value == most and text < best then best = text end
+    others = others + 1
+  end
+  if not best then return "" end
+  return "  " .. best .. (others > 0 and ("  (and %d more)"):format(others) or "")
+end
+
+-- Returns lines { label, text } about all waits of a view: idle, blocking and so on.
+function top_waits.lines(view)
+  local slots, list, unit = view.profile.slots, {}, units.of(view.event.unit)
+  if not view.kinds then return list end
+  local sums = {}
+  for _, kind in ipairs(loops.KINDS) do sums[kind] = { 0, 0 } end
+  for slot, kind in pairs(view.kinds) do
+    local sum, factor = sums[kind], view.event.members[slots:event(slot)]
+    sum[1], sum[2] = sum[1] + slots:weight(slot) * factor, sum[2] + slots:second(slot)
+  end
+  for i, kind in ipairs(loops.KINDS) do
+    local s = ("%s, %.0f wait%s"):format(unit.total(sums[kind][1]), sums[kind][2], sums[kind][2] == 1 and "" or "s")
+    if kind == loops.IDLE then
+      s = s .. (#view.loops > 0 and " in " .. table.concat(view.loops, ", ") or
+		"; no known event loop waited, --loop=NAME adds one")
+    end
+    list[i] = { "waits: " .. kind, s }
+  end
+  return list
+end
+
+-- Writes the head of the table, and so many rows.
+function top_waits.write(view, rows, sum, shown, write)
+  local unit = units.of(view.event.unit)
+  local form = "%12s %7s %10s %12s  %s\n"
+  write(form:format(view:column("total"), "total%", "waits", units.column(unit, "longest"),
+		    view.options.by or view.options.lines and "line" or "function"))
+  for i = 1, shown do
+    local row = rows[i]
+    write(form:format(view:value_text(row.total), sum > 0 and ("%.1f"):format(100 * row.total / sum) or "",
+		      ("%.0f"):format(row.waits), row.longest and unit.text(row.longest) or "",
+		      row.entry.text .. beside_text(row)))
+  end
+end
+
+return top_waits
