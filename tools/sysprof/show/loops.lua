@@ -63,7 +63,11 @@ local function c_name(f, part)
   return entry.text:match("^[^.]+")
 end
 
+-- Markers, waits, and work of the VM are no functions.
+local IS_FUNCTION = { [CFUNC] = true, [FFUNC] = true, [HOST] = true, [LFUNC] = true }
+
 local function is_named_by_user(f, part)
+  if not IS_FUNCTION[kind_of(f, part)] then return false end
   local name = f.view.symbols:name(part).text
   for _, matches in ipairs(f.user) do
     if matches(name) then return true end
