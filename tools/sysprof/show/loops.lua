@@ -60,7 +60,7 @@ end
 local function c_name(f, part)
   local kind, entry = kind_of(f, part), f.view.symbols:name(part)
   if kind ~= HOST and kind ~= CFUNC or entry.kind == "unknown" then return nil end
-  return entry.text:match("^[^.]+")
+  return entry.text:match("^[^.]+") or entry.text
 end
 
 -- Markers, waits, and work of the VM are no functions.
