@@ -13,6 +13,7 @@ local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
 local places = require("sysprof.names.places")
 local syscalls = require("sysprof.names.syscalls")
+local work = require("sysprof.names.work")
 
 local loops = {}
 
@@ -165,7 +166,7 @@ local function classify(f, parts, n)
   local leaf, all = parts[n], f.all
   if kind_of(f, leaf) ~= G.SPF_FRAME_WORK then return nil end
   local what, arg = all.extra[leaf], all.payload[leaf]
-  if UNSEEN[what] then return loops.UNKNOWN end
+  if UNSEEN[what] then return work.is_wait(what, arg) and loops.UNKNOWN or nil end
   if not SLEEP[what] then return nil end
   local lua = innermost(f, parts, n, { [LFUNC] = true })
   local loop = find_loop(f, parts, n, lua, what == G.SPF_WORK_WAIT and arg > 0 and WAITS[syscalls.name(arg - 1)])
