@@ -51,6 +51,11 @@ local function host_broken(why)
   return ("[host frames missing: %s]"):format(why)
 end
 
+-- Whether a part of a joined stack stands for missing Lua frames.
+function join.is_of_lua(part)
+  return type(part) == "string" and part:find("^%[lua ") ~= nil
+end
+
 -- -- One walk --------------------------------------------------------------
 
 -- A walk holds both sides, root first, and its progress: the frames up to lua[i] and host[h]

@@ -114,10 +114,11 @@ local function innermost(f, parts, n, kinds)
 end
 
 -- Returns the place in a stack of the loop that waits itself, or nil. lua: place of the innermost Lua
--- function.
+-- function. A loop may have called back Lua functions that are missing.
 local function find_loop(f, parts, n, lua, is_event_wait)
   for i = n - 1, math.max(lua, 1), -1 do
     local part = parts[i]
+    if join.is_of_lua(part) then return nil end
     if is_named_by_user(f, part) then return i end
     local name = is_event_wait and c_name(f, part)
     if name and FUNCTIONS[name] then
@@ -145,15 +146,24 @@ local function keeps_waiting(f, parts, loop, lua)
   return false
 end
 
--- Whether the frames leafward of a place lack some that could be a loop. A builtin calls none,
--- except for the FFI.
+-- Whether the frames leafward of a place lack some that could be a loop. Of C functions, a builtin
+-- calls none, except for the FFI.
 local function hides_loop(f, parts, n, lua)
   for i = n - 1, lua + 1, -1 do
     local part = parts[i]
     if type(part) == "string" and part ~= join.COROUTINE then
       local below = parts[i - 1]
-      return kind_of(f, below) ~= FFUNC or f.view.symbols:name(below).text == "cdata.__call"
+      return join.is_of_lua(part) or kind_of(f, below) ~= FFUNC or f.view.symbols:name(below).text == "cdata.__call"
     end
+  end
+  return false
+end
+
+-- Whether a stack has Lua frames, true or false; nil if they may be missing.
+local function has_lua(f, parts, n)
+  if innermost(f, parts, n, IN_LUA) > 0 then return true end
+  for i = 1, n do
+    if join.is_of_lua(parts[i]) then return nil end
   end
   return false
 end
@@ -169,14 +179,17 @@ local function classify(f, parts, n)
   if UNSEEN[what] then return work.is_wait(what, arg) and loops.UNKNOWN or nil end
   if not SLEEP[what] then return nil end
   local lua = innermost(f, parts, n, { [LFUNC] = true })
-  local loop = find_loop(f, parts, n, lua, what == G.SPF_WORK_WAIT and arg > 0 and WAITS[syscalls.name(arg - 1)])
+  local is_event_wait = what == G.SPF_WORK_WAIT and arg > 0 and WAITS[syscalls.name(arg - 1)]
+  local loop = find_loop(f, parts, n, lua, is_event_wait)
   if loop and not keeps_waiting(f, parts, loop, lua) then
     f.found[f.view.symbols:name(parts[loop]).text] = true
     return loops.IDLE
-  elseif not loop and hides_loop(f, parts, n, lua) then
+  elseif not loop and (is_event_wait or #f.user > 0) and hides_loop(f, parts, n, lua) then
     return loops.UNKNOWN
   end
-  return innermost(f, parts, n, IN_LUA) > 0 and loops.BLOCKING or loops.NO_LUA
+  local in_lua = has_lua(f, parts, n)
+  if in_lua == nil then return loops.UNKNOWN end
+  return in_lua and loops.BLOCKING or loops.NO_LUA
 end
 
 -- -- API -------------------------------------------------------------------
