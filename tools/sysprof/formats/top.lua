@@ -97,13 +97,13 @@ local slot_text = {
   thread = function(slot) return threads.text(slot.thread) end,
   age = function(slot) return text.clean(labels.value(slot.labels, labels.AGE) or "[no age]") end,
   type = function(slot) return text.clean(labels.value(slot.labels, "type") or "[no type]") end,
-  syscall = function(_, view, leaf) return top_waits.wait_of(view, leaf).text end,
+  syscall = function(_, view, slot) return top_waits.wait_of(view, slot).text end,
 }
 
 local function count_slots(view, text_of)
   local rows, sum, entries = {}, 0, {}
-  view:each_joined(function(parts, n, v, slot)
-    local name = text_of(view.profile.slots[slot], view, parts[n])
+  view:each_joined(function(_, _, v, slot)
+    local name = text_of(view.profile.slots[slot], view, slot)
     entries[name] = entries[name] or { text = name, kind = "marker" }
     local row = row_of(rows, entries[name])
     row.self, row.total, sum = row.self + v, row.total + v, sum + v

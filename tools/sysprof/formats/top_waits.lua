@@ -6,9 +6,11 @@
 -- the most time. The longest wait needs the profile's single samples.
 ----------------------------------------------------------------------------
 
+local G = require("sysprof.base.grammar")
 local loops = require("sysprof.show.loops")
 local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
+local work = require("sysprof.names.work")
 
 local top_waits = {}
 
@@ -25,16 +27,22 @@ function top_waits.needs_timeline(options)
   return options.blocking or options.by == "syscall"
 end
 
--- Returns the entry of what a thread waits for, by the leaf of its stack.
-function top_waits.wait_of(view, leaf)
-  local entry = view.symbols:name(leaf)
-  return entry.kind == "waiting" and entry or view.symbols:entry("[on CPU]", "marker")
+-- Returns the entry of what the thread waits for in the samples of a slot, whatever a view leaves out of
+-- the stack.
+function top_waits.wait_of(view, slot)
+  local profile = view.profile
+  local all, node = profile.stacks, profile.slots:lua(slot)
+  local leaf = node ~= 0 and all:leaf(node)
+  if leaf and all.kind[leaf] == G.SPF_FRAME_WORK and work.is_wait(all.extra[leaf], all.payload[leaf]) then
+    return view.symbols:name(leaf)
+  end
+  return view.symbols:entry(view:is_off(slot) and work.name(G.SPF_WORK_WAIT, 0) or "[on CPU]", "marker")
 end
 
 -- Returns the entry that a row stands for, and a text beside it.
-local function row_key(view, parts, n)
+local function row_key(view, parts, n, slot)
   local syms = view.symbols
-  local wait = top_waits.wait_of(view, parts[n])
+  local wait = top_waits.wait_of(view, slot)
   if view.options.by == "syscall" then return wait end
   local line, call = loops.line(view, parts, n)
   return syms:name(line).plain, (call and syms:name(call).text .. "  " or "") .. wait.text
@@ -65,7 +73,7 @@ function top_waits.rows(view)
   local slots = view.profile.slots
   local rows, by_entry, row_of, sum = {}, {}, {}, 0
   view:each_joined(function(parts, n, value, slot)
-    local entry, beside = row_key(view, parts, n)
+    local entry, beside = row_key(view, parts, n, slot)
     local row = by_entry[entry]
     if not row then
       row = { entry = entry, total = 0, waits = 0, longest = nil, besides = {} }
