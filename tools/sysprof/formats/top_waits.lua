@@ -49,12 +49,12 @@ local function row_key(view, parts, n, slot)
 end
 
 -- Adds the longest waits to rows by slot. A wait of more than a second has several samples; only the first
--- one counts a wait.
+-- one counts a wait. Without second weights, single waits are unknown.
 local function add_longest(view, row_of)
   local profile, last_of = view.profile, {}
   for _, weight, slot, waits in profile.timeline:in_order() do
     local row = row_of[slot]
-    if row and not threadstates.is_sum(profile, slot) then
+    if row and profile.slots:event(slot).second and not threadstates.is_sum(profile, slot) then
       local thread = profile.slots:thread(slot)
       local last = last_of[thread]
       if waits > 0 or not last or last.slot ~= slot then
