@@ -11,12 +11,14 @@
 -- A sum is an event with parts, the names of other events. It has sessions, a list of { pid, wall_us }, or total.
 -- Its samples have in_sum. By their leaf on the Lua side they have runnable (the thread lacked a processor only)
 -- and is_many (many waits, or ready time), unless the profile has no_leaves. session is one object for each.
+-- second_name: what second counts, nil if the event counts nothing.
 -- stack(sample, options) returns a list of parts { text, kind, compiled, file, first, line }, and,
 -- with has_sources in the profile, chunk, module, and row: the part's row in a table by module.
 ----------------------------------------------------------------------------
 
 local t = require("tools_test")
 local G = require("sysprof.grammar")
+local naive_waits = require("naive_waits")
 local view = require("sysprof.view")
 
 local naive = {}
@@ -133,10 +135,13 @@ local function has_labels(s, wanted)
   return true
 end
 
--- Returns the event that the options choose.
+-- Returns the event that the options choose; waits are first looked for where there is nothing else.
 local function event_of(profile, o)
   for _, e in ipairs(profile.events) do
     if e.name == o.event then return e end
+  end
+  for _, e in ipairs(naive_waits.wants(o) and profile.events or {}) do
+    if naive_waits.has(e) and not e.parts then return e end
   end
   return profile.events[1]
 end
@@ -158,7 +163,9 @@ local function is_off(s)
 end
 
 local function is_shown(profile, s, o, all)
-  return (all or counts_for(s, event_of(profile, o))) and
+  local counts = counts_for(s, event_of(profile, o))
+  return (all or counts) and
+    (not o.blocking or counts and naive_waits.kind(profile, s, o) == "blocking") and
     (not o.threads or one_of(o.threads, s.tid, profile.names[thread_key(s)])) and
     (not o.labels or has_labels(s, o.labels)) and
     (not o.states or one_of(o.states, G["SPF_VMST_" .. s.state]))

@@ -6,6 +6,7 @@
 
 local annotate = require("sysprof.annotate")
 local naive = require("naive_profile")
+local naive_waits = require("naive_waits")
 local t = require("tools_test")
 local view = require("sysprof.view")
 
@@ -116,6 +117,7 @@ local function row_text(case, row, part)
   local by = case.options.by
   if by == "vmstate" then return row.sample.state end
   if by == "thread" then return thread_text(case.naive, row.sample) end
+  if by == "syscall" then return naive_waits.text(case.naive, row.sample) end
   if by == "module" then
     return (part.text ~= "[coroutine]" or #row.parts == 1) and part.row or nil
   end
@@ -126,7 +128,8 @@ local function count_top(case, rows)
   local list, by_text = {}, {}
   for _, row in ipairs(rows) do
     local seen, seen_compiled, leaf = {}, {}, nil
-    local of_samples = case.options.by == "vmstate" or case.options.by == "thread"
+    local by = case.options.by
+    local of_samples = by == "vmstate" or by == "thread" or by == "syscall"
     for _, part in ipairs(row.value > 0 and row.parts or {}) do
       local text = row_text(case, row, part)
       if text then
@@ -258,8 +261,12 @@ function checks.top(case)
   end
   check_report(case, got:match("^.-\n\n"))
   local rows, unit = rows_of(case.naive, o), unit_of(case.naive, o)
-  same_text(got:match("\n\n(.*)"), top_text(count_top(case, rows), sum_of(rows), unit,
-    o.by or o.lines and "line" or "function"), case.what .. ", top by " .. (o.by or "function"))
+  if naive_waits.is_table(case) then
+    naive_waits.check_table(case, got, naive)
+  else
+    same_text(got:match("\n\n(.*)"), top_text(count_top(case, rows), sum_of(rows), unit,
+      o.by or o.lines and "line" or "function"), case.what .. ", top by " .. (o.by or "function"))
+  end
   local shown = got:match("\nshown [^\n]- (%d+) samples?\n")
   if shown and unit == "samples" then
     t.equal(tonumber(shown), #rows, case.what .. ", top: samples shown")
@@ -297,6 +304,7 @@ local function beside(case, path)
   local function add(event, weight)
     local o = { event = event, weight = weight }
     for key, value in pairs(case.options) do o[key] = value end
+    if naive_waits.wants(o) and not naive_waits.has(naive.event_of(case.naive, o)) then return end
     local lines, file = count_lines(case, path, o)
     local unit, name = unit_of(case.naive, o)
     if file.total > 0 then
@@ -304,8 +312,9 @@ local function beside(case, path)
     end
   end
   if case.options.event or case.options.weight then return list end
-  for i, event in ipairs(events) do
-    if i > 1 then add(event.name) end
+  local chosen = naive.event_of(case.naive, case.options)
+  for _, event in ipairs(events) do
+    if event ~= chosen then add(event.name) end
     if event.second then add(event.name, event.second) end
   end
   return list

@@ -46,18 +46,28 @@ local LUA = {
     lined = 'h; ([string "return 1"]:%s)' },
 }
 
-local BUILTINS = { "string.gsub", "pcall", "x;y", "x:y" }
+local BUILTINS = { "string.gsub", "pcall", "x;y", "x:y", "cdata.__call" }
 
 -- C code: at is where the symbol begins, in the program or in a library. Two functions are
--- called call. Lua calls the last three as C functions.
+-- called call. Lua calls the last three of the first ones as C functions. Then come event loops, and what they
+-- call until they wait.
 local CODE = {
   { at = 0x1000, name = "main" }, { at = 0x2000, name = "call" }, { at = 0x3000, name = "call" },
-  { at = 0x4000, name = "lj_gc_step", kind = "vm" }, { at = 0x1000, name = "leaf", library = true },
-  { at = 0x2000, library = true }, { at = 0x5000, name = "cf1" }, { at = 0x6000, name = "cf2" },
+  { at = 0x4000, name = "lj_gc_step", kind = "vm" }, { at = 0x1000, name = "leaf", of = "library" },
+  { at = 0x2000, of = "library" }, { at = 0x5000, name = "cf1" }, { at = 0x6000, name = "cf2" },
   { at = 0x7000, name = "cf3" },
+  { at = 0x1000, name = "uv_run", of = "uv" }, { at = 0x2000, name = "uv__io_poll.isra.0", of = "uv" },
+  { at = 0x1800, name = "ngx_epoll_process_events" }, { at = 0x3000, name = "ev_run", of = "library" },
+  { at = 0x2800, name = "loop_poll_events" }, { at = 0x3800, name = "my_loop" },
+  { at = 0x3000, name = "uv_part", of = "uv" }, { at = 0x4000, of = "uv" }, { at = 0x4800 },
+  { at = 0x1000, name = "epoll_wait", of = "libc" }, { at = 0x2000, name = "getaddrinfo", of = "libc" },
+  { at = 0x3000, of = "libc" }, { at = 0x5800, name = "__epoll_pwait.part.0" },
+  { at = 0x4000, name = "__syscall_cancel", of = "library" },
 }
-local HOSTS = 6
-local PROGRAM, LIBRARY = "/usr/bin/program", "/usr/lib/lib x.so.1"
+local HOSTS, LONE, LOOPS, CALLEES = 6, 9, 10, 16	-- Numbers of the last one and of the first ones.
+local PROGRAM = "/usr/bin/program"
+local LIBRARIES = { library = "/usr/lib/lib x.so.1", uv = "/usr/lib/libuv.so.1", libc = "/usr/lib/libc.so.6" }
+for _, code in ipairs(CODE) do code.of = code.of or "program" end
 
 local WORK = {
   { G.SPF_WORK_GC, G.SPF_GC_SWEEP, "[gc: sweep]" },
@@ -76,8 +86,8 @@ end
 
 local function host_part(step)
   local code = CODE[step.code]
-  local path = code.library and LIBRARY or PROGRAM
-  return { text = code.name or ("lib x.so.1+0x%x"):format(code.at + step.offset), module = path,
+  local path = LIBRARIES[code.of] or PROGRAM
+  return { text = code.name or ("%s+0x%x"):format(path:match("[^/]*$"), code.at + step.offset), module = path,
 	   kind = not code.name and "unknown" or code.kind or "c", row = path }
 end
 
@@ -103,7 +113,8 @@ local function random_step(random, first, last)
     local f = random(#LUA)
     return { kind = "lua", f = f, line = random(5) == 1 and 0 or LUA[f].first + random(2) }
   elseif n <= 13 then
-    return { kind = "host", code = random(HOSTS), offset = random(0, 1) * 8 }
+    local code = random(4) == 1 and random(LOOPS, #CODE) or random(HOSTS)
+    return { kind = "host", code = code, offset = random(0, 1) * 8 }
   elseif n <= 15 then
     return { kind = "builtin", id = random(#BUILTINS) }
   elseif n <= 18 then
@@ -187,6 +198,25 @@ local function add_bare_waits(random, waits, list)
   end
 end
 
+-- Adds stacks of loops that wait, and of others that look alike: below any stack, a loop, or what it has
+-- called back and another loop; then what passes the call on.
+local function add_loops(random, few, list)
+  for _ = 1, random(3, 8) do
+    local steps = copy(pick(random, list), 1, random(0, 6))
+    for _ = 1, random(2) do
+      steps[#steps + 1] = { kind = "host", code = random(LOOPS, CALLEES - 1), offset = 0 }
+      if random(3) == 1 then steps[#steps + 1] = step_of(random, few) end
+    end
+    for _ = 1, random(0, 3) do
+      steps[#steps + 1] = { kind = "host", code = random(CALLEES, #CODE), offset = 8 * random(0, 1) }
+      if random(8) == 1 then steps[#steps + 1] = step_of(random, few) end
+    end
+    steps.wait, steps.rooted = random_waits.of_events(random), random(4) > 1
+    steps.fault = random(4) == 1 and random(1000) or nil
+    table.insert(list, random(#list), steps)
+  end
+end
+
 -- Returns a list of recipes, all made of few steps.
 local function random_recipes(random)
   local few, list = { random_step(random, 1, 8), random_step(random, 9, 13) }, { {} }
@@ -214,6 +244,7 @@ local function random_recipes(random)
     steps.rooted = random(rare) > 1
   end
   add_bare_waits(random, waits, list)
+  add_loops(random, few, list)
   return list
 end
 
@@ -248,7 +279,7 @@ local function add_lua(segments, step, calls)
   if step.kind == "c" or step.kind == "lone" then
     -- Two that follow each other differ. Behind a cut, one host frame would stand for both.
     own.code, own.offset, segment.closed = HOSTS + 1 + calls % 2, step.offset, true
-    if step.kind == "c" then segment.called = own else own.code = #CODE end
+    if step.kind == "c" then segment.called = own else own.code = LONE end
   end
   segment.lua[#segment.lua + 1], segment.has_frames = own, true
 end
@@ -512,6 +543,7 @@ local function joined(sample, o)
       if item.kind ~= "trace" and not (item.kind == "resume" and o.no_coroutine_mark) then
 	local part = SHOWN[item.kind](item.step, o)
 	part.compiled = item.compiled
+	part.on_lua = (item.kind == "c" or item.kind == "lone") and not (item.side == "both" and host) or nil
 	list[#list + 1] = part
       end
     end
@@ -526,6 +558,6 @@ end
 random_stack.random_of, random_stack.random_recipes = random_of, random_recipes
 random_stack.pick, random_stack.items_of, random_stack.joined = pick, items_of, joined
 random_stack.LUA, random_stack.BUILTINS, random_stack.CODE = LUA, BUILTINS, CODE
-random_stack.WORK, random_stack.PROGRAM, random_stack.LIBRARY = WORK, PROGRAM, LIBRARY
+random_stack.WORK, random_stack.PROGRAM, random_stack.LIBRARIES = WORK, PROGRAM, LIBRARIES
 
 return random_stack

@@ -12,7 +12,8 @@ local F = B.F
 
 local pick, items_of, joined = random_stack.pick, random_stack.items_of, random_stack.joined
 local LUA, BUILTINS, CODE = random_stack.LUA, random_stack.BUILTINS, random_stack.CODE
-local WORK, PROGRAM, LIBRARY = random_stack.WORK, random_stack.PROGRAM, random_stack.LIBRARY
+local WORK, PROGRAM, LIBRARIES = random_stack.WORK, random_stack.PROGRAM, random_stack.LIBRARIES
+local OTHER_LIBRARIES = { "uv", "libc" }	-- Besides "library".
 
 local random_stream = {}
 
@@ -22,12 +23,18 @@ local random_stream = {}
 -- different things.
 local function random_layout(random, pid)
   local program = random(4)
-  return { fid = random(0, 3), ffid = random(0, 2), pid = tostring(pid), build = random(2),
-	   program = 0x10000 * program, library = 0x10000 * ((program + random(0, 2)) % 4 + 1) }
+  local layout = { fid = random(0, 3), ffid = random(0, 2), pid = tostring(pid), build = random(2),
+		   program = 0x10000 * program, library = 0x10000 * ((program + random(0, 2)) % 4 + 1) }
+  -- The libraries of loops stand in any order behind these.
+  local order = random(2)
+  for i, name in ipairs(OTHER_LIBRARIES) do
+    layout[name] = 0x10000 * (4 + (order == 1 and i or #OTHER_LIBRARIES + 1 - i))
+  end
+  return layout
 end
 
 local function address(layout, code, offset)
-  return (code.library and layout.library or layout.program) + code.at + offset
+  return layout[code.of] + code.at + offset
 end
 
 local ENCODE = {
@@ -197,7 +204,9 @@ local function begin_stream(w)
   if w.events.wall then b:meta("wall", table.concat(w.events.wall, ",")) end
   for i, e in ipairs(w.events) do b:event(i - 1, i == 1 and "used" or e.name, UNITS[e.unit], e.period, e.fields) end
   b:module(w.layout.program, w.layout.program + 0x8000, w.layout.program, PROGRAM, "\1" .. w.layout.build)
-  b:module(w.layout.library, w.layout.library + 0x8000, w.layout.library, LIBRARY)
+  for name, path in pairs(LIBRARIES) do
+    b:module(w.layout[name], w.layout[name] + 0x8000, w.layout[name], path)
+  end
   for _, thread in ipairs(THREADS) do
     if thread.name then b:thread(thread.tid, thread.name) end
   end
@@ -269,7 +278,7 @@ local function add_samples(w, tid, time)
       local is_time = e.unit == "us" or e.period == 0
       local usual = is_time and time - last[event] or e.period
       last[event] = time
-      local s = { time = time, weight = weight or usual, second = second, labels = w.labels, event = e.name, tid = tid,
+      local s = { time = time, weight = weight or usual, second = second, second_name = e.second, labels = w.labels, event = e.name, tid = tid,
 	pid = w.layout.pid, state = w.state_names[state], recipe = recipe, lua = sides_of.lua,
 	host = sides_of.host, unit = e.unit, in_sum = in_sum(w, e), session = w.session }
       s.runnable = has_leaf(s, G.SPF_WORK_READY)

@@ -11,7 +11,7 @@ local random_waits = {}
 -- System calls by number, as in the kernel's table. false: there is none.
 local CALLS = {
   { 0, "read" }, { 7, "poll" }, { 17, "pread64" }, { 35, "nanosleep" }, { 202, "futex" },
-  { 232, "epoll_wait" }, { 334, "rseq" }, { 424, "pidfd_send_signal" }, { 441, "epoll_pwait2" },
+  { 232, "epoll_wait" }, { 334, "rseq" }, { 424, "pidfd_send_signal" }, { 441, "epoll_pwait2" }, { 219, "restart_syscall" },
   { 335, false }, { 400, false }, { 423, false }, { 5000, false }, { 4294967294, false },
 }
 
@@ -36,6 +36,12 @@ local OTHERS = {
 }
 
 random_waits.OTHERS = OTHERS
+
+-- Returns a wait, mostly one for events.
+function random_waits.of_events(random)
+  local known = CALLS[random(4) == 1 and random(#CALLS) or ({ 2, 6, 9, 10 })[random(4)]]
+  return random(12) == 1 and OTHERS[random(2)] or call(known[1], known[2])
+end
 
 -- Returns a list of a few waits, as in OTHERS.
 function random_waits.few(random)

@@ -6,6 +6,7 @@ local G = require("sysprof.grammar")
 local made = require("made_profile")
 local naive = require("naive_profile")
 local naive_activity = require("naive_activity")
+local naive_waits = require("naive_waits")
 local reader = require("sysprof.reader")
 local t = require("tools_test")
 local naive_formats = require("naive_formats")
@@ -40,6 +41,35 @@ local function options_of_sum(random)
   return o
 end
 
+-- Returns options for waits: of those that block, or by system calls.
+local function options_of_waits(random, events)
+  local list = {
+    { blocking = true }, { blocking = true, lines = true }, { blocking = true, weight = "samples" },
+    { blocking = true, loops = { "my_loop" } }, { blocking = true, loops = { "f (a.lua", "pcall" }, lines = true },
+    { blocking = true, loops = { "call" }, weight = "samples" }, { blocking = true, loops = { "uv", "libc.so.6+" } },
+    { blocking = true, loops = { "a.lua" } }, { blocking = true, loops = { "[", "leaf" } },
+    { blocking = true, no_host = true }, { blocking = true, no_lua = true, weight = "samples" },
+    { blocking = true, depth = random(4) }, { blocking = true, root = "f (", lines = true },
+    { blocking = true, threads = { 77 } }, { blocking = true, labels = { "route=/b" } },
+    { blocking = true, include = { "[waiting: epoll" } }, { blocking = true, exclude = { "call" }, coroutine = true },
+    { blocking = true, by = "module" }, { blocking = true, by = "thread" }, { blocking = true, by = "line", lines = true },
+    { blocking = true, traces = true, no_coroutine_mark = true }, { by = "syscall" }, { by = "syscall", weight = "samples" },
+    { by = "syscall", blocking = true }, { by = "syscall", no_lua = true }, { by = "syscall", depth = 1 },
+    { by = "syscall", include = { "call", "[page" } },
+  }
+  local with, is_default = {}, false
+  for _, e in ipairs(events) do
+    if naive_waits.has(e) then
+      with[#with + 1] = e.name
+      is_default = is_default or not e.parts	-- A sum is not.
+    end
+  end
+  if #with == 0 then return nil end
+  local o = pick(random, list)
+  o.event = (not is_default or random(2) == 1) and pick(random, with) or nil
+  return o
+end
+
 -- Returns sets of options to try; the first ones always.
 local function random_options(random, events)
   local second = events[2].name
@@ -65,6 +95,7 @@ local function random_options(random, events)
     if random(2) == 1 then chosen[1] = { event = pick(random, { "cpu", "offcpu", "coroutine-wait" }) } end
     if not has_event(events, chosen[1].event) then chosen[1] = {} end
   end
+  for _ = 1, 2 do chosen[#chosen + 1] = options_of_waits(random, events) end
   for _, o in ipairs(chosen) do o.limit = 0 end
   return chosen
 end
@@ -152,7 +183,9 @@ local function check_comparison(random, what, p, model, base, base_model)
   for _, o in ipairs { {}, { weight = "event" }, { lines = true }, { no_host = true }, { event = "live" },
 		       { event = "live", weight = "objects", lines = true }, { event = "offcpu" },
 		       { event = "coroutine-wait" }, { event = "coroutine-wait", weight = "waits" },
-		       { event = "wall" }, { event = "wall", weight = "samples" } } do
+		       { event = "wall" }, { event = "wall", weight = "samples" }, { event = "offcpu", blocking = true },
+		       { event = "offcpu", by = "syscall" }, { event = "wall", blocking = true, loops = { "call" } },
+		       { event = "wall", by = "syscall", weight = "samples" } } do
     o.event, o.limit = o.event or "cpu", 0
     if has_event(model.events, o.event) and has_event(base_model.events, o.event) and random(2) == 1 then
       naive_formats.check({ reader = p, naive = model, options = o,
@@ -169,8 +202,8 @@ local function check_merge(random, what, recipes, streams, models)
     streams[3], models[3] = random_profile(random, recipes, layout, random_events(random))
   end
   local p, model = merged(streams), naive.joined(models)
-  local o = random_options(random, model.events)[random(4)]
-  check_all(p, model, o, ("%s, %d merged"):format(what, #streams))
+  local all = random_options(random, model.events)
+  check_all(p, model, all[random(#all)], ("%s, %d merged"):format(what, #streams))
 end
 
 -- Returns the events of the second of two sessions: often only one of them has a sum.
@@ -188,7 +221,7 @@ local function check_sessions(random, what, recipes, layout, events)
   local p = parse(first .. second:sub(#B.PROLOGUE + 1))
   local joined = naive.joined { model, other }
   local o = random_options(random, joined.events)
-  check_all(p, joined, o[random(4)], what .. ", two sessions")
+  check_all(p, joined, o[random(#o)], what .. ", two sessions")
 end
 
 local function check_seed(seed, given, name)
