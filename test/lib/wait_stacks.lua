@@ -31,7 +31,7 @@ local CALLS = { read = 1, poll = 8, pread64 = 18, select = 24, nanosleep = 36, w
   epoll_wait_old = 216, io_uring_enter = 427, epoll_pwait2 = 442 }
 
 local OTHERS = {
-  fault = { G.SPF_WORK_FAULT, 0 }, ready = { G.SPF_WORK_READY, 0 }, short = { G.SPF_WORK_SHORT, 0 },
+  fault = { G.SPF_WORK_FAULT, 0 }, ["odd fault"] = { G.SPF_WORK_FAULT, 233 }, ready = { G.SPF_WORK_READY, 0 }, short = { G.SPF_WORK_SHORT, 0 },
   unknown = { G.SPF_WORK_WAIT, 0 }, late = { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_LATE }, busy = { G.SPF_WORK_BUSY, 0 },
   many = { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_MANY }, ["no tick"] = { G.SPF_WORK_UNSEEN, G.SPF_UNSEEN_NO_TICK },
   later = { 40, 7 },

@@ -138,7 +138,7 @@ for _, call in ipairs { "epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "pp
 			"io_uring_enter", "restart_syscall" } do
   check("idle", ("main > lua f > uv_run@libuv.so.1 > x@libc.so.6 > [%s]"):format(call))
 end
-for _, call in ipairs { "read", "pread64", "nanosleep", "wait4", "futex", "epoll_wait_old", "5000", "fault", "unknown" } do
+for _, call in ipairs { "read", "pread64", "nanosleep", "wait4", "futex", "epoll_wait_old", "5000", "fault", "odd fault", "unknown" } do
   check_all {
     { "blocking", ("main > lua f > uv_run@libuv.so.1 > x@libc.so.6 > [%s]"):format(call) },
     { "none", ("main > uv_run@libuv.so.1 > x@libc.so.6 > [%s]"):format(call) },
@@ -197,6 +197,7 @@ check_all {
   { "blocking", "main > lua f > uv_run > callback > lua g > uv_run > epoll_wait@libc.so.6 > [epoll_wait]" },
   { "blocking", "main > uv_run.isra.0 > lua f > g_main_loop_run > poll@libc.so.6 > [poll]" },
   { "blocking", "lua f > cfunc uv_run > enter > lua g > ev_run > [poll]" },
+  { "blocking", "uv_run > lua f > uv_run > [poll]" },
   { "blocking", "main > ev_run > callback > lua f > lua g > builtin pcall > enter > lua h > cfunc uv_run > [poll]" },
   -- Without Lua between, no code of Lua waits.
   { "idle", "main > g_main_loop_run@libglib.so > g_main_context_iteration@libglib.so > poll@libc.so.6 > [poll]" },
@@ -282,7 +283,11 @@ check_all {
   { "blocking", "main > lua broken > builtin io.read > read@libc.so.6 > [read]" },
   -- A name that begins with a dot is one.
   { "blocking", "main > lua f > ngx_epoll_process_events > .handler > poll@libc.so.6 > [poll]" },
+  -- The loop is there. That another one has called back is, too.
+  { "blocking", "main > uv_run > callback > lua f > host broken > uv_run > [poll]" },
+  { "unknown", "main > my_loop > callback > lua f > host broken > read@libc.so.6 > [read]", "my_loop" },
   -- A coroutine hides nothing.
+  { "blocking", "main > lua f > called auxresume > resume > cfunc g > [poll]" },
   { "blocking", "main > lua f > builtin coroutine.resume > resume > called poll@libc.so.6 > [poll]" },
   { "blocking", "main > lua f > builtin coroutine.resume > resume > builtin io.read > host broken > [poll]" },
 }
@@ -306,6 +311,9 @@ check_all {
   { "blocking", "main > uv_run > callback > lua f > called my_loop > read > [read]", "my_loop" },
   { "blocking", "main > my_loop > callback > lua f > uv_run > poll@libc.so.6 > [poll]", "my_loop" },
   { "blocking", "main > lua f > loop_poll_events > my_loop > read > [read]", "my_loop" },
+  { "blocking", "main > lua f > loop_poll_events > read > [read]", "loop_poll_events" },
+  { "idle", "main > loop_poll_events > read > [read]", "loop_poll_events" },
+  { "idle", "main > lua f > my_loop > loop_poll_events > read > [read]", "my_loop" },
   { "idle", "main > lua f > @libmine.so > read@libc.so.6 > [read]", "libmine.so+" },
   { "idle", "main > lua f > uv_run > callback > read@libc.so.6 > [read]", "uv_run" },
   -- Builtins.
@@ -326,6 +334,7 @@ check_all {
   { "blocking", "main > lua loop > lua f > uv_run > [poll]", "loop" },
   { "blocking", "main > lua loop > builtin coroutine.resume > resume > lua f > lua loop > lua loop > [read]", "loop" },
   { "blocking", "main > uv_run > callback > lua loop > [read]", "loop" },
+  { "blocking", "main > uv_run > lua loop > lua loop2 > [read]", "loop" }, { "blocking", "uv_run > lua loop > [read]", "loop" },
   { "idle", "main > lua f > builtin loop > enter > lua loop > [read]", "loop" },
   { "idle", "main > lua f > host broken > enter > lua loop > [read]", "loop" },
   -- Neither markers nor waits nor work of the VM are functions.
@@ -430,6 +439,12 @@ t.equal(select(2, table_of(render(b:finish(), "top", {}))), head_of("function") 
 	"       5.000    50.0          1        5.000  x (a.lua:20)  [page fault]\n" ..
 	"       5.000    50.0          1        5.000  y (a.lua:10)  [waiting: read]\n", "rows with the same time")
 
+-- Compiled code of a line is in its row.
+b, stacks = new_stream()
+stacks:wait("main > lua f > called x > [read]", 5):wait("main > compiled f > x > [read]", 5)
+t.equal(select(2, table_of(render(b:finish(), "top", {}))),
+	head_of("function") .. "      10.000   100.0          2        5.000  f (a.lua:10)  x  [waiting: read]\n", "compiled code")
+
 -- Nothing blocks.
 b, stacks = new_stream()
 stacks:wait("main > read@libc.so.6 > [read]", 5)
@@ -509,6 +524,9 @@ check_longest(b:finish(), {}, { f = "3 2500.000", g = "2 2001.000" }, "parts")
 b, stacks = new_stream()
 stacks:wait(SLOW, 1000, 0):wait(SLOW, 300, 0):wait(SLOW, 5):wait(OTHER, 1):wait(SLOW, 400, 0):wait(SLOW, 200, 0)
 check_longest(b:finish(), {}, { f = "1 1300.000", g = "1 1.000" }, "no first part")
+b, stacks = new_stream()
+stacks:wait(OTHER, 1000):wait(SLOW, 900, 0)
+check_longest(b:finish(), {}, { f = "0 900.000", g = "1 1000.000" }, "a part behind another wait")
 -- Sums of short waits and of ready time stand between parts, and waits that do not block.
 b, stacks = new_stream()
 stacks:wait(SLOW, 1000):wait("[short]", 3, 100):wait(SLOW, 1000, 0):wait("[ready]", 3, 0):wait(SLOW, 250, 0)
