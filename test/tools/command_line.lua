@@ -129,6 +129,24 @@ t.with_file(profile(), function(path)
 	"--coroutine needs the Lua frames")
   check("no Lua frames to annotate", "--no-lua --annotate=x " .. path, 2, "",
 	"--annotate needs the Lua frames")
+  check("a loop without waits", "--loop=uv_run " .. path, 2, "", "--loop needs --blocking; " .. SEE)
+  check("a loop, other waits", "--loop=uv_run --format=top --by=syscall " .. path, 2, "", "--loop needs --blocking")
+  check("a loop of nothing", "--blocking --loop= " .. path, 2, "", "'--loop': expected NAME, got nothing")
+  check("a loop at the end", path .. " --blocking --loop", 2, "", "expected NAME")
+  check("waits by system call, no table", "--by=syscall " .. path, 2, "", "--by needs --format=top")
+  check("blocking waits, no table", "--blocking --format=tree --by=line " .. path, 2, "", "--by needs --format=top")
+  check("blocking waits of a file, a table", "--blocking --annotate=x --by=line " .. path, 2, "", "--by needs --format=top")
+  check("blocking waits, two outputs", "--blocking --format=top --annotate=x " .. path, 2, "", "remove one")
+  check("blocking waits, two rows", "--blocking --lines --by=syscall " .. path, 2, "",
+	"--lines means --by=line; remove it or --by=syscall")
+  check("blocking waits compared", "--blocking --format=tree --diff=x " .. path, 2, "", "--diff needs")
+  check("blocking waits of a file, compared", "--blocking --annotate=x --diff=x " .. path, 2, "", "--diff needs")
+  check("value of --blocking", "--blocking=x " .. path, 2, "", "takes no value")
+  for _, option in ipairs { "--blocking", "--blocking --format=folded", "--blocking --annotate=x.lua", "--format=top --by=syscall",
+			    "--blocking --event=cpu" } do
+    check("no waits: " .. option, option .. " " .. path, 1, "",
+	  path .. ": the event 'cpu' has no waits; choose an event with waits, such as offcpu\n")
+  end
   check("two outputs", "--format=top --annotate=x " .. path, 2, "", "remove one")
   check("annotated file as output", "-o x --annotate=x " .. path, 2, "",
 	"--annotate and output")

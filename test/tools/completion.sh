@@ -51,6 +51,10 @@ try luajit-parse-sysprof file.lua --form "->" --format=
 try luajit-parse-sysprof file.lua --symbols = f "->" folder
 try luajit-parse-sysprof --by = module --diff = "fi" "->" file.lua
 try luajit-parse-sysprof --title f "->"
+try luajit-parse-sysprof --by = sys "->" syscall
+try luajit-parse-sysprof --bl "->" --blocking
+try luajit-parse-sysprof --blocking --lo "->" --loop=
+try luajit-parse-sysprof --blocking --loop = f "->"
 [ "$(complete -p luajit-parse-sysprof)" = "complete -F _luajit_parse_sysprof luajit-parse-sysprof" ] || {
   echo "FAIL: $(complete -p luajit-parse-sysprof)"
   status=1
