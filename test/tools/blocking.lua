@@ -772,6 +772,17 @@ out = render(b:finish(), "top", {})
 t.ok(not out:find("%f[%a]nan%f[%A]") and not out:find("%f[%a]inf%f[%A]"), "huge numbers")
 t.contains(out, (" %.0f %.3f  f (a.lua:10)"):format(2^45 + 2^40, 2^46 / 1e6), "huge numbers: row")
 
+-- A view that has no room to look at all stacks says so, even if it shows none of those that it left out.
+b, stacks = new_stream()
+for i = 1, 40 do stacks:wait(("main > lua f%d > %s > [poll]"):format(i, i <= 25 and "uv_run" or "nap"), 1) end
+p = parse(b:finish())
+p.size = (100 - 2^26) / 2^6	-- Room for 100 frames: 6 of each stack, on both sides.
+local narrow = assert(view.new(p, { blocking = true }))
+t.equal(narrow.frame_room, 100, "little room")
+narrow:each(function() end)
+t.equal(narrow.left_out, 40 - 16, "little room: left out")
+t.contains(narrow:room_text(), "24 samples are left out: ", "little room: message")
+
 -- Stacks of markers and of frames that are out of place.
 b = new_stream()
 local WAIT = F.work(G.SPF_WORK_WAIT, 8)
