@@ -337,6 +337,8 @@ check_all {
   { "blocking", "main > uv_run > lua loop > lua loop2 > [read]", "loop" }, { "blocking", "uv_run > lua loop > [read]", "loop" },
   { "idle", "main > lua f > builtin loop > enter > lua loop > [read]", "loop" },
   { "idle", "main > lua f > host broken > enter > lua loop > [read]", "loop" },
+  { "idle", "main > loop_poll_events > lua loop > [read]", "loop" },
+  { "blocking", "main > loop_poll_events > lua loop > [read]", "loop (" },
   -- Neither markers nor waits nor work of the VM are functions.
   { "unknown", "main > lua f > host broken > poll@libc.so.6 > [poll]", "host" },
   { "unknown", "main > lua f > host broken > poll@libc.so.6 > [poll]", "[" },
