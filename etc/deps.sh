@@ -24,6 +24,7 @@ clang-format clang-format
 pkg-config pkg-config
 sysbench sysbench
 nvim neovim
+/usr/lib/*/lua/5.1/luv.so lua-luv
 wrk wrk
 love love
 dnsdist dnsdist

@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- luajit-sysprof: profiles a script from its beginning to its end.
+-- luajit-sysprof: profiles a script from its beginning to its end, and prints profiles.
 --
 -- The script runs in the luajit program, in a process of its own: it behaves and ends
 -- as without a profile (sysprof.cli.launch). That process writes the profile; the
@@ -19,6 +19,7 @@ local launch = require("sysprof.cli.launch")
 local options = require("sysprof.cli.options")
 local progress = require("sysprof.cli.progress")
 local reader = require("sysprof.read.reader")
+local report = require("sysprof.cli.report")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local top = require("sysprof.formats.top")
@@ -134,15 +135,18 @@ local SPECS = {
   { short = "l", key = "l", arg = "NAME", list = true, help = { "option of luajit" } },
   { name = "help", short = "h", key = "help", help = { "show this help" } },
   { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
-  { name = "completion", key = "completion", arg = "SHELL", choice = { "bash" }, help = {
-    "print the completion script for bash" } },
+  command.COMPLETION,
 }
 
 local HELP_HEAD = [[
 Usage: luajit-sysprof run [options] SCRIPT [ARG...]
+       luajit-sysprof report [options] FILE...
 
-Profiles the Lua script SCRIPT from beginning to end and writes the profile. SCRIPT
-"-" is standard input. A summary goes to standard error.
+'run' profiles the Lua script SCRIPT from beginning to end and writes the profile.
+SCRIPT "-" is standard input. A summary goes to standard error.
+'report' prints profiles; 'luajit-sysprof report --help' shows its options.
+
+Options of 'run':
 
 ]]
 
@@ -300,15 +304,25 @@ local function run(opt, rest)
   return status == command.OK and not ok and command.FAILED or status
 end
 
+-- Runs the verb that prints profiles.
+local function main_of_report(args)
+  local name = PROGRAM .. " report"
+  return report.main(command.new(name), name, "top", report.SPECS, args)
+end
+
 local function main(args)
+  if args[1] == "report" then
+    table.remove(args, 1)
+    return main_of_report(args)
+  end
   local is_run = args[1] == "run" and table.remove(args, 1)
   local opt, rest = options.parse(SPECS, args, true)
   if not opt then return this.usage_error(rest) end
-  local status = this.answer(opt, SPECS, HELP_HEAD, HELP_TAIL, "run")
+  local status = this.answer(opt, SPECS, HELP_HEAD, HELP_TAIL, "run", { report = report.SPECS })
   if status then
     return status
   elseif not is_run then
-    return this.usage_error(("expected the command 'run', got %s")
+    return this.usage_error(("expected the command 'run' or 'report', got %s")
 			    :format(args[1] and "'" .. args[1] .. "'" or "nothing"))
   elseif #rest == 0 then
     return this.usage_error("expected a SCRIPT")

@@ -311,11 +311,12 @@ local function beside(case, path)
       list[#list + 1] = { name = name, unit = unit, lines = lines, total = file.total }
     end
   end
-  if case.options.event or case.options.weight then return list end
+  local o = case.options
+  if o.event or o.weight then return list end
   local chosen = naive.event_of(case.naive, case.options)
   for _, event in ipairs(events) do
-    if event ~= chosen then add(event.name) end
-    if event.second then add(event.name, event.second) end
+    if event ~= chosen and not o.blocking then add(event.name) end
+    if event.second and (event == chosen or not o.blocking) then add(event.name, event.second) end
   end
   return list
 end

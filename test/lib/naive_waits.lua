@@ -36,9 +36,10 @@ local function is_function(part)
   return part.module ~= nil or part.kind == "lua" or part.kind == "builtin"
 end
 
+-- Whether a part matches a pattern by its name or by the one with the current line.
 local function is_named(part, patterns)
-  for _, pattern in ipairs(patterns) do
-    if is_function(part) and part.text:find(pattern, 1, true) then return true end
+  for _, pattern in ipairs(is_function(part) and patterns or {}) do
+    if part.text:find(pattern, 1, true) or part.lined:find(pattern, 1, true) then return true end
   end
   return false
 end
@@ -112,7 +113,9 @@ end
 
 -- Returns the same for a sample of a profile under options: whole stacks tell it.
 function naive_waits.kind(profile, s, o)
-  return kind_of(profile.stack(s, { lines = o.lines }), o.loops or {})
+  local parts, lined = profile.stack(s, {}), profile.stack(s, { lines = true })
+  for i, part in ipairs(parts) do part.lined = lined[i].text end
+  return kind_of(parts, o.loops or {})
 end
 
 -- Whether options ask for waits.

@@ -68,7 +68,7 @@ for _, path in ipairs(list("cd '" .. root .. "' && find . -name '*.lua' | LC_ALL
     edges[room .. "." .. name] = found
     for _, to in ipairs(found) do
       arrows = arrows + 1
-      local of = to:match("^(%l+)%.[%w_]+$")
+      local of = to:match("^(%l+)%.[%w_]*$")	-- The program may choose the name.
       if not of then
 	fail(path, ": requires 'sysprof.", to, "', expected a name with its room")
       elseif not floors[of] then

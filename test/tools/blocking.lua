@@ -715,7 +715,11 @@ t.with_file(stream, function(path)
   t.equal(command("--blocking --format=folded " .. path, 0), FOLDED, "command: folded")
   t.ok(not command("--blocking --loop=fetch --loop ^nap$ " .. path, 0, "in ev_run, fetch, uv_run\n"):find("  f (", 1, true),
        "command: --loop")
-  command("--blocking --loop='f (a.lua:11)' " .. path, 0, "in ev_run, f (a.lua:11), uv_run\n")
+  -- A pattern matches a name with the line of the definition, and with the current one, in each format.
+  for _, name in ipairs { "^f (a.lua:10)$", "^f (a.lua:11)$" } do
+    command(("--blocking --loop='%s' %s"):format(name, path), 0, "in ev_run, f (a.lua:10), uv_run\n")
+    t.equal(command(("--blocking --format=folded --loop='%s' %s"):format(name, path), 0), FOLDED:match("[^\n]*\n[^\n]*\n(.*)$"), name)
+  end
   command("--blocking --thread=9 " .. path, 0, "shown              0.000 ms, 0 samples\n", "no sample")
   command("--blocking --exclude=read --exclude=fault --exclude=nap --exclude=pcall " .. path, 0, head_of("line"), "no sample")
   t.write_file("a.lua", "one\ntwo\n")
@@ -732,6 +736,12 @@ t.with_file(stream, function(path)
   command("--lines --by=syscall --blocking " .. path, 2, "", "--lines means --by=line; remove it or --by=syscall")
   command("--blocking --diff=" .. path .. " --format=tree " .. path, 2, "", "--diff needs")
   command("--blocking=1 " .. path, 2, "", "takes no value")
+end)
+
+-- Annotated source has the waits of one event only.
+t.with_file(both, function(path)
+  local shown = command("--blocking --annotate=a.lua " .. path, 0, "   total ms  total%        waits    line  text\n")
+  t.contains(shown, "    2035.000   100.0            3      11  [not in this file]\n", "annotate, two events")
 end)
 
 b = B.new():context(7, 0):lfunc(1, 1, "@a.lua", "f"):stack(1, { F.cbound, F.lfunc(1, 1) }):sample(1, 0, 1)

@@ -33,7 +33,14 @@ try() {
   }
 }
 
-try luajit-sysprof "" "->" run
+try luajit-sysprof "" "->" run report
+try luajit-sysprof rep "->" report
+try luajit-sysprof report --form "->" --format=
+try luajit-sysprof report --format = sp "->" speedscope
+try luajit-sysprof report --by = sys "->" syscall
+try luajit-sysprof report --blocking "fi" "->" file.lua
+try luajit-sysprof report file.lua --jit "->"
+try luajit-sysprof run report --form "->"
 try luajit-sysprof --v "->" --version
 try luajit-sysprof run --form "->" --format=
 try luajit-sysprof run --mode = "->" C L

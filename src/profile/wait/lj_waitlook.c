@@ -20,7 +20,11 @@
 #define LOOKS_BUSY  16        /* Looks without a switch; then the next ones come later. */
 #define SCHED_NS    500000000 /* Between two readings of WaitSched. */
 #define EXACT_PART  64        /* A long wait is as exact as this part of it. */
-#define BALANCE_NS  1000000   /* A look is not more exact: the thread runs on meanwhile. */
+#define LATE_PART   20        /* A look may come later by this part of a usual wait. */
+#define USUAL_MEAN  256       /* Waits by which WaitLook.usual_ns follows longer ones. */
+#define LONG_MEAN   16        /* Waits that WaitLook.long_256 is the mean of. */
+#define LONG_MOST   200     /* From here on, a wait is likely to be above the threshold. */
+#define BALANCE_NS  1000000 /* A look is not more exact: the thread runs on meanwhile. */
 
 /* -- Into the stream --------------------------------------------------------- */
 
@@ -123,17 +127,18 @@ static void wait_begin(WaitLook *wl, uint64_t ns, int preempted)
   wl->stack = STACK_NONE;
 }
 
-/* Learn how long waits last: at once if they get shorter, slowly if they get longer. After one that
-** no look has seen, looks come twice as soon.
+/* Learn how many waits are long, and how long these last: at once if they get shorter, slowly if they
+** get longer. After one that no look has seen, looks come twice as soon.
 */
 static void learn(Event *ev, uint64_t ns)
 {
   WaitLook *wl = waitlook_of(ev);
   uint64_t threshold = waitevent_threshold(&ev->spec);
+  wl->long_256 = (wl->long_256 * (LONG_MEAN - 1) + (ns < threshold ? 0 : 256)) / LONG_MEAN;
   if (ns < threshold) return;
   if (wl->stack == STACK_NONE) ns = threshold + (ns - threshold) / 2;
   if (ns < wl->usual_ns) wl->usual_ns = ns;
-  else wl->usual_ns += (ns - wl->usual_ns) / 32;
+  else wl->usual_ns += (ns - wl->usual_ns) / USUAL_MEAN;
 }
 
 /* The thread has a processor again. ready_ns: so long it was ready before. */
@@ -148,7 +153,7 @@ static void wait_end(Event *ev, uint64_t ns, uint64_t ready_ns)
     sum_add(wl, &wl->ready, rest, 1);
   } else {
     learn(ev, ns - wl->begun_ns);
-    if (wl->stack == STACK_NONE && ns - wl->begun_ns < waitevent_threshold(&ev->spec))
+    if (ns - wl->begun_ns < waitevent_threshold(&ev->spec))
       sum_add(wl, &wl->too_short, rest - ready_ns, 1);
     else append_wait(ev, ns, ready_ns);
     if (ready_ns) sum_add(wl, &wl->ready, ready_ns, 0); /* Of the same wait. */
@@ -323,6 +328,22 @@ static int has_moved(const Event *ev)
   return thread_ns(ev->tid) != wl->cpu_ns;
 }
 
+/* Is the thread's current wait likely to reach the threshold? Only records tell. */
+static int is_likely(const Event *ev)
+{
+  const WaitLook *wl = waitlook_of(ev);
+  return wl->ring.map && wl->long_256 >= LONG_MOST;
+}
+
+/* Is it time to read the stack of the current wait? A stack that is read early saves another look.
+*/
+static int is_due(const Event *ev, uint64_t now_ns)
+{
+  const WaitLook *wl = waitlook_of(ev);
+  return wl->stack == STACK_NONE &&
+	 (is_likely(ev) || now_ns - wl->begun_ns >= waitevent_threshold(&ev->spec));
+}
+
 static void read_stack(Event *ev)
 {
   WaitLook *wl = waitlook_of(ev);
@@ -350,16 +371,18 @@ static void read_stack(Event *ev)
 
 /* -- Looks ------------------------------------------------------------------- */
 
-/* With records. A wait that goes on is due when it reaches the threshold. If it is known already,
-** and lasts as usual, a next one that begins at once reaches the threshold after that time, too. A
-** thread that runs may begin to wait now, and must be seen before the usual end.
+/* With records. A wait that goes on is due when it reaches the threshold, or before, see is_due. If
+** it is known already, and lasts as usual, a next one that begins at once reaches the threshold after
+** that time, too. A thread that runs may begin to wait now, and must be seen before the usual end.
 */
 static uint64_t next_byrecords(const Event *ev, uint64_t now_ns)
 {
   const WaitLook *wl = waitlook_of(ev);
   uint64_t due_ns = wl->begun_ns + waitevent_threshold(&ev->spec);
-  if (!wl->is_off || wl->is_preempted) return wl->usual_ns - waitevent_threshold(&ev->spec);
-  if (wl->stack != STACK_NONE) return wl->usual_ns;
+  uint64_t usual_ns = wl->usual_ns - wl->usual_ns / LATE_PART;
+  if (!wl->is_off || wl->is_preempted)
+    return is_likely(ev) ? usual_ns : wl->usual_ns - waitevent_threshold(&ev->spec);
+  if (wl->stack != STACK_NONE) return usual_ns;
   return due_ns > now_ns + LOOK_DUE_NS ? due_ns - now_ns : LOOK_DUE_NS;
 }
 
@@ -401,8 +424,7 @@ uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
   WaitLook *wl = waitlook_of(ev);
   take_news(ev, now_ns);
   if (wl->is_off && !wl->is_preempted && now_ns > wl->begun_ns) {
-    if (wl->stack == STACK_NONE && now_ns - wl->begun_ns >= waitevent_threshold(&ev->spec))
-      read_stack(ev);
+    if (is_due(ev, now_ns)) read_stack(ev);
     if (wl->stack != STACK_NONE && now_ns - wl->told_ns >= PART_NS)
       append_wait(ev, now_ns, 0);
   }
@@ -422,8 +444,7 @@ void lj_waitlook_sync(Event *ev)
   if (rest && wl->is_preempted) {
     sum_add(wl, &wl->ready, rest, wl->told_ns == wl->begun_ns);
     wl->told_ns = now_ns;
-  } else if (rest && wl->stack == STACK_NONE &&
-	     now_ns - wl->begun_ns < waitevent_threshold(&ev->spec)) {
+  } else if (rest && now_ns - wl->begun_ns < waitevent_threshold(&ev->spec)) {
     sum_add(wl, &wl->too_short, rest, wl->told_ns == wl->begun_ns);
     wl->told_ns = now_ns;
   } else if (rest) {

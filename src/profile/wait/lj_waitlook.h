@@ -38,6 +38,7 @@ typedef struct WaitLook {
   uint32_t idle;     /* Looks since the last switch. */
   uint64_t random;   /* State of the distances of looks. */
   uint64_t usual_ns; /* Most waits above the threshold last as long, or longer. */
+  uint32_t long_256; /* How many of 256 waits are above the threshold: a moving mean. */
   /* At the last look that found a switch. */
   uint64_t looked_ns, cpu_ns;
   uint64_t end_ns; /* Without records: it may have left its processor so long before. */

@@ -10,6 +10,10 @@ local text = require("sysprof.base.text")
 -- Exit status, as in doc/tool.md.
 local command = { OK = 0, FAILED = 1, USAGE = 2, INCOMPLETE = 3 }
 
+-- An option that answer() knows, for commands whose first word is their name.
+command.COMPLETION = { name = "completion", key = "completion", arg = "SHELL", choice = { "bash" },
+		       help = { "print the completion script for bash" } }
+
 -- Runs produce(write) on a file, or on standard output without a path. Returns true,
 -- or nil and a message if a byte could not be written.
 function command.output(path, produce)
@@ -52,8 +56,9 @@ function command.new(program)
   end
 
   -- Prints what --help, --version or --completion ask for and returns the status, or
-  -- nil if they do not. word: the first argument, which completion knows, or nil.
-  function self.answer(opt, specs, help_head, help_tail, word)
+  -- nil if they do not. For completion: word is the first argument, or nil; others has the options of
+  -- other first arguments.
+  function self.answer(opt, specs, help_head, help_tail, word, others)
     local answer
     if opt.help then
       answer = help_head .. options.help(specs) .. help_tail
@@ -61,7 +66,7 @@ function command.new(program)
       answer = ("%s (%s), stream version %d\n"):format(program, options.version(),
 						       G.SPF_VERSION)
     elseif opt.completion then
-      answer = require("sysprof.cli.completion").bash(program, specs, word)
+      answer = require("sysprof.cli.completion").bash(program, specs, word, others)
     else
       return nil
     end

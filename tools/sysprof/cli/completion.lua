@@ -10,7 +10,7 @@ local SCRIPT = [=[
 # Completes the command line of $PROGRAM in bash. Made from the table of its
 # options, by '$PROGRAM --completion=bash'.
 $FUNCTION() {
-  local cur=${COMP_WORDS[COMP_CWORD]} option='' word i=1 value
+$OTHER_COMMANDS  local cur=${COMP_WORDS[COMP_CWORD]} option='' word i=1 value
   local with_value=" $WITH_VALUE "
   COMPREPLY=()
   # Which option's value is to be completed, if any.
@@ -45,7 +45,6 @@ $COMMAND_WORD    else
     ;;
   esac
 }
-complete -F $FUNCTION $PROGRAM
 ]=]
 
 -- Parts of the bash script for a command that takes a script with its own arguments.
@@ -56,7 +55,16 @@ local END_OF_OPTIONS = [=[
 ]=]
 local COMMAND_WORD = [=[
     elif ((COMP_CWORD == 1)); then
-      mapfile -t COMPREPLY < <(compgen -W %s -- "$cur")
+      mapfile -t COMPREPLY < <(compgen -W "%s" -- "$cur")
+]=]
+-- Its other commands have functions of their own.
+local OTHER_COMMAND = [=[
+  if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} == %s ]]; then
+    COMP_WORDS=("${COMP_WORDS[@]:1}")
+    ((COMP_CWORD -= 1))
+    %s
+    return
+  fi
 ]=]
 
 -- How the value of an option is completed, by the name of its argument.
@@ -85,9 +93,9 @@ end
 
 local completion = {}
 
--- Returns the bash script of a program. command: word before the options, or nil. With it,
--- the first other argument is a script, and the rest is the script's.
-function completion.bash(program, specs, command)
+-- Returns a bash function that completes the options of a program. The last three arguments are parts of the
+-- script, for a program with commands.
+local function bash_function(name, program, specs, end_of_options, command_word, other_commands)
   local with_value, cases, all = {}, {}, {}
   for _, spec in ipairs(specs) do
     for _, spelling in ipairs(spellings(spec)) do
@@ -98,13 +106,27 @@ function completion.bash(program, specs, command)
     cases[#cases + 1] = spec.arg and value_case(spec)
   end
   local parts = {
-    PROGRAM = program, FUNCTION = "_" .. program:gsub("%W", "_"),
+    PROGRAM = program, FUNCTION = name,
     WITH_VALUE = table.concat(with_value, " "), CASES = table.concat(cases, "\n"),
-    OPTIONS = table.concat(all, " "),
-    END_OF_OPTIONS = command and END_OF_OPTIONS:format(command) or "",
-    COMMAND_WORD = command and COMMAND_WORD:format(command) or "",
+    OPTIONS = table.concat(all, " "), END_OF_OPTIONS = end_of_options or "",
+    COMMAND_WORD = command_word or "", OTHER_COMMANDS = other_commands or "",
   }
-  return (SCRIPT:gsub("%$(%u[%u_]+)", function(name) return parts[name] end))
+  return (SCRIPT:gsub("%$(%u[%u_]+)", function(part) return parts[part] end))
+end
+
+-- Returns the bash script of a program. command: word before the options, or nil. With it,
+-- the first other argument is a script, and the rest is the script's. others: options of other such words,
+-- by word; their other arguments are files.
+function completion.bash(program, specs, command, others)
+  local name = "_" .. program:gsub("%W", "_")
+  local functions, words, calls = {}, { command }, {}
+  for word, its in pairs(others or {}) do
+    functions[#functions + 1] = bash_function(name .. "_" .. word, program .. " " .. word, its)
+    words[#words + 1], calls[#calls + 1] = word, OTHER_COMMAND:format(word, name .. "_" .. word)
+  end
+  functions[#functions + 1] = bash_function(name, program, specs, command and END_OF_OPTIONS:format(command),
+    command and COMMAND_WORD:format(table.concat(words, " ")), table.concat(calls))
+  return ("%scomplete -F %s %s\n"):format(table.concat(functions), name, program)
 end
 
 return completion

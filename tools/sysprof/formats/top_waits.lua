@@ -54,7 +54,8 @@ local function add_longest(view, row_of)
   local profile, last_of = view.profile, {}
   for _, weight, slot, waits in profile.timeline:in_order() do
     local row = row_of[slot]
-    if row and profile.slots:event(slot).second and not threadstates.is_sum(profile, slot) then
+    if row and profile.slots:event(slot).second and threadstates.of(profile, slot) == threadstates.WAITING and
+       not threadstates.is_sum(profile, slot) then
       local thread = profile.slots:thread(slot)
       local last = last_of[thread]
       if waits > 0 or not last or last.slot ~= slot then

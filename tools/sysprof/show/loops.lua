@@ -12,6 +12,7 @@ local G = require("sysprof.base.grammar")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
 local places = require("sysprof.names.places")
+local symbols = require("sysprof.names.symbols")
 local syscalls = require("sysprof.names.syscalls")
 local work = require("sysprof.names.work")
 
@@ -44,11 +45,13 @@ local IN_LUA = { [CFUNC] = true, [FFUNC] = true, [LFUNC] = true }
 
 -- -- Frames ----------------------------------------------------------------
 
--- A finder knows the names of frames. user: whether an entry matches a pattern of the user.
+-- A finder knows the names of frames. user: whether an entry matches a pattern of the user. The table of lines shows
+-- current lines, other formats those of definitions: patterns match both, whatever is shown.
 local function new_finder(view, patterns)
   local user = {}
   for i, pattern in ipairs(patterns or {}) do user[i] = filters.matcher(pattern) end
   return { view = view, all = view.profile.stacks, place_of = places.new(view.profile), user = user,
+	   by_line = symbols.new(view.profile, true),
 	   found = {} }	-- Names of loops that threads were idle in.
 end
 
@@ -68,10 +71,10 @@ end
 local IS_FUNCTION = { [CFUNC] = true, [FFUNC] = true, [HOST] = true, [LFUNC] = true }
 
 local function is_named_by_user(f, part)
-  if not IS_FUNCTION[kind_of(f, part)] then return false end
-  local name = f.view.symbols:name(part).text
+  if #f.user == 0 or not IS_FUNCTION[kind_of(f, part)] then return false end
+  local name, with_line = f.view.symbols:name(part).text, f.by_line:name(part).text
   for _, matches in ipairs(f.user) do
-    if matches(name) then return true end
+    if matches(name) or matches(with_line) then return true end
   end
   return false
 end
@@ -195,7 +198,7 @@ end
 -- -- API -------------------------------------------------------------------
 
 -- Returns the kinds of waits by number of slot, see loops.KINDS, and a sorted list of the names of the
--- loops in which threads were idle. view: a view that shows whole stacks. patterns: see
+-- loops in which threads were idle. view: a view that shows whole stacks, without lines. patterns: see
 -- sysprof.show.filters; functions whose names match one are loops, too. There, any
 -- sleep without a Lua function in between is idle.
 function loops.kinds(view, patterns)

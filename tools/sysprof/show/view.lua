@@ -48,9 +48,11 @@ end
 
 -- Tells the kinds of the waits by whole stacks, whatever a view leaves out of them.
 local function find_loops(self)
-  local whole = view.new(self.profile, { event = self.event.name })
-  whole.symbols = self.symbols
-  self.kinds, self.loops = loops.kinds(whole, self.options.loops)
+  local opt = self.options
+  local whole = view.new(self.profile,
+			 { event = self.event.name, symbols = opt.symbols, no_demangle = opt.no_demangle })
+  if not opt.lines then whole.symbols = self.symbols end
+  self.kinds, self.loops = loops.kinds(whole, opt.loops)
   self.left_out = whole.left_out
 end
 
