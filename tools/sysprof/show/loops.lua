@@ -42,16 +42,19 @@ local WAITS = set_of [[
 
 local CFUNC, FFUNC, HOST, LFUNC = G.SPF_FRAME_CFUNC, G.SPF_FRAME_FFUNC, G.SPF_FRAME_HOST, G.SPF_FRAME_LFUNC
 local IN_LUA = { [CFUNC] = true, [FFUNC] = true, [LFUNC] = true }
+local IS_LUA = { [LFUNC] = true }
+
+local DIRECT_MAX = 16	-- Functions between a loop and its system call.
 
 -- -- Frames ----------------------------------------------------------------
 
--- A finder knows the names of frames. user: whether an entry matches a pattern of the user. The table of lines shows
--- current lines, other formats those of definitions: patterns match both, whatever is shown.
+-- A finder knows the names of frames. user: whether a name matches a pattern of the user. The table of
+-- lines shows current lines, other formats those of definitions: patterns match both, whatever is shown.
 local function new_finder(view, patterns)
   local user = {}
   for i, pattern in ipairs(patterns or {}) do user[i] = filters.matcher(pattern) end
   return { view = view, all = view.profile.stacks, place_of = places.new(view.profile), user = user,
-	   by_line = symbols.new(view.profile, true),
+	   by_line = symbols.new(view.profile, true), named = {},	-- By part, whether the user means it.
 	   found = {} }	-- Names of loops that threads were idle in.
 end
 
@@ -72,11 +75,14 @@ local IS_FUNCTION = { [CFUNC] = true, [FFUNC] = true, [HOST] = true, [LFUNC] = t
 
 local function is_named_by_user(f, part)
   if #f.user == 0 or not IS_FUNCTION[kind_of(f, part)] then return false end
-  local name, with_line = f.view.symbols:name(part).text, f.by_line:name(part).text
-  for _, matches in ipairs(f.user) do
-    if matches(name) or matches(with_line) then return true end
+  local is_named = f.named[part]
+  if is_named == nil then
+    local name, with_line = f.view.symbols:name(part).text, f.by_line:name(part).text
+    is_named = false
+    for _, matches in ipairs(f.user) do is_named = is_named or matches(name) or matches(with_line) end
+    f.named[part] = is_named
   end
-  return false
+  return is_named
 end
 
 local function is_loop(f, part)
@@ -125,8 +131,8 @@ local function find_loop(f, parts, n, lua, is_event_wait)
     if is_named_by_user(f, part) then return i end
     local name = is_event_wait and c_name(f, part)
     if name and FUNCTIONS[name] then
-      local own, direct = module_of(f, part), true
-      for k = i + 1, n - 1 do
+      local own, direct = module_of(f, part), n - 1 - i <= DIRECT_MAX
+      for k = i + 1, direct and n - 1 or i do
 	direct = direct and kind_of(f, parts[k]) == HOST and passes_on(f, parts[k], own)
       end
       if direct then return i end
@@ -181,7 +187,7 @@ local function classify(f, parts, n)
   local what, arg = all.extra[leaf], all.payload[leaf]
   if UNSEEN[what] then return work.is_wait(what, arg) and loops.UNKNOWN or nil end
   if not SLEEP[what] then return nil end
-  local lua = innermost(f, parts, n, { [LFUNC] = true })
+  local lua = innermost(f, parts, n, IS_LUA)
   local is_event_wait = what == G.SPF_WORK_WAIT and arg > 0 and WAITS[syscalls.name(arg - 1)]
   local loop = find_loop(f, parts, n, lua, is_event_wait)
   if loop and not keeps_waiting(f, parts, loop, lua) then
@@ -215,7 +221,7 @@ end
 -- Lua function, the first is what the host has called.
 function loops.line(view, parts, n)
   local f = { view = view, all = view.profile.stacks }
-  local at = innermost(f, parts, n, { [LFUNC] = true })
+  local at = innermost(f, parts, n, IS_LUA)
   if at == 0 then at = innermost(f, parts, n, IN_LUA) end
   at = math.max(at, 1)
   return parts[at], at + 1 < n and parts[at + 1] or nil
