@@ -106,8 +106,11 @@ local function other_views(view)
     list[#list + 1] = view_of.new(view.profile, options)
   end
   for _, event in ipairs(events.list(view.profile)) do
-    if event.name ~= view.event.name and event.samples > 0 and not view.kinds then add(event) end
-    if event.second and event.second_weight > 0 then add(event, event.second) end
+    local is_other = event.name ~= view.event.name
+    if not (is_other and view.kinds) then	-- Blocking waits are those of one event.
+      if is_other and event.samples > 0 then add(event) end
+      if event.second and event.second_weight > 0 then add(event, event.second) end
+    end
   end
   return list
 end
