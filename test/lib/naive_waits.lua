@@ -80,13 +80,17 @@ local function read_frame(s, part, before, patterns)
   if part.kind == "marker" then
     read_marker(s, part, before)
   else
-    for _, loop in ipairs(s.loops) do loop.direct = loop.direct and only_passes_on(part, loop) end
+    for _, loop in ipairs(s.loops) do
+      loop.leafward = loop.leafward + 1
+      loop.direct = loop.direct and only_passes_on(part, loop) and loop.leafward <= 16
+    end
   end
   if part.kind == "lua" then s.lua, s.outer, s.host, s.hidden, s.loops = true, outer, false, false, {} end
   s.any_lua = s.any_lua or part.kind == "lua" or part.kind == "builtin" or part.on_lua or false
   s.host = s.host or name == "loop_poll_events"
   if by_user or is_one_of(name, KNOWN) then
-    table.insert(s.loops, { text = part.text, module = part.module, by_user = by_user, direct = true, host = s.host })
+    table.insert(s.loops, { text = part.text, module = part.module, by_user = by_user, direct = true,
+			     leafward = 0, host = s.host })
   end
   s.seen = s.seen or by_user or is_one_of(name, KNOWN .. " loop_poll_events")
 end

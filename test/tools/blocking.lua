@@ -172,6 +172,11 @@ for _, case in ipairs {
   for i = 3, #case do check(case[2], case[1]:format(case[i])) end
 end
 
+-- A loop does not call many functions to wait.
+check("idle", UV:format(("any@libc.so.6 > "):rep(15) .. "poll"))
+check("blocking", UV:format(("any@libc.so.6 > "):rep(16) .. "poll"))
+check("idle", UV:format(("any@libc.so.6 > "):rep(30) .. "poll"), { "uv_run" })
+
 -- Loops beside loops, callbacks, coroutines, hosts, compiled code.
 check_all {
   { "none", "main > read@libc.so.6 > [read]" },
