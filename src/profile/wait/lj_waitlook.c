@@ -465,6 +465,7 @@ void lj_waitlook_begin(Event *ev)
   wl->since_ns = now_ns;
   wl->since_cpu_ns = wl->cpu_ns = thread_ns(ev->tid);
   wl->usual_ns = 2 * waitevent_threshold(&ev->spec);
+  wl->long_256 = LONG_MOST; /* Unless the first wait is short. */
   wl->random = now_ns;
   if ((place == WAITPLACE_CALL || place == WAITPLACE_FAULT) && !wl->is_off)
     wait_begin(wl, now_ns, 0);
