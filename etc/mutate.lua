@@ -13,11 +13,11 @@ local jobs = 2 * tonumber(io.popen("nproc"):read("*l"))
 
 -- Tests that matter for the files whose path fits, as an expression of ctest. The first row
 -- that fits counts: rows of single modules stand before those of their folders.
-local READER = "^tools/(ann|bytes|comp|cut|demang|dir|exch|filters|format_|formats_a|gram|join|lua_api"
+local READER = "^tools/(ann|blocking|bytes|comp|cut|demang|dir|exch|filters|format_|formats_a|gram|join|lua_api"
   .. "|merged|names|order|pprof|refused|samples|sess|sev|svg|symbols|table|tarantool|threads)"
 local TESTS = {
   { "^tools/luajit%-sysprof", "^tools/(completion|options|pro|run)" },
-  { "^tools/luajit%-parse", "^tools/(ann|com|cut|filters|options|pro|sev|symbol_files|table)" },
+  { "^tools/sysprof/cli/report", "^tools/(ann|blocking|com|cut|filters|options|pro|run|sev|symbol_files|table)" },
   { "^tools/sysprof/[^/]*$", READER },
   { "^tools/sysprof/cli/", "^tools/(child|com|filters|lua_api|options|pro|run|sess|symbol)" },
   { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of)" },
