@@ -51,7 +51,7 @@ local function only_passes_on(part, loop)
   for _, library in ipairs { "libc.", "libc-", "libpthread.", "libpthread-", "ld-musl-" } do
     if file:sub(1, #library) == library then return true end
   end
-  if is_one_of(name:gsub("^_+", ""), EVENT_CALLS) or name:find("syscall_cancel", 1, true) then return true end
+  if is_one_of(name:gsub("^_+", ""), EVENT_CALLS) or name:find("syscall_c[ap]") then return true end
   if part.module ~= loop.module then return false end
   return name == "" or file:gsub("[0-9.]*$", ""):sub(-2) == "so" and file:find(".so", 1, true) ~= nil
 end

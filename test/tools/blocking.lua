@@ -152,7 +152,7 @@ for _, case in ipairs {
   { UV, "idle", "any@libc.so.6", "any@libc-2.31.so", "any@libpthread.so.0", "any@libpthread-2.31.so",
     "any@ld-musl-x86_64.so.1", "any@libc.musl-x86_64.so.1", "@libc.so.6", "any@libuv.so.1", "@libuv.so.1",
     "epoll_wait", "__epoll_wait", "epoll_pwait@libother.so", "__poll", "poll@none", "select.part.0", "__libc_poll@libc.so.6",
-    "__syscall_cancel", "__internal_syscall_cancel", "__syscall_cancel_arch@none", "any@libuv.so.1 > any@libc.so.6",
+    "__syscall_cancel", "__syscall_cp", "__internal_syscall_cancel", "__syscall_cancel_arch@none", "any@libuv.so.1 > any@libc.so.6",
     "any@libc.so.6 > epoll_pwait > __syscall_cancel" },
   { UV, "blocking", "any", "@program", "any@libother.so.1", "@libother.so.1", "any@libuv.so.10", "any@libcurl.so.4",
     "any@libcx.so.6", "any@libpthreadx.so", "any@xlibc.so.6", "any@none", "@none", "my_epoll_wait", "epoll_waits", "read",

@@ -108,7 +108,7 @@ local function passes_on(f, part, loop_module)
   local number, file = module_of(f, part)
   local name = c_name(f, part)
   if is_in_c_library(file) then return true end
-  if name and (WAITS[name:match("^_*(.*)$")] or name:find("syscall_cancel", 1, true)) then return true end
+  if name and (WAITS[name:match("^_*(.*)$")] or name:find("syscall_c[ap]")) then return true end
   return number ~= nil and number == loop_module and (not name or file:find("%.so[.%d]*$") ~= nil)
 end
 
