@@ -216,7 +216,8 @@ local function options_of(round)
 	   no_lua = round % 11 == 1, no_host = round % 13 == 1, limit = 60, title = "x",
 	   weight = ({ [0] = "cpu", "event" })[round % 17],
 	   event = ({ [0] = "page-faults", "cpu" })[round % 19],
-	   by = round % 23 == 2 and "thread" or nil }
+	   by = round % 23 == 2 and "thread" or round % 23 == 3 and "syscall" or nil,
+	   blocking = round % 29 < 5, loops = round % 3 == 0 and { "f" } or nil }
 end
 
 local function read_and_render(s, round)
