@@ -687,12 +687,12 @@ for _, o in ipairs { { blocking = true }, { by = "syscall" } } do
   t.equal(event_of("cpu,offcpu", "cpu,offcpu", copy_of(o, { event = "wall" })), "wall", what .. ": the sum by name")
   t.equal(event_of("cpu,offcpu", nil, copy_of(o, { event = "offcpu-used" })), "offcpu", what .. ": the used event")
   t.equal(event_of("lock-wait,offcpu", nil, o), "lock-wait", what .. ": the first one")
-  t.equal(event_of("cpu,coroutine-wait", nil, o), "the event 'cpu' has no waits; choose an event with waits, such as offcpu",
+  t.equal(event_of("cpu,coroutine-wait", nil, o), "the event 'cpu' has no waits; record a profile with the clock offcpu or wall",
 	  what .. ": no event of waits")
   t.equal(event_of("cpu,coroutine-wait", nil, copy_of(o, { event = "coroutine-wait" })),
-	  "the event 'coroutine-wait' has no waits; choose an event with waits, such as offcpu", what .. ": coroutines")
+	  "the event 'coroutine-wait' has no waits; record a profile with the clock offcpu or wall", what .. ": coroutines")
   t.equal(event_of("cpu,offcpu", nil, copy_of(o, { event = "cpu" })),
-	  "the event 'cpu' has no waits; choose an event with waits, such as offcpu", what .. ": CPU time")
+	  "the event 'cpu' has no waits; choose --event=offcpu", what .. ": CPU time")
   t.equal(event_of("cpu,offcpu", nil, copy_of(o, { event = "none" })), "the profile has no event 'none', its events are: cpu, offcpu",
 	  what .. ": unknown event")
 end
@@ -751,7 +751,7 @@ end)
 
 b = B.new():context(7, 0):lfunc(1, 1, "@a.lua", "f"):stack(1, { F.cbound, F.lfunc(1, 1) }):sample(1, 0, 1)
 t.with_file(b:finish(), function(path)
-  command("--blocking " .. path, 1, "", "the event 'cpu' has no waits; choose an event with waits, such as offcpu\n")
+  command("--blocking " .. path, 1, "", "the event 'cpu' has no waits; record a profile with the clock offcpu or wall\n")
   command("--format=top --by=syscall " .. path, 1, "", "the event 'cpu' has no waits")
   t.with_file(stream, function(other)
     command(("--blocking --diff=%s %s"):format(path, other), 1, "", "has no waits")

@@ -145,7 +145,7 @@ t.with_file(profile(), function(path)
   for _, option in ipairs { "--blocking", "--blocking --format=folded", "--blocking --annotate=x.lua", "--format=top --by=syscall",
 			    "--blocking --event=cpu" } do
     check("no waits: " .. option, option .. " " .. path, 1, "",
-	  path .. ": the event 'cpu' has no waits; choose an event with waits, such as offcpu\n")
+	  path .. ": the event 'cpu' has no waits; record a profile with the clock offcpu or wall\n")
   end
   check("two outputs", "--format=top --annotate=x " .. path, 2, "", "remove one")
   check("annotated file as output", "-o x --annotate=x " .. path, 2, "",

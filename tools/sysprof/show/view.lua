@@ -90,7 +90,9 @@ function view.new(profile, options)
     return nil, ("the event '%s' has no ages; choose an event with ages, such as live"):format(event.name)
   end
   if shows_waits and not event.has_waits then
-    return nil, ("the event '%s' has no waits; choose an event with waits, such as offcpu"):format(event.name)
+    local other = events.of_waits(profile)
+    return nil, ("the event '%s' has no waits; %s"):format(event.name,
+      other and ("choose --event=%s"):format(other) or "record a profile with the clock offcpu or wall")
   end
   local size = profile.size
   local self = setmetatable({
