@@ -236,9 +236,10 @@ function methods:one_of_several()
   return self.options.event ~= nil or #events.list(self.profile) > 1
 end
 
--- Returns a title: a name of the profile, with the event's name if it has several.
+-- Returns a title: a name of the profile, with the event's name if it has several, and whether all waits are
+-- blocking ones.
 function methods:default_title(name)
-  return self:one_of_several() and name .. ", " .. self.event.name or name
+  return name .. (self:one_of_several() and ", " .. self.event.name or "") .. (self.kinds and ", blocking" or "")
 end
 
 -- Returns the value of one sample in the unit of the view.
