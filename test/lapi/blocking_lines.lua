@@ -13,6 +13,7 @@ local SHORTEST, LONGEST = 5, 12	-- Of a wait, in ms: far above the threshold.
 -- A switch of threads counts for the time on CPU and for the wait: 30 us in each, and more where
 -- another program or the hypervisor comes in between.
 local SLACK_MS, SLACK_ONCE_MS = 0.1, 1
+local PART_MS = 1050	-- Of a wait: a sample stands for a second, and for the time until a look.
 
 ffi.cdef [[
 typedef struct { long s, part; } blocking_time;
@@ -129,9 +130,13 @@ end
 
 -- -- What a profile has ----------------------------------------------------
 
+-- On a busy machine, a wait may end while the thread is in the handler of another sample, for longer than the
+-- profiler waits. Then the sample is lost, and the reader says so.
+local LOST = "^luajit%-parse%-sysprof: blocking%.bin: warning: samples lost: %d+ %(%d+ the profiler was writing the session%)\n$"
+
 local function parse(options)
   local status, out, err = t.parse(options .. " blocking.bin")
-  t.equal(status .. err, "0", options)
+  t.ok(status == 0 and (err == "" or err:find(LOST)), ("%s: status %d, %s"):format(options, status, err))
   return out
 end
 
@@ -196,7 +201,9 @@ local function check(what, loops, idle, name)
   -- and it counts as a short one.
   local exact = head:find("by switch-records", 1, true)
   local short = exact and calls["[short waits]"]
-  local unseen, rest = counts.unknown - (short and short.waits or 0), sums.unknown + runnable.total + 1
+  local lost = tonumber(head:match("\nlost +(%d+)"))
+  local unseen = lost + counts.unknown - (short and short.waits or 0)
+  local rest = lost * PART_MS + sums.unknown + runnable.total + 1
   local function slack(n) return SLACK_ONCE_MS + n * (exact and SLACK_MS or LONGEST) end
   local by_line = waits_by_line(parse("--blocking --format=folded --lines --weight=waits " .. loops))
   local in_all = 0
