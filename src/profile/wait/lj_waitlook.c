@@ -344,14 +344,19 @@ static int is_due(const Event *ev, uint64_t now_ns)
 	 (is_likely(ev) || now_ns - wl->begun_ns >= waitevent_threshold(&ev->spec));
 }
 
-static void read_stack(Event *ev)
+/* is_early: before the threshold. Then the thread may be about to give its processor away, and a later
+** look finds it asleep.
+*/
+static void read_stack(Event *ev, int is_early)
 {
   WaitLook *wl = waitlook_of(ev);
   WalkRegs regs;
   int err;
   wl->place = lj_waitproc_place(&wl->file, ev->tid, &wl->nr, &regs);
   switch (wl->place) {
-  case WAITPLACE_RUNNING: wl->stack = STACK_LATE; return;
+  case WAITPLACE_RUNNING:
+    if (!is_early) wl->stack = STACK_LATE;
+    return;
   case WAITPLACE_HIDDEN:
     err = errno;
     if (lj_osthread_exists(ev->tid)) relaxed_set(&wl->hidden, err ? err : EACCES);
@@ -424,7 +429,8 @@ uint64_t lj_waitlook_look(Event *ev, uint64_t now_ns)
   WaitLook *wl = waitlook_of(ev);
   take_news(ev, now_ns);
   if (wl->is_off && !wl->is_preempted && now_ns > wl->begun_ns) {
-    if (is_due(ev, now_ns)) read_stack(ev);
+    if (is_due(ev, now_ns))
+      read_stack(ev, now_ns - wl->begun_ns < waitevent_threshold(&ev->spec));
     if (wl->stack != STACK_NONE && now_ns - wl->told_ns >= PART_NS)
       append_wait(ev, now_ns, 0);
   }
