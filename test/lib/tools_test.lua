@@ -53,12 +53,22 @@ function t.write_file(path, s)
   file:close()
 end
 
--- Runs f(path) with the name of a temporary file that holds s.
+-- Runs f(paths) with the names of temporary files that hold the texts of a list. Returns what f returns, up
+-- to three values.
+function t.with_files(list, f)
+  local paths = {}
+  for i, s in ipairs(list) do
+    paths[i] = os.tmpname()
+    t.write_file(paths[i], s)
+  end
+  local a, b, c = f(paths)
+  for _, path in ipairs(paths) do os.remove(path) end
+  return a, b, c
+end
+
+-- The same with one file.
 function t.with_file(s, f)
-  local path = os.tmpname()
-  t.write_file(path, s)
-  f(path)
-  os.remove(path)
+  return t.with_files({ s }, function(paths) return f(paths[1]) end)
 end
 
 -- Runs a shell command; returns status, standard output, standard error.

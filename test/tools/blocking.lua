@@ -580,14 +580,7 @@ t.contains((t.render(both, "top", { event = "wall", by = "syscall" })), "  2000.
 
 -- Parts of the time; a part of a wait is left.
 local function read_files(streams, o)
-  local paths = {}
-  for i, s in ipairs(streams) do
-    paths[i] = os.tmpname()
-    t.write_file(paths[i], s)
-  end
-  local p = assert(reader.read_all(paths, o))
-  for _, path in ipairs(paths) do os.remove(path) end
-  return p
+  return t.with_files(streams, function(paths) return assert(reader.read_all(paths, o)) end)
 end
 for _, case in ipairs { { 0, 2000, "2 1000.000" }, { 0, 2500, "2 2000.000" }, { 1500, 2600, "1 2000.000" }, { 2000, 1e9, "0 1300.000" },
 			{ 2500, 3400, "0 1000.000" } } do

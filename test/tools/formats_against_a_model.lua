@@ -126,14 +126,7 @@ local function check_all(p, model, o, what)
 end
 
 local function merged(streams)
-  local paths = {}
-  for i, stream in ipairs(streams) do
-    paths[i] = os.tmpname()
-    t.write_file(paths[i], stream)
-  end
-  local p = assert(reader.read_all(paths, KEEP))
-  for _, path in ipairs(paths) do os.remove(path) end
-  return p
+  return t.with_files(streams, function(paths) return assert(reader.read_all(paths, KEEP)) end)
 end
 
 -- Returns an event, or the same without a period.

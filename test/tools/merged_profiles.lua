@@ -11,17 +11,14 @@ local F = B.F
 
 -- Writes the streams, reads them as one; returns folded output and the profile.
 local function merged(streams, options)
-  local paths = {}
-  for i, s in ipairs(streams) do
-    paths[i] = os.tmpname()
-    t.write_file(paths[i], s)
-  end
-  local p, err, bad = reader.read_all(paths, options)
-  local out = {}
+  local out, paths = {}, nil
+  local p, err, bad = t.with_files(streams, function(list)
+    paths = list
+    return reader.read_all(list, options)
+  end)
   if p then
     require("sysprof.folded").render(view.new(p), function(s) out[#out + 1] = s end)
   end
-  for _, path in ipairs(paths) do os.remove(path) end
   return table.concat(out), p, paths, err, bad
 end
 

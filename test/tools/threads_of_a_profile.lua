@@ -36,14 +36,7 @@ local function two_sessions()
 end
 
 local function read(streams, options)
-  local paths = {}
-  for i, s in ipairs(streams) do
-    paths[i] = os.tmpname()
-    t.write_file(paths[i], s)
-  end
-  local p = assert(reader.read_all(paths, options))
-  for _, path in ipairs(paths) do os.remove(path) end
-  return p
+  return t.with_files(streams, function(paths) return assert(reader.read_all(paths, options)) end)
 end
 
 local function render(p, format, options)
