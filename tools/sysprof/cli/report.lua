@@ -194,7 +194,7 @@ end
 local function read(say, paths, shown, opt)
   local format = opt.annotate and {} or require("sysprof.formats." .. opt.format)
   local profile, err, bad = reader.read_all(paths, {
-    from = opt.from, to = opt.to, timeline = format.needs_timeline or top_waits.needs_timeline(opt),
+    from = opt.from, to = opt.to, timeline = format.needs_timeline or opt.format == "top" and top_waits.shows(opt),
     activity = format.needs_activity,
     progress = progress.new() })
   local shown_view

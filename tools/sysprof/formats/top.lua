@@ -242,7 +242,7 @@ end
 -- code appears only if samples have compiled code.
 function top.render(view, write)
   if view.base then return render_comparison(view, write) end
-  if top_waits.shows(view) then return render_waits(view, write) end
+  if top_waits.shows(view.options) then return render_waits(view, write) end
   local rows, sum = top.count(view)
   table.sort(rows, hotter)
   write_head(view, sum, write)

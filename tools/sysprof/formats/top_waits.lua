@@ -16,15 +16,10 @@ local top_waits = {}
 
 local ROWS_ARE_LINES = { ["function"] = true, line = true }
 
--- Whether the table of a view is one of waits.
-function top_waits.shows(view)
-  local by = view.options.by
-  return not view.base and (by == "syscall" or view.options.blocking and (not by or ROWS_ARE_LINES[by]) or false)
-end
-
--- Whether the options of a view need single samples.
-function top_waits.needs_timeline(options)
-  return options.blocking or options.by == "syscall"
+-- Whether the table of a view with these options is one of waits.
+function top_waits.shows(options)
+  local by = options.by
+  return by == "syscall" or options.blocking and (not by or ROWS_ARE_LINES[by]) or false
 end
 
 -- Returns the entry of what the thread waits for in the samples of a slot, whatever a view leaves out of

@@ -54,7 +54,7 @@ local function new_finder(view, patterns)
   local user = {}
   for i, pattern in ipairs(patterns or {}) do user[i] = filters.matcher(pattern) end
   return { view = view, all = view.profile.stacks, place_of = places.new(view.profile), user = user,
-	   by_line = symbols.new(view.profile, true), named = {},	-- By part, whether the user means it.
+	   by_line = #user > 0 and symbols.new(view.profile, true) or nil, named = {},	-- By part, whether the user means it.
 	   found = {} }	-- Names of loops that threads were idle in.
 end
 
