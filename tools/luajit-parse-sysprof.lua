@@ -5,18 +5,31 @@
 -- on package.path.
 ----------------------------------------------------------------------------
 
-local PROGRAM = "luajit-parse-sysprof"
+local PROGRAM, DEFAULT = "luajit-parse-sysprof", "folded"
 
 local here = arg and arg[0] and arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 
 local command = require("sysprof.cli.command")
+local completion = require("sysprof.cli.completion")
+local options = require("sysprof.cli.options")
 local report = require("sysprof.cli.report")
-
-local specs = {}
-for i, spec in ipairs(report.SPECS) do specs[i] = spec end
-specs[#specs + 1] = command.COMPLETION
+local viewspecs = require("sysprof.cli.viewspecs")
 
 local this = command.new(PROGRAM)
+local specs = viewspecs.without {}
+specs[#specs + 1] = command.COMPLETION
 
-this.run(function(args) return report.main(this, PROGRAM, "folded", specs, args) end, arg)
+local function main(args)
+  local opt, rest = options.parse(specs, args)
+  if not opt then return this.usage_error(rest) end
+  if opt.completion then return this.print(completion.bash(PROGRAM, specs)) end
+  local status = this.answer(opt, specs, report.help(PROGRAM, DEFAULT, PROGRAM .. " --format=top sysprof.bin"))
+  if status then return status end
+  if #rest == 0 then return this.usage_error("expected a FILE") end
+  return report.show(this, opt, rest, DEFAULT)
+end
+
+local arguments = {}
+for i = 1, #arg do arguments[i] = arg[i] end
+this.run(main, arguments)

@@ -33,7 +33,8 @@ try() {
   }
 }
 
-try luajit-sysprof "" "->" run report
+try luajit-sysprof "" "->" run report flame export annotate diff merge info doctor help --help --version \
+  --completion=bash
 try luajit-sysprof rep "->" report
 try luajit-sysprof report --form "->" --format=
 try luajit-sysprof report --format = sp "->" speedscope
@@ -41,8 +42,12 @@ try luajit-sysprof report --by = sys "->" syscall
 try luajit-sysprof report --blocking "fi" "->" file.lua
 try luajit-sysprof report file.lua --jit "->"
 try luajit-sysprof run report --form "->"
+try luajit-sysprof merge -o "fi" "->" file.lua
+try luajit-sysprof flame --by "->"
+try luajit-sysprof wrong "fi" "->"
 try luajit-sysprof --v "->" --version
 try luajit-sysprof run --form "->" --format=
+try luajit-sysprof run -e "fi" "->"
 try luajit-sysprof run --mode = "->" C L
 try luajit-sysprof run --format = fl "->" flamegraph
 try luajit-sysprof run --format fl "->" flamegraph

@@ -25,40 +25,79 @@ manual() {
     sed -e 's/^\.[BIR]* //' -e 's/\\f.//g' -e 's/\\~/ /g' -e 's/[\\"]//g'
 }
 
-for command in luajit-sysprof luajit-parse-sysprof; do
-  "$SYSPROF_BUILD/bin/$command" --help >help || {
-    echo "FAIL: $command --help"
+# The options in the first column of a help: the second column's texts may name options of other programs.
+of_help() {
+  "$SYSPROF_BUILD/bin/$1" $2 --help >help || {
+    echo "FAIL: $1 $2 --help"
     exit 1
   }
-  # Two columns: the second one's texts may name options of other programs.
-  grep '^  -' help | cut -c 3-27 | words | LC_ALL=C sort -u >expected
-  [ "$(wc -l <expected)" -gt 15 ] || {
-    echo "FAIL: only $(wc -l <expected) options in $command --help"
+  grep '^  -' help | cut -c 3-27 | words
+}
+
+# The words that complete an option, in the function of this name.
+of_completion() {
+  # shellcheck disable=SC2016
+  "$SYSPROF_BUILD/bin/$1" --completion=bash | sed -n "/^$2() {/,/^}/p" |
+    sed -n 's/.*compgen -W "\(-[^"]*\)" -- "$cur".*/\1/p' | words
+}
+
+enough() {
+  [ "$(wc -l <expected)" -gt "$2" ] || {
+    echo "FAIL: only $(wc -l <expected) options in $1 --help"
     status=1
   }
-  manual "$SYSPROF_SOURCE/etc/man/$command.1" | words >got
-  same "$command(1)"
-  case $command in
-  luajit-sysprof) document=run.md ;;
-  *) document=tool.md ;;
-  esac
-  # The first column of its tables.
-  sed -n 's/^| \(`-[^|]*\)|.*/\1/p' "$SYSPROF_SOURCE/doc/$document" | words >got
-  same "doc/$document"
-  # shellcheck disable=SC2016
-  "$SYSPROF_BUILD/bin/$command" --completion=bash |
-    sed -n 's/.*compgen -W "\(-[^"]*\)" -- "$cur".*/\1/p' | tail -n 1 | words >got
-  same "its completion"
-done
+}
 
-# 'report' has the options of luajit-parse-sysprof, but not --completion: luajit-sysprof has it.
+# luajit-parse-sysprof, and 'report' of luajit-sysprof: the same, but --completion is luajit-sysprof's own.
+of_help luajit-parse-sysprof "" | LC_ALL=C sort -u >expected
+enough luajit-parse-sysprof 15
+manual "$SYSPROF_SOURCE/etc/man/luajit-parse-sysprof.1" | words >got
+same "luajit-parse-sysprof(1)"
+# The first column of its tables.
+sed -n 's/^| \(`-[^|]*\)|.*/\1/p' "$SYSPROF_SOURCE/doc/tool.md" | words >got
+same "doc/tool.md"
+of_completion luajit-parse-sysprof _luajit_parse_sysprof >got
+same "its completion"
 grep -v -x -e --completion expected >of_report
 mv of_report expected
-"$SYSPROF_BUILD/bin/luajit-sysprof" report --help | grep '^  -' | cut -c 3-27 | words >got
+of_help luajit-sysprof report >got
 same "luajit-sysprof report --help"
-"$SYSPROF_BUILD/bin/luajit-sysprof" --completion=bash |
-  sed -n 's/.*compgen -W "\(-[^"]*\)" -- "$cur".*/\1/p' | head -n 1 | words >got
-same "the completion of luajit-sysprof report"
+
+# The verbs of luajit-sysprof. Those of the others are among those of 'report'.
+of_help luajit-sysprof report | LC_ALL=C sort -u >reports
+verbs=$("$SYSPROF_BUILD/bin/luajit-sysprof" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
+for verb in $verbs; do
+  of_help luajit-sysprof "$verb" | LC_ALL=C sort -u >expected
+  of_completion luajit-sysprof "_luajit_sysprof_$verb" >got
+  same "the completion of luajit-sysprof $verb"
+  grep -q "^| \`$verb" "$SYSPROF_SOURCE/doc/run.md" || {
+    echo "FAIL: '$verb' is not in the table of doc/run.md"
+    status=1
+  }
+  [ "$verb" = run ] || LC_ALL=C comm -23 expected reports >others
+  [ "$verb" = run ] || [ ! -s others ] || {
+    echo "FAIL: options of $verb that report does not have:"
+    cat others
+    status=1
+  }
+  # The short help fits a screen.
+  lines=$("$SYSPROF_BUILD/bin/luajit-sysprof" "$verb" -h | wc -l)
+  columns=$("$SYSPROF_BUILD/bin/luajit-sysprof" "$verb" -h | wc -L)
+  [ "$lines" -le 24 ] && [ "$columns" -le 80 ] || {
+    echo "FAIL: $verb -h has $lines lines of $columns columns"
+    status=1
+  }
+done
+[ "$(echo "$verbs" | wc -l)" -gt 5 ] || {
+  echo "FAIL: only these verbs in luajit-sysprof --help: $verbs"
+  status=1
+}
+of_help luajit-sysprof run | LC_ALL=C sort -u >expected
+enough "luajit-sysprof run" 15
+manual "$SYSPROF_SOURCE/etc/man/luajit-sysprof.1" | words | grep -v -x -e --completion >got
+same "luajit-sysprof(1)"
+sed -n 's/^| \(`-[^|]*\)|.*/\1/p' "$SYSPROF_SOURCE/doc/run.md" | words | grep -v -x -e --completion >got
+same "doc/run.md"
 
 # luajit itself prints its options to standard error. "-" and "--" are not options.
 "$LUAJIT" -h 2>help

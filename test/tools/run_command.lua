@@ -41,7 +41,7 @@ end
 ]])
 
 local function summary_of(err)
-  return err:match("luajit%-sysprof: (%d+) samples?, [%d.]+ s of CPU time, written to ([^\n]*)\n")
+  return err:match("luajit%-sysprof: (%d+) samples?, [%d.]+ s of CPU time[^,]*, written to ([^\n]*)\n")
 end
 
 -- What the script has said, with nothing of us and no number of a process.
@@ -139,10 +139,10 @@ end
 -- -- Formats ---------------------------------------------------------------
 
 t.write_file("short.lua", "local s = 0 for i = 1, 1e6 do s = s + i % 7 end")
-local HEADS = { bin = "ljs", folded = nil, html = "<!DOCTYPE html>", txt = "samples ",
+local HEADS = { bin = "ljs", folded = nil, html = "<!DOCTYPE html>", txt = "profile ",
 		svg = "<?xml", ["pb.gz"] = "\31\139", pprof = "\31\139", json = "{",
 		["speedscope.json"] = '{"$schema"', ["gecko.json"] = '{"meta"', tree = " " }
-local _, help = t.shell(RUN .. "--help")
+local _, help = t.shell(RUN .. "run --help")
 local endings = help:match("format: (.-)%-%-format"):gsub("\n", " ")
 local seen = 0
 for ending in endings:gmatch("%.([%l.]+)") do
@@ -167,7 +167,7 @@ t.ok(folded, "default output: can be read")
 status, _, err = t.shell(RUN .. "run --hz=1500.5 --threads --fork --jitter --flush=thread --signal=usr2 " ..
 			 "--event=cpu -o out.txt short.lua")
 t.equal(status, 0, "options of the profiler: " .. err)
-t.contains(t.read_file("out.txt"), "1500.5 samples a second asked", "the rate that was asked for")
+t.contains(t.read_file("out.txt"), "1500.5 a second asked", "the rate that was asked for")
 status, _, err = t.shell(RUN .. "run -joff -O1 -ljit.util -i 0.5 --clock=wall-signal --mode=L " ..
 			 "--weight=cpu --lines -o out.folded short.lua")
 t.equal(status, 0, "all options: " .. err)
@@ -235,14 +235,14 @@ local text
 for _ = 1, TRIES do
   status, _, err = t.shell(RUN .. "run --clock=cpu,wall-signal -o out.txt spin.lua")
   text = t.read_file("out.txt")
-  if err:match("cpu [1-9]%d*, wall%-signal [1-9]") then break end
+  if err:match("cpu: [1-9].*wall%-signal: [1-9]") then break end
 end
 t.equal(status, 0, "two clocks: " .. err)
-t.ok(err:match("samples of each event: cpu [1-9]%d*, wall%-signal [1-9]%d*; shown: cpu\n"),
-     "two clocks: summary: " .. err)
-t.ok(text:match("\nevent cpu +[1-9]%d* samples?, ") and text:match("\nevent wall%-signal +[1-9]%d* samples?, "),
+t.ok(err:match("luajit%-sysprof: cpu: [1-9]%d* samples?, [^\n]* %(shown%)\n"), "two clocks: summary: " .. err)
+t.ok(err:match("luajit%-sysprof: wall%-signal: [1-9]%d* samples?, [^\n]* got\n"), "two clocks: summary: " .. err)
+t.ok(text:match("\ncpu +[1-9]%d* samples?; ") and text:match("\nwall%-signal +[1-9]%d* samples?; "),
      "two clocks: events: " .. text)
-t.contains(text, "\nshown              cpu: ", "two clocks: the first one is shown")
+t.contains(text, "\nshown       cpu: ", "two clocks: the first one is shown")
 
 t.write_file("touch.lua", "local s = {} for i = 1, 40 do s[i] = ('x'):rep(1e6 + i) end")
 status, _, err = t.shell(RUN .. "run --clock=page-faults --period=1 --weight=event -o out.txt touch.lua")
@@ -250,7 +250,7 @@ if err:find("cannot profile: ", 1, true) then
   print("skipped: no page faults: " .. err)
 else
   t.equal(status, 0, "page faults: " .. err)
-  t.ok(t.read_file("out.txt"):match("\nevent page%-faults +[1-9]%d* samples?, [1-9]%d* of .*one in 1 asked"),
+  t.ok(t.read_file("out.txt"):match("\npage%-faults +[1-9]%d* samples?, [1-9]%d* of .*one in 1 asked"),
        "page faults: events: " .. t.read_file("out.txt"))
 end
 os.execute("rm -f out.*")
@@ -264,12 +264,15 @@ local function wrong(what, arguments, code, message)
   t.contains(errors, "luajit-sysprof: " .. message, what .. ": message")
   t.ok(not errors:find("traceback"), what .. ": no traceback: " .. errors)
 end
-wrong("nothing", "", 2, "expected the command 'run' or 'report', got nothing")
-wrong("unknown command", "record x.lua", 2, "expected the command 'run' or 'report', got 'record'")
 wrong("no script", "run -o x.bin", 2, "expected a SCRIPT")
 wrong("unknown option", "run --wrong x.lua", 2, "unknown option '--wrong'")
-wrong("unknown ending", "run -o x.doc short.lua", 2, "'x.doc' has no known ending; expected .bin ")
-wrong("no ending", "run -o x short.lua", 2, "'x' has no known ending; expected .bin ")
+wrong("unknown ending", "run -o x.doc short.lua", 2, "'x.doc' has no known ending; expected .html ")
+wrong("a program", "run /bin/true", 1, "/bin/true is a program; expected a Lua script.")
+wrong("luajit before the script", "run luajit short.lua", 1,
+      "there is no script 'luajit'; expected the script itself: 'luajit-sysprof run short.lua'")
+wrong("the profile on standard output", "run --format=bin -o - short.lua", 2, "standard output is the script's")
+wrong("an event to show that is not recorded", "run --clock=cpu,alloc --event=wall short.lua", 2,
+      "--event=wall is not recorded; expected one of cpu, alloc, live")
 wrong("full output of the help", "--help >/dev/full", 1, "cannot write standard output")
 wrong("script and output", "run --format=top -o ./short.lua short.lua", 2,
       "script and output are the same file")
@@ -283,7 +286,7 @@ wrong("no such signal", "run --signal=NONE -o new.bin short.lua", 1,
 -- What the profiler says is passed on, in one sentence, and nothing else happens.
 t.write_file("old.bin", "old")
 t.write_file("says.lua", "print('it runs')")
-for _, output in ipairs { "new.bin", "new.folded", "old.bin", "old.folded" } do
+for _, output in ipairs { "new.bin", "new.folded", "old.bin" } do
   wrong("clock, " .. output, "run --clock=sun -o " .. output .. " says.lua", 1, "cannot profile: ")
 end
 t.equal(t.read_file("old.bin"), "old", "an unknown clock: an old output")
@@ -293,7 +296,8 @@ _, _, err = t.shell(RUN .. "run --clock=sun -o new.bin says.lua")
 t.equal(select(2, err:gsub("\n", "")), 1, "an unknown clock: one line: " .. err)
 wrong("no such module", "run -l no_such_module -o new.bin says.lua 2>&1 >/dev/null | " ..
       "tail -n 1 >&2; false", 1, "luajit ended before the script began")
-wrong("output in no folder", "run -o /no/such/x.html short.lua", 1, "cannot write /no/such/x.html")
+wrong("output in no folder", "run -o /no/such/x.html short.lua", 1,
+      "cannot write /no/such/x.html: there is no folder /no/such")
 wrong("output in no folder, as it is", "run -o /no/such/x.bin short.lua", 1,
       "cannot profile: /no/such/x.bin: No such file or directory")
 t.write_file("text.bin", "text")
@@ -309,14 +313,11 @@ t.equal(t.shell("umask 0; " .. RUN .. "run -o new.bin one.lua"), 0, "a new file"
 t.equal(select(2, t.shell("stat -c %a new.bin")), "600\n", "a new profile is its owner's only")
 os.remove("new.bin")
 wrong("full output", "run --format=folded -o /dev/full spin.lua >/dev/null", 1, "cannot write /dev/full")
--- Only a profile that could not be written as asked for is kept.
-local kept = 0
+-- A profile that could not be written as asked for is kept. Nothing else stays.
 for path in io.popen("ls luajit-sysprof-* 2>/dev/null"):lines() do
-  kept = kept + 1
   t.equal(t.read_file(path):sub(1, 3), "ljs", "the profile that is kept")
   os.remove(path)
 end
-t.equal(kept, 1, "profiles that are kept")
 local got
 got, _, err = t.shell(RUN .. "run -o out.folded no_such_script.lua")
 t.equal(got, 1, "no such script")

@@ -74,7 +74,7 @@ t.with_file(stream, function(path)
   command("--format=top --by=line --lines", 0, "f (dir/x.lua:7)")
   command("--format=top --by=module --lines", 2, "remove it or --by=module")
   command("--by=module", 2, "--by needs --format=top")
-  command("--format=top --by=x", 2, "expected function or line or module or vmstate")
+  command("--format=top --by=x", 2, "expected lua or function or line or module or vmstate")
 end)
 
 t.finish()

@@ -15,6 +15,8 @@ void _exit(int);
 int waitpid(int, int *, int);
 int kill(int, int);
 int getpid(void);
+int getppid(void);
+int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
 void *signal(int, void *);
 int sigemptyset(void *);
 int sigaddset(void *, int);
@@ -31,6 +33,7 @@ local SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD = 1, 2, 3, 13, 15, 17
 local SIG_SETMASK = 2
 local SI_KERNEL = 0x80		-- A signal of the terminal.
 local WNOHANG = 1
+local PR_SET_PDEATHSIG = 1
 local INFO_SIGNO, INFO_CODE = 0, 2	-- In a siginfo_t, as numbers of int.
 local FORWARDED = { SIGHUP, SIGINT, SIGQUIT, SIGTERM }
 
@@ -102,8 +105,11 @@ function child.run(path, args)
   C.sigprocmask(SIG_SETMASK, set, before)
   io.stdout:flush()
   io.stderr:flush()
+  local parent = C.getpid()
   local pid = C.fork()
   if pid == 0 then
+    C.prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0)	-- Nobody would wait for it.
+    if C.getppid() ~= parent then C._exit(127) end
     C.signal(SIGCHLD, on_child)
     C.sigprocmask(SIG_SETMASK, before, nil)
     C.execv(path, ffi.cast("char *const *", argv))

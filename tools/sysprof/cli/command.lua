@@ -1,9 +1,10 @@
 ----------------------------------------------------------------------------
--- Messages, output, --help and exit status of the commands.
+-- Messages, --help and exit status of the commands.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
 local options = require("sysprof.cli.options")
+local outfile = require("sysprof.cli.outfile")
 local progress = require("sysprof.cli.progress")
 local text = require("sysprof.base.text")
 
@@ -14,34 +15,9 @@ local command = { OK = 0, FAILED = 1, USAGE = 2, INCOMPLETE = 3 }
 command.COMPLETION = { name = "completion", key = "completion", arg = "SHELL", choice = { "bash" },
 		       help = { "print the completion script for bash" } }
 
--- Runs produce(write) on a file, or on standard output without a path. Returns true,
--- or nil and a message if a byte could not be written.
-function command.output(path, produce)
-  local file, err = io.stdout
-  if path then
-    file, err = io.open(path, "wb")
-    if not file then return nil, "cannot write " .. err end
-  end
-  local failed
-  produce(function(s)
-    if not failed then
-      local ok, why = file:write(s)
-      if not ok then failed = why or "unknown error" end
-    end
-  end)
-  local ok, why = file:flush()
-  if not ok then failed = failed or why or "unknown error" end
-  if path then
-    ok, why = file:close()
-    if not ok then failed = failed or why or "unknown error" end
-  end
-  if not failed then return true end
-  return nil, ("cannot write %s: %s"):format(path or "standard output", failed)
-end
-
--- Returns the functions of a command of this name.
-function command.new(program)
-  local self = {}
+-- Returns the functions of a command of this name. verb: its first word, or nil.
+function command.new(program, verb)
+  local self = { program = program, name = verb and program .. " " .. verb or program }
 
   -- One line on standard error.
   function self.say(...)
@@ -51,29 +27,29 @@ function command.new(program)
 
   -- Reports a wrong command line; returns the status.
   function self.usage_error(message)
-    self.say(message, ("; see '%s --help'"):format(program))
+    self.say(message, ("; see '%s --help'"):format(self.name))
     return command.USAGE
   end
 
-  -- Prints what --help, --version or --completion ask for and returns the status, or
-  -- nil if they do not. For completion: word is the first argument, or nil; others has the options of
-  -- other first arguments.
-  function self.answer(opt, specs, help_head, help_tail, word, others)
-    local answer
-    if opt.help then
-      answer = help_head .. options.help(specs) .. help_tail
-    elseif opt.version then
-      answer = ("%s (%s), stream version %d\n"):format(program, options.version(),
-						       G.SPF_VERSION)
-    elseif opt.completion then
-      answer = require("sysprof.cli.completion").bash(program, specs, word, others)
-    else
-      return nil
-    end
-    local ok, err = command.output(nil, function(write) write(answer) end)
+  -- Prints a text on standard output; returns the status.
+  function self.print(answer)
+    local ok, err = outfile.write(nil, function(write) write(answer) end)
     if ok then return command.OK end
     self.say(err)
     return command.FAILED
+  end
+
+  -- Prints what --help or --version ask for and returns the status, or nil if they do not. help: the parts
+  -- "usage", "intro", "tail" and "example" of the help.
+  function self.answer(opt, specs, help)
+    if opt.version then
+      return self.print(("%s (%s), stream version %d\n"):format(program, options.version(), G.SPF_VERSION))
+    elseif opt.help == "-h" and help.example then
+      return self.print(("%s\n\n%s\nExample: %s\n"):format(help.usage, options.help(specs, true), help.example))
+    elseif opt.help then
+      return self.print(("%s\n%s\n%s\n%s"):format(help.usage, help.intro, options.help(specs), help.tail))
+    end
+    return nil
   end
 
   -- Runs main(args), which returns the status, and ends the program. An error is one

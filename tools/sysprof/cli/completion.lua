@@ -10,7 +10,7 @@ local SCRIPT = [=[
 # Completes the command line of $PROGRAM in bash. Made from the table of its
 # options, by '$PROGRAM --completion=bash'.
 $FUNCTION() {
-$OTHER_COMMANDS  local cur=${COMP_WORDS[COMP_CWORD]} option='' word i=1 value
+  local cur=${COMP_WORDS[COMP_CWORD]} option='' word i=1 value
   local with_value=" $WITH_VALUE "
   COMPREPLY=()
   # Which option's value is to be completed, if any.
@@ -38,7 +38,7 @@ $CASES
     if [[ -z $option && $cur == -* ]]; then
       mapfile -t COMPREPLY < <(compgen -W "$OPTIONS" -- "$cur")
       if [[ ${COMPREPLY[0]-} == *= ]]; then compopt -o nospace 2>/dev/null; fi
-$COMMAND_WORD    else
+    else
       compopt -o filenames 2>/dev/null
       mapfile -t COMPREPLY < <(compgen -f -- "$cur")
     fi
@@ -47,24 +47,28 @@ $COMMAND_WORD    else
 }
 ]=]
 
--- Parts of the bash script for a command that takes a script with its own arguments.
+-- The first other argument is a script; the rest is the script's.
 local END_OF_OPTIONS = [=[
-    elif ((i != 1)) || [[ $word != %s ]]; then
+    else
       option=script
       break
 ]=]
-local COMMAND_WORD = [=[
-    elif ((COMP_CWORD == 1)); then
-      mapfile -t COMPREPLY < <(compgen -W "%s" -- "$cur")
-]=]
--- Its other commands have functions of their own.
-local OTHER_COMMAND = [=[
-  if ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[1]} == %s ]]; then
-    COMP_WORDS=("${COMP_WORDS[@]:1}")
-    ((COMP_CWORD -= 1))
-    %s
+
+-- A command with verbs: the first word chooses the function.
+local VERBS = [=[
+$FUNCTION() {
+  local cur=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]}
+  if ((COMP_CWORD == 1)); then
+    mapfile -t COMPREPLY < <(compgen -W "$WORDS" -- "$cur")
     return
   fi
+  COMP_WORDS=("${COMP_WORDS[@]:1}")
+  ((COMP_CWORD -= 1))
+  case $verb in
+$CASES
+  *) COMPREPLY=() ;;
+  esac
+}
 ]=]
 
 -- How the value of an option is completed, by the name of its argument.
@@ -93,9 +97,8 @@ end
 
 local completion = {}
 
--- Returns a bash function that completes the options of a program. The last three arguments are parts of the
--- script, for a program with commands.
-local function bash_function(name, program, specs, end_of_options, command_word, other_commands)
+-- Returns a bash function of a name that completes the options of a program. is_script: they end at a script.
+local function bash_function(name, program, specs, is_script)
   local with_value, cases, all = {}, {}, {}
   for _, spec in ipairs(specs) do
     for _, spelling in ipairs(spellings(spec)) do
@@ -108,25 +111,33 @@ local function bash_function(name, program, specs, end_of_options, command_word,
   local parts = {
     PROGRAM = program, FUNCTION = name,
     WITH_VALUE = table.concat(with_value, " "), CASES = table.concat(cases, "\n"),
-    OPTIONS = table.concat(all, " "), END_OF_OPTIONS = end_of_options or "",
-    COMMAND_WORD = command_word or "", OTHER_COMMANDS = other_commands or "",
+    OPTIONS = table.concat(all, " "), END_OF_OPTIONS = is_script and END_OF_OPTIONS or "",
   }
   return (SCRIPT:gsub("%$(%u[%u_]+)", function(part) return parts[part] end))
 end
 
--- Returns the bash script of a program. command: word before the options, or nil. With it,
--- the first other argument is a script, and the rest is the script's. others: options of other such words,
--- by word; their other arguments are files.
-function completion.bash(program, specs, command, others)
-  local name = "_" .. program:gsub("%W", "_")
-  local functions, words, calls = {}, { command }, {}
-  for word, its in pairs(others or {}) do
-    functions[#functions + 1] = bash_function(name .. "_" .. word, program .. " " .. word, its)
-    words[#words + 1], calls[#calls + 1] = word, OTHER_COMMAND:format(word, name .. "_" .. word)
+local function name_of(program)
+  return "_" .. program:gsub("%W", "_")
+end
+
+-- Returns the bash script of a program with these options.
+function completion.bash(program, specs)
+  return bash_function(name_of(program), program, specs) .. ("complete -F %s %s\n"):format(name_of(program), program)
+end
+
+-- Returns the bash script of a program with verbs, a list of { name=, specs=, is_script= }. others: other
+-- first words.
+function completion.bash_of_verbs(program, verbs, others)
+  local name, out, words, cases = name_of(program), {}, {}, {}
+  for i, verb in ipairs(verbs) do
+    local its = name .. "_" .. verb.name
+    out[i] = bash_function(its, program .. " " .. verb.name, verb.specs, verb.is_script)
+    words[i], cases[i] = verb.name, ("  %s) %s ;;"):format(verb.name, its)
   end
-  functions[#functions + 1] = bash_function(name, program, specs, command and END_OF_OPTIONS:format(command),
-    command and COMMAND_WORD:format(table.concat(words, " ")), table.concat(calls))
-  return ("%scomplete -F %s %s\n"):format(table.concat(functions), name, program)
+  local parts = { FUNCTION = name, WORDS = table.concat(words, " ") .. " " .. table.concat(others, " "),
+		  CASES = table.concat(cases, "\n") }
+  out[#out + 1] = VERBS:gsub("%$(%u[%u_]+)", function(part) return parts[part] end)
+  return table.concat(out) .. ("complete -F %s %s\n"):format(name, program)
 end
 
 return completion

@@ -2,15 +2,17 @@
 -- Launcher of luajit-sysprof: runs a script under the profiler, finds its profiles.
 --
 -- The script runs in the luajit program, in a process of its own. A piece of Lua, which
--- luajit runs before the script, starts the profiler. Then it removes a file, the note.
--- If the profiler cannot start, it writes the reason into the note, and no script runs.
+-- luajit runs before the script, starts the profiler. It writes into a file without a name,
+-- the note: that it runs, or why the profiler cannot start. Then no script runs.
 -- If the background thread does not start, the VM writes the profile.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
 local child = require("sysprof.cli.child")
+local files = require("sysprof.base.files")
 
 local FAILED = 1	-- Status if the profiler could not be started.
+local RUNS = "runs"	-- In the note.
 
 -- The start of the profiler takes LUA_INIT out of our way.
 local KEPT_INIT = "SYSPROF_RUN_LUA_INIT"
@@ -19,32 +21,54 @@ ffi.cdef [[
 ssize_t readlink(const char *, char *, size_t);
 int mkstemp(char *);
 int close(int);
+int getpid(void);
+int fcntl(int, int, ...);
 int glob(const char *, int, void *, void *);
 void globfree(void *);
 char *strerror(int);
 ]]
 
--- Lua code that starts the profiler with a table of options. It removes our n arguments of
--- luajit from the script's arg table.
+local F_SETFD, FD_CLOEXEC = 2, 1
+
+-- Lua code that starts the profiler with a table of options. It first removes our n arguments of
+-- luajit from the script's arg table. The profile must not have frames of this code, so the start
+-- comes last. A script that profiles itself would end our profile: its calls do nothing, and it is told.
 local START = [[
 local options, ok, err = { %s }
-if misc then ok, err = misc.sysprof.start(options) end
-if not ok and options.flush == "thread" and err and err:find("thread of the profiler did not start", 1, true) then
-  options.flush = "vm"
-  ok = misc.sysprof.start(options)
-  if ok then io.stderr:write("luajit-sysprof: ", err, "; the VM writes the profile\n") end
+local function note(text)
+  local file = io.open(%q, "wb")
+  if file then file:write(text) file:close() end
 end
-if not ok then
-  local note = io.open(%q, "wb")
-  if note then note:write(err or "this luajit has no profiler") note:close() end
-  os.exit(%d)
-end
-os.remove(%q)
+note(%q)
 local arg, i = arg, -1
 repeat
   arg[i] = arg[i - %d]
   i = i - 1
 until arg[i] == nil
+local function refuse(why)
+  note(why)
+  os.exit(%d)
+end
+if not misc then refuse("this luajit has no profiler") end
+local start, told = misc.sysprof.start
+local function own()
+  if not told then
+    io.stderr:write("luajit-sysprof: the script profiles itself; this command keeps one profile of everything\n")
+  end
+  told = true
+  return true
+end
+for _, library in pairs { misc.sysprof, misc.memprof } do
+  if library.start then library.start, library.stop = own, own end
+  if library.dump then library.dump = own end
+end
+ok, err = start(options)
+if not ok and options.flush == "thread" and err and err:find("thread of the profiler did not start", 1, true) then
+  options.flush = "vm"
+  ok = start(options)
+  if ok then io.stderr:write("luajit-sysprof: ", err, "; the VM writes the profile\n") end
+end
+if not ok then refuse(err) end
 ]]
 
 -- Returns options of misc.sysprof.start as they are written in Lua.
@@ -71,51 +95,72 @@ local function luajit_arguments(luajit, options, passed, rest, note)
   for _, option in ipairs(passed) do args[#args + 1] = option end
   local dashes = rest[1]:find("^%-.")
   args[#args + 1] = "-e"
-  args[#args + 1] = START:format(table_text(options), note, FAILED, note, dashes and 3 or 2)
+  args[#args + 1] = START:format(table_text(options), note, RUNS, dashes and 3 or 2, FAILED)
   if dashes then args[#args + 1] = "--" end
   for _, a in ipairs(rest) do args[#args + 1] = a end
   return args
 end
 
--- Returns the content of a file, and removes the file; nil if it does not exist.
-local function take(path)
+-- Returns the content of a file; nil if it does not exist.
+local function content(path)
   local file = io.open(path, "rb")
   if not file then return nil end
   local s = file:read("*a") or ""
   file:close()
-  os.remove(path)
   return s
 end
 
 local launch = {}
 
--- Returns the path of a new file, or nil and a message.
-function launch.temporary()
+-- Returns the path and a descriptor of a new file, or nil and a message.
+local function new_file()
   local path = (os.getenv("TMPDIR") or "/tmp") .. "/luajit-sysprof-XXXXXX"
   local buf = ffi.new("char[?]", #path + 1, path)
   local fd = ffi.C.mkstemp(buf)
   if fd < 0 then
     return nil, ("cannot write %s: %s"):format(path, ffi.string(ffi.C.strerror(ffi.errno())))
   end
-  ffi.C.close(fd)
-  return ffi.string(buf)
+  ffi.C.fcntl(fd, F_SETFD, ffi.cast("int", FD_CLOEXEC))
+  return ffi.string(buf), fd
+end
+
+-- Returns the path of a new file, or nil and a message.
+function launch.temporary()
+  local path, fd = new_file()
+  if path then ffi.C.close(fd) end
+  return path, not path and fd or nil
+end
+
+-- Returns a path of a new file without a name, which ends with this process; or nil and a message. Without
+-- procfs the file has a name.
+function launch.unnamed()
+  local path, fd = new_file()
+  if not path then return nil, fd end
+  local link = ("/proc/%d/fd/%d"):format(ffi.C.getpid(), fd)
+  if not files.stat(link) then
+    ffi.C.close(fd)
+    return path
+  end
+  os.remove(path)
+  return link
 end
 
 -- Runs a script to its end. options: of misc.sysprof.start; passed: a list of options
 -- of luajit; rest: the script and its arguments. Returns its status, or nil and the
 -- signal that ended it. A third result is the reason for a missing profile.
 function launch.run(options, passed, rest)
-  local note, err = launch.temporary()
+  local note, err = launch.unnamed()
   if not note then return FAILED, nil, err end
   local luajit = luajit_path()
   child.setenv("LUA_INIT", os.getenv(KEPT_INIT) or os.getenv("LUA_INIT"))
   child.setenv(KEPT_INIT, nil)
   local status, signo, why = child.run(luajit, luajit_arguments(luajit, options, passed,
 								rest, note))
-  local message = take(note)
+  local message = content(note)
+  if not note:find("^/proc/") then os.remove(note) end
   if why then return FAILED, nil, "cannot run luajit: " .. why end
   if message == "" then return status, signo, "luajit ended before the script began" end
-  return status, signo, message and "cannot profile: " .. message
+  return status, signo, message ~= RUNS and "cannot profile: " .. tostring(message) or nil
 end
 
 -- Returns a sorted list of the profiles that children of the script have written:

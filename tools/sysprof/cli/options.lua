@@ -5,6 +5,8 @@
 -- The specifications also give the text of --help.
 ----------------------------------------------------------------------------
 
+local suggest = require("sysprof.base.suggest")
+
 local options = {}
 
 -- Each specification has:
@@ -13,12 +15,23 @@ local options = {}
 --   key     where the value goes
 --   arg     name of the argument in the help, or nil
 --   choice  list of the allowed values, nil for any
+--   aliases other values, and the allowed ones that they stand for
 --   others  true if choice only proposes values
 --   number  true if the value is a whole number
 --   convert function(value): returns the value to keep, or nil and the expected
 --           value
 --   list    true if the option is repeatable: the key holds a list
 --   help    lines of text
+--   brief   a line of text for the short help, if the option is in it
+
+-- What users of other tools type, and what they find here.
+local HINTS = {
+  ["-p"] = "a program that runs is profiled by LUAJIT_SYSPROF, see doc/environment.md",
+  ["-g"] = "stacks are always recorded",
+  ["-f"] = "the ending of -o FILE gives the format",
+  ["-t"] = "--threads samples all threads; --by=thread and --thread=NAME show them",
+}
+HINTS["--pid"] = HINTS["-p"]
 
 local function find(specs, field, name)
   for _, spec in ipairs(specs) do
@@ -33,12 +46,19 @@ local function has(list, value)
   return false
 end
 
+-- Returns "; did you mean 'X'?" with the word of the list that is nearest to a word, or "".
+local function did_you_mean(word, list, before)
+  local nearest = suggest.nearest(word, list)
+  return nearest and ("; did you mean '%s%s'?"):format(before or "", nearest) or ""
+end
+
 -- Puts the value of an option where it belongs; returns nil and a message if
 -- it is not allowed.
 local function set(values, spec, shown, value)
+  if spec.aliases then value = spec.aliases[value] or value end
   if spec.choice and not spec.others and not has(spec.choice, value) then
-    return nil, ("option '%s': expected %s, got '%s'")
-		:format(shown, table.concat(spec.choice, " or "), value)
+    return nil, ("option '%s': expected %s, got '%s'%s")
+		:format(shown, table.concat(spec.choice, " or "), value, did_you_mean(value, spec.choice))
   elseif spec.number then
     if not value:find("^%d%d?%d?%d?%d?%d?%d?%d?%d?$") then
       return nil, ("option '%s': expected a whole number of at most 9 digits, got '%s'")
@@ -74,6 +94,13 @@ local function lookup(specs, a)
   return find(specs, "short", a:sub(2, 2)), a:sub(1, 2), a:sub(3)
 end
 
+-- Returns what is wrong with an unknown option.
+local function unknown(specs, a, shown)
+  local names, hint = {}, HINTS[shown]
+  for _, spec in ipairs(specs) do names[#names + 1] = spec.name end
+  return ("unknown option '%s'%s"):format(a, hint and "; " .. hint or did_you_mean(a:match("^%-*([^=]*)"), names, "--"))
+end
+
 -- Returns the values and the other arguments, or nil and a message. With first_ends,
 -- the first other argument ends the options.
 function options.parse(specs, args, first_ends)
@@ -87,14 +114,14 @@ function options.parse(specs, args, first_ends)
       only_rest = true
     else
       local spec, shown, value = lookup(specs, a)
-      if not spec then return nil, ("unknown option '%s'"):format(a) end
+      if not spec then return nil, unknown(specs, a, shown) end
       local short = a:sub(1, 2) ~= "--"
       if short and value == "" then value = nil end
       if not spec.arg then
 	if value then
 	  return nil, ("option '%s' takes no value"):format(shown)
 	end
-	value = true
+	value = spec.key == "help" and shown or true	-- -h is short.
       elseif not value then
 	i = i + 1
 	value = args[i]
@@ -110,8 +137,15 @@ function options.parse(specs, args, first_ends)
   return values, rest
 end
 
--- Returns the lines that describe the options.
-function options.help(specs)
+-- Does any of the specifications have this option?
+function options.knows(specs, a)
+  return a:find("^%-.") and lookup(specs, a) ~= nil
+end
+
+options.did_you_mean = did_you_mean
+
+-- Returns the lines that describe the options. brief: one line for each of the common ones.
+function options.help(specs, brief)
   local lines = {}
   for _, spec in ipairs(specs) do
     local names = {}
@@ -119,7 +153,7 @@ function options.help(specs)
     if spec.name then names[#names + 1] = "--" .. spec.name end
     local left = table.concat(names, ", ")
     if spec.arg then left = left .. (spec.name and "=" or " ") .. spec.arg end
-    for n, line in ipairs(spec.help) do
+    for n, line in ipairs(brief and { spec.brief } or spec.help) do
       lines[#lines + 1] = ("  %-24s  %s"):format(n == 1 and left or "", line)
     end
   end

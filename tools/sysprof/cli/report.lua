@@ -1,138 +1,34 @@
 ----------------------------------------------------------------------------
--- Command line of the reader: options, messages and exit status.
+-- Reader of profiles on the command line: checks options, reads, renders, warns.
 --
--- luajit-parse-sysprof and the verb report of luajit-sysprof differ in their default format.
+-- luajit-parse-sysprof and the verbs of luajit-sysprof that read profiles differ in their defaults.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
 local annotate = require("sysprof.formats.annotate")
 local command = require("sysprof.cli.command")
-local filters = require("sysprof.show.filters")
-local input = require("sysprof.read.input")
-local options = require("sysprof.cli.options")
+local endings = require("sysprof.cli.endings")
+local files = require("sysprof.base.files")
+local hotlines = require("sysprof.formats.hotlines")
+local outfile = require("sysprof.cli.outfile")
 local progress = require("sysprof.cli.progress")
 local reader = require("sysprof.read.reader")
 local selfreport = require("sysprof.show.selfreport")
 local top_waits = require("sysprof.formats.top_waits")
 local view = require("sysprof.show.view")
+local viewspecs = require("sysprof.cli.viewspecs")
 
-local FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope",
-		  "gecko", "json" }
-local TOP_LIMIT = 60
 local MISSING_MAX = 20	-- Files that are named in warnings.
 
-local function to_state(s)
-  local state = filters.state(s)
-  if state then return state end
-  return nil, "a state of the VM, such as INTERP, CFUNC, GC or TRACE"
-end
-
-local function to_microseconds(s)
-  if s:find("^%d+%.?%d*$") and #s <= 12 then return math.floor(tonumber(s) * 1e6 + 0.5) end
-  return nil, "seconds"
-end
-
--- An id or a name; a name may be a number, too.
-local function to_thread(s)
-  return s:find("^%d+$") and #s <= 10 and tonumber(s) or s
-end
-
-local function to_label(s)
-  if s:find("^[^=]+=") then return s end
-  return nil, "KEY=VALUE"
-end
-
 -- Formats that can compare two profiles.
-local COMPARES = { folded = true, top = true, flamegraph = true }
+local COMPARES = { folded = true, top = true, flamegraph = true, svg = true }
 
-local SPECS = {
-  { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, help = {
-    "folded: one line per stack, root first",
-    "top: a table of functions by self and total",
-    "tree: callers and callees as indented text",
-    "flamegraph: one HTML file for a browser",
-    "svg: a flame graph as a picture",
-    "pprof: for 'go tool pprof' and other readers of profile.proto",
-    "speedscope: for speedscope, samples in order of time",
-    "gecko: for the Firefox Profiler, with its timeline",
-    "json: everything, one record per sample" } },
-  { name = "annotate", key = "annotate", arg = "FILE", help = {
-    "instead, print the Lua file FILE with the cost of each line" } },
-  { name = "output", short = "o", key = "output", arg = "FILE", help = {
-    "write to FILE instead of standard output" } },
-  { name = "event", key = "event", arg = "NAME", help = {
-    "samples of this event or clock only (default: the first one)" } },
-  { name = "weight", key = "weight", arg = "UNIT",
-    choice = { "samples", "event", "cpu", "bytes", "objects", "waits" }, others = true, help = {
-    "samples: count samples (default); event: sum their weights,",
-    "such as CPU time or bytes (default for bytes); cpu, bytes:",
-    "the same; or what else the event counts, such as objects" } },
-  { name = "lines", key = "lines", help = {
-    "name Lua frames by their current lines, not their functions" } },
-  { name = "traces", key = "traces", help = {
-    "show compiled code as frames [trace N] and [trace N loop]" } },
-  { name = "by", key = "by", arg = "WHAT",
-    choice = { "function", "line", "module", "vmstate", "thread", "type", "age", "syscall" }, help = {
-    "top: rows are functions (default), lines, modules,",
-    "states of the VM, threads, types of allocations, ages",
-    "of what is live in cycles of the collector, or system",
-    "calls that threads wait in" } },
-  { name = "blocking", key = "blocking", help = {
-    "only waits that block an event loop or other Lua code,",
-    "as a table of lines unless there is a --format" } },
-  { name = "loop", key = "loops", arg = "NAME", list = true, help = {
-    "--blocking: functions that match the pattern NAME are",
-    "event loops; their waits are idle" } },
-  { name = "diff", key = "diff", arg = "BASE", help = {
-    "folded, top, flamegraph: compare with the profile BASE" } },
-  { name = "include", key = "include", arg = "PATTERN", list = true, help = {
-    "only stacks with a frame whose name contains PATTERN;",
-    "* is any text, ^ the beginning and $ the end of the name" } },
-  { name = "exclude", key = "exclude", arg = "PATTERN", list = true, help = {
-    "no stacks with a frame that matches PATTERN" } },
-  { name = "root", key = "root", arg = "PATTERN", help = {
-    "only stacks with a frame that matches, from that frame on" } },
-  { name = "depth", key = "depth", arg = "N", number = true, help = {
-    "only the N outermost frames" } },
-  { name = "state", key = "states", arg = "STATE", list = true,
-    convert = to_state, help = {
-    "only samples in this VM state; --by=vmstate lists them" } },
-  { name = "thread", key = "threads", arg = "THREAD", list = true, convert = to_thread,
-    help = { "only samples of threads with this id or name" } },
-  { name = "label", key = "labels", arg = "LABEL", list = true, convert = to_label,
-    help = { "only samples with this label, KEY=VALUE" } },
-  { name = "from", key = "from", arg = "SECONDS", convert = to_microseconds,
-    help = { "only samples from this time on, counted from the start" } },
-  { name = "to", key = "to", arg = "SECONDS", convert = to_microseconds,
-    help = { "only samples before this time" } },
-  { name = "no-host", key = "no_host", help = { "leave out host frames" } },
-  { name = "no-lua", key = "no_lua", help = { "leave out Lua frames" } },
-  { name = "coroutine", key = "coroutine", help = {
-    "leave out the frames that resumed a coroutine" } },
-  { name = "no-coroutine-mark", key = "no_coroutine_mark", help = {
-    "leave out the frame [coroutine]" } },
-  { name = "symbols", key = "symbols", arg = "DIR", list = true, help = {
-    "also look for symbols of C code in files in DIR" } },
-  { name = "no-demangle", key = "no_demangle", help = {
-    "keep names of C++ and Rust mangled" } },
-  { name = "limit", key = "limit", arg = "N", number = true, help = {
-    ("top: show at most N rows (default %d, 0: all)"):format(TOP_LIMIT) } },
-  { name = "title", key = "title", arg = "TEXT", help = {
-    "title of a flame graph, name of a profile" } },
-  { name = "help", short = "h", key = "help", help = { "show this help" } },
-  { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
-}
-
-local HELP_HEAD = [[
-Usage: %s [options] FILE...
-
+local INTRO = [[
 Prints a profile of sysprof. Adds up several profiles. FILE "-" is standard input.
 The default format is %s.
-
 ]]
 
-local HELP_TAIL = [[
-
+local TAIL = [[
 Exit status: 0 success, 1 unreadable profile or unwritable output, 2 wrong command
 line, 3 profile damaged, cut, or too deep for its size (the whole part is printed).
 ]]
@@ -177,7 +73,10 @@ end
 
 -- Returns a function that renders a view into write(s), or nil and a message.
 local function renderer(shown_view, opt)
-  if opt.annotate then
+  if opt.hot then
+    local listing, err = hotlines.new(shown_view, opt.source)
+    return listing and function(write) listing:render(write) end, err
+  elseif opt.annotate then
     local listing, err = annotate.new(shown_view, opt.annotate)
     return listing and function(write) listing:render(write) end, err
   end
@@ -192,7 +91,7 @@ end
 
 -- Reads files into one profile. Returns a view of it, or nil having said why.
 local function read(say, paths, shown, opt)
-  local format = opt.annotate and {} or require("sysprof.formats." .. opt.format)
+  local format = opt.format and require("sysprof.formats." .. opt.format) or {}
   local profile, err, bad = reader.read_all(paths, {
     from = opt.from, to = opt.to, timeline = format.needs_timeline or opt.format == "top" and top_waits.shows(opt),
     activity = format.needs_activity,
@@ -203,11 +102,12 @@ local function read(say, paths, shown, opt)
   return shown_view
 end
 
-local function render(say, paths, opt)
+-- Reads, renders and warns. Returns the status.
+local function show(say, paths, opt)
   local shown = name_of(paths[1])
   if #paths > 1 then shown = ("%s and %d more"):format(shown, #paths - 1) end
   opt.lines = opt.lines or opt.by == "line" or opt.blocking and opt.format == "top" and not opt.by
-  opt.limit = opt.limit or TOP_LIMIT
+  opt.limit = opt.limit or viewspecs.TOP_LIMIT
   local shown_view = read(say, paths, shown, opt)
   local base_view = shown_view and opt.diff and read(say, { opt.diff }, name_of(opt.diff), opt)
   if not shown_view or (opt.diff and not base_view) then return command.FAILED end
@@ -221,12 +121,12 @@ local function render(say, paths, opt)
   if base then shown_view:compare_with(base_view) end
   local produce, err = renderer(shown_view, opt)
   local ok
-  if produce then ok, err = command.output(opt.output, produce) end
+  if produce then ok, err = outfile.write(opt.output, produce) end
   if not ok then
     say(shown, ": ", err)
     return command.FAILED
   end
-  local format = opt.annotate and "annotate" or opt.format
+  local format = opt.format or "annotate"
   local function is_empty(v)
     return v.shown == 0 and (v.filter or v.kinds or opt.from or opt.to)
   end
@@ -243,7 +143,7 @@ end
 
 -- Would the output overwrite a file that is read?
 local function is_output(opt, path)
-  return opt.output and path and input.is_same(opt.output, path)
+  return opt.output and path and files.is_same(opt.output, path)
 end
 
 -- Says which options do not go together, or nil.
@@ -254,7 +154,7 @@ local function contradiction(paths, opt)
   if is_output(opt, opt.diff) then
     return "--diff and output are the same file"
   elseif opt.diff and (opt.annotate or not COMPARES[opt.format]) then
-    return "--diff needs --format=folded, top or flamegraph"
+    return "--diff needs --format=folded, top, flamegraph or svg"
   elseif is_output(opt, opt.annotate) then
     return "--annotate and output are the same file"
   elseif opt.no_host and opt.no_lua then
@@ -269,7 +169,7 @@ local function contradiction(paths, opt)
     return "--depth=0 leaves nothing"
   elseif opt.by and opt.format ~= "top" then
     return "--by needs --format=top"
-  elseif opt.lines and opt.by and opt.by ~= "line" then
+  elseif opt.lines and opt.by and opt.by ~= "line" and opt.by ~= "lua" then
     return "--lines means --by=line; remove it or --by=" .. opt.by
   elseif opt.loops and not opt.blocking then
     return "--loop needs --blocking"
@@ -278,23 +178,39 @@ local function contradiction(paths, opt)
   end
 end
 
-local report = { SPECS = SPECS }
+local report = {}
 
--- Runs the command line of a command that command.new() has made. program: its name. format: the default
--- one. specs: its options, SPECS without some of its own. Returns the exit status.
-function report.main(this, program, format, specs, args)
-  local opt, rest = options.parse(specs, args)
-  if not opt then return this.usage_error(rest) end
-  local status = this.answer(opt, specs, HELP_HEAD:format(program, format), HELP_TAIL)
-  if status then
-    return status
-  elseif #rest == 0 then
-    return this.usage_error("expected a FILE")
+-- Sets the format of a command line that gives none: by the ending of the output, or the default one; and the
+-- default rows of a table. Checks what the options mean together. Returns nil, or what is wrong and the status.
+local function prepare(paths, opt, default, by)
+  local err, ok
+  if not (opt.annotate or opt.hot or opt.format) then
+    opt.format, err = endings.format(opt.output or "-", opt.blocking and "top" or default, true)
+    if err then return err, command.USAGE end
   end
-  if not opt.annotate then opt.format = opt.format or opt.blocking and "top" or format end
-  local wrong = contradiction(rest, opt)
-  if wrong then return this.usage_error(wrong) end
-  return render(this.say, rest, opt)
+  if opt.format == "top" and not (opt.lines or opt.blocking or opt.no_lua) then opt.by = opt.by or by end
+  err = contradiction(paths, opt)
+  if err then return err, command.USAGE end
+  ok, err = outfile.check(opt.output, opt.format or "top", opt.force)
+  if not ok then return err, command.FAILED end
+end
+
+-- Shows profiles as a table of options says (sysprof.cli.viewspecs). default: the format without an ending;
+-- by: the rows of a table, by default functions. Returns the exit status.
+function report.show(this, opt, paths, default, by)
+  local wrong, status = prepare(paths, opt, default, by)
+  if status == command.USAGE then return this.usage_error(wrong) end
+  if wrong then
+    this.say(wrong)
+    return status
+  end
+  return show(this.say, paths, opt)
+end
+
+-- Returns the texts of the help of a command with this default format.
+function report.help(name, default, example)
+  return { usage = ("Usage: %s [options] FILE..."):format(name), intro = INTRO:format(default), tail = TAIL,
+	   example = example }
 end
 
 return report

@@ -7,92 +7,21 @@
 -- unless the user has chosen an event or a weight.
 ----------------------------------------------------------------------------
 
-local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
+local linecosts = require("sysprof.show.linecosts")
+local source = require("sysprof.show.source")
 local text = require("sysprof.base.text")
 local view_of = require("sysprof.show.view")
 
 local annotate = {}
 
-local TAB = 8
-local SOURCE_MAX = 16 * 2^20	-- Bytes of a file.
-local MISSING = "[not in this file]"
-
--- -- Which functions -------------------------------------------------------
-
--- A path without what says only where it begins.
-local function plain_path(path)
-  local rest = path
-  repeat
-    path = rest
-    rest = path:gsub("^%.%.?/+", "")
-  until rest == path
-  return path
-end
-
-local function is_suffix(path, suffix)
-  return path == suffix or
-	 (suffix ~= "" and path:sub(-#suffix - 1) == "/" .. suffix)
-end
-
--- Returns the set of chunk names that mean the file, and a sorted list of their paths.
--- The chunk with the same path counts alone. Otherwise one path must end in the other.
-local function chunks_of(profile, path)
-  local exact, set, list = false, {}, {}
-  for _, f in pairs(profile.lfuncs) do
-    exact = exact or f.chunk == "@" .. path
-  end
-  local wanted = plain_path(path)
-  for _, f in pairs(profile.lfuncs) do
-    local chunk = f.chunk:match("^@(.+)$")
-    if chunk and not set[f.chunk] then
-      local own = plain_path(chunk)
-      if exact and chunk == path or
-	 not exact and (is_suffix(own, wanted) or is_suffix(wanted, own)) then
-	set[f.chunk], list[#list + 1] = true, chunk
-      end
-    end
-  end
-  table.sort(list)
-  return set, list
-end
-
 -- -- Counting --------------------------------------------------------------
 
--- Returns { self=, total=, stamp= } by line, the same for the whole file, and
--- the sum of all samples. Line 0 is not known.
+-- Returns { self=, total= } by line, the same for the whole file, and the sum of all samples.
 local function count(view, chunks)
-  local p = view.profile
-  local all = p.stacks
-  local LFUNC = G.SPF_FRAME_LFUNC
-  local in_file = {}
-  for fid, f in pairs(p.lfuncs) do in_file[fid] = chunks[f.chunk] or false end
-  local rows, file = {}, { self = 0, total = 0, stamp = 0 }
-  local sum, stamp = 0, 0
-  local function add(row, v, is_leaf)
-    if row.stamp ~= stamp then row.stamp, row.total = stamp, row.total + v end
-    if is_leaf then row.self = row.self + v end
-  end
-  view:each_joined(function(parts, n, v)
-    stamp, sum = stamp + 1, sum + v
-    for i = 1, n do
-      local frame = parts[i]
-      if type(frame) == "number" then
-	frame = math.abs(frame)
-	if all.kind[frame] == LFUNC and in_file[all.payload[frame]] then
-	  local line = all.extra[frame]
-	  local row = rows[line]
-	  if not row then
-	    row = { self = 0, total = 0, stamp = 0 }
-	    rows[line] = row
-	  end
-	  add(row, v, i == n)
-	  add(file, v, i == n)
-	end
-      end
-    end
-  end)
-  return rows, file, sum
+  local files, sum = linecosts.count(view, false, function(chunk) return chunks[chunk] and "file" end)
+  local file = files.file or { self = 0, total = 0, rows = {} }
+  return file.rows, file, sum
 end
 
 -- Returns views of the profile's other events with samples, and of second weights.
@@ -125,36 +54,6 @@ local function count_others(view, chunks)
   return list
 end
 
--- -- Source ----------------------------------------------------------------
-
--- Makes a line of a source text printable.
-local function clean_line(line)
-  local column = 0
-  line = line:gsub("\r$", ""):gsub("([^\t]*)\t", function(before)
-    column = column + #before
-    local spaces = TAB - column % TAB
-    column = column + spaces
-    return before .. (" "):rep(spaces)
-  end)
-  return text.clean(line)
-end
-
-local function read_lines(path)
-  local file, err = io.open(path, "rb")
-  if not file then return nil, err end
-  local s, why = file:read(SOURCE_MAX + 1)
-  file:close()
-  if why then return nil, path .. ": " .. why end
-  s = s or ""
-  if #s > SOURCE_MAX then
-    return nil, ("%s: it has more than %d bytes, expected a Lua file"):format(path, SOURCE_MAX)
-  end
-  if s:sub(-1) ~= "\n" then s = s .. "\n" end
-  local lines = {}
-  for line in s:gmatch("([^\n]*)\n") do lines[#lines + 1] = clean_line(line) end
-  return lines
-end
-
 -- -- API -------------------------------------------------------------------
 
 local methods = {}
@@ -162,9 +61,9 @@ local mt = { __index = methods }
 
 -- Returns the listing of the file at a path, or nil and a message.
 function annotate.new(view, path)
-  local lines, err = read_lines(path)
+  local lines, err = source.lines(path)
   if not lines then return nil, "cannot read " .. err end
-  local chunks, counted = chunks_of(view.profile, path)
+  local chunks, counted = source.chunks(view.profile, path)
   local rows, file, sum = count(view, chunks)
   local others = count_others(view, chunks)
   if file.total == 0 and #others == 0 then
@@ -202,6 +101,8 @@ local function write_head(self, write)
   for i, chunk in ipairs(self.counted) do
     head(i == 1 and "counted as" or "", text.clean(chunk))
   end
+  local warning = source.warning(self.path, view.profile)
+  if warning then head("warning", text.clean(warning)) end
   head("self", of_all(self.file.self))
   head("total", of_all(self.file.total))
   local columns = { ("%12s %7s %12s %7s"):format(view:column("self"), "self%",
@@ -243,7 +144,7 @@ function methods:render(write)
     write_row(self, write, number, ("%d"):format(number), line)
   end
   for _, number in ipairs(missing_lines(self)) do
-    write_row(self, write, number, ("%.0f"):format(number), MISSING)
+    write_row(self, write, number, ("%.0f"):format(number), source.MISSING)
   end
   if has_row(self, 0) then write_row(self, write, 0, "?", "[line not known]") end
 end

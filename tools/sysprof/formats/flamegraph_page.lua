@@ -10,6 +10,7 @@ return [=[
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="generator" content="sysprof for LuaJIT">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{title}}</title>

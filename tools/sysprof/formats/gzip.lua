@@ -63,11 +63,11 @@ local function u32(n)
 		     band(rshift(n, 16), 255), band(rshift(n, 24), 255))
 end
 
--- No time and no name in the header: equal data give equal files. stored: does
+-- No time and no name in the header: equal data give equal files. comment: text in the header. stored: does
 -- without zlib.
-function gzip.compress(s, stored)
+function gzip.compress(s, comment, stored)
   local crc = bytes.crc32(0, ffi.cast("const uint8_t *", s), 0, #s)
-  return "\31\139\8\0\0\0\0\0\0\255" .. (not stored and deflate(s) or store(s)) ..
+  return "\31\139\8\16\0\0\0\0\0\255" .. comment .. "\0" .. (not stored and deflate(s) or store(s)) ..
 	 u32(bit.tobit(crc)) .. u32(bit.tobit(#s % 2^32))
 end
 

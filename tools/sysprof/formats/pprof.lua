@@ -237,7 +237,7 @@ function pprof.render(view, write)
   put_mappings(w, view.profile)
   put_samples(w, view, list, count)
   for _, s in ipairs(w.strings) do put_bytes(w.out, PROFILE.string_table, s) end
-  write(gzip.compress(table.concat(w.out)))
+  write(gzip.compress(table.concat(w.out), "sysprof for LuaJIT"))
 end
 
 return pprof

@@ -93,7 +93,7 @@ function svg.render(view, write)
   local height = HEAD + (layout(root, function() end) + 1) * ROW + MARGIN
   local title = text.html(text.clean(view.options.title or "sysprof"))
   write(('<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/' ..
-	 '2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n<style>%s</style>\n')
+	 '2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n<desc>sysprof for LuaJIT</desc>\n<style>%s</style>\n')
 	:format(WIDTH, height, WIDTH, height, STYLE))
   write(('<rect width="%d" height="%d" fill="#fff"/>\n'):format(WIDTH, height))
   write(('<text class="title" x="%d" y="21">%s</text>\n'):format(MARGIN, title))

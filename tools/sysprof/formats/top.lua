@@ -10,6 +10,7 @@
 ----------------------------------------------------------------------------
 
 local labels = require("sysprof.model.labels")
+local headline = require("sysprof.show.headline")
 local join = require("sysprof.show.join")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
@@ -18,7 +19,11 @@ local top_waits = require("sysprof.formats.top_waits")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
-local LABEL_WIDTH = 18	-- Of the head, at least.
+local LABEL_WIDTH, BRIEF_WIDTH = 18, 9	-- Of the head, at least.
+
+local NO_LUA = { text = "[no Lua function]", kind = "marker" }	-- Row of stacks without one.
+
+local ABOUT_LUA = "\nSelf has C code and VM work that the function called; --by=function shows them.\n"
 
 local top = {}
 
@@ -33,6 +38,14 @@ grouping["function"] = function(view)
 end
 
 grouping.line = grouping["function"]
+
+-- C and VM code belongs to the Lua function that has called it.
+grouping.lua = function(view)
+  return function(part)
+    local plain = view.symbols:name(part).plain
+    return plain.kind == "lua" and plain or nil
+  end
+end
 
 grouping.module = function(view)
   local place_of, module_of = places.new(view.profile), {}
@@ -75,8 +88,9 @@ local function count_frames(view, by)
     local leaf
     for i = 1, n do
       local part = parts[i]
-      if by ~= "module" or part ~= join.COROUTINE or n == 1 then
-	local row = row_of(rows, entry_of(part))
+      local entry = (by ~= "module" or part ~= join.COROUTINE or n == 1) and entry_of(part)
+      if entry then
+	local row = row_of(rows, entry)
 	if row.stamp ~= stamp then
 	  row.stamp, row.total = stamp, row.total + v
 	end
@@ -86,7 +100,11 @@ local function count_frames(view, by)
 	leaf = row
       end
     end
-    if leaf then leaf.self = leaf.self + v end
+    if not leaf then
+      leaf = row_of(rows, NO_LUA)
+      leaf.total = leaf.total + v
+    end
+    leaf.self = leaf.self + v
   end)
   return rows, sum
 end
@@ -137,7 +155,9 @@ end
 
 -- Writes the head; sum is what the table shows.
 local function write_head(view, sum, write)
-  local lines, width = selfreport.lines(view.profile), LABEL_WIDTH
+  local brief = view.options.brief
+  local lines = brief and headline.lines(view.profile, view.options.title or "") or selfreport.lines(view.profile)
+  local width = brief and BRIEF_WIDTH or LABEL_WIDTH
   for _, line in ipairs(top_waits.lines(view)) do lines[#lines + 1] = line end
   for _, line in ipairs(lines) do width = math.max(width, #line[1]) end
   local function put(label, value)
@@ -191,7 +211,8 @@ local function compare(view)
 end
 
 local function row_name(view)
-  return view.options.by or view.options.lines and "line" or "function"
+  local by = view.options.by or view.options.lines and "line" or "function"
+  return by == "lua" and "Lua function" or by
 end
 
 local function rows_to_show(view, rows)
@@ -246,6 +267,7 @@ function top.render(view, write)
   local rows, sum = top.count(view)
   table.sort(rows, hotter)
   write_head(view, sum, write)
+  if view.options.no_rows then return end
   local compiled = false
   for _, row in ipairs(rows) do compiled = compiled or row.compiled > 0 end
   local function line(self, self_share, total, total_share, share, name)
@@ -263,6 +285,7 @@ function top.render(view, write)
 	 compiled_text(row), row.entry.text)
   end
   write_rest(view, shown, rows, write)
+  if view.options.by == "lua" then write(ABOUT_LUA) end
 end
 
 return top

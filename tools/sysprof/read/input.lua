@@ -21,8 +21,6 @@ ffi.cdef [[
 size_t fread(void *, size_t, size_t, void *);
 int ferror(void *);
 char *strerror(int);
-char *realpath(const char *, char *);
-void free(void *);
 ]]
 
 -- fetch(to, n) puts 1 to n bytes at a pointer and returns their number, nil at
@@ -69,19 +67,6 @@ function input.from_string(s)
     at = at + #part
     return part ~= "" and part or nil
   end)
-end
-
-local function real_path(path)
-  local real = ffi.C.realpath(path, nil)
-  if real == nil then return nil end
-  local s = ffi.string(real)
-  ffi.C.free(real)
-  return s
-end
-
--- Are two paths of the same file? One that is not there has its name only.
-function input.is_same(a, b)
-  return a == b or (real_path(a) or a) == (real_path(b) or b)
 end
 
 -- Makes room for n more bytes, by moving the window to the front of the

@@ -11,6 +11,7 @@ local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
 local activity = require("sysprof.model.activity")
 local chunks = require("sysprof.read.chunks")
+local files = require("sysprof.base.files")
 local input = require("sysprof.read.input")
 local merge = require("sysprof.model.merge")
 local sessions = require("sysprof.read.sessions")
@@ -32,9 +33,14 @@ for version = OLDEST, NEWEST do
 end
 local VERSION_AT = prologues[NEWEST]:find(G.MAGIC_PROFILE, 1, true) + #G.MAGIC_PROFILE
 
+-- Returns the prologue of a stream of a version.
+function reader.prologue(version)
+  return prologues[version]
+end
+
 -- Checks the first bytes of the input. Returns the version; or nil, the problem, and whether
 -- they may begin a stream of Tarantool's sysprof.
-local function check_prologue(inp)
+function reader.check_prologue(inp)
   local have = math.min(inp:need(SIZE), SIZE)
   if inp.err then return nil, inp.err end
   local head = ffi.string(inp.buf + inp.pos, have)
@@ -72,7 +78,7 @@ end
 
 local function parse_input(inp, options)
   options = activity.shared(options)
-  local version, err, is_other = check_prologue(inp)
+  local version, err, is_other = reader.check_prologue(inp)
   local late = not version and chunk_version(inp)
   if is_other then
     local p, why = tarantool.read(inp, options)
@@ -110,6 +116,16 @@ end
 
 function reader.parse_string(s, options)
   return parse_input(input.from_string(s), options)
+end
+
+-- Does a file begin as a profile does? No for what cannot be read, and for pipes.
+function reader.is_profile(path)
+  local st = files.stat(path)
+  local file = st and st.kind == "file" and io.open(path, "rb")
+  if not file then return false end
+  local head = file:read(#G.MAGIC_SYMTAB) or ""
+  file:close()
+  return head == G.MAGIC_SYMTAB or head == G.MAGIC_CHUNK
 end
 
 -- Returns the size of a file, or nil for a pipe or device. Moves to its front.

@@ -141,23 +141,31 @@ local function sums_text(e, whole)
   return s
 end
 
--- How often it was sampled. The clock wall-signal ticks while its thread waits, too; in older streams it
--- is wall.
-local function rate_text(e, whole)
-  local parts, period, unit = {}, e.periods[1], units.of(e.unit)
-  local asked = #e.periods == 1 and period > 0
-  local spent = e.total or e.weight
+-- Returns samples a second of a CPU event: asked and got, each nil if it is not known. The clock wall-signal
+-- ticks while its thread waits, too; in older streams it is wall.
+function selfreport.rates(profile, e)
+  if not units.of(e.unit).is_cpu or e.parts then return nil end
+  local period, spent = e.periods[1], e.total or e.weight
   if e.name == "wall-signal" or e.name == "wall" then spent = e.wall_us or 0 end
-  local known = whole and e.samples > 0 and spent > 0
+  return #e.periods == 1 and period > 0 and 1e9 / period or nil,
+	 profile.whole and e.samples > 0 and spent > 0 and e.samples * 1e6 / spent or nil
+end
+
+-- How often it was sampled.
+function selfreport.rate_text(profile, e)
+  if e.of or e.parts then return nil end
+  local parts, period, unit = {}, e.periods[1], units.of(e.unit)
+  local spent = e.total or e.weight
   if e.is_of_things then
     return e.second_weight > 0 and unit.mean(e.weight / e.second_weight) .. " each" or nil
   end
   if unit.is_cpu then
-    if asked then parts[1] = ("%.6g samples a second asked"):format(1e9 / period) end
-    if known then parts[#parts + 1] = ("%.1f got"):format(e.samples * 1e6 / spent) end
+    local asked, got = selfreport.rates(profile, e)
+    if asked then parts[1] = ("%.6g samples a second asked"):format(asked) end
+    if got then parts[#parts + 1] = ("%.1f got"):format(got) end
   else
-    if asked then parts[1] = ("one in %s asked"):format(unit.period(period)) end
-    if known then
+    if #e.periods == 1 and period > 0 then parts[1] = ("one in %s asked"):format(unit.period(period)) end
+    if profile.whole and e.samples > 0 and spent > 0 then
       parts[#parts + 1] = ("one in %s got"):format(unit.mean(spent / e.samples))
     end
   end
@@ -193,13 +201,19 @@ local function broken_text(e)
   return #parts > 0 and table.concat(parts, ", ") or nil
 end
 
+-- Returns what was sampled of an event, and how often.
+function selfreport.event_text(profile, e)
+  local s = sums_text(e, profile.whole)
+  if e.parts then return s .. states_text(profile, e) end
+  local rate = selfreport.rate_text(profile, e)
+  return rate and s .. "; " .. rate or s
+end
+
 -- Returns { label, text } of an event.
 local function event_line(profile, e, is_only)
-  local whole = profile.whole
-  local s = sums_text(e, whole)
-  if e.parts then return { "event " .. e.name, s .. states_text(profile, e) } end
-  local rate, broken = rate_text(e, whole), not is_only and broken_text(e)
-  if rate then s = s .. "; " .. rate end
+  local s = selfreport.event_text(profile, e)
+  if e.parts then return { "event " .. e.name, s } end
+  local broken = not is_only and broken_text(e)
   if broken then s = s .. "; " .. broken end
   if #e.used > 0 then s = s .. "; by " .. table.concat(e.used, ", ") end
   return { "event " .. e.name, s }
@@ -214,6 +228,20 @@ local function sessions_with(profile, id)
     if session.counters[id] then n = n + 1 end
   end
   return n
+end
+
+-- Returns the time of the handler and of its interrupts, in nanoseconds.
+local function own_time(profile)
+  return (profile.counters[G.SPF_COUNTER_HANDLER_NS] or 0) + (events.counter_sum(profile, G.SPF_EVENT_SIGNAL_NS) or 0)
+end
+
+-- Returns the profiler's share of the first CPU time in percent, or nil.
+function selfreport.handler_share(profile)
+  if not profile.counters[G.SPF_COUNTER_HANDLER_NS] then return nil end
+  for _, e in ipairs(events.list(profile)) do
+    local us = units.of(e.unit).is_cpu and (e.total or profile.whole and e.weight) or 0
+    if us > 0 then return own_time(profile) / us / 10 end
+  end
 end
 
 -- Time in the handler. It ran for the lost samples, too, but not for waits.
@@ -235,18 +263,13 @@ local function handler(profile, list)
   end
   parts[#parts + 1] = ("%.1f us at most"):format(most / 1e3)
   parts[#parts + 1] = ("%.3f ms in total"):format(total / 1e6)
-  local signals = events.counter_sum(profile, G.SPF_EVENT_SIGNAL_NS) or 0
-  if signals > 0 then
+  local all = own_time(profile)
+  if all > total then
     parts[#parts + 1] = ("interrupt and signal %.1f us mean: at most %.0f samples a second")
-      :format(signals / runs / 1e3, 1e9 * runs / (G.SPF_TICK_CYCLES * (total + signals)))
+      :format((all - total) / runs / 1e3, 1e9 * runs / (G.SPF_TICK_CYCLES * all))
   end
-  for _, e in ipairs(list) do
-    local us = units.of(e.unit).is_cpu and (e.total or profile.whole and e.weight) or 0
-    if us > 0 then
-      parts[#parts + 1] = ("%.2f%% of the CPU time"):format((total + signals) / us / 10)
-      break
-    end
-  end
+  local share = selfreport.handler_share(profile)
+  if share then parts[#parts + 1] = ("%.2f%% of the CPU time"):format(share) end
   return table.concat(parts, ", ")
 end
 

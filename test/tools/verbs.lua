@@ -1,0 +1,236 @@
+-- luajit-sysprof's verbs: words that people type, default files, outputs that lose nothing.
+-- TIMEOUT: 300
+
+local t = require("tools_test")
+local B = require("stream_builder")
+local G = require("sysprof.grammar")
+local F = B.F
+
+local COMMAND = ("TMPDIR=. '%s' '%s/tools/luajit-sysprof.lua' "):format(t.luajit, t.source)
+
+os.execute("rm -rf verbs; mkdir verbs")
+local IN = "cd verbs && "
+
+-- Samples of a function f, of what it calls in C, and of main.
+local function profile(name, n, start)
+  local b = B.new(3):context(7)
+  b:meta("pid", "11"):meta("start_time", tostring(start or 2000000000))
+  b:lfunc(1, 0, "@x.lua"):lfunc(2, 2, "@x.lua", name)
+  b:stack(1, { F.cbound, F.lfunc(1, 5), F.lfunc(2, 3) }):stack(2, { F.host(0x1010), F.vm, F.host(0x2020) })
+  b:stack(3, { F.cbound, F.lfunc(1, 5) })
+  b:hsym(0x1010, 0x1000, "main"):hsym(0x2020, 0x2000, "malloc")
+  for _ = 1, n do b:sample(1, 2, 1) end
+  b:sample(3, 0, 1)
+  return b:finish()
+end
+
+local function try(arguments)
+  local status, out, err = t.shell(IN .. COMMAND .. arguments)
+  t.ok(not err:find("traceback") and not err:find("internal error"), arguments .. ": " .. err)
+  return status, out, err
+end
+
+-- Checks status and message of a command line that prints nothing else.
+local function says(arguments, code, message)
+  local status, out, err = try(arguments)
+  t.equal(status, code, arguments .. ": status")
+  t.equal(out, "", arguments .. ": output")
+  t.contains(err, message, arguments .. ": message")
+  t.equal(select(2, err:gsub("\n", "")), 1, arguments .. ": one line: " .. err)
+end
+
+local function prints(arguments, part, code)
+  local status, out, err = try(arguments)
+  t.equal(status, code or 0, arguments .. ": status: " .. err)
+  t.contains(out, part, arguments .. ": output")
+  return out, err
+end
+
+local function file(name) return t.read_file("verbs/" .. name) end
+local function exists(name)
+  local f = io.open("verbs/" .. name, "rb")
+  if f then f:close() end
+  return f ~= nil
+end
+
+t.write_file("verbs/a.bin", profile("f", 3))
+t.write_file("verbs/b.bin", profile("g", 1))
+t.write_file("verbs/x.lua", "local function f()\n  local s = 0\n  s = s + 1\nend\nf()\n")
+t.write_file("verbs/short.lua", "local s = 0 for i = 1, 1e7 do s = s + i % 7 end")
+
+-- -- What people type ------------------------------------------------------
+
+for word, meant in pairs {
+  record = "run x.lua", top = "report x.lua", flamegraph = "flame x.lua", list = "annotate x.lua",
+  compare = "diff x.lua", convert = "export x.lua",
+} do
+  says(word .. " x.lua", 2, ("expected a verb, got '%s'; did you mean 'luajit-sysprof %s'?"):format(word, meant))
+end
+says("reprot a.bin", 2, "expected a verb, got 'reprot'; did you mean 'report'?")
+says("zzz", 2, "expected a verb, got 'zzz'; see 'luajit-sysprof --help'")
+says("x.lua 'a b'", 2, "did you mean 'luajit-sysprof run x.lua 'a b''?")
+says("a.bin", 2, "did you mean 'luajit-sysprof report a.bin'?")
+says("--blocking a.bin", 2, "did you mean 'luajit-sysprof report --blocking a.bin'?")
+for _, word in ipairs { "attach 7", "ps", "dump 7", "-p 7", "--pid 7", "7" } do
+  says(word, 2, "LUAJIT_SYSPROF=control=SIGUSR2,paused")
+end
+says("run -p 7", 2, "unknown option '-p'; a program that runs is profiled by LUAJIT_SYSPROF")
+says("run --formt=html x.lua", 2, "unknown option '--formt=html'; did you mean '--format'?")
+says("report --frmat=html a.bin", 2, "did you mean '--format'?")
+says("report --by=lines a.bin", 2, "got 'lines'; did you mean 'line'?")
+says("run luajit short.lua", 1, "'luajit-sysprof run short.lua'")
+says("export a.bin", 2, "expected --format=FORMAT, or -o FILE with an ending such as .pb.gz")
+says("diff a.bin", 2, "expected two profiles, BASE and FILE, got 1")
+says("merge a.bin", 2, "expected -o FILE.bin")
+says("merge -o all.html a.bin", 2, "'all.html' is no name of a profile; expected the ending .bin")
+says("doctor now", 2, "expected no argument, got 'now'")
+says("report", 2, "expected a FILE; there is no sysprof.bin here, which 'luajit-sysprof run' writes")
+says("report no.bin", 1, "no.bin: No such file or directory")
+says("report x.lua", 1, "x.lua: not a sysprof profile")
+prints("help", "Usage: luajit-sysprof VERB")
+prints("--help", "Usage: luajit-sysprof VERB")
+prints("help flame", "Usage: luajit-sysprof flame")
+prints("flame --help", "--no-host")
+prints("flame -h", "Example: luajit-sysprof flame -o app.html app.bin")
+prints("--version", "stream version " .. G.SPF_VERSION)
+local status, out, err = try("")
+t.equal(status .. out, "2", "nothing: status")
+t.contains(err, "Usage: luajit-sysprof VERB", "nothing: message")
+
+-- -- Tables ----------------------------------------------------------------
+
+-- C code counts for the Lua function that called it.
+local table_text = prints("report a.bin", "           3    75.0            3    75.0  f (x.lua:2)\n")
+t.contains(table_text, "           1    25.0            4   100.0  main chunk (x.lua)\n", "report")
+t.ok(not table_text:find("malloc"), "report: no C function")
+prints("report --by=function a.bin", "malloc")
+prints("report --lines --by=lua a.bin", "f (x.lua:3)")
+-- Functions of one place whose names differ are kept apart.
+local both = prints("report a.bin b.bin", "           3    50.0            3    50.0  f (x.lua:2)\n")
+t.contains(both, "           1    16.7            1    16.7  g (x.lua:2)\n", "two names")
+prints("report --format=txt -o - a.bin", "f (x.lua:2)")
+prints("report --format=collapsed a.bin", "main chunk (x.lua);f (x.lua:2)")
+prints("info a.bin", "vm states")
+t.ok(not prints("info a.bin", "samples"):find("f %(x%.lua"), "info has no table")
+prints("diff b.bin a.bin", "f (x.lua:2)")
+prints("annotate a.bin", "   75.0    75.0         0       3    s = s + 1\n")
+prints("annotate x.lua a.bin", "   25.0   100.0         0       5  f()\n")
+t.equal(prints("annotate a.bin x.lua", "local s = 0"), (prints("annotate x.lua a.bin", "x.lua")), "in any order")
+t.write_file("verbs/new.bin", profile("f", 1, 1000000000))
+prints("annotate new.bin", "[x.lua is newer than the profile: costs may stand beside other lines]")
+prints("report --annotate=x.lua new.bin", "warning            x.lua is newer than the profile")
+t.ok(not prints("annotate a.bin", "x.lua"):find("newer"), "an older source")
+says("annotate x.lua y.lua a.bin", 2, "expected one source file, got 'x.lua' and 'y.lua'")
+prints("doctor", "kernel tick")
+
+-- -- Outputs ---------------------------------------------------------------
+
+says("flame a.bin", 0, "luajit-sysprof: written to a.html\n")
+t.contains(file("a.html"), "<!DOCTYPE html>", "flame: default output")
+says("flame --format=svg a.bin", 0, "luajit-sysprof: written to a.svg\n")
+prints("flame -o - a.bin", "<!DOCTYPE html>")
+for _, ending in ipairs { "html", "svg", "txt", "folded", "tree", "pb.gz", "pprof", "json", "speedscope.json",
+			  "gecko.json", "collapsed" } do
+  local name = "out." .. ending
+  for round = 1, 2 do	-- Our own file is overwritten.
+    status, out, err = try(("export -o %s a.bin"):format(name))
+    t.equal(status .. out .. err, "0", ("%s, %d"):format(name, round))
+  end
+  t.equal(t.shell(("%s%s -o %s a.bin"):format(IN, t.parser, name)), 0, name .. ": the old command")
+  -- A file of the user's is not.
+  for _, text in ipairs { "local x = {}\n", '{"key": 1}\n', "<html>", "\31\139\8\0", "x 1\ny\n" } do
+    t.write_file("verbs/" .. name, text)
+    says(("export -o %s a.bin"):format(name), 1, name .. " exists, and sysprof did not write it as ")
+    t.equal(t.shell(("%s%s -o %s a.bin 2>&1"):format(IN, t.parser, name)), 1, name .. ": the old command refuses")
+    t.equal(file(name), text, name .. ": left alone")
+  end
+  status = try(("export --force -o %s a.bin"):format(name))
+  t.equal(status, 0, name .. ": --force")
+  t.ok(#file(name) > 20, name .. ": --force writes")
+end
+says("report -o a.doc a.bin", 2, "'a.doc' has no known ending; expected .html ")
+t.equal(t.shell(("%s%s -o victim.lua a.bin 2>&1"):format(IN, t.parser)), 2, "the old command: an unknown ending")
+t.equal(t.shell(("%s%s -o plain a.bin"):format(IN, t.parser)), 0, "the old command: no ending")
+t.contains(file("plain"), "main chunk (x.lua) 1\n", "the old command: no ending: folded")
+-- A failure leaves the old file, and no other one.
+t.write_file("verbs/keep.html", file("a.html"))
+says("flame -o keep.html no.bin", 1, "no.bin: No such file or directory")
+t.equal(file("keep.html"), file("a.html"), "a failure leaves the old file")
+t.shell(IN .. "chmod 640 keep.html")
+try("flame -o keep.html a.bin")
+t.equal(select(2, t.shell(IN .. "stat -c %a keep.html")), "640\n", "the mode stays")
+t.shell(IN .. "ln -s keep.html link.html")
+try("flame -o link.html b.bin")
+t.contains(select(2, t.shell(IN .. "readlink link.html")), "keep.html", "a link stays")
+t.equal(select(2, t.shell(IN .. "ls *.new *.old 2>/dev/null; ls -a | grep '^\\.[a-z]'")), "", "nothing else is left")
+
+-- -- Merged profiles -------------------------------------------------------
+
+says("merge -o a.bin a.bin b.bin", 2, "input and output are the same file")
+t.equal(try("merge -o all.bin a.bin b.bin a.bin"), 0, "merge")
+for _, format in ipairs { "folded", "json", "tree", "pprof" } do
+  local a = select(2, t.shell(("%s%s --format=%s --title=t all.bin"):format(IN, t.parser, format)))
+  local b = select(2, t.shell(("%s%s --format=%s --title=t a.bin b.bin a.bin"):format(IN, t.parser, format)))
+  if format == "json" then a, b = a:gsub('"pid":%d+', ""), b:gsub('"pid":%d+', "") end
+  t.equal(a, b, "a merged profile, " .. format)
+end
+t.equal(try("merge -o twice.bin all.bin b.bin"), 0, "merge what is merged")
+t.write_file("verbs/cut.bin", file("a.bin"):sub(1, -9))
+status, out, err = try("merge -o some.bin cut.bin b.bin")
+t.equal(status, 3, "merge: a cut profile")
+t.contains(err, "warning: cut.bin: offset ", "merge: a cut profile: message")
+prints("report some.bin", "g (x.lua:2)")
+says("merge -o none.bin a.bin x.lua", 1, "x.lua: not a sysprof profile")
+t.ok(not exists("none.bin"), "a failed merge writes nothing")
+
+-- -- Runs ------------------------------------------------------------------
+
+t.equal(try("run short.lua"), 0, "run")
+local first = file("sysprof.bin")
+t.equal(try("run short.lua"), 0, "run again")
+t.equal(file("sysprof.bin.old"), first, "the old profile is kept")
+local second = file("sysprof.bin")
+says("run no_such.lua", 1, "cannot open no_such.lua: No such file or directory")
+t.write_file("verbs/wrong.lua", "local x = = 1")
+status, out, err = try("run wrong.lua")
+t.equal(status, 1, "a script that is not Lua")
+t.contains(err, "sysprof.bin is still the profile of an earlier run", "a script that is not Lua")
+t.equal(file("sysprof.bin"), second, "a failed run keeps the profile of the run before")
+status, out, err = try("run -e sun short.lua")
+t.equal(status, 1, "an unknown event: " .. err)
+t.equal(file("sysprof.bin"), second, "an unknown event keeps the profile of the run before")
+prints("report", "profile   sysprof.bin: ")
+try("run -o page.html short.lua")
+local page = file("page.html")
+try("run -o page.html short.lua")
+t.equal(file("page.html.old"), page, "the old page is kept")
+prints("run -F 500 -e cpu -o - short.lua", "500 a second asked")
+-- A script that profiles itself.
+t.write_file("verbs/own.lua", [[
+print(misc.sysprof.start { mode = "C", path = "own.bin", interval = 1 })
+local s = 0 for i = 1, 1e7 do s = s + i % 7 end
+print(misc.sysprof.stop())
+]])
+status, out, err = try("run -F 1000 own.lua")
+t.equal(status .. out, "0true\ntrue\n", "a script that profiles itself")
+t.equal(select(2, err:gsub("the script profiles itself; this command keeps one profile of everything", "")), 1,
+	"a script that profiles itself is told once: " .. err)
+t.ok(not exists("own.bin"), "a script that profiles itself: one profile")
+-- Nothing of the launcher is in the profile.
+local folded = select(2, t.shell(IN .. t.parser .. "sysprof.bin"))
+t.ok(not folded:find("os.remove", 1, true) and not folded:find("unlink", 1, true), "frames of the launcher: " .. folded)
+-- The script ends with its command, and no temporary file stays.
+t.write_file("verbs/forever.lua", "io.stdout:write('ready\\n') io.stdout:flush() while true do os.time() end")
+t.shell(IN .. "rm -f luajit-sysprof-*")
+for _, signal in ipairs { "KILL", "TERM", "PIPE" } do
+  local _, left = t.shell(IN .. ([[
+rm -f said; %s run -o forever.html forever.lua >said 2>/dev/null & pid=$!
+i=0; until grep -q ready said || [ $i -gt 600 ]; do sleep 0.05; i=$((i + 1)); done
+script=$(ps -o pid= --ppid $pid); kill -%s $pid; wait $pid 2>/dev/null
+i=0; while kill -0 $script 2>/dev/null && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+kill -0 $script 2>/dev/null && echo "the script runs" && kill -9 $script
+ls luajit-sysprof-* 2>/dev/null]]):format(COMMAND, signal))
+  t.equal(left, "", "after SIG" .. signal)
+end
+
+t.finish()

@@ -1,0 +1,56 @@
+----------------------------------------------------------------------------
+-- Facts about files: kind, identity, size and time of change.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+
+-- The layout of struct statx is the same on each architecture (statx(2)).
+ffi.cdef [[
+struct sysprof_statx_time { int64_t sec; uint32_t nsec; int32_t pad; };
+struct sysprof_statx {
+  uint32_t mask, blksize; uint64_t attributes; uint32_t nlink, uid, gid; uint16_t mode, pad;
+  uint64_t ino, size, blocks, attributes_mask;
+  struct sysprof_statx_time atime, btime, ctime, mtime;
+  uint32_t rdev_major, rdev_minor, dev_major, dev_minor;
+  uint64_t spare[14];
+};
+int statx(int, const char *, int, unsigned int, void *);
+char *realpath(const char *, char *);
+void free(void *);
+]]
+
+local AT_FDCWD, AT_SYMLINK_NOFOLLOW = -100, 0x100
+local STATX_BASIC_STATS = 0x7ff
+local KINDS = { [4] = "folder", [8] = "file", [10] = "link" }	-- By the upper bits of the mode.
+
+local files = {}
+
+-- Returns { kind=, mode=, size=, mtime= } of the file at a path, or nil if there is none. kind is "file",
+-- "folder", "link" or "other"; mode has the permissions; mtime is in seconds of Unix time. Follows links
+-- unless no_follow.
+function files.stat(path, no_follow)
+  local st = ffi.new("struct sysprof_statx")
+  if ffi.C.statx(AT_FDCWD, path, no_follow and AT_SYMLINK_NOFOLLOW or 0, STATX_BASIC_STATS, st) ~= 0 then
+    return nil
+  end
+  return {
+    kind = KINDS[math.floor(st.mode / 4096)] or "other", mode = st.mode % 4096,
+    size = tonumber(st.size), mtime = tonumber(st.mtime.sec),
+  }
+end
+
+-- Returns the path without links, or nil if the file does not exist.
+function files.real_path(path)
+  local real = ffi.C.realpath(path, nil)
+  if real == nil then return nil end
+  local s = ffi.string(real)
+  ffi.C.free(real)
+  return s
+end
+
+-- Are two paths of the same file? A path without a file has its name only.
+function files.is_same(a, b)
+  return a == b or (files.real_path(a) or a) == (files.real_path(b) or b)
+end
+
+return files

@@ -1,0 +1,44 @@
+----------------------------------------------------------------------------
+-- Output formats by the ending of a file, and by the names that users type.
+----------------------------------------------------------------------------
+
+local endings = {}
+
+-- Formats of the reader, and the short names of other tools.
+endings.FORMATS = { "folded", "top", "tree", "flamegraph", "svg", "pprof", "speedscope", "gecko", "json" }
+endings.ALIASES = { html = "flamegraph", flame = "flamegraph", collapsed = "folded", txt = "top", text = "top",
+		    table = "top", pb = "pprof", ["pb.gz"] = "pprof", firefox = "gecko" }
+
+-- The longest ending that fits counts. "bin" is the profile itself.
+local ENDINGS = {
+  { ".html", "flamegraph" }, { ".svg", "svg" }, { ".txt", "top" }, { ".folded", "folded" },
+  { ".pb.gz", "pprof" }, { ".json", "json" }, { ".bin", "bin" }, { ".collapsed", "folded" },
+  { ".pprof", "pprof" }, { ".speedscope.json", "speedscope" }, { ".gecko.json", "gecko" },
+  { ".tree", "tree" },
+}
+
+local function texts(without_profile)
+  local list = {}
+  for _, ending in ipairs(ENDINGS) do
+    if ending[2] ~= "bin" or not without_profile then list[#list + 1] = ending[1] end
+  end
+  return table.concat(list, " ")
+end
+
+-- Returns the format that the ending of a path stands for, or nil. A name without an ending, such as
+-- that of a device, has the default format. without_profile: "bin" is none of the formats. The third
+-- result tells what was expected.
+function endings.format(path, default, without_profile)
+  local found, len = nil, 0
+  for _, ending in ipairs(ENDINGS) do
+    local tail = ending[1]
+    if #tail > len and #path > #tail and path:sub(-#tail) == tail then found, len = ending[2], #tail end
+  end
+  if found == "bin" and without_profile then found = nil
+  elseif not found and not path:match("[^/]*$"):find(".", 1, true) then return default
+  end
+  if found then return found end
+  return nil, ("'%s' has no known ending; expected %s, or --format"):format(path, texts(without_profile))
+end
+
+return endings

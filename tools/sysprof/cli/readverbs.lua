@@ -1,0 +1,195 @@
+----------------------------------------------------------------------------
+-- Verbs that read profiles: report, flame, annotate, diff, merge, export, info.
+--
+-- Each is the reader (sysprof.cli.report) with a default format and fewer options. Without a FILE they read
+-- what 'run' writes without an output.
+----------------------------------------------------------------------------
+
+local command = require("sysprof.cli.command")
+local endings = require("sysprof.cli.endings")
+local files = require("sysprof.base.files")
+local join_files = require("sysprof.read.joinfiles")
+local outfile = require("sysprof.cli.outfile")
+local reader = require("sysprof.read.reader")
+local report = require("sysprof.cli.report")
+local runspecs = require("sysprof.cli.runspecs")
+local viewspecs = require("sysprof.cli.viewspecs")
+
+local PROGRAM = "luajit-sysprof"
+local LIMIT = 25	-- Rows of a table that fits a screen, with its head.
+
+local CODES = [[
+Exit status: 0 success, 1 unreadable profile or unwritable output, 2 wrong command
+line, 3 profile damaged, cut, or too deep for its size (the whole part is printed).
+]]
+
+local verbs = {}
+
+local function add(verb)
+  verb.help = { usage = ("Usage: %s %s %s"):format(PROGRAM, verb.name, verb.arguments or "[options] [FILE...]"),
+		intro = "\n" .. verb.intro .. "\n", tail = CODES,
+		example = ("%s %s %s"):format(PROGRAM, verb.name, verb.example) }
+  verbs[#verbs + 1] = verb
+end
+
+-- Without a file, there is the one of the last run. Returns nil, or what is missing.
+local function default_file(rest)
+  if #rest > 0 then return nil end
+  rest[1] = runspecs.OUTPUT
+  if not files.stat(runspecs.OUTPUT) then
+    return ("expected a FILE; there is no %s here, which 'luajit-sysprof run' writes"):format(runspecs.OUTPUT)
+  end
+end
+
+-- Returns the path with the ending of another format.
+local function renamed(path, ending)
+  local stem = path:match("^(.+)%.bin$") or path
+  return stem .. ending
+end
+
+-- -- Tables, pictures, files of other tools --------------------------------
+
+add {
+  name = "report", line = "show a table of the hottest functions", specs = viewspecs.without {},
+  intro = "Prints a table of the Lua functions of profiles. --by=function shows C functions, too.\n" ..
+	  "FILE \"-\" is standard input; several profiles are added up.",
+  example = "--by=line app.bin",
+  main = function(this, opt, rest)
+    local missing = default_file(rest)
+    if missing then return this.usage_error(missing) end
+    opt.brief, opt.limit = true, opt.limit or LIMIT
+    return report.show(this, opt, rest, "top", "lua")
+  end,
+}
+
+add {
+  name = "flame", line = "draw a flame graph", specs = viewspecs.without { "annotate", "by", "limit" },
+  intro = "Writes a flame graph: a page for the browser, or a picture with -o FILE.svg. The default\n" ..
+	  "output is the name of the profile with the ending .html.",
+  example = "-o app.html app.bin",
+  main = function(this, opt, rest)
+    local missing = default_file(rest)
+    if missing then return this.usage_error(missing) end
+    local told = not opt.output
+    if told then opt.output = rest[1] == "-" and "-" or renamed(rest[1], opt.format == "svg" and ".svg" or ".html") end
+    local status = report.show(this, opt, rest, "flamegraph")
+    if told and opt.output ~= "-" and (status == command.OK or status == command.INCOMPLETE) then
+      this.say("written to ", opt.output)
+    end
+    return status
+  end,
+}
+
+add {
+  name = "export", line = "write a profile for another program",
+  specs = viewspecs.without { "annotate", "by", "limit" },
+  intro = "Writes profiles in the format of the output's ending, or of --format.",
+  example = "-o app.pb.gz app.bin",
+  main = function(this, opt, rest)
+    local missing = default_file(rest)
+    local format, wrong = endings.format(opt.output or "-", nil, true)
+    if not missing and not opt.format and not format then
+      missing = wrong or "expected --format=FORMAT, or -o FILE with an ending such as .pb.gz"
+    end
+    if missing then return this.usage_error(missing) end
+    return report.show(this, opt, rest)
+  end,
+}
+
+-- -- Source lines ----------------------------------------------------------
+
+add {
+  name = "annotate", line = "show the hot lines of the source",
+  arguments = "[options] [FILE...] [SOURCE.lua]",
+  specs = viewspecs.without { "annotate", "format", "by", "limit", "diff", "title", "traces", "lines" },
+  intro = "Prints the hot lines of all Lua files with some lines around, or the whole file SOURCE.lua.\n" ..
+	  "Shares count C code and the VM's work for the line that called it.",
+  example = "app.bin app.lua",
+  main = function(this, opt, rest)
+    local profiles, sources = {}, {}
+    for _, path in ipairs(rest) do
+      local list = (path == "-" or reader.is_profile(path)) and profiles or sources
+      list[#list + 1] = path
+    end
+    if #profiles == 0 and #sources > 0 and not sources[1]:find("%.lua$") and not files.stat(sources[1]) then
+      this.say(sources[1], ": No such file or directory")
+      return command.FAILED
+    end
+    if #sources > 1 then
+      return this.usage_error(("expected one source file, got '%s' and '%s'"):format(sources[1], sources[2]))
+    end
+    local missing = default_file(profiles)
+    if missing then return this.usage_error(missing) end
+    opt.hot, opt.source = true, sources[1]
+    return report.show(this, opt, profiles)
+  end,
+}
+
+-- -- Several profiles ------------------------------------------------------
+
+add {
+  name = "diff", line = "compare two profiles", arguments = "[options] BASE FILE",
+  specs = viewspecs.without { "annotate", "diff" },
+  intro = "Compares the profile FILE with BASE: what became faster, and what slower.",
+  example = "before.bin after.bin",
+  main = function(this, opt, rest)
+    if #rest ~= 2 then
+      return this.usage_error(("expected two profiles, BASE and FILE, got %d"):format(#rest))
+    end
+    opt.diff, opt.limit, opt.brief = table.remove(rest, 1), opt.limit or LIMIT, true
+    return report.show(this, opt, rest, "top", "lua")
+  end,
+}
+
+local function specs_of(names)
+  local all, list = viewspecs.without {}, {}
+  for _, spec in ipairs(all) do
+    if names[spec.key] then list[#list + 1] = spec end
+  end
+  return list
+end
+
+add {
+  name = "merge", line = "add profiles up into one file", arguments = "-o FILE.bin FILE...",
+  specs = specs_of { output = true, force = true, help = true, version = true },
+  intro = "Writes one profile with the samples of several. All verbs read it.",
+  example = "-o all.bin worker.1.bin worker.2.bin",
+  main = function(this, opt, rest)
+    if not opt.output then return this.usage_error("expected -o FILE.bin") end
+    if #rest == 0 then return this.usage_error("expected a FILE") end
+    if opt.output ~= "-" and endings.format(opt.output, "bin") ~= "bin" then
+      return this.usage_error(("'%s' is no name of a profile; expected the ending .bin"):format(opt.output))
+    end
+    for _, path in ipairs(rest) do
+      if files.is_same(path, opt.output) then return this.usage_error("input and output are the same file") end
+    end
+    local ok, err = outfile.check(opt.output, "bin", opt.force)
+    if not ok then
+      this.say(err)
+      return command.FAILED
+    end
+    local warnings = {}
+    ok, err = outfile.write(opt.output, function(write) return join_files(rest, write, warnings) end)
+    if not ok then
+      this.say(err)
+      return command.FAILED
+    end
+    for _, warning in ipairs(warnings) do this.say("warning: ", warning) end
+    return #warnings > 0 and command.INCOMPLETE or command.OK
+  end,
+}
+
+add {
+  name = "info", line = "show what a profile holds, and what it lacks",
+  specs = specs_of { output = true, force = true, help = true, version = true },
+  intro = "Prints the self-report of profiles: events, rates, threads, lost and broken samples, costs.",
+  example = "app.bin",
+  main = function(this, opt, rest)
+    local missing = default_file(rest)
+    if missing then return this.usage_error(missing) end
+    opt.no_rows, opt.format = true, "top"
+    return report.show(this, opt, rest, "top")
+  end,
+}
+
+return verbs

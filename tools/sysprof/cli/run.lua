@@ -1,0 +1,239 @@
+----------------------------------------------------------------------------
+-- Verb 'run': profiles a script from its beginning to its end.
+--
+-- The script runs in the luajit program, in a process of its own: it behaves and ends
+-- as without a profile (sysprof.cli.launch). That process writes the profile; the
+-- command renders it.
+----------------------------------------------------------------------------
+
+local child = require("sysprof.cli.child")
+local command = require("sysprof.cli.command")
+local endings = require("sysprof.cli.endings")
+local files = require("sysprof.base.files")
+local launch = require("sysprof.cli.launch")
+local outfile = require("sysprof.cli.outfile")
+local progress = require("sysprof.cli.progress")
+local reader = require("sysprof.read.reader")
+local runspecs = require("sysprof.cli.runspecs")
+local summary = require("sysprof.cli.summary")
+local view = require("sysprof.show.view")
+
+local SPECS = runspecs.SPECS
+local ELF, HEAD = "\127ELF", 4
+
+-- -- The command line ------------------------------------------------------
+
+-- Events that others bring along.
+local BRINGS = { alloc = { "live" }, wall = { "cpu", "offcpu" } }
+
+-- Says if the event to show is not one that is recorded, or nil.
+local function wrong_event(recorded, shown)
+  local names = {}
+  for name in recorded:gmatch("[^,]+") do
+    name = name:match("^%s*([^:%s]*)")
+    names[#names + 1] = name
+    for _, other in ipairs(BRINGS[name] or {}) do names[#names + 1] = other end
+  end
+  for _, name in ipairs(names) do
+    if name == shown then return nil end
+  end
+  return ("--event=%s is not recorded; expected one of %s"):format(shown, table.concat(names, ", "))
+end
+
+-- Says why a file cannot be the script, or nil.
+local function wrong_script(rest)
+  local script = rest[1]
+  if script == "-" then return nil end
+  local st = files.stat(script)
+  if not st and script:find("luajit[^/]*$") and rest[2] then
+    return ("there is no script '%s'; expected the script itself: 'luajit-sysprof run %s'"):format(script, rest[2])
+  elseif not st then
+    return ("cannot open %s: No such file or directory"):format(script)
+  elseif st.kind == "folder" then
+    return ("cannot run %s: it is a folder; expected a Lua script"):format(script)
+  end
+  local file = st.kind == "file" and io.open(script, "rb")
+  local head = file and file:read(HEAD)
+  if file then file:close() end
+  if head == ELF then
+    return ("%s is a program; expected a Lua script. A program on this LuaJIT is profiled by " ..
+	    "'LUAJIT_SYSPROF=on %s'"):format(script, script)
+  end
+end
+
+-- Says what is wrong with a command line, or nil.
+local function contradiction(opt, rest)
+  if #rest == 0 then return "expected a SCRIPT" end
+  if opt.no_host and opt.no_lua then return "--no-host and --no-lua leave nothing" end
+  if opt.interval and opt.hz then return "--interval and --hz both set the rate; remove one" end
+  if opt.output ~= "-" and files.is_same(opt.output, rest[1]) then
+    return "script and output are the same file"
+  end
+  if opt.clock and opt.event then return wrong_event(opt.clock, opt.event) end
+end
+
+-- Puts defaults and what options mean together into place. Returns nil, or what is wrong.
+local function prepare(opt, rest)
+  local err
+  opt.output = opt.output or runspecs.OUTPUT
+  if not opt.format then opt.format, err = endings.format(opt.output, opt.output == "-" and "top" or "bin") end
+  err = err or contradiction(opt, rest)
+  if err then return err end
+  if opt.format == "bin" and opt.output == "-" then
+    return "standard output is the script's; expected a file for the profile"
+  end
+  -- Without --clock, --event names what is recorded.
+  if not opt.clock then opt.clock, opt.event = opt.event, nil end
+end
+
+-- Returns the options of misc.sysprof.start for a profile at a path.
+local function start_options(opt, path)
+  local start = { path = path }
+  for _, spec in ipairs(SPECS) do
+    if spec.start then start[spec.key] = opt[spec.key] end
+  end
+  start.mode, start.flush = opt.mode or "C", opt.flush or "thread"
+  start.threads = opt.all_threads and "all" or nil
+  return start
+end
+
+-- Returns the list of options for luajit.
+local function luajit_options(opt)
+  local list = {}
+  for _, letter in ipairs { "j", "O", "l" } do
+    for _, value in ipairs(opt[letter] or {}) do list[#list + 1] = "-" .. letter .. value end
+  end
+  return list
+end
+
+-- -- The profile -----------------------------------------------------------
+
+-- Returns the paths of the profiles of a script and of its children; before: files
+-- of children from before the run.
+local function profiles(opt, path, before)
+  local list, old = { path }, {}
+  for _, name in ipairs(before) do old[name] = true end
+  for _, name in ipairs(opt.fork and launch.profiles_of_children(path) or {}) do
+    if not old[name] then list[#list + 1] = name end
+  end
+  return list
+end
+
+-- Reads the profiles of the script and its children, and writes the requested output.
+-- Returns the profile, or nil and a message; and the message is of a missing profile.
+local function finish(this, paths, opt)
+  local renderer = opt.format ~= "bin" and require("sysprof.formats." .. opt.format) or {}
+  local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
+						activity = renderer.needs_activity,
+						progress = progress.new() })
+  if not profile then return nil, "the profile is missing: " .. err end
+  opt.limit, opt.brief = runspecs.LIMIT, opt.format == "top"
+  if opt.brief and not opt.lines then opt.by = "lua" end
+  local shown_view, ok
+  shown_view, err = view.new(profile, opt)
+  if not shown_view then return nil, err end
+  opt.title = shown_view:default_title(opt.script)
+  if opt.format ~= "bin" then
+    ok, err = outfile.write(opt.output, function(write)
+      renderer.render(shown_view, write)
+    end, true)
+    if not ok then return nil, err end
+  end
+  summary.print(this.say, shown_view, paths, opt)
+  return profile
+end
+
+-- Copies a profile that could not be rendered to a file with a name.
+local function keep(this, path, opt)
+  if not path:find("^/proc/") then
+    this.say("the profile is kept in ", path)
+    return
+  end
+  local st, err = files.stat(opt.output), nil
+  local is_device = opt.output == "-" or st and st.kind ~= "file"
+  local to = is_device and runspecs.OUTPUT or opt.output .. ".bin"
+  local ok = not files.stat(to)
+  local function copy(write)
+    local file = io.open(path, "rb")
+    for block in function() return file and file:read(2^16) end do write(block) end
+    if file then file:close() end
+  end
+  if ok then ok = outfile.write(to, copy) end
+  if not ok then
+    to, err = launch.temporary()
+    if to then ok, err = outfile.write(to, copy) end
+  end
+  this.say(ok and "the profile is kept in " .. to or "the profile is lost: " .. err)
+end
+
+-- The old profile comes back if the new one tells nothing.
+local function restore(this, aside, path)
+  if aside and os.rename(aside, path) then this.say(path, " is still the profile of an earlier run") end
+end
+
+local function run(this, opt, rest)
+  local is_bin, path, err, aside = opt.format == "bin", opt.output, nil, nil
+  if is_bin then
+    aside = outfile.set_aside(path)
+  else
+    path, err = (opt.fork and launch.temporary or launch.unnamed)()
+  end
+  if not path then
+    this.say(err)
+    return command.FAILED
+  end
+  local before = launch.profiles_of_children(path)
+  local status, signo, why = launch.run(start_options(opt, path), luajit_options(opt), rest)
+  local paths, profile = profiles(opt, path, before), nil
+  if why then
+    this.say(why)
+    restore(this, aside, path)
+    status = status ~= command.OK and status or command.FAILED
+  else
+    profile, err = finish(this, paths, opt)
+    if not profile then this.say(err) end
+    if status ~= command.OK and not signo and profile and profile:totals() == 0 then
+      restore(this, aside, path)
+    end
+    for _, name in ipairs(not is_bin and not profile and paths or {}) do keep(this, name, opt) end
+  end
+  for _, name in ipairs(not is_bin and (why or profile) and paths or {}) do
+    if not name:find("^/proc/") then os.remove(name) end
+  end
+  if signo then child.die(signo) end
+  return status == command.OK and not why and not profile and command.FAILED or status
+end
+
+-- -- API -------------------------------------------------------------------
+
+local verb = { name = "run", line = "profile a Lua script", specs = SPECS, is_script = true }
+
+verb.help = {
+  usage = "Usage: luajit-sysprof run [options] SCRIPT [ARG...]",
+  intro = [[
+
+Profiles the Lua script SCRIPT from beginning to end and writes the profile.
+SCRIPT "-" is standard input. A summary goes to standard error.
+]],
+  tail = [[
+Exit status: that of the script; 1 if the script succeeded and its profile could not
+be written, or if the profiler could not start; 2 wrong command line.
+]],
+  example = "luajit-sysprof run -o app.html app.lua",
+}
+
+function verb.main(this, opt, rest)
+  local wrong = prepare(opt, rest)
+  if wrong then return this.usage_error(wrong) end
+  opt.script = rest[1]
+  local err, _ = wrong_script(rest)
+  -- The profiler checks a profile's file itself.
+  if not err and opt.format ~= "bin" then _, err = outfile.check(opt.output, opt.format, opt.force) end
+  if err then
+    this.say(err)
+    return command.FAILED
+  end
+  return run(this, opt, rest)
+end
+
+return verb

@@ -1,0 +1,107 @@
+----------------------------------------------------------------------------
+-- Options of 'run': what is recorded, and how it is shown.
+----------------------------------------------------------------------------
+
+local endings = require("sysprof.cli.endings")
+
+local OUTPUT = "sysprof.bin"
+local LIMIT = 60	-- Rows of a table.
+local FORMATS = { "bin", unpack(endings.FORMATS) }
+
+local function to_interval(s)
+  local ms = s:find("^%d*%.?%d+$") and tonumber(s)
+  if ms and ms >= 0.01 and ms <= 86400000 then return ms end
+  return nil, "milliseconds, 0.01 to 86400000"
+end
+
+local function to_hz(s)
+  local hz = s:find("^%d*%.?%d+$") and tonumber(s)
+  if hz and hz >= 0.001 and hz <= 1e5 then return hz end
+  return nil, "samples a second, 0.001 to 100000"
+end
+
+local function to_period(s)
+  local n = s:find("^%d+$") and tonumber(s)
+  if n and n >= 1 and n < 2^53 then return n end
+  return nil, "a whole number of occurrences, at least 1"
+end
+
+-- Which signals there are is known to the profiler.
+local function to_signal(s)
+  if s:find("^%d+$") and #s <= 3 then return tonumber(s) end
+  s = s:upper()
+  if s:find("^%u[%u%d+-]*$") then return s:find("^SIG") and s or "SIG" .. s end
+  return nil, "a signal, such as SIGUSR2"
+end
+
+-- start: misc.sysprof.start has an option of this key.
+local SPECS = {
+  { name = "output", short = "o", key = "output", arg = "FILE",
+    brief = "write to FILE: .html .svg .txt .folded .pb.gz .bin", help = {
+    "write to FILE, default " .. OUTPUT .. "; its ending gives the",
+    "format: .bin .html .svg .txt .folded .pb.gz .json .tree",
+    ".pprof .speedscope.json .gecko.json" } },
+  { name = "format", key = "format", arg = "FORMAT", choice = FORMATS, aliases = endings.ALIASES, help = {
+    "this format, whatever the ending: " .. table.concat(FORMATS, " ", 1, 4),
+    table.concat(FORMATS, " ", 5) } },
+  { name = "event", short = "e", key = "event", arg = "LIST",
+    brief = "record cpu (default), wall, offcpu, alloc, ...", help = {
+    "cpu: CPU time (default); wall: CPU time and waits;",
+    "offcpu: waits, and for what, without waking threads;",
+    "coroutine-wait: waits of coroutines, and where;",
+    "alloc: allocations of memory, and who makes them;",
+    "events, such as page-faults or cycles. Separate",
+    "several by commas" } },
+  { name = "clock", key = "clock", start = true, arg = "LIST", help = {
+    "the same as --event; beside it, --event names the one",
+    "that is shown" } },
+  { name = "interval", short = "i", key = "interval", start = true, arg = "MS",
+    convert = to_interval, help = {
+    "milliseconds between samples, default 10" } },
+  { name = "hz", short = "F", key = "hz", start = true, arg = "N", convert = to_hz,
+    brief = "samples a second, default 100", help = {
+    "samples a second, instead of the interval" } },
+  { name = "period", key = "period", start = true, arg = "N", convert = to_period, help = {
+    "occurrences of an event, or bytes of alloc, between",
+    "two samples" } },
+  { name = "threads", key = "all_threads", brief = "sample all threads of the process", help = {
+    "sample all threads of the process" } },
+  { name = "fork", key = "fork", start = true, brief = "also profile forked children",
+    help = { "also profile children that the script forks" } },
+  { name = "gc", key = "gc", start = true, help = {
+    "collect garbage before the end, so that live has none" } },
+  { name = "signal", key = "signal", start = true, arg = "SIGNAL", convert = to_signal, help = {
+    "the profiler's signal; default: one that the program",
+    "does not handle" } },
+  { name = "flush", key = "flush", start = true, arg = "WHERE", choice = { "vm", "thread" }, help = {
+    "who writes the profile: thread (default), once a",
+    "second; vm: the program stays single-threaded" } },
+  { name = "force", key = "force", start = true, help = {
+    "overwrite a FILE that sysprof did not write" } },
+  { name = "follow", key = "follow", start = true, help = {
+    "follow another user's link in a folder where other",
+    "users may write" } },
+  { name = "jitter", key = "jitter", start = true, help = { "vary the interval at random" } },
+  { name = "mode", key = "mode", start = true, arg = "MODE", choice = { "C", "L" }, help = {
+    "C: whole stacks (default), L: their innermost frames" } },
+  { name = "weight", key = "weight", arg = "UNIT",
+    choice = { "samples", "event", "cpu", "bytes", "objects", "waits" }, help = {
+    "samples: count samples (default); event: sum their",
+    "weights, such as CPU time, bytes (default for alloc);",
+    "cpu, bytes: the same; objects (of alloc), waits (of",
+    "offcpu and coroutine-wait): count them" } },
+  { name = "lines", key = "lines", brief = "name Lua frames by their current lines",
+    help = { "name Lua frames by their current lines" } },
+  { name = "traces", key = "traces", help = { "show compiled code as [trace N]" } },
+  { name = "no-host", key = "no_host", help = { "leave out C frames" } },
+  { name = "no-lua", key = "no_lua", help = { "leave out Lua frames" } },
+  { short = "j", key = "j", arg = "CMD", list = true, help = {
+    "option of luajit, like -O and -l" } },
+  { short = "O", key = "O", arg = "OPT", list = true, help = { "option of luajit" } },
+  { short = "l", key = "l", arg = "NAME", list = true, help = { "option of luajit" } },
+  { name = "help", short = "h", key = "help", brief = "this; --help shows all options",
+    help = { "show this help; -h: the common options" } },
+  { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
+}
+
+return { SPECS = SPECS, OUTPUT = OUTPUT, LIMIT = LIMIT }

@@ -1,0 +1,97 @@
+----------------------------------------------------------------------------
+-- Summary after a run: what was recorded, what is hot, and what to type next.
+----------------------------------------------------------------------------
+
+local events = require("sysprof.model.events")
+local headline = require("sysprof.show.headline")
+local selfreport = require("sysprof.show.selfreport")
+local text = require("sysprof.base.text")
+local top = require("sysprof.formats.top")
+local units = require("sysprof.model.units")
+local view = require("sysprof.show.view")
+
+local HOTTEST = 5	-- Rows of each table.
+local FEW = 100		-- Samples.
+local IDLE = 0.5	-- Part of the real time that a waiting script computes at most.
+local QUIET_SECONDS = 0.2
+
+local summary = {}
+
+-- Writes the hottest Lua functions of a view, or lines.
+local function write_rows(shown_view, lines)
+  local options = {}
+  for key, value in pairs(shown_view.options) do options[key] = value end
+  options.by, options.lines = "lua", lines
+  local rows, sum = top.count(view.new(shown_view.profile, options))
+  table.sort(rows, function(a, b)
+    if a.self ~= b.self then return a.self > b.self end
+    return a.entry.text < b.entry.text
+  end)
+  for i = 1, math.min(#rows, HOTTEST) do
+    if rows[i].self == 0 then break end
+    io.stderr:write(("%7.1f%%  %s\n"):format(100 * rows[i].self / sum, rows[i].entry.text))
+  end
+end
+
+-- Returns why there are few samples or none, and what shows more; or nil.
+local function advice(profile)
+  local e = events.list(profile)[1]
+  local real, cpu = headline.real_time(profile), headline.cpu_time(profile)
+  local is_cpu = e and units.of(e.unit).is_cpu and not e.parts
+  local samples = profile:totals()
+  if is_cpu and real and real > QUIET_SECONDS and cpu and cpu < IDLE * real then
+    return ("the script waited %.1f of %.1f s; --event=wall shows waits, too"):format(real - cpu, real)
+  elseif is_cpu and samples < FEW then
+    return "these are few samples; --hz=1000 takes more"
+  elseif samples == 0 and e and not is_cpu then
+    return ("the event '%s' did not occur often enough for a sample"):format(text.clean(e.name))
+  end
+end
+
+-- Says what the events got, and why that is less than was asked for.
+local function say_rates(say, profile, shown)
+  local list = events.list(profile)
+  for _, e in ipairs(list) do
+    if #list > 1 then
+      say(text.clean(e.name), ": ", selfreport.event_text(profile, e), e.name == shown and " (shown)" or "")
+    else
+      local rate = selfreport.rate_text(profile, e)
+      if rate then say(rate) end
+    end
+  end
+  if profile.meta.limit then say(text.clean(profile.meta.limit)) end
+end
+
+-- The next command to type.
+local function next_command(profile, opt)
+  if opt.format ~= "bin" or profile:totals() == 0 then return nil end
+  local path = opt.output == "sysprof.bin" and "" or " " .. opt.output
+  return ("next: luajit-sysprof report%s, annotate%s, or flame%s"):format(path, path, path)
+end
+
+-- Says what a run has recorded. paths: of the profiles of the script and its children.
+function summary.print(say, shown_view, paths, opt)
+  local profile = shown_view.profile
+  local real = headline.real_time(profile)
+  say(selfreport.totals(profile), real and (" in %.3f s"):format(real) or "", ", written to ", opt.output)
+  say_rates(say, profile, shown_view.event.name)
+  for i = 2, #paths do
+    say("with the profile of a child", opt.format == "bin" and ", " .. paths[i] or "")
+  end
+  local lost, lost_text = selfreport.lost(profile)
+  if lost > 0 then say("warning: samples lost: ", lost_text) end
+  if not profile.complete then say("warning: ", profile:problem_text()) end
+  if shown_view:room_text() then say("warning: ", shown_view:room_text()) end
+  local hint = advice(profile)
+  if hint then say(hint) end
+  if shown_view.event.samples > 0 then
+    say("hottest Lua functions, with what they call in C:")
+    write_rows(shown_view, false)
+    say("hottest Lua lines:")
+    write_rows(shown_view, true)
+  end
+  local command = next_command(profile, opt)
+  if command then say(command) end
+end
+
+return summary

@@ -1,0 +1,123 @@
+----------------------------------------------------------------------------
+-- Verbs of luajit-sysprof: finds the one that the user means, and runs it.
+----------------------------------------------------------------------------
+
+local command = require("sysprof.cli.command")
+local completion = require("sysprof.cli.completion")
+local doctor = require("sysprof.cli.doctor")
+local files = require("sysprof.base.files")
+local options = require("sysprof.cli.options")
+local readverbs = require("sysprof.cli.readverbs")
+local run = require("sysprof.cli.run")
+
+local verbs = { PROGRAM = "luajit-sysprof" }
+
+local LIST = { run }
+for _, verb in ipairs(readverbs) do LIST[#LIST + 1] = verb end
+LIST[#LIST + 1] = doctor
+
+-- Words that need no verb.
+local OTHERS = { "help", "--help", "--version", "--completion=bash" }
+
+-- What other tools call our verbs.
+local MEANT = {
+  record = "run", profile = "run", script = "run", exec = "run", python = "run", top = "report", stat = "info",
+  stats = "info", show = "report", text = "report", flamegraph = "flame", html = "flame", graph = "flame", svg = "flame",
+  list = "annotate", source = "annotate", lines = "annotate", compare = "diff", add = "merge", convert = "export",
+  pprof = "export", check = "doctor", header = "info",
+}
+
+-- Verbs of other tools for programs that run.
+local RUNNING = { attach = true, ps = true, dump = true, stop = true, start = true, pid = true, serve = true }
+local ABOUT_RUNNING = "a program that runs is profiled if it was started so: " ..
+  "'LUAJIT_SYSPROF=control=SIGUSR2,paused PROGRAM'; then 'kill -USR2 PID' starts and stops a profile"
+
+local function by_name(name)
+  for _, verb in ipairs(LIST) do
+    if verb.name == name then return verb end
+  end
+end
+
+local function overview()
+  local lines = { "Usage: luajit-sysprof VERB [options] [FILE...]", "" }
+  for _, verb in ipairs(LIST) do lines[#lines + 1] = ("  %-10s %s"):format(verb.name, verb.line) end
+  lines[#lines + 1] = [[
+
+'luajit-sysprof VERB -h' shows the common options of a verb, '--help' all of them.
+Other options: --version, --completion=bash.
+
+Examples:
+  luajit-sysprof run app.lua             # records app.lua, and prints what is hot
+  luajit-sysprof report                  # a table of what was recorded last
+  luajit-sysprof run -o app.html app.lua # a flame graph
+  LUAJIT_SYSPROF=on nginx                # any program on this LuaJIT: sysprof.PID.1.bin
+]]
+  return table.concat(lines, "\n")
+end
+
+local function quoted(args)
+  local out = {}
+  for i, a in ipairs(args) do out[i] = a:find("^[%w%._/=,:+@-]+$") and a or ("'%s'"):format((a:gsub("'", "'\\''"))) end
+  return table.concat(out, " ")
+end
+
+-- Returns what the user probably meant by a first word that is no verb, or nil.
+local function meant(args)
+  local first = args[1]
+  local function with(verb) return ("did you mean '%s %s %s'?"):format(verbs.PROGRAM, verb, quoted(args)) end
+  if MEANT[first] then
+    local rest = quoted { unpack(args, 2) }
+    return ("did you mean '%s %s%s'?"):format(verbs.PROGRAM, MEANT[first], rest ~= "" and " " .. rest or "")
+  elseif RUNNING[first] or first == "-p" or first == "--pid" or first:find("^%d+$") then
+    return ABOUT_RUNNING
+  elseif first:sub(1, 1) == "-" then
+    for _, verb in ipairs { by_name("report"), run } do
+      if options.knows(verb.specs, first) then return with(verb.name) end
+    end
+  elseif files.stat(first) then
+    return with(first:find("%.lua$") and "run" or "report")
+  end
+end
+
+-- Reports a first word that is no verb.
+local function unknown(this, args)
+  local names, first = {}, args[1]
+  for i, verb in ipairs(LIST) do names[i] = verb.name end
+  local found = meant(args)
+  local hint = found and "; " .. found or options.did_you_mean(first, names)
+  return this.usage_error(("expected a verb, got '%s'%s"):format(first, hint))
+end
+
+local function run_verb(verb, args)
+  local this = command.new(verbs.PROGRAM, verb.name)
+  local opt, rest = options.parse(verb.specs, args, verb.is_script)
+  if not opt then return this.usage_error(rest) end
+  return this.answer(opt, verb.specs, verb.help) or verb.main(this, opt, rest)
+end
+
+local function help(this, args)
+  local verb = args[1] and by_name(args[1])
+  if args[1] and not verb then return unknown(this, args) end
+  return verb and run_verb(verb, { "--help" }) or this.print(overview())
+end
+
+-- Runs a command line. Returns the status.
+function verbs.main(args)
+  local this, first = command.new(verbs.PROGRAM), args[1]
+  local verb = first and by_name(first)
+  if verb then
+    return run_verb(verb, { unpack(args, 2) })
+  elseif not first then
+    io.stderr:write(overview())
+    return command.USAGE
+  elseif first == "help" or first == "-h" or first == "--help" then
+    return help(this, { unpack(args, 2) })
+  elseif first == "version" or first == "--version" or first == "-v" or first == "-V" then
+    return this.answer { version = true }
+  elseif first == "--completion=bash" or first == "--completion" and args[2] == "bash" then
+    return this.print(completion.bash_of_verbs(verbs.PROGRAM, LIST, OTHERS))
+  end
+  return unknown(this, args)
+end
+
+return verbs

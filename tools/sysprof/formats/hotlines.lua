@@ -1,0 +1,108 @@
+----------------------------------------------------------------------------
+-- Hot lines: the lines of all Lua files with most of the cost, with some lines around.
+--
+-- Total counts the samples with the line anywhere on the stack, once each; self those where it is the innermost
+-- Lua line. compiled% is the compiled part of total.
+----------------------------------------------------------------------------
+
+local headline = require("sysprof.show.headline")
+local linecosts = require("sysprof.show.linecosts")
+local source = require("sysprof.show.source")
+local text = require("sysprof.base.text")
+
+local AROUND = 2	-- Lines before and after a hot one.
+local HOT = 1		-- Percent of all samples, for self.
+local FILES_MAX = 20
+local NAME_MAX = 60	-- Bytes of the text of a chunk that is no file.
+
+local hotlines = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- Returns the files with costs, the hottest first, and the sum of all samples. path: of the only file, or nil.
+local function count(view, path)
+  local chunks = path and source.chunks(view.profile, path)
+  local files, sum = linecosts.count(view, true, function(chunk)
+    return not path and chunk or path and chunks[chunk] and "@" .. path
+  end)
+  local list = {}
+  for _, file in pairs(files) do list[#list + 1] = file end
+  table.sort(list, function(a, b)
+    if a.self ~= b.self then return a.self > b.self end
+    return a.chunk < b.chunk
+  end)
+  return list, sum
+end
+
+-- Returns { first, last } of the regions of a file around its hot lines.
+local function hot_regions(file, sum)
+  local lines, list = {}, {}
+  for line, row in pairs(file.rows) do
+    if line > 0 and row.self > 0 and 100 * row.self >= HOT * sum then lines[#lines + 1] = line end
+  end
+  table.sort(lines)
+  for _, line in ipairs(lines) do
+    local region = list[#list]
+    if region and line - AROUND <= region[2] + 1 then
+      region[2] = line + AROUND
+    else
+      list[#list + 1] = { math.max(1, line - AROUND), line + AROUND }
+    end
+  end
+  return list
+end
+
+-- Returns the one region of a whole file.
+local function whole_region(file, lines)
+  local last = lines and #lines or 0
+  for line in pairs(file.rows) do last = math.max(last, line) end
+  return { { 1, last } }
+end
+
+-- Returns the listing of all files, or of the file at a path; or nil and a message.
+function hotlines.new(view, path)
+  local list, sum = count(view, path)
+  if #list == 0 and path then return nil, ("the profile has no samples in '%s'"):format(text.clean(path)) end
+  if #list == 0 then return nil, "the profile has no samples with Lua lines" end
+  return setmetatable({ view = view, path = path, list = list, sum = sum }, mt)
+end
+
+local function write_line(self, write, row, number, line)
+  local function share(v) return v > 0 and ("%.1f"):format(100 * v / self.sum) or "" end
+  local compiled = row and row.total > 0 and ("%.0f"):format(100 * row.compiled / row.total) or ""
+  write((("%7s %7s %9s %7d  %s"):format(row and share(row.self) or "", row and share(row.total) or "", compiled,
+    number, line):gsub(" +$", "")) .. "\n")
+end
+
+local function write_file(self, write, file)
+  local path = file.chunk:match("^@(.+)$")
+  local lines, why = nil, "the chunk is no file"
+  if path then lines, why = source.lines(path) end
+  local shown = self.path and whole_region(file, lines) or hot_regions(file, self.sum)
+  if #shown == 0 then return end
+  write(("\n%s  %.1f%%\n"):format(text.clean(path or file.chunk:sub(1, NAME_MAX)), 100 * file.self / self.sum))
+  local warning = path and source.warning(path, self.view.profile)
+  if not lines then warning = "no source: " .. why end
+  if warning then write(("[%s]\n"):format(text.clean(warning))) end
+  write(("%7s %7s %9s %7s  text\n"):format("self%", "total%", "compiled%", "line"))
+  for i, region in ipairs(shown) do
+    if i > 1 then write("    ...\n") end
+    for number = region[1], region[2] do
+      local row, line = file.rows[number], lines and lines[number]
+      if line or row then write_line(self, write, row, number, line or lines and source.MISSING or "") end
+    end
+  end
+end
+
+function methods:render(write)
+  for _, line in ipairs(headline.lines(self.view.profile, self.view.options.title or "")) do
+    write(("%-9s %s\n"):format(line[1], line[2]))
+  end
+  for i = 1, math.min(#self.list, FILES_MAX) do write_file(self, write, self.list[i]) end
+  if #self.list > FILES_MAX then
+    write(("\nand %d files with less\n"):format(#self.list - FILES_MAX))
+  end
+  write("\nSelf has C code and VM work that the line called; 'annotate FILE SOURCE.lua' shows a whole file.\n")
+end
+
+return hotlines

@@ -1,0 +1,108 @@
+----------------------------------------------------------------------------
+-- Headline of a profile: the facts that each reader needs, in lines of at most 80 columns.
+--
+-- Real and CPU time, samples, rates asked and got, the share of the profiler; what was lost or broken
+-- only if something was. The whole self-report is in sysprof.show.selfreport.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local events = require("sysprof.model.events")
+local selfreport = require("sysprof.show.selfreport")
+local text = require("sysprof.base.text")
+local units = require("sysprof.model.units")
+
+local WIDTH, LABEL = 80, 10
+local FEW_PERCENT = 80	-- Of the rate asked: below, the limit is worth a line.
+
+local headline = {}
+
+-- Returns the real time of a profile in seconds: of each process, its longest session's; nil if it is not known.
+function headline.real_time(profile)
+  local longest, sum = {}, nil
+  for _, session in ipairs(profile.sessions) do
+    local us, pid = session.counters[G.SPF_COUNTER_WALL_US], session.meta.pid or ""
+    if us then longest[pid] = math.max(longest[pid] or 0, us) end
+  end
+  for _, us in pairs(longest) do sum = (sum or 0) + us / 1e6 end
+  return sum
+end
+
+-- Returns the CPU time of a profile in seconds, also of what has no sample; nil if it is not known.
+function headline.cpu_time(profile)
+  for _, e in ipairs(events.list(profile)) do
+    if units.of(e.unit).is_cpu and not e.parts then return (e.total or e.weight) / 1e6 end
+  end
+end
+
+-- Returns what a profile spans: times and threads.
+function headline.times(profile)
+  local parts, real, cpu = {}, headline.real_time(profile), headline.cpu_time(profile)
+  if real then parts[1] = ("%.3f s"):format(real) end
+  if cpu then parts[#parts + 1] = ("%.3f s of CPU time"):format(cpu) end
+  local n = #profile.thread_list
+  if n > 1 then parts[#parts + 1] = ("%d threads"):format(n) end
+  return table.concat(parts, ", ")
+end
+
+-- Splits words into lines of the width that is left.
+local function wrap(list, label, s)
+  local line = nil
+  for word in s:gmatch("%S+") do
+    if line and #line + 1 + #word > WIDTH - LABEL then
+      list[#list + 1] = { label, line }
+      label, line = "", word
+    else
+      line = line and line .. " " .. word or word
+    end
+  end
+  if line then list[#list + 1] = { label, line } end
+end
+
+-- Returns whether an event got much less than the rate that was asked for.
+function headline.is_slow(profile, e)
+  local asked, got = selfreport.rates(profile, e)
+  return asked ~= nil and got ~= nil and got < asked * FEW_PERCENT / 100
+end
+
+-- Returns a sentence on what was lost or broken, or nil.
+local function damage(profile)
+  local parts = {}
+  local lost, lost_text = selfreport.lost(profile)
+  if lost > 0 then parts[1] = "lost " .. lost_text end
+  for _, side in ipairs { { "LUA", "Lua" }, { "HOST", "C" } } do
+    local n = 0
+    for group = 0, G.SPF_BROKEN__MAX - 1 do
+      n = n + (profile.counters[G["SPF_COUNTER_" .. side[1] .. "_BROKEN"] + group] or 0)
+    end
+    if n > 0 then parts[#parts + 1] = ("%.0f with a broken %s stack"):format(n, side[2]) end
+  end
+  return #parts > 0 and table.concat(parts, ", ") or nil
+end
+
+-- Returns what was sampled of an event.
+local function event_text(profile, e)
+  if not units.of(e.unit).is_cpu or e.parts then return selfreport.event_text(profile, e) end
+  local s = ("%.0f sample%s"):format(e.samples, e.samples == 1 and "" or "s")
+  local asked, got = selfreport.rates(profile, e)
+  if asked then s = s .. ("; %.6g a second asked"):format(asked) end
+  return got and s .. (", %.1f got"):format(got) or s
+end
+
+-- Returns a list of { label, line }. name: of the profile.
+function headline.lines(profile, name)
+  local list, slow = {}, false
+  local times = headline.times(profile)
+  wrap(list, "profile", text.clean(name) .. (times ~= "" and ": " .. times or ""))
+  for _, e in ipairs(events.list(profile)) do
+    wrap(list, text.clean(e.name), event_text(profile, e))
+    slow = slow or headline.is_slow(profile, e)
+  end
+  local share = selfreport.handler_share(profile)
+  if share then wrap(list, "profiler", ("%.2f%% of the CPU time"):format(share)) end
+  if slow and profile.meta.limit then wrap(list, "limit", text.clean(profile.meta.limit)) end
+  wrap(list, "samples", damage(profile) or "")
+  wrap(list, "warning", profile:problem_text() or "")
+  return list
+end
+
+return headline

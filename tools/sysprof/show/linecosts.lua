@@ -1,0 +1,66 @@
+----------------------------------------------------------------------------
+-- Costs of Lua lines, by chunk.
+--
+-- Total counts the samples with the line anywhere on the stack, once each. Self counts those where the line is
+-- the leaf; if charged, those where it is the innermost Lua line: C code and the VM's work belong to it.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+
+local LFUNC = G.SPF_FRAME_LFUNC
+
+local linecosts = {}
+
+local function new_row()
+  return { self = 0, total = 0, compiled = 0, stamp = 0 }
+end
+
+local function add_total(row, v, stamp)
+  if row.stamp == stamp then return false end
+  row.stamp, row.total = stamp, row.total + v
+  return true
+end
+
+-- Returns { chunk=, self=, total=, rows= } by chunk name, and the sum of all samples. rows are { self=, total=,
+-- compiled= } by line; compiled is the part of total where it was compiled code. Line 0 is not known.
+-- key_of(chunk) returns the name under which a chunk counts, or nil if it does not.
+function linecosts.count(view, charged, key_of)
+  local p = view.profile
+  local all = p.stacks
+  local files, keys, sum, stamp = {}, {}, 0, 0
+  for fid, f in pairs(p.lfuncs) do keys[fid] = key_of(f.chunk) or nil end
+  local function rows_of(frame)
+    local key = all.kind[frame] == LFUNC and keys[all.payload[frame]]
+    if not key then return nil end
+    local file, line = files[key], all.extra[frame]
+    if not file then
+      file = { chunk = key, self = 0, total = 0, rows = {}, stamp = 0 }
+      files[key] = file
+    end
+    local row = file.rows[line]
+    if not row then
+      row = new_row()
+      file.rows[line] = row
+    end
+    return file, row
+  end
+  view:each_joined(function(parts, n, v)
+    stamp, sum = stamp + 1, sum + v
+    local leaf_file, leaf
+    for i = 1, n do
+      local frame = parts[i]
+      local file, row
+      if type(frame) == "number" then file, row = rows_of(math.abs(frame)) end
+      if row then
+	add_total(file, v, stamp)
+	if add_total(row, v, stamp) and frame < 0 then row.compiled = row.compiled + v end
+      end
+      local is_lua = type(frame) == "number" and all.kind[math.abs(frame)] == LFUNC
+      if is_lua or not charged then leaf_file, leaf = file, row end
+    end
+    if leaf then leaf.self, leaf_file.self = leaf.self + v, leaf_file.self + v end
+  end)
+  return files, sum
+end
+
+return linecosts
