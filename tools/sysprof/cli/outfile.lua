@@ -143,7 +143,8 @@ local function replace(path, produce, st, keep_old)
 end
 
 -- Runs produce(write) on a file, or on standard output for "-" or nil. produce returns nil, or why the file
--- must not take its name. keep_old: the file that was there gets the ending ".old". Returns true, or nil and a message if a byte could not be written.
+-- must not take its name. keep_old: the file that was there gets the ending ".old". Returns true, or nil and a
+-- message if a byte could not be written.
 function outfile.write(path, produce, keep_old)
   local failed
   if not path or path == "-" then

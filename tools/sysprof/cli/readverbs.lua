@@ -137,6 +137,7 @@ add {
       return this.usage_error(("expected two profiles, BASE and FILE, got %d"):format(#rest))
     end
     opt.diff, opt.limit, opt.brief = table.remove(rest, 1), opt.limit or LIMIT, true
+    opt.weight = opt.weight or "event"	-- Times, not samples.
     return report.show(this, opt, rest, "top", "lua")
   end,
 }

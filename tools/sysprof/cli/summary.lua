@@ -3,10 +3,10 @@
 ----------------------------------------------------------------------------
 
 local events = require("sysprof.model.events")
+local rows_of = require("sysprof.formats.rows")
 local headline = require("sysprof.show.headline")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
-local top = require("sysprof.formats.top")
 local units = require("sysprof.model.units")
 local view = require("sysprof.show.view")
 
@@ -22,7 +22,7 @@ local function write_rows(shown_view, lines)
   local options = {}
   for key, value in pairs(shown_view.options) do options[key] = value end
   options.by, options.lines = "lua", lines
-  local rows, sum = top.count(view.new(shown_view.profile, options))
+  local rows, sum = rows_of.count(view.new(shown_view.profile, options))
   table.sort(rows, function(a, b)
     if a.self ~= b.self then return a.self > b.self end
     return a.entry.text < b.entry.text
@@ -40,7 +40,7 @@ local function advice(profile)
   local is_cpu = e and units.of(e.unit).is_cpu and not e.parts
   local samples = profile:totals()
   if is_cpu and real and real > QUIET_SECONDS and cpu and cpu < IDLE * real then
-    return ("the script waited %.1f of %.1f s; --event=wall shows waits, too"):format(real - cpu, real)
+    return ("the script used no CPU for %.1f of %.1f s; --event=wall shows why"):format(real - cpu, real)
   elseif is_cpu and samples < FEW then
     return "these are few samples; --hz=1000 takes more"
   elseif samples == 0 and e and not is_cpu then

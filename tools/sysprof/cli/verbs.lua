@@ -22,9 +22,10 @@ local OTHERS = { "help", "--help", "--version", "--completion=bash" }
 -- What other tools call our verbs.
 local MEANT = {
   record = "run", profile = "run", script = "run", exec = "run", python = "run", top = "report", stat = "info",
-  stats = "info", show = "report", text = "report", flamegraph = "flame", html = "flame", graph = "flame", svg = "flame",
+  stats = "info", header = "info", show = "report", text = "report", flamegraph = "flame", html = "flame",
+  graph = "flame", svg = "flame",
   list = "annotate", source = "annotate", lines = "annotate", compare = "diff", add = "merge", convert = "export",
-  pprof = "export", check = "doctor", header = "info",
+  pprof = "export", check = "doctor",
 }
 
 -- Verbs of other tools for programs that run.

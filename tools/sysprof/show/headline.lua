@@ -88,11 +88,31 @@ local function event_text(profile, e)
   return got and s .. (", %.1f got"):format(got) or s
 end
 
--- Returns a list of { label, line }. name: of the profile.
+-- Append lines { label, line } on the times of a profile, and on what it lacks.
+
+local function add_times(list, profile, name, label)
+  local times = headline.times(profile)
+  wrap(list, label, text.clean(name) .. (times ~= "" and ": " .. times or ""))
+end
+
+local function add_problems(list, profile)
+  wrap(list, "samples", damage(profile) or "")
+  wrap(list, "warning", profile:problem_text() or "")
+end
+
+-- Returns a list of { label, line }: the times of a profile, and what it lacks. name: of the profile; label: of the
+-- first line.
+function headline.short(profile, name, label)
+  local list = {}
+  add_times(list, profile, name, label)
+  add_problems(list, profile)
+  return list
+end
+
+-- The same, and what was sampled.
 function headline.lines(profile, name)
   local list, slow = {}, false
-  local times = headline.times(profile)
-  wrap(list, "profile", text.clean(name) .. (times ~= "" and ": " .. times or ""))
+  add_times(list, profile, name, "profile")
   for _, e in ipairs(events.list(profile)) do
     wrap(list, text.clean(e.name), event_text(profile, e))
     slow = slow or headline.is_slow(profile, e)
@@ -100,8 +120,7 @@ function headline.lines(profile, name)
   local share = selfreport.handler_share(profile)
   if share then wrap(list, "profiler", ("%.2f%% of the CPU time"):format(share)) end
   if slow and profile.meta.limit then wrap(list, "limit", text.clean(profile.meta.limit)) end
-  wrap(list, "samples", damage(profile) or "")
-  wrap(list, "warning", profile:problem_text() or "")
+  add_problems(list, profile)
   return list
 end
 

@@ -1,0 +1,146 @@
+----------------------------------------------------------------------------
+-- Rows of tables: what each function, line, module, state, thread, type or age has of the samples.
+--
+-- Self counts samples in the row itself. Total counts samples in it or in its callees; a recursive
+-- function counts once per sample. Marks such as [coroutine] are rows too, except among modules.
+----------------------------------------------------------------------------
+
+local join = require("sysprof.show.join")
+local labels = require("sysprof.model.labels")
+local places = require("sysprof.names.places")
+local selfreport = require("sysprof.show.selfreport")
+local text = require("sysprof.base.text")
+local threads = require("sysprof.names.threads")
+local top_waits = require("sysprof.formats.top_waits")
+
+local NO_LUA = { text = "[no Lua function]", kind = "marker" }	-- Row of stacks without one.
+
+local rows = {}
+
+-- -- What a row stands for -------------------------------------------------
+
+-- Each returns a function that gives the entry of a part of a joined stack: a
+-- table that stands for the row, with text and kind.
+local grouping = {}
+
+grouping["function"] = function(view)
+  return function(part) return view.symbols:name(part).plain end
+end
+
+grouping.line = grouping["function"]
+
+-- C and VM code belongs to the Lua function that has called it.
+grouping.lua = function(view)
+  return function(part)
+    local plain = view.symbols:name(part).plain
+    return plain.kind == "lua" and plain or nil
+  end
+end
+
+grouping.module = function(view)
+  local place_of, module_of = places.new(view.profile), {}
+  local by_text = {}
+  return function(part)
+    local entry = view.symbols:name(part)
+    local found = module_of[part]
+    if not found then
+      local name = places.module_name(view.profile, place_of(part), entry)
+      found = by_text[name] or { text = name, kind = entry.plain.kind }
+      by_text[name], module_of[part] = found, found
+    end
+    return found
+  end
+end
+
+-- -- Counting --------------------------------------------------------------
+
+local function new_row(entry)
+  return { entry = entry, self = 0, total = 0, compiled = 0,
+	   stamp = 0, compiled_stamp = 0 }
+end
+
+local function row_of(list, entry)
+  local row = list[entry]
+  if not row then
+    row = new_row(entry)
+    list[entry], list[#list + 1] = row, row
+  end
+  return row
+end
+
+local function count_frames(view, by)
+  local list, sum, stamp, entry_of = {}, 0, 0, grouping[by](view)
+  view:each_joined(function(parts, n, v)
+    stamp, sum = stamp + 1, sum + v
+    local leaf
+    for i = 1, n do
+      local part = parts[i]
+      local entry = (by ~= "module" or part ~= join.COROUTINE or n == 1) and entry_of(part)
+      if entry then
+	local row = row_of(list, entry)
+	if row.stamp ~= stamp then
+	  row.stamp, row.total = stamp, row.total + v
+	end
+	if type(part) == "number" and part < 0 and row.compiled_stamp ~= stamp then
+	  row.compiled_stamp, row.compiled = stamp, row.compiled + v
+	end
+	leaf = row
+      end
+    end
+    if not leaf then
+      leaf = row_of(list, NO_LUA)
+      leaf.total = leaf.total + v
+    end
+    leaf.self = leaf.self + v
+  end)
+  return list, sum
+end
+
+-- Texts of rows that stand for whole samples, by slot.
+local slot_text = {
+  vmstate = function(slot) return selfreport.state_name(slot.state) end,
+  thread = function(slot) return threads.text(slot.thread) end,
+  age = function(slot) return text.clean(labels.value(slot.labels, labels.AGE) or "[no age]") end,
+  type = function(slot) return text.clean(labels.value(slot.labels, "type") or "[no type]") end,
+  syscall = function(_, view, slot) return top_waits.wait_of(view, slot).text end,
+}
+
+local function count_slots(view, text_of)
+  local list, sum, entries = {}, 0, {}
+  view:each_joined(function(_, _, v, slot)
+    local name = text_of(view.profile.slots[slot], view, slot)
+    entries[name] = entries[name] or { text = name, kind = "marker" }
+    local row = row_of(list, entries[name])
+    row.self, row.total, sum = row.self + v, row.total + v, sum + v
+  end)
+  return list, sum
+end
+
+-- Returns the list of rows { entry=, self=, total=, compiled= }, not in order, and the sum. compiled is the part of
+-- total where it was compiled code.
+function rows.count(view)
+  local by = view.options.by or view.options.lines and "line" or "function"
+  if slot_text[by] then return count_slots(view, slot_text[by]) end
+  return count_frames(view, by)
+end
+
+-- Returns what a row of a view is.
+function rows.name(view)
+  local by = view.options.by or view.options.lines and "line" or "function"
+  return by == "lua" and "Lua function" or by
+end
+
+-- Returns how many rows of a list a view shows.
+function rows.shown(view, list)
+  local limit = view.options.limit or 0
+  return limit > 0 and math.min(limit, #list) or #list
+end
+
+-- Says how many rows are left out.
+function rows.write_rest(view, shown, list, write)
+  if shown < #list then
+    write(("%12s %d more %ss (--limit=0 shows all)\n"):format("...", #list - shown, rows.name(view)))
+  end
+end
+
+return rows

@@ -1,0 +1,146 @@
+----------------------------------------------------------------------------
+-- Comparison of two profiles as a table: is it faster, and what changed?
+--
+-- render() shows times before and after, what is gone and what is new, and absolute changes first.
+-- write_shares() shows shares and their changes in points; or amounts, of what is left of things.
+----------------------------------------------------------------------------
+
+local headline = require("sysprof.show.headline")
+local rows = require("sysprof.formats.rows")
+local text = require("sysprof.base.text")
+
+local NAMED = 5		-- Functions that are named as gone, and as new.
+local SMALL = 0.005	-- Part of the larger profile that a gone or new function has at least.
+
+local top_compare = {}
+
+-- Returns rows { text=, self=, total=, base_self=, base_total= } in the unit of the view, not in order, and the sums.
+function top_compare.rows(view)
+  local list, by_text = {}, {}
+  local function each(counted, self, total)
+    for _, row in ipairs(counted) do
+      local name = row.entry.text
+      local r = by_text[name]
+      if not r then
+	r = { text = name, self = 0, total = 0, base_self = 0, base_total = 0 }
+	by_text[name], list[#list + 1] = r, r
+      end
+      r[self], r[total] = r[self] + row.self, r[total] + row.total
+    end
+  end
+  local counted, sum = rows.count(view)
+  each(counted, "self", "total")
+  local base_counted, base_sum = rows.count(view.base)
+  each(base_counted, "base_self", "base_total")
+  list.sum, list.base_sum = sum, base_sum
+  return list, sum
+end
+
+-- Sorts rows with the fields self_change and total_change: the largest changes first.
+local function sort(list)
+  table.sort(list, function(a, b)
+    local x, y = math.abs(a.self_change), math.abs(b.self_change)
+    if x ~= y then return x > y end
+    x, y = math.abs(a.total_change), math.abs(b.total_change)
+    if x ~= y then return x > y end
+    return a.text < b.text
+  end)
+end
+
+-- -- Shares ----------------------------------------------------------------
+
+local function signed(value, v)
+  local s = value(math.abs(v))
+  return (s == value(0) and "" or v > 0 and "+" or "-") .. s
+end
+
+function top_compare.write_shares(view, list, write)
+  local amounts, form = view:compares_amounts(), "%8s %8s %8s %8s  %s\n"
+  local function share(v, sum) return amounts and v or sum > 0 and 100 * v / sum or 0 end
+  for _, r in ipairs(list) do
+    r.self, r.total = share(r.self, list.sum), share(r.total, list.sum)
+    r.self_change = r.self - share(r.base_self, list.base_sum)
+    r.total_change = r.total - share(r.base_total, list.base_sum)
+  end
+  sort(list)
+  local function value(v) return amounts and view:value_text(v) or ("%.1f"):format(v) end
+  if amounts then form = form:gsub("8", "11") end
+  local function head(name) return amounts and view:column(name) or name .. "%" end
+  write(form:format(head("self"), "change", head("total"), "change", rows.name(view)))
+  local shown = rows.shown(view, list)
+  for i = 1, shown do
+    local r = list[i]
+    write(form:format(value(r.self), signed(value, r.self_change), value(r.total),
+		      signed(value, r.total_change), r.text))
+  end
+  rows.write_rest(view, shown, list, write)
+end
+
+-- -- Before and after ------------------------------------------------------
+
+-- "2.000 s before, 1.500 s after: 25% less"
+local function change_text(before, after, value)
+  local s = ("%s before, %s after"):format(value(before), value(after))
+  if before <= 0 then return s end
+  local percent = 100 * (after - before) / before
+  if math.abs(percent) < 0.05 then return s .. ": the same" end
+  return ("%s: %.1f%% %s"):format(s, math.abs(percent), percent < 0 and "less" or "more")
+end
+
+-- Names the largest rows that only one profile has.
+local function only_text(view, list, has, lacks)
+  local found = {}
+  for _, r in ipairs(list) do
+    if r[lacks] == 0 and r[has] > SMALL * math.max(list.sum, list.base_sum) then found[#found + 1] = r end
+  end
+  table.sort(found, function(a, b)
+    if a[has] ~= b[has] then return a[has] > b[has] end
+    return a.text < b.text
+  end)
+  local parts = {}
+  for i = 1, math.min(#found, NAMED) do
+    parts[i] = ("%s %s"):format(found[i].text, view:amount_text(found[i][has]))
+  end
+  if #found > NAMED then parts[#parts + 1] = ("%d more"):format(#found - NAMED) end
+  return #parts > 0 and table.concat(parts, ", ") or nil
+end
+
+local function write_head(view, list, write)
+  local profile, base = view.profile, view.base.profile
+  local function put(label, value)
+    if value then write(("%-9s %s\n"):format(label, value)) end
+  end
+  local function seconds(s) return ("%.3f s"):format(s) end
+  local function both(label, before, after)
+    put(label, before and after and change_text(before, after, seconds))
+  end
+  for _, line in ipairs(headline.short(base, view.options.diff or "", "base")) do put(line[1], line[2]) end
+  for _, line in ipairs(headline.short(profile, view.options.title or "", "profile")) do put(line[1], line[2]) end
+  both("real time", headline.real_time(base), headline.real_time(profile))
+  both("CPU time", headline.cpu_time(base), headline.cpu_time(profile))
+  put("sampled", change_text(list.base_sum, list.sum, function(v) return view:amount_text(v) end))
+  put("gone", only_text(view, list, "base_total", "total"))
+  put("new", only_text(view, list, "total", "base_total"))
+  write("\n")
+end
+
+function top_compare.render(view, list, write)
+  for _, r in ipairs(list) do
+    r.self_change, r.total_change = r.self - r.base_self, r.total - r.base_total
+  end
+  sort(list)
+  write_head(view, list, write)
+  local function value(v) return view:value_text(v) end
+  local function share(v, sum) return sum > 0 and ("%.1f"):format(100 * v / sum) or "0.0" end
+  local form = "%11s %11s %11s %8s %8s  %s\n"
+  write(form:format("change", view:column("before"), "after", "before%", "after%", text.clean(rows.name(view))))
+  local shown = rows.shown(view, list)
+  for i = 1, shown do
+    local r = list[i]
+    write(form:format(signed(value, r.self_change), value(r.base_self), value(r.self),
+		      share(r.base_self, list.base_sum), share(r.self, list.sum), r.text))
+  end
+  rows.write_rest(view, shown, list, write)
+end
+
+return top_compare
