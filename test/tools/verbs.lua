@@ -146,7 +146,8 @@ for _, ending in ipairs { "html", "svg", "txt", "folded", "tree", "pb.gz", "ppro
   -- A file of the user's is not.
   for _, text in ipairs { "local x = {}\n", '{"key": 1}\n', "<html>", "\31\139\8\0", "x 1\ny\n" } do
     t.write_file("verbs/" .. name, text)
-    says(("export -o %s a.bin"):format(name), 1, name .. " exists, and sysprof did not write it as ")
+    says(("export -o %s a.bin"):format(name), 1,
+	 ("cannot overwrite %s: sysprof did not write this file as "):format(name))
     t.equal(t.shell(("%s%s -o %s a.bin 2>&1"):format(IN, t.parser, name)), 1, name .. ": the old command refuses")
     t.equal(file(name), text, name .. ": left alone")
   end
@@ -181,6 +182,7 @@ for _, format in ipairs { "folded", "json", "tree", "pprof" } do
   t.equal(a, b, "a merged profile, " .. format)
 end
 t.equal(try("merge -o twice.bin all.bin b.bin"), 0, "merge what is merged")
+t.equal(select(2, t.shell(IN .. "stat -c %a all.bin")), "600\n", "a merged profile is its owner's only")
 t.write_file("verbs/cut.bin", file("a.bin"):sub(1, -9))
 status, out, err = try("merge -o some.bin cut.bin b.bin")
 t.equal(status, 3, "merge: a cut profile")

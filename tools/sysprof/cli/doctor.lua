@@ -27,18 +27,12 @@ local EVENTS = {
   { "cycles", "processor cycles" }, { "cache-misses", "misses of the cache" },
 }
 
-local function first_line(path)
-  local file = io.open(path, "rb")
-  local s = file and file:read("*l")
-  if file then file:close() end
-  return s
-end
-
-local function field(path, name)
+-- Returns the text of a file, "" if it cannot be read.
+local function content(path)
   local file = io.open(path, "rb")
   local s = file and file:read("*a") or ""
   if file then file:close() end
-  return s:match("\n" .. name .. ":%s*(%S+)")
+  return s
 end
 
 local function compute()
@@ -77,20 +71,20 @@ end
 
 local PARANOID = {
   ["-1"] = "all events for all users", ["0"] = "all events of the user's processes", ["1"] = "kernel and user events",
-  ["2"] = "events of the own program; enough for sysprof", ["3"] = "none for ordinary users",
+  ["2"] = "the user's part of events, such as page-faults:u", ["3"] = "none for ordinary users",
 }
 
 local function check_kernel()
   local ts = ffi.new("int64_t[2]")
   local tick = ffi.C.clock_getres(CLOCK_MONOTONIC_COARSE, ts) == 0 and tonumber(ts[1]) > 0 and 1e9 / tonumber(ts[1])
-  local paranoid = first_line("/proc/sys/kernel/perf_event_paranoid")
-  local rate = first_line("/proc/sys/kernel/perf_event_max_sample_rate")
-  local seccomp = field("/proc/self/status", "Seccomp")
+  local paranoid = content("/proc/sys/kernel/perf_event_paranoid"):match("%S+")
+  local rate = content("/proc/sys/kernel/perf_event_max_sample_rate"):match("%S+")
+  local seccomp = content("/proc/self/status"):match("\nSeccomp:%s*(%S+)")
   local is_strict = paranoid and tonumber(paranoid) and tonumber(paranoid) > 2 and ffi.C.getuid() ~= 0
   return {
     { "kernel tick", tick and ("%.0f a second: more samples of cpu need perf events"):format(tick) or "unknown" },
     { "perf level", paranoid and ("%s: %s%s"):format(paranoid, PARANOID[paranoid] or "none for ordinary users",
-      is_strict and "; 'sysctl kernel.perf_event_paranoid=2' as root allows them" or "") or
+      is_strict and "; 'sysctl kernel.perf_event_paranoid=2' as root allows the user's part" or "") or
       "unknown: /proc/sys/kernel/perf_event_paranoid is missing", is_strict },
     { "perf rate", rate and rate .. " samples a second at most" or "unknown" },
     { "seccomp", seccomp == "0" and "no filter" or seccomp and "a filter, which may refuse perf events" or "unknown" },
@@ -101,12 +95,12 @@ end
 
 local function check_memory()
   local stack = tonumber(ffi.C.getauxval(AT_MINSIGSTKSZ))
+  local limits, status = content("/proc/self/limits"), content("/proc/self/status")
   return {
-    { "signal frame", stack > 0 and ("%d bytes of a signal stack"):format(stack) or "unknown size" },
-    { "limits", ("locked memory %s, pending signals %s"):format(
-      (first_line("/dev/null") or "") .. (field("/proc/self/status", "VmLck") and
-	(io.open("/proc/self/limits"):read("*a"):match("Max locked memory%s+(%S+)") or "?") or "?"),
-      field("/proc/self/status", "SigQ") or "?") },
+    { "signal stack", stack > 0 and ("a signal takes %d bytes on this processor, and sysprof's handler a few KB")
+      :format(stack) or "unknown" },
+    { "limits", ("%s bytes of locked memory, %s pending signals in use"):format(
+      limits:match("Max locked memory%s+(%S+)") or "unknown", status:match("\nSigQ:%s*(%S+)") or "unknown") },
   }
 end
 

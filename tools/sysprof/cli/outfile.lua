@@ -21,7 +21,7 @@ local C = ffi.C
 local O_WRONLY, O_CLOEXEC = 1, 0x80000
 local O_TMPFILE = 0x400000 + (ffi.arch == "arm64" and 0x4000 or 0x10000)	-- With O_DIRECTORY.
 local AT_FDCWD, AT_SYMLINK_FOLLOW = -100, 0x400
-local NEW_MODE = 438		-- rw-rw-rw-, less the umask.
+local NEW_MODE, PROFILE_MODE = 438, 384	-- rw-rw-rw-, less the umask; rw-------.
 local HEAD = 4096		-- Bytes that show who wrote a file.
 
 local MARK = "sysprof for LuaJIT"	-- In the head of all formats that have a place for it.
@@ -72,7 +72,7 @@ function outfile.check(path, format, force)
   if force or st.kind ~= "file" or st.size == 0 then return true end
   local is_ours = IS_OURS[format] or function(head) return head:find(MARK, 1, true) end
   if is_ours(head_of(path)) then return true end
-  return nil, ("%s exists, and sysprof did not write it as %s; --force overwrites it")
+  return nil, ("cannot overwrite %s: sysprof did not write this file as %s; --force overwrites it")
 	      :format(path, format == "bin" and "a profile" or format)
 end
 
@@ -128,8 +128,8 @@ local function write_in_place(path, produce, st, keep_old)
 end
 
 local function replace(path, produce, st, keep_old)
-  local folder = path:match("^(.*/)") or "."
-  local fd = C.open(folder, O_TMPFILE + O_WRONLY + O_CLOEXEC, ffi.cast("int", NEW_MODE))
+  local folder, mode = path:match("^(.*/)") or ".", path:find("%.bin$") and PROFILE_MODE or NEW_MODE
+  local fd = C.open(folder, O_TMPFILE + O_WRONLY + O_CLOEXEC, ffi.cast("int", mode))
   local file = fd >= 0 and io.open(("/proc/self/fd/%d"):format(fd), "wb")
   local failed
   if not file then
@@ -143,8 +143,8 @@ local function replace(path, produce, st, keep_old)
 end
 
 -- Runs produce(write) on a file, or on standard output for "-" or nil. produce returns nil, or why the file
--- must not take its name. keep_old: the file that was there gets the ending ".old". Returns true, or nil and a
--- message if a byte could not be written.
+-- must not take its name. A new profile is its owner's only. keep_old: the file that was there gets the ending
+-- ".old". Returns true, or nil and a message if a byte could not be written.
 function outfile.write(path, produce, keep_old)
   local failed
   if not path or path == "-" then

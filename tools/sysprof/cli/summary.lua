@@ -44,7 +44,8 @@ local function advice(profile)
   elseif is_cpu and samples < FEW then
     return "these are few samples; --hz=1000 takes more"
   elseif samples == 0 and e and not is_cpu then
-    return ("the event '%s' did not occur often enough for a sample"):format(text.clean(e.name))
+    return ("the event '%s' did not occur%s"):format(text.clean(e.name),
+      (e.total or 0) > 0 and " often enough for a sample" or "")
   end
 end
 
