@@ -273,6 +273,10 @@ wrong("luajit before the script", "run luajit short.lua", 1,
 wrong("the profile on standard output", "run --format=bin -o - short.lua", 2, "standard output is the script's")
 wrong("an event to show that is not recorded", "run --clock=cpu,alloc --event=wall short.lua", 2,
       "--event=wall is not recorded; expected one of cpu, alloc, live")
+wrong("a weight that the event lacks", "run -e cpu,alloc --weight=objects short.lua", 2,
+      "--weight=objects: the event 'cpu' has no such weight")
+wrong("CPU time of waits", "run -e offcpu --weight=cpu short.lua", 2,
+      "--weight=cpu: the event 'offcpu' has no such weight")
 wrong("full output of the help", "--help >/dev/full", 1, "cannot write standard output")
 wrong("script and output", "run --format=top -o ./short.lua short.lua", 2,
       "script and output are the same file")

@@ -26,14 +26,35 @@ local ELF, HEAD = "\127ELF", 4
 -- Events that others bring along.
 local BRINGS = { alloc = { "live" }, wall = { "cpu", "offcpu" } }
 
--- Says if the event to show is not one that is recorded, or nil.
-local function wrong_event(recorded, shown)
+-- Events that have a weight.
+local HAVE = {
+  bytes = { alloc = true, live = true }, objects = { alloc = true, live = true },
+  waits = { offcpu = true, wall = true, ["coroutine-wait"] = true },
+}
+
+-- Returns the names of a list of events, without their modifiers.
+local function names_of(recorded)
   local names = {}
   for name in recorded:gmatch("[^,]+") do
-    name = name:match("^%s*([^:%s]*)")
+    name = name:match("^%s*([^:/%s]*)")
     names[#names + 1] = name
     for _, other in ipairs(BRINGS[name] or {}) do names[#names + 1] = other end
   end
+  return names
+end
+
+-- Says if the event to show does not have the weight, or nil.
+local function wrong_weight(shown, weight)
+  local have, is_other = HAVE[weight], false
+  for _, its in pairs(HAVE) do is_other = is_other or its[shown] or false end
+  if have and not have[shown] or weight == "cpu" and is_other then
+    return ("--weight=%s: the event '%s' has no such weight"):format(weight, shown)
+  end
+end
+
+-- Says if the event to show is not one that is recorded, or nil.
+local function wrong_event(recorded, shown)
+  local names = names_of(recorded)
   for _, name in ipairs(names) do
     if name == shown then return nil end
   end
@@ -69,7 +90,10 @@ local function contradiction(opt, rest)
   if opt.output ~= "-" and files.is_same(opt.output, rest[1]) then
     return "script and output are the same file"
   end
-  if opt.clock and opt.event then return wrong_event(opt.clock, opt.event) end
+  local wrong = opt.clock and opt.event and wrong_event(opt.clock, opt.event)
+  if wrong then return wrong end
+  local shown = opt.clock and opt.event or names_of(opt.clock or opt.event or "cpu")[1]
+  return opt.weight and wrong_weight(shown, opt.weight)
 end
 
 -- Puts defaults and what options mean together into place. Returns nil, or what is wrong.
