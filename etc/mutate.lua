@@ -21,10 +21,11 @@ local TESTS = {
   { "^tools/sysprof/[^/]*$", READER },
   { "^tools/sysprof/cli/", "^tools/(child|com|filters|lua_api|options|pro|run|sess|symbol)" },
   { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of)" },
-  { "^tools/sysprof/names/", READER .. "|^tools/(elf|load_map|symbol_files)" },
+  { "^tools/sysprof/names/", READER .. "|^tools/(elf|load_map|stripped|symbol_files)" },
   { "^tools/sysprof/read/", READER .. "|^tools/(damaged|deep|load_map|marks|mutated|source|stream_v)|^lapi/live" },
   { "^tools/", READER .. "|^tools/(damaged|deep|load_map)" },
   { "/lj_elfnote", "^unit/(host_stack_after|load_map|stacks_are_void|libraries)|^lapi/names_of_the_vdso" },
+  { "/lj_elfs", "^unit/(names_at|stubs|symbols_of)|^lapi/(names_of_the|stripped)" },
   { "/lj_osobjects", "^unit/(objects|load_map|stacks_are_void|libraries|start_of|cfi)" },
   { "/lj_osprocess", "^capi/(fork|child)|^lapi/(fork|control_file)|^system/profiler_is" },
   { "/lj_ossignal", "^unit/clock_(and|close|forb|tick)|^capi/(program_has|signal|foreign|blocked|handler_b|handler_i"

@@ -48,13 +48,14 @@ local LUA = {
 
 local BUILTINS = { "string.gsub", "pcall", "x;y", "x:y", "cdata.__call" }
 
--- C code: at is where the symbol begins, in the program or in a library. Two functions are
+-- C code: at is where the symbol begins, in the program or in a library. starts: without a name
+-- it is known where the function begins. Two functions are
 -- called call. Lua calls the last three of the first ones as C functions. Then come event loops, and what they
 -- call until they wait.
 local CODE = {
   { at = 0x1000, name = "main" }, { at = 0x2000, name = "call" }, { at = 0x3000, name = "call" },
   { at = 0x4000, name = "lj_gc_step", kind = "vm" }, { at = 0x1000, name = "leaf", of = "library" },
-  { at = 0x2000, of = "library" }, { at = 0x5000, name = "cf1" }, { at = 0x6000, name = "cf2" },
+  { at = 0x2000, of = "library", starts = true }, { at = 0x5000, name = "cf1" }, { at = 0x6000, name = "cf2" },
   { at = 0x7000, name = "cf3" },
   { at = 0x1000, name = "uv_run", of = "uv" }, { at = 0x2000, name = "uv__io_poll.isra.0", of = "uv" },
   { at = 0x1800, name = "ngx_epoll_process_events" }, { at = 0x3000, name = "ev_run", of = "library" },
@@ -87,7 +88,8 @@ end
 local function host_part(step)
   local code = CODE[step.code]
   local path = LIBRARIES[code.of] or PROGRAM
-  return { text = code.name or ("%s+0x%x"):format(path:match("[^/]*$"), code.at + step.offset), module = path,
+  local at = code.at + (code.starts and 0 or step.offset)
+  return { text = code.name or ("%s+0x%x"):format(path:match("[^/]*$"), at), module = path,
 	   kind = not code.name and "unknown" or code.kind or "c", row = path }
 end
 
