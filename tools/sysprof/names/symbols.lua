@@ -216,4 +216,10 @@ function methods:symaddr(addr)
   return symbol and symbol.addr
 end
 
+-- Returns whether the code at an address is the VM's function that does work SPF_WORK_*.
+function methods:does(addr, what)
+  local symbol = symbol_at(self, addr)
+  return symbol ~= nil and work.is_done_by(what, symbol.name)
+end
+
 return symbols
