@@ -48,13 +48,14 @@ local LUA = {
 
 local BUILTINS = { "string.gsub", "pcall", "x;y", "x:y", "cdata.__call" }
 
--- C code: at is where the symbol begins, in the program or in a library. Two functions are
+-- C code: at is where the symbol begins, in the program or in a library. starts: without a name
+-- it is known where the function begins. Two functions are
 -- called call. Lua calls the last three of the first ones as C functions. Then come event loops, and what they
 -- call until they wait.
 local CODE = {
   { at = 0x1000, name = "main" }, { at = 0x2000, name = "call" }, { at = 0x3000, name = "call" },
   { at = 0x4000, name = "lj_gc_step", kind = "vm" }, { at = 0x1000, name = "leaf", of = "library" },
-  { at = 0x2000, of = "library" }, { at = 0x5000, name = "cf1" }, { at = 0x6000, name = "cf2" },
+  { at = 0x2000, of = "library", starts = true }, { at = 0x5000, name = "cf1" }, { at = 0x6000, name = "cf2" },
   { at = 0x7000, name = "cf3" },
   { at = 0x1000, name = "uv_run", of = "uv" }, { at = 0x2000, name = "uv__io_poll.isra.0", of = "uv" },
   { at = 0x1800, name = "ngx_epoll_process_events" }, { at = 0x3000, name = "ev_run", of = "library" },
@@ -87,7 +88,9 @@ end
 local function host_part(step)
   local code = CODE[step.code]
   local path = LIBRARIES[code.of] or PROGRAM
-  return { text = code.name or ("%s+0x%x"):format(path:match("[^/]*$"), code.at + step.offset), module = path,
+  local at = code.at + (code.starts and 0 or step.offset)
+  return { text = code.name or ("%s+0x%x"):format(path:match("[^/]*$"), at), module = path,
+	   does = code.name == "lj_gc_step" and G.SPF_WORK_GC or nil,
 	   kind = not code.name and "unknown" or code.kind or "c", row = path }
 end
 
@@ -432,7 +435,9 @@ local SHOWN = {
   lua = lua_part, host = host_part,
   c = function(s) return host_part { code = s.code, offset = 0 } end,
   builtin = function(s) return { text = BUILTINS[s.id], kind = "builtin", row = "[Lua builtins]" } end,
-  work = function(s) return { text = WORK[s.work][3], kind = "vm", row = "[VM]" } end,
+  work = function(s)
+    return { text = WORK[s.work][3], kind = "vm", row = "[VM]", work = WORK[s.work][1] }
+  end,
   wait = function(s)
     local is_wait = not s.no_wait
     return { text = s[3], kind = is_wait and "waiting" or "vm", row = is_wait and "[waiting]" or "[VM]" }
@@ -530,6 +535,18 @@ local function is_visible(item, lua, host)
     side == "joined" and lua and host or side == "alone" and lua and not host or false
 end
 
+-- Work stands behind the last function that does it, if no Lua frame comes after that.
+local function move_work(list)
+  local at, to
+  for i, part in ipairs(list) do
+    if part.work then at = i end
+  end
+  for i, part in ipairs(at and list or {}) do
+    if part.of_lua then to = nil elseif part.does == list[at].work and part.does then to = i end
+  end
+  if to then table.insert(list, to < at and to + 1 or to, table.remove(list, at)) end
+end
+
 -- Returns what is shown of a sample's stack.
 local function joined(sample, o)
   local lua, host = sample.lua and not o.no_lua, sample.host and not o.no_host
@@ -543,11 +560,13 @@ local function joined(sample, o)
       if item.kind ~= "trace" and not (item.kind == "resume" and o.no_coroutine_mark) then
 	local part = SHOWN[item.kind](item.step, o)
 	part.compiled = item.compiled
+	part.of_lua = not item.host and item.kind ~= "work" and item.kind ~= "wait"
 	part.on_lua = (item.kind == "c" or item.kind == "lone") and not (item.side == "both" and host) or nil
 	list[#list + 1] = part
       end
     end
   end
+  move_work(list)
   if o.coroutine then list = copy(list, start) end
   if #list == 0 then
     list[1] = marker(o.no_host and "[no lua stack]" or o.no_lua and "[no host stack]" or "[no stack]")

@@ -143,9 +143,9 @@ local function define_names(w)
     if w.used["builtin " .. i] then b:ffunc(l.ffid + i, name) end
   end
   for i, code in ipairs(CODE) do
-    for offset = 0, code.name and 8 or -1, 8 do
+    for offset = 0, (code.name or code.starts) and 8 or -1, 8 do
       if w.used[("host %d %d"):format(i, offset)] then
-	b:hsym(address(l, code, offset), address(l, code, 0), code.name)
+	b:hsym(address(l, code, offset), address(l, code, 0), code.name or "")
       end
     end
   end

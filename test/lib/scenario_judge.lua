@@ -7,6 +7,7 @@ local G = require("sysprof.grammar")
 local expected = require("scenario_expected")
 local join = require("sysprof.show.join")
 local reader = require("sysprof.reader")
+local work = require("sysprof.names.work")
 
 -- Names of the VM's work, by SPF_WORK_*.
 local WORK_NAMES = {}
@@ -71,7 +72,9 @@ local function new_look(s, p)
 
   look.join = join.new(all, function(addr)
     return p.hsyms[addr] and p.hsyms[addr].addr
-  end, "[nothing]", {})
+  end, "[nothing]", {}, function(addr, what)
+    return p.hsyms[addr] ~= nil and work.is_done_by(what, p.hsyms[addr].name)
+  end)
   return look
 end
 

@@ -67,10 +67,10 @@ local cases = {}
 
 -- Frames of the case, root first: "case" is the function run, "inner" one that
 -- is defined in it, "spin" the one below, "c:name" a C function; the others are
--- builtins and markers. Lua and builtin frames must be exactly these; C
--- functions that are not mentioned are let pass.
-local function case(name, frames, run)
-  cases[#cases + 1] = { name = name, frames = frames, run = run }
+-- builtins and markers, "c:[gc]" any phase of the collector. Lua and builtin frames must be
+-- exactly these; C functions that are not mentioned are let pass. setup runs before the profile.
+local function case(name, frames, run, setup)
+  cases[#cases + 1] = { name = name, frames = frames, run = run, setup = setup }
 end
 
 -- Burns time in Lua.
@@ -185,6 +185,26 @@ case("__gc", { "case", "collectgarbage", "inner", "spin" }, function()
   return true
 end)
 
+-- The collector has a large heap, and does much in a step.
+local heap
+local function fill_heap()
+  heap = {}
+  for i = 1, 100000 do heap[i] = { i } end
+  collectgarbage("setstepmul", 100000)
+end
+
+case("full collection", { "case", "collectgarbage", "c:lj_cf_collectgarbage", "c:lua_gc",
+  "c:lj_gc_fullgc", "c:[gc]" }, function()
+  repeat collectgarbage() until os.clock() > deadline
+  return #heap > 0
+end, fill_heap)
+
+case("collection step", { "case", "collectgarbage", "c:lj_cf_collectgarbage", "c:lua_gc", "c:lj_gc_step",
+  "c:[gc]" }, function()
+  repeat collectgarbage("step", 1000) until os.clock() > deadline
+  return #heap > 0
+end, fill_heap)
+
 -- The caller is gone.
 case("tail call", { "spin" }, function()
   return spin()
@@ -247,6 +267,7 @@ local spin_line, run_case_line = lines_of(spin), lines_of(run_case)
 
 -- What a frame is called in a case's list; nil if it is to be let pass.
 local function role(name, c)
+  if name.text:find("^%[gc: ") then return c.shown["c:[gc]"] and "c:[gc]" end
   if name.kind == "c" or name.kind == "vm" or name.kind == "unknown" then
     return c.shown["c:" .. name.text] and "c:" .. name.text
   end
@@ -295,10 +316,12 @@ end
 
 for i, c in ipairs(cases) do
   local path = i .. ".bin"
+  if c.setup then c.setup() end
   assert(misc.sysprof.start({ mode = "C", clock = "wall-signal", interval = INTERVAL_MS,
 			      path = path }))
   local ok = run_case(c)
   assert(misc.sysprof.stop())
+  heap = nil
   if not ok then
     failures = failures + 1
     print("FAIL: " .. c.name .. ": result")

@@ -9,7 +9,9 @@ local F = B.F
 -- words, root first; see frame().
 local LUA = { a = 1, b = 2, c = 3, d = 4, e = 5 }
 local HOST = { main = 0x1000, pmain = 0x2000, call = 0x3000, leaf = 0x4000,
-	       mid = 0x5000, gc = 0x6000 }
+	       mid = 0x5000, gc = 0x6000, step = 0x7000, full = 0x8000, state = 0x9000 }
+-- Names of the VM's functions that do its work.
+local DOERS = { step = "lj_gc_step", full = "lj_gc_fullgc", state = "trace_state.constprop.0" }
 local BROKEN_LUA = "[lua stack unknown: invalid frame chain]"
 local BROKEN_HOST = "[host frames missing: no unwind information]"
 local EARLY = "[host frames missing: the host stack ends early]"
@@ -18,11 +20,13 @@ local OUTSIDE = "[lua stack unknown: thread outside the VM]"
 -- Words: a..e: Lua functions; name(): a C function that Lua calls; name: a host function;
 -- |: a call from C; ~: a resume; *: a frame of the VM; ?lua and ?host: broken; <n,m>: n
 -- cut frames with m boundaries or VM frames; #n,m: trace n, which covers m frames; #n,mL:
--- the same in its loop; !: a garbage collection; w: the thread waits.
+-- the same in its loop; !: a garbage collection; !record, !exit: other work; w: the thread waits.
 local function frame(word)
   local trace, covered, loop = word:match("^#(%d+),(%d+)(L?)$")
   if trace then return F.trace(tonumber(trace), tonumber(covered), loop == "L") end
   if word == "!" then return F.work(G.SPF_WORK_GC, G.SPF_GC_SWEEP) end
+  if word == "!record" then return F.work(G.SPF_WORK_RECORD) end
+  if word == "!exit" then return F.work(G.SPF_WORK_EXIT, 12 * 65536 + 3) end
   if word == "w" then return F.work(G.SPF_WORK_WAIT, 0) end
   local n, bounds = word:match("^<(%d+),(%d+)>$")
   if n then return F.cut(tonumber(n), tonumber(bounds)) end
@@ -47,7 +51,9 @@ end
 local function join(lua, host, options)
   local b = B.new():context()
   for name, fid in pairs(LUA) do b:lfunc(fid, fid, "@x", name) end
-  for name, addr in pairs(HOST) do b:hsym(addr + 0x10, addr, name) end
+  for name, addr in pairs(HOST) do
+    b:hsym(addr + 0x10, addr, DOERS[name] or name)
+  end
   local l, h = frames(lua), frames(host)
   if #l > 0 then b:stack(1, l) end
   if #h > 0 then b:stack(2, h) end
@@ -212,6 +218,62 @@ check("work, VM frame is missing", "| a !", "main gc",
 check("work, --no-lua", "| a !", "main * gc", "main;gc", { no_lua = true })
 check("work, --no-host", "| a !", "main * gc", "a;[gc: sweep]", { no_host = true })
 check("work in the middle", "| a ! b", "main *", "main;a;[gc: sweep];b")
+
+-- Work of the VM, whose function is there: the work stands leafward of it.
+local STEP, FULL, STATE = DOERS.step, DOERS.full, DOERS.state
+check("known work", "| a !", "main * step gc", "main;a;" .. STEP .. ";[gc: sweep];gc")
+check("known work is the leaf", "| a !", "main * step", "main;a;" .. STEP .. ";[gc: sweep]")
+check("known work below C", "| a !", "main * call mid step gc leaf",
+      "main;a;call;mid;" .. STEP .. ";[gc: sweep];gc;leaf")
+check("known work of a C function", "| a mid() !", "main * mid call step gc",
+      "main;a;mid;call;" .. STEP .. ";[gc: sweep];gc")
+check("known work of a C function that is not there", "| a mid() !", "main * call step gc",
+      "main;a;mid;call;" .. STEP .. ";[gc: sweep];gc")
+check("known work, full collection", "| a !", "main * call full gc",
+      "main;a;call;" .. FULL .. ";[gc: sweep];gc")
+check("known work, twice", "| a !", "main * step call step gc",
+      "main;a;" .. STEP .. ";call;" .. STEP .. ";[gc: sweep];gc")
+check("known work in a finalizer", "| a | b !", "main * step call * step gc",
+      "main;a;" .. STEP .. ";call;b;" .. STEP .. ";[gc: sweep];gc")
+check("a finalizer, which works in no C function", "| a | b !", "main * step call * gc",
+      "main;a;" .. STEP .. ";call;b;[gc: sweep];gc")
+check("a finalizer", "| a | b", "main * step call *", "main;a;" .. STEP .. ";call;b")
+check("known work in a coroutine", "| a ~ b !", "main * * step gc",
+      "main;a;[coroutine];b;" .. STEP .. ";[gc: sweep];gc")
+check("known work, --coroutine", "| a ~ b !", "main * * step gc",
+      "[coroutine];b;" .. STEP .. ";[gc: sweep];gc", OWN)
+check("known work in a trace", "| a b #3,1 !", "main * step gc",
+      "main;a;[trace 3];b;" .. STEP .. ";[gc: sweep];gc", { traces = true })
+check("known work and a wait", "| a ! w", "main * step gc", "main;a;" .. STEP .. ";[gc: sweep];gc;[waiting]")
+check("known work for C", "!", "main step gc", "main;" .. STEP .. ";[gc: sweep];gc")
+check("known work for C, and a wait", "| ! w", "main step gc", "main;" .. STEP .. ";[gc: sweep];gc;[waiting]")
+check("known work, host is broken", "| a !", "?host call step gc",
+      "a;" .. BROKEN_HOST .. ";call;" .. STEP .. ";[gc: sweep];gc")
+check("known work, host just ends", "| a !", "call step gc", "a;" .. EARLY .. ";call;" .. STEP .. ";[gc: sweep];gc")
+check("known work, host frames cut", "| a !", "main * <5,0> step gc",
+      "main;a;[host frames left out];" .. STEP .. ";[gc: sweep];gc")
+check("known work is in the frames cut", "| a !", "main * step <5,0> gc",
+      "main;a;" .. STEP .. ";[gc: sweep];[host frames left out];gc")
+check("known work, Lua is broken", "?lua !", "main * step gc",
+      "main;" .. BROKEN_LUA .. ";" .. STEP .. ";[gc: sweep];gc")
+check("known work, leaf", "a !", "step", "a;" .. STEP .. ";[gc: sweep]")
+check("known work, --no-host", "| a !", "main * step gc", "a;[gc: sweep]", { no_host = true })
+check("known work in the middle", "| a ! | b", "main * call * step", "main;a;[gc: sweep];call;b;" .. STEP)
+check("the recorder", "| a | !record", "main * call * state gc", "main;a;call;" .. STATE .. ";[record trace];gc")
+check("the recorder collects garbage", "| a | !", "main * call * state step gc",
+      "main;a;call;" .. STATE .. ";" .. STEP .. ";[gc: sweep];gc")
+check("known work, protected C code", "| a | | !", "main * step call * mid * leaf",
+      "main;a;" .. STEP .. ";[gc: sweep];call;mid;leaf")
+check("unknown work, protected C code", "| a | !", "main * call * gc", "main;a;call;[gc: sweep];gc")
+check("known work, below a run of Lua", "| a | b | !", "main * step call * mid * leaf",
+      "main;a;" .. STEP .. ";call;b;mid;[gc: sweep];leaf")
+check("known work, a coroutine without frames", "| a ~ !", "main * step * gc",
+      "main;a;" .. STEP .. ";[coroutine];[gc: sweep];gc")
+check("a side exit, protected C code", "| a #12,1 | !exit", "main * call * gc",
+      "main;a;[side exit 3 of trace 12];call;gc")
+check("other work", "| a !record", "main * step gc", "main;a;[record trace];" .. STEP .. ";gc")
+check("a side exit begins in compiled code", "| a !exit", "main * state gc",
+      "main;a;[side exit 3 of trace 12];" .. STATE .. ";gc")
 
 -- What the thread waits for is leafward of both sides.
 local TRACES = { traces = true }

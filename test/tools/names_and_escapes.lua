@@ -85,7 +85,12 @@ t.equal(host_name(function(b)
 end), "vdso+0x123", "module with a bias of no use")
 t.equal(host_name(function(b)
   b:hsym(0x5123, 0x5100, ""):module(0x5000, 0x6000, 0, "")
-end), "?+0x5123", "empty names")
+end), "?+0x5100", "empty names")
+t.equal(host_name(function(b) b:hsym(0x5123, 0x5100, "") end), "0x5123", "a function in no module")
+t.equal(host_name(function(b) b:hsym(0x5123, 0x4100, ""):module(0x5000, 0x6000, 0, "/x.so") end),
+	"x.so+0x5123", "a function that begins before its module")
+t.equal(host_name(function(b) b:hsym(0x5123, 0x5100, "h"):hsym(0x5123, 0x5110, "") end), "h",
+	"a name is kept")
 t.equal(host_name(function() end), "0x5123", "address")
 t.equal((t.render(B.new():context():stack(1, { F.host(0x7ffff7fc1234) })
 		   :sample(0, 1):finish())), "0x7ffff7fc1234 1\n", "long address")

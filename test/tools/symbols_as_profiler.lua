@@ -33,10 +33,13 @@ for addr, symbol in pairs(names) do
   -- A file without a build-id cannot be recognised.
   if m and m.path:find("^/") and m.buildid ~= "" then
     local found = files:find(addr)
-    compared = compared + 1
-    t.equal(found and demangle.without_version(found.name),
-	    demangle.without_version(symbol.name), "name")
-    t.equal(found and found.addr, symbol.addr, "start of " .. symbol.name)
+    -- Files of packages with debug symbols name more.
+    if symbol.name ~= "" or (found and found.name == "") then
+      compared = compared + 1
+      t.equal(found and demangle.without_version(found.name),
+	      demangle.without_version(symbol.name), "name")
+      t.equal(found and found.addr, symbol.addr, "start of " .. symbol.name)
+    end
   end
 end
 t.ok(compared > 0, "names to compare")

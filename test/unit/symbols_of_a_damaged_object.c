@@ -37,14 +37,21 @@ static int commit(void *ctx)
   return lj_wbuf_commit((WBuf *)ctx);
 }
 
+static int no_start(void *ctx, uintptr_t addr, uintptr_t *begin, uintptr_t *size)
+{
+  (void)ctx, (void)addr, (void)begin, (void)size;
+  return 0;
+}
+
 /* Does the address get its name? */
 static int has_name(uintptr_t addr)
 {
   WBuf wb;
   DefSink to = { &wb, commit, &wb };
+  CodeStarts starts = { no_start, NULL };
   nwritten = 0;
   lj_wbuf_init(&wb, buf, sizeof(buf), 0, take, NULL);
-  REQUIRE(lj_elfsym_put(&addr, 1, 1, &to));
+  REQUIRE(lj_elfsym_put(&addr, 1, 1, &starts, &to));
   REQUIRE(lj_wbuf_flush(&wb));
   return memmem(written, nwritten, NAME, strlen(NAME)) != NULL;
 }

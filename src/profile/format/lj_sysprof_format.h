@@ -114,7 +114,8 @@
 ** SPF_FFUNC    := ffid name                   builtin function
 ** SPF_HSYM     := symaddr name diff*          the symbol name starts at symaddr. It
 **                 contains these addresses of stacks: the first is symaddr +
-**                 diff, each next one is the last one + diff.
+**                 diff, each next one is the last one + diff. Empty name: a
+**                 function begins at symaddr, and its name is unknown.
 ** SPF_COUNTERS := (counter-id value)*         totals since the start of the
 **                 profile. The latest value of an id counts; a missing one is 0.
 **                 SPF_COUNTER_*, or SPF_COUNTER_EVENT and more for an event.

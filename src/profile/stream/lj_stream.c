@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "profile/base/lj_relaxed.h"
+#include "profile/host/lj_ehframe.h"
 #include "profile/stream/lj_stream.h"
 #include "profile/symbols/lj_symrecords.h"
 
@@ -246,18 +247,31 @@ void lj_stream_move(Stream *s, uint32_t tid)
   set_outside(s, 0);
 }
 
+/* Find the function of an address by its unwind tables. */
+static int code_start(void *pk, uintptr_t addr, uintptr_t *begin, uintptr_t *size)
+{
+  EhCopy copy;
+  Fde fde;
+  lj_safeload_reset((SafeLoad *)pk); /* Its bound of copies is for one search. */
+  if (lj_ehframe_find((SafeLoad *)pk, addr, &copy, &fde) != CFI_STEP) return 0;
+  *begin = fde.pc_begin;
+  *size = fde.pc_size;
+  return 1;
+}
+
 /* Append the names of all functions and addresses, if there is room for a chunk. From here
 ** on, the writer gets chunks at once. New modules may stand at addresses of known stacks.
 */
 static void names_put(Stream *s)
 {
+  CodeStarts starts = { code_start, s->st->loadmap.pk };
   DefSink to = stream_sink(s);
   set_outside(s, 1);
   if (s->full && lj_wbuf_isopen(&s->wb)) chunk_flush(s);
   if (lj_wbuf_isopen(&s->wb)) {
     stacktab_void(&s->stacks);
     lj_loadmap_note(&s->st->loadmap, &to);
-    lj_symrecords_put(s->st, &to);
+    lj_symrecords_put(s->st, &starts, &to);
   }
 }
 

@@ -3,8 +3,9 @@
 ** Context: VM thread.
 **
 ** The names come from the file of an object, if that is still the loaded one. Both
-** .symtab and .dynsym count; only .symtab has the static functions. If the file is gone
-** or was replaced, the dynamic linker's symbols in memory give the names.
+** .symtab and .dynsym count; only .symtab has the static functions. Stubs are named after the
+** functions that they jump to. If the file is gone or was replaced, the dynamic linker's symbols
+** in memory give the names.
 */
 
 #define lj_elfsym_c
@@ -27,16 +28,18 @@
 #include "profile/symbols/lj_elfsym.h"
 #include "profile/base/lj_osobjects.h"
 #include "profile/symbols/lj_elfobj.h"
+#include "profile/symbols/lj_elfstub.h"
 
 #define SYM_NAME_MAX 400 /* Bytes of a symbol's name that are kept. */
 #define SYM_RUN_MAX  32  /* Addresses of a symbol in one record. */
+#define STUB_SUFFIX  "@plt"
 
 /* A seen address, and the best symbol for it so far. */
 typedef struct Seen {
   uintptr_t addr;
-  uintptr_t sym; /* Start of the symbol, 0 for none. */
+  uintptr_t sym; /* Start of the symbol or function, 0 if unknown. */
   int rank;      /* See sym_rank. */
-  char *name;    /* Its name, allocated. */
+  char *name;    /* Its name, allocated, or NULL. */
 } Seen;
 
 typedef struct Names {
@@ -84,17 +87,18 @@ static int sym_rank(const ElfW(Sym) * sym)
 }
 
 /* Offer a symbol to an address in it. Returns 0 without memory. */
-static int symbol_offer(Seen *s, uintptr_t start, int rank, const char *name, size_t max)
+static int symbol_offer(Seen *s, uintptr_t start, int rank, const char *name, size_t max,
+			const char *suffix)
 {
-  size_t len;
+  size_t len, more = strlen(suffix) + 1;
   char *copy;
   /* The innermost symbol wins, then the better known. */
   if (s->name && (s->sym > start || (s->sym == start && s->rank >= rank))) return 1;
   len = strnlen(name, max < SYM_NAME_MAX ? max : SYM_NAME_MAX);
-  copy = (char *)malloc(len + 1);
+  copy = (char *)malloc(len + more);
   if (!copy) return 0;
   memcpy(copy, name, len);
-  copy[len] = '\0';
+  memcpy(copy + len, suffix, more);
   free(s->name);
   s->name = copy;
   s->sym = start;
@@ -119,8 +123,22 @@ static void symbols_offer(Object *ob, const ElfW(Sym) * sym, size_t nsym, const 
     i = seen_below(ob->seen, ob->nseen, start);
     for (; i < ob->nseen && ob->seen[i].addr - start < sym->st_size; i++)
       if (!symbol_offer(&ob->seen[i], start, sym_rank(sym), str + sym->st_name,
-			strsz - sym->st_name))
+			strsz - sym->st_name, ""))
 	return;
+  }
+}
+
+/* Offer the stubs of an image with section headers to the addresses without a symbol. */
+static void stubs_offer(Object *ob, const uint8_t *p, size_t sz)
+{
+  size_t i;
+  for (i = 0; i < ob->nseen; i++) {
+    Seen *s = &ob->seen[i];
+    ElfStub stub;
+    if (s->name || !lj_elfstub_find(p, sz, s->addr - ob->bias, &stub)) continue;
+    s->sym = ob->bias + stub.start;
+    if (stub.name && !symbol_offer(s, s->sym, STB_LOCAL, stub.name, stub.max, STUB_SUFFIX))
+      return;
   }
 }
 
@@ -193,6 +211,7 @@ static void image_symbols(Object *ob, const uint8_t *p, size_t sz)
 		    str->sh_size);
     }
   }
+  stubs_offer(ob, p, sz);
 }
 
 /* Read the symbol tables of a file. Returns 0 if it is not the loaded one. */
@@ -306,14 +325,31 @@ static int object_names(struct dl_phdr_info *info, size_t sz, void *arg)
 
 /* -- Records ----------------------------------------------------------------- */
 
-/* Number of addresses from s on that lie in the same symbol. */
+/* Find the starts of functions for the addresses without a symbol. */
+static void starts_find(Names *names, const CodeStarts *starts)
+{
+  uintptr_t begin = 0, size = 0;
+  size_t i;
+  for (i = 0; i < names->nseen; i++) {
+    Seen *s = &names->seen[i];
+    if (s->sym) continue;
+    if (s->addr - begin >= size && !starts->find(starts->ctx, s->addr, &begin, &size))
+      size = 0;
+    else s->sym = begin;
+  }
+}
+
+static int has_same_name(const Seen *a, const Seen *b)
+{
+  return a->name && b->name ? strcmp(a->name, b->name) == 0 : a->name == b->name;
+}
+
+/* Number of addresses from s on that lie in the same symbol or function. */
 static size_t same_symbol(const Seen *s, size_t most)
 {
   size_t n = 1;
   if (most > SYM_RUN_MAX) most = SYM_RUN_MAX;
-  while (n < most && s->name && s[n].name && s[n].sym == s->sym &&
-	 strcmp(s[n].name, s->name) == 0)
-    n++;
+  while (n < most && s[n].sym == s->sym && has_same_name(&s[n], s)) n++;
   return n;
 }
 
@@ -328,10 +364,11 @@ static void run_put(WBuf *wb, const void *def)
 {
   const SymbolRun *run = (const SymbolRun *)def;
   const Seen *s = run->seen;
+  const char *name = s->name ? s->name : "";
   uintptr_t last = s->sym;
   size_t i;
   lj_wbuf_uleb(wb, s->sym);
-  lj_wbuf_str(wb, s->name, strlen(s->name));
+  lj_wbuf_str(wb, name, strlen(name));
   for (i = 0; i < run->n; i++) {
     lj_wbuf_uleb(wb, s[i].addr - last);
     last = s[i].addr;
@@ -352,17 +389,19 @@ static int names_find(Names *names, const uintptr_t *addr, size_t size, size_t n
   return 1;
 }
 
-int lj_elfsym_put(const uintptr_t *addr, size_t size, size_t n, const DefSink *to)
+int lj_elfsym_put(const uintptr_t *addr, size_t size, size_t n, const CodeStarts *starts,
+		  const DefSink *to)
 {
   Names names;
   size_t i;
   if (n == 0) return 1;
   if (!names_find(&names, addr, size, n)) return 0;
+  starts_find(&names, starts);
   for (i = 0; i < names.nseen;) {
     SymbolRun run;
     run.seen = &names.seen[i];
     run.n = same_symbol(run.seen, names.nseen - i);
-    if (run.seen->name) lj_wbuf_define(to, SPF_HSYM, run_put, &run);
+    if (run.seen->sym) lj_wbuf_define(to, SPF_HSYM, run_put, &run);
     while (run.n-- > 0) free(names.seen[i++].name);
   }
   free(names.seen);

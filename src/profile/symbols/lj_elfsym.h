@@ -10,11 +10,20 @@
 
 #include "profile/format/lj_wbuf.h"
 
+/* Finds the function of a code address without a symbol. */
+typedef struct CodeStarts {
+  /* Where the function begins, and its size. Returns 0 if that is unknown. */
+  int (*find)(void *ctx, uintptr_t addr, uintptr_t *begin, uintptr_t *size);
+  void *ctx;
+} CodeStarts;
+
 /* Append the symbols of n addresses, which are among size words; the other words are 0.
-** The symbols come from the objects that are loaded now, so the caller first brings the
-** load map up to date. Returns 0 without memory: then names are missing.
+** Without a symbol, append where the function begins, as a symbol without a name. The symbols
+** come from the objects that are loaded now, so the caller first brings the load map up to date.
+** Returns 0 without memory: then names are missing.
 */
-LJ_FUNC int lj_elfsym_put(const uintptr_t *addr, size_t size, size_t n, const DefSink *to);
+LJ_FUNC int lj_elfsym_put(const uintptr_t *addr, size_t size, size_t n,
+			  const CodeStarts *starts, const DefSink *to);
 
 /* Call found for each of n addresses that a symbol of a loaded object covers. The name is valid
 ** during the call. Returns 0 without memory.

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "lj_obj.h"
-#include "profile/symbols/lj_elfsym.h"
 #include "profile/symbols/lj_symrecords.h"
 
 /* -- Names of builtin functions ---------------------------------------------- */
@@ -98,12 +97,12 @@ static void lfuncs_put(Symtab *st, const DefSink *to)
   }
 }
 
-int lj_symrecords_put(Symtab *st, const DefSink *to)
+int lj_symrecords_put(Symtab *st, const CodeStarts *starts, const DefSink *to)
 {
   unsigned i;
   for (i = 0; i < sizeof(ffnames) / sizeof(ffnames[0]); i++)
     if (st->ffid[i]) lj_wbuf_define(to, SPF_FFUNC, ffunc_put, &i);
   lfuncs_put(st, to);
-  return st->has_moved ? lj_elfsym_put(st->more->addr, SYMTAB_MORE, st->naddr, to)
-		       : lj_elfsym_put(st->addr, SYMTAB_ADDRS, st->naddr, to);
+  return st->has_moved ? lj_elfsym_put(st->more->addr, SYMTAB_MORE, st->naddr, starts, to)
+		       : lj_elfsym_put(st->addr, SYMTAB_ADDRS, st->naddr, starts, to);
 }

@@ -130,10 +130,11 @@ local function map_module(m, mod)
   return first
 end
 
--- Returns the address of what has no module: by its symbol, if that is known.
+-- Returns the address of what has no module: by its symbol, if that is known. Symbols without
+-- names are different ones.
 local function map_symbol(m, addr, symbol)
   local p = m.profile
-  local same = symbol and m.by_symbol[symbol.name]
+  local same = symbol and symbol.name ~= "" and m.by_symbol[symbol.name]
   if same then return same + (addr - symbol.addr) end
   local start = symbol and symbol.addr or addr
   if module_at(p.modules, start) or
@@ -160,7 +161,8 @@ local function map_address(m, q, addr)
   end
   m.addresses[addr] = to
   local p = m.profile
-  if symbol and not p.hsyms[to] then
+  local have = p.hsyms[to]
+  if symbol and (not have or have.name == "") then
     p:set_hsym(to, to - (addr - symbol.addr), symbol.name)
   end
   return to
@@ -266,7 +268,9 @@ end)
 
 local remember_starts = interpreted(function(m, q)
   m.starts = {}
-  for _, symbol in pairs(q.hsyms) do m.starts[symbol.addr] = symbol end
+  for _, symbol in pairs(q.hsyms) do
+    if symbol.name ~= "" then m.starts[symbol.addr] = symbol end
+  end
 end)
 
 -- Known parts of the profile that others are added to.

@@ -219,6 +219,8 @@ function methods:set_ffunc(ffid, name)
 end
 
 function methods:set_hsym(addr, symaddr, name)
+  local have = self.hsyms[addr]
+  if have and name == "" and have.name ~= "" then return end
   self.hsyms[addr] = { addr = symaddr, name = name }
 end
 

@@ -43,9 +43,11 @@ local function cxx_name(name)
   return #text <= TEXT_MAX and text or nil
 end
 
--- Cuts the version off the name of a symbol, such as "memcpy@@GLIBC_2.14".
+-- Cuts the version off the name of a symbol, such as "memcpy@@GLIBC_2.14". "memcpy@plt" is the
+-- stub that jumps to the function.
 function demangle.without_version(name)
-  return name:match("^([^@]+)@") or name
+  local own, version = name:match("^([^@]+)@(.*)$")
+  return own and version ~= "plt" and own or name
 end
 
 -- Returns the name of a symbol as users know it: without its version; with
@@ -53,6 +55,8 @@ end
 function demangle.name(name, as_is)
   name = demangle.without_version(name)
   if as_is then return name end
+  local target = name:match("^(.*)@plt$")
+  if target then return demangle.name(target) .. "@plt" end
   if name:find("^_R") then return rust_names.name(name) or name end
   if not name:find("^_?_Z") then return name end
   return rust_names.name(name) or cxx_name(name) or name

@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- ELF files: sections, build-id, debug link and symbol tables.
+-- ELF files: sections, build-id, debug link, symbol tables and relocations.
 --
 -- Reads little-endian 64-bit files. Opens regular files only, reads what it needs, and
 -- compares each offset and size with the size of the file first. No content of a file
@@ -14,18 +14,21 @@ local elf = {}
 local methods = {}
 local mt = { __index = methods }
 
-local HEADER_SIZE, SECTION_SIZE, SYMBOL_SIZE = 64, 64, 24
+local HEADER_SIZE, SECTION_SIZE, SYMBOL_SIZE, RELA_SIZE = 64, 64, 24, 24
 local SECTIONS_MAX = 2^18	-- Sections of a file that are believed.
 local TABLE_MAX = 2^29		-- Bytes of a symbol table, or of its strings.
 local NOTES_MAX = 64		-- Sections of notes that are looked at.
 local NOTE_MAX = 2^16		-- Bytes of one.
 local LINK_MAX = 4096		-- Bytes of a debug link.
+local NAME_MAX = 4096		-- Bytes of a symbol's name that are kept.
 local CRC_PART = 2^16		-- Bytes that are read at once for a checksum.
 
-local SHT_SYMTAB, SHT_NOTE, SHT_DYNSYM = 2, 7, 11
+local SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 4, 7, 8, 11
 local SHN_XINDEX = 0xffff
 local SHF_EXECINSTR = 4
 local NT_GNU_BUILD_ID = 3
+local R_GLOB_DAT, R_JUMP_SLOT, R_IRELATIVE = 6, 7, 37	-- Of x86-64.
+local STT_GNU_IFUNC = 10
 
 local header_ptr = ffi.typeof([[const struct {
   uint8_t ident[16];
@@ -48,6 +51,12 @@ local symbol_ptr = ffi.typeof([[const struct {
   uint8_t info, other;
   uint16_t shndx;
   uint64_t value, size;
+} *]])
+
+local rela_ptr = ffi.typeof([[const struct {
+  uint64_t offset;
+  uint32_t type, symbol;
+  int64_t addend;
 } *]])
 
 local note_ptr = ffi.typeof("const struct { uint32_t namesz, descsz, type; } *")
@@ -129,6 +138,7 @@ local function read_sections(self)
       code = bit.band(tonumber(s[i].flags % 2^32), SHF_EXECINSTR) ~= 0,
       first = tonumber(s[i].addr), last = tonumber(s[i].addr) + tonumber(s[i].size),
       offset = tonumber(s[i].offset), size = tonumber(s[i].size),
+      entry = tonumber(s[i].entsize),
     }
   end
   self.nsections, self.names = n, self.sections[names]
@@ -193,18 +203,30 @@ end
 -- Returns the name and the checksum of the file that has the symbols instead,
 -- if one is named.
 function methods:debuglink()
+  local s = self:section(".gnu_debuglink")
+  local link = s and read_section(self, s, LINK_MAX)
+  local name = link and link:match("^([^%z/]+)%z")
+  local at = name and align4(#name + 1)
+  if not name or at + 4 > #link then return nil end
+  local a, b, c, d = link:byte(at + 1, at + 4)
+  return name, a + b * 2^8 + c * 2^16 + d * 2^24
+end
+
+-- Returns the first section of this name, or nil: { first, last (addresses), code, entry
+-- (bytes of an entry) }. Its bytes are in the file.
+function methods:section(name)
   local names = self.names and read_section(self, self.names, TABLE_MAX)
   for i = 1, names and self.nsections - 1 or 0 do
     local s = self.sections[i]
-    if names:sub(s.name + 1, s.name + 15) == ".gnu_debuglink\0" then
-      local link = read_section(self, s, LINK_MAX)
-      local name = link and link:match("^([^%z/]+)%z")
-      local at = name and align4(#name + 1)
-      if not name or at + 4 > #link then return nil end
-      local a, b, c, d = link:byte(at + 1, at + 4)
-      return name, a + b * 2^8 + c * 2^16 + d * 2^24
+    if s.type ~= SHT_NOBITS and names:sub(s.name + 1, s.name + #name + 1) == name .. "\0" then
+      return s
     end
   end
+end
+
+-- Returns the bytes of a section, or nil if they are not there or too many.
+function methods:bytes(section)
+  return read_section(self, section, TABLE_MAX)
 end
 
 -- Returns the checksum of the whole file that debug links have.
@@ -217,6 +239,41 @@ function methods:checksum()
     at = at + #part
   end
   return crc % 2^32
+end
+
+-- Names of functions that choose the code of another one, by their addresses.
+local function chosen(t)
+  local names = {}
+  for k = 1, t.n - 1 do
+    local s = t.symbols[k]
+    if s.info % 16 == STT_GNU_IFUNC then names[tonumber(s.value)] = s.name end
+  end
+  return names
+end
+
+-- Returns the names of the functions that the dynamic linker writes the addresses of, by the
+-- place in memory that it writes to.
+function methods:linked()
+  local t, names = self:symbols("dynsym"), {}
+  local choosers = t and chosen(t)
+  for i = 1, t and self.nsections - 1 or 0 do
+    local s = self.sections[i]
+    local entries = s.type == SHT_RELA and read_section(self, s, TABLE_MAX)
+    local list = entries and ffi.cast(rela_ptr, entries)
+    for k = 0, entries and math.floor(#entries / RELA_SIZE) - 1 or -1 do
+      local kind, symbol, name = list[k].type, list[k].symbol, nil
+      if kind == R_IRELATIVE then
+	name = choosers[tonumber(list[k].addend)]
+      elseif (kind == R_GLOB_DAT or kind == R_JUMP_SLOT) and symbol > 0 and symbol < t.n and
+	     self.sections[s.link] == t.section then
+	name = t.symbols[symbol].name
+      end
+      if name then
+	names[tonumber(list[k].offset)] = t.strings:sub(name + 1, name + NAME_MAX):match("^%Z*")
+      end
+    end
+  end
+  return names
 end
 
 -- Returns the table ".symtab" or ".dynsym" (wanted is "symtab" or "dynsym"): an
@@ -232,7 +289,7 @@ function methods:symbols(wanted)
       local text = entries and strings and read_section(self, strings, TABLE_MAX)
       if not text then return nil, "is cut or damaged: its symbol table is not there" end
       return { symbols = ffi.cast(symbol_ptr, entries), n = math.floor(#entries / SYMBOL_SIZE),
-	       strings = text, entries = entries, sections = self.sections }
+	       strings = text, entries = entries, sections = self.sections, section = s }
     end
   end
 end

@@ -6,13 +6,16 @@
 -- the user's folders count.
 --
 -- A table with wanted addresses is read once, from beginning to end. The addresses are
--- searched, not the symbols.
+-- searched, not the symbols. An address without a symbol lies in a stub, or in a function of
+-- the unwind tables.
 ----------------------------------------------------------------------------
 
 local bit = require("bit")
 local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
 local elf = require("sysprof.names.elf")
+local functionstarts = require("sysprof.names.functionstarts")
+local stubs = require("sysprof.names.stubs")
 local text = require("sysprof.base.text")
 
 local symbolfiles = {}
@@ -37,11 +40,12 @@ local RANK = { [0] = 1, 3, 2 }	-- STB_LOCAL, STB_GLOBAL, STB_WEAK.
 
 -- Collects symbols from the files of a module for its addresses: wanted.addr[0] to [n - 1],
 -- ascending, as in the file. Keeps for each address the innermost symbol that contains it,
--- and the last symbol that begins before it.
+-- and the last symbol that begins before it; then, if no symbol contains it, the stub or
+-- function.
 local function new_wanted(list)
   table.sort(list)
   return { n = #list, addr = ffi.new("double[?]", #list + 1, list),
-	   start = {}, rank = {}, name = {},
+	   start = {}, rank = {}, name = {}, unit = {}, unit_name = {},
 	   near = {}, near_rank = {}, near_name = {}, near_section = {} }
 end
 
@@ -120,7 +124,20 @@ local function take_table(wanted, t, full)
   end
 end
 
--- Calls found(address, start, name) for each address that has a name.
+-- Takes stubs and starts of functions for the addresses that are in no symbol.
+local function take_units(wanted, file)
+  local stub, start = stubs.new(file), functionstarts.new(file)
+  for i = 0, wanted.n - 1 do
+    if not wanted.start[i] and not wanted.unit_name[i] then
+      local at, name
+      if stub then at, name = stub(wanted.addr[i]) end
+      at = at or start and start(wanted.addr[i])
+      wanted.unit[i], wanted.unit_name[i] = at or wanted.unit[i], name
+    end
+  end
+end
+
+-- Calls found(address, start, name) for each address that has a name, or "" for it.
 local function each_name(wanted, found)
   local near
   for i = 0, wanted.n - 1 do
@@ -131,6 +148,8 @@ local function each_name(wanted, found)
     elseif near and wanted.near_name[near] and
 	   addr < wanted.near_section[near].last then
       found(addr, wanted.near[near], wanted.near_name[near])
+    elseif wanted.unit[i] then
+      found(addr, wanted.unit[i], wanted.unit_name[i] or "")
     end
   end
 end
@@ -177,6 +196,7 @@ local function take_file(search, file)
       complain(search, file.path, why)
     end
   end
+  take_units(search.wanted, file)
   return full
 end
 
@@ -233,7 +253,7 @@ local function search_module(self, m)
   end
   local named = 0
   each_name(search.wanted, function(addr, start, name)
-    named = named + 1
+    if name ~= "" then named = named + 1 end
     for _, bias in ipairs(m.biases[addr]) do
       self.found[addr + bias] = { addr = start + bias, name = name }
     end
@@ -257,16 +277,29 @@ function symbolfiles.module_of(profile, addr)
   end
 end
 
+-- A symbol without a name says where a function begins.
+local function has_name(symbol)
+  return symbol ~= nil and symbol.name ~= ""
+end
+
+-- Returns the symbols of a profile by the addresses where they begin.
+function symbolfiles.starts(profile)
+  local starts = {}
+  for _, symbol in pairs(profile.hsyms) do
+    if not has_name(starts[symbol.addr]) then starts[symbol.addr] = symbol end
+  end
+  return starts
+end
+
 -- Returns the addresses that have no name, by the file they are in: list has
 -- them as in the file, biases by these where the file was mapped.
 local function nameless(profile)
-  local all, hsyms, starts = profile.stacks, profile.hsyms, {}
+  local all, hsyms, starts = profile.stacks, profile.hsyms, symbolfiles.starts(profile)
   local list, by_key, seen = {}, {}, {}
-  for _, symbol in pairs(hsyms) do starts[symbol.addr] = true end
   for id = 1, #all.kind do
     local kind, addr = all.kind[id], all.payload[id]
-    if (kind == G.SPF_FRAME_HOST or (kind == G.SPF_FRAME_CFUNC and not starts[addr])) and
-       not hsyms[addr] and not seen[addr] then
+    if (kind == G.SPF_FRAME_HOST or (kind == G.SPF_FRAME_CFUNC and not has_name(starts[addr]))) and
+       not has_name(hsyms[addr]) and not seen[addr] then
       seen[addr] = true
       local m = symbolfiles.module_of(profile, addr)
       if m and m.path:sub(1, 1) ~= "[" and m.bias <= addr and m.bias < EXACT_MAX then
@@ -297,8 +330,8 @@ function symbolfiles.new(profile, dirs)
   }, mt)
 end
 
--- Returns { addr = start of the symbol, name = }, or nil. Knows only addresses
--- without a name in the profile.
+-- Returns { addr = start of the symbol, name = }, or nil; the name is "" if only the start is
+-- known. Knows only addresses without a name in the profile.
 function methods:find(addr)
   if not self.found then
     self.found = {}

@@ -57,6 +57,7 @@ local function lua_name(f, line)
   return name == "" and place or name .. " (" .. place .. ")"
 end
 
+-- Name of code without a symbol, by its address or where its function begins.
 local function address_name(profile, addr)
   local m = symbolfiles.module_of(profile, addr)
   if not m then return text.hex(addr) end
@@ -65,11 +66,20 @@ local function address_name(profile, addr)
   return text.short(m.path:match("[^/]+/*$") or "?", PART_MAX) .. "+" .. text.hex(offset)
 end
 
+-- Where the function of an address begins, if a symbol without a name says that: in the same
+-- module. Otherwise the address.
+local function start_of(profile, addr, symbol)
+  local start = symbol and symbol.addr
+  if not start or start > addr then return addr end
+  local m = symbolfiles.module_of(profile, addr)
+  return m and start >= m.first and start or addr
+end
+
 -- -- Frames ----------------------------------------------------------------
 
 local function host_entry(self, addr, symbol)
   if not symbol or symbol.name == "" then
-    return self:entry(address_name(self.profile, addr), "unknown")
+    return self:entry(address_name(self.profile, start_of(self.profile, addr, symbol)), "unknown")
   end
   local own = demangle.without_version(symbol.name)
   local name = demangle.name(own, self.mangled)
@@ -78,20 +88,23 @@ local function host_entry(self, addr, symbol)
   return e
 end
 
+-- A symbol without a name says only where the function begins: then files may know more.
+local function complete(self, symbol, addr)
+  if symbol and symbol.name ~= "" then return symbol end
+  return self.files:find(addr) or symbol
+end
+
 -- Symbol that a code address lies in, if known.
 local function symbol_at(self, addr)
-  return self.profile.hsyms[addr] or self.files:find(addr)
+  return complete(self, self.profile.hsyms[addr], addr)
 end
 
 -- Symbol of a C function, by the address where it begins.
 local function symbol_at_start(self, addr)
   if not self.starts then
-    self.starts = {}
-    for _, symbol in pairs(self.profile.hsyms) do
-      self.starts[symbol.addr] = symbol
-    end
+    self.starts = symbolfiles.starts(self.profile)
   end
-  return self.profile.hsyms[addr] or self.starts[addr] or self.files:find(addr)
+  return complete(self, self.profile.hsyms[addr] or self.starts[addr], addr)
 end
 
 local namer = {}
@@ -201,6 +214,12 @@ end
 function methods:symaddr(addr)
   local symbol = symbol_at(self, addr)
   return symbol and symbol.addr
+end
+
+-- Returns whether the code at an address is the VM's function that does work SPF_WORK_*.
+function methods:does(addr, what)
+  local symbol = symbol_at(self, addr)
+  return symbol ~= nil and work.is_done_by(what, symbol.name)
 end
 
 return symbols

@@ -56,6 +56,20 @@ namer[G.SPF_WORK_EXIT] = function(arg)
 						   math.floor(arg / EXITS))
 end
 
+-- The VM's functions that do work: they set the VM's state.
+local DOERS = {
+  [G.SPF_WORK_GC] = { lj_gc_step = true, lj_gc_fullgc = true },
+  [G.SPF_WORK_RECORD] = { trace_state = true },
+  [G.SPF_WORK_OPT] = { trace_state = true },
+  [G.SPF_WORK_ASM] = { trace_state = true },
+}
+
+-- Whether the function with a name in the symbol table does work SPF_WORK_*. Compilers add
+-- endings such as ".part.0".
+function work.is_done_by(what, name)
+  return DOERS[what] ~= nil and DOERS[what][name:match("^[^.]*")] ~= nil
+end
+
 -- Whether it is something that a thread waits for.
 function work.is_wait(what, arg)
   return what >= G.SPF_WORK_WAIT and not (what == G.SPF_WORK_UNSEEN and arg == G.SPF_UNSEEN_NO_TICK)

@@ -62,7 +62,8 @@ end
 -- are left. out is leaf first. hidden: number of next VM frames without a run on the Lua
 -- side. cut_left: number of VM frames that the host side's current CUT still stands for.
 -- covered: number of next frames of the Lua side that are compiled code of trace. waits: number
--- of frames in out that stand leafward of all others.
+-- of frames in out that stand leafward of all others. work: work without a place yet, false if
+-- none; work_at: its place if the function that does it is unknown.
 
 local function emit(w, what)
   w.n = w.n + 1
@@ -131,13 +132,40 @@ local function open_trace(w, frame)
   if w.covered == 0 then close_trace(w) end
 end
 
+-- Places work that was taken, before the next Lua frame. It stands leafward of the VM's function
+-- that does it: of the innermost one, if the host frames since then show one. A side exit begins
+-- in compiled code. Other work keeps its place.
+local function place_work(w)
+  local all, out, frame, at = w.all, w.out, w.work, w.work_at
+  if not frame then return end
+  w.work = false
+  if all.extra[frame] == G.SPF_WORK_EXIT then at = w.n + 1 end
+  for i = w.n, w.waits + 1, -1 do
+    if is_kind(w, out[i], HOST) then
+      if w.does(all.payload[out[i]], all.extra[frame]) then at = i end
+    elseif type(out[i]) ~= "string" then
+      break
+    end
+  end
+  for i = w.n, at, -1 do out[i + 1] = out[i] end
+  out[at], w.n = frame, w.n + 1
+end
+
+-- Takes work. Runs without Lua frames may follow: calls from C that only protect C code.
+local function take_work(w, frame, at)
+  place_work(w)
+  w.work, w.work_at = frame, at
+end
+
 -- Takes a frame that is neither a boundary nor unknown.
 local function take_frame(w, frame, kind)
+  if kind == WORK then
+    take_work(w, frame, w.n + 1)
+    return
+  end
+  place_work(w)
   if kind == TRACE then
     open_trace(w, frame)
-    return
-  elseif kind == WORK then
-    emit(w, frame)
     return
   end
   local compiled = w.covered > 0
@@ -152,6 +180,7 @@ end
 
 -- Takes a boundary between a coroutine and what resumed it.
 local function take_resume(w)
+  place_work(w)
   if w.coroutine_mark then emit(w, join.COROUTINE) end
   if w.only_coroutine then w.i, w.h = 0, 0 end
 end
@@ -159,6 +188,7 @@ end
 -- Takes frames that are not known. Returns whether the run ends among them.
 local function take_unknown(w, frame, kind)
   local bounds
+  place_work(w)
   if kind == CUT then
     emit(w, join.LUA_CUT)
     bounds = w.all.extra[frame]
@@ -237,8 +267,8 @@ local function walk_host(w)
   end
 end
 
--- Takes work that the VM does for C code outside of Lua: no Lua frame is left, and the
--- host frames that do it are unknown. Returns false for anything else.
+-- Takes work that the VM does for C code outside of Lua: no Lua frame is left. It is the leaf
+-- where the host frames that do it are unknown. Returns false for anything else.
 local function take_outside_work(w, nhost)
   local all, root, work = w.all, w.lua[1], w.lua[w.i]
   if w.i > 2 or nhost <= 1 or all.kind[work] ~= WORK then return false end
@@ -247,8 +277,7 @@ local function take_outside_work(w, nhost)
     return false
   end
   w.i = 0
-  table.insert(w.out, w.waits + 1, work)
-  w.n = w.n + 1
+  take_work(w, work, w.waits + 1)
   return true
 end
 
@@ -285,15 +314,17 @@ end
 -- markers into out, root first, and returns their number. symaddr(addr) returns the start
 -- of the symbol that contains a code address. empty is the marker for a sample without any
 -- frame. options, all off if
--- missing: no_coroutine_mark, coroutine, traces, see sysprof.show.view.
-function join.new(all, symaddr, empty, options)
+-- missing: no_coroutine_mark, coroutine, traces, see sysprof.show.view. does(addr, what)
+-- returns whether the code at addr is the VM's function that does the work SPF_WORK_*.
+function join.new(all, symaddr, empty, options, does)
   local w = {
-    all = all, symaddr = symaddr,
+    all = all, symaddr = symaddr, does = does,
     coroutine_mark = not options.no_coroutine_mark,
     only_coroutine = options.coroutine or false,
     show_traces = options.traces or false,
     lua = nil, i = 0, host = nil, h = 0, out = nil, n = 0,
     hidden = 0, cut_left = 0, trace = false, covered = 0, waits = 0,
+    work = false, work_at = 0,
   }
   return function(lua, nlua, host, nhost, out)
     w.lua, w.i, w.host, w.h, w.out, w.n = lua, nlua, host, nhost, out, 0
@@ -301,6 +332,7 @@ function join.new(all, symaddr, empty, options)
     take_wait(w)
     walk_host(w)
     if w.i > 0 then take_rest(w, nlua, nhost) end
+    place_work(w)
     if w.n == 0 then emit(w, empty) end
     local i, j = 1, w.n
     while i < j do
