@@ -103,6 +103,12 @@ local DRIVER = [=[
   mouse("click", 300, 2, { altKey: true });
   out.hidden = [hidden, $("hidden").textContent, seen().includes(JSON.stringify(hidden) + ',"cells"')];
   states.push([location.hash, seen()]);
+  // The next frame takes its place, and is hidden by the key.
+  mouse("mousemove", 300, 2);
+  const next = $("tip").querySelector("b").textContent;
+  key("h");
+  out.hiddenByKey = [next, $("hidden").lastChild.textContent, $("tip").style.display];
+  states.push([location.hash, seen()]);
   for (const act of [() => mouse("click", 300, 3), () => key("f"), () => key("r"), () => mouse("click", 300, 2), () => key("i")]) {
     act();
     states.push([location.hash, seen()]);
@@ -249,9 +255,11 @@ t.contains(r.steps[7], tostring(count) .. " of ", "from the first to the last ma
 for i = 2, 8, 2 do t.contains(r.steps[i], QUERIES[1], "the match is shown") end
 t.equal(r.hidden[2], "\226\156\149 " .. r.hidden[1], "a button shows a hidden frame again")
 t.equal(r.hidden[3], false, "a hidden frame is nowhere")
-t.equal(booleans(r.back), "111111", "Back undoes each step")
-t.equal(booleans(r.copied), "1111111", "an address shows the same picture")
-t.equal(r.distinct, 7, "addresses")
+t.equal(r.hiddenByKey[2], "\226\156\149 " .. r.hiddenByKey[1], "hidden by a key")
+t.equal(r.hiddenByKey[3], "block", "then the frame at the pointer is pointed at")
+t.equal(booleans(r.back), "1111111", "Back undoes each step")
+t.equal(booleans(r.copied), "11111111", "an address shows the same picture")
+t.equal(r.distinct, 8, "addresses")
 for i = 1, #r.hostile, 2 do
   t.contains(r.hostile[i], all .. " samples", "a hostile address: " .. r.hostile[i])
   t.equal(r.hostile[i + 1], true, "after a hostile address")

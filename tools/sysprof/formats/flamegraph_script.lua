@@ -44,7 +44,7 @@ const link = links.open(names, next => become(next));
 let state = links.WHOLE;
 let tree = viewOf("forward");
 let zoom = 0;
-let hovered = -1;
+let hovered = -1, pointer = null;  // The node at the pointer, and the event that put it there.
 let flags = null;    // By number of name: 1 if it matches; null without search.
 let step = null;     // To the next match, made when needed.
 let typing = null;   // Timer: the address follows when the user pauses.
@@ -107,26 +107,17 @@ const graph = graphs.make(canvas, $("scroll"), $("space"), {
   dark: () => dark.matches, icicle: () => state.icicle
 });
 
-function legendItem(colour, label) {
-  const item = document.createElement("span"), box = document.createElement("i");
-  box.style.background = colour;
-  item.append(box, label);
-  $("legend").append(item);
-}
-
 function legend() {
-  const isDark = dark.matches;
-  $("legend").textContent = "";
+  const isDark = dark.matches, present = new Set(data.kinds);
   if (data.diff) {
-    legendItem(palette.changed(1, isDark), "more than before");
-    legendItem(palette.changed(0, isDark), "the same");
-    legendItem(palette.changed(-1, isDark), "less");
-    if (!state.now) legendItem(palette.stripes(isDark), "gone");
+    const gone = state.now ? [] : [[palette.stripes(isDark), "gone"]];
+    tips.legend([[palette.changed(1, isDark), "more than before"], [palette.changed(0, isDark), "the same"],
+                 [palette.changed(-1, isDark), "less"], ...gone]);
     return;
   }
-  const kinds = data.threads ? [ON, palette.RUNNABLE, OFF] : [ON, OFF], present = new Set(data.kinds);
-  const shown = byState() ? kinds : palette.kinds.filter(kind => present.has(kind));
-  for (const kind of shown) legendItem(palette.plain(kind, isDark), palette.label(kind));
+  const kinds = byState() ? data.threads ? [ON, palette.RUNNABLE, OFF] : [ON, OFF] :
+                palette.kinds.filter(kind => present.has(kind));
+  tips.legend(kinds.map(kind => [palette.plain(kind, isDark), palette.label(kind)]));
 }
 
 // -- From one state to another -------------------------------------------------
@@ -184,8 +175,11 @@ function go(change) {
 
 function zoomTo(i) { go({ zoom: trees.pathOf(tree, i) }); }
 
-function hide(i) {
-  if (i > 0) go({ hidden: state.hidden.concat(tree.name[i]) });
+// Hides a frame. What is then at the pointer is pointed at.
+function hide(i, event) {
+  if (i <= 0) return;
+  go({ hidden: state.hidden.concat(tree.name[i]) });
+  hover(graph.boxAt(event), event);
 }
 
 function reset() {
@@ -263,6 +257,7 @@ function status(i) {
 
 function hover(i, event) {
   hovered = i;
+  pointer = event;
   graph.hover(i);
   canvas.style.cursor = i >= 0 ? "pointer" : "default";
   status(i);
@@ -273,8 +268,11 @@ function hover(i, event) {
 function onClick(event) {
   const i = graph.boxAt(event);
   if (i < 0) return;
-  if (event.altKey) hide(i);
-  else zoomTo(i);
+  if (event.altKey) {
+    hide(i, event);
+    return;
+  }
+  zoomTo(i);
   hover(graph.boxAt(event), event);
 }
 
@@ -291,7 +289,7 @@ const KEYS = {
   i: () => go({ icicle: !state.icicle }),
   r: () => go({ reverse: !state.reverse, zoom: [] }),
   f: () => go({ fold: !state.fold }),
-  h: () => hide(hovered)
+  h: () => hide(hovered, pointer)
 };
 if (data.states) KEYS.k = () => go({ kinds: !state.kinds });
 if (data.diff) KEYS.g = () => go({ now: !state.now });

@@ -1,5 +1,6 @@
 ----------------------------------------------------------------------------
--- Texts of a flame graph's page, in JavaScript: what is known of a box, and the tooltip.
+-- Texts of a flame graph's page, in JavaScript: what is known of a box, the tooltip, the
+-- legend.
 --
 -- Names get to the page only as text, never as HTML.
 ----------------------------------------------------------------------------
@@ -68,6 +69,16 @@ function show(title, rows, event) {
                            event.clientY - h - 10 : event.clientY + 18) + "px";
 }
 
-return { percent: percent, rowsOf: rowsOf, show: show, hide: hide };
+// items: colours and what they mean.
+function legend(items) {
+  $("legend").replaceChildren(...items.map(([colour, label]) => {
+    const item = document.createElement("span"), box = document.createElement("i");
+    box.style.background = colour;
+    item.append(box, label);
+    return item;
+  }));
+}
+
+return { percent: percent, rowsOf: rowsOf, show: show, hide: hide, legend: legend };
 })();
 ]=]
