@@ -21,7 +21,7 @@ end
 
 naive_formats.FORMATS = { "folded", "tree", "top", "flamegraph", "svg", "pprof", "speedscope",
 			  "gecko", "json" }
-naive_formats.COMPARED = { "folded", "top", "flamegraph" }	-- These can show a comparison.
+naive_formats.COMPARED = { "folded", "top", "flamegraph", "svg" }	-- These can show a comparison.
 
 -- Checks that formats show of a case what its naive profile tells.
 function naive_formats.check(case, formats)

@@ -77,19 +77,19 @@ local function unescape(s)
 	   :gsub("&amp;", "&"))
 end
 
-local RECT = '<rect x="([%d.]+)" y="(%d+)" width="([%d.]+)" height="16" fill="hsl%((%d+),[^"]*"/>'
+local RECT = '<rect x="([%d.]+)" y="(%d+)" width="([%d.]+)" height="16" fill="([^"]*)"/>'
 
--- Returns the boxes of a picture: { name, title, x, width, depth, hue, right }. right is a second rectangle, or nil:
--- { x, width, hue, is_beside }.
+-- Returns the boxes of a picture: { name, title, x, width, depth, fill, right }. right is a second rectangle, or nil:
+-- { x, width, fill, is_beside }.
 local function boxes_of(svg)
   local list, bottom = {}, nil
-  for title, x, y, width, hue, rest in svg:gmatch("<g><title>(.-)</title>" .. RECT .. "(.-)</g>") do
+  for title, x, y, width, fill, rest in svg:gmatch("<g><title>(.-)</title>" .. RECT .. "(.-)</g>") do
     title, bottom = unescape(title), bottom or tonumber(y)
-    local box = { name = title:match("^(.*) %([^()]*%%%)$"), title = title, x = tonumber(x), width = tonumber(width),
-		  depth = (bottom - y) / ROW, hue = tonumber(hue) }
-    local x2, y2, width2, hue2 = rest:match("^" .. RECT)
+    local box = { name = title:match("^(.*) %([^()]*%)$"), title = title, x = tonumber(x), width = tonumber(width),
+		  depth = (bottom - y) / ROW, fill = fill }
+    local x2, y2, width2, fill2 = rest:match("^" .. RECT)
     if x2 then
-      box.right = { x = tonumber(x2), width = tonumber(width2), hue = tonumber(hue2), is_beside = y2 == y }
+      box.right = { x = tonumber(x2), width = tonumber(width2), fill = fill2, is_beside = y2 == y }
     end
     list[#list + 1] = box
   end
@@ -125,33 +125,91 @@ local function count_boxes(boxes, what)
   return count
 end
 
--- Hues of the states.
-local function is_on(hue) return math.abs(hue - 18) <= 8 end
-local function is_off(hue) return math.abs(hue - 212) <= 8 end
+-- Whether a colour is that of a state; of what is gone; of anything else in a comparison.
+local function has_hue(fill, hue) return math.abs((tonumber(fill:match("^hsl%((%d+),")) or 999) - hue) <= 8 end
+local function is_on(fill) return has_hue(fill, 18) end
+local function is_off(fill) return has_hue(fill, 212) end
+local function is_gone(fill) return fill == "url(#gone)" end
+local function is_change(fill) return has_hue(fill, 4) or has_hue(fill, 214) end
 
--- Checks the parts of the boxes that are off CPU. widths: lists of their widths by path and title.
-local function check_states(boxes, widths, what)
-  local got, fits, is_right = {}, true, true
+-- Checks the right parts of the boxes. widths: lists of their widths by path and title. is_left,
+-- is_right: whether a colour is that of a part.
+local function check_right_parts(boxes, widths, is_left, is_right, what)
+  local got, fits, are_right = {}, true, true
   for _, box in ipairs(boxes) do
     local right, key = box.right, box.path .. "\n" .. box.title
-    fits = fits and (not right or right.is_beside and is_on(box.hue) and is_off(right.hue) and
+    fits = fits and (not right or right.is_beside and is_left(box.fill) and is_right(right.fill) and
 		     math.abs(right.x + right.width - box.x - box.width) < RIGHT)
-    fits = fits and (is_on(box.hue) or is_off(box.hue))
+    fits = fits and (is_left(box.fill) or is_right(box.fill))
     got[key] = got[key] or {}
-    table.insert(got[key], right and right.width or is_off(box.hue) and box.width or 0)
+    table.insert(got[key], right and right.width or is_right(box.fill) and box.width or 0)
   end
-  t.ok(fits, what .. ", svg: what is off CPU stands at the right")
+  t.ok(fits, what .. ", svg: the right parts stand at the right")
   for key, list in pairs(widths) do
     table.sort(list)
     table.sort(got[key] or {})
     for i, width in ipairs(list) do
-      is_right = is_right and got[key] and math.abs(width - (got[key][i] or -1)) < RIGHT
+      are_right = are_right and got[key] and math.abs(width - (got[key][i] or -1)) < RIGHT
     end
   end
-  t.ok(is_right, what .. ", svg: as wide as the share off CPU")
+  t.ok(are_right, what .. ", svg: the right parts are as wide as their shares")
+end
+
+-- Adds up what each path of a comparison has in its callees, too: before, gone (in stacks of the base alone).
+local function add_up_base(all, scale)
+  local root = { total = 0, before = 0, gone = 0 }
+  for _, node in pairs(all) do node.before, node.gone = 0, 0 end
+  for key, leaf in pairs(all) do
+    root.total = root.total + leaf.self
+    while key do
+      local node = all[key] or root
+      node.before = node.before + leaf.base * scale
+      if leaf.self == 0 then node.gone = node.gone + leaf.base * scale end
+      key = node.up
+    end
+  end
+  return root
+end
+
+-- Each box of a comparison has room for what is gone, at its right.
+local function check_svg_comparison(case)
+  local rows, base, scale = both_rows(case)
+  local all = add_paths(paths(rows, plain), base, plain, true)
+  local root = add_up_base(all, scale)
+  local unit, event = unit_of(case.naive, case.options)
+  local amounts = naive.event_of(case.naive, case.options).left_of
+  local expected, widths, before = {}, {}, {}
+  local pixels = WIDE / (root.total + root.gone)
+  local function add(path, text, node)
+    local width, share = (node.total + node.gone) * pixels, root.total > 0 and 100 / root.total or 0
+    if width < NARROW - 1e-6 then return end
+    local title = ("%s (%s, %.2f%%"):format(text, amount_text(unit, event, node.total), share * node.total)
+    if amounts then title = title .. ", before " .. amount_text(unit, event, node.before) end
+    local key = path .. "\n" .. title .. ")"
+    expected[key], widths[key] = (expected[key] or 0) + 1, widths[key] or {}
+    before[key] = share * node.before
+    table.insert(widths[key], node.gone * pixels)
+  end
+  if root.total + root.gone > 0 then add("\nall", "all", root) end
+  for key, node in pairs(all) do add("\nall\n" .. key, node.part.text, node) end
+  local boxes, is_right = boxes_of(render(case, "svg")), true
+  for _, box in ipairs(boxes) do
+    if not amounts then
+      box.title, box.before = box.title:match("^(.*), before ([%d.]+)%%%)$")
+      box.title = (box.title or "?") .. ")"
+    end
+  end
+  same(count_boxes(boxes, case.what), expected, case.what .. ", svg")
+  for _, box in ipairs(boxes) do
+    local key = box.path .. "\n" .. box.title
+    is_right = is_right and (amounts or math.abs(tonumber(box.before) - (before[key] or -1)) < 0.0051)
+  end
+  t.ok(is_right, case.what .. ", svg: shares of the base")
+  check_right_parts(boxes, widths, is_change, is_gone, case.what)
 end
 
 function checks.svg(case)
+  if case.base then return check_svg_comparison(case) end
   local rows = rows_of(case.naive, case.options)
   local whole, off, expected, widths = sum_of(rows), 0, {}, {}
   local unit, event = unit_of(case.naive, case.options)
@@ -171,7 +229,7 @@ function checks.svg(case)
   same(count_boxes(boxes, case.what), expected, case.what .. ", svg")
   for _, box in ipairs(boxes) do has_right = has_right or box.right ~= nil end
   if has_states(case) then
-    check_states(boxes, widths, case.what)
+    check_right_parts(boxes, widths, is_on, is_off, case.what)
   else
     t.ok(not has_right, case.what .. ", svg: one rectangle for a box")
   end

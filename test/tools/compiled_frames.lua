@@ -121,24 +121,24 @@ end
 -- Its trees show a function once, and how much of it was compiled; run where
 -- there is a JavaScript of the shell.
 local TREES = [=[
-const flat = %s, names = %s, kinds = %s;
-const same = names.map(name => names.indexOf(name));
-const profile = trees.read(flat, names, kinds.map(k => k === 1 ? 1 : 0), same);
+const flat = %s, names = trees.readNames(%s, %s, 1), shaped = trees.parse(flat, false);
 function show(t) {
-  const out = [];
-  for (let i = 1; i < t.n; i++) {
-    out.push("-".repeat(t.depth[i]) + names[t.name[i]] + " " + t.self[i] + "/" +
+  const out = [], todo = t.kids(0).slice().reverse();
+  while (todo.length) {
+    const i = todo.pop();
+    out.push("-".repeat(t.depth[i]) + names.texts[t.name[i]] + " " + t.self[i] + "/" +
              t.total[i] + "/" + t.compiled[i]);
+    todo.push(...t.kids(i).slice().reverse());
   }
   console.log(out.join("\n"));
 }
-show(profile.forward());
-show(profile.reversed());
+show(trees.forward(shaped, names, false));
+show(reversed.make(shaped, names));
 ]=]
 if t.shell("command -v node") == 0 then
   local function list(name) return page:match('"' .. name .. '":(%[.-%])') end
   t.write_file("trees.js", require("sysprof.formats.flamegraph_trees") ..
-	       TREES:format(list("nodes"), list("names"), list("kinds")))
+	       require("sysprof.formats.flamegraph_reversed") .. TREES:format(list("nodes"), list("names"), list("kinds")))
   local status, out, err = t.shell("node trees.js")
   t.equal(status, 0, "script: " .. err)
   t.equal(out, [[

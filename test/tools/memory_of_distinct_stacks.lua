@@ -1,9 +1,11 @@
--- Memory of a profile of many distinct stacks: so many bytes for each, counted in the
--- collector and in the C library's allocator, not by the pages of the process.
+-- Memory of a profile of many distinct stacks, and of its call tree: so many bytes for each stack and
+-- each node, counted in the collector and in the C library's allocator, not by the pages of the process.
 
 local ffi = require("ffi")
 local t = require("tools_test")
+local calltree = require("sysprof.show.calltree")
 local reader = require("sysprof.reader")
+local view = require("sysprof.view")
 local stream_builder = require("stream_builder")
 
 ffi.cdef [[
@@ -52,5 +54,16 @@ t.equal(p.stacks.nodes.count, STACKS * FRAMES + 3, "nodes")
 local FRAME = 2 * (16 + 16) + 3 * 16
 local most = FRAMES * 2 * (28 + 16) + 2 * (32 + 16) + FRAME
 t.ok(each <= most, ("%.0f bytes for each stack, at most %.0f"):format(each, most))
+
+-- A node of the call tree takes 48 bytes and 16 in its index, and arrays may be twice as large. Each name
+-- has a number, and there is a name for each stack. The names themselves are the view's.
+local v = view.new(p)
+calltree.build(v)
+before = bytes()
+local calls = calltree.build(v)
+each = (bytes() - before) / calls.count
+t.ok(calls.count >= STACKS * (FRAMES - 1), "nodes of the call tree")
+most = 2 * (48 + 16) + 2 * 2 * (8 + 40) / (FRAMES - 1)
+t.ok(each <= most, ("%.0f bytes for each node, at most %.0f"):format(each, most))
 
 t.finish()

@@ -1,5 +1,5 @@
--- The flame graph's page in a browser: search, tooltips, zoom, reset, keys, and the
--- numbers of the folded stacks. Skipped without Chromium.
+-- The flame graph's page in a browser: search, tooltips, zoom, reset, keys, hidden frames, the address, and
+-- the numbers of the folded stacks. Skipped without Chromium.
 -- TIMEOUT: 600
 
 local t = require("tools_test")
@@ -18,15 +18,20 @@ end
 -- element of its own.
 local DRIVER = [=[
 <script>
-(function () {
-  const $ = id => document.getElementById(id), canvas = $("graph"), out = {};
-  const place = canvas.getBoundingClientRect();
-  function mouse(type, x, level) {
-    const y = place.bottom - 4 - 18 * level - 9;
-    canvas.dispatchEvent(new MouseEvent(type, { clientX: x, clientY: y, bubbles: true }));
+(async function () {
+  const $ = id => document.getElementById(id), canvas = $("graph"), out = { errors: [] };
+  addEventListener("error", event => out.errors.push(event.message));
+  const later = ms => new Promise(done => setTimeout(done, ms));
+  // level: from the end where the root is.
+  function mouse(type, x, level, more) {
+    const place = canvas.getBoundingClientRect(), fromTop = $("icicle").ariaPressed === "true";
+    const y = fromTop ? place.top + 4 + 18 * level + 9 : place.bottom - 4 - 18 * level - 9;
+    canvas.dispatchEvent(new MouseEvent(type, { clientX: x, clientY: y, bubbles: true, ...more }));
   }
-  function key(name) {
-    document.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true }));
+  // Returns whether the page took the key.
+  function key(name, target, more) {
+    return !(target || document).dispatchEvent(
+      new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true, ...more }));
   }
   function tip(x, level) {
     mouse("mousemove", x, level);
@@ -69,6 +74,71 @@ local DRIVER = [=[
   key("i");
   key("r");
   out.pressed = [$("icicle").getAttribute("aria-pressed"), $("reverse").getAttribute("aria-pressed")];
+  key("r");
+  key("i");
+
+  // The search field takes what is typed.
+  const field = $("search");
+  out.ctrlF = [key("f", null, { ctrlKey: true }), document.activeElement === field,
+               key("f", field, { ctrlKey: true }), key("r", field), key("h", field)];
+  searchFor("f1");
+  tip(300, 3);
+  out.tipAtStart = $("tip").style.display;
+  searchFor(QUERIES[0]);
+  out.tipWhileTyping = $("tip").style.display;
+  const steps = [];
+  for (const shift of [false, false, true, true]) {
+    key("Enter", field, { shiftKey: shift });
+    steps.push($("matched").textContent, $("hover").textContent);
+  }
+  out.steps = steps;
+  key("Escape", field);
+  key("Escape");
+
+  // What is seen of a state, and whether its address shows the same.
+  const seen = () => JSON.stringify([[5, 300, 700, 1200].map(x => [0, 1, 2, 3, 4, 5].map(level => tip(x, level))),
+    $("search").value, $("matched").textContent, $("hidden").textContent,
+    ["icicle", "reverse", "fold"].map(id => $(id).ariaPressed)]);
+  const whole = seen(), states = [[location.hash, whole]], hidden = tip(300, 2).name;
+  mouse("click", 300, 2, { altKey: true });
+  out.hidden = [hidden, $("hidden").textContent, seen().includes(JSON.stringify(hidden) + ',"cells"')];
+  states.push([location.hash, seen()]);
+  // The next frame takes its place, and is hidden by the key.
+  mouse("mousemove", 300, 2);
+  const next = $("tip").querySelector("b").textContent;
+  key("h");
+  out.hiddenByKey = [next, $("hidden").lastChild.textContent, $("tip").style.display];
+  states.push([location.hash, seen()]);
+  for (const act of [() => mouse("click", 300, 3), () => key("f"), () => key("r"), () => mouse("click", 300, 2), () => key("i")]) {
+    act();
+    states.push([location.hash, seen()]);
+  }
+  document.activeElement.blur();
+  out.back = [];
+  for (let i = states.length - 2; i >= 0; i--) {
+    history.back();
+    await later(50);
+    out.back.push(location.hash === states[i][0] && seen() === states[i][1]);
+  }
+  out.copied = [];
+  for (const [hash, picture] of states) {
+    location.hash = hash;
+    await later(50);
+    out.copied.push(seen() === picture);
+  }
+  out.distinct = new Set(states.map(([hash]) => hash)).size;
+
+  // Addresses that somebody else made.
+  out.hostile = [];
+  for (const hash of ["z=9999.1&zn=x", "h=__proto__", "q=" + encodeURIComponent("/(a+)+$/"), "%", "%E0%A4%A", "i=javascript:1",
+                      "q=%3Cscript%3Ealert(1)%3C/script%3E", "z=0".padEnd(5000, ".0"), "x".repeat(70000)]) {
+    location.hash = hash;
+    await later(50);
+    out.hostile.push($("total").textContent + $("matched").textContent);
+    location.hash = "";
+    await later(50);
+    out.hostile.push(seen() === whole);
+  }
   out.elements = [...new Set([...document.body.querySelectorAll("*")].map(e => e.localName))].sort();
   const result = document.createElement("pre");
   result.id = "result";
@@ -91,7 +161,7 @@ local function show(page, queries)
   page = page:gsub("</body>", function() return driver end)
   t.write_file("page.html", page)
   local status, out = t.shell("timeout 60 chromium --headless --no-sandbox --disable-gpu " ..
-    "--user-data-dir=\"$PWD/user\" --window-size=1300,900 --dump-dom \"file://$PWD/page.html\"")
+    "--virtual-time-budget=30000 --user-data-dir=\"$PWD/user\" --window-size=1300,900 --dump-dom \"file://$PWD/page.html\"")
   if status ~= 0 then skip("Chromium does not run here") end
   local result = out:match('<pre id="result">(.-)</pre>')
   t.ok(result, "the scripts of the page have run")
@@ -140,9 +210,9 @@ for i, query in ipairs(QUERIES) do
       end
     end
   end
-  t.equal(r.searches[i], i == 6 and "no regular expression" or
-	  ("matched %.2f % (%d samples)"):gsub("%% %(", "%%%% ("):format(100 * expected / all, expected),
-	  "search " .. query)
+  local shown = r.searches[i]:gsub("^%d+ match[es]*, ", "")
+  t.equal(shown, i == 6 and "no regular expression" or
+	  ("%.2f %% (%d samples)"):format(100 * expected / all, expected), "search " .. query)
 end
 t.equal(table.concat(r.afterEscape, "|"), "|", "after Esc")
 
@@ -166,6 +236,38 @@ t.contains(r.zoomed[1].cells[3][4], "100.00 % of zoomed", "share of the zoomed f
 t.equal(r.afterReset.name, "all", "after the reset")
 t.ok(r.byKeys[1].name == r.byKeys[2].name, "zoomed by keys")
 t.equal(table.concat(r.pressed, " "), "true true", "icicle and reverse by keys")
+
+-- -- Keys, hidden frames, the address ---------------------------------------
+
+local function booleans(list)
+  local out = {}
+  for i, v in ipairs(list) do out[i] = v and "1" or "0" end
+  return table.concat(out)
+end
+
+t.equal(booleans(r.ctrlF), "11000", "Ctrl+F opens the page's search, then the browser's; other keys are typed")
+t.equal(r.tipAtStart .. " " .. r.tipWhileTyping, "block none", "the tooltip yields to typing")
+local count = r.steps[1]:match("^1 of ([%d,]+) matches, ")
+t.ok(count and number(count) > 3, "the first match: " .. r.steps[1])
+t.contains(r.steps[3], "2 of " .. tostring(count), "the second match")
+t.equal(r.steps[5] .. r.steps[6], r.steps[1] .. r.steps[2], "back to the first match")
+t.contains(r.steps[7], tostring(count) .. " of ", "from the first to the last match")
+for i = 2, 8, 2 do t.contains(r.steps[i], QUERIES[1], "the match is shown") end
+t.equal(r.hidden[2], "\226\156\149 " .. r.hidden[1], "a button shows a hidden frame again")
+t.equal(r.hidden[3], false, "a hidden frame is nowhere")
+t.equal(r.hiddenByKey[2], "\226\156\149 " .. r.hiddenByKey[1], "hidden by a key")
+t.equal(r.hiddenByKey[3], "block", "then the frame at the pointer is pointed at")
+t.equal(booleans(r.back), "1111111", "Back undoes each step")
+t.equal(booleans(r.copied), "11111111", "an address shows the same picture")
+t.equal(r.distinct, 8, "addresses")
+for i = 1, #r.hostile, 2 do
+  t.contains(r.hostile[i], all .. " samples", "a hostile address: " .. r.hostile[i])
+  t.equal(r.hostile[i + 1], true, "after a hostile address")
+end
+t.equal(#r.hostile, 18, "hostile addresses")
+t.contains(r.hostile[5], "may take long", "a regular expression of somebody else")
+t.equal(table.concat(r.errors, " "), "", "errors of the page")
+
 -- Elements of the page itself; names must not add any.
 t.equal(table.concat(r.elements, " "), "b button canvas dialog div footer form h1 header i " ..
 	"input kbd noscript p script span table tbody td th tr", "elements")

@@ -6,19 +6,26 @@
 #define lj_describe_c
 #define LUA_CORE
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lj_obj.h"
 #include "luajit.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_procfile.h"
 #include "profile/session/lj_describe.h"
 #include "profile/session/lj_totals.h"
 
 #define SIGNALS_MAX   128
 #define LIMITS_MAX    512
+#define COMMAND_MAX   4096
+#define ARGUMENT_MAX  256
+#define CUT           "..."
+#define CUT_LEN       (sizeof(CUT) - 1)
 #define SIGNAL_SHARED " (shared with a handler of the program)"
 
 static void meta_number(Sampler *s, const char *key, unsigned long long n)
@@ -71,6 +78,42 @@ static void meta_sum(Sampler *s)
   if (sum) meta_events(s, sum, sum);
 }
 
+/* Write a space between the arguments in text[n], which end with NULs, and cut long ones.
+** Returns the new length.
+*/
+static size_t join_arguments(char *text, size_t n)
+{
+  size_t from, to = 0;
+  for (from = 0; from < n;) {
+    size_t len = strnlen(text + from, n - from),
+	   keep = len > ARGUMENT_MAX ? ARGUMENT_MAX : len;
+    if (to) text[to++] = ' ';
+    memmove(text + to, text + from, keep);
+    if (keep < len) memcpy(text + to + keep - CUT_LEN, CUT, CUT_LEN);
+    to += keep;
+    from += len + 1;
+  }
+  return to;
+}
+
+/* The command line. The kernel has it as the program left it. */
+static void meta_command(Sampler *s)
+{
+  char text[COMMAND_MAX + 1];
+  ssize_t n = lj_procfile_read("/proc/self/cmdline", text, sizeof(text));
+  if (n <= 0) return;
+  if (n == COMMAND_MAX) memcpy(text + n - CUT_LEN, CUT, CUT_LEN);
+  text[join_arguments(text, (size_t)n)] = '\0';
+  if (text[0]) lj_stream_meta(&s->stream, "command", text);
+}
+
+static void meta_host(Sampler *s)
+{
+  char name[HOST_NAME_MAX + 1];
+  if (gethostname(name, sizeof(name)) == 0 && name[0])
+    lj_stream_meta(&s->stream, "host", name);
+}
+
 int lj_describe_profile(Sampler *s, pid_t pid)
 {
   static const char *const modes[] = { "default", "leaf", "callgraph" };
@@ -86,6 +129,8 @@ int lj_describe_profile(Sampler *s, pid_t pid)
   meta_number(s, "pid", (unsigned long long)pid);
   meta_number(s, "start_time", (unsigned long long)time(NULL));
   lj_stream_meta(&s->stream, "base", LUAJIT_VERSION);
+  meta_command(s);
+  meta_host(s);
   for (i = 0; i < s->nevent; i++)
     lj_stream_event(&s->stream, i, &s->event[i].e.spec, s->event[i].e.counters);
   lj_osthread_name(s->reader.tid, name);

@@ -6,20 +6,20 @@
 ----------------------------------------------------------------------------
 
 local page = require("sysprof.formats.flamegraph_page")
-local palette = require("sysprof.formats.flamegraph_palette")
-local script = require("sysprof.formats.flamegraph_script")
 local selfreport = require("sysprof.show.selfreport")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local calltree = require("sysprof.show.calltree")
-local trees = require("sysprof.formats.flamegraph_trees")
 local threads = require("sysprof.names.threads")
-local threads_script = require("sysprof.formats.flamegraph_threads")
 local values = require("sysprof.formats.flamegraph_values")
 
 local flamegraph = { needs_activity = true }
 
+-- Modules of the page's script, those that others use first.
+local MODULES = { "palette", "trees", "reversed", "search", "link", "graph", "tip", "threads", "script" }
+local ABOVE = { command = true, host = true, start_time = true }	-- Lines of the report that come first.
 local PER_LINE = 32	-- Items in a line of data.
+local KNOWN_MAX = 2^16	-- Numbers whose texts are kept.
 
 local function write_list(write, name, items)
   write(('"%s":['):format(name))
@@ -60,25 +60,54 @@ local function write_threads(view, write)
   write("]},\n")
 end
 
--- Writes the JSON object that the script reads: names and their kinds (a name
--- stands twice if it is also compiled), and depth, name and self value of each
--- node, parents first; if there is a base, its value, too, or the part off CPU if there are states.
--- amounts: they are compared as such.
+-- Returns a function that returns the text of a whole number, made once for small ones.
+local function number_text()
+  local known = {}
+  return function(n)
+    local s = known[n]
+    if not s then
+      s = ("%.0f"):format(n)
+      if n >= 0 and n < KNOWN_MAX then known[n] = s end
+    end
+    return s
+  end
+end
+
+-- Writes depth, name and self value of each node, and its other value if there is one; parents
+-- come first.
+local function write_nodes(calls, write, has_other)
+  local list, whole, out, n = calls.list, number_text(), {}, 0
+  write('"nodes":[')
+  calls:visit(function(node, depth)
+    if node == 0 then return end
+    if n >= PER_LINE * 3 then
+      write(table.concat(out, ",", 1, n) .. ",\n")
+      n = 0
+    end
+    local record = list[node]
+    out[n + 1], out[n + 2], out[n + 3] = whole(depth), whole(record.b - 1),
+					 whole(record.self)
+    n = n + 3
+    if has_other then
+      n = n + 1
+      out[n] = record.other == 0 and "0" or ("%.6g"):format(record.other)
+    end
+  end)
+  write(table.concat(out, ",", 1, n) .. "]")
+end
+
+-- Writes the JSON object that all views of the page read: names and their kinds (a name stands twice
+-- if it is also compiled), and the nodes of the call tree. other: of the base, or the part off CPU
+-- if there are states. amounts: they are compared as such.
 local function write_data(view, write)
-  local has_other = view.base or view:has_states()
+  local has_other = view.base ~= nil or view:has_states()
   local kind_of = {}
   for i, kind in ipairs(symbols.KINDS) do kind_of[kind] = i - 1 end
-  local names, kinds, nodes, number = {}, {}, {}, {}
-  calltree.visit(calltree.build(view), function(node)
-    local e = node.entry
-    if not e then return end
-    if not number[e] then
-      number[e] = #names
-      names[#names + 1], kinds[#kinds + 1] = text.json(e.text), kind_of[e.kind]
-    end
-    nodes[#nodes + 1] = ("%d,%d,%.0f"):format(node.depth, number[e], node.self) ..
-			(has_other and (",%.6g"):format(node.other) or "")
-  end)
+  local calls = calltree.build(view)
+  local names, kinds = {}, {}
+  for i, entry in ipairs(calls.entries) do
+    names[i], kinds[i] = text.json(entry.text), kind_of[entry.kind]
+  end
   write(('{"unit":"%s","event":%s,"diff":%s,"amounts":%s,"states":%s,\n'):format(view.unit.name,
     text.json(view.what), tostring(view.base ~= nil), tostring(view:compares_amounts()),
     tostring(view:has_states())))
@@ -87,18 +116,26 @@ local function write_data(view, write)
   write(",\n")
   write_list(write, "kinds", kinds)
   write(",\n")
-  write_list(write, "nodes", nodes)
+  write_nodes(calls, write, has_other)
   write("}")
 end
 
+-- What the page says about a profile: where it is from, then its report.
 local function report_rows(view)
-  local rows = {}
+  local rows, profile = {}, view.profile
   local function add(label, value)
     rows[#rows + 1] = ("<tr><th>%s</th><td>%s</td></tr>"):format(text.html(label),
 								 text.html(value))
   end
+  for _, key in ipairs { "command", "host" } do
+    if profile.meta[key] then add(key, text.clean(profile.meta[key])) end
+  end
+  local start = selfreport.start_time(profile)
+  if start then add("date", os.date("!%Y-%m-%d %H:%M:%S UTC", start)) end
   if view:one_of_several() then add("shown", "event " .. view.event.name) end
-  for _, line in ipairs(selfreport.lines(view.profile)) do add(line[1], line[2]) end
+  for _, line in ipairs(selfreport.lines(profile)) do
+    if not ABOVE[line[1]] then add(line[1], line[2]) end
+  end
   return table.concat(rows, "\n")
 end
 
@@ -113,11 +150,11 @@ function flamegraph.render(view, write)
 	    '<span id="incomplete" title="see About">incomplete</span>')
     end,
     data = function() write_data(view, write) end,
-    palette = function() write(palette) end,
-    trees = function() write(trees) end,
-    threads = function() write(threads_script) end,
-    script = function()
-      write((script:gsub("{{values}}", function() return values[view.unit.name] end)))
+    modules = function()
+      for _, name in ipairs(MODULES) do
+	local script = require("sysprof.formats.flamegraph_" .. name)
+	write((script:gsub("{{values}}", function() return values[view.unit.name] end)))
+      end
     end,
   }
   -- The page has places {{name}} for these.

@@ -1,8 +1,8 @@
 ----------------------------------------------------------------------------
 -- HTML page of a flame graph.
 --
--- sysprof.formats.flamegraph fills the places in double braces. The page's script is
--- sysprof.formats.flamegraph_script, _trees, _threads and _palette.
+-- sysprof.formats.flamegraph fills the places in double braces. {{modules}} is the page's script:
+-- sysprof.formats.flamegraph_script and what it uses.
 ----------------------------------------------------------------------------
 
 return [=[
@@ -41,6 +41,9 @@ footer { border-top: 1px solid var(--line); color: var(--soft); font-size: 12px;
 h1 { font-size: 15px; margin: 0; font-weight: 600; overflow-wrap: anywhere; }
 #total, #matched { color: var(--soft); white-space: nowrap; }
 #matched b { color: var(--text); }
+#hidden { display: flex; flex-wrap: wrap; gap: 4px; }
+#hidden:empty { display: none; }
+#hidden button { max-width: 22em; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; padding: 1px 7px; font-size: 12px; }
 #incomplete { color: var(--warn); font-weight: 600; }
 .space { flex: 1; }
 input, button {
@@ -72,6 +75,7 @@ canvas { position: sticky; top: 0; display: block; width: 100%; cursor: default;
 dialog { border: 1px solid var(--line); border-radius: 8px; background: var(--page); color: var(--text); max-width: 60em; }
 dialog th { text-align: left; vertical-align: top; padding: 1px 16px 1px 0; font-weight: 600; white-space: nowrap; }
 dialog td { overflow-wrap: anywhere; }
+#keys { display: flex; flex-wrap: wrap; gap: 4px 18px; }
 kbd { border: 1px solid var(--line); border-radius: 3px; padding: 0 4px; font-size: 11px; }
 </style>
 </head>
@@ -84,21 +88,30 @@ kbd { border: 1px solid var(--line); border-radius: 3px; padding: 0 4px; font-si
 <input id="search" type="search" placeholder="Search: text or /regexp/" aria-label="Search" autocomplete="off" spellcheck="false">
 <button id="icicle" aria-pressed="false" title="Root at the top (i)">Icicle</button>
 <button id="reverse" aria-pressed="false" title="Merge from the leaves: who calls it (r)">Reverse</button>
+<button id="fold" aria-pressed="false" title="Fold recursion: a repeat is one box (f)">Fold</button>
+<button id="gone" aria-pressed="true" title="Hatched: what is gone since the base (g)">Gone</button>
 <button id="kinds" aria-pressed="false" title="Colours of kinds, not of states (k)">Kinds</button>
-<button id="reset" title="Whole profile, no search (Esc)">Reset</button>
+<button id="reset" title="Whole profile, no search, nothing hidden (Esc)">Reset</button>
 <button id="about">About</button>
+<span id="hidden"></span>
 </header>
 <div id="threads"><canvas id="times" aria-label="States of threads over time"></canvas></div>
 <div id="scroll"><div id="space"><canvas id="graph" aria-label="Flame graph"></canvas></div></div>
 <footer><span id="hover"></span><span id="legend"></span></footer>
 <div id="tip"></div>
-<dialog id="report">
+<dialog id="report" aria-label="About this profile">
 <table>
 {{report}}
 </table>
-<p><kbd>/</kbd> search &nbsp; <kbd>Esc</kbd> reset &nbsp; <kbd>i</kbd> icicle &nbsp;
-<kbd>r</kbd> reverse &nbsp; <kbd>k</kbd> kinds or states &nbsp; click: zoom &nbsp; arrow keys: zoom to the caller, the hottest
-it called, the one beside it</p>
+<p id="keys">
+<span><kbd>/</kbd> or <kbd>Ctrl</kbd> <kbd>F</kbd> search, again in the field: the browser's search</span>
+<span><kbd>Enter</kbd> next match</span> <span><kbd>Shift</kbd> <kbd>Enter</kbd> the one before</span>
+<span>click: zoom</span> <span>arrow keys: zoom to the caller, the hottest callee, the one beside it</span>
+<span><kbd>i</kbd> icicle</span> <span><kbd>r</kbd> reverse</span> <span><kbd>f</kbd> fold recursion</span>
+<span><kbd>h</kbd> or <kbd>Alt</kbd> and click: hide a frame, its callees join its caller</span>
+<span><kbd>k</kbd> kinds or states</span> <span><kbd>g</kbd> what is gone</span> <span><kbd>Esc</kbd> reset</span>
+<span>Back undoes a step; the address keeps what is shown</span>
+</p>
 <form method="dialog"><button>Close</button></form>
 </dialog>
 <noscript>This page draws the flame graph with JavaScript.</noscript>
@@ -106,10 +119,7 @@ it called, the one beside it</p>
 {{data}}
 </script>
 <script>
-{{palette}}
-{{trees}}
-{{threads}}
-{{script}}
+{{modules}}
 </script>
 </body>
 </html>

@@ -19,7 +19,7 @@ const STATES = [
   ["on CPU", 18, 84, 70], ["off CPU", 212, 52, 80], ["runnable", 48, 90, 64]
 ];
 const ALL = KINDS.concat(STATES), ON = KINDS.length, OFF = ON + 1, RUNNABLE = ON + 2;
-const LUA = 0, COMPILED = 1, MATCH = "#d63ad6";
+const LUA = 0, COMPILED = 1, MATCH = "#d63ad6", DARKER = 12, STRIPE = 4;
 
 function css(hue, sat, light) {
   return "hsl(" + hue + " " + sat + "% " + light + "%)";
@@ -36,7 +36,7 @@ function maker(names) {
   return (name, kind, dark, faded) => {
     const [, hue, sat, light] = ALL[kind], [turn, lighter] = shades[name];
     return css(hue + turn, faded ? sat * 0.35 : sat,
-               light + lighter - (dark ? 12 : 0));
+               light + lighter - (dark ? DARKER : 0));
   };
 }
 
@@ -47,13 +47,45 @@ function changed(change, dark) {
              (dark ? 76 : 88) - 26 * much);
 }
 
+// What a comparison has no more: the two colours of stripes, as a background and on a canvas.
+function stripeColours(dark) {
+  return [dark ? "#2a2f3a" : "#fff", changed(-0.6, dark)];
+}
+
+function stripes(dark) {
+  const [ground, line] = stripeColours(dark);
+  return "repeating-linear-gradient(135deg, " + line + " 0 2px, " + ground + " 2px 5px)";
+}
+
+const patterns = {};  // By what hatched() takes.
+function hatched(match, dark) {
+  const key = [match, dark];
+  if (patterns[key]) return patterns[key];
+  const tile = document.createElement("canvas"), ctx = tile.getContext("2d");
+  const [ground, line] = stripeColours(dark);
+  tile.width = tile.height = 2 * STRIPE;
+  ctx.fillStyle = ground;
+  ctx.fillRect(0, 0, 2 * STRIPE, 2 * STRIPE);
+  ctx.strokeStyle = match ? MATCH : line;
+  ctx.lineWidth = 2;
+  for (const x of [-2 * STRIPE, 0, 2 * STRIPE]) {
+    ctx.moveTo(x, 2 * STRIPE);
+    ctx.lineTo(x + 2 * STRIPE, 0);
+  }
+  ctx.stroke();
+  return patterns[key] = ctx.createPattern(tile, "repeat");
+}
+
 return {
-  changed: changed,
+  changed: changed, stripes: stripes, hatched: hatched,
   LUA: LUA, COMPILED: COMPILED, ON: ON, OFF: OFF, RUNNABLE: RUNNABLE, MATCH: MATCH,
   maker: maker,
-  count: KINDS.length,
+  kinds: KINDS.map((_, kind) => kind),
   label: kind => ALL[kind][0],
-  plain: kind => css(...ALL[kind].slice(1)),
+  plain: (kind, dark) => {
+    const [, hue, sat, light] = ALL[kind];
+    return css(hue, sat, light - (dark ? DARKER : 0));
+  },
   ofAll: dark => dark ? "#3a404c" : "#d5d9e0"
 };
 })();

@@ -31,7 +31,7 @@ function drawRow(ctx, thread, y) {
     let bottom = y + ROW - 2;
     for (const [, place, kind] of SHOWN) {
       const h = Math.min(thread.shares[3 * i + place], 100) / 100 * (ROW - 4);
-      ctx.fillStyle = palette.plain(kind);
+      ctx.fillStyle = palette.plain(kind, dark.matches);
       ctx.fillRect(x, Math.max(bottom - h, y + 2), w, Math.min(h, bottom - y - 2));
       bottom = Math.max(bottom - h, y + 2);
     }

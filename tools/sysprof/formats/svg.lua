@@ -26,12 +26,26 @@ local STYLE = "text { font: 11px ui-monospace, 'DejaVu Sans Mono', monospace; " 
   "fill: #15181c; } rect { stroke: #fff; stroke-width: 0.4; } " ..
   ".title { font: 600 15px sans-serif; }"
 
+-- What a comparison has no more.
+local HATCHED = '<defs><pattern id="gone" width="6" height="6" patternUnits="userSpaceOnUse" ' ..
+  'patternTransform="rotate(45)"><rect width="6" height="6" fill="#fff" stroke="none"/>' ..
+  '<rect width="2" height="6" fill="hsl(214,60%,62%)" stroke="none"/></pattern></defs>\n'
+
+local function hsl(hue, saturation, lightness)
+  return ("hsl(%d,%d%%,%d%%)"):format(hue % 360, saturation, lightness)
+end
+
 -- Returns a colour of a kind, varied a little by the name.
 local function colour(kind, name)
   local c, h = COLOURS[kind], 0
   for i = 1, #name do h = (h * 31 + name:byte(i)) % 65536 end
-  return ("hsl(%d,%d%%,%d%%)"):format((c[1] + h % 16 - 8) % 360, c[2],
-				      c[3] + math.floor(h / 16) % 8 - 4)
+  return hsl(c[1] + h % 16 - 8, c[2], c[3] + math.floor(h / 16) % 8 - 4)
+end
+
+-- Returns the colour of a change from -1 (all gone) to 1 (all new), as sysprof.formats.flamegraph_palette.
+local function changed(change)
+  local much = math.abs(change)
+  return hsl(change > 0 and 4 or 214, much < 0.02 and 0 or 30 + 55 * much, 88 - 26 * much)
 end
 
 -- Returns as many characters of a text as there is room for.
@@ -45,71 +59,117 @@ local function shortened(s, room)
   return table.concat(out, "", 1, room - 2) .. ".."
 end
 
--- Calls box(node, x, width) for each node that is wide enough, callers first.
+-- -- Boxes -----------------------------------------------------------------
+
+-- A picture is { view =, calls =, gone = }; gone is nil without a base. A box of a comparison has room
+-- for what is in the base alone, too.
+local function size_of(picture, node)
+  return picture.calls.list[node].total + (picture.gone and picture.gone[node] or 0)
+end
+
+local function name_of(picture, node)
+  return node == 0 and "all" or picture.calls:entry(node).text
+end
+
+-- Calls box(node, depth, x, width) for each node that is wide enough, callers first.
 -- Returns the depth of the deepest.
-local function layout(root, box)
-  local scale = root.total > 0 and (WIDTH - 2 * MARGIN) / root.total or 0
-  local x_of, deepest = { [root] = MARGIN }, 0
-  calltree.visit(root, function(node)
-    local x, w = x_of[node], node.total * scale
-    if not x or w < NARROW then return end
-    box(node, x, w)
-    deepest = math.max(deepest, node.depth)
-    local used = x
-    for _, c in ipairs(node.children) do
-      x_of[c] = used
-      used = used + c.total * scale
-    end
+local function layout(picture, box)
+  local whole, deepest = size_of(picture, 0), 0
+  local scale = whole > 0 and (WIDTH - 2 * MARGIN) / whole or 0
+  local free = { [0] = MARGIN }	-- By depth: where the next box begins.
+  picture.calls:visit(function(node, depth)
+    local x, w = free[depth], size_of(picture, node) * scale
+    free[depth], free[depth + 1] = x + w, x
+    if w < NARROW then return end
+    box(node, depth, x, w)
+    deepest = math.max(deepest, depth)
   end)
   return deepest
 end
 
--- Returns the coloured part of a box. In a view with states, its left part is the share on CPU.
-local function rectangles(view, node, x, y, width)
-  local name = node.entry and node.entry.text or "all"
-  local function rectangle(from, w, kind)
-    return ('<rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s"/>')
-      :format(from, y, w, ROW - 1, colour(kind, name))
+-- Returns the colour of a box; in a view with states or a comparison also the share of its right part,
+-- which is off CPU or gone, and its colour.
+local function look_of(picture, node)
+  local name, sums = name_of(picture, node), picture.calls.list[node]
+  if picture.gone then
+    local size, most = size_of(picture, node), math.max(sums.total, sums.other_total)
+    return changed(most > 0 and (sums.total - sums.other_total) / most or 0),
+	   size > 0 and picture.gone[node] / size or 0, "url(#gone)"
+  elseif picture.view:has_states() then
+    return colour("on", name), sums.total > 0 and sums.other_total / sums.total or 0, colour("off", name)
   end
-  if not view:has_states() then
-    return rectangle(x, width, node.entry and node.entry.kind or "all")
-  end
-  local off = node.total > 0 and node.other_total / node.total or 0
-  return rectangle(x, width, off < 1 and "on" or "off") ..
-	 (off > 0 and off < 1 and rectangle(x + width * (1 - off), width * off, "off") or "")
+  return colour(node == 0 and "all" or picture.calls:entry(node).kind, name), 0
 end
 
+local function rectangle(x, y, width, fill)
+  return ('<rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s"/>'):format(x, y, width, ROW - 1, fill)
+end
+
+-- Returns the coloured part of a box.
+local function rectangles(picture, node, x, y, width)
+  local fill, share, right = look_of(picture, node)
+  if share >= 1 then return rectangle(x, y, width, right) end
+  return rectangle(x, y, width, fill) ..
+	 (share > 0 and rectangle(x + width * (1 - share), y, width * share, right) or "")
+end
+
+-- Returns the name and the values of a node.
+local function title_of(picture, node)
+  local view, sums, whole = picture.view, picture.calls.list[node], picture.calls.list[0].total
+  local function share(value) return ("%.2f%%"):format(whole > 0 and 100 * value / whole or 0) end
+  local before = ""
+  if view.base then
+    before = ", before " .. (view:compares_amounts() and view:amount_text(sums.other_total) or
+			     share(sums.other_total))
+  end
+  return ("%s (%s, %s%s)"):format(name_of(picture, node), view:amount_text(sums.total),
+    share(sums.total), before)
+end
+
+local function write_box(picture, write, node, x, y, w)
+  write(("<g><title>%s</title>%s"):format(text.html(title_of(picture, node)),
+    rectangles(picture, node, x, y, w)))
+  local room = math.floor((w - 6) / CHAR)
+  if w >= TEXT_MIN and room >= 3 then
+    write(('<text x="%.2f" y="%d">%s</text>'):format(x + 3, y + 11,
+      text.html(shortened(name_of(picture, node), room))))
+  end
+  write("</g>\n")
+end
+
+-- -- Picture ---------------------------------------------------------------
+
 -- Says which colour means what.
-local function write_legend(write)
-  for i, item in ipairs { { "off", "off CPU" }, { "on", "on CPU" } } do
-    local x = WIDTH - MARGIN - 70 * i
-    write(('<rect x="%d" y="12" width="11" height="11" fill="%s"/><text x="%d" y="21">%s</text>\n')
-      :format(x, colour(item[1], ""), x + 15, item[2]))
+local function write_legend(view, write)
+  local items = {}
+  if view.base then
+    items = { { "url(#gone)", "gone" }, { changed(-1), "less" }, { changed(0), "the same" },
+	      { changed(1), "more than before" } }
+  elseif view:has_states() then
+    items = { { colour("off", ""), "off CPU" }, { colour("on", ""), "on CPU" } }
+  end
+  local x = WIDTH - MARGIN
+  for _, item in ipairs(items) do
+    x = x - #item[2] * CHAR - 27
+    write(('<rect x="%.1f" y="12" width="11" height="11" fill="%s"/><text x="%.1f" y="21">%s</text>\n')
+      :format(x, item[1], x + 15, item[2]))
   end
 end
 
 function svg.render(view, write)
-  local root = calltree.build(view)
-  local height = HEAD + (layout(root, function() end) + 1) * ROW + MARGIN
+  local calls = calltree.build(view, view.base ~= nil)
+  local picture = { view = view, calls = calls, gone = view.base and calls:gone() }
+  local height = HEAD + (layout(picture, function() end) + 1) * ROW + MARGIN
   local title = text.html(text.clean(view.options.title or "sysprof"))
   write(('<?xml version="1.0" encoding="UTF-8"?>\n<svg xmlns="http://www.w3.org/' ..
 	 '2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">\n<desc>sysprof for LuaJIT</desc>\n<style>%s</style>\n')
 	:format(WIDTH, height, WIDTH, height, STYLE))
+  if view.base then write(HATCHED) end
   write(('<rect width="%d" height="%d" fill="#fff"/>\n'):format(WIDTH, height))
   write(('<text class="title" x="%d" y="21">%s</text>\n'):format(MARGIN, title))
-  if view:has_states() then write_legend(write) end
-  layout(root, function(node, x, w)
-    local name = node.entry and node.entry.text or "all"
-    local y = height - MARGIN - (node.depth + 1) * ROW
-    write(("<g><title>%s (%s, %.2f%%)</title>%s"):format(text.html(name),
-      text.html(view:amount_text(node.total)),
-      root.total > 0 and 100 * node.total / root.total or 0, rectangles(view, node, x, y, w)))
-    local room = math.floor((w - 6) / CHAR)
-    if w >= TEXT_MIN and room >= 3 then
-      write(('<text x="%.2f" y="%d">%s</text>'):format(x + 3, y + 11,
-	text.html(shortened(name, room))))
-    end
-    write("</g>\n")
+  write_legend(view, write)
+  layout(picture, function(node, depth, x, w)
+    write_box(picture, write, node, x, height - MARGIN - (depth + 1) * ROW, w)
   end)
   write("</svg>\n")
 end

@@ -9,44 +9,46 @@ local tree = {}
 local NARROW = 0.005	-- Share of the whole below which nodes are left out.
 local DEPTH_MAX = 60	-- Deeper levels are not indented further.
 
--- Writes the tree, the hottest of siblings first. A row sums up
--- the nodes below the smallest share, so the totals of children and self are complete.
+-- Returns the children of a node as rows, the coldest first: the row that sums up the nodes below the
+-- smallest share, then the others.
+local function rows_below(calls, node, depth)
+  local rows, whole = {}, calls.list[0].total
+  local total, self, n = 0, 0, 0
+  for child in calls:children(node) do
+    local c = calls.list[child]
+    if c.total >= NARROW * whole then
+      rows[#rows + 1] = { node = child, depth = depth, total = c.total, self = c.self,
+			  name = calls:entry(child).text }
+    else
+      total, self, n = total + c.total, self + c.self, n + 1
+    end
+  end
+  table.sort(rows, function(a, b)
+    if a.total ~= b.total then return a.total < b.total end
+    return a.name > b.name
+  end)
+  if n > 0 then
+    table.insert(rows, 1, { depth = depth, total = total, self = self,
+			    name = ("(%d more, each below %g%%)"):format(n, 100 * NARROW) })
+  end
+  return rows
+end
+
 function tree.render(view, write)
-  local root = calltree.build(view, true)
+  local calls = calltree.build(view, true)
+  local root = calls.list[0]
   local whole = root.total
   write(("%12s %7s %12s %7s  %s\n"):format(view:column("total"), "total%",
     view:column("self"), "self%", "function"))
   if whole == 0 then return end
-  local function row(total, self, depth, name)
-    write(("%12s %7.1f %12s %7.1f  %s%s\n"):format(view:value_text(total),
-      100 * total / whole, view:value_text(self), 100 * self / whole,
-      (" "):rep(2 * math.min(depth, DEPTH_MAX)), name))
-  end
-  local todo = { root }
+  local todo = { { node = 0, depth = 0, total = whole, self = root.self, name = "all" } }
   while #todo > 0 do
-    local node = table.remove(todo)
-    if node.small then
-      row(node.total, node.self, node.depth, node.small)
-    else
-      row(node.total, node.self, node.depth, node.entry and node.entry.text or "all")
-      local kids, small = {}, { depth = node.depth + 1, total = 0, self = 0, n = 0 }
-      for _, c in ipairs(node.children) do
-	if c.total >= NARROW * whole then
-	  kids[#kids + 1] = c
-	else
-	  small.total, small.self, small.n = small.total + c.total, small.self + c.self,
-					     small.n + 1
-	end
-      end
-      table.sort(kids, function(a, b)
-	if a.total ~= b.total then return a.total < b.total end
-	return calltree.by_name(b, a)
-      end)
-      if small.n > 0 then
-	small.small = ("(%d more, each below %g%%)"):format(small.n, 100 * NARROW)
-	todo[#todo + 1] = small
-      end
-      for _, c in ipairs(kids) do todo[#todo + 1] = c end
+    local row = table.remove(todo)
+    write(("%12s %7.1f %12s %7.1f  %s%s\n"):format(view:value_text(row.total),
+      100 * row.total / whole, view:value_text(row.self), 100 * row.self / whole,
+      (" "):rep(2 * math.min(row.depth, DEPTH_MAX)), row.name))
+    for _, below in ipairs(row.node and rows_below(calls, row.node, row.depth + 1) or {}) do
+      todo[#todo + 1] = below
     end
   end
 end

@@ -1,91 +1,151 @@
 ----------------------------------------------------------------------------
 -- Call tree: the stacks of a view merged by callers.
 --
--- A node is { entry, self, total, other, other_total, depth, children }; entry is of
--- sysprof.names.symbols. Compiled and interpreted functions are separate nodes. The root
--- stands for the whole profile and has no entry. other is a second value beside self. With a
--- base, it is the node's self there, and stacks of the base alone have nodes too. In a view with
--- states, it is the part of self that is off CPU.
+-- A node is a number; 0 is the root, which stands for the whole profile. tree.list[node] has self
+-- and total, other and other_total: a second value beside them. With a base, it is the node's
+-- value there, and stacks of the base alone have nodes too. In a view with states, it is the
+-- part that is off CPU. Compiled and interpreted functions are separate nodes. A node takes 48
+-- bytes, and the index that finds it 8 to 16.
 ----------------------------------------------------------------------------
 
+local array = require("sysprof.base.array")
 local cursor = require("sysprof.show.cursor")
+local pairmap = require("sysprof.base.pairmap")
 
 local calltree = {}
+local methods = {}
+local mt = { __index = methods }
 
-local function new_node(entry, depth)
-  return { entry = entry, depth = depth, self = 0, total = 0, other = 0, other_total = 0,
-	   children = {}, by_entry = {} }
+local NODE = pairmap.kind [[
+  int32_t a, b;		/* Its parent and the number of its entry. */
+  int32_t first, next;	/* Its first child, and what stands after it below its parent, or 0. */
+  double self, total, other, other_total;
+]]
+
+local numbers = array.kind("double")
+
+local function by_name(a, b)
+  if a.text ~= b.text then return a.text < b.text end
+  return a.kind > b.kind
 end
 
-local function new_child(node, entry)
-  local c = new_node(entry, node.depth + 1)
-  node.by_entry[entry] = c
-  node.children[#node.children + 1] = c
-  return c
-end
-
-function calltree.by_name(a, b)
-  if a.entry.text ~= b.entry.text then return a.entry.text < b.entry.text end
-  return a.entry.kind > b.entry.kind
-end
-
--- Returns the root. Children are in the order of their names, those that are
--- not compiled first. plain: compiled and interpreted code share a node.
-function calltree.build(view, plain)
-  local root, room = new_node(nil, 0), view.node_room
-  local go = cursor.new(root, function(parent, entry)
-    if plain then entry = entry.plain end
-    local c = parent.by_entry[entry]
-    if not c and room > 0 then
-      room, c = room - 1, new_child(parent, entry)
+-- Numbers the entries of names. Returns the list, and a function that returns the number of one.
+local function numbered()
+  local list, known = {}, {}
+  return list, function(entry)
+    local number = known[entry]
+    if not number then
+      number = #list + 1
+      list[number], known[entry] = entry, number
     end
-    return c
+    return number
+  end
+end
+
+-- Links the children of all nodes by their names, those that are not compiled first. Nodes of a
+-- name are chained; then they are put before their siblings, the last name first.
+local function link(list, count, entries)
+  local order, rank, heads = {}, {}, {}
+  for i = 1, #entries do order[i], heads[i] = i, 0 end
+  table.sort(order, function(a, b) return by_name(entries[a], entries[b]) end)
+  for at, i in ipairs(order) do rank[i] = at end
+  for id = 1, count do
+    local node = list[id]
+    local at = rank[node.b]
+    node.next, heads[at] = heads[at], id
+  end
+  for at = #order, 1, -1 do
+    local id = heads[at]
+    while id ~= 0 do
+      local node = list[id]
+      local parent, after = list[node.a], node.next
+      node.next, parent.first, id = parent.first, id, after
+    end
+  end
+end
+
+-- A node has a larger number than its parent.
+local function add_up(list, count)
+  for id = count, 0, -1 do
+    local node = list[id]
+    node.total, node.other_total = node.total + node.self, node.other_total + node.other
+    if id > 0 then
+      local parent = list[node.a]
+      parent.total = parent.total + node.total
+      parent.other_total = parent.other_total + node.other_total
+    end
+  end
+end
+
+-- plain: compiled and interpreted code share a node.
+function calltree.build(view, plain)
+  local nodes, room = pairmap.new(NODE), view.node_room
+  local entries, number = numbered()
+  local go = cursor.new(0, function(parent, entry)
+    local id = nodes:put(parent, number(plain and entry.plain or entry))
+    return id <= room and id or nil
   end)
   local has_states = view:has_states()
   view:each(function(names, n, v, slot)
-    local node = go(names, n)
-    if not node then return false end
+    local id = go(names, n)
+    if not id then return false end
+    local node = nodes.list[id]
     node.self = node.self + v
     if has_states and view:is_off(slot) then node.other = node.other + v end
   end)
   if view.base then
     view:each_of_base(function(names, n, v)
-      local node = go(names, n)
-      if not node then return false end
+      local id = go(names, n)
+      if not id then return false end
+      local node = nodes.list[id]
       node.other = node.other + v
     end)
   end
-  local all = {}
-  calltree.visit(root, function(node)
-    table.sort(node.children, calltree.by_name)
-    all[#all + 1] = node
-  end)
-  -- Callees before their callers.
-  for i = #all, 1, -1 do
-    local node = all[i]
-    local total, other = node.self, node.other
-    for _, c in ipairs(node.children) do
-      total, other = total + c.total, other + c.other_total
-    end
-    node.total, node.other_total = total, other
-  end
-  return root
+  local count = math.min(nodes.count, room)
+  link(nodes.list, count, entries)
+  add_up(nodes.list, count)
+  return setmetatable({ list = nodes.list, count = count, entries = entries }, mt)
 end
 
--- Calls f(node) for each node, parents first, siblings in their order. Stacks
--- can be deeper than Lua can recurse.
-function calltree.visit(root, f)
-  local todo, n = { root }, 1
-  while n > 0 do
-    local node = todo[n]
-    todo[n] = nil
-    n = n - 1
-    f(node)
-    for i = #node.children, 1, -1 do
-      n = n + 1
-      todo[n] = node.children[i]
-    end
+-- Returns the entry (sysprof.names.symbols) of a node, nil for the root.
+function methods:entry(node)
+  return self.entries[self.list[node].b]
+end
+
+-- Returns an iterator over the children of a node, in the order of their names.
+function methods:children(node)
+  local list = self.list
+  return function(_, child)
+    local after = child and list[child].next or list[node].first
+    return after ~= 0 and after or nil
   end
+end
+
+-- In a comparison: returns an array with the part of the base, for each node, that is in stacks of the
+-- base alone.
+function methods:gone()
+  local list, gone = self.list, array.zeros(numbers, self.count + 1)
+  for id = self.count, 1, -1 do
+    local node = list[id]
+    if node.self == 0 then gone[id] = gone[id] + node.other end
+    gone[node.a] = gone[node.a] + gone[id]
+  end
+  return gone
+end
+
+-- Calls f(node, depth) for each node, parents first, siblings in their order.
+function methods:visit(f)
+  local list, node, depth = self.list, 0, 0
+  repeat
+    f(node, depth)
+    local after = list[node].first
+    if after ~= 0 then
+      node, depth = after, depth + 1
+    else
+      while node ~= 0 and list[node].next == 0 do node, depth = list[node].a, depth - 1 end
+      node = node ~= 0 and list[node].next or 0
+    end
+  until node == 0
 end
 
 return calltree
