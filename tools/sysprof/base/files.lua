@@ -19,24 +19,31 @@ char *realpath(const char *, char *);
 void free(void *);
 ]]
 
-local AT_FDCWD, AT_SYMLINK_NOFOLLOW = -100, 0x100
+local AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH = -100, 0x100, 0x1000
 local STATX_BASIC_STATS = 0x7ff
 local KINDS = { [4] = "folder", [8] = "file", [10] = "link" }	-- By the upper bits of the mode.
 
 local files = {}
 
--- Returns { kind=, mode=, size=, mtime= } of the file at a path, or nil if there is none. kind is "file",
--- "folder", "link" or "other"; mode has the permissions; mtime is in seconds of Unix time. Follows links
--- unless no_follow.
-function files.stat(path, no_follow)
+local function stat(folder, path, flags)
   local st = ffi.new("struct sysprof_statx")
-  if ffi.C.statx(AT_FDCWD, path, no_follow and AT_SYMLINK_NOFOLLOW or 0, STATX_BASIC_STATS, st) ~= 0 then
-    return nil
-  end
+  if ffi.C.statx(folder, path, flags, STATX_BASIC_STATS, st) ~= 0 then return nil end
   return {
     kind = KINDS[math.floor(st.mode / 4096)] or "other", mode = st.mode % 4096,
     size = tonumber(st.size), mtime = tonumber(st.mtime.sec),
   }
+end
+
+-- Returns { kind=, mode=, size=, mtime= } of the file at a path, or nil if there is none. kind is "file",
+-- "folder", "link" or "other"; mode has the permissions; mtime is in seconds of Unix time. Follows links
+-- unless no_follow.
+function files.stat(path, no_follow)
+  return stat(AT_FDCWD, path, no_follow and AT_SYMLINK_NOFOLLOW or 0)
+end
+
+-- The same of a descriptor.
+function files.stat_of(fd)
+  return stat(fd, "", AT_EMPTY_PATH)
 end
 
 -- Returns the path without links, or nil if the file does not exist.

@@ -9,6 +9,7 @@
 local bit = require("bit")
 local ffi = require("ffi")
 local bytes = require("sysprof.base.bytes")
+local files = require("sysprof.base.files")
 
 local elf = {}
 local methods = {}
@@ -66,23 +67,9 @@ local note_ptr = ffi.typeof("const struct { uint32_t namesz, descsz, type; } *")
 ffi.cdef [[
 int open(const char *, int, ...);
 int close(int);
-int statx(int, const char *, int, unsigned int, void *);
 ]]
 
 local O_PATH, O_CLOEXEC = 0x200000, 0x80000
-local AT_EMPTY_PATH, STATX_TYPE, STATX_SIZE = 0x1000, 1, 0x200
--- struct statx: its size, stx_mode, stx_size.
-local STATX_BYTES, STATX_MODE, STATX_LENGTH = 256, 28, 40
-local S_IFMT, S_IFREG = 0xf000, 0x8000
-
--- Returns the size of a regular file, or nil.
-local function regular_size(fd)
-  local buf = ffi.new("uint8_t[?]", STATX_BYTES)
-  if ffi.C.statx(fd, "", AT_EMPTY_PATH, STATX_TYPE + STATX_SIZE, buf) ~= 0 then return nil end
-  local mode = buf[STATX_MODE] + buf[STATX_MODE + 1] * 256
-  if bit.band(mode, S_IFMT) ~= S_IFREG then return nil end
-  return ffi.cast("uint64_t *", buf + STATX_LENGTH)[0]
-end
 
 -- Opens a regular file. Opening anything else could wait, or have an effect; so could a
 -- file of /proc, which has no size. So this first takes a descriptor that is only a place
@@ -91,10 +78,11 @@ end
 local function open_regular(path)
   local fd = ffi.C.open(path, O_PATH + O_CLOEXEC)
   if fd < 0 then return nil end
-  local size, file, err = regular_size(fd), nil, nil
-  if size == 0 then
+  local st, file, err = files.stat_of(fd), nil, nil
+  local is_regular = st and st.kind == "file"
+  if is_regular and st.size == 0 then
     err = "is empty"
-  elseif size then
+  elseif is_regular then
     file, err = io.open("/proc/self/fd/" .. fd, "rb")
     if not file then err = "cannot be read: " .. err:gsub("^/proc/self/fd/%d+: ", "") end
   end
