@@ -2,8 +2,9 @@
 -- Launcher of luajit-sysprof: runs a script under the profiler, finds its profiles.
 --
 -- The script runs in the luajit program, in a process of its own. A piece of Lua, which
--- luajit runs before the script, starts the profiler. It writes into a file without a name,
--- the note: that it runs, or why the profiler cannot start. Then no script runs.
+-- luajit runs before the script, starts the profiler. It stands in a file without a name, so that
+-- the command line stays short. Into another one, the note, it writes that it runs, or why the
+-- profiler cannot start. Then no script runs.
 -- If the background thread does not start, the VM writes the profile.
 ----------------------------------------------------------------------------
 
@@ -89,24 +90,29 @@ local function luajit_path()
   return n > 0 and ffi.string(buf, n) or arg[-1]
 end
 
--- passed: options of luajit. rest: the script and its arguments.
-local function luajit_arguments(luajit, options, passed, rest, note)
+-- Is the script's name like an option?
+local function has_dashes(rest)
+  return rest[1]:find("^%-.") ~= nil
+end
+
+-- passed: options of luajit. rest: the script and its arguments. start: file with the code to run first.
+local function luajit_arguments(luajit, passed, rest, start)
   local args = { luajit }
   for _, option in ipairs(passed) do args[#args + 1] = option end
-  local dashes = rest[1]:find("^%-.")
   args[#args + 1] = "-e"
-  args[#args + 1] = START:format(table_text(options), note, RUNS, dashes and 3 or 2, FAILED)
-  if dashes then args[#args + 1] = "--" end
+  args[#args + 1] = ("dofile(%q)"):format(start)
+  if has_dashes(rest) then args[#args + 1] = "--" end
   for _, a in ipairs(rest) do args[#args + 1] = a end
   return args
 end
 
--- Returns the content of a file; nil if it does not exist.
-local function content(path)
+-- Returns the content of a file of ours, and removes the file if it has a name; nil if it does not exist.
+local function take(path)
   local file = io.open(path, "rb")
   if not file then return nil end
   local s = file:read("*a") or ""
   file:close()
+  if not path:find("^/proc/") then os.remove(path) end
   return s
 end
 
@@ -150,14 +156,17 @@ end
 -- signal that ended it. A third result is the reason for a missing profile.
 function launch.run(options, passed, rest)
   local note, err = launch.unnamed()
-  if not note then return FAILED, nil, err end
+  local start, why_not = launch.unnamed()
+  local file = start and io.open(start, "wb")
+  if not note or not file then return FAILED, nil, err or why_not or "cannot write a temporary file" end
+  file:write(START:format(table_text(options), note, RUNS, has_dashes(rest) and 3 or 2, FAILED))
+  file:close()
   local luajit = luajit_path()
   child.setenv("LUA_INIT", os.getenv(KEPT_INIT) or os.getenv("LUA_INIT"))
   child.setenv(KEPT_INIT, nil)
-  local status, signo, why = child.run(luajit, luajit_arguments(luajit, options, passed,
-								rest, note))
-  local message = content(note)
-  if not note:find("^/proc/") then os.remove(note) end
+  local status, signo, why = child.run(luajit, luajit_arguments(luajit, passed, rest, start))
+  local message = take(note)
+  take(start)
   if why then return FAILED, nil, "cannot run luajit: " .. why end
   if message == "" then return status, signo, "luajit ended before the script began" end
   return status, signo, message ~= RUNS and "cannot profile: " .. tostring(message) or nil
