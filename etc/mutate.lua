@@ -21,6 +21,7 @@ local TESTS = {
   { "^tools/sysprof/[^/]*$", READER },
   { "^tools/sysprof/cli/", "^tools/(child|com|filters|lua_api|options|pro|run|sess|symbol)" },
   { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of)" },
+  { "^tools/sysprof/base/suggest", "^tools/sugg" },
   { "^tools/sysprof/names/", READER .. "|^tools/(elf|load_map|symbol_files)" },
   { "^tools/sysprof/read/", READER .. "|^tools/(damaged|deep|load_map|marks|mutated|source|stream_v)|^lapi/live" },
   { "^tools/", READER .. "|^tools/(damaged|deep|load_map)" },
