@@ -6,6 +6,7 @@
 ----------------------------------------------------------------------------
 
 local events = require("sysprof.model.events")
+local choices = require("sysprof.show.choices")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
 local loops = require("sysprof.show.loops")
@@ -185,7 +186,13 @@ function methods:room_text()
     self.left_out == 1 and " is" or "s are", self.profile.size)
 end
 
--- The same with the names of the parts (entries of sysprof.names.symbols).
+-- A view under filters has shown nothing: describes that in one sentence, with what the profile has instead.
+function methods:nothing_text()
+  local missing = choices.missing(self)
+  return "no sample passes the filters" .. (missing and ": " .. missing or "")
+end
+
+-- As each_joined(), but visit() gets the names of the parts (entries of sysprof.names.symbols).
 function methods:each(visit)
   local syms, names, last = self.symbols, {}, {}
   self:each_joined(function(parts, n, value, slot)
