@@ -10,6 +10,7 @@ local choices = require("sysprof.show.choices")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
 local loops = require("sysprof.show.loops")
+local merge = require("sysprof.model.merge")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
@@ -214,6 +215,7 @@ function methods:compare_with(base)
     v:each_joined(function(_, _, value) total = total + value end)
     return total
   end
+  merge.share_names(self.profile, base.profile)
   local base_sum = sum(base)
   self.base, self.base_scale = base, base_sum > 0 and sum(self) / base_sum or 0
   if self:compares_amounts() then self.base_scale = 1 end
