@@ -22,6 +22,8 @@ local TESTS = {
   { "^tools/sysprof/cli/", "^tools/(child|com|filters|lua_api|options|pro|run|sess|symbol|verbs)" },
   { "^tools/sysprof/formats/", READER .. "|^tools/(page|formats_of)" },
   { "^tools/sysprof/base/suggest", "^tools/sugg" },
+  { "^tools/sysprof/show/choices", "^tools/(filters|labels)" },
+  { "^tools/sysprof/read/otherfiles", "^tools/(command|damaged|files_that)" },
   { "^tools/sysprof/names/", READER .. "|^tools/(elf|load_map|stripped|symbol_files)" },
   { "^tools/sysprof/read/", READER .. "|^tools/(damaged|deep|load_map|marks|mutated|source|stream_v)|^lapi/live" },
   { "^tools/", READER .. "|^tools/(damaged|deep|load_map)" },
@@ -36,6 +38,7 @@ local TESTS = {
   { "/lj_seccomp", "^unit/(clock_forbidden|safeload_of_vanishing)|^capi/copies" },
   { "/lj_clockspec", "^unit/clock_names|^lapi/(clocks|wrong_options|results)" },
   { "/lj_report", "^lapi/(self_report|results)|^capi/(threads_w|more_threads|threads_that|copies)" },
+  { "/lj_optname", "^lapi/(wrong_options|env)" },
   { "/lj_env", "^lapi/(env|control|paths|exit|fork)|^faults/(files|close)" },
   { "/lj_startfile", "^lapi/(control|env|results|fork|paths)|^capi/(bad_use|profile_into|shared)"
     .. "|^faults/(files|memory)" },

@@ -83,7 +83,8 @@ static int sysprof_start(lua_State *L)
   struct luam_Sysprof_Options opt;
   StreamFileOptions fo;
   StartResult r;
-  if (!lj_luaopts_read(L, &opt, &fo)) return push_error(L, lj_options_errmsg(), EINVAL);
+  if (!lj_luaopts_read(L, OPTION_LUA, &opt, &fo))
+    return push_error(L, lj_options_errmsg(), EINVAL);
   if (lj_startfile(L, &opt, &fo, NULL, &r)) {
     lua_pushstring(L, fo.path);
     lua_setfield(L, LUA_REGISTRYINDEX, SYSPROF_PATH_KEY);
@@ -377,6 +378,22 @@ static void push_types(lua_State *L, const struct luam_Memprof_Count *c, uint32_
   }
 }
 
+/* Return warmup of the table of options at index 3. */
+static uint32_t count_warmup(lua_State *L)
+{
+  luaL_checktype(L, 3, LUA_TTABLE);
+  lua_pushnil(L);
+  while (lua_next(L, 3)) {
+    lua_pop(L, 1);
+    if (lua_type(L, -1) != LUA_TSTRING || strcmp(lua_tostring(L, -1), "warmup") != 0)
+      luaL_error(L, "option '%s' is unknown; expected warmup",
+		 lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1)
+						: luaL_typename(L, -1));
+  }
+  lua_getfield(L, 3, "warmup");
+  return check_count(L, 4, "warmup", 0, 1);
+}
+
 static int memprof_count(lua_State *L)
 {
   struct luam_Memprof_Count c;
@@ -384,11 +401,7 @@ static int memprof_count(lua_State *L)
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_settop(L, 3);
   runs = check_count(L, 2, "runs", 1, COUNT_RUNS);
-  if (!lua_isnil(L, 3)) {
-    luaL_checktype(L, 3, LUA_TTABLE);
-    lua_getfield(L, 3, "warmup");
-    warmup = check_count(L, 4, "warmup", 0, 1);
-  }
+  if (!lua_isnil(L, 3)) warmup = count_warmup(L);
   lua_pushvalue(L, 1);
   if (lj_memprof_count(L, runs, warmup, &c) != PROFILE_SUCCESS)
     return luaL_error(L, "%s", lj_options_errmsg());

@@ -1,5 +1,5 @@
-/* Wrong use of the C API: each kind has its own status and a sentence with the reason. No
-** profile starts.
+/* Wrong use of the C API: each kind has its own status and a sentence with the reason, which
+** begins with the field. No profile starts.
 */
 
 #include "session.h"
@@ -10,6 +10,13 @@ static int start(lua_State *L, struct luam_Sysprof_Options opt)
   int status = luaM_sysprof_start(L, &opt);
   CHECK_EQ(luaM_sysprof_error()[0] == '\0', status == PROFILE_SUCCESS);
   return status;
+}
+
+/* A start that must be refused, with a sentence that holds a text. */
+static void refused(lua_State *L, struct luam_Sysprof_Options opt, const char *part)
+{
+  CHECK_EQ(start(L, opt), PROFILE_ERRUSE);
+  CHECK(strstr(luaM_sysprof_error(), part) != NULL);
 }
 
 int main(void)
@@ -55,25 +62,34 @@ int main(void)
     opt.mode = (uint8_t)mode;
     o = opt;
     o.interval = 0;
-    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    refused(L, o, "the interval of clock 'cpu' is 0 ns; it must be between");
     o = opt;
     o.interval_ns = ~(uint64_t)0;
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
     o = opt;
     o.interval_ns = 1;
-    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    refused(L, o, "the interval of clock 'cpu' is 1 ns; it must be between");
     o = opt;
     o.clock = LUAM_SYSPROF_CLOCK_WALL + 1;
     CHECK_EQ(start(L, o), PROFILE_ERRUSE);
     o = opt;
     o.clock = 255;
-    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    refused(L, o, "clock 255 is unknown; expected ");
+    o = opt;
+    o.threads = 2;
+    refused(L, o, "threads 2 is unknown; expected ");
+    o = opt;
+    o.flush = 3;
+    refused(L, o, "flush 3 is unknown; expected ");
+    o = opt;
+    o.signo = SIGKILL;
+    refused(L, o, "signal 9 is not allowed for the clocks; expected ");
     o = opt;
     o.buf = NULL;
-    if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    if (mode != LUAM_SYSPROF_DEFAULT) refused(L, o, "buf is NULL; expected ");
     o = opt;
     o.len = 0;
-    if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    if (mode != LUAM_SYSPROF_DEFAULT) refused(L, o, "len 0 is too small; expected ");
     o = opt;
     o.len = LUAM_SYSPROF_BUF_MIN - 1;
     if (mode != LUAM_SYSPROF_DEFAULT) CHECK_EQ(start(L, o), PROFILE_ERRUSE);
@@ -83,15 +99,16 @@ int main(void)
       CHECK_EQ(start(L, o), PROFILE_ERRUSE);
       CHECK(strstr(luaM_sysprof_error(), "too small for 2 events; expected") != NULL);
     }
-    CHECK_EQ(start(NULL, opt), PROFILE_ERRUSE);
+    refused(NULL, opt, "the argument L is NULL");
     CHECK_EQ(luaM_sysprof_start(L, NULL), PROFILE_ERRUSE);
+    CHECK(strstr(luaM_sysprof_error(), "the argument opt is NULL") != NULL);
     CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN); /* Nothing has started. */
   }
   o = opt;
   o.mode = LUAM_SYSPROF_CALLGRAPH + 1;
   CHECK_EQ(start(L, o), PROFILE_ERRUSE);
   o.mode = 255;
-  CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+  refused(L, o, "mode 255 is unknown; expected ");
   CHECK_EQ(luaM_sysprof_stop(NULL), PROFILE_ERRUSE);
   CHECK_EQ(luaM_sysprof_report(NULL), PROFILE_ERRUSE);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_ERRRUN);

@@ -100,8 +100,8 @@ int main(void)
   in_file("b.bin", "");
 
   /* Wrong uses, which leave files as they are. */
-  refused(NULL, &opt, "c.bin", PROFILE_ERRUSE, 0, "L or path is NULL");
-  refused(L, &opt, NULL, PROFILE_ERRUSE, 0, "L or path is NULL");
+  refused(NULL, &opt, "c.bin", PROFILE_ERRUSE, 0, "argument L is NULL");
+  refused(L, &opt, NULL, PROFILE_ERRUSE, 0, "argument path is NULL");
   refused(L, &opt, "", PROFILE_ERRIO, ENOENT, "No such file");
   refused(L, &opt, "none/c.bin", PROFILE_ERRIO, ENOENT, "none/c.bin: No such file");
   refused(L, &opt, ".", PROFILE_ERRIO, EISDIR, ".: Is a directory");

@@ -79,7 +79,7 @@ end
 
 -- Names and forms that nothing has.
 for clock, part in pairs({
-  [""] = "empty", ["CPU"] = "CPU", ["monotonic"] = "monotonic", ["cpu,"] = "empty",
+  [""] = "expected names of clocks", ["CPU"] = "CPU", ["monotonic"] = "monotonic", ["cpu,"] = "empty",
   [",cpu"] = "empty", ["cpu,cpu"] = "twice", ["cpu,nothing"] = "nothing",
   ["cpu:u"] = "modifier", ["page-faults:x"] = "'x'", ["page-faults/period=0/"] = "period",
   ["page-faults/period=x/"] = "period", ["page-faults/period=5"] = "period",

@@ -57,8 +57,14 @@ for _, code in ipairs { "work(3)", "work(3) os.exit(0)", "work(3) misc.sysprof.s
   t.equal(mode, "600\n", code .. ": only its owner may read it")
 end
 
--- Off.
-for _, value in ipairs { "", "off" } do
+-- Words for on and off.
+for _, value in ipairs { "on", "ON", "1", "true", "True", "yes", " on", "1,", "true,hz=100" } do
+  fresh()
+  local status, pid, out, err = run(value, "print(misc.sysprof.stop())")
+  t.equal(status .. out .. err, "0true\n", value .. ": on")
+  t.equal(files(), ("sysprof.%s.1.bin\n"):format(pid), value .. ": its file")
+end
+for _, value in ipairs { "", " ", "off", "OFF", "0", "false", "FALSE", "no", " off" } do
   fresh()
   local status, _, out, err = run(value, "print(misc.sysprof.stop())")
   t.equal(status, 0, "off")
@@ -237,16 +243,25 @@ local function wrong(value, ...)
 end
 
 fresh()
-wrong("1", "'1' is not an option; expected on, off, or path, ")
+for value, meant in pairs {
+  ["1000"] = "hz=1000", ["99"] = "hz=99", ["app.bin"] = "path=app.bin", ["/tmp/app"] = "path=/tmp/app",
+  ["wall"] = "clock=wall", ["cpu,hz=10"] = "clock=cpu", ["page-faults"] = "clock=page-faults", ["C"] = "mode=C",
+  ["all"] = "threads=all", ["vm"] = "flush=vm", ["hertz=10"] = "hz", ["clock=cpu,hertz=10"] = "hz", ["HZ=10"] = "hz",
+  ["mod=C"] = "mode", ["clocks=cpu"] = "clock", ["pause"] = "paused", ["coroutine=SIGUSR1"] = "coroutines",
+  ["out=x.bin"] = "path", ["2"] = "hz=2",
+} do
+  wrong(value, ("' is not an option (did you mean '%s'?); expected on, off, or path, "):format(meant))
+end
+for _, value in ipairs { "x", "onn", "cpuu", "told", "regular", "prefer_tick", "x=1", ("1"):rep(64), "1000=5" } do
+  wrong(value, "' is not an option; expected on, off, or path, ")
+end
+for _, value in ipairs { "0,hz=10", "no,hz=10", "hz=10,false", "FALSE,hz=10" } do wrong(value, "takes no other options") end
 wrong("hz=10, x=1", "'x' is not an option")
 wrong("off,hz=10", "'off' takes no other options")
 wrong("clock=cpu,wall,hz=10", "'wall' is not an option; to give several clocks, write '+' between them")
-wrong("clock=cpu,hertz=10", "'hertz' is not an option; expected on, off, or path, ")
 wrong("hz=10,x=1", "'x' is not an option")
 wrong("=1", "'' is not an option")
-wrong("hertz=10", "'hertz'")
-wrong("HZ=10", "'HZ'")
-for _, value in ipairs { "mode=c", "mode=X", "mode=CC", "hz=0", "hz=-1", "hz=abc", "hz=nan", "hz=inf",
+for _, value in ipairs { "mode=c", "mode=X", "mode=CC", "hz=0", "hz=-1", "hz=abc", "hz=nan", "hz=inf", "hz=1e9",
 			 "interval=0", "interval=1e300", "period=0", "period=1.5", "threads=some",
 			 "flush=no", "signal=PROF", "signal=0", "signal=1.5", "signal=100", "jitter=yes",
 			 "fork=1", "shared=TRUE", "force=yes" } do
@@ -261,7 +276,6 @@ wrong("fork,fork=false", "'fork' is given twice")
 wrong("hz=10,interval=10", "'hz=10,interval=10' has both hz and interval")
 wrong("clock=none", "'clock=none'", "'none' is not a clock or event")
 wrong("clock=cpu+", "'clock=cpu+'", "empty name")
-wrong("hz=1e9", "'hz=1e9'", "between 10 us and a day")
 wrong("signal=SIGKILL", "'signal=SIGKILL'", "signal 9 is not allowed for the clocks")
 wrong("path=%q.bin", "'path=%q.bin' has a '%'")
 wrong("path=x%", "'path=x%' has a '%'")

@@ -93,6 +93,15 @@ for _, key in ipairs({ "clock", "mode" }) do
   refused(key, "misc.memprof.start takes no clock and no mode: it samples the event alloc; "
 	  .. "misc.sysprof.start takes them", memprof.start({ [key] = "C" }))
 end
+refused("an unknown key", "profiler misuse: option 'perod' is unknown (did you mean 'period'?); expected path, ",
+	memprof.start({ perod = 5, path = "other.bin" }))
+refused("a call with a colon", "profiler misuse: argument #1 is the library itself; expected a table of options; call "
+	.. "start with '.', not with ':'", memprof:start("other.bin"))
+for key, shown in pairs({ warm = "warm", [5] = "number" }) do
+  local ok, err = pcall(memprof.count, allocate, 1, { warmup = 1, [key] = 1 })
+  t.equal(ok, false, "count: an unknown option")
+  t.contains(err, ("option '%s' is unknown; expected warmup"):format(shown), "count: an unknown option")
+end
 refused("no folder", "no/such.bin: No such file", memprof.start("no/such.bin"))
 refused("stop after wrong starts", "profiler is not running", memprof.stop())
 t.equal(io.open("other.bin"), nil, "no file of a failed start")

@@ -1,7 +1,8 @@
 -- TIMEOUT: 600
 -- Each Lua function has its best known name, and no wrong one.
 --
--- A function in a line that ends in "NAME: x" must have the name x in the profile. The
+-- A function in a line that ends in "NAME: x" must have the name x in the profile; with "NAME: x [y]" also the
+-- path y. The
 -- functions of call() are in chunks that are garbage by then, and in no variable. Only
 -- the call gives their names.
 
@@ -45,9 +46,9 @@ run(function() require("names.single")() end)
 Account = {}
 Account.__index = Account
 Account.__add = function() spin() end -- NAME: Account.__add
-function Account:deposit() spin() end -- NAME: Account.deposit
+function Account:deposit() spin() end -- NAME: Account:deposit
 local base = {}
-function base:inherited() spin() end -- NAME: Special.inherited
+function base:inherited() spin() end -- NAME: Special:inherited
 Special = setmetatable({}, { __index = base })
 run(function()
   local a = setmetatable({}, Account)
@@ -67,7 +68,7 @@ local later
 local function set() later = function() spin() end end -- NAME: later
 set()
 local K = { constructed = function() spin() end } -- NAME: constructed
-function K:method() spin() end -- NAME: K.method
+function K:method() spin() end -- NAME: K:method
 K["odd name"] = function() spin() end -- NAME: K.odd name
 K.sub = {}
 function K.sub.field() spin() end -- NAME: K.sub.field
@@ -78,6 +79,32 @@ end
 run(function()
   local_function() forward() one() two() later() K.constructed() K:method()
   K["odd name"]() K.sub.field() outer()
+end)
+
+-- -- Both -------------------------------------------------------------------
+
+encoders = {}
+local function encode_table() spin() end -- NAME: encode_table [encoders.table]
+encoders.table = encode_table
+function encoders.string() spin() end -- NAME: encoders.string [names.module.parse_all]
+local function number() spin() end -- NAME: encoders.number
+encoders.number = number
+local function on_close(self) spin() return self end -- NAME: on_close [Account:close]
+Account.close = on_close
+M.parse_all = encoders.string
+local handlers = {}
+handlers.GET = function() spin() end -- NAME: handlers.GET
+local function not_found() spin() end -- NAME: not_found [handlers.default]
+handlers.default = not_found
+-- The chunk is garbage, but the function holds itself.
+M.walk = load([[
+  local spin = ...
+  local function visit(n) spin() return n > 0 and visit(n - 1) end
+  return visit
+]], "=visit")(spin)
+run(function()
+  encoders.table() encoders.string() encoders.number() Account:close() handlers.GET() handlers.default()
+  return (M.walk(2))
 end)
 
 -- -- Functions without a name -----------------------------------------------
@@ -203,6 +230,8 @@ for line in io.lines(here:sub(2)) do
 end
 expected.n = nil
 
+expected["=visit"] = "visit [names.module.walk]"
+
 local seen, nseen, nexpected = {}, 0, 0
 for _ in pairs(expected) do nexpected = nexpected + 1 end
 
@@ -217,13 +246,13 @@ local function profile(samples)
   local p = assert(reader.read("names.bin"))
   t.ok(p.complete, "the profile")
   for _, f in pairs(p.lfuncs) do
-    local place = f.chunk:find("^=call") and f.chunk or f.chunk .. ":" .. f.firstline
+    local place = f.chunk:find("^=") and f.chunk or f.chunk .. ":" .. f.firstline
     local name = expected[place]
     -- No name at all may be the fault of a function's only sample.
     if name and (name == "" or f.name ~= "") and not seen[place] then
       nseen = nseen + 1
       seen[place] = true
-      t.equal(f.name, name, place)
+      t.equal(f.name .. (f.path and " [" .. f.path .. "]" or ""), name, place)
     end
   end
 end

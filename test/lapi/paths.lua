@@ -5,7 +5,7 @@ local ffi = require("ffi")
 local sysprof = misc.sysprof
 ffi.cdef("unsigned geteuid(void); unsigned umask(unsigned);")
 
-local ENOENT, EISDIR, EACCES, ENOTDIR, ENOSPC = 2, 21, 13, 20, 28
+local ENOENT, EISDIR, EACCES, ENOTDIR, EINVAL, ENOSPC = 2, 21, 13, 20, 22, 28
 
 local function refused(path, errno, what)
   for _, mode in ipairs({ "L", "C" }) do
@@ -22,7 +22,7 @@ end
 
 refused(".", EISDIR, "a folder")
 refused("no/such/folder/x.bin", ENOENT, "no such folder")
-refused("", ENOENT, "an empty path")
+refused("", EINVAL, "an empty path")
 t.write_file("plain", "text")
 refused("plain/x.bin", ENOTDIR, "below a file")
 if ffi.C.geteuid() ~= 0 then

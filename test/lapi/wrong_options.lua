@@ -2,6 +2,8 @@
 -- option, its value and what was expected. No profile starts and no file appears.
 
 local t = require("tools_test")
+package.path = t.source .. "/tools/?.lua;" .. package.path
+local suggest = require("sysprof.base.suggest")
 local sysprof = misc.sysprof
 
 os.remove("sysprof.bin")
@@ -13,10 +15,12 @@ local function misuse(what, ...)
   t.equal(n, 3, what .. ": results")
   t.equal(ok, nil, what)
   t.ok(msg:find("^profiler misuse: [^\n]+ is [^\n]+; expected [^\n]+$"), what .. ": " .. msg)
+  t.ok(#msg < 310, what .. ": the message is whole: " .. msg)
   t.equal(type(err), "number", what .. ": errno")
   local stopped, why = sysprof.stop()
   t.equal(stopped, nil, what .. " started nothing")
   t.equal(why, "profiler is not running", what)
+  return msg
 end
 
 misuse("no argument")
@@ -33,7 +37,7 @@ end
 misuse("mode a number that looks right", { mode = 0 })
 for _, mode in ipairs({ "D", "L", "C" }) do
   for _, interval in ipairs({ 0, -0.0, -1, -1e300, 0/0, math.huge, -math.huge, 1e300,
-			      1e-9, 1e-7, 86400001, "x", "10", true, {} }) do
+			      1e-9, 1e-7, 0.0099, 86400001, "x", "10", true, {} }) do
     misuse(mode .. " interval " .. tostring(interval),
 	   { mode = mode, interval = interval, path = "x.bin" })
   end
@@ -42,7 +46,7 @@ for _, mode in ipairs({ "D", "L", "C" }) do
   end
   misuse(mode .. " path false", { mode = mode, path = false })
   misuse(mode .. " interval false", { mode = mode, interval = false })
-  for _, clock in ipairs({ 1, true, {}, false }) do
+  for _, clock in ipairs({ 1, true, {}, false, "" }) do
     misuse(mode .. " clock " .. tostring(clock),
 	   { mode = mode, clock = clock, path = "x.bin" })
   end
@@ -51,7 +55,7 @@ end
 -- interval and hz are two ways to say the same, so only one may be there.
 misuse("interval and hz", { mode = "D", interval = 10, hz = 100 })
 for name, values in pairs({
-  hz = { 0, -1, 0/0, math.huge, 1e300, 1e-9, "100", true, {}, false },
+  hz = { 0, -1, 0/0, math.huge, 1e300, 100001, 1e-9, "100", true, {}, false },
   period = { 0, -1, 0.5, 1.5, 0/0, math.huge, 1e17, "1000", true, {}, false },
   signal = { 0, -1, 1.5, 65, 1000, 0/0, math.huge, true, {}, false, "", "SIG", "PROF",
 	     "sigprof", "SIGPROF ", "SIGNONE", "SIGRTMIN+", "SIGRTMIN+x", "SIGRTMIN+99",
@@ -68,6 +72,92 @@ for name, values in pairs({
     misuse(name .. " " .. tostring(value), { mode = "D", [name] = value, path = "x.bin" })
   end
 end
+
+-- -- Messages --------------------------------------------------------------
+
+-- The sentence holds the key, the value, and what was expected.
+for _, case in ipairs({
+  { { mode = "callgraph" }, "option 'mode' is 'callgraph'; expected C, L or D" },
+  { {}, "option 'mode' is missing; expected C, L or D" },
+  { { mode = "D", hz = 1e6 }, "option 'hz' is 1000000; expected a number of samples per second, from one a day to 100000" },
+  { { mode = "D", hz = "99" }, "option 'hz' is '99'; expected a number of samples per second" },
+  { { mode = "D", interval = 0.001 }, "option 'interval' is 0.001; expected a number of milliseconds, from 0.01 to 86400000 (a day)" },
+  { { mode = "D", interval = 10, hz = 100 }, "option 'hz' is given beside 'interval'; expected one of them" },
+  { { mode = "C", path = "" }, "option 'path' is ''; expected the name of a file" },
+  { { mode = "C", path = {} }, "option 'path' is a table; expected the name of a file" },
+  { { mode = "D", clock = "" }, "option 'clock' is ''; expected names of clocks and events with ',' between them" },
+  { { mode = "D", jitter = 1 }, "option 'jitter' is 1; expected true or false" },
+  { { mode = "D", "x.bin" }, "key 1 is not a name; expected options by name, such as mode = 'C'" },
+  { { mode = "D", [true] = 1 }, "key true is not a name; expected options by name, such as mode = 'C'" },
+  { { mode = "D", [{}] = 1 }, "key a table is not a name; expected options by name, such as mode = 'C'" },
+  { "x.bin", "argument #1 is 'x.bin'; expected a table of options" },
+  { sysprof, "argument #1 is the library itself; expected a table of options; call start with '.', not with ':'" },
+  { misc.memprof, "argument #1 is the library itself" },
+}) do
+  local message = misuse(case[2], case[1])
+  t.equal(message:sub(1, 17 + #case[2]), "profiler misuse: " .. case[2], "message")
+end
+
+-- -- Unknown keys ----------------------------------------------------------
+
+local _, all = sysprof.start({ nonsense = 1 })
+local names = {}
+for name in all:match("; expected (.*)$"):gmatch("[%w_]+") do names[#names + 1] = name end
+
+-- All names are taken, in the documented order as far as the guide tells one.
+local documented = {}
+for cell in t.read_file(t.source .. "/doc/lua-api.md"):match("\n## misc.sysprof.start(.-)\n### "):gmatch("\n| ([^|]*) |") do
+  for name in cell:gmatch("`([%l_]+)`") do documented[name] = true end
+end
+for _, name in ipairs(names) do
+  t.ok(documented[name], "doc/lua-api.md has the option " .. name)
+  documented[name] = nil
+end
+t.equal(next(documented), nil, "an option of doc/lua-api.md that the message leaves out")
+
+-- Other words for an option.
+local also = { hertz = "hz", frequency = "hz", freq = "hz", rate = "hz", RATE = "hz", ms = "interval", file = "path",
+	       filename = "path", output = "path", out = "path", event = "clock", events = "clock",
+	       children = "fork", overwrite = "force" }
+
+local function check_unknown(key)
+  local message = misuse("key " .. key, { mode = "D", path = "x.bin", [key] = 1 })
+  local meant = also[key] or suggest.nearest(key, names)
+  t.equal(message, ("profiler misuse: option '%s' is unknown%s; expected %s"):format(key,
+    meant and (" (did you mean '%s'?)"):format(meant) or "", table.concat(names, ", ")), "key " .. key)
+end
+
+for word in pairs(also) do check_unknown(word) end
+for _, key in ipairs({ "x", "", "Mode", "HZ", "hz ", "perod", "treads", "flushes", "prefertick", "prefer-tick",
+		       "told_", "paused", "control", "coroutines", "a b" }) do
+  check_unknown(key)
+end
+for _, key in ipairs({ ("x"):rep(24), ("hz"):rep(12) }) do check_unknown(key) end
+t.contains(misuse("a long key", { mode = "D", [("hz"):rep(1000)] = 1 }), "option '" .. ("hz"):rep(20) .. "' is unknown;",
+	   "a long key")
+t.contains(misuse("a zero byte", { mode = "D", ["hz\0"] = 1 }), "option 'hz' is unknown (did you mean 'hz'?);", "a zero byte")
+
+-- Each name with each kind of mistake, made at random: the rule is the reader's.
+math.randomseed(7)
+for _, name in ipairs(names) do
+  for _ = 1, 20 do
+    local key = name
+    for _ = 1, math.random(3) do
+      local at, c = math.random(0, #key), string.char(96 + math.random(26))
+      local way = math.random(4)
+      local head, tail = key:sub(1, at), key:sub(at + 1)
+      key = way == 1 and head .. c .. tail or way == 2 and head .. c .. tail:sub(2) or way == 3 and head .. tail:sub(2)
+	    or head .. tail:sub(2, 2) .. tail:sub(1, 1) .. tail:sub(3)
+    end
+    local known = false
+    for _, other in ipairs(names) do known = known or key == other end
+    if not known and #key <= 24 and key ~= "told" then check_unknown(key) end
+  end
+end
+
+-- A table that hides its keys is read by them.
+t.equal(sysprof.start(setmetatable({}, { __index = { mode = "D", hertz = 5 } })), true, "options of a metatable")
+t.equal(sysprof.stop(), true, "options of a metatable")
 
 -- An error of a metamethod comes through.
 local ok, err = pcall(sysprof.start, setmetatable({},

@@ -181,8 +181,15 @@ end
 
 local outcome = {}
 
+-- What is not an option.
+local OWN = { samples = true, twice = true, spin = true, forks = true }
+
 local function start(key)
-  local ok, message, err = misc.sysprof.start(s)
+  local options = {}
+  for option, value in pairs(s) do
+    if not OWN[option] then options[option] = value end
+  end
+  local ok, message, err = misc.sysprof.start(options)
   outcome[key] = { ok = ok, message = message, err = err }
   return ok
 end

@@ -153,7 +153,7 @@ end
 
 local function define_functions(w)
   for i, f in ipairs(LUA) do
-    if w.used["lua " .. i] then w.b:lfunc(w.layout.fid + i, f.first, f.chunk, f.name, f.last) end
+    if w.used["lua " .. i] then w.b:lfunc(w.layout.fid + i, f.first, f.chunk, f.name, f.last, f.path) end
   end
 end
 

@@ -179,9 +179,9 @@ function methods:module(first, last, bias, path, buildid)
 		  str(buildid or "") .. str(path))
 end
 
-function methods:lfunc(fid, firstline, chunk, name, lastline)
+function methods:lfunc(fid, firstline, chunk, name, lastline, path)
   return self:add(G.SPF_LFUNC, uleb(fid) .. uleb(firstline) ..
-		  uleb(lastline or firstline) .. str(chunk) .. str(name or ""))
+		  uleb(lastline or firstline) .. str(chunk) .. str(name or "") .. (path and str(path) or ""))
 end
 
 function methods:ffunc(ffid, name)

@@ -15,10 +15,9 @@ local JIT = {
   { "-Omaxmcode=16,sizemcode=4" },
 }
 
--- The wall clock is there on each machine. The small buffer is written out often, at
--- safe points of the VM.
+-- The wall clock is there on each machine. The VM writes the file at its safe points.
 local WALL = "hz = 10000, clock = 'wall-signal'"
-local FILE = ", path = 'profile.bin', buffer = 1024"
+local FILE = ", path = 'profile.bin'"
 local PROFILES = {
   C = ("{ mode = 'C', %s%s }"):format(WALL, FILE),
   L = ("{ mode = 'L', %s%s }"):format(WALL, FILE),

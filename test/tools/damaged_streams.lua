@@ -95,7 +95,7 @@ for offset = 0, #stream - 1 do
 	-- Without its magic it is anything.
 	t.ok(type(prof) == "string" and (offset < #G.MAGIC_SYMTAB and prof == "not a sysprof profile" or
 	     prof:find("^sysprof profile of stream version %d+, expected version 3 or 4; [^\n]+$") or
-	     prof:find("^offset %d+: [^\n]+$")),
+	     prof:find("^cut or damaged profile: offset %d+: [^\n]+$")),
 	     what .. ": message")
       else
 	t.ok(out and not prof.complete, what .. ": not silent")

@@ -117,6 +117,50 @@ end
 t.equal(table.concat(got, " "), ("1000:%d:2 2000:%d:2 4000:%.0f:1 6000:1000:1 " ..
 	"7000:1000:1 8000:1000:1"):format(2^24 + 1, 2^24 + 1, 2^33 + 1), "order of time")
 
+-- -- No sample passes ------------------------------------------------------
+
+local view = require("sysprof.view")
+local NONE = "no sample passes the filters"
+
+-- What a view under filters says that shows nothing.
+local function nothing(what, bytes, options, expected)
+  local v = assert(view.new(assert(reader.parse_string(bytes)), options))
+  local shown = 0
+  v:each(function() shown = shown + 1 end)
+  t.equal(shown, 0, what .. ": nothing is shown")
+  t.equal(v:nothing_text(), NONE .. (expected and ": " .. expected or ""), what)
+end
+
+nothing("a name", stream, { include = { "nobody" } })
+nothing("a thread", stream, { threads = { 9 } }, "no sample has the thread '9'; threads: 8, 7")
+nothing("threads", stream, { threads = { "nope", 9 } }, "no sample has the thread 'nope'; threads: 8, 7")
+nothing("a state", stream, { states = { G.SPF_VMST_ASM } }, "no sample has the state 'ASM'; states: GC, TRACE, LFUNC")
+nothing("a thread before a state", stream, { states = { G.SPF_VMST_ASM }, threads = { 9 } },
+	"no sample has the thread '9'; threads: 8, 7")
+nothing("a state and a thread, each has samples", stream, { states = { G.SPF_VMST_GC }, threads = { 7 } })
+nothing("a label", stream, { labels = { "k=v" } }, "the samples have no labels")
+nothing("no samples", B.new():event(0, "cpu", G.SPF_UNIT_US, 0):finish(), { threads = { 9 }, states = { 1 }, labels = { "k=v" } },
+	"the samples have no labels")
+
+-- Twelve threads: those with the most samples are listed, and one with a similar name.
+b = B.new():context(1, 0):event(0, "cpu", G.SPF_UNIT_US, 0):event(1, "alloc", G.SPF_UNIT_BYTES, 1):stack(1, { F.host(1) })
+for tid = 101, 112 do
+  b:thread(tid, tid == 101 and "wörker\27" or ("pool%d"):format(tid)):context(tid, 0):sample(0, 1, tid)
+end
+b:context(50, 0):thread(50, "of-alloc"):sample(0, 1, 1, 0, 16, 1)
+local many = b:finish()
+local listed = {}
+for tid = 112, 103, -1 do listed[#listed + 1] = ("pool%d (%d)"):format(tid, tid) end
+listed = "threads: " .. table.concat(listed, ", ") .. ", and 2 more"
+nothing("many threads", many, { threads = { "nope" } }, "no sample has the thread 'nope'; " .. listed)
+nothing("a similar name", many, { threads = { "wörkers\27" } },
+	"no sample has the thread 'wörkers?' (did you mean 'wörker?'?); " .. listed)
+nothing("a thread of another event", many, { threads = { 50 } }, "no sample has the thread '50'; " .. listed)
+nothing("the other event", many, { threads = { 101 }, event = "alloc" },
+	"no sample has the thread '101'; threads: of-alloc (50)")
+nothing("a long name", many, { threads = { ("x"):rep(100) }, event = "alloc" },
+	"no sample has the thread '" .. ("x"):rep(60) .. "...'; threads: of-alloc (50)")
+
 -- -- Command line ----------------------------------------------------------
 
 local function command(arguments, status, out, err)

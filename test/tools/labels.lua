@@ -85,6 +85,25 @@ t.with_file(bytes, function(path)
   t.equal(status .. out, "0f (a.lua:1) 40\n", "two profiles")
 end)
 
+-- What a view says under labels that no sample has.
+for asked, expected in pairs {
+  ["k=v"] = "no sample has the label 'k'; labels: route, tenant",
+  ["rout=/a"] = "no sample has the label 'rout' (did you mean 'route'?); labels: route, tenant",
+  ["route=/z"] = "no sample has the label 'route=/z'; values of route: /a, /b",
+  ["tenant=yyyy"] = "no sample has the label 'tenant=yyyy'; values of tenant: x=1",
+  ["tenant=x=2"] = "no sample has the label 'tenant=x=2' (did you mean 'x=1'?); values of tenant: x=1",
+  ["tenant="] = "no sample has the label 'tenant='; values of tenant: x=1",
+  ["route=/b,tenant=x=1"] = false,	-- Each has samples, but none has both.
+  ["route=/z,route=/y"] = "no sample has the label 'route=/z'; values of route: /a, /b",
+  ["tenant=x=1,k=v"] = "no sample has the label 'k'; labels: route, tenant",
+} do
+  local list = {}
+  for one in asked:gmatch("[^,]+") do list[#list + 1] = one end
+  local v = assert(view.new(assert(reader.parse_string(bytes)), { labels = list }))
+  v:each(function() t.ok(false, asked .. ": no sample passes") end)
+  t.equal(v:nothing_text(), "no sample passes the filters" .. (expected and ": " .. expected or ""), asked)
+end
+
 -- -- Damage ----------------------------------------------------------------
 
 local p = reader.parse_string(B.new():context(1, 0):labelled(9):sample(0, 0, 2):labelled(50):sample(0, 0):finish())

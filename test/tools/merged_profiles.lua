@@ -100,6 +100,42 @@ end
 t.equal((merged({ nameless(""), nameless("n") })), "n (n.lua:2) 2\n", "name in the second")
 t.equal((merged({ nameless("n"), nameless("") })), "n (n.lua:2) 2\n", "name in the first")
 
+-- The definition's name or the path, which only one of the two knows. Each pair is one function.
+local function pathed(name, path, n)
+  local b = B.new():context():lfunc(4, 2, "@n.lua", name, 3, path):stack(1, { F.lfunc(4) })
+  return b:sample(1, 0, n):finish()
+end
+local BOTH = "f (n.lua:2) [m.g]"
+for _, pair in ipairs {
+  { { "f", "m.g" }, { "f", "m.g" }, BOTH }, { { "f", "m.g" }, { "f" }, BOTH }, { { "f", "m.g" }, { "m.g" }, BOTH },
+  { { "f", "m.g" }, { "" }, BOTH }, { { "f", "m.g" }, { "f", "m.h" } }, { { "f" }, { "m.g" } },
+  { { "f", "m.g" }, { "h" } }, { { "f", "m.g" }, { "h", "m.g" } },
+} do
+  local a, c = pair[1], pair[2]
+  for turn = 1, 2 do
+    local what = ("%s [%s] and %s [%s]"):format(a[1], a[2] or "", c[1], c[2] or "")
+    local all = merged { pathed(a[1], a[2], 1), pathed(c[1], c[2], 2) }
+    local rows = select(2, all:gsub("\n", ""))
+    if pair[3] then
+      t.equal(all, pair[3] .. " 3\n", what)
+    elseif a[1] == c[1] or a[2] and a[2] == c[2] then
+      t.equal(rows, 1, what .. ": one function")
+      t.contains(all, a[1] .. " (n.lua:2) [" .. a[2] .. "] 3", what .. ": the first one's names")
+    else
+      t.equal(rows, 2, what .. ": two functions")
+    end
+    -- Compared, they are one or two functions, too.
+    local v = view.new(assert(reader.parse_string(pathed(a[1], a[2], 1))))
+    v:compare_with(view.new(assert(reader.parse_string(pathed(c[1], c[2], 2)))))
+    local out_diff = {}
+    require("sysprof.folded").render(v, function(s) out_diff[#out_diff + 1] = s end)
+    local nameless_one = a[1] == "" or c[1] == ""
+    if not nameless_one then t.equal(select(2, table.concat(out_diff):gsub("\n", "")), rows, what .. ": compared") end
+    a, c = c, a
+    if turn == 1 then t.ok(a ~= c, "in both orders") end
+  end
+end
+
 -- No build-id: by path. No module: by symbol.
 local function plain(base, path, at)
   local b = B.new():module(base, base + 0x1000, base, path):context()

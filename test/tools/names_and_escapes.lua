@@ -57,6 +57,30 @@ t.equal(lua_name("@x.lua", "", 7, { lines = true }), "x.lua:42",
 	"--lines without a name")
 t.equal(lua_name("@x.lua", "", 0, { lines = true }), "main chunk (x.lua:42)",
 	"--lines, main chunk")
+-- Where the program keeps a function.
+local function path_name(path, options, name, firstline)
+  return name_of(F.lfunc(1, 42), function(b) b:lfunc(1, firstline or 7, "@x.lua", name or "f", 9, path) end, options)
+end
+t.equal(path_name("m.g"), "f (x.lua:7) [m.g]", "a path")
+t.equal(path_name("m.g", { lines = true }), "f (x.lua:42) [m.g]", "a path, --lines")
+t.equal(path_name(""), "f (x.lua:7)", "an empty path")
+t.equal(path_name("m\n\255;"), "f (x.lua:7) [m?\\xff:]", "a path of any bytes")
+t.equal(path_name(("p"):rep(5000)), "f (x.lua:7) [" .. ("p"):rep(1024) .. "...]", "a long path")
+for pattern, shown in pairs { ["^f ("] = true, ["m.g"] = true, ["[m.g]$"] = true, ["^m.g"] = false } do
+  t.equal(path_name("m.g", { include = { pattern } }) ~= "", shown, pattern)
+end
+t.equal(name_of(F.lfunc(1), function(b)
+  b:lfunc(1, 7, "@x", "f", 9, "m.g"):lfunc(1, 7, "@x", "", 9)
+end), "f (x:7) [m.g]", "a later definition without a name")
+t.equal(name_of(F.lfunc(1), function(b)
+  b:lfunc(1, 7, "@x", "m.g", 9):lfunc(1, 7, "@x", "f", 9, "m.g")
+end), "f (x:7) [m.g]", "a later definition with a path")
+-- A path that does not fit into its record.
+local cut = B.new():context():add(G.SPF_LFUNC, "\1\7\9" .. B.str("@x") .. B.str("f") .. "\5m.g")
+cut = cut:stack(1, { F.lfunc(1) }):sample(1, 0):finish()
+local _, cut_profile = t.render(cut)
+t.ok(not cut_profile.complete, "a path that is cut is damage")
+
 t.equal(name_of(F.lfunc(1, 0), function(b) b:lfunc(1, 7, "@x", "f") end,
 		{ lines = true }), "f (x:?)", "--lines, line not known")
 t.equal(name_of(F.lfunc(1, 5), nil, { lines = true }), "[lua function 1]",

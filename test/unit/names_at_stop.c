@@ -2,6 +2,7 @@
 ** search only reads the VM, is bounded, and survives damaged memory.
 */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "lua.h"
@@ -51,6 +52,35 @@ static const char *const source =
   "keep = { { { { { add('') } } } } }\n"
   "string.own = add('string.own')\n";
 
+/* The same of a chunk that stays: its definitions have names. */
+static const char *const source_kept =
+  "local seen = ...\n"
+  "local function add(name, f) seen[name] = f return f end\n"
+  "local M = package.loaded['a.module']\n"
+  "local function encode_table() end\n"
+  "encoders = { table = add('encode_table [encoders.table]', encode_table) }\n"
+  "local function same() end\n"
+  "M.same = add('a.module.same', same)\n"
+  "local kept = {}\n"
+  "local function held_only() end\n"
+  "kept.other = add('held_only [kept.other]', held_only)\n"
+  "function kept_user() return kept end\n"
+  /* Of garbage: only a function that holds itself has a name. */
+  "local function lost(text) return load(text, '=lost')() end\n"
+  "M.walk = lost('local function walker() return walker end return walker')\n"
+  "add('walker [a.module.walk]', M.walk)\n"
+  "M.gone = lost('local function other() end return other')\n"
+  "add('a.module.gone', M.gone)\n"
+  /* Methods. */
+  "function Class:render() end\n"
+  "add('Class:render', Class.render)\n"
+  "Class.plain = function(this) end\n"
+  "add('Class.plain', Class.plain)\n"
+  "Class.late = lost('return function(self) end')\n"
+  "add('Class:late', Class.late)\n"
+  "local function on_event(self) end\n"
+  "Class.event = add('on_event [Class:event]', on_event)\n";
+
 /* Let the profile see all functions for the first time. */
 static void see_all(lua_State *L)
 {
@@ -69,11 +99,14 @@ static void check_all(lua_State *L, int least)
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
     const FuncEntry *fe = lj_functab_find(&ft, funcproto(funcV(L->top - 1)));
     const char *name = lua_tostring(L, -2);
+    char full[2 * FUNCTAB_NAME_MAX + 4];
     REQUIRE(fe != NULL);
     n++;
-    if (strlen(name) != fe->namelen || memcmp(name, fe->name, fe->namelen) != 0) {
+    snprintf(full, sizeof(full), fe->pathlen ? "%.*s [%.*s]" : "%.*s", fe->namelen,
+	     fe->name, fe->pathlen, functab_path(&ft, fe));
+    if (strcmp(name, full) != 0) {
       CHECK(!"name");
-      printf("expected \"%s\", got \"%.*s\"\n", name, fe->namelen, fe->name);
+      printf("expected \"%s\", got \"%s\"\n", name, full);
     }
   }
   lua_pop(L, 1);
@@ -118,6 +151,24 @@ static void damage_all(lua_State *L)
   }
 }
 
+/* Run a chunk. global: name of a variable that keeps it, or NULL. */
+static void run(lua_State *L, const char *text, const char *global)
+{
+  if (luaL_loadstring(L, text)) {
+    printf("FAILED: %s\n", lua_tostring(L, -1));
+    exit(1);
+  }
+  if (global) {
+    lua_pushvalue(L, -1);
+    lua_setglobal(L, global);
+  }
+  lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
+  if (lua_pcall(L, 1, 0, 0)) {
+    printf("FAILED: %s\n", lua_tostring(L, -1));
+    exit(1);
+  }
+}
+
 int main(void)
 {
   lua_State *L = luaL_newstate();
@@ -125,26 +176,21 @@ int main(void)
   REQUIRE(L != NULL);
   luaL_openlibs(L);
   lua_newtable(L);
-  lua_pushvalue(L, -1);
   seen = luaL_ref(L, LUA_REGISTRYINDEX);
-  if (luaL_loadstring(L, source)) {
-    printf("FAILED: %s\n", lua_tostring(L, -1));
-    return 1;
-  }
-  lua_insert(L, -2);
-  if (lua_pcall(L, 1, 0, 0)) {
-    printf("FAILED: %s\n", lua_tostring(L, -1));
-    return 1;
-  }
+  run(L, source, NULL);
+  run(L, source_kept, "keeper");
   lua_gc(L, LUA_GCCOLLECT, 0); /* Also main chunks and what defined new(). */
   see_all(L);
   CHECK(lj_heapname_find(&ft, &pk, G(L)));
-  check_all(L, 11);
+  check_all(L, 20);
+  lj_safeload_reset(&pk);
+  CHECK(lj_heapname_find(&ft, &pk, G(L))); /* As a dump, and then a stop. */
+  check_all(L, 20);
 
   damage_all(L);
   see_all(L);
   lj_heapname_find(&ft, &pk, G(L));
-  check_all(L, 11);
+  check_all(L, 20);
 
   /* Nothing of it is the VM's: not a byte more. */
   i = lua_gc(L, LUA_GCCOUNT, 0) * 1024 + lua_gc(L, LUA_GCCOUNTB, 0);

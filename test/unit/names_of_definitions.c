@@ -85,6 +85,7 @@ static void check_names(const GCproto *pt)
     if (bc_op(ins) != BC_FNEW) continue;
     child = gco2pt(proto_kgc(pt, ~(ptrdiff_t)bc_d(ins)));
     name = join(part, lj_bcname_new(&pk, pt, pos, part));
+    CHECK_EQ(lj_bcname_isself(&pk, child), child->firstline == 7); /* M:f. */
     for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
       if (expected[i].line == child->firstline) {
 	nfound++;
@@ -122,6 +123,7 @@ static void ask_all(const GCproto *pt)
     }
   }
   lj_bcname_upval(&pk, pt, rnd(300), part);
+  lj_bcname_isself(&pk, pt);
 }
 
 static void damage(GCproto *pt)

@@ -1,5 +1,5 @@
 /* A freed function gives neither its id nor its name to the next one at its address. A
-** function keeps its best name.
+** function keeps its best name, and the path of that name.
 */
 
 #include "made_functions.h"
@@ -32,6 +32,25 @@ static int has_name(int i, const char *expected)
   const FuncEntry *fe = lj_functab_find(&funcs, &proto[i].pt);
   return fe && fe->namelen == strlen(expected) &&
 	 memcmp(fe->name, expected, fe->namelen) == 0;
+}
+
+/* Name a function, with a path of any length. */
+static void name_path(int i, const char *a, const char *path)
+{
+  NameText text, second;
+  text.len = (uint8_t)strlen(a);
+  memcpy(text.s, a, text.len);
+  second.len = (uint8_t)strlen(path);
+  memcpy(second.s, path, second.len);
+  lj_functab_settext(&funcs, lj_functab_find(&funcs, &proto[i].pt), NAME_PATH, &text,
+		     &second);
+}
+
+static int has_path(int i, const char *expected)
+{
+  const FuncEntry *fe = lj_functab_find(&funcs, &proto[i].pt);
+  return fe && fe->pathlen == strlen(expected) &&
+	 memcmp(functab_path(&funcs, fe), expected, fe->pathlen) == 0;
 }
 
 int main(void)
@@ -76,17 +95,22 @@ int main(void)
 
   /* In a full table, one that is renewed keeps its name. */
   funcs.is_full = 1;
-  name(0, NAME_CALL, "kept", NULL);
+  name(0, NAME_CALL, "call", NULL);
+  CHECK(has_path(0, ""));
+  name_path(0, "kept", "module.kept");
+  name_path(0, "worse", "module.worse");
   for (i = 2; i < OTHERS; i++) CHECK(id(i) != 0);
   a = id(0);
   CHECK(a != fid);
   CHECK(has_name(0, "kept"));
+  CHECK(has_path(0, "module.kept"));
   /* Both of its ids are gone when it is freed. */
   lj_functab_free(&funcs, &proto[0].pt);
   CHECK(lj_functab_find(&funcs, &proto[0].pt) == NULL);
   fid = id(0);
   CHECK(fid > a);
   CHECK(has_name(0, ""));
+  CHECK(has_path(0, ""));
 
   /* Many short lives leave room for the others. */
   last = fid;

@@ -60,6 +60,12 @@ LUAMISC_API int luaM_sysprof_set_backtracer(luam_Sysprof_backtracer backtracer)
 
 /* -- Start, stop and report -------------------------------------------------- */
 
+static void say_null(const char *argument)
+{
+  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX,
+	   "the argument %s is NULL; expected a pointer", argument);
+}
+
 /* Write the reason of a start that failed without a reason of its own. */
 static void errmsg_default(int status, int err)
 {
@@ -79,7 +85,7 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
   char *errmsg = lj_options_errmsg();
   int status = PROFILE_ERRUSE, err;
   errmsg[0] = '\0';
-  if (!L || !opt) snprintf(errmsg, EVENT_ERRMSG_MAX, "the argument L or opt is NULL");
+  if (!L || !opt) say_null(L ? "opt" : "L");
   else status = lj_sysprof_start(L, opt, &configured);
   err = errno;
   if (status == PROFILE_SUCCESS || errmsg[0] == '\0') errmsg_default(status, err);
@@ -110,7 +116,7 @@ LUAMISC_API int luaM_sysprof_start_path(lua_State *L,
   int status = PROFILE_ERRUSE, err;
   errmsg[0] = '\0';
   if (!L || !path) {
-    snprintf(errmsg, EVENT_ERRMSG_MAX, "the argument L or path is NULL");
+    say_null(L ? "path" : "L");
   } else if (opt && opt->mode == LUAM_SYSPROF_DEFAULT) {
     snprintf(errmsg, EVENT_ERRMSG_MAX,
 	     "mode LUAM_SYSPROF_DEFAULT has no stream; expected "
@@ -182,7 +188,7 @@ LUAMISC_API int luaM_sysprof_coroutines(lua_State *L, const char *format, char *
   char *errmsg = lj_options_errmsg();
   errmsg[0] = '\0';
   if (!L || !text || !len) {
-    snprintf(errmsg, EVENT_ERRMSG_MAX, "the argument L, text or len is NULL");
+    say_null(!L ? "L" : text ? "len" : "text");
     return PROFILE_ERRUSE;
   }
   if (cf == CO_UNKNOWN) {
@@ -230,7 +236,7 @@ LUAMISC_API int luaM_memprof_count(lua_State *L, uint32_t runs, uint32_t warmup,
   int status;
   errmsg[0] = '\0';
   if (!L || !count) {
-    snprintf(errmsg, EVENT_ERRMSG_MAX, "the argument L or count is NULL");
+    say_null(L ? "count" : "L");
     return PROFILE_ERRUSE;
   }
   status = lj_memprof_count(L, runs, warmup, &mine);

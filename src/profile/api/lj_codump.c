@@ -73,7 +73,8 @@ static void put_frame(FILE *f, const CtlFrame *fr, const CoSymbols *symbols)
   memset(&name, 0, sizeof(name));
   switch (fr->kind) {
   case SPF_FRAME_LFUNC: {
-    CoLuaText t = { fr->name, fr->namelen, fr->chunk, fr->chunklen, fr->is_main, fr->line };
+    CoLuaText t = { fr->name,    fr->namelen, fr->chunk, fr->chunklen,
+		    fr->is_main, fr->line,    "",        0 };
     lj_coname_luafunc(&t, &name);
     break;
   }

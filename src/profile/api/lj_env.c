@@ -23,7 +23,9 @@
 #include "lj_obj.h"
 #include "profile/api/lj_control.h"
 #include "profile/api/lj_env.h"
+#include "profile/api/lj_envword.h"
 #include "profile/api/lj_luaopts.h"
+#include "profile/api/lj_optname.h"
 #include "profile/api/lj_opttable.h"
 #include "profile/api/lj_report.h"
 #include "profile/output/lj_log.h"
@@ -39,6 +41,7 @@
 #define ENV_SAY_VMS   10                     /* Reports of VMs that have no profile. */
 
 #define OPTIONS 1 /* Stack index of the table of options. */
+#define BOTH    (OPTION_LUA | OPTION_ENV)
 
 typedef struct EnvStart {
   lua_CFunction start;
@@ -77,15 +80,6 @@ static int say_vm(const char *value, const char *problem)
 
 /* -- Options ----------------------------------------------------------------- */
 
-static const OptionSpec *option_find(const char *s, size_t len)
-{
-  const OptionSpec *o;
-  for (o = lj_opttable; o->name; o++)
-    if ((o->where & OPTION_ENV) && strlen(o->name) == len && memcmp(o->name, s, len) == 0)
-      return o;
-  return NULL;
-}
-
 /* Does the option accept numbers? */
 static int option_isnumber(const OptionSpec *o)
 {
@@ -117,27 +111,32 @@ static int table_valid(lua_State *L)
 {
   struct luam_Sysprof_Options opt;
   StreamFileOptions fo;
-  return lj_luaopts_read(L, &opt, &fo);
+  return lj_luaopts_read(L, BOTH, &opt, &fo);
 }
 
-/* Report an unknown option. The Lua API separates clocks with commas, so a user may write
-** a comma here too.
+/* Report the unknown name of an option, or a value without its name. The Lua API separates
+** clocks with commas, so a user may write a comma here too.
 */
 static int option_unknown(lua_State *L, const char *s, size_t len, int has_value)
 {
-  char problem[LOG_PROBLEM_MAX] = "is not an option; expected on, off, or ";
-  const OptionSpec *o;
-  size_t n = strlen(problem);
+  char problem[LOG_PROBLEM_MAX], names[LOG_PROBLEM_MAX / 2], word[ENVWORD_MAX] = "";
+  const OptionSpec *o = lj_optname_meant(s, len, OPTION_ENV);
+  const char *option = NULL, *shown = word;
+  if (len < sizeof(word)) memcpy(word, s, len);
+  if (o) shown = o->name;
+  else if (!has_value && word[0]) option = lj_envword_option(word);
   lua_getfield(L, OPTIONS, "clock");
-  if (!has_value && !lua_isnil(L, -1))
+  if (option && !lua_isnil(L, -1) && strcmp(option, "clock") == 0)
     return say_value(s, (int)len,
 		     "is not an option; to give several clocks, write '+' between "
 		     "them: clock=cpu+alloc",
 		     "");
-  for (o = lj_opttable; o->name && n < sizeof(problem); o++)
-    if (o->where & OPTION_ENV)
-      n += (size_t)snprintf(problem + n, sizeof(problem) - n, "%s%s",
-			    o == lj_opttable ? "" : ", ", o->name);
+  lj_optname_list(names, sizeof(names), OPTION_ENV);
+  snprintf(problem, sizeof(problem),
+	   o || option ? "is not an option (did you mean '%s%s%s'?); expected on, off, or "
+		       : "is not an option; expected on, off, or ",
+	   option ? option : "", option ? "=" : "", shown);
+  strncat(problem, names, sizeof(problem) - strlen(problem) - 1);
   return say_value(s, (int)len, problem, " with commas between");
 }
 
@@ -146,9 +145,9 @@ static int option_read(lua_State *L, const char *s, size_t len)
 {
   const char *eq = memchr(s, '=', len);
   size_t name_len = eq ? (size_t)(eq - s) : len;
-  const OptionSpec *o = option_find(s, name_len);
+  const OptionSpec *o = lj_optname_find(s, name_len, OPTION_ENV);
   int top = lua_gettop(L);
-  if (len == 3 && memcmp(s, "off", 3) == 0)
+  if (lj_envword_switch(s, len) == 0)
     return say_value(s, (int)len, "takes no other options", "");
   if (!o) return option_unknown(L, s, name_len, eq != NULL);
   lua_getfield(L, OPTIONS, o->name);
@@ -172,7 +171,7 @@ static int options_read(lua_State *L, const char *value)
     size_t len;
     s += strspn(s, " ");
     len = strcspn(s, ",");
-    if (len && !(len == 2 && memcmp(s, "on", 2) == 0) && !option_read(L, s, len)) return 0;
+    if (len && lj_envword_switch(s, len) <= 0 && !option_read(L, s, len)) return 0;
     s += len;
   }
   lua_getfield(L, OPTIONS, "mode");
@@ -240,7 +239,7 @@ static void say_blocked(lua_State *L, const char *value)
   StreamFileOptions fo;
   sigset_t set;
   lua_settop(L, OPTIONS);
-  if (!lj_luaopts_read(L, &opt, &fo) || opt.threads == LUAM_SYSPROF_THREADS_ALL ||
+  if (!lj_luaopts_read(L, BOTH, &opt, &fo) || opt.threads == LUAM_SYSPROF_THREADS_ALL ||
       pthread_sigmask(SIG_BLOCK, NULL, &set) != 0)
     return;
   if (opt.signo ? sigismember(&set, opt.signo) == 1
@@ -262,6 +261,8 @@ static void say_shared(lua_State *L, const char *value)
 /* Start a profile with the options of the table. */
 static int start_now(lua_State *L, const EnvStart *e)
 {
+  lua_pushnil(L); /* The variable's alone. */
+  lua_setfield(L, OPTIONS, "paused");
   lua_pushcfunction(L, e->start);
   lua_pushvalue(L, OPTIONS);
   lua_call(L, 1, 2);
@@ -285,7 +286,7 @@ static const char *add_control(lua_State *L, const EnvControl *ec, const char *n
   StreamFileOptions fo;
   int signo = ec->control ? lj_luaopts_signal(name) : 0;
   int dumps = ec->coroutines ? lj_luaopts_signal(ec->coroutines) : 0;
-  lj_luaopts_read(L, &opt, &fo);
+  lj_luaopts_read(L, BOTH, &opt, &fo);
   if (opt.signo && (opt.signo == signo || opt.signo == dumps))
     return "the clocks use the same signal; choose another one for signal";
   if (signo && signo == dumps)
@@ -362,7 +363,9 @@ void lj_env_start(lua_State *L, lua_CFunction start)
   EnvStart e;
   e.start = start;
   e.value = getenv(ENV_NAME);
-  if (!e.value || !*e.value || strcmp(e.value, "off") == 0) return;
+  if (!e.value) return;
+  e.value += strspn(e.value, " ");
+  if (!*e.value || lj_envword_switch(e.value, strlen(e.value)) == 0) return;
   lj_log_begin();
   if (lua_cpcall(L, env_start, &e) != 0) { /* No memory. */
     say_vm(e.value, lua_tostring(L, -1));

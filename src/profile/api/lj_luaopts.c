@@ -16,6 +16,7 @@
 #include "lua.h"
 #include "lauxlib.h"
 #include "profile/api/lj_luaopts.h"
+#include "profile/api/lj_optname.h"
 #include "profile/api/lj_options.h"
 
 #define SYSPROF_PATH        "sysprof.bin" /* Default file. */
@@ -119,7 +120,8 @@ static int option_take(lua_State *L, const OptionSpec *o, OptionValues *v)
   case OPTION_FREE:
   case OPTION_CONTROL:
     *(const char **)to = s = value_string(L);
-    if (!s || o->kind == OPTION_TEXT || o->kind == OPTION_LIST) return s != NULL;
+    if (o->kind == OPTION_LIST) return s && *s;
+    if (!s || o->kind == OPTION_TEXT) return s != NULL;
     return is_free(s) || (o->kind == OPTION_CONTROL && *s == '/');
   }
   return 0;
@@ -134,7 +136,8 @@ int lj_luaopts_accepts(lua_State *L, const OptionSpec *o)
 
 /* -- Refusals ---------------------------------------------------------------- */
 
-#define VALUE_MAX 48 /* Bytes of a value in a message, with its NUL. */
+#define VALUE_MAX    48  /* Bytes of a value in a message, with its NUL; */
+#define OPTNAMES_MAX 144 /* of the names of all options. */
 
 static int refuse(const char *what, const char *value, const char *expected)
 {
@@ -168,7 +171,54 @@ static int option_refuse(lua_State *L, const OptionSpec *o)
 		  : o->expected);
 }
 
+/* Refuse the key on the top of the stack, the name of no option. */
+static int key_refuse(lua_State *L)
+{
+  char what[2 * VALUE_MAX], value[VALUE_MAX], names[OPTNAMES_MAX];
+  const OptionSpec *meant;
+  size_t len;
+  const char *key;
+  if (lua_type(L, -1) != LUA_TSTRING) {
+    snprintf(what, sizeof(what), "key %s", value_text(L, value));
+    return refuse(what, "not a name", "options by name, such as mode = 'C'");
+  }
+  key = lua_tolstring(L, -1, &len);
+  meant = lj_optname_meant(key, len, OPTION_LUA);
+  snprintf(what, sizeof(what), "option %s", value_text(L, value));
+  if (meant) snprintf(value, sizeof(value), "unknown (did you mean '%s'?)", meant->name);
+  lj_optname_list(names, sizeof(names), OPTION_LUA);
+  return refuse(what, meant ? value : "unknown", names);
+}
+
 /* -- Tables ------------------------------------------------------------------ */
+
+/* Is the table a library, of a call such as misc.sysprof:start()? */
+static int is_library(lua_State *L)
+{
+  int is;
+  lua_pushliteral(L, "start");
+  lua_rawget(L, 1);
+  is = lua_isfunction(L, -1);
+  lua_pop(L, 1);
+  return is;
+}
+
+/* Is each key of the table an option of these places? */
+static int keys_known(lua_State *L, int where)
+{
+  if (is_library(L))
+    return refuse("argument #1", "the library itself",
+		  "a table of options; call start with '.', not with ':'");
+  lua_pushnil(L);
+  while (lua_next(L, 1)) {
+    size_t len;
+    lua_pop(L, 1);
+    if (lua_type(L, -1) != LUA_TSTRING) return key_refuse(L);
+    lua_tolstring(L, -1, &len);
+    if (!lj_optname_find(lua_tostring(L, -1), len, where)) return key_refuse(L);
+  }
+  return 1;
+}
 
 /* Does the option keep its string on the stack? */
 static int option_keeps(const OptionSpec *o)
@@ -202,7 +252,15 @@ static int set_interval(OptionValues *v)
 	 refuse("option 'hz'", "given beside 'interval'", "one of them");
 }
 
-int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt, StreamFileOptions *fo)
+/* Does the path have a name? Without a file, it may have none. */
+static int path_valid(const OptionValues *v)
+{
+  return v->opt.mode == LUAM_SYSPROF_DEFAULT || *v->fo.path ||
+	 refuse("option 'path'", "''", "the name of a file");
+}
+
+int lj_luaopts_read(lua_State *L, int where, struct luam_Sysprof_Options *opt,
+		    StreamFileOptions *fo)
 {
   OptionValues v;
   char value[VALUE_MAX];
@@ -211,7 +269,8 @@ int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt, StreamFileOp
   v.fo.path = SYSPROF_PATH;
   v.opt.flush = LUAM_SYSPROF_FLUSH_VM;
   if (lua_type(L, 1) == LUA_TTABLE) {
-    ok = table_read(L, &v, 0) && table_read(L, &v, 1) && set_interval(&v);
+    ok = keys_known(L, where) && table_read(L, &v, 0) && table_read(L, &v, 1) &&
+	 set_interval(&v) && path_valid(&v);
   } else {
     lua_settop(L, 1); /* The argument may be missing. */
     ok = refuse("argument #1", value_text(L, value), "a table of options");

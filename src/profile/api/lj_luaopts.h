@@ -15,10 +15,12 @@
 #include "profile/output/lj_streamfile.h"
 
 /* Read the table at stack index 1. Its strings stay on the stack: the options point to
-** them. Returns 0 if index 1 is not a table, or a value has a wrong type or is out of
-** range; then lj_options_errmsg says which. May raise errors of metamethods.
+** them. where: the table may have options of these places (OPTION_LUA, OPTION_ENV); the
+** caller takes those of the variable. Returns 0 if index 1 is not a table, a key is unknown,
+** or a value has a wrong type or is out of range; then lj_options_errmsg says which. May raise
+** errors of metamethods.
 */
-LJ_FUNC int lj_luaopts_read(lua_State *L, struct luam_Sysprof_Options *opt,
+LJ_FUNC int lj_luaopts_read(lua_State *L, int where, struct luam_Sysprof_Options *opt,
 			    StreamFileOptions *fo);
 
 /* Does an option accept the value on the top of the stack? */

@@ -73,10 +73,12 @@ int lj_options_valid(const struct luam_Sysprof_Options *opt, const SysprofCallba
     return fail("flush %d is unknown; expected LUAM_SYSPROF_FLUSH_HANDLER, _VM or _THREAD",
 		opt->flush);
   if (opt->mode == LUAM_SYSPROF_DEFAULT) return 1;
-  if (!opt->buf || opt->len < LUAM_SYSPROF_BUF_MIN)
-    return fail("buf is NULL or len %zu is too small; expected a buffer of at least %d "
-		"bytes",
-		opt->len, LUAM_SYSPROF_BUF_MIN);
+  if (!opt->buf)
+    return fail("buf is NULL; expected a buffer of at least %d bytes",
+		LUAM_SYSPROF_BUF_MIN);
+  if (opt->len < LUAM_SYSPROF_BUF_MIN)
+    return fail("len %zu is too small; expected a buffer of at least %d bytes", opt->len,
+		LUAM_SYSPROF_BUF_MIN);
   if (opt->flush && opt->len < LUAM_SYSPROF_BUF_MIN * LUAM_SYSPROF_FLUSH_BUFFERS)
     return fail("len %zu is too small for LUAM_SYSPROF_FLUSH_VM and _THREAD; expected a "
 		"buffer of at least %d bytes",

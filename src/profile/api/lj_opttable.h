@@ -18,7 +18,7 @@ typedef enum OptionKind {
   OPTION_COUNT,  /* A whole number from min to max. uint64_t. */
   OPTION_CHOICE, /* One of a few texts. uint8_t. */
   OPTION_TEXT,   /* const char *. */
-  OPTION_LIST,   /* Names with commas between; in the variable with '+'. const char *. */
+  OPTION_LIST, /* Names with commas between; in the variable with '+'. Not empty. const char *. */
   OPTION_SIGNAL, /* The name or number of a signal. int. */
   OPTION_FREE,   /* The name of a signal that is free for programs. const char *. */
   OPTION_CONTROL /* The same, or an absolute path. const char *. */
@@ -28,6 +28,7 @@ typedef enum OptionKind {
 #define OPTION_LUA      1 /* In the table of misc.sysprof.start. */
 #define OPTION_ENV      2 /* In LUAJIT_SYSPROF. */
 #define OPTION_REQUIRED 4 /* In each table. */
+#define OPTION_HIDDEN   8 /* Of the profiler itself; no message lists it. */
 
 /* A text that an OPTION_CHOICE accepts. */
 typedef struct OptionChoice {
@@ -47,11 +48,12 @@ typedef struct OptionValues {
 typedef struct OptionSpec {
   const char *name;
   uint8_t kind;         /* OptionKind. */
-  uint8_t where;        /* OPTION_LUA, _ENV, _REQUIRED. */
+  uint8_t where;        /* OPTION_LUA, _ENV, _REQUIRED, _HIDDEN. */
   uint8_t bits;         /* Bits that a flag sets. */
   uint8_t size;         /* Size of the field. */
   uint16_t offset;      /* Offset of the field in OptionValues. */
-  const char *expected; /* Accepted values, for the messages of the variable. */
+  const char *expected; /* Accepted values, for messages. */
+  const char *also;     /* Wrong names that users give it, with spaces between, or NULL. */
   lua_Number min, max;  /* Range of a number. */
   const OptionChoice *choices;
 } OptionSpec;

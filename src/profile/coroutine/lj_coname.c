@@ -235,14 +235,21 @@ void lj_coname_luafunc(const CoLuaText *t, CoName *out)
   chunk_name(out->source, sizeof(out->source), t->chunk, t->chunklen);
   if (t->is_main) strcpy(out->name, "main chunk");
   else lj_coname_clean(out->name, sizeof(out->name), t->name, t->namelen);
+  lj_coname_clean(out->path, sizeof(out->path), t->path, t->pathlen);
 }
 
 static void lua_name(const CoNames *cn, const GCproto *pt, uint32_t line, CoName *out)
 {
   const GCstr *chunk = proto_chunkname(pt);
   const FuncEntry *fe = lj_functab_find(cn->funcs, pt);
-  CoLuaText t = { fe ? fe->name : "", fe ? fe->namelen : 0,  strdata(chunk),
-		  chunk->len,         lj_functab_ismain(pt), line };
+  CoLuaText t = { fe ? fe->name : "",
+		  fe ? fe->namelen : 0,
+		  strdata(chunk),
+		  chunk->len,
+		  lj_functab_ismain(pt),
+		  line,
+		  fe ? functab_path(cn->funcs, fe) : "",
+		  fe ? fe->pathlen : 0 };
   if (pt->firstline == ~(BCLine)0) /* A builtin function made of bytecode. */
     lj_coname_clean(out->name, sizeof(out->name), strdata(chunk), chunk->len);
   else lj_coname_luafunc(&t, out);
@@ -267,7 +274,7 @@ void lj_coname_cfunc(const CoSymbols *cs, uintptr_t addr, CoName *out)
 
 void lj_coname_frame(const CoNames *cn, const CoFrame *fr, CoName *out)
 {
-  out->name[0] = out->source[0] = '\0';
+  out->name[0] = out->source[0] = out->path[0] = '\0';
   out->line = 0;
   switch (fr->kind) {
   case CO_LUA: lua_name(cn, (const GCproto *)fr->what, fr->line, out); break;

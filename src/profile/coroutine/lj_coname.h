@@ -36,6 +36,7 @@ typedef struct CoNames {
 typedef struct CoName {
   char name[CONAME_MAX];   /* "": a Lua function without a name. */
   char source[CONAME_MAX]; /* Name of the Lua function's chunk; "": no Lua function. */
+  char path[CONAME_MAX];   /* Where the program keeps it under another name; "": none. */
   uint32_t line;           /* 0: unknown. */
 } CoName;
 
@@ -47,6 +48,8 @@ typedef struct CoLuaText {
   uint32_t chunklen;
   int is_main;
   uint32_t line;
+  const char *path; /* See FuncTab. */
+  uint32_t pathlen;
 } CoLuaText;
 
 /* Name a Lua function; name a C function by its symbol or its module. Any thread. */

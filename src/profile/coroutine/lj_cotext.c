@@ -74,6 +74,7 @@ void lj_cotext_name(FILE *f, const CoName *name)
   if (name->line) snprintf(line, sizeof(line), "%u", name->line);
   if (!name->source[0]) fputs(name->name, f);
   else fprintf(f, name->name[0] ? "%s (%s:%s)" : "%s%s:%s", name->name, name->source, line);
+  if (name->path[0]) fprintf(f, " [%s]", name->path);
 }
 
 /* A frame as one text. folded: without ';'. */
@@ -88,6 +89,7 @@ static void frame_text(const CoNames *cn, const CoFrame *fr, int folded, FILE *f
   lj_coname_frame(cn, fr, &name);
   for (s = name.name; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
   for (s = name.source; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
+  for (s = name.path; folded && (s = strchr(s, ';')) != NULL;) *s = ':';
   lj_cotext_name(f, &name);
 }
 
@@ -181,6 +183,10 @@ static void json_frame(FILE *f, const CoNames *cn, const CoFrame *fr)
     fputs(",\"source\":", f);
     json_string(f, name.source);
     if (name.line) fprintf(f, ",\"line\":%u", name.line);
+    if (name.path[0]) {
+      fputs(",\"path\":", f);
+      json_string(f, name.path);
+    }
   }
   fputc('}', f);
 }

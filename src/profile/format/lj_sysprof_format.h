@@ -104,13 +104,15 @@
 **                 A - bias in the file. start, end, bias: <ULEB128>.
 **                 buildid, path: strings. It replaces the modules that it
 **                 overlaps, for all stacks and SPF_HSYM after it.
-** SPF_LFUNC    := fid firstline lastline chunk name
+** SPF_LFUNC    := fid firstline lastline chunk name [path]
 **                 Lua function. chunk: as in lua_Debug.source.
 **                 name: empty if it is not known yet; a later SPF_LFUNC of the
 **                 same fid replaces this one.
 **                 firstline 0 is a main chunk, unless lastline is 0 and a name
 **                 stands there. Then the function is bytecode without debug
 **                 information: its lines are unknown, and so is the name ?.
+**                 path: where the program keeps a function whose definition has
+**                 another name.
 ** SPF_FFUNC    := ffid name                   builtin function
 ** SPF_HSYM     := symaddr name diff*          the symbol name starts at symaddr. It
 **                 contains these addresses of stacks: the first is symaddr +

@@ -29,9 +29,12 @@ void lj_keptstack_set(KeptStack *ks, const FrameList *lua, const FrameList *host
   words_copy(ks->host_word, &ks->nhost, host);
 }
 
-int lj_keptstack_define(KeptStack *ks, const SleepFunc *fn, const FuncEntry *fe)
+int lj_keptstack_define(KeptStack *ks, const SleepFunc *fn, const FuncTab *ft,
+			const FuncEntry *fe)
 {
-  FuncText text = { fe->fid, &fn->head, fn->chunk, fn->chunklen, fe->name, fe->namelen };
+  FuncText text = { fe->fid,      &fn->head,  fn->chunk,
+		    fn->chunklen, fe->name,   functab_path(ft, fe),
+		    fe->namelen,  fe->pathlen };
   KeptDef head = { fe->fid, fe->rank, 0 };
   uint32_t at = ks->ndef + (uint32_t)sizeof(head);
   WBuf wb;

@@ -29,7 +29,8 @@ typedef struct KeptStack {
 LJ_FUNC void lj_keptstack_set(KeptStack *ks, const FrameList *lua, const FrameList *host);
 
 /* Add the definition of a Lua function. Returns 0 if there is no room. */
-LJ_FUNC int lj_keptstack_define(KeptStack *ks, const SleepFunc *fn, const FuncEntry *fe);
+LJ_FUNC int lj_keptstack_define(KeptStack *ks, const SleepFunc *fn, const FuncTab *ft,
+				const FuncEntry *fe);
 
 /* Append the definitions to a batch. Returns 0 if it has no room. */
 LJ_FUNC int lj_keptstack_capture(const KeptStack *ks, Batch *b);

@@ -110,7 +110,7 @@ static int ids_find(Sampler *s, SleepTables *st, uint32_t *fid)
   for (i = 0; i < st->lua.nfunc; i++) {
     const SleepFunc *fn = &st->lua.func[i];
     FuncEntry *fe = lj_functab_get(ft, fn->pt, fn->key);
-    if (!fe || !lj_keptstack_define(s->kept, fn, fe)) break;
+    if (!fe || !lj_keptstack_define(s->kept, fn, ft, fe)) break;
     fid[i] = fe->fid;
   }
   /* If LuaJIT frees a prototype meanwhile, it may not have seen the new entry. */

@@ -6,6 +6,8 @@
 #define lj_bcname_c
 #define LUA_CORE
 
+#include <string.h>
+
 #include "lj_obj.h"
 #include "lj_bc.h"
 #include "lj_debug.h"
@@ -132,6 +134,13 @@ static int name_local(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg slot, Na
     if (start > pos) return 0;
     if (pos - start < len && slot-- == 0) return 1;
   }
+}
+
+int lj_bcname_isself(SafeLoad *pk, const GCproto *pt)
+{
+  NamePart np;
+  return pt->numparams > 0 && name_local(pk, pt, 0, 0, &np) && np.len == 4 &&
+	 memcmp(np.s, "self", 4) == 0;
 }
 
 int lj_bcname_upval(SafeLoad *pk, const GCproto *pt, uint32_t idx, NamePart *np)

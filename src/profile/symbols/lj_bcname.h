@@ -55,6 +55,9 @@ LJ_FUNC void lj_bcname_slot(SafeLoad *pk, const GCproto *pt, BCPos pos, BCReg sl
 /* The parts of a path's name, at most NAMEPATH_MAX. Returns their number. */
 LJ_FUNC uint32_t lj_bcname_join(const NamePath *path, NamePart *part);
 
+/* Is the first parameter of a prototype named self? */
+LJ_FUNC int lj_bcname_isself(SafeLoad *pk, const GCproto *pt);
+
 /* Name of the variable or field that stores the function of the FNEW at pos, in parts.
 ** Returns their number, 0 for none.
 */

@@ -6,6 +6,8 @@
 #define lj_functab_c
 #define LUA_CORE
 
+#include <string.h>
+
 #include "lj_obj.h"
 #include "profile/base/lj_hash.h"
 #include "profile/format/lj_framelist.h"
@@ -88,8 +90,12 @@ FuncEntry *lj_functab_get(FuncTab *ft, const GCproto *pt, uint64_t key)
   if (slot == ~(uint32_t)0) slot = home;
   ft->nfid = fid;
   fe = lj_functab_entry(ft, fid);
-  if (old && old != fe) *fe = *old; /* Keeps its name. */
-  else fe->site = fe->tries = fe->rank = fe->namelen = 0;
+  if (old && old != fe) { /* Keeps its name. */
+    *fe = *old;
+    if (old->pathlen) memcpy(ft->path[fe - ft->func], functab_path(ft, old), old->pathlen);
+  } else {
+    fe->site = fe->tries = fe->rank = fe->namelen = fe->pathlen = 0;
+  }
   fe->key = key;
   fe->pt = pt;
   fe->fid = fid;
@@ -130,18 +136,42 @@ void lj_functab_free(FuncTab *ft, const GCproto *pt)
   }
 }
 
-void lj_functab_setname(FuncEntry *fe, NameRank rank, const NamePart *part, uint32_t n)
+void lj_functab_join(NameText *to, const NamePart *part, uint32_t n, char last)
 {
   uint32_t i, j, len = 0;
-  if (rank <= fe->rank || n == 0) return;
   for (i = 0; i < n; i++) {
-    if (i && len < FUNCTAB_NAME_MAX) fe->name[len++] = '.';
-    for (j = 0; j < part[i].len && len < FUNCTAB_NAME_MAX; j++)
-      fe->name[len++] = part[i].s[j];
+    if (i && len < FUNCTAB_NAME_MAX) to->s[len++] = i + 1 == n ? last : '.';
+    for (j = 0; j < part[i].len && len < FUNCTAB_NAME_MAX; j++) to->s[len++] = part[i].s[j];
   }
-  fe->namelen = (uint8_t)len;
+  to->len = (uint8_t)len;
+}
+
+/* Set the name. Returns 0 if there is one of this or a better rank. */
+static int set_name(FuncEntry *fe, NameRank rank, const NameText *name)
+{
+  if (rank <= fe->rank) return 0;
+  memcpy(fe->name, name->s, name->len);
+  fe->namelen = name->len;
+  fe->pathlen = 0;
   fe->rank = (uint8_t)rank;
   fe->batch = 0; /* To be defined anew. */
+  return 1;
+}
+
+void lj_functab_settext(FuncTab *ft, FuncEntry *fe, NameRank rank, const NameText *name,
+			const NameText *path)
+{
+  if (!set_name(fe, rank, name) || !path) return;
+  memcpy(ft->path[fe - ft->func], path->s, path->len);
+  fe->pathlen = path->len;
+}
+
+void lj_functab_setname(FuncEntry *fe, NameRank rank, const NamePart *part, uint32_t n)
+{
+  NameText name;
+  if (rank <= fe->rank || n == 0) return;
+  lj_functab_join(&name, part, n, '.');
+  set_name(fe, rank, &name);
 }
 
 int lj_functab_ismain(const GCproto *pt)

@@ -42,6 +42,12 @@ typedef struct NamePart {
   uint32_t len;
 } NamePart;
 
+/* A name as a text. */
+typedef struct NameText {
+  uint8_t len;
+  char s[FUNCTAB_NAME_MAX];
+} NameText;
+
 /* A Lua function. A full table replaces no function of the current sample, unless the sample
 ** has as many functions as half of the table.
 */
@@ -54,6 +60,7 @@ typedef struct FuncEntry {
   uint8_t tries;     /* Calls at which the search found none. */
   uint8_t rank;      /* NameRank of the name. */
   uint8_t namelen;
+  uint8_t pathlen; /* Of its FuncTab.path, 0 for none. */
   char name[FUNCTAB_NAME_MAX];
 } FuncEntry;
 
@@ -68,6 +75,8 @@ typedef struct FuncTab {
   uint16_t index[FUNCTAB_FUNCS * 2]; /* Hash table over func, plus 1. */
   uint16_t at[FUNCTAB_FUNCS];        /* Slot in index of each entry of func. */
   FuncEntry func[FUNCTAB_FUNCS];     /* By id modulo FUNCTAB_FUNCS. */
+  /* Where the program keeps a function under another name than that of its definition. */
+  char path[FUNCTAB_FUNCS][FUNCTAB_NAME_MAX];
 } FuncTab;
 
 /* Is the entry of an id too young to be replaced in this sample? */
@@ -107,6 +116,19 @@ LJ_FUNC void lj_functab_drop(FuncTab *ft, uint32_t fid);
 
 /* LuaJIT frees a prototype: the table never gives its id again. VM thread. */
 LJ_FUNC void lj_functab_free(FuncTab *ft, const GCproto *pt);
+
+/* Path of an entry, pathlen bytes. */
+static LJ_AINLINE const char *functab_path(const FuncTab *ft, const FuncEntry *fe)
+{
+  return ft->path[fe - ft->func];
+}
+
+/* Join the parts of a name. last: character before the last part; others have a dot. */
+LJ_FUNC void lj_functab_join(NameText *to, const NamePart *part, uint32_t n, char last);
+
+/* Name a function by a text, and a path or NULL, unless it has a name of this or a better rank. */
+LJ_FUNC void lj_functab_settext(FuncTab *ft, FuncEntry *fe, NameRank rank,
+				const NameText *name, const NameText *path);
 
 /* Name a function by parts, unless it has a name of this or a better rank. */
 LJ_FUNC void lj_functab_setname(FuncEntry *fe, NameRank rank, const NamePart *part,

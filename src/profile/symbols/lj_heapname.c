@@ -9,6 +9,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* For MAP_ANONYMOUS. */
 #endif
+#include <string.h>
 #include <sys/mman.h>
 
 #include "lj_obj.h"
@@ -106,6 +107,12 @@ typedef struct Item {
   NamePart key;    /* Under which it is held, may be empty. */
 } Item;
 
+/* Path to a function. */
+typedef struct HeapPath {
+  uint8_t rank; /* NAME_UPVAL, NAME_PATH, or NAME_NONE without one. */
+  NameText text;
+} HeapPath;
+
 /* All memory of a search, in one mapping. */
 typedef struct Search {
   FuncTab *ft;
@@ -114,6 +121,7 @@ typedef struct Search {
   uint32_t nitem;                        /* Items used. The first one is none. */
   uint32_t slots, ins;                   /* Still to be read at most. */
   uint32_t wanted;                       /* Functions without a good name. */
+  HeapPath path[FUNCTAB_FUNCS];          /* By entry. */
   const GCobj *visited[OBJECTS_MAX * 2]; /* Hash set. */
   Item item[OBJECTS_MAX];                /* Queue. */
 } Search;
@@ -188,19 +196,75 @@ static void push(Search *s, const void *o, uint32_t parent, uint32_t depth, Name
   if (visit(s, (const GCobj *)o)) enqueue(s, o, parent, depth, rank, key);
 }
 
-/* Is this the entry of a live function without a good name? */
-static int is_wanted(FuncTab *ft, const FuncEntry *lf)
+/* Is this the entry of a live function without a good name or path? */
+static int is_wanted(Search *s, const FuncEntry *lf)
 {
-  return lf->pt && lf->rank < NAME_DEF && lj_functab_find(ft, lf->pt) == lf &&
+  return lf->pt && lf->rank < NAME_DEF && s->path[lf - s->ft->func].rank < NAME_DEF &&
+	 lj_functab_find(s->ft, lf->pt) == lf &&
 	 !lj_functab_ismain(lf->pt); /* That needs none. */
+}
+
+/* Join the parts of a name. A function with the parameter self is a method. */
+static void join(Search *s, const FuncEntry *lf, NameText *to, const NamePart *part,
+		 uint32_t n)
+{
+  lj_functab_join(to, part, n, n > 1 && lj_bcname_isself(s->read.pk, lf->pt) ? ':' : '.');
 }
 
 static void name_func(Search *s, FuncEntry *lf, NameRank rank, const NamePart *part,
 		      uint32_t n)
 {
-  int wanted = is_wanted(s->ft, lf);
-  lj_functab_setname(lf, rank, part, n);
+  int wanted = is_wanted(s, lf);
+  NameText text;
+  if (n == 0) return;
+  join(s, lf, &text, part, n);
+  lj_functab_settext(s->ft, lf, rank, &text, NULL);
   if (wanted && lf->rank >= NAME_DEF) s->wanted--;
+}
+
+/* The search has found a Lua function in a table of an item, or without one in a variable. */
+static void found_func(Search *s, FuncEntry *lf, uint32_t at, NameRank rank, Key *key)
+{
+  HeapPath *path = &s->path[lf - s->ft->func];
+  NamePart part[DEPTH_MAX + 2];
+  uint32_t n = DEPTH_MAX + 2, up = at;
+  if (lf->rank == NAME_PATH || (at ? path->rank : lf->rank) >= rank || !key_name(s, key))
+    return;
+  part[--n] = key->name;
+  for (; up && n > 0; up = s->item[up].parent)
+    if (s->item[up].key.len) part[--n] = s->item[up].key;
+  if (at) {
+    path->rank = (uint8_t)rank;
+    join(s, lf, &path->text, part + n, DEPTH_MAX + 2 - n);
+  } else {
+    name_func(s, lf, rank, part + n, DEPTH_MAX + 2 - n);
+  }
+}
+
+/* Read an upvalue of a function. Returns NULL if it cannot be read. */
+static cTValue *read_upval(Search *s, const GCfuncL *fn, uint32_t i)
+{
+  const GCupval *uv;
+  cTValue *o;
+  s->slots--;
+  if (!read_ok(&s->read, &fn->uvptr[i], sizeof(GCRef))) return NULL;
+  uv = (const GCupval *)gcref(fn->uvptr[i]);
+  if (!read_isobj(&s->read, uv, sizeof(GCupval), LJ_TUPVAL)) return NULL;
+  o = uvval(uv);
+  return ((uintptr_t)o & 7) == 0 && read_ok(&s->read, o, sizeof(TValue)) ? o : NULL;
+}
+
+/* If an upvalue holds the function itself, the function was defined as this variable. */
+static void found_itself(Search *s, FuncEntry *lf, const GCfuncL *fn)
+{
+  NamePart name;
+  uint32_t i;
+  for (i = 0; i < fn->nupvalues && s->slots > 0 && lf->rank < NAME_DEF; i++) {
+    cTValue *o = read_upval(s, fn, i);
+    if (o && tvisfunc(o) && value_obj(o) == (const void *)fn &&
+	lj_bcname_upval(s->read.pk, lf->pt, i, &name))
+      name_func(s, lf, NAME_DEF, &name, 1);
+  }
 }
 
 /* The search has found a value in an item. */
@@ -209,13 +273,9 @@ static void found(Search *s, cTValue *o, uint32_t at, NameRank rank, Key *key)
   if (tvisfunc(o)) {
     const GCproto *pt = read_proto(&s->read, (const GCfunc *)value_obj(o));
     FuncEntry *lf = pt ? lj_functab_find(s->ft, pt) : NULL;
-    if (lf && lf->rank < rank && key_name(s, key)) {
-      NamePart part[DEPTH_MAX + 2];
-      uint32_t n = DEPTH_MAX + 2, up = at;
-      part[--n] = key->name;
-      for (; up && n > 0; up = s->item[up].parent)
-	if (s->item[up].key.len) part[--n] = s->item[up].key;
-      name_func(s, lf, rank, part + n, DEPTH_MAX + 2 - n);
+    if (lf) {
+      found_func(s, lf, at, rank, key);
+      found_itself(s, lf, (const GCfuncL *)value_obj(o));
     }
     if (pt) push(s, value_obj(o), 0, 0, NAME_UPVAL, NULL);
   } else if (tvistab(o) && s->item[at].depth < DEPTH_MAX && key_name(s, key)) {
@@ -260,17 +320,9 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
 {
   uint32_t i;
   for (i = 0; i < fn->nupvalues && s->slots > 0; i++) {
-    const GCupval *uv;
-    cTValue *o;
+    cTValue *o = read_upval(s, fn, i);
     Key key = { NULL, { NULL, 0 } };
-    s->slots--;
-    if (!read_ok(&s->read, &fn->uvptr[i], sizeof(GCRef))) return;
-    uv = (const GCupval *)gcref(fn->uvptr[i]);
-    if (!read_isobj(&s->read, uv, sizeof(GCupval), LJ_TUPVAL)) continue;
-    o = uvval(uv);
-    if (((uintptr_t)o & 7) != 0 || !read_ok(&s->read, o, sizeof(TValue)) ||
-	!(tvisfunc(o) || tvistab(o)))
-      continue;
+    if (!o || !(tvisfunc(o) || tvistab(o))) continue;
     if (!lj_bcname_upval(s->read.pk, pt, i, &key.name)) key.name.len = 0;
     found(s, o, 0, NAME_UPVAL, &key);
   }
@@ -403,7 +455,7 @@ static void search_all(Search *s)
     FuncEntry *lf = &s->ft->func[i];
     if (lf->pt && lj_functab_find(s->ft, lf->pt) == lf)
       push(s, lf->pt, 0, 0, NAME_DEF, NULL);
-    s->wanted += (uint32_t)is_wanted(s->ft, lf);
+    s->wanted += (uint32_t)is_wanted(s, lf);
   }
   for (i = first; i < s->nitem; i++) /* Likely objects first. */
     search_code(s, s->item[i].o);
@@ -416,6 +468,43 @@ static void search_all(Search *s)
 	s->item[i].o->gch.gct == (uint8_t)~LJ_TTAB)
       search_table(s, i);
     else search_code(s, s->item[i].o);
+  }
+}
+
+/* -- Names and paths --------------------------------------------------------- */
+
+/* Where the last part of a name begins. */
+static uint32_t last_part(const char *s, uint32_t len)
+{
+  while (len > 0 && s[len - 1] != '.' && s[len - 1] != ':') len--;
+  return len;
+}
+
+static int same_end(const FuncEntry *lf, const NameText *path)
+{
+  uint32_t i = last_part(lf->name, lf->namelen), j = last_part(path->s, path->len);
+  return lf->namelen - i == path->len - j &&
+	 memcmp(lf->name + i, path->s + j, path->len - j) == 0;
+}
+
+/* The name of a definition leads. The path follows it, or takes its place if both end alike. Other
+** names are worse than a path.
+*/
+static void name_paths(Search *s)
+{
+  uint32_t i;
+  for (i = 0; i < FUNCTAB_FUNCS; i++) {
+    FuncEntry *lf = &s->ft->func[i];
+    const HeapPath *path = &s->path[i];
+    NameText def;
+    if (path->rank == NAME_NONE || !lf->pt) continue;
+    if (lf->rank != NAME_DEF || same_end(lf, &path->text)) {
+      lj_functab_settext(s->ft, lf, (NameRank)path->rank, &path->text, NULL);
+    } else {
+      def.len = lf->namelen;
+      memcpy(def.s, lf->name, def.len);
+      lj_functab_settext(s->ft, lf, NAME_PATH, &def, &path->text);
+    }
   }
 }
 
@@ -435,7 +524,10 @@ int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g)
   s->slots = SLOTS_MAX;
   s->ins = INS_MAX;
   valid = check_vm(s);
-  if (valid) search_all(s);
+  if (valid) {
+    search_all(s);
+    name_paths(s);
+  }
   munmap(s, sizeof(Search));
   return valid;
 }

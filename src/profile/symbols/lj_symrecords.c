@@ -81,6 +81,7 @@ static void ffunc_put(WBuf *wb, const void *ffid)
 static void lfuncs_put(Symtab *st, const DefSink *to)
 {
   FuncTab *ft = st->named;
+  NamedFunc named = { ft, NULL };
   uint32_t i;
   if (!ft || !st->has_funcs) return;
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
@@ -89,7 +90,8 @@ static void lfuncs_put(Symtab *st, const DefSink *to)
     if (fe->rank == NAME_NONE || !fe->pt || lj_functab_find(ft, fe->pt) != fe ||
 	(d->fid == fe->fid && d->rank >= fe->rank))
       continue;
-    lj_wbuf_define(to, SPF_LFUNC, lj_symtab_putfunc, fe);
+    named.fe = fe;
+    lj_wbuf_define(to, SPF_LFUNC, lj_symtab_putfunc, &named);
     d->fid = fe->fid;
     d->rank = fe->rank;
     d->epoch = EPOCH_STOP;

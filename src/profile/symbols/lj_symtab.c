@@ -34,26 +34,31 @@ void lj_symtab_puttext(WBuf *wb, const FuncText *t)
     lj_wbuf_str(wb, t->chunk,
 		t->chunklen < FUNCTAB_CHUNK_MAX ? t->chunklen : FUNCTAB_CHUNK_MAX);
     put_name(wb, t);
+    if (t->pathlen) lj_wbuf_str(wb, t->path, t->pathlen);
   }
 }
 
-void lj_symtab_putfunc(WBuf *wb, const void *func)
+void lj_symtab_putfunc(WBuf *wb, const void *named)
 {
-  const FuncEntry *fe = (const FuncEntry *)func;
+  const NamedFunc *nf = (const NamedFunc *)named;
+  const FuncEntry *fe = nf->fe;
   const GCstr *chunk = proto_chunkname(fe->pt);
-  FuncText text = { fe->fid, fe->pt, strdata(chunk), chunk->len, fe->name, fe->namelen };
+  FuncText text = { fe->fid,     fe->pt,     strdata(chunk),
+		    chunk->len,  fe->name,   functab_path(nf->ft, fe),
+		    fe->namelen, fe->pathlen };
   lj_symtab_puttext(wb, &text);
 }
 
 /* -- Definitions of functions ------------------------------------------------ */
 
-int lj_symtab_addfunc(Batch *b, FuncEntry *fe)
+int lj_symtab_addfunc(const FuncTab *ft, Batch *b, FuncEntry *fe)
 {
+  NamedFunc named = { ft, fe };
   size_t mark;
   if (!fe->pt) return 1; /* Freed: no sample can have it. */
   lj_batch_def_begin(b);
   mark = lj_wbuf_def_begin(&b->def, SPF_LFUNC);
-  lj_symtab_putfunc(&b->def, fe);
+  lj_symtab_putfunc(&b->def, &named);
   lj_wbuf_def_end(&b->def, mark);
   if (!lj_batch_def_end(b, fe->fid, fe->rank)) return 0;
   fe->batch = b->number;

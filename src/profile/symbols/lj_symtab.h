@@ -57,9 +57,15 @@ typedef struct FuncText {
   const GCproto *head; /* Its prototype, or a copy of the head. */
   const char *chunk;   /* Name of its source. */
   uint32_t chunklen;
-  const char *name; /* See FuncEntry. */
-  uint32_t namelen;
+  const char *name, *path; /* See FuncEntry and FuncTab. */
+  uint32_t namelen, pathlen;
 } FuncText;
+
+/* An entry of a table of functions. */
+typedef struct NamedFunc {
+  const FuncTab *ft;
+  const FuncEntry *fe;
+} NamedFunc;
 
 /* Slot of a function's definition. */
 static LJ_AINLINE FuncDef *symtab_def(Symtab *st, uint32_t fid)
@@ -70,13 +76,13 @@ static LJ_AINLINE FuncDef *symtab_def(Symtab *st, uint32_t fid)
 /* Copy the definition of a function of the current sample into the batch. Returns 0 if
 ** there is no room.
 */
-LJ_FUNC int lj_symtab_addfunc(Batch *b, FuncEntry *fe);
+LJ_FUNC int lj_symtab_addfunc(const FuncTab *ft, Batch *b, FuncEntry *fe);
 
 /* The same, unless the batch has it. */
 static LJ_AINLINE int symtab_capture(FuncTab *ft, Batch *b, uint32_t fid)
 {
   FuncEntry *fe = lj_functab_entry(ft, fid);
-  return LJ_LIKELY(fe->batch == b->number) || lj_symtab_addfunc(b, fe);
+  return LJ_LIKELY(fe->batch == b->number) || lj_symtab_addfunc(ft, b, fe);
 }
 
 /* Note the definition of a function, which is in the batch at an offset. */
@@ -95,10 +101,10 @@ LJ_FUNC int lj_symtab_addpayload(Batch *b, uint32_t fid, uint32_t rank,
 /* Append the payload of a definition. */
 LJ_FUNC void lj_symtab_puttext(WBuf *wb, const FuncText *t);
 
-/* Append the payload of that definition. A DefPayload of a FuncEntry, whose prototype
+/* Append the payload of that definition. A DefPayload of a NamedFunc, whose prototype
 ** can be read.
 */
-LJ_FUNC void lj_symtab_putfunc(WBuf *wb, const void *func);
+LJ_FUNC void lj_symtab_putfunc(WBuf *wb, const void *named);
 
 /* Remember the address or builtin function of a frame. */
 LJ_FUNC void lj_symtab_see(Symtab *st, FrameWord w);

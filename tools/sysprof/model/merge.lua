@@ -2,7 +2,7 @@
 -- Merge of profiles of several runs or machines.
 --
 -- Numbers differ between profiles, so each becomes the number of the same thing. A Lua
--- function is known by file, lines and name, a builtin by its name. A code address is
+-- function is known by file, lines, and name or path, a builtin by its name. A code address is
 -- known by its module's build-id or path and the offset, or by its symbol. Unknown things
 -- get free numbers. The sessions of one process share their addresses.
 ----------------------------------------------------------------------------
@@ -37,14 +37,31 @@ local function place_key(f)
 				      f.lastline == 0 and f.name or "")
 end
 
-local function name_key(f)
-  return place_key(f) .. "\0" .. f.name
+local function name_key(f, name)
+  return place_key(f) .. "\0" .. name
 end
 
 local function remember_lfunc(m, fid, f)
-  local place, name = place_key(f), name_key(f)
+  local place = place_key(f)
   m.by_place[place] = m.by_place[place] or fid
-  m.by_name[name] = m.by_name[name] or fid
+  for _, name in ipairs { f.name, f.path } do
+    local key = name_key(f, name)
+    m.by_name[key] = m.by_name[key] or fid
+  end
+end
+
+-- Gives a function of the profile the name and path of an equal one, which may know more.
+local function learn_names(m, fid, f)
+  local own = m.profile.lfuncs[fid]
+  if own.name == "" or f.path and not own.path then
+    own.name, own.path = f.name, f.path
+    remember_lfunc(m, fid, own)
+  end
+end
+
+-- Returns the function of the profile that has the name or the path of another one, or whose name is its path.
+local function same_lfunc(m, f)
+  return m.by_name[name_key(f, f.name)] or f.path and m.by_name[name_key(f, f.path)]
 end
 
 local function free_id(m)
@@ -52,21 +69,19 @@ local function free_id(m)
   return m.id
 end
 
--- One of two equal functions may be without a name: its profile was cut.
+-- One of two equal functions may be without a name: its profile was cut. Or the name of its definition was lost,
+-- and its path is its name.
 local function map_lfunc(m, q, fid)
   local f, p = q.lfuncs[fid], m.profile
   if not f then return free_id(m) end
-  local same = m.by_name[name_key(f)]
-  if same then return same end
-  local there = m.by_place[place_key(f)]
-  if there and f.name == "" then return there end
-  if there and p.lfuncs[there].name == "" then
-    p.lfuncs[there].name = f.name
-    remember_lfunc(m, there, f)
+  local same = same_lfunc(m, f)
+  local there = same or m.by_place[place_key(f)]
+  if there and (same or f.name == "" or p.lfuncs[there].name == "") then
+    if f.name ~= "" then learn_names(m, there, f) end
     return there
   end
   local id = p.lfuncs[fid] and free_id(m) or fid
-  p:set_lfunc(id, f.firstline, f.lastline, f.chunk, f.name)
+  p:set_lfunc(id, f.firstline, f.lastline, f.chunk, f.name, f.path)
   remember_lfunc(m, id, f)
   return id
 end
@@ -273,6 +288,13 @@ local remember_starts = interpreted(function(m, q)
   end
 end)
 
+local remember_lfuncs = interpreted(function(m)
+  local fids, list = {}, m.profile.lfuncs
+  for fid in pairs(list) do fids[#fids + 1] = fid end
+  table.sort(fids)
+  for _, fid in ipairs(fids) do remember_lfunc(m, fid, list[fid]) end
+end)
+
 -- Known parts of the profile that others are added to.
 local new_merger = interpreted(function(p, same_process)
   local m = { profile = p, same_process = same_process, id = FREE_ID, address = FREE_ADDRESS,
@@ -281,10 +303,7 @@ local new_merger = interpreted(function(p, same_process)
 	      list = {} }
   for _, thread in ipairs(p.thread_list) do remember_thread(m, p, thread) end
   remember_events(m, p.sessions)
-  local fids = {}
-  for fid in pairs(p.lfuncs) do fids[#fids + 1] = fid end
-  table.sort(fids)
-  for _, fid in ipairs(fids) do remember_lfunc(m, fid, p.lfuncs[fid]) end
+  remember_lfuncs(m)
   for ffid, name in pairs(p.ffuncs) do m.by_ffunc[name] = ffid end
   for _, mod in ipairs(p.modules) do m.by_module[module_key(mod)] = mod end
   for addr, symbol in pairs(p.hsyms) do
@@ -356,5 +375,18 @@ function merge.into(p, same_process)
   local m = new_merger(p, same_process)
   return function(q) return add(m, q) end
 end
+
+-- Gives equal Lua functions of two profiles the same name and path.
+merge.share_names = interpreted(function(p, q)
+  local m = { profile = p, by_place = {}, by_name = {} }
+  remember_lfuncs(m)
+  for _, f in pairs(q.lfuncs) do
+    local there = f.name ~= "" and same_lfunc(m, f)
+    if there then
+      learn_names(m, there, f)
+      f.name, f.path = p.lfuncs[there].name, p.lfuncs[there].path
+    end
+  end
+end)
 
 return merge

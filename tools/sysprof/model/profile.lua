@@ -202,16 +202,17 @@ function methods:set_module(first, last, bias, buildid, path)
 		      buildid = buildid, path = path }
 end
 
--- A function may be described before its name is known, and again later.
-function methods:set_lfunc(fid, firstline, lastline, chunk, name)
+-- A function may be described before its name is known, and again later. path: where the program keeps it under
+-- another name, or nil.
+function methods:set_lfunc(fid, firstline, lastline, chunk, name, path)
   local f = self.lfuncs[fid]
   if not f then
     f = {}
     self.lfuncs[fid] = f
   elseif name == "" and f.chunk == chunk and f.firstline == firstline then
-    name = f.name
+    name, path = f.name, f.path
   end
-  f.firstline, f.lastline, f.chunk, f.name = firstline, lastline, chunk, name
+  f.firstline, f.lastline, f.chunk, f.name, f.path = firstline, lastline, chunk, name, path
 end
 
 function methods:set_ffunc(ffid, name)

@@ -54,7 +54,8 @@ local function lua_name(f, line)
     end
   end
   local place = chunk .. ":" .. (line or first)
-  return name == "" and place or name .. " (" .. place .. ")"
+  return (name == "" and place or name .. " (" .. place .. ")") ..
+	 (f.path and " [" .. text.short(f.path, PART_MAX) .. "]" or "")
 end
 
 -- Name of code without a symbol, by its address or where its function begins.

@@ -109,7 +109,7 @@ define[G.SPF_THREAD] = function(d, buf, pos, stop)
   return true
 end
 
--- Reads three numbers and two strings; returns nothing if they do not fit.
+-- Reads three numbers and two strings; returns nothing if they do not fit. Returns them and the next position.
 local function numbers_and_strings(buf, pos, stop)
   local a, b, c, text, more
   a, b, pos = pair(buf, pos, stop)
@@ -118,8 +118,8 @@ local function numbers_and_strings(buf, pos, stop)
   if pos > stop then return end
   text, pos = str(buf, pos, stop)
   if not text then return end
-  more = str(buf, pos, stop)
-  if more then return a, b, c, text, more end
+  more, pos = str(buf, pos, stop)
+  if more then return a, b, c, text, more, pos end
 end
 
 define[G.SPF_MODULE] = function(d, buf, pos, stop)
@@ -131,9 +131,14 @@ define[G.SPF_MODULE] = function(d, buf, pos, stop)
 end
 
 define[G.SPF_LFUNC] = function(d, buf, pos, stop)
-  local fid, first, last, chunk, name = numbers_and_strings(buf, pos, stop)
+  local fid, first, last, chunk, name, at = numbers_and_strings(buf, pos, stop)
   if not fid then return nil end
-  d.profile:set_lfunc(fid, first, last, chunk, name)
+  local path
+  if at < stop then
+    path = str(buf, at, stop)
+    if not path then return nil end
+  end
+  d.profile:set_lfunc(fid, first, last, chunk, name, path ~= "" and path or nil)
   return true
 end
 

@@ -14,6 +14,7 @@ local chunks = require("sysprof.read.chunks")
 local files = require("sysprof.base.files")
 local input = require("sysprof.read.input")
 local merge = require("sysprof.model.merge")
+local otherfiles = require("sysprof.read.otherfiles")
 local sessions = require("sysprof.read.sessions")
 local tarantool = require("sysprof.read.tarantool")
 
@@ -62,7 +63,8 @@ function reader.check_prologue(inp)
 		 "reader of the sysprof that wrote it"):format(found, OLDEST, NEWEST),
 	   found < OLDEST
   end
-  return nil, "not a sysprof profile", same >= #G.MAGIC_SYMTAB
+  local hint = otherfiles.tell(ffi.string(inp.buf + inp.pos, math.min(inp:need(otherfiles.SIZE), otherfiles.SIZE)))
+  return nil, "not a sysprof profile" .. (hint and ": " .. hint or ""), same >= #G.MAGIC_SYMTAB
 end
 
 -- Who writes appends, so what follows a truncation is at the front then. Returns the version

@@ -335,7 +335,7 @@ local tarantool = {}
 -- a profile; or nil and a message if the stream has no profile.
 function tarantool.read(inp, options)
   local function wrong(what)
-    return nil, ("offset %.0f: %s"):format(inp:offset(), what)
+    return nil, ("cut or damaged profile: offset %.0f: %s"):format(inp:offset(), what)
   end
   local p = profile.new(options)
   local all = p.stacks

@@ -78,7 +78,7 @@ local function set_of(list)
 end
 
 -- Returns a list of { key, set of values }, from a list of texts "KEY=VALUE".
-local function wanted_labels(list)
+function filters.wanted_labels(list)
   if list == nil or #list == 0 then return nil end
   local wanted, of_key = {}, {}
   for _, label in ipairs(list) do
@@ -107,7 +107,7 @@ function filters.new(options)
     root = options.root and any_of({ options.root }),
     depth = options.depth,
     states = set_of(options.states), threads = set_of(options.threads),
-    labels = wanted_labels(options.labels),
+    labels = filters.wanted_labels(options.labels),
   }, mt)
   return next(f) and f or nil
 end

@@ -6,9 +6,11 @@
 ----------------------------------------------------------------------------
 
 local events = require("sysprof.model.events")
+local choices = require("sysprof.show.choices")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
 local loops = require("sysprof.show.loops")
+local merge = require("sysprof.model.merge")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
@@ -186,7 +188,13 @@ function methods:room_text()
     self.left_out == 1 and " is" or "s are", self.profile.size)
 end
 
--- The same with the names of the parts (entries of sysprof.names.symbols).
+-- A view under filters has shown nothing: describes that in one sentence, with what the profile has instead.
+function methods:nothing_text()
+  local missing = choices.missing(self)
+  return "no sample passes the filters" .. (missing and ": " .. missing or "")
+end
+
+-- As each_joined(), but visit() gets the names of the parts (entries of sysprof.names.symbols).
 function methods:each(visit)
   local syms, names, last = self.symbols, {}, {}
   self:each_joined(function(parts, n, value, slot)
@@ -208,6 +216,7 @@ function methods:compare_with(base)
     v:each_joined(function(_, _, value) total = total + value end)
     return total
   end
+  merge.share_names(self.profile, base.profile)
   local base_sum = sum(base)
   self.base, self.base_scale = base, base_sum > 0 and sum(self) / base_sum or 0
   if self:compares_amounts() then self.base_scale = 1 end

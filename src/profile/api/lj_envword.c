@@ -1,0 +1,51 @@
+/*
+** Words of LUAJIT_SYSPROF that stand without the name of an option.
+** Context: VM thread, outside of the handler.
+*/
+
+#define lj_envword_c
+#define LUA_CORE
+
+#include <string.h>
+
+#include "lj_obj.h"
+#include "profile/api/lj_envword.h"
+#include "profile/api/lj_opttable.h"
+#include "profile/session/lj_sources.h"
+
+#define ANY_INTERVAL_NS 1000000000 /* One that each clock takes. */
+
+int lj_envword_switch(const char *s, size_t len)
+{
+  static const char *const words[] = {
+    "off", "on", "0", "1", "false", "true", "no", "yes"
+  };
+  int i;
+  for (i = 0; i < (int)(sizeof(words) / sizeof(words[0])); i++)
+    if (strlen(words[i]) == len && strncasecmp(words[i], s, len) == 0) return i & 1;
+  return -1;
+}
+
+/* Is it the name of a clock or event? */
+static int word_isclock(const char *s)
+{
+  EventSpec specs[SPF_EVENTS_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
+  EventDefaults by;
+  memset(&by, 0, sizeof(by));
+  by.interval_ns = ANY_INTERVAL_NS;
+  return lj_sources_parse(s, &by, specs, errmsg) > 0;
+}
+
+const char *lj_envword_option(const char *s)
+{
+  const OptionSpec *o;
+  const OptionChoice *c;
+  if (s[strspn(s, "0123456789")] == '\0') return "hz";
+  if (word_isclock(s)) return "clock";
+  if (strpbrk(s, "./")) return "path";
+  for (o = lj_opttable; o->name; o++)
+    for (c = o->choices; c && c->name; c++)
+      if (strcmp(c->name, s) == 0) return o->name;
+  return NULL;
+}

@@ -1,0 +1,19 @@
+/*
+** Words of LUAJIT_SYSPROF that stand without the name of an option.
+** Context: VM thread, outside of the handler.
+*/
+
+#ifndef _LJ_ENVWORD_H
+#define _LJ_ENVWORD_H
+
+#include "lj_obj.h"
+
+#define ENVWORD_MAX 64 /* Bytes of a word that gets a suggestion, with its NUL. */
+
+/* Return 1 for a word such as "on", 0 for one such as "off", else -1. */
+LJ_FUNC int lj_envword_switch(const char *s, size_t len);
+
+/* Return the option whose value a word without '=' probably is, or NULL. */
+LJ_FUNC const char *lj_envword_option(const char *s);
+
+#endif
