@@ -80,7 +80,7 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
   int status = PROFILE_ERRUSE, err;
   errmsg[0] = '\0';
   if (!L || !opt) snprintf(errmsg, EVENT_ERRMSG_MAX, "the argument L or opt is NULL");
-  else status = lj_sysprof_start(L, opt, &configured);
+  else status = lj_sysprof_start(L, opt, &configured, NULL);
   err = errno;
   if (status == PROFILE_SUCCESS || errmsg[0] == '\0') errmsg_default(status, err);
   errno = err;
@@ -90,7 +90,7 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
 /* Start with a file as the stream. Its writer does not run in the handler. */
 static int start_path(lua_State *L, struct luam_Sysprof_Options *opt, const char *path)
 {
-  StreamFileOptions fo = { path, 0, 0, 0, 0 };
+  StreamFileOptions fo = { .path = path };
   StartResult r;
   if (opt->flush == LUAM_SYSPROF_FLUSH_HANDLER) opt->flush = LUAM_SYSPROF_FLUSH_VM;
   lj_startfile(L, opt, &fo, configured.backtracer, &r);

@@ -11,11 +11,14 @@
 #include "lj_obj.h"
 #include "profile/api/lj_opttable.h"
 #include "profile/output/lj_outfile.h"
+#include "profile/session/lj_sizelimit.h"
 
 #define INTERVAL_MS_MIN 1e-6
 #define INTERVAL_MS_MAX 86400000.0 /* A day. */
 #define HZ_MIN          (1e3 / INTERVAL_MS_MAX)
 #define HZ_MAX          1e9
+#define TIME_MAX_S      1e9
+#define DURATION_MIN_S  1e-3
 #define PERIOD_MAX      9007199254740992.0 /* 2^53, whole numbers. */
 
 #define BOTH (OPTION_LUA | OPTION_ENV)
@@ -57,6 +60,11 @@ LJ_DATADEF const OptionSpec lj_opttable[] = {
   TEXT("clock", OPTION_LIST, BOTH, opt.clocks,
        "names of clocks and events with '+' between them"),
   NUMBER("period", OPTION_COUNT, BOTH, opt.period, 1, PERIOD_MAX, "a whole number from 1 to 2^53"),
+  NUMBER("delay", OPTION_TIME, BOTH, fo.delay_s, 0, TIME_MAX_S, "seconds, such as 2 or 0.5"),
+  NUMBER("duration", OPTION_TIME, BOTH, fo.duration_s, DURATION_MIN_S, TIME_MAX_S,
+	 "seconds, such as 10 or 0.5"),
+  NUMBER("max_size", OPTION_SIZE, BOTH, fo.max_size, SIZELIMIT_MIN, PERIOD_MAX,
+	 "bytes, at least 262144"),
   CHOICE("threads", BOTH, opt.threads, threads, "own or all"),
   TEXT("signal", OPTION_SIGNAL, BOTH, opt.signo, "a signal such as SIGUSR2"),
   CHOICE("flush", BOTH, opt.flush, flushes, "vm or thread"),
