@@ -88,6 +88,12 @@ local function event_text(profile, e)
   return got and s .. (", %.1f got"):format(got) or s
 end
 
+-- Returns a sentence if the limit of its size has ended the profile, or nil.
+function headline.size_limit(profile)
+  local bytes = tonumber(profile.meta.size_limit)
+  return bytes and "ended at the size limit of " .. units.of(G.SPF_UNIT_BYTES).text(bytes)
+end
+
 -- Returns a list of { label, line }. name: of the profile.
 function headline.lines(profile, name)
   local list, slow = {}, false
@@ -100,6 +106,7 @@ function headline.lines(profile, name)
   local share = selfreport.handler_share(profile)
   if share then wrap(list, "profiler", ("%.2f%% of the CPU time"):format(share)) end
   if slow and profile.meta.limit then wrap(list, "limit", text.clean(profile.meta.limit)) end
+  wrap(list, "limit", headline.size_limit(profile) or "")
   wrap(list, "samples", damage(profile) or "")
   wrap(list, "warning", profile:problem_text() or "")
   return list
