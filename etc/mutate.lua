@@ -42,6 +42,7 @@ local TESTS = {
   { "/lj_env", "^lapi/(env|control|paths|exit|fork)|^faults/(files|close)" },
   { "/lj_startfile", "^lapi/(control|env|results|fork|paths)|^capi/(bad_use|profile_into|shared)"
     .. "|^faults/(files|memory)" },
+  { "/lj_(timed|ctltime|sizelimit)", "^lapi/(duration|size_l)" },
   { "/lj_opttable", "^lapi/(wrong|results|paths|clocks|env)" },
   { "/lj_luaopts", "^lapi/(wrong|results|paths|leaf|clocks|self|one_pro)" },
   { "/lj_jit", "^unit/(trace|damaged|lua_stack)|^stack/" },

@@ -32,7 +32,7 @@
 #include "profile/api/lj_memprof.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_report.h"
-#include "profile/api/lj_startfile.h"
+#include "profile/api/lj_timed.h"
 #include "profile/api/lj_sysprof.h"
 
 /* Registry key for the path of the last profile. */
@@ -85,7 +85,7 @@ static int sysprof_start(lua_State *L)
   StartResult r;
   if (!lj_luaopts_read(L, OPTION_LUA, &opt, &fo))
     return push_error(L, lj_options_errmsg(), EINVAL);
-  if (lj_startfile(L, &opt, &fo, NULL, &r)) {
+  if (lj_timed_start(L, &opt, &fo, &r)) {
     lua_pushstring(L, fo.path);
     lua_setfield(L, LUA_REGISTRYINDEX, SYSPROF_PATH_KEY);
     lua_pushboolean(L, 1);
@@ -110,9 +110,7 @@ static int push_stopped(lua_State *L, int status, int err)
 
 static int sysprof_stop(lua_State *L)
 {
-  int status;
-  lj_sysprof_collect(L);
-  status = lj_sysprof_stop(G(L));
+  int status = lj_timed_stop(L, lj_sysprof_stop);
   return push_stopped(L, status, errno);
 }
 
@@ -202,10 +200,7 @@ static int memprof_start(lua_State *L)
 
 static int memprof_stop(lua_State *L)
 {
-  int status, err;
-  lj_sysprof_collect(L);
-  status = lj_memprof_stop(G(L));
-  err = errno;
+  int status = lj_timed_stop(L, lj_memprof_stop), err = errno;
   if (status == PROFILE_ERRRUN && lj_sysprof_isrunning(G(L)))
     return push_error(
       L, "the running profile has no event alloc; misc.sysprof.stop stops it", EINVAL);

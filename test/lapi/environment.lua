@@ -148,7 +148,7 @@ t.equal(files(), "x.bin\n", "no fork")
 fresh()
 local _, _, _, said = run("nonsense", "")
 local documented = {}
-for name in t.read_file(t.source .. "/doc/environment.md"):match("## Options\n(.-)\n## "):gmatch("\n| `(%l+)") do
+for name in t.read_file(t.source .. "/doc/environment.md"):match("## Options\n(.-)\n## "):gmatch("\n| `([%l_]+)") do
   documented[#documented + 1] = name
 end
 t.equal(said, "LUAJIT_SYSPROF: 'nonsense' is not an option; expected on, off, or "

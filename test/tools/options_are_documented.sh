@@ -107,15 +107,15 @@ same "luajit-with-sysprof(1)"
 
 # Options of LUAJIT_SYSPROF: the library lists them in a message.
 LUAJIT_SYSPROF="no_option=!" "$LUAJIT" -e '' 2>log
-sed -n 's/.* expected on, off, or \([a-z, ]*\) with .*/\1/p' log | grep -oE '[a-z]+' | LC_ALL=C sort -u >expected
+sed -n 's/.* expected on, off, or \([a-z_, ]*\) with .*/\1/p' log | grep -oE '[a-z_]+' | LC_ALL=C sort -u >expected
 [ "$(wc -l <expected)" -gt 5 ] || {
   echo "FAIL: LUAJIT_SYSPROF=no_option: $(cat log)"
   status=1
 }
-sed -n '/^## Options/,/^## Files/s/^| `\([a-z]*\).*/\1/p' "$SYSPROF_SOURCE/doc/environment.md" >got
+sed -n '/^## Options/,/^## Files/s/^| `\([a-z_]*\).*/\1/p' "$SYSPROF_SOURCE/doc/environment.md" >got
 same "LUAJIT_SYSPROF in doc/environment.md"
 sed -n '/^They are$/,/^In the path/p' "$SYSPROF_SOURCE/etc/man/luajit-sysprof.1" |
-  grep '^\.B' | sed -e 's/^\.B[RI]* //' -e 's/"[^"]*"//g' | grep -oE '[a-z]+' >got
+  grep '^\.B' | sed -e 's/^\.B[RI]* //' -e 's/"[^"]*"//g' | grep -oE '[a-z_]+' >got
 same "LUAJIT_SYSPROF in luajit-sysprof(1)"
 
 exit $status

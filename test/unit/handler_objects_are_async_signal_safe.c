@@ -120,6 +120,7 @@ static const Allowed allowed[] = {
   { "lj_sampler", "nanosleep", "outside of the handler only" },
   { "lj_sample", "lj_vmtables_inherit", "atomics and a bare system call" },
   { "lj_sample", "lj_bgthread_wake", "atomics and a bare system call" },
+  { "lj_handover", "lj_bgthread_wake", "atomics and a bare system call" },
   { "lj_chunkqueue", "lj_osthread_exists", "outside of the handler only" },
   { "lj_chunkqueue", "lj_osthread_self", "outside of the handler only" },
   { "lj_chunkqueue", "pthread_setcancelstate", "outside of the handler only" },

@@ -86,7 +86,7 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
   int status = PROFILE_ERRUSE, err;
   errmsg[0] = '\0';
   if (!L || !opt) say_null(L ? "opt" : "L");
-  else status = lj_sysprof_start(L, opt, &configured);
+  else status = lj_sysprof_start(L, opt, &configured, NULL);
   err = errno;
   if (status == PROFILE_SUCCESS || errmsg[0] == '\0') errmsg_default(status, err);
   errno = err;
@@ -96,7 +96,7 @@ LUAMISC_API int luaM_sysprof_start(lua_State *L, const struct luam_Sysprof_Optio
 /* Start with a file as the stream. Its writer does not run in the handler. */
 static int start_path(lua_State *L, struct luam_Sysprof_Options *opt, const char *path)
 {
-  StreamFileOptions fo = { path, 0, 0, 0, 0 };
+  StreamFileOptions fo = { .path = path };
   StartResult r;
   if (opt->flush == LUAM_SYSPROF_FLUSH_HANDLER) opt->flush = LUAM_SYSPROF_FLUSH_VM;
   lj_startfile(L, opt, &fo, configured.backtracer, &r);

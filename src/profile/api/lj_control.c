@@ -62,6 +62,7 @@ const char *lj_control_add(lua_State *L, const char *control, int dump_signo, in
   int is_file = (control && *control == '/'), err;
   ControlOptions co;
   if (errmsg) return errmsg;
+  if (fo->max_size && fo->shared) return "max_size needs a file of its own; remove shared";
   lj_osprocess_pin();
   if (!lj_hostwalk_warmup()) return "the layout of this VM's machine code is unknown";
   if ((err = lj_process_begin()) != 0) return strerror(err);
@@ -89,6 +90,7 @@ void lj_control_close(global_State *g)
 
 static void say(const Control *c, const char *what, const char *errmsg)
 {
+  if (c->is_once && !c->fo.told) return; /* The next stop returns it. */
   lj_say(": %s of run %d of VM %d: %s", what, c->runs, c->number, errmsg);
 }
 
@@ -107,6 +109,7 @@ typedef struct FileNames {
   const char *pattern;
   int number;   /* Of the VM. */
   int is_child; /* The process is a child of the one that named the pattern. */
+  int is_plain; /* The pattern names one file. */
 } FileNames;
 
 /* Name a file: the pattern and an ending. A child of fork() gets a name that differs from its
@@ -119,7 +122,7 @@ static int run_path(const FileNames *fn, int run, const char *ending, char *path
   int n;
   if (lj_outfile_name(path, size, fn->pattern, fn->number, run) <= 0) return 0;
   len = strlen(path);
-  if (fn->is_child && !strstr(fn->pattern, "%p"))
+  if (fn->is_child && (fn->is_plain || !strstr(fn->pattern, "%p")))
     n = snprintf(path + len, size - len, ".%ld%s", (long)getpid(), ending);
   else n = snprintf(path + len, size - len, "%s", ending);
   return n >= 0 && (size_t)n < size - len;
@@ -136,9 +139,10 @@ static const char *start_errmsg(int status, int err)
 static const char *run_start(Control *c, lua_State *L)
 {
   StreamFileOptions fo = c->fo;
-  FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c) };
+  FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c), c->is_once };
   struct luam_Sysprof_SelfReport report;
   StartResult r;
+  const char *errmsg;
   char path[PATH_MAX];
   c->runs++;
   path[0] = '\0';
@@ -157,13 +161,18 @@ static const char *run_start(Control *c, lua_State *L)
   if (r.inuse)
     r.problem = "another profile of this process writes to this file; put %n into the "
 		"path, or set shared";
-  return fail(path, r.problem ? r.problem : start_errmsg(r.status, r.err));
+  errmsg = fail(path, r.problem ? r.problem : start_errmsg(r.status, r.err));
+  errno = r.err;
+  return errmsg;
 }
 
 const char *lj_control_start(lua_State *L)
 {
   Control *c = lj_ctlslot_of(G(L));
-  return c ? run_start(c, L) : NULL;
+  if (!c) return NULL;
+  if (c->fo.delay_s <= 0) return run_start(c, L);
+  lj_ctlslot_startin(c, (uint64_t)(c->fo.delay_s * 1e9));
+  return NULL;
 }
 
 /* -- Coroutines -------------------------------------------------------------- */
@@ -194,7 +203,7 @@ static void write_dump(const FileNames *fn, int how, int *dumps, const char *tex
 
 static void dump_coroutines(Control *c, lua_State *L)
 {
-  FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c) };
+  FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c), 0 };
   char *text;
   size_t len;
   lj_codump_text(L, CO_TEXT, &text, &len);
@@ -210,7 +219,7 @@ void lj_control_poll(void)
   if (!ld) return;
   lj_codump_late(ld, &text, &len);
   {
-    FileNames fn = { ld->pattern, ld->number, ld->is_child };
+    FileNames fn = { ld->pattern, ld->number, ld->is_child, 0 };
     write_dump(&fn, ld->how, ld->dumps, text, len);
   }
   free(text);
@@ -218,6 +227,27 @@ void lj_control_poll(void)
 }
 
 /* -- Requests ---------------------------------------------------------------- */
+
+/* Keep how a profile has ended, for the next stop. */
+static void serve_ended(Control *c, int status)
+{
+  c->status = status;
+  c->err = errno;
+  c->has_ended = c->is_once;
+}
+
+static void serve_failed(Control *c, const char *what, int status, const char *errmsg)
+{
+  serve_ended(c, status);
+  say(c, what, errmsg);
+}
+
+static void serve_stop(Control *c, global_State *g)
+{
+  int status = lj_sysprof_stop(g);
+  if (status != PROFILE_SUCCESS) serve_failed(c, "stop", status, strerror(errno));
+  else serve_ended(c, status);
+}
 
 void lj_control_serve(lua_State *L)
 {
@@ -228,15 +258,19 @@ void lj_control_serve(lua_State *L)
   if (!c) return;
   relaxed_set(&c->asked, 0);
   what = __atomic_exchange_n(&c->pending, 0, __ATOMIC_RELAXED);
+  if ((what & CONTROL_OVER) && lj_sysprof_isover(g)) what |= CONTROL_STOP;
   if (what & CONTROL_TOGGLE) what |= lj_sysprof_isrunning(g) ? CONTROL_STOP : CONTROL_START;
   if (what & CONTROL_COROUTINES) dump_coroutines(c, L);
   if (what & (CONTROL_STOP | CONTROL_DUMP)) lj_sysprof_collect(L);
-  if ((what & CONTROL_STOP) && lj_sysprof_isrunning(g) &&
-      lj_sysprof_stop(g) != PROFILE_SUCCESS)
-    say(c, "stop", strerror(errno));
+  if (what & (CONTROL_START | CONTROL_STOP)) relaxed_set(&c->start_ns, 0);
+  if ((what & CONTROL_STOP) && lj_sysprof_isrunning(g)) serve_stop(c, g);
   if ((what & CONTROL_START) && !lj_sysprof_isrunning(g) &&
       (errmsg = run_start(c, L)) != NULL)
-    say(c, "start", errmsg);
+    serve_failed(c, "start", PROFILE_ERRIO, errmsg);
+  if (c->is_once && !lj_sysprof_isrunning(g)) {
+    lj_ctlslot_settime(c, 0);
+    lj_process_setthread();
+  }
   if ((what & CONTROL_DUMP) && lj_sysprof_isrunning(g) &&
       lj_sysprof_dump(g) != PROFILE_SUCCESS)
     say(c, "dump", strerror(errno));

@@ -83,13 +83,43 @@ static int say_vm(const char *value, const char *problem)
 /* Does the option accept numbers? */
 static int option_isnumber(const OptionSpec *o)
 {
-  return o->kind == OPTION_NUMBER || o->kind == OPTION_COUNT || o->kind == OPTION_SIGNAL;
+  return o->kind == OPTION_NUMBER || o->kind == OPTION_COUNT || o->kind == OPTION_SIGNAL ||
+	 o->kind == OPTION_TIME || o->kind == OPTION_SIZE;
+}
+
+/* Units that follow a number, and their factors. */
+typedef struct OptionUnit {
+  const char *name; /* NULL ends the list. */
+  double factor;
+} OptionUnit;
+
+static const OptionUnit time_units[] = { { "s", 1 },    { "ms", 1e-3 }, { "m", 60 },
+					 { "min", 60 }, { "h", 3600 },  { NULL, 0 } };
+static const OptionUnit size_units[] = {
+  { "K", 1024 }, { "M", 1048576 }, { "G", 1073741824 }, { NULL, 0 }
+};
+
+/* Replace a number with a unit on the top of the stack by its value. */
+static void unit_apply(lua_State *L, const OptionUnit *u)
+{
+  const char *text = lua_tostring(L, -1);
+  size_t len = strspn(text, "0123456789.");
+  while (u->name && strcmp(u->name, text + len) != 0) u++;
+  if (!u->name) return;
+  lua_pushlstring(L, text, len);
+  if (lua_isnumber(L, -1)) {
+    lua_pushnumber(L, lua_tonumber(L, -1) * u->factor);
+    lua_replace(L, -3);
+  }
+  lua_pop(L, 1);
 }
 
 /* Push the Lua value that the text of an option stands for, else the text itself. */
 static void option_push(lua_State *L, const OptionSpec *o, const char *s, size_t len)
 {
   lua_pushlstring(L, s, len);
+  if (o->kind == OPTION_TIME || o->kind == OPTION_SIZE)
+    unit_apply(L, o->kind == OPTION_TIME ? time_units : size_units);
   if (option_isnumber(o) && lua_isnumber(L, -1)) {
     lua_pushnumber(L, lua_tonumber(L, -1));
     lua_remove(L, -2);

@@ -111,8 +111,10 @@ static int option_take(lua_State *L, const OptionSpec *o, OptionValues *v)
   const char *s;
   switch ((OptionKind)o->kind) {
   case OPTION_FLAG: return value_flag(L, o, to);
-  case OPTION_NUMBER: return value_number(L, o->min, o->max, (lua_Number *)to);
-  case OPTION_COUNT: return value_count(L, o->min, o->max, (uint64_t *)to);
+  case OPTION_NUMBER:
+  case OPTION_TIME: return value_number(L, o->min, o->max, (lua_Number *)to);
+  case OPTION_COUNT:
+  case OPTION_SIZE: return value_count(L, o->min, o->max, (uint64_t *)to);
   case OPTION_CHOICE: return value_choice(L, o->choices, (uint8_t *)to);
   case OPTION_SIGNAL: return value_signal(L, (int *)to);
   case OPTION_TEXT:

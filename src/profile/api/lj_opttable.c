@@ -11,11 +11,14 @@
 #include "lj_obj.h"
 #include "profile/api/lj_opttable.h"
 #include "profile/output/lj_outfile.h"
+#include "profile/session/lj_sizelimit.h"
 
 #define INTERVAL_MS_MIN 0.01
 #define INTERVAL_MS_MAX 86400000.0 /* A day. */
 #define HZ_MIN          (1e3 / INTERVAL_MS_MAX)
 #define HZ_MAX          1e5
+#define TIME_MAX_S      1e9
+#define DURATION_MIN_S  1e-3
 #define PERIOD_MAX      9007199254740992.0 /* 2^53, whole numbers. */
 
 #define BOTH (OPTION_LUA | OPTION_ENV)
@@ -58,6 +61,12 @@ LJ_DATADEF const OptionSpec lj_opttable[] = {
        "names of clocks and events with '+' between them", "event events"),
   NUMBER("period", OPTION_COUNT, BOTH, opt.period, 1, PERIOD_MAX,
 	 "a whole number from 1 to 2^53", NULL),
+  NUMBER("delay", OPTION_TIME, BOTH, fo.delay_s, 0, TIME_MAX_S,
+	 "a number of seconds, such as 2 or 0.5", "wait"),
+  NUMBER("duration", OPTION_TIME, BOTH, fo.duration_s, DURATION_MIN_S, TIME_MAX_S,
+	 "a number of seconds, such as 10 or 0.5", "seconds timeout time"),
+  NUMBER("max_size", OPTION_SIZE, BOTH, fo.max_size, SIZELIMIT_MIN, PERIOD_MAX,
+	 "a number of bytes, at least 262144", "size limit"),
   CHOICE("threads", BOTH, opt.threads, threads, "own or all"),
   TEXT("signal", OPTION_SIGNAL, BOTH, opt.signo, "a signal such as SIGUSR2", NULL),
   CHOICE("flush", BOTH, opt.flush, flushes, "vm or thread"),

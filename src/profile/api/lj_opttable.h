@@ -16,6 +16,8 @@ typedef enum OptionKind {
   OPTION_FLAG,   /* A boolean. Sets bits of a uint8_t or an int. */
   OPTION_NUMBER, /* A number from min to max. lua_Number. */
   OPTION_COUNT,  /* A whole number from min to max. uint64_t. */
+  OPTION_TIME,   /* Seconds; in the variable with a unit. lua_Number. */
+  OPTION_SIZE,   /* Bytes; in the variable with a unit. uint64_t. */
   OPTION_CHOICE, /* One of a few texts. uint8_t. */
   OPTION_TEXT,   /* const char *. */
   OPTION_LIST, /* Names with commas between; in the variable with '+'. Not empty. const char *. */

@@ -45,6 +45,19 @@ static int each_profile(void (*visit)(Profile *p))
   return 1;
 }
 
+/* End the samples of a profile that must end by itself, and ask the VM to complete it. */
+static void profile_watch(Profile *p)
+{
+  if (!lj_vmprofile_isdue(p, mono_ns())) return;
+  lj_vmprofile_over(p);
+  lj_ctlslot_over(p->gate.g);
+}
+
+static void watch_limits(void)
+{
+  each_profile(profile_watch);
+}
+
 static void profile_look(Profile *p)
 {
   if (p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD) lj_vmprofile_look(p);
@@ -137,9 +150,10 @@ static void nothing(void)
 }
 
 /* They run in this order, every BGTHREAD_LOOK_MS. */
-enum { JOB_SLEEPERS, JOB_CONTROL };
+enum { JOB_SLEEPERS, JOB_LIMITS, JOB_CONTROL };
 static Job jobs[] = {
   [JOB_SLEEPERS] = { look_at_sleepers, has_profile, 1, SLEEP_SHARE, 0, 0 },
+  [JOB_LIMITS] = { watch_limits, has_profile, 1, 0, 0, 0 },
   [JOB_CONTROL] = { nothing, lj_ctlslot_haspoll, 0, 0, 0, 0 },
   { look_after, has_profile, 0, JOB_SHARE, 0, 0 },
   { write_queues, has_profile, 1, 0, 0, 0 },
@@ -228,7 +242,7 @@ int lj_process_setthread(void)
 static int vm_writes(Profile *p, int err)
 {
   if (p->opt.threads != LUAM_SYSPROF_THREADS_OWN || profileopts_haslook(&p->opt) ||
-      !(p->opt.cb.no_thread || p->inherited))
+      profileopts_ends(&p->opt) || !(p->opt.cb.no_thread || p->inherited))
     return 0;
   if (p->opt.cb.no_thread) p->opt.cb.no_thread(err);
   p->opt.flush = LUAM_SYSPROF_FLUSH_VM;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "lj_obj.h"
 #include "profile/api/lj_options.h"
@@ -51,9 +52,11 @@ static StreamFile *file_open(struct luam_Sysprof_Options *opt, const StreamFileO
 
 /* Start with the file, or without one. A failed write explains a failed start best. */
 static void start(lua_State *L, const struct luam_Sysprof_Options *opt,
-		  const SysprofCallbacks *cb, StreamFile *sf, StartResult *r)
+		  const StreamFileOptions *fo, const SysprofCallbacks *cb, StreamFile *sf,
+		  StartResult *r)
 {
-  r->status = lj_sysprof_start(L, opt, cb);
+  ProfileLimits limits = { (uint64_t)(fo->duration_s * 1e9), fo->max_size };
+  r->status = lj_sysprof_start(L, opt, cb, &limits);
   r->err = errno;
   if (r->status == PROFILE_SUCCESS || !sf) return;
   if (sf->err) {
@@ -81,13 +84,27 @@ int lj_startfile(lua_State *L, const struct luam_Sysprof_Options *opt,
   } else if (o.mode == LUAM_SYSPROF_DEFAULT) {
     o.on_fork = fo->children ? counters_fork : NULL;
     o.ctx = &counters_ctx;
-    start(L, &o, &none, NULL, r);
+    start(L, &o, fo, &none, NULL, r);
   } else if ((sf = file_open(&o, fo, r)) != NULL) {
     if (fo->told) {
       file.unasked = lj_streamfile_unasked;
       file.no_thread = lj_log_nothread;
     }
-    start(L, &o, &file, sf, r);
+    start(L, &o, fo, &file, sf, r);
   }
   return r->status == PROFILE_SUCCESS;
+}
+
+int lj_startfile_check(const struct luam_Sysprof_Options *opt, const StreamFileOptions *fo,
+		       StartResult *r)
+{
+  struct luam_Sysprof_Options o = *opt;
+  struct stat st;
+  StreamFile *sf;
+  memset(r, 0, sizeof(*r));
+  if (o.mode == LUAM_SYSPROF_DEFAULT || (stat(fo->path, &st) == 0 && S_ISFIFO(st.st_mode)))
+    return 1;
+  sf = file_open(&o, fo, r);
+  if (sf) lj_streamfile_close(sf, NULL);
+  return sf != NULL;
 }

@@ -29,4 +29,10 @@ LJ_FUNC int lj_startfile(lua_State *L, const struct luam_Sysprof_Options *opt,
 			 const StreamFileOptions *fo, luam_Sysprof_backtracer backtracer,
 			 StartResult *r);
 
+/* Can such a start open its file? Opens it, writes nothing, and leaves no new file. Does not open
+** a FIFO, whose reader would see an end. Returns as lj_startfile does.
+*/
+LJ_FUNC int lj_startfile_check(const struct luam_Sysprof_Options *opt,
+			       const StreamFileOptions *fo, StartResult *r);
+
 #endif

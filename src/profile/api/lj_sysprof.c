@@ -7,6 +7,7 @@
 #define LUA_CORE
 
 #include <errno.h>
+#include <string.h>
 
 #include "lj_obj.h"
 #include "profile/api/lj_options.h"
@@ -59,11 +60,13 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
   o->len = opt->len;
   o->on_fork = opt->on_fork;
   o->number = opt->session;
+  memset(&o->limits, 0, sizeof(o->limits));
+  o->end_ns = 0;
   return o->nspec != 0 && lj_options_fitevents(opt, o->nspec);
 }
 
 int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
-		     const SysprofCallbacks *cb)
+		     const SysprofCallbacks *cb, const ProfileLimits *limits)
 {
   char *errmsg = lj_options_errmsg();
   ProfileOptions asked;
@@ -85,6 +88,7 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
     goto out;
   }
   p->opt = asked;
+  if (limits) p->opt.limits = *limits;
   errno = 0;
   status = lj_process_start(p, errmsg);
   err = errno;
@@ -171,6 +175,17 @@ int lj_sysprof_moved(global_State *g)
   lj_process_unlock();
   errno = err;
   return status;
+}
+
+int lj_sysprof_isover(global_State *g)
+{
+  Profile *p;
+  int over;
+  lj_process_lock();
+  p = lj_registry_of(g);
+  over = (p && profile_isrunning(p) && p->is_over);
+  lj_process_unlock();
+  return over;
 }
 
 int lj_sysprof_isrunning(global_State *g)

@@ -9,11 +9,11 @@
 #include "lj_obj.h"
 #include "profile/session/lj_profileopts.h"
 
-/* Start profiling the VM of L. Modes with a stream need a writer and an on_stop. Returns a
-** PROFILE_* status, and sets errno with PROFILE_ERRIO.
+/* Start profiling the VM of L. Modes with a stream need a writer and an on_stop. limits: NULL: it
+** ends by a stop only. Returns a PROFILE_* status, and sets errno with PROFILE_ERRIO.
 */
 LJ_FUNC int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
-			     const SysprofCallbacks *cb);
+			     const SysprofCallbacks *cb, const ProfileLimits *limits);
 
 /* Collect garbage, if the running profile of the VM asks for it and no other thread runs the VM.
 ** Before a stop or a dump. Runs finalizers; their errors are lost. Not under the lock.
@@ -32,6 +32,9 @@ LJ_FUNC int lj_sysprof_moved(global_State *g);
 ** profile goes on. Returns a PROFILE_* status, and sets errno with PROFILE_ERRIO.
 */
 LJ_FUNC int lj_sysprof_dump(global_State *g);
+
+/* Has the running profile of a VM ended its samples by itself, so that a stop is due? */
+LJ_FUNC int lj_sysprof_isover(global_State *g);
 
 /* Is a VM being profiled? */
 LJ_FUNC int lj_sysprof_isrunning(global_State *g);

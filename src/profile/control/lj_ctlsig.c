@@ -77,7 +77,8 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
 {
   int saved_errno = errno, tid = lj_osthread_self(), i;
   uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
-  int is_told = info->si_code == SI_QUEUE && info->si_pid == getpid() &&
+  int is_told = (info->si_code == SI_TIMER ||
+		 (info->si_code == SI_QUEUE && info->si_pid == getpid())) &&
 		(value & VALUE_TAG_MASK) == VALUE_TAG;
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
@@ -89,7 +90,7 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
       if ((value & ~VALUE_TAG_MASK) != (uintptr_t)i) continue;
     } else if (dumps) {
       __atomic_fetch_or(&c->pending, CONTROL_COROUTINES, __ATOMIC_RELAXED);
-    } else if (relaxed_get(&c->file)) {
+    } else if (relaxed_get(&c->file) || c->is_once) {
       continue; /* A signal from another sender. */
     } else {
       __atomic_fetch_xor(&c->pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);
@@ -100,10 +101,15 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
   errno = saved_errno;
 }
 
+uintptr_t lj_ctlsig_value(const Control *c)
+{
+  return VALUE_TAG | (uintptr_t)(c - lj_ctlsig_slots);
+}
+
 void lj_ctlsig_wake(const Control *c)
 {
   lj_ossignal_send(getpid(), relaxed_get(&c->tid), relaxed_get(&c->signo),
-		   VALUE_TAG | (uintptr_t)(c - lj_ctlsig_slots));
+		   lj_ctlsig_value(c));
 }
 
 /* -- Installation ------------------------------------------------------------ */

@@ -17,6 +17,9 @@ LJ_FUNC const char *lj_ctlsig_install(int signo);
 /* Put the program's action back, unless a slot uses the signal. */
 LJ_FUNC void lj_ctlsig_restore(int signo);
 
+/* Value of a signal to the slot's thread. */
+LJ_FUNC uintptr_t lj_ctlsig_value(const Control *c);
+
 /* Make the VM thread look at its pending requests. Async-signal-safe. */
 LJ_FUNC void lj_ctlsig_wake(const Control *c);
 

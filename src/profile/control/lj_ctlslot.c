@@ -24,6 +24,7 @@
 #include "profile/control/lj_ctlsig.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/control/lj_ctlstack.h"
+#include "profile/control/lj_ctltime.h"
 #include "profile/output/lj_outfile.h"
 
 #define FILE_SIGNAL \
@@ -76,7 +77,7 @@ static const char *slot_findfile(Control *c)
 /* Does the background thread look after the slot? */
 static int slot_haspoll(const Control *c)
 {
-  return c->file != NULL || c->dump_signo != 0;
+  return c->file != NULL || c->dump_signo != 0 || c->has_time;
 }
 
 /* End the offer of a stack. A handler that has taken it may never return: then it is lost. */
@@ -99,6 +100,7 @@ static void slot_end(Control *c)
   __atomic_store_n(&c->g, NULL, __ATOMIC_SEQ_CST);
   while (!own && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST) > 0) sched_yield();
   slot_withdraw(c);
+  lj_ctltime_end(c);
   lj_ctlsig_restore(c->signo);
   lj_ctlsig_restore(c->dump_signo);
   slot_free(c);
@@ -109,10 +111,15 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   const struct luam_Sysprof_Options *opt = co->opt;
   const StreamFileOptions *fo = co->fo;
   const char *errmsg;
-  relaxed_set(&c->signo, co->file ? FILE_SIGNAL : co->signo ? co->signo : co->dump_signo);
+  int signo = co->signo ? co->signo : co->dump_signo;
+  relaxed_set(&c->signo, co->file || !signo ? FILE_SIGNAL : signo);
   relaxed_set(&c->dump_signo, co->dump_signo);
   c->asked = c->runs = c->dumps = 0; /* Not users: a handler may be about to leave. */
   relaxed_set(&c->pending, 0);
+  c->is_once = !co->file && !signo;
+  c->has_time = streamfile_istimed(fo);
+  c->has_ended = c->timer_tid = c->refused_polls = 0;
+  c->start_ns = 0;
   c->number = co->number;
   c->process = lj_osprocess_id();
   c->opt = *opt;
@@ -132,6 +139,8 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   else if (errmsg && co->file)
     return "the program has a handler for SIGURG, which control by a file needs; "
 	   "choose a signal such as SIGRTMIN+3";
+  else if (errmsg && c->is_once)
+    return "the program has a handler for SIGURG, which delay, duration and max_size need";
   return errmsg;
 }
 
@@ -154,6 +163,53 @@ const char *lj_ctlslot_add(global_State *g, const ControlOptions *co)
   }
   pthread_mutex_unlock(&slots_lock);
   return errmsg;
+}
+
+static void slot_settime(Control *c, int has_time)
+{
+  int had_poll = slot_haspoll(c);
+  c->has_time = has_time;
+  relaxed_add(&slots_polls, slot_haspoll(c) - had_poll);
+}
+
+void lj_ctlslot_settime(Control *c, int has_time)
+{
+  pthread_mutex_lock(&slots_lock);
+  slot_settime(c, has_time);
+  if (!has_time) lj_ctltime_end(c);
+  pthread_mutex_unlock(&slots_lock);
+}
+
+void lj_ctlslot_startin(Control *c, uint64_t delay_ns)
+{
+  pthread_mutex_lock(&slots_lock);
+  slot_settime(c, 1);
+  c->start_ns = mono_ns() + delay_ns;
+  pthread_mutex_unlock(&slots_lock);
+}
+
+int lj_ctlslot_isdue(const Control *c)
+{
+  return relaxed_get(&c->start_ns) != 0 ||
+	 (c->is_once && (relaxed_get(&c->pending) & CONTROL_START));
+}
+
+int lj_ctlslot_cancel(Control *c)
+{
+  int was_due;
+  pthread_mutex_lock(&slots_lock);
+  was_due = lj_ctlslot_isdue(c);
+  relaxed_set(&c->start_ns, 0);
+  if (c->is_once)
+    __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_START, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&slots_lock);
+  return was_due;
+}
+
+void lj_ctlslot_over(global_State *g)
+{
+  Control *c = lj_ctlslot_of(g);
+  if (c) __atomic_fetch_or(&c->pending, CONTROL_OVER, __ATOMIC_RELAXED);
 }
 
 void lj_ctlslot_moved(global_State *g)
@@ -194,6 +250,8 @@ void lj_ctlslot_fork(int forked)
     if (!c->g) continue;
     c->users = c->asked = 0;
     c->pending = 0;
+    c->timer_tid = 0; /* The parent's timer stays with the parent. */
+    c->refused_polls = c->has_ended = 0;
     slot_withdraw(c);
     if (!c->fo.children || c->tid != forked) {
       slot_end(c);
@@ -290,6 +348,7 @@ LateDump *lj_ctlslot_poll(void)
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
     if (c->g && c->file) lj_ctlfile_poll(c);
+    if (c->g && c->has_time) lj_ctltime_poll(c);
     if (c->g && !ld) ld = slot_late(c);
   }
   pthread_mutex_unlock(&slots_lock);

@@ -13,8 +13,8 @@
 #include "profile/control/lj_ctltypes.h"
 #include "profile/coroutine/lj_cowait.h"
 
-/* Options of a VM under control. At least one of the first three is set, and not both signo and
-** file.
+/* Options of a VM under control. Not both signo and file are set. None of the first three: time
+** alone controls, for one profile.
 */
 typedef struct ControlOptions {
   int signo;        /* Signal that toggles the profile, or 0. */
@@ -32,6 +32,21 @@ LJ_FUNC const char *lj_ctlslot_add(global_State *g, const ControlOptions *co);
 
 /* Return the slot of a VM, or NULL. */
 LJ_FUNC Control *lj_ctlslot_of(const global_State *g);
+
+/* A start after a delay, or an end, is to be looked after, or not any more. VM thread. */
+LJ_FUNC void lj_ctlslot_settime(Control *c, int has_time);
+
+/* Start a profile after a delay. VM thread. */
+LJ_FUNC void lj_ctlslot_startin(Control *c, uint64_t delay_ns);
+
+/* Has a start after a delay not been served yet? VM thread. */
+LJ_FUNC int lj_ctlslot_isdue(const Control *c);
+
+/* Forget a start after a delay. Returns 0 if there is none. VM thread. */
+LJ_FUNC int lj_ctlslot_cancel(Control *c);
+
+/* A VM's profile is over: ask the VM to complete it. Any thread. */
+LJ_FUNC void lj_ctlslot_over(global_State *g);
 
 /* The calling thread runs the VM from now on. */
 LJ_FUNC void lj_ctlslot_moved(global_State *g);

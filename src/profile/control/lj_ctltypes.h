@@ -23,6 +23,7 @@
 #define CONTROL_TOGGLE     4 /* Start if the profile is stopped, else stop. */
 #define CONTROL_DUMP       8
 #define CONTROL_COROUTINES 16 /* Dump the coroutines. */
+#define CONTROL_OVER       32 /* Complete the profile, if it is over. */
 
 /* State of a control file, from stat(2). */
 typedef struct ControlFile {
@@ -46,16 +47,24 @@ typedef struct Control {
   int asked;              /* The handler has asked for the safe point. */
   SafeLoad peek;          /* Handler only, on that thread. */
   /* Set when the slot is filled. */
-  const char *file;                /* Control file, or NULL if a signal controls. */
+  const char *file;                /* Control file, or NULL. */
+  int is_once;                     /* Time alone controls: one profile. */
   const char *pattern;             /* Pattern of its name, the same in all processes. */
   struct luam_Sysprof_Options opt; /* Options of each start. The slot owns the strings. */
   StreamFileOptions fo;            /* path is a pattern. */
   int number;                      /* Number of the VM in its process. */
   uint32_t process;                /* Process that filled the slot. */
   /* Written by the VM thread. */
-  int runs;  /* Profiles started. */
-  int dumps; /* Dumps of coroutines. */
+  int runs;        /* Profiles started. */
+  int has_ended;   /* A start or an end at its time has the result of the next stop: */
+  int status, err; /* PROFILE_*, and errno. */
+  int dumps;       /* Dumps of coroutines. */
   /* Written by the background thread. */
+  int has_time;      /* There is a start or an end to look after. Under the lock. */
+  uint64_t start_ns; /* CLOCK_MONOTONIC at which to start; 0: nothing to start. The same. */
+  int timer_tid;     /* Thread of the timer; 0: there is none. */
+  int refused_polls; /* Polls since the system has refused a timer. */
+  timer_t timer;
   ControlFile now;  /* State of the file at the last poll. */
   ControlFile done; /* State of the file when the poll last obeyed it. */
   int polls;        /* Polls that found the file unchanged. */

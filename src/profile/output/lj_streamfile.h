@@ -24,14 +24,23 @@
 
 typedef struct OpenFile OpenFile;
 
-/* Options of a start that concern its file. */
+/* Options of a start that the C API does not have: of its file and of its time. */
 typedef struct StreamFileOptions {
-  const char *path; /* Given path, or the default one. */
-  int how;          /* OUTFILE_*. */
-  int shared;       /* Other sessions may write into the file. */
-  int children;     /* Children of fork() are profiled, too. */
-  int told;         /* Report failures on standard error if the VM or process ends. */
+  const char *path;  /* Given path, or the default one. */
+  int how;           /* OUTFILE_*. */
+  int shared;        /* Other sessions may write into the file. */
+  int children;      /* Children of fork() are profiled, too. */
+  int told;          /* Report failures on standard error if the VM or process ends. */
+  double delay_s;    /* Seconds from the call to the start, */
+  double duration_s; /* and from the start to the end; 0: none. */
+  uint64_t max_size; /* Bytes of the file at most; 0: no limit. */
 } StreamFileOptions;
+
+/* Does the profile begin or end by itself? */
+static LJ_AINLINE int streamfile_istimed(const StreamFileOptions *fo)
+{
+  return fo->delay_s > 0 || fo->duration_s > 0 || fo->max_size;
+}
 
 typedef struct StreamFile {
   OpenFile *file;                 /* File that the session writes into. */

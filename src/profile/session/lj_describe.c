@@ -141,4 +141,5 @@ int lj_describe_profile(Sampler *s, pid_t pid)
 void lj_describe_end(Sampler *s)
 {
   meta_limit(s);
+  if (s->size->is_hit) meta_number(s, "size_limit", s->size->max);
 }

@@ -8,13 +8,31 @@
 
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_relaxed.h"
+#include "profile/session/lj_bgthread.h"
 #include "profile/session/lj_handover.h"
 #include "profile/session/lj_totals.h"
+
+/* Count the bytes of the stream and of its names. Wake the thread that ends the samples. */
+static void count_bytes(Sampler *s)
+{
+  const WBuf *wb = &s->stream.wb;
+  uint32_t nfid = s->vm->funcs.nfid;
+  uint64_t names = SIZELIMIT_BUILTINS + (uint64_t)s->symtab.naddr * SIZELIMIT_ADDR;
+  if (s->symtab.more)
+    names += (nfid < FUNCTAB_FUNCS ? nfid : FUNCTAB_FUNCS) * SIZELIMIT_FUNC;
+  sizelimit_count(s->size, &s->counted, wb->bytes + wb->done + names);
+  if (sizelimit_isreached(s->size, SIZELIMIT_NEAR)) lj_bgthread_wake();
+}
 
 __attribute__((noinline, cold)) void lj_handover_encode(Sampler *s)
 {
   lj_totals_account(s); /* For the counters in the chunks. */
+  if (LJ_UNLIKELY(sizelimit_isreached(s->size, s->batch.used))) {
+    lj_encoder_drop(&s->stream, &s->batch);
+    return;
+  }
   lj_encoder_run(&s->stream, &s->batch);
+  if (s->size->max) count_bytes(s);
 }
 
 int lj_handover_dump(Sampler *s, FuncTab *named)

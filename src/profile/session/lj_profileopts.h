@@ -20,6 +20,12 @@ typedef struct SysprofCallbacks {
 				      ** the start fails. */
 } SysprofCallbacks;
 
+/* When a profile ends by itself. 0: never. */
+typedef struct ProfileLimits {
+  uint64_t duration_ns; /* After so much real time. */
+  uint64_t max_size;    /* Before the file is larger. */
+} ProfileLimits;
+
 typedef struct ProfileOptions {
   int mode;    /* LUAM_SYSPROF_*. */
   int threads; /* LUAM_SYSPROF_THREADS_*. */
@@ -33,9 +39,18 @@ typedef struct ProfileOptions {
   luam_Sysprof_on_fork on_fork;
   uint32_t number; /* Number of the first session in the file. */
   uint64_t interval_ns;
+  ProfileLimits limits;
+  uint64_t
+    end_ns;  /* CLOCK_MONOTONIC at which the samples end, the same in children; 0: never. */
   int nspec; /* Number of events. */
   EventSpec spec[SPF_EVENTS_MAX];
 } ProfileOptions;
+
+/* May the profile end by itself? */
+static LJ_AINLINE int profileopts_ends(const ProfileOptions *o)
+{
+  return o->limits.duration_ns || o->limits.max_size;
+}
 
 /* Does an event look at sleeping threads? */
 static LJ_AINLINE int profileopts_haslook(const ProfileOptions *o)

@@ -19,6 +19,7 @@
 #include "profile/lua/lj_luawalk.h"
 #include "profile/session/lj_keptstack.h"
 #include "profile/session/lj_profileopts.h"
+#include "profile/session/lj_sizelimit.h"
 #include "profile/session/lj_vmgate.h"
 #include "profile/session/lj_vmtables.h"
 #include "profile/stream/lj_chunkqueue.h"
@@ -59,6 +60,7 @@ typedef struct Sampler {
   VmGate *gate;
   VmTables *vm;
   const ProfileOptions *opt;
+  SizeLimit *size;    /* Of the file. */
   uint32_t number;    /* Number of its session in the file. */
   uint64_t start_ns;  /* CLOCK_MONOTONIC at the start of the profile. */
   uint64_t origin_ns; /* Time 0 of the stream. */
@@ -67,6 +69,7 @@ typedef struct Sampler {
   uint64_t cpu_before; /* CPU time of the threads before this one. */
   uint64_t cpu_base;   /* CPU time of this thread when it began. */
   uint64_t cpu_seen;   /* CPU time of all these threads at the last look. */
+  uint64_t over_us;    /* Real time at which its thread's samples ended; 0: not yet. */
   /* Any thread. */
   int user; /* SAMPLER_*: who holds it. */
   /* Handler of the sampled thread. */
@@ -77,6 +80,7 @@ typedef struct Sampler {
   uint64_t spent_ns; /* Time of the last sample, which the next one lists. */
   uint64_t spent[SAMPLER_SPENT]; /* Times that lj_totals_account has not counted. */
   uint32_t nspent;
+  uint64_t counted;   /* Bytes that it has counted in size. */
   uintptr_t leaf_pc;  /* Interrupted address, for backtracers. */
   SampleEvent *event; /* nevent of them. */
   KeptStack *kept;    /* Of the current wait; NULL: no event needs it. Under the lock. */

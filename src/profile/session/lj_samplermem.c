@@ -92,6 +92,7 @@ static void state_init(Sampler *s, const SessionPlan *plan)
   s->opt = opt;
   s->gate = plan->gate;
   s->vm = plan->vm;
+  s->size = plan->size;
   s->number = opt->number + plan->nsession;
   s->start_ns = plan->start_ns;
   s->origin_ns = plan->origin_ns;

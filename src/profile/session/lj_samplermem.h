@@ -15,6 +15,7 @@ typedef struct SessionPlan {
   const ProfileOptions *opt;
   VmGate *gate;
   VmTables *vm;       /* Tables of the VM. */
+  SizeLimit *size;    /* Of the file. */
   pid_t pid;          /* Process that started the profile. */
   uint64_t start_ns;  /* CLOCK_MONOTONIC at the start. */
   uint64_t origin_ns; /* Time 0 of its streams. */

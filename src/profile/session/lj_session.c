@@ -25,6 +25,8 @@
 */
 #define TICK_PARTS 8
 
+#define OVER_WAIT_NS 10000000 /* A sample takes less. */
+
 static int has_stream(const Session *s)
 {
   return s->sm.opt->mode != LUAM_SYSPROF_DEFAULT;
@@ -153,6 +155,16 @@ static void pause(Session *s, EventSet set)
 void lj_session_pause(Session *s)
 {
   pause(s, EVENTS_BY_SIGNALS);
+}
+
+/* If the program has jumped out of a sample, only the stop by its thread can hold the sampler. */
+void lj_session_over(Session *s)
+{
+  if (!lj_sampler_holdsoon(&s->sm, OVER_WAIT_NS)) return;
+  lj_sampler_release(&s->sm);
+  pause(s, EVENTS_OF_THREADS);
+  s->sm.cpu_seen = s->sm.cpu_us;
+  s->sm.over_us = s->sm.counters[SPF_COUNTER_WALL_US] | 1; /* Not 0. */
 }
 
 static int reopen(Session *s, char *errmsg)

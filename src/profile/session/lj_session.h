@@ -70,6 +70,11 @@ LJ_FUNC int lj_session_begin(Session *s, char *errmsg);
 /* Let the events report all up to now: a dump follows. */
 LJ_FUNC void lj_session_sync(Session *s);
 
+/* End the samples of the session's thread; those of the VM's events go on. The stop counts no
+** time after that. Does nothing if a sample does not end.
+*/
+LJ_FUNC void lj_session_over(Session *s);
+
 /* Stop the events. */
 LJ_FUNC void lj_session_stop(Session *s);
 

@@ -29,6 +29,7 @@ void lj_totals_look(Sampler *s)
 {
   uint64_t cpu_us = thread_ns(s->reader.tid) / 1000;
   int i;
+  if (s->over_us) return;
   if (cpu_us) s->cpu_seen = s->cpu_before + cpu_us - s->cpu_base;
   for (i = 0; i < s->nevent; i++) {
     SampleEvent *ev = &s->event[i];
@@ -39,14 +40,16 @@ void lj_totals_look(Sampler *s)
 
 void lj_totals_time(Sampler *s)
 {
-  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], (mono_ns() - s->start_ns) / 1000);
+  uint64_t us = s->over_us ? s->over_us : (mono_ns() - s->start_ns) / 1000;
+  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], us);
 }
 
+/* Events of the VM go on after the samples of its thread, and bring its CPU time. */
 void lj_totals_settle(Sampler *s)
 {
   int i;
   lj_totals_account(s);
-  if (s->cpu_seen > s->cpu_us) s->cpu_us = s->cpu_seen;
+  if (s->cpu_seen > s->cpu_us || s->over_us) s->cpu_us = s->cpu_seen;
   for (i = 0; i < s->nevent; i++) {
     SampleEvent *ev = &s->event[i];
     if (ev->seen > sampleevent_total(ev))
@@ -142,5 +145,5 @@ void lj_totals_add(const Sampler *s, SampleTotals *t)
   }
   lj_totals_limit(s, limit, sizeof(limit));
   if (limit[0]) memcpy(t->limit, limit, sizeof(limit));
-  t->cpu_us += cpu_us > s->cpu_seen ? cpu_us : s->cpu_seen;
+  t->cpu_us += cpu_us > s->cpu_seen && !s->over_us ? cpu_us : s->cpu_seen;
 }

@@ -64,6 +64,21 @@ static int is_replaced(Profile *p)
   return p->ended.replaced;
 }
 
+int lj_vmprofile_isdue(const Profile *p, uint64_t now_ns)
+{
+  return !p->is_over && ((p->opt.end_ns && now_ns >= p->opt.end_ns) ||
+			 sizelimit_isreached(&p->size, SIZELIMIT_NEAR));
+}
+
+void lj_vmprofile_over(Profile *p)
+{
+  Session *s;
+  is_replaced(p);
+  p->is_over = 1;
+  p->size.is_hit = sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
+  for (s = profile_first(p); s; s = session_next(s)) lj_session_over(s);
+}
+
 void lj_vmprofile_halt(Profile *p)
 {
   Session *s;
@@ -219,6 +234,7 @@ void lj_vmprofile_scan(Profile *p, int later)
 {
   ThreadScan scan;
   Session *s, *next;
+  if (p->is_over) return;
   scan_begin(&scan, p, later);
   if (!lj_osthread_each(thread_found, &scan)) return;
   for (s = profile_first(p); s; s = next) {
@@ -267,6 +283,7 @@ int lj_vmprofile_needsthread(const Profile *p)
 {
   return profile_isrunning(p) &&
 	 (p->opt.threads == LUAM_SYSPROF_THREADS_ALL || profileopts_haslook(&p->opt) ||
+	  profileopts_ends(&p->opt) ||
 	  (p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD &&
 	   p->opt.mode != LUAM_SYSPROF_DEFAULT));
 }
@@ -286,8 +303,14 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   events_prepare(&p->opt); /* May take long, so the profile starts afterwards. */
   p->plan.opt = &p->opt;
   p->plan.gate = &p->gate;
+  p->plan.size = &p->size;
+  memset(&p->size, 0, sizeof(p->size));
+  p->size.max = p->opt.mode == LUAM_SYSPROF_DEFAULT ? 0 : p->opt.limits.max_size;
+  p->is_over = 0;
   p->plan.pid = getpid();
   p->plan.start_ns = mono_ns();
+  if (p->opt.limits.duration_ns && !p->opt.end_ns)
+    p->opt.end_ns = p->plan.start_ns + p->opt.limits.duration_ns;
   /* Sessions that join a file share its time 0. */
   if (p->opt.number == 0 || origin_ns == 0) origin_ns = p->plan.start_ns;
   p->plan.origin_ns = origin_ns;
@@ -385,6 +408,7 @@ int lj_vmprofile_dump(Profile *p)
 int lj_vmprofile_move(Profile *p, char *errmsg)
 {
   vmgate_seton(&p->gate, lj_osthread_self());
+  if (p->is_over) return 0;
   if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL)
     return lj_session_move(profile_first(p), errmsg);
   lj_vmprofile_scan(p, 1);
@@ -398,8 +422,13 @@ void lj_vmprofile_totals(Profile *p, ProfileTotals *t)
   for (s = profile_first(p); s; s = session_next(s)) lj_totals_add(&s->sm, &t->of);
   t->opt = p->opt;
   t->sessions = p->plan.nsession;
+  if (p->size.is_hit)
+    snprintf(t->of.limit, sizeof(t->of.limit),
+	     "the profile ended at its size limit of %llu bytes",
+	     (unsigned long long)p->size.max);
   if (!profile_isrunning(p)) return;
-  t->wall_us = (mono_ns() - p->plan.start_ns) / 1000;
+  t->wall_us = p->is_over ? t->of.counters[SPF_COUNTER_WALL_US]
+			  : (mono_ns() - p->plan.start_ns) / 1000;
   t->replaced = is_replaced(p);
 }
 
@@ -418,7 +447,7 @@ int lj_vmprofile_fork(Profile *p, int forked)
   tables_free(p);
   memset(&p->ended, 0, sizeof(p->ended));
   p->inherited = 1;
-  if (was_profiled && p->opt.on_fork) ctx = p->opt.on_fork(p->opt.ctx);
+  if (was_profiled && p->opt.on_fork && !p->is_over) ctx = p->opt.on_fork(p->opt.ctx);
   if (!ctx) return 0;
   p->opt.ctx = ctx;
   return 1;

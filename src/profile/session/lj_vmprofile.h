@@ -32,6 +32,8 @@ typedef struct Profile {
   int inherited;        /* In a child of fork(): only on_stop is left to call. */
   ProfileOptions opt;   /* Set before the start. */
   SessionPlan plan;
+  SizeLimit size;
+  int is_over;         /* The samples of the threads have ended, the file has not. */
   uint32_t nscan;      /* Scans of the threads so far. */
   int with_names;      /* Set by halt: the end may search the VM for names. */
   ProfileTotals ended; /* Totals of sessions that have ended. */
@@ -60,6 +62,12 @@ LJ_FUNC int lj_vmprofile_open(Profile *p, char *errmsg);
 */
 LJ_FUNC int lj_vmprofile_begin(Profile *p, char *errmsg);
 LJ_FUNC void lj_vmprofile_abandon(Profile *p);
+
+/* Must a running profile end by itself? */
+LJ_FUNC int lj_vmprofile_isdue(const Profile *p, uint64_t now_ns);
+
+/* End the samples of all threads; those of the VM's events go on. The profile runs until halt. */
+LJ_FUNC void lj_vmprofile_over(Profile *p);
 
 /* Stop the events of a running profile. It does not run after this returns. First the sources
 ** stop, then the hooks of the VM. So nobody is on the way to a sampler any more. Then each

@@ -22,10 +22,9 @@ static void sample_put(Stream *s, const Batch *b, RawSample *r)
   ev->lost = is_kept || ev->has_weights ? 0 : r->weight;
 }
 
-/* Append a mark, or the ends of things. */
-static void record_put(Stream *s, const RawDef *def)
+/* Count a mark, or the ends of things, as lost. */
+static void record_lost(Stream *s, const RawDef *def)
 {
-  if (lj_stream_record(s, rawdef_bytes(def), def->len)) return;
   if (def->head.tag == SPF_ENDED)
     relaxed_add(&s->event[def->id].counters[SPF_EVENT_LOST_ENDS], def->rank);
   else relaxed_add(&s->counters[SPF_COUNTER_LOST_MARKS], 1);
@@ -43,8 +42,21 @@ void lj_encoder_run(Stream *s, Batch *b)
     case SPF_LABELS:
     case SPF_TEXT: lj_stream_note(s, b, at); break;
     case SPF_MODULE: lj_stream_module(s, rawdef_bytes(def), def->len); break;
-    default: record_put(s, def); break;
+    default:
+      if (!lj_stream_record(s, rawdef_bytes(def), def->len)) record_lost(s, def);
     }
+  }
+  lj_batch_reset(b);
+}
+
+void lj_encoder_drop(Stream *s, Batch *b)
+{
+  uint32_t at;
+  for (at = 0; at < b->used; at += batch_at(b, at)->size) {
+    RawHead *head = batch_at(b, at);
+    if (head->tag == SPF_SAMPLE) relaxed_add(&s->counters[SPF_COUNTER_LOST_BUFFER], 1);
+    else if (head->tag == SPF_ENDED || head->tag == SPF_MARK)
+      record_lost(s, (const RawDef *)head);
   }
   lj_batch_reset(b);
 }

@@ -15,4 +15,7 @@
 /* Append the batch to the stream, and empty it. */
 LJ_FUNC void lj_encoder_run(Stream *s, Batch *b);
 
+/* Empty a batch for which the file has no room, and count what is lost. */
+LJ_FUNC void lj_encoder_drop(Stream *s, Batch *b);
+
 #endif

@@ -15,6 +15,9 @@ struct sysprof_statx {
   uint64_t spare[14];
 };
 int statx(int, const char *, int, unsigned int, void *);
+/* On 64-bit systems with glibc. */
+struct sysprof_statvfs { unsigned long bsize, frsize, blocks, bfree, bavail, spare[16]; };
+int statvfs(const char *, struct sysprof_statvfs *);
 char *realpath(const char *, char *);
 void free(void *);
 ]]
@@ -53,6 +56,13 @@ function files.real_path(path)
   local s = ffi.string(real)
   ffi.C.free(real)
   return s
+end
+
+-- Returns how many bytes the disk of a file has left, or nil if that is unknown.
+function files.room(path)
+  local st = ffi.new("struct sysprof_statvfs")
+  if not ffi.abi("64bit") or ffi.C.statvfs(path, st) ~= 0 then return nil end
+  return tonumber(st.bavail) * tonumber(st.frsize)
 end
 
 -- Are two paths of the same file? A path without a file has its name only.

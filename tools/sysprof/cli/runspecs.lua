@@ -34,6 +34,35 @@ local function to_signal(s)
   return nil, "a signal, such as SIGUSR2"
 end
 
+local TIMES = { [""] = 1, s = 1, ms = 1e-3, m = 60, min = 60, h = 3600 }
+local SIZES = { [""] = 1, k = 2^10, m = 2^20, g = 2^30 }
+
+-- Returns the value of a number with a unit, or nil.
+local function with_unit(s, units)
+  local digits, unit = s:match("^(%d*%.?%d+)(%a*)$")
+  local factor = unit and units[unit]
+  return factor and tonumber(digits) * factor
+end
+
+local function to_duration(s)
+  local n = with_unit(s, TIMES)
+  if n and n >= 1e-3 and n <= 1e9 then return n end
+  return nil, "a time such as 10s, 500ms or 2m"
+end
+
+local function to_delay(s)
+  local n = with_unit(s, TIMES)
+  if n and n <= 1e9 then return n end
+  return nil, "a time such as 10s, 500ms or 2m"
+end
+
+local function to_size(s)
+  local n = with_unit(s:lower():gsub("i?b$", ""), SIZES)
+  n = n and math.floor(n)
+  if n and n >= 2^18 and n <= 2^53 then return n end
+  return nil, "a size such as 512M or 2G, at least 256K"
+end
+
 -- start: misc.sysprof.start has an option of this key.
 local SPECS = {
   { name = "output", short = "o", key = "output", arg = "FILE",
@@ -61,6 +90,14 @@ local SPECS = {
   { name = "hz", short = "F", key = "hz", start = true, arg = "N", convert = to_hz,
     brief = "samples a second, default 100", help = {
     "samples a second, instead of the interval" } },
+  { name = "duration", short = "d", key = "duration", start = true, arg = "TIME", convert = to_duration,
+    brief = "record for 10s, 500ms, 2m; the script goes on", help = {
+    "record for this time, such as 10s, 500ms or 2m; then the",
+    "profile is complete, and the script goes on" } },
+  { name = "delay", key = "delay", start = true, arg = "TIME", convert = to_delay, help = {
+    "begin to record after this time" } },
+  { name = "max-size", key = "max_size", start = true, arg = "SIZE", convert = to_size, help = {
+    "end the profile before its file is larger, such as 512M" } },
   { name = "period", key = "period", start = true, arg = "N", convert = to_period, help = {
     "occurrences of an event, or bytes of alloc, between",
     "two samples" } },

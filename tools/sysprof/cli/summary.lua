@@ -3,6 +3,7 @@
 ----------------------------------------------------------------------------
 
 local events = require("sysprof.model.events")
+local files = require("sysprof.base.files")
 local rows_of = require("sysprof.formats.rows")
 local headline = require("sysprof.show.headline")
 local selfreport = require("sysprof.show.selfreport")
@@ -13,6 +14,7 @@ local view = require("sysprof.show.view")
 local HOTTEST = 5	-- Rows of each table.
 local FEW = 100		-- Samples.
 local IDLE = 0.5	-- Part of the real time that a waiting script computes at most.
+local CHUNK_MAX = 2^16	-- Bytes that the profiler writes at once.
 local QUIET_SECONDS = 0.2
 
 local summary = {}
@@ -61,6 +63,16 @@ local function say_rates(say, profile, shown)
     end
   end
   if profile.meta.limit then say(text.clean(profile.meta.limit)) end
+  if headline.size_limit(profile) then say(headline.size_limit(profile)) end
+end
+
+-- Says that a profile is cut, and if its disk is full.
+local function say_cut(say, profile, path)
+  local room = files.room(path)
+  say("warning: ", profile:problem_text())
+  if room and room < CHUNK_MAX then
+    say("the disk of the profile is full: the rest of the profile is lost")
+  end
 end
 
 -- The next command to type.
@@ -81,7 +93,7 @@ function summary.print(say, shown_view, paths, opt)
   end
   local lost, lost_text = selfreport.lost(profile)
   if lost > 0 then say("warning: samples lost: ", lost_text) end
-  if not profile.complete then say("warning: ", profile:problem_text()) end
+  if not profile.complete then say_cut(say, profile, paths[1]) end
   if shown_view:room_text() then say("warning: ", shown_view:room_text()) end
   local hint = advice(profile)
   if hint then say(hint) end

@@ -88,6 +88,12 @@ local function event_text(profile, e)
   return got and s .. (", %.1f got"):format(got) or s
 end
 
+-- Returns a sentence if the limit of its size has ended the profile, or nil.
+function headline.size_limit(profile)
+  local bytes = tonumber(profile.meta.size_limit)
+  return bytes and "ended at the size limit of " .. units.of(G.SPF_UNIT_BYTES).text(bytes)
+end
+
 -- Append lines { label, line } on the times of a profile, and on what it lacks.
 
 local function add_times(list, profile, name, label)
@@ -96,6 +102,7 @@ local function add_times(list, profile, name, label)
 end
 
 local function add_problems(list, profile)
+  wrap(list, "limit", headline.size_limit(profile) or "")
   wrap(list, "samples", damage(profile) or "")
   wrap(list, "warning", profile:problem_text() or "")
 end

@@ -1,0 +1,72 @@
+/*
+** Control by time: timer of the VM thread's CPU time.
+** Context: background thread, under the lock of the slots | end: any thread, the same.
+*/
+
+#define lj_ctltime_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For SIGEV_THREAD_ID. */
+#endif
+#include <signal.h>
+#include <string.h>
+
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_relaxed.h"
+#include "profile/control/lj_ctlsig.h"
+#include "profile/control/lj_ctltime.h"
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+#define WAKE_CPU_NS   1000000 /* CPU time from one wake-up to the next. */
+#define REFUSED_POLLS 200     /* Polls from one wake-up to the next without a timer. */
+
+void lj_ctltime_end(Control *c)
+{
+  if (c->timer_tid != 0) timer_delete(c->timer);
+  c->timer_tid = 0;
+}
+
+/* Let a timer wake the thread whenever it has run for a while. Returns 0 if the system refuses. */
+static int timer_begin(Control *c, int tid)
+{
+  static const struct timespec ts = { 0, WAKE_CPU_NS };
+  const struct itimerspec its = { ts, ts };
+  struct sigevent ev;
+  memset(&ev, 0, sizeof(ev));
+  ev.sigev_notify = SIGEV_THREAD_ID;
+  ev.sigev_signo = relaxed_get(&c->signo);
+  ev.sigev_value.sival_ptr = (void *)lj_ctlsig_value(c);
+  ev.sigev_notify_thread_id = tid;
+  if (timer_create(thread_clock(tid), &ev, &c->timer) != 0) return 0;
+  c->timer_tid = tid;
+  return timer_settime(c->timer, 0, &its, NULL) == 0;
+}
+
+/* Wake the thread when it runs. Without a timer, a few times a minute. */
+static void wake(Control *c)
+{
+  int tid = relaxed_get(&c->tid);
+  if (c->timer_tid == tid) return;
+  lj_ctltime_end(c);
+  if (c->refused_polls == 0 && timer_begin(c, tid)) return;
+  lj_ctltime_end(c);
+  if (c->refused_polls++ % REFUSED_POLLS == 0) lj_ctlsig_wake(c);
+}
+
+void lj_ctltime_poll(Control *c)
+{
+  if (c->start_ns && mono_ns() >= c->start_ns) {
+    __atomic_fetch_or(&c->pending, CONTROL_START, __ATOMIC_RELAXED);
+    relaxed_set(&c->start_ns, 0);
+  }
+  if (!relaxed_get(&c->pending)) {
+    lj_ctltime_end(c);
+    c->refused_polls = 0;
+  } else {
+    wake(c);
+  }
+}

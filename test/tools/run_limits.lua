@@ -1,0 +1,95 @@
+-- luajit-sysprof run --duration, --delay, --max-size, and a full disk: what is recorded, and what
+-- the command says. The script runs to its end.
+-- TIMEOUT: 600
+
+local t = require("tools_test")
+package.path = t.source .. "/tools/?.lua;" .. package.path
+local reader = require("sysprof.reader")
+
+local RUN = ("TMPDIR=. '%s' '%s/tools/luajit-sysprof.lua' run "):format(t.luajit, t.source)
+
+os.execute("! mountpoint -q full 2>/dev/null || umount full; rm -rf out* full")	-- Of a run that was broken off.
+
+local HEAD = [[
+local report = misc.sysprof.report
+local deadline = os.time() + 200
+local function spin(s)
+  local till, n = os.clock() + s, 0
+  while os.clock() < till do
+    for i = 1, 1e4 do n = n + #tostring(i) end
+  end
+  assert(os.time() < deadline, "not in time")
+end
+function in_window()
+  local before
+  repeat
+    before = report().wall_s
+    spin(0.3)
+  until before > 0 and report().wall_s == before
+end
+function in_late() spin(0.2) return 1 end
+]]
+t.write_file("window.lua", HEAD .. [[
+in_window()
+in_late()
+print("done", ...)
+os.exit(7)
+]])
+t.write_file("fill.lua", HEAD .. [[
+local n = 0
+local function fill()
+  for _ = 1, 200 do
+    n = n + 1
+    loadstring("local s = 0 for i = 1, 2000 do s = s + #tostring(i) end", "=" .. ("chunk"):rep(20) .. n)()
+  end
+end
+repeat
+  fill()
+  assert(os.time() < deadline, "not in time")
+until report().limit ~= "" or report().lost.writer > 0
+print("done")
+]])
+
+local function run(options, script, status)
+  local got, out, err = t.shell(RUN .. options .. " " .. script)
+  t.equal(got, status, options .. ": status, " .. err)
+  return out, err
+end
+
+for _, options in ipairs { "-d 0.3", "--duration=300ms --delay=200ms", "-d 0.005m --delay 0.1s -e wall" } do
+  local out, err = run(options .. " -F 1000 -o out.bin", "window.lua a", 7)
+  t.equal(out, "done\ta\n", options .. ": the script runs on")
+  t.ok(assert(reader.parse_string(t.read_file("out.bin"))).complete, options .. ": complete")
+  local _, folded = t.parse("out.bin")
+  t.contains(folded, "in_window (", options .. ": the window")
+  t.equal(folded:find("in_late (", 1, true), nil, options .. ": after the window")
+  t.equal(err:find("warning", 1, true), nil, options .. ": no warning: " .. err)
+end
+
+-- The size of a profile that is rendered.
+local out, err = run("--max-size=256K -F 5000 -o out.folded", "fill.lua", 0)
+t.equal(out, "done\n", "size: the script runs on")
+t.contains(err, "ended at the size limit of 256 KiB", "size: the summary")
+t.equal(err:find("warning", 1, true), nil, "size: no warning: " .. err)
+t.contains(t.read_file("out.folded"), "fill (", "size: names")
+run("--max-size=0.25MiB -F 5000 -o out.bin", "fill.lua", 0)
+t.ok(#t.read_file("out.bin") <= 2^18, "size: the file")
+t.contains(select(2, t.shell(("'%s' '%s/tools/luajit-sysprof.lua' report out.bin"):format(t.luajit, t.source))),
+	   "limit     ended at the size limit of 256 KiB", "size: the report")
+
+if t.shell("mkdir full && mount -t tmpfs -o size=160k tmpfs full") == 0 then
+  out, err = run("-F 5000 -o full/out.bin", "fill.lua", 0)
+  t.shell("umount full")
+  t.equal(out, "done\n", "a full disk: the script runs on")
+  t.contains(err, "the disk of the profile is full: the rest of the profile is lost", "a full disk: the summary")
+else
+  print("not root: no full disk")
+end
+
+for option, value in pairs { duration = "x", delay = "-1", ["max-size"] = "1K" } do
+  local got, _, message = t.shell(RUN .. ("--%s=%s window.lua"):format(option, value))
+  t.equal(got, 2, option .. ": status")
+  t.contains(message, ("option '--%s': expected a %s such as "):format(option, option == "max-size" and "size" or "time"),
+	     option .. ": refused")
+end
+t.finish()
