@@ -38,7 +38,7 @@ local function warn(say, shown, shown_view, format, empty)
   local parts, profile = {}, shown_view.profile
   parts[1] = profile:problem_text()
   local lost, lost_text = selfreport.lost(profile)
-  local nothing = empty and "no sample passes the filters" or selfreport.nothing(profile) or
+  local nothing = empty and shown_view:nothing_text() or selfreport.nothing(profile) or
 		  shown_view.event.samples == 0 and "no samples of " .. shown_view.event.name or nil
   if nothing then parts[#parts + 1] = "warning: " .. nothing end
   if lost > 0 and (format == "folded" or format == "annotate" or #parts > 0) then
