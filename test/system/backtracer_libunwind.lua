@@ -91,8 +91,8 @@ local chain = require("debug_frame_only")
 local function early() chain(function() end, 10) end
 local function later() chain(function() end, 10) end
 local function samples() return misc.sysprof.report().samples end
-repeat early() until samples() > 3000
-repeat later() until samples() > 3300
+repeat early() until samples() > 1000
+repeat later() until samples() > 1300
 misc.sysprof.stop()
 ]]))
 status, out, err = t.shell("'" .. t.luajit .. "' late.lua")

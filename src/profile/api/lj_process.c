@@ -156,7 +156,7 @@ static Job jobs[] = {
   { look_after, has_profile, 0, JOB_SHARE, 0, 0 },
   { write_queues, has_profile, 1, 0, 0, 0 },
   { scan_threads, has_profile, 0, JOB_SHARE, 0, 0 },
-  { look_for_objects, has_profile, 0, JOB_SHARE, 0, 0 },
+  { look_for_objects, has_profile, 1, 0, 0, 0 },
 };
 #define JOBS (int)(sizeof(jobs) / sizeof(jobs[0]))
 

@@ -54,7 +54,11 @@ const CfiRule *lj_rowtab_find(RowMemo *memo, SafeLoad *pk, uintptr_t pc)
     memo->generation = pk->generation;
     memo->object = object_find(pk, memo->begin);
   }
-  if (!memo->object) return NULL;
+  if (!memo->object) {
+    memo->missing |= memo->begin != memo->asked;
+    memo->asked = memo->begin;
+    return NULL;
+  }
   row = memo->object->row;
   ofs = pc - memo->begin;
   for (lo = 0, hi = memo->object->n; lo < hi;) { /* First row above the address. */

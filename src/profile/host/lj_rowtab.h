@@ -39,6 +39,8 @@ typedef struct RowMemo {
   uintptr_t begin, end;
   uint64_t generation;
   const RowObject *object; /* NULL without rows. */
+  uintptr_t asked;         /* Begin of the last object without rows. */
+  int missing;             /* The walk has met another one, which may be new. */
 } RowMemo;
 
 /* Find the step from an address. Returns NULL if no row has one. Valid for ever. */
