@@ -74,7 +74,7 @@ local TESTS = {
   { "^src/profile/control/", "^lapi/(control|environment|fork)|^capi/(control|on_stop|foreign|fork|prog)" },
   { "^src/profile/format/", "^unit/(wbuf|uleb|stream|source|batch|definition|chunk|names)|^capi/(tiny|writer|stream)" },
   { "^src/profile/host/", "^unit/(host|frames|compiled|builtins|refusal|damaged|safeload|trace_single)"
-    .. "|^stack/|^capi/(runs_on|vm_moves)" },
+    .. "|^stack/|^capi/(runs_on|vm_moves)|backtracer_libunwind" },
   { "^src/profile/lua/", "^unit/(trace|lua_|damaged|frames|builtins|names|refusal"
     .. "|sample|places|safe_points|host_stack_on)|^stack/|^capi/(odd|main_t|vm_m)" },
   { "^src/profile/output/", "^lapi/(d|env|ex|fi|pa|r|sh)|^unit/exchanged|^faults/(clos|file)"

@@ -79,6 +79,15 @@ LUALIB_API int luaopen_misc(lua_State *L);
 /* Number of equal parts that FLUSH_VM and FLUSH_THREAD divide the buffer into. */
 #define LUAM_SYSPROF_FLUSH_BUFFERS 4
 
+/* -- Backtracer --------------------------------------------------------------- */
+
+/* The profiler's own tables only: the section .eh_frame of the program and its libraries. */
+#define LUAM_SYSPROF_BACKTRACER_OWN 0
+/* Also section .debug_frame of their files or debug files, by libunwind, at the start and for
+** objects that the program loads later. Needs the module libluajit-sysprof-libunwind.so.
+*/
+#define LUAM_SYSPROF_BACKTRACER_LIBUNWIND 1
+
 /* Runs in a child of fork() after the profiled thread forked, outside of the handler.
 ** Returns the ctx of the child's profile, or NULL to leave the child unprofiled. The
 ** child's profile uses the same writer and on_stop, and the child's copy of buf.
@@ -115,6 +124,7 @@ struct luam_Sysprof_Options {
 			   ** tick. */
   uint8_t gc;                   /* 1: collect garbage before a dump and before the end, if
 			   ** they come from code of the VM or from lua_close. */
+  uint8_t backtracer;           /* LUAM_SYSPROF_BACKTRACER_*. */
 };
 
 /* Smallest buffer that the modes LEAF and CALLGRAPH accept, in bytes. Each event after the

@@ -132,6 +132,13 @@ package(library libluajit-sysprof libs "LuaJIT with the profiler sysprof: shared
   "Replaces the distribution's libluajit-5.1.so.2 in programs that run with
 LD_LIBRARY_PATH=${package_prefix}/${CMAKE_INSTALL_LIBDIR}. With the package
 libluajit-sysprof-default, all programs load it.")
+if(has_libunwind)
+  package(libunwind libluajit-sysprof-libunwind libs "LuaJIT with the profiler sysprof: backtracer libunwind"
+    "Module that lets profiles with the option backtracer=libunwind walk code that has
+only the debug information .debug_frame."
+    "libluajit-sysprof ${same}")
+  set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS libluajit-sysprof-libunwind)
+endif()
 package(default libluajit-sysprof-default libs "LuaJIT with the profiler sysprof for all programs"
   "While this package is installed, programs load the libluajit-5.1.so.2 of
 libluajit-sysprof instead of the distribution's."

@@ -19,6 +19,11 @@ static void refused(lua_State *L, struct luam_Sysprof_Options opt, const char *p
   CHECK(strstr(luaM_sysprof_error(), part) != NULL);
 }
 
+static void no_frames(void *(*frame_writer)(int frame_no, void *addr))
+{
+  (void)frame_writer;
+}
+
 int main(void)
 {
   static uint8_t buf[LUAM_SYSPROF_BUF_MIN];
@@ -84,6 +89,13 @@ int main(void)
     o = opt;
     o.signo = SIGKILL;
     refused(L, o, "signal 9 is not allowed for the clocks; expected ");
+    o = opt;
+    o.backtracer = LUAM_SYSPROF_BACKTRACER_LIBUNWIND + 1;
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE);
+    o.backtracer = LUAM_SYSPROF_BACKTRACER_LIBUNWIND;
+    CHECK_EQ(luaM_sysprof_set_backtracer(no_frames), PROFILE_SUCCESS);
+    CHECK_EQ(start(L, o), PROFILE_ERRUSE); /* Two backtracers. */
+    CHECK_EQ(luaM_sysprof_set_backtracer(NULL), PROFILE_SUCCESS);
     o = opt;
     o.buf = NULL;
     if (mode != LUAM_SYSPROF_DEFAULT) refused(L, o, "buf is NULL; expected ");

@@ -146,13 +146,22 @@ static void around(int sig, siginfo_t *info, void *uc)
   in_handler--;
 }
 
-static void profile(lua_State *L, int mode)
+/* Returns 0 without the module of the backtracer. */
+static int profile(lua_State *L, int mode, int backtracer)
 {
   Sink sink;
   struct luam_Sysprof_Options opt = session_options(&sink, mode, 4096);
   struct sigaction sa;
+  int status;
   opt.interval_ns = 100000;
-  CHECK_EQ(luaM_sysprof_start(L, &opt), PROFILE_SUCCESS);
+  opt.backtracer = (uint8_t)backtracer;
+  status = luaM_sysprof_start(L, &opt);
+  if (backtracer && status == PROFILE_ERRIO) {
+    printf("no module: %s\n", luaM_sysprof_error());
+    sink_free(&sink);
+    return 0;
+  }
+  CHECK_EQ(status, PROFILE_SUCCESS);
   REQUIRE(sigaction(SIGPROF, NULL, &sa) == 0);
   profiler = sa.sa_sigaction;
   sa.sa_sigaction = around;
@@ -165,6 +174,20 @@ static void profile(lua_State *L, int mode)
   REQUIRE(sigaction(SIGPROF, &sa, NULL) == 0);
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   sink_free(&sink);
+  return 1;
+}
+
+/* Most samples are in code whose steps come from the module of libunwind. */
+static void profile_rows(lua_State *L)
+{
+  struct luam_Sysprof_SelfReport r;
+  session_script(L, "local chain = require('debug_frame_only')\n"
+		    "local function nothing() end\n"
+		    "function work() chain(nothing, 10) end\n");
+  if (!profile(L, LUAM_SYSPROF_CALLGRAPH, LUAM_SYSPROF_BACKTRACER_LIBUNWIND)) return;
+  CHECK_EQ(luaM_sysprof_selfreport(L, &r, sizeof(r)), PROFILE_SUCCESS);
+  CHECK(r.samples >= 2500);
+  CHECK(r.host_broken[LUAM_SYSPROF_BROKEN_NO_CFI] < r.samples / 10);
 }
 
 int main(void)
@@ -188,7 +211,8 @@ int main(void)
     "  return f() + #table.concat(s):gsub('%d', function(c) return c end)\n"
     "end");
   for (mode = LUAM_SYSPROF_DEFAULT; mode <= LUAM_SYSPROF_CALLGRAPH; mode++)
-    profile(L, mode);
+    profile(L, mode, LUAM_SYSPROF_BACKTRACER_OWN);
+  profile_rows(L);
   for (i = 0; i < CALL__MAX; i++)
     if (calls[i]) {
       CHECK(!"a forbidden function was called in the handler");

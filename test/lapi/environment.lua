@@ -99,7 +99,7 @@ t.equal(with("clock=wall-signal").clock, "wall-signal", "clock")
 t.equal(with("clock=wall-signal+cpu/period=5000000/,hz=50").clock, "wall-signal,cpu", "two clocks")
 t.equal(with("period=1000").mode, "callgraph", "period, of no use for a clock")
 for _, value in ipairs { "jitter", "jitter=true", "jitter=false", "shared", "shared=true",
-			 "threads=own", "flush=vm", "flush=thread", "force", "follow", "follow=true" } do
+			 "threads=own", "flush=vm", "flush=thread", "backtracer=own", "force", "follow", "follow=true" } do
   t.equal(with(value).mode, "callgraph", value)
 end
 
@@ -263,7 +263,7 @@ wrong("hz=10,x=1", "'x' is not an option")
 wrong("=1", "'' is not an option")
 for _, value in ipairs { "mode=c", "mode=X", "mode=CC", "hz=0", "hz=-1", "hz=abc", "hz=nan", "hz=inf", "hz=1e9",
 			 "interval=0", "interval=1e300", "period=0", "period=1.5", "threads=some",
-			 "flush=no", "signal=PROF", "signal=0", "signal=1.5", "signal=100", "jitter=yes",
+			 "flush=no", "backtracer=gdb", "signal=PROF", "signal=0", "signal=1.5", "signal=100", "jitter=yes",
 			 "fork=1", "shared=TRUE", "force=yes" } do
   wrong(value, "'" .. value .. "' has a wrong value; expected ")
   wrong("path=y.bin," .. value, "'" .. value .. "' has a wrong value; expected ")

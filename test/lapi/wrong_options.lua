@@ -63,6 +63,7 @@ for name, values in pairs({
 	     "SIGRTMIN+-1", "SIGRTMIN+ 3", "SIGPROF\0" },
   jitter = { 0, 1, "yes", {} },
   flush = { 0, true, {}, "", "VM", "handler", "vm\0" },
+  backtracer = { 0, true, {}, "", "unwind", "OWN", "own\0" },
   threads = { 0, true, false, {}, "", "none", "ALL", "all\0" },
   fork = { 0, 1, "yes", {} },
   shared = { 0, 1, "yes", {} },

@@ -10,7 +10,8 @@
 **   move:PATH    replaces the file before it, and is loaded by that file's path
 **   thread:PATH  the last one: another thread loads and unloads it while they run
 ** END is stop, exit (without a stop), kill, or cycles: does all CYCLES times at a high
-** rate, with a few samples for each library.
+** rate, with a few samples for each library. The environment variable LIBUNWIND selects the
+** backtracer libunwind.
 */
 
 #define _GNU_SOURCE /* For dlinfo. */
@@ -139,6 +140,8 @@ int main(int argc, char **argv)
   opt.mode = LUAM_SYSPROF_CALLGRAPH;
   opt.clocks = "wall-signal";
   opt.interval_ns = cycles > 1 ? 100000 : 1000000;
+  opt.backtracer = getenv("LIBUNWIND") ? LUAM_SYSPROF_BACKTRACER_LIBUNWIND
+				       : LUAM_SYSPROF_BACKTRACER_OWN;
   opt.buf = buffer;
   opt.len = sizeof(buffer);
   if (fd < 0 || luaM_sysprof_set_writer(write_stream) != PROFILE_SUCCESS ||

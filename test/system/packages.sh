@@ -55,6 +55,8 @@ for file in again/*; do
   cmp "$file" "packages/$(basename "$file")" || fail "$file differs when made again"
 done
 names="libluajit-sysprof libluajit-sysprof-default libluajit-sysprof-dev luajit-sysprof-tools luajit-with-sysprof"
+[ ! -e "$SYSPROF_BUILD/lib/libluajit-sysprof-libunwind.so" ] ||
+  names=$(echo "$names" | sed 's/libluajit-sysprof-dev/& libluajit-sysprof-libunwind/')
 got=$(for file in packages/*.deb; do dpkg-deb -f "$file" Package; done | LC_ALL=C sort | xargs)
 [ "$got" = "$names" ] || fail "packages: $got"
 
@@ -76,6 +78,7 @@ for name in $names; do
   case $name in
   libluajit-sysprof) expected="libc6 (>= |libgcc-s1" ;;
   luajit-with-sysprof) expected="libc6 (>= |libgcc-s1|libluajit-sysprof (= $version)," ;;
+  libluajit-sysprof-libunwind) expected="libunwind8|libluajit-sysprof (= $version)," ;;
   luajit-sysprof-tools) expected="luajit-with-sysprof (= $version)," ;;
   *) expected="libluajit-sysprof (= $version)," ;;
   esac

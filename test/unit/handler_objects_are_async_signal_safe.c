@@ -39,6 +39,7 @@ static const Allowed allowed[] = {
   { "lj_luawalk", "lj_vm_*", "addresses to compare with" },
   { "lj_luathread", "lj_cont_*", "addresses to compare with" },
   { "lj_ehframe", "_dl_find_object", "documented as async-signal-safe" },
+  { "lj_rowtab", "_dl_find_object", "documented as async-signal-safe" },
   { "lj_osobjects", "_dl_find_object", "start only" },
   { "lj_osobjects", "dl_iterate_phdr", "start only" },
   { "lj_osobjects", "getauxval", "start only" },
@@ -139,7 +140,7 @@ static const char *const objects[] = {
   "lj_clockbudget",  "lj_clocksig",   "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
   "lj_loadmap",      "lj_elfnote",    "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
   "lj_procfile",     "lj_handover",   "lj_ossignal",    "lj_osobjects",  "lj_clockslot",
-  "lj_clockforeign", "lj_clockkinds", "lj_ctlstack"
+  "lj_clockforeign", "lj_clockkinds", "lj_ctlstack",    "lj_rowtab"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

@@ -72,6 +72,13 @@ int lj_options_valid(const struct luam_Sysprof_Options *opt, const SysprofCallba
   if (opt->flush > LUAM_SYSPROF_FLUSH_THREAD)
     return fail("flush %d is unknown; expected LUAM_SYSPROF_FLUSH_HANDLER, _VM or _THREAD",
 		opt->flush);
+  if (opt->backtracer > LUAM_SYSPROF_BACKTRACER_LIBUNWIND)
+    return fail("backtracer %d is unknown; expected LUAM_SYSPROF_BACKTRACER_OWN or "
+		"_LIBUNWIND",
+		opt->backtracer);
+  if (opt->backtracer && cb->backtracer)
+    return fail("backtracer is LUAM_SYSPROF_BACKTRACER_LIBUNWIND beside "
+		"luaM_sysprof_set_backtracer; expected one of them");
   if (opt->mode == LUAM_SYSPROF_DEFAULT) return 1;
   if (!opt->buf)
     return fail("buf is NULL; expected a buffer of at least %d bytes",

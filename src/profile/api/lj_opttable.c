@@ -48,6 +48,10 @@ static const OptionChoice threads[] = { { "own", LUAM_SYSPROF_THREADS_OWN },
 static const OptionChoice flushes[] = { { "vm", LUAM_SYSPROF_FLUSH_VM },
 					{ "thread", LUAM_SYSPROF_FLUSH_THREAD },
 					{ NULL, 0 } };
+static const OptionChoice backtracers[] = { { "own", LUAM_SYSPROF_BACKTRACER_OWN },
+					    { "libunwind",
+					      LUAM_SYSPROF_BACKTRACER_LIBUNWIND },
+					    { NULL, 0 } };
 
 /* clang-format off */
 LJ_DATADEF const OptionSpec lj_opttable[] = {
@@ -70,6 +74,7 @@ LJ_DATADEF const OptionSpec lj_opttable[] = {
   CHOICE("threads", BOTH, opt.threads, threads, "own or all"),
   TEXT("signal", OPTION_SIGNAL, BOTH, opt.signo, "a signal such as SIGUSR2", NULL),
   CHOICE("flush", BOTH, opt.flush, flushes, "vm or thread"),
+  CHOICE("backtracer", BOTH, opt.backtracer, backtracers, "own or libunwind"),
   FLAG("jitter", BOTH, opt.jitter, 1, NULL),
   FLAG("gc", BOTH, opt.gc, 1, NULL),
   FLAG("fork", BOTH, fo.children, 1, "children"),

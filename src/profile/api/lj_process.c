@@ -21,6 +21,7 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/control/lj_ctlslot.h"
+#include "profile/host/lj_rowload.h"
 #include "profile/session/lj_bgthread.h"
 #include "profile/session/lj_registry.h"
 #include "profile/session/lj_sources.h"
@@ -78,6 +79,17 @@ static void profile_scan(Profile *p)
 static void scan_threads(void)
 {
   each_profile(profile_scan);
+}
+
+static void profile_objects(Profile *p)
+{
+  if (p->opt.walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND) lj_rowload_look();
+}
+
+/* Find objects that the program has loaded. */
+static void look_for_objects(void)
+{
+  each_profile(profile_objects);
 }
 
 /* Until a profile must look at its threads again. Background thread only. */
@@ -158,6 +170,7 @@ static Job jobs[] = {
   { look_after, has_profile, 0, JOB_SHARE, 0, 0 },
   { write_queues, has_profile, 1, 0, 0, 0 },
   { scan_threads, has_profile, 0, JOB_SHARE, 0, 0 },
+  { look_for_objects, has_profile, 1, 0, 0, 0 },
 };
 #define JOBS (int)(sizeof(jobs) / sizeof(jobs[0]))
 

@@ -16,6 +16,7 @@
 #include "profile/base/lj_osprocess.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/host/lj_hostwalk.h"
+#include "profile/host/lj_rowload.h"
 #include "profile/session/lj_registry.h"
 #include "profile/session/lj_sources.h"
 
@@ -52,6 +53,7 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
       (o->threads == LUAM_SYSPROF_THREADS_ALL || profileopts_haslook(o)))
     o->flush = LUAM_SYSPROF_FLUSH_THREAD;
   o->signo = opt->signo;
+  o->walker = opt->backtracer;
   o->gc = opt->gc;
   o->interval_ns = interval_ns;
   o->cb = *cb;
@@ -85,6 +87,12 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
   if (!lj_hostwalk_warmup()) {
     status = PROFILE_ERRMEM;
     err = ENOTSUP;
+    goto out;
+  }
+  if (asked.walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND &&
+      !lj_rowload_begin(errmsg, EVENT_ERRMSG_MAX)) {
+    status = PROFILE_ERRIO;
+    err = ENOENT;
     goto out;
   }
   p->opt = asked;

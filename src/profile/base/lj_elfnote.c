@@ -56,7 +56,7 @@ const uint8_t *lj_elfnote_segments(SafeLoad *pk, const void *headers, uint32_t n
   uint32_t i;
   for (i = 0; i < n && i < PHDRS_MAX && !id; i++, at++) {
     ElfW(Phdr) ph;
-    if (!lj_safeload_copy(pk, &ph, at, sizeof(ph))) break;
+    if (!load(pk, &ph, at, sizeof(ph))) break;
     if (ph.p_type == PT_NOTE)
       id = lj_elfnote_find(pk, (const uint8_t *)(bias + ph.p_vaddr), ph.p_memsz, len);
   }

@@ -20,7 +20,7 @@ LJ_FUNC const uint8_t *lj_elfnote_find(SafeLoad *pk, const uint8_t *notes, size_
 				       uint32_t *len);
 
 /* Find the build-id in the notes that n program headers at ph point to. bias: added to
-** their addresses.
+** their addresses. pk NULL: nobody unmaps the object.
 */
 LJ_FUNC const uint8_t *lj_elfnote_segments(SafeLoad *pk, const void *ph, uint32_t n,
 					   uintptr_t bias, uint32_t *len);

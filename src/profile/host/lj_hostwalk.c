@@ -333,6 +333,14 @@ static HOSTWALK_RARE void walk_findbp(Walk *w, const CfiRule *rule)
     lj_prologue_find(hs->pk, rule, fde.pc_begin, pc, &w->regs);
 }
 
+/* Our own tables have no step: take one that a module has computed. */
+static HOSTWALK_RARE CfiResult walk_row(Walk *w)
+{
+  HostWalk *hs = w->hs;
+  const CfiRule *rule = lj_rowtab_find(&hs->rows, hs->pk, lj_cfi_lookup_pc(&w->regs));
+  return rule ? lj_cficache_step(rule, hs->pk, &w->regs) : CFI_NONE;
+}
+
 /* The current frame is in host code, or in a trace. Returns 0 at the end. */
 static int walk_host(Walk *w)
 {
@@ -367,6 +375,7 @@ static int walk_host(Walk *w)
     walk_findbp(w, rule);
   res = rule ? lj_cficache_step(rule, hs->pk, &w->regs)
 	     : lj_cfi_step(hs->pk, &hs->cfi.copy, &w->regs);
+  if (LJ_UNLIKELY(res == CFI_NONE) && hs->has_rows && !rule) res = walk_row(w);
   if (res == CFI_NO_OBJECT) {
     if (walk_exact(w) && !hs->no_vm_access &&
 	(n = lj_vmcode_callback(hs->pk, hs->g, pc, &saved)) >= 0) {

@@ -18,6 +18,7 @@
 #include "profile/host/lj_cficache.h"
 #include "profile/format/lj_framelist.h"
 #include "profile/host/lj_hostmemo.h"
+#include "profile/host/lj_rowtab.h"
 #include "profile/host/lj_vmcode.h"
 
 #define HOSTWALK_VMFRAMES 256  /* VM frames stored for the Lua walk. */
@@ -41,6 +42,7 @@ typedef struct HostWalk {
   int no_vm_access;             /* The walk must not read the VM. */
   int cross_thread;             /* The VM may run on another thread. */
   int is_remote;                /* Another thread walks the stack of one that sleeps. */
+  int has_rows;                 /* Ask lj_rowtab where our own tables have no step. */
   uintptr_t stack_lo, stack_hi; /* The thread's C stack; 0: not known. */
   /* Results. */
   LeafPlace leaf;                /* Place of the interrupted instruction. */
@@ -53,6 +55,7 @@ typedef struct HostWalk {
   CfiCache cfi;      /* Steps by their addresses. */
   HostMemo memo;     /* Steps of the last walk. */
   VMCodeAreas areas; /* Of the VM's compiled code. */
+  RowMemo rows;      /* Object of the last row. */
 } HostWalk;
 
 /* Walk the stack of this thread, from the registers of its innermost frame: all those that a

@@ -126,6 +126,8 @@ int lj_describe_profile(Sampler *s, pid_t pid)
   meta_signal(s);
   meta_limit(s);
   lj_stream_meta(&s->stream, "mode", modes[opt->mode]);
+  if (opt->walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND)
+    lj_stream_meta(&s->stream, "backtracer", "libunwind");
   meta_number(s, "pid", (unsigned long long)pid);
   meta_number(s, "start_time", (unsigned long long)time(NULL));
   lj_stream_meta(&s->stream, "base", LUAJIT_VERSION);

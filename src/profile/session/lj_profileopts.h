@@ -31,6 +31,7 @@ typedef struct ProfileOptions {
   int threads; /* LUAM_SYSPROF_THREADS_*. */
   int flush;   /* LUAM_SYSPROF_FLUSH_*, with a stream. */
   int signo;   /* Signal of the samples, or 0. */
+  int walker;  /* LUAM_SYSPROF_BACKTRACER_*. */
   int gc;      /* Collect garbage before a dump and before the end. */
   SysprofCallbacks cb;
   void *ctx;    /* Argument of the callbacks. */

@@ -221,6 +221,13 @@ static int state_find(Sampler *s, const WalkRegs *regs)
   return s->lua.top != TOP_UNKNOWN;
 }
 
+/* The walk has met an object that may be new: let the background thread read its rows. */
+static SAMPLE_RARE void ask_rows(Sampler *s)
+{
+  s->host.rows.missing = 0;
+  lj_bgthread_wake();
+}
+
 /* Walk both stacks, and leave out the innermost host frames. Returns 1 if the sampler still
 ** reads the VM and has claimed its tables: then the caller calls vm_leave.
 */
@@ -239,6 +246,7 @@ static int walk_both(Sampler *s, const WalkRegs *regs, uint32_t inner)
   s->host.no_vm_access = !reads;
   s->host.cross_thread = vmgate_isshared(gate) || !vmgate_runson(gate, s->reader.tid);
   lj_hostwalk_walk(&s->host, regs);
+  if (LJ_UNLIKELY(s->host.rows.missing)) ask_rows(s);
   if (reads && !(vm_runs(s) && vmtables_claim(s->vm, s->reader.tid))) {
     vmgate_read_end(&s->reader);
     reads = 0;

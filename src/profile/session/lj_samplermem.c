@@ -102,6 +102,7 @@ static void state_init(Sampler *s, const SessionPlan *plan)
   s->host.frames = opt->cb.backtracer || opt->mode == LUAM_SYSPROF_DEFAULT
 		     ? NULL
 		     : &s->host_frames;
+  s->host.has_rows = (opt->walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND);
   s->host.few_vm_frames = opt->mode != LUAM_SYSPROF_CALLGRAPH;
   s->symtab.loadmap.pk = &s->peek;
   s->batch.numbers = &plan->vm->nbatch;

@@ -62,6 +62,7 @@ static void walk(const Sampler *s, SleepTables *st, const WalkRegs *regs)
   hs->pk = &st->peek;
   hs->g = s->gate->g;
   hs->frames = &st->host_frames;
+  hs->has_rows = s->host.has_rows;
   hs->cross_thread = hs->is_remote = 1;
   lj_hostwalk_walk(hs, regs);
   if (runs_vm(s, hs)) {

@@ -113,6 +113,8 @@ local SPECS = {
   { name = "flush", key = "flush", start = true, arg = "WHERE", choice = { "vm", "thread" }, help = {
     "who writes the profile: thread (default), once a",
     "second; vm: the program stays single-threaded" } },
+  { name = "backtracer", key = "backtracer", start = true, arg = "NAME", choice = { "own", "libunwind" }, help = {
+    "libunwind: also walk C code that has .debug_frame only" } },
   { name = "force", key = "force", start = true, help = {
     "overwrite a FILE that sysprof did not write" } },
   { name = "follow", key = "follow", start = true, help = {
