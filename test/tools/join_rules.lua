@@ -271,6 +271,7 @@ check("known work, a coroutine without frames", "| a ~ !", "main * step * gc",
       "main;a;" .. STEP .. ";[coroutine];[gc: sweep];gc")
 check("a side exit, protected C code", "| a #12,1 | !exit", "main * call * gc",
       "main;a;[side exit 3 of trace 12];call;gc")
+check("a side exit, no Lua frame", "| !exit", "main gc", "main;gc;[side exit 3 of trace 12]")
 check("other work", "| a !record", "main * step gc", "main;a;[record trace];" .. STEP .. ";gc")
 check("a side exit begins in compiled code", "| a !exit", "main * state gc",
       "main;a;[side exit 3 of trace 12];" .. STATE .. ";gc")

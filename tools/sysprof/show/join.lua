@@ -132,14 +132,15 @@ local function open_trace(w, frame)
   if w.covered == 0 then close_trace(w) end
 end
 
--- Places work that was taken, before the next Lua frame. It stands leafward of the VM's function
--- that does it: of the innermost one, if the host frames since then show one. A side exit begins
--- in compiled code. Other work keeps its place.
-local function place_work(w)
+-- Places work that was taken, before the next part of the Lua side. It stands leafward of the VM's
+-- function that does it: of the innermost one, if the host frames since then show one. A side exit
+-- begins in compiled code, which is the next Lua frame if there is one (before_lua). Other work
+-- keeps its place.
+local function place_work(w, before_lua)
   local all, out, frame, at = w.all, w.out, w.work, w.work_at
   if not frame then return end
   w.work = false
-  if all.extra[frame] == G.SPF_WORK_EXIT then at = w.n + 1 end
+  if before_lua and all.extra[frame] == G.SPF_WORK_EXIT then at = w.n + 1 end
   for i = w.n, w.waits + 1, -1 do
     if is_kind(w, out[i], HOST) then
       if w.does(all.payload[out[i]], all.extra[frame]) then at = i end
@@ -163,7 +164,7 @@ local function take_frame(w, frame, kind)
     take_work(w, frame, w.n + 1)
     return
   end
-  place_work(w)
+  place_work(w, true)
   if kind == TRACE then
     open_trace(w, frame)
     return
