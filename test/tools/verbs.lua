@@ -147,7 +147,7 @@ for _, ending in ipairs { "html", "svg", "txt", "folded", "tree", "pb.gz", "ppro
   for _, text in ipairs { "local x = {}\n", '{"key": 1}\n', "<html>", "\31\139\8\0", "x 1\ny\n" } do
     t.write_file("verbs/" .. name, text)
     says(("export -o %s a.bin"):format(name), 1,
-	 ("cannot overwrite %s: sysprof did not write this file as "):format(name))
+	 ("cannot overwrite %s: sysprof did not write this file; --force overwrites it"):format(name))
     t.equal(t.shell(("%s%s -o %s a.bin 2>&1"):format(IN, t.parser, name)), 1, name .. ": the old command refuses")
     t.equal(file(name), text, name .. ": left alone")
   end
@@ -159,6 +159,10 @@ says("report -o a.doc a.bin", 2, "'a.doc' has no known ending; expected .html ")
 t.equal(t.shell(("%s%s -o victim.lua a.bin 2>&1"):format(IN, t.parser)), 2, "the old command: an unknown ending")
 t.equal(t.shell(("%s%s -o plain a.bin"):format(IN, t.parser)), 0, "the old command: no ending")
 t.contains(file("plain"), "main chunk (x.lua) 1\n", "the old command: no ending: folded")
+-- One name for all formats.
+for _, format in ipairs { "folded", "top", "json", "pprof", "svg", "flamegraph", "gecko", "speedscope", "tree", "folded" } do
+  t.equal(t.shell(("%s%s --format=%s -o plain a.bin"):format(IN, t.parser, format)), 0, "our file, other format: " .. format)
+end
 -- A failure leaves the old file, and no other one.
 t.write_file("verbs/keep.html", file("a.html"))
 says("flame -o keep.html no.bin", 1, "no.bin: No such file or directory")

@@ -51,6 +51,15 @@ local IS_OURS = {
   gecko = function(head) return head:find('"Lua, interpreted"', 1, true) end,
 }
 
+-- Has sysprof written a file with this head, in this format or in another one?
+local function is_ours(head, format)
+  if head:find(MARK, 1, true) then return true end
+  for its, test in pairs(IS_OURS) do
+    if test(head) and (its ~= "folded" or format == "folded" or head:find(";", 1, true)) then return true end
+  end
+  return false
+end
+
 local function head_of(path)
   local file = io.open(path, "rb")
   local head = file and file:read(HEAD) or ""
@@ -70,10 +79,8 @@ function outfile.check(path, format, force)
     return nil, ("cannot write %s: there is no folder %s"):format(path, folder)
   end
   if force or st.kind ~= "file" or st.size == 0 then return true end
-  local is_ours = IS_OURS[format] or function(head) return head:find(MARK, 1, true) end
-  if is_ours(head_of(path)) then return true end
-  return nil, ("cannot overwrite %s: sysprof did not write this file as %s; --force overwrites it")
-	      :format(path, format == "bin" and "a profile" or format)
+  if is_ours(head_of(path), format) then return true end
+  return nil, ("cannot overwrite %s: sysprof did not write this file; --force overwrites it"):format(path)
 end
 
 -- -- Writing ---------------------------------------------------------------
