@@ -163,6 +163,9 @@ t.contains(file("plain"), "main chunk (x.lua) 1\n", "the old command: no ending:
 for _, format in ipairs { "folded", "top", "json", "pprof", "svg", "flamegraph", "gecko", "speedscope", "tree", "folded" } do
   t.equal(t.shell(("%s%s --format=%s -o plain a.bin"):format(IN, t.parser, format)), 0, "our file, other format: " .. format)
 end
+t.write_file("verbs/precious.bin", file("b.bin"))
+says("report --format=txt -o precious.bin a.bin", 1, "cannot overwrite precious.bin: ")
+t.equal(file("precious.bin"), file("b.bin"), "a profile is not overwritten by another format")
 -- A failure leaves the old file, and no other one.
 t.write_file("verbs/keep.html", file("a.html"))
 says("flame -o keep.html no.bin", 1, "no.bin: No such file or directory")

@@ -51,8 +51,10 @@ local IS_OURS = {
   gecko = function(head) return head:find('"Lua, interpreted"', 1, true) end,
 }
 
--- Has sysprof written a file with this head, in this format or in another one?
+-- Has sysprof written a file with this head, in this format or in another one? A profile cannot be made again, so only
+-- a profile takes its place.
 local function is_ours(head, format)
+  if IS_OURS.bin(head) then return format == "bin" end
   if head:find(MARK, 1, true) then return true end
   for its, test in pairs(IS_OURS) do
     if test(head) and (its ~= "folded" or format == "folded" or head:find(";", 1, true)) then return true end
