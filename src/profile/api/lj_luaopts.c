@@ -139,7 +139,7 @@ int lj_luaopts_accepts(lua_State *L, const OptionSpec *o)
 /* -- Refusals ---------------------------------------------------------------- */
 
 #define VALUE_MAX    48  /* Bytes of a value in a message, with its NUL; */
-#define OPTNAMES_MAX 144 /* of the names of all options. */
+#define OPTNAMES_MAX 224 /* of the names of all options. */
 
 static int refuse(const char *what, const char *value, const char *expected)
 {

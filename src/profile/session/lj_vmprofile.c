@@ -283,8 +283,7 @@ int lj_vmprofile_needsthread(const Profile *p)
 {
   return profile_isrunning(p) &&
 	 (p->opt.threads == LUAM_SYSPROF_THREADS_ALL || profileopts_haslook(&p->opt) ||
-	  profileopts_ends(&p->opt) ||
-	  p->opt.walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND ||
+	  profileopts_ends(&p->opt) || p->opt.walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND ||
 	  (p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD &&
 	   p->opt.mode != LUAM_SYSPROF_DEFAULT));
 }
