@@ -71,7 +71,7 @@ local function new_look(s, p)
 
   look.join = join.new(all, function(addr)
     return p.hsyms[addr] and p.hsyms[addr].addr
-  end, "[nothing]", {})
+  end, function() end, "[nothing]", {})	-- C functions have their symbols.
   return look
 end
 

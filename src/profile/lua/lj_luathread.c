@@ -127,10 +127,20 @@ static int push_proto(LuaWalk *ls, const GCproto *pt, uintptr_t pc)
   return 1;
 }
 
-static void push_cfunc(LuaWalk *ls, uint32_t ffid, lua_CFunction f)
+static void push_builtin(LuaWalk *ls, uint32_t ffid)
 {
-  if (ffid > FF_C) push_word(ls, frame_word(SPF_FRAME_FFUNC, ffid), TOP_FAST);
-  else push_word(ls, frame_word(SPF_FRAME_CFUNC, (uintptr_t)f), TOP_C);
+  push_word(ls, frame_word(SPF_FRAME_FFUNC, ffid), TOP_FAST);
+}
+
+static void push_cfunc(LuaWalk *ls, const GCfuncC *fn)
+{
+  uintptr_t f = (uintptr_t)fn->f;
+  if (fn->ffid > FF_C) {
+    push_builtin(ls, fn->ffid);
+  } else {
+    push_word(ls, frame_cfunc(f, cfunctab_see(&ls->funcs->cfuncs, (uintptr_t)fn, f)),
+	      TOP_C);
+  }
 }
 
 static int push_func(LuaWalk *ls, const FrameFunc *ff, uintptr_t pc)
@@ -138,7 +148,7 @@ static int push_func(LuaWalk *ls, const FrameFunc *ff, uintptr_t pc)
   if (ff->pt) return push_proto(ls, ff->pt, pc);
   if (ff->fn->c.ffid == FF_C)
     lj_luamemo_load(&ls->memo, (uintptr_t)&ff->fn->c.f, (uintptr_t)ff->fn->c.f);
-  push_cfunc(ls, ff->fn->c.ffid, ff->fn->c.f);
+  push_cfunc(ls, &ff->fn->c);
   return 1;
 }
 
@@ -150,7 +160,7 @@ void lj_luathread_pushproto(LuaWalk *ls, const GCproto *pt, uintptr_t pc)
 void lj_luathread_push(LuaWalk *ls, const GCfunc *fn, uintptr_t pc)
 {
   if (isluafunc(fn)) push_proto(ls, funcproto(fn), pc);
-  else push_cfunc(ls, fn->c.ffid, fn->c.f);
+  else push_cfunc(ls, &fn->c);
 }
 
 void lj_luathread_name(LuaWalk *ls, const CallFrame *cf)
@@ -242,8 +252,10 @@ static LJ_NOINLINE int push_trace(LuaWalk *ls, const JitFind *at)
   pos = at->seg->pos;
   for (i = at->seg->node; i < b->nnode; i = n->parent) {
     n = &b->node[i];
-    if (!n->pt) {
-      push_cfunc(ls, n->ffid, n->cfunc);
+    if (!n->pt && n->ffid > FF_C) {
+      push_builtin(ls, n->ffid);
+    } else if (!n->pt) { /* The trace may outlive the closure. */
+      push_word(ls, frame_cfunc((uintptr_t)n->cfunc, 0), TOP_C);
     } else {
       if (!lj_luaframe_isproto(ls->in.pk, n->pt) ||
 	  !push_proto(ls, n->pt, node_pc(n->pt, pos)))
@@ -293,7 +305,7 @@ static void push_work(LuaWalk *ls, const LuaTop *top)
 void lj_luathread_pushtop(LuaWalk *ls, const LuaTop *top, int i)
 {
   push_work(ls, top);
-  if (top->c[i].ffid) push_cfunc(ls, top->c[i].ffid, NULL);
+  if (top->c[i].ffid > FF_C) push_builtin(ls, top->c[i].ffid);
 }
 
 /* -- Steps ------------------------------------------------------------------- */

@@ -130,6 +130,12 @@ void lj_functab_free(FuncTab *ft, const GCproto *pt)
   }
 }
 
+void lj_functab_marked(FuncTab *ft, global_State *g)
+{
+  if (lj_cfunctab_marked(&ft->cfuncs, g))
+    __atomic_add_fetch(&ft->freed, 1, __ATOMIC_SEQ_CST);
+}
+
 void lj_functab_setname(FuncEntry *fe, NameRank rank, const NamePart *part, uint32_t n)
 {
   uint32_t i, j, len = 0;

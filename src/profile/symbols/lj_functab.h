@@ -18,6 +18,7 @@
 
 #include "lj_obj.h"
 #include "profile/base/lj_safeload.h"
+#include "profile/symbols/lj_cfunctab.h"
 
 #define FUNCTAB_FUNCS      4096 /* Functions known at a time, a power of two. */
 #define FUNCTAB_PROBES     16   /* Slots of the hash table tried. */
@@ -68,6 +69,7 @@ typedef struct FuncTab {
   uint16_t index[FUNCTAB_FUNCS * 2]; /* Hash table over func, plus 1. */
   uint16_t at[FUNCTAB_FUNCS];        /* Slot in index of each entry of func. */
   FuncEntry func[FUNCTAB_FUNCS];     /* By id modulo FUNCTAB_FUNCS. */
+  CFuncTab cfuncs;                   /* C functions. */
 } FuncTab;
 
 /* Is the entry of an id too young to be replaced in this sample? */
@@ -107,6 +109,9 @@ LJ_FUNC void lj_functab_drop(FuncTab *ft, uint32_t fid);
 
 /* LuaJIT frees a prototype: the table never gives its id again. VM thread. */
 LJ_FUNC void lj_functab_free(FuncTab *ft, const GCproto *pt);
+
+/* The collector has marked all that lives: forget the C functions that it will free. VM thread. */
+LJ_FUNC void lj_functab_marked(FuncTab *ft, global_State *g);
 
 /* Name a function by parts, unless it has a name of this or a better rank. */
 LJ_FUNC void lj_functab_setname(FuncEntry *fe, NameRank rank, const NamePart *part,
