@@ -66,13 +66,32 @@ case("module of two names", "it.run;{c_counted}", function() package.loaded.it.r
 local variable = named_c.make(9)
 function use_variable() return variable end
 case("upvalue", "variable;{c_counted}", function() variable() end)
-case("a local variable", "{c_counted}", function()
+case("a local variable", "f;{c_counted}", function()
   local f = ({ named_c.make(10) })[1]
   f()
 end)
 
+-- Calls name what nothing keeps: a field of a variable, a method, an iterator. C code calls without a name.
+case("field of a local variable", "run;{c_counted}", function()
+  local object = { [1] = named_c.make(12) }
+  object.run, object[1] = object[1], nil
+  object.run()
+end)
+case("method of a table", "work;{c_counted}", function()
+  local object = { work = named_c.make(13) }
+  object:work()
+end)
+case("iterator", "for iterator;{c_counted}", function()
+  local f, n = named_c.make(14), 0
+  for _ in f do
+    n = n + 1
+    if n == 5 then break end
+  end
+end)
+case("without a name", "pcall;{c_counted}", function() pcall((named_c.make(15))) end)
+
 -- A closure is gone. Later ones take its memory. Without upvalues, others stand for it.
-case("freed", "{c_counted}", function()
+case("freed", "f;{c_counted}", function()
   local f = named_c.make(11)
   for _ = 1, 10 do f() end
 end)

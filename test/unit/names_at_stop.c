@@ -127,7 +127,7 @@ static void see_all(lua_State *L)
   lua_rawgeti(L, LUA_REGISTRYINDEX, seen_c);
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
     uintptr_t fn = (uintptr_t)funcV(L->top - 1);
-    CHECK(cfunctab_see(&ft.cfuncs, fn, (uintptr_t)nothing) != 0);
+    CHECK(cfunctab_see(&ft.cfuncs, fn, (uintptr_t)nothing) != NULL);
   }
   lua_pop(L, 1);
 }

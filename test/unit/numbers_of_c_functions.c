@@ -26,7 +26,8 @@ static uintptr_t at(int i)
 
 static uint32_t see(int i, uintptr_t f)
 {
-  return cfunctab_see(&ct, at(i), f);
+  const CFuncEntry *e = cfunctab_see(&ct, at(i), f);
+  return e ? e->number : 0;
 }
 
 /* All closures of the table are alive, or dead. */
@@ -174,6 +175,36 @@ static void the_best_names_count(void)
 			 (char[CFUNCTAB_TEXT_MAX]){ 0 }) <= CFUNCTAB_TEXT_MAX);
 }
 
+/* Without a place, a closure has the name of a call, also after it was freed. */
+static void calls_name_closures(void)
+{
+  CFuncEntry *e;
+  char text[CFUNCTAB_TEXT_MAX];
+  clear();
+  e = cfunctab_see(&ct, at(1), CODE);
+  CHECK(cfunctab_wants(&ct, e));
+  lj_cfunctab_called(&ct, e, "called", 6);
+  CHECK(!cfunctab_wants(&ct, e));
+  is_named(1, "called");
+  offer(1, 4, "kept", 1);
+  is_named(1, "kept");
+  lj_cfunctab_unname(&ct);
+  fn[1].c.marked = LJ_GC_WHITE1;
+  CHECK(lj_cfunctab_marked(&ct, &g) == 1);
+  CHECK(lj_cfunctab_text(&ct, e, text) == 6 && cfunctab_number(e) == 1);
+  /* All closures of the function do the same. */
+  lj_cfunctab_offer(&ct, cfunctab_find(&ct, 0, CODE), 4, "others", 6);
+  CHECK(lj_cfunctab_text(&ct, e, text) == 0);
+  cfunctab_names(&ct, cfunctab_find(&ct, 0, CODE))->has_upvals = 1;
+  CHECK(lj_cfunctab_text(&ct, e, text) == 6);
+  /* Another closure takes the entry. */
+  fn[1].c.marked = LJ_GC_WHITE0;
+  CHECK(cfunctab_see(&ct, at(1), CODE) == e && cfunctab_number(e) == 2);
+  is_named(1, "");
+  e->tries = CFUNCTAB_TRIES;
+  CHECK(!cfunctab_wants(&ct, e));
+}
+
 /* A frame holds an address and a number. */
 static void frames_hold_both(void)
 {
@@ -195,6 +226,7 @@ int main(void)
   the_table_fills();
   noted_closures();
   the_best_names_count();
+  calls_name_closures();
   frames_hold_both();
   return check_status();
 }

@@ -135,12 +135,15 @@ static void push_builtin(LuaWalk *ls, uint32_t ffid)
 static void push_cfunc(LuaWalk *ls, const GCfuncC *fn)
 {
   uintptr_t f = (uintptr_t)fn->f;
+  CFuncTab *ct = &ls->funcs->cfuncs;
+  CFuncEntry *e;
   if (fn->ffid > FF_C) {
     push_builtin(ls, fn->ffid);
-  } else {
-    push_word(ls, frame_cfunc(f, cfunctab_see(&ls->funcs->cfuncs, (uintptr_t)fn, f)),
-	      TOP_C);
+    return;
   }
+  e = cfunctab_see(ct, (uintptr_t)fn, f);
+  if (e && LJ_UNLIKELY(cfunctab_wants(ct, e))) ls->unnamed_c = e;
+  push_word(ls, frame_cfunc(f, e ? e->number : 0), TOP_C);
 }
 
 static int push_func(LuaWalk *ls, const FrameFunc *ff, uintptr_t pc)
@@ -463,6 +466,17 @@ static LJ_AINLINE int step_link(LuaWalk *ls, const LuaArea *a, LuaStep *st, uint
   return refused;
 }
 
+/* Look for a name of a C function that the step has pushed. */
+static LJ_NOINLINE void name_cfunc(LuaWalk *ls, const GCfunc *fn, const LuaStep *st,
+				   uintptr_t prev)
+{
+  CFuncEntry *e = ls->unnamed_c;
+  CallFrame cf = { fn, st->f, st->slots, prev, st->pc };
+  ls->unnamed_c = NULL;
+  if (e->fn == (uintptr_t)fn && !ls->in.pk->keeping)
+    lj_callname_cfunc(ls->funcs, e, ls->in.pk, ls->in.g, &cf);
+}
+
 /* Look for a name of the function that the step has pushed: in the call. Returns 0 if a later
 ** walk may find a better one, so that this step must not be saved. In a trace, a tail call may
 ** have replaced the function of the frame.
@@ -470,6 +484,7 @@ static LJ_AINLINE int step_link(LuaWalk *ls, const LuaArea *a, LuaStep *st, uint
 static LJ_AINLINE int step_name(LuaWalk *ls, const FrameFunc *ff, const LuaStep *st,
 				uintptr_t prev)
 {
+  if (LJ_UNLIKELY(ls->unnamed_c != NULL)) name_cfunc(ls, ff->fn, st, prev);
   if (LJ_LIKELY(!ls->unnamed) || !ff->pt || ls->unnamed->pt != ff->pt) return 1;
   {
     CallFrame cf = { ff->fn, st->f, st->slots, prev, st->pc };

@@ -26,6 +26,9 @@ static CFuncEntry *insert(CFuncTab *ct, uintptr_t hash, uintptr_t fn, uintptr_t 
     CFuncEntry *e = &ct->entry[(slot + i) & (CFUNCTAB_FUNCS - 1)];
     if (e->f != 0 && e->fn != CFUNCTAB_GONE) continue;
     e->number = number;
+    e->tries = 0;
+    ct->call[e - ct->entry].len = 0;
+    ct->names[e - ct->entry].n = 0;
     e->f = f;
     __atomic_store_n(&e->fn, fn, __ATOMIC_SEQ_CST);
     ct->n++;
@@ -34,16 +37,17 @@ static CFuncEntry *insert(CFuncTab *ct, uintptr_t hash, uintptr_t fn, uintptr_t 
   return NULL;
 }
 
-static uint32_t add(CFuncTab *ct, uintptr_t fn, uintptr_t f, uintptr_t as)
+static CFuncEntry *add(CFuncTab *ct, uintptr_t fn, uintptr_t f, uintptr_t as)
 {
-  CFuncEntry *all = cfunctab_find(ct, 0, f);
+  CFuncEntry *all = cfunctab_find(ct, 0, f), *e;
   if (!all) all = insert(ct, f, 0, f, 0);
-  if (!all || all->number == CFUNCTAB_CLOSURES || !insert(ct, fn, as, f, all->number + 1))
-    return 0;
-  return ++all->number;
+  if (!all || all->number == CFUNCTAB_CLOSURES) return NULL;
+  e = insert(ct, fn, as, f, all->number + 1);
+  if (e) all->number++;
+  return e;
 }
 
-uint32_t lj_cfunctab_add(CFuncTab *ct, uintptr_t fn, uintptr_t f)
+CFuncEntry *lj_cfunctab_add(CFuncTab *ct, uintptr_t fn, uintptr_t f)
 {
   return add(ct, fn, f, fn);
 }
@@ -64,7 +68,8 @@ uint32_t lj_cfunctab_note(CFuncTab *ct, uintptr_t fn, uintptr_t f)
 {
   const CFuncEntry *e = cfunctab_find(ct, fn, f);
   if (!e) e = find_noted(ct, fn, f);
-  return e ? e->number : add(ct, fn, f, noted(fn));
+  if (!e) e = add(ct, fn, f, noted(fn));
+  return e ? e->number : 0;
 }
 
 int lj_cfunctab_settle(CFuncTab *ct, uintptr_t fn, uintptr_t f, int keep)
@@ -133,10 +138,30 @@ int lj_cfunctab_offer(CFuncTab *ct, const CFuncEntry *e, uint32_t grade, const c
   return is_first;
 }
 
-uint32_t lj_cfunctab_text(const CFuncTab *ct, const CFuncEntry *e, char *text)
+void lj_cfunctab_called(CFuncTab *ct, const CFuncEntry *e, const char *name, uint32_t len)
 {
-  const CFuncNames *nm = &ct->names[e - ct->entry];
+  CFuncCall *call = &ct->call[e - ct->entry];
+  if (len > CFUNCTAB_NAME_MAX) len = CFUNCTAB_NAME_MAX;
+  memcpy(call->name, name, len);
+  call->len = (uint8_t)len;
+}
+
+/* As its caller names a closure. The places of its function are better, if they count. */
+static uint32_t call_text(CFuncTab *ct, const CFuncEntry *e, char *text)
+{
+  const CFuncCall *call = &ct->call[e - ct->entry];
+  const CFuncEntry *all = cfunctab_find(ct, 0, e->f);
+  const CFuncNames *nm = all ? cfunctab_names(ct, all) : NULL;
+  if (nm && nm->n && !nm->has_upvals) return 0;
+  memcpy(text, call->name, call->len);
+  return call->len;
+}
+
+uint32_t lj_cfunctab_text(CFuncTab *ct, const CFuncEntry *e, char *text)
+{
+  const CFuncNames *nm = cfunctab_names(ct, e);
   uint32_t i, len = 0;
+  if (nm->n == 0) return call_text(ct, e, text);
   for (i = 0; i < nm->n; i++) {
     if (i) text[len++] = '|';
     memcpy(text + len, nm->name[i], nm->len[i]);

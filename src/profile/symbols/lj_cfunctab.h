@@ -20,6 +20,7 @@
 #define CFUNCTAB_FUNCS    (1 << CFUNCTAB_BITS) /* Closures and functions known at a time. */
 #define CFUNCTAB_PROBES   16                   /* Entries tried. */
 #define CFUNCTAB_CLOSURES 255                  /* Numbers of one lua_CFunction. */
+#define CFUNCTAB_TRIES    4                    /* Calls at which a name is searched. */
 #define CFUNCTAB_NAMES    3                    /* Equally good names that are kept, */
 #define CFUNCTAB_NAME_MAX 64                   /* and their bytes. */
 #define CFUNCTAB_TEXT_MAX (CFUNCTAB_NAMES * (CFUNCTAB_NAME_MAX + 1) + 4)
@@ -29,6 +30,7 @@ typedef struct CFuncEntry {
   uintptr_t fn;    /* Address of the closure, + 1 until note is settled; CFUNCTAB_GONE. */
   uintptr_t f;     /* Address of the lua_CFunction, 0 for a free entry. */
   uint32_t number; /* Of the closure; of the function: the last one given. */
+  uint32_t tries;  /* Calls at which a name was searched. */
 } CFuncEntry;
 
 #define CFUNCTAB_GONE ((uintptr_t)2) /* The entry's closure was freed. */
@@ -43,11 +45,18 @@ typedef struct CFuncNames {
   char name[CFUNCTAB_NAMES][CFUNCTAB_NAME_MAX];
 } CFuncNames;
 
+/* How a caller names a closure. */
+typedef struct CFuncCall {
+  uint8_t len; /* 0 without a name. */
+  char name[CFUNCTAB_NAME_MAX];
+} CFuncCall;
+
 /* Clear it before use. */
 typedef struct CFuncTab {
   uint32_t n;     /* Entries filled so far. */
   uint32_t marks; /* Times that the collector has marked all that lives. */
   CFuncEntry entry[CFUNCTAB_FUNCS]; /* Hash table. */
+  CFuncCall call[CFUNCTAB_FUNCS];   /* Of each entry. It outlives the closure. */
   CFuncNames names[CFUNCTAB_FUNCS]; /* Of each entry, since the last search. */
 } CFuncTab;
 
@@ -63,17 +72,27 @@ static LJ_AINLINE CFuncEntry *cfunctab_find(CFuncTab *ct, uintptr_t fn, uintptr_
   return NULL;
 }
 
-/* Number of a closure that is new. */
-LJ_FUNC uint32_t lj_cfunctab_add(CFuncTab *ct, uintptr_t fn, uintptr_t f);
+/* Entry of a closure that is new. Returns NULL without room, or without a free number. */
+LJ_FUNC CFuncEntry *lj_cfunctab_add(CFuncTab *ct, uintptr_t fn, uintptr_t f);
 
-/* Number of a live closure. Does not read it. */
-static LJ_AINLINE uint32_t cfunctab_see(CFuncTab *ct, uintptr_t fn, uintptr_t f)
+/* Entry of a live closure. Does not read it. Returns NULL if it gets no number. */
+static LJ_AINLINE CFuncEntry *cfunctab_see(CFuncTab *ct, uintptr_t fn, uintptr_t f)
 {
-  const CFuncEntry *e = cfunctab_find(ct, fn, f);
-  return LJ_LIKELY(e != NULL) ? e->number : lj_cfunctab_add(ct, fn, f);
+  CFuncEntry *e = cfunctab_find(ct, fn, f);
+  return LJ_LIKELY(e != NULL) ? e : lj_cfunctab_add(ct, fn, f);
 }
 
-/* The same for a closure that the VM may free meanwhile. Afterwards settle must be called:
+/* Does this closure need the name of its caller? */
+static LJ_AINLINE int cfunctab_wants(const CFuncTab *ct, const CFuncEntry *e)
+{
+  return e->tries < CFUNCTAB_TRIES && ct->call[e - ct->entry].len == 0;
+}
+
+/* Set how a caller names a closure. */
+LJ_FUNC void lj_cfunctab_called(CFuncTab *ct, const CFuncEntry *e, const char *name,
+				uint32_t len);
+
+/* Number of a closure that the VM may free meanwhile, 0 for none. Afterwards settle must be called:
 ** with keep, if marks is as before the closure was read. Returns 0 if the number is void.
 */
 LJ_FUNC uint32_t lj_cfunctab_note(CFuncTab *ct, uintptr_t fn, uintptr_t f);
@@ -91,10 +110,16 @@ LJ_FUNC void lj_cfunctab_unname(CFuncTab *ct);
 LJ_FUNC int lj_cfunctab_offer(CFuncTab *ct, const CFuncEntry *e, uint32_t grade,
 			      const char *name, uint32_t len);
 
-/* All names of an entry in one text of at most CFUNCTAB_TEXT_MAX bytes. Returns its length, 0
-** without a name.
+/* Names of an entry in one text of at most CFUNCTAB_TEXT_MAX bytes: of its places, or without
+** these as its caller names it. Returns the length, 0 for none.
 */
-LJ_FUNC uint32_t lj_cfunctab_text(const CFuncTab *ct, const CFuncEntry *e, char *text);
+LJ_FUNC uint32_t lj_cfunctab_text(CFuncTab *ct, const CFuncEntry *e, char *text);
+
+/* Number of an entry: 0 of a function. Closures that were freed keep theirs. */
+static LJ_AINLINE uint32_t cfunctab_number(const CFuncEntry *e)
+{
+  return e->fn ? e->number : 0;
+}
 
 static LJ_AINLINE CFuncNames *cfunctab_names(CFuncTab *ct, const CFuncEntry *e)
 {

@@ -110,7 +110,7 @@ static void cfunc_put(WBuf *wb, const void *def)
 {
   const CFuncDef *d = (const CFuncDef *)def;
   lj_wbuf_uleb(wb, d->entry->f);
-  lj_wbuf_uleb(wb, cfunctab_isclosure(d->entry) ? d->entry->number : 0);
+  lj_wbuf_uleb(wb, cfunctab_number(d->entry));
   lj_wbuf_str(wb, d->name, d->len);
 }
 
