@@ -182,9 +182,9 @@ static void calls_name_closures(void)
   char text[CFUNCTAB_TEXT_MAX];
   clear();
   e = cfunctab_see(&ct, at(1), CODE);
-  CHECK(cfunctab_wants(&ct, e));
+  CHECK(cfunctab_wants(e));
   lj_cfunctab_called(&ct, e, "called", 6);
-  CHECK(!cfunctab_wants(&ct, e));
+  CHECK(!cfunctab_wants(e));
   is_named(1, "called");
   offer(1, 4, "kept", 1);
   is_named(1, "kept");
@@ -202,7 +202,7 @@ static void calls_name_closures(void)
   CHECK(cfunctab_see(&ct, at(1), CODE) == e && cfunctab_number(e) == 2);
   is_named(1, "");
   e->tries = CFUNCTAB_TRIES;
-  CHECK(!cfunctab_wants(&ct, e));
+  CHECK(!cfunctab_wants(e));
 }
 
 /* A frame holds an address and a number. */

@@ -142,7 +142,7 @@ static void push_cfunc(LuaWalk *ls, const GCfuncC *fn)
     return;
   }
   e = cfunctab_see(ct, (uintptr_t)fn, f);
-  if (e && LJ_UNLIKELY(cfunctab_wants(ct, e))) ls->unnamed_c = e;
+  if (e && LJ_UNLIKELY(cfunctab_wants(e))) ls->unnamed_c = e;
   push_word(ls, frame_cfunc(f, e ? e->number : 0), TOP_C);
 }
 

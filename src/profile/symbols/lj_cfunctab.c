@@ -138,12 +138,13 @@ int lj_cfunctab_offer(CFuncTab *ct, const CFuncEntry *e, uint32_t grade, const c
   return is_first;
 }
 
-void lj_cfunctab_called(CFuncTab *ct, const CFuncEntry *e, const char *name, uint32_t len)
+void lj_cfunctab_called(CFuncTab *ct, CFuncEntry *e, const char *name, uint32_t len)
 {
   CFuncCall *call = &ct->call[e - ct->entry];
   if (len > CFUNCTAB_NAME_MAX) len = CFUNCTAB_NAME_MAX;
   memcpy(call->name, name, len);
   call->len = (uint8_t)len;
+  e->tries = CFUNCTAB_TRIES;
 }
 
 /* As its caller names a closure. The places of its function are better, if they count. */

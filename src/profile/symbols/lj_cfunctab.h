@@ -30,7 +30,7 @@ typedef struct CFuncEntry {
   uintptr_t fn;    /* Address of the closure, + 1 until note is settled; CFUNCTAB_GONE. */
   uintptr_t f;     /* Address of the lua_CFunction, 0 for a free entry. */
   uint32_t number; /* Of the closure; of the function: the last one given. */
-  uint32_t tries;  /* Calls at which a name was searched. */
+  uint32_t tries;  /* Calls at which a name was searched; most if one was found. */
 } CFuncEntry;
 
 #define CFUNCTAB_GONE ((uintptr_t)2) /* The entry's closure was freed. */
@@ -83,13 +83,13 @@ static LJ_AINLINE CFuncEntry *cfunctab_see(CFuncTab *ct, uintptr_t fn, uintptr_t
 }
 
 /* Does this closure need the name of its caller? */
-static LJ_AINLINE int cfunctab_wants(const CFuncTab *ct, const CFuncEntry *e)
+static LJ_AINLINE int cfunctab_wants(const CFuncEntry *e)
 {
-  return e->tries < CFUNCTAB_TRIES && ct->call[e - ct->entry].len == 0;
+  return e->tries < CFUNCTAB_TRIES;
 }
 
 /* Set how a caller names a closure. */
-LJ_FUNC void lj_cfunctab_called(CFuncTab *ct, const CFuncEntry *e, const char *name,
+LJ_FUNC void lj_cfunctab_called(CFuncTab *ct, CFuncEntry *e, const char *name,
 				uint32_t len);
 
 /* Number of a closure that the VM may free meanwhile, 0 for none. Afterwards settle must be called:
