@@ -31,7 +31,8 @@ local function version_4()
     b:stack(1, { F.cbound, F.lfunc(1, 3), F.cbound, F.lfunc(2, 200) })
     b:stack(2, { F.lfunc(3, 1), F.ffunc(5), F.resume, F.cut(100, 2) }, 2)
     b:stack(3, { F.host(0x1234), F.vm, F.near(0x1111), F.vm, F.host(0x7fffffffffff), F.near(-9) })
-    b:stack(4, { F.cut(3, 1), F.broken(4), F.cfunc(0x2000) }, 1, 1)
+    b:stack(4, { F.cut(3, 1), F.broken(4), F.cfunc(0x2000), F.closure(0x2000, 2) }, 1, 1)
+    b:cfunc(0x2000, 2, "m.f"):cfunc(0x2000, 0, "m.f|m.g")
     b:stack(5, { F.broken(1) })
     b:stack(6, { F.cbound, F.lfunc(1, 3), F.lfunc(2, 4), F.lsame(-2),
 		 F.trace(7, 2, true),

@@ -3,7 +3,7 @@
 --
 -- A stack is read from the root to the leaf. Each frame ends the loops that have called it back; those
 -- that are left at the leaf wait themselves. A part of a stack has module if it is C code, and on_lua
--- if only the Lua side has it. See naive_profile.lua.
+-- if only the Lua side has it, symbol if its text is another name. See naive_profile.lua.
 ----------------------------------------------------------------------------
 
 local t = require("tools_test")
@@ -25,7 +25,8 @@ local EVENT_CALLS = "epoll_wait epoll_pwait epoll_pwait2 poll ppoll select psele
 -- Returns the name of C code as its source has it; "" of other parts and without a symbol.
 local function c_name(part)
   if not part.module or part.kind == "unknown" then return "" end
-  return part.text:sub(1, 1) .. part.text:sub(2):gsub("%..*", "")
+  local name = part.symbol or part.text
+  return name:sub(1, 1) .. name:sub(2):gsub("%..*", "")
 end
 
 local function file_of(part)
@@ -68,7 +69,7 @@ local function read_marker(s, part, before)
   if part.text == "[coroutine]" then return end
   local of_lua = part.text:sub(1, 5) == "[lua "
   if of_lua then s.missing, s.loops = true, {} end
-  local builtin = before and before.kind == "builtin" and before.text ~= "cdata.__call"
+  local builtin = before and before.kind == "builtin" and not before.module and before.text ~= "cdata.__call"
   s.hidden = of_lua or not builtin
 end
 

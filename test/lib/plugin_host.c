@@ -95,7 +95,11 @@ static void run(lua_State *L, const char *path, int keep, int written)
   if (luaL_dostring(L, "plugin_run(callback, enough) plugin_run = nil"))
     fail(lua_tostring(L, -1));
   in_library = 0;
-  if (keep) return;
+  if (keep) { /* From here on, its function has another name. */
+    lua_pushcfunction(L, (lua_CFunction)f);
+    lua_setglobal(L, "kept_run");
+    return;
+  }
   dlclose(library);
   if (dlopen(path, RTLD_NOW | RTLD_NOLOAD)) fail("not unloaded");
 }

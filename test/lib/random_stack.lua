@@ -66,6 +66,15 @@ local CODE = {
   { at = 0x4000, name = "__syscall_cancel", of = "library" },
 }
 local HOSTS, LONE, LOOPS, CALLEES = 6, 9, 10, 16	-- Numbers of the last one and of the first ones.
+
+-- Lua's names of C functions, by number in CODE and of the closure. 0: of closures without a name.
+local CLOSURES = {
+  [7] = { [1] = "cjson.decode", [2] = "x;y" },
+  [8] = { [0] = "m.f|m.g", [1] = "cjson.decode" },
+  [9] = { [1] = "obj:send", [3] = "obj:send" },
+}
+local CLOSURES_MAX = 3
+
 local PROGRAM = "/usr/bin/program"
 local LIBRARIES = { library = "/usr/lib/lib x.so.1", uv = "/usr/lib/libuv.so.1", libc = "/usr/lib/libc.so.6" }
 for _, code in ipairs(CODE) do code.of = code.of or "program" end
@@ -94,6 +103,18 @@ local function host_part(step)
 	   kind = not code.name and "unknown" or code.kind or "c", row = path }
 end
 
+local function closure_name(step)
+  local names = CLOSURES[step.code]
+  return names[step.closure] or names[0]
+end
+
+-- A C function that Lua calls, by Lua's name or by its symbol.
+local function cfunc_part(step)
+  local part, name = host_part { code = step.code, offset = 0 }, closure_name(step)
+  if name then part.text, part.kind, part.symbol = name, "builtin", part.text end
+  return part
+end
+
 local function marker(text)
   return { text = text, kind = "marker", row = text }
 end
@@ -103,7 +124,7 @@ end
 -- A recipe is a list of steps, root first. kind of a step:
 --   host           a C function
 --   lua, builtin   what Lua runs; Lua that follows C is entered through a frame of the VM
---   c              a C function that Lua calls: on both sides
+--   c              a C function that Lua calls: on both sides; closure: number, or 0
 --   lone           the same, but only on the Lua side
 --   enter, resume  a call from C, and a resume of a coroutine, without C functions between
 --   trace          the last frames of the run are compiled code
@@ -121,7 +142,7 @@ local function random_step(random, first, last)
   elseif n <= 15 then
     return { kind = "builtin", id = random(#BUILTINS) }
   elseif n <= 18 then
-    return { kind = n < 18 and "c" or "lone", offset = random(0, 1) * 8 }
+    return { kind = n < 18 and "c" or "lone", offset = random(0, 1) * 8, closure = random(0, CLOSURES_MAX) }
   elseif n <= 21 then
     return { kind = n < 21 and "resume" or "enter" }
   end
@@ -141,6 +162,7 @@ local function twin(random, step)
   if s.line then s.line = LUA[s.f].first + random(3) end
   if s.f and LUA[s.f].shown == "f (a.lua:3)" then s.f = random(2, 4) end
   if s.offset then s.offset = 8 - s.offset end
+  if s.closure then s.closure = CLOSURES_MAX - s.closure end
   if s.code == 2 or s.code == 3 then s.code = 5 - s.code end
   return s
 end
@@ -278,7 +300,7 @@ end
 local function add_lua(segments, step, calls)
   local segment = segments[#segments]
   if not segment.boundary or segment.closed then segment = enter(segments, "enter") end
-  local own = { kind = step.kind, f = step.f, line = step.line, id = step.id }
+  local own = { kind = step.kind, f = step.f, line = step.line, id = step.id, closure = step.closure }
   if step.kind == "c" or step.kind == "lone" then
     -- Two that follow each other differ. Behind a cut, one host frame would stand for both.
     own.code, own.offset, segment.closed = HOSTS + 1 + calls % 2, step.offset, true
@@ -421,8 +443,8 @@ end
 local LUA_ITEM = {
   lua = function(s) return { "lua", s.f, s.line } end,
   builtin = function(s) return { "builtin", s.id } end,
-  c = function(s) return { "cfunc", s.code } end,
-  lone = function(s) return { "cfunc", s.code } end,
+  c = function(s) return { "cfunc", s.code, s.closure } end,
+  lone = function(s) return { "cfunc", s.code, s.closure } end,
   trace = function(s) return { "trace", s.number, s.covered, s.loop } end,
   work = function(s) return { "work", s.work } end,
   wait = function(s) return { "wait", s[1], s[2] } end,
@@ -432,8 +454,7 @@ local LUA_ITEM = {
 }
 
 local SHOWN = {
-  lua = lua_part, host = host_part,
-  c = function(s) return host_part { code = s.code, offset = 0 } end,
+  lua = lua_part, host = host_part, c = cfunc_part, lone = cfunc_part,
   builtin = function(s) return { text = BUILTINS[s.id], kind = "builtin", row = "[Lua builtins]" } end,
   work = function(s)
     return { text = WORK[s.work][3], kind = "vm", row = "[VM]", work = WORK[s.work][1] }
@@ -451,7 +472,6 @@ local SHOWN = {
   resume = function() return marker("[coroutine]") end,
   trace = function(s) return marker(("[trace %d%s]"):format(s.number, s.loop and " loop" or "")) end,
 }
-SHOWN.lone = SHOWN.c
 
 local IS_FRAME = { lua = true, builtin = true, c = true, lone = true }
 
@@ -495,7 +515,8 @@ local function add_items(items, segment, is_first)
   for _, item in ipairs(items_of_run(segment.lua)) do items[#items + 1] = item end
 end
 
--- A C function that stands on both sides, with nothing but the VM's work between, is one.
+-- A C function that stands on both sides, with nothing but the VM's work between, is one. If Lua has
+-- a name for it, both stand, and the work is leafward of them.
 local function unite_called(items)
   for i, item in ipairs(items) do
     local k = i + 1
@@ -504,7 +525,11 @@ local function unite_called(items)
       k = k + 1
     end
     if item.kind == "c" and items[k] and items[k].step.called == item.step then
-      item.side, items[k].side = "both", nil
+      if closure_name(item.step) then
+	table.insert(items, i + 1, table.remove(items, k))
+      else
+	item.side, items[k].side = "both", nil
+      end
     end
   end
 end
@@ -577,6 +602,7 @@ end
 random_stack.random_of, random_stack.random_recipes = random_of, random_recipes
 random_stack.pick, random_stack.items_of, random_stack.joined = pick, items_of, joined
 random_stack.LUA, random_stack.BUILTINS, random_stack.CODE = LUA, BUILTINS, CODE
+random_stack.CLOSURES = CLOSURES
 random_stack.WORK, random_stack.PROGRAM, random_stack.LIBRARIES = WORK, PROGRAM, LIBRARIES
 
 return random_stack

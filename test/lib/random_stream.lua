@@ -12,6 +12,7 @@ local F = B.F
 
 local pick, items_of, joined = random_stack.pick, random_stack.items_of, random_stack.joined
 local LUA, BUILTINS, CODE = random_stack.LUA, random_stack.BUILTINS, random_stack.CODE
+local CLOSURES = random_stack.CLOSURES
 local WORK, PROGRAM, LIBRARIES = random_stack.WORK, random_stack.PROGRAM, random_stack.LIBRARIES
 local OTHER_LIBRARIES = { "uv", "libc" }	-- Besides "library".
 
@@ -23,7 +24,7 @@ local random_stream = {}
 -- different things.
 local function random_layout(random, pid)
   local program = random(4)
-  local layout = { fid = random(0, 3), ffid = random(0, 2), pid = tostring(pid), build = random(2),
+  local layout = { fid = random(0, 3), ffid = random(0, 2), closure = random(0, 2), pid = tostring(pid), build = random(2),
 		   program = 0x10000 * program, library = 0x10000 * ((program + random(0, 2)) % 4 + 1) }
   -- The libraries of loops stand in any order behind these.
   local order = random(2)
@@ -40,7 +41,10 @@ end
 local ENCODE = {
   lua = function(l, f, line) return F.lfunc(l.fid + f, line) end,
   builtin = function(l, id) return F.ffunc(l.ffid + id) end,
-  cfunc = function(l, code) return F.cfunc(address(l, CODE[code], 0)) end,
+  cfunc = function(l, code, closure)
+    local addr = address(l, CODE[code], 0)
+    return closure == 0 and F.cfunc(addr) or F.closure(addr, l.closure + closure)
+  end,
   host = function(l, code, offset) return F.host(address(l, CODE[code], offset)) end,
   trace = function(_, number, covered, loop) return F.trace(number, covered, loop) end,
   work = function(_, id) return F.work(WORK[id][1], WORK[id][2]) end,
@@ -151,6 +155,16 @@ local function define_names(w)
   end
 end
 
+local function define_closures(w)
+  for code, names in pairs(CLOSURES) do
+    for closure, name in pairs(names) do
+      if w.used[("cfunc %d %d"):format(code, closure)] or closure == 0 then
+	w.b:cfunc(address(w.layout, CODE[code], 0), closure == 0 and 0 or w.layout.closure + closure, name)
+      end
+    end
+  end
+end
+
 local function define_functions(w)
   for i, f in ipairs(LUA) do
     if w.used["lua " .. i] then w.b:lfunc(w.layout.fid + i, f.first, f.chunk, f.name, f.last, f.path) end
@@ -162,8 +176,9 @@ local function use(w, frames)
   for _, frame in ipairs(frames) do
     local kind, id = frame[1], frame[2]
     if kind == "lua" or kind == "builtin" then w.used[kind .. " " .. id] = true end
-    if kind == "host" or kind == "cfunc" then
-      w.used[("host %d %d"):format(id, frame[3] or 0)] = true
+    if kind == "host" then w.used[("host %d %d"):format(id, frame[3])] = true end
+    if kind == "cfunc" then
+      w.used[("host %d 0"):format(id)], w.used[("cfunc %d %d"):format(id, frame[3])] = true, true
     end
   end
 end
@@ -308,11 +323,17 @@ local function add_chunks(w, tids)
 	  if id > 0 then w.b:labels(id, set) end
 	end
 	define_functions(w)
-	if chunk == 1 and not names_at_end then define_names(w) end
+	if chunk == 1 and not names_at_end then
+	  define_names(w)
+	  define_closures(w)
+	end
       end
       add_samples(w, tid, time)
     end
-    if chunk == chunks and names_at_end then define_names(w) end
+    if chunk == chunks and names_at_end then
+      define_names(w)
+      define_closures(w)
+    end
     if chunk < chunks then
       local keep = random(2) == 1
       w.b:flush(keep)

@@ -72,7 +72,7 @@ local function new_look(s, p)
 
   look.join = join.new(all, function(addr)
     return p.hsyms[addr] and p.hsyms[addr].addr
-  end, "[nothing]", {}, function(addr, what)
+  end, function() end, "[nothing]", {}, function(addr, what)	-- C functions have their symbols.
     return p.hsyms[addr] ~= nil and work.is_done_by(what, p.hsyms[addr].name)
   end)
   return look

@@ -83,6 +83,7 @@ end
 function F.lfunc(fid, line) return frame(G.SPF_FRAME_LFUNC, fid, line or 0) end
 function F.ffunc(ffid) return frame(G.SPF_FRAME_FFUNC, ffid) end
 function F.cfunc(addr) return frame(G.SPF_FRAME_CFUNC, addr) end
+function F.closure(addr, number) return frame(G.SPF_FRAME_CLOSURE, addr, number) end
 function F.host(addr) return frame(G.SPF_FRAME_HOST, addr) end
 function F.near(diff) return frame(G.SPF_FRAME_NEAR, signed(diff)) end
 function F.lsame(diff) return frame(G.SPF_FRAME_LSAME, signed(diff)) end
@@ -186,6 +187,10 @@ end
 
 function methods:ffunc(ffid, name)
   return self:add(G.SPF_FFUNC, uleb(ffid) .. str(name))
+end
+
+function methods:cfunc(addr, number, name)
+  return self:add(G.SPF_CFUNC, uleb(addr) .. uleb(number) .. str(name))
 end
 
 -- more: further addresses, upward.

@@ -231,7 +231,7 @@ case("load", { "case", "load", "inner", "spin" }, function()
   return (load(piece))
 end)
 
-case("require", { "case", "c:lj_cf_package_require", "spin" }, function()
+case("require", { "case", "require", "c:lj_cf_package_require", "spin" }, function()
   package.preload.burning = spin
   return (require("burning"))
 end)

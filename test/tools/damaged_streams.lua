@@ -176,7 +176,7 @@ bad_record("a state above all", function(b) b:sample(1, 0, 1, G.SPF_VMST__MAX) e
 
 local RECORD = "expected a record"
 bad_record("unknown tag", function(b) b:add(0x1f, "anything") end)
-bad_record("unknown tag of no bytes", function(b) b:add(0x10, "") end)
+bad_record("unknown tag of no bytes", function(b) b:add(0x1e, "") end)
 bad_record("longer than known", function(b)
   b:raw(B.record(G.SPF_META, B.str("k") .. B.str("v") .. "more"))
 end)

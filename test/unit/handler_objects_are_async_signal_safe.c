@@ -140,7 +140,7 @@ static const char *const objects[] = {
   "lj_clockbudget",  "lj_clocksig",   "lj_clock_timer", "lj_clock_perf", "lj_clock_itimer",
   "lj_loadmap",      "lj_elfnote",    "lj_elfobj",      "lj_safepoint",  "lj_ctlsig",
   "lj_procfile",     "lj_handover",   "lj_ossignal",    "lj_osobjects",  "lj_clockslot",
-  "lj_clockforeign", "lj_clockkinds", "lj_ctlstack",    "lj_rowtab"
+  "lj_clockforeign", "lj_clockkinds", "lj_ctlstack",    "lj_rowtab",     "lj_cfunctab"
 };
 #define NOBJECTS (sizeof(objects) / sizeof(objects[0]))
 

@@ -18,7 +18,8 @@
 
 static FuncTab ft;
 static SafeLoad pk;
-static int seen; /* Reference to the table; no name leads to it. */
+static int seen;   /* Reference to the table; no name leads to it. */
+static int seen_c; /* The same of C functions. */
 static uint32_t seed = 4711;
 
 static uint32_t rnd(uint32_t n)
@@ -81,6 +82,69 @@ static const char *const source_kept =
   "local function on_event(self) end\n"
   "Class.event = add('on_event [Class:event]', on_event)\n";
 
+/* C functions: closures of one function. */
+static const char *const source_c =
+  "local seen, closure, object = ...\n"
+  "local function add(name) seen[name] = closure() return seen[name] end\n"
+  "c_global = add('c_global')\n"
+  "package.loaded['c.module'] = { f = add('c.module.f'), sub = { f = add('c.module.sub.f') } }\n"
+  "c_alias = package.loaded['c.module'].f\n"
+  "twice = { b = add('twice.a|twice.b') } twice.a = twice.b\n"
+  "local up = add('up') function c_user() return up end\n"
+  "debug.getregistry()['a class'] = { __gc = add('a class.__gc'),\n"
+  "  __index = { method = add('a class:method') } }\n"
+  "local own = { method = add('c_object:method') } own.__index = own\n"
+  "c_object = object own.__metatable = own debug.setmetatable(object, own)\n";
+
+static int nothing(lua_State *L)
+{
+  (void)L;
+  return 0;
+}
+
+static int new_closure(lua_State *L)
+{
+  lua_pushboolean(L, 1);
+  lua_pushcclosure(L, nothing, 1);
+  return 1;
+}
+
+static void make_closures(lua_State *L)
+{
+  lua_newtable(L);
+  lua_pushvalue(L, -1);
+  seen_c = luaL_ref(L, LUA_REGISTRYINDEX);
+  REQUIRE(luaL_loadstring(L, source_c) == 0);
+  lua_insert(L, -2);
+  lua_pushcfunction(L, new_closure);
+  lua_newuserdata(L, 8);
+  if (lua_pcall(L, 3, 0, 0)) {
+    printf("%s\n", lua_tostring(L, -1));
+    REQUIRE(!"the chunk runs");
+  }
+}
+
+static void check_closures(lua_State *L)
+{
+  int n = 0;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, seen_c);
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1), n++) {
+    const CFuncEntry *e = cfunctab_find(&ft.cfuncs, (uintptr_t)funcV(L->top - 1),
+					(uintptr_t)nothing);
+    const char *name = lua_tostring(L, -2);
+    char text[CFUNCTAB_TEXT_MAX];
+    uint32_t len;
+    REQUIRE(e != NULL);
+    len = lj_cfunctab_text(&ft.cfuncs, e, text);
+    if (strlen(name) != len || memcmp(name, text, len) != 0) {
+      CHECK(!"name of a C function");
+      printf("expected \"%s\", got \"%.*s\"\n", name, (int)len, text);
+    }
+  }
+  lua_pop(L, 1);
+  CHECK(n == 8);
+}
+
 /* Let the profile see all functions for the first time. */
 static void see_all(lua_State *L)
 {
@@ -89,6 +153,12 @@ static void see_all(lua_State *L)
   lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
     CHECK(lj_functab_see(&ft, &pk, funcproto(funcV(L->top - 1))) != NULL);
+  lua_pop(L, 1);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, seen_c);
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) {
+    uintptr_t fn = (uintptr_t)funcV(L->top - 1);
+    CHECK(cfunctab_see(&ft.cfuncs, fn, (uintptr_t)nothing) != NULL);
+  }
   lua_pop(L, 1);
 }
 
@@ -133,7 +203,7 @@ static void damage_all(lua_State *L)
   for (i = 0; i < DAMAGES; i++) {
     Node *n = noderef(env->node) + rnd(env->hmask + 1);
     see_all(L);
-    switch (rnd(5)) {
+    switch (rnd(7)) {
     case 0: damage(L, env, sizeof(GCtab)); break;
     case 1: damage(L, n, sizeof(Node)); break;
     case 2:
@@ -143,6 +213,19 @@ static void damage_all(lua_State *L)
       if (tvisfunc(&n->val) && isluafunc(funcV(&n->val)))
 	damage(L, funcV(&n->val), offsetof(GCfuncL, uvptr));
       break;
+    case 4:
+      if (tvisfunc(&n->val) && iscfunc(funcV(&n->val)))
+	damage(L, funcV(&n->val), offsetof(GCfuncC, upvalue));
+      break;
+    case 5: {
+      GCudata *ud;
+      lua_getglobal(L, "c_object");
+      ud = udataV(L->top - 1);
+      lua_pop(L, 1);
+      if (rnd(2)) damage(L, ud, sizeof(GCudata));
+      else damage(L, tabref(ud->metatable), sizeof(GCtab));
+      break;
+    }
     default:
       if (tvisfunc(&n->val) && isluafunc(funcV(&n->val)))
 	damage(L, funcproto(funcV(&n->val)), sizeof(GCproto));
@@ -179,18 +262,22 @@ int main(void)
   seen = luaL_ref(L, LUA_REGISTRYINDEX);
   run(L, source, NULL);
   run(L, source_kept, "keeper");
+  make_closures(L);
   lua_gc(L, LUA_GCCOLLECT, 0); /* Also main chunks and what defined new(). */
   see_all(L);
   CHECK(lj_heapname_find(&ft, &pk, G(L)));
   check_all(L, 20);
+  check_closures(L);
   lj_safeload_reset(&pk);
   CHECK(lj_heapname_find(&ft, &pk, G(L))); /* As a dump, and then a stop. */
   check_all(L, 20);
+  check_closures(L);
 
   damage_all(L);
   see_all(L);
   lj_heapname_find(&ft, &pk, G(L));
   check_all(L, 20);
+  check_closures(L);
 
   /* Nothing of it is the VM's: not a byte more. */
   i = lua_gc(L, LUA_GCCOUNT, 0) * 1024 + lua_gc(L, LUA_GCCOUNTB, 0);

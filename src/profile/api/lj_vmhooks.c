@@ -116,7 +116,14 @@ void lj_vmhooks_gc_swept(global_State *g)
 
 void lj_vmhooks_gc_marked(global_State *g)
 {
+  Profile *p;
   if (G2GG(g)->cowait) lj_cowait_marked(G2GG(g)->cowait);
+  p = vmhook_enter(g);
+  if (!p) return;
+  lj_vmgate_change_begin(&p->gate);
+  lj_functab_marked(&p->plan.vm->funcs, g);
+  lj_vmgate_change_end(&p->gate);
+  vmhook_leave(p);
 }
 
 void lj_vmhooks_stack_move(lua_State *L, int begin)

@@ -58,6 +58,10 @@ static uint32_t copy_frames(WalkMemory *m, const FrameList *list, CtlFrame *fr)
     FrameWord w = list->list[i];
     fr[n].kind = frame_kind(w);
     fr[n].value = frame_hasaux(w) ? frame_payload_lo(w) : frame_payload(w);
+    if (fr[n].kind == SPF_FRAME_CLOSURE) {
+      fr[n].kind = SPF_FRAME_CFUNC;
+      fr[n].value = frame_addr(w);
+    }
     if (frame_kind(w) != SPF_FRAME_LFUNC) continue;
     fr[n].line = frame_aux(w);
     copy_texts(m, &fr[n], frame_payload_lo(w));

@@ -37,6 +37,13 @@ typedef uint64_t FrameWord;
 #define frame_aux(w)         ((uint32_t)((w) >> FRAME_AUX_SHIFT))
 #define FRAME_PAYLOAD_LO_MAX ((1u << (FRAME_AUX_SHIFT - FRAME_KIND_BITS)) - 1)
 
+/* A closure has its number in the highest bits, above the address of the C function. */
+#define FRAME_CLOSURE_SHIFT 51
+#define FRAME_CLOSURE_ADDR  (((FrameWord)1 << (FRAME_CLOSURE_SHIFT - FRAME_KIND_BITS)) - 1)
+#define frame_closure(addr, number) \
+  (frame_word(SPF_FRAME_CLOSURE, (addr)) | ((FrameWord)(number) << FRAME_CLOSURE_SHIFT))
+#define frame_closure_number(w) ((uint32_t)((w) >> FRAME_CLOSURE_SHIFT))
+
 typedef struct Frames {
   uint32_t n;                     /* Frames pushed, with the cut ones. */
   uint32_t len;                   /* Words in list, set by lj_framelist_finish. */
@@ -56,6 +63,24 @@ static LJ_AINLINE int frame_hasaux(FrameWord w)
   int kind = frame_kind(w);
   return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_CUT || kind == SPF_FRAME_TRACE ||
 	 kind == SPF_FRAME_WORK || kind == SPF_FRAME_REPEAT;
+}
+
+/* A C function that Lua called. number: of its closure, 0 for none. */
+static LJ_AINLINE FrameWord frame_cfunc(uintptr_t addr, uint32_t number)
+{
+  return number && addr <= FRAME_CLOSURE_ADDR ? frame_closure(addr, number)
+					      : frame_word(SPF_FRAME_CFUNC, addr);
+}
+
+/* The code address of a frame, 0 if it has none. */
+static LJ_AINLINE uintptr_t frame_addr(FrameWord w)
+{
+  switch (frame_kind(w)) {
+  case SPF_FRAME_CFUNC:
+  case SPF_FRAME_HOST: return (uintptr_t)frame_payload(w);
+  case SPF_FRAME_CLOSURE: return (uintptr_t)(frame_payload(w) & FRAME_CLOSURE_ADDR);
+  default: return 0;
+  }
 }
 
 static LJ_AINLINE int frame_isbound(FrameWord w)
@@ -96,7 +121,7 @@ static LJ_AINLINE int frame_isfunc(FrameWord w)
 {
   int kind = frame_kind(w);
   return kind == SPF_FRAME_LFUNC || kind == SPF_FRAME_FFUNC || kind == SPF_FRAME_CFUNC ||
-	 kind == SPF_FRAME_HOST;
+	 kind == SPF_FRAME_CLOSURE || kind == SPF_FRAME_HOST;
 }
 
 /* Leave out at most n of the innermost host frames of a completed list. n is below

@@ -118,6 +118,9 @@
 **                 contains these addresses of stacks: the first is symaddr +
 **                 diff, each next one is the last one + diff. Empty name: a
 **                 function begins at symaddr, and its name is unknown.
+** SPF_CFUNC    := address number name         Lua's name of a C function: of its closure
+**                 with this number. number 0: of its closures without a name.
+**                 The address belongs to the modules present now
 ** SPF_COUNTERS := (counter-id value)*         totals since the start of the
 **                 profile. The latest value of an id counts; a missing one is 0.
 **                 SPF_COUNTER_*, or SPF_COUNTER_EVENT and more for an event.
@@ -135,6 +138,8 @@
 **   SPF_FRAME_LFUNC     fid            then line <ULEB128>, 0 if unknown
 **   SPF_FRAME_FFUNC     ffid
 **   SPF_FRAME_CFUNC     address of a C function called from Lua
+**                                      whose closure has no number
+**   SPF_FRAME_CLOSURE   the same, then the number of its closure <ULEB128>, from 1
 **   SPF_FRAME_CBOUND    0              Lua side only: C called the frames after it
 **                                      (leafward); stands for one VM frame
 **   SPF_FRAME_RESUME    0              Lua side only: the frames before it resumed
@@ -207,6 +212,7 @@
 #define SPF_LABELS              0x0d
 #define SPF_MARK                0x0e
 #define SPF_ENDED               0x0f
+#define SPF_CFUNC               0x10
 #define SPF_LABELLED            0x20
 #define SPF_LABELLED_ID         0x1f
 #define SPF_STACK               0x40
@@ -258,6 +264,7 @@
 #define SPF_FRAME_NEAR   11
 #define SPF_FRAME_LSAME  12
 #define SPF_FRAME_REPEAT 13
+#define SPF_FRAME_CLOSURE 14
 
 #define SPF_REPEAT_FRAMES 32 /* Most frames that repeat together. */
 

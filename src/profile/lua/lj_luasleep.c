@@ -21,11 +21,11 @@
 
 /* A function in a slot of the Lua stack: a copy. */
 typedef struct SlotFunc {
-  int is_dummy;      /* The frame of an error, or the bottom. */
-  const GCproto *pt; /* Prototype of a Lua function, else NULL. */
-  GCproto head;      /* Its head. */
-  uint32_t ffid;     /* FF_* of a builtin or C function, */
-  uintptr_t cfunc;   /* and its address. */
+  int is_dummy;        /* The frame of an error, or the bottom. */
+  const GCproto *pt;   /* Prototype of a Lua function, else NULL. */
+  GCproto head;        /* Its head. */
+  uint32_t ffid;       /* FF_* of a builtin or C function, and */
+  uintptr_t fn, cfunc; /* its own address, and that of its code. */
 } SlotFunc;
 
 /* The coroutine that is being read. */
@@ -105,6 +105,7 @@ static int func_read(LuaSleep *ls, const Thread *t, uintptr_t f, SlotFunc *sf)
     return proto_copy(ls, sf->pt, &sf->head) || refuse_chain(ls, SPF_REFUSED_PROTO_INVALID);
   }
   sf->ffid = fn.ffid;
+  sf->fn = p;
   if (mref(fn.pc, char) - (char *)G2GG(ls->g) >= (ptrdiff_t)sizeof(GG_State) ||
       mref(fn.pc, char) < (char *)G2GG(ls->g) ||
       !word(ls, p + offsetof(GCfuncC, f), &sf->cfunc))
@@ -165,16 +166,29 @@ static int push_lua(LuaSleep *ls, const GCproto *pt, const GCproto *head, uintpt
   return 1;
 }
 
-static void push_c(LuaSleep *ls, uint32_t ffid, uintptr_t cfunc)
+/* Index of a C function in the list of this stack, plus 1; 0 if the list is full. */
+static uint32_t cfunc_index(LuaSleep *ls, uintptr_t fn, uintptr_t f)
+{
+  SleepCFunc c = { fn, f };
+  uint32_t i;
+  for (i = 0; i < ls->ncfunc; i++)
+    if (ls->cfunc[i].fn == fn && ls->cfunc[i].f == f) return i + 1;
+  if (i == LUASLEEP_CFUNCS) return 0;
+  ls->cfunc[ls->ncfunc++] = c;
+  return ls->ncfunc;
+}
+
+/* fn: the closure, 0 if it may be freed. */
+static void push_c(LuaSleep *ls, uint32_t ffid, uintptr_t fn, uintptr_t cfunc)
 {
   if (ffid > FF_C) push(ls, frame_word(SPF_FRAME_FFUNC, ffid), TOP_FAST);
-  else push(ls, frame_word(SPF_FRAME_CFUNC, cfunc), TOP_C);
+  else push(ls, frame_cfunc(cfunc, fn ? cfunc_index(ls, fn, cfunc) : 0), TOP_C);
 }
 
 static int push_func(LuaSleep *ls, const SlotFunc *sf, uintptr_t pc)
 {
   if (sf->pt) return push_lua(ls, sf->pt, &sf->head, pc);
-  if (!sf->is_dummy) push_c(ls, sf->ffid, sf->cfunc);
+  if (!sf->is_dummy) push_c(ls, sf->ffid, sf->fn, sf->cfunc);
   return 1;
 }
 
@@ -286,7 +300,7 @@ static int push_node(LuaSleep *ls, const TraceNode *n, BCPos pos)
 {
   GCproto head;
   if (!n->pt) {
-    push_c(ls, n->ffid, (uintptr_t)n->cfunc);
+    push_c(ls, n->ffid, 0, (uintptr_t)n->cfunc);
     return 1;
   }
   if (!proto_copy(ls, n->pt, &head)) return refuse_chain(ls, SPF_REFUSED_INLINED_INVALID);
@@ -529,7 +543,7 @@ void lj_luasleep_walk(LuaSleep *ls)
   ls->res.top = TOP_NONE;
   ls->res.broken = -1;
   ls->res.nbounds = 0;
-  ls->nfunc = ls->steps = 0;
+  ls->nfunc = ls->ncfunc = ls->steps = 0;
   if (ls->hs->nvm == 0) return; /* The host has not entered the VM. */
   if (!walk_all(ls)) {
     ls->res.top = TOP_UNKNOWN;

@@ -16,7 +16,8 @@
 
 #include "profile/lua/lj_luathread.h"
 
-#define LUASLEEP_FUNCS 256 /* Different Lua functions of a stack, at most. */
+#define LUASLEEP_FUNCS  256 /* Different Lua functions of a stack, at most, */
+#define LUASLEEP_CFUNCS 128 /* and C functions with numbers. */
 
 /* A Lua function of the stack. */
 typedef struct SleepFunc {
@@ -27,17 +28,25 @@ typedef struct SleepFunc {
   char chunk[FUNCTAB_CHUNK_MAX]; /* Name of its source. */
 } SleepFunc;
 
+/* A C function of the stack. */
+typedef struct SleepCFunc {
+  uintptr_t fn, f; /* Addresses of the closure and of its lua_CFunction. */
+} SleepCFunc;
+
 typedef struct LuaSleep {
   /* Set by the caller. */
   SafeLoad *pk;       /* Without the range of a stack: it copies all. */
   global_State *g;    /* The VM. It stays. */
   const HostWalk *hs; /* Walked host stack, with is_remote. */
-  FrameList *frames;  /* Gets the frames. A Lua function has its index in func as its id. */
+  FrameList *frames; /* Gets the frames. A Lua function has its index in func as its id, a C
+		      ** function its index in cfunc, plus 1, as its number. */
   /* Results. */
   LuaResult res;
   uint32_t steps; /* Frames read, which bounds the work. */
   uint32_t nfunc;
   SleepFunc func[LUASLEEP_FUNCS];
+  uint32_t ncfunc;
+  SleepCFunc cfunc[LUASLEEP_CFUNCS];
 } LuaSleep;
 
 /* Read the Lua stack of a thread that runs the VM. If the result is broken, the frames are void. */

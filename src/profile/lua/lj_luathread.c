@@ -127,10 +127,23 @@ static int push_proto(LuaWalk *ls, const GCproto *pt, uintptr_t pc)
   return 1;
 }
 
-static void push_cfunc(LuaWalk *ls, uint32_t ffid, lua_CFunction f)
+static void push_builtin(LuaWalk *ls, uint32_t ffid)
 {
-  if (ffid > FF_C) push_word(ls, frame_word(SPF_FRAME_FFUNC, ffid), TOP_FAST);
-  else push_word(ls, frame_word(SPF_FRAME_CFUNC, (uintptr_t)f), TOP_C);
+  push_word(ls, frame_word(SPF_FRAME_FFUNC, ffid), TOP_FAST);
+}
+
+static void push_cfunc(LuaWalk *ls, const GCfuncC *fn)
+{
+  uintptr_t f = (uintptr_t)fn->f;
+  CFuncTab *ct = &ls->funcs->cfuncs;
+  CFuncEntry *e;
+  if (fn->ffid > FF_C) {
+    push_builtin(ls, fn->ffid);
+    return;
+  }
+  e = cfunctab_see(ct, (uintptr_t)fn, f);
+  if (e && LJ_UNLIKELY(cfunctab_wants(e))) ls->unnamed_c = e;
+  push_word(ls, frame_cfunc(f, e ? e->number : 0), TOP_C);
 }
 
 static int push_func(LuaWalk *ls, const FrameFunc *ff, uintptr_t pc)
@@ -138,7 +151,7 @@ static int push_func(LuaWalk *ls, const FrameFunc *ff, uintptr_t pc)
   if (ff->pt) return push_proto(ls, ff->pt, pc);
   if (ff->fn->c.ffid == FF_C)
     lj_luamemo_load(&ls->memo, (uintptr_t)&ff->fn->c.f, (uintptr_t)ff->fn->c.f);
-  push_cfunc(ls, ff->fn->c.ffid, ff->fn->c.f);
+  push_cfunc(ls, &ff->fn->c);
   return 1;
 }
 
@@ -150,7 +163,7 @@ void lj_luathread_pushproto(LuaWalk *ls, const GCproto *pt, uintptr_t pc)
 void lj_luathread_push(LuaWalk *ls, const GCfunc *fn, uintptr_t pc)
 {
   if (isluafunc(fn)) push_proto(ls, funcproto(fn), pc);
-  else push_cfunc(ls, fn->c.ffid, fn->c.f);
+  else push_cfunc(ls, &fn->c);
 }
 
 void lj_luathread_name(LuaWalk *ls, const CallFrame *cf)
@@ -242,8 +255,10 @@ static LJ_NOINLINE int push_trace(LuaWalk *ls, const JitFind *at)
   pos = at->seg->pos;
   for (i = at->seg->node; i < b->nnode; i = n->parent) {
     n = &b->node[i];
-    if (!n->pt) {
-      push_cfunc(ls, n->ffid, n->cfunc);
+    if (!n->pt && n->ffid > FF_C) {
+      push_builtin(ls, n->ffid);
+    } else if (!n->pt) { /* The trace may outlive the closure. */
+      push_word(ls, frame_cfunc((uintptr_t)n->cfunc, 0), TOP_C);
     } else {
       if (!lj_luaframe_isproto(ls->in.pk, n->pt) ||
 	  !push_proto(ls, n->pt, node_pc(n->pt, pos)))
@@ -293,7 +308,7 @@ static void push_work(LuaWalk *ls, const LuaTop *top)
 void lj_luathread_pushtop(LuaWalk *ls, const LuaTop *top, int i)
 {
   push_work(ls, top);
-  if (top->c[i].ffid) push_cfunc(ls, top->c[i].ffid, NULL);
+  if (top->c[i].ffid > FF_C) push_builtin(ls, top->c[i].ffid);
 }
 
 /* -- Steps ------------------------------------------------------------------- */
@@ -451,6 +466,17 @@ static LJ_AINLINE int step_link(LuaWalk *ls, const LuaArea *a, LuaStep *st, uint
   return refused;
 }
 
+/* Look for a name of a C function that the step has pushed. */
+static LJ_NOINLINE void name_cfunc(LuaWalk *ls, const GCfunc *fn, const LuaStep *st,
+				   uintptr_t prev)
+{
+  CFuncEntry *e = ls->unnamed_c;
+  CallFrame cf = { fn, st->f, st->slots, prev, st->pc };
+  ls->unnamed_c = NULL;
+  if (e->fn == (uintptr_t)fn && !ls->in.pk->keeping)
+    lj_callname_cfunc(ls->funcs, e, ls->in.pk, ls->in.g, &cf);
+}
+
 /* Look for a name of the function that the step has pushed: in the call. Returns 0 if a later
 ** walk may find a better one, so that this step must not be saved. In a trace, a tail call may
 ** have replaced the function of the frame.
@@ -458,6 +484,7 @@ static LJ_AINLINE int step_link(LuaWalk *ls, const LuaArea *a, LuaStep *st, uint
 static LJ_AINLINE int step_name(LuaWalk *ls, const FrameFunc *ff, const LuaStep *st,
 				uintptr_t prev)
 {
+  if (LJ_UNLIKELY(ls->unnamed_c != NULL)) name_cfunc(ls, ff->fn, st, prev);
   if (LJ_LIKELY(!ls->unnamed) || !ff->pt || ls->unnamed->pt != ff->pt) return 1;
   {
     CallFrame cf = { ff->fn, st->f, st->slots, prev, st->pc };

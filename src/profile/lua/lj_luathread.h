@@ -46,9 +46,10 @@ typedef struct LuaWalk {
   int refused;      /* SPF_REFUSED_* of a broken stack. */
   uint32_t nbounds; /* CBOUND and RESUME frames pushed. */
   /* Kept from walk to walk. */
-  FuncEntry *unnamed; /* The last pushed function if it needs a name, else NULL. */
-  LuaSites sites;     /* Places in functions. */
-  LuaMemo memo;       /* Steps of the last walk. */
+  FuncEntry *unnamed;    /* The last pushed function if it needs a name, else NULL. */
+  CFuncEntry *unnamed_c; /* The same of C functions, until the step is named. */
+  LuaSites sites;        /* Places in functions. */
+  LuaMemo memo;          /* Steps of the last walk. */
   /* Progress of the candidates. */
   uint32_t passed;   /* Steps of this candidate above the current coroutine. */
   uint32_t furthest; /* 1 + steps of the candidate that gives refused, or 0. */

@@ -37,7 +37,7 @@ static void walk_nolua(const Sampler *s, SleepTables *st)
   res->top = TOP_NONE;
   res->broken = -1;
   res->nbounds = 0;
-  st->lua.nfunc = 0;
+  st->lua.nfunc = st->lua.ncfunc = 0;
   if (hs->nvm == 0 && (s->opt->threads == LUAM_SYSPROF_THREADS_ALL ||
 		       vmgate_runson(s->gate, s->reader.tid)))
     return;
@@ -94,15 +94,34 @@ static int state_of(const SleepTables *st)
 
 /* -- Functions --------------------------------------------------------------- */
 
+/* Numbers in the table, by the index in the walk. */
+typedef struct SleepIds {
+  uint32_t fid[LUASLEEP_FUNCS];
+  uint32_t cfunc[LUASLEEP_CFUNCS];
+} SleepIds;
+
+/* Give the C functions of the stack their numbers. Returns 0 if LuaJIT may have freed one. */
+static int closures_find(SleepTables *st, CFuncTab *ct, SleepIds *ids)
+{
+  const SleepCFunc *c = st->lua.cfunc;
+  uint32_t i, n = st->lua.ncfunc;
+  int keep;
+  for (i = 0; i < n; i++) ids->cfunc[i] = lj_cfunctab_note(ct, c[i].fn, c[i].f);
+  keep = n == 0 || __atomic_load_n(&ct->marks, __ATOMIC_SEQ_CST) == st->marks;
+  for (i = 0; i < n; i++)
+    if (ids->cfunc[i] && !lj_cfunctab_settle(ct, c[i].fn, c[i].f, keep)) keep = 0;
+  return keep;
+}
+
 /* Give the functions of the stack their ids, and keep their definitions. Returns 0 if there is no
 ** room, or if a handler uses the table: then the thread has moved.
 */
-static int ids_find(Sampler *s, SleepTables *st, uint32_t *fid)
+static int ids_find(Sampler *s, SleepTables *st, SleepIds *ids)
 {
   VmTables *vt = s->vm;
   FuncTab *ft = &vt->funcs;
   uint32_t i, before, freed;
-  int user = 0;
+  int user = 0, alive;
   if (!__atomic_compare_exchange_n(&vt->user, &user, lj_osthread_self(), 0,
 				   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
     return 0;
@@ -112,24 +131,28 @@ static int ids_find(Sampler *s, SleepTables *st, uint32_t *fid)
     const SleepFunc *fn = &st->lua.func[i];
     FuncEntry *fe = lj_functab_get(ft, fn->pt, fn->key);
     if (!fe || !lj_keptstack_define(s->kept, fn, ft, fe)) break;
-    fid[i] = fe->fid;
+    ids->fid[i] = fe->fid;
   }
   /* If LuaJIT frees a prototype meanwhile, it may not have seen the new entry. */
   freed = __atomic_load_n(&ft->freed, __ATOMIC_SEQ_CST);
   if (freed != st->freed)
     while (before != ft->nfid) lj_functab_drop(ft, ++before);
+  alive = closures_find(st, &ft->cfuncs, ids);
   vmtables_release(vt);
-  return i == st->lua.nfunc && freed == st->freed;
+  return i == st->lua.nfunc && freed == st->freed && alive;
 }
 
 /* Put the ids in place of the indices. */
-static void ids_set(FrameList *fr, const uint32_t *fid)
+static void ids_set(FrameList *fr, const SleepIds *ids)
 {
   uint32_t i;
   for (i = 0; i < fr->len; i++) {
     FrameWord w = fr->list[i];
     if (frame_kind(w) == SPF_FRAME_LFUNC)
-      fr->list[i] = frame_word2(SPF_FRAME_LFUNC, fid[frame_payload_lo(w)], frame_aux(w));
+      fr->list[i] = frame_word2(SPF_FRAME_LFUNC, ids->fid[frame_payload_lo(w)],
+				frame_aux(w));
+    else if (frame_kind(w) == SPF_FRAME_CLOSURE)
+      fr->list[i] = frame_cfunc(frame_addr(w), ids->cfunc[frame_closure_number(w) - 1]);
   }
 }
 
@@ -138,14 +161,15 @@ EventKept lj_sleeper_keep(Event *ev, const WalkRegs *regs,
 {
   Sampler *s = ((SampleEvent *)ev)->sampler;
   SleepTables *st = &s->vm->sleep;
-  uint32_t fid[LUASLEEP_FUNCS];
+  SleepIds ids;
   KeptStack *ks = s->kept;
   if (!ks) return KEPT_MOVED; /* Nobody needs stacks: the profile only counts. */
   if (!lj_safeload_cancopy()) return KEPT_NOT;
   st->freed = __atomic_load_n(&s->vm->funcs.freed, __ATOMIC_SEQ_CST);
+  st->marks = __atomic_load_n(&s->vm->funcs.cfuncs.marks, __ATOMIC_SEQ_CST);
   walk(s, st, regs);
-  if (has_moved(ev) || !ids_find(s, st, fid)) return KEPT_MOVED;
-  ids_set(&st->lua_frames, fid);
+  if (has_moved(ev) || !ids_find(s, st, &ids)) return KEPT_MOVED;
+  ids_set(&st->lua_frames, &ids);
   lj_keptstack_set(ks, &st->lua_frames, &st->host_frames);
   ks->state = state_of(st);
   ks->lua = st->lua.res;

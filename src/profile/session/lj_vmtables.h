@@ -24,7 +24,8 @@ typedef struct SleepTables {
   HostWalk host;
   LuaSleep lua;
   FrameList host_frames, lua_frames;
-  uint32_t freed; /* FuncTab.freed before the walk. */
+  uint32_t freed; /* FuncTab.freed before the walk, */
+  uint32_t marks; /* and CFuncTab.marks. */
 } SleepTables;
 
 typedef struct VmTables {

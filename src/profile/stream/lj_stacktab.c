@@ -107,7 +107,10 @@ static void frame_put(WBuf *wb, FrameWord w, Above *above)
 	near_put(wb, SPF_FRAME_NEAR, frame_payload(w) - frame_payload(host), NEAR_MAX))
       return;
   }
-  if (frame_hasaux(w)) {
+  if (kind == SPF_FRAME_CLOSURE) {
+    lj_wbuf_uleb(wb, frame_word(kind, frame_addr(w)));
+    lj_wbuf_uleb(wb, frame_closure_number(w));
+  } else if (frame_hasaux(w)) {
     lj_wbuf_uleb(wb, (uint32_t)w);
     lj_wbuf_uleb(wb, frame_aux(w));
   } else {

@@ -23,7 +23,7 @@ typedef struct Call {
   FuncTab *ft;
   SafeLoad *pk;
   global_State *g;
-  const GCproto *pt;       /* Prototype of the called function. */
+  const GCproto *pt;       /* Prototype of the called function, NULL for C. */
   const GCfunc *fn;        /* The function, NULL if only pt is known. */
   const GCproto *caller;   /* Prototype of the caller. */
   const GCfuncL *callerfn; /* The caller, NULL if only that is known. */
@@ -113,7 +113,7 @@ static int value_iscallee(const Call *c, cTValue *o)
   if (!o || !tvisfunc(o)) return 0;
   fn = funcV(o);
   if (fn == c->fn) return 1;
-  return gcobj_ok(c->pk, fn, FUNC_SIZE, LJ_TFUNC) && isluafunc(fn) &&
+  return c->pt && gcobj_ok(c->pk, fn, FUNC_SIZE, LJ_TFUNC) && isluafunc(fn) &&
 	 mref(fn->l.pc, const BCIns) == proto_bc(c->pt);
 }
 
@@ -271,13 +271,16 @@ static const GCfunc *frame_luafunc(SafeLoad *pk, uintptr_t f)
   return gcobj_ok(pk, fn, FUNC_SIZE, LJ_TFUNC) && isluafunc(fn) ? fn : NULL;
 }
 
-/* The arguments are in the slots; of a vararg function, some are below them. */
+/* The arguments are in the slots; of a vararg function, some are below them. A C function may have
+** put other values there.
+*/
 static void call_args(Call *c, const CallFrame *cf)
 {
   uint32_t i;
   for (i = 0; i < 2; i++) {
-    uintptr_t p = (i < c->pt->numparams ? cf->slots : cf->f + 8) + i * sizeof(TValue);
-    if ((i < c->pt->numparams || (c->pt->flags & PROTO_VARARG)) &&
+    int in_slots = c->pt && i < c->pt->numparams;
+    uintptr_t p = (in_slots ? cf->slots : cf->f + 8) + i * sizeof(TValue);
+    if ((in_slots || !c->pt || (c->pt->flags & PROTO_VARARG)) &&
 	lj_safeload_ok(c->pk, (const void *)p, sizeof(TValue)))
       c->arg[i] = (cTValue *)p;
   }
@@ -311,6 +314,20 @@ void lj_callname_frame(FuncTab *ft, FuncEntry *fe, SafeLoad *pk, global_State *g
   c.slots = cf->prev + 8;
   c.slots_end = cf->f - 8;
   name_site(&c, fe, cf->pc);
+}
+
+void lj_callname_cfunc(FuncTab *ft, CFuncEntry *e, SafeLoad *pk, global_State *g,
+		       const CallFrame *cf)
+{
+  FuncEntry fe;
+  fe.pt = NULL;
+  fe.rank = NAME_NONE;
+  fe.namelen = 0;
+  fe.tries = 0;
+  fe.site = 0;
+  e->tries++;
+  lj_callname_frame(ft, &fe, pk, g, cf);
+  if (fe.namelen) lj_cfunctab_called(&ft->cfuncs, e, fe.name, fe.namelen);
 }
 
 int lj_callname_isfinal(const FuncEntry *fe, const global_State *g, const CallFrame *cf)

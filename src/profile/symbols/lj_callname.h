@@ -44,6 +44,10 @@ static LJ_AINLINE int lj_callname_isdone(const FuncEntry *fe, uintptr_t pc)
 LJ_FUNC void lj_callname_frame(FuncTab *ft, FuncEntry *fe, SafeLoad *pk, global_State *g,
 			       const CallFrame *cf);
 
+/* Search for the name of a C function. */
+LJ_FUNC void lj_callname_cfunc(FuncTab *ft, CFuncEntry *e, SafeLoad *pk, global_State *g,
+			       const CallFrame *cf);
+
 /* Would this search find nothing new at this call? */
 LJ_FUNC int lj_callname_isfinal(const FuncEntry *fe, const global_State *g,
 				const CallFrame *cf);

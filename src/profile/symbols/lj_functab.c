@@ -136,6 +136,12 @@ void lj_functab_free(FuncTab *ft, const GCproto *pt)
   }
 }
 
+void lj_functab_marked(FuncTab *ft, global_State *g)
+{
+  if (lj_cfunctab_marked(&ft->cfuncs, g))
+    __atomic_add_fetch(&ft->freed, 1, __ATOMIC_SEQ_CST);
+}
+
 void lj_functab_join(NameText *to, const NamePart *part, uint32_t n, char last)
 {
   uint32_t i, j, len = 0;

@@ -18,6 +18,7 @@
 
 #include "lj_obj.h"
 #include "profile/base/lj_safeload.h"
+#include "profile/symbols/lj_cfunctab.h"
 
 #define FUNCTAB_FUNCS      4096 /* Functions known at a time, a power of two. */
 #define FUNCTAB_PROBES     16   /* Slots of the hash table tried. */
@@ -77,6 +78,7 @@ typedef struct FuncTab {
   FuncEntry func[FUNCTAB_FUNCS];     /* By id modulo FUNCTAB_FUNCS. */
   /* Where the program keeps a function under another name than that of its definition. */
   char path[FUNCTAB_FUNCS][FUNCTAB_NAME_MAX];
+  CFuncTab cfuncs; /* C functions. */
 } FuncTab;
 
 /* Is the entry of an id too young to be replaced in this sample? */
@@ -116,6 +118,9 @@ LJ_FUNC void lj_functab_drop(FuncTab *ft, uint32_t fid);
 
 /* LuaJIT frees a prototype: the table never gives its id again. VM thread. */
 LJ_FUNC void lj_functab_free(FuncTab *ft, const GCproto *pt);
+
+/* The collector has marked all that lives: forget the C functions that it will free. VM thread. */
+LJ_FUNC void lj_functab_marked(FuncTab *ft, global_State *g);
 
 /* Path of an entry, pathlen bytes. */
 static LJ_AINLINE const char *functab_path(const FuncTab *ft, const FuncEntry *fe)

@@ -1,5 +1,5 @@
 /*
-** Heap names: where the program keeps a Lua function.
+** Heap names: where the program keeps a function.
 ** Context: VM thread; see the header.
 */
 
@@ -15,86 +15,19 @@
 #include "lj_obj.h"
 #include "lj_gc.h"
 #include "lj_bc.h"
-#include "lj_tab.h"
 #include "profile/base/lj_hash.h"
 #include "profile/symbols/lj_bcname.h"
 #include "profile/symbols/lj_heapname.h"
+#include "profile/symbols/lj_heapread.h"
 
 #define OBJECTS_BITS 17
 #define OBJECTS_MAX  (1u << OBJECTS_BITS) /* Objects visited. */
-#define SLOTS_MAX    (1u << 20)           /* Slots of tables read in total, */
-#define TABLE_MAX    (1u << 17)           /* and of one table. */
+#define SLOTS_MAX    (1u << 20)           /* Slots of tables read in total. */
 #define INS_MAX      (1u << 21)           /* Instructions read. */
 #define STACK_MAX    10000                /* Slots of a Lua stack read. */
 #define DEPTH_MAX    3                    /* Tables on the way to a function. */
-
-/* -- Checked reading -------------------------------------------------------- */
-
-#define HEAPREAD_PAGES 16384 /* Pages remembered, a power of two. */
-
-/* Reader of the VM's memory. Zero, except pk. */
-typedef struct HeapRead {
-  SafeLoad *pk;
-  uint64_t page[HEAPREAD_PAGES]; /* Numbers of readable pages. */
-} HeapRead;
-
-/* May memory be read? As lj_safeload_ok, but remembers more pages. */
-static int read_ok(HeapRead *r, const void *p, size_t sz)
-{
-  uintptr_t first = (uintptr_t)p >> SAFELOAD_PAGE_BITS;
-  uintptr_t last = ((uintptr_t)p + sz - 1) >> SAFELOAD_PAGE_BITS;
-  if (first == 0 || ((uintptr_t)p >> SAFELOAD_ADDR_BITS) != 0) return 0;
-  for (;; first++) {
-    uint64_t *slot = &r->page[first & (HEAPREAD_PAGES - 1)];
-    if (*slot != first) {
-      if (!lj_safeload_probe(r->pk, first)) return 0;
-      *slot = first;
-    }
-    if (first == last) return 1;
-  }
-}
-
-/* Is an object of sz bytes and a type LJ_T* there? */
-static int read_isobj(HeapRead *r, const void *o, size_t sz, uint32_t it)
-{
-  return ((uintptr_t)o & 7) == 0 && read_ok(r, o, sz) &&
-	 ((const GChead *)o)->gct == (uint8_t)~it;
-}
-
-/* The object of a value. Its pointer may be anything. */
-static const void *value_obj(cTValue *o)
-{
-  return (const void *)gcval(o);
-}
-
-/* The prototype of a Lua function, not checked; NULL for other functions and values. */
-static const GCproto *read_proto(HeapRead *r, const GCfunc *fn)
-{
-  if (!read_isobj(r, fn, offsetof(GCfuncL, uvptr), LJ_TFUNC) || !isluafunc(fn)) return NULL;
-  return funcproto(fn);
-}
-
-/* Is this a prototype, and can the name of its chunk be read? */
-static int read_isproto(HeapRead *r, const GCproto *pt)
-{
-  const GCstr *str;
-  if (!read_isobj(r, pt, sizeof(GCproto), LJ_TPROTO)) return 0;
-  str = proto_chunkname(pt);
-  if (!read_isobj(r, str, sizeof(GCstr), LJ_TSTR)) return 0;
-  return read_ok(r, strdata(str),
-		 str->len < FUNCTAB_CHUNK_MAX ? str->len + 1 : FUNCTAB_CHUNK_MAX);
-}
-
-/* Get the text of a string, cut to FUNCTAB_NAME_MAX bytes; empty if it cannot be read. */
-static void read_str(HeapRead *r, const GCstr *str, NamePart *name)
-{
-  name->s = NULL;
-  name->len = 0;
-  if (!read_isobj(r, str, sizeof(GCstr), LJ_TSTR)) return;
-  name->s = strdata(str);
-  name->len = str->len < FUNCTAB_NAME_MAX ? str->len : FUNCTAB_NAME_MAX;
-  if (name->len && !read_ok(r, name->s, name->len)) name->len = 0;
-}
+#define PARTS_MAX    (DEPTH_MAX + 2)      /* Parts of a path. */
+#define MODULES_MAX  1024 /* Modules that are compared with one of two names. */
 
 /* -- The search ------------------------------------------------------------- */
 
@@ -104,6 +37,8 @@ typedef struct Item {
   uint32_t parent; /* Item that holds it, 0 for none. */
   uint8_t depth;   /* Tables on the way. */
   uint8_t rank;    /* NameRank of the names found in it. */
+  uint8_t is_meta; /* Metatable of userdata: its __index holds methods. */
+  uint8_t methods; /* Its functions are methods of userdata. */
   NamePart key;    /* Under which it is held, may be empty. */
 } Item;
 
@@ -118,47 +53,14 @@ typedef struct Search {
   FuncTab *ft;
   HeapRead read;
   global_State *g;
-  uint32_t nitem;                        /* Items used. The first one is none. */
-  uint32_t slots, ins;                   /* Still to be read at most. */
-  uint32_t wanted;                       /* Functions without a good name. */
-  HeapPath path[FUNCTAB_FUNCS];          /* By entry. */
+  uint32_t nitem;               /* Items used. The first one is none. */
+  uint32_t loaded, globals;     /* Items of the loaded modules and the globals, or 0. */
+  uint32_t ins;                 /* Instructions still to be read at most. */
+  uint32_t wanted;              /* Functions without a good name. */
+  HeapPath path[FUNCTAB_FUNCS]; /* By entry. */
   const GCobj *visited[OBJECTS_MAX * 2]; /* Hash set. */
   Item item[OBJECTS_MAX];                /* Queue. */
 } Search;
-
-/* -- Keys ------------------------------------------------------------------- */
-
-/* Key or name that holds a value. A string of the VM is read as late as possible. */
-typedef struct Key {
-  const GCstr *str; /* NULL if the name is known, or empty. */
-  NamePart name;
-} Key;
-
-/* Read the text of a key, once. Returns 0 if the key is empty or not readable. */
-static int key_name(Search *s, Key *key)
-{
-  const GCstr *str = key->str;
-  key->str = NULL;
-  if (str) read_str(&s->read, str, &key->name);
-  return key->name.len != 0;
-}
-
-/* Set a key to that of a table's slot, NULL for none. */
-static void key_set(Key *key, cTValue *o)
-{
-  key->str = o && tvisstr(o) ? (const GCstr *)value_obj(o) : NULL;
-  key->name.s = NULL;
-  key->name.len = 0;
-}
-
-/* Compare a name, which may be cut. */
-static int key_is(const NamePart *np, const char *name)
-{
-  uint32_t i;
-  for (i = 0; i < np->len; i++)
-    if (np->s[i] != name[i] || !name[i]) return 0;
-  return name[i] == '\0';
-}
 
 /* -- Objects found ---------------------------------------------------------- */
 
@@ -176,11 +78,12 @@ static int visit(Search *s, const GCobj *o)
   return 1;
 }
 
-static void enqueue(Search *s, const void *o, uint32_t parent, uint32_t depth,
-		    NameRank rank, const NamePart *key)
+/* Returns the item, NULL if the object is not readable. */
+static Item *enqueue(Search *s, const void *o, uint32_t parent, uint32_t depth,
+		     NameRank rank, const NamePart *key)
 {
   Item *it;
-  if (((uintptr_t)o & 7) != 0 || !read_ok(&s->read, o, sizeof(GChead))) return;
+  if (((uintptr_t)o & 7) != 0 || !lj_heapread_ok(&s->read, o, sizeof(GChead))) return NULL;
   it = &s->item[s->nitem++];
   it->o = (const GCobj *)o;
   it->parent = parent;
@@ -188,12 +91,24 @@ static void enqueue(Search *s, const void *o, uint32_t parent, uint32_t depth,
   it->rank = (uint8_t)rank;
   it->key.s = key ? key->s : NULL;
   it->key.len = key ? key->len : 0;
+  return it;
 }
 
-static void push(Search *s, const void *o, uint32_t parent, uint32_t depth, NameRank rank,
-		 const NamePart *key)
+/* Returns the item of an object that is new, else NULL. */
+static Item *push(Search *s, const void *o, uint32_t parent, uint32_t depth, NameRank rank,
+		  const NamePart *key)
 {
-  if (visit(s, (const GCobj *)o)) enqueue(s, o, parent, depth, rank, key);
+  return visit(s, (const GCobj *)o) ? enqueue(s, o, parent, depth, rank, key) : NULL;
+}
+
+/* Path to a value in an item. Returns the number of parts, which are the last ones of part. */
+static uint32_t path_of(const Search *s, uint32_t at, const NamePart *key, NamePart *part)
+{
+  uint32_t n = PARTS_MAX;
+  part[--n] = *key;
+  for (; at && n > 0; at = s->item[at].parent)
+    if (s->item[at].key.len) part[--n] = s->item[at].key;
+  return PARTS_MAX - n;
 }
 
 /* Is this the entry of a live function without a good name or path? */
@@ -223,21 +138,20 @@ static void name_func(Search *s, FuncEntry *lf, NameRank rank, const NamePart *p
 }
 
 /* The search has found a Lua function in a table of an item, or without one in a variable. */
-static void found_func(Search *s, FuncEntry *lf, uint32_t at, NameRank rank, Key *key)
+static void found_func(Search *s, FuncEntry *lf, uint32_t at, NameRank rank, HeapKey *key)
 {
   HeapPath *path = &s->path[lf - s->ft->func];
-  NamePart part[DEPTH_MAX + 2];
-  uint32_t n = DEPTH_MAX + 2, up = at;
-  if (lf->rank == NAME_PATH || (at ? path->rank : lf->rank) >= rank || !key_name(s, key))
+  NamePart part[PARTS_MAX];
+  uint32_t n;
+  if (lf->rank == NAME_PATH || (at ? path->rank : lf->rank) >= rank ||
+      !lj_heapread_name(&s->read, key))
     return;
-  part[--n] = key->name;
-  for (; up && n > 0; up = s->item[up].parent)
-    if (s->item[up].key.len) part[--n] = s->item[up].key;
+  n = path_of(s, at, &key->name, part);
   if (at) {
     path->rank = (uint8_t)rank;
-    join(s, lf, &path->text, part + n, DEPTH_MAX + 2 - n);
+    join(s, lf, &path->text, part + PARTS_MAX - n, n);
   } else {
-    name_func(s, lf, rank, part + n, DEPTH_MAX + 2 - n);
+    name_func(s, lf, rank, part + PARTS_MAX - n, n);
   }
 }
 
@@ -246,12 +160,12 @@ static cTValue *read_upval(Search *s, const GCfuncL *fn, uint32_t i)
 {
   const GCupval *uv;
   cTValue *o;
-  s->slots--;
-  if (!read_ok(&s->read, &fn->uvptr[i], sizeof(GCRef))) return NULL;
+  s->read.slots--;
+  if (!lj_heapread_ok(&s->read, &fn->uvptr[i], sizeof(GCRef))) return NULL;
   uv = (const GCupval *)gcref(fn->uvptr[i]);
-  if (!read_isobj(&s->read, uv, sizeof(GCupval), LJ_TUPVAL)) return NULL;
+  if (!lj_heapread_isobj(&s->read, uv, sizeof(GCupval), LJ_TUPVAL)) return NULL;
   o = uvval(uv);
-  return ((uintptr_t)o & 7) == 0 && read_ok(&s->read, o, sizeof(TValue)) ? o : NULL;
+  return ((uintptr_t)o & 7) == 0 && lj_heapread_ok(&s->read, o, sizeof(TValue)) ? o : NULL;
 }
 
 /* If an upvalue holds the function itself, the function was defined as this variable. */
@@ -259,29 +173,173 @@ static void found_itself(Search *s, FuncEntry *lf, const GCfuncL *fn)
 {
   NamePart name;
   uint32_t i;
-  for (i = 0; i < fn->nupvalues && s->slots > 0 && lf->rank < NAME_DEF; i++) {
+  for (i = 0; i < fn->nupvalues && s->read.slots > 0 && lf->rank < NAME_DEF; i++) {
     cTValue *o = read_upval(s, fn, i);
-    if (o && tvisfunc(o) && value_obj(o) == (const void *)fn &&
+    if (o && tvisfunc(o) && heapread_obj(o) == (const void *)fn &&
 	lj_bcname_upval(s->read.pk, lf->pt, i, &name))
       name_func(s, lf, NAME_DEF, &name, 1);
   }
 }
 
-/* The search has found a value in an item. */
-static void found(Search *s, cTValue *o, uint32_t at, NameRank rank, Key *key)
+static void found_lua(Search *s, const GCfunc *fn, const GCproto *pt, uint32_t at,
+		      NameRank rank, HeapKey *key)
 {
+  FuncEntry *lf = lj_functab_find(s->ft, pt);
+  if (lf) {
+    found_func(s, lf, at, rank, key);
+    found_itself(s, lf, &fn->l);
+  }
+  push(s, fn, 0, 0, NAME_UPVAL, NULL);
+}
+
+/* -- C functions ------------------------------------------------------------ */
+
+/* Names of a lower grade are better: functions of modules, then globals, then by the length of
+** the path. The registry comes after these, and variables come last.
+*/
+static uint32_t grade_of(const Search *s, uint32_t at, NameRank rank)
+{
+  uint32_t depth = s->item[at].depth, root = at;
+  if (rank == NAME_UPVAL) return 16 + depth;
+  while (s->item[root].parent) root = s->item[root].parent;
+  if (root == s->loaded) return depth > 0 ? 2 * depth - 2 : 0;
+  return root == s->globals ? 2 * depth + 1 : 8 + depth;
+}
+
+static int is_metakey(const NamePart *key)
+{
+  return key->len > 2 && key->s[0] == '_' && key->s[1] == '_';
+}
+
+/* Name of a C function in an item: a.b, or a:b for a method. Returns its length. */
+static uint32_t cfunc_name(const Search *s, uint32_t at, const NamePart *key, char *name)
+{
+  NamePart part[PARTS_MAX];
+  uint32_t n = path_of(s, at, key, part), i, len = 0;
+  int is_method = s->item[at].methods && !is_metakey(key);
+  for (i = PARTS_MAX - n; i < PARTS_MAX; i++) {
+    int is_last = (i + 1 == PARTS_MAX);
+    uint32_t room;
+    if (is_last && is_method) name[len++] = ':';
+    else if (i > PARTS_MAX - n) name[len++] = '.';
+    room = CFUNCTAB_NAME_MAX - 1 - len;
+    if (part[i].len < room) room = part[i].len;
+    memcpy(name + len, part[i].s, room);
+    len += room;
+  }
+  return len;
+}
+
+static void found_c(Search *s, const GCfuncC *fn, uint32_t at, NameRank rank, HeapKey *key)
+{
+  CFuncTab *ct = &s->ft->cfuncs;
+  uintptr_t f = (uintptr_t)fn->f;
+  const CFuncEntry *all = cfunctab_find(ct, 0, f), *e;
+  char name[CFUNCTAB_NAME_MAX];
+  uint32_t len, grade;
+  if (!all) return;
+  if (fn->nupvalues) cfunctab_names(ct, all)->has_upvals = 1;
+  if (!lj_heapread_name(&s->read, key)) return;
+  len = cfunc_name(s, at, &key->name, name);
+  grade = grade_of(s, at, rank);
+  lj_cfunctab_offer(ct, all, grade, name, len);
+  e = cfunctab_find(ct, (uintptr_t)fn, f);
+  if (e && lj_cfunctab_offer(ct, e, grade, name, len) && s->wanted > 0) s->wanted--;
+}
+
+/* Does a table look like a metatable? */
+static int is_meta(Search *s, const GCtab *t)
+{
+  const Node *n;
+  uint32_t i;
+  if (!lj_heapread_istab(&s->read, t)) return 0;
+  for (i = 0; (n = lj_heapread_node(&s->read, t, i)) != NULL; i++) {
+    HeapKey key;
+    lj_heapread_key(&key, &n->key);
+    if (!tvisnil(&n->val) && lj_heapread_name(&s->read, &key) && is_metakey(&key.name))
+      return 1;
+  }
+  return 0;
+}
+
+/* Push a metatable of userdata. __name is its name, or else the path of a value that has it. */
+static void push_meta(Search *s, const GCtab *mt, uint32_t at, NameRank rank,
+		      const NamePart *name)
+{
+  HeapKey own;
+  cTValue *o;
+  Item *it;
+  if (!lj_heapread_istab(&s->read, mt) || !visit(s, obj2gco(mt))) return;
+  lj_heapread_key(&own, lj_heapread_field(&s->read, mt, "__name"));
+  if (lj_heapread_name(&s->read, &own)) {
+    at = 0;
+    name = &own.name;
+  }
+  it = enqueue(s, mt, at, s->item[at].depth + 1u, rank, name);
+  if (!it) return;
+  it->is_meta = 1;
+  o = lj_heapread_field(&s->read, mt, "__index");
+  it->methods = o && tvistab(o) && heapread_obj(o) == mt;
+}
+
+/* C libraries keep metatables in the registry. Push them before other values lead there. */
+static void push_metas(Search *s, const GCtab *reg, uint32_t at)
+{
+  const Node *n;
+  uint32_t i;
+  for (i = 0; (n = lj_heapread_node(&s->read, reg, i)) != NULL; i++) {
+    const GCtab *t = (const GCtab *)heapread_obj(&n->val);
+    HeapKey key;
+    if (!tvistab(&n->val) || !is_meta(s, t)) continue;
+    lj_heapread_key(&key, &n->key);
+    lj_heapread_name(&s->read, &key);
+    push_meta(s, t, at, NAME_PATH, &key.name);
+  }
+}
+
+/* -- Values found ----------------------------------------------------------- */
+
+/* Of two names of a module, the shorter one counts. */
+static void prefer_name(Search *s, const void *module, const NamePart *name)
+{
+  uint32_t i;
+  for (i = 1; i < s->nitem && i < MODULES_MAX; i++) {
+    Item *it = &s->item[i];
+    if ((const void *)it->o != module || it->parent != s->loaded) continue;
+    if (name->len < it->key.len ||
+	(name->len == it->key.len && memcmp(name->s, it->key.s, name->len) < 0))
+      it->key = *name;
+    return;
+  }
+}
+
+/* The fields that a class inherits are its own. */
+static void found_table(Search *s, const GCtab *t, uint32_t at, NameRank rank,
+			const NamePart *name)
+{
+  int inherits = at && lj_heapread_is(name, "__index");
+  Item *it = push(s, t, at, s->item[at].depth + 1u, rank, inherits ? NULL : name);
+  if (it) it->methods = (uint8_t)(inherits && s->item[at].is_meta);
+  else if (at && at == s->loaded) prefer_name(s, t, name);
+}
+
+/* The search has found a value in an item. */
+static void found(Search *s, cTValue *o, uint32_t at, NameRank rank, HeapKey *key)
+{
+  const void *obj = heapread_obj(o);
   if (tvisfunc(o)) {
-    const GCproto *pt = read_proto(&s->read, (const GCfunc *)value_obj(o));
-    FuncEntry *lf = pt ? lj_functab_find(s->ft, pt) : NULL;
-    if (lf) {
-      found_func(s, lf, at, rank, key);
-      found_itself(s, lf, (const GCfuncL *)value_obj(o));
-    }
-    if (pt) push(s, value_obj(o), 0, 0, NAME_UPVAL, NULL);
-  } else if (tvistab(o) && s->item[at].depth < DEPTH_MAX && key_name(s, key)) {
-    /* The fields that a class inherits are its own. */
-    int inherits = at && key_is(&key->name, "__index");
-    push(s, value_obj(o), at, s->item[at].depth + 1u, rank, inherits ? NULL : &key->name);
+    const GCfunc *fn = (const GCfunc *)obj;
+    const GCproto *pt = lj_heapread_proto(&s->read, fn);
+    if (pt) found_lua(s, fn, pt, at, rank, key);
+    else if (lj_heapread_iscfunc(&s->read, fn)) found_c(s, &fn->c, at, rank, key);
+  } else if (s->item[at].depth < DEPTH_MAX && tvistab(o)) {
+    if (lj_heapread_name(&s->read, key))
+      found_table(s, (const GCtab *)obj, at, rank, &key->name);
+  } else if (s->item[at].depth < DEPTH_MAX && tvisudata(o)) {
+    const GCudata *ud = (const GCudata *)obj;
+    if (lj_heapread_isobj(&s->read, ud, sizeof(GCudata), LJ_TUDATA) &&
+	gcref(ud->metatable) && lj_heapread_name(&s->read, key))
+      push_meta(s, (const GCtab *)gcref(ud->metatable), at, rank, &key->name);
   }
 }
 
@@ -292,23 +350,19 @@ static void search_table(Search *s, uint32_t at)
 {
   const GCtab *t = &s->item[at].o->tab;
   NameRank rank = (NameRank)s->item[at].rank;
-  Key key;
+  const Node *n;
+  HeapKey key;
   uint32_t i;
-  if (!read_isobj(&s->read, t, sizeof(GCtab), LJ_TTAB) ||
-      ((mrefu(t->array) | mrefu(t->node)) & 7) != 0)
-    return;
-  for (i = 0; i < t->asize && i < TABLE_MAX && s->slots > 0; i++) {
+  if (!lj_heapread_istab(&s->read, t)) return;
+  for (i = 0; i < t->asize && i < HEAPREAD_TABLE && s->read.slots > 0; i++) {
     cTValue *o = tvref(t->array) + i;
-    s->slots--;
-    if (!read_ok(&s->read, o, sizeof(TValue))) break;
-    key_set(&key, NULL);
+    s->read.slots--;
+    if (!lj_heapread_ok(&s->read, o, sizeof(TValue))) break;
+    lj_heapread_key(&key, NULL);
     found(s, o, at, rank, &key);
   }
-  for (i = 0; i <= t->hmask && i < TABLE_MAX && s->slots > 0; i++) {
-    const Node *n = noderef(t->node) + i;
-    s->slots--;
-    if (!read_ok(&s->read, n, sizeof(Node))) break;
-    key_set(&key, &n->key);
+  for (i = 0; (n = lj_heapread_node(&s->read, t, i)) != NULL; i++) {
+    lj_heapread_key(&key, &n->key);
     found(s, &n->val, at, rank, &key);
   }
   if (gcref(t->metatable) && s->item[at].depth < DEPTH_MAX)
@@ -319,10 +373,10 @@ static void search_table(Search *s, uint32_t at)
 static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
 {
   uint32_t i;
-  for (i = 0; i < fn->nupvalues && s->slots > 0; i++) {
+  for (i = 0; i < fn->nupvalues && s->read.slots > 0; i++) {
     cTValue *o = read_upval(s, fn, i);
-    Key key = { NULL, { NULL, 0 } };
-    if (!o || !(tvisfunc(o) || tvistab(o))) continue;
+    HeapKey key = { NULL, { NULL, 0 } };
+    if (!o || !(tvisfunc(o) || tvistab(o) || tvisudata(o))) continue;
     if (!lj_bcname_upval(s->read.pk, pt, i, &key.name)) key.name.len = 0;
     found(s, o, 0, NAME_UPVAL, &key);
   }
@@ -332,18 +386,19 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
 static void search_proto(Search *s, const GCproto *pt)
 {
   BCPos pos;
-  if (!read_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO) || !(pt->flags & PROTO_CHILD))
+  if (!lj_heapread_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO) ||
+      !(pt->flags & PROTO_CHILD))
     return;
   for (pos = 1; pos < pt->sizebc && s->ins > 0; pos++, s->ins--) {
     const BCIns *ins = proto_bc(pt) + pos;
     const GCproto *child;
     const GCRef *k;
     FuncEntry *lf;
-    if (!read_ok(&s->read, ins, sizeof(BCIns))) return;
+    if (!lj_heapread_ok(&s->read, ins, sizeof(BCIns))) return;
     if (bc_op(*ins) != BC_FNEW) continue;
     k = mref(pt->k, const GCRef) - 1 - (ptrdiff_t)bc_d(*ins);
     if (bc_d(*ins) >= pt->sizekgc || ((uintptr_t)k & 7) != 0 ||
-	!read_ok(&s->read, k, sizeof(GCRef)))
+	!lj_heapread_ok(&s->read, k, sizeof(GCRef)))
       continue;
     child = (const GCproto *)gcref(*k);
     lf = lj_functab_find(s->ft, child);
@@ -352,7 +407,7 @@ static void search_proto(Search *s, const GCproto *pt)
       uint32_t n = lj_bcname_new(s->read.pk, pt, pos, part);
       name_func(s, lf, NAME_DEF, part, n);
     }
-    if (read_isobj(&s->read, child, sizeof(GCproto), LJ_TPROTO) &&
+    if (lj_heapread_isobj(&s->read, child, sizeof(GCproto), LJ_TPROTO) &&
 	(child->flags & PROTO_CHILD))
       push(s, child, 0, 0, NAME_DEF, NULL);
   }
@@ -362,32 +417,16 @@ static void search_proto(Search *s, const GCproto *pt)
 static void search_stack(Search *s, const lua_State *L)
 {
   cTValue *o, *end;
-  if (!read_isobj(&s->read, L, sizeof(lua_State), LJ_TTHREAD)) return;
+  if (!lj_heapread_isobj(&s->read, L, sizeof(lua_State), LJ_TTHREAD)) return;
   o = tvref(L->stack);
   end = o + (L->stacksize < STACK_MAX ? L->stacksize : STACK_MAX);
   if (end > L->top) end = L->top;
   if (((uintptr_t)o & 7) != 0) return;
-  for (; o < end && read_ok(&s->read, o, sizeof(TValue)); o++) {
-    Key key;
-    key_set(&key, NULL);
+  for (; o < end && lj_heapread_ok(&s->read, o, sizeof(TValue)); o++) {
+    HeapKey key;
+    lj_heapread_key(&key, NULL);
     found(s, o, 0, NAME_UPVAL, &key);
   }
-}
-
-/* The table of loaded modules, which the registry holds. */
-static const GCtab *find_loaded(Search *s, const GCtab *reg)
-{
-  uint32_t i;
-  if ((mrefu(reg->node) & 7) != 0) return NULL;
-  for (i = 0; i <= reg->hmask && i < TABLE_MAX; i++) {
-    const Node *n = noderef(reg->node) + i;
-    Key key;
-    if (!read_ok(&s->read, n, sizeof(Node))) break;
-    key_set(&key, &n->key);
-    if (tvistab(&n->val) && key_name(s, &key) && key_is(&key.name, "_LOADED"))
-      return (const GCtab *)value_obj(&n->val);
-  }
-  return NULL;
 }
 
 /* Is a prototype alive, and readable? The collector frees strings before prototypes: the name
@@ -395,7 +434,7 @@ static const GCtab *find_loaded(Search *s, const GCtab *reg)
 */
 static int is_alive(Search *s, const GCproto *pt)
 {
-  return read_isproto(&s->read, pt) && !isdead(s->g, obj2gco(pt));
+  return lj_heapread_isproto(&s->read, pt) && !isdead(s->g, obj2gco(pt));
 }
 
 /* Does the VM still exist? A program may have freed its memory without lua_close. Forgets
@@ -404,8 +443,8 @@ static int is_alive(Search *s, const GCproto *pt)
 static int check_vm(Search *s)
 {
   uint32_t i;
-  int valid = read_ok(&s->read, s->g, sizeof(global_State)) &&
-	      read_isobj(&s->read, mainthread(s->g), sizeof(lua_State), LJ_TTHREAD);
+  int valid = lj_heapread_ok(&s->read, s->g, sizeof(global_State)) &&
+	      lj_heapread_isobj(&s->read, mainthread(s->g), sizeof(lua_State), LJ_TTHREAD);
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
     FuncEntry *lf = &s->ft->func[i];
     if (lf->pt && !(valid && is_alive(s, lf->pt))) lf->pt = NULL;
@@ -419,22 +458,26 @@ static int check_vm(Search *s)
 static void search_roots(Search *s)
 {
   cTValue *o = &s->g->registrytv;
-  const GCtab *globals = tabref(mainthread(s->g)->env), *loaded = NULL;
-  const GCtab *reg = tvistab(o) ? (const GCtab *)value_obj(o) : NULL;
+  const GCtab *globals = tabref(mainthread(s->g)->env);
+  const GCtab *reg = tvistab(o) ? (const GCtab *)heapread_obj(o) : NULL;
+  const Item *it;
   visit(s, obj2gco(globals)); /* The globals are also a loaded module, without a name. */
-  if (reg && !read_isobj(&s->read, reg, sizeof(GCtab), LJ_TTAB)) reg = NULL;
-  if (reg) loaded = find_loaded(s, reg);
-  if (loaded) push(s, loaded, 0, 0, NAME_PATH, NULL);
-  enqueue(s, globals, 0, 0, NAME_PATH, NULL);
-  if (reg) push(s, reg, 0, 0, NAME_PATH, NULL);
+  if (reg && !lj_heapread_istab(&s->read, reg)) reg = NULL;
+  o = reg ? lj_heapread_field(&s->read, reg, "_LOADED") : NULL;
+  it = o && tvistab(o) ? push(s, heapread_obj(o), 0, 0, NAME_PATH, NULL) : NULL;
+  if (it) s->loaded = (uint32_t)(it - s->item);
+  it = enqueue(s, globals, 0, 0, NAME_PATH, NULL);
+  if (it) s->globals = (uint32_t)(it - s->item);
+  it = reg ? push(s, reg, 0, 0, NAME_PATH, NULL) : NULL;
+  if (it) push_metas(s, reg, (uint32_t)(it - s->item));
 }
 
 /* Search a Lua function or a prototype. */
 static void search_code(Search *s, const GCobj *o)
 {
   if (o->gch.gct == (uint8_t)~LJ_TFUNC) {
-    const GCproto *pt = read_proto(&s->read, &o->fn);
-    if (!pt || !read_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO)) return;
+    const GCproto *pt = lj_heapread_proto(&s->read, &o->fn);
+    if (!pt || !lj_heapread_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO)) return;
     search_func(s, &o->fn.l, pt);
     push(s, pt, 0, 0, NAME_DEF, NULL);
   } else if (o->gch.gct == (uint8_t)~LJ_TPROTO) {
@@ -456,6 +499,10 @@ static void search_all(Search *s)
     if (lf->pt && lj_functab_find(s->ft, lf->pt) == lf)
       push(s, lf->pt, 0, 0, NAME_DEF, NULL);
     s->wanted += (uint32_t)is_wanted(s, lf);
+  }
+  for (i = 0; i < CFUNCTAB_FUNCS; i++) {
+    const CFuncEntry *e = &s->ft->cfuncs.entry[i];
+    s->wanted += (uint32_t)(cfunctab_isclosure(e) && !cfunctab_names(&s->ft->cfuncs, e)->n);
   }
   for (i = first; i < s->nitem; i++) /* Likely objects first. */
     search_code(s, s->item[i].o);
@@ -512,7 +559,7 @@ int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g)
 {
   Search *s;
   int valid;
-  if (ft->nfid == 0) return 0;
+  if (ft->nfid == 0 && ft->cfuncs.n == 0) return 0;
   s = (Search *)mmap(NULL, sizeof(Search), PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (s == MAP_FAILED) return 0;
@@ -521,7 +568,8 @@ int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g)
   s->read.pk = pk;
   s->g = g;
   s->nitem = 1;
-  s->slots = SLOTS_MAX;
+  lj_cfunctab_unname(&ft->cfuncs);
+  s->read.slots = SLOTS_MAX;
   s->ins = INS_MAX;
   valid = check_vm(s);
   if (valid) {

@@ -1,10 +1,14 @@
 /*
-** Heap names: names of Lua functions from the globals, modules and upvalues that hold them.
+** Heap names: names of functions from the globals, modules and upvalues that hold them.
 ** Context: VM thread, while it stops or dumps a profile. The VM does not run.
 **
 ** Searches the globals and the loaded modules, with the tables in them, for the functions
 ** of the profile. Then searches the upvalues of the functions there. Last, searches the
 ** bytecode of enclosing functions for their definitions.
+**
+** A C function has the name of the place that holds its closure: module.name, then a global, then
+** the shortest path. Methods of userdata have the name of the metatable: in the registry, or
+** __name, or else the path of a value that has it. Several names are possible.
 **
 ** Only reads the VM: no metamethod runs, nothing allocates memory of the VM, and nothing
 ** can raise an error. The VM may be in any state, so every load is checked and the search

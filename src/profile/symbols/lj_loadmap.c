@@ -165,12 +165,9 @@ static int sample_side(LoadMap *lm, const FrameList *fr, const DefSink *to)
   uint32_t i;
   int news = 0;
   for (i = 0; i < fr->len; i++) {
-    uintptr_t addr = (uintptr_t)frame_payload(fr->list[i]);
-    int kind = frame_kind(fr->list[i]);
+    uintptr_t addr = frame_addr(fr->list[i]);
     LoadedObj *have;
-    if ((kind != SPF_FRAME_HOST && kind != SPF_FRAME_CFUNC) ||
-	(addr >= start && addr < end))
-      continue;
+    if (addr == 0 || (addr >= start && addr < end)) continue;
     have = find(lm, addr);
     if (!(have && (have->obj.stays || have->sample == lm->sample)) &&
 	compare(lm, addr, have, to)) {

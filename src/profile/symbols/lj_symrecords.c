@@ -99,12 +99,44 @@ static void lfuncs_put(Symtab *st, const DefSink *to)
   }
 }
 
+/* -- Lua's names of C functions ----------------------------------------------- */
+
+typedef struct CFuncDef {
+  const CFuncEntry *entry;
+  const char *name;
+  uint32_t len;
+} CFuncDef;
+
+static void cfunc_put(WBuf *wb, const void *def)
+{
+  const CFuncDef *d = (const CFuncDef *)def;
+  lj_wbuf_uleb(wb, d->entry->f);
+  lj_wbuf_uleb(wb, cfunctab_number(d->entry));
+  lj_wbuf_str(wb, d->name, d->len);
+}
+
+static void cfuncs_put(const Symtab *st, const DefSink *to)
+{
+  CFuncTab *ct = &st->named->cfuncs;
+  uint32_t i;
+  for (i = 0; i < CFUNCTAB_FUNCS; i++) {
+    const CFuncEntry *e = &ct->entry[i];
+    char name[CFUNCTAB_TEXT_MAX];
+    CFuncDef d = { e, name, 0 };
+    if (e->f == 0 || cfunctab_names(ct, e)->has_upvals || !lj_symtab_has(st, e->f))
+      continue;
+    d.len = lj_cfunctab_text(ct, e, name);
+    if (d.len) lj_wbuf_define(to, SPF_CFUNC, cfunc_put, &d);
+  }
+}
+
 int lj_symrecords_put(Symtab *st, const CodeStarts *starts, const DefSink *to)
 {
   unsigned i;
   for (i = 0; i < sizeof(ffnames) / sizeof(ffnames[0]); i++)
     if (st->ffid[i]) lj_wbuf_define(to, SPF_FFUNC, ffunc_put, &i);
   lfuncs_put(st, to);
+  if (st->named) cfuncs_put(st, to);
   return st->has_moved ? lj_elfsym_put(st->more->addr, SYMTAB_MORE, st->naddr, starts, to)
 		       : lj_elfsym_put(st->addr, SYMTAB_ADDRS, st->naddr, starts, to);
 }

@@ -128,6 +128,20 @@ static int addr_add(uintptr_t *table, int bits, uintptr_t addr)
   return -1;
 }
 
+static int addr_has(const uintptr_t *table, int bits, uintptr_t addr)
+{
+  uint32_t i, slot = hash_slot(addr, bits);
+  for (i = 0; i < SYMTAB_PROBES; i++, slot = (slot + 1) & ((1u << bits) - 1))
+    if (table[slot] == addr || table[slot] == 0) return table[slot] == addr;
+  return 0;
+}
+
+int lj_symtab_has(const Symtab *st, uintptr_t addr)
+{
+  return st->has_moved ? addr_has(st->more->addr, SYMTAB_MORE_BITS, addr)
+		       : addr_has(st->addr, SYMTAB_BITS, addr);
+}
+
 /* Without room, all addresses move to the larger table. */
 static void addr_see(Symtab *st, uintptr_t addr)
 {
@@ -149,7 +163,8 @@ void lj_symtab_see(Symtab *st, FrameWord w)
 {
   switch (frame_kind(w)) {
   case SPF_FRAME_HOST:
-  case SPF_FRAME_CFUNC: addr_see(st, (uintptr_t)frame_payload(w)); break;
+  case SPF_FRAME_CFUNC:
+  case SPF_FRAME_CLOSURE: addr_see(st, frame_addr(w)); break;
   case SPF_FRAME_FFUNC: st->ffid[frame_payload(w) & 0xff] = 1; break;
   default: break;
   }

@@ -109,4 +109,7 @@ LJ_FUNC void lj_symtab_putfunc(WBuf *wb, const void *named);
 /* Remember the address or builtin function of a frame. */
 LJ_FUNC void lj_symtab_see(Symtab *st, FrameWord w);
 
+/* Was there a frame with this address? */
+LJ_FUNC int lj_symtab_has(const Symtab *st, uintptr_t addr);
+
 #endif

@@ -34,6 +34,7 @@ return {
   SPF_LABELS = 0x0d,
   SPF_MARK = 0x0e,
   SPF_ENDED = 0x0f,
+  SPF_CFUNC = 0x10,
   SPF_LABELLED = 0x20,
   SPF_LABELLED_ID = 0x1f,
   SPF_STACK = 0x40,
@@ -83,6 +84,7 @@ return {
   SPF_FRAME_NEAR = 11,
   SPF_FRAME_LSAME = 12,
   SPF_FRAME_REPEAT = 13,
+  SPF_FRAME_CLOSURE = 14,
   SPF_REPEAT_FRAMES = 32,
 
   -- Work of the VM.

@@ -3,19 +3,22 @@
 --
 -- Numbers differ between profiles, so each becomes the number of the same thing. A Lua
 -- function is known by file, lines, and name or path, a builtin by its name. A code address is
--- known by its module's build-id or path and the offset, or by its symbol. Unknown things
--- get free numbers. The sessions of one process share their addresses.
+-- known by its module's build-id or path and the offset, or by its symbol. A closure of a C
+-- function is known by its name. Unknown things get free numbers. The sessions of one process
+-- share their addresses.
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
 local array = require("sysprof.base.array")
 local events = require("sysprof.model.events")
+local stacks = require("sysprof.model.stacks")
 
 local LFUNC, FFUNC, CFUNC = G.SPF_FRAME_LFUNC, G.SPF_FRAME_FFUNC, G.SPF_FRAME_CFUNC
 local HOST = G.SPF_FRAME_HOST
 
 local FREE_ADDRESS = 2^47	-- Above all of a program.
 local FREE_ID = 2^40		-- Above all that a stream gives.
+local FREE_CLOSURE = stacks.CLOSURES
 local ALIGN = 2^21
 local EXACT_MAX = 2^53
 
@@ -185,6 +188,19 @@ end
 
 -- -- Stacks ----------------------------------------------------------------
 
+-- Number of a closure at an address of the profile. One without any name has none.
+local function map_closure(m, q, addr, number, to)
+  local name, p = q:cfunc_name(addr, number), m.profile
+  if not name then return 0 end
+  local key = ("%.0f\0%s"):format(to, name)
+  local same = m.by_cfunc[key]
+  if same then return same end
+  m.closure = m.closure + 1
+  p:set_cfunc(to, m.closure, name)
+  m.by_cfunc[key] = m.closure
+  return m.closure
+end
+
 local mapper = { [LFUNC] = map_lfunc, [FFUNC] = map_ffunc, [CFUNC] = map_address,
 		 [HOST] = map_address }
 
@@ -192,14 +208,15 @@ local function map_frame(m, q, frame)
   local to = m.frames[frame]
   if to then return to end
   local all = q.stacks
-  local kind, payload = all.kind[frame], all.payload[frame]
-  local map = mapper[kind]
+  local kind, payload, extra = all.kind[frame], all.payload[frame], all.extra[frame]
+  local map, addr = mapper[kind], payload
   if map then
     local ids = m.ids[kind]
     if not ids[payload] then ids[payload] = map(m, q, payload) end
     payload = ids[payload]
   end
-  to = m.profile.stacks:frame(kind, payload, all.extra[frame])
+  if kind == CFUNC then extra = map_closure(m, q, addr, extra, payload) end
+  to = m.profile.stacks:frame(kind, payload, extra)
   m.frames[frame] = to
   return to
 end
@@ -297,14 +314,17 @@ end)
 
 -- Known parts of the profile that others are added to.
 local new_merger = interpreted(function(p, same_process)
-  local m = { profile = p, same_process = same_process, id = FREE_ID, address = FREE_ADDRESS,
-	      by_place = {}, by_name = {}, by_ffunc = {}, by_module = {},
+  local m = { profile = p, same_process = same_process, id = FREE_ID, address = FREE_ADDRESS, closure = FREE_CLOSURE,
+	      by_place = {}, by_name = {}, by_ffunc = {}, by_cfunc = {}, by_module = {},
 	      by_symbol = {}, by_thread = {}, by_tid = {}, by_event = {}, taken = {},
 	      list = {} }
   for _, thread in ipairs(p.thread_list) do remember_thread(m, p, thread) end
   remember_events(m, p.sessions)
   remember_lfuncs(m)
   for ffid, name in pairs(p.ffuncs) do m.by_ffunc[name] = ffid end
+  for addr, names in pairs(p.cfuncs) do
+    for number, name in pairs(names) do m.by_cfunc[("%.0f\0%s"):format(addr, name)] = number end
+  end
   for _, mod in ipairs(p.modules) do m.by_module[module_key(mod)] = mod end
   for addr, symbol in pairs(p.hsyms) do
     if not module_at(p.modules, addr) then m.by_symbol[symbol.name] = symbol.addr end

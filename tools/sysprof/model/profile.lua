@@ -87,6 +87,7 @@ function profile.new(options)
     meta = {}, meta_keys = {},	-- Value by key, of all sessions; keys in order.
     modules = {},		-- In order of definition.
     lfuncs = {}, ffuncs = {}, hsyms = {},	-- By id or address.
+    cfuncs = {},	-- Lua's names of C functions, see cfunc_name().
     counters = {},	-- Of all sessions together.
     -- What the reader found out about the input.
     version = nil,	-- Of the stream.
@@ -223,6 +224,22 @@ function methods:set_hsym(addr, symaddr, name)
   local have = self.hsyms[addr]
   if have and name == "" and have.name ~= "" then return end
   self.hsyms[addr] = { addr = symaddr, name = name }
+end
+
+-- number: of the closure; 0 for all closures without a name.
+function methods:set_cfunc(addr, number, name)
+  local names = self.cfuncs[addr]
+  if not names then
+    names = {}
+    self.cfuncs[addr] = names
+  end
+  names[number] = name
+end
+
+-- Returns Lua's name of a C function, nil if it is not known. number: of the closure, or 0.
+function methods:cfunc_name(addr, number)
+  local names = self.cfuncs[addr]
+  return names and (names[number] or names[0])
 end
 
 -- The latest value of a session's counter is the one that counts.

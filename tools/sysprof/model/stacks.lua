@@ -33,6 +33,9 @@ local WIDE_EXTRA_MIN = 2^26	-- and extra numbers from here on.
 
 stacks.LIMIT = LIMIT
 
+-- Numbers of closures in a stream are believed below this. Others are none.
+stacks.CLOSURES = 2^16
+
 -- Most frames of a REPEAT that is believed.
 local REPEATED_MAX = 16384
 
@@ -42,8 +45,9 @@ local known_kind = { [stacks.UNDEFINED] = true, [stacks.WIDE] = true }
 for name, kind in pairs(G) do
   if name:match("^SPF_FRAME_") then known_kind[kind] = true end
 end
--- A stack has frames, no differences to them.
+-- A stack has frames, no differences to them. A closure is a CFUNC with the number as extra.
 known_kind[G.SPF_FRAME_NEAR], known_kind[G.SPF_FRAME_LSAME] = nil, nil
+known_kind[G.SPF_FRAME_CLOSURE] = nil
 
 -- A node of the tree.
 local NODE = pairmap.kind [[

@@ -126,7 +126,9 @@ namer[G.SPF_FRAME_FFUNC] = function(self, ffid)
 		    ("[builtin %.0f]"):format(ffid), "builtin")
 end
 
-namer[G.SPF_FRAME_CFUNC] = function(self, addr)
+namer[G.SPF_FRAME_CFUNC] = function(self, addr, number)
+  local name = self.profile:cfunc_name(addr, number)
+  if name and name ~= "" then return self:entry(text.clean(name), "builtin") end
   return host_entry(self, addr, symbol_at_start(self, addr))
 end
 
@@ -209,6 +211,11 @@ end
 -- Returns a list of sentences on files that are missing in the folders with symbols.
 function methods:missing()
   return self.files.messages
+end
+
+-- Returns the entry of a C function's symbol, by the address where it begins.
+function methods:symbol(addr)
+  return host_entry(self, addr, symbol_at_start(self, addr))
 end
 
 -- Returns the start of the symbol that a code address lies in, if known.

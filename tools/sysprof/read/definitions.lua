@@ -170,6 +170,14 @@ define[G.SPF_HSYM] = function(d, buf, pos, stop)
   return true
 end
 
+define[G.SPF_CFUNC] = function(d, buf, pos, stop)
+  local addr, number, at = pair(buf, pos, stop)
+  local name = addr and str(buf, at, stop)
+  if not name then return nil end
+  d.profile:set_cfunc(d.map:place(addr), number, name)
+  return true
+end
+
 define[G.SPF_COUNTERS] = function(d, buf, pos, stop)
   while pos < stop do
     local id, value

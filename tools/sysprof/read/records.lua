@@ -42,7 +42,7 @@ local LABELLED, LABELLED_ID = G.SPF_LABELLED, G.SPF_LABELLED_ID
 local STATE_MAX = G.SPF_VMST__MAX
 local WORK = G.SPF_FRAME_WORK
 local HOST, NEAR, CFUNC = G.SPF_FRAME_HOST, G.SPF_FRAME_NEAR, G.SPF_FRAME_CFUNC
-local LFUNC, LSAME = G.SPF_FRAME_LFUNC, G.SPF_FRAME_LSAME
+local CLOSURE, LFUNC, LSAME = G.SPF_FRAME_CLOSURE, G.SPF_FRAME_LFUNC, G.SPF_FRAME_LSAME
 
 local times = ffi.typeof("double[?]")
 
@@ -54,6 +54,7 @@ has_second[G.SPF_FRAME_CUT] = true
 has_second[G.SPF_FRAME_TRACE] = true
 has_second[WORK] = true
 has_second[G.SPF_FRAME_REPEAT] = true
+has_second[CLOSURE] = true
 
 -- Most frames of a stack that is believed. It bounds the work on a stream made up of
 -- stacks that share almost all of their frames.
@@ -83,6 +84,9 @@ local function read_frame(all, map, node, buf, pos)
     payload = map:place(payload)
   elseif kind == HOST or kind == CFUNC then
     payload = map:place(payload)
+  elseif kind == CLOSURE then
+    kind, payload = CFUNC, map:place(payload)
+    if extra >= stacks.CLOSURES then extra = 0 end
   elseif kind == LSAME then
     local above = all:leafmost_lua(node)
     if not above or payload >= NEAR_MAX then return nil, pos end

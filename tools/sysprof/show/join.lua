@@ -107,7 +107,7 @@ local function is_kind(w, part, kind)
 end
 
 -- The C function that Lua called is also on the host side, just leafward. Then the VM's work
--- for it stands leafward of it.
+-- for it stands leafward of it, and without a name of Lua it stands once.
 local function cfunc_is_there(w, frame)
   local all, out, at = w.all, w.out, w.n
   local works = is_kind(w, out[at], WORK)
@@ -117,7 +117,7 @@ local function cfunc_is_there(w, frame)
     return false
   end
   if works then out[at], out[at + 1] = out[at + 1], out[at] end
-  return true
+  return not w.cfunc_name(all.payload[frame], all.extra[frame])
 end
 
 -- The frames of a trace end here, whether all were there or not.
@@ -313,13 +313,13 @@ end
 -- Returns a function that joins the frames lua[1..nlua] and host[1..nhost]. Both are numbers
 -- of frames of all (sysprof.model.stacks), root first. The function writes frames and
 -- markers into out, root first, and returns their number. symaddr(addr) returns the start
--- of the symbol that contains a code address. empty is the marker for a sample without any
--- frame. options, all off if
+-- of the symbol that contains a code address, cfunc_name(addr, number) Lua's name of a C function.
+-- empty is the marker for a sample without any frame. options, all off if
 -- missing: no_coroutine_mark, coroutine, traces, see sysprof.show.view. does(addr, what)
 -- returns whether the code at addr is the VM's function that does the work SPF_WORK_*.
-function join.new(all, symaddr, empty, options, does)
+function join.new(all, symaddr, cfunc_name, empty, options, does)
   local w = {
-    all = all, symaddr = symaddr, does = does,
+    all = all, symaddr = symaddr, cfunc_name = cfunc_name, does = does,
     coroutine_mark = not options.no_coroutine_mark,
     only_coroutine = options.coroutine or false,
     show_traces = options.traces or false,

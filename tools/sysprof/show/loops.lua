@@ -65,8 +65,10 @@ end
 
 -- Returns the name of a C function without the compiler's suffix, nil of others and nameless ones.
 local function c_name(f, part)
-  local kind, entry = kind_of(f, part), f.view.symbols:name(part)
-  if kind ~= HOST and kind ~= CFUNC or entry.kind == "unknown" then return nil end
+  local kind, syms = kind_of(f, part), f.view.symbols
+  if kind ~= HOST and kind ~= CFUNC then return nil end
+  local entry = kind == HOST and syms:name(part) or syms:symbol(f.all.payload[part])
+  if entry.kind == "unknown" then return nil end
   return entry.text:match("^[^.]+") or entry.text
 end
 

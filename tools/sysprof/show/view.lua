@@ -143,9 +143,10 @@ function methods:each_joined(visit, zeros, all, share)
   local lua, host, joined = {}, {}, {}
   local function symaddr(addr) return syms:symaddr(addr) end
   local function does(addr, what) return syms:does(addr, what) end
+  local function cfunc_name(addr, number) return p:cfunc_name(addr, number) end
   local empty = opt.no_host and join.NO_LUA_STACK or
 		opt.no_lua and join.NO_HOST_STACK or join.NO_STACK
-  local join_sides = join.new(p.stacks, symaddr, empty, opt, does)
+  local join_sides = join.new(p.stacks, symaddr, cfunc_name, empty, opt, does)
   local filter, kinds = self.filter, self.kinds
   local room, left_out = self.frame_room * (share or 1), 0
   self.shown = 0
