@@ -21,6 +21,8 @@ local FILE = require("random_program").FILE
 -- Returns the function of the program that a name means, or nil. Raises an error for a name
 -- that contradicts itself. lines: the name has the current line, not the first one.
 local function function_of(program, name, lines)
+  local path = name:match("%) %[([^%[%]]+)%]$")	-- Where the program keeps it.
+  if path then name = name:sub(1, -#path - 4) end
   local own, chunk, line = name:match("^(.-) ?%(([%w.]+):([%d?]+)%)$")
   if not own then chunk, line = name:match("^([%w.]+):([%d?]+)$") end
   if not chunk then own, chunk, line = name:match("^(main chunk) %(([%w.]+)()%)$") end
@@ -28,6 +30,8 @@ local function function_of(program, name, lines)
   local node = program.by_name[own == "main chunk" and chunk or own] or
 	       program.by_line[chunk .. ":" .. line]
   if not node or node.chunk ~= chunk then error("no function: " .. name, 0) end
+  local owner = path and path:match("^own(%d+)%.")
+  if owner and own ~= "f" .. owner then error(("%s is not kept in %s"):format(name, path), 0) end
   line = tonumber(line)
   if line and own ~= "main chunk" and
      (not lines and line ~= node.first or line < node.first or line > node.last) then

@@ -271,7 +271,7 @@ local function role(name, c)
   if name.kind == "c" or name.kind == "vm" or name.kind == "unknown" then
     return c.shown["c:" .. name.text] and "c:" .. name.text
   end
-  local place = name.text:match("%((.*)%)$") or name.text
+  local place = name.text:match("%((.*)%)$") or name.text:match("%((.*)%) %[[^%[%]]*%]$") or name.text
   local line = place:sub(1, #this_file + 1) == this_file .. ":" and
 	       tonumber(place:sub(#this_file + 2))
   if name.text == "main chunk (" .. this_file .. ")" then return "main chunk" end

@@ -250,20 +250,20 @@
 #define SPF_ENDED_DROPPED 1 /* The writer forgot it; what follows is unknown. */
 
 /* Kinds of frames. */
-#define SPF_FRAME_LFUNC  0
-#define SPF_FRAME_FFUNC  1
-#define SPF_FRAME_CFUNC  2
-#define SPF_FRAME_CBOUND 3
-#define SPF_FRAME_RESUME 4
-#define SPF_FRAME_HOST   5
-#define SPF_FRAME_VM     6
-#define SPF_FRAME_CUT    7
-#define SPF_FRAME_BROKEN 8
-#define SPF_FRAME_TRACE  9
-#define SPF_FRAME_WORK   10
-#define SPF_FRAME_NEAR   11
-#define SPF_FRAME_LSAME  12
-#define SPF_FRAME_REPEAT 13
+#define SPF_FRAME_LFUNC   0
+#define SPF_FRAME_FFUNC   1
+#define SPF_FRAME_CFUNC   2
+#define SPF_FRAME_CBOUND  3
+#define SPF_FRAME_RESUME  4
+#define SPF_FRAME_HOST    5
+#define SPF_FRAME_VM      6
+#define SPF_FRAME_CUT     7
+#define SPF_FRAME_BROKEN  8
+#define SPF_FRAME_TRACE   9
+#define SPF_FRAME_WORK    10
+#define SPF_FRAME_NEAR    11
+#define SPF_FRAME_LSAME   12
+#define SPF_FRAME_REPEAT  13
 #define SPF_FRAME_CLOSURE 14
 
 #define SPF_REPEAT_FRAMES 32 /* Most frames that repeat together. */

@@ -57,7 +57,7 @@ local function is_ours(head, format)
   if IS_OURS.bin(head) then return format == "bin" end
   if head:find(MARK, 1, true) then return true end
   for its, test in pairs(IS_OURS) do
-    if test(head) and (its ~= "folded" or format == "folded" or head:find(";", 1, true)) then return true end
+    if test(head) and (its ~= "folded" or format == "folded" or head:find("[;(%[]")) then return true end
   end
   return false
 end
