@@ -178,7 +178,8 @@ local real_us = sysprof.report().wall_s * 1e6
 local _, folded = t.parse("--weight=event s.bin")
 local sum_ns = 0
 for weight in folded:gmatch(" (%d+)\n") do sum_ns = sum_ns + tonumber(weight) end
-t.ok(math.abs(sum_ns / 1e3 - real_us) < 0.1 * real_us, ("the parts of a wait: %g of %g us"):format(sum_ns / 1e3, real_us))
+-- CPU time less than the interval, 10 ms, may have no sample.
+t.ok(math.abs(sum_ns / 1e3 - real_us) < 0.1 * real_us + 1e4, ("the parts of a wait: %g of %g us"):format(sum_ns / 1e3, real_us))
 
 -- -- During the delay ------------------------------------------------------
 
@@ -197,11 +198,11 @@ t.equal(select(2, sysprof.start { mode = "C", path = "theirs.txt", delay = 1 }):
 t.equal(t.read_file("theirs.txt"), "not a profile", "a check writes nothing")
 t.equal(select(2, sysprof.start { mode = "C", path = "x.bin", clock = "sun", delay = 1 }):find("'sun'", 1, true), 1,
 	"a wrong clock is found at the call")
-fails("profiler misuse: option 'delay' is -1; expected seconds, such as 2 or 0.5", 22,
+fails("profiler misuse: option 'delay' is -1; expected a number of seconds, such as 2 or 0.5", 22,
       sysprof.start { mode = "C", delay = -1 })
-fails("profiler misuse: option 'duration' is '10s'; expected seconds, such as 10 or 0.5", 22,
+fails("profiler misuse: option 'duration' is '10s'; expected a number of seconds, such as 10 or 0.5", 22,
       sysprof.start { mode = "C", duration = "10s" })
-fails("profiler misuse: option 'duration' is 0; expected seconds, such as 10 or 0.5", 22,
+fails("profiler misuse: option 'duration' is 0; expected a number of seconds, such as 10 or 0.5", 22,
       sysprof.start { mode = "C", duration = 0 })
 assert(sysprof.start { mode = "C", path = "p%r%.bin", delay = 0.01, hz = 1000 })
 wait_for("p%r%.bin")

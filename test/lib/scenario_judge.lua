@@ -53,7 +53,8 @@ local function new_look(s, p)
       return { name = symbol and symbol.name or "?", c = true }
     elseif kind == G.SPF_FRAME_HOST then
       local symbol = p.hsyms[payload]
-      return symbol and s.shown(symbol.name) and { name = symbol.name } or nil
+      local is_stub = symbol and symbol.name:find("@plt$")	-- On the way to its function.
+      return symbol and not is_stub and s.shown(symbol.name) and { name = symbol.name } or nil
     elseif kind == G.SPF_FRAME_CBOUND then
       return { name = "[C]" }
     elseif kind == G.SPF_FRAME_RESUME then
