@@ -179,7 +179,8 @@ local function check_svg_comparison(case)
   local unit, event = unit_of(case.naive, case.options)
   local amounts = naive.event_of(case.naive, case.options).left_of
   local expected, widths, before = {}, {}, {}
-  local pixels = WIDE / (root.total + root.gone)
+  local size = root.total + root.gone
+  local pixels = size > 0 and WIDE / size or 0
   local function add(path, text, node)
     local width, share = (node.total + node.gone) * pixels, root.total > 0 and 100 / root.total or 0
     if width < NARROW - 1e-6 then return end
@@ -190,7 +191,7 @@ local function check_svg_comparison(case)
     before[key] = share * node.before
     table.insert(widths[key], node.gone * pixels)
   end
-  if root.total + root.gone > 0 then add("\nall", "all", root) end
+  if size > 0 then add("\nall", "all", root) end
   for key, node in pairs(all) do add("\nall\n" .. key, node.part.text, node) end
   local boxes, is_right = boxes_of(render(case, "svg")), true
   for _, box in ipairs(boxes) do
