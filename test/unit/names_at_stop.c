@@ -91,6 +91,7 @@ static const char *const source_c =
   "c_alias = package.loaded['c.module'].f\n"
   "twice = { b = add('twice.a|twice.b') } twice.a = twice.b\n"
   "local up = add('up') function c_user() return up end\n"
+  "whole = { f = add('whole.f') } package.loaded['whole.part'] = whole\n"
   "debug.getregistry()['a class'] = { __gc = add('a class.__gc'),\n"
   "  __index = { method = add('a class:method') } }\n"
   "local own = { method = add('c_object:method') } own.__index = own\n"
@@ -142,7 +143,7 @@ static void check_closures(lua_State *L)
     }
   }
   lua_pop(L, 1);
-  CHECK(n == 8);
+  CHECK(n == 9);
 }
 
 /* Let the profile see all functions for the first time. */

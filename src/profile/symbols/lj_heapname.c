@@ -299,15 +299,24 @@ static void push_metas(Search *s, const GCtab *reg, uint32_t at)
 
 /* -- Values found ----------------------------------------------------------- */
 
-/* Of two names of a module, the shorter one counts. */
-static void prefer_name(Search *s, const void *module, const NamePart *name)
+/* Does a global name lead to the module, as vim to vim.shared? */
+static int is_above(const NamePart *global, const NamePart *module)
+{
+  return global->len < module->len && module->s[global->len] == '.' &&
+	 memcmp(global->s, module->s, global->len) == 0;
+}
+
+/* Of two names of a module, the shorter one counts. at: the loaded modules, or the globals. */
+static void prefer_name(Search *s, const void *module, uint32_t at, const NamePart *name)
 {
   uint32_t i;
   for (i = 1; i < s->nitem && i < MODULES_MAX; i++) {
     Item *it = &s->item[i];
     if ((const void *)it->o != module || it->parent != s->loaded) continue;
-    if (name->len < it->key.len ||
-	(name->len == it->key.len && memcmp(name->s, it->key.s, name->len) < 0))
+    if (at == s->globals
+	  ? is_above(name, &it->key)
+	  : name->len < it->key.len ||
+	      (name->len == it->key.len && memcmp(name->s, it->key.s, name->len) < 0))
       it->key = *name;
     return;
   }
@@ -320,7 +329,7 @@ static void found_table(Search *s, const GCtab *t, uint32_t at, NameRank rank,
   int inherits = at && lj_heapread_is(name, "__index");
   Item *it = push(s, t, at, s->item[at].depth + 1u, rank, inherits ? NULL : name);
   if (it) it->methods = (uint8_t)(inherits && s->item[at].is_meta);
-  else if (at && at == s->loaded) prefer_name(s, t, name);
+  else if (at && (at == s->loaded || at == s->globals)) prefer_name(s, t, at, name);
 }
 
 /* The search has found a value in an item. */
