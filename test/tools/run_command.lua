@@ -238,6 +238,7 @@ for _ = 1, TRIES do
   if err:match("cpu: [1-9].*wall%-signal: [1-9]") then break end
 end
 t.equal(status, 0, "two clocks: " .. err)
+t.contains(err, "luajit-sysprof: warning: wall-signal wakes sleeping threads", "waits that end early")
 t.ok(err:match("luajit%-sysprof: cpu: [1-9]%d* samples?, [^\n]* %(shown%)\n"), "two clocks: summary: " .. err)
 t.ok(err:match("luajit%-sysprof: wall%-signal: [1-9]%d* samples?, [^\n]* got\n"), "two clocks: summary: " .. err)
 t.ok(text:match("\ncpu +[1-9]%d* samples?; ") and text:match("\nwall%-signal +[1-9]%d* samples?; "),

@@ -257,6 +257,11 @@ function verb.main(this, opt, rest)
     this.say(err)
     return command.FAILED
   end
+  for _, name in ipairs(names_of(opt.clock or "")) do
+    if name == "wall-signal" then
+      this.say("warning: wall-signal wakes sleeping threads, so their waits end early; --event=wall does not")
+    end
+  end
   return run(this, opt, rest)
 end
 
