@@ -67,6 +67,7 @@ for word, meant in pairs {
   says(word .. " x.lua", 2, ("expected a verb, got '%s'; did you mean 'luajit-sysprof %s'?"):format(word, meant))
 end
 says("reprot a.bin", 2, "expected a verb, got 'reprot'; did you mean 'report'?")
+says("hlep", 2, "expected a verb, got 'hlep'; did you mean 'help'? See 'luajit-sysprof --help'")
 says("zzz", 2, "expected a verb, got 'zzz'; see 'luajit-sysprof --help'")
 says("x.lua 'a b'", 2, "did you mean 'luajit-sysprof run x.lua 'a b''?")
 says("a.bin", 2, "did you mean 'luajit-sysprof report a.bin'?")

@@ -27,7 +27,7 @@ function command.new(program, verb)
 
   -- Reports a wrong command line; returns the status.
   function self.usage_error(message)
-    self.say(message, ("; see '%s --help'"):format(self.name))
+    self.say(message, (message:find("%?$") and " See" or "; see") .. (" '%s --help'"):format(self.name))
     return command.USAGE
   end
 

@@ -82,8 +82,8 @@ end
 
 -- Reports a first word that is no verb.
 local function unknown(this, args)
-  local names, first = {}, args[1]
-  for i, verb in ipairs(LIST) do names[i] = verb.name end
+  local names, first = { "help" }, args[1]
+  for _, verb in ipairs(LIST) do names[#names + 1] = verb.name end
   local found = meant(args)
   local hint = found and "; " .. found or options.did_you_mean(first, names)
   return this.usage_error(("expected a verb, got '%s'%s"):format(first, hint))
