@@ -15,104 +15,20 @@
 #include "lj_obj.h"
 #include "lj_gc.h"
 #include "lj_bc.h"
-#include "profile/base/lj_hash.h"
 #include "profile/symbols/lj_bcname.h"
+#include "profile/symbols/lj_heapcname.h"
 #include "profile/symbols/lj_heapname.h"
-#include "profile/symbols/lj_heapread.h"
+#include "profile/symbols/lj_heapsearch.h"
 
-#define OBJECTS_BITS 17
-#define OBJECTS_MAX  (1u << OBJECTS_BITS) /* Objects visited. */
-#define SLOTS_MAX    (1u << 20)           /* Slots of tables read in total. */
-#define INS_MAX      (1u << 21)           /* Instructions read. */
-#define STACK_MAX    10000                /* Slots of a Lua stack read. */
-#define DEPTH_MAX    3                    /* Tables on the way to a function. */
-#define PARTS_MAX    (DEPTH_MAX + 2)      /* Parts of a path. */
-#define MODULES_MAX  1024 /* Modules that are compared with one of two names. */
+#define SLOTS_MAX   (1u << 20) /* Slots of tables read in total. */
+#define INS_MAX     (1u << 21) /* Instructions read. */
+#define STACK_MAX   10000      /* Slots of a Lua stack read. */
+#define MODULES_MAX 1024       /* Modules that are compared with one of two names. */
 
-/* -- The search ------------------------------------------------------------- */
-
-/* An object of the search, and the path to it. */
-typedef struct Item {
-  const GCobj *o;  /* A table, a Lua function, a prototype. */
-  uint32_t parent; /* Item that holds it, 0 for none. */
-  uint8_t depth;   /* Tables on the way. */
-  uint8_t rank;    /* NameRank of the names found in it. */
-  uint8_t is_meta; /* Metatable of userdata: its __index holds methods. */
-  uint8_t methods; /* Its functions are methods of userdata. */
-  NamePart key;    /* Under which it is held, may be empty. */
-} Item;
-
-/* Path to a function. */
-typedef struct HeapPath {
-  uint8_t rank; /* NAME_UPVAL, NAME_PATH, or NAME_NONE without one. */
-  NameText text;
-} HeapPath;
-
-/* All memory of a search, in one mapping. */
-typedef struct Search {
-  FuncTab *ft;
-  HeapRead read;
-  global_State *g;
-  uint32_t nitem;               /* Items used. The first one is none. */
-  uint32_t loaded, globals;     /* Items of the loaded modules and the globals, or 0. */
-  uint32_t ins;                 /* Instructions still to be read at most. */
-  uint32_t wanted;              /* Functions without a good name. */
-  HeapPath path[FUNCTAB_FUNCS]; /* By entry. */
-  const GCobj *visited[OBJECTS_MAX * 2]; /* Hash set. */
-  Item item[OBJECTS_MAX];                /* Queue. */
-} Search;
-
-/* -- Objects found ---------------------------------------------------------- */
-
-/* Add an object to the set. Returns 0 if it is known, or without room. */
-static int visit(Search *s, const GCobj *o)
-{
-  const uint32_t mask = OBJECTS_MAX * 2 - 1;
-  uint32_t i = hash_slot((uintptr_t)o, OBJECTS_BITS + 1);
-  for (;; i++) {
-    if (s->visited[i & mask] == o) return 0;
-    if (!s->visited[i & mask]) break;
-  }
-  if (s->nitem == OBJECTS_MAX) return 0; /* The hash set is half full. */
-  s->visited[i & mask] = o;
-  return 1;
-}
-
-/* Returns the item, NULL if the object is not readable. */
-static Item *enqueue(Search *s, const void *o, uint32_t parent, uint32_t depth,
-		     NameRank rank, const NamePart *key)
-{
-  Item *it;
-  if (((uintptr_t)o & 7) != 0 || !lj_heapread_ok(&s->read, o, sizeof(GChead))) return NULL;
-  it = &s->item[s->nitem++];
-  it->o = (const GCobj *)o;
-  it->parent = parent;
-  it->depth = (uint8_t)depth;
-  it->rank = (uint8_t)rank;
-  it->key.s = key ? key->s : NULL;
-  it->key.len = key ? key->len : 0;
-  return it;
-}
-
-/* Returns the item of an object that is new, else NULL. */
-static Item *push(Search *s, const void *o, uint32_t parent, uint32_t depth, NameRank rank,
-		  const NamePart *key)
-{
-  return visit(s, (const GCobj *)o) ? enqueue(s, o, parent, depth, rank, key) : NULL;
-}
-
-/* Path to a value in an item. Returns the number of parts, which are the last ones of part. */
-static uint32_t path_of(const Search *s, uint32_t at, const NamePart *key, NamePart *part)
-{
-  uint32_t n = PARTS_MAX;
-  part[--n] = *key;
-  for (; at && n > 0; at = s->item[at].parent)
-    if (s->item[at].key.len) part[--n] = s->item[at].key;
-  return PARTS_MAX - n;
-}
+/* -- Lua functions ----------------------------------------------------------- */
 
 /* Is this the entry of a live function without a good name or path? */
-static int is_wanted(Search *s, const FuncEntry *lf)
+static int is_wanted(HeapSearch *s, const FuncEntry *lf)
 {
   return lf->pt && lf->rank < NAME_DEF && s->path[lf - s->ft->func].rank < NAME_DEF &&
 	 lj_functab_find(s->ft, lf->pt) == lf &&
@@ -120,13 +36,13 @@ static int is_wanted(Search *s, const FuncEntry *lf)
 }
 
 /* Join the parts of a name. A function with the parameter self is a method. */
-static void join(Search *s, const FuncEntry *lf, NameText *to, const NamePart *part,
+static void join(HeapSearch *s, const FuncEntry *lf, NameText *to, const NamePart *part,
 		 uint32_t n)
 {
   lj_functab_join(to, part, n, n > 1 && lj_bcname_isself(s->read.pk, lf->pt) ? ':' : '.');
 }
 
-static void name_func(Search *s, FuncEntry *lf, NameRank rank, const NamePart *part,
+static void name_func(HeapSearch *s, FuncEntry *lf, NameRank rank, const NamePart *part,
 		      uint32_t n)
 {
   int wanted = is_wanted(s, lf);
@@ -138,25 +54,26 @@ static void name_func(Search *s, FuncEntry *lf, NameRank rank, const NamePart *p
 }
 
 /* The search has found a Lua function in a table of an item, or without one in a variable. */
-static void found_func(Search *s, FuncEntry *lf, uint32_t at, NameRank rank, HeapKey *key)
+static void found_func(HeapSearch *s, FuncEntry *lf, uint32_t at, NameRank rank,
+		       HeapKey *key)
 {
   HeapPath *path = &s->path[lf - s->ft->func];
-  NamePart part[PARTS_MAX];
+  NamePart part[HEAPSEARCH_PARTS];
   uint32_t n;
   if (lf->rank == NAME_PATH || (at ? path->rank : lf->rank) >= rank ||
       !lj_heapread_name(&s->read, key))
     return;
-  n = path_of(s, at, &key->name, part);
+  n = lj_heapsearch_path(s, at, &key->name, part);
   if (at) {
     path->rank = (uint8_t)rank;
-    join(s, lf, &path->text, part + PARTS_MAX - n, n);
+    join(s, lf, &path->text, part + HEAPSEARCH_PARTS - n, n);
   } else {
-    name_func(s, lf, rank, part + PARTS_MAX - n, n);
+    name_func(s, lf, rank, part + HEAPSEARCH_PARTS - n, n);
   }
 }
 
 /* Read an upvalue of a function. Returns NULL if it cannot be read. */
-static cTValue *read_upval(Search *s, const GCfuncL *fn, uint32_t i)
+static cTValue *read_upval(HeapSearch *s, const GCfuncL *fn, uint32_t i)
 {
   const GCupval *uv;
   cTValue *o;
@@ -169,7 +86,7 @@ static cTValue *read_upval(Search *s, const GCfuncL *fn, uint32_t i)
 }
 
 /* If an upvalue holds the function itself, the function was defined as this variable. */
-static void found_itself(Search *s, FuncEntry *lf, const GCfuncL *fn)
+static void found_itself(HeapSearch *s, FuncEntry *lf, const GCfuncL *fn)
 {
   NamePart name;
   uint32_t i;
@@ -181,7 +98,7 @@ static void found_itself(Search *s, FuncEntry *lf, const GCfuncL *fn)
   }
 }
 
-static void found_lua(Search *s, const GCfunc *fn, const GCproto *pt, uint32_t at,
+static void found_lua(HeapSearch *s, const GCfunc *fn, const GCproto *pt, uint32_t at,
 		      NameRank rank, HeapKey *key)
 {
   FuncEntry *lf = lj_functab_find(s->ft, pt);
@@ -189,112 +106,7 @@ static void found_lua(Search *s, const GCfunc *fn, const GCproto *pt, uint32_t a
     found_func(s, lf, at, rank, key);
     found_itself(s, lf, &fn->l);
   }
-  push(s, fn, 0, 0, NAME_UPVAL, NULL);
-}
-
-/* -- C functions ------------------------------------------------------------ */
-
-/* Names of a lower grade are better: functions of modules, then globals, then by the length of
-** the path. The registry comes after these, and variables come last.
-*/
-static uint32_t grade_of(const Search *s, uint32_t at, NameRank rank)
-{
-  uint32_t depth = s->item[at].depth, root = at;
-  if (rank == NAME_UPVAL) return 16 + depth;
-  while (s->item[root].parent) root = s->item[root].parent;
-  if (root == s->loaded) return depth > 0 ? 2 * depth - 2 : 0;
-  return root == s->globals ? 2 * depth + 1 : 8 + depth;
-}
-
-static int is_metakey(const NamePart *key)
-{
-  return key->len > 2 && key->s[0] == '_' && key->s[1] == '_';
-}
-
-/* Name of a C function in an item: a.b, or a:b for a method. Returns its length. */
-static uint32_t cfunc_name(const Search *s, uint32_t at, const NamePart *key, char *name)
-{
-  NamePart part[PARTS_MAX];
-  uint32_t n = path_of(s, at, key, part), i, len = 0;
-  int is_method = s->item[at].methods && !is_metakey(key);
-  for (i = PARTS_MAX - n; i < PARTS_MAX; i++) {
-    int is_last = (i + 1 == PARTS_MAX);
-    uint32_t room;
-    if (is_last && is_method) name[len++] = ':';
-    else if (i > PARTS_MAX - n) name[len++] = '.';
-    room = CFUNCTAB_NAME_MAX - 1 - len;
-    if (part[i].len < room) room = part[i].len;
-    memcpy(name + len, part[i].s, room);
-    len += room;
-  }
-  return len;
-}
-
-static void found_c(Search *s, const GCfuncC *fn, uint32_t at, NameRank rank, HeapKey *key)
-{
-  CFuncTab *ct = &s->ft->cfuncs;
-  uintptr_t f = (uintptr_t)fn->f;
-  const CFuncEntry *all = cfunctab_find(ct, 0, f), *e;
-  char name[CFUNCTAB_NAME_MAX];
-  uint32_t len, grade;
-  if (!all) return;
-  if (fn->nupvalues) cfunctab_names(ct, all)->has_upvals = 1;
-  if (!lj_heapread_name(&s->read, key)) return;
-  len = cfunc_name(s, at, &key->name, name);
-  grade = grade_of(s, at, rank);
-  lj_cfunctab_offer(ct, all, grade, name, len);
-  e = cfunctab_find(ct, (uintptr_t)fn, f);
-  if (e && lj_cfunctab_offer(ct, e, grade, name, len) && s->wanted > 0) s->wanted--;
-}
-
-/* Does a table look like a metatable? */
-static int is_meta(Search *s, const GCtab *t)
-{
-  const Node *n;
-  uint32_t i;
-  if (!lj_heapread_istab(&s->read, t)) return 0;
-  for (i = 0; (n = lj_heapread_node(&s->read, t, i)) != NULL; i++) {
-    HeapKey key;
-    lj_heapread_key(&key, &n->key);
-    if (!tvisnil(&n->val) && lj_heapread_name(&s->read, &key) && is_metakey(&key.name))
-      return 1;
-  }
-  return 0;
-}
-
-/* Push a metatable of userdata. __name is its name, or else the path of a value that has it. */
-static void push_meta(Search *s, const GCtab *mt, uint32_t at, NameRank rank,
-		      const NamePart *name)
-{
-  HeapKey own;
-  cTValue *o;
-  Item *it;
-  if (!lj_heapread_istab(&s->read, mt) || !visit(s, obj2gco(mt))) return;
-  lj_heapread_key(&own, lj_heapread_field(&s->read, mt, "__name"));
-  if (lj_heapread_name(&s->read, &own)) {
-    at = 0;
-    name = &own.name;
-  }
-  it = enqueue(s, mt, at, s->item[at].depth + 1u, rank, name);
-  if (!it) return;
-  it->is_meta = 1;
-  o = lj_heapread_field(&s->read, mt, "__index");
-  it->methods = o && tvistab(o) && heapread_obj(o) == mt;
-}
-
-/* C libraries keep metatables in the registry. Push them before other values lead there. */
-static void push_metas(Search *s, const GCtab *reg, uint32_t at)
-{
-  const Node *n;
-  uint32_t i;
-  for (i = 0; (n = lj_heapread_node(&s->read, reg, i)) != NULL; i++) {
-    const GCtab *t = (const GCtab *)heapread_obj(&n->val);
-    HeapKey key;
-    if (!tvistab(&n->val) || !is_meta(s, t)) continue;
-    lj_heapread_key(&key, &n->key);
-    lj_heapread_name(&s->read, &key);
-    push_meta(s, t, at, NAME_PATH, &key.name);
-  }
+  lj_heapsearch_push(s, fn, 0, 0, NAME_UPVAL, NULL);
 }
 
 /* -- Values found ----------------------------------------------------------- */
@@ -307,11 +119,12 @@ static int is_above(const NamePart *global, const NamePart *module)
 }
 
 /* Of two names of a module, the shorter one counts. at: the loaded modules, or the globals. */
-static void prefer_name(Search *s, const void *module, uint32_t at, const NamePart *name)
+static void prefer_name(HeapSearch *s, const void *module, uint32_t at,
+			const NamePart *name)
 {
   uint32_t i;
   for (i = 1; i < s->nitem && i < MODULES_MAX; i++) {
-    Item *it = &s->item[i];
+    HeapItem *it = &s->item[i];
     if ((const void *)it->o != module || it->parent != s->loaded) continue;
     if (at == s->globals
 	  ? is_above(name, &it->key)
@@ -323,39 +136,41 @@ static void prefer_name(Search *s, const void *module, uint32_t at, const NamePa
 }
 
 /* The fields that a class inherits are its own. */
-static void found_table(Search *s, const GCtab *t, uint32_t at, NameRank rank,
+static void found_table(HeapSearch *s, const GCtab *t, uint32_t at, NameRank rank,
 			const NamePart *name)
 {
   int inherits = at && lj_heapread_is(name, "__index");
-  Item *it = push(s, t, at, s->item[at].depth + 1u, rank, inherits ? NULL : name);
+  HeapItem *it = lj_heapsearch_push(s, t, at, s->item[at].depth + 1u, rank,
+				    inherits ? NULL : name);
   if (it) it->methods = (uint8_t)(inherits && s->item[at].is_meta);
   else if (at && (at == s->loaded || at == s->globals)) prefer_name(s, t, at, name);
 }
 
 /* The search has found a value in an item. */
-static void found(Search *s, cTValue *o, uint32_t at, NameRank rank, HeapKey *key)
+static void found(HeapSearch *s, cTValue *o, uint32_t at, NameRank rank, HeapKey *key)
 {
   const void *obj = heapread_obj(o);
   if (tvisfunc(o)) {
     const GCfunc *fn = (const GCfunc *)obj;
     const GCproto *pt = lj_heapread_proto(&s->read, fn);
     if (pt) found_lua(s, fn, pt, at, rank, key);
-    else if (lj_heapread_iscfunc(&s->read, fn)) found_c(s, &fn->c, at, rank, key);
-  } else if (s->item[at].depth < DEPTH_MAX && tvistab(o)) {
+    else if (lj_heapread_iscfunc(&s->read, fn))
+      lj_heapcname_found(s, &fn->c, at, rank, key);
+  } else if (s->item[at].depth < HEAPSEARCH_DEPTH && tvistab(o)) {
     if (lj_heapread_name(&s->read, key))
       found_table(s, (const GCtab *)obj, at, rank, &key->name);
-  } else if (s->item[at].depth < DEPTH_MAX && tvisudata(o)) {
+  } else if (s->item[at].depth < HEAPSEARCH_DEPTH && tvisudata(o)) {
     const GCudata *ud = (const GCudata *)obj;
     if (lj_heapread_isobj(&s->read, ud, sizeof(GCudata), LJ_TUDATA) &&
 	gcref(ud->metatable) && lj_heapread_name(&s->read, key))
-      push_meta(s, (const GCtab *)gcref(ud->metatable), at, rank, &key->name);
+      lj_heapcname_meta(s, (const GCtab *)gcref(ud->metatable), at, rank, &key->name);
   }
 }
 
 /* -- Searching objects ------------------------------------------------------ */
 
-/* Search a table, and its metatable later. */
-static void search_table(Search *s, uint32_t at)
+/* HeapSearch a table, and its metatable later. */
+static void search_table(HeapSearch *s, uint32_t at)
 {
   const GCtab *t = &s->item[at].o->tab;
   NameRank rank = (NameRank)s->item[at].rank;
@@ -374,12 +189,12 @@ static void search_table(Search *s, uint32_t at)
     lj_heapread_key(&key, &n->key);
     found(s, &n->val, at, rank, &key);
   }
-  if (gcref(t->metatable) && s->item[at].depth < DEPTH_MAX)
-    push(s, gcref(t->metatable), at, s->item[at].depth + 1u, rank, NULL);
+  if (gcref(t->metatable) && s->item[at].depth < HEAPSEARCH_DEPTH)
+    lj_heapsearch_push(s, gcref(t->metatable), at, s->item[at].depth + 1u, rank, NULL);
 }
 
-/* Search the upvalues of a function. */
-static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
+/* HeapSearch the upvalues of a function. */
+static void search_func(HeapSearch *s, const GCfuncL *fn, const GCproto *pt)
 {
   uint32_t i;
   for (i = 0; i < fn->nupvalues && s->read.slots > 0; i++) {
@@ -391,8 +206,8 @@ static void search_func(Search *s, const GCfuncL *fn, const GCproto *pt)
   }
 }
 
-/* Search the functions that a function makes. */
-static void search_proto(Search *s, const GCproto *pt)
+/* HeapSearch the functions that a function makes. */
+static void search_proto(HeapSearch *s, const GCproto *pt)
 {
   BCPos pos;
   if (!lj_heapread_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO) ||
@@ -418,12 +233,12 @@ static void search_proto(Search *s, const GCproto *pt)
     }
     if (lj_heapread_isobj(&s->read, child, sizeof(GCproto), LJ_TPROTO) &&
 	(child->flags & PROTO_CHILD))
-      push(s, child, 0, 0, NAME_DEF, NULL);
+      lj_heapsearch_push(s, child, 0, 0, NAME_DEF, NULL);
   }
 }
 
-/* Search the functions on the stack of a coroutine. */
-static void search_stack(Search *s, const lua_State *L)
+/* HeapSearch the functions on the stack of a coroutine. */
+static void search_stack(HeapSearch *s, const lua_State *L)
 {
   cTValue *o, *end;
   if (!lj_heapread_isobj(&s->read, L, sizeof(lua_State), LJ_TTHREAD)) return;
@@ -441,7 +256,7 @@ static void search_stack(Search *s, const lua_State *L)
 /* Is a prototype alive, and readable? The collector frees strings before prototypes: the name
 ** of a dead one's chunk may be another string by now.
 */
-static int is_alive(Search *s, const GCproto *pt)
+static int is_alive(HeapSearch *s, const GCproto *pt)
 {
   return lj_heapread_isproto(&s->read, pt) && !isdead(s->g, obj2gco(pt));
 }
@@ -449,7 +264,7 @@ static int is_alive(Search *s, const GCproto *pt)
 /* Does the VM still exist? A program may have freed its memory without lua_close. Forgets
 ** prototypes that are not alive.
 */
-static int check_vm(Search *s)
+static int check_vm(HeapSearch *s)
 {
   uint32_t i;
   int valid = lj_heapread_ok(&s->read, s->g, sizeof(global_State)) &&
@@ -464,38 +279,40 @@ static int check_vm(Search *s)
 /* Begin with the roots of all paths: the loaded modules, the globals, and the registry,
 ** where C libraries keep their tables.
 */
-static void search_roots(Search *s)
+static void search_roots(HeapSearch *s)
 {
   cTValue *o = &s->g->registrytv;
   const GCtab *globals = tabref(mainthread(s->g)->env);
   const GCtab *reg = tvistab(o) ? (const GCtab *)heapread_obj(o) : NULL;
-  const Item *it;
-  visit(s, obj2gco(globals)); /* The globals are also a loaded module, without a name. */
+  const HeapItem *it;
+  lj_heapsearch_visit(
+    s, obj2gco(globals)); /* The globals are also a loaded module, without a name. */
   if (reg && !lj_heapread_istab(&s->read, reg)) reg = NULL;
   o = reg ? lj_heapread_field(&s->read, reg, "_LOADED") : NULL;
-  it = o && tvistab(o) ? push(s, heapread_obj(o), 0, 0, NAME_PATH, NULL) : NULL;
+  it = o && tvistab(o) ? lj_heapsearch_push(s, heapread_obj(o), 0, 0, NAME_PATH, NULL)
+		       : NULL;
   if (it) s->loaded = (uint32_t)(it - s->item);
-  it = enqueue(s, globals, 0, 0, NAME_PATH, NULL);
+  it = lj_heapsearch_enqueue(s, globals, 0, 0, NAME_PATH, NULL);
   if (it) s->globals = (uint32_t)(it - s->item);
-  it = reg ? push(s, reg, 0, 0, NAME_PATH, NULL) : NULL;
-  if (it) push_metas(s, reg, (uint32_t)(it - s->item));
+  it = reg ? lj_heapsearch_push(s, reg, 0, 0, NAME_PATH, NULL) : NULL;
+  if (it) lj_heapcname_metas(s, reg, (uint32_t)(it - s->item));
 }
 
-/* Search a Lua function or a prototype. */
-static void search_code(Search *s, const GCobj *o)
+/* HeapSearch a Lua function or a prototype. */
+static void search_code(HeapSearch *s, const GCobj *o)
 {
   if (o->gch.gct == (uint8_t)~LJ_TFUNC) {
     const GCproto *pt = lj_heapread_proto(&s->read, &o->fn);
     if (!pt || !lj_heapread_isobj(&s->read, pt, sizeof(GCproto), LJ_TPROTO)) return;
     search_func(s, &o->fn.l, pt);
-    push(s, pt, 0, 0, NAME_DEF, NULL);
+    lj_heapsearch_push(s, pt, 0, 0, NAME_DEF, NULL);
   } else if (o->gch.gct == (uint8_t)~LJ_TPROTO) {
     search_proto(s, &o->pt);
   }
 }
 
-/* Search the objects with a path first, then upvalues and definitions. */
-static void search_all(Search *s)
+/* HeapSearch the objects with a path first, then upvalues and definitions. */
+static void search_all(HeapSearch *s)
 {
   uint32_t i, first, end;
   search_roots(s);
@@ -506,7 +323,7 @@ static void search_all(Search *s)
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
     FuncEntry *lf = &s->ft->func[i];
     if (lf->pt && lj_functab_find(s->ft, lf->pt) == lf)
-      push(s, lf->pt, 0, 0, NAME_DEF, NULL);
+      lj_heapsearch_push(s, lf->pt, 0, 0, NAME_DEF, NULL);
     s->wanted += (uint32_t)is_wanted(s, lf);
   }
   for (i = 0; i < CFUNCTAB_FUNCS; i++) {
@@ -546,7 +363,7 @@ static int same_end(const FuncEntry *lf, const NameText *path)
 /* The name of a definition leads. The path follows it, or takes its place if both end alike. Other
 ** names are worse than a path.
 */
-static void name_paths(Search *s)
+static void name_paths(HeapSearch *s)
 {
   uint32_t i;
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
@@ -566,11 +383,11 @@ static void name_paths(Search *s)
 
 int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g)
 {
-  Search *s;
+  HeapSearch *s;
   int valid;
   if (ft->nfid == 0 && ft->cfuncs.n == 0) return 0;
-  s = (Search *)mmap(NULL, sizeof(Search), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  s = (HeapSearch *)mmap(NULL, sizeof(HeapSearch), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (s == MAP_FAILED) return 0;
   lj_safeload_reset(pk);
   s->ft = ft;
@@ -585,6 +402,6 @@ int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g)
     search_all(s);
     name_paths(s);
   }
-  munmap(s, sizeof(Search));
+  munmap(s, sizeof(HeapSearch));
   return valid;
 }
