@@ -134,8 +134,8 @@ LD_LIBRARY_PATH=${package_prefix}/${CMAKE_INSTALL_LIBDIR}. With the package
 libluajit-sysprof-default, all programs load it.")
 if(has_libunwind)
   package(libunwind libluajit-sysprof-libunwind libs "LuaJIT with the profiler sysprof: backtracer libunwind"
-    "Module that lets profiles with the option backtracer=libunwind walk code that has
-only the debug information .debug_frame."
+    "Module for profiles with the option backtracer=libunwind: they also walk code
+that has only the debug information .debug_frame."
     "libluajit-sysprof ${same}")
   set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS libluajit-sysprof-libunwind)
 endif()

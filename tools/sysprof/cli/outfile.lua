@@ -46,7 +46,7 @@ local IS_OURS = {
   bin = function(head) return head:find("^lj[sc]") end,
   folded = is_folded,
   top = function(head) return head:find("^samples +%d") or head:find("^profile +") or head:find("^file +") end,
-  tree = function(head) return head:find("^ +total  total%% ") end,
+  tree = function(head) return head:find("^ +total[ %w]* total%% ") end,
   json = function(head) return head:find('{"format":"sysprof"', 1, true) end,
   gecko = function(head) return head:find('"Lua, interpreted"', 1, true) end,
 }
