@@ -68,14 +68,15 @@ local function wrong_script(rest)
   local st = files.stat(script)
   if not st and script:find("luajit[^/]*$") and rest[2] then
     return ("there is no script '%s'; expected the script itself: 'luajit-sysprof run %s'"):format(script, rest[2])
-  elseif not st then
-    return ("cannot open %s: No such file or directory"):format(script)
-  elseif st.kind == "folder" then
+  elseif st and st.kind == "folder" then
     return ("cannot run %s: it is a folder; expected a Lua script"):format(script)
+  elseif st and st.kind ~= "file" then	-- A pipe is read once.
+    return nil
   end
-  local file = st.kind == "file" and io.open(script, "rb")
-  local head = file and file:read(HEAD)
-  if file then file:close() end
+  local file, err = io.open(script, "rb")
+  if not file then return "cannot open " .. err end
+  local head = file:read(HEAD)
+  file:close()
   if head == ELF then
     return ("%s is a program; expected a Lua script. A program on this LuaJIT is profiled by " ..
 	    "'LUAJIT_SYSPROF=on %s'"):format(script, script)
