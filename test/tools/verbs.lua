@@ -220,7 +220,8 @@ try("run -o page.html short.lua")
 local page = file("page.html")
 try("run -o page.html short.lua")
 t.equal(file("page.html.old"), page, "the old page is kept")
-prints("run -F 500 -e cpu -o - short.lua", "500 a second asked")
+local _, said = prints("run -F 500 -e cpu -o - short.lua", "500 a second asked")
+t.contains(said, ", written to standard output\n", "standard output")
 -- A script that profiles itself.
 t.write_file("verbs/own.lua", [[
 print(misc.sysprof.start { mode = "C", path = "own.bin", interval = 1 })

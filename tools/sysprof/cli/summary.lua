@@ -12,7 +12,7 @@ local units = require("sysprof.model.units")
 local view = require("sysprof.show.view")
 
 local HOTTEST = 5	-- Rows of each table.
-local FEW = 100		-- Samples.
+local FEW = 50		-- Samples.
 local IDLE = 0.5	-- Part of the real time that a waiting script computes at most.
 local CHUNK_MAX = 2^16	-- Bytes that the profiler writes at once.
 local QUIET_SECONDS = 0.2
@@ -86,7 +86,8 @@ end
 function summary.print(say, shown_view, paths, opt)
   local profile = shown_view.profile
   local real = headline.real_time(profile)
-  say(selfreport.totals(profile), real and (" in %.3f s"):format(real) or "", ", written to ", opt.output)
+  say(selfreport.totals(profile), real and (" in %.3f s"):format(real) or "", ", written to ",
+      opt.output == "-" and "standard output" or opt.output)
   say_rates(say, profile, shown_view.event.name)
   for i = 2, #paths do
     say("with the profile of a child", opt.format == "bin" and ", " .. paths[i] or "")
