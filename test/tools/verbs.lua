@@ -236,6 +236,14 @@ t.ok(not exists("own.bin"), "a script that profiles itself: one profile")
 -- Nothing of the launcher is in the profile.
 local folded = select(2, t.shell(IN .. t.parser .. "sysprof.bin"))
 t.ok(not folded:find("os.remove", 1, true) and not folded:find("unlink", 1, true), "frames of the launcher: " .. folded)
+-- In a PID namespace, with the procfs of another one: there, the command's number is another process.
+if t.shell("unshare --pid --fork true 2>&1") == 0 then
+  status, out, err = t.shell(IN .. COMMAND:gsub("^TMPDIR=%. ", "%0unshare --pid --fork ") .. "run -o space.folded short.lua")
+  t.equal(status .. out, "0", "PID namespace: " .. err)
+  t.contains(err, ", written to space.folded\n", "PID namespace")
+else
+  print("no PID namespace: not allowed here")
+end
 -- The script ends with its command, and no temporary file stays.
 t.write_file("verbs/forever.lua", "io.stdout:write('ready\\n') io.stdout:flush() while true do os.time() end")
 t.shell(IN .. "rm -f luajit-sysprof-*")

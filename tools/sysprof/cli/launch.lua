@@ -22,7 +22,6 @@ ffi.cdef [[
 ssize_t readlink(const char *, char *, size_t);
 int mkstemp(char *);
 int close(int);
-int getpid(void);
 int fcntl(int, int, ...);
 int glob(const char *, int, void *, void *);
 void globfree(void *);
@@ -138,12 +137,13 @@ function launch.temporary()
 end
 
 -- Returns a path of a new file without a name, which ends with this process; or nil and a message. Without
--- procfs the file has a name.
+-- procfs the file has a name. procfs may be that of another PID namespace, where this process has another number.
 function launch.unnamed()
   local path, fd = new_file()
   if not path then return nil, fd end
-  local link = ("/proc/%d/fd/%d"):format(ffi.C.getpid(), fd)
-  if not files.stat(link) then
+  local link = ("%s/fd/%d"):format(files.real_path("/proc/self") or "/proc/self", fd)
+  local there, itself = files.stat(link), files.stat_of(fd)
+  if not there or not itself or there.id ~= itself.id then
     ffi.C.close(fd)
     return path
   end
