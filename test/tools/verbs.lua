@@ -244,6 +244,11 @@ if t.shell("unshare --pid --fork true 2>&1") == 0 then
 else
   print("no PID namespace: not allowed here")
 end
+-- Nor does it stay if who reads the output leaves.
+for _, how in ipairs { "-o - --format=json", "-o x.html" } do
+  t.shell(IN .. COMMAND .. "run --fork " .. how .. " short.lua 2>&1 | head -c 1")
+  t.equal(select(2, t.shell(IN .. "ls luajit-sysprof-* 2>/dev/null")), "", "nobody reads the output, " .. how)
+end
 -- The script ends with its command, and no temporary file stays.
 t.write_file("verbs/forever.lua", "io.stdout:write('ready\\n') io.stdout:flush() while true do os.time() end")
 t.shell(IN .. "rm -f luajit-sysprof-*")

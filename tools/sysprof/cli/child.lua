@@ -31,6 +31,7 @@ char *strerror(int);
 -- Of Linux, for x86-64 and arm64.
 local SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD = 1, 2, 3, 13, 15, 17
 local SIG_SETMASK = 2
+local SIG_IGN = 1
 local SI_KERNEL = 0x80		-- A signal of the terminal.
 local WNOHANG = 1
 local PR_SET_PDEATHSIG = 1
@@ -129,6 +130,16 @@ function child.run(path, args)
   local signo = status % 128
   if signo == 0 then return math.floor(status / 256) % 256 end
   return nil, signo
+end
+
+-- A write to a pipe without a reader fails from now on, and ends this process no more.
+function child.ignore_pipe()
+  C.signal(SIGPIPE, ffi.cast("void *", SIG_IGN))
+end
+
+-- Ends this process as a write to a pipe without a reader does.
+function child.die_of_pipe()
+  child.die(SIGPIPE)
 end
 
 -- Ends this process in the way that a signal has ended the child, so that a

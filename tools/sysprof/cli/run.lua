@@ -145,8 +145,8 @@ local function profiles(opt, path, before)
 end
 
 -- Reads the profiles of the script and its children, and writes the requested output.
--- Returns the profile, or nil and a message; and the message is of a missing profile.
-local function finish(this, paths, opt)
+-- Returns a view of the profile, or nil and a message.
+local function render(paths, opt)
   local renderer = opt.format ~= "bin" and require("sysprof.formats." .. opt.format) or {}
   local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
 						activity = renderer.needs_activity,
@@ -164,8 +164,7 @@ local function finish(this, paths, opt)
     end, true)
     if not ok then return nil, err end
   end
-  summary.print(this.say, shown_view, paths, opt)
-  return profile
+  return shown_view
 end
 
 -- Copies a profile that could not be rendered to a file with a name.
@@ -196,9 +195,35 @@ local function restore(this, aside, path)
   if aside and os.rename(aside, path) then this.say(path, " is still the profile of an earlier run") end
 end
 
+-- Removes files that had to have a name.
+local function remove(paths)
+  for _, name in ipairs(paths) do
+    if not name:find("^/proc/") then os.remove(name) end
+  end
+end
+
+-- Shows what a script has recorded. aside: the old profile, or nil. has_failed: the script ended with an error. Returns
+-- whether that worked.
+local function show(this, paths, opt, aside, has_failed)
+  local is_bin = opt.format == "bin"
+  child.ignore_pipe()	-- Who reads the output may leave; nothing of ours may stay then.
+  local shown_view, err = render(paths, opt)
+  local is_closed = err and err:find("Broken pipe", 1, true)
+  if not is_bin and (shown_view or is_closed) then remove(paths) end
+  if is_closed then child.die_of_pipe() end
+  if shown_view then
+    summary.print(this.say, shown_view, paths, opt)
+    if has_failed and shown_view.profile:totals() == 0 then restore(this, aside, opt.output) end
+    return true
+  end
+  this.say(err)
+  for _, name in ipairs(is_bin and {} or paths) do keep(this, name, opt) end
+  return false
+end
+
 local function run(this, opt, rest)
-  local is_bin, path, err, aside = opt.format == "bin", opt.output, nil, nil
-  if is_bin then
+  local path, err, aside = opt.output, nil, nil
+  if opt.format == "bin" then
     aside = outfile.set_aside(path)
   else
     path, err = (opt.fork and launch.temporary or launch.unnamed)()
@@ -209,24 +234,16 @@ local function run(this, opt, rest)
   end
   local before = launch.profiles_of_children(path)
   local status, signo, why = launch.run(start_options(opt, path), luajit_options(opt), rest)
-  local paths, profile = profiles(opt, path, before), nil
+  local paths, ok = profiles(opt, path, before), false
   if why then
     this.say(why)
     restore(this, aside, path)
-    status = status ~= command.OK and status or command.FAILED
+    if opt.format ~= "bin" then remove(paths) end
   else
-    profile, err = finish(this, paths, opt)
-    if not profile then this.say(err) end
-    if status ~= command.OK and not signo and profile and profile:totals() == 0 then
-      restore(this, aside, path)
-    end
-    for _, name in ipairs(not is_bin and not profile and paths or {}) do keep(this, name, opt) end
-  end
-  for _, name in ipairs(not is_bin and (why or profile) and paths or {}) do
-    if not name:find("^/proc/") then os.remove(name) end
+    ok = show(this, paths, opt, aside, status ~= command.OK and not signo)
   end
   if signo then child.die(signo) end
-  return status == command.OK and not why and not profile and command.FAILED or status
+  return status == command.OK and not ok and command.FAILED or status
 end
 
 -- -- API -------------------------------------------------------------------
