@@ -169,7 +169,7 @@ static void found(HeapSearch *s, cTValue *o, uint32_t at, NameRank rank, HeapKey
 
 /* -- Searching objects ------------------------------------------------------ */
 
-/* HeapSearch a table, and its metatable later. */
+/* Search a table, and its metatable later. */
 static void search_table(HeapSearch *s, uint32_t at)
 {
   const GCtab *t = &s->item[at].o->tab;
@@ -193,7 +193,7 @@ static void search_table(HeapSearch *s, uint32_t at)
     lj_heapsearch_push(s, gcref(t->metatable), at, s->item[at].depth + 1u, rank, NULL);
 }
 
-/* HeapSearch the upvalues of a function. */
+/* Search the upvalues of a function. */
 static void search_func(HeapSearch *s, const GCfuncL *fn, const GCproto *pt)
 {
   uint32_t i;
@@ -206,7 +206,7 @@ static void search_func(HeapSearch *s, const GCfuncL *fn, const GCproto *pt)
   }
 }
 
-/* HeapSearch the functions that a function makes. */
+/* Search the functions that a function makes. */
 static void search_proto(HeapSearch *s, const GCproto *pt)
 {
   BCPos pos;
@@ -237,7 +237,7 @@ static void search_proto(HeapSearch *s, const GCproto *pt)
   }
 }
 
-/* HeapSearch the functions on the stack of a coroutine. */
+/* Search the functions on the stack of a coroutine. */
 static void search_stack(HeapSearch *s, const lua_State *L)
 {
   cTValue *o, *end;
@@ -298,7 +298,7 @@ static void search_roots(HeapSearch *s)
   if (it) lj_heapcname_metas(s, reg, (uint32_t)(it - s->item));
 }
 
-/* HeapSearch a Lua function or a prototype. */
+/* Search a Lua function or a prototype. */
 static void search_code(HeapSearch *s, const GCobj *o)
 {
   if (o->gch.gct == (uint8_t)~LJ_TFUNC) {
@@ -311,7 +311,7 @@ static void search_code(HeapSearch *s, const GCobj *o)
   }
 }
 
-/* HeapSearch the objects with a path first, then upvalues and definitions. */
+/* Search the objects with a path first, then upvalues and definitions. */
 static void search_all(HeapSearch *s)
 {
   uint32_t i, first, end;

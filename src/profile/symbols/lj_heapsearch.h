@@ -18,7 +18,7 @@
 /* An object of the search, and the path to it. */
 typedef struct HeapItem {
   const GCobj *o;  /* A table, a Lua function, a prototype. */
-  uint32_t parent; /* HeapItem that holds it, 0 for none. */
+  uint32_t parent; /* Item that holds it, 0 for none. */
   uint8_t depth;   /* Tables on the way. */
   uint8_t rank;    /* NameRank of the names found in it. */
   uint8_t is_meta; /* Metatable of userdata: its __index holds methods. */
