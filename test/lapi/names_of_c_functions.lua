@@ -13,10 +13,12 @@ local FILE = "names.bin"
 -- -- Cases -----------------------------------------------------------------
 
 -- A case runs a C function. Its samples have these frames below the function of the case, C symbols in braces.
+-- by_call: each run makes a closure that nothing keeps. Only a sample in it can learn its name, from the call,
+-- and may give up; then it has no name, but no other one.
 local cases, expected = {}, {}
 
-local function case(name, frames, run)
-  cases[#cases + 1] = { name = name, run = run }
+local function case(name, frames, run, by_call)
+  cases[#cases + 1] = { name = name, run = run, by_call = by_call }
   expected[name] = frames
 end
 
@@ -69,32 +71,32 @@ case("upvalue", "variable;{c_counted}", function() variable() end)
 case("a local variable", "f;{c_counted}", function()
   local f = ({ named_c.make(10) })[1]
   f()
-end)
+end, true)
 
 -- Calls name what nothing keeps: a field of a variable, a method, an iterator. C code calls without a name.
 case("field of a local variable", "run;{c_counted}", function()
   local object = { [1] = named_c.make(12) }
   object.run, object[1] = object[1], nil
   object.run()
-end)
+end, true)
 case("method of a table", "work;{c_counted}", function()
   local object = { work = named_c.make(13) }
   object:work()
-end)
+end, true)
 case("iterator", "for iterator;{c_counted}", function()
   local f, n = named_c.make(14), 0
   for _ in f do
     n = n + 1
     if n == 5 then break end
   end
-end)
+end, true)
 case("without a name", "pcall;{c_counted}", function() pcall((named_c.make(15))) end)
 
 -- A closure is gone. Later ones take its memory. Without upvalues, others stand for it.
 case("freed", "f;{c_counted}", function()
   local f = named_c.make(11)
   for _ = 1, 10 do f() end
-end)
+end, true)
 case("freed without upvalues", "bare.f|bare.g;{c_bare}", function()
   local f = named_c.make_bare()
   for _ = 1, 10 do f() end
@@ -135,18 +137,23 @@ end
 -- Counts the samples of the C function of a case, and those whose frames are as expected. Without C functions,
 -- a function of the case alone at the leaf may be none of them.
 local function check(out, c, host)
-  local frames, all, right, other = expected[c.name], 0, 0, nil
+  local frames, all, right, other, nameless = expected[c.name], 0, 0, nil, true
   frames = host and frames:gsub("[{}]", "") or frames:gsub(";{[^}]*}", "")
   for stack, count in out:gmatch("([^\n]+) (%d+)\n") do
     local rest = behind(stack, c)
     if rest and rest ~= "" and (not host or rest:find("c_work", 1, true)) and
        not rest:find("make", 1, true) and not rest:find("%[%l+[: ]") then
       all = all + count
-      if (rest .. ";"):sub(1, #frames + 1) == frames .. ";" then right = right + count else other = other or rest end
+      if (rest .. ";"):sub(1, #frames + 1) == frames .. ";" then
+	right = right + count
+      else
+	other, nameless = other or rest, nameless and rest:find("^c_%l+") ~= nil
+      end
     end
   end
   t.ok(all >= 3, ("%s: %d samples"):format(c.name, all))
-  t.ok(right >= 0.9 * all, ("%s: %d of %d samples have %s, another: %s"):format(c.name, right, all, frames, other))
+  t.ok(right >= (c.by_call and 0.5 or 0.9) * all and (nameless or not c.by_call),
+       ("%s: %d of %d samples have %s, another: %s"):format(c.name, right, all, frames, other))
 end
 
 local function check_all(jit_is)
