@@ -11,6 +11,7 @@
 #include "lj_obj.h"
 #include "lj_tab.h"
 #include "profile/symbols/lj_heapname.h"
+#include "profile/symbols/lj_symrecords.h"
 #include "check.h"
 
 #define DAMAGES 400    /* Rounds. */
@@ -184,6 +185,92 @@ static void check_all(lua_State *L, int least)
   CHECK(n >= least);
 }
 
+/* -- Functions with two ids -------------------------------------------------- */
+
+static int is_seen(const FuncEntry *fe)
+{
+  return fe->fid != 0 && fe->pt != NULL;
+}
+
+static int same_name(const FuncEntry *a, const FuncEntry *b)
+{
+  return a->namelen == b->namelen && a->pathlen == b->pathlen &&
+	 memcmp(a->name, b->name, a->namelen) == 0 &&
+	 memcmp(functab_path(&ft, a), functab_path(&ft, b), a->pathlen) == 0;
+}
+
+static void name_call(FuncEntry *fe, const char *name)
+{
+  NamePart part = { name, (uint32_t)strlen(name) };
+  lj_functab_setname(fe, NAME_CALL, &part, 1);
+}
+
+static int commit(void *ctx)
+{
+  return lj_wbuf_commit((WBuf *)ctx);
+}
+
+/* Bytes of the names that a session writes. */
+static size_t put_names(Symtab *st)
+{
+  static uint8_t buf[256 * 1024];
+  static WBuf wb;
+  CodeStarts none = { NULL, NULL };
+  DefSink to = { &wb, commit, &wb };
+  size_t empty;
+  lj_wbuf_init(&wb, buf, sizeof(buf), 0, NULL, NULL);
+  empty = wb.pos;
+  st->named = &ft;
+  st->has_funcs = 1;
+  lj_symrecords_put(st, &none, &to);
+  return wb.pos - empty;
+}
+
+/* Each function has a second id, because the table missed the first one. Calls have named it
+** differently. Both ids have the same name at the stop, and once in the stream.
+*/
+static void check_two_ids(lua_State *L)
+{
+  static Symtab st;
+  static SymtabMore more;
+  uint32_t n, i, k, pairs = 0;
+  memset(&st, 0, sizeof(st));
+  memset(&more, 0, sizeof(more));
+  st.more = &more;
+  see_all(L);
+  n = ft.nfid;
+  memset(ft.index, 0, sizeof(ft.index));
+  lua_rawgeti(L, LUA_REGISTRYINDEX, seen);
+  for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1))
+    CHECK(lj_functab_see(&ft, &pk, funcproto(funcV(L->top - 1))) != NULL);
+  lua_pop(L, 1);
+  for (i = 0; i < FUNCTAB_FUNCS; i++)
+    if (is_seen(&ft.func[i])) name_call(&ft.func[i], ft.func[i].fid > n ? "late" : "early");
+  CHECK(put_names(&st) != 0);
+  CHECK(lj_heapname_find(&ft, &pk, G(L)));
+  for (i = 0; i < FUNCTAB_FUNCS; i++)
+    for (k = 0; k < i; k++) {
+      const FuncEntry *a = &ft.func[i], *b = &ft.func[k];
+      if (!is_seen(a) || a->pt != b->pt) continue;
+      pairs++;
+      CHECK(same_name(a, b));
+      CHECK(a->rank > NAME_CALL || b->rank > NAME_CALL);
+    }
+  CHECK_EQ(pairs, n);
+  for (i = 0; i < FUNCTAB_FUNCS; i++)
+    if (is_seen(&ft.func[i])) CHECK_EQ(symtab_def(&st, ft.func[i].fid)->rank, NAME_CALL);
+  CHECK(put_names(&st) != 0);
+  for (i = 0; i < FUNCTAB_FUNCS; i++)
+    if (is_seen(&ft.func[i]))
+      CHECK_EQ(symtab_def(&st, ft.func[i].fid)->rank, ft.func[i].rank);
+  CHECK_EQ(put_names(&st), 0);
+
+  /* The memory of a prototype has become another one's, which no sample has seen. */
+  ft.func[1].key++;
+  CHECK(lj_heapname_find(&ft, &pk, G(L)));
+  CHECK(ft.func[1].pt == NULL);
+}
+
 /* Change an object a little, look for names, change it back. */
 static void damage(lua_State *L, void *o, uint32_t size)
 {
@@ -274,6 +361,7 @@ int main(void)
   check_all(L, 20);
   check_closures(L);
 
+  check_two_ids(L);
   damage_all(L);
   see_all(L);
   lj_heapname_find(&ft, &pk, G(L));

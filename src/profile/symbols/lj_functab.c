@@ -13,10 +13,8 @@
 #include "profile/format/lj_framelist.h"
 #include "profile/symbols/lj_functab.h"
 
-#define INDEX_BITS 13 /* Of the hash table. */
+#define INDEX_BITS (FUNCTAB_BITS + 1) /* Of the hash table. */
 #define INDEX_MASK (FUNCTAB_FUNCS * 2 - 1)
-
-LJ_STATIC_ASSERT(FUNCTAB_FUNCS * 2 == 1 << INDEX_BITS);
 
 /* First slot of a prototype. Entries of one prototype have different keys. */
 static uint32_t func_slot(const GCproto *pt)

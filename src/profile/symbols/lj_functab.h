@@ -20,18 +20,20 @@
 #include "profile/base/lj_safeload.h"
 #include "profile/symbols/lj_cfunctab.h"
 
-#define FUNCTAB_FUNCS      4096 /* Functions known at a time, a power of two. */
-#define FUNCTAB_PROBES     16   /* Slots of the hash table tried. */
-#define FUNCTAB_RUN        64   /* Live functions in a row that make the table full. */
-#define FUNCTAB_NAME_MAX   64   /* Bytes of a function's name that are kept. */
-#define FUNCTAB_CHUNK_MAX  240  /* Bytes of a chunk's name that are kept. */
-#define FUNCTAB_NAME_TRIES 8    /* Calls at which a name is searched. */
+#define FUNCTAB_BITS       12
+#define FUNCTAB_FUNCS      (1 << FUNCTAB_BITS) /* Functions known at a time. */
+#define FUNCTAB_PROBES     16                  /* Slots of the hash table tried. */
+#define FUNCTAB_RUN        64  /* Live functions in a row that make the table full. */
+#define FUNCTAB_NAME_MAX   64  /* Bytes of a function's name that are kept. */
+#define FUNCTAB_CHUNK_MAX  240 /* Bytes of a chunk's name that are kept. */
+#define FUNCTAB_NAME_TRIES 8   /* Calls at which a name is searched. */
 
 /* Where the name of a function comes from, the best last. */
 typedef enum NameRank {
   NAME_NONE,
   NAME_ROLE,  /* Its role in the call: a metamethod, an iterator. */
   NAME_CALL,  /* As the caller names it. */
+  NAME_SAME,  /* The same, by the caller of another id of the function. */
   NAME_UPVAL, /* Of a variable that holds it. */
   NAME_DEF,   /* As it is named where it is defined. */
   NAME_PATH   /* From the globals or a loaded module on. */

@@ -15,6 +15,7 @@
 #include "lj_obj.h"
 #include "lj_gc.h"
 #include "lj_bc.h"
+#include "profile/base/lj_hash.h"
 #include "profile/symbols/lj_bcname.h"
 #include "profile/symbols/lj_heapcname.h"
 #include "profile/symbols/lj_heapname.h"
@@ -27,12 +28,29 @@
 
 /* -- Lua functions ----------------------------------------------------------- */
 
+/* Slot of the entry that leads those of a prototype. */
+static uint16_t *lead_slot(HeapSearch *s, const GCproto *pt)
+{
+  const uint32_t mask = FUNCTAB_FUNCS * 2 - 1;
+  uint32_t i = hash_slot((uintptr_t)pt, FUNCTAB_BITS + 1);
+  while (s->lead[i] && s->ft->func[s->lead[i] - 1].pt != pt) i = (i + 1) & mask;
+  return &s->lead[i];
+}
+
+/* The entry of a prototype that gets its names, NULL if no sample has seen it. A full table gives
+** a function several ids.
+*/
+static FuncEntry *lead_of(HeapSearch *s, const GCproto *pt)
+{
+  uint32_t e = *lead_slot(s, pt);
+  return e ? &s->ft->func[e - 1] : NULL;
+}
+
 /* Is this the entry of a live function without a good name or path? */
 static int is_wanted(HeapSearch *s, const FuncEntry *lf)
 {
   return lf->pt && lf->rank < NAME_DEF && s->path[lf - s->ft->func].rank < NAME_DEF &&
-	 lj_functab_find(s->ft, lf->pt) == lf &&
-	 !lj_functab_ismain(lf->pt); /* That needs none. */
+	 lead_of(s, lf->pt) == lf && !lj_functab_ismain(lf->pt); /* That needs none. */
 }
 
 /* Join the parts of a name. A function with the parameter self is a method. */
@@ -101,7 +119,7 @@ static void found_itself(HeapSearch *s, FuncEntry *lf, const GCfuncL *fn)
 static void found_lua(HeapSearch *s, const GCfunc *fn, const GCproto *pt, uint32_t at,
 		      NameRank rank, HeapKey *key)
 {
-  FuncEntry *lf = lj_functab_find(s->ft, pt);
+  FuncEntry *lf = lead_of(s, pt);
   if (lf) {
     found_func(s, lf, at, rank, key);
     found_itself(s, lf, &fn->l);
@@ -225,7 +243,7 @@ static void search_proto(HeapSearch *s, const GCproto *pt)
 	!lj_heapread_ok(&s->read, k, sizeof(GCRef)))
       continue;
     child = (const GCproto *)gcref(*k);
-    lf = lj_functab_find(s->ft, child);
+    lf = lead_of(s, child);
     if (lf && lf->rank < NAME_DEF) {
       NamePart part[NAMEPATH_MAX];
       uint32_t n = lj_bcname_new(s->read.pk, pt, pos, part);
@@ -253,12 +271,15 @@ static void search_stack(HeapSearch *s, const lua_State *L)
   }
 }
 
-/* Is a prototype alive, and readable? The collector frees strings before prototypes: the name
-** of a dead one's chunk may be another string by now.
+/* Is the prototype of an entry alive, and readable? The collector frees strings before prototypes:
+** the name of a dead one's chunk may be another string by now. The table may have missed that the
+** VM freed it: then another prototype may be in its place.
 */
-static int is_alive(HeapSearch *s, const GCproto *pt)
+static int is_alive(HeapSearch *s, const FuncEntry *lf)
 {
-  return lj_heapread_isproto(&s->read, pt) && !isdead(s->g, obj2gco(pt));
+  const GCproto *pt = lf->pt;
+  return lj_heapread_isproto(&s->read, pt) && !isdead(s->g, obj2gco(pt)) &&
+	 lj_functab_key(pt, pt, proto_chunkname(pt)) == lf->key;
 }
 
 /* Does the VM still exist? A program may have freed its memory without lua_close. Forgets
@@ -271,7 +292,7 @@ static int check_vm(HeapSearch *s)
 	      lj_heapread_isobj(&s->read, mainthread(s->g), sizeof(lua_State), LJ_TTHREAD);
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
     FuncEntry *lf = &s->ft->func[i];
-    if (lf->pt && !(valid && is_alive(s, lf->pt))) lf->pt = NULL;
+    if (lf->pt && !(valid && is_alive(s, lf))) lf->pt = NULL;
   }
   return valid;
 }
@@ -322,8 +343,7 @@ static void search_all(HeapSearch *s)
   s->wanted = 0;
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
     FuncEntry *lf = &s->ft->func[i];
-    if (lf->pt && lj_functab_find(s->ft, lf->pt) == lf)
-      lj_heapsearch_push(s, lf->pt, 0, 0, NAME_DEF, NULL);
+    if (lf->pt) lj_heapsearch_push(s, lf->pt, 0, 0, NAME_DEF, NULL);
     s->wanted += (uint32_t)is_wanted(s, lf);
   }
   for (i = 0; i < CFUNCTAB_FUNCS; i++) {
@@ -381,6 +401,49 @@ static void name_paths(HeapSearch *s)
   }
 }
 
+/* -- Functions with several ids ----------------------------------------------- */
+
+/* Give an entry the name of another one of its function. Callers may have named them differently:
+** then a higher rank tells that the name is new.
+*/
+static void copy_name(HeapSearch *s, FuncEntry *to, const FuncEntry *from)
+{
+  int is_tie = to->rank == from->rank;
+  NameText name, path;
+  if (is_tie && to->namelen == from->namelen &&
+      memcmp(to->name, from->name, to->namelen) == 0)
+    return;
+  name.len = from->namelen;
+  memcpy(name.s, from->name, name.len);
+  path.len = from->pathlen;
+  memcpy(path.s, functab_path(s->ft, from), path.len);
+  lj_functab_settext(s->ft, to, is_tie ? NAME_SAME : (NameRank)from->rank, &name, &path);
+}
+
+/* Of each function, an entry with the best name leads. */
+static void choose_leads(HeapSearch *s)
+{
+  uint32_t i;
+  for (i = 0; i < FUNCTAB_FUNCS; i++) {
+    const FuncEntry *lf = &s->ft->func[i];
+    uint16_t *slot;
+    if (!lf->pt) continue;
+    slot = lead_slot(s, lf->pt);
+    if (*slot == 0 || s->ft->func[*slot - 1].rank < lf->rank) *slot = (uint16_t)(i + 1);
+  }
+}
+
+/* All ids of a function get the same name. */
+static void name_all_ids(HeapSearch *s)
+{
+  uint32_t i;
+  for (i = 0; i < FUNCTAB_FUNCS; i++) {
+    FuncEntry *lf = &s->ft->func[i];
+    const FuncEntry *lead = lf->pt ? lead_of(s, lf->pt) : NULL;
+    if (lead && lead != lf && lead->rank != NAME_NONE) copy_name(s, lf, lead);
+  }
+}
+
 int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g)
 {
   HeapSearch *s;
@@ -399,8 +462,10 @@ int lj_heapname_find(FuncTab *ft, SafeLoad *pk, global_State *g)
   s->ins = INS_MAX;
   valid = check_vm(s);
   if (valid) {
+    choose_leads(s);
     search_all(s);
     name_paths(s);
+    name_all_ids(s);
   }
   munmap(s, sizeof(HeapSearch));
   return valid;

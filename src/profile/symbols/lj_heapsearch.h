@@ -37,11 +37,12 @@ typedef struct HeapSearch {
   FuncTab *ft;
   HeapRead read;
   global_State *g;
-  uint32_t nitem;               /* Items used. The first one is none. */
-  uint32_t loaded, globals;     /* Items of the loaded modules and the globals, or 0. */
-  uint32_t ins;                 /* Instructions still to be read at most. */
-  uint32_t wanted;              /* Functions without a good name. */
-  HeapPath path[FUNCTAB_FUNCS]; /* By entry. */
+  uint32_t nitem;                   /* Items used. The first one is none. */
+  uint32_t loaded, globals;         /* Items of the loaded modules and the globals, or 0. */
+  uint32_t ins;                     /* Instructions still to be read at most. */
+  uint32_t wanted;                  /* Functions without a good name. */
+  HeapPath path[FUNCTAB_FUNCS];     /* By entry. */
+  uint16_t lead[FUNCTAB_FUNCS * 2]; /* Hash table over the entries that lead, plus 1. */
   const GCobj *visited[HEAPSEARCH_MAX * 2]; /* Hash set. */
   HeapItem item[HEAPSEARCH_MAX];            /* Queue. */
 } HeapSearch;

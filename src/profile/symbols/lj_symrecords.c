@@ -87,8 +87,7 @@ static void lfuncs_put(Symtab *st, const DefSink *to)
   for (i = 0; i < FUNCTAB_FUNCS; i++) {
     FuncEntry *fe = &ft->func[i];
     FuncDef *d = symtab_def(st, fe->fid);
-    if (fe->rank == NAME_NONE || !fe->pt || lj_functab_find(ft, fe->pt) != fe ||
-	(d->fid == fe->fid && d->rank >= fe->rank))
+    if (fe->rank == NAME_NONE || !fe->pt || (d->fid == fe->fid && d->rank >= fe->rank))
       continue;
     named.fe = fe;
     lj_wbuf_define(to, SPF_LFUNC, lj_symtab_putfunc, &named);
