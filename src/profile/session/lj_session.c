@@ -25,8 +25,6 @@
 */
 #define TICK_PARTS 8
 
-#define OVER_WAIT_NS 10000000 /* A sample takes less. */
-
 static int has_stream(const Session *s)
 {
   return s->sm.opt->mode != LUAM_SYSPROF_DEFAULT;
@@ -158,13 +156,15 @@ void lj_session_pause(Session *s)
 }
 
 /* If the program has jumped out of a sample, only the stop by its thread can hold the sampler. */
-void lj_session_over(Session *s)
+int lj_session_over(Session *s, uint64_t wait_ns)
 {
-  if (!lj_sampler_holdsoon(&s->sm, OVER_WAIT_NS)) return;
+  if (s->sm.over_us) return 1;
+  if (!lj_sampler_holdsoon(&s->sm, wait_ns)) return 0;
   lj_sampler_release(&s->sm);
   pause(s, EVENTS_OF_THREADS);
   s->sm.cpu_seen = s->sm.cpu_us;
   s->sm.over_us = s->sm.counters[SPF_COUNTER_WALL_US] | 1; /* Not 0. */
+  return 1;
 }
 
 static int reopen(Session *s, char *errmsg)

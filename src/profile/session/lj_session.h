@@ -71,9 +71,9 @@ LJ_FUNC int lj_session_begin(Session *s, char *errmsg);
 LJ_FUNC void lj_session_sync(Session *s);
 
 /* End the samples of the session's thread; those of the VM's events go on. The stop counts no
-** time after that. Does nothing if a sample does not end.
+** time after that. Returns 0 if a sample does not end within this time.
 */
-LJ_FUNC void lj_session_over(Session *s);
+LJ_FUNC int lj_session_over(Session *s, uint64_t wait_ns);
 
 /* Stop the events. */
 LJ_FUNC void lj_session_stop(Session *s);

@@ -66,17 +66,26 @@ static int is_replaced(Profile *p)
 
 int lj_vmprofile_isdue(const Profile *p, uint64_t now_ns)
 {
-  return !p->is_over && ((p->opt.end_ns && now_ns >= p->opt.end_ns) ||
-			 sizelimit_isreached(&p->size, SIZELIMIT_NEAR));
+  if (p->is_over) return p->nlate > 0;
+  return (p->opt.end_ns && now_ns >= p->opt.end_ns) ||
+	 sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
 }
 
+#define OVER_WAIT_NS 10000000 /* A sample takes less, unless the system stops its thread. */
+
+/* The samples of some threads may go on. The next call does not wait for them again. */
 void lj_vmprofile_over(Profile *p)
 {
+  uint64_t wait_ns = p->is_over ? 0 : OVER_WAIT_NS;
   Session *s;
-  is_replaced(p);
+  if (!p->is_over) {
+    is_replaced(p);
+    p->size.is_hit = sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
+  }
   p->is_over = 1;
-  p->size.is_hit = sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
-  for (s = profile_first(p); s; s = session_next(s)) lj_session_over(s);
+  p->nlate = 0;
+  for (s = profile_first(p); s; s = session_next(s))
+    if (!lj_session_over(s, wait_ns)) p->nlate++;
 }
 
 void lj_vmprofile_halt(Profile *p)
@@ -307,6 +316,7 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   memset(&p->size, 0, sizeof(p->size));
   p->size.max = p->opt.mode == LUAM_SYSPROF_DEFAULT ? 0 : p->opt.limits.max_size;
   p->is_over = 0;
+  p->nlate = 0;
   p->plan.pid = getpid();
   p->plan.start_ns = mono_ns();
   if (p->opt.limits.duration_ns && !p->opt.end_ns)
@@ -427,8 +437,8 @@ void lj_vmprofile_totals(Profile *p, ProfileTotals *t)
 	     "the profile ended at its size limit of %llu bytes",
 	     (unsigned long long)p->size.max);
   if (!profile_isrunning(p)) return;
-  t->wall_us = p->is_over ? t->of.counters[SPF_COUNTER_WALL_US]
-			  : (mono_ns() - p->plan.start_ns) / 1000;
+  t->wall_us = p->is_over && p->nlate == 0 ? t->of.counters[SPF_COUNTER_WALL_US]
+					   : (mono_ns() - p->plan.start_ns) / 1000;
   t->replaced = is_replaced(p);
 }
 

@@ -34,6 +34,7 @@ typedef struct Profile {
   SessionPlan plan;
   SizeLimit size;
   int is_over;         /* The samples of the threads have ended, the file has not. */
+  int nlate;           /* Threads whose samples go on, because one did not end. */
   uint32_t nscan;      /* Scans of the threads so far. */
   int with_names;      /* Set by halt: the end may search the VM for names. */
   ProfileTotals ended; /* Totals of sessions that have ended. */
@@ -63,7 +64,9 @@ LJ_FUNC int lj_vmprofile_open(Profile *p, char *errmsg);
 LJ_FUNC int lj_vmprofile_begin(Profile *p, char *errmsg);
 LJ_FUNC void lj_vmprofile_abandon(Profile *p);
 
-/* Must a running profile end by itself? */
+/* Must the samples of a running profile end, or those of a thread whose sample did not end at the
+** last try?
+*/
 LJ_FUNC int lj_vmprofile_isdue(const Profile *p, uint64_t now_ns);
 
 /* End the samples of all threads; those of the VM's events go on. The profile runs until halt. */
