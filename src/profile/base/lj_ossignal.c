@@ -1,5 +1,5 @@
 /*
-** Signals of the process: handlers, and signals to one thread.
+** Signals of the process: handlers, signals and timers of one thread.
 ** Context: any thread; send and queue are async-signal-safe.
 */
 
@@ -7,7 +7,7 @@
 #define LUA_CORE
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE
+#define _GNU_SOURCE /* For SIGEV_THREAD_ID. */
 #endif
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +16,10 @@
 
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_relaxed.h"
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 
 void lj_ossignal_queue(pid_t pid, int tid, int signo, siginfo_t *info)
 {
@@ -31,6 +35,17 @@ void lj_ossignal_send(pid_t pid, int tid, int signo, uintptr_t value)
   info.si_pid = pid;
   info.si_value.sival_ptr = (void *)value;
   lj_ossignal_queue(pid, tid, signo, &info);
+}
+
+int lj_ossignal_timer(clockid_t clock, int tid, int signo, uintptr_t value, timer_t *timer)
+{
+  struct sigevent ev;
+  memset(&ev, 0, sizeof(ev));
+  ev.sigev_notify = SIGEV_THREAD_ID;
+  ev.sigev_signo = signo;
+  ev.sigev_value.sival_ptr = (void *)value;
+  ev.sigev_notify_thread_id = tid;
+  return timer_create(clock, &ev, timer);
 }
 
 int lj_ossignal_ishandler(int signo, SignalHandler handler, struct sigaction *now)

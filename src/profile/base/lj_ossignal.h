@@ -1,5 +1,5 @@
 /*
-** Signals of the process: handlers, masks, and signals to one thread.
+** Signals of the process: handlers, masks, signals and timers of one thread.
 ** Context: any thread; send, queue, setmask and isentry are async-signal-safe.
 */
 
@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "lj_def.h"
 
@@ -21,6 +22,12 @@ LJ_FUNC void lj_ossignal_send(pid_t pid, int tid, int signo, uintptr_t value);
 
 /* Send a thread a signal with this siginfo. */
 LJ_FUNC void lj_ossignal_queue(pid_t pid, int tid, int signo, siginfo_t *info);
+
+/* Create a timer that sends a thread a signal with this value, with si_code SI_TIMER. Returns 0, or
+** -1 and errno.
+*/
+LJ_FUNC int lj_ossignal_timer(clockid_t clock, int tid, int signo, uintptr_t value,
+			      timer_t *timer);
 
 /* Is handler installed for a signal? 1 or 0, or -1 and errno. *now gets the action. */
 LJ_FUNC int lj_ossignal_ishandler(int signo, SignalHandler handler, struct sigaction *now);

@@ -8,19 +8,13 @@
 #define lj_clock_timer_c
 #define LUA_CORE
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For SIGEV_THREAD_ID. */
-#endif
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "profile/clock/lj_clock_timer.h"
 #include "profile/base/lj_nanotime.h"
-
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
+#include "profile/base/lj_ossignal.h"
 
 static struct timespec timespec_of(uint64_t ns)
 {
@@ -34,14 +28,8 @@ static struct timespec timespec_of(uint64_t ns)
 
 static int timer_open(Clock *c, clockid_t id, char *errmsg)
 {
-  struct sigevent ev;
   int err;
-  memset(&ev, 0, sizeof(ev));
-  ev.sigev_notify = SIGEV_THREAD_ID;
-  ev.sigev_signo = c->signo;
-  ev.sigev_value.sival_ptr = (void *)c->value;
-  ev.sigev_notify_thread_id = c->tid;
-  if (timer_create(id, &ev, &c->timer) == 0) return 0;
+  if (lj_ossignal_timer(id, c->tid, c->signo, c->value, &c->timer) == 0) return 0;
   err = errno;
   snprintf(errmsg, EVENT_ERRMSG_MAX, "clock '%s': %s", c->spec.name,
 	   err == EAGAIN   ? "too many timers or queued signals; raise `ulimit -i`"

@@ -6,20 +6,13 @@
 #define lj_ctltime_c
 #define LUA_CORE
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For SIGEV_THREAD_ID. */
-#endif
-#include <signal.h>
-#include <string.h>
+#include <time.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/control/lj_ctlsig.h"
 #include "profile/control/lj_ctltime.h"
-
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
 
 #define WAKE_CPU_NS   1000000 /* CPU time from one wake-up to the next. */
 #define REFUSED_POLLS 200     /* Polls from one wake-up to the next without a timer. */
@@ -35,13 +28,9 @@ static int timer_begin(Control *c, int tid)
 {
   static const struct timespec ts = { 0, WAKE_CPU_NS };
   const struct itimerspec its = { ts, ts };
-  struct sigevent ev;
-  memset(&ev, 0, sizeof(ev));
-  ev.sigev_notify = SIGEV_THREAD_ID;
-  ev.sigev_signo = relaxed_get(&c->signo);
-  ev.sigev_value.sival_ptr = (void *)lj_ctlsig_value(c);
-  ev.sigev_notify_thread_id = tid;
-  if (timer_create(thread_clock(tid), &ev, &c->timer) != 0) return 0;
+  if (lj_ossignal_timer(thread_clock(tid), tid, relaxed_get(&c->signo), lj_ctlsig_value(c),
+			&c->timer) != 0)
+    return 0;
   c->timer_tid = tid;
   return timer_settime(c->timer, 0, &its, NULL) == 0;
 }
