@@ -66,6 +66,12 @@ static void commands(Control *c)
     CHECK_EQ(wakes, before + 1);
     CHECK_EQ(polls(c), 12);
   }
+  /* A command replaces no end, and no dump of the coroutines. */
+  c->pending = CONTROL_DUMP | CONTROL_STOP | CONTROL_COROUTINES | CONTROL_OVER;
+  put("start");
+  lj_ctlfile_poll(c);
+  lj_ctlfile_poll(c);
+  CHECK_EQ(c->pending, CONTROL_START | CONTROL_COROUTINES | CONTROL_OVER);
   put("");
   CHECK_EQ(polls(c), 11);
   CHECK_EQ(c->pending, CONTROL_TOGGLE);

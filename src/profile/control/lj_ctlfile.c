@@ -138,8 +138,10 @@ static void file_obey(Control *c)
   if (command == CONTROL_TOGGLE) __atomic_fetch_xor(&c->pending, command, __ATOMIC_RELAXED);
   else if (command == CONTROL_DUMP || command == CONTROL_COROUTINES)
     __atomic_fetch_or(&c->pending, command, __ATOMIC_RELAXED);
-  else /* A later command replaces an earlier one. */
-    __atomic_store_n(&c->pending, command, __ATOMIC_RELAXED);
+  else { /* A later command replaces an earlier one. */
+    __atomic_fetch_and(&c->pending, CONTROL_COROUTINES | CONTROL_OVER, __ATOMIC_RELAXED);
+    __atomic_fetch_or(&c->pending, command, __ATOMIC_RELAXED);
+  }
   relaxed_set(&c->asked, 0);
   c->wait = WAKE_POLLS;
   c->waited = 0;
