@@ -257,17 +257,16 @@ void lj_control_serve(lua_State *L)
   const char *errmsg;
   if (!c) return;
   relaxed_set(&c->asked, 0);
-  what = __atomic_exchange_n(&c->pending, 0, __ATOMIC_RELAXED);
+  what = lj_ctlslot_take(c);
   if ((what & CONTROL_OVER) && lj_sysprof_isover(g)) what |= CONTROL_STOP;
   if (what & CONTROL_TOGGLE) what |= lj_sysprof_isrunning(g) ? CONTROL_STOP : CONTROL_START;
   if (what & CONTROL_COROUTINES) dump_coroutines(c, L);
   if (what & (CONTROL_STOP | CONTROL_DUMP)) lj_sysprof_collect(L);
-  if (what & (CONTROL_START | CONTROL_STOP)) relaxed_set(&c->start_ns, 0);
   if ((what & CONTROL_STOP) && lj_sysprof_isrunning(g)) serve_stop(c, g);
   if ((what & CONTROL_START) && !lj_sysprof_isrunning(g) &&
       (errmsg = run_start(c, L)) != NULL)
     serve_failed(c, "start", PROFILE_ERRIO, errmsg);
-  if (c->is_once && !lj_sysprof_isrunning(g)) {
+  if (c->is_once && !lj_ctlslot_isdue(c) && !lj_sysprof_isrunning(g)) {
     lj_ctlslot_settime(c, 0);
     lj_process_setthread();
   }

@@ -190,8 +190,7 @@ void lj_ctlslot_startin(Control *c, uint64_t delay_ns)
 
 int lj_ctlslot_isdue(const Control *c)
 {
-  return relaxed_get(&c->start_ns) != 0 ||
-	 (c->is_once && (relaxed_get(&c->pending) & CONTROL_START));
+  return relaxed_get(&c->start_ns) != 0;
 }
 
 int lj_ctlslot_cancel(Control *c)
@@ -200,10 +199,24 @@ int lj_ctlslot_cancel(Control *c)
   pthread_mutex_lock(&slots_lock);
   was_due = lj_ctlslot_isdue(c);
   relaxed_set(&c->start_ns, 0);
-  if (c->is_once)
-    __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_START, __ATOMIC_RELAXED);
+  if (was_due) __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_START, __ATOMIC_RELAXED);
   pthread_mutex_unlock(&slots_lock);
   return was_due;
+}
+
+/* Only a delay needs the lock: the background thread must not ask for its start again. */
+uint32_t lj_ctlslot_take(Control *c)
+{
+  int has_delay = lj_ctlslot_isdue(c);
+  uint32_t what;
+  if (has_delay) pthread_mutex_lock(&slots_lock);
+  what = __atomic_exchange_n(&c->pending, 0, __ATOMIC_RELAXED);
+  if (has_delay) {
+    if (what & (CONTROL_START | CONTROL_STOP | CONTROL_TOGGLE))
+      relaxed_set(&c->start_ns, 0);
+    pthread_mutex_unlock(&slots_lock);
+  }
+  return what;
 }
 
 void lj_ctlslot_over(global_State *g)
@@ -247,9 +260,11 @@ void lj_ctlslot_fork(int forked)
   slots_lock = unlocked;
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
+    int is_own; /* What controls the VM in this process. */
     if (!c->g) continue;
+    is_own = !c->file || strstr(c->pattern, "%p") != NULL;
     c->users = c->asked = 0;
-    c->pending = 0;
+    c->pending &= is_own ? 0 : ~(uint32_t)CONTROL_OVER;
     c->timer_tid = 0; /* The parent's timer stays with the parent. */
     c->refused_polls = c->has_ended = 0;
     slot_withdraw(c);
@@ -258,7 +273,7 @@ void lj_ctlslot_fork(int forked)
       continue;
     }
     c->tid = lj_osthread_self();
-    if (c->file && strstr(c->pattern, "%p")) slot_findfile(c);
+    if (c->file && is_own) slot_findfile(c);
   }
 }
 

@@ -45,6 +45,9 @@ LJ_FUNC int lj_ctlslot_isdue(const Control *c);
 /* Forget a start after a delay. Returns 0 if there is none. VM thread. */
 LJ_FUNC int lj_ctlslot_cancel(Control *c);
 
+/* Take the requests, a bit mask, to serve them. A start or a stop ends a delay. VM thread. */
+LJ_FUNC uint32_t lj_ctlslot_take(Control *c);
+
 /* A VM's profile is over: ask the VM to complete it. Any thread. */
 LJ_FUNC void lj_ctlslot_over(global_State *g);
 
@@ -87,7 +90,8 @@ LJ_FUNC int lj_ctlslot_close(global_State *g);
 LJ_FUNC void lj_ctlslot_end(void);
 
 /* Adapt the slots in a child of fork(). forked: the thread that called fork(), or 0. Keeps
-** only VMs of that thread, and only if their children are profiled.
+** only VMs of that thread, and only if their children are profiled. These keep their delays, and the
+** requests of a file that is also theirs.
 */
 LJ_FUNC void lj_ctlslot_fork(int forked);
 

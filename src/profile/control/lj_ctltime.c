@@ -48,10 +48,8 @@ static void wake(Control *c)
 
 void lj_ctltime_poll(Control *c)
 {
-  if (c->start_ns && mono_ns() >= c->start_ns) {
+  if (c->start_ns && mono_ns() >= c->start_ns)
     __atomic_fetch_or(&c->pending, CONTROL_START, __ATOMIC_RELAXED);
-    relaxed_set(&c->start_ns, 0);
-  }
   if (!relaxed_get(&c->pending)) {
     lj_ctltime_end(c);
     c->refused_polls = 0;

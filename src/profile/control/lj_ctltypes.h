@@ -61,7 +61,7 @@ typedef struct Control {
   int dumps;       /* Dumps of coroutines. */
   /* Written by the background thread. */
   int has_time;      /* There is a start or an end to look after. Under the lock. */
-  uint64_t start_ns; /* CLOCK_MONOTONIC at which to start; 0: nothing to start. The same. */
+  uint64_t start_ns; /* When a start is due (CLOCK_MONOTONIC), 0: none. The same. */
   int timer_tid;     /* Thread of the timer; 0: there is none. */
   int refused_polls; /* Polls since the system has refused a timer. */
   timer_t timer;
