@@ -91,6 +91,8 @@ static const char *const source_c =
   "package.loaded['c.module'] = { f = add('c.module.f'), sub = { f = add('c.module.sub.f') } }\n"
   "c_alias = package.loaded['c.module'].f\n"
   "twice = { b = add('twice.a|twice.b') } twice.a = twice.b\n"
+  "local long = ('l'):rep(63)\n"
+  "package.loaded[long] = { f = add(long .. '.') }\n" /* Cut. */
   "local up = add('up') function c_user() return up end\n"
   "whole = { f = add('whole.f') } package.loaded['whole.part'] = whole\n"
   "debug.getregistry()['a class'] = { __gc = add('a class.__gc'),\n"
@@ -144,7 +146,7 @@ static void check_closures(lua_State *L)
     }
   }
   lua_pop(L, 1);
-  CHECK(n == 9);
+  CHECK_EQ(n, 10);
 }
 
 /* Let the profile see all functions for the first time. */

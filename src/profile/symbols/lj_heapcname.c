@@ -29,6 +29,14 @@ static int is_metakey(const NamePart *key)
   return key->len > 2 && key->s[0] == '_' && key->s[1] == '_';
 }
 
+/* Append to a name, as much as it has room for. Returns its length. */
+static uint32_t append(char *name, uint32_t len, const char *s, uint32_t n)
+{
+  if (n > CFUNCTAB_NAME_MAX - len) n = CFUNCTAB_NAME_MAX - len;
+  memcpy(name + len, s, n);
+  return len + n;
+}
+
 /* Name of a C function in an item: a.b, or a:b for a method. Returns its length. */
 static uint32_t cfunc_name(const HeapSearch *s, uint32_t at, const NamePart *key,
 			   char *name)
@@ -38,13 +46,9 @@ static uint32_t cfunc_name(const HeapSearch *s, uint32_t at, const NamePart *key
   int is_method = s->item[at].methods && !is_metakey(key);
   for (i = HEAPSEARCH_PARTS - n; i < HEAPSEARCH_PARTS; i++) {
     int is_last = (i + 1 == HEAPSEARCH_PARTS);
-    uint32_t room;
-    if (is_last && is_method) name[len++] = ':';
-    else if (i > HEAPSEARCH_PARTS - n) name[len++] = '.';
-    room = CFUNCTAB_NAME_MAX - 1 - len;
-    if (part[i].len < room) room = part[i].len;
-    memcpy(name + len, part[i].s, room);
-    len += room;
+    if (is_last && is_method) len = append(name, len, ":", 1);
+    else if (i > HEAPSEARCH_PARTS - n) len = append(name, len, ".", 1);
+    len = append(name, len, part[i].s, part[i].len);
   }
   return len;
 }
