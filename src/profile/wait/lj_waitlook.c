@@ -288,7 +288,7 @@ static void share_figures(Event *ev, uint64_t now_ns, uint64_t ns, uint64_t runs
     wait_begin(wl, now_ns - share, 0);
     ns -= share;
   }
-  if (ns) sum_add(wl, &wl->too_short, ns, waits);
+  if (ns) sum_add(wl, &wl->too_short, ns, runs - 1); /* The others count at their ends. */
 }
 
 /* Without records: what the thread's CPU time leaves of the real time since the last look. Unless
