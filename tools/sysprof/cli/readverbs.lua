@@ -8,7 +8,7 @@
 local command = require("sysprof.cli.command")
 local endings = require("sysprof.cli.endings")
 local files = require("sysprof.base.files")
-local join_files = require("sysprof.read.joinfiles")
+local merge_files = require("sysprof.read.mergefiles")
 local outfile = require("sysprof.cli.outfile")
 local reader = require("sysprof.read.reader")
 local report = require("sysprof.cli.report")
@@ -170,7 +170,7 @@ add {
       return command.FAILED
     end
     local warnings = {}
-    ok, err = outfile.write(opt.output, function(write) return join_files(rest, write, warnings) end)
+    ok, err = outfile.write(opt.output, function(write) return merge_files(rest, write, warnings) end)
     if not ok then
       this.say(err)
       return command.FAILED

@@ -5,7 +5,6 @@
 -- everything survives that a reader does not know.
 ----------------------------------------------------------------------------
 
-local bit = require("bit")
 local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
@@ -13,22 +12,8 @@ local chunks = require("sysprof.read.chunks")
 local input = require("sysprof.read.input")
 local reader = require("sysprof.read.reader")
 
-local uleb = bytes.uleb
+local uleb, uleb_text, u32_text = bytes.uleb, bytes.uleb_text, bytes.u32_text
 local CONTEXT_NUMBERS = 2	-- Before the session: tid and time.
-
-local function uleb_text(n)
-  local out = {}
-  while n >= 128 do
-    out[#out + 1] = string.char(128 + n % 128)
-    n = math.floor(n / 128)
-  end
-  return table.concat(out) .. string.char(n)
-end
-
-local function u32_text(n)
-  return string.char(bit.band(n, 255), bit.band(bit.rshift(n, 8), 255), bit.band(bit.rshift(n, 16), 255),
-		     bit.band(bit.rshift(n, 24), 255))
-end
 
 -- Returns the records of a chunk with another number of its session, given by number_of(old); or nil if they do not
 -- begin with their context.
