@@ -9,7 +9,6 @@ local headline = require("sysprof.show.headline")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
-local view = require("sysprof.show.view")
 
 local HOTTEST = 5	-- Rows of each table.
 local FEW = 50		-- Samples.
@@ -21,14 +20,7 @@ local summary = {}
 
 -- Writes the hottest Lua functions of a view, or lines.
 local function write_rows(shown_view, lines)
-  local options = {}
-  for key, value in pairs(shown_view.options) do options[key] = value end
-  options.by, options.lines = "lua", lines
-  local rows, sum = rows_of.count(view.new(shown_view.profile, options))
-  table.sort(rows, function(a, b)
-    if a.self ~= b.self then return a.self > b.self end
-    return a.entry.text < b.entry.text
-  end)
+  local rows, sum = rows_of.hottest(shown_view:with { by = "lua", lines = lines })
   for i = 1, math.min(#rows, HOTTEST) do
     if rows[i].self == 0 then break end
     io.stderr:write(("%7.1f%%  %s\n"):format(100 * rows[i].self / sum, rows[i].entry.text))

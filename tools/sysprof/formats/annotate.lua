@@ -11,7 +11,6 @@ local events = require("sysprof.model.events")
 local linecosts = require("sysprof.show.linecosts")
 local source = require("sysprof.show.source")
 local text = require("sysprof.base.text")
-local view_of = require("sysprof.show.view")
 
 local annotate = {}
 
@@ -29,10 +28,7 @@ local function other_views(view)
   local list = {}
   if view.options.event or view.options.weight then return list end
   local function add(event, weight)
-    local options = {}
-    for key, value in pairs(view.options) do options[key] = value end
-    options.event, options.weight = event.name, weight
-    list[#list + 1] = view_of.new(view.profile, options)
+    list[#list + 1] = view:with { event = event.name, weight = weight }
   end
   for _, event in ipairs(events.list(view.profile)) do
     local is_other = event.name ~= view.event.name
