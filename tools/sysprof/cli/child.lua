@@ -6,6 +6,8 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local files = require("sysprof.base.files")
+
 local C = ffi.C
 
 ffi.cdef [[
@@ -25,7 +27,6 @@ int sigwaitinfo(const void *, void *);
 int sigtimedwait(const void *, void *, const void *);
 int setenv(const char *, const char *, int);
 int unsetenv(const char *);
-char *strerror(int);
 ]]
 
 -- Of Linux, for x86-64 and arm64.
@@ -44,19 +45,13 @@ local signal_info = ffi.typeof("int[32]")
 
 local child = {}
 
-local function message()
-  return ffi.string(C.strerror(ffi.errno()))
-end
-
 -- -- Signals ---------------------------------------------------------------
 
 -- Whether a process still waits for its first SIGINT. The luajit program takes one
 -- to interrupt the script, and ends by the next.
 local function wants_interrupt(pid)
-  local file = io.open(("/proc/%d/status"):format(pid), "rb")
-  if not file then return false end
-  local s = file:read("*a") or ""
-  file:close()
+  local s = files.text(("/proc/%d/status"):format(pid))
+  if not s then return false end
   local function has(field)
     local digit = tonumber(s:match(field .. ":%s*%x*(%x)%s") or "0", 16)
     return math.floor(digit / 2) % 2 == 1
@@ -114,11 +109,11 @@ function child.run(path, args)
     C.signal(SIGCHLD, on_child)
     C.sigprocmask(SIG_SETMASK, before, nil)
     C.execv(path, ffi.cast("char *const *", argv))
-    io.stderr:write(path, ": ", message(), "\n")
+    io.stderr:write(path, ": ", files.reason(), "\n")
     io.stderr:flush()
     C._exit(127)
   elseif pid < 0 then
-    local why = message()
+    local why = files.reason()
     C.sigprocmask(SIG_SETMASK, before, nil)
     return nil, nil, why
   end

@@ -15,6 +15,13 @@ local command = { OK = 0, FAILED = 1, USAGE = 2, INCOMPLETE = 3 }
 command.COMPLETION = { name = "completion", key = "completion", arg = "SHELL", choice = { "bash" },
 		       help = { "print the completion script for bash" } }
 
+-- Returns which sysprof the LuaJIT that runs us has, and which LuaJIT that is.
+function command.version()
+  local misc = rawget(_G, "misc")
+  return misc and misc.sysprof and misc.sysprof.version or
+	 "reader of sysprof, on " .. jit.version
+end
+
 -- Returns the functions of a command of this name. verb: its first word, or nil.
 function command.new(program, verb)
   local self = { program = program, name = verb and program .. " " .. verb or program }
@@ -43,7 +50,7 @@ function command.new(program, verb)
   -- "usage", "intro", "tail" and "example" of the help.
   function self.answer(opt, specs, help)
     if opt.version then
-      return self.print(("%s (%s), stream version %d\n"):format(program, options.version(), G.SPF_VERSION))
+      return self.print(("%s (%s), stream version %d\n"):format(program, command.version(), G.SPF_VERSION))
     elseif opt.help == "-h" and help.example then
       return self.print(("%s\n\n%s\nExample: %s\n"):format(help.usage, options.help(specs, true), help.example))
     elseif opt.help then

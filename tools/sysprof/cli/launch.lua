@@ -25,7 +25,6 @@ int close(int);
 int fcntl(int, int, ...);
 int glob(const char *, int, void *, void *);
 void globfree(void *);
-char *strerror(int);
 ]]
 
 local F_SETFD, FD_CLOEXEC = 2, 1
@@ -107,11 +106,8 @@ end
 
 -- Returns the content of a file of ours, and removes the file if it has a name; nil if it does not exist.
 local function take(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local s = file:read("*a") or ""
-  file:close()
-  if not path:find("^/proc/") then os.remove(path) end
+  local s = files.text(path)
+  if s and not path:find("^/proc/") then os.remove(path) end
   return s
 end
 
@@ -123,7 +119,7 @@ local function new_file()
   local buf = ffi.new("char[?]", #path + 1, path)
   local fd = ffi.C.mkstemp(buf)
   if fd < 0 then
-    return nil, ("cannot write %s: %s"):format(path, ffi.string(ffi.C.strerror(ffi.errno())))
+    return nil, ("cannot write %s: %s"):format(path, files.reason())
   end
   ffi.C.fcntl(fd, F_SETFD, ffi.cast("int", FD_CLOEXEC))
   return ffi.string(buf), fd

@@ -160,11 +160,4 @@ function options.help(specs, brief)
   return table.concat(lines, "\n") .. "\n"
 end
 
--- Returns which sysprof the LuaJIT that runs us has, and which LuaJIT that is.
-function options.version()
-  local misc = rawget(_G, "misc")
-  return misc and misc.sysprof and misc.sysprof.version or
-	 "reader of sysprof, on " .. jit.version
-end
-
 return options

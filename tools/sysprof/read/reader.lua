@@ -142,12 +142,8 @@ function reader.read(path, options)
   local progress = options and options.progress
   local file, err = io.stdin
   if path ~= "-" then
-    file, err = io.open(path, "rb")
-    if not file then
-      local name = path .. ": "
-      if err:sub(1, #name) == name then err = err:sub(#name + 1) end
-      return nil, err
-    end
+    file, err = files.open(path, "rb")
+    if not file then return nil, err end
   end
   local inp = input.from_file(file)
   if progress then
