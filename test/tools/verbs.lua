@@ -199,6 +199,35 @@ prints("report some.bin", "g (x.lua:2)")
 says("merge -o none.bin a.bin x.lua", 1, "x.lua: not a sysprof profile")
 t.ok(not exists("none.bin"), "a failed merge writes nothing")
 
+-- -- Standard input and output ---------------------------------------------
+
+local listing = file("x.lua"):match("[^\n]*")
+for arguments, part in pairs {
+  ["report -"] = "profile   standard input: ", ["info -"] = "vm states", ["annotate -"] = "s = s + 1",
+  ["annotate - x.lua"] = listing, ["annotate b.bin - x.lua"] = listing, ["flame -"] = "<!DOCTYPE html>",
+  ["flame -o - -"] = "<!DOCTYPE html>", ["export --format=folded -o - -"] = "f (x.lua:2);malloc 3\n",
+  ["diff - b.bin"] = "base      standard input: ", ["diff b.bin -"] = "profile   standard input: ",
+} do
+  prints(arguments .. " <a.bin", part)
+end
+status, out = try("merge -o - - b.bin <a.bin")
+t.equal(status, 0, "merge of standard input")
+t.write_file("verbs/piped.bin", out)
+prints("report piped.bin", "g (x.lua:2)")
+t.equal(try("merge -o piped.bin - <a.bin"), 0, "merge of standard input into a file")
+prints("report piped.bin", "f (x.lua:2)")
+prints("annotate /dev/stdin <a.bin", "s = s + 1")
+for _, arguments in ipairs { "report - -", "annotate - -", "diff - -", "merge -o fresh.bin - -" } do
+  says(arguments .. " <a.bin", 2, "standard input can be read once, and '-' names it twice")
+end
+says("merge -o fresh.bin - </dev/null", 1, "luajit-sysprof: standard input: empty file, expected a sysprof profile")
+says("merge -o fresh.bin no.bin", 1, "luajit-sysprof: no.bin: No such file or directory")
+t.ok(not exists("fresh.bin"), "a failed merge writes nothing")
+t.write_file("verbs/noise.bin", "noise")
+says("annotate noise.bin", 1, "noise.bin: not a sysprof profile")
+t.write_file("verbs/noise", "noise")
+says("annotate noise", 1, "noise: not a sysprof profile")
+
 -- -- Runs ------------------------------------------------------------------
 
 t.equal(try("run short.lua"), 0, "run")

@@ -98,6 +98,14 @@ add {
 
 -- -- Source lines ----------------------------------------------------------
 
+-- Is a file Lua code, not a profile? A name without the ending of either decides only beside a profile of the last run.
+local function is_source(path)
+  if path == "-" or reader.is_profile(path) then return false end
+  if path:find("%.lua$") then return true end
+  local st = files.stat(path)
+  return st and st.kind == "file" and not path:find("%.bin$") and files.stat(runspecs.OUTPUT) ~= nil
+end
+
 add {
   name = "annotate", line = "show the hot lines of the source",
   arguments = "[options] [FILE...] [SOURCE.lua]",
@@ -108,12 +116,8 @@ add {
   main = function(this, opt, rest)
     local profiles, sources = {}, {}
     for _, path in ipairs(rest) do
-      local list = (path == "-" or reader.is_profile(path)) and profiles or sources
+      local list = is_source(path) and sources or profiles
       list[#list + 1] = path
-    end
-    if #profiles == 0 and #sources > 0 and not sources[1]:find("%.lua$") and not files.stat(sources[1]) then
-      this.say(sources[1], ": No such file or directory")
-      return command.FAILED
     end
     if #sources > 1 then
       return this.usage_error(("expected one source file, got '%s' and '%s'"):format(sources[1], sources[2]))
@@ -161,18 +165,20 @@ add {
     if opt.output ~= "-" and endings.format(opt.output, "bin") ~= "bin" then
       return this.usage_error(("'%s' is no name of a profile; expected the ending .bin"):format(opt.output))
     end
-    for _, path in ipairs(rest) do
-      if files.is_same(path, opt.output) then return this.usage_error("input and output are the same file") end
-    end
+    local wrong = report.wrong_files(rest, opt)
+    if wrong then return this.usage_error(wrong) end
     local ok, err = outfile.check(opt.output, "bin", opt.force)
     if not ok then
       this.say(err)
       return command.FAILED
     end
-    local warnings = {}
-    ok, err = outfile.write(opt.output, function(write) return merge_files(rest, write, warnings) end)
+    local warnings, unreadable = {}, nil
+    ok, err = outfile.write(opt.output, function(write)
+      unreadable = merge_files(rest, write, warnings)
+      return unreadable
+    end)
     if not ok then
-      this.say(err)
+      this.say(unreadable or err)
       return command.FAILED
     end
     for _, warning in ipairs(warnings) do this.say("warning: ", warning) end

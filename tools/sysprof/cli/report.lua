@@ -84,10 +84,7 @@ local function renderer(shown_view, opt)
   return function(write) format.render(shown_view, write) end
 end
 
--- How messages name an input.
-local function name_of(path)
-  return path == "-" and "standard input" or path
-end
+local name_of = reader.name
 
 -- Reads files into one profile. Returns a view of it, or nil having said why.
 local function read(say, paths, shown, opt)
@@ -117,6 +114,7 @@ local function show(say, paths, opt)
     return command.FAILED
   end
   opt.title = opt.title or shown_view:default_title(shown)
+  opt.base_title = opt.diff and name_of(opt.diff)
   local base = base_view
   if base then shown_view:compare_with(base_view) end
   local produce, err = renderer(shown_view, opt)
@@ -143,15 +141,27 @@ end
 
 -- Would the output overwrite a file that is read?
 local function is_output(opt, path)
-  return opt.output and path and files.is_same(opt.output, path)
+  return opt.output and opt.output ~= "-" and path and files.is_same(opt.output, path)
+end
+
+local report = {}
+
+-- Says which inputs and outputs do not go together, or nil. base: an input, too, or nil.
+function report.wrong_files(paths, opt, base)
+  local pipes = base == "-" and 1 or 0
+  for _, path in ipairs(paths) do
+    if is_output(opt, path) then return "input and output are the same file" end
+    if path == "-" then pipes = pipes + 1 end
+  end
+  if pipes > 1 then return "standard input can be read once, and '-' names it twice" end
 end
 
 -- Says which options do not go together, or nil.
 local function contradiction(paths, opt)
-  for _, path in ipairs(paths) do
-    if is_output(opt, path) then return "input and output are the same file" end
-  end
-  if is_output(opt, opt.diff) then
+  local wrong = report.wrong_files(paths, opt, opt.diff)
+  if wrong then
+    return wrong
+  elseif is_output(opt, opt.diff) then
     return "--diff and output are the same file"
   elseif opt.diff and (opt.annotate or not COMPARES[opt.format]) then
     return "--diff needs --format=folded, top, flamegraph or svg"
@@ -177,8 +187,6 @@ local function contradiction(paths, opt)
     return "--annotate and --format both choose the output; remove one"
   end
 end
-
-local report = {}
 
 -- Sets the format of a command line that gives none: by the ending of the output, or the default one; and the
 -- default rows of a table. Checks what the options mean together. Returns nil, or what is wrong and the status.

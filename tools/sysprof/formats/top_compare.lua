@@ -114,7 +114,7 @@ local function write_head(view, list, write)
   local function both(label, before, after)
     put(label, before and after and change_text(before, after, seconds))
   end
-  for _, line in ipairs(headline.short(base, view.options.diff or "", "base")) do put(line[1], line[2]) end
+  for _, line in ipairs(headline.short(base, view.options.base_title or "", "base")) do put(line[1], line[2]) end
   for _, line in ipairs(headline.short(profile, view.options.title or "", "profile")) do put(line[1], line[2]) end
   both("real time", headline.real_time(base), headline.real_time(profile))
   both("CPU time", headline.cpu_time(base), headline.cpu_time(profile))

@@ -75,12 +75,13 @@ return function(paths, write, warnings)
       if not numbers[session] then numbers[session], sessions = sessions, sessions + 1 end
       return numbers[session]
     end
-    local file, err = io.open(path, "rb")
-    if not file then return err end
+    local name = reader.name(path)
+    local file, err = reader.open(path)
+    if not file then return ("%s: %s"):format(name, err) end
     err = copy(file, write, number_of, function(offset, problem)
-      warnings[#warnings + 1] = ("%s: offset %.0f: %s"):format(path, offset, problem)
+      warnings[#warnings + 1] = ("%s: offset %.0f: %s"):format(name, offset, problem)
     end)
-    file:close()
-    if err then return ("%s: %s"):format(path, err) end
+    if path ~= "-" then file:close() end
+    if err then return ("%s: %s"):format(name, err) end
   end
 end
