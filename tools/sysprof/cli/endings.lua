@@ -41,4 +41,10 @@ function endings.format(path, default, without_profile)
   return nil, ("'%s' has no known ending; expected %s, or --format"):format(path, texts(without_profile))
 end
 
+-- Says that a path is no name of a text, or nil.
+function endings.wrong_text(path)
+  if endings.format(path, "top") == "top" then return nil end
+  return ("'%s' is no name of a text; expected the ending .txt"):format(path)
+end
+
 return endings

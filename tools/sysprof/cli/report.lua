@@ -71,10 +71,18 @@ local function new_view(profile, opt)
   return shown_view
 end
 
+-- Would the output overwrite a file that is read?
+local function is_output(opt, path)
+  return opt.output and opt.output ~= "-" and path and files.is_same(opt.output, path)
+end
+
 -- Returns a function that renders a view into write(s), or nil and a message.
 local function renderer(shown_view, opt)
   if opt.hot then
     local listing, err = hotlines.new(shown_view, opt.source)
+    for _, path in ipairs(listing and listing:sources() or {}) do
+      if is_output(opt, path) then return nil, ("the output %s is a source of the profile"):format(opt.output) end
+    end
     return listing and function(write) listing:render(write) end, err
   elseif opt.annotate then
     local listing, err = annotate.new(shown_view, opt.annotate)
@@ -139,11 +147,6 @@ local function show(say, paths, opt)
 	 command.OK or command.INCOMPLETE
 end
 
--- Would the output overwrite a file that is read?
-local function is_output(opt, path)
-  return opt.output and opt.output ~= "-" and path and files.is_same(opt.output, path)
-end
-
 local report = {}
 
 -- Says which inputs and outputs do not go together, or nil. base: an input, too, or nil.
@@ -167,6 +170,8 @@ local function contradiction(paths, opt)
     return "--diff needs --format=folded, top, flamegraph or svg"
   elseif is_output(opt, opt.annotate) then
     return "--annotate and output are the same file"
+  elseif is_output(opt, opt.source) then
+    return "source and output are the same file"
   elseif opt.no_host and opt.no_lua then
     return "--no-host and --no-lua leave nothing"
   elseif opt.no_lua and opt.coroutine then
@@ -196,6 +201,8 @@ local function prepare(paths, opt, default, by)
     opt.format, err = endings.format(opt.output or "-", opt.blocking and "top" or default, true)
     if err then return err, command.USAGE end
   end
+  if opt.annotate or opt.hot or opt.no_rows then err = endings.wrong_text(opt.output or "-") end
+  if err then return err, command.USAGE end
   if opt.format == "top" and not (opt.lines or opt.blocking or opt.no_lua) then opt.by = opt.by or by end
   err = contradiction(paths, opt)
   if err then return err, command.USAGE end
