@@ -13,10 +13,12 @@ local outfile = require("sysprof.cli.outfile")
 local reader = require("sysprof.read.reader")
 local report = require("sysprof.cli.report")
 local runspecs = require("sysprof.cli.runspecs")
+local selfreport = require("sysprof.show.selfreport")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 local PROGRAM = "luajit-sysprof"
 local LIMIT = 25	-- Rows of a table that fits a screen, with its head.
+local EMPTY_MAX = 2^20	-- Bytes of a profile without samples.
 
 local CODES = [[
 Exit status: 0 success, 1 unreadable profile or unwritable output, 2 wrong command
@@ -98,12 +100,21 @@ add {
 
 -- -- Source lines ----------------------------------------------------------
 
--- Is a file Lua code, not a profile? A name without the ending of either decides only beside a profile of the last run.
-local function is_source(path)
-  if path == "-" or reader.is_profile(path) then return false end
-  if path:find("%.lua$") then return true end
-  local st = files.stat(path)
-  return st and st.kind == "file" and not path:find("%.bin$") and files.stat(runspecs.OUTPUT) ~= nil
+-- Splits paths into profiles and sources. A file that is neither by its head nor by its ending is a source beside a
+-- profile.
+local function split(paths)
+  local profiles, sources = {}, {}
+  for _, path in ipairs(paths) do
+    local st = path ~= "-" and files.stat(path)
+    local is_other = st and st.kind == "file" and not path:find("%.bin$")
+    local is_source = path ~= "-" and (path:find("%.lua$") or is_other) and not reader.is_profile(path)
+    local list = is_source and sources or profiles
+    list[#list + 1] = path
+  end
+  if #profiles == 0 and #sources == 1 and not sources[1]:find("%.lua$") and not files.stat(runspecs.OUTPUT) then
+    return sources, profiles
+  end
+  return profiles, sources
 end
 
 add {
@@ -114,11 +125,7 @@ add {
 	  "Shares count C code and the VM's work for the line that called it.",
   example = "app.bin app.lua",
   main = function(this, opt, rest)
-    local profiles, sources = {}, {}
-    for _, path in ipairs(rest) do
-      local list = is_source(path) and sources or profiles
-      list[#list + 1] = path
-    end
+    local profiles, sources = split(rest)
     if #sources > 1 then
       return this.usage_error(("expected one source file, got '%s' and '%s'"):format(sources[1], sources[2]))
     end
@@ -182,6 +189,10 @@ add {
       return command.FAILED
     end
     for _, warning in ipairs(warnings) do this.say("warning: ", warning) end
+    local st = files.stat(opt.output)
+    local merged = st and st.size < EMPTY_MAX and reader.read(opt.output)
+    local nothing = merged and selfreport.nothing(merged)
+    if nothing then this.say(opt.output, ": warning: ", nothing) end
     return #warnings > 0 and command.INCOMPLETE or command.OK
   end,
 }

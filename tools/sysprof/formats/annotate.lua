@@ -9,6 +9,7 @@
 
 local events = require("sysprof.model.events")
 local linecosts = require("sysprof.show.linecosts")
+local selfreport = require("sysprof.show.selfreport")
 local source = require("sysprof.show.source")
 local text = require("sysprof.base.text")
 
@@ -63,7 +64,8 @@ function annotate.new(view, path)
   local rows, file, sum = count(view, chunks)
   local others = count_others(view, chunks)
   if file.total == 0 and #others == 0 then
-    return nil, ("the profile has no samples in '%s'"):format(text.clean(path))
+    local nothing = selfreport.nothing(view.profile) or view.shown == 0 and view.filter and view:nothing_text()
+    return nil, nothing or ("the profile has no samples in '%s'"):format(text.clean(path))
   end
   return setmetatable({ view = view, path = path, lines = lines, rows = rows,
 			file = file, sum = sum, others = others, counted = counted }, mt)

@@ -74,7 +74,7 @@ function top.render(view, write)
   if top_waits.shows(view.options) then return render_waits(view, write) end
   local list, sum = rows.hottest(view)
   write_head(view, sum, write)
-  if view.options.no_rows then return end
+  if view.options.no_rows or view.options.brief and #list == 0 then return end
   local compiled = false
   for _, row in ipairs(list) do compiled = compiled or row.compiled > 0 end
   local function line(self, self_share, total, total_share, share, name)

@@ -130,6 +130,7 @@ function top_compare.render(view, list, write)
   end
   sort(list)
   write_head(view, list, write)
+  if #list == 0 then return end
   local function value(v) return view:value_text(v) end
   local function share(v, sum) return sum > 0 and ("%.1f"):format(100 * v / sum) or "0.0" end
   local form = "%11s %11s %11s %8s %8s  %s\n"
