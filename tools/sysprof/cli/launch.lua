@@ -111,11 +111,23 @@ local function take(path)
   return s
 end
 
+-- Where temporary files are.
+local function folder()
+  return os.getenv("TMPDIR") or "/tmp"
+end
+
 local launch = {}
+
+-- Returns a message with words for the path of a file that has no name.
+local function named(message, path)
+  local first, last = message:find(path, 1, true)
+  if not first or not path:find("^/proc/") then return message end
+  return message:sub(1, first - 1) .. "a temporary file in " .. folder() .. message:sub(last + 1)
+end
 
 -- Returns the path and a descriptor of a new file, or nil and a message.
 local function new_file()
-  local path = (os.getenv("TMPDIR") or "/tmp") .. "/luajit-sysprof-XXXXXX"
+  local path = folder() .. "/luajit-sysprof-XXXXXX"
   local buf = ffi.new("char[?]", #path + 1, path)
   local fd = ffi.C.mkstemp(buf)
   if fd < 0 then
@@ -165,7 +177,7 @@ function launch.run(options, passed, rest)
   take(start)
   if why then return FAILED, nil, "cannot run luajit: " .. why end
   if message == "" then return status, signo, "luajit ended before the script began" end
-  return status, signo, message ~= RUNS and "cannot profile: " .. tostring(message) or nil
+  return status, signo, message ~= RUNS and "cannot profile: " .. named(tostring(message), options.path) or nil
 end
 
 -- Returns a sorted list of the profiles that children of the script have written:
