@@ -79,6 +79,13 @@ end
 says("run -p 7", 2, "unknown option '-p'; a program that runs is profiled by LUAJIT_SYSPROF")
 says("run --formt=html x.lua", 2, "unknown option '--formt=html'; did you mean '--format'?")
 says("report --frmat=html a.bin", 2, "did you mean '--format'?")
+says("report --top 5 a.bin", 2, "unknown option '--top'; did you mean '--limit'? See 'luajit-sysprof report --help'")
+says("report -n5 a.bin", 2, "unknown option '-n5'; did you mean '--limit'? See")
+says("run --rate=99 x.lua", 2, "unknown option '--rate=99'; did you mean '--hz'? See")
+says("run -n 5 x.lua", 2, "unknown option '-n'; see")
+says("flame a.bin pages.html", 1, "pages.html: No such file or directory; -o pages.html writes it\n")
+says("report -o c.bin a.bin", 2, "'c.bin' is a name for a profile; expected .html ")
+says("annotate --no-lua a.bin", 2, "annotate needs the Lua frames that --no-lua leaves out")
 says("report --by=lines a.bin", 2, "got 'lines'; did you mean 'line'?")
 says("run luajit short.lua", 1, "'luajit-sysprof run short.lua'")
 says("export a.bin", 2, "expected --format=FORMAT, or -o FILE with an ending such as .pb.gz")
@@ -136,6 +143,7 @@ prints("doctor", "kernel tick")
 says("flame a.bin", 0, "luajit-sysprof: written to a.html\n")
 t.contains(file("a.html"), "<!DOCTYPE html>", "flame: default output")
 says("flame --format=svg a.bin", 0, "luajit-sysprof: written to a.svg\n")
+says("flame --format=json a.bin", 0, "luajit-sysprof: written to a.json\n")
 prints("flame -o - a.bin", "<!DOCTYPE html>")
 for _, ending in ipairs { "html", "svg", "txt", "folded", "tree", "pb.gz", "pprof", "json", "speedscope.json",
 			  "gecko.json", "collapsed" } do
@@ -166,7 +174,7 @@ for _, format in ipairs { "folded", "top", "json", "pprof", "svg", "flamegraph",
   t.equal(t.shell(("%s%s --format=%s -o plain a.bin"):format(IN, t.parser, format)), 0, "our file, other format: " .. format)
 end
 t.write_file("verbs/precious.bin", file("b.bin"))
-says("report --format=txt -o precious.bin a.bin", 1, "cannot overwrite precious.bin: ")
+says("report --format=txt -o precious.bin a.bin", 1, "cannot overwrite precious.bin: it is a profile; --force overwrites it")
 t.equal(file("precious.bin"), file("b.bin"), "a profile is not overwritten by another format")
 -- annotate and info print texts, and never over a source.
 for _, verb in ipairs { "annotate", "info", "report --annotate=x.lua" } do
@@ -270,7 +278,9 @@ says("run no_such.lua", 1, "cannot open no_such.lua: No such file or directory")
 t.write_file("verbs/wrong.lua", "local x = = 1")
 status, out, err = try("run wrong.lua")
 t.equal(status, 1, "a script that is not Lua")
-t.contains(err, "sysprof.bin is still the profile of an earlier run", "a script that is not Lua")
+t.contains(err, "\nluajit-sysprof: the script ended with an error before the first sample\n" ..
+	   "luajit-sysprof: sysprof.bin is still the profile of an earlier run\n", "a script that is not Lua")
+t.ok(not err:find("written to", 1, true), "a script that is not Lua: nothing is written: " .. err)
 t.equal(file("sysprof.bin"), second, "a failed run keeps the profile of the run before")
 status, out, err = try("run -e sun short.lua")
 t.equal(status, 1, "an unknown event: " .. err)
@@ -299,6 +309,8 @@ for _, output in ipairs { "late.bin", "late.html" } do
 end
 t.equal(file("late.bin"), file("sysprof.bin"), "a delay that does not end: the profile of the run before")
 t.ok(not exists("late.html") and not exists("late.html.bin"), "a delay that does not end: no other file")
+t.contains(select(3, try("run --format=html short.lua")), ", written to sysprof.html\n", "the ending of a format")
+t.contains(file("sysprof.html"), "<!DOCTYPE html>", "the ending of a format")
 -- Devices and pipes get the whole profile.
 t.contains(select(3, try("run -o /dev/null short.lua")), ", written to /dev/null\n", "a device")
 prints("run -o /dev/stdout short.lua 2>/dev/null | cat", "ljs")

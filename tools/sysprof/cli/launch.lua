@@ -131,7 +131,7 @@ local function new_file()
   local buf = ffi.new("char[?]", #path + 1, path)
   local fd = ffi.C.mkstemp(buf)
   if fd < 0 then
-    return nil, ("cannot write %s: %s"):format(path, files.reason())
+    return nil, ("no temporary file in %s: %s; TMPDIR names another folder"):format(folder(), files.reason())
   end
   ffi.C.fcntl(fd, F_SETFD, ffi.cast("int", FD_CLOEXEC))
   return ffi.string(buf), fd

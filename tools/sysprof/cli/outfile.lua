@@ -91,8 +91,10 @@ function outfile.check(path, format, force)
   if force then return true end
   if C.access(path, W_OK) ~= 0 then return nil, ("cannot write %s: %s"):format(path, files.reason()) end
   if st.kind ~= "file" or st.size == 0 then return true end
-  if is_ours(head_of(path), format) then return true end
-  return nil, ("cannot overwrite %s: sysprof did not write this file; --force overwrites it"):format(path)
+  local head = head_of(path)
+  if is_ours(head, format) then return true end
+  return nil, ("cannot overwrite %s: %s; --force overwrites it"):format(path,
+    IS_OURS.bin(head) and "it is a profile" or "sysprof did not write this file")
 end
 
 -- -- Writing ---------------------------------------------------------------

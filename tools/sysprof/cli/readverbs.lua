@@ -73,7 +73,7 @@ add {
     local missing = default_file(rest)
     if missing then return this.usage_error(missing) end
     local told = not opt.output
-    if told then opt.output = rest[1] == "-" and "-" or renamed(rest[1], opt.format == "svg" and ".svg" or ".html") end
+    if told then opt.output = rest[1] == "-" and "-" or renamed(rest[1], endings.of(opt.format or "flamegraph")) end
     local status = report.show(this, opt, rest, "flamegraph")
     if told and opt.output ~= "-" and (status == command.OK or status == command.INCOMPLETE) then
       this.say("written to ", opt.output)

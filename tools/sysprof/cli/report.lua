@@ -103,6 +103,8 @@ local function read(say, paths, shown, opt)
     progress = progress.new() })
   local shown_view
   if profile then shown_view, err = new_view(profile, opt) end
+  local is_output_name = bad and bad ~= "-" and not files.stat(bad) and endings.format(bad, nil, true)
+  if is_output_name then err = ("%s; -o %s writes it"):format(err, bad) end
   if not shown_view then say(bad and name_of(bad) or shown, ": ", err) end
   return shown_view
 end
@@ -176,8 +178,8 @@ local function contradiction(paths, opt)
     return "--no-host and --no-lua leave nothing"
   elseif opt.no_lua and opt.coroutine then
     return "--coroutine needs the Lua frames that --no-lua leaves out"
-  elseif opt.no_lua and opt.annotate then
-    return "--annotate needs the Lua frames that --no-lua leaves out"
+  elseif opt.no_lua and (opt.annotate or opt.hot) then
+    return (opt.hot and "annotate" or "--annotate") .. " needs the Lua frames that --no-lua leaves out"
   elseif opt.from and opt.to and opt.from >= opt.to then
     return "--from must be less than --to"
   elseif opt.depth == 0 then

@@ -101,7 +101,7 @@ end
 -- Puts defaults and what options mean together into place. Returns nil, or what is wrong.
 local function prepare(opt, rest)
   local err
-  opt.output = opt.output or runspecs.OUTPUT
+  opt.output = opt.output or runspecs.OUTPUT:gsub("%.bin$", endings.of(opt.format or "bin"))
   if not opt.format then opt.format, err = endings.format(opt.output, opt.output == "-" and "top" or "bin") end
   err = err or contradiction(opt, rest)
   if err then return err end
@@ -219,8 +219,12 @@ local function show(this, paths, opt, aside, has_failed)
   if not opt.in_place and (shown_view or is_closed) then remove(paths) end
   if is_closed then child.die_of_pipe() end
   if shown_view then
-    summary.print(this.say, shown_view, paths, opt)
-    if has_failed and shown_view.profile:totals() == 0 then restore(this, aside, opt.output) end
+    if aside and has_failed and shown_view.profile:totals() == 0 then
+      this.say("the script ended with an error before the first sample")
+      restore(this, aside, opt.output)
+    else
+      summary.print(this.say, shown_view, paths, opt)
+    end
     return true
   end
   this.say(err)
