@@ -100,6 +100,15 @@ else
   print("not root: no full disk")
 end
 
+-- A limit of the size of files ends the script as without a profile, and the command says what it could not write.
+t.write_file("big.lua", "local f = io.open('big', 'w') f:setvbuf('no') for i = 1, 1e6 do f:write(('x'):rep(1e4)) end")
+local plain = t.shell(("ulimit -f 64; sh -c \"'%s' big.lua\""):format(t.luajit))
+local limited = t.shell("ulimit -f 64; sh -c \"" .. RUN:gsub("'", "") .. "-o limited.bin big.lua\"")
+t.equal(limited, plain, "a limit of size: the script ends by it")
+err = select(3, t.shell("ulimit -f 1; " .. RUN .. "-o small.bin small.lua"))
+t.contains(err, "luajit-sysprof: no temporary file in .: File too large\n" ..
+	   "luajit-sysprof: small.bin is still the profile of an earlier run\n", "a limit of size: the command")
+
 for option, value in pairs { duration = "x", delay = "-1", ["max-size"] = "1K" } do
   local got, _, message = t.shell(RUN .. ("--%s=%s window.lua"):format(option, value))
   t.equal(got, 2, option .. ": status")

@@ -30,7 +30,7 @@ int unsetenv(const char *);
 ]]
 
 -- Of Linux, for x86-64 and arm64.
-local SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD = 1, 2, 3, 13, 15, 17
+local SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGXFSZ = 1, 2, 3, 13, 15, 17, 25
 local SIG_SETMASK = 2
 local SIG_IGN = 1
 local SI_KERNEL = 0x80		-- A signal of the terminal.
@@ -44,6 +44,7 @@ local signal_set = ffi.typeof("uint64_t[16]")
 local signal_info = ffi.typeof("int[32]")
 
 local child = {}
+local is_size_ignored, on_size = false, nil	-- What SIGXFSZ did before us.
 
 -- -- Signals ---------------------------------------------------------------
 
@@ -107,6 +108,7 @@ function child.run(path, args)
     C.prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0)	-- Nobody would wait for it.
     if C.getppid() ~= parent then C._exit(127) end
     C.signal(SIGCHLD, on_child)
+    if is_size_ignored then C.signal(SIGXFSZ, on_size) end
     C.sigprocmask(SIG_SETMASK, before, nil)
     C.execv(path, ffi.cast("char *const *", argv))
     io.stderr:write(path, ": ", files.reason(), "\n")
@@ -125,6 +127,11 @@ function child.run(path, args)
   local signo = status % 128
   if signo == 0 then return math.floor(status / 256) % 256 end
   return nil, signo
+end
+
+-- A write behind the limit of a file's size fails from now on, and ends this process no more; children are as before.
+function child.ignore_size()
+  is_size_ignored, on_size = true, C.signal(SIGXFSZ, ffi.cast("void *", SIG_IGN))
 end
 
 -- A write to a pipe without a reader fails from now on, and ends this process no more.

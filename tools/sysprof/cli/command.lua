@@ -3,6 +3,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local child = require("sysprof.cli.child")
 local options = require("sysprof.cli.options")
 local outfile = require("sysprof.cli.outfile")
 local progress = require("sysprof.cli.progress")
@@ -62,6 +63,7 @@ function command.new(program, verb)
   -- Runs main(args), which returns the status, and ends the program. An error is one
   -- line, too.
   function self.run(main, args)
+    child.ignore_size()
     local ok, status = xpcall(function() return main(args) end, function(err)
       return tostring(err):gsub("[\r\n]+", " ")
     end)

@@ -168,7 +168,8 @@ function launch.run(options, passed, rest)
   local file = start and io.open(start, "wb")
   if not note or not file then return FAILED, nil, err or why_not or "cannot write a temporary file" end
   file:write(START:format(table_text(options), note, RUNS, has_dashes(rest) and 3 or 2, FAILED))
-  file:close()
+  local ok, why_cut = file:close()
+  if not ok then return FAILED, nil, ("no temporary file in %s: %s"):format(folder(), why_cut) end
   local luajit = luajit_path()
   child.setenv("LUA_INIT", os.getenv(KEPT_INIT) or os.getenv("LUA_INIT"))
   child.setenv(KEPT_INIT, nil)

@@ -40,7 +40,7 @@ local function advice(profile)
   if is_cpu and real and real > QUIET_SECONDS and cpu and cpu < IDLE * real then
     return ("the script used no CPU for %.1f of %.1f s; --event=wall shows why"):format(real - cpu, real)
   elseif samples == 0 then
-    return selfreport.nothing(profile) .. (is_cpu and "; --hz=1000 takes more" or "")
+    return profile.complete and selfreport.nothing(profile) .. (is_cpu and "; --hz=1000 takes more" or "") or nil
   elseif is_cpu and samples < FEW then
     return "these are few samples; --hz=1000 takes more"
   end
