@@ -179,8 +179,9 @@ local function refused(what, s, arguments, expected)
 end
 refused("no function in it", stream("@x.lua"), "--annotate app.lua",
 	"the profile has no samples in 'app.lua'")
-refused("no sample in it", B.new():context():lfunc(1, 1, "@app.lua"):finish(),
-	"--annotate app.lua", "the profile has no samples in 'app.lua'")
+refused("no sample in it", B.new():context():lfunc(1, 1, "@app.lua"):finish(), "--annotate app.lua", "no samples")
+refused("no sample passes", stream("@app.lua"), "--annotate app.lua --thread=99", "no sample passes the filters: " ..
+	"no sample has the thread '99'; threads: 1")
 refused("no such file", stream("@none.lua"), "--annotate none.lua",
 	"cannot read none.lua: No such file or directory")
 refused("a folder", stream("@lib"), "--annotate lib", "cannot read lib: Is a directory")

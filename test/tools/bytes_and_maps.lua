@@ -26,7 +26,12 @@ for _, n in ipairs { 0, 1, 127, 128, 16383, 16384, 2^31, 2^32 + 5, 2^53 - 1 } do
   local v, pos = bytes.uleb(buffer("x" .. s), 1)
   t.equal(v, n, "number " .. n)
   t.equal(pos, 1 + #s, "bytes of number " .. n)
+  t.equal(bytes.uleb_text(n), s, "text of number " .. n)
 end
+t.equal(bytes.uleb_text(2^64), bytes.uleb_text(2^63 - 1024), "text of a number that is too large")
+t.equal(bytes.uleb_text(0xffffffffffffffffULL), ("\255"):rep(9) .. "\1", "text of the largest uint64_t")
+t.equal(bytes.u16_text(0xa1b2), "\xb2\xa1", "text of 16 bits")
+t.equal(bytes.u32_text(0xa1b2c3d4), "\xd4\xc3\xb2\xa1", "text of 32 bits")
 t.equal(bytes.uleb(buffer("\130\128\0"), 0), 2, "number with zeros in front")
 t.equal(bytes.uleb(buffer(("\255"):rep(20)), 0), math.huge, "number too long")
 

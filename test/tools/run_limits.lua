@@ -77,14 +77,37 @@ t.ok(#t.read_file("out.bin") <= 2^18, "size: the file")
 t.contains(select(2, t.shell(("'%s' '%s/tools/luajit-sysprof.lua' report out.bin"):format(t.luajit, t.source))),
 	   "limit     ended at the size limit of 256 KiB", "size: the report")
 
+t.write_file("small.lua", "return 1")
+run("-o small.bin", "small.lua", 0)
 if t.shell("mkdir full && mount -t tmpfs -o size=160k tmpfs full") == 0 then
   out, err = run("-F 5000 -o full/out.bin", "fill.lua", 0)
   t.shell("umount full")
   t.equal(out, "done\n", "a full disk: the script runs on")
   t.contains(err, "the disk of the profile is full: the rest of the profile is lost", "a full disk: the summary")
+  -- Without room for a sample the old profile stays, and no other one.
+  t.shell("mount -t tmpfs -o size=8k tmpfs full")
+  for _, old in ipairs { "old", "" } do
+    if old ~= "" then t.shell("cp small.bin full/out.bin") end
+    out, err = run("-F 5000 -o full/out.bin", "fill.lua", 1)
+    t.equal(out, "done\n", "no room: the script runs on")
+    t.equal(err, "luajit-sysprof: no samples: the disk of the profile is full\n" ..
+	    (old ~= "" and "luajit-sysprof: full/out.bin is still the profile of an earlier run\n" or ""), "no room: the message")
+    t.equal(t.shell(old ~= "" and "cmp small.bin full/out.bin" or "test -z \"$(ls full)\""), 0, "no room: what stays")
+    t.shell("rm -f full/*")
+  end
+  t.shell("umount full")
 else
   print("not root: no full disk")
 end
+
+-- A limit of the size of files ends the script as without a profile, and the command says what it could not write.
+t.write_file("big.lua", "local f = io.open('big', 'w') f:setvbuf('no') for i = 1, 1e6 do f:write(('x'):rep(1e4)) end")
+local plain = t.shell(("ulimit -f 64; sh -c \"'%s' big.lua\""):format(t.luajit))
+local limited = t.shell("ulimit -f 64; sh -c \"" .. RUN:gsub("'", "") .. "-o limited.bin big.lua\"")
+t.equal(limited, plain, "a limit of size: the script ends by it")
+err = select(3, t.shell("ulimit -f 1; " .. RUN .. "-o small.bin small.lua"))
+t.contains(err, "luajit-sysprof: no temporary file in .: File too large\n" ..
+	   "luajit-sysprof: small.bin is still the profile of an earlier run\n", "a limit of size: the command")
 
 for option, value in pairs { duration = "x", delay = "-1", ["max-size"] = "1K" } do
   local got, _, message = t.shell(RUN .. ("--%s=%s window.lua"):format(option, value))

@@ -12,10 +12,11 @@ os.execute("rm -rf verbs; mkdir verbs")
 local IN = "cd verbs && "
 
 -- Samples of a function f, of what it calls in C, and of main.
-local function profile(name, n, start)
+local function profile(name, n, start, path)
+  local chunk = "@" .. (path or "x.lua")
   local b = B.new(3):context(7)
   b:meta("pid", "11"):meta("start_time", tostring(start or 2000000000))
-  b:lfunc(1, 0, "@x.lua"):lfunc(2, 2, "@x.lua", name)
+  b:lfunc(1, 0, chunk):lfunc(2, 2, chunk, name)
   b:stack(1, { F.cbound, F.lfunc(1, 5), F.lfunc(2, 3) }):stack(2, { F.host(0x1010), F.vm, F.host(0x2020) })
   b:stack(3, { F.cbound, F.lfunc(1, 5) })
   b:hsym(0x1010, 0x1000, "main"):hsym(0x2020, 0x2000, "malloc")
@@ -78,6 +79,13 @@ end
 says("run -p 7", 2, "unknown option '-p'; a program that runs is profiled by LUAJIT_SYSPROF")
 says("run --formt=html x.lua", 2, "unknown option '--formt=html'; did you mean '--format'?")
 says("report --frmat=html a.bin", 2, "did you mean '--format'?")
+says("report --top 5 a.bin", 2, "unknown option '--top'; did you mean '--limit'? See 'luajit-sysprof report --help'")
+says("report -n5 a.bin", 2, "unknown option '-n5'; did you mean '--limit'? See")
+says("run --rate=99 x.lua", 2, "unknown option '--rate=99'; did you mean '--hz'? See")
+says("run -n 5 x.lua", 2, "unknown option '-n'; see")
+says("flame a.bin pages.html", 1, "pages.html: No such file or directory; -o pages.html writes it\n")
+says("report -o c.bin a.bin", 2, "'c.bin' is a name for a profile; expected .html ")
+says("annotate --no-lua a.bin", 2, "annotate needs the Lua frames that --no-lua leaves out")
 says("report --by=lines a.bin", 2, "got 'lines'; did you mean 'line'?")
 says("run luajit short.lua", 1, "'luajit-sysprof run short.lua'")
 says("export a.bin", 2, "expected --format=FORMAT, or -o FILE with an ending such as .pb.gz")
@@ -135,6 +143,7 @@ prints("doctor", "kernel tick")
 says("flame a.bin", 0, "luajit-sysprof: written to a.html\n")
 t.contains(file("a.html"), "<!DOCTYPE html>", "flame: default output")
 says("flame --format=svg a.bin", 0, "luajit-sysprof: written to a.svg\n")
+says("flame --format=json a.bin", 0, "luajit-sysprof: written to a.json\n")
 prints("flame -o - a.bin", "<!DOCTYPE html>")
 for _, ending in ipairs { "html", "svg", "txt", "folded", "tree", "pb.gz", "pprof", "json", "speedscope.json",
 			  "gecko.json", "collapsed" } do
@@ -165,8 +174,38 @@ for _, format in ipairs { "folded", "top", "json", "pprof", "svg", "flamegraph",
   t.equal(t.shell(("%s%s --format=%s -o plain a.bin"):format(IN, t.parser, format)), 0, "our file, other format: " .. format)
 end
 t.write_file("verbs/precious.bin", file("b.bin"))
-says("report --format=txt -o precious.bin a.bin", 1, "cannot overwrite precious.bin: ")
+says("report --format=txt -o precious.bin a.bin", 1, "cannot overwrite precious.bin: it is a profile; --force overwrites it")
 t.equal(file("precious.bin"), file("b.bin"), "a profile is not overwritten by another format")
+-- annotate and info print texts, and never over a source.
+for _, verb in ipairs { "annotate", "info", "report --annotate=x.lua" } do
+  for _, name in ipairs { "x.lua", "conf.json", "a.html" } do
+    says(("%s --force -o %s a.bin"):format(verb, name), 2, ("'%s' is no name of a text; expected the ending .txt"):format(name))
+  end
+  t.equal(try(("%s -o shown.txt a.bin"):format(verb)), 0, verb .. " into a file")
+  t.equal(try(("%s -o shown.txt a.bin"):format(verb)), 0, verb .. " again")
+end
+t.write_file("verbs/notes.txt", "mine")
+says("annotate -o notes.txt a.bin", 1, "cannot overwrite notes.txt: sysprof did not write this file; --force overwrites it")
+t.write_file("verbs/text.bin", profile("f", 3, nil, "code.txt"))
+t.write_file("verbs/code.txt", file("x.lua"))
+says("annotate --force -o ./code.txt text.bin", 1, "text.bin: the output ./code.txt is a source of the profile")
+says("annotate --force -o ./code.txt text.bin code.txt", 2, "source and output are the same file")
+t.equal(file("code.txt"), file("x.lua"), "a source is left alone")
+-- Profiles without samples.
+t.write_file("verbs/zero.bin", B.new(3):context(7):event(0, "cpu", G.SPF_UNIT_US, 1e7)
+	     :counters({ { G.SPF_COUNTER_EVENT + G.SPF_EVENT_TOTAL, 41 } }):finish())
+local ZERO = "zero.bin: warning: no samples: cpu counted 0.041 ms, one in 10 ms has a sample\n"
+for _, arguments in ipairs { "report zero.bin", "annotate zero.bin", "annotate zero.bin x.lua", "info zero.bin", "flame zero.bin",
+			     "export --format=folded zero.bin", "export -o zero.pb.gz zero.bin", "diff a.bin zero.bin",
+			     "diff zero.bin a.bin", "diff zero.bin zero.bin" } do
+  status, out, err = try(arguments)
+  t.equal(status, 0, arguments .. ": status")
+  t.contains(err, ZERO, arguments .. ": why")
+  t.ok(not out:find("self%%"), arguments .. ": no table")
+end
+says("merge -o merged.bin zero.bin zero.bin", 0, "merged.bin: warning: no samples: cpu counted 0.082 ms")
+prints("annotate --thread=9 a.bin", "profile   a.bin")
+t.contains(select(3, try("annotate --thread=9 a.bin")), "no sample has the thread '9'", "annotate: no sample passes")
 -- A failure leaves the old file, and no other one.
 t.write_file("verbs/keep.html", file("a.html"))
 says("flame -o keep.html no.bin", 1, "no.bin: No such file or directory")
@@ -199,6 +238,35 @@ prints("report some.bin", "g (x.lua:2)")
 says("merge -o none.bin a.bin x.lua", 1, "x.lua: not a sysprof profile")
 t.ok(not exists("none.bin"), "a failed merge writes nothing")
 
+-- -- Standard input and output ---------------------------------------------
+
+local listing = file("x.lua"):match("[^\n]*")
+for arguments, part in pairs {
+  ["report -"] = "profile   standard input: ", ["info -"] = "vm states", ["annotate -"] = "s = s + 1",
+  ["annotate - x.lua"] = listing, ["annotate b.bin - x.lua"] = listing, ["flame -"] = "<!DOCTYPE html>",
+  ["flame -o - -"] = "<!DOCTYPE html>", ["export --format=folded -o - -"] = "f (x.lua:2);malloc 3\n",
+  ["diff - b.bin"] = "base      standard input: ", ["diff b.bin -"] = "profile   standard input: ",
+} do
+  prints(arguments .. " <a.bin", part)
+end
+status, out = try("merge -o - - b.bin <a.bin")
+t.equal(status, 0, "merge of standard input")
+t.write_file("verbs/piped.bin", out)
+prints("report piped.bin", "g (x.lua:2)")
+t.equal(try("merge -o piped.bin - <a.bin"), 0, "merge of standard input into a file")
+prints("report piped.bin", "f (x.lua:2)")
+prints("annotate /dev/stdin <a.bin", "s = s + 1")
+for _, arguments in ipairs { "report - -", "annotate - -", "diff - -", "merge -o fresh.bin - -" } do
+  says(arguments .. " <a.bin", 2, "standard input can be read once, and '-' names it twice")
+end
+says("merge -o fresh.bin - </dev/null", 1, "luajit-sysprof: standard input: empty file, expected a sysprof profile")
+says("merge -o fresh.bin no.bin", 1, "luajit-sysprof: no.bin: No such file or directory")
+t.ok(not exists("fresh.bin"), "a failed merge writes nothing")
+t.write_file("verbs/noise.bin", "noise")
+says("annotate noise.bin", 1, "noise.bin: not a sysprof profile")
+t.write_file("verbs/noise", "noise")
+says("annotate noise", 1, "noise: not a sysprof profile")
+
 -- -- Runs ------------------------------------------------------------------
 
 t.equal(try("run short.lua"), 0, "run")
@@ -210,7 +278,9 @@ says("run no_such.lua", 1, "cannot open no_such.lua: No such file or directory")
 t.write_file("verbs/wrong.lua", "local x = = 1")
 status, out, err = try("run wrong.lua")
 t.equal(status, 1, "a script that is not Lua")
-t.contains(err, "sysprof.bin is still the profile of an earlier run", "a script that is not Lua")
+t.contains(err, "\nluajit-sysprof: the script ended with an error before the first sample\n" ..
+	   "luajit-sysprof: sysprof.bin is still the profile of an earlier run\n", "a script that is not Lua")
+t.ok(not err:find("written to", 1, true), "a script that is not Lua: nothing is written: " .. err)
 t.equal(file("sysprof.bin"), second, "a failed run keeps the profile of the run before")
 status, out, err = try("run -e sun short.lua")
 t.equal(status, 1, "an unknown event: " .. err)
@@ -222,6 +292,28 @@ try("run -o page.html short.lua")
 t.equal(file("page.html.old"), page, "the old page is kept")
 local _, said = prints("run -F 500 -e cpu -o - short.lua", "500 a second asked")
 t.contains(said, ", written to standard output\n", "standard output")
+-- Without a sample, or without Lua frames.
+t.write_file("verbs/none.lua", "return 1")
+t.contains(select(3, try("run -o none.bin none.lua")), "luajit-sysprof: no samples: cpu counted ", "no samples")
+_, said = prints("run -F 1000 --no-lua -o c.txt short.lua", "")
+t.contains(said, "hottest C functions:\n", "--no-lua")
+t.ok(not said:find("Lua function", 1, true) and not said:find("Lua line", 1, true), "--no-lua: no Lua functions: " .. said)
+t.contains(file("c.txt"), "total%  function\n", "--no-lua: the table")
+t.write_file("verbs/late.bin", file("sysprof.bin"))
+for _, output in ipairs { "late.bin", "late.html" } do
+  status, out, err = try("run --delay=100 -o " .. output .. " none.lua")
+  t.equal(status, 1, "a delay that does not end")
+  t.equal(err, "luajit-sysprof: no profile: the script ended before the delay of 100 s\n" ..
+	  (output == "late.bin" and "luajit-sysprof: late.bin is still the profile of an earlier run\n" or ""),
+	  "a delay that does not end: message")
+end
+t.equal(file("late.bin"), file("sysprof.bin"), "a delay that does not end: the profile of the run before")
+t.ok(not exists("late.html") and not exists("late.html.bin"), "a delay that does not end: no other file")
+t.contains(select(3, try("run --format=html short.lua")), ", written to sysprof.html\n", "the ending of a format")
+t.contains(file("sysprof.html"), "<!DOCTYPE html>", "the ending of a format")
+-- Devices and pipes get the whole profile.
+t.contains(select(3, try("run -o /dev/null short.lua")), ", written to /dev/null\n", "a device")
+prints("run -o /dev/stdout short.lua 2>/dev/null | cat", "ljs")
 -- A script that profiles itself.
 t.write_file("verbs/own.lua", [[
 print(misc.sysprof.start { mode = "C", path = "own.bin", interval = 1 })

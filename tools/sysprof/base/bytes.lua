@@ -1,7 +1,7 @@
 ----------------------------------------------------------------------------
--- ULEB128 numbers, strings, CRC-32 and hashes of a byte buffer.
+-- ULEB128 numbers, strings, CRC-32 and hashes of a byte buffer; texts of numbers.
 --
--- The functions take an FFI pointer and positions. They make no object per byte, and
+-- Functions that read take an FFI pointer and positions. They make no object per byte, and
 -- the JIT compiles them. They do not check bounds: callers keep ULEB_MAX bytes of room
 -- behind the data, and compare the returned position with the end.
 ----------------------------------------------------------------------------
@@ -10,12 +10,15 @@ local ffi = require("ffi")
 local bit = require("bit")
 local band, bxor, bnot, tobit = bit.band, bit.bxor, bit.bnot, bit.tobit
 local rshift = bit.rshift
+local char = string.char
 
 ffi.cdef("int memcmp(const void *, const void *, size_t);")
 local memcmp = ffi.C.memcmp
 
 local ULEB_MAX = 10	-- Bytes of the longest number that is accepted.
 local EXACT_MAX = 2^53	-- Numbers below are exact.
+
+local TEXT_MAX = 2^63 - 1024	-- What a number in ULEB128 may be, as a double.
 
 local word_ptr = ffi.typeof("const int32_t *")
 
@@ -40,6 +43,30 @@ local function uleb(buf, pos)
   local b1 = buf[pos + 1]
   if b1 < 128 then return b0 - 128 + b1 * 128, pos + 2 end
   return uleb_long(buf, pos)
+end
+
+-- Returns a number from 0 on, also a uint64_t, in ULEB128.
+local function uleb_text(n)
+  if type(n) == "number" and not (n < TEXT_MAX) then n = TEXT_MAX end
+  if n < 128 then return char(tonumber(n)) end
+  local out = {}
+  while n >= 128 do
+    local low = n % 128
+    out[#out + 1] = char(tonumber(low) + 128)
+    n = (n - low) / 128
+  end
+  out[#out + 1] = char(tonumber(n))
+  return table.concat(out)
+end
+
+-- -- Numbers of 16 and 32 bits, the lowest byte first ----------------------
+
+local function u16_text(n)
+  return char(band(n, 255), band(rshift(n, 8), 255))
+end
+
+local function u32_text(n)
+  return u16_text(n) .. u16_text(rshift(n, 16))
 end
 
 local function u32(buf, pos)
@@ -132,6 +159,9 @@ return {
   ULEB_MAX = ULEB_MAX,
   EXACT_MAX = EXACT_MAX,
   uleb = uleb,
+  uleb_text = uleb_text,
+  u16_text = u16_text,
+  u32_text = u32_text,
   u32 = u32,
   str = str,
   crc32 = crc32,

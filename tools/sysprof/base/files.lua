@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Facts about files: kind, identity, size and time of change.
+-- Files: kind, identity, size and time of change; content; reasons of failed calls.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -20,6 +20,7 @@ struct sysprof_statvfs { unsigned long bsize, frsize, blocks, bfree, bavail, spa
 int statvfs(const char *, struct sysprof_statvfs *);
 char *realpath(const char *, char *);
 void free(void *);
+char *strerror(int);
 ]]
 
 local AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH = -100, 0x100, 0x1000
@@ -48,6 +49,28 @@ end
 -- The same of a descriptor.
 function files.stat_of(fd)
   return stat(fd, "", AT_EMPTY_PATH)
+end
+
+-- Returns why the last call of the C library failed.
+function files.reason()
+  return ffi.string(ffi.C.strerror(ffi.errno()))
+end
+
+-- Opens a file as io.open() does. Returns it, or nil and the reason without the name.
+function files.open(path, mode)
+  local file, err = io.open(path, mode)
+  if file then return file end
+  local name = path .. ": "
+  return nil, err:sub(1, #name) == name and err:sub(#name + 1) or err
+end
+
+-- Returns the content of a small file, or nil and the reason.
+function files.text(path)
+  local file, err = files.open(path, "rb")
+  if not file then return nil, err end
+  local s, why = file:read("*a")
+  file:close()
+  return s, why
 end
 
 -- Returns the path without links, or nil if the file does not exist.

@@ -6,6 +6,8 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local files = require("sysprof.base.files")
+
 local C = ffi.C
 
 ffi.cdef [[
@@ -25,11 +27,10 @@ int sigwaitinfo(const void *, void *);
 int sigtimedwait(const void *, void *, const void *);
 int setenv(const char *, const char *, int);
 int unsetenv(const char *);
-char *strerror(int);
 ]]
 
 -- Of Linux, for x86-64 and arm64.
-local SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD = 1, 2, 3, 13, 15, 17
+local SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGXFSZ = 1, 2, 3, 13, 15, 17, 25
 local SIG_SETMASK = 2
 local SIG_IGN = 1
 local SI_KERNEL = 0x80		-- A signal of the terminal.
@@ -43,20 +44,15 @@ local signal_set = ffi.typeof("uint64_t[16]")
 local signal_info = ffi.typeof("int[32]")
 
 local child = {}
-
-local function message()
-  return ffi.string(C.strerror(ffi.errno()))
-end
+local is_size_ignored, on_size = false, nil	-- What SIGXFSZ did before us.
 
 -- -- Signals ---------------------------------------------------------------
 
 -- Whether a process still waits for its first SIGINT. The luajit program takes one
 -- to interrupt the script, and ends by the next.
 local function wants_interrupt(pid)
-  local file = io.open(("/proc/%d/status"):format(pid), "rb")
-  if not file then return false end
-  local s = file:read("*a") or ""
-  file:close()
+  local s = files.text(("/proc/%d/status"):format(pid))
+  if not s then return false end
   local function has(field)
     local digit = tonumber(s:match(field .. ":%s*%x*(%x)%s") or "0", 16)
     return math.floor(digit / 2) % 2 == 1
@@ -112,13 +108,14 @@ function child.run(path, args)
     C.prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0)	-- Nobody would wait for it.
     if C.getppid() ~= parent then C._exit(127) end
     C.signal(SIGCHLD, on_child)
+    if is_size_ignored then C.signal(SIGXFSZ, on_size) end
     C.sigprocmask(SIG_SETMASK, before, nil)
     C.execv(path, ffi.cast("char *const *", argv))
-    io.stderr:write(path, ": ", message(), "\n")
+    io.stderr:write(path, ": ", files.reason(), "\n")
     io.stderr:flush()
     C._exit(127)
   elseif pid < 0 then
-    local why = message()
+    local why = files.reason()
     C.sigprocmask(SIG_SETMASK, before, nil)
     return nil, nil, why
   end
@@ -130,6 +127,11 @@ function child.run(path, args)
   local signo = status % 128
   if signo == 0 then return math.floor(status / 256) % 256 end
   return nil, signo
+end
+
+-- A write behind the limit of a file's size fails from now on, and ends this process no more; children are as before.
+function child.ignore_size()
+  is_size_ignored, on_size = true, C.signal(SIGXFSZ, ffi.cast("void *", SIG_IGN))
 end
 
 -- A write to a pipe without a reader fails from now on, and ends this process no more.

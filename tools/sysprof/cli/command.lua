@@ -3,6 +3,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local child = require("sysprof.cli.child")
 local options = require("sysprof.cli.options")
 local outfile = require("sysprof.cli.outfile")
 local progress = require("sysprof.cli.progress")
@@ -14,6 +15,13 @@ local command = { OK = 0, FAILED = 1, USAGE = 2, INCOMPLETE = 3 }
 -- An option that answer() knows, for commands whose first word is their name.
 command.COMPLETION = { name = "completion", key = "completion", arg = "SHELL", choice = { "bash" },
 		       help = { "print the completion script for bash" } }
+
+-- Returns which sysprof the LuaJIT that runs us has, and which LuaJIT that is.
+function command.version()
+  local misc = rawget(_G, "misc")
+  return misc and misc.sysprof and misc.sysprof.version or
+	 "reader of sysprof, on " .. jit.version
+end
 
 -- Returns the functions of a command of this name. verb: its first word, or nil.
 function command.new(program, verb)
@@ -43,7 +51,7 @@ function command.new(program, verb)
   -- "usage", "intro", "tail" and "example" of the help.
   function self.answer(opt, specs, help)
     if opt.version then
-      return self.print(("%s (%s), stream version %d\n"):format(program, options.version(), G.SPF_VERSION))
+      return self.print(("%s (%s), stream version %d\n"):format(program, command.version(), G.SPF_VERSION))
     elseif opt.help == "-h" and help.example then
       return self.print(("%s\n\n%s\nExample: %s\n"):format(help.usage, options.help(specs, true), help.example))
     elseif opt.help then
@@ -55,6 +63,7 @@ function command.new(program, verb)
   -- Runs main(args), which returns the status, and ends the program. An error is one
   -- line, too.
   function self.run(main, args)
+    child.ignore_size()
     local ok, status = xpcall(function() return main(args) end, function(err)
       return tostring(err):gsub("[\r\n]+", " ")
     end)

@@ -7,7 +7,6 @@
 local ffi = require("ffi")
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
-local options = require("sysprof.cli.options")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 ffi.cdef [[
@@ -29,10 +28,7 @@ local EVENTS = {
 
 -- Returns the text of a file, "" if it cannot be read.
 local function content(path)
-  local file = io.open(path, "rb")
-  local s = file and file:read("*a") or ""
-  if file then file:close() end
-  return s
+  return files.text(path) or ""
 end
 
 local function compute()
@@ -131,7 +127,7 @@ verb.help = {
 
 function verb.main(this, _, rest)
   if #rest > 0 then return this.usage_error(("expected no argument, got '%s'"):format(rest[1])) end
-  local out, status = { ("%-14s %s\n"):format("version", options.version()) }, command.OK
+  local out, status = { ("%-14s %s\n"):format("version", command.version()) }, command.OK
   for _, check in ipairs { check_events, check_kernel, check_memory, check_tools } do
     for i, line in ipairs(check()) do
       out[#out + 1] = ("%-14s %s\n"):format(line[1], line[2])

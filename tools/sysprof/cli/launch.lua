@@ -25,7 +25,6 @@ int close(int);
 int fcntl(int, int, ...);
 int glob(const char *, int, void *, void *);
 void globfree(void *);
-char *strerror(int);
 ]]
 
 local F_SETFD, FD_CLOEXEC = 2, 1
@@ -107,23 +106,32 @@ end
 
 -- Returns the content of a file of ours, and removes the file if it has a name; nil if it does not exist.
 local function take(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local s = file:read("*a") or ""
-  file:close()
-  if not path:find("^/proc/") then os.remove(path) end
+  local s = files.text(path)
+  if s and not path:find("^/proc/") then os.remove(path) end
   return s
+end
+
+-- Where temporary files are.
+local function folder()
+  return os.getenv("TMPDIR") or "/tmp"
 end
 
 local launch = {}
 
+-- Returns a message with words for the path of a file that has no name.
+local function named(message, path)
+  local first, last = message:find(path, 1, true)
+  if not first or not path:find("^/proc/") then return message end
+  return message:sub(1, first - 1) .. "a temporary file in " .. folder() .. message:sub(last + 1)
+end
+
 -- Returns the path and a descriptor of a new file, or nil and a message.
 local function new_file()
-  local path = (os.getenv("TMPDIR") or "/tmp") .. "/luajit-sysprof-XXXXXX"
+  local path = folder() .. "/luajit-sysprof-XXXXXX"
   local buf = ffi.new("char[?]", #path + 1, path)
   local fd = ffi.C.mkstemp(buf)
   if fd < 0 then
-    return nil, ("cannot write %s: %s"):format(path, ffi.string(ffi.C.strerror(ffi.errno())))
+    return nil, ("no temporary file in %s: %s; TMPDIR names another folder"):format(folder(), files.reason())
   end
   ffi.C.fcntl(fd, F_SETFD, ffi.cast("int", FD_CLOEXEC))
   return ffi.string(buf), fd
@@ -160,7 +168,8 @@ function launch.run(options, passed, rest)
   local file = start and io.open(start, "wb")
   if not note or not file then return FAILED, nil, err or why_not or "cannot write a temporary file" end
   file:write(START:format(table_text(options), note, RUNS, has_dashes(rest) and 3 or 2, FAILED))
-  file:close()
+  local ok, why_cut = file:close()
+  if not ok then return FAILED, nil, ("no temporary file in %s: %s"):format(folder(), why_cut) end
   local luajit = luajit_path()
   child.setenv("LUA_INIT", os.getenv(KEPT_INIT) or os.getenv("LUA_INIT"))
   child.setenv(KEPT_INIT, nil)
@@ -169,7 +178,7 @@ function launch.run(options, passed, rest)
   take(start)
   if why then return FAILED, nil, "cannot run luajit: " .. why end
   if message == "" then return status, signo, "luajit ended before the script began" end
-  return status, signo, message ~= RUNS and "cannot profile: " .. tostring(message) or nil
+  return status, signo, message ~= RUNS and "cannot profile: " .. named(tostring(message), options.path) or nil
 end
 
 -- Returns a sorted list of the profiles that children of the script have written:

@@ -33,6 +33,14 @@ local HINTS = {
 }
 HINTS["--pid"] = HINTS["-p"]
 
+-- What other tools call our options.
+local MEANT = {
+  n = "limit", top = "limit", number = "limit", nodecount = "limit",
+  r = "hz", rate = "hz", freq = "hz", frequency = "hz", seconds = "duration", time = "duration",
+  focus = "include", match = "include", ignore = "exclude", base = "diff", diff_base = "diff",
+  ["all-threads"] = "threads", subprocesses = "fork", children = "fork", file = "output",
+}
+
 local function find(specs, field, name)
   for _, spec in ipairs(specs) do
     if spec[field] == name then return spec end
@@ -98,7 +106,10 @@ end
 local function unknown(specs, a, shown)
   local names, hint = {}, HINTS[shown]
   for _, spec in ipairs(specs) do names[#names + 1] = spec.name end
-  return ("unknown option '%s'%s"):format(a, hint and "; " .. hint or did_you_mean(a:match("^%-*([^=]*)"), names, "--"))
+  local word = a:match("^%-*([^=]*)")
+  local meant = MEANT[shown:match("[^-].*") or ""]
+  if meant and find(specs, "name", meant) then hint = ("did you mean '--%s'?"):format(meant) end
+  return ("unknown option '%s'%s"):format(a, hint and "; " .. hint or did_you_mean(word, names, "--"))
 end
 
 -- Returns the values and the other arguments, or nil and a message. With first_ends,
@@ -158,13 +169,6 @@ function options.help(specs, brief)
     end
   end
   return table.concat(lines, "\n") .. "\n"
-end
-
--- Returns which sysprof the LuaJIT that runs us has, and which LuaJIT that is.
-function options.version()
-  local misc = rawget(_G, "misc")
-  return misc and misc.sysprof and misc.sysprof.version or
-	 "reader of sysprof, on " .. jit.version
 end
 
 return options

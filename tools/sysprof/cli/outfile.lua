@@ -2,7 +2,8 @@
 -- Output files of the commands: nothing of the user's is lost.
 --
 -- A file that no sysprof has written is refused. The new file takes the place of the old one when it is
--- whole: a failure or a kill leaves the old one, and nothing else. Devices and pipes are written directly.
+-- whole: a failure or a kill leaves the old one, and nothing else. Only where all files have names, a kill also
+-- leaves FILE.PID.new. Devices and pipes are written directly.
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
@@ -13,13 +14,16 @@ int open(const char *, int, ...);
 int close(int);
 int linkat(int, const char *, int, const char *, int);
 int fchmod(int, unsigned int);
+int chmod(const char *, unsigned int);
+int rename(const char *, const char *);
+int access(const char *, int);
 int getpid(void);
-char *strerror(int);
 ]]
 
 local C = ffi.C
-local O_WRONLY, O_CLOEXEC = 1, 0x80000
+local O_WRONLY, O_CREAT, O_EXCL, O_CLOEXEC = 1, 0x40, 0x80, 0x80000
 local O_TMPFILE = 0x400000 + (ffi.arch == "arm64" and 0x4000 or 0x10000)	-- With O_DIRECTORY.
+local EPERM, EACCES, W_OK = 1, 13, 2
 local AT_FDCWD, AT_SYMLINK_FOLLOW = -100, 0x400
 local NEW_MODE, PROFILE_MODE = 438, 384	-- rw-rw-rw-, less the umask; rw-------.
 local HEAD = 4096		-- Bytes that show who wrote a file.
@@ -76,13 +80,21 @@ function outfile.check(path, format, force)
   if st and st.kind == "folder" then return nil, ("cannot write %s: it is a folder"):format(path) end
   if not st then
     local folder = path:match("^(.*)/[^/]*$") or "."
-    local its = files.stat(folder == "" and "/" or folder)
-    if its and its.kind == "folder" then return true end
-    return nil, ("cannot write %s: there is no folder %s"):format(path, folder)
+    folder = folder == "" and "/" or folder
+    local its = files.stat(folder)
+    if not its or its.kind ~= "folder" then
+      return nil, ("cannot write %s: there is no folder %s"):format(path, folder)
+    end
+    if C.access(folder, W_OK) == 0 then return true end
+    return nil, ("cannot write %s: folder %s: %s"):format(path, folder, files.reason())
   end
-  if force or st.kind ~= "file" or st.size == 0 then return true end
-  if is_ours(head_of(path), format) then return true end
-  return nil, ("cannot overwrite %s: sysprof did not write this file; --force overwrites it"):format(path)
+  if force then return true end
+  if C.access(path, W_OK) ~= 0 then return nil, ("cannot write %s: %s"):format(path, files.reason()) end
+  if st.kind ~= "file" or st.size == 0 then return true end
+  local head = head_of(path)
+  if is_ours(head, format) then return true end
+  return nil, ("cannot overwrite %s: %s; --force overwrites it"):format(path,
+    IS_OURS.bin(head) and "it is a profile" or "sysprof did not write this file")
 end
 
 -- -- Writing ---------------------------------------------------------------
@@ -107,48 +119,74 @@ local function fill(file, produce)
 end
 
 local function write_directly(path, produce)
-  local file, err = io.open(path, "wb")
-  if not file then return err:gsub("^" .. path:gsub("%p", "%%%0") .. ": ", "") end
-  return fill(file, produce)
+  local file, why = files.open(path, "wb")
+  return file and fill(file, produce) or why
 end
 
--- Gives a file without a name its name; the old file gets its own. Returns nil, or what failed.
-local function publish(fd, path, keep_old)
-  local new = ("%s.%d.new"):format(path, C.getpid())
+-- Makes an empty file that only we use. Returns nil, or what failed and whether that is a permission.
+local function create(path, mode)
+  local fd = C.open(path, O_WRONLY + O_CREAT + O_EXCL + O_CLOEXEC, ffi.cast("int", mode))
+  if fd >= 0 then
+    C.close(fd)
+    return nil
+  end
+  local errno = ffi.errno()
+  return files.reason(), errno == EACCES or errno == EPERM
+end
+
+-- Gives a new file its name; the old one gets its own. Returns nil, or what failed.
+local function publish(new, path, keep_old)
+  if keep_old then C.rename(path, path .. OLD) end
+  if C.rename(new, path) == 0 then return nil end
+  local why = files.reason()
   os.remove(new)
-  if C.linkat(AT_FDCWD, ("/proc/self/fd/%d"):format(fd), AT_FDCWD, new, AT_SYMLINK_FOLLOW) ~= 0 then
-    return ffi.string(C.strerror(ffi.errno()))
-  end
-  if keep_old then os.rename(path, path .. OLD) end
-  local ok, err = os.rename(new, path)
-  if not ok then os.remove(new) end
-  return not ok and err or nil
+  if keep_old then C.rename(path .. OLD, path) end
+  return why
 end
 
--- Where the file system has no files without names.
-local function write_in_place(path, produce, st, keep_old)
-  if st then os.rename(path, path .. OLD) end
-  local failed = write_directly(path, produce)
-  if st and failed then os.rename(path .. OLD, path)
-  elseif failed then os.remove(path)
-  elseif st and not keep_old then os.remove(path .. OLD)
+-- Fills a file without a name, and names it. Returns nil, or what failed.
+local function fill_unnamed(fd, file, new, produce, mode)
+  if mode then C.fchmod(fd, mode) end
+  local failed = fill(file, produce)
+  if failed then return failed end
+  if C.linkat(AT_FDCWD, ("/proc/self/fd/%d"):format(fd), AT_FDCWD, new, AT_SYMLINK_FOLLOW) ~= 0 then
+    return files.reason()
   end
+end
+
+-- Fills a file with a name, where the file system or this machine has no other ones. Removes it after a failure.
+local function fill_named(new, produce, mode)
+  if mode then C.chmod(new, mode) end
+  local ok, failed = pcall(write_directly, new, produce)
+  if not ok or failed then os.remove(new) end
+  if not ok then error(failed, 0) end
   return failed
+end
+
+-- Writes over a file in a folder where we may not make one. The old content stays until the new one is whole.
+local function write_over(path, produce)
+  local parts = {}
+  local refused = produce(function(s) parts[#parts + 1] = s end)
+  return refused or write_directly(path, function(write)
+    for _, s in ipairs(parts) do write(s) end
+  end)
 end
 
 local function replace(path, produce, st, keep_old)
   local folder, mode = path:match("^(.*/)") or ".", path:find("%.bin$") and PROFILE_MODE or NEW_MODE
+  local new = ("%s.%d.new"):format(path, C.getpid())
+  os.remove(new)	-- Of a process that had our number.
   local fd = C.open(folder, O_TMPFILE + O_WRONLY + O_CLOEXEC, ffi.cast("int", mode))
   local file = fd >= 0 and io.open(("/proc/self/fd/%d"):format(fd), "wb")
-  local failed
-  if not file then
-    failed = write_in_place(path, produce, st, keep_old)
-  else
-    if st then C.fchmod(fd, st.mode) end
-    failed = fill(file, produce) or publish(fd, path, st and st.size > 0 and keep_old)
-  end
+  local failed, is_denied
+  if file then failed = fill_unnamed(fd, file, new, produce, st and st.mode) end
   if fd >= 0 then C.close(fd) end
-  return failed
+  if not file then
+    failed, is_denied = create(new, mode)
+    if is_denied and st then return write_over(path, produce) end
+    failed = failed or fill_named(new, produce, st and st.mode)
+  end
+  return failed or publish(new, path, keep_old and st and st.size > 0)
 end
 
 -- Runs produce(write) on a file, or on standard output for "-" or nil. produce returns nil, or why the file

@@ -8,15 +8,17 @@
 local command = require("sysprof.cli.command")
 local endings = require("sysprof.cli.endings")
 local files = require("sysprof.base.files")
-local join_files = require("sysprof.read.joinfiles")
+local merge_files = require("sysprof.read.mergefiles")
 local outfile = require("sysprof.cli.outfile")
 local reader = require("sysprof.read.reader")
 local report = require("sysprof.cli.report")
 local runspecs = require("sysprof.cli.runspecs")
+local selfreport = require("sysprof.show.selfreport")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 local PROGRAM = "luajit-sysprof"
 local LIMIT = 25	-- Rows of a table that fits a screen, with its head.
+local EMPTY_MAX = 2^20	-- Bytes of a profile without samples.
 
 local CODES = [[
 Exit status: 0 success, 1 unreadable profile or unwritable output, 2 wrong command
@@ -71,7 +73,7 @@ add {
     local missing = default_file(rest)
     if missing then return this.usage_error(missing) end
     local told = not opt.output
-    if told then opt.output = rest[1] == "-" and "-" or renamed(rest[1], opt.format == "svg" and ".svg" or ".html") end
+    if told then opt.output = rest[1] == "-" and "-" or renamed(rest[1], endings.of(opt.format or "flamegraph")) end
     local status = report.show(this, opt, rest, "flamegraph")
     if told and opt.output ~= "-" and (status == command.OK or status == command.INCOMPLETE) then
       this.say("written to ", opt.output)
@@ -98,6 +100,23 @@ add {
 
 -- -- Source lines ----------------------------------------------------------
 
+-- Splits paths into profiles and sources. A file that is neither by its head nor by its ending is a source beside a
+-- profile.
+local function split(paths)
+  local profiles, sources = {}, {}
+  for _, path in ipairs(paths) do
+    local st = path ~= "-" and files.stat(path)
+    local is_other = st and st.kind == "file" and not path:find("%.bin$")
+    local is_source = path ~= "-" and (path:find("%.lua$") or is_other) and not reader.is_profile(path)
+    local list = is_source and sources or profiles
+    list[#list + 1] = path
+  end
+  if #profiles == 0 and #sources == 1 and not sources[1]:find("%.lua$") and not files.stat(runspecs.OUTPUT) then
+    return sources, profiles
+  end
+  return profiles, sources
+end
+
 add {
   name = "annotate", line = "show the hot lines of the source",
   arguments = "[options] [FILE...] [SOURCE.lua]",
@@ -106,15 +125,7 @@ add {
 	  "Shares count C code and the VM's work for the line that called it.",
   example = "app.bin app.lua",
   main = function(this, opt, rest)
-    local profiles, sources = {}, {}
-    for _, path in ipairs(rest) do
-      local list = (path == "-" or reader.is_profile(path)) and profiles or sources
-      list[#list + 1] = path
-    end
-    if #profiles == 0 and #sources > 0 and not sources[1]:find("%.lua$") and not files.stat(sources[1]) then
-      this.say(sources[1], ": No such file or directory")
-      return command.FAILED
-    end
+    local profiles, sources = split(rest)
     if #sources > 1 then
       return this.usage_error(("expected one source file, got '%s' and '%s'"):format(sources[1], sources[2]))
     end
@@ -161,21 +172,27 @@ add {
     if opt.output ~= "-" and endings.format(opt.output, "bin") ~= "bin" then
       return this.usage_error(("'%s' is no name of a profile; expected the ending .bin"):format(opt.output))
     end
-    for _, path in ipairs(rest) do
-      if files.is_same(path, opt.output) then return this.usage_error("input and output are the same file") end
-    end
+    local wrong = report.wrong_files(rest, opt)
+    if wrong then return this.usage_error(wrong) end
     local ok, err = outfile.check(opt.output, "bin", opt.force)
     if not ok then
       this.say(err)
       return command.FAILED
     end
-    local warnings = {}
-    ok, err = outfile.write(opt.output, function(write) return join_files(rest, write, warnings) end)
+    local warnings, unreadable = {}, nil
+    ok, err = outfile.write(opt.output, function(write)
+      unreadable = merge_files(rest, write, warnings)
+      return unreadable
+    end)
     if not ok then
-      this.say(err)
+      this.say(unreadable or err)
       return command.FAILED
     end
     for _, warning in ipairs(warnings) do this.say("warning: ", warning) end
+    local st = files.stat(opt.output)
+    local merged = st and st.size < EMPTY_MAX and reader.read(opt.output)
+    local nothing = merged and selfreport.nothing(merged)
+    if nothing then this.say(opt.output, ": warning: ", nothing) end
     return #warnings > 0 and command.INCOMPLETE or command.OK
   end,
 }

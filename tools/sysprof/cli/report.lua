@@ -71,10 +71,18 @@ local function new_view(profile, opt)
   return shown_view
 end
 
+-- Would the output overwrite a file that is read?
+local function is_output(opt, path)
+  return opt.output and opt.output ~= "-" and path and files.is_same(opt.output, path)
+end
+
 -- Returns a function that renders a view into write(s), or nil and a message.
 local function renderer(shown_view, opt)
   if opt.hot then
     local listing, err = hotlines.new(shown_view, opt.source)
+    for _, path in ipairs(listing and listing:sources() or {}) do
+      if is_output(opt, path) then return nil, ("the output %s is a source of the profile"):format(opt.output) end
+    end
     return listing and function(write) listing:render(write) end, err
   elseif opt.annotate then
     local listing, err = annotate.new(shown_view, opt.annotate)
@@ -84,10 +92,7 @@ local function renderer(shown_view, opt)
   return function(write) format.render(shown_view, write) end
 end
 
--- How messages name an input.
-local function name_of(path)
-  return path == "-" and "standard input" or path
-end
+local name_of = reader.name
 
 -- Reads files into one profile. Returns a view of it, or nil having said why.
 local function read(say, paths, shown, opt)
@@ -98,6 +103,8 @@ local function read(say, paths, shown, opt)
     progress = progress.new() })
   local shown_view
   if profile then shown_view, err = new_view(profile, opt) end
+  local is_output_name = bad and bad ~= "-" and not files.stat(bad) and endings.format(bad, nil, true)
+  if is_output_name then err = ("%s; -o %s writes it"):format(err, bad) end
   if not shown_view then say(bad and name_of(bad) or shown, ": ", err) end
   return shown_view
 end
@@ -117,6 +124,7 @@ local function show(say, paths, opt)
     return command.FAILED
   end
   opt.title = opt.title or shown_view:default_title(shown)
+  opt.base_title = opt.diff and name_of(opt.diff)
   local base = base_view
   if base then shown_view:compare_with(base_view) end
   local produce, err = renderer(shown_view, opt)
@@ -141,28 +149,37 @@ local function show(say, paths, opt)
 	 command.OK or command.INCOMPLETE
 end
 
--- Would the output overwrite a file that is read?
-local function is_output(opt, path)
-  return opt.output and path and files.is_same(opt.output, path)
+local report = {}
+
+-- Says which inputs and outputs do not go together, or nil. base: an input, too, or nil.
+function report.wrong_files(paths, opt, base)
+  local pipes = base == "-" and 1 or 0
+  for _, path in ipairs(paths) do
+    if is_output(opt, path) then return "input and output are the same file" end
+    if path == "-" then pipes = pipes + 1 end
+  end
+  if pipes > 1 then return "standard input can be read once, and '-' names it twice" end
 end
 
 -- Says which options do not go together, or nil.
 local function contradiction(paths, opt)
-  for _, path in ipairs(paths) do
-    if is_output(opt, path) then return "input and output are the same file" end
-  end
-  if is_output(opt, opt.diff) then
+  local wrong = report.wrong_files(paths, opt, opt.diff)
+  if wrong then
+    return wrong
+  elseif is_output(opt, opt.diff) then
     return "--diff and output are the same file"
   elseif opt.diff and (opt.annotate or not COMPARES[opt.format]) then
     return "--diff needs --format=folded, top, flamegraph or svg"
   elseif is_output(opt, opt.annotate) then
     return "--annotate and output are the same file"
+  elseif is_output(opt, opt.source) then
+    return "source and output are the same file"
   elseif opt.no_host and opt.no_lua then
     return "--no-host and --no-lua leave nothing"
   elseif opt.no_lua and opt.coroutine then
     return "--coroutine needs the Lua frames that --no-lua leaves out"
-  elseif opt.no_lua and opt.annotate then
-    return "--annotate needs the Lua frames that --no-lua leaves out"
+  elseif opt.no_lua and (opt.annotate or opt.hot) then
+    return (opt.hot and "annotate" or "--annotate") .. " needs the Lua frames that --no-lua leaves out"
   elseif opt.from and opt.to and opt.from >= opt.to then
     return "--from must be less than --to"
   elseif opt.depth == 0 then
@@ -178,8 +195,6 @@ local function contradiction(paths, opt)
   end
 end
 
-local report = {}
-
 -- Sets the format of a command line that gives none: by the ending of the output, or the default one; and the
 -- default rows of a table. Checks what the options mean together. Returns nil, or what is wrong and the status.
 local function prepare(paths, opt, default, by)
@@ -188,6 +203,8 @@ local function prepare(paths, opt, default, by)
     opt.format, err = endings.format(opt.output or "-", opt.blocking and "top" or default, true)
     if err then return err, command.USAGE end
   end
+  if opt.annotate or opt.hot or opt.no_rows then err = endings.wrong_text(opt.output or "-") end
+  if err then return err, command.USAGE end
   if opt.format == "top" and not (opt.lines or opt.blocking or opt.no_lua) then opt.by = opt.by or by end
   err = contradiction(paths, opt)
   if err then return err, command.USAGE end

@@ -11,6 +11,7 @@ local command = require("sysprof.cli.command")
 local endings = require("sysprof.cli.endings")
 local files = require("sysprof.base.files")
 local launch = require("sysprof.cli.launch")
+local merge_files = require("sysprof.read.mergefiles")
 local outfile = require("sysprof.cli.outfile")
 local progress = require("sysprof.cli.progress")
 local reader = require("sysprof.read.reader")
@@ -100,7 +101,7 @@ end
 -- Puts defaults and what options mean together into place. Returns nil, or what is wrong.
 local function prepare(opt, rest)
   local err
-  opt.output = opt.output or runspecs.OUTPUT
+  opt.output = opt.output or runspecs.OUTPUT:gsub("%.bin$", endings.of(opt.format or "bin"))
   if not opt.format then opt.format, err = endings.format(opt.output, opt.output == "-" and "top" or "bin") end
   err = err or contradiction(opt, rest)
   if err then return err end
@@ -145,21 +146,28 @@ local function profiles(opt, path, before)
 end
 
 -- Reads the profiles of the script and its children, and writes the requested output.
--- Returns a view of the profile, or nil and a message.
+-- Returns a view of the profile; or nil, a message, and whether the profile has nothing to keep.
 local function render(paths, opt)
   local renderer = opt.format ~= "bin" and require("sysprof.formats." .. opt.format) or {}
+  if opt.delay and (files.stat(paths[1]) or { size = 0 }).size == 0 then
+    return nil, ("no profile: the script ended before the delay of %g s"):format(opt.delay), true
+  end
   local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
 						activity = renderer.needs_activity,
 						progress = progress.new() })
   if not profile then return nil, "the profile is missing: " .. err end
+  if not profile.complete and profile:totals() == 0 and summary.is_full(paths[1]) then
+    return nil, "no samples: the disk of the profile is full", true
+  end
   opt.limit, opt.brief = runspecs.LIMIT, opt.format == "top"
-  if opt.brief and not opt.lines then opt.by = "lua" end
+  if opt.brief and not opt.lines and not opt.no_lua then opt.by = "lua" end
   local shown_view, ok
   shown_view, err = view.new(profile, opt)
   if not shown_view then return nil, err end
   opt.title = shown_view:default_title(opt.script)
-  if opt.format ~= "bin" then
+  if not opt.in_place then
     ok, err = outfile.write(opt.output, function(write)
+      if opt.format == "bin" then return merge_files(paths, write, {}) end
       renderer.render(shown_view, write)
     end, true)
     if not ok then return nil, err end
@@ -205,25 +213,36 @@ end
 -- Shows what a script has recorded. aside: the old profile, or nil. has_failed: the script ended with an error. Returns
 -- whether that worked.
 local function show(this, paths, opt, aside, has_failed)
-  local is_bin = opt.format == "bin"
   child.ignore_pipe()	-- Who reads the output may leave; nothing of ours may stay then.
-  local shown_view, err = render(paths, opt)
+  local shown_view, err, is_empty = render(paths, opt)
   local is_closed = err and err:find("Broken pipe", 1, true)
-  if not is_bin and (shown_view or is_closed) then remove(paths) end
+  if not opt.in_place and (shown_view or is_closed) then remove(paths) end
   if is_closed then child.die_of_pipe() end
   if shown_view then
-    summary.print(this.say, shown_view, paths, opt)
-    if has_failed and shown_view.profile:totals() == 0 then restore(this, aside, opt.output) end
+    if aside and has_failed and shown_view.profile:totals() == 0 then
+      this.say("the script ended with an error before the first sample")
+      restore(this, aside, opt.output)
+    else
+      summary.print(this.say, shown_view, paths, opt)
+    end
     return true
   end
   this.say(err)
-  for _, name in ipairs(is_bin and {} or paths) do keep(this, name, opt) end
+  if opt.in_place then
+    local st = files.stat(opt.output)
+    if is_empty or st and st.size == 0 then os.remove(opt.output) end
+    restore(this, aside, opt.output)
+  elseif is_empty then
+    remove(paths)
+  else
+    for _, name in ipairs(paths) do keep(this, name, opt) end
+  end
   return false
 end
 
 local function run(this, opt, rest)
   local path, err, aside = opt.output, nil, nil
-  if opt.format == "bin" then
+  if opt.in_place then
     aside = outfile.set_aside(path)
   else
     path, err = (opt.fork and launch.temporary or launch.unnamed)()
@@ -238,7 +257,7 @@ local function run(this, opt, rest)
   if why then
     this.say(why)
     restore(this, aside, path)
-    if opt.format ~= "bin" then remove(paths) end
+    if not opt.in_place then remove(paths) end
   else
     ok = show(this, paths, opt, aside, status ~= command.OK and not signo)
   end
@@ -269,8 +288,10 @@ function verb.main(this, opt, rest)
   if wrong then return this.usage_error(wrong) end
   opt.script = rest[1]
   local err, _ = wrong_script(rest)
-  -- The profiler checks a profile's file itself.
-  if not err and opt.format ~= "bin" then _, err = outfile.check(opt.output, opt.format, opt.force) end
+  -- A device or a pipe gets the profile when it is whole. The profiler checks a file of its own itself.
+  local st = files.stat(opt.output)
+  opt.in_place = opt.format == "bin" and not (st and st.kind == "other")
+  if not err and not opt.in_place then _, err = outfile.check(opt.output, opt.format, opt.force) end
   if err then
     this.say(err)
     return command.FAILED

@@ -9,7 +9,6 @@ local headline = require("sysprof.show.headline")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
-local view = require("sysprof.show.view")
 
 local HOTTEST = 5	-- Rows of each table.
 local FEW = 50		-- Samples.
@@ -19,16 +18,13 @@ local QUIET_SECONDS = 0.2
 
 local summary = {}
 
--- Writes the hottest Lua functions of a view, or lines.
-local function write_rows(shown_view, lines)
-  local options = {}
-  for key, value in pairs(shown_view.options) do options[key] = value end
-  options.by, options.lines = "lua", lines
-  local rows, sum = rows_of.count(view.new(shown_view.profile, options))
-  table.sort(rows, function(a, b)
-    if a.self ~= b.self then return a.self > b.self end
-    return a.entry.text < b.entry.text
-  end)
+-- Says which rows of a view are the hottest, if they have any Lua code or need none.
+local function say_rows(say, shown_view, title, options)
+  local rows, sum = rows_of.hottest(shown_view:with(options))
+  local has_lua = options.by ~= "lua"
+  for _, row in ipairs(rows) do has_lua = has_lua or row.entry.kind == "lua" end
+  if not has_lua then return end
+  say(title)
   for i = 1, math.min(#rows, HOTTEST) do
     if rows[i].self == 0 then break end
     io.stderr:write(("%7.1f%%  %s\n"):format(100 * rows[i].self / sum, rows[i].entry.text))
@@ -43,11 +39,10 @@ local function advice(profile)
   local samples = profile:totals()
   if is_cpu and real and real > QUIET_SECONDS and cpu and cpu < IDLE * real then
     return ("the script used no CPU for %.1f of %.1f s; --event=wall shows why"):format(real - cpu, real)
+  elseif samples == 0 then
+    return profile.complete and selfreport.nothing(profile) .. (is_cpu and "; --hz=1000 takes more" or "") or nil
   elseif is_cpu and samples < FEW then
     return "these are few samples; --hz=1000 takes more"
-  elseif samples == 0 and e and not is_cpu then
-    return ("the event '%s' did not occur%s"):format(text.clean(e.name),
-      (e.total or 0) > 0 and " often enough for a sample" or "")
   end
 end
 
@@ -66,18 +61,21 @@ local function say_rates(say, profile, shown)
   if headline.size_limit(profile) then say(headline.size_limit(profile)) end
 end
 
+-- Is the disk of a profile full?
+function summary.is_full(path)
+  local room = files.room(path)
+  return room and room < CHUNK_MAX
+end
+
 -- Says that a profile is cut, and if its disk is full.
 local function say_cut(say, profile, path)
-  local room = files.room(path)
   say("warning: ", profile:problem_text())
-  if room and room < CHUNK_MAX then
-    say("the disk of the profile is full: the rest of the profile is lost")
-  end
+  if summary.is_full(path) then say("the disk of the profile is full: the rest of the profile is lost") end
 end
 
 -- The next command to type.
 local function next_command(profile, opt)
-  if opt.format ~= "bin" or profile:totals() == 0 then return nil end
+  if not opt.in_place or profile:totals() == 0 then return nil end
   local path = opt.output == "sysprof.bin" and "" or " " .. opt.output
   return ("next: luajit-sysprof report%s, annotate%s, or flame%s"):format(path, path, path)
 end
@@ -90,7 +88,7 @@ function summary.print(say, shown_view, paths, opt)
       opt.output == "-" and "standard output" or opt.output)
   say_rates(say, profile, shown_view.event.name)
   for i = 2, #paths do
-    say("with the profile of a child", opt.format == "bin" and ", " .. paths[i] or "")
+    say("with the profile of a child", opt.in_place and ", " .. paths[i] or "")
   end
   local lost, lost_text = selfreport.lost(profile)
   if lost > 0 then say("warning: samples lost: ", lost_text) end
@@ -98,11 +96,11 @@ function summary.print(say, shown_view, paths, opt)
   if shown_view:room_text() then say("warning: ", shown_view:room_text()) end
   local hint = advice(profile)
   if hint then say(hint) end
-  if shown_view.event.samples > 0 then
-    say("hottest Lua functions, with what they call in C:")
-    write_rows(shown_view, false)
-    say("hottest Lua lines:")
-    write_rows(shown_view, true)
+  if opt.no_lua then
+    say_rows(say, shown_view, "hottest C functions:", { by = "function" })
+  else
+    say_rows(say, shown_view, "hottest Lua functions, with what they call in C:", { by = "lua", lines = false })
+    say_rows(say, shown_view, "hottest Lua lines:", { by = "lua", lines = true })
   end
   local command = next_command(profile, opt)
   if command then say(command) end

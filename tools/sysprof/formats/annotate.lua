@@ -9,9 +9,9 @@
 
 local events = require("sysprof.model.events")
 local linecosts = require("sysprof.show.linecosts")
+local selfreport = require("sysprof.show.selfreport")
 local source = require("sysprof.show.source")
 local text = require("sysprof.base.text")
-local view_of = require("sysprof.show.view")
 
 local annotate = {}
 
@@ -29,10 +29,7 @@ local function other_views(view)
   local list = {}
   if view.options.event or view.options.weight then return list end
   local function add(event, weight)
-    local options = {}
-    for key, value in pairs(view.options) do options[key] = value end
-    options.event, options.weight = event.name, weight
-    list[#list + 1] = view_of.new(view.profile, options)
+    list[#list + 1] = view:with { event = event.name, weight = weight }
   end
   for _, event in ipairs(events.list(view.profile)) do
     local is_other = event.name ~= view.event.name
@@ -67,7 +64,8 @@ function annotate.new(view, path)
   local rows, file, sum = count(view, chunks)
   local others = count_others(view, chunks)
   if file.total == 0 and #others == 0 then
-    return nil, ("the profile has no samples in '%s'"):format(text.clean(path))
+    local nothing = selfreport.nothing(view.profile) or view.shown == 0 and view.filter and view:nothing_text()
+    return nil, nothing or ("the profile has no samples in '%s'"):format(text.clean(path))
   end
   return setmetatable({ view = view, path = path, lines = lines, rows = rows,
 			file = file, sum = sum, others = others, counted = counted }, mt)

@@ -8,7 +8,7 @@ local bit = require("bit")
 local ffi = require("ffi")
 local bytes = require("sysprof.base.bytes")
 
-local band, rshift = bit.band, bit.rshift
+local u16, u32 = bytes.u16_text, bytes.u32_text
 
 local LIBRARIES = { "libz.so.1", "z" }
 local LEVEL = 6
@@ -40,10 +40,6 @@ local function deflate(s)
   return ffi.string(out + ZLIB_HEAD, size[0] - ZLIB_HEAD - ZLIB_TAIL)
 end
 
-local function u16(n)
-  return string.char(band(n, 255), rshift(n, 8))
-end
-
 -- Returns the bytes in stored blocks; no bytes give one empty block.
 local function store(s)
   local out, at = {}, 1
@@ -57,11 +53,6 @@ local function store(s)
 end
 
 local gzip = {}
-
-local function u32(n)
-  return string.char(band(n, 255), band(rshift(n, 8), 255),
-		     band(rshift(n, 16), 255), band(rshift(n, 24), 255))
-end
 
 -- No time and no name in the header: equal data give equal files. comment: text in the header. stored: does
 -- without zlib.

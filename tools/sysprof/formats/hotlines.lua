@@ -62,8 +62,10 @@ end
 -- Returns the listing of all files, or of the file at a path; or nil and a message.
 function hotlines.new(view, path)
   local list, sum = count(view, path)
-  if #list == 0 and path then return nil, ("the profile has no samples in '%s'"):format(text.clean(path)) end
-  if #list == 0 then return nil, "the profile has no samples with Lua lines" end
+  if #list == 0 and view.shown > 0 then
+    return nil, path and ("the profile has no samples in '%s'"):format(text.clean(path)) or
+		"the profile has no samples with Lua lines"
+  end
   return setmetatable({ view = view, path = path, list = list, sum = sum }, mt)
 end
 
@@ -94,6 +96,13 @@ local function write_file(self, write, file)
   end
 end
 
+-- Returns the paths of the files that render() reads.
+function methods:sources()
+  local paths = {}
+  for _, file in ipairs(self.list) do paths[#paths + 1] = file.chunk:match("^@(.+)$") end
+  return paths
+end
+
 function methods:render(write)
   for _, line in ipairs(headline.lines(self.view.profile, self.view.options.title or "")) do
     write(("%-9s %s\n"):format(line[1], line[2]))
@@ -102,6 +111,7 @@ function methods:render(write)
   if #self.list > FILES_MAX then
     write(("\nand %d files with less\n"):format(#self.list - FILES_MAX))
   end
+  if #self.list == 0 then return end
   write("\nSelf has C code and VM work that the line called; 'annotate FILE SOURCE.lua' shows a whole file.\n")
 end
 

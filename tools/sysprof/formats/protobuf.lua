@@ -6,32 +6,11 @@
 -- or empty is left out.
 ----------------------------------------------------------------------------
 
+local varint = require("sysprof.base.bytes").uleb_text
+
 local protobuf = {}
 
 local VARINT, BYTES = 0, 2	-- Wire types.
-
-local MAX = 2^63 - 1024	-- What a whole number may be, as a double.
-
--- Returns a number from 0 on as a varint.
-local function varint(n)
-  if type(n) == "number" and not (n < MAX) then n = MAX end
-  if n < 128 then return string.char(tonumber(n)) end
-  local out = {}
-  if type(n) == "cdata" then
-    while n >= 128 do
-      out[#out + 1] = string.char(tonumber(n % 128) + 128)
-      n = n / 128
-    end
-  else
-    while n >= 128 do
-      local low = n % 128
-      out[#out + 1] = string.char(low + 128)
-      n = (n - low) / 128
-    end
-  end
-  out[#out + 1] = string.char(tonumber(n))
-  return table.concat(out)
-end
 
 function protobuf.number(message, field, n)
   if n == 0 then return end

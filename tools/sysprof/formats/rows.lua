@@ -124,6 +124,19 @@ function rows.count(view)
   return count_frames(view, by)
 end
 
+local function hotter(a, b)
+  if a.self ~= b.self then return a.self > b.self end
+  if a.total ~= b.total then return a.total > b.total end
+  return a.entry.text < b.entry.text
+end
+
+-- Returns the rows as count() does, the hottest first.
+function rows.hottest(view)
+  local list, sum = rows.count(view)
+  table.sort(list, hotter)
+  return list, sum
+end
+
 -- Returns what a row of a view is.
 function rows.name(view)
   local by = view.options.by or view.options.lines and "line" or "function"

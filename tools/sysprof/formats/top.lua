@@ -19,12 +19,6 @@ local top = {}
 
 -- -- Table -----------------------------------------------------------------
 
-local function hotter(a, b)
-  if a.self ~= b.self then return a.self > b.self end
-  if a.total ~= b.total then return a.total > b.total end
-  return a.entry.text < b.entry.text
-end
-
 local function percent(part, whole)
   return ("%.1f"):format(100 * part / whole)
 end
@@ -78,10 +72,9 @@ end
 function top.render(view, write)
   if view.base then return render_comparison(view, write) end
   if top_waits.shows(view.options) then return render_waits(view, write) end
-  local list, sum = rows.count(view)
-  table.sort(list, hotter)
+  local list, sum = rows.hottest(view)
   write_head(view, sum, write)
-  if view.options.no_rows then return end
+  if view.options.no_rows or view.options.brief and #list == 0 then return end
   local compiled = false
   for _, row in ipairs(list) do compiled = compiled or row.compiled > 0 end
   local function line(self, self_share, total, total_share, share, name)

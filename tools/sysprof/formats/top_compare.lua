@@ -114,7 +114,7 @@ local function write_head(view, list, write)
   local function both(label, before, after)
     put(label, before and after and change_text(before, after, seconds))
   end
-  for _, line in ipairs(headline.short(base, view.options.diff or "", "base")) do put(line[1], line[2]) end
+  for _, line in ipairs(headline.short(base, view.options.base_title or "", "base")) do put(line[1], line[2]) end
   for _, line in ipairs(headline.short(profile, view.options.title or "", "profile")) do put(line[1], line[2]) end
   both("real time", headline.real_time(base), headline.real_time(profile))
   both("CPU time", headline.cpu_time(base), headline.cpu_time(profile))
@@ -130,6 +130,7 @@ function top_compare.render(view, list, write)
   end
   sort(list)
   write_head(view, list, write)
+  if #list == 0 then return end
   local function value(v) return view:value_text(v) end
   local function share(v, sum) return sum > 0 and ("%.1f"):format(100 * v / sum) or "0.0" end
   local form = "%11s %11s %11s %8s %8s  %s\n"

@@ -7,6 +7,7 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local files = require("sysprof.base.files")
 
 local BLOCK = 256 * 1024	-- Bytes asked for at a time.
 local SLACK = 64
@@ -20,7 +21,6 @@ local mt = { __index = methods }
 ffi.cdef [[
 size_t fread(void *, size_t, size_t, void *);
 int ferror(void *);
-char *strerror(int);
 ]]
 
 -- fetch(to, n) puts 1 to n bytes at a pointer and returns their number, nil at
@@ -54,9 +54,9 @@ function input.from_file(file)
   return new(function(to, n)
     local got = tonumber(ffi.C.fread(to, 1, n, file))
     if got > 0 then return got end
-    local err = ffi.errno()
+    local reason = files.reason()
     if ffi.C.ferror(file) == 0 then return nil end
-    return nil, ffi.string(ffi.C.strerror(err))
+    return nil, reason
   end)
 end
 

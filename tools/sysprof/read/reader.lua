@@ -130,6 +130,17 @@ function reader.is_profile(path)
   return head == G.MAGIC_SYMTAB or head == G.MAGIC_CHUNK
 end
 
+-- Returns how messages name an input.
+function reader.name(path)
+  return path == "-" and "standard input" or path
+end
+
+-- Opens an input, "-" is standard input. Returns it, or nil and the reason.
+function reader.open(path)
+  if path == "-" then return io.stdin end
+  return files.open(path, "rb")
+end
+
 -- Returns the size of a file, or nil for a pipe or device. Moves to its front.
 local function file_size(file)
   local size = file:seek("end")
@@ -140,20 +151,12 @@ end
 -- options may also have progress: an object of sysprof.cli.progress.
 function reader.read(path, options)
   local progress = options and options.progress
-  local file, err = io.stdin
-  if path ~= "-" then
-    file, err = io.open(path, "rb")
-    if not file then
-      local name = path .. ": "
-      if err:sub(1, #name) == name then err = err:sub(#name + 1) end
-      return nil, err
-    end
-  end
+  local file, err = reader.open(path)
+  if not file then return nil, err end
   local inp = input.from_file(file)
   if progress then
-    local name = path == "-" and "standard input" or path
     local size = path ~= "-" and file_size(file) or nil
-    inp.progress = function(done) progress:update(name, done, size) end
+    inp.progress = function(done) progress:update(reader.name(path), done, size) end
   end
   local p, why = parse_input(inp, options)
   if path ~= "-" then file:close() end

@@ -73,17 +73,21 @@ function selfreport.lost(profile)
   return total, total_of(total, parts)
 end
 
--- Returns a text that says that a profile has no sample, and in how much of its first event,
--- or nil.
+-- Returns a sentence if a profile has no sample: how much its first event has counted, and what a sample stands
+-- for. Otherwise nil.
 function selfreport.nothing(profile)
   if profile:totals() > 0 then return nil end
   local e = events.list(profile)[1]
   local unit = e and units.of(e.unit)
-  if not e or not e.total or unit.is_time and not unit.is_cpu then return "no samples" end
-  if unit.is_cpu then return ("no samples in %.3f s of CPU time"):format(e.total / 1e6) end
-  local period = e.periods[1]
-  return ("no samples: %s counted %s%s"):format(e.name, unit.total(e.total),
-    period and (", one in %s has a sample"):format(unit.period(period)) or "")
+  local total = e and (e.total or profile.whole and not unit.is_cpu and e.weight)
+  if not total or not profile.complete then return "no samples" end
+  local name = text.clean(e.name)
+  if total == 0 and not unit.is_cpu then return ("no samples: the event '%s' did not occur"):format(name) end
+  local period = #e.periods == 1 and e.periods[1] > 0 and e.periods[1]
+  local each = period and (unit.period and unit.period(period) or ("%.6g ms"):format(period / 1e6))
+  return ("no samples: %s counted %s%s"):format(name,
+    unit.is_time and ("%.6g ms"):format(total * unit.ns / 1e6) or unit.total(total),
+    each and (", one in %s has a sample"):format(each) or "")
 end
 
 -- Appends a line for the broken stacks of a side ("lua", "host"), and for each group a

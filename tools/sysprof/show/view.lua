@@ -128,6 +128,14 @@ function methods:is_off(slot)
   return threadstates.of(self.profile, slot) ~= threadstates.ON
 end
 
+-- Returns a view of the same profile, in which some options are other ones.
+function methods:with(others)
+  local options = {}
+  for key, value in pairs(self.options) do options[key] = value end
+  for key, value in pairs(others) do options[key] = value end
+  return view.new(self.profile, options)
+end
+
 -- Calls visit(parts, n, value, slot) for each distinct sample that counts: parts
 -- of its joined stack (frames and markers of sysprof.show.join), root first, valid
 -- during the call, its value in the unit of the view, and its slot in the

@@ -5,7 +5,6 @@
 -- everything survives that a reader does not know.
 ----------------------------------------------------------------------------
 
-local bit = require("bit")
 local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
@@ -13,22 +12,8 @@ local chunks = require("sysprof.read.chunks")
 local input = require("sysprof.read.input")
 local reader = require("sysprof.read.reader")
 
-local uleb = bytes.uleb
+local uleb, uleb_text, u32_text = bytes.uleb, bytes.uleb_text, bytes.u32_text
 local CONTEXT_NUMBERS = 2	-- Before the session: tid and time.
-
-local function uleb_text(n)
-  local out = {}
-  while n >= 128 do
-    out[#out + 1] = string.char(128 + n % 128)
-    n = math.floor(n / 128)
-  end
-  return table.concat(out) .. string.char(n)
-end
-
-local function u32_text(n)
-  return string.char(bit.band(n, 255), bit.band(bit.rshift(n, 8), 255), bit.band(bit.rshift(n, 16), 255),
-		     bit.band(bit.rshift(n, 24), 255))
-end
 
 -- Returns the records of a chunk with another number of its session, given by number_of(old); or nil if they do not
 -- begin with their context.
@@ -90,12 +75,13 @@ return function(paths, write, warnings)
       if not numbers[session] then numbers[session], sessions = sessions, sessions + 1 end
       return numbers[session]
     end
-    local file, err = io.open(path, "rb")
-    if not file then return err end
+    local name = reader.name(path)
+    local file, err = reader.open(path)
+    if not file then return ("%s: %s"):format(name, err) end
     err = copy(file, write, number_of, function(offset, problem)
-      warnings[#warnings + 1] = ("%s: offset %.0f: %s"):format(path, offset, problem)
+      warnings[#warnings + 1] = ("%s: offset %.0f: %s"):format(name, offset, problem)
     end)
-    file:close()
-    if err then return ("%s: %s"):format(path, err) end
+    if path ~= "-" then file:close() end
+    if err then return ("%s: %s"):format(name, err) end
   end
 end
