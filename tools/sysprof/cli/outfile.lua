@@ -17,6 +17,8 @@ int fchmod(int, unsigned int);
 int chmod(const char *, unsigned int);
 int rename(const char *, const char *);
 int access(const char *, int);
+int sigfillset(void *);
+int sigprocmask(int, const void *, void *);
 int getpid(void);
 ]]
 
@@ -25,6 +27,7 @@ local O_WRONLY, O_CREAT, O_EXCL, O_CLOEXEC = 1, 0x40, 0x80, 0x80000
 local O_TMPFILE = 0x400000 + (ffi.arch == "arm64" and 0x4000 or 0x10000)	-- With O_DIRECTORY.
 local EPERM, EACCES, W_OK = 1, 13, 2
 local AT_FDCWD, AT_SYMLINK_FOLLOW = -100, 0x400
+local SIG_SETMASK = 2
 local NEW_MODE, PROFILE_MODE = 438, 384	-- rw-rw-rw-, less the umask; rw-------.
 local HEAD = 4096		-- Bytes that show who wrote a file.
 
@@ -134,9 +137,26 @@ local function create(path, mode)
   return files.reason(), errno == EACCES or errno == EPERM
 end
 
+-- Returns f(), without signals: a kill between two of its steps would leave a file more, or one less.
+local function without_signals(f)
+  local all, before = ffi.new("uint64_t[16]"), ffi.new("uint64_t[16]")
+  C.sigfillset(all)
+  C.sigprocmask(SIG_SETMASK, all, before)
+  local result = f()
+  C.sigprocmask(SIG_SETMASK, before, nil)
+  return result
+end
+
+local function link(from, to)
+  return C.linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0
+end
+
 -- Gives a new file its name; the old one gets its own. Returns nil, or what failed.
 local function publish(new, path, keep_old)
-  if keep_old then C.rename(path, path .. OLD) end
+  if keep_old then
+    os.remove(path .. OLD)
+    if not link(path, path .. OLD) then C.rename(path, path .. OLD) end
+  end
   if C.rename(new, path) == 0 then return nil end
   local why = files.reason()
   os.remove(new)
@@ -144,14 +164,10 @@ local function publish(new, path, keep_old)
   return why
 end
 
--- Fills a file without a name, and names it. Returns nil, or what failed.
-local function fill_unnamed(fd, file, new, produce, mode)
-  if mode then C.fchmod(fd, mode) end
-  local failed = fill(file, produce)
-  if failed then return failed end
-  if C.linkat(AT_FDCWD, ("/proc/self/fd/%d"):format(fd), AT_FDCWD, new, AT_SYMLINK_FOLLOW) ~= 0 then
-    return files.reason()
-  end
+-- Names a file without a name. Returns nil, or what failed.
+local function publish_unnamed(fd, new, path, keep_old)
+  if not link(("/proc/self/fd/%d"):format(fd), new) then return files.reason() end
+  return publish(new, path, keep_old)
 end
 
 -- Fills a file with a name, where the file system or this machine has no other ones. Removes it after a failure.
@@ -178,15 +194,18 @@ local function replace(path, produce, st, keep_old)
   os.remove(new)	-- Of a process that had our number.
   local fd = C.open(folder, O_TMPFILE + O_WRONLY + O_CLOEXEC, ffi.cast("int", mode))
   local file = fd >= 0 and io.open(("/proc/self/fd/%d"):format(fd), "wb")
+  keep_old = keep_old and st and st.size > 0
   local failed, is_denied
-  if file then failed = fill_unnamed(fd, file, new, produce, st and st.mode) end
-  if fd >= 0 then C.close(fd) end
-  if not file then
-    failed, is_denied = create(new, mode)
-    if is_denied and st then return write_over(path, produce) end
-    failed = failed or fill_named(new, produce, st and st.mode)
+  if file then
+    if st then C.fchmod(fd, st.mode) end
+    failed = fill(file, produce) or without_signals(function() return publish_unnamed(fd, new, path, keep_old) end)
   end
-  return failed or publish(new, path, keep_old and st and st.size > 0)
+  if fd >= 0 then C.close(fd) end
+  if file then return failed end
+  failed, is_denied = create(new, mode)
+  if is_denied and st then return write_over(path, produce) end
+  failed = failed or fill_named(new, produce, st and st.mode)
+  return failed or without_signals(function() return publish(new, path, keep_old) end)
 end
 
 -- Runs produce(write) on a file, or on standard output for "-" or nil. produce returns nil, or why the file
