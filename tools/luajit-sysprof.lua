@@ -8,8 +8,8 @@ local here = arg and arg[0] and arg[0]:match("^(.*/)") or "./"
 package.path = here .. "?.lua;" .. package.path
 
 local command = require("sysprof.cli.command")
-local verbs = require("sysprof.cli.verbs")
 
 local arguments = {}
 for i = 1, #arg do arguments[i] = arg[i] end
-command.new(verbs.PROGRAM).run(verbs.main, arguments)
+-- An interrupt may come while the modules load, too.
+command.new("luajit-sysprof").run(function(args) return require("sysprof.cli.verbs").main(args) end, arguments)
