@@ -216,7 +216,10 @@ local function show(this, paths, opt, aside, has_failed)
   child.ignore_pipe()	-- Who reads the output may leave; nothing of ours may stay then.
   local shown_view, err, is_empty = render(paths, opt)
   local is_closed = err and err:find("Broken pipe", 1, true)
-  if not opt.in_place and (shown_view or is_closed) then remove(paths) end
+  if not opt.in_place and (shown_view or is_closed) then
+    remove(paths)
+    if opt.fork then remove(launch.profiles_of_children(paths[1])) end	-- Of those that run on, too.
+  end
   if is_closed then child.die_of_pipe() end
   if shown_view then
     if aside and has_failed and shown_view.profile:totals() == 0 then
