@@ -120,7 +120,8 @@ end
 add {
   name = "annotate", line = "show the hot lines of the source",
   arguments = "[options] [FILE...] [SOURCE.lua]",
-  specs = viewspecs.without { "annotate", "format", "by", "limit", "diff", "title", "traces", "lines" },
+  specs = viewspecs.with_ending(viewspecs.without { "annotate", "format", "by", "limit", "diff", "title", "traces",
+						   "lines" }, ".txt"),
   intro = "Prints the hot lines of all Lua files with some lines around, or the whole file SOURCE.lua.\n" ..
 	  "Shares count C code and the VM's work for the line that called it.",
   example = "app.bin app.lua",
@@ -153,17 +154,17 @@ add {
   end,
 }
 
-local function specs_of(names)
+local function specs_of(names, ending)
   local all, list = viewspecs.without {}, {}
   for _, spec in ipairs(all) do
     if names[spec.key] then list[#list + 1] = spec end
   end
-  return list
+  return viewspecs.with_ending(list, ending)
 end
 
 add {
   name = "merge", line = "add profiles up into one file", arguments = "-o FILE.bin FILE...",
-  specs = specs_of { output = true, force = true, help = true, version = true },
+  specs = specs_of({ output = true, force = true, help = true, version = true }, ".bin"),
   intro = "Writes one profile with the samples of several. All verbs read it.",
   example = "-o all.bin worker.1.bin worker.2.bin",
   main = function(this, opt, rest)
@@ -199,7 +200,7 @@ add {
 
 add {
   name = "info", line = "show what a profile holds, and what it lacks",
-  specs = specs_of { output = true, force = true, help = true, version = true },
+  specs = specs_of({ output = true, force = true, help = true, version = true }, ".txt"),
   intro = "Prints the self-report of profiles: events, rates, threads, lost and broken samples, costs.",
   example = "app.bin",
   main = function(this, opt, rest)

@@ -131,4 +131,17 @@ function viewspecs.without(keys)
   return list
 end
 
+-- Returns specifications whose output has one format only.
+function viewspecs.with_ending(specs, ending)
+  local list = {}
+  for i, spec in ipairs(specs) do list[i] = spec end
+  for i, spec in ipairs(list) do
+    if spec.key == "output" then
+      local text = "write to FILE" .. ending
+      list[i] = setmetatable({ brief = text, help = { text .. "; \"-\" is standard output" } }, { __index = spec })
+    end
+  end
+  return list
+end
+
 return viewspecs
