@@ -158,8 +158,8 @@ local function check_end(self, offset, cut)
     self:problem(offset, "the end record" .. which .. " is missing")
   else
     self:problem(offset, ("the stream ends here without an end record%s: a signal " ..
-      "such as SIGKILL, SIGTERM or SIGPIPE ended the program, the file was cut, or it is " ..
-      "still being written"):format(which))
+      "such as SIGKILL, SIGTERM or SIGPIPE ended the program, it closed the file, the file was cut, " ..
+      "or it is still being written"):format(which))
   end
 end
 
