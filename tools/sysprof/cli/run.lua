@@ -149,8 +149,11 @@ end
 -- Returns a view of the profile; or nil, a message, and whether the profile has nothing to keep.
 local function render(paths, opt)
   local renderer = opt.format ~= "bin" and require("sysprof.formats." .. opt.format) or {}
-  if opt.delay and (files.stat(paths[1]) or { size = 0 }).size == 0 then
+  local st = files.stat(paths[1])
+  if opt.delay and (not st or st.size == 0) then
     return nil, ("no profile: the script ended before the delay of %g s"):format(opt.delay), true
+  elseif st and st.size == 0 and not paths[2] then
+    return nil, "no profile: the script ended before the profile began", true
   end
   local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
 						activity = renderer.needs_activity,
