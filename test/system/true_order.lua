@@ -195,7 +195,8 @@ end
 
 case("full collection", { "case", "collectgarbage", "c:lj_cf_collectgarbage", "c:lua_gc",
   "c:lj_gc_fullgc", "c:[gc]" }, function()
-  repeat collectgarbage() until os.clock() > deadline
+  -- On a busy machine, os.clock gives the processor away, and ticks that were due come there.
+  repeat for _ = 1, 10 do collectgarbage() end until os.clock() > deadline
   return #heap > 0
 end, fill_heap)
 
