@@ -42,6 +42,7 @@ struct OpenFile {
   ino_t ino;
   int how; /* OUTFILE_*. */
   int is_regular;
+  int is_given;  /* The descriptor was given: nothing is known of names. Set at the open. */
   int created;   /* The open created the file. Set at the open. */
   off_t written; /* Bytes since the begin. Set by the writers. */
   int begun;     /* The first write has dropped the old content. */
@@ -162,7 +163,7 @@ static StreamFileStatus list_take(int fd, const struct stat *st, int shared,
       f = fresh;
       f->dev = st->st_dev;
       f->ino = st->st_ino;
-      f->is_regular = S_ISREG(st->st_mode);
+      f->is_regular = S_ISREG(st->st_mode) && !f->is_given;
       f->shared = shared;
       f->next = files;
       files = f;
@@ -238,7 +239,8 @@ static int file_release(OpenFile *f)
     f->fd = -1;
   }
   if (last) {
-    remembered = f->shared && f->begun && f->process == files_process && f->size >= 0;
+    remembered = f->shared && !f->is_given && f->begun && f->process == files_process &&
+		 f->size >= 0;
     if (!remembered) list_remove(f);
   }
   list_unlock();
@@ -263,29 +265,65 @@ static char *absolute_path(const char *path)
   return s;
 }
 
-StreamFileStatus lj_streamfile_open(const char *path, int how, int shared, int children,
-				    StreamFile **sfp, const char **problem)
+/* Make the StreamFile of a session that has no file yet. Returns NULL without memory. */
+static StreamFile *session_new(int how, char *path)
 {
   StreamFile *sf = (StreamFile *)malloc(sizeof(StreamFile));
-  StreamFileStatus status = STREAMFILE_ERROR;
-  int err;
-  *problem = NULL;
-  if (!sf) return STREAMFILE_ERROR;
+  if (!sf || !path) {
+    free(sf);
+    free(path);
+    errno = ENOMEM;
+    return NULL;
+  }
   sf->err = 0;
   sf->is_told = 0;
   sf->ending[0] = '\0';
   /* The clock of the files' times. */
   if (clock_gettime(CLOCK_REALTIME_COARSE, &sf->started) != 0) sf->started.tv_sec = 0;
   sf->how = how;
-  sf->path = children ? absolute_path(path) : strdup(path);
-  if (sf->path && (status = file_open(path, shared, sf, problem)) == STREAMFILE_OK) {
-    *sfp = sf;
-    return STREAMFILE_OK;
-  }
-  err = errno;
+  sf->path = path;
+  return sf;
+}
+
+static void session_free(StreamFile *sf)
+{
+  int err = errno;
   free(sf->path);
   free(sf);
   errno = err;
+}
+
+StreamFileStatus lj_streamfile_open(const char *path, int how, int shared, int children,
+				    StreamFile **sfp, const char **problem)
+{
+  StreamFile *sf;
+  StreamFileStatus status;
+  *problem = NULL;
+  sf = session_new(how, children ? absolute_path(path) : strdup(path));
+  if (!sf) return STREAMFILE_ERROR;
+  status = file_open(path, shared, sf, problem);
+  if (status == STREAMFILE_OK) *sfp = sf;
+  else session_free(sf);
+  return status;
+}
+
+StreamFileStatus lj_streamfile_take(int fd, StreamFile **sfp)
+{
+  static const char name[] = "the client's file";
+  OpenFile *fresh = (OpenFile *)calloc(1, sizeof(OpenFile) + sizeof(name));
+  StreamFile *sf = session_new(0, strdup(name));
+  StreamFileStatus status = STREAMFILE_ERROR;
+  struct stat st;
+  if (fresh && sf && fstat(fd, &st) == 0) {
+    strcpy(fresh->path, name);
+    fresh->is_given = 1;
+    status = list_take(fd, &st, 1, fresh, sf);
+  } else {
+    free(fresh);
+    close(fd);
+  }
+  if (status == STREAMFILE_OK) *sfp = sf;
+  else if (sf) session_free(sf);
   return status;
 }
 

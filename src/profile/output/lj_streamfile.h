@@ -70,6 +70,11 @@ LJ_FUNC StreamFileStatus lj_streamfile_open(const char *path, int how, int share
 					    int children, StreamFile **sfp,
 					    const char **problem);
 
+/* Use an open regular file for a new session, which shares it with the others of this process
+** that do. Owns the descriptor. The file needs no name.
+*/
+LJ_FUNC StreamFileStatus lj_streamfile_take(int fd, StreamFile **sfp);
+
 /* Callbacks of a session; ctx is its StreamFile. The writer appends each chunk with one
 ** system call, so that chunks of several sessions do not mix. It fails if the program has
 ** closed the descriptor, also if another file has its number. It raises neither SIGPIPE nor
