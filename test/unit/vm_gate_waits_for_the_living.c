@@ -78,7 +78,7 @@ static void *remove_second(void *arg)
 int main(void)
 {
   pthread_t t;
-  lj_vmgate_open(&gate);
+  lj_vmgate_open(&gate, lj_osthread_self());
   own.tid = lj_osthread_self();
   lj_vmgate_add(&gate, &own);
   lj_vmgate_add(&gate, &reader);

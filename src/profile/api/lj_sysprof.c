@@ -14,6 +14,7 @@
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_osprocess.h"
+#include "profile/base/lj_osthread.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/host/lj_rowload.h"
@@ -67,8 +68,9 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
   return o->nspec != 0 && lj_options_fitevents(opt, o->nspec);
 }
 
-int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
-		     const SysprofCallbacks *cb, const ProfileLimits *limits)
+int lj_sysprof_startfor(global_State *g, const VmThread *thread,
+			const struct luam_Sysprof_Options *opt, const SysprofCallbacks *cb,
+			const ProfileLimits *limits)
 {
   char *errmsg = lj_options_errmsg();
   ProfileOptions asked;
@@ -78,7 +80,7 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
   if (!read_options(&asked, opt, cb, errmsg)) return PROFILE_ERRUSE;
   lj_osprocess_pin();
   lj_process_lock();
-  p = lj_registry_get(G(L));
+  p = lj_registry_get(g);
   status = PROFILE_ERRMEM;
   if (!p || (err = lj_process_begin()) != 0) goto out;
   status = PROFILE_ERRRUN;
@@ -96,6 +98,7 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
     goto out;
   }
   p->opt = asked;
+  p->opt.thread = *thread;
   if (limits) p->opt.limits = *limits;
   errno = 0;
   status = lj_process_start(p, errmsg);
@@ -104,6 +107,14 @@ out:
   lj_process_unlock();
   errno = err;
   return status;
+}
+
+int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
+		     const SysprofCallbacks *cb, const ProfileLimits *limits)
+{
+  VmThread own = { lj_osthread_self(), 0, 0 };
+  lj_osthread_stack(&own.stack_lo, &own.stack_hi);
+  return lj_sysprof_startfor(G(L), &own, opt, cb, limits);
 }
 
 /* -- Collection -------------------------------------------------------------- */
@@ -153,6 +164,18 @@ int lj_sysprof_stop(global_State *g)
   return status;
 }
 
+int lj_sysprof_force(global_State *g)
+{
+  Profile *p;
+  int done = 1;
+  lj_process_lock();
+  p = lj_registry_of(g);
+  if (p && profile_isrunning(p) && (done = lj_vmprofile_canhalt(p)) != 0)
+    lj_process_stop(p);
+  lj_process_unlock();
+  return done;
+}
+
 int lj_sysprof_dump(global_State *g)
 {
   Profile *p;
@@ -183,6 +206,18 @@ int lj_sysprof_moved(global_State *g)
   lj_process_unlock();
   errno = err;
   return status;
+}
+
+void lj_sysprof_over(global_State *g)
+{
+  Profile *p;
+  lj_process_lock();
+  p = lj_registry_of(g);
+  if (p && profile_isrunning(p) && !p->is_over) {
+    lj_vmprofile_over(p);
+    lj_ctlslot_over(g);
+  }
+  lj_process_unlock();
 }
 
 int lj_sysprof_isover(global_State *g)

@@ -15,13 +15,28 @@
 LJ_FUNC int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
 			     const SysprofCallbacks *cb, const ProfileLimits *limits);
 
+/* The same for a VM that another thread runs, from any thread: at once, wherever that thread is.
+** No event may be one of the VM itself (SourceOps.is_of_vm). The VM must not close meanwhile.
+*/
+LJ_FUNC int lj_sysprof_startfor(global_State *g, const VmThread *thread,
+				const struct luam_Sysprof_Options *opt,
+				const SysprofCallbacks *cb, const ProfileLimits *limits);
+
 /* Collect garbage, if the running profile of the VM asks for it and no other thread runs the VM.
 ** Before a stop or a dump. Runs finalizers; their errors are lost. Not under the lock.
 */
 LJ_FUNC void lj_sysprof_collect(lua_State *L);
 
+/* End the samples of the VM's running profile, and ask the VM to complete it. */
+LJ_FUNC void lj_sysprof_over(global_State *g);
+
 /* Stop the VM's profile. Returns a PROFILE_* status, and sets errno with PROFILE_ERRIO. */
 LJ_FUNC int lj_sysprof_stop(global_State *g);
+
+/* Complete a profile that is over, without names that only the VM's tables tell. Returns 0 if a
+** sample does not end: try again later. Background thread.
+*/
+LJ_FUNC int lj_sysprof_force(global_State *g);
 
 /* The calling thread runs the VM from now on. Returns a PROFILE_* status. With
 ** PROFILE_ERRIO, sets errno, and the profile goes on without ticks.

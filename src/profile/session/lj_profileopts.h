@@ -26,13 +26,20 @@ typedef struct ProfileLimits {
   uint64_t max_size;    /* Before the file is larger. */
 } ProfileLimits;
 
+/* Thread that runs a VM, as far as known. */
+typedef struct VmThread {
+  int tid;
+  uintptr_t stack_lo, stack_hi; /* Its C stack; both 0 if unknown. */
+} VmThread;
+
 typedef struct ProfileOptions {
-  int mode;    /* LUAM_SYSPROF_*. */
-  int threads; /* LUAM_SYSPROF_THREADS_*. */
-  int flush;   /* LUAM_SYSPROF_FLUSH_*, with a stream. */
-  int signo;   /* Signal of the samples, or 0. */
-  int walker;  /* LUAM_SYSPROF_BACKTRACER_*. */
-  int gc;      /* Collect garbage before a dump and before the end. */
+  VmThread thread; /* Thread of the first session. */
+  int mode;        /* LUAM_SYSPROF_*. */
+  int threads;     /* LUAM_SYSPROF_THREADS_*. */
+  int flush;       /* LUAM_SYSPROF_FLUSH_*, with a stream. */
+  int signo;       /* Signal of the samples, or 0. */
+  int walker;      /* LUAM_SYSPROF_BACKTRACER_*. */
+  int gc;          /* Collect garbage before a dump and before the end. */
   SysprofCallbacks cb;
   void *ctx;    /* Argument of the callbacks. */
   uint8_t *buf; /* Buffer of the first session. */

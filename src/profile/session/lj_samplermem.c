@@ -132,7 +132,12 @@ void lj_samplermem_thread(Sampler *s, int tid)
   int i;
   s->reader.tid = tid;
   for (i = 0; i < s->nevent; i++) s->event[i].e.tid = tid;
-  if (tid == lj_osthread_self()) lj_osthread_stack(&s->host.stack_lo, &s->host.stack_hi);
+  if (tid == s->opt->thread.tid) {
+    s->host.stack_lo = s->opt->thread.stack_lo;
+    s->host.stack_hi = s->opt->thread.stack_hi;
+  } else if (tid == lj_osthread_self()) {
+    lj_osthread_stack(&s->host.stack_lo, &s->host.stack_hi);
+  }
 }
 
 Sampler *lj_samplermem_new(const SessionPlan *plan, size_t size, int tid, uint8_t *buf,

@@ -127,9 +127,9 @@ void lj_vmgate_change_end(VmGate *gate)
 /* -- Readers ----------------------------------------------------------------- */
 
 /* Keeps hooks: the VM may be in a hook, and counts it down on leaving. */
-void lj_vmgate_open(VmGate *gate)
+void lj_vmgate_open(VmGate *gate, int tid)
 {
-  relaxed_set(&gate->vm_tid, lj_osthread_self());
+  relaxed_set(&gate->vm_tid, tid);
   relaxed_set(&gate->shared, 0);
   relaxed_set(&gate->changing, 0);
   relaxed_set(&gate->moving, NULL);

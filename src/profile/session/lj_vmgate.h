@@ -108,8 +108,8 @@ LJ_FUNC void lj_vmgate_change_end(VmGate *gate);
 
 /* -- Readers ----------------------------------------------------------------- */
 
-/* Prepare a gate without readers. The calling thread runs the VM. */
-LJ_FUNC void lj_vmgate_open(VmGate *gate);
+/* Prepare a gate without readers. tid: the thread that runs the VM. */
+LJ_FUNC void lj_vmgate_open(VmGate *gate, int tid);
 
 /* Mark the gate as running, or as stopped. No hook uses the gate after stop returns. */
 LJ_FUNC void lj_vmgate_run(VmGate *gate);

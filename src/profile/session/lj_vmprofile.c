@@ -88,6 +88,18 @@ void lj_vmprofile_over(Profile *p)
     if (!lj_session_over(s, wait_ns)) p->nlate++;
 }
 
+#define HALT_WAIT_NS 10000000 /* A sample takes less. */
+
+int lj_vmprofile_canhalt(const Profile *p)
+{
+  Session *s;
+  for (s = profile_first(p); s; s = session_next(s)) {
+    if (!lj_sampler_holdsoon(&s->sm, HALT_WAIT_NS)) return 0;
+    lj_sampler_release(&s->sm);
+  }
+  return 1;
+}
+
 void lj_vmprofile_halt(Profile *p)
 {
   Session *s;
@@ -325,11 +337,11 @@ int lj_vmprofile_open(Profile *p, char *errmsg)
   if (p->opt.number == 0 || origin_ns == 0) origin_ns = p->plan.start_ns;
   p->plan.origin_ns = origin_ns;
   p->plan.nsession = 0;
-  lj_vmgate_open(&p->gate);
+  lj_vmgate_open(&p->gate, p->opt.thread.tid);
   lj_vmdoor_init(&p->gate);
   p->plan.vm = lj_vmtables_new(p->gate.g, p->opt.mode == LUAM_SYSPROF_LEAF);
   if (!p->plan.vm) return PROFILE_ERRMEM;
-  s = lj_session_new(&p->plan, lj_osthread_self(), p->opt.buf, 0);
+  s = lj_session_new(&p->plan, p->opt.thread.tid, p->opt.buf, 0);
   if (!s) {
     tables_free(p);
     return PROFILE_ERRMEM;
@@ -460,5 +472,7 @@ int lj_vmprofile_fork(Profile *p, int forked)
   if (was_profiled && p->opt.on_fork && !p->is_over) ctx = p->opt.on_fork(p->opt.ctx);
   if (!ctx) return 0;
   p->opt.ctx = ctx;
+  p->opt.thread.tid = lj_osthread_self();
+  lj_osthread_stack(&p->opt.thread.stack_lo, &p->opt.thread.stack_hi);
   return 1;
 }

@@ -72,6 +72,11 @@ LJ_FUNC int lj_vmprofile_isdue(const Profile *p, uint64_t now_ns);
 /* End the samples of all threads; those of the VM's events go on. The profile runs until halt. */
 LJ_FUNC void lj_vmprofile_over(Profile *p);
 
+/* Would a halt by another thread than the VM's end? Not while a sample does not end: the program
+** may have jumped out of it.
+*/
+LJ_FUNC int lj_vmprofile_canhalt(const Profile *p);
+
 /* Stop the events of a running profile. It does not run after this returns. First the sources
 ** stop, then the hooks of the VM. So nobody is on the way to a sampler any more. Then each
 ** sampler is held, which waits for its last sample.
