@@ -28,6 +28,7 @@
 #include "profile/alloc/lj_alloctype.h"
 #include "profile/api/lj_codump.h"
 #include "profile/api/lj_env.h"
+#include "profile/api/lj_live.h"
 #include "profile/api/lj_luaopts.h"
 #include "profile/api/lj_memprof.h"
 #include "profile/api/lj_options.h"
@@ -141,6 +142,14 @@ static int sysprof_coroutines(lua_State *L)
   return 1;
 }
 
+static int sysprof_live(lua_State *L)
+{
+  const char *why = lj_live_add(L);
+  if (why) return push_error(L, why, EINVAL);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
 /* Does the table at index 1 have a field? */
 static int has_field(lua_State *L, const char *name)
 {
@@ -218,6 +227,7 @@ static int sysprof_start(lua_State *L)
 #define sysprof_stop       sysprof_start
 #define sysprof_dump       sysprof_start
 #define sysprof_coroutines sysprof_start
+#define sysprof_live       sysprof_start
 #define memprof_start      sysprof_start
 #define memprof_stop       sysprof_start
 #define memprof_count      sysprof_start
@@ -418,6 +428,7 @@ static const luaL_Reg sysprof_funcs[] = { { "start", sysprof_start },
 					  { "dump", sysprof_dump },
 					  { "report", sysprof_report },
 					  { "coroutines", sysprof_coroutines },
+					  { "live", sysprof_live },
 					  { NULL, NULL } };
 
 static const luaL_Reg memprof_funcs[] = { { "start", memprof_start },
@@ -430,7 +441,7 @@ static const luaL_Reg misc_funcs[] = { { NULL, NULL } };
 LUALIB_API int luaopen_misc(lua_State *L)
 {
   luaL_register(L, LUAM_MISCLIBNAME, misc_funcs);
-  lua_createtable(L, 0, 6);
+  lua_createtable(L, 0, 7);
   luaL_register(L, NULL, sysprof_funcs);
   lua_pushliteral(L, SYSPROF_VERSION);
   lua_setfield(L, -2, "version");

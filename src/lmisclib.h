@@ -301,6 +301,15 @@ LUAMISC_API int luaM_sysprof_report(struct luam_Sysprof_Counters *counters);
 LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfReport *r,
 					size_t size);
 
+/* -- Live control ------------------------------------------------------------ */
+
+/* Lets `luajit-sysprof record` and the other commands for programs that run reach the VM of L,
+** which the calling thread runs. The first call of a process opens its socket, which children of
+** fork() get, too. Costs a thread that sleeps. Ends with lua_close.
+** PROFILE_ERRUSE: L is NULL. PROFILE_ERRIO: luaM_sysprof_error has the reason.
+*/
+LUAMISC_API int luaM_sysprof_live(lua_State *L);
+
 /* -- Coroutines -------------------------------------------------------------- */
 
 /* Dumps where all coroutines of the VM of L stand, grouped by stack and state. format: "text",

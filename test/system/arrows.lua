@@ -6,7 +6,7 @@ local SOURCE, BUILD = os.getenv("SYSPROF_SOURCE"), os.getenv("SYSPROF_BUILD")
 
 -- From the ground up; the folders of one floor know nothing of each other.
 local FLOORS = {
-  { "base" }, { "format" }, { "event" }, { "clock", "host", "output", "symbols", "wait" }, { "alloc" },
+  { "base" }, { "format" }, { "event" }, { "clock", "host", "live", "output", "symbols", "wait" }, { "alloc" },
   { "coroutine", "lua", "stream" }, { "session" }, { "control" }, { "api" },
 }
 -- `base = format`: one floor. Its two folders may use each other's headers.

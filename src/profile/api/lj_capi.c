@@ -15,6 +15,7 @@
 
 #include "lj_obj.h"
 #include "profile/api/lj_codump.h"
+#include "profile/api/lj_live.h"
 #include "profile/api/lj_memprof.h"
 #include "profile/api/lj_options.h"
 #include "profile/api/lj_report.h"
@@ -177,6 +178,22 @@ LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfRe
   memset(r, 0, size);
   memcpy(r, &mine, size < sizeof(mine) ? size : sizeof(mine));
   return PROFILE_SUCCESS;
+}
+
+/* -- Live control ------------------------------------------------------------ */
+
+LUAMISC_API int luaM_sysprof_live(lua_State *L)
+{
+  char *errmsg = lj_options_errmsg();
+  const char *why;
+  errmsg[0] = '\0';
+  if (!L) {
+    say_null("L");
+    return PROFILE_ERRUSE;
+  }
+  if ((why = lj_live_add(L)) == NULL) return PROFILE_SUCCESS;
+  snprintf(errmsg, EVENT_ERRMSG_MAX, "%s", why);
+  return PROFILE_ERRIO;
 }
 
 /* -- Coroutines -------------------------------------------------------------- */

@@ -81,9 +81,11 @@ const char *lj_control_add(lua_State *L, const char *control, int dump_signo, in
   return problem_text;
 }
 
-void lj_control_close(global_State *g)
+int lj_control_close(global_State *g)
 {
-  if (lj_ctlslot_close(g)) lj_process_setthread();
+  int had = lj_ctlslot_close(g);
+  if (had) lj_process_setthread();
+  return had;
 }
 
 /* -- Messages ---------------------------------------------------------------- */
@@ -233,7 +235,7 @@ static void serve_ended(Control *c, int status)
 {
   c->status = status;
   c->err = errno;
-  c->has_ended = c->is_once;
+  c->has_ended = c->is_once || c->is_live;
 }
 
 static void serve_failed(Control *c, const char *what, int status, const char *errmsg)
@@ -245,17 +247,18 @@ static void serve_failed(Control *c, const char *what, int status, const char *e
 static void serve_stop(Control *c, global_State *g)
 {
   int status = lj_sysprof_stop(g);
+  if (status == PROFILE_ERRRUN) return; /* Another thread was faster. */
   if (status != PROFILE_SUCCESS) serve_failed(c, "stop", status, strerror(errno));
   else serve_ended(c, status);
 }
 
-void lj_control_serve(lua_State *L)
+int lj_control_serve(lua_State *L)
 {
   global_State *g = G(L);
   Control *c = lj_ctlslot_of(g);
   uint32_t what;
   const char *errmsg;
-  if (!c) return;
+  if (!c) return 0;
   relaxed_set(&c->asked, 0);
   what = lj_ctlslot_take(c);
   if ((what & CONTROL_OVER) && lj_sysprof_isover(g)) what |= CONTROL_STOP;
@@ -273,4 +276,5 @@ void lj_control_serve(lua_State *L)
   if ((what & CONTROL_DUMP) && lj_sysprof_isrunning(g) &&
       lj_sysprof_dump(g) != PROFILE_SUCCESS)
     say(c, "dump", strerror(errno));
+  return (what & CONTROL_LIVE) != 0;
 }

@@ -27,10 +27,12 @@ LJ_FUNC const char *lj_control_start(lua_State *L);
 */
 LJ_FUNC void lj_control_poll(void);
 
-/* Serve the pending requests of a VM at its safe point. */
-LJ_FUNC void lj_control_serve(lua_State *L);
+/* Serve the pending requests of a VM at its safe point. Returns 1 if a client of live control has
+** one, too.
+*/
+LJ_FUNC int lj_control_serve(lua_State *L);
 
-/* End the control of a VM. */
-LJ_FUNC void lj_control_close(global_State *g);
+/* End the control of a VM. Returns 1 if the VM was under control. */
+LJ_FUNC int lj_control_close(global_State *g);
 
 #endif

@@ -24,6 +24,7 @@
 #include "profile/api/lj_control.h"
 #include "profile/api/lj_env.h"
 #include "profile/api/lj_envword.h"
+#include "profile/api/lj_live.h"
 #include "profile/api/lj_luaopts.h"
 #include "profile/api/lj_optname.h"
 #include "profile/api/lj_opttable.h"
@@ -193,6 +194,31 @@ static int option_read(lua_State *L, const char *s, size_t len)
   return 1;
 }
 
+#define WORD_LIVE "live" /* Live control, beside the options of a start or alone. */
+
+static int word_islive(const char *s, size_t len)
+{
+  return len == sizeof(WORD_LIVE) - 1 && memcmp(s, WORD_LIVE, len) == 0;
+}
+
+/* Turn live control on if the value asks for it. Returns 1 if it asks for a start, too. */
+static int live_read(lua_State *L, const char *value)
+{
+  const char *s = value, *why;
+  int live = 0, others = 0;
+  for (; *s; s += *s == ',') {
+    size_t len;
+    s += strspn(s, " ");
+    len = strcspn(s, ",");
+    if (word_islive(s, len)) live = 1;
+    else others |= (len > 0);
+    s += len;
+  }
+  if (live && (why = lj_live_add(L)) != NULL)
+    say_of_vm(value, why, "no client can record this VM");
+  return others;
+}
+
 /* Fill the table in from the value of the variable. Returns 0 if it is wrong. */
 static int options_read(lua_State *L, const char *value)
 {
@@ -201,7 +227,9 @@ static int options_read(lua_State *L, const char *value)
     size_t len;
     s += strspn(s, " ");
     len = strcspn(s, ",");
-    if (len && lj_envword_switch(s, len) <= 0 && !option_read(L, s, len)) return 0;
+    if (len && !word_islive(s, len) && lj_envword_switch(s, len) <= 0 &&
+	!option_read(L, s, len))
+      return 0;
     s += len;
   }
   lua_getfield(L, OPTIONS, "mode");
@@ -367,6 +395,7 @@ static int env_start(lua_State *L)
 		     "more rights than its user (setuid, setgid, capabilities)",
 		     "");
   number = __atomic_add_fetch(&vms, 1, __ATOMIC_RELAXED);
+  if (!live_read(L, e.value)) return 0;
   lua_settop(L, 0);
   lua_newtable(L);
   if (!options_read(L, e.value)) return 0;

@@ -161,12 +161,18 @@ static void nothing(void)
 {
 }
 
+static int never(void)
+{
+  return 0;
+}
+
 /* They run in this order, every BGTHREAD_LOOK_MS. */
-enum { JOB_SLEEPERS, JOB_LIMITS, JOB_CONTROL };
+enum { JOB_SLEEPERS, JOB_LIMITS, JOB_CONTROL, JOB_LIVE };
 static Job jobs[] = {
   [JOB_SLEEPERS] = { look_at_sleepers, has_profile, 1, SLEEP_SHARE, 0, 0 },
   [JOB_LIMITS] = { watch_limits, has_profile, 1, 0, 0, 0 },
   [JOB_CONTROL] = { nothing, lj_ctlslot_haspoll, 0, 0, 0, 0 },
+  [JOB_LIVE] = { nothing, never, 0, 0, 0, 0 },
   { look_after, has_profile, 0, JOB_SHARE, 0, 0 },
   { write_queues, has_profile, 1, 0, 0, 0 },
   { scan_threads, has_profile, 0, JOB_SHARE, 0, 0 },
@@ -177,6 +183,18 @@ static Job jobs[] = {
 void lj_process_setpoll(void (*poll)(void))
 {
   jobs[JOB_CONTROL].run = poll;
+}
+
+static const ProcessLive no_live = {
+  never, nothing, never, never, nothing, nothing, nothing
+};
+static const ProcessLive *live = &no_live;
+
+void lj_process_setlive(const ProcessLive *pl)
+{
+  jobs[JOB_LIVE].run = pl->poll;
+  jobs[JOB_LIVE].needed = pl->needed;
+  __atomic_store_n(&live, pl, __ATOMIC_RELEASE);
 }
 
 /* A job may use its share of so much time at once. Its first run takes longer. */
@@ -223,18 +241,37 @@ static uint64_t bgthread_work(int look)
   return next_ns > now_ns + sleepers_ns ? next_ns - now_ns : sleepers_ns;
 }
 
-static int needs_thread(void)
+/* Does another job than this one need the thread? */
+static int needs_thread(int but)
 {
   int i;
   for (i = 0; i < JOBS; i++)
-    if (jobs[i].needed()) return 1;
+    if (i != but && jobs[i].needed()) return 1;
   return 0;
+}
+
+/* Rest while only live control needs the thread, and has nothing to do. */
+static int bgthread_rest(void)
+{
+  const ProcessLive *pl = __atomic_load_n(&live, __ATOMIC_ACQUIRE);
+  int is_idle;
+  if (pl == &no_live || pthread_mutex_trylock(&process_lock) != 0) return 0;
+  is_idle = pl->is_idle() && !needs_thread(JOB_LIVE);
+  pthread_mutex_unlock(&process_lock);
+  return is_idle && pl->wait();
+}
+
+static void bgthread_rouse(void)
+{
+  live->rouse();
 }
 
 static int set_thread(void)
 {
-  if (needs_thread()) return lj_bgthread_begin(bgthread_work);
+  static const BgWork work = { bgthread_work, bgthread_rest, bgthread_rouse };
+  if (needs_thread(-1)) return lj_bgthread_begin(&work);
   lj_bgthread_end();
+  live->end();
   return 0;
 }
 
@@ -314,6 +351,7 @@ static void forget_parent(int forked)
   lj_osthread_forget();
   lj_bgthread_forget();
   lj_ctlslot_fork(forked);
+  live->forked();
   for (p = lj_registry_first(); p; p = p->next) p->gate.running = 0;
   for (p = lj_registry_first(); p; p = p->next)
     if (profile_first(p) && lj_vmprofile_fork(p, forked))
@@ -379,13 +417,30 @@ int lj_process_begin(void)
 /* The program may cancel a thread at any time. If one ended here, the lock would stay taken.
 ** A program may create a child without the C library's fork(), so no fork handler ran.
 */
+static void locked(int state)
+{
+  if (depth++ == 0) cancel_state = state;
+  if (process_id && process_id != lj_osprocess_id()) forget_parent(0);
+}
+
 void lj_process_lock(void)
 {
   int state;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
   pthread_mutex_lock(&process_lock);
-  if (depth++ == 0) cancel_state = state;
-  if (process_id && process_id != lj_osprocess_id()) forget_parent(0);
+  locked(state);
+}
+
+int lj_process_trylock(void)
+{
+  int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  if (pthread_mutex_trylock(&process_lock) == 0) {
+    locked(state);
+    return 1;
+  }
+  pthread_setcancelstate(state, &state);
+  return 0;
 }
 
 void lj_process_unlock(void)

@@ -14,11 +14,28 @@
 #include "lj_obj.h"
 #include "profile/session/lj_vmprofile.h"
 
+/* What live control does in the process. */
+typedef struct ProcessLive {
+  int (*needed)(void); /* Does it need the background thread? Under the lock. */
+  /* Background thread: without the lock, at each look; is there nothing to look at? under the
+  ** lock; wait for that, without the lock: see BgWork.rest.
+  */
+  void (*poll)(void);
+  int (*is_idle)(void);
+  int (*wait)(void);
+  void (*rouse)(void);  /* End a wait. */
+  void (*forked)(void); /* In a child of fork(). Under the lock. */
+  void (*end)(void);    /* The background thread has ended. Under the lock. */
+} ProcessLive;
+
 /* Take the lock. In a new child process, drops the parent's profiles first. Until unlock, the
 ** thread cannot be cancelled.
 */
 LJ_FUNC void lj_process_lock(void);
 LJ_FUNC void lj_process_unlock(void);
+
+/* Take the lock, or return 0 if another thread holds it. Background thread. */
+LJ_FUNC int lj_process_trylock(void);
 
 /* Install the handlers of fork() and exit(), before the first profile. Later calls do
 ** nothing. Takes the lock. Returns 0 or an errno.
@@ -28,7 +45,10 @@ LJ_FUNC int lj_process_begin(void);
 /* What the background thread does for the control of VMs, before its first run. */
 LJ_FUNC void lj_process_setpoll(void (*poll)(void));
 
-/* Start the background thread if a profile or a control file needs it, else end it. Takes
+/* Live control exists from now on. */
+LJ_FUNC void lj_process_setlive(const ProcessLive *live);
+
+/* Start the background thread if a profile or control needs it, else end it. Takes
 ** the lock. Returns 0 or an errno.
 */
 LJ_FUNC int lj_process_setthread(void);

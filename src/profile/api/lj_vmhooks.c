@@ -15,6 +15,7 @@
 #include "lj_dispatch.h"
 #include "profile/alloc/lj_allochook.h"
 #include "profile/api/lj_control.h"
+#include "profile/api/lj_live.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_sysprof.h"
 #include "profile/api/lj_vmhooks.h"
@@ -60,7 +61,7 @@ int lj_vmhooks_safepoint(lua_State *L)
 {
   int err = errno, what, is_ours = lj_safepoint_reached(G(L), &what);
   if (what & SAFEPOINT_FLUSH) flush(G(L));
-  if (what & SAFEPOINT_CONTROL) lj_control_serve(L);
+  if ((what & SAFEPOINT_CONTROL) && lj_control_serve(L)) lj_live_serve(L);
   errno = err;
   return is_ours;
 }
@@ -82,11 +83,15 @@ void lj_vmhooks_dispatch(global_State *g)
 
 void lj_vmhooks_close(global_State *g)
 {
-  Profile *p = lj_registry_of(g);
-  lj_control_close(g);
-  if (!p) return; /* Never started. */
+  Profile *p;
+  if (!lj_control_close(g) && !lj_registry_of(g)) return; /* Never started. */
   lj_sysprof_collect(mainthread(g));
-  lj_process_lock();
+  lj_process_lock(); /* A client may have started a profile until here. */
+  p = lj_registry_of(g);
+  if (!p) {
+    lj_process_unlock();
+    return;
+  }
   vmgate_seton(&p->gate, lj_osthread_self()); /* Another thread may have run it before. */
   lj_process_close(p);
   lj_allochook_close(g);

@@ -33,6 +33,8 @@
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
 static int slots_used;  /* Slots in use. Written under the lock. */
 static int slots_polls; /* Slots to poll. Written under the lock. */
+static int slots_live;  /* Slots for live control. Written under the lock. */
+static int lives;       /* VMs that became live, for their numbers. Under the lock. */
 
 Control *lj_ctlslot_of(const global_State *g)
 {
@@ -50,6 +52,7 @@ static void slot_setthread(Control *c)
 {
   uintptr_t lo, hi;
   lj_osthread_stack(&lo, &hi);
+  relaxed_set(&c->stack_lo, lo);
   relaxed_set(&c->stack_hi, hi);
   relaxed_set(&c->tid, lj_osthread_self());
 }
@@ -77,7 +80,7 @@ static const char *slot_findfile(Control *c)
 /* Does the background thread look after the slot? */
 static int slot_haspoll(const Control *c)
 {
-  return c->file != NULL || c->dump_signo != 0 || c->has_time;
+  return c->file != NULL || c->dump_signo != 0 || c->has_time || c->watchers;
 }
 
 /* End the offer of a stack. A handler that has taken it may never return: then it is lost. */
@@ -96,6 +99,7 @@ static void slot_end(Control *c)
 {
   int own = relaxed_get(&c->tid) == lj_osthread_self();
   if (slot_haspoll(c)) relaxed_add(&slots_polls, -1);
+  relaxed_add(&slots_live, -c->is_live);
   relaxed_add(&slots_used, -1);
   __atomic_store_n(&c->g, NULL, __ATOMIC_SEQ_CST);
   while (!own && __atomic_load_n(&c->users, __ATOMIC_SEQ_CST) > 0) sched_yield();
@@ -116,8 +120,10 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   relaxed_set(&c->dump_signo, co->dump_signo);
   c->asked = c->runs = c->dumps = 0; /* Not users: a handler may be about to leave. */
   relaxed_set(&c->pending, 0);
-  c->is_once = !co->file && !signo;
+  c->is_live = co->is_live;
+  c->is_once = !co->file && !signo && !co->is_live;
   c->has_time = streamfile_istimed(fo);
+  c->watchers = 0;
   c->has_ended = c->timer_tid = c->refused_polls = 0;
   c->start_ns = 0;
   c->number = co->number;
@@ -141,6 +147,8 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
 	   "choose a signal such as SIGRTMIN+3";
   else if (errmsg && c->is_once)
     return "the program has a handler for SIGURG, which delay, duration and max_size need";
+  else if (errmsg && c->is_live)
+    return "the program has a handler for SIGURG, which live control needs";
   return errmsg;
 }
 
@@ -157,12 +165,54 @@ const char *lj_ctlslot_add(global_State *g, const ControlOptions *co)
       slot_free(c);
     } else {
       relaxed_add(&slots_polls, slot_haspoll(c));
+      relaxed_add(&slots_live, c->is_live);
       relaxed_add(&slots_used, 1);
       __atomic_store_n(&c->g, g, __ATOMIC_SEQ_CST);
     }
   }
   pthread_mutex_unlock(&slots_lock);
   return errmsg;
+}
+
+const char *lj_ctlslot_addlive(global_State *g)
+{
+  static const struct luam_Sysprof_Options opt;
+  static const StreamFileOptions fo;
+  ControlOptions co = { 1, 0, NULL, 0, 0, &opt, &fo };
+  Control *c;
+  pthread_mutex_lock(&slots_lock);
+  c = lj_ctlslot_of(g);
+  if (c && !c->is_live && !c->is_once) {
+    c->is_live = 1;
+    relaxed_add(&slots_live, 1);
+  }
+  co.number = ++lives;
+  pthread_mutex_unlock(&slots_lock);
+  if (c && c->is_once) return "a profile of this VM waits for its time; let it end first";
+  return c ? NULL : lj_ctlslot_add(g, &co);
+}
+
+int lj_ctlslot_lives(LiveVm *vms)
+{
+  int i, n = 0;
+  pthread_mutex_lock(&slots_lock);
+  for (i = 0; i < CONTROLS_MAX; i++) {
+    const Control *c = &lj_ctlsig_slots[i];
+    if (!c->g || !c->is_live) continue;
+    vms[n].g = c->g;
+    vms[n].number = c->number;
+    vms[n].thread.tid = relaxed_get(&c->tid);
+    vms[n].thread.stack_lo = relaxed_get(&c->stack_lo);
+    vms[n].thread.stack_hi = relaxed_get(&c->stack_hi);
+    n++;
+  }
+  pthread_mutex_unlock(&slots_lock);
+  return n;
+}
+
+int lj_ctlslot_haslive(void)
+{
+  return relaxed_get(&slots_live) > 0;
 }
 
 static void slot_settime(Control *c, int has_time)
@@ -176,7 +226,32 @@ void lj_ctlslot_settime(Control *c, int has_time)
 {
   pthread_mutex_lock(&slots_lock);
   slot_settime(c, has_time);
-  if (!has_time) lj_ctltime_end(c);
+  if (!has_time && !c->watchers) lj_ctltime_end(c);
+  pthread_mutex_unlock(&slots_lock);
+}
+
+void lj_ctlslot_asklive(const global_State *g, int ask)
+{
+  Control *c;
+  pthread_mutex_lock(&slots_lock);
+  c = lj_ctlslot_of(g);
+  if (c && ask) __atomic_fetch_or(&c->pending, CONTROL_LIVE, __ATOMIC_RELAXED);
+  else if (c) __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_LIVE, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&slots_lock);
+}
+
+void lj_ctlslot_watch(const global_State *g, int more)
+{
+  Control *c;
+  int had_poll;
+  pthread_mutex_lock(&slots_lock);
+  c = lj_ctlslot_of(g);
+  if (c && c->watchers + more >= 0) {
+    had_poll = slot_haspoll(c);
+    c->watchers += more;
+    relaxed_add(&slots_polls, slot_haspoll(c) - had_poll);
+    if (!c->has_time && !c->watchers) lj_ctltime_end(c);
+  }
   pthread_mutex_unlock(&slots_lock);
 }
 
@@ -234,13 +309,11 @@ void lj_ctlslot_moved(global_State *g)
 int lj_ctlslot_close(global_State *g)
 {
   Control *c = lj_ctlslot_of(g);
-  int had_poll;
   if (!c) return 0;
   pthread_mutex_lock(&slots_lock);
-  had_poll = slot_haspoll(c);
   slot_end(c);
   pthread_mutex_unlock(&slots_lock);
-  return had_poll;
+  return 1;
 }
 
 void lj_ctlslot_end(void)
@@ -250,6 +323,18 @@ void lj_ctlslot_end(void)
   for (i = 0; i < CONTROLS_MAX; i++)
     if (lj_ctlsig_slots[i].g) slot_end(&lj_ctlsig_slots[i]);
   pthread_mutex_unlock(&slots_lock);
+}
+
+/* End all control but that by clients. */
+static void slot_leavelive(Control *c)
+{
+  const char *file = c->file;
+  relaxed_add(&slots_polls, -slot_haspoll(c));
+  relaxed_set(&c->file, NULL);
+  free((char *)file);
+  c->dump_signo = 0;
+  c->has_time = 0;
+  c->start_ns = 0;
 }
 
 /* A thread of the parent may have held the lock, so the child sets it free. */
@@ -268,11 +353,16 @@ void lj_ctlslot_fork(int forked)
     c->timer_tid = 0; /* The parent's timer stays with the parent. */
     c->refused_polls = c->has_ended = 0;
     slot_withdraw(c);
-    if (!c->fo.children || c->tid != forked) {
+    if (c->watchers) {
+      c->watchers = 0;
+      relaxed_add(&slots_polls, slot_haspoll(c) - 1);
+    }
+    if ((!c->fo.children && !c->is_live) || c->tid != forked) {
       slot_end(c);
       continue;
     }
     c->tid = lj_osthread_self();
+    if (!c->fo.children) slot_leavelive(c);
     if (c->file && is_own) slot_findfile(c);
   }
 }
@@ -363,7 +453,7 @@ LateDump *lj_ctlslot_poll(void)
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
     if (c->g && c->file) lj_ctlfile_poll(c);
-    if (c->g && c->has_time) lj_ctltime_poll(c);
+    if (c->g && (c->has_time || c->watchers)) lj_ctltime_poll(c);
     if (c->g && !ld) ld = slot_late(c);
   }
   pthread_mutex_unlock(&slots_lock);

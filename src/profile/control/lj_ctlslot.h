@@ -12,11 +12,13 @@
 
 #include "profile/control/lj_ctltypes.h"
 #include "profile/coroutine/lj_cowait.h"
+#include "profile/session/lj_profileopts.h"
 
-/* Options of a VM under control. Not both signo and file are set. None of the first three: time
+/* Options of a VM under control. Not both signo and file are set. None of the first four: time
 ** alone controls, for one profile.
 */
 typedef struct ControlOptions {
+  int is_live;      /* Clients of live control may record the VM. */
   int signo;        /* Signal that toggles the profile, or 0. */
   const char *file; /* Absolute path of a control file, a pattern, or NULL. */
   int dump_signo;   /* Signal that dumps the coroutines, or 0. */
@@ -29,6 +31,32 @@ typedef struct ControlOptions {
 ** a failure: the end of a sentence.
 */
 LJ_FUNC const char *lj_ctlslot_add(global_State *g, const ControlOptions *co);
+
+/* Let clients of live control record a VM of this thread. Returns as lj_ctlslot_add does. */
+LJ_FUNC const char *lj_ctlslot_addlive(global_State *g);
+
+/* A VM that clients may record. */
+typedef struct LiveVm {
+  global_State *g;
+  int number;
+  VmThread thread; /* That last ran it, as far as known. */
+} LiveVm;
+
+/* List these VMs into vms[CONTROLS_MAX]. Returns their number. Under the lock of lj_process.h: a VM
+** does not close meanwhile.
+*/
+LJ_FUNC int lj_ctlslot_lives(LiveVm *vms);
+
+/* May clients record a VM? */
+LJ_FUNC int lj_ctlslot_haslive(void);
+
+/* Ask a VM of that list to serve a client at its safe point, or take that back. */
+LJ_FUNC void lj_ctlslot_asklive(const global_State *g, int ask);
+
+/* One client more (1) or less (-1) waits for a VM of that list. Until then its thread wakes up now and
+** then while it runs, so that the VM serves requests.
+*/
+LJ_FUNC void lj_ctlslot_watch(const global_State *g, int more);
 
 /* Return the slot of a VM, or NULL. */
 LJ_FUNC Control *lj_ctlslot_of(const global_State *g);
@@ -83,7 +111,7 @@ LJ_FUNC void lj_ctlslot_latefree(LateDump *ld);
 /* Is this process a child of the one that filled the slot? */
 LJ_FUNC int lj_ctlslot_ischild(const Control *c);
 
-/* End the control of a VM. Returns 1 if the background thread looked after it. */
+/* End the control of a VM. Returns 1 if the VM was under control. */
 LJ_FUNC int lj_ctlslot_close(global_State *g);
 
 /* End the control of all VMs. */

@@ -24,6 +24,7 @@
 #define CONTROL_DUMP       8
 #define CONTROL_COROUTINES 16 /* Dump the coroutines. */
 #define CONTROL_OVER       32 /* Complete the profile, if it is over. */
+#define CONTROL_LIVE       64 /* Serve a client of live control. */
 
 /* State of a control file, from stat(2). */
 typedef struct ControlFile {
@@ -36,19 +37,20 @@ typedef struct ControlFile {
 
 typedef struct Control {
   /* Shared with the handler. */
-  global_State *g;        /* The VM, or NULL if the slot is free. Set last. */
-  int users;              /* Handlers that read the VM. */
-  int tid;                /* Thread that last ran the VM, as far as known. */
-  uintptr_t stack_hi;     /* End of that thread's C stack. */
-  int signo;              /* Signal that wakes that thread. */
-  int dump_signo;         /* Signal that dumps the coroutines, or 0. */
-  uint32_t pending;       /* CONTROL_*, not served yet. */
-  struct CtlStack *offer; /* For the stack of that thread. Who takes it sets NULL. */
-  int asked;              /* The handler has asked for the safe point. */
-  SafeLoad peek;          /* Handler only, on that thread. */
+  global_State *g;              /* The VM, or NULL if the slot is free. Set last. */
+  int users;                    /* Handlers that read the VM. */
+  int tid;                      /* Thread that last ran the VM, as far as known. */
+  uintptr_t stack_lo, stack_hi; /* That thread's C stack. */
+  int signo;                    /* Signal that wakes that thread. */
+  int dump_signo;               /* Signal that dumps the coroutines, or 0. */
+  uint32_t pending;             /* CONTROL_*, not served yet. */
+  struct CtlStack *offer;       /* For the stack of that thread. Who takes it sets NULL. */
+  int asked;                    /* The handler has asked for the safe point. */
+  SafeLoad peek;                /* Handler only, on that thread. */
   /* Set when the slot is filled. */
   const char *file;                /* Control file, or NULL. */
   int is_once;                     /* Time alone controls: one profile. */
+  int is_live;                     /* Clients of live control may record it. */
   const char *pattern;             /* Pattern of its name, the same in all processes. */
   struct luam_Sysprof_Options opt; /* Options of each start. The slot owns the strings. */
   StreamFileOptions fo;            /* path is a pattern. */
@@ -61,6 +63,7 @@ typedef struct Control {
   int dumps;       /* Dumps of coroutines. */
   /* Written by the background thread. */
   int has_time;      /* There is a start or an end to look after. Under the lock. */
+  int watchers;      /* Clients of live control that wait for the VM. The same. */
   uint64_t start_ns; /* When a start is due (CLOCK_MONOTONIC), 0: none. The same. */
   int timer_tid;     /* Thread of the timer; 0: there is none. */
   int refused_polls; /* Polls since the system has refused a timer. */

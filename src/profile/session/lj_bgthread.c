@@ -26,7 +26,7 @@
 static struct {
   int runs;
   pthread_t thread;
-  uint64_t (*work)(int look);
+  const BgWork *work;
   sem_t begun;
   uint32_t word; /* 1: another thread has woken this one. */
   int end;       /* 1: the thread must end. */
@@ -58,23 +58,27 @@ static void *bgthread_main(void *arg)
   for (;;) {
     uint64_t now = mono_ns(), first = soon < due ? soon : due, ns;
     int woken;
-    if (now < first) word_wait(first - now);
+    if (bgthread.work->rest()) due = 0;
+    else if (now < first) word_wait(first - now);
     woken = __atomic_exchange_n(&bgthread.word, 0, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&bgthread.end, __ATOMIC_ACQUIRE)) break;
     now = mono_ns();
-    if (now < first && !woken) continue;
-    ns = bgthread.work(now >= due);
+    if (now < first && due && !woken) continue;
+    ns = bgthread.work->work(now >= due);
     if (now >= due) due = now + LOOK_NS;
     soon = ns < LOOK_NS ? mono_ns() + ns : due;
   }
   return NULL;
 }
 
-int lj_bgthread_begin(uint64_t (*work)(int look))
+int lj_bgthread_begin(const BgWork *work)
 {
   sigset_t all, old;
   int err;
-  if (bgthread.runs) return 0;
+  if (bgthread.runs) {
+    work->rouse();
+    return 0;
+  }
   bgthread.work = work;
   __atomic_store_n(&bgthread.word, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&bgthread.end, 0, __ATOMIC_RELAXED);
@@ -95,6 +99,7 @@ void lj_bgthread_end(void)
   if (!bgthread.runs) return;
   __atomic_store_n(&bgthread.end, 1, __ATOMIC_RELEASE);
   lj_bgthread_wake();
+  bgthread.work->rouse();
   pthread_join(bgthread.thread, NULL);
   sem_destroy(&bgthread.begun);
   lj_osthread_hide(0);

@@ -2,7 +2,8 @@
 ** Background thread: scans threads, polls control files, writes full chunks.
 ** Context: begin, end, forget: under the lock | wake: handler and any thread.
 **
-** The thread blocks all signals. It exists only while a profile or a control file needs it.
+** The thread blocks all signals. It exists only while a profile, a control file or live control
+** needs it.
 */
 
 #ifndef _LJ_BGTHREAD_H
@@ -13,11 +14,24 @@
 /* Milliseconds from one scan to the next. */
 #define BGTHREAD_LOOK_MS 50
 
-/* Start the thread, unless it runs. It calls work every BGTHREAD_LOOK_MS with look set, and
-** after each wake-up. work returns the nanoseconds until it wants to be called again, at the
-** latest. It must not wait for a lock that the caller of end holds. Returns 0 or an errno.
+/* What the thread does. Neither work nor rest may wait for a lock that the caller of begin or end
+** holds.
 */
-LJ_FUNC int lj_bgthread_begin(uint64_t (*work)(int look));
+typedef struct BgWork {
+  /* Called every BGTHREAD_LOOK_MS with look set, and after each wake-up. Returns the nanoseconds
+  ** until it wants to be called again, at the latest.
+  */
+  uint64_t (*work)(int look);
+  /* Called before each sleep. If there is nothing to look at, waits until there may be, and
+  ** returns 1.
+  */
+  int (*rest)(void);
+  /* End a rest, or the next one. Called by begin and end, on their thread. */
+  void (*rouse)(void);
+} BgWork;
+
+/* Start the thread; if it runs, end its rest. Returns 0 or an errno. */
+LJ_FUNC int lj_bgthread_begin(const BgWork *work);
 
 /* Make the thread call work soon. Async-signal-safe: makes at most one system call, which
 ** does not wait. Further calls make none until the thread has woken up.

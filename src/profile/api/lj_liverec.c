@@ -1,0 +1,404 @@
+/*
+** Recording that a client of live control makes: starts profiles, ends them, answers.
+** Context: background thread, under the lock | serve: VM thread.
+*/
+
+#define lj_liverec_c
+#define LUA_CORE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lj_obj.h"
+#include "profile/api/lj_liverec.h"
+#include "profile/api/lj_options.h"
+#include "profile/api/lj_report.h"
+#include "profile/api/lj_sysprof.h"
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_osthread.h"
+#include "profile/control/lj_ctlslot.h"
+#include "profile/output/lj_streamfile.h"
+#include "profile/session/lj_sources.h"
+
+#define ANSWER_MS   900  /* From a request to its answer, though a VM has not started. */
+#define NAMES_MS    1000 /* From the last sample until the VM has completed its profile. */
+#define LATE_MS     1000 /* From then until a sample that does not end is given up. */
+#define CLOCKS_MAX  512
+#define INTERVAL_NS 10000000 /* 100 samples a second. */
+
+typedef enum VmState {
+  VM_WAITS, /* For its safe point. */
+  VM_RUNS,
+  VM_ENDED /* Its part of the file is complete, or it has none. */
+} VmState;
+
+/* A VM of the recording. */
+typedef struct RecordedVm {
+  LiveVm vm;
+  int state; /* VmState. Set by the thread that ends the profile. */
+  StreamFile *file;
+} RecordedVm;
+
+/* The recording of a client. A process has one at a time: a VM has one profile. */
+static struct {
+  enum { REC_NONE, REC_BEGINS, REC_RUNS, REC_ENDS } phase;
+  OwnFd client, file;
+  struct luam_Sysprof_Options opt;
+  char clocks[CLOCKS_MAX];
+  ProfileLimits limits;
+  int64_t answer_ms, end_ms, names_ms; /* end_ms 0: no limit. */
+  uint64_t begin_ns;
+  int nvm;
+  RecordedVm vm[CONTROLS_MAX];
+  LiveAnswer last; /* The last answer so far. */
+} rec;
+
+/* -- Profiles of the recording ------------------------------------------------ */
+
+static RecordedVm *vm_of(const global_State *g)
+{
+  int i;
+  for (i = 0; i < rec.nvm; i++)
+    if (rec.vm[i].vm.g == g) return &rec.vm[i];
+  return NULL;
+}
+
+static void note(const RecordedVm *rv, const char *key, const char *text)
+{
+  char line[EVENT_ERRMSG_MAX + 32];
+  if (rec.nvm > 1) snprintf(line, sizeof(line), "VM %d: %s", rv->vm.number, text);
+  else snprintf(line, sizeof(line), "%s", text);
+  lj_livemsg_text(&rec.last, key, line);
+}
+
+/* End of a profile, on any thread. */
+static int file_close(void *ctx, uint8_t *buf)
+{
+  int i, err = ((StreamFile *)ctx)->err, result = lj_streamfile_close(ctx, buf);
+  if (!err && result != 0) err = errno;
+  for (i = 0; i < rec.nvm; i++) {
+    RecordedVm *rv = &rec.vm[i];
+    if (rv->file != ctx) continue;
+    if (err) note(rv, "error", strerror(err));
+    rv->file = NULL;
+    rv->state = VM_ENDED;
+  }
+  return result;
+}
+
+/* Start the profile of a VM. L: this thread runs it; NULL: another one does. */
+static void vm_start(RecordedVm *rv, lua_State *L)
+{
+  const SysprofCallbacks cb = { lj_streamfile_write, file_close, NULL, NULL, NULL };
+  struct luam_Sysprof_Options o = rec.opt;
+  ProfileLimits limits = rec.limits;
+  uint64_t since_ns = mono_ns() - rec.begin_ns;
+  StreamFile *sf;
+  int status, fd = fcntl(rec.file.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  rv->state = VM_ENDED;
+  if (limits.duration_ns) {
+    if (since_ns >= limits.duration_ns) return;
+    limits.duration_ns -= since_ns;
+  }
+  if (fd < 0 || lj_streamfile_take(fd, &sf) != STREAMFILE_OK) {
+    note(rv, "error", strerror(errno));
+    return;
+  }
+  o.buf = sf->buf;
+  o.len = sizeof(sf->buf);
+  o.ctx = sf;
+  o.session = sf->session;
+  status = L ? lj_sysprof_start(L, &o, &cb, &limits)
+	     : lj_sysprof_startfor(rv->vm.g, &rv->vm.thread, &o, &cb, &limits);
+  if (status == PROFILE_SUCCESS) {
+    rv->file = sf;
+    rv->state = VM_RUNS;
+    return;
+  }
+  if (lj_options_errmsg()[0]) note(rv, "error", lj_options_errmsg());
+  else if (status == PROFILE_ERRRUN) note(rv, "error", "the VM is being profiled already");
+  else note(rv, "error", strerror(errno ? errno : EINVAL));
+  lj_streamfile_close(sf, NULL);
+}
+
+static int count(VmState state)
+{
+  int i, n = 0;
+  for (i = 0; i < rec.nvm; i++) n += (rec.vm[i].state == (int)state);
+  return n;
+}
+
+/* -- Recording: steps -------------------------------------------------------- */
+
+void lj_liverec_finish(void)
+{
+  int i;
+  if (rec.phase == REC_NONE) return;
+  for (i = 0; i < rec.nvm; i++) lj_ctlslot_watch(rec.vm[i].vm.g, -1);
+  lj_livemsg_send(&rec.client, &rec.last);
+  lj_ownfd_close(&rec.client);
+  lj_ownfd_close(&rec.file);
+  rec.phase = REC_NONE;
+  rec.nvm = 0;
+}
+
+static void rec_end(void)
+{
+  int i;
+  if (rec.phase == REC_NONE || rec.phase == REC_ENDS) return;
+  rec.phase = REC_ENDS;
+  rec.names_ms = mono_ms() + NAMES_MS;
+  for (i = 0; i < rec.nvm; i++) {
+    RecordedVm *rv = &rec.vm[i];
+    if (rv->state == VM_RUNS) lj_sysprof_over(rv->vm.g);
+    if (rv->state != VM_WAITS) continue;
+    lj_ctlslot_asklive(rv->vm.g, 0);
+    rv->state = VM_ENDED;
+    note(rv, "note",
+	 "nothing was recorded: its events begin when the program runs Lua code outside of "
+	 "compiled code, and it has not done so");
+  }
+}
+
+/* Note that the VM has not completed its profile, unless nothing is to be named. */
+static void note_forced(const RecordedVm *rv)
+{
+  struct luam_Sysprof_Counters c;
+  lj_report_counters(rv->vm.g, &c);
+  if (c.samples > 0)
+    note(rv, "note",
+	 "the VM has not run Lua code outside of compiled code since the recording ended; "
+	 "names that only its tables tell are missing");
+}
+
+/* Complete profiles whose VM has not done so: it sleeps, or stays in compiled code. late: for the
+** last time.
+*/
+static void rec_force(int late)
+{
+  int i;
+  for (i = 0; i < rec.nvm; i++) {
+    RecordedVm *rv = &rec.vm[i];
+    if (rv->state != VM_RUNS) continue;
+    if (lj_sysprof_force(rv->vm.g)) note_forced(rv);
+    else if (late)
+      note(rv, "error",
+	   "a thread has left a sample by a jump; the end of the file is missing");
+    else continue;
+    rv->state = VM_ENDED;
+  }
+}
+
+/* Do all VMs that run have no samples any more? */
+static int all_over(void)
+{
+  int i;
+  for (i = 0; i < rec.nvm; i++)
+    if (rec.vm[i].state == VM_WAITS ||
+	(rec.vm[i].state == VM_RUNS && !lj_sysprof_isover(rec.vm[i].vm.g)))
+      return 0;
+  return 1;
+}
+
+static void rec_answer(void)
+{
+  LiveAnswer a;
+  lj_livemsg_begin(&a, "ok");
+  lj_livemsg_number(&a, "vms", (unsigned)rec.nvm);
+  lj_livemsg_number(&a, "started", (unsigned)count(VM_RUNS));
+  lj_livemsg_number(&a, "waiting", (unsigned)count(VM_WAITS));
+  lj_livemsg_send(&rec.client, &a);
+  rec.phase = REC_RUNS;
+}
+
+void lj_liverec_step(void)
+{
+  int64_t now = mono_ms();
+  if (rec.phase == REC_BEGINS && (!count(VM_WAITS) || now >= rec.answer_ms)) rec_answer();
+  if (rec.phase == REC_RUNS && (all_over() || (rec.end_ms && now >= rec.end_ms))) rec_end();
+  if (rec.phase != REC_NONE && lj_livemsg_isclosed(&rec.client)) rec_end();
+  if (rec.phase == REC_ENDS && now >= rec.names_ms)
+    rec_force(now >= rec.names_ms + LATE_MS);
+  if (rec.phase == REC_ENDS && !count(VM_RUNS)) lj_liverec_finish();
+}
+
+/* -- Request: record --------------------------------------------------------- */
+
+/* The value of a key as a whole number up to max. Returns 0 and refuses it if it is none. */
+static int number_of(const OwnFd *client, const LiveRequest *rq, const char *key,
+		     uint64_t max, uint64_t *n)
+{
+  const char *s = lj_livemsg_value(rq, key);
+  char text[160], *end;
+  if (!s) return 1;
+  errno = 0;
+  *n = strtoull(s, &end, 10);
+  if (*s >= '0' && *s <= '9' && !*end && errno == 0 && *n <= max) return 1;
+  snprintf(text, sizeof(text), "%s is '%.40s'; expected a whole number up to %llu", key, s,
+	   (unsigned long long)max);
+  lj_livemsg_refuse(client, text);
+  return 0;
+}
+
+/* The value of a key as an index into a list of two words. */
+static int word_of(const OwnFd *client, const LiveRequest *rq, const char *key,
+		   const char *const *words, int *index)
+{
+  const char *s = lj_livemsg_value(rq, key);
+  char text[160];
+  *index = 0;
+  if (!s || strcmp(s, words[0]) == 0) return 1;
+  *index = 1;
+  if (strcmp(s, words[1]) == 0) return 1;
+  snprintf(text, sizeof(text), "%s is '%.40s'; expected %s or %s", key, s, words[0],
+	   words[1]);
+  lj_livemsg_refuse(client, text);
+  return 0;
+}
+
+/* Read the options of a recording. Returns 0 and refuses them if they are wrong. */
+static int record_options(const OwnFd *client, const LiveRequest *rq)
+{
+  static const char *const keys[] = { "clocks",   "interval_ns", "period", "duration_ns",
+				      "max_size", "jitter",      "gc",     "threads",
+				      "mode",     "backtracer",  NULL };
+  static const char *const threads[] = { "own", "all" };
+  static const char *const modes[] = { "C", "leaf" };
+  static const char *const backtracers[] = { "own", "libunwind" };
+  const char *unknown = lj_livemsg_unknown(rq, keys);
+  const char *clocks = lj_livemsg_value(rq, "clocks");
+  uint64_t interval = INTERVAL_NS, period = 0, jitter = 0, gc = 0;
+  int all, leaf, libunwind;
+  if (unknown) {
+    char text[160];
+    snprintf(text, sizeof(text), "'%.40s' is unknown to this version of the profiler",
+	     unknown);
+    lj_livemsg_refuse(client, text);
+    return 0;
+  }
+  memset(&rec.opt, 0, sizeof(rec.opt));
+  memset(&rec.limits, 0, sizeof(rec.limits));
+  if (!number_of(client, rq, "interval_ns", (uint64_t)1 << 62, &interval) ||
+      !number_of(client, rq, "period", (uint64_t)1 << 62, &period) ||
+      !number_of(client, rq, "duration_ns", (uint64_t)1 << 62, &rec.limits.duration_ns) ||
+      !number_of(client, rq, "max_size", (uint64_t)1 << 62, &rec.limits.max_size) ||
+      !number_of(client, rq, "jitter", 1, &jitter) ||
+      !number_of(client, rq, "gc", 1, &gc) ||
+      !word_of(client, rq, "threads", threads, &all) ||
+      !word_of(client, rq, "mode", modes, &leaf) ||
+      !word_of(client, rq, "backtracer", backtracers, &libunwind))
+    return 0;
+  snprintf(rec.clocks, sizeof(rec.clocks), "%s", clocks ? clocks : "cpu");
+  rec.opt.clocks = rec.clocks;
+  rec.opt.mode = leaf ? LUAM_SYSPROF_LEAF : LUAM_SYSPROF_CALLGRAPH;
+  rec.opt.interval_ns = interval;
+  rec.opt.period = period;
+  rec.opt.jitter = (uint8_t)jitter;
+  rec.opt.gc = (uint8_t)gc;
+  rec.opt.threads = all ? LUAM_SYSPROF_THREADS_ALL : LUAM_SYSPROF_THREADS_OWN;
+  rec.opt.flush = LUAM_SYSPROF_FLUSH_THREAD;
+  if (libunwind) rec.opt.backtracer = LUAM_SYSPROF_BACKTRACER_LIBUNWIND;
+  return 1;
+}
+
+/* Must the VM itself start the events? Returns -1 and refuses them if they are wrong. */
+static int record_isofvm(const OwnFd *client)
+{
+  EventDefaults by = { rec.opt.interval_ns, rec.opt.period, rec.opt.jitter, 0 };
+  EventSpec spec[SPF_EVENTS_MAX];
+  char errmsg[EVENT_ERRMSG_MAX];
+  int i, n = lj_sources_parse(rec.clocks, &by, spec, errmsg);
+  if (n == 0) {
+    lj_livemsg_refuse(client, errmsg);
+    return -1;
+  }
+  for (i = 0; i < n; i++)
+    if (spec[i].ops->is_of_vm) return 1;
+  return 0;
+}
+
+int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
+{
+  LiveVm vms[CONTROLS_MAX];
+  int i, n, is_of_vm;
+  if (rec.phase != REC_NONE) {
+    lj_livemsg_refuse(client, "another client records this process already; "
+			      "'luajit-sysprof stop' ends that recording");
+    return 0;
+  }
+  n = lj_ctlslot_lives(vms);
+  if (n == 0) {
+    lj_livemsg_refuse(client, "the process has no live VM any more");
+    return 0;
+  }
+  if (!lj_livemsg_file(client, rq) || !record_options(client, rq) ||
+      (is_of_vm = record_isofvm(client)) < 0)
+    return 0;
+  rec.client = *client;
+  rec.file = rq->file;
+  rq->file.fd = -1;
+  rec.begin_ns = mono_ns();
+  rec.answer_ms = mono_ms() + ANSWER_MS;
+  rec.end_ms = rec.limits.duration_ns
+		 ? mono_ms() + (int64_t)(rec.limits.duration_ns / 1000000)
+		 : 0;
+  lj_livemsg_begin(&rec.last, "done");
+  memset(rec.vm, 0, sizeof(rec.vm));
+  rec.nvm = n;
+  for (i = 0; i < n; i++) {
+    RecordedVm *rv = &rec.vm[i];
+    rv->vm = vms[i];
+    lj_ctlslot_watch(rv->vm.g, 1);
+    if (lj_sysprof_isrunning(rv->vm.g)) {
+      rv->state = VM_ENDED;
+      note(rv, "error", "the VM is being profiled already");
+    } else if (is_of_vm || !lj_osthread_exists(rv->vm.thread.tid)) {
+      rv->state = VM_WAITS;
+      lj_ctlslot_asklive(rv->vm.g, 1);
+    } else {
+      vm_start(rv, NULL);
+    }
+  }
+  if (count(VM_ENDED) == n) { /* The last answer has the reasons. */
+    rec.phase = REC_ENDS;
+    lj_liverec_finish();
+  } else {
+    rec.phase = REC_BEGINS;
+  }
+  return 1;
+}
+
+void lj_liverec_serve(lua_State *L)
+{
+  RecordedVm *rv = vm_of(G(L));
+  if (rv && rv->state == VM_WAITS) vm_start(rv, L);
+}
+
+int lj_liverec_stop(void)
+{
+  int n = rec.phase == REC_ENDS ? 0 : count(VM_RUNS) + count(VM_WAITS);
+  rec_end();
+  return n;
+}
+
+int lj_liverec_runs(void)
+{
+  return count(VM_RUNS);
+}
+
+int lj_liverec_isbusy(void)
+{
+  return rec.phase != REC_NONE;
+}
+
+void lj_liverec_forget(void)
+{
+  rec.phase = REC_NONE;
+  rec.nvm = 0;
+  lj_ownfd_close(&rec.client);
+  lj_ownfd_close(&rec.file);
+}

@@ -1,0 +1,277 @@
+/*
+** Socket of live control: folder, name, clients.
+** Context: background thread | rouse: ordinary threads | close, forget: under the lock.
+**
+** The socket gets its name only when it listens. So a name in the folder that refuses a connection
+** is that of a process that has ended, and may be removed.
+*/
+
+#define lj_livesock_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For accept4, O_PATH and struct ucred. */
+#endif
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "profile/base/lj_ownfd.h"
+#include "profile/live/lj_livesock.h"
+
+#define FOLDER      "/tmp/.luajit-sysprof-%ld" /* With the user. */
+#define NAME_SIZE   32
+#define NAMES       9   /* PID, PID.2 and so on. */
+#define BACKLOG     128 /* Clients that wait. */
+#define OPEN_TRIES  20
+#define SWEEP_MAX   256 /* Names that one sweep looks at. */
+#define TEMPORARY   '.' /* First character of a name before the socket listens. */
+#define PROBLEM_MAX 512
+
+static struct {
+  OwnFd folder, listens;
+  OwnFd hears, rouses; /* Ends of a pair: a write at one end wakes the other. */
+  ino_t ino;           /* Of the name. */
+  char name[NAME_SIZE];
+} sock = { { -1, 0, 0 }, { -1, 0, 0 }, { -1, 0, 0 }, { -1, 0, 0 }, 0, "" };
+
+static char problem_text[PROBLEM_MAX];
+
+static const char *problem(const char *what, const char *why)
+{
+  char path[64];
+  snprintf(path, sizeof(path), FOLDER, (long)geteuid());
+  snprintf(problem_text, sizeof(problem_text), "%s %s: %s", what, path, why);
+  return problem_text;
+}
+
+/* -- Folder ------------------------------------------------------------------ */
+
+/* Open the folder, and create it if it is missing. Another user may have placed it. */
+static const char *folder_open(void)
+{
+  char path[64];
+  struct stat st;
+  int fd;
+  snprintf(path, sizeof(path), FOLDER, (long)geteuid());
+  if (mkdir(path, 0700) != 0 && errno != EEXIST) return problem("mkdir", strerror(errno));
+  fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+    return problem("the folder", "it is a link or a file; remove it");
+  if (fd < 0) return problem("open", strerror(errno));
+  if (fstat(fd, &st) != 0 || st.st_uid != geteuid()) {
+    close(fd);
+    return problem("the folder", "another user owns it; remove it as that user or as root");
+  }
+  if ((st.st_mode & 077) != 0) {
+    close(fd);
+    return problem("the folder",
+		   "other users may enter it; remove that right by chmod 700");
+  }
+  return lj_ownfd_take(&sock.folder, fd) ? NULL : problem("open", strerror(errno));
+}
+
+/* Address of a name in the folder: by the descriptor, so that it is this folder. */
+static void address_of(struct sockaddr_un *sa, const char *name)
+{
+  memset(sa, 0, sizeof(*sa));
+  sa->sun_family = AF_UNIX;
+  snprintf(sa->sun_path, sizeof(sa->sun_path), "/proc/self/fd/%d/%s", sock.folder.fd, name);
+}
+
+/* Does a process listen under the name? If in doubt, yes. */
+static int name_isused(const char *name)
+{
+  struct sockaddr_un sa;
+  struct stat st;
+  int fd, used = 1;
+  if (fstatat(sock.folder.fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return errno != ENOENT;
+  if (!S_ISSOCK(st.st_mode)) return 1;
+  fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return 1;
+  address_of(&sa, name);
+  if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) != 0 && errno == ECONNREFUSED)
+    used = 0;
+  close(fd);
+  return used;
+}
+
+/* Remove names of processes that have ended. */
+static void folder_sweep(void)
+{
+  DIR *dir;
+  struct dirent *de;
+  int fd = openat(sock.folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
+  if (fd < 0) return;
+  if ((dir = fdopendir(fd)) == NULL) {
+    close(fd);
+    return;
+  }
+  while ((de = readdir(dir)) != NULL && n++ < SWEEP_MAX)
+    if (de->d_name[0] != TEMPORARY && !name_isused(de->d_name))
+      unlinkat(sock.folder.fd, de->d_name, 0);
+  closedir(dir);
+}
+
+/* -- Open and close ---------------------------------------------------------- */
+
+/* Give the listening socket the first name that no process uses. */
+static const char *name_take(const char *temporary)
+{
+  struct stat st;
+  int n;
+  if (fstatat(sock.folder.fd, temporary, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    return problem("fstatat", strerror(errno));
+  sock.ino = st.st_ino;
+  for (n = 1; n <= NAMES; n++) {
+    if (n == 1) snprintf(sock.name, sizeof(sock.name), "%ld", (long)getpid());
+    else snprintf(sock.name, sizeof(sock.name), "%ld.%d", (long)getpid(), n);
+    if (name_isused(sock.name)) continue;
+    if (renameat(sock.folder.fd, temporary, sock.folder.fd, sock.name) == 0) return NULL;
+    return problem("rename in", strerror(errno));
+  }
+  return problem("the folder", "other processes use all names of this process");
+}
+
+static const char *socket_listen(void)
+{
+  struct sockaddr_un sa;
+  char temporary[NAME_SIZE];
+  const char *why;
+  int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (!lj_ownfd_take(&sock.listens, fd)) return problem("socket for", strerror(errno));
+  snprintf(temporary, sizeof(temporary), "%c%ld", TEMPORARY, (long)getpid());
+  unlinkat(sock.folder.fd, temporary, 0);
+  address_of(&sa, temporary);
+  if (bind(sock.listens.fd, (struct sockaddr *)&sa, sizeof(sa)) != 0)
+    return problem("bind in", strerror(errno));
+  if (fchmodat(sock.folder.fd, temporary, 0600, 0) != 0)
+    why = problem("chmod in", strerror(errno));
+  else if (listen(sock.listens.fd, BACKLOG) != 0)
+    why = problem("listen in", strerror(errno));
+  else why = name_take(temporary);
+  if (why) {
+    int err = errno;
+    unlinkat(sock.folder.fd, temporary, 0);
+    sock.name[0] = '\0';
+    errno = err;
+  }
+  return why;
+}
+
+static const char *pair_open(void)
+{
+  int fds[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) != 0)
+    return problem("socketpair for", strerror(errno));
+  if (lj_ownfd_take(&sock.hears, fds[0]) & lj_ownfd_take(&sock.rouses, fds[1])) return NULL;
+  return problem("socketpair for", strerror(errno));
+}
+
+static int sock_isopen(void)
+{
+  return lj_ownfd_isours(&sock.folder) && lj_ownfd_isours(&sock.listens) &&
+	 lj_ownfd_isours(&sock.hears) && lj_ownfd_isours(&sock.rouses);
+}
+
+static const char *sock_open(void)
+{
+  const char *why = folder_open();
+  if (!why) {
+    folder_sweep();
+    why = pair_open();
+  }
+  return why ? why : socket_listen();
+}
+
+/* Another process may remove the folder meanwhile, with its own name. */
+const char *lj_livesock_open(void)
+{
+  const char *why = NULL;
+  int n;
+  if (sock_isopen()) return NULL;
+  for (n = 0; n < OPEN_TRIES; n++) {
+    lj_livesock_close(); /* The program may have closed a part. */
+    errno = 0;
+    if ((why = sock_open()) == NULL || errno != ENOENT) break;
+  }
+  if (why) lj_livesock_close();
+  return why;
+}
+
+void lj_livesock_forget(void)
+{
+  sock.name[0] = '\0';
+  lj_ownfd_close(&sock.listens);
+  lj_ownfd_close(&sock.hears);
+  lj_ownfd_close(&sock.rouses);
+  lj_ownfd_close(&sock.folder);
+}
+
+void lj_livesock_close(void)
+{
+  char path[64];
+  struct stat st;
+  int was_open = (sock.name[0] != '\0');
+  if (sock.name[0] && lj_ownfd_isours(&sock.folder) &&
+      fstatat(sock.folder.fd, sock.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+      st.st_ino == sock.ino)
+    unlinkat(sock.folder.fd, sock.name, 0);
+  lj_livesock_forget();
+  if (!was_open) return;
+  snprintf(path, sizeof(path), FOLDER, (long)geteuid());
+  rmdir(path); /* Fails while other processes use it. */
+}
+
+/* -- Clients ----------------------------------------------------------------- */
+
+int lj_livesock_wait(const OwnFd *const *clients, int n, int ms)
+{
+  struct pollfd fds[2 + LIVESOCK_CLIENTS] = { { sock.listens.fd, POLLIN, 0 },
+					      { sock.hears.fd, POLLIN, 0 } };
+  char bytes[64];
+  int i;
+  if (!sock_isopen()) return 0;
+  for (i = 0; i < n; i++) {
+    fds[2 + i].fd = lj_ownfd_isours(clients[i]) ? clients[i]->fd : -1;
+    fds[2 + i].events = POLLIN;
+  }
+  poll(fds, (nfds_t)(2 + n), ms);
+  while (lj_ownfd_isours(&sock.hears) && read(sock.hears.fd, bytes, sizeof(bytes)) > 0)
+    ;
+  return 1;
+}
+
+void lj_livesock_rouse(void)
+{
+  int err = errno;
+  if (lj_ownfd_isours(&sock.rouses)) /* A full pair rouses, too. */
+    send(sock.rouses.fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  errno = err;
+}
+
+int lj_livesock_accept(OwnFd *client)
+{
+  static const char refused[] =
+    "error another user owns the process; run the command as that user or as root";
+  struct ucred who;
+  while (lj_ownfd_isours(&sock.listens)) {
+    socklen_t len = sizeof(who);
+    int fd = accept4(sock.listens.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (!lj_ownfd_take(client, fd)) return errno == EMFILE || errno == ENFILE ? -1 : 0;
+    if (getsockopt(client->fd, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+	(who.uid == geteuid() || who.uid == 0))
+      return 1;
+    send(client->fd, refused, sizeof(refused) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    lj_ownfd_close(client);
+  }
+  return 0;
+}

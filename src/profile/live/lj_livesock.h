@@ -1,0 +1,43 @@
+/*
+** Socket of live control: one per process, in a folder of its user in /tmp.
+** Context: background thread | rouse: ordinary threads | close, forget: under the lock.
+**
+** The name is /tmp/.luajit-sysprof-UID/PID, both as the process sees them. The folder belongs to
+** the user alone; the code uses it by a descriptor, so nobody can exchange it after the check. A
+** process in another pid namespace may have the same number: then the name is PID.2 and so on.
+** A client recognizes the process by the credentials that the kernel keeps for the socket.
+*/
+
+#ifndef _LJ_LIVESOCK_H
+#define _LJ_LIVESOCK_H
+
+#include "profile/base/lj_ownfd.h"
+
+/* Open the socket, unless it is open. Returns NULL, or the reason of a failure: a sentence that
+** names the path, valid until the next call.
+*/
+LJ_FUNC const char *lj_livesock_open(void);
+
+#define LIVESOCK_CLIENTS 32 /* Clients at a time; the kernel keeps others waiting. */
+
+/* Wait for a client, for lj_livesock_rouse, or until the program has closed the socket; at most
+** ms milliseconds, -1: no limit. Ends also if one of these n clients has sent something. Returns 0
+** at once if the socket is not open.
+*/
+LJ_FUNC int lj_livesock_wait(const OwnFd *const *clients, int n, int ms);
+
+/* End a wait, or the next one. Not in the handler. */
+LJ_FUNC void lj_livesock_rouse(void);
+
+/* Accept a client whose user is this process's or root; its descriptor does not block. Others get
+** an error. Returns 1; 0 if there is no client; -1 if the process has no descriptor for it.
+*/
+LJ_FUNC int lj_livesock_accept(OwnFd *client);
+
+/* Close the socket, and remove its name. */
+LJ_FUNC void lj_livesock_close(void);
+
+/* In a child of fork(): close what it inherited. The name stays with the parent. */
+LJ_FUNC void lj_livesock_forget(void);
+
+#endif
