@@ -19,9 +19,9 @@ words() {
   grep -oE -e '(^|[^A-Za-z0-9-])--?[A-Za-z][a-z-]*' | sed 's/^[^-]//'
 }
 
-# The first line of each item of a manual page's section OPTIONS, without its escapes.
+# The first line of each item of a manual page's section, OPTIONS or another one, without its escapes.
 manual() {
-  sed -n '/^\.SH OPTIONS/,/^\.SH [^O]/p' "$1" | grep -A 1 -x '\.TP' | grep '^\.[BI]' |
+  sed -n "/^\.SH ${2-OPTIONS}\$/,/^\.SH /p" "$1" | grep -A 1 -x '\.TP' | grep '^\.[BI]' |
     sed -e 's/^\.[BIR]* //' -e 's/\\f.//g' -e 's/\\~/ /g' -e 's/[\\"]//g'
 }
 
@@ -63,8 +63,13 @@ mv of_report expected
 of_help luajit-sysprof report >got
 same "luajit-sysprof report --help"
 
-# The verbs of luajit-sysprof. Those of the others are among those of 'report'.
+# The verbs of luajit-sysprof. The options of those that read are among those of 'report'; those of 'record' and 'stop' are
+# options of 'run', or of live programs.
 of_help luajit-sysprof report | LC_ALL=C sort -u >reports
+{
+  of_help luajit-sysprof run
+  manual "$SYSPROF_SOURCE/etc/man/luajit-sysprof.1" "LIVE PROGRAMS" | words
+} | LC_ALL=C sort -u >lives
 verbs=$("$SYSPROF_BUILD/bin/luajit-sysprof" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
 for verb in $verbs; do
   of_help luajit-sysprof "$verb" | LC_ALL=C sort -u >expected
@@ -74,9 +79,13 @@ for verb in $verbs; do
     echo "FAIL: '$verb' is not in the table of doc/run.md"
     status=1
   }
-  [ "$verb" = run ] || LC_ALL=C comm -23 expected reports >others
-  [ "$verb" = run ] || [ ! -s others ] || {
-    echo "FAIL: options of $verb that report does not have:"
+  case $verb in
+  run | record | stop) known=lives ;;
+  *) known=reports ;;
+  esac
+  LC_ALL=C comm -23 expected $known >others
+  [ ! -s others ] || {
+    echo "FAIL: options of $verb that are not in $known:"
     cat others
     status=1
   }
@@ -98,6 +107,11 @@ manual "$SYSPROF_SOURCE/etc/man/luajit-sysprof.1" | words | grep -v -x -e --comp
 same "luajit-sysprof(1)"
 sed -n 's/^| \(`-[^|]*\)|.*/\1/p' "$SYSPROF_SOURCE/doc/run.md" | words | grep -v -x -e --completion >got
 same "doc/run.md"
+
+of_help luajit-sysprof record | LC_ALL=C sort -u >expected
+enough "luajit-sysprof record" 15
+sed -n 's/^| \(`-[^|]*\)|.*/\1/p' "$SYSPROF_SOURCE/doc/live.md" | words >got
+same "doc/live.md"
 
 # luajit itself prints its options to standard error. "-" and "--" are not options.
 "$LUAJIT" -h 2>help

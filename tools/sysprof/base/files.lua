@@ -21,6 +21,8 @@ int statvfs(const char *, struct sysprof_statvfs *);
 char *realpath(const char *, char *);
 void free(void *);
 char *strerror(int);
+int glob(const char *, int, void *, void *);
+void globfree(void *);
 ]]
 
 local AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH = -100, 0x100, 0x1000
@@ -87,6 +89,16 @@ function files.room(path)
   local st = ffi.new("struct sysprof_statvfs")
   if not ffi.abi("64bit") or ffi.C.statvfs(path, st) ~= 0 then return nil end
   return tonumber(st.bavail) * tonumber(st.frsize)
+end
+
+-- Returns a sorted list of the paths that match a pattern of the shell.
+function files.matching(pattern)
+  local found, list = ffi.new("struct { size_t n; char **paths; char rest[256]; }"), {}
+  if ffi.C.glob(pattern, 0, nil, found) == 0 then
+    for i = 0, tonumber(found.n) - 1 do list[i + 1] = ffi.string(found.paths[i]) end
+    ffi.C.globfree(found)
+  end
+  return list
 end
 
 -- Are two paths of the same file? A path without a file has its name only.

@@ -112,11 +112,8 @@ end
 
 -- -- The verb --------------------------------------------------------------
 
-local verb = { name = "doctor", line = "tell what this machine allows, and what would help", specs = {} }
-
-for _, spec in ipairs(viewspecs.without {}) do
-  if spec.key == "help" or spec.key == "version" then verb.specs[#verb.specs + 1] = spec end
-end
+local verb = { name = "doctor", line = "tell what this machine allows, and what would help",
+  specs = viewspecs.of { "help", "version" } }
 
 verb.help = {
   usage = "Usage: luajit-sysprof doctor",

@@ -23,8 +23,6 @@ ssize_t readlink(const char *, char *, size_t);
 int mkstemp(char *);
 int close(int);
 int fcntl(int, int, ...);
-int glob(const char *, int, void *, void *);
-void globfree(void *);
 ]]
 
 local F_SETFD, FD_CLOEXEC = 2, 1
@@ -144,8 +142,9 @@ function launch.temporary()
   return path, not path and fd or nil
 end
 
--- Returns a path of a new file without a name, which ends with this process; or nil and a message. Without
--- procfs the file has a name. procfs may be that of another PID namespace, where this process has another number.
+-- Returns a path of a new file without a name, which ends with this process, and its descriptor; or nil and a message.
+-- Without procfs the file has a name, and no descriptor. procfs may be that of another PID namespace, where this
+-- process has another number.
 function launch.unnamed()
   local path, fd = new_file()
   if not path then return nil, fd end
@@ -156,7 +155,7 @@ function launch.unnamed()
     return path
   end
   os.remove(path)
-  return link
+  return link, fd
 end
 
 -- Runs a script to its end. options: of misc.sysprof.start; passed: a list of options
@@ -184,14 +183,9 @@ end
 -- Returns a sorted list of the profiles that children of the script have written:
 -- beside its own, with their ids at the end.
 function launch.profiles_of_children(path)
-  local found, list = ffi.new("struct { size_t n; char **paths; char rest[256]; }"), {}
-  local pattern = path:gsub("[%*%?%[\\]", "\\%0") .. ".*"
-  if ffi.C.glob(pattern, 0, nil, found) == 0 then
-    for i = 0, tonumber(found.n) - 1 do
-      local name = ffi.string(found.paths[i])
-      if name:sub(#path + 1):find("^%.[%d.]*%d$") then list[#list + 1] = name end
-    end
-    ffi.C.globfree(found)
+  local list = {}
+  for _, name in ipairs(files.matching(path:gsub("[%*%?%[\\]", "\\%0") .. ".*")) do
+    if name:sub(#path + 1):find("^%.[%d.]*%d$") then list[#list + 1] = name end
   end
   return list
 end

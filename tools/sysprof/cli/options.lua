@@ -26,7 +26,7 @@ local options = {}
 
 -- What users of other tools type, and what they find here.
 local HINTS = {
-  ["-p"] = "a program that runs is profiled by LUAJIT_SYSPROF, see doc/environment.md",
+  ["-p"] = "'luajit-sysprof record PID' profiles a program that runs",
   ["-g"] = "stacks are always recorded",
   ["-f"] = "the ending of -o FILE gives the format",
   ["-t"] = "--threads samples all threads; --by=thread and --thread=NAME show them",

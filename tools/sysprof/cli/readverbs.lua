@@ -154,17 +154,9 @@ add {
   end,
 }
 
-local function specs_of(names, ending)
-  local all, list = viewspecs.without {}, {}
-  for _, spec in ipairs(all) do
-    if names[spec.key] then list[#list + 1] = spec end
-  end
-  return viewspecs.with_ending(list, ending)
-end
-
 add {
   name = "merge", line = "add profiles up into one file", arguments = "-o FILE.bin FILE...",
-  specs = specs_of({ output = true, force = true, help = true, version = true }, ".bin"),
+  specs = viewspecs.with_ending(viewspecs.of { "output", "force", "help", "version" }, ".bin"),
   intro = "Writes one profile with the samples of several. All verbs read it.",
   example = "-o all.bin worker.1.bin worker.2.bin",
   main = function(this, opt, rest)
@@ -200,7 +192,7 @@ add {
 
 add {
   name = "info", line = "show what a profile holds, and what it lacks",
-  specs = specs_of({ output = true, force = true, help = true, version = true }, ".txt"),
+  specs = viewspecs.with_ending(viewspecs.of { "output", "force", "help", "version" }, ".txt"),
   intro = "Prints the self-report of profiles: events, rates, threads, lost and broken samples, costs.",
   example = "app.bin",
   main = function(this, opt, rest)

@@ -143,4 +143,18 @@ local SPECS = {
   { name = "version", key = "version", help = { "show the versions of sysprof and LuaJIT" } },
 }
 
-return { SPECS = SPECS, OUTPUT = OUTPUT, LIMIT = LIMIT }
+local runspecs = { SPECS = SPECS, OUTPUT = OUTPUT, LIMIT = LIMIT }
+
+-- Returns the specifications with some keys. texts: by key, the help that differs.
+function runspecs.of(keys, texts)
+  local wanted, list = {}, {}
+  for _, key in ipairs(keys) do wanted[key] = true end
+  for _, spec in ipairs(SPECS) do
+    if wanted[spec.key] then
+      list[#list + 1] = texts[spec.key] and setmetatable(texts[spec.key], { __index = spec }) or spec
+    end
+  end
+  return list
+end
+
+return runspecs

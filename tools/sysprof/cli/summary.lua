@@ -32,13 +32,14 @@ local function say_rows(say, shown_view, title, options)
 end
 
 -- Returns why there are few samples or none, and what shows more; or nil.
-local function advice(profile)
+local function advice(profile, opt)
   local e = events.list(profile)[1]
   local real, cpu = headline.real_time(profile), headline.cpu_time(profile)
   local is_cpu = e and units.of(e.unit).is_cpu and not e.parts
   local samples = profile:totals()
   if is_cpu and real and real > QUIET_SECONDS and cpu and cpu < IDLE * real then
-    return ("the script used no CPU for %.1f of %.1f s; --event=wall shows why"):format(real - cpu, real)
+    return ("the %s used no CPU for %.1f of %.1f s; --event=wall shows why")
+	   :format(opt.programs == 1 and "program" or opt.programs and "programs" or "script", real - cpu, real)
   elseif samples == 0 then
     return profile.complete and selfreport.nothing(profile) .. (is_cpu and "; --hz=1000 takes more" or "") or nil
   elseif is_cpu and samples < FEW then
@@ -75,16 +76,19 @@ end
 
 -- The next command to type.
 local function next_command(profile, opt)
-  if not opt.in_place or profile:totals() == 0 then return nil end
+  local st = opt.format == "bin" and files.stat(opt.output)
+  if not st or st.kind ~= "file" or profile:totals() == 0 then return nil end
   local path = opt.output == "sysprof.bin" and "" or " " .. opt.output
   return ("next: luajit-sysprof report%s, annotate%s, or flame%s"):format(path, path, path)
 end
 
--- Says what a run has recorded. paths: of the profiles of the script and its children.
+-- Says what was recorded. paths: of the profiles of the script and its children. programs, an option: how many programs
+-- were recorded that run.
 function summary.print(say, shown_view, paths, opt)
   local profile = shown_view.profile
   local real = headline.real_time(profile)
-  say(selfreport.totals(profile), real and (" in %.3f s"):format(real) or "", ", written to ",
+  local of = (opt.programs or 1) > 1 and (" of %d processes"):format(opt.programs) or ""
+  say(selfreport.totals(profile), real and (" in %.3f s"):format(real) .. of or "", ", written to ",
       opt.output == "-" and "standard output" or opt.output)
   say_rates(say, profile, shown_view.event.name)
   for i = 2, #paths do
@@ -94,7 +98,7 @@ function summary.print(say, shown_view, paths, opt)
   if lost > 0 then say("warning: samples lost: ", lost_text) end
   if not profile.complete then say_cut(say, profile, paths[1]) end
   if shown_view:room_text() then say("warning: ", shown_view:room_text()) end
-  local hint = advice(profile)
+  local hint = advice(profile, opt)
   if hint then say(hint) end
   if opt.no_lua then
     say_rows(say, shown_view, "hottest C functions:", { by = "function" })

@@ -7,12 +7,15 @@ local completion = require("sysprof.cli.completion")
 local doctor = require("sysprof.cli.doctor")
 local files = require("sysprof.base.files")
 local options = require("sysprof.cli.options")
+local ps = require("sysprof.cli.ps")
 local readverbs = require("sysprof.cli.readverbs")
+local record = require("sysprof.cli.record")
 local run = require("sysprof.cli.run")
+local stop = require("sysprof.cli.stop")
 
 local verbs = { PROGRAM = "luajit-sysprof" }
 
-local LIST = { run }
+local LIST = { run, record, ps, stop }
 for _, verb in ipairs(readverbs) do LIST[#LIST + 1] = verb end
 LIST[#LIST + 1] = doctor
 
@@ -21,17 +24,22 @@ local OTHERS = { "help", "--help", "--version", "--completion=bash" }
 
 -- What other tools call our verbs.
 local MEANT = {
-  record = "run", profile = "run", script = "run", exec = "run", python = "run", top = "report", stat = "info",
+  profile = "run", script = "run", exec = "run", python = "run", top = "report", stat = "info",
   stats = "info", header = "info", show = "report", text = "report", flamegraph = "flame", html = "flame",
   graph = "flame", svg = "flame",
   list = "annotate", source = "annotate", lines = "annotate", compare = "diff", add = "merge", convert = "export",
   pprof = "export", check = "doctor",
 }
 
--- Verbs of other tools for programs that run.
-local RUNNING = { attach = true, ps = true, dump = true, stop = true, start = true, pid = true, serve = true }
-local ABOUT_RUNNING = "a program that runs is profiled if it was started so: " ..
-  "'LUAJIT_SYSPROF=control=SIGUSR2,paused PROGRAM'; then 'kill -USR2 PID' starts and stops a profile"
+-- What other tools call 'record': in any case, or with a PID behind it.
+local RECORD = { attach = true, start = true, pid = true, ["-p"] = true, ["--pid"] = true }
+local RECORD_PID = { profile = true, top = true }
+
+-- Verbs of other tools for programs that run, which there are not yet.
+local HINTS = {
+  dump = "'LUAJIT_SYSPROF=coroutines=SIGUSR1,paused PROGRAM', then 'kill -USR1 PID', writes where all coroutines are",
+  serve = "'luajit-sysprof record -d 10s -o FILE.html PID' makes a page of a program that runs",
+}
 
 local function by_name(name)
   for _, verb in ipairs(LIST) do
@@ -52,6 +60,7 @@ Examples:
   luajit-sysprof report                  # a table of what was recorded last
   luajit-sysprof run -o app.html app.lua # a flame graph
   LUAJIT_SYSPROF=on nginx                # any program on this LuaJIT: sysprof.PID.1.bin
+  LUAJIT_SYSPROF=live nginx              # one that 'luajit-sysprof record PID' records later
 ]]
   return table.concat(lines, "\n")
 end
@@ -65,12 +74,18 @@ end
 -- Returns what the user probably meant by a first word that is no verb, or nil.
 local function meant(args)
   local first = args[1]
+  local pid = first:match("^%-%-pid=(%d+)$") or first:match("^%-p(%d+)$") or first:match("^%d+$")
+  local is_pid = args[2] and args[2]:find("^%d+$")
   local function with(verb) return ("did you mean '%s %s %s'?"):format(verbs.PROGRAM, verb, quoted(args)) end
-  if MEANT[first] then
+  if pid then
+    return ("did you mean '%s record %s'?"):format(verbs.PROGRAM, quoted { pid, unpack(args, 2) })
+  elseif RECORD[first] or RECORD_PID[first] and is_pid then
+    return ("did you mean '%s record %s'?"):format(verbs.PROGRAM, is_pid and quoted { unpack(args, 2) } or "PID")
+  elseif MEANT[first] then
     local rest = quoted { unpack(args, 2) }
     return ("did you mean '%s %s%s'?"):format(verbs.PROGRAM, MEANT[first], rest ~= "" and " " .. rest or "")
-  elseif RUNNING[first] or first == "-p" or first == "--pid" or first:find("^%d+$") then
-    return ABOUT_RUNNING
+  elseif HINTS[first] then
+    return HINTS[first]
   elseif first:sub(1, 1) == "-" then
     for _, verb in ipairs { by_name("report"), run } do
       if options.knows(verb.specs, first) then return with(verb.name) end

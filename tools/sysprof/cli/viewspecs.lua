@@ -131,6 +131,16 @@ function viewspecs.without(keys)
   return list
 end
 
+-- Returns the specifications with some keys.
+function viewspecs.of(keys)
+  local wanted, list = {}, {}
+  for _, key in ipairs(keys) do wanted[key] = true end
+  for _, spec in ipairs(SPECS) do
+    if wanted[spec.key] then list[#list + 1] = spec end
+  end
+  return list
+end
+
 -- Returns specifications whose output has one format only.
 function viewspecs.with_ending(specs, ending)
   local list = {}

@@ -1,0 +1,111 @@
+-- ps, record and stop beside programs that close early, send garbage, lie, or never answer: one sentence each, no
+-- endless wait, and what was recorded is kept.
+-- TIMEOUT: 300
+
+local t = require("tools_test")
+local server = require("live_server")
+
+os.execute("rm -rf ./*")
+
+local COMMAND = ("timeout -k 1 100 '%s' '%s/tools/luajit-sysprof.lua' "):format(t.luajit, t.source)
+local pids = {}
+
+local function start(behaviour, name)
+  pids[#pids + 1] = server.start(behaviour, name)
+  return pids[#pids]
+end
+
+local function try(arguments)
+  local status, out, err = t.shell(COMMAND .. arguments)
+  t.ok(not err:find("traceback") and not err:find("internal error"), arguments .. ": " .. err)
+  t.ok(not err:find("\27"), arguments .. ": a control character")
+  t.ok(not err:find("/proc/%d+/fd"), arguments .. ": a file without a name: " .. err)
+  return status, out, err
+end
+
+local function exists(path)
+  local file = io.open(path, "rb")
+  if file then file:close() end
+  return file ~= nil
+end
+
+-- What record says of a program that does not start a recording. It says this alone.
+for behaviour, sentence in pairs {
+  closes = "(server.lua) ", garbage = "sent an answer that is none; is it of another version of sysprof?",
+  sentence = "(server.lua): this VM is ?[31mthe subject of another profile", refuses = "(server.lua): no perf events here",
+  done_at_once = "ended the recording at once", done_with_error = ": the VM is being profiled already",
+  early_refusal = "(server.lua): another user owns it", silent = "did not answer within ", endless = ": xxxxxxxxx",
+} do
+  local pid = start(behaviour, "server.lua")
+  local status, out, err = try("record -d 100ms " .. pid)
+  t.equal(status, 1, behaviour .. ": status: " .. err)
+  t.equal(out, "", behaviour .. ": output")
+  t.contains(err, ("luajit-sysprof: process %d (server.lua)"):format(pid), behaviour)
+  t.contains(err, sentence, behaviour)
+  t.equal(select(2, err:gsub("\n", "")), 1, behaviour .. ": one line: " .. err)
+  t.ok(#err < 600, behaviour .. ": a short line")
+  t.ok(not exists("sysprof.bin"), behaviour .. ": no file")
+  status, out, err = try("stop " .. pid)
+  local obeys = behaviour == "refuses" or behaviour:find("^done")
+  t.equal(status, obeys and 0 or 1, behaviour .. ": stop: " .. err)
+  status, out, err = try("ps")
+  t.equal(status, 0, behaviour .. ": ps: " .. err)
+  -- Other users may have programs; then there is a column more.
+  local cells = obeys and " 2 +%- +luajit" or " %- +no answer +luajit"
+  t.ok(out:find(("\n *%d [^\n]*%s server%%.lua\n"):format(pid, cells)), behaviour .. ": ps: row: " .. out)
+  server.stop { pid }
+end
+
+-- What it says of one that does not end its recording. The samples are kept.
+for behaviour, sentence in pairs {
+  dies = " has ended; what it recorded until then is kept",
+  hangs_up = " closed the connection; what it recorded until then is kept",
+  two_answers = " sent a second answer before the recording ended",
+  never_done = " did not answer within 10 s; what it recorded until then is kept",
+} do
+  local pid = start(behaviour, "server.lua")
+  local good = start("good", "server.lua")
+  os.remove("out.bin")
+  local status, _, err = try(("record -d 100ms -o out.bin %d %d"):format(pid, good))
+  t.equal(status, 0, behaviour .. ": status: " .. err)
+  t.contains(err, ("process %d (server.lua)%s"):format(pid, sentence), behaviour)
+  t.contains(err, "hot_in_good (live.lua:2)", behaviour .. ": the other one")
+  local _, folded = t.parse("out.bin")
+  t.contains(folded, "hot_in_good (live.lua:2)", behaviour .. ": its samples")
+  if behaviour ~= "dies" then	-- Its only chunk is cut.
+    t.contains(folded, "hot_in_" .. behaviour, behaviour .. ": samples")
+  end
+  server.stop { pid, good }
+end
+
+-- A file without a profile is left out.
+for behaviour, sentence in pairs { garbage_file = "wrote no profile", empty_file = "recorded nothing" } do
+  local pid = start(behaviour, "server.lua")
+  os.remove("out.bin")
+  local status, _, err = try("record -d 100ms -o out.bin " .. pid)
+  t.equal(status, 1, behaviour .. ": status")
+  t.contains(err, ("process %d (server.lua) %s"):format(pid, sentence), behaviour)
+  t.ok(not exists("out.bin"), behaviour .. ": no output")
+  server.stop { pid }
+end
+
+-- A process that is stopped is named at once.
+do
+  local pid = start("good", "server.lua")
+  os.execute("kill -STOP " .. pid)
+  local limit = server.now() + 30
+  repeat local state = t.read_file(("/proc/%d/stat"):format(pid)):match("%) (%a)")
+  until state == "T" or server.now() > limit
+  for _, verb in ipairs { "record -d 1s ", "stop " } do
+    local status, _, err = try(verb .. pid)
+    t.equal(status, 1, verb .. "of a stopped one: status")
+    t.contains(err, ("process %d (server.lua) is stopped by a signal; 'kill -CONT %d' lets it go on"):format(pid, pid), verb)
+  end
+  local _, out = try("ps")
+  t.ok(out:find(pid .. " [^\n]*stopped +luajit server%.lua\n"), "ps: stopped: " .. out)
+  os.execute("kill -CONT " .. pid)
+  server.stop { pid }
+end
+
+server.stop(pids)
+t.finish()

@@ -1,0 +1,119 @@
+----------------------------------------------------------------------------
+-- Recorded profiles of 'run' and 'record': renders them into the output, or keeps them.
+----------------------------------------------------------------------------
+
+local child = require("sysprof.cli.child")
+local files = require("sysprof.base.files")
+local launch = require("sysprof.cli.launch")
+local merge_files = require("sysprof.read.mergefiles")
+local outfile = require("sysprof.cli.outfile")
+local progress = require("sysprof.cli.progress")
+local reader = require("sysprof.read.reader")
+local runspecs = require("sysprof.cli.runspecs")
+local summary = require("sysprof.cli.summary")
+local view = require("sysprof.show.view")
+
+local recorded = {}
+
+-- Reads profiles, and writes the requested output.
+-- Returns a view of the profile; or nil, a message, and whether the profile has nothing to keep.
+local function render(paths, opt)
+  local renderer = opt.format ~= "bin" and require("sysprof.formats." .. opt.format) or {}
+  local st = files.stat(paths[1])
+  if opt.delay and (not st or st.size == 0) then
+    return nil, ("no profile: the script ended before the delay of %g s"):format(opt.delay), true
+  elseif st and st.size == 0 and not paths[2] then
+    return nil, "no profile: the script ended before the profile began", true
+  end
+  local profile, err = reader.read_all(paths, { timeline = renderer.needs_timeline,
+						activity = renderer.needs_activity,
+						progress = progress.new() })
+  if not profile then return nil, "the profile is missing: " .. err end
+  if not profile.complete and profile:totals() == 0 and summary.is_full(paths[1]) then
+    return nil, "no samples: the disk of the profile is full", true
+  end
+  opt.limit, opt.brief = runspecs.LIMIT, opt.format == "top"
+  if opt.brief and not opt.lines and not opt.no_lua then opt.by = "lua" end
+  local shown_view, ok
+  shown_view, err = view.new(profile, opt)
+  if not shown_view then return nil, err end
+  opt.title = shown_view:default_title(opt.script)
+  if not opt.in_place then
+    ok, err = outfile.write(opt.output, function(write)
+      if opt.format == "bin" then return merge_files(paths, write, {}) end
+      renderer.render(shown_view, write)
+    end, true)
+    if not ok then return nil, err end
+  end
+  return shown_view
+end
+
+-- Copies a profile that could not be rendered to a file with a name.
+function recorded.keep(this, path, opt)
+  if not path:find("^/proc/") then
+    this.say("the profile is kept in ", path)
+    return
+  end
+  local st, err = files.stat(opt.output), nil
+  local is_device = opt.output == "-" or st and st.kind ~= "file"
+  local to = is_device and runspecs.OUTPUT or opt.output .. ".bin"
+  local ok = not files.stat(to)
+  local function copy(write)
+    local file = io.open(path, "rb")
+    for block in function() return file and file:read(2^16) end do write(block) end
+    if file then file:close() end
+  end
+  if ok then ok = outfile.write(to, copy) end
+  if not ok then
+    to, err = launch.temporary()
+    if to then ok, err = outfile.write(to, copy) end
+  end
+  this.say(ok and "the profile is kept in " .. to or "the profile is lost: " .. err)
+end
+
+-- The old profile comes back if the new one tells nothing.
+function recorded.restore(this, aside, path)
+  if aside and os.rename(aside, path) then this.say(path, " is still the profile of an earlier run") end
+end
+
+-- Removes files that had to have a name.
+function recorded.remove(paths)
+  for _, name in ipairs(paths) do
+    if not name:find("^/proc/") then os.remove(name) end
+  end
+end
+
+-- Shows profiles as options say. in_place, an option: the profile stands in the output already. aside: the old profile,
+-- or nil. has_failed: the script ended with an error. Returns whether that worked.
+function recorded.show(this, paths, opt, aside, has_failed)
+  child.ignore_pipe()	-- Who reads the output may leave; nothing of ours may stay then.
+  local shown_view, err, is_empty = render(paths, opt)
+  local is_closed = err and err:find("Broken pipe", 1, true)
+  if not opt.in_place and (shown_view or is_closed) then
+    recorded.remove(paths)
+    if opt.fork then recorded.remove(launch.profiles_of_children(paths[1])) end	-- Of those that run on, too.
+  end
+  if is_closed then child.die_of_pipe() end
+  if shown_view then
+    if aside and has_failed and shown_view.profile:totals() == 0 then
+      this.say("the script ended with an error before the first sample")
+      recorded.restore(this, aside, opt.output)
+    else
+      summary.print(this.say, shown_view, paths, opt)
+    end
+    return true
+  end
+  this.say(err)
+  if opt.in_place then
+    local st = files.stat(opt.output)
+    if is_empty or st and st.size == 0 then os.remove(opt.output) end
+    recorded.restore(this, aside, opt.output)
+  elseif is_empty then
+    recorded.remove(paths)
+  else
+    for _, name in ipairs(paths) do recorded.keep(this, name, opt) end
+  end
+  return false
+end
+
+return recorded

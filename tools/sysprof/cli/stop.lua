@@ -1,0 +1,38 @@
+----------------------------------------------------------------------------
+-- Verb 'stop': ends recordings of live programs, also those of other commands.
+----------------------------------------------------------------------------
+
+local command = require("sysprof.cli.command")
+local programs = require("sysprof.live.programs")
+local requests = require("sysprof.live.requests")
+local targets = require("sysprof.cli.targets")
+local viewspecs = require("sysprof.cli.viewspecs")
+
+local verb = { name = "stop", line = "end recordings of programs", specs = {} }
+
+for _, spec in ipairs(targets.SPECS) do verb.specs[#verb.specs + 1] = spec end
+for _, spec in ipairs(viewspecs.of { "help", "version" }) do verb.specs[#verb.specs + 1] = spec end
+
+verb.help = {
+  usage = "Usage: luajit-sysprof stop [options] PID...",
+  intro = "\nEnds the recordings that 'luajit-sysprof record' makes of programs.\n",
+  tail = "Exit status: 0 success, 1 no program has obeyed, 2 wrong command line.\n",
+  example = "luajit-sysprof stop 4711",
+}
+
+function verb.main(this, opt, rest)
+  local wrong = targets.wrong("stop", opt, rest)
+  if wrong then return this.usage_error(wrong) end
+  local status = command.FAILED
+  requests.ask(targets.open(this, opt, rest), "stop", function(program, answer, why)
+    if not answer then return this.say(why) end
+    local n, name = requests.number(answer, "stopped"), programs.name(program.facts)
+    status = command.OK
+    if n == 0 then this.say(name, ": there was no recording")
+    else this.say(name, (": %d recording%s ended"):format(n, n == 1 and "" or "s"))
+    end
+  end)
+  return status
+end
+
+return verb

@@ -1,0 +1,93 @@
+----------------------------------------------------------------------------
+-- Programs that 'record' and 'stop' are for: by number, by name, with their children.
+----------------------------------------------------------------------------
+
+local processes = require("sysprof.live.processes")
+local programs = require("sysprof.live.programs")
+
+local targets = {}
+
+targets.SPECS = {
+  { name = "name", key = "names", arg = "NAME", list = true,
+    brief = "all live programs, or scripts, of this name", help = {
+    "all live programs of this name, or with a script of",
+    "this name" } },
+  { name = "children", key = "children", brief = "also the live children of PID", help = {
+    "also the live processes that descend from PID" } },
+}
+
+-- Says what is wrong with arguments, or nil.
+function targets.wrong(verb, opt, rest)
+  for _, word in ipairs(rest) do
+    local is_pid = word:find("^%d+$") and #word < 10 and tonumber(word) > 0
+    if not is_pid and word:find("%.lua$") then
+      return ("expected a PID, got '%s'; did you mean 'luajit-sysprof run %s'?"):format(word, word)
+    elseif not is_pid then
+      return ("expected a PID, got '%s'; did you mean 'luajit-sysprof %s --name=%s'?"):format(word, verb, word)
+    end
+  end
+  if #rest == 0 and not opt.names then
+    return "expected a PID or --name=NAME; 'luajit-sysprof ps' lists live programs"
+  elseif opt.children and #rest == 0 then
+    return "--children needs a PID"
+  end
+end
+
+-- Opens a list of processes. Returns the list of opened ones, and of sentences on the others.
+local function open(pids)
+  local opened, problems = {}, {}
+  for _, pid in ipairs(pids) do
+    local program, why = programs.open(pid)
+    if program then opened[#opened + 1] = program else problems[#problems + 1] = why end
+  end
+  return opened, problems
+end
+
+-- Returns the processes of some names, except this command; and the first name that no process has, or nil.
+local function named(names)
+  local list, missing, found = {}, nil, {}
+  for _, pid in ipairs(processes.list()) do
+    local facts, is_meant = pid ~= processes.own_pid() and processes.look(pid), false
+    for _, name in ipairs(facts and facts.state ~= "Z" and names or {}) do
+      if processes.is_named(facts, name) then is_meant, found[name] = true, true end
+    end
+    if is_meant then list[#list + 1] = pid end
+  end
+  for _, name in ipairs(names) do
+    if not found[name] then missing = missing or name end
+  end
+  return list, missing
+end
+
+-- Opens the programs that options and arguments mean. Says what is wrong with the others. Returns a list, which may be
+-- empty.
+function targets.open(this, opt, rest)
+  local given, seen = {}, {}
+  for _, word in ipairs(rest) do
+    local pid = tonumber(word)
+    if not seen[pid] then given[#given + 1] = pid end
+    seen[pid] = true
+  end
+  local some, missing = named(opt.names or {})
+  if opt.children then
+    for _, pid in ipairs(processes.with_descendants(given)) do some[#some + 1] = pid end
+    given = {}
+  end
+  local list = {}
+  for _, pid in ipairs(some) do
+    if not seen[pid] or opt.children then list[#list + 1] = pid end
+  end
+  -- Of those that no number names, only live ones are meant.
+  local opened, problems = open(list)
+  if #opened > 0 or #given > 0 then problems = {} end
+  local others, more = open(given)
+  for _, program in ipairs(others) do opened[#opened + 1] = program end
+  for _, problem in ipairs(more) do problems[#problems + 1] = problem end
+  if missing then
+    problems[#problems + 1] = ("no process has the name '%s'; 'luajit-sysprof ps' lists live programs"):format(missing)
+  end
+  for _, problem in ipairs(problems) do this.say(problem) end
+  return opened
+end
+
+return targets

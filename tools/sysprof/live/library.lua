@@ -1,0 +1,62 @@
+----------------------------------------------------------------------------
+-- Which LuaJIT a process has: one with sysprof, another one, or none.
+--
+-- The mapped files tell: LuaJIT with sysprof holds the name of its variable.
+----------------------------------------------------------------------------
+
+local files = require("sysprof.base.files")
+
+local OURS, ANY = "LUAJIT_SYSPROF", "LuaJIT 2."
+local BLOCK = 2^20
+local FILE_MAX = 2^28		-- Bytes of a file that are searched.
+local MAPS_MAX = 2^24
+
+local library = {}
+local known = {}		-- "ours", "other" or "none", by device and inode.
+
+-- Returns which LuaJIT a file holds, or nil if it cannot be read.
+local function search(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local found, before, left = "none", "", FILE_MAX
+  while left > 0 do
+    local block = file:read(BLOCK)
+    if not block then break end
+    local s = before .. block
+    if s:find(OURS, 1, true) then
+      found = "ours"
+      break
+    end
+    if s:find(ANY, 1, true) then found = "other" end
+    before, left = s:sub(-#OURS), left - #block
+  end
+  file:close()
+  return found
+end
+
+-- Returns which LuaJIT is in a file that a process has mapped. Only root may open what was deleted since.
+local function of_mapping(pid, range, path, is_program)
+  return search(("/proc/%d/map_files/%s"):format(pid, range)) or
+	 is_program and search(("/proc/%d/exe"):format(pid)) or search(("/proc/%d/root%s"):format(pid, path))
+end
+
+-- Returns "ours", "other" or "none"; nil if this user may not look.
+function library.of(pid)
+  local file = io.open(("/proc/%d/maps"):format(pid), "rb")
+  local maps = file and file:read(MAPS_MAX)
+  if file then file:close() end
+  if not file then return nil end
+  local program = files.real_path(("/proc/%d/exe"):format(pid))
+  local result = "none"
+  for range, id, path in (maps or ""):gmatch("(%x+%-%x+) ..x. %x+ (%x+:%x+ %d+) +(/[^\n]*)") do
+    local is_program = path == program
+    if is_program or path:match("[^/]*$"):lower():find("lua", 1, true) then
+      known[id] = known[id] or of_mapping(pid, range, path, is_program) or "none"
+      if known[id] == "ours" then return "ours" end
+      if known[id] == "other" then result = "other" end
+    end
+  end
+  return result
+end
+
+return library

@@ -1,0 +1,145 @@
+----------------------------------------------------------------------------
+-- Processes of this machine, as procfs shows them.
+--
+-- A process chooses its name and its arguments, so these hold any bytes.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local files = require("sysprof.base.files")
+
+ffi.cdef [[
+int getpid(void);
+int kill(int, int);
+unsigned int geteuid(void);
+struct sysprof_passwd { char *name; };
+struct sysprof_passwd *getpwuid(unsigned int);
+]]
+
+local C = ffi.C
+local EPERM = 1
+local TEXT_MAX = 2^14		-- Bytes of a file of procfs.
+local COMM_MAX = 15		-- The kernel cuts names.
+
+-- Options of luajit whose value may be the next argument.
+local WITH_VALUE = { ["-e"] = true, ["-l"] = true }
+
+local processes = {}
+
+local function content(path)
+  local file = io.open(path, "rb")
+  local s = file and file:read(TEXT_MAX) or ""
+  if file then file:close() end
+  return s
+end
+
+local function base_name(path)
+  return path:match("([^/]*)$")
+end
+
+-- Returns the arguments of a process.
+local function arguments(pid)
+  local list = {}
+  for a in content(("/proc/%d/cmdline"):format(pid)):gmatch("([^%z]*)%z?") do list[#list + 1] = a end
+  while list[#list] == "" do list[#list] = nil end	-- A title is padded.
+  return list
+end
+
+-- Returns the script that an interpreter of Lua runs, or nil.
+local function script_of(args)
+  if not (args[1] and base_name(args[1]):find("^lua")) then return nil end
+  local i = 2
+  while args[i] and args[i]:find("^%-.") do
+    if args[i] == "--" then return args[i + 1] end
+    i = i + (WITH_VALUE[args[i]] and 2 or 1)
+  end
+  return args[i]
+end
+
+-- -- API -------------------------------------------------------------------
+
+function processes.own_pid()
+  return C.getpid()
+end
+
+function processes.own_user()
+  return C.geteuid()
+end
+
+-- Returns the name of a user, or the number as text.
+function processes.user_name(uid)
+  local entry = C.getpwuid(uid)
+  return entry ~= nil and ffi.string(entry.name) or tostring(uid)
+end
+
+-- Returns facts on a process, or nil and whether it is hidden from this user:
+--   pid, parent, leader  leader: the process of a thread, else pid
+--   own_pid              its number in its own namespace
+--   state                the letter of the kernel: "T" stopped, "t" under a debugger, "Z" ended
+--   user                 effective user
+--   comm, args, script   script: of luajit, or nil
+--   program, name        what people call it; the same in short
+function processes.look(pid)
+  local status = content(("/proc/%d/status"):format(pid))
+  local function number(pattern) return tonumber(status:match(pattern) or "") end
+  -- The name stands first, on a line; the kernel escapes line ends in it.
+  local comm, state = status:match("^Name:\t([^\n]*)\n"), status:match("\nState:\t(%a)")
+  if not state then return nil, C.kill(pid, 0) ~= 0 and ffi.errno() == EPERM end
+  local args = arguments(pid)
+  local script = script_of(args)
+  local title = #args == 1 and args[1]:match("^[%w_.-]+: .*%S") or nil
+  return {
+    pid = pid, parent = number("\nPPid:\t(%d+)"), leader = number("\nTgid:\t(%d+)"),
+    own_pid = number("\nNSpid:[^\n]-(%d+)\n") or pid, state = state, user = number("\nUid:\t%d+\t(%d+)") or 0,
+    comm = comm, args = args, script = script,
+    program = script and ("%s %s"):format(base_name(args[1]), script) or title or comm,
+    name = script and base_name(script) or comm,
+  }
+end
+
+-- Returns a sorted list of the numbers of all processes.
+function processes.list()
+  local list = {}
+  for _, path in ipairs(files.matching("/proc/[0-9]*")) do list[#list + 1] = tonumber(path:match("^/proc/(%d+)$")) end
+  table.sort(list)
+  return list
+end
+
+-- Returns a sorted list of processes and their descendants.
+function processes.with_descendants(pids)
+  local parents, wanted, list = {}, {}, {}
+  for _, pid in ipairs(pids) do wanted[pid] = true end
+  for _, pid in ipairs(processes.list()) do
+    parents[pid] = tonumber(content(("/proc/%d/status"):format(pid)):match("\nPPid:\t(%d+)") or "")
+  end
+  local function belongs(pid, steps)
+    if wanted[pid] == nil then
+      local parent = parents[pid]
+      wanted[pid] = parent and parent > 0 and steps > 0 and belongs(parent, steps - 1) or false
+    end
+    return wanted[pid]
+  end
+  for _, pid in ipairs(pids) do parents[pid] = parents[pid] or 0 end	-- One that does not exist, too.
+  for pid in pairs(parents) do
+    if belongs(pid, 1000) then list[#list + 1] = pid end
+  end
+  table.sort(list)
+  return list
+end
+
+-- Is this the name of a process: of its program, its file or its script?
+function processes.is_named(facts, name)
+  local function has(path)
+    return path and (path == name or base_name(path) == name)
+  end
+  return facts.comm == name or #name > COMM_MAX and facts.comm == name:sub(1, COMM_MAX) or
+	 has(facts.args[1]) or has(facts.script) or has(files.real_path(("/proc/%d/exe"):format(facts.pid)))
+end
+
+-- Is the machine loaded, so that answers take longer?
+function processes.is_busy()
+  local load = tonumber(content("/proc/loadavg"):match("^(%S+)") or "")
+  local _, processors = ("\n" .. content("/proc/stat")):gsub("\ncpu%d", "")
+  return load ~= nil and load > processors
+end
+
+return processes

@@ -1,0 +1,137 @@
+----------------------------------------------------------------------------
+-- Requests to live programs, and their answers (doc/live.md).
+--
+-- A packet is a list of lines: the first is a verb, "ok", "done", or "error" and a sentence; the others
+-- are "key=value". The program at the other side may be broken or hostile: no wait is without an
+-- end, and all answers are text to be cleaned.
+----------------------------------------------------------------------------
+
+local processes = require("sysprof.live.processes")
+local programs = require("sysprof.live.programs")
+local socket = require("sysprof.live.socket")
+local text = require("sysprof.base.text")
+
+local ANSWER_SECONDS, BUSY_SECONDS, END_SECONDS = 3, 5, 0.5
+local SENTENCE_MAX, NOTES_MAX = 400, 20
+
+local requests = {}
+
+-- Returns how long a program may take to answer.
+function requests.patience()
+  return processes.is_busy() and BUSY_SECONDS or ANSWER_SECONDS
+end
+
+-- Returns { kind = "ok" or "done", values = {}, notes = {}, errors = {} } or { kind = "error", sentence = }, or nil if
+-- a packet is no answer.
+local function parse(packet)
+  local first, rest = packet:match("^([^\n]*)\n?(.*)$")
+  local sentence = first:match("^error +(.*%S)")
+  if sentence then return { kind = "error", sentence = text.short(sentence, SENTENCE_MAX) } end
+  if first ~= "ok" and first ~= "done" then return nil end
+  local answer = { kind = first, values = {}, notes = {}, errors = {} }
+  for line in rest:gmatch("[^\n]+") do
+    local key, value = line:match("^([%a_]+)=(.*)$")
+    if not key then return nil end
+    local list = key == "note" and answer.notes or key == "error" and answer.errors
+    if not list then
+      answer.values[key] = value
+    elseif #list < NOTES_MAX then
+      list[#list + 1] = text.short(value, SENTENCE_MAX)
+    end
+  end
+  return answer
+end
+
+-- Returns the number of an answer's value, 0 if it is none.
+function requests.number(answer, key)
+  local value = answer.values[key] or ""
+  return value:find("^%d+$") and #value < 10 and tonumber(value) or 0
+end
+
+-- Reads what a program has sent. Returns an answer; or nil and, unless nothing has come yet, a sentence and whether the
+-- program has closed the connection.
+function requests.receive(program)
+  local packet = socket.receive(program.fd)
+  local name = programs.name(program.facts)
+  if not packet then return nil end
+  if packet == "" then return nil, name .. " closed the connection", true end
+  local answer = parse(packet)
+  if not answer then return nil, name .. " sent an answer that is none; is it of another version of sysprof?" end
+  if answer.kind == "error" then return nil, ("%s: %s"):format(name, answer.sentence) end
+  return answer
+end
+
+-- Sends a request to an opened program. values: a table of its lines. Returns true, or nil and a sentence.
+function requests.send(program, verb, values, descriptor)
+  local lines = { verb }
+  for key, value in pairs(values or {}) do lines[#lines + 1] = ("%s=%s"):format(key, tostring(value)) end
+  table.sort(lines, function(a, b) return b ~= verb and (a == verb or a < b) end)
+  local ok, err = socket.send(program.fd, table.concat(lines, "\n") .. "\n", descriptor)
+  if ok then return true end
+  local _, refusal, is_closed = requests.receive(program)	-- It may have said why before it closed.
+  return nil, refusal and not is_closed and refusal or
+	 ("%s took no request: %s"):format(programs.name(program.facts), err)
+end
+
+-- Has a program ended that has closed its connection? An end closes the connection a moment before it shows.
+function requests.has_ended(program)
+  local limit = socket.now() + END_SECONDS
+  repeat
+    local facts = processes.look(program.pid)
+    if not facts or facts.state == "Z" then return true end
+    socket.wait({}, 0.01)
+  until socket.now() > limit
+  return false
+end
+
+-- Says that a program did not answer.
+function requests.no_answer(program, seconds)
+  local facts = processes.look(program.pid)
+  if not facts or facts.state == "Z" then return programs.name(program.facts) .. " has ended" end
+  return programs.stopped(facts) or ("%s did not answer within %g s"):format(programs.name(facts), seconds)
+end
+
+function requests.close(program)
+  if program.fd then socket.close(program.fd) end
+  program.fd = nil
+end
+
+-- Waits until each program of a list has sent an answer, or time is up. Calls take(program, answer), or
+-- take(program, nil, sentence), for each.
+function requests.collect(list, take)
+  local waiting, seconds = {}, requests.patience()
+  local limit = socket.now() + seconds
+  for _, program in ipairs(list) do waiting[program] = true end
+  while next(waiting) do
+    local fds = {}
+    for program in pairs(waiting) do fds[#fds + 1] = program.fd end
+    local left = limit - socket.now()
+    local ready = socket.wait(fds, left)
+    if left <= 0 then break end
+    for program in pairs(waiting) do
+      if ready[program.fd] then
+	local answer, why = requests.receive(program)
+	if answer or why then
+	  waiting[program] = nil
+	  take(program, answer, why)
+	end
+      end
+    end
+  end
+  for _, program in ipairs(list) do	-- In their order.
+    if waiting[program] then take(program, nil, requests.no_answer(program, seconds)) end
+  end
+end
+
+-- Sends a short request to each program of a list, and closes them. Calls take as above.
+function requests.ask(list, verb, take)
+  local asked = {}
+  for _, program in ipairs(list) do
+    local ok, why = requests.send(program, verb)
+    if ok then asked[#asked + 1] = program else take(program, nil, why) end
+  end
+  requests.collect(asked, take)
+  for _, program in ipairs(list) do requests.close(program) end
+end
+
+return requests
