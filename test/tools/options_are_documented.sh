@@ -121,7 +121,7 @@ same "luajit-with-sysprof(1)"
 
 # Options of LUAJIT_SYSPROF: the library lists them in a message.
 LUAJIT_SYSPROF="no_option=!" "$LUAJIT" -e '' 2>log
-sed -n 's/.* expected on, off, or \([a-z_, ]*\) with .*/\1/p' log | grep -oE '[a-z_]+' | LC_ALL=C sort -u >expected
+sed -n 's/.* expected on, off, \(live\), or \([a-z_, ]*\) with .*/\1 \2/p' log | grep -oE '[a-z_]+' | LC_ALL=C sort -u >expected
 [ "$(wc -l <expected)" -gt 5 ] || {
   echo "FAIL: LUAJIT_SYSPROF=no_option: $(cat log)"
   status=1

@@ -164,8 +164,9 @@ static int option_unknown(lua_State *L, const char *s, size_t len, int has_value
 		     "");
   lj_optname_list(names, sizeof(names), OPTION_ENV);
   snprintf(problem, sizeof(problem),
-	   o || option ? "is not an option (did you mean '%s%s%s'?); expected on, off, or "
-		       : "is not an option; expected on, off, or ",
+	   o || option
+	     ? "is not an option (did you mean '%s%s%s'?); expected on, off, live, or "
+	     : "is not an option; expected on, off, live, or ",
 	   option ? option : "", option ? "=" : "", shown);
   strncat(problem, names, sizeof(problem) - strlen(problem) - 1);
   return say_value(s, (int)len, problem, " with commas between");
