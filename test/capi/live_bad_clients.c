@@ -128,8 +128,8 @@ static void *client(void *arg)
   crowd();
   live_expect(getpid(), "info", -1, "ok\n");
   live_expect(getpid(), "info", -1, "ok\n"); /* The server has closed the others by now. */
-  CHECK_EQ(count_entries("/proc/self/task"), threads);
-  CHECK_EQ(count_entries("/proc/self/fd"), files);
+  CHECK_EQ(live_count("/proc/self/task", threads), threads);
+  CHECK_EQ(live_count("/proc/self/fd", files), files);
   closed();
   no_descriptor();
   is_over = 1;

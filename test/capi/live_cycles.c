@@ -53,9 +53,9 @@ static void *client(void *arg)
   for (i = 0; i < 10 * cycles; i++) live_expect(getpid(), "info", -1, "ok\n");
   wait_for_end();
   live_expect(getpid(), "info", -1, "ok\n");
-  CHECK_EQ(count_entries("/proc/self/fd"), files);
+  CHECK_EQ(live_count("/proc/self/fd", files), files);
   CHECK_EQ(count_lines("/proc/self/timers"), timers);
-  CHECK_EQ(count_entries("/proc/self/task"), threads);
+  CHECK_EQ(live_count("/proc/self/task", threads), threads);
   /* A block in each recording would be 32 bytes a time. */
   CHECK(mallinfo2().uordblks < heap + 65536);
   is_over = 1;

@@ -15,6 +15,7 @@
 #include <sys/un.h>
 
 #include "check.h"
+#include "count_kept.h"
 
 #define LIVE_PATIENCE_MS 20000
 
@@ -99,6 +100,14 @@ static inline void live_expect(pid_t pid, const char *text, int file, const char
   CHECK(strncmp(got, answer, strlen(answer)) == 0);
   CHECK(live_answer(fd)[0] == '\0');
   close(fd);
+}
+
+/* Has a folder of procfs so many entries, soon? Another command may be a client just now. */
+static inline int live_count(const char *folder, int expected)
+{
+  int tries = 0, n;
+  while ((n = count_entries(folder)) != expected && tries++ < 300) usleep(10000);
+  return n;
 }
 
 static inline int live_file(void)
