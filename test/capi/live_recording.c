@@ -104,6 +104,8 @@ static void *client(void *arg)
   (void)arg;
   dump("dump", 1, "running");
   dump("dump\nformat=json", 1, "{");
+  dump("perf-map", 1, " trace 1 work.lua:");
+  live_expect(getpid(), "perf-map\nformat=text", -1, "error this request takes no options");
   record("duration_ns=200000000", "started=1");
   record("duration_ns=200000000\nclocks=cpu,offcpu\nthreads=all", "started=1");
   record("duration_ns=200000000\nclocks=alloc", "started=1");
@@ -113,6 +115,9 @@ static void *client(void *arg)
   stop();
   sleeps = 1;
   record("duration_ns=200000000\nclocks=cpu,offcpu", "started=1");
+  record("duration_ns=200000000\nclocks=cpu,offcpu\nnames_ms=0", "started=1");
+  live_expect(getpid(), "record\nnames_ms=1001", live_file(),
+	      "error names_ms is '1001'; expected a whole number up to 1000");
   dump("dump", 0, "");
   live_expect(getpid(), "dump\nformat=xml", -1, "error expected format=text");
   live_expect(getpid(), "dump", -1, "error the request brought no file");

@@ -71,14 +71,16 @@ static int request(Client *c, LiveRequest *rq)
 {
   char text[160];
   if (strcmp(rq->text, "record") == 0) return lj_liverec_begin(&c->fd, rq);
-  if (strcmp(rq->text, "dump") == 0) return lj_livedump_begin(&c->fd, rq);
+  if (strcmp(rq->text, "dump") == 0) return lj_livedump_begin(&c->fd, rq, 0);
+  if (strcmp(rq->text, "perf-map") == 0) return lj_livedump_begin(&c->fd, rq, 1);
   if (strcmp(rq->text, "info") == 0) {
     info(&c->fd);
   } else if (strcmp(rq->text, "stop") == 0) {
     stop(&c->fd);
   } else {
     snprintf(text, sizeof(text),
-	     "'%.40s' is not a request; expected info, record, stop or dump", rq->text);
+	     "'%.40s' is not a request; expected info, record, stop, dump or perf-map",
+	     rq->text);
     lj_livemsg_refuse(&c->fd, text);
   }
   return 0;

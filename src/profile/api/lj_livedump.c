@@ -1,5 +1,5 @@
 /*
-** Dump of coroutines that a client of live control asks for.
+** Texts that a client of live control asks for.
 ** Context: background thread, under the lock | serve: VM thread, without the lock.
 */
 
@@ -14,6 +14,7 @@
 #include "lj_obj.h"
 #include "profile/api/lj_codump.h"
 #include "profile/api/lj_livedump.h"
+#include "profile/api/lj_perfmap.h"
 #include "profile/api/lj_process.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/control/lj_ctlslot.h"
@@ -31,6 +32,7 @@ typedef struct DumpedVm {
 static struct {
   int is_busy;
   OwnFd client, file;
+  int is_map; /* A map of compiled code, instead of the coroutines. */
   CoFormat format;
   int64_t until_ms;
   int nvm;
@@ -94,19 +96,21 @@ void lj_livedump_forget(void)
   lj_ownfd_close(&dump.file);
 }
 
-int lj_livedump_begin(const OwnFd *client, LiveRequest *rq)
+int lj_livedump_begin(const OwnFd *client, LiveRequest *rq, int is_map)
 {
-  static const char *const keys[] = { "format", NULL };
+  static const char *const dump_keys[] = { "format", NULL }, *const map_keys[] = { NULL };
   const char *format = lj_livemsg_value(rq, "format");
   LiveVm vms[CONTROLS_MAX];
   int i;
-  dump.format = lj_cotext_format(format ? format : "text");
   if (dump.is_busy) {
     lj_livemsg_refuse(client, "another client dumps this process; try again in a second");
-  } else if (dump.format == CO_UNKNOWN || lj_livemsg_unknown(rq, keys)) {
-    lj_livemsg_refuse(client, "expected format=text, json or folded");
+  } else if (lj_livemsg_unknown(rq, is_map ? map_keys : dump_keys) ||
+	     (dump.format = lj_cotext_format(format ? format : "text")) == CO_UNKNOWN) {
+    lj_livemsg_refuse(client, is_map ? "this request takes no options"
+				     : "expected format=text, json or folded");
   } else if (lj_livemsg_file(client, rq)) {
     dump.is_busy = 1;
+    dump.is_map = is_map;
     dump.client = *client;
     dump.file = rq->file;
     rq->file.fd = -1;
@@ -146,6 +150,7 @@ void lj_livedump_serve(lua_State *L)
 {
   DumpedVm *dv;
   CoFormat format = CO_TEXT;
+  int is_map = 0;
   char *text = NULL;
   size_t len = 0;
   lj_process_lock();
@@ -153,12 +158,14 @@ void lj_livedump_serve(lua_State *L)
   if (dv && dv->state == VM_WAITS) {
     dv->state = VM_WRITES;
     format = dump.format;
+    is_map = dump.is_map;
   } else {
     dv = NULL;
   }
   lj_process_unlock();
   if (!dv) return;
-  lj_codump_text(L, format, &text, &len);
+  if (is_map) lj_perfmap_text(L, &text, &len);
+  else lj_codump_text(L, format, &text, &len);
   lj_process_lock();
   dv = vm_of(G(L));
   if (dv && dv->state == VM_WRITES) {

@@ -51,6 +51,7 @@ static struct {
   char clocks[CLOCKS_MAX];
   ProfileLimits limits;
   int64_t answer_ms, end_ms, names_ms; /* end_ms 0: no limit. */
+  uint64_t wait_ms;                    /* From the end until names_ms. */
   uint64_t begin_ns;
   int nvm;
   RecordedVm vm[CONTROLS_MAX];
@@ -151,7 +152,7 @@ static void rec_end(void)
   int i;
   if (rec.phase == REC_NONE || rec.phase == REC_ENDS) return;
   rec.phase = REC_ENDS;
-  rec.names_ms = mono_ms() + NAMES_MS;
+  rec.names_ms = mono_ms() + (int64_t)rec.wait_ms;
   for (i = 0; i < rec.nvm; i++) {
     RecordedVm *rv = &rec.vm[i];
     if (rv->state == VM_RUNS) lj_sysprof_over(rv->vm.g);
@@ -263,9 +264,9 @@ static int word_of(const OwnFd *client, const LiveRequest *rq, const char *key,
 /* Read the options of a recording. Returns 0 and refuses them if they are wrong. */
 static int record_options(const OwnFd *client, const LiveRequest *rq)
 {
-  static const char *const keys[] = { "clocks",   "interval_ns", "period", "duration_ns",
-				      "max_size", "jitter",      "gc",     "threads",
-				      "mode",     "backtracer",  NULL };
+  static const char *const keys[] = { "clocks",   "interval_ns", "period",   "duration_ns",
+				      "max_size", "jitter",      "gc",       "threads",
+				      "mode",     "backtracer",  "names_ms", NULL };
   static const char *const threads[] = { "own", "all" };
   static const char *const modes[] = { "C", "leaf" };
   static const char *const backtracers[] = { "own", "libunwind" };
@@ -282,12 +283,14 @@ static int record_options(const OwnFd *client, const LiveRequest *rq)
   }
   memset(&rec.opt, 0, sizeof(rec.opt));
   memset(&rec.limits, 0, sizeof(rec.limits));
+  rec.wait_ms = NAMES_MS;
   if (!number_of(client, rq, "interval_ns", (uint64_t)1 << 62, &interval) ||
       !number_of(client, rq, "period", (uint64_t)1 << 62, &period) ||
       !number_of(client, rq, "duration_ns", (uint64_t)1 << 62, &rec.limits.duration_ns) ||
       !number_of(client, rq, "max_size", (uint64_t)1 << 62, &rec.limits.max_size) ||
       !number_of(client, rq, "jitter", 1, &jitter) ||
       !number_of(client, rq, "gc", 1, &gc) ||
+      !number_of(client, rq, "names_ms", NAMES_MS, &rec.wait_ms) ||
       !word_of(client, rq, "threads", threads, &all) ||
       !word_of(client, rq, "mode", modes, &leaf) ||
       !word_of(client, rq, "backtracer", backtracers, &libunwind))
@@ -349,6 +352,11 @@ int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
   lj_livemsg_begin(&rec.last, "done");
   memset(rec.vm, 0, sizeof(rec.vm));
   rec.nvm = n;
+  if (n > 1 && rec.opt.threads == LUAM_SYSPROF_THREADS_ALL)
+    lj_livemsg_text(
+      &rec.last, "note",
+      "the process has several live VMs; the profile of each has all threads, so "
+      "their samples count several times");
   for (i = 0; i < n; i++) {
     RecordedVm *rv = &rec.vm[i];
     rv->vm = vms[i];
