@@ -62,7 +62,7 @@ t.write_file("verbs/short.lua", "local s = 0 for i = 1, 1e7 do s = s + i % 7 end
 -- -- What people type ------------------------------------------------------
 
 for word, meant in pairs {
-  script = "run x.lua", top = "report x.lua", flamegraph = "flame x.lua", list = "annotate x.lua",
+  script = "run x.lua", flamegraph = "flame x.lua", list = "annotate x.lua",
   compare = "diff x.lua", convert = "export x.lua",
 } do
   says(word .. " x.lua", 2, ("expected a verb, got '%s'; did you mean 'luajit-sysprof %s'?"):format(word, meant))
@@ -73,12 +73,12 @@ says("zzz", 2, "expected a verb, got 'zzz'; see 'luajit-sysprof --help'")
 says("x.lua 'a b'", 2, "did you mean 'luajit-sysprof run x.lua 'a b''?")
 says("a.bin", 2, "did you mean 'luajit-sysprof report a.bin'?")
 says("--blocking a.bin", 2, "did you mean 'luajit-sysprof report --blocking a.bin'?")
-for _, word in ipairs { "attach 7", "profile 7", "top 7", "-p 7", "--pid 7", "--pid=7", "-p7", "7" } do
+for _, word in ipairs { "attach 7", "profile 7", "-p 7", "--pid 7", "--pid=7", "-p7", "7" } do
   says(word, 2, ("expected a verb, got '%s'; did you mean 'luajit-sysprof record 7'?"):format(word:match("^%S+")))
 end
 says("attach", 2, "did you mean 'luajit-sysprof record PID'?")
 says("7 8 -d 3s", 2, "did you mean 'luajit-sysprof record 7 8 -d 3s'?")
-says("dump 7", 2, "'LUAJIT_SYSPROF=coroutines=SIGUSR1,paused PROGRAM'")
+says("stack 7", 2, "did you mean 'luajit-sysprof dump 7'?")
 says("serve 7", 2, "'luajit-sysprof record -d 10s -o FILE.html PID'")
 says("run -p 7", 2, "unknown option '-p'; 'luajit-sysprof record PID' profiles a program that runs")
 says("run --formt=html x.lua", 2, "unknown option '--formt=html'; did you mean '--format'?")

@@ -55,6 +55,7 @@ local IS_OURS = {
   top = function(head) return head:find("^samples +%d") or head:find("^profile +") or head:find("^file +") end,
   tree = function(head) return head:find("^ +total[ %w]* total%% ") end,
   json = function(head) return head:find('{"format":"sysprof"', 1, true) end,
+  dump = function(head) return head:find("^process %d+: ") or head:find('{"format":"sysprof dump"', 1, true) end,
   gecko = function(head) return head:find('"Lua, interpreted"', 1, true) end,
 }
 

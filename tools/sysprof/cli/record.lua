@@ -34,18 +34,6 @@ local SPECS = runspecs.of({ "output", "format", "event", "clock", "interval", "h
 
 for i, spec in ipairs(targets.SPECS) do table.insert(SPECS, i, spec) end
 
--- Returns the lines of the request.
-local function values_of(opt)
-  local interval = opt.interval and opt.interval * 1e6 or opt.hz and 1e9 / opt.hz
-  local function whole(n) return n and ("%.0f"):format(n) end
-  return {
-    clocks = opt.clock, interval_ns = whole(interval), period = whole(opt.period),
-    duration_ns = whole(opt.duration and opt.duration * 1e9), max_size = whole(opt.max_size),
-    threads = opt.all_threads and "all" or nil, jitter = opt.jitter and 1 or nil, gc = opt.gc and 1 or nil,
-    mode = opt.mode == "L" and "leaf" or nil, backtracer = opt.backtracer == "libunwind" and "libunwind" or nil,
-  }
-end
-
 -- -- Recording -------------------------------------------------------------
 
 local function plural(n, word)
@@ -60,7 +48,7 @@ end
 -- Lets each program begin. Returns those that did.
 local function begin(this, list, opt)
   local asked, started = {}, {}
-  local values = values_of(opt)
+  local values = wanted.request(opt)
   for _, program in ipairs(list) do
     local path, fd = launch.unnamed()
     local ok, why = nil, fd

@@ -5,17 +5,20 @@
 local command = require("sysprof.cli.command")
 local completion = require("sysprof.cli.completion")
 local doctor = require("sysprof.cli.doctor")
+local dump = require("sysprof.cli.dump")
 local files = require("sysprof.base.files")
 local options = require("sysprof.cli.options")
+local perfmap = require("sysprof.cli.perfmap")
 local ps = require("sysprof.cli.ps")
 local readverbs = require("sysprof.cli.readverbs")
 local record = require("sysprof.cli.record")
 local run = require("sysprof.cli.run")
 local stop = require("sysprof.cli.stop")
+local top = require("sysprof.cli.livetop")
 
 local verbs = { PROGRAM = "luajit-sysprof" }
 
-local LIST = { run, record, ps, stop }
+local LIST = { run, record, top, dump, ps, stop, perfmap }
 for _, verb in ipairs(readverbs) do LIST[#LIST + 1] = verb end
 LIST[#LIST + 1] = doctor
 
@@ -24,20 +27,20 @@ local OTHERS = { "help", "--help", "--version", "--completion=bash" }
 
 -- What other tools call our verbs.
 local MEANT = {
-  profile = "run", script = "run", exec = "run", python = "run", top = "report", stat = "info",
+  profile = "run", script = "run", exec = "run", python = "run", stat = "info",
   stats = "info", header = "info", show = "report", text = "report", flamegraph = "flame", html = "flame",
   graph = "flame", svg = "flame",
   list = "annotate", source = "annotate", lines = "annotate", compare = "diff", add = "merge", convert = "export",
   pprof = "export", check = "doctor",
+  stack = "dump", stacks = "dump", backtrace = "dump", bt = "dump", threads = "dump", coroutines = "dump",
 }
 
 -- What other tools call 'record': in any case, or with a PID behind it.
 local RECORD = { attach = true, start = true, pid = true, ["-p"] = true, ["--pid"] = true }
-local RECORD_PID = { profile = true, top = true }
+local RECORD_PID = { profile = true }
 
 -- Verbs of other tools for programs that run, which there are not yet.
 local HINTS = {
-  dump = "'LUAJIT_SYSPROF=coroutines=SIGUSR1,paused PROGRAM', then 'kill -USR1 PID', writes where all coroutines are",
   serve = "'luajit-sysprof record -d 10s -o FILE.html PID' makes a page of a program that runs",
 }
 

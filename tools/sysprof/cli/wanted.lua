@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Wanted recording: what the options of 'run' and 'record' mean together.
+-- Wanted recording: what the options of 'run', 'record' and 'top' mean together.
 ----------------------------------------------------------------------------
 
 local endings = require("sysprof.cli.endings")
@@ -45,8 +45,8 @@ local function wrong_event(recorded, shown)
   return ("--event=%s is not recorded; expected one of %s"):format(shown, table.concat(names, ", "))
 end
 
--- Says what is wrong with options that both commands have, or nil.
-local function contradiction(opt)
+-- Says what is wrong with options that the commands share, or nil.
+function wanted.contradiction(opt)
   if opt.no_host and opt.no_lua then return "--no-host and --no-lua leave nothing" end
   if opt.interval and opt.hz then return "--interval and --hz both set the rate; remove one" end
   local wrong = opt.clock and opt.event and wrong_event(opt.clock, opt.event)
@@ -60,10 +60,22 @@ function wanted.prepare(opt)
   local err
   opt.output = opt.output or runspecs.OUTPUT:gsub("%.bin$", endings.of(opt.format or "bin"))
   if not opt.format then opt.format, err = endings.format(opt.output, opt.output == "-" and "top" or "bin") end
-  err = err or contradiction(opt)
+  err = err or wanted.contradiction(opt)
   if err then return err end
   -- Without --clock, --event names what is recorded.
   if not opt.clock then opt.clock, opt.event = opt.event, nil end
+end
+
+-- Returns the lines of the request to a live program.
+function wanted.request(opt)
+  local interval = opt.interval and opt.interval * 1e6 or opt.hz and 1e9 / opt.hz
+  local function whole(n) return n and ("%.0f"):format(n) end
+  return {
+    clocks = opt.clock, interval_ns = whole(interval), period = whole(opt.period),
+    duration_ns = whole(opt.duration and opt.duration * 1e9), max_size = whole(opt.max_size),
+    threads = opt.all_threads and "all" or nil, jitter = opt.jitter and 1 or nil, gc = opt.gc and 1 or nil,
+    mode = opt.mode == "L" and "leaf" or nil, backtracer = opt.backtracer == "libunwind" and "libunwind" or nil,
+  }
 end
 
 return wanted

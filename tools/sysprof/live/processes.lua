@@ -126,6 +126,21 @@ function processes.with_descendants(pids)
   return list
 end
 
+-- Returns a sorted list of the threads of a process: { tid =, own_tid = in its own namespace, name =, blocks = whether
+-- it blocks signals }.
+function processes.threads(pid)
+  local list = {}
+  for _, path in ipairs(files.matching(("/proc/%d/task/[0-9]*"):format(pid))) do
+    local status, tid = content(path .. "/status"), tonumber(path:match("(%d+)$"))
+    local name, blocked = status:match("^Name:\t([^\n]*)\n"), status:match("\nSigBlk:\t(%x+)\n")
+    local own_tid = tonumber(status:match("\nNSpid:[^\n]-(%d+)\n")) or tid
+    list[#list + 1] = name and { tid = tid, own_tid = own_tid, name = name,
+				 blocks = blocked ~= nil and blocked:find("[^0]") ~= nil }
+  end
+  table.sort(list, function(a, b) return a.tid < b.tid end)
+  return list
+end
+
 -- Is this the name of a process: of its program, its file or its script?
 function processes.is_named(facts, name)
   local function has(path)

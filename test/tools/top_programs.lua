@@ -1,0 +1,305 @@
+-- top on real programs: its shares against those of a loop, and of record; a program in compiled code, one asleep, ones
+-- that end; its screen on a terminal: keys, sizes, stops, ends. Programs that are broken or hostile.
+-- TIMEOUT: 400
+
+local ffi = require("ffi")
+local pty = require("pty")
+local t = require("tools_test")
+local server = require("live_server")
+
+os.execute("rm -rf ./*")
+ffi.cdef "unsigned int getuid(void);"
+
+local SCRIPT = t.source .. "/tools/luajit-sysprof.lua"
+local COMMAND = ("timeout -k 1 100 '%s' '%s' "):format(t.luajit, SCRIPT)
+
+local function try(arguments)
+  local status, out, err = t.shell(COMMAND .. arguments)
+  t.ok(not err:find("traceback") and not err:find("internal error"), arguments .. ": " .. err)
+  t.ok(not (out .. err):find("[%z\1-\9\11-\31]"), arguments .. ": control characters: " .. out .. err)
+  return status, out, err
+end
+
+local function wait_until(what, is_so)
+  local limit = server.now() + 60
+  while not is_so() do
+    if server.now() > limit then return t.ok(false, "never: " .. what) end
+    os.execute("sleep 0.02")
+  end
+end
+
+local all = {}
+
+-- Starts a live script; returns its PID.
+local function start(name, source)
+  t.write_file(name, source)
+  os.execute(("LUAJIT_SYSPROF=live '%s' %s >%s.out 2>&1 & echo $! >pid"):format(t.luajit, name, name))
+  local pid = tonumber(t.read_file("pid"))
+  all[#all + 1] = pid
+  wait_until(name .. " is live", function()
+    return os.execute(("test -S /tmp/.luajit-sysprof-%d/%d"):format(ffi.C.getuid(), pid)) == 0
+  end)
+  return pid
+end
+
+local LOOP = "local function never_left() local s, i = 0, 0 while true do s = s + i % 7 i = i + 1 end end\nnever_left()\n"
+local ASLEEP = "local ffi = require('ffi')\nffi.cdef 'int usleep(unsigned int);'\n" ..
+	       "local function naps() ffi.C.usleep(100000) return 1 end\nwhile true do naps() end\n"
+-- Three functions do the same in one, two and five parts of eight. A round takes less than a tenth of an interval.
+local SHARES = "jit.off()\n" ..
+  "local function one() local s = 0 for i = 1, 2000 do s = s + i % 7 end return s end\n" ..
+  "local function two() local s = 0 for i = 1, 4000 do s = s + i % 7 end return s end\n" ..
+  "local function five() local s = 0 for i = 1, 10000 do s = s + i % 7 end return s end\n" ..
+  "while true do one() two() five() end\n"
+local TRUE_SHARES = { one = 1 / 8, two = 2 / 8, five = 5 / 8 }
+
+-- -- Shares ----------------------------------------------------------------
+
+-- Returns the shares of a table, and the number of samples.
+local function table_of(out)
+  local shares = {}
+  for own, _, name in out:gmatch("\n *([%d.]+)%% +([%d.]+)%% +[%d.]+s +[%d.]+s  (%w+) %(") do shares[name] = own / 100 end
+  return shares, tonumber(out:match("(%d+) samples") or 0)
+end
+
+local function shares_of_record(pid)
+  os.remove("out.folded")
+  try("record -F 200 -d 4s -o out.folded " .. pid)
+  local shares, sum = {}, 0
+  for stack, n in t.read_file("out.folded"):gmatch("([^\n]*) (%d+)\n") do
+    sum = sum + n
+    for name in pairs(TRUE_SHARES) do
+      if stack:find(";" .. name .. " (", 1, true) then shares[name] = (shares[name] or 0) + n end
+    end
+  end
+  for name, n in pairs(shares) do shares[name] = n / sum end
+  return shares, sum
+end
+
+-- The share t of n samples has the standard error sqrt(t (1 - t) / n): a round is shorter than the interval, so samples fall
+-- on the functions like draws. The difference of two such shares has both variances. The kernel's tick rounds the weights
+-- of top's samples to 4 or 8 ms around 5 ms: that makes its variance a fifth larger, at most. The table rounds to 0.1 %.
+-- 3 standard errors leave one of 370 shares outside; nine comparisons in each of three attempts: one test in 10,000.
+local VARIANCE, ROUNDING, ATTEMPTS = 1.2, 0.0005, 3
+
+local function compare(pid)
+  local status, out, err = try("top --once -F 200 -d 4s " .. pid)
+  t.equal(status, 0, "shares: status: " .. err)
+  local shares, n = table_of(out)
+  local recorded, m = shares_of_record(pid)
+  if n < 100 or m < 100 then return ("too few samples: %d, %d"):format(n, m) end
+  for name, truth in pairs(TRUE_SHARES) do
+    local variance = truth * (1 - truth)
+    local of_top, of_record = VARIANCE * variance / n, variance / m
+    if math.abs((shares[name] or 0) - truth) > 3 * math.sqrt(of_top) + ROUNDING then
+      return ("%s: top shows %.3f of %d samples, built %.3f"):format(name, shares[name] or 0, n, truth)
+    elseif math.abs((shares[name] or 0) - (recorded[name] or 0)) > 3 * math.sqrt(of_top + of_record) + ROUNDING then
+      return ("%s: top shows %.3f, record %.3f"):format(name, shares[name] or 0, recorded[name] or 0)
+    end
+  end
+end
+
+local shares = start("top_shares.lua", SHARES)
+do
+  local why
+  for _ = 1, ATTEMPTS do
+    why = compare(shares)
+    if not why then break end
+    print(why)
+  end
+  t.equal(why, nil, "shares")
+end
+
+-- -- Once ------------------------------------------------------------------
+
+local loop, asleep = start("top_loop.lua", LOOP), start("asleep.lua", ASLEEP)
+
+do
+  local status, out, err = try("top --once -d 500ms " .. loop)
+  t.equal(status, 0, "compiled code: status: " .. err)
+  t.contains(out, ("top_loop.lua, PID %d\nCPU "):format(loop), "compiled code: head")
+  t.ok(out:find("\n100%.0%% +100%.0%% +[%d.]+s +[%d.]+s  never_left %(top_loop%.lua:1%)\n"), "compiled code: " .. out)
+  t.ok(out:find("interpreted 0%.0%%  compiled [%d.]+%%  C 0%.0%%"), "compiled code: states: " .. out)
+  status, out, err = try("top --once -d 500ms " .. asleep)
+  t.equal(status, 0, "asleep: status: " .. err)
+  t.ok(out:find("\nCPU 0%.%d%%  %d sample") and (out:find("no samples: the program sleeps or waits") or out:find(" 1 sample\n")),
+       "asleep: " .. out)
+  status, out = try("top --once -d 500ms -e wall " .. asleep)
+  t.equal(status, 0, "asleep, wall: status")
+  t.ok(out:find("asleep.lua:3", 1, true) or out:find("naps", 1, true), "asleep, wall: " .. out)
+  status, out, err = try("top --once -d 500ms --name=top_loop.lua --name=top_shares.lua --by=line")
+  t.equal(status, 0, "two: status: " .. err)
+  t.contains(out, ".lua, 2 processes: ", "two: head")
+  t.contains(out, "never_left (top_loop.lua:1)", "two: the first")
+  t.contains(out, "five (top_shares.lua:4)", "two: the second")
+  status, out = try("top -d 500ms --by=vmstate " .. loop)	-- No terminal.
+  t.equal(status, 0, "no terminal: status")
+  t.ok(out:find("\n100%.0%% .*  TRACE\n"), "no terminal: " .. out)
+  local _
+  status, _, err = try("top --once -e no_event " .. loop)
+  t.equal(status, 1, "an unknown event: status")
+  t.contains(err, ("process %d (top_loop.lua): 'no_event' is not a clock or event"):format(loop), "an unknown event")
+  t.equal(select(2, err:gsub("\n", "")), 1, "an unknown event: one line: " .. err)
+end
+
+-- Another client records.
+do
+  os.execute(COMMAND .. ("record -o other.bin %d >other.out 2>&1 & echo $! >other"):format(shares))
+  wait_until("the other client records", function()
+    local file = io.open("other.out")
+    local s = file and file:read("*a") or ""
+    if file then file:close() end
+    return s:find("press Ctrl-C", 1, true)
+  end)
+  local status, _, err = try("top --once " .. shares)
+  t.equal(status, 1, "another client: status")
+  t.contains(err, ("process %d (top_shares.lua): another client records this process already"):format(shares), "another client")
+  t.equal(select(2, err:gsub("\n", "")), 1, "another client: one line: " .. err)
+  try("stop " .. shares)
+end
+
+-- A program ends during the recording: what it has recorded counts.
+do
+  local brief = start("brief.lua", "local t = os.clock() while os.clock() - t < 0.5 do end\nos.exit(0)\n")
+  local status, out, err = try("top --once -d 30s " .. brief)
+  t.equal(status, 0, "ends: status: " .. err)
+  t.contains(out, "main chunk (brief.lua)", "ends: samples")
+  t.contains(err, ("process %d (brief.lua) has ended"):format(brief), "ends: said")
+end
+
+-- Broken programs: an end, and one sentence.
+for behaviour, message in pairs {
+  silent = "did not answer within", garbage = "sent an answer that is none", sentence = "this VM is ?[31mthe subject",
+  endless = "xxx", refuses = "no perf events here", done_with_error = "the VM is being profiled already",
+  done_at_once = "the recording ended at once", closes = "", early_refusal = "another user owns it",
+  garbage_file = "", empty_file = "",
+} do
+  local pid = server.start(behaviour)
+  all[#all + 1] = pid
+  local status, _, err = try("top --once -d 300ms " .. pid)
+  t.equal(status, 1, behaviour .. ": status: " .. err)
+  t.contains(err, message, behaviour)
+  t.equal(select(2, err:gsub("\n", "")), 1, behaviour .. ": one line: " .. err)
+  server.stop { pid }
+end
+for behaviour, message in pairs { good = "", hangs_up = "", two_answers = "sent a second answer", dies = "has ended" } do
+  local pid = server.start(behaviour)
+  all[#all + 1] = pid
+  local status, out, err = try("top --once -d 300ms " .. pid)
+  t.equal(status, 0, behaviour .. ": status: " .. err)
+  t.contains(err, message, behaviour)
+  -- The one that dies has no whole chunk.
+  t.contains(out, behaviour == "dies" and "no samples" or "hot_in_" .. behaviour .. " (live.lua:2)", behaviour .. ": samples")
+  server.stop { pid }
+end
+
+-- -- The screen on a terminal -----------------------------------------------
+
+local SIGKILL, SIGTERM, SIGCONT, SIGSTOP = 9, 15, 18, 19
+local ENTER, LEAVE = "\27[?1049h", "\27[?1049l"
+
+local function top(arguments, width, height)
+  local args = { t.luajit, SCRIPT, "top" }
+  for word in arguments:gmatch("%S+") do args[#args + 1] = word end
+  return pty.start(args, width or 80, height or 24)
+end
+
+-- Checks that a program ended with a status, and left the terminal as it was.
+local function ends(tty, code, what)
+  t.equal(tty.wait(30, function() return tty.output:find(LEAVE, 1, true) ~= nil end), true, what .. ": the screen is left")
+  t.equal(tty.wait(30, tty.is_usual), true, what .. ": the modes")
+  t.equal(tty.finish(), code, what .. ": status")
+  t.contains(tty.output, "\27[?25h", what .. ": the cursor")
+end
+
+do
+  local tty = top("-d 200ms " .. loop)
+  t.ok(tty.expect("never_left"), "a terminal: a table: " .. tty.output)
+  t.contains(tty.output, ENTER, "a terminal: the screen is taken")
+  t.equal(tty.is_usual(), false, "a terminal: the modes")
+  tty.press("s")
+  t.ok(tty.expect("TRACE"), "a terminal: states")
+  tty.press("f/no such")
+  t.ok(tty.expect("filter: no such_"), "a terminal: a filter")
+  tty.press("\27")
+  t.ok(tty.expect("never_left"), "a terminal: escape")
+  tty.press("~")
+  tty.resize(200, 30)
+  t.ok(tty.expect("Own%all"), "a terminal: a larger size")
+  t.contains(tty.output, "\27[30;1Hq quit", "a terminal: the last line")
+  tty.press("?")
+  t.ok(tty.expect("Any key closes this."), "a terminal: help")
+  -- Ctrl-Z, and back.
+  tty.press("\26")
+  t.ok(tty.stops(), "a terminal: Ctrl-Z stops")
+  t.ok(tty.wait(30, tty.is_usual), "stopped: the modes")
+  t.ok(tty.expect(LEAVE), "stopped: the screen is left")
+  tty.output = ""
+  tty.kill(SIGCONT)
+  t.ok(tty.expect(ENTER) and tty.expect("Any key"), "goes on: the screen is taken")
+  t.equal(tty.is_usual(), false, "goes on: the modes")
+  tty.kill(SIGSTOP)
+  t.ok(tty.stops(), "SIGSTOP stops")
+  tty.output = ""
+  tty.kill(SIGCONT)
+  t.ok(tty.expect(ENTER), "goes on after SIGSTOP: the screen is taken")
+  tty.press("x")
+  t.ok(tty.expect("never_left"), "goes on: a table")
+  tty.press("q")
+  ends(tty, 0, "q")
+end
+do
+  local tty = top("-d 200ms " .. loop)
+  t.ok(tty.expect("never_left"), "Ctrl-C: a table")
+  tty.press("\3")
+  ends(tty, 0, "Ctrl-C")
+  for signo, name in pairs { [SIGTERM] = "SIGTERM", [1] = "SIGHUP", [3] = "SIGQUIT" } do
+    tty = top("-d 200ms " .. loop)
+    t.ok(tty.expect("never_left"), name .. ": a table")
+    tty.kill(signo)
+    ends(tty, 128 + signo, name)
+  end
+  -- The recording ends with the command.
+  tty = top("-d 1h " .. loop)
+  t.ok(tty.expect("waiting for the first samples"), "killed: a screen")
+  tty.kill(SIGKILL)
+  t.equal(tty.finish(), 128 + SIGKILL, "killed: status")
+  wait_until("the recording ends", function()
+    local _, out = try("ps")
+    return out:find(loop .. " +[%w_ -]* 1 +%- ") ~= nil
+  end)
+end
+do	-- An error in this command.
+  t.write_file("fails.lua", ([[
+    package.path = "%s/tools/?.lua;" .. package.path
+    local topscreen = require("sysprof.cli.topscreen")
+    topscreen.paint = function() error("no paint") end
+    local verbs = require("sysprof.cli.verbs")
+    require("sysprof.cli.command").new("luajit-sysprof").run(verbs.main, { "top", "%d" })
+  ]]):format(t.source, loop))
+  local tty = pty.start({ t.luajit, "fails.lua" }, 80, 24)
+  ends(tty, 1, "an error")
+  t.contains(tty.output:match(".*\27%[%?1049l(.*)"), "internal error: ", "an error: said on the usual screen")
+end
+do	-- All programs end.
+  local brief = start("brief.lua", "local t = os.clock() while os.clock() - t < 1.5 do end\nos.exit(0)\n")
+  local tty = top("-d 200ms " .. brief)
+  ends(tty, 0, "the program ends")
+  local rest = tty.output:match(".*\27%[%?1049l(.*)") or ""
+  t.contains(rest, "main chunk (brief.lua)", "the program ends: the sums stay")
+  t.contains(rest, ("process %d (brief.lua) has ended"):format(brief), "the program ends: said")
+end
+do	-- A stopped program, and another client's recording.
+  local tty = top("-d 200ms " .. loop)
+  t.ok(tty.expect("never_left"), "stopped: a table")
+  os.execute("kill -STOP " .. loop)
+  t.ok(tty.expect("is stopped by a signal"), "stopped: said: " .. tty.output)
+  os.execute("kill -CONT " .. loop)
+  tty.press("r")
+  t.ok(tty.expect("never_left"), "stopped: goes on")
+  tty.press("q")
+  ends(tty, 0, "stopped: q")
+end
+
+server.stop(all)
+t.finish()

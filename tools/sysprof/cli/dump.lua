@@ -1,0 +1,233 @@
+----------------------------------------------------------------------------
+-- Verb 'dump': stacks of all threads and coroutines of programs that run.
+--
+-- A recording of a moment shows the threads: it starts from outside, so that a thread in compiled code or asleep in C
+-- is there, too. At the same time the VMs write their coroutines, if they come to Lua code outside of compiled code.
+----------------------------------------------------------------------------
+
+local command = require("sysprof.cli.command")
+local dumped = require("sysprof.cli.dumped")
+local files = require("sysprof.base.files")
+local launch = require("sysprof.cli.launch")
+local outfile = require("sysprof.cli.outfile")
+local processes = require("sysprof.live.processes")
+local programs = require("sysprof.live.programs")
+local reader = require("sysprof.read.reader")
+local requests = require("sysprof.live.requests")
+local runspecs = require("sysprof.cli.runspecs")
+local socket = require("sysprof.live.socket")
+local targets = require("sysprof.cli.targets")
+local threadstacks = require("sysprof.show.threadstacks")
+
+local SECONDS = 0.2		-- Of the recording.
+local USUAL_SECONDS = 1.5	-- After which a process without an answer may be stopped.
+local STEP_SECONDS = 0.2
+local TEXT_MAX = 2^26		-- Bytes of what VMs write.
+local HELPER = "sysprof"	-- Name of the profiler's own thread.
+
+-- A scheduler may only have short waits.
+local RECORDING = { clocks = "wall/threshold=100000/", interval_ns = 5000000, duration_ns = SECONDS * 1e9,
+		    threads = "all", names_ms = 200 }
+
+-- -- The command line ------------------------------------------------------
+
+local SPECS = runspecs.of({ "output", "format", "force", "help", "version" }, {
+  output = { brief = "write to FILE: .txt .json", help = {
+    "write to FILE; its ending gives the format: .txt .json" } },
+  format = { choice = { "txt", "json" }, aliases = { text = "txt" }, brief = "txt (default) or json", help = {
+    "this format, whatever the ending: txt json" } } })
+
+for i, spec in ipairs(targets.SPECS) do table.insert(SPECS, i, spec) end
+
+-- Puts the format into place. Returns nil, or what is wrong.
+local function prepare(opt)
+  local name = (opt.output or "-"):match("[^/]*$")
+  local ending = name:match("%.([^.]*)$")
+  opt.format = opt.format or (not ending or ending == "txt") and "txt" or ending == "json" and "json" or nil
+  if not opt.format then return ("'%s' has no known ending; expected .txt or .json, or --format"):format(name) end
+end
+
+-- -- Requests --------------------------------------------------------------
+
+-- Sends a request with a new file. Returns an object like a program; problem tells why it has no answer.
+local function request(program, fd, verb, values)
+  local its = { pid = program.pid, facts = program.facts, fd = fd }
+  local path, file = launch.unnamed()
+  if path and file then
+    its.path = path
+    local _, why = requests.send(its, verb, values, file)
+    its.problem = why
+  else
+    its.problem = path and "cannot dump without procfs" or file
+    if path then os.remove(path) end
+  end
+  return its
+end
+
+-- Returns the two requests to a program.
+local function begin(program, opt)
+  local recording = request(program, program.fd, "record", RECORDING)
+  local fd, why = programs.connect(program.facts)
+  local coroutines
+  if fd then
+    coroutines = request(program, fd, "dump", { format = opt.format == "json" and "json" or "text" })
+  else
+    coroutines = { problem = why == "busy" and "it has too many clients; try again" or "it has ended" }
+  end
+  return recording, coroutines
+end
+
+-- Takes an answer. Returns whether it is the last one.
+local function take(its)
+  local answer, why, is_closed = requests.receive(its)
+  if why then
+    its.problem = is_closed and requests.has_ended(its) and programs.name(its.facts) .. " has ended" or why
+    return true
+  elseif not answer then
+    return false
+  end
+  its.problem = its.problem or answer.errors[1]
+  for key, value in pairs(answer.values) do its[key] = tonumber(value) end
+  return answer.kind == "done" or its.answered ~= nil
+end
+
+-- Waits for all answers.
+local function collect(list)
+  local waiting, seconds = {}, SECONDS + requests.patience()
+  local limit, usual = socket.now() + seconds, socket.now() + USUAL_SECONDS
+  for _, its in ipairs(list) do
+    if its.fd and not its.problem then waiting[#waiting + 1] = its end
+  end
+  while #waiting > 0 and socket.now() < limit do
+    local fds = {}
+    for i, its in ipairs(waiting) do fds[i] = its.fd end
+    local ready, is_late = socket.wait(fds, STEP_SECONDS), socket.now() > usual
+    for i = #waiting, 1, -1 do
+      local its = waiting[i]
+      local is_over = ready[its.fd] and take(its)
+      if is_late and not is_over then
+	local facts = processes.look(its.pid)
+	its.problem = facts and programs.stopped(facts)
+      end
+      if is_over or its.problem then table.remove(waiting, i) end
+    end
+  end
+  for _, its in ipairs(waiting) do its.problem = requests.no_answer(its, seconds) end
+  for _, its in ipairs(list) do requests.close(its) end
+end
+
+-- -- Dumps -----------------------------------------------------------------
+
+-- Returns a sentence without the name of the process, which stands above.
+local function plain(facts, sentence)
+  local name = programs.name(facts)
+  if sentence:sub(1, #name) ~= name then return sentence end
+  return (sentence:sub(#name + 1):gsub("^: ", ""):gsub("^ ", "the process "))
+end
+
+-- Returns the threads of a process: those of its profile, by the numbers that this namespace has for them, and those
+-- without samples.
+local function threads_of(facts, profile)
+  local sampled, real = threadstacks.of(profile)
+  local by_tid, list = {}, {}
+  for _, thread in ipairs(sampled) do by_tid[thread.tid] = thread end
+  for _, its in ipairs(processes.threads(facts.pid)) do
+    local thread = by_tid[its.own_tid]
+    by_tid[its.own_tid] = nil
+    thread = thread or its.name ~= HELPER and { frames = nil }
+    if thread then
+      thread.tid, thread.name, thread.blocks = its.tid, its.name, its.blocks
+      list[#list + 1] = thread
+    end
+  end
+  for _, thread in ipairs(sampled) do
+    if by_tid[thread.tid] then list[#list + 1] = thread end	-- It has ended.
+  end
+  return list, real
+end
+
+-- Returns what keeps a VM of a process from Lua code, by its threads.
+local function busy_with(threads)
+  local found, several
+  for _, thread in ipairs(threads or {}) do
+    if thread.has_lua then found, several = thread, found ~= nil end
+  end
+  found = not several and found or not found and threads and threads[1]
+  if not found then return "it sleeps in C, or stays in compiled code" end
+  local state, what = dumped.state(found)
+  for _, frame in ipairs(found.frames or {}) do
+    if frame.kind == "compiled" then return ("thread %.0f stays in compiled code"):format(found.tid) end
+    if frame.kind == "lua" then break end
+  end
+  if state == "waiting" then return ("thread %.0f waits in %s"):format(found.tid, what) end
+  return ("thread %.0f runs C or compiled code"):format(found.tid)
+end
+
+-- Returns why VMs have written no coroutines, or nil.
+local function silence_of(its, threads)
+  if its.problem then return plain(its.facts or { pid = 0, name = "" }, its.problem) end
+  local silent = (its.vms or 0) - (its.answered or 0)
+  if silent <= 0 then return nil end
+  local who = its.vms == 1 and "the VM" or ("%d of %d VMs"):format(silent, its.vms)
+  return ("%s came to no Lua code outside of compiled code: %s"):format(who,
+    its.vms == 1 and busy_with(threads) or "they sleep in C, or stay in compiled code")
+end
+
+-- Returns a dump (sysprof.cli.dumped).
+local function dump_of(program, recording, coroutines)
+  local facts = program.facts
+  local dump = { facts = facts }
+  local st = recording.path and files.stat(recording.path)
+  local profile, err
+  if st and st.size > 0 then profile, err = reader.read(recording.path, { timeline = true }) end
+  if profile then dump.threads, dump.real = threads_of(facts, profile) end
+  local problem = recording.problem or err or not profile and "it recorded nothing"
+  dump.trouble = problem and plain(facts, problem) or nil
+  local text_st = coroutines.path and files.stat(coroutines.path)
+  dump.coroutines = text_st and text_st.size <= TEXT_MAX and files.text(coroutines.path) or ""
+  dump.silence = silence_of(coroutines, dump.threads)
+  return dump
+end
+
+-- -- API -------------------------------------------------------------------
+
+local verb = { name = "dump", line = "stacks of programs that run", specs = SPECS }
+
+verb.help = {
+  usage = "Usage: luajit-sysprof dump [options] PID...",
+  intro = [[
+
+Prints what the threads of live programs do now, with their stacks, and where all their
+coroutines are. 'luajit-sysprof ps' lists these programs.
+]],
+  tail = "Exit status: 0 success, 1 nothing could be shown, 2 wrong command line.\n",
+  example = "luajit-sysprof dump 4711",
+}
+
+function verb.main(this, opt, rest)
+  local wrong = targets.wrong("dump", opt, rest) or prepare(opt)
+  if wrong then return this.usage_error(wrong) end
+  local ok, err = outfile.check(opt.output, "dump", opt.force)
+  if not ok then
+    this.say(err)
+    return command.FAILED
+  end
+  local opened, all, pairs_of, list = targets.open(this, opt, rest), {}, {}, {}
+  for i, program in ipairs(opened) do
+    local recording, coroutines = begin(program, opt)
+    pairs_of[i], all[#all + 1], all[#all + 2] = { recording, coroutines }, recording, coroutines
+  end
+  collect(all)
+  local status = command.FAILED
+  for i, program in ipairs(opened) do
+    list[i] = dump_of(program, unpack(pairs_of[i]))
+    if list[i].threads or list[i].coroutines ~= "" then status = command.OK end
+  end
+  if #list == 0 then return status end
+  ok, err = outfile.write(opt.output, function(write) dumped.render(write, opt.format, list) end)
+  if ok then return status end
+  this.say(err)
+  return command.FAILED
+end
+
+return verb

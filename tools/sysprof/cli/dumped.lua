@@ -1,0 +1,163 @@
+----------------------------------------------------------------------------
+-- Dumps of programs as text and as JSON: stacks of threads, and coroutines.
+--
+-- A dump is { facts =, threads =, real =, trouble =, coroutines =, silence = }: threads as of
+-- sysprof.show.threadstacks, with those of procfs, or nil and the trouble; the VMs' text of coroutines or ""; why that
+-- lacks VMs, or nil.
+----------------------------------------------------------------------------
+
+local text = require("sysprof.base.text")
+
+local dumped = {}
+
+local WAITING = "^%[waiting: (.*)%]$"
+local TICKS = 0.012		-- Seconds on CPU that bring a sample, even by the kernel's tick.
+local ALL = 0.95		-- Part of a thread's time that a single wait fills.
+
+-- -- States ----------------------------------------------------------------
+
+local function duration(seconds)
+  if seconds < 0.0995 then return ("%.0f ms"):format(seconds * 1e3) end
+  return ("%.2g s"):format(seconds)
+end
+
+-- Returns how the time of a thread was spent, or nil.
+local function shares(thread)
+  local list, all = {}, thread.on + thread.waiting + thread.runnable
+  for _, pair in ipairs { { thread.on, "on CPU" }, { thread.waiting, "waiting" },
+			  { thread.runnable, "without a processor" } } do
+    local percent = 100 * pair[1] / math.max(all, 1e-9)
+    if percent >= 1 then list[#list + 1] = ("%.0f %% %s"):format(percent, pair[2]) end
+  end
+  return #list > 0 and table.concat(list, ", ") or nil
+end
+
+-- Returns the state of a thread as a word, and what it waits for.
+function dumped.state(thread)
+  if not thread.frames then return "unknown" end
+  if not thread.wait then return "running" end
+  return "waiting", thread.wait:match(WAITING) or thread.wait:match("^%[(.*)%]$")
+end
+
+-- Returns why a thread has no stack.
+local function why_no_stack(thread)
+  if not thread.on then return "no sample" end
+  local why = "it had no processor"
+  if thread.waiting > thread.on + thread.runnable then
+    why = ("its %.0f waits were too short"):format(thread.waits)
+  elseif thread.on > TICKS then
+    why = thread.blocks and "it blocks signals" or "no tick of the clock came"
+  end
+  return ("no stack: %s; %s"):format(why, shares(thread) or "it did nothing")
+end
+
+-- Returns the state of a thread as a text.
+local function state_text(thread)
+  local state, what = dumped.state(thread)
+  if state == "unknown" then return why_no_stack(thread) end
+  local times = shares(thread)
+  if state == "running" then return times and "running; " .. times or "running" end
+  if thread.seconds >= ALL * (thread.on + thread.waiting + thread.runnable) then
+    return ("waiting: %s, for at least %s"):format(what, duration(thread.seconds))
+  end
+  return ("waiting: %s, for %s%s"):format(what, duration(thread.seconds), times and "; " .. times or "")
+end
+
+-- -- Text ------------------------------------------------------------------
+
+local function frame_text(frame)
+  return frame.text .. (frame.kind == "compiled" and " [compiled]" or "")
+end
+
+local function write_frames(write, frames)
+  local i = 1
+  while i <= #frames do
+    local line, same = frame_text(frames[i]), 1
+    while frames[i + same] and frame_text(frames[i + same]) == line do same = same + 1 end
+    write(("    %s%s\n"):format(line, same > 1 and (" [%d times]"):format(same) or ""))
+    i = i + same
+  end
+end
+
+local function write_text(write, dump)
+  local facts = dump.facts
+  write(("process %d: %s\n"):format(facts.pid, text.clean(facts.program)))
+  for _, thread in ipairs(dump.threads or {}) do
+    local name = text.clean(thread.name or "?")
+    write(("\nthread %.0f (%s): %s\n"):format(thread.tid, name, state_text(thread)))
+    write_frames(write, thread.frames or {})
+  end
+  if dump.trouble then
+    write(("\nthreads %s: %s\n"):format(dump.threads and "may lack samples" or "unknown", dump.trouble))
+  end
+  -- Each VM's begins with the number of its process in its own namespace.
+  local body = dump.coroutines:gsub("\n(%d+ coroutines of process)", "\n\n%1"):gsub(" of process %d+:", ":")
+  if body ~= "" then write("\n") end
+  for line in body:gmatch("([^\n]*)\n") do write(text.clean(line) .. "\n") end
+  if dump.silence then write(("\ncoroutines unknown: %s\n"):format(dump.silence)) end
+end
+
+-- -- JSON ------------------------------------------------------------------
+
+local function str(s) return text.json(text.clean(s)) end
+
+local function frame_json(frame)
+  local out = { ('"name":%s,"kind":"%s"'):format(str(frame.text), frame.kind) }
+  if frame.file then out[#out + 1] = '"file":' .. str(frame.file) end
+  if frame.line then out[#out + 1] = ('"line":%.0f'):format(frame.line) end
+  if frame.module then out[#out + 1] = '"module":' .. str(frame.module) end
+  return "{" .. table.concat(out, ",") .. "}"
+end
+
+local function thread_json(thread)
+  local state, what = dumped.state(thread)
+  local out = { ('"tid":%.0f,"name":%s,"state":"%s"'):format(thread.tid, str(thread.name or "?"), state) }
+  if what then out[#out + 1] = ('"waits_for":%s,"waited":%.6f'):format(str(what), thread.seconds) end
+  if thread.on then
+    out[#out + 1] = ('"on_cpu":%.6f,"waiting":%.6f,"runnable":%.6f'):format(thread.on, thread.waiting, thread.runnable)
+  end
+  local frames = {}
+  for i, frame in ipairs(thread.frames or {}) do frames[i] = "\n  " .. frame_json(frame) end
+  out[#out + 1] = '"frames":[' .. table.concat(frames, ",") .. "]"
+  return "{" .. table.concat(out, ",") .. "}"
+end
+
+-- Returns the documents of the VMs as one list.
+local function coroutines_json(s)
+  local list = {}
+  for line in s:gmatch("[^\n]+") do
+    line = text.clean(line)
+    local is_next = line:find('^{"pid":') or #list == 0
+    list[#list + (is_next and 1 or 0)] = is_next and line or list[#list] .. "\n" .. line
+  end
+  return "[" .. table.concat(list, ",\n") .. "]"
+end
+
+local function process_json(dump)
+  local facts, threads = dump.facts, {}
+  for i, thread in ipairs(dump.threads or {}) do threads[i] = "\n " .. thread_json(thread) end
+  local out = { ('{"pid":%d,"program":%s'):format(facts.pid, str(facts.program)) }
+  if dump.real then out[#out + 1] = ('"seconds":%.6f'):format(dump.real) end
+  out[#out + 1] = '"threads":[' .. table.concat(threads, ",") .. "]"
+  if dump.trouble then out[#out + 1] = '"threads_unknown":' .. str(dump.trouble) end
+  out[#out + 1] = '"vms":' .. coroutines_json(dump.coroutines)
+  if dump.silence then out[#out + 1] = '"coroutines_unknown":' .. str(dump.silence) end
+  return table.concat(out, ",") .. "}"
+end
+
+-- -- API -------------------------------------------------------------------
+
+-- Writes a list of dumps. format: "txt" or "json".
+function dumped.render(write, format, list)
+  if format == "json" then
+    local parts = {}
+    for i, dump in ipairs(list) do parts[i] = "\n" .. process_json(dump) end
+    return write('{"format":"sysprof dump","version":1,"processes":[' .. table.concat(parts, ",") .. "]}\n")
+  end
+  for i, dump in ipairs(list) do
+    if i > 1 then write("\n") end
+    write_text(write, dump)
+  end
+end
+
+return dumped

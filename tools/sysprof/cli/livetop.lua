@@ -1,0 +1,211 @@
+----------------------------------------------------------------------------
+-- Verb 'top': the hottest functions of programs that run, renewed each second.
+----------------------------------------------------------------------------
+
+local command = require("sysprof.cli.command")
+local child = require("sysprof.cli.child")
+local keys = require("sysprof.cli.keys")
+local reader = require("sysprof.read.reader")
+local runspecs = require("sysprof.cli.runspecs")
+local socket = require("sysprof.live.socket")
+local targets = require("sysprof.cli.targets")
+local terminal = require("sysprof.cli.terminal")
+local text = require("sysprof.base.text")
+local topscreen = require("sysprof.cli.topscreen")
+local topsums = require("sysprof.cli.topsums")
+local wanted = require("sysprof.cli.wanted")
+local windows = require("sysprof.cli.windows")
+
+local SECONDS, SECONDS_MIN, SECONDS_MAX = 1, 0.1, 3600
+local NAMES_MS = 100	-- A VM that sleeps or stays in compiled code tells no names: the next window waits no longer.
+local CLOCK_SECONDS = 1	-- Between two looks at the clock and the size.
+local KEY_SECONDS = 0.05	-- From the first byte of a key to its last one.
+local LATE_SECONDS = 10
+local NAME_MAX, PIDS_MAX = 60, 20
+
+-- -- The command line ------------------------------------------------------
+
+local TABLES = {}
+for i, its in ipairs(topsums.TABLES) do TABLES[i] = its.by end
+
+local SPECS = runspecs.of({ "event", "interval", "hz", "duration", "period", "all_threads", "backtracer", "jitter",
+			    "help", "version" },
+			  { duration = { brief = "renew the screen after 500ms, 5s; default 1s", help = {
+			    "renew the screen after this time, such as 500ms or 5s;",
+			    "default 1s" } } })
+
+for i, spec in ipairs(targets.SPECS) do table.insert(SPECS, i, spec) end
+table.insert(SPECS, #targets.SPECS + 1, {
+  name = "once", key = "once", brief = "print one table and end, for scripts", help = {
+  "record for the time of --duration, print one table and",
+  "end; the default if the output is no terminal" } })
+table.insert(SPECS, #targets.SPECS + 2, { name = "by", key = "by", arg = "WHAT", choice = TABLES, help = {
+  "the first table: Lua functions (lua), lines, threads,",
+  "states of the VM (vmstate) or labels" } })
+
+-- -- What is shown ---------------------------------------------------------
+
+-- Returns what names the programs.
+local function title_of(list)
+  local names, pids, taken = {}, {}, {}
+  for i, its in ipairs(list) do
+    local name = text.short(its.facts.name, NAME_MAX)
+    if not taken[name] then names[#names + 1], taken[name] = name, true end
+    if i <= PIDS_MAX then pids[i] = its.pid end
+  end
+  local more = #list > PIDS_MAX and " ..." or ""
+  if #list == 1 then return ("%s, PID %d"):format(names[1], pids[1]) end
+  return ("%s, %d processes: %s%s"):format(table.concat(names, ", "), #list, table.concat(pids, " "), more)
+end
+
+-- Collects windows into rounds. Returns an object:
+--   take(program, path)   for windows:step()
+--   close(is_last)        adds a round to the sums if each program that records has told one, or all that there is;
+--                         returns whether it did
+local function new_rounds(sums, recorded, seconds)
+  local self, waiting, count, told = {}, {}, 0, {}
+  local since = socket.now()
+
+  function self.take(its, path)
+    local profile, err = reader.read(path)
+    if profile then
+      count = count + 1
+      waiting[count], told[its] = { its.pid, profile }, true
+    elseif not its.ended then
+      its.note = its.note or ("process %d: %s"):format(its.pid, err)
+    end
+  end
+
+  function self.close(is_last)
+    local is_whole, now = count > 0, socket.now()
+    for _, its in ipairs(recorded.list) do is_whole = is_whole and (told[its] or its.is_late or not its.path) end
+    local is_late = now > since + 2 * seconds + 1
+    if not is_whole and not is_late and not (is_last and count > 0) then return false end
+    sums:begin_round()
+    for _, window in ipairs(waiting) do sums:add(window[1], window[2]) end
+    local any = count > 0
+    waiting, count, told, since = {}, 0, {}, now
+    return any
+  end
+
+  return self
+end
+
+-- -- Once ------------------------------------------------------------------
+
+local function once(this, recorded, screen, rounds, seconds)
+  local limit = socket.now() + seconds + LATE_SECONDS
+  local done = {}
+  local function take(its, path)
+    rounds.take(its, path)
+    done[its] = true
+  end
+  local function is_over()
+    for _, its in ipairs(recorded.list) do
+      if not done[its] then return false end
+    end
+    return true
+  end
+  recorded.is_once = true
+  while not is_over() and socket.now() < limit do
+    recorded:step(socket.wait(recorded:fds(), CLOCK_SECONDS), take)
+  end
+  recorded:close()
+  screen.has_window = rounds.close(true)
+  for _, sentence in ipairs(recorded.sentences) do this.say(sentence) end
+  for _, its in ipairs(recorded.list) do
+    if its.note then this.say(its.note) end
+  end
+  return screen.has_window and this.print(screen:text()) or command.FAILED
+end
+
+-- -- The screen ------------------------------------------------------------
+
+-- Shows and records until the user quits, all programs have ended, or a signal comes. Returns the signal.
+local function watch(recorded, screen, rounds, tty)
+  local input, begun, size = keys.new(), socket.now(), ""
+  local is_old, ends = true, nil
+  local drawn = 0
+  while true do
+    local fds = recorded:fds()
+    fds[#fds + 1] = tty.fd
+    fds[#fds + 1] = tty.input
+    local ready = socket.wait(fds, input.is_open() and KEY_SECONDS or CLOCK_SECONDS)
+    if ready[tty.fd] then ends, is_old, size = tty.take_signals(), true, "" end
+    local typed = tty.input and ready[tty.input] and tty.read()
+    if typed == "" then tty.input = nil end
+    for _, key in ipairs(input.take(typed or "", not typed)) do
+      screen:press(key)
+      is_old = true
+    end
+    recorded:step(ready, rounds.take)
+    if rounds.close(#recorded.list == 0) then screen.has_window, is_old = true, true end
+    if ends or screen.is_over or #recorded.list == 0 then return ends end
+    local now = socket.now()
+    local width, height = tty.size()
+    if is_old or now >= drawn + CLOCK_SECONDS or size ~= width .. " " .. height then
+      screen.note, screen.seconds = recorded:note(), now - begun
+      local picture = topscreen.paint(screen:lines(width, height), width)
+      if size ~= width .. " " .. height then picture = "\27[0m\27[2J" .. picture end
+      if not tty.write(picture) then return end
+      size, drawn, is_old = width .. " " .. height, now, false
+    end
+  end
+end
+
+local function interactive(this, recorded, screen, rounds)
+  local tty = terminal.begin()
+  local ok, ends = xpcall(watch, function(err) return err end, recorded, screen, rounds, tty)
+  recorded:close()
+  tty.finish()
+  if not ok then error(ends, 0) end
+  if ends and ends ~= terminal.SIGINT then child.die(ends) end
+  if ends or screen.is_over then return command.OK end
+  local status = this.print(screen:text(true))
+  for _, sentence in ipairs(recorded.sentences) do this.say(sentence) end
+  return status
+end
+
+-- -- API -------------------------------------------------------------------
+
+local verb = { name = "top", line = "show the hottest functions of programs that run", specs = SPECS }
+
+verb.help = {
+  usage = "Usage: luajit-sysprof top [options] PID...",
+  intro = [[
+
+Records live programs again and again, and shows what is hot: of the last second, and since
+the start. 'luajit-sysprof ps' lists them. '?' shows the keys, 'q' quits.
+]],
+  tail = [[
+Exit status: 0 success, 1 no program could be recorded, 2 wrong command line.
+]],
+  example = "luajit-sysprof top --name=nginx",
+}
+
+function verb.main(this, opt, rest)
+  opt.duration = opt.duration or SECONDS
+  local wrong = targets.wrong("top", opt, rest) or wanted.contradiction(opt)
+  if not wrong and (opt.duration < SECONDS_MIN or opt.duration > SECONDS_MAX) then
+    wrong = ("option '--duration': expected 100ms to 1h, got %g s"):format(opt.duration)
+  end
+  if wrong then return this.usage_error(wrong) end
+  opt.clock = opt.event
+  local values = wanted.request(opt)
+  values.names_ms = opt.once and 1000 or NAMES_MS
+  local recorded = windows.open(targets.open(this, opt, rest), values, opt.duration)
+  for _, sentence in ipairs(recorded.sentences) do this.say(sentence) end
+  recorded.sentences = {}
+  if #recorded.list == 0 then return command.FAILED end
+  local sums = topsums.new()
+  local screen = topscreen.new(title_of(recorded.list), sums, { by = opt.by, plain = not terminal.has_utf8() })
+  local rounds = new_rounds(sums, recorded, opt.duration)
+  child.ignore_pipe()
+  if opt.once or not terminal.exists() then
+    screen.plain = false
+    return once(this, recorded, screen, rounds, opt.duration)
+  end
+  return interactive(this, recorded, screen, rounds)
+end
+
+return verb

@@ -1,0 +1,77 @@
+----------------------------------------------------------------------------
+-- Verb 'perf-map': names of compiled code for perf, as it reads them from /tmp/perf-PID.map.
+--
+-- perf looks for the file in the program's own root folder, under the number that the program has there.
+----------------------------------------------------------------------------
+
+local command = require("sysprof.cli.command")
+local files = require("sysprof.base.files")
+local launch = require("sysprof.cli.launch")
+local outfile = require("sysprof.cli.outfile")
+local programs = require("sysprof.live.programs")
+local requests = require("sysprof.live.requests")
+local targets = require("sysprof.cli.targets")
+local viewspecs = require("sysprof.cli.viewspecs")
+
+local verb = { name = "perf-map", line = "name compiled code for perf report", specs = {} }
+
+for _, spec in ipairs(targets.SPECS) do verb.specs[#verb.specs + 1] = spec end
+for _, spec in ipairs(viewspecs.of { "help", "version" }) do verb.specs[#verb.specs + 1] = spec end
+
+verb.help = {
+  usage = "Usage: luajit-sysprof perf-map [options] PID...",
+  intro = "\nWrites /tmp/perf-PID.map, where perf finds the names of traces. Traces that the program\n" ..
+    "compiles later are missing: write it when 'perf record' has ended.\n",
+  tail = "Exit status: 0 success, 1 a map is missing, 2 wrong command line.\n",
+  example = "luajit-sysprof perf-map 4711 && perf report",
+}
+
+-- Writes the map of a program from what it has sent. Returns true, or nil and a message.
+local function write_map(program)
+  local content, err = files.text(program.path)
+  if not content then return nil, err end
+  local name = ("/tmp/perf-%d.map"):format(program.facts.own_pid)
+  local ok
+  ok, err = outfile.write(("/proc/%d/root%s"):format(program.pid, name), function(write) write(content) end)
+  if not ok then return nil, err end
+  local _, n = content:gsub("%f[^\n%z]%x+ %x+ trace ", "")
+  return true, ("%d trace%s written to %s"):format(n, n == 1 and "" or "s", name)
+end
+
+function verb.main(this, opt, rest)
+  local wrong = targets.wrong("perf-map", opt, rest)
+  if wrong then return this.usage_error(wrong) end
+  local status, asked = command.OK, {}
+  local opened = targets.open(this, opt, rest)
+  local function fail(message)
+    status = command.FAILED
+    this.say(message)
+  end
+  if #opened == 0 then status = command.FAILED end
+  for _, program in ipairs(opened) do
+    local path, fd = launch.unnamed()
+    local ok, why = nil, fd
+    if path then
+      program.path = path
+      ok, why = requests.send(program, "perf-map", nil, fd)
+    end
+    if ok then asked[#asked + 1] = program else fail(why) end
+  end
+  requests.collect(asked, function(program, answer, why)
+    local name = programs.name(program.facts)
+    if not answer then return fail(why) end
+    if answer.errors[1] then return fail(("%s: %s"):format(name, answer.errors[1])) end
+    local missing = requests.number(answer, "vms") - requests.number(answer, "answered")
+    if missing > 0 then
+      return fail(("%s: no map: %d VM%s not come to Lua code outside of compiled code; try again"):format(name, missing,
+	missing == 1 and " has" or "s have"))
+    end
+    local ok, message = write_map(program)
+    if not ok then return fail(message) end
+    this.say(name, ": ", message)
+  end)
+  for _, program in ipairs(opened) do requests.close(program) end
+  return status
+end
+
+return verb

@@ -1,0 +1,162 @@
+----------------------------------------------------------------------------
+-- Sums of 'top': what each function, line, thread, state and label has of the last round, and of all rounds.
+--
+-- A round is what each program has recorded since the screen was drawn.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local headline = require("sysprof.show.headline")
+local labels = require("sysprof.model.labels")
+local rows = require("sysprof.formats.rows")
+local text = require("sysprof.base.text")
+local view = require("sysprof.show.view")
+
+local ROWS_MAX = 20000	-- Of a table: others share one row.
+local OTHERS = "[others]"
+
+local topsums = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- The tables. by: as in sysprof.formats.rows; key: of the keyboard.
+topsums.TABLES = {
+  { name = "functions", by = "lua", key = "f", head = "Lua function" },
+  { name = "lines", by = "line", key = "l", head = "Lua line" },
+  { name = "threads", by = "thread", key = "t", head = "Thread" },
+  { name = "states", by = "vmstate", key = "s", head = "State of the VM" },
+  { name = "labels", by = "label", key = "b", head = "Label" },
+}
+
+-- What people call the states of a VM.
+local CLASSES = {
+  { "interpreted", { "INTERP", "LFUNC", "FFUNC", "EXIT" } }, { "compiled", { "TRACE" } }, { "C", { "CFUNC" } },
+  { "GC", { "GC" } }, { "compiler", { "RECORD", "OPT", "ASM" } },
+}
+local CLASS_OF = {}
+for i, class in ipairs(CLASSES) do
+  for _, name in ipairs(class[2]) do CLASS_OF[G["SPF_VMST_" .. name]] = i end
+end
+
+function topsums.new()
+  local self = setmetatable({ tables = {} }, mt)
+  self:reset()
+  return self
+end
+
+-- Forgets all rounds.
+function methods:reset()
+  for _, its in ipairs(topsums.TABLES) do self.tables[its.by] = { list = {}, by_text = {} } end
+  self.all_samples, self.all_sum = 0, 0
+  self:begin_round()
+end
+
+-- What is added from now on is of a new round.
+function methods:begin_round()
+  for _, its in pairs(self.tables) do
+    for _, row in ipairs(its.list) do row.own, row.total = 0, 0 end
+  end
+  self.samples, self.sum = 0, 0
+  self.classes = {}		-- Sums by number of CLASSES.
+  self.programs = {}		-- By program: { cpu =, real =, threads = }, seconds.
+end
+
+-- Returns the row of a text.
+local function row_of(its, name)
+  local row = its.by_text[name]
+  if not row and #its.list >= ROWS_MAX then
+    name = OTHERS
+    row = its.by_text[name]
+  end
+  if not row then
+    row = { text = name, own = 0, total = 0, all_own = 0, all_total = 0 }
+    its.by_text[name], its.list[#its.list + 1] = row, row
+  end
+  return row
+end
+
+local function add_to(row, own, total)
+  row.own, row.total = row.own + own, row.total + total
+  row.all_own, row.all_total = row.all_own + own, row.all_total + total
+end
+
+local function add_rows(its, counted)
+  for _, row in ipairs(counted) do add_to(row_of(its, row.entry.text), row.self, row.total) end
+end
+
+-- Counts what stands for whole samples.
+local function add_samples(self, shown)
+  local slots = shown.profile.slots
+  shown:each_joined(function(_, _, value, slot)
+    local class = CLASS_OF[slots:state(slot)]
+    if class then self.classes[class] = (self.classes[class] or 0) + value end
+    for _, label in ipairs(slots:labels(slot) or {}) do
+      if label[1] ~= labels.AGE then
+	add_to(row_of(self.tables.label, text.short(label[1], 60) .. "=" .. text.short(label[2], 200)), value, value)
+      end
+    end
+  end)
+end
+
+-- Adds a profile that a program has recorded. key: of the program.
+function methods:add(key, profile)
+  local function shown_by(by, lines)
+    return assert(view.new(profile, { by = by, lines = lines, no_host = true, weight = "event" }))
+  end
+  local list, sum = rows.count(shown_by("lua"))
+  add_rows(self.tables.lua, list)
+  add_rows(self.tables.line, (rows.count(shown_by("lua", true))))
+  add_rows(self.tables.thread, (rows.count(shown_by("thread"))))
+  local by_state = shown_by("vmstate")
+  add_rows(self.tables.vmstate, (rows.count(by_state)))
+  add_samples(self, by_state)
+  local real, cpu = headline.real_time(profile) or 0, headline.cpu_time(profile)
+  local its = self.programs[key] or { cpu = 0, real = 0, threads = 0 }
+  its.cpu, its.real, its.threads = cpu and its.cpu + cpu, its.real + real, math.max(its.threads, #profile.sessions)
+  self.programs[key] = its
+  self.unit, self.event = by_state.unit, by_state.event.name
+  self.samples, self.sum = self.samples + by_state.shown, self.sum + sum
+  self.all_samples, self.all_sum = self.all_samples + by_state.shown, self.all_sum + sum
+end
+
+-- Returns how many processors the programs took, and how many their threads could have taken; nil if no event measures
+-- CPU time.
+function methods:use()
+  local used, threads = 0, 0
+  for _, its in pairs(self.programs) do
+    if not its.cpu then return nil end
+    if its.real > 0 then used = used + its.cpu / its.real end
+    threads = threads + its.threads
+  end
+  return used, threads
+end
+
+-- Returns a list of { name, share } of what the programs did. If CPU time was sampled, the rest of the real time of
+-- their threads is off CPU.
+function methods:states()
+  local list, busy = {}, 1
+  local used, threads = self:use()
+  local has_idle = self.unit and self.unit.is_cpu and used ~= nil and threads > 0
+  if has_idle then busy = math.min(1, used / threads) end
+  for i, class in ipairs(CLASSES) do
+    list[i] = { class[1], self.sum > 0 and busy * (self.classes[i] or 0) / self.sum or 0 }
+  end
+  if has_idle then list[#list + 1] = { "off CPU", 1 - busy } end
+  return list
+end
+
+-- Returns a copy that does not change.
+function methods:copy()
+  local copy = setmetatable({}, mt)
+  for key, value in pairs(self) do copy[key] = value end
+  copy.tables = {}
+  for by, its in pairs(self.tables) do
+    local list = {}
+    for i, row in ipairs(its.list) do
+      list[i] = { text = row.text, own = row.own, total = row.total, all_own = row.all_own, all_total = row.all_total }
+    end
+    copy.tables[by] = { list = list }
+  end
+  return copy
+end
+
+return topsums

@@ -1,0 +1,123 @@
+----------------------------------------------------------------------------
+-- Threads of a short profile: what each did last, and its whole stack.
+--
+-- The profile has the clock cpu and the event offcpu. The last sample with a stack tells. Sums, such as short
+-- waits and ready time, have none; they tell what a thread without a stack did.
+----------------------------------------------------------------------------
+
+local G = require("sysprof.base.grammar")
+local headline = require("sysprof.show.headline")
+local places = require("sysprof.names.places")
+local threadstates = require("sysprof.model.threadstates")
+local units = require("sysprof.model.units")
+local view = require("sysprof.show.view")
+
+local WORK = G.SPF_FRAME_WORK
+
+local HAS_NO_STACK = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_UNSEEN] = true }
+local IS_LUA = { lua = true, compiled = true, builtin = true }
+
+local threadstacks = {}
+
+-- Returns the leaf of a stack on the Lua side if that is work of the VM, or nil.
+local function leaf_work(profile, slot)
+  local all, node = profile.stacks, profile.slots:lua(slot)
+  local leaf = node ~= 0 and all:leaf(node)
+  return leaf and all.kind[leaf] == WORK and all.extra[leaf] or nil
+end
+
+-- Returns a part of a joined stack as { text =, kind =, file =, line =, module = }.
+local function frame_of(profile, shown, place_of, part)
+  local entry, place = shown.symbols:name(part), place_of(part)
+  local module = place.module and profile.modules[place.module]
+  return { text = entry.text, kind = entry.kind, file = place.file or place.chunk, line = place.line,
+	   module = module and module.path or nil }
+end
+
+-- Returns stacks by slot: { frames = innermost first, wait = what the thread waits for or nil, has_lua = }.
+local function stacks_of(profile, wanted)
+  local stacks, shown = {}, view.new(profile, { lines = true })
+  local place_of = places.new(profile)
+  if not shown then return stacks end
+  shown:each_joined(function(parts, n, _, slot)
+    if not wanted[slot] then return end
+    local stack = { frames = {}, wait = nil, has_lua = false }
+    for i = n, 1, -1 do
+      local frame = frame_of(profile, shown, place_of, parts[i])
+      stack.has_lua = stack.has_lua or IS_LUA[frame.kind] or false
+      if i == n and frame.kind == "waiting" then
+	stack.wait = frame.text
+      else
+	stack.frames[#stack.frames + 1] = frame
+      end
+    end
+    stacks[slot] = stack
+  end, true, true)
+  return stacks
+end
+
+-- Returns the samples of the threads: a list of { tid =, name =, on =, waiting =, runnable = in seconds, waits =,
+-- samples = { slot =, seconds = } with a stack, in order of time }.
+local function count(profile)
+  local slots, by_tid, list = profile.slots, {}, {}
+  local vms = #profile.sessions	-- Each has sampled all threads.
+  for _, weight, slot, waits in profile.timeline:in_order() do
+    local its, unit = slots:thread(slot), units.of(slots:event(slot).unit)
+    local thread = by_tid[its.tid]
+    if not thread then
+      thread = { tid = its.tid, name = its.name, on = 0, waiting = 0, runnable = 0, waits = 0, samples = {} }
+      by_tid[its.tid], list[#list + 1] = thread, thread
+    end
+    local state, seconds = threadstates.of(profile, slot), weight * (unit.ns or 0) / 1e9
+    local key = state == threadstates.ON and "on" or state == threadstates.WAITING and "waiting" or "runnable"
+    thread[key], thread.waits = thread[key] + seconds / vms, thread.waits + waits / vms
+    if not HAS_NO_STACK[leaf_work(profile, slot)] then
+      thread.samples[#thread.samples + 1] = { slot = slot, seconds = seconds }
+    end
+  end
+  return list
+end
+
+-- Several VMs sample a thread; the one whose code it runs knows its Lua frames.
+local function choose(thread, stacks, is_of_several)
+  local best
+  for i = #thread.samples, 1, -1 do
+    local its = thread.samples[i]
+    if stacks[its.slot] then
+      best = best or its
+      if not is_of_several then break end
+      if stacks[its.slot].has_lua then return its end
+    end
+  end
+  return best
+end
+
+-- -- API -------------------------------------------------------------------
+
+-- Returns the threads of a profile with a timeline, and its real time in seconds. A thread has:
+--   tid, name                 as in the profile
+--   on, waiting, runnable     seconds in these states
+--   waits                     their number
+--   frames                    of its last stack, innermost first: { text =, kind =, file =, line =, module = }
+--   wait, seconds             what it waits for there, and how long, or nil
+--   has_lua                   whether Lua frames are in the stack
+-- Without a stack, frames is nil.
+function threadstacks.of(profile)
+  local list, wanted = count(profile), {}
+  for _, thread in ipairs(list) do
+    for _, sample in ipairs(thread.samples) do wanted[sample.slot] = true end
+  end
+  local stacks = stacks_of(profile, wanted)
+  for _, thread in ipairs(list) do
+    local best = choose(thread, stacks, #profile.sessions > 1)
+    local stack = best and stacks[best.slot]
+    if stack then
+      thread.frames, thread.wait, thread.has_lua = stack.frames, stack.wait, stack.has_lua
+      thread.seconds = stack.wait and best.seconds
+    end
+    thread.samples = nil
+  end
+  return list, headline.real_time(profile) or profile.end_time / 1e6
+end
+
+return threadstacks
