@@ -32,6 +32,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -154,6 +155,21 @@ SETS_ERRNO(int, -1, fstatfs64, (int fd, struct statfs64 *fs), (fd, fs))
 SETS_ERRNO(ssize_t, -1, readlinkat, (int dir, const char *path, char *buf, size_t len),
 	   (dir, path, buf, len))
 SETS_ERRNO(int, -1, poll, (struct pollfd * fds, nfds_t n, int ms), (fds, n, ms))
+SETS_ERRNO(int, -1, mkdir, (const char *path, mode_t mode), (path, mode))
+SETS_ERRNO(int, -1, socket, (int domain, int type, int protocol), (domain, type, protocol))
+SETS_ERRNO(int, -1, socketpair, (int domain, int type, int protocol, int *fds),
+	   (domain, type, protocol, fds))
+SETS_ERRNO(int, -1, bind, (int fd, const struct sockaddr *sa, socklen_t len), (fd, sa, len))
+SETS_ERRNO(int, -1, listen, (int fd, int backlog), (fd, backlog))
+SETS_ERRNO(int, -1, accept4, (int fd, struct sockaddr *sa, socklen_t *len, int flags),
+	   (fd, sa, len, flags))
+SETS_ERRNO(int, -1, getsockopt, (int fd, int level, int what, void *value, socklen_t *len),
+	   (fd, level, what, value, len))
+SETS_ERRNO(ssize_t, -1, recvmsg, (int fd, struct msghdr *mh, int flags), (fd, mh, flags))
+SETS_ERRNO(int, -1, fchmodat, (int dir, const char *path, mode_t mode, int flags),
+	   (dir, path, mode, flags))
+SETS_ERRNO(int, -1, renameat, (int from, const char *path, int to, const char *name),
+	   (from, path, to, name))
 SETS_ERRNO(int, -1, _dl_find_object, (void *p, struct dl_find_object *o), (p, o))
 RETURNS_ERRNO(pthread_atfork, (void (*a)(void), void (*b)(void), void (*c)(void)),
 	      (a, b, c))

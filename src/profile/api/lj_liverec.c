@@ -99,12 +99,15 @@ static void vm_start(RecordedVm *rv, lua_State *L)
   ProfileLimits limits = rec.limits;
   uint64_t since_ns = mono_ns() - rec.begin_ns;
   StreamFile *sf;
-  int status, fd = fcntl(rec.file.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  int status, fd = -1;
   rv->state = VM_ENDED;
   if (limits.duration_ns) {
     if (since_ns >= limits.duration_ns) return;
     limits.duration_ns -= since_ns;
   }
+  errno = EBADF; /* The program may have closed it. */
+  if (lj_ownfd_isours(&rec.file))
+    fd = fcntl(rec.file.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (fd < 0 || lj_streamfile_take(fd, &sf) != STREAMFILE_OK) {
     note(rv, "error", strerror(errno));
     return;
