@@ -52,6 +52,7 @@ says("record", 2, "expected a PID or --name=NAME; 'luajit-sysprof ps' lists live
 says("record nginx", 2, "expected a PID, got 'nginx'; did you mean 'luajit-sysprof record --name=nginx'?")
 says("record app.lua", 2, "expected a PID, got 'app.lua'; did you mean 'luajit-sysprof run app.lua'?")
 says("record app.bin", 2, "expected a PID, got 'app.bin'; did you mean 'luajit-sysprof report app.bin'?")
+says("record 7,8", 2, "expected a PID, got '7,8'; did you mean '7 8'?")
 says("top", 2, "expected a PID or --name=NAME; 'luajit-sysprof ps' lists live programs")
 says("top app.bin", 2, "expected a PID, got 'app.bin'; did you mean 'luajit-sysprof report app.bin'?")
 says("top --once --duration=2h 7", 2, "option '--duration': expected 100ms to 1h, got 7200 s")

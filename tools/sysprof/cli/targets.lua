@@ -20,7 +20,9 @@ targets.SPECS = {
 function targets.wrong(verb, opt, rest)
   for _, word in ipairs(rest) do
     local is_pid = word:find("^%d+$") and #word < 10 and tonumber(word) > 0
-    if not is_pid and word:find("%.bin$") then
+    if word:find("^%d+,[%d,]*$") then
+      return ("expected a PID, got '%s'; did you mean '%s'?"):format(word, (word:gsub(",+", " "):gsub(" $", "")))
+    elseif not is_pid and word:find("%.bin$") then
       return ("expected a PID, got '%s'; did you mean 'luajit-sysprof report %s'?"):format(word, word)
     elseif not is_pid and word:find("%.lua$") then
       return ("expected a PID, got '%s'; did you mean 'luajit-sysprof run %s'?"):format(word, word)
