@@ -4,6 +4,8 @@
 local t = require("tools_test")
 local made = require("made_profile")
 local pprof = require("pprof_decode")
+local B = require("stream_builder")
+local G = require("sysprof.base.grammar")
 local selfreport = require("sysprof.show.selfreport")
 
 -- -- The same as folded stacks ---------------------------------------------
@@ -24,6 +26,11 @@ t.equal(m[12][1], 1000000, "period")
 t.equal(decoded.str(pprof.message(m[11][1])[1][1]), "wall", "type of the period")
 t.equal(m.exact9, 1700000000ULL * 1000000000, "time")
 t.equal(m[10][1], p.last_time * 1000, "duration")
+
+-- Nothing may happen at the end: the session's own time counts.
+local b = B.new():context(7, 0):event(0, "cpu", 0, 10000):meta("interval_ns", "10000000")
+b:counters { { G.SPF_COUNTER_WALL_US, 200000 } }
+t.equal(pprof.decode((t.render(b:finish(), "pprof"))).message[10][1], 200000000, "duration without a sample at the end")
 t.equal(decoded.str(m[14][1]), "samples", "default type")
 t.equal(decoded.comments[1], "samples: " .. selfreport.lines(p)[1][2], "comment")
 local cpu_first = pprof.decode((t.render(stream, "pprof", { weight = "cpu" })))

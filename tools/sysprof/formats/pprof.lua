@@ -9,6 +9,7 @@
 
 local ffi = require("ffi")
 local events = require("sysprof.model.events")
+local G = require("sysprof.base.grammar")
 local gzip = require("sysprof.formats.gzip")
 local places = require("sysprof.names.places")
 local protobuf = require("sysprof.formats.protobuf")
@@ -205,6 +206,13 @@ end
 
 -- -- Profile ---------------------------------------------------------------
 
+-- Returns the real time of the longest session in microseconds; 0 if it is not known.
+local function longest(profile)
+  local us = 0
+  for _, session in ipairs(profile.sessions) do us = math.max(us, session.counters[G.SPF_COUNTER_WALL_US] or 0) end
+  return us
+end
+
 local function put_head(w, view)
   local p, event = view.profile, view.event
   local list, count = columns(p)
@@ -216,7 +224,7 @@ local function put_head(w, view)
   -- More than a double holds.
   local start = selfreport.start_time(p) or 0
   put_number(w.out, PROFILE.time_nanos, ffi.cast("uint64_t", start) * 1000000000ULL)
-  put_number(w.out, PROFILE.duration_nanos, p.end_time * 1000)
+  put_number(w.out, PROFILE.duration_nanos, math.max(p.end_time, longest(p)) * 1000)
   local comments = {}
   for i, line in ipairs(selfreport.lines(p)) do
     comments[i] = string_id(w, line[1] .. ": " .. line[2])
