@@ -20,6 +20,8 @@ local TESTS = {
   { "^tools/sysprof/cli/report", "^tools/(ann|blocking|com|cut|filters|options|pro|run|sev|symbol_files|table)" },
   { "^tools/sysprof/[^/]*$", READER },
   { "^tools/sysprof/live/", "^tools/live" },
+  { "^tools/sysprof/serve/", "^tools/serve" },
+  { "^tools/sysprof/cli/serve", "^tools/serve" },
   { "^tools/sysprof/cli/record", "^tools/(live|run|verbs)" },
   { "^tools/sysprof/cli/ps", "^tools/live" },
   { "^tools/sysprof/cli/stop", "^tools/live" },

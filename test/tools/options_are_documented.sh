@@ -63,7 +63,7 @@ mv of_report expected
 of_help luajit-sysprof report >got
 same "luajit-sysprof report --help"
 
-# The verbs of luajit-sysprof. The options of those that read are among those of 'report'; those of 'record', 'top', 'dump', 'stop' and 'perf-map' are
+# The verbs of luajit-sysprof. The options of those that read are among those of 'report'; those of verbs for live programs are
 # options of 'run', or of live programs.
 of_help luajit-sysprof report | LC_ALL=C sort -u >reports
 {
@@ -80,7 +80,7 @@ for verb in $verbs; do
     status=1
   }
   case $verb in
-  run | record | top | dump | stop | perf-map) known=lives ;;
+  run | record | top | dump | serve | stop | perf-map) known=lives ;;
   *) known=reports ;;
   esac
   LC_ALL=C comm -23 expected $known >others
@@ -108,8 +108,11 @@ same "luajit-sysprof(1)"
 sed -n 's/^| \(`-[^|]*\)|.*/\1/p' "$SYSPROF_SOURCE/doc/run.md" | words | grep -v -x -e --completion >got
 same "doc/run.md"
 
-of_help luajit-sysprof record >record
-of_help luajit-sysprof top | LC_ALL=C sort -u - record >expected
+{
+  of_help luajit-sysprof record
+  of_help luajit-sysprof top
+  of_help luajit-sysprof serve
+} | LC_ALL=C sort -u >expected
 enough "luajit-sysprof record" 15
 sed -n 's/^| \(`-[^|]*\)|.*/\1/p' "$SYSPROF_SOURCE/doc/live.md" | words >got
 same "doc/live.md"

@@ -79,7 +79,7 @@ end
 says("attach", 2, "did you mean 'luajit-sysprof record PID'?")
 says("7 8 -d 3s", 2, "did you mean 'luajit-sysprof record 7 8 -d 3s'?")
 says("stack 7", 2, "did you mean 'luajit-sysprof dump 7'?")
-says("serve 7", 2, "'luajit-sysprof record -d 10s -o FILE.html PID'")
+says("http 7", 2, "did you mean 'luajit-sysprof serve 7'?")
 says("run -p 7", 2, "unknown option '-p'; 'luajit-sysprof record PID' profiles a program that runs")
 says("run --formt=html x.lua", 2, "unknown option '--formt=html'; did you mean '--format'?")
 says("report --frmat=html a.bin", 2, "did you mean '--format'?")

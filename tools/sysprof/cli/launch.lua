@@ -11,6 +11,7 @@
 local ffi = require("ffi")
 local child = require("sysprof.cli.child")
 local files = require("sysprof.base.files")
+local temporary = require("sysprof.base.temporary")
 
 local FAILED = 1	-- Status if the profiler could not be started.
 local RUNS = "runs"	-- In the note.
@@ -20,12 +21,7 @@ local KEPT_INIT = "SYSPROF_RUN_LUA_INIT"
 
 ffi.cdef [[
 ssize_t readlink(const char *, char *, size_t);
-int mkstemp(char *);
-int close(int);
-int fcntl(int, int, ...);
 ]]
-
-local F_SETFD, FD_CLOEXEC = 2, 1
 
 -- Lua code that starts the profiler with a table of options. It first removes our n arguments of
 -- luajit from the script's arg table. The profile must not have frames of this code, so the start
@@ -109,66 +105,26 @@ local function take(path)
   return s
 end
 
--- Where temporary files are.
-local function folder()
-  return os.getenv("TMPDIR") or "/tmp"
-end
-
-local launch = {}
+local launch = { temporary = temporary.named, unnamed = temporary.unnamed }
 
 -- Returns a message with words for the path of a file that has no name.
 local function named(message, path)
   local first, last = message:find(path, 1, true)
   if not first or not path:find("^/proc/") then return message end
-  return message:sub(1, first - 1) .. "a temporary file in " .. folder() .. message:sub(last + 1)
-end
-
--- Returns the path and a descriptor of a new file, or nil and a message.
-local function new_file()
-  local path = folder() .. "/luajit-sysprof-XXXXXX"
-  local buf = ffi.new("char[?]", #path + 1, path)
-  local fd = ffi.C.mkstemp(buf)
-  if fd < 0 then
-    return nil, ("no temporary file in %s: %s; TMPDIR names another folder"):format(folder(), files.reason())
-  end
-  ffi.C.fcntl(fd, F_SETFD, ffi.cast("int", FD_CLOEXEC))
-  return ffi.string(buf), fd
-end
-
--- Returns the path of a new file, or nil and a message.
-function launch.temporary()
-  local path, fd = new_file()
-  if path then ffi.C.close(fd) end
-  return path, not path and fd or nil
-end
-
--- Returns a path of a new file without a name, which ends with this process, and its descriptor; or nil and a message.
--- Without procfs the file has a name, and no descriptor. procfs may be that of another PID namespace, where this
--- process has another number.
-function launch.unnamed()
-  local path, fd = new_file()
-  if not path then return nil, fd end
-  local link = ("%s/fd/%d"):format(files.real_path("/proc/self") or "/proc/self", fd)
-  local there, itself = files.stat(link), files.stat_of(fd)
-  if not there or not itself or there.id ~= itself.id then
-    ffi.C.close(fd)
-    return path
-  end
-  os.remove(path)
-  return link, fd
+  return message:sub(1, first - 1) .. "a temporary file in " .. temporary.folder() .. message:sub(last + 1)
 end
 
 -- Runs a script to its end. options: of misc.sysprof.start; passed: a list of options
 -- of luajit; rest: the script and its arguments. Returns its status, or nil and the
 -- signal that ended it. A third result is the reason for a missing profile.
 function launch.run(options, passed, rest)
-  local note, err = launch.unnamed()
-  local start, why_not = launch.unnamed()
+  local note, err = temporary.unnamed()
+  local start, why_not = temporary.unnamed()
   local file = start and io.open(start, "wb")
   if not note or not file then return FAILED, nil, err or why_not or "cannot write a temporary file" end
   file:write(START:format(table_text(options), note, RUNS, has_dashes(rest) and 3 or 2, FAILED))
   local ok, why_cut = file:close()
-  if not ok then return FAILED, nil, ("no temporary file in %s: %s"):format(folder(), why_cut) end
+  if not ok then return FAILED, nil, ("no temporary file in %s: %s"):format(temporary.folder(), why_cut) end
   local luajit = luajit_path()
   child.setenv("LUA_INIT", os.getenv(KEPT_INIT) or os.getenv("LUA_INIT"))
   child.setenv(KEPT_INIT, nil)

@@ -13,12 +13,13 @@ local ps = require("sysprof.cli.ps")
 local readverbs = require("sysprof.cli.readverbs")
 local record = require("sysprof.cli.record")
 local run = require("sysprof.cli.run")
+local serve = require("sysprof.cli.serve")
 local stop = require("sysprof.cli.stop")
 local top = require("sysprof.cli.livetop")
 
 local verbs = { PROGRAM = "luajit-sysprof" }
 
-local LIST = { run, record, top, dump, ps, stop, perfmap }
+local LIST = { run, record, top, dump, serve, ps, stop, perfmap }
 for _, verb in ipairs(readverbs) do LIST[#LIST + 1] = verb end
 LIST[#LIST + 1] = doctor
 
@@ -31,18 +32,13 @@ local MEANT = {
   stats = "info", header = "info", show = "report", text = "report", flamegraph = "flame", html = "flame",
   graph = "flame", svg = "flame",
   list = "annotate", source = "annotate", lines = "annotate", compare = "diff", add = "merge", convert = "export",
-  pprof = "export", check = "doctor",
   stack = "dump", stacks = "dump", backtrace = "dump", bt = "dump", threads = "dump", coroutines = "dump",
+  pprof = "export", check = "doctor", server = "serve", http = "serve", web = "serve",
 }
 
 -- What other tools call 'record': in any case, or with a PID behind it.
 local RECORD = { attach = true, start = true, pid = true, ["-p"] = true, ["--pid"] = true }
 local RECORD_PID = { profile = true }
-
--- Verbs of other tools for programs that run, which there are not yet.
-local HINTS = {
-  serve = "'luajit-sysprof record -d 10s -o FILE.html PID' makes a page of a program that runs",
-}
 
 local function by_name(name)
   for _, verb in ipairs(LIST) do
@@ -87,8 +83,6 @@ local function meant(args)
   elseif MEANT[first] then
     local rest = quoted { unpack(args, 2) }
     return ("did you mean '%s %s%s'?"):format(verbs.PROGRAM, MEANT[first], rest ~= "" and " " .. rest or "")
-  elseif HINTS[first] then
-    return HINTS[first]
   elseif first:sub(1, 1) == "-" then
     for _, verb in ipairs { by_name("report"), run } do
       if options.knows(verb.specs, first) then return with(verb.name) end

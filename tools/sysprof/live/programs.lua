@@ -62,6 +62,14 @@ function programs.name(facts)
   return ("process %d (%s)"):format(facts.pid, facts.name)
 end
 
+-- Returns a title for a profile: which programs were recorded.
+function programs.title(list)
+  local pids = {}
+  for i, program in ipairs(list) do pids[i] = program.pid end
+  return ("%s, PID %s"):format(list[1].facts.name, table.concat(pids, ", ", 1, math.min(#pids, 4)) ..
+			       (#pids > 4 and " and more" or ""))
+end
+
 local function is_foreign(facts)
   local user = processes.own_user()
   return user ~= 0 and user ~= facts.user

@@ -1,0 +1,251 @@
+-- serve beside rude clients: bad requests, slow ones, a hundred at once, one that never reads, names of other hosts; and
+-- profiles in files. The others are answered meanwhile.
+-- TIMEOUT: 300
+
+local B = require("stream_builder")
+local client = require("http_client")
+local live_server = require("live_server")
+local pprof = require("pprof_decode")
+local t = require("tools_test")
+local F = B.F
+
+os.execute("rm -rf ./*")
+
+-- Checks status and the only message of a command line.
+local function says(arguments, code, message)
+  local status, out, err = t.shell("timeout -k 1 100 " .. client.COMMAND .. arguments)
+  t.equal(status, code, arguments .. ": status: " .. err)
+  t.equal(out, "", arguments .. ": output")
+  t.contains(err, message, arguments)
+  t.equal(select(2, err:gsub("\n", "")), 1, arguments .. ": one line: " .. err)
+end
+
+-- -- The command line ------------------------------------------------------
+
+t.write_file("letter.txt", "a letter")
+t.write_file("small.bin", live_server.profile("hot", 30))
+says("serve", 2, "expected a PID, a FILE or --name=NAME; 'luajit-sysprof ps' lists live programs")
+says("serve small.bin 7", 2, "expected programs or files, got 'small.bin' and '7'; ./7 is a file")
+says("serve 7 small.bin", 2, "expected a PID, got 'small.bin'")
+says("serve --name=x small.bin", 2, "--name needs programs, got the file 'small.bin'")
+says("serve --children small.bin", 2, "--children needs programs, got the file 'small.bin'")
+says("serve missing.bin", 1, "missing.bin: No such file or directory")
+says("serve letter.txt", 1, "letter.txt: not a sysprof profile")
+says("serve -", 1, "standard input cannot be read again; expected a FILE")
+says("serve 99999999", 1, "there is no process 99999999")
+says("serve --name=no_such_program", 1, "no process has the name 'no_such_program'")
+for _, address in ipairs { "6060", "here", "127.0.0.1:", "127.0.0.1:65536", "[::1:6060", "a b:1", "::1:6060" } do
+  says(("serve --listen='%s' small.bin"):format(address), 2, "expected HOST:PORT, such as 127.0.0.1:6060, [::1]:6060 or :0")
+end
+says("serve --listen=192.0.2.1:0 small.bin", 1, "cannot listen at 192.0.2.1:0: ")
+says("serve --listen=no.such.name.invalid:0 small.bin", 1, "cannot listen at no.such.name.invalid:0: ")
+
+-- -- Files -----------------------------------------------------------------
+
+local server = client.serve("small.bin")
+local port = server.port
+says(("serve --listen=127.0.0.1:%d small.bin"):format(port), 1, ("cannot listen at 127.0.0.1:%d: Address already in use"):format(port))
+
+local function answers(its_port, path, part)
+  local status, _, body = client.get(its_port, path)
+  t.equal(status, 200, path .. ": status: " .. body:sub(1, 200))
+  t.ok(body:find(part, 1, true), path .. ": has " .. part)
+  return body
+end
+
+for _, path in ipairs { "/", "/flame", "/flame?seconds=600&event=cpu,alloc" } do
+  t.contains(answers(port, path, "<!DOCTYPE html>"), "hot (live.lua:2)", path)
+end
+local p = pprof.decode(answers(port, "/debug/pprof/profile?seconds=600", "\31\139"))
+t.equal(pprof.folded(p, 1, 1), "main chunk (live.lua);hot (live.lua:2) 30\n", "a file as profile")
+t.contains(answers(port, "/debug/pprof/profile?debug=1", "samples"), "hot (live.lua:2)", "a file as text")
+t.ok(not answers(port, "/debug/pprof/", "The answers come from files"):find("coroutine"), "index of a file")
+answers(port, "/debug/pprof", "profile")
+
+-- Checks the answer to bytes, or to a request of a path. hosts: lines of its header.
+local function refused(bytes, status, sentence, its_port)
+  local got, head, body = client.ask(its_port or port, bytes)
+  local shown = bytes:sub(1, 60)
+  t.equal(got, status, shown .. ": status")
+  t.contains(head, "Content-Type: text/plain; charset=utf-8", shown)
+  t.contains(body, sentence, shown)
+  t.equal(select(2, body:gsub("\n", "")), 1, shown .. ": one line: " .. body)
+  t.ok(not body:find("[%z\1-\9\11-\31\127-\255]"), shown .. ": printable")
+end
+
+local function refused_path(path, status, sentence)
+  refused(("GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"):format(path), status, sentence)
+end
+
+refused_path("/debug/pprof/heap", 404, "no event 'live'")
+refused_path("/debug/pprof/allocs?debug=1", 404, "no event 'alloc'")
+refused_path("/debug/pprof/coroutine", 404, "a file has no list of coroutines")
+refused_path("/debug/pprof/cmdline", 404, "small.bin does not hold the command line")
+
+-- No path names a file.
+for _, path in ipairs { "/small.bin", "/etc/passwd", "/../../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/debug/pprof/../../x",
+			"/debug/pprof/flame", "/debug/pprof/profile/", "//", "/%00", "/debug/pprof/profile%00" } do
+  refused_path(path, 404, "here; /debug/pprof/ lists what there is")
+end
+
+-- -- Bad requests ----------------------------------------------------------
+
+local LOCAL = "Host: 127.0.0.1\r\n"
+refused("POST /debug/pprof/profile HTTP/1.1\r\n" .. LOCAL .. "Content-Length: 3\r\n\r\nabc", 405, "expected the method GET, got POST")
+for _, method in ipairs { "PUT", "DELETE", "OPTIONS", "CONNECT", "TRACE", "PATCH" } do
+  refused(method .. " / HTTP/1.1\r\n" .. LOCAL .. "\r\n", 405, "expected the method GET, got " .. method)
+end
+t.contains(select(2, client.ask(port, "POST / HTTP/1.1\r\n" .. LOCAL .. "\r\n")), "\r\nAllow: GET, HEAD", "405 tells what is allowed")
+for _, line in ipairs { "", "GET", "GET /", "get / HTTP/1.1", "GET  / HTTP/1.1", "GET / HTTP/2.0", "GET / / HTTP/1.1",
+			"\22\3\1\2", "GET / HTTP/1.1 x", "SSH-2.0-x" } do
+  refused(line .. "\r\n" .. LOCAL .. "\r\n", 400, "expected a request such as 'GET / HTTP/1.1', got '")
+end
+refused("GET / HTTP/1.1\r\n\r\n", 400, "the header has no line Host")
+refused("GET / HTTP/1.1\r\n" .. LOCAL .. "Host: x\r\n\r\n", 400, "the header has two lines Host")
+refused("GET / HTTP/1.1\r\n" .. LOCAL .. "a line\r\n\r\n", 400, "a line of the header has no name: 'a line'")
+refused("GET / HTTP/1.1\r\n" .. LOCAL .. " folded: x\r\n\r\n", 400, "a line of the header has no name")
+refused("GET x HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "expected a path, got 'x'")
+refused("GET /%zz HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "expected a path, got '/%zz'")
+refused("GET /?seconds=%1 HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "the query has a wrong %: 'seconds=%1'")
+refused("GET /?" .. ("a&"):rep(33) .. " HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "the query has more than 32 parameters")
+refused("GET /?seconds=x HTTP/1.1\r\n" .. LOCAL .. "\r\n", 400, "seconds=x: expected a number")
+refused("GET / HTTP/1.1\r\n" .. LOCAL .. "Content-Length: 3\r\n\r\nabc", 413, "expected a request without a body")
+refused("GET / HTTP/1.1\r\n" .. LOCAL .. "Transfer-Encoding: chunked\r\n\r\n", 413, "expected a request without a body")
+refused("GET / HTTP/1.1\r\n" .. LOCAL .. "X: " .. ("x"):rep(9000) .. "\r\n\r\n", 431, "the header has more than 8192 bytes")
+refused(("x"):rep(100000), 431, "the header has more than 8192 bytes")
+
+local function status_of(bytes, its_port)
+  return (client.ask(its_port or port, bytes))
+end
+
+t.equal(status_of("GET / HTTP/1.0\r\n\r\n"), 200, "HTTP/1.0")
+t.equal(status_of("GET / HTTP/1.1\n" .. "Host: localhost\n\n"), 200, "lines without a carriage return")
+t.equal(status_of("GET / HTTP/1.1\r\n" .. LOCAL .. "Content-Length: 0\r\n\r\n"), 200, "no body")
+t.equal(status_of("GET http://127.0.0.1/ HTTP/1.1\r\n" .. LOCAL .. "\r\n"), 200, "the address as a path")
+t.equal(status_of("GET /flame?x=%41+b&seconds= HTTP/1.1\r\n" .. LOCAL .. "\r\n"), 200, "parameters that nobody knows")
+do	-- HEAD
+  local status, head, body = client.ask(port, "HEAD /debug/pprof/ HTTP/1.1\r\n" .. LOCAL .. "\r\n")
+  t.equal(status, 200, "HEAD: status")
+  t.equal(body, "", "HEAD: no body")
+  t.ok(tonumber(head:match("Content%-Length: (%d+)")) > 0, "HEAD: length")
+  status, head, body = client.ask(port, "HEAD /debug/pprof/profile HTTP/1.1\r\n" .. LOCAL .. "\r\n")
+  t.equal(status .. body, "200", "HEAD of a profile")
+  t.contains(head, "application/octet-stream", "HEAD of a profile")
+end
+
+-- -- Names of hosts --------------------------------------------------------
+
+for _, host in ipairs { "localhost", "LOCALHOST:1", "localhost.", "127.0.0.1:6060", "127.1.2.3", "[::1]:6060", "[::1]", "10.0.0.7:80" } do
+  t.equal(status_of("GET / HTTP/1.1\r\nHost: " .. host .. "\r\n\r\n"), 200, "host " .. host)
+end
+for _, host in ipairs { "evil.example", "evil.example:6060", "127.0.0.1.evil.example", "localhost.evil.example", "", "a b", "[x]",
+			"1.2.3.4.5", "0x7f.1" } do
+  refused("GET / HTTP/1.1\r\nHost: " .. host .. "\r\n\r\n", 403, "expected the host localhost or an address, got '")
+end
+do	-- The name that is listened to.
+  local name = client.content("/etc/hostname"):match("%S+")
+  local _, _, err = t.shell(("timeout 3 %s serve --listen=%s:0 small.bin"):format(client.COMMAND, name or "none"))
+  if name and err:find("press Ctrl-C", 1, true) then
+    t.contains(err, ("at http://%s:"):format(name), "a name")
+  end
+end
+do	-- IPv6
+  local _, _, err = t.shell(("timeout -s INT 3 %s serve --listen=[::1]:0 small.bin"):format(client.COMMAND))
+  t.ok(err:find("at http://%[::1%]:%d+/; press") or err:find("cannot listen at [::1]:0: Cannot assign requested address", 1, true) or
+       err:find("Address family not supported", 1, true), "IPv6: " .. err)
+end
+
+-- -- Slow and silent clients -----------------------------------------------
+
+do
+  local silent, half, leaves = client.connect(port), client.connect(port), client.connect(port)
+  client.send(half, "GET / HT")
+  client.send(leaves, "GET / HTTP/1.1\r\n")
+  client.close(leaves)
+  answers(port, "/debug/pprof/", "files")
+  t.contains(client.receive(half) or "", "408 Request Timeout", "half a request")
+  t.equal(client.receive(silent), "", "no request")
+  client.close(silent)
+  client.close(half)
+end
+
+do	-- A hundred at once, of which 32 have a place.
+  local fds, told, closed = {}, 0, 0
+  for i = 1, 100 do fds[i] = client.connect(port) end
+  for i = 1, 100 do
+    local s = client.receive(fds[i])
+    if s == "" then closed = closed + 1 end
+    if s and s:find("^HTTP/1.1 503 ") and s:find("there are 32 connections already; try again later\n", 1, true) then told = told + 1 end
+    client.close(fds[i])
+  end
+  t.equal(closed, 32, "clients with a place")
+  t.equal(told, 68, "clients without a place")
+  answers(port, "/debug/pprof/", "files")
+end
+
+-- Of some megabytes, more than a socket keeps.
+do
+  local b = B.new(3):context(7)
+  b:meta("pid", "1"):meta("start_time", "2000000000")
+  local id = 1
+  b:lfunc(1, 0, "@large.lua")
+  for i = 1, 40000 do
+    id = id + 1
+    b:lfunc(id, 2, "@large.lua", ("f%d_%s"):format(i, ("x"):rep(200)))
+    b:stack(i, { F.cbound, F.lfunc(1, 5), F.lfunc(id, 3) })
+    b:sample(i, 0, 1)
+  end
+  t.write_file("large.bin", b:finish())
+end
+client.stop(server)
+
+do
+  server = client.serve("large.bin")
+  local whole = answers(server.port, "/", "f40000_xxx")
+  t.ok(#whole > 8e6, "a large page: " .. #whole)
+  local fds = {}
+  for i = 1, 5 do
+    fds[i] = client.connect(server.port, true)
+    client.send(fds[i], "GET / HTTP/1.0\r\n\r\n")
+  end
+  client.wait_until("all pages are made", function() return #client.children(server) == 0 end)
+  answers(server.port, "/debug/pprof/", "files")
+  t.equal(#answers(server.port, "/", "f40000_xxx"), #whole, "a page beside clients that do not read")
+  t.contains(client.receive(fds[1]) or "", "f40000_xxx", "one that reads late")
+  client.stop(server, "TERM")
+  for _, fd in ipairs(fds) do client.close(fd) end
+end
+
+-- -- Broken programs -------------------------------------------------------
+
+for behaviour, sentence in pairs { garbage = "sent an answer that is none", empty_file = "recorded nothing", silent = "did not answer",
+				   garbage_file = "recorded nothing", done_with_error = "the VM is being profiled already" } do
+  local pid = live_server.start(behaviour, "broken.lua")
+  server = client.serve("--name=broken.lua")
+  refused("GET /flame?seconds=0.1 HTTP/1.0\r\n\r\n", 503, sentence, server.port)
+  refused("GET /debug/pprof/coroutine HTTP/1.0\r\n\r\n", 503, ("process %d (broken.lua)"):format(pid), server.port)
+  client.stop(server)
+  live_server.stop { pid }
+end
+do	-- By name, each request means those that live then.
+  local first = live_server.start("good", "worker.lua")
+  server = client.serve("--name=worker.lua")
+  local second = live_server.start("good", "worker.lua")
+  live_server.stop { first }
+  local status, _, body = client.get(server.port, "/debug/pprof/profile?seconds=0.1")
+  t.equal(status, 200, "a new worker: " .. body:sub(1, 100))
+  t.contains(pprof.folded(pprof.decode(body), 1, 1), "hot_in_good (live.lua:2) 30\n", "a new worker")
+  t.contains(client.content(server.log), ("process %d (worker.lua): a note at the end"):format(second), "a note is a line")
+  client.stop(server)
+  live_server.stop { second }
+end
+do	-- A name that would be markup.
+  local pid = live_server.start("good", "<b>&amp;.lua")
+  server = client.serve(pid)
+  local page = answers(server.port, "/", "PID " .. pid)
+  t.contains(page, "&lt;b&gt;&amp;amp;.lua", "a hostile name")
+  client.stop(server)
+  live_server.stop { pid }
+end
+
+t.finish()

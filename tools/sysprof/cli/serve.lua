@@ -1,0 +1,134 @@
+----------------------------------------------------------------------------
+-- Verb 'serve': profiles of programs that run, or of files, by HTTP.
+----------------------------------------------------------------------------
+
+local command = require("sysprof.cli.command")
+local endpoints = require("sysprof.serve.endpoints")
+local files = require("sysprof.base.files")
+local interrupts = require("sysprof.cli.interrupts")
+local programs = require("sysprof.live.programs")
+local reader = require("sysprof.read.reader")
+local requests = require("sysprof.live.requests")
+local server = require("sysprof.serve.server")
+local targets = require("sysprof.cli.targets")
+local tcp = require("sysprof.serve.tcp")
+local viewspecs = require("sysprof.cli.viewspecs")
+
+local LOOPBACK, PORT = "127.0.0.1", 6060
+local SHOWN = 3		-- Programs or files that the first line names.
+
+-- Returns { host=, port= } of an address, or nil and what was expected. host is nil for all addresses.
+local function to_address(value)
+  local host, port = value:match("^%[([%x:.]+)%]:(%d+)$")
+  if not host then host, port = value:match("^([%w_.*-]*):(%d+)$") end
+  port = port and #port <= 5 and tonumber(port)
+  if not port or port > 65535 then return nil, "HOST:PORT, such as 127.0.0.1:6060, [::1]:6060 or :0" end
+  if host == "" then host = LOOPBACK end
+  return { host = host ~= "*" and host or nil, port = port }
+end
+
+local verb = { name = "serve", line = "answer pprof, collectors and the browser by HTTP", specs = {} }
+
+for _, spec in ipairs(targets.SPECS) do verb.specs[#verb.specs + 1] = spec end
+verb.specs[#verb.specs + 1] = {
+  name = "listen", key = "listen", arg = "HOST:PORT", convert = to_address,
+  brief = "where to listen, default 127.0.0.1:6060", help = {
+  "where to listen, default 127.0.0.1:6060; port 0 chooses",
+  "one; *:PORT is on all addresses" } }
+for _, spec in ipairs(viewspecs.of { "help", "version" }) do verb.specs[#verb.specs + 1] = spec end
+
+verb.help = {
+  usage = "Usage: luajit-sysprof serve [options] PID...|FILE...",
+  intro = [[
+
+Answers 'go tool pprof http://127.0.0.1:6060/debug/pprof/profile', collectors of profiles
+and the browser, until Ctrl-C. Each request records live programs anew. Profiles in files
+are shown as they are.
+]],
+  tail = [[
+Exit status: 0 ended by a signal, 1 no program or file could be opened or the address is
+not free, 2 wrong command line.
+]],
+  example = "luajit-sysprof serve 4711",
+}
+
+-- Are the arguments files?
+local function are_files(rest)
+  return rest[1] ~= nil and not rest[1]:find("^%d+$")
+end
+
+-- Says what is wrong with arguments, or nil.
+local function wrong_arguments(opt, rest)
+  if not are_files(rest) then
+    if #rest == 0 and not opt.names then
+      return "expected a PID, a FILE or --name=NAME; 'luajit-sysprof ps' lists live programs"
+    end
+    return targets.wrong("serve", opt, rest)
+  elseif opt.names or opt.children then
+    return ("--%s needs programs, got the file '%s'"):format(opt.names and "name" or "children", rest[1])
+  end
+  for _, path in ipairs(rest) do
+    if path:find("^%d+$") then
+      return ("expected programs or files, got '%s' and '%s'; ./%s is a file"):format(rest[1], path, path)
+    end
+  end
+end
+
+-- Returns a sentence on a file that is no profile, or nil.
+local function wrong_file(path)
+  if path == "-" then return "standard input cannot be read again; expected a FILE" end
+  local file, why = files.open(path, "rb")
+  if not file then return ("%s: %s"):format(path, why) end
+  file:close()
+  if not reader.is_profile(path) then return path .. ": not a sysprof profile" end
+end
+
+-- Returns names for the first line.
+local function shown(names)
+  local more = #names - SHOWN
+  return table.concat(names, ", ", 1, math.min(#names, SHOWN)) .. (more > 0 and (" and %d more"):format(more) or "")
+end
+
+-- Returns what endpoints.new() takes, and its names; or nil.
+local function programs_of(this, opt, rest)
+  local opened, pids, names = targets.open(this, opt, rest), {}, {}
+  for i, program in ipairs(opened) do
+    pids[i], names[i] = program.pid, programs.name(program.facts)
+    requests.close(program)
+  end
+  if #pids == 0 then return nil end
+  return { pids = pids, note = this.say, open = function(say) return targets.open({ say = say }, opt, rest) end }, names
+end
+
+local function files_of(this, rest)
+  for _, path in ipairs(rest) do
+    local wrong = wrong_file(path)
+    if wrong then
+      this.say(wrong)
+      return nil
+    end
+  end
+  return { paths = rest }, rest
+end
+
+function verb.main(this, opt, rest)
+  local wrong = wrong_arguments(opt, rest)
+  if wrong then return this.usage_error(wrong) end
+  local what, names
+  if are_files(rest) then what, names = files_of(this, rest) else what, names = programs_of(this, opt, rest) end
+  if not what then return command.FAILED end
+  local address = opt.listen or { host = LOOPBACK, port = PORT }
+  local listener, port = tcp.listen(address.host, address.port)
+  local host = address.host and address.host:find(":", 1, true) and ("[%s]"):format(address.host) or address.host or "*"
+  if not listener then
+    this.say(("cannot listen at %s:%d: %s; --listen=HOST:PORT names another address"):format(host, address.port, port))
+    return command.FAILED
+  end
+  local signals = interrupts.begin()
+  this.say(("serving %s at http://%s:%d/; press Ctrl-C to end"):format(shown(names), host, port))
+  server.run(listener, address.host, signals, endpoints.new(what))
+  signals.finish()
+  return command.OK
+end
+
+return verb

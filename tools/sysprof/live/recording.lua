@@ -1,0 +1,116 @@
+----------------------------------------------------------------------------
+-- Recordings of live programs: begin together, and are followed to their ends.
+--
+-- Each program writes into a file of its own, whose descriptor it gets. say(...) takes sentences on what the
+-- programs did.
+----------------------------------------------------------------------------
+
+local programs = require("sysprof.live.programs")
+local requests = require("sysprof.live.requests")
+local socket = require("sysprof.live.socket")
+local temporary = require("sysprof.base.temporary")
+
+local DONE_SECONDS = 10		-- A program may search names at the end of its profile.
+local STEP_SECONDS = 1
+
+local recording = {}
+
+local function plural(n, word)
+  return ("%d %s%s"):format(n, word, n == 1 and "" or "s")
+end
+
+-- Says the sentences of a program.
+local function say_all(say, name, list)
+  for _, sentence in ipairs(list) do say(name, ": ", sentence) end
+end
+
+-- Lets each opened program begin. values: lines of the request. Returns those that began; path: where they write.
+function recording.begin(list, values, say)
+  local asked, started = {}, {}
+  for _, program in ipairs(list) do
+    local path, fd = temporary.unnamed()
+    local ok, why = nil, fd
+    if path and not fd then
+      why = "cannot record without procfs"
+      os.remove(path)
+    elseif path then
+      program.path = path
+      ok, why = requests.send(program, "record", values, fd)
+    end
+    if ok then asked[#asked + 1] = program else say(why) end
+  end
+  requests.collect(asked, function(program, answer, why)
+    local name = programs.name(program.facts)
+    if not answer or answer.kind ~= "ok" then
+      requests.close(program)
+      say_all(say, name, answer and answer.notes or {})
+      say_all(say, name, answer and answer.errors or {})
+      if why or #answer.errors == 0 then say(why or name .. " ended the recording at once") end
+      return
+    end
+    started[#started + 1] = program
+    say_all(say, name, answer.notes)
+    local waiting = requests.number(answer, "waiting")
+    if waiting > 0 then
+      say(name, (": %d of %s begin%s when the program runs Lua code outside of compiled code"):format(waiting,
+	plural(requests.number(answer, "vms"), "VM"), waiting == 1 and "s" or ""))
+    end
+  end)
+  return started
+end
+
+-- Takes what a recording program has sent. Returns whether its recording is over.
+local function take(say, program)
+  local answer, why, is_closed = requests.receive(program)
+  local name = programs.name(program.facts)
+  if answer and answer.kind == "done" then
+    say_all(say, name, answer.notes)
+    say_all(say, name, answer.errors)
+  elseif answer then
+    say(name, " sent a second answer before the recording ended")
+  elseif is_closed then
+    say(requests.has_ended(program) and name .. " has ended" or why, "; what it recorded until then is kept")
+  elseif why then
+    say(why)
+  end
+  return answer ~= nil or why ~= nil
+end
+
+-- Asks recording programs to end their recordings, each by a connection of its own. Returns a list of these.
+local function stop(list)
+  local stops = {}
+  for _, program in ipairs(list) do
+    local fd = programs.connect(program.facts)
+    local its = { fd = fd, pid = program.pid, facts = program.facts }
+    if fd and requests.send(its, "stop") then stops[#stops + 1] = its end
+  end
+  return stops
+end
+
+-- Waits until all recordings are over: by themselves, by a signal, or because a program does not answer. signals: an
+-- object of sysprof.cli.interrupts, or nil.
+function recording.follow(list, duration, say, signals)
+  local running, stops, limit = {}, nil, duration and socket.now() + duration + DONE_SECONDS
+  for _, program in ipairs(list) do running[#running + 1] = program end
+  while #running > 0 do
+    local fds = { signals and signals.fd }
+    for _, program in ipairs(running) do fds[#fds + 1] = program.fd end
+    local ready = socket.wait(fds, STEP_SECONDS)
+    for i = #running, 1, -1 do
+      if ready[running[i].fd] and take(say, running[i]) then table.remove(running, i) end
+    end
+    if signals and ready[signals.fd] and signals.take() then
+      if stops then break end	-- Who interrupts twice does not want to wait.
+      stops, limit = stop(running), socket.now() + DONE_SECONDS
+    end
+    if limit and socket.now() > limit then
+      for _, program in ipairs(running) do
+	say(requests.no_answer(program, DONE_SECONDS), "; what it recorded until then is kept")
+      end
+      break
+    end
+  end
+  for _, program in ipairs(stops or {}) do requests.close(program) end
+end
+
+return recording

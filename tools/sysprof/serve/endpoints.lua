@@ -1,0 +1,112 @@
+----------------------------------------------------------------------------
+-- Endpoints of the server: what a path answers.
+--
+-- The paths below /debug/pprof/ are those that pprof and collectors of profiles ask.
+----------------------------------------------------------------------------
+
+local http = require("sysprof.serve.http")
+local pages = require("sysprof.serve.pages")
+local processes = require("sysprof.live.processes")
+local profiles = require("sysprof.serve.profiles")
+
+local SECONDS_MAX = 3600
+local EVENT_MAX = 200	-- Bytes of a list of events.
+local TEXT = "text/plain; charset=utf-8"
+local HTML = "text/html; charset=utf-8"
+
+-- By name: what is recorded, the event that is shown, how long without seconds=, and whether another event= may stand.
+local RECORDED = {
+  profile = { clocks = "cpu", seconds = 30, takes_event = true },
+  allocs = { clocks = "alloc", event = "alloc", seconds = 10 },
+  heap = { clocks = "alloc", event = "live", seconds = 10, gc = true },
+  block = { clocks = "offcpu", event = "offcpu", seconds = 10 },
+  flame = { clocks = "cpu", seconds = 10, takes_event = true, format = "flamegraph" },
+}
+
+local endpoints = {}
+
+local function refusal(status, sentence)
+  return { status = status, type = TEXT, body = sentence .. "\n" }
+end
+
+-- Returns how long to record, or nil and a sentence.
+local function seconds_of(query, default)
+  local s = query.seconds
+  if not s or s == "" then return default end
+  local n = #s < 10 and s:find("^%d+%.?%d*$") and tonumber(s)
+  if n and n >= 0.01 and n <= SECONDS_MAX then return n end
+  return nil, ("seconds=%s: expected a number from 0.01 to %d"):format(http.shown(s), SECONDS_MAX)
+end
+
+-- Returns what is to be recorded and shown; or nil and a sentence.
+local function wanted_of(name, query)
+  local its = RECORDED[name]
+  local wanted = { name = name, clocks = its.clocks, event = its.event, gc = its.gc, format = its.format or "pprof" }
+  if its.format == nil and (query.debug or "0") ~= "0" then wanted.format = "top" end
+  local event = its.takes_event and query.event
+  if event and event ~= "" then
+    if #event > EVENT_MAX or event:find("[^%w_,:/=.-]") then
+      return nil, ("event=%s: expected a list of events, such as cpu,alloc"):format(http.shown(event))
+    end
+    wanted.clocks, wanted.shown = event, event:match("^[^,:/]+")
+  end
+  return wanted
+end
+
+-- Returns the arguments of a program, as /proc has them.
+local function command_line(pid)
+  local facts = processes.look(pid)
+  if not facts or facts.state == "Z" then return refusal(503, ("process %d has ended"):format(pid)) end
+  return { status = 200, type = TEXT, body = table.concat(facts.args, "\0") }
+end
+
+-- Returns handle(request) for the server. what: { paths= } of files; or { open=, pids=, note= } of programs: open(say)
+-- opens them, note(...) takes sentences.
+function endpoints.new(what)
+  local is_live = what.paths == nil
+
+  local function profile(name, query)
+    local wanted, wrong = wanted_of(name, query)
+    if not wanted then return refusal(400, wrong) end
+    local seconds
+    seconds, wrong = seconds_of(query, RECORDED[name].seconds)
+    if not seconds then return refusal(400, wrong) end
+    local content_type = profiles.TYPES[wanted.format][1]
+    if not is_live then
+      return { type = content_type, job = function(write) return profiles.read(write, what.paths, wanted) end }
+    end
+    return { type = content_type, records = true, job = function(write)
+      return profiles.record(write, what.open, wanted, seconds, what.note)
+    end }
+  end
+
+  local function coroutine_list(query)
+    if not is_live then return refusal(404, "a file has no list of coroutines; serve a program that runs") end
+    local is_text = (query.debug or "0") ~= "0"
+    return { type = profiles.TYPES[is_text and "top" or "pprof"][1], job = function(write)
+      return profiles.coroutines(write, what.open, is_text, what.note)
+    end }
+  end
+
+  return function(request)
+    local path, query = request.path, request.query
+    local name = path:match("^/debug/pprof/(%l+)$")
+    if path == "/" and is_live then
+      return { status = 200, type = HTML, body = pages.start(what.pids) }
+    elseif path == "/" or path == "/flame" then
+      return profile("flame", query)
+    elseif path == "/debug/pprof/" or path == "/debug/pprof" then
+      return { status = 200, type = HTML, body = pages.index(is_live) }
+    elseif name == "coroutine" or name == "goroutine" then
+      return coroutine_list(query)
+    elseif name == "cmdline" then
+      if is_live then return command_line(what.pids[1]) end
+      return { type = TEXT, job = function(write) return profiles.command_line(write, what.paths[1]) end }
+    elseif name and name ~= "flame" and RECORDED[name] then
+      return profile(name, query)
+    end
+    return refusal(404, ("there is no %s here; /debug/pprof/ lists what there is"):format(http.shown(path)))
+  end
+end
+
+return endpoints

@@ -1,0 +1,222 @@
+----------------------------------------------------------------------------
+-- HTTP server: one loop over all connections, none of which can block another one.
+--
+-- A connection reads its request, waits for its job if the answer takes time, writes the answer, and waits until the
+-- other side has taken it. Each step has a limit in time, and the number of connections has one.
+----------------------------------------------------------------------------
+
+local http = require("sysprof.serve.http")
+local jobs = require("sysprof.serve.jobs")
+local processes = require("sysprof.live.processes")
+local socket = require("sysprof.live.socket")
+local tcp = require("sysprof.serve.tcp")
+
+local CONNECTIONS_MAX = 32	-- With a request.
+local SOCKETS_MAX = 128		-- Those that are told that there is no room, too.
+local HEADER_MAX, HEADER_SECONDS = 8192, 5
+local WRITE_SECONDS, CLOSE_SECONDS = 30, 1	-- Without any progress; until the other side closes.
+local WAITING_MAX = 16		-- Requests in the queue.
+local OTHERS_MAX = 2		-- Jobs at a time that record nothing.
+local STEP_SECONDS = 60
+local AFTER_MAX = 65536		-- Bytes that may follow a request.
+
+local TEXT = "text/plain; charset=utf-8"
+
+local server = {}
+local methods = {}
+local mt = { __index = methods }
+
+-- -- One connection: reading -> (waiting -> working) -> writing -> closing --
+
+function methods:close(c)
+  if c.job then jobs.kill(c.job) end
+  if c.file then socket.close(c.file) end
+  c.job, c.file = nil, nil
+  self.all[c] = nil
+  self.count = self.count - 1
+  tcp.close(c.fd)
+end
+
+-- The answer is a text, or a file of this size.
+local function answer(c, status, content_type, body, file, size, name)
+  c.state, c.limit = "writing", socket.now() + WRITE_SECONDS
+  c.out = http.head(status, content_type, file and size or body and #body, name)
+  c.out_at, c.file, c.file_at = 0, file, 0
+  if c.is_head and file then
+    socket.close(file)
+    c.file = nil
+  elseif not c.is_head then
+    c.out = c.out .. (body or "")
+  end
+end
+
+local function refuse(c, status, sentence)
+  answer(c, status, TEXT, sentence .. "\n")
+end
+
+-- Takes a whole request.
+function methods:dispatch(c, header)
+  local request, status, sentence = http.parse(header)
+  c.is_head = request and request.method == "HEAD" or false
+  if not request then return refuse(c, status, sentence) end
+  local host = request.fields.host
+  if host and not http.is_own_host(host, self.host) then
+    return refuse(c, 403, ("expected the host localhost or an address, got '%s'; --listen=HOST:PORT allows a name")
+			  :format(http.shown(host)))
+  end
+  local result = self.handle(request)
+  if not result.job then
+    return answer(c, result.status, result.type or TEXT, result.body)
+  elseif c.is_head then
+    return answer(c, 200, result.type)
+  end
+  if #self.queue >= WAITING_MAX then
+    return refuse(c, 503, ("another recording runs, and %d requests wait for it"):format(WAITING_MAX))
+  end
+  c.state, c.limit, c.work, c.records, c.after = "waiting", math.huge, result.job, result.records, 0
+  self.queue[#self.queue + 1] = c
+end
+
+function methods:read(c)
+  local s = tcp.receive(c.fd)
+  if not s then return end
+  if s == "" then return self:close(c) end	-- Nobody waits for the answer.
+  if c.state == "closing" then return end
+  if c.state ~= "reading" then
+    c.after = c.after + #s
+    if c.after > AFTER_MAX then self:close(c) end
+    return
+  end
+  c.input = c.input .. s
+  local header, len = http.whole_header(c.input)
+  if (len or #c.input) > HEADER_MAX then
+    refuse(c, 431, ("the header has more than %d bytes"):format(HEADER_MAX))
+  elseif header then
+    c.input = ""
+    self:dispatch(c, header)
+  end
+end
+
+function methods:write(c)
+  if c.out_at == #c.out then
+    c.out = c.file and tcp.part_of_file(c.file, c.file_at) or ""
+    c.out_at, c.file_at = 0, c.file_at + #c.out
+    if c.out == "" then
+      tcp.finish(c.fd)
+      c.state, c.limit = "closing", socket.now() + CLOSE_SECONDS
+      if c.file then socket.close(c.file) end
+      c.file = nil
+      return
+    end
+  end
+  local n = tcp.send(c.fd, c.out, c.out_at)
+  if not n then return self:close(c) end
+  if n > 0 then c.limit = socket.now() + WRITE_SECONDS end
+  c.out_at = c.out_at + n
+end
+
+-- Ends a step that takes too long.
+function methods:expire(c)
+  if c.state == "reading" and c.input ~= "" then
+    return refuse(c, 408, ("expected a whole request within %d s"):format(HEADER_SECONDS))
+  end
+  self:close(c)
+end
+
+-- Takes a new connection.
+function methods:accept()
+  local fd = tcp.accept(self.listener)
+  if not fd then return end
+  local c = { fd = fd, state = "reading", limit = socket.now() + HEADER_SECONDS, input = "", is_head = false }
+  local busy = 0
+  for other in pairs(self.all) do busy = busy + (other.state ~= "closing" and 1 or 0) end
+  self.all[c], self.count = true, self.count + 1
+  if busy >= CONNECTIONS_MAX then
+    refuse(c, 503, ("there are %d connections already; try again later"):format(CONNECTIONS_MAX))
+  end
+end
+
+-- -- Jobs ------------------------------------------------------------------
+
+-- Starts the jobs whose turn it is. A program takes one recording at a time.
+function methods:start_jobs()
+  local recordings, others, foreign = 0, 0, { self.listener, self.signals.fd }
+  for c in pairs(self.all) do
+    foreign[#foreign + 1] = c.fd
+    foreign[#foreign + 1] = c.file
+    if c.job then
+      foreign[#foreign + 1] = c.job.fd
+      foreign[#foreign + 1] = c.job.file
+      if c.records then recordings = recordings + 1 else others = others + 1 end
+    end
+  end
+  local left = {}
+  for _, c in ipairs(self.queue) do
+    local can_start = c.records and recordings == 0 or not c.records and others < OTHERS_MAX
+    if not self.all[c] then can_start = false
+    elseif not can_start then left[#left + 1] = c
+    end
+    if can_start then
+      local job, why = jobs.start(c.work, self.pid, foreign)
+      if job then
+	c.job, c.state = job, "working"
+	foreign[#foreign + 1], foreign[#foreign + 2] = job.fd, job.file
+	if c.records then recordings = recordings + 1 else others = others + 1 end
+      else
+	refuse(c, 503, why)
+      end
+    end
+  end
+  self.queue = left
+end
+
+function methods:take(c)
+  local status, what, file, size, name = jobs.take(c.job)
+  if not status then return end
+  c.job = nil
+  if file then answer(c, status, what, nil, file, size, name) else refuse(c, status, what) end
+end
+
+-- -- The loop --------------------------------------------------------------
+
+-- Waits, and does a step of each connection that is ready. Returns whether a signal ends the server.
+function methods:step()
+  local wanted, of, now, until_ = { [self.signals.fd] = "read" }, {}, socket.now(), math.huge
+  if self.count < SOCKETS_MAX then wanted[self.listener] = "read" end
+  for c in pairs(self.all) do
+    wanted[c.fd], until_ = c.state == "writing" and "write" or "read", math.min(until_, c.limit)
+    of[c.fd] = c
+    if c.job then wanted[c.job.fd], of[c.job.fd] = "read", c end
+  end
+  local ready = tcp.wait(wanted, math.min(until_ - now, STEP_SECONDS))
+  for fd, c in pairs(of) do
+    if ready[fd] and self.all[c] then
+      if fd ~= c.fd then self:take(c)
+      elseif wanted[fd] == "write" then self:write(c)
+      else self:read(c)
+      end
+    end
+  end
+  now = socket.now()
+  for _, c in pairs(of) do
+    if self.all[c] and now >= c.limit then self:expire(c) end
+  end
+  if ready[self.listener] then self:accept() end
+  self:start_jobs()
+  return ready[self.signals.fd] and self.signals.take()
+end
+
+-- Serves until a signal comes. listener: a listening socket; host: its name, or nil; signals: an object of
+-- sysprof.cli.interrupts. handle(request) returns { status=, type=, body= }, or { job=, type=, records= }: job is the
+-- work of sysprof.serve.jobs, records tells that no other such job may run.
+function server.run(listener, host, signals, handle)
+  local self = setmetatable({ listener = listener, host = host, signals = signals, handle = handle,
+			      pid = processes.own_pid(), all = {}, count = 0, queue = {} }, mt)
+  repeat until self:step()
+  local list = {}
+  for c in pairs(self.all) do list[#list + 1] = c end
+  for _, c in ipairs(list) do self:close(c) end
+  tcp.close(listener)
+end
+
+return server

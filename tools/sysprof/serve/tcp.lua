@@ -1,0 +1,136 @@
+----------------------------------------------------------------------------
+-- TCP sockets that never block.
+----------------------------------------------------------------------------
+
+local ffi = require("ffi")
+local files = require("sysprof.base.files")
+require("sysprof.live.socket")	-- Declares socket, poll and close, too.
+
+ffi.cdef [[
+struct sysprof_info { int flags, family, type, protocol; unsigned int len; void *address; char *name;
+		      struct sysprof_info *next; };
+int getaddrinfo(const char *, const char *, const struct sysprof_info *, struct sysprof_info **);
+void freeaddrinfo(struct sysprof_info *);
+const char *gai_strerror(int);
+int setsockopt(int, int, int, const void *, unsigned int);
+int bind(int, const void *, unsigned int);
+int listen(int, int);
+int accept4(int, void *, unsigned int *, int);
+int getsockname(int, void *, unsigned int *);
+int shutdown(int, int);
+ssize_t send(int, const void *, size_t, int);
+ssize_t pread(int, void *, size_t, int64_t);
+]]
+
+-- Of Linux, for x86-64 and arm64.
+local C = ffi.C
+local AF_INET6, SOCK_STREAM, SOCK_NONBLOCK, SOCK_CLOEXEC = 10, 1, 0x800, 0x80000
+local AI_PASSIVE, AI_NUMERICSERV = 1, 0x400
+local SOL_SOCKET, SO_REUSEADDR, IPPROTO_IPV6, IPV6_V6ONLY = 1, 2, 41, 26
+local MSG_NOSIGNAL, MSG_DONTWAIT = 0x4000, 0x40
+local SHUT_WR = 1
+local POLLIN, POLLOUT = 1, 4
+local EINTR, EAGAIN = 4, 11
+local BACKLOG = 128
+local ADDRESS_MAX = 128
+
+local tcp = {}
+
+local one = ffi.new("int[1]", 1)
+
+-- Returns a listening socket of an address, or nil and the reason.
+local function listen_at(info)
+  local fd = C.socket(info.family, SOCK_STREAM + SOCK_NONBLOCK + SOCK_CLOEXEC, 0)
+  if fd < 0 then return nil, files.reason() end
+  C.setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, one, 4)
+  if info.family == AF_INET6 then C.setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, one, 4) end
+  if C.bind(fd, info.address, info.len) == 0 and C.listen(fd, BACKLOG) == 0 then return fd end
+  local why = files.reason()
+  C.close(fd)
+  return nil, why
+end
+
+-- Returns the port of a socket: the third and fourth byte of its address, whatever the family.
+local function port_of(fd)
+  local address, len = ffi.new("uint8_t[?]", ADDRESS_MAX), ffi.new("unsigned int[1]", ADDRESS_MAX)
+  C.getsockname(fd, address, len)
+  return address[2] * 256 + address[3]
+end
+
+-- Listens. host: a name or an address, nil: all addresses of this machine. port: 0 lets the kernel choose. Returns the
+-- descriptor and the port, or nil and the reason.
+function tcp.listen(host, port)
+  local hints, found = ffi.new("struct sysprof_info"), ffi.new("struct sysprof_info *[1]")
+  hints.flags, hints.type = AI_PASSIVE + AI_NUMERICSERV, SOCK_STREAM
+  local failed = C.getaddrinfo(host, tostring(port), hints, found)
+  if failed ~= 0 then return nil, ffi.string(C.gai_strerror(failed)) end
+  local info, fd, why = found[0], nil, nil
+  while info ~= nil and not fd do
+    local reason
+    fd, reason = listen_at(info)
+    why, info = why or reason, info.next
+  end
+  C.freeaddrinfo(found[0])
+  if not fd then return nil, why end
+  return fd, port_of(fd)
+end
+
+-- Returns the next connection, or nil if none waits.
+function tcp.accept(listener)
+  local fd = C.accept4(listener, nil, nil, SOCK_NONBLOCK + SOCK_CLOEXEC)
+  return fd >= 0 and fd or nil
+end
+
+local buffer_size = 2^16
+local buffer = ffi.new("char[?]", buffer_size)
+
+-- Returns what has come, "" if the other side sends no more, or nil if nothing has come yet.
+function tcp.receive(fd)
+  local n = tonumber(C.recv(fd, buffer, buffer_size, MSG_DONTWAIT))
+  if n >= 0 then return ffi.string(buffer, n) end
+  local errno = ffi.errno()
+  return errno ~= EAGAIN and errno ~= EINTR and "" or nil
+end
+
+-- Sends what the socket takes of a string. Returns how many bytes it took, or nil if the connection is broken.
+function tcp.send(fd, s, from)
+  local n = tonumber(C.send(fd, ffi.cast("const char *", s) + from, #s - from, MSG_NOSIGNAL + MSG_DONTWAIT))
+  if n >= 0 then return n end
+  local errno = ffi.errno()
+  return (errno == EAGAIN or errno == EINTR) and 0 or nil
+end
+
+-- Returns the next bytes of a file, "" at its end.
+function tcp.part_of_file(fd, offset)
+  local n = tonumber(C.pread(fd, buffer, buffer_size, offset))
+  return n > 0 and ffi.string(buffer, n) or ""
+end
+
+-- Says to the other side that nothing follows.
+function tcp.finish(fd)
+  C.shutdown(fd, SHUT_WR)
+end
+
+-- Waits until one of the descriptors is ready, at most this many seconds. wanted: "read" or "write", by descriptor.
+-- Returns a set of those that are.
+function tcp.wait(wanted, seconds)
+  local n, ready = 0, {}
+  for _ in pairs(wanted) do n = n + 1 end
+  local polls, i = ffi.new("struct sysprof_poll[?]", n + 1), 0
+  for fd, what in pairs(wanted) do
+    polls[i].fd, polls[i].events = fd, what == "write" and POLLOUT or POLLIN
+    i = i + 1
+  end
+  if C.poll(polls, n, math.ceil(math.max(0, math.min(seconds, 3600)) * 1000)) > 0 then
+    for k = 0, n - 1 do
+      if polls[k].revents ~= 0 then ready[polls[k].fd] = true end
+    end
+  end
+  return ready
+end
+
+function tcp.close(fd)
+  C.close(fd)
+end
+
+return tcp
