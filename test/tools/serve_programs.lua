@@ -202,7 +202,7 @@ do	-- The queue is bounded.
   for i = 2, 17 do fds[i] = ask("/debug/pprof/profile?seconds=600") end
   refused("/debug/pprof/profile?seconds=1", 503, "another recording runs, and 16 requests wait for it")
   for _, fd in ipairs(fds) do client.close(fd) end
-  client.wait_until("the recording ends", function() return #client.children(server) == 0 end)
+  client.wait_until("the recording ends", function() return #client.children(server) == 0 and not is_recording() end)
 end
 
 do	-- Another client's recording.

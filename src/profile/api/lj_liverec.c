@@ -331,6 +331,7 @@ int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
 {
   LiveVm vms[CONTROLS_MAX];
   int i, n, is_of_vm;
+  lj_liverec_step(); /* The last recording may have ended just now. */
   if (rec.phase != REC_NONE) {
     lj_livemsg_refuse(client, "another client records this process already; "
 			      "'luajit-sysprof stop' ends that recording");
