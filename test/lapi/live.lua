@@ -43,4 +43,14 @@ io.write(tostring(ok), " ", why)]]),
 t.equal(run("live,control=" .. (os.getenv("PWD") or io.popen("pwd"):read("*l")) .. "/control,paused", PRINT), "2 nil",
 	"live beside a control file")
 
+-- The signal that wakes the VM's thread may come from outside, for out-of-band data: it starts nothing.
+t.equal(run("live", [[
+local ffi = require("ffi")
+ffi.cdef "int raise(int);"
+for _ = 1, 20 do
+  ffi.C.raise(23)	-- SIGURG
+  for i = 1, 1000 do ("x"):rep(i % 7) end
+end
+]] .. PRINT), "2 nil", "a signal from outside")
+
 t.finish()

@@ -90,7 +90,7 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
       if ((value & ~VALUE_TAG_MASK) != (uintptr_t)i) continue;
     } else if (dumps) {
       __atomic_fetch_or(&c->pending, CONTROL_COROUTINES, __ATOMIC_RELAXED);
-    } else if (relaxed_get(&c->file) || c->is_once) {
+    } else if (!relaxed_get(&c->is_toggled)) {
       continue; /* A signal from another sender. */
     } else {
       __atomic_fetch_xor(&c->pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);

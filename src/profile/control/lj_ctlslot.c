@@ -118,6 +118,7 @@ static const char *slot_fill(Control *c, const ControlOptions *co)
   int signo = co->signo ? co->signo : co->dump_signo;
   relaxed_set(&c->signo, co->file || !signo ? FILE_SIGNAL : signo);
   relaxed_set(&c->dump_signo, co->dump_signo);
+  relaxed_set(&c->is_toggled, !co->file && co->signo);
   c->asked = c->runs = c->dumps = 0; /* Not users: a handler may be about to leave. */
   relaxed_set(&c->pending, 0);
   c->is_live = co->is_live;
@@ -332,6 +333,7 @@ static void slot_leavelive(Control *c)
   relaxed_add(&slots_polls, -slot_haspoll(c));
   relaxed_set(&c->file, NULL);
   free((char *)file);
+  c->is_toggled = 0;
   c->dump_signo = 0;
   c->has_time = 0;
   c->start_ns = 0;

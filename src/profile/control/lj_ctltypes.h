@@ -48,9 +48,11 @@ typedef struct Control {
   int asked;                    /* The handler has asked for the safe point. */
   SafeLoad peek;                /* Handler only, on that thread. */
   /* Set when the slot is filled. */
-  const char *file;                /* Control file, or NULL. */
-  int is_once;                     /* Time alone controls: one profile. */
-  int is_live;                     /* Clients of live control may record it. */
+  const char *file; /* Control file, or NULL. */
+  int is_once;      /* Time alone controls: one profile. */
+  int is_live;      /* Clients of live control may record it. */
+  int
+    is_toggled; /* A signal from outside toggles the profile. The handler reads it, too. */
   const char *pattern;             /* Pattern of its name, the same in all processes. */
   struct luam_Sysprof_Options opt; /* Options of each start. The slot owns the strings. */
   StreamFileOptions fo;            /* path is a pattern. */
