@@ -18,23 +18,8 @@
 #include "profile/control/lj_ctlstack.h"
 #include "profile/output/lj_nosig.h"
 #include "profile/output/lj_outfile.h"
+#include "profile/output/lj_text.h"
 #include "profile/symbols/lj_symrecords.h"
-
-/* Write a text by a function. Returns as lj_codump_text does. */
-static int make_text(void (*put)(FILE *f, const void *what), const void *what, char **text,
-		     size_t *len)
-{
-  FILE *f;
-  int ok;
-  *text = NULL;
-  if ((f = open_memstream(text, len)) == NULL) return 0;
-  put(f, what);
-  ok = !ferror(f);
-  if (fclose(f) == 0 && ok) return 1;
-  free(*text);
-  *text = NULL;
-  return 0;
-}
 
 /* -- All coroutines ---------------------------------------------------------- */
 
@@ -43,7 +28,7 @@ typedef struct Dump {
   CoFormat format;
 } Dump;
 
-static void put_dump(FILE *f, const void *what)
+static void put_dump(FILE *f, void *what)
 {
   const Dump *d = (const Dump *)what;
   lj_cotext_write(f, &d->names, d->format);
@@ -58,7 +43,7 @@ int lj_codump_text(lua_State *L, CoFormat format, char **text, size_t *len)
   if (!lj_colist_read(&cl, L)) return 0;
   d.format = format;
   if (lj_coname_find(&d.names, &cl)) {
-    ok = make_text(put_dump, &d, text, len);
+    ok = lj_text_make(put_dump, &d, text, len);
     lj_coname_free(&d.names);
   }
   lj_colist_free(&cl);
@@ -110,7 +95,7 @@ static void put_frames(FILE *f, const char *title, const CtlFrame *fr, uint32_t 
   lj_coname_symbolsfree(&symbols);
 }
 
-static void put_late(FILE *f, const void *what)
+static void put_late(FILE *f, void *what)
 {
   const LateDump *ld = (const LateDump *)what;
   const CtlStack *cs = ld->stack;
@@ -144,23 +129,10 @@ static void put_late(FILE *f, const void *what)
 
 int lj_codump_late(const LateDump *ld, char **text, size_t *len)
 {
-  return make_text(put_late, ld, text, len);
+  return lj_text_make(put_late, (void *)ld, text, len);
 }
 
 /* -- Files ------------------------------------------------------------------- */
-
-/* Write all of a text. Returns 0 and sets errno on failure. */
-static int write_all(int fd, const char *s, size_t len)
-{
-  while (len > 0) {
-    ssize_t n = write(fd, s, len);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return 0;
-    s += n;
-    len -= (size_t)n;
-  }
-  return 1;
-}
 
 int lj_codump_file(const char *path, int how, const char *text, size_t len,
 		   const char **problem)
@@ -171,7 +143,7 @@ int lj_codump_file(const char *path, int how, const char *text, size_t len,
     fd = lj_outfile_open(path, how | OUTFILE_NEW, &created, problem);
   if (fd < 0) return errno == EEXIST && !*problem ? 0 : -1;
   lj_nosig_begin(&ns);
-  ok = write_all(fd, text, len);
+  ok = lj_text_write(fd, text, len);
   err = errno;
   lj_nosig_end(&ns, ok ? 0 : err);
   is_known = fstat(fd, &st) == 0;

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lj_obj.h"
 #include "profile/api/lj_codump.h"
@@ -18,6 +17,7 @@
 #include "profile/api/lj_process.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/control/lj_ctlslot.h"
+#include "profile/output/lj_text.h"
 
 #define ANSWER_MS 900 /* From a request to its answer, though a VM has not answered. */
 
@@ -53,14 +53,7 @@ static DumpedVm *vm_of(const global_State *g)
 static int write_text(const char *s, size_t len)
 {
   if (!lj_ownfd_isours(&dump.file)) return EBADF;
-  while (len > 0) {
-    ssize_t n = write(dump.file.fd, s, len);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n < 0 ? errno : EIO;
-    s += n;
-    len -= (size_t)n;
-  }
-  return 0;
+  return lj_text_write(dump.file.fd, s, len) ? 0 : errno;
 }
 
 /* Write all texts, and answer. */

@@ -7,7 +7,6 @@
 #define LUA_CORE
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "lj_obj.h"
 #include "lj_debug.h"
@@ -16,6 +15,7 @@
 #include "lj_target.h"
 #include "profile/api/lj_perfmap.h"
 #include "profile/lua/lj_jitmap.h"
+#include "profile/output/lj_text.h"
 
 #if LJ_HASJIT
 
@@ -57,8 +57,9 @@ static void put_exits(FILE *f, const jit_State *J)
 #endif
 }
 
-static void put_map(FILE *f, lua_State *L)
+static void put_map(FILE *f, void *what)
 {
+  lua_State *L = (lua_State *)what;
   const JitMap *jm = L2GG(L)->tracepos;
   uint32_t i;
   put_exits(f, L2J(L));
@@ -68,24 +69,15 @@ static void put_map(FILE *f, lua_State *L)
 
 #else
 
-static void put_map(FILE *f, lua_State *L)
+static void put_map(FILE *f, void *what)
 {
   UNUSED(f);
-  UNUSED(L);
+  UNUSED(what);
 }
 
 #endif
 
 int lj_perfmap_text(lua_State *L, char **text, size_t *len)
 {
-  FILE *f;
-  int ok;
-  *text = NULL;
-  if ((f = open_memstream(text, len)) == NULL) return 0;
-  put_map(f, L);
-  ok = !ferror(f);
-  if (fclose(f) == 0 && ok) return 1;
-  free(*text);
-  *text = NULL;
-  return 0;
+  return lj_text_make(put_map, L, text, len);
 }
