@@ -265,14 +265,16 @@ static char *absolute_path(const char *path)
   return s;
 }
 
-/* Make the StreamFile of a session that has no file yet. Returns NULL without memory. */
+/* Make the StreamFile of a session that has no file yet. Owns path; NULL: errno has the cause.
+** Returns NULL and sets errno on failure.
+*/
 static StreamFile *session_new(int how, char *path)
 {
-  StreamFile *sf = (StreamFile *)malloc(sizeof(StreamFile));
-  if (!sf || !path) {
-    free(sf);
+  StreamFile *sf = path ? (StreamFile *)malloc(sizeof(StreamFile)) : NULL;
+  if (!sf) {
+    int err = errno;
     free(path);
-    errno = ENOMEM;
+    errno = err;
     return NULL;
   }
   sf->err = 0;
