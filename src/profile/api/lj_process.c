@@ -414,15 +414,14 @@ int lj_process_begin(void)
 
 /* -- Lock -------------------------------------------------------------------- */
 
-/* The program may cancel a thread at any time. If one ended here, the lock would stay taken.
-** A program may create a child without the C library's fork(), so no fork handler ran.
-*/
+/* A program may create a child without the C library's fork(), so no fork handler ran. */
 static void locked(int state)
 {
   if (depth++ == 0) cancel_state = state;
   if (process_id && process_id != lj_osprocess_id()) forget_parent(0);
 }
 
+/* The program may cancel a thread at any time. If one ended here, the lock would stay taken. */
 void lj_process_lock(void)
 {
   int state;

@@ -57,15 +57,15 @@ static void *bgthread_main(void *arg)
   sem_post(&bgthread.begun);
   for (;;) {
     uint64_t now = mono_ns(), first = soon < due ? soon : due, ns;
-    int woken;
-    if (bgthread.work->rest()) due = 0;
-    else if (now < first) word_wait(first - now);
+    int rested = bgthread.work->rest(), woken, look;
+    if (!rested && now < first) word_wait(first - now);
     woken = __atomic_exchange_n(&bgthread.word, 0, __ATOMIC_ACQUIRE);
     if (__atomic_load_n(&bgthread.end, __ATOMIC_ACQUIRE)) break;
     now = mono_ns();
-    if (now < first && due && !woken) continue;
-    ns = bgthread.work->work(now >= due);
-    if (now >= due) due = now + LOOK_NS;
+    if (now < first && !rested && !woken) continue;
+    look = rested || now >= due;
+    ns = bgthread.work->work(look);
+    if (look) due = now + LOOK_NS;
     soon = ns < LOOK_NS ? mono_ns() + ns : due;
   }
   return NULL;

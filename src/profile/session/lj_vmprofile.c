@@ -71,12 +71,13 @@ int lj_vmprofile_isdue(const Profile *p, uint64_t now_ns)
 	 sizelimit_isreached(&p->size, SIZELIMIT_NEAR);
 }
 
-#define OVER_WAIT_NS 10000000 /* A sample takes less, unless the system stops its thread. */
+#define SAMPLE_WAIT_NS \
+  10000000 /* A sample takes less, unless the system stops its thread. */
 
 /* The samples of some threads may go on. The next call does not wait for them again. */
 void lj_vmprofile_over(Profile *p)
 {
-  uint64_t wait_ns = p->is_over ? 0 : OVER_WAIT_NS;
+  uint64_t wait_ns = p->is_over ? 0 : SAMPLE_WAIT_NS;
   Session *s;
   if (!p->is_over) {
     is_replaced(p);
@@ -88,13 +89,11 @@ void lj_vmprofile_over(Profile *p)
     if (!lj_session_over(s, wait_ns)) p->nlate++;
 }
 
-#define HALT_WAIT_NS 10000000 /* A sample takes less. */
-
 int lj_vmprofile_canhalt(const Profile *p)
 {
   Session *s;
   for (s = profile_first(p); s; s = session_next(s)) {
-    if (!lj_sampler_holdsoon(&s->sm, HALT_WAIT_NS)) return 0;
+    if (!lj_sampler_holdsoon(&s->sm, SAMPLE_WAIT_NS)) return 0;
     lj_sampler_release(&s->sm);
   }
   return 1;
