@@ -66,6 +66,11 @@ function text.short(s, max)
   return text.clean(beginning(s, max)) .. "..."
 end
 
+-- Returns a number of things as text. word: of one thing.
+function text.plural(n, word)
+  return ("%.0f %s%s"):format(n, word, n == 1 and "" or "s")
+end
+
 -- Returns a short beginning of a source text: max bytes of its first line
 -- that has something in it.
 function text.excerpt(s, max)

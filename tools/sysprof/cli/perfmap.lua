@@ -10,6 +10,7 @@ local launch = require("sysprof.cli.launch")
 local outfile = require("sysprof.cli.outfile")
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
+local text = require("sysprof.base.text")
 local targets = require("sysprof.cli.targets")
 local viewspecs = require("sysprof.cli.viewspecs")
 
@@ -35,7 +36,7 @@ local function write_map(program)
   ok, err = outfile.write(("/proc/%d/root%s"):format(program.pid, name), function(write) write(content) end)
   if not ok then return nil, err end
   local _, n = content:gsub("%f[^\n%z]%x+ %x+ trace ", "")
-  return true, ("%d trace%s written to %s"):format(n, n == 1 and "" or "s", name)
+  return true, ("%s written to %s"):format(text.plural(n, "trace"), name)
 end
 
 function verb.main(this, opt, rest)

@@ -6,6 +6,7 @@ local command = require("sysprof.cli.command")
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
 local targets = require("sysprof.cli.targets")
+local text = require("sysprof.base.text")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 local verb = { name = "stop", line = "end recordings of programs", specs = {} }
@@ -29,7 +30,7 @@ function verb.main(this, opt, rest)
     local n, name = requests.number(answer, "stopped"), programs.name(program.facts)
     status = command.OK
     if n == 0 then this.say(name, ": there was no recording")
-    else this.say(name, (": %d recording%s ended"):format(n, n == 1 and "" or "s"))
+    else this.say(name, ": ", text.plural(n, "recording"), " ended")
     end
   end)
   return status

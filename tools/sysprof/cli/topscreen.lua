@@ -6,6 +6,7 @@
 
 local columns = require("sysprof.base.columns")
 local filters = require("sysprof.show.filters")
+local text = require("sysprof.base.text")
 local topsums = require("sysprof.cli.topsums")
 
 local WIDE, NARROW = 110, 60	-- From here on, more columns; below, fewer.
@@ -122,7 +123,7 @@ local function use_text(sums)
   local parts = {}
   if used then parts[1] = ("CPU %.1f%%"):format(100 * used) end
   if sums.unit and not sums.unit.is_cpu then parts[#parts + 1] = sums.event .. " " .. value_text(sums, sums.sum) end
-  parts[#parts + 1] = ("%d sample%s"):format(sums.samples, sums.samples == 1 and "" or "s")
+  parts[#parts + 1] = text.plural(sums.samples, "sample")
   return table.concat(parts, "  ")
 end
 

@@ -7,6 +7,7 @@
 local headline = require("sysprof.show.headline")
 local rows = require("sysprof.formats.rows")
 local selfreport = require("sysprof.show.selfreport")
+local text = require("sysprof.base.text")
 local top_compare = require("sysprof.formats.top_compare")
 local top_waits = require("sysprof.formats.top_waits")
 local units = require("sysprof.model.units")
@@ -44,8 +45,7 @@ local function write_head(view, sum, write)
     local symbol = view.unit.symbol or view.weight == "second" and view.what
     local value = view.unit == units.SAMPLES and "" or
 		  view:value_text(sum) .. (symbol and " " .. symbol or "") .. ", "
-    put("shown", ("%s%s%.0f sample%s"):format(event, value, view.shown,
-					      view.shown == 1 and "" or "s"))
+    put("shown", event .. value .. text.plural(view.shown, "sample"))
   end
   write("\n")
 end

@@ -8,6 +8,7 @@
 
 local G = require("sysprof.base.grammar")
 local loops = require("sysprof.show.loops")
+local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
 local work = require("sysprof.names.work")
@@ -90,9 +91,9 @@ end
 -- Returns the text beside a row.
 local function beside_text(row)
   local best, others = nil, -1	-- Besides the best one.
-  for text, value in pairs(row.besides) do
+  for name, value in pairs(row.besides) do
     local most = best and row.besides[best] or -1
-    if value > most or value == most and text < best then best = text end
+    if value > most or value == most and name < best then best = name end
     others = others + 1
   end
   if not best then return "" end
@@ -110,7 +111,7 @@ function top_waits.lines(view)
     sum[1], sum[2] = sum[1] + slots:weight(slot) * factor, sum[2] + slots:second(slot)
   end
   for i, kind in ipairs(loops.KINDS) do
-    local s = ("%s, %.0f wait%s"):format(unit.total(sums[kind][1]), sums[kind][2], sums[kind][2] == 1 and "" or "s")
+    local s = unit.total(sums[kind][1]) .. ", " .. text.plural(sums[kind][2], "wait")
     if kind == loops.IDLE then
       s = s .. (#view.loops > 0 and " in " .. table.concat(view.loops, ", ") or
 		"; no known event loop waited, --loop=NAME adds one")

@@ -82,7 +82,7 @@ end
 -- Returns what was sampled of an event.
 local function event_text(profile, e)
   if not units.of(e.unit).is_cpu or e.parts then return selfreport.event_text(profile, e) end
-  local s = ("%.0f sample%s"):format(e.samples, e.samples == 1 and "" or "s")
+  local s = text.plural(e.samples, "sample")
   local asked, got = selfreport.rates(profile, e)
   if asked then s = s .. ("; %.6g a second asked"):format(asked) end
   return got and s .. (", %.1f got"):format(got) or s

@@ -4,6 +4,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
 local memory = {}
@@ -11,8 +12,7 @@ local memory = {}
 -- Appends lines of what is left: what it stands for, and the rest of what the VM holds.
 function memory.add_left(list, e, whole)
   local unit, held = units.of(e.unit), whole and e.total
-  local s = ("%.0f sample%s, %s"):format(e.samples, e.samples == 1 and "" or "s",
-					 unit.total(e.weight))
+  local s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
   if held then s = s .. (" of %s that the VM holds"):format(unit.total(held)) end
   s = ("%s, standard error %s"):format(s, unit.total(math.sqrt(e.variance)))
   if e.second then s = s .. (", %.0f %s"):format(e.second_weight, e.second) end
@@ -71,7 +71,7 @@ function memory.collector_text(list)
   end
   if not has_held then return nil end
   if cycles == 0 then return "no cycle has ended" end
-  local s = ("%.0f cycle%s"):format(cycles, cycles == 1 and "" or "s")
+  local s = text.plural(cycles, "cycle")
   return us and ("%s, the last one ended %.3f s before the end"):format(s, us / 1e6) or s
 end
 

@@ -135,8 +135,7 @@ end
 -- Sampled amount of an event, and its total: the end of a thread has no sample.
 local function sums_text(e, whole)
   local unit = units.of(e.unit)
-  local s = ("%.0f sample%s, %s"):format(e.samples, e.samples == 1 and "" or "s",
-					 unit.total(e.weight))
+  local s = text.plural(e.samples, "sample") .. ", " .. unit.total(e.weight)
   if e.total and e.total > 0 and whole then
     s = s .. (" of %s (%.1f%%)"):format(unit.total(e.total), 100 * e.weight / e.total)
   end
@@ -288,8 +287,7 @@ end
 -- time of the first event; not if unnamed. Of a sum, unless unnamed, its real time by state.
 function selfreport.totals(profile, unnamed)
   local samples, us, no_time = profile:totals()
-  local s = unnamed and number(samples) or
-	    ("%.0f sample%s"):format(samples, samples == 1 and "" or "s")
+  local s = unnamed and number(samples) or text.plural(samples, "sample")
   local e = events.list(profile)[1]
   local unit = e and units.of(e.unit)
   if e and e.parts and not unnamed then
@@ -307,8 +305,7 @@ function selfreport.lines(profile)
   local c = profile.counters
   local all_events = events.list(profile)
   local list = {
-    { "samples", ("%s, %d thread%s"):format(selfreport.totals(profile, true),
-      #profile.thread_list, #profile.thread_list == 1 and "" or "s") },
+    { "samples", selfreport.totals(profile, true) .. ", " .. text.plural(#profile.thread_list, "thread") },
   }
   for _, e in ipairs(all_events) do
     if e.of then
@@ -335,8 +332,8 @@ function selfreport.lines(profile)
   add("timer overruns", overruns and number(overruns))
   add("throttled ticks", throttled and number(throttled))
   local ended = events.counter_sum(profile, G.SPF_EVENT_ENDED_CALLS) or 0
-  add("calls ended early", ended > 0 and ("%.0f system call%s returned EINTR because of a tick")
-      :format(ended, ended == 1 and "" or "s") or nil)
+  add("calls ended early", ended > 0 and text.plural(ended, "system call") .. " returned EINTR because of a tick" or
+      nil)
   add("pages read uncopied", (c[G.SPF_COUNTER_UNCOPIED] or 0) > 0 and
       number(c[G.SPF_COUNTER_UNCOPIED]) .. ", the kernel or a seccomp filter refuses" ..
       " process_vm_readv")
