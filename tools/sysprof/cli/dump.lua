@@ -31,13 +31,11 @@ local RECORDING = { clocks = "wall/threshold=100000/", interval_ns = 5000000, du
 
 -- -- The command line ------------------------------------------------------
 
-local SPECS = runspecs.of({ "output", "format", "force", "help", "version" }, {
+local SPECS = targets.specs(runspecs.of({ "output", "format", "force", "help", "version" }, {
   output = { brief = "write to FILE: .txt .json", help = {
     "write to FILE; its ending gives the format: .txt .json" } },
   format = { choice = { "txt", "json" }, aliases = { text = "txt" }, brief = "txt (default) or json", help = {
-    "this format, whatever the ending: txt json" } } })
-
-for i, spec in ipairs(targets.SPECS) do table.insert(SPECS, i, spec) end
+    "this format, whatever the ending: txt json" } } }))
 
 -- Puts the format into place. Returns nil, or what is wrong.
 local function prepare(opt)

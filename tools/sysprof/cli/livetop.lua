@@ -28,20 +28,18 @@ local NAME_MAX, PIDS_MAX = 60, 20
 local TABLES = {}
 for i, its in ipairs(topsums.TABLES) do TABLES[i] = its.by end
 
-local SPECS = runspecs.of({ "event", "interval", "hz", "duration", "period", "all_threads", "backtracer", "jitter",
-			    "help", "version" },
-			  { duration = { brief = "renew the screen after 500ms, 5s; default 1s", help = {
-			    "renew the screen after this time, such as 500ms or 5s;",
-			    "default 1s" } } })
-
-for i, spec in ipairs(targets.SPECS) do table.insert(SPECS, i, spec) end
-table.insert(SPECS, #targets.SPECS + 1, {
-  name = "once", key = "once", brief = "print one table and end, for scripts", help = {
-  "record for the time of --duration, print one table and",
-  "end; the default if the output is no terminal" } })
-table.insert(SPECS, #targets.SPECS + 2, { name = "by", key = "by", arg = "WHAT", choice = TABLES, help = {
-  "the first table: Lua functions (lua), lines, threads,",
-  "states of the VM (vmstate) or labels" } })
+local SPECS = targets.specs({
+  { name = "once", key = "once", brief = "print one table and end, for scripts", help = {
+    "record for the time of --duration, print one table and",
+    "end; the default if the output is no terminal" } },
+  { name = "by", key = "by", arg = "WHAT", choice = TABLES, help = {
+    "the first table: Lua functions (lua), lines, threads,",
+    "states of the VM (vmstate) or labels" } },
+}, runspecs.of(
+  { "event", "interval", "hz", "duration", "period", "all_threads", "backtracer", "jitter", "help", "version" },
+  { duration = { brief = "renew the screen after 500ms, 5s; default 1s", help = {
+    "renew the screen after this time, such as 500ms or 5s;",
+    "default 1s" } } }))
 
 -- -- What is shown ---------------------------------------------------------
 

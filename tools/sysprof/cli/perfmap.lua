@@ -14,10 +14,8 @@ local text = require("sysprof.base.text")
 local targets = require("sysprof.cli.targets")
 local viewspecs = require("sysprof.cli.viewspecs")
 
-local verb = { name = "perf-map", line = "name compiled code for perf report", specs = {} }
-
-for _, spec in ipairs(targets.SPECS) do verb.specs[#verb.specs + 1] = spec end
-for _, spec in ipairs(viewspecs.of { "help", "version" }) do verb.specs[#verb.specs + 1] = spec end
+local verb = { name = "perf-map", line = "name compiled code for perf report",
+  specs = targets.specs(viewspecs.of { "help", "version" }) }
 
 verb.help = {
   usage = "Usage: luajit-sysprof perf-map [options] PID...",

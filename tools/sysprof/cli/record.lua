@@ -22,14 +22,12 @@ local wanted = require("sysprof.cli.wanted")
 
 -- -- The command line ------------------------------------------------------
 
-local SPECS = runspecs.of({ "output", "format", "event", "clock", "interval", "hz", "duration", "max_size", "period",
-			    "all_threads", "gc", "backtracer", "force", "jitter", "mode", "weight", "lines", "traces",
-			    "no_host", "no_lua", "help", "version" },
-			  { duration = { brief = "record for 10s, 500ms, 2m; default: until Ctrl-C", help = {
-			    "record for this time, such as 10s, 500ms or 2m; default:",
-			    "until Ctrl-C" } } })
-
-for i, spec in ipairs(targets.SPECS) do table.insert(SPECS, i, spec) end
+local SPECS = targets.specs(runspecs.of(
+  { "output", "format", "event", "clock", "interval", "hz", "duration", "max_size", "period", "all_threads", "gc",
+    "backtracer", "force", "jitter", "mode", "weight", "lines", "traces", "no_host", "no_lua", "help", "version" },
+  { duration = { brief = "record for 10s, 500ms, 2m; default: until Ctrl-C", help = {
+    "record for this time, such as 10s, 500ms or 2m; default:",
+    "until Ctrl-C" } } }))
 
 -- -- Recording -------------------------------------------------------------
 

@@ -27,15 +27,13 @@ local function to_address(value)
   return { host = host ~= "*" and host or nil, port = port }
 end
 
-local verb = { name = "serve", line = "answer pprof, collectors and the browser by HTTP", specs = {} }
-
-for _, spec in ipairs(targets.SPECS) do verb.specs[#verb.specs + 1] = spec end
-verb.specs[#verb.specs + 1] = {
-  name = "listen", key = "listen", arg = "HOST:PORT", convert = to_address,
-  brief = "where to listen, default 127.0.0.1:6060", help = {
-  "where to listen, default 127.0.0.1:6060; port 0 chooses",
-  "one; *:PORT is on all addresses" } }
-for _, spec in ipairs(viewspecs.of { "help", "version" }) do verb.specs[#verb.specs + 1] = spec end
+local verb = { name = "serve", line = "answer pprof, collectors and the browser by HTTP",
+  specs = targets.specs({
+    { name = "listen", key = "listen", arg = "HOST:PORT", convert = to_address,
+      brief = "where to listen, default 127.0.0.1:6060", help = {
+      "where to listen, default 127.0.0.1:6060; port 0 chooses",
+      "one; *:PORT is on all addresses" } },
+  }, viewspecs.of { "help", "version" }) }
 
 verb.help = {
   usage = "Usage: luajit-sysprof serve [options] PID...|FILE...",

@@ -9,10 +9,8 @@ local targets = require("sysprof.cli.targets")
 local text = require("sysprof.base.text")
 local viewspecs = require("sysprof.cli.viewspecs")
 
-local verb = { name = "stop", line = "end recordings of programs", specs = {} }
-
-for _, spec in ipairs(targets.SPECS) do verb.specs[#verb.specs + 1] = spec end
-for _, spec in ipairs(viewspecs.of { "help", "version" }) do verb.specs[#verb.specs + 1] = spec end
+local verb = { name = "stop", line = "end recordings of programs",
+  specs = targets.specs(viewspecs.of { "help", "version" }) }
 
 verb.help = {
   usage = "Usage: luajit-sysprof stop [options] PID...",

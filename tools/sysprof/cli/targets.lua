@@ -7,7 +7,7 @@ local programs = require("sysprof.live.programs")
 
 local targets = {}
 
-targets.SPECS = {
+local SPECS = {
   { name = "name", key = "names", arg = "NAME", list = true,
     brief = "all live programs, or scripts, of this name", help = {
     "all live programs of this name, or with a script of",
@@ -15,6 +15,15 @@ targets.SPECS = {
   { name = "children", key = "children", brief = "also the live children of PID", help = {
     "also the live processes that descend from PID" } },
 }
+
+-- Returns the specifications of a verb for programs: these, and lists of others behind them.
+function targets.specs(...)
+  local list = {}
+  for _, part in ipairs { SPECS, ... } do
+    for _, spec in ipairs(part) do list[#list + 1] = spec end
+  end
+  return list
+end
 
 -- Says what is wrong with arguments, or nil.
 function targets.wrong(verb, opt, rest)
