@@ -4,10 +4,10 @@
 
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
+local system = require("sysprof.base.system")
 
 ffi.cdef [[
 int mkstemp(char *);
-int close(int);
 int fcntl(int, int, ...);
 ]]
 
@@ -35,24 +35,37 @@ end
 -- Returns the path of a new file, or nil and a message.
 function temporary.named()
   local path, fd = new_file()
-  if path then ffi.C.close(fd) end
+  if path then system.close(fd) end
   return path, not path and fd or nil
 end
 
--- Returns a path of a new file without a name, which ends with this process, and its descriptor; or nil and a message.
--- Without procfs the file has a name, and no descriptor. procfs may be that of another PID namespace, where this
--- process has another number.
+-- Returns the path by which procfs shows a file of this process, or nil. procfs may be that of another PID namespace,
+-- where this process has another number.
+local function link_of(fd)
+  local link = ("%s/fd/%d"):format(files.real_path("/proc/self") or "/proc/self", fd)
+  local there, itself = files.stat(link), files.stat_of(fd)
+  return there and itself and there.id == itself.id and link or nil
+end
+
+-- Returns the path of a new file, or nil and a message. Where procfs shows this process, the file has no name and
+-- ends with it.
+function temporary.new()
+  local path, fd = new_file()
+  if not path then return nil, fd end
+  local link = link_of(fd)
+  if link then os.remove(path) else system.close(fd) end
+  return link or path
+end
+
+-- Returns the path and the descriptor of a new file without a name; or nil and a message.
 function temporary.unnamed()
   local path, fd = new_file()
   if not path then return nil, fd end
-  local link = ("%s/fd/%d"):format(files.real_path("/proc/self") or "/proc/self", fd)
-  local there, itself = files.stat(link), files.stat_of(fd)
-  if not there or not itself or there.id ~= itself.id then
-    ffi.C.close(fd)
-    return path
-  end
   os.remove(path)
-  return link, fd
+  local link = link_of(fd)
+  if link then return link, fd end
+  system.close(fd)
+  return nil, "/proc does not show this process; mount procfs there"
 end
 
 return temporary

@@ -7,22 +7,12 @@
 
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
+local system = require("sysprof.base.system")
 
 local C = ffi.C
 
 ffi.cdef [[
-int fork(void);
 int execv(const char *, char *const *);
-void _exit(int);
-int waitpid(int, int *, int);
-int kill(int, int);
-int getpid(void);
-int getppid(void);
-int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
-void *signal(int, void *);
-int sigemptyset(void *);
-int sigaddset(void *, int);
-int sigprocmask(int, const void *, void *);
 int sigwaitinfo(const void *, void *);
 int sigtimedwait(const void *, void *, const void *);
 int setenv(const char *, const char *, int);
@@ -30,17 +20,15 @@ int unsetenv(const char *);
 ]]
 
 -- Of Linux, for x86-64 and arm64.
-local SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGXFSZ = 1, 2, 3, 13, 15, 17, 25
-local SIG_SETMASK = 2
-local SIG_IGN = 1
+local SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGCHLD = system.SIGHUP, system.SIGINT, system.SIGPIPE, system.SIGTERM,
+						   system.SIGCHLD
+local SIG_SETMASK = system.SIG_SETMASK
 local SI_KERNEL = 0x80		-- A signal of the terminal.
 local WNOHANG = 1
-local PR_SET_PDEATHSIG = 1
 local INFO_SIGNO, INFO_CODE = 0, 2	-- In a siginfo_t, as numbers of int.
-local FORWARDED = { SIGHUP, SIGINT, SIGQUIT, SIGTERM }
+local FORWARDED = { SIGHUP, SIGINT, system.SIGQUIT, SIGTERM }
 
--- A sigset_t and a siginfo_t have 128 bytes.
-local signal_set = ffi.typeof("uint64_t[16]")
+-- A siginfo_t has 128 bytes.
 local signal_info = ffi.typeof("int[32]")
 
 local child = {}
@@ -94,9 +82,7 @@ end
 function child.run(path, args)
   local argv = ffi.new("const char *[?]", #args + 1)
   for i, arg in ipairs(args) do argv[i - 1] = arg end
-  local set, before = signal_set(), signal_set()
-  C.sigemptyset(set)
-  for _, signo in ipairs(FORWARDED) do C.sigaddset(set, signo) end
+  local set, before = system.signals(FORWARDED), system.signal_set()
   C.sigaddset(set, SIGCHLD)
   local on_child = C.signal(SIGCHLD, nil)	-- If it is ignored, nobody waits.
   C.sigprocmask(SIG_SETMASK, set, before)
@@ -105,10 +91,10 @@ function child.run(path, args)
   local parent = C.getpid()
   local pid = C.fork()
   if pid == 0 then
-    C.prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0)	-- Nobody would wait for it.
+    C.prctl(system.PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0)	-- Nobody would wait for it.
     if C.getppid() ~= parent then C._exit(127) end
     C.signal(SIGCHLD, on_child)
-    if is_size_ignored then C.signal(SIGXFSZ, on_size) end
+    if is_size_ignored then C.signal(system.SIGXFSZ, on_size) end
     C.sigprocmask(SIG_SETMASK, before, nil)
     C.execv(path, ffi.cast("char *const *", argv))
     io.stderr:write(path, ": ", files.reason(), "\n")
@@ -131,12 +117,12 @@ end
 
 -- A write behind the limit of a file's size fails from now on, and ends this process no more; children are as before.
 function child.ignore_size()
-  is_size_ignored, on_size = true, C.signal(SIGXFSZ, ffi.cast("void *", SIG_IGN))
+  is_size_ignored, on_size = true, C.signal(system.SIGXFSZ, ffi.cast("void *", system.SIG_IGN))
 end
 
 -- A write to a pipe without a reader fails from now on, and ends this process no more.
 function child.ignore_pipe()
-  C.signal(SIGPIPE, ffi.cast("void *", SIG_IGN))
+  C.signal(SIGPIPE, ffi.cast("void *", system.SIG_IGN))
 end
 
 -- Ends this process as a write to a pipe without a reader does.
@@ -149,9 +135,7 @@ end
 function child.die(signo)
   if signo == SIGINT or signo == SIGTERM or signo == SIGHUP or signo == SIGPIPE then
     C.signal(signo, nil)
-    local none = signal_set()
-    C.sigemptyset(none)
-    C.sigprocmask(SIG_SETMASK, none, nil)
+    C.sigprocmask(SIG_SETMASK, system.signals {}, nil)
     C.kill(C.getpid(), signo)
   end
   os.exit(128 + signo)

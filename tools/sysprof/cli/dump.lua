@@ -8,14 +8,13 @@
 local command = require("sysprof.cli.command")
 local dumped = require("sysprof.cli.dumped")
 local files = require("sysprof.base.files")
-local launch = require("sysprof.cli.launch")
 local outfile = require("sysprof.cli.outfile")
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local reader = require("sysprof.read.reader")
 local requests = require("sysprof.live.requests")
 local runspecs = require("sysprof.cli.runspecs")
-local socket = require("sysprof.live.socket")
+local system = require("sysprof.base.system")
 local targets = require("sysprof.cli.targets")
 local threadstacks = require("sysprof.show.threadstacks")
 
@@ -50,15 +49,8 @@ end
 -- Sends a request with a new file. Returns an object like a program; problem tells why it has no answer.
 local function request(program, fd, verb, values)
   local its = { pid = program.pid, facts = program.facts, fd = fd }
-  local path, file = launch.unnamed()
-  if path and file then
-    its.path = path
-    local _, why = requests.send(its, verb, values, file)
-    its.problem = why
-  else
-    its.problem = path and "cannot dump without procfs" or file
-    if path then os.remove(path) end
-  end
+  local _, why = requests.send_file(its, verb, values)
+  its.problem = why
   return its
 end
 
@@ -92,14 +84,14 @@ end
 -- Waits for all answers.
 local function collect(list)
   local waiting, seconds = {}, SECONDS + requests.patience()
-  local limit, usual = socket.now() + seconds, socket.now() + USUAL_SECONDS
+  local limit, usual = system.now() + seconds, system.now() + USUAL_SECONDS
   for _, its in ipairs(list) do
     if its.fd and not its.problem then waiting[#waiting + 1] = its end
   end
-  while #waiting > 0 and socket.now() < limit do
+  while #waiting > 0 and system.now() < limit do
     local fds = {}
     for i, its in ipairs(waiting) do fds[i] = its.fd end
-    local ready, is_late = socket.wait(fds, STEP_SECONDS), socket.now() > usual
+    local ready, is_late = system.wait(fds, STEP_SECONDS), system.now() > usual
     for i = #waiting, 1, -1 do
       local its = waiting[i]
       local is_over = ready[its.fd] and take(its)

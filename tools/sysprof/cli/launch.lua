@@ -105,7 +105,7 @@ local function take(path)
   return s
 end
 
-local launch = { temporary = temporary.named, unnamed = temporary.unnamed }
+local launch = {}
 
 -- Returns a message with words for the path of a file that has no name.
 local function named(message, path)
@@ -118,8 +118,8 @@ end
 -- of luajit; rest: the script and its arguments. Returns its status, or nil and the
 -- signal that ended it. A third result is the reason for a missing profile.
 function launch.run(options, passed, rest)
-  local note, err = temporary.unnamed()
-  local start, why_not = temporary.unnamed()
+  local note, err = temporary.new()
+  local start, why_not = temporary.new()
   local file = start and io.open(start, "wb")
   if not note or not file then return FAILED, nil, err or why_not or "cannot write a temporary file" end
   file:write(START:format(table_text(options), note, RUNS, has_dashes(rest) and 3 or 2, FAILED))

@@ -7,14 +7,14 @@ local child = require("sysprof.cli.child")
 local keys = require("sysprof.cli.keys")
 local reader = require("sysprof.read.reader")
 local runspecs = require("sysprof.cli.runspecs")
-local socket = require("sysprof.live.socket")
+local system = require("sysprof.base.system")
 local targets = require("sysprof.cli.targets")
 local terminal = require("sysprof.cli.terminal")
 local text = require("sysprof.base.text")
 local topscreen = require("sysprof.cli.topscreen")
 local topsums = require("sysprof.cli.topsums")
 local wanted = require("sysprof.cli.wanted")
-local windows = require("sysprof.cli.windows")
+local windows = require("sysprof.live.windows")
 
 local SECONDS, SECONDS_MIN, SECONDS_MAX = 1, 0.1, 3600
 local NAMES_MS = 100	-- A VM that sleeps or stays in compiled code tells no names: the next window waits no longer.
@@ -62,7 +62,7 @@ end
 --                         returns whether it did
 local function new_rounds(sums, recorded, seconds)
   local self, waiting, count, told = {}, {}, 0, {}
-  local since = socket.now()
+  local since = system.now()
 
   function self.take(its, path)
     local profile, err = reader.read(path)
@@ -75,7 +75,7 @@ local function new_rounds(sums, recorded, seconds)
   end
 
   function self.close(is_last)
-    local is_whole, now = count > 0, socket.now()
+    local is_whole, now = count > 0, system.now()
     for _, its in ipairs(recorded.list) do is_whole = is_whole and (told[its] or its.is_late or not its.path) end
     local is_late = now > since + 2 * seconds + 1
     if not is_whole and not is_late and not (is_last and count > 0) then return false end
@@ -92,7 +92,7 @@ end
 -- -- Once ------------------------------------------------------------------
 
 local function once(this, recorded, screen, rounds, seconds)
-  local limit = socket.now() + seconds + LATE_SECONDS
+  local limit = system.now() + seconds + LATE_SECONDS
   local done = {}
   local function take(its, path)
     rounds.take(its, path)
@@ -105,8 +105,8 @@ local function once(this, recorded, screen, rounds, seconds)
     return true
   end
   recorded.is_once = true
-  while not is_over() and socket.now() < limit do
-    recorded:step(socket.wait(recorded:fds(), CLOCK_SECONDS), take)
+  while not is_over() and system.now() < limit do
+    recorded:step(system.wait(recorded:fds(), CLOCK_SECONDS), take)
   end
   recorded:close()
   screen.has_window = rounds.close(true)
@@ -121,14 +121,14 @@ end
 
 -- Shows and records until the user quits, all programs have ended, or a signal comes. Returns the signal.
 local function watch(recorded, screen, rounds, tty)
-  local input, begun, size = keys.new(), socket.now(), ""
+  local input, begun, size = keys.new(), system.now(), ""
   local is_old, ends = true, nil
   local drawn = 0
   while true do
     local fds = recorded:fds()
     fds[#fds + 1] = tty.fd
     fds[#fds + 1] = tty.input
-    local ready = socket.wait(fds, input.is_open() and KEY_SECONDS or CLOCK_SECONDS)
+    local ready = system.wait(fds, input.is_open() and KEY_SECONDS or CLOCK_SECONDS)
     if ready[tty.fd] then ends, is_old, size = tty.take_signals(), true, "" end
     local typed = tty.input and ready[tty.input] and tty.read()
     if typed == "" then tty.input = nil end
@@ -139,7 +139,7 @@ local function watch(recorded, screen, rounds, tty)
     recorded:step(ready, rounds.take)
     if rounds.close(#recorded.list == 0) then screen.has_window, is_old = true, true end
     if ends or screen.is_over or #recorded.list == 0 then return ends end
-    local now = socket.now()
+    local now = system.now()
     local width, height = tty.size()
     if is_old or now >= drawn + CLOCK_SECONDS or size ~= width .. " " .. height then
       screen.note, screen.seconds = recorded:note(), now - begun
@@ -157,7 +157,7 @@ local function interactive(this, recorded, screen, rounds)
   recorded:close()
   tty.finish()
   if not ok then error(ends, 0) end
-  if ends and ends ~= terminal.SIGINT then child.die(ends) end
+  if ends and ends ~= system.SIGINT then child.die(ends) end
   if ends or screen.is_over then return command.OK end
   local status = this.print(screen:text(true))
   for _, sentence in ipairs(recorded.sentences) do this.say(sentence) end

@@ -8,26 +8,24 @@
 
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
+local system = require("sysprof.base.system")
 
 ffi.cdef [[
 int open(const char *, int, ...);
-int close(int);
 int linkat(int, const char *, int, const char *, int);
 int fchmod(int, unsigned int);
 int chmod(const char *, unsigned int);
 int rename(const char *, const char *);
 int access(const char *, int);
 int sigfillset(void *);
-int sigprocmask(int, const void *, void *);
-int getpid(void);
 ]]
 
 local C = ffi.C
-local O_WRONLY, O_CREAT, O_EXCL, O_CLOEXEC = 1, 0x40, 0x80, 0x80000
+local O_WRONLY, O_CREAT, O_EXCL, O_CLOEXEC = 1, 0x40, 0x80, system.O_CLOEXEC
 local O_TMPFILE = 0x400000 + (ffi.arch == "arm64" and 0x4000 or 0x10000)	-- With O_DIRECTORY.
-local EPERM, EACCES, W_OK = 1, 13, 2
+local EPERM, EACCES, W_OK = system.EPERM, system.EACCES, 2
 local AT_FDCWD, AT_SYMLINK_FOLLOW = -100, 0x400
-local SIG_SETMASK = 2
+local SIG_SETMASK = system.SIG_SETMASK
 local NEW_MODE, PROFILE_MODE = 438, 384	-- rw-rw-rw-, less the umask; rw-------.
 local HEAD = 4096		-- Bytes that show who wrote a file.
 
@@ -140,7 +138,7 @@ end
 
 -- Returns f(), without signals: a kill between two of its steps would leave a file more, or one less.
 local function without_signals(f)
-  local all, before = ffi.new("uint64_t[16]"), ffi.new("uint64_t[16]")
+  local all, before = system.signal_set(), system.signal_set()
   C.sigfillset(all)
   C.sigprocmask(SIG_SETMASK, all, before)
   local result = f()

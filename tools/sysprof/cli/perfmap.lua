@@ -6,12 +6,11 @@
 
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
-local launch = require("sysprof.cli.launch")
 local outfile = require("sysprof.cli.outfile")
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
-local text = require("sysprof.base.text")
 local targets = require("sysprof.cli.targets")
+local text = require("sysprof.base.text")
 local viewspecs = require("sysprof.cli.viewspecs")
 
 local verb = { name = "perf-map", line = "name compiled code for perf report",
@@ -48,12 +47,7 @@ function verb.main(this, opt, rest)
   end
   if #opened == 0 then status = command.FAILED end
   for _, program in ipairs(opened) do
-    local path, fd = launch.unnamed()
-    local ok, why = nil, fd
-    if path then
-      program.path = path
-      ok, why = requests.send(program, "perf-map", nil, fd)
-    end
+    local ok, why = requests.send_file(program, "perf-map")
     if ok then asked[#asked + 1] = program else fail(why) end
   end
   requests.collect(asked, function(program, answer, why)

@@ -6,14 +6,10 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local system = require("sysprof.base.system")
 local text = require("sysprof.base.text")
 
-ffi.cdef [[
-int isatty(int);
-int clock_gettime(int, void *);
-]]
-
-local STDERR, CLOCK_MONOTONIC = 2, 1
+local STDERR = 2
 local QUIET, STEP = 1, 0.2	-- Seconds before the first line, between two.
 local MB = 1e6
 local ERASE = "\r\27[K"
@@ -23,23 +19,17 @@ local last		-- The object that has shown something last.
 local methods = {}
 local mt = { __index = methods }
 
-local function now()
-  local t = ffi.new("int64_t[2]")
-  ffi.C.clock_gettime(CLOCK_MONOTONIC, t)
-  return tonumber(t[0]) + tonumber(t[1]) / 1e9
-end
-
 local function write(s)
   io.stderr:write(s)
   io.stderr:flush()
 end
 
--- Returns an object that shows progress, or nil without a terminal. system
+-- Returns an object that shows progress, or nil without a terminal. world
 -- replaces parts of the world for tests: terminal, now and write.
-function progress.new(system)
-  system = system or { terminal = ffi.C.isatty(STDERR) ~= 0 }
-  if not system.terminal then return nil end
-  local self = setmetatable({ now = system.now or now, write = system.write or write,
+function progress.new(world)
+  world = world or { terminal = ffi.C.isatty(STDERR) ~= 0 }
+  if not world.terminal then return nil end
+  local self = setmetatable({ now = world.now or system.now, write = world.write or write,
 			      shown = false }, mt)
   self.due = self.now() + QUIET
   return self

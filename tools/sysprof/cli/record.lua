@@ -8,7 +8,6 @@
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
 local interrupts = require("sysprof.cli.interrupts")
-local launch = require("sysprof.cli.launch")
 local merge_files = require("sysprof.read.mergefiles")
 local outfile = require("sysprof.cli.outfile")
 local programs = require("sysprof.live.programs")
@@ -18,6 +17,7 @@ local recording = require("sysprof.live.recording")
 local requests = require("sysprof.live.requests")
 local runspecs = require("sysprof.cli.runspecs")
 local targets = require("sysprof.cli.targets")
+local temporary = require("sysprof.base.temporary")
 local wanted = require("sysprof.cli.wanted")
 
 -- -- The command line ------------------------------------------------------
@@ -66,7 +66,7 @@ local function merge(this, list)
   local paths, warnings = {}, {}
   for i, program in ipairs(list) do paths[i] = program.path end
   if #paths == 1 then return paths[1] end
-  local path, problem = launch.unnamed()
+  local path, problem = temporary.new()
   if not path then return nil, problem end
   local file = assert(io.open(path, "wb"))
   local unwritten

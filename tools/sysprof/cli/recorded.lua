@@ -11,6 +11,7 @@ local progress = require("sysprof.cli.progress")
 local reader = require("sysprof.read.reader")
 local runspecs = require("sysprof.cli.runspecs")
 local summary = require("sysprof.cli.summary")
+local temporary = require("sysprof.base.temporary")
 local view = require("sysprof.show.view")
 
 local recorded = {}
@@ -65,7 +66,7 @@ function recorded.keep(this, path, opt)
   end
   if ok then ok = outfile.write(to, copy) end
   if not ok then
-    to, err = launch.temporary()
+    to, err = temporary.named()
     if to then ok, err = outfile.write(to, copy) end
   end
   this.say(ok and "the profile is kept in " .. to or "the profile is lost: " .. err)

@@ -13,6 +13,7 @@ local launch = require("sysprof.cli.launch")
 local outfile = require("sysprof.cli.outfile")
 local recorded = require("sysprof.cli.recorded")
 local runspecs = require("sysprof.cli.runspecs")
+local temporary = require("sysprof.base.temporary")
 local wanted = require("sysprof.cli.wanted")
 
 local SPECS = runspecs.SPECS
@@ -92,7 +93,7 @@ local function run(this, opt, rest)
   if opt.in_place then
     aside = outfile.set_aside(path)
   else
-    path, err = (opt.fork and launch.temporary or launch.unnamed)()
+    path, err = (opt.fork and temporary.named or temporary.new)()
   end
   if not path then
     this.say(err)

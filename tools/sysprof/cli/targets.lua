@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- Programs that 'record', 'top' and 'stop' are for: by number, by name, with their children.
+-- Programs that a verb is for: by number, by name, with their children.
 ----------------------------------------------------------------------------
 
 local processes = require("sysprof.live.processes")
@@ -61,7 +61,7 @@ local function named(names)
   local list, missing, found = {}, nil, {}
   for _, pid in ipairs(processes.list()) do
     local facts, is_meant = pid ~= processes.own_pid() and processes.look(pid), false
-    for _, name in ipairs(facts and facts.state ~= "Z" and names or {}) do
+    for _, name in ipairs(facts and not facts.has_ended and names or {}) do
       if processes.is_named(facts, name) then is_meant, found[name] = true, true end
     end
     if is_meant then list[#list + 1] = pid end

@@ -5,6 +5,8 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local interrupts = require("sysprof.cli.interrupts")
+local system = require("sysprof.base.system")
 
 ffi.cdef [[
 struct sysprof_termios { unsigned int input, output, control, modes; unsigned char line, keys[32];
@@ -15,35 +17,21 @@ int tcsetattr(int, int, const struct sysprof_termios *);
 int tcgetpgrp(int);
 int getpgrp(void);
 int ioctl(int, unsigned long, ...);
-int isatty(int);
-int kill(int, int);
-int getpid(void);
-int sigemptyset(void *);
-int sigaddset(void *, int);
-int sigprocmask(int, const void *, void *);
-int signalfd(int, const void *, int);
-ssize_t read(int, void *, size_t);
-ssize_t write(int, const void *, size_t);
-int close(int);
 ]]
 
 -- Of Linux, for x86-64 and arm64.
 local C = ffi.C
 local STDIN, STDOUT = 0, 1
-local SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGCONT, SIGTSTP, SIGTTOU, SIGWINCH = 1, 2, 3, 15, 18, 20, 22, 28
-local SIG_BLOCK, SIG_SETMASK = 0, 2
-local SFD_NONBLOCK, SFD_CLOEXEC = 0x800, 0x80000
-local INFO = 128	-- Bytes that describe a signal; the first four are its number.
+local SIGNALS = { system.SIGHUP, system.SIGINT, system.SIGQUIT, system.SIGTERM, system.SIGCONT, system.SIGTSTP,
+		  system.SIGWINCH }
 local TCSADRAIN, TIOCGWINSZ = 1, 0x5413
 local ICANON, ECHO = 0x2, 0x8
 local VTIME, VMIN = 5, 6
-local EINTR, EAGAIN = 4, 11
+local EINTR, EAGAIN = system.EINTR, system.EAGAIN
 local INPUT_MAX, STOPS_MAX = 4096, 100
 
 local ENTER = "\27[?1049h\27[?25l\27[H\27[2J"	-- Alternate screen, without a cursor.
 local LEAVE = "\27[0m\27[?25h\27[?1049l"
-
-local signal_set = ffi.typeof("uint64_t[16]")
 
 local terminal = {}
 
@@ -69,10 +57,9 @@ end
 function terminal.begin()
   local self = { input = C.isatty(STDIN) ~= 0 and STDIN or nil }
   local control = self.input or STDOUT
-  local set, before, old = signal_set(), signal_set(), ffi.new("struct sysprof_termios")
+  local signals, old = interrupts.take_over(SIGNALS), ffi.new("struct sysprof_termios")
   local is_ours = false
-  C.sigemptyset(set)
-  for _, signo in ipairs { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGCONT, SIGTSTP, SIGWINCH } do C.sigaddset(set, signo) end
+  self.fd = signals.fd
 
   -- Writes to the terminal. Returns whether that worked.
   function self.write(s)
@@ -101,18 +88,11 @@ function terminal.begin()
     C.tcsetattr(control, TCSADRAIN, old)
   end
 
-  -- Sends a signal to this process, with its usual effect.
-  local function raise(signo)
-    C.sigprocmask(SIG_SETMASK, before, nil)
-    C.kill(C.getpid(), signo)
-    C.sigprocmask(SIG_BLOCK, set, nil)
-  end
-
   -- Takes the terminal again after a stop. In the background, stops until this process is in front.
   local function resume()
     for _ = 1, STOPS_MAX do
       if C.tcgetpgrp(control) == C.getpgrp() then break end
-      raise(SIGTTOU)
+      signals.raise(system.SIGTTOU)
     end
     take()
   end
@@ -120,7 +100,7 @@ function terminal.begin()
   -- Gives the terminal back, stops this process, and takes the terminal when the user wants it to go on.
   local function suspend()
     give_back()
-    raise(SIGTSTP)
+    signals.raise(system.SIGTSTP)
     C.tcgetattr(control, old)
     resume()
   end
@@ -142,14 +122,13 @@ function terminal.begin()
 
   -- Takes signals that have come. Returns the number of one that ends the command, or nil.
   function self.take_signals()
-    local info, ends = ffi.new("int[?]", INFO / 4), nil
-    while C.read(self.fd, info, INFO) == INFO do
-      local signo = info[0]
-      if signo == SIGTSTP then
+    local ends
+    for signo in signals.next do
+      if signo == system.SIGTSTP then
 	suspend()
-      elseif signo == SIGCONT then	-- Something else had stopped it, and others may have changed the modes.
+      elseif signo == system.SIGCONT then	-- Something else had stopped it, and others may have changed the modes.
 	resume()
-      elseif signo ~= SIGWINCH then
+      elseif signo ~= system.SIGWINCH then
 	ends = signo
       end
     end
@@ -159,17 +138,12 @@ function terminal.begin()
   -- Gives the terminal back.
   function self.finish()
     give_back()
-    C.close(self.fd)
-    C.sigprocmask(SIG_SETMASK, before, nil)
+    signals.finish()
   end
 
-  C.sigprocmask(SIG_BLOCK, set, before)
-  self.fd = C.signalfd(-1, set, SFD_NONBLOCK + SFD_CLOEXEC)
   C.tcgetattr(control, old)
   take()
   return self
 end
-
-terminal.SIGINT = SIGINT
 
 return terminal

@@ -6,17 +6,15 @@
 
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
+local system = require("sysprof.base.system")
 
 ffi.cdef [[
-int getpid(void);
-int kill(int, int);
 unsigned int geteuid(void);
 struct sysprof_passwd { char *name; };
 struct sysprof_passwd *getpwuid(unsigned int);
 ]]
 
 local C = ffi.C
-local EPERM = 1
 local TEXT_MAX = 2^14		-- Bytes of a file of procfs.
 local COMM_MAX = 15		-- The kernel cuts names.
 
@@ -74,7 +72,8 @@ end
 -- Returns facts on a process, or nil and whether it is hidden from this user:
 --   pid, parent, leader  leader: the process of a thread, else pid
 --   own_pid              its number in its own namespace
---   state                the letter of the kernel: "T" stopped, "t" under a debugger, "Z" ended
+--   state                the letter of the kernel: "T" stopped, "t" under a debugger
+--   has_ended            it may wait for its parent
 --   user                 effective user
 --   comm, args, script   script: of luajit, or nil
 --   program, name        what people call it; the same in short
@@ -83,17 +82,24 @@ function processes.look(pid)
   local function number(pattern) return tonumber(status:match(pattern) or "") end
   -- The name stands first, on a line; the kernel escapes line ends in it.
   local comm, state = status:match("^Name:\t([^\n]*)\n"), status:match("\nState:\t(%a)")
-  if not state then return nil, C.kill(pid, 0) ~= 0 and ffi.errno() == EPERM end
+  if not state then return nil, C.kill(pid, 0) ~= 0 and ffi.errno() == system.EPERM end
   local args = arguments(pid)
   local script = script_of(args)
   local title = #args == 1 and args[1]:match("^[%w_.-]+: .*%S") or nil
   return {
     pid = pid, parent = number("\nPPid:\t(%d+)"), leader = number("\nTgid:\t(%d+)"),
-    own_pid = number("\nNSpid:[^\n]-(%d+)\n") or pid, state = state, user = number("\nUid:\t%d+\t(%d+)") or 0,
+    own_pid = number("\nNSpid:[^\n]-(%d+)\n") or pid, state = state,
+    has_ended = state == "Z" or state == "X", user = number("\nUid:\t%d+\t(%d+)") or 0,
     comm = comm, args = args, script = script,
     program = script and ("%s %s"):format(base_name(args[1]), script) or title or comm,
     name = script and base_name(script) or comm,
   }
+end
+
+-- Has a process ended?
+function processes.has_ended(pid)
+  local facts = processes.look(pid)
+  return not facts or facts.has_ended
 end
 
 -- Returns a sorted list of the numbers of all processes.

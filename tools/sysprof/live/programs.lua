@@ -9,6 +9,7 @@ local files = require("sysprof.base.files")
 local library = require("sysprof.live.library")
 local processes = require("sysprof.live.processes")
 local socket = require("sysprof.live.socket")
+local system = require("sysprof.base.system")
 
 local FOLDER = "/tmp/.luajit-sysprof-"
 local FOLDERS_MAX = 1000
@@ -23,7 +24,7 @@ local function connect_in(folder, facts)
   for i = 1, NAMES_MAX do
     local fd, why = socket.connect(("%s/%d%s"):format(folder, facts.own_pid, i > 1 and "." .. i or ""))
     if fd and why == facts.pid then return fd end
-    if fd then socket.close(fd) end
+    if fd then system.close(fd) end
     if why == "denied" then return nil, why end
     worst = why == "busy" and why or worst
   end
@@ -47,11 +48,11 @@ end
 
 -- Connects to the socket of a process. Returns a descriptor, or nil and "denied", "busy" or nil.
 function programs.connect(facts)
-  local limit = socket.now() + FULL_SECONDS
+  local limit = system.now() + FULL_SECONDS
   while true do
     local fd, why = connect_once(facts)
-    if fd or why ~= "busy" or socket.now() >= limit then return fd, why end
-    socket.wait({}, 0.05)
+    if fd or why ~= "busy" or system.now() >= limit then return fd, why end
+    system.wait({}, 0.05)
   end
 end
 
@@ -77,7 +78,7 @@ end
 
 local LIVE = "start it with LUAJIT_SYSPROF=live, or let it call misc.sysprof.live()"
 
--- Returns why a process without a socket is none that can be recorded, with the remedy.
+-- Returns why a process has no socket, with the remedy.
 local function why_not_live(facts)
   local has = library.of(facts.pid)
   local name = programs.name(facts)
@@ -102,7 +103,7 @@ function programs.open(pid)
     return nil, ("process %d is this command itself; expected the PID of another program"):format(pid)
   elseif facts.leader ~= pid then
     return nil, ("%d is a thread of process %d; did you mean %d?"):format(pid, facts.leader, facts.leader)
-  elseif facts.state == "Z" or facts.state == "X" then
+  elseif facts.has_ended then
     return nil, ("process %d (%s) has ended"):format(pid, facts.comm)
   end
   local fd, why
@@ -117,7 +118,7 @@ function programs.open(pid)
   end
   local stopped = programs.stopped(facts)
   if not stopped then return { pid = pid, facts = facts, fd = fd } end
-  socket.close(fd)
+  system.close(fd)
   return nil, stopped
 end
 
@@ -138,10 +139,10 @@ function programs.find()
   local live, asleep = {}, {}
   for _, pid in ipairs(processes.list()) do
     local facts = pid ~= processes.own_pid() and processes.look(pid)
-    if facts and facts.state ~= "Z" and not is_foreign(facts) then
+    if facts and not facts.has_ended and not is_foreign(facts) then
       local fd = programs.connect(facts)
       local stopped = fd and programs.stopped(facts)
-      if stopped then socket.close(fd) end
+      if stopped then system.close(fd) end
       if fd then
 	live[#live + 1] = { pid = pid, facts = facts, fd = not stopped and fd or nil, stopped = stopped }
       elseif library.of(pid) == "ours" then

@@ -7,17 +7,13 @@
 
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
-local socket = require("sysprof.live.socket")
-local temporary = require("sysprof.base.temporary")
+local system = require("sysprof.base.system")
+local text = require("sysprof.base.text")
 
 local DONE_SECONDS = 10		-- A program may search names at the end of its profile.
 local STEP_SECONDS = 1
 
 local recording = {}
-
-local function plural(n, word)
-  return ("%d %s%s"):format(n, word, n == 1 and "" or "s")
-end
 
 -- Says the sentences of a program.
 local function say_all(say, name, list)
@@ -28,15 +24,7 @@ end
 function recording.begin(list, values, say)
   local asked, started = {}, {}
   for _, program in ipairs(list) do
-    local path, fd = temporary.unnamed()
-    local ok, why = nil, fd
-    if path and not fd then
-      why = "cannot record without procfs"
-      os.remove(path)
-    elseif path then
-      program.path = path
-      ok, why = requests.send(program, "record", values, fd)
-    end
+    local ok, why = requests.send_file(program, "record", values)
     if ok then asked[#asked + 1] = program else say(why) end
   end
   requests.collect(asked, function(program, answer, why)
@@ -53,7 +41,7 @@ function recording.begin(list, values, say)
     local waiting = requests.number(answer, "waiting")
     if waiting > 0 then
       say(name, (": %d of %s begin%s when the program runs Lua code outside of compiled code"):format(waiting,
-	plural(requests.number(answer, "vms"), "VM"), waiting == 1 and "s" or ""))
+	text.plural(requests.number(answer, "vms"), "VM"), waiting == 1 and "s" or ""))
     end
   end)
   return started
@@ -90,20 +78,20 @@ end
 -- Waits until all recordings are over: by themselves, by a signal, or because a program does not answer. signals: an
 -- object of sysprof.cli.interrupts, or nil.
 function recording.follow(list, duration, say, signals)
-  local running, stops, limit = {}, nil, duration and socket.now() + duration + DONE_SECONDS
+  local running, stops, limit = {}, nil, duration and system.now() + duration + DONE_SECONDS
   for _, program in ipairs(list) do running[#running + 1] = program end
   while #running > 0 do
     local fds = { signals and signals.fd }
     for _, program in ipairs(running) do fds[#fds + 1] = program.fd end
-    local ready = socket.wait(fds, STEP_SECONDS)
+    local ready = system.wait(fds, STEP_SECONDS)
     for i = #running, 1, -1 do
       if ready[running[i].fd] and take(say, running[i]) then table.remove(running, i) end
     end
     if signals and ready[signals.fd] and signals.take() then
       if stops then break end	-- Who interrupts twice does not want to wait.
-      stops, limit = stop(running), socket.now() + DONE_SECONDS
+      stops, limit = stop(running), system.now() + DONE_SECONDS
     end
-    if limit and socket.now() > limit then
+    if limit and system.now() > limit then
       for _, program in ipairs(running) do
 	say(requests.no_answer(program, DONE_SECONDS), "; what it recorded until then is kept")
       end

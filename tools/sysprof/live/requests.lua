@@ -9,6 +9,8 @@
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local socket = require("sysprof.live.socket")
+local system = require("sysprof.base.system")
+local temporary = require("sysprof.base.temporary")
 local text = require("sysprof.base.text")
 
 local ANSWER_SECONDS, BUSY_SECONDS, END_SECONDS = 3, 5, 0.5
@@ -21,8 +23,8 @@ function requests.patience()
   return processes.is_busy() and BUSY_SECONDS or ANSWER_SECONDS
 end
 
--- Returns { kind = "ok" or "done", values = {}, notes = {}, errors = {} } or { kind = "error", sentence = }, or nil if
--- a packet is no answer.
+-- Returns { kind = "ok" or "done", values = {}, notes = {}, errors = {} } or { kind = "error", sentence = }; or nil for
+-- any other packet.
 local function parse(packet)
   local first, rest = packet:match("^([^\n]*)\n?(.*)$")
   local sentence = first:match("^error +(.*%S)")
@@ -42,7 +44,7 @@ local function parse(packet)
   return answer
 end
 
--- Returns the number of an answer's value, 0 if it is none.
+-- Returns a value of an answer as a number, 0 if it is absent or no number.
 function requests.number(answer, key)
   local value = answer.values[key] or ""
   return value:find("^%d+$") and #value < 10 and tonumber(value) or 0
@@ -56,16 +58,17 @@ function requests.receive(program)
   if not packet then return nil end
   if packet == "" then return nil, name .. " closed the connection", true end
   local answer = parse(packet)
-  if not answer then return nil, name .. " sent an answer that is none; is it of another version of sysprof?" end
+  if not answer then return nil, name .. " sent an answer that this version of sysprof does not know" end
   if answer.kind == "error" then return nil, ("%s: %s"):format(name, answer.sentence) end
   return answer
 end
 
 -- Sends a request to an opened program. values: a table of its lines. Returns true, or nil and a sentence.
 function requests.send(program, verb, values, descriptor)
-  local lines = { verb }
+  local lines = {}
   for key, value in pairs(values or {}) do lines[#lines + 1] = ("%s=%s"):format(key, tostring(value)) end
-  table.sort(lines, function(a, b) return b ~= verb and (a == verb or a < b) end)
+  table.sort(lines)
+  table.insert(lines, 1, verb)
   local ok, err = socket.send(program.fd, table.concat(lines, "\n") .. "\n", descriptor)
   if ok then return true end
   local _, refusal, is_closed = requests.receive(program)	-- It may have said why before it closed.
@@ -73,26 +76,39 @@ function requests.send(program, verb, values, descriptor)
 	 ("%s took no request: %s"):format(programs.name(program.facts), err)
 end
 
+-- Sends a request with the descriptor of a new file, which the program fills. Returns true, or nil and a sentence. The
+-- file stands at program.path until program.file is closed.
+function requests.send_file(program, verb, values)
+  local path, fd = temporary.unnamed()
+  if not path then return nil, fd end
+  local ok, why = requests.send(program, verb, values, fd)
+  if ok then
+    program.path, program.file = path, fd
+    return true
+  end
+  system.close(fd)
+  return nil, why
+end
+
 -- Has a program ended that has closed its connection? An end closes the connection a moment before it shows.
 function requests.has_ended(program)
-  local limit = socket.now() + END_SECONDS
+  local limit = system.now() + END_SECONDS
   repeat
-    local facts = processes.look(program.pid)
-    if not facts or facts.state == "Z" then return true end
-    socket.wait({}, 0.01)
-  until socket.now() > limit
+    if processes.has_ended(program.pid) then return true end
+    system.wait({}, 0.01)
+  until system.now() > limit
   return false
 end
 
 -- Says that a program did not answer.
 function requests.no_answer(program, seconds)
-  local facts = processes.look(program.pid)
-  if not facts or facts.state == "Z" then return programs.name(program.facts) .. " has ended" end
-  return programs.stopped(facts) or ("%s did not answer within %g s"):format(programs.name(facts), seconds)
+  local name, facts = programs.name(program.facts), processes.look(program.pid)
+  if not facts or facts.has_ended then return name .. " has ended" end
+  return programs.stopped(facts) or ("%s did not answer within %g s"):format(name, seconds)
 end
 
 function requests.close(program)
-  if program.fd then socket.close(program.fd) end
+  if program.fd then system.close(program.fd) end
   program.fd = nil
 end
 
@@ -100,13 +116,13 @@ end
 -- take(program, nil, sentence), for each.
 function requests.collect(list, take)
   local waiting, seconds = {}, requests.patience()
-  local limit = socket.now() + seconds
+  local limit = system.now() + seconds
   for _, program in ipairs(list) do waiting[program] = true end
   while next(waiting) do
     local fds = {}
     for program in pairs(waiting) do fds[#fds + 1] = program.fd end
-    local left = limit - socket.now()
-    local ready = socket.wait(fds, left)
+    local left = limit - system.now()
+    local ready = system.wait(fds, left)
     if left <= 0 then break end
     for program in pairs(waiting) do
       if ready[program.fd] then

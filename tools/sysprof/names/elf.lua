@@ -10,6 +10,7 @@ local bit = require("bit")
 local ffi = require("ffi")
 local bytes = require("sysprof.base.bytes")
 local files = require("sysprof.base.files")
+local system = require("sysprof.base.system")
 
 local elf = {}
 local methods = {}
@@ -64,19 +65,16 @@ local note_ptr = ffi.typeof("const struct { uint32_t namesz, descsz, type; } *")
 
 -- -- Files -----------------------------------------------------------------
 
-ffi.cdef [[
-int open(const char *, int, ...);
-int close(int);
-]]
+ffi.cdef("int open(const char *, int, ...);")
 
-local O_PATH, O_CLOEXEC = 0x200000, 0x80000
+local O_PATH = 0x200000
 
 -- Opens a regular file. Opening anything else could wait, or have an effect; so could a
 -- file of /proc, which has no size. So this first takes a descriptor that is only a place
 -- (O_PATH). It opens nothing, and no one can exchange its file any more. Returns a file,
 -- nil, or nil and a message.
 local function open_regular(path)
-  local fd = ffi.C.open(path, O_PATH + O_CLOEXEC)
+  local fd = ffi.C.open(path, O_PATH + system.O_CLOEXEC)
   if fd < 0 then return nil end
   local st, file, err = files.stat_of(fd), nil, nil
   local is_regular = st and st.kind == "file"
@@ -86,7 +84,7 @@ local function open_regular(path)
     file, err = io.open("/proc/self/fd/" .. fd, "rb")
     if not file then err = "cannot be read: " .. err:gsub("^/proc/self/fd/%d+: ", "") end
   end
-  ffi.C.close(fd)
+  system.close(fd)
   return file, err
 end
 

@@ -56,7 +56,7 @@ end
 -- Returns the arguments of a program, as /proc has them.
 local function command_line(pid)
   local facts = processes.look(pid)
-  if not facts or facts.state == "Z" then return refusal(503, ("process %d has ended"):format(pid)) end
+  if not facts or facts.has_ended then return refusal(503, ("process %d has ended"):format(pid)) end
   return { status = 200, type = TEXT, body = table.concat(facts.args, "\0") }
 end
 

@@ -7,30 +7,14 @@
 
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
-local socket = require("sysprof.live.socket")
+local system = require("sysprof.base.system")
 local temporary = require("sysprof.base.temporary")
 local text = require("sysprof.base.text")
 
-ffi.cdef [[
-int fork(void);
-void _exit(int);
-int waitpid(int, int *, int);
-int kill(int, int);
-int getppid(void);
-int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
-int pipe2(int *, int);
-ssize_t read(int, void *, size_t);
-ssize_t write(int, const void *, size_t);
-int sigemptyset(void *);
-int sigprocmask(int, const void *, void *);
-void *signal(int, void *);
-]]
+ffi.cdef("int pipe2(int *, int);")
 
--- Of Linux, for x86-64 and arm64.
 local C = ffi.C
-local O_CLOEXEC = 0x80000
-local SIGINT, SIGKILL, SIG_SETMASK = 2, 9, 2
-local PR_SET_PDEATHSIG = 1
+local SIGKILL = system.SIGKILL
 local NOTE_MAX = 4096		-- Bytes that a pipe takes at once.
 local SENTENCE_MAX = 1000
 
@@ -47,13 +31,11 @@ end
 
 -- The job's process: usual signals, none of the server's descriptors, and an end with the server's.
 local function become_job(parent, foreign)
-  local none = ffi.new("uint64_t[16]")
-  C.sigemptyset(none)
-  C.sigprocmask(SIG_SETMASK, none, nil)
-  C.signal(SIGINT, nil)
-  C.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
+  C.sigprocmask(system.SIG_SETMASK, system.signals {}, nil)
+  C.signal(system.SIGINT, nil)
+  C.prctl(system.PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
   if C.getppid() ~= parent then C._exit(1) end
-  for _, fd in ipairs(foreign) do socket.close(fd) end
+  for _, fd in ipairs(foreign) do system.close(fd) end
 end
 
 -- Runs work(write) and tells what it returned.
@@ -68,14 +50,11 @@ end
 -- process id of the server; foreign: its descriptors. Returns { fd= }, which is to be read; or nil and a sentence.
 function jobs.start(work, parent, foreign)
   local path, file = temporary.unnamed()
-  if not file or not path then
-    if path then os.remove(path) end
-    return nil, path and "cannot serve without procfs" or file
-  end
+  if not path then return nil, file end
   local ends = ffi.new("int[2]")
-  if C.pipe2(ends, O_CLOEXEC) ~= 0 then
+  if C.pipe2(ends, system.O_CLOEXEC) ~= 0 then
     local why = files.reason()
-    socket.close(file)
+    system.close(file)
     return nil, "cannot make a pipe: " .. why
   end
   io.stdout:flush()
@@ -89,16 +68,16 @@ function jobs.start(work, parent, foreign)
     C._exit(0)
   end
   local why = files.reason()
-  socket.close(ends[1])
+  system.close(ends[1])
   if pid > 0 then return { pid = pid, fd = ends[0], file = file, note = "" } end
-  socket.close(ends[0])
-  socket.close(file)
+  system.close(ends[0])
+  system.close(file)
   return nil, "cannot make a process: " .. why
 end
 
 local function reap(job)
   C.waitpid(job.pid, nil, 0)
-  socket.close(job.fd)
+  system.close(job.fd)
 end
 
 -- Reads what a job tells. Returns nil until it has ended. Then returns its status; and the type, a descriptor of the
@@ -117,7 +96,7 @@ function jobs.take(job)
     local st = files.stat_of(job.file)
     return status, what, job.file, st and st.size or 0, name ~= "" and name or nil
   end
-  socket.close(job.file)
+  system.close(job.file)
   return status or 500, what or "the process that made the answer ended early; is there enough memory?"
 end
 
@@ -125,7 +104,7 @@ end
 function jobs.kill(job)
   C.kill(job.pid, SIGKILL)
   reap(job)
-  socket.close(job.file)
+  system.close(job.file)
 end
 
 return jobs

@@ -51,7 +51,7 @@ function pages.start(pids)
   for _, pid in ipairs(pids) do
     local facts = processes.look(pid)
     out[#out + 1] = ("<li>%s, PID %d%s</li>\n"):format(facts and escaped(facts.program) or "-", pid,
-      facts and facts.state ~= "Z" and "" or ": it has ended")
+      facts and not facts.has_ended and "" or ": it has ended")
   end
   out[#out + 1] = "</ul>\n<p>A link records, and then shows a flame graph:</p>\n<table>\n"
   for _, its in ipairs(EVENTS) do

@@ -10,7 +10,6 @@ local programs = require("sysprof.live.programs")
 local reader = require("sysprof.read.reader")
 local recording = require("sysprof.live.recording")
 local requests = require("sysprof.live.requests")
-local temporary = require("sysprof.base.temporary")
 local text = require("sysprof.base.text")
 local view = require("sysprof.show.view")
 
@@ -99,9 +98,7 @@ function profiles.coroutines(write, open, is_text, note)
   local say, said = sentences()
   local asked, texts = {}, {}
   for _, program in ipairs(opened) do
-    local path, fd = temporary.unnamed()
-    local ok, why = requests.send(program, "dump", { format = is_text and "text" or "folded" }, fd)
-    program.path = path
+    local ok, why = requests.send_file(program, "dump", { format = is_text and "text" or "folded" })
     if ok then asked[#asked + 1] = program else say(why) end
   end
   requests.collect(asked, function(program, answer, why)

@@ -1,5 +1,5 @@
 ----------------------------------------------------------------------------
--- HTTP server: one loop over all connections, none of which can block another one.
+-- HTTP server: one loop serves all connections. No connection blocks another one.
 --
 -- A connection reads its request, waits for its job if the answer takes time, writes the answer, and waits until the
 -- other side has taken it. Each step has a limit in time, and the number of connections has one.
@@ -8,7 +8,7 @@
 local http = require("sysprof.serve.http")
 local jobs = require("sysprof.serve.jobs")
 local processes = require("sysprof.live.processes")
-local socket = require("sysprof.live.socket")
+local system = require("sysprof.base.system")
 local tcp = require("sysprof.serve.tcp")
 
 local CONNECTIONS_MAX = 32	-- With a request.
@@ -30,20 +30,20 @@ local mt = { __index = methods }
 
 function methods:close(c)
   if c.job then jobs.kill(c.job) end
-  if c.file then socket.close(c.file) end
+  if c.file then system.close(c.file) end
   c.job, c.file = nil, nil
   self.all[c] = nil
   self.count = self.count - 1
-  tcp.close(c.fd)
+  system.close(c.fd)
 end
 
 -- The answer is a text, or a file of this size.
 local function answer(c, status, content_type, body, file, size, name)
-  c.state, c.limit = "writing", socket.now() + WRITE_SECONDS
+  c.state, c.limit = "writing", system.now() + WRITE_SECONDS
   c.out = http.head(status, content_type, file and size or body and #body, name)
   c.out_at, c.file, c.file_at = 0, file, 0
   if c.is_head and file then
-    socket.close(file)
+    system.close(file)
     c.file = nil
   elseif not c.is_head then
     c.out = c.out .. (body or "")
@@ -103,15 +103,15 @@ function methods:write(c)
     c.out_at, c.file_at = 0, c.file_at + #c.out
     if c.out == "" then
       tcp.finish(c.fd)
-      c.state, c.limit = "closing", socket.now() + CLOSE_SECONDS
-      if c.file then socket.close(c.file) end
+      c.state, c.limit = "closing", system.now() + CLOSE_SECONDS
+      if c.file then system.close(c.file) end
       c.file = nil
       return
     end
   end
   local n = tcp.send(c.fd, c.out, c.out_at)
   if not n then return self:close(c) end
-  if n > 0 then c.limit = socket.now() + WRITE_SECONDS end
+  if n > 0 then c.limit = system.now() + WRITE_SECONDS end
   c.out_at = c.out_at + n
 end
 
@@ -127,7 +127,7 @@ end
 function methods:accept()
   local fd = tcp.accept(self.listener)
   if not fd then return end
-  local c = { fd = fd, state = "reading", limit = socket.now() + HEADER_SECONDS, input = "", is_head = false }
+  local c = { fd = fd, state = "reading", limit = system.now() + HEADER_SECONDS, input = "", is_head = false }
   local busy = 0
   for other in pairs(self.all) do busy = busy + (other.state ~= "closing" and 1 or 0) end
   self.all[c], self.count = true, self.count + 1
@@ -181,23 +181,23 @@ end
 
 -- Waits, and does a step of each connection that is ready. Returns whether a signal ends the server.
 function methods:step()
-  local wanted, of, now, until_ = { [self.signals.fd] = "read" }, {}, socket.now(), math.huge
-  if self.count < SOCKETS_MAX then wanted[self.listener] = "read" end
+  local readable, writable, of, limit = { self.signals.fd }, {}, {}, system.now() + STEP_SECONDS
+  if self.count < SOCKETS_MAX then readable[2] = self.listener end
   for c in pairs(self.all) do
-    wanted[c.fd], until_ = c.state == "writing" and "write" or "read", math.min(until_, c.limit)
-    of[c.fd] = c
-    if c.job then wanted[c.job.fd], of[c.job.fd] = "read", c end
+    local list = c.state == "writing" and writable or readable
+    list[#list + 1], of[c.fd], limit = c.fd, c, math.min(limit, c.limit)
+    if c.job then readable[#readable + 1], of[c.job.fd] = c.job.fd, c end
   end
-  local ready = tcp.wait(wanted, math.min(until_ - now, STEP_SECONDS))
+  local ready = system.wait(readable, limit - system.now(), writable)
   for fd, c in pairs(of) do
     if ready[fd] and self.all[c] then
       if fd ~= c.fd then self:take(c)
-      elseif wanted[fd] == "write" then self:write(c)
+      elseif c.state == "writing" then self:write(c)
       else self:read(c)
       end
     end
   end
-  now = socket.now()
+  local now = system.now()
   for _, c in pairs(of) do
     if self.all[c] and now >= c.limit then self:expire(c) end
   end
@@ -216,7 +216,7 @@ function server.run(listener, host, signals, handle)
   local list = {}
   for c in pairs(self.all) do list[#list + 1] = c end
   for _, c in ipairs(list) do self:close(c) end
-  tcp.close(listener)
+  system.close(listener)
 end
 
 return server

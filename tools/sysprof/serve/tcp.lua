@@ -4,7 +4,7 @@
 
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
-require("sysprof.live.socket")	-- Declares socket, poll and close, too.
+local system = require("sysprof.base.system")
 
 ffi.cdef [[
 struct sysprof_info { int flags, family, type, protocol; unsigned int len; void *address; char *name;
@@ -24,13 +24,13 @@ ssize_t pread(int, void *, size_t, int64_t);
 
 -- Of Linux, for x86-64 and arm64.
 local C = ffi.C
-local AF_INET6, SOCK_STREAM, SOCK_NONBLOCK, SOCK_CLOEXEC = 10, 1, 0x800, 0x80000
+local AF_INET6, SOCK_STREAM = 10, 1
+local SOCK_FLAGS = system.SOCK_NONBLOCK + system.SOCK_CLOEXEC
 local AI_PASSIVE, AI_NUMERICSERV = 1, 0x400
-local SOL_SOCKET, SO_REUSEADDR, IPPROTO_IPV6, IPV6_V6ONLY = 1, 2, 41, 26
-local MSG_NOSIGNAL, MSG_DONTWAIT = 0x4000, 0x40
+local SOL_SOCKET, SO_REUSEADDR, IPPROTO_IPV6, IPV6_V6ONLY = system.SOL_SOCKET, 2, 41, 26
+local MSG_NOSIGNAL, MSG_DONTWAIT = system.MSG_NOSIGNAL, system.MSG_DONTWAIT
 local SHUT_WR = 1
-local POLLIN, POLLOUT = 1, 4
-local EINTR, EAGAIN = 4, 11
+local EINTR, EAGAIN = system.EINTR, system.EAGAIN
 local BACKLOG = 128
 local ADDRESS_MAX = 128
 
@@ -40,13 +40,13 @@ local one = ffi.new("int[1]", 1)
 
 -- Returns a listening socket of an address, or nil and the reason.
 local function listen_at(info)
-  local fd = C.socket(info.family, SOCK_STREAM + SOCK_NONBLOCK + SOCK_CLOEXEC, 0)
+  local fd = C.socket(info.family, SOCK_STREAM + SOCK_FLAGS, 0)
   if fd < 0 then return nil, files.reason() end
   C.setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, one, 4)
   if info.family == AF_INET6 then C.setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, one, 4) end
   if C.bind(fd, info.address, info.len) == 0 and C.listen(fd, BACKLOG) == 0 then return fd end
   local why = files.reason()
-  C.close(fd)
+  system.close(fd)
   return nil, why
 end
 
@@ -77,7 +77,7 @@ end
 
 -- Returns the next connection, or nil if none waits.
 function tcp.accept(listener)
-  local fd = C.accept4(listener, nil, nil, SOCK_NONBLOCK + SOCK_CLOEXEC)
+  local fd = C.accept4(listener, nil, nil, SOCK_FLAGS)
   return fd >= 0 and fd or nil
 end
 
@@ -109,28 +109,6 @@ end
 -- Says to the other side that nothing follows.
 function tcp.finish(fd)
   C.shutdown(fd, SHUT_WR)
-end
-
--- Waits until one of the descriptors is ready, at most this many seconds. wanted: "read" or "write", by descriptor.
--- Returns a set of those that are.
-function tcp.wait(wanted, seconds)
-  local n, ready = 0, {}
-  for _ in pairs(wanted) do n = n + 1 end
-  local polls, i = ffi.new("struct sysprof_poll[?]", n + 1), 0
-  for fd, what in pairs(wanted) do
-    polls[i].fd, polls[i].events = fd, what == "write" and POLLOUT or POLLIN
-    i = i + 1
-  end
-  if C.poll(polls, n, math.ceil(math.max(0, math.min(seconds, 3600)) * 1000)) > 0 then
-    for k = 0, n - 1 do
-      if polls[k].revents ~= 0 then ready[polls[k].fd] = true end
-    end
-  end
-  return ready
-end
-
-function tcp.close(fd)
-  C.close(fd)
 end
 
 return tcp

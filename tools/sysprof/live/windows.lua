@@ -5,11 +5,10 @@
 -- windows.open().
 ----------------------------------------------------------------------------
 
-local launch = require("sysprof.cli.launch")
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
-local socket = require("sysprof.live.socket")
+local system = require("sysprof.base.system")
 
 local RETRY_SECONDS = 1
 local GIVE_UP_SECONDS = 10	-- After this time without a connection.
@@ -20,11 +19,6 @@ local methods = {}
 local mt = { __index = methods }
 
 local function name_of(its) return programs.name(its.facts) end
-
-local function has_ended(its)
-  local facts = processes.look(its.pid)
-  return not facts or facts.state == "Z" or facts.state == "X"
-end
 
 local function remove(self, its, sentence)
   requests.close(its)
@@ -37,7 +31,7 @@ end
 
 local function retry(its, sentence)
   requests.close(its)
-  its.note, its.due = sentence, socket.now() + RETRY_SECONDS
+  its.note, its.due = sentence, system.now() + RETRY_SECONDS
 end
 
 -- Connects to a program again. Returns whether that worked.
@@ -46,13 +40,13 @@ local function connect(self, its)
   if opened then
     its.fd, its.facts, its.lost_since = opened.fd, opened.facts, nil
     return true
-  elseif has_ended(its) then
+  elseif processes.has_ended(its.pid) then
     remove(self, its, name_of(its) .. " has ended")
     return false
   end
-  its.lost_since = its.lost_since or socket.now()
+  its.lost_since = its.lost_since or system.now()
   if programs.stopped(processes.look(its.pid) or its.facts) then its.lost_since = nil end
-  if its.lost_since and socket.now() > its.lost_since + GIVE_UP_SECONDS then
+  if its.lost_since and system.now() > its.lost_since + GIVE_UP_SECONDS then
     remove(self, its, why)
   else
     retry(its, why)
@@ -64,26 +58,19 @@ end
 local function begin(self, its)
   its.due = nil
   if not its.fd and not connect(self, its) then return end
-  local path, fd = launch.unnamed()
-  if not path or not fd then
-    if path then os.remove(path) end
-    return remove(self, its, path and "cannot record without procfs" or fd)
-  end
-  local ok, why = requests.send(its, "record", self.values, fd)
+  local ok, why = requests.send_file(its, "record", self.values)
   if ok then
-    its.path, its.file, its.begun, its.is_accepted = path, fd, socket.now(), false
-    its.is_late = false
+    its.begun, its.is_accepted, its.is_late = system.now(), false, false
     return
   end
-  socket.close(fd)
-  if has_ended(its) then return remove(self, its, name_of(its) .. " has ended") end
+  if processes.has_ended(its.pid) then return remove(self, its, name_of(its) .. " has ended") end
   retry(its, why)
 end
 
 -- The window of a program is over. answer: "done", or nil if it broke off. why: a sentence, or nil.
 local function finish(self, its, answer, why, is_closed, take)
   local path, file = its.path, its.file
-  local is_early = is_closed or socket.now() < its.begun + self.seconds	-- The program may be ending.
+  local is_early = is_closed or system.now() < its.begun + self.seconds	-- The program may be ending.
   requests.close(its)
   its.path, its.file = nil, nil
   if answer then
@@ -92,15 +79,15 @@ local function finish(self, its, answer, why, is_closed, take)
   else
     its.note = why
   end
-  if is_early and requests.has_ended(its) or has_ended(its) then
+  if is_early and requests.has_ended(its) or processes.has_ended(its.pid) then
     remove(self, its, name_of(its) .. " has ended")
   elseif answer and not is_early and not self.is_once then
     begin(self, its)
   elseif not self.is_once then
-    its.due = socket.now() + RETRY_SECONDS
+    its.due = system.now() + RETRY_SECONDS
   end
   take(its, path)
-  socket.close(file)
+  system.close(file)
 end
 
 -- -- API -------------------------------------------------------------------
@@ -124,7 +111,7 @@ function windows.open(list, values, seconds)
       its.is_accepted = true
       if answer.notes[1] then its.note = ("%s: %s"):format(name_of(its), answer.notes[1]) end
     else
-      socket.close(its.file)
+      system.close(its.file)
       local refusal = answer and (answer.errors[1] or answer.notes[1])
       remove(self, its, why or ("%s: %s"):format(name_of(its), refusal or "the recording ended at once"))
     end
@@ -153,9 +140,9 @@ function methods:step(ready, take)
 	if answer and answer.kind == "ok" then answer, why = nil, name_of(its) .. " sent a second answer" end
 	finish(self, its, answer, why, is_closed, take)
       end
-    elseif its.path and socket.now() > its.begun + self.seconds + LATE_SECONDS then
+    elseif its.path and system.now() > its.begun + self.seconds + LATE_SECONDS then
       its.note, its.is_late = requests.no_answer(its, LATE_SECONDS), true
-    elseif its.due and socket.now() >= its.due then
+    elseif its.due and system.now() >= its.due then
       begin(self, its)
     end
   end
@@ -173,7 +160,7 @@ end
 function methods:close()
   for _, its in ipairs(self.list) do
     requests.close(its)
-    if its.file then socket.close(its.file) end
+    if its.file then system.close(its.file) end
     its.file = nil
   end
 end
