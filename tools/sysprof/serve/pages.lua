@@ -25,7 +25,10 @@ body {
   font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; max-width: 46em; margin: 2em auto; padding: 0 1em;
 }
 h1 { font-size: 20px; }
+li { overflow-wrap: anywhere; }
 td { padding: 2px 1.5em 2px 0; vertical-align: top; }
+td a { white-space: nowrap; }
+td:last-child { padding-right: 0; }
 </style>
 </head>
 <body>
