@@ -181,7 +181,7 @@ end
 
 -- -- API -------------------------------------------------------------------
 
-local verb = { name = "dump", line = "stacks of programs that run", specs = SPECS }
+local verb = { name = "dump", line = "show stacks of programs that run", specs = SPECS }
 
 verb.help = {
   usage = "Usage: luajit-sysprof dump [options] PID...",

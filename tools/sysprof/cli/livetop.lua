@@ -172,7 +172,7 @@ verb.help = {
   usage = "Usage: luajit-sysprof top [options] PID...",
   intro = [[
 
-Records live programs again and again, and shows what is hot: of the last second, and since
+Records live programs again and again, and shows what is hot: in the last second, and since
 the start. 'luajit-sysprof ps' lists them. '?' shows the keys, 'q' quits.
 ]],
   tail = [[

@@ -106,7 +106,8 @@ local SPECS = {
   { name = "fork", key = "fork", start = true, brief = "also profile forked children",
     help = { "also profile children that the script forks" } },
   { name = "gc", key = "gc", start = true, help = {
-    "collect garbage before the end, so that live has none" } },
+    "collect garbage before the end, so that the event",
+    "'live' has none" } },
   { name = "signal", key = "signal", start = true, arg = "SIGNAL", convert = to_signal, help = {
     "the profiler's signal; default: one that the program",
     "does not handle" } },

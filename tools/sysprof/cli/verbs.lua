@@ -59,7 +59,7 @@ Examples:
   luajit-sysprof report                  # a table of what was recorded last
   luajit-sysprof run -o app.html app.lua # a flame graph
   LUAJIT_SYSPROF=on nginx                # any program on this LuaJIT: sysprof.PID.1.bin
-  LUAJIT_SYSPROF=live nginx              # one that 'luajit-sysprof record PID' records later
+  LUAJIT_SYSPROF=live nginx              # a program for 'luajit-sysprof record PID', later
 ]]
   return table.concat(lines, "\n")
 end
