@@ -56,7 +56,7 @@ step "Fetching LuaJIT into $build"
 configure "$source" "$build" >"$log" 2>&1 || build_failed
 
 # The profiler and its LuaJIT; no test.
-step "Building LuaJIT with sysprof: some 140 files, if none is built yet"
+step "Building LuaJIT with sysprof: some 220 files, if none is built yet"
 rm -f "$demo/built"
 { compile "$build" --target sysprof 2>&1 && : >"$demo/built"; } |
   show_progress 3>&1
