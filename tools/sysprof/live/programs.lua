@@ -65,10 +65,14 @@ end
 
 -- Returns a title for a profile: which programs were recorded.
 function programs.title(list)
-  local pids = {}
-  for i, program in ipairs(list) do pids[i] = program.pid end
-  return ("%s, PID %s"):format(list[1].facts.name, table.concat(pids, ", ", 1, math.min(#pids, 4)) ..
-			       (#pids > 4 and " and more" or ""))
+  local pids, names, seen = {}, {}, {}
+  for i, program in ipairs(list) do
+    local name = program.facts.name
+    pids[i] = program.pid
+    if not seen[name] then names[#names + 1], seen[name] = name, true end
+  end
+  local shown = table.concat(pids, ", ", 1, math.min(#pids, 4)) .. (#pids > 4 and " and more" or "")
+  return ("%s, PID %s"):format(table.concat(names, ", ", 1, math.min(#names, 3)), shown)
 end
 
 local function is_foreign(facts)
@@ -133,6 +137,11 @@ end
 
 -- -- All programs ----------------------------------------------------------
 
+-- Is it one of our commands, such as serve?
+local function is_command(facts)
+  return facts.script ~= nil and facts.script:find("luajit%-[%w-]*sysprof%.lua$") ~= nil
+end
+
 -- Finds the programs that this user can reach. Returns a list of live ones, { pid=, facts=, fd= or stopped= }, and a
 -- list of facts on others with our library.
 function programs.find()
@@ -145,7 +154,7 @@ function programs.find()
       if stopped then system.close(fd) end
       if fd then
 	live[#live + 1] = { pid = pid, facts = facts, fd = not stopped and fd or nil, stopped = stopped }
-      elseif library.of(pid) == "ours" then
+      elseif not is_command(facts) and library.of(pid) == "ours" then
 	asleep[#asleep + 1] = facts
       end
     end

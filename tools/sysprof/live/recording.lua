@@ -40,8 +40,8 @@ function recording.begin(list, values, say)
     say_all(say, name, answer.notes)
     local waiting = requests.number(answer, "waiting")
     if waiting > 0 then
-      say(name, (": %d of %s begin%s when the program runs Lua code outside of compiled code"):format(waiting,
-	text.plural(requests.number(answer, "vms"), "VM"), waiting == 1 and "s" or ""))
+      say(name, (": the recording of %d of %s begins when the program runs Lua code outside of compiled code")
+		:format(waiting, text.plural(requests.number(answer, "vms"), "VM")))
     end
   end)
   return started
