@@ -3,6 +3,7 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local programs = require("live_programs")
 local t = require("tools_test")
 
 ffi.cdef [[
@@ -12,9 +13,8 @@ int connect(int, const void *, unsigned int);
 int setsockopt(int, int, int, const void *, unsigned int);
 ssize_t send(int, const void *, size_t, int);
 ssize_t recv(int, void *, size_t, int);
-int poll(struct http_poll *, unsigned long, int);
+int poll(void *, unsigned long, int);
 int close(int);
-int clock_gettime(int, void *);
 ]]
 
 local C = ffi.C
@@ -23,25 +23,6 @@ local SOL_SOCKET, SO_RCVBUF = 1, 8
 local SECONDS_MAX = 60
 
 local client = {}
-
-local function now()
-  local time = ffi.new("int64_t[2]")
-  C.clock_gettime(1, time)
-  return tonumber(time[0]) + tonumber(time[1]) / 1e9
-end
-
-function client.nap(ms) C.poll(nil, 0, ms) end
-
--- Waits until is_so() returns something that it returns, too.
-function client.wait_until(what, is_so)
-  local limit = now() + SECONDS_MAX
-  repeat
-    local result = is_so()
-    if result then return result end
-    client.nap(20)
-  until now() > limit
-  t.ok(false, "never: " .. what)
-end
 
 -- Connects to a port of 127.0.0.1. small: with as small a buffer as the kernel grants.
 function client.connect(port, small)
@@ -58,9 +39,9 @@ end
 
 -- Returns all that comes until the other side closes; or nil if it does not.
 function client.receive(fd)
-  local parts, buf, limit = {}, ffi.new("char[65536]"), now() + SECONDS_MAX
+  local parts, buf, limit = {}, ffi.new("char[65536]"), t.now() + SECONDS_MAX
   local polls = ffi.new("struct http_poll[1]", { { fd, 1, 0 } })
-  while now() < limit do
+  while t.now() < limit do
     if C.poll(polls, 1, 1000) > 0 then
       local n = tonumber(C.recv(fd, buf, 65536, 0))
       if n <= 0 then return table.concat(parts) end
@@ -68,6 +49,11 @@ function client.receive(fd)
     end
   end
   return nil
+end
+
+-- Waits until the other side has sent something.
+function client.wait_for_answer(fd)
+  t.ok(C.poll(ffi.new("struct http_poll[1]", { { fd, 1, 0 } }), 1, SECONDS_MAX * 1000) == 1, "an answer begins")
 end
 
 function client.close(fd) C.close(fd) end
@@ -92,50 +78,34 @@ end
 
 -- -- The server ------------------------------------------------------------
 
-client.COMMAND = ("'%s' '%s/tools/luajit-sysprof.lua' "):format(t.luajit, t.source)
-
-local function content(path)
-  local file = io.open(path, "rb")
-  local s = file and file:read("*a") or ""
-  if file then file:close() end
-  return s
-end
-
-client.content = content
-
 -- Starts a server. Returns { port=, pid=, log= }.
 function client.serve(arguments)
-  local log = ("serve.%d.log"):format(now() * 1000)
-  os.execute(("exec %s serve --listen=:0 %s >%s.out 2>%s & echo $! >pid"):format(client.COMMAND, arguments, log, log))
-  local port = client.wait_until("the server listens: " .. arguments, function()
-    return content(log):match("serving .* at http://127%.0%.0%.1:(%d+)/; press Ctrl%-C to end\n")
+  local log = ("serve.%d.log"):format(t.now() * 1000)
+  local pid = programs.spawn(("%s serve --listen=:0 %s >%s.out 2>%s"):format(programs.RUN, arguments, log, log))
+  local port = t.wait_until("the server listens: " .. arguments, function()
+    return t.content(log):match("serving .* at http://127%.0%.0%.1:(%d+)/; press Ctrl%-C to end\n")
   end)
-  return { port = tonumber(port), pid = tonumber(content("pid")), log = log }
+  return { port = tonumber(port), pid = pid, log = log }
 end
 
 -- Returns the processes below a server.
 function client.children(server)
   local list = {}
-  for pid in content(("/proc/%d/task/%d/children"):format(server.pid, server.pid)):gmatch("%d+") do
+  for pid in t.content(("/proc/%d/task/%d/children"):format(server.pid, server.pid)):gmatch("%d+") do
     list[#list + 1] = tonumber(pid)
   end
   return list
-end
-
-function client.is_alive(pid)
-  local stat = content(("/proc/%d/stat"):format(pid))
-  return stat ~= "" and not stat:find(") Z ", 1, true)
 end
 
 -- Ends a server; it leaves nothing.
 function client.stop(server, signal)
   local children = client.children(server)
   os.execute(("kill -%s %d"):format(signal or "INT", server.pid))
-  client.wait_until("the server ends", function() return not client.is_alive(server.pid) end)
+  t.wait_until("the server ends", function() return not t.is_alive(server.pid) end)
   for _, pid in ipairs(children) do
-    client.wait_until("its jobs end", function() return not client.is_alive(pid) end)
+    t.wait_until("its jobs end", function() return not t.is_alive(pid) end)
   end
-  t.ok(not content(server.log):find("traceback") and not content(server.log):find("internal error"), content(server.log))
+  t.ok(not t.content(server.log):find("traceback") and not t.content(server.log):find("internal error"), t.content(server.log))
 end
 
 return client

@@ -7,6 +7,7 @@
 
 local ffi = require("ffi")
 local B = require("stream_builder")
+local t = require("tools_test")
 local F = B.F
 
 ffi.cdef [[
@@ -22,24 +23,17 @@ int accept(int, void *, void *);
 ssize_t recvmsg(int, struct packet *, int);
 ssize_t send(int, const void *, size_t, int);
 ssize_t write(int, const void *, size_t);
-int poll(struct pollfd *, unsigned long, int);
+int poll(void *, unsigned long, int);
 int close(int);
 int mkdir(const char *, unsigned int);
 int unlink(const char *);
 int getpid(void);
 unsigned int geteuid(void);
-int clock_gettime(int, void *);
 ]]
 local C = ffi.C
 local AF_UNIX, SOCK_SEQPACKET, POLLIN, MSG_NOSIGNAL = 1, 5, 1, 0x4000
 
 local M = {}
-
-local function now()
-  local t = ffi.new("int64_t[2]")
-  C.clock_gettime(1, t)
-  return tonumber(t[0]) + tonumber(t[1]) / 1e9
-end
 
 -- A profile of this process with n samples of a function.
 function M.profile(name, n)
@@ -107,7 +101,7 @@ local function serve(behaviour, fd, request, file, recordings)
     if behaviour == "hangs_up" then return nil end
     if behaviour == "two_answers" then return answer(fd, "ok", "vms=2") end
     if behaviour == "never_done" then return { limit = math.huge } end
-    return { limit = duration and now() + duration / 1e9 or math.huge }
+    return { limit = duration and t.now() + duration / 1e9 or math.huge }
   end
 end
 
@@ -153,7 +147,7 @@ function M.run(behaviour, ready)
       end
     end
     for fd, its in pairs(recordings) do
-      if now() >= its.limit then
+      if t.now() >= its.limit then
 	answer(fd, "done", "note=a note at the end")
 	C.close(fd)
 	recordings[fd] = nil
@@ -162,47 +156,43 @@ function M.run(behaviour, ready)
   end
 end
 
--- Starts servers; ends with this test. Returns the PID of one of this behaviour. name: of its script.
+local started = {}	-- Users of processes that end with this test, by PID.
+
+-- Starts a server; returns its PID. name: of its script.
 function M.start(behaviour, name)
   local ready, script = os.tmpname(), name or "live_server.lua"
   os.remove(ready)
   local source = ("%s/test/lib/live_server.lua"):format(os.getenv("SYSPROF_SOURCE"))
   if name then os.execute(("ln -sf '%s' '%s'"):format(source, name)) else script = source end
   os.execute(("'%s' '%s' %s '%s' >server.out 2>&1 &"):format(os.getenv("LUAJIT"), script, behaviour, ready))
-  local limit = now() + 60
-  while now() < limit do
-    local file = io.open(ready)
-    if file then
-      local pid = tonumber(file:read("*a"))
-      file:close()
-      os.remove(ready)
-      return pid
-    end
-    C.poll(nil, 0, 20)
-  end
-  error("the server did not start")
+  local pid = t.wait_until("the server starts", function() return tonumber(t.content(ready)) end)
+  os.remove(ready)
+  M.adopt(assert(pid))
+  return pid
 end
 
-local function is_alive(pid)
-  local file = io.open(("/proc/%d/stat"):format(pid))
-  local s = file and file:read("*a") or ""
-  if file then file:close() end
-  return s ~= "" and not s:find(") Z ", 1, true)
-end
+-- Adds a process to those that M.finish() ends. user: its user, unless it is ours.
+function M.adopt(pid, user) started[pid] = user or C.geteuid() end
 
--- Ends programs and waits for their ends; removes their sockets. user: theirs, unless it is ours.
-function M.stop(pids, user)
+-- Ends such processes and waits for their ends; removes their sockets.
+function M.stop(pids)
   for _, pid in ipairs(pids) do
     os.execute(("kill -KILL %d 2>/dev/null"):format(pid))
-    os.remove(("/tmp/.luajit-sysprof-%d/%d"):format(user or C.geteuid(), pid))
+    os.remove(("/tmp/.luajit-sysprof-%d/%d"):format(started[pid], pid))
+    started[pid] = nil
   end
-  local limit = now() + 30
   for _, pid in ipairs(pids) do
-    while is_alive(pid) and now() < limit do C.poll(nil, 0, 10) end
+    t.wait_until("process " .. pid .. " ends", function() return not t.is_alive(pid) end)
   end
 end
 
-M.now = now
+-- Ends all of them, and the test.
+function M.finish()
+  local pids = {}
+  for pid in pairs(started) do pids[#pids + 1] = pid end
+  M.stop(pids)
+  t.finish()
+end
 
 -- As a module, it gets its own name.
 if (...) ~= "live_server" then M.run(...) end

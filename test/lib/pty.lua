@@ -30,7 +30,7 @@ void *signal(int, void *);
 int setenv(const char *, const char *, int);
 ssize_t read(int, void *, size_t);
 ssize_t write(int, const void *, size_t);
-int poll(struct pty_poll *, unsigned long, int);
+int poll(void *, unsigned long, int);
 ]]
 local C = ffi.C
 local O_RDWR, O_NOCTTY, TIOCSCTTY, TIOCSWINSZ, SIGTTOU = 2, 0x100, 0x540e, 0x5414, 22

@@ -38,12 +38,20 @@ function t.finish()
   os.exit(failures == 0 and 0 or 1)
 end
 
--- -- Files and commands ----------------------------------------------------
+-- -- Files -----------------------------------------------------------------
 
 function t.read_file(path)
   local file = assert(io.open(path, "rb"))
   local s = file:read("*a")
   file:close()
+  return s
+end
+
+-- The same, or "" if there is no such file.
+function t.content(path)
+  local file = io.open(path, "rb")
+  local s = file and file:read("*a") or ""
+  if file then file:close() end
   return s
 end
 
@@ -71,6 +79,45 @@ function t.with_file(s, f)
   return t.with_files({ s }, function(paths) return f(paths[1]) end)
 end
 
+-- -- Waiting ---------------------------------------------------------------
+
+local PATIENCE_SECONDS, NAP_MS = 60, 20
+local clock, sleep
+
+-- Returns the seconds of a clock that nobody sets.
+function t.now()
+  local ffi = require("ffi")
+  if not clock then
+    ffi.cdef 'int tools_test_clock(int, void *) __asm__("clock_gettime");'	-- No name that a test may declare, too.
+    clock = ffi.C.tools_test_clock
+  end
+  local time = ffi.new("int64_t[2]")
+  clock(1, time)
+  return tonumber(time[0]) + tonumber(time[1]) / 1e9
+end
+
+function t.nap(ms)
+  if not sleep then
+    local ffi = require("ffi")
+    ffi.cdef 'int tools_test_poll(void *, unsigned long, int) __asm__("poll");'
+    sleep = ffi.C.tools_test_poll
+  end
+  sleep(nil, 0, ms)
+end
+
+-- Waits until is_so() returns something that holds; returns it. Fails if it never does.
+function t.wait_until(what, is_so)
+  local limit = t.now() + PATIENCE_SECONDS
+  repeat
+    local result = is_so()
+    if result then return result end
+    t.nap(NAP_MS)
+  until t.now() > limit
+  t.ok(false, "never: " .. what)
+end
+
+-- -- Commands --------------------------------------------------------------
+
 -- Runs a shell command; returns status, standard output, standard error.
 function t.shell(command)
   local out, err = os.tmpname(), os.tmpname()
@@ -80,6 +127,12 @@ function t.shell(command)
   os.remove(out)
   os.remove(err)
   return status, stdout, stderr
+end
+
+-- Does a process run? One that has ended may wait for its parent.
+function t.is_alive(pid)
+  local stat = t.content(("/proc/%d/stat"):format(pid))
+  return stat ~= "" and not stat:find(") Z ", 1, true)
 end
 
 -- The command line of the reader, without arguments.

@@ -2,49 +2,13 @@
 -- program that is stopped, recorded, or profiled by itself.
 -- TIMEOUT: 300
 
-local ffi = require("ffi")
-local t = require("tools_test")
+local programs = require("live_programs")
 local server = require("live_server")
+local t = require("tools_test")
+
+local start, try = programs.start, programs.try
 
 os.execute("rm -rf ./*")
-
-ffi.cdef "unsigned int getuid(void);"
-local is_root = ffi.C.getuid() == 0
-
-local COMMAND = ("timeout -k 1 100 '%s' '%s/tools/luajit-sysprof.lua' "):format(t.luajit, t.source)
-
-local function try(arguments)
-  local status, out, err = t.shell(COMMAND .. arguments)
-  t.ok(not err:find("traceback") and not err:find("internal error"), arguments .. ": " .. err)
-  return status, out, err
-end
-
-local function content(path)
-  local file = io.open(path, "rb")
-  local s = file and file:read("*a") or ""
-  if file then file:close() end
-  return s
-end
-
-local function wait_until(what, is_so)
-  local limit = server.now() + 60
-  while not is_so() do
-    if server.now() > limit then return t.ok(false, "never: " .. what) end
-    os.execute("sleep 0.02")
-  end
-end
-
-local all = {}
-
--- Starts a live script, which makes the file NAME.up when it has begun; returns its PID.
-local function start(name, source)
-  t.write_file(name, ("local function up() io.open(%q, 'w'):close() end "):format(name .. ".up") .. source)
-  os.execute(("LUAJIT_SYSPROF=live '%s' %s >%s.out 2>&1 & echo $! >pid"):format(t.luajit, name, name))
-  local pid = tonumber(t.read_file("pid"))
-  wait_until(name .. " runs", function() return io.open(name .. ".up") end)
-  all[#all + 1] = pid
-  return pid
-end
 
 -- Dumps; returns the text and the messages.
 local function dump(arguments, code)
@@ -56,7 +20,7 @@ end
 -- Repeats a dump until it has a text: a sample may come where a stack has not what is expected.
 local function dump_until(arguments, part)
   local out
-  wait_until(arguments .. " has " .. part, function()
+  t.wait_until(arguments .. " has " .. part, function()
     out = dump(arguments)
     return out:find(part, 1, true)
   end)
@@ -128,7 +92,7 @@ do
   t.contains(out, "process " .. sleeper, "by name")
   dump("-o dump.txt " .. scheduler)
   dump("-o dump.txt " .. loop)
-  t.contains(content("dump.txt"), "never_left (loop.lua:2)", "a file of ours is overwritten")
+  t.contains(t.content("dump.txt"), "never_left (loop.lua:2)", "a file of ours is overwritten")
   t.write_file("letter.txt", "a letter")
   _, err = dump("-o letter.txt " .. loop, 1)
   t.contains(err, "cannot overwrite letter.txt: sysprof did not write this file", "a letter is kept")
@@ -139,12 +103,13 @@ do
 end
 do
   dump(("-o dump.json %d %d"):format(sleeper, scheduler))
-  local python = os.execute("command -v python3 >/dev/null") == 0
-  local s = content("dump.json")
+  local s = t.content("dump.json")
   t.contains(s, '{"format":"sysprof dump","version":1,"processes":[', "JSON: head")
   t.contains(s, '"state":"waiting","waits_for":"clock_nanosleep"', "JSON: a wait")
   t.contains(s, '"coroutines":21', "JSON: coroutines")
-  if python then
+  if os.execute("command -v python3 >/dev/null") ~= 0 then
+    print("skipped: JSON in Python, which is not installed")
+  else
     local status, out, err = t.shell([[python3 -c "
 import json
 d = json.load(open('dump.json'))['processes']
@@ -157,14 +122,14 @@ end
 -- -- Programs that are busy otherwise --------------------------------------
 
 do	-- Another client records it.
-  os.execute(("%s record -o other.bin %d >log 2>&1 & echo $! >pid"):format(COMMAND, scheduler))
-  wait_until("a recording", function() return content("log"):find("press Ctrl-C to end\n", 1, true) end)
+  programs.spawn(("%s record -o other.bin %d >log 2>&1"):format(programs.COMMAND, scheduler))
+  t.wait_until("a recording", function() return t.content("log"):find("press Ctrl-C to end\n", 1, true) end)
   local out = dump(scheduler)
   t.contains(out, "\nthreads unknown: another client records this process already; 'luajit-sysprof stop' ends that recording\n",
 	     "beside a recording")
   t.contains(out, "\n21 coroutines: ", "beside a recording: coroutines")
   try("stop " .. scheduler)
-  wait_until("the recording ends", function() return content("log"):find("next: ", 1, true) end)
+  t.wait_until("the recording ends", function() return t.content("log"):find("next: ", 1, true) end)
 end
 do	-- It profiles itself.
   local own = start("own.lua", [[
@@ -180,8 +145,7 @@ forever()
   t.contains(out, "\n1 coroutines: 1 running\n", "beside a profile: coroutines")
 end
 do	-- It is stopped.
-  os.execute("kill -STOP " .. scheduler)
-  wait_until("it is stopped", function() return content(("/proc/%d/stat"):format(scheduler)):find(") T ", 1, true) end)
+  programs.halt(scheduler)
   local out, err = dump(scheduler, 1)
   t.equal(out, "", "a stopped process: output")
   t.contains(err, ("process %d (scheduler.lua) is stopped by a signal; 'kill -CONT %d'"):format(scheduler, scheduler),
@@ -189,28 +153,24 @@ do	-- It is stopped.
   os.execute("kill -CONT " .. scheduler)
 end
 
-do	-- It is stopped, and ends, in the middle.
-  local own = start("own.lua", "up() while true do end")
-  local mortal = start("mortal.lua", "up() os.execute('sleep 1') os.exit(0)")
-  local out = dump(mortal)
-  t.ok(out:find("os%.execute\n") or out:find(" has ended", 1, true), "a program that ends: " .. out)
-  os.execute(("(sleep 0.1; kill -STOP %d) &"):format(own))
-  local _, text, err = try("dump " .. own)
-  t.contains(text .. err, "is stopped by a signal", "stopped in the middle")
+-- Dumps a program, and sends it a signal when it has got the first request. Returns all that the dump said.
+local function dump_broken_by(signal, name)
+  local pid = start(name, programs.LOOP)
+  local function descriptors() return select(2, select(2, t.shell(("ls /proc/%d/fd"):format(pid))):gsub("\n", "")) end
+  local usual = descriptors()
+  programs.spawn_for_status(("%s dump %d >broken.out 2>&1"):format(programs.COMMAND, pid))
+  t.wait_until("a request", function() return descriptors() > usual end)
+  os.execute(("kill -%s %d"):format(signal, pid))
+  programs.status()
+  return t.content("broken.out")
 end
+t.contains(dump_broken_by("STOP", "halted.lua"), "is stopped by a signal", "stopped in the middle")
+t.contains(dump_broken_by("KILL", "killed.lua"), " has ended", "a program that ends")
 
 -- -- In namespaces of its own ----------------------------------------------
 
-if is_root and os.execute("unshare --pid --mount-proc --mount --fork true 2>/dev/null") == 0 then
-  -- Its /tmp hides files of this test.
-  os.execute(("unshare --pid --mount --mount-proc --fork sh -c 'exec 3<%s 4<scheduler.lua && mount -t tmpfs none /tmp && " ..
-	      "LUAJIT_SYSPROF=live exec /proc/self/fd/3 - <&4' >box.out 2>&1 & echo $! >pid"):format(t.luajit))
-  local outer, inner = tonumber(t.read_file("pid")), nil
-  wait_until("a program in a box", function()
-    inner = tonumber(content(("/proc/%d/task/%d/children"):format(outer, outer)):match("%d+") or "")
-    return inner and os.execute(("test -S /proc/%d/root/tmp/.luajit-sysprof-0/1"):format(inner)) == 0
-  end)
-  all[#all + 1], all[#all + 2] = inner, outer
+local inner = programs.start_in_a_box("scheduler.lua")
+if inner then
   local out = dump_until(inner, "\n21 coroutines: ")
   t.contains(out, ("\nthread %d ("):format(inner), "in a box: the number that we see")
   t.ok(out:find("forever %(stdin:10%)"), "in a box: its stack: " .. out)
@@ -218,14 +178,22 @@ end
 
 -- -- Programs that answer wrongly (test/lib/live_server.lua) ---------------
 
-for _, behaviour in ipairs { "garbage", "silent", "closes", "never_done", "dies", "garbage_file", "empty_file", "done_with_error" } do
+for behaviour, expected in pairs {
+  garbage = { 1, "threads unknown: the process sent an answer that this version of sysprof does not know" },
+  silent = { 1, "threads unknown: the process did not answer within " },
+  closes = { 1, "coroutines unknown: the process " },
+  never_done = { 0, "threads may lack samples: the process did not answer within " },
+  dies = { 0, "threads may lack samples: the process has ended" },
+  garbage_file = { 1, "threads unknown: not a sysprof profile" },
+  empty_file = { 1, "threads unknown: it recorded nothing" },
+  done_with_error = { 0, "threads may lack samples: the VM is being profiled already" },
+} do
   local pid = server.start(behaviour)
-  local status, out, err = try("dump " .. pid)
-  t.ok(status == 0 or status == 1, behaviour .. ": status")
-  t.ok(not (out .. err):find("\27"), behaviour .. ": no control character")
-  t.ok((out .. err):find(tostring(pid), 1, true), behaviour .. ": something is told: " .. out .. err)
-  all[#all + 1] = pid
+  local out = dump(pid, expected[1])
+  t.contains(out, ("process %d: "):format(pid), behaviour)
+  t.contains(out, "\n" .. expected[2], behaviour)
+  t.ok(behaviour ~= "closes" or programs.tells_closing(out), "closes: " .. out)
+  server.stop { pid }
 end
 
-server.stop(all)
-t.finish()
+programs.finish()

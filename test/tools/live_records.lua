@@ -2,48 +2,21 @@
 -- ends, outputs. The programs have no profiler (test/lib/live_server.lua).
 -- TIMEOUT: 300
 
-local ffi = require("ffi")
-local t = require("tools_test")
+local programs = require("live_programs")
 local server = require("live_server")
+local t = require("tools_test")
+
+local says, spawn, try = programs.says, programs.spawn, programs.try
+local RUN = programs.RUN
+
+local OTHER_USER = 65531	-- No program of it is live.
 
 os.execute("rm -rf ./*")
 
-ffi.cdef "unsigned int getuid(void);"
-
-local RUN = ("'%s' '%s/tools/luajit-sysprof.lua' "):format(t.luajit, t.source)
-local COMMAND = "timeout -k 1 100 " .. RUN
-
-local function try(arguments)
-  local status, out, err = t.shell(COMMAND .. arguments)
-  t.ok(not err:find("traceback") and not err:find("internal error"), arguments .. ": " .. err)
-  return status, out, err
-end
-
--- Checks status and the only message of a command line.
-local function says(arguments, code, message)
-  local status, out, err = try(arguments)
-  t.equal(status, code, arguments .. ": status: " .. err)
-  t.equal(out, "", arguments .. ": output")
-  t.contains(err, message, arguments .. ": message")
-  t.equal(select(2, err:gsub("\n", "")), 1, arguments .. ": one line: " .. err)
-end
-
-local function content(path)
-  local file = io.open(path, "rb")
-  local s = file and file:read("*a") or ""
-  if file then file:close() end
-  return s
-end
-
 -- Waits until a file has a text.
 local function wait_for(path, part)
-  local limit = server.now() + 60
-  repeat
-    local s = content(path)
-    if s:find(part, 1, true) then return true end
-    os.execute("sleep 0.02")
-  until server.now() > limit
-  t.ok(false, ("%s never had %s, but %s"):format(path, part, content(path)))
+  local function has_it() return t.content(path):find(part, 1, true) end
+  if not t.wait_until(path .. " has " .. part, has_it) then print(t.content(path)) end
 end
 
 -- -- Processes that cannot be recorded -------------------------------------
@@ -77,21 +50,14 @@ do
   t.contains(err, "is this command itself; expected the PID of another program", "itself")
 end
 
--- Starts a program of the shell; returns its PID.
-local function spawn(command)
-  os.execute(("{ %s ; } >/dev/null 2>&1 & echo $! >pid"):format(command))
-  return tonumber(t.read_file("pid"))
-end
-
-local function kill(pid) server.stop { pid } end
-
 do
-  os.execute("cp $(command -v sleep) nap_of_test")
-  local pid = spawn("exec ./nap_of_test 300")
-  wait_for(("/proc/%d/comm"):format(pid), "nap_of_test")
-  says("record " .. pid, 1, ("process %d (nap_of_test) has no LuaJIT; expected a program on the LuaJIT of sysprof"):format(pid))
-  says("record --name=nap_of_test -d 1s", 1, "has no LuaJIT")
-  kill(pid)
+  local name = programs.unique("nap")
+  os.execute("cp $(command -v sleep) " .. name)
+  local pid = spawn(("./%s 300"):format(name))
+  wait_for(("/proc/%d/comm"):format(pid), name)
+  says("record " .. pid, 1, ("process %d (%s) has no LuaJIT; expected a program on the LuaJIT of sysprof"):format(pid, name))
+  says(("record --name=%s -d 1s"):format(name), 1, "has no LuaJIT")
+  server.stop { pid }
   t.write_file("asleep.lua", [[
     local file = io.open("up", "w")
     file:write("up")
@@ -100,14 +66,14 @@ do
     ffi.cdef "int pause(void);"
     while true do ffi.C.pause() end
   ]])
-  pid = spawn(("exec '%s' asleep.lua"):format(t.luajit))
+  pid = spawn(("'%s' asleep.lua"):format(t.luajit))
   wait_for("up", "up")
   says("record " .. pid, 1, ("process %d (asleep.lua) is not live; start it with LUAJIT_SYSPROF=live, or let it call misc.sysprof.live()")
        :format(pid))
   local _, _, err = try("ps")
   t.contains(err, "not live: ", "ps: not live")
   t.contains(err, "'LUAJIT_SYSPROF=live PROGRAM' starts a live one", "ps: the remedy")
-  kill(pid)
+  server.stop { pid }
   -- A parent that does not wait.
   t.write_file("parent.lua", [[
     local ffi = require("ffi")
@@ -119,19 +85,17 @@ do
     file:close()
     while true do ffi.C.pause() end
   ]])
-  pid = spawn(("exec '%s' parent.lua"):format(t.luajit))
+  pid = spawn(("'%s' parent.lua"):format(t.luajit))
   wait_for("child", "\n")
-  local child = tonumber(content("child"))
+  local child = tonumber(t.content("child"))
   wait_for(("/proc/%d/stat"):format(child), ") Z ")
   says("record " .. child, 1, ("process %d (luajit) has ended"):format(child))
-  kill(pid)
+  server.stop { pid }
 end
 
 -- -- Which programs --------------------------------------------------------
 
 local first, second = server.start("good", "first.lua"), server.start("profiled", "second.lua")
-local others = server.start("good", "first.lua")
-local all = { first, second, others }
 
 do
   local status, out = try("ps")
@@ -147,7 +111,7 @@ local function record(arguments)
   local status, out, err = try("record -o out.folded " .. arguments)
   t.equal(status, 0, arguments .. ": status: " .. err)
   t.equal(out, "", arguments .. ": output")
-  return err, content("out.folded")
+  return err, t.content("out.folded")
 end
 
 local err, folded = record("-d 100ms " .. first)
@@ -164,12 +128,16 @@ t.contains(err, "recording 2 processes for 0.1 s", "two of three")
 t.contains(folded, "hot_in_good (live.lua:2) 30\n", "two of three")
 t.contains(folded, "hot_in_profiled (live.lua:2) 30\n", "two of three")
 
-err, folded = record("-d 100ms --name=first.lua --name=second.lua --name=no_such_program")
+local twins, single = programs.unique("twins.lua"), programs.unique("single.lua")
+server.start("good", twins)
+server.start("good", twins)
+server.start("profiled", single)
+err, folded = record(("-d 100ms --name=%s --name=%s --name=no_such_program"):format(twins, single))
 t.contains(err, "recording 3 processes", "by names")
 t.contains(err, "no process has the name 'no_such_program'", "by names")
 t.contains(folded, "hot_in_profiled (live.lua:2) 30\n", "by names")
 t.contains(err, "written to out.folded", "by names")
-err, folded = record("-d 100ms --name=first.lua")
+err, folded = record("-d 100ms --name=" .. twins)
 t.contains(err, "recording 2 processes", "by name")
 t.contains(folded, "hot_in_good (live.lua:2) 60\n", "by name")
 
@@ -177,26 +145,25 @@ t.contains(folded, "hot_in_good (live.lua:2) 60\n", "by name")
 do
   local ready = os.tmpname()
   os.remove(ready)
-  local parent = spawn(("sh -c '%s %s/test/lib/live_server.lua good %s; true'"):format(t.luajit, t.source, ready))
-  wait_for(ready, "")
-  local limit = server.now() + 60
-  while content(ready) == "" and server.now() < limit do os.execute("sleep 0.02") end
-  local child = tonumber(content(ready))
+  local parent = spawn(("sh -c '%s %s/test/lib/live_server.lua good %s; true' >/dev/null 2>&1"):format(t.luajit, t.source, ready))
+  local child = t.wait_until("the child serves", function() return tonumber(t.content(ready)) end)
+  os.remove(ready)
+  programs.adopt(child)
   err, folded = record("-d 100ms --children " .. parent)
   t.contains(err, ("recording process %d (live_server.lua)"):format(child), "a child")
   t.contains(folded, "hot_in_good (live.lua:2) 30\n", "a child")
   t.ok(not err:find("has no LuaJIT", 1, true), "the parent is no error")
-  server.stop { child }
-  kill(parent)
+  server.stop { parent }
 end
 
 -- Another user's.
-if ffi.C.getuid() == 0 and os.execute("setpriv --reuid=65531 true") == 0 then
-  local status, _, message = t.shell("setpriv --reuid=65531 " .. COMMAND .. " record -o - " .. first)
+if programs.can_be_user(OTHER_USER) then
+  local as_other = ("setpriv --reuid=%d "):format(OTHER_USER)
+  local status, _, message = try("record -o - " .. first, as_other)
   t.equal(status, 1, "another user: status")
   t.contains(message, ("process %d (first.lua) belongs to user root; run luajit-sysprof as that user or as root"):format(first),
 	     "another user")
-  status, _, message = t.shell("setpriv --reuid=65531 " .. COMMAND .. " ps")
+  status, _, message = try("ps", as_other)
   t.equal(status, 1, "another user: ps: status")
   t.contains(message, "no program with sysprof runs that this user can record", "another user: ps")
 end
@@ -220,7 +187,7 @@ local log = ("live_server.%d.log"):format(first)
 
 -- A `ps` of another test may have asked, too.
 local function logged(path)
-  return (content(path):gsub("info\n%-%-\n", ""))
+  return (t.content(path):gsub("info\n%-%-\n", ""))
 end
 
 os.remove(log)
@@ -235,9 +202,10 @@ t.equal(logged(log), "record\nduration_ns=1000000\nwith a descriptor\n--\n", "th
 
 -- Starts a recording without an end; returns its PID.
 local function begin(arguments)
-  os.execute(("rm -f log; %s record %s >log.out 2>log & echo $! >pid"):format(RUN, arguments))
+  os.remove("log")
+  local pid = spawn(("%s record %s >log.out 2>log"):format(RUN, arguments))
   wait_for("log", "press Ctrl-C to end\n")
-  return tonumber(t.read_file("pid"))
+  return pid
 end
 
 for _, signal in ipairs { "INT", "TERM", "HUP" } do
@@ -247,28 +215,26 @@ for _, signal in ipairs { "INT", "TERM", "HUP" } do
   t.ok(out:find(first .. " +[%w_ -]* 2 +recording +luajit"), "ps beside a recording: " .. out)
   os.execute(("kill -%s %d"):format(signal, pid))
   wait_for("log", "next: luajit-sysprof report out.bin")
-  t.contains(content("log"), "60 samples", signal)
+  t.contains(t.content("log"), "60 samples", signal)
   t.contains(select(2, t.parse("out.bin")), "hot_in_good (live.lua:2) 30\n", signal)
 end
 t.equal((try("record -d 100ms -o out.bin " .. first)), 0, "again")
-t.ok(content("out.bin.old") ~= "" and content("out.bin.old") ~= content("out.bin"), "the old file is kept")
+t.ok(t.content("out.bin.old") ~= "" and t.content("out.bin.old") ~= t.content("out.bin"), "the old file is kept")
 
 -- By another command.
 begin("-o out.txt " .. first)
-says(("stop %d %d"):format(first, 99999999):gsub(" 99999999", ""), 0,
-     ("process %d (first.lua): 1 recording ended"):format(first))
+says("stop " .. first, 0, ("process %d (first.lua): 1 recording ended"):format(first))
 wait_for("log", "30 samples")
 says("stop " .. first, 0, ("process %d (first.lua): there was no recording"):format(first))
 says("stop 99999999", 1, "there is no process 99999999")
 
 -- The status after Ctrl-C.
 do
-  os.execute(("rm -f log; sh -c '%s record -o out.txt %d 2>log; echo $? >status' & echo $! >pid"):format(RUN:gsub("'", ""), first))
+  os.remove("log")
+  local pid = programs.spawn_for_status(("%s record -o out.txt %d 2>log"):format(RUN, first))
   wait_for("log", "press Ctrl-C to end\n")
-  local children = content(("/proc/%s/task/%s/children"):format(content("pid"):match("%d+"), content("pid"):match("%d+")))
-  os.execute("kill -INT " .. children:match("%d+"))
-  wait_for("status", "\n")
-  t.equal(content("status"), "0\n", "status after Ctrl-C")
+  os.execute("kill -INT " .. pid)
+  t.equal(programs.status(), 0, "status after Ctrl-C")
 end
 
 -- -- Outputs ---------------------------------------------------------------
@@ -284,7 +250,7 @@ do
   t.equal(status, 1, "no folder: status")
   t.contains(err, "there is no folder /no", "no folder")
   record("-d 50ms --lines " .. first)
-  t.contains(content("out.folded"), "hot_in_good (live.lua:3)", "--lines")
+  t.contains(t.content("out.folded"), "hot_in_good (live.lua:3)", "--lines")
 end
 
 -- -- Sockets of others -----------------------------------------------------
@@ -292,15 +258,14 @@ end
 -- A socket with the number of another process is not used.
 do
   local folder = "/tmp/.luajit-sysprof-424242." .. first
-  os.execute(("mkdir -p %s && ln -sf /tmp/.luajit-sysprof-%d/%d %s/%d"):format(folder, ffi.C.getuid(), second, folder, first))
+  os.execute(("mkdir -p %s && ln -sf /tmp/.luajit-sysprof-%d/%d %s/%d"):format(folder, programs.uid, second, folder, first))
   local _, its = record("-d 50ms " .. first)
   t.ok(not its:find("hot_in_profiled"), "a planted socket")
-  os.rename(("/tmp/.luajit-sysprof-%d/%d"):format(ffi.C.getuid(), first), "/tmp/.luajit-sysprof-" .. ffi.C.getuid() .. "/x" .. first)
+  os.rename(("/tmp/.luajit-sysprof-%d/%d"):format(programs.uid, first), "/tmp/.luajit-sysprof-" .. programs.uid .. "/x" .. first)
   says("record " .. first, 1, "is not live")
-  os.rename(("/tmp/.luajit-sysprof-%d/x%d"):format(ffi.C.getuid(), first), folder .. "/" .. first)
+  os.rename(("/tmp/.luajit-sysprof-%d/x%d"):format(programs.uid, first), folder .. "/" .. first)
   t.contains(select(2, record("-d 50ms " .. first)), "hot_in_good", "a folder of another number")
   os.execute("rm -r " .. folder)
 end
 
-server.stop(all)
-t.finish()
+programs.finish()

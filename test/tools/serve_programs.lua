@@ -4,23 +4,10 @@
 
 local client = require("http_client")
 local pprof = require("pprof_decode")
+local programs = require("live_programs")
 local t = require("tools_test")
 
 os.execute("rm -rf ./*")
-
-local all = {}
-
--- Starts a live script; returns its PID.
-local function start(name, source)
-  t.write_file(name, source)
-  os.execute(("LUAJIT_SYSPROF=live '%s' %s one '' two >%s.out 2>&1 & echo $! >app.pid"):format(t.luajit, name, name))
-  local pid = tonumber(t.read_file("app.pid"))
-  all[#all + 1] = pid
-  client.wait_until(name .. " is live", function()
-    return os.execute(("test -S /tmp/.luajit-sysprof-*/%d"):format(pid)) == 0
-  end)
-  return pid
-end
 
 local APP = [[
 local ffi = require("ffi")
@@ -45,7 +32,7 @@ while true do
 end
 ]]
 
-local app = start("app.lua", APP)
+local app = programs.start("app.lua", APP, "one '' two")
 local server = client.serve(app)
 
 -- Returns a decoded profile.
@@ -169,58 +156,52 @@ local function ask(path)
   return fd
 end
 
-do	-- A second recording waits for the first; pages and coroutines do not.
-  local first = ask("/debug/pprof/profile?seconds=2")
-  client.wait_until("it records", function() return #client.children(server) == 1 end)
-  local second = ask("/debug/pprof/allocs?seconds=0.5")
-  body_of("/", "text/html")
-  t.contains(body_of("/debug/pprof/coroutine?debug=1", "text/plain"), "handler (app.lua:4)", "beside a recording")
-  t.equal(#client.children(server), 1, "the first still records alone")
+do	-- A second recording waits for the first.
+  local first, second = ask("/debug/pprof/profile?seconds=1"), ask("/debug/pprof/allocs?seconds=0.5")
   for _, fd in ipairs { first, second } do
     t.contains(client.receive(fd) or "", "HTTP/1.1 200 OK", "both are answered")
     client.close(fd)
   end
 end
 
-local function is_recording()
-  local _, out = t.shell(client.COMMAND .. "ps")
-  return out:find(app .. " +[%w_ -]* 1 +recording") ~= nil
-end
+local function is_recording() return programs.is_recorded(app) end
 
-do	-- Who waits and leaves has no turn. Who is recorded for and leaves ends the recording.
+do	-- Pages and coroutines do not wait. Who waits and leaves has no turn. Who is recorded for and leaves ends the recording.
   local first, second = ask("/debug/pprof/profile?seconds=600"), ask("/debug/pprof/profile?seconds=600")
-  client.wait_until("it records for a client", is_recording)
+  t.wait_until("it records for a client", is_recording)
+  body_of("/", "text/html")
+  t.contains(body_of("/debug/pprof/coroutine?debug=1", "text/plain"), "handler (app.lua:4)", "beside a recording")
+  t.equal(#client.children(server), 1, "the first still records alone")
   client.close(second)
   client.close(first)
-  client.wait_until("the recording ends with the client", function() return not is_recording() end)
-  t.equal(#client.children(server), 0, "no job is left")
+  t.wait_until("the recording ends with the client", function() return not is_recording() end)
+  t.wait_until("no job is left", function() return #client.children(server) == 0 end)
 end
 
 do	-- The queue is bounded.
   local fds = { ask("/debug/pprof/profile?seconds=600") }
-  client.wait_until("it records", function() return #client.children(server) == 1 end)
+  t.wait_until("it records", function() return #client.children(server) == 1 end)
   for i = 2, 17 do fds[i] = ask("/debug/pprof/profile?seconds=600") end
   refused("/debug/pprof/profile?seconds=1", 503, "another recording runs, and 16 requests wait for it")
   for _, fd in ipairs(fds) do client.close(fd) end
-  client.wait_until("the recording ends", function() return #client.children(server) == 0 and not is_recording() end)
+  t.wait_until("the recording ends", function() return #client.children(server) == 0 and not is_recording() end)
 end
 
 do	-- Another client's recording.
-  os.execute(("%s record -o other.bin %d 2>other.log & echo $! >other.pid"):format(client.COMMAND, app))
-  client.wait_until("another command records", is_recording)
+  local pid = programs.spawn(("%s record -o other.bin %d 2>other.log"):format(programs.RUN, app))
+  t.wait_until("another command records", is_recording)
   refused("/debug/pprof/profile?seconds=1", 503, "another client records this process already")
-  os.execute("kill -INT " .. t.read_file("other.pid"))
-  client.wait_until("it ends", function() return not is_recording() end)
+  os.execute("kill -INT " .. pid)
+  t.wait_until("it ends", function() return not is_recording() end)
 end
 
 -- -- Ends ------------------------------------------------------------------
 
 do	-- Ctrl-C ends the server and what it records.
-  local other = start("other.lua", APP)
-  os.execute(("sh -c '%s serve --listen=:0 %d %d; echo $? >status' 2>two.log & echo $! >pid")
-	     :format(client.COMMAND:gsub("'", ""), app, other))
-  local port = tonumber(client.wait_until("two programs", function() return client.content("two.log"):match(":(%d+)/; press") end))
-  t.contains(client.content("two.log"), ("serving process %d (app.lua), process %d (other.lua) at"):format(app, other), "two programs")
+  local other = programs.start("other.lua", APP)
+  local pid = programs.spawn_for_status(("%s serve --listen=:0 %d %d 2>two.log"):format(programs.RUN, app, other))
+  local port = tonumber(t.wait_until("two programs", function() return t.content("two.log"):match(":(%d+)/; press") end))
+  t.contains(t.content("two.log"), ("serving process %d (app.lua), process %d (other.lua) at"):format(app, other), "two programs")
   local status, _, body = client.get(port, "/debug/pprof/profile?seconds=0.5")
   t.equal(status, 200, "two programs: status")
   local processes = 0
@@ -232,13 +213,10 @@ do	-- Ctrl-C ends the server and what it records.
   t.equal(processes, 1, "two programs: comments")
   local fd = client.connect(port)
   client.send(fd, "GET /flame?seconds=600 HTTP/1.0\r\n\r\n")
-  client.wait_until("it records", is_recording)
-  local shell = t.read_file("pid"):match("%d+")
-  local pid = client.content(("/proc/%s/task/%s/children"):format(shell, shell)):match("%d+")
+  t.wait_until("it records", is_recording)
   os.execute("kill -INT " .. pid)
-  client.wait_until("status", function() return client.content("status") ~= "" end)
-  t.equal(client.content("status"), "0\n", "status after Ctrl-C: " .. client.content("two.log"))
-  client.wait_until("the recording ends", function() return not is_recording() end)
+  t.equal(programs.status(), 0, "status after Ctrl-C: " .. t.content("two.log"))
+  t.wait_until("the recording ends", function() return not is_recording() end)
   t.equal(client.receive(fd), "", "the client gets no half answer")
   client.close(fd)
 end
@@ -247,20 +225,20 @@ do	-- A server that is killed leaves no recording.
   local killed = client.serve(app)
   local fd = client.connect(killed.port)
   client.send(fd, "GET /flame?seconds=600 HTTP/1.0\r\n\r\n")
-  client.wait_until("it records", is_recording)
+  t.wait_until("it records", is_recording)
   client.stop(killed, "KILL")
-  client.wait_until("the recording ends", function() return not is_recording() end)
+  t.wait_until("the recording ends", function() return not is_recording() end)
   client.close(fd)
 end
 
 do	-- The program ends during a recording, and before one.
   local fd = ask("/debug/pprof/profile?seconds=600&debug=1")
-  client.wait_until("it records", is_recording)
-  client.nap(1500)	-- Samples are written once a second.
+  t.wait_until("it records", is_recording)
+  programs.wait_for_samples(app, "drops (app.lua:10)")
   os.execute("kill -KILL " .. app)
   t.contains(client.receive(fd) or "", "drops (app.lua:10)", "what was recorded until the end")
   client.close(fd)
-  t.contains(client.content(server.log), ("process %d (app.lua) has ended; what it recorded until then is kept"):format(app), "a line")
+  t.contains(t.content(server.log), ("process %d (app.lua) has ended; what it recorded until then is kept"):format(app), "a line")
   -- It may not have been reaped yet.
   refused("/debug/pprof/profile?seconds=1", 503, ("process %d"):format(app))
   refused("/debug/pprof/coroutine", 503, ("process %d"):format(app))
@@ -269,5 +247,4 @@ do	-- The program ends during a recording, and before one.
 end
 
 client.stop(server)
-for _, pid in ipairs(all) do os.execute(("kill -KILL %d 2>/dev/null"):format(pid)) end
-t.finish()
+programs.finish()
