@@ -23,11 +23,7 @@ local function profile(n1, n2, label, pid)
   if n1 > 0 then b:sample(1, 0, n1, G.SPF_VMST_LFUNC) end
   if n2 > 0 then b:sample(2, 0, n2, G.SPF_VMST_TRACE) end
   b:counters { { G.SPF_COUNTER_WALL_US, 200000 } }
-  local path = os.tmpname()
-  t.write_file(path, b:finish())
-  local p = assert(reader.read(path))
-  os.remove(path)
-  return p
+  return assert(reader.parse_string(b:finish()))
 end
 
 -- -- Columns of texts ------------------------------------------------------
@@ -158,37 +154,39 @@ local function press(bytes)
   return picture(screen, 80, 24)
 end
 
-t.contains(press("l"), "0.03s  hot (hot.lua:21)", "lines")
-t.contains(press("t"), "100.0%  100.0%      0.04s      0.04s  7", "threads")
-t.contains(press("s"), "LFUNC", "states")
-t.contains(press("b"), "route=/index", "labels")
-t.contains(press("\t"), "[functions]", "the next table")
-t.contains(press("x\27[Z\27[99~\1"), "[functions]", "keys without a meaning")
-t.contains(press("4"), "by TotalTime", "sort by a column")
-t.contains(press("4"), "\n  0.0%  100.0%      0.00s      0.04s  handles_each", "sorted")
-t.contains(press("o"), "by %Own", "sort by the next column")
-t.contains(press("/hot\r"), "filter hot  by %Own", "filter")
+local function shows(bytes, part, what) t.contains(press(bytes), part, what) end
+
+shows("l", "0.03s  hot (hot.lua:21)", "lines")
+shows("t", "100.0%  100.0%      0.04s      0.04s  7", "threads")
+shows("s", "LFUNC", "states")
+shows("b", "route=/index", "labels")
+shows("\t", "[functions]", "the next table")
+shows("x\27[Z\27[99~\1", "[functions]", "keys without a meaning")
+shows("4", "by TotalTime", "sort by a column")
+shows("4", "\n  0.0%  100.0%      0.00s      0.04s  handles_each", "sorted")
+shows("o", "by %Own", "sort by the next column")
+shows("/hot\r", "filter hot  by %Own", "filter")
 t.ok(not press(""):find("größe"), "filtered")
-t.contains(press("/\21größe"), "filter: größe_", "a filter while it is typed")
-t.contains(press("\127\127\27"), "filter hot  by %Own", "a filter given up")
-t.contains(press("/\21no such\r"), "no row passes the filter", "a filter without rows")
-t.contains(press("/\21q\r"), "filter q", "a command's key in the filter")
-t.contains(press("/\21\r"), "größe", "no filter")
+shows("/\21größe", "filter: größe_", "a filter while it is typed")
+shows("\127\127\27", "filter hot  by %Own", "a filter given up")
+shows("/\21no such\r", "no row passes the filter", "a filter without rows")
+shows("/\21q\r", "filter q", "a command's key in the filter")
+shows("/\21\r", "größe", "no filter")
 t.ok(not screen.is_over, "not over")
-t.contains(press("p"), "FROZEN", "frozen")
+shows("p", "FROZEN", "frozen")
 screen.sums:begin_round()
 screen.sums:add(7, profile(0, 40))
-t.contains(press(""), "75.0%   75.0%      0.03s      0.03s  hot", "frozen: the table stays")
-t.contains(press(" "), "  0.0%    0.0%      0.03s      0.03s  hot", "thawed")
-t.contains(press("?"), "Any key closes this.", "help")
-t.contains(press("x"), "%Own", "help closed")
-t.contains(press("r"), "waiting for the first samples", "reset")
+shows("", "75.0%   75.0%      0.03s      0.03s  hot", "frozen: the table stays")
+shows(" ", "  0.0%    0.0%      0.03s      0.03s  hot", "thawed")
+shows("?", "Any key closes this.", "help")
+shows("x", "%Own", "help closed")
+shows("r", "waiting for the first samples", "reset")
 screen.has_window = true
-t.contains(press(""), "no samples: the program sleeps or waits", "nothing")
+shows("", "no samples: the program sleeps or waits", "nothing")
 screen.note = "process 7 (x) is stopped"
-t.contains(press(""), "\nprocess 7 (x) is stopped\nq quit", "a note")
+shows("", "\nprocess 7 (x) is stopped\nq quit", "a note")
 screen.note = ("words "):rep(100)
-t.contains(press(""), ("words "):rep(13):sub(1, -2) .. "\n" .. ("words "):rep(13):sub(1, -2) .. "\nq quit", "a long note")
+shows("", ("words "):rep(13):sub(1, -2) .. "\n" .. ("words "):rep(13):sub(1, -2) .. "\nq quit", "a long note")
 t.ok(picture(screen, 80, 7):find("words\n?$"), "a note on a small screen")
 press("/ab")
 t.ok(picture(screen, 80, 24):find("filter: ab_$"), "a note beside a filter")
@@ -202,14 +200,14 @@ for i = 1, 100 do
   local its = { text = ("row %03d"):format(i), own = 100 - i, total = 0, all_own = 0, all_total = 0 }
   sums.tables.lua.list[i] = its
 end
-local function first(bytes) return press(bytes):match("(row %d+)") end
-t.equal(first(""), "row 001", "the first row")
-t.equal(first("\27[B\27[B\27[Aj"), "row 003", "down")
-t.equal(first("\27[6~"), "row 021", "a page down")
-t.equal(first("\27[5~\27[5~"), "row 001", "a page up, and more")
-t.equal(first("\27[F"), "row 083", "the end")
-t.equal(first("\27[6~"), "row 083", "below the end")
-t.equal(first("\27[H"), "row 001", "the begin")
+local function begins(bytes, row, what) t.equal(press(bytes):match("row %d+"), row, what) end
+begins("", "row 001", "the first row")
+begins("\27[B\27[B\27[Aj", "row 003", "down")
+begins("\27[6~", "row 021", "a page down")
+begins("\27[5~\27[5~", "row 001", "a page up, and more")
+begins("\27[F", "row 083", "the end")
+begins("\27[6~", "row 083", "below the end")
+begins("\27[H", "row 001", "the begin")
 press("\27[F")
 t.ok(picture(screen, 80, 200):find("row 001"), "a larger screen shows all")
 
@@ -220,10 +218,7 @@ for i = 1, 3 do
   b:meta("pid", "7")
   for k = 1, 9000 do b:lfunc(k, k, "@many.lua", ("f%d_%d"):format(i, k)) end
   for k = 1, 9000 do b:stack(k, { F.lfunc(k, k) }):sample(k, 0) end
-  local path = os.tmpname()
-  t.write_file(path, b:finish())
-  sums:add(7, assert(reader.read(path)))
-  os.remove(path)
+  sums:add(7, assert(reader.parse_string(b:finish())))
 end
 t.equal(#sums.tables.lua.list, 20001, "at most so many rows")
 t.equal(sums.tables.lua.by_text["[others]"].own, 7000000, "others share one")
