@@ -94,7 +94,9 @@ print(outfile.check("out/no.txt", "top"))
 print(outfile.check("out/x.txt", "top"))
 ]]):format(t.source .. "/tools/?.lua"))
   local _, out = t.shell(("setpriv --reuid=65534 --clear-groups '%s' - <check.lua"):format(t.luajit))
-  if out ~= "" then	-- That user can reach the source.
+  if out == "" then
+    print("skipped: a folder of another user, who cannot reach the source")
+  else
     t.equal(out, "nil\tcannot write out/no.txt: folder out: Permission denied\n" ..
 		 "nil\tcannot write out/x.txt: Permission denied\n", "a folder of another user")
   end
