@@ -70,7 +70,7 @@ local function new_rounds(sums, recorded, seconds)
       count = count + 1
       waiting[count], told[its] = { its.pid, profile }, true
     elseif not its.ended then
-      its.note = its.note or ("process %d: %s"):format(its.pid, err)
+      its.note = ("process %d: %s"):format(its.pid, err)
     end
   end
 
