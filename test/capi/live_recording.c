@@ -70,6 +70,18 @@ static void leave(void)
   close(file);
 }
 
+/* A recording may follow at once on one whose client has gone. */
+static void follow(void)
+{
+  int file = live_file(),
+      first = live_ask(getpid(), "record\nduration_ns=3600000000000", file);
+  CHECK(strstr(live_answer(first), "started=1") != NULL);
+  close(first);
+  usleep(200000); /* The recording is ending: the VM sleeps, and completes no file. */
+  record("duration_ns=50000000", "started=1");
+  close(file);
+}
+
 static void stop(void)
 {
   int file = live_file(),
@@ -118,6 +130,7 @@ static void *client(void *arg)
   record("duration_ns=200000000\nclocks=cpu,offcpu\nnames_ms=0", "started=1");
   live_expect(getpid(), "record\nnames_ms=1001", live_file(),
 	      "error names_ms is '1001'; expected a whole number up to 1000");
+  follow();
   dump("dump", 0, "");
   live_expect(getpid(), "dump\nformat=xml", -1, "error expected format=text");
   live_expect(getpid(), "dump", -1, "error the request brought no file");

@@ -36,7 +36,13 @@ static int profile(const void *unused)
   CHECK_EQ(luaM_sysprof_stop(L), PROFILE_SUCCESS);
   CHECK_EQ(session_parse(sink.bytes, sink.len, "--format=folded --weight=waits", &text), 0);
   waits = folded_sum(text, "", "");
-  CHECK(waits >= WAITS / 4);
+  /* A look lacks at most one wait, if it finds the thread on a processor. Looks are some 3 ms apart:
+  ** of three waits of 1 ms, two count. On a busy machine waits are longer, so half of that must do.
+  */
+  CHECK(waits >= WAITS / 3);
+  /* Counted twice at each look, they were 900. Each time that another thread takes the processor
+  ** counts as a wait, too: so the test allows a tenth more.
+  */
   CHECK(waits <= WAITS * 1.1);
   if (check_failures) printf("%g waits\n%s", waits, text);
   free(text);

@@ -97,6 +97,10 @@ static void client_leave(Client *c, int stays)
 static void client_look(Client *c)
 {
   LiveRequest rq;
+  /* A recording may follow on another one, whose file is not complete yet. */
+  if (lj_liverec_isending() && mono_ms() < c->until_ms &&
+      lj_livemsg_begins(&c->fd, "record"))
+    return;
   switch (lj_livemsg_receive(&c->fd, &rq)) {
   case LIVE_NOTHING:
     if (mono_ms() >= c->until_ms) {

@@ -402,6 +402,11 @@ int lj_liverec_runs(void)
   return count(VM_RUNS);
 }
 
+int lj_liverec_isending(void)
+{
+  return rec.phase == REC_ENDS;
+}
+
 int lj_liverec_isbusy(void)
 {
   return rec.phase != REC_NONE;

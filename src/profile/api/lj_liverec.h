@@ -34,6 +34,9 @@ LJ_FUNC void lj_liverec_finish(void);
 /* VMs that are recorded. */
 LJ_FUNC int lj_liverec_runs(void);
 
+/* Have all samples of the recording ended, but not its file? That takes a second or two at most. */
+LJ_FUNC int lj_liverec_isending(void);
+
 /* Is there a recording, or its last answer to come? */
 LJ_FUNC int lj_liverec_isbusy(void);
 

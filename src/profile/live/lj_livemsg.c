@@ -19,7 +19,8 @@
 
 #include "profile/live/lj_livemsg.h"
 
-#define FDS_MAX 8 /* Descriptors that a packet may bring; all but one are closed. */
+#define FDS_MAX      8  /* Descriptors that a packet may bring; all but one are closed. */
+#define LIVEMSG_WORD 16 /* Bytes of the longest word of lj_livemsg_begins. */
 
 /* -- Requests ---------------------------------------------------------------- */
 
@@ -72,6 +73,15 @@ LiveReceived lj_livemsg_receive(const OwnFd *client, LiveRequest *rq)
     if (rq->text[i] == '\n') rq->text[i] = '\0';
   rq->text[n] = rq->text[n + 1] = '\0';
   return LIVE_REQUEST;
+}
+
+int lj_livemsg_begins(const OwnFd *client, const char *word)
+{
+  char text[LIVEMSG_WORD];
+  size_t len = strlen(word);
+  return lj_ownfd_isours(client) &&
+	 recv(client->fd, text, len, MSG_DONTWAIT | MSG_PEEK) == (ssize_t)len &&
+	 memcmp(text, word, len) == 0;
 }
 
 int lj_livemsg_isclosed(const OwnFd *client)

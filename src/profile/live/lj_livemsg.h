@@ -29,6 +29,9 @@ typedef enum LiveReceived {
 /* Receive a request. With LIVE_REQUEST, the caller closes the descriptor. */
 LJ_FUNC LiveReceived lj_livemsg_receive(const OwnFd *client, LiveRequest *rq);
 
+/* Has a request come that begins with this word? It stays. */
+LJ_FUNC int lj_livemsg_begins(const OwnFd *client, const char *word);
+
 /* Has the client gone? Drops what it has sent. */
 LJ_FUNC int lj_livemsg_isclosed(const OwnFd *client);
 
