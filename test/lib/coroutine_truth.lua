@@ -19,8 +19,11 @@ ffi.cdef [[
 typedef struct { long s, ns; } coroutine_time;
 int clock_gettime(int id, coroutine_time *now);
 int usleep(unsigned us);
+typedef struct { long others[16], voluntary, involuntary; } coroutine_switches;
+int getrusage(int who, coroutine_switches *usage);
 ]]
 local MONOTONIC, THREAD_CPUTIME = 1, 3
+local RUSAGE_THREAD = 1
 local ts = ffi.new("coroutine_time")
 
 -- Of a wait. The profile reads the processor's counter. It sets the counter's rate by pairs of reads
@@ -45,6 +48,13 @@ end
 function truth.compute(ns)
   local till = clock(THREAD_CPUTIME) + ns
   while clock(THREAD_CPUTIME) < till do end
+end
+
+-- Returns how often the thread has slept: its voluntary context switches.
+local usage = ffi.new("coroutine_switches")
+function truth.sleeps()
+  ffi.C.getrusage(RUSAGE_THREAD, usage)
+  return tonumber(usage.voluntary)
 end
 
 local now = truth.now
