@@ -18,8 +18,11 @@ static int cycles = 60;
 
 static void record(int how)
 {
+  const char *request = how % 2 ? "record\nduration_ns=1000000\nthreads=all"
+				: "record\nduration_ns=1000000\nthreads=all\nclocks=cpu,"
+				  "alloc/period=4096/,coroutine-wait";
   int file = live_file(), fd;
-  fd = live_ask(getpid(), "record\nduration_ns=1000000\nthreads=all", file);
+  fd = live_ask(getpid(), request, file);
   if (how > 0) live_answer(fd);
   if (how > 1) live_answer(fd);
   close(fd);

@@ -120,7 +120,7 @@ static void *client(void *arg)
   live_expect(getpid(), "perf-map\nformat=text", -1, "error this request takes no options");
   record("duration_ns=200000000", "started=1");
   record("duration_ns=200000000\nclocks=cpu,offcpu\nthreads=all", "started=1");
-  record("duration_ns=200000000\nclocks=alloc", "started=1");
+  record("duration_ns=200000000\nclocks=alloc", "started=1\nwaiting=0");
   record("duration_ns=200000000\nmode=leaf\ninterval_ns=1000000\njitter=1", "started=1");
   record("max_size=262144\ninterval_ns=100000\nthreads=all", "started=1");
   leave();
@@ -128,6 +128,8 @@ static void *client(void *arg)
   sleeps = 1;
   record("duration_ns=200000000\nclocks=cpu,offcpu", "started=1");
   record("duration_ns=200000000\nclocks=cpu,offcpu\nnames_ms=0", "started=1");
+  record("duration_ns=1500000000\nclocks=cpu,alloc,coroutine-wait",
+	 "started=1\nwaiting=1\nnote=alloc and coroutine-wait: recording begins when");
   live_expect(getpid(), "record\nnames_ms=1001", live_file(),
 	      "error names_ms is '1001'; expected a whole number up to 1000");
   follow();

@@ -96,7 +96,7 @@ local function serve(behaviour, fd, request, file, recordings)
     if behaviour == "refuses" then return answer(fd, "error no perf events here") end
     if behaviour == "done_at_once" then return answer(fd, "done") end
     if behaviour == "done_with_error" then return answer(fd, "done", "error=the VM is being profiled already") end
-    answer(fd, "ok", "vms=2", "started=1", "waiting=1", "note=a \27[1mnote at the start")
+    answer(fd, "ok", "vms=2", "started=2", "waiting=1", "note=a \27[1mnote at the start")
     if behaviour == "dies" then os.exit(0) end
     if behaviour == "hangs_up" then return nil end
     if behaviour == "two_answers" then return answer(fd, "ok", "vms=2") end

@@ -60,9 +60,34 @@ _, folded = record("-d 500ms -e alloc " .. mixed)
 n, sum = samples(folded, "makes (mixed.lua:2)")
 -- Nothing else allocates, except the compiler: less than 1 MB for some traces, beside hundreds.
 t.ok(n > 0 and n > sum * 0.9, ("allocations: %d of %d bytes"):format(n, sum))
-err = record("-d 300ms -e alloc " .. loop, 1)
-t.contains(err, "the recording of 1 of 1 VM begins when the program runs Lua code outside of compiled code", "alloc in compiled code")
-t.contains(err, ("process %d (loop.lua) recorded nothing"):format(loop), "alloc in compiled code")
+
+-- Only the VM's own thread can begin alloc. Other events do not wait for it.
+err, folded = record("-d 500ms -e cpu,alloc " .. loop)
+n, sum = samples(folded, "never_left (loop.lua:1)")
+t.ok(n > 0 and n == sum, ("cpu beside alloc in compiled code: %d of %d samples"):format(n, sum))
+for _, sentence in ipairs {
+  ("process %d (loop.lua): alloc: recording begins when the program runs Lua code outside of compiled code"):format(loop),
+  ("process %d (loop.lua): alloc: nothing was recorded; the program ran no Lua code outside of compiled code"):format(loop),
+  "sysprof: alloc: not recorded\n", "sysprof: live: not recorded\n" } do
+  t.contains(err, sentence, "cpu beside alloc in compiled code")
+end
+err = record("-d 300ms -e alloc " .. loop)
+t.contains(err, "no samples: the event 'alloc' was not recorded", "alloc in compiled code")
+
+-- The VM comes to Lua code in the middle.
+do
+  local late = start("late.lua", [[
+    local ffi = require("ffi")
+    ffi.cdef "int usleep(unsigned);"
+    local function fill() local list = {} for i = 1, 100 do list[i] = {} end return list end
+    local function makes() for i = 1, 1000 do fill() end end
+    local limit = os.time() + 60
+    while os.time() < limit do ffi.C.usleep(1500000) for i = 1, 50 do makes() end end
+  ]])
+  err, folded = record("-d 3s -e cpu,alloc/period=4096/ --event=alloc " .. late)
+  n, sum = samples(folded, "fill (late.lua:3)")
+  t.ok(n > 0 and n > sum * 0.9, ("alloc of a VM that wakes up: %d of %d bytes: %s"):format(n, sum, err))
+end
 err = record("-d 300ms -e no_event " .. mixed, 1)
 t.contains(err, ("process %d (mixed.lua): 'no_event' is not a clock or event"):format(mixed), "an unknown event")
 

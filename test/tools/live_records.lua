@@ -117,7 +117,6 @@ end
 local err, folded = record("-d 100ms " .. first)
 t.contains(err, ("recording process %d (first.lua) for 0.1 s; press Ctrl-C to end sooner"):format(first), "one")
 t.contains(err, ("process %d (first.lua): a ?[1mnote at the start"):format(first), "a note")
-t.contains(err, ("process %d (first.lua): the recording of 1 of 2 VMs begins when the program runs Lua code outside of compiled code"):format(first), "a VM that waits")
 t.contains(err, ("process %d (first.lua): a note at the end"):format(first), "a note at the end")
 t.contains(err, "30 samples, 0.030 s of CPU time, written to out.folded", "the summary")
 t.contains(folded, "main chunk (live.lua);hot_in_good (live.lua:2) 30\n", "the output")

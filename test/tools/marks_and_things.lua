@@ -131,6 +131,45 @@ t.equal(things(sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 1e6 } }, 9)), "1 0 0, 
 t.equal(things(sized({ { FIRST + G.SPF_EVENT_LEFT_PERIOD, 1 } }, 2^52, 2^52, 2^52)), "3 0 0, 1: 4503599627370496, 1",
 	"sums stay exact")
 
+-- -- Events that begin late ------------------------------------------------
+
+-- Returns a profile of 2 s: cpu, and alloc, which missed some microseconds. objects: samples of alloc.
+local function late(missed_us, objects, pid)
+  local x = B.new():context(7, 0):meta("clock", "cpu,alloc"):meta("pid", pid or "7")
+    :event(0, "cpu", G.SPF_UNIT_US, 10000000):event(1, "alloc", G.SPF_UNIT_BYTES, 1000, SIZED)
+  for i = 1, objects do x:sample(0, 0, 1, nil, 1000, 1, { 500, i, 0, 1 }) end
+  local first = FIRST + G.SPF_COUNTER_EVENT_STEP
+  return x:counters { { G.SPF_COUNTER_WALL_US, 2000000 }, { FIRST + G.SPF_EVENT_TOTAL, 1500000 },
+		      { first + G.SPF_EVENT_TOTAL, objects * 1000 }, { first + G.SPF_EVENT_HELD, 0 },
+		      { first + G.SPF_EVENT_MISSED_US, missed_us } }:finish()
+end
+
+local function lines_of(name, profile)
+  local list = {}
+  for line in render(profile, "top"):gmatch("[^\n]+") do
+    local s = line:match("^event " .. name .. " +(.*)$")
+    if s then list[#list + 1] = s end
+  end
+  return table.concat(list, "|")
+end
+
+p = read(late(2000000, 0))
+t.equal(lines_of("alloc", p), "not recorded", "never")
+t.equal(lines_of("live", p), "not recorded", "never: what is left")
+t.ok(not lines_of("cpu", p):find("not recorded"), "never: another event")
+d = json.decode(render(p, "json"))
+t.equal(d.events[2].name .. tostring(d.events[2].total), "allocnil", "never: json")
+p = read(late(1500000, 2))
+t.ok(lines_of("alloc", p):find("^2 samples, 2 KiB of 2 KiB .*; not recorded for 1%.500 s$"), "late: " .. lines_of("alloc", p))
+t.ok(not lines_of("alloc", read(late(9999, 2))):find("not recorded"), "at once")
+t.with_file(late(2000000, 0), function(never)
+  t.with_file(late(0, 2, "8"), function(whole)
+    p = reader.read_all { never, whole }
+    t.ok(lines_of("alloc", p):find("^2 samples, .*; not recorded for 2%.000 s$"), "one of two: " .. lines_of("alloc", p))
+    t.equal(lines_of("alloc", reader.read_all { never, never }), "not recorded", "two of two")
+  end)
+end)
+
 -- -- Marks -----------------------------------------------------------------
 
 b = new():mark(900, G.SPF_MARK_LABELS, 1):mark(5000, 99, 1, 2, 3):sample(0, 0, 1, nil, nil, 0, { 0, 0 })

@@ -28,7 +28,8 @@
 #define NAMES_MS    1000 /* From the last sample until the VM has completed its profile. */
 #define LATE_MS     1000 /* From then until a sample that does not end is given up. */
 #define CLOCKS_MAX  512
-#define INTERVAL_NS 10000000 /* 100 samples a second. */
+#define OF_VM_MAX   (SPF_EVENTS_MAX * (EVENT_NAME_MAX + 5)) /* Each name, and " and ". */
+#define INTERVAL_NS 10000000                                /* 100 samples a second. */
 
 typedef enum VmState {
   VM_WAITS, /* For its safe point. */
@@ -39,7 +40,8 @@ typedef enum VmState {
 /* A VM of the recording. */
 typedef struct RecordedVm {
   LiveVm vm;
-  int state; /* VmState. Set by the thread that ends the profile. */
+  int state;   /* VmState. Set by the thread that ends the profile. */
+  int is_late; /* The events of the VM wait for its safe point. */
   StreamFile *file;
 } RecordedVm;
 
@@ -49,6 +51,7 @@ static struct {
   OwnFd client, file;
   struct luam_Sysprof_Options opt;
   char clocks[CLOCKS_MAX];
+  char of_vm[OF_VM_MAX]; /* Names of the events of the VM, "": there is none. */
   ProfileLimits limits;
   int64_t answer_ms, end_ms, names_ms; /* end_ms 0: no limit. */
   uint64_t wait_ms;                    /* From the end until names_ms. */
@@ -91,6 +94,14 @@ static int file_close(void *ctx, uint8_t *buf)
   return result;
 }
 
+/* Begin the events of a VM, whose profile another thread began. */
+static void vm_join(RecordedVm *rv)
+{
+  rv->is_late = 0;
+  if (lj_sysprof_joinvm(rv->vm.g) != PROFILE_ERRIO || errno == ECANCELED) return;
+  note(rv, "error", lj_options_errmsg()[0] ? lj_options_errmsg() : strerror(errno));
+}
+
 /* Start the profile of a VM. L: this thread runs it; NULL: another one does. */
 static void vm_start(RecordedVm *rv, lua_State *L)
 {
@@ -121,6 +132,7 @@ static void vm_start(RecordedVm *rv, lua_State *L)
   if (status == PROFILE_SUCCESS) {
     rv->file = sf;
     rv->state = VM_RUNS;
+    rv->is_late = !L && rec.of_vm[0];
     return;
   }
   if (lj_options_errmsg()[0]) note(rv, "error", lj_options_errmsg());
@@ -134,6 +146,30 @@ static int count(VmState state)
   int i, n = 0;
   for (i = 0; i < rec.nvm; i++) n += (rec.vm[i].state == (int)state);
   return n;
+}
+
+static int is_late(const RecordedVm *rv)
+{
+  return rv->state == VM_WAITS || (rv->state == VM_RUNS && rv->is_late);
+}
+
+static int count_late(void)
+{
+  int i, n = 0;
+  for (i = 0; i < rec.nvm; i++) n += is_late(&rec.vm[i]);
+  return n;
+}
+
+/* Note what happens, or did, because VMs have not come to their safe points. */
+static void note_late(LiveAnswer *a, const char *what)
+{
+  char line[OF_VM_MAX + 160], several[48] = "";
+  int n = count_late();
+  if (!n) return;
+  if (rec.nvm > 1) snprintf(several, sizeof(several), " (%d of %d VMs)", n, rec.nvm);
+  snprintf(line, sizeof(line), "%s%s%s Lua code outside of compiled code%s", rec.of_vm,
+	   rec.of_vm[0] ? ": " : "", what, several);
+  lj_livemsg_text(a, "note", line);
 }
 
 /* -- Recording: steps -------------------------------------------------------- */
@@ -156,15 +192,13 @@ static void rec_end(void)
   if (rec.phase == REC_NONE || rec.phase == REC_ENDS) return;
   rec.phase = REC_ENDS;
   rec.names_ms = mono_ms() + (int64_t)rec.wait_ms;
+  note_late(&rec.last, "nothing was recorded; the program ran no");
   for (i = 0; i < rec.nvm; i++) {
     RecordedVm *rv = &rec.vm[i];
+    if (is_late(rv)) lj_ctlslot_asklive(rv->vm.g, 0);
+    rv->is_late = 0;
     if (rv->state == VM_RUNS) lj_sysprof_over(rv->vm.g);
-    if (rv->state != VM_WAITS) continue;
-    lj_ctlslot_asklive(rv->vm.g, 0);
-    rv->state = VM_ENDED;
-    note(rv, "note",
-	 "nothing was recorded: its events begin when the program runs Lua code outside of "
-	 "compiled code, and it has not done so");
+    if (rv->state == VM_WAITS) rv->state = VM_ENDED;
   }
 }
 
@@ -214,7 +248,8 @@ static void rec_answer(void)
   lj_livemsg_begin(&a, "ok");
   lj_livemsg_number(&a, "vms", (unsigned)rec.nvm);
   lj_livemsg_number(&a, "started", (unsigned)count(VM_RUNS));
-  lj_livemsg_number(&a, "waiting", (unsigned)count(VM_WAITS));
+  lj_livemsg_number(&a, "waiting", (unsigned)count_late());
+  note_late(&a, "recording begins when the program runs");
   lj_livemsg_send(&rec.client, &a);
   rec.phase = REC_RUNS;
 }
@@ -222,7 +257,7 @@ static void rec_answer(void)
 void lj_liverec_step(void)
 {
   int64_t now = mono_ms();
-  if (rec.phase == REC_BEGINS && (!count(VM_WAITS) || now >= rec.answer_ms)) rec_answer();
+  if (rec.phase == REC_BEGINS && (!count_late() || now >= rec.answer_ms)) rec_answer();
   if (rec.phase == REC_RUNS && (all_over() || (rec.end_ms && now >= rec.end_ms))) rec_end();
   if (rec.phase != REC_NONE && lj_livemsg_isclosed(&rec.client)) rec_end();
   if (rec.phase == REC_ENDS && now >= rec.names_ms)
@@ -311,26 +346,30 @@ static int record_options(const OwnFd *client, const LiveRequest *rq)
   return 1;
 }
 
-/* Must the VM itself start the events? Returns -1 and refuses them if they are wrong. */
-static int record_isofvm(const OwnFd *client)
+/* Read the list of events. Returns 0 and refuses it if it is wrong. */
+static int record_events(const OwnFd *client)
 {
   EventDefaults by = { rec.opt.interval_ns, rec.opt.period, rec.opt.jitter, 0 };
   EventSpec spec[SPF_EVENTS_MAX];
   char errmsg[EVENT_ERRMSG_MAX];
+  size_t len = 0;
   int i, n = lj_sources_parse(rec.clocks, &by, spec, errmsg);
   if (n == 0) {
     lj_livemsg_refuse(client, errmsg);
-    return -1;
+    return 0;
   }
+  rec.of_vm[0] = '\0';
   for (i = 0; i < n; i++)
-    if (spec[i].ops->is_of_vm) return 1;
-  return 0;
+    if (spec[i].ops->is_of_vm)
+      len += (size_t)snprintf(rec.of_vm + len, sizeof(rec.of_vm) - len, "%s%s",
+			      len ? " and " : "", spec[i].name);
+  return 1;
 }
 
 int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
 {
   LiveVm vms[CONTROLS_MAX];
-  int i, n, is_of_vm;
+  int i, n;
   lj_liverec_step(); /* The last recording may have ended just now. */
   if (rec.phase != REC_NONE) {
     lj_livemsg_refuse(client, "another client records this process already; "
@@ -342,8 +381,7 @@ int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
     lj_livemsg_refuse(client, "the process has no live VM any more");
     return 0;
   }
-  if (!lj_livemsg_file(client, rq) || !record_options(client, rq) ||
-      (is_of_vm = record_isofvm(client)) < 0)
+  if (!lj_livemsg_file(client, rq) || !record_options(client, rq) || !record_events(client))
     return 0;
   rec.client = *client;
   rec.file = rq->file;
@@ -368,12 +406,12 @@ int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
     if (lj_sysprof_isrunning(rv->vm.g)) {
       rv->state = VM_ENDED;
       note(rv, "error", "the VM is being profiled already");
-    } else if (is_of_vm || !lj_osthread_exists(rv->vm.thread.tid)) {
+    } else if (!lj_osthread_exists(rv->vm.thread.tid)) {
       rv->state = VM_WAITS;
-      lj_ctlslot_asklive(rv->vm.g, 1);
     } else {
       vm_start(rv, NULL);
     }
+    if (is_late(rv)) lj_ctlslot_asklive(rv->vm.g, 1);
   }
   if (count(VM_ENDED) == n) { /* The last answer has the reasons. */
     rec.phase = REC_ENDS;
@@ -388,6 +426,7 @@ void lj_liverec_serve(lua_State *L)
 {
   RecordedVm *rv = vm_of(G(L));
   if (rv && rv->state == VM_WAITS) vm_start(rv, L);
+  else if (rv && rv->is_late) vm_join(rv);
 }
 
 int lj_liverec_stop(void)

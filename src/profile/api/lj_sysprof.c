@@ -117,6 +117,23 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
   return lj_sysprof_startfor(G(L), &own, opt, cb, limits);
 }
 
+int lj_sysprof_joinvm(global_State *g)
+{
+  char *errmsg = lj_options_errmsg();
+  Profile *p;
+  int status = PROFILE_ERRRUN, err = 0;
+  errmsg[0] = '\0';
+  lj_process_lock();
+  p = lj_registry_of(g);
+  if (p && profile_isrunning(p)) {
+    err = lj_vmprofile_joinvm(p, errmsg);
+    status = err ? PROFILE_ERRIO : PROFILE_SUCCESS;
+  }
+  lj_process_unlock();
+  errno = err;
+  return status;
+}
+
 /* -- Collection -------------------------------------------------------------- */
 
 static int wants_collection(global_State *g)

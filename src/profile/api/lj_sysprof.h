@@ -16,11 +16,17 @@ LJ_FUNC int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *op
 			     const SysprofCallbacks *cb, const ProfileLimits *limits);
 
 /* The same for a VM that another thread runs, from any thread: at once, wherever that thread is.
-** No event may be one of the VM itself (SourceOps.is_of_vm). The VM must not close meanwhile.
+** Events of the VM itself (SourceOps.is_of_vm) begin by lj_sysprof_joinvm. The VM must not close
+** meanwhile.
 */
 LJ_FUNC int lj_sysprof_startfor(global_State *g, const VmThread *thread,
 				const struct luam_Sysprof_Options *opt,
 				const SysprofCallbacks *cb, const ProfileLimits *limits);
+
+/* Begin the events of the VM itself in its running profile, on the VM thread. Returns a PROFILE_*
+** status; sets errno with PROFILE_ERRIO, and the reason is in lj_options_errmsg().
+*/
+LJ_FUNC int lj_sysprof_joinvm(global_State *g);
 
 /* Collect garbage, if the running profile of the VM asks for it and no other thread runs the VM.
 ** Before a stop or a dump. Runs finalizers; their errors are lost. Not under the lock.

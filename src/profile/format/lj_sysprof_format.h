@@ -432,6 +432,7 @@
 #define SPF_EVENT_CYCLE_US     11 /* Microseconds since the last one has ended. */
 #define SPF_EVENT_CYCLE_HELD   12 /* SPF_EVENT_HELD at its end. */
 #define SPF_EVENT_ENDED_CALLS  13 /* System calls that a tick ended with EINTR. */
-#define SPF_EVENT__MAX         14
+#define SPF_EVENT_MISSED_US    14 /* Microseconds since the start in which it did not run. */
+#define SPF_EVENT__MAX         15
 
 #endif

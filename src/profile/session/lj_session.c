@@ -11,6 +11,7 @@
 #include "lj_obj.h"
 #include "profile/base/lj_osmemory.h"
 #include "profile/base/lj_osthread.h"
+#include "profile/base/lj_relaxed.h"
 #include "profile/session/lj_describe.h"
 #include "profile/session/lj_eventlist.h"
 #include "profile/session/lj_handover.h"
@@ -59,11 +60,37 @@ void lj_session_free(Session *s)
 
 /* -- Events ------------------------------------------------------------------ */
 
+/* Count the time in which events do not run that only the VM's thread can begin. */
+static void count_missed(Session *s)
+{
+  int i;
+  for (i = 0; s->is_late && i < s->sm.nevent; i++) {
+    Event *e = &s->sm.event[i].e;
+    if (e->spec.ops->is_of_vm)
+      relaxed_set(&e->counters[SPF_EVENT_MISSED_US], lj_totals_us(&s->sm));
+  }
+}
+
+int lj_session_joinvm(Session *s, char *errmsg)
+{
+  count_missed(s);
+  s->is_late = 0;
+  if (lj_eventlist_open(&s->sm, EVENTS_ALL, errmsg) != EVENT_OK)
+    return errno ? errno : EINVAL;
+  return lj_eventlist_arm(&s->sm, errmsg);
+}
+
+/* The first session is that of the VM's thread. */
 EventStatus lj_session_open(Session *s, char *errmsg)
 {
-  EventSet set = s->is_first ? EVENTS_ALL
-		 : s->paused ? EVENTS_WITHOUT_SIGNALS
-			     : EVENTS_OF_THREADS;
+  EventSet set = s->paused ? EVENTS_WITHOUT_SIGNALS : EVENTS_OF_THREADS;
+  if (s->is_first && s->sm.reader.tid == lj_osthread_self()) {
+    count_missed(s);
+    s->is_late = 0;
+    set = EVENTS_ALL;
+  } else if (s->is_first) {
+    s->is_late = 1;
+  }
   return lj_eventlist_open(&s->sm, set, errmsg);
 }
 
@@ -118,6 +145,7 @@ void lj_session_settle(Session *s)
 {
   lj_sampler_seize(&s->sm);
   lj_totals_settle(&s->sm);
+  count_missed(s);
   lj_sample_nested(&s->sm);
   lj_sample_rest(&s->sm);
 }
@@ -133,6 +161,7 @@ int lj_session_dump(Session *s, FuncTab *named)
 {
   if (!has_stream(s)) return 0;
   lj_totals_time(&s->sm);
+  count_missed(s);
   lj_marks_dump(&s->sm);
   return lj_handover_dump(&s->sm, named);
 }

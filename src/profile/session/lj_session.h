@@ -16,6 +16,7 @@ typedef struct Session {
   int is_first; /* Of its profile. It has the events of the VM. */
   size_t size;  /* Bytes of its memory, which may hold a buffer, too. */
   int later;    /* The thread began after the profile. */
+  int is_late;  /* It is the first, and the events of the VM do not run yet. */
   int paused;   /* Events with signals are closed: the thread blocks these. */
   uint64_t asked_cpu_us, asked_ticks; /* State at the last lj_session_isblocked. */
   int seen;                           /* The last scan found the thread. */
@@ -40,10 +41,15 @@ static LJ_AINLINE Session *session_next(const Session *s)
 */
 LJ_FUNC Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later);
 
-/* Open the events; of a paused session, those without signals. On EVENT_ERROR, sets errno and
-** errmsg[EVENT_ERRMSG_MAX].
+/* Open the events; of a paused session, those without signals; those of the VM only on its thread.
+** On EVENT_ERROR, sets errno and errmsg[EVENT_ERRMSG_MAX].
 */
 LJ_FUNC EventStatus lj_session_open(Session *s, char *errmsg);
+
+/* Open and arm the events of the VM in its session, on the VM thread. Returns 0, or an errno and the
+** reason.
+*/
+LJ_FUNC int lj_session_joinvm(Session *s, char *errmsg);
 
 /* Does its thread block a signal of its events? Such a signal would stay pending, or reach
 ** a sigwait() or signalfd() of the thread. Reads the thread's mask only if the thread has

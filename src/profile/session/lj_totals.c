@@ -38,10 +38,14 @@ void lj_totals_look(Sampler *s)
   }
 }
 
+uint64_t lj_totals_us(const Sampler *s)
+{
+  return s->over_us ? s->over_us : (mono_ns() - s->start_ns) / 1000;
+}
+
 void lj_totals_time(Sampler *s)
 {
-  uint64_t us = s->over_us ? s->over_us : (mono_ns() - s->start_ns) / 1000;
-  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], us);
+  relaxed_set(&s->counters[SPF_COUNTER_WALL_US], lj_totals_us(s));
 }
 
 /* Events of the VM go on after the samples of its thread, and bring its CPU time. */

@@ -69,6 +69,9 @@ static LJ_AINLINE void totals_list(Sampler *s)
   if (LJ_UNLIKELY(s->nspent == SAMPLER_SPENT)) lj_totals_account(s);
 }
 
+/* Real time since the start, in microseconds: up to now, or to the end of the samples. */
+LJ_FUNC uint64_t lj_totals_us(const Sampler *s);
+
 /* Bring the real time up to now. */
 LJ_FUNC void lj_totals_time(Sampler *s);
 

@@ -235,11 +235,18 @@ static void thread_pause(ThreadScan *scan, Session *s)
   scan->unsampled += (uint64_t)s->paused;
 }
 
-/* Count threads without samples in the session of the VM, which stays to the end. */
-static void count_unsampled(Profile *p, uint64_t n)
+/* The session of the VM's thread began first, so it is the last in the list. It stays to the end. */
+static Session *session_ofvm(const Profile *p)
 {
   Session *s = profile_first(p), *next;
   while ((next = session_next(s)) != NULL) s = next;
+  return s;
+}
+
+/* Count threads without samples in the session that stays. */
+static void count_unsampled(Profile *p, uint64_t n)
+{
+  Session *s = session_ofvm(p);
   if (n > relaxed_get(&s->sm.counters[SPF_COUNTER_UNSAMPLED]))
     relaxed_set(&s->sm.counters[SPF_COUNTER_UNSAMPLED], n);
 }
@@ -434,6 +441,11 @@ int lj_vmprofile_move(Profile *p, char *errmsg)
     return lj_session_move(profile_first(p), errmsg);
   lj_vmprofile_scan(p, 1);
   return 0;
+}
+
+int lj_vmprofile_joinvm(Profile *p, char *errmsg)
+{
+  return p->is_over ? ECANCELED : lj_session_joinvm(session_ofvm(p), errmsg);
 }
 
 void lj_vmprofile_totals(Profile *p, ProfileTotals *t)

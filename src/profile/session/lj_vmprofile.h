@@ -102,6 +102,12 @@ LJ_FUNC void lj_vmprofile_disown(Profile *p);
 */
 LJ_FUNC int lj_vmprofile_dump(Profile *p);
 
+/* Begin the events of the VM itself (SourceOps.is_of_vm), which a profile leaves out that another
+** thread began. On the VM thread. Returns 0, or an errno and the reason. ECANCELED: the samples have
+** ended.
+*/
+LJ_FUNC int lj_vmprofile_joinvm(Profile *p, char *errmsg);
+
 /* The calling thread runs the VM from now on. Returns 0, or an errno and the reason. */
 LJ_FUNC int lj_vmprofile_move(Profile *p, char *errmsg);
 

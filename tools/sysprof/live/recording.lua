@@ -8,7 +8,6 @@
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
 local system = require("sysprof.base.system")
-local text = require("sysprof.base.text")
 
 local DONE_SECONDS = 10		-- A program may search names at the end of its profile.
 local STEP_SECONDS = 1
@@ -38,11 +37,6 @@ function recording.begin(list, values, say)
     end
     started[#started + 1] = program
     say_all(say, name, answer.notes)
-    local waiting = requests.number(answer, "waiting")
-    if waiting > 0 then
-      say(name, (": the recording of %d of %s begins when the program runs Lua code outside of compiled code")
-		:format(waiting, text.plural(requests.number(answer, "vms"), "VM")))
-    end
   end)
   return started
 end

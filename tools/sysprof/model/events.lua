@@ -198,9 +198,18 @@ local function new_event(key, name, unit)
 	   total = nil,		-- All occurrences, sampled or not; nil if unknown.
 	   counters = {},	-- Other counters, by SPF_EVENT_*.
 	   wall_us = 0,		-- Since the starts of its processes' profiles.
-	   processes = {},	-- Set of their ids.
+	   processes = {},	-- Set of their ids, and of those in which it never began.
+	   without = {},
 	   parts = nil,		-- Of a sum: their names.
 	   members = {} }	-- By event of a session: what its weights are multiplied by.
+end
+
+-- Has an event of a list begun in no process?
+function events.never_began(e)
+  for pid in pairs(e.processes) do
+    if not e.without[pid] then return false end
+  end
+  return next(e.processes) ~= nil
 end
 
 -- Returns the sum of a list of events; without one, appends it.
@@ -230,6 +239,13 @@ local function add_wall_time(e, session)
   if e.processes[pid] or not wall_us then e.wall_us = nil end
   e.processes[pid] = true
   e.wall_us = e.wall_us and e.wall_us + wall_us
+end
+
+-- Notes a process in which the event never began.
+local function add_missed_time(e, session, index)
+  local missed_us = counter_of(session.counters, index, G.SPF_EVENT_MISSED_US) or 0
+  local wall_us = session.counters[G.SPF_COUNTER_WALL_US] or math.huge
+  if missed_us > 0 and missed_us >= wall_us then e.without[session.meta.pid or ""] = true end
 end
 
 local function add_counters(e, counters, index)
@@ -286,8 +302,13 @@ function events.list(profile)
 	local all = add(e)
 	if events.is_part(e) then add_part(sum, e, all) end
 	add_counters(all, session.counters, index)
+	add_missed_time(all, session, index)
 	add_wall_time(all, session)
-	if e.left then add_held(add(e.left), session.counters, index) end
+	if e.left then
+	  local left = add(e.left)
+	  add_held(left, session.counters, index)
+	  left.processes, left.without = all.processes, all.without
+	end
       end
     end
     if sum and session.meta[SUM] then add_wall_time(sum, session) end
@@ -310,6 +331,9 @@ function events.list(profile)
     end
   end
   if sum and sum.wall_us then sum.total = sum.wall_us * 1000 end
+  for _, e in ipairs(list) do
+    if events.never_began(e) then e.total = nil end
+  end
   return list
 end
 

@@ -5,6 +5,7 @@
 ----------------------------------------------------------------------------
 
 local coroutines = require("sysprof.serve.coroutines")
+local events = require("sysprof.model.events")
 local files = require("sysprof.base.files")
 local programs = require("sysprof.live.programs")
 local reader = require("sysprof.read.reader")
@@ -31,13 +32,17 @@ local function sentences()
 	 function(default) return #list > 0 and table.concat(list, "; ") or default end
 end
 
--- Renders profiles. wanted: see endpoints; event: of its view, or nil; title: of the page.
-local function render(write, paths, wanted, event, title)
+-- Renders profiles. wanted: see endpoints; event: of its view, or nil; title: of the page; said: what programs said, or
+-- nil.
+local function render(write, paths, wanted, event, title, said)
   local format = require("sysprof.formats." .. wanted.format)
   local profile, err = reader.read_all(paths, { timeline = format.needs_timeline, activity = format.needs_activity })
   if not profile then return 503, "the profile is missing: " .. err end
   local shown, wrong = view.new(profile, { event = event, limit = TOP_LIMIT })
   if not shown then return 404, wrong end
+  if events.never_began(shown.event) then
+    return 503, said or ("the event '%s' was not recorded"):format(shown.event.name)
+  end
   shown.options.title = shown:default_title(title)
   format.render(shown, write)
   local its = profiles.TYPES[wanted.format]
@@ -72,7 +77,7 @@ function profiles.record(write, open, wanted, seconds, note)
   if #paths == 0 then return 503, said("nothing was recorded") end
   local sentence = said()
   if sentence then note(sentence) end
-  return render(write, paths, wanted, wanted.event, programs.title(its))
+  return render(write, paths, wanted, wanted.event, programs.title(its), sentence)
 end
 
 -- Shows files.

@@ -82,6 +82,7 @@ function selfreport.nothing(profile)
   local total = e and (e.total or profile.whole and not unit.is_cpu and e.weight)
   if not total or not profile.complete then return "no samples" end
   local name = text.clean(e.name)
+  if events.never_began(e) then return ("no samples: the event '%s' was not recorded"):format(name) end
   if total == 0 and not unit.is_cpu then return ("no samples: the event '%s' did not occur"):format(name) end
   local period = #e.periods == 1 and e.periods[1] > 0 and e.periods[1]
   local each = period and (unit.period and unit.period(period) or ("%.6g ms"):format(period / 1e6))
@@ -204,12 +205,18 @@ local function broken_text(e)
   return #parts > 0 and table.concat(parts, ", ") or nil
 end
 
+local START_US = 10000		-- An event takes less to begin.
+
 -- Returns what was sampled of an event, and how often.
 function selfreport.event_text(profile, e)
+  if events.never_began(e) then return "not recorded" end
   local s = sums_text(e, profile.whole)
   if e.parts then return s .. states_text(profile, e) end
   local rate = selfreport.rate_text(profile, e)
-  return rate and s .. "; " .. rate or s
+  local missed_us = e.counters[G.SPF_EVENT_MISSED_US] or 0
+  if rate then s = s .. "; " .. rate end
+  if missed_us >= START_US then s = s .. ("; not recorded for %.3f s"):format(missed_us / 1e6) end
+  return s
 end
 
 -- Returns { label, text } of an event.
@@ -308,7 +315,7 @@ function selfreport.lines(profile)
     { "samples", selfreport.totals(profile, true) .. ", " .. text.plural(#profile.thread_list, "thread") },
   }
   for _, e in ipairs(all_events) do
-    if e.of then
+    if e.of and not events.never_began(e) then
       memory.add_left(list, e, profile.whole)
     else
       list[#list + 1] = event_line(profile, e, #all_events == 1)
