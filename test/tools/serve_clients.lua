@@ -136,6 +136,14 @@ for _, host in ipairs { "evil.example", "evil.example:6060", "127.0.0.1.evil.exa
   refused("GET / HTTP/1.1\r\nHost: " .. host .. "\r\n\r\n", 403, "expected the host localhost or an address, got '")
 end
 do	-- The name that is listened to.
+-- A page of another site may link to us, but not let us record.
+local function status_for_site(site, dest)
+  return status_of(("GET / HTTP/1.1\r\n%sSec-Fetch-Site: %s\r\nSec-Fetch-Dest: %s\r\n\r\n"):format(LOCAL, site, dest))
+end
+t.equal(status_for_site("cross-site", "document"), 200, "a link of another site")
+t.equal(status_for_site("same-origin", "image"), 200, "our page")
+refused("GET / HTTP/1.1\r\n" .. LOCAL .. "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: image\r\n\r\n", 403, "a page of another site asked")
+
   local name = t.content("/etc/hostname"):match("%S+") or "none"
   local _, _, err = t.shell(("timeout 3 %s serve --listen=%s:0 small.bin"):format(programs.RUN, name))
   if err:find("press Ctrl-C", 1, true) then

@@ -105,6 +105,12 @@ function http.is_own_host(host, own)
   return name ~= nil and (name == "localhost" or is_address(name) or name == (own and own:lower()))
 end
 
+-- Does a page of another site ask, and not a person who follows a link? It could not read the answer, but would let the
+-- program be recorded.
+function http.is_of_other_site(fields)
+  return fields["sec-fetch-site"] == "cross-site" and fields["sec-fetch-dest"] ~= "document"
+end
+
 -- Returns the head of an answer. length: of its body, or nil if that is unknown; name: of a file, or nil.
 function http.head(status, content_type, length, name)
   local lines = {

@@ -65,6 +65,9 @@ function methods:dispatch(c, header)
 			  :format(http.shown(host)))
   end
   local result = self.handle(request)
+  if http.is_of_other_site(request.fields) then
+    return refuse(c, 403, "a page of another site asked; expected a page of this server, a link, or a program")
+  end
   if not result.job then
     return answer(c, result.status, result.type or TEXT, result.body)
   elseif c.is_head then
