@@ -18,6 +18,7 @@ local WRITE_SECONDS, CLOSE_SECONDS = 30, 1	-- Without any progress; until the ot
 local WAITING_MAX = 16		-- Requests in the queue.
 local OTHERS_MAX = 2		-- Jobs at a time that record nothing.
 local STEP_SECONDS = 60
+local REST_SECONDS = 0.1	-- After a connection that could not be taken, because descriptors are missing.
 local AFTER_MAX = 65536		-- Bytes that may follow a request.
 
 local TEXT = "text/plain; charset=utf-8"
@@ -129,7 +130,10 @@ end
 -- Takes a new connection.
 function methods:accept()
   local fd = tcp.accept(self.listener)
-  if not fd then return end
+  if not fd then
+    self.rests_until = system.now() + REST_SECONDS
+    return
+  end
   local c = { fd = fd, state = "reading", limit = system.now() + HEADER_SECONDS, input = "", is_head = false }
   local busy = 0
   for other in pairs(self.all) do busy = busy + (other.state ~= "closing" and 1 or 0) end
@@ -185,7 +189,11 @@ end
 -- Waits, and does a step of each connection that is ready. Returns whether a signal ends the server.
 function methods:step()
   local readable, writable, of, limit = { self.signals.fd }, {}, {}, system.now() + STEP_SECONDS
-  if self.count < SOCKETS_MAX then readable[2] = self.listener end
+  if self.rests_until > system.now() then
+    limit = self.rests_until
+  elseif self.count < SOCKETS_MAX then
+    readable[2] = self.listener
+  end
   for c in pairs(self.all) do
     local list = c.state == "writing" and writable or readable
     list[#list + 1], of[c.fd], limit = c.fd, c, math.min(limit, c.limit)
@@ -214,7 +222,7 @@ end
 -- work of sysprof.serve.jobs, records tells that no other such job may run.
 function server.run(listener, host, signals, handle)
   local self = setmetatable({ listener = listener, host = host, signals = signals, handle = handle,
-			      pid = processes.own_pid(), all = {}, count = 0, queue = {} }, mt)
+			      pid = processes.own_pid(), all = {}, count = 0, queue = {}, rests_until = 0 }, mt)
   repeat until self:step()
   local list = {}
   for c in pairs(self.all) do list[#list + 1] = c end
