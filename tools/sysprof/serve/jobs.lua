@@ -24,7 +24,7 @@ local function write_all(fd, s)
   local at = 0
   while at < #s do
     local n = tonumber(C.write(fd, ffi.cast("const char *", s) + at, #s - at))
-    if n <= 0 then error("cannot write a temporary file: " .. files.reason(), 0) end
+    if n <= 0 then error({ sentence = "cannot write a temporary file: " .. files.reason() }) end
     at = at + n
   end
 end
@@ -41,7 +41,10 @@ end
 -- Runs work(write) and tells what it returned.
 local function run(work, file, pipe)
   local ok, status, a, b = pcall(work, function(s) write_all(file, s) end)
-  if not ok then status, a, b = 500, "internal error: " .. tostring(status), nil end
+  if not ok then
+    local its = type(status) == "table" and status.sentence
+    status, a, b = its and 503 or 500, its or "internal error: " .. tostring(status), nil
+  end
   if status ~= 200 then a = text.short(a, SENTENCE_MAX) end
   write_all(pipe, ("%d\n%s\n%s"):format(status, a:gsub("\n", " "), b or ""))
 end
