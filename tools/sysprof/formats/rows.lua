@@ -149,10 +149,11 @@ function rows.shown(view, list)
   return limit > 0 and math.min(limit, #list) or #list
 end
 
--- Says how many rows are left out.
+-- Says how many rows are left out. Where the limit is fixed, there is no option.
 function rows.write_rest(view, shown, list, write)
   if shown < #list then
-    write(("%12s %d more %ss (--limit=0 shows all)\n"):format("...", #list - shown, rows.name(view)))
+    local how = view.options.fixed_limit and "" or " (--limit=0 shows all)"
+    write(("%12s %d more %ss%s\n"):format("...", #list - shown, rows.name(view), how))
   end
 end
 
