@@ -23,6 +23,7 @@ says("serve 7 small.bin", 2, "expected a PID, got 'small.bin'")
 says("serve --name=x small.bin", 2, "--name needs programs, got the file 'small.bin'")
 says("serve --children small.bin", 2, "--children needs programs, got the file 'small.bin'")
 says("serve missing.bin", 1, "missing.bin: No such file or directory")
+says("serve nginx", 1, "nginx: No such file or directory; --name=nginx means live programs of this name")
 says("serve letter.txt", 1, "letter.txt: not a sysprof profile")
 says("serve -", 1, "standard input cannot be read again; expected a FILE")
 says("serve 99999999", 1, "there is no process 99999999")
@@ -135,7 +136,6 @@ for _, host in ipairs { "evil.example", "evil.example:6060", "127.0.0.1.evil.exa
 			"1.2.3.4.5", "0x7f.1" } do
   refused("GET / HTTP/1.1\r\nHost: " .. host .. "\r\n\r\n", 403, "expected the host localhost or an address, got '")
 end
-do	-- The name that is listened to.
 -- A page of another site may link to us, but not let us record.
 local function status_for_site(site, dest)
   return status_of(("GET / HTTP/1.1\r\n%sSec-Fetch-Site: %s\r\nSec-Fetch-Dest: %s\r\n\r\n"):format(LOCAL, site, dest))
@@ -144,6 +144,7 @@ t.equal(status_for_site("cross-site", "document"), 200, "a link of another site"
 t.equal(status_for_site("same-origin", "image"), 200, "our page")
 refused("GET / HTTP/1.1\r\n" .. LOCAL .. "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Dest: image\r\n\r\n", 403, "a page of another site asked")
 
+do	-- The name that is listened to.
   local name = t.content("/etc/hostname"):match("%S+") or "none"
   local _, _, err = t.shell(("timeout 3 %s serve --listen=%s:0 small.bin"):format(programs.RUN, name))
   if err:find("press Ctrl-C", 1, true) then
@@ -200,10 +201,14 @@ do
   end
   t.write_file("large.bin", b:finish())
 end
+os.remove("small.bin")
+refused_path("/", 503, "small.bin: No such file or directory")
 client.stop(server)
 
 do
   server = client.serve("large.bin")
+  local rows = answers(server.port, "/debug/pprof/profile?debug=1", "more functions")
+  t.ok(not rows:find("--limit", 1, true), "a table names no option of a command line")
   local whole = answers(server.port, "/", "f40000_xxx")
   t.ok(#whole > 8e6, "a large page: " .. #whole)
   local fds = {}
@@ -241,6 +246,8 @@ do	-- By name, each request means those that live then.
   t.equal(status, 200, "a new worker: " .. body:sub(1, 100))
   t.contains(pprof.folded(pprof.decode(body), 1, 1), "hot_in_good (live.lua:2) 30\n", "a new worker")
   t.contains(t.content(server.log), ("process %d (%s): a note at the end"):format(second, name), "a note is a line")
+  t.contains(answers(server.port, "/", name), "PID " .. second, "the start page has those that live now")
+  t.contains(answers(server.port, "/debug/pprof/cmdline", name), "\0good\0", "their command line")
   client.stop(server)
   live_server.stop { second }
 end
@@ -251,6 +258,30 @@ do	-- A name that would be markup.
   t.contains(page, "&lt;b&gt;&amp;amp;.lua", "a hostile name")
   client.stop(server)
   live_server.stop { pid }
+end
+
+do	-- Another process gets the number of the program.
+  local pid = live_server.start("good", programs.unique("gone.lua"))
+  server = client.serve(pid)
+  live_server.stop { pid }
+  t.wait_until("its number is free", function() return t.content(("/proc/%d/stat"):format(pid)) == "" end)
+  local other
+  for _ = 1, 20 do	-- Any other process may be faster.
+    local out = io.popen(("echo %d 2>/dev/null >/proc/sys/kernel/ns_last_pid; sleep 60 >/dev/null & echo $!"):format(pid - 1))
+    other = tonumber(out:read("*a"))
+    out:close()
+    if other == pid then break end
+    os.execute("kill " .. other)
+  end
+  if other == pid then
+    local sentence = ("process %d has ended, and another process has its number"):format(pid)
+    refused("GET /flame?seconds=0.1 HTTP/1.0\r\n\r\n", 503, sentence, server.port)
+    answers(server.port, "/", sentence)
+    os.execute("kill " .. other)
+  else
+    print("skipped: another process with the same number, which only root can make")
+  end
+  client.stop(server)
 end
 
 programs.finish()

@@ -69,7 +69,7 @@ do
     n, whole = sums(p, "samples/count", "drops (app.lua:10)")
     if n > 0 then break end
   end
-  t.equal(p.str(p.message[14][1]), "samples", "profile: its default")
+  t.equal(p.str(p.message[14][1]), "cpu", "profile: its default, as Go's")
   t.ok(n > 0 and n <= whole, ("profile: %d of %d samples"):format(n, whole))
   t.ok((p.message[10][1] or 0) > 0, "profile: duration")
 
@@ -141,7 +141,8 @@ local function refused(path, status, sentence)
   t.equal(select(2, body:gsub("\n", "")), 1, path .. ": one line: " .. body)
 end
 
-refused("/debug/pprof/profile?event=no_event&seconds=1", 503, ("process %d (app.lua): 'no_event' is not a clock or event"):format(app))
+refused("/debug/pprof/profile?event=no_event&seconds=1", 400, ("process %d (app.lua): 'no_event' is not a clock or event"):format(app))
+refused("/flame?event=cpu,cpu&seconds=1", 400, ("process %d (app.lua): the list of clocks has 'cpu' twice"):format(app))
 refused("/debug/pprof/profile?event=a%0astop", 400, "expected a list of events, such as cpu,alloc")
 for _, seconds in ipairs { "0", "-1", "x", "3601", "1e3", "99999999999", "%31%00" } do
   refused("/debug/pprof/profile?seconds=" .. seconds, 400, "expected a number from 0.01 to 3600")
@@ -183,6 +184,7 @@ do	-- The queue is bounded.
   t.wait_until("it records", function() return #client.children(server) == 1 end)
   for i = 2, 17 do fds[i] = ask("/debug/pprof/profile?seconds=600") end
   refused("/debug/pprof/profile?seconds=1", 503, "another recording runs, and 16 requests wait for it")
+  body_of("/", "text/html")
   for _, fd in ipairs(fds) do client.close(fd) end
   t.wait_until("the recording ends", function() return #client.children(server) == 0 and not is_recording() end)
 end
@@ -191,6 +193,7 @@ do	-- Another client's recording.
   local pid = programs.spawn(("%s record -o other.bin %d 2>other.log"):format(programs.RUN, app))
   t.wait_until("another command records", is_recording)
   refused("/debug/pprof/profile?seconds=1", 503, "another client records this process already")
+  refused("/debug/pprof/profile?seconds=1&event=cpu", 503, "another client records this process already")
   os.execute("kill -INT " .. pid)
   t.wait_until("it ends", function() return not is_recording() end)
 end
@@ -242,8 +245,8 @@ do	-- The program ends during a recording, and before one.
   -- It may not have been reaped yet.
   refused("/debug/pprof/profile?seconds=1", 503, ("process %d"):format(app))
   refused("/debug/pprof/coroutine", 503, ("process %d"):format(app))
-  refused("/debug/pprof/cmdline", 503, ("process %d has ended"):format(app))
-  t.contains(body_of("/", "text/html"), ("PID %d: it has ended"):format(app), "start page")
+  refused("/debug/pprof/cmdline", 503, ("process %d"):format(app))
+  t.ok(body_of("/", "text/html"):find(("<li>[%%l ]*process %d.-</li>"):format(app)), "start page")
 end
 
 client.stop(server)

@@ -6,6 +6,7 @@ local command = require("sysprof.cli.command")
 local endpoints = require("sysprof.serve.endpoints")
 local files = require("sysprof.base.files")
 local interrupts = require("sysprof.cli.interrupts")
+local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local reader = require("sysprof.read.reader")
 local requests = require("sysprof.live.requests")
@@ -76,7 +77,10 @@ end
 local function wrong_file(path)
   if path == "-" then return "standard input cannot be read again; expected a FILE" end
   local file, why = files.open(path, "rb")
-  if not file then return ("%s: %s"):format(path, why) end
+  if not file then
+    local name = path:find("^[^/]+$") and ("; --name=%s means live programs of this name"):format(path) or ""
+    return ("%s: %s%s"):format(path, why, name)
+  end
   file:close()
   if not reader.is_profile(path) then return path .. ": not a sysprof profile" end
 end
@@ -87,15 +91,34 @@ local function shown(names)
   return table.concat(names, ", ", 1, math.min(#names, SHOWN)) .. (more > 0 and (" and %d more"):format(more) or "")
 end
 
+-- Returns open(say) for endpoints.new(). A later process that has the number of one of rest is not meant.
+local function opener(opt, rest)
+  local started = {}
+  for _, word in ipairs(rest) do started[word] = processes.start_time(tonumber(word)) end
+  return function(say)
+    local left = {}
+    for _, word in ipairs(rest) do
+      local now = processes.start_time(tonumber(word))
+      if now and started[word] and now ~= started[word] then
+	say(("process %s has ended, and another process has its number"):format(word))
+      else
+	left[#left + 1] = word
+      end
+    end
+    if #left == 0 and not opt.names then return {} end
+    return targets.open({ say = say }, opt, left)
+  end
+end
+
 -- Returns what endpoints.new() takes, and its names; or nil.
 local function programs_of(this, opt, rest)
-  local opened, pids, names = targets.open(this, opt, rest), {}, {}
-  for i, program in ipairs(opened) do
-    pids[i], names[i] = program.pid, programs.name(program.facts)
+  local open, names = opener(opt, rest), {}
+  for i, program in ipairs(open(this.say)) do
+    names[i] = programs.name(program.facts)
     requests.close(program)
   end
-  if #pids == 0 then return nil end
-  return { pids = pids, note = this.say, open = function(say) return targets.open({ say = say }, opt, rest) end }, names
+  if #names == 0 then return nil end
+  return { note = this.say, open = open }, names
 end
 
 local function files_of(this, rest)

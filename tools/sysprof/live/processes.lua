@@ -102,6 +102,12 @@ function processes.has_ended(pid)
   return not facts or facts.has_ended
 end
 
+-- Returns when a process was started, in ticks, or nil. A later process of the same number has another time.
+function processes.start_time(pid)
+  local stat = content(("/proc/%d/stat"):format(pid)):match("^.*%)(.*)$")	-- Its name may hold anything.
+  return stat and tonumber(stat:match("^ %a" .. (" %-?%d+"):rep(18) .. " (%d+)"))
+end
+
 -- Returns a sorted list of the numbers of all processes.
 function processes.list()
   local list = {}

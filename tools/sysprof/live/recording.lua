@@ -19,16 +19,18 @@ local function say_all(say, name, list)
   for _, sentence in ipairs(list) do say(name, ": ", sentence) end
 end
 
--- Lets each opened program begin. values: lines of the request. Returns those that began; path: where they write.
+-- Lets each opened program begin. values: lines of the request. Returns those that began, with path: where they write;
+-- and how many refused the request.
 function recording.begin(list, values, say)
-  local asked, started = {}, {}
+  local asked, started, refused = {}, {}, 0
   for _, program in ipairs(list) do
     local ok, why = requests.send_file(program, "record", values)
     if ok then asked[#asked + 1] = program else say(why) end
   end
-  requests.collect(asked, function(program, answer, why)
+  requests.collect(asked, function(program, answer, why, is_refusal)
     local name = programs.name(program.facts)
     if not answer or answer.kind ~= "ok" then
+      refused = refused + (is_refusal and 1 or 0)
       requests.close(program)
       say_all(say, name, answer and answer.notes or {})
       say_all(say, name, answer and answer.errors or {})
@@ -38,7 +40,7 @@ function recording.begin(list, values, say)
     started[#started + 1] = program
     say_all(say, name, answer.notes)
   end)
-  return started
+  return started, refused
 end
 
 -- Takes what a recording program has sent. Returns whether its recording is over.

@@ -50,8 +50,8 @@ function requests.number(answer, key)
   return value:find("^%d+$") and #value < 10 and tonumber(value) or 0
 end
 
--- Reads what a program has sent. Returns an answer; or nil and, unless nothing has come yet, a sentence and whether the
--- program has closed the connection.
+-- Reads what a program has sent. Returns an answer; or nil and, unless nothing has come yet, a sentence, whether the
+-- program has closed the connection, and whether it refuses the request.
 function requests.receive(program)
   local packet = socket.receive(program.fd)
   local name = programs.name(program.facts)
@@ -59,7 +59,7 @@ function requests.receive(program)
   if packet == "" then return nil, name .. " closed the connection", true end
   local answer = parse(packet)
   if not answer then return nil, name .. " sent an answer that this version of sysprof does not know" end
-  if answer.kind == "error" then return nil, ("%s: %s"):format(name, answer.sentence) end
+  if answer.kind == "error" then return nil, ("%s: %s"):format(name, answer.sentence), false, true end
   return answer
 end
 
@@ -113,7 +113,7 @@ function requests.close(program)
 end
 
 -- Waits until each program of a list has sent an answer, or time is up. Calls take(program, answer), or
--- take(program, nil, sentence), for each.
+-- take(program, nil, sentence, whether it refuses), for each.
 function requests.collect(list, take)
   local waiting, seconds = {}, requests.patience()
   local limit = system.now() + seconds
@@ -126,10 +126,10 @@ function requests.collect(list, take)
     if left <= 0 then break end
     for program in pairs(waiting) do
       if ready[program.fd] then
-	local answer, why = requests.receive(program)
+	local answer, why, _, is_refusal = requests.receive(program)
 	if answer or why then
 	  waiting[program] = nil
-	  take(program, answer, why)
+	  take(program, answer, why, is_refusal)
 	end
       end
     end

@@ -9,7 +9,8 @@ local text = require("sysprof.base.text")
 local put_number, put_bytes = protobuf.number, protobuf.bytes
 
 -- Fields of profile.proto, by message.
-local PROFILE = { sample_type = 1, sample = 2, location = 4, ["function"] = 5, string_table = 6, time_nanos = 9 }
+local PROFILE = { sample_type = 1, sample = 2, location = 4, ["function"] = 5, string_table = 6, time_nanos = 9,
+		  comment = 13 }
 local VALUE_TYPE = { type = 1, unit = 2 }
 local SAMPLE = { location_id = 1, value = 2, label = 3 }
 local LABEL = { key = 1, str = 2 }
@@ -26,8 +27,8 @@ local function message(list)
   return table.concat(m)
 end
 
--- Writes a profile of folded stacks, whose last frame is the state in brackets.
-function coroutines.render(folded, write)
+-- Writes a profile of folded stacks, whose last frame is the state in brackets. comment: a sentence, or nil.
+function coroutines.render(folded, comment, write)
   local out, strings, string_ids, ids = {}, { "" }, { [""] = 0 }, {}
   local function string_id(s)
     local id = string_ids[s]
@@ -71,6 +72,7 @@ function coroutines.render(folded, write)
     end
   end
   put_number(out, PROFILE.time_nanos, os.time() * 1000000000ULL)
+  if comment then put_number(out, PROFILE.comment, string_id(comment)) end
   for _, s in ipairs(strings) do put_bytes(out, PROFILE.string_table, s) end
   write(gzip.compress(table.concat(out), "sysprof for LuaJIT"))
 end

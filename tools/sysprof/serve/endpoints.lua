@@ -6,7 +6,6 @@
 
 local http = require("sysprof.serve.http")
 local pages = require("sysprof.serve.pages")
-local processes = require("sysprof.live.processes")
 local profiles = require("sysprof.serve.profiles")
 
 local SECONDS_MAX = 3600
@@ -48,20 +47,13 @@ local function wanted_of(name, query)
     if #event > EVENT_MAX or event:find("[^%w_,:/=.-]") then
       return nil, ("event=%s: expected a list of events, such as cpu,alloc"):format(http.shown(event))
     end
-    wanted.clocks, wanted.shown = event, event:match("^[^,:/]+")
+    wanted.clocks, wanted.shown, wanted.asks_event = event, event:match("^[^,:/]+"), true
   end
   return wanted
 end
 
--- Returns the arguments of a program, as /proc has them.
-local function command_line(pid)
-  local facts = processes.look(pid)
-  if not facts or facts.has_ended then return refusal(503, ("process %d has ended"):format(pid)) end
-  return { status = 200, type = TEXT, body = table.concat(facts.args, "\0") }
-end
-
--- Returns handle(request) for the server. what: { paths= } of files; or { open=, pids=, note= } of programs: open(say)
--- opens them, note(...) takes sentences.
+-- Returns handle(request) for the server. what: { paths= } of files; or { open=, note= } of programs: open(say) opens
+-- them, note(...) takes sentences.
 function endpoints.new(what)
   local is_live = what.paths == nil
 
@@ -92,7 +84,7 @@ function endpoints.new(what)
     local path, query = request.path, request.query
     local name = path:match("^/debug/pprof/(%l+)$")
     if path == "/" and is_live then
-      return { status = 200, type = HTML, body = pages.start(what.pids) }
+      return { type = HTML, job = function(write) return profiles.start_page(write, what.open) end }
     elseif path == "/" or path == "/flame" then
       return profile("flame", query)
     elseif path == "/debug/pprof/" or path == "/debug/pprof" then
@@ -100,8 +92,10 @@ function endpoints.new(what)
     elseif name == "coroutine" or name == "goroutine" then
       return coroutine_list(query)
     elseif name == "cmdline" then
-      if is_live then return command_line(what.pids[1]) end
-      return { type = TEXT, job = function(write) return profiles.command_line(write, what.paths[1]) end }
+      return { type = TEXT, job = function(write)
+	if is_live then return profiles.command_line(write, what.open) end
+	return profiles.command_line_of_file(write, what.paths[1])
+      end }
     elseif name and name ~= "flame" and RECORDED[name] then
       return profile(name, query)
     end

@@ -2,7 +2,6 @@
 -- Pages of the server: where to begin, and what there is for other programs.
 ----------------------------------------------------------------------------
 
-local processes = require("sysprof.live.processes")
 local text = require("sysprof.base.text")
 
 local NAME_MAX = 100	-- Bytes of a program's name.
@@ -48,14 +47,13 @@ local EVENTS = {
 }
 local TIMES = { 5, 30 }
 
--- Returns the page of programs.
-function pages.start(pids)
+-- Returns the page of opened programs. problems: sentences on others.
+function pages.start(list, problems)
   local out = { head("sysprof for LuaJIT"), "<p>Programs:</p>\n<ul>\n" }
-  for _, pid in ipairs(pids) do
-    local facts = processes.look(pid)
-    out[#out + 1] = ("<li>%s, PID %d%s</li>\n"):format(facts and escaped(facts.program) or "-", pid,
-      facts and not facts.has_ended and "" or ": it has ended")
+  for _, program in ipairs(list) do
+    out[#out + 1] = ("<li>%s, PID %d</li>\n"):format(escaped(program.facts.program), program.pid)
   end
+  for _, problem in ipairs(problems) do out[#out + 1] = ("<li>%s</li>\n"):format(text.html(text.clean(problem))) end
   out[#out + 1] = "</ul>\n<p>A link records, and then shows a flame graph:</p>\n<table>\n"
   for _, its in ipairs(EVENTS) do
     out[#out + 1] = ("<tr><td>%s</td>"):format(its[2])

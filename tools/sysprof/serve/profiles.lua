@@ -7,6 +7,7 @@
 local coroutines = require("sysprof.serve.coroutines")
 local events = require("sysprof.model.events")
 local files = require("sysprof.base.files")
+local pages = require("sysprof.serve.pages")
 local programs = require("sysprof.live.programs")
 local reader = require("sysprof.read.reader")
 local recording = require("sysprof.live.recording")
@@ -21,27 +22,29 @@ local profiles = {}
 -- By format: its type, and the ending of a file of it.
 profiles.TYPES = {
   pprof = { "application/octet-stream", ".pb.gz" },
-  flamegraph = { "text/html; charset=utf-8" },
+  flamegraph = { "text/html; charset=utf-8" },	-- The start page, too.
   top = { "text/plain; charset=utf-8" },
 }
 
--- Returns a function that keeps sentences, and a function that returns them as one.
+-- Returns a function that keeps sentences, a function that returns them as one, and their list.
 local function sentences()
   local list = {}
   return function(...) list[#list + 1] = table.concat({ ... }) end,
-	 function(default) return #list > 0 and table.concat(list, "; ") or default end
+	 function(default) return #list > 0 and table.concat(list, "; ") or default end, list
 end
 
--- Renders profiles. wanted: see endpoints; event: of its view, or nil; title: of the page; said: what programs said, or
--- nil.
-local function render(write, paths, wanted, event, title, said)
+-- Renders profiles. wanted: see endpoints; event: of its view, or nil; title: of the page; names: of programs, by path.
+local function render(write, paths, wanted, event, title, names)
   local format = require("sysprof.formats." .. wanted.format)
-  local profile, err = reader.read_all(paths, { timeline = format.needs_timeline, activity = format.needs_activity })
-  if not profile then return 503, "the profile is missing: " .. err end
-  local shown, wrong = view.new(profile, { event = event, limit = TOP_LIMIT })
+  local profile, err, bad = reader.read_all(paths, { timeline = format.needs_timeline,
+						     activity = format.needs_activity })
+  if not profile then return 503, ("%s: %s"):format(names[bad] or bad, err) end
+  for _, problem in ipairs(profile.problems) do problem.file = names[problem.file] or problem.file end
+  local shown, wrong = view.new(profile, { event = event, limit = TOP_LIMIT, fixed_limit = true,
+					   weight = wanted.format == "pprof" and "event" or nil })
   if not shown then return 404, wrong end
   if events.never_began(shown.event) then
-    return 503, said or ("the event '%s' was not recorded"):format(shown.event.name)
+    return 503, ("the event '%s' was not recorded"):format(shown.event.name)
   end
   shown.options.title = shown:default_title(title)
   format.render(shown, write)
@@ -57,39 +60,76 @@ local function open_all(open)
   return nil, said("no program is left")
 end
 
--- Records programs. seconds: how long. wanted: clocks, gc, format, name, event. note(...) takes sentences.
+-- Returns the status for programs that began no recording. A program refuses events that it does not know.
+local function status_of_refusal(wanted, opened, refused, said)
+  local is_busy = said(""):find("another client records", 1, true) ~= nil
+  return wanted.asks_event and refused == #opened and not is_busy and 400 or 503
+end
+
+-- Does a sentence of a list say why a program recorded nothing?
+local function says_why(list, name)
+  for _, sentence in ipairs(list) do
+    if sentence:find(name .. ": nothing was recorded", 1, true) == 1 then return true end
+  end
+  return false
+end
+
+-- Records programs. seconds: how long. wanted: clocks, asks_event, gc, format, name, event. note(...) takes sentences.
 function profiles.record(write, open, wanted, seconds, note)
   local opened, wrong = open_all(open)
   if not opened then return 503, wrong end
   local values = { clocks = wanted.clocks, gc = wanted.gc and 1 or nil, duration_ns = ("%.0f"):format(seconds * 1e9) }
-  local say, said = sentences()
-  local list, paths, its = recording.begin(opened, values, say), {}, {}
+  local say, said, list_of_said = sentences()
+  local list, refused = recording.begin(opened, values, say)
+  if #list == 0 then
+    return status_of_refusal(wanted, opened, refused, said), said("nothing was recorded")
+  end
+  local paths, its, names = {}, {}, {}
   recording.follow(list, seconds, say)
   for _, program in ipairs(opened) do requests.close(program) end
   for _, program in ipairs(list) do
-    local st = files.stat(program.path)
+    local st, name = files.stat(program.path), programs.name(program.facts)
     if st and st.size > 0 and reader.is_profile(program.path) then
-      paths[#paths + 1], its[#its + 1] = program.path, program
-    else
-      say(programs.name(program.facts), " recorded nothing")
+      paths[#paths + 1], its[#its + 1], names[program.path] = program.path, program, name
+    elseif not says_why(list_of_said, name) then
+      say(name, " recorded nothing")
     end
   end
   if #paths == 0 then return 503, said("nothing was recorded") end
   local sentence = said()
   if sentence then note(sentence) end
-  return render(write, paths, wanted, wanted.event, programs.title(its), sentence)
+  local status, result, name = render(write, paths, wanted, wanted.event, programs.title(its), names)
+  if status ~= 200 and sentence then result = ("%s; %s"):format(result, sentence) end
+  return status, result, name
 end
 
 -- Shows files.
 function profiles.read(write, paths, wanted)
   return render(write, paths, wanted, wanted.event or wanted.shown,
-		paths[1] .. (#paths > 1 and (" and %d more"):format(#paths - 1) or ""))
+		paths[1] .. (#paths > 1 and (" and %d more"):format(#paths - 1) or ""), {})
+end
+
+-- Shows which programs a request means now.
+function profiles.start_page(write, open)
+  local say, _, problems = sentences()
+  local list = open(say)
+  for _, program in ipairs(list) do requests.close(program) end
+  write(pages.start(list, problems))
+  return 200, profiles.TYPES.flamegraph[1]
+end
+
+-- Tells the arguments of the first program, as /proc has them.
+function profiles.command_line(write, open)
+  local opened, wrong = open_all(open)
+  if not opened then return 503, wrong end
+  write(table.concat(opened[1].facts.args, "\0"))
+  return 200, profiles.TYPES.top[1]
 end
 
 -- Tells the command line that a file holds.
-function profiles.command_line(write, path)
+function profiles.command_line_of_file(write, path)
   local profile, err = reader.read(path)
-  if not profile then return 503, err end
+  if not profile then return 503, ("%s: %s"):format(path, err) end
   local command = profile.meta.command
   if not command then return 404, path .. " does not hold the command line of the program" end
   write(text.clean(command))
@@ -122,9 +162,10 @@ function profiles.coroutines(write, open, is_text, note)
   if sentence then note(sentence) end
   if is_text then
     write(table.concat(texts))
+    if sentence then write(("\nmissing: %s\n"):format(text.clean(sentence))) end
     return 200, profiles.TYPES.top[1]
   end
-  coroutines.render(table.concat(texts), write)
+  coroutines.render(table.concat(texts), sentence and "missing: " .. text.clean(sentence), write)
   return 200, profiles.TYPES.pprof[1], "coroutine" .. profiles.TYPES.pprof[2]
 end
 

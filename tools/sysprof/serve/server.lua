@@ -15,7 +15,7 @@ local CONNECTIONS_MAX = 32	-- With a request.
 local SOCKETS_MAX = 128		-- Those that are told that there is no room, too.
 local HEADER_MAX, HEADER_SECONDS = 8192, 5
 local WRITE_SECONDS, CLOSE_SECONDS = 30, 1	-- Without any progress; until the other side closes.
-local WAITING_MAX = 16		-- Requests in the queue.
+local WAITING_MAX = 16		-- Recordings in the queue.
 local OTHERS_MAX = 2		-- Jobs at a time that record nothing.
 local STEP_SECONDS = 60
 local REST_SECONDS = 0.1	-- After a connection that could not be taken, because descriptors are missing.
@@ -65,16 +65,18 @@ function methods:dispatch(c, header)
     return refuse(c, 403, ("expected the host localhost or an address, got '%s'; --listen=HOST:PORT allows a name")
 			  :format(http.shown(host)))
   end
-  local result = self.handle(request)
   if http.is_of_other_site(request.fields) then
     return refuse(c, 403, "a page of another site asked; expected a page of this server, a link, or a program")
   end
+  local result = self.handle(request)
   if not result.job then
     return answer(c, result.status, result.type or TEXT, result.body)
   elseif c.is_head then
     return answer(c, 200, result.type)
   end
-  if #self.queue >= WAITING_MAX then
+  local waiting = 0
+  for _, other in ipairs(self.queue) do waiting = waiting + (other.records and 1 or 0) end
+  if result.records and waiting >= WAITING_MAX then
     return refuse(c, 503, ("another recording runs, and %d requests wait for it"):format(WAITING_MAX))
   end
   c.state, c.limit, c.work, c.records, c.after = "waiting", math.huge, result.job, result.records, 0
