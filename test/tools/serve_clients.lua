@@ -251,6 +251,15 @@ do	-- By name, each request means those that live then.
   client.stop(server)
   live_server.stop { second }
 end
+do	-- Nobody reads the server's messages.
+  local name = programs.unique("unread.lua")
+  local pid = live_server.start("good", name)
+  os.execute("mkfifo messages; head -n 1 <messages >unread.log &")
+  local server_pid = programs.spawn(("%s serve --listen=:0 %d 2>messages"):format(programs.RUN, pid))
+  local its_port = tonumber(t.wait_until("it listens", function() return t.content("unread.log"):match(":(%d+)/; press") end))
+  answers(its_port, "/debug/pprof/profile?seconds=0.1&debug=1", "hot_in_good")
+  live_server.stop { pid, server_pid }
+end
 do	-- A name that would be markup.
   local pid = live_server.start("good", "<b>&amp;.lua")
   server = client.serve(pid)

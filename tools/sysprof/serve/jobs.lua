@@ -33,6 +33,7 @@ end
 local function become_job(parent, foreign)
   C.sigprocmask(system.SIG_SETMASK, system.signals {}, nil)
   C.signal(system.SIGINT, nil)
+  C.signal(system.SIGPIPE, ffi.cast("void *", system.SIG_IGN))	-- Nobody may read its messages.
   C.prctl(system.PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
   if C.getppid() ~= parent then C._exit(1) end
   for _, fd in ipairs(foreign) do system.close(fd) end
