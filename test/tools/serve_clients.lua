@@ -25,6 +25,8 @@ says("serve --children small.bin", 2, "--children needs programs, got the file '
 says("serve missing.bin", 1, "missing.bin: No such file or directory")
 says("serve nginx", 1, "nginx: No such file or directory; --name=nginx means live programs of this name")
 says("serve letter.txt", 1, "letter.txt: not a sysprof profile")
+os.execute("mkfifo fifo")
+says("serve fifo", 1, "fifo: each request reads it again; expected a regular file")
 says("serve -", 1, "standard input cannot be read again; expected a FILE")
 says("serve 99999999", 1, "there is no process 99999999")
 says("serve --name=no_such_program", 1, "no process has the name 'no_such_program'")

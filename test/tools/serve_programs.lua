@@ -149,6 +149,20 @@ for _, seconds in ipairs { "0", "-1", "x", "3601", "1e3", "99999999999", "%31%00
 end
 refused("/debug/pprof/mutex", 404, "there is no /debug/pprof/mutex here; /debug/pprof/ lists what there is")
 
+do	-- A program that stays in compiled code tells no allocations, but its CPU time.
+  local loop = programs.start("loop.lua", programs.LOOP)
+  local other = client.serve(loop)
+  local status, _, body = client.get(other.port, "/debug/pprof/heap?seconds=0.5")
+  t.equal(status, 503, "heap of compiled code: status")
+  t.contains(body, "the event 'live' was not recorded; ", "heap of compiled code")
+  t.contains(body, ("process %d (loop.lua): alloc: nothing was recorded; the program ran no Lua code outside of compiled " ..
+		    "code\n"):format(loop), "heap of compiled code")
+  status, _, body = client.get(other.port, "/debug/pprof/profile?seconds=0.5&event=cpu,alloc&debug=1")
+  t.equal(status, 200, "CPU time beside allocations: status")
+  t.contains(body, "never_left (loop.lua:1)", "CPU time beside allocations")
+  client.stop(other)
+end
+
 -- -- Several at once -------------------------------------------------------
 
 local function ask(path)

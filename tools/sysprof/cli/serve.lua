@@ -76,6 +76,8 @@ end
 -- Returns a sentence on a file that is no profile, or nil.
 local function wrong_file(path)
   if path == "-" then return "standard input cannot be read again; expected a FILE" end
+  local st = files.stat(path)
+  if st and st.kind == "other" then return path .. ": each request reads it again; expected a regular file" end
   local file, why = files.open(path, "rb")
   if not file then
     local name = path:find("^[^/]+$") and ("; --name=%s means live programs of this name"):format(path) or ""

@@ -66,20 +66,12 @@ local function status_of_refusal(wanted, opened, refused, said)
   return wanted.asks_event and refused == #opened and not is_busy and 400 or 503
 end
 
--- Does a sentence of a list say why a program recorded nothing?
-local function says_why(list, name)
-  for _, sentence in ipairs(list) do
-    if sentence:find(name .. ": nothing was recorded", 1, true) == 1 then return true end
-  end
-  return false
-end
-
 -- Records programs. seconds: how long. wanted: clocks, asks_event, gc, format, name, event. note(...) takes sentences.
 function profiles.record(write, open, wanted, seconds, note)
   local opened, wrong = open_all(open)
   if not opened then return 503, wrong end
   local values = { clocks = wanted.clocks, gc = wanted.gc and 1 or nil, duration_ns = ("%.0f"):format(seconds * 1e9) }
-  local say, said, list_of_said = sentences()
+  local say, said = sentences()
   local list, refused = recording.begin(opened, values, say)
   if #list == 0 then
     return status_of_refusal(wanted, opened, refused, said), said("nothing was recorded")
@@ -88,11 +80,11 @@ function profiles.record(write, open, wanted, seconds, note)
   recording.follow(list, seconds, say)
   for _, program in ipairs(opened) do requests.close(program) end
   for _, program in ipairs(list) do
-    local st, name = files.stat(program.path), programs.name(program.facts)
+    local st, who = files.stat(program.path), programs.name(program.facts)
     if st and st.size > 0 and reader.is_profile(program.path) then
-      paths[#paths + 1], its[#its + 1], names[program.path] = program.path, program, name
-    elseif not says_why(list_of_said, name) then
-      say(name, " recorded nothing")
+      paths[#paths + 1], its[#its + 1], names[program.path] = program.path, program, who
+    else
+      say(who, " recorded nothing")
     end
   end
   if #paths == 0 then return 503, said("nothing was recorded") end
