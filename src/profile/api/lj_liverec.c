@@ -94,12 +94,16 @@ static int file_close(void *ctx, uint8_t *buf)
   return result;
 }
 
-/* Begin the events of a VM, whose profile another thread began. */
+/* Begin the events of a VM, whose profile another thread began. It stays late if the samples have
+** ended.
+*/
 static void vm_join(RecordedVm *rv)
 {
+  int status = lj_sysprof_joinvm(rv->vm.g);
+  if (status == PROFILE_ERRIO && errno == ECANCELED) return;
   rv->is_late = 0;
-  if (lj_sysprof_joinvm(rv->vm.g) != PROFILE_ERRIO || errno == ECANCELED) return;
-  note(rv, "error", lj_options_errmsg()[0] ? lj_options_errmsg() : strerror(errno));
+  if (status == PROFILE_ERRIO)
+    note(rv, "error", lj_options_errmsg()[0] ? lj_options_errmsg() : strerror(errno));
 }
 
 /* Start the profile of a VM. L: this thread runs it; NULL: another one does. */
