@@ -99,6 +99,20 @@ local copy = sums:copy()
 sums:begin_round()
 t.equal(states(), "interpreted 0.000 compiled 0.000 C 0.000 GC 0.000 compiler 0.000", "sums: nothing recorded")
 t.equal(copy.tables.lua.list[1].total > 0, true, "sums: a copy stays")
+
+-- Waits: 30 ms on CPU, 50 ms asleep, 20 ms without a processor.
+do
+  local b = B.new():context(7):meta("pid", "7"):meta("clock", "cpu"):meta("wall", "cpu,offcpu")
+  b:event(0, "cpu", G.SPF_UNIT_US, 1000000):event(1, "offcpu", G.SPF_UNIT_NS, 0)
+  b:lfunc(1, 10, "@a.lua", "f"):stack(1, { F.lfunc(1, 11) }):stack(2, { F.lfunc(1, 12), F.work(G.SPF_WORK_WAIT, 1) })
+  b:stack(3, { F.work(G.SPF_WORK_READY) })
+  b:sample(1, 0, 1, G.SPF_VMST_LFUNC, 30000, 0):sample(2, 0, 1, G.SPF_VMST_FFUNC, 50e6, 1)
+  b:sample(3, 0, 1, G.SPF_VMST_CFUNC, 20e6, 1):counters { { G.SPF_COUNTER_WALL_US, 100000 } }
+  sums:begin_round()
+  sums:add(7, assert(reader.parse_string(b:finish())))
+  t.equal(states(), "interpreted 0.300 compiled 0.000 C 0.000 GC 0.000 compiler 0.000 off CPU 0.700", "sums: waits")
+end
+
 sums:reset()
 t.equal(#sums.tables.lua.list + sums.all_samples, 0, "sums: reset")
 
@@ -140,6 +154,12 @@ q quit  ? help  o sort  / filter  p freeze  r reset]], "80 columns")
 t.contains(picture(screen, 200, 50), "  %Own  %Total    OwnTime  TotalTime  Own%all Total%all  Lua function", "200 columns")
 t.contains(picture(screen, 90, 10), "(..._do_not_fit/handler.lua:10)\n", "90 columns: the end of a name")
 t.contains(picture(screen, 40, 10), "  %Own  %Total  Lua function\n 75.0%   75.0%  hot (hot.lua:20)\n", "40 columns")
+do
+  local its = { text = "/srv/app/of/many/folders/module_57.lua:123", own = 1, total = 1, all_own = 0, all_total = 0 }
+  table.insert(sums.tables.lua.list, its)
+  t.contains(picture(screen, 40, 12), "  ...ers/module_57.lua:123\n", "40 columns: the end of a place")
+  table.remove(sums.tables.lua.list)
+end
 for _, size in ipairs { { 1, 1 }, { 2, 3 }, { 10, 4 }, { 20, 5 }, { 21, 6 }, { 59, 7 }, { 60, 8 }, { 109, 9 }, { 110, 1000 }, { 500, 3 } } do
   picture(screen, size[1], size[2])
 end
@@ -179,18 +199,26 @@ screen.sums:add(7, profile(0, 40))
 shows("", "75.0%   75.0%      0.03s      0.03s  hot", "frozen: the table stays")
 shows(" ", "  0.0%    0.0%      0.03s      0.03s  hot", "thawed")
 shows("?", "Any key closes this.", "help")
+t.equal(#screen:lines(80, 24), 24, "help covers the screen")
 shows("x", "%Own", "help closed")
 shows("r", "waiting for the first samples", "reset")
 screen.has_window = true
+shows("", "\n  no samples of cpu\n", "nothing: a profile without the real time")
+screen.sums:add(7, profile(0, 0))
 shows("", "no samples: the program sleeps or waits", "nothing")
 screen.note = "process 7 (x) is stopped"
 shows("", "\nprocess 7 (x) is stopped\nq quit", "a note")
+local WORDS = ("words "):rep(13):sub(1, -2)	-- 77 columns.
+screen.note = WORDS .. " " .. WORDS
+shows("", "\n" .. WORDS .. "\n" .. WORDS .. "\nq quit", "a note of two lines")
 screen.note = ("words "):rep(100)
-shows("", ("words "):rep(13):sub(1, -2) .. "\n" .. ("words "):rep(13):sub(1, -2) .. "\nq quit", "a long note")
-t.ok(picture(screen, 80, 7):find("words\n?$"), "a note on a small screen")
+shows("", "\n" .. WORDS .. "\n" .. WORDS .. "...\nq quit", "a long note")
+t.ok(picture(screen, 80, 7):find("words%.%.%.\n?$"), "a note on a small screen")
 press("/ab")
 t.ok(picture(screen, 80, 24):find("filter: ab_$"), "a note beside a filter")
-press("\r")
+press(("cdefghij"):rep(10))
+t.ok(picture(screen, 20, 24):find("\n%.%.%.cdefghijcdefghij_$"), "a filter longer than the screen: its end")
+press("\21ab\r")
 press("q")
 t.ok(screen.is_over, "over")
 

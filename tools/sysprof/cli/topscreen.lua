@@ -139,9 +139,16 @@ local function head_line(sums, list, by)
   return table.concat(cells, " ") .. "  " .. table_of(by).head
 end
 
--- Returns a name for some columns. Of a long one that ends in a place, both ends stay.
+-- Returns the end of a text for some columns.
+local function short_tail(s, width)
+  if columns.of(s) <= width then return s end
+  return width > 3 and "..." .. columns.tail(s, width - 3) or columns.tail(s, width)
+end
+
+-- Returns a name for some columns. Of a long one that ends in a place, both ends stay; of a place, its end.
 local function short_name(name, width)
   if columns.of(name) <= width then return name end
+  if name:find("^%S+:%d+$") then return short_tail(name, width) end
   local head, place = name:match("^(.- %()(.*)$")
   local room = head and width - columns.of(head) - 3 or 0
   if room >= MIN_PLACE then return head .. "..." .. columns.tail(place, room) end
@@ -181,7 +188,9 @@ end
 local function empty_text(self, sums)
   if self.filter ~= "" and #sums.tables[self.by].list > 0 then return "no row passes the filter" end
   if self.by == "label" and sums.all_samples > 0 then return "no sample has a label" end
-  return self.has_window and "no samples: the program sleeps or waits" or "waiting for the first samples"
+  if not self.has_window then return "waiting for the first samples" end
+  if sums.unit and sums.unit.is_cpu and sums:use() then return "no samples: the program sleeps or waits" end
+  return "no samples" .. (sums.event and " of " .. sums.event or "")
 end
 
 -- Returns the last lines of a screen.
@@ -196,9 +205,11 @@ local function foot(self, width, height)
       list[#list] = line
     end
   end
-  for i = #list, math.max(1, math.min(NOTE_LINES, height - FEW_LINES)) + 1, -1 do list[i] = nil end
+  local most = math.max(1, math.min(NOTE_LINES, height - FEW_LINES))
+  if #list > most then list[most] = columns.cut(list[most], width - 3) .. "..." end
+  for i = #list, most + 1, -1 do list[i] = nil end
   if self.note and height > FEW_LINES or not self.note or self.typed then
-    list[#list + 1] = self.typed and "filter: " .. self.typed .. "_" or HINTS
+    list[#list + 1] = self.typed and short_tail("filter: " .. self.typed .. "_", width) or HINTS
   end
   return list
 end
@@ -214,6 +225,7 @@ function methods:lines(width, height)
   end
   if self.has_help then
     for _, line in ipairs(HELP) do put(line) end
+    while #lines < height do put("") end
     return lines
   end
   put(both(self.title, (self.frozen and "FROZEN  " or "") .. clock_text(self.seconds), width), "bold")

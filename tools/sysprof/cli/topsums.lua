@@ -32,7 +32,7 @@ local CLASSES = {
   { "interpreted", { "INTERP", "LFUNC", "FFUNC", "EXIT" } }, { "compiled", { "TRACE" } }, { "C", { "CFUNC" } },
   { "GC", { "GC" } }, { "compiler", { "RECORD", "OPT", "ASM" } },
 }
-local CLASS_OF = {}
+local CLASS_OF, OFF = {}, #CLASSES + 1
 for i, class in ipairs(CLASSES) do
   for _, name in ipairs(class[2]) do CLASS_OF[G["SPF_VMST_" .. name]] = i end
 end
@@ -56,7 +56,7 @@ function methods:begin_round()
     for _, row in ipairs(its.list) do row.own, row.total = 0, 0 end
   end
   self.samples, self.sum = 0, 0
-  self.classes = {}		-- Sums by number of CLASSES.
+  self.classes = {}		-- Sums by number of CLASSES, or OFF.
   self.programs = {}		-- By program: { cpu =, real =, threads = }, seconds.
 end
 
@@ -87,7 +87,7 @@ end
 local function add_samples(self, shown)
   local slots = shown.profile.slots
   shown:each_joined(function(_, _, value, slot)
-    local class = CLASS_OF[slots:state(slot)]
+    local class = shown.event.has_waits and shown:is_off(slot) and OFF or CLASS_OF[slots:state(slot)]
     if class then self.classes[class] = (self.classes[class] or 0) + value end
     for _, label in ipairs(slots:labels(slot) or {}) do
       if label[1] ~= labels.AGE then
@@ -113,34 +113,38 @@ function methods:add(key, profile)
   local its = self.programs[key] or { cpu = 0, real = 0, threads = 0 }
   its.cpu, its.real, its.threads = cpu and its.cpu + cpu, its.real + real, math.max(its.threads, #profile.sessions)
   self.programs[key] = its
-  self.unit, self.event = by_state.unit, by_state.event.name
+  self.unit, self.event, self.has_waits = by_state.unit, by_state.event.name, by_state.event.has_waits
   self.samples, self.sum = self.samples + by_state.shown, self.sum + sum
   self.all_samples, self.all_sum = self.all_samples + by_state.shown, self.all_sum + sum
 end
 
 -- Returns how many processors the programs took, and how many their threads could have taken; nil if no event measures
--- CPU time.
+-- CPU time, or a profile broke off, or there is none yet.
 function methods:use()
   local used, threads = 0, 0
   for _, its in pairs(self.programs) do
-    if not its.cpu then return nil end
-    if its.real > 0 then used = used + its.cpu / its.real end
+    if not its.cpu or its.real == 0 then return nil end
+    used = used + its.cpu / its.real
     threads = threads + its.threads
   end
-  return used, threads
+  if threads > 0 then return used, threads end
 end
 
 -- Returns a list of { name, share } of what the programs did. If CPU time was sampled, the rest of the real time of
--- their threads is off CPU.
+-- their threads is off CPU. Of an event of waits, its samples tell.
 function methods:states()
   local list, busy = {}, 1
   local used, threads = self:use()
-  local has_idle = self.unit and self.unit.is_cpu and used ~= nil and threads > 0
+  local has_idle = self.unit and self.unit.is_cpu and used ~= nil
   if has_idle then busy = math.min(1, used / threads) end
   for i, class in ipairs(CLASSES) do
     list[i] = { class[1], self.sum > 0 and busy * (self.classes[i] or 0) / self.sum or 0 }
   end
-  if has_idle then list[#list + 1] = { "off CPU", 1 - busy } end
+  if has_idle then
+    list[OFF] = { "off CPU", 1 - busy }
+  elseif self.has_waits then
+    list[OFF] = { "off CPU", self.sum > 0 and (self.classes[OFF] or 0) / self.sum or 0 }
+  end
   return list
 end
 
