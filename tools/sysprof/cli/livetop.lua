@@ -69,7 +69,7 @@ local function new_rounds(sums, recorded, seconds)
     if profile then
       count = count + 1
       waiting[count], told[its] = { its.pid, profile }, true
-    elseif not its.ended then
+    elseif not its.ended and not its.note then	-- The program may have said why.
       its.note = ("process %d: %s"):format(its.pid, err)
     end
   end
@@ -111,9 +111,12 @@ local function once(this, recorded, screen, rounds, seconds)
   recorded:close()
   screen.has_window = rounds.close(true)
   for _, sentence in ipairs(recorded.sentences) do this.say(sentence) end
+  local has_failed = false
   for _, its in ipairs(recorded.list) do
     if its.note then this.say(its.note) end
+    has_failed = has_failed or its.has_failed
   end
+  if has_failed and screen.sums.samples == 0 then return command.FAILED end
   return screen.has_window and this.print(screen:text()) or command.FAILED
 end
 
@@ -138,6 +141,7 @@ local function watch(recorded, screen, rounds, tty)
     end
     recorded:step(ready, rounds.take)
     if rounds.close(#recorded.list == 0) then screen.has_window, is_old = true, true end
+    if #recorded.list > 0 then screen.title = title_of(recorded.list) end
     if ends or screen.is_over or #recorded.list == 0 then return ends end
     local now = system.now()
     local width, height = tty.size()
@@ -184,6 +188,9 @@ Exit status: 0 success, 1 no program could be recorded, 2 wrong command line.
 function verb.main(this, opt, rest)
   opt.duration = opt.duration or SECONDS
   local wrong = targets.wrong("top", opt, rest) or wanted.contradiction(opt)
+  if not wrong and wanted.names(opt.event or "")[1] == "live" then
+    wrong = "top shows no live memory; 'luajit-sysprof record -e alloc PID' records it, 'report --event=live' shows it"
+  end
   if not wrong and (opt.duration < SECONDS_MIN or opt.duration > SECONDS_MAX) then
     wrong = ("option '--duration': expected 100ms to 1h, got %g s"):format(opt.duration)
   end

@@ -32,6 +32,7 @@ local HINTS = {
   ["-t"] = "--threads samples all threads; --by=thread and --thread=NAME show them",
 }
 HINTS["--pid"] = HINTS["-p"]
+local HINT_FOR_PID = "expected the PID alone"	-- Of a verb that takes some.
 
 -- What other tools call our options.
 local MEANT = {
@@ -39,6 +40,7 @@ local MEANT = {
   r = "hz", rate = "hz", freq = "hz", frequency = "hz", seconds = "duration", time = "duration",
   focus = "include", match = "include", ignore = "exclude", base = "diff", diff_base = "diff",
   ["all-threads"] = "threads", subprocesses = "fork", children = "fork", file = "output",
+  b = "once", batch = "once", delay = "duration",
 }
 
 local function find(specs, field, name)
@@ -107,6 +109,7 @@ local function unknown(specs, a, shown)
   local names, hint = {}, HINTS[shown]
   for _, spec in ipairs(specs) do names[#names + 1] = spec.name end
   local word = a:match("^%-*([^=]*)")
+  if hint == HINTS["-p"] and find(specs, "name", "children") then hint = HINT_FOR_PID end
   local meant = MEANT[shown:match("[^-].*") or ""]
   if meant and find(specs, "name", meant) then hint = ("did you mean '--%s'?"):format(meant) end
   return ("unknown option '%s'%s"):format(a, hint and "; " .. hint or did_you_mean(word, names, "--"))

@@ -33,7 +33,7 @@ function targets.wrong(verb, opt, rest)
       return ("expected a PID, got '%s'; did you mean '%s'?"):format(word, (word:gsub(",+", " "):gsub(" $", "")))
     elseif not is_pid and word:find("%.bin$") then
       return ("expected a PID, got '%s'; did you mean 'luajit-sysprof report %s'?"):format(word, word)
-    elseif not is_pid and word:find("%.lua$") then
+    elseif not is_pid and verb == "record" and word:find("%.lua$") then
       return ("expected a PID, got '%s'; did you mean 'luajit-sysprof run %s'?"):format(word, word)
     elseif not is_pid then
       return ("expected a PID, got '%s'; did you mean 'luajit-sysprof %s --name=%s'?"):format(word, verb, word)

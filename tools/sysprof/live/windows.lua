@@ -76,6 +76,7 @@ local function finish(self, its, answer, why, is_closed, take)
   if answer then
     local said = answer.errors[1] or answer.notes[1]
     its.note = said and ("%s: %s"):format(name_of(its), said) or nil
+    its.has_failed = answer.errors[1] ~= nil
   else
     its.note = why
   end
