@@ -100,6 +100,23 @@ sums:begin_round()
 t.equal(states(), "interpreted 0.000 compiled 0.000 C 0.000 GC 0.000 compiler 0.000", "sums: nothing recorded")
 t.equal(copy.tables.lua.list[1].total > 0, true, "sums: a copy stays")
 
+-- A window with a sample of 2 ms, and 8 ms of CPU time; one without a sample, and 6 ms.
+do
+  sums:reset()
+  for i, ms in ipairs { 8, 6 } do
+    local b = B.new():context(7):meta("pid", "7"):event(0, "cpu", G.SPF_UNIT_US, 10000000)
+    b:lfunc(1, 10, "@a.lua", "f"):stack(1, { F.lfunc(1, 11) })
+    if i == 1 then b:sample(1, 0, 1, G.SPF_VMST_LFUNC, 2000, 0) end
+    b:counters { { G.SPF_COUNTER_WALL_US, 100000 }, { G.SPF_COUNTER_EVENT + G.SPF_EVENT_TOTAL, ms * 1000 } }
+    sums:begin_round()
+    sums:add(7, assert(reader.parse_string(b:finish())))
+  end
+  t.equal(row("lua", "f (a.lua").all_own, 2000, "sums: what the samples have")
+  t.equal(sums:all_scale(), 7, "sums: all CPU time by that of the samples")
+  t.contains(topscreen.new("a", sums, {}):lines(80, 10)[6].text, "  0.0%    0.0%      0.01s      0.01s  f (a.lua:10)",
+	     "sums: all CPU time is shown")
+end
+
 -- Waits: 30 ms on CPU, 50 ms asleep, 20 ms without a processor.
 do
   local b = B.new():context(7):meta("pid", "7"):meta("clock", "cpu"):meta("wall", "cpu,offcpu")

@@ -71,7 +71,7 @@ end
 
 local function cell(sums, column, row)
   local value = row[column.key]
-  if not column.share then return value_text(sums, value) end
+  if not column.share then return value_text(sums, value * (column.all and sums:all_scale() or 1)) end
   local whole = column.all and sums.all_sum or sums.sum
   return ("%.1f%%"):format(whole > 0 and 100 * value / whole or 0)
 end

@@ -46,7 +46,7 @@ end
 -- Forgets all rounds.
 function methods:reset()
   for _, its in ipairs(topsums.TABLES) do self.tables[its.by] = { list = {}, by_text = {} } end
-  self.all_samples, self.all_sum = 0, 0
+  self.all_samples, self.all_sum, self.all_measured = 0, 0, 0
   self:begin_round()
 end
 
@@ -116,6 +116,7 @@ function methods:add(key, profile)
   self.unit, self.event, self.has_waits = by_state.unit, by_state.event.name, by_state.event.has_waits
   self.samples, self.sum = self.samples + by_state.shown, self.sum + sum
   self.all_samples, self.all_sum = self.all_samples + by_state.shown, self.all_sum + sum
+  self.all_measured = self.all_measured + (by_state.unit.is_cpu and by_state.event.total or sum)
 end
 
 -- Returns how many processors the programs took, and how many their threads could have taken; nil if no event measures
@@ -128,6 +129,12 @@ function methods:use()
     threads = threads + its.threads
   end
   if threads > 0 then return used, threads end
+end
+
+-- Returns by how much sums of all rounds are too small. A window ends between two samples, so its samples have less than
+-- its CPU time: much less if it has hardly one.
+function methods:all_scale()
+  return self.all_sum > 0 and self.all_measured > self.all_sum and self.all_measured / self.all_sum or 1
 end
 
 -- Returns a list of { name, share } of what the programs did. If CPU time was sampled, the rest of the real time of
