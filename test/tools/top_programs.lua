@@ -95,7 +95,13 @@ do
        "asleep: " .. out)
   status, out = try("top --once -d 500ms -e wall " .. asleep)
   t.equal(status, 0, "asleep, wall: status")
+  t.ok(out:find("compiler 0%.0%%  off CPU %d%d+%.%d%%\n"), "asleep, wall: its state: " .. out)
   t.contains(out, "asleep.lua:3", "asleep, wall")	-- Its name is in a table of the VM, which never answers.
+  status, out, err = try("top --once -d 500ms -e alloc " .. asleep)
+  t.equal(status, 1, "asleep, alloc: status")
+  t.equal(out, "", "asleep, alloc: no table")
+  t.contains(err, "nothing was recorded: its events begin when the program runs Lua code", "asleep, alloc")
+  programs.one_line(err, "asleep, alloc")
   status, out, err = try("top --once -d 500ms --name=top_loop.lua --name=top_shares.lua --by=line")
   t.equal(status, 0, "two: status: " .. err)
   t.contains(out, ".lua, 2 processes: ", "two: head")
@@ -138,7 +144,7 @@ for behaviour, message in pairs {
   silent = "did not answer within", garbage = "sent an answer that this version of sysprof does not know",
   sentence = "this VM is ?[31mthe subject", endless = "xxx", refuses = "no perf events here", done_with_error = "the VM is being profiled already",
   done_at_once = "the recording ended at once", early_refusal = "another user owns it",
-  garbage_file = "not a sysprof profile", empty_file = "empty file, expected a sysprof profile",
+  garbage_file = "not a sysprof profile", empty_file = "a note at the end",
   closes = "process ",
 } do
   local pid = server.start(behaviour)
@@ -245,6 +251,26 @@ do	-- An error in this command.
   local tty = pty.start({ t.luajit, "fails.lua" }, 80, 24)
   ends(tty, 1, "an error")
   t.contains(tty.output:match(".*\27%[%?1049l(.*)"), "internal error: ", "an error: said on the usual screen")
+end
+do	-- A terminal that takes nothing, and must not block: SIGTERM ends it all the same.
+  t.write_file("full.lua", ([[
+    package.path = "%s/tools/?.lua;" .. package.path
+    local ffi = require("ffi")
+    ffi.cdef "int fcntl(int, int, ...); long write(int, const void *, unsigned long); int getpid(void);"
+    local F_SETFL, O_RDWR, O_NONBLOCK = 4, 2, 0x800
+    ffi.C.fcntl(1, F_SETFL, ffi.cast("int", O_RDWR + O_NONBLOCK))
+    while ffi.C.write(1, "x", 1) == 1 do end
+    local file = io.open("full.pid", "w")
+    file:write(ffi.C.getpid(), "\n")
+    file:close()
+    local verbs = require("sysprof.cli.verbs")
+    require("sysprof.cli.command").new("luajit-sysprof").run(verbs.main, { "top", "-d", "1h", "%d" })
+  ]]):format(t.source, loop))
+  local tty = pty.start({ t.luajit, "full.lua" }, 80, 24)
+  t.wait_until("a full terminal: it records", function() return t.content("full.pid") ~= "" and programs.is_recorded(loop) end)
+  local pid = t.content("full.pid"):match("%d+")
+  t.wait_until("a full terminal: it ends", function() return os.execute("kill -TERM " .. pid .. " 2>kill.err") ~= 0 end)
+  t.equal(tty.finish(), 128 + SIGTERM, "a full terminal: status")
 end
 do	-- All programs end.
   os.remove("enough")

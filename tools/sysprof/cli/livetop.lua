@@ -4,6 +4,7 @@
 
 local command = require("sysprof.cli.command")
 local child = require("sysprof.cli.child")
+local files = require("sysprof.base.files")
 local keys = require("sysprof.cli.keys")
 local reader = require("sysprof.read.reader")
 local runspecs = require("sysprof.cli.runspecs")
@@ -69,8 +70,10 @@ local function new_rounds(sums, recorded, seconds)
     if profile then
       count = count + 1
       waiting[count], told[its] = { its.pid, profile }, true
-    elseif not its.ended and not its.note then	-- The program may have said why.
-      its.note = ("process %d: %s"):format(its.pid, err)
+    elseif not its.ended then
+      local st = files.stat(path)
+      local is_told = its.note and st and st.size == 0	-- The program has said why it recorded nothing.
+      its.note = is_told and its.note or ("process %d: %s"):format(its.pid, err)
     end
   end
 

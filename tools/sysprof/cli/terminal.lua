@@ -29,6 +29,7 @@ local ICANON, ECHO = 0x2, 0x8
 local VTIME, VMIN = 5, 6
 local EINTR, EAGAIN = system.EINTR, system.EAGAIN
 local INPUT_MAX, STOPS_MAX = 4096, 100
+local FULL_SECONDS = 1		-- Between two attempts to write to a terminal that takes nothing and must not block.
 
 local ENTER = "\27[?1049h\27[?25l\27[H\27[2J"	-- Alternate screen, without a cursor.
 local LEAVE = "\27[0m\27[?25h\27[?1049l"
@@ -61,12 +62,17 @@ function terminal.begin()
   local is_ours = false
   self.fd = signals.fd
 
-  -- Writes to the terminal. Returns whether that worked.
+  -- Writes to the terminal. Returns whether that worked. A signal ends the wait for a terminal that takes nothing.
   function self.write(s)
     local at = 0
     while at < #s do
       local n = tonumber(C.write(STDOUT, ffi.cast("const char *", s) + at, #s - at))
-      if n < 0 and ffi.errno() ~= EINTR and ffi.errno() ~= EAGAIN then return false end
+      local err = n < 0 and ffi.errno()
+      if err == EAGAIN then
+	if system.wait({ self.fd }, FULL_SECONDS, { STDOUT })[self.fd] then return true end
+      elseif err and err ~= EINTR then
+	return false
+      end
       at = at + math.max(n, 0)
     end
     return true

@@ -131,8 +131,8 @@ function methods:use()
   if threads > 0 then return used, threads end
 end
 
--- Returns by how much sums of all rounds are too small. A window ends between two samples, so its samples have less than
--- its CPU time: much less if it has hardly one.
+-- Returns by how much sums of all rounds are too small. A window ends between two samples, so its samples have less
+-- than its CPU time: much less if it has hardly one.
 function methods:all_scale()
   return self.all_sum > 0 and self.all_measured > self.all_sum and self.all_measured / self.all_sum or 1
 end
