@@ -68,7 +68,8 @@ local function compare(pid)
   end
 end
 
-local shares = start("top_shares.lua", SHARES)
+local shares_lua, loop_lua = programs.unique("top_shares.lua"), programs.unique("top_loop.lua")
+local shares = start(shares_lua, SHARES)
 do
   local why
   for _ = 1, ATTEMPTS do
@@ -81,13 +82,13 @@ end
 
 -- -- Once ------------------------------------------------------------------
 
-local loop, asleep = start("top_loop.lua", programs.LOOP), start("asleep.lua", programs.ASLEEP)
+local loop, asleep = start(loop_lua, programs.LOOP), start("asleep.lua", programs.ASLEEP)
 
 do
   local status, out, err = try("top --once -d 500ms " .. loop)
   t.equal(status, 0, "compiled code: status: " .. err)
-  t.contains(out, ("top_loop.lua, PID %d\nCPU "):format(loop), "compiled code: head")
-  t.ok(out:find("\n100%.0%% +100%.0%% +[%d.]+s +[%d.]+s  never_left %(top_loop%.lua:1%)\n"), "compiled code: " .. out)
+  t.contains(out, ("%s, PID %d\nCPU "):format(loop_lua, loop), "compiled code: head")
+  t.ok(out:find("\n100%.0%% +100%.0%% +[%d.]+s +[%d.]+s  never_left %(top_loop_%d+%.lua:1%)\n"), "compiled code: " .. out)
   t.ok(out:find("interpreted 0%.0%%  compiled [%d.]+%%  C 0%.0%%"), "compiled code: states: " .. out)
   status, out, err = try("top --once -d 500ms " .. asleep)
   t.equal(status, 0, "asleep: status: " .. err)
@@ -102,18 +103,18 @@ do
   t.equal(out, "", "asleep, alloc: no table")
   t.contains(err, "nothing was recorded: its events begin when the program runs Lua code", "asleep, alloc")
   programs.one_line(err, "asleep, alloc")
-  status, out, err = try("top --once -d 500ms --name=top_loop.lua --name=top_shares.lua --by=line")
+  status, out, err = try(("top --once -d 500ms --name=%s --name=%s --by=line"):format(loop_lua, shares_lua))
   t.equal(status, 0, "two: status: " .. err)
   t.contains(out, ".lua, 2 processes: ", "two: head")
-  t.contains(out, "never_left (top_loop.lua:1)", "two: the first")
-  t.contains(out, "five (top_shares.lua:4)", "two: the second")
+  t.contains(out, ("never_left (%s:1)"):format(loop_lua), "two: the first")
+  t.contains(out, ("five (%s:4)"):format(shares_lua), "two: the second")
   status, out = try("top -d 500ms --by=vmstate " .. loop)	-- No terminal.
   t.equal(status, 0, "no terminal: status")
   t.ok(out:find("\n100%.0%% .*  TRACE\n"), "no terminal: " .. out)
   local _
   status, _, err = try("top --once -e no_event " .. loop)
   t.equal(status, 1, "an unknown event: status")
-  t.contains(err, ("process %d (top_loop.lua): 'no_event' is not a clock or event"):format(loop), "an unknown event")
+  t.contains(err, ("process %d (%s): 'no_event' is not a clock or event"):format(loop, loop_lua), "an unknown event")
   programs.one_line(err, "an unknown event")
 end
 
@@ -123,7 +124,7 @@ do
   t.wait_until("the other client records", function() return t.content("other.out"):find("press Ctrl-C", 1, true) end)
   local status, _, err = try("top --once " .. shares)
   t.equal(status, 1, "another client: status")
-  t.contains(err, ("process %d (top_shares.lua): another client records this process already"):format(shares), "another client")
+  t.contains(err, ("process %d (%s): another client records this process already"):format(shares, shares_lua), "another client")
   programs.one_line(err, "another client")
   try("stop " .. shares)
 end
