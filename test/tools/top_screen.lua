@@ -223,6 +223,8 @@ screen.has_window = true
 shows("", "\n  no samples of cpu\n", "nothing: a profile without the real time")
 screen.sums:add(7, profile(0, 0))
 shows("", "no samples: the program sleeps or waits", "nothing")
+screen.sums.programs[7].cpu = 0.01
+shows("", "no samples: the CPU time was too short for one", "nothing, but CPU time")
 screen.note = "process 7 (x) is stopped"
 shows("", "\nprocess 7 (x) is stopped\nq quit", "a note")
 local WORDS = ("words "):rep(13):sub(1, -2)	-- 77 columns.

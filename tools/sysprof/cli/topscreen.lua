@@ -12,6 +12,7 @@ local topsums = require("sysprof.cli.topsums")
 local WIDE, NARROW = 110, 60	-- From here on, more columns; below, fewer.
 local FILTER_MAX = 200		-- Bytes.
 local NOTE_LINES, FEW_LINES = 2, 12
+local IDLE = 0.01		-- Below, a program takes no CPU time worth a word.
 local MIN_PLACE = 8		-- Columns of a place from which on it is worth its dots.
 local HINTS = "q quit  ? help  o sort  / filter  p freeze  r reset"
 
@@ -189,8 +190,9 @@ local function empty_text(self, sums)
   if self.filter ~= "" and #sums.tables[self.by].list > 0 then return "no row passes the filter" end
   if self.by == "label" and sums.all_samples > 0 then return "no sample has a label" end
   if not self.has_window then return "waiting for the first samples" end
-  if sums.unit and sums.unit.is_cpu and sums:use() then return "no samples: the program sleeps or waits" end
-  return "no samples" .. (sums.event and " of " .. sums.event or "")
+  local used = sums.unit and sums.unit.is_cpu and sums:use()
+  if not used then return "no samples" .. (sums.event and " of " .. sums.event or "") end
+  return used < IDLE and "no samples: the program sleeps or waits" or "no samples: the CPU time was too short for one"
 end
 
 -- Returns the last lines of a screen.

@@ -120,13 +120,12 @@ function methods:add(key, profile)
 end
 
 -- Returns how many processors the programs took, and how many their threads could have taken; nil if no event measures
--- CPU time, or a profile broke off, or there is none yet.
+-- CPU time, or no profile is whole.
 function methods:use()
   local used, threads = 0, 0
   for _, its in pairs(self.programs) do
-    if not its.cpu or its.real == 0 then return nil end
-    used = used + its.cpu / its.real
-    threads = threads + its.threads
+    if not its.cpu then return nil end
+    if its.real > 0 then used, threads = used + its.cpu / its.real, threads + its.threads end	-- Else it broke off.
   end
   if threads > 0 then return used, threads end
 end
