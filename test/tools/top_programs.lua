@@ -284,6 +284,19 @@ do	-- All programs end.
   t.contains(rest, "main chunk (brief.lua)", "the program ends: the sums stay")
   t.contains(rest, ("process %d (brief.lua) has ended"):format(brief), "the program ends: said")
 end
+do	-- A program that starts later.
+  local tty = top(("-d 200ms --name=%s"):format(loop_lua))
+  t.ok(tty.expect(("%s, PID %d "):format(loop_lua, loop)), "a later one: the first")
+  local second = start(loop_lua, programs.LOOP)
+  t.ok(tty.expect(("%s, 2 processes: %d %d "):format(loop_lua, loop, second)), "a later one: both")
+  tty.press("t")
+  t.ok(tty.expect(("(%d)"):format(second)), "a later one: its thread")
+  os.execute("kill " .. second)
+  tty.press("f")
+  t.ok(tty.expect(("%s, PID %d "):format(loop_lua, loop)), "a later one: ends")
+  tty.press("q")
+  ends(tty, 0, "a later one: q")
+end
 do	-- A stopped program.
   local tty = top("-d 200ms " .. loop)
   t.ok(tty.expect("never_left"), "stopped: a table")

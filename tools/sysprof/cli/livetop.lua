@@ -21,6 +21,7 @@ local SECONDS, SECONDS_MIN, SECONDS_MAX = 1, 0.1, 3600
 local NAMES_MS = 100	-- A VM that sleeps or stays in compiled code tells no names: the next window waits no longer.
 local CLOCK_SECONDS = 1	-- Between two looks at the clock and the size.
 local KEY_SECONDS = 0.05	-- From the first byte of a key to its last one.
+local FIND_SECONDS = 2	-- Between two looks for new programs of --name and --children.
 local LATE_SECONDS = 10
 local NAME_MAX, PIDS_MAX = 60, 20
 
@@ -125,11 +126,12 @@ end
 
 -- -- The screen ------------------------------------------------------------
 
--- Shows and records until the user quits, all programs have ended, or a signal comes. Returns the signal.
-local function watch(recorded, screen, rounds, tty)
+-- Shows and records until the user quits, all programs have ended, or a signal comes. Returns the signal. find(list)
+-- opens new programs; nil: none are wanted.
+local function watch(recorded, screen, rounds, find, tty)
   local input, begun, size = keys.new(), system.now(), ""
   local is_old, ends = true, nil
-  local drawn = 0
+  local drawn, looked = 0, begun
   while true do
     local fds = recorded:fds()
     fds[#fds + 1] = tty.fd
@@ -147,6 +149,10 @@ local function watch(recorded, screen, rounds, tty)
     if #recorded.list > 0 then screen.title = title_of(recorded.list) end
     if ends or screen.is_over or #recorded.list == 0 then return ends end
     local now = system.now()
+    if find and now >= looked + FIND_SECONDS then
+      for _, its in ipairs(find(recorded.list)) do recorded:add(its) end
+      looked = now
+    end
     local width, height = tty.size()
     if is_old or now >= drawn + CLOCK_SECONDS or size ~= width .. " " .. height then
       screen.note, screen.seconds = recorded:note(), now - begun
@@ -158,9 +164,9 @@ local function watch(recorded, screen, rounds, tty)
   end
 end
 
-local function interactive(this, recorded, screen, rounds)
+local function interactive(this, recorded, screen, rounds, find)
   local tty = terminal.begin()
-  local ok, ends = xpcall(watch, function(err) return err end, recorded, screen, rounds, tty)
+  local ok, ends = xpcall(watch, function(err) return err end, recorded, screen, rounds, find, tty)
   recorded:close()
   tty.finish()
   if not ok then error(ends, 0) end
@@ -213,7 +219,8 @@ function verb.main(this, opt, rest)
     screen.plain = false
     return once(this, recorded, screen, rounds, opt.duration)
   end
-  return interactive(this, recorded, screen, rounds)
+  local function find(list) return targets.open_more(opt, rest, list) end
+  return interactive(this, recorded, screen, rounds, (opt.names or opt.children) and find)
 end
 
 return verb

@@ -72,6 +72,19 @@ local function named(names)
   return list, missing
 end
 
+-- Opens the programs that options mean now, and that are in no list yet. Says nothing. Returns their list.
+function targets.open_more(opt, rest, list)
+  local seen, pids, given = {}, named(opt.names or {}), {}
+  for _, program in ipairs(list) do seen[program.pid] = true end
+  for i, word in ipairs(rest) do given[i] = tonumber(word) end
+  for _, pid in ipairs(opt.children and processes.with_descendants(given) or {}) do pids[#pids + 1] = pid end
+  local wanted = {}
+  for _, pid in ipairs(pids) do
+    if not seen[pid] then wanted[#wanted + 1], seen[pid] = pid, true end
+  end
+  return (open(wanted))
+end
+
 -- Opens the programs that options and arguments mean. Says what is wrong with the others. Returns a list, which may be
 -- empty.
 function targets.open(this, opt, rest)
