@@ -92,7 +92,8 @@ int lj_control_close(global_State *g)
 
 static void say(const Control *c, const char *what, const char *errmsg)
 {
-  if (c->is_once && !c->fo.told) return; /* The next stop returns it. */
+  /* The next stop returns it, or the client of live control gets it. */
+  if ((c->is_once || c->is_live) && !c->fo.told) return;
   lj_say(": %s of run %d of VM %d: %s", what, c->runs, c->number, errmsg);
 }
 
