@@ -96,6 +96,7 @@ local function serve(behaviour, fd, request, file, recordings)
     if behaviour == "refuses" then return answer(fd, "error no perf events here") end
     if behaviour == "done_at_once" then return answer(fd, "done") end
     if behaviour == "done_with_error" then return answer(fd, "done", "error=the VM is being profiled already") end
+    if behaviour == "odd_values" then answer(fd, "ok", "fd=0", "file=0", "path=1", "facts=1", "pid=1", "problem=1") end
     answer(fd, "ok", "vms=2", "started=2", "waiting=1", "note=a \27[1mnote at the start")
     if behaviour == "dies" then os.exit(0) end
     if behaviour == "hangs_up" then return nil end

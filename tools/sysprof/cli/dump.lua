@@ -14,13 +14,10 @@ local programs = require("sysprof.live.programs")
 local reader = require("sysprof.read.reader")
 local requests = require("sysprof.live.requests")
 local runspecs = require("sysprof.cli.runspecs")
-local system = require("sysprof.base.system")
 local targets = require("sysprof.cli.targets")
 local threadstacks = require("sysprof.show.threadstacks")
 
 local SECONDS = 0.2		-- Of the recording.
-local USUAL_SECONDS = 1.5	-- After which a process without an answer may be stopped.
-local STEP_SECONDS = 0.2
 local TEXT_MAX = 2^26		-- Bytes of what VMs write.
 local HELPER = "sysprof"	-- Name of the profiler's own thread.
 
@@ -67,42 +64,24 @@ local function begin(program, opt)
   return recording, coroutines
 end
 
--- Takes an answer. Returns whether it is the last one.
-local function take(its)
-  local answer, why, is_closed = requests.receive(its)
-  if why then
-    its.problem = is_closed and requests.has_ended(its) and programs.name(its.facts) .. " has ended" or why
-    return true
-  elseif not answer then
-    return false
+-- Takes an answer, or why there is none. Returns whether another one is to come: a recording has a second one.
+local function take(its, answer, why)
+  its.problem = its.problem or why or answer.errors[1]
+  if answer then
+    for _, key in ipairs { "vms", "answered" } do
+      its[key] = answer.values[key] and requests.number(answer, key) or its[key]
+    end
   end
-  its.problem = its.problem or answer.errors[1]
-  for key, value in pairs(answer.values) do its[key] = tonumber(value) end
-  return answer.kind == "done" or its.answered ~= nil
+  return answer ~= nil and answer.kind == "ok" and its.answered == nil and not its.problem
 end
 
 -- Waits for all answers.
 local function collect(list)
-  local waiting, seconds = {}, SECONDS + requests.patience()
-  local limit, usual = system.now() + seconds, system.now() + USUAL_SECONDS
+  local asked = {}
   for _, its in ipairs(list) do
-    if its.fd and not its.problem then waiting[#waiting + 1] = its end
+    if its.fd and not its.problem then asked[#asked + 1] = its end
   end
-  while #waiting > 0 and system.now() < limit do
-    local fds = {}
-    for i, its in ipairs(waiting) do fds[i] = its.fd end
-    local ready, is_late = system.wait(fds, STEP_SECONDS), system.now() > usual
-    for i = #waiting, 1, -1 do
-      local its = waiting[i]
-      local is_over = ready[its.fd] and take(its)
-      if is_late and not is_over then
-	local facts = processes.look(its.pid)
-	its.problem = facts and programs.stopped(facts)
-      end
-      if is_over or its.problem then table.remove(waiting, i) end
-    end
-  end
-  for _, its in ipairs(waiting) do its.problem = requests.no_answer(its, seconds) end
+  requests.collect(asked, take, SECONDS)
   for _, its in ipairs(list) do requests.close(its) end
 end
 
@@ -126,7 +105,7 @@ local function threads_of(facts, profile)
     by_tid[its.own_tid] = nil
     thread = thread or its.name ~= HELPER and { frames = nil }
     if thread then
-      thread.tid, thread.name, thread.blocks = its.tid, its.name, its.blocks
+      thread.tid, thread.name, thread.blocks, thread.has_ended = its.tid, its.name, its.blocks, its.has_ended
       list[#list + 1] = thread
     end
   end
@@ -144,6 +123,7 @@ local function busy_with(threads)
   end
   found = not several and found or not found and threads and threads[1]
   if not found then return "it sleeps in C, or stays in compiled code" end
+  if found.has_ended then return ("thread %.0f has ended"):format(found.tid) end
   local state, what = dumped.state(found)
   for _, frame in ipairs(found.frames or {}) do
     if frame.kind == "compiled" then return ("thread %.0f stays in compiled code"):format(found.tid) end

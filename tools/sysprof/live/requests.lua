@@ -14,6 +14,8 @@ local temporary = require("sysprof.base.temporary")
 local text = require("sysprof.base.text")
 
 local ANSWER_SECONDS, BUSY_SECONDS, END_SECONDS = 3, 5, 0.5
+local USUAL_SECONDS = 1.5	-- After which a process without an answer may be stopped.
+local STEP_SECONDS = 0.2
 local SENTENCE_MAX, NOTES_MAX = 400, 20
 
 local requests = {}
@@ -112,26 +114,31 @@ function requests.close(program)
   program.fd = nil
 end
 
+-- Returns what a program has sent or why it does not send: an answer; or nil, a sentence and whether it refuses; or nil.
+local function news(program, is_ready, is_late)
+  if is_ready then
+    local answer, why, is_closed, is_refusal = requests.receive(program)
+    if is_closed and requests.has_ended(program) then why = programs.name(program.facts) .. " has ended" end
+    return answer, why, is_refusal
+  end
+  local facts = is_late and processes.look(program.pid)
+  return nil, facts and programs.stopped(facts) or nil
+end
+
 -- Waits until each program of a list has sent an answer, or time is up. Calls take(program, answer), or
--- take(program, nil, sentence, whether it refuses), for each.
-function requests.collect(list, take)
-  local waiting, seconds = {}, requests.patience()
-  local limit = system.now() + seconds
+-- take(program, nil, sentence, whether it refuses), for each. If take returns true, another answer is to come. seconds: what the programs
+-- need for their work, or nil.
+function requests.collect(list, take, seconds)
+  local waiting, begun = {}, system.now()
+  seconds = (seconds or 0) + requests.patience()
   for _, program in ipairs(list) do waiting[program] = true end
-  while next(waiting) do
+  while next(waiting) and system.now() < begun + seconds do
     local fds = {}
     for program in pairs(waiting) do fds[#fds + 1] = program.fd end
-    local left = limit - system.now()
-    local ready = system.wait(fds, left)
-    if left <= 0 then break end
+    local ready, is_late = system.wait(fds, STEP_SECONDS), system.now() > begun + USUAL_SECONDS
     for program in pairs(waiting) do
-      if ready[program.fd] then
-	local answer, why, _, is_refusal = requests.receive(program)
-	if answer or why then
-	  waiting[program] = nil
-	  take(program, answer, why, is_refusal)
-	end
-      end
+      local answer, why, is_refusal = news(program, ready[program.fd], is_late)
+      if (answer or why) and not take(program, answer, why, is_refusal) then waiting[program] = nil end
     end
   end
   for _, program in ipairs(list) do	-- In their order.
