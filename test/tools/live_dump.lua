@@ -167,6 +167,26 @@ end
 t.contains(dump_broken_by("STOP", "halted.lua"), "is stopped by a signal", "stopped in the middle")
 t.contains(dump_broken_by("KILL", "killed.lua"), " has ended", "a program that ends")
 
+do	-- Its first thread has ended.
+  local headless = start("headless.lua", [[
+local ffi = require("ffi")
+ffi.cdef "void pthread_exit(void *);"
+up()
+ffi.C.pthread_exit(nil)
+]])
+  t.wait_until("its first thread ends", function()
+    return t.content(("/proc/%d/stat"):format(headless)):find(") Z ", 1, true)
+  end)
+  local out = dump(headless)
+  t.contains(out, ("process %d: luajit headless.lua\n"):format(headless), "without a first thread: its name")
+  t.contains(out, ("\nthread %d (luajit): no stack: the thread has ended\n"):format(headless), "without a first thread")
+  t.contains(out, ("thread %d has ended\n"):format(headless), "without a first thread: why there are no coroutines")
+  t.contains(dump("--name=headless.lua"), "process " .. headless, "without a first thread: by its name")
+  os.execute("kill -STOP " .. headless)
+  local _, err = dump(headless, 1)
+  t.contains(err, "is stopped by a signal", "without a first thread: stopped")
+end
+
 -- -- In namespaces of its own ----------------------------------------------
 
 local inner = programs.start_in_a_box("scheduler.lua")
@@ -187,6 +207,7 @@ for behaviour, expected in pairs {
   garbage_file = { 1, "threads unknown: not a sysprof profile" },
   empty_file = { 1, "threads unknown: it recorded nothing" },
   done_with_error = { 0, "threads may lack samples: the VM is being profiled already" },
+  odd_values = { 0, "thread 7 (?): running" },
 } do
   local pid = server.start(behaviour)
   local out = dump(pid, expected[1])

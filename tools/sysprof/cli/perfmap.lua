@@ -30,7 +30,7 @@ local function write_map(program)
   if not content then return nil, err end
   local name = ("/tmp/perf-%d.map"):format(program.facts.own_pid)
   local ok
-  ok, err = outfile.write(("/proc/%d/root%s"):format(program.pid, name), function(write) write(content) end)
+  ok, err = outfile.write(program.facts.folder .. "/root" .. name, function(write) write(content) end)
   if not ok then return nil, err end
   local _, n = content:gsub("%f[^\n%z]%x+ %x+ trace ", "")
   return true, ("%s written to %s"):format(text.plural(n, "trace"), name)

@@ -35,23 +35,23 @@ local function search(path)
 end
 
 -- Returns which LuaJIT is in a file that a process has mapped. Only root may open what was deleted since.
-local function of_mapping(pid, range, path, is_program)
-  return search(("/proc/%d/map_files/%s"):format(pid, range)) or
-	 is_program and search(("/proc/%d/exe"):format(pid)) or search(("/proc/%d/root%s"):format(pid, path))
+local function of_mapping(folder, range, path, is_program)
+  return search(folder .. "/map_files/" .. range) or is_program and search(folder .. "/exe") or
+	 search(folder .. "/root" .. path)
 end
 
--- Returns "ours", "other" or "none"; nil if this user may not look.
-function library.of(pid)
-  local file = io.open(("/proc/%d/maps"):format(pid), "rb")
+-- folder: where procfs tells about a process. Returns "ours", "other" or "none"; nil if this user may not look.
+function library.of(folder)
+  local file = io.open(folder .. "/maps", "rb")
   local maps = file and file:read(MAPS_MAX)
   if file then file:close() end
   if not file then return nil end
-  local program = files.real_path(("/proc/%d/exe"):format(pid))
+  local program = files.real_path(folder .. "/exe")
   local result = "none"
   for range, id, path in (maps or ""):gmatch("(%x+%-%x+) ..x. %x+ (%x+:%x+ %d+) +(/[^\n]*)") do
     local is_program = path == program
     if is_program or path:match("[^/]*$"):lower():find("lua", 1, true) then
-      known[id] = known[id] or of_mapping(pid, range, path, is_program) or "none"
+      known[id] = known[id] or of_mapping(folder, range, path, is_program) or "none"
       if known[id] == "ours" then return "ours" end
       if known[id] == "other" then result = "other" end
     end

@@ -34,10 +34,31 @@ local function base_name(path)
   return path:match("([^/]*)$")
 end
 
+-- Returns the state in a status file, a letter of the kernel, and whether that is an end.
+local function state_of(status)
+  local state = status:match("\nState:\t(%a)")
+  return state, state == "Z" or state == "X"
+end
+
+-- Returns the paths of the threads of a process in procfs.
+local function thread_paths(pid)
+  return files.matching(("/proc/%d/task/[0-9]*"):format(pid))
+end
+
+-- Returns where procfs shows a process whose first thread has ended: at one that goes on. Else nil.
+local function survivor_of(pid, status)
+  if (tonumber(status:match("\nThreads:\t(%d+)") or "") or 0) < 2 then return nil end
+  for _, path in ipairs(thread_paths(pid)) do
+    local its = content(path .. "/status")
+    local state, has_ended = state_of(its)
+    if state and not has_ended then return path, state end
+  end
+end
+
 -- Returns the arguments of a process.
-local function arguments(pid)
+local function arguments(folder)
   local list = {}
-  for a in content(("/proc/%d/cmdline"):format(pid)):gmatch("([^%z]*)%z?") do list[#list + 1] = a end
+  for a in content(folder .. "/cmdline"):gmatch("([^%z]*)%z?") do list[#list + 1] = a end
   while list[#list] == "" do list[#list] = nil end	-- A title is padded.
   return list
 end
@@ -74,6 +95,7 @@ end
 --   own_pid              its number in its own namespace
 --   state                the letter of the kernel: "T" stopped, "t" under a debugger
 --   has_ended            it may wait for its parent
+--   folder               where procfs tells about it
 --   user                 effective user
 --   comm, args, script   script: of luajit, or nil
 --   program, name        what people call it; the same in short
@@ -81,15 +103,20 @@ function processes.look(pid)
   local status = content(("/proc/%d/status"):format(pid))
   local function number(pattern) return tonumber(status:match(pattern) or "") end
   -- The name stands first, on a line; the kernel escapes line ends in it.
-  local comm, state = status:match("^Name:\t([^\n]*)\n"), status:match("\nState:\t(%a)")
+  local comm, state, has_ended = status:match("^Name:\t([^\n]*)\n"), state_of(status)
   if not state then return nil, C.kill(pid, 0) ~= 0 and ffi.errno() == system.EPERM end
-  local args = arguments(pid)
+  local folder = ("/proc/%d"):format(pid)
+  if has_ended then
+    local survivor, its_state = survivor_of(pid, status)
+    if survivor then folder, state, has_ended = survivor, its_state, false end
+  end
+  local args = arguments(folder)
   local script = script_of(args)
   local title = #args == 1 and args[1]:match("^[%w_.-]+: .*%S") or nil
   return {
     pid = pid, parent = number("\nPPid:\t(%d+)"), leader = number("\nTgid:\t(%d+)"),
     own_pid = number("\nNSpid:[^\n]-(%d+)\n") or pid, state = state,
-    has_ended = state == "Z" or state == "X", user = number("\nUid:\t%d+\t(%d+)") or 0,
+    has_ended = has_ended, folder = folder, user = number("\nUid:\t%d+\t(%d+)") or 0,
     comm = comm, args = args, script = script,
     program = script and ("%s %s"):format(base_name(args[1]), script) or title or comm,
     name = script and base_name(script) or comm,
@@ -139,14 +166,14 @@ function processes.with_descendants(pids)
 end
 
 -- Returns a sorted list of the threads of a process: { tid =, own_tid = in its own namespace, name =, blocks = whether
--- it blocks signals }.
+-- it blocks signals, has_ended = whether it is the first one, and has ended before the process }.
 function processes.threads(pid)
   local list = {}
-  for _, path in ipairs(files.matching(("/proc/%d/task/[0-9]*"):format(pid))) do
+  for _, path in ipairs(thread_paths(pid)) do
     local status, tid = content(path .. "/status"), tonumber(path:match("(%d+)$"))
     local name, blocked = status:match("^Name:\t([^\n]*)\n"), status:match("\nSigBlk:\t(%x+)\n")
     local own_tid = tonumber(status:match("\nNSpid:[^\n]-(%d+)\n")) or tid
-    list[#list + 1] = name and { tid = tid, own_tid = own_tid, name = name,
+    list[#list + 1] = name and { tid = tid, own_tid = own_tid, name = name, has_ended = select(2, state_of(status)),
 				 blocks = blocked ~= nil and blocked:find("[^0]") ~= nil }
   end
   table.sort(list, function(a, b) return a.tid < b.tid end)
@@ -159,7 +186,7 @@ function processes.is_named(facts, name)
     return path and (path == name or base_name(path) == name)
   end
   return facts.comm == name or #name > COMM_MAX and facts.comm == name:sub(1, COMM_MAX) or
-	 has(facts.args[1]) or has(facts.script) or has(files.real_path(("/proc/%d/exe"):format(facts.pid)))
+	 has(facts.args[1]) or has(facts.script) or has(files.real_path(facts.folder .. "/exe"))
 end
 
 -- Is the machine loaded, so that answers take longer?

@@ -32,7 +32,7 @@ local function connect_in(folder, facts)
 end
 
 local function connect_once(facts)
-  local root = ("/proc/%d/root"):format(facts.pid)
+  local root = facts.folder .. "/root"
   if not files.stat(root .. "/tmp") then root = "" end	-- Its root is hidden from us, and perhaps ours.
   local usual, worst = root .. FOLDER .. facts.user, nil
   local folders = files.matching(root .. FOLDER .. "*")	-- Its namespace may count users in another way.
@@ -84,7 +84,7 @@ local LIVE = "start it with LUAJIT_SYSPROF=live, or let it call misc.sysprof.liv
 
 -- Returns why a process has no socket, with the remedy.
 local function why_not_live(facts)
-  local has = library.of(facts.pid)
+  local has = library.of(facts.folder)
   local name = programs.name(facts)
   if has == "ours" then return ("%s is not live; %s"):format(name, LIVE) end
   if has == "other" then
@@ -154,7 +154,7 @@ function programs.find()
       if stopped then system.close(fd) end
       if fd then
 	live[#live + 1] = { pid = pid, facts = facts, fd = not stopped and fd or nil, stopped = stopped }
-      elseif not is_command(facts) and library.of(pid) == "ours" then
+      elseif not is_command(facts) and library.of(facts.folder) == "ours" then
 	asleep[#asleep + 1] = facts
       end
     end
