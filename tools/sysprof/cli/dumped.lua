@@ -6,6 +6,7 @@
 -- lacks VMs, or nil.
 ----------------------------------------------------------------------------
 
+local G = require("sysprof.base.grammar")
 local text = require("sysprof.base.text")
 
 local dumped = {}
@@ -17,6 +18,7 @@ local ALL = 0.95		-- Part of a thread's time that a single wait fills.
 -- -- States ----------------------------------------------------------------
 
 local function duration(seconds)
+  if seconds < 0.00095 then return ("%.2g ms"):format(seconds * 1e3) end
   if seconds < 0.0995 then return ("%.0f ms"):format(seconds * 1e3) end
   return ("%.2g s"):format(seconds)
 end
@@ -39,23 +41,28 @@ function dumped.state(thread)
   return "waiting", thread.wait:match(WAITING) or thread.wait:match("^%[(.*)%]$")
 end
 
+-- Why the waits of a thread have no stack.
+local UNSEEN = {
+  short = "its waits were too short",
+  [G.SPF_UNSEEN_LATE] = "the profiler came too late for its waits",
+  [G.SPF_UNSEEN_MOVED] = "it went on while its stack was read",
+  [G.SPF_UNSEEN_HIDDEN] = "the kernel hides where it waits",
+}
+
 -- Returns why a thread has no stack.
 local function why_no_stack(thread)
+  if thread.has_ended then return "the thread has ended" end
   if not thread.on then return "no sample" end
-  local why = "it had no processor"
-  if thread.waiting > thread.on + thread.runnable then
-    why = ("its %.0f waits were too short"):format(thread.waits)
-  elseif thread.on > TICKS then
-    why = thread.blocks and "it blocks signals" or "no tick of the clock came"
-  end
-  return ("no stack: %s; %s"):format(why, shares(thread) or "it did nothing")
+  if thread.waiting > thread.on + thread.runnable then return UNSEEN[thread.unseen] or UNSEEN.short end
+  if thread.on <= TICKS then return "it had no processor" end
+  return thread.blocks and "it blocks signals" or "no tick of the clock came"
 end
 
 -- Returns the state of a thread as a text.
 local function state_text(thread)
   local state, what = dumped.state(thread)
-  if state == "unknown" then return why_no_stack(thread) end
-  local times = shares(thread)
+  local times = thread.on and not thread.has_ended and shares(thread)
+  if state == "unknown" then return ("no stack: %s%s"):format(why_no_stack(thread), times and "; " .. times or "") end
   if state == "running" then return times and "running; " .. times or "running" end
   if thread.seconds >= ALL * (thread.on + thread.waiting + thread.runnable) then
     return ("waiting: %s, for at least %s"):format(what, duration(thread.seconds))
@@ -116,6 +123,7 @@ local function thread_json(thread)
   if thread.on then
     out[#out + 1] = ('"on_cpu":%.6f,"waiting":%.6f,"runnable":%.6f'):format(thread.on, thread.waiting, thread.runnable)
   end
+  if state == "unknown" then out[#out + 1] = '"stack_unknown":' .. str(why_no_stack(thread)) end
   local frames = {}
   for i, frame in ipairs(thread.frames or {}) do frames[i] = "\n  " .. frame_json(frame) end
   out[#out + 1] = '"frames":[' .. table.concat(frames, ",") .. "]"

@@ -74,7 +74,7 @@ function profile.new(options)
   local p = setmetatable({
     stacks = stacks.new(),
     slots = slots.new(),	-- Samples, counted.
-    sessions = {},	-- { meta = , counters = , events = }
+    sessions = {},	-- { meta = , counters = , events = , tids = set of sampled threads }
     thread_list = {},	-- See sysprof.names.threads; those that have samples.
     threads = {}, thread_names = {},	-- Of the session, by id.
     label_sets = labels.new(),
@@ -112,7 +112,7 @@ end
 
 -- Begins another session.
 function methods:add_session()
-  self.session = { meta = {}, counters = {}, events = {} }
+  self.session = { meta = {}, counters = {}, events = {}, tids = {} }
   self.sessions[#self.sessions + 1] = self.session
 end
 
@@ -160,6 +160,7 @@ function methods:set_thread(tid)
     thread = self:new_thread(tid, self.thread_names[tid])
     self.threads[tid] = thread
   end
+  self.session.tids[tid] = true
   if thread ~= self.thread then self.thread, self.lanes = thread, {} end
 end
 

@@ -15,15 +15,16 @@ local view = require("sysprof.show.view")
 local WORK = G.SPF_FRAME_WORK
 
 local HAS_NO_STACK = { [G.SPF_WORK_READY] = true, [G.SPF_WORK_SHORT] = true, [G.SPF_WORK_UNSEEN] = true }
+local SHORT = "short"
 local IS_LUA = { lua = true, compiled = true, builtin = true }
 
 local threadstacks = {}
 
--- Returns the leaf of a stack on the Lua side if that is work of the VM, or nil.
+-- Returns the leaf of a stack on the Lua side if that is work of the VM, and its argument; or nil.
 local function leaf_work(profile, slot)
   local all, node = profile.stacks, profile.slots:lua(slot)
   local leaf = node ~= 0 and all:leaf(node)
-  return leaf and all.kind[leaf] == WORK and all.extra[leaf] or nil
+  if leaf and all.kind[leaf] == WORK then return all.extra[leaf], all.payload[leaf] end
 end
 
 -- Returns a part of a joined stack as { text =, kind =, file =, line =, module = }.
@@ -56,22 +57,38 @@ local function stacks_of(profile, wanted)
   return stacks
 end
 
--- Returns the samples of the threads: a list of { tid =, name =, on =, waiting =, runnable = in seconds, waits =,
--- samples = { slot =, seconds = } with a stack, in order of time }.
+-- Returns how many VMs have sampled each thread, by its id: each of several VMs may sample all threads.
+local function samplers_of(profile)
+  local samplers = {}
+  for _, session in ipairs(profile.sessions) do
+    for tid in pairs(session.tids) do samplers[tid] = (samplers[tid] or 0) + 1 end
+  end
+  return samplers
+end
+
+-- Returns the samples of the threads: a list of
+--   tid, name, on, waiting, runnable   see threadstacks.of()
+--   samplers                           number of VMs that have sampled it
+--   unseen                             seconds of waits without a stack, by the reason
+--   samples                            those with a stack in order of time, { slot =, seconds = }
 local function count(profile)
-  local slots, by_tid, list = profile.slots, {}, {}
-  local vms = #profile.sessions	-- Each has sampled all threads.
-  for _, weight, slot, waits in profile.timeline:in_order() do
+  local slots, by_tid, list, samplers = profile.slots, {}, {}, samplers_of(profile)
+  for _, weight, slot in profile.timeline:in_order() do
     local its, unit = slots:thread(slot), units.of(slots:event(slot).unit)
     local thread = by_tid[its.tid]
     if not thread then
-      thread = { tid = its.tid, name = its.name, on = 0, waiting = 0, runnable = 0, waits = 0, samples = {} }
+      thread = { tid = its.tid, name = its.name, on = 0, waiting = 0, runnable = 0,
+		 samplers = samplers[its.tid] or 1, unseen = {}, samples = {} }
       by_tid[its.tid], list[#list + 1] = thread, thread
     end
     local state, seconds = threadstates.of(profile, slot), weight * (unit.ns or 0) / 1e9
     local key = state == threadstates.ON and "on" or state == threadstates.WAITING and "waiting" or "runnable"
-    thread[key], thread.waits = thread[key] + seconds / vms, thread.waits + waits / vms
-    if not HAS_NO_STACK[leaf_work(profile, slot)] then
+    thread[key] = thread[key] + seconds / thread.samplers
+    local work, reason = leaf_work(profile, slot)
+    if key == "waiting" and HAS_NO_STACK[work] then
+      if work == G.SPF_WORK_SHORT then reason = SHORT end
+      thread.unseen[reason] = (thread.unseen[reason] or 0) + seconds
+    elseif not HAS_NO_STACK[work] then
       thread.samples[#thread.samples + 1] = { slot = slot, seconds = seconds }
     end
   end
@@ -79,17 +96,26 @@ local function count(profile)
 end
 
 -- Several VMs sample a thread; the one whose code it runs knows its Lua frames.
-local function choose(thread, stacks, is_of_several)
+local function choose(thread, stacks)
   local best
   for i = #thread.samples, 1, -1 do
     local its = thread.samples[i]
     if stacks[its.slot] then
       best = best or its
-      if not is_of_several then break end
+      if thread.samplers == 1 then break end
       if stacks[its.slot].has_lua then return its end
     end
   end
   return best
+end
+
+-- Returns the key of the largest value, or nil.
+local function largest(sums)
+  local most
+  for key, value in pairs(sums) do
+    if not most or value > sums[most] then most = key end
+  end
+  return most
 end
 
 -- -- API -------------------------------------------------------------------
@@ -97,10 +123,10 @@ end
 -- Returns the threads of a profile with a timeline, and its real time in seconds. A thread has:
 --   tid, name                 as in the profile
 --   on, waiting, runnable     seconds in these states
---   waits                     their number
 --   frames                    of its last stack, innermost first: { text =, kind =, file =, line =, module = }
 --   wait, seconds             what it waits for there, and how long, or nil
 --   has_lua                   whether Lua frames are in the stack
+--   unseen                    why most of its waits have no stack, SPF_UNSEEN_* or "short"
 -- Without a stack, frames is nil.
 function threadstacks.of(profile)
   local list, wanted = count(profile), {}
@@ -109,13 +135,13 @@ function threadstacks.of(profile)
   end
   local stacks = stacks_of(profile, wanted)
   for _, thread in ipairs(list) do
-    local best = choose(thread, stacks, #profile.sessions > 1)
+    local best = choose(thread, stacks)
     local stack = best and stacks[best.slot]
     if stack then
       thread.frames, thread.wait, thread.has_lua = stack.frames, stack.wait, stack.has_lua
       thread.seconds = stack.wait and best.seconds
     end
-    thread.samples = nil
+    thread.unseen, thread.samples = largest(thread.unseen), nil
   end
   return list, headline.real_time(profile) or profile.end_time / 1e6
 end
