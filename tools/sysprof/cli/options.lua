@@ -32,7 +32,7 @@ local HINTS = {
   ["-t"] = "--threads samples all threads; --by=thread and --thread=NAME show them",
 }
 HINTS["--pid"] = HINTS["-p"]
-local HINT_FOR_PID = "expected the PID alone"	-- Of a verb that takes some.
+local BARE = "a PID needs no option"	-- Where verbs are for programs.
 
 -- What other tools call our options.
 local MEANT = {
@@ -106,10 +106,13 @@ end
 
 -- Returns what is wrong with an unknown option.
 local function unknown(specs, a, shown)
-  local names, hint = {}, HINTS[shown]
+  local names, hint, format = {}, HINTS[shown], find(specs, "name", "format")
   for _, spec in ipairs(specs) do names[#names + 1] = spec.name end
   local word = a:match("^%-*([^=]*)")
-  if hint == HINTS["-p"] and find(specs, "name", "children") then hint = HINT_FOR_PID end
+  if hint == HINTS["-p"] and find(specs, "name", "children") then hint = BARE end
+  if format and (has(format.choice, word) or (format.aliases or {})[word]) then
+    hint = ("did you mean '--format=%s'?"):format(word)
+  end
   local meant = MEANT[shown:match("[^-].*") or ""]
   if meant and find(specs, "name", meant) then hint = ("did you mean '--%s'?"):format(meant) end
   return ("unknown option '%s'%s"):format(a, hint and "; " .. hint or did_you_mean(word, names, "--"))

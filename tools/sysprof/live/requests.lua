@@ -126,8 +126,8 @@ local function news(program, is_ready, is_late)
 end
 
 -- Waits until each program of a list has sent an answer, or time is up. Calls take(program, answer), or
--- take(program, nil, sentence, whether it refuses), for each. If take returns true, another answer is to come. seconds: what the programs
--- need for their work, or nil.
+-- take(program, nil, sentence, whether it refuses), for each. If take returns true, another answer is to come. seconds:
+-- what the programs need for their work, or nil.
 function requests.collect(list, take, seconds)
   local waiting, begun = {}, system.now()
   seconds = (seconds or 0) + requests.patience()
