@@ -36,8 +36,8 @@ local OTHER_USER = 65534
 
 local loop, mixed, asleep = start("loop.lua", LOOP), start("mixed.lua", MIXED), start("asleep.lua", ASLEEP)
 
-local function finds(part)
-  local status, out, err = try("ps")
+local function finds(part, before)
+  local status, out, err = try("ps", before)
   t.equal(status, 0, "ps: status: " .. err)
   t.ok(out:find(part), ("ps: expected %s in\n%s"):format(part, out))
 end
@@ -45,6 +45,8 @@ end
 for name, pid in pairs { loop = loop, mixed = mixed, asleep = asleep } do
   finds(("%d +[%%w_ -]* 1 +%%- +luajit %s%%.lua\n"):format(pid, name))
 end
+
+for _, pid in ipairs { loop, mixed, asleep } do finds(pid .. " ", "ulimit -Sn 5; ") end	-- It raises the limit.
 
 local _, folded = record("-d 500ms " .. loop)
 local n, sum = samples(folded, "never_left (loop.lua:1)")

@@ -20,6 +20,9 @@ int waitpid(int, int *, int);
 int getpid(void);
 int getppid(void);
 int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
+struct sysprof_limit { uint64_t now, most; };
+int getrlimit(int, struct sysprof_limit *);
+int setrlimit(int, const struct sysprof_limit *);
 int kill(int, int);
 void *signal(int, void *);
 int sigemptyset(void *);
@@ -30,6 +33,7 @@ int sigprocmask(int, const void *, void *);
 local C = ffi.C
 local POLLIN, POLLOUT = 1, 4
 local CLOCK_MONOTONIC = 1
+local RLIMIT_NOFILE = 7
 local WAIT_MAX = 3600		-- Seconds.
 
 -- For x86-64 and arm64.
@@ -74,6 +78,14 @@ function system.wait(readable, seconds, writable)
     end
   end
   return ready
+end
+
+-- Lets this process open as many files as it may. Its children inherit that.
+function system.allow_files()
+  local limit = ffi.new("struct sysprof_limit")
+  if C.getrlimit(RLIMIT_NOFILE, limit) ~= 0 then return end
+  limit.now = limit.most
+  C.setrlimit(RLIMIT_NOFILE, limit)
 end
 
 function system.close(fd)

@@ -4,6 +4,7 @@
 
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
+local system = require("sysprof.base.system")
 
 local targets = {}
 
@@ -89,6 +90,7 @@ end
 -- empty.
 function targets.open(this, opt, rest)
   local given, seen = {}, {}
+  system.allow_files()	-- Each program takes some descriptors.
   for _, word in ipairs(rest) do
     local pid = tonumber(word)
     if not seen[pid] then given[#given + 1] = pid end

@@ -146,6 +146,7 @@ end
 -- list of facts on others with our library.
 function programs.find()
   local live, asleep = {}, {}
+  system.allow_files()	-- Each program takes a descriptor.
   for _, pid in ipairs(processes.list()) do
     local facts = pid ~= processes.own_pid() and processes.look(pid)
     if facts and not facts.has_ended and not is_foreign(facts) then
