@@ -27,6 +27,7 @@ int poll(void *, unsigned long, int);
 int close(int);
 int mkdir(const char *, unsigned int);
 int unlink(const char *);
+int ftruncate(int, long);
 int getpid(void);
 unsigned int geteuid(void);
 ]]
@@ -88,6 +89,10 @@ local function serve(behaviour, fd, request, file, recordings)
       for _, its in pairs(recordings) do n, its.limit = n + 1, 0 end
     end
     answer(fd, "ok", "stopped=" .. n)
+  elseif verb == "dump" and behaviour == "long_list" then
+    C.ftruncate(file, 2^28 + 1)
+    C.close(file)
+    answer(fd, "ok", "vms=2", "answered=2")
   elseif verb == "record" then
     local s = content_of(behaviour)
     C.write(file, s, #s)

@@ -1,5 +1,5 @@
--- Threads of a dump, from made profiles: the sums of several VMs, which VM's stack counts, why a thread has no stack, and
--- times as text.
+-- A dump of made profiles: the sums of several VMs, which VM's stack counts, why a thread has no stack, times as text, lists
+-- of coroutines.
 
 local t = require("tools_test")
 local B = require("stream_builder")
@@ -100,6 +100,17 @@ for reason, text in pairs {
   [G.SPF_UNSEEN_MOVED] = "it went on while its stack was read", [G.SPF_UNSEEN_HIDDEN] = "the kernel hides where it waits",
 } do
   t.equal(shown(threads_of(session(0, 70, { { UNSEEN, 200 } }, reason))[70]), ("no stack: %s; 100 %% waiting"):format(text), text)
+end
+
+-- -- Coroutines ------------------------------------------------------------
+
+do	-- Of two VMs, with bytes that JSON does not allow. A VM does not write these.
+  local VM = '{"pid":7,"groups":[\n{"name":"\255b\127ü"},\n{"name":"c"}]}\n'
+  local parts = {}
+  dumped.render(function(s) parts[#parts + 1] = s end, "json", { { facts = { pid = 7, program = "app" }, coroutines = VM .. VM } })
+  local vms = json.decode(table.concat(parts)).processes[1].vms
+  t.equal(#vms, 2, "two VMs")
+  t.equal(vms[2].groups[1].name .. vms[2].groups[2].name, "\\xffb?üc", "two VMs: names")
 end
 
 -- -- Times -----------------------------------------------------------------

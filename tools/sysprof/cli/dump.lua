@@ -18,7 +18,7 @@ local targets = require("sysprof.cli.targets")
 local threadstacks = require("sysprof.show.threadstacks")
 
 local SECONDS = 0.2		-- Of the recording.
-local TEXT_MAX = 2^26		-- Bytes of what VMs write.
+local TEXT_MAX = 2^28		-- Bytes of what VMs write.
 local HELPER = "sysprof"	-- Name of the profiler's own thread.
 
 -- A scheduler may only have short waits.
@@ -154,8 +154,10 @@ local function dump_of(program, recording, coroutines)
   local problem = recording.problem or err or not profile and "it recorded nothing"
   dump.trouble = problem and plain(facts, problem) or nil
   local text_st = coroutines.path and files.stat(coroutines.path)
-  dump.coroutines = text_st and text_st.size <= TEXT_MAX and files.text(coroutines.path) or ""
-  dump.silence = silence_of(coroutines, dump.threads)
+  local is_long = text_st ~= nil and text_st.size > TEXT_MAX
+  dump.coroutines = text_st and not is_long and files.text(coroutines.path) or ""
+  dump.silence = is_long and ("their list has %.0f bytes; expected %.0f at most"):format(text_st.size, TEXT_MAX) or
+		 silence_of(coroutines, dump.threads)
   return dump
 end
 

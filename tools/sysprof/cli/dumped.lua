@@ -15,6 +15,12 @@ local WAITING = "^%[waiting: (.*)%]$"
 local TICKS = 0.012		-- Seconds on CPU that bring a sample, even by the kernel's tick.
 local ALL = 0.95		-- Part of a thread's time that a single wait fills.
 
+-- Returns lines, each clean. A string for each line would take long: LuaJIT compares long strings that are alike.
+-- clean: of a part.
+local function clean_lines(s, clean)
+  return (s:gsub("[%z\1-\9\11-\31\127-\255]+", clean))
+end
+
 -- -- States ----------------------------------------------------------------
 
 local function duration(seconds)
@@ -100,7 +106,7 @@ local function write_text(write, dump)
   -- Each VM's begins with the number of its process in its own namespace.
   local body = dump.coroutines:gsub("\n(%d+ coroutines of process)", "\n\n%1"):gsub(" of process %d+:", ":")
   if body ~= "" then write("\n") end
-  for line in body:gmatch("([^\n]*)\n") do write(text.clean(line) .. "\n") end
+  write(clean_lines(body, text.clean))
   if dump.silence then write(("\ncoroutines unknown: %s\n"):format(dump.silence)) end
 end
 
@@ -132,13 +138,8 @@ end
 
 -- Returns the documents of the VMs as one list.
 local function coroutines_json(s)
-  local list = {}
-  for line in s:gmatch("[^\n]+") do
-    line = text.clean(line)
-    local is_next = line:find('^{"pid":') or #list == 0
-    list[#list + (is_next and 1 or 0)] = is_next and line or list[#list] .. "\n" .. line
-  end
-  return "[" .. table.concat(list, ",\n") .. "]"
+  local function clean(part) return (text.clean(part):gsub("\\", "\\\\")) end
+  return "[" .. clean_lines(s, clean):gsub("\n+$", ""):gsub('\n{"pid":', ',\n{"pid":') .. "]"
 end
 
 local function process_json(dump)
