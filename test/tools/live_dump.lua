@@ -187,6 +187,19 @@ ffi.C.pthread_exit(nil)
   t.contains(err, "is stopped by a signal", "without a first thread: stopped")
 end
 
+if programs.can_be_user(65534) then	-- After setuid, procfs is root's.
+  local sleeps = start("setuid.lua", [[
+local ffi = require("ffi")
+ffi.cdef "int usleep(unsigned int); int setuid(unsigned int);"
+up()
+assert(ffi.C.setuid(65534) == 0)
+jit.off()
+local function naps() ffi.C.usleep(50000) return 1 end
+while true do naps() end
+]])
+  dump_until(sleeps, "no stack: the kernel hides where it waits; ")
+end
+
 -- -- In namespaces of its own ----------------------------------------------
 
 local inner = programs.start_in_a_box("scheduler.lua")

@@ -122,9 +122,9 @@ local function busy_with(threads)
     if thread.has_lua then found, several = thread, found ~= nil end
   end
   found = not several and found or not found and threads and threads[1]
-  if not found then return "it sleeps in C, or stays in compiled code" end
-  if found.has_ended then return ("thread %.0f has ended"):format(found.tid) end
-  local state, what = dumped.state(found)
+  if found and found.has_ended then return ("thread %.0f has ended"):format(found.tid) end
+  local state, what = dumped.state(found or {})
+  if state == "unknown" then return "it sleeps in C, or stays in compiled code" end
   for _, frame in ipairs(found.frames or {}) do
     if frame.kind == "compiled" then return ("thread %.0f stays in compiled code"):format(found.tid) end
     if frame.kind == "lua" then break end

@@ -92,7 +92,9 @@ local function why_not_live(facts)
   elseif has == "none" then
     return name .. " has no LuaJIT; expected a program on the LuaJIT of sysprof"
   end
-  return ("%s is not live, and this user may not look into it; %s"):format(name, LIVE)
+  -- After setuid, its socket is in the folder of its former user.
+  return ("%s is not live, and this user may not look into it; %s%s"):format(name,
+    processes.own_user() ~= 0 and "run luajit-sysprof as root, or " or "", LIVE)
 end
 
 -- Opens a process. Returns { pid=, facts=, fd= }, or nil and a sentence.
