@@ -29,7 +29,25 @@ t.write_file(path, "an old map\n")
 t.equal(try("perf-map " .. pid), 0, "a second time")
 t.contains(t.read_file(path), " trace 1 traces.lua:1\n", "a second time")
 t.ok(not t.read_file(path):find("an old map"), "a second time: the old map is gone")
+-- A link is replaced, too: who plants one does not choose what is written over.
 os.remove(path)
+t.write_file("victim", "a letter\n")
+os.execute(("ln -s \"$PWD/victim\" %s"):format(path))
+t.equal(try("perf-map " .. pid), 0, "a link")
+t.equal(t.read_file("victim"), "a letter\n", "a link: where it leads")
+t.contains(t.read_file(path), " trace 1 traces.lua:1\n", "a link: the map")
+os.remove(path)
+-- In a container, a link leads to the files of the one who follows it.
+local inner = programs.start_in_a_box("traces.lua")
+if inner then
+  local root = ("/proc/%d/root"):format(inner)
+  local function map_in_box() return (t.content(root .. "/tmp/perf-1.map")) end
+  t.wait_until("a map", function() return try("perf-map " .. inner) == 0 end)
+  t.contains(map_in_box(), " trace 1 stdin:1\n", "in a box: the map")
+  os.execute(("ln -sf \"$PWD/victim\" %s/tmp/perf-1.map"):format(root))
+  t.equal(try("perf-map " .. inner), 0, "in a box: a link")
+  t.equal(t.read_file("victim"), "a letter\n", "in a box: where the link leads")
+end
 
 pid = programs.start("stuck.lua", programs.LOOP)
 status, _, message = try("perf-map " .. pid)

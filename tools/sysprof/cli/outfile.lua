@@ -12,6 +12,7 @@ local system = require("sysprof.base.system")
 
 ffi.cdef [[
 int open(const char *, int, ...);
+int openat(int, const char *, int, ...);
 int linkat(int, const char *, int, const char *, int);
 int fchmod(int, unsigned int);
 int chmod(const char *, unsigned int);
@@ -22,7 +23,9 @@ int sigfillset(void *);
 
 local C = ffi.C
 local O_WRONLY, O_CREAT, O_EXCL, O_CLOEXEC = 1, 0x40, 0x80, system.O_CLOEXEC
-local O_TMPFILE = 0x400000 + (ffi.arch == "arm64" and 0x4000 or 0x10000)	-- With O_DIRECTORY.
+local O_DIRECTORY, O_NOFOLLOW = 0x10000, 0x20000
+if ffi.arch == "arm64" then O_DIRECTORY, O_NOFOLLOW = 0x4000, 0x8000 end
+local O_TMPFILE, O_PATH = 0x400000 + O_DIRECTORY, 0x200000
 local EPERM, EACCES, W_OK = system.EPERM, system.EACCES, 2
 local AT_FDCWD, AT_SYMLINK_FOLLOW = -100, 0x400
 local SIG_SETMASK = system.SIG_SETMASK
@@ -226,6 +229,18 @@ function outfile.write(path, produce, keep_old)
   end
   if not failed then return true end
   return nil, ("cannot write %s: %s"):format(path, failed)
+end
+
+-- Writes a file into a folder of a root that belongs to others, such as a container's. Follows no link there: an
+-- absolute one leads to our own files. Returns true, or nil and a message.
+function outfile.write_below(root, folder, name, produce)
+  local top = C.open(root, O_PATH + O_DIRECTORY + O_CLOEXEC)
+  local fd = top >= 0 and C.openat(top, folder, O_DIRECTORY + O_NOFOLLOW + O_CLOEXEC) or -1
+  local failed = fd < 0 and files.reason() or replace(("/proc/self/fd/%d/%s"):format(fd, name), produce)
+  if fd >= 0 then C.close(fd) end
+  if top >= 0 then C.close(top) end
+  if not failed then return true end
+  return nil, ("cannot write %s/%s/%s: %s"):format(root, folder, name, failed)
 end
 
 -- Moves a profile out of the way of a new one. Returns its new path, or nil if there was none.

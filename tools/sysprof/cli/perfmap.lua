@@ -28,12 +28,12 @@ verb.help = {
 local function write_map(program)
   local content, err = files.text(program.path)
   if not content then return nil, err end
-  local name = ("/tmp/perf-%d.map"):format(program.facts.own_pid)
+  local name = ("perf-%d.map"):format(program.facts.own_pid)
   local ok
-  ok, err = outfile.write(program.facts.folder .. "/root" .. name, function(write) write(content) end)
+  ok, err = outfile.write_below(program.facts.folder .. "/root", "tmp", name, function(write) write(content) end)
   if not ok then return nil, err end
   local _, n = content:gsub("%f[^\n%z]%x+ %x+ trace ", "")
-  return true, ("%s written to %s"):format(text.plural(n, "trace"), name)
+  return true, ("%s written to /tmp/%s"):format(text.plural(n, "trace"), name)
 end
 
 function verb.main(this, opt, rest)
