@@ -82,6 +82,35 @@ int lj_osthread_exists(int tid)
   return syscall(SYS_tgkill, getpid(), tid, 0) == 0 || errno != ESRCH;
 }
 
+/* The state follows the name in parentheses, and the name may contain parentheses itself. */
+char lj_osthread_state(int tid)
+{
+  char text[128];
+  ssize_t len = lj_procfile_task(tid, "stat", text, sizeof(text));
+  while (len > 0 && text[len - 1] != ')') len--;
+  return len > 0 && text[len] == ' ' ? text[len + 1] : '\0';
+}
+
+/* Has a thread ended? Not, if its state is unknown. */
+static int has_ended(int tid)
+{
+  char state = lj_osthread_state(tid);
+  return state == 'Z' || state == 'X';
+}
+
+static void look_for_living(void *ctx, int tid)
+{
+  int *living = (int *)ctx;
+  if (!*living && tid != lj_osthread_self() && !has_ended(tid)) *living = 1;
+}
+
+/* Only the first thread stays in the list after its end. */
+int lj_osthread_isalone(void)
+{
+  int living = 0;
+  return has_ended(getpid()) && lj_osthread_each(look_for_living, &living) && !living;
+}
+
 void lj_osthread_name(int tid, char *name)
 {
   ssize_t n = lj_procfile_task(tid, "comm", name, OSTHREAD_NAME_MAX);

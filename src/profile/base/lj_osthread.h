@@ -27,6 +27,14 @@ LJ_FUNC void lj_osthread_forget(void);
 /* Does this thread of the process still exist? May change errno. */
 LJ_FUNC int lj_osthread_exists(int tid);
 
+/* State of a thread, as the letter of proc(5): R runs or could, S and D sleep, Z has ended. '\0': it
+** is unknown.
+*/
+LJ_FUNC char lj_osthread_state(int tid);
+
+/* Have all other threads of the process ended, the first one too? */
+LJ_FUNC int lj_osthread_isalone(void);
+
 /* Name of a thread, into name[OSTHREAD_NAME_MAX]; "" if it is unknown. */
 LJ_FUNC void lj_osthread_name(int tid, char *name);
 

@@ -19,7 +19,7 @@
 
 #include "profile/clock/lj_clock_itimer.h"
 #include "profile/base/lj_nanotime.h"
-#include "profile/base/lj_procfile.h"
+#include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 
 #define PERIODS_STARVED 3 /* After so many without a tick, the thread is passed over. */
@@ -131,22 +131,13 @@ static void itimer_setperiod(Clock *c, uint64_t ns)
   relaxed_set(&c->period_set, ns);
 }
 
-/* Is a thread running, or ready to run? A signal would wake one that sleeps. The state
-** follows the name in parentheses, and the name may contain parentheses itself.
-*/
-static int is_runnable(int tid)
-{
-  char text[128];
-  ssize_t len = lj_procfile_task(tid, "stat", text, sizeof(text));
-  while (len > 0 && text[len - 1] != ')') len--;
-  return len > 0 && text[len] == ' ' && text[len + 1] == 'R';
-}
-
 static int itimer_isstarved(const Clock *c)
 {
   uint64_t now = thread_ns(c->tid), last = relaxed_get(&c->last);
   uint64_t set = relaxed_get(&c->period_set), period = set ? set : c->spec.period;
-  return now > last && now - last >= PERIODS_STARVED * period && is_runnable(c->tid);
+  /* A signal would wake a thread that sleeps. */
+  return now > last && now - last >= PERIODS_STARVED * period &&
+	 lj_osthread_state(c->tid) == 'R';
 }
 
 const ClockOps lj_clock_itimer_ops = { .open = itimer_open,

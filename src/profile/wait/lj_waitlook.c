@@ -268,6 +268,15 @@ static void look_records(Event *ev, uint64_t now_ns)
 
 /* -- Looks by figures -------------------------------------------------------- */
 
+/* Does a thread sleep at this place? The kernel may hide the place, but not the state. */
+static int is_asleep(WaitPlaceKind place, int tid)
+{
+  char state;
+  if (place != WAITPLACE_HIDDEN) return place != WAITPLACE_RUNNING;
+  state = lj_osthread_state(tid);
+  return state == 'S' || state == 'D';
+}
+
 /* Waits of so much time since the last look. If the thread has got a processor n times, there were
 ** up to n + 1 of them. They share the time evenly.
 */
@@ -277,7 +286,7 @@ static void share_figures(Event *ev, uint64_t now_ns, uint64_t ns, uint64_t runs
   WalkRegs regs;
   uint32_t nr;
   WaitPlaceKind place = lj_waitproc_place(&wl->file, ev->tid, &nr, &regs);
-  int sleeps = place == WAITPLACE_CALL || place == WAITPLACE_FAULT;
+  int sleeps = is_asleep(place, ev->tid);
   uint64_t waits = runs - 1 + (uint64_t)wl->is_off + (uint64_t)sleeps;
   uint64_t share = waits ? ns / waits : 0;
   if (wl->is_off) {
@@ -473,6 +482,5 @@ void lj_waitlook_begin(Event *ev)
   wl->usual_ns = 2 * waitevent_threshold(&ev->spec);
   wl->long_256 = LONG_MOST; /* Unless the first wait is short. */
   wl->random = now_ns;
-  if ((place == WAITPLACE_CALL || place == WAITPLACE_FAULT) && !wl->is_off)
-    wait_begin(wl, now_ns, 0);
+  if (!wl->is_off && is_asleep(place, ev->tid)) wait_begin(wl, now_ns, 0);
 }
