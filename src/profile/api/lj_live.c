@@ -29,6 +29,7 @@
 
 #define REQUEST_MS 2000  /* From a connection to its request. */
 #define OPEN_MS    100   /* From fork() to the socket of the child: it may call exec(). */
+#define REST_MS    10000 /* Of a rest: the last thread of the program may have ended. */
 #define REOPEN_MS  60000 /* Until the next try to open the socket. */
 
 /* -- State. Under the lock. --------------------------------------------------- */
@@ -189,7 +190,10 @@ static int live_wait(void)
     fds[n++] = &clients[i].fd;
     if (!until_ms || clients[i].until_ms < until_ms) until_ms = clients[i].until_ms;
   }
-  return lj_livesock_wait(fds, n, !n ? -1 : until_ms > now ? (int)(until_ms - now) : 0);
+  return lj_livesock_wait(fds, n,
+			  !n               ? REST_MS
+			  : until_ms > now ? (int)(until_ms - now)
+					   : 0);
 }
 
 /* The child has the parent's descriptors. */

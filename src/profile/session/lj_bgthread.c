@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 #include <linux/futex.h>
@@ -21,7 +22,8 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/session/lj_bgthread.h"
 
-#define LOOK_NS ((uint64_t)BGTHREAD_LOOK_MS * 1000000)
+#define LOOK_NS  ((uint64_t)BGTHREAD_LOOK_MS * 1000000)
+#define ALONE_NS 1000000000 /* Between two looks for other threads. */
 
 static struct {
   int runs;
@@ -48,6 +50,17 @@ void lj_bgthread_wake(void)
     syscall(SYS_futex, &bgthread.word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+/* The C library ends a process with its last thread, but counts this one. So it ends the process.
+** Otherwise the process would stay, and take no signal.
+*/
+static void end_if_alone(uint64_t now)
+{
+  static uint64_t due;
+  if (now < due) return;
+  if (lj_osthread_isalone()) exit(0);
+  due = mono_ns() + ALONE_NS;
+}
+
 static void *bgthread_main(void *arg)
 {
   uint64_t due = mono_ns() + LOOK_NS, soon = due;
@@ -64,6 +77,7 @@ static void *bgthread_main(void *arg)
     now = mono_ns();
     if (now < first && !rested && !woken) continue;
     look = rested || now >= due;
+    if (look) end_if_alone(now);
     ns = bgthread.work->work(look);
     if (look) due = now + LOOK_NS;
     soon = ns < LOOK_NS ? mono_ns() + ns : due;

@@ -1,0 +1,82 @@
+/* TIMEOUT: 120
+** A process ends with its last thread, though the profiler's own thread is there: with live control, and
+** with a profile, which is complete then. It does not end before.
+*/
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+
+#include "session.h"
+
+static int told[2];
+
+/* Outlives the first thread, and several looks of the profiler. */
+static void *other_thread(void *arg)
+{
+  (void)arg;
+  sleep(3);
+  if (write(told[1], "x", 1) != 1) abort();
+  return NULL;
+}
+
+static void start_live(lua_State *L)
+{
+  REQUIRE(luaM_sysprof_live(L) == PROFILE_SUCCESS);
+}
+
+static void start_profile(lua_State *L)
+{
+  session_script(
+    L, "assert(misc.sysprof.start { mode = 'C', path = 'last.bin', clock = 'cpu' })");
+}
+
+static int is_whole(const char *path)
+{
+  static uint8_t bytes[1 << 20];
+  FILE *f = fopen(path, "rb");
+  size_t n;
+  char *folded;
+  int status;
+  REQUIRE(f != NULL);
+  n = fread(bytes, 1, sizeof(bytes), f);
+  fclose(f);
+  status = session_parse(bytes, n, "", &folded);
+  free(folded);
+  return status == 0;
+}
+
+/* with: another thread outlives the first one. */
+static void ends(void (*start)(lua_State *L), int with)
+{
+  int status;
+  pid_t pid;
+  char byte;
+  REQUIRE(pipe(told) == 0);
+  pid = flush_and_fork();
+  if (pid == 0) {
+    lua_State *L = session_vm();
+    pthread_t thread;
+    start(L);
+    session_script(L, "work()");
+    if (with && pthread_create(&thread, NULL, other_thread, NULL) != 0) abort();
+    pthread_exit(NULL);
+  }
+  close(told[1]);
+  REQUIRE(waitpid(pid, &status, 0) == pid);
+  CHECK_EQ(status, 0);
+  CHECK_EQ(read(told[0], &byte, 1), with); /* Its end was the last one. */
+  close(told[0]);
+}
+
+int main(void)
+{
+  int with;
+  for (with = 0; with < 2; with++) {
+    ends(start_live, with);
+    ends(start_profile, with);
+    CHECK(is_whole("last.bin"));
+  }
+  return check_status();
+}
