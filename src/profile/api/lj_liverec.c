@@ -58,7 +58,9 @@ static struct {
   uint64_t begin_ns;
   int nvm;
   RecordedVm vm[CONTROLS_MAX];
-  LiveAnswer last; /* The last answer so far. */
+  RecordedVm *all;              /* VM whose profile has all threads, except */
+  int others[CONTROLS_MAX + 1]; /* those of the other ones; then 0. */
+  LiveAnswer last;              /* The last answer so far. */
 } rec;
 
 /* -- Profiles of the recording ------------------------------------------------ */
@@ -106,7 +108,9 @@ static void vm_join(RecordedVm *rv)
     note(rv, "error", lj_options_errmsg()[0] ? lj_options_errmsg() : strerror(errno));
 }
 
-/* Start the profile of a VM. L: this thread runs it; NULL: another one does. */
+/* Start the profile of a VM. L: this thread runs it; NULL: another one does. Only one of the profiles has
+** threads that run no VM.
+*/
 static void vm_start(RecordedVm *rv, lua_State *L)
 {
   const SysprofCallbacks cb = { lj_streamfile_write, file_close, NULL, NULL, NULL };
@@ -116,6 +120,8 @@ static void vm_start(RecordedVm *rv, lua_State *L)
   StreamFile *sf;
   int status, fd = -1;
   rv->state = VM_ENDED;
+  if (!rec.all) rec.all = rv;
+  if (rec.all != rv) o.threads = LUAM_SYSPROF_THREADS_OWN;
   if (limits.duration_ns) {
     if (since_ns >= limits.duration_ns) return;
     limits.duration_ns -= since_ns;
@@ -132,7 +138,7 @@ static void vm_start(RecordedVm *rv, lua_State *L)
   o.ctx = sf;
   o.session = sf->session;
   status = L ? lj_sysprof_start(L, &o, &cb, &limits)
-	     : lj_sysprof_startfor(rv->vm.g, &rv->vm.thread, &o, &cb, &limits);
+	     : lj_sysprof_startfor(rv->vm.g, &rv->vm.thread, &o, &cb, &limits, rec.others);
   if (status == PROFILE_SUCCESS) {
     rv->file = sf;
     rv->state = VM_RUNS;
@@ -370,10 +376,52 @@ static int record_events(const OwnFd *client)
   return 1;
 }
 
+/* Start a VM's profile, or let it wait. */
+static void vm_begin(RecordedVm *rv)
+{
+  lj_ctlslot_watch(rv->vm.g, 1);
+  if (lj_sysprof_isrunning(rv->vm.g)) {
+    rv->state = VM_ENDED;
+    note(rv, "error", "the VM is being profiled already");
+  } else if (!lj_osthread_exists(rv->vm.thread.tid)) {
+    rv->state = VM_WAITS;
+  } else {
+    vm_start(rv, NULL);
+  }
+  if (is_late(rv)) lj_ctlslot_asklive(rv->vm.g, 1);
+}
+
+/* A thread with a session of its own, or 0. */
+static int thread_of(const RecordedVm *rv)
+{
+  return rv->state == VM_RUNS ? rv->vm.thread.tid : 0;
+}
+
+/* Start the profiles of all VMs. The first one that can start has all threads, so it begins last. */
+static void vms_begin(const LiveVm *vms)
+{
+  int i, k, n = 0, shared = 0;
+  for (i = 0; i < rec.nvm; i++) rec.vm[i].vm = vms[i];
+  for (i = 0; i < rec.nvm && !rec.all; i++)
+    if (!lj_sysprof_isrunning(vms[i].g) && lj_osthread_exists(vms[i].thread.tid))
+      rec.all = &rec.vm[i];
+  for (i = 0; i < rec.nvm; i++)
+    if (&rec.vm[i] != rec.all) vm_begin(&rec.vm[i]);
+  for (i = 0; i < rec.nvm; i++)
+    if (thread_of(&rec.vm[i])) rec.others[n++] = thread_of(&rec.vm[i]);
+  if (rec.all) vm_begin(rec.all);
+  for (i = 0; i < rec.nvm; i++)
+    for (k = 0; k < i; k++)
+      shared |= thread_of(&rec.vm[i]) && thread_of(&rec.vm[i]) == thread_of(&rec.vm[k]);
+  if (shared)
+    lj_livemsg_text(&rec.last, "note",
+		    "a thread runs several live VMs; its samples count once for each");
+}
+
 int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
 {
   LiveVm vms[CONTROLS_MAX];
-  int i, n;
+  int n;
   lj_liverec_step(); /* The last recording may have ended just now. */
   if (rec.phase != REC_NONE) {
     lj_livemsg_refuse(client, "another client records this process already; "
@@ -397,26 +445,10 @@ int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
 		 : 0;
   lj_livemsg_begin(&rec.last, "done");
   memset(rec.vm, 0, sizeof(rec.vm));
+  memset(rec.others, 0, sizeof(rec.others));
+  rec.all = NULL;
   rec.nvm = n;
-  if (n > 1 && rec.opt.threads == LUAM_SYSPROF_THREADS_ALL)
-    lj_livemsg_text(
-      &rec.last, "note",
-      "the process has several live VMs; the profile of each has all threads, so "
-      "their samples count several times");
-  for (i = 0; i < n; i++) {
-    RecordedVm *rv = &rec.vm[i];
-    rv->vm = vms[i];
-    lj_ctlslot_watch(rv->vm.g, 1);
-    if (lj_sysprof_isrunning(rv->vm.g)) {
-      rv->state = VM_ENDED;
-      note(rv, "error", "the VM is being profiled already");
-    } else if (!lj_osthread_exists(rv->vm.thread.tid)) {
-      rv->state = VM_WAITS;
-    } else {
-      vm_start(rv, NULL);
-    }
-    if (is_late(rv)) lj_ctlslot_asklive(rv->vm.g, 1);
-  }
+  vms_begin(vms);
   if (count(VM_ENDED) == n) { /* The last answer has the reasons. */
     rec.phase = REC_ENDS;
     lj_liverec_finish();

@@ -70,7 +70,7 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
 
 int lj_sysprof_startfor(global_State *g, const VmThread *thread,
 			const struct luam_Sysprof_Options *opt, const SysprofCallbacks *cb,
-			const ProfileLimits *limits)
+			const ProfileLimits *limits, const int *others)
 {
   char *errmsg = lj_options_errmsg();
   ProfileOptions asked;
@@ -99,6 +99,7 @@ int lj_sysprof_startfor(global_State *g, const VmThread *thread,
   }
   p->opt = asked;
   p->opt.thread = *thread;
+  p->opt.others = others;
   if (limits) p->opt.limits = *limits;
   errno = 0;
   status = lj_process_start(p, errmsg);
@@ -114,7 +115,7 @@ int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *opt,
 {
   VmThread own = { lj_osthread_self(), 0, 0 };
   lj_osthread_stack(&own.stack_lo, &own.stack_hi);
-  return lj_sysprof_startfor(G(L), &own, opt, cb, limits);
+  return lj_sysprof_startfor(G(L), &own, opt, cb, limits, NULL);
 }
 
 int lj_sysprof_joinvm(global_State *g)

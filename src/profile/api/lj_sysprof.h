@@ -17,11 +17,13 @@ LJ_FUNC int lj_sysprof_start(lua_State *L, const struct luam_Sysprof_Options *op
 
 /* The same for a VM that another thread runs, from any thread: at once, wherever that thread is.
 ** Events of the VM itself (SourceOps.is_of_vm) begin by lj_sysprof_joinvm. The VM must not close
-** meanwhile.
+** meanwhile. others: threads that a profile of all threads leaves out, then 0; or NULL. The list lives
+** as long as the profile.
 */
 LJ_FUNC int lj_sysprof_startfor(global_State *g, const VmThread *thread,
 				const struct luam_Sysprof_Options *opt,
-				const SysprofCallbacks *cb, const ProfileLimits *limits);
+				const SysprofCallbacks *cb, const ProfileLimits *limits,
+				const int *others);
 
 /* Begin the events of the VM itself in its running profile, on the VM thread. Returns a PROFILE_*
 ** status; sets errno with PROFILE_ERRIO, and the reason is in lj_options_errmsg().

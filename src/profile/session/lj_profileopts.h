@@ -36,10 +36,12 @@ typedef struct ProfileOptions {
   VmThread thread; /* Thread of the first session. */
   int mode;        /* LUAM_SYSPROF_*. */
   int threads;     /* LUAM_SYSPROF_THREADS_*. */
-  int flush;       /* LUAM_SYSPROF_FLUSH_*, with a stream. */
-  int signo;       /* Signal of the samples, or 0. */
-  int walker;      /* LUAM_SYSPROF_BACKTRACER_*. */
-  int gc;          /* Collect garbage before a dump and before the end. */
+  const int
+    *others;  /* With all threads: those that other profiles have, then 0; or NULL. */
+  int flush;  /* LUAM_SYSPROF_FLUSH_*, with a stream. */
+  int signo;  /* Signal of the samples, or 0. */
+  int walker; /* LUAM_SYSPROF_BACKTRACER_*. */
+  int gc;     /* Collect garbage before a dump and before the end. */
   SysprofCallbacks cb;
   void *ctx;    /* Argument of the callbacks. */
   uint8_t *buf; /* Buffer of the first session. */

@@ -203,6 +203,13 @@ static void scan_begin(ThreadScan *scan, Profile *p, int later)
   }
 }
 
+static int is_of_others(const Profile *p, int tid)
+{
+  const int *at = p->opt.others;
+  while (at && *at && *at != tid) at++;
+  return at && *at;
+}
+
 static void thread_found(void *ctx, int tid)
 {
   ThreadScan *scan = (ThreadScan *)ctx;
@@ -210,6 +217,8 @@ static void thread_found(void *ctx, int tid)
   while (s && s->sm.reader.tid != tid) s = s->chain;
   if (s) {
     s->seen = 1;
+  } else if (is_of_others(scan->p, tid)) {
+    return;
   } else if (scan->failures >= SCAN_FAILURES) {
     scan->unsampled++;
   } else if (thread_begin(scan->p, tid, scan->later)) {
