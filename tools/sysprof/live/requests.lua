@@ -114,7 +114,7 @@ function requests.close(program)
   program.fd = nil
 end
 
--- Returns what a program has sent or why it sends nothing: an answer; or nil, a sentence and whether it refuses; or nil.
+-- Returns what a program has sent, or why it sends nothing: an answer; or nil, a sentence, whether it refuses; or nil.
 local function news(program, is_ready, is_late)
   if is_ready then
     local answer, why, is_closed, is_refusal = requests.receive(program)
