@@ -104,7 +104,7 @@ static void test_arguments(void)
   CHECK_EQ(luaM_sysprof_coroutines(L, "", &s, &n), PROFILE_ERRUSE);
   CHECK(s == (char *)1 && n == 1);
   CHECK_EQ(dump(L, NULL), PROFILE_SUCCESS);
-  CONTAINS("1 coroutines of process");
+  CONTAINS("1 coroutine of process");
   CHECK_EQ(dump(L, "json"), PROFILE_SUCCESS);
   CONTAINS("\"running\":1");
   CHECK_EQ(dump(L, "folded"), PROFILE_SUCCESS);

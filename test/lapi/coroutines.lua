@@ -136,7 +136,8 @@ local function text_of(d)
   for _, state in ipairs(STATES) do
     if d.states[state] > 0 then states[#states + 1] = d.states[state] .. " " .. state end
   end
-  local lines = { ("%d coroutines of process %d: %s"):format(d.coroutines, d.pid, table.concat(states, ", ")) }
+  local lines = { ("%d coroutine%s of process %d: %s"):format(d.coroutines, d.coroutines == 1 and "" or "s", d.pid,
+    table.concat(states, ", ")) }
   for _, group in ipairs(d.groups) do
     lines[#lines + 1] = ""
     lines[#lines + 1] = ("%d %s%s"):format(group.count, group.state, group.error and ": " .. group.error or "")

@@ -43,7 +43,7 @@ local function run(value, code, options) return box.run(value, HEAD .. code, opt
 
 -- Checks the text of a dump.
 local function check(text, what, ...)
-  t.ok(text:find("^%d+ coroutines of process %d+: 1 running"), what .. ": " .. text)
+  t.ok(text:find("^%d+ coroutines? of process %d+: 1 running"), what .. ": " .. text)
   for _, part in ipairs { "3 suspended\n    coroutine.yield\n    idle_one (../box.lua:14)\n", ... } do
     t.contains(text, part, what)
   end
@@ -153,7 +153,7 @@ C.kill(pid, 10)
 ]]
 fresh()
 fails("coroutines=SIGUSR1,paused,path=x%r.bin", [[
-ffi.cdef "struct rlimit { unsigned long cur, max; }; int setrlimit(int, const struct rlimit *);"
+ffi.cdef "struct rlimit { unsigned long cur, max; }; int setrlimit(int, const void *);"
 C.setrlimit(1, ffi.new("struct rlimit", 8192, 2^63))
 ]] .. MANY, "a file that may not grow", "x1.bin.coroutines: File too large\n")
 t.shell("! mountpoint -q full || umount full; rm -rf full")

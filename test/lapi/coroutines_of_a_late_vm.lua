@@ -104,7 +104,7 @@ for name, body in pairs(BODIES) do
     end
     -- The program answers at last.
     local dump = wait_file("r2.bin.coroutines", what, "running\n    ")
-    t.ok(dump:find("^%d+ coroutines of process " .. pid .. ": 1 running"), what .. ": the dump: " .. dump)
+    t.ok(dump:find("^%d+ coroutines? of process " .. pid .. ": 1 running"), what .. ": the dump: " .. dump)
     t.contains(dump, "2 suspended", what .. ": the dump")
     box.stop(what)
     t.equal(contents("err"), "", what .. ": messages")

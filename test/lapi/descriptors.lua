@@ -9,8 +9,8 @@ ffi.cdef [[
 int close(int);
 ssize_t readlink(const char *, char *, size_t);
 struct rlimit_ { unsigned long cur, max; };
-int setrlimit(int, const struct rlimit_ *);
-int getrlimit(int, struct rlimit_ *);
+int setrlimit(int, const void *);
+int getrlimit(int, void *);
 ]]
 local EBADF, EMFILE, RLIMIT_NOFILE = 9, 24, 7
 
@@ -95,7 +95,7 @@ t.equal(sysprof.stop(), true, "stop")
 -- The same where only a number below that of a standard file is free.
 t.write_file("standard.lua", [[
 local ffi = require("ffi")
-ffi.cdef "int close(int); struct rlimit_ { unsigned long cur, max; }; int setrlimit(int, const struct rlimit_ *);"
+ffi.cdef "int close(int); struct rlimit_ { unsigned long cur, max; }; int setrlimit(int, const void *);"
 assert(ffi.C.close(0) == 0 and ffi.C.setrlimit(7, ffi.new("struct rlimit_", 3, 3)) == 0)
 print(misc.sysprof.start({ mode = "C", path = "standard.bin", clock = "wall-signal", flush = "vm" }))
 ]])

@@ -18,7 +18,7 @@ void faults_off(void); int spin_begin(int n); void spin_end(int n);
 int fork(void); int waitpid(int pid, int *status, int options);
 int kill(int pid, int signal); int getpid(void); void abort(void);
 struct rlimit { unsigned long cur, max; };
-int getrlimit(int, struct rlimit *); int setrlimit(int, const struct rlimit *);
+int getrlimit(int, void *); int setrlimit(int, const void *);
 size_t strlen(const char *); int truncate(const char *path, long len);
 long readlink(const char *path, char *buf, size_t size);
 ]]

@@ -142,7 +142,7 @@ forever()
 ]])
   local out = dump(own)
   t.contains(out, "\nthreads unknown: the VM is being profiled already\n", "beside a profile")
-  t.contains(out, "\n1 coroutines: 1 running\n", "beside a profile: coroutines")
+  t.contains(out, "\n1 coroutine: 1 running\n", "beside a profile: coroutines")
 end
 do	-- It is stopped.
   programs.halt(scheduler)

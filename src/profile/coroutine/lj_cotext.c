@@ -130,7 +130,8 @@ static void write_text(FILE *f, const CoNames *cn)
   const CoList *cl = cn->list;
   char error[CONAME_MAX];
   uint32_t i, j, same, any = 0;
-  fprintf(f, "%u coroutines of process %ld:", cl->n, (long)getpid());
+  fprintf(f, "%u coroutine%s of process %ld:", cl->n, cl->n == 1 ? "" : "s",
+	  (long)getpid());
   for (i = 0; i < CO__MAX; i++)
     if (cl->count[i]) fprintf(f, "%s %u %s", any++ ? "," : "", cl->count[i], states[i]);
   fputc('\n', f);

@@ -104,7 +104,7 @@ local function write_text(write, dump)
     write(("\nthreads %s: %s\n"):format(dump.threads and "may lack samples" or "unknown", dump.trouble))
   end
   -- Each VM's begins with the number of its process in its own namespace.
-  local body = dump.coroutines:gsub("\n(%d+ coroutines of process)", "\n\n%1"):gsub(" of process %d+:", ":")
+  local body = dump.coroutines:gsub("\n(%d+ coroutines? of process)", "\n\n%1"):gsub(" of process %d+:", ":")
   if body ~= "" then write("\n") end
   write(clean_lines(body, text.clean))
   if dump.silence then write(("\ncoroutines unknown: %s\n"):format(dump.silence)) end
