@@ -168,12 +168,15 @@ t.contains(dump_broken_by("STOP", "halted.lua"), "is stopped by a signal", "stop
 t.contains(dump_broken_by("KILL", "killed.lua"), " has ended", "a program that ends")
 
 do	-- Its first thread has ended.
-  local headless = start("headless.lua", [[
+  local headless = start("headless.lua", [=[
 local ffi = require("ffi")
-ffi.cdef "void pthread_exit(void *);"
+ffi.cdef [[void pthread_exit(void *); int pthread_create(unsigned long *, const void *, int (*)(void), void *);
+	   int pause(void);]]
+local thread = ffi.new("unsigned long[1]")
+assert(ffi.C.pthread_create(thread, nil, ffi.C.pause, nil) == 0)	-- The process lives as long as a thread.
 up()
 ffi.C.pthread_exit(nil)
-]])
+]=])
   t.wait_until("its first thread ends", function()
     return t.content(("/proc/%d/stat"):format(headless)):find(") Z ", 1, true)
   end)

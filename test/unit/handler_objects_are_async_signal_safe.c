@@ -75,6 +75,7 @@ static const Allowed allowed[] = {
   { "lj_clock_itimer", "getitimer", "open and close only" },
   { "lj_clock_itimer", "snprintf", "open only" },
   { "lj_clock_itimer", "__snprintf_chk", "open only" },
+  { "lj_clock_itimer", "lj_osthread_state", "bare system calls: open, read, close" },
   { "lj_procfile", "open64", "signal-safety(7)" },
   { "lj_procfile", "read", "signal-safety(7)" },
   { "lj_procfile", "__read_chk", "signal-safety(7)" },

@@ -1,6 +1,6 @@
 /*
 ** Threads of the process: ids, names, stacks, and the list of all.
-** Context: any thread; self and exists are async-signal-safe.
+** Context: any thread; self, exists and state are async-signal-safe.
 */
 
 #ifndef _LJ_OSTHREAD_H

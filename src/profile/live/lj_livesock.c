@@ -84,7 +84,8 @@ static void address_of(struct sockaddr_un *sa, const char *name)
 {
   memset(sa, 0, sizeof(*sa));
   sa->sun_family = AF_UNIX;
-  snprintf(sa->sun_path, sizeof(sa->sun_path), "/proc/thread-self/fd/%d/%s", sock.folder.fd, name);
+  snprintf(sa->sun_path, sizeof(sa->sun_path), "/proc/thread-self/fd/%d/%s", sock.folder.fd,
+	   name);
 }
 
 /* Does a process listen under the name? If in doubt, yes. */
