@@ -46,10 +46,10 @@ end
 
 -- What it says of one that does not end its recording. The samples are kept.
 for behaviour, sentence in pairs {
-  dies = " has ended; what it recorded until then is kept",
-  hangs_up = " closed the connection; what it recorded until then is kept",
+  dies = " has ended; what it had written until then is kept",
+  hangs_up = " closed the connection; what it had written until then is kept",
   two_answers = " sent a second answer before the recording ended",
-  never_done = " did not answer within 10 s; what it recorded until then is kept",
+  never_done = " did not answer within 10 s; what it had written until then is kept",
 } do
   local pid = start(behaviour, "server.lua")
   local good = start("good", "server.lua")

@@ -143,7 +143,7 @@ do	-- The program is killed. What it wrote each second is kept.
   programs.wait_for_samples(pid, "makes (mixed.lua:2)")
   os.execute("kill -KILL " .. pid)
   t.equal(programs.status(), 0, "a killed program: status: " .. t.content("log"))
-  t.contains(t.content("log"), ("process %d (mixed.lua) has ended; what it recorded until then is kept"):format(pid), "a killed program")
+  t.contains(t.content("log"), ("process %d (mixed.lua) has ended; what it had written until then is kept"):format(pid), "a killed program")
   t.contains(t.content("log"), "makes (mixed.lua:2)", "a killed program: samples")
 end
 do	-- By 'stop'.

@@ -255,7 +255,7 @@ do	-- The program ends during a recording, and before one.
   os.execute("kill -KILL " .. app)
   t.contains(client.receive(fd) or "", "drops (app.lua:10)", "what was recorded until the end")
   client.close(fd)
-  t.contains(t.content(server.log), ("process %d (app.lua) has ended; what it recorded until then is kept"):format(app), "a line")
+  t.contains(t.content(server.log), ("process %d (app.lua) has ended; what it had written until then is kept"):format(app), "a line")
   -- It may not have been reaped yet.
   refused("/debug/pprof/profile?seconds=1", 503, ("process %d"):format(app))
   refused("/debug/pprof/coroutine", 503, ("process %d"):format(app))

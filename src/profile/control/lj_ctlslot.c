@@ -238,6 +238,7 @@ void lj_ctlslot_asklive(const global_State *g, int ask)
   c = lj_ctlslot_of(g);
   if (c && ask) __atomic_fetch_or(&c->pending, CONTROL_LIVE, __ATOMIC_RELAXED);
   else if (c) __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_LIVE, __ATOMIC_RELAXED);
+  if (c && c->watchers) lj_ctltime_poll(c); /* Not at the next look only. */
   pthread_mutex_unlock(&slots_lock);
 }
 

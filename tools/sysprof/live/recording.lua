@@ -53,7 +53,7 @@ local function take(say, program)
   elseif answer then
     say(name, " sent a second answer before the recording ended")
   elseif is_closed then
-    say(requests.has_ended(program) and name .. " has ended" or why, "; what it recorded until then is kept")
+    say(requests.has_ended(program) and name .. " has ended" or why, "; what it had written until then is kept")
   elseif why then
     say(why)
   end
@@ -89,7 +89,7 @@ function recording.follow(list, duration, say, signals)
     end
     if limit and system.now() > limit then
       for _, program in ipairs(running) do
-	say(requests.no_answer(program, DONE_SECONDS), "; what it recorded until then is kept")
+	say(requests.no_answer(program, DONE_SECONDS), "; what it had written until then is kept")
       end
       break
     end
