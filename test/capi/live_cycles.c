@@ -16,11 +16,12 @@
 static _Atomic int is_over;
 static int cycles = 60;
 
+#define EVENTS "\nthreads=all\nclocks=cpu,alloc/period=4096/,coroutine-wait"
+
 static void record(int how)
 {
   const char *request = how % 2 ? "record\nduration_ns=1000000\nthreads=all"
-				: "record\nduration_ns=1000000\nthreads=all\nclocks=cpu,"
-				  "alloc/period=4096/,coroutine-wait";
+				: "record\nduration_ns=1000000" EVENTS;
   int file = live_file(), fd;
   fd = live_ask(getpid(), request, file);
   if (how > 0) live_answer(fd);
@@ -28,6 +29,19 @@ static void record(int how)
   close(fd);
   close(file);
   if (how < 2) live_expect(getpid(), "stop", -1, "ok\n");
+}
+
+/* The events of the VM have memory from their first beginning until the VM closes. */
+static void begin_events(void)
+{
+  int file = live_file(), begun = 0;
+  while (!begun) {
+    int fd = live_ask(getpid(), "record\nduration_ns=100000000" EVENTS, file);
+    begun = (strstr(live_answer(fd), "started=1\nwaiting=0") != NULL);
+    live_answer(fd);
+    close(fd);
+  }
+  close(file);
 }
 
 static void wait_for_end(void)
@@ -45,6 +59,7 @@ static void *client(void *arg)
   int i, files, timers, threads;
   size_t heap;
   (void)arg;
+  begin_events();
   for (i = 0; i < 10; i++) record(2);
   wait_for_end();
   live_expect(getpid(), "info", -1, "ok\n"); /* The server has closed the others by now. */

@@ -158,23 +158,31 @@ static int count(VmState state)
   return n;
 }
 
-static int is_late(const RecordedVm *rv)
+/* Does a VM wait for its safe point? */
+static int is_waiting(const RecordedVm *rv)
 {
   return rv->state == VM_WAITS || (rv->state == VM_RUNS && rv->is_late);
 }
 
-static int count_late(void)
+static int count_waiting(void)
 {
   int i, n = 0;
-  for (i = 0; i < rec.nvm; i++) n += is_late(&rec.vm[i]);
+  for (i = 0; i < rec.nvm; i++) n += is_waiting(&rec.vm[i]);
   return n;
 }
 
-/* Note what happens, or did, because VMs have not come to their safe points. */
-static void note_late(LiveAnswer *a, const char *what)
+/* VMs that have not come to their safe points, those that have ended too. */
+static int count_late(void)
+{
+  int i, n = 0;
+  for (i = 0; i < rec.nvm; i++) n += rec.vm[i].state == VM_WAITS || rec.vm[i].is_late;
+  return n;
+}
+
+/* Note what happens, or did, because n VMs have not come to their safe points. */
+static void note_late(LiveAnswer *a, const char *what, int n)
 {
   char line[OF_VM_MAX + 160], several[48] = "";
-  int n = count_late();
   if (!n) return;
   if (rec.nvm > 1) snprintf(several, sizeof(several), " (%d of %d VMs)", n, rec.nvm);
   snprintf(line, sizeof(line), "%s%s%s Lua code outside of compiled code%s", rec.of_vm,
@@ -202,10 +210,10 @@ static void rec_end(void)
   if (rec.phase == REC_NONE || rec.phase == REC_ENDS) return;
   rec.phase = REC_ENDS;
   rec.names_ms = mono_ms() + (int64_t)rec.wait_ms;
-  note_late(&rec.last, "nothing was recorded; the program ran no");
+  note_late(&rec.last, "nothing was recorded; the program ran no", count_late());
   for (i = 0; i < rec.nvm; i++) {
     RecordedVm *rv = &rec.vm[i];
-    if (is_late(rv)) lj_ctlslot_asklive(rv->vm.g, 0);
+    lj_ctlslot_asklive(rv->vm.g, 0);
     rv->is_late = 0;
     if (rv->state == VM_RUNS) lj_sysprof_over(rv->vm.g);
     if (rv->state == VM_WAITS) rv->state = VM_ENDED;
@@ -258,8 +266,8 @@ static void rec_answer(void)
   lj_livemsg_begin(&a, "ok");
   lj_livemsg_number(&a, "vms", (unsigned)rec.nvm);
   lj_livemsg_number(&a, "started", (unsigned)count(VM_RUNS));
-  lj_livemsg_number(&a, "waiting", (unsigned)count_late());
-  note_late(&a, "recording begins when the program runs");
+  lj_livemsg_number(&a, "waiting", (unsigned)count_waiting());
+  note_late(&a, "recording begins when the program runs", count_waiting());
   lj_livemsg_send(&rec.client, &a);
   rec.phase = REC_RUNS;
 }
@@ -267,7 +275,7 @@ static void rec_answer(void)
 void lj_liverec_step(void)
 {
   int64_t now = mono_ms();
-  if (rec.phase == REC_BEGINS && (!count_late() || now >= rec.answer_ms)) rec_answer();
+  if (rec.phase == REC_BEGINS && (!count_waiting() || now >= rec.answer_ms)) rec_answer();
   if (rec.phase == REC_RUNS && (all_over() || (rec.end_ms && now >= rec.end_ms))) rec_end();
   if (rec.phase != REC_NONE && lj_livemsg_isclosed(&rec.client)) rec_end();
   if (rec.phase == REC_ENDS && now >= rec.names_ms)
@@ -388,7 +396,7 @@ static void vm_begin(RecordedVm *rv)
   } else {
     vm_start(rv, NULL);
   }
-  if (is_late(rv)) lj_ctlslot_asklive(rv->vm.g, 1);
+  if (is_waiting(rv)) lj_ctlslot_asklive(rv->vm.g, 1);
 }
 
 /* A thread with a session of its own, or 0. */
@@ -461,8 +469,9 @@ int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
 void lj_liverec_serve(lua_State *L)
 {
   RecordedVm *rv = vm_of(G(L));
-  if (rv && rv->state == VM_WAITS) vm_start(rv, L);
-  else if (rv && rv->is_late) vm_join(rv);
+  if (!rv || !is_waiting(rv)) return;
+  if (rv->state == VM_WAITS) vm_start(rv, L);
+  else vm_join(rv);
 }
 
 int lj_liverec_stop(void)
