@@ -59,12 +59,15 @@ const char *lj_control_add(lua_State *L, const char *control, int dump_signo, in
 			   const StreamFileOptions *fo)
 {
   const char *errmsg = options_problem(opt);
-  int is_file = (control && *control == '/'), err;
+  int is_file = (control && *control == '/'), is_known, err;
   ControlOptions co;
   if (errmsg) return errmsg;
   if (fo->max_size && fo->shared) return "max_size needs a file of its own; remove shared";
   lj_osprocess_pin();
-  if (!lj_hostwalk_warmup()) return "the layout of this VM's machine code is unknown";
+  lj_process_lock();
+  is_known = lj_hostwalk_warmup();
+  lj_process_unlock();
+  if (!is_known) return "the layout of this VM's machine code is unknown";
   if ((err = lj_process_begin()) != 0) return strerror(err);
   co.signo = is_file || !control ? 0 : lj_luaopts_signal(control);
   co.dump_signo = dump_signo;

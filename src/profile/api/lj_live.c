@@ -222,6 +222,7 @@ static const char *live_begin(lua_State *L)
 				   lj_livesock_rouse, live_forked, live_end };
   const char *why;
   int err;
+  if (!lj_hostwalk_warmup()) return "the layout of this VM's machine code is unknown";
   if ((err = lj_process_begin()) != 0) return strerror(err);
   if ((why = lj_livesock_open()) != NULL) return why;
   if ((why = lj_ctlslot_addlive(G(L))) != NULL) {
@@ -241,7 +242,6 @@ const char *lj_live_add(lua_State *L)
   static __thread char text[EVENT_ERRMSG_MAX];
   const char *why;
   lj_osprocess_pin();
-  if (!lj_hostwalk_warmup()) return "the layout of this VM's machine code is unknown";
   lj_process_lock();
   why = live_begin(L);
   if (why) snprintf(text, sizeof(text), "%s", why);
