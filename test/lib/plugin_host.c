@@ -11,7 +11,8 @@
 **   thread:PATH  the last one: another thread loads and unloads it while they run
 ** END is stop, exit (without a stop), kill, or cycles: does all CYCLES times at a high
 ** rate, with a few samples for each library. The environment variable LIBUNWIND selects the
-** backtracer libunwind.
+** backtracer libunwind: then these libraries are loaded at the start, too, because the profiler
+** reads the files of later ones only now and then.
 */
 
 #define _GNU_SOURCE /* For dlinfo. */
@@ -122,6 +123,24 @@ static void *load_and_unload(void *path)
   return NULL;
 }
 
+static void start(lua_State *L, const struct luam_Sysprof_Options *opt)
+{
+  if (luaM_sysprof_set_writer(write_stream) != PROFILE_SUCCESS ||
+      luaM_sysprof_set_on_stop(close_stream) != PROFILE_SUCCESS ||
+      luaM_sysprof_set_backtracer(NULL) != PROFILE_SUCCESS ||
+      luaM_sysprof_start(L, opt) != PROFILE_SUCCESS)
+    fail("start");
+}
+
+/* Start while the libraries of the arguments are loaded, from one on. */
+static void start_beside(lua_State *L, const struct luam_Sysprof_Options *opt, char **path)
+{
+  void *library = *path && **path == '.' ? dlopen(*path, RTLD_NOW | RTLD_LOCAL) : NULL;
+  if (library) start_beside(L, opt, path + 1);
+  else start(L, opt);
+  if (library) dlclose(library);
+}
+
 int main(int argc, char **argv)
 {
   struct luam_Sysprof_Options opt;
@@ -148,11 +167,9 @@ int main(int argc, char **argv)
 				       : LUAM_SYSPROF_BACKTRACER_OWN;
   opt.buf = buffer;
   opt.len = sizeof(buffer);
-  if (fd < 0 || luaM_sysprof_set_writer(write_stream) != PROFILE_SUCCESS ||
-      luaM_sysprof_set_on_stop(close_stream) != PROFILE_SUCCESS ||
-      luaM_sysprof_set_backtracer(NULL) != PROFILE_SUCCESS ||
-      luaM_sysprof_start(L, &opt) != PROFILE_SUCCESS)
-    fail("start");
+  if (fd < 0) fail("open");
+  if (cycles > 1 && getenv("LIBUNWIND")) start_beside(L, &opt, argv + 3);
+  else start(L, &opt);
   if (strncmp(argv[argc - 1], "thread:", 7) == 0) {
     argc--;
     if (pthread_create(&thread, NULL, load_and_unload, argv[argc] + 7) != 0)

@@ -149,7 +149,7 @@ function rows.shown(view, list)
   return limit > 0 and math.min(limit, #list) or #list
 end
 
--- Says how many rows are left out. Where the limit is fixed, there is no option.
+-- Says how many rows are left out. Names the option that shows them, unless view.options.fixed_limit is set.
 function rows.write_rest(view, shown, list, write)
   if shown < #list then
     local how = view.options.fixed_limit and "" or " (--limit=0 shows all)"
