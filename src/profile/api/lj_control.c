@@ -37,60 +37,6 @@
 
 static __thread char problem_text[PROBLEM_MAX];
 
-/* -- Adding a VM ------------------------------------------------------------- */
-
-/* Check the options as a start will. Returns NULL, or the reason for a refusal. */
-static const char *options_problem(const struct luam_Sysprof_Options *opt)
-{
-  static const SysprofCallbacks none;
-  struct luam_Sysprof_Options o = *opt;
-  EventDefaults by = { opt->interval_ns, opt->period, opt->jitter, opt->prefer_tick };
-  EventSpec spec[SPF_EVENTS_MAX];
-  char *errmsg = lj_options_errmsg();
-  o.mode = LUAM_SYSPROF_DEFAULT; /* The buffer does not exist yet. */
-  if (lj_options_valid(&o, &none) &&
-      lj_sources_parse(o.clocks ? o.clocks : "cpu", &by, spec, errmsg))
-    return NULL;
-  return errmsg;
-}
-
-const char *lj_control_add(lua_State *L, const char *control, int dump_signo, int number,
-			   const struct luam_Sysprof_Options *opt,
-			   const StreamFileOptions *fo)
-{
-  const char *errmsg = options_problem(opt);
-  int is_file = (control && *control == '/'), is_known, err;
-  ControlOptions co;
-  if (errmsg) return errmsg;
-  if (fo->max_size && fo->shared) return "max_size needs a file of its own; remove shared";
-  lj_osprocess_pin();
-  lj_process_lock();
-  is_known = lj_hostwalk_warmup();
-  lj_process_unlock();
-  if (!is_known) return "the layout of this VM's machine code is unknown";
-  if ((err = lj_process_begin()) != 0) return strerror(err);
-  co.signo = is_file || !control ? 0 : lj_luaopts_signal(control);
-  co.dump_signo = dump_signo;
-  co.file = is_file ? control : NULL;
-  co.number = number;
-  co.opt = opt;
-  co.fo = fo;
-  if ((errmsg = lj_ctlslot_add(G(L), &co)) != NULL) return errmsg;
-  lj_process_setpoll(lj_control_poll);
-  if ((err = lj_process_setthread()) == 0) return NULL;
-  lj_control_close(G(L));
-  snprintf(problem_text, PROBLEM_MAX,
-	   "the background thread of the profiler did not start: %s", strerror(err));
-  return problem_text;
-}
-
-int lj_control_close(global_State *g)
-{
-  int had = lj_ctlslot_close(g);
-  if (had) lj_process_setthread();
-  return had;
-}
-
 /* -- Messages ---------------------------------------------------------------- */
 
 static void say(const Control *c, const char *what, const char *errmsg)
@@ -217,7 +163,10 @@ static void dump_coroutines(Control *c, lua_State *L)
   free(text);
 }
 
-void lj_control_poll(void)
+/* -- Background thread ------------------------------------------------------- */
+
+/* Poll the control files, and write what is known of VMs that do not serve a dump. */
+static void control_look(void)
 {
   LateDump *ld = lj_ctlslot_poll();
   char *text;
@@ -230,6 +179,78 @@ void lj_control_poll(void)
   }
   free(text);
   lj_ctlslot_latefree(ld);
+}
+
+void lj_control_begin(void)
+{
+  static const ProcessTenant control = { .needed = lj_ctlslot_haspoll,
+					 .look = control_look,
+					 .over = lj_ctlslot_over,
+					 .moved = lj_ctlslot_moved,
+					 .forked = lj_ctlslot_fork,
+					 .exit = lj_ctlslot_end };
+  lj_process_lock();
+  lj_process_addtenant(&control);
+  lj_process_unlock();
+}
+
+/* -- Adding a VM ------------------------------------------------------------- */
+
+/* Check the options as a start will. Returns NULL, or the reason for a refusal. */
+static const char *options_problem(const struct luam_Sysprof_Options *opt)
+{
+  static const SysprofCallbacks none;
+  struct luam_Sysprof_Options o = *opt;
+  EventDefaults by = { opt->interval_ns, opt->period, opt->jitter, opt->prefer_tick };
+  EventSpec spec[SPF_EVENTS_MAX];
+  char *errmsg = lj_options_errmsg();
+  o.mode = LUAM_SYSPROF_DEFAULT; /* The buffer does not exist yet. */
+  if (lj_options_valid(&o, &none) &&
+      lj_sources_parse(o.clocks ? o.clocks : "cpu", &by, spec, errmsg))
+    return NULL;
+  return errmsg;
+}
+
+const char *lj_control_add(lua_State *L, const char *control, int dump_signo, int number,
+			   const struct luam_Sysprof_Options *opt,
+			   const StreamFileOptions *fo)
+{
+  const char *errmsg = options_problem(opt);
+  int is_file = (control && *control == '/'), is_known, err;
+  ControlOptions co;
+  if (errmsg) return errmsg;
+  if (fo->max_size && fo->shared) return "max_size needs a file of its own; remove shared";
+  lj_osprocess_pin();
+  lj_process_lock();
+  is_known = lj_hostwalk_warmup();
+  lj_process_unlock();
+  if (!is_known) return "the layout of this VM's machine code is unknown";
+  if ((errmsg = lj_process_begin(G(L))) != NULL) return errmsg;
+  lj_control_begin();
+  co.signo = is_file || !control ? 0 : lj_luaopts_signal(control);
+  co.dump_signo = dump_signo;
+  co.file = is_file ? control : NULL;
+  co.number = number;
+  co.opt = opt;
+  co.fo = fo;
+  if ((errmsg = lj_ctlslot_add(G(L), &co)) != NULL) return errmsg;
+  if ((err = lj_process_setthread()) == 0) return NULL;
+  lj_control_close(G(L));
+  snprintf(problem_text, PROBLEM_MAX,
+	   "the background thread of the profiler did not start: %s", strerror(err));
+  return problem_text;
+}
+
+int lj_control_has(const global_State *g)
+{
+  return lj_ctlslot_of(g) != NULL;
+}
+
+int lj_control_close(global_State *g)
+{
+  int had = lj_ctlslot_close(g);
+  if (had) lj_process_setthread();
+  return had;
 }
 
 /* -- Requests ---------------------------------------------------------------- */

@@ -22,15 +22,16 @@ LJ_FUNC const char *lj_control_add(lua_State *L, const char *control, int dump_s
 /* Start a profile of a VM that was added. Returns as lj_control_add does. */
 LJ_FUNC const char *lj_control_start(lua_State *L);
 
-/* Poll the control files, and write what is known of VMs that do not serve a dump. Background
-** thread.
-*/
-LJ_FUNC void lj_control_poll(void);
+/* Let the process look after the control of VMs, before the first one is added. Takes the lock. */
+LJ_FUNC void lj_control_begin(void);
 
 /* Serve the pending requests of a VM at its safe point. Returns 1 if a client of live control has
 ** one, too.
 */
 LJ_FUNC int lj_control_serve(lua_State *L);
+
+/* Is a VM under control? */
+LJ_FUNC int lj_control_has(const global_State *g);
 
 /* End the control of a VM. Returns 1 if the VM was under control. */
 LJ_FUNC int lj_control_close(global_State *g);

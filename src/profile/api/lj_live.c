@@ -160,7 +160,7 @@ static void socket_look(void)
   has_failed = 1;
 }
 
-static void live_poll(void)
+static void live_look(void)
 {
   if (!lj_process_trylock()) return;
   if (live_needed()) {
@@ -173,32 +173,36 @@ static void live_poll(void)
   lj_process_unlock();
 }
 
-static int live_isidle(void)
-{
-  int64_t now = mono_ms();
-  return !lj_liverec_isbusy() && !lj_livedump_isbusy() && now >= open_ms && now >= busy_ms;
-}
-
-/* Only the background thread changes the clients. */
-static int live_wait(void)
+/* Choose what to wait for: a client that comes, or the request of one that has come. */
+static void wait_prepare(int64_t now)
 {
   const OwnFd *fds[LIVESOCK_CLIENTS];
-  int64_t now = mono_ms(), until_ms = 0;
+  int64_t until_ms = 0;
   int i, n = 0;
   for (i = 0; i < LIVESOCK_CLIENTS; i++) {
     if (!clients[i].until_ms) continue;
     fds[n++] = &clients[i].fd;
     if (!until_ms || clients[i].until_ms < until_ms) until_ms = clients[i].until_ms;
   }
-  return lj_livesock_wait(fds, n,
-			  !n               ? REST_MS
-			  : until_ms > now ? (int)(until_ms - now)
-					   : 0);
+  lj_livesock_prepare(fds, n,
+		      !n               ? REST_MS
+		      : until_ms > now ? (int)(until_ms - now)
+				       : 0);
+}
+
+static int live_isidle(void)
+{
+  int64_t now = mono_ms();
+  if (lj_liverec_isbusy() || lj_livedump_isbusy() || now < open_ms || now < busy_ms)
+    return 0;
+  wait_prepare(now);
+  return 1;
 }
 
 /* The child has the parent's descriptors. */
-static void live_forked(void)
+static void live_forked(int forked)
 {
+  UNUSED(forked);
   lj_livesock_forget();
   clients_drop();
   lj_liverec_forget();
@@ -206,7 +210,7 @@ static void live_forked(void)
   open_ms = mono_ms() + OPEN_MS;
 }
 
-static void live_end(void)
+static void live_ended(void)
 {
   lj_liverec_finish();
   lj_livedump_forget();
@@ -218,19 +222,24 @@ static void live_end(void)
 
 static const char *live_begin(lua_State *L)
 {
-  static const ProcessLive ops = { live_needed,       live_poll,   live_isidle, live_wait,
-				   lj_livesock_rouse, live_forked, live_end };
+  static const ProcessTenant live = { .needed = live_needed,
+				      .look = live_look,
+				      .is_idle = live_isidle,
+				      .wait = lj_livesock_wait,
+				      .rouse = lj_livesock_rouse,
+				      .forked = live_forked,
+				      .ended = live_ended };
   const char *why;
   int err;
   if (!lj_hostwalk_warmup()) return "the layout of this VM's machine code is unknown";
-  if ((err = lj_process_begin()) != 0) return strerror(err);
+  if ((why = lj_process_begin(G(L))) != NULL) return why;
   if ((why = lj_livesock_open()) != NULL) return why;
   if ((why = lj_ctlslot_addlive(G(L))) != NULL) {
     if (!lj_ctlslot_haslive()) lj_livesock_close();
     return why;
   }
-  lj_process_setlive(&ops);
-  lj_process_setpoll(lj_control_poll);
+  lj_control_begin();
+  lj_process_addtenant(&live);
   if ((err = lj_process_setthread()) == 0) return NULL;
   lj_ctlslot_close(G(L));
   lj_livesock_close();

@@ -6,9 +6,6 @@
 #define lj_process_c
 #define LUA_CORE
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* For PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP. */
-#endif
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,21 +14,83 @@
 
 #include "lj_obj.h"
 #include "profile/api/lj_process.h"
-#include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_oslock.h"
+#include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
-#include "profile/control/lj_ctlslot.h"
+#include "profile/base/lj_relaxed.h"
 #include "profile/host/lj_rowload.h"
 #include "profile/session/lj_bgthread.h"
 #include "profile/session/lj_registry.h"
 #include "profile/session/lj_sources.h"
 
-static pthread_mutex_t process_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static OsLock process_lock;
 /* Under the lock. */
 static uint32_t process_id; /* Process that the profiles belong to, see lj_osprocess.h. */
 static int forker;          /* Thread that is in fork(). */
-static int depth;           /* How often the holder has taken the lock. */
 static int cancel_state;    /* Of the holder before. */
+
+/* -- Tenants ----------------------------------------------------------------- */
+
+#define TENANTS_MAX 4
+
+/* Changed under the lock. The background thread reads it without the lock. */
+static const ProcessTenant *tenants[TENANTS_MAX + 1];
+
+/* Return the tenant of an index, or NULL behind the last one. */
+static const ProcessTenant *tenant_at(int i)
+{
+  return __atomic_load_n(&tenants[i], __ATOMIC_ACQUIRE);
+}
+
+void lj_process_addtenant(const ProcessTenant *t)
+{
+  int i;
+  for (i = 0; i < TENANTS_MAX && tenants[i]; i++)
+    if (tenants[i] == t) return;
+  __atomic_store_n(&tenants[i], t, __ATOMIC_RELEASE);
+}
+
+/* Call a function of all tenants that have it. */
+#define TENANTS(function, arguments) \
+  do { \
+    const ProcessTenant *t; \
+    int i; \
+    for (i = 0; (t = tenant_at(i)) != NULL; i++) \
+      if (t->function) t->function arguments; \
+  } while (0)
+
+void lj_process_moved(global_State *g)
+{
+  TENANTS(moved, (g));
+}
+
+void lj_process_over(Profile *p)
+{
+  lj_vmprofile_over(p);
+  TENANTS(over, (p->gate.g));
+}
+
+/* Background thread, without the lock. */
+static void tenants_look(void)
+{
+  TENANTS(look, ());
+}
+
+static void tenants_rouse(void)
+{
+  TENANTS(rouse, ());
+}
+
+/* Does a tenant need the background thread? but: leave out this one. Under the lock. */
+static int tenants_need(const ProcessTenant *but)
+{
+  const ProcessTenant *t;
+  int i;
+  for (i = 0; (t = tenant_at(i)) != NULL; i++)
+    if (t != but && t->needed()) return 1;
+  return 0;
+}
 
 /* -- Jobs of the background thread ------------------------------------------- */
 
@@ -39,19 +98,17 @@ static int cancel_state;    /* Of the holder before. */
 static int each_profile(void (*visit)(Profile *p))
 {
   Profile *p;
-  if (pthread_mutex_trylock(&process_lock) != 0) return 0;
+  if (!lj_oslock_try(&process_lock)) return 0;
   for (p = lj_registry_first(); p; p = p->next)
     if (profile_isrunning(p)) visit(p);
-  pthread_mutex_unlock(&process_lock);
+  lj_oslock_drop(&process_lock);
   return 1;
 }
 
 /* End the samples of a profile that must end by itself, and ask the VM to complete it. */
 static void profile_watch(Profile *p)
 {
-  if (!lj_vmprofile_isdue(p, mono_ns())) return;
-  lj_vmprofile_over(p);
-  lj_ctlslot_over(p->gate.g);
+  if (lj_vmprofile_isdue(p, mono_ns())) lj_process_over(p);
 }
 
 static void watch_limits(void)
@@ -117,11 +174,11 @@ static ChunkQueue *queue_find(void)
 {
   Profile *p;
   ChunkQueue *q = NULL;
-  if (pthread_mutex_trylock(&process_lock) != 0) return NULL;
+  if (!lj_oslock_try(&process_lock)) return NULL;
   for (p = lj_registry_first(); p && !q; p = p->next)
     if (profile_isrunning(p) && p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD)
       q = lj_vmprofile_claim(p);
-  pthread_mutex_unlock(&process_lock);
+  lj_oslock_drop(&process_lock);
   return q;
 }
 
@@ -149,53 +206,25 @@ static int has_profile(void)
 
 typedef struct Job {
   void (*run)(void);
-  int (*needed)(void); /* Does the job need the thread? Under the lock. */
-  int at_wake;         /* 1: also runs when no look is due. */
-  int share;           /* The job takes at most 1/share of a processor. 0: no limit. */
+  int at_wake; /* 1: also runs when no look is due. */
+  int share;   /* The job takes at most 1/share of a processor. 0: no limit. */
   /* Background thread only. */
   uint64_t next_ns; /* Earliest time of the next run. */
   uint64_t cpu_ns;  /* CPU time of the thread after the last run. */
 } Job;
 
-static void nothing(void)
-{
-}
-
-static int never(void)
-{
-  return 0;
-}
-
 /* They run in this order, every BGTHREAD_LOOK_MS. */
-enum { JOB_SLEEPERS, JOB_LIMITS, JOB_CONTROL, JOB_LIVE };
+enum { JOB_SLEEPERS };
 static Job jobs[] = {
-  [JOB_SLEEPERS] = { look_at_sleepers, has_profile, 1, SLEEP_SHARE, 0, 0 },
-  [JOB_LIMITS] = { watch_limits, has_profile, 1, 0, 0, 0 },
-  [JOB_CONTROL] = { nothing, lj_ctlslot_haspoll, 0, 0, 0, 0 },
-  [JOB_LIVE] = { nothing, never, 0, 0, 0, 0 },
-  { look_after, has_profile, 0, JOB_SHARE, 0, 0 },
-  { write_queues, has_profile, 1, 0, 0, 0 },
-  { scan_threads, has_profile, 0, JOB_SHARE, 0, 0 },
-  { look_for_objects, has_profile, 1, 0, 0, 0 },
+  [JOB_SLEEPERS] = { look_at_sleepers, 1, SLEEP_SHARE, 0, 0 },
+  { watch_limits, 1, 0, 0, 0 },
+  { tenants_look, 0, 0, 0, 0 },
+  { look_after, 0, JOB_SHARE, 0, 0 },
+  { write_queues, 1, 0, 0, 0 },
+  { scan_threads, 0, JOB_SHARE, 0, 0 },
+  { look_for_objects, 1, 0, 0, 0 },
 };
 #define JOBS (int)(sizeof(jobs) / sizeof(jobs[0]))
-
-void lj_process_setpoll(void (*poll)(void))
-{
-  jobs[JOB_CONTROL].run = poll;
-}
-
-static const ProcessLive no_live = {
-  never, nothing, never, never, nothing, nothing, nothing
-};
-static const ProcessLive *live = &no_live;
-
-void lj_process_setlive(const ProcessLive *pl)
-{
-  jobs[JOB_LIVE].run = pl->poll;
-  jobs[JOB_LIVE].needed = pl->needed;
-  __atomic_store_n(&live, pl, __ATOMIC_RELEASE);
-}
 
 /* A job may use its share of so much time at once. Its first run takes longer. */
 #define JOB_CREDIT_NS       200000000
@@ -241,37 +270,32 @@ static uint64_t bgthread_work(int look)
   return next_ns > now_ns + sleepers_ns ? next_ns - now_ns : sleepers_ns;
 }
 
-/* Does another job than this one need the thread? */
-static int needs_thread(int but)
+/* The tenant that alone needs the thread, if it has nothing to do. Under the lock. */
+static const ProcessTenant *tenant_idle(void)
 {
+  const ProcessTenant *t;
   int i;
-  for (i = 0; i < JOBS; i++)
-    if (i != but && jobs[i].needed()) return 1;
-  return 0;
+  if (has_profile()) return NULL;
+  for (i = 0; (t = tenant_at(i)) != NULL; i++)
+    if (t->is_idle && !tenants_need(t)) return t->is_idle() ? t : NULL;
+  return NULL;
 }
 
-/* Rest while only live control needs the thread, and has nothing to do. */
 static int bgthread_rest(void)
 {
-  const ProcessLive *pl = __atomic_load_n(&live, __ATOMIC_ACQUIRE);
-  int is_idle;
-  if (pl == &no_live || pthread_mutex_trylock(&process_lock) != 0) return 0;
-  is_idle = pl->is_idle() && !needs_thread(JOB_LIVE);
-  pthread_mutex_unlock(&process_lock);
-  return is_idle && pl->wait();
-}
-
-static void bgthread_rouse(void)
-{
-  live->rouse();
+  const ProcessTenant *t;
+  if (!lj_oslock_try(&process_lock)) return 0;
+  t = tenant_idle();
+  lj_oslock_drop(&process_lock);
+  return t && t->wait();
 }
 
 static int set_thread(void)
 {
-  static const BgWork work = { bgthread_work, bgthread_rest, bgthread_rouse };
-  if (needs_thread(-1)) return lj_bgthread_begin(&work);
+  static const BgWork work = { bgthread_work, bgthread_rest, tenants_rouse };
+  if (has_profile() || tenants_need(NULL)) return lj_bgthread_begin(&work);
   lj_bgthread_end();
-  live->end();
+  TENANTS(ended, ());
   return 0;
 }
 
@@ -346,12 +370,11 @@ static void forget_parent(int forked)
 {
   char errmsg[EVENT_ERRMSG_MAX];
   Profile *p;
-  process_id = lj_osprocess_id();
+  relaxed_set(&process_id, lj_osprocess_id());
   lj_sources_forget();
   lj_osthread_forget();
   lj_bgthread_forget();
-  lj_ctlslot_fork(forked);
-  live->forked();
+  TENANTS(forked, (forked));
   for (p = lj_registry_first(); p; p = p->next) p->gate.running = 0;
   for (p = lj_registry_first(); p; p = p->next)
     if (profile_first(p) && lj_vmprofile_fork(p, forked))
@@ -361,22 +384,20 @@ static void forget_parent(int forked)
 
 static void fork_prepare(void)
 {
-  pthread_mutex_lock(&process_lock);
+  lj_oslock_take(&process_lock);
   forker = lj_osthread_self();
 }
 
 static void fork_parent(void)
 {
-  pthread_mutex_unlock(&process_lock);
+  lj_oslock_drop(&process_lock);
 }
 
 static void fork_child(void)
 {
-  static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-  process_lock = unlocked;
-  pthread_mutex_lock(&process_lock);
-  forget_parent(forker);
-  pthread_mutex_unlock(&process_lock);
+  lj_oslock_take(&process_lock);
+  if (process_id != lj_osprocess_id()) forget_parent(forker);
+  lj_oslock_drop(&process_lock);
 }
 
 /* Complete all streams at exit(), also without lua_close(). */
@@ -385,39 +406,40 @@ static void stop_all(void)
   Profile *p;
   lj_process_lock();
   for (p = lj_registry_first(); p; p = p->next) lj_process_close(p);
-  lj_ctlslot_end();
+  TENANTS(exit, ());
   set_thread();
   lj_process_unlock();
 }
 
-static int begin(void)
+/* Install the handlers of fork() and exit(), once. Returns NULL, or the reason of a failure. */
+static const char *install(void)
 {
   static int at_exit, at_fork;
   int err;
-  process_id = lj_osprocess_id();
-  if (!at_exit && atexit(stop_all) != 0) return ENOMEM;
+  relaxed_set(&process_id, lj_osprocess_id());
+  if (!at_exit && atexit(stop_all) != 0) return strerror(ENOMEM);
   at_exit = 1;
   if (!at_fork && (err = pthread_atfork(fork_prepare, fork_parent, fork_child)) != 0)
-    return err;
+    return strerror(err);
   at_fork = 1;
-  return 0;
+  return NULL;
 }
 
-int lj_process_begin(void)
+const char *lj_process_begin(const global_State *g)
 {
-  int err;
+  const char *why = "the VM is closing, and lua_close has ended all profiling of it; start "
+		    "a profile before lua_close";
   lj_process_lock();
-  err = begin();
+  if (!lj_registry_isclosed(g)) why = install();
   lj_process_unlock();
-  return err;
+  return why;
 }
 
 /* -- Lock -------------------------------------------------------------------- */
 
 /* A program may create a child without the C library's fork(), so no fork handler ran. */
-static void locked(int state)
+static void locked(void)
 {
-  if (depth++ == 0) cancel_state = state;
   if (process_id && process_id != lj_osprocess_id()) forget_parent(0);
 }
 
@@ -426,25 +448,31 @@ void lj_process_lock(void)
 {
   int state;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-  pthread_mutex_lock(&process_lock);
-  locked(state);
+  if (lj_oslock_take(&process_lock) == 1) cancel_state = state;
+  locked();
 }
 
 int lj_process_trylock(void)
 {
-  int state;
+  int state, depth;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-  if (pthread_mutex_trylock(&process_lock) == 0) {
-    locked(state);
-    return 1;
-  }
-  pthread_setcancelstate(state, &state);
-  return 0;
+  depth = lj_oslock_try(&process_lock);
+  if (depth == 0) pthread_setcancelstate(state, &state);
+  if (depth == 1) cancel_state = state;
+  if (depth > 0) locked();
+  return depth > 0;
 }
 
 void lj_process_unlock(void)
 {
-  int is_last = (--depth == 0), state = cancel_state;
-  pthread_mutex_unlock(&process_lock);
-  if (is_last) pthread_setcancelstate(state, &state);
+  int state = cancel_state;
+  if (lj_oslock_drop(&process_lock) == 0) pthread_setcancelstate(state, &state);
+}
+
+void lj_process_settle(void)
+{
+  uint32_t id = relaxed_get(&process_id);
+  if (!id || id == lj_osprocess_id()) return;
+  lj_process_lock();
+  lj_process_unlock();
 }

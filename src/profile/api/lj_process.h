@@ -14,19 +14,21 @@
 #include "lj_obj.h"
 #include "profile/session/lj_vmprofile.h"
 
-/* What live control does in the process. */
-typedef struct ProcessLive {
+/* What lives in the process beside the profiles: control, live control. Any function but needed may
+** be NULL.
+*/
+typedef struct ProcessTenant {
   int (*needed)(void); /* Does it need the background thread? Under the lock. */
-  /* Background thread: without the lock, at each look; is there nothing to look at? under the
-  ** lock; wait for that, without the lock: see BgWork.rest.
-  */
-  void (*poll)(void);
-  int (*is_idle)(void);
-  int (*wait)(void);
-  void (*rouse)(void);  /* End a wait. */
-  void (*forked)(void); /* In a child of fork(). Under the lock. */
-  void (*end)(void);    /* The background thread has ended. Under the lock. */
-} ProcessLive;
+  void (*look)(void);  /* At each look. Background thread, without the lock. */
+  int (*is_idle)(void); /* Is there nothing to look at? Prepares a wait. Under the lock. */
+  int (*wait)(void); /* Wait until there is, see BgWork.rest. Background thread, without the lock. */
+  void (*rouse)(void);            /* End a wait, or the next one. */
+  void (*over)(global_State *g);  /* The samples of a VM's profile have ended. Under the lock. */
+  void (*moved)(global_State *g); /* The calling thread runs the VM from now on. */
+  void (*forked)(int forked);     /* In a child: thread that forked, or 0. Under the lock. */
+  void (*ended)(void);            /* The background thread has ended. Under the lock. */
+  void (*exit)(void);             /* The process ends. Under the lock. */
+} ProcessTenant;
 
 /* Take the lock. In a new child process, drops the parent's profiles first. Until unlock, the
 ** thread cannot be cancelled.
@@ -37,16 +39,19 @@ LJ_FUNC void lj_process_unlock(void);
 /* Take the lock, or return 0 if another thread holds it. Background thread. */
 LJ_FUNC int lj_process_trylock(void);
 
-/* Install the handlers of fork() and exit(), before the first profile. Later calls do
-** nothing. Takes the lock. Returns 0 or an errno.
+/* In a new child process: drop the parent's profiles. For callers that do not take the lock. */
+LJ_FUNC void lj_process_settle(void);
+
+/* Prepare the process for a profile or the control of a VM: install the handlers of fork() and
+** exit(). Takes the lock. Returns NULL, or the reason of a refusal: a sentence.
 */
-LJ_FUNC int lj_process_begin(void);
+LJ_FUNC const char *lj_process_begin(const global_State *g);
 
-/* What the background thread does for the control of VMs, before its first run. */
-LJ_FUNC void lj_process_setpoll(void (*poll)(void));
+/* Add a tenant, once. Under the lock. */
+LJ_FUNC void lj_process_addtenant(const ProcessTenant *tenant);
 
-/* Live control exists from now on. */
-LJ_FUNC void lj_process_setlive(const ProcessLive *live);
+/* The calling thread runs the VM from now on. */
+LJ_FUNC void lj_process_moved(global_State *g);
 
 /* Start the background thread if a profile or control needs it, else end it. Takes
 ** the lock. Returns 0 or an errno.
@@ -60,6 +65,9 @@ LJ_FUNC int lj_process_start(Profile *p, char *errmsg);
 
 /* Stop a running profile. Returns a PROFILE_* status and sets errno. Under the lock. */
 LJ_FUNC int lj_process_stop(Profile *p);
+
+/* End the samples of a running profile. Its VM completes the profile later. Under the lock. */
+LJ_FUNC void lj_process_over(Profile *p);
 
 /* End a profile because its VM or the process ends: stop it if it runs, drop it if a fork
 ** inherited it. Returns no status, since nobody could read it. Under the lock.

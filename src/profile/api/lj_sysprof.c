@@ -7,6 +7,7 @@
 #define LUA_CORE
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "lj_obj.h"
@@ -15,7 +16,6 @@
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
-#include "profile/control/lj_ctlslot.h"
 #include "profile/host/lj_hostwalk.h"
 #include "profile/host/lj_rowload.h"
 #include "profile/session/lj_registry.h"
@@ -68,6 +68,13 @@ static int read_options(ProfileOptions *o, const struct luam_Sysprof_Options *op
   return o->nspec != 0 && lj_options_fitevents(opt, o->nspec);
 }
 
+int lj_sysprof_canbegin(const global_State *g)
+{
+  const char *why = lj_process_begin(g);
+  if (why) snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX, "%s", why);
+  return !why;
+}
+
 int lj_sysprof_startfor(global_State *g, const VmThread *thread,
 			const struct luam_Sysprof_Options *opt, const SysprofCallbacks *cb,
 			const ProfileLimits *limits, const int *others)
@@ -80,9 +87,11 @@ int lj_sysprof_startfor(global_State *g, const VmThread *thread,
   if (!read_options(&asked, opt, cb, errmsg)) return PROFILE_ERRUSE;
   lj_osprocess_pin();
   lj_process_lock();
+  status = PROFILE_ERRUSE;
+  if (!lj_sysprof_canbegin(g)) goto out;
   p = lj_registry_get(g);
   status = PROFILE_ERRMEM;
-  if (!p || (err = lj_process_begin()) != 0) goto out;
+  if (!p) goto out;
   status = PROFILE_ERRRUN;
   if (profile_isrunning(p)) goto out;
   lj_vmprofile_disown(p);
@@ -214,7 +223,7 @@ int lj_sysprof_moved(global_State *g)
   char *errmsg = lj_options_errmsg();
   Profile *p;
   int status = PROFILE_ERRRUN, err = 0;
-  lj_ctlslot_moved(g);
+  lj_process_moved(g);
   lj_process_lock();
   p = lj_registry_of(g);
   if (p && profile_isrunning(p)) {
@@ -231,10 +240,7 @@ void lj_sysprof_over(global_State *g)
   Profile *p;
   lj_process_lock();
   p = lj_registry_of(g);
-  if (p && profile_isrunning(p) && !p->is_over) {
-    lj_vmprofile_over(p);
-    lj_ctlslot_over(g);
-  }
+  if (p && profile_isrunning(p) && !p->is_over) lj_process_over(p);
   lj_process_unlock();
 }
 

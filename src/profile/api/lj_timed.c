@@ -16,6 +16,7 @@
 #include "lj_obj.h"
 #include "profile/api/lj_control.h"
 #include "profile/api/lj_options.h"
+#include "profile/api/lj_process.h"
 #include "profile/api/lj_sysprof.h"
 #include "profile/api/lj_timed.h"
 #include "profile/base/lj_relaxed.h"
@@ -84,8 +85,10 @@ int lj_timed_start(lua_State *L, const struct luam_Sysprof_Options *opt,
 		   const StreamFileOptions *fo, StartResult *r)
 {
   global_State *g = G(L);
-  Control *c = lj_ctlslot_of(g);
   const char *why;
+  Control *c;
+  lj_process_settle();
+  c = lj_ctlslot_of(g);
   memset(r, 0, sizeof(*r));
   if (c && lj_ctlslot_isdue(c))
     return fail(r, PROFILE_ERRRUN,
@@ -110,8 +113,11 @@ int lj_timed_start(lua_State *L, const struct luam_Sysprof_Options *opt,
 int lj_timed_stop(lua_State *L, int (*stop)(global_State *g))
 {
   global_State *g = G(L);
-  Control *c = lj_ctlslot_of(g);
-  int was_due = c && lj_ctlslot_cancel(c), status, err;
+  int was_due, status, err;
+  Control *c;
+  lj_process_settle();
+  c = lj_ctlslot_of(g);
+  was_due = c && lj_ctlslot_cancel(c);
   lj_sysprof_collect(L);
   status = stop(g);
   err = errno;

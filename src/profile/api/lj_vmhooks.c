@@ -61,7 +61,10 @@ int lj_vmhooks_safepoint(lua_State *L)
 {
   int err = errno, what, is_ours = lj_safepoint_reached(G(L), &what);
   if (what & SAFEPOINT_FLUSH) flush(G(L));
-  if ((what & SAFEPOINT_CONTROL) && lj_control_serve(L)) lj_live_serve(L);
+  if (what & SAFEPOINT_CONTROL) {
+    lj_process_settle();
+    if (lj_control_serve(L)) lj_live_serve(L);
+  }
   errno = err;
   return is_ours;
 }
@@ -81,22 +84,28 @@ void lj_vmhooks_dispatch(global_State *g)
 
 /* -- End of the VM ----------------------------------------------------------- */
 
+/* The collection runs finalizers, so it comes before the end. Those that lua_close runs find the VM
+** closed.
+*/
 void lj_vmhooks_close(global_State *g)
 {
   Profile *p;
-  if (!lj_control_close(g) && !lj_registry_of(g)) return; /* Never started. */
-  lj_sysprof_collect(mainthread(g));
-  lj_process_lock(); /* A client may have started a profile until here. */
-  p = lj_registry_of(g);
-  if (!p) {
-    lj_process_unlock();
+  lj_process_settle();
+  if (!lj_control_has(g) && !lj_registry_of(g)) { /* Never started. */
+    lj_registry_close(g);
     return;
   }
-  vmgate_seton(&p->gate, lj_osthread_self()); /* Another thread may have run it before. */
-  lj_process_close(p);
-  lj_allochook_close(g);
-  lj_cowait_close(g);
-  lj_registry_remove(p);
+  lj_sysprof_collect(mainthread(g));
+  lj_process_lock();
+  lj_control_close(g);
+  p = lj_registry_of(g);
+  if (p) {
+    vmgate_seton(&p->gate, lj_osthread_self()); /* Another thread may have run it before. */
+    lj_process_close(p);
+    lj_allochook_close(g);
+    lj_cowait_close(g);
+  }
+  lj_registry_close(g);
   lj_process_unlock();
 }
 

@@ -20,40 +20,45 @@
 #include "profile/clock/lj_clockbudget.h"
 #include "profile/clock/lj_clockkinds.h"
 #include "profile/clock/lj_clockslot.h"
+#include "profile/base/lj_oslock.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
 
 /* Under the lock. */
-static pthread_mutex_t clock_lock = PTHREAD_MUTEX_INITIALIZER;
+static OsLock clock_lock;
 static int nclocks;             /* Open clocks. */
 static int jitp_running;        /* The only open clock is jit.profile's. */
 static uint32_t clocks_process; /* Process of the open clocks, see lj_osprocess.h. */
 
 /* -- Fork -------------------------------------------------------------------- */
 
-/* Forget the clocks of another process, whose table this one inherited. No thread of this
-** process holds the lock.
-*/
-void lj_clock_forget(void)
+/* Forget the clocks of a process. */
+static void clocks_forget(void)
 {
-  static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
-  uint32_t was = relaxed_get(&clocks_process), now = lj_osprocess_id();
   int i;
-  if (was == now ||
-      !__atomic_compare_exchange_n(&clocks_process, &was, now, 0, __ATOMIC_SEQ_CST,
-				   __ATOMIC_SEQ_CST) ||
-      was == 0)
-    return;
-  clock_lock = unlocked;
   for (i = 0; i < CLOCK__MAX; i++)
     if (lj_clockkinds[i]->forget) lj_clockkinds[i]->forget();
   lj_osthread_forget();
   lj_clockbudget_forget();
   lj_clockslot_forget();
   lj_clockaction_forget();
-  nclocks = jitp_running = 0;
+  nclocks = 0;
+  relaxed_set(&jitp_running, 0);
+}
+
+/* Forget the clocks of another process, whose table this one inherited. */
+void lj_clock_forget(void)
+{
+  uint32_t now = lj_osprocess_id();
+  if (relaxed_get(&clocks_process) == now) return;
+  lj_oslock_take(&clock_lock);
+  if (clocks_process != now) {
+    if (clocks_process) clocks_forget();
+    relaxed_set(&clocks_process, now);
+  }
+  lj_oslock_drop(&clock_lock);
 }
 
 /* Signals that fork_prepare has blocked in this thread. */
@@ -186,7 +191,7 @@ static EventStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
   ClockSpec preferred = *spec;
   int err, asked = c->signo;
   lj_clock_forget();
-  pthread_mutex_lock(&clock_lock);
+  lj_oslock_take(&clock_lock);
   lj_clockbudget_prefer(&preferred);
   spec = &preferred;
   if (nclocks > 0 && (is_jitp || jitp_running)) {
@@ -222,7 +227,7 @@ static EventStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
   nclocks++;
   relaxed_set(&jitp_running, is_jitp);
 out:
-  pthread_mutex_unlock(&clock_lock);
+  lj_oslock_drop(&clock_lock);
   errno = err;
   return status;
 }
@@ -248,10 +253,10 @@ static uint64_t first_period(Clock *c)
 EventStatus lj_clock_arm(Clock *c)
 {
   int err;
-  pthread_mutex_lock(&clock_lock);
+  lj_oslock_take(&clock_lock);
   err = c->ops->arm(c, first_period(c));
   if (err != 0) lj_clockbudget_leave(c);
-  pthread_mutex_unlock(&clock_lock);
+  lj_oslock_drop(&clock_lock);
   if (err == 0) return EVENT_OK;
   __atomic_store_n(&c->armed, 0, __ATOMIC_SEQ_CST);
   errno = err;
@@ -261,26 +266,26 @@ EventStatus lj_clock_arm(Clock *c)
 void lj_clock_revive(Clock *c)
 {
   if (!c->ops->revive || c->process != lj_osprocess_id()) return;
-  pthread_mutex_lock(&clock_lock);
+  lj_oslock_take(&clock_lock);
   if (relaxed_get(&c->armed)) c->ops->revive(c);
-  pthread_mutex_unlock(&clock_lock);
+  lj_oslock_drop(&clock_lock);
 }
 
 void lj_clock_close(Clock *c)
 {
   int err = errno;
   if (c->process != lj_osprocess_id()) return;
-  pthread_mutex_lock(&clock_lock);
+  lj_oslock_take(&clock_lock);
   lj_clockbudget_leave(c);
   c->ops->stop(c);
-  pthread_mutex_unlock(&clock_lock);
+  lj_oslock_drop(&clock_lock);
   lj_clockslot_retire(c); /* Without the lock: another thread's tick may take long. */
-  pthread_mutex_lock(&clock_lock);
+  lj_oslock_take(&clock_lock);
   clock_release(c);
   if (c->ops->close) c->ops->close(c);
   nclocks--;
   relaxed_set(&jitp_running, 0);
-  pthread_mutex_unlock(&clock_lock);
+  lj_oslock_drop(&clock_lock);
   errno = err;
 }
 

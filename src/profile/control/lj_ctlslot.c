@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 
 #include "lj_obj.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_oslock.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
@@ -30,7 +30,7 @@
 #define FILE_SIGNAL \
   SIGURG /* Wakes threads for control files; its default is to do nothing. */
 
-static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+static OsLock slots_lock;
 static int slots_used;  /* Slots in use. Written under the lock. */
 static int slots_polls; /* Slots to poll. Written under the lock. */
 static int slots_live;  /* Slots for live control. Written under the lock. */
@@ -157,7 +157,7 @@ const char *lj_ctlslot_add(global_State *g, const ControlOptions *co)
 {
   const char *errmsg = "all control slots are in use; put fewer VMs under control";
   int i;
-  pthread_mutex_lock(&slots_lock);
+  lj_oslock_take(&slots_lock);
   for (i = 0; i < CONTROLS_MAX && lj_ctlsig_slots[i].g; i++)
     ;
   if (i < CONTROLS_MAX) {
@@ -171,7 +171,7 @@ const char *lj_ctlslot_add(global_State *g, const ControlOptions *co)
       __atomic_store_n(&c->g, g, __ATOMIC_SEQ_CST);
     }
   }
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
   return errmsg;
 }
 
@@ -181,14 +181,14 @@ const char *lj_ctlslot_addlive(global_State *g)
   static const StreamFileOptions fo;
   ControlOptions co = { 1, 0, NULL, 0, 0, &opt, &fo };
   Control *c;
-  pthread_mutex_lock(&slots_lock);
+  lj_oslock_take(&slots_lock);
   c = lj_ctlslot_of(g);
   if (c && !c->is_live && !c->is_once) {
     c->is_live = 1;
     relaxed_add(&slots_live, 1);
   }
   co.number = ++lives;
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
   if (c && c->is_once) return "a profile of this VM waits for its time; let it end first";
   return c ? NULL : lj_ctlslot_add(g, &co);
 }
@@ -196,7 +196,7 @@ const char *lj_ctlslot_addlive(global_State *g)
 int lj_ctlslot_lives(LiveVm *vms)
 {
   int i, n = 0;
-  pthread_mutex_lock(&slots_lock);
+  lj_oslock_take(&slots_lock);
   for (i = 0; i < CONTROLS_MAX; i++) {
     const Control *c = &lj_ctlsig_slots[i];
     if (!c->g || !c->is_live) continue;
@@ -207,7 +207,7 @@ int lj_ctlslot_lives(LiveVm *vms)
     vms[n].thread.stack_hi = relaxed_get(&c->stack_hi);
     n++;
   }
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
   return n;
 }
 
@@ -225,28 +225,28 @@ static void slot_settime(Control *c, int has_time)
 
 void lj_ctlslot_settime(Control *c, int has_time)
 {
-  pthread_mutex_lock(&slots_lock);
+  lj_oslock_take(&slots_lock);
   slot_settime(c, has_time);
   if (!has_time && !c->watchers) lj_ctltime_end(c);
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
 }
 
 void lj_ctlslot_asklive(const global_State *g, int ask)
 {
   Control *c;
-  pthread_mutex_lock(&slots_lock);
+  lj_oslock_take(&slots_lock);
   c = lj_ctlslot_of(g);
   if (c && ask) __atomic_fetch_or(&c->pending, CONTROL_LIVE, __ATOMIC_RELAXED);
   else if (c) __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_LIVE, __ATOMIC_RELAXED);
   if (c && c->watchers) lj_ctltime_poll(c); /* Not at the next look only. */
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
 }
 
 void lj_ctlslot_watch(const global_State *g, int more)
 {
   Control *c;
   int had_poll;
-  pthread_mutex_lock(&slots_lock);
+  lj_oslock_take(&slots_lock);
   c = lj_ctlslot_of(g);
   if (c && c->watchers + more >= 0) {
     had_poll = slot_haspoll(c);
@@ -254,15 +254,15 @@ void lj_ctlslot_watch(const global_State *g, int more)
     relaxed_add(&slots_polls, slot_haspoll(c) - had_poll);
     if (!c->has_time && !c->watchers) lj_ctltime_end(c);
   }
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
 }
 
 void lj_ctlslot_startin(Control *c, uint64_t delay_ns)
 {
-  pthread_mutex_lock(&slots_lock);
+  lj_oslock_take(&slots_lock);
   slot_settime(c, 1);
   c->start_ns = mono_ns() + delay_ns;
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
 }
 
 int lj_ctlslot_isdue(const Control *c)
@@ -273,11 +273,11 @@ int lj_ctlslot_isdue(const Control *c)
 int lj_ctlslot_cancel(Control *c)
 {
   int was_due;
-  pthread_mutex_lock(&slots_lock);
+  lj_oslock_take(&slots_lock);
   was_due = lj_ctlslot_isdue(c);
   relaxed_set(&c->start_ns, 0);
   if (was_due) __atomic_fetch_and(&c->pending, ~(uint32_t)CONTROL_START, __ATOMIC_RELAXED);
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
   return was_due;
 }
 
@@ -286,12 +286,12 @@ uint32_t lj_ctlslot_take(Control *c)
 {
   int has_delay = lj_ctlslot_isdue(c);
   uint32_t what;
-  if (has_delay) pthread_mutex_lock(&slots_lock);
+  if (has_delay) lj_oslock_take(&slots_lock);
   what = __atomic_exchange_n(&c->pending, 0, __ATOMIC_RELAXED);
   if (has_delay) {
     if (what & (CONTROL_START | CONTROL_STOP | CONTROL_TOGGLE))
       relaxed_set(&c->start_ns, 0);
-    pthread_mutex_unlock(&slots_lock);
+    lj_oslock_drop(&slots_lock);
   }
   return what;
 }
@@ -312,19 +312,19 @@ int lj_ctlslot_close(global_State *g)
 {
   Control *c = lj_ctlslot_of(g);
   if (!c) return 0;
-  pthread_mutex_lock(&slots_lock);
+  lj_oslock_take(&slots_lock);
   slot_end(c);
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
   return 1;
 }
 
 void lj_ctlslot_end(void)
 {
   int i;
-  pthread_mutex_lock(&slots_lock);
+  lj_oslock_take(&slots_lock);
   for (i = 0; i < CONTROLS_MAX; i++)
     if (lj_ctlsig_slots[i].g) slot_end(&lj_ctlsig_slots[i]);
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
 }
 
 /* End all control but that by clients. */
@@ -340,12 +340,9 @@ static void slot_leavelive(Control *c)
   c->start_ns = 0;
 }
 
-/* A thread of the parent may have held the lock, so the child sets it free. */
 void lj_ctlslot_fork(int forked)
 {
-  static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
   int i;
-  slots_lock = unlocked;
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
     int is_own; /* What controls the VM in this process. */
@@ -452,13 +449,13 @@ LateDump *lj_ctlslot_poll(void)
 {
   LateDump *ld = NULL;
   int i;
-  if (!lj_ctlslot_haspoll() || pthread_mutex_trylock(&slots_lock) != 0) return NULL;
+  if (!lj_ctlslot_haspoll() || !lj_oslock_try(&slots_lock)) return NULL;
   for (i = 0; i < CONTROLS_MAX; i++) {
     Control *c = &lj_ctlsig_slots[i];
     if (c->g && c->file) lj_ctlfile_poll(c);
     if (c->g && (c->has_time || c->watchers)) lj_ctltime_poll(c);
     if (c->g && !ld) ld = slot_late(c);
   }
-  pthread_mutex_unlock(&slots_lock);
+  lj_oslock_drop(&slots_lock);
   return ld;
 }

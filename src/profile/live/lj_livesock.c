@@ -1,6 +1,6 @@
 /*
 ** Socket of live control: folder, name, clients.
-** Context: background thread | rouse: ordinary threads | close, forget: under the lock.
+** Context: under the lock | wait: background thread, without the lock | rouse: ordinary threads.
 **
 ** The socket gets its name only when it listens. So a name in the folder that refuses a connection
 ** is that of a process that has ended, and may be removed.
@@ -234,19 +234,37 @@ void lj_livesock_close(void)
 
 /* -- Clients ----------------------------------------------------------------- */
 
-int lj_livesock_wait(const OwnFd *const *clients, int n, int ms)
+/* What the background thread waits for. Its own copy: other threads open and close the socket. */
+static struct {
+  OwnFd fds[2 + LIVESOCK_CLIENTS]; /* The socket, the end that hears, clients. */
+  int n, ms;
+} waits;
+
+void lj_livesock_prepare(const OwnFd *const *clients, int n, int ms)
 {
-  struct pollfd fds[2 + LIVESOCK_CLIENTS] = { { sock.listens.fd, POLLIN, 0 },
-					      { sock.hears.fd, POLLIN, 0 } };
+  int i;
+  waits.n = 0;
+  if (!sock_isopen()) return;
+  waits.fds[0] = sock.listens;
+  waits.fds[1] = sock.hears;
+  for (i = 0; i < n; i++) waits.fds[2 + i] = *clients[i];
+  waits.n = 2 + n;
+  waits.ms = ms;
+}
+
+int lj_livesock_wait(void)
+{
+  struct pollfd fds[2 + LIVESOCK_CLIENTS];
   char bytes[64];
   int i;
-  if (!sock_isopen()) return 0;
-  for (i = 0; i < n; i++) {
-    fds[2 + i].fd = lj_ownfd_isours(clients[i]) ? clients[i]->fd : -1;
-    fds[2 + i].events = POLLIN;
+  if (!waits.n) return 0;
+  for (i = 0; i < waits.n; i++) {
+    fds[i].fd = lj_ownfd_isours(&waits.fds[i]) ? waits.fds[i].fd : -1;
+    fds[i].events = POLLIN;
   }
-  poll(fds, (nfds_t)(2 + n), ms);
-  while (lj_ownfd_isours(&sock.hears) && read(sock.hears.fd, bytes, sizeof(bytes)) > 0)
+  poll(fds, (nfds_t)waits.n, waits.ms);
+  while (lj_ownfd_isours(&waits.fds[1]) &&
+	 read(waits.fds[1].fd, bytes, sizeof(bytes)) > 0)
     ;
   return 1;
 }

@@ -1,6 +1,6 @@
 /*
 ** Socket of live control: one per process, in a folder of its user in /tmp.
-** Context: background thread | rouse: ordinary threads | close, forget: under the lock.
+** Context: under the lock | wait: background thread, without the lock | rouse: ordinary threads.
 **
 ** The name is /tmp/.luajit-sysprof-UID/PID, both as the process sees them. The folder belongs to
 ** the user alone; the code uses it by a descriptor, so nobody can exchange it after the check. A
@@ -20,11 +20,15 @@ LJ_FUNC const char *lj_livesock_open(void);
 
 #define LIVESOCK_CLIENTS 32 /* Clients at a time; the kernel keeps others waiting. */
 
-/* Wait for a client, for lj_livesock_rouse, or until the program has closed the socket; at most
-** ms milliseconds, -1: no limit. Ends also if one of these n clients has sent something. Returns 0
-** at once if the socket is not open.
+/* Choose what the next lj_livesock_wait waits for: a client that comes, what these n clients send, the end
+** of the socket; at most ms milliseconds. Background thread, under the lock.
 */
-LJ_FUNC int lj_livesock_wait(const OwnFd *const *clients, int n, int ms);
+LJ_FUNC void lj_livesock_prepare(const OwnFd *const *clients, int n, int ms);
+
+/* Wait for that, or for lj_livesock_rouse. Returns 0 at once if the socket was not open. Background
+** thread, without the lock.
+*/
+LJ_FUNC int lj_livesock_wait(void);
 
 /* End a wait, or the next one. Not in the handler. */
 LJ_FUNC void lj_livesock_rouse(void);

@@ -23,15 +23,24 @@ Profile *lj_registry_first(void)
   return profiles;
 }
 
+/* The profile of a VM that is closing: lua_close still runs finalizers. */
+static Profile closed;
+
 Profile *lj_registry_of(global_State *g)
 {
-  return __atomic_load_n(&G2GG(g)->sysprof, __ATOMIC_ACQUIRE);
+  Profile *p = __atomic_load_n(&G2GG(g)->sysprof, __ATOMIC_ACQUIRE);
+  return p == &closed ? NULL : p;
+}
+
+int lj_registry_isclosed(const global_State *g)
+{
+  return __atomic_load_n(&G2GG(g)->sysprof, __ATOMIC_ACQUIRE) == &closed;
 }
 
 Profile *lj_registry_get(global_State *g)
 {
   Profile *p = lj_registry_of(g);
-  if (!p) {
+  if (!p && !lj_registry_isclosed(g)) {
     p = (Profile *)calloc(1, sizeof(Profile));
     if (!p) return NULL;
     p->gate.g = g;
@@ -42,16 +51,17 @@ Profile *lj_registry_get(global_State *g)
   return p;
 }
 
-void lj_registry_remove(Profile *p)
+void lj_registry_close(global_State *g)
 {
-  Profile **link = &profiles;
+  Profile *p = lj_registry_of(g), **link = &profiles;
+  __atomic_store_n(&G2GG(g)->sysprof, &closed, __ATOMIC_RELEASE);
+  if (!p) return;
   if (latest == p) {
     lj_vmprofile_totals(p, &latest_totals);
     latest = NULL;
   }
   while (*link != p) link = &(*link)->next;
   *link = p->next;
-  G2GG(p->gate.g)->sysprof = NULL;
   free(p);
 }
 

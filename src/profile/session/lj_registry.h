@@ -12,16 +12,21 @@
 /* Return the first profile of the list, or NULL. Profile.next is the next one. */
 LJ_FUNC Profile *lj_registry_first(void);
 
-/* Return the profile of a VM, running or not; NULL if the VM never had one. */
+/* Return the profile of a VM, running or not; NULL if the VM never had one or is closing. */
 LJ_FUNC Profile *lj_registry_of(global_State *g);
 
 /* Return the profile of a VM, and create it if the VM has none. Returns NULL without
-** memory. The registry owns the profile until lj_registry_remove.
+** memory, or if the VM is closing. The registry owns the profile until lj_registry_close.
 */
 LJ_FUNC Profile *lj_registry_get(global_State *g);
 
-/* Free a stopped profile, when its VM closes. */
-LJ_FUNC void lj_registry_remove(Profile *p);
+/* The VM is closing: free its stopped profile, if it has one, and refuse others. A VM that has none
+** needs no lock.
+*/
+LJ_FUNC void lj_registry_close(global_State *g);
+
+/* Has lj_registry_close been called for the VM? Any thread. */
+LJ_FUNC int lj_registry_isclosed(const global_State *g);
 
 /* Note that this profile was started last. */
 LJ_FUNC void lj_registry_setlatest(Profile *p);
