@@ -115,7 +115,7 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
   c->ops = lj_clockkinds[spec->kind];
   c->tid = tid;
   c->process = relaxed_get(&clocks_process);
-  c->armed = 0;
+  relaxed_set(&c->armed, 0);
   c->fd = c->count_fd = -1;
   c->kernel_ns = c->left = c->period_set = 0;
   c->look_cpu_ns = c->look_enabled_ns = 0;

@@ -117,6 +117,11 @@ static void value_deliver(uintptr_t value, int signo, const siginfo_t *info, uco
     late_forget(info, value);
     return;
   }
+  /* Who armed it has set its other fields before. Not armed: a late signal. */
+  if (!__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
+    lj_clockslot_done(value);
+    return;
+  }
   tid = c->tid;
   /* A late signal may carry the number of another thread's clock. */
   is_own = (!c->ops->value || tid == lj_osthread_self());

@@ -15,6 +15,7 @@
 #define _LJ_SAMPLER_H
 
 #include "profile/base/lj_hist.h"
+#include "profile/base/lj_relaxed.h"
 #include "profile/event/lj_event.h"
 #include "profile/lua/lj_luawalk.h"
 #include "profile/session/lj_keptstack.h"
@@ -45,7 +46,7 @@ typedef struct SampleEvent {
 /* Return the total at the last sample. */
 static LJ_AINLINE uint64_t sampleevent_total(const SampleEvent *ev)
 {
-  return ev->e.counters[SPF_EVENT_TOTAL];
+  return relaxed_get(&ev->e.counters[SPF_EVENT_TOTAL]);
 }
 
 /* Who holds a sampler. Nobody: 0. */

@@ -191,8 +191,8 @@ int lj_session_over(Session *s, uint64_t wait_ns)
   if (!lj_sampler_holdsoon(&s->sm, wait_ns)) return 0;
   lj_sampler_release(&s->sm);
   pause(s, EVENTS_OF_THREADS);
-  s->sm.cpu_seen = s->sm.cpu_us;
-  s->sm.over_us = s->sm.counters[SPF_COUNTER_WALL_US] | 1; /* Not 0. */
+  s->sm.cpu_seen = relaxed_get(&s->sm.cpu_us);
+  s->sm.over_us = relaxed_get(&s->sm.counters[SPF_COUNTER_WALL_US]) | 1; /* Not 0. */
   return 1;
 }
 
