@@ -17,6 +17,7 @@
 #include "profile/api/lj_live.h"
 #include "profile/api/lj_livedump.h"
 #include "profile/api/lj_liverec.h"
+#include "profile/api/lj_options.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_nanotime.h"
@@ -248,12 +249,12 @@ static const char *live_begin(lua_State *L)
 
 const char *lj_live_add(lua_State *L)
 {
-  static __thread char text[EVENT_ERRMSG_MAX];
+  char *text = lj_options_errmsg();
   const char *why;
   lj_osprocess_pin();
   lj_process_lock();
   why = live_begin(L);
-  if (why) snprintf(text, sizeof(text), "%s", why);
+  if (why) snprintf(text, EVENT_ERRMSG_MAX, "%s", why);
   lj_process_unlock();
   return why ? text : NULL;
 }

@@ -133,7 +133,8 @@ void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi)
 
 int lj_osthread_onstack(const void *addr)
 {
-  static __thread uintptr_t lo, hi;
+  static __thread uintptr_t lo __attribute__((tls_model("initial-exec")));
+  static __thread uintptr_t hi __attribute__((tls_model("initial-exec")));
   if (hi == 0) lj_osthread_stack(&lo, &hi);
   return (uintptr_t)addr - lo < hi - lo;
 }
