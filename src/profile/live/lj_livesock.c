@@ -136,7 +136,8 @@ static void folder_sweep(void)
 {
   DIR *dir;
   struct dirent *de;
-  int fd = openat(sock.folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
+  int fd = openat(sock.folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int n = 0, live = 0, gone = 0;
   if (fd < 0) return;
   if ((dir = fdopendir(fd)) == NULL) {
     close(fd);
@@ -208,7 +209,6 @@ static const char *pair_open(void)
   return problem("socketpair for", strerror(errno));
 }
 
-static int sock_isopen(void)
 /* Does the name still lead to the socket? A cleaner of temporary files may have removed it, or the
 ** folder. A folder that it removed contains no name.
 */
@@ -228,6 +228,7 @@ static int sock_isnamed(void)
   return sock_hasname();
 }
 
+static int sock_isopen(void)
 {
   return lj_ownfd_isours(&sock.folder) && lj_ownfd_isours(&sock.listens) &&
 	 lj_ownfd_isours(&sock.hears) && lj_ownfd_isours(&sock.rouses);
@@ -270,7 +271,6 @@ void lj_livesock_forget(void)
 void lj_livesock_close(void)
 {
   char path[64];
-  struct stat st;
   int was_open = (sock.name[0] != '\0');
   if (sock.name[0] && lj_ownfd_isours(&sock.folder) && sock_hasname())
     unlinkat(sock.folder.fd, sock.name, 0);
@@ -338,7 +338,15 @@ int lj_livesock_accept(OwnFd *client)
 	(who.uid == geteuid() || who.uid == 0))
       return 1;
     send(client->fd, refused, sizeof(refused) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    lj_ownfd_close(client);
+    lj_livesock_leave(client);
   }
   return 0;
+}
+
+void lj_livesock_leave(OwnFd *client)
+{
+  char bytes[64];
+  ssize_t n = lj_ownfd_isours(client) ? read(client->fd, bytes, sizeof(bytes)) : 0;
+  UNUSED(n);
+  lj_ownfd_close(client);
 }
