@@ -1,35 +1,22 @@
 /* Whether a seccomp filter would end the program is asked only where there is a filter, and
-** once for each system call: a child makes the call.
+** once for each number of filters: a child makes the calls. A call of a later filter is found, too.
 */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
-#include <stddef.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "lj_def.h"
+#include "profile/base/lj_osthread.h"
 #include "profile/base/lj_seccomp.h"
 #include "check.h"
-
-/* Ends the program at getppid. */
-static int filter_set(void)
-{
-  struct sock_filter code[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	 prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
+#include "forbid.h"
 
 /* Page faults of all children that have ended. */
 static long children(void)
@@ -39,31 +26,59 @@ static long children(void)
   return use.ru_minflt;
 }
 
+static const SeccompCall calls[] = { SECCOMP_CALL(getpgrp), SECCOMP_CALL(getppid),
+				     SECCOMP_CALL(listen) };
+
+static const char *deadly(SeccompKnown *known)
+{
+  return lj_seccomp_deadly(calls, 3, known);
+}
+
+static int is(const char *name, const char *expected)
+{
+  return name && strcmp(name, expected) == 0;
+}
+
+static void *other_thread(void *arg)
+{
+  CHECK_EQ(lj_seccomp_filters((int)(intptr_t)arg), 1);
+  return NULL;
+}
+
 int main(void)
 {
-  int harmless = 0, deadly = 0, filtered;
+  SeccompKnown known = { 0, 0 };
+  uint32_t filters;
+  pthread_t thread;
   long before;
-  filtered = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER;
-  errno = 42;
-  CHECK(!lj_seccomp_isdeadly(SYS_getppid, &deadly));
-  CHECK_EQ(errno, 42);
-  if (filtered) {
+  if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER) {
     printf("a filter is there already\n");
     return 77;
   }
-  CHECK_EQ(deadly, 0); /* A filter may come later. */
+  CHECK_EQ(lj_seccomp_filters(lj_osthread_self()), 0);
+  errno = 42;
+  CHECK(!deadly(&known));
+  CHECK_EQ(errno, 42);
   CHECK_EQ(children(), 0);
-  if (!filter_set()) {
+  if (!forbid_call(SYS_getppid, SECCOMP_RET_KILL_PROCESS)) {
     printf("no seccomp filter here\n");
     return 77;
   }
-  CHECK(lj_seccomp_isdeadly(SYS_getppid, &deadly));
-  CHECK(!lj_seccomp_isdeadly(SYS_getpgrp, &harmless));
+  CHECK_EQ(lj_seccomp_filters(lj_osthread_self()), 1);
+  REQUIRE(
+    pthread_create(&thread, NULL, other_thread, (void *)(intptr_t)lj_osthread_self()) == 0);
+  pthread_join(thread, NULL);
+  CHECK(is(deadly(&known), "getppid"));
   before = children();
   CHECK(before > 0);
-  CHECK(lj_seccomp_isdeadly(SYS_getppid, &deadly));
-  CHECK(!lj_seccomp_isdeadly(SYS_getpgrp, &harmless));
+  CHECK(is(deadly(&known), "getppid"));
   CHECK_EQ(children(), before);
+  CHECK_EQ(errno, 42);
+  /* One more filter. Kernels before 5.9 do not count them. */
+  CHECK(forbid_call(SYS_getpgrp, SECCOMP_RET_KILL_PROCESS));
+  filters = lj_seccomp_filters(lj_osthread_self());
+  CHECK(filters == 2 || filters == 1);
+  if (filters == 2) CHECK(is(deadly(&known), "getpgrp"));
   CHECK_EQ(errno, 42);
   return check_status();
 }

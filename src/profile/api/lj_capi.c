@@ -185,15 +185,12 @@ LUAMISC_API int luaM_sysprof_selfreport(lua_State *L, struct luam_Sysprof_SelfRe
 LUAMISC_API int luaM_sysprof_live(lua_State *L)
 {
   char *errmsg = lj_options_errmsg();
-  const char *why;
   errmsg[0] = '\0';
   if (!L) {
     say_null("L");
     return PROFILE_ERRUSE;
   }
-  if ((why = lj_live_add(L)) == NULL) return PROFILE_SUCCESS;
-  snprintf(errmsg, EVENT_ERRMSG_MAX, "%s", why);
-  return PROFILE_ERRIO;
+  return lj_live_add(L) ? PROFILE_ERRIO : PROFILE_SUCCESS;
 }
 
 /* -- Coroutines -------------------------------------------------------------- */

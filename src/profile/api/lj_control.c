@@ -33,10 +33,6 @@
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
 
-#define PROBLEM_MAX 512
-
-static __thread char problem_text[PROBLEM_MAX];
-
 /* -- Messages ---------------------------------------------------------------- */
 
 static void say(const Control *c, const char *what, const char *errmsg)
@@ -48,12 +44,14 @@ static void say(const Control *c, const char *what, const char *errmsg)
 
 /* -- Profiles ---------------------------------------------------------------- */
 
-/* Returns the reason of a failure. The mode DEFAULT has no path. */
-static const char *fail(const char *path, const char *errmsg)
+/* Write the reason of a failure into text[EVENT_ERRMSG_MAX], and return it. The mode DEFAULT has no
+** path.
+*/
+static const char *fail(char *text, const char *path, const char *errmsg)
 {
-  if (!path[0]) return errmsg;
-  snprintf(problem_text, PROBLEM_MAX, "%.300s: %s", path, errmsg);
-  return problem_text;
+  if (path[0]) snprintf(text, EVENT_ERRMSG_MAX, "%.300s: %s", path, errmsg);
+  else snprintf(text, EVENT_ERRMSG_MAX, "%s", errmsg);
+  return text;
 }
 
 /* Names of the files of a VM. */
@@ -88,7 +86,8 @@ static const char *start_errmsg(int status, int err)
   return strerror(err ? err : status == PROFILE_ERRMEM ? ENOMEM : EINVAL);
 }
 
-static const char *run_start(Control *c, lua_State *L)
+/* text: gets the reason of a failure, which is returned. */
+static const char *run_start(Control *c, lua_State *L, char *text)
 {
   StreamFileOptions fo = c->fo;
   FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c), c->is_once };
@@ -101,7 +100,7 @@ static const char *run_start(Control *c, lua_State *L)
   fo.path = path;
   if (c->opt.mode != LUAM_SYSPROF_DEFAULT &&
       !run_path(&fn, c->runs, "", path, sizeof(path)))
-    return fail(c->fo.path, strerror(ENAMETOOLONG));
+    return fail(text, c->fo.path, strerror(ENAMETOOLONG));
   if (lj_startfile(L, &c->opt, &fo, NULL, &r)) {
     lj_report_self(G(L), &report);
     if (report.shared)
@@ -113,7 +112,7 @@ static const char *run_start(Control *c, lua_State *L)
   if (r.inuse)
     r.problem = "another profile of this process writes to this file; put %n into the "
 		"path, or set shared";
-  errmsg = fail(path, r.problem ? r.problem : start_errmsg(r.status, r.err));
+  errmsg = fail(text, path, r.problem ? r.problem : start_errmsg(r.status, r.err));
   errno = r.err;
   return errmsg;
 }
@@ -121,8 +120,10 @@ static const char *run_start(Control *c, lua_State *L)
 const char *lj_control_start(lua_State *L)
 {
   Control *c = lj_ctlslot_of(G(L));
+  char text[EVENT_ERRMSG_MAX];
   if (!c) return NULL;
-  if (c->fo.delay_s <= 0) return run_start(c, L);
+  if (c->fo.delay_s <= 0)
+    return run_start(c, L, text) ? strcpy(lj_options_errmsg(), text) : NULL;
   lj_ctlslot_startin(c, (uint64_t)(c->fo.delay_s * 1e9));
   return NULL;
 }
@@ -139,7 +140,7 @@ static void write_dump(const FileNames *fn, int how, int *dumps, const char *tex
 		       size_t len)
 {
   const char *problem = NULL;
-  char path[PATH_MAX];
+  char path[PATH_MAX], why[EVENT_ERRMSG_MAX];
   int done = 0, fits = 1, n = 0;
   while (done == 0 && n < DUMPS_MAX) {
     n = __atomic_add_fetch(dumps, 1, __ATOMIC_RELAXED);
@@ -150,7 +151,7 @@ static void write_dump(const FileNames *fn, int how, int *dumps, const char *tex
   if (done > 0) return;
   if (!problem) problem = strerror(errno);
   lj_say(": dump of the coroutines of VM %d: %s", fn->number,
-	 fail(fits ? path : fn->pattern, problem));
+	 fail(why, fits ? path : fn->pattern, problem));
 }
 
 static void dump_coroutines(Control *c, lua_State *L)
@@ -236,9 +237,9 @@ const char *lj_control_add(lua_State *L, const char *control, int dump_signo, in
   if ((errmsg = lj_ctlslot_add(G(L), &co)) != NULL) return errmsg;
   if ((err = lj_process_setthread()) == 0) return NULL;
   lj_control_close(G(L));
-  snprintf(problem_text, PROBLEM_MAX,
+  snprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX,
 	   "the background thread of the profiler did not start: %s", strerror(err));
-  return problem_text;
+  return lj_options_errmsg();
 }
 
 int lj_control_has(const global_State *g)
@@ -281,8 +282,8 @@ int lj_control_serve(lua_State *L)
 {
   global_State *g = G(L);
   Control *c = lj_ctlslot_of(g);
+  char why[EVENT_ERRMSG_MAX];
   uint32_t what;
-  const char *errmsg;
   if (!c) return 0;
   relaxed_set(&c->asked, 0);
   what = lj_ctlslot_take(c);
@@ -291,9 +292,8 @@ int lj_control_serve(lua_State *L)
   if (what & CONTROL_COROUTINES) dump_coroutines(c, L);
   if (what & (CONTROL_STOP | CONTROL_DUMP)) lj_sysprof_collect(L);
   if ((what & CONTROL_STOP) && lj_sysprof_isrunning(g)) serve_stop(c, g);
-  if ((what & CONTROL_START) && !lj_sysprof_isrunning(g) &&
-      (errmsg = run_start(c, L)) != NULL)
-    serve_failed(c, "start", PROFILE_ERRIO, errmsg);
+  if ((what & CONTROL_START) && !lj_sysprof_isrunning(g) && run_start(c, L, why))
+    serve_failed(c, "start", PROFILE_ERRIO, why);
   if (c->is_once && !lj_ctlslot_isdue(c) && !lj_sysprof_isrunning(g)) {
     lj_ctlslot_settime(c, 0);
     lj_process_setthread();

@@ -12,8 +12,8 @@
 
 /* Put a VM of this thread under control. control: the name of a signal such as SIGUSR2, or
 ** the absolute path of a file, a pattern; NULL: none. dump_signo: the signal that dumps the
-** coroutines, 0: none. Returns NULL, or the reason of a failure: the end of a sentence, valid
-** until this thread's next call.
+** coroutines, 0: none. Returns NULL, or the reason of a failure: the end of a sentence, in
+** lj_options_errmsg() or constant.
 */
 LJ_FUNC const char *lj_control_add(lua_State *L, const char *control, int dump_signo,
 				   int number, const struct luam_Sysprof_Options *opt,

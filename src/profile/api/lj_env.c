@@ -29,6 +29,7 @@
 #include "profile/api/lj_optname.h"
 #include "profile/api/lj_opttable.h"
 #include "profile/api/lj_report.h"
+#include "profile/output/lj_earlierfile.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_outfile.h"
 
@@ -282,6 +283,8 @@ static int path_set(lua_State *L, int number, int runs)
   lua_setfield(L, OPTIONS, "path");
   lua_pushboolean(L, 1); /* Opening a FIFO would wait for a reader. */
   lua_setfield(L, OPTIONS, "regular");
+  lua_pushboolean(L, 1); /* exec() leaves the variable, and with it the name of the file. */
+  lua_setfield(L, OPTIONS, "keep");
   lua_pushboolean(L, 1);
   lua_setfield(L, OPTIONS, "told");
   return 1;
@@ -427,6 +430,7 @@ void lj_env_start(lua_State *L, lua_CFunction start)
   e.value += strspn(e.value, " ");
   if (!*e.value || lj_envword_switch(e.value, strlen(e.value)) == 0) return;
   lj_log_begin();
+  lj_earlierfile_begin();
   if (lua_cpcall(L, env_start, &e) != 0) { /* No memory. */
     say_vm(e.value, lua_tostring(L, -1));
     lua_pop(L, 1);

@@ -17,12 +17,14 @@
 #include "profile/api/lj_live.h"
 #include "profile/api/lj_livedump.h"
 #include "profile/api/lj_liverec.h"
+#include "profile/api/lj_options.h"
 #include "profile/api/lj_process.h"
 #include "profile/api/lj_sysprof.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osprocess.h"
 #include "profile/control/lj_ctlslot.h"
 #include "profile/host/lj_hostwalk.h"
+#include "profile/live/lj_livecalls.h"
 #include "profile/live/lj_livemsg.h"
 #include "profile/live/lj_livesock.h"
 #include "profile/output/lj_log.h"
@@ -160,10 +162,34 @@ static void socket_look(void)
   has_failed = 1;
 }
 
+/* May this thread make the calls of live control? The program may have installed a filter since its
+** last look. Then clients get the reason, if that may be sent; else nobody listens any more.
+*/
+static int calls_allowed(void)
+{
+  static int is_told;
+  const char *why = lj_livecalls_problem();
+  OwnFd client;
+  int i;
+  if (!why) return 1;
+  if (!is_told) lj_say(": live control of process %ld ends: %s", (long)getpid(), why);
+  is_told = 1;
+  clients_drop();
+  if (!lj_livecalls_canrefuse()) {
+    lj_livesock_forget();
+    return 0;
+  }
+  for (i = 0; i < LIVESOCK_CLIENTS && lj_livesock_accept(&client) > 0; i++) {
+    lj_livemsg_refuse(&client, why);
+    lj_livesock_leave(&client);
+  }
+  return 0;
+}
+
 static void live_look(void)
 {
   if (!lj_process_trylock()) return;
-  if (live_needed()) {
+  if (live_needed() && calls_allowed()) {
     socket_look();
     lj_liverec_step();
     lj_livedump_step();
@@ -231,6 +257,7 @@ static const char *live_begin(lua_State *L)
 				      .ended = live_ended };
   const char *why;
   int err;
+  if ((why = lj_livecalls_problem()) != NULL) return why;
   if (!lj_hostwalk_warmup()) return "the layout of this VM's machine code is unknown";
   if ((why = lj_process_begin(G(L))) != NULL) return why;
   if ((why = lj_livesock_open()) != NULL) return why;
@@ -248,12 +275,12 @@ static const char *live_begin(lua_State *L)
 
 const char *lj_live_add(lua_State *L)
 {
-  static __thread char text[EVENT_ERRMSG_MAX];
+  char *text = lj_options_errmsg();
   const char *why;
   lj_osprocess_pin();
   lj_process_lock();
   why = live_begin(L);
-  if (why) snprintf(text, sizeof(text), "%s", why);
+  if (why) snprintf(text, EVENT_ERRMSG_MAX, "%s", why);
   lj_process_unlock();
   return why ? text : NULL;
 }

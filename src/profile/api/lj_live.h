@@ -14,7 +14,7 @@
 #include "lj_obj.h"
 
 /* Let clients record a VM of this thread. The first call of a process opens its socket. Returns
-** NULL, or the reason of a failure: a sentence, valid until this thread's next call. VM thread.
+** NULL, or the reason of a failure: a sentence in lj_options_errmsg(). VM thread.
 */
 LJ_FUNC const char *lj_live_add(lua_State *L);
 

@@ -21,6 +21,7 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/control/lj_ctlslot.h"
+#include "profile/live/lj_livecalls.h"
 #include "profile/output/lj_streamfile.h"
 #include "profile/session/lj_sources.h"
 
@@ -384,6 +385,14 @@ static int record_events(const OwnFd *client)
   return 1;
 }
 
+/* Can this thread start the profile of a VM? A VM whose thread has a seccomp filter of its own must
+** start it itself: only that thread can test the filter.
+*/
+static int can_start(const LiveVm *vm)
+{
+  return lj_osthread_exists(vm->thread.tid) && !lj_livecalls_hasown(vm->thread.tid);
+}
+
 /* Start a VM's profile, or let it wait. */
 static void vm_begin(RecordedVm *rv)
 {
@@ -391,7 +400,7 @@ static void vm_begin(RecordedVm *rv)
   if (lj_sysprof_isrunning(rv->vm.g)) {
     rv->state = VM_ENDED;
     note(rv, "error", "the VM is being profiled already");
-  } else if (!lj_osthread_exists(rv->vm.thread.tid)) {
+  } else if (!can_start(&rv->vm)) {
     rv->state = VM_WAITS;
   } else {
     vm_start(rv, NULL);
@@ -411,8 +420,7 @@ static void vms_begin(const LiveVm *vms)
   int i, k, n = 0, shared = 0;
   for (i = 0; i < rec.nvm; i++) rec.vm[i].vm = vms[i];
   for (i = 0; i < rec.nvm && !rec.all; i++)
-    if (!lj_sysprof_isrunning(vms[i].g) && lj_osthread_exists(vms[i].thread.tid))
-      rec.all = &rec.vm[i];
+    if (!lj_sysprof_isrunning(vms[i].g) && can_start(&vms[i])) rec.all = &rec.vm[i];
   for (i = 0; i < rec.nvm; i++)
     if (&rec.vm[i] != rec.all) vm_begin(&rec.vm[i]);
   for (i = 0; i < rec.nvm; i++)
@@ -469,9 +477,17 @@ int lj_liverec_begin(const OwnFd *client, LiveRequest *rq)
 void lj_liverec_serve(lua_State *L)
 {
   RecordedVm *rv = vm_of(G(L));
+  const char *why;
   if (!rv || !is_waiting(rv)) return;
-  if (rv->state == VM_WAITS) vm_start(rv, L);
-  else vm_join(rv);
+  if ((why = lj_livecalls_recordproblem()) != NULL) {
+    note(rv, "error", why);
+    if (rv->state == VM_WAITS) rv->state = VM_ENDED;
+    rv->is_late = 0;
+  } else if (rv->state == VM_WAITS) {
+    vm_start(rv, L);
+  } else {
+    vm_join(rv);
+  }
 }
 
 int lj_liverec_stop(void)

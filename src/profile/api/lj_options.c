@@ -1,24 +1,52 @@
 /*
 ** Option checks of a start, and the reason why the last start failed.
 ** Context: any thread, outside of the handler.
+**
+** The reason is the thread's, but does not live in its static TLS: that is short, and dlopen
+** fails for a library that finds too little of it left.
 */
 
 #define lj_options_c
 #define LUA_CORE
 
+#include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "lj_obj.h"
 #include "profile/api/lj_options.h"
+#include "profile/base/lj_osprocess.h"
 #include "profile/stream/lj_stream.h"
 
-static __thread char start_why[EVENT_ERRMSG_MAX];
+static pthread_key_t why_key;
+static int has_key;
 
+/* A library that stays makes one key. The C library's free() outlives it anyway. */
+static void why_begin(void)
+{
+  lj_osprocess_pin();
+  has_key = (pthread_key_create(&why_key, free) == 0);
+}
+
+/* Without memory or a key, threads share one buffer. */
 char *lj_options_errmsg(void)
 {
-  return start_why;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  static char shared[EVENT_ERRMSG_MAX];
+  int err = errno;
+  char *why;
+  pthread_once(&once, why_begin);
+  why = has_key ? (char *)pthread_getspecific(why_key) : NULL;
+  if (!why && has_key && (why = (char *)calloc(1, EVENT_ERRMSG_MAX)) != NULL &&
+      pthread_setspecific(why_key, why) != 0) {
+    free(why);
+    why = NULL;
+  }
+  errno = err;
+  return why ? why : shared;
 }
 
 /* Write the reason with a format of printf. Returns 0. */
@@ -26,7 +54,7 @@ static int fail(const char *format, ...)
 {
   va_list args;
   va_start(args, format);
-  vsnprintf(start_why, sizeof(start_why), format, args);
+  vsnprintf(lj_options_errmsg(), EVENT_ERRMSG_MAX, format, args);
   va_end(args);
   return 0;
 }

@@ -9,7 +9,7 @@
 #include "profile/session/lj_profileopts.h"
 
 /* Buffer for the reason why the calling thread's last start failed, EVENT_ERRMSG_MAX bytes.
-** The start writes it, and leaves "" if it succeeds.
+** The start writes it, and leaves "" if it succeeds. A thread's first call allocates it.
 */
 LJ_FUNC char *lj_options_errmsg(void);
 

@@ -82,6 +82,7 @@ LJ_DATADEF const OptionSpec lj_opttable[] = {
   FLAG("force", BOTH, fo.how, OUTFILE_FORCE, "overwrite"),
   FLAG("follow", BOTH, fo.how, OUTFILE_FOLLOW, NULL),
   FLAG("regular", OPTION_LUA, fo.how, OUTFILE_REGULAR, NULL),
+  FLAG("keep", OPTION_LUA | OPTION_HIDDEN, fo.how, OUTFILE_KEEP, NULL),
   FLAG("told", OPTION_LUA | OPTION_HIDDEN, fo.told, 1, NULL),
   FLAG("prefer_tick", OPTION_LUA, opt.prefer_tick, 1, NULL),
   TEXT("control", OPTION_CONTROL, OPTION_ENV, control,

@@ -146,11 +146,16 @@ SignalMask lj_ossignal_maskof(const sigset_t *set)
   return mask;
 }
 
-SignalMask lj_ossignal_setmask(SignalMask mask)
+SignalMask lj_ossignal_changemask(int how, SignalMask mask)
 {
   SignalMask before = 0;
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &before, sizeof(mask));
+  syscall(SYS_rt_sigprocmask, how, &mask, &before, sizeof(mask));
   return before;
+}
+
+SignalMask lj_ossignal_setmask(SignalMask mask)
+{
+  return lj_ossignal_changemask(SIG_SETMASK, mask);
 }
 
 int lj_ossignal_isentry(const void *return_addr)

@@ -75,6 +75,11 @@ typedef uint64_t SignalMask;
 /* A C library's set as a mask. */
 LJ_FUNC SignalMask lj_ossignal_maskof(const sigset_t *set);
 
+/* Block or unblock signals of the calling thread: SIG_BLOCK, SIG_UNBLOCK. Returns the mask before.
+** Async-signal-safe.
+*/
+LJ_FUNC SignalMask lj_ossignal_changemask(int how, SignalMask mask);
+
 /* Set the mask of the calling thread. Returns the one before. Async-signal-safe. */
 LJ_FUNC SignalMask lj_ossignal_setmask(SignalMask mask);
 

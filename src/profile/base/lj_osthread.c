@@ -11,6 +11,7 @@
 #endif
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <unistd.h>
 #include <sys/syscall.h>
@@ -19,7 +20,9 @@
 #include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
-#define DENTS_SIZE 4096
+#define DENTS_SIZE  4096
+#define STACK_ALIGN 4096
+#define GUARD_SIZE  (64 * 1024) /* Below a stack of ours: larger than each frame. */
 
 /* Id of the calling thread, 0 before the first call of lj_osthread_self. */
 static __thread int own_tid __attribute__((tls_model("initial-exec")));
@@ -118,6 +121,40 @@ void lj_osthread_name(int tid, char *name)
   name[n > 0 ? n : 0] = '\0';
 }
 
+/* -- Stacks ------------------------------------------------------------------ */
+
+static int tls_add(struct dl_phdr_info *info, size_t size, void *sum)
+{
+  int i;
+  UNUSED(size);
+  for (i = 0; i < info->dlpi_phnum; i++)
+    if (info->dlpi_phdr[i].p_type == PT_TLS)
+      *(size_t *)sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+  return 0;
+}
+
+/* Program and user choose the default size, and may choose one that is too small. The C library
+** takes its part of a stack, the kernel's largest signal frame included, and puts the static TLS of
+** all libraries there. It can reserve more for later libraries than ours knows of; then it refuses the
+** size, and the default is left.
+*/
+int lj_osthread_create(pthread_t *thread, size_t stack, void *(*f)(void *))
+{
+  pthread_attr_t attr;
+  long least = sysconf(_SC_THREAD_STACK_MIN);
+  int err;
+  if ((err = pthread_attr_init(&attr)) != 0) return err;
+  stack += least > PTHREAD_STACK_MIN ? (size_t)least : (size_t)PTHREAD_STACK_MIN;
+  dl_iterate_phdr(tls_add, &stack);
+  stack = (stack + STACK_ALIGN - 1) & ~(size_t)(STACK_ALIGN - 1);
+  pthread_attr_setstacksize(&attr, stack);
+  pthread_attr_setguardsize(&attr, GUARD_SIZE);
+  err = pthread_create(thread, &attr, f, NULL);
+  if (err == EINVAL) err = pthread_create(thread, NULL, f, NULL);
+  pthread_attr_destroy(&attr);
+  return err;
+}
+
 void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi)
 {
   pthread_attr_t attr;
@@ -133,7 +170,8 @@ void lj_osthread_stack(uintptr_t *lo, uintptr_t *hi)
 
 int lj_osthread_onstack(const void *addr)
 {
-  static __thread uintptr_t lo, hi;
+  static __thread uintptr_t lo __attribute__((tls_model("initial-exec")));
+  static __thread uintptr_t hi __attribute__((tls_model("initial-exec")));
   if (hi == 0) lj_osthread_stack(&lo, &hi);
   return (uintptr_t)addr - lo < hi - lo;
 }

@@ -6,6 +6,8 @@
 #ifndef _LJ_OSTHREAD_H
 #define _LJ_OSTHREAD_H
 
+#include <pthread.h>
+
 #include "lj_def.h"
 
 #define OSTHREAD_NAME_MAX 32 /* The kernel's have 16 bytes. */
@@ -37,6 +39,11 @@ LJ_FUNC int lj_osthread_isalone(void);
 
 /* Name of a thread, into name[OSTHREAD_NAME_MAX]; "" if it is unknown. */
 LJ_FUNC void lj_osthread_name(int tid, char *name);
+
+/* Create a thread that has so many bytes of stack for its calls, whatever the default is. Returns 0
+** or an errno.
+*/
+LJ_FUNC int lj_osthread_create(pthread_t *thread, size_t stack, void *(*f)(void *));
 
 /* The calling thread's C stack, from *lo to below *hi; both 0 if it is unknown. May
 ** allocate memory.

@@ -150,10 +150,11 @@ int lj_safeload_cancopy(void)
 
 void lj_safeload_warmup(void)
 {
-  static int known;
+  static const SeccompCall call = SECCOMP_CALL(process_vm_readv);
+  static SeccompKnown known;
   int err = errno;
   uintptr_t from = 1, to = 0;
-  if (lj_seccomp_isdeadly(SYS_process_vm_readv, &known)) {
+  if (lj_seccomp_deadly(&call, 1, &known)) {
     relaxed_set(&copy_refused, 1);
   } else {
     relaxed_set(&copy_refused, 0);

@@ -1,6 +1,9 @@
 /*
 ** Seccomp filters: does a system call kill the process?
 ** Context: any thread, not the handler.
+**
+** A filter belongs to a thread: others have it only if they inherited it, or if the program asked for
+** that. So the thread that will make a call tests it.
 */
 
 #ifndef _LJ_SECCOMP_H
@@ -8,11 +11,31 @@
 
 #include "lj_def.h"
 
-/* Does, or may, a filter kill the process for this system call? Filters of systemd's
-** services do so by default. If there is a filter, a child tries the call once, without
-** arguments; *known, 0 at first, caches the answer. A filter that the program adds later
-** is not tried.
+/* A system call with arguments that do nothing, but that a filter may look at. */
+typedef struct SeccompCall {
+  const char *name;
+  long nr;
+  long arg[3];
+} SeccompCall;
+
+/* No descriptor, address, command or flags of a call are -1, so it fails. */
+/* clang-format off */
+#define SECCOMP_CALL(name) { #name, SYS_##name, { -1, -1, -1 } }
+/* clang-format on */
+
+/* Answers so far: zero at first. */
+typedef struct SeccompKnown {
+  uint64_t of;    /* Thread and number of filters. */
+  uint32_t first; /* Index of the first deadly call; that of the end: none. */
+} SeccompKnown;
+
+/* Filters of a thread of this process. 0: it has none. Kernels before 5.9 do not count them: 1. */
+LJ_FUNC uint32_t lj_seccomp_filters(int tid);
+
+/* Name of the first of n system calls for which a filter of the calling thread kills the process, or
+** may kill it; NULL if none does. Filters of systemd's services do so by default. If there is a
+** filter, a child tries the calls. It tries them again when the thread has more filters.
 */
-LJ_FUNC int lj_seccomp_isdeadly(long nr, int *known);
+LJ_FUNC const char *lj_seccomp_deadly(const SeccompCall *calls, int n, SeccompKnown *known);
 
 #endif

@@ -62,24 +62,21 @@ void lj_clock_forget(void)
 }
 
 /* Signals that fork_prepare has blocked in this thread. */
-static __thread sigset_t fork_blocked __attribute__((tls_model("initial-exec")));
+static __thread SignalMask fork_blocked __attribute__((tls_model("initial-exec")));
 
 /* Kernels before 4.19 restart a fork when a signal arrives while they copy the process.
 ** Faster signals would keep it from ending.
 */
 static void fork_prepare(void)
 {
-  sigset_t old;
-  int signo;
-  if (!lj_clockaction_signals(&fork_blocked)) return;
-  pthread_sigmask(SIG_BLOCK, &fork_blocked, &old);
-  for (signo = 1; signo <= OSSIGNAL_MAX; signo++)
-    if (sigismember(&old, signo) == 1) sigdelset(&fork_blocked, signo);
+  SignalMask signals = lj_clockaction_signals();
+  if (signals) fork_blocked = signals & ~lj_ossignal_changemask(SIG_BLOCK, signals);
 }
 
 static void fork_parent(void)
 {
-  if (!sigisemptyset(&fork_blocked)) pthread_sigmask(SIG_UNBLOCK, &fork_blocked, NULL);
+  if (fork_blocked) lj_ossignal_changemask(SIG_UNBLOCK, fork_blocked);
+  fork_blocked = 0;
 }
 
 static void fork_child(void)

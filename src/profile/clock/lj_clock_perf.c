@@ -299,8 +299,9 @@ static void attr_fill(struct perf_event_attr *attr, const ClockSpec *spec)
 
 static int event_open(const struct perf_event_attr *attr, int tid)
 {
-  static int known;
-  if (lj_seccomp_isdeadly(SYS_perf_event_open, &known)) {
+  static const SeccompCall calls[] = { SECCOMP_CALL(perf_event_open), SECCOMP_CALL(ioctl) };
+  static SeccompKnown known;
+  if (lj_seccomp_deadly(calls, sizeof(calls) / sizeof(calls[0]), &known)) {
     errno = EPERM;
     return -1;
   }

@@ -11,10 +11,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "profile/clock/lj_clock_timer.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_ossignal.h"
+#include "profile/base/lj_seccomp.h"
 
 static struct timespec timespec_of(uint64_t ns)
 {
@@ -28,9 +30,15 @@ static struct timespec timespec_of(uint64_t ns)
 
 static int timer_open(Clock *c, clockid_t id, char *errmsg)
 {
-  int err;
-  if (lj_ossignal_timer(id, c->tid, c->signo, c->value, &c->timer) == 0) return 0;
-  err = errno;
+  static const SeccompCall calls[] = { SECCOMP_CALL(timer_create),
+				       SECCOMP_CALL(timer_settime),
+				       SECCOMP_CALL(timer_delete) };
+  static SeccompKnown known;
+  int err = EPERM;
+  if (!lj_seccomp_deadly(calls, sizeof(calls) / sizeof(calls[0]), &known)) {
+    if (lj_ossignal_timer(id, c->tid, c->signo, c->value, &c->timer) == 0) return 0;
+    err = errno;
+  }
   snprintf(errmsg, EVENT_ERRMSG_MAX, "clock '%s': %s", c->spec.name,
 	   err == EAGAIN   ? "too many timers or queued signals; raise `ulimit -i`"
 	   : err == EINVAL ? "the thread has ended"

@@ -51,14 +51,9 @@ int lj_clockaction_isfree(int signo, char *errmsg)
   return is_free;
 }
 
-int lj_clockaction_signals(sigset_t *set)
+SignalMask lj_clockaction_signals(void)
 {
-  uint64_t bits = relaxed_get(&inuse);
-  int signo;
-  sigemptyset(set);
-  for (signo = 1; signo <= OSSIGNAL_MAX; signo++)
-    if (bits & ossignal_bit(signo)) sigaddset(set, signo);
-  return bits != 0;
+  return relaxed_get(&inuse);
 }
 
 /* -- Pending signals --------------------------------------------------------- */

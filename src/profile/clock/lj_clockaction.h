@@ -12,6 +12,7 @@
 #include <signal.h>
 
 #include "profile/clock/lj_clockops.h"
+#include "profile/base/lj_ossignal.h"
 
 /* May clocks use a signal? If not, errmsg[EVENT_ERRMSG_MAX] gets one sentence. */
 LJ_FUNC int lj_clockaction_isfree(int signo, char *errmsg);
@@ -48,7 +49,7 @@ LJ_FUNC int lj_clockaction_isblocked(int tid, int signo);
 /* Has the program replaced our handler of a signal that clocks use? */
 LJ_FUNC int lj_clockaction_isreplaced(int signo);
 
-/* The signals of all open clocks. Returns 0 if no clock is open. */
-LJ_FUNC int lj_clockaction_signals(sigset_t *set);
+/* The signals of all open clocks. */
+LJ_FUNC SignalMask lj_clockaction_signals(void);
 
 #endif

@@ -25,7 +25,7 @@
 #include "profile/format/lj_sysprof_format.h"
 
 #define EVENT_NAME_MAX   48  /* Bytes of a name, with its NUL. */
-#define EVENT_ERRMSG_MAX 400 /* Bytes of an error message, with its NUL. */
+#define EVENT_ERRMSG_MAX 512 /* Bytes of an error message, with its NUL. */
 #define EVENT_TEXT_MAX   192 /* Bytes of SourceOps.limit, with its NUL. */
 #define EVENT_OWN        112 /* Bytes of a spec that belong to its source. */
 

@@ -19,11 +19,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_ownfd.h"
 #include "profile/live/lj_livesock.h"
 
@@ -32,8 +34,12 @@
 #define NAMES       9   /* PID, PID.2 and so on. */
 #define BACKLOG     128 /* Clients that wait. */
 #define OPEN_TRIES  20
-#define SWEEP_MAX   256 /* Names that one sweep looks at. */
-#define TEMPORARY   '.' /* First character of a name before the socket listens. */
+#define SWEEP_LIVE  256  /* Names whose process exists that one sweep connects to, */
+#define SWEEP_GONE  8192 /* and names of processes that do not. */
+#define SWEEP_NAMES 65536
+#define TEMPORARY   '.'  /* First character of a name before the socket listens. */
+#define LISTEN_S    60   /* A socket listens so soon after it has the temporary name. */
+#define NAME_MS     1000 /* Between two looks whether the name is still there. */
 #define PROBLEM_MAX 512
 
 static struct {
@@ -41,7 +47,8 @@ static struct {
   OwnFd hears, rouses; /* Ends of a pair: a write at one end wakes the other. */
   ino_t ino;           /* Of the name. */
   char name[NAME_SIZE];
-} sock = { { -1, 0, 0 }, { -1, 0, 0 }, { -1, 0, 0 }, { -1, 0, 0 }, 0, "" };
+  int64_t look_ms; /* When to look whether the name is still there. */
+} sock = { { -1, 0, 0 }, { -1, 0, 0 }, { -1, 0, 0 }, { -1, 0, 0 }, 0, "", 0 };
 
 static char problem_text[PROBLEM_MAX];
 
@@ -105,20 +112,45 @@ static int name_isused(const char *name)
   return used;
 }
 
-/* Remove names of processes that have ended. */
+/* Does a process have the number in a name? A process of another pid namespace has another one. */
+static int name_haspid(const char *name)
+{
+  char path[32];
+  struct stat st;
+  snprintf(path, sizeof(path), "/proc/%lu", strtoul(name, NULL, 10));
+  return stat(path, &st) == 0 || errno != ENOENT;
+}
+
+/* Is a temporary name so old that its socket will not listen any more? */
+static int name_isold(const char *name)
+{
+  struct stat st;
+  return fstatat(sock.folder.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	 st.st_ctim.tv_sec + LISTEN_S < time(NULL);
+}
+
+/* Remove names of processes that have ended. A connection wakes the process that listens, so a sweep
+** makes few to processes that exist, and those hide no name of a process that does not.
+*/
 static void folder_sweep(void)
 {
   DIR *dir;
   struct dirent *de;
-  int fd = openat(sock.folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), n = 0;
+  int fd = openat(sock.folder.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int n = 0, live = 0, gone = 0;
   if (fd < 0) return;
   if ((dir = fdopendir(fd)) == NULL) {
     close(fd);
     return;
   }
-  while ((de = readdir(dir)) != NULL && n++ < SWEEP_MAX)
-    if (de->d_name[0] != TEMPORARY && !name_isused(de->d_name))
-      unlinkat(sock.folder.fd, de->d_name, 0);
+  while (n++ < SWEEP_NAMES && gone < SWEEP_GONE && (de = readdir(dir)) != NULL) {
+    const char *name = de->d_name;
+    if (name[0] == TEMPORARY ? name_haspid(name + 1) || !name_isold(name)
+			     : name_haspid(name) && live++ >= SWEEP_LIVE)
+      continue;
+    gone++;
+    if (!name_isused(name)) unlinkat(sock.folder.fd, name, 0);
+  }
   closedir(dir);
 }
 
@@ -177,6 +209,25 @@ static const char *pair_open(void)
   return problem("socketpair for", strerror(errno));
 }
 
+/* Does the name still lead to the socket? A cleaner of temporary files may have removed it, or the
+** folder. A folder that it removed contains no name.
+*/
+static int sock_hasname(void)
+{
+  struct stat st;
+  return fstatat(sock.folder.fd, sock.name, &st, AT_SYMLINK_NOFOLLOW) == 0
+	   ? st.st_ino == sock.ino
+	   : errno != ENOENT;
+}
+
+/* Look from time to time only: the caller does so at each of its looks. */
+static int sock_isnamed(void)
+{
+  if (mono_ms() < sock.look_ms) return 1;
+  sock.look_ms = mono_ms() + NAME_MS;
+  return sock_hasname();
+}
+
 static int sock_isopen(void)
 {
   return lj_ownfd_isours(&sock.folder) && lj_ownfd_isours(&sock.listens) &&
@@ -198,7 +249,7 @@ const char *lj_livesock_open(void)
 {
   const char *why = NULL;
   int n;
-  if (sock_isopen()) return NULL;
+  if (sock_isopen() && sock_isnamed()) return NULL;
   for (n = 0; n < OPEN_TRIES; n++) {
     lj_livesock_close(); /* The program may have closed a part. */
     errno = 0;
@@ -220,11 +271,8 @@ void lj_livesock_forget(void)
 void lj_livesock_close(void)
 {
   char path[64];
-  struct stat st;
   int was_open = (sock.name[0] != '\0');
-  if (sock.name[0] && lj_ownfd_isours(&sock.folder) &&
-      fstatat(sock.folder.fd, sock.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-      st.st_ino == sock.ino)
+  if (sock.name[0] && lj_ownfd_isours(&sock.folder) && sock_hasname())
     unlinkat(sock.folder.fd, sock.name, 0);
   lj_livesock_forget();
   if (!was_open) return;
@@ -290,7 +338,15 @@ int lj_livesock_accept(OwnFd *client)
 	(who.uid == geteuid() || who.uid == 0))
       return 1;
     send(client->fd, refused, sizeof(refused) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    lj_ownfd_close(client);
+    lj_livesock_leave(client);
   }
   return 0;
+}
+
+void lj_livesock_leave(OwnFd *client)
+{
+  char bytes[64];
+  ssize_t n = lj_ownfd_isours(client) ? read(client->fd, bytes, sizeof(bytes)) : 0;
+  UNUSED(n);
+  lj_ownfd_close(client);
 }

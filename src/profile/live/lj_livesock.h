@@ -38,6 +38,9 @@ LJ_FUNC void lj_livesock_rouse(void);
 */
 LJ_FUNC int lj_livesock_accept(OwnFd *client);
 
+/* Close a client without reading its request: what is left unread would drop the answer. */
+LJ_FUNC void lj_livesock_leave(OwnFd *client);
+
 /* Close the socket, and remove its name. */
 LJ_FUNC void lj_livesock_close(void);
 

@@ -17,10 +17,11 @@
 #include "lj_def.h"
 
 /* Ways to open a file, a bit mask. */
-#define OUTFILE_FORCE   1 /* Accept files that are not profiles, and of other users. */
-#define OUTFILE_FOLLOW  2 /* Follow links of other users. */
-#define OUTFILE_REGULAR 4 /* Refuse FIFOs and devices. */
-#define OUTFILE_NEW     8 /* Create a file. Fail with EEXIST if the name is taken. */
+#define OUTFILE_FORCE   1  /* Accept files that are not profiles, and of other users. */
+#define OUTFILE_FOLLOW  2  /* Follow links of other users. */
+#define OUTFILE_REGULAR 4  /* Refuse FIFOs and devices. */
+#define OUTFILE_NEW     8  /* Create a file. Fail with EEXIST if the name is taken. */
+#define OUTFILE_KEEP    16 /* See lj_streamfile_open. */
 
 /* Open or create a file to append to. Keeps its content; a new file has mode 0600. Returns
 ** the descriptor, or -1 and errno. Sets problem to the reason for a refusal, else to NULL.

@@ -25,13 +25,14 @@
 
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osprocess.h"
+#include "profile/output/lj_earlierfile.h"
 #include "profile/output/lj_log.h"
 #include "profile/output/lj_nosig.h"
 #include "profile/output/lj_outfile.h"
 #include "profile/output/lj_streamfile.h"
 
 #define PATIENCE_MS 1000 /* Time to wait for the reader of a full pipe. */
-#define NAMES_MAX   99   /* Files that a child tries. */
+#define NAMES_MAX   99   /* Names that a start or a child tries. */
 
 /* A file and its sessions. The lock protects all fields. The writer reads some without it. */
 struct OpenFile {
@@ -295,6 +296,39 @@ static void session_free(StreamFile *sf)
   errno = err;
 }
 
+/* Does the file hold the profile of an earlier program of this process? */
+static int file_isearlier(const OpenFile *f)
+{
+  struct stat st;
+  return !f->created && !f->begun && f->users == 1 && file_look(f, &st) == 0 &&
+	 lj_earlierfile_is(f->path, &st);
+}
+
+/* Open the first of PATH, PATH.2, PATH.3 that is not the profile of an earlier program of this
+** process. The session of another VM may have opened it already.
+*/
+static StreamFileStatus file_open_kept(const char *path, int shared, StreamFile *sf,
+				       const char **problem)
+{
+  StreamFileStatus status = STREAMFILE_ERROR;
+  size_t len = strlen(path) + STREAMFILE_ENDING;
+  char *name = (char *)malloc(len);
+  int n, is_earlier = (name != NULL);
+  for (n = 1; n <= NAMES_MAX && is_earlier; n++) {
+    if (n > 1) snprintf(sf->ending, sizeof(sf->ending), ".%d", n);
+    snprintf(name, len, "%s%s", path, sf->ending);
+    status = file_open(name, shared, sf, problem);
+    is_earlier = status == STREAMFILE_OK && file_isearlier(sf->file);
+    if (is_earlier) file_release(sf->file);
+  }
+  if (is_earlier) {
+    *problem = "earlier programs of this process have written 99 profiles of this name";
+    status = STREAMFILE_ERROR;
+  }
+  free(name);
+  return status;
+}
+
 StreamFileStatus lj_streamfile_open(const char *path, int how, int shared, int children,
 				    StreamFile **sfp, const char **problem)
 {
@@ -303,7 +337,8 @@ StreamFileStatus lj_streamfile_open(const char *path, int how, int shared, int c
   *problem = NULL;
   sf = session_new(how, children ? absolute_path(path) : strdup(path));
   if (!sf) return STREAMFILE_ERROR;
-  status = file_open(path, shared, sf, problem);
+  status = how & OUTFILE_KEEP ? file_open_kept(path, shared, sf, problem)
+			      : file_open(path, shared, sf, problem);
   if (status == STREAMFILE_OK) *sfp = sf;
   else session_free(sf);
   return status;

@@ -20,7 +20,7 @@
 /* Session numbers that each start reserves, one for each of its threads. */
 #define STREAMFILE_SESSIONS 65536
 
-#define STREAMFILE_ENDING 32 /* Bytes that a child appends to its path, with the zero. */
+#define STREAMFILE_ENDING 32 /* Bytes of what is appended to a path, with the zero. */
 
 typedef struct OpenFile OpenFile;
 
@@ -45,7 +45,7 @@ static LJ_AINLINE int streamfile_istimed(const StreamFileOptions *fo)
 typedef struct StreamFile {
   OpenFile *file;                 /* File that the session writes into. */
   char *path;                     /* Absolute if children are profiled. */
-  char ending[STREAMFILE_ENDING]; /* What a child appended to the path. */
+  char ending[STREAMFILE_ENDING]; /* What was appended to the path. */
   struct timespec started;        /* Time of the open; of the first one after forks. */
   int how;                        /* OUTFILE_*. */
   uint32_t session;               /* Number of the start's first session in the file. */
@@ -62,7 +62,8 @@ typedef enum StreamFileStatus {
 
 /* Open a file for a new session. The first write drops the old content. A close without a
 ** write removes a new file.
-** how: OUTFILE_*. shared: other sessions of this process may write into the file, and it
+** how: OUTFILE_*. With OUTFILE_KEEP, a profile that an earlier program of this process wrote before
+** exec() stays, and PATH.2 or PATH.3 and so on is opened. shared: other sessions of this process may write into the file, and it
 ** keeps their earlier data. children: lj_streamfile_fork may follow. problem: reason for a
 ** refusal, or NULL if errno is enough.
 */

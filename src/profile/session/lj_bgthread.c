@@ -22,6 +22,12 @@
 #include "profile/base/lj_osthread.h"
 #include "profile/session/lj_bgthread.h"
 
+/* Stack of the thread: the deepest work of ours takes 60 KB. A writer of the C API runs on it, and
+** functions of atexit(), with what programs expect of a thread.
+*/
+#define STACK_OURS     (128 * 1024)
+#define STACK_PROGRAMS (384 * 1024)
+
 #define LOOK_NS  ((uint64_t)BGTHREAD_LOOK_MS * 1000000)
 #define ALONE_NS 1000000000 /* Between two looks for other threads. */
 
@@ -99,7 +105,7 @@ int lj_bgthread_begin(const BgWork *work)
   sem_init(&bgthread.begun, 0, 0);
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  err = pthread_create(&bgthread.thread, NULL, bgthread_main, NULL);
+  err = lj_osthread_create(&bgthread.thread, STACK_OURS + STACK_PROGRAMS, bgthread_main);
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   if (err) return err;
   while (sem_wait(&bgthread.begun) != 0)

@@ -16,6 +16,7 @@
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
+#include "profile/base/lj_seccomp.h"
 #include "profile/session/lj_eventlist.h"
 #include "profile/session/lj_handover.h"
 #include "profile/session/lj_session.h"
@@ -177,6 +178,7 @@ typedef struct ThreadScan {
   int later;
   uint32_t number;               /* Number of the scan. */
   uint32_t nsession;             /* Sessions before the scan. */
+  uint32_t filters;              /* Seccomp filters of this thread. */
   int failures;                  /* Failures in a row. */
   uint64_t unsampled;            /* Threads without samples. */
   Session *by_tid[SCAN_BUCKETS]; /* Sessions before the scan, chained. */
@@ -194,6 +196,7 @@ static void scan_begin(ThreadScan *scan, Profile *p, int later)
   scan->p = p;
   scan->later = later;
   scan->number = p->nscan++;
+  scan->filters = lj_seccomp_filters(lj_osthread_self());
   for (s = profile_first(p); s; s = session_next(s)) {
     Session **bucket = bucket_of(scan, s->sm.reader.tid);
     s->seen = 0;
@@ -219,7 +222,8 @@ static void thread_found(void *ctx, int tid)
     s->seen = 1;
   } else if (is_of_others(scan->p, tid)) {
     return;
-  } else if (scan->failures >= SCAN_FAILURES) {
+  } else if (scan->failures >= SCAN_FAILURES || lj_seccomp_filters(tid) > scan->filters) {
+    /* A filter of its own may kill it for a call of the handler. */
     scan->unsampled++;
   } else if (thread_begin(scan->p, tid, scan->later)) {
     scan->failures = 0;

@@ -36,9 +36,10 @@ static size_t page_size(void)
 
 static int event_open(int tid)
 {
-  static int known;
+  static const SeccompCall call = SECCOMP_CALL(perf_event_open);
+  static SeccompKnown known;
   struct perf_event_attr attr;
-  if (lj_seccomp_isdeadly(SYS_perf_event_open, &known)) {
+  if (lj_seccomp_deadly(&call, 1, &known)) {
     errno = EPERM;
     return -1;
   }

@@ -79,14 +79,15 @@ function verb.main(this, _, rest)
     return this.usage_error(("expected no argument, got '%s'; did you mean 'luajit-sysprof record %s'?")
 			    :format(rest[1], rest[1]))
   end
-  local live, asleep = programs.find()
+  local live, asleep, lost = programs.find()
   local rows, problems = rows_of(live)
   local status = command.FAILED
   if #live > 0 then status = this.print(table_text(rows)) end
   for _, problem in ipairs(problems) do this.say(problem) end
+  for _, sentence in ipairs(lost) do this.say(sentence) end
   if #asleep > 0 then
     this.say(asleep_text(asleep))
-  elseif #live == 0 then
+  elseif #live == 0 and #lost == 0 then
     this.say("no program with sysprof runs that this user can record; ", REMEDY)
   end
   return status

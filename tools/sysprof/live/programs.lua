@@ -7,6 +7,7 @@
 
 local files = require("sysprof.base.files")
 local library = require("sysprof.live.library")
+local lostsocket = require("sysprof.live.lostsocket")
 local processes = require("sysprof.live.processes")
 local socket = require("sysprof.live.socket")
 local system = require("sysprof.base.system")
@@ -14,6 +15,7 @@ local system = require("sysprof.base.system")
 local FOLDER = "/tmp/.luajit-sysprof-"
 local FOLDERS_MAX = 1000
 local NAMES_MAX = 9		-- Processes of several namespaces may share a folder.
+local ANEW_SECONDS = 10	-- A program looks so often whether its socket has a name.
 local FULL_SECONDS = 1		-- How long a socket may have too many clients.
 
 local programs = {}
@@ -86,6 +88,10 @@ local LIVE = "start it with LUAJIT_SYSPROF=live, or let it call misc.sysprof.liv
 local function why_not_live(facts)
   local has = library.of(facts.folder)
   local name = programs.name(facts)
+  if (has == "ours" or not has) and lostsocket.has(facts) then
+    return ("%s is live, but its socket in %s was removed, perhaps by a cleaner of temporary files; it makes a new " ..
+	    "one within %d s: run the command again then"):format(name, FOLDER .. facts.user, ANEW_SECONDS)
+  end
   if has == "ours" then return ("%s is not live; %s"):format(name, LIVE) end
   if has == "other" then
     return ("%s runs a LuaJIT without sysprof; start it with the libluajit-5.1.so.2 of sysprof"):format(name)
@@ -144,10 +150,10 @@ local function is_command(facts)
   return facts.script ~= nil and facts.script:find("luajit%-[%w-]*sysprof%.lua$") ~= nil
 end
 
--- Finds the programs that this user can reach. Returns a list of live ones, { pid=, facts=, fd= or stopped= }, and a
--- list of facts on others with our library.
+-- Finds the programs that this user can reach. Returns a list of live ones, { pid=, facts=, fd= or stopped= }, a
+-- list of facts on others with our library, and a list of sentences on live ones that have lost their sockets.
 function programs.find()
-  local live, asleep = {}, {}
+  local live, asleep, lost = {}, {}, {}
   system.allow_files()	-- Each program takes a descriptor.
   for _, pid in ipairs(processes.list()) do
     local facts = pid ~= processes.own_pid() and processes.look(pid)
@@ -158,11 +164,11 @@ function programs.find()
       if fd then
 	live[#live + 1] = { pid = pid, facts = facts, fd = not stopped and fd or nil, stopped = stopped }
       elseif not is_command(facts) and library.of(facts.folder) == "ours" then
-	asleep[#asleep + 1] = facts
+	if lostsocket.has(facts) then lost[#lost + 1] = why_not_live(facts) else asleep[#asleep + 1] = facts end
       end
     end
   end
-  return live, asleep
+  return live, asleep, lost
 end
 
 return programs

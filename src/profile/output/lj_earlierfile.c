@@ -1,0 +1,91 @@
+/*
+** Profiles of earlier programs of this process, before exec().
+** Context: any thread, outside of the handler. Allocates nothing.
+*/
+
+#define lj_earlierfile_c
+#define LUA_CORE
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* For CLOCK_REALTIME_COARSE and memmem(). */
+#endif
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_procfile.h"
+#include "profile/output/lj_earlierfile.h"
+#include "profile/output/lj_outfile.h"
+
+#define STAT_MAX  1024
+#define STARTTIME 20 /* Words between the name and starttime in /proc/self/stat. */
+#define HEAD_MAX \
+  4096 /* Bytes of a profile that hold the pid: before it stand short texts. */
+#define DIGITS 10
+
+/* When this program began, by the clock of the files' times. 0: unknown. */
+static struct timespec began;
+
+void lj_earlierfile_begin(void)
+{
+  struct timespec now;
+  if (began.tv_sec == 0 && clock_gettime(CLOCK_REALTIME_COARSE, &now) == 0) began = now;
+}
+
+/* When the process began, in seconds of real time; exec() does not change it. -1: unknown. */
+static int64_t process_began(void)
+{
+  char text[STAT_MAX];
+  const char *s;
+  int64_t boot_ns, ticks;
+  int i;
+  if (lj_procfile_read("/proc/self/stat", text, sizeof(text)) <= 0) return -1;
+  s = strrchr(text, ')'); /* The name in front of it may contain anything. */
+  for (i = 0; i < STARTTIME && s; i++) s = strchr(s + 1, ' ');
+  if (!s) return -1;
+  ticks = strtoll(s, NULL, 10);
+  boot_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME));
+  return (boot_ns + ticks * (1000000000 / sysconf(_SC_CLK_TCK))) / 1000000000;
+}
+
+/* Does the profile name this process as its own? The metadata stands at the beginning of the file. */
+static int is_ofprocess(int fd)
+{
+  static const char key[] = "\3pid";
+  char head[HEAD_MAX + 1], digits[DIGITS + 1];
+  ssize_t n = pread(fd, head, HEAD_MAX, 0);
+  const char *s = n > 0 ? (const char *)memmem(head, (size_t)n, key, sizeof(key) - 1)
+			: NULL;
+  size_t len, left;
+  if (!s) return 0;
+  s += sizeof(key) - 1;
+  left = (size_t)(head + n - s);
+  if (left < 1 || (len = (unsigned char)*s) > DIGITS || left < 1 + len) return 0;
+  memcpy(digits, s + 1, len);
+  digits[len] = '\0';
+  return strtoll(digits, NULL, 10) == getpid();
+}
+
+/* This program's own files are younger. */
+static int is_older(const struct stat *st)
+{
+  return st->st_mtim.tv_sec < began.tv_sec ||
+	 (st->st_mtim.tv_sec == began.tv_sec && st->st_mtim.tv_nsec <= began.tv_nsec);
+}
+
+int lj_earlierfile_is(const char *path, const struct stat *st)
+{
+  const char *problem;
+  struct stat now;
+  int64_t process;
+  int fd, is = 0;
+  if (!S_ISREG(st->st_mode) || st->st_size == 0 || !is_older(st)) return 0;
+  if ((process = process_began()) < 0 || st->st_mtim.tv_sec < process) return 0;
+  if ((fd = lj_outfile_read(path, &problem)) < 0) return 0;
+  if (fstat(fd, &now) == 0 && now.st_dev == st->st_dev && now.st_ino == st->st_ino)
+    is = is_ofprocess(fd);
+  close(fd);
+  return is;
+}

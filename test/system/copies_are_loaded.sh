@@ -1,0 +1,37 @@
+# A program loads several copies of libluajit after libraries that took most of the static TLS that the
+# dynamic linker keeps for late ones. Each copy profiles a VM of its own.
+# TIMEOUT: 300
+
+set -u
+rm -rf ./*
+status=0
+
+case ${CFLAGS-} in
+*sanitize*) echo "skipped: a sanitizer's library cannot be loaded late"; exit 77 ;;
+esac
+
+# The C library keeps 1664 bytes at least. Libraries of OpenMP and of OpenGL take some hundred.
+cat >filler.c <<'C'
+__thread char filler[1024] __attribute__((tls_model("initial-exec")));
+char *filler_of(void) { return filler; }
+C
+cc -O1 -fPIC -shared -o filler.so filler.c || exit 1
+# shellcheck disable=SC2086
+cc ${CFLAGS-} -O1 -o copies_host "$SYSPROF_SOURCE/test/lib/copies_host.c" -ldl || exit 1
+copies=
+for i in 1 2 3; do
+  cp "$SYSPROF_BUILD/lib/libluajit-5.1.so.2" "./copy$i.so" || exit 1
+  copies="$copies ./copy$i.so"
+done
+
+# shellcheck disable=SC2086
+timeout 250 ./copies_host ./filler.so $copies || { echo "FAIL: copies_host: status $?"; status=1; }
+for i in 1 2 3; do
+  if ! "$SYSPROF_BUILD/bin/luajit-parse-sysprof" "copy$i.so.bin" >out 2>messages ||
+    ! grep -q ';main;.*main chunk' out; then
+    echo "FAIL: copy$i"
+    head -n 5 messages out
+    status=1
+  fi
+done
+exit $status

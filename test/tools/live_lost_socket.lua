@@ -1,0 +1,40 @@
+-- A cleaner of temporary files removes the socket of a live program. The commands say so; they do not blame the user. The
+-- program makes a new socket by itself.
+-- TIMEOUT: 300
+
+local programs = require("live_programs")
+local t = require("tools_test")
+
+os.execute("rm -rf ./*")
+
+local script = programs.unique("loses.lua")
+local pid = programs.start(script, programs.LOOP)
+local socket = ("/tmp/.luajit-sysprof-%d/%d"):format(programs.uid, pid)
+
+-- While a recording runs, the program looks once a second.
+local recording = programs.spawn_for_status(programs.COMMAND .. "record -d 3s -o out.bin " .. pid)
+t.wait_until("a recording", function() return programs.is_recorded(pid) end)
+t.ok(os.remove(socket), "the socket is removed")
+t.wait_until("a new socket", function() return programs.is_live(pid) end)
+t.equal(programs.status(), 0, "the recording of " .. recording .. " ends")
+local status, folded = t.parse("out.bin")
+t.equal(status, 0, "its profile")
+t.contains(folded, "never_left", "its profile")
+status = programs.try("record -d 100ms -o again.bin " .. pid)
+t.equal(status, 0, "the next recording")
+
+-- A stopped program makes no new one.
+programs.halt(pid)
+t.ok(os.remove(socket), "the socket is removed again")
+local SENTENCE = ("process %d (%s) is live, but its socket in /tmp/.luajit-sysprof-%d was removed, perhaps by a cleaner " ..
+  "of temporary files; it makes a new one within 10 s: run the command again then"):format(pid, script, programs.uid)
+for _, verb in ipairs { "record -d 100ms", "top --once", "dump", "perf-map", "stop" } do
+  programs.says(("%s %d"):format(verb, pid), 1, SENTENCE)
+end
+local _, out, err = programs.try("ps")
+t.contains(err, SENTENCE, "ps")
+t.ok(not err:find("not live: [^\n]*" .. pid), "ps: it is live: " .. err)
+t.ok(not out:find("\n *" .. pid .. " "), "ps: no row: " .. out)
+
+programs.finish()
+t.finish()
