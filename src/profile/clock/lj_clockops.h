@@ -81,6 +81,7 @@ typedef struct ClockOps {
 		     ** ticks come with the kernel's own, without an interrupt.
 		     */
   uint8_t has_last;  /* tick stores the total in Clock.last. */
+  const char *note;  /* What its user should know: a sentence. NULL: nothing. */
 } ClockOps;
 
 struct Clock {

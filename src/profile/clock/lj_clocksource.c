@@ -7,6 +7,7 @@
 #define LUA_CORE
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "profile/base/lj_nanotime.h"
@@ -105,8 +106,13 @@ static void source_revive(Event *ev)
 static void source_limit(const Event *ev, char *text)
 {
   const Clock *c = &clocksource_of(ev)->clock;
+  size_t at;
   text[0] = '\0';
-  if (c->ops) lj_clockbudget_limit(c, text); /* Else it was never open. */
+  if (!c->ops) return; /* It was never open. */
+  lj_clockbudget_limit(c, text);
+  at = strlen(text);
+  if (c->ops->note)
+    snprintf(text + at, EVENT_TEXT_MAX - at, "%s%s", at ? ". " : "", c->ops->note);
 }
 
 const SourceOps lj_clocksource_ops = {

@@ -27,7 +27,7 @@
 */
 /* clang-format off */
 #define CLOCKKINDDEF(_) \
-  _(CPU, cpu)       /* Opens one of the next three. */ \
+  _(CPU, cpu)       /* Opens one of the next two. */ \
   _(CTIMER, ctimer) /* timer_create() on the thread's CPU time. */ \
   _(PERF, perf)     /* perf_event_open(): task-clock or an event. */ \
   _(ITIMER, itimer) /* setitimer(ITIMER_PROF). */ \
