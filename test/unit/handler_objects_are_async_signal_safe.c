@@ -97,6 +97,8 @@ static const Allowed allowed[] = {
   { "lj_clockbudget", "__sched_cpucount", "arm only" },
   { "lj_clockbudget", "snprintf", "outside of the handler only" },
   { "lj_clockbudget", "__snprintf_chk", "outside of the handler only" },
+  { "lj_clockbudget", "lj_clockkernel_hangs", "open only" },
+  { "lj_clockbudget", "lj_clock_cpu_isfast", "open only" },
   { "lj_clock_perf", "strtol", "open only" },
   { "lj_clock_perf", "strchr", "open only" },
   { "lj_clock_perf", "strerror", "open only" },
