@@ -39,6 +39,7 @@ local TESTS = {
   { "/lj_elfs", "^unit/(names_at|stubs|symbols_of)|^lapi/(names_of_the|stripped)" },
   { "/lj_osobjects", "^unit/(objects|load_map|stacks_are_void|libraries|start_of|cfi)" },
   { "/lj_osprocess", "^capi/(fork|child)|^lapi/(fork|control_file)|^system/profiler_is" },
+  { "/lj_ossigmask", "^unit/clock_and|^capi/(late|threads_that|vm_thread)" },
   { "/lj_ossignal", "^unit/clock_(and|close|forb|tick)|^capi/(program_has|signal|foreign|blocked|handler_b|handler_i"
     .. "|late|threads_that)" },
   { "/lj_osthread", "^capi/(all_threads|thread|more_threads|busy_thread)|^faults/threads" },

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_ossigmask.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clockbudget.h"
@@ -85,9 +86,9 @@ static void source_stop(Event *ev)
 
 /* -- Signals ----------------------------------------------------------------- */
 
-static int source_blocked(const Event *ev)
+static SigBlocked source_blocked(const Event *ev)
 {
-  return lj_clockaction_isblocked(ev->tid, ev->signo);
+  return lj_ossigmask_blocked(ev->tid, ev->signo);
 }
 
 static int source_replaced(const Event *ev)
