@@ -39,6 +39,7 @@ local TESTS = {
   { "/lj_elfs", "^unit/(names_at|stubs|symbols_of)|^lapi/(names_of_the|stripped)" },
   { "/lj_osobjects", "^unit/(objects|load_map|stacks_are_void|libraries|start_of|cfi)" },
   { "/lj_osprocess", "^capi/(fork|child)|^lapi/(fork|control_file)|^system/profiler_is" },
+  { "/lj_ossigmask", "^unit/clock_and|^capi/(late|threads_that|vm_thread)" },
   { "/lj_ossignal", "^unit/clock_(and|close|forb|tick)|^capi/(program_has|signal|foreign|blocked|handler_b|handler_i"
     .. "|late|threads_that)" },
   { "/lj_osthread", "^capi/(all_threads|thread|more_threads|busy_thread)|^faults/threads" },
@@ -77,7 +78,7 @@ local TESTS = {
   { "^src/profile/wait/", "^capi/(waits|sleepers)|^lapi/(stacks_of|wrong_off)" },
   { "/lj_(keptstack|sleeper|luasleep|prologue)", "^unit/damaged|^capi/(waits|sleepers)|^lapi/stacks_of" },
   { "^src/profile/event/", "^unit/(samples_within|source|start_of|host_stack_on)" },
-  { "^src/profile/clock/", "^unit/(clock|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|w)|^lapi/(clocks|environment_s)"
+  { "^src/profile/clock/", "^unit/(clock|kernels_that|throttle)|^capi/(bl|bu|c|fo|la|mo|p|si|th|vm_thread|w)|^lapi/(clocks|environment_s)"
     .. "|^faults/clock" },
   { "^src/profile/control/", "^lapi/(control|environment|fork)|^capi/(control|on_stop|foreign|fork|prog)" },
   { "^src/profile/format/", "^unit/(wbuf|uleb|stream|source|batch|definition|chunk|names)|^capi/(tiny|writer|stream)" },

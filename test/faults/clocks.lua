@@ -10,6 +10,7 @@ faults.all {
   -- What asks whether a descriptor is still the event's cannot fail otherwise.
   { { "ioctl" }, { "EINVAL" }, { "task", "events" }, limit = 2, once = true },
   { { "fcntl64" }, { "EINVAL" }, { "task", "events" } },
+  { { "uname" }, { "EFAULT" }, { "task" }, limit = 1, once = true },
   { { "clock_gettime", "clock_getres" }, { "EINVAL" }, { "wall", "task", "threads" } },
   { { "setitimer", "getitimer" }, { "EINVAL" }, { "itimer" }, limit = 1, once = true },
   { { "sigaction", "sigpending", "sigtimedwait" }, { "EINVAL" },

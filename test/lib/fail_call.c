@@ -10,6 +10,7 @@
 **              "short" instead of an errno: write and read take half. "realtime"
 **              instead of NAME: CLOCK_REALTIME is wrong by years.
 **   FAULT_LOG  file to create. It holds two 64 bit numbers: calls and failures
+**   FAULT_RELEASE  release of the kernel that uname tells
 ** Calls of a child of fork() count, too.
 */
 
@@ -36,6 +37,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 
 #define SHORT -1 /* In place of an errno. */
@@ -241,6 +243,17 @@ ssize_t fault_pread64(int fd, void *p, size_t len, off64_t at)
   if (err == SHORT) return pread64(fd, p, len / 2, at);
   errno = err;
   return -1;
+}
+
+/* FAULT_RELEASE pretends a kernel. */
+int fault_uname(struct utsname *name);
+int fault_uname(struct utsname *name)
+{
+  const char *release = getenv("FAULT_RELEASE");
+  int err = fault_now("uname"), result = err ? -1 : uname(name);
+  if (err) errno = err;
+  else if (release) snprintf(name->release, sizeof(name->release), "%s", release);
+  return result;
 }
 
 /* The profiler must not use a timer of CLOCK_REALTIME. */

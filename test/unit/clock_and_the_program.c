@@ -11,8 +11,8 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
+#include "profile/base/lj_ossigmask.h"
 #include "profile/base/lj_ossignal.h"
-#include "profile/clock/lj_clockaction.h"
 #include "ticks.h"
 
 #define MS ((uint64_t)1000000)
@@ -215,28 +215,58 @@ static void wait_counts(void)
   int waiter = 0;
   REQUIRE(pthread_create(&thread, NULL, waits_with_raw_mask, &waiter) == 0);
   while (!__atomic_load_n(&waiter, __ATOMIC_SEQ_CST)) usleep(1000);
-  while (!lj_clockaction_isblocked(waiter, SIGPROF) && time(NULL) < deadline) usleep(1000);
-  CHECK(lj_clockaction_isblocked(waiter, SIGPROF));
+  while (lj_ossigmask_blocked(waiter, SIGPROF) != SIGBLOCKED_YES && time(NULL) < deadline)
+    usleep(1000);
+  CHECK_EQ(lj_ossigmask_blocked(waiter, SIGPROF), SIGBLOCKED_YES);
   pthread_kill(thread, SIGPROF);
   pthread_join(thread, NULL);
 }
 
-/* The program's mask counts, that of the C library and of our handlers does not. */
+static _Atomic int masked_tid, masked_step, masked_go;
+static SignalMask masks[2];
+
+static void *with_masks(void *arg)
+{
+  size_t i;
+  (void)arg;
+  for (i = 0; i < 2; i++) {
+    lj_ossignal_setmask(masks[i]);
+    masked_tid = lj_osthread_self();
+    masked_step = (int)i + 1;
+    while (masked_go <= (int)i) usleep(1000);
+  }
+  return NULL;
+}
+
+/* What a thread blocks, asked by itself and by another one. */
+static void is_blocked(SignalMask mask, int signo, SigBlocked expected)
+{
+  SignalMask old = lj_ossignal_setmask(mask);
+  CHECK_EQ(lj_ossigmask_blocked(lj_osthread_self(), signo), expected);
+  lj_ossignal_setmask(old);
+}
+
 static void whose_mask(void)
 {
-  SignalMask profs = ossignal_bit(SIGPROF), old = lj_ossignal_setmask(0);
-  int tid = lj_osthread_self();
-  CHECK(!lj_clockaction_isblocked(tid, SIGPROF));
-  lj_ossignal_setmask(profs);
-  CHECK(lj_clockaction_isblocked(tid, SIGPROF));
-  CHECK(!lj_clockaction_isblocked(tid, SIGURG));
-  lj_ossignal_setmask(~(SignalMask)0 & ~ossignal_bit(OSSIGNAL_CANCEL));
-  CHECK(lj_clockaction_isblocked(tid, SIGPROF));
-  lj_ossignal_setmask(~(SignalMask)0);
-  CHECK(!lj_clockaction_isblocked(tid, SIGPROF));
-  lj_ossignal_setmask(OSSIGNAL_BLOCKED);
-  CHECK(!lj_clockaction_isblocked(tid, SIGPROF));
-  lj_ossignal_setmask(old);
+  SignalMask profs = ossignal_bit(SIGPROF);
+  SignalMask programs = ~(SignalMask)0 & ~ossignal_bit(OSSIGNAL_CANCEL);
+  pthread_t thread;
+  is_blocked(0, SIGPROF, SIGBLOCKED_NOT);
+  is_blocked(profs, SIGPROF, SIGBLOCKED_YES);
+  is_blocked(profs, SIGURG, SIGBLOCKED_NOT);
+  is_blocked(programs, SIGPROF, SIGBLOCKED_YES);
+  is_blocked(~(SignalMask)0, SIGPROF, SIGBLOCKED_ALL);
+  is_blocked(OSSIGNAL_BLOCKED, SIGPROF, SIGBLOCKED_ALL);
+  masks[0] = programs;
+  masks[1] = ~(SignalMask)0;
+  REQUIRE(pthread_create(&thread, NULL, with_masks, NULL) == 0);
+  while (masked_step < 1) usleep(1000);
+  CHECK_EQ(lj_ossigmask_blocked(masked_tid, SIGPROF), SIGBLOCKED_YES);
+  masked_go = 1;
+  while (masked_step < 2) usleep(1000);
+  CHECK_EQ(lj_ossigmask_blocked(masked_tid, SIGPROF), SIGBLOCKED_ALL);
+  masked_go = 2;
+  pthread_join(thread, NULL);
 }
 
 /* -- Children ---------------------------------------------------------------- */

@@ -86,12 +86,23 @@ static const char *start_errmsg(int status, int err)
   return strerror(err ? err : status == PROFILE_ERRMEM ? ENOMEM : EINVAL);
 }
 
+/* Say what the user should know of the clocks. */
+static void say_hints(const Control *c, global_State *g)
+{
+  ReportHint hint[REPORT_HINTS_MAX];
+  char text[PROBLEM_MAX];
+  int n = lj_report_hints(g, hint), i;
+  for (i = 0; i < n; i++) {
+    snprintf(text, sizeof(text), "%s; %s", hint[i].fact, hint[i].so);
+    say(c, "start", text);
+  }
+}
+
 /* text: gets the reason of a failure, which is returned. */
 static const char *run_start(Control *c, lua_State *L, char *text)
 {
   StreamFileOptions fo = c->fo;
   FileNames fn = { c->fo.path, c->number, lj_ctlslot_ischild(c), c->is_once };
-  struct luam_Sysprof_SelfReport report;
   StartResult r;
   const char *errmsg;
   char path[PATH_MAX];
@@ -102,11 +113,7 @@ static const char *run_start(Control *c, lua_State *L, char *text)
       !run_path(&fn, c->runs, "", path, sizeof(path)))
     return fail(text, c->fo.path, strerror(ENAMETOOLONG));
   if (lj_startfile(L, &c->opt, &fo, NULL, &r)) {
-    lj_report_self(G(L), &report);
-    if (report.shared)
-      say(c, "start",
-	  "the program has a handler for the signal of the clocks; its interrupted calls "
-	  "are restarted");
+    say_hints(c, G(L));
     return NULL;
   }
   if (r.inuse)

@@ -310,14 +310,12 @@ static void say_blocked(lua_State *L, const char *value)
 	      "it has no samples until it unblocks the signal");
 }
 
-/* Say it if the clocks share their signal with a handler of the program. */
-static void say_shared(lua_State *L, const char *value)
+/* Say what the user should know of the clocks. */
+static void say_hints(lua_State *L, const char *value)
 {
-  struct luam_Sysprof_SelfReport r;
-  lj_report_self(G(L), &r);
-  if (r.shared)
-    say_of_vm(value, "the program has a handler for the signal of the clocks",
-	      "its interrupted calls are restarted");
+  ReportHint hint[REPORT_HINTS_MAX];
+  int n = lj_report_hints(G(L), hint), i;
+  for (i = 0; i < n; i++) say_of_vm(value, hint[i].fact, hint[i].so);
 }
 
 /* Start a profile with the options of the table. */
@@ -329,7 +327,7 @@ static int start_now(lua_State *L, const EnvStart *e)
   lua_pushvalue(L, OPTIONS);
   lua_call(L, 1, 2);
   if (!lua_toboolean(L, -2)) return say_vm(e->value, lua_tostring(L, -1));
-  say_shared(L, e->value);
+  say_hints(L, e->value);
   say_blocked(L, e->value);
   return 0;
 }

@@ -129,10 +129,10 @@ static void look_after(void)
 
 static void profile_scan(Profile *p)
 {
-  if (p->opt.threads == LUAM_SYSPROF_THREADS_ALL) lj_vmprofile_scan(p, 1);
+  lj_vmprofile_scan(p, 1);
 }
 
-/* Find threads that began or ended. */
+/* Find threads that began or ended, or that block our signals. */
 static void scan_threads(void)
 {
   each_profile(profile_scan);

@@ -101,3 +101,19 @@ void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r)
   r->uncopied = n[SPF_COUNTER_UNCOPIED];
   snprintf(r->limit, sizeof(r->limit), "%s", t.of.limit);
 }
+
+int lj_report_hints(global_State *g, ReportHint *hint)
+{
+  struct luam_Sysprof_SelfReport r;
+  int n = 0;
+  lj_report_self(g, &r);
+  if (r.shared) {
+    hint[n].fact = "the program has a handler for the signal of the clocks";
+    hint[n++].so = "its interrupted calls are restarted";
+  }
+  if (strstr(r.clock, "itimer")) {
+    hint[n].fact = "the kernel keeps the clock itimer over exec";
+    hint[n++].so = "SIGPROF ends a program that follows by exec";
+  }
+  return n;
+}

@@ -17,4 +17,11 @@ LJ_FUNC void lj_report_counters(global_State *g, struct luam_Sysprof_Counters *c
 /* Fill in the self-report of the same profile. */
 LJ_FUNC void lj_report_self(global_State *g, struct luam_Sysprof_SelfReport *r);
 
+/* Fill in what a start should tell its user, at most REPORT_HINTS_MAX. Returns the number. */
+typedef struct ReportHint {
+  const char *fact, *so;
+} ReportHint;
+#define REPORT_HINTS_MAX 2
+LJ_FUNC int lj_report_hints(global_State *g, ReportHint *hint);
+
 #endif

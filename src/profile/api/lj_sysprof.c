@@ -228,6 +228,7 @@ int lj_sysprof_moved(global_State *g)
   p = lj_registry_of(g);
   if (p && profile_isrunning(p)) {
     err = lj_vmprofile_move(p, errmsg);
+    if (err == 0) err = lj_process_setthread(); /* This one may block our signals. */
     status = err ? PROFILE_ERRIO : PROFILE_SUCCESS;
   }
   lj_process_unlock();

@@ -114,7 +114,7 @@ static void clock_init(Clock *c, const ClockSpec *spec, int tid)
   c->process = relaxed_get(&clocks_process);
   relaxed_set(&c->armed, 0);
   c->fd = c->count_fd = -1;
-  c->kernel_ns = c->left = c->period_set = 0;
+  c->kernel_ns = c->safe_ns = c->left = c->period_set = 0;
   c->look_cpu_ns = c->look_enabled_ns = 0;
   c->saving = 0;
   lj_clockops_seed(c);
@@ -213,14 +213,9 @@ static EventStatus clock_open(Clock *c, const ClockSpec *spec, int tid, int is_j
   }
   c->shared = asked && lj_clockaction_isshared(asked);
   status = clock_try(c, spec, tid, &err, errmsg);
-  if (err != 0 && !asked && c->ops->only_signo && c->signo != c->ops->only_signo &&
-      !lj_clockaction_isshared(c->ops->only_signo)) {
-    c->signo = c->ops->only_signo; /* Of the kind that was tried last. */
-    status = clock_try(c, spec, tid, &err, errmsg);
-  }
   if (status != EVENT_OK) goto out;
   lj_clockslot_setkind(c);
-  c->signal_ns = lj_clockbudget_signal(c->spec.kind);
+  lj_clockbudget_price(c);
   nclocks++;
   relaxed_set(&jitp_running, is_jitp);
 out:
@@ -299,21 +294,29 @@ static void jitp_sample(void *owner, int overrun, ucontext_t *uc)
   handler(SIGPROF);
 }
 
-int lj_clock_jitp_start(void (*handler)(int), int interval)
+static EventStatus jitp_open(Clock *c, ClockKind kind, int interval)
 {
   char errmsg[EVENT_ERRMSG_MAX];
-  Clock *c = &jitp_clock;
   ClockSpec spec;
+  memset(&spec, 0, sizeof(spec));
+  spec.kind = kind;
+  spec.period = (uint64_t)interval * 1000000u;
+  c->signo = 0;
+  return clock_open(c, &spec, lj_osthread_self(), 1, errmsg);
+}
+
+/* LuaJIT's own clock is itimer, so that one may follow here. */
+int lj_clock_jitp_start(void (*handler)(int), int interval)
+{
+  Clock *c = &jitp_clock;
   lj_osprocess_pin();
   lj_clock_forget();
   if (relaxed_get(&jitp_running)) return 0;
-  memset(&spec, 0, sizeof(spec));
-  spec.kind = CLOCK_CPU;
-  spec.period = (uint64_t)interval * 1000000u;
   c->sample = jitp_sample;
-  c->signo = 0;
   memcpy(&c->owner, &handler, sizeof(handler));
-  if (clock_open(c, &spec, lj_osthread_self(), 1, errmsg) != EVENT_OK) return 0;
+  if (jitp_open(c, CLOCK_CPU, interval) != EVENT_OK &&
+      jitp_open(c, CLOCK_ITIMER, interval) != EVENT_OK)
+    return 0;
   if (lj_clock_arm(c) == EVENT_OK) return 1;
   lj_clock_close(c);
   return 0;

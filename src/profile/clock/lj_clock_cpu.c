@@ -1,9 +1,10 @@
 /*
-** The clock `cpu`: opens ctimer, task-clock or itimer.
+** The clock `cpu`: opens ctimer or task-clock.
 ** Context: any thread, not the handler.
 **
 ** Up to the rate of the kernel's tick, ctimer comes first, above it task-clock. If the
-** first is unavailable, the other one follows, then itimer.
+** first is unavailable, the other one follows. itimer is for users who choose it: the kernel
+** keeps it over exec, and its signal ends the new program.
 */
 
 #define lj_clock_cpu_c
@@ -15,7 +16,6 @@
 #include <linux/perf_event.h>
 
 #include "profile/clock/lj_clock_cpu.h"
-#include "profile/clock/lj_clock_itimer.h"
 #include "profile/clock/lj_clock_perf.h"
 #include "profile/clock/lj_clock_timer.h"
 #include "profile/base/lj_nanotime.h"
@@ -26,17 +26,15 @@ typedef struct Choice {
   const char *name;
 } Choice;
 
-#define CHOICES 3
+#define CHOICES 2
 
 /* clang-format off */
 static const Choice slow[CHOICES] = {
   { CLOCK_CTIMER, &lj_clock_ctimer_ops, "ctimer" },
-  { CLOCK_PERF, &lj_clock_perf_ops, "task-clock" },
-  { CLOCK_ITIMER, &lj_clock_itimer_ops, "itimer" }
+  { CLOCK_PERF, &lj_clock_perf_ops, "task-clock" }
 }, fast[CHOICES] = {
   { CLOCK_CPU_FAST, &lj_clock_perf_ops, "task-clock" },
-  { CLOCK_CTIMER, &lj_clock_ctimer_ops, "ctimer" },
-  { CLOCK_ITIMER, &lj_clock_itimer_ops, "itimer" }
+  { CLOCK_CTIMER, &lj_clock_ctimer_ops, "ctimer" }
 };
 /* clang-format on */
 
@@ -53,22 +51,29 @@ static const Choice *choices_of(const ClockSpec *spec)
   return lj_clock_cpu_isfast(spec) ? fast : slow;
 }
 
+/* The reason of a clock, without its first word. */
+static const char *reason_of(const char *errmsg)
+{
+  return errmsg + strcspn(errmsg, "'");
+}
+
 static int cpu_open(Clock *c, char *errmsg)
 {
-  const Choice *choice = choices_of(&c->spec), *end = choice + CHOICES;
-  char last[EVENT_ERRMSG_MAX];
-  int err = 0;
+  const Choice *choices = choices_of(&c->spec);
+  char why[CHOICES][EVENT_ERRMSG_MAX];
+  int err = 0, i;
   c->spec.type = PERF_TYPE_SOFTWARE;
   c->spec.config = PERF_COUNT_SW_TASK_CLOCK;
-  for (; choice < end; choice++) {
-    c->ops = choice->ops;
-    c->spec.kind = choice->kind;
-    strcpy(c->spec.name, choice->name);
-    err = c->ops->open(c, last);
+  for (i = 0; i < CHOICES; i++) {
+    c->ops = choices[i].ops;
+    c->spec.kind = choices[i].kind;
+    strcpy(c->spec.name, choices[i].name);
+    err = c->ops->open(c, why[i]);
     if (err == 0) return 0;
   }
   snprintf(errmsg, EVENT_ERRMSG_MAX,
-	   "clock 'cpu': ctimer and task-clock are unavailable, and %.160s", last);
+	   "clock 'cpu': %s, and %s; or choose 'itimer' and start no program by exec",
+	   reason_of(why[0]), reason_of(why[1]));
   return err;
 }
 

@@ -151,4 +151,6 @@ const ClockOps lj_clock_itimer_ops = { .open = itimer_open,
 				       .isused = itimer_isused,
 				       .isstarved = itimer_isstarved,
 				       .only_signo = SIGPROF,
-				       .has_last = 1 };
+				       .has_last = 1,
+				       .note = "exec keeps itimer, and its SIGPROF "
+					       "ends the new program" };

@@ -31,7 +31,6 @@
 
 #define COUNT_TRIES      1000   /* Reads of values that the handler may be changing. */
 #define ONESHOT_BELOW_NS 500000 /* An interrupt takes up to 65 us on virtual machines. */
-#define ONESHOT_CYCLES   8      /* Periods that last as many interrupts are no shorter. */
 #define PARANOID         "/proc/sys/kernel/perf_event_paranoid"
 #define MAX_RATE         "/proc/sys/kernel/perf_event_max_sample_rate"
 
@@ -376,43 +375,62 @@ static int perf_open(Clock *c, char *errmsg)
   return err;
 }
 
+/* How an event stops for a tick. An interrupt may take longer than a short period. An event
+** that ran on would interrupt its thread without end, and the handler would never run.
+*/
+enum {
+  /* It runs on. The period is long, and this saves system calls. */
+  STOPS_NOT,
+  /* The kernel stops it in each overflow. The tick starts it again. */
+  STOPS_ITSELF,
+  /* The handler stops it, and starts it again at its end: where a clock that stops itself hangs
+  ** the kernel. Its period is at least safe_ns.
+  */
+  STOPS_IN_HANDLER
+};
+
+/* Of a clock of a long period, least gets the shortest first period. */
+static int stops_choose(const Clock *c, uint64_t *least)
+{
+  *least = CLOCK_ONESHOT_CYCLES * c->signal_ns;
+  if (*least < ONESHOT_BELOW_NS) *least = ONESHOT_BELOW_NS;
+  if (c->spec.unit != SPF_UNIT_US) return STOPS_ITSELF;
+  if (c->spec.period >= *least && !c->single) return STOPS_NOT;
+  if (!c->safe_ns) return STOPS_ITSELF;
+  *least = c->safe_ns;
+  return STOPS_IN_HANDLER;
+}
+
 static int period_set(const Clock *c, uint64_t period)
 {
   return ioctl(c->fd, PERF_EVENT_IOC_PERIOD, &period) == 0 ? 0 : errno;
 }
 
-/* Start the event. A one-shot event stops after its next overflow. Each such start permits
-** one overflow more, so it must not run yet.
+/* Start the event. If it stops itself, each start permits one overflow more, so it must not run
+** yet.
 */
 static int event_start(const Clock *c)
 {
-  return c->oneshot ? ioctl(c->fd, PERF_EVENT_IOC_REFRESH, 1)
-		    : ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0);
+  return c->stops == STOPS_ITSELF ? ioctl(c->fd, PERF_EVENT_IOC_REFRESH, 1)
+				  : ioctl(c->fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
-/* On the clock's thread: has an overflow stopped the one-shot event? Its time stands still
-** then.
-*/
+/* On the clock's thread: has the event stopped itself? Its time stands still then. */
 static int event_isstopped(const Clock *c)
 {
   Count a, b;
-  return c->oneshot && event_isopen(c->fd) && count_load(c->fd, &a) &&
+  return c->stops == STOPS_ITSELF && event_isopen(c->fd) && count_load(c->fd, &a) &&
 	 count_load(c->fd, &b) && a.enabled_ns == b.enabled_ns;
 }
 
-/* An interrupt may take longer than a short period. An event that ran on would interrupt its
-** thread without end, and the handler would never run. So it stops after each overflow. Only
-** a clock with a long period runs on, which saves a system call, and its first period is
-** long, too.
-*/
+/* If the event does not stop itself, its first period is long, too. */
 static int perf_arm(Clock *c, uint64_t first)
 {
-  uint64_t least = ONESHOT_CYCLES * c->signal_ns;
-  int is_timed = c->spec.unit == SPF_UNIT_US, err;
-  if (least < ONESHOT_BELOW_NS) least = ONESHOT_BELOW_NS;
-  c->oneshot = !is_timed || c->spec.period < least;
-  if (is_timed && !c->oneshot && first < least)
-    first = least - 1 + lj_clockops_random(c, c->spec.period - least + 1);
+  uint64_t least, period = lj_clockops_mean(c);
+  int err;
+  c->stops = stops_choose(c, &least);
+  if (c->stops != STOPS_ITSELF && first < least)
+    first = least - 1 + lj_clockops_random(c, period > least ? period - least + 1 : 1);
   err = period_set(c, first);
   c->period_now = first;
   lj_clockops_cpu_forget(c);
@@ -427,14 +445,15 @@ static int perf_arm(Clock *c, uint64_t first)
 
 #define REVIVE_CPU_NS 20000000 /* CPU time in which an event that runs counts some time. */
 
-/* Each start permits one overflow more. So if the handler starts the event at the same time,
+/* A tick may have had no end: the program has taken the signal, or jumped out of the handler.
+** Each start permits one overflow more. So if the handler starts the event at the same time,
 ** or its signal is pending still, one interrupt more comes.
 */
 static void perf_revive(Clock *c)
 {
   uint64_t cpu_ns = thread_ns(c->tid);
   Count n;
-  if (!c->oneshot || !event_isopen(c->fd) || !count_load(c->fd, &n)) return;
+  if (c->stops == STOPS_NOT || !event_isopen(c->fd) || !count_load(c->fd, &n)) return;
   if (c->look_cpu_ns == 0 || n.enabled_ns != c->look_enabled_ns) {
     c->look_cpu_ns = cpu_ns;
     c->look_enabled_ns = n.enabled_ns;
@@ -460,9 +479,12 @@ static void perf_drained(Clock *c)
   fds_remove(c->fd, c->value);
 }
 
-/* Free the signalling descriptor. The counting one still gives the total. */
+/* Free the signalling descriptor. The counting one still gives the total. A handler may have
+** started the event after the stop.
+*/
 static void perf_close(Clock *c)
 {
+  if (event_isopen(c->fd)) ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0);
   c->last = perf_count(c);
   fds_close(c->fd, c->value);
   events_close(c);
@@ -502,17 +524,18 @@ static int perf_isdue(const Clock *c)
 }
 
 /* Has a period passed? A signal long before its time comes from a closed clock that had
-** this descriptor. Starts the event again if it has stopped.
+** this descriptor. Starts the event again if it has stopped itself.
 */
-static int perf_tick(Clock *c, const siginfo_t *info)
+static int period_end(Clock *c, const siginfo_t *info)
 {
   Count now = { c->raw, c->enabled_ns, c->running_ns }; /* If it cannot be read. */
   uint64_t count = c->spec.unit == SPF_UNIT_US ? lj_clockops_cpu(c, c->period_now)
 					       : count_read(c, &now);
   uint64_t delta = count - c->last;
   uint64_t period = lj_clockops_period(c);
-  int is_stopped = c->oneshot && ((info->si_code == POLL_HUP && info->si_fd == c->fd) ||
-				  event_isstopped(c));
+  int is_stopped = c->stops == STOPS_ITSELF &&
+		   ((info->si_code == POLL_HUP && info->si_fd == c->fd) ||
+		    event_isstopped(c));
   int is_due = delta >= c->period_now / 4;
   if (!is_due && !is_stopped) return -1;
   if (is_due) count_save(c, count, &now);
@@ -522,6 +545,17 @@ static int perf_tick(Clock *c, const siginfo_t *info)
   }
   if (is_stopped && !c->single) event_start(c);
   return is_due ? lj_clockops_overrun(c, delta) : -1;
+}
+
+static int perf_tick(Clock *c, const siginfo_t *info)
+{
+  if (c->stops == STOPS_IN_HANDLER) ioctl(c->fd, PERF_EVENT_IOC_DISABLE, 0);
+  return period_end(c, info);
+}
+
+static void perf_resume(Clock *c)
+{
+  if (c->stops == STOPS_IN_HANDLER && !c->single) event_start(c);
 }
 
 static void perf_setperiod(Clock *c, uint64_t period)
@@ -542,6 +576,7 @@ const ClockOps lj_clock_perf_ops = { .open = perf_open,
 				     .signo = perf_signo,
 				     .count = perf_count,
 				     .tick = perf_tick,
+				     .resume = perf_resume,
 				     .setperiod = perf_setperiod,
 				     .isdue = perf_isdue,
 				     .value = perf_value,

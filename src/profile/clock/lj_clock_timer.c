@@ -44,7 +44,7 @@ static int timer_open(Clock *c, clockid_t id, char *errmsg)
 	   : err == EINVAL ? "the thread has ended"
 	   : err == EPERM || err == ENOSYS
 	     ? "timer_create is forbidden, for example by a container's seccomp profile; "
-	       "allow it, or use clock 'cpu'"
+	       "allow it there"
 	     : strerror(err));
   return err;
 }

@@ -11,18 +11,16 @@
 #endif
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <sys/syscall.h>
 
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clockforeign.h"
 #include "profile/clock/lj_clocksig.h"
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_ossigmask.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
-#include "profile/base/lj_procfile.h"
 #include "profile/base/lj_relaxed.h"
 
 static struct {
@@ -78,73 +76,14 @@ void lj_clockaction_take(const Clock *c)
   pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-#define STATUS_MAX 2048 /* Bytes of a thread's status that are read. */
-
-/* Signals that a thread's status lists under a key, as bits signo-1. Returns 0 if the key
-** is missing.
-*/
-static int status_signals(const char *text, const char *key, uint64_t *signals)
-{
-  const char *at = strstr(text, key);
-  if (at) *signals = strtoull(at + strlen(key), NULL, 16);
-  return at != NULL;
-}
-
-/* Does a thread's status list a signal under a key? In doubt, yes: no key lists a signal
-** that a tracer holds back.
-*/
-static int status_has(int tid, const char *key, int signo)
-{
-  char text[STATUS_MAX];
-  uint64_t signals;
-  if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0)
-    return errno != ENOENT && errno != ESRCH;
-  return !status_signals(text, key, &signals) || !strstr(text, "\nTracerPid:\t0\n") ||
-	 (signals & ossignal_bit(signo)) != 0;
-}
-
-/* While a thread waits for a signal in sigwait(), its mask lacks that signal. */
-static int thread_waits(int tid)
-{
-  char text[32], *end;
-  return lj_procfile_task(tid, "syscall", text, sizeof(text)) > 0 &&
-	 strtol(text, &end, 10) == SYS_rt_sigtimedwait && end > text;
-}
-
-/* A mask with SIGCANCEL is not the program's, and lasts for a moment: a new thread blocks all
-** signals until it runs its function, and so does our handler.
-*/
-int lj_clockaction_isblocked(int tid, int signo)
-{
-  char text[STATUS_MAX];
-  uint64_t signals;
-  if (lj_procfile_task(tid, "status", text, sizeof(text)) < 0 ||
-      !status_signals(text, "\nSigBlk:", &signals))
-    return 0;
-  if (signals & ossignal_bit(signo)) return !(signals & ossignal_bit(OSSIGNAL_CANCEL));
-  return thread_waits(tid);
-}
-
-static int thread_haspending(int tid, int signo)
-{
-  return status_has(tid, "\nSigPnd:", signo);
-}
-
 int lj_clockaction_ispending(const Clock *c)
 {
-  return thread_haspending(c->tid, c->signo);
+  return lj_ossigmask_ispending(c->tid, c->signo);
 }
 
 #define DELIVERY_CPU_NS  1000000  /* CPU time in which the kernel delivers a signal. */
 #define DELIVERY_WAIT_NS 20000000 /* Real time in which all threads reach that. */
 #define DELIVERY_POLL_NS 100000
-
-static int thread_sleeps(int tid)
-{
-  char text[STATUS_MAX];
-  return lj_procfile_task(tid, "status", text, sizeof(text)) > 0 &&
-	 strstr(text, "\nState:\tS") != NULL;
-}
 
 /* The kernel takes a signal off the list of pending ones, and reads the action a moment
 ** later. A thread that sleeps or has run since is past that moment. Returns 0 if the thread is
@@ -155,7 +94,7 @@ static int thread_isdelivered(int tid, uint64_t deadline_ns)
   static const struct timespec poll = { 0, DELIVERY_POLL_NS };
   uint64_t begin = thread_ns(tid), now;
   if (tid == lj_osthread_self()) return 1;
-  while (!thread_sleeps(tid)) {
+  while (lj_osthread_state(tid) != 'S') {
     now = thread_ns(tid);
     if (now == 0 || now - begin >= DELIVERY_CPU_NS) return 1;
     if (mono_ns() >= deadline_ns) return 0;
@@ -173,7 +112,7 @@ static void pending_scan(void *ctx, int tid)
 {
   PendingScan *scan = (PendingScan *)ctx;
   if (!scan->found)
-    scan->found = thread_haspending(tid, scan->signo) ||
+    scan->found = lj_ossigmask_ispending(tid, scan->signo) ||
 		  !thread_isdelivered(tid, scan->deadline_ns);
 }
 
@@ -234,7 +173,7 @@ void lj_clockaction_done(const Clock *c, int own)
   relaxed_add(&actions[signo].users, -1);
   if (actions[signo].users > 0) return;
   relaxed_set(&inuse, inuse & ~ossignal_bit(signo));
-  if (c->ops->issignal && status_has(getpid(), "\nShdPnd:", signo)) return;
+  if (c->ops->issignal && lj_ossigmask_isshared(signo)) return;
   if (!actions[signo].closed_elsewhere || !any_haspending(signo)) handler_restore(signo);
 }
 

@@ -41,11 +41,6 @@ LJ_FUNC void lj_clockaction_done(const Clock *c, int own);
 /* In a child of fork(): restore all actions. */
 LJ_FUNC void lj_clockaction_forget(void);
 
-/* Does a thread of this process block a signal, or wait for signals in sigwait()? In doubt,
-** no. A mask with SIGCANCEL does not count: pthread_sigmask() cannot make one.
-*/
-LJ_FUNC int lj_clockaction_isblocked(int tid, int signo);
-
 /* Has the program replaced our handler of a signal that clocks use? */
 LJ_FUNC int lj_clockaction_isreplaced(int signo);
 

@@ -14,6 +14,7 @@
 
 #include "profile/clock/lj_clock_cpu.h"
 #include "profile/clock/lj_clockbudget.h"
+#include "profile/clock/lj_clockkernel.h"
 #include "profile/clock/lj_clockkinds.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_relaxed.h"
@@ -48,14 +49,32 @@ static uint64_t cost_of(const ClockSpec *spec)
   return lj_clockbudget_signal(is_fast ? spec->kind : CLOCK_CPU_FAST);
 }
 
+/* With jitter, a period may be half as long. */
+uint64_t lj_clockbudget_safe(const ClockSpec *spec)
+{
+  int is_fast = (spec->kind == CLOCK_CPU && lj_clock_cpu_isfast(spec));
+  if (spec->unit != SPF_UNIT_US || !(is_fast || spec->kind == CLOCK_CPU_FAST) ||
+      !lj_clockkernel_hangs())
+    return 0;
+  return CLOCK_ONESHOT_CYCLES * cost_of(spec) * (spec->jitter ? 2 : 1);
+}
+
 void lj_clockbudget_prefer(ClockSpec *spec)
 {
-  uint64_t tick = kernel_tick_ns();
-  if (spec->prefer_tick && spec->unit == SPF_UNIT_US && spec->period < tick &&
-      PREFER_PARTS * cost_of(spec) > spec->period) {
+  uint64_t tick = kernel_tick_ns(), safe = lj_clockbudget_safe(spec);
+  spec->is_unsafe = spec->period < safe;
+  if (spec->is_unsafe ||
+      (spec->prefer_tick && spec->unit == SPF_UNIT_US && spec->period < tick &&
+       PREFER_PARTS * cost_of(spec) > spec->period)) {
     spec->given_up = spec->period;
-    spec->period = tick;
+    spec->period = spec->is_unsafe && safe > tick ? safe : tick;
   }
+}
+
+void lj_clockbudget_price(Clock *c)
+{
+  c->signal_ns = lj_clockbudget_signal(c->spec.kind);
+  c->safe_ns = lj_clockbudget_safe(&c->spec);
 }
 
 /* -- Parts ------------------------------------------------------------------- */
@@ -126,7 +145,19 @@ static uint64_t divisor_of(const Clock *c)
 uint64_t lj_clockbudget_least(const Clock *c, uint64_t sample_ns)
 {
   uint64_t least = SPF_TICK_CYCLES * divisor_of(c) * (c->signal_ns + sample_ns);
-  return least > c->kernel_ns ? least : c->kernel_ns;
+  if (least < c->kernel_ns) least = c->kernel_ns;
+  return least > c->safe_ns ? least : c->safe_ns;
+}
+
+static void unsafe_write(const Clock *c, double asked_ns, double cost_ns, char *text)
+{
+  double period_ns = (double)lj_clockops_mean(c);
+  snprintf(text, EVENT_TEXT_MAX,
+	   "%s takes %.0f samples a second instead of %.0f: kernels 6.16 and 6.17 may hang "
+	   "above %.0f, because a timer interrupt costs %.0f us here",
+	   c->spec.name, 1e9 / period_ns, 1e9 / asked_ns,
+	   1e9 / (cost_ns * CLOCK_ONESHOT_CYCLES * (c->spec.jitter ? 2 : 1)),
+	   cost_ns / 1e3);
 }
 
 void lj_clockbudget_limit(const Clock *c, char *text)
@@ -136,7 +167,10 @@ void lj_clockbudget_limit(const Clock *c, char *text)
   double cost = (double)cost_of(&c->spec);
   text[0] = '\0';
   if (c->spec.unit != SPF_UNIT_US) return;
-  if (c->kernel_ns > least && c->kernel_ns > period)
+  if (c->spec.is_unsafe) unsafe_write(c, (double)c->spec.given_up, cost, text);
+  else if (c->safe_ns > least && c->safe_ns > period)
+    unsafe_write(c, (double)period, cost, text);
+  else if (c->kernel_ns > least && c->kernel_ns > period)
     snprintf(text, EVENT_TEXT_MAX,
 	     "%s takes %.0f samples a second instead of %.0f: "
 	     "kernel.perf_event_max_sample_rate allows no more",

@@ -1,6 +1,7 @@
 /*
 ** Budget of all clocks: the least time between two ticks that leaves the program its share.
-** Context: least in the handler | measured, signal: any | the rest under the lock of lj_clock.
+** Context: least in the handler | measured, signal, safe: any | the rest under the lock of
+** lj_clock.
 **
 ** A tick takes an interrupt, a signal and a sample. The clocks of a process take at most a
 ** third of the time of its processors. A clock of CPU time ticks on a running thread only.
@@ -28,10 +29,19 @@ LJ_FUNC void lj_clockbudget_measured(ClockKind kind, uint64_t ns);
 /* Return that time. 0 for a clock on the kernel's tick, which adds no interrupt. */
 LJ_FUNC uint64_t lj_clockbudget_signal(ClockKind kind);
 
-/* If a spec prefers the kernel's tick, and interrupts at its period would take over 2 % of
-** the time, set its period to the tick.
+/* Shortest period at which a clock of perf that does not stop itself leaves its thread the
+** time to run. 0: a shorter one is safe, because it does stop itself, or needs no perf.
+*/
+LJ_FUNC uint64_t lj_clockbudget_safe(const ClockSpec *spec);
+
+/* Set the period of a spec to the kernel's tick if a clock of perf could not keep it without
+** the danger that the kernel hangs, see lj_clockkernel.h. The same if the spec prefers the
+** tick, and interrupts at its period would take over 2 % of the time.
 */
 LJ_FUNC void lj_clockbudget_prefer(ClockSpec *spec);
+
+/* Set the cost of the ticks of an open clock. */
+LJ_FUNC void lj_clockbudget_price(Clock *c);
 
 /* Give an open clock its part, before it is armed. */
 LJ_FUNC void lj_clockbudget_join(Clock *c);

@@ -5,6 +5,9 @@
 ** The calling thread arms a clock for a single tick, and reads the time in a loop. The tick
 ** makes one step of the loop long. The step, less the time in the handler, is the cost. So
 ** no tick can keep the loop from its end, whatever it costs.
+**
+** Where a clock of perf must not stop itself (lj_clockkernel.h), the handler stops it. A period
+** of eight times the highest cost that is known comes before each tick.
 */
 
 #define lj_clockcost_c
@@ -16,6 +19,7 @@
 #include "profile/clock/lj_clock_cpu.h"
 #include "profile/clock/lj_clockbudget.h"
 #include "profile/clock/lj_clockcost.h"
+#include "profile/clock/lj_clockkernel.h"
 #include "profile/clock/lj_clockkinds.h"
 #include "profile/base/lj_nanotime.h"
 #include "profile/base/lj_osthread.h"
@@ -23,7 +27,8 @@
 
 #define TICKS     5       /* The second shortest counts: other threads may run in a step. */
 #define PERIOD_NS 20000   /* From the handler of a tick to the next tick. */
-#define WAIT_NS   5000000 /* For a tick. */
+#define WAIT_NS   5000000 /* For a tick, */
+#define WAITS     8       /* and so many periods: the clock may stand still meanwhile. */
 #define FRESH_NS  10000000000u
 
 typedef struct Probe {
@@ -46,8 +51,9 @@ static uint64_t tick_cost(Probe *p)
 {
   uint32_t n = relaxed_get(&p->n);
   uint64_t begin = mono_ns(), before, now = begin;
+  uint64_t end = begin + WAITS * p->clock.spec.period + WAIT_NS;
   if (lj_clock_arm(&p->clock) != EVENT_OK) return 0;
-  while (now - begin < WAIT_NS) {
+  while (now < end) {
     before = now;
     now = mono_ns();
     if (relaxed_get(&p->n) != n) {
@@ -69,11 +75,21 @@ static void sort(uint64_t *v, int n)
     }
 }
 
-/* Returns the cost of a tick, or 0 if it cannot be measured. */
-static uint64_t measure(const char *name, int signo)
+/* From the start of a kind's clock to its tick. */
+static uint64_t period_of(ClockKind kind)
 {
+  uint64_t cost = lj_clockbudget_signal(kind);
+  if (kind != CLOCK_PERF || !lj_clockkernel_hangs()) return PERIOD_NS;
+  return CLOCK_ONESHOT_CYCLES *
+	 (cost > CLOCKBUDGET_SIGNAL_NS ? cost : CLOCKBUDGET_SIGNAL_NS);
+}
+
+/* Returns the cost of a tick, or 0 if it cannot be measured. */
+static uint64_t measure(ClockKind kind, int signo)
+{
+  const char *name = lj_clockkinds[kind]->probe;
   char errmsg[EVENT_ERRMSG_MAX];
-  EventDefaults by = { PERIOD_NS, 0, 0, 0 };
+  EventDefaults by = { period_of(kind), 0, 0, 0 };
   uint64_t cost[TICKS];
   ClockSpec spec;
   Probe p;
@@ -103,7 +119,7 @@ static void measure_kind(ClockKind kind, int signo)
   static uint64_t measured_ns[CLOCK__MAX];
   uint64_t now = mono_ns(), cost;
   if (measured_ns[kind] != 0 && now - measured_ns[kind] < FRESH_NS) return;
-  cost = measure(lj_clockkinds[kind]->probe, signo);
+  cost = measure(kind, signo);
   if (!cost) return;
   lj_clockbudget_measured(kind, cost);
   measured_ns[kind] = now;

@@ -9,7 +9,8 @@
 #include "profile/clock/lj_clockspec.h"
 
 /* Measure a clock that adds interrupts, on the calling thread. It takes less than a
-** millisecond, and nothing if a measurement is less than ten seconds old. If no tick
+** millisecond, or three on a kernel that hangs (lj_clockkernel.h), and nothing if a measurement
+** is less than ten seconds old. If no tick
 ** comes, for example because the thread blocks the signal, the old value stays. signo: signal
 ** of the clocks, or 0. Under a lock of the caller.
 */

@@ -19,6 +19,9 @@
 /* Open clocks of a process, at most; a power of two. */
 #define CLOCKS_MAX 1024
 
+/* A clock whose period lasts as many interrupts leaves its thread the time to run. */
+#define CLOCK_ONESHOT_CYCLES 8
+
 typedef struct Clock Clock;
 
 /* Take a sample. In the handler, on the clock's thread; the handler keeps errno.
@@ -53,6 +56,8 @@ typedef struct ClockOps {
   ** has passed. Sets up the next period.
   */
   int (*tick)(Clock *c, const siginfo_t *info);
+  /* After the tick and its sample: let the next tick come. NULL: nothing. */
+  void (*resume)(Clock *c);
   /* On the clock's thread: tick after each period from now on, in the spec's unit; 0 for the
   ** spec's own. Stores it in Clock.period_set.
   */
@@ -81,6 +86,7 @@ typedef struct ClockOps {
 		     ** ticks come with the kernel's own, without an interrupt.
 		     */
   uint8_t has_last;  /* tick stores the total in Clock.last. */
+  const char *note;  /* What its user should know: a sentence. NULL: nothing. */
 } ClockOps;
 
 struct Clock {
@@ -98,9 +104,10 @@ struct Clock {
   timer_t timer;       /* CLOCK_CTIMER, CLOCK_WALL_SIGNAL. */
   int fd;              /* CLOCK_PERF: descriptor that signals; else -1. */
   int count_fd;        /* CLOCK_PERF: descriptor that counts an event; -1 for a clock. */
-  int oneshot;         /* CLOCK_PERF: it stops after each overflow; the tick starts it. */
+  int stops;           /* CLOCK_PERF: how it stops for a tick, see lj_clock_perf.c. */
   uint64_t kernel_ns;  /* Shortest period that the kernel allows; 0: any. Set by open. */
   uint64_t signal_ns;  /* Interrupt and signal of a tick, once open; 0: none of its own. */
+  uint64_t safe_ns;    /* CLOCK_PERF: shortest period on a kernel that hangs; else 0. */
   uint32_t processors; /* On which its thread may run. */
   uint32_t
     in_thread;      /* Armed clocks of its thread, of real time or of CPU time like this. */

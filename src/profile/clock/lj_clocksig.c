@@ -53,6 +53,7 @@ static LJ_AINLINE void clock_deliver(Clock *c, const siginfo_t *info, ucontext_t
   if (__atomic_load_n(&c->armed, __ATOMIC_SEQ_CST)) {
     int overrun = c->ops->tick(c, info);
     if (overrun >= 0) c->sample(c->owner, overrun, uc);
+    if (c->ops->resume && lj_clockslot_islive(c->value)) c->ops->resume(c);
   }
   lj_clockslot_leave(c->value);
 }

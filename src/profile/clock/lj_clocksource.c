@@ -7,9 +7,11 @@
 #define LUA_CORE
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "profile/base/lj_nanotime.h"
+#include "profile/base/lj_ossigmask.h"
 #include "profile/base/lj_relaxed.h"
 #include "profile/clock/lj_clockaction.h"
 #include "profile/clock/lj_clockbudget.h"
@@ -84,9 +86,9 @@ static void source_stop(Event *ev)
 
 /* -- Signals ----------------------------------------------------------------- */
 
-static int source_blocked(const Event *ev)
+static SigBlocked source_blocked(const Event *ev)
 {
-  return lj_clockaction_isblocked(ev->tid, ev->signo);
+  return lj_ossigmask_blocked(ev->tid, ev->signo);
 }
 
 static int source_replaced(const Event *ev)
@@ -105,8 +107,13 @@ static void source_revive(Event *ev)
 static void source_limit(const Event *ev, char *text)
 {
   const Clock *c = &clocksource_of(ev)->clock;
+  size_t at;
   text[0] = '\0';
-  if (c->ops) lj_clockbudget_limit(c, text); /* Else it was never open. */
+  if (!c->ops) return; /* It was never open. */
+  lj_clockbudget_limit(c, text);
+  at = strlen(text);
+  if (c->ops->note)
+    snprintf(text + at, EVENT_TEXT_MAX - at, "%s%s", at ? ". " : "", c->ops->note);
 }
 
 const SourceOps lj_clocksource_ops = {

@@ -27,7 +27,7 @@
 */
 /* clang-format off */
 #define CLOCKKINDDEF(_) \
-  _(CPU, cpu)       /* Opens one of the next three. */ \
+  _(CPU, cpu)       /* Opens one of the next two. */ \
   _(CTIMER, ctimer) /* timer_create() on the thread's CPU time. */ \
   _(PERF, perf)     /* perf_event_open(): task-clock or an event. */ \
   _(ITIMER, itimer) /* setitimer(ITIMER_PROF). */ \
@@ -48,6 +48,7 @@ typedef struct ClockSpec {
   uint64_t period;           /* Nanoseconds of a clock, occurrences of an event. */
   int jitter;                /* Vary each period at random. */
   uint8_t prefer_tick; /* Of a clock: if interrupts are costly, take the kernel's tick. */
+  uint8_t is_unsafe;   /* Once open: the kernel might hang at the period given up. */
   uint64_t given_up;   /* Once open: the period in whose place the tick is taken; or 0. */
   /* CLOCK_PERF only, fields of perf_event_attr. */
   uint32_t type;

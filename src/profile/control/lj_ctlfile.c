@@ -145,7 +145,7 @@ static void file_obey(Control *c)
   relaxed_set(&c->asked, 0);
   c->wait = WAKE_POLLS;
   c->waited = 0;
-  lj_ctlsig_wake(c);
+  lj_ctlsig_trywake(c);
 }
 
 /* Wake the VM thread again. A thread that does not run the VM cannot ask for a safe point,
@@ -158,7 +158,7 @@ static void wake_again(Control *c)
   if (relaxed_get(&c->asked) && c->waited < c->wait) return;
   if (c->waited >= c->wait && c->wait < WAKE_POLLS_MAX) c->wait *= 2;
   c->waited = 0;
-  lj_ctlsig_wake(c);
+  lj_ctlsig_trywake(c);
 }
 
 void lj_ctlfile_poll(Control *c)

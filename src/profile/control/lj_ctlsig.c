@@ -19,6 +19,7 @@
 
 #include "lj_obj.h"
 #include "lj_frame.h"
+#include "profile/base/lj_ossigmask.h"
 #include "profile/base/lj_ossignal.h"
 #include "profile/base/lj_osthread.h"
 #include "profile/base/lj_relaxed.h"
@@ -73,6 +74,18 @@ static void slot_ask(Control *c, const ucontext_t *uc)
   __atomic_sub_fetch(&c->users, 1, __ATOMIC_SEQ_CST);
 }
 
+uintptr_t lj_ctlsig_value(const Control *c)
+{
+  return VALUE_TAG | (uintptr_t)(c - lj_ctlsig_slots);
+}
+
+/* Make the VM thread look at its pending requests. */
+static void vm_wake(const Control *c)
+{
+  lj_ossignal_send(getpid(), relaxed_get(&c->tid), relaxed_get(&c->signo),
+		   lj_ctlsig_value(c));
+}
+
 static void control_signal(int signo, siginfo_t *info, void *uc)
 {
   int saved_errno = errno, tid = lj_osthread_self(), i;
@@ -96,20 +109,20 @@ static void control_signal(int signo, siginfo_t *info, void *uc)
       __atomic_fetch_xor(&c->pending, CONTROL_TOGGLE, __ATOMIC_RELAXED);
     }
     if (relaxed_get(&c->tid) == tid) slot_ask(c, (ucontext_t *)uc);
-    else if (!is_told) lj_ctlsig_wake(c);
+    else if (!is_told) vm_wake(c);
   }
   errno = saved_errno;
 }
 
-uintptr_t lj_ctlsig_value(const Control *c)
+int lj_ctlsig_isblocked(const Control *c)
 {
-  return VALUE_TAG | (uintptr_t)(c - lj_ctlsig_slots);
+  return lj_ossigmask_blocked(relaxed_get(&c->tid), relaxed_get(&c->signo)) !=
+	 SIGBLOCKED_NOT;
 }
 
-void lj_ctlsig_wake(const Control *c)
+void lj_ctlsig_trywake(const Control *c)
 {
-  lj_ossignal_send(getpid(), relaxed_get(&c->tid), relaxed_get(&c->signo),
-		   lj_ctlsig_value(c));
+  if (!lj_ctlsig_isblocked(c)) vm_wake(c);
 }
 
 /* -- Installation ------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /*
 ** Control signal: toggles a profile, and wakes a VM thread for the background thread.
-** Context: install and restore: VM thread, under the lock of the slots | wake: any thread.
+** Context: install and restore: VM thread, under the lock of the slots | value: any thread |
+** isblocked, trywake: background thread.
 */
 
 #ifndef _LJ_CTLSIG_H
@@ -20,7 +21,12 @@ LJ_FUNC void lj_ctlsig_restore(int signo);
 /* Value of a signal to the slot's thread. */
 LJ_FUNC uintptr_t lj_ctlsig_value(const Control *c);
 
-/* Make the VM thread look at its pending requests. Async-signal-safe. */
-LJ_FUNC void lj_ctlsig_wake(const Control *c);
+/* Does the VM thread block the slot's signal? It might read it by signalfd(). Background thread. */
+LJ_FUNC int lj_ctlsig_isblocked(const Control *c);
+
+/* Make the VM thread look at its pending requests, unless it blocks the signal. Background
+** thread.
+*/
+LJ_FUNC void lj_ctlsig_trywake(const Control *c);
 
 #endif

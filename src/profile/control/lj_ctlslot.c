@@ -435,7 +435,7 @@ static LateDump *slot_late(Control *c)
     c->late_ms = now + LATE_MS;
     if ((c->late = lj_ctlstack_new()) == NULL) return NULL;
     __atomic_store_n(&c->offer, c->late, __ATOMIC_RELEASE);
-    lj_ctlsig_wake(c);
+    lj_ctlsig_trywake(c);
   } else if (c->late && (lj_ctlstack_isdone(c->late) || now >= c->late_ms)) {
     ld = late_new(c);
     slot_withdraw(c);

@@ -35,15 +35,21 @@ static int timer_begin(Control *c, int tid)
   return timer_settime(c->timer, 0, &its, NULL) == 0;
 }
 
-/* Wake the thread when it runs. Without a timer, a few times a minute. */
+/* Wake the thread when it runs. Without a timer, a few times a minute. A thread that blocks the
+** signal is asked again at the next poll.
+*/
 static void wake(Control *c)
 {
   int tid = relaxed_get(&c->tid);
+  if (lj_ctlsig_isblocked(c)) {
+    lj_ctltime_end(c);
+    return;
+  }
   if (c->timer_tid == tid) return;
   lj_ctltime_end(c);
   if (c->refused_polls == 0 && timer_begin(c, tid)) return;
   lj_ctltime_end(c);
-  if (c->refused_polls++ % REFUSED_POLLS == 0) lj_ctlsig_wake(c);
+  if (c->refused_polls++ % REFUSED_POLLS == 0) lj_ctlsig_trywake(c);
 }
 
 void lj_ctltime_poll(Control *c)

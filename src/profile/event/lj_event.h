@@ -21,6 +21,7 @@
 #include <stddef.h>
 
 #include "lj_def.h"
+#include "profile/base/lj_ossigmask.h"
 #include "profile/event/lj_walkregs.h"
 #include "profile/format/lj_sysprof_format.h"
 
@@ -242,7 +243,7 @@ typedef struct SourceOps {
   */
   uint64_t (*look)(Event *ev, uint64_t now_ns);
   /* Does the thread block the samples, so that the event should not be open? NULL: no. */
-  int (*blocked)(const Event *ev);
+  SigBlocked (*blocked)(const Event *ev);
   /* Samples may have stopped because the program took their signals. NULL: nothing. */
   void (*revive)(Event *ev);
   /* Has the program replaced our handler of the samples' signal? NULL: no. */

@@ -38,10 +38,10 @@ void lj_eventlist_init(Sampler *s)
 static int is_in(const Event *e, EventSet set)
 {
   const SourceOps *ops = e->spec.ops;
-  if (ops->is_of_vm) return set == EVENTS_ALL;
+  if (ops->is_of_vm) return set == EVENTS_ALL || set == EVENTS_OF_VM;
   return set == EVENTS_WITHOUT_SIGNALS ? !ops->blocked
 	 : set == EVENTS_BY_SIGNALS    ? ops->blocked != NULL
-				       : 1;
+				       : set != EVENTS_OF_VM;
 }
 
 static void event_stop(Event *e)
@@ -153,14 +153,16 @@ int lj_eventlist_isreplaced(const Sampler *s)
   return is_replaced;
 }
 
-int lj_eventlist_isblocked(const Sampler *s)
+SigBlocked lj_eventlist_blocked(const Sampler *s)
 {
+  SigBlocked all = SIGBLOCKED_NOT;
   int i;
-  for (i = 0; i < s->nevent; i++) {
+  for (i = 0; i < s->nevent && all != SIGBLOCKED_YES; i++) {
     const Event *e = &s->event[i].e;
-    if (e->spec.ops->blocked && e->spec.ops->blocked(e)) return 1;
+    SigBlocked one = e->spec.ops->blocked ? e->spec.ops->blocked(e) : SIGBLOCKED_NOT;
+    if (one != SIGBLOCKED_NOT) all = one;
   }
-  return 0;
+  return all;
 }
 
 uint64_t lj_eventlist_tick_us(const Sampler *s)

@@ -15,7 +15,8 @@ typedef enum EventSet {
   EVENTS_WITHOUT_SIGNALS, /* Of threads, without a signal. */
   EVENTS_BY_SIGNALS,      /* Of threads, with one. */
   EVENTS_OF_THREADS,      /* Both. */
-  EVENTS_ALL              /* Also those of the VM. */
+  EVENTS_OF_VM,           /* Of the VM. */
+  EVENTS_ALL
 } EventSet;
 
 /* Open a set of events. Skips open events. On EVENT_ERROR closes those that it has opened, and
@@ -49,7 +50,7 @@ LJ_FUNC void lj_eventlist_revive(Sampler *s);
 LJ_FUNC int lj_eventlist_isreplaced(const Sampler *s);
 
 /* Does the thread block a signal of an event? */
-LJ_FUNC int lj_eventlist_isblocked(const Sampler *s);
+LJ_FUNC SigBlocked lj_eventlist_blocked(const Sampler *s);
 
 /* Shortest CPU time between two samples with a signal, in microseconds. 0: unknown. The largest
 ** number: no event has a signal.

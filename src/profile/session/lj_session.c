@@ -75,15 +75,24 @@ int lj_session_joinvm(Session *s, char *errmsg)
 {
   count_missed(s);
   s->is_late = 0;
-  if (lj_eventlist_open(&s->sm, EVENTS_ALL, errmsg) != EVENT_OK)
+  if (lj_eventlist_open(&s->sm, EVENTS_OF_VM, errmsg) != EVENT_OK)
     return errno ? errno : EINVAL;
   return lj_eventlist_arm(&s->sm, errmsg);
+}
+
+/* Close the events with signals if the thread blocks these. */
+static void close_blocked(Session *s)
+{
+  if (lj_eventlist_blocked(&s->sm) == SIGBLOCKED_NOT) return;
+  lj_eventlist_stop(&s->sm, EVENTS_BY_SIGNALS);
+  s->paused = 1;
 }
 
 /* The first session is that of the VM's thread. */
 EventStatus lj_session_open(Session *s, char *errmsg)
 {
   EventSet set = s->paused ? EVENTS_WITHOUT_SIGNALS : EVENTS_OF_THREADS;
+  EventStatus status;
   if (s->is_first && s->sm.reader.tid == lj_osthread_self()) {
     count_missed(s);
     s->is_late = 0;
@@ -91,7 +100,21 @@ EventStatus lj_session_open(Session *s, char *errmsg)
   } else if (s->is_first) {
     s->is_late = 1;
   }
-  return lj_eventlist_open(&s->sm, set, errmsg);
+  status = lj_eventlist_open(&s->sm, set, errmsg);
+  if (status == EVENT_OK && s->is_first) close_blocked(s);
+  return status;
+}
+
+#define ALL_LOOKS 2 /* So many in a row are no moment. */
+
+/* A thread that blocks all signals may do so for a moment, such as one that has just begun. */
+static int mask_look(Session *s)
+{
+  SigBlocked blocked = lj_eventlist_blocked(&s->sm);
+  s->nall = blocked == SIGBLOCKED_ALL ? s->nall + 1 : 0;
+  if (blocked != SIGBLOCKED_ALL) return blocked == SIGBLOCKED_YES;
+  if (s->nall > ALL_LOOKS) s->nall = ALL_LOOKS;
+  return s->paused || s->nall == ALL_LOOKS;
 }
 
 int lj_session_isblocked(Session *s)
@@ -102,13 +125,15 @@ int lj_session_isblocked(Session *s)
   if (!has_ticked && !is_due) return s->paused;
   s->asked_cpu_us = s->sm.cpu_seen;
   s->asked_ticks = ticks;
-  return has_ticked ? s->paused : lj_eventlist_isblocked(&s->sm);
+  if (!has_ticked) return mask_look(s);
+  s->nall = 0;
+  return s->paused;
 }
 
 void lj_session_like(Session *s, const Session *other)
 {
   lj_eventlist_like(&s->sm, &other->sm);
-  s->paused = lj_eventlist_isblocked(&s->sm);
+  s->paused = mask_look(s) || (s->nall > 0 && !s->later);
 }
 
 /* -- Begin ------------------------------------------------------------------- */
@@ -196,17 +221,15 @@ int lj_session_over(Session *s, uint64_t wait_ns)
   return 1;
 }
 
-static int reopen(Session *s, char *errmsg)
+/* Arm what was opened. Without that, the session stays paused. */
+static int rearm(Session *s, EventStatus status, char *errmsg)
 {
-  int err;
-  s->paused = 0;
-  if (lj_session_open(s, errmsg) == EVENT_OK) {
+  int err = errno ? errno : EINVAL;
+  if (status == EVENT_OK) {
     lj_totals_begin(&s->sm, 0);
     err = lj_eventlist_arm(&s->sm, errmsg);
-  } else {
-    err = errno ? errno : EINVAL;
   }
-  s->paused = (err != 0);
+  if (err != 0) s->paused = 1;
   return err;
 }
 
@@ -214,7 +237,8 @@ static int reopen(Session *s, char *errmsg)
 int lj_session_resume(Session *s, char *errmsg)
 {
   lj_session_pause(s);
-  return reopen(s, errmsg);
+  s->paused = 0;
+  return rearm(s, lj_eventlist_open(&s->sm, EVENTS_OF_THREADS, errmsg), errmsg);
 }
 
 int lj_session_move(Session *s, char *errmsg)
@@ -229,5 +253,6 @@ int lj_session_move(Session *s, char *errmsg)
     lj_stream_move(&s->sm.stream, (uint32_t)tid);
   }
   lj_sampler_release(&s->sm);
-  return reopen(s, errmsg);
+  s->paused = 0;
+  return rearm(s, lj_session_open(s, errmsg), errmsg);
 }

@@ -18,6 +18,7 @@ typedef struct Session {
   int later;    /* The thread began after the profile. */
   int is_late;  /* It is the first, and the events of the VM do not run yet. */
   int paused;   /* Events with signals are closed: the thread blocks these. */
+  int nall;     /* Looks in a row that found all signals blocked, SIGCANCEL too. */
   uint64_t asked_cpu_us, asked_ticks; /* State at the last lj_session_isblocked. */
   int seen;                           /* The last scan found the thread. */
   struct Session *chain;              /* Next session in the same bucket of a scan. */
@@ -42,7 +43,8 @@ static LJ_AINLINE Session *session_next(const Session *s)
 LJ_FUNC Session *lj_session_new(const SessionPlan *plan, int tid, uint8_t *buf, int later);
 
 /* Open the events; of a paused session, those without signals; those of the VM only on its thread.
-** On EVENT_ERROR, sets errno and errmsg[EVENT_ERRMSG_MAX].
+** The first session pauses if its thread blocks the signals that the events chose. On
+** EVENT_ERROR, sets errno and errmsg[EVENT_ERRMSG_MAX].
 */
 LJ_FUNC EventStatus lj_session_open(Session *s, char *errmsg);
 
@@ -62,8 +64,8 @@ LJ_FUNC int lj_session_isblocked(Session *s);
 */
 LJ_FUNC void lj_session_like(Session *s, const Session *other);
 
-/* Close the events with signals of a session that goes on, and open them again. Resume returns
-** 0, or an errno and the reason.
+/* Close the events with signals of a session that goes on, and open them again. Nobody jumps out
+** of its samples: see lj_sampler_holdsoon. Resume returns 0, or an errno and the reason.
 */
 LJ_FUNC void lj_session_pause(Session *s);
 LJ_FUNC int lj_session_resume(Session *s, char *errmsg);

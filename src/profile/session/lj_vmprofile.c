@@ -233,18 +233,22 @@ static void thread_found(void *ctx, int tid)
   }
 }
 
-/* Close the events with signals of a thread that blocks these, and open them again later.
-** Reading a mask costs 10 us, so a scan of many threads reads only a part of the masks.
-*/
-static void thread_pause(ThreadScan *scan, Session *s)
+/* Close the events with signals of a thread that blocks these, and open them again later. */
+static void session_look(Session *s)
 {
   char errmsg[EVENT_ERRMSG_MAX];
+  int is_blocked = lj_session_isblocked(s);
+  if (is_blocked == s->paused || !lj_sampler_holdsoon(&s->sm, 0)) return;
+  lj_sampler_release(&s->sm);
+  if (is_blocked) lj_session_pause(s);
+  else lj_session_resume(s, errmsg);
+}
+
+/* Reading a mask costs 10 us, so a scan of many threads reads only a part of the masks. */
+static void thread_pause(ThreadScan *scan, Session *s)
+{
   uint32_t turns = 1 + scan->nsession / MASKS_MAX;
-  if ((s->sm.number + scan->number) % turns == 0) {
-    int is_blocked = lj_session_isblocked(s);
-    if (is_blocked && !s->paused) lj_session_pause(s);
-    else if (!is_blocked && s->paused) lj_session_resume(s, errmsg);
-  }
+  if ((s->sm.number + scan->number) % turns == 0) session_look(s);
   scan->unsampled += (uint64_t)s->paused;
 }
 
@@ -264,6 +268,15 @@ static void count_unsampled(Profile *p, uint64_t n)
     relaxed_set(&s->sm.counters[SPF_COUNTER_UNSAMPLED], n);
 }
 
+/* Look at the only session. */
+static void own_look(Profile *p)
+{
+  Session *s = session_ofvm(p);
+  lj_totals_look(&s->sm);
+  session_look(s);
+  count_unsampled(p, (uint64_t)s->paused);
+}
+
 static void thread_ignore(void *ctx, int tid)
 {
   UNUSED(ctx);
@@ -275,13 +288,17 @@ void lj_vmprofile_scan(Profile *p, int later)
   ThreadScan scan;
   Session *s, *next;
   if (p->is_over) return;
+  if (p->opt.threads != LUAM_SYSPROF_THREADS_ALL) {
+    own_look(p);
+    return;
+  }
   scan_begin(&scan, p, later);
   if (!lj_osthread_each(thread_found, &scan)) return;
   for (s = profile_first(p); s; s = next) {
     next = session_next(s);
     if (s->seen) {
       lj_totals_look(&s->sm);
-      if (next) thread_pause(&scan, s); /* The last in the list is the VM's session. */
+      thread_pause(&scan, s);
     } else if (next) { /* The VM's session has the buffer for on_stop, so it stays. */
       thread_end(p, s);
     }
@@ -323,7 +340,8 @@ int lj_vmprofile_needsthread(const Profile *p)
 {
   return profile_isrunning(p) &&
 	 (p->opt.threads == LUAM_SYSPROF_THREADS_ALL || profileopts_haslook(&p->opt) ||
-	  profileopts_ends(&p->opt) || p->opt.walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND ||
+	  profileopts_ends(&p->opt) || session_ofvm(p)->paused ||
+	  p->opt.walker == LUAM_SYSPROF_BACKTRACER_LIBUNWIND ||
 	  (p->opt.flush == LUAM_SYSPROF_FLUSH_THREAD &&
 	   p->opt.mode != LUAM_SYSPROF_DEFAULT));
 }
@@ -393,7 +411,7 @@ int lj_vmprofile_begin(Profile *p, char *errmsg)
   err = lj_session_begin(profile_first(p), errmsg);
   if (err) return err;
   memset(&p->ended, 0, sizeof(p->ended));
-  if (all) lj_vmprofile_scan(p, 0);
+  lj_vmprofile_scan(p, 0);
   return 0;
 }
 

@@ -111,9 +111,10 @@ LJ_FUNC int lj_vmprofile_joinvm(Profile *p, char *errmsg);
 /* The calling thread runs the VM from now on. Returns 0, or an errno and the reason. */
 LJ_FUNC int lj_vmprofile_move(Profile *p, char *errmsg);
 
-/* Scan the threads of the process, for a profile of all threads. Begins sessions of new
-** threads, and ends sessions of threads that have ended. later: new threads began after
-** the profile.
+/* Close the events with signals of threads that block these, open them again for threads that do
+** not any more, and count the former as unsampled. A profile of all threads begins sessions of new
+** threads, and ends sessions of threads that have ended. later: new threads began after the
+** profile.
 */
 LJ_FUNC void lj_vmprofile_scan(Profile *p, int later);
 

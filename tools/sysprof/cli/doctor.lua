@@ -18,6 +18,7 @@ unsigned int getuid(void);
 local AT_MINSIGSTKSZ = 51
 local CLOCK_MONOTONIC_COARSE = 6	-- Its resolution is the kernel's tick.
 local TRY_SECONDS = 0.03	-- Of computing under each event.
+local HZ_MAX = 100000	-- More is refused.
 
 -- Events to try, and what they are for.
 local EVENTS = {
@@ -40,8 +41,8 @@ local function compute()
 end
 
 -- Returns whether an event can be recorded, and how, or why not.
-local function try(sysprof, event)
-  local ok, err = sysprof.start { mode = "D", clock = event }
+local function try(sysprof, event, hz)
+  local ok, err = sysprof.start { mode = "D", clock = event, hz = hz }
   if not ok then return false, (tostring(err):gsub("^profiler misuse: ", "")) end
   compute()
   local r = sysprof.report()
@@ -62,6 +63,8 @@ local function check_events()
     local ok, text = try(misc.sysprof, event[1])
     list[i] = { event[1], ok and ("yes: %s%s"):format(event[2], text and ", " .. text or "") or "no: " .. text, not ok }
   end
+  local ok, text = try(misc.sysprof, "cpu", HZ_MAX)
+  if ok and text then list[#list + 1] = { "highest rate", text } end
   return list
 end
 

@@ -124,7 +124,8 @@ function verb.main(this, opt, rest)
     this.say(err)
     return command.FAILED
   end
-  local opened = targets.open(this, opt, rest)
+  local opened, caution = targets.open(this, opt, rest), wanted.caution(opt)
+  if caution then this.say(caution) end
   local list = record(this, opened, opt)
   return #list > 0 and show(this, list, opt) or command.FAILED
 end

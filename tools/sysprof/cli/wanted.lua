@@ -66,6 +66,15 @@ function wanted.prepare(opt)
   if not opt.clock then opt.clock, opt.event = opt.event, nil end
 end
 
+-- Returns a caution about the clocks, or nil. A program that is not live yet says it by itself.
+function wanted.caution(opt)
+  for _, name in ipairs(wanted.names(opt.clock or "cpu")) do
+    if name == "itimer" then
+      return "exec keeps the clock itimer: if the program calls exec meanwhile, SIGPROF ends the new program"
+    end
+  end
+end
+
 -- Returns the lines of the request to a live program.
 function wanted.request(opt)
   local interval = opt.interval and opt.interval * 1e6 or opt.hz and 1e9 / opt.hz
