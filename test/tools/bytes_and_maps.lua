@@ -187,7 +187,7 @@ prefixes:clear()
 t.equal(prefixes:find(long, 0), nil, "prefix that was forgotten")
 
 -- Outermost frames of stacks of any depth and shape.
-local tree = stacks.new()
+local tree = stacks.new(require("sysprof.model.room").account())
 local frame = { tree:frame(5, 1, 0), tree:frame(5, 2, 0) }
 for _ = 1, 200 do
   local path, depth = { [0] = 0 }, math.random(0, 400)

@@ -6,6 +6,7 @@
 -- count as script code: the profiler's filter "JavaScript" shows Lua alone.
 ----------------------------------------------------------------------------
 
+local limits = require("sysprof.base.limits")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
 local stacktree = require("sysprof.show.stacktree")
@@ -16,7 +17,7 @@ local units = require("sysprof.model.units")
 local gecko = { needs_timeline = true }	-- Shows samples one by one.
 
 local VERSION = 24
-local FILE_MAX = 1024	-- Bytes of a file's name.
+local FILE_MAX = limits.NAME_PART
 
 -- Categories: name, colour of the profiler. "Other" is required.
 local CATEGORIES = {
@@ -43,14 +44,20 @@ local function interner()
   end, list
 end
 
+-- Does a name end in " (source:line)"?
+local function has_place(name)
+  local before = name:match("^(.*):%d+%)$")
+  return before ~= nil and before:find(" (", 1, true) ~= nil
+end
+
 -- The profiler finds out what a frame is by its text: "name (source:line)" is
 -- a function of a script, "name (in file)" one of a loaded file.
 local function location(profile, entry, place)
   local name = entry.text
   local module = place.module and profile.modules[place.module]
-  local file = module and text.short(module.path:match("[^/]+/*$") or "", FILE_MAX)
+  local file = module and text.short(text.file_name(module.path) or "", FILE_MAX)
   if place.first then
-    if name:find(" %(.*:%d+%)$") then return name end
+    if has_place(name) then return name end
     local source = places.module_name(profile, place, entry)
     return ("%s (%s:%.0f)"):format(name, source, place.first)
   elseif file and file ~= "" and not file:find(")", 1, true) then

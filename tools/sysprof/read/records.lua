@@ -19,6 +19,7 @@ local chunkstacks = require("sysprof.read.chunkstacks")
 local definitions = require("sysprof.read.definitions")
 local events = require("sysprof.model.events")
 local fields = require("sysprof.read.fields")
+local limits = require("sysprof.base.limits")
 local loadmap = require("sysprof.read.loadmap")
 local seen = require("sysprof.read.seen")
 local stacks = require("sysprof.model.stacks")
@@ -26,11 +27,11 @@ local things = require("sysprof.read.things")
 
 local band, rshift = bit.band, bit.rshift
 local uleb = bytes.uleb
-local EXACT_MAX = bytes.EXACT_MAX
+local EXACT_MAX = limits.NUMBER
 
 -- What a difference is written as must be below; for bit.band() to be exact,
 -- and in a frame for the number that has its kind, too.
-local SIGNED_MAX, NEAR_MAX = 2^51, 2^49
+local SIGNED_END, NEAR_END = 2^51, 2^49
 
 local NONE = chunkstacks.NONE
 local STACK, LENGTH = G.SPF_STACK, G.SPF_STACK_LENGTH
@@ -56,9 +57,8 @@ has_second[WORK] = true
 has_second[G.SPF_FRAME_REPEAT] = true
 has_second[CLOSURE] = true
 
--- Most frames of a stack that is believed. It bounds the work on a stream made up of
--- stacks that share almost all of their frames.
-local LENGTH_MAX = 16384
+-- It bounds the work on a stream made up of stacks that share almost all of their frames.
+local LENGTH_MAX = limits.STACK_FRAMES
 
 -- A difference that may be negative, from the number that it is written as.
 local function signed(n)
@@ -78,7 +78,7 @@ local function read_frame(all, map, node, buf, pos)
   payload = (payload - kind) / 16
   if kind == NEAR then
     local above = all:leafmost_host(node)
-    if not above or payload >= NEAR_MAX then return nil, pos end
+    if not above or payload >= NEAR_END then return nil, pos end
     kind, payload = HOST, map:origin(all.payload[above]) + signed(payload)
     if payload < 0 then return nil, pos end
     payload = map:place(payload)
@@ -89,7 +89,7 @@ local function read_frame(all, map, node, buf, pos)
     if extra >= stacks.CLOSURES then extra = 0 end
   elseif kind == LSAME then
     local above = all:leafmost_lua(node)
-    if not above or payload >= NEAR_MAX then return nil, pos end
+    if not above or payload >= NEAR_END then return nil, pos end
     kind, payload, extra = LFUNC, all.payload[above], all.extra[above] + signed(payload)
     if extra < 0 then return nil, pos end
   elseif kind == WORK then	-- See sysprof.model.stacks.
@@ -105,7 +105,11 @@ local function push_frames(d, node, buf, pos, stop)
     local frame
     frame, pos = read_frame(all, map, node, buf, pos)
     node = frame and all:push(node, frame)
-    if not node or pos > stop or all:length(node) > LENGTH_MAX then return nil end
+    if not node or pos > stop then return nil end
+    if all:length(node) > LENGTH_MAX then
+      d.why = limits.sentence("STACK_FRAMES")
+      return nil
+    end
   end
   return node
 end
@@ -134,7 +138,11 @@ local function read_other(d, tag, buf, pos, stop)
   len, pos = uleb(buf, pos + 1)
   if pos > stop or len > stop - pos then return nil end
   local handler = define[tag]
-  if handler and not handler(d, buf, pos, pos + len) then return nil end
+  if handler then
+    local ok, why = handler(d, buf, pos, pos + len)
+    if not ok and not why then return nil end
+    d.why = d.why or why	-- A definition at a limit is left out.
+  end
   return pos + len
 end
 
@@ -174,7 +182,7 @@ local function read_records(d, buf, pos, stop)
 	local f = d.fields[event]
 	pos = fields.read(f, buf, pos, stop)
 	if not pos then return at, true end
-	if f.text then definitions.use_text(d, event, f.text_name, f.text_id) end
+	if f.text and not definitions.use_text(d, event, f.text_name, f.text_id) then return at, true end
       end
       lua, b2 = buf[pos], buf[pos + 1]
       if lua < 128 then pos = pos + 1
@@ -184,7 +192,7 @@ local function read_records(d, buf, pos, stop)
       if host < 128 then pos = pos + 1
       elseif b2 < 128 then host, pos = host - 128 + b2 * 128, pos + 2
       else host, pos = uleb(buf, pos) end
-      if pos > stop or not (time + weight + lua + host < SIGNED_MAX) or
+      if pos > stop or not (time + weight + lua + host < SIGNED_END) or
 	 band(tag, STATE) >= STATE_MAX then
 	return at, true
       end
@@ -273,6 +281,7 @@ function records.new(profile, version)
     labels = { [0] = false },	-- Sets by id; false for one without labels.
     texts = {},			-- By id.
     ended = false,		-- SPF_END was there.
+    why = nil,			-- Sentence on a limit that was reached.
     -- Times of the last samples before the last dump: of one that counts, and of another.
     dumped_at = nil, dumped_passed = nil,
     undefined = 0,		-- Stacks of samples that are not defined,
@@ -311,7 +320,7 @@ end
 -- Decodes the records from pos to before stop into the profile. context: what
 -- records.context() has read before pos, or nil. follows: no chunk is missing since
 -- the last one. Returns the position of the record that does not fit its length or its
--- place, or nil.
+-- place, or nil; and a sentence on a limit that was reached, or nil.
 function methods:decode(buf, pos, stop, context, follows)
   local before, known = context and context.before or 0, self.known
   if before == 0 then
@@ -320,15 +329,18 @@ function methods:decode(buf, pos, stop, context, follows)
     self.ids = chunkstacks.unknown
     known:clear()
   end
-  self.now, self.ended = 0/0, false
+  self.now, self.ended, self.why = 0/0, false, nil
   self.undefined, self.undefined_labels, self.undefined_texts = 0, 0, 0
   self.profile:set_labels(nil)
   if context then
-    definitions.set_context(self, context.tid, context.time, context.step)
+    local ok, why = definitions.set_context(self, context.tid, context.time, context.step)
+    if not ok then return pos, why end
   end
   local bad
   pos, bad = read_records(self, buf, pos, stop)
-  if bad or pos < stop then return pos end
+  local why = self.why or self.profile:refusal()
+  if bad or pos < stop then return pos, why end
+  return nil, why
 end
 
 return records

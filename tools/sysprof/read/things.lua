@@ -13,11 +13,12 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
-local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
 local labels = require("sysprof.model.labels")
+local limits = require("sysprof.base.limits")
+local sort = require("sysprof.base.sort")
 
-local EXACT_MAX = bytes.EXACT_MAX
+local EXACT_MAX = limits.NUMBER
 local SMALL = 1e-5	-- Below, 1 - e^(-x) loses digits.
 
 local things = {}
@@ -30,6 +31,7 @@ end
 local function forget(all, number)
   all.slot[number], all.time[number], all.size[number] = nil, nil, nil
   all.weight[number], all.second[number], all.cycle[number] = nil, nil, nil
+  all.room:give_back("THINGS")
 end
 
 -- A thing has ended, if it is known. how: SPF_ENDED_*; what the reader does not know is dropped.
@@ -40,13 +42,16 @@ function things.ended(all, event, how, number, age)
 end
 
 -- The last sample of a profile has begun a thing. sample: { number =, size =, second =, cycle = },
--- where it has these.
+-- where it has these. Returns whether there is room for it.
 function things.begin(all, event, profile, slot, weight, sample)
   local number = sample.number
   things.ended(all, event, G.SPF_ENDED_DROPPED, number)
+  all.room = profile.room
+  if not all.room:take("THINGS") then return false end
   events.begin_thing(event)
   all.slot[number], all.time[number], all.cycle[number] = slot, profile.last_time, sample.cycle
   all.size[number], all.weight[number], all.second[number] = sample.size, weight, sample.second
+  return true
 end
 
 -- -- What is left ----------------------------------------------------------
@@ -80,7 +85,7 @@ end
 local function sorted_numbers(all)
   local list = {}
   for number in pairs(all.slot) do list[#list + 1] = number end
-  table.sort(list)
+  sort(list)
   return list
 end
 
@@ -102,6 +107,7 @@ function things.finish(all, event, profile)
     end
     local slot = profile:add_slot(slots:thread(from), left, set, slots:state(from), slots:lua(from),
 				  slots:host(from), 1, weight, second)
+    if not slot then break end
     events.add_left(left, variance)
     if profile.timeline then
       profile.timeline:add(all.time[number], weight, slot)
