@@ -29,7 +29,7 @@ p.hsyms = {}
 local files = symbolfiles.new(p)
 local compared = 0
 for addr, symbol in pairs(names) do
-  local m = symbolfiles.module_of(p, addr)
+  local m = p:module_at(addr)
   -- A file without a build-id cannot be recognised.
   if m and m.path:find("^/") and m.buildid ~= "" then
     local found = files:find(addr)

@@ -80,7 +80,7 @@ function files.text(path, most)
     parts[#parts + 1], bytes = s, bytes + #(s or "")
   until not s or bytes > most
   file:close()
-  if bytes > most then return nil, ("it has more than %.0f bytes"):format(most) end
+  if bytes > most then return nil, limits.too_long(most) end
   return not why and table.concat(parts) or nil, why
 end
 
@@ -90,7 +90,7 @@ function files.copy(path, write, most)
   local file, err = files.open(path, "rb")
   if not file then return err end
   local left, why = file:seek("end")
-  if left and left > most then why = ("it has more than %.0f bytes"):format(most) end
+  if left and left > most then why = limits.too_long(most) end
   if left and not why then file:seek("set") end
   while not why and left > 0 do
     local s

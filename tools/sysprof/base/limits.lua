@@ -136,7 +136,6 @@ local sentences = {}
 local function number_text(n)
   return n == 2^53 and "2^53" or n == 2^64 and "2^64" or ("%.0f"):format(n)
 end
-limits.number_text = number_text
 
 for _, row in ipairs(limits.ROWS) do
   if type(row) == "table" then
@@ -148,6 +147,17 @@ end
 -- Returns what the user reads at a limit, with its values.
 function limits.sentence(name, ...)
   return sentences[name]:format(...)
+end
+
+-- Returns what the user reads of a file with more bytes than this.
+function limits.too_long(most)
+  return (TOO_LONG:gsub("{}", number_text(most)))
+end
+
+-- Returns a row as a line of the table in doc/limits.md.
+function limits.document_row(row)
+  local number, reads = number_text(row[2]), sentences[row[1]]:gsub("%%%.0f", "N"):gsub("%%[sg]", "...")
+  return ("| %s | %s%s | %s |"):format(row[4], number, row[3] == "" and "" or " " .. row[3], reads)
 end
 
 -- No limit is missing unnoticed.

@@ -151,7 +151,7 @@ function reader.read(path, options)
   local inp, size = input.from_file(file)
   if size and options and size > (options.most or math.huge) then
     file:close()
-    return nil, ("it has more than %.0f bytes"):format(options.most)
+    return nil, limits.too_long(options.most)
   end
   if progress then
     inp.progress = function(done) progress:update(reader.name(path), done, size) end
