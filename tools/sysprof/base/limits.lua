@@ -24,6 +24,7 @@ limits.ROWS = {
   { "FRAME_NUMBER", 2^51, "", "the number of a frame", "[frame out of range]" },
   { "FRAME_EXTRA", 2^26, "", "the second number of a frame", "[frame out of range]" },
   { "CLOSURES", 2^16, "", "the number of a closure", "(the closure has no number)" },
+  { "COUNTERS", 2^16, "", "the id of a counter", "(passed over)" },
   { "SESSIONS", 2^16, "sessions", "a stream", "more than {} sessions, the others are left out" },
   { "OPEN_SESSIONS", 2^14, "sessions", "sessions that go on at a time",
     "more than {} sessions at a time, the others are left out" },

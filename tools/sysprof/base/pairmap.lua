@@ -93,6 +93,18 @@ local function add(self, at, a, b)
   return id
 end
 
+-- Returns the number of the record of a pair, or nil.
+function methods:find(a, b)
+  local index, list, mask = self.index, self.list, self.places - 1
+  local at = band(hash(a, b), mask)
+  local id = index[at]
+  while id ~= 0 do
+    if list[id].b == b and list[id].a == a then return id end
+    at = band(at + 1, mask)
+    id = index[at]
+  end
+end
+
 -- Returns the number of the record of a pair, and true if it is new. a is below 2^51, or what
 -- its field holds; b is below 2^31.
 function methods:put(a, b)

@@ -9,6 +9,7 @@ local command = require("sysprof.cli.command")
 local dumped = require("sysprof.cli.dumped")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
+local numbermap = require("sysprof.base.numbermap")
 local outfile = require("sysprof.cli.outfile")
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
@@ -98,7 +99,7 @@ end
 -- without samples.
 local function threads_of(facts, profile)
   local sampled, real = threadstacks.of(profile)
-  local by_tid, list = {}, {}
+  local by_tid, list = numbermap.new(), {}
   for _, thread in ipairs(sampled) do by_tid[thread.tid] = thread end
   for _, its in ipairs(processes.threads(facts.pid)) do
     local thread = by_tid[its.own_tid]

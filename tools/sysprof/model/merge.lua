@@ -13,6 +13,7 @@ local array = require("sysprof.base.array")
 local events = require("sysprof.model.events")
 local limits = require("sysprof.base.limits")
 local metanumber = require("sysprof.model.metanumber")
+local numbermap = require("sysprof.base.numbermap")
 local sort = require("sysprof.base.sort")
 local stacks = require("sysprof.model.stacks")
 
@@ -284,15 +285,15 @@ local remember_events = interpreted(function(m, sessions)
 end)
 
 local remember_starts = interpreted(function(m, q)
-  m.starts = {}
-  for _, symbol in pairs(q.hsyms) do
+  m.starts = numbermap.new()
+  for _, symbol in q.hsyms:each() do
     if symbol.name ~= "" then m.starts[symbol.addr] = symbol end
   end
 end)
 
 local remember_lfuncs = interpreted(function(m)
   local fids, list = {}, m.profile.lfuncs
-  for fid in pairs(list) do fids[#fids + 1] = fid end
+  for fid in list:each() do fids[#fids + 1] = fid end
   sort(fids)
   for _, fid in ipairs(fids) do remember_lfunc(m, fid, list[fid]) end
 end)
@@ -301,17 +302,18 @@ end)
 local new_merger = interpreted(function(p, same_process)
   local m = { profile = p, same_process = same_process, id = FREE_ID, address = FREE_ADDRESS, closure = FREE_CLOSURE,
 	      by_place = {}, by_name = {}, by_ffunc = {}, by_cfunc = {}, by_module = {},
-	      by_symbol = {}, by_thread = {}, by_tid = {}, by_event = {}, taken = {},
+	      by_symbol = {}, by_thread = {}, by_tid = numbermap.new(), by_event = {},
+	      taken = numbermap.new(),
 	      list = {} }
   for _, thread in ipairs(p.thread_list) do remember_thread(m, p, thread) end
   remember_events(m, p.sessions)
   remember_lfuncs(m)
-  for ffid, name in pairs(p.ffuncs) do m.by_ffunc[name] = ffid end
-  for addr, names in pairs(p.cfuncs) do
-    for number, name in pairs(names) do m.by_cfunc[("%.0f\0%s"):format(addr, name)] = number end
+  for ffid, name in p.ffuncs:each() do m.by_ffunc[name] = ffid end
+  for addr, names in p.cfuncs:each() do
+    for number, name in names:each() do m.by_cfunc[("%.0f\0%s"):format(addr, name)] = number end
   end
   for _, mod in ipairs(p.modules) do m.by_module[module_key(mod)] = mod end
-  for addr, symbol in pairs(p.hsyms) do
+  for addr, symbol in p.hsyms:each() do
     if not p:module_at(addr) then m.by_symbol[symbol.name] = symbol.addr end
   end
   return m
@@ -324,10 +326,11 @@ local merge = {}
 local function add(m, q)
   local p, fits = m.profile, true
   q.room:close()	-- The profile takes what it keeps.
-  m.frames, m.addresses = {}, {}
+  m.frames, m.addresses = {}, numbermap.new()
   -- Nodes of p by those of q; 0: not mapped yet.
   m.nodes = array.zeros(numbers, q.stacks:count() + 1)
-  m.ids = { [LFUNC] = {}, [FFUNC] = {}, [CFUNC] = {}, [HOST] = {} }
+  m.ids = {}
+  for _, kind in ipairs { LFUNC, FFUNC, CFUNC, HOST } do m.ids[kind] = numbermap.new() end
   remember_starts(m, q)
   remember_events(m, q.sessions)
   local thread_of, event_of, set_of = {}, {}, {}
@@ -386,7 +389,7 @@ end
 merge.share_names = interpreted(function(p, q)
   local m = { profile = p, by_place = {}, by_name = {} }
   remember_lfuncs(m)
-  for _, f in pairs(q.lfuncs) do
+  for _, f in q.lfuncs:each() do
     local there = f.name ~= "" and same_lfunc(m, f)
     if there then
       learn_names(m, there, f)

@@ -15,6 +15,7 @@ local events = require("sysprof.model.events")
 local labels = require("sysprof.model.labels")
 local limits = require("sysprof.base.limits")
 local marks = require("sysprof.model.marks")
+local numbermap = require("sysprof.base.numbermap")
 local ranges = require("sysprof.base.ranges")
 local room = require("sysprof.model.room")
 local slots = require("sysprof.model.slots")
@@ -82,7 +83,7 @@ function profile.new(options)
     slots = slots.new(account),	-- Samples, counted.
     sessions = {},	-- { meta = , counters = , events = , tids = set of sampled threads }
     thread_list = {},	-- See sysprof.names.threads; those that have samples.
-    threads = {}, thread_names = {},	-- Of the session, by id.
+    threads = numbermap.new(), thread_names = numbermap.new(),	-- Of the session, by id.
     label_sets = labels.new(account),
     session = nil, thread = nil, labels = nil,	-- Of the samples that follow,
     lanes = {},		-- and their lanes by index of the event.
@@ -93,8 +94,9 @@ function profile.new(options)
     meta = {}, meta_keys = {},	-- Value by key, of all sessions; keys in order.
     modules = {},		-- In order of definition.
     module_keys = {}, ranges = ranges.new(),	-- Set of them; their numbers by address.
-    lfuncs = {}, ffuncs = {}, hsyms = {},	-- By id or address.
-    cfuncs = {},	-- Lua's names of C functions, see cfunc_name().
+    -- By id or address; see sysprof.base.numbermap.
+    lfuncs = numbermap.new(), ffuncs = numbermap.new(), hsyms = numbermap.new(),
+    cfuncs = numbermap.new(),	-- Lua's names of C functions, see cfunc_name().
     counters = {},	-- Of all sessions together.
     -- What the reader found out about the input.
     version = nil,	-- Of the stream.
@@ -120,7 +122,7 @@ end
 
 -- Begins another session.
 function methods:add_session()
-  self.session = { meta = {}, counters = {}, events = {}, tids = {} }
+  self.session = { meta = {}, counters = {}, events = {}, tids = numbermap.new() }
   self.sessions[#self.sessions + 1] = self.session
 end
 
@@ -128,8 +130,7 @@ end
 
 -- Takes room for a definition with so many bytes of text, in place of an old one or nil.
 function methods:take_name(bytes, old)
-  bytes = bytes - (old or -NAME_BYTES)
-  return bytes <= 0 or self.room:take("DEFINITIONS", bytes)
+  return self.room:take("DEFINITIONS", bytes - (old or -NAME_BYTES))
 end
 
 local function bytes_of(text) return text and #text end
@@ -242,14 +243,11 @@ end
 -- another name, or nil.
 function methods:set_lfunc(fid, firstline, lastline, chunk, name, path)
   local f = self.lfuncs[fid]
+  if f and name == "" and f.chunk == chunk and f.firstline == firstline then name, path = f.name, f.path end
   local bytes = #chunk + #name + (bytes_of(path) or 0)
   if not self:take_name(bytes, f and #f.chunk + #f.name + (bytes_of(f.path) or 0)) then return false end
-  if not f then
-    f = {}
-    self.lfuncs[fid] = f
-  elseif name == "" and f.chunk == chunk and f.firstline == firstline then
-    name, path = f.name, f.path
-  end
+  f = f or {}
+  self.lfuncs[fid] = f
   f.firstline, f.lastline, f.chunk, f.name, f.path = firstline, lastline, chunk, name, path
   return true
 end
@@ -273,7 +271,7 @@ function methods:set_cfunc(addr, number, name)
   local names = self.cfuncs[addr]
   if not self:take_name(#name, bytes_of(names and names[number])) then return false end
   if not names then
-    names = {}
+    names = numbermap.new()
     self.cfuncs[addr] = names
   end
   names[number] = name
@@ -286,8 +284,9 @@ function methods:cfunc_name(addr, number)
   return names and (names[number] or names[0])
 end
 
--- The latest value of a session's counter is the one that counts.
+-- The latest value of a session's counter is the one that counts. Nobody knows counters with large ids.
 function methods:set_counter(id, value)
+  if id >= limits.COUNTERS then return true end
   local own = self.session.counters
   if not own[id] and not self:take_name(0) then return false end
   local before, all = own[id] or 0, self.counters[id] or 0

@@ -11,6 +11,7 @@ local ffi = require("ffi")
 local bytes = require("sysprof.base.bytes")
 local files = require("sysprof.base.files")
 local limits = require("sysprof.base.limits")
+local numbermap = require("sysprof.base.numbermap")
 local system = require("sysprof.base.system")
 
 local elf = {}
@@ -236,7 +237,7 @@ end
 
 -- Names of functions that choose the code of another one, by their addresses.
 local function chosen(t)
-  local names, count = {}, 0
+  local names, count = numbermap.new(), 0
   for k = 1, t.n - 1 do
     local s = t.symbols[k]
     if s.info % 16 == STT_GNU_IFUNC and count < limits.SYMBOL_LINKS then
@@ -249,7 +250,7 @@ end
 
 -- Returns a function that gives the name of the function whose address the dynamic linker writes to a place in memory.
 function methods:linked()
-  local t, names, count = self:symbols("dynsym"), {}, 0
+  local t, names, count = self:symbols("dynsym"), numbermap.new(), 0
   local choosers = t and chosen(t)
   for i = 1, t and self.nsections - 1 or 0 do
     local s = self.sections[i]

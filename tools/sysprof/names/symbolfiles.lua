@@ -16,6 +16,7 @@ local G = require("sysprof.base.grammar")
 local elf = require("sysprof.names.elf")
 local functionstarts = require("sysprof.names.functionstarts")
 local limits = require("sysprof.base.limits")
+local numbermap = require("sysprof.base.numbermap")
 local sort = require("sysprof.base.sort")
 local stubs = require("sysprof.names.stubs")
 local text = require("sysprof.base.text")
@@ -280,8 +281,8 @@ end
 
 -- Returns the symbols of a profile by the addresses where they begin.
 function symbolfiles.starts(profile)
-  local starts = {}
-  for _, symbol in pairs(profile.hsyms) do
+  local starts = numbermap.new()
+  for _, symbol in profile.hsyms:each() do
     if not has_name(starts[symbol.addr]) then starts[symbol.addr] = symbol end
   end
   return starts
@@ -291,7 +292,7 @@ end
 -- them as in the file, biases by these where the file was mapped.
 local function nameless(profile)
   local all, hsyms, starts = profile.stacks, profile.hsyms, symbolfiles.starts(profile)
-  local list, by_key, seen = {}, {}, {}
+  local list, by_key, seen = {}, {}, numbermap.new()
   for id = 1, #all.kind do
     local kind, addr = all.kind[id], all.payload[id]
     if (kind == G.SPF_FRAME_HOST or (kind == G.SPF_FRAME_CFUNC and not has_name(starts[addr]))) and
@@ -302,7 +303,7 @@ local function nameless(profile)
 	local key, at = m.buildid .. "\0" .. m.path, addr - m.bias
 	local wanted = by_key[key]
 	if not wanted then
-	  wanted = { path = m.path, buildid = m.buildid, list = {}, biases = {} }
+	  wanted = { path = m.path, buildid = m.buildid, list = {}, biases = numbermap.new() }
 	  by_key[key], list[#list + 1] = wanted, wanted
 	end
 	if not wanted.biases[at] then
@@ -331,7 +332,7 @@ end
 -- known. Knows only addresses without a name in the profile.
 function methods:find(addr)
   if not self.found then
-    self.found = {}
+    self.found = numbermap.new()
     for _, m in ipairs(nameless(self.profile)) do search_module(self, m) end
   end
   return self.found[addr]

@@ -85,8 +85,8 @@ definitions.set_context = set_context
 define[G.SPF_CONTEXT] = function(d, buf, pos, stop)
   local tid, time, _, step = read_context(buf, pos, stop)
   if not tid then return nil end
-  local ok
-  ok, d.why = set_context(d, tid, time, step)
+  local ok, why = set_context(d, tid, time, step)
+  d.why = why or d.why
   return ok	-- The samples that follow would be of another thread.
 end
 

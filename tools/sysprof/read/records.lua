@@ -21,6 +21,7 @@ local events = require("sysprof.model.events")
 local fields = require("sysprof.read.fields")
 local limits = require("sysprof.base.limits")
 local loadmap = require("sysprof.read.loadmap")
+local numbermap = require("sysprof.base.numbermap")
 local seen = require("sysprof.read.seen")
 local stacks = require("sysprof.model.stacks")
 local things = require("sysprof.read.things")
@@ -259,6 +260,13 @@ local function read_records(d, buf, pos, stop)
   return pos, false
 end
 
+-- Id 0 is no labels.
+local function labels_by_id()
+  local map = numbermap.new()
+  map[0] = false
+  return map
+end
+
 local records = {}
 local methods = {}
 local mt = { __index = methods }
@@ -278,8 +286,8 @@ function records.new(profile, version)
     now = 0/0,			-- Time of the last sample.
     step = 0,			-- What times are less, see SPF_CONTEXT.
     last_of = times(G.SPF_EVENTS_MAX),	-- Time of the last sample by event.
-    labels = { [0] = false },	-- Sets by id; false for one without labels.
-    texts = {},			-- By id.
+    labels = labels_by_id(),	-- Sets by id; false for one without labels.
+    texts = numbermap.new(),	-- By id.
     ended = false,		-- SPF_END was there.
     why = nil,			-- Sentence on a limit that was reached.
     -- Times of the last samples before the last dump: of one that counts, and of another.

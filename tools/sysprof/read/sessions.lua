@@ -9,6 +9,7 @@
 local G = require("sysprof.base.grammar")
 local limits = require("sysprof.base.limits")
 local merge = require("sysprof.model.merge")
+local numbermap = require("sysprof.base.numbermap")
 local profile = require("sysprof.model.profile")
 local records = require("sysprof.read.records")
 
@@ -25,7 +26,7 @@ function sessions.new(version, options)
   return setmetatable({
     version = version,
     options = options,
-    by_number = {}, list = {},
+    by_number = numbermap.new(), list = {},
     merged = nil,	-- Profile of the sessions that have ended.
     add = nil,		-- Adds another profile to it.
     damages = 0,	-- Damaged places so far.

@@ -13,6 +13,7 @@ local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local limits = require("sysprof.base.limits")
+local numbermap = require("sysprof.base.numbermap")
 local profile = require("sysprof.model.profile")
 local seen = require("sysprof.read.seen")
 local sort = require("sysprof.base.sort")
@@ -85,7 +86,7 @@ read_symbol[SYM_CFUNC] = function(d, buf, pos, stop)
     end
     d.work = d.work - CLEAR_WORK
     -- Known addresses may be of this symbol now.
-    d.host_frames = {}
+    d.host_frames = numbermap.new()
     d.known:clear()
   end
   d.csym[addr] = name
@@ -353,11 +354,11 @@ function tarantool.read(inp, options)
   local all = p.stacks
   local d = {
     input = inp, profile = p,
-    fids = 0, fid_of = {},		-- Function by address of its prototype.
-    unknown = {},			-- Such addresses that had no function.
-    csym = {}, csym_list = {},		-- Name by address; addresses, sorted.
+    fids = 0, fid_of = numbermap.new(),		-- Function by address of its prototype.
+    unknown = numbermap.new(),			-- Such addresses that had no function.
+    csym = numbermap.new(), csym_list = {},		-- Name by address; addresses, sorted.
     known = seen.prefixes(),		-- Slots by the bytes of samples.
-    host_frames = {},			-- Frame and name by address.
+    host_frames = numbermap.new(),			-- Frame and name by address.
     cbound = all:frame(G.SPF_FRAME_CBOUND, 0, 0),
     vm_frame = all:frame(G.SPF_FRAME_VM, 0, 0),
     lua = {}, host = {},		-- Frames of the current sample.

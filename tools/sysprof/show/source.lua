@@ -34,11 +34,11 @@ end
 -- The chunk with the same path counts alone. Otherwise one path must end in the other.
 function source.chunks(profile, path)
   local exact, set, list = false, {}, {}
-  for _, f in pairs(profile.lfuncs) do
+  for _, f in profile.lfuncs:each() do
     exact = exact or f.chunk == "@" .. path
   end
   local wanted = plain_path(path)
-  for _, f in pairs(profile.lfuncs) do
+  for _, f in profile.lfuncs:each() do
     local chunk = f.chunk:match("^@(.+)$")
     if chunk and not set[f.chunk] then
       local own = plain_path(chunk)
