@@ -245,7 +245,7 @@ local function profile(samples)
   assert(sysprof.stop())
   local p = assert(reader.read("names.bin"))
   t.ok(p.complete, "the profile")
-  for _, f in pairs(p.lfuncs) do
+  for _, f in p.lfuncs:each() do
     local place = f.chunk:find("^=") and f.chunk or f.chunk .. ":" .. f.firstline
     local name = expected[place]
     -- No name at all may be the fault of a function's only sample.

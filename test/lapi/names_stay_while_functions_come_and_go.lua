@@ -28,7 +28,7 @@ assert(misc.sysprof.stop())
 
 local p = assert(reader.read(PATH))
 n = 0
-for _, f in pairs(p.lfuncs) do
+for _, f in p.lfuncs:each() do
   if f.chunk:find("^@load") then n = n + 1 end
 end
 t.ok(n > LOADED, ("samples of %d loaded functions"):format(n))

@@ -66,7 +66,7 @@ end
 local function has_name(path)
   local p = assert(reader.read(path))
   t.ok(p.complete, path .. " is complete")
-  for _, f in pairs(p.lfuncs) do
+  for _, f in p.lfuncs:each() do
     if f.name == "known" then return true end
   end
   return false

@@ -89,8 +89,8 @@ local function serve(behaviour, fd, request, file, recordings)
       for _, its in pairs(recordings) do n, its.limit = n + 1, 0 end
     end
     answer(fd, "ok", "stopped=" .. n)
-  elseif verb == "dump" and behaviour == "long_list" then
-    C.ftruncate(file, 2^28 + 1)
+  elseif verb == "dump" and behaviour == "long_list" or verb == "perf-map" and behaviour == "long_map" then
+    C.ftruncate(file, 2^30)
     C.close(file)
     answer(fd, "ok", "vms=2", "answered=2")
   elseif verb == "record" then

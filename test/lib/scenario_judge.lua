@@ -22,7 +22,7 @@ local function new_look(s, p)
   local all = p.stacks
   local look = { s = s, p = p, lua = {}, host = {} }
   local starts = {}
-  for _, symbol in pairs(p.hsyms) do starts[symbol.addr] = symbol end
+  for _, symbol in p.hsyms:each() do starts[symbol.addr] = symbol end
 
   local function lua_name(fid)
     local f = assert(p.lfuncs[fid], "function is not defined")

@@ -187,7 +187,7 @@ prefixes:clear()
 t.equal(prefixes:find(long, 0), nil, "prefix that was forgotten")
 
 -- Outermost frames of stacks of any depth and shape.
-local tree = stacks.new()
+local tree = stacks.new(require("sysprof.model.room").account())
 local frame = { tree:frame(5, 1, 0), tree:frame(5, 2, 0) }
 for _ = 1, 200 do
   local path, depth = { [0] = 0 }, math.random(0, 400)
@@ -205,5 +205,83 @@ t.with_file(("x"):rep(256 * 1024 + 1), function(path)
   t.equal(window:need(2^20), 256 * 1024 + 1, "the last byte of a file")
   t.equal(window.err, nil, "the end of a file")
 end)
+
+-- -- Numbers that others choose --------------------------------------------
+
+local numbermap = require("sysprof.base.numbermap")
+local ranges = require("sysprof.base.ranges")
+
+-- Returns how many hundreds of instructions of the VM a function takes.
+local function instructions(f)
+  local n = 0
+  jit.off()
+  debug.sethook(function() n = n + 1 end, "", 100)
+  f()
+  debug.sethook()
+  jit.on()
+  return n
+end
+
+-- Pairs that differ in some bits only are found as fast as others.
+local N = 4000
+local function put_all(a_of, b_of)
+  return instructions(function()
+    local map = pairmap.new()
+    for i = 1, N do map:put(a_of(i), b_of(i)) end
+  end)
+end
+local function zero() return 0 end
+local usual = put_all(function(i) return i end, zero)
+for _, bits in ipairs { 8, 16, 24, 32, 38 } do
+  local function shifted(i) return i * 2 ^ bits end
+  t.ok(put_all(shifted, zero) < 2 * usual, ("numbers that differ above bit %d"):format(bits))
+end
+t.ok(put_all(zero, function(i) return i * 2^18 end) < 2 * usual, "second numbers that differ above bit 18")
+
+-- A numbermap is a table of numbers up to 2^64.
+local map, model = numbermap.new(), {}
+math.randomseed(52)
+for step = 1, 20000 do
+  local key = math.random(0, 3) == 0 and math.random(0, 50) or math.random(0, 300) * 2 ^ math.random(0, 55)
+  local value = math.random(0, 2) > 0 and step or nil
+  map[key], model[key] = value, value
+end
+map[0], model[0] = false, false
+local count, total = 0, 0
+for key, value in map:each() do
+  count = count + 1
+  t.ok(model[key] == value, ("value of %.0f"):format(key))
+end
+for key, value in pairs(model) do
+  total = total + 1
+  if map[key] ~= value then t.ok(false, ("%.0f is missing"):format(key)) end
+end
+t.equal(count, total, "numbers in a numbermap")
+
+-- What comes and goes takes no room.
+map = numbermap.new()
+for i = 1, 100000 do map[i], map[i - 10] = true, nil end
+t.ok(map.index.count < 5000, map.index.count .. " removed numbers stay")
+
+-- Ranges: the latest one counts where several overlap.
+local list, painted = ranges.new(), {}
+for value = 1, 2000 do
+  local first = math.random(0, 400)
+  local last = first + math.random(1, 60)
+  list:put(first, last, value)
+  for i = first, last - 1 do painted[i] = value end
+  local at, has = math.random(0, 500), false
+  local found = list:find(at)
+  if (found and found.value) ~= painted[at] then t.ok(false, "range at " .. at) end
+  for i = at, at + 9 do has = has or painted[i] ~= nil end
+  if (list:overlapped(at, at + 10) ~= nil) ~= has then t.ok(false, "overlapped from " .. at) end
+end
+
+-- All of a range goes if a part of it does.
+list = ranges.new()
+for i = 0, 9 do list:put(10 * i, 10 * i + 5, i) end
+t.equal(list:remove(15, 20), false, "nothing to remove")
+t.equal(list:remove(12, 33), true, "something to remove")
+for i = 0, 9 do t.equal(list:find(10 * i + 4) == nil, i >= 1 and i <= 3, "range " .. i) end
 
 t.finish()

@@ -2,6 +2,7 @@
 -- TIMEOUT: 120
 
 local programs = require("live_programs")
+local server = require("live_server")
 local t = require("tools_test")
 
 local try = programs.try
@@ -54,6 +55,15 @@ status, _, message = try("perf-map " .. pid)
 t.equal(status, 1, "a program that stays in compiled code: status")
 t.contains(message, "has not come to Lua code outside of compiled code", "a program that stays in compiled code")
 t.equal(t.content(map_of(pid)), "", "no map of it")
+
+-- A map of 1 GiB takes neither time nor memory.
+local huge = server.start("long_map")
+status, _, message = t.shell(("ulimit -v %s; '%s' '%s/tools/luajit-sysprof.lua' perf-map %d"):format(
+  (os.getenv("CFLAGS") or ""):find("sanitize") and "unlimited" or "600000", t.luajit, t.source, huge))
+t.equal(status, 1, "a huge map: status: " .. message)
+t.contains(message, "no map: it has more than 67108864 bytes", "a huge map")
+t.equal(t.content(map_of(huge)), "", "no map of it")
+server.stop { huge }
 
 status, _, message = try("perf-map")
 t.equal(status, 2, "no PID: status")

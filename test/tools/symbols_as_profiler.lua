@@ -25,11 +25,11 @@ t.equal(status, 0, "profile: " .. err)
 
 local p = assert(reader.read("p.bin"))
 local names = p.hsyms
-p.hsyms = {}
+p.hsyms = require("sysprof.base.numbermap").new()
 local files = symbolfiles.new(p)
 local compared = 0
-for addr, symbol in pairs(names) do
-  local m = symbolfiles.module_of(p, addr)
+for addr, symbol in names:each() do
+  local m = p:module_at(addr)
   -- A file without a build-id cannot be recognised.
   if m and m.path:find("^/") and m.buildid ~= "" then
     local found = files:find(addr)

@@ -8,6 +8,7 @@
 
 local ffi = require("ffi")
 local bit = require("bit")
+local limits = require("sysprof.base.limits")
 local band, bxor, bnot, tobit = bit.band, bit.bxor, bit.bnot, bit.tobit
 local rshift = bit.rshift
 local char = string.char
@@ -15,10 +16,9 @@ local char = string.char
 ffi.cdef("int memcmp(const void *, const void *, size_t);")
 local memcmp = ffi.C.memcmp
 
-local ULEB_MAX = 10	-- Bytes of the longest number that is accepted.
-local EXACT_MAX = 2^53	-- Numbers below are exact.
+local ULEB_MAX = limits.NUMBER_BYTES
 
-local TEXT_MAX = 2^63 - 1024	-- What a number in ULEB128 may be, as a double.
+local LARGEST = 2^63 - 1024	-- What a number in ULEB128 may be, as a double.
 
 local word_ptr = ffi.typeof("const int32_t *")
 
@@ -36,7 +36,7 @@ local function uleb_long(buf, pos)
 end
 
 -- Returns the number at pos and the position after it. The number is exact
--- below EXACT_MAX, rounded above, and infinite if it is too long.
+-- below limits.NUMBER, rounded above, and infinite if it is too long.
 local function uleb(buf, pos)
   local b0 = buf[pos]
   if b0 < 128 then return b0, pos + 1 end
@@ -47,7 +47,7 @@ end
 
 -- Returns a number from 0 on, also a uint64_t, in ULEB128.
 local function uleb_text(n)
-  if type(n) == "number" and not (n < TEXT_MAX) then n = TEXT_MAX end
+  if type(n) == "number" and not (n < LARGEST) then n = LARGEST end
   if n < 128 then return char(tonumber(n)) end
   local out = {}
   while n >= 128 do
@@ -157,7 +157,6 @@ return {
   same = same,
   hash = hash,
   ULEB_MAX = ULEB_MAX,
-  EXACT_MAX = EXACT_MAX,
   uleb = uleb,
   uleb_text = uleb_text,
   u16_text = u16_text,

@@ -3,6 +3,7 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local limits = require("sysprof.base.limits")
 
 -- The layout of struct statx is the same on each architecture (statx(2)).
 ffi.cdef [[
@@ -25,6 +26,7 @@ int glob(const char *, int, void *, void *);
 void globfree(void *);
 ]]
 
+local BLOCK = 2^16		-- Bytes that are read at once.
 local AT_FDCWD, AT_SYMLINK_NOFOLLOW, AT_EMPTY_PATH = -100, 0x100, 0x1000
 local STATX_BASIC_STATS = 0x7ff
 local KINDS = { [4] = "folder", [8] = "file", [10] = "link" }	-- By the upper bits of the mode.
@@ -66,13 +68,39 @@ function files.open(path, mode)
   return nil, err:sub(1, #name) == name and err:sub(#name + 1) or err
 end
 
--- Returns the content of a small file, or nil and the reason.
-function files.text(path)
+-- Returns the content of a file, or nil and the reason. most: how many bytes it may have; those of a small file if
+-- missing.
+function files.text(path, most)
+  most = most or limits.SMALL_FILE
   local file, err = files.open(path, "rb")
   if not file then return nil, err end
-  local s, why = file:read("*a")
+  local parts, bytes, s, why = {}, 0
+  repeat
+    s, why = file:read(math.min(BLOCK, most + 1 - bytes))
+    parts[#parts + 1], bytes = s, bytes + #(s or "")
+  until not s or bytes > most
   file:close()
-  return s, why
+  if bytes > most then return nil, limits.too_long(most) end
+  return not why and table.concat(parts) or nil, why
+end
+
+-- Copies a file by write(s): what it has now, and nothing that is appended later. Returns nil, or the reason of a
+-- failure. most: how many bytes it may have.
+function files.copy(path, write, most)
+  local file, err = files.open(path, "rb")
+  if not file then return err end
+  local left, why = file:seek("end")
+  if left and left > most then why = limits.too_long(most) end
+  if left and not why then file:seek("set") end
+  while not why and left > 0 do
+    local s
+    s, why = file:read(math.min(BLOCK, left))
+    if not s then break end
+    write(s)
+    left = left - #s
+  end
+  file:close()
+  return why
 end
 
 -- Returns the path without links, or nil if the file does not exist.

@@ -10,6 +10,7 @@ local ffi = require("ffi")
 local bit = require("bit")
 local array = require("sysprof.base.array")
 local band, bxor, rshift, tobit = bit.band, bit.bxor, bit.rshift, bit.tobit
+local floor = math.floor
 
 local FIRST = 16	-- Places at first; a power of two.
 
@@ -36,12 +37,28 @@ function pairmap.new(kind)
 			index = array.zeros(numbers, FIRST), places = FIRST }, mt)
 end
 
--- The multipliers keep products below 2^52, where bit.tobit is exact.
+-- Numbers that nobody can foresee: who chooses the pairs must not choose their places.
+local function random_numbers(n)
+  local file, list = io.open("/dev/urandom", "rb"), {}
+  local s = file and file:read(4 * n) or ""
+  if file then file:close() end
+  for i = 1, n do
+    local a, b, c, d = s:byte(4 * i - 3, 4 * i)
+    list[i] = tobit(d and a + b * 2^8 + c * 2^16 + d * 2^24 or os.time() * i + os.clock() * 1e6)
+  end
+  return list
+end
+
+local SEEDS = random_numbers(3)
+local SEED_A, SEED_HIGH, SEED_B = SEEDS[1], SEEDS[2], SEEDS[3]
+
+-- Of all bits of a and b. The multipliers keep products below 2^52, where bit.tobit is exact.
 local function hash(a, b)
-  local h = tobit(tobit(a) * 648053)
-  h = tobit(bxor(h, rshift(h, 15)) + tobit(b) * 548543)
-  h = tobit(bxor(h, rshift(h, 13)) * 719393)
-  return bxor(h, rshift(h, 16))
+  local h = tobit(bxor(tobit(a), SEED_A) * 648053)
+  h = tobit(bxor(h, rshift(h, 15), floor(a / 2^32), SEED_HIGH) * 548543)
+  h = tobit(bxor(h, rshift(h, 13), b, SEED_B) * 719393)
+  h = tobit(bxor(h, rshift(h, 16)) * 648053)
+  return bxor(h, rshift(h, 15))
 end
 
 -- Returns the free place that ends the search for a pair.
@@ -74,6 +91,18 @@ local function add(self, at, a, b)
   local record = self.list[id]
   record.a, record.b = a, b
   return id
+end
+
+-- Returns the number of the record of a pair, or nil.
+function methods:find(a, b)
+  local index, list, mask = self.index, self.list, self.places - 1
+  local at = band(hash(a, b), mask)
+  local id = index[at]
+  while id ~= 0 do
+    if list[id].b == b and list[id].a == a then return id end
+    at = band(at + 1, mask)
+    id = index[at]
+  end
 end
 
 -- Returns the number of the record of a pair, and true if it is new. a is below 2^51, or what

@@ -4,7 +4,7 @@
 
 local suggest = {}
 
-local LENGTH_MAX = 40	-- Bytes of a word that gets a suggestion.
+local WORD_BYTES = 40	-- Bytes of a word that gets a suggestion.
 local SHORT_MIN = 2	-- Letters of a word that can be short for another one.
 
 -- Returns how many letters must be inserted, removed, replaced, or exchanged with their neighbour,
@@ -44,12 +44,12 @@ end
 -- is lower case.
 function suggest.nearest(word, list)
   word = word:lower()
-  if #word > LENGTH_MAX then return nil end
+  if #word > WORD_BYTES then return nil end
   local nearest, wrong, short
   for _, name in ipairs(list) do
     local lower = name:lower()
     local most = math.max(#word, #lower) / 3
-    local n = #lower <= LENGTH_MAX and math.abs(#word - #lower) <= most and distance(word, lower)
+    local n = #lower <= WORD_BYTES and math.abs(#word - #lower) <= most and distance(word, lower)
     if n and n <= most and (not wrong or n < wrong) then nearest, wrong = name, n end
     if not short and (is_short_for(word, lower) or is_short_for(lower, word)) then short = name end
   end

@@ -34,7 +34,7 @@ local C = ffi.C
 local POLLIN, POLLOUT = 1, 4
 local CLOCK_MONOTONIC = 1
 local RLIMIT_NOFILE = 7
-local WAIT_MAX = 3600		-- Seconds.
+local WAIT_SECONDS = 3600		-- Seconds.
 
 -- For x86-64 and arm64.
 local system = {
@@ -72,7 +72,7 @@ function system.wait(readable, seconds, writable)
   local polls = ffi.new("struct sysprof_poll[?]", n + n_writable + 1)
   for i, fd in ipairs(readable) do polls[i - 1].fd, polls[i - 1].events = fd, POLLIN end
   for i, fd in ipairs(writable or {}) do polls[n + i - 1].fd, polls[n + i - 1].events = fd, POLLOUT end
-  if C.poll(polls, n + n_writable, math.ceil(math.max(0, math.min(seconds, WAIT_MAX)) * 1000)) > 0 then
+  if C.poll(polls, n + n_writable, math.ceil(math.max(0, math.min(seconds, WAIT_SECONDS)) * 1000)) > 0 then
     for i = 0, n + n_writable - 1 do
       if polls[i].revents ~= 0 then ready[polls[i].fd] = true end
     end

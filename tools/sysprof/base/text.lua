@@ -71,15 +71,45 @@ function text.plural(n, word)
   return ("%.0f %s%s"):format(n, word, n == 1 and "" or "s")
 end
 
+-- Patterns here take linear time on any text: one that repeats begins with "^", or with a byte that stops the
+-- repetition before it.
+
+-- Returns a text without spaces and other white space at its end.
+function text.without_end(s)
+  return s:match("^(.*%S)") or ""
+end
+
+-- Returns an iterator over the parts of a text between characters of one kind.
+function text.parts(s, separator)
+  local at = 1
+  return function()
+    if not at then return nil end
+    local stop = s:find(separator, at, true)
+    local part = s:sub(at, stop and stop - 1)
+    at = stop and stop + 1
+    return part
+  end
+end
+
+-- Returns the last part of a path, "" behind a slash.
+function text.base_name(path)
+  return path:match("^.*/(.*)$") or path
+end
+
+-- Returns the name of a file by its path, nil without one.
+function text.file_name(path)
+  path = path:match("^(.*[^/])")
+  return path and text.base_name(path)
+end
+
 -- Returns a short beginning of a source text: max bytes of its first line
 -- that has something in it.
 function text.excerpt(s, max)
-  local line = s:match("[^\r\n]*%S[^\r\n]*") or ""
-  line = line:gsub("^%s+", "")
-  local cut = #line < #(s:gsub("%s+$", "")) - #(s:match("^%s*"))
-  if #line > max then
-    line, cut = beginning(line, max), true
-  end
+  local first = s:find("%S") or #s + 1
+  local stop = s:find("[\r\n]", first) or #s + 1
+  local line = s:sub(first, stop - 1)
+  local cut = #line > max or s:find("%S", stop) ~= nil
+  if #line > max then line = beginning(line, max) end
   return text.clean(line) .. (cut and "..." or "")
 end
 

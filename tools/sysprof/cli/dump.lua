@@ -8,6 +8,8 @@
 local command = require("sysprof.cli.command")
 local dumped = require("sysprof.cli.dumped")
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
+local numbermap = require("sysprof.base.numbermap")
 local outfile = require("sysprof.cli.outfile")
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
@@ -18,7 +20,6 @@ local targets = require("sysprof.cli.targets")
 local threadstacks = require("sysprof.show.threadstacks")
 
 local SECONDS = 0.2		-- Of the recording.
-local TEXT_MAX = 2^28		-- Bytes of what VMs write.
 local HELPER = "sysprof"	-- Name of the profiler's own thread.
 
 -- A scheduler may only have short waits.
@@ -98,7 +99,7 @@ end
 -- without samples.
 local function threads_of(facts, profile)
   local sampled, real = threadstacks.of(profile)
-  local by_tid, list = {}, {}
+  local by_tid, list = numbermap.new(), {}
   for _, thread in ipairs(sampled) do by_tid[thread.tid] = thread end
   for _, its in ipairs(processes.threads(facts.pid)) do
     local thread = by_tid[its.own_tid]
@@ -149,15 +150,16 @@ local function dump_of(program, recording, coroutines)
   local dump = { facts = facts }
   local st = recording.path and files.stat(recording.path)
   local profile, err
-  if st and st.size > 0 then profile, err = reader.read(recording.path, { timeline = true }) end
+  if st and st.size > 0 then
+    profile, err = reader.read(recording.path, { timeline = true, most = limits.WINDOW_BYTES })
+  end
   if profile then dump.threads, dump.real = threads_of(facts, profile) end
   local problem = recording.problem or err or not profile and "it recorded nothing"
   dump.trouble = problem and plain(facts, problem) or nil
-  local text_st = coroutines.path and files.stat(coroutines.path)
-  local is_long = text_st ~= nil and text_st.size > TEXT_MAX
-  dump.coroutines = text_st and not is_long and files.text(coroutines.path) or ""
-  dump.silence = is_long and ("their list has %.0f bytes; expected %.0f at most"):format(text_st.size, TEXT_MAX) or
-		 silence_of(coroutines, dump.threads)
+  local list, why
+  if coroutines.path then list, why = files.text(coroutines.path, limits.DUMP_BYTES) end
+  dump.coroutines = list or ""
+  dump.silence = why and ("their list: %s"):format(why) or silence_of(coroutines, dump.threads)
   return dump
 end
 

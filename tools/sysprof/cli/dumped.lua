@@ -139,7 +139,7 @@ end
 -- Returns the documents of the VMs as one list.
 local function coroutines_json(s)
   local function clean(part) return (text.clean(part):gsub("\\", "\\\\")) end
-  return "[" .. clean_lines(s, clean):gsub("\n+$", ""):gsub('\n{"pid":', ',\n{"pid":') .. "]"
+  return "[" .. text.without_end(clean_lines(s, clean)):gsub('\n{"pid":', ',\n{"pid":') .. "]"
 end
 
 local function process_json(dump)

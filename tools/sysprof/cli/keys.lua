@@ -13,7 +13,7 @@ local NAMES = {
 }
 for c in ("ABCDHF"):gmatch(".") do NAMES["\27O" .. c] = NAMES["\27[" .. c] end
 
-local SEQUENCE_MAX = 32
+local SEQUENCE_BYTES = 32
 
 local keys = {}
 
@@ -30,7 +30,7 @@ local function length(s)
     return nil
   elseif s:find("^\27%[") then
     local _, last = s:find("^\27%[[\32-\63]*[\64-\126]")
-    return last or (#s > SEQUENCE_MAX or s:find("^\27%[[\32-\63]*[^\32-\63]")) and #s or nil
+    return last or (#s > SEQUENCE_BYTES or s:find("^\27%[[\32-\63]*[^\32-\63]")) and #s or nil
   elseif s:find("^\27O") then
     return #s > 2 and 3 or nil
   end

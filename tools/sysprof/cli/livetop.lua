@@ -6,6 +6,7 @@ local command = require("sysprof.cli.command")
 local child = require("sysprof.cli.child")
 local files = require("sysprof.base.files")
 local keys = require("sysprof.cli.keys")
+local limits = require("sysprof.base.limits")
 local reader = require("sysprof.read.reader")
 local runspecs = require("sysprof.cli.runspecs")
 local system = require("sysprof.base.system")
@@ -17,13 +18,13 @@ local topsums = require("sysprof.cli.topsums")
 local wanted = require("sysprof.cli.wanted")
 local windows = require("sysprof.live.windows")
 
-local SECONDS, SECONDS_MIN, SECONDS_MAX = 1, 0.1, 3600
+local SECONDS, SHORTEST, LONGEST = 1, 0.1, 3600
 local NAMES_MS = 100	-- A VM that sleeps or stays in compiled code tells no names: the next window waits no longer.
 local CLOCK_SECONDS = 1	-- Between two looks at the clock and the size.
 local KEY_SECONDS = 0.05	-- From the first byte of a key to its last one.
 local FIND_SECONDS = 2	-- Between two looks for new programs of --name and --children.
 local LATE_SECONDS = 10
-local NAME_MAX, PIDS_MAX = 60, 20
+local NAME_BYTES, PIDS = 60, 20
 
 -- -- The command line ------------------------------------------------------
 
@@ -49,11 +50,11 @@ local SPECS = targets.specs({
 local function title_of(list)
   local names, pids, taken = {}, {}, {}
   for i, its in ipairs(list) do
-    local name = text.short(its.facts.name, NAME_MAX)
+    local name = text.short(its.facts.name, NAME_BYTES)
     if not taken[name] then names[#names + 1], taken[name] = name, true end
-    if i <= PIDS_MAX then pids[i] = its.pid end
+    if i <= PIDS then pids[i] = its.pid end
   end
-  local more = #list > PIDS_MAX and " ..." or ""
+  local more = #list > PIDS and " ..." or ""
   if #list == 1 then return ("%s, PID %d"):format(names[1], pids[1]) end
   return ("%s, %d processes: %s%s"):format(table.concat(names, ", "), #list, table.concat(pids, " "), more)
 end
@@ -67,7 +68,7 @@ local function new_rounds(sums, recorded, seconds)
   local since = system.now()
 
   function self.take(its, path)
-    local profile, err = reader.read(path)
+    local profile, err = reader.read(path, { most = limits.WINDOW_BYTES })
     if profile then
       count = count + 1
       waiting[count], told[its] = { its.pid, profile }, true
@@ -200,7 +201,7 @@ function verb.main(this, opt, rest)
   if not wrong and wanted.names(opt.event or "")[1] == "live" then
     wrong = "top shows no live memory; 'luajit-sysprof record -e alloc PID' records it, 'report --event=live' shows it"
   end
-  if not wrong and (opt.duration < SECONDS_MIN or opt.duration > SECONDS_MAX) then
+  if not wrong and (opt.duration < SHORTEST or opt.duration > LONGEST) then
     wrong = ("option '--duration': expected 100ms to 1h, got %g s"):format(opt.duration)
   end
   if wrong then return this.usage_error(wrong) end

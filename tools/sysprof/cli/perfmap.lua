@@ -6,6 +6,7 @@
 
 local command = require("sysprof.cli.command")
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
 local outfile = require("sysprof.cli.outfile")
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
@@ -26,8 +27,8 @@ verb.help = {
 
 -- Writes the map of a program from what it has sent. Returns true, or nil and a message.
 local function write_map(program)
-  local content, err = files.text(program.path)
-  if not content then return nil, err end
+  local content, err = files.text(program.path, limits.MAP_BYTES)
+  if not content then return nil, ("%s: no map: %s"):format(programs.name(program.facts), err) end
   local name = ("perf-%d.map"):format(program.facts.own_pid)
   local ok
   ok, err = outfile.write_below(program.facts.folder .. "/root", "tmp", name, function(write) write(content) end)

@@ -9,7 +9,7 @@ local requests = require("sysprof.live.requests")
 local text = require("sysprof.base.text")
 local viewspecs = require("sysprof.cli.viewspecs")
 
-local NAME_MAX = 60	-- Bytes of a program's name.
+local NAME_BYTES = 60	-- Bytes of a program's name.
 local REMEDY = "'LUAJIT_SYSPROF=live PROGRAM' starts a live one"
 
 local verb = { name = "ps", line = "list programs that can be recorded", specs = viewspecs.of { "help", "version" } }
@@ -31,7 +31,7 @@ local function rows_of(live)
   local rows, askable = {}, {}
   for i, program in ipairs(live) do
     rows[program] = { tostring(program.pid), processes.user_name(program.facts.user), "-", "stopped",
-		      text.short(program.facts.program, NAME_MAX) }
+		      text.short(program.facts.program, NAME_BYTES) }
     rows[i] = rows[program]
     if program.fd then askable[#askable + 1] = program end
   end
@@ -59,7 +59,7 @@ local function table_text(rows)
       local pad = (" "):rep(widths[i] - #cell)
       if i ~= 2 or not is_one_user then cells[#cells + 1] = (i == 1 or i == 3) and pad .. cell or cell .. pad end
     end
-    out[#out + 1] = table.concat(cells, "  "):gsub(" +$", "") .. "\n"
+    out[#out + 1] = text.without_end(table.concat(cells, "  ")) .. "\n"
   end
   return table.concat(out)
 end
@@ -68,7 +68,7 @@ end
 local function asleep_text(asleep)
   local names, more = {}, #asleep - 5
   for i = 1, math.min(#asleep, 5) do
-    names[i] = ("%d (%s)"):format(asleep[i].pid, text.short(asleep[i].program, NAME_MAX))
+    names[i] = ("%d (%s)"):format(asleep[i].pid, text.short(asleep[i].program, NAME_BYTES))
   end
   return ("%d with sysprof %s not live: %s%s; %s"):format(#asleep, #asleep == 1 and "is" or "are",
     table.concat(names, ", "), more > 0 and (" and %d more"):format(more) or "", REMEDY)

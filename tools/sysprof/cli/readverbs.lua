@@ -18,7 +18,7 @@ local viewspecs = require("sysprof.cli.viewspecs")
 
 local PROGRAM = "luajit-sysprof"
 local LIMIT = 25	-- Rows of a table that fits a screen, with its head.
-local EMPTY_MAX = 2^20	-- Bytes of a profile without samples.
+local EMPTY_BYTES = 2^20	-- Bytes of a profile without samples.
 
 local CODES = [[
 Exit status: 0 success, 1 unreadable profile or unwritable output, 2 wrong command
@@ -183,7 +183,7 @@ add {
     end
     for _, warning in ipairs(warnings) do this.say("warning: ", warning) end
     local st = files.stat(opt.output)
-    local merged = st and st.size < EMPTY_MAX and reader.read(opt.output)
+    local merged = st and st.size < EMPTY_BYTES and reader.read(opt.output)
     local nothing = merged and selfreport.nothing(merged)
     if nothing then this.say(opt.output, ": warning: ", nothing) end
     return #warnings > 0 and command.INCOMPLETE or command.OK

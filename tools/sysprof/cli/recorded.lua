@@ -5,6 +5,7 @@
 local child = require("sysprof.cli.child")
 local files = require("sysprof.base.files")
 local launch = require("sysprof.cli.launch")
+local limits = require("sysprof.base.limits")
 local merge_files = require("sysprof.read.mergefiles")
 local outfile = require("sysprof.cli.outfile")
 local progress = require("sysprof.cli.progress")
@@ -54,16 +55,15 @@ function recorded.keep(this, path, opt)
   if not path:find("^/proc/") then
     this.say("the profile is kept in ", path)
     return
+  elseif not reader.is_profile(path) then
+    this.say("nothing is kept: the file is not a profile")
+    return
   end
   local st, err = files.stat(opt.output), nil
   local is_device = opt.output == "-" or st and st.kind ~= "file"
   local to = is_device and runspecs.OUTPUT or opt.output .. ".bin"
   local ok = not files.stat(to)
-  local function copy(write)
-    local file = io.open(path, "rb")
-    for block in function() return file and file:read(2^16) end do write(block) end
-    if file then file:close() end
-  end
+  local function copy(write) return files.copy(path, write, limits.RECORDING_BYTES) end
   if ok then ok = outfile.write(to, copy) end
   if not ok then
     to, err = temporary.named()

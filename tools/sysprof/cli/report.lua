@@ -18,7 +18,7 @@ local top_waits = require("sysprof.formats.top_waits")
 local view = require("sysprof.show.view")
 local viewspecs = require("sysprof.cli.viewspecs")
 
-local MISSING_MAX = 20	-- Files that are named in warnings.
+local MISSING = 20	-- Files that are named in warnings.
 
 -- Formats that can compare two profiles.
 local COMPARES = { folded = true, top = true, flamegraph = true, svg = true }
@@ -51,9 +51,9 @@ end
 -- One line about each file that --symbols was to find.
 local function warn_symbols(say, shown, shown_view)
   local list = shown_view.symbols:missing()
-  for i = 1, math.min(#list, MISSING_MAX) do say(shown, ": warning: ", list[i]) end
-  if #list > MISSING_MAX then
-    say(shown, (": warning: and %d more files without symbols"):format(#list - MISSING_MAX))
+  for i = 1, math.min(#list, MISSING) do say(shown, ": warning: ", list[i]) end
+  if #list > MISSING then
+    say(shown, (": warning: and %d more files without symbols"):format(#list - MISSING))
   end
 end
 

@@ -13,7 +13,7 @@ local units = require("sysprof.model.units")
 local HOTTEST = 5	-- Rows of each table.
 local FEW = 50		-- Samples.
 local IDLE = 0.5	-- Part of the real time that a waiting script computes at most.
-local CHUNK_MAX = 2^16	-- Bytes that the profiler writes at once.
+local WRITE_BYTES = 2^16	-- Bytes that the profiler writes at once.
 local QUIET_SECONDS = 0.2
 
 local summary = {}
@@ -65,7 +65,7 @@ end
 -- Is the disk of a profile full?
 function summary.is_full(path)
   local room = files.room(path)
-  return room and room < CHUNK_MAX
+  return room and room < WRITE_BYTES
 end
 
 -- Says that a profile is cut, and if its disk is full.

@@ -28,7 +28,7 @@ local TCSADRAIN, TIOCGWINSZ = 1, 0x5413
 local ICANON, ECHO = 0x2, 0x8
 local VTIME, VMIN = 5, 6
 local EINTR, EAGAIN = system.EINTR, system.EAGAIN
-local INPUT_MAX, STOPS_MAX = 4096, 100
+local INPUT_BYTES, STOPS = 4096, 100
 local FULL_SECONDS = 1		-- Between two attempts to write to a terminal that takes nothing and must not block.
 
 local ENTER = "\27[?1049h\27[?25l\27[H\27[2J"	-- Alternate screen, without a cursor.
@@ -96,7 +96,7 @@ function terminal.begin()
 
   -- Takes the terminal again after a stop. In the background, stops until this process is in front.
   local function resume()
-    for _ = 1, STOPS_MAX do
+    for _ = 1, STOPS do
       if C.tcgetpgrp(control) == C.getpgrp() then break end
       signals.raise(system.SIGTTOU)
     end
@@ -120,8 +120,8 @@ function terminal.begin()
 
   -- Returns what was typed, "" if nothing comes any more.
   function self.read()
-    local buf = ffi.new("char[?]", INPUT_MAX)
-    local n = tonumber(C.read(self.input, buf, INPUT_MAX))
+    local buf = ffi.new("char[?]", INPUT_BYTES)
+    local n = tonumber(C.read(self.input, buf, INPUT_BYTES))
     if n < 0 and (ffi.errno() == EINTR or ffi.errno() == EAGAIN) then return nil end
     return n > 0 and ffi.string(buf, n) or ""
   end

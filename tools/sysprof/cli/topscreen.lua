@@ -6,11 +6,12 @@
 
 local columns = require("sysprof.base.columns")
 local filters = require("sysprof.show.filters")
+local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 local topsums = require("sysprof.cli.topsums")
 
 local WIDE, NARROW = 110, 60	-- From here on, more columns; below, fewer.
-local FILTER_MAX = 200		-- Bytes.
+local FILTER_BYTES = 200		-- Bytes.
 local NOTE_LINES, FEW_LINES = 2, 12
 local IDLE = 0.01		-- Below, a program takes no CPU time worth a word.
 local MIN_PLACE = 8		-- Columns of a place from which on it is worth its dots.
@@ -92,7 +93,7 @@ function methods:rows()
   for _, row in ipairs(self:shown_sums().tables[self.by].list) do
     if not matches or matches(row.text) then list[#list + 1] = row end
   end
-  table.sort(list, function(a, b)
+  sort(list, function(a, b)
     for _, key in ipairs { by, "own", "all_own", "total", "all_total" } do
       if a[key] ~= b[key] then return a[key] > b[key] end
     end
@@ -353,7 +354,7 @@ local function press_in_filter(self, key)
   elseif key == "clear" then
     self.typed = ""
   elseif #key == 1 or key:byte() >= 0xc2 then
-    if #self.typed + #key <= FILTER_MAX then self.typed = self.typed .. key end
+    if #self.typed + #key <= FILTER_BYTES then self.typed = self.typed .. key end
   end
   self.filter, self.offset = self.typed, 0
 end

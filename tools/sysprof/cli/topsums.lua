@@ -7,11 +7,11 @@
 local G = require("sysprof.base.grammar")
 local headline = require("sysprof.show.headline")
 local labels = require("sysprof.model.labels")
+local limits = require("sysprof.base.limits")
 local rows = require("sysprof.formats.rows")
 local text = require("sysprof.base.text")
 local view = require("sysprof.show.view")
 
-local ROWS_MAX = 20000	-- Of a table: others share one row.
 local OTHERS = "[others]"
 
 local topsums = {}
@@ -63,7 +63,7 @@ end
 -- Returns the row of a text.
 local function row_of(its, name)
   local row = its.by_text[name]
-  if not row and #its.list >= ROWS_MAX then
+  if not row and #its.list >= limits.TOP_ROWS then
     name = OTHERS
     row = its.by_text[name]
   end

@@ -10,6 +10,7 @@
 local events = require("sysprof.model.events")
 local linecosts = require("sysprof.show.linecosts")
 local selfreport = require("sysprof.show.selfreport")
+local sort = require("sysprof.base.sort")
 local source = require("sysprof.show.source")
 local text = require("sysprof.base.text")
 
@@ -85,7 +86,7 @@ local function write_row(self, write, number, name, line)
     local its = other.rows[number]
     columns[#columns + 1] = ("%12s"):format(value(other.view, its and its.total or 0))
   end
-  write((("%s %7s  %s"):format(table.concat(columns, " "), name, line):gsub(" +$", "")) .. "\n")
+  write(text.without_end(("%s %7s  %s"):format(table.concat(columns, " "), name, line)) .. "\n")
 end
 
 local function write_head(self, write)
@@ -125,7 +126,7 @@ local function missing_lines(self)
   end
   add(self.rows)
   for _, other in ipairs(self.others) do add(other.rows) end
-  table.sort(list)
+  sort(list)
   return list
 end
 

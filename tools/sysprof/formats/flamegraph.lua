@@ -7,6 +7,7 @@
 
 local page = require("sysprof.formats.flamegraph_page")
 local selfreport = require("sysprof.show.selfreport")
+local sort = require("sysprof.base.sort")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 local calltree = require("sysprof.show.calltree")
@@ -19,7 +20,7 @@ local flamegraph = { needs_activity = true }
 local MODULES = { "palette", "trees", "reversed", "search", "link", "graph", "tip", "threads", "script" }
 local ABOVE = { command = true, host = true, start_time = true }	-- Lines of the report that come first.
 local PER_LINE = 32	-- Items in a line of data.
-local KNOWN_MAX = 2^16	-- Numbers whose texts are kept.
+local KNOWN = 2^16	-- Numbers whose texts are kept.
 
 local function write_list(write, name, items)
   write(('"%s":['):format(name))
@@ -45,7 +46,7 @@ local function write_threads(view, write)
   for _, track in ipairs(all) do
     if not filter or filter:takes_thread(track.thread) then list[#list + 1] = track end
   end
-  table.sort(list, function(a, b) return a.total > b.total end)
+  sort(list, function(a, b) return a.total > b.total end)
   threads.main_first(profile, list)
   write(('"threads":{"step":%.0f,"left_out":%d,"list":['):format(step_us, profile.activity.left_out))
   for i, track in ipairs(list) do
@@ -67,7 +68,7 @@ local function number_text()
     local s = known[n]
     if not s then
       s = ("%.0f"):format(n)
-      if n >= 0 and n < KNOWN_MAX then known[n] = s end
+      if n >= 0 and n < KNOWN then known[n] = s end
     end
     return s
   end

@@ -10,12 +10,13 @@
 
 local cursor = require("sysprof.show.cursor")
 local pairmap = require("sysprof.base.pairmap")
+local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
 local folded = {}
 
-local GARBAGE_MAX = 2^25	-- Bytes of lines that are written between two collections.
+local GARBAGE_BYTES = 2^25	-- Bytes of lines that are written between two collections.
 
 -- -- Tree ------------------------------------------------------------------
 
@@ -87,7 +88,7 @@ local function followers(tree, node)
     if nodes[id].first ~= 0 then list[#list + 1] = { name .. ";", id, true } end
     id = nodes[id].next
   end
-  table.sort(list, function(a, b) return a[1] < b[1] end)
+  sort(list, function(a, b) return a[1] < b[1] end)
   return list
 end
 
@@ -130,7 +131,7 @@ function folded.render(view, write)
     write(callers)
     write(rest)
     -- The collector of LuaJIT does not keep up with long strings.
-    if garbage > GARBAGE_MAX then
+    if garbage > GARBAGE_BYTES then
       collectgarbage()
       garbage = 0
     end

@@ -6,6 +6,7 @@
 -- count as script code: the profiler's filter "JavaScript" shows Lua alone.
 ----------------------------------------------------------------------------
 
+local limits = require("sysprof.base.limits")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
 local stacktree = require("sysprof.show.stacktree")
@@ -16,7 +17,7 @@ local units = require("sysprof.model.units")
 local gecko = { needs_timeline = true }	-- Shows samples one by one.
 
 local VERSION = 24
-local FILE_MAX = 1024	-- Bytes of a file's name.
+local FILE_MAX = limits.NAME_PART
 
 -- Categories: name, colour of the profiler. "Other" is required.
 local CATEGORIES = {
@@ -27,6 +28,8 @@ local CATEGORIES = {
 local CATEGORY_OF = { marker = 0, lua = 1, compiled = 2, builtin = 3, c = 4, vm = 5,
 		      unknown = 6, waiting = 7 }
 local IMPLEMENTATION = { lua = "interpreter", compiled = "jit" }
+
+local PASS = 4	-- Frames of a view that a sample counts for, where a pass looks at it.
 
 -- -- Strings and frames ----------------------------------------------------
 
@@ -43,14 +46,20 @@ local function interner()
   end, list
 end
 
+-- Does a name end in " (source:line)"?
+local function has_place(name)
+  local before = name:match("^(.*):%d+%)$")
+  return before ~= nil and before:find(" (", 1, true) ~= nil
+end
+
 -- The profiler finds out what a frame is by its text: "name (source:line)" is
 -- a function of a script, "name (in file)" one of a loaded file.
 local function location(profile, entry, place)
   local name = entry.text
   local module = place.module and profile.modules[place.module]
-  local file = module and text.short(module.path:match("[^/]+/*$") or "", FILE_MAX)
+  local file = module and text.short(text.file_name(module.path) or "", FILE_MAX)
   if place.first then
-    if name:find(" %(.*:%d+%)$") then return name end
+    if has_place(name) then return name end
     local source = places.module_name(profile, place, entry)
     return ("%s (%s:%.0f)"):format(name, source, place.first)
   elseif file and file ~= "" and not file:find(")", 1, true) then
@@ -106,9 +115,9 @@ local function has_cpu(event)
 end
 
 -- Rows of samples are written as they come: there can be many. Only CPU time has
--- a column.
+-- a column. Returns how many there are.
 local function write_samples(write, tree, thread)
-  local slots, comma = tree.view.profile.slots, ""
+  local slots, comma, n = tree.view.profile.slots, "", 0
   local is_cpu = has_cpu(tree.view.event)
   write(('"samples":{"schema":{"stack":0,"time":1,%s},"data":[\n'):format(
     is_cpu and '"threadCPUDelta":2,"responsiveness":3' or '"responsiveness":2'))
@@ -116,10 +125,11 @@ local function write_samples(write, tree, thread)
     if slots:thread(slot) == thread then
       write((is_cpu and "%s[%d,%.3f,%.0f]" or "%s[%d,%.3f]")
 	    :format(comma, node - 1, time / 1e3, units.of(slots:event(slot).unit).is_cpu and weight or 0))
-      comma = ",\n"
+      comma, n = ",\n", n + 1
     end
   end
   write("\n]}")
+  return n
 end
 
 -- The profiler knows processes by numbers.
@@ -135,14 +145,29 @@ local function write_thread(write, tree, thread, shared)
 		pid_of(tree.view.profile, thread), thread.tid))
   write('"markers":{"schema":{"name":0,"startTime":1,"endTime":2,"phase":3,' ..
 	'"category":4,"data":5},"data":[]},\n')
-  write_samples(write, tree, thread)
+  local n = write_samples(write, tree, thread)
   write(",\n")
   write_table(write, "frameTable", '"location":0,"relevantForJS":1,"innerWindowID":2,' ..
 	      '"implementation":3,"optimizations":4,"line":5,"column":6,"category":7,' ..
 	      '"subcategory":8', shared.frames)
   write(",\n")
   write_table(write, "stackTable", '"prefix":0,"frame":1', shared.stacks)
-  write(',\n"stringTable":[' .. table.concat(shared.strings, ",\n") .. "]}")
+  write(',\n"stringTable":[' .. shared.strings .. "]}")
+  return n
+end
+
+-- Writes the threads for which there is room: each has the tables of all, and takes a pass over all samples.
+local function write_threads(write, tree, shared)
+  local view, all, written = tree.view, 0, 0
+  for _ in tree:samples() do all = all + 1 end
+  local steps, room = view.frame_room / PASS, view.text_room
+  for i, thread in ipairs(tree:threads()) do
+    if i > 1 and (steps < all or room < shared.bytes) then break end
+    steps, room = steps - all, room - shared.bytes
+    write(i > 1 and ",\n" or "\n")
+    written = written + write_thread(write, tree, thread, shared)
+  end
+  view:leave_out(all - written)
 end
 
 -- -- Profile ---------------------------------------------------------------
@@ -170,15 +195,16 @@ function gecko.render(view, write)
   local string_id, strings = interner()
   local frame_of, frames = framer(view, string_id)
   local tree = stacktree.new(view, frame_of)
-  local shared = { process = title, strings = strings, frames = frames,
+  local shared = { process = title, strings = table.concat(strings, ",\n"), frames = frames,
 		   stacks = stack_rows(tree) }
+  shared.bytes = #shared.strings
+  for _, rows in ipairs { shared.frames, shared.stacks } do
+    for _, row in ipairs(rows) do shared.bytes = shared.bytes + #row end
+  end
   write("{")
   write_meta(write, view, title)
   write('"libs":[],"pausedRanges":[],"processes":[],\n"threads":[')
-  for i, thread in ipairs(tree:threads()) do
-    write(i > 1 and ",\n" or "\n")
-    write_thread(write, tree, thread, shared)
-  end
+  write_threads(write, tree, shared)
   write("\n]}\n")
 end
 

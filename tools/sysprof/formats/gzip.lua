@@ -13,7 +13,7 @@ local u16, u32 = bytes.u16_text, bytes.u32_text
 local LIBRARIES = { "libz.so.1", "z" }
 local LEVEL = 6
 local ZLIB_HEAD, ZLIB_TAIL = 2, 4	-- Around the deflated bytes (RFC 1950).
-local STORED_MAX = 65535		-- Bytes of a stored block (RFC 1951).
+local STORED_BYTES = 65535		-- Bytes of a stored block (RFC 1951).
 
 ffi.cdef [[
 unsigned long compressBound(unsigned long);
@@ -44,9 +44,9 @@ end
 local function store(s)
   local out, at = {}, 1
   repeat
-    local part = s:sub(at, at + STORED_MAX - 1)
+    local part = s:sub(at, at + STORED_BYTES - 1)
     at = at + #part
-    out[#out + 1] = (at > #s and "\1" or "\0") .. u16(#part) .. u16(STORED_MAX - #part)
+    out[#out + 1] = (at > #s and "\1" or "\0") .. u16(#part) .. u16(STORED_BYTES - #part)
     out[#out + 1] = part
   until at > #s
   return table.concat(out)

@@ -7,13 +7,14 @@
 
 local headline = require("sysprof.show.headline")
 local linecosts = require("sysprof.show.linecosts")
+local sort = require("sysprof.base.sort")
 local source = require("sysprof.show.source")
 local text = require("sysprof.base.text")
 
 local AROUND = 2	-- Lines before and after a hot one.
 local HOT = 1		-- Percent of all samples, for self.
-local FILES_MAX = 20
-local NAME_MAX = 60	-- Bytes of the text of a chunk that is no file.
+local FILES = 20
+local NAME_BYTES = 60	-- Bytes of the text of a chunk that is no file.
 
 local hotlines = {}
 local methods = {}
@@ -27,7 +28,7 @@ local function count(view, path)
   end)
   local list = {}
   for _, file in pairs(files) do list[#list + 1] = file end
-  table.sort(list, function(a, b)
+  sort(list, function(a, b)
     if a.self ~= b.self then return a.self > b.self end
     return a.chunk < b.chunk
   end)
@@ -40,7 +41,7 @@ local function hot_regions(file, sum)
   for line, row in pairs(file.rows) do
     if line > 0 and row.self > 0 and 100 * row.self >= HOT * sum then lines[#lines + 1] = line end
   end
-  table.sort(lines)
+  sort(lines)
   for _, line in ipairs(lines) do
     local region = list[#list]
     if region and line - AROUND <= region[2] + 1 then
@@ -72,8 +73,8 @@ end
 local function write_line(self, write, row, number, line)
   local function share(v) return v > 0 and ("%.1f"):format(100 * v / self.sum) or "" end
   local compiled = row and row.total > 0 and ("%.0f"):format(100 * row.compiled / row.total) or ""
-  write((("%7s %7s %9s %7d  %s"):format(row and share(row.self) or "", row and share(row.total) or "", compiled,
-    number, line):gsub(" +$", "")) .. "\n")
+  write(text.without_end(("%7s %7s %9s %7d  %s"):format(row and share(row.self) or "",
+    row and share(row.total) or "", compiled, number, line)) .. "\n")
 end
 
 local function write_file(self, write, file)
@@ -82,7 +83,7 @@ local function write_file(self, write, file)
   if path then lines, why = source.lines(path) end
   local shown = self.path and whole_region(file, lines) or hot_regions(file, self.sum)
   if #shown == 0 then return end
-  write(("\n%s  %.1f%%\n"):format(text.clean(path or file.chunk:sub(1, NAME_MAX)), 100 * file.self / self.sum))
+  write(("\n%s  %.1f%%\n"):format(text.clean(path or file.chunk:sub(1, NAME_BYTES)), 100 * file.self / self.sum))
   local warning = path and source.warning(path, self.view.profile)
   if not lines then warning = "no source: " .. why end
   if warning then write(("[%s]\n"):format(text.clean(warning))) end
@@ -107,9 +108,9 @@ function methods:render(write)
   for _, line in ipairs(headline.lines(self.view.profile, self.view.options.title or "")) do
     write(("%-9s %s\n"):format(line[1], line[2]))
   end
-  for i = 1, math.min(#self.list, FILES_MAX) do write_file(self, write, self.list[i]) end
-  if #self.list > FILES_MAX then
-    write(("\nand %d files with less\n"):format(#self.list - FILES_MAX))
+  for i = 1, math.min(#self.list, FILES) do write_file(self, write, self.list[i]) end
+  if #self.list > FILES then
+    write(("\nand %d files with less\n"):format(#self.list - FILES))
   end
   if #self.list == 0 then return end
   write("\nSelf has C code and VM work that the line called; 'annotate FILE SOURCE.lua' shows a whole file.\n")

@@ -9,6 +9,7 @@ local join = require("sysprof.show.join")
 local labels = require("sysprof.model.labels")
 local places = require("sysprof.names.places")
 local selfreport = require("sysprof.show.selfreport")
+local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
 local top_waits = require("sysprof.formats.top_waits")
@@ -133,7 +134,7 @@ end
 -- Returns the rows as count() does, the hottest first.
 function rows.hottest(view)
   local list, sum = rows.count(view)
-  table.sort(list, hotter)
+  sort(list, hotter)
   return list, sum
 end
 

@@ -7,6 +7,7 @@
 
 local headline = require("sysprof.show.headline")
 local rows = require("sysprof.formats.rows")
+local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 
 local NAMED = 5		-- Functions that are named as gone, and as new.
@@ -37,8 +38,8 @@ function top_compare.rows(view)
 end
 
 -- Sorts rows with the fields self_change and total_change: the largest changes first.
-local function sort(list)
-  table.sort(list, function(a, b)
+local function sort_by_change(list)
+  sort(list, function(a, b)
     local x, y = math.abs(a.self_change), math.abs(b.self_change)
     if x ~= y then return x > y end
     x, y = math.abs(a.total_change), math.abs(b.total_change)
@@ -62,7 +63,7 @@ function top_compare.write_shares(view, list, write)
     r.self_change = r.self - share(r.base_self, list.base_sum)
     r.total_change = r.total - share(r.base_total, list.base_sum)
   end
-  sort(list)
+  sort_by_change(list)
   local function value(v) return amounts and view:value_text(v) or ("%.1f"):format(v) end
   if amounts then form = form:gsub("8", "11") end
   local function head(name) return amounts and view:column(name) or name .. "%" end
@@ -93,7 +94,7 @@ local function only_text(view, list, has, lacks)
   for _, r in ipairs(list) do
     if r[lacks] == 0 and r[has] > SMALL * math.max(list.sum, list.base_sum) then found[#found + 1] = r end
   end
-  table.sort(found, function(a, b)
+  sort(found, function(a, b)
     if a[has] ~= b[has] then return a[has] > b[has] end
     return a.text < b.text
   end)
@@ -128,7 +129,7 @@ function top_compare.render(view, list, write)
   for _, r in ipairs(list) do
     r.self_change, r.total_change = r.self - r.base_self, r.total - r.base_total
   end
-  sort(list)
+  sort_by_change(list)
   write_head(view, list, write)
   if #list == 0 then return end
   local function value(v) return view:value_text(v) end

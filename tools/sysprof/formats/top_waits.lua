@@ -8,6 +8,7 @@
 
 local G = require("sysprof.base.grammar")
 local loops = require("sysprof.show.loops")
+local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
@@ -81,7 +82,7 @@ function top_waits.rows(view)
     if beside then row.besides[beside] = (row.besides[beside] or 0) + value end
   end)
   if view.profile.timeline then add_longest(view, row_of) end
-  table.sort(rows, function(a, b)
+  sort(rows, function(a, b)
     if a.total ~= b.total then return a.total > b.total end
     return a.entry.text < b.entry.text
   end)

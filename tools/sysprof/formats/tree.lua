@@ -3,11 +3,12 @@
 ----------------------------------------------------------------------------
 
 local calltree = require("sysprof.show.calltree")
+local sort = require("sysprof.base.sort")
 
 local tree = {}
 
 local NARROW = 0.005	-- Share of the whole below which nodes are left out.
-local DEPTH_MAX = 60	-- Deeper levels are not indented further.
+local DEEPEST = 60	-- Deeper levels are not indented further.
 
 -- Returns the children of a node as rows, the coldest first: the row that sums up the nodes below the
 -- smallest share, then the others.
@@ -23,7 +24,7 @@ local function rows_below(calls, node, depth)
       total, self, n = total + c.total, self + c.self, n + 1
     end
   end
-  table.sort(rows, function(a, b)
+  sort(rows, function(a, b)
     if a.total ~= b.total then return a.total < b.total end
     return a.name > b.name
   end)
@@ -46,7 +47,7 @@ function tree.render(view, write)
     local row = table.remove(todo)
     write(("%12s %7.1f %12s %7.1f  %s%s\n"):format(view:value_text(row.total),
       100 * row.total / whole, view:value_text(row.self), 100 * row.self / whole,
-      (" "):rep(2 * math.min(row.depth, DEPTH_MAX)), row.name))
+      (" "):rep(2 * math.min(row.depth, DEEPEST)), row.name))
     for _, below in ipairs(row.node and rows_below(calls, row.node, row.depth + 1) or {}) do
       todo[#todo + 1] = below
     end

@@ -5,11 +5,11 @@
 ----------------------------------------------------------------------------
 
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
+local text = require("sysprof.base.text")
 
 local OURS, ANY = "LUAJIT_SYSPROF", "LuaJIT 2."
 local BLOCK = 2^20
-local FILE_MAX = 2^28		-- Bytes of a file that are searched.
-local MAPS_MAX = 2^24
 
 local library = {}
 local known = {}		-- "ours", "other" or "none", by device and inode.
@@ -18,7 +18,7 @@ local known = {}		-- "ours", "other" or "none", by device and inode.
 local function search(path)
   local file = io.open(path, "rb")
   if not file then return nil end
-  local found, before, left = "none", "", FILE_MAX
+  local found, before, left = "none", "", limits.LIBRARY_BYTES
   while left > 0 do
     local block = file:read(BLOCK)
     if not block then break end
@@ -43,14 +43,15 @@ end
 -- folder: where procfs tells about a process. Returns "ours", "other" or "none"; nil if this user may not look.
 function library.of(folder)
   local file = io.open(folder .. "/maps", "rb")
-  local maps = file and file:read(MAPS_MAX)
+  local maps = file and file:read(limits.PROC_MAPS)
   if file then file:close() end
   if not file then return nil end
   local program = files.real_path(folder .. "/exe")
   local result = "none"
-  for range, id, path in (maps or ""):gmatch("(%x+%-%x+) ..x. %x+ (%x+:%x+ %d+) +(/[^\n]*)") do
-    local is_program = path == program
-    if is_program or path:match("[^/]*$"):lower():find("lua", 1, true) then
+  for line in (maps or ""):gmatch("[^\n]+") do
+    local range, id, path = line:match("^(%x+%-%x+) ..x. %x+ (%x+:%x+ %d+) +(/.*)$")
+    local is_program = path ~= nil and path == program
+    if is_program or path and text.base_name(path):lower():find("lua", 1, true) then
       known[id] = known[id] or of_mapping(folder, range, path, is_program) or "none"
       if known[id] == "ours" then return "ours" end
       if known[id] == "other" then result = "other" end

@@ -6,7 +6,10 @@
 
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
+local sort = require("sysprof.base.sort")
 local system = require("sysprof.base.system")
+local text = require("sysprof.base.text")
 
 ffi.cdef [[
 unsigned int geteuid(void);
@@ -15,8 +18,7 @@ struct sysprof_passwd *getpwuid(unsigned int);
 ]]
 
 local C = ffi.C
-local TEXT_MAX = 2^14		-- Bytes of a file of procfs.
-local COMM_MAX = 15		-- The kernel cuts names.
+local COMM_BYTES = 15		-- The kernel cuts names.
 
 -- Options of luajit whose value may be the next argument.
 local WITH_VALUE = { ["-e"] = true, ["-l"] = true }
@@ -25,13 +27,9 @@ local processes = {}
 
 local function content(path)
   local file = io.open(path, "rb")
-  local s = file and file:read(TEXT_MAX) or ""
+  local s = file and file:read(limits.PROC_TEXT) or ""
   if file then file:close() end
   return s
-end
-
-local function base_name(path)
-  return path:match("([^/]*)$")
 end
 
 -- Returns the state in a status file, a letter of the kernel, and whether that is an end.
@@ -65,7 +63,7 @@ end
 
 -- Returns the script that an interpreter of Lua runs, or nil.
 local function script_of(args)
-  if not (args[1] and base_name(args[1]):find("^lua")) then return nil end
+  if not (args[1] and text.base_name(args[1]):find("^lua")) then return nil end
   local i = 2
   while args[i] and args[i]:find("^%-.") do
     if args[i] == "--" then return args[i + 1] end
@@ -118,8 +116,8 @@ function processes.look(pid)
     own_pid = number("\nNSpid:[^\n]-(%d+)\n") or pid, state = state,
     has_ended = has_ended, folder = folder, user = number("\nUid:\t%d+\t(%d+)") or 0,
     comm = comm, args = args, script = script,
-    program = script and ("%s %s"):format(base_name(args[1]), script) or title or comm,
-    name = script and base_name(script) or comm,
+    program = script and ("%s %s"):format(text.base_name(args[1]), script) or title or comm,
+    name = script and text.base_name(script) or comm,
   }
 end
 
@@ -139,7 +137,7 @@ end
 function processes.list()
   local list = {}
   for _, path in ipairs(files.matching("/proc/[0-9]*")) do list[#list + 1] = tonumber(path:match("^/proc/(%d+)$")) end
-  table.sort(list)
+  sort(list)
   return list
 end
 
@@ -161,7 +159,7 @@ function processes.with_descendants(pids)
   for pid in pairs(parents) do
     if belongs(pid, 1000) then list[#list + 1] = pid end
   end
-  table.sort(list)
+  sort(list)
   return list
 end
 
@@ -176,16 +174,16 @@ function processes.threads(pid)
     list[#list + 1] = name and { tid = tid, own_tid = own_tid, name = name, has_ended = select(2, state_of(status)),
 				 blocks = blocked ~= nil and blocked:find("[^0]") ~= nil }
   end
-  table.sort(list, function(a, b) return a.tid < b.tid end)
+  sort(list, function(a, b) return a.tid < b.tid end)
   return list
 end
 
 -- Is this the name of a process: of its program, its file or its script?
 function processes.is_named(facts, name)
   local function has(path)
-    return path and (path == name or base_name(path) == name)
+    return path and (path == name or text.base_name(path) == name)
   end
-  return facts.comm == name or #name > COMM_MAX and facts.comm == name:sub(1, COMM_MAX) or
+  return facts.comm == name or #name > COMM_BYTES and facts.comm == name:sub(1, COMM_BYTES) or
 	 has(facts.args[1]) or has(facts.script) or has(files.real_path(facts.folder .. "/exe"))
 end
 

@@ -7,14 +7,14 @@
 
 local files = require("sysprof.base.files")
 local library = require("sysprof.live.library")
+local limits = require("sysprof.base.limits")
 local lostsocket = require("sysprof.live.lostsocket")
 local processes = require("sysprof.live.processes")
 local socket = require("sysprof.live.socket")
 local system = require("sysprof.base.system")
+local text = require("sysprof.base.text")
 
 local FOLDER = "/tmp/.luajit-sysprof-"
-local FOLDERS_MAX = 1000
-local NAMES_MAX = 9		-- Processes of several namespaces may share a folder.
 local ANEW_SECONDS = 10	-- A program looks so often whether its socket has a name.
 local FULL_SECONDS = 1		-- How long a socket may have too many clients.
 
@@ -23,7 +23,7 @@ local programs = {}
 -- Tries the sockets of a folder. Returns a descriptor, or nil and the reason that matters most.
 local function connect_in(folder, facts)
   local worst
-  for i = 1, NAMES_MAX do
+  for i = 1, limits.SOCKET_NAMES do	-- Processes of several namespaces may share a folder.
     local fd, why = socket.connect(("%s/%d%s"):format(folder, facts.own_pid, i > 1 and "." .. i or ""))
     if fd and why == facts.pid then return fd end
     if fd then system.close(fd) end
@@ -39,7 +39,7 @@ local function connect_once(facts)
   local usual, worst = root .. FOLDER .. facts.user, nil
   local folders = files.matching(root .. FOLDER .. "*")	-- Its namespace may count users in another way.
   table.insert(folders, 1, usual)
-  for i = 1, math.min(#folders, FOLDERS_MAX) do
+  for i = 1, math.min(#folders, limits.FOLDERS) do
     local fd, why = nil, nil
     if i == 1 or folders[i] ~= usual then fd, why = connect_in(folders[i], facts) end
     if fd then return fd end
@@ -147,7 +147,7 @@ end
 
 -- Is it one of our commands, such as serve?
 local function is_command(facts)
-  return facts.script ~= nil and facts.script:find("luajit%-[%w-]*sysprof%.lua$") ~= nil
+  return facts.script ~= nil and text.base_name(facts.script):find("^luajit%-[%w-]*sysprof%.lua$") ~= nil
 end
 
 -- Finds the programs that this user can reach. Returns a list of live ones, { pid=, facts=, fd= or stopped= }, a

@@ -5,11 +5,12 @@
 -- programs did.
 ----------------------------------------------------------------------------
 
+local limits = require("sysprof.base.limits")
 local programs = require("sysprof.live.programs")
 local requests = require("sysprof.live.requests")
 local system = require("sysprof.base.system")
 
-local DONE_SECONDS = 10		-- A program may search names at the end of its profile.
+local DONE_SECONDS = limits.DONE_SECONDS	-- A program may search names at the end of its profile.
 local STEP_SECONDS = 1
 
 local recording = {}

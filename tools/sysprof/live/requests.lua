@@ -6,31 +6,33 @@
 -- end, and all answers are text to be cleaned.
 ----------------------------------------------------------------------------
 
+local limits = require("sysprof.base.limits")
 local processes = require("sysprof.live.processes")
 local programs = require("sysprof.live.programs")
 local socket = require("sysprof.live.socket")
+local sort = require("sysprof.base.sort")
 local system = require("sysprof.base.system")
 local temporary = require("sysprof.base.temporary")
 local text = require("sysprof.base.text")
 
-local ANSWER_SECONDS, BUSY_SECONDS, END_SECONDS = 3, 5, 0.5
+local END_SECONDS = 0.5
 local USUAL_SECONDS = 1.5	-- After which a process without an answer may be stopped.
 local STEP_SECONDS = 0.2
-local SENTENCE_MAX, NOTES_MAX = 400, 20
+local SENTENCE_MAX = limits.ANSWER_SENTENCE
 
 local requests = {}
 
 -- Returns how long a program may take to answer.
 function requests.patience()
-  return processes.is_busy() and BUSY_SECONDS or ANSWER_SECONDS
+  return processes.is_busy() and limits.BUSY_SECONDS or limits.ANSWER_SECONDS
 end
 
 -- Returns { kind = "ok" or "done", values = {}, notes = {}, errors = {} } or { kind = "error", sentence = }; or nil for
 -- any other packet.
 local function parse(packet)
   local first, rest = packet:match("^([^\n]*)\n?(.*)$")
-  local sentence = first:match("^error +(.*%S)")
-  if sentence then return { kind = "error", sentence = text.short(sentence, SENTENCE_MAX) } end
+  local sentence = first:match("^error +(%S.*)$")
+  if sentence then return { kind = "error", sentence = text.short(text.without_end(sentence), SENTENCE_MAX) } end
   if first ~= "ok" and first ~= "done" then return nil end
   local answer = { kind = first, values = {}, notes = {}, errors = {} }
   for line in rest:gmatch("[^\n]+") do
@@ -39,7 +41,7 @@ local function parse(packet)
     local list = key == "note" and answer.notes or key == "error" and answer.errors
     if not list then
       answer.values[key] = value
-    elseif #list < NOTES_MAX then
+    elseif #list < limits.ANSWER_NOTES then
       list[#list + 1] = text.short(value, SENTENCE_MAX)
     end
   end
@@ -60,7 +62,7 @@ function requests.receive(program)
   if not packet then return nil end
   if packet == "" then return nil, name .. " closed the connection", true end
   local answer = parse(packet)
-  if not answer then return nil, name .. " sent an answer that this version of sysprof does not know" end
+  if not answer then return nil, limits.sentence("PACKET", name) end
   if answer.kind == "error" then return nil, ("%s: %s"):format(name, answer.sentence), false, true end
   return answer
 end
@@ -69,7 +71,7 @@ end
 function requests.send(program, verb, values, descriptor)
   local lines = {}
   for key, value in pairs(values or {}) do lines[#lines + 1] = ("%s=%s"):format(key, tostring(value)) end
-  table.sort(lines)
+  sort(lines)
   table.insert(lines, 1, verb)
   local ok, err = socket.send(program.fd, table.concat(lines, "\n") .. "\n", descriptor)
   if ok then return true end
@@ -106,7 +108,7 @@ end
 function requests.no_answer(program, seconds)
   local name, facts = programs.name(program.facts), processes.look(program.pid)
   if not facts or facts.has_ended then return name .. " has ended" end
-  return programs.stopped(facts) or ("%s did not answer within %g s"):format(name, seconds)
+  return programs.stopped(facts) or limits.sentence("ANSWER_SECONDS", name, seconds)
 end
 
 function requests.close(program)

@@ -6,6 +6,7 @@
 
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
 local system = require("sysprof.base.system")
 
 ffi.cdef [[
@@ -26,15 +27,15 @@ local C = ffi.C
 local AF_UNIX, SOCK_SEQPACKET = 1, 5
 local SOL_SOCKET, SCM_RIGHTS, SO_PEERCRED = system.SOL_SOCKET, 1, 17
 local MSG_NOSIGNAL, MSG_DONTWAIT, MSG_TRUNC = system.MSG_NOSIGNAL, system.MSG_DONTWAIT, 0x20
-local PATH_MAX = 107
-local PACKET_MAX = 4096
+local PATH_BYTES = 107
+local PACKET_MAX = limits.PACKET
 local RIGHTS_LEN = 20		-- Without the padding.
 
 local socket = {}
 
 -- Connects to a path. Returns a descriptor and the number of the process behind it; or nil and "denied", "busy" or nil.
 function socket.connect(path)
-  if #path > PATH_MAX then return nil end
+  if #path > PATH_BYTES then return nil end
   local fd = C.socket(AF_UNIX, SOCK_SEQPACKET + system.SOCK_NONBLOCK + system.SOCK_CLOEXEC, 0)
   if fd < 0 then return nil end
   local address = ffi.new("struct sysprof_address", AF_UNIX, path)

@@ -13,7 +13,7 @@ local system = require("sysprof.base.system")
 local RETRY_SECONDS = 1
 local GIVE_UP_SECONDS = 10	-- After this time without a connection.
 local LATE_SECONDS = 3		-- A window that is not complete so long after its end is worth a note.
-local SENTENCES_MAX = 5		-- On programs that have ended, if others come.
+local SENTENCES = 5		-- On programs that have ended, if others come.
 
 local windows = {}
 local methods = {}
@@ -123,7 +123,7 @@ end
 
 -- Also records an opened program from now on.
 function methods:add(its)
-  while #self.sentences > SENTENCES_MAX do table.remove(self.sentences, 1) end
+  while #self.sentences > SENTENCES do table.remove(self.sentences, 1) end
   self.list[#self.list + 1] = its
   begin(self, its)
 end

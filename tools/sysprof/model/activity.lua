@@ -15,7 +15,6 @@ local steps = array.kind("struct { double time[3]; }")
 
 local STEPS = 1024
 local STEP_US = 1000	-- Length of a step at first.
-local THREADS = 256	-- Of all sessions that are read together. Others are only counted.
 -- Short waits and ready time stand in the stream as sums of up to so long.
 local SUM_US = 1000000
 
@@ -23,18 +22,8 @@ local activity = {}
 local methods = {}
 local mt = { __index = methods }
 
--- Returns options of sysprof.model.profile for profiles that are read together: they share a budget
--- of threads.
-function activity.shared(options)
-  if not options or options.activity ~= true then return options end
-  local own = {}
-  for key, value in pairs(options) do own[key] = value end
-  own.activity = { left = THREADS }
-  return own
-end
-
-local function new(budget)
-  return setmetatable({ budget = budget, step_us = STEP_US,
+local function new(room)
+  return setmetatable({ room = room, step_us = STEP_US,
 			is_part = {},	-- By event, when known.
 			of_thread = {},	-- Tracks; false for a thread that is only counted.
 			list = {}, left_out = 0 }, mt)
@@ -42,13 +31,12 @@ end
 
 -- Returns { thread =, steps =, sums = } of a thread; false if it is only counted.
 local function track_of(self, thread)
-  local track, budget = self.of_thread[thread], self.budget
-  if track == nil and budget.left == 0 then
+  local track = self.of_thread[thread]
+  if track == nil and not self.room:take("TRACKS") then
     self.of_thread[thread], self.left_out, track = false, self.left_out + 1, false
   elseif track == nil then
     track = { thread = thread, steps = array.zeros(steps, STEPS), sums = {} }
     self.of_thread[thread], self.list[#self.list + 1] = track, track
-    budget.left = budget.left - 1
   end
   return track
 end
@@ -107,8 +95,8 @@ local function take(self, track, thread)
       end
     end
     array.free(track.steps)
-    self.budget.left = self.budget.left + 1
   else
+    self.room:take("TRACKS")
     if own == false then self.left_out = self.left_out - 1 end
     track.thread = thread
     self.of_thread[thread], self.list[#self.list + 1] = track, track
@@ -157,11 +145,11 @@ end
 -- Makes a profile note the activity of its threads by its options, see sysprof.model.profile.
 function activity.attach(profile, options)
   if not options.activity then return end
-  local add_slot, own = profile.add, new(activity.shared(options).activity)
+  local add_slot, own = profile.add, new(profile.room)
   profile.activity = own
   profile.add = function(now, weight, state, lua, host, event)
     local ok, slot = add_slot(now, weight, state, lua, host, event)
-    if profile.session.meta.wall then add_sample(own, profile, slot, now, weight) end
+    if slot and profile.session.meta.wall then add_sample(own, profile, slot, now, weight) end
     return ok, slot
   end
 end

@@ -11,6 +11,8 @@
 
 local G = require("sysprof.base.grammar")
 local labels = require("sysprof.model.labels")
+local limits = require("sysprof.base.limits")
+local metanumber = require("sysprof.model.metanumber")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
 
@@ -129,7 +131,7 @@ local OF_THINGS = { ["coroutine-wait"] = true }
 -- request of the same name has a number.
 local function asked_name(e)
   local index, times = 0, {}
-  for item in ((e.session.meta.clock or "") .. ","):gmatch("([^,]*),") do
+  for item in text.parts(e.session.meta.clock or "", ",") do
     item = item:gsub("/.*", "")
     times[item] = (times[item] or 0) + 1
     if index == e.index then
@@ -169,12 +171,12 @@ end
 local function period_of(e)
   local period = e.of and events.left_period(e.of) or e.period
   if period then return period > 0 and period or nil end
-  local ns = e.index == 0 and tonumber(e.session.meta.interval_ns)
-  return ns and ns >= 1 and ns < 2^53 and ns or nil
+  local ns = e.index == 0 and metanumber(e.session.meta.interval_ns)
+  return ns and ns >= 1 and ns or nil
 end
 
 -- Of thousands of sessions, each may have another period.
-local LIST_MAX = 100
+local LIST_MAX = limits.PERIODS
 
 local function put(list, value)
   if #list == LIST_MAX then return end

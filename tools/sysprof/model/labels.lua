@@ -6,30 +6,37 @@
 -- table. Keys and values are any bytes.
 ----------------------------------------------------------------------------
 
+local sort = require("sysprof.base.sort")
+
 local labels = {}
 local methods = {}
 local mt = { __index = methods }
 
-function labels.new()
-  return setmetatable({ by_text = {} }, mt)
+-- room: of sysprof.model.room.
+function labels.new(room)
+  return setmetatable({ by_text = {}, room = room }, mt)
 end
 
--- Returns the set of a list of pairs, or nil if it is empty. Of equal keys the last one counts.
+-- Returns the set of a list of pairs, or nil if it is empty; and whether there is room for it. Of equal keys the last
+-- one counts.
 function methods:set(list)
   local value_of, set, parts = {}, {}, {}
   for _, pair in ipairs(list) do
     if not value_of[pair[1]] then set[#set + 1] = { pair[1] } end
     value_of[pair[1]] = pair[2]
   end
-  if #set == 0 then return nil end
-  table.sort(set, function(a, b) return a[1] < b[1] end)
+  if #set == 0 then return nil, true end
+  sort(set, function(a, b) return a[1] < b[1] end)
   for i, pair in ipairs(set) do
     pair[2] = value_of[pair[1]]
     parts[i] = ("%d %d %s%s"):format(#pair[1], #pair[2], pair[1], pair[2])
   end
   local text = table.concat(parts)
-  self.by_text[text] = self.by_text[text] or set
-  return self.by_text[text]
+  if not self.by_text[text] then
+    if not (self.room:take("LABEL_SETS") and self.room:take("DEFINITIONS", #text)) then return nil, false end
+    self.by_text[text] = set
+  end
+  return self.by_text[text], true
 end
 
 -- Returns a set with one more label. The set may be nil.
@@ -57,7 +64,7 @@ end
 function labels.age_counts(counts)
   local list = {}
   for text, n in pairs(counts) do list[#list + 1] = { text, n } end
-  table.sort(list, function(a, b) return tonumber(a[1]:match("%d+")) < tonumber(b[1]:match("%d+")) end)
+  sort(list, function(a, b) return tonumber(a[1]:match("%d+")) < tonumber(b[1]:match("%d+")) end)
   return list
 end
 

@@ -6,6 +6,8 @@
 
 local G = require("sysprof.base.grammar")
 local array = require("sysprof.base.array")
+local limits = require("sysprof.base.limits")
+local sort = require("sysprof.base.sort")
 
 local singles = array.kind("struct { double time; int32_t kind; }")
 
@@ -26,7 +28,7 @@ end
 
 local function add(self, time, kind)
   self.counts[kind] = self.counts[kind] + 1
-  if not self.keeps then return end
+  if not self.keeps or self.n == limits.MARKS then return end
   if self.n == self.cap then
     self.cap = math.max(FIRST, self.cap * 2)
     self.list = array.resize(singles, self.list, self.cap)
@@ -65,7 +67,7 @@ function methods:in_order()
   for i = 0, self.n - 1 do
     list[i + 1] = { self.list[i].time, NAMES[self.list[i].kind], i }
   end
-  table.sort(list, function(a, b)
+  sort(list, function(a, b)
     if a[1] ~= b[1] then return a[1] < b[1] end
     return a[3] < b[3]
   end)

@@ -11,6 +11,10 @@
 local G = require("sysprof.base.grammar")
 local array = require("sysprof.base.array")
 local events = require("sysprof.model.events")
+local limits = require("sysprof.base.limits")
+local metanumber = require("sysprof.model.metanumber")
+local numbermap = require("sysprof.base.numbermap")
+local sort = require("sysprof.base.sort")
 local stacks = require("sysprof.model.stacks")
 
 local LFUNC, FFUNC, CFUNC = G.SPF_FRAME_LFUNC, G.SPF_FRAME_FFUNC, G.SPF_FRAME_CFUNC
@@ -20,7 +24,7 @@ local FREE_ADDRESS = 2^47	-- Above all of a program.
 local FREE_ID = 2^40		-- Above all that a stream gives.
 local FREE_CLOSURE = stacks.CLOSURES
 local ALIGN = 2^21
-local EXACT_MAX = 2^53
+local EXACT_MAX = limits.NUMBER
 
 local numbers = array.kind("int32_t")
 local NO_ROOM = -1	-- In place of the node of a stack that did not fit.
@@ -108,23 +112,9 @@ local function module_key(mod)
     mod.last - mod.first, mod.bias < EXACT_MAX and mod.first - mod.bias or -1)
 end
 
--- Ignores an impossible module or symbol.
-local function module_at(list, addr)
-  for i = #list, 1, -1 do
-    local mod = list[i]
-    if addr >= mod.first and addr < mod.last and mod.last < EXACT_MAX then return mod end
-  end
-end
-
+-- Ignores an impossible symbol.
 local function symbol_at(symbol, addr)
   return symbol and symbol.addr <= addr and symbol or nil
-end
-
-local function overlaps(list, first, last)
-  for _, mod in ipairs(list) do
-    if first < mod.last and mod.first < last then return true end
-  end
-  return false
 end
 
 -- Returns where size free bytes begin.
@@ -134,16 +124,16 @@ local function free_address(m, size)
   return at
 end
 
--- Returns the first address in the profile of a module of another one.
+-- Returns the first address in the profile of a module of another one, or nil if there are too many.
 local function map_module(m, mod)
   local key, p = module_key(mod), m.profile
   local same = m.by_module[key]
   if same then return same.first end
   local first, size = mod.first, mod.last - mod.first
-  if overlaps(p.modules, first, mod.last) then first = free_address(m, size) end
+  if p.ranges:overlapped(first, mod.last) then first = free_address(m, size) end
   local bias = mod.bias < EXACT_MAX and mod.bias + first - mod.first or mod.bias
   if bias < 0 then bias = mod.bias end
-  p:set_module(first, first + size, bias, mod.buildid, mod.path)
+  if not p:set_module(first, first + size, bias, mod.buildid, mod.path) then return nil end
   m.by_module[key] = p.modules[#p.modules]
   return first
 end
@@ -155,7 +145,7 @@ local function map_symbol(m, addr, symbol)
   local same = symbol and symbol.name ~= "" and m.by_symbol[symbol.name]
   if same then return same + (addr - symbol.addr) end
   local start = symbol and symbol.addr or addr
-  if module_at(p.modules, start) or
+  if p:module_at(start) or
      (not m.same_process and (p.hsyms[addr] or m.taken[start])) then
     start = free_address(m, addr - start)
   end
@@ -167,16 +157,12 @@ end
 local function map_address(m, q, addr)
   local known = m.addresses[addr]
   if known then return known end
-  local mod = module_at(q.modules, addr)
+  local mod = q:module_at(addr)
   local symbol = symbol_at(q.hsyms[addr], addr)
   -- A C function may be known by where it begins only.
   local start = symbol or m.starts[addr]
-  local to
-  if mod then
-    to = map_module(m, mod) + (addr - mod.first)
-  else
-    to = map_symbol(m, addr, start)
-  end
+  local first = mod and map_module(m, mod)
+  local to = first and first + (addr - mod.first) or map_symbol(m, addr, start)
   m.addresses[addr] = to
   local p = m.profile
   local have = p.hsyms[to]
@@ -244,7 +230,7 @@ end
 local function add_start(p, session, value)
   local first = p.meta.start_time
   session.meta.start_time = value
-  if (tonumber(value) or math.huge) < (tonumber(first) or math.huge) then
+  if (metanumber(value) or math.huge) < (metanumber(first) or math.huge) then
     p.meta.start_time = value
   end
 end
@@ -299,16 +285,16 @@ local remember_events = interpreted(function(m, sessions)
 end)
 
 local remember_starts = interpreted(function(m, q)
-  m.starts = {}
-  for _, symbol in pairs(q.hsyms) do
+  m.starts = numbermap.new()
+  for _, symbol in q.hsyms:each() do
     if symbol.name ~= "" then m.starts[symbol.addr] = symbol end
   end
 end)
 
 local remember_lfuncs = interpreted(function(m)
   local fids, list = {}, m.profile.lfuncs
-  for fid in pairs(list) do fids[#fids + 1] = fid end
-  table.sort(fids)
+  for fid in list:each() do fids[#fids + 1] = fid end
+  sort(fids)
   for _, fid in ipairs(fids) do remember_lfunc(m, fid, list[fid]) end
 end)
 
@@ -316,18 +302,19 @@ end)
 local new_merger = interpreted(function(p, same_process)
   local m = { profile = p, same_process = same_process, id = FREE_ID, address = FREE_ADDRESS, closure = FREE_CLOSURE,
 	      by_place = {}, by_name = {}, by_ffunc = {}, by_cfunc = {}, by_module = {},
-	      by_symbol = {}, by_thread = {}, by_tid = {}, by_event = {}, taken = {},
+	      by_symbol = {}, by_thread = {}, by_tid = numbermap.new(), by_event = {},
+	      taken = numbermap.new(),
 	      list = {} }
   for _, thread in ipairs(p.thread_list) do remember_thread(m, p, thread) end
   remember_events(m, p.sessions)
   remember_lfuncs(m)
-  for ffid, name in pairs(p.ffuncs) do m.by_ffunc[name] = ffid end
-  for addr, names in pairs(p.cfuncs) do
-    for number, name in pairs(names) do m.by_cfunc[("%.0f\0%s"):format(addr, name)] = number end
+  for ffid, name in p.ffuncs:each() do m.by_ffunc[name] = ffid end
+  for addr, names in p.cfuncs:each() do
+    for number, name in names:each() do m.by_cfunc[("%.0f\0%s"):format(addr, name)] = number end
   end
   for _, mod in ipairs(p.modules) do m.by_module[module_key(mod)] = mod end
-  for addr, symbol in pairs(p.hsyms) do
-    if not module_at(p.modules, addr) then m.by_symbol[symbol.name] = symbol.addr end
+  for addr, symbol in p.hsyms:each() do
+    if not p:module_at(addr) then m.by_symbol[symbol.name] = symbol.addr end
   end
   return m
 end)
@@ -338,10 +325,12 @@ local merge = {}
 -- distinct stacks; what did not fit is left out.
 local function add(m, q)
   local p, fits = m.profile, true
-  m.frames, m.addresses = {}, {}
+  q.room:close()	-- The profile takes what it keeps.
+  m.frames, m.addresses = {}, numbermap.new()
   -- Nodes of p by those of q; 0: not mapped yet.
   m.nodes = array.zeros(numbers, q.stacks:count() + 1)
-  m.ids = { [LFUNC] = {}, [FFUNC] = {}, [CFUNC] = {}, [HOST] = {} }
+  m.ids = {}
+  for _, kind in ipairs { LFUNC, FFUNC, CFUNC, HOST } do m.ids[kind] = numbermap.new() end
   remember_starts(m, q)
   remember_events(m, q.sessions)
   local thread_of, event_of, set_of = {}, {}, {}
@@ -366,12 +355,12 @@ local function add(m, q)
 	set = set_of[set]
       end
       slot_of[i] = p:add_slot(thread_of[slots:thread(i)], event, set, slots:state(i), lua, host,
-			      slots:samples(i), slots:weight(i), slots:second(i))
-    else
-      fits = false
+			      slots:samples(i), slots:weight(i), slots:second(i)) or 0
     end
+    fits = fits and slot_of[i] ~= 0
   end
   if p.timeline and q.timeline then
+    p.room:take("SINGLES", q.timeline.n)
     for time, weight, slot, second in q.timeline:in_order() do
       if slot_of[slot] ~= 0 then
 	p.timeline:add(time, weight, slot_of[slot])
@@ -400,7 +389,7 @@ end
 merge.share_names = interpreted(function(p, q)
   local m = { profile = p, by_place = {}, by_name = {} }
   remember_lfuncs(m)
-  for _, f in pairs(q.lfuncs) do
+  for _, f in q.lfuncs:each() do
     local there = f.name ~= "" and same_lfunc(m, f)
     if there then
       learn_names(m, there, f)

@@ -11,17 +11,20 @@
 
 local G = require("sysprof.base.grammar")
 local activity = require("sysprof.model.activity")
-local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
 local labels = require("sysprof.model.labels")
+local limits = require("sysprof.base.limits")
 local marks = require("sysprof.model.marks")
+local numbermap = require("sysprof.base.numbermap")
+local ranges = require("sysprof.base.ranges")
+local room = require("sysprof.model.room")
 local slots = require("sysprof.model.slots")
 local stacks = require("sysprof.model.stacks")
 local timeline = require("sysprof.model.timeline")
 local units = require("sysprof.model.units")
 
-local EXACT_MAX = bytes.EXACT_MAX
-local META_MAX = 2^12	-- Bytes of a list of values from which on it does not grow.
+local EXACT_MAX = limits.NUMBER
+local NAME_BYTES = 128	-- Of memory that a definition takes, beside its text.
 
 -- Counters that do not add up.
 local LARGEST = { [G.SPF_COUNTER_HANDLER_MAX_NS] = true,
@@ -32,7 +35,7 @@ local methods = {}
 local mt = { __index = methods }
 
 -- Returns the number of the lane of a thread's samples of an event with a set of labels, which
--- may be nil.
+-- may be nil; nil without room.
 local function lane_of(p, thread, event, set)
   local lanes = thread.lanes
   if set then
@@ -57,9 +60,11 @@ local function profile_adder(p)
     local lane = p.lanes[event]
     if not lane then
       lane = lane_of(p, p.thread, events.of_index(p.session, event), p.labels)
+      if not lane then return false end
       p.lanes[event] = lane
     end
     local slot, sum = add(sums, lane, state, lua, host, 1, weight)
+    if not slot then return false end
     p.last_time = now
     if now > p.end_time then p.end_time = now end
     return sum < EXACT_MAX, slot
@@ -71,13 +76,15 @@ end
 --   activity   note what threads do over time (sysprof.model.activity)
 --   from, to   count only samples in [from, to), microseconds since the start
 function profile.new(options)
+  local account = room.account(options)
   local p = setmetatable({
-    stacks = stacks.new(),
-    slots = slots.new(),	-- Samples, counted.
+    room = account,	-- See sysprof.model.room.
+    stacks = stacks.new(account),
+    slots = slots.new(account),	-- Samples, counted.
     sessions = {},	-- { meta = , counters = , events = , tids = set of sampled threads }
     thread_list = {},	-- See sysprof.names.threads; those that have samples.
-    threads = {}, thread_names = {},	-- Of the session, by id.
-    label_sets = labels.new(),
+    threads = numbermap.new(), thread_names = numbermap.new(),	-- Of the session, by id.
+    label_sets = labels.new(account),
     session = nil, thread = nil, labels = nil,	-- Of the samples that follow,
     lanes = {},		-- and their lanes by index of the event.
     size = 0,		-- Bytes of the stream, of all that were added up.
@@ -86,13 +93,16 @@ function profile.new(options)
     -- Definitions.
     meta = {}, meta_keys = {},	-- Value by key, of all sessions; keys in order.
     modules = {},		-- In order of definition.
-    lfuncs = {}, ffuncs = {}, hsyms = {},	-- By id or address.
-    cfuncs = {},	-- Lua's names of C functions, see cfunc_name().
+    module_keys = {}, ranges = ranges.new(),	-- Set of them; their numbers by address.
+    -- By id or address; see sysprof.base.numbermap.
+    lfuncs = numbermap.new(), ffuncs = numbermap.new(), hsyms = numbermap.new(),
+    cfuncs = numbermap.new(),	-- Lua's names of C functions, see cfunc_name().
     counters = {},	-- Of all sessions together.
     -- What the reader found out about the input.
     version = nil,	-- Of the stream.
     complete = true,	-- The whole input was read and nothing is missing.
-    problems = {},	-- Losses and damage: { offset = , text = }.
+    problems = {},	-- Losses and damage: { offset = , text = },
+    unlisted = 0,	-- and how many more there are.
     goes_on = false,	-- It ends with a dump of a running profile.
     last_passed = nil,	-- Time of the last sample that was not asked for.
     whole = true,	-- All times were asked for.
@@ -112,22 +122,34 @@ end
 
 -- Begins another session.
 function methods:add_session()
-  self.session = { meta = {}, counters = {}, events = {}, tids = {} }
+  self.session = { meta = {}, counters = {}, events = {}, tids = numbermap.new() }
   self.sessions[#self.sessions + 1] = self.session
 end
 
+-- The functions of this part that return something return whether there is room.
+
+-- Takes room for a definition with so many bytes of text, in place of an old one or nil.
+function methods:take_name(bytes, old)
+  return self.room:take("DEFINITIONS", bytes - (old or -NAME_BYTES))
+end
+
+local function bytes_of(text) return text and #text end
+
 -- Different values of several sessions are listed.
 function methods:set_meta(key, value)
-  self.session.meta[key] = value
+  value = value:sub(1, limits.META_VALUE)
   local have = self.meta[key]
+  if have == nil and #self.meta_keys == limits.META_KEYS then return false end
+  self.session.meta[key] = value
   if have == nil then
     self.meta_keys[#self.meta_keys + 1] = key
     self.meta[key] = value
   elseif #self.sessions == 1 then
     self.meta[key] = value
-  elseif #have < META_MAX and not (", " .. have .. ", "):find(", " .. value .. ", ", 1, true) then
+  elseif #have < limits.META_LIST and not (", " .. have .. ", "):find(", " .. value .. ", ", 1, true) then
     self.meta[key] = have .. ", " .. value
   end
+  return true
 end
 
 -- What causes the samples of an index, from here on. unit: SPF_UNIT_*. second: what their
@@ -148,6 +170,7 @@ function methods:set_event(index, name, unit, period, second, thing, text)
 end
 
 function methods:new_thread(tid, name)
+  if not self.room:take("THREADS") then return nil end
   local thread = { tid = tid, name = name, lanes = {}, labelled = {} }
   self.thread_list[#self.thread_list + 1] = thread
   return thread
@@ -158,10 +181,12 @@ function methods:set_thread(tid)
   local thread = self.threads[tid]
   if not thread then
     thread = self:new_thread(tid, self.thread_names[tid])
+    if not thread then return false end
     self.threads[tid] = thread
   end
   self.session.tids[tid] = true
   if thread ~= self.thread then self.thread, self.lanes = thread, {} end
+  return true
 end
 
 -- The samples that follow have the labels of this set, or none.
@@ -178,63 +203,79 @@ function methods:set_text(index, key, value)
   local lane = lane_with[value or false]
   if not lane then
     local set = self.labels
-    if value then set = self.label_sets:with(set, key, value) end
-    lane = lane_of(self, self.thread, events.of_index(self.session, index), set)
+    local fits = true
+    if value then set, fits = self.label_sets:with(set, key, value) end
+    lane = fits and lane_of(self, self.thread, events.of_index(self.session, index), set)
+    if not lane then return false end
     lane_with[value or false] = lane
   end
   lanes[index] = lane
+  return true
 end
 
 function methods:set_thread_name(tid, name)
+  if not self:take_name(#name, bytes_of(self.thread_names[tid])) then return false end
   self.thread_names[tid] = name
   if self.threads[tid] then self.threads[tid].name = name end
+  return true
 end
 
 -- The same module is defined again and again, with each list of modules.
 function methods:set_module(first, last, bias, buildid, path)
   local list = self.modules
-  for i = #list, 1, -1 do
-    local m = list[i]
-    if m.first == first and m.last == last and m.path == path and
-       m.bias == bias and m.buildid == buildid then
-      return
-    end
-  end
+  local key = ("%.0f\0%.0f\0%.0f\0%d\0"):format(first, last, bias, #buildid) .. buildid .. path
+  if self.module_keys[key] then return true end
+  if not (self.room:take("ALL_MODULES") and self:take_name(#key)) then return false end
   list[#list + 1] = { first = first, last = last, bias = bias,
 		      buildid = buildid, path = path }
+  self.module_keys[key] = true
+  if first < last and last < EXACT_MAX then self.ranges:put(first, last, #list) end
+  return true
+end
+
+-- Returns the module that an address lies in and its number, or nil. The latest one counts: libraries come and go.
+function methods:module_at(addr)
+  local range = self.ranges:find(addr)
+  if range then return self.modules[range.value], range.value end
 end
 
 -- A function may be described before its name is known, and again later. path: where the program keeps it under
 -- another name, or nil.
 function methods:set_lfunc(fid, firstline, lastline, chunk, name, path)
   local f = self.lfuncs[fid]
-  if not f then
-    f = {}
-    self.lfuncs[fid] = f
-  elseif name == "" and f.chunk == chunk and f.firstline == firstline then
-    name, path = f.name, f.path
-  end
+  if f and name == "" and f.chunk == chunk and f.firstline == firstline then name, path = f.name, f.path end
+  local bytes = #chunk + #name + (bytes_of(path) or 0)
+  if not self:take_name(bytes, f and #f.chunk + #f.name + (bytes_of(f.path) or 0)) then return false end
+  f = f or {}
+  self.lfuncs[fid] = f
   f.firstline, f.lastline, f.chunk, f.name, f.path = firstline, lastline, chunk, name, path
+  return true
 end
 
 function methods:set_ffunc(ffid, name)
+  if not self:take_name(#name, bytes_of(self.ffuncs[ffid])) then return false end
   self.ffuncs[ffid] = name
+  return true
 end
 
 function methods:set_hsym(addr, symaddr, name)
   local have = self.hsyms[addr]
-  if have and name == "" and have.name ~= "" then return end
+  if have and name == "" and have.name ~= "" then return true end
+  if not self:take_name(#name, have and #have.name) then return false end
   self.hsyms[addr] = { addr = symaddr, name = name }
+  return true
 end
 
 -- number: of the closure; 0 for all closures without a name.
 function methods:set_cfunc(addr, number, name)
   local names = self.cfuncs[addr]
+  if not self:take_name(#name, bytes_of(names and names[number])) then return false end
   if not names then
-    names = {}
+    names = numbermap.new()
     self.cfuncs[addr] = names
   end
   names[number] = name
+  return true
 end
 
 -- Returns Lua's name of a C function, nil if it is not known. number: of the closure, or 0.
@@ -243,17 +284,24 @@ function methods:cfunc_name(addr, number)
   return names and (names[number] or names[0])
 end
 
--- The latest value of a session's counter is the one that counts.
+-- The latest value of a session's counter is the one that counts. Nobody knows counters with large ids.
 function methods:set_counter(id, value)
+  if id >= limits.COUNTERS then return true end
   local own = self.session.counters
+  if not own[id] and not self:take_name(0) then return false end
   local before, all = own[id] or 0, self.counters[id] or 0
   own[id] = value
   self.counters[id] = LARGEST[id] and math.max(all, value) or all - before + value
+  return true
 end
 
 -- file is the name of the input, only where there are several.
 function methods:add_problem(offset, text, file)
   self.complete = false
+  if #self.problems == limits.PROBLEMS then
+    self.unlisted = self.unlisted + 1
+    return
+  end
   self.problems[#self.problems + 1] = { offset = offset, text = text, file = file }
 end
 
@@ -270,12 +318,18 @@ function methods:add_mark(time, kind)
 end
 
 -- Counts samples of a thread, event and set of labels at once, which profile.add does one by
--- one. Returns their slot.
+-- one. Returns their slot, or nil without room.
 function methods:add_slot(thread, event, set, state, lua, host, samples, weight, second)
   local lane = lane_of(self, thread, event, set)
-  local slot = self.slots:add(lane, state, lua, host, samples, weight)
+  local slot = lane and self.slots:add(lane, state, lua, host, samples, weight)
+  if not slot then return nil end
   if second > 0 then self.slots:add_second(slot, second) end
   return slot
+end
+
+-- Returns a sentence on a limit that was reached since the last call, or nil.
+function methods:refusal()
+  return self.room:refusal()
 end
 
 -- -- Looking at it ---------------------------------------------------------
@@ -316,7 +370,7 @@ function methods:problem_text()
 					   list[i].offset, list[i].text)
   end
   if #list > 2 then
-    text[3] = ("and %d more damaged places"):format(#list - 2)
+    text[3] = limits.sentence("PROBLEMS", #list - 2 + self.unlisted)
   end
   return table.concat(text, "; ")
 end

@@ -18,7 +18,6 @@ local floor = math.floor
 local STATES = 16	-- Above any state of the VM; a power of two.
 local STATE_BITS = 4
 local NODES = stacks.LIMIT
-local LANES = 2^26	-- Lanes that can be distinguished.
 
 local SLOT = pairmap.kind [[
   double a;		/* lane * NODES + node of the Lua stack. */
@@ -33,7 +32,7 @@ local methods = {}
 
 -- Returns a slot as a table.
 local function record(self, i)
-  if type(i) ~= "number" or i < 1 or i > self.map.count then return nil end
+  if type(i) ~= "number" or i < 1 or i > self:count() then return nil end
   local lane = self.lanes[self:lane(i)]
   return { tid = lane.thread.tid, thread = lane.thread, event = lane.event, labels = lane.labels,
 	   state = self:state(i), lua = self:lua(i), host = self:host(i),
@@ -44,25 +43,28 @@ local mt = { __index = function(self, key)
   return methods[key] or record(self, key)
 end }
 
-function slots.new()
-  return setmetatable({ map = pairmap.new(SLOT),
+-- room: of sysprof.model.room.
+function slots.new(room)
+  return setmetatable({ map = pairmap.new(SLOT), room = room,
+			limit = math.huge,	-- Number of the first slot that there was no room for.
 			seconds = nil, seconds_size = 0,	-- Second weights.
 			lanes = {} }, mt)	-- { thread =, event =, labels = }
 end
 
--- Returns the number of a new lane. The last one that can be distinguished has all further
--- ones, too.
+-- Returns the number of a new lane, or nil without room.
 function methods:new_lane(thread, event, labels)
   local n = #self.lanes
-  if n == LANES - 1 then return n end
+  if not self.room:take("LANES") then return nil end
   self.lanes[n + 1] = { thread = thread, event = event, labels = labels }
   return n + 1
 end
 
--- Counts samples with a sum of weights. Returns their slot and its weight.
+-- Counts samples with a sum of weights. Returns their slot and its weight, or nil without room.
 function methods:add(lane, state, lua, host, samples, weight)
   local map = self.map
-  local i = map:put(lane * NODES + lua, host * STATES + state)
+  local i, is_new = map:put(lane * NODES + lua, host * STATES + state)
+  if is_new and not self.room:take("SAMPLES") then self.limit = math.min(self.limit, i) end
+  if i >= self.limit then return nil end
   local s = map.list[i]
   local sum = s.weight + weight
   s.samples, s.weight = s.samples + samples, sum
@@ -81,7 +83,7 @@ function methods:add_second(i, value)
   return sum
 end
 
-function methods:count() return self.map.count end
+function methods:count() return math.min(self.map.count, self.limit - 1) end
 function methods:samples(i) return self.map.list[i].samples end
 function methods:weight(i) return self.map.list[i].weight end
 function methods:second(i) return i < self.seconds_size and self.seconds[i] or 0 end

@@ -11,6 +11,7 @@
 
 local bit = require("bit")
 local G = require("sysprof.base.grammar")
+local limits = require("sysprof.base.limits")
 local pairmap = require("sysprof.base.pairmap")
 
 local band, bxor, tobit = bit.band, bit.bxor, bit.tobit
@@ -28,16 +29,16 @@ local KINDS = 32	-- Above any kind of frame; a power of two.
 stacks.UNDEFINED = 16	-- A sample refers to a stack that is not defined.
 stacks.WIDE = 17	-- A number is larger than any that makes sense.
 
-local WIDE_MIN = 2^51	-- Payloads from here on are wide,
-local WIDE_EXTRA_MIN = 2^26	-- and extra numbers from here on.
+-- Numbers from here on are wide.
+local WIDE_MIN, WIDE_EXTRA_MIN = limits.FRAME_NUMBER, limits.FRAME_EXTRA
 
 stacks.LIMIT = LIMIT
 
 -- Numbers of closures in a stream are believed below this. Others are none.
-stacks.CLOSURES = 2^16
+stacks.CLOSURES = limits.CLOSURES
 
 -- Most frames of a REPEAT that is believed.
-local REPEATED_MAX = 16384
+local REPEATED_MAX = limits.STACK_FRAMES
 
 local HOST, LFUNC, REPEAT = G.SPF_FRAME_HOST, G.SPF_FRAME_LFUNC, G.SPF_FRAME_REPEAT
 
@@ -63,8 +64,10 @@ local NODE = pairmap.kind [[
 local recent = {}
 for i = 0, CACHE - 1 do recent[i] = 0 end
 
-function stacks.new()
+-- room: of sysprof.model.room.
+function stacks.new(room)
   return setmetatable({
+    room = room, frame_limit = LIMIT, node_limit = LIMIT,	-- The first ones that there was no room for.
     frames = pairmap.new(),
     kind = { [0] = -1 }, payload = { [0] = -1 }, extra = { [0] = -1 },
     nodes = pairmap.new(NODE),
@@ -86,7 +89,8 @@ function methods:frame(kind, payload, extra)
   if not known_kind[kind] then return nil end
   local new
   id, new = self.frames:put(payload, extra * KINDS + kind)
-  if id >= LIMIT then return nil end
+  if new and not self.room:take("STACKS") then self.frame_limit = math.min(self.frame_limit, id) end
+  if id >= self.frame_limit then return nil end
   if new then
     self.kind[id], self.payload[id], self.extra[id] = kind, payload, extra
   end
@@ -117,7 +121,8 @@ function methods:push(node, frame)
   if not more then return nil end
   local nodes = self.nodes
   local id, new = nodes:put(node, frame)
-  if id >= LIMIT then return nil end
+  if new and not self.room:take("STACKS") then self.node_limit = math.min(self.node_limit, id) end
+  if id >= self.node_limit then return nil end
   if new then
     local list = nodes.list
     local n, parent = list[id], list[node]

@@ -15,7 +15,7 @@ local doubles = array.kind("double")
 local FIRST = 1024	-- Samples that there is room for at first.
 
 -- A weight up to here is exact; few samples stand for more.
-local WEIGHT_MAX = 2^24
+local EXACT_WEIGHT = 2^24
 
 local timeline = {}
 local methods = {}
@@ -38,7 +38,7 @@ function methods:add(time, weight, slot)
   if i == self.cap then timeline_grow(self) end
   local s = self.list[i]
   s.time, s.weight, s.slot = time, weight, slot
-  if weight > WEIGHT_MAX then self.heavy[i] = weight end
+  if weight > EXACT_WEIGHT then self.heavy[i] = weight end
   self.n = i + 1
 end
 
@@ -117,8 +117,9 @@ function timeline.attach(profile, options)
       profile.last_passed = now
       return true
     end
+    if line and not profile.room:take("SINGLES") then return false end
     local ok, slot = add(now, weight, state, lua, host, event)
-    if line then line:add(now, weight, slot) end
+    if line and slot then line:add(now, weight, slot) end
     return ok, slot
   end
 end

@@ -6,7 +6,9 @@
 ----------------------------------------------------------------------------
 
 local ffi = require("ffi")
+local limits = require("sysprof.base.limits")
 local rust_names = require("sysprof.names.rust_names")
+local text = require("sysprof.base.text")
 
 local demangle = {}
 
@@ -14,9 +16,7 @@ local LIBRARIES = { "libstdc++.so.6", "stdc++", "libc++abi.so.1" }
 
 -- A name may refer to its own parts again and again, so a short one can stand
 -- for gigabytes. Real names are far from these bounds.
-local NAME_MAX = 1024
-local REFERENCES_MAX = 40
-local TEXT_MAX = 4096
+local NAME_MAX, REFERENCES_MAX, TEXT_MAX = limits.CXX_NAME, limits.CXX_REFERENCES, limits.PLAIN_NAME
 
 ffi.cdef("char *__cxa_demangle(const char *, char *, size_t *, int *);")
 ffi.cdef("void free(void *);")
@@ -31,16 +31,24 @@ local function load_library()
   return false
 end
 
+-- Returns how many references to its own parts a name has: S or T, digits and upper case, "_".
+local function references_of(name)
+  local n = 0
+  for part in text.parts(name:match("^(.*)_") or "", "_") do
+    if part:reverse():match("^[%dA-Z]*"):find("[ST]") then n = n + 1 end
+  end
+  return n
+end
+
 local function cxx_name(name)
-  local _, references = name:gsub("[ST][%dA-Z]*_", "")
-  if #name > NAME_MAX or references > REFERENCES_MAX or name:find("%z") then return nil end
+  if #name > NAME_MAX or name:find("%z") or references_of(name) > REFERENCES_MAX then return nil end
   if library == nil then library = load_library() end
   if not library then return nil end
   local s = library.__cxa_demangle(name, nil, nil, nil)
   if s == nil then return nil end
-  local text = ffi.string(s)
+  local plain = ffi.string(s)
   ffi.C.free(s)
-  return #text <= TEXT_MAX and text or nil
+  return #plain <= TEXT_MAX and plain or nil
 end
 
 -- Cuts the version off the name of a symbol, such as "memcpy@@GLIBC_2.14". "memcpy@plt" is the

@@ -10,6 +10,8 @@ local bit = require("bit")
 local ffi = require("ffi")
 local bytes = require("sysprof.base.bytes")
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
+local numbermap = require("sysprof.base.numbermap")
 local system = require("sysprof.base.system")
 
 local elf = {}
@@ -17,12 +19,8 @@ local methods = {}
 local mt = { __index = methods }
 
 local HEADER_SIZE, SECTION_SIZE, SYMBOL_SIZE, RELA_SIZE = 64, 64, 24, 24
-local SECTIONS_MAX = 2^18	-- Sections of a file that are believed.
-local TABLE_MAX = 2^29		-- Bytes of a symbol table, or of its strings.
-local NOTES_MAX = 64		-- Sections of notes that are looked at.
-local NOTE_MAX = 2^16		-- Bytes of one.
-local LINK_MAX = 4096		-- Bytes of a debug link.
-local NAME_MAX = 4096		-- Bytes of a symbol's name that are kept.
+local TABLE_MAX = limits.SYMBOL_TABLE
+local NAME_MAX = limits.SYMBOL_NAME
 local CRC_PART = 2^16		-- Bytes that are read at once for a checksum.
 
 local SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 4, 7, 8, 11
@@ -88,10 +86,13 @@ local function open_regular(path)
   return file, err
 end
 
--- Returns size bytes at an offset, or nil if the file does not have them.
+-- Returns size bytes at an offset, or nil if the file does not have them, or too much was read.
 local function read_at(self, offset, size)
   if not (offset + size <= self.size) then return nil end
   if size == 0 then return "" end
+  local budget = self.budget
+  budget.left = budget.left - size
+  if budget.left < 0 then return nil end
   if not self.file:seek("set", offset) then return nil end
   local s = self.file:read(size)
   return s and #s == size and s or nil
@@ -99,6 +100,11 @@ end
 
 local function read_section(self, s, max)
   return s.size <= max and read_at(self, s.offset, s.size) or nil
+end
+
+-- Returns why something is not there.
+local function reason(self, why)
+  return self.budget.left < 0 and limits.sentence("SYMBOL_BYTES") or why
 end
 
 -- Reads the section headers; returns true, or nil and a message.
@@ -110,13 +116,13 @@ local function read_sections(self)
   local at, n, names = tonumber(h.shoff), h.shnum, h.shstrndx
   if at == 0 then return true end
   local first = h.shentsize == SECTION_SIZE and read_at(self, at, SECTION_SIZE)
-  if not first then return nil, "is cut or damaged: it has no section headers" end
+  if not first then return nil, reason(self, "is cut or damaged: it has no section headers") end
   -- Numbers that do not fit into the header are in the first section.
   local s = ffi.cast(section_ptr, first)
   if n == 0 then n = tonumber(s.size) end
   if names == SHN_XINDEX then names = s.link end
-  local all = n <= SECTIONS_MAX and read_at(self, at, n * SECTION_SIZE)
-  if not all then return nil, "is cut or damaged: its section headers are not there" end
+  local all = n <= limits.ELF_SECTIONS and read_at(self, at, n * SECTION_SIZE)
+  if not all then return nil, reason(self, "is cut or damaged: its section headers are not there") end
   s = ffi.cast(section_ptr, all)
   for i = 0, n - 1 do
     self.sections[i] = {
@@ -150,12 +156,12 @@ local function note_buildid(s)
 end
 
 local function find_buildid(self)
-  local left = NOTES_MAX
+  local left = limits.ELF_NOTES
   for i = 1, self.nsections - 1 do
     local s = self.sections[i]
     if s.type == SHT_NOTE and left > 0 then
       left = left - 1
-      local notes = read_section(self, s, NOTE_MAX)
+      local notes = read_section(self, s, limits.ELF_NOTE)
       local id = notes and note_buildid(notes)
       if id then return id end
     end
@@ -164,14 +170,15 @@ end
 
 -- -- API -------------------------------------------------------------------
 
--- Opens a file. Returns an object with its path, the buildid or nil, and the methods below.
--- Returns nil if the file does not exist; nil and the reason if it is wrong.
-function elf.open(path)
+-- Opens a file. budget: { left = how many bytes may be read of all files }, or nil. Returns an object with its path,
+-- the buildid or nil, and the methods below. Returns nil if the file does not exist; nil and the reason if it is wrong.
+function elf.open(path, budget)
   if path:find("%z") then return nil end
   local file, err = open_regular(path)
   if err then return nil, err end
   if not file then return nil end
   local self = setmetatable({ path = path, file = file, size = file:seek("end") or 0,
+			      budget = budget or { left = limits.SYMBOL_BYTES },
 			      sections = {}, nsections = 0 }, mt)
   local ok, why = read_sections(self)
   if not ok then
@@ -190,7 +197,7 @@ end
 -- if one is named.
 function methods:debuglink()
   local s = self:section(".gnu_debuglink")
-  local link = s and read_section(self, s, LINK_MAX)
+  local link = s and read_section(self, s, limits.DEBUG_LINK)
   local name = link and link:match("^([^%z/]+)%z")
   local at = name and align4(#name + 1)
   if not name or at + 4 > #link then return nil end
@@ -215,12 +222,13 @@ function methods:bytes(section)
   return read_section(self, section, TABLE_MAX)
 end
 
--- Returns the checksum of the whole file that debug links have.
+-- Returns the checksum of the whole file that debug links have; or nil and the reason.
 function methods:checksum()
   local crc, at = 0, 0
+  if self.size > self.budget.left then self.budget.left = -1 end
   while at < self.size do
     local part = read_at(self, at, math.min(CRC_PART, self.size - at))
-    if not part then return nil end
+    if not part then return nil, reason(self, "is cut") end
     crc = bytes.crc32(crc, ffi.cast("const uint8_t *", part), 0, #part)
     at = at + #part
   end
@@ -229,18 +237,20 @@ end
 
 -- Names of functions that choose the code of another one, by their addresses.
 local function chosen(t)
-  local names = {}
+  local names, count = numbermap.new(), 0
   for k = 1, t.n - 1 do
     local s = t.symbols[k]
-    if s.info % 16 == STT_GNU_IFUNC then names[tonumber(s.value)] = s.name end
+    if s.info % 16 == STT_GNU_IFUNC and count < limits.SYMBOL_LINKS then
+      count = count + 1
+      names[tonumber(s.value)] = s.name
+    end
   end
   return names
 end
 
--- Returns the names of the functions that the dynamic linker writes the addresses of, by the
--- place in memory that it writes to.
+-- Returns a function that gives the name of the function whose address the dynamic linker writes to a place in memory.
 function methods:linked()
-  local t, names = self:symbols("dynsym"), {}
+  local t, names, count = self:symbols("dynsym"), numbermap.new(), 0
   local choosers = t and chosen(t)
   for i = 1, t and self.nsections - 1 or 0 do
     local s = self.sections[i]
@@ -254,12 +264,15 @@ function methods:linked()
 	     self.sections[s.link] == t.section then
 	name = t.symbols[symbol].name
       end
-      if name then
-	names[tonumber(list[k].offset)] = t.strings:sub(name + 1, name + NAME_MAX):match("^%Z*")
+      if name and count < limits.SYMBOL_LINKS then
+	names[tonumber(list[k].offset)], count = name, count + 1
       end
     end
   end
-  return names
+  return function(place)
+    local name = names[place]
+    return name and t.strings:sub(name + 1, name + NAME_MAX):match("^%Z*")
+  end
 end
 
 -- Returns the table ".symtab" or ".dynsym" (wanted is "symtab" or "dynsym"): an
@@ -273,7 +286,7 @@ function methods:symbols(wanted)
       local strings = self.sections[s.link]
       local entries = read_section(self, s, TABLE_MAX)
       local text = entries and strings and read_section(self, strings, TABLE_MAX)
-      if not text then return nil, "is cut or damaged: its symbol table is not there" end
+      if not text then return nil, reason(self, "is cut or damaged: its symbol table is not there") end
       return { symbols = ffi.cast(symbol_ptr, entries), n = math.floor(#entries / SYMBOL_SIZE),
 	       strings = text, entries = entries, sections = self.sections, section = s }
     end

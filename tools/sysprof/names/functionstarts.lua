@@ -6,13 +6,15 @@
 -- entry. The entry must contain the address. Formats: Linux Standard Base, "Exception Frames".
 ----------------------------------------------------------------------------
 
+local limits = require("sysprof.base.limits")
+
 local functionstarts = {}
 
 local HEADER_SIZE, ROW_SIZE = 12, 8
 local HEADER = "^\1.\3\59"	-- Version, .eh_frame, 4 bytes of count, rows of 4 bytes from here.
 local PC_RELATIVE = 0x10
 local FORMAT = { [0x00] = 8, [0x03] = 4, [0x04] = 8, [0x0b] = 4, [0x0c] = 8 }	-- Bytes.
-local NUMBER_MAX = 10		-- Bytes of a LEB128.
+local NUMBER_MAX = limits.NUMBER_BYTES
 
 local function u32(s, at)
   local a, b, c, d = s:byte(at + 1, at + 4)
@@ -47,7 +49,7 @@ local function encoding(s, at)
   if not version or length >= 0xfffffff0 or zero ~= 0 or (version ~= 1 and version ~= 3) then
     return nil
   end
-  local entry = s:sub(at + 1, at + 4 + length)
+  local entry = s:sub(at + 1, at + 4 + math.min(length, limits.UNWIND_ENTRY))
   local augmentation, pos = entry:match("^([^%z]*)%z()", 10)
   if augmentation == "" then return 0 end
   if not augmentation or not augmentation:find("^z[RLSP]*$") then return nil end

@@ -5,27 +5,18 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local limits = require("sysprof.base.limits")
 local symbols = require("sysprof.names.symbols")
 local text = require("sysprof.base.text")
 
 local places = {}
 
 local NOWHERE = {}
-local LINE_MAX = 2^31	-- No line is believed to be larger.
-local FILE_MAX = 1024	-- Bytes of a file's name.
+local FILE_MAX = limits.NAME_PART	-- Bytes of a file's name.
 
 -- Returns the file of a chunk's name, nil if it is not one.
 local function file_of(chunk)
   return chunk:sub(1, 1) == "@" and #chunk > 1 and text.short(chunk:sub(2, FILE_MAX + 5), FILE_MAX) or nil
-end
-
--- Returns the number in profile.modules of the module that an address lies in,
--- or nil. The latest one counts: libraries come and go.
-local function module_at(profile, addr)
-  local list = profile.modules
-  for i = #list, 1, -1 do
-    if addr >= list[i].first and addr < list[i].last then return i end
-  end
 end
 
 local place_of = {}
@@ -34,11 +25,11 @@ place_of[G.SPF_FRAME_LFUNC] = function(profile, fid, line)
   local f = profile.lfuncs[fid]
   if not f then return NOWHERE end
   return { file = file_of(f.chunk), chunk = text.short(f.chunk, FILE_MAX), source = f.chunk,
-	   first = f.firstline < LINE_MAX and f.firstline or 0, line = line > 0 and line or nil }
+	   first = f.firstline < limits.LINE and f.firstline or 0, line = line > 0 and line or nil }
 end
 
 local function host_place(profile, addr)
-  return { addr = addr, module = module_at(profile, addr) }
+  return { addr = addr, module = select(2, profile:module_at(addr)) }
 end
 
 place_of[G.SPF_FRAME_CFUNC] = host_place

@@ -6,13 +6,13 @@
 -- hashes of crates, and lifetimes.
 ----------------------------------------------------------------------------
 
+local limits = require("sysprof.base.limits")
+
 local rust_names = {}
 
 -- A name may refer to its own parts again and again. Real names are far from
 -- these bounds.
-local NAME_MAX = 4096
-local STEPS_MAX, DEPTH_MAX = 4000, 100
-local TEXT_MAX = 4096
+local STEPS_MAX, DEPTH_MAX, TEXT_MAX = limits.RUST_STEPS, limits.RUST_DEPTH, limits.PLAIN_NAME
 
 -- -- Names with a hash -----------------------------------------------------
 
@@ -119,8 +119,12 @@ local function type_of(d) return nested(d, types) end
 
 -- Texts of what read gives up to an "E".
 local function list(d, read)
-  local out = {}
-  while not accept(d, "E") do out[#out + 1] = read(d) end
+  local out, bytes = {}, 0
+  while not accept(d, "E") do
+    out[#out + 1] = read(d)
+    bytes = bytes + #out[#out]
+    if bytes > TEXT_MAX then fail() end
+  end
   return out
 end
 
@@ -280,7 +284,7 @@ end
 
 -- Returns the demangled name of a Rust function, or nil for other symbols.
 function rust_names.name(symbol)
-  if #symbol > NAME_MAX then return nil end
+  if #symbol > limits.RUST_NAME then return nil end
   local rest = symbol:match("^_R(%u.*)$")
   if not rest then return with_hash(symbol) end
   local ok, text = pcall(read_name, rest)

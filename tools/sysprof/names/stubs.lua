@@ -32,7 +32,7 @@ end
 -- Returns a function find(addr) that returns the start of the stub that contains an address of
 -- the file, and its name if that is known; or nil. Returns nil if the file has no stubs.
 function stubs.new(file)
-  local list, code, names = {}, {}, nil
+  local list, code, name_at = {}, {}, nil
   for _, name in ipairs(SECTIONS) do
     local s = file:section(name)
     if s and s.code then list[#list + 1] = s end
@@ -45,8 +45,9 @@ function stubs.new(file)
 	local at = math.floor((addr - s.first) / size) * size
 	code[s] = code[s] or file:bytes(s) or ""
 	local slot = slot_of(code[s]:sub(at + 1, at + size), s.first + at)
-	names = names or file:linked()
-	return s.first + at, slot and names[slot] and names[slot] .. "@plt" or nil
+	name_at = name_at or file:linked()
+	local name = slot and name_at(slot)
+	return s.first + at, name and name .. "@plt"
       end
     end
   end

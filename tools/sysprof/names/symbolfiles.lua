@@ -15,6 +15,9 @@ local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
 local elf = require("sysprof.names.elf")
 local functionstarts = require("sysprof.names.functionstarts")
+local limits = require("sysprof.base.limits")
+local numbermap = require("sysprof.base.numbermap")
+local sort = require("sysprof.base.sort")
 local stubs = require("sysprof.names.stubs")
 local text = require("sysprof.base.text")
 
@@ -24,10 +27,10 @@ local mt = { __index = methods }
 
 local DEBUG_FOLDER = "/usr/lib/debug"
 local ID_MIN = 2		-- Bytes of a build-id that can be in a path.
-local NAME_MAX = 4096		-- Bytes of a name that are kept.
-local SHOWN_MAX = 400		-- Bytes of a path in a message,
-local SHOWN_ID_MAX = 32		-- and of a build-id.
-local EXACT_MAX = 2^53
+local NAME_MAX = limits.SYMBOL_NAME
+local SHOWN = 400		-- Bytes of a path in a message,
+local SHOWN_ID = 32		-- and of a build-id.
+local EXACT_MAX = limits.NUMBER
 
 local STT_NOTYPE, STT_SECTION, STT_FILE, STT_GNU_IFUNC = 0, 3, 4, 10
 local STT_FUNC, STT_TLS = 2, 6
@@ -43,10 +46,12 @@ local RANK = { [0] = 1, 3, 2 }	-- STB_LOCAL, STB_GLOBAL, STB_WEAK.
 -- and the last symbol that begins before it; then, if no symbol contains it, the stub or
 -- function.
 local function new_wanted(list)
-  table.sort(list)
+  sort(list)
   return { n = #list, addr = ffi.new("double[?]", #list + 1, list),
-	   start = {}, rank = {}, name = {}, unit = {}, unit_name = {},
-	   near = {}, near_rank = {}, near_name = {}, near_section = {} }
+	   steps = 0,	-- Looks at them so far.
+	   -- A name is an offset in strings.
+	   start = {}, rank = {}, name = {}, strings = {}, unit = {}, unit_name = {},
+	   near = {}, near_rank = {}, near_name = {}, near_strings = {}, near_section = {} }
 end
 
 -- Returns the number of the first wanted address that is not below addr.
@@ -77,9 +82,9 @@ local function offer(wanted, i, from, to, rank, strings, name)
     local have = wanted.start[i]
     if not have or have < from or (have == from and wanted.rank[i] < rank) then
       wanted.start[i], wanted.rank[i] = from, rank
-      wanted.name[i] = string_at(strings, name)
+      wanted.name[i], wanted.strings[i] = name, strings
     end
-    i = i + 1
+    i, wanted.steps = i + 1, wanted.steps + 1
   end
 end
 
@@ -90,15 +95,16 @@ local function remember_near(wanted, i, from, rank, section, strings, name)
   if have and (have > from or (have == from and wanted.near_rank[i] >= rank)) then return end
   wanted.near[i], wanted.near_rank[i] = from, rank
   wanted.near_section[i] = section
-  wanted.near_name[i] = name and string_at(strings, name)
+  wanted.near_name[i], wanted.near_strings[i] = name, strings
 end
 
 local SIZED_RANK = 4	-- Above all of RANK.
 
--- Only a full table gives the end of a symbol without a size.
+-- Only a full table gives the end of a symbol without a size. Returns nil, or why it was not read to its end.
 local function take_table(wanted, t, full)
   local symbols, sections, strings = t.symbols, t.sections, t.strings
   for k = 1, t.n - 1 do
+    if wanted.steps > limits.SYMBOL_STEPS then return limits.sentence("SYMBOL_STEPS") end
     local s = symbols[k]
     local kind = s.info % 16
     local section = sections[s.shndx]
@@ -144,10 +150,10 @@ local function each_name(wanted, found)
     local addr = wanted.addr[i]
     if wanted.near[i] then near = i end
     if wanted.start[i] then
-      found(addr, wanted.start[i], wanted.name[i])
+      found(addr, wanted.start[i], string_at(wanted.strings[i], wanted.name[i]))
     elseif near and wanted.near_name[near] and
 	   addr < wanted.near_section[near].last then
-      found(addr, wanted.near[near], wanted.near_name[near])
+      found(addr, wanted.near[near], string_at(wanted.near_strings[near], wanted.near_name[near]))
     elseif wanted.unit[i] then
       found(addr, wanted.unit[i], wanted.unit_name[i] or "")
     end
@@ -158,7 +164,7 @@ end
 
 -- Problem of a file, for the user. Keeps only the first one.
 local function complain(search, path, why)
-  search.problem = search.problem or ("'%s' %s"):format(text.excerpt(path, SHOWN_MAX), why)
+  search.problem = search.problem or ("'%s' %s"):format(text.excerpt(path, SHOWN), why)
 end
 
 -- Opens a file that fits the module; crc is what the debug link says, if the
@@ -166,7 +172,7 @@ end
 local function open_file(search, path, crc)
   if search.tried[path] then return nil end
   search.tried[path] = true
-  local file, why = elf.open(path)
+  local file, why = elf.open(path, search.budget)
   if not file then
     if why then complain(search, path, why) end
     return nil
@@ -175,7 +181,8 @@ local function open_file(search, path, crc)
   if wanted ~= "" and file.buildid then
     why_not = file.buildid ~= wanted and "has another build-id"
   elseif crc then
-    why_not = file:checksum() ~= crc and "has another checksum"
+    local own, failed = file:checksum()
+    why_not = failed or own ~= crc and "has another checksum"
   else
     why_not = wanted ~= "" and "has no build-id"
   end
@@ -190,11 +197,10 @@ local function take_file(search, file)
   for _, which in ipairs { "symtab", "dynsym" } do
     local symbols, why = file:symbols(which)
     if symbols then
-      take_table(search.wanted, symbols, which == "symtab")
+      why = take_table(search.wanted, symbols, which == "symtab")
       full = full or which == "symtab"
-    elseif why then
-      complain(search, file.path, why)
     end
+    if why then complain(search, file.path, why) end
   end
   take_units(search.wanted, file)
   return full
@@ -228,7 +234,7 @@ end
 -- Where the symbols of a module may be.
 local function candidates(search)
   local list, path, id = {}, search.path, search.buildid
-  local base = path:match("[^/]+/*$")
+  local base = text.file_name(path)
   local by_id = #id >= ID_MIN and ("/.build-id/%s/%s.debug"):format(
     text.hex_bytes(id:sub(1, 1)), text.hex_bytes(id:sub(2)))
   for _, dir in ipairs(search.dirs) do
@@ -245,7 +251,7 @@ end
 
 -- Finds names for the addresses of a module, and reports missing files.
 local function search_module(self, m)
-  local search = { path = m.path, buildid = m.buildid, dirs = self.dirs,
+  local search = { path = m.path, buildid = m.buildid, dirs = self.dirs, budget = self.budget,
 		   wanted = new_wanted(m.list), tried = {}, problem = nil }
   local full = false
   for _, path in ipairs(candidates(search)) do
@@ -260,22 +266,13 @@ local function search_module(self, m)
   end)
   if named == #m.list or full or #self.dirs == 0 then return end
   local id = m.buildid == "" and "" or
-	     (" (build-id %s)"):format(text.hex_bytes(m.buildid:sub(1, SHOWN_ID_MAX)))
+	     (" (build-id %s)"):format(text.hex_bytes(m.buildid:sub(1, SHOWN_ID)))
   self.messages[#self.messages + 1] = ("%d address%s of '%s'%s without a name: %s"):format(
-    #m.list - named, #m.list - named == 1 and "" or "es", text.excerpt(m.path, SHOWN_MAX), id,
+    #m.list - named, #m.list - named == 1 and "" or "es", text.excerpt(m.path, SHOWN), id,
     search.problem or "no file with its symbols was found")
 end
 
 -- -- Addresses without a name ----------------------------------------------
-
--- The module that an address lies in. The latest one counts: libraries come
--- and go.
-function symbolfiles.module_of(profile, addr)
-  local list = profile.modules
-  for i = #list, 1, -1 do
-    if addr >= list[i].first and addr < list[i].last then return list[i] end
-  end
-end
 
 -- A symbol without a name says where a function begins.
 local function has_name(symbol)
@@ -284,8 +281,8 @@ end
 
 -- Returns the symbols of a profile by the addresses where they begin.
 function symbolfiles.starts(profile)
-  local starts = {}
-  for _, symbol in pairs(profile.hsyms) do
+  local starts = numbermap.new()
+  for _, symbol in profile.hsyms:each() do
     if not has_name(starts[symbol.addr]) then starts[symbol.addr] = symbol end
   end
   return starts
@@ -295,18 +292,18 @@ end
 -- them as in the file, biases by these where the file was mapped.
 local function nameless(profile)
   local all, hsyms, starts = profile.stacks, profile.hsyms, symbolfiles.starts(profile)
-  local list, by_key, seen = {}, {}, {}
+  local list, by_key, seen = {}, {}, numbermap.new()
   for id = 1, #all.kind do
     local kind, addr = all.kind[id], all.payload[id]
     if (kind == G.SPF_FRAME_HOST or (kind == G.SPF_FRAME_CFUNC and not has_name(starts[addr]))) and
        not has_name(hsyms[addr]) and not seen[addr] then
       seen[addr] = true
-      local m = symbolfiles.module_of(profile, addr)
+      local m = profile:module_at(addr)
       if m and m.path:sub(1, 1) ~= "[" and m.bias <= addr and m.bias < EXACT_MAX then
 	local key, at = m.buildid .. "\0" .. m.path, addr - m.bias
 	local wanted = by_key[key]
 	if not wanted then
-	  wanted = { path = m.path, buildid = m.buildid, list = {}, biases = {} }
+	  wanted = { path = m.path, buildid = m.buildid, list = {}, biases = numbermap.new() }
 	  by_key[key], list[#list + 1] = wanted, wanted
 	end
 	if not wanted.biases[at] then
@@ -326,6 +323,7 @@ end
 function symbolfiles.new(profile, dirs)
   return setmetatable({ profile = profile, dirs = dirs or {},
 			found = nil,	-- Symbol by address.
+			budget = { left = limits.SYMBOL_BYTES },
 			messages = {},	-- Files that are missing in the user's folders.
   }, mt)
 end
@@ -334,7 +332,7 @@ end
 -- known. Knows only addresses without a name in the profile.
 function methods:find(addr)
   if not self.found then
-    self.found = {}
+    self.found = numbermap.new()
     for _, m in ipairs(nameless(self.profile)) do search_module(self, m) end
   end
   return self.found[addr]

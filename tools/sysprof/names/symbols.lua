@@ -10,6 +10,7 @@
 
 local G = require("sysprof.base.grammar")
 local demangle = require("sysprof.names.demangle")
+local limits = require("sysprof.base.limits")
 local stacks = require("sysprof.model.stacks")
 local symbolfiles = require("sysprof.names.symbolfiles")
 local text = require("sysprof.base.text")
@@ -21,9 +22,8 @@ local mt = { __index = methods }
 
 symbols.KINDS = { "lua", "compiled", "builtin", "c", "vm", "marker", "unknown", "waiting" }
 
-local EXCERPT_MAX = 40
-local TEXT_MAX = 4096	-- Bytes of a name,
-local PART_MAX = 1024	-- and of a part that stands in many.
+local EXCERPT = 40
+local TEXT_MAX, PART_MAX = limits.NAME, limits.NAME_PART
 
 -- -- Parts of names --------------------------------------------------------
 
@@ -31,7 +31,7 @@ local PART_MAX = 1024	-- and of a part that stands in many.
 local function chunk_name(source)
   local mark = source:sub(1, 1)
   if mark ~= "@" and mark ~= "=" then
-    return '[string "' .. text.excerpt(source:sub(1, TEXT_MAX), EXCERPT_MAX) .. '"]'
+    return '[string "' .. text.excerpt(source:sub(1, TEXT_MAX), EXCERPT) .. '"]'
   end
   return #source > 1 and text.short(source:sub(2, PART_MAX + 5), PART_MAX) or "?"
 end
@@ -60,11 +60,11 @@ end
 
 -- Name of code without a symbol, by its address or where its function begins.
 local function address_name(profile, addr)
-  local m = symbolfiles.module_of(profile, addr)
+  local m = profile:module_at(addr)
   if not m then return text.hex(addr) end
   local offset = addr - m.bias
-  if offset < 0 or m.bias >= 2^53 then offset = addr - m.first end
-  return text.short(m.path:match("[^/]+/*$") or "?", PART_MAX) .. "+" .. text.hex(offset)
+  if offset < 0 or m.bias >= limits.NUMBER then offset = addr - m.first end
+  return text.short(text.file_name(m.path) or "?", PART_MAX) .. "+" .. text.hex(offset)
 end
 
 -- Where the function of an address begins, if a symbol without a name says that: in the same
@@ -72,7 +72,7 @@ end
 local function start_of(profile, addr, symbol)
   local start = symbol and symbol.addr
   if not start or start > addr then return addr end
-  local m = symbolfiles.module_of(profile, addr)
+  local m = profile:module_at(addr)
   return m and start >= m.first and start or addr
 end
 

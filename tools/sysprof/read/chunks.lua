@@ -9,6 +9,7 @@
 local bit = require("bit")
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
+local limits = require("sysprof.base.limits")
 
 local crc32, u32, tobit = bytes.crc32, bytes.u32, bit.tobit
 
@@ -20,7 +21,7 @@ local SEQ, PAYLEN, CRC = 4, 8, 12	-- Offsets in the header.
 local CUT = "the file is cut or still being written, "
 
 -- Bounds memory, and the work that a damaged length can cause.
-local CHUNK_MAX = G.SPF_CHUNK_MAX
+local CHUNK_MAX = limits.CHUNK
 
 local chunks = {}
 local methods = {}
@@ -30,7 +31,7 @@ local mt = { __index = methods }
 function chunks.new(input, version, prologue, report)
   return setmetatable({
     input = input, version = version, prologue = prologue, report = report,
-    work = 8 * CHUNK_MAX,	-- Bytes that may yet be summed up in vain: these,
+    work = limits.DAMAGED,	-- Bytes that may yet be summed up in vain: these,
 				-- and as many as are in whole chunks.
     cut = false,		-- The end of the input cut a chunk.
   }, mt)
@@ -70,8 +71,7 @@ local function chunks_check(self)
   end
   local len = u32(buf, pos + PAYLEN)
   if len >= CHUNK_MAX then
-    return nil, ("the chunk says it has %.0f bytes, expected less than %d")
-		:format(len, CHUNK_MAX)
+    return nil, limits.sentence("CHUNK", len)
   end
   have = input:need(HEADER + len)
   if have < HEADER + len then
@@ -123,7 +123,7 @@ function methods:next()
       self.report(from, ("%s, skipped %.0f bytes")
 			:format(why_not_cut or why, skipped))
     elseif self.work < 0 then
-      self.report(from, why .. "; too much of the file is damaged to go on")
+      self.report(from, limits.sentence("DAMAGED", why))
     elseif why_not_cut then
       self.cut = true
       self.report(from, why)

@@ -8,14 +8,14 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
-local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
+local numbers = require("sysprof.read.numbers")
 local things = require("sysprof.read.things")
 
-local uleb = bytes.uleb
-local EXACT_MAX = bytes.EXACT_MAX
 
--- Where the value of a field goes. Such a number must be exact.
+local id = numbers.id
+
+-- Where the value of a field goes.
 local NUMBERS = { [G.SPF_FIELD_COUNT] = "second", [G.SPF_FIELD_THING] = "number",
 		  [G.SPF_FIELD_SIZE] = "size", [G.SPF_FIELD_CYCLE] = "cycle" }
 local NAMES = { [G.SPF_FIELD_COUNT] = "count_name", [G.SPF_FIELD_THING] = "thing_name",
@@ -49,11 +49,10 @@ end
 function fields.read(f, buf, pos, stop)
   for i = 1, f.n do
     local value
-    value, pos = uleb(buf, pos)
-    if pos > stop then return nil end
+    value, pos = id(buf, pos, stop)
+    if not value then return nil end
     local key = f.keys[i]
     if key then
-      if not (value < EXACT_MAX) then return nil end
       f[key] = value
     elseif i == f.text then
       f.text_id = value
@@ -63,10 +62,11 @@ function fields.read(f, buf, pos, stop)
 end
 
 -- Counts the fields of a sample, which was counted in a slot. Returns false if a sum is too
--- large.
+-- large, or there are too many things.
 function fields.keep(f, profile, slot, index, weight)
-  if f.number and f.number > 0 then
-    things.begin(f.things, events.of_index(profile.session, index), profile, slot, weight, f)
+  if f.number and f.number > 0 and
+     not things.begin(f.things, events.of_index(profile.session, index), profile, slot, weight, f) then
+    return false
   end
   return not f.second or profile:add_second(slot, f.second)
 end

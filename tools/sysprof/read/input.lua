@@ -49,15 +49,22 @@ function input.new(read)
   end)
 end
 
--- A file of the io library. No string is made of its bytes.
+-- A file of the io library, up to the end that it has now: who writes it may never stop. No string is made of its
+-- bytes. Returns the input, and how many bytes it has, nil for a pipe.
 function input.from_file(file)
+  local from = file:seek()
+  local size = from and file:seek("end") - from
+  if from then file:seek("set", from) end
+  if size == 0 then size = nil end	-- A device, too.
+  local left = size or math.huge
   return new(function(to, n)
-    local got = tonumber(ffi.C.fread(to, 1, n, file))
+    local got = tonumber(ffi.C.fread(to, 1, math.min(n, left), file))
+    left = left - got
     if got > 0 then return got end
     local reason = files.reason()
     if ffi.C.ferror(file) == 0 then return nil end
     return nil, reason
-  end)
+  end), size
 end
 
 function input.from_string(s)

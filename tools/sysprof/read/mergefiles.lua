@@ -10,6 +10,7 @@ local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
 local chunks = require("sysprof.read.chunks")
 local input = require("sysprof.read.input")
+local numbermap = require("sysprof.base.numbermap")
 local reader = require("sysprof.read.reader")
 
 local uleb, uleb_text, u32_text = bytes.uleb, bytes.uleb_text, bytes.u32_text
@@ -70,7 +71,7 @@ return function(paths, write, warnings)
   local sessions = 0
   write(reader.prologue(G.SPF_VERSION))
   for _, path in ipairs(paths) do
-    local numbers = {}
+    local numbers = numbermap.new()
     local function number_of(session)
       if not numbers[session] then numbers[session], sessions = sessions, sessions + 1 end
       return numbers[session]

@@ -2,6 +2,8 @@
 -- Files that are not profiles: tells from the first bytes of an input what it is.
 ----------------------------------------------------------------------------
 
+local text = require("sysprof.base.text")
+
 local otherfiles = {}
 
 -- Bytes that tell() looks at.
@@ -40,7 +42,7 @@ end
 -- Whether all lines that the input has as a whole are stacks with a number.
 local function is_folded(s)
   local lines = 0
-  for line in s:gmatch("([^\n]*)\n") do
+  for line in text.parts(s:match("^(.*)\n") or "", "\n") do
     if not line:find("^%S.* %d+$") then return false end
     lines = lines + 1
   end

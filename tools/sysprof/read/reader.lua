@@ -9,12 +9,13 @@
 
 local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
-local activity = require("sysprof.model.activity")
 local chunks = require("sysprof.read.chunks")
 local files = require("sysprof.base.files")
 local input = require("sysprof.read.input")
+local limits = require("sysprof.base.limits")
 local merge = require("sysprof.model.merge")
 local otherfiles = require("sysprof.read.otherfiles")
+local room = require("sysprof.model.room")
 local sessions = require("sysprof.read.sessions")
 local tarantool = require("sysprof.read.tarantool")
 
@@ -79,7 +80,7 @@ end
 -- -- API -------------------------------------------------------------------
 
 local function parse_input(inp, options)
-  options = activity.shared(options)
+  options = room.shared(options)
   local version, err, is_other = reader.check_prologue(inp)
   local late = not version and chunk_version(inp)
   if is_other then
@@ -141,21 +142,18 @@ function reader.open(path)
   return files.open(path, "rb")
 end
 
--- Returns the size of a file, or nil for a pipe or device. Moves to its front.
-local function file_size(file)
-  local size = file:seek("end")
-  return size and file:seek("set") and size
-end
-
 -- Reads a file, "-" is standard input. Messages do not begin with its name.
--- options may also have progress: an object of sysprof.cli.progress.
+-- options may also have progress: an object of sysprof.cli.progress; and most: how many bytes the file may have.
 function reader.read(path, options)
   local progress = options and options.progress
   local file, err = reader.open(path)
   if not file then return nil, err end
-  local inp = input.from_file(file)
+  local inp, size = input.from_file(file)
+  if size and options and size > (options.most or math.huge) then
+    file:close()
+    return nil, limits.too_long(options.most)
+  end
   if progress then
-    local size = path ~= "-" and file_size(file) or nil
     inp.progress = function(done) progress:update(reader.name(path), done, size) end
   end
   local p, why = parse_input(inp, options)
@@ -168,7 +166,7 @@ end
 -- file that it is about.
 function reader.read_all(paths, options)
   local all, add
-  options = activity.shared(options)
+  options = room.shared(options)
   for i, path in ipairs(paths) do
     local p, err = reader.read(path, options)
     if not p then return nil, err, path end
@@ -182,9 +180,8 @@ function reader.read_all(paths, options)
       for _, problem in ipairs(p.problems) do
 	all:add_problem(problem.offset, problem.text, path)
       end
-      if not add(p) then
-	all:add_problem(0, "too many distinct stacks, some are left out", path)
-      end
+      if not add(p) then all:add_problem(0, limits.sentence("STACKS"), path) end
+      all.unlisted = all.unlisted + p.unlisted
       all.version, all.size = math.min(all.version, p.version), all.size + p.size
     end
   end

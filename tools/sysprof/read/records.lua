@@ -19,18 +19,20 @@ local chunkstacks = require("sysprof.read.chunkstacks")
 local definitions = require("sysprof.read.definitions")
 local events = require("sysprof.model.events")
 local fields = require("sysprof.read.fields")
+local limits = require("sysprof.base.limits")
 local loadmap = require("sysprof.read.loadmap")
+local numbermap = require("sysprof.base.numbermap")
 local seen = require("sysprof.read.seen")
 local stacks = require("sysprof.model.stacks")
 local things = require("sysprof.read.things")
 
 local band, rshift = bit.band, bit.rshift
 local uleb = bytes.uleb
-local EXACT_MAX = bytes.EXACT_MAX
+local EXACT_MAX = limits.NUMBER
 
 -- What a difference is written as must be below; for bit.band() to be exact,
 -- and in a frame for the number that has its kind, too.
-local SIGNED_MAX, NEAR_MAX = 2^51, 2^49
+local SIGNED_END, NEAR_END = 2^51, 2^49
 
 local NONE = chunkstacks.NONE
 local STACK, LENGTH = G.SPF_STACK, G.SPF_STACK_LENGTH
@@ -56,9 +58,8 @@ has_second[WORK] = true
 has_second[G.SPF_FRAME_REPEAT] = true
 has_second[CLOSURE] = true
 
--- Most frames of a stack that is believed. It bounds the work on a stream made up of
--- stacks that share almost all of their frames.
-local LENGTH_MAX = 16384
+-- It bounds the work on a stream made up of stacks that share almost all of their frames.
+local LENGTH_MAX = limits.STACK_FRAMES
 
 -- A difference that may be negative, from the number that it is written as.
 local function signed(n)
@@ -78,7 +79,7 @@ local function read_frame(all, map, node, buf, pos)
   payload = (payload - kind) / 16
   if kind == NEAR then
     local above = all:leafmost_host(node)
-    if not above or payload >= NEAR_MAX then return nil, pos end
+    if not above or payload >= NEAR_END then return nil, pos end
     kind, payload = HOST, map:origin(all.payload[above]) + signed(payload)
     if payload < 0 then return nil, pos end
     payload = map:place(payload)
@@ -89,7 +90,7 @@ local function read_frame(all, map, node, buf, pos)
     if extra >= stacks.CLOSURES then extra = 0 end
   elseif kind == LSAME then
     local above = all:leafmost_lua(node)
-    if not above or payload >= NEAR_MAX then return nil, pos end
+    if not above or payload >= NEAR_END then return nil, pos end
     kind, payload, extra = LFUNC, all.payload[above], all.extra[above] + signed(payload)
     if extra < 0 then return nil, pos end
   elseif kind == WORK then	-- See sysprof.model.stacks.
@@ -105,7 +106,11 @@ local function push_frames(d, node, buf, pos, stop)
     local frame
     frame, pos = read_frame(all, map, node, buf, pos)
     node = frame and all:push(node, frame)
-    if not node or pos > stop or all:length(node) > LENGTH_MAX then return nil end
+    if not node or pos > stop then return nil end
+    if all:length(node) > LENGTH_MAX then
+      d.why = limits.sentence("STACK_FRAMES")
+      return nil
+    end
   end
   return node
 end
@@ -134,7 +139,11 @@ local function read_other(d, tag, buf, pos, stop)
   len, pos = uleb(buf, pos + 1)
   if pos > stop or len > stop - pos then return nil end
   local handler = define[tag]
-  if handler and not handler(d, buf, pos, pos + len) then return nil end
+  if handler then
+    local ok, why = handler(d, buf, pos, pos + len)
+    if not ok and not why then return nil end
+    d.why = d.why or why	-- A definition at a limit is left out.
+  end
   return pos + len
 end
 
@@ -174,7 +183,7 @@ local function read_records(d, buf, pos, stop)
 	local f = d.fields[event]
 	pos = fields.read(f, buf, pos, stop)
 	if not pos then return at, true end
-	if f.text then definitions.use_text(d, event, f.text_name, f.text_id) end
+	if f.text and not definitions.use_text(d, event, f.text_name, f.text_id) then return at, true end
       end
       lua, b2 = buf[pos], buf[pos + 1]
       if lua < 128 then pos = pos + 1
@@ -184,7 +193,7 @@ local function read_records(d, buf, pos, stop)
       if host < 128 then pos = pos + 1
       elseif b2 < 128 then host, pos = host - 128 + b2 * 128, pos + 2
       else host, pos = uleb(buf, pos) end
-      if pos > stop or not (time + weight + lua + host < SIGNED_MAX) or
+      if pos > stop or not (time + weight + lua + host < SIGNED_END) or
 	 band(tag, STATE) >= STATE_MAX then
 	return at, true
       end
@@ -251,6 +260,13 @@ local function read_records(d, buf, pos, stop)
   return pos, false
 end
 
+-- Id 0 is no labels.
+local function labels_by_id()
+  local map = numbermap.new()
+  map[0] = false
+  return map
+end
+
 local records = {}
 local methods = {}
 local mt = { __index = methods }
@@ -270,9 +286,10 @@ function records.new(profile, version)
     now = 0/0,			-- Time of the last sample.
     step = 0,			-- What times are less, see SPF_CONTEXT.
     last_of = times(G.SPF_EVENTS_MAX),	-- Time of the last sample by event.
-    labels = { [0] = false },	-- Sets by id; false for one without labels.
-    texts = {},			-- By id.
+    labels = labels_by_id(),	-- Sets by id; false for one without labels.
+    texts = numbermap.new(),	-- By id.
     ended = false,		-- SPF_END was there.
+    why = nil,			-- Sentence on a limit that was reached.
     -- Times of the last samples before the last dump: of one that counts, and of another.
     dumped_at = nil, dumped_passed = nil,
     undefined = 0,		-- Stacks of samples that are not defined,
@@ -311,7 +328,7 @@ end
 -- Decodes the records from pos to before stop into the profile. context: what
 -- records.context() has read before pos, or nil. follows: no chunk is missing since
 -- the last one. Returns the position of the record that does not fit its length or its
--- place, or nil.
+-- place, or nil; and a sentence on a limit that was reached, or nil.
 function methods:decode(buf, pos, stop, context, follows)
   local before, known = context and context.before or 0, self.known
   if before == 0 then
@@ -320,15 +337,18 @@ function methods:decode(buf, pos, stop, context, follows)
     self.ids = chunkstacks.unknown
     known:clear()
   end
-  self.now, self.ended = 0/0, false
+  self.now, self.ended, self.why = 0/0, false, nil
   self.undefined, self.undefined_labels, self.undefined_texts = 0, 0, 0
   self.profile:set_labels(nil)
   if context then
-    definitions.set_context(self, context.tid, context.time, context.step)
+    local ok, why = definitions.set_context(self, context.tid, context.time, context.step)
+    if not ok then return pos, why end
   end
   local bad
   pos, bad = read_records(self, buf, pos, stop)
-  if bad or pos < stop then return pos end
+  local why = self.why or self.profile:refusal()
+  if bad or pos < stop then return pos, why end
+  return nil, why
 end
 
 return records

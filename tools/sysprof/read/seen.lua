@@ -13,12 +13,12 @@
 local ffi = require("ffi")
 local bit = require("bit")
 local bytes = require("sysprof.base.bytes")
+local limits = require("sysprof.base.limits")
 
 local band, bxor, rshift = bit.band, bit.bxor, bit.rshift
 local same, hash = bytes.same, bytes.hash
 
-local KEEP_MAX = 16 * 1024 * 1024	-- Bytes that are kept at most.
-local LENGTH_MAX = 16 * 1024		-- Longer strings are not kept.
+local KEEP_MAX, LENGTH_MAX, DEPTH_MAX = limits.SEEN, limits.SEEN_STRING, limits.SEEN_DEPTH
 local FIRST = 64
 
 local byte_array = ffi.typeof("uint8_t[?]")
@@ -68,15 +68,18 @@ function prefixes:clear()
   self.items, self.items_size, self.items_used = int_array(FIRST), FIRST, 0
   self.root = nil
   self.longest = 1	-- Bytes that must be readable to look for a string.
+  self.deepest = 0	-- Nodes of the tree that a search has passed, at most.
   return self
 end
 
 -- Returns the string that shares the bits of the tree with what begins at pos.
 local function nearest(self, buf, pos)
-  local tree, n = self.tree, self.root
+  local tree, n, depth = self.tree, self.root, 0
   while n >= 0 do
+    depth = depth + 1
     n = tree[n + 2 + band(rshift(buf[pos + tree[n]], tree[n + 1]), 1)]
   end
+  self.deepest = depth > self.deepest and depth or self.deepest
   return -1 - n
 end
 
@@ -124,7 +127,7 @@ end
 -- must follow pos.
 function prefixes:put(buf, pos, len, number)
   if len > LENGTH_MAX then return end
-  if self.used + len > KEEP_MAX then self:clear() end
+  if self.used + len > KEEP_MAX or self.deepest > DEPTH_MAX then self:clear() end
   if not self.root then
     self.root = add_item(self, buf, pos, len, number)
     return

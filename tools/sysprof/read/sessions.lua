@@ -7,11 +7,11 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local limits = require("sysprof.base.limits")
 local merge = require("sysprof.model.merge")
+local numbermap = require("sysprof.base.numbermap")
 local profile = require("sysprof.model.profile")
 local records = require("sysprof.read.records")
-
-local SESSIONS_MAX = 2^16	-- Sessions that are believed.
 
 -- What a decoder counts in a chunk that has no definition.
 local UNDEFINED = { { "undefined", "stacks of samples" }, { "undefined_labels", "sets of labels" },
@@ -26,18 +26,22 @@ function sessions.new(version, options)
   return setmetatable({
     version = version,
     options = options,
-    by_number = {}, list = {},
+    by_number = numbermap.new(), list = {},
     merged = nil,	-- Profile of the sessions that have ended.
     add = nil,		-- Adds another profile to it.
     damages = 0,	-- Damaged places so far.
-    problems = {},	-- { offset, text }
+    problems = {}, unlisted = 0,	-- { offset, text }, and how many more there are.
     ended = 0,		-- Sessions that have ended.
-    full = false,	-- Too many distinct stacks or sessions.
+    full = {},		-- Set of the sentences on limits that were reported.
   }, mt)
 end
 
 function methods:problem(offset, text)
-  self.problems[#self.problems + 1] = { offset, text }
+  if #self.problems < limits.PROBLEMS then
+    self.problems[#self.problems + 1] = { offset, text }
+  else
+    self.unlisted = self.unlisted + 1
+  end
 end
 
 -- The input is damaged at a place.
@@ -46,15 +50,19 @@ function methods:damage(offset, text)
   self:problem(offset, text)
 end
 
+-- A limit was reached at a place. Each sentence is reported once.
+function methods:report_limit(offset, sentence)
+  if not self.full[sentence] then self:problem(offset, sentence) end
+  self.full[sentence] = true
+end
+
 local function session_of(self, number, offset)
   local s = self.by_number[number]
   if s then return s end
-  if #self.list == SESSIONS_MAX then
-    if not self.full then
-      self:problem(offset, ("more than %d sessions, the others are left out")
-			   :format(SESSIONS_MAX))
-    end
-    self.full = true
+  local limit = #self.list == limits.SESSIONS and "SESSIONS" or
+		#self.list - self.ended >= limits.OPEN_SESSIONS and "OPEN_SESSIONS" or nil
+  if limit then
+    self:report_limit(offset, limits.sentence(limit))
     return nil
   end
   s = {
@@ -96,6 +104,8 @@ local function take_over(self, s, offset)
   local p = s.decoder.profile
   s.decoder:finish()
   s.decoder = nil
+  local why = p:refusal()
+  if why then self:report_limit(offset, why) end
   for _, what in ipairs(UNDEFINED) do
     local bad = s.bad[what]
     if bad then
@@ -107,10 +117,7 @@ local function take_over(self, s, offset)
     return
   end
   self.add = self.add or merge.into(self.merged, true)
-  if not self.add(p) and not self.full then
-    self:problem(offset, "too many distinct stacks, some are left out")
-    self.full = true
-  end
+  if not self.add(p) then self:report_limit(offset, limits.sentence("STACKS")) end
 end
 
 -- Decodes a chunk: its records from first to before stop, its offset. Its first
@@ -120,7 +127,7 @@ function methods:chunk(buf, seq, first, stop, offset)
   local s = session_of(self, context and context.session or 0, offset)
   if not s or not check_seq(self, s, offset, seq, context and context.since) then return end
   local decoder = s.decoder
-  local failed = decoder:decode(buf, rest or first, stop, context, seq == s.due)
+  local failed, why = decoder:decode(buf, rest or first, stop, context, seq == s.due)
   s.due, s.damages = seq + 1, self.damages
   for _, what in ipairs(UNDEFINED) do
     local n = decoder[what[1]]
@@ -129,10 +136,10 @@ function methods:chunk(buf, seq, first, stop, offset)
       s.bad[what][1] = s.bad[what][1] + n
     end
   end
-  if failed then
-    self:problem(offset + G.SPF_CHUNK_HEADER + failed - first,
-      ("expected a record of sysprof, skipped the last %d bytes of this chunk")
-      :format(stop - failed))
+  if why then
+    self:report_limit(offset, why)
+  elseif failed then
+    self:problem(offset + G.SPF_CHUNK_HEADER + failed - first, limits.sentence("NUMBER_BYTES", stop - failed))
   end
   if decoder.ended then
     self.ended = self.ended + 1
@@ -174,6 +181,7 @@ function methods:finish(offset, cut)
   local p = self.merged or profile.new(self.options)
   p.goes_on = goes_on
   for _, problem in ipairs(self.problems) do p:add_problem(problem[1], problem[2]) end
+  p.unlisted = p.unlisted + self.unlisted
   return p
 end
 

@@ -12,22 +12,25 @@
 local ffi = require("ffi")
 local G = require("sysprof.base.grammar")
 local bytes = require("sysprof.base.bytes")
+local limits = require("sysprof.base.limits")
+local numbermap = require("sysprof.base.numbermap")
 local profile = require("sysprof.model.profile")
 local seen = require("sysprof.read.seen")
+local sort = require("sysprof.base.sort")
 
 local uleb, str = bytes.uleb, bytes.str
 
 local PROLOGUE_SIZE = 7		-- Of the symbol table and of the profile.
-local SYMTAB_VERSION_MAX, VERSION_MAX = 3, 2
+local SYMTAB_NEWEST, NEWEST = 3, 2
 local SYM_LFUNC, SYM_CFUNC, SYM_TRACE, FINAL = 0, 1, 2, 0x80
 local SYM_IN_STREAM = 10	-- + SYM_*: a symbol between samples.
 local FRAME_LFUNC, FRAME_CFUNC, FRAME_FFUNC = 1, 2, 3
 
 local WINDOW = 64 * 1024	-- Bytes tried first for a record.
 assert(seen.LENGTH_MAX * 2 <= WINDOW)
-local WINDOW_MAX = 2^24		-- No record is believed to be longer.
-local HANDLER_MAX = 8		-- The handler's own frames are among so many.
-local SYMBOL_MAX = 2^20		-- No symbol is believed to be larger.
+local WINDOW_MAX = limits.OLD_RECORD
+local WORK_PER_BYTE, CLEAR_WORK = 64, 1000	-- Of limits.OLD_WORK; to forget what is known.
+local HANDLER_FRAMES = 8		-- The handler's own frames are among so many.
 
 -- -- Symbols ---------------------------------------------------------------
 
@@ -46,11 +49,14 @@ read_symbol[SYM_LFUNC] = function(d, buf, pos, stop)
   local f = fid and d.profile.lfuncs[fid]
   if f and f.chunk == chunk and f.firstline == line then return pos end
   -- An address that is used again gets another function.
-  if fid or d.unknown[addr] then d.known:clear() end
+  if fid or d.unknown[addr] then
+    d.known:clear()
+    d.work = d.work - CLEAR_WORK
+  end
+  if d.work < 0 then return nil end
   d.fids = d.fids + 1
   d.fid_of[addr] = d.fids
-  d.profile:set_lfunc(d.fids, line, line, chunk, "")
-  return pos
+  return d.profile:set_lfunc(d.fids, line, line, chunk, "") and pos or nil
 end
 
 -- Returns the index of the last C symbol that does not begin behind addr.
@@ -70,14 +76,17 @@ read_symbol[SYM_CFUNC] = function(d, buf, pos, stop)
   name, pos = str(buf, pos, stop)
   if not name then return nil end
   if d.csym[addr] == name then return pos end
+  if d.work < 0 or not d.profile:take_name(#name, d.csym[addr] and #d.csym[addr]) then return nil end
   if d.in_symtab then
     if not d.csym[addr] then d.csym_list[#d.csym_list + 1] = addr end
   else
     if not d.csym[addr] then
+      d.work = d.work - #d.csym_list
       table.insert(d.csym_list, csym_index(d, addr) + 1, addr)
     end
+    d.work = d.work - CLEAR_WORK
     -- Known addresses may be of this symbol now.
-    d.host_frames = {}
+    d.host_frames = numbermap.new()
     d.known:clear()
   end
   d.csym[addr] = name
@@ -92,7 +101,7 @@ end
 -- Returns the start of the C symbol that an address lies in, or nil.
 local function find_csym(d, addr)
   local start = d.csym_list[csym_index(d, addr)]
-  return start and addr - start < SYMBOL_MAX and start or nil
+  return start and addr - start < limits.OLD_SYMBOL and start or nil
 end
 
 -- Code of the interpreter, which runs on a C frame of the VM.
@@ -167,7 +176,7 @@ local function read_host(d, buf, pos, stop, list)
       n = n + 1
       list[n] = frame
       if frame == d.vm_frame then vms = vms + 1 end
-      if n <= HANDLER_MAX and name:find("sysprof_signal_handler", 1, true) then
+      if n <= HANDLER_FRAMES and name:find("sysprof_signal_handler", 1, true) then
 	d.skip_next = true
       end
     end
@@ -237,7 +246,8 @@ local function read_trace_sample(d, buf, pos, stop)
   local node = frame and all:push(0, frame)
   node = node and trace and all:push(node, trace)
   if not node then return nil end
-  return pos, select(2, d.profile.add(0, 0, G.SPF_VMST_TRACE, node, 0, 0))
+  local fits, slot = d.profile.add(0, 0, G.SPF_VMST_TRACE, node, 0, 0)
+  return fits and pos or nil, slot
 end
 
 local function read_sample(d, state, buf, pos, stop)
@@ -255,7 +265,8 @@ local function read_sample(d, state, buf, pos, stop)
   local lua = push_all(d, d.lua, nlua, at)
   local host = push_host(d, d.host, nhost, nlua > 0 and runs - vms or 0)
   if not (lua and host) then return nil end
-  return pos, select(2, d.profile.add(0, 0, state, lua, host, 0))
+  local fits, slot = d.profile.add(0, 0, state, lua, host, 0)
+  return fits and pos or nil, slot
 end
 
 -- Reads what begins with a byte that is not FINAL.
@@ -281,7 +292,7 @@ local function read_known(d, buf, pos, stop)
     local slot, after = known:find(buf, pos)
     if not slot then break end
     local s = slots[slot]
-    add(0, 0, s.state, s.lua, s.host, 0)
+    if not add(0, 0, s.state, s.lua, s.host, 0) then break end
     pos = after
   end
   return pos
@@ -307,12 +318,14 @@ local function read_records(d)
     if last then
       if slot and have >= known.longest then known:put(buf, pos, last - pos, slot) end
       inp:skip(last - pos)
+      d.work = d.work + WORK_PER_BYTE * (last - pos)
       window = WINDOW
+    elseif d.work < 0 or d.profile.room.full then
+      return nil, d.work < 0 and limits.sentence("OLD_WORK") or d.profile:refusal()
     elseif not inp.eof and window < WINDOW_MAX then
       window = math.max(window, have) * 2
     else
-      return nil, ("expected a %s, found an invalid or cut record, %d bytes " ..
-		   "before the end"):format(d.in_symtab and "symbol" or "sample", have)
+      return nil, limits.sentence("OLD_RECORD", d.in_symtab and "symbol" or "sample", have)
     end
   end
 end
@@ -341,27 +354,28 @@ function tarantool.read(inp, options)
   local all = p.stacks
   local d = {
     input = inp, profile = p,
-    fids = 0, fid_of = {},		-- Function by address of its prototype.
-    unknown = {},			-- Such addresses that had no function.
-    csym = {}, csym_list = {},		-- Name by address; addresses, sorted.
+    fids = 0, fid_of = numbermap.new(),		-- Function by address of its prototype.
+    unknown = numbermap.new(),			-- Such addresses that had no function.
+    csym = numbermap.new(), csym_list = {},		-- Name by address; addresses, sorted.
     known = seen.prefixes(),		-- Slots by the bytes of samples.
-    host_frames = {},			-- Frame and name by address.
+    host_frames = numbermap.new(),			-- Frame and name by address.
     cbound = all:frame(G.SPF_FRAME_CBOUND, 0, 0),
     vm_frame = all:frame(G.SPF_FRAME_VM, 0, 0),
     lua = {}, host = {},		-- Frames of the current sample.
     skip_next = false,			-- The next host frame is the handler's.
     in_symtab = true,
+    work = limits.OLD_WORK,		-- Steps that changes of symbols may yet take.
   }
-  if not read_prologue(inp, G.MAGIC_SYMTAB, SYMTAB_VERSION_MAX) then
-    return wrong("expected a symbol table of a version up to " .. SYMTAB_VERSION_MAX)
+  if not read_prologue(inp, G.MAGIC_SYMTAB, SYMTAB_NEWEST) then
+    return wrong("expected a symbol table of a version up to " .. SYMTAB_NEWEST)
   end
   local ok, why = read_records(d)
   if not ok then return wrong(why) end
-  p.version = read_prologue(inp, G.MAGIC_PROFILE, VERSION_MAX)
+  p.version = read_prologue(inp, G.MAGIC_PROFILE, NEWEST)
   if not p.version then
-    return wrong("expected a profile of a version up to " .. VERSION_MAX)
+    return wrong("expected a profile of a version up to " .. NEWEST)
   end
-  table.sort(d.csym_list)
+  sort(d.csym_list)
   d.in_symtab = false
   p:set_thread(0)
   ok, why = read_records(d)

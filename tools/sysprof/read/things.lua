@@ -13,40 +13,46 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
-local bytes = require("sysprof.base.bytes")
 local events = require("sysprof.model.events")
 local labels = require("sysprof.model.labels")
+local limits = require("sysprof.base.limits")
+local numbermap = require("sysprof.base.numbermap")
+local sort = require("sysprof.base.sort")
 
-local EXACT_MAX = bytes.EXACT_MAX
+local EXACT_MAX = limits.NUMBER
 local SMALL = 1e-5	-- Below, 1 - e^(-x) loses digits.
 
 local things = {}
 
 -- Returns the things of an event, none so far.
 function things.new()
-  return { slot = {}, time = {}, size = {}, weight = {}, second = {}, cycle = {} }	-- By number.
+  return { room = nil,	-- Of the profile.
+	   by_number = numbermap.new() }	-- { slot =, time =, size =, weight =, second =, cycle = }
 end
 
 local function forget(all, number)
-  all.slot[number], all.time[number], all.size[number] = nil, nil, nil
-  all.weight[number], all.second[number], all.cycle[number] = nil, nil, nil
+  all.by_number[number] = nil
+  all.room:give_back("THINGS")
 end
 
 -- A thing has ended, if it is known. how: SPF_ENDED_*; what the reader does not know is dropped.
 function things.ended(all, event, how, number, age)
-  if not all.slot[number] then return end
+  if not all.by_number[number] then return end
   events.end_thing(event, how == G.SPF_ENDED_GONE, age)
   forget(all, number)
 end
 
 -- The last sample of a profile has begun a thing. sample: { number =, size =, second =, cycle = },
--- where it has these.
+-- where it has these. Returns whether there is room for it.
 function things.begin(all, event, profile, slot, weight, sample)
   local number = sample.number
   things.ended(all, event, G.SPF_ENDED_DROPPED, number)
+  all.room = profile.room
+  if not all.room:take("THINGS") then return false end
   events.begin_thing(event)
-  all.slot[number], all.time[number], all.cycle[number] = slot, profile.last_time, sample.cycle
-  all.size[number], all.weight[number], all.second[number] = sample.size, weight, sample.second
+  all.by_number[number] = { slot = slot, time = profile.last_time, cycle = sample.cycle, size = sample.size,
+			    weight = weight, second = sample.second }
+  return true
 end
 
 -- -- What is left ----------------------------------------------------------
@@ -57,8 +63,8 @@ local function chance(x)
 end
 
 -- Returns bytes and objects that a thing stands for, and the variance of the bytes; not whole.
-local function weights_of(all, number, period)
-  local size, weight, second = all.size[number], all.weight[number], all.second[number] or 0
+local function weights_of(thing, period)
+  local size, weight, second = thing.size, thing.weight, thing.second or 0
   if not size then return weight, second, 0 end
   if size == 0 then return 0, 0, 0 end
   local p = period > 1 and chance(size / period) or 1
@@ -79,8 +85,8 @@ end
 
 local function sorted_numbers(all)
   local list = {}
-  for number in pairs(all.slot) do list[#list + 1] = number end
-  table.sort(list)
+  for number in all.by_number:each() do list[#list + 1] = number end
+  sort(list)
   return list
 end
 
@@ -91,20 +97,22 @@ function things.finish(all, event, profile)
   local period, cycles = events.left_period(event), events.cycles(event)
   local whole, whole_second = rounder(), rounder()
   for _, number in ipairs(sorted_numbers(all)) do
-    local weight, second, variance = weights_of(all, number, period)
+    local thing = all.by_number[number]
+    local weight, second, variance = weights_of(thing, period)
     weight, second = whole(weight), whole_second(second)
     sum, second_sum = sum + weight, second_sum + second
     if not (sum < EXACT_MAX and second_sum < EXACT_MAX) then break end
-    local from, cycle = all.slot[number], all.cycle[number]
+    local from, cycle = thing.slot, thing.cycle
     local set = slots:labels(from)
     if cycle then
       set = profile.label_sets:with(set, labels.AGE, labels.age_text(math.max(cycles - cycle, 0)))
     end
     local slot = profile:add_slot(slots:thread(from), left, set, slots:state(from), slots:lua(from),
 				  slots:host(from), 1, weight, second)
+    if not slot then break end
     events.add_left(left, variance)
     if profile.timeline then
-      profile.timeline:add(all.time[number], weight, slot)
+      profile.timeline:add(thing.time, weight, slot)
       if second > 0 then profile.timeline:set_second(second) end
     end
     forget(all, number)

@@ -44,7 +44,10 @@ function coroutines.render(folded, comment, write)
     if ids[frame] then return ids[frame] end
     count = count + 1
     ids[frame] = count
-    local file, first = frame:match(" %((.+):(%d+)%)$")
+    local before, first = frame:match("^(.*):(%d+)%)$")
+    local _, at = (before or ""):find(" (", 1, true)
+    local file = at and at < #before and before:sub(at + 1) or nil
+    first = file and first
     first = #(first or "") < 10 and tonumber(first) or 0
     put_bytes(out, PROFILE["function"], message { FUNCTION.id, count, FUNCTION.name, string_id(frame),
 						  FUNCTION.filename, string_id(file or ""), FUNCTION.start_line, first })
@@ -58,11 +61,11 @@ function coroutines.render(folded, comment, write)
   for line in folded:gmatch("[^\n]+") do
     local stack, n = line:match("^(.*) (%d+)$")
     local frames, state = {}, nil
-    for frame in (stack or ""):gmatch("[^;]+") do table.insert(frames, 1, text.clean(frame)) end
-    if frames[1] and frames[1]:find("^%[.*%]$") then state = table.remove(frames, 1):sub(2, -2) end
+    for frame in (stack or ""):gmatch("[^;]+") do frames[#frames + 1] = text.clean(frame) end
+    if frames[1] and frames[#frames]:find("^%[.*%]$") then state = table.remove(frames):sub(2, -2) end
     if stack and #n < 10 then
       local sample, locations = {}, {}
-      for i, frame in ipairs(frames) do locations[i] = frame_id(frame) end
+      for i = #frames, 1, -1 do locations[#locations + 1] = frame_id(frames[i]) end
       protobuf.numbers(sample, SAMPLE.location_id, locations, #locations)
       protobuf.numbers(sample, SAMPLE.value, { tonumber(n) }, 1)
       if state then

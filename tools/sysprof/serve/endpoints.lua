@@ -5,11 +5,11 @@
 ----------------------------------------------------------------------------
 
 local http = require("sysprof.serve.http")
+local limits = require("sysprof.base.limits")
 local pages = require("sysprof.serve.pages")
 local profiles = require("sysprof.serve.profiles")
 
-local SECONDS_MAX = 3600
-local EVENT_MAX = 200	-- Bytes of a list of events.
+local SECONDS_MAX = limits.QUERY_SECONDS
 local TEXT = "text/plain; charset=utf-8"
 local HTML = "text/html; charset=utf-8"
 
@@ -32,9 +32,9 @@ end
 local function seconds_of(query, default)
   local s = query.seconds
   if not s or s == "" then return default end
-  local n = #s < 10 and s:find("^%d+%.?%d*$") and tonumber(s)
+  local n = #s < 10 and s:find("^[%d.]+$") and tonumber(s)
   if n and n >= 0.01 and n <= SECONDS_MAX then return n end
-  return nil, ("seconds=%s: expected a number from 0.01 to %d"):format(http.shown(s), SECONDS_MAX)
+  return nil, limits.sentence("QUERY_SECONDS", http.shown(s))
 end
 
 -- Returns what is to be recorded and shown; or nil and a sentence.
@@ -44,8 +44,8 @@ local function wanted_of(name, query)
   if its.format == nil and (query.debug or "0") ~= "0" then wanted.format = "top" end
   local event = its.takes_event and query.event
   if event and event ~= "" then
-    if #event > EVENT_MAX or event:find("[^%w_,:/=.-]") then
-      return nil, ("event=%s: expected a list of events, such as cpu,alloc"):format(http.shown(event))
+    if #event > limits.QUERY_EVENT or event:find("[^%w_,:/=.-]") then
+      return nil, limits.sentence("QUERY_EVENT", http.shown(event))
     end
     wanted.clocks, wanted.shown, wanted.asks_event = event, event:match("^[^,:/]+"), true
   end

@@ -4,10 +4,8 @@
 -- Each connection has one request. A request may hold any bytes.
 ----------------------------------------------------------------------------
 
+local limits = require("sysprof.base.limits")
 local text = require("sysprof.base.text")
-
-local SHOWN_MAX = 100	-- Bytes of a request in a sentence.
-local QUERY_MAX = 32	-- Parameters.
 
 local REASONS = {
   [200] = "OK", [400] = "Bad Request", [403] = "Forbidden", [404] = "Not Found", [405] = "Method Not Allowed",
@@ -19,7 +17,7 @@ local http = {}
 
 -- Returns a part of a request for a sentence.
 function http.shown(s)
-  return text.short(s, SHOWN_MAX)
+  return text.short(s, limits.QUERY_SHOWN)
 end
 
 -- Returns a text without %XX, or nil if one is wrong.
@@ -35,7 +33,7 @@ local function query_of(s)
     local name, value = part:match("^([^=]*)=?(.*)$")
     name, value, n = unescape(name), unescape((value:gsub("+", " "))), n + 1
     if not name or not value then return nil, ("the query has a wrong %%: '%s'"):format(http.shown(part)) end
-    if n > QUERY_MAX then return nil, ("the query has more than %d parameters"):format(QUERY_MAX) end
+    if n > limits.QUERY then return nil, limits.sentence("QUERY") end
     query[name] = query[name] or value
   end
   return query
@@ -45,11 +43,11 @@ end
 local function fields_of(lines)
   local fields = {}
   for line in lines:gmatch("[^\n]+") do
-    local name, value = line:match("^([%w!#$%%&'*+.^_`|~-]+):[ \t]*(.-)[ \t]*$")
+    local name, value = line:match("^([%w!#$%%&'*+.^_`|~-]+):[ \t]*(.*)$")
     if not name then return nil, ("a line of the header has no name: '%s'"):format(http.shown(line)) end
     name = name:lower()
     if name == "host" and fields.host then return nil, "the header has two lines Host" end
-    fields[name] = value
+    fields[name] = value:match("^(.*[^ \t])") or ""
   end
   return fields
 end
@@ -89,7 +87,7 @@ end
 
 -- Returns the name of a host in the header, without its port and in lower case.
 local function host_name(host)
-  local name = host:match("^%[([%x:.]+)%]:?%d*$") or host:match("^([^:]*):?%d*$")
+  local name = host:match("^%[([%x:.]+)%]:?%d*$") or host:match("^([^:]*)$") or host:match("^([^:]*):%d*$")
   return name and name:lower():gsub("%.$", "")
 end
 

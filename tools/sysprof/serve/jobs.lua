@@ -7,6 +7,7 @@
 
 local ffi = require("ffi")
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
 local system = require("sysprof.base.system")
 local temporary = require("sysprof.base.temporary")
 local text = require("sysprof.base.text")
@@ -15,8 +16,7 @@ ffi.cdef("int pipe2(int *, int);")
 
 local C = ffi.C
 local SIGKILL = system.SIGKILL
-local NOTE_MAX = 4096		-- Bytes that a pipe takes at once.
-local SENTENCE_MAX = 1000
+local PIPE_BYTES = 4096		-- Bytes that a pipe takes at once.
 
 local jobs = {}
 
@@ -46,7 +46,7 @@ local function run(work, file, pipe)
     local its = type(status) == "table" and status.sentence
     status, a, b = its and 503 or 500, its or "internal error: " .. tostring(status), nil
   end
-  if status ~= 200 then a = text.short(a, SENTENCE_MAX) end
+  if status ~= 200 then a = text.short(a, limits.JOB_SENTENCE) end
   write_all(pipe, ("%d\n%s\n%s"):format(status, a:gsub("\n", " "), b or ""))
 end
 
@@ -87,8 +87,8 @@ end
 -- Reads what a job tells. Returns nil until it has ended. Then returns its status; and the type, a descriptor of the
 -- result, its size and its name; or a sentence.
 function jobs.take(job)
-  local buf = ffi.new("char[?]", NOTE_MAX)
-  local n = tonumber(C.read(job.fd, buf, NOTE_MAX))
+  local buf = ffi.new("char[?]", PIPE_BYTES)
+  local n = tonumber(C.read(job.fd, buf, PIPE_BYTES))
   if n > 0 then
     job.note = job.note .. ffi.string(buf, n)
     return nil

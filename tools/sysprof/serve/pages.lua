@@ -4,7 +4,7 @@
 
 local text = require("sysprof.base.text")
 
-local NAME_MAX = 100	-- Bytes of a program's name.
+local NAME_BYTES = 100	-- Bytes of a program's name.
 
 local pages = {}
 
@@ -34,7 +34,7 @@ td:last-child { padding-right: 0; }
 ]]
 
 local function escaped(s)
-  return text.html(text.short(s, NAME_MAX))
+  return text.html(text.short(s, NAME_BYTES))
 end
 
 local function head(title)

@@ -7,6 +7,7 @@
 local coroutines = require("sysprof.serve.coroutines")
 local events = require("sysprof.model.events")
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
 local pages = require("sysprof.serve.pages")
 local programs = require("sysprof.live.programs")
 local reader = require("sysprof.read.reader")
@@ -33,11 +34,12 @@ local function sentences()
 	 function(default) return #list > 0 and table.concat(list, "; ") or default end, list
 end
 
--- Renders profiles. wanted: see endpoints; event: of its view, or nil; title: of the page; names: of programs, by path.
-local function render(write, paths, wanted, event, title, names)
+-- Renders profiles. wanted: see endpoints; event: of its view, or nil; title: of the page; names: of programs, by path;
+-- most: how many bytes a file may have, or nil.
+local function render(write, paths, wanted, event, title, names, most)
   local format = require("sysprof.formats." .. wanted.format)
   local profile, err, bad = reader.read_all(paths, { timeline = format.needs_timeline,
-						     activity = format.needs_activity })
+						     activity = format.needs_activity, most = most })
   if not profile then return 503, ("%s: %s"):format(names[bad] or bad, err) end
   for _, problem in ipairs(profile.problems) do problem.file = names[problem.file] or problem.file end
   local shown, wrong = view.new(profile, { event = event, limit = TOP_LIMIT, fixed_limit = true,
@@ -90,7 +92,8 @@ function profiles.record(write, open, wanted, seconds, note)
   if #paths == 0 then return 503, said("nothing was recorded") end
   local sentence = said()
   if sentence then note(sentence) end
-  local status, result, name = render(write, paths, wanted, wanted.event, programs.title(its), names)
+  local status, result, name = render(write, paths, wanted, wanted.event, programs.title(its), names,
+				      limits.WINDOW_BYTES)
   if status ~= 200 and sentence then result = ("%s; %s"):format(result, sentence) end
   return status, result, name
 end
@@ -133,7 +136,7 @@ function profiles.coroutines(write, open, is_text, note)
   local opened, wrong = open_all(open)
   if not opened then return 503, wrong end
   local say, said = sentences()
-  local asked, texts = {}, {}
+  local asked, texts, left = {}, {}, limits.DUMP_BYTES
   for _, program in ipairs(opened) do
     local ok, why = requests.send_file(program, "dump", { format = is_text and "text" or "folded" })
     if ok then asked[#asked + 1] = program else say(why) end
@@ -147,7 +150,10 @@ function profiles.coroutines(write, open, is_text, note)
       say(name, (": %d of %d VMs did not come to Lua code outside of compiled code in time")
 		:format(vms - answered, vms))
     end
-    if answered > 0 then texts[#texts + 1] = files.text(program.path) end
+    local list, wrong_list
+    if answered > 0 then list, wrong_list = files.text(program.path, left) end
+    if wrong_list then say(name, ": its list of coroutines: ", wrong_list) end
+    texts[#texts + 1], left = list, left - #(list or "")
   end)
   if #texts == 0 then return 503, said("no VM has answered") end
   local sentence = said()

@@ -7,19 +7,13 @@
 
 local http = require("sysprof.serve.http")
 local jobs = require("sysprof.serve.jobs")
+local limits = require("sysprof.base.limits")
 local processes = require("sysprof.live.processes")
 local system = require("sysprof.base.system")
 local tcp = require("sysprof.serve.tcp")
 
-local CONNECTIONS_MAX = 32	-- With a request.
-local SOCKETS_MAX = 128		-- Those that are told that there is no room, too.
-local HEADER_MAX, HEADER_SECONDS = 8192, 5
-local WRITE_SECONDS, CLOSE_SECONDS = 30, 1	-- Without any progress; until the other side closes.
-local WAITING_MAX = 16		-- Recordings in the queue.
-local OTHERS_MAX = 2		-- Jobs at a time that record nothing.
 local STEP_SECONDS = 60
 local REST_SECONDS = 0.1	-- After a connection that could not be taken, because descriptors are missing.
-local AFTER_MAX = 65536		-- Bytes that may follow a request.
 
 local TEXT = "text/plain; charset=utf-8"
 
@@ -40,7 +34,7 @@ end
 
 -- The answer is a text, or a file of this size.
 local function answer(c, status, content_type, body, file, size, name)
-  c.state, c.limit = "writing", system.now() + WRITE_SECONDS
+  c.state, c.limit = "writing", system.now() + limits.WRITE_SECONDS
   c.out = http.head(status, content_type, file and size or body and #body, name)
   c.out_at, c.file, c.file_at = 0, file, 0
   if c.is_head and file then
@@ -76,8 +70,8 @@ function methods:dispatch(c, header)
   end
   local waiting = 0
   for _, other in ipairs(self.queue) do waiting = waiting + (other.records and 1 or 0) end
-  if result.records and waiting >= WAITING_MAX then
-    return refuse(c, 503, ("another recording runs, and %d requests wait for it"):format(WAITING_MAX))
+  if result.records and waiting >= limits.REQUESTS_WAITING then
+    return refuse(c, 503, limits.sentence("REQUESTS_WAITING"))
   end
   c.state, c.limit, c.work, c.records, c.after = "waiting", math.huge, result.job, result.records, 0
   self.queue[#self.queue + 1] = c
@@ -90,13 +84,13 @@ function methods:read(c)
   if c.state == "closing" then return end
   if c.state ~= "reading" then
     c.after = c.after + #s
-    if c.after > AFTER_MAX then self:close(c) end
+    if c.after > limits.AFTER_REQUEST then self:close(c) end
     return
   end
   c.input = c.input .. s
   local header, len = http.whole_header(c.input)
-  if (len or #c.input) > HEADER_MAX then
-    refuse(c, 431, ("the header has more than %d bytes"):format(HEADER_MAX))
+  if (len or #c.input) > limits.HEADER then
+    refuse(c, 431, limits.sentence("HEADER"))
   elseif header then
     c.input = ""
     self:dispatch(c, header)
@@ -109,7 +103,7 @@ function methods:write(c)
     c.out_at, c.file_at = 0, c.file_at + #c.out
     if c.out == "" then
       tcp.finish(c.fd)
-      c.state, c.limit = "closing", system.now() + CLOSE_SECONDS
+      c.state, c.limit = "closing", system.now() + limits.CLOSE_SECONDS
       if c.file then system.close(c.file) end
       c.file = nil
       return
@@ -117,14 +111,14 @@ function methods:write(c)
   end
   local n = tcp.send(c.fd, c.out, c.out_at)
   if not n then return self:close(c) end
-  if n > 0 then c.limit = system.now() + WRITE_SECONDS end
+  if n > 0 then c.limit = system.now() + limits.WRITE_SECONDS end
   c.out_at = c.out_at + n
 end
 
 -- Ends a step that takes too long.
 function methods:expire(c)
   if c.state == "reading" and c.input ~= "" then
-    return refuse(c, 408, ("expected a whole request within %d s"):format(HEADER_SECONDS))
+    return refuse(c, 408, limits.sentence("HEADER_SECONDS"))
   end
   self:close(c)
 end
@@ -136,12 +130,12 @@ function methods:accept()
     self.rests_until = system.now() + REST_SECONDS
     return
   end
-  local c = { fd = fd, state = "reading", limit = system.now() + HEADER_SECONDS, input = "", is_head = false }
+  local c = { fd = fd, state = "reading", limit = system.now() + limits.HEADER_SECONDS, input = "", is_head = false }
   local busy = 0
   for other in pairs(self.all) do busy = busy + (other.state ~= "closing" and 1 or 0) end
   self.all[c], self.count = true, self.count + 1
-  if busy >= CONNECTIONS_MAX then
-    refuse(c, 503, ("there are %d connections already; try again later"):format(CONNECTIONS_MAX))
+  if busy >= limits.CONNECTIONS then
+    refuse(c, 503, limits.sentence("CONNECTIONS"))
   end
 end
 
@@ -161,7 +155,7 @@ function methods:start_jobs()
   end
   local left = {}
   for _, c in ipairs(self.queue) do
-    local can_start = c.records and recordings == 0 or not c.records and others < OTHERS_MAX
+    local can_start = c.records and recordings == 0 or not c.records and others < limits.JOBS
     if not self.all[c] then can_start = false
     elseif not can_start then left[#left + 1] = c
     end
@@ -193,7 +187,7 @@ function methods:step()
   local readable, writable, of, limit = { self.signals.fd }, {}, {}, system.now() + STEP_SECONDS
   if self.rests_until > system.now() then
     limit = self.rests_until
-  elseif self.count < SOCKETS_MAX then
+  elseif self.count < limits.SOCKETS then
     readable[2] = self.listener
   end
   for c in pairs(self.all) do

@@ -32,7 +32,7 @@ local MSG_NOSIGNAL, MSG_DONTWAIT = system.MSG_NOSIGNAL, system.MSG_DONTWAIT
 local SHUT_WR = 1
 local EINTR, EAGAIN = system.EINTR, system.EAGAIN
 local BACKLOG = 128
-local ADDRESS_MAX = 128
+local ADDRESS_BYTES = 128
 
 local tcp = {}
 
@@ -52,7 +52,7 @@ end
 
 -- Returns the port of a socket: the third and fourth byte of its address, whatever the family.
 local function port_of(fd)
-  local address, len = ffi.new("uint8_t[?]", ADDRESS_MAX), ffi.new("unsigned int[1]", ADDRESS_MAX)
+  local address, len = ffi.new("uint8_t[?]", ADDRESS_BYTES), ffi.new("unsigned int[1]", ADDRESS_BYTES)
   C.getsockname(fd, address, len)
   return address[2] * 256 + address[3]
 end

@@ -11,6 +11,7 @@
 local array = require("sysprof.base.array")
 local cursor = require("sysprof.show.cursor")
 local pairmap = require("sysprof.base.pairmap")
+local sort = require("sysprof.base.sort")
 
 local calltree = {}
 local methods = {}
@@ -47,7 +48,7 @@ end
 local function link(list, count, entries)
   local order, rank, heads = {}, {}, {}
   for i = 1, #entries do order[i], heads[i] = i, 0 end
-  table.sort(order, function(a, b) return by_name(entries[a], entries[b]) end)
+  sort(order, function(a, b) return by_name(entries[a], entries[b]) end)
   for at, i in ipairs(order) do rank[i] = at end
   for id = 1, count do
     local node = list[id]

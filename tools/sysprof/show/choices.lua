@@ -7,6 +7,7 @@
 local filters = require("sysprof.show.filters")
 local labels = require("sysprof.model.labels")
 local selfreport = require("sysprof.show.selfreport")
+local sort = require("sysprof.base.sort")
 local suggest = require("sysprof.base.suggest")
 local text = require("sysprof.base.text")
 local threads = require("sysprof.names.threads")
@@ -14,7 +15,7 @@ local threads = require("sysprof.names.threads")
 local choices = {}
 
 local LISTED = 10	-- Values that a message lists.
-local VALUE_MAX = 60	-- Bytes of a value in it.
+local VALUE_BYTES = 60	-- Bytes of a value in it.
 
 -- Returns the samples by value. value_of(i) returns the value of slot i; slots with nil do not count.
 local function count(view, value_of)
@@ -34,7 +35,7 @@ local function texts_of(counts, text_of)
     if not samples[s] then list[#list + 1] = s end
     samples[s] = (samples[s] or 0) + n
   end
-  table.sort(list, function(a, b)
+  sort(list, function(a, b)
     if samples[a] ~= samples[b] then return samples[a] > samples[b] end
     return a < b
   end)
@@ -42,7 +43,7 @@ local function texts_of(counts, text_of)
 end
 
 local function short(s)
-  return text.short(s, VALUE_MAX)
+  return text.short(s, VALUE_BYTES)
 end
 
 -- Returns a message about a value that no sample has, nil if there are no samples. meant: what the user may
@@ -65,7 +66,7 @@ local function missing_thread(view)
     if view.filter:takes_thread(thread) then return nil end
     names[#names + 1] = thread.name
   end
-  table.sort(names)
+  sort(names)
   local name = tostring(asked[1])
   return missing("thread", name, suggest.nearest(name, names), "threads", texts_of(counts, threads.text))
 end

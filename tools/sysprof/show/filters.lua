@@ -7,6 +7,7 @@
 
 local G = require("sysprof.base.grammar")
 local labels = require("sysprof.model.labels")
+local text = require("sysprof.base.text")
 
 local filters = {}
 local methods = {}
@@ -19,7 +20,7 @@ local function matcher(pattern)
   local at_start, at_end = pattern:sub(1, 1) == "^", #pattern > 1 and pattern:sub(-1) == "$"
   pattern = pattern:sub(at_start and 2 or 1, at_end and -2 or -1)
   local pieces = {}
-  for piece in (pattern .. "*"):gmatch("([^*]*)%*") do pieces[#pieces + 1] = piece end
+  for piece in text.parts(pattern, "*") do pieces[#pieces + 1] = piece end
   return function(s)
     local from, first, last = 1, 1, #pieces
     if at_start then

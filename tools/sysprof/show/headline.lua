@@ -7,6 +7,7 @@
 
 local G = require("sysprof.base.grammar")
 local events = require("sysprof.model.events")
+local metanumber = require("sysprof.model.metanumber")
 local selfreport = require("sysprof.show.selfreport")
 local text = require("sysprof.base.text")
 local units = require("sysprof.model.units")
@@ -90,7 +91,7 @@ end
 
 -- Returns a sentence if the limit of its size has ended the profile, or nil.
 function headline.size_limit(profile)
-  local bytes = tonumber(profile.meta.size_limit)
+  local bytes = metanumber(profile.meta.size_limit)
   return bytes and "ended at the size limit of " .. units.of(G.SPF_UNIT_BYTES).text(bytes)
 end
 

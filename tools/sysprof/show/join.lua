@@ -74,6 +74,7 @@ end
 local function runs_left(w)
   local kind, extra, lua = w.all.kind, w.all.extra, w.lua
   local runs, open = 0, false
+  w.steps = w.steps + w.i
   for i = w.i, 1, -1 do
     local k = kind[lua[i]]
     if k == CBOUND or k == RESUME then
@@ -91,6 +92,7 @@ end
 local function vms_left(w)
   local kind, extra, host = w.all.kind, w.all.extra, w.host
   local vms = 0
+  w.steps = w.steps + w.h
   for h = w.h, 1, -1 do
     local k = kind[host[h]]
     if k == VM then
@@ -140,6 +142,7 @@ local function place_work(w, before_lua)
   local all, out, frame, at = w.all, w.out, w.work, w.work_at
   if not frame then return end
   w.work = false
+  w.steps = w.steps + w.n - w.waits
   if before_lua and all.extra[frame] == G.SPF_WORK_EXIT then at = w.n + 1 end
   for i = w.n, w.waits + 1, -1 do
     if is_kind(w, out[i], HOST) then
@@ -312,8 +315,9 @@ end
 
 -- Returns a function that joins the frames lua[1..nlua] and host[1..nhost]. Both are numbers
 -- of frames of all (sysprof.model.stacks), root first. The function writes frames and
--- markers into out, root first, and returns their number. symaddr(addr) returns the start
--- of the symbol that contains a code address, cfunc_name(addr, number) Lua's name of a C function.
+-- markers into out, root first. It returns their number, and how many steps it took to look
+-- at frames again. symaddr(addr) returns the start of the symbol that contains a code
+-- address, cfunc_name(addr, number) Lua's name of a C function.
 -- empty is the marker for a sample without any frame. options, all off if
 -- missing: no_coroutine_mark, coroutine, traces, see sysprof.show.view. does(addr, what)
 -- returns whether the code at addr is the VM's function that does the work SPF_WORK_*.
@@ -324,12 +328,12 @@ function join.new(all, symaddr, cfunc_name, empty, options, does)
     only_coroutine = options.coroutine or false,
     show_traces = options.traces or false,
     lua = nil, i = 0, host = nil, h = 0, out = nil, n = 0,
-    hidden = 0, cut_left = 0, trace = false, covered = 0, waits = 0,
+    steps = 0, hidden = 0, cut_left = 0, trace = false, covered = 0, waits = 0,
     work = false, work_at = 0,
   }
   return function(lua, nlua, host, nhost, out)
     w.lua, w.i, w.host, w.h, w.out, w.n = lua, nlua, host, nhost, out, 0
-    w.hidden = 0
+    w.hidden, w.steps = 0, 0
     take_wait(w)
     walk_host(w)
     if w.i > 0 then take_rest(w, nlua, nhost) end
@@ -340,7 +344,7 @@ function join.new(all, symaddr, cfunc_name, empty, options, does)
       out[i], out[j] = out[j], out[i]
       i, j = i + 1, j - 1
     end
-    return w.n
+    return w.n, w.steps
   end
 end
 

@@ -6,6 +6,7 @@
 ----------------------------------------------------------------------------
 
 local G = require("sysprof.base.grammar")
+local numbermap = require("sysprof.base.numbermap")
 
 local LFUNC = G.SPF_FRAME_LFUNC
 
@@ -27,8 +28,8 @@ end
 function linecosts.count(view, charged, key_of)
   local p = view.profile
   local all = p.stacks
-  local files, keys, sum, stamp = {}, {}, 0, 0
-  for fid, f in pairs(p.lfuncs) do keys[fid] = key_of(f.chunk) or nil end
+  local files, keys, sum, stamp = {}, numbermap.new(), 0, 0
+  for fid, f in p.lfuncs:each() do keys[fid] = key_of(f.chunk) or nil end
   local function rows_of(frame)
     local key = all.kind[frame] == LFUNC and keys[all.payload[frame]]
     if not key then return nil end

@@ -12,8 +12,10 @@ local G = require("sysprof.base.grammar")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
 local places = require("sysprof.names.places")
+local sort = require("sysprof.base.sort")
 local symbols = require("sysprof.names.symbols")
 local syscalls = require("sysprof.names.syscalls")
+local text = require("sysprof.base.text")
 local work = require("sysprof.names.work")
 
 local loops = {}
@@ -44,7 +46,7 @@ local CFUNC, FFUNC, HOST, LFUNC = G.SPF_FRAME_CFUNC, G.SPF_FRAME_FFUNC, G.SPF_FR
 local IN_LUA = { [CFUNC] = true, [FFUNC] = true, [LFUNC] = true }
 local IS_LUA = { [LFUNC] = true }
 
-local DIRECT_MAX = 16	-- Functions between a loop and its system call.
+local DIRECT = 16	-- Functions between a loop and its system call.
 
 -- -- Frames ----------------------------------------------------------------
 
@@ -96,7 +98,7 @@ end
 local function module_of(f, part)
   local number = f.place_of(part).module
   local path = number and f.view.profile.modules[number].path or ""
-  return number, path:match("[^/]*$")
+  return number, text.base_name(path)
 end
 
 local function is_in_c_library(file)
@@ -133,7 +135,7 @@ local function find_loop(f, parts, n, lua, is_event_wait)
     if is_named_by_user(f, part) then return i end
     local name = is_event_wait and c_name(f, part)
     if name and FUNCTIONS[name] then
-      local own, direct = module_of(f, part), n - 1 - i <= DIRECT_MAX
+      local own, direct = module_of(f, part), n - 1 - i <= DIRECT
       for k = i + 1, direct and n - 1 or i do
 	direct = direct and kind_of(f, parts[k]) == HOST and passes_on(f, parts[k], own)
       end
@@ -215,7 +217,7 @@ function loops.kinds(view, patterns)
     kinds[slot] = classify(f, parts, n)
   end, true)
   for name in pairs(f.found) do names[#names + 1] = name end
-  table.sort(names)
+  sort(names)
   return kinds, names
 end
 

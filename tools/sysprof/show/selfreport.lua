@@ -10,6 +10,7 @@ local events = require("sysprof.model.events")
 local join = require("sysprof.show.join")
 local labels = require("sysprof.model.labels")
 local memory = require("sysprof.show.memory")
+local metanumber = require("sysprof.model.metanumber")
 local refusals = require("sysprof.show.refusals")
 local text = require("sysprof.base.text")
 local threadstates = require("sysprof.model.threadstates")
@@ -50,8 +51,8 @@ end
 function selfreport.start_time(profile)
   local first
   for _, session in ipairs(profile.sessions) do
-    local start = tonumber(session.meta.start_time)
-    if start and start >= 0 and start < 2^33 then first = math.min(first or start, start) end
+    local start = metanumber(session.meta.start_time)
+    if start and start < 2^33 then first = math.min(first or start, start) end
   end
   return first
 end

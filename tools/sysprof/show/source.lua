@@ -3,11 +3,13 @@
 ----------------------------------------------------------------------------
 
 local files = require("sysprof.base.files")
+local limits = require("sysprof.base.limits")
 local selfreport = require("sysprof.show.selfreport")
+local sort = require("sysprof.base.sort")
 local text = require("sysprof.base.text")
 
 local TAB = 8
-local SOURCE_MAX = 16 * 2^20	-- Bytes of a file.
+local SOURCE_MAX = limits.SOURCE
 
 local source = { MISSING = "[not in this file]" }
 
@@ -15,12 +17,12 @@ local source = { MISSING = "[not in this file]" }
 
 -- A path without what says only where it begins.
 local function plain_path(path)
-  local rest = path
+  local at, last = 1, nil
   repeat
-    path = rest
-    rest = path:gsub("^%.%.?/+", "")
-  until rest == path
-  return path
+    at = last and last + 1 or at
+    last = select(2, path:find("^%.%.?/+", at))
+  until not last
+  return path:sub(at)
 end
 
 local function is_suffix(path, suffix)
@@ -32,11 +34,11 @@ end
 -- The chunk with the same path counts alone. Otherwise one path must end in the other.
 function source.chunks(profile, path)
   local exact, set, list = false, {}, {}
-  for _, f in pairs(profile.lfuncs) do
+  for _, f in profile.lfuncs:each() do
     exact = exact or f.chunk == "@" .. path
   end
   local wanted = plain_path(path)
-  for _, f in pairs(profile.lfuncs) do
+  for _, f in profile.lfuncs:each() do
     local chunk = f.chunk:match("^@(.+)$")
     if chunk and not set[f.chunk] then
       local own = plain_path(chunk)
@@ -46,7 +48,7 @@ function source.chunks(profile, path)
       end
     end
   end
-  table.sort(list)
+  sort(list)
   return set, list
 end
 
@@ -54,14 +56,15 @@ end
 
 -- Makes a line of a source text printable.
 local function clean_line(line)
-  local column = 0
-  line = line:gsub("\r$", ""):gsub("([^\t]*)\t", function(before)
-    column = column + #before
+  local column, out, from = 0, {}, 1
+  if line:sub(-1) == "\r" then line = line:sub(1, -2) end
+  for tab in line:gmatch("()\t") do
+    column = column + tab - from
     local spaces = TAB - column % TAB
     column = column + spaces
-    return before .. (" "):rep(spaces)
-  end)
-  return text.clean(line)
+    out[#out + 1], from = line:sub(from, tab - 1) .. (" "):rep(spaces), tab + 1
+  end
+  return text.clean(table.concat(out) .. line:sub(from))
 end
 
 -- Returns the lines of a file, or nil and a message.
@@ -73,11 +76,11 @@ function source.lines(path)
   if why then return nil, path .. ": " .. why end
   s = s or ""
   if #s > SOURCE_MAX then
-    return nil, ("%s: it has more than %d bytes, expected a Lua file"):format(path, SOURCE_MAX)
+    return nil, limits.sentence("SOURCE", path)
   end
-  if s:sub(-1) ~= "\n" then s = s .. "\n" end
   local lines = {}
-  for line in s:gmatch("([^\n]*)\n") do lines[#lines + 1] = clean_line(line) end
+  for line in text.parts(s, "\n") do lines[#lines + 1] = clean_line(line) end
+  if s:sub(-1) == "\n" then lines[#lines] = nil end
   return lines
 end
 

@@ -7,6 +7,7 @@
 
 local G = require("sysprof.base.grammar")
 local headline = require("sysprof.show.headline")
+local numbermap = require("sysprof.base.numbermap")
 local places = require("sysprof.names.places")
 local threadstates = require("sysprof.model.threadstates")
 local units = require("sysprof.model.units")
@@ -59,9 +60,9 @@ end
 
 -- Returns how many VMs have sampled each thread, by its id: each of several VMs may sample all threads.
 local function samplers_of(profile)
-  local samplers = {}
+  local samplers = numbermap.new()
   for _, session in ipairs(profile.sessions) do
-    for tid in pairs(session.tids) do samplers[tid] = (samplers[tid] or 0) + 1 end
+    for tid in session.tids:each() do samplers[tid] = (samplers[tid] or 0) + 1 end
   end
   return samplers
 end
@@ -72,7 +73,7 @@ end
 --   unseen                             seconds of waits without a stack, by the reason
 --   samples                            those with a stack in order of time, { slot =, seconds = }
 local function count(profile)
-  local slots, by_tid, list, samplers = profile.slots, {}, {}, samplers_of(profile)
+  local slots, by_tid, list, samplers = profile.slots, numbermap.new(), {}, samplers_of(profile)
   for _, weight, slot in profile.timeline:in_order() do
     local its, unit = slots:thread(slot), units.of(slots:event(slot).unit)
     local thread = by_tid[its.tid]

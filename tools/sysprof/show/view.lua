@@ -9,6 +9,7 @@ local events = require("sysprof.model.events")
 local choices = require("sysprof.show.choices")
 local filters = require("sysprof.show.filters")
 local join = require("sysprof.show.join")
+local limits = require("sysprof.base.limits")
 local loops = require("sysprof.show.loops")
 local merge = require("sysprof.model.merge")
 local symbols = require("sysprof.names.symbols")
@@ -24,9 +25,7 @@ local mt = { __index = methods }
 -- a profile is bounded by its size: the frames that a pass over its stacks may visit, the
 -- nodes of a tree, the bytes of text. Each bound has a part for any profile, and a part for
 -- each byte of it.
-local FRAMES, FRAMES_PER_BYTE = 2^26, 2^6
-local NODES, NODES_PER_BYTE = 2^18, 2
-local TEXT, TEXT_PER_BYTE = 2^28, 2^9
+local FRAMES_PER_BYTE, NODES_PER_BYTE, TEXT_PER_BYTE = 2^6, 2, 2^9
 
 -- Returns what a slot counts by the option for weights, its unit, and the name of what is
 -- counted; or nil and a message.
@@ -107,9 +106,9 @@ function view.new(profile, options)
 			  options.symbols),
     filter = filters.new(options),
     shown = 0,		-- Samples that each_joined() has visited last.
-    frame_room = FRAMES + FRAMES_PER_BYTE * size,
-    node_room = NODES + NODES_PER_BYTE * size,
-    text_room = TEXT + TEXT_PER_BYTE * size,
+    frame_room = limits.VIEW_FRAMES + FRAMES_PER_BYTE * size,
+    node_room = limits.VIEW_NODES + NODES_PER_BYTE * size,
+    text_room = limits.VIEW_TEXT + TEXT_PER_BYTE * size,
     left_out = 0,	-- Samples that there was no room for, at most in a pass.
     kinds = nil, loops = nil,	-- Of the slots, and names of loops: see sysprof.show.loops.
     base = nil, base_scale = nil,	-- See compare_with().
@@ -163,14 +162,14 @@ function methods:each_joined(visit, zeros, all, share)
     if factor and by_weight then value = value * factor end
     if (value > 0 or zeros) and (all or factor) and
        (not filter or filter:takes(slots[i])) and (not kinds or kinds[i] == loops.BLOCKING) then
-      local n, lua_node, host_node = 0, slots:lua(i), slots:host(i)
+      local n, steps, lua_node, host_node = 0, 0, slots:lua(i), slots:host(i)
       local nlua = opt.no_lua and 0 or p.stacks:length(lua_node)
       local nhost = opt.no_host and 0 or p.stacks:length(host_node)
       room = room - nlua - nhost
       if room >= 0 then
 	if nlua > 0 then p.stacks:list(lua_node, lua) end
 	if nhost > 0 then p.stacks:list(host_node, host) end
-	n = join_sides(lua, nlua, host, nhost, joined)
+	n, steps = join_sides(lua, nlua, host, nhost, joined)
 	if filter then n = filter:cut(joined, n, syms) end
 	if n > 0 and visit(joined, n, value, i) == false then room = -1 end
       end
@@ -179,6 +178,7 @@ function methods:each_joined(visit, zeros, all, share)
       elseif n > 0 then
 	self.shown = self.shown + slots:samples(i)
       end
+      room = room - steps
     end
   end
   self.left_out = math.max(self.left_out, left_out)
@@ -192,9 +192,7 @@ end
 -- Returns a sentence on samples that were left out, or nil.
 function methods:room_text()
   if self.left_out == 0 then return nil end
-  return ("%.0f sample%s left out: the stacks have too many frames for a profile of " ..
-	  "%.0f bytes; --thread, --from and --to show a part"):format(self.left_out,
-    self.left_out == 1 and " is" or "s are", self.profile.size)
+  return limits.sentence("VIEW_FRAMES", self.left_out, self.left_out == 1 and " is" or "s are", self.profile.size)
 end
 
 -- A view under filters has shown nothing: describes that in one sentence, with what the profile has instead.

@@ -1,0 +1,165 @@
+----------------------------------------------------------------------------
+-- Limits of all that comes from outside: profiles, programs, ELF files, requests.
+--
+-- limits.NAME is a number; limits.sentence() tells what the user reads. doc/limits.md has the same table, and a test
+-- compares them. No other module of the reader has a limit of its own.
+----------------------------------------------------------------------------
+
+local limits = {}
+
+local KIB, MIB, GIB = 2^10, 2^20, 2^30
+local TOO_LONG = "it has more than {} bytes"
+
+-- Headings, and rows: name, number, unit, what it bounds, what the user reads. "{}" stands for the number, %s and %.0f
+-- for values. In brackets: what happens without a sentence.
+limits.ROWS = {
+  "Streams",
+  { "CHUNK", 16 * MIB, "bytes", "a chunk", "the chunk says it has %.0f bytes, expected less than {}" },
+  { "DAMAGED", 128 * MIB, "bytes", "what is searched for chunks between whole ones",
+    "%s; too much of the file is damaged to go on" },
+  { "NUMBER_BYTES", 10, "bytes", "a number",
+    "expected a record of sysprof, skipped the last %.0f bytes of this chunk" },
+  { "NUMBER", 2^53, "", "ids, times, weights, ages, sizes, lines", "(the same sentence)" },
+  { "WIDE_NUMBER", 2^64, "", "addresses, counters, periods", "(the same sentence)" },
+  { "FRAME_NUMBER", 2^51, "", "the number of a frame", "[frame out of range]" },
+  { "FRAME_EXTRA", 2^26, "", "the second number of a frame", "[frame out of range]" },
+  { "CLOSURES", 2^16, "", "the number of a closure", "(the closure has no number)" },
+  { "COUNTERS", 2^16, "", "the id of a counter", "(passed over)" },
+  { "SESSIONS", 2^16, "sessions", "a stream", "more than {} sessions, the others are left out" },
+  { "OPEN_SESSIONS", 2^14, "sessions", "sessions that go on at a time",
+    "more than {} sessions at a time, the others are left out" },
+  { "STACK_FRAMES", 16384, "frames", "a stack", "a stack has more than {} frames" },
+  { "LABELS", 256, "labels", "a set of labels", "a set has more than {} labels" },
+  { "EVENT_NAME", 256, "bytes", "the name of an event or of its fields", "(cut)" },
+  { "META_VALUE", 8 * KIB, "bytes", "a fact on the profile", "(cut)" },
+  { "META_LIST", 4 * KIB, "bytes", "a list of the facts of several sessions", "(no more are listed)" },
+  { "META_KEYS", 256, "facts", "a profile", "more than {} facts, the others are left out" },
+  { "PERIODS", 100, "values", "a list of the periods and clocks of an event", "(no more are listed)" },
+  { "PROBLEMS", 1000, "places", "damaged places that are kept", "and %.0f more damaged places" },
+  { "OLD_RECORD", 16 * MIB, "bytes", "a record of Tarantool's stream",
+    "expected a %s, found an invalid or cut record, %.0f bytes before the end" },
+  { "OLD_SYMBOL", MIB, "bytes", "a symbol of Tarantool's stream", "(the address has no name)" },
+  { "OLD_WORK", 2^28, "steps", "changes of symbols in Tarantool's stream, beside 64 steps for each byte",
+    "symbols change too often in this stream" },
+
+  "Profiles that are read together",
+  { "THREADS", 2^17, "threads", "threads with samples", "more than {} threads, the others are left out" },
+  { "LABEL_SETS", 2^18, "sets", "sets of labels", "more than {} sets of labels, the others are left out" },
+  { "LANES", 2^20, "", "combinations of thread, event and labels",
+    "more than {} combinations of thread, event and labels, the others are left out" },
+  { "SAMPLES", 2^23, "samples", "different samples", "more than {} different samples, the others are left out" },
+  { "STACKS", 2^23, "", "different frames, and different stacks",
+    "more than {} different stacks, the others are left out" },
+  { "MODULES", 4096, "modules", "modules of a session", "more than {} modules, the others are left out" },
+  { "ALL_MODULES", 16384, "modules", "modules of all sessions", "more than {} modules, the others are left out" },
+  { "DEFINITIONS", 512 * MIB, "bytes", "names and texts", "more than {} bytes of names, the others are left out" },
+  { "THINGS", 2^20, "things", "blocks that exist at a time", "more than {} things at a time, the others are left out" },
+  { "SINGLES", 2^26, "samples", "single samples, for formats that show them",
+    "more than {} single samples, the others are left out; --from and --to show a part" },
+  { "MARKS", 2^20, "marks", "single marks, for formats that show them", "(only counted)" },
+  { "TRACKS", 256, "threads", "threads whose activity is shown", "(only counted)" },
+  { "SEEN", 16 * MIB, "bytes", "decoded bytes that are remembered", "(decoded again)" },
+  { "SEEN_STRING", 16 * KIB, "bytes", "one of them", "(decoded again)" },
+  { "SEEN_DEPTH", 256, "nodes", "a search for one of them", "(all are decoded again)" },
+
+  "Views and names",
+  { "VIEW_FRAMES", 2^26, "frames", "a pass over the stacks, beside 64 frames for each byte of the profile",
+    "%.0f sample%s left out: the stacks have too many frames for a profile of %.0f bytes; --thread, --from and " ..
+    "--to show a part" },
+  { "VIEW_NODES", 2^18, "nodes", "a tree, beside 2 nodes for each byte of the profile", "(the same sentence)" },
+  { "VIEW_TEXT", 256 * MIB, "bytes", "folded stacks, beside 512 bytes for each byte of the profile",
+    "(the same sentence)" },
+  { "NAME", 4 * KIB, "bytes", "a name", "..." },
+  { "NAME_PART", KIB, "bytes", "a name or a path in a name", "..." },
+  { "LINE", 2^31, "", "a line of a source file", "(not known)" },
+  { "SOURCE", 16 * MIB, "bytes", "a source file", "%s: it has more than {} bytes, expected a Lua file" },
+  { "TOP_ROWS", 20000, "rows", "a table of top", "[others]" },
+
+  "Symbol files",
+  { "SYMBOL_BYTES", GIB, "bytes", "what is read of all files",
+    "is not read: the files with symbols have more than {} bytes" },
+  { "SYMBOL_STEPS", 2^26, "steps", "looks at addresses in symbols of a table", "has too many symbols for one address" },
+  { "SYMBOL_LINKS", 2^18, "symbols", "functions of other files that a file calls", "(no names of stubs)" },
+  { "SYMBOL_TABLE", 256 * MIB, "bytes", "a table of a file", "is cut or damaged: its symbol table is not there" },
+  { "ELF_SECTIONS", 2^18, "sections", "a file", "is cut or damaged: its section headers are not there" },
+  { "ELF_NOTES", 64, "sections", "sections of notes", "(no build-id)" },
+  { "ELF_NOTE", 64 * KIB, "bytes", "a section of notes", "(no build-id)" },
+  { "DEBUG_LINK", 4 * KIB, "bytes", "a debug link", "(not followed)" },
+  { "UNWIND_ENTRY", 4 * KIB, "bytes", "a common entry of unwind tables", "(no start of a function)" },
+  { "SYMBOL_NAME", 4 * KIB, "bytes", "the name of a symbol", "(cut)" },
+  { "CXX_NAME", KIB, "bytes", "a mangled name of C++", "(stays mangled)" },
+  { "CXX_REFERENCES", 40, "", "references in it to its own parts", "(stays mangled)" },
+  { "RUST_NAME", 4 * KIB, "bytes", "a mangled name of Rust", "(stays mangled)" },
+  { "RUST_STEPS", 4000, "steps", "its parts", "(stays mangled)" },
+  { "RUST_DEPTH", 100, "", "its nesting", "(stays mangled)" },
+  { "PLAIN_NAME", 4 * KIB, "bytes", "a name that is not mangled any more", "(stays mangled)" },
+
+  "Live programs",
+  { "PACKET", 4 * KIB, "bytes", "a packet", "%s sent an answer that this version of sysprof does not know" },
+  { "ANSWER_SENTENCE", 400, "bytes", "a sentence of a program", "..." },
+  { "ANSWER_NOTES", 20, "sentences", "an answer", "(no more are shown)" },
+  { "ANSWER_SECONDS", 3, "s", "an answer", "%s did not answer within %g s" },
+  { "BUSY_SECONDS", 5, "s", "an answer on a loaded machine", "%s did not answer within %g s" },
+  { "DONE_SECONDS", 10, "s", "the end of a recording", "%s did not answer within %g s" },
+  { "MAP_BYTES", 64 * MIB, "bytes", "a map of compiled code", TOO_LONG },
+  { "DUMP_BYTES", 64 * MIB, "bytes", "the lists of coroutines of a request", TOO_LONG },
+  { "WINDOW_BYTES", 256 * MIB, "bytes", "a recording for top, dump and serve", TOO_LONG },
+  { "RECORDING_BYTES", 16 * GIB, "bytes", "a recording that is kept without being read", TOO_LONG },
+  { "PROC_TEXT", 16 * KIB, "bytes", "a file of procfs", "(cut)" },
+  { "PROC_MAPS", 16 * MIB, "bytes", "a list of mapped files", "(cut)" },
+  { "LIBRARY_BYTES", 256 * MIB, "bytes", "what is searched of a mapped file", "%s has no LuaJIT" },
+  { "FOLDERS", 1000, "folders", "folders of sockets", "%s is not live" },
+  { "SOCKET_NAMES", 9, "sockets", "sockets of processes with one number", "%s is not live" },
+  { "SMALL_FILE", MIB, "bytes", "a file of the command itself or of procfs", TOO_LONG },
+
+  "Requests to serve",
+  { "CONNECTIONS", 32, "connections", "connections with a request",
+    "there are {} connections already; try again later" },
+  { "SOCKETS", 128, "connections", "all connections", "(they wait)" },
+  { "REQUESTS_WAITING", 16, "requests", "recordings in the queue",
+    "another recording runs, and {} requests wait for it" },
+  { "JOBS", 2, "jobs", "answers without a recording that are made at a time", "(they wait)" },
+  { "HEADER", 8 * KIB, "bytes", "a header", "the header has more than {} bytes" },
+  { "HEADER_SECONDS", 5, "s", "a header", "expected a whole request within {} s" },
+  { "WRITE_SECONDS", 30, "s", "an answer without any progress", "(closed)" },
+  { "CLOSE_SECONDS", 1, "s", "the close by the other side", "(closed)" },
+  { "AFTER_REQUEST", 64 * KIB, "bytes", "what follows a request", "(closed)" },
+  { "QUERY", 32, "parameters", "a query", "the query has more than {} parameters" },
+  { "QUERY_EVENT", 200, "bytes", "a list of events", "event=%s: expected a list of events, such as cpu,alloc" },
+  { "QUERY_SECONDS", 3600, "s", "a recording", "seconds=%s: expected a number from 0.01 to {}" },
+  { "QUERY_SHOWN", 100, "bytes", "a part of a request in a sentence", "..." },
+  { "JOB_SENTENCE", 1000, "bytes", "a sentence of an answer", "..." },
+}
+
+local sentences = {}
+
+-- Returns a number without a fraction as a text.
+local function number_text(n)
+  return n == 2^53 and "2^53" or n == 2^64 and "2^64" or ("%.0f"):format(n)
+end
+
+for _, row in ipairs(limits.ROWS) do
+  if type(row) == "table" then
+    local name, number, sentence = row[1], row[2], row[5]
+    limits[name], sentences[name] = number, (sentence:gsub("{}", number_text(number)))
+  end
+end
+
+-- Returns what the user reads at a limit, with its values.
+function limits.sentence(name, ...)
+  return sentences[name]:format(...)
+end
+
+-- Returns what the user reads of a file with more bytes than this.
+function limits.too_long(most)
+  return (TOO_LONG:gsub("{}", number_text(most)))
+end
+
+-- Returns a row as a line of the table in doc/limits.md.
+function limits.document_row(row)
+  local number, reads = number_text(row[2]), sentences[row[1]]:gsub("%%%.0f", "N"):gsub("%%[sg]", "...")
+  return ("| %s | %s%s | %s |"):format(row[4], number, row[3] == "" and "" or " " .. row[3], reads)
+end
+
+-- No limit is missing unnoticed.
+return setmetatable(limits, { __index = function(_, name) error("no limit " .. tostring(name), 2) end })
