@@ -56,9 +56,4 @@ function array.free(list)
   C.free(ffi.gc(list, nil))
 end
 
--- Interpreted, which costs nothing: an array seldom grows. With an earlier pairmap, a search
--- in compiled code once found no free place. The cause is unknown.
-jit.off(owned)
-for _, name in ipairs { "resize", "widen", "zeros", "free" } do jit.off(array[name]) end
-
 return array

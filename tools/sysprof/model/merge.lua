@@ -29,8 +29,9 @@ local EXACT_MAX = limits.NUMBER
 local numbers = array.kind("int32_t")
 local NO_ROOM = -1	-- In place of the node of a stack that did not fit.
 
--- Runs a function interpreted. Where the LuaJIT of Debian 12 compiles pairs(), it may
--- exchange only the lower halves of key and value. Then the program ends by a fault.
+-- Makes a function run interpreted. Compiled pairs() may need two results in each other's
+-- registers. A LuaJIT of before April 2022, such as Debian 12's package luajit, exchanges only their
+-- lower halves. Then the program ends by a fault; see test/vm_edits/swapped_pair.sh.
 local function interpreted(f)
   jit.off(f)
   return f
